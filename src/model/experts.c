@@ -22,7 +22,7 @@ typedef struct {
 } ChunkRows;
 
 static int64_t pair(const MoeSizes *z) { return z->Q > 1 ? 2 : 1; }
-static bool    gated(const ExecContext *ctx) { return ctx->config->activation == ACT_SWIGLU; }
+static bool    gated(const ExecContext *ctx) { return ACT_GATED(ctx->config->activation); }
 /* Rows sent of a chunk, at most. */
 static int64_t chunk_rows(const MoeSizes *z) { return z->chunked ? z->J * z->K * z->each : z->N; }
 static int64_t width(const ExecContext *ctx, const MoeSizes *z) { return gated(ctx) ? 2 * z->F : z->F; }

@@ -54,7 +54,7 @@ Tensor mlp_backward_input(const ExecContext *ctx, const UnitParam *w, BlockSave 
     Tensor dh_TW = activation_gradient_new(ctx, "mlp hidden gradient", RECOMPUTE_MLP, save->h_TW.dim[0],
         save->h_TW.dim[1]);
     Tensor dg_TF = dh_TW;                  /* in place, where there is no gate that makes dh twice as wide */
-    if (ctx->config->activation == ACT_SWIGLU)
+    if (ACT_GATED(ctx->config->activation))
         dg_TF = scratch_new(ctx, "mlp activation gradient", T, save->g_TF.dim[1]);
     linear_backward_input(ctx, save, LINEAR_DOWN, dg_TF, save->dy2_TC,                     /* <-> tp+cp */
         unit_param(w, PARAM_MLP_DOWN_WEIGHT));                                /* C is F, K is C */

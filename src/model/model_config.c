@@ -2,7 +2,7 @@
 #include "model/model_config.h"
 
 int64_t model_units(const ModelConfig *config) { return config->layers + 2; }
-int64_t model_mlp_gates(const ModelConfig *config) { return config->activation == ACT_SWIGLU ? 2 : 1; }
+int64_t model_mlp_gates(const ModelConfig *config) { return ACT_GATED(config->activation) ? 2 : 1; }
 
 bool model_layer_is_moe(const ModelConfig *config, int64_t layer)
 {

@@ -51,7 +51,7 @@ static int64_t dim_of(const ModelConfig *config, int64_t layer, ParamDim dim)
 
 static bool unit_has(const ModelConfig *config, int64_t index, ParamWhen when)
 {
-    bool gated = config->activation == ACT_SWIGLU;
+    bool gated = ACT_GATED(config->activation);
     int64_t layer = index - 2;
     bool moe = model_layer_is_moe(config, layer), mlp = model_layer_ffn(config, layer) > 0;
     switch (when) {

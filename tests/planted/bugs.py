@@ -314,7 +314,7 @@ BUGS = [
     ("logits and their gradient beside each other in one type", "src/model/head.c",
      "if (backward && activation != statistic)", "if (backward)", "train.scratch_terms_test"),
     ("the activation's gradient in memory of its own without a gate", "src/model/mlp.c",
-     "if (ctx->config->activation == ACT_SWIGLU)", "if (ctx->config->activation >= 0)", "train.scratch_terms_test"),
+     "if (ACT_GATED(ctx->config->activation))", "if (ctx->config->activation >= 0)", "train.scratch_terms_test"),
     ("a branch's output stored without a sum", "src/model/linear.c",
      "if (!is_fp8(save) && comm_size(ctx->tp.comm) == 1)", "if (!is_fp8(save) && comm_size(ctx->tp.comm) == 99)", "train.scratch_terms_test"),
     ("the biases of one layer saved for all", "src/train/trainer_moe.c",

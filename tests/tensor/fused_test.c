@@ -35,7 +35,7 @@ static void same_bits(const char *what, Size s, int kind, Tensor one, Tensor two
 
 static void activation_case(Size s, Dtype dtype, int kind, bool biased)
 {
-    int64_t F = kind == ACT_SWIGLU ? s.K / 2 : s.K;
+    int64_t F = ACT_GATED(kind) ? s.K / 2 : s.K;
     Tensor x = tensor_of(dtype, 1, s.T, s.C), w = tensor_of(dtype, 2, s.K, s.C), bias = tensor_of(dtype, 3, 1, s.K);
     Tensor h = tensor_of(dtype, 4, s.T, s.K), y = tensor_of(dtype, 5, s.T, F);
     Tensor h2 = tensor_of(dtype, 6, s.T, s.K), y2 = tensor_of(dtype, 7, s.T, F);

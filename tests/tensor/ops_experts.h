@@ -177,7 +177,7 @@ static bool make_grouped_matmul_backward_weight(Arguments *a, int variant)
 
 static bool make_grouped_activation_forward(Arguments *a, int variant)
 {
-    int64_t M = 330, F = 40, kind = variant & 1 ? ACT_SWIGLU : ACT_GELU_TANH, wide = kind == ACT_SWIGLU ? 2 * F : F;
+    int64_t M = 330, F = 40, kind = variant & 1 ? ACT_SWIGLU : ACT_GELU_TANH, wide = ACT_GATED(kind) ? 2 * F : F;
     a->grouped_activation_forward = (GroupedActivationForward){ .y_MF = real(M, F), .x_MF = matrix(M, wide, true),
         .count_RX = counts_of(variant / 2 % 3), .kind = (int)kind };
     return variant < 6;
@@ -185,7 +185,7 @@ static bool make_grouped_activation_forward(Arguments *a, int variant)
 
 static bool make_grouped_activation_backward(Arguments *a, int variant)
 {
-    int64_t M = 330, F = 40, kind = variant & 1 ? ACT_SWIGLU : ACT_GELU_TANH, wide = kind == ACT_SWIGLU ? 2 * F : F;
+    int64_t M = 330, F = 40, kind = variant & 1 ? ACT_SWIGLU : ACT_GELU_TANH, wide = ACT_GATED(kind) ? 2 * F : F;
     a->grouped_activation_backward = (GroupedActivationBackward){ .dx_MF = matrix(M, wide, true), .dy_MF = real(M, F),
         .x_MF = real(M, wide), .count_RX = counts_of(variant / 2 % 3), .kind = (int)kind };
     return variant < 6;

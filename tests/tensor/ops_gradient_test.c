@@ -74,7 +74,7 @@ static void test_matmul(void **state)
     fixture_reset();
 }
 
-static void norm(bool centred)
+static void norm(bool centred, double offset)
 {
     Tensor y = real(4, 11), x = matrix(4, 11, true), dy = real(4, 11), gain = real(11), bias = real(11),
            rstd = real(4);
@@ -82,10 +82,10 @@ static void norm(bool centred)
     Tensor dx = matrix(4, 11, true), dx0 = twin(dx), dgain = real(11), dbias = real(11), dgain0 = twin(dgain),
            dbias0 = twin(dbias);
     Step forward = STEP(norm_forward, NormForward, .y_TC = y, .mean_T = mean, .rstd_T = rstd, .x_TC = x,
-                        .gain_C = gain, .bias_C = shift, .epsilon = 1e-2);
+                        .gain_C = gain, .bias_C = shift, .epsilon = 1e-2, .gain_offset = offset);
     perform(&q, forward.op, &forward.a);
     backward(STEP(norm_backward_input, NormBackwardInput, .dx_TC = dx, .dy_TC = dy, .x_TC = x, .mean_T = mean,
-                  .rstd_T = rstd, .gain_C = gain, .residual_TC = dx));
+                  .rstd_T = rstd, .gain_C = gain, .residual_TC = dx, .gain_offset = offset));
     backward(STEP(norm_backward_weight, NormBackwardWeight, .dgain_C = dgain,
                   .dbias_C = centred ? dbias : tensor_none(), .dy_TC = dy, .x_TC = x, .mean_T = mean,
                   .rstd_T = rstd));
@@ -98,8 +98,10 @@ static void norm(bool centred)
 static void test_norm(void **state)
 {
     (void)state;
-    norm(true);
-    norm(false);
+    norm(true, 0);
+    norm(false, 0);
+    norm(false, 1);
+    norm(true, 1);
 }
 
 /* Statistics of each head and of all, a gain for all heads and of each */
@@ -133,10 +135,11 @@ static void test_head_norm(void **state)
 
 static void test_activation(void **state)
 {
-    static const char *const name[] = { "gelu", "gelu by erf", "squared relu", "silu", "swiglu" };
+    static const char *const name[] = { "gelu", "gelu by erf", "squared relu", "silu", "swiglu",
+                                        "geglu", "geglu by erf", "quick geglu" };
     (void)state;
-    for (int kind = 0; kind < 5; kind++) {
-        int64_t F = 13, wide = kind == ACT_SWIGLU ? 2 * F : F;
+    for (int kind = 0; kind < ACT_KINDS; kind++) {
+        int64_t F = 13, wide = ACT_GATED(kind) ? 2 * F : F;
         Tensor y = real(3, F), dy = real(3, F), x = between(-3, 3, 3, wide), bias = real(wide),
                dx = matrix(3, wide, true);
         Tensor db = real(wide), db0 = twin(db);
@@ -217,28 +220,46 @@ static void test_embed(void **state)
     (void)state;
     Tensor y = real(20, 5), dy = real(20, 5), table = matrix(12, 5, true), id = ints(20, 0, 18);
     Tensor dtable = matrix(12, 5, true), dtable0 = twin(dtable);
-    backward(STEP(embed_backward, EmbedBackward, .dtable_VC = dtable, .id_i = id, .dy_TC = dy, .first = 3));
+    backward(STEP(embed_backward, EmbedBackward, .dtable_VC = dtable, .id_i = id, .dy_TC = dy, .first = 3, .scale = 2.5));
     check("embed", dtable, dtable0, y, dy, table,
-          STEPS(STEP(embed_forward, EmbedForward, .y_TC = y, .id_i = id, .table_VC = table, .first = 3)));
+          STEPS(STEP(embed_forward, EmbedForward, .y_TC = y, .id_i = id, .table_VC = table, .first = 3, .scale = 2.5)));
+    fixture_reset();
+}
+
+/* The z-loss is no output of forward: its gradient is the difference of two backwards, and that of
+ * z lse^2 by the derivative of lse. */
+static void xent(double softcap, double z)
+{
+    Tensor loss = real(6), lse = real(6), weight = real(6), x = between(-4, 4, 6, 15), logits = twin(x),
+           target = ints(6, 7, 25);
+    Tensor stats = real(1, 6, 3), stats_T3 = tensor_view(stats, 6, 3), dlse = real(6);
+    Step copy = STEP(copy_strided, CopyStrided, .y = logits, .x = x);
+    Step cap = STEP(logit_softcap, LogitSoftcap, .x_TV = logits, .softcap = softcap > 0 ? softcap : 1e9);
+    Step measure = STEP(xent_stats, XentStats, .stats_T3 = stats_T3, .logits_TV = logits, .target_i = target,
+                        .first = 10, .valid = 12);
+    Step forward = STEP(xent_forward, XentForward, .loss_T = loss, .lse_T = lse, .stats_RT3 = stats);
+    perform(&q, copy.op, &copy.a);
+    perform(&q, cap.op, &cap.a);
+    perform(&q, measure.op, &measure.a);
+    perform(&q, forward.op, &forward.a);
+    Tensor dx = twin(logits), plain = twin(logits);
+    backward(STEP(xent_backward, XentBackward, .dlogits_TV = dx, .logits_TV = logits, .lse_T = lse,
+                  .target_i = target, .loss_weight_T = weight, .first = 10, .valid = 12, .softcap = softcap, .z = z));
+    xent_backward(&q, (XentBackward){ .dlogits_TV = plain, .logits_TV = logits, .lse_T = lse, .target_i = target,
+                  .loss_weight_T = weight, .first = 10, .valid = 12, .softcap = softcap });
+    check("xent", plain, tensor_none(), loss, weight, x, STEPS(copy, cap, measure, forward));
+    for (int64_t t = 0; t < 6; t++) *element(dlse, t) = *element(weight, t) * 2 * z * *element(lse, t);
+    check("z-loss", dx, plain, lse, dlse, x, STEPS(copy, cap, measure, forward));
     fixture_reset();
 }
 
 static void test_xent(void **state)
 {
     (void)state;
-    Tensor loss = real(6), lse = real(6), weight = real(6), logits = between(-4, 4, 6, 15),
-           target = ints(6, 7, 25);
-    Tensor stats = real(1, 6, 3), stats_T3 = tensor_view(stats, 6, 3);
-    Step measure = STEP(xent_stats, XentStats, .stats_T3 = stats_T3, .logits_TV = logits, .target_i = target,
-                        .first = 10, .valid = 12);
-    Step forward = STEP(xent_forward, XentForward, .loss_T = loss, .lse_T = lse, .stats_RT3 = stats);
-    perform(&q, measure.op, &measure.a);
-    perform(&q, forward.op, &forward.a);
-    Tensor dx = twin(logits);
-    backward(STEP(xent_backward, XentBackward, .dlogits_TV = dx, .logits_TV = logits, .lse_T = lse,
-                  .target_i = target, .loss_weight_T = weight, .first = 10, .valid = 12));
-    check("xent", dx, tensor_none(), loss, weight, logits, STEPS(measure, forward));
-    fixture_reset();
+    xent(0, 0);
+    xent(3, 0);
+    xent(0, 0.2);
+    xent(3, 0.2);
 }
 
 /* Weights through every rule of the router. Differences hold where no selection changes, so logits are apart. */

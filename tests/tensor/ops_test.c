@@ -124,14 +124,14 @@ static void round_products(void)
 static bool make_matmul_activation_forward(Arguments *a, int variant)
 {
     int64_t T = linear[variant % LINEAR].T, F = linear[variant % LINEAR].K, C = linear[variant % LINEAR].C;
-    int kind = variant % 5;
-    int64_t K = kind == ACT_SWIGLU ? 2 * F : F;
+    int kind = variant % ACT_KINDS;
+    int64_t K = ACT_GATED(kind) ? 2 * F : F;
     a->matmul_activation_forward = (MatmulActivationForward){
         .y_TF = matrix(T, F, variant & 1), .h_TK = matrix(T, K, variant & 2), .x_TC = real(T, C), .w_KC = real(K, C),
         .kind = kind };
     if (variant % 3) a->matmul_activation_forward.bias_K = real(K);
     round_products();
-    return variant < 35;
+    return variant < 7 * ACT_KINDS;
 }
 
 static bool make_matmul_residual_forward(Arguments *a, int variant)
@@ -277,6 +277,7 @@ static bool make_norm_forward(Arguments *a, int variant)
     if (!(variant & 1)) a->norm_forward.mean_T = real(T);
     if (variant & 2) a->norm_forward.bias_C = real(C);
     if (wide) a->norm_forward.y_TC = a->norm_forward.x_TC;
+    if (variant % 3 == 1) a->norm_forward.gain_offset = 1;
     return variant < 24;
 }
 
@@ -289,6 +290,7 @@ static bool make_norm_backward_input(Arguments *a, int variant)
         .rstd_T = between(0.5, 2, T), .gain_C = real(C) };
     if (!(variant & 1)) a->norm_backward_input.mean_T = between(-0.1, 0.1, T);
     if (variant & 2) a->norm_backward_input.residual_TC = wide ? a->norm_backward_input.dx_TC : real(T, C);
+    if (variant % 3 == 1) a->norm_backward_input.gain_offset = 1;
     return variant < 24;
 }
 
@@ -305,25 +307,25 @@ static bool make_norm_backward_weight(Arguments *a, int variant)
 /* ---- activations: every kind, with and without bias, apart and in place; from 20 on rows of whole vectors ---- */
 static bool make_activation_forward(Arguments *a, int variant)
 {
-    int kind = variant % 5;
-    int64_t T = 3, F = variant < 10 ? 5 : variant < 20 ? 601 : 96, wide = kind == ACT_SWIGLU ? 2 * F : F;
+    int kind = variant % ACT_KINDS, size = variant / (2 * ACT_KINDS);
+    int64_t T = 3, F = size == 0 ? 5 : size == 1 ? 601 : 96, wide = ACT_GATED(kind) ? 2 * F : F;
     a->activation_forward = (ActivationForward){ .x_TF = between(-6, 6, T, wide + 8), .kind = kind };
-    a->activation_forward.x_TF = tensor_slice(a->activation_forward.x_TF, 1, variant < 20 ? 1 : 0, wide);
+    a->activation_forward.x_TF = tensor_slice(a->activation_forward.x_TF, 1, size < 2 ? 1 : 0, wide);
     a->activation_forward.y_TF = real(T, F);
-    if (variant % 4 == 3 && kind != ACT_SWIGLU) a->activation_forward.y_TF = a->activation_forward.x_TF;
-    if (variant / 5 % 2) a->activation_forward.bias_F = real(wide);
-    return variant < 30;
+    if (variant % 4 == 3 && !ACT_GATED(kind)) a->activation_forward.y_TF = a->activation_forward.x_TF;
+    if (variant / ACT_KINDS % 2) a->activation_forward.bias_F = real(wide);
+    return size < 3;
 }
 
 static bool make_activation_backward(Arguments *a, int variant)
 {
-    int kind = variant % 5;
-    int64_t T = 3, F = variant < 10 ? 5 : variant < 20 ? 601 : 96, wide = kind == ACT_SWIGLU ? 2 * F : F;
+    int kind = variant % ACT_KINDS, size = variant / (2 * ACT_KINDS);
+    int64_t T = 3, F = size == 0 ? 5 : size == 1 ? 601 : 96, wide = ACT_GATED(kind) ? 2 * F : F;
     a->activation_backward = (ActivationBackward){
-        .dx_TF = matrix(T, wide, variant < 20), .dy_TF = real(T, F), .x_TF = between(-6, 6, T, wide), .kind = kind };
-    if (variant % 4 == 3 && kind != ACT_SWIGLU) a->activation_backward.dy_TF = a->activation_backward.dx_TF;
-    if (variant / 5 % 2) a->activation_backward.bias_F = real(wide);
-    return variant < 30;
+        .dx_TF = matrix(T, wide, size < 2), .dy_TF = real(T, F), .x_TF = between(-6, 6, T, wide), .kind = kind };
+    if (variant % 4 == 3 && !ACT_GATED(kind)) a->activation_backward.dy_TF = a->activation_backward.dx_TF;
+    if (variant / ACT_KINDS % 2) a->activation_backward.bias_F = real(wide);
+    return size < 3;
 }
 
 /* ---- dropout ---- */
@@ -352,15 +354,16 @@ static bool make_embed_forward(Arguments *a, int variant)
 {
     int64_t C = variant & 2 ? 704 : 700;
     a->embed_forward = (EmbedForward){ .y_TC = matrix(23, C, !(variant & 2)), .id_i = ints(23, 0, 60),
-                                       .table_VC = matrix(31, C, !(variant & 2)), .first = 15, .add = variant & 1 };
-    return variant < 4;
+                                       .table_VC = matrix(31, C, !(variant & 2)), .first = 15, .add = variant & 1,
+                                       .scale = variant < 4 ? 1 : 27.75 };
+    return variant < 8;
 }
 
 static bool make_embed_backward(Arguments *a, int variant)
 {
     a->embed_backward = (EmbedBackward){ .dtable_VC = matrix(31, 130, true), .id_i = ints(90, 0, 60),
-                                         .dy_TC = matrix(90, 130, true), .first = 15 };
-    return variant < 1;
+                                         .dy_TC = matrix(90, 130, true), .first = 15, .scale = variant ? 27.75 : 1 };
+    return variant < 2;
 }
 
 /* valid: all columns, some, none; then huge logits; then rows of whole vectors, of which some are padding */
@@ -391,16 +394,25 @@ static bool make_xent_forward(Arguments *a, int variant)
     return variant < 2;
 }
 
+static bool make_logit_softcap(Arguments *a, int variant)
+{
+    int64_t V = variant % 2 ? 1344 : 1333;
+    a->logit_softcap = (LogitSoftcap){ .x_TV = matrix(21, V, variant % 2 == 0), .softcap = variant < 2 ? 0.3 : 5 };
+    return variant < 4;
+}
+
 static bool make_xent_backward(Arguments *a, int variant)
 {
-    if (!make_xent_stats(a, variant)) return false;
+    int kind = variant / 7;                                /* plain; with a softcap; with a z-loss; with both */
+    if (kind > 3 || !make_xent_stats(a, variant %= 7)) return false;
     XentStats f = a->xent_stats;
     /* apart in some variants, and in place in the others */
     a->xent_backward = (XentBackward){ .dlogits_TV = variant % 2 ? matrix(21, f.logits_TV.dim[1], variant == 1) : f.logits_TV,
                                        .logits_TV = f.logits_TV,
                                        .lse_T = between(4, 9, 21),
                                        .target_i = f.target_i,
-                                       .loss_weight_T = between(0, 1, 21), .first = f.first, .valid = f.valid };
+                                       .loss_weight_T = between(0, 1, 21), .first = f.first, .valid = f.valid,
+                                       .softcap = kind & 1 ? variant == 3 ? 1e5 : 5 : 0, .z = kind & 2 ? 0.1 : 0 };
     for (int t = 0; t < 21 && variant == 3; t++) *element(a->xent_backward.lse_T, t) = 1e4;
     if (variant == 3) loosen = 1e3;                        /* logits of 1e4 have roundings of 1e-3 */
     return true;
@@ -453,6 +465,7 @@ static const struct { Make *make; double tolerance, of_pairs; } row[OP_COUNT] = 
     [OP_embed_backward] = { make_embed_backward, 3e-7, 0 },
     [OP_xent_stats] = { make_xent_stats, 1e-6, 0 },
     [OP_xent_forward] = { make_xent_forward, 2e-7, 0 },
+    [OP_logit_softcap] = { make_logit_softcap, 1e-6, 0 },
     [OP_xent_backward] = { make_xent_backward, 2e-6, 0 },
     [OP_route_forward] = { make_route_forward, 2e-7, 0 },
     [OP_route_backward] = { make_route_backward, 2e-7, 0 },

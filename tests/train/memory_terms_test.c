@@ -33,7 +33,7 @@ static Terms terms_of(const TrainConfig *c, int64_t e, int64_t s)
     for (int64_t shared = Hu; shared > 1; shared--)
         if (Hu % shared == 0 && H / G % shared == 0) { keys = Hu / shared; break; }
     int64_t exchanged = u > 1 ? u * (Hu + 2 * keys) * m->head_dim : Q;
-    int64_t W = m->activation == ACT_SWIGLU ? 2 * F : F, norm = m->norm == NORM_LAYER ? 2 : 1;
+    int64_t W = ACT_GATED(m->activation) ? 2 * F : F, norm = m->norm == NORM_LAYER ? 2 : 1;
     return (Terms){
         .x = bytes_of(t * C, e), .x2 = bytes_of(t * C, e), .n1 = bytes_of(t * C, e), .n2 = bytes_of(t * C, e),
         .statistics = 2 * norm * bytes_of(t, s), .qkv = bytes_of(T * exchanged, e), .lse = bytes_of(T * H, s),

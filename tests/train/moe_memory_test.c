@@ -20,7 +20,7 @@ static int64_t layer_bytes(const TrainConfig *c, int64_t e, int64_t s)
     int64_t t = c->micro * c->model.sequence / c->cp / (c->sequence_parallel ? c->tp : 1);
     int64_t most = c->sequence_parallel ? t : divide_up(t, c->tp);
     int64_t J = c->etp, R = c->etp * c->ep, E = c->model.experts, X = E / c->ep, K = moe->topk, C = c->model.hidden;
-    int64_t F = c->model.expert_ffn / J, W = c->model.activation == ACT_SWIGLU ? 2 * F : F;
+    int64_t F = c->model.expert_ffn / J, W = ACT_GATED(c->model.activation) ? 2 * F : F;
     int64_t Q = divide_up(R * least(K, X), J * K), each = divide_up(most, Q), N = J * K * most, M = R * most * least(K, X);
     bool chunked = Q > 1 && moe->capacity_factor == 0;
     Q = divide_up(most, each);
@@ -46,7 +46,7 @@ static int64_t experts_part(TrainConfig config, int64_t e)
 {
     TrainConfig dense = config;
     int64_t t = config.micro * config.model.sequence / config.cp, F = config.model.ffn / config.tp;
-    int64_t W = config.model.activation == ACT_SWIGLU ? 2 * F : F;
+    int64_t W = ACT_GATED(config.model.activation) ? 2 * F : F;
     dense.model.experts = 0, dense.ep = 1, dense.etp = 1;
     int64_t off = (int64_t)sizes_of(&config).slot - (int64_t)sizes_of(&dense).slot;
     return off / config.model.layers + bytes_of(t * W, e) + bytes_of(t * F, e);

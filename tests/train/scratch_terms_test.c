@@ -87,7 +87,7 @@ static Terms terms_of(const TrainConfig *c, const Numbers *n)
     const ModelConfig *m = &c->model;
     int64_t T = c->micro * m->sequence / c->cp, t = c->sequence_parallel ? T / c->tp : T, C = m->hidden;
     int64_t H = m->heads / c->tp, G = m->groups < c->tp ? 1 : m->groups / c->tp, F = m->ffn / c->tp;
-    bool gated = m->activation == ACT_SWIGLU, defers = schedule_defers(c->schedule);
+    bool gated = ACT_GATED(m->activation), defers = schedule_defers(c->schedule);
     Terms k = {
         .sequence = c->sequence_parallel, .tp = c->tp > 1, .gated = gated, .defers = defers,
         .beside = c->tp > 1 && !defers && !c->no_overlap, .modules = c->recompute.modules,

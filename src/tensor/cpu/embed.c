@@ -9,22 +9,24 @@ static int64_t table_row(Tensor table_VC, Tensor id_i, int64_t t, int64_t first)
     return v >= 0 && v < table_VC.dim[0] ? v : -1;
 }
 
-/* y = table[id], or y += table[id]; both have one type */
+/* y = scale table[id], or y += scale table[id]; both have one type */
 static CLONES void embed_forward_rows(void *context, int64_t begin, int64_t end)
 {
     const EmbedForward *a = context;
     int64_t C = a->y_TC.dim[1];
+    float scale = (float)a->scale;
+    bool copied = !a->add && a->scale == 1;
     TileBuffer x_tile, y_tile;
     for (int64_t t = begin; t < end; t++) {
         int64_t v = table_row(a->table_VC, a->id_i, t, a->first);
         size_t  bytes = (size_t)C * dtype_width(a->y_TC.dtype);
-        if (!a->add && v >= 0) memcpy(tile_at(a->y_TC, t, 0), tile_at(a->table_VC, v, 0), bytes);
+        if (copied && v >= 0) memcpy(tile_at(a->y_TC, t, 0), tile_at(a->table_VC, v, 0), bytes);
         if (!a->add && v < 0) memset(tile_at(a->y_TC, t, 0), 0, bytes);
-        for (int64_t first = 0; first < C && a->add && v >= 0; first += TILE) {
+        for (int64_t first = 0; first < C && !copied && v >= 0; first += TILE) {
             int64_t n = tile_count(C, first);
             const float *x = tile_read(&x_tile, a->table_VC, v, first, n);
-            tile_load(y_tile.x, a->y_TC, t, first, n);
-            for (int64_t c = 0; c < n; c++) y_tile.x[c] += x[c];
+            if (a->add) tile_load(y_tile.x, a->y_TC, t, first, n);
+            for (int64_t c = 0; c < n; c++) y_tile.x[c] = (a->add ? y_tile.x[c] : 0) + scale * x[c];
             tile_store(a->y_TC, t, first, y_tile.x, n);
         }
     }
@@ -39,18 +41,19 @@ CPU(embed_forward, EmbedForward)
     team_for(q->team, T, chunk_rows(C), embed_forward_rows, (void *)a);
 }
 
-/* dtable[id] += dy, token after token. A chunk of work owns columns and not tokens, because two tokens
+/* dtable[id] += scale dy, token after token. A chunk of work owns columns and not tokens, because two tokens
  * with the same id add to the same row; so there is no race and the order of additions is fixed. */
 static CLONES void embed_backward_columns(void *context, int64_t begin, int64_t end)
 {
     const EmbedBackward *a = context;
+    float scale = (float)a->scale;
     TileBuffer tile;
     for (int64_t t = 0; t < a->dy_TC.dim[0]; t++) {
         int64_t v = table_row(a->dtable_VC, a->id_i, t, a->first), n = end - begin;
         if (v < 0) continue;
         const float *dy = tile_read(&tile, a->dy_TC, t, begin, n);
         float *dx = row(a->dtable_VC, v) + begin;
-        for (int64_t c = 0; c < n; c++) dx[c] += dy[c];
+        for (int64_t c = 0; c < n; c++) dx[c] += scale * dy[c];
     }
 }
 

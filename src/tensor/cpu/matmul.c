@@ -16,7 +16,7 @@ static ActivationForward activation_of(const MatmulActivationForward *a)
 static void activate(void *context, int64_t row, int64_t rows, int64_t column, int64_t columns)
 {
     ActivationForward a = activation_of(context);
-    int64_t gate = a.kind == ACT_SWIGLU ? a.y_TF.dim[1] : 0, end = column + columns;
+    int64_t gate = ACT_GATED(a.kind) ? a.y_TF.dim[1] : 0, end = column + columns;
     if (column < gate) column = gate;
     if (column < end) cpu_activate_part(&a, row, rows, column - gate, end - column);
 }
@@ -95,7 +95,7 @@ CPU(matmul_forward, MatmulForward)
 CPU(matmul_activation_forward, MatmulActivationForward)
 {
     int64_t T = a->h_TK.dim[0], K = a->h_TK.dim[1];
-    bool gated = a->kind == ACT_SWIGLU;
+    bool gated = ACT_GATED(a->kind);
     WANT_LINEAR(a->h_TK, a->x_TC, a->w_KC);
     WANT(a->y_TF, T, gated ? K / 2 : K);
     if (tensor_present(a->bias_K)) WANT(a->bias_K, K);

@@ -33,11 +33,12 @@ INLINE double norm_squares(TileBuffer *buffer, Tensor x_TC, int64_t t, float mea
     return lanes_total(&sum);
 }
 
-/* y = h gain + bias,   rstd = 1 / sqrt(mean of (x - mean)^2 + epsilon) */
+/* y = h (gain + gain_offset) + bias,   rstd = 1 / sqrt(mean of (x - mean)^2 + epsilon) */
 static CLONES void norm_forward_rows(void *context, int64_t begin, int64_t end)
 {
     const NormForward *a = context;
     int64_t C = a->y_TC.dim[1];
+    float offset = (float)a->gain_offset;
     bool centred = tensor_present(a->mean_T), biased = tensor_present(a->bias_C);
     TileBuffer x_tile, y_tile, gain_tile, bias_tile;
     for (int64_t t = begin; t < end; t++) {
@@ -49,8 +50,9 @@ static CLONES void norm_forward_rows(void *context, int64_t begin, int64_t end)
             const float *gain = tile_read(&gain_tile, a->gain_C, 0, first, n);
             const float *bias = biased ? tile_read(&bias_tile, a->bias_C, 0, first, n) : NULL;
             float *y = tile_begin(&y_tile, a->y_TC, t, first);
-            if (biased) for (int64_t c = 0; c < n; c++) y[c] = (x[c] - mean) * rstd * gain[c] + bias[c];
-            else for (int64_t c = 0; c < n; c++) y[c] = (x[c] - mean) * rstd * gain[c];
+            for (int64_t c = 0; c < n && biased; c++)
+                y[c] = (x[c] - mean) * rstd * (gain[c] + offset) + bias[c];
+            for (int64_t c = 0; c < n && !biased; c++) y[c] = (x[c] - mean) * rstd * (gain[c] + offset);
             tile_end(&y_tile, a->y_TC, t, first, n);
         }
         flat(a->rstd_T)[t] = rstd;
@@ -70,12 +72,13 @@ CPU(norm_forward, NormForward)
     team_for(q->team, T, chunk_rows(C), norm_forward_rows, (void *)a);
 }
 
-/* With g = dy gain:   dx = rstd (g - mean of g - h mean of (g h)) + residual
+/* With g = dy (gain + gain_offset):   dx = rstd (g - mean of g - h mean of (g h)) + residual
  * RMSNorm has no mean of g, because no mean is subtracted forward. */
 static CLONES void norm_backward_rows(void *context, int64_t begin, int64_t end)
 {
     const NormBackwardInput *a = context;
     int64_t C = a->dx_TC.dim[1];
+    float offset = (float)a->gain_offset;
     bool centred = tensor_present(a->mean_T), added = tensor_present(a->residual_TC);
     TileBuffer x_tile, dy_tile, dx_tile, gain_tile, residual_tile;
     for (int64_t t = begin; t < end; t++) {
@@ -88,12 +91,12 @@ static CLONES void norm_backward_rows(void *context, int64_t begin, int64_t end)
             const float *gain = tile_read(&gain_tile, a->gain_C, 0, first, n);
             int64_t c = 0;
             for (; c + LANES <= n; c += LANES) {
-                Vec g = *(const Vec *)(dy + c) * *(const Vec *)(gain + c);
+                Vec g = *(const Vec *)(dy + c) * (*(const Vec *)(gain + c) + offset);
                 sum_g += __builtin_convertvector(g, Doubles);
                 sum_gh += __builtin_convertvector(g * ((*(const Vec *)(x + c) - mean) * rstd), Doubles);
             }
             for (; c < n; c++) {
-                float g = dy[c] * gain[c];
+                float g = dy[c] * (gain[c] + offset);
                 sum_g[c % LANES] += (double)g;
                 sum_gh[c % LANES] += (double)(g * ((x[c] - mean) * rstd));
             }
@@ -108,9 +111,10 @@ static CLONES void norm_backward_rows(void *context, int64_t begin, int64_t end)
             const float *residual = added ? tile_read(&residual_tile, a->residual_TC, t, first, n) : NULL;
             float *dx = tile_begin(&dx_tile, a->dx_TC, t, first);
             for (int64_t c = 0; c < n && added; c++)
-                dx[c] = rstd * (dy[c] * gain[c] - mean_g - (x[c] - mean) * rstd * mean_gh) + residual[c];
+                dx[c] = rstd * (dy[c] * (gain[c] + offset) - mean_g - (x[c] - mean) * rstd * mean_gh)
+                      + residual[c];
             for (int64_t c = 0; c < n && !added; c++)
-                dx[c] = rstd * (dy[c] * gain[c] - mean_g - (x[c] - mean) * rstd * mean_gh);
+                dx[c] = rstd * (dy[c] * (gain[c] + offset) - mean_g - (x[c] - mean) * rstd * mean_gh);
             tile_end(&dx_tile, a->dx_TC, t, first, n);
         }
     }

@@ -87,25 +87,60 @@ CPU(xent_forward, XentForward)
     }
 }
 
-/* dlogits = (exp(x - lse) - [column is target]) weight, where weight includes the gradient scale. dlogits may
- * be the logits, so the target's column is computed before the tile that holds it is overwritten. */
-typedef struct { const XentBackward *a; float scale; } XentGradient;
+/* x = softcap tanh(x / softcap). tanh within 6 units of the last place: with z = x / 2, tanh z = p / q by the
+ * seventh convergent of Lambert's continued fraction, and tanh 2z = 2 p q / (p^2 + q^2). All terms of p and q
+ * are positive, so nothing cancels. Beyond |x| = 8.8 the result is +-1. */
+INLINE float hyperbolic_tangent(float x)
+{
+    float z = x * 0.5f < -4.4f ? -4.4f : x * 0.5f > 4.4f ? 4.4f : x * 0.5f, s = z * z;
+    float p = (((s + 378) * s + 17325) * s + 135135) * z, q = ((28 * s + 3150) * s + 62370) * s + 135135;
+    return 2 * p * q / (p * p + q * q);
+}
+
+static CLONES void logit_softcap_rows(void *context, int64_t begin, int64_t end)
+{
+    const LogitSoftcap *a = context;
+    float cap = (float)a->softcap;
+    for (int64_t t = begin; t < end; t++) {
+        float *x = row(a->x_TV, t);
+        for (int64_t c = 0; c < a->x_TV.dim[1]; c++) x[c] = cap * hyperbolic_tangent(x[c] / cap);
+    }
+}
+
+CPU(logit_softcap, LogitSoftcap)
+{
+    team_for(q->team, a->x_TV.dim[0], chunk_rows(a->x_TV.dim[1]), logit_softcap_rows, (void *)a);
+}
+
+/* dlogits = (exp(x - lse) (1 + 2 z lse) - [column is target]) weight (1 - (x / softcap)^2), where weight
+ * includes the gradient scale. dlogits may be the logits, so the target's column is computed before the tile
+ * that holds it is overwritten. */
+typedef struct { const XentBackward *a; float scale, inverse_cap; } XentGradient;
 
 static CLONES void xent_backward_rows(void *context, int64_t begin, int64_t end)
 {
     const XentGradient *job = context;
     const XentBackward *a = job->a;
+    float inverse = job->inverse_cap;
+    bool capped = inverse > 0;
     TileBuffer tile;
     for (int64_t t = begin; t < end; t++) {
         const float *x = row(a->logits_TV, t);
         float lse = flat(a->lse_T)[t], weight = flat(a->loss_weight_T)[t] * job->scale;
+        float more = a->z > 0 ? (float)(1 + 2 * a->z * (double)lse) : 1, soft = more * weight;
         int64_t target = ((const int32_t *)a->target_i.data)[t] - a->first;
-        float chosen = target >= 0 && target < a->valid ? (cpu_exp(x[target] - lse) - 1) * weight : 0;
+        float of_target = target >= 0 && target < a->valid ? x[target] : 0;
+        float slope = capped ? 1 - of_target * inverse * (of_target * inverse) : 1;
+        float chosen = (cpu_exp(of_target - lse) * more - 1) * weight * slope;
         for (int64_t first = 0; first < a->logits_TV.dim[1]; first += TILE) {
             int64_t n = tile_count(a->logits_TV.dim[1], first), valid = a->valid - first;
             valid = valid < 0 ? 0 : valid < n ? valid : n;
             float *dx = tile_begin(&tile, a->dlogits_TV, t, first);
-            for (int64_t c = 0; c < valid; c++) dx[c] = cpu_exp(x[first + c] - lse) * weight;
+            for (int64_t c = 0; c < valid && !capped; c++) dx[c] = cpu_exp(x[first + c] - lse) * soft;
+            for (int64_t c = 0; c < valid && capped; c++) {
+                float part = x[first + c] * inverse;
+                dx[c] = cpu_exp(x[first + c] - lse) * soft * (1 - part * part);
+            }
             for (int64_t c = valid; c < n; c++) dx[c] = 0;
             if (target >= first && target < first + valid) dx[target - first] = chosen;
             tile_end(&tile, a->dlogits_TV, t, first, n);
@@ -122,6 +157,7 @@ CPU(xent_backward, XentBackward)
     WANT(a->target_i, T);
     WANT(a->loss_weight_T, T);
     check_valid(a->valid, V);
-    XentGradient job = { a, (float)q->step_state->gradient_scale };
+    XentGradient job = { a, (float)q->step_state->gradient_scale,
+                         a->softcap > 0 ? (float)(1 / a->softcap) : 0 };
     team_for(q->team, T, chunk_rows(V), xent_backward_rows, &job);
 }

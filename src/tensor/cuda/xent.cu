@@ -84,8 +84,31 @@ extern "C" void cuda_xent_forward(Queue *q, const XentForward *a)
     if (T > 0) GPU_LAUNCH(xent_forward_kernel, blocks_for(T, GPU_THREADS), GPU_THREADS, gpu_stream_of(q), *a);
 }
 
-/* dlogits = (exp(x - lse) - [column is target]) weight gradient_scale, and 0 in the padding; one thread for
- * each vector, which reads all that it needs before it writes */
+/* x = softcap tanh(x / softcap); one thread for each vector */
+template <int N> __global__ void __launch_bounds__(GPU_THREADS) logit_softcap_kernel(LogitSoftcap a)
+{
+    const Place at = place_of<N>(a.x_TV.dim[1]);
+    if (at.t >= a.x_TV.dim[0]) return;
+    float *row = gpu_row<float>(a.x_TV, at.t) + at.c, x[N];
+    load(x, row);
+#pragma unroll
+    for (int i = 0; i < N; i++) x[i] = (float)a.softcap * tanhf(x[i] / (float)a.softcap);
+    store(row, x);
+}
+
+extern "C" void cuda_logit_softcap(Queue *q, const LogitSoftcap *a)
+{
+    const int64_t T = a->x_TV.dim[0], V = a->x_TV.dim[1];
+    GPU_WANT(a->x_TV, F32, T, V);
+    if (T == 0) return;
+    by_vector(F32, all_rows_aligned(V, a->x_TV), [&](auto, auto n) {
+        const auto logit_softcap = logit_softcap_kernel<n>;
+        GPU_LAUNCH(logit_softcap, vector_blocks(T, V, n), GPU_THREADS, gpu_stream_of(q), *a);
+    });
+}
+
+/* dlogits = (exp(x - lse) (1 + 2 z lse) - [column is target]) weight gradient_scale (1 - (x / softcap)^2), and
+ * 0 in the padding; one thread for each vector, which reads all that it needs before it writes */
 template <typename T, int N> __global__ void __launch_bounds__(GPU_THREADS)
 xent_backward_kernel(XentBackward a, const StepState *step_state)
 {
@@ -94,12 +117,16 @@ xent_backward_kernel(XentBackward a, const StepState *step_state)
     const int64_t target = *gpu_row<int32_t>(a.target_i, at.t) - a.first;
     const float   lse = *gpu_row<float>(a.lse_T, at.t), scale = (float)step_state->gradient_scale;
     const float   weight = *gpu_row<float>(a.loss_weight_T, at.t) * scale;
+    const bool    capped = a.softcap > 0;
+    const float   soft = a.z > 0 ? 1.0f + 2.0f * (float)a.z * lse : 1.0f;
+    const float   inverse = capped ? 1.0f / (float)a.softcap : 0.0f;
     float x[N];
     load(x, gpu_row<float>(a.logits_TV, at.t) + at.c);
 #pragma unroll
     for (int i = 0; i < N; i++) {
         const int64_t c = at.c + i;
-        x[i] = c < a.valid ? (expf(x[i] - lse) - (c == target ? 1.0f : 0.0f)) * weight : 0.0f;
+        const float   slope = capped ? 1.0f - x[i] * inverse * (x[i] * inverse) : 1.0f, hit = c == target ? 1.0f : 0.0f;
+        x[i] = c < a.valid ? (expf(x[i] - lse) * soft - hit) * weight * slope : 0.0f;
     }
     store(gpu_row<T>(a.dlogits_TV, at.t) + at.c, x);
 }

@@ -2,7 +2,7 @@
  * T rows   C channels   V rows of the table, which begins at vocabulary row `first` */
 #include "tensor/ref/ref.h"
 
-/* y = table[id], or y += table[id]. An id whose row another rank holds gives zero, so that the sum over
+/* y = scale table[id], or y += scale table[id]. An id whose row another rank holds gives zero, so that the sum over
  * ranks is right. */
 REF(embed_forward, EmbedForward)
 {
@@ -13,12 +13,12 @@ REF(embed_forward, EmbedForward)
     for (int64_t t = 0; t < T; t++)
         for (int64_t c = 0; c < C; c++) {
             int64_t row = int1(a->id_i, t) - a->first;
-            double x = row >= 0 && row < V ? *at2(a->table_VC, row, c) : 0;
+            double x = row >= 0 && row < V ? a->scale * *at2(a->table_VC, row, c) : 0;
             *at2(a->y_TC, t, c) = a->add ? *at2(a->y_TC, t, c) + x : x;
         }
 }
 
-/* dtable[id] += dy, token after token */
+/* dtable[id] += scale dy, token after token */
 REF(embed_backward, EmbedBackward)
 {
     int64_t T = a->dy_TC.dim[0], C = a->dy_TC.dim[1], V = a->dtable_VC.dim[0];
@@ -28,6 +28,6 @@ REF(embed_backward, EmbedBackward)
     for (int64_t t = 0; t < T; t++)
         for (int64_t c = 0; c < C; c++) {
             int64_t row = int1(a->id_i, t) - a->first;
-            if (row >= 0 && row < V) *at2(a->dtable_VC, row, c) += *at2(a->dy_TC, t, c);
+            if (row >= 0 && row < V) *at2(a->dtable_VC, row, c) += a->scale * *at2(a->dy_TC, t, c);
         }
 }

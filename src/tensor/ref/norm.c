@@ -2,7 +2,7 @@
  * T rows   C channels   h = (x - mean) rstd, the normalized row before gain and bias */
 #include "tensor/ref/ref.h"
 
-/* y = h gain + bias,   rstd = 1 / sqrt(mean of (x - mean)^2 + epsilon) */
+/* y = h (gain + gain_offset) + bias,   rstd = 1 / sqrt(mean of (x - mean)^2 + epsilon) */
 REF(norm_forward, NormForward)
 {
     int64_t T = a->y_TC.dim[0], C = a->y_TC.dim[1];
@@ -19,14 +19,14 @@ REF(norm_forward, NormForward)
         for (int64_t c = 0; c < C; c++) square += pow(*at2(a->x_TC, t, c) - mean, 2) / (double)C;
         double rstd = 1 / sqrt(square + a->epsilon);
         for (int64_t c = 0; c < C; c++)
-            *at2(a->y_TC, t, c) = (*at2(a->x_TC, t, c) - mean) * rstd * *at1(a->gain_C, c) +
+            *at2(a->y_TC, t, c) = (*at2(a->x_TC, t, c) - mean) * rstd * (*at1(a->gain_C, c) + a->gain_offset) +
                                   (biased ? *at1(a->bias_C, c) : 0);
         *at1(a->rstd_T, t) = rstd;
         if (centred) *at1(a->mean_T, t) = mean;
     }
 }
 
-/* With g = dy gain:   dx = rstd (g - mean of g - h mean of (g h)) + residual
+/* With g = dy (gain + gain_offset):   dx = rstd (g - mean of g - h mean of (g h)) + residual
  * RMSNorm has no mean of g, because no mean is subtracted forward. */
 REF(norm_backward_input, NormBackwardInput)
 {
@@ -42,12 +42,14 @@ REF(norm_backward_input, NormBackwardInput)
     for (int64_t t = 0; t < T; t++) {
         double mean = centred ? *at1(a->mean_T, t) : 0, rstd = *at1(a->rstd_T, t), mean_g = 0, mean_gh = 0;
         for (int64_t c = 0; c < C; c++) {
-            double g = *at2(a->dy_TC, t, c) * *at1(a->gain_C, c), h = (*at2(a->x_TC, t, c) - mean) * rstd;
+            double g = *at2(a->dy_TC, t, c) * (*at1(a->gain_C, c) + a->gain_offset);
+            double h = (*at2(a->x_TC, t, c) - mean) * rstd;
             if (centred) mean_g += g / (double)C;
             mean_gh += g * h / (double)C;
         }
         for (int64_t c = 0; c < C; c++) {
-            double g = *at2(a->dy_TC, t, c) * *at1(a->gain_C, c), h = (*at2(a->x_TC, t, c) - mean) * rstd;
+            double g = *at2(a->dy_TC, t, c) * (*at1(a->gain_C, c) + a->gain_offset);
+            double h = (*at2(a->x_TC, t, c) - mean) * rstd;
             double residual = joined ? *at2(a->residual_TC, t, c) : 0;
             *at2(a->dx_TC, t, c) = rstd * (g - mean_g - h * mean_gh) + residual;
         }

@@ -43,7 +43,16 @@ REF(xent_forward, XentForward)
     }
 }
 
-/* dlogits = (exp(x - lse) - [column is target]) weight gradient_scale */
+/* x = softcap tanh(x / softcap) */
+REF(logit_softcap, LogitSoftcap)
+{
+    int64_t T = a->x_TV.dim[0], V = a->x_TV.dim[1];
+    for (int64_t t = 0; t < T; t++)
+        for (int64_t c = 0; c < V; c++)
+            *at2(a->x_TV, t, c) = a->softcap * tanh(*at2(a->x_TV, t, c) / a->softcap);
+}
+
+/* dlogits = (exp(x - lse) (1 + 2 z lse) - [column is target]) weight gradient_scale (1 - (x / softcap)^2) */
 REF(xent_backward, XentBackward)
 {
     int64_t T = a->logits_TV.dim[0], V = a->logits_TV.dim[1];
@@ -57,6 +66,8 @@ REF(xent_backward, XentBackward)
         for (int64_t c = 0; c < V; c++) {
             double x = *at2(a->logits_TV, t, c), hit = a->first + c == int1(a->target_i, t);
             double weight = *at1(a->loss_weight_T, t) * q->step_state->gradient_scale;
-            *at2(a->dlogits_TV, t, c) = c < a->valid ? (exp(x - *at1(a->lse_T, t)) - hit) * weight : 0;
+            double lse = *at1(a->lse_T, t), soft = exp(x - lse) * (a->z > 0 ? 1 + 2 * a->z * lse : 1);
+            double slope = a->softcap > 0 ? 1 - x / a->softcap * (x / a->softcap) : 1;
+            *at2(a->dlogits_TV, t, c) = c < a->valid ? (soft - hit) * weight * slope : 0;
         }
 }

@@ -168,13 +168,13 @@ static void clear(Lab *lab)
 #define ARG(name) .name = name.side[s]
 
 /* ---- norms ---- */
-static void norm_experiment(Lab *lab, int64_t T, int64_t C, bool layer)
+static void norm_experiment(Lab *lab, int64_t T, int64_t C, bool layer, double offset)
 {
     Twin x_TC = TWIN(lab, 3, 2, T, C), gain_C = TWIN(lab, 1, 0.5, C), bias_C = twin_if(lab, layer, C);
     Twin y_TC = TWIN(lab, 0, 1, T, C), mean_T = twin_if(lab, layer, T), rstd_T = TWIN(lab, 0, 1, T);
     Twin dy_TC = TWIN(lab, 0, 1, T, C), dx_TC = TWIN(lab, 0, 1, T, C), residual_TC = TWIN(lab, 0, 1, T, C);
     BOTH(norm_forward, (NormForward){ ARG(y_TC), ARG(mean_T), ARG(rstd_T), ARG(x_TC), ARG(gain_C),
-         ARG(bias_C), .epsilon = 1e-5 });
+         ARG(bias_C), .epsilon = 1e-5, .gain_offset = offset });
     compare(lab, "norm_forward y", y_TC, 1e-6);
     compare(lab, "norm_forward rstd", rstd_T, 1e-6);
     if (layer) compare(lab, "norm_forward mean", mean_T, 5e-7);
@@ -182,9 +182,9 @@ static void norm_experiment(Lab *lab, int64_t T, int64_t C, bool layer)
     upload(lab, rstd_T);                            /* the backward pass starts from equal values again */
     if (layer) upload(lab, mean_T);
     BOTH(norm_backward_input, (NormBackwardInput){ ARG(dx_TC), ARG(dy_TC), ARG(x_TC), ARG(mean_T),
-         ARG(rstd_T), ARG(gain_C), .residual_TC = tensor_none() });
+         ARG(rstd_T), ARG(gain_C), .residual_TC = tensor_none(), .gain_offset = offset });
     BOTH(norm_backward_input, (NormBackwardInput){ .dx_TC = residual_TC.side[s], ARG(dy_TC), ARG(x_TC),
-         ARG(mean_T), ARG(rstd_T), ARG(gain_C), ARG(residual_TC) });            /* in place */
+         ARG(mean_T), ARG(rstd_T), ARG(gain_C), ARG(residual_TC), .gain_offset = offset });            /* in place */
     compare(lab, "norm_backward_input dx", dx_TC, 2e-6);
     compare(lab, "norm_backward_input dx + residual", residual_TC, 2e-6);
     clear(lab);
@@ -207,7 +207,7 @@ static void norm_experiments(Lab *lab)
     static const int64_t ROWS[][2]    = { { 3, 5 }, { 1, 300 }, { 5, 67 }, { 2, 1025 } };       /* T, C */
     static const int64_t COLUMNS[][2] = { { 1, 1 }, { 5, 300 }, { 70, 33 }, { 1100, 5 } };
     for (int layer = 0; layer < 2; layer++) {
-        for EACH(i, ROWS) norm_experiment(lab, ROWS[i][0], ROWS[i][1], layer);
+        for EACH(i, ROWS) norm_experiment(lab, ROWS[i][0], ROWS[i][1], layer, (double)(i % 2));
         for EACH(i, COLUMNS) norm_weight_experiment(lab, COLUMNS[i][0], COLUMNS[i][1], layer);
     }
 }
@@ -215,10 +215,10 @@ static void norm_experiments(Lab *lab)
 /* ---- activations ---- */
 static void activation_experiment(Lab *lab, int kind, bool biased, int64_t T, int64_t F)
 {
-    int64_t wide = kind == ACT_SWIGLU ? 2 * F : F;
+    int64_t wide = ACT_GATED(kind) ? 2 * F : F;
     Twin x_TF = TWIN(lab, 0, 5, T, wide), bias_F = twin_if(lab, biased, wide), y_TF = TWIN(lab, 0, 1, T, F);
     Twin dy_TF = TWIN(lab, 0, 1, T, F);
-    Twin dx_TF = kind == ACT_SWIGLU ? TWIN(lab, 0, 1, T, wide) : dy_TF;      /* in place where it can be */
+    Twin dx_TF = ACT_GATED(kind) ? TWIN(lab, 0, 1, T, wide) : dy_TF;      /* in place where it can be */
     BOTH(activation_forward, (ActivationForward){ ARG(y_TF), ARG(x_TF), ARG(bias_F), .kind = kind });
     BOTH(activation_backward, (ActivationBackward){ ARG(dx_TF), ARG(dy_TF), ARG(x_TF), ARG(bias_F),
          .kind = kind });
@@ -231,7 +231,7 @@ static void activation_experiments(Lab *lab)
 {
     static const int64_t SHAPES[][2] = { { 9, 1 }, { 1, 300 }, { 7, 33 } };
     for EACH(i, SHAPES)
-        for (int kind = ACT_GELU_TANH; kind <= ACT_SWIGLU; kind++)
+        for (int kind = ACT_GELU_TANH; kind < ACT_KINDS; kind++)
             for (int biased = 0; biased < 2; biased++)
                 activation_experiment(lab, kind, biased, SHAPES[i][0], SHAPES[i][1]);
 }
@@ -240,7 +240,7 @@ static void activation_experiments(Lab *lab)
 enum { FIRST = 10 };
 
 /* The columns of one rank, which holds only some of the targets, and invented stats of a second rank. */
-static void xent_experiment(Lab *lab, int64_t T, int64_t V, int64_t valid)
+static void xent_experiment(Lab *lab, int64_t T, int64_t V, int64_t valid, double softcap)
 {
     Twin logits_TV = TWIN(lab, 0, 20, T, V), target_i = twin_ids(lab, V + 2 * FIRST, T);
     Twin loss_weight_T = TWIN(lab, 0, 1, T), stats_T3 = TWIN(lab, 0, 1, T, 3);
@@ -248,12 +248,17 @@ static void xent_experiment(Lab *lab, int64_t T, int64_t V, int64_t valid)
     Twin loss_T = TWIN(lab, 0, 1, T), lse_T = TWIN(lab, 0, 1, T);
     double *logit = logits_TV.side[REF].data, *stats = stats_RT3.side[REF].data, *lse = lse_T.side[REF].data;
     for (int64_t t = 0; t < T; t++) {
-        if (V > 1) logit[t * V + V / 2] = -INFINITY;
+        if (V > 1 && softcap == 0) logit[t * V + V / 2] = -INFINITY;
         if (valid == 0) stats[3 * t] = -INFINITY;                       /* as of a rank without words: */
         if (valid == 0) stats[3 * t + 1] = stats[3 * t + 2] = 0;        /* the whole first rank of the two */
     }
     upload(lab, logits_TV);
     upload(lab, stats_RT3);
+    if (softcap > 0) {
+        BOTH(logit_softcap, (LogitSoftcap){ .x_TV = logits_TV.side[s], .softcap = softcap });
+        compare(lab, "logit_softcap x", logits_TV, 1e-6);
+        upload(lab, logits_TV);
+    }
     BOTH(xent_stats, (XentStats){ ARG(stats_T3), ARG(logits_TV), ARG(target_i), .first = FIRST,
          .valid = valid });
     BOTH(xent_forward, (XentForward){ ARG(loss_T), ARG(lse_T), ARG(stats_RT3) });
@@ -263,7 +268,7 @@ static void xent_experiment(Lab *lab, int64_t T, int64_t V, int64_t valid)
     for (int64_t t = 0; t < T; t++) lse[t] = 22;     /* above all logits, as the lse of a whole row is */
     upload(lab, lse_T);
     BOTH(xent_backward, (XentBackward){ .dlogits_TV = logits_TV.side[s], ARG(logits_TV), ARG(lse_T), ARG(target_i), ARG(loss_weight_T),
-         .first = FIRST, .valid = valid });
+         .first = FIRST, .valid = valid, .softcap = softcap, .z = softcap > 0 ? 1e-2 : 0 });
     compare(lab, "xent_backward dlogits", logits_TV, 1e-6);
     clear(lab);
 }
@@ -272,7 +277,8 @@ static void xent_experiments(Lab *lab)
 {
     static const int64_t SHAPES[][3] = { { 1, 1, 1 }, { 3, 300, 257 }, { 5, 1000, 1000 }, { 300, 7, 5 },
                                          { 2, 40, 0 } };                                /* T, V, valid */
-    for EACH(i, SHAPES) xent_experiment(lab, SHAPES[i][0], SHAPES[i][1], SHAPES[i][2]);
+    for EACH(i, SHAPES) xent_experiment(lab, SHAPES[i][0], SHAPES[i][1], SHAPES[i][2], 0);
+    for EACH(i, SHAPES) xent_experiment(lab, SHAPES[i][0], SHAPES[i][1], SHAPES[i][2], 30);
 }
 
 /* ---- embedding ---- */
@@ -282,7 +288,7 @@ static void embed_experiments(Lab *lab)
     for EACH(i, SHAPES) {
         int64_t T = SHAPES[i][0], C = SHAPES[i][1], V = SHAPES[i][2];
         Twin dtable_VC = TWIN(lab, 0, 1, V, C), id_i = twin_ids(lab, V + 6, T), dy_TC = TWIN(lab, 0, 1, T, C);
-        BOTH(embed_backward, (EmbedBackward){ ARG(dtable_VC), ARG(id_i), ARG(dy_TC), .first = 3 });
+        BOTH(embed_backward, (EmbedBackward){ ARG(dtable_VC), ARG(id_i), ARG(dy_TC), .first = 3, .scale = i % 2 ? 27.75 : 1 });
         compare(lab, "embed_backward dtable", dtable_VC, 1e-6);
         clear(lab);
     }
