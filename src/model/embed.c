@@ -13,7 +13,18 @@ static int64_t first_held_token(const ExecContext *ctx)
     return comm_rank(ctx->tp.comm) * model_vocabulary_held(ctx->config, comm_size(ctx->tp.comm));
 }
 
-/* y = drop(word[id] + position[p])
+/* In the rounding of activations, as Gemma's: sqrt(3072) = 55.4256 is 55.5 in bf16. */
+static double embedding_factor(const ExecContext *ctx)
+{
+    double factor = ctx->config->embedding_factor, rounded;
+    char in_type[8];
+    if (factor == 0) return 1;
+    dtype_convert(in_type, ctx->precision.activation, &factor, F64, 1);
+    dtype_convert(&rounded, F64, in_type, ctx->precision.activation, 1);
+    return rounded;
+}
+
+/* y = drop(factor word[id] + position[p])
  * A rank writes zero rows for ids it does not hold, so the sum over tp is the row of the whole table. */
 void embed_unit_forward(const ExecContext *ctx, Tensor y_tC, const UnitParam *w)
 {
@@ -21,14 +32,15 @@ void embed_unit_forward(const ExecContext *ctx, Tensor y_tC, const UnitParam *w)
     Tensor id_T = ctx->batch->token_i, position_PC = unit_param(w, PARAM_EMBED_POSITION_WEIGHT);
     Tensor e_TC = scratch_new(ctx, "embedding", id_T.dim[0], ctx->config->hidden);
     embed_forward(q, (EmbedForward){ .y_TC = e_TC, .id_i = id_T,
-        .table_VC = unit_param(w, PARAM_EMBED_TOKEN_WEIGHT), .first = first_held_token(ctx) });
+        .table_VC = unit_param(w, PARAM_EMBED_TOKEN_WEIGHT), .first = first_held_token(ctx),
+        .scale = embedding_factor(ctx) });
     Tensor e_tC = tp_leave_forward(&ctx->tp, e_TC);                  /* <-> tp: all-reduce | reduce-scatter */
 
     /* Positions are replicated over tp, so they are added after the sum: once, and only to this rank's
      * rows. */
     if (tensor_present(position_PC))
         embed_forward(q, (EmbedForward){ .y_TC = e_tC, .id_i = tp_rows(&ctx->tp, ctx->batch->position_i),
-            .table_VC = position_PC, .add = true });
+            .table_VC = position_PC, .add = true, .scale = 1 });
     dropout_forward(q, (DropoutForward){ .y_TC = y_tC, .residual_TC = tensor_none(), .x_TC = e_tC,
         .bias_C = tensor_none(), .dropout_index_i = tp_rows(&ctx->tp, ctx->batch->dropout_index_i),
         .p = exec_dropout(ctx, ctx->config->hidden_dropout), .site = embed_site(ctx) });
@@ -43,15 +55,16 @@ void embed_unit_backward_input(const ExecContext *ctx, EmbedSave *save, Tensor d
         .p = exec_dropout(ctx, ctx->config->hidden_dropout), .site = embed_site(ctx) });
 }
 
-/* dposition[p] += dy of this rank's rows,  dword[id] += dy of all rows, for the ids that this rank holds */
+/* dposition[p] += dy of this rank's rows,  dword[id] += factor dy of all rows, for the ids that this rank holds */
 void embed_unit_backward_weight(const ExecContext *ctx, const UnitParam *dw, const EmbedSave *save)
 {
     Queue *q = ctx->queue;
     Tensor dposition_PC = unit_param(dw, PARAM_EMBED_POSITION_WEIGHT);
     if (tensor_present(dposition_PC))
         embed_backward(q, (EmbedBackward){ .dtable_VC = dposition_PC,
-            .id_i = tp_rows(&ctx->tp, ctx->batch->position_i), .dy_TC = save->dy_tC });
+            .id_i = tp_rows(&ctx->tp, ctx->batch->position_i), .dy_TC = save->dy_tC, .scale = 1 });
     Tensor dy_TC = tp_leave_backward(&ctx->tp, save->dy_tC, ctx->scratch);    /* <-> tp: - | all-gather */
     embed_backward(q, (EmbedBackward){ .dtable_VC = unit_param(dw, PARAM_EMBED_TOKEN_WEIGHT),
-        .id_i = ctx->batch->token_i, .dy_TC = dy_TC, .first = first_held_token(ctx) });
+        .id_i = ctx->batch->token_i, .dy_TC = dy_TC, .first = first_held_token(ctx),
+        .scale = embedding_factor(ctx) });
 }

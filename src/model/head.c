@@ -111,7 +111,13 @@ static bool chunk_next(HeadChunk *c, int64_t T)
 static Tensor of_chunk(const HeadChunk *c, Tensor x_T) { return tensor_slice(x_T, 0, c->first, c->count); }
 static Tensor held(const HeadChunk *c, Tensor x_N) { return tensor_slice(x_N, 0, 0, c->count); }
 
-/* logits = n wT,  loss = lse(logits) - logits[target]
+static void softcap(const ExecContext *ctx, Tensor logits)
+{
+    if (ctx->config->logit_softcap > 0)
+        logit_softcap(ctx->queue, (LogitSoftcap){ .x_TV = logits, .softcap = ctx->config->logit_softcap });
+}
+
+/* logits = softcap(n wT),  loss = lse(logits) - logits[target]
  * A rank's statistics of a row are its maximum, its sum of exponentials and the target's logit. They are
  * gathered and combined in rank order on every rank, so the loss has the same bits on all of them. */
 static void chunk_loss(const ExecContext *ctx, const HeadChunk *c, Tensor w_VC, Tensor n_TC)
@@ -123,6 +129,7 @@ static void chunk_loss(const ExecContext *ctx, const HeadChunk *c, Tensor w_VC, 
     Tensor stats_RN3 = tensor_view(tensor_flat(c->stats_RN3, 0, R * c->count * 3), R, c->count, 3);
     matmul_forward(q, (MatmulForward){ .y_TK = logits_NV, .x_TC = of_chunk(c, n_TC), .w_KC = w_VC,
         .bias_K = tensor_none() });
+    softcap(ctx, logits_NV);
     xent_stats(q, (XentStats){ .stats_T3 = stats_N3, .logits_TV = logits_NV,
         .target_i = of_chunk(c, ctx->batch->target_i), .first = columns.first, .valid = columns.valid });
     comm_all_gather(ctx->tp.comm, q, stats_RN3, stats_N3);                  /* <-> tp: all-gather of [N, 3] */
@@ -169,6 +176,7 @@ static void chosen_logits(const ExecContext *ctx, Tensor n_TC, Tensor w_VC)
         comm_all_reduce(ctx->caches->cp, ctx->queue, n_bC, ctx->scratch);            /* <-> cp: all-reduce */
     matmul_forward(ctx->queue, (MatmulForward){ .y_TK = ctx->logits_bV, .x_TC = n_bC, .w_KC = w_VC,
         .bias_K = tensor_none() });
+    softcap(ctx, ctx->logits_bV);
 }
 
 /* Computes the loss only where no backward will do it. Generation wants logits instead. */
@@ -185,7 +193,8 @@ void head_forward(const ExecContext *ctx, const UnitParam *w, HeadSave *save, Te
     add_loss(ctx, &c);
 }
 
-/* n = norm(x);  dlogits = (softmax - [target]) weight,  dn = dlogits w,  dw += dlogitsT n;
+/* The reported loss is without the z-loss, whose gradient xent_backward adds.
+ * n = norm(x);  dlogits = (softmax - [target]) weight,  dn = dlogits w,  dw += dlogitsT n;
  * dx = dnorm(dn),  dgain and dbias likewise */
 void head_backward(const ExecContext *ctx, Tensor dx_tC, const UnitParam *w, const UnitParam *dw,
                    const HeadSave *save)
@@ -204,7 +213,8 @@ void head_backward(const ExecContext *ctx, Tensor dx_tC, const UnitParam *w, con
         xent_backward(q, (XentBackward){ .dlogits_TV = dlogits_NV, .logits_TV = held(&c, c.logits_NV),
             .lse_T = of_chunk(&c, c.lse_T), .target_i = of_chunk(&c, ctx->batch->target_i),
             .loss_weight_T = of_chunk(&c, ctx->batch->loss_weight_T), .first = columns.first,
-            .valid = columns.valid });
+            .valid = columns.valid, .softcap = ctx->config->logit_softcap,
+            .z = ctx->config->logit_z_coefficient });
         matmul_backward_input(q, (MatmulBackwardInput){ .dx_TC = of_chunk(&c, dn_TC), .dy_TK = dlogits_NV,
             .w_KC = w_VC });
         matmul_backward_weight(q, (MatmulBackwardWeight){ .dw_KC = dw_VC,
@@ -214,7 +224,7 @@ void head_backward(const ExecContext *ctx, Tensor dx_tC, const UnitParam *w, con
     Tensor dn_tC = tp_enter_backward(&ctx->tp, dn_TC, ctx->scratch);                   /* <-> tp */
     norm_backward_input(q, (NormBackwardInput){ .dx_TC = dx_tC, .dy_TC = dn_tC, .x_TC = save->x_tC,
         .mean_T = norm.mean_t, .rstd_T = norm.rstd_t, .gain_C = unit_param(w, PARAM_FINAL_GAIN),
-        .residual_TC = tensor_none() });
+        .residual_TC = tensor_none(), .gain_offset = model_gain_offset(ctx->config) });
     norm_backward_weight(q, (NormBackwardWeight){ .dgain_C = unit_param(dw, PARAM_FINAL_GAIN),
         .dbias_C = unit_param(dw, PARAM_FINAL_BIAS), .dy_TC = dn_tC, .x_TC = save->x_tC,
         .mean_T = norm.mean_t, .rstd_T = norm.rstd_t });

@@ -126,6 +126,22 @@ void linear_residual_forward(const ExecContext *ctx, const BlockSave *save, Line
     dropout_forward(ctx->queue, end);
 }
 
+void linear_leave_forward(const ExecContext *ctx, const BlockSave *save, LinearId id, Tensor y_tK, Tensor x_TC,
+                          Tensor w_KC, Tensor bias_K)
+{
+    size_t mark = arena_mark(ctx->scratch);
+    if (comm_size(ctx->tp.comm) == 1) {
+        linear_forward(ctx, save, id, y_tK, x_TC, w_KC, bias_K);                           /* <-> tp+cp */
+        return;
+    }
+    Tensor y_TK = scratch_new(ctx, "branch output", x_TC.dim[0], w_KC.dim[0]);
+    linear_forward(ctx, save, id, y_TK, x_TC, w_KC, tensor_none());                        /* <-> tp+cp */
+    Tensor sum_tK = tp_leave_forward(&ctx->tp, y_TK);                /* <-> tp: all-reduce | reduce-scatter */
+    dropout_forward(ctx->queue, (DropoutForward){ .y_TC = y_tK, .x_TC = sum_tK, .bias_C = bias_K,
+        .dropout_index_i = tp_rows(&ctx->tp, ctx->batch->dropout_index_i) });
+    arena_reset(ctx->scratch, mark);
+}
+
 /* dx = dy w */
 void linear_backward_input(const ExecContext *ctx, const BlockSave *save, LinearId id, Tensor dx_TC,
                            Tensor dy_TK, Tensor w_KC)

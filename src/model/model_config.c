@@ -15,6 +15,21 @@ int64_t model_layer_ffn(const ModelConfig *config, int64_t layer)
     return model_layer_is_moe(config, layer) ? config->moe.shared_ffn : config->ffn;
 }
 
+/* The same in all layers. */
+bool model_norm_before(const ModelConfig *config, int64_t layer)
+{
+    (void)layer;
+    return config->norm_placement != NORM_AFTER;
+}
+
+bool model_norm_after(const ModelConfig *config, int64_t layer)
+{
+    (void)layer;
+    return config->norm_placement != NORM_BEFORE;
+}
+
+double model_gain_offset(const ModelConfig *config) { return config->gains_zero_centred ? 1 : 0; }
+
 int64_t model_groups_held(const ModelConfig *config, int tp)
 {
     return config->groups < tp ? 1 : config->groups / tp;

@@ -16,6 +16,9 @@ typedef struct { uint64_t bits[LAYER_SET_MOST / 64]; } LayerSet;
 /* RMSNorm of queries and keys, before RoPE: of each head by itself with one gain for all heads (Qwen 3,
  * Gemma 3), or of the channels of all heads together, each with its own gain (OLMo 2) */
 typedef enum { QK_NORM_NONE, QK_NORM_HEAD, QK_NORM_ALL } QkNorm;
+/* Where a block has norms: in front of attention and MLP (GPT-2, Llama), after them and before the residual
+ * addition (OLMo 2), or both (Gemma 2). */
+typedef enum { NORM_BEFORE, NORM_AFTER, NORM_BEFORE_AND_AFTER } NormPlacement;
 typedef enum { UNIT_EMBED, UNIT_BLOCK, UNIT_HEAD } UnitKind;
 
 typedef struct {
@@ -32,12 +35,18 @@ typedef struct {
     int64_t positions;                  /* rows of the learned position table */
     int64_t sequence;                   /* tokens of a training sequence */
     NormKind norm;
+    NormPlacement norm_placement;
+    bool    gains_zero_centred;         /* norms multiply by 1 + gain, and gains begin at 0 */
     PositionKind position;
     ActivationKind activation;
     double  epsilon;                    /* of the norms */
     RopeConfig rope;                    /* where position is POSITION_ROPE */
     LayerSet   no_rope;                 /* layers whose queries and keys are not rotated */
     double  hidden_dropout, attention_dropout;     /* probabilities of being dropped */
+    /* of the token embedding, rounded to the type of activations: Gemma's sqrt(hidden); 0: 1 */
+    double  embedding_factor;
+    double  logit_softcap;              /* logits are softcap tanh(logits / softcap); 0: none */
+    double  logit_z_coefficient;        /* of the z-loss of logits, lse(logits)^2 of each token */
     double  init_std;                   /* standard deviation of normally initialised weights */
     /* sliding window: positions that a query looks back on, its own one counted; 0: all before it */
     int64_t window;
@@ -67,7 +76,11 @@ bool     model_layer_is_moe(const ModelConfig *config, int64_t layer);
 int64_t  model_layer_ffn(const ModelConfig *config, int64_t layer);
 /* Key-value heads of one of tp ranks: with more ranks than heads each has one, as others do. */
 int64_t  model_groups_held(const ModelConfig *config, int tp);
-/* matrices of width ffn in `up`: 2 for SwiGLU, else 1 */
+/* Whether a layer has norms in front of its branches, and after them. */
+bool     model_norm_before(const ModelConfig *config, int64_t layer);
+bool     model_norm_after (const ModelConfig *config, int64_t layer);
+double   model_gain_offset(const ModelConfig *config);               /* of all norms, as in tensor/ops.def */
+/* matrices of width ffn in `up`: 2 for a gated activation, else 1 */
 int64_t  model_mlp_gates(const ModelConfig *config);
 
 /* Vocabulary rows that a tensor-parallel rank stores: ceil(vocabulary / tp). The padding of the last ranks is

@@ -37,11 +37,11 @@ Tensor mlp_backward_input    (const ExecContext *ctx, const UnitParam *w, BlockS
 void   mlp_backward_weight   (const ExecContext *ctx, const UnitParam *dw, const BlockSave *save);
 
 /* The experts of a layer and its shared expert, as the MLP's functions above. y = the sum of both, [t, C] on
- * scratch; save alone: y is not computed. Where weight gradients are not deferred (moe_defers_weight),
+ * `arena`; NULL: y is not computed. Where weight gradients are not deferred (moe_defers_weight),
  * backward_input adds those of the experts to dw. <-> etp+ep: all-to-all; <-> tp; backward_input also
  * <-> tp+cp */
 Tensor moe_forward        (const ExecContext *ctx, int64_t layer, const UnitParam *w, BlockSave *save,
-                           Tensor n2_tC, bool save_alone);
+                           Tensor n2_tC, Arena *arena);
 void   moe_recompute      (const ExecContext *ctx, const UnitParam *w, BlockSave *save, unsigned modules);
 Tensor moe_backward_input (const ExecContext *ctx, int64_t layer, const UnitParam *w, const UnitParam *dw,
                            BlockSave *save, Tensor dy_tC);
@@ -63,6 +63,9 @@ void      linear_activation_forward(const ExecContext *ctx, const BlockSave *sav
  * absent. <-> tp: all-reduce | reduce-scatter */
 void      linear_residual_forward(const ExecContext *ctx, const BlockSave *save, LinearId id, Tensor x_TC,
                                   Tensor w_KC, DropoutForward end);
+/* y = x wT + bias, where x wT is summed over tp; of this rank's rows. <-> tp: all-reduce | reduce-scatter */
+void      linear_leave_forward  (const ExecContext *ctx, const BlockSave *save, LinearId id, Tensor y_tK,
+                                 Tensor x_TC, Tensor w_KC, Tensor bias_K);
 void      linear_backward_input (const ExecContext *ctx, const BlockSave *save, LinearId id, Tensor dx_TC,
                                  Tensor dy_TK, Tensor w_KC);
 void      linear_backward_weight(const ExecContext *ctx, const BlockSave *save, LinearId id, Tensor dw_KC,
@@ -113,4 +116,6 @@ ExecContext exec_recompute(const ExecContext *ctx);
 /* Returns y [t, C] and the statistics that backward reads, all saved. *mean_t is absent under RMSNorm. */
 Tensor  norm_unit_forward(const ExecContext *ctx, Tensor *mean_t, Tensor *rstd_t, Tensor x_tC, Tensor gain_C,
                           Tensor bias_C);
+/* Of a norm after a branch, whose output save->x is: returns y [t, C] on scratch and saves the statistics. */
+Tensor  norm_after_forward(const ExecContext *ctx, NormAfterSave *save, Tensor gain_C, Tensor bias_C);
 #endif

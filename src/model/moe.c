@@ -61,7 +61,7 @@ static void combine(const ExecContext *ctx, const MoeSizes *z, const MoeSave *sa
 
 /* y[t] = sum over k of weight experts(n)[t, k]  (+ shared(n)) */
 Tensor moe_forward(const ExecContext *ctx, int64_t layer, const UnitParam *w, BlockSave *block, Tensor n2_tC,
-                   bool save_alone)
+                   Arena *arena)
 {
     MoeSizes z = moe_sizes(ctx, n2_tC.dim[0]);
     MoeSave *save = &block->moe;
@@ -69,9 +69,9 @@ Tensor moe_forward(const ExecContext *ctx, int64_t layer, const UnitParam *w, Bl
     router_forward(ctx, layer, &z, w, save, n2_tC);
     dispatch_sort(ctx, &z, save);                                                             /* <-> etp+ep */
     experts_forward(ctx, &z, w, save, n2_tC);                                                 /* <-> etp+ep */
-    if (has_shared(ctx)) shared_tC = shared_forward(ctx, w, block, n2_tC, save_alone);           /* <-> tp */
-    if (save_alone) return tensor_none();
-    Tensor y_tC = scratch_new(ctx, "experts branch", z.t, z.C);
+    if (has_shared(ctx)) shared_tC = shared_forward(ctx, w, block, n2_tC, !arena);           /* <-> tp */
+    if (!arena) return tensor_none();
+    Tensor y_tC = tensor_new(arena, "experts branch", ctx->precision.activation, z.t, z.C);
     combine(ctx, &z, save, y_tC, save->back_NC, save->weight_tK, shared_tC);                     /* <-> tp */
     return y_tC;
 }

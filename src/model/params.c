@@ -9,9 +9,14 @@
 /* The words of the table's columns. KV is the width of all keys, or of all values: key-value heads times head
  * dim. */
 typedef enum { ONE, C, QUERY, KV, D, F, V, S, E, FE } ParamDim;
-/* CENTRED: LayerNorm has a bias; MLP: layers with a dense MLP or a shared expert; MOE: layers with experts */
-typedef enum { ALWAYS, QKV_BIAS, OUT_BIAS, LEARNED, UNTIED, CENTRED, MLP, MLP_BIAS, MLP_GATED,
-               MLP_GATED_BIAS, MOE, MOE_GATED, QK_NORM_EACH_HEAD, QK_NORM_ALL_HEADS } ParamWhen;
+/* What a row asks for: facts of a model or of a layer, one bit each. A row applies where all of its facts
+ * hold. LAYER_NORM: norms have biases; MLP: layers with a dense MLP or a shared expert; MOE: with experts. */
+typedef enum {
+    ALWAYS = 0, LEARNED = 1, UNTIED = 2, QKV_BIAS = 4, OUT_BIAS = 8, MLP_BIAS = 16, LAYER_NORM = 32,
+    MLP = 64, MOE = 128, GATED = 256, BEFORE = 512, AFTER = 1024,
+    QK_NORM_EACH_HEAD = 2048, QK_NORM_ALL_HEADS = 4096
+} ParamFact;
+typedef unsigned ParamFacts;
 typedef enum { WORD, EMBED, BLOCK, EXPERTS, HEAD } ParamBlockKind;
 typedef enum { ALIGNED, JOINED } ParamPlace;
 
@@ -23,7 +28,7 @@ static const struct {
     ParamPlace place;
     Init init;
     bool decay;
-    ParamWhen when;
+    ParamFacts when;
 } rows[PARAM_IDS] = {
 #define PARAM(id, ...) { __VA_ARGS__ },
 #include "model/params.def"
@@ -49,28 +54,29 @@ static int64_t dim_of(const ModelConfig *config, int64_t layer, ParamDim dim)
     return 0;
 }
 
-static bool unit_has(const ModelConfig *config, int64_t index, ParamWhen when)
+/* The facts that hold in block `index`. */
+static ParamFacts facts_of(const ModelConfig *config, int64_t index)
 {
-    bool gated = ACT_GATED(config->activation);
     int64_t layer = index - 2;
-    bool moe = model_layer_is_moe(config, layer), mlp = model_layer_ffn(config, layer) > 0;
-    switch (when) {
-    case ALWAYS:         return true;
-    case QKV_BIAS:       return config->qkv_bias;
-    case OUT_BIAS:       return config->out_bias;
-    case LEARNED:        return config->position == POSITION_LEARNED;
-    case UNTIED:         return !config->tied;
-    case CENTRED:        return config->norm == NORM_LAYER;
-    case MLP:            return mlp;
-    case MLP_BIAS:       return mlp && config->mlp_bias;
-    case MLP_GATED:      return mlp && gated;
-    case MLP_GATED_BIAS: return mlp && gated && config->mlp_bias;
-    case QK_NORM_EACH_HEAD: return config->qk_norm == QK_NORM_HEAD;
-    case QK_NORM_ALL_HEADS: return config->qk_norm == QK_NORM_ALL;
-    case MOE:            return moe;
-    case MOE_GATED:      return moe && gated;
-    }
-    return false;
+    const struct { ParamFact fact; bool holds; } facts[] = {
+        { LEARNED,    config->position == POSITION_LEARNED },
+        { UNTIED,     !config->tied },
+        { QKV_BIAS,   config->qkv_bias },
+        { OUT_BIAS,   config->out_bias },
+        { MLP_BIAS,   config->mlp_bias },
+        { LAYER_NORM, config->norm == NORM_LAYER },
+        { MLP,        model_layer_ffn(config, layer) > 0 },
+        { MOE,        model_layer_is_moe(config, layer) },
+        { GATED,      ACT_GATED(config->activation) },
+        { BEFORE,     model_norm_before(config, layer) },
+        { AFTER,      model_norm_after(config, layer) },
+        { QK_NORM_EACH_HEAD, config->qk_norm == QK_NORM_HEAD },
+        { QK_NORM_ALL_HEADS, config->qk_norm == QK_NORM_ALL },
+    };
+    ParamFacts holding = 0;
+    for (size_t i = 0; i < sizeof facts / sizeof *facts; i++)
+        if (facts[i].holds) holding |= facts[i].fact;
+    return holding;
 }
 
 static ParamBlockKind block_kind(const ModelConfig *config, ParamFamily family, int64_t index)
@@ -123,6 +129,7 @@ static Param param_make(const ModelConfig *config, ParamId row, int64_t index, c
     int r = experts ? 1 : 0, c = r + 1;                               /* the dimensions of rows and columns */
     Param p = { .id = row, .init = rows[row].init, .decay = rows[row].decay, .parts = 1, .saves = true,
                 .dims = (rows[row].d1 == ONE ? 1 : 2) + r, .global = { config->experts, 1, 1 } };
+    if (p.init == INIT_ONE && config->gains_zero_centred) p.init = INIT_ZERO;
     p.global[r] = dim_of(config, index - 2, rows[row].d0);
     p.global[c] = dim_of(config, index - 2, rows[row].d1);
     if (rows[row].kind == BLOCK || experts)
@@ -158,10 +165,11 @@ void params_block(ParamBlock *block, const ModelConfig *config, ParamFamily fami
     static const ParamRanks one = { .size = { 1, 1, 1, 1, 1, 1, 1 } };
     ParamBlockKind kind = block_kind(config, family, index);
     bool none = family == PARAMS_EXPERTS && kind != EXPERTS;
+    ParamFacts facts = facts_of(config, index);
     *block = (ParamBlock){ .family = family, .index = index };
     for (ParamId row = 0; row < PARAM_IDS; row++) {
         block->index_of[row] = rows[row].kind == kind && !none ? PARAM_ABSENT : PARAM_ELSEWHERE;
-        if (rows[row].kind != kind || none || !unit_has(config, index, rows[row].when)) continue;
+        if (rows[row].kind != kind || none || rows[row].when & ~facts) continue;
         bool joined = rows[row].place == JOINED && block->index_of[row - 1] >= 0;
         block->index_of[row] = (int8_t)block->params;
         Param *p = &block->param[block->params++];

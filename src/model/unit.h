@@ -179,10 +179,18 @@ typedef struct {
     Tensor dlogits_tE, dy_MC, dh_MW;
 } MoeSave;
 
+/* Of a norm after a branch. */
+typedef struct {
+    Tensor x_tC;                   /* its input: the branch's output, with its bias */
+    Tensor mean_t, rstd_t;
+    Tensor dy_tC;                  /* left by backward_input: gradient of its output */
+} NormAfterSave;
+
 typedef struct {
     Tensor x_tC;                   /* aliases the unit's input: the caller keeps it until backward */
     Tensor mean1_t, rstd1_t;       /* norm 1 */
-    /* output of norm 1; under sequence parallelism this rank's rows, gathered again in backward */
+    /* output of norm 1, or x where there is none; under sequence parallelism this rank's rows, gathered again
+     * in backward */
     Tensor n1_tC;
     /* query, key and value heads; RoPE has rotated queries and keys in place. Under Ulysses [u T, Q'] of a
      * part of the heads */
@@ -192,11 +200,13 @@ typedef struct {
      * reads. */
     Tensor qk_TR, qk_rstd_TM[2];
     AttentionSave core;
+    NormAfterSave after1;          /* attention's, where the layer has norms after its branches */
     Tensor x2_tC;                  /* x + dropout(attention) */
     Tensor mean2_t, rstd2_t;       /* norm 2 */
-    Tensor n2_tC;                  /* output of norm 2, this rank's rows as n1 */
+    Tensor n2_tC;                  /* output of norm 2 or x2, this rank's rows as n1 */
     Tensor h_TW, g_TF;             /* MLP: before the activation (without the bias), after it */
     MoeSave moe;                   /* in a layer of experts, whose h and g are those of its shared expert */
+    NormAfterSave after2;          /* the MLP's, as after1 */
     Fp8Scales fp8;                 /* delayed scaling: views of Fp8State; current scaling: saved */
 
     /* Left by backward_input. Under sequence parallelism dy2 and dya are gathered from the t rows of the
