@@ -226,13 +226,28 @@ static Status rule_groups(const Options *o)
 
 /* --- the model ------------------------------------------------------------------------------------------ */
 
+static Status rule_activation(const Options *o)
+{
+    static const OptionIndex kind[] = { OPTION_swiglu, OPTION_squared_relu, OPTION_geglu,
+                                        OPTION_quick_geglu };
+    int first = -1;
+    for (size_t i = 0; i < sizeof kind / sizeof *kind; i++) {
+        if (!*(const OptionFLAG *)option_field_of(o, kind[i])) continue;
+        if (first >= 0)
+            return fail(BAD_OPTION, "%s and %s: a model has one activation; leave one out", TYPED(first),
+                        TYPED(kind[i]));
+        first = (int)kind[i];
+    }
+    if (o->gelu_approximate.value == CHOICE_gelu_approximate_none && first >= 0 && first != OPTION_geglu)
+        return fail(BAD_OPTION, "%s has no effect with %s, which is no GELU; leave one out",
+                    TYPED(OPTION_gelu_approximate), TYPED(first));
+    return OK;
+}
+
 /* Learned positions end at --max-position-embeddings. */
 static Status rule_model(const Options *o)
 {
     bool learned = o->position.value == CHOICE_position_learned_absolute;
-    if (o->swiglu && o->squared_relu)
-        return fail(BAD_OPTION, "%s and %s: a model has one activation; leave one out", TYPED(OPTION_swiglu),
-                    TYPED(OPTION_squared_relu));
     if (learned && o->sequence > o->positions)
         return fail(BAD_OPTION, "%s is longer than %s; give at most %" PRId64, TYPED(OPTION_sequence),
                     TYPED(OPTION_positions), o->positions);
@@ -513,7 +528,8 @@ static Status rule_ranges(const Options *o)
 typedef Status Rule(const Options *o);
 static Rule *const rules[] = { rule_ranges, options_needed, rule_blend };
 static Rule *const model_rules[] = {
-    rule_model, rule_dividing, rule_ranks, rule_sequence, rule_global_batch, rule_virtual_stages, rule_groups,
+    rule_activation, rule_model, rule_dividing, rule_ranks, rule_sequence, rule_global_batch,
+    rule_virtual_stages, rule_groups,
     rule_rate, rule_watchdog, rule_one_view, rule_tokens, rule_zero, rule_hybrid, rule_experts,
     rule_grad_reduce, rule_precision, rule_fp8, rule_recompute, rule_context, rule_window
 };

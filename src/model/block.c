@@ -1,6 +1,6 @@
 /* A transformer block of two residual branches, x + branch(x): attention, then the MLP. Norms are in front of
- * the branches, after them, or both (NormPlacement). This file has the norms, dropouts and residual additions;
- * attention.c and mlp.c have what is between a norm and a dropout.
+ * the branches, after them, or both (NormPlacement). This file has the norms, dropouts and residual
+ * additions; attention.c and mlp.c have what is between a norm and a dropout.
  *
  *  t tokens held (T / tp under sequence parallelism, else T)   T tokens   C channels
  *  F hidden channels held by this rank
@@ -73,9 +73,9 @@ static void branch_leave(const ExecContext *ctx, int64_t layer, const UnitParam 
 void block_forward(const ExecContext *ctx, int64_t layer, Tensor y_tC, const UnitParam *w, BlockSave *save,
                    Tensor x_tC)
 {
-    Tensor index_t = tp_rows(&ctx->tp, ctx->batch->dropout_index_i);
-    DropoutForward end = { .residual_TC = x_tC, .dropout_index_i = index_t,
-        .p = exec_dropout(ctx, ctx->config->hidden_dropout), .site = (uint64_t)(SITES * layer) + SITE_ATTENTION };
+    DropoutForward end = { .residual_TC = x_tC,
+        .dropout_index_i = tp_rows(&ctx->tp, ctx->batch->dropout_index_i), .p = exec_dropout(ctx, ctx->config->hidden_dropout),
+        .site = (uint64_t)(SITES * layer) + SITE_ATTENTION };
 
     save->fp8   = linear_scales(ctx, layer);
     save->x_tC  = x_tC;                            /* no copy: the caller keeps x until backward */
@@ -84,7 +84,8 @@ void block_forward(const ExecContext *ctx, int64_t layer, Tensor y_tC, const Uni
     save->x2_tC = tensor_new(ctx->activations_wgrad, "residual", ctx->precision.activation, x_tC.dim[0],
         x_tC.dim[1]);
     end.y_TC = save->x2_tC;
-    branch_leave(ctx, layer, w, &attention_branch, save, &save->after1, save->core.out_TO, end);   /* <-> tp */
+    branch_leave(ctx, layer, w, &attention_branch, save, &save->after1, save->core.out_TO,  /* <-> tp */
+        end);
 
     save->n2_tC = branch_enter(ctx, layer, w, &mlp_branch, &save->mean2_t, &save->rstd2_t, save->x2_tC);
     end.y_TC        = y_tC;
@@ -212,8 +213,8 @@ void block_backward_input(const ExecContext *caller, int64_t layer, Tensor dx_tC
 
     end.dy_TC = dx2_tC;
     end.site  = (uint64_t)(SITES * layer) + SITE_ATTENTION;
-    Tensor da_tC = leave_backward(ctx, layer, w, &attention_branch, &save->after1, "attention output gradient",
-        end);
+    Tensor da_tC = leave_backward(ctx, layer, w, &attention_branch, &save->after1,
+        "attention output gradient", end);
     save->dn1_tC = attend_backward_input(ctx, layer, w, save, da_tC);                   /* <-> tp cp */
     enter_backward(ctx, layer, w, &attention_branch, (NormBackwardInput){ .dx_TC = dx_tC,
         .dy_TC = save->dn1_tC, .x_TC = save->x_tC, .mean_T = save->mean1_t, .rstd_T = save->rstd1_t,

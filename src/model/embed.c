@@ -55,7 +55,8 @@ void embed_unit_backward_input(const ExecContext *ctx, EmbedSave *save, Tensor d
         .p = exec_dropout(ctx, ctx->config->hidden_dropout), .site = embed_site(ctx) });
 }
 
-/* dposition[p] += dy of this rank's rows,  dword[id] += factor dy of all rows, for the ids that this rank holds */
+/* dposition[p] += dy of this rank's rows,  dword[id] += factor dy of all rows, for the ids that this rank
+ * holds */
 void embed_unit_backward_weight(const ExecContext *ctx, const UnitParam *dw, const EmbedSave *save)
 {
     Queue *q = ctx->queue;

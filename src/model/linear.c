@@ -126,8 +126,8 @@ void linear_residual_forward(const ExecContext *ctx, const BlockSave *save, Line
     dropout_forward(ctx->queue, end);
 }
 
-void linear_leave_forward(const ExecContext *ctx, const BlockSave *save, LinearId id, Tensor y_tK, Tensor x_TC,
-                          Tensor w_KC, Tensor bias_K)
+void linear_leave_forward(const ExecContext *ctx, const BlockSave *save, LinearId id, Tensor y_tK,
+                          Tensor x_TC, Tensor w_KC, Tensor bias_K)
 {
     size_t mark = arena_mark(ctx->scratch);
     if (comm_size(ctx->tp.comm) == 1) {

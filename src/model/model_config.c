@@ -28,7 +28,7 @@ bool model_norm_after(const ModelConfig *config, int64_t layer)
     return config->norm_placement != NORM_BEFORE;
 }
 
-double model_gain_offset(const ModelConfig *config) { return config->gains_zero_centred ? 1 : 0; }
+float model_gain_offset(const ModelConfig *config) { return config->gains_zero_centred ? 1 : 0; }
 
 int64_t model_groups_held(const ModelConfig *config, int tp)
 {

@@ -79,7 +79,7 @@ int64_t  model_groups_held(const ModelConfig *config, int tp);
 /* Whether a layer has norms in front of its branches, and after them. */
 bool     model_norm_before(const ModelConfig *config, int64_t layer);
 bool     model_norm_after (const ModelConfig *config, int64_t layer);
-double   model_gain_offset(const ModelConfig *config);               /* of all norms, as in tensor/ops.def */
+float    model_gain_offset(const ModelConfig *config);               /* of all norms, as in tensor/ops.def */
 /* matrices of width ffn in `up`: 2 for a gated activation, else 1 */
 int64_t  model_mlp_gates(const ModelConfig *config);
 

@@ -44,10 +44,10 @@ def shape_of(o):
     return traffic.Shape(number(o, "num-layers", 0), hidden, number(o, "ffn-hidden-size", 4 * hidden), heads,
                          number(o, "num-query-groups", heads), number(o, "kv-channels", hidden // heads), BYTES_VOCABULARY, sequence, sequence,
                          bias="disable-bias-linear" not in o, tied="untie-embeddings-and-output-weights" not in o,
-                         learned=o.get("position-embedding-type") != "rope", gated="swiglu" in o,
+                         learned=o.get("position-embedding-type") != "rope", gated="swiglu" in o or "geglu" in o,
                          centred=o.get("normalization") != "RMSNorm", experts=number(o, "num-experts", 0),
                          expert_ffn=number(o, "moe-ffn-hidden-size", 0), topk=number(o, "moe-router-topk", 2), qkv_bias="add-qkv-bias" in o,
-                         qk_norm=o.get("qk-layernorm-width", "head") if "qk-layernorm" in o else "")
+                         qk_norm=o.get("qk-layernorm-width", "head") if "qk-layernorm" in o else "", placement=o.get("norm-placement", "before"))
 
 
 def virtual_layers(o, pp, chunks):

@@ -18,9 +18,15 @@ const char *const dimension_names[DIMENSIONS] = {
               "--untie-embeddings-and-output-weights --num-query-groups 2 --ffn-hidden-size 48 " \
               "--attention-dropout 0 --hidden-dropout 0"
 
+#define GEMMA "--normalization RMSNorm --norm-placement both --apply-layernorm-1p --position-embedding-type rope --geglu " \
+              "--disable-bias-linear --num-query-groups 2 --ffn-hidden-size 48 --embedding-multiplier 3 " \
+              "--final-logit-softcapping 2 --z-loss-coeff 1e-2 --attention-dropout 0 --hidden-dropout 0.1"
+
 const Value values[] = {
     { MODEL,     "gpt",         0, "",    { { 0 } } },
     { MODEL,     "llama",       0, LLAMA, { { 0 } } },
+    { MODEL,     "olmo",        0, LLAMA " --norm-placement after", { { 0 } } },
+    { MODEL,     "gemma",       0, GEMMA, { { 0 } } },
 
     { MLP,       "dense",       0, "", { { 0 } } },
     { MLP,       "experts",     1, "--num-experts 4 --moe-ffn-hidden-size 16 --moe-aux-loss-coeff 1e-2 --disable-bias-linear", { { 0 } } },

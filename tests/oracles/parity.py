@@ -21,6 +21,8 @@ STEPS, PEAK, LOW, WARMUP, CLIP, DECAY, BETAS, ADAM_EPSILON = 20, 1e-2, 1e-3, 3, 
 
 GPT = dict(norm="layer", position="learned", activation="gelu_tanh", groups=4, bias=True, tied=True, reset=False)
 LLAMA = dict(norm="rms", position="rope", activation="swiglu", groups=2, bias=False, tied=False, reset=False)
+# norm gains around 0, embeddings times a factor
+GEMMA = dict(LLAMA, tied=True, activation="geglu_tanh", one_p=True, factor=2.5)
 CASES = {
     "gpt": GPT,
     "gpt_reset": dict(GPT, reset=True),
@@ -29,6 +31,10 @@ CASES = {
     "llama_reset": dict(LLAMA, reset=True),
     "llama_tied_relu2": dict(LLAMA, tied=True, activation="relu2"),
     "llama_reset_window": dict(LLAMA, reset=True, left=2, skip=2),
+    "olmo2": dict(LLAMA, placement="after"),
+    "gemma": dict(GEMMA),
+    "gemma2": dict(GEMMA, placement="both", softcap=1.5, z=0.02),
+    "gpt_1p_after": dict(GPT, placement="after", activation="quick_geglu", one_p=True, factor=0.5, softcap=1.5),
 }
 
 
@@ -55,13 +61,14 @@ def weights(case):
     for b in ("blocks.%d." % i for i in range(LAYERS)):
         matrices = {"attention.query": (Q, C), "attention.key": (P, C), "attention.value": (P, C), "attention.out": (C, Q),
                     "mlp.up": (FFN, C), "mlp.down": (C, FFN)}
-        if case["activation"] == "swiglu":
+        if "glu" in case["activation"]:
             matrices["mlp.gate"] = (FFN, C)
         for name, dims in matrices.items():
             names[b + name + ".weight"] = dims
             if case["bias"]:
                 names[b + name + ".bias"] = dims[:1]
-    for norm in ["blocks.%d.norm%d" % (i, n) for i in range(LAYERS) for n in (1, 2)] + ["final"]:
+    kinds = {"before": ["norm%d"], "after": ["norm%d_after"], "both": ["norm%d", "norm%d_after"]}[case.get("placement", "before")]
+    for norm in ["blocks.%d." % i + kind % n for i in range(LAYERS) for n in (1, 2) for kind in kinds] + ["final"]:
         names[norm + ".gain"] = (C,)
         if case["norm"] == "layer":
             names[norm + ".bias"] = (C,)
@@ -96,9 +103,13 @@ def within_window(case, sees, layer):
 # ---- the model ----
 
 def norm(case, w, name, x):
+    """Where the model has it, else x"""
+    if name + ".gain" not in w:
+        return x
+    gain = w[name + ".gain"] + (1 if "one_p" in case else 0)
     if case["norm"] == "layer":
-        return F.layer_norm(x, (HIDDEN,), w[name + ".gain"], w[name + ".bias"], EPSILON)
-    return x / (x.pow(2).mean(-1, keepdim=True) + EPSILON).sqrt() * w[name + ".gain"]
+        return F.layer_norm(x, (HIDDEN,), gain, w[name + ".bias"], EPSILON)
+    return x / (x.pow(2).mean(-1, keepdim=True) + EPSILON).sqrt() * gain
 
 
 def linear(w, name, x):
@@ -131,22 +142,34 @@ def attention(case, w, name, x, positions, sees):
 def mlp(case, w, name, x):
     up = linear(w, name + ".up", x)
     hidden = {"gelu_tanh": lambda: F.gelu(up, approximate="tanh"), "gelu_erf": lambda: F.gelu(up), "relu2": lambda: F.relu(up) ** 2,
-              "swiglu": lambda: F.silu(linear(w, name + ".gate", x)) * up}[case["activation"]]()
+              "swiglu": lambda: F.silu(linear(w, name + ".gate", x)) * up,
+              "geglu_tanh": lambda: F.gelu(linear(w, name + ".gate", x), approximate="tanh") * up,
+              "quick_geglu": lambda: (lambda gate: gate * torch.sigmoid(1.702 * gate) * up)(linear(w, name + ".gate", x))}[case["activation"]]()
     return linear(w, name + ".down", hidden)
 
 
-def loss_of(case, w):
+def losses_of(case, w):
+    """What is minimised, with the z-loss of the logits; what is reported"""
     ids, targets, counts, positions, sees = batch(case)
-    x = w["embed.token.weight"][ids]
+    x = w["embed.token.weight"][ids] * case.get("factor", 1)
     if case["position"] == "learned":
         x = x + w["embed.position.weight"][positions]
     for layer in range(LAYERS):
         b, seen = "blocks.%d." % layer, within_window(case, sees, layer)
-        x = x + attention(case, w, b + "attention", norm(case, w, b + "norm1", x), positions, seen)
-        x = x + mlp(case, w, b + "mlp", norm(case, w, b + "norm2", x))
+        a = attention(case, w, b + "attention", norm(case, w, b + "norm1", x), positions, seen)
+        x = x + norm(case, w, b + "norm1_after", a)
+        x = x + norm(case, w, b + "norm2_after", mlp(case, w, b + "mlp", norm(case, w, b + "norm2", x)))
     logits = norm(case, w, "final", x) @ w["embed.token.weight" if case["tied"] else "head.weight"].T
-    losses = F.cross_entropy(logits.reshape(-1, VOCABULARY), targets.reshape(-1), reduction="none")
-    return (losses * counts.reshape(-1)).sum() / counts.sum()
+    if "softcap" in case:
+        logits = case["softcap"] * torch.tanh(logits / case["softcap"])
+    logits = logits.reshape(-1, VOCABULARY)
+    losses = F.cross_entropy(logits, targets.reshape(-1), reduction="none")
+    with_z = losses + case.get("z", 0) * torch.logsumexp(logits, -1) ** 2
+    return tuple((x * counts.reshape(-1)).sum() / counts.sum() for x in (with_z, losses))
+
+
+def loss_of(case, w):
+    return losses_of(case, w)[0]
 
 
 # ---- training ----
@@ -166,8 +189,8 @@ def train(case, w):
         for group in rule.param_groups:
             group["lr"] = lr_at(step)
         rule.zero_grad()
-        loss = loss_of(case, w)
-        loss.backward()
+        whole, loss = losses_of(case, w)
+        whole.backward()
         length = math.sqrt(sum(x.grad.pow(2).sum().item() for x in w.values()))
         for x in w.values():
             x.grad.mul_(min(1.0, CLIP / length))
@@ -212,8 +235,8 @@ def compare(path, tensors):
 def main(write, folder):
     for name, case in CASES.items():
         w = weights(case)
-        loss = loss_of(case, w)
-        loss.backward()
+        whole, loss = losses_of(case, w)
+        whole.backward()
         out = {n: x.grad.clone() for n, x in w.items()}
         losses, norms = train(case, w)
         print("%-18s loss %.6f -> %.6f, norm %.3f, clipped %d of %d" %

@@ -6,8 +6,8 @@ of collectives.
 from collections import namedtuple
 
 # experts 0: layers are dense; expert_ffn and topk are of a layer of experts
-Shape = namedtuple("Shape", "layers hidden ffn heads groups head_dim vocabulary positions sequence bias tied learned gated centred experts expert_ffn topk qkv_bias qk_norm",
-                   defaults=(0, 0, 0, False, ""))
+Shape = namedtuple("Shape", "layers hidden ffn heads groups head_dim vocabulary positions sequence bias tied learned gated centred experts expert_ffn topk qkv_bias "
+                   "qk_norm placement", defaults=(0, 0, 0, False, "", "before"))
 CUT, COPIED, KV = "cut", "copied", "kv"               # by tp; the same on all tp ranks; key-value heads, perhaps in copies
 SHARED = "shared"                                     # the same on all tp ranks, each of which has the gradient of its own heads
 ALIGN = 128                                           # elements at whose multiples matrices begin
@@ -74,9 +74,10 @@ def unit_block(s, t, unit):
     bias += {"head": [Tensor(SHARED, s.head_dim)] * 2, "all": [Tensor(CUT, queries // t), Tensor(KV, pairs)]}.get(s.qk_norm, [])
     behind = [Tensor(COPIED, h)] if s.bias else []              # biases behind a row-parallel matrix are copied
     out = [Tensor(CUT, h * queries // t, False, 1)]
+    before, after = norm if s.placement != "after" else [], norm if s.placement != "before" else []
     if s.experts:
-        return matrices + bias + out + [Tensor(COPIED, s.experts * h, False, 1)] + norm + behind + norm
-    return matrices + bias + out + mlp_tensors(s, t) + norm + behind + norm + behind
+        return matrices + bias + out + [Tensor(COPIED, s.experts * h, False, 1)] + before + behind + after + before + after
+    return matrices + bias + out + mlp_tensors(s, t) + before + behind + after + before + behind + after
 
 
 def expert_block(s, etp, ep):

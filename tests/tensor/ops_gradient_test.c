@@ -74,7 +74,7 @@ static void test_matmul(void **state)
     fixture_reset();
 }
 
-static void norm(bool centred, double offset)
+static void norm(bool centred, float offset)
 {
     Tensor y = real(4, 11), x = matrix(4, 11, true), dy = real(4, 11), gain = real(11), bias = real(11),
            rstd = real(4);
@@ -247,9 +247,9 @@ static void xent(double softcap, double z)
                   .target_i = target, .loss_weight_T = weight, .first = 10, .valid = 12, .softcap = softcap, .z = z));
     xent_backward(&q, (XentBackward){ .dlogits_TV = plain, .logits_TV = logits, .lse_T = lse, .target_i = target,
                   .loss_weight_T = weight, .first = 10, .valid = 12, .softcap = softcap });
-    check("xent", plain, tensor_none(), loss, weight, x, STEPS(copy, cap, measure, forward));
     for (int64_t t = 0; t < 6; t++) *element(dlse, t) = *element(weight, t) * 2 * z * *element(lse, t);
-    check("z-loss", dx, plain, lse, dlse, x, STEPS(copy, cap, measure, forward));
+    check("xent", plain, tensor_none(), loss, weight, x, STEPS(copy, cap, measure, forward));
+    if (z > 0) check("z-loss", dx, plain, lse, dlse, x, STEPS(copy, cap, measure, forward));
     fixture_reset();
 }
 

@@ -26,6 +26,9 @@ typedef struct {
     int            groups;
     unsigned       bias;                  /* QKV | OUT_MLP */
     bool           tied, reset;
+    NormPlacement  placement;
+    bool           zero_centred;
+    double         factor, softcap;       /* of embeddings, of logits */
     QkNorm         qk_norm;
 } Variant;
 static const Variant variants[] = {
@@ -36,12 +39,19 @@ static const Variant variants[] = {
     { "llama",                    NORM_RMS,   POSITION_ROPE,    ACT_SWIGLU,       1, 0,   false, false },
     { "llama, documents apart",   NORM_RMS,   POSITION_ROPE,    ACT_SWIGLU,       1, 0,   false, true  },
     { "llama, biases of QKV",     NORM_RMS,   POSITION_ROPE,    ACT_SWIGLU,       2, QKV, false, false },
-    { "llama, QK norm",           NORM_RMS,   POSITION_ROPE,    ACT_SWIGLU,       2, 0,   false, false, QK_NORM_HEAD },
-    { "llama, QK norm of all",    NORM_RMS,   POSITION_ROPE,    ACT_SWIGLU,       1, QKV, false, true,  QK_NORM_ALL },
+    { "llama, QK norm",           NORM_RMS,   POSITION_ROPE,    ACT_SWIGLU,       2, 0,   false, false, .qk_norm = QK_NORM_HEAD },
+    { "llama, QK norm of all",    NORM_RMS,   POSITION_ROPE,    ACT_SWIGLU,       1, QKV, false, true,  .qk_norm = QK_NORM_ALL },
     { "llama, biases, tied",      NORM_RMS,   POSITION_ROPE,    ACT_SWIGLU,       1, ALL,  true,  false },
     { "RMSNorm, learned",         NORM_RMS,   POSITION_LEARNED, ACT_SILU,         2, 0,   true,  true  },
     { "LayerNorm, rope",          NORM_LAYER, POSITION_ROPE,    ACT_GELU_TANH,    1, ALL,  false, true  },
     { "LayerNorm, no positions",  NORM_LAYER, POSITION_NONE,    ACT_SWIGLU,       2, ALL,  true,  false },
+    { "OLMo 2",                   NORM_RMS,   POSITION_ROPE,    ACT_SWIGLU,       2, 0,   false, false, .placement = NORM_AFTER },
+    { "Gemma",                    NORM_RMS,   POSITION_ROPE,    ACT_GEGLU_TANH,   1, 0,   true,  true, .zero_centred = true,
+      .factor = 2.5 },
+    { "Gemma 2",                  NORM_RMS,   POSITION_ROPE,    ACT_GEGLU_TANH,   2, 0,   true,  false, NORM_BEFORE_AND_AFTER, true,
+      2.5, 1.5 },
+    { "LayerNorm 1p, after",      NORM_LAYER, POSITION_LEARNED, ACT_QUICK_GEGLU,  2, ALL, true,  false, NORM_AFTER, true, 0, 0 },
+    { "LayerNorm 1p, both",       NORM_LAYER, POSITION_LEARNED, ACT_GEGLU_ERF,    2, ALL, false, true, NORM_BEFORE_AND_AFTER, true, 0, 0 },
 };
 
 static TrainConfig config_of(const Variant *v, const char *data)
@@ -52,7 +62,8 @@ static TrainConfig config_of(const Variant *v, const char *data)
         .activation = v->activation, .epsilon = 1e-5, .rope = { .base = 100 },
         .hidden_dropout = 0.1, .attention_dropout = 0.2, .init_std = 0.4, .qkv_bias = v->bias & QKV,
         .out_bias = v->bias & OUT_MLP, .mlp_bias = v->bias & OUT_MLP, .tied = v->tied,
-        .qk_norm = v->qk_norm };
+        .norm_placement = v->placement, .gains_zero_centred = v->zero_centred, .embedding_factor = v->factor,
+        .logit_softcap = v->softcap, .qk_norm = v->qk_norm };
     config.reset_attention = config.reset_positions = config.mask_eod = v->reset;
     config.eod = 10;
     config.micro = 2;

@@ -10,6 +10,8 @@ typedef struct {
     int64_t x, x2;                     /* inputs of the norms: t C */
     int64_t n1, n2;                    /* their outputs, which the matrices read: t C */
     int64_t statistics;                /* rstd of both norms, and mean of LayerNorm: t each */
+    int64_t after;                     /* of norms after both branches: inputs 2 t C, statistics */
+    int64_t dafter;                    /* gradients of their outputs, which deferred weight gradients read: 2 t C */
     int64_t qkv, lse, out;             /* T (H + 2 G) D, with copies of key heads under Ulysses; T H; T H D */
     int64_t h, g;                      /* T W, T F */
     int64_t scales;                    /* of 8-bit inputs with current scaling: three for each of four maps */
@@ -34,9 +36,11 @@ static Terms terms_of(const TrainConfig *c, int64_t e, int64_t s)
         if (Hu % shared == 0 && H / G % shared == 0) { keys = Hu / shared; break; }
     int64_t exchanged = u > 1 ? u * (Hu + 2 * keys) * m->head_dim : Q;
     int64_t W = ACT_GATED(m->activation) ? 2 * F : F, norm = m->norm == NORM_LAYER ? 2 : 1;
+    bool before = m->norm_placement != NORM_AFTER, after = m->norm_placement != NORM_BEFORE;
     return (Terms){
-        .x = bytes_of(t * C, e), .x2 = bytes_of(t * C, e), .n1 = bytes_of(t * C, e), .n2 = bytes_of(t * C, e),
-        .statistics = 2 * norm * bytes_of(t, s), .qkv = bytes_of(T * exchanged, e), .lse = bytes_of(T * H, s),
+        .x = bytes_of(t * C, e), .x2 = bytes_of(t * C, e), .n1 = before * bytes_of(t * C, e),
+        .n2 = before * bytes_of(t * C, e), .statistics = before * 2 * norm * bytes_of(t, s),
+        .after = after * 2 * (bytes_of(t * C, e) + norm * bytes_of(t, s)), .dafter = after * 2 * bytes_of(t * C, e), .qkv = bytes_of(T * exchanged, e), .lse = bytes_of(T * H, s),
         .out = bytes_of(T * H * m->head_dim, e), .h = bytes_of(T * W, e), .g = bytes_of(T * F, e),
         .dy = 2 * bytes_of(T * C, e), .dh = bytes_of(T * W, e), .dqkv = bytes_of(T * Q, e),
         .dn = 2 * bytes_of(t * C, e),
@@ -46,7 +50,7 @@ static Terms terms_of(const TrainConfig *c, int64_t e, int64_t s)
 /* What is kept until backward_weight, and what backward_input alone reads. */
 static int64_t kept_for_weights(const Terms *k) 
 {
-    return k->x2 + k->n1 + k->n2 + k->statistics + k->out + k->g + k->scales;
+    return k->x2 + k->n1 + k->n2 + k->statistics + k->after + k->out + k->g + k->scales;
 }
 static int64_t kept_for_input  (const Terms *k) { return k->qkv + k->lse + k->h; }
 
@@ -74,7 +78,7 @@ static int64_t slot_of(const TrainConfig *c, const Terms *k, int64_t layers, boo
     int64_t inner   = again - groups;              /* outputs within groups */
     int64_t kept    = kept_for_weights(k) + kept_for_input(k) - freed(k, r->modules, defer);
     int64_t slot    = k->x + (layers - inner) * k->x + (layers - again) * kept;
-    int64_t later   = layers * (k->dy + k->dn) + embeds * k->x;
+    int64_t later   = layers * (k->dy + k->dn + k->dafter) + embeds * k->x;
     /* dqkv and dh take the memory of qkv and h where those are in the slot */
     later += again * k->dqkv + (r->modules & RECOMPUTE_MLP ? layers : again) * k->dh;
     later += again * kept_for_weights(k) + inner * k->x;
@@ -135,14 +139,15 @@ static void test_terms(void **state)
         { "fp16", "cpu", MIXED_F16, 2, 4, FP8_NONE },  { "fp64", "ref", MIXED_NONE, 8, 8, FP8_NONE },
         { "fp8", "cpu", MIXED_BF16, 2, 4, FP8_CURRENT } };
     for (const Numbers *n = numbers; n < numbers + sizeof numbers / sizeof *numbers; n++)
-        for (ModelName model = MODEL_GPT; model <= MODEL_LLAMA; model++)
+        for (int model = 0; model < 2 * 3; model++)
             for (size_t m = 0; m < sizeof modes / sizeof *modes; m++)
                 for (int i = 0; i < LAYOUTS; i++) {
-                    TrainConfig config = tiny_config(model, n->device, "none");
+                    TrainConfig config = tiny_config(model % 2 ? MODEL_LLAMA : MODEL_GPT, n->device, "none");
                     if (layouts[i].layers) continue;           /* for another number of layers */
                     config.precision.mixed = n->mixed;
                     config_set_layout(&config, &layouts[i]);
                     config.model.layers = 8;
+                    config.model.norm_placement = (NormPlacement)(model / 2);
                     config.recompute = modes[m].recompute;
                     config.precision.fp8.recipe = n->fp8;
                     config.micro = 3;

@@ -3,7 +3,10 @@
 #include "train/parity.h"
 
 /* Of those with a window a query sees 3 positions, its own among them, but in every second layer all. */
-typedef struct { const char *name; ModelName model; ActivationKind activation; bool tied, reset, window; } Case;
+typedef struct {
+    const char *name; ModelName model; ActivationKind activation; bool tied, reset, window, one_p; NormPlacement placement;
+    double factor, softcap, z;
+} Case;
 static const Case cases[] = {
     { "gpt",              MODEL_GPT,   ACT_GELU_TANH,    true,  false, false },
     { "gpt_reset",        MODEL_GPT,   ACT_GELU_TANH,    true,  true,  false },
@@ -12,6 +15,12 @@ static const Case cases[] = {
     { "llama_reset",      MODEL_LLAMA, ACT_SWIGLU,       false, true,  false },
     { "llama_tied_relu2", MODEL_LLAMA, ACT_SQUARED_RELU, true,  false, false },
     { "llama_reset_window", MODEL_LLAMA, ACT_SWIGLU,     false, true,  true },
+    { "olmo2",            MODEL_LLAMA, ACT_SWIGLU,       .placement = NORM_AFTER },
+    { "gemma",            MODEL_LLAMA, ACT_GEGLU_TANH,   .tied = true, .one_p = true, .factor = 2.5 },
+    { "gemma2",           MODEL_LLAMA, ACT_GEGLU_TANH,   .tied = true, .one_p = true, .placement = NORM_BEFORE_AND_AFTER,
+      .factor = 2.5, .softcap = 1.5, .z = 0.02 },
+    { "gpt_1p_after",     MODEL_GPT,   ACT_QUICK_GEGLU,  .tied = true, .one_p = true, .placement = NORM_AFTER,
+      .factor = 0.5, .softcap = 1.5 },
 };
 enum { CASES = sizeof cases / sizeof *cases };
 
@@ -19,6 +28,9 @@ static TrainConfig config_of(const Case *c, const char *data)
 {
     TrainConfig config = parity_config(c->model, data);
     config.model.activation = c->activation;  config.model.tied = c->tied;
+    config.model.norm_placement = c->placement;  config.model.gains_zero_centred = c->one_p;
+    config.model.embedding_factor = c->factor;  config.model.logit_softcap = c->softcap;
+    config.model.logit_z_coefficient = c->z;
     if (c->window) config.model.window = 3, config.model.unwindowed = layer_set_every(2);
     config.reset_attention = config.reset_positions = config.mask_eod = c->reset;
     return config;

@@ -13,6 +13,7 @@ typedef struct {
     unsigned modules;                  /* that are computed again */
     int64_t x, whole;                  /* t C; T C */
     int64_t norm;                      /* output and statistics of a norm */
+    bool    before, after;             /* norms in front of branches, after them */
     int64_t qkv, out, lse, h, g;       /* T (H + 2 G) D, T H D, T H, T W, T F */
     int64_t window;                    /* of a sum over tp */
     int64_t core, core_back;           /* what attention over cp ranks releases at its end, both ways */
@@ -92,6 +93,7 @@ static Terms terms_of(const TrainConfig *c, const Numbers *n)
         .sequence = c->sequence_parallel, .tp = c->tp > 1, .gated = gated, .defers = defers,
         .beside = c->tp > 1 && !defers && !c->no_overlap, .modules = c->recompute.modules,
         .x = bytes_of(t * C, n->e), .whole = bytes_of(T * C, n->e),
+        .before = m->norm_placement != NORM_AFTER, .after = m->norm_placement != NORM_BEFORE,
         .norm = bytes_of(t * C, n->e) + (m->norm == NORM_LAYER ? 2 : 1) * bytes_of(t, n->f),
         .qkv = bytes_of(T * (H + 2 * G) * m->head_dim, n->e), .out = bytes_of(T * H * m->head_dim, n->e),
         .lse = bytes_of(T * H, n->f), .h = bytes_of(T * F * (gated ? 2 : 1), n->e),
@@ -110,16 +112,18 @@ static int64_t embed_bytes(const Terms *k)
     return most(forward, backward);
 }
 
-/* Twice: a region is entered, its modules' saves are made, and it is left by way of a sum. */
+/* Twice: a region is entered, its modules' saves are made, and it is left by way of a sum. What leaving takes
+ * stays, but where a norm follows, whose output comes next, it is released. */
 static int64_t layer_forward(const Terms *k)
 {
-    int64_t norm  = k->modules & RECOMPUTE_LAYERNORM ? k->norm : 0, enter = k->sequence * k->whole;
+    int64_t norm  = k->before && k->modules & RECOMPUTE_LAYERNORM ? k->norm : 0, enter = k->sequence * k->whole;
     int64_t core  = k->modules & RECOMPUTE_CORE_ATTN ? k->out + k->lse : 0;
     int64_t mlp   = (k->modules & RECOMPUTE_MLP ? k->h : 0)
                   + (k->modules & (RECOMPUTE_MLP | RECOMPUTE_MLP_ACT) ? k->g : 0);
     int64_t leave = k->tp * k->whole + k->sequence * k->x;
     int64_t before = norm + enter + k->own, attention = before + core + k->heads;
     int64_t end = attention + leave + norm + enter + mlp + leave + k->window;
+    if (k->after) end = attention + norm + enter + mlp + most(leave + k->window, k->x);
     return most(before + k->enter, most(attention + k->core, end));
 }
 
@@ -127,7 +131,7 @@ static int64_t layer_forward(const Terms *k)
  * read of it. */
 static int64_t again_bytes(const Terms *k)
 {
-    int64_t norms = k->modules & RECOMPUTE_LAYERNORM ? 2 * k->norm : 0, g = 0, h = 0;
+    int64_t norms = k->before && k->modules & RECOMPUTE_LAYERNORM ? 2 * k->norm : 0, g = 0, h = 0;
     int64_t out   = k->modules & RECOMPUTE_CORE_ATTN ? k->out : 0;
     int64_t lse   = k->modules & RECOMPUTE_CORE_ATTN ? k->lse : 0;
     if (k->modules & (RECOMPUTE_MLP | RECOMPUTE_MLP_ACT)) g = k->g;
@@ -141,7 +145,7 @@ static int64_t layer_backward(const Terms *k, bool recomputed)
 {
     bool kept = !k->defers, region = kept || k->sequence;
     /* the gradient of a branch's output, and gathered; of its input, and this rank's rows of their sum */
-    int64_t branch = region * (k->x + k->whole) + kept * k->sequence * (k->whole + k->x);
+    int64_t branch = kept * k->after * k->x + region * (k->x + k->whole) + kept * k->sequence * (k->whole + k->x);
     int64_t dh   = kept || !(recomputed || k->modules & RECOMPUTE_MLP) ? k->h : 0;
     int64_t dqkv = kept || !recomputed ? k->qkv : 0;
     int64_t mlp  = again_bytes(k) + branch + dh + k->gated * k->g;
@@ -225,10 +229,11 @@ enum { ALONE = sizeof alone / sizeof *alone };
 
 /* 96 sequences, so that a unit takes more than the windows of the sums at a step's end, which are not written
  * here. ZeRO 2 and 3 without overlap sum a unit's gradients on top of its scratch. */
-static void compare_layout(const Layout *layout, const Numbers *n, ModelName model, int mode, bool blocks,
-                           int64_t chunk)
+static void compare_layout(const Layout *layout, const Numbers *n, ModelName model, NormPlacement placement,
+                           int mode, bool blocks, int64_t chunk)
 {
     TrainConfig config = tiny_config(model, n->device, "none");
+    config.model.norm_placement = placement;
     config_set_layout(&config, layout);
     config.model.layers = layout->layers ? 4 : 8;
     config.precision.mixed = n->mixed;
@@ -250,8 +255,8 @@ static void test_layers(void **state)
     (void)state;
     for (int i = 0; i < LAYOUTS * NUMBERS * 4; i++)
         for (int mode = 0; mode < MODES; mode++)
-            compare_layout(&layouts[i / 4 % LAYOUTS], &numbers[i / 4 / LAYOUTS], (ModelName)(i % 2), mode,
-                i / 2 % 2, 5);
+            compare_layout(&layouts[i / 4 % LAYOUTS], &numbers[i / 4 / LAYOUTS], (ModelName)(i % 2),
+                (NormPlacement)((i / 2 + mode) % 3), mode, i / 2 % 2, 5);
 }
 
 /* Chunks of 5 tokens, of 64, and one of all. */
@@ -261,8 +266,8 @@ static void test_embedding_and_head(void **state)
     static const int64_t chunk[] = { 5, 64, 4096 };
     for (int i = 0; i < ALONE * NUMBERS * 4; i++)
         for (int c = 0; c < 3; c++)
-            compare_layout(&alone[i / 4 % ALONE], &numbers[i / 4 / ALONE], (ModelName)(i % 2), 0, i / 2 % 2,
-                chunk[c]);
+            compare_layout(&alone[i / 4 % ALONE], &numbers[i / 4 / ALONE], (ModelName)(i % 2),
+                NORM_BEFORE, 0, i / 2 % 2, chunk[c]);
 }
 
 int main(void)

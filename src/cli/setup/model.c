@@ -32,6 +32,35 @@ static QkNorm qk_norm_kind(const Options *o)
     NO_SUCH_CHOICE(o->qk_norm_width);
 }
 
+static NormPlacement norm_placement(const Options *o)
+{
+    switch ((enum ChoiceOf_norm_placement)o->norm_placement.value) {
+    case CHOICE_norm_placement_before: return NORM_BEFORE;
+    case CHOICE_norm_placement_after:  return NORM_AFTER;
+    case CHOICE_norm_placement_both:   return NORM_BEFORE_AND_AFTER;
+    }
+    NO_SUCH_CHOICE(o->norm_placement);
+}
+
+static bool gelu_by_erf(const Options *o)
+{
+    switch ((enum ChoiceOf_gelu_approximate)o->gelu_approximate.value) {
+    case CHOICE_gelu_approximate_tanh: return false;
+    case CHOICE_gelu_approximate_none: return true;
+    }
+    NO_SUCH_CHOICE(o->gelu_approximate);
+}
+
+static ActivationKind activation_kind(const Options *o)
+{
+    bool erf = gelu_by_erf(o);
+    if (o->swiglu)       return ACT_SWIGLU;
+    if (o->quick_geglu)  return ACT_QUICK_GEGLU;
+    if (o->squared_relu) return ACT_SQUARED_RELU;
+    if (o->geglu)        return erf ? ACT_GEGLU_ERF : ACT_GEGLU_TANH;
+    return erf ? ACT_GELU_ERF : ACT_GELU_TANH;
+}
+
 static MoeBalance balance_kind(const Options *o)
 {
     switch ((enum ChoiceOf_balancing)o->balancing.value) {
@@ -121,11 +150,12 @@ ModelConfig setup_model(const Options *o)
         .head_dim = o->kv_channels, .vocabulary = o->vocabulary, .positions = o->positions,
         .experts = o->experts, .expert_ffn = o->expert_ffn, .moe = setup_moe(o),
         .sequence = o->command == FOR_EVAL ? o->context : o->sequence,
-        .norm = norm_kind(o), .position = position_kind(o),
-        .window = options_window(o), .unwindowed = unwindowed(o),
-        .activation = o->swiglu ? ACT_SWIGLU : o->squared_relu ? ACT_SQUARED_RELU : ACT_GELU_TANH,
-        .epsilon = o->epsilon, 
-        .rope = setup_rope(o), .no_rope = no_rope(o), .hidden_dropout = o->hidden_dropout,
+        .norm_placement = norm_placement(o), .gains_zero_centred = o->layernorm_1p,
+        .embedding_factor = o->embedding_factor, .logit_softcap = o->logit_softcap,
+        .logit_z_coefficient = o->logit_z_coefficient, .norm = norm_kind(o), .position = position_kind(o),
+        .window = options_window(o), .unwindowed = unwindowed(o), .activation = activation_kind(o),
+        .epsilon = o->epsilon, .rope = setup_rope(o), .no_rope = no_rope(o),
+        .hidden_dropout = o->hidden_dropout,
         .attention_dropout = o->attention_dropout, .init_std = o->init_std,
         .qkv_bias = !o->disable_bias || o->add_qkv_bias,
         .out_bias = !o->disable_bias, .mlp_bias = !o->disable_bias,

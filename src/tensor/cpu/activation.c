@@ -9,8 +9,8 @@ static const float TWO_U1 = (float)(2 * M_2_SQRTPI * M_SQRT1_2);
 static const float TWO_U3 = (float)(2 * M_2_SQRTPI * M_SQRT1_2 * 0.044715);
 
 /* (1 + erf(x / sqrt 2)) / 2, the normal distribution function, within 1.2e-7, without the C library and
- * without a branch. With t = |x| / sqrt 2: erf t = t P(t^2) up to t = 1, and above 1 - erf t = exp Q(t), which
- * is 0 from 4 on. P is within 1.3e-9 of erf t / t, exp Q within 6e-11: weighted least squares. */
+ * without a branch. With t = |x| / sqrt 2: erf t = t P(t^2) up to t = 1, and above 1 - erf t = exp Q(t),
+ * which is 0 from 4 on. P is within 1.3e-9 of erf t / t, exp Q within 6e-11: weighted least squares. */
 INLINE float normal_below(float x)
 {
     float t = (x < 0 ? -x : x) * (float)M_SQRT1_2, u = t < 4 ? t : 4, s = t < 1 ? t * t : 1;

@@ -38,7 +38,7 @@ static CLONES void norm_forward_rows(void *context, int64_t begin, int64_t end)
 {
     const NormForward *a = context;
     int64_t C = a->y_TC.dim[1];
-    float offset = (float)a->gain_offset;
+    float offset = a->gain_offset;
     bool centred = tensor_present(a->mean_T), biased = tensor_present(a->bias_C);
     TileBuffer x_tile, y_tile, gain_tile, bias_tile;
     for (int64_t t = begin; t < end; t++) {
@@ -78,7 +78,7 @@ static CLONES void norm_backward_rows(void *context, int64_t begin, int64_t end)
 {
     const NormBackwardInput *a = context;
     int64_t C = a->dx_TC.dim[1];
-    float offset = (float)a->gain_offset;
+    float offset = a->gain_offset;
     bool centred = tensor_present(a->mean_T), added = tensor_present(a->residual_TC);
     TileBuffer x_tile, dy_tile, dx_tile, gain_tile, residual_tile;
     for (int64_t t = begin; t < end; t++) {

@@ -2,8 +2,8 @@
  * T tokens   C channels   V rows of the table, which begins at vocabulary row `first` */
 #include "tensor/cuda/vector.h"
 
-/* y = scale table[id], or y += scale table[id]; one thread for each vector. Another rank has the rows of other ids, which
- * give zero. */
+/* y = scale table[id], or y += scale table[id]; one thread for each vector. Another rank has the
+ * rows of other ids, which give zero. */
 template <typename T, int N> __global__ void __launch_bounds__(GPU_THREADS)
 embed_forward_kernel(EmbedForward a)
 {
@@ -72,8 +72,8 @@ __global__ void __launch_bounds__(GPU_THREADS) embed_link_kernel(EmbedBackward a
     }
 }
 
-/* dtable[id] += scale dy of the list's tokens. One thread block for each token and 256 channels; the blocks of
- * tokens that do not begin a list return at once. */
+/* dtable[id] += scale dy of the list's tokens. One thread block for each token and 256 channels; the
+ * blocks of tokens that do not begin a list return at once. */
 template <typename E> __global__ void __launch_bounds__(GPU_THREADS)
 embed_add_kernel(EmbedBackward a, const int *next_T, const int *head_T)
 {
@@ -81,7 +81,8 @@ embed_add_kernel(EmbedBackward a, const int *next_T, const int *head_T)
     const int64_t table_row = *gpu_row<int>(a.id_i, blockIdx.x) - a.first;
     if (!head_T[blockIdx.x] || table_row < 0 || table_row >= a.dtable_VC.dim[0] || c >= C) return;
     float *dtable = gpu_row<float>(a.dtable_VC, table_row) + c, sum = *dtable;
-    for (int64_t t = blockIdx.x; t < T; t = next_T[t]) sum += (float)a.scale * load(gpu_row<E>(a.dy_TC, t) + c);
+    for (int64_t t = blockIdx.x; t < T; t = next_T[t])
+        sum += (float)a.scale * load(gpu_row<E>(a.dy_TC, t) + c);
     *dtable = sum;
 }
 

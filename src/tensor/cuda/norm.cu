@@ -62,7 +62,8 @@ static __device__ __forceinline__ void each_vector(const RowShare &at, int64_t C
     }
 }
 
-/* mean = sum x / C,   rstd = 1 / sqrt(sum (x - mean)^2 / C + epsilon),   y = (x - mean) rstd (gain + gain_offset) + bias
+/* mean = sum x / C,   rstd = 1 / sqrt(sum (x - mean)^2 / C + epsilon),
+ * y = (x - mean) rstd (gain + gain_offset) + bias
  * The variance is computed in two passes, because the one-pass formula E[x^2] - E[x]^2 loses digits. */
 template <typename T, int N, int HELD> __global__ void __launch_bounds__(GPU_THREADS)
 norm_forward_kernel(NormForward a)
@@ -86,14 +87,13 @@ norm_forward_kernel(NormForward a)
         for (int i = 0; i < N; i++) square += (x[k][i] - mean) * (x[k][i] - mean);
     });
     const float rstd = 1.0f / sqrtf(row_sum<HELD>(part, square) / (float)C + (float)a.epsilon);
-    const float offset = (float)a.gain_offset;
     each_vector<N, HELD>(at, C, [&](int64_t c, int k) {
         float gain[N], bias[N];
         if (HELD == 0) load(x[k], row + c);
         load(gain, gain_C + c);
         load_or_zero<T>(bias, a.bias_C, c);
 #pragma unroll
-        for (int i = 0; i < N; i++) x[k][i] = (x[k][i] - mean) * rstd * (gain[i] + offset) + bias[i];
+        for (int i = 0; i < N; i++) x[k][i] = (x[k][i] - mean) * rstd * (gain[i] + a.gain_offset) + bias[i];
         store(gpu_row<T>(a.y_TC, at.t) + c, x[k]);
     });
     if (at.lane == 0) {
@@ -130,7 +130,6 @@ norm_backward_input_kernel(NormBackwardInput a)
     if (at.t >= a.x_TC.dim[0]) return;
     const T *x_row = gpu_row<T>(a.x_TC, at.t), *dy_row = gpu_row<T>(a.dy_TC, at.t);
     const float mean = value_or_zero(a.mean_T, at.t), rstd = *gpu_row<float>(a.rstd_T, at.t);
-    const float offset = (float)a.gain_offset;
     float h[HELD ? HELD : 1][N], g[HELD ? HELD : 1][N], mean_g = 0, mean_gh = 0;
 
     const auto read = [&](int64_t c, int k) {               /* h and g of a vector */
@@ -139,7 +138,7 @@ norm_backward_input_kernel(NormBackwardInput a)
         load(g[k], dy_row + c);
         load(gain, (const T *)a.gain_C.data + c);
 #pragma unroll
-        for (int i = 0; i < N; i++) h[k][i] = (h[k][i] - mean) * rstd, g[k][i] *= gain[i] + offset;
+        for (int i = 0; i < N; i++) h[k][i] = (h[k][i] - mean) * rstd, g[k][i] *= gain[i] + a.gain_offset;
     };
     each_vector<N, HELD>(at, C, [&](int64_t c, int k) {
         read(c, k);

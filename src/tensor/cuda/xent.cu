@@ -107,8 +107,8 @@ extern "C" void cuda_logit_softcap(Queue *q, const LogitSoftcap *a)
     });
 }
 
-/* dlogits = (exp(x - lse) (1 + 2 z lse) - [column is target]) weight gradient_scale (1 - (x / softcap)^2), and
- * 0 in the padding; one thread for each vector, which reads all that it needs before it writes */
+/* dlogits = (exp(x - lse) (1 + 2 z lse) - [column is target]) weight gradient_scale (1 - (x / softcap)^2),
+ * and 0 in the padding; one thread for each vector, which reads all that it needs before it writes */
 template <typename T, int N> __global__ void __launch_bounds__(GPU_THREADS)
 xent_backward_kernel(XentBackward a, const StepState *step_state)
 {
@@ -125,7 +125,8 @@ xent_backward_kernel(XentBackward a, const StepState *step_state)
 #pragma unroll
     for (int i = 0; i < N; i++) {
         const int64_t c = at.c + i;
-        const float   slope = capped ? 1.0f - x[i] * inverse * (x[i] * inverse) : 1.0f, hit = c == target ? 1.0f : 0.0f;
+        const float   slope = capped ? 1.0f - x[i] * inverse * (x[i] * inverse) : 1.0f;
+        const float   hit = c == target ? 1.0f : 0.0f;
         x[i] = c < a.valid ? (expf(x[i] - lse) * soft - hit) * weight * slope : 0.0f;
     }
     store(gpu_row<T>(a.dlogits_TV, at.t) + at.c, x);

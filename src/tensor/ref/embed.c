@@ -2,8 +2,8 @@
  * T rows   C channels   V rows of the table, which begins at vocabulary row `first` */
 #include "tensor/ref/ref.h"
 
-/* y = scale table[id], or y += scale table[id]. An id whose row another rank holds gives zero, so that the sum over
- * ranks is right. */
+/* y = scale table[id], or y += scale table[id]. An id whose row another rank holds gives zero, so
+ * that the sum over ranks is right. */
 REF(embed_forward, EmbedForward)
 {
     int64_t T = a->y_TC.dim[0], C = a->y_TC.dim[1], V = a->table_VC.dim[0];

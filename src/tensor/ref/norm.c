@@ -19,7 +19,8 @@ REF(norm_forward, NormForward)
         for (int64_t c = 0; c < C; c++) square += pow(*at2(a->x_TC, t, c) - mean, 2) / (double)C;
         double rstd = 1 / sqrt(square + a->epsilon);
         for (int64_t c = 0; c < C; c++)
-            *at2(a->y_TC, t, c) = (*at2(a->x_TC, t, c) - mean) * rstd * (*at1(a->gain_C, c) + a->gain_offset) +
+            *at2(a->y_TC, t, c) = (*at2(a->x_TC, t, c) - mean) * rstd *
+                                  (*at1(a->gain_C, c) + (double)a->gain_offset) +
                                   (biased ? *at1(a->bias_C, c) : 0);
         *at1(a->rstd_T, t) = rstd;
         if (centred) *at1(a->mean_T, t) = mean;
@@ -42,13 +43,13 @@ REF(norm_backward_input, NormBackwardInput)
     for (int64_t t = 0; t < T; t++) {
         double mean = centred ? *at1(a->mean_T, t) : 0, rstd = *at1(a->rstd_T, t), mean_g = 0, mean_gh = 0;
         for (int64_t c = 0; c < C; c++) {
-            double g = *at2(a->dy_TC, t, c) * (*at1(a->gain_C, c) + a->gain_offset);
+            double g = *at2(a->dy_TC, t, c) * (*at1(a->gain_C, c) + (double)a->gain_offset);
             double h = (*at2(a->x_TC, t, c) - mean) * rstd;
             if (centred) mean_g += g / (double)C;
             mean_gh += g * h / (double)C;
         }
         for (int64_t c = 0; c < C; c++) {
-            double g = *at2(a->dy_TC, t, c) * (*at1(a->gain_C, c) + a->gain_offset);
+            double g = *at2(a->dy_TC, t, c) * (*at1(a->gain_C, c) + (double)a->gain_offset);
             double h = (*at2(a->x_TC, t, c) - mean) * rstd;
             double residual = joined ? *at2(a->residual_TC, t, c) : 0;
             *at2(a->dx_TC, t, c) = rstd * (g - mean_g - h * mean_gh) + residual;

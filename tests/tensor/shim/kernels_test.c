@@ -168,7 +168,7 @@ static void clear(Lab *lab)
 #define ARG(name) .name = name.side[s]
 
 /* ---- norms ---- */
-static void norm_experiment(Lab *lab, int64_t T, int64_t C, bool layer, double offset)
+static void norm_experiment(Lab *lab, int64_t T, int64_t C, bool layer, float offset)
 {
     Twin x_TC = TWIN(lab, 3, 2, T, C), gain_C = TWIN(lab, 1, 0.5, C), bias_C = twin_if(lab, layer, C);
     Twin y_TC = TWIN(lab, 0, 1, T, C), mean_T = twin_if(lab, layer, T), rstd_T = TWIN(lab, 0, 1, T);
@@ -207,7 +207,7 @@ static void norm_experiments(Lab *lab)
     static const int64_t ROWS[][2]    = { { 3, 5 }, { 1, 300 }, { 5, 67 }, { 2, 1025 } };       /* T, C */
     static const int64_t COLUMNS[][2] = { { 1, 1 }, { 5, 300 }, { 70, 33 }, { 1100, 5 } };
     for (int layer = 0; layer < 2; layer++) {
-        for EACH(i, ROWS) norm_experiment(lab, ROWS[i][0], ROWS[i][1], layer, (double)(i % 2));
+        for EACH(i, ROWS) norm_experiment(lab, ROWS[i][0], ROWS[i][1], layer, (float)(i % 2));
         for EACH(i, COLUMNS) norm_weight_experiment(lab, COLUMNS[i][0], COLUMNS[i][1], layer);
     }
 }
