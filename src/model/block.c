@@ -74,7 +74,8 @@ void block_forward(const ExecContext *ctx, int64_t layer, Tensor y_tC, const Uni
                    Tensor x_tC)
 {
     DropoutForward end = { .residual_TC = x_tC,
-        .dropout_index_i = tp_rows(&ctx->tp, ctx->batch->dropout_index_i), .p = exec_dropout(ctx, ctx->config->hidden_dropout),
+        .dropout_index_i = tp_rows(&ctx->tp, ctx->batch->dropout_index_i),
+        .p = exec_dropout(ctx, ctx->config->hidden_dropout),
         .site = (uint64_t)(SITES * layer) + SITE_ATTENTION };
 
     save->fp8   = linear_scales(ctx, layer);

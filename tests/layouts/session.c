@@ -16,6 +16,8 @@ static const Within within[KINDS][TYPES] = {                 /* by draw_size of 
 static const Within muon_fp32[KINDS] = {                     /* its iterations are in bf16 */
     { 2e-7, 5e-7, 3e-4, 1e-3 }, { 2e-7, 5e-7, 1.5e-3, 4e-3 },
 };
+/* With norms after branches, whose outputs are small at first, Muon's steps of 16-bit gradients differ most. */
+static const Within muon_narrow = { 1e-3, 5e-3, 5e-3, 6e-2 };
 /* Of weights after the steps, absolute. Adam's, LAMB's and Muon's first steps have the size of the learning rate, 1e-3,
  * however small the gradient is: where rounding to 16 bits decides its sign, weights differ by two steps in opposite
  * directions, which is no less than what a bug does to them. copies.c compares such weights to the bit instead. */
@@ -31,6 +33,7 @@ static const double weights_within[TYPES][OPTIMIZERS] = {    /* adam, sgd, lamb,
 static const Within *within_of(int kind, int type, int rule)
 {
     bool muon = values[value_named("adam") + rule].size == 1;
+    if (type > 1 && muon) return &muon_narrow;
     return type == 1 && muon ? &muon_fp32[kind] : &within[kind][type];
 }
 
