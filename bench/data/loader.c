@@ -49,7 +49,7 @@ static Status loads(const char *what, Datasets *datasets, int64_t sequence, bool
     TRY(arena_open(&host, "host", 16 << 20));
     Batch batch = loader_batch_new(&shape, &host);
     double wall = now(CLOCK_MONOTONIC), cpu = now(CLOCK_PROCESS_CPUTIME_ID);
-    for (int64_t k = 0; k < steps; k++) TRY(loader_fill(&loader, &batch, k, 0, VOCABULARY));
+    for (int64_t k = 0; k < steps; k++) TRY(loader_fill(&loader, &batch, k * shape.global, 0, VOCABULARY));
     wall = now(CLOCK_MONOTONIC) - wall, cpu = now(CLOCK_PROCESS_CPUTIME_ID) - cpu;
     double read = (double)(steps * shape.global * sequence);
     printf("%-9s order, sequence %" PRId64 "%s: %.0f million tokens/s, %.0f of CPU time\n", what, sequence, masks ? ", all masks" : "",
@@ -82,7 +82,7 @@ static Status train(Transport *transport, void *context)
     double wall = now(CLOCK_MONOTONIC);
     for (int i = 0; i < STEPS; i++) waited += trainer_step(&t).waited;
     wall = now(CLOCK_MONOTONIC) - wall;
-    printf("trained: %.0f tokens/s; of %.3f s a step %.6f s waited for data\n", STEPS * (double)trainer_step_tokens(t.config) / wall, wall / STEPS,
+    printf("trained: %.0f tokens/s; of %.3f s a step %.6f s waited for data\n", STEPS * (double)(t.config->global * t.config->model.sequence) / wall, wall / STEPS,
            waited / STEPS);
     trainer_close(&t);
     return OK;
@@ -95,7 +95,7 @@ static Status trains(void)
         .model = { .layers = 1, .hidden = 32, .ffn = 64, .heads = 2, .groups = 2, .head_dim = 16, .vocabulary = VOCABULARY, .positions = 256, .sequence = 256,
                    .norm = NORM_LAYER, .position = POSITION_LEARNED, .activation = ACT_GELU_TANH, .epsilon = 1e-5, .init_std = 0.02, .qkv_bias = true, .out_bias = true, .mlp_bias = true, .tied = true },
         .training = true, .tp = 1, .cp = 1, .pp = 1, .chunks = 1, .schedule = SCHEDULE_1F1B, .micro = 4, .global = 4, .steps = 20,
-        .lr = { LR_CONSTANT, 1e-4, 0, 0, 20 }, .optimizer = optimizer_named("adam"), .settings = { .beta1 = 0.9, .beta2 = 0.95, .epsilon = 1e-8, .decay = 0.1 }, .clip = 1,
+        .lr = { LR_CONSTANT, 1e-4, 0, 0, 20 * 4 }, .weight_decay = { .end = 0.1 }, .optimizer = optimizer_named("adam"), .settings = { .beta1 = 0.9, .beta2 = 0.95, .epsilon = 1e-8 }, .clip = 1,
         .seed = 1, .device = "cpu", .threads = team_cores(), .token_prefix = prefix, .split = "1", .eod = VOCABULARY - 1, .log_interval = 1 };
     return transport_threads_run(1, train, &r);
 }

@@ -27,7 +27,7 @@ bool   options_said  (const Options *o, OptionIndex option);     /* given by a p
 bool   options_typed_by_person(const Options *o, OptionIndex option);
 
 /* Fills in what follows from other values; callable again after more values were set. BAD_OPTION where a
- * value in another unit (samples, tokens) cannot be converted. */
+ * batch schedule cannot be read, and where samples or tokens are less than a step. */
 Status  options_derive(Options *o);
 /* BAD_USAGE where options are missing that the command needs, which are named all at once. Right after
  * options_parse, so that what follows finds them. */

@@ -1,7 +1,9 @@
 /* Values that follow from other options, where nobody gave one. Whether they fit together is checked in
  * rules.c. */
+#include <inttypes.h>
 #include "base/team.h"
 #include "conf/conf.h"
+#include "conf/schedule.h"
 #include "conf/value.h"
 
 static int64_t at_least(int64_t low, int64_t value) { return value > low ? value : low; }
@@ -36,6 +38,36 @@ static void derive_layout(Options *o)
                          "--distributed-timeout-minutes");
 }
 
+/* Tokens become samples, and samples the steps that they are with the batch sizes of the run. */
+static Status derive_duration(Options *o)
+{
+    BatchStep step[BATCH_STEPS_MAX];
+    int steps;
+    int64_t last;
+    char said[SAID];
+    TRY(options_last_batch(&last, o));
+    if (last) options_derived_int(o, OPTION_global_batch, last, "--step-batch-size-schedule");
+    if (o->train_tokens)
+        options_derived_int(o, OPTION_train_samples, o->train_tokens / o->sequence,
+                            "--train-tokens and --seq-length");
+    if (!o->train_samples && !o->train_tokens) {
+        if (o->train_iters) options_derived_int(o, OPTION_lr_decay_iters, o->train_iters, "--train-iters");
+        return OK;
+    }
+    OptionIndex option = o->train_tokens ? OPTION_train_tokens : OPTION_train_samples;
+    TRY(options_batch(step, &steps, o));
+    int64_t whole = batch_schedule_steps((BatchSchedule){ step, steps }, 0, o->train_samples);
+    if (whole == 0 && step[0].size > 0)
+        return fail(BAD_OPTION, "%s is less than one step, which has %" PRId64 " %s; give that or more",
+                    options_typed(said, sizeof said, o, option),
+                    step[0].size * (o->train_tokens ? o->sequence : 1),
+                    o->train_tokens ? "tokens" : "samples");
+    options_derived_int(o, OPTION_train_iters, whole, NAMED(option));
+    if (!options_said(o, OPTION_lr_decay_iters))
+        options_derived_int(o, OPTION_lr_decay_samples, o->train_samples, NAMED(option));
+    return OK;
+}
+
 int64_t options_data_parallel(const Options *o)
 {
     return at_least(1, o->ranks / (o->tensor_parallel * o->pipeline_parallel * o->context_parallel));
@@ -45,7 +77,5 @@ Status options_derive(Options *o)
 {
     derive_model(o);
     derive_layout(o);
-    for (int i = 0; i < OPTIONS; i++) TRY(options_convert(o, i));       /* by the batch of derive_layout */
-    if (o->train_iters) options_derived_int(o, OPTION_lr_decay_iters, o->train_iters, "--train-iters");
-    return OK;
+    return derive_duration(o);
 }

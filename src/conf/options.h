@@ -101,13 +101,10 @@ typedef enum {
     SOURCE_CONFIG_FILE, SOURCE_ENVIRONMENT, SOURCE_COMMAND_LINE
 } SourceKind;
 
-/* How a value in another trainer's unit becomes ours. The last two wait for options_derive, which knows
- * the batch. */
+/* How a value in another trainer's unit becomes ours. */
 typedef enum {
     CONVERT_NONE,
-    CONVERT_MINUTES_TO_SECONDS,
-    CONVERT_SAMPLES_TO_ITERS,       /* samples / global-batch-size, rounded down as Megatron-LM does */
-    CONVERT_TOKENS_TO_ITERS         /* tokens / seq-length / global-batch-size, rounded down */
+    CONVERT_MINUTES_TO_SECONDS
 } Conversion;
 
 typedef struct {

@@ -10,6 +10,7 @@
 #include "conf/conf.h"
 #include "conf/layer_pattern.h"
 #include "conf/recompute.h"
+#include "conf/schedule.h"
 #include "conf/value.h"
 #include "conf/wants.h"
 
@@ -120,31 +121,6 @@ static Status rule_ranks(const Options *o)
     return want_multiple(o, OPTION_ranks, unit, why);
 }
 
-/* Gradient accumulation: each data-parallel rank computes a whole number of micro-batches in a step. */
-static Status rule_global_batch(const Options *o)
-{
-    char why[2 * SAID];
-    int64_t dp = options_data_parallel(o);
-    snprintf(why, sizeof why, "%s %" PRId64 " x %" PRId64 " data-parallel rank%s", NAMED(OPTION_micro_batch),
-             o->micro_batch, dp, dp == 1 ? "" : "s");
-    return want_multiple(o, OPTION_global_batch, o->micro_batch * dp, why);
-}
-
-/* Tokens of a step are counted in 32 bits. */
-static Status rule_tokens(const Options *o)
-{
-    int64_t unit = o->micro_batch * options_data_parallel(o);
-    int64_t most = INT32_MAX / o->sequence / unit * unit, sequence = INT32_MAX / o->global_batch;
-    if (o->global_batch * o->sequence <= INT32_MAX) return OK;
-    if (most)
-        return fail(BAD_OPTION, "%s x %s are more than %d tokens a step; give %s %" PRId64 " or less",
-                    TYPED(OPTION_global_batch), TYPED(OPTION_sequence), INT32_MAX,
-                    NAMED(OPTION_global_batch), most);
-    return fail(BAD_OPTION, "%s x %s are more than %d tokens a step; give %s %" PRId64 " or less",
-                TYPED(OPTION_global_batch), TYPED(OPTION_sequence), INT32_MAX, NAMED(OPTION_sequence),
-                sequence);
-}
-
 /* Ring attention gives each rank two parts of the sequence, one early and one late, so that causal work is
  * even. Sequence parallelism shards the tokens that are left over its tensor-parallel ranks. */
 static Status rule_sequence(const Options *o)
@@ -195,33 +171,17 @@ static Status rule_virtual_stages(const Options *o)
     return layers ? want_multiple(o, OPTION_layers, pp * layers, why) : OK;
 }
 
-/* Interleaved micro-batches come in rounds of as many as there are stages, or in groups of at least as many
- * of which the last one may be smaller, but not smaller than that. */
+/* Whether a step's micro-batches fill the groups is checked for each batch size of the run (rule_batch). */
 static Status rule_groups(const Options *o)
 {
-    int64_t pp = o->pipeline_parallel, group = o->micro_group;
     bool interleaved = o->layers_per_chunk || o->virtual_stages || o->pipeline_layout;
-    int64_t of_one = o->micro_batch * options_data_parallel(o), micros = o->global_batch / of_one;
-    char why[SAID];
-    if (group && !interleaved)
+    if (o->micro_group && !interleaved)
         return fail(BAD_OPTION, "%s has no effect without %s or %s; give one of them, or leave it out",
                     TYPED(OPTION_micro_group), NAMED(OPTION_layers_per_chunk), NAMED(OPTION_virtual_stages));
     if (o->extra_warmup && interleaved && !o->pipeline_layout)
         return fail(BAD_OPTION, "%s and virtual stages: an interleaved pipeline has a longer warm-up "
                     "already; leave it out", TYPED(OPTION_extra_warmup));
-    if (!interleaved || o->pipeline_layout || pp == 1) return OK;
-    if (is_schedule(o, CHOICE_pipeline_schedule_zb_v)) return OK;
-    if (group && (group < pp || group > micros))
-        return fail(BAD_OPTION, "%s: a group has at least the %" PRId64 " micro-batches that fill the "
-                    "pipeline, and at most the %" PRId64 " of a step; give a number between",
-                    TYPED(OPTION_micro_group), pp, micros);
-    if (group && (micros % group == 0 || micros % group >= pp)) return OK;
-    snprintf(why, sizeof why,
-             "an interleaved pipeline of %" PRId64 " stages needs as many micro-batches or a multiple", pp);
-    if (group)
-        snprintf(why, sizeof why, "groups of %" PRId64 " micro-batches, of which the last one has none or at "
-                 "least %" PRId64, group, pp);
-    return want_multiple(o, OPTION_global_batch, of_one * (group ? group : pp), why);
+    return OK;
 }
 
 /* --- the model ------------------------------------------------------------------------------------------ */
@@ -301,24 +261,6 @@ static Status rule_experts(const Options *o)
         return fail(BAD_OPTION, "%s: experts take no 8-bit inputs yet; leave it out, or %s",
                     TYPED(OPTION_fp8_format), NAMED(OPTION_experts));
     return rule_expert_groups(o);
-}
-
-/* --- the schedule --------------------------------------------------------------------------------------- */
-
-/* The learning rate rises, decays and ends in this order, and an evaluation evaluates something. */
-static Status rule_rate(const Options *o)
-{
-    if (o->min_lr > o->lr)
-        return fail(BAD_OPTION, "%s is above %s; give %g or less", TYPED(OPTION_min_lr), TYPED(OPTION_lr),
-                    o->lr);
-    bool decays = o->lr_decay_style.value != CHOICE_lr_decay_style_constant;
-    if (decays && o->lr_decay_iters && o->lr_warmup_iters > o->lr_decay_iters)
-        return fail(BAD_OPTION, "%s is more than %s; give %" PRId64 " or less", TYPED(OPTION_lr_warmup_iters),
-                    TYPED(OPTION_lr_decay_iters), o->lr_decay_iters);
-    if (o->eval_interval && !o->eval_iters)
-        return fail(BAD_OPTION, "%s evaluates nothing with %s; give 1 or more", TYPED(OPTION_eval_interval),
-                    TYPED(OPTION_eval_iters));
-    return OK;
 }
 
 /* What ZeRO shards is shared by the ranks that hold the same weights. */
@@ -495,12 +437,14 @@ Status options_needed(const Options *o)
 {
     bool only_shows = o->dry_run || o->clean_dry_run || o->draw_schedule || o->schedule_svg;
     bool other_data = given(o, OPTION_data_file_list) || given(o, OPTION_train_data_path);
+    bool other_length = given(o, OPTION_train_samples) || given(o, OPTION_train_tokens);
     bool no_text = o->command == FOR_EVAL && !given(o, OPTION_text) && !given(o, OPTION_data_path);
     char missing[2 * SAID] = "";
     size_t used = 0;
     for (int i = 0; i < NEEDED; i++) {
         if (o->command != needed[i].command || given(o, needed[i].option) || only_shows) continue;
         if (needed[i].option == OPTION_data_path && other_data) continue;
+        if (needed[i].option == OPTION_train_iters && other_length) continue;
         if (needed[i].option == OPTION_prompt && given(o, OPTION_prompt_file)) continue;
         used += (size_t)snprintf(missing + used, sizeof missing - used, "%s--%s %s", used ? " and " : "",
                                  option_rows[needed[i].option].name, needed[i].says);
@@ -528,9 +472,8 @@ static Status rule_ranges(const Options *o)
 typedef Status Rule(const Options *o);
 static Rule *const rules[] = { rule_ranges, options_needed, rule_blend };
 static Rule *const model_rules[] = {
-    rule_activation, rule_model, rule_dividing, rule_ranks, rule_sequence, rule_global_batch,
-    rule_virtual_stages, rule_groups,
-    rule_rate, rule_watchdog, rule_one_view, rule_tokens, rule_zero, rule_hybrid, rule_experts,
+    rule_activation, rule_model, rule_dividing, rule_ranks, rule_sequence, rule_virtual_stages, rule_groups,
+    rule_batch, rule_duration, rule_rate, rule_watchdog, rule_one_view, rule_zero, rule_hybrid, rule_experts,
     rule_grad_reduce, rule_precision, rule_fp8, rule_recompute, rule_context, rule_window
 };
 static Rule *const last_rules[] = { options_wants, rule_one_source };

@@ -27,10 +27,14 @@ static void *hold_bytes(Options *o, size_t bytes)
     return held->text;
 }
 
+const void *options_hold_bytes(Options *o, const void *bytes, size_t count)
+{
+    return memcpy(hold_bytes(o, count), bytes, count);
+}
+
 const char *options_hold(Options *o, const char *text)
 {
-    size_t bytes = strlen(text) + 1;
-    return memcpy(hold_bytes(o, bytes), text, bytes);
+    return options_hold_bytes(o, text, strlen(text) + 1);
 }
 
 void options_close(Options *o)
@@ -45,13 +49,11 @@ void options_close(Options *o)
     *o = (Options){ 0 };
 }
 
-/* What an INT or REAL takes. Another unit, and amounts that become steps, have a range of their own. */
+/* What an INT or REAL takes. Another unit has a range of its own. */
 typedef struct { double low, high, factor; bool whole; } Range;
 
 static Range range_of(const OptionRow *row, Conversion convert)
 {
-    bool amount = convert == CONVERT_SAMPLES_TO_ITERS || convert == CONVERT_TOKENS_TO_ITERS;
-    if (amount) return (Range){ 1, 9e15, 1, true };
     double factor = convert == CONVERT_MINUTES_TO_SECONDS ? 60 : 1;
     return (Range){ row->low / factor, row->high / factor, factor, row->kind == KIND_INT };
 }
@@ -71,7 +73,7 @@ static bool in_range(Range range, double value)
 
 static Status read_int(OptionINT *field, Range range, const char *said, const char *value)
 {
-    char *end, text[64];
+    char *end, text[96];
     errno = 0;
     long long read = strtoll(value, &end, 10);
     if (end == value || *end || isspace((unsigned char)*value))
@@ -85,7 +87,7 @@ static Status read_int(OptionINT *field, Range range, const char *said, const ch
 /* Decimal only: strtod alone would also take blanks and hexadecimal. */
 static Status read_real(OptionREAL *field, Range range, const char *said, const char *value)
 {
-    char *end, text[64];
+    char *end, text[96];
     errno = 0;
     double read = strtod(value, &end);
     if (end == value || *end || isspace((unsigned char)*value) || strpbrk(value, "xX"))
@@ -198,22 +200,6 @@ Status options_set(Options *o, OptionIndex option, const char *value, OptionSour
     *now = (OptionSource){ source.kind, options_hold(o, source.name), options_hold(o, value),
                            options_hold(o, source.from), source.convert };
     if (again) report_replaced(o, option, was, was_typed);
-    return OK;
-}
-
-/* The amount is read from the source again, so that a second options_derive converts it with the batch size
- * that is valid then. */
-Status options_convert(Options *o, OptionIndex option)
-{
-    const OptionSource *source = &o->source[option];
-    char said[256];
-    if (source->convert != CONVERT_SAMPLES_TO_ITERS && source->convert != CONVERT_TOKENS_TO_ITERS) return OK;
-    bool    tokens = source->convert == CONVERT_TOKENS_TO_ITERS;
-    int64_t step = o->global_batch * (tokens ? o->sequence : 1), amount = strtoll(source->value, NULL, 10);
-    if (amount < step)
-        return fail(BAD_OPTION, "%s is less than one step, which has %" PRId64 " %s; give that or more",
-                    options_typed(said, sizeof said, o, option), step, tokens ? "tokens" : "samples");
-    *(OptionINT *)option_field(o, option) = amount / step;
     return OK;
 }
 

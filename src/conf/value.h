@@ -5,6 +5,8 @@
 
 /* A copy of the text that is valid until options_close. */
 const char *options_hold(Options *o, const char *text);
+/* The same of bytes. */
+const void *options_hold_bytes(Options *o, const void *bytes, size_t count);
 void        options_add_word(Options *o, const char *word);  /* a positional argument */
 void        text_list_add(TextList *list, const char *text);  /* not copied; the owner frees list->text */
 /* Words as of a command line, from this kind of source; from: see OptionSource. Names of other trainers
@@ -28,6 +30,4 @@ int         option_recompute_module(const char *word);
 /* A value where no stronger source gave one. from: "--hidden-size", as `jotun config` shows it. */
 void        options_derived_int (Options *o, OptionIndex option, int64_t value, const char *from);
 void        options_derived_real(Options *o, OptionIndex option, double value, const char *from);
-/* Samples or tokens to steps, once the batch is known; BAD_OPTION where they are less than one step. */
-Status      options_convert(Options *o, OptionIndex option);
 #endif

@@ -246,7 +246,7 @@ static Status sample_fill(const Loader *loader, Batch *batch, int64_t slot, Orde
 typedef struct {
     const Loader *loader;
     Batch        *batch;
-    int64_t       step, vocabulary;
+    int64_t       first, vocabulary;
     int           micro;
     Status        status;
 } BatchFill;
@@ -265,12 +265,13 @@ static Status samples_fill(const BatchFill *f)
 {
     const Loader       *loader = f->loader;
     const LoaderConfig *config = &loader->config;
-    int64_t     first  = ((int64_t)f->micro * config->dp + config->dp_rank) * config->micro, step = f->step;
+    /* of the micro-batch, in the global batch */
+    int64_t     first  = ((int64_t)f->micro * config->dp + config->dp_rank) * config->micro;
     OrderReader reader = { 0 }, before;
     Status      status = OK;
     for (int64_t slot = 0; slot < config->micro && status == OK; slot++) {
         before = reader;
-        TRY(sample_find(&reader, loader, loader->shift + step * config->global + first + slot));
+        TRY(sample_find(&reader, loader, f->first + first + slot));
         if (before.token_file && before.token_file != reader.token_file) TRY(truncation_check(&before));
         status = sample_fill(loader, f->batch, slot, &reader, (int32_t)(first + slot), f->vocabulary);
     }
@@ -310,9 +311,9 @@ static const FileMap *map_find(const Loader *loader, const void *at)
     return map_with((const FileMap *[]){ &b->which.map, &b->sample.map }, 2, at);
 }
 
-Status loader_fill(const Loader *loader, Batch *batch, int64_t step, int micro, int64_t vocabulary)
+Status loader_fill(const Loader *loader, Batch *batch, int64_t first, int micro, int64_t vocabulary)
 {
-    BatchFill fill = { .loader = loader, .batch = batch, .step = step, .vocabulary = vocabulary,
+    BatchFill fill = { .loader = loader, .batch = batch, .first = first, .vocabulary = vocabulary,
                        .micro = micro };
     CHECK(batch->token_i.data, "loader_fill on a dry batch");
     const void *fault = guard_run(fill_guarded, &fill);

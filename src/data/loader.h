@@ -1,10 +1,10 @@
 #ifndef DATA_LOADER_H
 #define DATA_LOADER_H
-/* From token files to batches. Which samples step k takes is a pure function of (seed, k, sizes), so a
- * resume needs one integer and every layout sees the same samples. Sample i of a split is the tokens [i S,
- * i S + S + 1) of the split's documents, concatenated; epoch e takes the samples in the order
- * random_permute(key(seed, e), n, .). Alternatively the samples are those of a blend, in Megatron's order.
- * No function here communicates. */
+/* From token files to batches. Which samples a step takes is a pure function of (seed, samples consumed
+ * before it, sizes), so a resume needs one integer and every layout sees the same samples. Sample i of a
+ * split is the tokens [i S, i S + S + 1) of the split's documents, concatenated; epoch e takes the samples in
+ * the order random_permute(key(seed, e), n, .). Alternatively the samples are those of a blend, in Megatron's
+ * order. No function here communicates. */
 #include "data/blend.h"
 #include "tensor/queue.h"
 
@@ -37,7 +37,8 @@ typedef struct {
 } Batch;
 
 typedef struct {
-    int64_t sequence, micro, global;          /* S; b; samples per step (over all micro-batches and dp) */
+    /* S; b; samples of the largest step (over all micro-batches and dp) */
+    int64_t sequence, micro, global;
     int     dp, dp_rank, cp, cp_rank;         /* sizes of the mesh axes and this rank's coordinates */
     int     ulysses;                          /* u, a divisor of cp; 0: 1 */
     uint64_t seed;                            /* of the order of samples */
@@ -52,9 +53,6 @@ typedef struct {
     const TokenFile *token_file;              /* without a blend; the caller's */
     int64_t      first, tokens, samples;      /* of the split: first token, tokens, samples per epoch */
     SplitKind    kind;
-    /* Samples that earlier steps took beyond step * global: the global batch size was another one before a
-     * resume. */
-    int64_t      shift;
 } Loader;
 
 /* split: weights of train, valid and test ("969,30,1") over the sequences, with Megatron's rounding; NULL:
@@ -63,7 +61,7 @@ Status loader_open(Loader *loader, const TokenFile *token_file, const char *spli
                    LoaderConfig config);
 /* The blend's sequence length must be the configuration's. The blend may be built after this call. */
 Status loader_open_blend(Loader *loader, const Blend *blend, LoaderConfig config);
-/* Micro-batches per step on this rank: global / (micro dp). */
+/* Micro-batches of the largest step on this rank: global / (micro dp). */
 int    loader_micros(const Loader *loader);
 /* Tensors of one micro-batch on the `host` arena; a dry arena gives only shapes. */
 Batch  loader_batch_new(const LoaderConfig *config, Arena *host);
@@ -71,8 +69,9 @@ Batch  loader_batch_new(const LoaderConfig *config, Arena *host);
 void   batch_copy(Queue *q, Batch *to, const Batch *from);
 /* Sets `seen` from key_range_i, where it is present; whoever fills a batch calls it. */
 void   batch_bound_keys(Batch *batch);
-/* Fills micro-batch m of step k: samples [k global + (m dp + dp_rank) micro, + micro) of the order.
+/* Fills micro-batch m of the step that begins at sample `first`: samples [first + (m dp + dp_rank) micro, +
+ * micro) of the order.
  * BAD_FILE with the offset of an id at or beyond `vocabulary`, and if a file was truncated since it was
  * opened, which costs one stat per token file that the samples use. Allocates nothing. */
-Status loader_fill(const Loader *loader, Batch *batch, int64_t step, int micro, int64_t vocabulary);
+Status loader_fill(const Loader *loader, Batch *batch, int64_t first, int micro, int64_t vocabulary);
 #endif

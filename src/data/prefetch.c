@@ -12,11 +12,13 @@
 enum { BUFFERS = 2 };
 
 typedef struct { Batch batch; Status status; char message[512]; } PrefetchBuffer;
-typedef struct { int64_t step; int i; } BatchPosition;          /* i: index in PrefetchSetup.micro */
+/* first: of the step; i: index in its order */
+typedef struct { int64_t first; int i; const StepOrder *order; } BatchPosition;
 
 struct Prefetch {
     PrefetchSetup    setup;
-    int             *micro;
+    StepOrder       *order;                     /* [setup.orders] */
+    int             *micro;                     /* of all of them */
     OrderedPipeline *pipeline;                  /* NULL: dry */
     PrefetchBuffer   buffer[BUFFERS];           /* by slot of the pipeline */
     /* The next to fill; only the thread uses it while the pipeline runs. */
@@ -25,10 +27,21 @@ struct Prefetch {
     bool             running;                   /* else nothing is filled, and any position may be next */
 };
 
+/* A step has few sizes over a run, so that they are looked through. */
+static BatchPosition position_of(const Prefetch *p, int64_t first, int i)
+{
+    int64_t samples = batch_schedule_at(p->setup.batch, first);
+    int k = 0;
+    while (k < p->setup.orders && p->order[k].samples != samples) k++;
+    CHECK(k < p->setup.orders, "no order for a step of %lld samples", (long long)samples);
+    return (BatchPosition){ first, i, &p->order[k] };
+}
+
 static BatchPosition position_next(const Prefetch *p, BatchPosition at)
 {
-    bool last = at.i + 1 == p->setup.count;
-    return (BatchPosition){ at.step + last, last ? 0 : at.i + 1 };
+    if (at.i + 1 == at.order->count) return position_of(p, at.first + at.order->samples, 0);
+    at.i++;
+    return at;
 }
 
 /* Runs on the pipeline's thread. Messages are thread-local, so an error's text is kept for the thread that
@@ -38,22 +51,36 @@ static bool buffer_fill(void *context, int slot, int64_t *weight)
     Prefetch       *p = context;
     PrefetchBuffer *b = &p->buffer[slot];
     (void)weight;
-    b->status = loader_fill(p->setup.loader, &b->batch, p->fill.step, p->micro[p->fill.i],
+    b->status = loader_fill(p->setup.loader, &b->batch, p->fill.first, p->fill.order->micro[p->fill.i],
                             p->setup.vocabulary);
     if (b->status != OK) snprintf(b->message, sizeof b->message, "%s", fail_text());
     p->fill = position_next(p, p->fill);
     return true;
 }
 
+static bool orders_copy(Prefetch *p, const PrefetchSetup *setup)
+{
+    size_t all = 0, at = 0;
+    for (int k = 0; k < setup->orders; k++) all += (size_t)setup->order[k].count;
+    p->order = calloc((size_t)setup->orders, sizeof *p->order);
+    p->micro = calloc(all, sizeof *p->micro);
+    if (!p->order || !p->micro) return false;
+    for (int k = 0; k < setup->orders; at += (size_t)p->order[k++].count) {
+        p->order[k] = setup->order[k];
+        p->order[k].micro = memcpy(p->micro + at, setup->order[k].micro,
+                                   (size_t)p->order[k].count * sizeof *p->micro);
+    }
+    return true;
+}
+
 Status prefetch_open(Prefetch **prefetch, const PrefetchSetup *setup)
 {
     Prefetch *p = *prefetch = calloc(1, sizeof *p);
-    if (!p || !(p->micro = calloc((size_t)setup->count, sizeof *p->micro))) {
-        free(p);
+    if (!p || !orders_copy(p, setup)) {
+        prefetch_close(p);
         *prefetch = NULL;
         return fail(NO_MEMORY, "no memory to read batches ahead");
     }
-    memcpy(p->micro, setup->micro, (size_t)setup->count * sizeof *p->micro);
     p->setup = *setup;
     for (int i = 0; i < BUFFERS; i++)
         p->buffer[i].batch = loader_batch_new(&setup->loader->config, setup->host);
@@ -67,21 +94,15 @@ Status prefetch_open(Prefetch **prefetch, const PrefetchSetup *setup)
     return status;
 }
 
-void prefetch_pause(Prefetch *p)
-{
-    p->running = false;
-    if (p->pipeline) ordered_pipeline_pause(p->pipeline);
-}
-
 /* p->fill is written only while the pipeline is paused; the pipeline's lock makes it visible to the
  * thread. */
-Status prefetch_take(Prefetch *p, Queue *q, Batch *batch, int64_t step, int i)
+Status prefetch_take(Prefetch *p, Queue *q, Batch *batch, int64_t first, int i)
 {
-    CHECK(p->pipeline && i >= 0 && i < p->setup.count, "micro-batch %d of %d, thread %d", i, p->setup.count,
-          p->pipeline != NULL);
-    if (!p->running || p->take.step != step || p->take.i != i) {
-        prefetch_pause(p);
-        p->fill    = p->take = (BatchPosition){ step, i };
+    CHECK(p->pipeline, "micro-batch %d is taken of a dry prefetch", i);
+    if (!p->running || p->take.first != first || p->take.i != i) {
+        ordered_pipeline_pause(p->pipeline);
+        p->fill = p->take = position_of(p, first, i);
+        CHECK(i >= 0 && i < p->take.order->count, "micro-batch %d of %d", i, p->take.order->count);
         p->running = true;
         ordered_pipeline_resume(p->pipeline);
     }
@@ -103,5 +124,6 @@ void prefetch_close(Prefetch *p)
     if (!p) return;
     ordered_pipeline_close(p->pipeline);
     free(p->micro);
+    free(p->order);
     free(p);
 }

@@ -6,28 +6,30 @@
  * nothing.
  *
  *     Prefetch *p;
- *     TRY(prefetch_open(&p, &(PrefetchSetup){ &loader, micro, count, vocabulary, host }));
- *     status = prefetch_take(p, q, &batch, step, 0);  ... 1, 2 ... count - 1, then those of step + 1 */
+ *     TRY(prefetch_open(&p, &(PrefetchSetup){ &loader, batch_sizes, order, orders, vocabulary, host }));
+ *     status = prefetch_take(p, q, &batch, first, 0);  ... 1, 2 ... count - 1, then those of the next step */
+#include "base/batch_schedule.h"
 #include "data/loader.h"
 
+/* [count] the micro-batches of a step of so many samples, in the order in which the step takes them. */
+typedef struct { int64_t samples; const int *micro; int count; } StepOrder;
+
 typedef struct {
-    const Loader *loader;                     /* must not move; must not change except after prefetch_pause */
-    /* [count] micro-batches of a step in the order they are taken; copied. */
-    const int *micro;
-    int       count;
+    const Loader *loader;                     /* must not move or change */
+    BatchSchedule batch;                      /* the samples of each step */
+    const StepOrder *order;                   /* [orders] one for each of its sizes; copied */
+    int       orders;
     int64_t   vocabulary;
     Arena    *host;                           /* dry: memory is counted and no thread is started */
 } PrefetchSetup;
 
 typedef struct Prefetch Prefetch;
 Status prefetch_open (Prefetch **prefetch, const PrefetchSetup *setup);
-/* Copies the i-th micro-batch of a step into `batch`, which has the shapes of loader_batch_new, in the
- * memory of the queue's device; q NULL: in host memory. Returns loader_fill's Status and message; on failure
- * batch is unchanged. */
-Status prefetch_take (Prefetch *prefetch, Queue *q, Batch *batch, int64_t step, int i);
+/* Copies the i-th micro-batch of the step that begins at sample `first` into `batch`, which has the shapes of
+ * loader_batch_new, in the memory of the queue's device; q NULL: in host memory. Returns loader_fill's Status
+ * and message; on failure batch is unchanged. */
+Status prefetch_take (Prefetch *prefetch, Queue *q, Batch *batch, int64_t first, int i);
 /* Seconds that prefetch_take waited since the last call of this function. */
 double prefetch_waited(Prefetch *prefetch);
-/* Stops reading the loader until the next take, so that it may be changed. */
-void   prefetch_pause(Prefetch *prefetch);
 void   prefetch_close(Prefetch *prefetch);    /* NULL is allowed */
 #endif

@@ -6,7 +6,7 @@
 static void lamb_begin(Queue *q, const OptimizerSettings *s, const OptimizerPiece *p)
 {
     lamb_direction(q, (LambDirection){ .g_N = p->g, .m_N = p->state[0], .v_N = p->state[1], .w_N = p->w,
-        .beta1 = s->beta1, .beta2 = s->beta2, .epsilon = s->epsilon, .decay = p->decayed ? s->decay : 0,
+        .beta1 = s->beta1, .beta2 = s->beta2, .epsilon = s->epsilon, .decay = p->decayed,
         .stochastic = s->stochastic, .site = p->site, .place = p->place });
 }
 

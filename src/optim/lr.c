@@ -1,17 +1,52 @@
-/* The learning rate schedules. */
+/* The schedules of learning rate and weight decay. */
 #include "optim/lr.h"
 #include <math.h>
+#include "base/exponential.h"
 #include "base/sine.h"
 
-/* With n steps done, W warm-up steps and decay until step D: during warm-up peak n / W; then, with r = (n
- * - W) / (D - W), low + (peak - low) (1 - r) for linear and low + (peak - low) (cos(pi r) + 1) / 2 for
- * cosine. */
+/* (cos(pi x) + 1) / 2, which falls from 1 at x = 0 to 0 at x = 1 */
+static double cosine_fall(double x) { return 0.5 * (sine_cosine(M_PI * x).cosine + 1); }
+
+/* What is left of peak - low at the share q of WSD's decay: 1 - q, (cos(pi q) + 1) / 2, 2 (1/2)^q - 1, or
+ * 1 - sqrt(q). */
+static double wsd_left(WsdStyle style, double q)
+{
+    switch (style) {
+    case WSD_LINEAR:      return 1 - q;
+    case WSD_COSINE:      return cosine_fall(q);
+    case WSD_MINUS_SQRT:  return 1 - sqrt(q);
+    case WSD_EXPONENTIAL: break;
+    }
+    return 2 * natural_power(0.5, q) - 1;
+}
+
+/* With n samples done, W of warm-up and decay until sample D: during warm-up init + (peak - init) n / W; then
+ * low + (peak - low) c, where, with r = (n - W) / (D - W), c = 1 - r for linear, (cos(pi r) + 1) / 2 for
+ * cosine, and for WSD 1 until its decay begins. inverse-square-root: peak sqrt(max(W, 1)) / sqrt(n), at least
+ * low. */
 double lr_at(const LrSchedule *s, int64_t done)
 {
-    if (s->warmup > 0 && done <= s->warmup) return s->peak * (double)done / (double)s->warmup;
+    double n = (double)done;
+    if (s->warmup > 0 && n <= s->warmup) return s->init + (s->peak - s->init) * n / s->warmup;
     if (s->style == LR_CONSTANT) return s->peak;
     if (done > s->decay) return s->low;
-    double part = (double)(done - s->warmup) / (double)(s->decay - s->warmup);
-    double left = s->style == LR_LINEAR ? 1 - part : 0.5 * (sine_cosine(M_PI * part).cosine + 1);
-    return s->low + (s->peak - s->low) * left;
+    if (s->style == LR_INVERSE_SQUARE_ROOT)
+        return fmax(s->low, s->peak * sqrt(fmax(s->warmup, 1)) / sqrt(fmax(n, 1)));
+    double part = (n - s->warmup) / ((double)s->decay - s->warmup), left = 1;
+    int64_t begin = s->decay - s->wsd_decay;
+    if (s->style == LR_LINEAR) left = 1 - part;
+    if (s->style == LR_COSINE) left = cosine_fall(part);
+    if (s->style == LR_WSD && done > begin)
+        left = wsd_left(s->wsd, (double)(done - begin) / (double)s->wsd_decay);
+    return s->low + left * (s->peak - s->low);
+}
+
+/* With n of N samples done: start + (end - start) c, where c = n / N for linear and (cos(pi (1 - n / N)) + 1)
+ * / 2 for cosine. */
+double weight_decay_at(const WeightDecaySchedule *s, int64_t done)
+{
+    if (s->style == WEIGHT_DECAY_CONSTANT || done > s->samples) return s->end;
+    double part = (double)done / (double)s->samples;
+    double rise = s->style == WEIGHT_DECAY_LINEAR ? part : cosine_fall(1 - part);
+    return s->start + rise * (s->end - s->start);
 }

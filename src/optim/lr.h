@@ -1,18 +1,34 @@
 #ifndef OPTIM_LR_H
 #define OPTIM_LR_H
-/* The learning rate as a pure function of the number of steps done before, so that a resumed run needs no
- * state. The formulas are those of Megatron-LM's OptimizerParamScheduler: linear warm-up from 0, so that
- * the very first step has learning rate 0, then decay from `peak` to `low`, which is reached at step
- * `decay` and kept. */
+/* The learning rate and the weight decay as pure functions of the samples of the steps done before that were
+ * not skipped. So a schedule has no state of its own: of a run's position the steps and samples are saved,
+ * and nothing else. The formulas are those of Megatron-LM's OptimizerParamScheduler. */
 #include <stdint.h>
 
-typedef enum { LR_CONSTANT, LR_LINEAR, LR_COSINE } LrStyle;
+typedef enum { LR_CONSTANT, LR_LINEAR, LR_COSINE, LR_INVERSE_SQUARE_ROOT, LR_WSD } LrStyle;
+/* The decay at the end of WSD (warm-up, stable, decay). */
+typedef enum { WSD_EXPONENTIAL, WSD_LINEAR, WSD_COSINE, WSD_MINUS_SQRT } WsdStyle;
 typedef struct {
     LrStyle style;
     double  peak, low;                 /* learning rates */
-    int64_t warmup, decay;             /* steps from the start of the run */
+    double  warmup;                    /* samples; a fraction of `decay` need not be a whole number */
+    /* the sample after which the learning rate is `low`, but if constant */
+    int64_t decay;
+    double  init;                      /* learning rate at which warm-up begins */
+    WsdStyle wsd;
+    int64_t wsd_decay;                 /* samples of WSD's decay, the last ones before `decay` */
 } LrSchedule;
 
-/* done: the steps done before this one. */
+/* The learning rate after `done` samples. A linear warm-up from `init`, so that the very first step has that;
+ * then decay from `peak` to `low`. */
 double lr_at(const LrSchedule *schedule, int64_t done);
+
+typedef enum { WEIGHT_DECAY_CONSTANT, WEIGHT_DECAY_LINEAR, WEIGHT_DECAY_COSINE } WeightDecayStyle;
+typedef struct {
+    WeightDecayStyle style;
+    double  start, end;
+    int64_t samples;                   /* at which `end` is reached: those of the whole run */
+} WeightDecaySchedule;
+/* The weight decay coefficient after `done` samples. */
+double weight_decay_at(const WeightDecaySchedule *schedule, int64_t done);
 #endif

@@ -128,7 +128,7 @@ static void update_part(const OptimizerRun *run, const MuonMatrix *m, Tensor o_N
     int64_t n = part_count(m);
     muon_update(run->queue, (MuonUpdate){ .w_N = tensor_flat(p->w, m->at, n), .o_N = o_N,
         .param_N = tensor_present(p->param) ? tensor_flat(p->param, m->at, n) : tensor_none(),
-        .decay = p->decayed ? run->settings->decay : 0, .scale = scale_of(&run->settings->muon, p) });
+        .decay = p->decayed, .scale = scale_of(&run->settings->muon, p) });
 }
 
 /* Up to as many matrices as ranks of cut; NULL: one that is whole here. */

@@ -3,23 +3,18 @@
 #include "optim/optimizer.h"
 #include <string.h>
 
-static double decay_of(const OptimizerSettings *s, const OptimizerPiece *p)
-{
-    return p->decayed ? s->decay : 0;
-}
-
 /* States are the first and second moment, exp_avg and exp_avg_sq as in PyTorch. */
 static void adam_begin(Queue *q, const OptimizerSettings *s, const OptimizerPiece *p)
 {
     adamw(q, (Adamw){ .w_N = p->w, .m_N = p->state[0], .v_N = p->state[1], .g_N = p->g, .param_N = p->param,
-                      .beta1 = s->beta1, .beta2 = s->beta2, .epsilon = s->epsilon, .decay = decay_of(s, p),
+                      .beta1 = s->beta1, .beta2 = s->beta2, .epsilon = s->epsilon, .decay = p->decayed,
                       .stochastic = s->stochastic, .site = p->site, .place = p->place });
 }
 
 static void sgd_begin(Queue *q, const OptimizerSettings *s, const OptimizerPiece *p)
 {
     sgd(q, (Sgd){ .w_N = p->w, .m_N = p->state[0], .g_N = p->g, .param_N = p->param, .momentum = s->momentum,
-                  .decay = decay_of(s, p), .stochastic = s->stochastic, .site = p->site, .place = p->place });
+                  .decay = p->decayed, .stochastic = s->stochastic, .site = p->site, .place = p->place });
 }
 
 static const UpdateRule adam_rule = { .states = 2,

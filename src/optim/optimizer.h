@@ -10,8 +10,8 @@
  *     measure    sums over whole logical tensors, such as norms: each rank adds what it counts, and the sums
  *                of all tensors of a rank cross in one message              <-> stage: all-reduce
  *     finish     for all pieces of a rule, with these sums
- * What changes with the step (learning rate, gradient factor, skip, number of updates) is read from the
- * queue's StepState. Nothing is allocated but on the scratch arena. */
+ * What changes with the step (learning rate, weight decay, gradient factor, skip, number of updates) is read
+ * from the queue's StepState. Nothing is allocated but on the scratch arena. */
 #include "comm/comm.h"
 #include "model/params.h"
 #include "tensor/precision.h"
@@ -35,7 +35,6 @@ typedef struct {
 enum { OPTIMIZER_STATES = 2 };                         /* the most states of any rule */
 typedef struct {
     double beta1, beta2, epsilon;      /* of AdamW and LAMB */
-    double decay;                      /* the weight decay coefficient */
     bool   stochastic;                 /* states narrower than the compute type are rounded at random */
     double momentum;                   /* of SGD */
     double least_ratio, most_ratio;    /* bounds of LAMB's trust ratio */

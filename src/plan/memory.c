@@ -286,7 +286,9 @@ Status memory_show(const TrainConfig *config, int world, bool verbose)
     printf("type             %s\n", train_config_type(config));
     printf("model flops      %.6g per token, attention in full; %.6g causal\n",
         model_flops(&config->model, false), model_flops(&config->model, true));
-    printf("tokens per step  %lld\n", (long long)trainer_step_tokens(config));
+    int64_t largest = config->batch.steps > 0 ? batch_schedule_largest(config->batch) : config->global;
+    printf("tokens per step  %lld%s\n", (long long)(largest * config->model.sequence),
+        config->batch.steps > 1 ? ", of the largest step" : "");
     TRY(verbose ? show_ranks(config, world) : show_stages(config, world));
     show_indices(config);
     return OK;

@@ -171,6 +171,8 @@ static json_t *run_json(const CheckpointState *state)
     if (state->fp8_largest[0] > 0)
         json_object_set_new(run, "fp8_largest", json_pack("[f, f]", state->fp8_largest[0],
                                 state->fp8_largest[1]));
+    if (state->updated_samples != state->samples)
+        json_object_set_new(run, "updated_samples", json_integer((json_int_t)state->updated_samples));
     if (state->kernels) json_object_set_new(run, "kernels", json_string(state->kernels));
     if (state->valid_loss > 0) json_object_set_new(run, "valid_loss", json_real(state->valid_loss));
     if (state->lacks) json_object_set_new(run, "lacks", lacks_json(state->lacks));
@@ -329,6 +331,18 @@ static Status lacks_read(unsigned *lacks, const char *path, const json_t *record
     return OK;
 }
 
+/* record: "updated_samples" of "run", NULL where no step was skipped. Older manifests do not have it: their
+ * steps are taken as equally large. */
+static Status updated_samples_read(CheckpointState *state, const char *path, json_t *record)
+{
+    json_int_t samples = json_integer_value(record);
+    bool skipped = !record && state->step > 0 && state->updates < state->step;
+    state->updated_samples = record ? samples
+                           : skipped ? state->samples / state->step * state->updates : state->samples;
+    if (!record || (json_is_integer(record) && samples >= 0 && samples <= state->samples)) return OK;
+    return fail(BAD_FILE, "%s: updated_samples is not a number from 0 to samples", path);
+}
+
 static Status state_read(Manifest *m, const char *path, json_t *root, json_t **files)
 {
     CheckpointState *state = &m->state;
@@ -349,6 +363,7 @@ static Status state_read(Manifest *m, const char *path, json_t *root, json_t **f
                     "%s: step %lld, samples %lld or updates %lld is above 2^53, which no run reaches", path,
                     (long long)step, (long long)samples, (long long)updates);
     *state = (CheckpointState){ .step = step, .samples = samples, .updates = updates };
+    TRY(updated_samples_read(state, path, json_object_get(run, "updated_samples")));
     char *end;
     state->seed = strtoull(seed, &end, 10);
     if (seed[0] < '0' || seed[0] > '9' || *end) return fail(BAD_FILE, "%s: seed is not a number", path);

@@ -165,7 +165,7 @@ static Status unreadable_data(Trainer *t, Saving *saving)
  * (train/step.c), so that it does not count; nor does an overflow, after which the loss scale is smaller. */
 static Status check_step(Trainer *t, StepReport done, RunFlags flags, Saving *saving)
 {
-    if (flags.failed) t->step--;
+    if (flags.failed) t->step--, t->samples -= done.samples;
     if (flags.failed) return unreadable_data(t, saving);
     if (!done.overflow) saving->in_row = done.skipped ? saving->in_row + 1 : 0;
     return saving->in_row < SKIPS_MAX ? OK : diverged(t, saving);
@@ -222,8 +222,7 @@ static Status steps(Trainer *t, Report *report, Profile *profile, bool loaded)
     Saving saving = { .first = first, .saved = first, .holds = loaded ? config->load : NULL,
                       .best = best_open(t) };
     bool stop = trainer_join_flags(t, (RunFlags){ 0 }).signal != 0;                     /* <-> world */
-    while (t->step < config->steps && !stop) {
-        double lr = lr_at(&config->lr, t->step);
+    while (t->step < t->steps && !stop) {
         seam_point("step");
         profile_begin(profile, t);                                               /* <-> world */
         t->valid_loss = 0;
@@ -231,25 +230,24 @@ static Status steps(Trainer *t, Report *report, Profile *profile, bool loaded)
         profile_end(profile, t);
         RunFlags flags = trainer_join_flags(t, (RunFlags){ .failed = t->failed != OK,
                                                            .expired = expired(t) });     /* <-> world */
-        int64_t samples = t->loader[SPLIT_TRAIN].shift + t->step * config->global;
-        if (!flags.failed) report_step(report, t->step, samples, lr, done);
+        if (!flags.failed) report_step(report, t, done);
         if (profile_write(profile, t)) report_pause(report);                     /* <-> world */
         TRY(check_step(t, done, flags, &saving));                                 /* same on every rank */
         if (at_interval(t->step, config->eval_interval))
             TRY(evaluate(t, report, &saving, SPLIT_VALID));                      /* same on every rank */
-        if (t->step == config->steps) TRY(evaluate(t, report, &saving, SPLIT_TEST)); /* same on every rank */
+        if (t->step == t->steps) TRY(evaluate(t, report, &saving, SPLIT_TEST));  /* same on every rank */
         stop = t->signal || flags.expired || at_interval(t->step, config->exit_interval);
         if (flags.expired && t->mesh.rank == 0)
             log_line("step %lld: --exit-duration-in-mins %g are over: the run saves and ends",
                      (long long)t->step, config->exit_minutes);
-        bool last = stop || t->step == config->steps;
+        bool last = stop || t->step == t->steps;
         bool due = saving.best.due || (at_interval(t->step, config->save_interval) && saving.in_row == 0);
         if (config->save && (due || last)) {
             TRY(save(t, &saving));
             report_pause(report);
         }
     }
-    if (!t->signal || t->step == config->steps) return OK;
+    if (!t->signal || t->step == t->steps) return OK;
     return interrupted(t, first, loaded);
 }
 
@@ -279,7 +277,7 @@ static void log_repeated_samples(const Trainer *t)
 static double epochs_of_run(const Trainer *t, const char **of)
 {
     const Loader *loader = &t->loader[SPLIT_TRAIN];
-    double samples = (double)t->config->steps * (double)t->config->global, most = 0;
+    double samples = (double)trainer_samples_at_end(t), most = 0;
     *of = NULL;
     if (!loader->blend) return samples / (double)loader->samples;
     for (int i = 0; i < loader->blend->count; i++) {
@@ -299,14 +297,14 @@ static void log_epochs(const Trainer *t)
     const char *of;
     double epochs = epochs_of_run(t, &of);
     if (epochs > (of ? 1.05 : 1))
-        log_line("--train-iters %lld: the run reads %.3g epochs of its training data%s%s, so that samples "
-                 "repeat", (long long)t->config->steps, epochs, of ? " " : "", of ? of : "");
+        log_line("%lld steps: the run reads %.3g epochs of its training data%s%s, so that samples repeat",
+                 (long long)t->steps, epochs, of ? " " : "", of ? of : "");
 }
 
 static void log_later_checkpoints(const Trainer *t)
 {
     char steps[400];
-    if (!t->config->save || t->step >= t->config->steps) return;
+    if (!t->config->save || t->step >= t->steps) return;
     if (checkpoint_dir_steps(steps, sizeof steps, t->config->save, t->step) != OK || !*steps) return;
     log_line("--save %s holds later checkpoints, of the steps %s: before the first save they are renamed to "
              "abandoned_step_N, which --load %s and --keep-last leave alone", t->config->save, steps,
@@ -373,9 +371,12 @@ static void log_setup(const Trainer *t)
     log_repeated_samples(t);
     log_later_checkpoints(t);
     if (!t->config->save) log_line("--save was not given: the model will not be saved");
-    if (t->step >= t->config->steps)
+    if (t->step >= t->steps && t->config->samples > 0)
+        log_line("--train-samples %lld: the checkpoint is after sample %lld, so no whole step is left to "
+                 "train; more samples continue", (long long)t->config->samples, (long long)t->samples);
+    else if (t->step >= t->steps)
         log_line("--train-iters %lld: the checkpoint is after step %lld, so nothing is left to train; a "
-                 "larger --train-iters continues", (long long)t->config->steps, (long long)t->step);
+                 "larger --train-iters continues", (long long)t->steps, (long long)t->step);
 }
 
 /* The arenas must have been filled to the byte that the dry run predicted; anything else is a fault of

@@ -90,12 +90,12 @@ static void evaluate_run(Trainer *t) { trainer_evaluate(t, 1, NULL, NULL); }
  * release their scratch. So the counts are linear: f(m) = f(u) + (m - u) / u (f(2 u) - f(u)), where u is a
  * number of micro-batches that the schedule takes. The schedules of u and 2 u are run, which counts f(u) +
  * f(2 u). */
-static void count_schedule(Trainer *t, Schedule *schedule, void (*run)(Trainer *t))
+static void count_schedule(Trainer *t, Schedule *schedule, int micros, void (*run)(Trainer *t))
 {
     Schedule whole = *schedule;
     int unit = unit_of(&whole.shape);
     Counts counts[3] = { counts_read(t) };
-    if (t->micros <= UNITS * unit) { run(t); return; }
+    if (micros <= UNITS * unit) { run(t); return; }
     for (int i = 1; i <= 2; i++) {
         ScheduleShape few = of_micros(&whole.shape, i * unit);
         CHECK(schedule_make(schedule, &few, whole.stage) == OK, "%s", fail_text());
@@ -104,7 +104,7 @@ static void count_schedule(Trainer *t, Schedule *schedule, void (*run)(Trainer *
         schedule_free(schedule);
     }
     *schedule = whole;
-    counts_extrapolate(t, t->micros, unit, counts);
+    counts_extrapolate(t, micros, unit, counts);
 }
 
 /* The arena of activations has, besides what is pushed on it directly, all slots at the size of the fullest
@@ -121,8 +121,9 @@ static void sizes_read(Trainer *t, ArenaSizes *sizes)
 void trainer_count(Trainer *t, ArenaSizes *sizes)
 {
     const TrainConfig *config = t->config;
-    if (config->training) count_schedule(t, &t->train_schedule, step_run);
-    if (config->eval_iters > 0 || !config->training) count_schedule(t, &t->valid_schedule, evaluate_run);
+    if (config->training) count_schedule(t, t->train_schedule, t->micros, step_run);
+    if (config->eval_iters > 0 || !config->training)
+        count_schedule(t, &t->valid_schedule, t->valid_micros, evaluate_run);
     sizes_read(t, sizes);
 }
 

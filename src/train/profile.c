@@ -28,10 +28,10 @@ Status profile_open(Profile *p, const Trainer *t)
     if (last < first)
         return fail(BAD_OPTION, "--profile-step-end %lld is before --profile-step-start %lld",
                     (long long)last, (long long)first);
-    if (first <= t->step || last > config->steps)
+    if (first <= t->step || last > t->steps)
         return fail(BAD_OPTION, "--profile: this run has the steps %lld to %lld, and %lld to %lld were to be "
                     "profiled; give --profile-step-start and --profile-step-end within them",
-                    (long long)t->step + 1, (long long)config->steps, (long long)first, (long long)last);
+                    (long long)t->step + 1, (long long)t->steps, (long long)first, (long long)last);
     TRY(trace_open(&p->trace, EVENTS));
     p->first = first, p->last = last;
     if (t->mesh.rank != 0) return OK;

@@ -49,8 +49,8 @@ Status report_open(Report *report, const Trainer *t)
     const TrainConfig *config = t->config;
     bool prints = t->mesh.rank == 0;
     *report = (Report){ .config = config, .ranks = t->mesh.world, .metrics = -1, .prints = prints,
-                         .first_step = t->step };
-    if (prints && t->step < config->steps) report->peak = peak_of_run(t);
+                         .first_step = t->step, .first_sample = t->samples };
+    if (prints && t->step < t->steps) report->peak = peak_of_run(t);
     report->started_at = report->step_at = seam.clock();
     if (!prints || !config->metrics) return OK;
     report->metrics = open(config->metrics, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
@@ -143,7 +143,7 @@ static double memory_in_use(void)
 static void metrics_means(const Report *report, char out[160], bool progress)
 {
     char loss[32];
-    double tokens = (double)(report->steps * trainer_step_tokens(report->config));
+    double tokens = (double)(report->samples * report->config->model.sequence);
     out[0] = 0;
     if (progress)
         snprintf(out, 160, ",\"mean_of_steps\":%lld,\"mean_loss\":%s,\"mean_tokens_per_second\":%.1f,"
@@ -162,10 +162,10 @@ static void metrics_experts(char out[200], MoeReport r)
 
 /* FLOP are counted twice: with full attention, as Megatron-LM and PaLM do, and with causal attention, which
  * computes half of the scores. */
-static void metrics_step(Report *report, int64_t step, double lr, double seconds, StepReport r, bool progress)
+static void metrics_step(Report *report, const Trainer *t, double seconds, StepReport r, bool progress)
 {
     const ModelConfig *model = &report->config->model;
-    double speed = (double)trainer_step_tokens(report->config) / seconds;
+    double speed = (double)(r.samples * model->sequence) / seconds;
     char line[1000], loss[32], norm[32], full[32], causal[32], means[160], scale[48] = "";
     char experts[200] = "";
     metrics_means(report, means, progress);
@@ -175,8 +175,8 @@ static void metrics_step(Report *report, int64_t step, double lr, double seconds
         "{\"step\":%lld,\"loss\":%s,\"lr\":%.17g,\"grad_norm\":%s,\"tokens\":%lld,\"seconds\":%.6f,"
         "\"data_seconds\":%.6f,\"tokens_per_second\":%.1f,\"model_flops_per_second_full\":%.6g,"
         "\"model_flops_per_second_causal\":%.6g,\"mfu_full\":%s,\"mfu_causal\":%s%s%s%s%s}\n",
-        (long long)step, json_number(loss, r.loss), lr, json_number(norm, r.norm),
-        (long long)(step * trainer_step_tokens(report->config)), seconds, r.waited, speed,
+        (long long)t->step, json_number(loss, r.loss), r.lr, json_number(norm, r.norm),
+        (long long)(t->samples * model->sequence), seconds, r.waited, speed,
         speed * model_flops(model, false), speed * model_flops(model, true),
         json_number(full, mfu(report, speed, false)), json_number(causal, mfu(report, speed, true)), means,
         r.skipped ? ",\"skipped\":true" : "", scale, experts);
@@ -185,13 +185,14 @@ static void metrics_step(Report *report, int64_t step, double lr, double seconds
 
 /* The progress line. The fields that people look for come first, because a narrow terminal truncates the
  * end. */
-static void progress_step(Report *report, int64_t step, int64_t samples, double lr, StepReport r)
+static void progress_step(Report *report, const Trainer *t, StepReport r)
 {
     const TrainConfig *config = report->config;
     char   left[24], memory[24], share[64] = "", scale[80] = "", experts[48] = "";
-    double speed        = (double)(report->steps * trainer_step_tokens(config)) / report->seconds;
-    double seconds      = (double)(report->step_at - report->started_at) * 1e-9;
-    double step_seconds = seconds / (double)(step - report->first_step);
+    double speed   = (double)(report->samples * config->model.sequence) / report->seconds;
+    double seconds = (double)(report->step_at - report->started_at) * 1e-9;
+    double left_of_run = (double)(trainer_samples_at_end(t) - t->samples);
+    double sample_seconds = seconds / (double)(t->samples - report->first_sample);
     double loss = report->averaged ? report->losses / (double)report->averaged : r.loss;
     if (report->peak > 0)
         snprintf(share, sizeof share, "  MFU %.1f %% (causal %.1f %%)", 100 * mfu(report, speed, false),
@@ -202,40 +203,41 @@ static void progress_step(Report *report, int64_t step, int64_t samples, double 
     if (config->model.experts > 0)
         snprintf(experts, sizeof experts, "  load %.2f  dropped %.1f %%", r.moe.load, 100 * r.moe.dropped);
     log_progress("step %lld/%lld  %s left  loss %.4f  %.0f tokens/s  lr %.2e  grad %.3f%s%s  %lld samples  "
-                 "data %.1f ms  %.1f GFLOP/s%s  %s", (long long)step, (long long)config->steps,
-                 log_time(left, step_seconds * (double)(config->steps - step)), unsigned_nan(loss), speed, lr,
-                 unsigned_nan(r.norm), scale, experts, (long long)samples, 1e3 * r.waited,
+                 "data %.1f ms  %.1f GFLOP/s%s  %s", (long long)t->step, (long long)t->steps,
+                 log_time(left, sample_seconds * left_of_run), unsigned_nan(loss), speed, r.lr,
+                 unsigned_nan(r.norm), scale, experts, (long long)t->samples, 1e3 * r.waited,
                  1e-9 * speed * model_flops(&config->model, false), share,
                  log_bytes(memory, memory_in_use()));
 }
 
-static void megatron_step(const Report *report, int64_t step, int64_t samples, double lr, StepReport r)
+static void megatron_step(const Report *report, const Trainer *t, StepReport r)
 {
     const TrainConfig *config = report->config;
     char line[1000];
     struct timespec now;
     clock_gettime(CLOCK_REALTIME, &now);
-    double seconds = report->seconds / (double)report->steps;
-    double flops = (double)trainer_step_tokens(config) / seconds * model_flops(&config->model, true) /
-                   report->ranks;
-    int n = megatron_line(line, sizeof line - 1, &(MegatronLine){ .step = step, .steps = config->steps,
-        .samples = samples, .batch = config->global, .skipped = report->steps - report->averaged,
-        .not_finite = report->not_finite, .seconds = seconds, .flops = config->log_throughput ? flops : 0,
-        .lr = lr, .loss = report->averaged ? report->losses / (double)report->averaged : NAN,
+    double tokens = (double)(report->samples * config->model.sequence);
+    double flops  = tokens / report->seconds * model_flops(&config->model, true) / report->ranks;
+    int n = megatron_line(line, sizeof line - 1, &(MegatronLine){ .step = t->step, .steps = t->steps,
+        .samples = t->samples, .batch = r.samples, .skipped = report->steps - report->averaged,
+        .not_finite = report->not_finite, .seconds = report->seconds / (double)report->steps,
+        .flops = config->log_throughput ? flops : 0, .lr = r.lr,
+        .loss = report->averaged ? report->losses / (double)report->averaged : NAN,
         .loss_scale = r.loss_scale, .norm = r.norm, .moe = r.moe, .has_experts = config->model.experts > 0,
         .now = (double)now.tv_sec + 1e-9 * (double)now.tv_nsec });
     line[n++] = '\n';
     log_write(line, (size_t)n);
 }
 
-void report_step(Report *report, int64_t step, int64_t samples, double lr, StepReport r)
+void report_step(Report *report, const Trainer *t, StepReport r)
 {
-    const TrainConfig *config = report->config;
+    int64_t step = t->step;
     double seconds = seconds_since(&report->step_at);
-    bool   progress = step % config->log_interval == 0 || step == config->steps ||
+    bool   progress = step % report->config->log_interval == 0 || step == t->steps ||
                       step == report->first_step + 1;
     if (!report->prints) return;
     report->steps++;
+    report->samples += r.samples;
     report->seconds += seconds;
     if (!r.skipped) {                                 /* a loss that is not finite would spoil the mean */
         report->losses += r.loss;
@@ -251,12 +253,12 @@ void report_step(Report *report, int64_t step, int64_t samples, double lr, StepR
             log_line("step %lld: loss %g, gradient norm %g: not finite; the step is skipped and the weights "
                      "are unchanged", (long long)step, unsigned_nan(r.loss), unsigned_nan(r.norm));
     }
-    metrics_step(report, step, lr, seconds, r, progress);
+    metrics_step(report, t, seconds, r, progress);
     if (!progress) return;
-    if (config->megatron_lines) megatron_step(report, step, samples, lr, r);
-    else                        progress_step(report, step, samples, lr, r);
+    if (report->config->megatron_lines) megatron_step(report, t, r);
+    else                                progress_step(report, t, r);
     report->losses   = report->seconds = 0;
-    report->averaged = report->steps   = report->not_finite = 0;
+    report->averaged = report->steps   = report->samples = report->not_finite = 0;
 }
 
 /* A run that trained nothing must not look like one that did. */

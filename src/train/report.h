@@ -13,13 +13,13 @@ typedef struct {
     int     ranks;                    /* of the run */
     bool    prints;                   /* this rank prints: rank 0 */
     int64_t started_at, step_at;      /* seam clock in ns: when the run began, when the last step ended */
-    int64_t first_step;               /* steps that were done when the run began */
+    int64_t first_step, first_sample; /* steps and samples that were done when the run began */
     /* FLOP/s of the cores of all ranks, of which MFU is a share; 0: not known */
     double  peak;
     /* since the last progress line: the sum of the losses of `averaged` steps, which were not skipped, and
-     * how many were not finite; all `steps` and their seconds */
+     * how many were not finite; all `steps`, their samples and seconds */
     double  losses, seconds;
-    int64_t averaged, steps, not_finite;
+    int64_t averaged, steps, samples, not_finite;
     int64_t skipped;                  /* steps of the run that were skipped */
 } Report;
 
@@ -29,8 +29,8 @@ Status report_open (Report *report, const Trainer *trainer);
 /* Returns `status`, or IO_FAILED where that is OK and lines of --metrics were lost. */
 Status report_close(Report *report, Status status);
 /* One JSON line, and at --log-interval a progress line, whose loss and speed are means over the steps since
- * the last one. samples: the number of training samples taken up to this step. */
-void   report_step (Report *report, int64_t step, int64_t samples, double lr, StepReport r);
+ * the last one. r: the step that the trainer has just done. */
+void   report_step (Report *report, const Trainer *trainer, StepReport r);
 /* At the end of a run: a warning where each of its steps was skipped. */
 void   report_untrained(const Report *report, const Trainer *trainer);
 /* The time since the last step belongs to an evaluation or a checkpoint, and not to the next step's

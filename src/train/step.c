@@ -1,6 +1,7 @@
 /* One training step and one evaluation: the rows of the schedule, then loss sums, clipping and the update.
  * The host reads no value of a tensor before the end of the step, so a back end may run asynchronously until
  * then. */
+#include "tensor/step_end.h"
 #include "train/trainer.h"
 #include <math.h>
 #include <stdio.h>
@@ -44,9 +45,9 @@ static void gather_sums(Trainer *t)
 /* Unreadable data is an error that the user can mend. But a rank alone cannot leave a step, since the others
  * would wait for its messages: it continues with ids 0, and after the step all ranks stop with its message
  * (train/loop.c). */
-static void fill_or_fail(Trainer *t, Queue *q, SplitKind kind, Batch *batch, int64_t step)
+static void fill_or_fail(Trainer *t, Queue *q, SplitKind kind, Batch *batch, int64_t first)
 {
-    Status status = prefetch_take(t->prefetch[kind], q, batch, step, t->taken++);
+    Status status = prefetch_take(t->prefetch[kind], q, batch, first, t->taken++);
     if (status == OK) return;
     t->failed = status;
     snprintf(t->failure, sizeof t->failure, "%s", fail_text());
@@ -62,7 +63,7 @@ static void fill_train(void *context, Batch *batch, int micro)
     /* the prefetch has the same order */
     (void)micro;
     if (comm_dry(t->world)) return;
-    fill_or_fail(t, &t->queue, SPLIT_TRAIN, batch, t->step);
+    fill_or_fail(t, &t->queue, SPLIT_TRAIN, batch, t->samples);
 }
 
 static void on_reduce(void *context, int chunk)
@@ -106,7 +107,10 @@ static void on_step(void *context)
 static void run_schedule(Trainer *t, void (*at_end)(void *context))
 {
     t->step_state.step = t->step;
-    t->step_state.lr   = lr_at(&t->config->lr, t->step);
+    t->step_state.lr   = lr_at(&t->config->lr, t->updated_samples);
+    t->step_state.weight_decay = weight_decay_at(&t->config->weight_decay, t->updated_samples);
+    t->batch = batch_schedule_at(trainer_batches(t), t->samples);
+    step_state_scale(&t->step_state, t->batch * t->config->model.sequence);
     queue_state_write(&t->queue);
     t->taken     = 0;
     thread_context()->step = t->step + 1;
@@ -116,7 +120,7 @@ static void run_schedule(Trainer *t, void (*at_end)(void *context))
     buckets_zero_grads(&t->buckets);
     trainer_fp8_begin(t);
     trainer_moe_begin(t);
-    pipeline_run(&t->pipeline, &t->train_schedule, (PipelineCalls){ .context = t, .fill = fill_train,
+    pipeline_run(&t->pipeline, trainer_schedule(t), (PipelineCalls){ .context = t, .fill = fill_train,
         .reduce = on_reduce, .step = at_end });
     queue_wait(&t->queue);
 }
@@ -128,18 +132,19 @@ StepReport trainer_step(Trainer *t)
     LossScale before = t->step_state.loss;
     run_schedule(t, on_step);
     t->step++;
+    t->samples += t->batch;
     if (!t->report_4.data) return (StepReport){ 0 };
     double r[4];
     queue_read(&t->queue, r, t->report_4.data, sizeof r);
     queue_state_read(&t->queue);
-    if (r[3] == 0) t->step_state.updates++;
-    return (StepReport){ .loss = r[0], .tokens = r[1], .norm = r[2],
+    if (r[3] == 0) t->step_state.updates++, t->updated_samples += t->batch;
+    return (StepReport){ .loss = r[0], .tokens = r[1], .norm = r[2], .samples = t->batch,
         .waited = prefetch_waited(t->prefetch[SPLIT_TRAIN]), .skipped = r[3] != 0,
         .overflow = r[3] == SKIP_OVERFLOW && before.scale > t->config->scaling.minimum,
-        .loss_scale = before.scale, .moe = trainer_moe_report(t) };
+        .loss_scale = before.scale, .lr = t->step_state.lr, .moe = trainer_moe_report(t) };
 }
 
-/* Where an evaluation reads: batches first, first + 1, ... of a split; step is the one being filled. */
+/* Where an evaluation reads a split: from sample `first` on; step: the batch of it that is being filled. */
 typedef struct { Trainer *trainer; SplitKind kind; int64_t first, step; } SplitPosition;
 
 static void fill_evaluation(void *context, Batch *batch, int64_t step, int micro)
@@ -148,7 +153,7 @@ static void fill_evaluation(void *context, Batch *batch, int64_t step, int micro
     (void)micro;
     if (at->step != step) at->trainer->taken = 0;
     at->step = step;
-    fill_or_fail(at->trainer, NULL, at->kind, batch, at->first + step);
+    fill_or_fail(at->trainer, NULL, at->kind, batch, at->first + step * at->trainer->config->global);
 }
 
 /* What the calls of the evaluation schedule need: the caller's fill and its context; the current global
@@ -193,7 +198,8 @@ double trainer_evaluate_split(Trainer *t, SplitKind kind)
     /* earlier evaluations */
     bool repeated = kind == SPLIT_VALID && config->eval_interval > 0;
     int64_t before = repeated ? (t->step - 1) / config->eval_interval : 0;
-    SplitPosition at = { .trainer = t, .kind = kind, .first = before * config->eval_iters, .step = -1 };
+    SplitPosition at = { .trainer = t, .kind = kind, .step = -1,
+                         .first = before * config->eval_iters * config->global };
     return trainer_evaluate(t, config->eval_iters, fill_evaluation, &at);
 }
 

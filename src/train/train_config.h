@@ -2,6 +2,7 @@
 #define TRAIN_TRAIN_CONFIG_H
 /* The configuration of a run in plain numbers. cli/setup/train_config.c makes it once from the options;
  * after that it is read-only and shared by all ranks. Strings are owned by the options. */
+#include "base/batch_schedule.h"
 #include "data/datasets.h"
 #include "model/model_config.h"
 #include "optim/lr.h"
@@ -35,10 +36,15 @@ typedef struct {
     int64_t  head_chunk;                      /* tokens whose logits exist at once; 0: chosen by their size */
 
     /* batch and duration */
-    /* sequences of a micro-batch; of a step over all data-parallel ranks */
+    /* sequences of a micro-batch; of a step over all data-parallel ranks, in evaluations too */
     int64_t  micro, global;
-    int64_t  steps;                           /* steps of the whole run, those before a resume included */
+    /* sequences of each training step, where they change with the samples consumed; steps 0: `global` */
+    BatchSchedule batch;
+    /* steps of the whole run, those before a resume included; `samples` above 0 ends it instead, after the
+     * last step that does not exceed them */
+    int64_t  steps, samples;
     LrSchedule lr;
+    WeightDecaySchedule weight_decay;
     const Optimizer  *optimizer;
     OptimizerSettings settings;
     PrecisionChoice precision;

@@ -3,13 +3,32 @@
  * allocates is pushed in the same order. */
 #include "tensor/step_end.h"
 #include "train/trainer.h"
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 static const char *const arena_names[ARENAS] = {
     "persistent", "activations", "recomputed", "gathered", "scratch", "workspace", "host" };
 
-int64_t trainer_step_tokens(const TrainConfig *config) { return config->global * config->model.sequence; }
+BatchSchedule trainer_batches(const Trainer *t)
+{
+    return t->config->batch.steps > 0 ? t->config->batch : (BatchSchedule){ &t->constant, 1 };
+}
+
+int64_t trainer_samples_at_end(const Trainer *t)
+{
+    return t->step < t->steps ? batch_schedule_after(trainer_batches(t), t->samples, t->steps - t->step)
+                              : t->samples;
+}
+
+void trainer_set_position(Trainer *t, int64_t step, int64_t samples)
+{
+    const TrainConfig *config = t->config;
+    t->step    = step;
+    t->samples = samples;
+    t->steps   = config->samples > 0
+               ? step + batch_schedule_steps(trainer_batches(t), samples, config->samples) : config->steps;
+}
 
 /* The family of kernels does not tell: avx512-bf16 computes fp32 as well. */
 const char *train_config_type(const TrainConfig *config)
@@ -77,7 +96,6 @@ static Status open_queue(Trainer *t)
     TRY(device_accepts(t));
     t->step_state.loss = (LossScale){ .scale = t->config->loss_scale,
                                       .hysteresis = t->config->scaling.hysteresis };
-    step_state_scale(&t->step_state, trainer_step_tokens(t->config));
     return OK;
 }
 
@@ -85,7 +103,7 @@ LoaderConfig trainer_loader_config(const Trainer *t)
 {
     const TrainConfig *config = t->config;
     return (LoaderConfig){ .sequence = config->model.sequence, .micro = config->micro,
-        .global = config->global, .dp = t->mesh.size.dp, .dp_rank = t->mesh.at.dp,
+        .global = batch_schedule_largest(trainer_batches(t)), .dp = t->mesh.size.dp, .dp_rank = t->mesh.at.dp,
         .cp = t->mesh.size.cp, .cp_rank = t->mesh.at.cp, .ulysses = config->ulysses, .seed = config->seed,
         .reset_positions = config->reset_positions, .reset_attention = config->reset_attention,
         .mask_eod = config->mask_eod, .eod = config->eod, .loss_weight = t->precision.statistic };
@@ -97,8 +115,10 @@ int64_t train_config_samples(const TrainConfig *config, SplitKind kind)
 {
     int64_t evaluations = kind == SPLIT_VALID && config->eval_interval > 0
             ? config->steps / config->eval_interval + 1 : 1;
-    return kind == SPLIT_TRAIN ? config->steps * config->global
-            : evaluations * config->eval_iters * config->global;
+    if (kind != SPLIT_TRAIN) return evaluations * config->eval_iters * config->global;
+    if (config->samples > 0) return config->samples;
+    int64_t all = config->batch.steps > 0 ? batch_schedule_after(config->batch, 0, config->steps) : 0;
+    return all > config->steps * config->global ? all : config->steps * config->global;
 }
 
 bool train_config_takes(const TrainConfig *config, SplitKind kind)
@@ -147,36 +167,106 @@ static Status agree_on_data(Trainer *t)
     return status;
 }
 
+static int micros_of(const Trainer *t, int64_t samples)
+{
+    return (int)(samples / (t->config->micro * t->mesh.size.dp));
+}
+
+/* The place of a step of so many micro-batches in train_schedule, and whether it is there. */
+static int schedule_place_of(const Trainer *t, int micros, bool *there)
+{
+    int i = 0;
+    while (i < t->train_schedules && t->train_schedule[i].shape.micros < micros) i++;
+    *there = i < t->train_schedules && t->train_schedule[i].shape.micros == micros;
+    return i;
+}
+
+Schedule *trainer_schedule(const Trainer *t)
+{
+    bool there;
+    int i = schedule_place_of(t, micros_of(t, t->batch), &there);
+    CHECK(there || comm_dry(t->world), "no schedule for a step of %lld samples", (long long)t->batch);
+    return &t->train_schedule[there ? i : 0];
+}
+
+/* The schedule of steps of one size, unless there is one. */
+static Status add_schedule(Trainer *t, int64_t samples)
+{
+    bool there;
+    int micros = micros_of(t, samples), at = schedule_place_of(t, micros, &there);
+    ScheduleShape shape = train_config_schedule(t->config, micros);
+    Schedule made;
+    if (there) return OK;
+    if (samples % (t->config->micro * t->mesh.size.dp) != 0)
+        return fail(BAD_OPTION, "a step of %lld samples is no multiple of --micro-batch-size %lld x %d "
+                    "data-parallel ranks", (long long)samples, (long long)t->config->micro, t->mesh.size.dp);
+    Status status = schedule_accepts(&shape);
+    if (status != OK && t->config->batch.steps > 1) {
+        char why[400];
+        snprintf(why, sizeof why, "%s", fail_text());
+        return fail(status, "steps of %lld samples: %s", (long long)samples, why);
+    }
+    TRY(status);
+    if (comm_dry(t->world)) shape = trainer_dry_schedule(&shape);
+    TRY(schedule_make(&made, &shape, t->mesh.at.pp));
+    memmove(t->train_schedule + at + 1, t->train_schedule + at,
+            (size_t)(t->train_schedules++ - at) * sizeof made);
+    t->train_schedule[at] = made;
+    return OK;
+}
+
+/* A dry run counts the largest step, which has the most of everything. */
 static Status open_schedules(Trainer *t)
 {
     const TrainConfig *config = t->config;
-    int stage = t->mesh.at.pp;
-    t->micros = (int)(config->global / (config->micro * t->mesh.size.dp));
+    BatchSchedule batches = trainer_batches(t);
+    int64_t largest = batch_schedule_largest(batches);
+    t->micros       = micros_of(t, largest);
+    t->valid_micros = micros_of(t, config->global);
     ScheduleShape shape = train_config_schedule(config, t->micros), forward;
-    TRY(stage_make(&t->stage, &config->model, &config->layer_split, &shape, stage));
-    if (config->training) TRY(schedule_accepts(&shape));
+    TRY(stage_make(&t->stage, &config->model, &config->layer_split, &shape, t->mesh.at.pp));
+    t->train_schedule = calloc((size_t)batches.steps, sizeof *t->train_schedule);
+    if (!t->train_schedule) return fail(NO_MEMORY, "no memory for %d schedules", batches.steps);
+    if (config->training && comm_dry(t->world)) TRY(add_schedule(t, largest));
+    else for (int i = 0; config->training && i < batches.steps; i++)
+        TRY(add_schedule(t, batches.step[i].size));
+    shape = train_config_schedule(config, t->valid_micros);
     if (comm_dry(t->world)) shape = trainer_dry_schedule(&shape);
-    if (config->training) TRY(schedule_make(&t->train_schedule, &shape, stage));
     forward = (ScheduleShape){ .kind = SCHEDULE_FORWARD, .stages = shape.stages, .chunks = shape.chunks,
                                .micros = shape.micros, .v_shaped = shape.v_shaped };
-    return schedule_make(&t->valid_schedule, &forward, stage);
+    return schedule_make(&t->valid_schedule, &forward, t->mesh.at.pp);
 }
 
-/* Prefetches batches in the order of the schedule's FORWARD rows: each takes a batch, which its slot keeps
+/* A step takes batches in the order of its schedule's FORWARD rows: each takes one, which its slot keeps
  * until backward. */
-static Status open_prefetch(Trainer *t, SplitKind kind)
+static StepOrder step_order(const Trainer *t, const Schedule *s, int *micro)
 {
-    const Schedule *s = kind == SPLIT_TRAIN ? &t->train_schedule : &t->valid_schedule;
-    int *micro = calloc((size_t)s->rows, sizeof *micro), count = 0;
-    if (!micro) return fail(NO_MEMORY, "no memory for %d rows", s->rows);
+    int count = 0;
     for (int i = 0; i < s->rows; i++)
         if (s->row[i].verb == FORWARD) micro[count++] = s->row[i].micro;
+    return (StepOrder){ s->shape.micros * t->config->micro * t->mesh.size.dp, micro, count };
+}
+
+static Status open_prefetch(Trainer *t, SplitKind kind)
+{
+    bool train = kind == SPLIT_TRAIN;
+    const Schedule *s = train ? t->train_schedule : &t->valid_schedule;
+    size_t schedules = train ? (size_t)t->train_schedules : 1, rows = 0;
+    int at = 0;
+    for (size_t k = 0; k < schedules; k++) rows += (size_t)s[k].rows;
+    int *micro = calloc(rows, sizeof *micro);
+    StepOrder *order = calloc(schedules, sizeof *order);
+    for (size_t k = 0; micro && order && k < schedules; at += order[k++].count)
+        order[k] = step_order(t, &s[k], micro + at);
     /* a dry run has opened no loader */
     t->loader[kind].config = trainer_loader_config(t);
-    Status status = prefetch_open(&t->prefetch[kind], &(PrefetchSetup){ .loader = &t->loader[kind],
-        .micro = micro, .count = count,
-        .vocabulary = t->config->model.vocabulary, .host = &t->arena[ARENA_HOST] });
+    Status status = !micro || !order ? fail(NO_MEMORY, "no memory for %zu rows", rows)
+        : prefetch_open(&t->prefetch[kind], &(PrefetchSetup){ .loader = &t->loader[kind],
+              .batch = train ? trainer_batches(t) : (BatchSchedule){ &t->constant, 1 },
+              .order = order, .orders = (int)schedules,
+              .vocabulary = t->config->model.vocabulary, .host = &t->arena[ARENA_HOST] });
     free(micro);
+    free(order);
     return status;
 }
 
@@ -221,13 +311,13 @@ static void open_parameters(Trainer *t)
     }
 }
 
-/* Slots that a schedule of all micro-batches needs. */
-static int slots_of(const Trainer *t, const Schedule *s)
+/* Slots that a schedule needs with so many micro-batches. */
+static int slots_of(const Trainer *t, const Schedule *s, int micros)
 {
     ScheduleShape whole = s->shape;
-    whole.micros = t->micros;
+    whole.micros = micros;
     whole.group  = t->config->micro_group;
-    return s->row ? schedule_peak(&whole, s->stage) : 0;
+    return schedule_peak(&whole, s->stage);
 }
 
 /* Training and evaluation share the slots: there are as many as the schedule needs that needs more. */
@@ -235,8 +325,10 @@ static void open_executor(Trainer *t, const ArenaSizes *sizes)
 {
     const TrainConfig *config = t->config;
     LoaderConfig batch = trainer_loader_config(t);
-    const Schedule *train = &t->train_schedule, *valid = &t->valid_schedule;
-    int slots = slots_of(t, train) > slots_of(t, valid) ? slots_of(t, train) : slots_of(t, valid);
+    const Schedule *train = t->train_schedules > 0 ? &t->train_schedule[t->train_schedules - 1] : NULL;
+    const Schedule *valid = &t->valid_schedule;
+    int slots = train ? slots_of(t, train, t->micros) : 0, in_valid = slots_of(t, valid, t->valid_micros);
+    if (in_valid > slots) slots = in_valid;
     bool device = t->queue.backend->device;
     if (device) t->host_batch = loader_batch_new(&batch, &t->arena[ARENA_HOST]);
     ExecContext ctx = { .config = &config->model, .precision = t->precision, .queue = &t->queue,
@@ -251,7 +343,7 @@ static void open_executor(Trainer *t, const ArenaSizes *sizes)
         .activations = &t->arena[ARENA_ACTIVATIONS], .recomputed = &t->arena[ARENA_RECOMPUTED],
         .batches = &t->arena[device ? ARENA_PERSISTENT : ARENA_HOST],
             .slot_bytes = sizes ? sizes->slot : 0 });
-    int rows = train->rows > valid->rows ? train->rows : valid->rows;
+    int rows = train && train->rows > valid->rows ? train->rows : valid->rows;
     ScheduleShape shape = train_config_schedule(config, t->micros);
     pipeline_open(&t->pipeline, pipeline_compute_units(&t->executor), &t->channels,
         config->training ? &shape : NULL, t->stage.stage, &t->arena[ARENA_ACTIVATIONS], rows);
@@ -259,7 +351,9 @@ static void open_executor(Trainer *t, const ArenaSizes *sizes)
 
 Status trainer_open(Trainer *t, const TrainConfig *config, Transport *transport, const ArenaSizes *sizes)
 {
-    *t = (Trainer){ .config = config, .transport = transport, .step_state = { .seed = config->seed } };
+    *t = (Trainer){ .config = config, .transport = transport, .step_state = { .seed = config->seed },
+        .constant = { 0, config->global } };
+    trainer_set_position(t, 0, 0);
     TRY(mesh_make(&t->mesh, transport->size, transport->rank, train_config_mesh(config)));
     int sum_group = config->sum_group > 0 ? config->sum_group : COMM_SUM_GROUP;
     TRY(comm_world_sums(&t->world, transport, sum_group));
@@ -295,7 +389,8 @@ void trainer_close(Trainer *t)
     trainer_optimizer_close(t);
     free(t->fp8.row);
     trainer_moe_close(t);
-    schedule_free(&t->train_schedule);
+    for (int i = 0; i < t->train_schedules; i++) schedule_free(&t->train_schedule[i]);
+    free(t->train_schedule);
     schedule_free(&t->valid_schedule);
     for (int i = 0; i < ARENAS; i++) arena_close(&t->arena[i]);
     datasets_close(&t->datasets);

@@ -32,10 +32,11 @@ typedef struct { double load, dropped, balance, z; } MoeReport;
 
 /* Mean loss, tokens with a loss weight, and gradient norm of a step, over all ranks; waited: seconds this
  * rank waited for data. skipped: loss or norm was not finite, and the weights were left unchanged; overflow:
- * a smaller loss scale may mend it. loss_scale: that of the step; 0: none. */
+ * a smaller loss scale may mend it. loss_scale, lr: those of the step; no loss scale: 0. */
 typedef struct {
-    double loss, tokens, norm, waited, loss_scale;
+    double loss, tokens, norm, waited, loss_scale, lr;
     bool skipped, overflow;
+    int64_t samples;                                  /* that the step consumed */
     MoeReport moe;
 } StepReport;
 
@@ -63,9 +64,11 @@ typedef struct Trainer {
     StepState step_state;
     Arena  arena[ARENAS];
     Stage  stage;
-    /* of `micros` micro-batches, except in a dry run, where they have a few: train/measure.c */
-    Schedule train_schedule, valid_schedule;
-    int      micros;                                 /* of a step */
+    /* [train_schedules] one for each size of a step, ascending; owned. Dry: of the largest step alone, and of
+     * a few micro-batches (train/measure.c) */
+    Schedule *train_schedule, valid_schedule;
+    int      train_schedules;
+    int      micros, valid_micros;                   /* of the largest step; of a batch of an evaluation */
     Buckets  buckets;
     StageExecutor executor;
     Pipeline pipeline;
@@ -86,7 +89,12 @@ typedef struct Trainer {
     Prefetch *prefetch[SPLITS];                      /* NULL: the run does not read the split */
     /* micro-batches of the current step that have been filled */
     int       taken;
-    int64_t step;                                    /* steps done */
+    /* steps done, and the samples that they consumed, which are the run's position; of them, the samples of
+     * steps that were not skipped, on which the schedules of learning rate and weight decay depend */
+    int64_t step, samples, updated_samples;
+    int64_t steps;                                   /* of the whole run, by trainer_set_position */
+    int64_t batch;                                   /* samples of the present or last step */
+    BatchStep constant;                              /* that of evaluations, and of runs without a ramp */
     int64_t started;                                 /* seam clock when the run began */
     double  valid_loss;                              /* of an evaluation after the present step; 0: none */
     /* The number of the signal that this process received, else 0; NULL: evaluations do not check it. */
@@ -141,7 +149,14 @@ double     trainer_evaluate_split(Trainer *trainer, SplitKind kind);
 /* Joins what the ranks report: flags are or-ed, of signals the largest is kept; where `stop` is given, this
  * rank's signal is read from it. <-> world: all-gather of RUN_FLAGS numbers */
 RunFlags   trainer_join_flags     (Trainer *trainer, RunFlags mine);
-int64_t    trainer_step_tokens(const TrainConfig *config);           /* tokens of a global batch */
+/* The samples of training steps. The trainer owns an entry of its own. */
+BatchSchedule trainer_batches(const Trainer *trainer);
+/* Sets the steps and samples done, and from them the steps of the whole run. */
+void       trainer_set_position(Trainer *trainer, int64_t step, int64_t samples);
+/* The schedule of steps of `batch` samples. */
+Schedule  *trainer_schedule(const Trainer *trainer);
+/* Samples that the whole run has consumed at its end, from its present position on. */
+int64_t    trainer_samples_at_end(const Trainer *trainer);
 /* train/trainer_kernels.c: sets the queue's family of kernels: the one of --kernels, else the checkpoint's,
  * else the best that every rank runs. BAD_OPTION where a rank does not run the one of --kernels. A family
  * other than the checkpoint's is reported. <-> world: all-gather of 8 bytes */

@@ -200,8 +200,8 @@ Status trainer_save(Trainer *t, const char *dir, int64_t keep_last)
         .lacks = t->config->no_save_states ? CHECKPOINT_STATES : 0,
         .fp8_largest = { largest.x, largest.dy }, .valid_loss = t->valid_loss,
         .loss_scale = t->step_state.loss, .step = t->step,
-        .samples = t->loader[SPLIT_TRAIN].shift + t->step * t->config->global,
-        .updates = t->step_state.updates, .seed = t->config->seed, .options = t->config->options,
+        .samples = t->samples, .updates = t->step_state.updates, .updated_samples = t->updated_samples,
+        .seed = t->config->seed, .options = t->config->options,
         .kernels = t->queue.backend == &cpu_backend ? kernel_family_name(t->queue.kernels) : NULL };
     CheckpointFile *files;
     int count = files_make(t, !t->config->no_save_states, false, &files);
@@ -262,9 +262,7 @@ static Status load_shards(Trainer *t, const char *path, CheckpointState *state)
     if (status == OK && states) adapt_scales(t, checkpoint);
     free(list.shard);
     checkpoint_close(checkpoint);
-    if (status != OK || state->step < INT64_MAX / 2 / t->config->global) return status;
-    return fail(BAD_FILE, "%s: step %lld times --global-batch-size %lld are more samples than can be counted",
-        path, (long long)state->step, (long long)t->config->global);
+    return status;
 }
 
 Status trainer_load(Trainer *t, const char *path)
@@ -276,14 +274,11 @@ Status trainer_load(Trainer *t, const char *path)
     TRY(agree(t->world, load_shards(t, path, &state)));
     unsigned loaded = trainer_loads(t->config, state.lacks);
     if (!(loaded & CHECKPOINT_POSITION)) return OK;
-    t->step = state.step;
+    trainer_set_position(t, state.step, state.samples);
+    t->updated_samples = state.updated_samples;
     /* updates count for the bias correction of the states */
     if (loaded & CHECKPOINT_STATES) t->step_state.updates = state.updates;
     /* a constant scale, or the first dynamic one, is that of the options */
     if (t->config->scaling.dynamic && state.loss_scale.scale > 0) t->step_state.loss = state.loss_scale;
-    step_state_scale(&t->step_state, trainer_step_tokens(t->config));
-    if (t->prefetch[SPLIT_TRAIN]) prefetch_pause(t->prefetch[SPLIT_TRAIN]);
-    /* with another global batch the run continues at the next sample */
-    t->loader[SPLIT_TRAIN].shift = state.samples - state.step * t->config->global;
     return OK;
 }

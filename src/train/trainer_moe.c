@@ -87,7 +87,7 @@ static double number_at(Tensor x, int64_t i)
 MoeReport trainer_moe_report(const Trainer *t)
 {
     const ModelConfig *model = &t->config->model;
-    double tokens = (double)trainer_step_tokens(t->config), layers = 0;
+    double tokens = (double)(t->batch * model->sequence), layers = 0;
     if (!has_experts(t) || !t->moe_summary.data) return (MoeReport){ 0 };
     for (int64_t l = 0; l < model->layers; l++) layers += model_layer_is_moe(model, l);
     return (MoeReport){ .load = number_at(t->moe_summary, 0) / layers,

@@ -36,8 +36,7 @@ def names_of_other_trainers():
                       ("wandb_project", "--metrics FILE writes")]:
         for typed in {name, name.replace("_", "-")}:
             expect(2, why, "train", f"--{typed}", 3, never="here it is")
-    expect(1, "--rampup-batch-size of Megatron-LM is refused: it is not built yet: the batch stays --global-batch-size; leave it out",
-           "train", "--rampup-batch-size", 3)
+    expect(1, "--rampup-batch-size takes three whole numbers from 1 on", "train", "--rampup-batch-size", 3, "--dry-run")
     expect(0, "--train-iters                            33 ", "config", "--train-samples", 100, "--global-batch-size", 3)
 
 

@@ -14,7 +14,7 @@ import run
 STEPS = 40
 LAYOUT = "--ranks 4 --zero-stage 2 --hybrid-shard-size 2 --threads 1".split()
 TYPES = ["", "--bf16 --grad-reduce-in-bf16 --exp-avg-dtype bf16 --exp-avg-sq-dtype bf16 --stochastic-rounding",
-         "--fp16 --initial-loss-scale 16777216 --loss-scale-window 5",
+         "--fp16 --initial-loss-scale 16777216 --loss-scale-window 5 --rampup-batch-size 4 4 80 --lr-warmup-fraction 0.1",
          "--bf16 --fp8-format hybrid --fp8-amax-history-len 3 --fp8-amax-compute-algo max",
          "--num-experts 4 --disable-bias-linear --moe-router-score-function sigmoid --moe-router-enable-expert-bias --tp 2 --ep 2 --etp 1"]
 

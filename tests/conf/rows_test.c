@@ -81,8 +81,8 @@ static void dialects_are_foreign(void **state)
         options_close(&o);
     }
     assert_int_equal(option_choice_find(OPTION_optimizer, "AdamW"), CHOICE_optimizer_adam);
-    assert_null(dialect_find(DIALECT_FAIRSEQ, "train-samples", NULL));        /* a name of another namespace */
-    assert_non_null(dialect_find(DIALECT_FAIRSEQ | DIALECT_MEGATRON, "train-samples", NULL));
+    assert_null(dialect_find(DIALECT_FAIRSEQ, "persistent-save-interval", NULL));        /* a name of another namespace */
+    assert_non_null(dialect_find(DIALECT_FAIRSEQ | DIALECT_MEGATRON, "persistent-save-interval", NULL));
 }
 
 /* docs/howto/from-megatron-lm.md promises it of the version that the file names. */

@@ -48,7 +48,7 @@ static Whole step_gather(int64_t step, int dp, int cp, int64_t micro)
             Batch batch = loader_batch_new(&config, &host);
             assert_false(tensor_present(batch.key_range_i));
             for (int m = 0; m < loader_micros(&loader); m++) {
-                assert_int_equal(loader_fill(&loader, &batch, step, m, 100000), OK);
+                assert_int_equal(loader_fill(&loader, &batch, step * GLOBAL, m, 100000), OK);
                 batch_gather(&whole, &batch, micro, S / cp);
             }
         }
@@ -110,8 +110,8 @@ static void blends_in_all_layouts(void **state)
     assert_int_equal(loader_open_blend(&loader, blend, plain), OK);
     size_t mark = arena_mark(&host);
     Batch batch = loader_batch_new(&plain, &host);
-    assert_int_equal(loader_fill(&loader, &batch, 69, 0, 100000), OK);
-    assert_int_equal(loader_fill(&loader, &batch, 70, 0, 100000), BAD_OPTION);
+    assert_int_equal(loader_fill(&loader, &batch, 69 * GLOBAL, 0, 100000), OK);
+    assert_int_equal(loader_fill(&loader, &batch, 70 * GLOBAL, 0, 100000), BAD_OPTION);
     assert_non_null(strstr(fail_text(), "sample 280 of an order built for 280 samples"));
     arena_reset(&host, mark);
     blend = NULL;

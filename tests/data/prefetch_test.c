@@ -7,13 +7,19 @@ enum { S = 16, MICROS = 3, COUNTED = 2000, EOD = 7 };
 static TokenFile  token_file;
 static Loader loader;
 static Arena  host;
-static const int order[] = { 0, 0, 1, 2, 1, 2 };              /* as two chunks of an interleaved schedule take them */
-enum { TAKES = sizeof order / sizeof *order };
+/* As two chunks of an interleaved schedule take them, in steps of 2 and of 3 micro-batches of 2 samples: from
+ * sample 20 on steps are larger. */
+static const int few[] = { 0, 1, 0, 1 }, order[] = { 0, 0, 1, 2, 1, 2 };
+enum { RISE = 20, FEW = sizeof few / sizeof *few, TAKES = sizeof order / sizeof *order };
+static const BatchStep sizes[] = { { 0, 4 }, { RISE, 6 } };
+static const StepOrder orders[] = { { 6, order, TAKES }, { 4, few, FEW } };
 
 static PrefetchSetup setup_of(int64_t vocabulary)
 {
-    return (PrefetchSetup){ .loader = &loader, .micro = order, .count = TAKES, .vocabulary = vocabulary, .host = &host };
+    return (PrefetchSetup){ .loader = &loader, .batch = { sizes, 2 }, .order = orders, .orders = 2, .vocabulary = vocabulary, .host = &host };
 }
+
+static const StepOrder *order_of(int64_t first) { return &orders[first < RISE]; }
 
 static void assert_same(Tensor a, Tensor b)
 {
@@ -21,11 +27,11 @@ static void assert_same(Tensor a, Tensor b)
     assert_memory_equal(a.data, b.data, tensor_bytes(a));
 }
 
-static void take(Prefetch *p, Batch *mine, Batch *wanted, int64_t step, int i)
+static void take(Prefetch *p, Batch *mine, Batch *wanted, int64_t first, int i)
 {
     memset(mine->token_i.data, 0xff, tensor_bytes(mine->token_i));
-    assert_int_equal(prefetch_take(p, NULL, mine, step, i), OK);
-    assert_int_equal(loader_fill(&loader, wanted, step, order[i], COUNTED), OK);
+    assert_int_equal(prefetch_take(p, NULL, mine, first, i), OK);
+    assert_int_equal(loader_fill(&loader, wanted, first, order_of(first)->micro[i], COUNTED), OK);
     assert_same(mine->token_i, wanted->token_i);
     assert_same(mine->target_i, wanted->target_i);
     assert_same(mine->loss_weight_T, wanted->loss_weight_T);
@@ -43,21 +49,14 @@ static void same_as_the_loader(void **state)
     PrefetchSetup setup = setup_of(COUNTED);
     assert_int_equal(prefetch_open(&p, &setup), OK);
     Batch mine = loader_batch_new(&loader.config, &host), wanted = loader_batch_new(&loader.config, &host);
-    for (int64_t step = 0; step < 50; step++)
-        for (int i = 0; i < TAKES; i++) take(p, &mine, &wanted, step, i);
+    for (int64_t first = 0; first < 300; first += order_of(first)->samples)
+        for (int i = 0; i < order_of(first)->count; i++) take(p, &mine, &wanted, first, i);
     for (uint64_t n = 0; n < 300; n++) {                      /* a run that jumps, and goes on for a while */
-        int64_t step = (int64_t)(random_bits(3, n) % 40);
-        for (int i = (int)(n % TAKES); i < TAKES; i++) take(p, &mine, &wanted, step, i);
-        if (n % 3 == 0) take(p, &mine, &wanted, step + 1, 0);
-        if (n % 5 == 0) {                                     /* another global batch after a resume */
-            prefetch_pause(p);
-            loader.shift = (int64_t)n;
-        }
+        int64_t first = (int64_t)(random_bits(3, n) % 240);
+        for (int i = (int)n % order_of(first)->count; i < order_of(first)->count; i++) take(p, &mine, &wanted, first, i);
+        if (n % 3 == 0) take(p, &mine, &wanted, first + order_of(first)->samples, 0);
     }
-    prefetch_pause(p);
-    loader.shift = 0;
     assert_true(prefetch_waited(p) >= 0);
-    assert_true(prefetch_waited(p) == 0);
     prefetch_close(p);
     arena_reset(&host, mark);
 }
@@ -72,10 +71,10 @@ static void faults_come_in_their_turn(void **state)
     assert_int_equal(prefetch_open(&p, &setup), OK);
     Batch mine = loader_batch_new(&loader.config, &host), wanted = loader_batch_new(&loader.config, &host);
     int seen[2] = { 0 };
-    for (int64_t step = 0; step < 20; step++)
-        for (int i = 0; i < TAKES; i++) {
-            Status want = loader_fill(&loader, &wanted, step, order[i], COUNTED / 2);
-            assert_int_equal(prefetch_take(p, NULL, &mine, step, i), want);
+    for (int64_t first = 0; first < 120; first += order_of(first)->samples)
+        for (int i = 0; i < order_of(first)->count; i++) {
+            Status want = loader_fill(&loader, &wanted, first, order_of(first)->micro[i], COUNTED / 2);
+            assert_int_equal(prefetch_take(p, NULL, &mine, first, i), want);
             if (want != OK) assert_non_null(strstr(fail_text(), "outside of the vocabulary of 1000"));
             seen[want == OK]++;
         }

@@ -30,11 +30,12 @@ static int layers_of(const Draw *d)
 }
 
 /* The same for micro-batches of all data-parallel ranks, whose number the stages divide if they are
- * interleaved. */
+ * interleaved; of half of it too, where a ramp begins with that. */
 static int global_of(const Draw *d)
 {
     int unit = draw_size(d, MICRO) * draw_size(d, DP) * (draw_size(d, SCHEDULE) > 1 ? draw_size(d, PP) : 1);
     int global = 8;
+    if (draw_size(d, BATCH)) unit *= 2;
     while (global % unit != 0) global += 4;
     return global;
 }
@@ -43,7 +44,9 @@ static int number(const Draw *d, const char *name)
 {
     int chunk_layers = layers_of(d) / virtual_stages(d);
     if (!strcmp(name, "@first_layers")) return draw_size(d, SCHEDULE);
-    if (!strcmp(name, "@micros")) return global_of(d) / (draw_size(d, MICRO) * draw_size(d, DP));
+    int smallest = global_of(d) / (draw_size(d, BATCH) ? 2 : 1);
+    if (!strcmp(name, "@micros")) return smallest / (draw_size(d, MICRO) * draw_size(d, DP));
+    if (!strcmp(name, "@half")) return smallest;
     if (!strcmp(name, "@group_layers")) return chunk_layers < 2 ? chunk_layers : 2;
     CHECK(false, "no number is called %s", name);
     return 0;

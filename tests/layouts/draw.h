@@ -10,7 +10,7 @@
 
 /* Those of COURSE decide what is computed, and one rank computes it too; the others say how. */
 typedef enum {
-    MODEL, MLP, HEADS, MASKS, TYPE, OPTIMIZER, COURSE,
+    MODEL, MLP, HEADS, MASKS, TYPE, OPTIMIZER, BATCH, COURSE,
     TP = COURSE, SP,
     CP, CONTEXT,
     PP, SCHEDULE, STAGES,

@@ -79,7 +79,7 @@ static void backward_input(void *context, int chunk, int slot, Hidden dx, Hidden
 {
     OrderWatch *w = context;
     const Pipeline *p = &w->trainer->pipeline;
-    const Schedule *s = &w->trainer->train_schedule;
+    const Schedule *s = w->trainer->train_schedule;           /* those of other batch sizes have the same stages */
     bool local = schedule_after(&s->shape, s->stage, chunk) == s->stage;
     int out = dx.n > 0 ? buffer_of(w, p->grad_out, chunk, dx) : UNKNOWN;
     int in  = dy.n == 0 ? UNKNOWN : buffer_of(w, local ? p->grad_out : p->grad_in, chunk + local, dy);
@@ -149,12 +149,13 @@ void __wrap_pipeline_run(Pipeline *pipeline, const Schedule *schedule, PipelineC
 void __wrap_pipeline_run(Pipeline *p, const Schedule *schedule, PipelineCalls calls)
 {
     OrderWatch *w = watching;
-    if (!w || schedule != &w->trainer->train_schedule) {
+    if (!w || schedule == &w->trainer->valid_schedule) {
         __real_pipeline_run(p, schedule, calls);
         return;
     }
     w->compute = p->compute;
     w->calls   = calls;
+    w->micros  = schedule->shape.micros;
     p->compute.context = w;
     p->compute.start = start;
     p->compute.look_ahead = look_ahead;
@@ -270,7 +271,7 @@ Status order_end(OrderWatch *w)
     enum { STAGES = 16 };
     Trainer *t = w->trainer;
     Schedule all[STAGES];
-    ScheduleShape shape = train_config_schedule(t->config, t->micros);
+    ScheduleShape shape = train_config_schedule(t->config, w->micros);
     int stages = shape.stages;
     watching = NULL;
     CHECK(stages <= STAGES, "%d stages", stages);

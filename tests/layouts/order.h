@@ -13,7 +13,7 @@ typedef struct {
     PipelineCalls calls;
     /* a row each of what was done; numbers that nothing shows are negative */
     ScheduleRow done[ORDER_MOST];
-    int  count;
+    int  count, micros;                               /* micros: of the step */
     int  chunk[ORDER_SLOTS], micro[ORDER_SLOTS];      /* of what a slot holds */
     int  posted[CHANNELS_MAX][ORDER_MESSAGES];     /* by the number of a message in flight: its row */
     /* copies of this rank's tokens to each expert in the step, by layer of the model; -1: not of this stage */

@@ -5,6 +5,7 @@
 
 const char *const dimension_names[DIMENSIONS] = {
     [MODEL] = "model", [MLP] = "mlp", [HEADS] = "heads", [MASKS] = "masks", [TYPE] = "type", [OPTIMIZER] = "optimizer",
+    [BATCH] = "batch",
     [TP] = "tp", [SP] = "sequence",
     [CP] = "cp", [CONTEXT] = "context",
     [PP] = "pp", [SCHEDULE] = "schedule", [STAGES] = "stages",
@@ -52,6 +53,9 @@ const Value values[] = {
     { OPTIMIZER, "sgd",         0, "--optimizer sgd",  { { 0 } } },
     { OPTIMIZER, "lamb",        0, "--optimizer lamb", { { 0 } } },
     { OPTIMIZER, "muon",        1, "--optimizer muon", { { 0 } } },
+
+    { BATCH,     "constant",    0, "", { { 0 } } },
+    { BATCH,     "ramp",        1, "--rampup-batch-size @half @half @half", { { 0 } } },     /* half of the batch in step 1 alone */
 
     { TP,        "tp1",         1, "",       { { 0 } } },
     { TP,        "tp2",         2, "--tp 2", { { 0 } } },

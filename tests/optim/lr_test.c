@@ -1,22 +1,30 @@
-/* The learning rate against values worked out by hand from Megatron-LM's formulas. */
+/* The learning rate and the weight decay against values worked out by hand, and against megatron-core's
+ * OptimizerParamScheduler (tests/oracles/schedules.py made tests/golden/schedules/rates.txt). */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 #include "optim/lr.h"
 #include <cmocka.h>
 
 static void want(const LrSchedule *s, int64_t done, double value)
 {
-    if (!(fabs(lr_at(s, done) - value) <= 1e-18 + 1e-15 * value)) fail_msg("after %d steps: %.17g, not %.17g", (int)done, lr_at(s, done), value);
+    if (!(fabs(lr_at(s, done) - value) <= 1e-18 + 1e-15 * value)) fail_msg("after %d samples: %.17g, not %.17g", (int)done, lr_at(s, done), value);
+}
+
+static LrSchedule schedule_of(LrStyle style, double peak, double low, double warmup, int64_t decay)
+{
+    return (LrSchedule){ .style = style, .peak = peak, .low = low, .warmup = warmup, .decay = decay };
 }
 
 static void test_styles(void **state)
 {
     (void)state;
-    LrSchedule cosine = { LR_COSINE, 8e-4, 2e-4, 4, 12 }, linear = { LR_LINEAR, 8e-4, 2e-4, 4, 12 }, constant = { LR_CONSTANT, 8e-4, 2e-4, 4, 12 };
+    LrSchedule cosine = schedule_of(LR_COSINE, 8e-4, 2e-4, 4, 12), linear = schedule_of(LR_LINEAR, 8e-4, 2e-4, 4, 12);
+    LrSchedule constant = schedule_of(LR_CONSTANT, 8e-4, 2e-4, 4, 12), none = schedule_of(LR_COSINE, 1e-3, 0, 0, 10);
     const LrSchedule *all[] = { &cosine, &linear, &constant };
     for (int i = 0; i < 3; i++) {
         want(all[i], 0, 0);                                     /* Megatron's first step under warm-up */
@@ -29,11 +37,67 @@ static void test_styles(void **state)
     want(&cosine, 12, 2e-4);
     want(&linear, 13, 2e-4);
     want(&constant, 1000, 8e-4);
-    want(&(LrSchedule){ LR_COSINE, 1e-3, 0, 0, 10 }, 0, 1e-3);  /* no warm-up: the first step has the peak */
+    want(&none, 0, 1e-3);                                       /* no warm-up: the first step has the peak */
+}
+
+static int word_of(const char *word, const char *const *words, int count)
+{
+    for (int i = 0; i < count; i++)
+        if (!strcmp(word, words[i])) return i;
+    fail_msg("the word %s", word);
+    return -1;
+}
+
+static void read_lr(const char *line)
+{
+    static const char *const styles[] = { "constant", "linear", "cosine", "inverse-square-root", "WSD" };
+    static const char *const wsd_styles[] = { "exponential", "linear", "cosine", "minus_sqrt" };
+    char style[32], wsd[32];
+    LrSchedule s = { 0 };
+    long decay, wsd_decay, n;
+    double rate;
+    assert_int_equal(sscanf(line, "lr %31s %31s %lf %lf %lf %lf %ld %ld %ld %lf", style, wsd, &s.peak, &s.low, &s.init, &s.warmup, &decay,
+                            &wsd_decay, &n, &rate), 10);
+    s.style = (LrStyle)word_of(style, styles, 5);
+    s.wsd   = (WsdStyle)word_of(wsd, wsd_styles, 4);
+    s.decay = decay, s.wsd_decay = wsd_decay;
+    double mine = lr_at(&s, n);
+    if (!(fabs(mine - rate) <= 4e-16 * s.peak)) fail_msg("%.17g, not %s", mine, line);
+}
+
+static void read_wd(const char *line)
+{
+    static const char *const styles[] = { "constant", "linear", "cosine" };
+    char style[32];
+    WeightDecaySchedule s = { 0 };
+    long samples, n;
+    double decay;
+    assert_int_equal(sscanf(line, "wd %31s %lf %lf %ld %ld %lf", style, &s.start, &s.end, &samples, &n, &decay), 6);
+    s.style = (WeightDecayStyle)word_of(style, styles, 3);
+    s.samples = samples;
+    double mine = weight_decay_at(&s, n);
+    if (!(fabs(mine - decay) <= 4e-16 * s.end)) fail_msg("%.17g, not %s", mine, line);
+}
+
+static void test_megatron(void **state)
+{
+    (void)state;
+    char line[256];
+    int lines = 0;
+    FILE *file = fopen(TESTS_DIR "/golden/schedules/rates.txt", "r");
+    assert_non_null(file);
+    while (fgets(line, sizeof line, file)) {
+        if (line[0] == '#') continue;
+        if (line[0] == 'l') read_lr(line);
+        else                read_wd(line);
+        lines++;
+    }
+    fclose(file);
+    assert_true(lines > 500);
 }
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(test_styles) };
+    const struct CMUnitTest tests[] = { cmocka_unit_test(test_styles), cmocka_unit_test(test_megatron) };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

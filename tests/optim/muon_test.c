@@ -13,7 +13,7 @@
 #include <cmocka.h>                     /* last: it has a macro called fail */
 
 enum { MOST = 96 * 64 };
-static const OptimizerSettings settings = { .decay = 0.25, .muon = { .momentum = 0.5, .steps = 5, .scale = MUON_SPECTRAL,
+static const OptimizerSettings settings = { .muon = { .momentum = 0.5, .steps = 5, .scale = MUON_SPECTRAL,
                                             .extra = 2, .coefficients = MUON_QUINTIC, .narrow = true } };
 
 typedef struct {
@@ -27,7 +27,7 @@ static void set(Tensor x, const double *from) { dtype_convert(x.data, x.dtype, f
 static Status step_rank(Transport *transport, void *context)
 {
     Step *s = context;
-    StepState state = { .lr = 0.1, .factor = 0.5 };
+    StepState state = { .lr = 0.1, .weight_decay = 0.25, .factor = 0.5 };
     Queue q;
     Arena arena, workspace;
     Comm *world;

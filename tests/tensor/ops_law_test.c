@@ -183,7 +183,7 @@ static void test_adamw_by_hand(void **state)
     (void)state;
     Tensor w = between(2, 2, 1), m = sums(1), v = sums(1), g = between(-8, -8, 1);
     Adamw a = { .w_N = w, .m_N = m, .v_N = v, .g_N = g, .beta1 = 0.9, .beta2 = 0.5, .decay = 0.5 };
-    step_state.lr = 0.1, step_state.factor = 0.25, step_state.skip = 1, step_state.updates = 0;
+    step_state.lr = 0.1, step_state.weight_decay = 1, step_state.factor = 0.25, step_state.skip = 1, step_state.updates = 0;
     adamw(&q, a);
     assert_true(*element(w, 0) == 2);
     step_state.skip = 0;

@@ -89,7 +89,7 @@ static void corpus_short(const char *prefix)
 static void fill(void *context, Batch *batch, int micro)
 {
     Trainer *t = context;
-    Status status = loader_fill(&t->loader[SPLIT_TRAIN], batch, t->step, micro, t->config->model.vocabulary);
+    Status status = loader_fill(&t->loader[SPLIT_TRAIN], batch, t->samples, micro, t->config->model.vocabulary);
     if (status != OK) fail_msg("%s", fail_text());
 }
 

@@ -8,11 +8,11 @@ static Comm *comm_at(const Trainer *t, int i) { return i < t->comms ? t->comm[i]
 
 static int imax(int a, int b) { return a > b ? a : b; }
 
-static void remake(Schedule *s, const Trainer *t)
+static void remake(Schedule *s, const Trainer *t, int micros)
 {
     Schedule few = *s;
     schedule_free(s);
-    few.shape.micros = t->micros;
+    few.shape.micros = micros;
     few.shape.group  = t->config->micro_group;
     if (schedule_make(s, &few.shape, few.stage) != OK) fail_msg("%s", fail_text());
 }
@@ -20,9 +20,9 @@ static void remake(Schedule *s, const Trainer *t)
 /* All of it, as trainer_count does for few micro-batches */
 static void count_whole(Trainer *t, ArenaSizes *sizes)
 {
-    remake(&t->train_schedule, t);
-    remake(&t->valid_schedule, t);
-    t->pipeline.rows = t->train_schedule.rows;
+    remake(t->train_schedule, t, t->micros);
+    remake(&t->valid_schedule, t, t->valid_micros);
+    t->pipeline.rows = t->train_schedule->rows;
     t->pipeline.pending = realloc(t->pipeline.pending, (size_t)t->pipeline.rows * sizeof *t->pipeline.pending);
     *sizes = (ArenaSizes){ .bytes = { 0 } };
     trainer_step(t);
@@ -63,7 +63,7 @@ static void compare_rank(const TrainConfig *config, const Layout *layout, int ra
         for (int tag = 0; tag < few.arena[i].tags; tag++) assert_int_equal(few.arena[i].tag[tag].peak, whole.arena[i].tag[tag].peak);
     }
     assert_int_equal(a.slot, b.slot);
-    assert_int_equal(few.executor.slots, imax(whole.train_schedule.slots, whole.valid_schedule.slots));
+    assert_int_equal(few.executor.slots, imax(whole.train_schedule->slots, whole.valid_schedule.slots));
     compare_counts(&whole, &few, layout->name);
     trainer_close(&whole);
     trainer_close(&few);
@@ -109,7 +109,7 @@ static void test_many_micro_batches(void **state)
             Transport *transport = transport_dry_open(0, many[l].ranks);
             if (trainer_open(&t, &config, transport, NULL) != OK) fail_msg("%s", fail_text());
             trainer_count(&t, &sizes);
-            rows[i][0] = t.train_schedule.rows;
+            rows[i][0] = t.train_schedule->rows;
             rows[i][1] = t.valid_schedule.rows;
             flops[i]   = queue_flops(&t.queue);
             trainer_close(&t);

@@ -106,7 +106,7 @@ static void compare_rank(const TrainConfig *config, const Layout *layout, int ra
         int64_t again, bytes = slot_of(config, &terms, t.stage.count[c] - first - last, first, &again);
         if (bytes > slot) slot = bytes;
         if (again > recomputed) recomputed = again;
-        int next = schedule_after(&t.train_schedule.shape, t.stage.stage, c);
+        int next = schedule_after(&t.train_schedule->shape, t.stage.stage, c);
         bool receives = next >= 0 && next != t.stage.stage;    /* gradients, and sends or hands over */
         buffers += schedule_buffers(&whole) * (!first + receives) * terms.x;
     }

@@ -24,11 +24,11 @@ static const Layout layouts[LAYOUT_COUNT] = {
 
 /* The settings of CASES in the oracle. */
 static const struct { const char *name, *optimizer; double peak; OptimizerSettings settings; } cases[] = {
-    { "sgd", "sgd", 0.1, { .decay = 0.1, .momentum = 0.8 } },
-    { "lamb", "lamb", 2e-2, { .beta1 = 0.9, .beta2 = 0.95, .epsilon = 1e-6, .decay = 0.1, .least_ratio = 0.3, .most_ratio = 0.8 } },
-    { "muon_simple", "muon", 2e-2, { .beta1 = 0.9, .beta2 = 0.95, .epsilon = 1e-8, .decay = 0.1,
+    { "sgd", "sgd", 0.1, { .momentum = 0.8 } },
+    { "lamb", "lamb", 2e-2, { .beta1 = 0.9, .beta2 = 0.95, .epsilon = 1e-6, .least_ratio = 0.3, .most_ratio = 0.8 } },
+    { "muon_simple", "muon", 2e-2, { .beta1 = 0.9, .beta2 = 0.95, .epsilon = 1e-8,
       .muon = { .momentum = 0.95, .nesterov = true, .steps = 5, .scale = MUON_SPECTRAL, .extra = 0.2, .coefficients = MUON_SIMPLE } } },
-    { "muon_quintic", "muon", 2e-2, { .beta1 = 0.9, .beta2 = 0.95, .epsilon = 1e-8, .decay = 0.1,
+    { "muon_quintic", "muon", 2e-2, { .beta1 = 0.9, .beta2 = 0.95, .epsilon = 1e-8,
       .muon = { .momentum = 0.9, .steps = 6, .scale = MUON_UNIT_RMS, .extra = 0.5, .coefficients = MUON_QUINTIC } } },
 };
 enum { CASES = sizeof cases / sizeof *cases };
@@ -49,7 +49,7 @@ static void run_course(Trainer *t, void *context)
 static TrainConfig config_of(ModelName model, int c, const Layout *layout, const char *device)
 {
     TrainConfig config = formula_config(model, device, scratch_path("formula"));
-    config.lr        = (LrSchedule){ LR_COSINE, cases[c].peak, cases[c].peak / 10, 3, COURSE };
+    config.lr        = (LrSchedule){ LR_COSINE, cases[c].peak, cases[c].peak / 10, (double)(3 * config.global), COURSE * config.global };
     config.steps     = COURSE;
     config.optimizer = optimizer_named(cases[c].optimizer);
     config.settings  = cases[c].settings;

@@ -1,5 +1,6 @@
 /* The options of the optimizer and of the learning rate as the structs of optim/. */
 #include "cli/setup/setup.h"
+#include "conf/schedule.h"
 
 static LrStyle lr_style(const Options *o)
 {
@@ -7,13 +8,40 @@ static LrStyle lr_style(const Options *o)
     case CHOICE_lr_decay_style_linear:   return LR_LINEAR;
     case CHOICE_lr_decay_style_cosine:   return LR_COSINE;
     case CHOICE_lr_decay_style_constant: return LR_CONSTANT;
+    case CHOICE_lr_decay_style_inverse_square_root: return LR_INVERSE_SQUARE_ROOT;
+    case CHOICE_lr_decay_style_wsd:      return LR_WSD;
     }
     NO_SUCH_CHOICE(o->lr_decay_style);
 }
 
+static WsdStyle wsd_style(const Options *o)
+{
+    switch ((enum ChoiceOf_lr_wsd_style)o->lr_wsd_style.value) {
+    case CHOICE_lr_wsd_style_exponential: return WSD_EXPONENTIAL;
+    case CHOICE_lr_wsd_style_linear:      return WSD_LINEAR;
+    case CHOICE_lr_wsd_style_cosine:      return WSD_COSINE;
+    case CHOICE_lr_wsd_style_minus_sqrt:  return WSD_MINUS_SQRT;
+    }
+    NO_SUCH_CHOICE(o->lr_wsd_style);
+}
+
 LrSchedule setup_lr(const Options *o)
 {
-    return (LrSchedule){ lr_style(o), o->lr, o->min_lr, o->lr_warmup_iters, o->lr_decay_iters };
+    ScheduleSamples s = options_schedule_samples(o);
+    return (LrSchedule){ .style = lr_style(o), .peak = o->lr, .low = o->min_lr, .warmup = s.warmup,
+        .decay = s.decay, .init = o->lr_warmup_init, .wsd = wsd_style(o), .wsd_decay = s.wsd };
+}
+
+WeightDecaySchedule setup_weight_decay(const Options *o)
+{
+    WeightDecaySchedule s = { .start = o->start_weight_decay, .end = o->end_weight_decay,
+                              .samples = options_schedule_samples(o).whole };
+    switch ((enum ChoiceOf_weight_decay_style)o->weight_decay_style.value) {
+    case CHOICE_weight_decay_style_constant: return (WeightDecaySchedule){ .end = o->weight_decay };
+    case CHOICE_weight_decay_style_linear:   s.style = WEIGHT_DECAY_LINEAR; return s;
+    case CHOICE_weight_decay_style_cosine:   s.style = WEIGHT_DECAY_COSINE; return s;
+    }
+    NO_SUCH_CHOICE(o->weight_decay_style);
 }
 
 static MuonScale muon_scale(const Options *o)
@@ -48,7 +76,7 @@ static bool muon_narrow(const Options *o)
 OptimizerSettings setup_optimizer(const Options *o)
 {
     return (OptimizerSettings){ .beta1 = o->adam_beta1, .beta2 = o->adam_beta2, .epsilon = o->adam_eps,
-        .decay = o->weight_decay, .stochastic = o->stochastic_rounding, .momentum = o->sgd_momentum,
+        .stochastic = o->stochastic_rounding, .momentum = o->sgd_momentum,
         .least_ratio = o->lamb_min_coeff, .most_ratio = o->lamb_max_coeff,
         .muon = { .momentum = o->muon_momentum, .nesterov = o->muon_nesterov,
                   .steps = (int)o->muon_num_ns_steps, .scale = muon_scale(o),

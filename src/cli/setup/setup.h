@@ -28,6 +28,7 @@ Status setup_validate  (Options *o);
 /* Options are read-only from here on, and outlive the structs, which point into them. */
 ModelConfig      setup_model   (const Options *o);
 LrSchedule setup_lr      (const Options *o);
+WeightDecaySchedule setup_weight_decay(const Options *o);
 PrecisionChoice setup_precision(const Options *o);
 LossScaling     setup_scaling  (const Options *o);
 OptimizerSettings setup_optimizer(const Options *o);

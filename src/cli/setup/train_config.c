@@ -3,6 +3,7 @@
 #include "base/log.h"
 #include "cli/setup/tokenizer.h"
 #include "conf/recompute.h"
+#include "conf/schedule.h"
 #include "conf/value.h"
 
 /* Virtual stages of a pipeline stage: given in one way or another, those of a layout, or what the schedule
@@ -88,9 +89,22 @@ static KernelFamily kernels(const Options *o)
 }
 
 /* Samples of a step. Evaluation has no --global-batch-size: each data-parallel rank takes one micro-batch. */
-static int64_t global_batch(const Options *o)
+static int64_t global_batch(const Options *o, const BatchStep *last)
 {
-    return o->command == FOR_EVAL ? o->micro_batch * options_data_parallel(o) : o->global_batch;
+    return o->command == FOR_EVAL ? o->micro_batch * options_data_parallel(o)
+         : o->command == FOR_TRAIN ? last->size : o->global_batch;
+}
+
+/* The batch sizes of a run, in memory of the options; none where they are one. */
+static Status batch_schedule(BatchSchedule *batch, BatchStep *last, Options *o)
+{
+    BatchStep step[BATCH_STEPS_MAX];
+    int steps;
+    TRY(options_batch(step, &steps, o));
+    *last  = step[steps - 1];
+    const BatchStep *held = options_hold_bytes(o, step, (size_t)steps * sizeof *step);
+    *batch = (BatchSchedule){ held, steps > 1 ? steps : 0 };
+    return OK;
 }
 
 /* Evaluations that could read nothing are left out, with a line. */
@@ -107,6 +121,9 @@ Status setup_train_config(TrainConfig *r, Options *o)
     TokenizerFacts facts = { .eod = -1 };
     TokenizerRecord tokenizer = { NULL, NULL };
     const char *json = "", *device = o->device.value == CHOICE_device_auto ? "cpu" : o->device.word;
+    BatchStep last;
+    BatchSchedule batch;
+    TRY(batch_schedule(&batch, &last, o));
     if (setup_trains(o)) {                                    /* others open their own */
         TRY(setup_tokenizer_facts(&facts, o->tokenizer));
         tokenizer = (TokenizerRecord){ o->tokenizer, options_hold(o, facts.fingerprint) };
@@ -127,8 +144,10 @@ Status setup_train_config(TrainConfig *r, Options *o)
         .schedule = schedule(o), .micro_group = (int)o->micro_group, .extra_warmup = (int)o->extra_warmup,
         .layer_split = { .first = o->first_layers, .last = o->last_layers, .embedding = o->count_embedding,
                          .loss = o->count_loss, .layout = o->pipeline_layout },
-        .micro = o->micro_batch, .global = global_batch(o), .steps = o->train_iters,
-        .lr = setup_lr(o), .recompute = setup_recompute(o), .head_chunk = o->logits_chunk,
+        .micro = o->micro_batch, .global = global_batch(o, &last), .batch = batch,
+        .steps = o->train_iters, .samples = o->train_samples,
+        .lr = setup_lr(o), .weight_decay = setup_weight_decay(o), .recompute = setup_recompute(o),
+        .head_chunk = o->logits_chunk,
         .precision = setup_precision(o), .scaling = setup_scaling(o),
         .loss_scale = !o->fp16 ? 0 : o->loss_scale > 0 ? o->loss_scale : o->initial_loss_scale,
         .optimizer = optimizer_named(o->optimizer.word), .settings = setup_optimizer(o), .clip = o->clip_grad,

@@ -71,7 +71,7 @@ CPU(adamw, Adamw)
         .beta1   = (float)a->beta1,
         .beta2   = (float)a->beta2,
         .epsilon = (float)a->epsilon,
-        .shrink  = (float)(1 - step_state->lr * a->decay),
+        .shrink  = (float)(1 - step_state->lr * (a->decay * step_state->weight_decay)),
         .rate    = (float)(step_state->lr / (1 - natural_power(a->beta1, t))),
         .unbias  = (float)(1 / (1 - natural_power(a->beta2, t))) };
     team_for(q->team, N, CHUNK_ELEMENTS, adamw_elements, &update);
@@ -116,7 +116,7 @@ CPU(sgd, Sgd)
         .a = a, .rounding = rounding_of(q, a->stochastic, a->site, &a->place),
         .factor   = (float)step_state->factor,
         .momentum = (float)a->momentum,
-        .decay    = (float)a->decay,
+        .decay    = (float)(a->decay * step_state->weight_decay),
         .lr       = (float)step_state->lr };
     team_for(q->team, N, CHUNK_ELEMENTS, sgd_elements, &update);
 }
@@ -168,7 +168,7 @@ CPU(lamb_direction, LambDirection)
         .beta1   = (float)a->beta1,
         .beta2   = (float)a->beta2,
         .epsilon = (float)a->epsilon,
-        .decay   = (float)a->decay,
+        .decay   = (float)(a->decay * step_state->weight_decay),
         .unbias1 = (float)(1 / (1 - natural_power(a->beta1, t))),
         .unbias2 = (float)(1 / (1 - natural_power(a->beta2, t))) };
     team_for(q->team, N, CHUNK_ELEMENTS, lamb_elements, &step);
@@ -209,8 +209,8 @@ CPU(lamb_update, LambUpdate)
 
 CPU(muon_update, MuonUpdate)
 {
-    double lr = q->step_state->lr;
-    weight_step(q, &(WeightStep){ a->w_N, a->param_N, a->o_N, (float)(1 - lr * a->decay),
+    double lr = q->step_state->lr, decay = a->decay * q->step_state->weight_decay;
+    weight_step(q, &(WeightStep){ a->w_N, a->param_N, a->o_N, (float)(1 - lr * decay),
                                   (float)(lr * a->scale) });
 }
 

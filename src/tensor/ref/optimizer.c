@@ -28,10 +28,11 @@ REF(adamw, Adamw)
     if (tensor_present(a->param_N)) WANT(a->param_N, N);
     if (q->step_state->skip) return;
     double t = (double)(q->step_state->updates + 1), lr = q->step_state->lr;
+    double decay = a->decay * q->step_state->weight_decay;
     for (int64_t i = 0; i < N; i++) {
         double *w = at1(a->w_N, i), *m = at1(a->m_N, i), *v = at1(a->v_N, i);
         double  g = *at1(a->g_N, i) * q->step_state->factor;
-        *w -= lr * a->decay * *w;
+        *w -= lr * decay * *w;
         *m = a->beta1 * *m + (1 - a->beta1) * g;
         *v = a->beta2 * *v + (1 - a->beta2) * g * g;
         double mhat = *m / (1 - pow(a->beta1, t)), vhat = *v / (1 - pow(a->beta2, t));
@@ -49,9 +50,10 @@ REF(sgd, Sgd)
     WANT(a->g_N, N);
     if (tensor_present(a->param_N)) WANT(a->param_N, N);
     if (q->step_state->skip) return;
+    double decay = a->decay * q->step_state->weight_decay;
     for (int64_t i = 0; i < N; i++) {
         double *w = at1(a->w_N, i), *m = at1(a->m_N, i);
-        *m = a->momentum * *m + (*at1(a->g_N, i) * q->step_state->factor + a->decay * *w);
+        *m = a->momentum * *m + (*at1(a->g_N, i) * q->step_state->factor + decay * *w);
         *w -= q->step_state->lr * *m;
         if (tensor_present(a->param_N)) *at1(a->param_N, i) = *w;
     }
@@ -67,14 +69,14 @@ REF(lamb_direction, LambDirection)
     WANT(a->v_N, N);
     WANT(a->g_N, N);
     if (q->step_state->skip) return;
-    double t = (double)(q->step_state->updates + 1);
+    double t = (double)(q->step_state->updates + 1), decay = a->decay * q->step_state->weight_decay;
     for (int64_t i = 0; i < N; i++) {
         double *m = at1(a->m_N, i), *v = at1(a->v_N, i), *u = at1(a->g_N, i);
         double  g = *u * q->step_state->factor;
         *m = a->beta1 * *m + (1 - a->beta1) * g;
         *v = a->beta2 * *v + (1 - a->beta2) * g * g;
         double mhat = *m / (1 - pow(a->beta1, t)), vhat = *v / (1 - pow(a->beta2, t));
-        *u = mhat / (sqrt(vhat) + a->epsilon) + a->decay * *at1(a->w_N, i);
+        *u = mhat / (sqrt(vhat) + a->epsilon) + decay * *at1(a->w_N, i);
     }
 }
 
@@ -118,10 +120,10 @@ REF(muon_update, MuonUpdate)
     WANT(a->o_N, N);
     if (tensor_present(a->param_N)) WANT(a->param_N, N);
     if (q->step_state->skip) return;
-    double lr = q->step_state->lr;
+    double lr = q->step_state->lr, decay = a->decay * q->step_state->weight_decay;
     for (int64_t i = 0; i < N; i++) {
         double *w = at1(a->w_N, i);
-        *w -= lr * a->decay * *w;
+        *w -= lr * decay * *w;
         *w -= lr * a->scale * *at1(a->o_N, i);
         if (tensor_present(a->param_N)) *at1(a->param_N, i) = *w;
     }

@@ -298,8 +298,8 @@ static void embed_experiments(Lab *lab)
 static void adamw_experiments(Lab *lab)
 {
     static const int64_t COUNTS[] = { 1, 1000, 262144 + 7 };    /* the last: more than one element a thread */
-    static const StepState TICKS[] = { { .lr = 1e-2, .factor = 0.125 },
-                                  { .lr = 1e-2, .factor = 3, .updates = 999 },
+    static const StepState TICKS[] = { { .lr = 1e-2, .weight_decay = 1, .factor = 0.125 },
+                                  { .lr = 1e-2, .weight_decay = 0.3, .factor = 3, .updates = 999 },
                                   { .lr = 1e-2, .factor = NAN, .skip = 1 } };
     for EACH(i, COUNTS)
         for EACH(k, TICKS) {

@@ -1,0 +1,22 @@
+#ifndef CONF_SCHEDULE_H
+#define CONF_SCHEDULE_H
+/* Options of the training schedule: batch size, duration, learning rate, weight decay. */
+#include "base/batch_schedule.h"
+#include "conf/conf.h"
+
+/* The batch size that --global-batch-size, --rampup-batch-size, --step-batch-size-schedule and
+ * --decrease-batch-size-if-needed say, with options_data_parallel: step[0 .. *steps). BAD_OPTION where one of
+ * them cannot be read. */
+Status options_batch(BatchStep step[BATCH_STEPS_MAX], int *steps, const Options *o);
+/* The last batch size of --step-batch-size-schedule; 0 without it. */
+Status options_last_batch(int64_t *size, const Options *o);
+/* Lengths of the schedules, in samples: of the whole run (0: not said), of warm-up, until the end of the
+ * decay, of WSD's decay. */
+typedef struct { int64_t whole, decay, wsd; double warmup; } ScheduleSamples;
+ScheduleSamples options_schedule_samples(const Options *o);
+/* Rules of conf/rules.c: each step of the run has whole micro-batches, and as many as its pipeline takes; one
+ * way to say a duration; rates that rise, decay and end in this order. */
+Status rule_batch   (const Options *o);
+Status rule_duration(const Options *o);
+Status rule_rate    (const Options *o);
+#endif
