@@ -1,32 +1,14 @@
-/* The progress line and the JSON lines of a training run. Errors of --metrics do not stop the training,
- * which costs more than its log; they are reported once when they happen, and by the exit code. */
+/* The progress line of a training run, and the records of its logs. */
 #include "train/report.h"
-#include <errno.h>
-#include <fcntl.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 #include "base/log.h"
 #include "base/seam.h"
 #include "train/megatron_line.h"
 #include "train/rank_peak.h"
-
-/* Ends a line that an earlier run left incomplete (killed, or a full disk), so that the first line of
- * this run is valid JSON. */
-static void end_half_line(int fd, const char *path)
-{
-    struct stat about;
-    char last = '\n';
-    if (fstat(fd, &about) != 0 || !S_ISREG(about.st_mode) || about.st_size == 0) return;
-    int read_only = open(path, O_RDONLY | O_CLOEXEC);
-    bool known = read_only >= 0 && pread(read_only, &last, 1, about.st_size - 1) == 1;
-    if (known && last != '\n' && write(fd, "\n", 1) != 1)
-        log_line("--metrics %s: its last line is incomplete and cannot be ended: %s", path, strerror(errno));
-    if (read_only >= 0) close(read_only);
-}
 
 /* ---- the peak ---- */
 
@@ -48,69 +30,20 @@ Status report_open(Report *report, const Trainer *t)
 {
     const TrainConfig *config = t->config;
     bool prints = t->mesh.rank == 0;
-    *report = (Report){ .config = config, .ranks = t->mesh.world, .metrics = -1, .prints = prints,
-                         .first_step = t->step, .first_sample = t->samples };
+    *report = (Report){ .config = config, .prints = prints, .first_step = t->step,
+                        .first_sample = t->samples, .logs = logs_none(), .ranks = t->mesh.world };
     if (prints && t->step < t->steps) report->peak = peak_of_run(t);
     report->started_at = report->step_at = seam.clock();
-    if (!prints || !config->metrics) return OK;
-    report->metrics = open(config->metrics, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
-    if (report->metrics < 0)
-        return fail(BAD_FILE, "--metrics %s cannot be opened: %s", config->metrics, strerror(errno));
-    end_half_line(report->metrics, config->metrics);
-    return OK;
+    return prints ? logs_open(&report->logs, &config->logs, t->step) : OK;
 }
 
 /* printf writes a NaN whose sign bit is set as "-nan". */
 static double unsigned_nan(double x) { return isnan(x) ? NAN : x; }
 
-/* Counts a lost line and reports the first one only: a full disk stays full for the rest of the run. */
-static void metrics_lost(Report *report, int why)
-{
-    if (report->lost++ > 0) return;
-    report->write_errno = why;
-    log_line("--metrics %s: lines are lost from here on: %s; training continues", report->config->metrics,
-             strerror(why));
-}
-
 Status report_close(Report *report, Status status)
 {
-    const char *path = report->config->metrics;
     log_progress_end();
-    if (report->metrics >= 0 && close(report->metrics) != 0) metrics_lost(report, errno);
-    if (report->lost == 0 || status != OK) return status;
-    const char *save = report->config->save;
-    return fail(IO_FAILED, "--metrics %s lacks %lld lines of this run: %s; the training itself is done%s%s",
-                path, (long long)report->lost, strerror(report->write_errno), save ? " and saved in " : "",
-                save ? save : "");
-}
-
-/* One write() for each line, so that a killed run leaves only complete lines. Where a full disk takes a
- * part of the line, that part is removed again by ftruncate. O_APPEND makes the file position
- * irrelevant. */
-static void metrics_line(Report *report, const char *text, int length)
-{
-    int written = 0;
-    ssize_t n = 1;
-    if (report->metrics < 0) return;
-    while (written < length && (n > 0 || (n < 0 && errno == EINTR))) {
-        n = write(report->metrics, text + written, (size_t)(length - written));
-        if (n > 0) written += (int)n;
-    }
-    if (written == length) return;
-    int why = n < 0 ? errno : ENOSPC;
-    struct stat about;
-    if (written > 0 && fstat(report->metrics, &about) == 0 && S_ISREG(about.st_mode) &&
-        ftruncate(report->metrics, about.st_size - written) != 0)
-        log_line("--metrics %s ends with an incomplete line, which cannot be removed: %s",
-                 report->config->metrics, strerror(errno));
-    metrics_lost(report, why);
-}
-
-/* JSON has no NaN and no infinity: they are written as null. 17 digits restore the same double. */
-static const char *json_number(char out[32], double x)
-{
-    snprintf(out, 32, isfinite(x) ? "%.17g" : "null", x);
-    return out;
+    return logs_close(&report->logs, status);
 }
 
 /* Seconds since *at, which becomes the present time. */
@@ -139,48 +72,53 @@ static double memory_in_use(void)
     return (double)pages * (double)sysconf(_SC_PAGESIZE);
 }
 
-/* The means over the steps of a progress line, in the JSON line of its last step. */
-static void metrics_means(const Report *report, char out[160], bool progress)
+/* The means over the steps of a progress line, in the record of its last step. */
+static void put_means(const Report *report, LogRecord *record)
 {
-    char loss[32];
-    double tokens = (double)(report->samples * report->config->model.sequence);
-    out[0] = 0;
-    if (progress)
-        snprintf(out, 160, ",\"mean_of_steps\":%lld,\"mean_loss\":%s,\"mean_tokens_per_second\":%.1f,"
-                 "\"memory_bytes\":%.0f", (long long)report->steps,
-                 json_number(loss, report->averaged ? report->losses / (double)report->averaged : NAN),
-                 tokens / report->seconds, memory_in_use());
-}
-
-static void metrics_experts(char out[200], MoeReport r)
-{
-    char load[32], balance[32], z[32];
-    snprintf(out, 200, ",\"expert_load_max_over_mean\":%s,\"dropped_share\":%.6g,\"load_balancing_loss\":%s,"
-             "\"z_loss\":%s", json_number(load, r.load), r.dropped, json_number(balance, r.balance),
-             json_number(z, r.z));
+    double steps = (double)report->steps, seconds = report->seconds;
+    double tokens = (double)(report->samples * report->config->model.sequence), speed = tokens / seconds;
+    log_put(record, FACT_mean_of_steps, steps);
+    log_put(record, FACT_mean_loss, report->averaged ? report->losses / (double)report->averaged : NAN);
+    log_put(record, FACT_mean_speed, speed);
+    log_put(record, FACT_memory, memory_in_use());
+    log_put(record, FACT_iteration_time, seconds / steps);
+    log_put(record, FACT_tflops, 1e-12 * speed * model_flops(&report->config->model, false) / report->ranks);
+    log_put(record, FACT_sample_speed, speed / (double)report->config->model.sequence);
+    log_put(record, FACT_rank_speed, speed / report->ranks);
 }
 
 /* FLOP are counted twice: with full attention, as Megatron-LM and PaLM do, and with causal attention, which
- * computes half of the scores. */
-static void metrics_step(Report *report, const Trainer *t, double seconds, StepReport r, bool progress)
+ * computes half of the scores. The order is that of the keys in a JSON line. */
+static void record_step(Report *report, const Trainer *t, double seconds, StepReport r, bool progress)
 {
     const ModelConfig *model = &report->config->model;
     double speed = (double)(r.samples * model->sequence) / seconds;
-    char line[1000], loss[32], norm[32], full[32], causal[32], means[160], scale[48] = "";
-    char experts[200] = "";
-    metrics_means(report, means, progress);
-    if (model->experts > 0) metrics_experts(experts, r.moe);
-    if (r.loss_scale > 0) snprintf(scale, sizeof scale, ",\"loss_scale\":%.17g", r.loss_scale);
-    int n = snprintf(line, sizeof line,
-        "{\"step\":%lld,\"loss\":%s,\"lr\":%.17g,\"grad_norm\":%s,\"tokens\":%lld,\"seconds\":%.6f,"
-        "\"data_seconds\":%.6f,\"tokens_per_second\":%.1f,\"model_flops_per_second_full\":%.6g,"
-        "\"model_flops_per_second_causal\":%.6g,\"mfu_full\":%s,\"mfu_causal\":%s%s%s%s%s}\n",
-        (long long)t->step, json_number(loss, r.loss), r.lr, json_number(norm, r.norm),
-        (long long)(t->samples * model->sequence), seconds, r.waited, speed,
-        speed * model_flops(model, false), speed * model_flops(model, true),
-        json_number(full, mfu(report, speed, false)), json_number(causal, mfu(report, speed, true)), means,
-        r.skipped ? ",\"skipped\":true" : "", scale, experts);
-    metrics_line(report, line, n);
+    LogRecord record = log_record(t->step, t->samples, NULL);
+    log_put(&record, FACT_loss, r.loss);
+    log_put(&record, FACT_lr, r.lr);
+    log_put(&record, FACT_grad_norm, r.norm);
+    log_put(&record, FACT_tokens, (double)(t->samples * model->sequence));
+    log_put(&record, FACT_seconds, seconds);
+    log_put(&record, FACT_data_seconds, r.waited);
+    log_put(&record, FACT_speed, speed);
+    log_put(&record, FACT_flops_full, speed * model_flops(model, false));
+    log_put(&record, FACT_flops_causal, speed * model_flops(model, true));
+    log_put(&record, FACT_mfu_full, mfu(report, speed, false));
+    log_put(&record, FACT_mfu_causal, mfu(report, speed, true));
+    if (progress) put_means(report, &record);
+    if (r.skipped) log_put(&record, FACT_skipped, 1);
+    if (r.loss_scale > 0) log_put(&record, FACT_loss_scale, r.loss_scale);
+    if (model->experts > 0) {
+        log_put(&record, FACT_expert_load, r.moe.load);
+        log_put(&record, FACT_dropped_share, r.moe.dropped);
+        log_put(&record, FACT_balance_loss, r.moe.balance);
+        log_put(&record, FACT_z_loss, r.moe.z);
+    }
+    log_put(&record, FACT_samples, (double)t->samples);
+    log_put(&record, FACT_batch, (double)r.samples);
+    log_put(&record, FACT_any_scale, r.loss_scale > 0 ? r.loss_scale : 1);
+    log_put(&record, FACT_world, report->ranks);
+    logs_add(&report->logs, &record);
 }
 
 /* The progress line. The fields that people look for come first, because a narrow terminal truncates the
@@ -253,7 +191,8 @@ void report_step(Report *report, const Trainer *t, StepReport r)
             log_line("step %lld: loss %g, gradient norm %g: not finite; the step is skipped and the weights "
                      "are unchanged", (long long)step, unsigned_nan(r.loss), unsigned_nan(r.norm));
     }
-    metrics_step(report, t, seconds, r, progress);
+    record_step(report, t, seconds, r, progress);
+    report->consumed = t->samples;
     if (!progress) return;
     if (report->config->megatron_lines) megatron_step(report, t, r);
     else                                progress_step(report, t, r);
@@ -302,13 +241,12 @@ static void megatron_blocks(int64_t step, SplitKind kind, double loss)
 
 void report_evaluation(Report *report, int64_t step, SplitKind kind, double loss)
 {
-    char line[256], mean[32], perplexity[32];
     report_pause(report);
     if (!report->prints) return;
-    int n = snprintf(line, sizeof line, "{\"step\":%lld,\"split\":\"%s\",\"loss\":%s,\"perplexity\":%s}\n",
-                     (long long)step, split_name(kind), json_number(mean, loss),
-                     json_number(perplexity, exp(loss)));
-    metrics_line(report, line, n);
+    LogRecord record = log_record(step, report->consumed, split_name(kind));
+    log_put(&record, FACT_evaluation_loss, loss);
+    log_put(&record, FACT_perplexity, exp(loss));
+    logs_add(&report->logs, &record);
     log_progress_end();
     if (report->config->megatron_lines) {
         megatron_blocks(step, kind, loss);

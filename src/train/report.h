@@ -1,17 +1,17 @@
 #ifndef TRAIN_REPORT_H
 #define TRAIN_REPORT_H
-/* The output of a training run: a progress line on stderr, which a terminal shows in place, and JSON
- * lines in the file of --metrics. Only rank 0 prints; on the other ranks the same calls do nothing, so
- * that the loop needs no tests. */
+/* The output of a training run: a progress line on stderr, which a terminal shows in place, and the logs
+ * (logs/logs.h). Only rank 0 prints; on the other ranks the same calls do nothing, so that the loop needs no
+ * tests. */
+#include "logs/logs.h"
 #include "train/trainer.h"
 
 typedef struct {
     const TrainConfig *config;        /* not owned */
-    int     metrics;                  /* file descriptor of --metrics, -1: none */
-    int64_t lost;                     /* lines that could not be written to it */
-    int     write_errno;                      /* errno of the first of them */
-    int     ranks;                    /* of the run */
+    Logs    logs;
     bool    prints;                   /* this rank prints: rank 0 */
+    int     ranks;                    /* of the run */
+    int64_t consumed;                 /* samples up to the last reported step */
     int64_t started_at, step_at;      /* seam clock in ns: when the run began, when the last step ended */
     int64_t first_step, first_sample; /* steps and samples that were done when the run began */
     /* FLOP/s of the cores of all ranks, of which MFU is a share; 0: not known */
@@ -23,19 +23,19 @@ typedef struct {
     int64_t skipped;                  /* steps of the run that were skipped */
 } Report;
 
-/* Opens --metrics for appending and finds the peak: what `jotun bench peak` has kept, else a measurement of
- * 40 ms. BAD_FILE where --metrics cannot be opened. No communication. */
+/* Opens the logs and finds the peak: what `jotun bench peak` has kept, else a measurement of 40 ms. BAD_FILE
+ * and IO_FAILED where a log cannot be opened. No communication. */
 Status report_open (Report *report, const Trainer *trainer);
-/* Returns `status`, or IO_FAILED where that is OK and lines of --metrics were lost. */
+/* Returns `status`, or IO_FAILED where that is OK and records of a log were lost. */
 Status report_close(Report *report, Status status);
-/* One JSON line, and at --log-interval a progress line, whose loss and speed are means over the steps since
- * the last one. r: the step that the trainer has just done. */
+/* One record of the logs, and at --log-interval a progress line, whose loss and speed are means over the steps
+ * since the last one. r: the step that the trainer has just done. */
 void   report_step (Report *report, const Trainer *trainer, StepReport r);
 /* At the end of a run: a warning where each of its steps was skipped. */
 void   report_untrained(const Report *report, const Trainer *trainer);
 /* The time since the last step belongs to an evaluation or a checkpoint, and not to the next step's
  * throughput. */
 void   report_pause(Report *report);
-/* One JSON line and one line on stderr. loss: mean over the split's tokens, in nats. */
+/* One record of the logs and one line on stderr. loss: mean over the split's tokens, in nats. */
 void   report_evaluation(Report *report, int64_t step, SplitKind kind, double loss);
 #endif

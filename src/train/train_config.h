@@ -4,6 +4,7 @@
  * after that it is read-only and shared by all ranks. Strings are owned by the options. */
 #include "base/batch_schedule.h"
 #include "data/datasets.h"
+#include "logs/logs.h"
 #include "model/model_config.h"
 #include "optim/lr.h"
 #include "optim/optimizer.h"
@@ -92,7 +93,7 @@ typedef struct {
     /* logging and evaluation */
     int64_t  log_interval, eval_interval;     /* steps */
     int64_t  eval_iters;                      /* global batches of an evaluation */
-    const char *metrics;                      /* file of JSON lines; NULL: none */
+    LogsConfig logs;
     bool     megatron_lines;                  /* Megatron-LM's log lines instead of progress lines */
     bool     log_throughput;                  /* its throughput among them */
     bool     verbose;                         /* more lines at the start */

@@ -107,6 +107,15 @@ static Status batch_schedule(BatchSchedule *batch, BatchStep *last, Options *o)
     return OK;
 }
 
+static LogsConfig setup_logs(const Options *o, const char *json)
+{
+    int with = LOG_WITH_TIMERS * o->log_timers | LOG_WITH_LOSS_SCALE * !o->no_log_loss_scale |
+               LOG_WITH_WORLD_SIZE * o->log_world_size | LOG_WITH_PERPLEXITY * o->log_perplexity |
+               LOG_WITH_MEMORY * o->log_memory;
+    return (LogsConfig){ .metrics = o->metrics, .tensorboard = o->tensorboard_dir, .with = with,
+                         .interval = o->tensorboard_interval, .options = json, .saved = o->save };
+}
+
 /* Evaluations that could read nothing are left out, with a line. */
 static void leave_out_evaluations(TrainConfig *r)
 {
@@ -166,7 +175,7 @@ Status setup_train_config(TrainConfig *r, Options *o)
         .exit_interval = o->exit_interval, .exit_on_missing = o->exit_on_missing, .options = json,
         .tokenizer = tokenizer, .changed = o->changed, .log_interval = o->log_interval,
         .eval_interval = o->eval_interval,
-        .eval_iters = o->eval_interval > 0 ? o->eval_iters : 0, .metrics = o->metrics,
+        .eval_iters = o->eval_interval > 0 ? o->eval_iters : 0, .logs = setup_logs(o, json),
         .verbose = o->verbose, .profile = o->profile,
         .profile_start = o->profile_start, .profile_end = o->profile_end,
     };

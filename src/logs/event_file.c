@@ -1,0 +1,279 @@
+/* The field numbers are those of TensorFlow's event.proto, summary.proto and tensor.proto. */
+#include "logs/event_file.h"
+#include <dirent.h>
+#include <errno.h>
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include "base/file.h"
+#include "base/log.h"
+#include "logs/checksum.h"
+
+#define OPTION "--tensorboard-dir"
+#define BEGIN  "events.out.tfevents."
+#define TWIN   " vs samples"
+static const char writer[] = "jotun";            /* SourceMetadata.writer of our own files */
+
+enum { EVENT_TIME = 1, EVENT_STEP = 2, EVENT_VERSION = 3, EVENT_SUMMARY = 5, EVENT_SOURCE = 10 };
+enum { SUMMARY_VALUE = 1, VALUE_TAG = 1, VALUE_SIMPLE = 2, VALUE_TENSOR = 8, VALUE_METADATA = 9 };
+enum { SOURCE_WRITER = 1, METADATA_PLUGIN = 1, PLUGIN_NAME = 1 };
+enum { TENSOR_TYPE = 1, TENSOR_SHAPE = 2, TENSOR_TEXT = 8, SHAPE_DIM = 2, DIM_SIZE = 1, TYPE_TEXT = 7 };
+
+/* ---- what earlier runs left ---- */
+typedef struct { bool ours, twin; int64_t step; } EventFacts;
+
+/* The text of field `wanted` of a message; "" of size 0 where it has none. */
+static ProtobufField field_of(const uint8_t *data, size_t size, int wanted)
+{
+    ProtobufField f;
+    for (size_t at = 0; protobuf_next(&f, data, size, &at);)
+        if (f.field == wanted) return f;
+    return (ProtobufField){ .data = (const uint8_t *)"" };
+}
+
+static bool ends_with(ProtobufField f, const char *text)
+{
+    size_t n = strlen(text);
+    return f.size >= n && memcmp(f.data + f.size - n, text, n) == 0;
+}
+
+static EventFacts event_facts(const uint8_t *data, size_t size)
+{
+    ProtobufField source = field_of(data, size, EVENT_SOURCE), summary = field_of(data, size, EVENT_SUMMARY);
+    ProtobufField value = field_of(summary.data, summary.size, SUMMARY_VALUE);
+    ProtobufField by = field_of(source.data, source.size, SOURCE_WRITER);
+    return (EventFacts){ .ours = by.size == strlen(writer) && ends_with(by, writer),
+                         .twin = ends_with(field_of(value.data, value.size, VALUE_TAG), TWIN),
+                         .step = (int64_t)field_of(data, size, EVENT_STEP).number };
+}
+
+static uint64_t little_endian(const uint8_t *data, int bytes)
+{
+    uint64_t number = 0;
+    for (int i = 0; i < bytes; i++) number |= (uint64_t)data[i] << 8 * i;
+    return number;
+}
+
+/* The message at *at, which is moved behind it. False at the end and before a record that is incomplete or
+ * damaged. */
+static bool record_next(const FileMap *map, size_t *at, const uint8_t **data, size_t *size)
+{
+    size_t left = map->size - *at;
+    if (left < 16) return false;
+    const uint8_t *p = map->data + *at;
+    uint64_t bytes = little_endian(p, 8);
+    if (bytes > left - 16 || little_endian(p + 8, 4) != crc32_masked(p, 8)) return false;
+    if (little_endian(p + 12 + bytes, 4) != crc32_masked(p + 12, bytes)) return false;
+    *data = p + 12;
+    *size = bytes;
+    *at += 16 + bytes;
+    return true;
+}
+
+/* Bytes of a file up to the end of the last event that is not of a later step; all of them where another
+ * program wrote it. *events: how many are removed; *reaches: an event of a step that is kept is in it. */
+static size_t bytes_kept(const FileMap *map, int64_t resumed, int64_t *events, bool *reaches)
+{
+    const uint8_t *data;
+    size_t at = 0, size, kept = 0;
+    *events = 0;
+    *reaches = false;
+    if (!record_next(map, &at, &data, &size) || !event_facts(data, size).ours) return map->size;
+    kept = at;
+    for (bool later = false; record_next(map, &at, &data, &size);) {
+        EventFacts e = event_facts(data, size);
+        if (!e.twin) later = e.step > resumed;        /* a twin stands behind the event of its step */
+        ++*events;
+        if (!later) kept = at, *events = 0, *reaches |= e.step > 0;
+    }
+    return kept;
+}
+
+static Status cut_file(const char *path, int64_t resumed, int64_t *removed, bool *reaches)
+{
+    FileMap map;
+    int64_t events;
+    TRY(file_map(&map, path));
+    size_t kept = bytes_kept(&map, resumed, &events, reaches), size = map.size;
+    file_unmap(&map);
+    *removed += events;
+    return kept < size ? log_file_cut(OPTION, path, (int64_t)kept) : OK;
+}
+
+static int later_first(const void *a, const void *b) { return strcmp(*(char *const *)b, *(char *const *)a); }
+
+/* The names of event files, the last one first; freed by the caller, each and all. */
+static Status list(char ***name, int *count, const char *directory)
+{
+    DIR *folder = opendir(directory);
+    *name = NULL;
+    *count = 0;
+    if (!folder) return fail(BAD_FILE, OPTION " %s cannot be read: %s", directory, strerror(errno));
+    for (struct dirent *e; (e = readdir(folder));) {
+        if (strncmp(e->d_name, BEGIN, sizeof BEGIN - 1) != 0) continue;
+        *name = realloc(*name, (size_t)(*count + 1) * sizeof **name);
+        CHECK(*name && ((*name)[*count] = strdup(e->d_name)), "no memory for the names of event files");
+        ++*count;
+    }
+    closedir(folder);
+    if (*count > 0) qsort(*name, (size_t)*count, sizeof **name, later_first);
+    return OK;
+}
+
+/* From the last file back to the one that has a step which is kept: earlier ones are of earlier steps. */
+static Status cut_later(char **name, int count, const char *directory, int64_t resumed)
+{
+    char path[1024];
+    int64_t removed = 0;
+    bool reaches = false;
+    for (int i = 0; i < count && !reaches; i++) {
+        TRY(path_join(path, directory, name[i]));
+        TRY(cut_file(path, resumed, &removed, &reaches));
+    }
+    if (removed > 0)
+        log_line(OPTION " %s: %lld events of steps after %lld are removed, because the run takes these steps "
+                 "again", directory, (long long)removed, (long long)resumed);
+    return OK;
+}
+
+/* ---- writing ---- */
+/* Frames what was added since `begin`: length, its checksum, the bytes, their checksum. */
+static void record_end(Bytes *out, size_t begin)
+{
+    size_t bytes = out->size - begin;
+    uint8_t head[12];
+    uint32_t sum = crc32_masked(out->data + begin, bytes);
+    for (int i = 0; i < 8; i++) head[i] = (uint8_t)((uint64_t)bytes >> 8 * i);
+    uint32_t of_length = crc32_masked(head, 8);
+    for (int i = 0; i < 4; i++) head[8 + i] = (uint8_t)(of_length >> 8 * i);
+    bytes_add(out, head, sizeof head);                                 /* room for what is moved */
+    memmove(out->data + begin + sizeof head, out->data + begin, bytes);
+    memcpy(out->data + begin, head, sizeof head);
+    bytes_add_little_endian(out, sum, 4);
+}
+
+static size_t event_begin(Bytes *out, double time, int64_t step)
+{
+    size_t begin = out->size;
+    protobuf_double(out, EVENT_TIME, time);
+    protobuf_integer(out, EVENT_STEP, step);
+    return begin;
+}
+
+static void add_scalars(Bytes *out, double time, int64_t step, const LogNamed *value, int count,
+                        const char *end)
+{
+    char tag[160];
+    if (count == 0) return;
+    size_t event = event_begin(out, time, step), summary = protobuf_begin(out);
+    for (int i = 0; i < count; i++) {
+        size_t one = protobuf_begin(out);
+        snprintf(tag, sizeof tag, "%s%s", value[i].name, end);
+        protobuf_text(out, VALUE_TAG, tag);
+        protobuf_float(out, VALUE_SIMPLE, (float)value[i].value);
+        protobuf_end(out, SUMMARY_VALUE, one);
+    }
+    protobuf_end(out, EVENT_SUMMARY, summary);
+    record_end(out, event);
+}
+
+void event_file_add(EventFile *e, double time, int64_t step, const LogNamed *value, int count,
+                    int64_t samples, const LogNamed *twin, int twins)
+{
+    e->record.size = 0;
+    add_scalars(&e->record, time, step, value, count, "");
+    add_scalars(&e->record, time, samples, twin, twins, TWIN);
+    if (e->record.size > 0) log_file_add(&e->file, e->record.data, e->record.size);
+}
+
+/* What the text plugin of TensorBoard reads: a tensor of one text. */
+static void add_text(Bytes *out, const char *name, const char *text)
+{
+    char tag[160];
+    size_t value = protobuf_begin(out);
+    snprintf(tag, sizeof tag, "%s/text_summary", name);
+    for (char *c = tag; *c; c++)
+        if (*c == '-') *c = '_';                               /* as the names of Megatron-LM's arguments */
+    protobuf_text(out, VALUE_TAG, tag);
+    size_t tensor = protobuf_begin(out);
+    protobuf_integer(out, TENSOR_TYPE, TYPE_TEXT);
+    size_t shape = protobuf_begin(out), dim = protobuf_begin(out);
+    protobuf_integer(out, DIM_SIZE, 1);
+    protobuf_end(out, SHAPE_DIM, dim);
+    protobuf_end(out, TENSOR_SHAPE, shape);
+    protobuf_text(out, TENSOR_TEXT, text);
+    protobuf_end(out, VALUE_TENSOR, tensor);
+    size_t metadata = protobuf_begin(out), plugin = protobuf_begin(out);
+    protobuf_text(out, PLUGIN_NAME, "text");
+    protobuf_end(out, METADATA_PLUGIN, plugin);
+    protobuf_end(out, VALUE_METADATA, metadata);
+    protobuf_end(out, SUMMARY_VALUE, value);
+}
+
+void event_file_options(EventFile *e, double time, int64_t step, const char *options)
+{
+    const char *name;
+    json_t *object = json_loads(options, 0, NULL), *value;
+    CHECK(object, "the options are no JSON object");
+    e->record.size = 0;
+    size_t event = event_begin(&e->record, time, step), summary = protobuf_begin(&e->record);
+    json_object_foreach(object, name, value) {
+        char *text = json_dumps(value, JSON_ENCODE_ANY | JSON_COMPACT | JSON_REAL_PRECISION(17));
+        CHECK(text, "no memory for the text of an option");
+        add_text(&e->record, name, json_is_string(value) ? json_string_value(value) : text);
+        free(text);
+    }
+    protobuf_end(&e->record, EVENT_SUMMARY, summary);
+    record_end(&e->record, event);
+    json_decref(object);
+    log_file_add(&e->file, e->record.data, e->record.size);
+}
+
+/* The name has the time as TensorBoard's own writers have it, at least one second after the last file's:
+ * readers take the files in the order of their names. */
+static Status create(EventFile *e, const char *directory, double time, const char *last)
+{
+    char host[65] = "host", name[256], path[1024];
+    long long seconds = (long long)time, before = last ? strtoll(last + sizeof BEGIN - 1, NULL, 10) : 0;
+    gethostname(host, sizeof host - 1);
+    if (seconds <= before) seconds = before + 1;
+    snprintf(name, sizeof name, BEGIN "%010lld.%s.%ld.0", seconds, host, (long)getpid());
+    TRY(path_join(path, directory, name));
+    return log_file_open(&e->file, OPTION, path, true);
+}
+
+/* The first event says which version of the format follows and who writes. */
+static void add_version(EventFile *e, double time)
+{
+    e->record.size = 0;
+    protobuf_double(&e->record, EVENT_TIME, time);
+    protobuf_text(&e->record, EVENT_VERSION, "brain.Event:2");
+    size_t source = protobuf_begin(&e->record);
+    protobuf_text(&e->record, SOURCE_WRITER, writer);
+    protobuf_end(&e->record, EVENT_SOURCE, source);
+    record_end(&e->record, 0);
+    log_file_add(&e->file, e->record.data, e->record.size);
+}
+
+Status event_file_open(EventFile *e, const char *directory, double time, int64_t resumed)
+{
+    char **name;
+    int count;
+    *e = (EventFile){ .file = { .fd = LOG_FILE_CLOSED } };
+    TRY(folder_make(directory));
+    TRY(list(&name, &count, directory));
+    Status status = resumed > 0 ? cut_later(name, count, directory, resumed) : OK;
+    if (status == OK) status = create(e, directory, time, count > 0 ? name[0] : NULL);
+    for (int i = 0; i < count; i++) free(name[i]);
+    free(name);
+    if (status == OK) add_version(e, time);
+    return status;
+}
+
+Status event_file_close(EventFile *e, Status status, const char *saved)
+{
+    bytes_free(&e->record);
+    return log_file_close(&e->file, status, saved);
+}

@@ -1,0 +1,64 @@
+#include "logs/log_file.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include "base/log.h"
+
+Status log_file_open(LogFile *f, const char *option, const char *path, bool alone)
+{
+    *f = (LogFile){ .option = option, .fd = LOG_FILE_CLOSED };
+    if (snprintf(f->path, sizeof f->path, "%s", path) >= (int)sizeof f->path)
+        return fail(BAD_OPTION, "%s %s: the name is longer than 1,023 bytes", option, path);
+    f->fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | (alone ? O_EXCL : 0), 0666);
+    if (f->fd < 0) return fail(BAD_FILE, "%s %s cannot be opened: %s", option, path, strerror(errno));
+    return OK;
+}
+
+/* Counts a lost record and reports the first one only: a full disk stays full for the rest of the run. */
+static bool lose(LogFile *f, int why)
+{
+    if (f->lost++ > 0) return false;
+    f->why = why;
+    log_line("%s %s: lines are lost from here on: %s; training continues", f->option, f->path, strerror(why));
+    return false;
+}
+
+/* A part of a record that a full disk took is removed. O_APPEND makes the file position irrelevant. */
+bool log_file_add(LogFile *f, const void *record, size_t bytes)
+{
+    size_t written = 0;
+    ssize_t n = 1;
+    if (f->fd < 0) return false;
+    while (written < bytes && (n > 0 || (n < 0 && errno == EINTR))) {
+        n = write(f->fd, (const char *)record + written, bytes - written);
+        if (n > 0) written += (size_t)n;
+    }
+    if (written == bytes) return true;
+    int why = n < 0 ? errno : ENOSPC;
+    struct stat about;
+    if (written > 0 && fstat(f->fd, &about) == 0 && S_ISREG(about.st_mode) &&
+        ftruncate(f->fd, about.st_size - (off_t)written) != 0)
+        log_line("%s %s ends with an incomplete line, which cannot be removed: %s", f->option, f->path,
+                 strerror(errno));
+    return lose(f, why);
+}
+
+Status log_file_cut(const char *option, const char *path, int64_t bytes)
+{
+    if (truncate(path, bytes) == 0) return OK;
+    return fail(BAD_FILE, "%s %s: what a killed run wrote after its checkpoint cannot be removed: %s", option,
+                path, strerror(errno));
+}
+
+Status log_file_close(LogFile *f, Status status, const char *saved)
+{
+    if (f->fd >= 0 && close(f->fd) != 0) lose(f, errno);
+    f->fd = LOG_FILE_CLOSED;
+    if (f->lost == 0 || status != OK) return status;
+    return fail(IO_FAILED, "%s %s lacks %lld lines of this run: %s; the training itself is done%s%s",
+                f->option, f->path, (long long)f->lost, strerror(f->why), saved ? " and saved in " : "",
+                saved ? saved : "");
+}

@@ -1,0 +1,31 @@
+#ifndef LOGS_LOG_FILE_H
+#define LOGS_LOG_FILE_H
+/* A file that grows by whole records. A record is one write(), between two steps and never in one, so that
+ * a killed run leaves whole records and nothing waits in memory; where a full disk takes a part of a record,
+ * that part is removed again. A lost record does not stop the training, which costs more than its log: the
+ * first one is reported when it is lost, and all by the result of log_file_close. */
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include "base/status.h"
+
+typedef struct {
+    int         fd;                         /* -1: closed */
+    const char *option;                     /* "--metrics", for messages; not owned */
+    char        path[1024];
+    int64_t     lost;                       /* records that could not be written */
+    int         why;                        /* errno of the first of them */
+} LogFile;
+enum { LOG_FILE_CLOSED = -1 };
+
+/* Opens for appending, as O_APPEND does; it need not be a regular file. `alone`: the file must be a new one.
+ * BAD_FILE where it cannot be opened. */
+Status log_file_open(LogFile *file, const char *option, const char *path, bool alone);
+/* False where the record is lost. */
+bool   log_file_add(LogFile *file, const void *record, size_t bytes);
+/* Removes what follows the first `bytes` of a file; BAD_FILE, IO_FAILED. */
+Status log_file_cut(const char *option, const char *path, int64_t bytes);
+/* Returns `status`, or IO_FAILED where that is OK and records were lost; `saved` is where the training is
+ * saved, NULL for nowhere. */
+Status log_file_close(LogFile *file, Status status, const char *saved);
+#endif

@@ -1,0 +1,43 @@
+#ifndef LOGS_LOG_RECORD_H
+#define LOGS_LOG_RECORD_H
+/* One record of a run's logs: the numbers of a training step or of an evaluation. */
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* Text of a number: 17 digits, which restore the same double; an integer; with 6 decimals; with 1; 6 digits;
+ * the word true. */
+typedef enum { LOG_EXACT, LOG_COUNT, LOG_MICRO, LOG_TENTH, LOG_SHORT, LOG_TRUE } LogForm;
+enum { LOG_WITH_TIMERS = 1, LOG_WITH_LOSS_SCALE = 2, LOG_WITH_WORLD_SIZE = 4, LOG_WITH_PERPLEXITY = 8,
+       LOG_WITH_MEMORY = 16, LOG_WITH_WANDB = 32 };
+
+typedef enum {
+#define FACT(name, ...) FACT_##name,
+#include "logs/facts.def"
+    LOG_FACTS
+} LogFact;
+/* A row of logs/facts.def, which says what the fields are. */
+typedef struct { LogForm form; const char *key, *tag; bool twin; int when; } LogFactRow;
+extern const LogFactRow log_fact_rows[LOG_FACTS];
+/* A key of Argonne's fork; the last row has key NULL. */
+typedef struct { LogFact fact; const char *key; } LogArgonneRow;
+extern const LogArgonneRow log_argonne_rows[];
+
+/* split: of an evaluation, "valid", "test" or the name of a set; NULL: a training step. time: seconds since
+ * 1970. Its first value is the step. */
+typedef struct {
+    int64_t     step, samples;
+    double      time;
+    const char *split;
+    int         count;
+    struct { LogFact fact; double value; } value[LOG_FACTS];
+} LogRecord;
+LogRecord log_record(int64_t step, int64_t samples, const char *split);
+void log_put(LogRecord *record, LogFact fact, double value);
+
+/* A value by the name that a writer gives it. */
+typedef struct { const char *name; double value; } LogNamed;
+
+/* The number as the form says, in `out`, which is returned; `other` is the text of what is not finite. */
+const char *log_number(char out[40], LogForm form, double value, const char *other);
+#endif

@@ -1,0 +1,67 @@
+#include "logs/logs.h"
+#include <stdio.h>
+#include <string.h>
+
+Logs logs_none(void)
+{
+    const LogFile closed = { .fd = LOG_FILE_CLOSED };
+    return (Logs){ .metrics = { .file = closed }, .events = { .file = closed } };
+}
+
+static Status events_open(Logs *l, const LogsConfig *config, int64_t resumed)
+{
+    double now = log_record(0, 0, NULL).time;
+    TRY(event_file_open(&l->events, config->tensorboard, now, resumed));
+    event_file_options(&l->events, now, resumed, config->options);
+    return OK;
+}
+
+Status logs_open(Logs *l, const LogsConfig *config, int64_t resumed)
+{
+    *l = logs_none();
+    l->config = *config;
+    Status status = config->metrics ? metrics_file_open(&l->metrics, config->metrics, resumed) : OK;
+    if (status == OK && config->tensorboard) status = events_open(l, config, resumed);
+    return status == OK ? OK : logs_close(l, status);
+}
+
+/* The pattern with `split` in the place of its %s. */
+static const char *name_of(char out[64], const char *pattern, const char *split)
+{
+    const char *gap = strstr(pattern, "%s");
+    if (!gap) return pattern;
+    snprintf(out, 64, "%.*s%s%s", (int)(gap - pattern), pattern, split, gap + 2);
+    return out;
+}
+
+/* Megatron-LM's names of a record's values; *twins: how many of them have a twin. Returns how many there are.
+ * The tag of a training step has no %s, so that an evaluation has another one. */
+static int megatron_names(Logs *l, const LogRecord *r, int with, int *twins)
+{
+    const char *split = r->split && strcmp(r->split, "valid") == 0 ? "validation" : r->split;
+    int count = *twins = 0;
+    for (int i = 0; i < r->count; i++) {
+        const LogFactRow *row = &log_fact_rows[r->value[i].fact];
+        if (!*row->tag || (row->when & ~with)) continue;
+        LogNamed named = { name_of(l->name[count], row->tag, split), r->value[i].value };
+        l->named[count++] = named;
+        if (row->twin) l->twin[(*twins)++] = named;
+    }
+    return count;
+}
+
+void logs_add(Logs *l, const LogRecord *r)
+{
+    int twins;
+    metrics_file_add(&l->metrics, r);
+    if (l->events.file.fd < 0) return;
+    if (!r->split && r->step % l->config.interval != 0) return;
+    int count = megatron_names(l, r, l->config.with, &twins);
+    event_file_add(&l->events, r->time, r->step, l->named, count, r->samples, l->twin, twins);
+}
+
+Status logs_close(Logs *l, Status status)
+{
+    status = metrics_file_close(&l->metrics, status, l->config.saved);
+    return event_file_close(&l->events, status, l->config.saved);
+}

@@ -1,0 +1,214 @@
+#include "logs/metrics_file.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include "base/file.h"
+#include "base/log.h"
+
+#define METRICS "--metrics"
+
+/* ---- what earlier runs left ---- */
+/* The step of a line; -1: it has none. Every line of ours begins with it. */
+static int64_t line_step(const char *line, size_t bytes, bool csv)
+{
+    static const char begin[] = "{\"step\":";
+    size_t skip = csv ? 0 : sizeof begin - 1;
+    int64_t step = 0;
+    if (bytes <= skip || (!csv && memcmp(line, begin, skip) != 0)) return -1;
+    if (line[skip] < '0' || line[skip] > '9') return -1;
+    for (size_t i = skip; i < bytes && line[i] >= '0' && line[i] <= '9' && step < INT64_MAX / 16; i++)
+        step = 10 * step + (line[i] - '0');
+    return step;
+}
+
+/* Bytes up to the end of the last line that is not of a later step; a header and foreign lines are none.
+ * *lines: how many whole lines follow. */
+static size_t bytes_kept(const FileMap *map, bool csv, int64_t resumed, int64_t *lines)
+{
+    const char *text = (const char *)map->data;
+    size_t kept = 0;
+    *lines = 0;
+    for (size_t at = 0, next; at < map->size; at = next) {
+        const char *end = memchr(text + at, '\n', map->size - at);
+        if (!end) break;
+        next = (size_t)(end - text) + 1;
+        ++*lines;
+        if (line_step(text + at, next - at, csv) <= resumed) kept = next, *lines = 0;
+    }
+    return kept;
+}
+
+static Status cut_later(const char *path, bool csv, int64_t resumed)
+{
+    struct stat about;
+    FileMap map;
+    int64_t lines;
+    if (resumed == 0 || stat(path, &about) != 0 || !S_ISREG(about.st_mode) || about.st_size == 0) return OK;
+    TRY(file_map(&map, path));
+    size_t kept = bytes_kept(&map, csv, resumed, &lines), size = map.size;
+    file_unmap(&map);
+    if (kept == size) return OK;
+    TRY(log_file_cut(METRICS, path, (int64_t)kept));
+    if (lines > 0)
+        log_line(METRICS " %s: %lld lines of steps after %lld are removed, because the run takes these steps "
+                 "again", path, (long long)lines, (long long)resumed);
+    return OK;
+}
+
+/* Ends a line that an earlier run left incomplete (killed, or a full disk), so that the first line of
+ * this run is whole. */
+static void end_half_line(int fd, const char *path)
+{
+    struct stat about;
+    char last = '\n';
+    if (fstat(fd, &about) != 0 || !S_ISREG(about.st_mode) || about.st_size == 0) return;
+    int read_only = open(path, O_RDONLY | O_CLOEXEC);
+    bool known = read_only >= 0 && pread(read_only, &last, 1, about.st_size - 1) == 1;
+    if (known && last != '\n' && write(fd, "\n", 1) != 1)
+        log_line(METRICS " %s: its last line is incomplete and cannot be ended: %s", path, strerror(errno));
+    if (read_only >= 0) close(read_only);
+}
+
+/* ---- the columns of a CSV file ---- */
+static bool same_key(int fact, const char *key, size_t bytes)
+{
+    const char *own = fact == METRICS_SPLIT ? "split" : log_fact_rows[fact].key;
+    return strlen(own) == bytes && memcmp(own, key, bytes) == 0;
+}
+
+/* The header of a new file: "step", "split", then each key once, in the order of the rows. */
+static void own_columns(MetricsFile *m)
+{
+    for (int fact = 0; fact < LOG_FACTS; fact++) {
+        const char *key = log_fact_rows[fact].key;
+        bool seen = !*key;
+        for (int i = 0; i < m->columns && !seen; i++) seen = same_key(m->column[i], key, strlen(key));
+        if (!seen) m->column[m->columns++] = fact;
+        if (fact == FACT_step) m->column[m->columns++] = METRICS_SPLIT;
+    }
+}
+
+static void add_text(MetricsFile *m, const char *text) { bytes_add(&m->line, text, strlen(text)); }
+
+static void add_header(MetricsFile *m)
+{
+    m->line.size = 0;
+    for (int i = 0; i < m->columns; i++) {
+        if (i > 0) add_text(m, ",");
+        add_text(m, m->column[i] == METRICS_SPLIT ? "split" : log_fact_rows[m->column[i]].key);
+    }
+    add_text(m, "\n");
+    log_file_add(&m->file, m->line.data, m->line.size);
+}
+
+static int fact_of(const char *key, size_t bytes)
+{
+    for (int fact = 0; fact <= METRICS_SPLIT; fact++)
+        if (bytes > 0 && same_key(fact, key, bytes)) return fact;
+    return METRICS_UNKNOWN;
+}
+
+/* The columns of a header; those of an earlier version may be fewer. */
+static Status columns_of(MetricsFile *m, const char *header, size_t bytes)
+{
+    const char *path = m->file.path;
+    for (size_t at = 0, size; at <= bytes; at += size + 1) {
+        const char *end = memchr(header + at, ',', bytes - at);
+        size = end ? (size_t)(end - header) - at : bytes - at;
+        if (m->columns == METRICS_COLUMNS_MAX)
+            return fail(BAD_FILE, METRICS " %s has more than %d columns; give another file", path,
+                        METRICS_COLUMNS_MAX);
+        m->column[m->columns++] = fact_of(header + at, size);
+    }
+    if (m->column[0] == FACT_step) return OK;
+    return fail(BAD_FILE, METRICS " %s: its first line is not a header that begins with \"step\"; give "
+                "another file", path);
+}
+
+static Status columns_open(MetricsFile *m)
+{
+    struct stat about;
+    FileMap map;
+    if (fstat(m->file.fd, &about) == 0 && S_ISREG(about.st_mode) && about.st_size > 0) {
+        TRY(file_map(&map, m->file.path));
+        const char *text = (const char *)map.data, *end = memchr(text, '\n', map.size);
+        Status status = columns_of(m, text, end ? (size_t)(end - text) : 0);
+        file_unmap(&map);
+        return status;
+    }
+    own_columns(m);
+    add_header(m);
+    return OK;
+}
+
+/* ---- */
+Status metrics_file_open(MetricsFile *m, const char *path, int64_t resumed)
+{
+    size_t length = strlen(path);
+    *m = (MetricsFile){ .csv = length > 4 && strcasecmp(path + length - 4, ".csv") == 0,
+                        .file = { .fd = LOG_FILE_CLOSED } };
+    TRY(cut_later(path, m->csv, resumed));
+    TRY(log_file_open(&m->file, METRICS, path, false));
+    end_half_line(m->file.fd, path);
+    return m->csv ? columns_open(m) : OK;
+}
+
+/* JSON has no NaN and no infinity: they are written as null. */
+static void add_json(MetricsFile *m, const LogRecord *r)
+{
+    char number[40];
+    const char *before = "{\"";
+    for (int i = 0; i < r->count; i++) {
+        const LogFactRow *row = &log_fact_rows[r->value[i].fact];
+        if (!*row->key) continue;
+        add_text(m, before);
+        add_text(m, row->key);
+        add_text(m, "\":");
+        add_text(m, log_number(number, row->form, r->value[i].value, "null"));
+        before = ",\"";
+        if (i > 0 || !r->split) continue;
+        add_text(m, ",\"split\":\"");
+        add_text(m, r->split);
+        add_text(m, "\"");
+    }
+    add_text(m, "}\n");
+}
+
+/* An evaluation's row has the name of its split, a training step's "train". A value that is not finite is
+ * nan, one that the record lacks is empty. */
+static void add_row(MetricsFile *m, const LogRecord *r)
+{
+    char number[40];
+    for (int c = 0; c < m->columns; c++) {
+        if (c > 0) add_text(m, ",");
+        if (m->column[c] == METRICS_SPLIT) add_text(m, r->split ? r->split : "train");
+        if (m->column[c] >= LOG_FACTS) continue;
+        const char *key = log_fact_rows[m->column[c]].key;
+        for (int i = 0; i < r->count; i++) {
+            const LogFactRow *row = &log_fact_rows[r->value[i].fact];
+            if (strcmp(row->key, key) != 0) continue;
+            add_text(m, log_number(number, row->form, r->value[i].value, "nan"));
+        }
+    }
+    add_text(m, "\n");
+}
+
+void metrics_file_add(MetricsFile *m, const LogRecord *r)
+{
+    if (m->file.fd < 0) return;
+    m->line.size = 0;
+    if (m->csv) add_row(m, r);
+    else        add_json(m, r);
+    log_file_add(&m->file, m->line.data, m->line.size);
+}
+
+Status metrics_file_close(MetricsFile *m, Status status, const char *saved)
+{
+    bytes_free(&m->line);
+    return log_file_close(&m->file, status, saved);
+}
