@@ -96,3 +96,17 @@ for i, text in enumerate(("num-layers: 12\noptimizer: {lr: 3e-4, weight_decay: 0
                           "data: &a {seed: 3, split: '9,1,0'}\nmodel:\n  <<: [*a, {swiglu: false}]\n  num_layers: &n 4\nexperts: {num-query-groups: *n}\n",
                           "use_flash_attn: true\ntrain_samples: 1000\nrecompute-modules:\n- mlp\n- core_attn\n---\n")):
     seed("yaml", str(i), text.encode())
+sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "convert"))
+import hostile_pickles                                                   # noqa: E402
+import torch_write as tw                                                 # noqa: E402
+value = {"model": tw.OrderedDict([("w", tw.Tensor([1, 2, 3, 4], (2, 2), "bfloat16")), ("p", tw.Parameter(tw.Tensor([1], (1,))))]),
+         "args": tw.Namespace(hidden_size=8, name="a", rate=0.5, none=None, many=(1, [True, {2}])), "iteration": 3}
+for protocol in range(2, 6):
+    seed("torch_zip", "honest%d" % protocol, tw.saved(value, protocol, protocol == 3))
+    seed("torch_older", "honest%d" % protocol, tw.saved_legacy(value, protocol))
+    seed("pickle", "honest%d" % protocol, tw.pickled(value, protocol)[0])
+for i, (_, data, _) in enumerate(hostile_pickles.all_files()):
+    seed("torch_zip" if data[:2] == b"PK" else "torch_older", "hostile%d" % i, data[:4096])
+for group in hostile_pickles.executing, hostile_pickles.bombs, hostile_pickles.storages:
+    for i, (data, _) in enumerate(group().values()):
+        seed("pickle", "%s%d" % (group.__name__, i), data[:4096])

@@ -399,6 +399,18 @@ BUGS = [
      "if (known && state.step <= t->step", "if (known && state.step > t->step", "cli.run_ends"),
     ("Megatron-LM's loss taken from the last step alone", "src/train/report.c",
      ".lr = lr, .loss = report->averaged ? report->losses / (double)report->averaged : NAN,", ".lr = lr, .loss = r.loss,", "cli.run_ends"),
+    ("a tensor that may reach one element beyond its storage", "src/convert/pickle_calls.c",
+     "(none ? t->offset > room : last >= room)", "(none ? t->offset > room : last > room)", "convert.hostile_pickles"),
+    ("names that a pickle may call looked up by module alone", "src/convert/pickle_calls.c",
+     ": same(names[i].module, module, module_bytes) && same(names[i].name, name, name_bytes))",
+     ": same(names[i].module, module, module_bytes))", "convert.hostile_pickles"),
+    ("a shared value's levels not counted", "src/convert/pickle_value.c",
+     "if (height > marks->height[v->id]) marks->height[v->id] = height;", "", "convert.hostile_pickles"),
+    ("zip entries whose data may lie in another's", "src/convert/zip.c",
+     "if (zip->entry[i - 1].data + zip->entry[i - 1].bytes > b->data + zip->entry[i].header)",
+     "if (zip->entry[i - 1].data > b->data + zip->entry[i].header)", "convert.hostile_pickles"),
+    ("a view of a storage that begins at the storage's first element", "src/convert/torch_file.c",
+     "t->offset * (int64_t)torch_type_width(t->type)", "0 * (int64_t)torch_type_width(t->type)", "convert.torch_files"),
 ]
 
 # Planted in ./check: one of each kind of parallelism and of what keeps it right.

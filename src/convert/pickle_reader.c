@@ -1,0 +1,562 @@
+/* The machine that reads a pickle's opcodes: a stack of values, marks in it, and a memo of values that are
+ * used again. Every size is compared with the bytes that are left before anything is made. */
+#include "convert/pickle.h"
+#include <stdlib.h>
+#include <string.h>
+#include "convert/pickle_internal.h"
+
+/* ---- bytes ---- */
+
+static size_t left(const PickleReader *r) { return r->size - r->at; }
+
+static Status take(const char **bytes, PickleReader *r, uint64_t count)
+{
+    if (count > left(r))
+        return pickle_refuse(r, "%llu bytes are announced, %zu are left; it is truncated or damaged",
+                             (unsigned long long)count, left(r));
+    *bytes = (const char *)r->data + r->at;
+    r->at += count;
+    return OK;
+}
+
+static Status number(uint64_t *value, PickleReader *r, int bytes)
+{
+    const char *at = NULL;
+    TRY(take(&at, r, (uint64_t)bytes));
+    *value = 0;
+    for (int i = 0; i < bytes; i++) *value |= (uint64_t)(unsigned char)at[i] << 8 * i;
+    return OK;
+}
+
+/* Up to a newline, which is read and not counted. */
+static Status line(const char **text, size_t *bytes, PickleReader *r)
+{
+    const uint8_t *end = memchr(r->data + r->at, '\n', left(r));
+    if (!end) return pickle_refuse(r, "a line without an end");
+    *text  = (const char *)r->data + r->at;
+    *bytes = (size_t)(end - (r->data + r->at));
+    r->at += *bytes + 1;
+    return OK;
+}
+
+/* ---- the stack ---- */
+
+static Status push(PickleReader *r, PickleValue *value)
+{
+    TRY(pickle_grow(&r->stack, &r->stack_room, r->depth + 1, sizeof *r->stack, r));
+    r->stack[r->depth++] = value;
+    return OK;
+}
+
+static size_t floor_of(const PickleReader *r) { return r->marks ? r->mark[r->marks - 1] : 0; }
+
+/* Values above a mark are not reached by opcodes that do not name the mark. */
+static Status pop(PickleValue **value, PickleReader *r)
+{
+    if (r->depth <= floor_of(r)) return pickle_refuse(r, "it takes from an empty stack");
+    *value = r->stack[--r->depth];
+    return OK;
+}
+
+static Status top(PickleValue **value, PickleReader *r)
+{
+    TRY(pop(value, r));
+    r->depth++;
+    return OK;
+}
+
+static Status mark_push(PickleReader *r)
+{
+    TRY(pickle_grow(&r->mark, &r->mark_room, r->marks + 1, sizeof *r->mark, r));
+    r->mark[r->marks++] = r->depth;
+    return OK;
+}
+
+static Status mark_pop(size_t *from, PickleReader *r)
+{
+    if (!r->marks) return pickle_refuse(r, "it takes up to a mark where there is none");
+    *from = r->mark[--r->marks];
+    return OK;
+}
+
+/* All values above stack[from] become the items of a list. */
+static Status items_take(PickleValue *list, PickleReader *r, size_t from)
+{
+    for (size_t i = from; i < r->depth; i++) TRY(pickle_add(list, r, r->stack[i]));
+    r->depth = from;
+    return OK;
+}
+
+static Status push_collection(PickleReader *r, PickleKind kind, size_t from)
+{
+    PickleValue *value = NULL;
+    TRY(pickle_new(&value, r, kind));
+    TRY(items_take(value, r, from));
+    if (kind == PICKLE_DICT && value->items % 2) return pickle_refuse(r, "a key without a value");
+    return push(r, value);
+}
+
+static Status push_marked(PickleReader *r, PickleKind kind)
+{
+    size_t from = 0;
+    TRY(mark_pop(&from, r));
+    return push_collection(r, kind, from);
+}
+
+static Status push_tuple(PickleReader *r, size_t items)
+{
+    if (r->depth - floor_of(r) < items) return pickle_refuse(r, "it takes from an empty stack");
+    return push_collection(r, PICKLE_TUPLE, r->depth - items);
+}
+
+/* Moves the values above stack[from] into the collection below them; a record gets a collection
+ * of that kind. */
+static Status append(PickleReader *r, PickleKind kind, size_t from)
+{
+    if (from == 0 || from > r->depth || (r->marks && from <= r->mark[r->marks - 1]))
+        return pickle_refuse(r, "it adds to nothing");
+    PickleValue *to = r->stack[from - 1];
+    if (to->kind == PICKLE_RECORD && kind != PICKLE_SET) {
+        PickleValue **held = kind == PICKLE_LIST ? &to->record->list : &to->record->dict;
+        if (!*held) TRY(pickle_new(held, r, kind));
+        to = *held;
+    }
+    if (to->kind != kind) return pickle_refuse(r, "it adds to a value of another kind");
+    if (kind == PICKLE_DICT && (r->depth - from) % 2) return pickle_refuse(r, "a key without a value");
+    return items_take(to, r, from);
+}
+
+static Status append_marked(PickleReader *r, PickleKind kind)
+{
+    size_t from = 0;
+    TRY(mark_pop(&from, r));
+    return append(r, kind, from);
+}
+
+/* ---- the memo ---- */
+
+/* Writers number the memo from 0, and each entry takes bytes of its own; so an index is
+ * below the position. */
+static Status memo_put(PickleReader *r, uint64_t index)
+{
+    PickleValue *value = NULL;
+    size_t       room = r->memo_room;
+    TRY(top(&value, r));
+    if (index >= r->at) return pickle_refuse(r, "memo entry %llu", (unsigned long long)index);
+    TRY(pickle_grow(&r->memo, &r->memo_room, index + 1, sizeof *r->memo, r));
+    if (r->memo_room > room) memset(r->memo + room, 0, (r->memo_room - room) * sizeof *r->memo);
+    r->memo[index] = value;
+    return OK;
+}
+
+static Status memo_get(PickleReader *r, uint64_t index)
+{
+    if (index >= r->memo_room || !r->memo[index])
+        return pickle_refuse(r, "memo entry %llu, which is not set", (unsigned long long)index);
+    return push(r, r->memo[index]);
+}
+
+/* MEMOIZE takes the next number: protocols 4 and 5 set no other, so it is the number of those before. */
+static Status memoize(PickleReader *r)
+{
+    return memo_put(r, r->memoized++);
+}
+
+/* ---- plain values ---- */
+
+static Status push_integer(PickleReader *r, PickleKind kind, int64_t integer)
+{
+    PickleValue *value = NULL;
+    TRY(pickle_new(&value, r, kind));
+    value->integer = integer;
+    return push(r, value);
+}
+
+static Status push_sized(PickleReader *r, PickleKind kind, int size_bytes)
+{
+    PickleValue *value = NULL;
+    const char  *text = NULL;
+    uint64_t     bytes = 0;
+    TRY(number(&bytes, r, size_bytes));
+    TRY(take(&text, r, bytes));
+    TRY(pickle_new(&value, r, kind));
+    value->text = text, value->bytes = bytes;
+    return push(r, value);
+}
+
+/* A two's complement number of any length. */
+static Status push_long(PickleReader *r, int size_bytes)
+{
+    PickleValue *value = NULL;
+    TRY(push_sized(r, PICKLE_BIG, size_bytes));
+    TRY(top(&value, r));
+    if (value->bytes > 8) return OK;
+    uint64_t bits = 0;
+    for (size_t i = 0; i < value->bytes; i++) bits |= (uint64_t)(unsigned char)value->text[i] << 8 * i;
+    int unused = value->bytes ? (int)(64 - 8 * value->bytes) : 0;
+    value->kind    = PICKLE_INT;
+    value->integer = (int64_t)(bits << unused) >> unused;
+    return OK;
+}
+
+/* Protocol 0: decimals; I00 and I01 are false and true; a final L was written by Python 2. */
+static Status push_decimal(PickleReader *r)
+{
+    const char *text = NULL;
+    size_t      bytes = 0;
+    TRY(line(&text, &bytes, r));
+    bool truth = bytes == 2 && text[0] == '0' && (text[1] == '0' || text[1] == '1');
+    if (truth) return push_integer(r, PICKLE_BOOL, text[1] - '0');
+    if (bytes && text[bytes - 1] == 'L') bytes--;
+    bool    minus = bytes && text[0] == '-';
+    int64_t value = 0;
+    if (bytes == minus) return pickle_refuse(r, "an integer without digits");
+    for (size_t i = minus; i < bytes; i++) {
+        if (text[i] < '0' || text[i] > '9' || __builtin_mul_overflow(value, 10, &value)
+            || __builtin_add_overflow(value, minus ? '0' - text[i] : text[i] - '0', &value))
+            return pickle_refuse(r, "an integer that is not a number of 64 bits");
+    }
+    return push_integer(r, PICKLE_INT, value);
+}
+
+static Status push_float(PickleReader *r, bool binary)
+{
+    PickleValue *value = NULL;
+    const char  *text = NULL;
+    size_t       bytes = 0;
+    uint64_t     bits = 0;
+    TRY(pickle_new(&value, r, PICKLE_FLOAT));
+    if (binary) {                                                      /* big-endian, alone of all numbers */
+        TRY(take(&text, r, 8));
+        for (int i = 0; i < 8; i++) bits = bits << 8 | (unsigned char)text[i];
+        memcpy(&value->real, &bits, sizeof bits);
+        return push(r, value);
+    }
+    char copy[64], *end;
+    TRY(line(&text, &bytes, r));
+    if (bytes == 0 || bytes >= sizeof copy) return pickle_refuse(r, "a number of %zu characters", bytes);
+    memcpy(copy, text, bytes);
+    copy[bytes] = 0;
+    value->real = strtod(copy, &end);
+    if (*end) return pickle_refuse(r, "a floating-point number that is none");
+    return push(r, value);
+}
+
+static int hex_digit(char c)
+{
+    if (c >= '0' && c <= '9') return c - '0';
+    c |= 0x20;
+    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
+/* n digits at text as a number; -1 where they are not there. */
+static long hex(const char *text, size_t bytes, size_t n)
+{
+    long value = 0;
+    if (n > bytes) return -1;
+    for (size_t i = 0; i < n; i++) {
+        if (hex_digit(text[i]) < 0) return -1;
+        value = value << 4 | hex_digit(text[i]);
+    }
+    return value;
+}
+
+static size_t utf8_put(char *out, unsigned long c)
+{
+    if (c < 0x80) return out[0] = (char)c, 1;
+    if (c < 0x800) return out[0] = (char)(0xc0 | c >> 6), out[1] = (char)(0x80 | (c & 63)), 2;
+    if (c < 0x10000) {
+        out[0] = (char)(0xe0 | c >> 12), out[1] = (char)(0x80 | (c >> 6 & 63)),
+        out[2] = (char)(0x80 | (c & 63));
+        return 3;
+    }
+    out[0] = (char)(0xf0 | (c >> 18 & 7)), out[1] = (char)(0x80 | (c >> 12 & 63));
+    out[2] = (char)(0x80 | (c >> 6 & 63)), out[3] = (char)(0x80 | (c & 63));
+    return 4;
+}
+
+/* Protocol 0's text: Latin-1 with \uXXXX and \UXXXXXXXX. It takes at most twice its bytes as UTF-8. */
+static Status push_unicode_line(PickleReader *r)
+{
+    PickleValue *value = NULL;
+    const char  *text = NULL;
+    char        *out;
+    size_t       bytes = 0, used = 0;
+    TRY(line(&text, &bytes, r));
+    TRY(pickle_new(&value, r, PICKLE_TEXT));
+    TRY(pickle_block(&out, r, 2 * bytes));
+    for (size_t i = 0; i < bytes; i++) {
+        char   kind   = text[i] == '\\' && i + 1 < bytes ? text[i + 1] : 0;
+        size_t digits = kind == 'u' ? 4 : kind == 'U' ? 8 : 0;
+        long   code   = digits ? hex(text + i + 2, bytes - i - 2, digits) : (unsigned char)text[i];
+        if (code < 0 || code > 0x10ffff) return pickle_refuse(r, "text with a broken \\u");
+        used += utf8_put(out + used, (unsigned long)code);
+        if (digits) i += 1 + digits;
+    }
+    value->text = out, value->bytes = used;
+    return push(r, value);
+}
+
+/* Python 2's string as it is written in a program: quotes, \n, \t, \r, \\, \', \" and \xHH. */
+static Status push_string_line(PickleReader *r)
+{
+    PickleValue *value = NULL;
+    const char  *text = NULL;
+    char        *out;
+    size_t       bytes = 0, used = 0;
+    TRY(line(&text, &bytes, r));
+    if (bytes < 2 || (text[0] != '\'' && text[0] != '"') || text[bytes - 1] != text[0])
+        return pickle_refuse(r, "a string without quotes");
+    TRY(pickle_new(&value, r, PICKLE_TEXT));
+    TRY(pickle_block(&out, r, bytes));
+    for (size_t i = 1; i + 1 < bytes; i++) {
+        char c = text[i];
+        if (c == '\\') {
+            const char *known = "nrt\\'\"", *means = "\n\r\t\\'\"";
+            const char *found = memchr(known, text[++i], 6);
+            long        code  = text[i] == 'x' ? hex(text + i + 1, bytes - 1 - (i + 1), 2) : -1;
+            if (i + 1 >= bytes || (!found && code < 0))
+                return pickle_refuse(r, "a string with a broken escape");
+            c = found ? means[found - known] : (char)code;
+            if (!found) i += 2;
+        }
+        out[used++] = c;
+    }
+    value->text = out, value->bytes = used;
+    return push(r, value);
+}
+
+/* ---- names and calls ---- */
+
+static Status push_global_lines(PickleReader *r)
+{
+    const char  *module = NULL, *name = NULL;
+    size_t       module_bytes = 0, name_bytes = 0;
+    PickleValue *value = NULL;
+    TRY(line(&module, &module_bytes, r));
+    TRY(line(&name, &name_bytes, r));
+    TRY(pickle_global(&value, r, module, module_bytes, name, name_bytes));
+    return push(r, value);
+}
+
+static Status push_stack_global(PickleReader *r)
+{
+    PickleValue *module = NULL, *name = NULL, *value = NULL;
+    TRY(pop(&name, r));
+    TRY(pop(&module, r));
+    if (name->kind != PICKLE_TEXT || module->kind != PICKLE_TEXT)
+        return pickle_refuse(r, "a class or function whose name is not text");
+    TRY(pickle_global(&value, r, module->text, module->bytes, name->text, name->bytes));
+    return push(r, value);
+}
+
+/* REDUCE and NEWOBJ; NEWOBJ_EX has arguments by name as well, which a record keeps as its dictionary. */
+static Status call(PickleReader *r, bool by_name)
+{
+    PickleValue *function = NULL, *arguments = NULL, *named = NULL, *value = NULL;
+    if (by_name) TRY(pop(&named, r));
+    TRY(pop(&arguments, r));
+    TRY(pop(&function, r));
+    TRY(pickle_call(&value, r, function, arguments));
+    if (named && named->kind == PICKLE_DICT && value->kind == PICKLE_RECORD) value->record->dict = named;
+    return push(r, value);
+}
+
+/* OBJ has the class above the mark; INST has it in two lines. */
+static Status call_marked(PickleReader *r, bool in_lines)
+{
+    PickleValue *function = NULL, *arguments = NULL, *value = NULL;
+    size_t       from = 0;
+    if (in_lines) {
+        TRY(push_global_lines(r));
+        TRY(pop(&function, r));
+    }
+    TRY(mark_pop(&from, r));
+    TRY(pickle_new(&arguments, r, PICKLE_TUPLE));
+    if (!in_lines) {
+        if (r->depth == from) return pickle_refuse(r, "an object without a class");
+        function = r->stack[from];
+        for (size_t i = from + 1; i < r->depth; i++) r->stack[i - 1] = r->stack[i];
+        r->depth--;
+    }
+    TRY(items_take(arguments, r, from));
+    TRY(pickle_call(&value, r, function, arguments));
+    return push(r, value);
+}
+
+/* An OrderedDict's and a parameter's attributes are of no use here. */
+static Status build(PickleReader *r)
+{
+    PickleValue *state = NULL, *object = NULL;
+    TRY(pop(&state, r));
+    TRY(top(&object, r));
+    if (object->kind == PICKLE_RECORD) object->record->state = state;
+    else if (object->kind != PICKLE_DICT && object->kind != PICKLE_LIST && object->kind != PICKLE_SET
+             && object->kind != PICKLE_TENSOR)
+        return pickle_refuse(r, "it sets the state of what has none");
+    return OK;
+}
+
+static Status push_persistent(PickleReader *r)
+{
+    PickleValue *id = NULL, *value = NULL;
+    TRY(pop(&id, r));
+    TRY(pickle_persistent(&value, r, id));
+    return push(r, value);
+}
+
+/* ---- the opcodes ---- */
+
+static Status memo_line(PickleReader *r, bool put)
+{
+    PickleValue *value = NULL;
+    TRY(push_decimal(r));
+    TRY(pop(&value, r));
+    if (value->integer < 0) return pickle_refuse(r, "a negative memo entry");
+    return put ? memo_put(r, (uint64_t)value->integer) : memo_get(r, (uint64_t)value->integer);
+}
+
+static Status memo_binary(PickleReader *r, bool put, int bytes)
+{
+    uint64_t index = 0;
+    TRY(number(&index, r, bytes));
+    return put ? memo_put(r, index) : memo_get(r, index);
+}
+
+static Status push_binary(PickleReader *r, int bytes, bool with_sign)
+{
+    uint64_t value = 0;
+    TRY(number(&value, r, bytes));
+    return push_integer(r, PICKLE_INT, with_sign ? (int64_t)(int32_t)(uint32_t)value : (int64_t)value);
+}
+
+static Status discard_marked(PickleReader *r)
+{
+    size_t from = 0;
+    TRY(mark_pop(&from, r));
+    r->depth = from;
+    return OK;
+}
+
+/* Framing only groups bytes for their reader, but a frame beyond the end is damage. */
+static Status frame(PickleReader *r)
+{
+    uint64_t bytes = 0;
+    TRY(number(&bytes, r, 8));
+    return bytes <= left(r) ? OK : pickle_refuse(r, "a frame of %llu bytes, %zu are left",
+                                                 (unsigned long long)bytes, left(r));
+}
+
+static Status protocol(PickleReader *r)
+{
+    uint64_t version = 0;
+    TRY(number(&version, r, 1));
+    return version <= 5 ? OK
+                        : pickle_refuse(r, "protocol %llu; 0 to 5 are read", (unsigned long long)version);
+}
+
+static Status opcode(PickleReader *r, uint8_t code)
+{
+    PickleValue *value = NULL;
+    switch (code) {
+    case 0x80: return protocol(r);
+    case 0x95: return frame(r);
+    case '(':  return mark_push(r);
+    case '0':  if (r->depth == floor_of(r)) return discard_marked(r);    /* POP takes a mark that is on top */
+               return pop(&value, r);
+    case '1':  return discard_marked(r);
+    case '2':  TRY(top(&value, r)); return push(r, value);
+    case 'N':  return push_collection(r, PICKLE_NONE, r->depth);
+    case 0x88: return push_integer(r, PICKLE_BOOL, 1);
+    case 0x89: return push_integer(r, PICKLE_BOOL, 0);
+    case 'I': case 'L': return push_decimal(r);
+    case 'J':  return push_binary(r, 4, true);
+    case 'K':  return push_binary(r, 1, false);
+    case 'M':  return push_binary(r, 2, false);
+    case 0x8a: return push_long(r, 1);
+    case 0x8b: return push_long(r, 4);
+    case 'F':  return push_float(r, false);
+    case 'G':  return push_float(r, true);
+    case 'S':  return push_string_line(r);
+    case 'V':  return push_unicode_line(r);
+    case 'U': case 0x8c: return push_sized(r, PICKLE_TEXT, 1);
+    case 'T': case 'X':  return push_sized(r, PICKLE_TEXT, 4);
+    case 0x8d: return push_sized(r, PICKLE_TEXT, 8);
+    case 'C':  return push_sized(r, PICKLE_BYTES, 1);
+    case 'B':  return push_sized(r, PICKLE_BYTES, 4);
+    case 0x8e: case 0x96: return push_sized(r, PICKLE_BYTES, 8);
+    case 0x98: return top(&value, r);                                  /* READONLY_BUFFER changes no value */
+    case ']':  return push_collection(r, PICKLE_LIST,  r->depth);
+    case '}':  return push_collection(r, PICKLE_DICT,  r->depth);
+    case ')':  return push_collection(r, PICKLE_TUPLE, r->depth);
+    case 0x8f: return push_collection(r, PICKLE_SET,   r->depth);
+    case 'l':  return push_marked(r, PICKLE_LIST);
+    case 'd':  return push_marked(r, PICKLE_DICT);
+    case 't':  return push_marked(r, PICKLE_TUPLE);
+    case 0x91: return push_marked(r, PICKLE_SET);
+    case 0x85: return push_tuple(r, 1);
+    case 0x86: return push_tuple(r, 2);
+    case 0x87: return push_tuple(r, 3);
+    case 'a':  return append(r, PICKLE_LIST, r->depth ? r->depth - 1 : 0);
+    case 's':  return append(r, PICKLE_DICT, r->depth > 1 ? r->depth - 2 : 0);
+    case 'e':  return append_marked(r, PICKLE_LIST);
+    case 'u':  return append_marked(r, PICKLE_DICT);
+    case 0x90: return append_marked(r, PICKLE_SET);
+    case 'c':  return push_global_lines(r);
+    case 0x93: return push_stack_global(r);
+    case 'R': case 0x81: return call(r, false);
+    case 0x92: return call(r, true);
+    case 'i':  return call_marked(r, true);
+    case 'o':  return call_marked(r, false);
+    case 'b':  return build(r);
+    case 'Q':  return push_persistent(r);
+    case 'g':  return memo_line(r, false);
+    case 'p':  return memo_line(r, true);
+    case 'h':  return memo_binary(r, false, 1);
+    case 'q':  return memo_binary(r, true, 1);
+    case 'j':  return memo_binary(r, false, 4);
+    case 'r':  return memo_binary(r, true, 4);
+    case 0x94: return memoize(r);
+    case 'P':  return pickle_refuse(r, "a persistent id as text, which no checkpoint has");
+    case 0x97: return pickle_refuse(r, "a buffer outside the pickle");
+    case 0x82:
+    case 0x83:
+    case 0x84:
+        return pickle_refuse(r, "a class by a number of Python's extension registry");
+    }
+    return pickle_refuse(r, "byte 0x%02x is no opcode of protocols 0 to 5", code);
+}
+
+static Status run(PickleValue **root, PickleReader *r)
+{
+    const char *code = NULL;
+    for (;;) {
+        TRY(take(&code, r, 1));
+        if (*code == '.') break;
+        TRY(opcode(r, (uint8_t)*code));
+    }
+    if (r->depth != 1 || r->marks)
+        return pickle_refuse(r, "it ends with %zu values instead of one", r->depth);
+    *root = r->stack[0];
+    return pickle_check(r, *root);
+}
+
+Status pickle_open(Pickle *p, const void *data, size_t size, const char *label)
+{
+    *p = (Pickle){ .memory = calloc(1, sizeof *p->memory) };
+    if (!p->memory) return fail(NO_MEMORY, "%s: no memory to read a pickle", label);
+    PickleReader r = { .data = data, .size = size, .label = label, .memory = p->memory };
+    Status       status = run(&p->root, &r);
+    p->bytes = r.at;
+    free(r.stack);
+    free(r.memo);
+    free(r.mark);
+    if (status != OK) pickle_close(p);
+    return status;
+}
+
+void pickle_close(Pickle *p)
+{
+    pickle_memory_free(p->memory);
+    *p = (Pickle){ 0 };
+}

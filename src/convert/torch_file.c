@@ -1,0 +1,260 @@
+/* The two formats of torch.save, and their tensors as pieces of a ForeignFile. */
+#include "convert/torch_file.h"
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- zip archives: NAME/data.pkl, NAME/byteorder and a storage in each NAME/data/KEY ---- */
+
+/* The folder of data.pkl, with its slash; an archive has one. */
+static Status prefix_find(const char **prefix, size_t *bytes, const ZipArchive *zip, const char *label)
+{
+    static const char pickle[] = "data.pkl";
+    const size_t      length   = sizeof pickle - 1;
+    *prefix = NULL;
+    for (size_t i = 0; i < zip->entries; i++) {
+        const ZipEntry *e = &zip->entry[i];
+        if (e->name_bytes < length || memcmp(e->name + e->name_bytes - length, pickle, length) != 0) continue;
+        size_t      before = e->name_bytes - length;
+        const void *slash  = memchr(e->name, '/', before);
+        if (before > 0 && slash != e->name + before - 1) continue;
+        if (*prefix) return fail(BAD_FILE, "%s: two files data.pkl in one archive", label);
+        *prefix = e->name;
+        *bytes  = before;
+    }
+    if (*prefix) return OK;
+    return fail(BAD_FILE, "%s: a zip archive without data.pkl, so not of torch.save", label);
+}
+
+static Status storages_from_zip(const TorchFile *file, const char *prefix, size_t prefix_bytes,
+                                const char *label)
+{
+    char           name[256] = "data/";
+    PickleStorage *s;
+    for (int i = 0; (s = pickle_storage(&file->pickle, i)); i++) {
+        memcpy(name + 5, s->key, s->key_bytes);                /* at most 200 bytes */
+        const ZipEntry *e = zip_find(&file->zip, prefix, prefix_bytes, name, 5 + s->key_bytes);
+        size_t          width = torch_type_width(s->type), needed = (size_t)(s->first + s->count) * width;
+        if (!e)
+            return fail(BAD_FILE, "%s: a tensor's storage is not in the archive (number %d of the pickle)",
+                        label, i);
+        if (e->bytes < needed)
+            return fail(BAD_FILE,
+                        "%s: a storage of %zu bytes has %zu in the archive (number %d of the pickle)", label,
+                        needed, e->bytes, i);
+        s->data = e->data + (size_t)s->first * width;
+    }
+    return OK;
+}
+
+static Status zip_read(TorchFile *file, const uint8_t *data, size_t size, const char *label)
+{
+    const char *prefix = NULL;
+    size_t      bytes  = 0;
+    TRY(zip_open(&file->zip, data, size, label));
+    TRY(prefix_find(&prefix, &bytes, &file->zip, label));
+    const ZipEntry *order = zip_find(&file->zip, prefix, bytes, "byteorder", 9);
+    if (zip_find(&file->zip, prefix, bytes, "constants.pkl", 13))
+        return fail(BAD_FILE,
+                    "%s: a TorchScript program; torch.save(model.state_dict(), ...) writes its weights",
+                    label);
+    if (order && (order->bytes != 6 || memcmp(order->data, "little", 6) != 0))
+        return fail(BAD_FILE,
+                    "%s: a big-endian file; torch.load and torch.save on a little-endian machine convert it",
+                    label);
+    const ZipEntry *pickle = zip_find(&file->zip, prefix, bytes, "data.pkl", 8);
+    TRY(pickle_open(&file->pickle, pickle->data, pickle->bytes, label));
+    if (file->pickle.bytes != pickle->bytes)
+        return fail(BAD_FILE, "%s: data.pkl has bytes after its pickle", label);
+    return storages_from_zip(file, prefix, bytes, label);
+}
+
+/* ---- the older format: a magic number, a version, the machine's facts, the value, the storages' keys, each
+ * a pickle; then of each storage the number of elements (int64) and the elements ---- */
+
+enum { LEGACY_VERSION = 1001 };
+static const uint8_t legacy_magic[10] = { 0x6c, 0xfc, 0x9c, 0x46, 0xf9, 0x20, 0x6a, 0xa8, 0x50, 0x19 };
+
+/* A storage in the file. */
+typedef struct { const char *key; size_t key_bytes; const uint8_t *data; size_t bytes; } StorageAt;
+
+static int by_key(const void *a, const void *b)
+{
+    const StorageAt *x = a, *y = b;
+    int order = memcmp(x->key, y->key, x->key_bytes < y->key_bytes ? x->key_bytes : y->key_bytes);
+    return order ? order : x->key_bytes < y->key_bytes ? -1 : x->key_bytes > y->key_bytes;
+}
+
+/* Pickle storages by key, to learn of each the type of its elements: the file does not say it otherwise. */
+typedef struct { StorageAt key; TorchType type; } KeyType;
+
+static Status types_by_key(KeyType **types, size_t *count, const Pickle *p, const char *label)
+{
+    PickleStorage *s;
+    for (*count = 0; pickle_storage(p, (int)*count);) ++*count;
+    if (!(*types = calloc(*count + 1, sizeof **types)))
+        return fail(NO_MEMORY, "%s: no memory for a list of keys", label);
+    for (int i = 0; (s = pickle_storage(p, i)); i++)
+        (*types)[i] = (KeyType){{s->key, s->key_bytes, NULL, 0}, s->type};
+    qsort(*types, *count, sizeof **types, by_key);
+    return OK;
+}
+
+/* Walks over the storages behind the pickles. */
+static Status storages_walk(StorageAt *at, const PickleValue *keys, const KeyType *types, size_t count,
+                            const uint8_t *data, size_t size, const char *label)
+{
+    size_t used = 0;
+    for (uint32_t i = 0; i < keys->items; i++) {
+        const PickleValue *key  = keys->item[i];
+        StorageAt          wanted = { .key = key->text, .key_bytes = key->bytes };
+        if (key->kind != PICKLE_TEXT) return fail(BAD_FILE, "%s: a storage without a name", label);
+        const KeyType *type = bsearch(&wanted, types, count, sizeof *types, by_key);
+        if (!type) return fail(BAD_FILE, "%s: a storage that no tensor uses (number %u)", label, i);
+        if (size - used < 8)
+            return fail(BAD_FILE, "%s: it ends before storage %u; it is truncated", label, i);
+        uint64_t elements = 0;
+        for (int b = 0; b < 8; b++) elements |= (uint64_t)data[used + (size_t)b] << 8 * b;
+        used += 8;
+        size_t width = torch_type_width(type->type);
+        if (elements > (size - used) / width)
+            return fail(BAD_FILE,
+                        "%s: storage %u of %llu elements is longer than the %zu bytes that are left", label,
+                        i, (unsigned long long)elements, size - used);
+        at[i] = (StorageAt){ wanted.key, wanted.key_bytes, data + used, elements * width };
+        used += elements * width;
+    }
+    if (used != size) return fail(BAD_FILE, "%s: %zu bytes after the last storage", label, size - used);
+    qsort(at, keys->items, sizeof *at, by_key);
+    for (uint32_t i = 1; i < keys->items; i++)
+        if (by_key(&at[i - 1], &at[i]) == 0) return fail(BAD_FILE, "%s: two storages have one name", label);
+    return OK;
+}
+
+static Status storages_set(const Pickle *p, const StorageAt *at, size_t count, const char *label)
+{
+    PickleStorage *s;
+    for (int i = 0; (s = pickle_storage(p, i)); i++) {
+        StorageAt        wanted = { .key = s->key, .key_bytes = s->key_bytes };
+        const StorageAt *found  = bsearch(&wanted, at, count, sizeof *at, by_key);
+        size_t           width  = torch_type_width(s->type), needed = (size_t)(s->first + s->count) * width;
+        if (!found)
+            return fail(BAD_FILE, "%s: a tensor's storage is not in the file (number %d of the pickle)",
+                        label, i);
+        if (found->bytes < needed)
+            return fail(BAD_FILE, "%s: a storage of %zu bytes has %zu in the file (number %d of the pickle)",
+                        label, needed, found->bytes, i);
+        s->data = found->data + (size_t)s->first * width;
+    }
+    return OK;
+}
+
+static Status storages_behind(const Pickle *p, const PickleValue *keys, const uint8_t *data, size_t size,
+                              const char *label)
+{
+    KeyType   *types = NULL;
+    size_t     count  = 0;
+    StorageAt *at     = calloc((size_t)keys->items + 1, sizeof *at);
+    Status     status = at ? types_by_key(&types, &count, p, label)
+                           : fail(NO_MEMORY, "%s: no memory for a list of storages", label);
+    if (status == OK) status = storages_walk(at, keys, types, count, data, size, label);
+    if (status == OK) status = storages_set(p, at, keys->items, label);
+    free(at);
+    free(types);
+    return status;
+}
+
+/* One of the pickles at the start, which must be of a kind. */
+static Status next_pickle(Pickle *p, size_t *at, const uint8_t *data, size_t size, const char *label,
+                          PickleKind kind)
+{
+    TRY(pickle_open(p, data + *at, size - *at, label));
+    *at += p->bytes;
+    if (p->root->kind == kind) return OK;
+    pickle_close(p);
+    return fail(BAD_FILE, "%s: not a file of torch.save in its older format", label);
+}
+
+static Status facts_read(size_t *at, const uint8_t *data, size_t size, const char *label)
+{
+    Pickle  p;
+    int64_t value = 0;
+    TRY(next_pickle(&p, at, data, size, label, PICKLE_BIG));
+    bool magic =
+        p.root->bytes == sizeof legacy_magic && !memcmp(p.root->text, legacy_magic, sizeof legacy_magic);
+    pickle_close(&p);
+    if (!magic) return fail(BAD_FILE, "%s: a pickle, but not of torch.save", label);
+    TRY(next_pickle(&p, at, data, size, label, PICKLE_INT));
+    value = p.root->integer;
+    pickle_close(&p);
+    if (value != LEGACY_VERSION)
+        return fail(BAD_FILE, "%s: version %lld of torch.save's older format; %d is read", label,
+                    (long long)value, LEGACY_VERSION);
+    TRY(next_pickle(&p, at, data, size, label, PICKLE_DICT));
+    bool little = !pickle_integer(pickle_get(p.root, "little_endian"), &value) || value;
+    pickle_close(&p);
+    return little ? OK
+                  : fail(BAD_FILE,
+                         "%s: a big-endian file; torch.load and torch.save on a little-endian machine "
+                         "convert it",
+                         label);
+}
+
+static Status legacy_read(TorchFile *file, const uint8_t *data, size_t size, const char *label)
+{
+    Pickle keys;
+    size_t at = 0;
+    TRY(facts_read(&at, data, size, label));
+    TRY(pickle_open(&file->pickle, data + at, size - at, label));
+    at += file->pickle.bytes;
+    TRY(next_pickle(&keys, &at, data, size, label, PICKLE_LIST));
+    Status status = storages_behind(&file->pickle, keys.root, data + at, size - at, label);
+    pickle_close(&keys);
+    return status;
+}
+
+Status torch_file_read(TorchFile *file, const uint8_t *data, size_t size, const char *label)
+{
+    *file = (TorchFile){ 0 };
+    Status status;
+    if (size >= 4 && memcmp(data, "PK\3\4", 4) == 0)      status = zip_read(file, data, size, label);
+    else if (size >= 2 && data[0] == 0x80 && data[1] <= 5) status = legacy_read(file, data, size, label);
+    else status = fail(BAD_FILE, "%s: neither of the two formats of torch.save", label);
+    if (status != OK) torch_file_close(file);
+    return status;
+}
+
+void torch_file_close(TorchFile *file)
+{
+    if (file->pickle.memory) pickle_close(&file->pickle);
+    zip_close(&file->zip);
+    *file = (TorchFile){ 0 };
+}
+
+/* ---- tensors ---- */
+
+Status torch_piece(ForeignPiece *piece, const PickleTensor *t, const char *label, const char *name)
+{
+    if (t->dims > FOREIGN_DIMS)
+        return fail(BAD_FILE, "%s: tensor '%s' has %d dimensions; at most %d are read", label, name, t->dims,
+                    FOREIGN_DIMS);
+    const char *memory = (const char *)t->storage->data;
+    *piece = (ForeignPiece){ .data = memory + t->offset * (int64_t)torch_type_width(t->type) };
+    for (int d = 0; d < FOREIGN_DIMS; d++) {
+        piece->shape[d]  = d < t->dims ? t->size[d] : 1;
+        piece->stride[d] = d < t->dims ? t->stride[d] : 0;
+    }
+    return OK;
+}
+
+Status torch_add(ForeignFile *file, const PickleTensor *t, const char *label, const char *name)
+{
+    Dtype        dtype;
+    ForeignPiece piece;
+    int          index;
+    if (!torch_type_dtype(t->type, &dtype))
+        return fail(BAD_FILE, "%s: tensor '%s' is of type %s, which no weight has", label, name,
+                    torch_type_name(t->type));
+    TRY(torch_piece(&piece, t, label, name));
+    TRY(foreign_tensor(file, &index, name, dtype, t->dims, piece.shape));
+    return foreign_piece(file, index, &piece);
+}

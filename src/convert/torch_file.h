@@ -1,0 +1,23 @@
+#ifndef CONVERT_TORCH_FILE_H
+#define CONVERT_TORCH_FILE_H
+/* Files of torch.save: zip archives (PyTorch 1.6 and later) and the older format of five pickles and raw
+ * storages. A file becomes a value (convert/pickle.h) whose tensors are views of the file's bytes: nothing is
+ * copied and nothing of the file is executed. The file must be little-endian. What a pickle and an archive
+ * cost in memory is in pickle.h and zip.h; the storages cost nothing. */
+#include "convert/foreign.h"
+#include "convert/pickle.h"
+#include "convert/zip.h"
+
+typedef struct { Pickle pickle; ZipArchive zip; } TorchFile;
+
+/* Reads a file, or a range of one, that torch.save wrote; `data` must outlive *file. On success every
+ * storage has its data, of as many bytes as its tensors reach. BAD_FILE, NO_MEMORY; then *file is zeros. */
+Status torch_file_read (TorchFile *file, const uint8_t *data, size_t size, const char *label);
+void   torch_file_close(TorchFile *file);
+
+/* A tensor as a piece of a ForeignTensor that starts at offset 0. BAD_FILE, naming `name`, where it has more
+ * than FOREIGN_DIMS dimensions. */
+Status torch_piece(ForeignPiece *piece, const PickleTensor *tensor, const char *label, const char *name);
+/* Appends a tensor that is whole. An element type that no model has (int64, bool) is BAD_FILE. */
+Status torch_add  (ForeignFile *file, const PickleTensor *tensor, const char *label, const char *name);
+#endif
