@@ -4,11 +4,33 @@
 #include "cli/command.h"
 #include "cli/setup/setup.h"
 #include "conf/config_file.h"
+#include "conf/import/import.h"
+
+/* Another trainer's file as YAML. How the values fit together is not checked, because the file does not say
+ * on how many ranks they are used. */
+static Status write_other_trainers(Options *o)
+{
+    Import import;
+    const char *path = o->from_nemo ? o->from_nemo : o->from_megatron.text[0];
+    if (o->from_nemo && o->from_megatron.count)
+        return fail(BAD_USAGE, "--from-megatron and --from-nemo are two files; give one of them");
+    Status status = o->from_nemo ? import_nemo(&import, o) : import_megatron(&import, o);
+    if (status == OK) status = options_derive(o);
+    if (status == OK) {
+        import_show(stdout, &import);
+        status = options_yaml(stdout, o);
+    }
+    fflush(stdout);
+    if (status == OK) status = import_ends(&import, path);
+    import_close(&import);
+    return status;
+}
 
 /* The values are printed before they are checked, so that a reader sees the values that a message is
  * about. */
 static Status config(Options *o)
 {
+    if (o->from_megatron.count || o->from_nemo) return write_other_trainers(o);
     TRY(setup_values(o));
     if (o->yaml) TRY(options_yaml(stdout, o));
     else         options_show(stdout, o);

@@ -138,11 +138,12 @@ static void dialect_line(FILE *out, const Dialect *row)
 {
     static const char *const units[] = { "", ", x 60" };
     const char *ours = row->option >= 0 ? option_rows[row->option].name : "";
-    bool variable = !*dialect_names[row->whose].prefix;
-    const char *between = !*row->given ? "" : variable ? "=" : " ";
-    fprintf(out, "| `%s", variable ? "" : "--");
+    bool variable = !*dialect_names[row->whose].prefix, key = row->whose == DIALECT_NEMO_INDEX;
+    const char *between = !*row->given ? "" : variable ? "=" : key ? ": " : " ";
+    const char *dashes = variable || key ? "" : "--";
+    fprintf(out, "| `%s", dashes);
     for (const char *c = row->name; *c; c++)                             /* a row may have several names */
-        if (*c == ' ') fprintf(out, "`, `--");
+        if (*c == ' ') fprintf(out, "`, `%s", dashes);
         else           fputc(*c, out);
     fprintf(out, "%s%s` | %s | ", between, row->given, dialect_names[row->whose].name);
     switch (row->verb) {

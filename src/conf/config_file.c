@@ -218,6 +218,11 @@ static void put_line(FILE *out, const Options *o, OptionIndex option)
     fprintf(out, "%s: ", option_rows[option].name);
     put_value(out, o, option);
     options_source_text(source, sizeof source, o, option);
+    const OptionSource *from = &o->source[option];
+    size_t              used = strlen(source);
+    if (!from->convert && from->kind == SOURCE_CONFIG_FILE &&
+        strcmp(from->name + 2, option_rows[option].name))
+        snprintf(source + used, sizeof source - used, ", %s", from->name);
     for (char *c = source; *c; c++)
         if ((unsigned char)*c < ' ') *c = ' '; /* a comment ends with its line */
     fprintf(out, "%*s# %s\n", 2, "", utf8(source) ? source : "given");

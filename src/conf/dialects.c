@@ -35,25 +35,11 @@ const Dialect dialects[] = {
 };
 const int dialect_count = sizeof dialects / sizeof dialects[0];
 
+bool dialect_has_names(const Dialect *row) { return strpbrk(row->name, " *") != NULL; }
+
 bool dialect_only_hints(const Dialect *row)
 {
     return row->verb == VERB_SUGGEST || row->verb == VERB_MISSING;
-}
-
-const Dialect *dialect_find(unsigned understood, const char *name, const char *value)
-{
-    for (int i = 0; i < dialect_count; i++) {
-        const Dialect *row = &dialects[i];
-        bool for_value = !*row->given || (value && !strcasecmp(row->given, value));
-        if (dialect_only_hints(row) || !(understood >> row->whose & 1)) continue;
-        if (for_value && !strcmp(row->name, name)) return row;
-    }
-    return NULL;
-}
-
-bool dialect_taken(const Dialect *row, CommandSet command)
-{
-    return row->option >= 0 ? option_taken(row->option, command) : (command & FOR_CONFIG) != 0;
 }
 
 /* Whether one of the row's names, "mask-type dino-*", is this one. Python scripts have --n_layer, others
@@ -66,6 +52,28 @@ static bool names_it(const char *names, const char *name)
         if (*a == '*' || (!*b && (!*a || *a == ' '))) return true;
     }
     return false;
+}
+
+/* A row of one name has exactly that. */
+static bool named(const Dialect *row, const char *name)
+{
+    return dialect_has_names(row) ? names_it(row->name, name) : !strcmp(row->name, name);
+}
+
+const Dialect *dialect_find(unsigned understood, const char *name, const char *value)
+{
+    for (int i = 0; i < dialect_count; i++) {
+        const Dialect *row = &dialects[i];
+        bool for_value = !*row->given || (value && !strcasecmp(row->given, value));
+        if (dialect_only_hints(row) || !(understood >> row->whose & 1)) continue;
+        if (for_value && named(row, name)) return row;
+    }
+    return NULL;
+}
+
+bool dialect_taken(const Dialect *row, CommandSet command)
+{
+    return row->option >= 0 ? option_taken(row->option, command) : (command & FOR_CONFIG) != 0;
 }
 
 const Dialect *dialect_suggestion(unsigned understood, const char *name)

@@ -142,21 +142,34 @@ static Status environment_option(Options *o, OptionIndex option, const char *cal
     return value ? options_set(o, option, value, environment_source(name, value)) : OK;
 }
 
-static Status environment_dialect(Options *o, const Dialect *row)
+static Status environment_dialect(Options *o, const Dialect *row, const char *called)
 {
     char name[CHOICE_LETTERS];
-    environment_name(name, sizeof name, dialect_names[row->whose].prefix, row->name);
+    environment_name(name, sizeof name, dialect_names[row->whose].prefix, called);
     const char *value = getenv(name);
     if (!value || !dialect_taken(row, o->command) ||
-        dialect_find(o->dialects & 1u << row->whose, row->name, value) != row)
+        dialect_find(o->dialects & 1u << row->whose, called, value) != row)
         return OK;
     return dialect_apply(o, row, value, environment_source(name, value));
+}
+
+/* Of a row with several names each; names that end in a star are not looked for. */
+static Status environment_names(Options *o, const Dialect *row)
+{
+    char name[CHOICE_LETTERS];
+    if (!dialect_has_names(row)) return environment_dialect(o, row, row->name);
+    if (dialect_only_hints(row)) return OK;
+    for (const char *a = row->name; *a; a += strcspn(a, " "), a += *a == ' ') {
+        snprintf(name, sizeof name, "%.*s", (int)strcspn(a, " "), a);
+        if (!strchr(name, '*')) TRY(environment_dialect(o, row, name));
+    }
+    return OK;
 }
 
 /* Dialects come first: a name of our own that is set as well replaces theirs, with a line. */
 static Status parse_environment(Options *o)
 {
-    for (int i = 0; i < dialect_count; i++) TRY(environment_dialect(o, &dialects[i]));
+    for (int i = 0; i < dialect_count; i++) TRY(environment_names(o, &dialects[i]));
     for (int i = 0; i < OPTIONS; i++) {
         TRY(environment_option(o, i, option_short(i)));
         TRY(environment_option(o, i, option_rows[i].name));
@@ -194,6 +207,7 @@ static Status parse_dialect(CommandLine *c, const Dialect *row, OptionSource sou
     const char *value = after_equals;
     source.convert = row->convert;
     if (row->verb == VERB_ALIAS) return parse_value(c, row->option, source, after_equals);
+    while (row->values < 0 && !after_equals && value_follows(c)) c->word++;
     for (int i = after_equals != NULL; i < row->values; i++) {
         if (!value_follows(c)) return fail(BAD_USAGE, "%s of %s needs a value", source.name, whose(row));
         value = *c->word++;

@@ -331,7 +331,7 @@ int word_distance(const char *a, const char *b)
 /* Names of environment variables alone are no suggestion for a command line. */
 static bool suggested(const Dialect *row, CommandSet command, unsigned understood)
 {
-    if (!(understood >> row->whose & 1) || dialect_only_hints(row)) return false;
+    if (!(understood >> row->whose & 1) || dialect_only_hints(row) || dialect_has_names(row)) return false;
     if (!*dialect_names[row->whose].prefix) return false;
     return dialect_taken(row, command);
 }

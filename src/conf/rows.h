@@ -84,7 +84,7 @@ typedef struct {
     const char  *given;         /* the row is for this value of theirs alone; "": for any */
     int          option;        /* ALIAS, MEANS; else -1 */
     Conversion   convert;       /* ALIAS */
-    int          values;        /* IGNORED: how many words follow it */
+    int          values;        /* IGNORED: how many words follow it; -1: all up to the next name */
     /* MEANS: our value; IGNORED, REFUSE, REFUSE_FLAG, MISSING: why; SUGGEST: our name for it */
     const char  *text;
     const char  *cure;          /* REFUSE, REFUSE_FLAG, MISSING: what to do instead */
@@ -95,6 +95,7 @@ extern const int     dialect_count;
  * first. NULL: no row. SUGGEST and MISSING rows are not found here: they only help a refusal. */
 const Dialect *dialect_find(unsigned understood, const char *name, const char *value);
 bool dialect_only_hints(const Dialect *row);     /* a SUGGEST or MISSING row */
+bool dialect_has_names(const Dialect *row);      /* its name is several, or ends in a star */
 /* Whether `command` takes the row's option; a row without one is of training, so that train and config
  * alone take it. */
 bool dialect_taken(const Dialect *row, CommandSet command);

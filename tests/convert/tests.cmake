@@ -1,6 +1,4 @@
-<<<<<<< HEAD
 script_tests(convert hf)                    # folders of Hugging Face's transformers, read and written
-=======
 # What the scripts of this folder read foreign files with.
 add_executable(foreign_dump ${CMAKE_CURRENT_LIST_DIR}/foreign_dump.c)
 target_link_libraries(foreign_dump PRIVATE module_convert)
@@ -10,4 +8,3 @@ foreach(script torch_files hostile_pickles)
 endforeach()
 set_tests_properties(convert.torch_files convert.hostile_pickles PROPERTIES
     ENVIRONMENT "DUMP=$<TARGET_FILE:foreign_dump>;PYTHONPATH=${CMAKE_SOURCE_DIR}/tests/cli;SANITIZE=${JOTUN_SANITIZE}")
->>>>>>> 9c15b69 (Files of torch.save and the pickles in them are read as values and mapped tensors; nothing in them is executed, and what is not known is refused by name)

@@ -110,3 +110,9 @@ for i, (_, data, _) in enumerate(hostile_pickles.all_files()):
 for group in hostile_pickles.executing, hostile_pickles.bombs, hostile_pickles.storages:
     for i, (data, _) in enumerate(group().values()):
         seed("pickle", "%s%d" % (group.__name__, i), data[:4096])
+for i, text in enumerate(("A=(--lr 1 # one\n --seed \"2\")\nN=$((2*${M:-3}))\nif [ -z \"$X\" ] && [[ $N == 6 ]]; then B=\"--bf16 \\\n--tp $N\"; fi\n"
+                          "case $N in 6|7) C=${A%x};; *) C=;; esac\ntorchrun --n 8 pretrain_gpt.py ${A[@]} $B --save $1 `hostname` 2>&1 | tee log\n",
+                          "cat <<EOT > ds.json\n{\"zero_optimization\": {\"stage\": $Z}}\nEOT\neval \"deepspeed t.py --deepspeed_config ds.json\"\n",
+                          "--num-layers 2 \\\n--data-path 'a b' # end\n--lr ${X^^}\n",
+                          "model:\n  num_layers: 2\n  ffn_hidden_size: ${multiply:4, ${.hidden_size}}\n  hidden_size: 8\n  optim: {betas: [0.9, 0.8]}\n")):
+    seed("script", str(i), text.encode())

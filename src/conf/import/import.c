@@ -1,0 +1,59 @@
+/* What is said of other trainers' files, and one option of them at a time. */
+#include "conf/import/import.h"
+#include <stdlib.h>
+#include "base/log.h"
+#include "conf/value.h"
+
+void import_remark(Import *m, Options *o, const char *from, const char *text)
+{
+    char line[3 * IMPORT_LINE];
+    snprintf(line, sizeof line, "%s: %s", from, text);
+    for (char *c = line; *c; c++)
+        if ((unsigned char)*c < ' ') *c = ' '; /* a comment is one line */
+    text_list_add(&m->remarks, options_hold(o, line));
+}
+
+void import_refuse(Import *m, Options *o, const char *from, const char *why)
+{
+    char text[IMPORT_LINE + 16];
+    snprintf(text, sizeof text, "not taken: %s", why);
+    import_remark(m, o, from, text);
+    log_line("%s: %s", from, why);
+    m->refused++;
+}
+
+/* One option with its values. What is ignored makes a remark instead of a line in the log. */
+void import_take(Import *m, Options *o, const char *from, int count, char **words)
+{
+    TextList notes = {0};
+    o->notes       = &notes;
+    Status status  = options_words(o, SOURCE_CONFIG_FILE, from, count, words);
+    o->notes       = NULL;
+    for (int i = 0; i < notes.count; i++) import_remark(m, o, from, notes.text[i]);
+    free(notes.text);
+    if (status == OK) m->taken++;
+    else {
+        char why[512];
+        snprintf(why, sizeof why, "%s", fail_text());
+        import_refuse(m, o, from, why);
+    }
+}
+
+void import_show(FILE *out, const Import *m)
+{
+    for (int i = 0; i < m->remarks.count; i++) fprintf(out, "# %s\n", m->remarks.text[i]);
+    if (m->remarks.count) fprintf(out, "\n");
+}
+
+Status import_ends(const Import *m, const char *path)
+{
+    if (!m->refused) return OK;
+    return fail(BAD_OPTION, "%s: %d of its %d options %s not taken, as said above; the others are written",
+                path, m->refused, m->refused + m->taken, m->refused == 1 ? "is" : "are");
+}
+
+void import_close(Import *m)
+{
+    free(m->remarks.text);
+    *m = (Import){0};
+}

@@ -1,0 +1,32 @@
+#ifndef CONF_IMPORT_IMPORT_H
+#define CONF_IMPORT_IMPORT_H
+/* Options from other trainers' files, for `jotun config`: a script or list of arguments of Megatron-LM or its
+ * DeepSpeed forks (--from-megatron), a model configuration of NeMo (--from-nemo). Nothing is executed. What
+ * cannot be taken is refused with its file, line, reason and cure; the rest is taken all the same, so that
+ * one run names everything. */
+#include <stdio.h>
+#include "conf/options.h"
+
+/* remarks: what was ignored, refused or not followed, a line each; owned by the options. */
+typedef struct {
+    TextList remarks;
+    int      taken, refused;
+} Import;
+
+/* Values are as strong as those of a file of --config. BAD_FILE where the file cannot be read at all. */
+Status import_megatron(Import *import, Options *o);  /* o->from_megatron: FILE [ARGUMENT...] */
+Status import_nemo(Import *import, Options *o);      /* o->from_nemo */
+void   import_show(FILE *out, const Import *import); /* as comments of YAML */
+/* BAD_OPTION where something was refused. */
+Status import_ends(const Import *import, const char *path);
+void   import_close(Import *import);
+
+/* For the files that read one kind. from: "run.sh:12" */
+enum { IMPORT_LINE = 1400 };
+
+void import_remark(Import *m, Options *o, const char *from, const char *text);
+void import_refuse(Import *m, Options *o, const char *from, const char *why); /* and a line in the log */
+/* One option with its values, as words of a command line. What is ignored makes a remark instead of a line in
+ * the log. */
+void import_take(Import *m, Options *o, const char *from, int count, char **words);
+#endif

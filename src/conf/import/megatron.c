@@ -1,0 +1,201 @@
+/* Options from scripts of Megatron-LM and its forks. Each argument is read as on a command line of jotun, by
+ * itself, so that one that is refused does not hide the others. */
+#include "conf/import/import.h"
+#include <jansson.h>
+#include <stdlib.h>
+#include <string.h>
+#include "base/log.h"
+#include "conf/conf.h"
+#include "conf/script/script.h"
+#include "conf/value.h"
+
+enum { LINE = IMPORT_LINE, ARGUMENT_WORDS = 512, JSON_BYTES = 64 << 10 };
+
+/* ---- arguments of a script ---- */
+
+static bool is_name(const char *word)
+{
+    return word[0] == '-' && word[1] == '-' && word[2];
+}
+
+/* Whether a value follows this name; of names that are not known it is assumed. */
+static bool wants_value(const Options *o, const char *word)
+{
+    if (strchr(word, '=')) return false;
+    int            option = option_find(word + 2, o->command);
+    const Dialect *row    = option < 0 ? dialect_find(o->dialects, word + 2, NULL) : NULL;
+    if (row && row->verb == VERB_ALIAS) option = row->option;
+    if (option >= 0) return option_rows[option].kind != KIND_FLAG;
+    return !row || row->values > 0 || row->verb == VERB_REFUSE;
+}
+
+/* One argument's words, unknown parts resolved: a variable that nobody set is left out where no value is
+ * needed, and has its own name where one is. */
+typedef struct {
+    char *word[ARGUMENT_WORDS];
+    int   count;
+    bool  refused;
+} Argument;
+
+static void add_value(Import *m, Options *o, Argument *a, const ScriptWord *w, const char *from)
+{
+    char        part[256], why[LINE];
+    const char *text = w->text;
+    if (script_unknown(text)) {
+        script_unknown_part(part, sizeof part, text);
+        bool variable = strncmp(part, "$(", 2) && strncmp(part, "${", 2) && *part == '$';
+        if (script_unset(text) && !(a->count == 1 && wants_value(o, a->word[0]))) {
+            snprintf(why, sizeof why, "%s is set nowhere and is left out", part);
+            import_remark(m, o, from, why);
+            return;
+        }
+        if (variable)
+            snprintf(why, sizeof why,
+                     "%s is set nowhere: its name is in the place of its value; set it in the environment",
+                     part);
+        else {
+            snprintf(why, sizeof why, "%s: %s is not run or not understood; put its value in its place",
+                     a->count ? a->word[0] : text, part);
+            import_refuse(m, o, from, why);
+            a->refused = true;
+            return;
+        }
+        import_remark(m, o, from, why);
+        size_t size  = strlen(text) + 1;
+        char  *plain = malloc(size);
+        CHECK(plain, "no memory for %zu bytes", size);
+        text = options_hold(o, script_plain(plain, size, text));
+        free(plain);
+    }
+    if (a->count < ARGUMENT_WORDS) a->word[a->count++] = (char *)(uintptr_t)text;
+    else if (!a->refused) import_refuse(m, o, from, "an option has more than 512 words"), a->refused = true;
+}
+
+/* The words from `at` to the next name. Returns where that is. */
+static int take_argument(Import *m, Options *o, const Script *s, int at)
+{
+    Argument          a = {.count = 0};
+    char              from[1100];
+    const ScriptWord *name = &s->arguments.word[at];
+    snprintf(from, sizeof from, "%s:%d", s->path, name->line);
+    if (is_name(name->text) && !script_unknown(name->text))
+        a.word[a.count++] = (char *)(uintptr_t)name->text, at++;
+    while (at < s->arguments.count && (!is_name(s->arguments.word[at].text) || (at == 0 && !a.count)))
+        add_value(m, o, &a, &s->arguments.word[at++], from);
+    if (a.count && !a.refused && !is_name(a.word[0])) {
+        char why[LINE];
+        snprintf(why, sizeof why, "%.200s is no option; options begin with --", a.word[0]);
+        import_refuse(m, o, from, why);
+    } else if (a.count && !a.refused) import_take(m, o, from, a.count, a.word);
+    return at;
+}
+
+/* ---- DeepSpeed's JSON, where the script writes it itself ---- */
+
+static const struct {
+    const char *group, *key, *option;
+} deepspeed_keys[] = {
+    {NULL, "train_batch_size", "--global-batch-size"},
+    {NULL, "train_micro_batch_size_per_gpu", "--micro-batch-size"},
+    {NULL, "gradient_clipping", "--clip-grad"},
+    {"zero_optimization", "stage", "--zero-stage"},
+    {"bf16", "enabled", "--bf16"},
+    {"fp16", "enabled", "--fp16"},
+};
+
+static void take_deepspeed(Import *m, Options *o, const char *from, const char *text)
+{
+    json_error_t error;
+    json_t      *whole = strlen(text) < JSON_BYTES ? json_loads(text, 0, &error) : NULL;
+    if (!json_is_object(whole))
+        import_refuse(m, o, from, "the JSON of --deepspeed_config is none, or longer than 64 KiB");
+    for (size_t i = 0; whole && i < sizeof deepspeed_keys / sizeof deepspeed_keys[0]; i++) {
+        const char   *group = deepspeed_keys[i].group;
+        const json_t *value =
+            json_object_get(group ? json_object_get(whole, group) : whole, deepspeed_keys[i].key);
+        char word[128] = "", *words[] = {word};
+        if (json_is_boolean(value))
+            snprintf(word, sizeof word, "%s=%s", deepspeed_keys[i].option,
+                     json_is_true(value) ? "true" : "false");
+        else if (json_is_integer(value))
+            snprintf(word, sizeof word, "%s=%lld", deepspeed_keys[i].option,
+                     (long long)json_integer_value(value));
+        else if (json_is_real(value))
+            snprintf(word, sizeof word, "%s=%.17g", deepspeed_keys[i].option, json_real_value(value));
+        if (*word) import_take(m, o, from, 1, words);
+    }
+    json_decref(whole);
+}
+
+/* The file that --deepspeed_config names, if the script writes it: its values are weaker than arguments, so
+ * that it is read first. */
+static const ScriptFile *deepspeed_file(const Script *s, const char *value)
+{
+    for (int i = 0; i < s->files; i++)
+        if (!strcmp(s->file[i].name, value)) return &s->file[i];
+    return NULL;
+}
+
+static bool deepspeed_config(Import *m, Options *o, const Script *s, int at, bool read)
+{
+    const char *word = s->arguments.word[at].text, *equals = strchr(word, '=');
+    size_t      letters = equals ? (size_t)(equals - word) : strlen(word);
+    if (letters != strlen("--deepspeed_config") || strncmp(word + 2, "deepspeed", 9) ||
+        !strchr("-_", word[11]) || strncmp(word + 12, "config", 6))
+        return false;
+    const char       *value = equals                        ? equals + 1
+                              : at + 1 < s->arguments.count ? s->arguments.word[at + 1].text
+                                                            : "";
+    const ScriptFile *file  = deepspeed_file(s, value);
+    char              from[1100], *plain;
+    if (!file) return false;
+    if (!read) return true;
+    snprintf(from, sizeof from, "%s:%d", s->path, file->line);
+    size_t size = strlen(file->text) + 1;
+    CHECK((plain = malloc(size)), "no memory for %zu bytes", size);
+    take_deepspeed(m, o, from, script_plain(plain, size, file->text));
+    free(plain);
+    import_remark(m, o, from,
+                  "of DeepSpeed's JSON the batch sizes, gradient_clipping, the stage of ZeRO, bf16 and fp16 "
+                  "are read, nothing else");
+    return true;
+}
+
+/* ---- a script ---- */
+
+/* What starts the ranks is not an option of ours, but says how many there are. */
+static void show_launcher(Import *m, Options *o, const Script *s)
+{
+    char   line[1024] = "", part[256];
+    size_t used       = 0;
+    if (!s->launcher.count) return;
+    for (int i = 0; i < s->launcher.count && used < sizeof line; i++)
+        used += (size_t)snprintf(line + used, sizeof line - used, "%s%s", i ? " " : "",
+                                 script_plain(part, sizeof part, s->launcher.word[i].text));
+    char text[LINE], from[1100];
+    snprintf(text, sizeof text, "%s is started by: %s; here mpirun or srun start the ranks of jotun train",
+             s->program, line);
+    snprintf(from, sizeof from, "%s:%d", s->path, s->launcher.word[0].line);
+    import_remark(m, o, from, text);
+}
+
+Status import_megatron(Import *m, Options *o)
+{
+    Script s;
+    char   from[1100];
+    *m = (Import){0};
+    TRY(script_read(&s, o->from_megatron.text[0], o->from_megatron.count - 1, o->from_megatron.text + 1));
+    show_launcher(m, o, &s);
+    for (int i = 0; i < s.notes.count; i++) {
+        snprintf(from, sizeof from, "%s:%d", s.path, s.notes.word[i].line);
+        import_remark(m, o, from, s.notes.word[i].text);
+    }
+    for (int i = 0; i < s.arguments.count; i++) deepspeed_config(m, o, &s, i, true);
+    for (int i = 0; i < s.arguments.count;) {
+        bool known  = deepspeed_config(m, o, &s, i, false),
+             equals = known && strchr(s.arguments.word[i].text, '=');
+        i           = known ? i + 1 + !equals : take_argument(m, o, &s, i);
+    }
+    script_close(&s);
+    return OK;
+}

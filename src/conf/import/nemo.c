@@ -1,0 +1,106 @@
+/* Options from a model configuration of NeMo: its keys are names of a dialect, nemo.def. */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include "conf/import/import.h"
+#include "conf/rows.h"
+#include "conf/yaml/yaml_file.h"
+
+enum { REFERENCES = 8 }; /* of keys to keys, one after the other */
+
+/* The value of a text such as ${model.encoder_seq_length}, ${.hidden_size} or ${multiply:4, ${.hidden_size}}
+ * in the value of the key `at`; false: it is not understood. out has `size` bytes. */
+static bool nemo_value(char *out, size_t size, const YamlFile *file, const char *at, const char *value,
+                       int depth);
+
+/* multiply:A, B and div:A, B */
+static bool nemo_product(char *out, size_t size, const YamlFile *file, const char *at, const char *text,
+                         size_t letters, int depth)
+{
+    const char *colon = memchr(text, ':', letters), *end = text + letters;
+    char        part[2][128], number[2][128];
+    if (!colon) return false;
+    bool divides = !strncmp(text, "div:", 4);
+    if (!divides && strncmp(text, "multiply:", 9)) return false;
+    const char *comma = memchr(colon, ',', (size_t)(end - colon));
+    if (!comma || comma - colon > 127 || end - comma > 127) return false;
+    snprintf(part[0], sizeof part[0], "%.*s", (int)(comma - colon - 1), colon + 1);
+    snprintf(part[1], sizeof part[1], "%.*s", (int)(end - comma - 1), comma + 1);
+    int64_t factor[2], result;
+    for (int i = 0; i < 2; i++) {
+        char *rest;
+        if (!nemo_value(number[i], sizeof number[i], file, at, part[i] + strspn(part[i], " "), depth + 1))
+            return false;
+        factor[i] = strtoll(number[i], &rest, 10);
+        if (rest == number[i] || rest[strspn(rest, " ")]) return false;
+    }
+    if (divides && (factor[1] <= 0 || factor[0] % factor[1])) return false;
+    if (divides) result = factor[0] / factor[1];
+    else if (__builtin_mul_overflow(factor[0], factor[1], &result)) return false;
+    snprintf(out, size, "%" PRId64, result);
+    return true;
+}
+
+static bool nemo_value(char *out, size_t size, const YamlFile *file, const char *at, const char *value,
+                       int depth)
+{
+    char   key[YAML_KEY];
+    size_t letters = strlen(value);
+    if (depth > REFERENCES || letters >= size) return false;
+    if (strncmp(value, "${", 2)) return snprintf(out, size, "%s", value) >= 0;
+    if (value[letters - 1] != '}') return false;
+    if (memchr(value, ':', letters)) return nemo_product(out, size, file, at, value + 2, letters - 3, depth);
+    const char *dot = strrchr(at, '.');
+    if (value[2] == '.')
+        snprintf(key, sizeof key, "%.*s%.*s", dot ? (int)(dot - at) : 0, at, (int)letters - 3, value + 2);
+    else snprintf(key, sizeof key, "%.*s", (int)letters - 3, value + 2);
+    const YamlEntry *e = yaml_file_find(file, *key == '.' ? key + 1 : key);
+    return e && e->count == 1 && !e->list && nemo_value(out, size, file, e->key, e->value[0], depth + 1);
+}
+
+/* betas: [0.9, 0.95] is two options, which have rows of their own names: model.optim.betas.0 */
+static void take_nemo(Import *m, Options *o, const YamlFile *file, const YamlEntry *e)
+{
+    char from[1100], why[IMPORT_LINE], key[YAML_KEY + 16], word[IMPORT_LINE], *words[] = {word};
+    snprintf(from, sizeof from, "%s:%d", file->path, e->line);
+    if (e->missing || (e->list && !e->count && !e->nested)) return;
+    snprintf(key, sizeof key, "%s.0", e->key);
+    const Dialect *first   = e->list ? dialect_find(DIALECT_NEMO, key, NULL) : NULL;
+    bool           indexed = first && first->option >= 0;
+    for (int i = 0; i < (e->count ? e->count : 1); i++) {
+        char        text[IMPORT_LINE - 2 * YAML_KEY];
+        const char *value = !e->count                                                     ? ""
+                            : nemo_value(text, sizeof text, file, e->key, e->value[i], 0) ? text
+                                                                                          : NULL;
+        snprintf(key, sizeof key, indexed ? "%s.%d" : "%s", e->key, i);
+        const Dialect *row     = dialect_find(DIALECT_NEMO, key, value);
+        bool           ignored = row && row->option < 0;
+        if (!row)
+            snprintf(why, sizeof why,
+                     "%s of NeMo is not known; leave it out, or give the option of jotun for it", key);
+        else if (!value && !ignored)
+            snprintf(why, sizeof why, "%s: %.200s is not understood; put its value in its place", key,
+                     e->value[i]);
+        else {
+            snprintf(word, sizeof word, "--%s=%s", key, value ? value : "");
+            import_take(m, o, from, 1, words);
+            if (ignored) return;
+            continue;
+        }
+        import_refuse(m, o, from, why);
+        return;
+    }
+}
+
+Status import_nemo(Import *m, Options *o)
+{
+    YamlFile file;
+    unsigned understood = o->dialects;
+    *m                  = (Import){0};
+    TRY(yaml_file_open(&file, o->from_nemo));
+    o->dialects = DIALECT_NEMO;
+    for (int i = 0; i < file.count; i++) take_nemo(m, o, &file, &file.entry[i]);
+    o->dialects = understood;
+    yaml_file_close(&file);
+    return OK;
+}

@@ -1,0 +1,88 @@
+/* Assignments: NAME=value, NAME+=value, NAME=( elements ). */
+#include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "conf/script/inside.h"
+
+/* The letters of NAME of a word NAME=, NAME+= or NAME[3]=; 0: it is no assignment. *sign: where = or += is.
+ */
+size_t assigned_name(const char *p, const char *end, const char **sign)
+{
+    const char *a = p;
+    while (a < end && (isalnum((unsigned char)*a) || *a == '_')) a++;
+    size_t letters = (size_t)(a - p);
+    if (!letters || isdigit((unsigned char)*p)) return 0;
+    if (a < end && *a == '+' && a + 1 < end && a[1] == '=') a++, *sign = a - 1;
+    else *sign = a;
+    return a < end && *a == '=' ? letters : 0;
+}
+
+/* After the ) of an array, whose elements may have comments between them. */
+const char *array_end(Reader *r, const char *p, const char *end, int line)
+{
+    for (p++; p < end && r->status == OK && *p != ')';) {
+        if (isspace((unsigned char)*p)) p++;
+        else if (*p == '#')
+            while (p < end && *p != '\n') p++;
+        else {
+            const char *e = word_end(r, p, end, line);
+            p             = e > p ? e : p + 1;
+        }
+    }
+    if (p >= end) reader_fail(r, line, "the ( of an array is not closed");
+    return p < end ? p + 1 : end;
+}
+
+static void array_elements(Reader *r, ScriptWords *out, const char *p, const char *end, int line)
+{
+    while (p < end && r->status == OK) {
+        line += *p == '\n';
+        if (isspace((unsigned char)*p) || (*p == '\\' && p + 1 < end && strchr("\r\n", p[1]))) p++;
+        else if (*p == '#')
+            while (p < end && *p != '\n') p++;
+        else {
+            const char *e = word_end(r, p, end, line);
+            if (e == p) {
+                reader_fail(r, line, "%c is in an array without quotes", *p);
+                return;
+            }
+            expand_fields(r, out, p, e, line);
+            for (; p < e; p++) line += *p == '\n';
+        }
+    }
+}
+
+void assign(Reader *r, const char *p, const char *e, int line)
+{
+    const char *sign;
+    size_t      letters = assigned_name(p, e, &sign);
+    bool        more = *sign == '+', array = sign[1 + more] == '(';
+    const char *value = sign + 1 + more, *name = reader_hold(r, p, letters);
+    ScriptWords words = {0};
+    r->assigning   = name;
+    if (array) array_elements(r, &words, value + 1, e - 1, line);
+    else words_add(r, &words, expand_text(r, value, e, line), line);
+    r->assigning = NULL;
+    Variable *v     = variable_make(r, p, letters);
+    if (!array && v && words.count && script_unset(words.word[0].text) &&
+        isdigit((unsigned char)words.word[0].text[2])) {
+        char unset[256]; /* SAVE=$1 is known as SAVE */
+        int  bytes         = snprintf(unset, sizeof unset, "\x01$%.200s\x02", name);
+        words.word[0].text = reader_hold(r, unset, (size_t)bytes);
+    }
+    if (v && more && !array && v->values.count && words.count) {
+        const char *was = v->values.word[0].text, *now = words.word[0].text;
+        size_t      size = strlen(was) + strlen(now) + 1;
+        char       *both = malloc(size);
+        if (both) snprintf(both, size, "%s%s", script_unset(was) ? "" : was, now);
+        if (both) v->values.word[0].text = reader_hold(r, both, strlen(both));
+        free(both);
+    } else if (v) {
+        if (!more) v->values.count = 0;
+        for (int i = 0; i < words.count; i++)
+            words_add(r, &v->values, words.word[i].text, words.word[i].line);
+        v->array = array;
+    }
+    free(words.word);
+}

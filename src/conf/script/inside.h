@@ -1,0 +1,60 @@
+#ifndef CONF_SCRIPT_INSIDE_H
+#define CONF_SCRIPT_INSIDE_H
+/* What the files of this directory share: the state of a script that is read, its variables, and expansion.
+ * Errors are kept in the state: functions do nothing after the first one, and return texts that are empty. */
+#include <stdint.h>
+#include "conf/script/script.h"
+
+typedef struct {
+    const char *name;
+    ScriptWords values;
+    bool        array;
+} Variable;
+
+typedef struct {
+    Script     *script;
+    Status      status;      /* of the first failure */
+    const char *begin, *end; /* of the text that is read: the file, or a word of eval */
+    int         first_line;  /* of `begin` */
+    const char *counted;     /* lines are counted up to here */
+    int         counted_line;
+    Variable   *variable; /* [variables] */
+    int         variables;
+    ScriptWords given;            /* $1 ... */
+    size_t      held_bytes, work; /* work: letters compared with patterns */
+    int         depth;            /* of evals and nested expansions */
+    bool        testing;          /* unset variables are empty, as in [ -z "$X" ] */
+    const char *assigning;        /* the name whose value is expanded: A="$A x" begins with nothing */
+} Reader;
+
+enum { SCRIPT_DEPTH = 24, SCRIPT_WORK = 200 << 20 };
+
+void        reader_fail(Reader *r, int line, const char *format, ...) __attribute__((format(printf, 3, 4)));
+void        reader_note(Reader *r, int line, const char *format, ...) __attribute__((format(printf, 3, 4)));
+const char *reader_hold(Reader *r, const char *text, size_t bytes); /* a copy that ends with 0 */
+void        reader_release(Script *s);                                     /* all texts */
+void        words_add(Reader *r, ScriptWords *words, const char *text, int line);
+Variable   *variable_find(const Reader *r, const char *name, size_t letters);
+Variable   *variable_make(Reader *r, const char *name, size_t letters);
+
+/* The end of a word of a script that begins at p, quotes and brackets included. */
+const char *word_end(Reader *r, const char *p, const char *end, int line);
+/* After the bracket of $( ${ $(( or ` that begins at p. */
+const char *bracket_end(Reader *r, const char *p, const char *end, int line);
+/* The fields of one word, split where bash splits; as one text, which is not split. */
+void        expand_fields(Reader *r, ScriptWords *out, const char *p, const char *end, int line);
+const char *expand_text(Reader *r, const char *p, const char *end, int line);
+const char *expand_here(Reader *r, const char *p, const char *end, int line); /* the lines of <<EOF */
+/* The letters of NAME of a word NAME=, NAME+= or NAME[3]=; 0: none. *sign: where = or += is. */
+size_t assigned_name(const char *p, const char *end, const char **sign);
+/* After the ) of an array, whose elements may have comments between them. */
+const char *array_end(Reader *r, const char *p, const char *end, int line);
+void        assign(Reader *r, const char *p, const char *e, int line);
+/* The value of an expression of $(( )), whose variables are expanded already. false: it is unknown. */
+bool arithmetic(Reader *r, int64_t *value, const char *text, int line);
+/* What [ ... ], [[ ... ]] or test say of these words, without the brackets: 1, 0, or -1 where it is unknown.
+ */
+int         condition(Reader *r, const ScriptWords *words, bool patterns);
+bool        text_matches(Reader *r, const char *text, const char *pattern); /* as in case */
+const char *known_text(Reader *r, const char *text);                        /* unknown parts left out */
+#endif
