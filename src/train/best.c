@@ -14,7 +14,8 @@ static void relink(Best *best, const Trainer *t)
     CheckpointState state;
     CheckpointFolder folder = { t->step, FOLDER_WHOLE };
     if (checkpoint_dir_path(path, t->config->save, folder) != OK || !file_exists(path)) return;
-    if (checkpoint_state(path, &state) != OK || state.valid_loss <= 0 || state.valid_loss >= best->loss) return;
+    if (checkpoint_state(path, &state) != OK) return;
+    if (state.valid_loss <= 0 || state.valid_loss >= best->loss) return;
     if (checkpoint_dir_link(t->config->save, "best", t->step) == OK) best->loss = state.valid_loss;
 }
 

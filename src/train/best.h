@@ -1,8 +1,8 @@
 #ifndef TRAIN_BEST_H
 #define TRAIN_BEST_H
 /* The checkpoint with the lowest validation loss (--keep-best): DIR/best is a link to it, and --keep-last
- * leaves it alone. The loss is in the checkpoint's manifest, so that a resumed run compares with it. Rank 0
- * alone knows what is best; the others are told by the flags after an evaluation. */
+ * keeps it. The loss is in the checkpoint's manifest, so that a resumed run compares with it. Only rank 0
+ * knows which is best; the others learn it by the flags after an evaluation. */
 #include "train/trainer.h"
 
 typedef struct {

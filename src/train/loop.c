@@ -179,7 +179,8 @@ static Status evaluate(Trainer *t, Report *report, Saving *saving, SplitKind kin
     double loss = t->signal ? NAN : trainer_evaluate_split(t, kind);             /* <-> all axes */
     bool given_up = t->signal != 0;      /* trainer_join_flags also sees one that came after the last batch */
     bool best = kind == SPLIT_VALID && !given_up && best_beaten(&saving->best, loss);
-    RunFlags mine = { .failed = t->failed != OK, .best = best }, flags = trainer_join_flags(t, mine); /* <-> world */
+    RunFlags mine = { .failed = t->failed != OK, .best = best };
+    RunFlags flags = trainer_join_flags(t, mine);                                     /* <-> world */
     if (flags.failed) return unreadable_data(t, saving);
     if (kind == SPLIT_VALID && !given_up) t->valid_loss = loss;
     saving->best.due = saving->best.due || (flags.best && saving->in_row == 0);

@@ -28,8 +28,8 @@ typedef struct {
 Status report_open (Report *report, const Trainer *trainer);
 /* Returns `status`, or IO_FAILED where that is OK and records of a log were lost. */
 Status report_close(Report *report, Status status);
-/* One record of the logs, and at --log-interval a progress line, whose loss and speed are means over the steps
- * since the last one. r: the step that the trainer has just done. */
+/* One record of the logs, and at --log-interval a progress line, whose loss and speed are means over the
+ * steps since the last one. r: the step that the trainer has just done. */
 void   report_step (Report *report, const Trainer *trainer, StepReport r);
 /* At the end of a run: a warning where each of its steps was skipped. */
 void   report_untrained(const Report *report, const Trainer *trainer);

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 #include "base/guard.h"
-#include "convert/torch_file.h"
+#include "convert/torch/torch_file.h"
 
 static void tensor_print(const PickleTensor *t)
 {

@@ -1,7 +1,7 @@
 /* Any bytes as a file of torch.save, or as a pickle alone: what is opened can be walked and read everywhere. */
 #include <stdint.h>
 #include <stdlib.h>
-#include "convert/torch_file.h"
+#include "convert/torch/torch_file.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes);
 

@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include "convert/pickle_internal.h"
+#include "convert/torch/pickle_internal.h"
 
 enum { VALUES_A_CHUNK = 1024, UNFOLDED_MULTIPLE = 64, UNFOLDED_BASE = 65536 };
 

@@ -1,5 +1,5 @@
-#ifndef CONVERT_PICKLE_H
-#define CONVERT_PICKLE_H
+#ifndef CONVERT_TORCH_PICKLE_H
+#define CONVERT_TORCH_PICKLE_H
 /* Python's pickles, protocols 0 to 5, as PyTorch and Megatron-LM write them. A pickle is a program that
  * calls functions by name; this reader calls nothing. It knows the names of pickle_names.def and makes a
  * value of each such call: an OrderedDict becomes a dictionary, _rebuild_tensor_v2 a tensor. Objects of
@@ -14,7 +14,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include "base/status.h"
-#include "convert/torch_type.h"
+#include "convert/torch/torch_type.h"
 
 enum { PICKLE_DEPTH = 200, PICKLE_TENSOR_DIMS = 8 };
 

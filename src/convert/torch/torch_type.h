@@ -9,7 +9,7 @@
 typedef enum {
     TORCH_NO_TYPE,
 #define TORCH_TYPE(id, storage, name, width, dtype) TORCH_##id,
-#include "convert/torch_type.def"
+#include "convert/torch/torch_type.def"
     TORCH_TYPES
 } TorchType;
 

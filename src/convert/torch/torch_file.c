@@ -1,5 +1,5 @@
 /* The two formats of torch.save, and their tensors as pieces of a ForeignFile. */
-#include "convert/torch_file.h"
+#include "convert/torch/torch_file.h"
 #include <stdlib.h>
 #include <string.h>
 

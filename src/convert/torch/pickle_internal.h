@@ -1,8 +1,8 @@
-#ifndef CONVERT_PICKLE_INTERNAL_H
-#define CONVERT_PICKLE_INTERNAL_H
+#ifndef CONVERT_TORCH_PICKLE_INTERNAL_H
+#define CONVERT_TORCH_PICKLE_INTERNAL_H
 /* What the files of the pickle reader share: the machine that reads opcodes (pickle_reader.c), what calls of
  * known names make (pickle_calls.c), memory and checks of the finished value (pickle_value.c). */
-#include "convert/pickle.h"
+#include "convert/torch/pickle.h"
 
 typedef enum {
     MAKES_STORAGE = 1, MAKES_TYPE, MAKES_DICT, MAKES_LIST, MAKES_TUPLE, MAKES_SET, MAKES_BYTES, MAKES_RECORD,

@@ -1,11 +1,11 @@
 /* The table of PyTorch's element types. */
-#include "convert/torch_type.h"
+#include "convert/torch/torch_type.h"
 #include <string.h>
 
 static const struct { const char *storage, *name; size_t width; int dtype; } types[TORCH_TYPES] = {
     [TORCH_NO_TYPE] = { "-", "", 1, -1 },
 #define TORCH_TYPE(id, storage, name, width, dtype) [TORCH_##id] = { storage, name, width, dtype },
-#include "convert/torch_type.def"
+#include "convert/torch/torch_type.def"
 };
 
 size_t      torch_type_width(TorchType type) { return types[type].width; }

@@ -1,9 +1,9 @@
 /* The machine that reads a pickle's opcodes: a stack of values, marks in it, and a memo of values that are
  * used again. Every size is compared with the bytes that are left before anything is made. */
-#include "convert/pickle.h"
+#include "convert/torch/pickle.h"
 #include <stdlib.h>
 #include <string.h>
-#include "convert/pickle_internal.h"
+#include "convert/torch/pickle_internal.h"
 
 /* ---- bytes ---- */
 

@@ -1,5 +1,5 @@
-#ifndef CONVERT_ZIP_H
-#define CONVERT_ZIP_H
+#ifndef CONVERT_TORCH_ZIP_H
+#define CONVERT_TORCH_ZIP_H
 /* Zip archives whose entries are stored, not compressed: the container of PyTorch's files. An entry is a
  * range of the caller's memory. Archives of any size are read (zip64); what is compressed, encrypted or
  * spread over several disks is refused, and so are archives whose directory contradicts itself: two entries

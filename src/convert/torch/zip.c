@@ -1,6 +1,6 @@
 /* The directory at the end of a zip archive, checked against the archive. The layout is PKWARE's
  * "APPNOTE.TXT"; numbers are little-endian. */
-#include "convert/zip.h"
+#include "convert/torch/zip.h"
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>

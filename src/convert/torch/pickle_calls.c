@@ -1,13 +1,13 @@
 /* What a pickle's names mean, and what a call of a name makes. Nothing is called: each case looks at the
  * arguments and makes a value of them. */
 #include <string.h>
-#include "convert/pickle_internal.h"
+#include "convert/torch/pickle_internal.h"
 
 enum { NAME_LIMIT = 200 };
 
 static const struct { const char *module, *name; PickleMeaning meaning; } names[] = {
 #define PICKLE_NAME(module, name, meaning) { module, name, MAKES_##meaning },
-#include "convert/pickle_names.def"
+#include "convert/torch/pickle_names.def"
 };
 
 static bool same(const char *word, const char *text, size_t bytes)

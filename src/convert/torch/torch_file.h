@@ -1,12 +1,12 @@
 #ifndef CONVERT_TORCH_FILE_H
 #define CONVERT_TORCH_FILE_H
 /* Files of torch.save: zip archives (PyTorch 1.6 and later) and the older format of five pickles and raw
- * storages. A file becomes a value (convert/pickle.h) whose tensors are views of the file's bytes: nothing is
- * copied and nothing of the file is executed. The file must be little-endian. What a pickle and an archive
- * cost in memory is in pickle.h and zip.h; the storages cost nothing. */
+ * storages. A file becomes a value (convert/torch/pickle.h) whose tensors are views of the file's bytes:
+ * nothing is copied and nothing of the file is executed. The file must be little-endian. What a pickle and an
+ * archive cost in memory is in pickle.h and zip.h; the storages cost nothing. */
 #include "convert/foreign.h"
-#include "convert/pickle.h"
-#include "convert/zip.h"
+#include "convert/torch/pickle.h"
+#include "convert/torch/zip.h"
 
 typedef struct { Pickle pickle; ZipArchive zip; } TorchFile;
 
