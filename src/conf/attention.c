@@ -54,11 +54,40 @@ static bool rotary(const Options *o)
 
 int64_t options_rotary(const Options *o)
 {
+    if (o->mla) return rotary(o) ? o->qk_rope_dim : 0;
     return rotary(o) ? (int64_t)(o->rotary_percent * (double)o->kv_channels) : 0;
+}
+
+/* Latents are of all heads, without biases, and their keys and values have other widths than queries. */
+static Status rule_latent(const Options *o)
+{
+    bool exchange = o->context_parallel > 1 && o->cp_comm_type.value != CHOICE_cp_comm_type_p2p &&
+                    o->cp_comm_type.value != CHOICE_cp_comm_type_allgather;
+    const char *typed = TYPED(OPTION_mla);
+    if (!o->mla || !o->qk_layernorm) return OK;                  /* its WANTS row asks for norms */
+    if (o->groups != o->heads)
+        return fail(BAD_OPTION, "%s: each head has its own keys and values, and there are %s; leave it out",
+                    typed, TYPED(OPTION_groups));
+    if (!o->disable_bias || o->add_qkv_bias)
+        return fail(BAD_OPTION, "%s has no biases; give --disable-bias-linear without --add-qkv-bias", typed);
+    if (o->qk_norm_width.value != CHOICE_qk_norm_width_head)
+        return fail(BAD_OPTION, "%s normalizes latents, not heads; leave out %s", typed,
+                    TYPED(OPTION_qk_norm_width));
+    if (o->rotary_percent < 1)
+        return fail(BAD_OPTION, "%s turns --qk-pos-emb-head-dim channels of a head; leave out %s", typed,
+                    TYPED(OPTION_rotary_percent));
+    if (exchange)
+        return fail(BAD_OPTION, "%s: %s exchanges heads of one width; give --cp-comm-type p2p or allgather",
+                    typed, TYPED(OPTION_cp_comm_type));
+    if (o->fp8_format.value != CHOICE_fp8_format_none)
+        return fail(BAD_OPTION, "%s: its projections have no inputs of 8 bits; leave out %s", typed,
+                    TYPED(OPTION_fp8_format));
+    return OK;
 }
 
 Status rule_rope(const Options *o)
 {
+    TRY(rule_latent(o));
     uint8_t layer[LAYER_PATTERN_MAX];
     int64_t channels = options_rotary(o);
     if (!rotary(o)) return OK;

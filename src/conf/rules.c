@@ -37,7 +37,8 @@ enum { DIVIDING = sizeof dividing / sizeof dividing[0] };
 static bool fits(const Options *o, int row, int64_t value)
 {
     int64_t whole = value_of(o, dividing[row].whole);
-    if (dividing[row].whole == OPTION_hidden && o->kv_channels > 0) return true;     /* its width is given */
+    bool own = o->kv_channels > 0 || o->mla;                      /* heads whose width is an option's */
+    if (dividing[row].whole == OPTION_hidden && own) return true;
     return whole % value == 0 || (dividing[row].either && value % whole == 0);
 }
 

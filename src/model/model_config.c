@@ -1,5 +1,6 @@
 /* Numbers derived from a model configuration: its units and their kinds, and its FLOPs. */
 #include "model/model_config.h"
+#include <math.h>
 
 int64_t model_units(const ModelConfig *config) { return config->layers + 2; }
 int64_t model_mlp_gates(const ModelConfig *config) { return ACT_GATED(config->activation) ? 2 : 1; }
@@ -70,8 +71,31 @@ int64_t model_window(const ModelConfig *config, int64_t layer)
 bool model_rope(const ModelConfig *config, int64_t layer, RopeRule *rule)
 {
     if (config->position != POSITION_ROPE || layer_set_has(&config->no_rope, layer)) return false;
-    *rule = rope_rule(&config->rope, config->head_dim, model_window(config, layer) > 0);
+    int64_t channels = config->latent.kv_rank > 0 ? config->latent.rope_dim : config->head_dim;
+    *rule = rope_rule(&config->rope, channels, model_window(config, layer) > 0);
     return true;
+}
+
+int64_t model_value_dim(const ModelConfig *config)
+{
+    return config->latent.kv_rank > 0 ? config->latent.value_dim : config->head_dim;
+}
+
+double model_softmax_scale(const ModelConfig *config)
+{
+    double own = config->latent.kv_rank > 0 ? rope_score_scale(&config->rope) : 1;
+    return config->softmax_scale > 0 ? config->softmax_scale : own / sqrt((double)config->head_dim);
+}
+
+/* query, key, value and out */
+static int64_t attention_matrices(const ModelConfig *config)
+{
+    const LatentConfig *l = &config->latent;
+    int64_t queries = config->heads * config->head_dim, C = config->hidden;
+    if (l->kv_rank == 0) return C * (2 * queries + 2 * config->groups * config->head_dim);
+    int64_t kv = config->heads * (config->head_dim - l->rope_dim + l->value_dim);
+    int64_t query = l->query_rank > 0 ? l->query_rank * (C + queries) : C * queries;
+    return query + C * (l->kv_rank + l->rope_dim) + l->kv_rank * kv + config->heads * l->value_dim * C;
 }
 
 /* Weights that one token is multiplied with in a block: query, key, value, out, and the MLP's two or three
@@ -79,10 +103,9 @@ bool model_rope(const ModelConfig *config, int64_t layer, RopeRule *rule)
  * router's are not among them. */
 static int64_t block_matrices(const ModelConfig *config, int64_t layer)
 {
-    int64_t query = config->heads * config->head_dim, keys_values = 2 * config->groups * config->head_dim;
     int64_t width = model_layer_ffn(config, layer);
     if (model_layer_is_moe(config, layer)) width += config->moe.topk * config->expert_ffn;
-    return config->hidden * (2 * query + keys_values + width * (model_mlp_gates(config) + 1));
+    return attention_matrices(config) + config->hidden * width * (model_mlp_gates(config) + 1);
 }
 
 int64_t model_active_parameters(const ModelConfig *config)
@@ -107,5 +130,6 @@ double model_flops(const ModelConfig *config, bool causal)
         keys    += causal ? w - w * w / (2 * S) : w;
         weights += (double)block_matrices(config, l);
     }
-    return 6.0 * weights + 12.0 * (double)(config->heads * config->head_dim) * keys;
+    int64_t channels = config->heads * (config->head_dim + model_value_dim(config));
+    return 6.0 * weights + 6.0 * (double)channels * keys;
 }

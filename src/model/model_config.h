@@ -19,6 +19,11 @@ typedef enum { QK_NORM_NONE, QK_NORM_HEAD, QK_NORM_ALL } QkNorm;
 /* Where a block has norms: in front of attention and MLP (GPT-2, Llama), after them and before the residual
  * addition (OLMo 2), or both (Gemma 2). */
 typedef enum { NORM_BEFORE, NORM_AFTER, NORM_BEFORE_AND_AFTER } NormPlacement;
+/* Multi-head latent attention (DeepSeek-V2, arXiv 2405.04434): keys and values of all heads are linear in a
+ * normalized latent of kv_rank channels, 0: no latent attention; queries in one of query_rank channels, 0:
+ * in the layer's input. The last rope_dim of the head_dim channels of queries and keys are rotated; those
+ * of a key are the same in all heads. A value has value_dim channels. */
+typedef struct { int64_t query_rank, kv_rank, rope_dim, value_dim; } LatentConfig;
 typedef enum { UNIT_EMBED, UNIT_BLOCK, UNIT_HEAD } UnitKind;
 
 typedef struct {
@@ -55,6 +60,7 @@ typedef struct {
      * MLP's, as without experts */
     bool    qkv_bias, out_bias, mlp_bias;
     QkNorm  qk_norm;
+    LatentConfig latent;                /* multi-head latent attention */
     double  softmax_scale;              /* what q . k is multiplied by; 0: 1 / sqrt(head_dim) */
     double  softcap;                    /* scores become softcap tanh(score / softcap) (Gemma 2); 0: not */
     bool    tied;                       /* the head uses the token embedding's weights */
@@ -66,6 +72,9 @@ UnitKind model_unit (const ModelConfig *config, int64_t unit);
 int64_t  model_window(const ModelConfig *config, int64_t layer);
 /* Whether RoPE rotates the queries and keys of a layer, and how. */
 bool     model_rope  (const ModelConfig *config, int64_t layer, RopeRule *rule);
+/* channels of a value; what q . k is multiplied by */
+int64_t  model_value_dim    (const ModelConfig *config);
+double   model_softmax_scale(const ModelConfig *config);
 bool     layer_set_has(const LayerSet *set, int64_t layer);
 void     layer_set_add(LayerSet *set, int64_t layer);
 /* The last of every n layers: n - 1, 2 n - 1, ...; 0: none */

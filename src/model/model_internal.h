@@ -88,6 +88,17 @@ void qk_norm_forward        (const ExecContext *ctx, const UnitParam *w, BlockSa
 void qk_norm_backward_input (const ExecContext *ctx, const UnitParam *w, BlockSave *save, Tensor dqkv_TQ);
 void qk_norm_backward_weight(const ExecContext *ctx, const UnitParam *dw, const BlockSave *save);
 
+/* Latent attention (model/attention/latent.c): qkv as core_qkv_new makes it, from the input n of the
+ * region; the gradient of n from that of qkv, where dn is new; the weights' gradients. Communicates
+ * nothing. */
+Tensor latent_forward        (const ExecContext *ctx, int64_t layer, const UnitParam *w, BlockSave *save,
+                              Tensor n_TC);
+void   latent_backward_input (const ExecContext *ctx, int64_t layer, const UnitParam *w, BlockSave *save,
+                              Tensor dqkv_TQ);
+Tensor latent_down_weight    (const UnitParam *w);
+void   latent_backward_weight(const ExecContext *ctx, const UnitParam *dw, const BlockSave *save,
+                              Tensor n_TC);
+
 /* Generation (model/attention/kv_cache.c): puts keys and values of a forward into the layer's cache. */
 void    kv_cache_write(const ExecContext *ctx, int64_t layer, Tensor qkv_TQ);
 

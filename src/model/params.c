@@ -8,13 +8,14 @@
 
 /* The words of the table's columns. KV is the width of all keys, or of all values: key-value heads times head
  * dim. */
-typedef enum { ONE, C, QUERY, KV, D, F, V, S, E, FE } ParamDim;
+typedef enum { ONE, C, QUERY, KV, D, O, QR, KVN, KVR, KVU, F, V, S, E, FE } ParamDim;
 /* What a row asks for: facts of a model or of a layer, one bit each. A row applies where all of its facts
  * hold. LAYER_NORM: norms have biases; MLP: layers with a dense MLP or a shared expert; MOE: with experts. */
 typedef enum {
     ALWAYS = 0, LEARNED = 1, UNTIED = 2, QKV_BIAS = 4, OUT_BIAS = 8, MLP_BIAS = 16, LAYER_NORM = 32,
     MLP = 64, MOE = 128, GATED = 256, BEFORE = 512, AFTER = 1024,
-    QK_NORM_EACH_HEAD = 2048, QK_NORM_ALL_HEADS = 4096
+    QK_NORM_EACH_HEAD = 2048, QK_NORM_ALL_HEADS = 4096,
+    NO_LATENT = 8192, LATENT = 16384, QUERY_LATENT = 32768, NO_QUERY_LATENT = 65536
 } ParamFact;
 typedef unsigned ParamFacts;
 typedef enum { WORD, EMBED, BLOCK, EXPERTS, HEAD } ParamBlockKind;
@@ -45,6 +46,12 @@ static int64_t dim_of(const ModelConfig *config, int64_t layer, ParamDim dim)
     case QUERY: return config->heads * config->head_dim;
     case KV:    return config->groups * config->head_dim;
     case D:     return config->head_dim;
+    case O:     return config->heads * model_value_dim(config);
+    case QR:    return config->latent.query_rank;
+    case KVN:   return config->latent.kv_rank;
+    case KVR:   return config->latent.kv_rank + config->latent.rope_dim;
+    case KVU:
+        return config->heads * (config->head_dim - config->latent.rope_dim + config->latent.value_dim);
     case F:     return model_layer_ffn(config, layer);
     case V:     return config->vocabulary;
     case S:     return config->positions;
@@ -72,6 +79,10 @@ static ParamFacts facts_of(const ModelConfig *config, int64_t index)
         { AFTER,      model_norm_after(config, layer) },
         { QK_NORM_EACH_HEAD, config->qk_norm == QK_NORM_HEAD },
         { QK_NORM_ALL_HEADS, config->qk_norm == QK_NORM_ALL },
+        { NO_LATENT,       config->latent.kv_rank == 0 },
+        { LATENT,          config->latent.kv_rank > 0 },
+        { QUERY_LATENT,    config->latent.query_rank > 0 },
+        { NO_QUERY_LATENT, config->latent.query_rank == 0 },
     };
     ParamFacts holding = 0;
     for (size_t i = 0; i < sizeof facts / sizeof *facts; i++)

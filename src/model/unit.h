@@ -199,6 +199,10 @@ typedef struct {
      * root mean square, [T, heads] or [T, 1]. qkv has the normalized and rotated ones, which attention
      * reads. */
     Tensor qk_TR, qk_rstd_TM[2];
+    /* With latent attention what the input is projected to, [T, P], of which the keys' rotated channels are
+     * rotated, and the normalized latents of queries and of keys and values with their 1 / root mean square
+     * */
+    Tensor down_TP, latent_TR[2], latent_rstd_T[2];
     AttentionSave core;
     NormAfterSave after1;          /* attention's, where the layer has norms after its branches */
     Tensor x2_tC;                  /* x + dropout(attention) */
@@ -213,6 +217,8 @@ typedef struct {
      * branch's gradient; elsewhere they alias it. */
     Tensor dy2_TC, dh_TW, dn2_tC;      /* of the MLP's output, of h, of norm 2's output */
     Tensor dya_TC, dqkv_TQ, dn1_tC;    /* of attention's output, of qkv, of norm 1's output */
+    /* of down, of kv_up's output [T, U], of the normalized latents */
+    Tensor ddown_TP, dkv_TU, dlatent_TR[2];
     Tensor dqk_gain_ND[2];             /* of the gains of QK norm, one or as many as heads */
 } BlockSave;
 

@@ -19,11 +19,11 @@ static void *host_new(int64_t count, size_t bytes)
 }
 
 /* Zeros, since attention multiplies masked keys and values by zero. */
-static Tensor cache_new(const Session *x, const char *what, int64_t keys)
+static Tensor cache_new(const Session *x, const char *what, int64_t keys, int64_t width)
 {
     const ExecContext *ctx = &x->g->executor->ctx;
     Tensor t = tensor_new(x->g->arena, what, ctx->precision.activation, x->g->rows, keys,
-        model_groups_held(ctx->config, comm_size(x->g->tp)), ctx->config->head_dim);
+        model_groups_held(ctx->config, comm_size(x->g->tp)), width);
     fill_zero(ctx->queue, (FillZero){ .y = t });
     return t;
 }
@@ -67,7 +67,8 @@ Session session_open(const Generation *g, const Prompt *prompt)
     for (int i = 0; i < executor->slots; i++) x.whole[i] = stage_executor_slot(executor, i)->batch;
     for (int64_t i = 0; i < g->micros * config->layers; i++) {
         if (!holds_unit(&x, i % config->layers + 1)) continue;
-        x.cache[i] = (KvCache){ .k = cache_new(&x, "keys", keys), .v = cache_new(&x, "values", keys) };
+        x.cache[i] = (KvCache){ .k = cache_new(&x, "keys", keys, config->head_dim),
+                                  .v = cache_new(&x, "values", keys, model_value_dim(config)) };
     }
     for (int i = 0; i < g->micros * KEY_RANGES; i++)
         x.key_range_i[i] = tensor_new(g->arena, "key ranges", I32, g->rows, 1, 2);

@@ -41,13 +41,16 @@ def number(options, name, otherwise):
 def shape_of(o):
     hidden, heads = number(o, "hidden-size", 0), number(o, "num-attention-heads", 0)
     sequence = number(o, "seq-length", 0)
+    latent = [number(o, name, 0) for name in ("q-lora-rank", "kv-lora-rank", "qk-pos-emb-head-dim", "qk-head-dim", "v-head-dim")]
+    width = latent[2] + latent[3] if "multi-latent-attention" in o else number(o, "kv-channels", hidden // heads)
     return traffic.Shape(number(o, "num-layers", 0), hidden, number(o, "ffn-hidden-size", 4 * hidden), heads,
-                         number(o, "num-query-groups", heads), number(o, "kv-channels", hidden // heads), BYTES_VOCABULARY, sequence, sequence,
+                         number(o, "num-query-groups", heads), width, BYTES_VOCABULARY, sequence, sequence,
                          bias="disable-bias-linear" not in o, tied="untie-embeddings-and-output-weights" not in o,
-                         learned=o.get("position-embedding-type") != "rope", gated="swiglu" in o or "geglu" in o,
+                         learned=o.get("position-embedding-type") not in ("rope", "yarn"), gated="swiglu" in o or "geglu" in o,
                          centred=o.get("normalization") != "RMSNorm", experts=number(o, "num-experts", 0),
                          expert_ffn=number(o, "moe-ffn-hidden-size", 0), topk=number(o, "moe-router-topk", 2), qkv_bias="add-qkv-bias" in o,
-                         qk_norm=o.get("qk-layernorm-width", "head") if "qk-layernorm" in o else "", placement=o.get("norm-placement", "before"))
+                         latent=latent if "multi-latent-attention" in o else None,
+                         qk_norm=o.get("qk-layernorm-width", "head") if "qk-layernorm" in o and "multi-latent-attention" not in o else "", placement=o.get("norm-placement", "before"))
 
 
 def virtual_layers(o, pp, chunks):

@@ -22,6 +22,8 @@ const char *const dimension_names[DIMENSIONS] = {
 #define GEMMA "--normalization RMSNorm --norm-placement both --apply-layernorm-1p --position-embedding-type rope --geglu " \
               "--disable-bias-linear --num-query-groups 2 --ffn-hidden-size 48 --embedding-multiplier 3 " \
               "--final-logit-softcapping 2 --z-loss-coeff 1e-2 --attention-dropout 0 --hidden-dropout 0.1"
+#define LATENT "--multi-latent-attention --qk-layernorm --normalization RMSNorm --position-embedding-type rope --disable-bias-linear " \
+               "--num-query-groups 8 --kv-lora-rank 12 --qk-head-dim 6 --qk-pos-emb-head-dim 4 --v-head-dim 5"
 
 const Value values[] = {
     { MODEL,     "gpt",         0, "",    { { 0 } } },
@@ -35,6 +37,8 @@ const Value values[] = {
     { HEADS,     "of-hidden",   0, "", { { 0 } } },
     { HEADS,     "wide",        0, "--kv-channels 6 --add-qkv-bias", { { 0 } } },
     { HEADS,     "qk-norm",     1, "--normalization RMSNorm --qk-layernorm --kv-channels 6", { { 0 } } },
+    { HEADS,     "latent",      3, LATENT " --q-lora-rank 10 --rotary-interleaved", { { 0 } } },
+    { HEADS,     "latent-keys", 3, LATENT " --position-embedding-type yarn --rotary-scaling-factor 4 --mscale-all-dim 1", { { 0 } } },
     { HEADS,     "softcap",     1, "--attn-logit-softcapping 0.5 --softmax-scale 0.7", { { 0 } } },
     { HEADS,     "qk-norm-all", 2, "--normalization RMSNorm --qk-layernorm --qk-layernorm-width all", { { 0 } } },
 
@@ -140,6 +144,7 @@ const int values_count = sizeof values / sizeof *values;
 
 const ValuePair impossible[] = {
     { "zb-v", "short" },                  /* its first stage has the last virtual stage too: a layout by hand says which */
+    { "latent", "a2a" }, { "latent", "a2a+p2p" }, { "latent-keys", "a2a" }, { "latent-keys", "a2a+p2p" },
     { "sgd", "bf16-states" },             /* it has no second moment */
 };
 const int impossible_count = sizeof impossible / sizeof *impossible;

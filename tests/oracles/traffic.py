@@ -18,7 +18,7 @@ import sys
 from collections import namedtuple
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from traffic_blocks import (COPIED, CUT, KV, SHARED, SUM_GROUP, Shape, all_gather, all_reduce, borders, ceil, expert_block, reduce_scatter, runs_of, unit_block,
+from traffic_blocks import (COPIED, CUT, KV, SHARED, SUM_GROUP, Shape, all_gather, all_reduce, borders, ceil, expert_block, reduce_scatter, runs_of, unit_block, value_width, attention_matrices,
                             word_block)
 from traffic_experts import counters_traffic, expert_traffic
 from traffic_optimizers import optimizer_traffic
@@ -131,9 +131,9 @@ class Place:
             return [part.count("t") for part in self.layout.layers.split("|")]
         if count % stages == 0:
             return [count // stages] * stages
-        queries, pairs = s.heads * s.head_dim, s.groups * s.head_dim
         width = s.topk * s.expert_ffn if s.experts else s.ffn
-        block = s.hidden * (2 * queries + 2 * pairs + (3 if s.gated else 2) * width) + queries * s.sequence   # causal attention
+        scores = s.heads * (s.head_dim + value_width(s)) / 2 * s.sequence                                      # causal attention
+        block = attention_matrices(s) + s.hidden * (3 if s.gated else 2) * width + scores
         head = s.hidden * s.vocabulary / block
         last = min(range(count // stages, 0, -1), key=lambda n: max(ceil(count - n, stages - 1), n + head))
         rest = count - last
@@ -261,7 +261,7 @@ def context_traffic(sums, at):
         sums.add(comm, "all-to-all", 3 * calls + again, rows * queries * s.head_dim * w.activation)
         sums.add(comm, "all-to-all", calls, rows * queries * w.statistic)
         sums.add(comm, "all-to-all", calls, rows * 2 * keys * s.head_dim * (w.statistic if copies else w.activation))
-    comm, pair = "cp" if u == 1 else "ring", 2 * u * at.rows * keys * s.head_dim
+    comm, pair = "cp" if u == 1 else "ring", u * at.rows * keys * (s.head_dim + value_width(s))
     if r > 1 and l.gather:
         sums.add(comm, "all-gather", 2 * calls + again, all_gather(r, pair, w.activation))
         sums.add(comm, "reduce-scatter", calls, reduce_scatter(r, r * pair, w.statistic))

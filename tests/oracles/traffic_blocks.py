@@ -5,9 +5,11 @@ of collectives.
 """
 from collections import namedtuple
 
+# latent: of multi-head latent attention the ranks of queries (0: none) and of keys and values, channels of a head that are rotated and that
+# are not, channels of a value.
 # experts 0: layers are dense; expert_ffn and topk are of a layer of experts
 Shape = namedtuple("Shape", "layers hidden ffn heads groups head_dim vocabulary positions sequence bias tied learned gated centred experts expert_ffn topk qkv_bias "
-                   "qk_norm placement", defaults=(0, 0, 0, False, "", "before"))
+                   "qk_norm placement latent", defaults=(0, 0, 0, False, "", "before", None))
 CUT, COPIED, KV = "cut", "copied", "kv"               # by tp; the same on all tp ranks; key-value heads, perhaps in copies
 SHARED = "shared"                                     # the same on all tp ranks, each of which has the gradient of its own heads
 ALIGN = 128                                           # elements at whose multiples matrices begin
@@ -60,6 +62,30 @@ def mlp_tensors(s, t):
     return up + [Tensor(CUT, s.hidden * s.ffn // t, False, 1)]
 
 
+def value_width(s):
+    return s.latent[4] if s.latent else s.head_dim
+
+
+def attention_matrices(s):
+    """Weights of a layer's attention."""
+    queries = s.heads * s.head_dim
+    if not s.latent:
+        return s.hidden * (2 * queries + 2 * s.groups * s.head_dim)
+    query, pair, rotated, others, value = s.latent
+    up = s.heads * ((others + value) * pair + value * s.hidden)
+    return (query * (s.hidden + queries) if query else s.hidden * queries) + s.hidden * (pair + rotated) + up
+
+
+def latent_tensors(s, t):
+    """2405.04434, section 2.1: what is projected down is whole on every tp rank, which has the gradient of its own heads; up is cut by heads."""
+    query, pair, rotated, others, value = s.latent
+    h, heads = s.hidden, s.heads // t
+    keys, gain, up = Tensor(SHARED, (pair + rotated) * h, query > 0, 1), Tensor(SHARED, pair), Tensor(CUT, heads * (others + value) * pair, False, 1)
+    if query == 0:
+        return [keys, Tensor(CUT, heads * s.head_dim * h, True, 1), gain, up]
+    return [Tensor(SHARED, query * h, False, 1), keys, Tensor(SHARED, query), gain, Tensor(CUT, heads * s.head_dim * query, False, 1), up]
+
+
 def unit_block(s, t, unit):
     """Matrices that one product reads are joined: query, key and value, gate and up, and their biases. A layer of experts has the router in the MLP's place."""
     h, queries, pairs = s.hidden, s.heads * s.head_dim, max(s.groups // t, 1) * s.head_dim
@@ -73,7 +99,9 @@ def unit_block(s, t, unit):
     bias = [Tensor(*rows) for rows in heads] if s.bias or s.qkv_bias else []
     bias += {"head": [Tensor(SHARED, s.head_dim)] * 2, "all": [Tensor(CUT, queries // t), Tensor(KV, pairs)]}.get(s.qk_norm, [])
     behind = [Tensor(COPIED, h)] if s.bias else []              # biases behind a row-parallel matrix are copied
-    out = [Tensor(CUT, h * queries // t, False, 1)]
+    out = [Tensor(CUT, h * s.heads * value_width(s) // t, False, 1)]
+    if s.latent:
+        matrices, bias = latent_tensors(s, t), []
     before, after = norm if s.placement != "after" else [], norm if s.placement != "before" else []
     if s.experts:
         return matrices + bias + out + [Tensor(COPIED, s.experts * h, False, 1)] + before + behind + after + before + after

@@ -12,7 +12,8 @@ import sys
 
 import torch
 import transformers
-from transformers import (Gemma2Config, Gemma3TextConfig, GlmConfig, LlamaConfig, Olmo2Config, Qwen2Config, Qwen3Config)
+from transformers import (DeepseekV3Config, Gemma2Config, Gemma3TextConfig, GlmConfig, LlamaConfig, Olmo2Config, Qwen2Config, Qwen3Config)
+from transformers.models.deepseek_v3 import modeling_deepseek_v3
 from transformers.models.gemma2 import modeling_gemma2
 from transformers.models.gemma3 import modeling_gemma3
 from transformers.models.glm import modeling_glm
@@ -59,6 +60,13 @@ def gemma3(layer):
 
 
 CASES["gemma3_local"], CASES["gemma3_global"] = gemma3(0), gemma3(1)
+MLA = dict(SIZES, num_key_value_heads=4, kv_lora_rank=10, qk_nope_head_dim=6, qk_rope_head_dim=4, v_head_dim=5, rms_norm_eps=1e-6)
+DEEP_YARN = dict(YARN, mscale=0.7, mscale_all_dim=1.3)
+CASES["deepseek_v3"] = (modeling_deepseek_v3, "DeepseekV3", DeepseekV3Config(**MLA, q_lora_rank=7, rope_parameters=PLAIN), 0)
+CASES["deepseek_yarn"] = (modeling_deepseek_v3, "DeepseekV3", DeepseekV3Config(**MLA, q_lora_rank=None, rope_parameters=DEEP_YARN), 0)
+LATENT = {"query": "q_proj.weight", "query_down": "q_a_proj.weight", "query_up": "q_b_proj.weight", "kv_down": "kv_a_proj_with_mqa.weight", "kv_up": "kv_b_proj.weight",
+          "out": "o_proj.weight"}
+LATENT_NORMS = {"query_down_norm.gain": "q_a_layernorm.weight", "kv_down_norm.gain": "kv_a_layernorm.weight"}
 ZERO_CENTRED = ("gemma3",)                               # a gain is 1 + their weight
 
 
@@ -66,7 +74,15 @@ def formula(name, dims):
     return parity.weight(name, dims).detach().to(SINGLE).double()
 
 
+def latent_tensors_of(module, value):
+    theirs = dict(module.named_parameters())
+    pairs = {**{ours + ".weight": name for ours, name in LATENT.items()}, **LATENT_NORMS}
+    return {"blocks.0.attention." + ours: value(theirs[name]) for ours, name in pairs.items() if name in theirs}
+
+
 def tensors_of(module, value):
+    if hasattr(module, "kv_b_proj"):
+        return latent_tensors_of(module, value)
     out = {}
     for ours, theirs in dict(query="q_proj", key="k_proj", value="v_proj", out="o_proj").items():
         map_ = getattr(module, theirs)

@@ -30,6 +30,7 @@ typedef struct {
     bool           zero_centred;
     double         factor, softcap;       /* of embeddings, of logits */
     QkNorm         qk_norm;
+    LatentConfig   latent;
 } Variant;
 static const Variant variants[] = {
     { "gpt, documents apart",     NORM_LAYER, POSITION_LEARNED, ACT_GELU_TANH,    2, ALL,  true,  true  },
@@ -41,6 +42,8 @@ static const Variant variants[] = {
     { "llama, biases of QKV",     NORM_RMS,   POSITION_ROPE,    ACT_SWIGLU,       2, QKV, false, false },
     { "llama, QK norm",           NORM_RMS,   POSITION_ROPE,    ACT_SWIGLU,       2, 0,   false, false, .qk_norm = QK_NORM_HEAD },
     { "llama, QK norm of all",    NORM_RMS,   POSITION_ROPE,    ACT_SWIGLU,       1, QKV, false, true,  .qk_norm = QK_NORM_ALL },
+    { "llama, latents",           NORM_RMS,   POSITION_ROPE,    ACT_SWIGLU,       4, 0,   false, false, .latent = { 3, 4, 2, 3 } },
+    { "llama, latent keys",       NORM_RMS,   POSITION_ROPE,    ACT_SWIGLU,       4, 0,   true,  true,  .latent = { 0, 4, 2, 5 } },
     { "llama, biases, tied",      NORM_RMS,   POSITION_ROPE,    ACT_SWIGLU,       1, ALL,  true,  false },
     { "RMSNorm, learned",         NORM_RMS,   POSITION_LEARNED, ACT_SILU,         2, 0,   true,  true  },
     { "LayerNorm, rope",          NORM_LAYER, POSITION_ROPE,    ACT_GELU_TANH,    1, ALL,  false, true  },
@@ -63,7 +66,8 @@ static TrainConfig config_of(const Variant *v, const char *data)
         .hidden_dropout = 0.1, .attention_dropout = 0.2, .init_std = 0.4, .qkv_bias = v->bias & QKV,
         .out_bias = v->bias & OUT_MLP, .mlp_bias = v->bias & OUT_MLP, .tied = v->tied,
         .norm_placement = v->placement, .gains_zero_centred = v->zero_centred, .embedding_factor = v->factor,
-        .logit_softcap = v->softcap, .qk_norm = v->qk_norm };
+        .logit_softcap = v->softcap, .qk_norm = v->qk_norm,
+        .latent = v->latent };
     config.reset_attention = config.reset_positions = config.mask_eod = v->reset;
     config.eod = 10;
     config.micro = 2;

@@ -26,6 +26,12 @@ static const Family families[] = {
                          .qk_norm = QK_NORM_HEAD, .softmax_scale = 0.31622776601683794 } },
     { "gemma3_global", { .head_dim = 6,  .rope = { .base = 1000, .local_base = 10, .interpolation = 8 },
                          .qk_norm = QK_NORM_HEAD, .softmax_scale = 0.31622776601683794 } },
+    { "deepseek_v3",   { .head_dim = 10, .groups = 4, .epsilon = 1e-6, .rope = { .base = 100, .interleaved = true },
+                         .latent = { .query_rank = 7, .kv_rank = 10, .rope_dim = 4, .value_dim = 5 } } },
+    { "deepseek_yarn", { .head_dim = 10, .groups = 4, .epsilon = 1e-6,
+                         .rope = { .base = 100, .scaling = ROPE_YARN, .factor = 4, .original = 16, .fast = 2, .slow = 0.25,
+                                   .mscale = 0.7, .mscale_all = 1.3, .rounded = true, .interleaved = true },
+                         .latent = { .kv_rank = 10, .rope_dim = 4, .value_dim = 5 } } },
 };
 
 static TrainConfig config_of(const Family *f, const char *device)
@@ -33,6 +39,8 @@ static TrainConfig config_of(const Family *f, const char *device)
     TrainConfig config = formula_config(MODEL_LLAMA, device, scratch_path("formula"));
     ModelConfig *m = &config.model;
     m->head_dim = f->is.head_dim, m->rope = f->is.rope, m->qkv_bias = f->is.qkv_bias, m->qk_norm = f->is.qk_norm;
+    m->latent = f->is.latent;
+    if (f->is.groups) m->groups = f->is.groups, m->epsilon = f->is.epsilon;
     m->window = f->is.window, m->softcap = f->is.softcap, m->softmax_scale = f->is.softmax_scale;
     return config;
 }

@@ -24,7 +24,7 @@ static NormKind norm_kind(const Options *o)
 
 static QkNorm qk_norm_kind(const Options *o)
 {
-    if (!o->qk_layernorm) return QK_NORM_NONE;
+    if (!o->qk_layernorm || o->mla) return QK_NORM_NONE;             /* there it means norms of latents */
     switch ((enum ChoiceOf_qk_norm_width)o->qk_norm_width.value) {
     case CHOICE_qk_norm_width_head: return QK_NORM_HEAD;
     case CHOICE_qk_norm_width_all:  return QK_NORM_ALL;
@@ -128,6 +128,13 @@ static LayerSet no_rope(const Options *o)
     return set;
 }
 
+static LatentConfig setup_latent(const Options *o)
+{
+    if (!o->mla) return (LatentConfig){ 0 };
+    return (LatentConfig){ .query_rank = o->q_lora_rank, .kv_rank = o->kv_lora_rank,
+                           .rope_dim = o->qk_rope_dim, .value_dim = o->v_head_dim };
+}
+
 static RopeConfig setup_rope(const Options *o)
 {
     RopeConfig rope = { .base = o->rope_base, .local_base = o->rope_base_local, .channels = options_rotary(o),
@@ -147,7 +154,8 @@ ModelConfig setup_model(const Options *o)
 {
     return (ModelConfig){
         .layers = o->layers, .hidden = o->hidden, .ffn = o->ffn, .heads = o->heads, .groups = o->groups,
-        .head_dim = o->kv_channels, .vocabulary = o->vocabulary, .positions = o->positions,
+        .head_dim = o->mla ? o->qk_head_dim + o->qk_rope_dim : o->kv_channels,
+        .vocabulary = o->vocabulary, .positions = o->positions,
         .experts = o->experts, .expert_ffn = o->expert_ffn, .moe = setup_moe(o),
         .sequence = o->command == FOR_EVAL ? o->context : o->sequence,
         .norm_placement = norm_placement(o), .gains_zero_centred = o->layernorm_1p,
@@ -159,7 +167,8 @@ ModelConfig setup_model(const Options *o)
         .attention_dropout = o->attention_dropout, .init_std = o->init_std,
         .qkv_bias = !o->disable_bias || o->add_qkv_bias,
         .out_bias = !o->disable_bias, .mlp_bias = !o->disable_bias,
-        .qk_norm = qk_norm_kind(o), .softmax_scale = o->softmax_scale, .softcap = o->softcap,
+        .qk_norm = qk_norm_kind(o), .latent = setup_latent(o),
+        .softmax_scale = o->softmax_scale, .softcap = o->softcap,
         .tied = !o->untie,
     };
 }

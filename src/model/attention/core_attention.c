@@ -2,16 +2,16 @@
  * This file sets the scale, the mask and the global numbers of heads and positions, and
  * chooses how the keys of other context-parallel ranks are reached: ring.c, gather.c, and
  * around either of them ulysses.c. The letters are those of core_attention.h. */
-#include <math.h>
 #include "model/attention/core_attention.h"
 
 static CoreLayout layout_of(const ExecContext *ctx, Tensor qkv)
 {
     const Comm *ulysses = ctx->cp.ulysses, *others = ctx->cp.gather ? ctx->cp.gather : ctx->cp.ring;
     int u = context_size(ulysses), c = context_size(others);
-    int64_t b = ctx->batch->sample_i.dim[0], D = ctx->config->head_dim;
+    int64_t b = ctx->batch->sample_i.dim[0], D = ctx->config->head_dim, E = model_value_dim(ctx->config);
     int64_t H = ctx->config->heads / comm_size(ctx->tp.comm) / u;
-    return (CoreLayout){ .b = b, .s = qkv.dim[0] / b, .H = H, .G = (qkv.dim[1] / D - H) / 2, .D = D,
+    return (CoreLayout){ .b = b, .s = qkv.dim[0] / b, .H = H, 
+        .G = (qkv.dim[1] - H * D) / (D + E), .D = D, .E = E,
         .head0 = (comm_rank(ctx->tp.comm) * u + context_rank(ulysses)) * H, .c = c,
         .r = context_rank(others), .parts = c > 1 ? 2 : 1 };
 }
@@ -45,20 +45,29 @@ static AttentionRule rule_of(const ExecContext *ctx, int64_t layer, CoreLayout a
         .q0 = core_part_start(at, at.r, which), .k0 = k0,
         .head0 = at.head0, .heads = ctx->config->heads, .span = ctx->config->sequence,
         .window = model_window(ctx->config, layer), .softcap = ctx->config->softcap,
-        .scale = ctx->config->softmax_scale > 0 ? ctx->config->softmax_scale : 1 / sqrt((double)at.D),
+        .scale = model_softmax_scale(ctx->config),
         .p = exec_dropout(ctx, ctx->config->attention_dropout),
         .site = (uint64_t)(SITES * layer) + SITE_SCORES };
 }
 
-static Tensor keys_of  (Tensor kv) { return tensor_slice(kv, 2, 0, kv.dim[2] / 2); }
-static Tensor values_of(Tensor kv) { return tensor_slice(kv, 2, kv.dim[2] / 2, kv.dim[2] / 2); }
+/* n heads of `width` channels in rows [b, s, ..], from a column on */
+static Tensor heads_at(Tensor x, int64_t column, int64_t n, int64_t width)
+{
+    Tensor heads = tensor_slice(x, 2, column, n * width);
+    heads.dim[2] = n,     heads.stride[2] = width;
+    heads.dim[3] = width, heads.stride[3] = 1;
+    return heads;
+}
+static Tensor keys_of  (Tensor kv, CoreLayout at) { return heads_at(kv, 0, at.G, at.D); }
+static Tensor values_of(Tensor kv, CoreLayout at) { return heads_at(kv, at.G * at.D, at.G, at.E); }
 
 AttentionForward core_forward_call(const ExecContext *ctx, int64_t layer, CoreLayout at, CoreForward f,
                                    int which, Tensor kv, int64_t k0)
 {
     return (AttentionForward){
         .o = core_part(f.o, at, which), .lse = core_part(f.lse, at, which), .q = core_part(f.q, at, which),
-        .k = keys_of(kv), .v = values_of(kv), .key_range_i = core_part(ctx->batch->key_range_i, at, which),
+        .k = keys_of(kv, at), .v = values_of(kv, at),
+        .key_range_i = core_part(ctx->batch->key_range_i, at, which),
         .sample_i = ctx->batch->sample_i, .rule = rule_of(ctx, layer, at, which, k0) };
 }
 
@@ -68,7 +77,7 @@ AttentionBackward core_backward_call(const ExecContext *ctx, int64_t layer, Core
     AttentionForward f = core_forward_call(ctx, layer, at, (CoreForward){ .q = b.q, .lse = b.lse }, which,
         kv, k0);
     return (AttentionBackward){
-        .dq = core_part(b.dq, at, which), .dk = keys_of(dkv), .dv = values_of(dkv),
+        .dq = core_part(b.dq, at, which), .dk = keys_of(dkv, at), .dv = values_of(dkv, at),
         .d_o = core_part(b.d_o, at, which), .q = f.q, .k = f.k, .v = f.v, .lse = f.lse,
         .delta = core_part(b.delta, at, which), .key_range_i = f.key_range_i, .sample_i = f.sample_i,
         .rule = f.rule };
@@ -102,15 +111,24 @@ void core_sum_end(const ExecContext *ctx, Tensor x, Tensor sum)
 
 /* ---- forward ---- */
 
+static Tensor of_sequences(Tensor x_TQ, CoreLayout at)                          /* [b, s, Q] */
+{
+    return tensor_view(x_TQ, at.b, x_TQ.dim[0] / at.b, x_TQ.dim[1]);
+}
 /* The rows [T, n D] as [b, s, n, D], and of them the heads first .. first + count - 1 */
 static Tensor heads(Tensor x_Tn, CoreLayout at, int64_t first, int64_t count)
 {
-    Tensor x_bsnD = tensor_view(x_Tn, at.b, x_Tn.dim[0] / at.b, x_Tn.dim[1] / at.D, at.D);
-    return tensor_slice(x_bsnD, 2, first, count);
+    return heads_at(of_sequences(x_Tn, at), first * at.D, count, at.D);
 }
-static Tensor all_heads  (Tensor x_Tn, CoreLayout at) { return heads(x_Tn, at, 0, x_Tn.dim[1] / at.D); }
-static Tensor queries    (Tensor qkv, CoreLayout at)  { return heads(qkv, at, 0, at.H); }
-static Tensor keys_values(Tensor qkv, CoreLayout at)  { return heads(qkv, at, at.H, 2 * at.G); }
+static Tensor queries(Tensor qkv, CoreLayout at)  { return heads(qkv, at, 0, at.H); }
+static Tensor values (Tensor x_Tn, CoreLayout at)                               /* all heads of an output */
+{
+    return heads_at(of_sequences(x_Tn, at), 0, x_Tn.dim[1] / at.E, at.E);
+}
+static Tensor keys_values(Tensor qkv, CoreLayout at)
+{
+    return tensor_slice(of_sequences(qkv, at), 2, at.H * at.D, at.G * (at.D + at.E));
+}
 
 static bool exchanges(const ExecContext *ctx) { return context_size(ctx->cp.ulysses) > 1; }
 
@@ -137,19 +155,19 @@ void core_attention_forward(const ExecContext *ctx, int64_t layer, AttentionSave
     CoreLayout at = layout_of(ctx, qkv);
     int u = context_size(ctx->cp.ulysses);
     save->out_TO = tensor_new(save_arena(ctx, RECOMPUTE_CORE_ATTN, ctx->activations_wgrad), "attention core",
-        ctx->precision.activation, qkv.dim[0] / u, u * at.H * at.D);
+        ctx->precision.activation, qkv.dim[0] / u, u * at.H * at.E);
     save->lse_bsH = tensor_new(save_arena(ctx, RECOMPUTE_CORE_ATTN, ctx->activations), "attention lse",
         ctx->precision.statistic, at.b, at.s, at.H);
     Tensor out = u == 1 ? save->out_TO : scratch_new(ctx, "attention core of some heads", qkv.dim[0],
-        at.H * at.D);
-    CoreForward f = { .o = all_heads(out, at), .lse = save->lse_bsH, .q = queries(qkv, at),
+        at.H * at.E);
+    CoreForward f = { .o = values(out, at), .lse = save->lse_bsH, .q = queries(qkv, at),
                       .kv = keys_values(qkv, at) };
     if (ctx->caches && ctx->caches->read) kv_cache_attend(ctx, layer, at, f);               /* <-> cp */
     else if (ctx->cp.gather) gather_forward(ctx, layer, at, f);                             /* <-> cp */
     else                     ring_forward(ctx, layer, at, f);                               /* <-> cp */
     if (u == 1) return;
     Ulysses all = ulysses_of(ctx, save->out_TO.dim[0], u * at.H);
-    ulysses_leave(ctx, all, ULYSSES_QUERIES, all_heads(save->out_TO, at), f.o);             /* <-> cp */
+    ulysses_leave(ctx, all, ULYSSES_QUERIES, values(save->out_TO, at), f.o);             /* <-> cp */
 }
 
 /* ---- backward ---- */
@@ -170,14 +188,16 @@ static void backward_exchanged(const ExecContext *ctx, int64_t layer, CoreLayout
     ulysses_enter(ctx, all, ULYSSES_QUERIES, delta, b.delta);                               /* <-> cp */
     b.d_o = d_o, b.delta = delta;
     b.dq  = tensor_new(ctx->scratch, "query gradient of some heads", type, at.b, at.s, at.H, at.D);
-    b.dkv = tensor_new(ctx->scratch, "key value gradient of some heads", pairs, at.b, at.s, 2 * at.G, at.D);
+    Tensor dkv = tensor_new(ctx->scratch, "key value gradient of some heads", pairs, at.b, at.s, 2 * at.G,
+        at.D);
     fill_zero(ctx->queue, (FillZero){ .y = b.dq });
-    fill_zero(ctx->queue, (FillZero){ .y = b.dkv });
+    fill_zero(ctx->queue, (FillZero){ .y = dkv });
+    b.dkv = tensor_view(dkv, at.b, at.s, 2 * at.G * at.D);
     if (ctx->cp.gather) gather_backward(ctx, layer, at, b);                                 /* <-> cp */
     else                ring_backward(ctx, layer, at, b);                                   /* <-> cp */
     Tensor sum = ulysses_copies(all) ? core_sum_new(ctx, own_dkv, "key value gradient of copies") : own_dkv;
     ulysses_leave(ctx, all, ULYSSES_QUERIES, own_dq, b.dq);                                 /* <-> cp */
-    ulysses_leave(ctx, all, ULYSSES_PAIRS, sum, b.dkv);                                     /* <-> cp */
+    ulysses_leave(ctx, all, ULYSSES_PAIRS, sum, dkv);                                       /* <-> cp */
     core_sum_end(ctx, own_dkv, sum);
 }
 
@@ -186,11 +206,11 @@ void core_attention_backward(const ExecContext *ctx, int64_t layer, Tensor dqkv,
 {
     CoreLayout at = layout_of(ctx, qkv);
     int64_t u = context_size(ctx->cp.ulysses);
-    CoreBackward b = { .d_o = all_heads(d_out, at), .lse = save->lse_bsH, .q = queries(qkv, at),
+    CoreBackward b = { .d_o = values(d_out, at), .lse = save->lse_bsH, .q = queries(qkv, at),
                        .kv = keys_values(qkv, at),
                        .delta = tensor_new(ctx->scratch, "attention delta", ctx->precision.statistic, at.b,
                                            at.s / u, u * at.H) };
-    attention_delta(ctx->queue, (AttentionDelta){ .delta = b.delta, .o = all_heads(save->out_TO, at),
+    attention_delta(ctx->queue, (AttentionDelta){ .delta = b.delta, .o = values(save->out_TO, at),
         .d_o = b.d_o });
     fill_zero(ctx->queue, (FillZero){ .y = dqkv });
     if (exchanges(ctx)) { backward_exchanged(ctx, layer, at, dqkv, b); return; }            /* <-> cp */

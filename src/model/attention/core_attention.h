@@ -7,19 +7,21 @@
  * positions.
  *
  *  b sequences   s positions of a sequence, H query and G key-value heads that a rank computes with: its own,
- *  or under Ulysses those after the exchange   D channels of a head
+ *  or under Ulysses those after the exchange   D channels of a query or key, E of a value: another number
+ * with
+ *  latent attention alone   W = G (D + E), the keys and then the values of a token
  *
  * With two parts, rank r of c has parts r and 2 c - 1 - r of 2 c equal parts of each sequence (zigzag), so
  * that the causal mask gives all ranks the same work. data/loader.c makes this split. */
 #include "model/model_internal.h"
 
 typedef struct {
-    int64_t b, s, H, G, D;
+    int64_t b, s, H, G, D, E;
     int64_t head0;                 /* the first query head, of all heads of the model */
     int     c, r, parts;          /* ranks of the ring or gathering; this rank; parts of a sequence: 1 or 2 */
 } CoreLayout;
 
-/* o and q [b, s, H, D]; keys followed by values kv [b, s, 2 G, D]; lse [b, s, H]. o is contiguous. */
+/* q [b, s, H, D]; o [b, s, H, E]; keys followed by values kv [b, s, W]; lse [b, s, H]. o is contiguous. */
 typedef struct { Tensor o, lse, q, kv; } CoreForward;
 /* The gradients dq and dkv begin at 0. lse and delta are those of all keys, so that the gradients of parts of
  * the keys add up without a correction (FlashAttention-2, arXiv 2307.08691). */

@@ -5,23 +5,18 @@
  *  Messages: forward one all-gather of kv; backward the same, and one reduce-scatter of dkv */
 #include "model/attention/core_attention.h"
 
-/* What each rank holds, rank after rank [c, b, s, 2 G, D], and the joined sequences [b, c s, 2 G, D] */
+/* What each rank holds, rank after rank [c, b, s, W], and the joined sequences [b, c s, W] */
 static Tensor block_of(Tensor blocks_cbsn, CoreLayout at, int rank)
 {
-    int64_t n = 2 * at.G * at.D, count = at.b * at.s * n;
+    int64_t n = at.G * (at.D + at.E), count = at.b * at.s * n;
     return tensor_view(tensor_flat(blocks_cbsn, rank * count, count), at.b, at.s, n);
-}
-
-static Tensor joined_rows(Tensor joined, CoreLayout at)
-{
-    return tensor_view(joined, at.b, at.c * at.s, 2 * at.G * at.D);
 }
 
 /* All keys and values, in order of positions. */
 static Tensor keys_gathered(const ExecContext *ctx, CoreLayout at, Tensor kv)
 {
-    Tensor whole = tensor_new(ctx->scratch, "gathered keys and values", kv.dtype, at.b, at.c * at.s, 2 * at.G,
-        at.D);
+    Tensor whole = tensor_new(ctx->scratch, "gathered keys and values", kv.dtype, at.b, at.c * at.s,
+        at.G * (at.D + at.E));
     size_t mark = arena_mark(ctx->scratch);
     Tensor mine = tensor_push(ctx->scratch, "own keys and values", kv.dtype, kv.dim, 4);
     Tensor blocks = tensor_new(ctx->scratch, "keys and values by rank", kv.dtype, at.c * tensor_count(mine));
@@ -30,7 +25,7 @@ static Tensor keys_gathered(const ExecContext *ctx, CoreLayout at, Tensor kv)
     for (int j = 0; j < at.c; j++)
         for (int which = 0; which < 2; which++)
             copy_strided(ctx->queue, (CopyStrided){
-                .y = core_joined_part(joined_rows(whole, at), at.c, j, which),
+                .y = core_joined_part(whole, at.c, j, which),
                 .x = core_part(block_of(blocks, at, j), at, which) });
     arena_reset(ctx->scratch, mark);
     return whole;
@@ -50,7 +45,7 @@ void gather_backward(const ExecContext *ctx, int64_t layer, CoreLayout at, CoreB
     size_t before = arena_mark(ctx->scratch);
     Dtype exact = ctx->precision.statistic;
     Tensor dwhole = tensor_new(ctx->scratch, "gathered key and value gradients", exact, at.b, at.c * at.s,
-        2 * at.G, at.D);
+        at.G * (at.D + at.E));
     Tensor mine = tensor_push(ctx->scratch, "own key and value gradients", exact, b.dkv.dim, 4);
     size_t mark = arena_mark(ctx->scratch);
     Tensor whole = keys_gathered(ctx, at, b.kv);                                 /* <-> cp: all-gather */
@@ -63,7 +58,7 @@ void gather_backward(const ExecContext *ctx, int64_t layer, CoreLayout at, CoreB
     for (int j = 0; j < at.c; j++)
         for (int which = 0; which < 2; which++)
             copy_strided(ctx->queue, (CopyStrided){ .y = core_part(block_of(blocks, at, j), at, which),
-                .x = core_joined_part(joined_rows(dwhole, at), at.c, j, which) });
+                .x = core_joined_part(dwhole, at.c, j, which) });
     comm_reduce_scatter(ctx->cp.gather, ctx->queue, mine, blocks, ctx->scratch); /* <-> cp: reduce-scatter */
     accumulate(ctx->queue, (Accumulate){ .y = b.dkv, .x = mine });
     arena_reset(ctx->scratch, before);

@@ -3,22 +3,26 @@
  * positions. Later forwards are of one position, the same on all cp ranks: each attends to the keys that it
  * has, and the results are gathered and merged in the order of ranks.
  *
- *  b sequences   s positions of a forward   H query and G key-value heads held here   D channels of a head
+ *  b sequences   s positions of a forward   H query and G key-value heads held here   D channels of a key,
+ * E of a value
  *  R cp ranks */
 #include "model/attention/core_attention.h"
 
-/* The keys and values are the last 2 G heads of qkv. A dry run counts the last positions. */
+/* The keys and values are the last columns of qkv. A dry run counts the last positions. */
 void kv_cache_write(const ExecContext *ctx, int64_t layer, Tensor qkv_TQ)
 {
     const KvCaches *caches = ctx->caches;
     Tensor to[2] = { caches->layer[layer].k, caches->layer[layer].v };
-    int64_t b = to[0].dim[0], G = to[0].dim[2], D = to[0].dim[3], s = qkv_TQ.dim[0] / b;
-    int64_t n = qkv_TQ.dim[1] / D;
-    Tensor qkv_bsnD = tensor_view(qkv_TQ, b, s, n, D);
+    int64_t b = to[0].dim[0], G = to[0].dim[2], s = qkv_TQ.dim[0] / b, Q = qkv_TQ.dim[1];
+    int64_t width[2] = { to[0].dim[3], to[1].dim[3] }, first[2] = { Q - G * (width[0] + width[1]),
+                                                                    Q - G * width[1] };
+    Tensor qkv_bsQ = tensor_view(qkv_TQ, b, s, Q);
     for (int64_t i = 0; caches->write && i < b; i++) {
         int64_t used = qkv_TQ.data ? caches->used[i] : to[0].dim[1] - s;
         for (int kind = 0; kind < 2; kind++) {
-            Tensor new = tensor_slice(qkv_bsnD, 2, n - (2 - kind) * G, G);
+            Tensor new = tensor_slice(qkv_bsQ, 2, first[kind], G * width[kind]);
+            new.dim[2] = G,           new.stride[2] = width[kind];
+            new.dim[3] = width[kind], new.stride[3] = 1;
             copy_strided(ctx->queue, (CopyStrided){ .x = tensor_slice(new, 0, i, 1),
                 .y = tensor_slice(tensor_slice(to[kind], 0, i, 1), 1, used, s) });
         }
@@ -52,16 +56,16 @@ static void attend_own(const ExecContext *ctx, int64_t layer, CoreLayout at, Cor
 /* o and lse of rank r in what the ranks gather: of each first all of o, then all of lse */
 static CoreForward rank_result(Tensor all_Rn, CoreLayout at, int64_t r)
 {
-    int64_t rows = at.b * at.s * at.H, n = rows * (at.D + 1);
-    Tensor o = tensor_flat(all_Rn, r * n, rows * at.D), lse = tensor_flat(all_Rn, r * n + rows * at.D, rows);
-    return (CoreForward){ .o = tensor_view(o, at.b, at.s, at.H, at.D),
+    int64_t rows = at.b * at.s * at.H, n = rows * (at.E + 1);
+    Tensor o = tensor_flat(all_Rn, r * n, rows * at.E), lse = tensor_flat(all_Rn, r * n + rows * at.E, rows);
+    return (CoreForward){ .o = tensor_view(o, at.b, at.s, at.H, at.E),
                           .lse = tensor_view(lse, at.b, at.s, at.H) };
 }
 
 void kv_cache_attend(const ExecContext *ctx, int64_t layer, CoreLayout at, CoreForward f)
 {
     Comm *cp = ctx->caches->cp;
-    int64_t R = comm_size(cp), n = at.b * at.s * at.H * (at.D + 1);
+    int64_t R = comm_size(cp), n = at.b * at.s * at.H * (at.E + 1);
     if (R == 1) { attend_own(ctx, layer, at, f); return; }
     Tensor own_n  = tensor_new(ctx->scratch, "attention partial output", ctx->precision.statistic, n);
     Tensor all_Rn = tensor_new(ctx->scratch, "attention gathered partials", ctx->precision.statistic, R, n);
@@ -74,6 +78,6 @@ void kv_cache_attend(const ExecContext *ctx, int64_t layer, CoreLayout at, CoreF
         attention_merge(ctx->queue, (AttentionMerge){ .o = sum.o, .lse = sum.lse, .o2 = next.o,
                                                       .lse2 = next.lse });
     }
-    int64_t values = at.b * at.s * at.H * at.D;
+    int64_t values = at.b * at.s * at.H * at.E;
     convert(ctx->queue, (Convert){ .y_N = tensor_view(f.o, values), .x_N = tensor_view(sum.o, values) });
 }

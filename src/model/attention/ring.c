@@ -81,7 +81,7 @@ void ring_forward(const ExecContext *ctx, int64_t layer, CoreLayout at, CoreForw
     RingBuffers keys = keys_ring(ctx, f.kv);
     CoreForward sum = f, other;
     if (f.o.dtype != exact) sum.o = tensor_push(ctx->scratch, "attention sum", exact, f.o.dim, 4);
-    other.o   = tensor_new(ctx->scratch, "attention part", exact, at.b, at.s / 2, at.H, at.D);
+    other.o   = tensor_new(ctx->scratch, "attention part", exact, at.b, at.s / 2, at.H, at.E);
     other.lse = tensor_new(ctx->scratch, "attention part", exact, at.b, at.s / 2, at.H);
     for (int i = 0; i < at.c; i++) {
         Pending pending = { -1 };

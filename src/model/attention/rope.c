@@ -73,3 +73,9 @@ RopeRule rope_rule(const RopeConfig *config, int64_t head_dim, bool local)
     }
     return rule;
 }
+
+double rope_score_scale(const RopeConfig *config)
+{
+    double t = config->scaling == ROPE_YARN ? temperature(config, config->mscale_all) : 1;
+    return t * t;
+}

@@ -19,7 +19,7 @@
  *                       t(mscale) / t(mscale_all)  with  t(m) = 0.1 m ln(factor) + 1
  *                   with mscale_all 0 by t(mscale).
  *
- * The function does not communicate and cannot fail. */
+ * None of these functions communicates or can fail. */
 #include "tensor/ops.h"
 
 typedef enum { ROPE_UNSCALED, ROPE_LLAMA3, ROPE_YARN } RopeScaling;
@@ -40,5 +40,7 @@ typedef struct {
 } RopeConfig;
 
 /* local: of a layer with a sliding window */
+/* What DeepSeek multiplies scores by beside the softmax scale: t(mscale_all)^2 under ROPE_YARN, else 1 */
+double   rope_score_scale(const RopeConfig *config);
 RopeRule rope_rule(const RopeConfig *config, int64_t head_dim, bool local);
 #endif
