@@ -156,14 +156,14 @@ static bool make_head_norm_sums(Arguments *a, int variant)
 static bool make_head_norm_forward(Arguments *a, int variant)
 {
     HeadNorm h = head_norm_of(variant);
-    a->head_norm_forward = (HeadNormForward){ variant & 4 ? h.x : h.y, h.rstd, h.x, h.gain, h.sum, h.channels, 1e-5 };
+    a->head_norm_forward = (HeadNormForward){ variant & 4 ? h.x : h.y, h.rstd, h.x, h.gain, h.sum, h.channels, 1e-5, variant & 1 };
     return variant < 32;
 }
 
 static bool make_head_norm_backward_sums(Arguments *a, int variant)
 {
     HeadNorm h = head_norm_of(variant);
-    a->head_norm_backward_sums = (HeadNormBackwardSums){ h.sum, h.y, h.x, h.rstd, h.gain };
+    a->head_norm_backward_sums = (HeadNormBackwardSums){ h.sum, h.y, h.x, h.rstd, h.gain, variant & 1 };
     return variant < 32;
 }
 
@@ -172,7 +172,7 @@ static bool make_head_norm_backward_input(Arguments *a, int variant)
     HeadNorm h = head_norm_of(variant);
     Tensor apart = real(h.x.dim[0], h.x.dim[1], h.x.dim[2]);
     a->head_norm_backward_input = (HeadNormBackwardInput){ variant & 4 ? h.y : apart, h.y, h.x, h.rstd, h.gain, h.sum,
-                                                           h.channels };
+                                                           h.channels, variant & 1 };
     return variant < 32;
 }
 

@@ -40,7 +40,7 @@ static const Variant variants[] = {
     { "llama",                    NORM_RMS,   POSITION_ROPE,    ACT_SWIGLU,       1, 0,   false, false },
     { "llama, documents apart",   NORM_RMS,   POSITION_ROPE,    ACT_SWIGLU,       1, 0,   false, true  },
     { "llama, biases of QKV",     NORM_RMS,   POSITION_ROPE,    ACT_SWIGLU,       2, QKV, false, false },
-    { "llama, QK norm",           NORM_RMS,   POSITION_ROPE,    ACT_SWIGLU,       2, 0,   false, false, .qk_norm = QK_NORM_HEAD },
+    { "llama, QK norm",           NORM_RMS,   POSITION_ROPE,    ACT_SWIGLU,       2, 0,   false, false, .qk_norm = QK_NORM_HEAD, .zero_centred = true },
     { "llama, QK norm of all",    NORM_RMS,   POSITION_ROPE,    ACT_SWIGLU,       1, QKV, false, true,  .qk_norm = QK_NORM_ALL },
     { "llama, latents",           NORM_RMS,   POSITION_ROPE,    ACT_SWIGLU,       4, 0,   false, false, .latent = { 3, 4, 2, 3 } },
     { "llama, latent keys",       NORM_RMS,   POSITION_ROPE,    ACT_SWIGLU,       4, 0,   true,  true,  .latent = { 0, 4, 2, 5 } },

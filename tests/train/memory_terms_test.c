@@ -14,6 +14,9 @@ typedef struct {
     int64_t dafter;                    /* gradients of their outputs, which deferred weight gradients read: 2 t C */
     int64_t qkv, lse, out;             /* T (H + 2 G) D, with copies of key heads under Ulysses; T H; T H D */
     int64_t h, g;                      /* T W, T F */
+    int64_t qk;                        /* QK norm: T (H + G) D before it, and its statistics: T (H + G), or 2 T */
+    int64_t latent;                    /* of latent attention: T P, T of both ranks, two statistics of T */
+    int64_t dmore;                     /* gradients of both: of gains; T P, T H (N + E), T of both ranks */
     int64_t scales;                    /* of 8-bit inputs with current scaling: three for each of four maps */
     int64_t dy, dh, dqkv, dn;          /* gradients that deferred weight gradients read: of the branches' outputs
                                         * 2 T C, T W, T (H + 2 G) D, of the norms' outputs 2 t C */
@@ -37,11 +40,26 @@ static Terms terms_of(const TrainConfig *c, int64_t e, int64_t s)
     int64_t exchanged = u > 1 ? u * (Hu + 2 * keys) * m->head_dim : Q;
     int64_t W = ACT_GATED(m->activation) ? 2 * F : F, norm = m->norm == NORM_LAYER ? 2 : 1;
     bool before = m->norm_placement != NORM_AFTER, after = m->norm_placement != NORM_BEFORE;
+    int64_t D = m->head_dim, more[3] = { 0 };
+    const LatentConfig *l = &m->latent;
+    if (m->qk_norm != QK_NORM_NONE) {
+        bool all = m->qk_norm == QK_NORM_ALL;
+        more[0] = bytes_of(T * (H + G) * D, e) + bytes_of(T * (all ? 1 : H), s) + bytes_of(T * (all ? 1 : G), s);
+        more[2] = bytes_of(all ? H * D : D, s) + bytes_of(all ? G * D : D, s);
+    }
+    if (l->kv_rank > 0) {
+        int64_t P = (l->query_rank ? l->query_rank : H * D) + l->kv_rank + l->rope_dim;
+        int64_t latents = bytes_of(T * l->kv_rank, e) + bytes_of(T * l->query_rank, e);
+        more[1] = bytes_of(T * P, e) + latents + (l->query_rank ? 2 : 1) * bytes_of(T, s);
+        more[2] = bytes_of(T * P, e) + latents + bytes_of(T * H * (D - l->rope_dim + l->value_dim), e);
+        Q = exchanged = H * (2 * D + l->value_dim);
+    }
     return (Terms){
+        .qk = more[0], .latent = more[1], .dmore = more[2],
         .x = bytes_of(t * C, e), .x2 = bytes_of(t * C, e), .n1 = before * bytes_of(t * C, e),
         .n2 = before * bytes_of(t * C, e), .statistics = before * 2 * norm * bytes_of(t, s),
         .after = after * 2 * (bytes_of(t * C, e) + norm * bytes_of(t, s)), .dafter = after * 2 * bytes_of(t * C, e), .qkv = bytes_of(T * exchanged, e), .lse = bytes_of(T * H, s),
-        .out = bytes_of(T * H * m->head_dim, e), .h = bytes_of(T * W, e), .g = bytes_of(T * F, e),
+        .out = bytes_of(T * H * model_value_dim(m), e), .h = bytes_of(T * W, e), .g = bytes_of(T * F, e),
         .dy = 2 * bytes_of(T * C, e), .dh = bytes_of(T * W, e), .dqkv = bytes_of(T * Q, e),
         .dn = 2 * bytes_of(t * C, e),
         .scales = c->precision.fp8.recipe == FP8_CURRENT ? bytes_of(4 * 3, 4) : 0 };
@@ -50,9 +68,9 @@ static Terms terms_of(const TrainConfig *c, int64_t e, int64_t s)
 /* What is kept until backward_weight, and what backward_input alone reads. */
 static int64_t kept_for_weights(const Terms *k) 
 {
-    return k->x2 + k->n1 + k->n2 + k->statistics + k->after + k->out + k->g + k->scales;
+    return k->x2 + k->n1 + k->n2 + k->statistics + k->after + k->out + k->g + k->scales + k->latent;
 }
-static int64_t kept_for_input  (const Terms *k) { return k->qkv + k->lse + k->h; }
+static int64_t kept_for_input  (const Terms *k) { return k->qkv + k->lse + k->h + k->qk; }
 
 /* Without what the modules compute again, which deferred weight gradients keep from then on. */
 static int64_t freed(const Terms *k, unsigned modules, bool defer)
@@ -78,7 +96,7 @@ static int64_t slot_of(const TrainConfig *c, const Terms *k, int64_t layers, boo
     int64_t inner   = again - groups;              /* outputs within groups */
     int64_t kept    = kept_for_weights(k) + kept_for_input(k) - freed(k, r->modules, defer);
     int64_t slot    = k->x + (layers - inner) * k->x + (layers - again) * kept;
-    int64_t later   = layers * (k->dy + k->dn + k->dafter) + embeds * k->x;
+    int64_t later   = layers * (k->dy + k->dn + k->dafter + k->dmore) + embeds * k->x;
     /* dqkv and dh take the memory of qkv and h where those are in the slot */
     later += again * k->dqkv + (r->modules & RECOMPUTE_MLP ? layers : again) * k->dh;
     later += again * kept_for_weights(k) + inner * k->x;
@@ -131,6 +149,37 @@ static const struct { const char *name; Recompute recompute; } modes[] = {
     { "full, block 2",     { 0, RECOMPUTE_BLOCK, 2 } },
 };
 
+/* Models with other attention than the two of tiny_config: what is added to a Llama, and its name */
+static const struct { const char *name; QkNorm qk_norm; LatentConfig latent; } attentions[] = {
+    { "llama",             QK_NORM_NONE, { 0 } },
+    { "QK norm of a head", QK_NORM_HEAD, { 0 } },
+    { "QK norm of all",    QK_NORM_ALL,  { 0 } },
+    { "latents",           QK_NORM_NONE, { 7, 9, 4, 5 } },
+    { "latent keys",       QK_NORM_NONE, { 0, 9, 4, 5 } },
+};
+
+static void test_attentions(void **state)
+{
+    (void)state;
+    static const Numbers numbers[] = { { "bf16", "cpu", MIXED_BF16, 2, 4, FP8_NONE }, { "fp64", "ref", MIXED_NONE, 8, 8, FP8_NONE } };
+    for (const Numbers *n = numbers; n < numbers + sizeof numbers / sizeof *numbers; n++)
+        for (size_t a = 0; a < sizeof attentions / sizeof *attentions; a++)
+            for (int i = 0; i < LAYOUTS; i++) {
+                TrainConfig config = tiny_config(MODEL_LLAMA, n->device, "none");
+                bool latent = attentions[a].latent.kv_rank > 0;
+                if (layouts[i].layers || (latent && layouts[i].ulysses)) continue;
+                config.precision.mixed = n->mixed;
+                config_set_layout(&config, &layouts[i]);
+                config.model.layers = 8;
+                config.model.qk_norm = attentions[a].qk_norm, config.model.latent = attentions[a].latent;
+                if (latent) config.model.groups = config.model.heads;
+                config.micro = 3;
+                config.global = 3 * 8 * (layouts[i].ranks / (config.tp * config.cp * config.pp));
+                for (int rank = 0; rank < layouts[i].ranks; rank += layouts[i].ranks / layouts[i].pp)
+                    compare_rank(&config, &layouts[i], rank, n, attentions[a].name);
+            }
+}
+
 static void test_terms(void **state)
 {
     (void)state;
@@ -159,6 +208,6 @@ static void test_terms(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(test_terms) };
+    const struct CMUnitTest tests[] = { cmocka_unit_test(test_terms), cmocka_unit_test(test_attentions) };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

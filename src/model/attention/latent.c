@@ -86,7 +86,8 @@ static void up_forward(const ExecContext *ctx, Sizes z, const UnitParam *w, Bloc
         ctx->precision.statistic, T);
     norm_forward(ctx->queue, (NormForward){ .y_TC = save->latent_TR[kind],
         .rstd_T = save->latent_rstd_T[kind], .x_TC = latent_of(z, save->down_TP, kind),
-        .gain_C = unit_param(w, gain_id[kind]), .epsilon = ctx->config->epsilon });
+        .gain_C = unit_param(w, gain_id[kind]), .epsilon = ctx->config->epsilon,
+        .gain_offset = model_gain_offset(ctx->config) });
     matmul_forward(ctx->queue, (MatmulForward){ .y_TK = y_TK, .x_TC = save->latent_TR[kind],
         .w_KC = unit_param(w, up_id[kind]) });
 }
@@ -144,7 +145,8 @@ static void up_backward(const ExecContext *ctx, Sizes z, const UnitParam *w, Blo
         .w_KC = unit_param(w, up_id[kind]) });
     norm_backward_input(ctx->queue, (NormBackwardInput){ .dx_TC = latent_of(z, save->ddown_TP, kind),
         .dy_TC = save->dlatent_TR[kind], .x_TC = latent_of(z, save->down_TP, kind),
-        .rstd_T = save->latent_rstd_T[kind], .gain_C = unit_param(w, gain_id[kind]) });
+        .rstd_T = save->latent_rstd_T[kind], .gain_C = unit_param(w, gain_id[kind]),
+        .gain_offset = model_gain_offset(ctx->config) });
 }
 
 void latent_backward_input(const ExecContext *ctx, int64_t layer, const UnitParam *w, BlockSave *save,

@@ -84,7 +84,7 @@ void qk_norm_forward(const ExecContext *ctx, const UnitParam *w, BlockSave *save
         head_norm_forward(q, (HeadNormForward){ .y_TnD = heads_of(ctx, qkv_TQ, kind),
             .rstd_TM = save->qk_rstd_TM[kind], .x_TnD = heads_of(ctx, save->qk_TR, kind),
             .gain_ND = gain_of(ctx, w, kind), .sum_TM = sums.of_TM[kind], .channels = channels_of(ctx, kind),
-            .epsilon = ctx->config->epsilon });
+            .epsilon = ctx->config->epsilon, .gain_offset = model_gain_offset(ctx->config) });
     }
 }
 
@@ -104,7 +104,8 @@ void qk_norm_backward_input(const ExecContext *ctx, const UnitParam *w, BlockSav
         head_norm_backward_weight(q, (HeadNormBackwardWeight){ .dgain_ND = save->dqk_gain_ND[kind],
             .dy_TnD = dy_TnD, .x_TnD = x_TnD, .rstd_TM = rstd_TM });
         head_norm_backward_sums(q, (HeadNormBackwardSums){ .sum_TM = sums.of_TM[kind], .dy_TnD = dy_TnD,
-            .x_TnD = x_TnD, .rstd_TM = rstd_TM, .gain_ND = gain_ND });
+            .x_TnD = x_TnD, .rstd_TM = rstd_TM, .gain_ND = gain_ND,
+            .gain_offset = model_gain_offset(ctx->config) });
     }
     sums_join(ctx, &sums);                                                    /* <-> tp: - | all-reduce */
     for (int kind = 0; kind < KINDS; kind++) {
@@ -112,7 +113,7 @@ void qk_norm_backward_input(const ExecContext *ctx, const UnitParam *w, BlockSav
         head_norm_backward_input(q, (HeadNormBackwardInput){ .dx_TnD = dy_TnD, .dy_TnD = dy_TnD,
             .x_TnD = heads_of(ctx, save->qk_TR, kind), .rstd_TM = save->qk_rstd_TM[kind],
             .gain_ND = gain_of(ctx, w, kind), .sum_TM = sums.of_TM[kind],
-            .channels = channels_of(ctx, kind) });
+            .channels = channels_of(ctx, kind), .gain_offset = model_gain_offset(ctx->config) });
     }
 }
 

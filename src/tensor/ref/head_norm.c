@@ -52,7 +52,7 @@ REF(head_norm_forward, HeadNormForward)
         for (int64_t i = 0; i < at.n; i++)
             for (int64_t d = 0; d < at.D; d++)
                 *at3(a->y_TnD, t, i, d) =
-                    *at3(a->x_TnD, t, i, d) * statistic(at, a->rstd_TM, t, i) * gain_of(a->gain_ND, i, d);
+                    *at3(a->x_TnD, t, i, d) * statistic(at, a->rstd_TM, t, i) * (gain_of(a->gain_ND, i, d) + (double)a->gain_offset);
 }
 
 REF(head_norm_backward_sums, HeadNormBackwardSums)
@@ -66,7 +66,7 @@ REF(head_norm_backward_sums, HeadNormBackwardSums)
             double *sum = at2(a->sum_TM, t, at.M == 1 ? 0 : i), rstd = statistic(at, a->rstd_TM, t, i);
             if (i == 0 || at.M > 1) *sum = 0;
             for (int64_t d = 0; d < at.D; d++)
-                *sum += *at3(a->dy_TnD, t, i, d) * gain_of(a->gain_ND, i, d) * *at3(a->x_TnD, t, i, d) * rstd;
+                *sum += *at3(a->dy_TnD, t, i, d) * (gain_of(a->gain_ND, i, d) + (double)a->gain_offset) * *at3(a->x_TnD, t, i, d) * rstd;
         }
 }
 
@@ -84,7 +84,7 @@ REF(head_norm_backward_input, HeadNormBackwardInput)
             for (int64_t d = 0; d < at.D; d++) {
                 double h = *at3(a->x_TnD, t, i, d) * rstd;
                 *at3(a->dx_TnD, t, i, d) =
-                    rstd * (*at3(a->dy_TnD, t, i, d) * gain_of(a->gain_ND, i, d) - h * mean);
+                    rstd * (*at3(a->dy_TnD, t, i, d) * (gain_of(a->gain_ND, i, d) + (double)a->gain_offset) - h * mean);
             }
         }
 }
