@@ -264,6 +264,13 @@ static Status rule_experts(const Options *o)
     return rule_expert_groups(o);
 }
 
+static Status rule_wandb(const Options *o)
+{
+    if (!o->wandb_project || o->wandb_save_dir || o->save) return OK;
+    return fail(BAD_OPTION, "%s has no directory for its records; give --wandb-save-dir DIR, or --save DIR, "
+                "which then has them in DIR/wandb", TYPED(OPTION_wandb_project));
+}
+
 /* What ZeRO shards is shared by the ranks that hold the same weights. */
 static Status rule_zero(const Options *o)
 {
@@ -475,7 +482,7 @@ static Rule *const rules[] = { rule_ranges, options_needed, rule_blend };
 static Rule *const model_rules[] = {
     rule_activation, rule_model, rule_dividing, rule_ranks, rule_sequence, rule_virtual_stages, rule_groups,
     rule_batch, rule_duration, rule_rate, rule_watchdog, rule_one_view, rule_zero, rule_hybrid, rule_experts,
-    rule_grad_reduce, rule_precision, rule_fp8, rule_recompute, rule_context, rule_window
+    rule_wandb, rule_grad_reduce, rule_precision, rule_fp8, rule_recompute, rule_context, rule_window
 };
 static Rule *const last_rules[] = { options_wants, rule_one_source };
 

@@ -1,7 +1,5 @@
 /* The field numbers are those of TensorFlow's event.proto, summary.proto and tensor.proto. */
 #include "logs/event_file.h"
-#include <dirent.h>
-#include <errno.h>
 #include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,6 +8,7 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "logs/checksum.h"
+#include "logs/log_names.h"
 
 #define OPTION "--tensorboard-dir"
 #define BEGIN  "events.out.tfevents."
@@ -102,34 +101,14 @@ static Status cut_file(const char *path, int64_t resumed, int64_t *removed, bool
     return kept < size ? log_file_cut(OPTION, path, (int64_t)kept) : OK;
 }
 
-static int later_first(const void *a, const void *b) { return strcmp(*(char *const *)b, *(char *const *)a); }
-
-/* The names of event files, the last one first; freed by the caller, each and all. */
-static Status list(char ***name, int *count, const char *directory)
-{
-    DIR *folder = opendir(directory);
-    *name = NULL;
-    *count = 0;
-    if (!folder) return fail(BAD_FILE, OPTION " %s cannot be read: %s", directory, strerror(errno));
-    for (struct dirent *e; (e = readdir(folder));) {
-        if (strncmp(e->d_name, BEGIN, sizeof BEGIN - 1) != 0) continue;
-        *name = realloc(*name, (size_t)(*count + 1) * sizeof **name);
-        CHECK(*name && ((*name)[*count] = strdup(e->d_name)), "no memory for the names of event files");
-        ++*count;
-    }
-    closedir(folder);
-    if (*count > 0) qsort(*name, (size_t)*count, sizeof **name, later_first);
-    return OK;
-}
-
 /* From the last file back to the one that has a step which is kept: earlier ones are of earlier steps. */
-static Status cut_later(char **name, int count, const char *directory, int64_t resumed)
+static Status cut_later(const LogNames *names, const char *directory, int64_t resumed)
 {
     char path[1024];
     int64_t removed = 0;
     bool reaches = false;
-    for (int i = 0; i < count && !reaches; i++) {
-        TRY(path_join(path, directory, name[i]));
+    for (int i = 0; i < names->count && !reaches; i++) {
+        TRY(path_join(path, directory, names->name[i]));
         TRY(cut_file(path, resumed, &removed, &reaches));
     }
     if (removed > 0)
@@ -259,15 +238,13 @@ static void add_version(EventFile *e, double time)
 
 Status event_file_open(EventFile *e, const char *directory, double time, int64_t resumed)
 {
-    char **name;
-    int count;
+    LogNames names;
     *e = (EventFile){ .file = { .fd = LOG_FILE_CLOSED } };
     TRY(folder_make(directory));
-    TRY(list(&name, &count, directory));
-    Status status = resumed > 0 ? cut_later(name, count, directory, resumed) : OK;
-    if (status == OK) status = create(e, directory, time, count > 0 ? name[0] : NULL);
-    for (int i = 0; i < count; i++) free(name[i]);
-    free(name);
+    TRY(log_names_find(&names, OPTION, directory, BEGIN, ""));
+    Status status = resumed > 0 ? cut_later(&names, directory, resumed) : OK;
+    if (status == OK) status = create(e, directory, time, names.count > 0 ? names.name[0] : NULL);
+    log_names_free(&names);
     if (status == OK) add_version(e, time);
     return status;
 }

@@ -5,12 +5,11 @@
 Logs logs_none(void)
 {
     const LogFile closed = { .fd = LOG_FILE_CLOSED };
-    return (Logs){ .metrics = { .file = closed }, .events = { .file = closed } };
+    return (Logs){ .metrics = { .file = closed }, .events = { .file = closed }, .wandb = { .file = closed } };
 }
 
-static Status events_open(Logs *l, const LogsConfig *config, int64_t resumed)
+static Status events_open(Logs *l, const LogsConfig *config, double now, int64_t resumed)
 {
-    double now = log_record(0, 0, NULL).time;
     TRY(event_file_open(&l->events, config->tensorboard, now, resumed));
     event_file_options(&l->events, now, resumed, config->options);
     return OK;
@@ -18,10 +17,13 @@ static Status events_open(Logs *l, const LogsConfig *config, int64_t resumed)
 
 Status logs_open(Logs *l, const LogsConfig *config, int64_t resumed)
 {
+    double now = log_record(0, 0, NULL).time;
     *l = logs_none();
     l->config = *config;
     Status status = config->metrics ? metrics_file_open(&l->metrics, config->metrics, resumed) : OK;
-    if (status == OK && config->tensorboard) status = events_open(l, config, resumed);
+    if (status == OK && config->tensorboard) status = events_open(l, config, now, resumed);
+    if (status == OK && config->wandb.project)
+        status = wandb_run_open(&l->wandb, &config->wandb, now, resumed, config->options);
     return status == OK ? OK : logs_close(l, status);
 }
 
@@ -50,18 +52,42 @@ static int megatron_names(Logs *l, const LogRecord *r, int with, int *twins)
     return count;
 }
 
+/* The same with the names of Argonne's fork. Keys of an evaluation have a %s, those of a step have none. */
+static int argonne_names(Logs *l, const LogRecord *r)
+{
+    const char *split = r->split && strcmp(r->split, "valid") == 0 ? "val" : r->split;
+    int count = 0;
+    for (const LogArgonneRow *row = log_argonne_rows; row->key; row++)
+        for (int i = 0; i < r->count; i++) {
+            if (r->value[i].fact != row->fact || !r->split != !strstr(row->key, "%s")) continue;
+            CHECK(count < 2 * LOG_FACTS, "more keys of Argonne's than there is room for");
+            l->named[count] = (LogNamed){ name_of(l->name[count], row->key, split), r->value[i].value };
+            count++;
+        }
+    return count;
+}
+
 void logs_add(Logs *l, const LogRecord *r)
 {
     int twins;
     metrics_file_add(&l->metrics, r);
-    if (l->events.file.fd < 0) return;
     if (!r->split && r->step % l->config.interval != 0) return;
-    int count = megatron_names(l, r, l->config.with, &twins);
-    event_file_add(&l->events, r->time, r->step, l->named, count, r->samples, l->twin, twins);
+    if (l->events.file.fd >= 0) {
+        int count = megatron_names(l, r, l->config.with, &twins);
+        event_file_add(&l->events, r->time, r->step, l->named, count, r->samples, l->twin, twins);
+    }
+    if (l->wandb.file.fd >= 0) {
+        int count = l->config.argonne ? argonne_names(l, r)
+                                      : megatron_names(l, r, l->config.with | LOG_WITH_WANDB, &twins);
+        wandb_run_add(&l->wandb, r->time, r->step, l->named, count);
+    }
 }
+
+void logs_commit(Logs *l) { wandb_run_commit(&l->wandb); }
 
 Status logs_close(Logs *l, Status status)
 {
     status = metrics_file_close(&l->metrics, status, l->config.saved);
-    return event_file_close(&l->events, status, l->config.saved);
+    status = event_file_close(&l->events, status, l->config.saved);
+    return wandb_run_close(&l->wandb, status, l->config.saved);
 }

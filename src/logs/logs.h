@@ -1,7 +1,7 @@
 #ifndef LOGS_LOGS_H
 #define LOGS_LOGS_H
-/* The logs of a training run: the file of --metrics, event files of TensorBoard. All of them take the same
- * records, by the names of logs/facts.def. One rank has them, rank 0, where losses and times are known
+/* The logs of a training run: the file of --metrics, event files of TensorBoard, a run of Weights & Biases that
+ * is recorded offline. All of them take the same records, by the names of logs/facts.def. One rank has them, rank 0, where losses and times are known
  * without a message (Megatron-LM's writer is its last rank, which has the loss). They are opened before the
  * first step and written between two steps.
  *
@@ -9,12 +9,15 @@
  * steps, so that each step is there once. */
 #include "logs/event_file.h"
 #include "logs/metrics_file.h"
+#include "logs/wandb_run.h"
 
 /* Strings are not owned. */
 typedef struct {
     const char *metrics;                     /* file; NULL: none */
     const char *tensorboard;                 /* directory; NULL: none */
-    int64_t     interval;                    /* steps between events of TensorBoard */
+    WandbConfig wandb;                       /* its project NULL: none */
+    bool        argonne;                     /* W&B has the names of Argonne's fork, not Megatron-LM's */
+    int64_t     interval;                    /* steps between records of TensorBoard and W&B */
     int         with;                        /* LOG_WITH_... bits: tags that are written on demand */
     const char *options;                     /* of the run, as one JSON object in text */
     const char *saved;                       /* where the run is saved, for messages; NULL: nowhere */
@@ -24,9 +27,10 @@ typedef struct {
     LogsConfig  config;
     MetricsFile metrics;
     EventFile   events;
+    WandbRun    wandb;
     /* the values of one record by their names, and those that have a twin */
-    LogNamed    named[LOG_FACTS], twin[LOG_FACTS];
-    char        name[LOG_FACTS][64];
+    LogNamed    named[2 * LOG_FACTS], twin[LOG_FACTS];
+    char        name[2 * LOG_FACTS][64];
 } Logs;
 
 /* Logs that are all closed, so that logs_add does nothing: of the other ranks. */
@@ -34,6 +38,9 @@ Logs   logs_none(void);
 /* resumed: the step that the run continues after; 0 for none. BAD_FILE, IO_FAILED. */
 Status logs_open (Logs *logs, const LogsConfig *config, int64_t resumed);
 void   logs_add  (Logs *logs, const LogRecord *record);
+/* Writes the row of W&B, which holds a step and its evaluations. Called before a checkpoint is saved, so that the
+ * logs have each step that it has. */
+void   logs_commit(Logs *logs);
 /* Returns `status`, or IO_FAILED where that is OK and records were lost. */
 Status logs_close(Logs *logs, Status status);
 #endif

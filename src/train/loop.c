@@ -237,6 +237,7 @@ static Status steps(Trainer *t, Report *report, Profile *profile, bool loaded)
         if (at_interval(t->step, config->eval_interval))
             TRY(evaluate(t, report, &saving, SPLIT_VALID));                      /* same on every rank */
         if (t->step == t->steps) TRY(evaluate(t, report, &saving, SPLIT_TEST));  /* same on every rank */
+        report_commit(report);
         stop = t->signal || flags.expired || at_interval(t->step, config->exit_interval);
         if (flags.expired && t->mesh.rank == 0)
             log_line("step %lld: --exit-duration-in-mins %g are over: the run saves and ends",

@@ -221,6 +221,8 @@ void report_untrained(const Report *report, const Trainer *t)
                  "checkpoint as --load", steps, were);
 }
 
+void report_commit(Report *report) { logs_commit(&report->logs); }
+
 void report_pause(Report *report)
 {
     seconds_since(&report->step_at);

@@ -33,6 +33,8 @@ Status report_close(Report *report, Status status);
 void   report_step (Report *report, const Trainer *trainer, StepReport r);
 /* At the end of a run: a warning where each of its steps was skipped. */
 void   report_untrained(const Report *report, const Trainer *trainer);
+/* Before a checkpoint is saved: the logs have each step that it has. */
+void   report_commit(Report *report);
 /* The time since the last step belongs to an evaluation or a checkpoint, and not to the next step's
  * throughput. */
 void   report_pause(Report *report);

@@ -33,7 +33,7 @@ def names_of_other_trainers():
         for typed in {name, name.replace("_", "-")}:
             expect(2, f"here it is {ours}", "train", f"--{typed}", 3)
     for name, why in [("compile", "compiled already; leave it out"), ("config", "not read from a file; give"),
-                      ("wandb_project", "--metrics FILE writes")]:
+                      ("wandb_log", "which records the run")]:
         for typed in {name, name.replace("_", "-")}:
             expect(2, why, "train", f"--{typed}", 3, never="here it is")
     expect(1, "--rampup-batch-size takes three whole numbers from 1 on", "train", "--rampup-batch-size", 3, "--dry-run")

@@ -11,6 +11,7 @@ import tempfile
 
 import events
 import run
+import wandb_files
 
 STEPS, KILLED = 14, 9                                   # checkpoints every 4 steps; killed within step 9, after step 8 was saved
 
@@ -69,13 +70,39 @@ def compare_events(found, lines):
         sys.exit(f"iteration-time: {found['iteration-time']}")
 
 
+def compare_wandb(directory, lines, resumed):
+    """Rows of history: those of a step and its evaluation are one; a resumed run has the id of the run before it."""
+    first, second = wandb_files.folders(directory)
+    if first["id"] != second["id"] or (first["exit"], second["exit"]) != (None, 0) or (second["resumed"], second["first"]) != (1, resumed + 1):
+        sys.exit(f"the folders of W&B: {first}\n{second}")
+    if (first["project"], first["name"], first["config"]["num_layers"], first["config"]["lr"]) != ("jotun", "killed", 4, 1e-3) or first["resumed"]:
+        sys.exit(f"the run of W&B: {first}")
+    names = {"lm loss": "loss", "learning-rate": "lr", "grad-norm": "grad_norm"}
+    wanted = {int(r["step"]): {tag: r[key] for tag, key in names.items()} for r in lines if "split" not in r}
+    for r in lines:
+        if r.get("split") == "valid":
+            wanted[r["step"]].update({"lm loss validation": r["loss"], "lm loss validation ppl": r["perplexity"]})
+        if r.get("split") == "test":
+            wanted[r["step"]]["lm loss test"] = r["loss"]
+    rows = first["rows"] + second["rows"]
+    if [row["_step"] for row in rows] != sorted(wanted) or any(row.get(tag) != wanted[row["_step"]].get(tag) for row in rows for tag in (*names, *(
+            "lm loss validation", "lm loss validation ppl", "lm loss test"))):
+        sys.exit(f"rows of W&B:\n{rows}\n{wanted}")
+    if any(row["samples vs steps"] != 8 * row["_step"] for row in rows) or [r["_runtime"] for r in rows] != sorted(r["_runtime"] for r in rows):
+        sys.exit(f"samples and times of W&B: {rows}")
+    kept = json.load(open(os.path.join(second["folder"], "files", "wandb-summary.json")))
+    if kept["lm loss"] != rows[-1]["lm loss"] or second["summary"]["lm loss"] != kept["lm loss"] or kept["_step"] != STEPS:
+        sys.exit(f"the summary of W&B: {kept}")
+
+
 def killed_and_resumed(data, folder):
     """As CSV and as JSON lines; the second also cuts an incomplete last line. The numbers are those of a run that was not killed."""
     whole = os.path.join(folder, "whole.jsonl")
     run.jotun(*words(data, os.path.join(folder, "whole"), whole))
     for kind in "csv", "jsonl":
         out, metrics, board = (os.path.join(folder, f"{kind}{end}") for end in ("", "." + kind, ".board"))
-        first = run.jotun(*words(data, out, metrics, *tensorboard(board)), check=False, env=dict(os.environ, JOTUN_FAULT=f"step:{KILLED}:kill"))
+        logs = [*tensorboard(board), "--wandb-project", "jotun", "--wandb-exp-name", "killed"]
+        first = run.jotun(*words(data, out, metrics, *logs), check=False, env=dict(os.environ, JOTUN_FAULT=f"step:{KILLED}:kill"))
         if first.returncode != -9 or [r["step"] for r in rows(metrics) if "split" not in r] != list(range(1, KILLED)):
             sys.exit(f"a run to be killed: exit code {first.returncode}, {rows(metrics)}\n{first.stderr}")
         [path] = [os.path.join(board, name) for name in os.listdir(board)]
@@ -83,14 +110,15 @@ def killed_and_resumed(data, folder):
             half.write("9,tra" if kind == "csv" else '{"step":9,"lo')
         with open(path, "ab") as half:
             half.write(open(path, "rb").read()[:30])                 # a record that ends too early
-        second = run.jotun(*words(data, out, metrics, *tensorboard(board)))
+        second = run.jotun(*words(data, out, metrics, *logs))
         removed = re.search(rf"--metrics {re.escape(metrics)}: (\d) lines of steps after 5 are removed", second.stderr)
-        if not removed or removed[1] != "4" or "events of steps after 5 are removed" not in second.stderr:
+        if not removed or removed[1] != "4" or "events of steps after 5 are removed" not in second.stderr or "rows of steps after 5 are removed" not in second.stderr:
             sys.exit(f"what a resumed run says of its logs:\n{second.stderr}")
         lines = rows(metrics)
         same(lines, rows(whole), ["step", "split", "loss", "lr", "grad_norm", "tokens", "perplexity", "mfu_x"], f"{metrics} and a run in one piece")
         found, texts = events.scalars(board)
         compare_events(found, lines)
+        compare_wandb(os.path.join(out, "wandb"), lines, 5)
         if len(os.listdir(board)) != 2 or texts["num_layers/text_summary"] != "4" or texts["lr_decay_style/text_summary"] != "cosine":
             sys.exit(f"{os.listdir(board)}, {texts}")
 
@@ -118,6 +146,27 @@ def earlier_files(data, folder):
         sys.exit(f"--metrics with a text: exit code {done.returncode}\n{done.stderr}")
 
 
+def argonne(data, folder):
+    """The names of Argonne's fork; a record that is longer than a block; a run that starts anew has another id."""
+    out, note = os.path.join(folder, "argonne"), "a" * 100000
+    for _ in 1, 2:
+        run.jotun("train", "--data-path", data, *run.MODEL, "--train-iters", 150, "--threads", 1, "--wandb-project", "p", "--wandb-exp-name", note,
+                  "--wandb-save-dir", out, "--wandb-names", "argonne", "--eval-interval", 50, "--eval-iters", 1, "--split", "80,10,10")
+    first, second = wandb_files.folders(out)
+    if first["id"] == second["id"] or second["resumed"] or first["name"] != note or len(first["rows"]) != 150:
+        sys.exit(f"a run anew: {[(r['id'], r['resumed'], len(r['name']), len(r['rows'])) for r in (first, second)]}")
+    if os.path.getsize(os.path.join(first["folder"], f"run-{first['id']}.wandb")) < 5 * 32768:
+        sys.exit("the records of 150 steps fill fewer blocks than the test means")
+    row = second["rows"][49]
+    if any(name not in row for name in ("loss/lm loss", "lm-loss-training/consumed_train_tokens", "val/ppl_lm loss", "training/grad-norm")) or "lm loss" in row:
+        sys.exit(f"names of Argonne's fork: {row}")
+    if row["lm-loss-training/consumed_train_tokens"] != 50 * 8 * 32 or "throughput/tflops" not in second["rows"][0]:
+        sys.exit(f"a row of Argonne's fork: {row}")
+    done = run.jotun("train", "--data-path", data, *run.MODEL, "--train-iters", 1, "--wandb-project", "p", check=False)
+    if done.returncode != 1 or "--wandb-project p has no directory for its records; give --wandb-save-dir DIR" not in done.stderr:
+        sys.exit(f"--wandb-project without a directory: {done.stderr}")
+
+
 def full_disk(data, folder):
     """Lost records are counted, said once for each file, and the training ends well but for its exit code."""
     metrics, board = os.path.join(folder, "full.csv"), os.path.join(folder, "full")
@@ -139,5 +188,6 @@ with tempfile.TemporaryDirectory() as folder:
     data = run.corpus(folder)
     killed_and_resumed(data, folder)
     earlier_files(data, folder)
+    argonne(data, folder)
     full_disk(data, folder)
-print(f"{STEPS} steps, killed in step {KILLED}: the same numbers in CSV, JSON lines and event files, each step once")
+print(f"{STEPS} steps, killed in step {KILLED}: the same numbers in CSV, JSON lines, event files and W&B's records, each step once")

@@ -1,5 +1,6 @@
-"""TensorBoard's own readers find the numbers of --metrics in our event files, after a kill and a resume too.
-    logs.py        needs tensorboard (PyPI); JOTUN is the program"""
+"""TensorBoard's own readers and wandb's own classes find the numbers of --metrics in our files, after a kill and a resume too.
+    logs.py        needs tensorboard or wandb (PyPI), compares with those it finds; JOTUN is the program
+wandb's own reader (wandb.sdk.internal.datastore) is in its versions up to 0.28, and sentry-sdk with it."""
 import glob
 import json
 import os
@@ -27,11 +28,11 @@ def trained(data, folder, more):
     return [json.loads(line) for line in open(f"{folder}/run.jsonl")]
 
 
-def wanted(lines):
+def wanted(lines, stored=fp32):
     steps, evaluations = [r for r in lines if "split" not in r], [r for r in lines if r.get("split") == "valid"]
-    found = {tag: [(r["step"], fp32(r[key])) for r in steps] for tag, key in (("lm loss", "loss"), ("learning-rate", "lr"), ("grad-norm", "grad_norm"))}
-    found["lm loss validation"] = [(r["step"], fp32(r["loss"])) for r in evaluations]
-    found["lm loss validation ppl"] = [(r["step"], fp32(r["perplexity"])) for r in evaluations]
+    found = {tag: [(r["step"], stored(r[key])) for r in steps] for tag, key in (("lm loss", "loss"), ("learning-rate", "lr"), ("grad-norm", "grad_norm"))}
+    found["lm loss validation"] = [(r["step"], stored(r["loss"])) for r in evaluations]
+    found["lm loss validation ppl"] = [(r["step"], stored(r["perplexity"])) for r in evaluations]
     return found
 
 
@@ -59,6 +60,54 @@ def tensorboard(data, folder):
     return True
 
 
-with tempfile.TemporaryDirectory() as folder:
-    data = run.corpus(folder)
-    sys.exit(0 if tensorboard(data, folder) else 77)
+def wandb_values(folder, datastore, records):
+    """The run's record and the rows of one folder, by wandb's classes."""
+    [path] = glob.glob(os.path.join(folder, "run-*.wandb"))
+    from google.protobuf.unknown_fields import UnknownFieldSet
+    store, rows, about = datastore(), [], None
+    store.open_for_scan(path)
+    while (data := store.scan_data()) is not None:
+        record = records.Record()
+        record.ParseFromString(data)
+        if len(UnknownFieldSet(record)) or len(UnknownFieldSet(getattr(record, record.WhichOneof("record_type")))):
+            sys.exit(f"fields that wandb does not know: {record}")
+        kind = record.WhichOneof("record_type")
+        if kind == "run":
+            about = record.run
+        if kind == "history":
+            rows.append({item.key: json.loads(item.value_json) for item in record.history.item})
+            if rows[-1]["_step"] != record.history.step.num:
+                sys.exit(f"a row of step {record.history.step.num}: {rows[-1]}")
+    return about, rows
+
+
+def wandb(data, folder):
+    try:
+        import wandb
+        from wandb.proto import wandb_internal_pb2
+        from wandb.sdk.internal.datastore import DataStore
+    except ImportError as missing:
+        print(f"wandb is not compared: {missing}; the versions up to 0.28 have its reader")
+        return False
+    print(f"wandb {wandb.__version__}")
+    lines = trained(data, folder, ["--wandb-project", "jotun", "--wandb-exp-name", "outside", "--wandb-save-dir", f"{folder}/w",
+                                   "--log-validation-ppl-to-tensorboard"])
+    read = [wandb_values(each, DataStore, wandb_internal_pb2) for each in sorted(glob.glob(f"{folder}/w/wandb/offline-run-*"))]
+    abouts, rows = [about for about, _ in read], [row for _, part in read for row in part]
+    if len(read) != 2 or abouts[0].run_id != abouts[1].run_id or not abouts[1].resumed or abouts[1].starting_step != 16 or abouts[0].project != "jotun":
+        sys.exit(f"the runs are {abouts}")
+    config = {item.key: json.loads(item.value_json) for item in abouts[1].config.update}
+    if config["num_layers"] != 4 or config["lr"] != 1e-3 or abouts[0].display_name != "outside":
+        sys.exit(f"the configuration is {config}")
+    for tag, values in wanted(lines, float).items():
+        if [(row["_step"], row[tag]) for row in rows if tag in row] != values:
+            sys.exit(f"{tag}: {[(row['_step'], row[tag]) for row in rows if tag in row]}; --metrics has {values}")
+    print(f"{len(rows)} rows in 2 folders of one run, {len(lines)} lines of --metrics, equal")
+    return True
+
+
+compared = []
+for compare in tensorboard, wandb:
+    with tempfile.TemporaryDirectory() as folder:
+        compared.append(compare(run.corpus(folder), folder))
+sys.exit(0 if any(compared) else 77)

@@ -1,5 +1,6 @@
 /* The options of a run as TrainConfig. */
 #include "cli/setup/setup.h"
+#include <stdio.h>
 #include "base/log.h"
 #include "cli/setup/tokenizer.h"
 #include "conf/recompute.h"
@@ -107,12 +108,17 @@ static Status batch_schedule(BatchSchedule *batch, BatchStep *last, Options *o)
     return OK;
 }
 
-static LogsConfig setup_logs(const Options *o, const char *json)
+static LogsConfig setup_logs(Options *o, const char *json)
 {
+    char folder[1100] = "";
+    if (o->save) snprintf(folder, sizeof folder, "%.1000s/wandb", o->save);
+    WandbConfig wandb = { o->wandb_project, o->wandb_exp_name, o->wandb_entity,
+                          o->wandb_save_dir ? o->wandb_save_dir : options_hold(o, folder) };
     int with = LOG_WITH_TIMERS * o->log_timers | LOG_WITH_LOSS_SCALE * !o->no_log_loss_scale |
                LOG_WITH_WORLD_SIZE * o->log_world_size | LOG_WITH_PERPLEXITY * o->log_perplexity |
                LOG_WITH_MEMORY * o->log_memory;
     return (LogsConfig){ .metrics = o->metrics, .tensorboard = o->tensorboard_dir, .with = with,
+                         .wandb = wandb, .argonne = o->wandb_names.value == CHOICE_wandb_names_argonne,
                          .interval = o->tensorboard_interval, .options = json, .saved = o->save };
 }
 

@@ -1,0 +1,133 @@
+#include "logs/wandb_earlier.h"
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "base/file.h"
+#include "base/log.h"
+#include "logs/log_file.h"
+#include "logs/log_names.h"
+#include "logs/wandb_store.h"
+
+#define OPTION "--wandb-project"
+
+enum { RECORD_HISTORY = 2, RECORD_SUMMARY = 3, RECORD_EXIT = 18, ITEMS = 1, HISTORY_STEP = 2, STEP_NUM = 1,
+       ITEM_KEY = 1, ITEM_VALUE = 16 };
+
+static Status resume_path(char path[1024], const char *directory)
+{
+    return path_join(path, directory, "wandb-resume.json");
+}
+
+static bool is_id(const char *id)
+{
+    return id && strlen(id) == 8 && strspn(id, "abcdefghijklmnopqrstuvwxyz0123456789") == 8;
+}
+
+Status wandb_earlier_id(char id[9], bool *known, const char *directory)
+{
+    char path[1024];
+    FileMap map;
+    TRY(resume_path(path, directory));
+    *known = false;
+    if (!file_exists(path)) return OK;
+    TRY(file_map(&map, path));
+    json_t *object = map.size < 4096 ? json_loadb((const char *)map.data, map.size, 0, NULL) : NULL;
+    const char *text = json_string_value(json_object_get(object, "run_id"));
+    *known = is_id(text);
+    if (*known) memcpy(id, text, 9);
+    json_decref(object);
+    file_unmap(&map);
+    return OK;
+}
+
+Status wandb_earlier_keep_id(const char *directory, const char *id)
+{
+    char path[1024], text[64];
+    TRY(resume_path(path, directory));
+    snprintf(text, sizeof text, "{\"run_id\": \"%s\"}", id);
+    return file_write_whole(path, text, strlen(text));
+}
+
+/* The run time of a history record, whose item has the key "_runtime". */
+static double run_time(const uint8_t *data, size_t size)
+{
+    ProtobufField item, part;
+    char number[64];
+    for (size_t at = 0; protobuf_next(&item, data, size, &at);) {
+        bool wanted = false;
+        for (size_t in = 0; item.field == ITEMS && protobuf_next(&part, item.data, item.size, &in);) {
+            if (part.field == ITEM_KEY)
+                wanted = part.size == 8 && memcmp(part.data, "_runtime", 8) == 0;
+            if (!wanted || part.field != ITEM_VALUE || part.size >= sizeof number) continue;
+            snprintf(number, sizeof number, "%.*s", (int)part.size, (const char *)part.data);
+            return strtod(number, NULL);
+        }
+    }
+    return 0;
+}
+
+static int64_t history_step(const uint8_t *data, size_t size)
+{
+    ProtobufField f, step;
+    for (size_t at = 0, in = 0; protobuf_next(&f, data, size, &at);)
+        if (f.field == HISTORY_STEP && f.kind == 2 && protobuf_next(&step, f.data, f.size, &in) &&
+            step.field == STEP_NUM)
+            return (int64_t)step.number;
+    return 0;
+}
+
+/* Which records of a file are kept: bytes, rows that are removed, whether a row is kept and its run time. */
+typedef struct { size_t bytes; int64_t removed; bool reaches; double seconds; } Kept;
+
+/* The summary of a row stands before the row. It and the exit record count as parts of the row before them
+ * until the row itself tells whether it is kept. */
+static Kept kept_records(const FileMap *map, int64_t resumed)
+{
+    Bytes record = { 0 };
+    ProtobufField f;
+    Kept k = { .bytes = WANDB_STORE_HEADER };
+    for (size_t at = WANDB_STORE_HEADER; wandb_store_next(&record, map->data, map->size, &at);) {
+        bool row = false, part = false;
+        for (size_t in = 0; protobuf_next(&f, record.data, record.size, &in);) {
+            part |= f.field == RECORD_SUMMARY;
+            if (f.field != RECORD_HISTORY || f.kind != 2) continue;
+            row = true;
+            if (history_step(f.data, f.size) > resumed) k.removed++;
+            else k.reaches = true, k.removed = 0, k.seconds = run_time(f.data, f.size), k.bytes = at;
+        }
+        if (!row && !part && k.removed == 0) k.bytes = at;       /* of the start, or the exit of a run that ended */
+    }
+    bytes_free(&record);
+    return k;
+}
+
+Status wandb_earlier_cut(double *seconds, const char *directory, const char *id, int64_t resumed)
+{
+    LogNames names;
+    char end[16], path[1100];
+    int64_t removed = 0;
+    *seconds = 0;
+    snprintf(end, sizeof end, "-%s", id);
+    TRY(log_names_find(&names, OPTION, directory, "offline-run-", end));
+    Status status = OK;
+    bool reaches = false;
+    for (int i = 0; i < names.count && !reaches && status == OK; i++) {
+        FileMap map;
+        snprintf(path, sizeof path, "%.900s/%.100s/run-%s.wandb", directory, names.name[i], id);
+        if (!file_exists(path)) continue;
+        status = file_map(&map, path);
+        if (status != OK) break;
+        Kept k = kept_records(&map, resumed);
+        reaches = k.reaches;
+        removed += k.removed;
+        *seconds = k.seconds;
+        if (k.bytes < map.size) status = log_file_cut(OPTION, path, (int64_t)k.bytes);
+        file_unmap(&map);
+    }
+    log_names_free(&names);
+    if (removed > 0 && status == OK)
+        log_line(OPTION " in %s: %lld rows of steps after %lld are removed, because the run takes these steps "
+                 "again", directory, (long long)removed, (long long)resumed);
+    return status;
+}

@@ -1,0 +1,14 @@
+#ifndef LOGS_WANDB_STORE_H
+#define LOGS_WANDB_STORE_H
+/* The record file of the program wandb: a header of 7 bytes, then the log format of LevelDB in blocks of 32
+ * KiB, but with zlib's CRC-32. A record is cut where a block ends; 6 bytes or less at its end are zeros. */
+#include "logs/protobuf.h"
+
+enum { WANDB_STORE_HEADER = 7 };
+void wandb_store_header(Bytes *out);
+/* Appends a record as it is stored at byte `at` of the file. */
+void wandb_store_add(Bytes *out, size_t at, const void *record, size_t size);
+/* The record at byte *at of a file, which is moved behind it; `record` is filled. False at the end and before
+ * a record that is incomplete or damaged. */
+bool wandb_store_next(Bytes *record, const uint8_t *data, size_t size, size_t *at);
+#endif
