@@ -1,9 +1,9 @@
 #ifndef LOGS_LOGS_H
 #define LOGS_LOGS_H
-/* The logs of a training run: the file of --metrics, event files of TensorBoard, a run of Weights & Biases that
- * is recorded offline. All of them take the same records, by the names of logs/facts.def. One rank has them, rank 0, where losses and times are known
- * without a message (Megatron-LM's writer is its last rank, which has the loss). They are opened before the
- * first step and written between two steps.
+/* The logs of a training run: the file of --metrics, event files of TensorBoard, a run of Weights & Biases
+ * (W&B) that is recorded offline. All of them take the same records, by the names of logs/facts.def. One rank has
+ * them, rank 0, where losses and times are known without a message (Megatron-LM's writer is its last rank,
+ * which has the loss). They are opened before the first step and written between two steps.
  *
  * A run that resumes after step N first removes from these files what an earlier run has written of later
  * steps, so that each step is there once. */
@@ -38,8 +38,8 @@ Logs   logs_none(void);
 /* resumed: the step that the run continues after; 0 for none. BAD_FILE, IO_FAILED. */
 Status logs_open (Logs *logs, const LogsConfig *config, int64_t resumed);
 void   logs_add  (Logs *logs, const LogRecord *record);
-/* Writes the row of W&B, which holds a step and its evaluations. Called before a checkpoint is saved, so that the
- * logs have each step that it has. */
+/* Writes the row of W&B, which holds a step and its evaluations. Called before a checkpoint is saved, so that
+ * the logs have each step that it has. */
 void   logs_commit(Logs *logs);
 /* Returns `status`, or IO_FAILED where that is OK and records were lost. */
 Status logs_close(Logs *logs, Status status);

@@ -96,7 +96,7 @@ static Kept kept_records(const FileMap *map, int64_t resumed)
             if (history_step(f.data, f.size) > resumed) k.removed++;
             else k.reaches = true, k.removed = 0, k.seconds = run_time(f.data, f.size), k.bytes = at;
         }
-        if (!row && !part && k.removed == 0) k.bytes = at;       /* of the start, or the exit of a run that ended */
+        if (!row && !part && k.removed == 0) k.bytes = at;       /* of the start, or the exit record */
     }
     bytes_free(&record);
     return k;
@@ -127,7 +127,7 @@ Status wandb_earlier_cut(double *seconds, const char *directory, const char *id,
     }
     log_names_free(&names);
     if (removed > 0 && status == OK)
-        log_line(OPTION " in %s: %lld rows of steps after %lld are removed, because the run takes these steps "
-                 "again", directory, (long long)removed, (long long)resumed);
+        log_line(OPTION " in %s: %lld rows of steps after %lld are removed, because the run takes these "
+                 "steps again", directory, (long long)removed, (long long)resumed);
     return status;
 }

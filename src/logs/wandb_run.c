@@ -23,7 +23,8 @@ enum { HEADER_VERSION = 1, VERSION_PRODUCER = 1, VERSION_CONSUMER = 2 };
 enum { RUN_ID = 1, RUN_ENTITY = 2, RUN_PROJECT = 3, RUN_CONFIG = 4, RUN_NAME = 8, RUN_HOST = 13,
        RUN_FIRST_STEP = 14, RUN_START = 17, RUN_RESUMED = 18, RUN_RUNTIME = 20 };
 enum { ENVIRONMENT_OS = 1, ENVIRONMENT_STARTED = 3, ENVIRONMENT_PROGRAM = 6, ENVIRONMENT_HOST = 12,
-       ENVIRONMENT_EXECUTABLE = 14, ENVIRONMENT_CPUS = 16, ENVIRONMENT_LOGICAL = 17, ENVIRONMENT_WRITER = 199 };
+       ENVIRONMENT_EXECUTABLE = 14, ENVIRONMENT_CPUS = 16, ENVIRONMENT_LOGICAL = 17,
+       ENVIRONMENT_WRITER = 199 };
 enum { ITEMS = 1, HISTORY_STEP = 2, STEP_NUM = 1, ITEM_KEY = 1, ITEM_VALUE = 16 };
 enum { TIME_SECONDS = 1, TIME_NANOSECONDS = 2, EXIT_CODE = 1, EXIT_RUNTIME = 2 };
 
@@ -176,8 +177,8 @@ static Status write_metadata(const WandbRun *run, const char *os, const char *ho
     time_t seconds = (time_t)run->begun;
     struct tm utc;
     strftime(started, sizeof started, "%Y-%m-%dT%H:%M:%SZ", gmtime_r(&seconds, &utc));
-    json_t *object = json_pack("{s:s, s:s, s:s, s:s, s:s, s:I}", "os", os, "startedAt", started, "program", "jotun",
-                               "host", host, "executable", executable,
+    json_t *object = json_pack("{s:s, s:s, s:s, s:s, s:s, s:I}", "os", os, "startedAt", started,
+                               "program", "jotun", "host", host, "executable", executable,
                                "cpu_count", (json_int_t)sysconf(_SC_NPROCESSORS_ONLN));
     char *text = object ? json_dumps(object, JSON_INDENT(2)) : NULL;
     CHECK(text, "no memory for wandb-metadata.json");
@@ -239,7 +240,8 @@ static Status begin(WandbRun *run, const WandbConfig *config, const json_t *opti
     return OK;
 }
 
-Status wandb_run_open(WandbRun *run, const WandbConfig *config, double time, int64_t resumed, const char *options)
+Status wandb_run_open(WandbRun *run, const WandbConfig *config, double time, int64_t resumed,
+                      const char *options)
 {
     char directory[1024];
     *run = (WandbRun){ .begun = time, .file = { .fd = LOG_FILE_CLOSED }, .summary = json_object() };
@@ -309,7 +311,8 @@ Status wandb_run_close(WandbRun *run, Status status, const char *saved)
         clock_gettime(CLOCK_REALTIME, &now);
         wandb_run_commit(run);
         protobuf_integer(&run->record, EXIT_CODE, status_exit_code(status));
-        protobuf_integer(&run->record, EXIT_RUNTIME, (int64_t)(run->earlier + (double)now.tv_sec - run->begun));
+        double seconds = run->earlier + (double)now.tv_sec - run->begun;
+        protobuf_integer(&run->record, EXIT_RUNTIME, (int64_t)seconds);
         frame(run, RECORD_EXIT);
         write_framed(run);
         Status written = write_summary(run);

