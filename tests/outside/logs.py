@@ -1,4 +1,5 @@
-"""TensorBoard's own readers and wandb's own classes find the numbers of --metrics in our files, after a kill and a resume too.
+"""TensorBoard's own readers and wandb's own classes find the numbers of --metrics in our files, after a kill and a resume too; and
+`wandb sync` uploads them to a stand-in for the service on this machine.
     logs.py        needs tensorboard or wandb (PyPI), compares with those it finds; JOTUN is the program
 wandb's own reader, DataStore, is in its versions up to 0.28, which want sentry-sdk."""
 import glob
@@ -6,11 +7,14 @@ import importlib
 import json
 import os
 import struct
+import subprocess
 import sys
 import tempfile
 
 sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "cli"))     # behind the standard library, whose "numbers" packages import
 import run
+sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "logs"))
+import wandb_service
 
 
 def fp32(number):
@@ -82,17 +86,43 @@ def wandb_values(folder, datastore, records):
     return about, rows
 
 
+def same_rows(rows, lines, what):
+    for tag, values in wanted(lines, float).items():
+        if [(row["_step"], row[tag]) for row in rows if tag in row] != values:
+            sys.exit(f"{what}: {tag}: {[(row['_step'], row[tag]) for row in rows if tag in row]}; --metrics has {values}")
+
+
+def uploaded(folders, lines):
+    """wandb's program uploads the first folder, and appends the resumed one's rows."""
+    env = dict(os.environ, WANDB_BASE_URL=wandb_service.start(), WANDB_API_KEY="a" * 40, WANDB_SILENT="false")
+    for number, folder in enumerate(folders):
+        done = subprocess.run([sys.executable, "-m", "wandb", "sync", *(["--append"] if number else []), folder], env=env, capture_output=True, text=True, timeout=120)
+        if done.returncode:
+            sys.exit(f"wandb sync {folder}: {done.stdout}{done.stderr}")
+    [[name, rows]] = wandb_service.Service.histories.items()
+    rows = [rows[place] for place in sorted(rows)]
+    same_rows(rows, lines, "uploaded rows")
+    if wandb_service.Service.configs[name]["num_layers"]["value"] != 4:
+        sys.exit(f"the uploaded configuration is {wandb_service.Service.configs[name]}")
+    print(f"wandb sync uploads {len(rows)} rows of run {name}, equal")
+
+
 def wandb(data, folder):
     try:
         import wandb
         from wandb.proto import wandb_internal_pb2
-        DataStore = importlib.import_module("wandb.sdk.int" "ernal.datastore").DataStore
     except ImportError as missing:
-        print(f"wandb is not compared: {missing}; the versions up to 0.28 have its reader")
+        print(f"wandb is not compared: {missing}")
         return False
     print(f"wandb {wandb.__version__}")
     lines = trained(data, folder, ["--wandb-project", "jotun", "--wandb-exp-name", "outside", "--wandb-save-dir", f"{folder}/w",
                                    "--log-validation-ppl-to-tensorboard"])
+    uploaded(sorted(glob.glob(f"{folder}/w/wandb/offline-run-*")), lines)
+    try:
+        DataStore = importlib.import_module("wandb.sdk.int" "ernal.datastore").DataStore
+    except ImportError as missing:
+        print(f"wandb's reader in Python is not compared: {missing}; the versions up to 0.28 have it")
+        return True
     read = [wandb_values(each, DataStore, wandb_internal_pb2) for each in sorted(glob.glob(f"{folder}/w/wandb/offline-run-*"))]
     abouts, rows = [about for about, _ in read], [row for _, part in read for row in part]
     if len(read) != 2 or abouts[0].run_id != abouts[1].run_id or not abouts[1].resumed or abouts[1].starting_step != 16 or abouts[0].project != "jotun":
@@ -100,9 +130,7 @@ def wandb(data, folder):
     config = {item.key: json.loads(item.value_json) for item in abouts[1].config.update}
     if config["num_layers"] != 4 or config["lr"] != 1e-3 or abouts[0].display_name != "outside":
         sys.exit(f"the configuration is {config}")
-    for tag, values in wanted(lines, float).items():
-        if [(row["_step"], row[tag]) for row in rows if tag in row] != values:
-            sys.exit(f"{tag}: {[(row['_step'], row[tag]) for row in rows if tag in row]}; --metrics has {values}")
+    same_rows(rows, lines, "records")
     print(f"{len(rows)} rows in 2 folders of one run, {len(lines)} lines of --metrics, equal")
     return True
 
