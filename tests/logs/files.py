@@ -13,7 +13,8 @@ import events
 import run
 import wandb_files
 
-STEPS, KILLED = 14, 9                                   # checkpoints every 4 steps; killed within step 9, after step 8 was saved
+STEPS, SAVED = 14, 5                                    # a checkpoint every 5 steps
+KILLED = {"csv": 9, "jsonl": 6}                         # the step before which a run is killed: some steps after a save, and just after it
 
 
 def fp32(number):
@@ -99,11 +100,11 @@ def killed_and_resumed(data, folder):
     """As CSV and as JSON lines; the second also cuts an incomplete last line. The numbers are those of a run that was not killed."""
     whole = os.path.join(folder, "whole.jsonl")
     run.jotun(*words(data, os.path.join(folder, "whole"), whole))
-    for kind in "csv", "jsonl":
+    for kind, step in KILLED.items():
         out, metrics, board = (os.path.join(folder, f"{kind}{end}") for end in ("", "." + kind, ".board"))
         logs = [*tensorboard(board), "--wandb-project", "jotun", "--wandb-exp-name", "killed"]
-        first = run.jotun(*words(data, out, metrics, *logs), check=False, env=dict(os.environ, JOTUN_FAULT=f"step:{KILLED}:kill"))
-        if first.returncode != -9 or [r["step"] for r in rows(metrics) if "split" not in r] != list(range(1, KILLED)):
+        first = run.jotun(*words(data, out, metrics, *logs), check=False, env=dict(os.environ, JOTUN_FAULT=f"step:{step}:kill"))
+        if first.returncode != -9 or [r["step"] for r in rows(metrics) if "split" not in r] != list(range(1, step)):
             sys.exit(f"a run to be killed: exit code {first.returncode}, {rows(metrics)}\n{first.stderr}")
         [path] = [os.path.join(board, name) for name in os.listdir(board)]
         with open(metrics, "a") as half:
@@ -111,14 +112,14 @@ def killed_and_resumed(data, folder):
         with open(path, "ab") as half:
             half.write(open(path, "rb").read()[:30])                 # a record that ends too early
         second = run.jotun(*words(data, out, metrics, *logs))
-        removed = re.search(rf"--metrics {re.escape(metrics)}: (\d) lines of steps after 5 are removed", second.stderr)
-        if not removed or removed[1] != "4" or "events of steps after 5 are removed" not in second.stderr or "rows of steps after 5 are removed" not in second.stderr:
+        said = [f"--metrics {metrics}: 4 lines", f"{board}: 8 events", f"{out}/wandb/wandb: 3 rows"]        # of 3 steps and an evaluation
+        if [f"{words} of steps after 5 are removed" in second.stderr for words in said] != [step > SAVED + 1] * 3:
             sys.exit(f"what a resumed run says of its logs:\n{second.stderr}")
         lines = rows(metrics)
         same(lines, rows(whole), ["step", "split", "loss", "lr", "grad_norm", "tokens", "perplexity", "mfu_x"], f"{metrics} and a run in one piece")
         found, texts = events.scalars(board)
         compare_events(found, lines)
-        compare_wandb(os.path.join(out, "wandb"), lines, 5)
+        compare_wandb(os.path.join(out, "wandb"), lines, SAVED)
         if len(os.listdir(board)) != 2 or texts["num_layers/text_summary"] != "4" or texts["lr_decay_style/text_summary"] != "cosine":
             sys.exit(f"{os.listdir(board)}, {texts}")
 
@@ -190,4 +191,4 @@ with tempfile.TemporaryDirectory() as folder:
     earlier_files(data, folder)
     argonne(data, folder)
     full_disk(data, folder)
-print(f"{STEPS} steps, killed in step {KILLED}: the same numbers in CSV, JSON lines, event files and W&B's records, each step once")
+print(f"{STEPS} steps, killed before step {' and '.join(map(str, KILLED.values()))}: the same numbers in CSV, JSON lines, event files and W&B's records, each step once")
