@@ -108,6 +108,15 @@ static Status batch_schedule(BatchSchedule *batch, BatchStep *last, Options *o)
     return OK;
 }
 
+static bool argonne_names(const Options *o)
+{
+    switch ((enum ChoiceOf_wandb_names)o->wandb_names.value) {
+    case CHOICE_wandb_names_megatron: return false;
+    case CHOICE_wandb_names_argonne:  return true;
+    }
+    NO_SUCH_CHOICE(o->wandb_names);
+}
+
 static LogsConfig setup_logs(Options *o, const char *json)
 {
     char folder[1100] = "";
@@ -118,7 +127,7 @@ static LogsConfig setup_logs(Options *o, const char *json)
                LOG_WITH_WORLD_SIZE * o->log_world_size | LOG_WITH_PERPLEXITY * o->log_perplexity |
                LOG_WITH_MEMORY * o->log_memory;
     return (LogsConfig){ .metrics = o->metrics, .tensorboard = o->tensorboard_dir, .with = with,
-                         .wandb = wandb, .argonne = o->wandb_names.value == CHOICE_wandb_names_argonne,
+                         .wandb = wandb, .argonne = argonne_names(o),
                          .interval = o->tensorboard_interval, .options = json, .saved = o->save };
 }
 
