@@ -5,9 +5,12 @@ import json
 import os
 import re
 import resource
+import signal
 import struct
+import subprocess
 import sys
 import tempfile
+import time
 
 import events
 import run
@@ -168,6 +171,25 @@ def argonne(data, folder):
         sys.exit(f"--wandb-project without a directory: {done.stderr}")
 
 
+def stopped(data, folder):
+    """A signal: the step at hand is in all files, and W&B has the exit code. Two ranks: one of them writes."""
+    metrics, out, board = (os.path.join(folder, name) for name in ("stopped.jsonl", "stopped", "stopped.board"))
+    child = subprocess.Popen([run.JOTUN, *words(data, out, metrics, "--train-iters", 1000000, "--ranks", 2, *tensorboard(board), "--wandb-project", "p")],
+                             stderr=subprocess.DEVNULL)
+    until = time.monotonic() + 60
+    while time.monotonic() < until and not (os.path.exists(metrics) and len(open(metrics).readlines()) > 10):
+        time.sleep(0.05)
+    child.send_signal(signal.SIGTERM)
+    if child.wait(60) != 143:
+        sys.exit(f"a run that is stopped ends with {child.returncode}")
+    steps = [row["step"] for row in rows(metrics) if "split" not in row]
+    [wandb], [found, _] = wandb_files.folders(os.path.join(out, "wandb")), events.scalars(board)
+    if wandb["exit"] != 143 or [row["_step"] for row in wandb["rows"]] != steps or [step for step, _ in found["lm loss"]] != steps:
+        sys.exit(f"the logs of a run that is stopped: exit code {wandb['exit']}, {len(steps)}, {len(wandb['rows'])}, {len(found['lm loss'])} steps")
+    if {value for _, value in found["world-size"]} != {2} or [row["_step"] for row in wandb["rows"] if "lm loss validation" in row][:2] != [3, 6]:
+        sys.exit(f"world-size {found['world-size'][:2]}")
+
+
 def full_disk(data, folder):
     """Lost records are counted, said once for each file, and the training ends well but for its exit code."""
     metrics, board = os.path.join(folder, "full.csv"), os.path.join(folder, "full")
@@ -190,5 +212,6 @@ with tempfile.TemporaryDirectory() as folder:
     killed_and_resumed(data, folder)
     earlier_files(data, folder)
     argonne(data, folder)
+    stopped(data, folder)
     full_disk(data, folder)
 print(f"{STEPS} steps, killed before step {' and '.join(map(str, KILLED.values()))}: the same numbers in CSV, JSON lines, event files and W&B's records, each step once")

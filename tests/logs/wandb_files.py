@@ -52,7 +52,7 @@ def folders(directory):
             assert record[1] == number, f"record {number} has the number {record[1]}"
             if 17 in record:
                 about = dict(fields(record[17]))
-                run.update(config=items(about[4]), name=about[8].decode(), project=about[3].decode(), first=about.get(14, 0), resumed=about.get(18, 0))
+                run.update(config=items(about[4]), name=about.get(8, b"").decode(), project=about[3].decode(), first=about.get(14, 0), resumed=about.get(18, 0))
                 assert about[1].decode() == name
             elif 2 in record:
                 row = items(record[2])
