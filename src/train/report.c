@@ -82,7 +82,7 @@ static void put_means(const Report *report, LogRecord *record)
     log_put(record, FACT_mean_speed, speed);
     log_put(record, FACT_memory, memory_in_use());
     log_put(record, FACT_iteration_time, seconds / steps);
-    log_put(record, FACT_tflops, 1e-12 * speed * model_flops(&report->config->model, false) / report->ranks);
+    log_put(record, FACT_tflops, 1e-12 * speed * model_flops(&report->config->model, true) / report->ranks);
     log_put(record, FACT_sample_speed, speed / (double)report->config->model.sequence);
     log_put(record, FACT_rank_speed, speed / report->ranks);
 }
