@@ -197,13 +197,13 @@ def full_disk(data, folder):
                      preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (200000, 200000)))
     if done.returncode != 0:
         sys.exit(f"a disk with room enough: {done.returncode}\n{done.stderr}")
-    done = run.jotun("train", "--data-path", data, *run.MODEL, "--train-iters", 90, "--threads", 1, "--metrics", os.path.join(folder, "f.csv"),
-                     "--tensorboard-dir", board + "2", check=False, preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (12000, 12000)))
+    done = run.jotun("train", "--data-path", data, *run.MODEL, "--train-iters", 200, "--threads", 1, "--metrics", os.path.join(folder, "f.csv"),
+                     "--tensorboard-dir", board + "2", check=False, preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (24000, 24000)))
     said = [line for line in done.stderr.splitlines() if "are lost from here on" in line]
     if done.returncode != 3 or len(said) != 2 or len(re.findall("training continues", done.stderr)) != 2 or not re.search(r"lacks \d+ lines of this run: File too large", done.stderr):
         sys.exit(f"a full disk: exit code {done.returncode}\n{done.stderr}")
     steps = [step for step, _ in events.scalars(board + "2")[0]["lm loss"]]
-    if steps != list(range(1, len(steps) + 1)) or not 4 < len(steps) < 90:
+    if steps != list(range(1, len(steps) + 1)) or not 4 < len(steps) < 200:
         sys.exit(f"events on a full disk: {steps}")
 
 
