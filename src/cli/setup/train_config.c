@@ -89,6 +89,15 @@ static KernelFamily kernels(const Options *o)
     NO_SUCH_CHOICE(o->kernels);
 }
 
+static bool megatron_lines(const Options *o)
+{
+    switch ((enum ChoiceOf_log_format)o->log_format.value) {
+    case CHOICE_log_format_jotun:    return false;
+    case CHOICE_log_format_megatron: return true;
+    }
+    NO_SUCH_CHOICE(o->log_format);
+}
+
 /* Samples of a step. Evaluation has no --global-batch-size: each data-parallel rank takes one micro-batch. */
 static int64_t global_batch(const Options *o, const BatchStep *last)
 {
@@ -185,7 +194,7 @@ Status setup_train_config(TrainConfig *r, Options *o)
                  (o->no_load_optim ? CHECKPOINT_STATES : 0), .no_save_states = o->no_save_optim,
         .save_interval = o->save_interval, .keep_last = o->keep_last,
         .exit_minutes = o->exit_duration, .keep_best = o->keep_best,
-        .megatron_lines = o->log_format.value == CHOICE_log_format_megatron,
+        .megatron_lines = megatron_lines(o),
         .log_throughput = o->log_throughput,
         .exit_interval = o->exit_interval, .exit_on_missing = o->exit_on_missing, .options = json,
         .tokenizer = tokenizer, .changed = o->changed, .log_interval = o->log_interval,
