@@ -12,7 +12,7 @@
 
 enum { MESSAGE_BYTES = 512 };
 static _Thread_local char          last_text[MESSAGE_BYTES];
-static _Thread_local ThreadContext current = { .rank = -1, .step = -1 };
+static _Thread_local ThreadContext current = { .rank = -1, .step = -1, .unit = -1 };
 static _Atomic(void (*)(int)) abort_hook;       /* NULL until the transport sets it */
 static atomic_int stop_signal = SIGINT;         /* lock-free, so that a signal handler may write it */
 

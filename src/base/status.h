@@ -42,6 +42,7 @@ typedef struct {
     int rank;
     long step;
     const char *op;
+    int unit;                              /* unit of the model that is executed; -1: none */
     long file_calls;
     struct Trace *trace;                   /* base/trace.h: of a rank that is profiled; NULL: it is not */
 } ThreadContext;

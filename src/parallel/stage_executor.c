@@ -130,7 +130,9 @@ void stage_executor_forward(StageExecutor *executor, int chunk, int index)
         if (forward_reads_weights(executor, first + i))
             w = zero_unshard(executor->buckets, first + i);                       /* <-> shard under ZeRO 3 */
         prefetch(executor, forward_next_read(executor, chunk, i));                /* <-> shard under ZeRO 3 */
+        thread_context()->unit = (int)(first + i);
         unit_forward(&ctx, first + i, y, &w, &slot->save[i], x);               /* <-> tp cp */
+        thread_context()->unit = -1;
         zero_reshard(executor->buckets, first + i);
         arena_reset(ctx.scratch, mark);
         if (last) arena_reset(executor->recomputed, empty);
@@ -151,7 +153,9 @@ static void complete_weight(StageExecutor *executor, int64_t unit)
 static void backward_weight(StageExecutor *executor, const ExecContext *ctx, int64_t unit, UnitSave *save)
 {
     UnitParam dw = zero_unshard_grads(executor->buckets, unit);
+    thread_context()->unit = (int)unit;
     unit_backward_weight(ctx, unit, &dw, save);                           /* <-> tp under sequence parallel */
+    thread_context()->unit = -1;
     complete_weight(executor, unit);                                           /* <-> shard, replica */
 }
 
@@ -200,7 +204,9 @@ static Hidden recompute_unit(StageExecutor *executor, const ExecContext *ctx, Ac
     again.activations_wgrad = deferred ? &slot->activations : executor->recomputed;
     bool last = i + 1 == group_of(executor, chunk, i).end;
     if (!last) y = hidden_new(&again, again.activations_wgrad, "residual");
+    thread_context()->unit = (int)(executor->stage->first[chunk] + i);
     unit_forward(&again, executor->stage->first[chunk] + i, y, w, &slot->save[i], x);  /* <-> tp cp */
+    thread_context()->unit = -1;
     arena_reset(ctx->scratch, mark);
     return y;
 }
@@ -246,7 +252,9 @@ void stage_executor_backward_input(StageExecutor *executor, int chunk, int index
         bool beside = weight_beside(executor, first + i);
         if (at_once || beside) dw = zero_unshard_grads(executor->buckets, first + i);
         ctx.beside = beside ? &dw : NULL;
+        thread_context()->unit = (int)(first + i);
         unit_backward_input(&ctx, first + i, dx_unit, &w, &dw, &slot->save[i], dy);      /* <-> tp cp */
+        thread_context()->unit = -1;
         zero_reshard(executor->buckets, first + i);
         if (at_once || beside) complete_weight(executor, first + i);          /* <-> shard, replica */
         else if (!executor->defer) backward_weight(executor, &ctx, first + i, &slot->save[i]);

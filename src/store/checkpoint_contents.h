@@ -21,6 +21,9 @@ typedef struct { const char *name, *fingerprint; } TokenizerRecord;
  * position of a run: steps, samples, updates, loss scale, data. */
 enum { CHECKPOINT_STATES = 1, CHECKPOINT_POSITION = 2 };
 
+/* Of the losses of steps that were not skipped, with weights that fall (train/spike.h). count 0: none. */
+typedef struct { int64_t count; double mean, variance; } LossStatistics;
+
 typedef struct {
     unsigned    lacks;                     /* of these bits those that it does not have; 0: it has both */
     int64_t     step, samples, updates;    /* steps done, samples consumed, optimizer updates done */
@@ -33,6 +36,7 @@ typedef struct {
     LossScale   loss_scale;                /* scale 0: losses are not scaled */
     /* delayed scaling of 8-bit inputs: what the scales make of amax, of x and w, and of dy; 0: none */
     double      fp8_largest[2];
+    LossStatistics losses;
     double      valid_loss;                /* of the evaluation after this step; 0: there was none */
     const char *kernels;                   /* family of kernels that computed the steps; NULL: not known */
 } CheckpointState;

@@ -174,6 +174,10 @@ static json_t *run_json(const CheckpointState *state)
     if (state->updated_samples != state->samples)
         json_object_set_new(run, "updated_samples", json_integer((json_int_t)state->updated_samples));
     if (state->kernels) json_object_set_new(run, "kernels", json_string(state->kernels));
+    if (state->losses.count > 0)
+        json_object_set_new(run, "losses", json_pack("{s:I, s:f, s:f}", "count",
+                                (json_int_t)state->losses.count, "mean", state->losses.mean, "variance",
+                                state->losses.variance));
     if (state->valid_loss > 0) json_object_set_new(run, "valid_loss", json_real(state->valid_loss));
     if (state->lacks) json_object_set_new(run, "lacks", lacks_json(state->lacks));
     return run;
@@ -316,6 +320,18 @@ static Status fp8_largest_read(double largest[2], const char *path, json_t *reco
     return fail(BAD_FILE, "%s: fp8_largest is not two numbers between 1e-30 and 1e30", path);
 }
 
+/* record: "losses" of "run", NULL without a guard against spikes */
+static Status losses_read(LossStatistics *losses, const char *path, json_t *record)
+{
+    json_int_t count;
+    if (!record) return OK;
+    if (json_unpack(record, "{s:I, s:F, s:F}", "count", &count, "mean", &losses->mean, "variance",
+                    &losses->variance) != 0 || count < 0 || count > COUNT_LIMIT || losses->variance < 0)
+        return fail(BAD_FILE, "%s: losses is not { count, mean, variance }", path);
+    losses->count = count;
+    return OK;
+}
+
 /* record: "lacks" of "run", NULL where the checkpoint has all parts. A part of a newer version is not
  * known. */
 static Status lacks_read(unsigned *lacks, const char *path, const json_t *record)
@@ -373,6 +389,7 @@ static Status state_read(Manifest *m, const char *path, json_t *root, json_t **f
     TRY(loss_scale_read(&state->loss_scale, path, json_object_get(run, "loss_scale")));
     TRY(fp8_largest_read(state->fp8_largest, path, json_object_get(run, "fp8_largest")));
     state->valid_loss = json_number_value(json_object_get(run, "valid_loss"));
+    TRY(losses_read(&state->losses, path, json_object_get(run, "losses")));
     TRY(lacks_read(&state->lacks, path, json_object_get(run, "lacks")));
     const char *kernels = json_string_value(json_object_get(run, "kernels"));
     if (kernels && !(m->kernels = strdup(kernels)))

@@ -4,6 +4,7 @@
 
 #include <inttypes.h>
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 #include "base/random.h"
 #include "base/seam.h"
@@ -151,35 +152,74 @@ static void check_types(const Backend *b, int op, const void *arguments)
     }
 }
 
-/* ---- checking an output for NaN and infinity: it is the first argument; the CHECK names the op ---- */
-static double value_at(Queue *q, Tensor x, int64_t at)
-{
-    double value, element;
-    queue_read(q, &element, (const char *)x.data + at * (int64_t)dtype_width(x.dtype), dtype_width(x.dtype));
-    dtype_convert(&value, F64, &element, x.dtype, 1);
-    return value;
-}
-
+/* ---- looking for NaN and infinity in an output, which is the first argument ---- */
 static bool value_allowed(int op, double value)
 {
     if (op == OP_xent_stats && value == -INFINITY) return true;      /* the maximum over no columns */
     return isfinite(value);
 }
 
-static void check_finite(Queue *q, int op, Tensor x)
+/* Looks through a row of elements, by pieces that the host reads. Returns the place of the first one that is
+ * not allowed, and *value; -1: there is none. */
+static int64_t row_finding(Queue *q, int op, const char *data, Dtype dtype, int64_t count, int64_t stride,
+                           double *value)
 {
-    int length;
-    if (!dtype_is_float(x.dtype)) return;
+    enum { PIECE = 512 };
+    double raw[PIECE], read[PIECE];
+    size_t width = dtype_width(dtype);
+    for (int64_t at = 0, n; at < count; at += n) {
+        n = stride != 1 ? 1 : count - at < PIECE ? count - at : PIECE;
+        queue_read(q, raw, data + (size_t)(at * stride) * width, (size_t)n * width);
+        dtype_convert(read, F64, raw, dtype, n);
+        for (int64_t i = 0; i < n; i++)
+            if (!value_allowed(op, *value = read[i])) return at + i;
+    }
+    return -1;
+}
+
+/* The first element that is not finite: its indices and its value. */
+static bool tensor_finding(Queue *q, int op, Tensor x, int64_t at[4], double *value)
+{
+    if (!dtype_is_float(x.dtype) || !x.data || x.dim[0] <= 0) return false;
+    for (at[0] = 0; at[0] < x.dim[0]; at[0]++)
+        for (at[1] = 0; at[1] < x.dim[1]; at[1]++)
+            for (at[2] = 0; at[2] < x.dim[2]; at[2]++) {
+                int64_t row_at = at[0] * x.stride[0] + at[1] * x.stride[1] + at[2] * x.stride[2];
+                const char *data = (const char *)x.data + (size_t)row_at * dtype_width(x.dtype);
+                at[3] = row_finding(q, op, data, x.dtype, x.dim[3], x.stride[3], value);
+                if (at[3] >= 0) return true;
+            }
+    return false;
+}
+
+/* "y_TK[3, 0, 0, 0] is nan", and where it is so "; not finite as well: w_KC" */
+static bool finding_text(char out[240], Queue *q, int op, const void *arguments)
+{
+    const Tensor *x = arguments;
+    int64_t at[4], other[4];
+    double  value, unused;
+    int length, used;
+    if (!tensor_finding(q, op, x[0], at, &value)) return false;
     const char *name = tensor_name(op, 0, &length);
-    for (int64_t i = 0; i < x.dim[0]; i++)
-        for (int64_t j = 0; j < x.dim[1]; j++)
-            for (int64_t k = 0; k < x.dim[2]; k++)
-                for (int64_t l = 0; l < x.dim[3]; l++) {
-                    int64_t at = i * x.stride[0] + j * x.stride[1] + k * x.stride[2] + l * x.stride[3];
-                    CHECK(value_allowed(op, value_at(q, x, at)),
-                          "%.*s[%" PRId64 ", %" PRId64 ", %" PRId64 ", %" PRId64 "] is %g",
-                          length, name, i, j, k, l, value_at(q, x, at));
-                }
+    used = snprintf(out, 240, "%.*s[%" PRId64 ", %" PRId64 ", %" PRId64 ", %" PRId64 "] is %g", length, name,
+                    at[0], at[1], at[2], at[3], value);
+    for (int i = 1, found = 0; i < row[op].tensors && used < 200; i++) {
+        if (!tensor_finding(q, op, x[i], other, &unused)) continue;
+        name  = tensor_name(op, i, &length);
+        used += snprintf(out + used, (size_t)(240 - used), "%s%.*s",
+                         found++ ? ", " : "; not finite as well: ", length, name);
+    }
+    return true;
+}
+
+static void check_finite(Queue *q, int op, const void *arguments)
+{
+    char text[240];
+    OpFinding *f = q->finding;
+    if ((f && f->found) || !finding_text(text, q, op, arguments)) return;
+    CHECK(f, "%s", text);
+    *f = (OpFinding){ .found = true, .op = row[op].name, .unit = thread_context()->unit };
+    memcpy(f->text, text, sizeof f->text);
 }
 
 /* ---- the wrappers ---- */
@@ -215,7 +255,7 @@ static void call_end(Queue *q, int op, const void *arguments, OpCall call)
     op_work(op, arguments, &flops, &bytes);
     if (q->timed || thread_context()->trace) queue_wait(q);
     queue_record(q, op, call.start, flops, bytes);
-    if (q->watch && !q->backend->dry) check_finite(q, op, *(const Tensor *)arguments);
+    if ((q->watch || q->finding) && !q->backend->dry) check_finite(q, op, arguments);
     if (q->op_workspace_bytes > 0) arena_reset(q->workspace, call.mark);
     thread_context()->op = call.outer_op;
 }

@@ -14,6 +14,10 @@
 typedef struct Backend Backend;        /* tensor/ops.h */
 typedef struct { int64_t calls; double seconds, flops, bytes; } OpCount;
 
+/* The first result of an operation in which a NaN or an infinity was found: op and unit as in ThreadContext,
+ * and which element of which tensor it is, and which of its arguments have such elements as well. */
+typedef struct { bool found; const char *op; int unit; char text[240]; } OpFinding;
+
 typedef struct Queue {
     const Backend *backend;
     KernelFamily   kernels;            /* of the cpu back end; queue_open sets this machine's best */
@@ -27,6 +31,7 @@ typedef struct Queue {
     Arena   *workspace;
     void    *op_workspace;             /* of the running op, pushed on `workspace`; NULL in a dry run */
     size_t   op_workspace_bytes;
+    OpFinding *finding;                /* the same is written here instead; NULL: it is not looked for */
     bool     watch;                    /* a NaN or infinity in the first output of an op is a CHECK */
     bool     timed;                    /* fill count[].seconds */
     OpCount  count[OP_COUNT];          /* by op, in the order of ops.def */

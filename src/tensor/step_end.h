@@ -46,16 +46,18 @@ STEP_END bool is_number(double x) { return fabs(x) <= 1.7976931348623157e308; }
 /* Ends the gradients of a step: sums = { loss sum, tokens, squared gradients as they are in memory }; tokens
  * are NaN where a rank could not read its data. Sets factor, skip, unread and the loss scale of the next
  * step; report = { mean loss, tokens, gradient norm, skip }, in which skip is SKIP_OVERFLOW if the loss is
- * finite and the scale is dynamic, so that a smaller one may help.
- * norm = sqrt(squares) / tokens / gradient_scale,   factor = min(1, clip / norm) / tokens / gradient_scale
- * Gradients are sums over tokens, so dividing by the tokens gives the gradient of the mean loss. Every rank
- * has the same sums and therefore decides alike, without a message. */
+ * finite and the scale is dynamic, so that a smaller one may help, and SKIP_SPIKE if all is finite and the
+ * mean loss above loss_limit. norm = sqrt(squares) / tokens / gradient_scale,   factor = min(1, clip / norm)
+ * / tokens / gradient_scale Gradients are sums over tokens, so dividing by the tokens gives the gradient of
+ * the mean loss. Every rank has the same sums and therefore decides alike, without a message. */
 STEP_END void step_state_end(StepState *s, const double sums[3], double clip, LossScaling scaling,
                              double report[4])
 {
     double tokens = sums[1], mean = sums[0] / tokens, scaled = tokens * s->gradient_scale;
     double norm = sqrt(sums[2]) / scaled;
-    s->skip   = !is_number(mean) || !is_number(norm);
+    bool finite = is_number(mean) && is_number(norm);
+    bool spike  = finite && s->loss_limit > 0 && mean > s->loss_limit;
+    s->skip   = !finite || spike;
     s->unread = tokens != tokens;                                             /* NaN */
     s->factor = (clip > 0 && norm > clip ? clip / norm : 1) / scaled;
     /* The scale is in gradients alone: a loss that is not finite has another cause, and no scale mends it. */
@@ -65,6 +67,6 @@ STEP_END void step_state_end(StepState *s, const double sums[3], double clip, Lo
     report[0] = mean;
     report[1] = tokens;
     report[2] = norm;
-    report[3] = scaled_by && overflow ? (int)SKIP_OVERFLOW : s->skip;
+    report[3] = scaled_by && overflow ? (int)SKIP_OVERFLOW : spike ? (int)SKIP_SPIKE : s->skip;
 }
 #endif

@@ -2,8 +2,8 @@
 #define TENSOR_STEP_STATE_H
 /* The values that change from step to step. They are in one small struct in the memory of the device that
  * computes, and never among an op's arguments, so that a step captured as a CUDA graph can be replayed. The
- * host writes seed, step, updates, lr and weight_decay before a step; the op clip_and_skip writes factor,
- * skip, unread and the loss scale within it (tensor/step_end.h).
+ * host writes seed, step, updates, lr, weight_decay and loss_limit before a step; the op clip_and_skip
+ * writes factor, skip, unread and the loss scale within it (tensor/step_end.h).
  *
  * Loss scaling keeps the gradients of activations within the range of F16. The scale of the mean loss rises
  * and falls as that of Megatron-LM's DynamicGradScaler. Gradients here are those of the sum of losses over
@@ -41,9 +41,10 @@ typedef struct {
     double   gradient_scale;
     double   token_scale;      /* the least power of two that is not below the tokens of a global batch */
     LossScale loss;
-    int32_t  skip;             /* 1: loss or gradient norm is not finite, so nothing is updated */
+    double   loss_limit;       /* a mean loss above it is a spike, and nothing is updated; 0: no limit */
+    int32_t  skip;             /* 1: a spike, or loss or gradient norm is not finite: nothing is updated */
     int32_t  unread;           /* 1: a rank had no data: the step does not count, nor does its amax */
 } StepState;
 
-enum { SKIP_OVERFLOW = 2 };
+enum { SKIP_OVERFLOW = 2, SKIP_SPIKE = 3 };
 #endif

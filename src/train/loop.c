@@ -13,6 +13,7 @@
 #include "store/checkpoint_dir.h"
 #include "train/best.h"
 #include "train/profile.h"
+#include "train/replay.h"
 #include "train/report.h"
 
 /* ---- loading ---- */
@@ -103,7 +104,12 @@ static Status save_failed(const Trainer *t, Status status)
 /* first: the step that the run started after. in_row: steps up to the present one that were skipped. saved:
  * the step of the newest checkpoint from before them, in the directory `holds`, which is NULL where there is
  * none. saves: by this run. */
-typedef struct { int64_t first, in_row, saved, saves; const char *holds; Best best; } Saving;
+typedef struct {
+    int64_t first, in_row, saved, saves;
+    const char *holds;
+    Best best;
+    int64_t spikes, rewinds;          /* spikes in a row; rewinds since the last checkpoint */
+} Saving;
 
 /* A run that went back to an earlier step leaves the later checkpoints to nobody: they get other names before
  * its first save, so that none of them is resumed from or counted as one of this run. */
@@ -130,6 +136,7 @@ static Status save(Trainer *t, Saving *saving)
     }
     TRY(agree(t->world, best_publish(&saving->best, t)));      /* same on every rank */
     saving->saves++;
+    saving->rewinds = 0;
     if (!saving->in_row) saving->saved = t->step, saving->holds = config->save;
     return OK;
 }
@@ -138,7 +145,7 @@ static bool at_interval(int64_t step, int64_t interval) { return interval > 0 &&
 
 /* Skipped steps in a row. An outlier in the data makes one or two steps overflow; a run that diverged
  * never recovers. */
-enum { SKIPS_MAX = 20 };
+enum { SKIPS_MAX = 20, REWINDS_MAX = 10 };
 
 static Status diverged(const Trainer *t, const Saving *saving)
 {
@@ -149,6 +156,36 @@ static Status diverged(const Trainer *t, const Saving *saving)
     return fail(BAD_OPTION, "%d steps in a row, %lld to %lld, had a loss or gradient norm that is not "
                 "finite; %s; try a lower --lr, a longer --lr-warmup-iters, or --clip-grad 1", SKIPS_MAX,
                 (long long)t->step - SKIPS_MAX + 1, (long long)t->step, from);
+}
+
+static Status spiked_on(const Trainer *t, const Saving *saving)
+{
+    return fail(BAD_OPTION, "%lld spikes in a row up to step %lld, whose loss is above what --spike-factor or "
+                "--spike-deviations allows: it has risen for good; try a lower --lr, or another limit%s%s",
+                (long long)saving->spikes, (long long)t->step, saving->holds ? "; --load resumes from " : "",
+                saving->holds ? saving->holds : "");
+}
+
+/* Back to the last checkpoint, and on with the samples after those of the spike. Without a checkpoint, the
+ * skipped step is all that can be done. */
+static Status rewind_run(Trainer *t, Report *report, Saving *saving)
+{
+    char path[1024];
+    bool found = false;
+    int64_t step = t->step, samples = t->samples;
+    if (!saving->holds) return OK;                                        /* same on every rank */
+    if (++saving->rewinds > REWINDS_MAX)
+        return fail(BAD_OPTION, "%d rewinds from loss spikes to step %lld without a checkpoint after it; try "
+                    "a lower --lr, or --spike-action skip", REWINDS_MAX, (long long)saving->saved);
+    TRY(agree(t->world, checkpoint_find_silent(saving->holds, path, &found)));
+    if (!found) return OK;
+    watchdog_work(t->world, "loading");
+    Status status = trainer_load(t, path);                                /* same on every rank */
+    watchdog_work(t->world, NULL);
+    TRY(status);
+    trainer_set_position(t, t->step, samples);
+    report_rewind(report, step, t->step);
+    return OK;
 }
 
 /* For all ranks, the message of the lowest rank whose data could not be read. The weights are those after
@@ -163,11 +200,15 @@ static Status unreadable_data(Trainer *t, Saving *saving)
 /* Whether the run may continue after a step: not after unreadable data on any rank, and not after
  * SKIPS_MAX skipped steps. The step with bad data has been computed on zeros and has changed no weights
  * (train/step.c), so that it does not count; nor does an overflow, after which the loss scale is smaller. */
-static Status check_step(Trainer *t, StepReport done, RunFlags flags, Saving *saving)
+static Status check_step(Trainer *t, Report *report, StepReport done, RunFlags flags, Saving *saving)
 {
     if (flags.failed) t->step--, t->samples -= done.samples;
     if (flags.failed) return unreadable_data(t, saving);
+    saving->spikes = done.spike ? saving->spikes + 1 : 0;
+    if (saving->spikes >= SKIPS_MAX) return spiked_on(t, saving);
+    if (done.spike) return t->config->spike.rewinds ? rewind_run(t, report, saving) : OK;
     if (!done.overflow) saving->in_row = done.skipped ? saving->in_row + 1 : 0;
+    if (saving->in_row == 1 && !t->config->no_replay) replay_step(t);            /* <-> all axes */
     return saving->in_row < SKIPS_MAX ? OK : diverged(t, saving);
 }
 
@@ -233,7 +274,7 @@ static Status steps(Trainer *t, Report *report, Profile *profile, bool loaded)
                                                            .expired = expired(t) });     /* <-> world */
         if (!flags.failed) report_step(report, t, done);
         if (profile_write(profile, t)) report_pause(report);                     /* <-> world */
-        TRY(check_step(t, done, flags, &saving));                                 /* same on every rank */
+        TRY(check_step(t, report, done, flags, &saving));                         /* same on every rank */
         if (at_interval(t->step, config->eval_interval))
             TRY(evaluate(t, report, &saving, SPLIT_VALID));                      /* same on every rank */
         if (t->step == t->steps) TRY(evaluate(t, report, &saving, SPLIT_TEST));  /* same on every rank */

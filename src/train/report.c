@@ -182,9 +182,12 @@ void report_step(Report *report, const Trainer *t, StepReport r)
         report->averaged++;
     } else {
         report->skipped++;
-        report->not_finite += !r.overflow;
+        report->not_finite += !r.overflow && !r.spike;
         log_progress_end();
-        if (r.overflow)
+        if (r.spike)
+            log_line("step %lld: loss %g is a spike, the running mean is %.4f; the step is skipped and the "
+                     "weights are unchanged", (long long)step, r.loss, r.mean);
+        else if (r.overflow)
             log_line("step %lld: gradients overflow at loss scale %g; the step is skipped and the weights "
                      "are unchanged", (long long)step, r.loss_scale);
         else
@@ -198,6 +201,22 @@ void report_step(Report *report, const Trainer *t, StepReport r)
     else                                progress_step(report, t, r);
     report->losses   = report->seconds = 0;
     report->averaged = report->steps   = report->samples = report->not_finite = 0;
+}
+
+/* The logs remove what they have of later steps, as at a resume. */
+void report_rewind(Report *report, int64_t from, int64_t to)
+{
+    report_pause(report);
+    report->losses   = report->seconds = 0;
+    report->averaged = report->steps   = report->samples = report->not_finite = 0;
+    if (!report->prints) return;
+    log_line("step %lld: back to the checkpoint of step %lld; the samples taken since are left out",
+             (long long)from, (long long)to);
+    Status status = logs_close(&report->logs, OK);
+    if (status == OK) status = logs_open(&report->logs, &report->config->logs, to);
+    if (status == OK) return;
+    log_line("%s; training continues without logs", fail_text());
+    report->logs = logs_none();
 }
 
 /* A run that trained nothing must not look like one that did. */

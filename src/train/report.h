@@ -31,6 +31,8 @@ Status report_close(Report *report, Status status);
 /* One record of the logs, and at --log-interval a progress line, whose loss and speed are means over the
  * steps since the last one. r: the step that the trainer has just done. */
 void   report_step (Report *report, const Trainer *trainer, StepReport r);
+/* The run has gone back to step `to`, whose successors are reported again. */
+void   report_rewind(Report *report, int64_t from, int64_t to);
 /* At the end of a run: a warning where each of its steps was skipped. */
 void   report_untrained(const Report *report, const Trainer *trainer);
 /* Before a checkpoint is saved: the logs have each step that it has. */

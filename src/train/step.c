@@ -111,6 +111,7 @@ static void run_schedule(Trainer *t, void (*at_end)(void *context))
     t->step_state.weight_decay = weight_decay_at(&t->config->weight_decay, t->updated_samples);
     t->batch = batch_schedule_at(trainer_batches(t), t->samples);
     step_state_scale(&t->step_state, t->batch * t->config->model.sequence);
+    t->step_state.loss_limit = spike_limit(&t->config->spike, &t->losses);
     queue_state_write(&t->queue);
     t->taken     = 0;
     thread_context()->step = t->step + 1;
@@ -127,6 +128,31 @@ static void run_schedule(Trainer *t, void (*at_end)(void *context))
 
 void trainer_gradients(Trainer *t) { run_schedule(t, on_gradients); }
 
+void trainer_again(Trainer *t, OpFinding *finding)
+{
+    t->step--;
+    t->samples -= t->batch;
+    t->queue.finding = finding;
+    run_schedule(t, on_gradients);
+    t->queue.finding = NULL;
+    t->step++;
+    t->samples += t->batch;
+}
+
+int trainer_least(Trainer *t, double mine)
+{
+    double *own = t->flags_3.data;                       /* host memory */
+    const double *all = t->flags_R3.data;
+    int least = -1;
+    if (own) own[0] = mine;
+    comm_all_gather(t->world, &t->queue, t->flags_R3, t->flags_3);  /* <-> world: all-gather of 5 numbers */
+    for (int r = 0; all && r < t->mesh.world; r++) {
+        double value = all[RUN_FLAGS * r];
+        if (isfinite(value) && (least < 0 || value < all[RUN_FLAGS * least])) least = r;
+    }
+    return least;
+}
+
 StepReport trainer_step(Trainer *t)
 {
     LossScale before = t->step_state.loss;
@@ -138,10 +164,12 @@ StepReport trainer_step(Trainer *t)
     queue_read(&t->queue, r, t->report_4.data, sizeof r);
     queue_state_read(&t->queue);
     if (r[3] == 0) t->step_state.updates++, t->updated_samples += t->batch;
+    if (r[3] == 0) spike_add(&t->config->spike, &t->losses, r[0]);
     return (StepReport){ .loss = r[0], .tokens = r[1], .norm = r[2], .samples = t->batch,
         .waited = prefetch_waited(t->prefetch[SPLIT_TRAIN]), .skipped = r[3] != 0,
         .overflow = r[3] == SKIP_OVERFLOW && before.scale > t->config->scaling.minimum,
-        .loss_scale = before.scale, .lr = t->step_state.lr, .moe = trainer_moe_report(t) };
+        .spike = r[3] == SKIP_SPIKE, .mean = t->losses.mean, .loss_scale = before.scale,
+        .lr = t->step_state.lr, .moe = trainer_moe_report(t) };
 }
 
 /* Where an evaluation reads a split: from sample `first` on; step: the batch of it that is being filled. */

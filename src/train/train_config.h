@@ -10,6 +10,7 @@
 #include "optim/optimizer.h"
 #include "parallel/stage.h"
 #include "store/checkpoint_contents.h"
+#include "train/spike.h"
 
 typedef struct {
     ModelConfig    model;
@@ -84,6 +85,8 @@ typedef struct {
     /* the run stops after a step that is a multiple of it; 0: never */
     int64_t  exit_interval;
     double   exit_minutes;                    /* the run stops after a step when so many are over; 0: never */
+    SpikeGuard spike;
+    bool     no_replay;                       /* a step that is not finite is not run again: train/replay.h */
     bool     keep_best;                       /* the checkpoint with the lowest validation loss */
     bool     exit_on_missing;                 /* a `load` without a checkpoint is an error */
     const char *changed;                      /* options that differ from its checkpoint's; NULL: none */

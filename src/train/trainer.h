@@ -32,10 +32,12 @@ typedef struct { double load, dropped, balance, z; } MoeReport;
 
 /* Mean loss, tokens with a loss weight, and gradient norm of a step, over all ranks; waited: seconds this
  * rank waited for data. skipped: loss or norm was not finite, and the weights were left unchanged; overflow:
- * a smaller loss scale may mend it. loss_scale, lr: those of the step; no loss scale: 0. */
+ * a smaller loss scale may mend it; spike: it was left out because of its loss alone (train/spike.h); mean:
+ * of the losses before it, for the guard against spikes. loss_scale, lr: those of the step; no loss scale:
+ * 0. */
 typedef struct {
-    double loss, tokens, norm, waited, loss_scale, lr;
-    bool skipped, overflow;
+    double loss, tokens, norm, waited, loss_scale, lr, mean;
+    bool skipped, overflow, spike;
     int64_t samples;                                  /* that the step consumed */
     MoeReport moe;
 } StepReport;
@@ -96,6 +98,7 @@ typedef struct Trainer {
     int64_t batch;                                   /* samples of the present or last step */
     BatchStep constant;                              /* that of evaluations, and of runs without a ramp */
     int64_t started;                                 /* seam clock when the run began */
+    LossStatistics losses;                           /* for the guard against spikes */
     double  valid_loss;                              /* of an evaluation after the present step; 0: none */
     /* The number of the signal that this process received, else 0; NULL: evaluations do not check it. */
     const volatile sig_atomic_t *stop;
@@ -135,6 +138,12 @@ void   trainer_init(Trainer *trainer);                               /* initial 
 
 /* One step with its update. <-> all axes */
 StepReport trainer_step(Trainer *trainer);
+/* The last step again, which was skipped, with its results looked at for NaN and infinity; trainer_gradients
+ * otherwise. <-> all axes */
+void       trainer_again(Trainer *trainer, OpFinding *finding);
+/* The lowest rank with the least value; -1 where all are infinite. <-> world: all-gather of RUN_FLAGS
+ * numbers */
+int        trainer_least(Trainer *trainer, double mine);
 /* A step without its update: gradients of the sum over tokens are in the buckets, loss sums and tokens in
  * sums_R3. <-> all axes */
 void       trainer_gradients(Trainer *trainer);

@@ -439,6 +439,16 @@ BUGS = [
      "if (zip->entry[i - 1].data > b->data + zip->entry[i].header)", "convert.hostile_pickles"),
     ("a view of a storage that begins at the storage's first element", "src/convert/torch/torch_file.c",
      "t->offset * (int64_t)torch_type_width(t->type)", "0 * (int64_t)torch_type_width(t->type)", "convert.torch_files"),
+    ("a spike that counts in the running mean", "src/train/step.c",
+     "if (r[3] == 0) spike_add(", "if (r[3] != 1) spike_add(", "cli.spikes"),
+    ("the running mean of losses forgotten on resume", "src/train/trainer_checkpoint.c",
+     "if (t->config->spike.window > 0) t->losses = state.losses;", "if (t->config->spike.window < 0) t->losses = state.losses;", "cli.spikes"),
+    ("samples read again after a rewind", "src/train/loop.c",
+     "trainer_set_position(t, t->step, samples);", "trainer_set_position(t, t->step, t->samples + 0 * samples);", "cli.spikes"),
+    ("a NaN named by the rank that sees it last", "src/train/replay.c",
+     "if (!f->found) return INFINITY;", "if (!f->found) return 0;", "train.replay_test"),
+    ("the unit of the step before named", "src/parallel/stage_executor.c",
+     "        thread_context()->unit = (int)(first + i);\n        unit_forward(", "        thread_context()->unit = (int)(first + i) - 1;\n        unit_forward(", "train.replay_test"),
 ]
 
 # Planted in ./check: one of each kind of parallelism and of what keeps it right.

@@ -89,6 +89,22 @@ static KernelFamily kernels(const Options *o)
     NO_SUCH_CHOICE(o->kernels);
 }
 
+static bool rewinds(const Options *o)
+{
+    switch ((enum ChoiceOf_spike_action)o->spike_action.value) {
+    case CHOICE_spike_action_skip:   return false;
+    case CHOICE_spike_action_rewind: return true;
+    }
+    NO_SUCH_CHOICE(o->spike_action);
+}
+
+static SpikeGuard spike_guard(const Options *o)
+{
+    bool guards = o->spike_factor > 0 || o->spike_deviations > 0;
+    if (!guards) return (SpikeGuard){ .window = 0 };
+    return (SpikeGuard){ o->spike_factor, o->spike_deviations, o->spike_window, rewinds(o) };
+}
+
 static bool megatron_lines(const Options *o)
 {
     switch ((enum ChoiceOf_log_format)o->log_format.value) {
@@ -193,6 +209,7 @@ Status setup_train_config(TrainConfig *r, Options *o)
         .leave = (o->finetune ? CHECKPOINT_STATES | CHECKPOINT_POSITION : 0) |
                  (o->no_load_optim ? CHECKPOINT_STATES : 0), .no_save_states = o->no_save_optim,
         .save_interval = o->save_interval, .keep_last = o->keep_last,
+        .spike = spike_guard(o), .no_replay = o->no_replay,
         .exit_minutes = o->exit_duration, .keep_best = o->keep_best,
         .megatron_lines = megatron_lines(o),
         .log_throughput = o->log_throughput,

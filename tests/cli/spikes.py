@@ -1,0 +1,105 @@
+"""The guard against loss spikes: which steps are skipped follows from the losses alone, under every layout, over kills and resumes; a
+rewind goes back to the last checkpoint and on with other samples. A step that is not finite is run again, and the operation named."""
+import json
+import os
+import re
+import sys
+
+import run
+
+STEPS = 60
+# Steps so large that losses jump; they also make rounding grow, so that layouts are compared within 1e-9, and rewound ones, of more steps, within 1e-6.
+SPIKES = ["--spike-window", 4, "--spike-factor", 1.02, "--device", "ref", "--save-interval", 5, "--lr", 3e-2, "--lr-decay-style", "constant",
+          "--num-layers", 2, "--train-iters", STEPS]
+
+
+def wanted(good, what, told=""):
+    if not good:
+        sys.exit(f"{what}\n{told}")
+
+
+def rows(path):
+    return [row for row in map(json.loads, open(path)) if "loss" in row]
+
+
+def expected(losses, window, factor):
+    """The steps that are spikes, by the formula of docs/howto/resume.md"""
+    count, mean, spikes = 0, 0.0, []
+    for step, loss in losses:
+        if count >= window and loss > factor * mean:
+            spikes.append(step)
+            continue
+        count += 1
+        mean += (loss - mean) / min(count, window)
+    return spikes
+
+
+def train(data, out, *more, fault=None):
+    words = ["train", "--data-path", data, *run.MODEL, *SPIKES, "--threads", 1, "--save", out, "--load", out, "--metrics", out + ".jsonl", *more]
+    return run.jotun(*words, check=False, env=dict(os.environ, JOTUN_FAULT=fault) if fault else None)
+
+
+def skips(data, folder):
+    one = os.path.join(folder, "one")
+    told = train(data, one).stderr
+    all_rows = rows(one + ".jsonl")
+    skipped = [row["step"] for row in all_rows if row.get("skipped")]
+    wanted(skipped == expected([(r["step"], r["loss"]) for r in all_rows], 4, 1.02) and 2 <= len(skipped) <= 30, f"skipped {skipped}", told)
+    wanted(told.count("is a spike") == len(skipped), "not all spikes have a line", told)
+    manifest = json.load(open(os.path.join(one, f"step_{STEPS:08d}", "manifest.json")))
+    wanted(manifest["updates"] == STEPS - len(skipped) and manifest["run"]["losses"]["count"] == STEPS - len(skipped), f"{manifest['run']}")
+    killed = os.path.join(folder, "killed")
+    while train(data, killed, fault="step:17:kill").returncode != 0:
+        pass
+    wanted(run.digest(os.path.join(one, f"step_{STEPS:08d}")) == run.digest(os.path.join(killed, f"step_{STEPS:08d}")), "kills change the weights")
+    for n, layout in enumerate((["--ranks", 2, "--zero-stage", 2], ["--ranks", 4, "--tp", 2, "--pp", 2])):
+        out = os.path.join(folder, f"other{n}")
+        train(data, out, *layout)
+        for a, b in zip(all_rows, rows(out + ".jsonl")):
+            wanted(a.get("skipped") == b.get("skipped") and abs(a["loss"] - b["loss"]) < 1e-9, f"{layout}: step {a['step']}: {a} {b}")
+
+
+def rewinds(data, folder):
+    more = ["--spike-action", "rewind", "--spike-factor", 1.06]
+    one = os.path.join(folder, "rewound")
+    done = train(data, one, *more)
+    back = [(int(a), int(b)) for a, b in re.findall(r"step (\d+): back to the checkpoint of step (\d+); the samples", done.stderr)]
+    wanted(done.returncode == 0 and back and all(b == (a - 1) // 5 * 5 for a, b in back), f"back {back}", done.stderr)
+    manifest = json.load(open(os.path.join(one, f"step_{STEPS:08d}", "manifest.json")))
+    left_out = sum(a - b for a, b in back)
+    wanted(manifest["samples"] == 8 * (STEPS + left_out) and manifest["updates"] == STEPS, f"samples {manifest['samples']}, updates {manifest['updates']}, "
+           f"back {back}")
+    steps = [row["step"] for row in rows(one + ".jsonl")]
+    wanted(steps == list(range(1, STEPS + 1)), f"each step has one record: {steps}")
+    killed = os.path.join(folder, "rewound-killed")
+    while train(data, killed, *more, fault="step:13:kill").returncode != 0:
+        pass
+    wanted(run.digest(os.path.join(one, f"step_{STEPS:08d}")) == run.digest(os.path.join(killed, f"step_{STEPS:08d}")), "kills change the weights")
+    for layout in (["--ranks", 4, "--zero-stage", 3], ["--ranks", 4, "--tp", 2, "--pp", 2]):
+        out = os.path.join(folder, "rewound-" + layout[2][2:])
+        train(data, out, *more, *layout)
+        for a, b in zip(rows(one + ".jsonl"), rows(out + ".jsonl")):
+            wanted(a["step"] == b["step"] and abs(a["loss"] - b["loss"]) < 1e-6, f"{layout}: {a} {b}")
+
+
+def not_finite(data, folder):
+    words = ["train", "--data-path", data, *run.MODEL, "--train-iters", 3, "--lr", 1000, "--adam-eps", 1e-30, "--init-method-std", 90, "--num-layers", 2,
+             "--clip-grad", 0, "--lr-decay-style", "constant", "--threads", 1]
+    for layout in ([], ["--ranks", 4, "--tp", 2, "--pp", 2]):
+        done = run.jotun(*words, *layout, "--weight-decay", 1e3, "--norm-epsilon", 1e-30, check=False)
+        for step in range(4, 30):                           # until the weights overflow
+            if "again" in done.stderr:
+                break
+            done = run.jotun(*words, *layout, "--train-iters", step, "--weight-decay", 1e3, "--norm-epsilon", 1e-30, check=False)
+        wanted(re.search(r"step \d+, again: the first result that is not finite: (rank \d+ on \S+: )?in (the embedding|the head|layer \d of 2), \w+: "
+                         r"\w+\[\d+, \d+, \d+, \d+\] is -?(nan|inf)", done.stderr), "nothing is named", done.stderr[-3000:])
+        quiet = run.jotun(*words, *layout, "--train-iters", step, "--weight-decay", 1e3, "--norm-epsilon", 1e-30,
+                          "--no-check-for-nan-in-loss-and-grad", check=False).stderr
+        wanted("again" not in quiet, "replayed all the same", quiet)
+
+
+with run.work_folder() as folder:
+    data = run.corpus(folder)
+    not_finite(data, folder)
+    skips(data, folder)
+    rewinds(data, folder)
