@@ -26,7 +26,7 @@ static void unit_text(char out[48], const Trainer *t, int64_t unit)
                                           (long long)model->layers);
 }
 
-void replay_step(Trainer *t)
+bool replay_step(Trainer *t)
 {
     OpFinding f = { .unit = -1 };
     char where[48], found[300];
@@ -34,13 +34,14 @@ void replay_step(Trainer *t)
     int least = trainer_least(t, place_of(t, &f));                               /* <-> world */
     unit_text(where, t, f.unit);
     snprintf(found, sizeof found, "%s, %s: %s", where, f.op ? f.op : "", f.text);
-    Status told = agree(t->world, least == t->mesh.rank ? fail(BAD_FILE, "%s", found) : OK);   /* <-> world */
-    if (t->mesh.rank != 0) return;
+    Status named = agree(t->world, least == t->mesh.rank ? fail(BAD_FILE, "%s", found) : OK);   /* <-> world */
+    if (t->mesh.rank != 0) return named != OK;
     log_progress_end();
-    if (told != OK)
+    if (named != OK)
         log_line("step %lld, again: the first result that is not finite: %s", (long long)t->step,
                  fail_text());
     else
         log_line("step %lld, again: the result of every operation is finite; a fault of memory or of a "
                  "processor may have been the cause", (long long)t->step);
+    return named != OK;
 }
