@@ -160,8 +160,8 @@ static Status diverged(const Trainer *t, const Saving *saving)
 
 static Status spiked_on(const Trainer *t, const Saving *saving)
 {
-    return fail(BAD_OPTION, "%lld spikes in a row up to step %lld, whose loss is above what --spike-factor or "
-                "--spike-deviations allows: it has risen for good; try a lower --lr, or another limit%s%s",
+    return fail(BAD_OPTION, "%lld spikes in a row up to step %lld, whose loss is above what --spike-factor "
+                "or --spike-deviations allows: it has risen for good; try a lower --lr, or another limit%s%s",
                 (long long)saving->spikes, (long long)t->step, saving->holds ? "; --load resumes from " : "",
                 saving->holds ? saving->holds : "");
 }
@@ -182,7 +182,7 @@ static Status rewind_run(Trainer *t, Report *report, Saving *saving)
     watchdog_work(t->world, "loading");
     Status status = trainer_load(t, path);                                /* same on every rank */
     watchdog_work(t->world, NULL);
-    TRY(status);
+    TRY(status);                                                          /* same on every rank */
     trainer_set_position(t, t->step, samples);
     report_rewind(report, step, t->step);
     return OK;

@@ -34,7 +34,8 @@ bool replay_step(Trainer *t)
     int least = trainer_least(t, place_of(t, &f));                               /* <-> world */
     unit_text(where, t, f.unit);
     snprintf(found, sizeof found, "%s, %s: %s", where, f.op ? f.op : "", f.text);
-    Status named = agree(t->world, least == t->mesh.rank ? fail(BAD_FILE, "%s", found) : OK);   /* <-> world */
+    Status mine = least == t->mesh.rank ? fail(BAD_FILE, "%s", found) : OK;
+    Status named = agree(t->world, mine);                                        /* <-> world */
     if (t->mesh.rank != 0) return named != OK;
     log_progress_end();
     if (named != OK)

@@ -6,7 +6,7 @@
  * rank, layer, operation, tensor. It costs a slow step. */
 #include "train/trainer.h"
 
-/* Runs the last step again and logs what it finds, on rank 0. Weights, states and the position of the run
- * are as before. <-> all axes */
-void replay_step(Trainer *trainer);
+/* Runs the last step again and logs what it finds, on rank 0. Weights, states and the position of the run are
+ * as before. true: it found a result, whose description is in fail_text() on all ranks. <-> all axes */
+bool replay_step(Trainer *trainer);
 #endif

@@ -60,7 +60,7 @@ def skips(data, folder):
 
 
 def rewinds(data, folder):
-    more = ["--spike-action", "rewind", "--spike-factor", 1.06]
+    more = ["--spike-action", "rewind"]
     one = os.path.join(folder, "rewound")
     done = train(data, one, *more)
     back = [(int(a), int(b)) for a, b in re.findall(r"step (\d+): back to the checkpoint of step (\d+); the samples", done.stderr)]
