@@ -225,7 +225,7 @@ static Status evaluate(Trainer *t, Report *report, Saving *saving, SplitKind kin
     if (flags.failed) return unreadable_data(t, saving);
     if (kind == SPLIT_VALID && !given_up) t->valid_loss = loss;
     saving->best.due = saving->best.due || (flags.best && saving->in_row == 0);
-    if (!given_up) report_evaluation(report, t->step, kind, loss);
+    if (!given_up) report_evaluation(report, t->step, kind, loss, t->bits_per_byte);
     else if (t->mesh.rank == 0)
         log_line("step %lld: the evaluation is stopped by a signal", (long long)t->step);
     return OK;

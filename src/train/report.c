@@ -260,20 +260,23 @@ static void megatron_blocks(int64_t step, SplitKind kind, double loss)
     log_write(all, (size_t)n);
 }
 
-void report_evaluation(Report *report, int64_t step, SplitKind kind, double loss)
+void report_evaluation(Report *report, int64_t step, SplitKind kind, double loss, double bits)
 {
+    char per_byte[48] = "";
     report_pause(report);
     if (!report->prints) return;
     LogRecord record = log_record(step, report->consumed, split_name(kind));
     log_put(&record, FACT_evaluation_loss, loss);
     log_put(&record, FACT_perplexity, exp(loss));
+    if (bits > 0) log_put(&record, FACT_bits_per_byte, bits);
+    if (bits > 0) snprintf(per_byte, sizeof per_byte, ", %.4f bits per byte", unsigned_nan(bits));
     logs_add(&report->logs, &record);
     log_progress_end();
     if (report->config->megatron_lines) {
         megatron_blocks(step, kind, loss);
         return;
     }
-    log_line("step %lld: %s loss %.4f, perplexity %.3f", (long long)step,
+    log_line("step %lld: %s loss %.4f, perplexity %.3f%s", (long long)step,
              kind == SPLIT_VALID ? "validation" : split_name(kind), unsigned_nan(loss),
-             unsigned_nan(exp(loss)));
+             unsigned_nan(exp(loss)), per_byte);
 }

@@ -41,5 +41,5 @@ void   report_commit(Report *report);
  * throughput. */
 void   report_pause(Report *report);
 /* One record of the logs and one line on stderr. loss: mean over the split's tokens, in nats. */
-void   report_evaluation(Report *report, int64_t step, SplitKind kind, double loss);
+void   report_evaluation(Report *report, int64_t step, SplitKind kind, double loss, double bits_per_byte);
 #endif

@@ -175,6 +175,23 @@ StepReport trainer_step(Trainer *t)
 /* Where an evaluation reads a split: from sample `first` on; step: the batch of it that is being filled. */
 typedef struct { Trainer *trainer; SplitKind kind; int64_t first, step; } SplitPosition;
 
+/* The bytes of the targets that count. All stages and tp ranks read the same samples, for each of their
+ * chunks: those of one count them, once. */
+static void count_bytes(Trainer *t, const Batch *batch)
+{
+    const TrainConfig *config = t->config;
+    const int32_t *target = batch->target_i.data;
+    const char *weights = batch->loss_weight_T.data;
+    Dtype dtype = batch->loss_weight_T.dtype;
+    if (!config->id_bytes || t->mesh.at.tp > 0 || t->mesh.at.pp > 0) return;
+    for (int64_t i = 0; i < tensor_count(batch->target_i); i++) {
+        double weight;
+        dtype_convert(&weight, F64, weights + (size_t)i * dtype_width(dtype), dtype, 1);
+        if (weight > 0 && target[i] >= 0 && target[i] < config->ids)
+            t->evaluated_bytes += (double)config->id_bytes[target[i]] / config->chunks;
+    }
+}
+
 static void fill_evaluation(void *context, Batch *batch, int64_t step, int micro)
 {
     SplitPosition *at = context;
@@ -182,6 +199,7 @@ static void fill_evaluation(void *context, Batch *batch, int64_t step, int micro
     if (at->step != step) at->trainer->taken = 0;
     at->step = step;
     fill_or_fail(at->trainer, NULL, at->kind, batch, at->first + step * at->trainer->config->global);
+    count_bytes(at->trainer, batch);
 }
 
 /* What the calls of the evaluation schedule need: the caller's fill and its context; the current global
@@ -210,13 +228,17 @@ double trainer_evaluate(Trainer *t, int64_t steps, TrainerFill *fill, void *cont
         pipeline_run(&t->pipeline, &t->valid_schedule,
                      (PipelineCalls){ .context = &e, .fill = fill_from_caller });
     }
+    if (t->sums_3.data)
+        queue_write(&t->queue, (double *)t->sums_3.data + 2, &t->evaluated_bytes, sizeof(double));
     gather_sums(t);                                                           /* <-> world */
     queue_wait(&t->queue);
-    double sums[3], loss = 0, tokens = 0;
+    double sums[3], loss = 0, tokens = 0, bytes = 0;
     for (int r = 0; t->sums_R3.data && r < t->mesh.world; r++) {
         queue_read(&t->queue, sums, (const double *)t->sums_R3.data + 3 * r, sizeof sums);
-        loss += sums[0], tokens += sums[1];
+        loss += sums[0], tokens += sums[1], bytes += sums[2];
     }
+    t->evaluated_bytes = 0;
+    t->bits_per_byte   = bytes > 0 ? loss / log(2) / bytes : 0;
     return e.step < steps ? NAN : loss / tokens;
 }
 

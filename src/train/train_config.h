@@ -95,6 +95,9 @@ typedef struct {
 
     /* logging and evaluation */
     int64_t  log_interval, eval_interval;     /* steps */
+    /* [the tokenizer's ids] bytes of each id's text, for bits per byte; NULL: they are not known */
+    const uint16_t *id_bytes;
+    int64_t  ids;
     int64_t  eval_iters;                      /* global batches of an evaluation */
     LogsConfig logs;
     bool     megatron_lines;                  /* Megatron-LM's log lines instead of progress lines */

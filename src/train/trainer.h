@@ -99,6 +99,8 @@ typedef struct Trainer {
     BatchStep constant;                              /* that of evaluations, and of runs without a ramp */
     int64_t started;                                 /* seam clock when the run began */
     LossStatistics losses;                           /* for the guard against spikes */
+    double  evaluated_bytes;                         /* of the text of the targets counted by this rank */
+    double  bits_per_byte;                           /* of the last evaluation of a split; 0: not known */
     double  valid_loss;                              /* of an evaluation after the present step; 0: none */
     /* The number of the signal that this process received, else 0; NULL: evaluations do not check it. */
     const volatile sig_atomic_t *stop;

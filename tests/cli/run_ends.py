@@ -102,8 +102,28 @@ def first_line(data):
         wanted(says in told, f"no \"{says}\"", told)
 
 
+def bits_per_byte(data):
+    """With bytes as tokens a target has one byte, and the end of a document none; --eod-mask-loss changes which targets count."""
+    words = ["train", "--data-path", data, *run.MODEL, "--train-iters", 2, "--eval-interval", 2, "--eval-iters", 3, "--split", "60,40,0", "--threads", 1,
+             "--device", "ref"]
+    found = []
+    for more in ([], ["--ranks", 2], ["--ranks", 8, "--tp", 2, "--cp", 2, "--pp", 2, "--num-virtual-stages-per-pipeline-rank", 2], ["--ranks", 2, "--pp", 2, "--pipeline-schedule", "zb-v"]):
+        with run.work_folder() as folder:
+            path = os.path.join(folder, "m.jsonl")
+            told = run.jotun(*words, *more, "--metrics", path).stderr
+            row = next(r for r in map(json.loads, open(path)) if r.get("split") == "valid")
+            wanted(f"perplexity {row['perplexity']:.3f}, {row['bits_per_byte']:.4f} bits per byte" in told, "no bits per byte", told)
+            found.append(row["bits_per_byte"])
+            # 24 samples of 32 targets; some end a document, so that bytes are fewer than targets
+            targets = 24 * 32
+            bytes_counted = row["loss"] / math.log(2) * targets / row["bits_per_byte"]
+            wanted(abs(bytes_counted - round(bytes_counted)) < 1e-6 and 0.9 * targets < bytes_counted < targets, f"{bytes_counted} bytes of {targets} targets")
+    wanted(max(found) - min(found) < 1e-12, f"layouts differ: {found}")
+
+
 with run.work_folder() as folder:
     data = run.corpus(folder)
+    bits_per_byte(data)
     first_line(data)
     megatron_lines(data)
     duration(data, folder)

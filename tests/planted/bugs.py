@@ -449,6 +449,8 @@ BUGS = [
      "if (!f->found) return INFINITY;", "if (!f->found) return 0;", "train.replay_test"),
     ("the unit of the step before named", "src/parallel/stage_executor.c",
      "        thread_context()->unit = (int)(first + i);\n        unit_forward(", "        thread_context()->unit = (int)(first + i) - 1;\n        unit_forward(", "train.replay_test"),
+    ("bytes of evaluations counted by each chunk", "src/train/step.c",
+     "[target[i]] / config->chunks;", "[target[i]];", "cli.run_ends"),
 ]
 
 # Planted in ./check: one of each kind of parallelism and of what keeps it right.
