@@ -216,6 +216,8 @@ static void fill_from_caller(void *context, Batch *batch, int micro)
     if (host != batch) batch_copy(&t->queue, batch, host);
 }
 
+static const double LN_2 = 0.693147180559945309;
+
 double trainer_evaluate(Trainer *t, int64_t steps, TrainerFill *fill, void *context)
 {
     Evaluation e = { .trainer = t, .fill = fill, .context = context, .dry = comm_dry(t->world) };
@@ -238,7 +240,7 @@ double trainer_evaluate(Trainer *t, int64_t steps, TrainerFill *fill, void *cont
         loss += sums[0], tokens += sums[1], bytes += sums[2];
     }
     t->evaluated_bytes = 0;
-    t->bits_per_byte   = bytes > 0 ? loss / log(2) / bytes : 0;
+    t->bits_per_byte   = bytes > 0 ? loss / LN_2 / bytes : 0;
     return e.step < steps ? NAN : loss / tokens;
 }
 
