@@ -58,8 +58,7 @@ static Status evaluate(Trainer *t, const Task *task)
     char path[1024];
     bool found;
     CheckpointState state = { .step = -1 };
-    TRY(agree(t->world, checkpoint_find(task->config.load, path, &found)));
-    TRY(agree(t->world, checkpoint_state(path, &state)));
+    TRY(agree(t->world, trainer_find(task->config.load, path, &found, &state)));
     TRY(agree_on(t->world, state.step, "the step found in --load"));
     watchdog_work(t->world, "loading");
     TRY(trainer_load(t, path));

@@ -47,8 +47,7 @@ static Status load(Trainer *t, const TrainConfig *config)
     bool found;
     CheckpointState state = { .step = -1 };
     /* A checkpoint exists, because setup_options has read its options; `found` needs no look. */
-    TRY(agree(t->world, checkpoint_find(config->load, path, &found)));
-    TRY(agree(t->world, checkpoint_state(path, &state)));
+    TRY(agree(t->world, trainer_find(config->load, path, &found, &state)));
     TRY(agree_on(t->world, state.step, "the step found in --load"));
     watchdog_work(t->world, "loading");
     Status status = trainer_load(t, path);

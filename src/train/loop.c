@@ -53,8 +53,7 @@ static Status load(Trainer *t, char path[1024], bool *resumed)
     bool found = false, prints = t->mesh.rank == 0;
     trainer_init(t);
     if (!config->load) return OK;
-    TRY(agree(t->world, checkpoint_find(config->load, path, &found)));
-    TRY(agree(t->world, found ? checkpoint_state(path, &state) : OK));
+    TRY(agree(t->world, trainer_find(config->load, path, &found, &state)));
     TRY(agree_on(t->world, state.step, "the step found in --load (-1: none)"));
     if (!found && config->exit_on_missing)
         return fail(BAD_FILE, "--load %s has no checkpoint, and --exit-on-missing-checkpoint was given",

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "store/checkpoint_writer.h"
+#include "convert/foreign_weights.h"
 #include "tensor/step_end.h"
 #include "train/trainer.h"
 
@@ -251,9 +252,32 @@ unsigned trainer_loads(const TrainConfig *config, unsigned lacks)
     return config->training ? (CHECKPOINT_STATES | CHECKPOINT_POSITION) & ~(config->leave | lacks) : 0;
 }
 
+Status trainer_find(const char *load, char path[1024], bool *found, CheckpointState *state)
+{
+    *found = foreign_weights_folder(load) != NULL;
+    if (*found) {
+        snprintf(path, 1024, "%s", load);
+        *state = (CheckpointState){ .lacks = CHECKPOINT_STATES | CHECKPOINT_POSITION };
+        return OK;
+    }
+    TRY(checkpoint_find(load, path, found));
+    return *found ? checkpoint_state(path, state) : OK;
+}
+
+/* Weights alone. */
+static Status load_foreign(Trainer *t, const char *folder, CheckpointState *state)
+{
+    *state = (CheckpointState){ .lacks = CHECKPOINT_STATES | CHECKPOINT_POSITION };
+    ShardList list = shards_to_load(t, NULL, false);
+    Status status = foreign_weights_load(folder, &t->config->model, list.shard, list.count);
+    free(list.shard);
+    return status;
+}
+
 static Status load_shards(Trainer *t, const char *path, CheckpointState *state)
 {
     Checkpoint *checkpoint;
+    if (foreign_weights_folder(path)) return load_foreign(t, foreign_weights_folder(path), state);
     TRY(checkpoint_open(&checkpoint, path));
     *state = *checkpoint_position(checkpoint);
     bool states = trainer_loads(t->config, state->lacks) & CHECKPOINT_STATES;

@@ -11,7 +11,7 @@ import subprocess
 import sys
 import tempfile
 
-from run import JOTUN, jotun
+from run import jotun, metrics
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 GOLDEN = os.path.join(HERE, "..", "golden", "hf")
@@ -68,6 +68,27 @@ def family(name, work, text):
             for key, (_, _, data) in tensors(golden).items():
                 bits = struct.unpack(f"<{len(data) // 4}I", data)
                 assert short[key][2] == struct.pack(f"<{len(bits)}H", *((b + 0x7fff + (b >> 16 & 1)) >> 16 for b in bits)), key
+
+
+LAYOUTS = {1: "", 2: "--tp 2 --sp", 4: "--tp 2 --pp 2 --zero-stage 1"}
+
+
+def continued(name, work, text):
+    """--load hf:FOLDER: the first loss of training is transformers' on the same batch, under layouts as well."""
+    golden = "hf:" + os.path.join(GOLDEN, name)
+    assert abs(loss(golden, text) - FACTS["loss"][name]) < 1e-5
+    prefix = os.path.join(work, "corpus")
+    if not os.path.exists(prefix + "_text_document.bin"):
+        with open(prefix + ".jsonl", "w") as out:
+            out.write(json.dumps({"text": FACTS["corpus"]}))
+        jotun("prepare", "--input", prefix + ".jsonl", "--tokenizer", "bytes", "--output-prefix", prefix)
+    for ranks, layout in LAYOUTS.items():
+        out = os.path.join(work, f"metrics-{name}-{ranks}")
+        jotun("train", "--load", golden, "--tokenizer", "bytes", "--train-iters", 2, "--global-batch-size", FACTS["samples"],
+              "--micro-batch-size", 2, "--data-path", prefix + "_text_document", "--split", "1,0,0",
+              "--lr", "1e-4", "--metrics", out, "--ranks", ranks, *layout.split())
+        off = abs(metrics(out)[1] - FACTS["batch_loss"][name])
+        assert off < 1e-5, f"{name}, {ranks} ranks: the first loss differs by {off}"
 
 
 def refused(name, work, change, *words):
@@ -155,6 +176,7 @@ with tempfile.TemporaryDirectory() as folder:
         out.write(FACTS["text"])
     for model in FACTS["loss"]:
         family(model, folder, text_file)
+        continued(model, folder, text_file)
     refusals(folder)
     places(folder)
 print(len(FACTS["loss"]), "models of transformers", FACTS["transformers"])

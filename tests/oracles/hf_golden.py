@@ -6,6 +6,8 @@ import sys
 
 TEXT = "The quick brown fox jumps over the lazy dog; 17 words more."        # one window: fewer bytes than positions
 VOCABULARY, POSITIONS = 257, 64
+SAMPLES = 8                                             # of POSITIONS tokens: one batch has the whole text
+CORPUS = "".join(f"{i} times {i + 1} is {i * (i + 1)}; " for i in range(60))[:SAMPLES * POSITIONS + 1]
 SMALL = dict(vocab_size=VOCABULARY, hidden_size=16, num_hidden_layers=2, num_attention_heads=4, num_key_value_heads=2,
              intermediate_size=40, max_position_embeddings=POSITIONS, bos_token_id=256, eos_token_id=256)
 
@@ -44,15 +46,27 @@ def loss_of(model, text):
         return model(ids, labels=ids).loss.item()
 
 
+def batch_loss(model):
+    """Mean over all samples of CORPUS, each predicted from its own tokens."""
+    import torch
+    ids = list(CORPUS.encode())
+    x = torch.tensor([ids[i * POSITIONS:(i + 1) * POSITIONS] for i in range(SAMPLES)])
+    y = torch.tensor([ids[i * POSITIONS + 1:(i + 1) * POSITIONS + 1] for i in range(SAMPLES)])
+    with torch.no_grad():
+        return torch.nn.functional.cross_entropy(model(x).logits.reshape(-1, VOCABULARY), y.reshape(-1)).item()
+
+
 def main(folder):
     import torch
     import transformers
-    facts = {"torch": torch.__version__, "transformers": transformers.__version__, "text": TEXT, "loss": {}}
+    facts = {"torch": torch.__version__, "transformers": transformers.__version__, "text": TEXT, "loss": {}, "corpus": CORPUS,
+             "samples": SAMPLES, "positions": POSITIONS, "batch_loss": {}}
     for name in models():
         model = make(name)
         model.save_pretrained(os.path.join(folder, name))
         os.remove(os.path.join(folder, name, "generation_config.json"))
         facts["loss"][name] = loss_of(model, TEXT)
+        facts["batch_loss"][name] = batch_loss(model)
     with open(os.path.join(folder, "losses.json"), "w") as out:
         json.dump(facts, out, indent=1)
         out.write("\n")

@@ -1,11 +1,24 @@
 /* What a tokenizer and a checkpoint add to the options that a person gave. */
 #include "cli/setup/setup.h"
+#include <stdlib.h>
 #include "base/log.h"
 #include "cli/in_out.h"
 #include "cli/setup/tokenizer.h"
 #include "conf/rows.h"
 #include "conf/value.h"
+#include "convert/foreign_weights.h"
 #include "store/checkpoint.h"
+
+/* Of another program's checkpoint: weights alone. */
+static Status find_foreign(Options *o)
+{
+    char *options;
+    TRY(foreign_weights_options(&options, foreign_weights_folder(o->load)));
+    o->checkpoint.path    = o->load;
+    o->checkpoint.options = options_hold(o, options);
+    free(options);
+    return OK;
+}
 
 /* Once, before all that reads it: another run may save meanwhile, and options of one step do not go with
  * weights of another. */
@@ -14,6 +27,7 @@ static Status find_checkpoint(Options *o)
     char path[1024];
     bool found;
     CheckpointFacts facts;
+    if (foreign_weights_folder(o->load)) return find_foreign(o);
     TRY(checkpoint_find(o->load, path, &found));
     if (!found) return OK;              /* the trainer starts from new weights, or refuses to */
     TRY(checkpoint_facts(&facts, path));
@@ -66,10 +80,11 @@ Status setup_values(Options *o)
 {
     char typed[1024];
     if (o->load) snprintf(typed, sizeof typed, "--load %s", o->load);
-    if (o->load) TRY(checkpoint_directory(typed, o->load));
+    bool foreign = foreign_weights_folder(o->load);              /* its model is never given by a person */
+    if (o->load && !foreign) TRY(checkpoint_directory(typed, o->load));
     if (o->load) TRY(find_checkpoint(o));
     if (o->checkpoint.path && o->checkpoint_schedule) TRY(take_checkpoint_schedule(o));
-    if (o->load && (o->use_checkpoint_args || !setup_trains(o))) TRY(take_checkpoint_options(o));
+    if (o->load && (o->use_checkpoint_args || !setup_trains(o) || foreign)) TRY(take_checkpoint_options(o));
     TRY(setup_take_tokenizer(o));
     return options_derive(o);
 }

@@ -1,0 +1,83 @@
+/* Shards of a rank out of a checkpoint of another program. */
+#include "convert/foreign_weights.h"
+#include <jansson.h>
+#include <stdlib.h>
+#include <string.h>
+#include "convert/plan.h"
+
+enum { BUFFER_BYTES = 1 << 20, RELEASE_BYTES = 64 << 20 };
+
+const char *foreign_weights_folder(const char *load)
+{
+    return load && !strncmp(load, "hf:", 3) ? load + 3 : NULL;
+}
+
+Status foreign_weights_options(char **options, const char *folder)
+{
+    ForeignModel model;
+    TRY(hf_open(&model, folder));
+    json_t *object = json_loads(model.options, 0, NULL);
+    char   *path   = *model.tokenizer ? realpath(model.tokenizer, NULL) : NULL;
+    if (path) json_object_set_new(object, "tokenizer", json_string(path));
+    *options = json_dumps(object, JSON_COMPACT | JSON_REAL_PRECISION(17));
+    json_decref(object);
+    free(path);
+    foreign_model_close(&model);
+    return *options ? OK : fail(NO_MEMORY, "%s: no memory for its options", folder);
+}
+
+/* One contiguous range; to the memory of a device by way of `buffer`. */
+static void run_load(const Plan *plan, const PlanTensor *tensor, const TensorShard *shard, TensorShardRun run,
+                     char *buffer)
+{
+    Dtype   dtype = shard->local.dtype;
+    size_t  width = dtype_width(dtype);
+    int64_t most = BUFFER_BYTES / (int64_t)width, n;
+    for (int64_t done = 0; done < run.count; done += n) {
+        n = run.count - done < most ? run.count - done : most;
+        char *to = (char *)shard->local.data + (size_t)(run.local + done) * width;
+        plan_gather(plan, tensor, run.global + done, n, shard->queue ? buffer : to, dtype);
+        if (shard->queue) queue_write(shard->queue, to, buffer, (size_t)n * width);
+    }
+}
+
+static Status shards_load(const Plan *plan, const ForeignFile *file, const TensorShard *shards, int nshards)
+{
+    int64_t read = 0;
+    char   *buffer = malloc(BUFFER_BYTES);
+    Status  status = buffer ? OK : fail(NO_MEMORY, "%s: no memory to read it", file->path);
+    for (int i = 0; i < nshards && status == OK; i++) {
+        const PlanTensor *tensor = plan_find(plan, shards[i].name);
+        TensorShardRun    run;
+        int64_t           cursor = 0;
+        if (!tensor) {
+            status =
+                fail(BAD_SHAPE, "%s: has nothing for tensor '%s' of this run", file->path, shards[i].name);
+            break;
+        }
+        while (tensor_shard_next_run(&shards[i], &cursor, &run)) {
+            run_load(plan, tensor, &shards[i], run, buffer);
+            read += run.count * (int64_t)dtype_width(tensor->dtype);
+            if (read > RELEASE_BYTES) foreign_release(file), read = 0;
+        }
+    }
+    free(buffer);
+    return status;
+}
+
+Status foreign_weights_load(const char *folder, const ModelConfig *model, const TensorShard *shards,
+                            int nshards)
+{
+    ForeignModel from;
+    Links links = { 0 };
+    Plan  plan  = { 0 };
+    TRY(hf_open(&from, folder));
+    Status status = links_make(&links, from.naming, model);
+    if (status == OK)
+        status = plan_make(&plan, &(PlanRules){ &links, from.naming, TO_OURS, model->tied }, &from.file);
+    if (status == OK) status = shards_load(&plan, &from.file, shards, nshards);
+    plan_free(&plan);
+    links_free(&links);
+    foreign_model_close(&from);
+    return status;
+}

@@ -1,0 +1,17 @@
+#ifndef CONVERT_FOREIGN_WEIGHTS_H
+#define CONVERT_FOREIGN_WEIGHTS_H
+/* A checkpoint of another program as what a run starts from: --load hf:FOLDER. Each rank opens it alone and
+ * reads its own shards through the mapped files, under any layout. Nothing here communicates. */
+#include "convert/format.h"
+#include "tensor/tensor_shard.h"
+
+/* FOLDER of "hf:FOLDER"; NULL: `load` is a checkpoint of this program. */
+const char *foreign_weights_folder(const char *load);
+/* The options of its model as one JSON object, {"num-layers": 12, ...}, with "tokenizer" where the folder has
+ * one. The caller frees it. */
+Status foreign_weights_options(char **options, const char *folder);
+/* Fills the shards' memory; floating-point types are converted. BAD_SHAPE: a tensor is missing, too many or
+ * of another shape than in `model`. */
+Status foreign_weights_load(const char *folder, const ModelConfig *model, const TensorShard *shards,
+                            int nshards);
+#endif
