@@ -13,7 +13,7 @@
 #include "base/seam.h"
 #include "store/safetensors.h"
 
-enum { WINDOW_BYTES = 16 << 20, ROOM_BYTES = 16 << 20 };
+enum { WINDOW_BYTES = 16 << 20, ROOM_BYTES = 16 << 20, EXPECT_BYTES = 128 << 20 };
 
 Dtype convert_run_dtype(const ConvertRun *c, const PlanTensor *tensor)
 {
@@ -96,6 +96,13 @@ static Status tensor_write(ConvertRun *c, Output *out, const PlanTensor *tensor,
     return OK;
 }
 
+/* The disk reads what the next tensor needs while this one is written. */
+static void tensor_expect(const ConvertRun *c, const PlanTensor *tensor)
+{
+    for (int i = 0; i < tensor->copies; i++)
+        foreign_expect(c->plan->copy[tensor->first + i].from, EXPECT_BYTES / tensor->copies);
+}
+
 static Status file_fill(ConvertRun *c, Output *out, const char *name, int first, int count, int64_t *bytes,
                         uint64_t *checksum, SafeTensor *place)
 {
@@ -114,6 +121,7 @@ static Status file_fill(ConvertRun *c, Output *out, const char *name, int first,
     if (status == OK) status = file_write(out->fd, out->path, header, header_bytes, 0);
     free(header);
     for (int i = 0; i < count && status == OK; i++) {
+        if (i + 1 < count) tensor_expect(c, &c->plan->tensor[first + i + 1]);
         status = tensor_write(c, out, &c->plan->tensor[first + i], &place[i]);
         if (checksum) checksum[i] = XXH3_64bits_digest(out->hash);
     }

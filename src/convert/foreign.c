@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 void foreign_begin(ForeignFile *file, const char *path)
 {
@@ -271,6 +272,15 @@ void foreign_read(const ForeignTensor *tensor, int64_t first, int64_t step, int6
         strided_copy((char *)to + (size_t)done * dtype_width(to_dtype), to_dtype, piece->data + index * width,
                      tensor->dtype, n > 1 ? step * piece->stride[inner] : 1, n);
     }
+}
+
+void foreign_expect(const ForeignTensor *tensor, int64_t bytes)
+{
+    int64_t size = foreign_count(tensor) * (int64_t)dtype_width(tensor->dtype), page = sysconf(_SC_PAGESIZE);
+    if (!size || !one_whole(tensor)) return;
+    const char *begin = tensor->piece->data;
+    int64_t     into = (int64_t)((uintptr_t)begin % (uintptr_t)page);
+    madvise((void *)(begin - into), (size_t)((size < bytes ? size : bytes) + into), MADV_WILLNEED);
 }
 
 void foreign_release(const ForeignFile *file)
