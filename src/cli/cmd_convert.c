@@ -12,6 +12,7 @@
 #include "cli/setup/tokenizer.h"
 #include "cli/signals.h"
 #include "convert/family.h"
+#include "convert/gguf.h"
 #include "convert/hf_write.h"
 #include "convert/jotun_checkpoint.h"
 
@@ -53,7 +54,8 @@ static void run_make(ConvertTask *c, const Plan *plan)
 {
     const Options *o = c->o;
     static const Dtype types[] = { F32, BF16, F16 };
-    bool cast = o->convert_type.value != CHOICE_convert_type_keep;
+    bool cast = o->convert_type.value != CHOICE_convert_type_keep &&
+                o->convert_type.value != CHOICE_convert_type_q8_0;
     c->run = (ConvertRun){ .from = &c->from, .plan = plan, .output = o->convert_output, .cast = cast,
         .dtype = cast ? types[o->convert_type.value - CHOICE_convert_type_f32] : F32,
         .progress = progress, .context = c, .stop = signals_catch(stops) };
@@ -180,6 +182,34 @@ static Status family_choose(Family *family, json_t **config, const ConvertTask *
                 c->o->convert_input, why);
 }
 
+static GgufType gguf_type(const ConvertTask *c)
+{
+    switch ((enum ChoiceOf_convert_type)c->o->convert_type.value) {
+    case CHOICE_convert_type_f32:  return GGUF_F32;
+    case CHOICE_convert_type_bf16: return GGUF_BF16;
+    case CHOICE_convert_type_f16:  return GGUF_F16;
+    case CHOICE_convert_type_q8_0: return GGUF_Q8_0;
+    case CHOICE_convert_type_keep: break;
+    }
+    Dtype held = c->from.file.tensors ? c->from.file.tensor[0].dtype : F32;
+    return held == BF16 ? GGUF_BF16 : held == F16 ? GGUF_F16 : GGUF_F32;
+}
+
+static Status to_gguf(ConvertTask *c, void *context) { return gguf_write(&c->run, context); }
+
+static Status export_gguf(ConvertTask *c, Family family, const char *json)
+{
+    Naming  naming;
+    json_t *options = json_loads(json, 0, NULL);
+    GgufTexts texts = { .family = family, .options = options, .type = gguf_type(c), .tokenizer = tokenizer_of(c),
+                        .name = c->o->convert_input };
+    if (!*texts.tokenizer) texts.tokenizer = c->model.tokenizer;
+    Status status = gguf_naming(&naming, &texts);
+    if (status == OK) status = planned(c, naming, TO_THEIRS, to_gguf, &texts);
+    json_decref(options);
+    return status;
+}
+
 static Status export(ConvertTask *c)
 {
     Family      family;
@@ -189,7 +219,8 @@ static Status export(ConvertTask *c)
     TRY(setup_model_options(&c->model, c->from.options, c->o->convert_input));
     TRY(options_json(&c->model, &json));
     TRY(family_choose(&family, &config, c, json));
-    Status status = planned(c, family_naming(family), TO_THEIRS, to_hf, config);
+    Status status = c->o->convert_to.value == CHOICE_convert_to_gguf
+        ? export_gguf(c, family, json) : planned(c, family_naming(family), TO_THEIRS, to_hf, config);
     json_decref(config);
     return status;
 }
@@ -203,8 +234,12 @@ static Status run(ConvertTask *c, Options *o)
     TRY(output_directory("--output", o->convert_output));
     bool from_hf = o->convert_from.value ? o->convert_from.value == CHOICE_convert_from_hf
                                          : hf_is_folder(o->convert_input);
-    bool to_hf_folder = o->convert_to.value == CHOICE_convert_to_hf;
-    if (from_hf == to_hf_folder)
+    bool to_jotun_step = o->convert_to.value == CHOICE_convert_to_jotun;
+    if (o->convert_type.value == CHOICE_convert_type_q8_0 && o->convert_to.value != CHOICE_convert_to_gguf)
+        return fail(BAD_OPTION, "--dtype q8_0 is for --to gguf; give f32, bf16 or f16");
+    if (from_hf && !to_jotun_step && o->convert_to.value != CHOICE_convert_to_hf)
+        return fail(BAD_OPTION, "--to gguf is written from checkpoints of jotun: convert with --to jotun first");
+    if (from_hf != to_jotun_step)
         return fail(BAD_OPTION, "--to %s: the input has this format already; %s", o->convert_to.word,
                     from_hf ? "transformers' save_pretrained writes another type or size of files"
                             : "a checkpoint opens under any layout as it is");

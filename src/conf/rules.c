@@ -422,7 +422,7 @@ static const struct { CommandSet command; OptionIndex option; const char *says; 
     { FOR_GENERATE, OPTION_prompt,        "S (the text to continue) or --prompt-file FILE" },
     { FOR_CONVERT,  OPTION_convert_input,  "PATH (the checkpoint to read)" },
     { FOR_CONVERT,  OPTION_convert_output, "PATH (the checkpoint to write)" },
-    { FOR_CONVERT,  OPTION_convert_to,     "FORMAT (jotun or hf)" },
+    { FOR_CONVERT,  OPTION_convert_to,     "FORMAT (jotun, hf or gguf)" },
     { FOR_PREPARE,  OPTION_input,         "FILE... (the documents to read)" },
     { FOR_PREPARE,  OPTION_output_prefix, "P (it writes P_text_document.bin and .idx)" },
     { FOR_CLEAN,    OPTION_clean_input,   "FILE... (the documents to read)" },

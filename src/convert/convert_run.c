@@ -64,7 +64,11 @@ Status convert_run_finish(ConvertRun *c, Status status)
 {
     char why[512];
     if (status == OK) status = folder_sync(c->part);
-    if (status == OK) status = file_rename(c->part, c->output);
+    char from[1024];
+    snprintf(from, sizeof from, "%s", c->part);
+    if (status == OK && c->single) status = path_join(from, c->part, CONVERT_RUN_FILE);
+    if (status == OK) status = file_rename(from, c->output);
+    if (status == OK && c->single) folder_remove(c->part);
     if (status == OK) return folder_sync_for(c->output);
     snprintf(why, sizeof why, "%s", fail_text());
     if (c->part[0]) folder_remove(c->part);

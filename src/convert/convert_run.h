@@ -8,10 +8,13 @@
 #include "convert/format.h"
 #include "convert/plan.h"
 
+#define CONVERT_RUN_FILE "output"
+
 typedef struct {
     const ForeignModel *from;
     const Plan         *plan;
     const char         *output;            /* the path that is made */
+    bool                single;            /* it is the file CONVERT_RUN_FILE of the folder `part` */
     bool                cast;              /* to `dtype`; else each tensor keeps its type */
     Dtype               dtype;
     /* Called after each window; may be NULL. */

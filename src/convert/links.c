@@ -4,10 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-typedef enum { AS_IS, TURNED, GROUPED } View;
+typedef enum { AS_IS, TURNED, GROUPED, PAIRS } View;
 typedef enum { ALWAYS, TIED } SurplusWhen;
 /* The words of the columns first and whole, of which they are sums. */
-typedef struct { int64_t QUERY, KV, G, F; } Widths;
+typedef struct { int64_t QUERY, KV, G, F, head; } Widths;
 typedef struct { int64_t first, whole; } Rows;
 
 /* Numbered in their order, so that each row's two expressions are one case of a switch. */
@@ -99,12 +99,28 @@ static void view_fill(Link *link, int row, Widths widths, int dims, int64_t our_
     link->our_stride[0] = our_rows / groups * columns, link->our_stride[1] = columns, link->our_stride[2] = 1;
     link->their_stride[0] = whole * columns, link->their_stride[1] = columns, link->their_stride[2] = 1;
     link->their_first = r.first * columns;
+    if (view == PAIRS) {                    /* [heads, half of two, channels of a half, columns] */
+        int64_t half = widths.head / 2;
+        memcpy(link->size, (int64_t[]){ our_rows / widths.head, 2, half, columns }, sizeof link->size);
+        memcpy(link->our_stride, (int64_t[]){ widths.head * columns, half * columns, columns, 1 },
+               sizeof link->our_stride);
+        memcpy(link->their_stride, (int64_t[]){ widths.head * columns, columns, 2 * columns, 1 },
+               sizeof link->their_stride);
+    }
     if (view == TURNED) link->their_stride[1] = 1, link->their_stride[2] = whole, link->their_first = r.first;
     LinkTensor *theirs = &link->theirs;
     theirs->dims = dims;
     for (int d = 0; d < LINK_DIMS; d++) theirs->shape[d] = 1;
     theirs->shape[view == TURNED] = groups * whole;
     if (dims > 1) theirs->shape[view != TURNED] = columns;
+}
+
+/* All experts are one tensor, and this is number e. */
+static void stack(LinkTensor *theirs, int64_t *first, int64_t e, int64_t experts)
+{
+    *first += e * theirs->shape[0] * theirs->shape[1];
+    theirs->shape[2] = theirs->shape[1], theirs->shape[1] = theirs->shape[0], theirs->shape[0] = experts;
+    theirs->dims++;
 }
 
 static int row_find(Naming naming, ParamId id)
@@ -130,6 +146,7 @@ static Status link_add(Links *links, Naming naming, const Param *p, int64_t laye
         snprintf(link->ours.name, sizeof link->ours.name, "%s", p->name);
         name_fill(link->theirs.name, sizeof link->theirs.name, rows[row].name, layer, e);
         view_fill(link, row, widths, p->dims - experts, r, c, e * r * c);
+        if (experts && !strstr(rows[row].name, "{expert}")) stack(&link->theirs, &link->their_first, e, copies);
     }
     return OK;
 }
@@ -144,7 +161,7 @@ Status links_make(Links *links, Naming naming, const ModelConfig *config)
             int64_t    layer = b - 2;
             params_block(&block, config, f, b, NULL);
             Widths widths = { config->heads * config->head_dim, config->groups * config->head_dim,
-                              config->groups, model_layer_ffn(config, layer) };
+                              config->groups, model_layer_ffn(config, layer), config->head_dim };
             for (int p = 0; p < block.params && status == OK; p++)
                 status = link_add(links, naming, &block.param[p], layer, widths);
         }

@@ -1,0 +1,182 @@
+/* The tokenizer inside a GGUF file: tokens, their kinds and the merges of a byte-level BPE, as llama.cpp reads
+ * them. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include "convert/gguf.h"
+#include "store/tensor_entry.h"
+#include "text/bpe/vocab.h"
+#include "text/tokenizer.h"
+
+enum { JSON_MULTIPLE = 100, NORMAL = 1, CONTROL = 3, DEFINED = 4, UNUSED = 5 };
+/* text: [count], owned; NULL: no token has this id */
+typedef struct { char **text; uint8_t *kind; int64_t count; json_t *merges; } Tokens;
+
+static void tokens_free(Tokens *t)
+{
+    for (int64_t i = 0; t->text && i < t->count; i++) free(t->text[i]);
+    free(t->text);
+    free(t->kind);
+    json_decref(t->merges);
+}
+
+static Status token_put(Tokens *t, int64_t id, const char *text, uint8_t kind)
+{
+    if (id < 0 || id >= t->count)
+        return fail(BAD_OPTION, "the tokenizer has the id %lld, and the model %lld ids", (long long)id,
+                    (long long)t->count);
+    free(t->text[id]);
+    t->text[id] = strdup(text);
+    t->kind[id] = kind;
+    return t->text[id] ? OK : fail(NO_MEMORY, "no memory for the tokens of a tokenizer");
+}
+
+static Status vocab_put(Tokens *t, const json_t *vocab)
+{
+    const char *text;
+    json_t     *id;
+    json_object_foreach((json_t *)vocab, text, id) TRY(token_put(t, json_integer_value(id), text, NORMAL));
+    return OK;
+}
+
+static Status json_open(json_t **root, const char *path)
+{
+    FileMap map;
+    TRY(file_map(&map, path));
+    Status status = json_parse_bounded(root, path, "", (const char *)map.data, map.size, JSON_MULTIPLE);
+    file_unmap(&map);
+    return status;
+}
+
+/* "a b" or ["a", "b"] */
+static json_t *merge_text(const json_t *merge)
+{
+    const char *left = json_string_value(json_array_get(merge, 0)), *right = json_string_value(json_array_get(merge, 1));
+    if (json_is_string(merge)) return json_incref((json_t *)merge);
+    return left && right ? json_sprintf("%s %s", left, right) : NULL;
+}
+
+static Status json_tokens(Tokens *t, const json_t *root, const char *path)
+{
+    const json_t *model = json_object_get(root, "model"), *added = json_object_get(root, "added_tokens");
+    const char   *type = json_string_value(json_object_get(model, "type"));
+    json_t       *item;
+    size_t        i;
+    if (type && strcmp(type, "BPE")) return fail(BAD_OPTION, "--to gguf: %s is no BPE", path);
+    TRY(vocab_put(t, json_object_get(model, "vocab")));
+    json_array_foreach(json_object_get(model, "merges"), i, item) {
+        json_t *merge = merge_text(item);
+        if (!merge) return fail(BAD_FILE, "%s: merge %zu is no pair of tokens", path, i);
+        json_array_append_new(t->merges, merge);
+    }
+    json_array_foreach(added, i, item) {
+        const char *text = json_string_value(json_object_get(item, "content"));
+        bool special = json_is_true(json_object_get(item, "special"));
+        if (text) TRY(token_put(t, json_integer_value(json_object_get(item, "id")), text, special ? CONTROL : DEFINED));
+    }
+    return OK;
+}
+
+/* Lines of merges.txt but for its first, "#version". */
+static Status merges_read(Tokens *t, const char *path)
+{
+    FileMap map;
+    TRY(file_map(&map, path));
+    const char *at = (const char *)map.data, *end = at + map.size;
+    while (at < end) {
+        const char *line = at, *stop = memchr(at, '\n', (size_t)(end - at));
+        at = stop ? stop + 1 : end;
+        size_t bytes = (size_t)((stop ? stop : end) - line);
+        if (bytes && line[bytes - 1] == '\r') bytes--;
+        if (bytes && strncmp(line, "#version", 8)) json_array_append_new(t->merges, json_stringn(line, bytes));
+    }
+    file_unmap(&map);
+    return OK;
+}
+
+static bool in_folder(char path[1024], const char *folder, const char *name)
+{
+    return path_join(path, folder, name) == OK && file_exists(path);
+}
+
+static Status files_read(Tokens *t, const char *from)
+{
+    char        path[1024], merges[1024];
+    struct stat about;
+    json_t     *root = NULL;
+    bool        folder = stat(from, &about) == 0 && S_ISDIR(about.st_mode);
+    if (!folder) snprintf(path, sizeof path, "%s", from);
+    bool json = folder ? in_folder(path, from, "tokenizer.json") : strstr(from, ".json") != NULL;
+    if (json) TRY(json_open(&root, path));
+    Status status = json ? json_tokens(t, root, path) : OK;
+    json_decref(root);
+    if (json) return status;
+    bool pair = folder && ((in_folder(path, from, "vocab.json") && in_folder(merges, from, "merges.txt")) ||
+                           (in_folder(path, from, "encoder.json") && in_folder(merges, from, "vocab.bpe")));
+    if (!pair)
+        return fail(BAD_OPTION, "--to gguf: the tokenizer %s is neither `bytes` nor a byte-level BPE in a "
+                    "tokenizer.json or with a vocab.json and merges.txt", from);
+    TRY(json_open(&root, path));
+    status = vocab_put(t, root);
+    json_decref(root);
+    return status == OK ? merges_read(t, merges) : status;
+}
+
+static Status bytes_make(Tokens *t)
+{
+    for (int b = 0; b < 256; b++) {
+        uint32_t point = letter_of_byte((uint8_t)b);
+        char     text[4] = { (char)point, 0, 0, 0 };
+        if (point >= 0x80) text[0] = (char)(0xC0 | point >> 6), text[1] = (char)(0x80 | (point & 0x3F));
+        TRY(token_put(t, b, text, NORMAL));
+    }
+    return token_put(t, 256, "<|endoftext|>", CONTROL);
+}
+
+static void tokens_write(GgufText *out, const Tokens *t)
+{
+    char    unused[32];
+    json_t *merge;
+    size_t  i;
+    gguf_key(out, "tokenizer.ggml.tokens", GGUF_ARRAY);
+    gguf_put_number(out, GGUF_STRING, 4);
+    gguf_put_number(out, (uint64_t)t->count, 8);
+    for (int64_t id = 0; id < t->count; id++) {
+        snprintf(unused, sizeof unused, "[PAD%lld]", (long long)id);
+        const char *text = t->text[id] ? t->text[id] : unused;
+        gguf_put_string(out, text, strlen(text));
+    }
+    gguf_key(out, "tokenizer.ggml.token_type", GGUF_ARRAY);
+    gguf_put_number(out, GGUF_INT32, 4);
+    gguf_put_number(out, (uint64_t)t->count, 8);
+    for (int64_t id = 0; id < t->count; id++) gguf_put_number(out, t->text[id] ? t->kind[id] : UNUSED, 4);
+    gguf_key(out, "tokenizer.ggml.merges", GGUF_ARRAY);
+    gguf_put_number(out, GGUF_STRING, 4);
+    gguf_put_number(out, json_array_size(t->merges), 8);
+    json_array_foreach(t->merges, i, merge)
+        gguf_put_string(out, json_string_value(merge), json_string_length(merge));
+}
+
+Status gguf_tokenizer(GgufText *out, const char *name, int64_t vocabulary)
+{
+    Tokenizer tokenizer;
+    Tokens    tokens = { .text = calloc((size_t)vocabulary, sizeof(char *)), .kind = calloc((size_t)vocabulary, 1),
+                         .count = vocabulary, .merges = json_array() };
+    Status status = tokens.text && tokens.kind ? tokenizer_open(&tokenizer, name)
+                                               : fail(NO_MEMORY, "no memory for %lld tokens", (long long)vocabulary);
+    if (status == OK) {
+        int32_t eod = tokenizer.eod;
+        tokenizer_close(&tokenizer);
+        status = strcmp(name, "bytes") ? files_read(&tokens, name) : bytes_make(&tokens);
+        gguf_key_string(out, "tokenizer.ggml.model", "gpt2");
+        gguf_key_string(out, "tokenizer.ggml.pre", "gpt-2");
+        if (status == OK) tokens_write(out, &tokens);
+        if (eod >= 0) gguf_key_uint(out, "tokenizer.ggml.bos_token_id", eod);
+        if (eod >= 0) gguf_key_uint(out, "tokenizer.ggml.eos_token_id", eod);
+        gguf_key(out, "tokenizer.ggml.add_bos_token", GGUF_BOOL);
+        gguf_put_number(out, 0, 1);
+    }
+    tokens_free(&tokens);
+    return status;
+}
