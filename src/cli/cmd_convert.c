@@ -201,8 +201,11 @@ static Status export_gguf(ConvertTask *c, Family family, const char *json)
 {
     Naming  naming;
     json_t *options = json_loads(json, 0, NULL);
-    GgufTexts texts = { .family = family, .options = options, .type = gguf_type(c), .tokenizer = tokenizer_of(c),
-                        .name = c->o->convert_input };
+    GgufTexts texts   = {.family    = family,
+                         .options   = options,
+                         .type      = gguf_type(c),
+                         .tokenizer = tokenizer_of(c),
+                         .name      = c->o->convert_input};
     if (!*texts.tokenizer) texts.tokenizer = c->model.tokenizer;
     Status status = gguf_naming(&naming, &texts);
     if (status == OK) status = planned(c, naming, TO_THEIRS, to_gguf, &texts);
@@ -236,9 +239,10 @@ static Status run(ConvertTask *c, Options *o)
                                          : hf_is_folder(o->convert_input);
     bool to_jotun_step = o->convert_to.value == CHOICE_convert_to_jotun;
     if (o->convert_type.value == CHOICE_convert_type_q8_0 && o->convert_to.value != CHOICE_convert_to_gguf)
-        return fail(BAD_OPTION, "--dtype q8_0 is for --to gguf; give f32, bf16 or f16");
+        return fail(BAD_OPTION, "--output-dtype q8_0 is for --to gguf; give f32, bf16 or f16");
     if (from_hf && !to_jotun_step && o->convert_to.value != CHOICE_convert_to_hf)
-        return fail(BAD_OPTION, "--to gguf is written from checkpoints of jotun: convert with --to jotun first");
+        return fail(BAD_OPTION,
+                    "--to gguf is written from checkpoints of jotun: convert with --to jotun first");
     if (from_hf != to_jotun_step)
         return fail(BAD_OPTION, "--to %s: the input has this format already; %s", o->convert_to.word,
                     from_hf ? "transformers' save_pretrained writes another type or size of files"

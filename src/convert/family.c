@@ -1,11 +1,14 @@
 /* config.json to options and back, by the rows of families.def. */
 #include "convert/family.h"
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include "store/tensor_entry.h"
 
-typedef enum { SAME, ALSO, NOT, ONLY, WINDOW, ROPE, FULL, UNUSED } KeyKind;
+typedef enum {
+    SAME, ALSO, NOT, ONLY, WINDOW, OR_ZERO, SQRT, RSQRT, GELU, ROPE, FULL, LAYERS, UNUSED
+} KeyKind;
 
 /* Sets of families, which the rows join by |. */
 enum {
@@ -29,6 +32,10 @@ static const ValueRow has_rows[] = {
 };
 static const ValueRow set_rows[] = {
 #define SET(families, option, value) { families, option, value },
+#include "convert/families.def"
+};
+static const struct { const char *type, *key, *option; } rope_rows[] = {
+#define ROPE_KEY(type, key, option) { type, key, option },
 #include "convert/families.def"
 };
 #define COUNT(array) ((int)(sizeof(array) / sizeof((array)[0])))
@@ -100,28 +107,98 @@ static Status window_read(json_t *options, const KeyRow *row, const json_t *valu
     return status;
 }
 
+/* The keys of one type of rotary embeddings; all others have to be null. */
+static Status rope_keys_read(json_t *options, const json_t *rope, const char *type, const char *path)
+{
+    const char *key;
+    json_t     *value;
+    char        now[64];
+    for (int i = 0; i < COUNT(rope_rows); i++)
+        if (!strcmp(rope_rows[i].type, type) && !json_is_number(json_object_get(rope, rope_rows[i].key)))
+            return fail(BAD_FILE, "%s: a rotary embedding of rope_type %s has no number %s", path, type,
+                        rope_rows[i].key);
+    json_object_foreach((json_t *)rope, key, value) {
+        bool known = !strcmp(key, "rope_type") || !strcmp(key, "type") || !strcmp(key, "rope_theta") ||
+                     json_is_null(value);
+        if (!strcmp(key, "partial_rotary_factor")) known |= json_number_value(value) == 1;
+        for (int i = 0; i < COUNT(rope_rows) && !known; i++) {
+            known = !strcmp(rope_rows[i].type, type) && !strcmp(rope_rows[i].key, key);
+            if (known) TRY(option_put(options, rope_rows[i].option, value, path, key));
+        }
+        if (!known)
+            return fail(BAD_FILE,
+                        "%s: %s of the rotary embedding is %s, which is not supported with rope_type "
+                        "%s",
+                        path, key, value_text(now, value), type);
+    }
+    return OK;
+}
+
 /* Version 5 has rope_parameters; before it rope_theta was a key of its own beside rope_scaling. */
 static Status rope_read(json_t *options, const KeyRow *row, const json_t *config, const char *path)
 {
-    const json_t *rope = json_object_get(config, "rope_parameters"), *base, *scaling, *value;
-    const char   *key;
+    const json_t *rope = json_object_get(config, "rope_parameters"), *base;
     if (!json_is_object(rope)) rope = json_object_get(config, "rope_scaling");
-    scaling = json_is_object(rope) ? rope : NULL;
-    base    = json_object_get(scaling, "rope_theta");
+    if (!json_is_object(rope)) rope = NULL;
+    const char *type = json_string_value(json_object_get(rope, "rope_type"));
+    if (!type) type = json_string_value(json_object_get(rope, "type"));
+    if (!type) type = "default";
+    if (strcmp(type, "default") && strcmp(type, "linear") && strcmp(type, "llama3"))
+        return fail(BAD_FILE,
+                    "%s: rope_type %.40s of the rotary embedding is not supported; default, linear and "
+                    "llama3 are",
+                    path, type);
+    TRY(rope_keys_read(options, rope, type, path));
+    if (!strcmp(type, "llama3")) json_object_set_new(options, "use-rope-scaling", json_true());
+    base = json_object_get(rope, "rope_theta");
     if (!base) base = json_object_get(config, "rope_theta");
-    json_object_foreach((json_t *)scaling, key, value) {
-        bool type = !strcmp(key, "rope_type") || !strcmp(key, "type");
-        bool known = type ? json_is_string(value) && !strcmp(json_string_value(value), "default")
-                          : !strcmp(key, "rope_theta");
-        char now[64];
-        if (!known && !json_is_null(value))
-            return fail(BAD_FILE, "%s: %s of the rotary embedding is %s, which is not supported; rope_type "
-                        "\"default\" is", path, key, value_text(now, value));
-    }
     json_t *number = base ? json_incref((json_t *)base) : json_real(10000);
     Status status = option_put(options, row->option, number, path, "rope_theta");
     json_decref(number);
     return status;
+}
+
+/* A 1 for each layer with a window: "[1,0,1,0]". */
+static Status layers_read(json_t *options, const KeyRow *row, const json_t *value, const char *path)
+{
+    char   text[2 * 512 + 2] = "[", now[64];
+    size_t i, used = 1;
+    json_t *kind;
+    if (json_array_size(value) == 0 || json_array_size(value) > 512)
+        return fail(BAD_FILE, "%s: %s is no list of at most 512 layers", path, row->key);
+    json_array_foreach((json_t *)value, i, kind) {
+        const char *word = json_string_value(kind);
+        bool slides = word && !strcmp(word, "sliding_attention");
+        if (!slides && !(word && !strcmp(word, "full_attention")))
+            return fail(BAD_FILE, "%s: %s has %s; sliding_attention and full_attention are supported", path,
+                        row->key, value_text(now, kind));
+        used += (size_t)snprintf(text + used, sizeof text - used, "%s%d", i ? "," : "", slides);
+    }
+    snprintf(text + used, sizeof text - used, "]");
+    json_t *pattern = json_string(text);
+    Status  status = option_put(options, row->option, pattern, path, row->key);
+    json_decref(pattern);
+    return status;
+}
+
+/* gelu_new and gelu_pytorch_tanh are one function, by tanh; gelu is that by erf. */
+static Status gelu_read(json_t *options, const KeyRow *row, const json_t *value, const char *path)
+{
+    char        now[64];
+    const char *word = json_string_value(value);
+    bool by_erf = word && !strcmp(word, "gelu");
+    if (!by_erf && !(word && (!strcmp(word, "gelu_new") || !strcmp(word, "gelu_pytorch_tanh"))))
+        return fail(BAD_FILE, "%s: %s is %s; supported are gelu_new, gelu_pytorch_tanh and gelu", path,
+                    row->key, value_text(now, value));
+    json_object_set_new(options, row->option, json_string(by_erf ? "none" : "tanh"));
+    return OK;
+}
+
+static Status root_read(json_t *options, const KeyRow *row, double value, const char *path)
+{
+    if (!(value > 0)) return fail(BAD_FILE, "%s: %s is not above 0", path, row->key);
+    json_object_set_new(options, row->option, json_real(row->kind == SQRT ? sqrt(value) : 1 / sqrt(value)));
+    return OK;
 }
 
 static Status full_read(const KeyRow *row, const json_t *value, const char *path)
@@ -145,7 +222,11 @@ static Status key_read(json_t *options, const KeyRow *row, const json_t *config,
     if (!value && !*row->missing) return fail(BAD_FILE, "%s: key %s is missing", path, row->key);
     if (!value) value = row_json(row->missing);
     if (row->kind == ONLY)          status = only_read(row, value, path);
+    else if (row->kind == OR_ZERO && json_is_null(value))
+        json_object_set_new(options, row->option, json_integer(0));
     else if (json_is_null(value))   status = OK;
+    else if (row->kind == LAYERS)   status = layers_read(options, row, value, path);
+    else if (row->kind == GELU)     status = gelu_read(options, row, value, path);
     else if (row->kind == FULL)     status = full_read(row, value, path);
     else if (row->kind == WINDOW)   status = window_read(options, row, value, path);
     else if (row->kind == NOT && !json_is_boolean(value))
@@ -155,6 +236,8 @@ static Status key_read(json_t *options, const KeyRow *row, const json_t *config,
                             row->key);
     else if (!json_is_number(value))
         status = fail(BAD_FILE, "%s: %s is no number", path, row->key);
+    else if (row->kind == SQRT || row->kind == RSQRT)
+        status = root_read(options, row, json_number_value(value), path);
     else status = option_put(options, row->option, value, path, row->key);
     json_decref(value);
     return status;
@@ -251,16 +334,54 @@ static json_t *window_json(const json_t *value)
     return json_integer(before + 1);
 }
 
+static json_t *rope_json(const json_t *options, const char *base)
+{
+    const json_t *factor = json_object_get(options, "rotary-seq-len-interpolation-factor");
+    const char   *type = json_is_true(json_object_get(options, "use-rope-scaling")) ? "llama3" :
+                         json_is_number(factor) && json_number_value(factor) != 1 ? "linear" : "default";
+    json_t *rope = json_pack("{s:s, s:O}", "rope_type", type, "rope_theta", json_object_get(options, base));
+    for (int i = 0; i < COUNT(rope_rows); i++)
+        if (!strcmp(rope_rows[i].type, type))
+            json_object_set(rope, rope_rows[i].key, json_object_get(options, rope_rows[i].option));
+    return rope;
+}
+
+/* Of a pattern as layers_read writes it; NULL for others, so that what is read back differs. */
+static json_t *layers_json(const json_t *value)
+{
+    const char *text = json_string_value(value);
+    json_t     *list = json_array();
+    if (!text || *text != '[' || strspn(text, "[01,") != strlen(text) - 1) return list;
+    for (; *text; text++)
+        if (*text == '0' || *text == '1')
+            json_array_append_new(list, json_string(*text == '1' ? "sliding_attention" : "full_attention"));
+    return list;
+}
+
+/* 1 / x^2, to a whole number where it is one but for rounding. */
+static json_t *square_json(double root)
+{
+    double square = 1 / (root * root), whole = nearbyint(square);
+    return fabs(square - whole) < 1e-9 * whole ? json_integer((json_int_t)whole) : json_real(square);
+}
+
 /* The value of a key, a new reference; NULL: it is not written. */
 static json_t *key_json(const KeyRow *row, const json_t *options)
 {
     json_t *held = json_object_get(options, row->option), *all, *first;
     switch (row->kind) {
-    case ALSO: case FULL: case UNUSED: return NULL;
+    case ALSO: case FULL: case UNUSED: case SQRT: return NULL;
+    case RSQRT:  return square_json(json_number_value(held) > 0 ? json_number_value(held) : 1);
+    case OR_ZERO: return json_number_value(held) > 0 ? json_incref(held) : json_null();
+    case GELU: {
+        const char *word = json_string_value(held);
+        return json_string(word && !strcmp(word, "none") ? "gelu" : "gelu_new");
+    }
+    case LAYERS: return layers_json(held);
     case SAME:   return held ? json_incref(held) : json_null();
     case NOT:    return json_boolean(!json_is_true(held));
     case WINDOW: return window_json(held);
-    case ROPE:   return json_pack("{s:s, s:O}", "rope_type", "default", "rope_theta", held);
+    case ROPE:   return rope_json(options, row->option);
     case ONLY:
         all   = row_json(row->option);
         first = json_incref(json_array_get(all, 0));

@@ -68,8 +68,8 @@ int64_t foreign_count(const ForeignTensor *tensor);                            /
  * unless it is the same. All of these elements must exist. */
 void   foreign_read  (const ForeignTensor *tensor, int64_t first, int64_t step, int64_t count, void *to,
                       Dtype to_dtype);
-/* Has the system begin to read the first `bytes` of a tensor that is stored row-major as a whole, so that they
- * are in the page cache when they are needed. They do not count as memory of this process. */
+/* Has the system begin to read the first `bytes` of a tensor that is stored row-major as a whole, so that
+ * they are in the page cache when they are needed. They do not count as memory of this process. */
 void   foreign_expect(const ForeignTensor *tensor, int64_t bytes);
 /* Gives the pages of all mapped files that were read back to the system, where they count as memory of this
  * process. They are read again from the page cache or the disk where they are needed again. */

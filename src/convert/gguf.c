@@ -69,11 +69,16 @@ void gguf_key_real(GgufText *out, const char *key, double value)
 
 /* ---- architectures ---- */
 
-static const struct { Family family; Naming naming; const char *architecture; bool rotary; } architectures[] = {
-    { FAMILY_GPT2,    NAMING_GGUF_GPT2,  "gpt2",  false },
-    { FAMILY_LLAMA,   NAMING_GGUF_LLAMA, "llama", true },
-    { FAMILY_MIXTRAL, NAMING_GGUF_LLAMA, "llama", true },
-    { FAMILY_QWEN2,   NAMING_GGUF_QWEN2, "qwen2", true },
+static const struct {
+    Family      family;
+    Naming      naming;
+    const char *architecture;
+    bool        rotary;
+} architectures[] = {
+    {FAMILY_GPT2, NAMING_GGUF_GPT2, "gpt2", false},
+    {FAMILY_LLAMA, NAMING_GGUF_LLAMA, "llama", true},
+    {FAMILY_MIXTRAL, NAMING_GGUF_LLAMA, "llama", true},
+    {FAMILY_QWEN2, NAMING_GGUF_QWEN2, "qwen2", true},
 };
 
 static int architecture_of(Family family)
@@ -88,8 +93,10 @@ Status gguf_naming(Naming *naming, const GgufTexts *texts)
     const char *window = json_string_value(json_object_get(texts->options, "window-size"));
     int a = architecture_of(texts->family);
     if (a < 0)
-        return fail(BAD_OPTION, "--to gguf: models of type %s are not written as GGUF; gpt2, llama, mixtral and "
-                    "qwen2 are", family_model_type(texts->family));
+        return fail(BAD_OPTION,
+                    "--to gguf: models of type %s are not written as GGUF; gpt2, llama, mixtral and "
+                    "qwen2 are",
+                    family_model_type(texts->family));
     if (window && strcmp(window, "-1,0"))
         return fail(BAD_OPTION, "--to gguf: llama.cpp has no sliding window for this architecture");
     *naming = architectures[a].naming;
@@ -119,7 +126,10 @@ static void model_keys(GgufText *out, const GgufTexts *texts)
     gguf_key_string(out, "general.architecture", name);
     gguf_key_string(out, "general.name", texts->name);
     gguf_key_uint(out, "general.file_type",
-                  texts->type == GGUF_F32 ? 0 : texts->type == GGUF_F16 ? 1 : texts->type == GGUF_Q8_0 ? 7 : 32);
+                  texts->type == GGUF_F32    ? 0
+                  : texts->type == GGUF_F16  ? 1
+                  : texts->type == GGUF_Q8_0 ? 7
+                                             : 32);
     if (texts->type == GGUF_Q8_0) gguf_key_uint(out, "general.quantization_version", 2);
     for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++) {
         const json_t *value = json_object_get(texts->options, keys[i].option);
@@ -175,8 +185,8 @@ static void infos_put(GgufText *out, const Plan *plan, GgufType chosen)
     }
 }
 
-/* Blocks of 32: a scale in F16, which is the largest of them / 127, and 32 integers of 8 bits, rounded half away
- * from zero. */
+/* Blocks of 32: a scale in F16, which is the largest of them / 127, and 32 integers of 8 bits, rounded half
+ * away from zero. */
 static void quantize(char *to, const float *from, int64_t count)
 {
     for (; count; count -= BLOCK, from += BLOCK, to += BLOCK_BYTES) {
@@ -200,8 +210,8 @@ static Status tensor_write(ConvertRun *c, Output *out, const PlanTensor *t, Gguf
         plan_gather(c->plan, t, first, n, out->window, dtype_of(type));
         if (type == GGUF_Q8_0) quantize(out->packed, out->window, n);
         int64_t bytes = bytes_of(type, n);
-        TRY(file_write(out->fd, out->path, type == GGUF_Q8_0 ? (void *)out->packed : out->window, (size_t)bytes,
-                       out->at));
+        TRY(file_write(out->fd, out->path, type == GGUF_Q8_0 ? (void *)out->packed : out->window,
+                       (size_t)bytes, out->at));
         out->at += bytes;
         c->done += n * (int64_t)dtype_width(convert_run_dtype(c, t));
         foreign_release(&c->from->file);
@@ -250,7 +260,8 @@ static Status file_fill(ConvertRun *c, Output *out, const GgufTexts *texts)
 
 Status gguf_write(ConvertRun *c, const GgufTexts *texts)
 {
-    Output out = { .fd = -1, .window = malloc(WINDOW * sizeof(float)), .packed = malloc(bytes_of(GGUF_Q8_0, WINDOW)) };
+    Output out = {
+        .fd = -1, .window = malloc(WINDOW * sizeof(float)), .packed = malloc(bytes_of(GGUF_Q8_0, WINDOW))};
     c->single = true;
     Status status = out.window && out.packed ? OK : fail(NO_MEMORY, "no memory to write a GGUF file");
     if (status == OK) status = convert_run_begin(c);

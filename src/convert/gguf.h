@@ -1,7 +1,7 @@
 #ifndef CONVERT_GGUF_H
 #define CONVERT_GGUF_H
-/* Writing a GGUF file (version 3), which llama.cpp opens: keys of the architecture, the tokenizer, the tensors.
- * Vectors, routers and learned positions are F32; other matrices get the chosen type. */
+/* Writing a GGUF file (version 3), which llama.cpp opens: keys of the architecture, the tokenizer, the
+ * tensors. Vectors, routers and learned positions are F32; other matrices get the chosen type. */
 #include <jansson.h>
 #include "convert/convert_run.h"
 #include "convert/family.h"

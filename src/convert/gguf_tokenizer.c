@@ -1,5 +1,5 @@
-/* The tokenizer inside a GGUF file: tokens, their kinds and the merges of a byte-level BPE, as llama.cpp reads
- * them. */
+/* The tokenizer inside a GGUF file: tokens, their kinds and the merges of a byte-level BPE, as llama.cpp
+ * reads them. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -52,7 +52,8 @@ static Status json_open(json_t **root, const char *path)
 /* "a b" or ["a", "b"] */
 static json_t *merge_text(const json_t *merge)
 {
-    const char *left = json_string_value(json_array_get(merge, 0)), *right = json_string_value(json_array_get(merge, 1));
+    const char *left  = json_string_value(json_array_get(merge, 0)),
+               *right = json_string_value(json_array_get(merge, 1));
     if (json_is_string(merge)) return json_incref((json_t *)merge);
     return left && right ? json_sprintf("%s %s", left, right) : NULL;
 }
@@ -73,7 +74,9 @@ static Status json_tokens(Tokens *t, const json_t *root, const char *path)
     json_array_foreach(added, i, item) {
         const char *text = json_string_value(json_object_get(item, "content"));
         bool special = json_is_true(json_object_get(item, "special"));
-        if (text) TRY(token_put(t, json_integer_value(json_object_get(item, "id")), text, special ? CONTROL : DEFINED));
+        if (text)
+            TRY(token_put(t, json_integer_value(json_object_get(item, "id")), text,
+                          special ? CONTROL : DEFINED));
     }
     return OK;
 }
@@ -89,7 +92,8 @@ static Status merges_read(Tokens *t, const char *path)
         at = stop ? stop + 1 : end;
         size_t bytes = (size_t)((stop ? stop : end) - line);
         if (bytes && line[bytes - 1] == '\r') bytes--;
-        if (bytes && strncmp(line, "#version", 8)) json_array_append_new(t->merges, json_stringn(line, bytes));
+        if (bytes && strncmp(line, "#version", 8))
+            json_array_append_new(t->merges, json_stringn(line, bytes));
     }
     file_unmap(&map);
     return OK;
@@ -161,10 +165,13 @@ static void tokens_write(GgufText *out, const Tokens *t)
 Status gguf_tokenizer(GgufText *out, const char *name, int64_t vocabulary)
 {
     Tokenizer tokenizer;
-    Tokens    tokens = { .text = calloc((size_t)vocabulary, sizeof(char *)), .kind = calloc((size_t)vocabulary, 1),
-                         .count = vocabulary, .merges = json_array() };
-    Status status = tokens.text && tokens.kind ? tokenizer_open(&tokenizer, name)
-                                               : fail(NO_MEMORY, "no memory for %lld tokens", (long long)vocabulary);
+    Tokens    tokens = {.text   = calloc((size_t)vocabulary, sizeof(char *)),
+                        .kind   = calloc((size_t)vocabulary, 1),
+                        .count  = vocabulary,
+                        .merges = json_array()};
+    Status    status = tokens.text && tokens.kind
+                           ? tokenizer_open(&tokenizer, name)
+                           : fail(NO_MEMORY, "no memory for %lld tokens", (long long)vocabulary);
     if (status == OK) {
         int32_t eod = tokenizer.eod;
         tokenizer_close(&tokenizer);

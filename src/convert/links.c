@@ -25,7 +25,11 @@ static const struct { Naming naming; const char *name; SurplusWhen when; } surpl
 #include "convert/names.def"
 };
 static const char *const prefixes[NAMINGS] = {
-#define NAMING(naming, prefix) prefix,
+#define NAMING(naming, prefix, base) prefix,
+#include "convert/names.def"
+};
+static const Naming bases[NAMINGS] = {
+#define NAMING(naming, prefix, base) NAMING_##base,
 #include "convert/names.def"
 };
 
@@ -77,7 +81,8 @@ bool links_surplus(Naming naming, const char *name, bool tied)
 {
     size_t prefix = strlen(prefixes[naming]);
     for (size_t i = 0; i < sizeof surplus / sizeof surplus[0]; i++) {
-        if (surplus[i].naming != naming || (surplus[i].when == TIED && !tied)) continue;
+        bool taken = surplus[i].naming == naming || surplus[i].naming == bases[naming];
+        if (!taken || (surplus[i].when == TIED && !tied)) continue;
         if (name_fits(surplus[i].name, name)) return true;
         if (!strncmp(surplus[i].name, prefixes[naming], prefix) && name_fits(surplus[i].name + prefix, name))
             return true;
@@ -127,7 +132,7 @@ static int row_find(Naming naming, ParamId id)
 {
     for (int i = 0; i < ROWS; i++)
         if (rows[i].naming == naming && rows[i].id == id) return i;
-    return -1;
+    return bases[naming] != naming ? row_find(bases[naming], id) : -1;
 }
 
 static Status link_add(Links *links, Naming naming, const Param *p, int64_t layer, Widths widths)
@@ -146,7 +151,8 @@ static Status link_add(Links *links, Naming naming, const Param *p, int64_t laye
         snprintf(link->ours.name, sizeof link->ours.name, "%s", p->name);
         name_fill(link->theirs.name, sizeof link->theirs.name, rows[row].name, layer, e);
         view_fill(link, row, widths, p->dims - experts, r, c, e * r * c);
-        if (experts && !strstr(rows[row].name, "{expert}")) stack(&link->theirs, &link->their_first, e, copies);
+        if (experts && !strstr(rows[row].name, "{expert}"))
+            stack(&link->theirs, &link->their_first, e, copies);
     }
     return OK;
 }

@@ -40,7 +40,9 @@ static void value_print(const PickleValue *v)
     case PICKLE_TEXT:    printf("'%s'", pickle_text(text, sizeof text, v)); return;
     case PICKLE_BYTES:   printf("b'%s'", pickle_text(text, sizeof text, v)); return;
     case PICKLE_BIG:     printf("big %zu", v->bytes); return;
-    case PICKLE_GLOBAL:  printf("<%.*s.%.*s>", (int)v->module_bytes, v->module, (int)v->name_bytes, v->name); return;
+    case PICKLE_GLOBAL:
+        printf("<%.*s.%.*s>", (int)v->module_bytes, v->module, (int)v->name_bytes, v->name);
+        return;
     case PICKLE_STORAGE: printf("storage"); return;
     case PICKLE_TENSOR:  tensor_print(v->tensor); return;
     case PICKLE_RECORD:

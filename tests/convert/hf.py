@@ -61,7 +61,7 @@ def family(name, work, text):
     assert files and filecmp.cmpfiles(at("-ours"), at("-back"), files, False)[0] == files, f"{name}: imported again it differs"
     jotun("checkpoint", "verify", at("-back"))
     for dtype, word in (("bf16", "BF16"), ("f16", "F16")):
-        jotun("convert", "--to", "hf", "--dtype", dtype, "--input", at("-ours"), "--output", at("-" + dtype))
+        jotun("convert", "--to", "hf", "--output-dtype", dtype, "--input", at("-ours"), "--output", at("-" + dtype))
         short = tensors(at("-" + dtype))
         assert all(t[0] == word for t in short.values())
         if word == "BF16":                       # round to nearest even, by integers

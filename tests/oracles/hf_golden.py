@@ -23,6 +23,18 @@ def models():
         "llama_tied": (t.LlamaConfig, dict(SMALL, tie_word_embeddings=True, head_dim=8), t.LlamaForCausalLM),
         "mistral": (t.MistralConfig, dict(SMALL, sliding_window=16), t.MistralForCausalLM),
         "qwen2": (t.Qwen2Config, dict(SMALL), t.Qwen2ForCausalLM),
+        "llama3": (t.LlamaConfig, dict(SMALL, tie_word_embeddings=True, rope_parameters=dict(
+            rope_type="llama3", rope_theta=100.0, factor=8.0, low_freq_factor=1.0, high_freq_factor=4.0,
+            original_max_position_embeddings=32)), t.LlamaForCausalLM),
+        "llama_linear": (t.LlamaConfig, dict(SMALL, rope_parameters=dict(rope_type="linear", rope_theta=10000.0, factor=4.0)),
+                         t.LlamaForCausalLM),
+        "qwen3": (t.Qwen3Config, dict(SMALL, head_dim=8), t.Qwen3ForCausalLM),
+        "olmo2": (t.Olmo2Config, dict(SMALL), t.Olmo2ForCausalLM),
+        "gemma": (t.GemmaConfig, dict(SMALL, head_dim=8, num_key_value_heads=1), t.GemmaForCausalLM),
+        "gemma2": (t.Gemma2Config, dict(SMALL, head_dim=8, sliding_window=16, query_pre_attn_scalar=24,
+                                        attn_logit_softcapping=2.0, final_logit_softcapping=3.0), t.Gemma2ForCausalLM),
+        "qwen3_moe": (t.Qwen3MoeConfig, dict(SMALL, head_dim=4, num_experts=4, num_experts_per_tok=2, moe_intermediate_size=24,
+                                             norm_topk_prob=True), t.Qwen3MoeForCausalLM),
         "mixtral": (t.MixtralConfig, dict(SMALL, num_local_experts=4), t.MixtralForCausalLM),
     }
 

@@ -80,7 +80,7 @@ def compare(name, work):
     jotun("convert", "--to", "jotun", "--input", at("-again"), "--output", at("-back"))
     files = sorted(os.path.basename(f) for f in glob.glob(at("-ours") + "/*.safetensors"))
     check(name, "imported again it differs", files and filecmp.cmpfiles(at("-ours"), at("-back"), files, False)[0] == files)
-    jotun("convert", "--to", "hf", "--dtype", "bf16", "--input", at("-ours"), "--output", at("-bf16"))
+    jotun("convert", "--to", "hf", "--output-dtype", "bf16", "--input", at("-ours"), "--output", at("-bf16"))
     short = weights(at("-bf16"))
     check(name, "bf16 differs", all(torch.equal(theirs[k].bfloat16(), short[k]) for k in theirs))
     print(f"{name:12s} loss {want:.6f}: {off:.1e} in fp32, {half:.1e} in bf16; {len(theirs)} tensors")
