@@ -282,7 +282,8 @@ static CLONES void head_backward_sums_rows(void *context, int64_t begin, int64_t
                 const float *x = tile_read(&x_tile, a->x_TnD, t, head_at(a->x_TnD, i) + first, n);
                 const float *dy = tile_read(&dy_tile, a->dy_TnD, t, head_at(a->dy_TnD, i) + first, n);
                 const float *gain = gain_read(&gain_tile, a->gain_ND, i, first, n);
-                for (int64_t d = 0; d < n; d++) one += (double)(dy[d] * (gain[d] + a->gain_offset)) * (double)(x[d] * rstd);
+                for (int64_t d = 0; d < n; d++)
+                    one += (double)(dy[d] * (gain[d] + a->gain_offset)) * (double)(x[d] * rstd);
             }
             all += one;
             *statistic(a->sum_TM, t, i) = (float)(a->sum_TM.dim[1] == 1 ? all : one);
@@ -312,7 +313,8 @@ static CLONES void head_backward_rows(void *context, int64_t begin, int64_t end)
                 const float *dy = tile_read(&dy_tile, a->dy_TnD, t, head_at(a->dy_TnD, i) + first, n);
                 const float *gain = gain_read(&gain_tile, a->gain_ND, i, first, n);
                 float *dx = tile_begin(&dx_tile, a->dx_TnD, t, dx_at);
-                for (int64_t d = 0; d < n; d++) dx[d] = rstd * (dy[d] * (gain[d] + a->gain_offset) - x[d] * rstd * mean);
+                for (int64_t d = 0; d < n; d++)
+                    dx[d] = rstd * (dy[d] * (gain[d] + a->gain_offset) - x[d] * rstd * mean);
                 tile_end(&dx_tile, a->dx_TnD, t, dx_at, n);
             }
         }

@@ -18,9 +18,9 @@ static double statistic(HeadNormSizes at, Tensor x_TM, int64_t t, int64_t head)
     return *at2(x_TM, t, at.M == 1 ? 0 : head);
 }
 
-static double gain_of(Tensor gain_ND, int64_t head, int64_t d)
+static double gain_of(Tensor gain_ND, int64_t head, int64_t d, double offset)
 {
-    return *at2(gain_ND, gain_ND.dim[0] == 1 ? 0 : head, d);
+    return *at2(gain_ND, gain_ND.dim[0] == 1 ? 0 : head, d) + offset;
 }
 
 static void want_gain(HeadNormSizes at, Tensor gain_ND)
@@ -52,7 +52,8 @@ REF(head_norm_forward, HeadNormForward)
         for (int64_t i = 0; i < at.n; i++)
             for (int64_t d = 0; d < at.D; d++)
                 *at3(a->y_TnD, t, i, d) =
-                    *at3(a->x_TnD, t, i, d) * statistic(at, a->rstd_TM, t, i) * (gain_of(a->gain_ND, i, d) + (double)a->gain_offset);
+                    *at3(a->x_TnD, t, i, d) * statistic(at, a->rstd_TM, t, i) *
+                    gain_of(a->gain_ND, i, d, a->gain_offset);
 }
 
 REF(head_norm_backward_sums, HeadNormBackwardSums)
@@ -66,7 +67,8 @@ REF(head_norm_backward_sums, HeadNormBackwardSums)
             double *sum = at2(a->sum_TM, t, at.M == 1 ? 0 : i), rstd = statistic(at, a->rstd_TM, t, i);
             if (i == 0 || at.M > 1) *sum = 0;
             for (int64_t d = 0; d < at.D; d++)
-                *sum += *at3(a->dy_TnD, t, i, d) * (gain_of(a->gain_ND, i, d) + (double)a->gain_offset) * *at3(a->x_TnD, t, i, d) * rstd;
+                *sum += *at3(a->dy_TnD, t, i, d) * gain_of(a->gain_ND, i, d, a->gain_offset) *
+                        *at3(a->x_TnD, t, i, d) * rstd;
         }
 }
 
@@ -84,7 +86,7 @@ REF(head_norm_backward_input, HeadNormBackwardInput)
             for (int64_t d = 0; d < at.D; d++) {
                 double h = *at3(a->x_TnD, t, i, d) * rstd;
                 *at3(a->dx_TnD, t, i, d) =
-                    rstd * (*at3(a->dy_TnD, t, i, d) * (gain_of(a->gain_ND, i, d) + (double)a->gain_offset) - h * mean);
+                    rstd * (*at3(a->dy_TnD, t, i, d) * gain_of(a->gain_ND, i, d, a->gain_offset) - h * mean);
             }
         }
 }
