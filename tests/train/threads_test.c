@@ -15,6 +15,7 @@ static TrainConfig wide_config(ModelName model, const char *data)
     config.model.vocabulary = 120;
     config.model.positions = config.model.sequence = 144;
     config.micro = 2;  config.global = 2;  config.eod = 119;
+    config.lr.warmup = 2 * 2;  config.lr.decay = 20 * 2;                                      /* samples */
     return config;
 }
 
