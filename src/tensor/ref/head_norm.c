@@ -18,9 +18,9 @@ static double statistic(HeadNormSizes at, Tensor x_TM, int64_t t, int64_t head)
     return *at2(x_TM, t, at.M == 1 ? 0 : head);
 }
 
-static double gain_of(Tensor gain_ND, int64_t head, int64_t d, double offset)
+static double gain_of(Tensor gain_ND, float offset, int64_t head, int64_t d)
 {
-    return *at2(gain_ND, gain_ND.dim[0] == 1 ? 0 : head, d) + offset;
+    return *at2(gain_ND, gain_ND.dim[0] == 1 ? 0 : head, d) + (double)offset;
 }
 
 static void want_gain(HeadNormSizes at, Tensor gain_ND)
@@ -53,7 +53,7 @@ REF(head_norm_forward, HeadNormForward)
             for (int64_t d = 0; d < at.D; d++)
                 *at3(a->y_TnD, t, i, d) =
                     *at3(a->x_TnD, t, i, d) * statistic(at, a->rstd_TM, t, i) *
-                    gain_of(a->gain_ND, i, d, a->gain_offset);
+                    gain_of(a->gain_ND, a->gain_offset, i, d);
 }
 
 REF(head_norm_backward_sums, HeadNormBackwardSums)
@@ -67,7 +67,7 @@ REF(head_norm_backward_sums, HeadNormBackwardSums)
             double *sum = at2(a->sum_TM, t, at.M == 1 ? 0 : i), rstd = statistic(at, a->rstd_TM, t, i);
             if (i == 0 || at.M > 1) *sum = 0;
             for (int64_t d = 0; d < at.D; d++)
-                *sum += *at3(a->dy_TnD, t, i, d) * gain_of(a->gain_ND, i, d, a->gain_offset) *
+                *sum += *at3(a->dy_TnD, t, i, d) * gain_of(a->gain_ND, a->gain_offset, i, d) *
                         *at3(a->x_TnD, t, i, d) * rstd;
         }
 }
@@ -86,7 +86,8 @@ REF(head_norm_backward_input, HeadNormBackwardInput)
             for (int64_t d = 0; d < at.D; d++) {
                 double h = *at3(a->x_TnD, t, i, d) * rstd;
                 *at3(a->dx_TnD, t, i, d) =
-                    rstd * (*at3(a->dy_TnD, t, i, d) * gain_of(a->gain_ND, i, d, a->gain_offset) - h * mean);
+                    rstd * (*at3(a->dy_TnD, t, i, d) * gain_of(a->gain_ND, a->gain_offset, i, d) -
+                            h * mean);
             }
         }
 }
