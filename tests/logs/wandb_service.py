@@ -22,6 +22,9 @@ class Service(http.server.BaseHTTPRequestHandler):
 
     def body(self):
         data = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        while self.headers.get("Transfer-Encoding") == "chunked" and (size := int(self.rfile.readline() or b"0", 16)):
+            data += self.rfile.read(size)
+            self.rfile.readline()
         return gzip.decompress(data) if self.headers.get("Content-Encoding") == "gzip" else data
 
     def do_GET(self):
@@ -32,7 +35,10 @@ class Service(http.server.BaseHTTPRequestHandler):
         self.reply({})
 
     def do_POST(self):
-        asked = json.loads(self.body() or b"{}")
+        body = self.body().strip()
+        if not body.startswith(b"{"):                    # statistics of the program's use
+            return self.reply({})
+        asked = json.loads(body)
         if "/file_stream" in self.path:
             rows = self.histories.setdefault(self.path.split("/")[4], {})
             part = (asked.get("files") or {}).get("wandb-history.jsonl", {"offset": 0, "content": []})
