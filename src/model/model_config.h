@@ -53,6 +53,9 @@ typedef struct {
     double  logit_softcap;              /* logits are softcap tanh(logits / softcap); 0: none */
     double  logit_z_coefficient;        /* of the z-loss of logits, lse(logits)^2 of each token */
     double  init_std;                   /* standard deviation of normally initialised weights */
+    double  embedding_std;              /* of embeddings; 0: init_std */
+    /* Xavier: matrices are uniform with variance 2 / (inputs + outputs), those that end a branch too */
+    bool    xavier;
     /* sliding window: positions that a query looks back on, its own one counted; 0: all before it */
     int64_t window;
     LayerSet unwindowed;                /* layers without that window */

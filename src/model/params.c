@@ -131,6 +131,34 @@ static void split_heads(Param *p, int d, int64_t heads, AxisPlace place)
     split_dim(p, d, p->global[d] / place.size, place);
 }
 
+/* Rows of the matrix in memory that a row of the table is part of: those of gate and up together, as of query,
+ * key and value. */
+static int64_t matrix_rows(const ModelConfig *config, ParamId row, int64_t index)
+{
+    ParamFacts facts = facts_of(config, index);
+    ParamId first = row, end;
+    int64_t sum = 0;
+    if (rows[row].kind == EXPERTS)
+        return dim_of(config, index - 2, rows[row].d0) * (rows[row].d0 == FE ? model_mlp_gates(config) : 1);
+    while (rows[first].place == JOINED) first--;
+    for (end = first + 1; end < PARAM_IDS && rows[end].place == JOINED; end++) {}
+    for (ParamId i = first; i < end; i++)
+        if (!(rows[i].when & ~facts)) sum += dim_of(config, index - 2, rows[i].d0);
+    return sum;
+}
+
+/* How the random values of a parameter are distributed. */
+static void param_distribution(Param *p, const ModelConfig *config, int64_t index)
+{
+    double depth = 1 / sqrt(2.0 * (double)config->layers);
+    bool embedding = p->init == INIT_EMBEDDING && config->embedding_std > 0;
+    p->std = embedding ? config->embedding_std : config->init_std * (p->init == INIT_DEPTH ? depth : 1);
+    if (!config->xavier || embedding || rows[p->id].d1 == ONE) return;
+    int64_t columns = dim_of(config, index - 2, rows[p->id].d1);
+    p->std     = sqrt(2.0 / (double)(matrix_rows(config, p->id, index) + columns));
+    p->uniform = true;
+}
+
 static Param param_make(const ModelConfig *config, ParamId row, int64_t index, const ParamRanks *ranks)
 {
     bool experts = rows[row].kind == EXPERTS;
@@ -141,6 +169,7 @@ static Param param_make(const ModelConfig *config, ParamId row, int64_t index, c
     Param p = { .id = row, .init = rows[row].init, .decay = rows[row].decay, .parts = 1, .saves = true,
                 .dims = (rows[row].d1 == ONE ? 1 : 2) + r, .global = { config->experts, 1, 1 } };
     if (p.init == INIT_ONE && config->gains_zero_centred) p.init = INIT_ZERO;
+    param_distribution(&p, config, index);
     p.global[r] = dim_of(config, index - 2, rows[row].d0);
     p.global[c] = dim_of(config, index - 2, rows[row].d1);
     if (rows[row].kind == BLOCK || experts)
@@ -230,10 +259,9 @@ TensorShard params_tensor_shard(const ParamBlock *block, int index, int64_t firs
     return shard;
 }
 
-/* Of a normally initialised parameter the elements of `shard`, y. An element's number is its place in the
+/* Of a randomly initialised parameter the elements of `shard`, y. An element's number is its place in the
  * logical tensor; the experts' matrices are one below the other. */
-static void init_matrices(Queue *q, const Param *p, const TensorShard *shard, Tensor y, uint64_t key,
-                          double std)
+static void init_matrices(Queue *q, const Param *p, const TensorShard *shard, Tensor y, uint64_t key)
 {
     bool experts = p->dims == PARAM_DIMS;
     int  r = experts ? 1 : 0, c = r + 1;
@@ -243,17 +271,15 @@ static void init_matrices(Queue *q, const Param *p, const TensorShard *shard, Te
         if (from < shard->first) from = shard->first;
         if (to > end) to = end;
         if (from >= to) continue;
-        init_normal(q, (InitNormal){ .y_N = tensor_flat(y, from - shard->first, to - from), .key = key,
-            .std = std, .rows = p->box[r], .cols = p->box[c],
+        init_random(q, (InitRandom){ .y_N = tensor_flat(y, from - shard->first, to - from), .key = key,
+            .std = p->std, .uniform = p->uniform, .rows = p->box[r], .cols = p->box[c],
             .row0 = (experts ? (p->offset[0] + e) * p->global[1] : 0) + p->offset[r], .col0 = p->offset[c],
             .global_cols = p->global[c], .first = from - e * each });
     }
 }
 
-void params_init(Queue *q, const ModelConfig *config, const ParamBlock *block, Tensor flat, int64_t first,
-                 uint64_t seed)
+void params_init(Queue *q, const ParamBlock *block, Tensor flat, int64_t first, uint64_t seed)
 {
-    double depth = 1 / sqrt(2.0 * (double)config->layers);
     fill_zero(q, (FillZero){ .y = flat });         /* the value of padding and of INIT_ZERO tensors */
     for (int i = 0; i < block->params; i++) {
         const Param *p = &block->param[i];
@@ -261,8 +287,6 @@ void params_init(Queue *q, const ModelConfig *config, const ParamBlock *block, T
         if (shard.count == 0 || p->init == INIT_ZERO) continue;
         Tensor y = tensor_flat(flat, p->at + shard.first - first, shard.count);
         if (p->init == INIT_ONE) init_value(q, (InitValue){ .y_N = y, .value = 1 });
-        else
-            init_matrices(q, p, &shard, y, random_key(seed, p->name),
-                config->init_std * (p->init == INIT_DEPTH ? depth : 1));
+        else init_matrices(q, p, &shard, y, random_key(seed, p->name));
     }
 }

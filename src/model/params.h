@@ -25,8 +25,8 @@ typedef enum { TP_REPLICATED, TP_SHARED, TP_ROWS, TP_KV_HEADS, TP_COLUMNS, TP_VO
  * gradient of its own queries. */
 typedef enum { GRADIENT_COMPLETE, GRADIENT_OVER_TP, GRADIENT_OVER_KV } GradientSum;
 /* Normal with standard deviation std; INIT_DEPTH: with std / sqrt(2 layers), as GPT-2 initialises the
- * maps that end a residual branch; zeros; ones. */
-typedef enum { INIT_NORMAL, INIT_DEPTH, INIT_ZERO, INIT_ONE } Init;
+ * maps that end a residual branch; INIT_EMBEDDING: with a deviation of its own; zeros; ones. */
+typedef enum { INIT_NORMAL, INIT_DEPTH, INIT_EMBEDDING, INIT_ZERO, INIT_ONE } Init;
 typedef enum { PARAMS_DENSE, PARAMS_EXPERTS, PARAM_FAMILIES } ParamFamily;
 
 /* PARAM_EMBED_TOKEN_WEIGHT ..., in the order of model/params.def. Code asks for a parameter by this number,
@@ -59,6 +59,8 @@ typedef struct {
     bool    saves;
     int64_t at;                       /* first element in the block */
     Init    init;
+    double  std;                      /* of random initial values */
+    bool    uniform;                  /* these are uniform, else normal */
     bool    decay;                    /* weight decay applies */
 } Param;
 
@@ -102,6 +104,5 @@ TensorShard params_tensor_shard(const ParamBlock *block, int p, int64_t first, i
 
 /* Initialises flat [n], the elements [first, first + n) of the block. A value depends on (seed, name, index
  * in the logical tensor) alone, so every layout gets the same weights. Padding is 0. */
-void    params_init(Queue *q, const ModelConfig *config, const ParamBlock *block, Tensor flat, int64_t first,
-                    uint64_t seed);
+void    params_init(Queue *q, const ParamBlock *block, Tensor flat, int64_t first, uint64_t seed);
 #endif

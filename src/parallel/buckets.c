@@ -197,10 +197,10 @@ void buckets_init(Buckets *b, uint64_t seed)
         Bucket *k = &b->bucket[i];
         bool whole = tensor_present(k->master) && k->master.dim[0] == k->weights.dim[0];
         if (tensor_present(k->master))
-            params_init(b->queue, b->config, &k->block, k->master, k->own_first, seed);
+            params_init(b->queue, &k->block, k->master, k->own_first, seed);
         if (whole) convert(b->queue, (Convert){ .y_N = k->weights, .x_N = k->master });
         else
-            params_init(b->queue, b->config, &k->block, k->weights, k->zero_stage >= 3 ? k->own_first : 0,
+            params_init(b->queue, &k->block, k->weights, k->zero_stage >= 3 ? k->own_first : 0,
                 seed);
     }
 }

@@ -162,7 +162,7 @@ static void test_experts(void **state)
     params_block(&whole, &config, PARAMS_EXPERTS, 2, NULL);
     assert_int_equal(whole.params, 3);
     Tensor all = tensor_new(&arena, "whole", F64, whole.count), part = tensor_new(&arena, "part", F64, whole.count);
-    params_init(&q, &config, &whole, all, 0, 7);
+    params_init(&q, &whole, all, 0, 7);
     for (int e = 0; e < 2; e++)
         for (int r = 0; r < 2; r++) {
             ParamRanks rank = rank_of(1, 0, 2, r, 2, e);
@@ -175,8 +175,8 @@ static void test_experts(void **state)
             assert_int_equal(up->part, 2 * e + r);
             /* in two flat ranges, the second of which begins within an expert */
             int64_t first = 2 * 4 * 16 + 37;
-            params_init(&q, &config, &block, tensor_flat(part, 0, first), 0, 7);
-            params_init(&q, &config, &block, tensor_flat(part, first, block.count - first), first, 7);
+            params_init(&q, &block, tensor_flat(part, 0, first), 0, 7);
+            params_init(&q, &block, tensor_flat(part, first, block.count - first), first, 7);
             for (int p = 0; p < block.params; p++) {
                 TensorShard shard = params_tensor_shard(&block, p, 0, block.count);
                 TensorShardRun run;

@@ -117,9 +117,9 @@ static void test_a_cut_parameter_begins_the_same(void **state)
 {
     (void)state;
     Tensor whole = real(600), part = real(40);
-    init_normal(&q, (InitNormal){ .y_N = whole, .key = 3, .std = 2, .rows = 20, .cols = 30,
+    init_random(&q, (InitRandom){ .y_N = whole, .key = 3, .std = 2, .rows = 20, .cols = 30,
                                   .global_cols = 30 });
-    init_normal(&q, (InitNormal){
+    init_random(&q, (InitRandom){
         .y_N = part, .key = 3, .std = 2, .rows = 7, .cols = 5, .row0 = 3, .col0 = 4, .global_cols = 30,
         .first = 6 });
     for (int i = 0; i < 40; i++) {

@@ -82,12 +82,12 @@ static bool make_weighted_sum(Arguments *a, int variant)
     return variant < 1;
 }
 
-static bool make_init_normal(Arguments *a, int variant)
+static bool make_init_random(Arguments *a, int variant)
 {
-    a->init_normal = (InitNormal){
-        .y_N = real(20000), .key = 77, .std = 0.02, .rows = variant ? 1000 : 550, .cols = 37, .row0 = 5,
-        .col0 = 11, .global_cols = 100, .first = 123 };
-    return variant < 2;
+    a->init_random = (InitRandom){
+        .y_N = real(20000), .key = 77, .std = 0.02, .rows = variant % 2 ? 1000 : 550, .cols = 37, .row0 = 5,
+        .col0 = 11, .global_cols = 100, .first = 123, .uniform = variant > 1 };
+    return variant < 4;
 }
 
 static bool make_init_value(Arguments *a, int variant)
@@ -428,7 +428,7 @@ static const struct { Make *make; double tolerance, of_pairs; } row[OP_COUNT] = 
     [OP_rank_sum] = { make_rank_sum, 3e-7, 0 },
     [OP_square_sum] = { make_square_sum, 1e-13, 0 },
     [OP_weighted_sum] = { make_weighted_sum, 1e-15, 0 },
-    [OP_init_normal] = { make_init_normal, 1e-7, 0 },
+    [OP_init_random] = { make_init_random, 1e-7, 0 },
     [OP_init_value] = { make_init_value, 0, 0 },
     [OP_matmul_forward] = { make_matmul_forward, 2e-6, 0 },
     [OP_matmul_activation_forward] = { make_matmul_activation_forward, 2e-6, 0 },

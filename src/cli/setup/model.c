@@ -165,6 +165,7 @@ ModelConfig setup_model(const Options *o)
         .epsilon = o->epsilon, .rope = setup_rope(o), .no_rope = no_rope(o),
         .hidden_dropout = o->hidden_dropout,
         .attention_dropout = o->attention_dropout, .init_std = o->init_std,
+        .embedding_std = o->embedding_std, .xavier = o->init_xavier,
         .qkv_bias = !o->disable_bias || o->add_qkv_bias,
         .out_bias = !o->disable_bias, .mlp_bias = !o->disable_bias,
         .qk_norm = qk_norm_kind(o), .latent = setup_latent(o),

@@ -219,9 +219,9 @@ CPU(weighted_sum, WeightedSum)
 /* Computed in double from the element's index in the logical tensor, and rounded to float, then to the type:
  * the optimizer's weights in float, rounded, are the parameters in a narrower type. ref has the values before
  * any rounding. */
-static void init_normal_elements(void *context, int64_t begin, int64_t end)
+static void init_random_elements(void *context, int64_t begin, int64_t end)
 {
-    const InitNormal *a = context;
+    const InitRandom *a = context;
     double number[TILE];
     float value[TILE];
     for (int64_t i = begin, n; i < end; i += n) {
@@ -229,17 +229,20 @@ static void init_normal_elements(void *context, int64_t begin, int64_t end)
         uint64_t index = (uint64_t)((a->row0 + r) * a->global_cols + a->col0 + c);
         n = tile_count(end, i);
         if (n > in_row) n = in_row;
-        if (r < a->rows) random_normals(number, a->key, index, n);
+        if (r < a->rows && !a->uniform) random_normals(number, a->key, index, n);
+        else if (r < a->rows)
+            for (int64_t k = 0; k < n; k++)
+                number[k] = sqrt(3) * (2 * random_uniform(a->key, index + (uint64_t)k) - 1);
         else memset(number, 0, sizeof number);
         for (int64_t k = 0; k < n; k++) value[k] = (float)(a->std * number[k]);
         tile_store(a->y_N, 0, i, value, n);
     }
 }
 
-CPU(init_normal, InitNormal)
+CPU(init_random, InitRandom)
 {
     WANT(a->y_N, a->y_N.dim[0]);
-    team_for(q->team, a->y_N.dim[0], CHUNK_ELEMENTS, init_normal_elements, (void *)a);
+    team_for(q->team, a->y_N.dim[0], CHUNK_ELEMENTS, init_random_elements, (void *)a);
 }
 
 static void init_value_elements(void *context, int64_t begin, int64_t end)

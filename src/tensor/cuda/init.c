@@ -26,14 +26,14 @@ static void part_write(Queue *q, Tensor y_N, int64_t first, const void *host, in
     queue_write(q, (char *)y_N.data + (size_t)first * width, host, (size_t)n * width);
 }
 
-void cuda_init_normal(Queue *q, const InitNormal *a)
+void cuda_init_random(Queue *q, const InitRandom *a)
 {
     void *host = host_new(a->y_N);
     for (int64_t first = 0, n; first < a->y_N.dim[0]; first += n) {
-        InitNormal part = *a;
+        InitRandom part = *a;
         part.y_N = part_of(a->y_N, host, first, &n);
         part.first += first;
-        cpu_init_normal(q, &part);
+        cpu_init_random(q, &part);
         part_write(q, a->y_N, first, host, n);
     }
     free(host);
