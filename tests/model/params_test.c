@@ -1,6 +1,7 @@
 /* The logical tensors: published parameter counts, that tp and data shards hold each element exactly once, and that a unit is
  * given the parameter it asks for, whatever the names are. */
 #include "base/testing.h"
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include "model/unit.h"
@@ -193,6 +194,59 @@ static void test_experts(void **state)
     arena_close(&arena);
 }
 
+/* Standard deviation of the initial values of a parameter, and the largest. */
+typedef struct { double deviation, largest; } Spread;
+
+static Spread spread_of(const ModelConfig *config, ParamFamily family, int64_t index, ParamId id)
+{
+    static double value[1 << 21];
+    ParamBlock block;
+    Queue q;
+    params_block(&block, config, family, index, NULL);
+    const Param *p = &block.param[block.index_of[id]];
+    assert_true(block.count <= 1 << 21);
+    Tensor flat = tensor_at(value, F64, &block.count, 1);
+    assert_int_equal(queue_open(&q, "ref", 1, NULL), OK);
+    params_init(&q, &block, flat, 0, 3);
+    double squares = 0, largest = 0;
+    for (int64_t i = 0; i < param_elements(p); i++) {
+        squares += value[p->at + i] * value[p->at + i];
+        largest = fmax(largest, fabs(value[p->at + i]));
+    }
+    queue_close(&q);
+    return (Spread){ sqrt(squares / (double)param_elements(p)), largest };
+}
+
+static void spread_check(const ModelConfig *config, ParamFamily family, int64_t index, ParamId id, double std, bool uniform)
+{
+    Spread s = spread_of(config, family, index, id);
+    if (!(fabs(s.deviation / std - 1) < 0.02)) fail_msg("parameter %d: deviation %g, not %g", (int)id, s.deviation, std);
+    if (uniform != (s.largest < std * sqrt(3))) fail_msg("parameter %d: largest %g", (int)id, s.largest);
+}
+
+/* By --init-method-std, by that of embeddings, and Xavier's: uniform with variance 2 / (inputs + outputs), where query,
+ * key and value, and gate and up, are one matrix. */
+static void test_initial_deviations(void **state)
+{
+    (void)state;
+    ModelConfig config = llama(2, 64, 160, 4, 2, 997);
+    config.init_std = 0.02;
+    spread_check(&config, PARAMS_DENSE, 0, PARAM_EMBED_TOKEN_WEIGHT, 0.02, false);
+    config.embedding_std = 1;
+    spread_check(&config, PARAMS_DENSE, 0, PARAM_EMBED_TOKEN_WEIGHT, 1, false);
+    spread_check(&config, PARAMS_DENSE, 2, PARAM_MLP_UP_WEIGHT, 0.02, false);
+    spread_check(&config, PARAMS_DENSE, 2, PARAM_MLP_DOWN_WEIGHT, 0.02 / sqrt(4), false);
+    config.xavier = true;
+    spread_check(&config, PARAMS_DENSE, 0, PARAM_EMBED_TOKEN_WEIGHT, 1, false);
+    spread_check(&config, PARAMS_DENSE, 2, PARAM_ATTENTION_KEY_WEIGHT,
+        sqrt(2.0 / (double)(64 + (4 + 2 * 2) * config.head_dim)), true);
+    spread_check(&config, PARAMS_DENSE, 2, PARAM_MLP_GATE_WEIGHT, sqrt(2.0 / (64 + 2 * 160)), true);
+    spread_check(&config, PARAMS_DENSE, 2, PARAM_MLP_DOWN_WEIGHT, sqrt(2.0 / (64 + 160)), true);
+    config.experts = 4, config.expert_ffn = 96;
+    spread_check(&config, PARAMS_EXPERTS, 2, PARAM_EXPERTS_UP_WEIGHT, sqrt(2.0 / (64 + 2 * 96)), true);
+    spread_check(&config, PARAMS_EXPERTS, 2, PARAM_EXPERTS_DOWN_WEIGHT, sqrt(2.0 / (64 + 96)), true);
+}
+
 typedef struct { ParamBlock embedding, own; double *data; UnitParam w; } Unit;
 
 /* The views of one unit on one rank: the embedding block's elements first, then its own */
@@ -300,7 +354,7 @@ static void test_capacity(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = { cmocka_unit_test(test_counts), cmocka_unit_test(test_cover), cmocka_unit_test(test_heads_in_copies),
-        cmocka_unit_test(test_replicated), cmocka_unit_test(test_alignment), cmocka_unit_test(test_experts), cmocka_unit_test(test_by_id),
+        cmocka_unit_test(test_replicated), cmocka_unit_test(test_alignment), cmocka_unit_test(test_experts), cmocka_unit_test(test_initial_deviations), cmocka_unit_test(test_by_id),
         cmocka_unit_test(test_no_suffix), cmocka_unit_test(test_absent), cmocka_unit_test(test_capacity) };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
