@@ -75,6 +75,8 @@ void experts_activation_forward(const ExecContext *ctx, const MoeSizes *z, MoeSa
 
 /* ---- the router and its losses: model/router.c ---- */
 
+/* logits of the shared expert's gate, saved */
+void gate_logits_forward   (const ExecContext *ctx, const UnitParam *w, MoeSave *save, Tensor n_tC);
 /* logits = n wT, and of all tokens held the experts and their weights; saved */
 void router_forward        (const ExecContext *ctx, int64_t layer, const MoeSizes *z, const UnitParam *w,
                             MoeSave *save, Tensor n_tC);

@@ -29,15 +29,41 @@
 
 static bool has_shared(const ExecContext *ctx) { return ctx->config->moe.shared_ffn > 0; }
 
+/* shared = mlp(n), or where it has a gate sigmoid(n w) mlp(n), whose factors are saved */
 static Tensor shared_forward(const ExecContext *ctx, const UnitParam *w, BlockSave *save, Tensor n2_tC,
                              bool save_alone)
 {
+    int64_t t = n2_tC.dim[0], C = n2_tC.dim[1];
+    Tensor down_CF = unit_param(w, PARAM_MLP_DOWN_WEIGHT);
+    MoeSave *moe = &save->moe;
     mlp_hidden_forward(ctx, w, save, n2_tC);                                                      /* <-> tp */
+    if (ctx->config->moe.shared_gate) {
+        moe->shared_tC = activation_new(ctx, "shared expert output", t, C);
+        linear_leave_forward(ctx, save, LINEAR_DOWN, moe->shared_tC, save->g_TF, down_CF, tensor_none());
+        gate_logits_forward(ctx, w, moe, n2_tC);
+        if (save_alone) return tensor_none();
+        Tensor y_tC = scratch_new(ctx, "shared expert output", t, C);
+        row_gate_forward(ctx->queue, (RowGateForward){ .y_TC = y_tC, .z_T = moe->gate_t,
+            .x_TC = moe->shared_tC });
+        return y_tC;
+    }
     if (save_alone) return tensor_none();
-    Tensor y_TC = scratch_new(ctx, "shared expert output", save->g_TF.dim[0], n2_tC.dim[1]);
-    linear_forward(ctx, save, LINEAR_DOWN, y_TC, save->g_TF, unit_param(w, PARAM_MLP_DOWN_WEIGHT),
-        tensor_none());
+    Tensor y_TC = scratch_new(ctx, "shared expert output", save->g_TF.dim[0], C);
+    linear_forward(ctx, save, LINEAR_DOWN, y_TC, save->g_TF, down_CF, tensor_none());
     return tp_leave_forward(&ctx->tp, y_TC);                         /* <-> tp: all-reduce | reduce-scatter */
+}
+
+/* The gradient of n through the shared expert, its gate's part aside. */
+static Tensor shared_backward_input(const ExecContext *ctx, const UnitParam *w, BlockSave *save, Tensor dy_tC)
+{
+    MoeSave *moe = &save->moe;
+    if (!ctx->config->moe.shared_gate) return mlp_backward_input(ctx, w, save, dy_tC);            /* <-> tp */
+    moe->dgate_t = tensor_new(ctx->wgrad_saved, "shared expert gate gradient", ctx->precision.statistic,
+        dy_tC.dim[0]);
+    Tensor ds_tC = region_gradient_new(ctx, "shared expert output gradient", dy_tC.dim[0], dy_tC.dim[1]);
+    row_gate_backward(ctx->queue, (RowGateBackward){ .dx_TC = ds_tC, .dz_T = moe->dgate_t, .dy_TC = dy_tC,
+        .z_T = moe->gate_t, .x_TC = moe->shared_tC });
+    return mlp_backward_input(ctx, w, save, ds_tC);                                               /* <-> tp */
 }
 
 /* y[t] = shared[t] + sum over k of weight[t, k] x[row of t, k]; weight may be absent, as in ExpertCombine.
@@ -105,7 +131,7 @@ Tensor moe_backward_input(const ExecContext *ctx, int64_t layer, const UnitParam
     MoeSizes z = moe_sizes(ctx, dy_tC.dim[0]);
     MoeSave *save = &block->moe;
     Tensor shared_tC = tensor_none();
-    if (has_shared(ctx)) shared_tC = mlp_backward_input(ctx, w, block, dy_tC);                    /* <-> tp */
+    if (has_shared(ctx)) shared_tC = shared_backward_input(ctx, w, block, dy_tC);                 /* <-> tp */
     save->dlogits_tE = tensor_new(ctx->wgrad_saved, "router logits gradient", ctx->precision.statistic, z.t,
         z.E);
     Tensor dn_tC = wgrad_saved_new(ctx, "mlp input gradient", z.t, z.C);

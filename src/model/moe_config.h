@@ -31,6 +31,7 @@ typedef struct {
     int64_t   topk;                      /* experts of a token */
     RouteRule rule;
     int64_t   shared_ffn;                /* width of a dense MLP added for all tokens; 0: none */
+    bool      shared_gate;               /* its output is multiplied by sigmoid(n w), as in Qwen 2 */
     MoeBalance balance;
     double    coefficient, z_coefficient;
     bool      bias;

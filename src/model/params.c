@@ -15,7 +15,8 @@ typedef enum {
     ALWAYS = 0, LEARNED = 1, UNTIED = 2, QKV_BIAS = 4, OUT_BIAS = 8, MLP_BIAS = 16, LAYER_NORM = 32,
     MLP = 64, MOE = 128, GATED = 256, BEFORE = 512, AFTER = 1024,
     QK_NORM_EACH_HEAD = 2048, QK_NORM_ALL_HEADS = 4096,
-    NO_LATENT = 8192, LATENT = 16384, QUERY_LATENT = 32768, NO_QUERY_LATENT = 65536
+    NO_LATENT = 8192, LATENT = 16384, QUERY_LATENT = 32768, NO_QUERY_LATENT = 65536,
+    SHARED_GATE = 131072
 } ParamFact;
 typedef unsigned ParamFacts;
 typedef enum { WORD, EMBED, BLOCK, EXPERTS, HEAD } ParamBlockKind;
@@ -83,6 +84,7 @@ static ParamFacts facts_of(const ModelConfig *config, int64_t index)
         { LATENT,          config->latent.kv_rank > 0 },
         { QUERY_LATENT,    config->latent.query_rank > 0 },
         { NO_QUERY_LATENT, config->latent.query_rank == 0 },
+        { SHARED_GATE, config->moe.shared_gate },
     };
     ParamFacts holding = 0;
     for (size_t i = 0; i < sizeof facts / sizeof *facts; i++)

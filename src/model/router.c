@@ -74,7 +74,23 @@ static Tensor in_statistic(const ExecContext *ctx, Tensor x)
     return y;
 }
 
-/* dn += dlogits w. The loads of the step are counted here, where training is certain. */
+/* The gate of the shared expert as a map of one output: z = n . w */
+static Tensor gate_weight(const UnitParam *w)
+{
+    Tensor w_C = unit_param(w, PARAM_SHARED_GATE_WEIGHT);
+    return tensor_view(w_C, 1, tensor_count(w_C));
+}
+
+static Tensor as_column(Tensor x_t) { return tensor_view(x_t, x_t.dim[0], 1); }
+
+void gate_logits_forward(const ExecContext *ctx, const UnitParam *w, MoeSave *save, Tensor n_tC)
+{
+    save->gate_t = tensor_new(ctx->activations, "shared expert gate", ctx->precision.statistic, n_tC.dim[0]);
+    matmul_forward(ctx->queue, (MatmulForward){ .y_TK = as_column(save->gate_t), .x_TC = n_tC,
+        .w_KC = gate_weight(w) });
+}
+
+/* dn += dlogits w + dgate w. The loads of the step are counted here, where training is certain. */
 void router_backward_input(const ExecContext *ctx, int64_t layer, const MoeSizes *z, const UnitParam *w,
                            MoeSave *save, Tensor dn_tC, Tensor dweight_tK)
 {
@@ -91,12 +107,21 @@ void router_backward_input(const ExecContext *ctx, int64_t layer, const MoeSizes
     matmul_backward_input(q, (MatmulBackwardInput){ .dx_TC = d_tC, .dy_TK = save->dlogits_tE,
         .w_KC = in_statistic(ctx, unit_param(w, PARAM_ROUTER_WEIGHT)) });
     accumulate(q, (Accumulate){ .y = dn_tC, .x = d_tC });
+    if (ctx->config->moe.shared_gate) {
+        matmul_backward_input(q, (MatmulBackwardInput){ .dx_TC = d_tC, .dy_TK = as_column(save->dgate_t),
+            .w_KC = in_statistic(ctx, gate_weight(w)) });
+        accumulate(q, (Accumulate){ .y = dn_tC, .x = d_tC });
+    }
     arena_reset(ctx->scratch, mark);
 }
 
-/* dw += dlogitsT n */
+/* dw += dlogitsT n, and likewise the gate's */
 void router_backward_weight(const ExecContext *ctx, const UnitParam *dw, const MoeSave *save, Tensor n_tC)
 {
+    Tensor x_tC = in_statistic(ctx, n_tC);
     matmul_backward_weight(ctx->queue, (MatmulBackwardWeight){ .dw_KC = unit_param(dw, PARAM_ROUTER_WEIGHT),
-        .dy_TK = save->dlogits_tE, .x_TC = in_statistic(ctx, n_tC) });
+        .dy_TK = save->dlogits_tE, .x_TC = x_tC });
+    if (ctx->config->moe.shared_gate)
+        matmul_backward_weight(ctx->queue, (MatmulBackwardWeight){ .dw_KC = gate_weight(dw),
+            .dy_TK = as_column(save->dgate_t), .x_TC = x_tC });
 }

@@ -170,6 +170,8 @@ typedef struct {
     /* copies of tokens, as route_sort orders them in each of Q chunks, its rows numbered from 0: sent by this
      * rank, and numbers of those sent to and received from each rank */
     Tensor row_TKJ, slot_N, sent_QRX, received_QRX;
+    /* where the shared expert has a gate: its output before it, [t, C]; logits of the gate, as statistics */
+    Tensor shared_tC, gate_t;
     Tensor back_NC;                /* outputs of experts for the copies that were sent */
     /* With one chunk; with several, room for one on scratch that nothing outlives. Rows received, by rank and
      * expert; before and after the activation */
@@ -177,6 +179,7 @@ typedef struct {
 
     /* left by backward_input: gradients of the logits and, with one chunk, of the experts' output and of h */
     Tensor dlogits_tE, dy_MC, dh_MW;
+    Tensor dgate_t;                /* of the gate's logits */
 } MoeSave;
 
 /* Of a norm after a branch. */

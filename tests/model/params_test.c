@@ -345,7 +345,7 @@ static void test_capacity(void **state)
         }
     }
     for (int id = 0; id < PARAM_IDS; id++) {
-        bool experts = id == PARAM_ROUTER_WEIGHT || id == PARAM_EXPERTS_GATE_WEIGHT || id == PARAM_EXPERTS_UP_WEIGHT || id == PARAM_EXPERTS_DOWN_WEIGHT;
+        bool experts = id == PARAM_ROUTER_WEIGHT || id == PARAM_SHARED_GATE_WEIGHT || id == PARAM_EXPERTS_GATE_WEIGHT || id == PARAM_EXPERTS_UP_WEIGHT || id == PARAM_EXPERTS_DOWN_WEIGHT;
         bool norm = id >= PARAM_ATTENTION_QUERY_GAINS && id <= PARAM_LATENT_KV_UP;      /* QK norm, latents: where asked for */
         assert_in_range(seen[id], experts || norm ? 0 : 1, experts || norm ? 0 : 2);         /* two layers */
     }

@@ -6,16 +6,18 @@
 
 Nothing of the models is written here: their classes get weights and inputs from the formulas of parity.py, which the tests have
 too. mixtral: the loss of a MixtralForCausalLM and the gradient of every tensor. mixtral_block, deepseek_block: output and
-gradients of a MixtralSparseMoeBlock, and of a DeepseekV3MoE (sigmoids, groups of experts, biases, a shared expert) alone.
+gradients of a MixtralSparseMoeBlock, and of a DeepseekV3MoE (sigmoids, groups of experts, biases, a shared expert) and a
+Qwen2MoeSparseMoeBlock (a shared expert with a gate) alone.
 """
 import sys
 
 import torch
 import torch.nn.functional as F
 import transformers
-from transformers import DeepseekV3Config, MixtralConfig, MixtralForCausalLM
+from transformers import DeepseekV3Config, MixtralConfig, MixtralForCausalLM, Qwen2MoeConfig
 from transformers.models.deepseek_v3.modeling_deepseek_v3 import DeepseekV3MoE
 from transformers.models.mixtral.modeling_mixtral import MixtralSparseMoeBlock
+from transformers.models.qwen2_moe.modeling_qwen2_moe import Qwen2MoeSparseMoeBlock
 
 import moe
 import parity
@@ -108,6 +110,19 @@ def mixtral_block():
     return block_alone(block, lambda value: experts_of("blocks.0.", block, value))
 
 
+def qwen2_block():
+    """Softmax before selection, its weights as they are, and a shared expert with a gate"""
+    case = moe.CASES["mixtral"]
+    config = Qwen2MoeConfig(hidden_size=HIDDEN, moe_intermediate_size=case["width"], shared_expert_intermediate_size=14, num_experts=case["experts"],
+                            num_experts_per_tok=case["topk"], norm_topk_prob=False, hidden_act="silu", experts_implementation="eager")
+    block, b = Qwen2MoeSparseMoeBlock(config).float().eval(), "blocks.0."
+
+    def names(value):
+        shared = {b + "mlp.%s.weight" % n: value(getattr(block.shared_expert, n + "_proj").weight) for n in ("gate", "up", "down")}
+        return dict(experts_of(b, block, value), **shared, **{b + "shared_gate.weight": value(block.shared_expert_gate.weight)[0]})
+    return block_alone(block, names)
+
+
 def compare(path, tensors):
     kept = parity.load(path)
     if set(kept) != set(tensors):
@@ -119,7 +134,7 @@ def compare(path, tensors):
 
 
 def main(write, folder):
-    for name, made in dict(mixtral=whole_model, mixtral_block=mixtral_block, deepseek_block=deepseek_block).items():
+    for name, made in dict(mixtral=whole_model, mixtral_block=mixtral_block, deepseek_block=deepseek_block, qwen2_block=qwen2_block).items():
         out = {n: x.contiguous() for n, x in made().items()}
         print("%-16s transformers %s, %d tensors, %s" % (name, transformers.__version__, len(out),
               "loss %.7f" % out["loss"].item() if "loss" in out else "output of norm %.6f" % out["y"].norm().item()))

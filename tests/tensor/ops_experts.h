@@ -191,6 +191,19 @@ static bool make_grouped_activation_backward(Arguments *a, int variant)
     return variant < 6;
 }
 
+static bool make_row_gate_forward(Arguments *a, int variant)
+{
+    a->row_gate_forward = (RowGateForward){ .y_TC = matrix(23, 530, variant & 1), .z_T = between(-4, 4, 23), .x_TC = real(23, 530) };
+    return variant < 2;
+}
+
+static bool make_row_gate_backward(Arguments *a, int variant)
+{
+    a->row_gate_backward = (RowGateBackward){ .dx_TC = matrix(23, 530, variant & 1), .dz_T = real(23), .dy_TC = real(23, 530),
+        .z_T = between(-4, 4, 23), .x_TC = real(23, 530) };
+    return variant < 2;
+}
+
 static bool make_expert_bias_update(Arguments *a, int variant)
 {
     a->expert_bias_update = (ExpertBiasUpdate){ .bias_LE = real(3, 8), .load_LE = between(0, 9, 3, 11), .rate = 1e-3 };

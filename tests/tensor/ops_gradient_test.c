@@ -337,6 +337,17 @@ static void test_rows_of_copies(void **state)
     fixture_reset();
 }
 
+static void test_row_gate(void **state)
+{
+    (void)state;
+    Tensor y = real(6, 9), x = real(6, 9), z = between(-3, 3, 6), dy = real(6, 9), dx = real(6, 9), dz = real(6);
+    Step forward = STEP(row_gate_forward, RowGateForward, .y_TC = y, .z_T = z, .x_TC = x);
+    backward(STEP(row_gate_backward, RowGateBackward, .dx_TC = dx, .dz_T = dz, .dy_TC = dy, .z_T = z, .x_TC = x));
+    check("gate dx", dx, tensor_none(), y, dy, x, STEPS(forward));
+    check("gate dz", dz, tensor_none(), y, dy, z, STEPS(forward));
+    fixture_reset();
+}
+
 /* Segments of two ranks for three experts, one of them empty, and rows after the last */
 static void test_grouped_matmul(void **state)
 {
@@ -390,7 +401,7 @@ int main(void)
         cmocka_unit_test(test_route),
         cmocka_unit_test(test_balance),
         cmocka_unit_test(test_rows_of_copies),
-        cmocka_unit_test(test_grouped_matmul),
+        cmocka_unit_test(test_row_gate), cmocka_unit_test(test_grouped_matmul),
         cmocka_unit_test(test_no_backward_is_unchecked),
     };
     if (queue_open(&q, "ref", 1, &step_state) != OK) return 1;

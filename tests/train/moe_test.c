@@ -4,6 +4,7 @@
 static void compare(ModelName model, const char *word)
 {
     TrainConfig config = moe_config(model, "ref", scratch_path("corpus"));
+    config.model.moe.shared_gate = model == MODEL_LLAMA;
     int steps = turns(10, 3);
     char alone[512];
     Job one = one_run(config, word, steps, steps == 10 ? 0.02 : -1, alone);

@@ -25,6 +25,15 @@ static TrainConfig deepseek(const char *device)
     return config;
 }
 
+static TrainConfig qwen2(const char *device)
+{
+    TrainConfig config = mixtral(device);
+    config.model.moe.shared_ffn = 14;
+    config.model.moe.shared_gate = true;
+    config.model.moe.rule.pre_softmax = true;
+    return config;
+}
+
 static void golden_open(SafeFile *file, const char *name)
 {
     char path[512];
@@ -108,7 +117,7 @@ static void block_run(Trainer *t, void *context)
     ctx.activations = ctx.activations_wgrad = ctx.wgrad_saved = ctx.scratch = ctx.tp.scratch = &arena;
     Tensor dy_TC = formula_tensor(&arena, ctx.precision.activation, "block.dy");
     save.n2_tC   = formula_tensor(&arena, ctx.precision.activation, "block.x");
-    Tensor y_TC  = moe_forward(&ctx, 0, &w, &save, save.n2_tC, false);
+    Tensor y_TC  = moe_forward(&ctx, 0, &w, &save, save.n2_tC, &arena);
     Tensor dx_TC = moe_backward_input(&ctx, 0, &w, &dw, &save, dy_TC);
     moe_backward_weight(&ctx, &dw, &save);
     queue_wait(&t->queue);
@@ -142,10 +151,12 @@ static void test_block(const char *golden, TrainConfig config_of(const char *dev
 static void test_mixtral_block (void **state) { (void)state; test_block("mixtral_block", mixtral); }
 static void test_deepseek_block(void **state) { (void)state; test_block("deepseek_block", deepseek); }
 
+static void test_qwen2_block   (void **state) { (void)state; test_block("qwen2_block", qwen2); }
+
 int main(void)
 {
     formula_corpus(scratch_path("formula"));
     const struct CMUnitTest tests[] = { cmocka_unit_test(test_mixtral), cmocka_unit_test(test_mixtral_block),
-                                        cmocka_unit_test(test_deepseek_block) };
+                                        cmocka_unit_test(test_deepseek_block), cmocka_unit_test(test_qwen2_block) };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -93,7 +93,7 @@ static bool drops_by_position(const Options *o)
 static MoeConfig setup_moe(const Options *o)
 {
     uint8_t experts[LAYER_PATTERN_MAX] = { 0 };
-    MoeConfig moe = { .topk = o->router_topk, .shared_ffn = o->shared_ffn,
+    MoeConfig moe = { .topk = o->router_topk, .shared_ffn = o->shared_ffn, .shared_gate = o->shared_gate,
         .rule = { .score = route_score(o), .pre_softmax = o->router_pre_softmax,
                   .groups = o->router_groups, .group_topk = o->router_group_topk, .scale = o->router_scale },
         .balance = o->balance_coefficient > 0 ? balance_kind(o) : MOE_BALANCE_NONE,

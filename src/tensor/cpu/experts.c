@@ -232,3 +232,66 @@ CPU(grouped_activation_backward, GroupedActivationBackward)
         .dy_TF = tensor_slice(a->dy_MF, 0, 0, rows), .x_TF = tensor_slice(a->x_MF, 0, 0, rows),
         .kind = a->kind });
 }
+
+/* ---- the gate of a shared expert ---- */
+
+/* y = sigmoid(z) x */
+static CLONES void row_gate_forward_rows(void *context, int64_t begin, int64_t end)
+{
+    const RowGateForward *a = context;
+    int64_t C = a->y_TC.dim[1];
+    TileBuffer x_tile, y_tile;
+    for (int64_t t = begin; t < end; t++) {
+        float s = 1 / (1 + cpu_exp(-flat(a->z_T)[t]));
+        for (int64_t first = 0; first < C; first += TILE) {
+            int64_t n = tile_count(C, first);
+            const float *x = tile_read(&x_tile, a->x_TC, t, first, n);
+            float *y = tile_begin(&y_tile, a->y_TC, t, first);
+            for (int64_t c = 0; c < n; c++) y[c] = s * x[c];
+            tile_end(&y_tile, a->y_TC, t, first, n);
+        }
+    }
+}
+
+CPU(row_gate_forward, RowGateForward)
+{
+    int64_t T = a->y_TC.dim[0], C = a->y_TC.dim[1];
+    WANT(a->y_TC, T, C);
+    WANT(a->x_TC, T, C);
+    WANT(a->z_T, T);
+    team_for(q->team, T, chunk_rows(C), row_gate_forward_rows, (void *)a);
+}
+
+/* dx = s dy,  dz = s (1 - s) (dy . x) with s = sigmoid(z) */
+static CLONES void row_gate_backward_rows(void *context, int64_t begin, int64_t end)
+{
+    const RowGateBackward *a = context;
+    int64_t C = a->dy_TC.dim[1];
+    TileBuffer x_tile, dy_tile, dx_tile;
+    for (int64_t t = begin; t < end; t++) {
+        float s = 1 / (1 + cpu_exp(-flat(a->z_T)[t]));
+        Doubles dot = { 0 };
+        for (int64_t first = 0; first < C; first += TILE) {
+            int64_t n = tile_count(C, first), c = 0;
+            const float *x = tile_read(&x_tile, a->x_TC, t, first, n);
+            const float *dy = tile_read(&dy_tile, a->dy_TC, t, first, n);
+            float *dx = tile_begin(&dx_tile, a->dx_TC, t, first);
+            for (; c + LANES <= n; c += LANES) dot += doubles_of(x + c) * doubles_of(dy + c);
+            for (; c < n; c++) dot[c % LANES] += (double)x[c] * (double)dy[c];
+            for (c = 0; c < n; c++) dx[c] = s * dy[c];
+            tile_end(&dx_tile, a->dx_TC, t, first, n);
+        }
+        flat(a->dz_T)[t] = (float)((double)(s * (1 - s)) * lanes_total(&dot));
+    }
+}
+
+CPU(row_gate_backward, RowGateBackward)
+{
+    int64_t T = a->dy_TC.dim[0], C = a->dy_TC.dim[1];
+    WANT(a->dx_TC, T, C);
+    WANT(a->dy_TC, T, C);
+    WANT(a->x_TC, T, C);
+    WANT(a->z_T, T);
+    WANT(a->dz_T, T);
+    team_for(q->team, T, chunk_rows(C), row_gate_backward_rows, (void *)a);
+}

@@ -143,3 +143,33 @@ REF(grouped_activation_backward, GroupedActivationBackward)
         .dy_TF = tensor_slice(a->dy_MF, 0, 0, rows), .x_TF = tensor_slice(a->x_MF, 0, 0, rows),
         .kind = a->kind });
 }
+
+/* y = sigmoid(z) x */
+REF(row_gate_forward, RowGateForward)
+{
+    int64_t T = a->y_TC.dim[0], C = a->y_TC.dim[1];
+    WANT(a->y_TC, T, C);
+    WANT(a->x_TC, T, C);
+    WANT(a->z_T, T);
+    for (int64_t t = 0; t < T; t++)
+        for (int64_t c = 0; c < C; c++) *at2(a->y_TC, t, c) = *at2(a->x_TC, t, c) / (1 + exp(-*at1(a->z_T, t)));
+}
+
+/* dx = s dy,  dz = s (1 - s) (dy . x) with s = sigmoid(z) */
+REF(row_gate_backward, RowGateBackward)
+{
+    int64_t T = a->dy_TC.dim[0], C = a->dy_TC.dim[1];
+    WANT(a->dx_TC, T, C);
+    WANT(a->dy_TC, T, C);
+    WANT(a->x_TC, T, C);
+    WANT(a->z_T, T);
+    WANT(a->dz_T, T);
+    for (int64_t t = 0; t < T; t++) {
+        double s = 1 / (1 + exp(-*at1(a->z_T, t))), dot = 0;
+        for (int64_t c = 0; c < C; c++) {
+            dot += *at2(a->dy_TC, t, c) * *at2(a->x_TC, t, c);
+            *at2(a->dx_TC, t, c) = s * *at2(a->dy_TC, t, c);
+        }
+        *at1(a->dz_T, t) = s * (1 - s) * dot;
+    }
+}
