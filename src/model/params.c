@@ -133,8 +133,8 @@ static void split_heads(Param *p, int d, int64_t heads, AxisPlace place)
     split_dim(p, d, p->global[d] / place.size, place);
 }
 
-/* Rows of the matrix in memory that a row of the table is part of: those of gate and up together, as of query,
- * key and value. */
+/* Rows of the matrix in memory that a row of the table is part of: those of gate and up together, as of
+ * query, key and value. */
 static int64_t matrix_rows(const ModelConfig *config, ParamId row, int64_t index)
 {
     ParamFacts facts = facts_of(config, index);

@@ -10,10 +10,11 @@
 static int64_t parameters_of(const char *name)
 {
     char preset[64];
-    char *words[] = { "--model", preset };
+    char *words[] = { "--model", preset, "--dry-run" };
     Options o;
     snprintf(preset, sizeof preset, "%s", name);
-    if (options_parse(&o, FOR_TRAIN, 2, words) != OK) fail_msg("%s: %s", name, fail_text());
+    if (options_parse(&o, FOR_TRAIN, 3, words) != OK) fail_msg("%s: %s", name, fail_text());
+    if (setup_values(&o) != OK || setup_validate(&o) != OK) fail_msg("%s: %s", name, fail_text());
     ModelConfig model = setup_model(&o);
     options_close(&o);
     return model_parameters(&model);

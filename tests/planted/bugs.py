@@ -183,7 +183,7 @@ BUGS = [
     ("QK norm over the heads of one tensor-parallel rank", "src/model/attention/qk_norm.c",
      "heads_held(ctx, kind) * comm_size(ctx->tp.comm) : 1;", "heads_held(ctx, kind) : 1;", "train.random_layout_test"),
     ("the gradient of QK norm's gain after its input's", "src/model/attention/qk_norm.c",
-     "head_norm_backward_weight(q,", "head_norm_backward_input(q, (HeadNormBackwardInput){ dy_TnD, dy_TnD, x_TnD, rstd_TM, gain_ND, rstd_TM, 1 }), head_norm_backward_weight(q,",
+     "head_norm_backward_weight(q,", "head_norm_backward_input(q, (HeadNormBackwardInput){ dy_TnD, dy_TnD, x_TnD, rstd_TM, gain_ND, rstd_TM, 1, 0 }), head_norm_backward_weight(q,",
      "train.gradient_test"),
     ("the soft-cap of attention forgotten in backward", "src/model/attention/core_attention.c",
      ".rule = f.rule };", ".rule = (f.rule.softcap = 0, f.rule) };", "train.transformers_attention_test"),

@@ -105,7 +105,7 @@ static void test_norm(void **state)
 }
 
 /* Statistics of each head and of all, a gain for all heads and of each */
-static void head_norm(bool all, bool shared)
+static void head_norm(bool all, bool shared, float offset)
 {
     int64_t T = 4, n = 3, D = 5, M = all ? 1 : n, N = shared ? 1 : n;
     double channels = (double)(n / M * D);
@@ -113,15 +113,15 @@ static void head_norm(bool all, bool shared)
            dgain = real(N, D), dgain0 = twin(dgain), rstd = real(T, M), sum = real(T, M), back = real(T, M);
     Step sums = STEP(head_norm_sums, HeadNormSums, .sum_TM = sum, .x_TnD = x);
     Step forward = STEP(head_norm_forward, HeadNormForward, .y_TnD = y, .rstd_TM = rstd, .x_TnD = x,
-                        .gain_ND = gain, .sum_TM = sum, .channels = channels, .epsilon = 1e-2);
+                        .gain_ND = gain, .sum_TM = sum, .channels = channels, .epsilon = 1e-2, .gain_offset = offset);
     perform(&q, sums.op, &sums.a);
     perform(&q, forward.op, &forward.a);
     backward(STEP(head_norm_backward_weight, HeadNormBackwardWeight, .dgain_ND = dgain, .dy_TnD = dy, .x_TnD = x,
                   .rstd_TM = rstd));
     backward(STEP(head_norm_backward_sums, HeadNormBackwardSums, .sum_TM = back, .dy_TnD = dy, .x_TnD = x,
-                  .rstd_TM = rstd, .gain_ND = gain));
+                  .rstd_TM = rstd, .gain_ND = gain, .gain_offset = offset));
     backward(STEP(head_norm_backward_input, HeadNormBackwardInput, .dx_TnD = dx, .dy_TnD = dx, .x_TnD = x,
-                  .rstd_TM = rstd, .gain_ND = gain, .sum_TM = back, .channels = channels));
+                  .rstd_TM = rstd, .gain_ND = gain, .sum_TM = back, .channels = channels, .gain_offset = offset));
     check("head norm dx", dx, tensor_none(), y, dy, x, STEPS(sums, forward));
     check("head norm dgain", dgain, dgain0, y, dy, gain, STEPS(sums, forward));
     fixture_reset();
@@ -130,7 +130,7 @@ static void head_norm(bool all, bool shared)
 static void test_head_norm(void **state)
 {
     (void)state;
-    for (int form = 0; form < 4; form++) head_norm(form & 1, form & 2);
+    for (int form = 0; form < 8; form++) head_norm(form & 1, form & 2, form & 4 ? 1 : 0);
 }
 
 static void test_activation(void **state)

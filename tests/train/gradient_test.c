@@ -52,7 +52,9 @@ static const Variant variants[] = {
     { "Gemma",                    NORM_RMS,   POSITION_ROPE,    ACT_GEGLU_TANH,   1, 0,   true,  true, .zero_centred = true,
       .factor = 2.5 },
     { "Gemma 2",                  NORM_RMS,   POSITION_ROPE,    ACT_GEGLU_TANH,   2, 0,   true,  false, NORM_BEFORE_AND_AFTER, true,
-      2.5, 1.5 },
+      1.5, 2 },
+    { "Gemma 3",                  NORM_RMS,   POSITION_ROPE,    ACT_GEGLU_TANH,   2, 0,   true,  false, NORM_BEFORE_AND_AFTER, true,
+      2.5, .qk_norm = QK_NORM_HEAD },
     { "LayerNorm 1p, after",      NORM_LAYER, POSITION_LEARNED, ACT_QUICK_GEGLU,  2, ALL, true,  false, NORM_AFTER, true, 0, 0 },
     { "LayerNorm 1p, both",       NORM_LAYER, POSITION_LEARNED, ACT_GEGLU_ERF,    2, ALL, false, true, NORM_BEFORE_AND_AFTER, true, 0, 0 },
 };

@@ -96,7 +96,8 @@ REF(weighted_sum, WeightedSum)
     *at1(a->out_2, 1) += weight;
 }
 
-/* y = std normal(key, index in the logical tensor), or uniform of the same deviation; rows at or above `rows` are padding and 0 */
+/* y = std normal(key, index in the logical tensor), or uniform of the same deviation; rows at or above `rows`
+ * are padding and 0 */
 REF(init_random, InitRandom)
 {
     int64_t N = a->y_N.dim[0];
@@ -104,7 +105,8 @@ REF(init_random, InitRandom)
     for (int64_t i = 0; i < N; i++) {
         int64_t r = (a->first + i) / a->cols, c = (a->first + i) % a->cols;
         uint64_t index = (uint64_t)((a->row0 + r) * a->global_cols + a->col0 + c);
-        double x = a->uniform ? sqrt(3) * (2 * random_uniform(a->key, index) - 1) : random_normal(a->key, index);
+        double x = a->uniform ? sqrt(3) * (2 * random_uniform(a->key, index) - 1)
+                              : random_normal(a->key, index);
         *at1(a->y_N, i) = r < a->rows ? a->std * x : 0;
     }
 }

@@ -152,7 +152,8 @@ REF(row_gate_forward, RowGateForward)
     WANT(a->x_TC, T, C);
     WANT(a->z_T, T);
     for (int64_t t = 0; t < T; t++)
-        for (int64_t c = 0; c < C; c++) *at2(a->y_TC, t, c) = *at2(a->x_TC, t, c) / (1 + exp(-*at1(a->z_T, t)));
+        for (int64_t c = 0; c < C; c++)
+            *at2(a->y_TC, t, c) = *at2(a->x_TC, t, c) / (1 + exp(-*at1(a->z_T, t)));
 }
 
 /* dx = s dy,  dz = s (1 - s) (dy . x) with s = sigmoid(z) */
