@@ -57,11 +57,30 @@ static Status newest_find(const char *dir, char path[1024], bool *found, Checkpo
     return OK;
 }
 
+/* Where no `latest` tells which is the newest: a later one than that which is loaded is damaged. */
+static Status log_damaged(const char *dir, const char *path)
+{
+    CheckpointFolder *list, taken;
+    char folder[1024];
+    int  count;
+    if (!checkpoint_dir_split(path, folder, &taken)) return OK;
+    TRY(checkpoint_dir_list(dir, &list, &count));
+    for (int i = 0; i < count && list[i].step > taken.step; i++)
+        if (list[i].kind == FOLDER_WHOLE)
+            log_line("%s: its checkpoint of step %lld is not complete; loading %s", dir, (long long)list[i].step,
+                     path);
+    free(list);
+    return OK;
+}
+
 Status checkpoint_find(const char *dir, char path[1024], bool *found)
 {
     CheckpointFolder latest;
-    bool             named;
+    bool             named, known;
     TRY(newest_find(dir, path, found, &latest, &named));
+    bool tells = *found && !named && thread_context()->rank <= 0 && !checkpoint_dir_is_step(dir);
+    if (tells) TRY(checkpoint_dir_latest(dir, &latest, &known));
+    if (tells && !known) return log_damaged(dir, path);
     if (named && *found && thread_context()->rank <= 0)
         log_line("%s/latest names step %lld, which is not complete; loading %s", dir, (long long)latest.step,
                  path);

@@ -157,6 +157,16 @@ def longer_resume(folder, data):
     broken_latest(folder, changed)
 
 
+def damaged_newest(folder, data):
+    """Without a file `latest` a damaged newest checkpoint is passed over with a line."""
+    out = os.path.join(folder, "damaged")
+    train = ["train", "--data-path", data, *run.MODEL, "--save", out, "--load", out, "--save-interval", 1]
+    run.jotun(*train, "--train-iters", 3, "--lr-decay-iters", 9)
+    os.remove(os.path.join(out, "latest"))
+    os.truncate(os.path.join(out, "step_00000003", "block_0000.safetensors"), 100)
+    expect(0, f"{out}: its checkpoint of step 3 is not complete; loading {out}/step_00000002\n", *train, "--train-iters", 3, "--lr-decay-iters", 9)
+
+
 def broken_latest(folder, changed):
     """A line says once that the newest checkpoint is not complete and an older one is loaded."""
     newest = os.path.join(folder, "ck", "step_00000007")
@@ -316,6 +326,7 @@ def main():
         if "ASAN_OPTIONS" not in os.environ:            # whose allocator answers in its own way
             memory_that_is_not_there(data)
         longer_resume(folder, data)
+        damaged_newest(folder, data)
         paths(folder, data)
         words_of_a_run(data)
         more_threads_than_cores(data)

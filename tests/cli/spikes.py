@@ -39,6 +39,20 @@ def train(data, out, *more, fault=None):
     return run.jotun(*words, check=False, env=dict(os.environ, JOTUN_FAULT=fault) if fault else None)
 
 
+def under_mpi(data, folder):
+    """Rewinds of two ranks have the bits of threads under both MPIs."""
+    last = f"step_{STEPS:08d}"
+    words = ["train", "--data-path", data, *run.MODEL, *SPIKES, "--threads", 1, "--spike-action", "rewind", "--zero-stage", 2, "--keep-best",
+             "--eval-interval", 20, "--eval-iters", 1, "--split", "90,10,0"]
+    threads = os.path.join(folder, "as-threads")
+    run.jotun(*words, "--ranks", 2, "--save", threads)
+    for mpi, launcher in run.launchers().items():
+        out = os.path.join(folder, mpi.replace(" ", ""))
+        told = run.jotun(*words, "--save", out, launcher=[*launcher, "2"]).stderr
+        wanted(run.digest(os.path.join(threads, last)) == run.digest(os.path.join(out, last)), f"{mpi}: other weights", told)
+        wanted(os.readlink(os.path.join(threads, "best")) == os.readlink(os.path.join(out, "best")), f"{mpi}: another best checkpoint", told)
+
+
 def skips(data, folder):
     one = os.path.join(folder, "one")
     told = train(data, one).stderr
@@ -103,3 +117,4 @@ with run.work_folder() as folder:
     not_finite(data, folder)
     skips(data, folder)
     rewinds(data, folder)
+    under_mpi(data, folder)
