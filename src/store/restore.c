@@ -67,8 +67,8 @@ static Status log_damaged(const char *dir, const char *path)
     TRY(checkpoint_dir_list(dir, &list, &count));
     for (int i = 0; i < count && list[i].step > taken.step; i++)
         if (list[i].kind == FOLDER_WHOLE)
-            log_line("%s: its checkpoint of step %lld is not complete; loading %s", dir, (long long)list[i].step,
-                     path);
+            log_line("%s: its checkpoint of step %lld is not complete; loading %s", dir,
+                     (long long)list[i].step, path);
     free(list);
     return OK;
 }
