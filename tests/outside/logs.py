@@ -96,9 +96,9 @@ def uploaded(folders, lines):
     """wandb's program uploads the first folder, and appends the resumed one's rows; later versions than 0.28 take both at once."""
     env = dict(os.environ, WANDB_BASE_URL=wandb_service.start(), WANDB_API_KEY="a" * 40, WANDB_SILENT="false")
     sync = [sys.executable, "-m", "wandb", "sync"]
-    appends = "--append" in subprocess.run([*sync, "--help"], env=env, capture_output=True, text=True).stdout
+    appends = "--append" in subprocess.run([*sync, "--help"], env=env, cwd=os.path.dirname(folders[0]), capture_output=True, text=True).stdout
     for more in [folders[:1], ["--append", *folders[1:]]] if appends else [["--yes", *folders]]:
-        done = subprocess.run([*sync, *more], env=env, capture_output=True, text=True, timeout=120)
+        done = subprocess.run([*sync, *more], env=env, cwd=os.path.dirname(folders[0]), capture_output=True, text=True, timeout=120)
         if done.returncode:
             sys.exit(f"wandb sync {more}: {done.stdout}{done.stderr}")
     [[name, rows]] = wandb_service.Service.histories.items()
