@@ -99,6 +99,10 @@ Status gguf_naming(Naming *naming, const GgufTexts *texts)
                     family_model_type(texts->family));
     if (window && strcmp(window, "-1,0"))
         return fail(BAD_OPTION, "--to gguf: llama.cpp has no sliding window for this architecture");
+    const json_t *linear = json_object_get(texts->options, "rotary-seq-len-interpolation-factor");
+    if (json_is_true(json_object_get(texts->options, "use-rope-scaling")) ||
+        (json_is_number(linear) && json_number_value(linear) != 1))
+        return fail(BAD_OPTION, "--to gguf: a scaled rotary embedding is not written; --to hf keeps it");
     *naming = architectures[a].naming;
     return OK;
 }

@@ -170,7 +170,7 @@ def places(work):
     assert done.returncode == 1 and "any layout" in done.stderr
 
 
-with tempfile.TemporaryDirectory() as folder:
+def main(folder):
     text_file = os.path.join(folder, "text.txt")
     with open(text_file, "w") as out:
         out.write(FACTS["text"])
@@ -179,4 +179,9 @@ with tempfile.TemporaryDirectory() as folder:
         continued(model, folder, text_file)
     refusals(folder)
     places(folder)
-print(len(FACTS["loss"]), "models of transformers", FACTS["transformers"])
+    print(len(FACTS["loss"]), "models of transformers", FACTS["transformers"])
+
+
+if __name__ == "__main__":
+    with tempfile.TemporaryDirectory() as work_folder:
+        main(work_folder)

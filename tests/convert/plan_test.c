@@ -203,6 +203,8 @@ static void there_and_back(void **state)
     for (int64_t window = 1; window < 60; window += 11) {
         returns(NAMING_GPT2, &gpt2, window);
         returns(NAMING_MIXTRAL, &mixtral, window);
+        returns(NAMING_GGUF_GPT2, &gpt2, window);
+        returns(NAMING_GGUF_LLAMA, &mixtral, window);
     }
 }
 

@@ -1,4 +1,4 @@
-script_tests(convert hf)                    # folders of Hugging Face's transformers, read and written
+script_tests(convert hf gguf)                    # folders of Hugging Face's transformers, read and written
 # What the scripts of this folder read foreign files with.
 add_executable(foreign_dump ${CMAKE_CURRENT_LIST_DIR}/foreign_dump.c)
 target_link_libraries(foreign_dump PRIVATE module_convert)

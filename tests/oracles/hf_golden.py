@@ -39,11 +39,14 @@ def models():
     }
 
 
-def make(name):
-    """A model whose vectors (biases, gains of norms) are random as well."""
+def make(name, wide=False):
+    """A model whose vectors (biases, gains of norms) are random as well; wide: with rows of whole blocks of 32."""
     import torch
     torch.manual_seed(len(name) + ord(name[-1]))
     config, arguments, kind = models()[name]
+    if wide:
+        arguments.update({"n_embd": 64} if "n_embd" in arguments else
+                         {"hidden_size": 64, "intermediate_size": 96, "head_dim": 16})
     model = kind(config(**arguments)).eval()
     with torch.no_grad():
         for p in model.parameters():

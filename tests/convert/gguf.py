@@ -1,0 +1,116 @@
+"""GGUF files: an own small reader finds the tensors of transformers' models (tests/golden/hf) in each type, at aligned places,
+and the tokenizer. tests/outside/gguf_files.py has the package gguf and llama.cpp read them."""
+import json
+import os
+import struct
+import sys
+import tempfile
+
+from hf import GOLDEN, tensors, to_jotun
+from run import jotun
+
+SIZES = {0: 1, 1: 1, 4: 4, 5: 4, 6: 4, 7: 1}
+FORMATS = {4: "<I", 5: "<i", 6: "<f", 7: "<?"}
+
+
+class Reader:
+    def __init__(self, path):
+        self.data, self.at = open(path, "rb").read(), 0
+        magic, version, count, keys = struct.unpack("<4sIQQ", self.take(24))
+        assert magic == b"GGUF" and version == 3
+        self.keys = {}
+        for _ in range(keys):
+            name = self.text()
+            self.keys[name] = self.value(self.number("<I"))
+        infos = []
+        for _ in range(count):
+            name = self.text()
+            shape = [self.number("<Q") for _ in range(self.number("<I"))]
+            infos.append((name, shape[::-1], self.number("<I"), self.number("<Q")))
+        base = (self.at + 31) // 32 * 32
+        self.tensors, end = {}, 0
+        for name, shape, kind, offset in infos:
+            elements = 1
+            for n in shape:
+                elements *= n
+            size = elements // 32 * 34 if kind == 8 else elements * {0: 4, 1: 2, 30: 2}[kind]
+            assert offset % 32 == 0 and offset >= end, name
+            end = offset + size
+            self.tensors[name] = (kind, shape, self.data[base + offset:base + end])
+        assert base + (end + 31) // 32 * 32 == len(self.data)
+
+    def take(self, n):
+        self.at += n
+        assert self.at <= len(self.data)
+        return self.data[self.at - n:self.at]
+
+    def number(self, kind):
+        return struct.unpack(kind, self.take(struct.calcsize(kind)))[0]
+
+    def text(self):
+        return self.take(self.number("<Q")).decode()
+
+    def value(self, kind):
+        if kind == 8:
+            return self.text()
+        if kind == 9:
+            inner, n = self.number("<I"), self.number("<Q")
+            return [self.value(inner) for _ in range(n)]
+        return self.number(FORMATS[kind])
+
+
+def floats(data):
+    return struct.unpack(f"<{len(data) // 4}f", data)
+
+
+def written(folder, name, kind):
+    ours, path = os.path.join(folder, name), os.path.join(folder, f"{name}-{kind}.gguf")
+    if not os.path.exists(ours):
+        to_jotun(os.path.join(GOLDEN, name), ours)
+    jotun("convert", "--to", "gguf", "--output-dtype", kind, "--input", ours, "--output", path)
+    assert os.path.isfile(path)
+    return Reader(path)
+
+
+def main(folder):
+    golden = tensors(os.path.join(GOLDEN, "llama"))
+    file = written(folder, "llama", "f32")
+    config = json.load(open(os.path.join(GOLDEN, "llama", "config.json")))
+    assert file.keys["general.architecture"] == "llama" and file.keys["llama.block_count"] == config["num_hidden_layers"]
+    assert file.keys["llama.context_length"] == config["max_position_embeddings"]
+    assert abs(file.keys["llama.attention.layer_norm_rms_epsilon"] / config["rms_norm_eps"] - 1) < 1e-6
+    tokens = file.keys["tokenizer.ggml.tokens"]
+    assert len(tokens) == 257 and tokens[ord("a")] == "a" and tokens[256] == "<|endoftext|>"
+    assert file.keys["tokenizer.ggml.eos_token_id"] == 256 and file.keys["tokenizer.ggml.token_type"][256] == 3
+    assert len(file.tensors) == len(golden)
+    kind, shape, data = file.tensors["blk.1.ffn_down.weight"]
+    assert (kind, shape, data) == (0, *golden["model.layers.1.mlp.down_proj.weight"][1:])
+    _, (rows, columns), theirs = golden["model.layers.0.self_attn.q_proj.weight"]
+    head, width, permuted = rows // 4, columns * 4, file.tensors["blk.0.attn_q.weight"][2]
+    for row in range(rows):                          # row 2i + j of a head is its channel i + j * half
+        h, i, j = row // head, row % head // 2, row % 2
+        source = h * head + i + j * head // 2
+        assert permuted[row * width:(row + 1) * width] == theirs[source * width:(source + 1) * width], row
+    experts = written(folder, "mixtral", "bf16")
+    kind, shape, data = experts.tensors["blk.0.ffn_up_exps.weight"]
+    third = tensors(os.path.join(GOLDEN, "mixtral"))["model.layers.0.block_sparse_moe.experts.3.w3.weight"][2]
+    assert kind == 30 and shape[0] == 4 and experts.tensors["blk.0.ffn_gate_inp.weight"][0] == 0
+    for a, b in zip(struct.unpack(f"<{len(data) // 8}H", data[-len(data) // 4:]), floats(third)):
+        assert abs(struct.unpack("<f", struct.pack("<I", a << 16))[0] - b) <= abs(b) / 256
+    small = written(folder, "gpt2", "q8_0")
+    kind, _, data = small.tensors["blk.0.ffn_down.weight"]
+    assert kind == 8 and small.tensors["blk.0.ffn_up.weight"][0] == 1 and small.tensors["blk.0.ffn_up.bias"][0] == 0
+    exact = written(folder, "gpt2", "f32").tensors["blk.0.ffn_down.weight"][2]
+    for block in range(len(data) // 34):
+        scale, *integers = struct.unpack("<e32b", data[block * 34:(block + 1) * 34])
+        part = floats(exact[block * 128:(block + 1) * 128])
+        assert abs(max(map(abs, integers))) == 127
+        assert all(abs(scale * q - x) <= 0.57 * scale for q, x in zip(integers, part)), block
+    done = to_jotun(os.path.join(GOLDEN, "gemma"), os.path.join(folder, "gemma"))
+    done = jotun("convert", "--to", "gguf", "--input", os.path.join(folder, "gemma"), "--output", os.path.join(folder, "g.gguf"),
+                 check=False)
+    assert done.returncode == 1 and "gemma" in done.stderr
+
+
+with tempfile.TemporaryDirectory() as work:
+    main(work)
