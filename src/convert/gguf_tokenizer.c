@@ -5,13 +5,22 @@
 #include <string.h>
 #include <sys/stat.h>
 #include "convert/gguf.h"
+#include "convert/llama_pieces.h"
 #include "store/tensor_entry.h"
 #include "text/bpe/vocab.h"
 #include "text/tokenizer.h"
 
 enum { JSON_MULTIPLE = 100, NORMAL = 1, CONTROL = 3, DEFINED = 4, UNUSED = 5 };
 /* text: [count], owned; NULL: no token has this id */
-typedef struct { char **text; uint8_t *kind; int64_t count; json_t *merges; } Tokens;
+typedef struct { char **text; uint8_t *kind; int64_t count; json_t *merges; const char *pattern; } Tokens;
+
+/* llama.cpp's names of the patterns that split a text before merges. */
+#define LETTERS "(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\\r\\n\\p{L}\\p{N}]?\\p{L}+"
+#define REST    "| ?[^\\s\\p{L}\\p{N}]+[\\r\\n]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+"
+static const struct { const char *name, *pattern; } patterns[] = {
+    { "llama-bpe", LETTERS "|\\p{N}{1,3}" REST },
+    { "qwen2",     LETTERS "|\\p{N}" REST },
+};
 
 static void tokens_free(Tokens *t)
 {
@@ -58,6 +67,25 @@ static json_t *merge_text(const json_t *merge)
     return left && right ? json_sprintf("%s %s", left, right) : NULL;
 }
 
+/* A ByteLevel that splits by GPT-2's pattern, or the two steps Split by a known pattern and ByteLevel. */
+static Status pattern_find(Tokens *t, const json_t *root, const char *path)
+{
+    const json_t *pre   = json_object_get(root, "pre_tokenizer"),
+                 *steps = json_object_get(pre, "pretokenizers");
+    const json_t *split = json_array_get(steps, 0), *level = json_array_get(steps, 1);
+    const char   *type = json_string_value(json_object_get(pre, "type"));
+    const char   *regex = json_string_value(json_object_get(json_object_get(split, "pattern"), "Regex"));
+    bool plain = type && !strcmp(type, "ByteLevel") && !json_is_false(json_object_get(pre, "use_regex"));
+    bool known = json_array_size(steps) == 2 && regex && json_is_false(json_object_get(level, "use_regex"));
+    if (plain && !json_is_true(json_object_get(pre, "add_prefix_space"))) return OK;
+    for (size_t i = 0; i < sizeof patterns / sizeof patterns[0] && known; i++)
+        if (!strcmp(patterns[i].pattern, regex)) return t->pattern = patterns[i].name, OK;
+    return fail(BAD_OPTION,
+                "--to gguf: the pre-tokenizer of %s is not one that is known by a name of llama.cpp; "
+                "those of GPT-2, Llama 3 and Qwen 2 are",
+                path);
+}
+
 static Status json_tokens(Tokens *t, const json_t *root, const char *path)
 {
     const json_t *model = json_object_get(root, "model"), *added = json_object_get(root, "added_tokens");
@@ -65,6 +93,9 @@ static Status json_tokens(Tokens *t, const json_t *root, const char *path)
     json_t       *item;
     size_t        i;
     if (type && strcmp(type, "BPE")) return fail(BAD_OPTION, "--to gguf: %s is no BPE", path);
+    if (!json_is_null(json_object_get(root, "normalizer")) && json_object_get(root, "normalizer"))
+        return fail(BAD_OPTION, "--to gguf: %s has a normalizer, which is not written", path);
+    TRY(pattern_find(t, root, path));
     TRY(vocab_put(t, json_object_get(model, "vocab")));
     json_array_foreach(json_object_get(model, "merges"), i, item) {
         json_t *merge = merge_text(item);
@@ -162,23 +193,82 @@ static void tokens_write(GgufText *out, const Tokens *t)
         gguf_put_string(out, json_string_value(merge), json_string_length(merge));
 }
 
+/* A sentencepiece BPE: pieces with their marks for blanks, scores, and kinds, whose numbers are the same. */
+static Status pieces_write(GgufText *out, const char *path, int64_t vocabulary)
+{
+    LlamaPieces pieces;
+    char        unused[32];
+    TRY(llama_pieces_open(&pieces, path));
+    const SentencePieceModel *m = &pieces.model;
+    gguf_key_string(out, "tokenizer.ggml.model", "llama");
+    gguf_key_string(out, "tokenizer.ggml.pre", "default");
+    gguf_key(out, "tokenizer.ggml.tokens", GGUF_ARRAY);
+    gguf_put_number(out, GGUF_STRING, 4);
+    gguf_put_number(out, (uint64_t)vocabulary, 8);
+    for (int64_t id = 0; id < vocabulary; id++) {
+        snprintf(unused, sizeof unused, "[PAD%lld]", (long long)id);
+        if (id < m->pieces) gguf_put_string(out, m->piece[id].text.data, m->piece[id].text.bytes);
+        else gguf_put_string(out, unused, strlen(unused));
+    }
+    gguf_key(out, "tokenizer.ggml.scores", GGUF_ARRAY);
+    gguf_put_number(out, GGUF_FLOAT32, 4);
+    gguf_put_number(out, (uint64_t)vocabulary, 8);
+    for (int64_t id = 0; id < vocabulary; id++) {
+        float    score = id < m->pieces ? m->piece[id].score : -10000;
+        uint32_t bits;
+        memcpy(&bits, &score, sizeof bits);
+        gguf_put_number(out, bits, 4);
+    }
+    gguf_key(out, "tokenizer.ggml.token_type", GGUF_ARRAY);
+    gguf_put_number(out, GGUF_INT32, 4);
+    gguf_put_number(out, (uint64_t)vocabulary, 8);
+    for (int64_t id = 0; id < vocabulary; id++)
+        gguf_put_number(out, id < m->pieces ? (uint64_t)m->piece[id].kind : UNUSED, 4);
+    for (int64_t id = 0; id < m->pieces; id++)
+        if (m->piece[id].kind == SP_PIECE_UNKNOWN) gguf_key_uint(out, "tokenizer.ggml.unknown_token_id", id);
+    gguf_key(out, "tokenizer.ggml.add_space_prefix", GGUF_BOOL);
+    gguf_put_number(out, 1, 1);
+    llama_pieces_close(&pieces);
+    return OK;
+}
+
+/* The path of a sentencepiece model that `name` means; false: it means another kind of tokenizer. */
+static bool pieces_path(char path[1024], const char *name)
+{
+    struct stat about;
+    bool folder = stat(name, &about) == 0 && S_ISDIR(about.st_mode);
+    if (folder && (in_folder(path, name, "tokenizer.json") || in_folder(path, name, "merges.txt")))
+        return false;
+    if (!folder) snprintf(path, 1024, "%s", name);
+    return folder ? in_folder(path, name, "tokenizer.model") : llama_pieces_is(path);
+}
+
+/* Writes the keys of a byte-level BPE. */
+static Status bpe_write(GgufText *out, Tokens *tokens, const char *name)
+{
+    TRY(strcmp(name, "bytes") ? files_read(tokens, name) : bytes_make(tokens));
+    gguf_key_string(out, "tokenizer.ggml.model", "gpt2");
+    gguf_key_string(out, "tokenizer.ggml.pre", tokens->pattern);
+    tokens_write(out, tokens);
+    return OK;
+}
+
 Status gguf_tokenizer(GgufText *out, const char *name, int64_t vocabulary)
 {
+    char path[1024];
     Tokenizer tokenizer;
     Tokens    tokens = {.text   = calloc((size_t)vocabulary, sizeof(char *)),
                         .kind   = calloc((size_t)vocabulary, 1),
                         .count  = vocabulary,
-                        .merges = json_array()};
+                        .merges = json_array(), .pattern = "gpt-2"};
     Status    status = tokens.text && tokens.kind
                            ? tokenizer_open(&tokenizer, name)
                            : fail(NO_MEMORY, "no memory for %lld tokens", (long long)vocabulary);
     if (status == OK) {
         int32_t eod = tokenizer.eod;
         tokenizer_close(&tokenizer);
-        status = strcmp(name, "bytes") ? files_read(&tokens, name) : bytes_make(&tokens);
-        gguf_key_string(out, "tokenizer.ggml.model", "gpt2");
-        gguf_key_string(out, "tokenizer.ggml.pre", "gpt-2");
-        if (status == OK) tokens_write(out, &tokens);
+        status =
+            pieces_path(path, name) ? pieces_write(out, path, vocabulary) : bpe_write(out, &tokens, name);
         if (eod >= 0) gguf_key_uint(out, "tokenizer.ggml.bos_token_id", eod);
         if (eod >= 0) gguf_key_uint(out, "tokenizer.ggml.eos_token_id", eod);
         gguf_key(out, "tokenizer.ggml.add_bos_token", GGUF_BOOL);

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <sys/stat.h>
 #include "convert/hf_write.h"
+#include "convert/llama_pieces.h"
 #include "store/tensor_entry.h"
 #include "text/bpe/vocab.h"
 #include "text/tokenizer.h"
@@ -150,15 +151,14 @@ static Status files_write(const char *folder, const char *from, int64_t end, int
     if (!is_folder) snprintf(path, sizeof path, "%s", from);
     snprintf(beside, sizeof beside, "%s/..", from);
     if (has_ending(path, ".json")) return json_tokenizer_write(folder, path, beside, end, positions);
-    FileMap map;
-    TRY(file_map(&map, path));
-    bool sentencepiece = has_ending(path, ".model") && map.size && map.data[0] < ' ';
-    file_unmap(&map);
-    if (!sentencepiece)
+    if (!llama_pieces_is(path))
         return fail(BAD_OPTION,
                     "--tokenizer %s: a tiktoken file, which transformers does not open; give a folder "
                     "with the tokenizer.json of the same tokenizer",
                     from);
+    LlamaPieces pieces;
+    TRY(llama_pieces_open(&pieces, path));
+    llama_pieces_close(&pieces);
     TRY(file_copy(folder, "tokenizer.model", path));
     return config_write(folder, "LlamaTokenizer", NULL, positions);
 }
