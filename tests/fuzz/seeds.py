@@ -116,3 +116,15 @@ for i, text in enumerate(("A=(--lr 1 # one\n --seed \"2\")\nN=$((2*${M:-3}))\nif
                           "--num-layers 2 \\\n--data-path 'a b' # end\n--lr ${X^^}\n",
                           "model:\n  num_layers: 2\n  ffn_hidden_size: ${multiply:4, ${.hidden_size}}\n  hidden_size: 8\n  optim: {betas: [0.9, 0.8]}\n")):
     seed("script", str(i), text.encode())
+
+# folders of transformers: lengths of config.json and of the index, both, and the weights
+GOLDEN_HF = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "golden", "hf")
+HEADER = b'{"__metadata__":{"format":"pt"},"a":{"dtype":"F32","shape":[2,3],"data_offsets":[0,24]},'\
+         b'"model.b":{"dtype":"BF16","shape":[4],"data_offsets":[24,32]}}'
+WEIGHTS = struct.pack("<Q", len(HEADER)) + HEADER + bytes(range(32))
+for name in sorted(os.listdir(GOLDEN_HF)):
+    config = os.path.join(GOLDEN_HF, name, "config.json")
+    if os.path.exists(config):
+        text = open(config, "rb").read()
+        for index in b"", b'{"weight_map":{"a":"model.safetensors","model.b":"model.safetensors"}}':
+            seed("hf_folder", name + ("-index" if index else ""), struct.pack("<HH", len(text), len(index)) + text + index + WEIGHTS)
