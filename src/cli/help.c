@@ -136,7 +136,7 @@ static void option_lines(FILE *out, OptionIndex option)
 /* Writes which option replaces an option of another trainer, or why there is none. */
 static void dialect_line(FILE *out, const Dialect *row)
 {
-    static const char *const units[] = { "", ", x 60" };
+    static const char *const units[] = { "", ", x 60", ", the folder of the file" };
     const char *ours = row->option >= 0 ? option_rows[row->option].name : "";
     bool variable = !*dialect_names[row->whose].prefix, key = row->whose == DIALECT_NEMO_INDEX;
     const char *between = !*row->given ? "" : variable ? "=" : key ? ": " : " ";

@@ -25,6 +25,8 @@ const Dialect dialects[] = {
     { VERB_IGNORED, DIALECT_##whose##_INDEX, name, given, -1, CONVERT_NONE, 1, why, "" },
 #define REFUSE(whose, name, ...) \
     { VERB_REFUSE, DIALECT_##whose##_INDEX, name, "", -1, CONVERT_NONE, 0, __VA_ARGS__ },
+#define VALUE_REFUSE(whose, name, given, ...) \
+    { VERB_REFUSE, DIALECT_##whose##_INDEX, name, given, -1, CONVERT_NONE, 1, __VA_ARGS__ },
 #define REFUSE_FLAG(whose, name, ...) \
     { VERB_REFUSE_FLAG, DIALECT_##whose##_INDEX, name, "", -1, CONVERT_NONE, 0, __VA_ARGS__ },
 #define SUGGEST(whose, name, ours) \

@@ -104,7 +104,8 @@ typedef enum {
 /* How a value in another trainer's unit becomes ours. */
 typedef enum {
     CONVERT_NONE,
-    CONVERT_MINUTES_TO_SECONDS
+    CONVERT_MINUTES_TO_SECONDS,
+    CONVERT_FILE_TO_FOLDER          /* of TEXT: the folder that has the file */
 } Conversion;
 
 typedef struct {

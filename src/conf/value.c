@@ -145,6 +145,16 @@ static const char *said_text(char *out, size_t size, const OptionSource *source,
     return out;
 }
 
+static const char *text_of(Options *o, const char *value, Conversion convert)
+{
+    const char *slash = strrchr(value, '/');
+    char folder[1024];
+    if (convert != CONVERT_FILE_TO_FOLDER) return options_hold(o, value);
+    int letters = slash == value ? 1 : slash ? (int)(slash - value) : 1;
+    snprintf(folder, sizeof folder, "%.*s", letters, slash ? value : ".");
+    return options_hold(o, folder);
+}
+
 /* The field alone; who gave the value is kept by options_set. A list appends. */
 static Status read_value(Options *o, OptionIndex option, const char *value, const OptionSource *source)
 {
@@ -162,7 +172,7 @@ static Status read_value(Options *o, OptionIndex option, const char *value, cons
     case KIND_REAL:   return read_real(field, range_of(row, source->convert), said, value);
     case KIND_FLAG:   return read_flag(field, said, value);
     case KIND_CHOICE: return read_choice(field, option, said, value);
-    case KIND_TEXT:   *(OptionTEXT *)field = options_hold(o, value); return OK;
+    case KIND_TEXT:   *(OptionTEXT *)field = text_of(o, value, source->convert); return OK;
     case KIND_LIST:   text_list_add(field, options_hold(o, value)); return OK;
     }
     return OK;

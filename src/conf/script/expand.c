@@ -64,11 +64,23 @@ static void put_value(Field *f, const char *value, bool quoted, int line)
     }
 }
 
+/* `pwd`: where the script runs is where its paths are read. */
+static bool is_pwd(const char *p, const char *end)
+{
+    while (p < end && *p == ' ') p++;
+    while (end > p && end[-1] == ' ') end--;
+    return end - p == 3 && !strncmp(p, "pwd", 3);
+}
+
 /* An unknown part, named as it is in the script. */
 static void put_unknown(Field *f, const char *sigil, const char *p, size_t bytes)
 {
     char begin = UNKNOWN_BEGIN, end = UNKNOWN_END;
     if (f->r->testing) return;
+    if (is_pwd(p, p + bytes - (bytes && (p[bytes - 1] == ')' || p[bytes - 1] == '`'))) && strcmp(sigil, "$")) {
+        put(f, ".", 1);
+        return;
+    }
     put(f, &begin, 1);
     put(f, sigil, strlen(sigil));
     for (size_t i = 0; i < bytes && i < 60; i++)
