@@ -77,10 +77,12 @@ static void put_unknown(Field *f, const char *sigil, const char *p, size_t bytes
 {
     char begin = UNKNOWN_BEGIN, end = UNKNOWN_END;
     if (f->r->testing) return;
-    if (is_pwd(p, p + bytes - (bytes && (p[bytes - 1] == ')' || p[bytes - 1] == '`'))) && strcmp(sigil, "$")) {
-        put(f, ".", 1);
-        return;
-    }
+    bool closed = bytes && (p[bytes - 1] == ')' || p[bytes - 1] == '`');
+    if (*sigil != '$' || sigil[1])
+        if (is_pwd(p, p + bytes - closed)) {
+            put(f, ".", 1);
+            return;
+        }
     put(f, &begin, 1);
     put(f, sigil, strlen(sigil));
     for (size_t i = 0; i < bytes && i < 60; i++)
