@@ -148,6 +148,9 @@ static void dialect_line(FILE *out, const Dialect *row)
     fprintf(out, "%s%s` | %s | ", between, row->given, dialect_names[row->whose].name);
     switch (row->verb) {
     case VERB_ALIAS:   fprintf(out, "`--%s`%s", ours, units[row->convert]); break;
+    case VERB_WITH:
+        fprintf(out, "`--%s` with `--%s %s`", ours, option_rows[row->values].name, row->text);
+        break;
     case VERB_MEANS:   fprintf(out, "`--%s %s`", ours, row->text); break;
     case VERB_IGNORED: fprintf(out, "ignored: %s", row->text); break;
     case VERB_REFUSE:

@@ -15,6 +15,8 @@ const Dialect dialects[] = {
     { VERB_ALIAS, DIALECT_##whose##_INDEX, name, "", OPTION_##field, CONVERT_NONE, 1, "", "" },
 #define CONVERTED(whose, name, field, conversion) \
     { VERB_ALIAS, DIALECT_##whose##_INDEX, name, "", OPTION_##field, CONVERT_##conversion, 1, "", "" },
+#define WITH(whose, name, field, other, value) \
+    { VERB_WITH, DIALECT_##whose##_INDEX, name, "", OPTION_##field, CONVERT_NONE, OPTION_##other, value, "" },
 #define MEANS(whose, name, field, value) \
     { VERB_MEANS, DIALECT_##whose##_INDEX, name, "", OPTION_##field, CONVERT_NONE, 0, value, "" },
 #define VALUE_MEANS(whose, name, given, field, value) \

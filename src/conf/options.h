@@ -129,6 +129,7 @@ typedef struct Options {
     OptionSource source[OPTIONS];
     CommandSet   command;              /* one FOR_... */
     unsigned     dialects;             /* DIALECT_... bits (conf/rows.h): whose names are understood */
+    bool         no_positions;         /* Megatron-LM's --no-position-embedding was given */
     bool         sums_fp32;            /* Megatron-LM's --accumulate-allreduce-grads-in-fp32 was given */
     TextList     words;                /* positional arguments, in order */
     TextList    *notes;                /* takes the lines of names that are ignored; NULL: the log has them */

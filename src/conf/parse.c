@@ -74,6 +74,9 @@ static Status dialect_apply(Options *o, const Dialect *row, const char *value, O
     source.convert = row->convert;
     switch (row->verb) {
     case VERB_ALIAS:   return options_set(o, row->option, value, source);
+    case VERB_WITH:
+        TRY(options_set(o, row->option, value, source));
+        return options_set(o, (OptionIndex)row->values, row->text, source);
     case VERB_MEANS:
         if (*row->given) return options_set(o, row->option, row->text, source);
         return dialect_flag(o, row, value, source);
@@ -83,6 +86,7 @@ static Status dialect_apply(Options *o, const Dialect *row, const char *value, O
         return fail(BAD_OPTION, "%s of %s is refused: %s; %s", source.name, whose(row), row->text, row->cure);
     case VERB_IGNORED:
         if (!strcmp(row->name, "accumulate-allreduce-grads-in-fp32")) o->sums_fp32 = true;
+        if (!strcmp(row->name, "no-position-embedding")) o->no_positions = true;
         note(o, "%s of %s is ignored: %s", source.name, whose(row), row->text);
         break;
     case VERB_SUGGEST:
@@ -207,6 +211,10 @@ static Status parse_dialect(CommandLine *c, const Dialect *row, OptionSource sou
     const char *value = after_equals;
     source.convert = row->convert;
     if (row->verb == VERB_ALIAS) return parse_value(c, row->option, source, after_equals);
+    if (row->verb == VERB_WITH) {
+        if (!after_equals && !value_follows(c)) return value_missing(source.name);
+        return dialect_apply(c->o, row, after_equals ? after_equals : *c->word++, source);
+    }
     while (row->values < 0 && !after_equals && value_follows(c)) c->word++;
     for (int i = after_equals != NULL; i < row->values; i++) {
         if (!value_follows(c)) return fail(BAD_USAGE, "%s of %s needs a value", source.name, whose(row));

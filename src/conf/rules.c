@@ -298,6 +298,13 @@ static Status rule_hybrid(const Options *o)
     return OK;
 }
 
+static Status rule_no_positions(const Options *o)
+{
+    if (!o->no_positions || o->position.value != CHOICE_position_learned_absolute) return OK;
+    return fail(BAD_OPTION, "--no-position-embedding of Megatron-LM and %s contradict each other; give "
+                "--position-embedding-type none or rope", TYPED(OPTION_position));
+}
+
 static Status rule_grad_reduce(const Options *o)
 {
     if (o->grad_reduce_in_bf16 && o->sums_fp32)
@@ -482,7 +489,8 @@ static Rule *const rules[] = { rule_ranges, options_needed, rule_blend };
 static Rule *const model_rules[] = {
     rule_activation, rule_model, rule_dividing, rule_ranks, rule_sequence, rule_virtual_stages, rule_groups,
     rule_batch, rule_duration, rule_rate, rule_watchdog, rule_one_view, rule_zero, rule_hybrid, rule_experts,
-    rule_wandb, rule_grad_reduce, rule_precision, rule_fp8, rule_recompute, rule_context, rule_window
+    rule_wandb, rule_no_positions, rule_grad_reduce, rule_precision, rule_fp8, rule_recompute,
+    rule_context, rule_window
 };
 static Rule *const last_rules[] = { options_wants, rule_one_source };
 

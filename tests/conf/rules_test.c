@@ -31,6 +31,8 @@ static const RuleRow refused[] = {
     { FOR_CONFIG, "--ranks 8 --tp 2 --expert-tensor-parallel-size 2", "have no effect without --num-experts; leave them out" },
     { FOR_CONFIG, "--tp 4 --ranks 4 --ffn-hidden-size 6",
       "--tp 4 does not divide --ffn-hidden-size 6; give 1, 2, 3 or 6" },
+    { FOR_CONFIG, "--no-position-embedding",
+      "--no-position-embedding of Megatron-LM and --position-embedding-type learned_absolute (default) contradict each other" },
     { FOR_CONFIG, "--num-attention-heads 7",
       "--num-attention-heads 7 does not divide --hidden-size 768 (default); give 1, 2, 3, 4, 6, 8" },
     { FOR_CONFIG, "--ranks 4 --cp 4 --cp-comm-type a2a --num-attention-heads 6",

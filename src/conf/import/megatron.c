@@ -82,7 +82,11 @@ static int take_argument(Import *m, Options *o, const Script *s, int at)
         a.word[a.count++] = (char *)(uintptr_t)name->text, at++;
     while (at < s->arguments.count && (!is_name(s->arguments.word[at].text) || (at == 0 && !a.count)))
         add_value(m, o, &a, &s->arguments.word[at++], from);
-    if (a.count && !a.refused && !is_name(a.word[0])) {
+    char file[] = "profile.json", *profile[] = { a.word[0], file };
+    if (a.count == 1 && !strcmp(a.word[0], "--profile")) {
+        import_remark(m, o, from, "--profile of Megatron-LM has no file; here it writes profile.json");
+        import_take(m, o, from, 2, profile);
+    } else if (a.count && !a.refused && !is_name(a.word[0])) {
         char why[LINE];
         snprintf(why, sizeof why, "%.200s is no option; options begin with --", a.word[0]);
         import_refuse(m, o, from, why);

@@ -2,6 +2,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include "conf/import/import.h"
 #include "conf/rows.h"
 #include "conf/yaml/yaml_file.h"
@@ -58,12 +59,29 @@ static bool nemo_value(char *out, size_t size, const YamlFile *file, const char 
     return e && e->count == 1 && !e->list && nemo_value(out, size, file, e->key, e->value[0], depth + 1);
 }
 
+/* Why a key has no effect beside the others of the file; NULL: it has. */
+static const char *nemo_idle(const YamlFile *file, const char *key)
+{
+    const YamlEntry *fp8 = yaml_file_find(file, "model.fp8");
+    bool fp8_on = fp8 && fp8->count == 1 && !strcasecmp(fp8->value[0], "true");
+    if (!fp8_on && !strncmp(key, "model.fp8_", 10)) return "without model.fp8: true it has no effect";
+    if (!strcmp(key, "model.data.splits_string") && yaml_file_find(file, "model.data.data_prefix.train"))
+        return "the parts of the data are named one by one";
+    return NULL;
+}
+
 /* betas: [0.9, 0.95] is two options, which have rows of their own names: model.optim.betas.0 */
 static void take_nemo(Import *m, Options *o, const YamlFile *file, const YamlEntry *e)
 {
     char from[1100], why[IMPORT_LINE], key[YAML_KEY + 16], word[IMPORT_LINE], *words[] = {word};
     snprintf(from, sizeof from, "%s:%d", file->path, e->line);
     if (e->missing || (e->list && !e->count && !e->nested)) return;
+    const char *idle = nemo_idle(file, e->key);
+    if (idle) {
+        snprintf(why, sizeof why, "%s of NeMo is ignored: %s", e->key, idle);
+        import_remark(m, o, from, why);
+        return;
+    }
     snprintf(key, sizeof key, "%s.0", e->key);
     const Dialect *first   = e->list ? dialect_find(DIALECT_NEMO, key, NULL) : NULL;
     bool           indexed = first && first->option >= 0;

@@ -28,7 +28,7 @@ OPTIMIZER_ARGS=" \
     "
 EXIT_OPTS=" --exit-interval 10000 "
 GPT_ARGS=" \
-    --pp-partition-method type:transformer|embedding \
+    --pp-partition-method 'type:transformer|embedding' \
     --num-layers $NLAYERS \
     --hidden-size $NHIDDEN \
     --num-attention-heads $NHEADS \

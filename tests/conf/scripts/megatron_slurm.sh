@@ -2,7 +2,7 @@
 #SBATCH -p batch --nodes=4 -t 04:00:00 --exclusive --ntasks-per-node=8
 #SBATCH --job-name=gpt
 NAME="gpt_1p3b"
-DIR=/work
+DIR=/lustre/gpt
 DATETIME=`date +'date_%y-%m-%d_time_%H-%M-%S'`
 mkdir -p $DIR/logs
 TENSORBOARD=no

@@ -1,0 +1,118 @@
+"""Forty-two argument lists and scripts in the manner of public examples of Megatron-LM, Megatron-DeepSpeed and NeMo (tests/conf/scripts):
+each is read, written as YAML, shown, run dry at its own size, and trained at reduced size.
+   scripts.py [WORD...]      those whose name holds one of the words"""
+import os
+import re
+import sys
+import tempfile
+from run import corpus, jotun
+
+HERE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "conf", "scripts")
+# Options that are not there yet: a script with one of them waits for it. Whoever builds one takes it away here.
+WAITS = {
+    "qk-layernorm", "multi-latent-attention", "kv-lora-rank", "v-head-dim", "qk-head-dim", "qk-pos-emb-head-dim",
+    "rotary-percent", "mock-data", "lr-warmup-fraction", "rampup-batch-size", "lr-decay-samples", "lr-warmup-samples",
+    "decoupled-lr", "decoupled-min-lr", "apply-layernorm-1p", "exit-duration-in-mins", "tensorboard-dir", "step-batch-size-schedule",
+    "lr-decay-style", "lr-wsd-decay-style", "lr-wsd-decay-iters", "embed-layernorm", "position-embedding-type", "wandb-project", "wandb-exp-name",
+}
+# Of the layout: one process has one rank.
+ONE_RANK = {"tensor-model-parallel-size": 1, "pipeline-model-parallel-size": 1, "context-parallel-size": 1, "expert-model-parallel-size": 1}
+DROPPED_ON_ONE_RANK = ["num-layers-per-virtual-pipeline-stage", "num-virtual-stages-per-pipeline-rank"]
+SMALL = {"num-layers": 2, "hidden-size": 32, "ffn-hidden-size": 64, "num-attention-heads": 4, "seq-length": 32, "max-position-embeddings": 32,
+         "micro-batch-size": 1, "global-batch-size": 2, "train-iters": 2, "split": "90,10,0", "vocab-size": 257, "tokenizer": "bytes",
+         "log-interval": 1, "init-method-std": 0.02}
+IF_THERE = {"num-query-groups": 2, "kv-channels": 8, "num-experts": 4, "moe-ffn-hidden-size": 32, "moe-router-topk": 2,
+            "moe-shared-expert-intermediate-size": 32, "moe-layer-freq": "[0,1]", "lr-warmup-iters": 1, "lr-decay-iters": 2, "eval-iters": 1,
+            "eval-interval": 2, "window-size": "8,0", "save-interval": 2, "exit-interval": 2, "profile-step-start": 1, "profile-step-end": 2,
+            "train-samples": None, "hierarchical-context-parallel-sizes": None, "data-file-list": None, "data-order": None,
+            "shuffle-sample-in-corpus": None, "blend-sample-in-corpus": None, "use-checkpoint-args": None, "data-cache-path": None}
+
+
+def imported(name):
+    """The YAML of a script, and the options that were not taken."""
+    path = os.path.join(HERE, name)
+    done = jotun("config", "--from-nemo" if name.endswith(".yaml") else "--from-megatron", path, check=False, env={"PATH": os.environ["PATH"]})
+    refused = {}
+    for line in done.stderr.splitlines():
+        found = re.match(r"jotun: [^ ]*:(\d+): --([\w.-]+)", line)
+        if found:
+            refused[found.group(2)] = line
+        elif "not taken, as said above" not in line:
+            sys.exit(f"{name}: {line}")
+    for option, line in refused.items():
+        if option not in WAITS:
+            sys.exit(f"{name}: no option of the table of those that wait: {line}")
+    if done.returncode != (1 if refused else 0):
+        sys.exit(f"{name}: exit code {done.returncode}\n{done.stderr}")
+    return done.stdout, refused
+
+
+def keys_of(yaml):
+    return dict(re.findall(r"^([\w-]+): (.*?)  # ", yaml, re.M))
+
+
+def without(yaml, names):
+    return "".join(line + "\n" for line in yaml.splitlines() if line.split(":")[0] not in names)
+
+
+def run_dry(name, yaml, folder):
+    """At its own size, on as many ranks as the layout asks for: parameters and memory are printed, no file is opened."""
+    given = keys_of(yaml)
+    path = os.path.join(folder, "own.yaml")
+    with open(path, "w") as out:
+        out.write(without(yaml, ["tokenizer"]))
+    ranks = 1
+    for option in ONE_RANK:
+        if option != "expert-model-parallel-size":
+            ranks *= int(given.get(option, 1))
+    ranks = max(ranks, int(given.get("expert-model-parallel-size", 1)) * int(given.get("pipeline-model-parallel-size", 1)))
+    micro = int(given.get("micro-batch-size", 1))
+    batch = [] if "global-batch-size" in given and int(given["global-batch-size"]) % (micro * ranks) == 0 else ["--global-batch-size", micro * ranks * 4]
+    vocabulary = [] if "vocab-size" in given else ["--vocab-size", 50304]
+    words = ["--config", path, "--ranks", ranks, "--tokenizer", "bytes", *vocabulary, *batch]
+    shown = jotun("config", *words)
+    dry = jotun("train", *words, "--dry-run")
+    if "num-layers" not in shown.stdout or "parameters" not in dry.stdout:
+        sys.exit(f"{name}: neither shown nor run dry:\n{dry.stdout[:500]}")
+
+
+def train(name, yaml, folder, data):
+    given = keys_of(yaml)
+    path, curve = os.path.join(folder, "small.yaml"), os.path.join(folder, "curve")
+    gone = [k for k, v in IF_THERE.items() if v is None] + DROPPED_ON_ONE_RANK + ["train-data-path", "valid-data-path", "test-data-path", "data-path"]
+    with open(path, "w") as out:
+        out.write(without(yaml, gone))
+    if os.path.exists(curve):
+        os.remove(curve)
+    words = ["--config", path, "--data-path", data, "--metrics", curve, "--profile=" + os.path.join(folder, "trace") if "profile" in given else ""]
+    for option, value in {**ONE_RANK, **SMALL, **{k: v for k, v in IF_THERE.items() if k in given and v is not None}}.items():
+        words += [f"--{option}", value]
+    for option in ("save", "load"):
+        if option in given:
+            words += [f"--{option}", os.path.join(folder, "ck-" + name)]
+    jotun("train", *[w for w in words if w != ""])
+    losses = [float(re.search(r'"loss": ?([-\d.e+]+)', line).group(1)) for line in open(curve) if '"loss"' in line and "valid" not in line]
+    if len(losses) < 2 or not all(3 < loss < 9 for loss in losses):
+        sys.exit(f"{name}: losses {losses}")
+
+
+def main():
+    names = [n for n in sorted(os.listdir(HERE)) if not sys.argv[1:] or any(w in n for w in sys.argv[1:])]
+    waiting, trained = {}, 0
+    with tempfile.TemporaryDirectory() as folder:
+        data = corpus(folder)
+        for name in names:
+            yaml, refused = imported(name)
+            if refused:
+                waiting[name] = sorted(refused)
+            run_dry(name, yaml, folder)
+            train(name, yaml, folder, data)
+            trained += 1
+    for name, options in waiting.items():
+        print(f"{name} waits for {', '.join(options)}")
+    print(f"{len(names)} scripts read, {trained} run dry and trained at reduced size, {len(waiting)} wait for an option and were run without it")
+    if not sys.argv[1:] and len(names) < 42:
+        sys.exit(f"there are {len(names)} scripts; 42 were promised")
+
+
+main()
