@@ -172,7 +172,9 @@ void help_markdown(FILE *out)
         "command line.\n"
         "`jotun config` shows each value with its source.\n\n"
         "Of an option given twice on one command line the last one counts, and a line in the log names\n"
-        "both where they differ; an option that takes a list (`NAME...`) appends. Numbers are decimal,\n"
+        "both where they differ; an option that takes a list (`NAME...`) appends. An option without effect\n"
+        "beside the others is refused, with the one that it wants; where scripts of Megatron-LM give it\n"
+        "anyway it is ignored, with a line in the log. Numbers are decimal,\n"
         "without blanks; one outside of its range is refused with the range, which is in its row of\n"
         "`src/conf/options.def`. `cmake --install` installs a man page for each command (`man jotun-train`)\n"
         "and completion for bash.\n\n| exit code | meaning |\n|---|---|\n");

@@ -241,8 +241,8 @@ static Status rule_experts(const Options *o)
         { OPTION_tensor_parallel, OPTION_shared_ffn } };
     uint8_t layers[LAYER_PATTERN_MAX];
     if (o->experts == 0 && o->expert_parallel * o->expert_tensor_parallel > 1)
-        return fail(BAD_OPTION, "%s and %s have no effect without --num-experts; leave them out",
-                    TYPED(OPTION_expert_parallel), TYPED(OPTION_expert_tensor_parallel));
+        return fail(BAD_OPTION, "%s has no effect without --num-experts; give that too, or leave it out",
+                    TYPED(o->expert_parallel > 1 ? OPTION_expert_parallel : OPTION_expert_tensor_parallel));
     if (o->experts == 0) return OK;
     TRY(options_expert_layers(layers, o));
     if (!o->disable_bias)

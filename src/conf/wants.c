@@ -31,7 +31,9 @@ static bool is_met(const Options *o, const OptionWants *w)
     case KIND_CHOICE: return has_word(w->value, ((const OptionCHOICE *)field)->word);
     case KIND_INT:    return !isdigit((unsigned char)*w->value) ||
                              *(const OptionINT *)field >= strtoll(w->value, NULL, 10);
-    case KIND_REAL:   return !isdigit((unsigned char)*w->value) ||
+    case KIND_REAL:   if (!strncmp(w->value, "above ", 6))
+                          return *(const OptionREAL *)field > strtod(w->value + 6, NULL);
+                      return !isdigit((unsigned char)*w->value) ||
                              *(const OptionREAL *)field >= strtod(w->value, NULL);
     default:          return true;
     }

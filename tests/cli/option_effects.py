@@ -1,0 +1,282 @@
+"""Every option of `jotun train`, changed from its default, changes the configuration that a checkpoint keeps and something that a
+user can observe: the metrics, the dry run, a line of the log, or a file. The options are the rows of src/conf/options/*.def.
+   option_effects.py [NAME...]       those alone; without JOTUN_FULL a third of them, others with each day
+   option_effects.py --write         writes option_effects.txt, which says how each is observed
+An option without a line in option_effects.txt fails the test, and so does one that is not observed as the line says."""
+import json
+import os
+import re
+import shutil
+import sys
+import tempfile
+import time
+from run import corpus, jotun
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+ROWS = os.path.join(HERE, "..", "..", "src", "conf", "options")
+TABLE = os.path.join(HERE, "option_effects.txt")
+BASE = {"num-layers": 2, "hidden-size": 32, "ffn-hidden-size": 64, "num-attention-heads": 4, "seq-length": 32, "micro-batch-size": 2,
+        "global-batch-size": 4, "train-iters": 3, "lr": "1e-2", "vocab-size": 260, "device": "cpu", "threads": 1}
+# The value that an option is changed to, where the next number or word is refused or changes nothing.
+VALUES = {
+    "model": "jotun-tiny", "window-size": "8,0", "window-attn-skip-freq": 2, "config": "FOLDER/options.yaml", "num-attention-heads": 2,
+    "max-position-embeddings": 64, "vocab-size": 300, "num-query-groups": 2, "device": "ref", "tokenizer": "FOLDER/bytes.json",
+    "split": "50,50,0", "data-path": "DATA2", "train-data-path": "DATA2", "valid-data-path": "DATA", "test-data-path": "DATA",
+    "data-file-list": "FOLDER/list.txt", "num-experts": 4, "moe-layer-freq": 2, "moe-ffn-hidden-size": 32, "moe-router-num-groups": 2,
+    "moe-shared-expert-intermediate-size": 32, "moe-router-topk": 1, "moe-router-group-topk": 1, "moe-expert-capacity-factor": 1,
+    "recompute-modules": "mlp", "hierarchical-context-parallel-sizes": "2 2", "loss-scale": 1024, "micro-batch-size": 1, "profile-step-start": 2,
+    "pipeline-model-parallel-layout": "Ett|L", "load": "CHECKPOINT", "final-epoch-cut": 0, "mid-level-dataset-surplus": 0.9, "log-interval": 1,
+    "eval-iters": 2, "lamb-max-coeff": 0.001, "loss-scale-window": 1, "min-loss-scale": 1024, "first-last-layers-bf16": None, "fp8-amax-history-len": 4, "decoder-first-pipeline-num-layers": 1,
+    "decoder-last-pipeline-num-layers": 1, "watchdog-seconds": 33, "num-layers-per-virtual-pipeline-stage": 1, "threads": 2, "ranks": 2,
+    "microbatch-group-size-per-virtual-pipeline-stage": 4, "seed": 7, "kernels": "portable", "sum-group-size": 2, "eval-interval": 1,
+}
+EXPERTS = {"num-experts": 4, "disable-bias-linear": None}
+TWO = {"ranks": 2, "tensor-model-parallel-size": 2}
+STAGES = {"ranks": 2, "pipeline-model-parallel-size": 2, "num-layers": 4}
+FP8 = {"num-layers": 6}
+RESUMED = {"load": "CHECKPOINT", "train-iters": 6}
+# What it needs beside it beyond its WANTS rows. A key that begins with + is given with the changed value alone.
+BESIDE = {
+    "window-attn-skip-freq": {"window-size": "8,0"}, "num-experts": {"disable-bias-linear": None}, "train-data-path": {"+data-path": "ABSENT", "+split": "ABSENT"},
+    "valid-data-path": {"data-path": "ABSENT", "train-data-path": "DATA2", "eval-iters": 1}, "test-data-path": {"data-path": "ABSENT", "train-data-path": "DATA2", "eval-iters": 1},
+    "data-file-list": {"+data-path": "ABSENT", "data-order": "megatron-deepspeed"},
+    "shuffle-sample-in-corpus": {"data-path": "ABSENT", "data-file-list": "FOLDER/list.txt", "data-order": "megatron-deepspeed"},
+    "blend-sample-in-corpus": {"data-path": "ABSENT", "data-file-list": "FOLDER/list.txt", "data-order": "megatron-deepspeed", "shuffle-sample-in-corpus": None},
+    "final-epoch-cut": {"train-iters": 250}, "mid-level-dataset-surplus": {"data-path": "0.5 DATA 0.5 DATA2"}, "tensor-model-parallel-size": {"+ranks": 2},
+    "sequence-parallel": TWO, "pipeline-model-parallel-size": {"+ranks": 2}, "context-parallel-size": {"+ranks": 2},
+    "cp-comm-type": {"ranks": 2, "context-parallel-size": 2}, "hierarchical-context-parallel-sizes": {"ranks": 4, "context-parallel-size": 4, "cp-comm-type": "p2p", "+cp-comm-type": "a2a+p2p"},
+    "expert-model-parallel-size": {**EXPERTS, "ranks": 2}, "expert-tensor-parallel-size": {**EXPERTS, **TWO, "expert-tensor-parallel-size": 1},
+    "finetune": RESUMED, "no-load-optim": RESUMED, "no-load-rng": RESUMED, "override-opt-param-scheduler": {**RESUMED, "+lr": 0.02}, "use-checkpoint-opt-param-scheduler": {**RESUMED, "+lr": 0.02},
+    "use-checkpoint-args": RESUMED, "no-save-optim": {"save": "FOLDER/save"}, "eval-iters": {"eval-interval": 1, "eval-iters": 1, "split": "50,50,0"}, "fp8-amax-history-len": {"bf16": None, "fp8-format": "e4m3", "fp8-amax-compute-algo": "max", "fp8-amax-history-len": 2},
+    "fp8-amax-compute-algo": {"bf16": None, "fp8-format": "e4m3", "fp8-amax-compute-algo": "most_recent", "fp8-amax-history-len": 2}, "min-loss-scale": {"initial-loss-scale": 1024, "loss-scale-window": 1000},
+    "lamb-max-coeff": {"optimizer": "lamb"}, "loss-scale-window": {"initial-loss-scale": 1024}, "pipeline-model-parallel-layout": {"ranks": 2, "pipeline-model-parallel-size": 2, "decoder-first-pipeline-num-layers": "ABSENT"},
+    "account-for-embedding-in-pipeline-split": {**STAGES, "num-layers": 2, "+num-layers": 3}, "account-for-loss-in-pipeline-split": {**STAGES, "num-layers": 2, "+num-layers": 3},
+    "hybrid-shard-size": {"ranks": 4, "zero-stage": 1, "micro-batch-size": 1}, "use-tp-pp-dp-mapping": {**STAGES, "ranks": 4, "pipeline-model-parallel-size": 2},
+    "moe-router-num-groups": {**EXPERTS, "moe-router-group-topk": 1, "moe-router-num-groups": 1, "moe-router-topk": 2},
+    "moe-router-group-topk": {**EXPERTS, "moe-router-num-groups": 2, "moe-router-group-topk": 2, "moe-router-topk": 2},
+    "moe-router-load-balancing-type": {**EXPERTS, "moe-aux-loss-coeff": 0.5},
+    "moe-router-topk": {**EXPERTS, "moe-router-pre-softmax": None}, "moe-router-enable-expert-bias": {**EXPERTS, "moe-router-score-function": "sigmoid"},
+    "moe-expert-capacity-factor": EXPERTS, "moe-token-drop-policy": {**EXPERTS, "moe-expert-capacity-factor": 0.5},
+    "profile": {"+profile-step-start": 1, "+profile-step-end": 2}, "profile-step-start": {"profile": "FOLDER/p", "profile-step-end": 2, "profile-step-start": 1},
+    "profile-step-end": {"profile": "FOLDER/p", "profile-step-start": 1, "profile-step-end": 1}, "save-interval": {"save": "FOLDER/save"}, "keep-last": {"save": "FOLDER/save", "save-interval": 1},
+    "exit-interval": {"save": "FOLDER/save"}, "first-last-layers-bf16": FP8, "num-layers-at-start-in-bf16": FP8, "num-layers-at-end-in-bf16": FP8,
+    "recompute-modules": {"recompute-granularity": "selective"}, "sum-group-size": {"ranks": 4, "micro-batch-size": 1},
+    "reset-position-ids": {}, "eod-mask-loss": {}, "zero-stage": {"ranks": 2}, "grad-reduce-in-bf16": {"ranks": 2, "bf16": None}, "no-overlap": {"ranks": 2, "zero-stage": 3},
+}
+MANY = {**STAGES, "global-batch-size": 16}
+BESIDE.update({name: MANY for name in (
+    "num-layers-per-virtual-pipeline-stage num-virtual-stages-per-pipeline-rank microbatch-group-size-per-virtual-pipeline-stage pipeline-schedule "
+    "pipeline-extra-warmup decoder-first-pipeline-num-layers decoder-last-pipeline-num-layers").split()})
+BESIDE["microbatch-group-size-per-virtual-pipeline-stage"] = {**MANY, "num-virtual-stages-per-pipeline-rank": 2, "global-batch-size": 24}
+# Another change than these tests can see, and what tests it.
+ELSEWHERE = {
+    "exit-on-missing-checkpoint": "cli.options", "dry-run": "plan.dry_run",
+    "draw-schedule": "cli.options", "draw-schedule-svg": "cli.options", "watchdog-seconds": "cli.dead_rank", "distributed-timeout-minutes": "cli.dead_rank",
+    "tokenizer": "cli.options", "mid-level-dataset-surplus": "data.order_test", "no-load-rng": "cli.options", "muon-fp32-matmul-prec": "train.optimizers_test", "min-loss-scale": "cli.precision",
+}
+
+
+class Row:
+    def __init__(self, kind, field, default, low, name, commands):
+        self.kind, self.field, self.default, self.low, self.name, self.commands = kind, field, default, low, name, commands
+        self.words, self.wants = [], []
+
+
+def rows():
+    """Rows by their field, in the order of the files."""
+    found, word = {}, r'"((?:[^"\\]|\\.)*)"'
+    for file in sorted(os.listdir(ROWS)):
+        last = None
+        for line in open(os.path.join(ROWS, file)):
+            m = re.match(r"OPT_(\w+)\( *(\w+), *(.*)", line)
+            if m:
+                kind, field, rest = m.groups()
+                texts = re.findall(word, rest)
+                if kind in ("INT", "REAL"):
+                    low = rest.split(",")[1].strip()
+                    default, name = texts[0], texts[1]
+                elif kind == "FLAG":
+                    default, low, name = "", "", texts[0]
+                elif kind == "CHOICE":
+                    default, low, name = texts[0], "", texts[1]
+                else:
+                    default, low, name = texts[0], texts[1], texts[2]
+                commands = rest.split(f'"{name}",', 1)[1].split(",")[0].strip()
+                found[field] = Row(kind, field, default, low, name, commands)
+            m = re.match(r"CHOICE\( *(\w+), *\w+, *" + word, line)
+            if m:
+                found[m.group(1)].words.append(m.group(2))
+            m = re.match(r"(OR_WANTS|WANTS|TRAIN_WANTS|IDLE_WITHOUT|IDLE_BESIDE)\( *(\w+), *(\w+), *" + word, line)
+            if m and m.group(1) in ("WANTS", "TRAIN_WANTS", "IDLE_WITHOUT"):
+                found[m.group(2)].wants.append((m.group(3), m.group(4)))
+    return found
+
+
+TRAINS = ("FOR_TRAIN", "ARGS", "SHAPE", "COURSE", "DATA", "COMPUTES", "BATCHED", "FOR_ANY")
+
+
+def of_training(row):
+    return any(word in re.split(r"[^A-Z_]+", row.commands) for word in TRAINS)
+
+
+def changed(row, folder):
+    if row.name in VALUES:
+        return [] if VALUES[row.name] is None else str(VALUES[row.name]).split(" ")
+    if row.kind == "FLAG":
+        return []
+    if row.kind == "CHOICE":
+        return [next(w for w in row.words if w != row.default)]
+    if row.kind == "INT":
+        return [str(2 * int(float(row.default)) if row.default and float(row.default) > 0 else max(1, int(float(row.low)) + 1))]
+    if row.kind == "REAL":
+        return [f"{float(row.default) / 2 if row.default and float(row.default) > 0 else 0.25:g}"]
+    if row.kind in ("PATH", "PATHS"):
+        return ["FOLDER/file-" + row.name]
+    return ["x"]
+
+
+def companions(row, all_rows, folder, seen=()):
+    """Words that the option needs: those of its WANTS rows, and of theirs."""
+    words = {}
+    for field, value in row.wants:
+        other = all_rows[field]
+        if other.name == row.name or field in seen:
+            continue
+        words.update({k.lstrip("+"): v for k, v in companions(other, all_rows, folder, (*seen, field)).items()})
+        first = re.split(r"[ ,]", value)[0]
+        if other.kind == "FLAG":
+            words[other.name] = None
+        elif other.kind == "CHOICE":
+            if other.default not in re.split(r"[ ,]+", value):
+                words[other.name] = first
+        elif re.match(r"\d", first):
+            if not other.default or float(other.default) < float(first):
+                words[other.name] = first
+        else:
+            words[other.name] = " ".join(changed(other, folder))
+    if any("experts" == field for field, _ in row.wants):
+        words.update(EXPERTS)
+    words.update(BESIDE.get(row.name, {}))
+    return words
+
+
+def command(options):
+    words = []
+    for name, value in options.items():
+        words += [f"--{name}"] + ([] if value is None else str(value).split(" ") if value != "" else [""])
+    return words
+
+
+def files_of(folder):
+    found = set()
+    for path, _, names in os.walk(folder):
+        for n in names:
+            size = os.path.getsize(os.path.join(path, n)) if n.endswith((".safetensors", ".npy")) else 0
+            found.add(f"{os.path.relpath(os.path.join(path, n), folder)} {size}")
+    return found
+
+
+def stable(text, folder):
+    """Lines without what differs from run to run: times, speeds, memory, paths."""
+    lines = []
+    for line in text.replace(folder, "").splitlines():
+        if "the fp32 peak" in line or "FLOP/s, the" in line:
+            continue
+        line = re.sub(r"  [\d.]+ \w+ left|  [\d.]+ tokens/s|  data [\d.]+ \w+|  [\d.]+ .?FLOP/s|  MFU .*| in [\d.]+ \w+", "", line)
+        lines.append(line)
+    return lines
+
+
+def observe(options, data, name):
+    """What a run leaves: its metrics, dry run, log, files and the saved options."""
+    folder = tempfile.mkdtemp(dir=os.path.dirname(data))
+    words = {**BASE, "data-path": "DATA", "metrics": "FOLDER/metrics", "save": "FOLDER/save", **options}
+    for key, value in list(words.items()):
+        if value == "ABSENT":
+            del words[key]
+        elif value is not None:
+            words[key] = str(value).replace("FOLDER/bytes.json", os.path.join(os.path.dirname(data), "bytes.json")).replace("CHECKPOINT", os.path.join(os.path.dirname(data), "checkpoint")).replace("FOLDER", folder).replace("DATA2", data + "2").replace("DATA", data)
+    with open(os.path.join(folder, "options.yaml"), "w") as out:
+        out.write("lr: 1e-3\nweight-decay: 0.3\n")
+    with open(os.path.join(folder, "list.txt"), "w") as out:
+        out.write(f"0.5 {data} a\n0.3 {data}2 b\n0.2 {data} b\n")
+    done = jotun("train", *command(words), check=False, cwd=folder)
+    dry = jotun("train", *command(words), "--dry-run", check=False, cwd=folder)
+    saved, curve = {}, []
+    steps = [s for s in sorted(os.listdir(words["save"])) if s.startswith("step_")] if os.path.isdir(words.get("save") or "") else []
+    if steps:
+        saved = json.load(open(os.path.join(words["save"], steps[-1], "manifest.json"))).get("options", {})
+    if os.path.exists(words["metrics"]):
+        curve = [{k: v for k, v in json.loads(line).items() if not re.search("second|mfu|memory|bytes", k)} for line in open(words["metrics"])]
+    log = [line for line in stable(done.stderr + done.stdout, folder) if f"--{name}" not in line]
+    result = {"metrics": curve, "dry": stable(dry.stdout, folder), "log": log, "files": files_of(folder)}
+    shutil.rmtree(folder)
+    return done, saved, result
+
+
+def try_option(row, all_rows, data, folder):
+    """(how it is observed, None) or (None, why not)"""
+    beside = companions(row, all_rows, folder)
+    value = changed(row, folder)
+    plain = {k: v for k, v in beside.items() if k[0] != "+" and k != row.name}
+    plain.update({k: v for k, v in BESIDE.get(row.name, {}).items() if k == row.name})
+    was_done, was_saved, was = observe(plain, data, row.name)
+    options = {**plain, **{k[1:]: v for k, v in beside.items() if k[0] == "+"}}
+    options[row.name] = " ".join(value) if value else None
+    done, saved, now = observe(options, data, row.name)
+    said = f"--{row.name} {' '.join(value)} beside {' '.join(command(beside))}"
+    if done.returncode or was_done.returncode:
+        return None, f"{said}: {(done.stderr if done.returncode else was_done.stderr).strip().splitlines()[-1]}"
+    if saved and saved.get(row.name) == was_saved.get(row.name):
+        return None, f"{said}: the saved configuration has {saved.get(row.name)} as before"
+    how = [kind for kind in ("metrics", "dry", "log", "files") if now[kind] != was[kind]]
+    return (how, None) if how else (None, f"{said}: nothing observable changes")
+
+
+def table():
+    lines = [line.split() for line in open(TABLE) if line.strip() and not line.startswith("#")] if os.path.exists(TABLE) else []
+    return {line[0]: line[1:] for line in lines}
+
+
+def main():
+    write = "--write" in sys.argv
+    names = [a for a in sys.argv[1:] if a != "--write"]
+    all_rows, known, failed, count = rows(), table(), [], 0
+    whole = os.environ.get("JOTUN_FULL") or write or names
+    with tempfile.TemporaryDirectory() as folder:
+        data = corpus(folder)
+        os.makedirs(os.path.join(folder, "other"))
+        os.rename(corpus(os.path.join(folder, "other"), seed=6) + ".bin", data + "2.bin")
+        os.rename(os.path.join(folder, "other", "text_text_document.idx"), data + "2.idx")
+        jotun("tokenizer", "train", "--input", os.path.join(folder, "text.txt"), "--vocab-size", 260, "--output", os.path.join(folder, "bytes.json"))
+        jotun("train", *command({**BASE, "data-path": data, "save": os.path.join(folder, "checkpoint")}))
+        for i, row in enumerate(r for r in all_rows.values() if of_training(r)):
+            if names and row.name not in names:
+                continue
+            if row.name in ELSEWHERE:
+                continue
+            if not write and row.name not in known:
+                failed.append(f"--{row.name} has no line in tests/cli/option_effects.txt; option_effects.py --write makes it")
+                continue
+            if not whole and (i + int(time.time() / 86400)) % 3:
+                continue
+            how, why = try_option(row, all_rows, data, folder)
+            count += 1
+            if why:
+                failed.append(why)
+            elif write:
+                known[row.name] = how
+                print(row.name, *how, flush=True)
+            elif known[row.name][0] not in how:
+                failed.append(f"--{row.name}: not observed in {known[row.name][0]} but in {', '.join(how)}")
+    if write and not names:
+        with open(TABLE, "w") as out:
+            out.write("# Where a change of each option is observed, written by option_effects.py --write: the first word has to hold.\n")
+            for name in sorted(known):
+                out.write(f"{name} {' '.join(known[name])}\n")
+    print(f"{count} options changed, {len(ELSEWHERE)} elsewhere: {', '.join(ELSEWHERE)}")
+    if failed:
+        sys.exit("\n".join(failed))
+
+
+main()
