@@ -78,9 +78,15 @@ static int take_argument(Import *m, Options *o, const Script *s, int at)
     char              from[1100];
     const ScriptWord *name = &s->arguments.word[at];
     snprintf(from, sizeof from, "%s:%d", s->path, name->line);
-    if (is_name(name->text) && !script_unknown(name->text))
-        a.word[a.count++] = (char *)(uintptr_t)name->text, at++;
-    while (at < s->arguments.count && (!is_name(s->arguments.word[at].text) || (at == 0 && !a.count)))
+    if (is_name(name->text) && script_unknown(name->text)) {
+        char part[256], why[LINE];
+        snprintf(why, sizeof why, "%s in an option's name is not known; put its value in its place",
+                 script_unknown_part(part, sizeof part, name->text));
+        import_refuse(m, o, from, why);
+        return at + 1;
+    }
+    if (is_name(name->text)) a.word[a.count++] = (char *)(uintptr_t)name->text, at++;
+    while (at < s->arguments.count && !is_name(s->arguments.word[at].text))
         add_value(m, o, &a, &s->arguments.word[at++], from);
     char file[] = "profile.json", *profile[] = { a.word[0], file };
     if (a.count == 1 && !strcmp(a.word[0], "--profile")) {
