@@ -230,10 +230,10 @@ static Status parse_unknown(const Options *o, const char *typed, const Dialect *
     const char *name = typed + 2, *command = command_name(o->command), *nearest;
     bool ours = foreign && foreign->option >= 0;
     CommandSet takers = ours ? option_rows[foreign->option].commands : option_takers(name);
-    if (takers)
+    const Dialect *suggestion = ours ? NULL : dialect_suggestion(o->dialects, name);
+    if (takers && (!suggestion || strchr(suggestion->name, '*')))
         return fail(BAD_USAGE, "%s is no option of jotun %s but of %s", typed, command,
                     command_names((char[256]){ 0 }, 256, takers, "jotun ", " and "));
-    const Dialect *suggestion = dialect_suggestion(o->dialects, name);
     if (suggestion && suggestion->verb == VERB_MISSING)
         return fail(BAD_USAGE, "%s is a name of %s and no option of jotun %s: %s; %s", typed,
                     whose(suggestion), command, suggestion->text, suggestion->cure);

@@ -32,7 +32,7 @@ def names_of_other_trainers():
                        ("dtype", "--bf16 or --fp16")]:
         for typed in {name, name.replace("_", "-")}:
             expect(2, f"here it is {ours}", "train", f"--{typed}", 3)
-    for name, why in [("compile", "compiled already; leave it out"), ("config", "not read from a file; give"),
+    for name, why in [("compile", "compiled already; leave it out"),
                       ("wandb_log", "which records the run")]:
         for typed in {name, name.replace("_", "-")}:
             expect(2, why, "train", f"--{typed}", 3, never="here it is")

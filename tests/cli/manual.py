@@ -18,7 +18,7 @@ def options_of(command):
     """All names of options in the help of a command."""
     names = []
     for line in re.findall(r"^  (--.*)$", text_of(*command.split(), "--help"), re.M):
-        names += re.findall(r"^--[a-z0-9-]+|(?<=, )--[a-z0-9-]+", line)
+        names += re.findall(r"^--[a-z0-9_-]+|(?<=, )--[a-z0-9_-]+", line)
     return names
 
 
@@ -84,7 +84,7 @@ def completion(folder):
     os.mkdir(os.path.join(folder, "runs"))
     offers(folder, ["train"], "tra")
     offers(folder, ["encode"], "tokenizer", "enc")
-    offers(folder, ["--tensor-model-parallel-size"], "train", "--tens")
+    offers(folder, ["--tensor-model-parallel-size"], "train", "--tensor-")
     offers(folder, ["--vocab-size"], "tokenizer", "train", "--voc")
     offers(folder, ["LayerNorm", "RMSNorm"], "train", "--normalization", "")
     offers(folder, ["LayerNorm"], "train", "--normalization", "=", "Lay")

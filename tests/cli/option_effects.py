@@ -26,7 +26,8 @@ VALUES = {
     "moe-shared-expert-intermediate-size": 32, "moe-router-topk": 1, "moe-router-group-topk": 1, "moe-expert-capacity-factor": 1,
     "recompute-modules": "mlp", "hierarchical-context-parallel-sizes": "2 2", "loss-scale": 1024, "micro-batch-size": 1, "profile-step-start": 2,
     "pipeline-model-parallel-layout": "Ett|L", "load": "CHECKPOINT", "final-epoch-cut": 0, "mid-level-dataset-surplus": 0.9, "log-interval": 1,
-    "eval-iters": 2, "lamb-max-coeff": 0.001, "loss-scale-window": 1, "min-loss-scale": 1024, "first-last-layers-bf16": None, "fp8-amax-history-len": 4, "decoder-first-pipeline-num-layers": 1,
+    "eval-iters": 2, "min-lr": 0.001, "lr-warmup-init": 0.001, "lr-wsd-decay-samples": 8, "rotary-seq-len-interpolation-factor": 2, "no-rope-freq": "2", "rotary-scaling-factor": 4, "yarn-original-max-position-embeddings": 8,
+    "train-samples": 8, "train-tokens": 256, "rampup-batch-size": "2 2 4", "step-batch-size-schedule": "0:2~128:4", "exit-duration-in-mins": "1e-6", "yarn-beta-fast": 1.1, "yarn-beta-slow": 0.1, "lamb-max-coeff": 0.001, "loss-scale-window": 1, "min-loss-scale": 1024, "first-last-layers-bf16": None, "fp8-amax-history-len": 4, "decoder-first-pipeline-num-layers": 1,
     "decoder-last-pipeline-num-layers": 1, "watchdog-seconds": 33, "num-layers-per-virtual-pipeline-stage": 1, "threads": 2, "ranks": 2,
     "microbatch-group-size-per-virtual-pipeline-stage": 4, "seed": 7, "kernels": "portable", "sum-group-size": 2, "eval-interval": 1,
 }
@@ -34,6 +35,7 @@ EXPERTS = {"num-experts": 4, "disable-bias-linear": None}
 TWO = {"ranks": 2, "tensor-model-parallel-size": 2}
 STAGES = {"ranks": 2, "pipeline-model-parallel-size": 2, "num-layers": 4}
 FP8 = {"num-layers": 6}
+YARN = {"position-embedding-type": "yarn", "rotary-scaling-factor": 8, "yarn-original-max-position-embeddings": 16, "kv-channels": 32}
 RESUMED = {"load": "CHECKPOINT", "train-iters": 6}
 # What it needs beside it beyond its WANTS rows. A key that begins with + is given with the changed value alone.
 BESIDE = {
@@ -68,6 +70,16 @@ BESIDE.update({name: MANY for name in (
     "num-layers-per-virtual-pipeline-stage num-virtual-stages-per-pipeline-rank microbatch-group-size-per-virtual-pipeline-stage pipeline-schedule "
     "pipeline-extra-warmup decoder-first-pipeline-num-layers decoder-last-pipeline-num-layers").split()})
 BESIDE["microbatch-group-size-per-virtual-pipeline-stage"] = {**MANY, "num-virtual-stages-per-pipeline-rank": 2, "global-batch-size": 24}
+BESIDE.update({name: YARN for name in "yarn-original-max-position-embeddings yarn-beta-fast yarn-beta-slow no-yarn-correction-range-round-to-int mscale mscale-all-dim".split()})
+WSD = {"lr-decay-style": "WSD", "train-iters": 6}
+BESIDE["lr-wsd-decay-style"] = {**WSD, "lr-wsd-decay-iters": 4}
+BESIDE["lr-wsd-decay-iters"] = {**WSD, "lr-wsd-decay-iters": 1}
+BESIDE["lr-wsd-decay-samples"] = {**WSD, "lr-wsd-decay-samples": 4}
+BESIDE["lr-warmup-init"] = {"lr-warmup-iters": 2}
+BESIDE["yarn-beta-fast"] = {**YARN, "rotary-base": 100}
+BESIDE["decrease-batch-size-if-needed"] = {"+global-batch-size": 5}
+BESIDE["rampup-batch-size"] = BESIDE["step-batch-size-schedule"] = {"micro-batch-size": 1}
+BESIDE["train-samples"] = BESIDE["train-tokens"] = {"+train-iters": "ABSENT"}
 # Another change than these tests can see, and what tests it.
 ELSEWHERE = {
     "exit-on-missing-checkpoint": "cli.options", "dry-run": "plan.dry_run",
@@ -112,11 +124,20 @@ def rows():
     return found
 
 
-TRAINS = ("FOR_TRAIN", "ARGS", "SHAPE", "COURSE", "DATA", "COMPUTES", "BATCHED", "FOR_ANY")
+def training_words():
+    """The names of command sets that hold FOR_TRAIN, by the #define lines."""
+    text = open(os.path.join(ROWS, "..", "options.def")).read() + "".join(open(os.path.join(ROWS, f)).read() for f in os.listdir(ROWS))
+    sets, names = dict(re.findall(r"^#define ([A-Z_]+) +\((.*?)\)", text, re.M)), {"FOR_TRAIN", "FOR_ANY"}
+    for _ in sets:
+        names |= {name for name, value in sets.items() if names & set(re.split(r"[^A-Z_]+", value))}
+    return names
+
+
+TRAINS = training_words()
 
 
 def of_training(row):
-    return any(word in re.split(r"[^A-Z_]+", row.commands) for word in TRAINS)
+    return bool(TRAINS & set(re.split(r"[^A-Z_]+", row.commands)))
 
 
 def changed(row, folder):
@@ -163,7 +184,7 @@ def companions(row, all_rows, folder, seen=()):
 def command(options):
     words = []
     for name, value in options.items():
-        words += [f"--{name}"] + ([] if value is None else str(value).split(" ") if value != "" else [""])
+        words += [f"--{name}"] + ([] if value is None else [w.replace("~", " ") for w in str(value).split(" ")])          # ~: a blank in a word
     return words
 
 

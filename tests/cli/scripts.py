@@ -10,10 +10,8 @@ from run import corpus, jotun
 HERE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "conf", "scripts")
 # Options that are not there yet: a script with one of them waits for it. Whoever builds one takes it away here.
 WAITS = {
-    "qk-layernorm", "multi-latent-attention", "kv-lora-rank", "v-head-dim", "qk-head-dim", "qk-pos-emb-head-dim",
-    "rotary-percent", "mock-data", "lr-warmup-fraction", "rampup-batch-size", "lr-decay-samples", "lr-warmup-samples",
-    "decoupled-lr", "decoupled-min-lr", "apply-layernorm-1p", "exit-duration-in-mins", "tensorboard-dir", "step-batch-size-schedule",
-    "lr-decay-style", "lr-wsd-decay-style", "lr-wsd-decay-iters", "embed-layernorm", "position-embedding-type", "wandb-project", "wandb-exp-name",
+    "multi-latent-attention", "kv-lora-rank", "v-head-dim", "qk-head-dim", "qk-pos-emb-head-dim", "mock-data", "decoupled-lr", "decoupled-min-lr",
+    "embed-layernorm", "position-embedding-type",
 }
 # Of the layout: one process has one rank.
 ONE_RANK = {"tensor-model-parallel-size": 1, "pipeline-model-parallel-size": 1, "context-parallel-size": 1, "expert-model-parallel-size": 1}
@@ -25,7 +23,8 @@ IF_THERE = {"num-query-groups": 2, "kv-channels": 8, "num-experts": 4, "moe-ffn-
             "moe-shared-expert-intermediate-size": 32, "moe-layer-freq": "[0,1]", "lr-warmup-iters": 1, "lr-decay-iters": 2, "eval-iters": 1,
             "eval-interval": 2, "window-size": "8,0", "save-interval": 2, "exit-interval": 2, "profile-step-start": 1, "profile-step-end": 2,
             "train-samples": None, "hierarchical-context-parallel-sizes": None, "data-file-list": None, "data-order": None,
-            "shuffle-sample-in-corpus": None, "blend-sample-in-corpus": None, "use-checkpoint-args": None, "data-cache-path": None}
+            "shuffle-sample-in-corpus": None, "blend-sample-in-corpus": None, "use-checkpoint-args": None, "data-cache-path": None, "rampup-batch-size": None, "step-batch-size-schedule": None, "lr-decay-samples": None,
+            "lr-warmup-samples": None, "mock-data": None, "lr-wsd-decay-iters": 1, "exit-duration-in-mins": 60}
 
 
 def imported(name):
