@@ -56,7 +56,11 @@ static void option(FILE *out, OptionIndex index, CommandSet command)
     fprintf(out, ".TP\n\\fB\\-\\-");
     troff(out, row->name);
     fprintf(out, "\\fR");
-    if (*option_short(index)) fprintf(out, ", \\fB\\-\\-"), troff(out, option_short(index)), fprintf(out, "\\fR");
+    if (*option_short(index)) {
+        fprintf(out, ", \\fB\\-\\-");
+        troff(out, option_short(index));
+        fprintf(out, "\\fR");
+    }
     help_value(value, sizeof value, index);
     if (*value) fprintf(out, " \\fI"), troff(out, value), fprintf(out, "\\fR");
     snprintf(text, sizeof text, *row->text ? "%s [%s]" : "%s", option_help(index, command),

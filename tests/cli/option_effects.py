@@ -77,6 +77,9 @@ BESIDE["lr-wsd-decay-iters"] = {**WSD, "lr-wsd-decay-iters": 1}
 BESIDE["lr-wsd-decay-samples"] = {**WSD, "lr-wsd-decay-samples": 4}
 BESIDE["lr-warmup-init"] = {"lr-warmup-iters": 2}
 BESIDE["yarn-beta-fast"] = {**YARN, "rotary-base": 100}
+DECAYS = {"start-weight-decay": 0.01, "end-weight-decay": 0.1}
+BESIDE["weight-decay-incr-style"] = {"+start-weight-decay": 0.01, "+end-weight-decay": 0.1}
+BESIDE["start-weight-decay"] = BESIDE["end-weight-decay"] = {**DECAYS, "weight-decay-incr-style": "linear"}
 BESIDE["decrease-batch-size-if-needed"] = {"+global-batch-size": 5}
 BESIDE["rampup-batch-size"] = BESIDE["step-batch-size-schedule"] = {"micro-batch-size": 1}
 BESIDE["train-samples"] = BESIDE["train-tokens"] = {"+train-iters": "ABSENT"}
