@@ -29,7 +29,7 @@ static void head(FILE *out, const char *page, const char *job)
 {
     fprintf(out, ".TH ");
     troff(out, page);
-    fprintf(out, " 1 \"\" \"jotun %s\" \"jotun\"\n.nh\n.SH NAME\n", JOTUN_VERSION);
+    fprintf(out, " 1 \"\" \"jotun %s\" \"jotun\"\n.nh\n.ad l\n.SH NAME\n", JOTUN_VERSION);
     troff(out, page);
     fprintf(out, " \\- ");
     troff(out, job);
