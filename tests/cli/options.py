@@ -79,7 +79,7 @@ def refused_flags_that_are_off():
         refused(1, f"{name} of Megatron-LM is refused", "config", env=environment(**{name: "1"}))
     refused(0, "", "config", "--use-cpu-initialization=false")
     refused(1, "--use-cpu-initialization of Megatron-LM is refused", "config", "--use-cpu-initialization=true")
-    refused(1, "JOTUN_TOKENIZER_TYPE of Megatron-LM is refused", "config", env=environment(JOTUN_TOKENIZER_TYPE="0"))
+    refused(1, "JOTUN_TOKENIZER_TYPE of Megatron-LM is refused", "config", env=environment(JOTUN_TOKENIZER_TYPE="BertWordPieceCase"))
 
 
 def numbers_near_zero():

@@ -10,7 +10,7 @@ from run import corpus, jotun
 HERE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "conf", "scripts")
 # Options that are not there yet: a script with one of them waits for it. Whoever builds one takes it away here.
 WAITS = {
-    "multi-latent-attention", "kv-lora-rank", "v-head-dim", "qk-head-dim", "qk-pos-emb-head-dim", "mock-data", "decoupled-lr", "decoupled-min-lr",
+    "mock-data", "decoupled-lr", "decoupled-min-lr",
     "embed-layernorm", "position-embedding-type",
 }
 # Of the layout: one process has one rank.
