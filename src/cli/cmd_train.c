@@ -127,18 +127,20 @@ static Status train(Options *o, int argc, char **argv)
     if (status == OK && first && !looks && o->profile) status = output_directory("--profile", o->profile);
     TRY(setup_agree(mpi, status));
     char tokenizer[1200];
-    snprintf(tokenizer, sizeof tokenizer, "--tokenizer %.900s (%s)", run.config.tokenizer.name,
-             run.config.tokenizer.fingerprint);
+    const TokenizerRecord *record = &run.config.tokenizer;
+    snprintf(tokenizer, sizeof tokenizer, "--tokenizer %.900s (%s)", record->name ? record->name : "",
+             record->fingerprint ? record->fingerprint : "");
     TRY(setup_agree_on(mpi, tokenizer, "give all hosts the same file"));
     if (looks) return look(o, &run.config, mpi);
-    if (o->source[OPTION_tokenizer].kind == SOURCE_DEFAULT && run.config.model.vocabulary != BYTES_IDS)
+    bool unnamed = o->source[OPTION_tokenizer].kind == SOURCE_DEFAULT && !o->mock_data;
+    if (unnamed && run.config.model.vocabulary != BYTES_IDS)
         log_line("--tokenizer was not given: id 256 is taken for the end of a document, and checkpoints "
                  "record `bytes`; give the tokenizer that the tokens were made with");
     /* A launcher forwards the signal to every rank; one of them is enough to say so. */
     run.stop = signals_catch(
         first ? "\njotun: stops after this step; the same signal again ends it at once\n" : "");
     uint16_t *id_bytes = NULL;
-    if (run.config.eval_iters > 0) id_bytes = id_bytes_of(&run.config, o->tokenizer);
+    if (run.config.eval_iters > 0 && record->name) id_bytes = id_bytes_of(&run.config, o->tokenizer);
     status = setup_run(o, mpi, on_rank, &run);
     free(id_bytes);
     return status;

@@ -24,26 +24,27 @@ static void part_show(const BlendPart *part, bool weighted, const Order *order)
            p->epochs == 1 ? "" : "s", p->separate ? ", the last one shuffled separately" : "", p->samples);
 }
 
-static void split_show(const Datasets *datasets, SplitKind kind, int64_t sequence)
+static void split_show(const Datasets *datasets, int set, int64_t sequence)
 {
     char bytes[24];
-    const Blend *b = &datasets->blend[kind];
-    const DatasetFiles *files = datasets_files(datasets, kind);
-    int64_t wanted = datasets->spec.wanted[kind] < 0 ? b->samples : datasets->spec.wanted[kind];
+    const Blend *b = &datasets->blend[set];
+    const DatasetFiles *files = datasets_files(datasets, set);
+    int64_t wanted = datasets->spec.wanted[set] < 0 ? b->samples : datasets->spec.wanted[set];
     /* The order `jotun` computes the index of a sample instead of storing it. */
     double stored = datasets->spec.rules.order == ORDER_JOTUN ? 0 : (double)blend_bytes(b);
-    printf("%-10s %" PRId64 " samples, %" PRId64 " tokens; %s of indices\n", split_name(kind), wanted,
+    printf("%-10s %" PRId64 " samples, %" PRId64 " tokens; %s of indices\n", split_name(set_split(set)),
+           wanted,
            wanted * sequence, log_bytes(bytes, stored));
     for (int i = 0; i < files->list.count; i++)
         part_show(&files->list.part[i], files->list.weighted, &b->order[i]);
 }
 
 /* A split without data is reported but is no error, because a run may never read it. */
-static void split_measure(Datasets *datasets, SplitKind kind, const LoaderConfig *shape)
+static void split_measure(Datasets *datasets, int set, const LoaderConfig *shape)
 {
-    if (!datasets_has(&datasets->spec.rules, kind)) return;
-    if (datasets_measure(datasets, kind, shape) == OK) split_show(datasets, kind, shape->sequence);
-    else printf("%-10s nothing: %s\n", split_name(kind), fail_text());
+    if (!datasets_has(&datasets->spec.rules, set)) return;
+    if (datasets_measure(datasets, set, shape) == OK) split_show(datasets, set, shape->sequence);
+    else printf("%-10s nothing: %s\n", split_name(set_split(set)), fail_text());
 }
 
 /* Counts the samples as a run does. Without --train-iters or --eval-interval the length of a run is unknown,
@@ -53,8 +54,11 @@ static void samples_count(DatasetsPlan *spec, const Options *o)
     int64_t batch = o->global_batch ? o->global_batch : 1;
     int64_t evaluations = o->eval_interval ? o->train_iters / o->eval_interval + 1 : 1;
     int64_t evaluation = o->eval_interval ? o->eval_iters * batch : 0;
-    spec->wanted[SPLIT_TRAIN] = o->train_iters ? o->train_iters * batch : ORDER_ONE_EPOCH;
-    spec->wanted[SPLIT_VALID] = evaluation ? evaluations * evaluation : ORDER_ONE_EPOCH;
+    int64_t train = o->train_samples ? o->train_samples : o->train_iters * batch;
+    bool whole = !evaluation || o->full_validation;
+    spec->wanted[SPLIT_TRAIN] = train ? train : ORDER_ONE_EPOCH;
+    spec->wanted[SPLIT_VALID] = whole ? ORDER_ONE_EPOCH : evaluations * evaluation;
+    for (int set = SPLITS; set < DATA_SETS; set++) spec->wanted[set] = spec->wanted[SPLIT_VALID];
     spec->wanted[SPLIT_TEST]  = evaluation ? evaluation : ORDER_ONE_EPOCH;
 }
 
@@ -70,7 +74,7 @@ Status data_run_show(Options *o)
     TRY(datasets_open(&datasets, &spec));
     printf("order      %s, seed %" PRId64 ", samples of %" PRId64 " tokens\n", o->data_order.word, o->seed,
            o->sequence);
-    for (int kind = 0; kind < SPLITS; kind++) split_measure(&datasets, (SplitKind)kind, &shape);
+    for (int set = 0; set < DATA_SETS; set++) split_measure(&datasets, set, &shape);
     datasets_close(&datasets);
     return OK;
 }

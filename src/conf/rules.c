@@ -401,13 +401,14 @@ static Status rule_blend(const Options *o)
     return OK;
 }
 
-/* Three ways to name the data, of which a run takes one. */
+/* Four ways to name the data, of which a run takes one. */
 static Status rule_one_source(const Options *o)
 {
-    static const OptionIndex whole[] = { OPTION_data_file_list, OPTION_train_data_path, OPTION_data_path };
-    for (int i = 0; i < 3; i++)
-        for (int j = i + 1; j < 3; j++)
-            if (given(o, whole[i]) && given(o, whole[j]))
+    static const OptionIndex whole[] = { OPTION_data_file_list, OPTION_train_data_path, OPTION_data_path,
+                                         OPTION_mock_data };
+    for (int i = 0; i < 4; i++)
+        for (int j = i + 1; j < 4; j++)
+            if (given(o, whole[i]) && given(o, whole[j]) && (j < 3 || o->mock_data))
                 return fail(BAD_OPTION, "%s and %s both name the data; leave one out", TYPED(whole[i]),
                             TYPED(whole[j]));
     if (given(o, OPTION_train_data_path) && options_said(o, OPTION_split))
@@ -416,6 +417,42 @@ static Status rule_one_source(const Options *o)
     if (o->command == FOR_EVAL && o->data_path.count > 1)
         return fail(BAD_OPTION, "jotun eval perplexity reads one --data-path PREFIX, and there are %d words",
                     o->data_path.count);
+    return OK;
+}
+
+/* Validation sets of their own have no weights, and a name each; a blend has no end that a full evaluation
+ * could reach. */
+static Status rule_valid_sets(const Options *o)
+{
+    enum { SETS = 16 };                                             /* VALID_SETS_MAX of data/split.h */
+    static const OptionIndex blend[] = { OPTION_data_path, OPTION_valid_data_path };
+    const TextList *sets = &o->valid_data_path, *names = &o->valid_names;
+    double weight;
+    for (int i = 0; o->several_valid && i < sets->count; i++)
+        if (is_number(sets->text[i], &weight))
+            return fail(BAD_OPTION, "--multiple-validation-sets: %s among the prefixes of %s would be a "
+                        "weight, which sets of their own do not have; leave it out", sets->text[i],
+                        NAMED(OPTION_valid_data_path));
+    if (o->several_valid && sets->count > SETS)
+        return fail(BAD_OPTION, "--multiple-validation-sets: %d sets are more than %d; give fewer",
+                    sets->count,
+                    SETS);
+    if (names->count && names->count != sets->count)
+        return fail(BAD_OPTION, "--validation-set-names has %d names for %d sets of %s; give one for each",
+                    names->count, sets->count, NAMED(OPTION_valid_data_path));
+    for (int i = 0; i < names->count; i++)
+        if (!*names->text[i] || strlen(names->text[i]) > 32 || strpbrk(names->text[i], "\"\\\n\t"))
+            return fail(BAD_OPTION, "--validation-set-names: a name has 1 to 32 characters and no quotes, "
+                        "backslashes or control characters");
+    for (size_t b = 0; o->full_validation && b < 2; b++) {
+        const TextList *list = option_field_of(o, blend[b]);
+        if (list->count && is_number(list->text[0], &weight))
+            return fail(BAD_OPTION, "--full-validation: the weights of %s make a blend without end; leave "
+                        "the weights out, or give --multiple-validation-sets", NAMED(blend[b]));
+    }
+    if (o->full_validation && given(o, OPTION_data_file_list))
+        return fail(BAD_OPTION, "--full-validation: the weights of %s make a blend without end; leave it out",
+                    TYPED(OPTION_data_file_list));
     return OK;
 }
 
@@ -451,7 +488,7 @@ const char *option_needed(OptionIndex option, CommandSet command)
 Status options_needed(const Options *o)
 {
     bool only_shows = o->dry_run || o->clean_dry_run || o->draw_schedule || o->schedule_svg;
-    bool other_data = given(o, OPTION_data_file_list) || given(o, OPTION_train_data_path);
+    bool other_data = given(o, OPTION_data_file_list) || given(o, OPTION_train_data_path) || o->mock_data;
     bool other_length = given(o, OPTION_train_samples) || given(o, OPTION_train_tokens);
     bool no_text = o->command == FOR_EVAL && !given(o, OPTION_text) && !given(o, OPTION_data_path);
     char missing[2 * SAID] = "";
@@ -492,7 +529,7 @@ static Rule *const model_rules[] = {
     rule_wandb, rule_no_positions, rule_grad_reduce, rule_precision, rule_fp8, rule_recompute,
     rule_context, rule_window
 };
-static Rule *const last_rules[] = { options_wants, rule_one_source };
+static Rule *const last_rules[] = { options_wants, rule_one_source, rule_valid_sets };
 
 static Status apply_rules(const Options *o, Rule *const *rule, size_t count)
 {

@@ -240,6 +240,22 @@ Status rule_batch(const Options *o)
     return tokens_fit(o, batch_schedule_largest((BatchSchedule){ step, steps }));
 }
 
+Status options_left_out(int64_t step[LEFT_OUT_MAX], int *steps, const Options *o)
+{
+    *steps = 0;
+    for (int i = 0; i < o->left_out.count; i++) {
+        int64_t value = whole_number(o->left_out.text[i], 1);
+        if (value < 0)
+            return fail(BAD_OPTION, "--iterations-to-skip %s is no step, which are counted from 1; give "
+                        "whole numbers", o->left_out.text[i]);
+        if (*steps == LEFT_OUT_MAX)
+            return fail(BAD_OPTION, "--iterations-to-skip has %d steps, and at most %d are possible",
+                        o->left_out.count, LEFT_OUT_MAX);
+        step[(*steps)++] = value;
+    }
+    return OK;
+}
+
 /* --- duration ------------------------------------------------------------------------------------------- */
 
 /* A checkpoint has all values of its run, those which followed from others as well. */
@@ -270,7 +286,10 @@ Status rule_duration(const Options *o)
     TRY(one_of(o, whole, 3));
     TRY(one_of(o, warmup, 3));
     TRY(one_of(o, decay, 2));
-    return one_of(o, wsd, 2);
+    TRY(one_of(o, wsd, 2));
+    int64_t step[LEFT_OUT_MAX];
+    int steps;
+    return options_left_out(step, &steps, o);
 }
 
 /* --- rates ---------------------------------------------------------------------------------------------- */

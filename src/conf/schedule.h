@@ -14,6 +14,9 @@ Status options_last_batch(int64_t *size, const Options *o);
  * decay, of WSD's decay. */
 typedef struct { int64_t whole, decay, wsd; double warmup; } ScheduleSamples;
 ScheduleSamples options_schedule_samples(const Options *o);
+/* The steps of --iterations-to-skip, step[0 .. *steps). BAD_OPTION where a word is no step. */
+enum { LEFT_OUT_MAX = 1024 };
+Status options_left_out(int64_t step[LEFT_OUT_MAX], int *steps, const Options *o);
 /* Rules of conf/rules.c: each step of the run has whole micro-batches, and as many as its pipeline takes; one
  * way to say a duration; rates that rise, decay and end in this order. */
 Status rule_batch   (const Options *o);

@@ -15,14 +15,22 @@ static bool has_split_paths(const DatasetRules *r)
     return path[SPLIT_TRAIN].count || path[SPLIT_VALID].count || path[SPLIT_TEST].count;
 }
 
-bool datasets_has(const DatasetRules *rules, SplitKind kind)
+/* The path of the data set's own, with count 0 where it has none. */
+static DataPath own_path(const DatasetRules *r, int set)
 {
-    return !has_split_paths(rules) || rules->split_path[kind].count > 0;
+    if (set >= SPLITS) return set - SPLITS < r->valid_sets ? r->valid_set[set - SPLITS] : (DataPath){ 0 };
+    return r->split_path[set];
 }
 
-const DatasetFiles *datasets_files(const Datasets *datasets, SplitKind kind)
+bool datasets_has(const DatasetRules *rules, int set)
 {
-    return &datasets->files[has_split_paths(&datasets->spec.rules) ? kind : SPLIT_TRAIN];
+    if (set == SPLIT_VALID && rules->valid_sets > 0) return false;
+    return (set < SPLITS && !has_split_paths(rules)) || own_path(rules, set).count > 0;
+}
+
+const DatasetFiles *datasets_files(const Datasets *datasets, int set)
+{
+    return &datasets->files[has_split_paths(&datasets->spec.rules) ? set : SPLIT_TRAIN];
 }
 
 static const char *datasets_split(const Datasets *datasets)
@@ -51,7 +59,8 @@ static Status files_open(DatasetFiles *files, const DatasetRules *rules, DataPat
     TRY(files_list(&files->list, rules, path));
     files->token_file = calloc((size_t)files->list.count, sizeof *files->token_file);
     if (!files->token_file) return fail(NO_MEMORY, "no memory for %d data sets", files->list.count);
-    for (int i = 0; i < files->list.count; i++)
+    if (rules->mock) token_file_mock(files->token_file, rules->mock, rules->mock_eod);
+    for (int i = 0; i < files->list.count && !rules->mock; i++)
         TRY(token_file_open(&files->token_file[i], files->list.part[i].prefix));
     return OK;
 }
@@ -60,60 +69,62 @@ Status datasets_open(Datasets *datasets, const DatasetsPlan *spec)
 {
     const DatasetRules *rules = &spec->rules;
     *datasets = (Datasets){ .spec = *spec };
-    Status status = has_split_paths(rules) ? OK
-                  : files_open(&datasets->files[SPLIT_TRAIN], rules, rules->data_path);
-    for (int kind = 0; status == OK && kind < SPLITS; kind++)
-        if (rules->split_path[kind].count)
-            status = files_open(&datasets->files[kind], rules, rules->split_path[kind]);
+    static const char *const made = "mock data";
+    DataPath whole = rules->mock ? (DataPath){ &made, 1 } : rules->data_path;
+    Status status = has_split_paths(rules) ? OK : files_open(&datasets->files[SPLIT_TRAIN], rules, whole);
+    for (int set = 0; status == OK && set < DATA_SETS; set++)
+        if (own_path(rules, set).count)
+            status = files_open(&datasets->files[set], rules, own_path(rules, set));
     if (status != OK) datasets_close(datasets);
     return status;
 }
 
-static BlendRules blend_rules(const Datasets *datasets, SplitKind kind, const LoaderConfig *config)
+static BlendRules blend_rules(const Datasets *datasets, int set, const LoaderConfig *config)
 {
     const DatasetRules *rules = &datasets->spec.rules;
     return (BlendRules){
         .kind = rules->order == ORDER_MEGATRON ? BLEND_CORE : BLEND_FORKS, .split = datasets_split(datasets),
-        .wanted = datasets->spec.wanted[kind], .wanted_train = datasets->spec.wanted[SPLIT_TRAIN],
+        .wanted = datasets->spec.wanted[set], .wanted_train = datasets->spec.wanted[SPLIT_TRAIN],
         .sequence = config->sequence, .seed = config->seed, .final_epoch_cut = rules->final_epoch_cut,
         .surplus = rules->surplus,
         .corpus_shuffled = rules->corpus_shuffled, .corpus_blended = rules->corpus_blended,
         .cache = rules->cache };
 }
 
-Status datasets_loader(Datasets *datasets, Loader *loader, SplitKind kind, LoaderConfig config)
+Status datasets_loader(Datasets *datasets, Loader *loader, int set, LoaderConfig config)
 {
     const DatasetRules *rules = &datasets->spec.rules;
-    const DatasetFiles *files = datasets_files(datasets, kind);
+    const DatasetFiles *files = datasets_files(datasets, set);
     if (rules->order == ORDER_JOTUN)
-        return loader_open(loader, files->token_file, datasets_split(datasets), kind, config);
-    BlendRules spec = blend_rules(datasets, kind, &config);
+        return loader_open(loader, files->token_file, datasets_split(datasets), set_split(set), config);
+    BlendRules spec = blend_rules(datasets, set, &config);
     /* The loader checks batch sizes, so it is opened before hours may be spent on building indices. */
-    TRY(loader_open_blend(loader, &datasets->blend[kind], config));
-    return blend_open(&datasets->blend[kind], files->token_file, &files->list, &spec, kind);
+    TRY(loader_open_blend(loader, &datasets->blend[set], config));
+    return blend_open(&datasets->blend[set], files->token_file, &files->list, &spec, set_split(set));
 }
 
 /* Jotun's order uses every epoch completely before the next one begins. */
-static Status plain_measure(Datasets *datasets, SplitKind kind, const LoaderConfig *config)
+static Status plain_measure(Datasets *datasets, int set, const LoaderConfig *config)
 {
     Loader loader;
-    Blend *b = &datasets->blend[kind];
-    TRY(loader_open(&loader, datasets_files(datasets, kind)->token_file, datasets_split(datasets), kind,
+    Blend *b = &datasets->blend[set];
+    TRY(loader_open(&loader, datasets_files(datasets, set)->token_file, datasets_split(datasets),
+                    set_split(set),
                     *config));
     *b = (Blend){ .count = 1, .plain = true, .order = calloc(1, sizeof *b->order) };
     if (!b->order) return fail(NO_MEMORY, "no memory for a data set");
-    b->samples = datasets->spec.wanted[kind] < 0 ? loader.samples : datasets->spec.wanted[kind];
+    b->samples = datasets->spec.wanted[set] < 0 ? loader.samples : datasets->spec.wanted[set];
     b->order->plan = (OrderPlan){ .tokens = loader.tokens, .samples = loader.samples,
                                   .epochs = (b->samples + loader.samples - 1) / loader.samples };
     return OK;
 }
 
-Status datasets_measure(Datasets *datasets, SplitKind kind, const LoaderConfig *config)
+Status datasets_measure(Datasets *datasets, int set, const LoaderConfig *config)
 {
-    const DatasetFiles *files = datasets_files(datasets, kind);
-    if (datasets->spec.rules.order == ORDER_JOTUN) return plain_measure(datasets, kind, config);
-    BlendRules spec = blend_rules(datasets, kind, config);
-    return blend_measure(&datasets->blend[kind], files->token_file, &files->list, &spec, kind);
+    const DatasetFiles *files = datasets_files(datasets, set);
+    if (datasets->spec.rules.order == ORDER_JOTUN) return plain_measure(datasets, set, config);
+    BlendRules spec = blend_rules(datasets, set, config);
+    return blend_measure(&datasets->blend[set], files->token_file, &files->list, &spec, set_split(set));
 }
 
 /* ---- token files that are replaced between the saving and the resuming of a run ---- */
@@ -142,8 +153,8 @@ Status datasets_brief(const Datasets *datasets, char **text)
     size_t bytes;
     Status status = OK;
     FILE  *out = open_memstream(text, &bytes);
-    for (int kind = 0; out && kind < SPLITS; kind++) {
-        const DatasetFiles *files = &datasets->files[kind];
+    for (int set = 0; out && set < DATA_SETS; set++) {
+        const DatasetFiles *files = &datasets->files[set];
         for (int i = 0; files->token_file && i < files->list.count; i++)
             fprintf(out, "weight %.17g\n", files->list.part[i].weight);
         if (status == OK) status = fingerprints_write(out, files, ": ", BRIEF_BLOCKS);
@@ -158,10 +169,10 @@ Status datasets_fingerprints(Datasets *datasets, const char **text)
     Status status = OK;
     FILE  *out = datasets->fingerprints ? NULL : open_memstream(&datasets->fingerprints, &bytes);
     int64_t files = 0;                         /* of all splits: each gets an equal share of what is read */
-    for (int kind = 0; kind < SPLITS; kind++)
-        files += datasets->files[kind].token_file ? datasets->files[kind].list.count : 0;
-    for (int kind = 0; out && status == OK && kind < SPLITS; kind++)
-        status = fingerprints_write(out, &datasets->files[kind], "\t", token_file_blocks(files));
+    for (int set = 0; set < DATA_SETS; set++)
+        files += datasets->files[set].token_file ? datasets->files[set].list.count : 0;
+    for (int set = 0; out && status == OK && set < DATA_SETS; set++)
+        status = fingerprints_write(out, &datasets->files[set], "\t", token_file_blocks(files));
     bool whole = (!out || fclose(out) == 0) && status == OK;
     if (!whole) {
         free(datasets->fingerprints);
@@ -218,9 +229,9 @@ Status datasets_compare(Datasets *datasets, const char *fingerprints)
 
 void datasets_close(Datasets *datasets)
 {
-    for (int kind = 0; kind < SPLITS; kind++) {
-        DatasetFiles *files = &datasets->files[kind];
-        blend_close(&datasets->blend[kind]);
+    for (int set = 0; set < DATA_SETS; set++) {
+        DatasetFiles *files = &datasets->files[set];
+        blend_close(&datasets->blend[set]);
         for (int i = 0; files->token_file && i < files->list.count; i++)
             token_file_close(&files->token_file[i]);
         free(files->token_file);

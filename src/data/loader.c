@@ -72,6 +72,11 @@ Status loader_open_blend(Loader *loader, const Blend *blend, LoaderConfig config
     return config_check(&config);
 }
 
+int64_t loader_epoch(const Loader *loader)
+{
+    return loader->blend ? loader->blend->samples : loader->samples;
+}
+
 int loader_micros(const Loader *loader)
 {
     return (int)(loader->config.global / (loader->config.micro * loader->config.dp));
@@ -259,6 +264,13 @@ static Status truncation_check(const OrderReader *reader)
     return file_map_check(&reader->token_file->bin);
 }
 
+/* The sample counts for nothing. */
+static void weights_clear(const Loader *loader, Batch *batch, int64_t slot)
+{
+    int64_t s = loader->config.sequence / loader->config.cp;
+    for (int64_t i = 0; i < s; i++) weight_set(batch->loss_weight_T, slot * s + i, 0);
+}
+
 /* The check follows the reading: a file that is long enough after its tokens were read was long enough
  * before. It is made once per run of samples from the same file, not once per sample. */
 static Status samples_fill(const BatchFill *f)
@@ -271,9 +283,11 @@ static Status samples_fill(const BatchFill *f)
     Status      status = OK;
     for (int64_t slot = 0; slot < config->micro && status == OK; slot++) {
         before = reader;
-        TRY(sample_find(&reader, loader, f->first + first + slot));
+        int64_t at = f->first + first + slot, end = loader->end;
+        TRY(sample_find(&reader, loader, end > 0 && at >= end ? end - 1 : at));
         if (before.token_file && before.token_file != reader.token_file) TRY(truncation_check(&before));
         status = sample_fill(loader, f->batch, slot, &reader, (int32_t)(first + slot), f->vocabulary);
+        if (end > 0 && at >= end) weights_clear(loader, f->batch, slot);
     }
     batch_bound_keys(f->batch);
     /* Precedes the status, which may come from zeros that are not data. */

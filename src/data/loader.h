@@ -53,6 +53,9 @@ typedef struct {
     const TokenFile *token_file;              /* without a blend; the caller's */
     int64_t      first, tokens, samples;      /* of the split: first token, tokens, samples per epoch */
     SplitKind    kind;
+    /* Positions from it on have no loss weight and no tokens of their own: an evaluation of all samples ends
+     * within a batch; 0: there is no end. */
+    int64_t      end;
 } Loader;
 
 /* split: weights of train, valid and test ("969,30,1") over the sequences, with Megatron's rounding; NULL:
@@ -61,6 +64,8 @@ Status loader_open(Loader *loader, const TokenFile *token_file, const char *spli
                    LoaderConfig config);
 /* The blend's sequence length must be the configuration's. The blend may be built after this call. */
 Status loader_open_blend(Loader *loader, const Blend *blend, LoaderConfig config);
+/* Samples of an epoch; of a blend, of its order, which is built. */
+int64_t loader_epoch(const Loader *loader);
 /* Micro-batches of the largest step on this rank: global / (micro dp). */
 int    loader_micros(const Loader *loader);
 /* Tensors of one micro-batch on the `host` arena; a dry arena gives only shapes. */

@@ -9,6 +9,7 @@
 #include "base/guard.h"
 #include "base/random.h"
 #include "data/fairseq_tokens.h"
+#include "data/mock_tokens.h"
 #include "data/token_file.h"
 
 enum { HEADER = 34, CODE_INT32 = 4, CODE_UINT16 = 8 };           /* of the format */
@@ -21,12 +22,24 @@ static const uint8_t magic[9] = { 'M', 'M', 'I', 'D', 'I', 'D', 'X', 0, 0 };
 static int64_t read_i64(const uint8_t *p) { int64_t v; memcpy(&v, p, sizeof v); return v; }
 static int32_t read_i32(const uint8_t *p) { int32_t v; memcpy(&v, p, sizeof v); return v; }
 
-int64_t token_file_length  (const TokenFile *t, int64_t i) { return read_i32(t->length + 4 * i); }
-int64_t token_file_start   (const TokenFile *t, int64_t i) { return read_i64(t->pointer + 8 * i) / t->width; }
-int64_t token_file_document(const TokenFile *t, int64_t i) { return read_i64(t->document + 8 * i); }
+int64_t token_file_length(const TokenFile *t, int64_t i)
+{
+    return t->mock ? MOCK_LENGTH : read_i32(t->length + 4 * i);
+}
+
+int64_t token_file_start(const TokenFile *t, int64_t i)
+{
+    return t->mock ? i * MOCK_LENGTH : read_i64(t->pointer + 8 * i) / t->width;
+}
+
+int64_t token_file_document(const TokenFile *t, int64_t i)
+{
+    return t->mock ? i : read_i64(t->document + 8 * i);
+}
 
 int32_t token_file_token(const TokenFile *token_file, int64_t at)
 {
+    if (token_file->mock) return mock_token(token_file->mock, token_file->mock_eod, at);
     if (token_file->width == 4) return read_i32(token_file->bin.data + 4 * at);
     uint16_t v;
     memcpy(&v, token_file->bin.data + 2 * at, sizeof v);
@@ -96,6 +109,10 @@ void token_file_fingerprint(char out[TOKEN_FILE_FINGERPRINT], const TokenFile *t
 {
     const FileMap *bin = &token_file->bin, *index = &token_file->index;
     char number[16] = "";
+    if (token_file->mock) {
+        snprintf(out, TOKEN_FILE_FINGERPRINT, "made tokens of %" PRId64 " ids", token_file->mock);
+        return;
+    }
     if (blocks < TOKEN_FILE_BLOCKS) snprintf(number, sizeof number, "%d ", blocks);
     snprintf(out, TOKEN_FILE_FINGERPRINT,
              ".bin %zu bytes, .idx %zu bytes, print %016" PRIx64 ", %sblocks %016" PRIx64,
@@ -291,6 +308,13 @@ Status token_file_open(TokenFile *token_file, const char *prefix)
     Status status = files_open(token_file, prefix);
     if (status != OK) token_file_close(token_file);
     return status;
+}
+
+void token_file_mock(TokenFile *token_file, int64_t vocabulary, int32_t eod)
+{
+    *token_file = (TokenFile){ .mock = vocabulary, .mock_eod = eod, .width = 4, .sequences = MOCK_DOCUMENTS,
+        .documents = MOCK_DOCUMENTS, .tokens = (int64_t)MOCK_DOCUMENTS * MOCK_LENGTH,
+        .index = { .path = "mock data" }, .bin = { .path = "mock data" } };
 }
 
 void token_file_close(TokenFile *token_file)

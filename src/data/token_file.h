@@ -13,11 +13,17 @@ typedef struct {
     /* Unaligned arrays in the mapping: [sequences] i32 tokens, [sequences] i64 byte offsets in .bin,
      * [documents + 1] i64 first sequences. */
     const uint8_t *length, *pointer, *document;
+    /* Ids of made tokens, of which there is no file (data/mock_tokens.h), and their end of document; 0: a
+     * file */
+    int64_t  mock;
+    int32_t  mock_eod;
 } TokenFile;
 
 /* Checks every offset against the sizes, so that the accessors below are in bounds; BAD_FILE names file
  * and offset. */
 Status  token_file_open (TokenFile *token_file, const char *prefix);
+/* Made tokens of so many ids; eod -1: none. Takes no memory. */
+void    token_file_mock (TokenFile *token_file, int64_t vocabulary, int32_t eod);
 void    token_file_close(TokenFile *token_file);
 int64_t token_file_length  (const TokenFile *token_file, int64_t sequence);             /* tokens */
 /* First token, from the start of .bin. */

@@ -253,10 +253,10 @@ static Status indices_measure(double *bytes, const TrainConfig *config)
     LoaderConfig shape = { .sequence = config->model.sequence, .micro = config->micro,
         .global = config->global, .dp = 1, .cp = 1, .seed = config->seed, .eod = config->eod };
     Status status = datasets_open(&datasets, &spec);
-    for (int kind = 0; status == OK && kind < SPLITS; kind++) {
-        if (!train_config_takes(config, (SplitKind)kind)) continue;
-        status = datasets_measure(&datasets, (SplitKind)kind, &shape);
-        if (status == OK) *bytes += (double)blend_bytes(&datasets.blend[kind]);
+    for (int set = 0; status == OK && set < DATA_SETS; set++) {
+        if (!train_config_takes(config, set)) continue;
+        status = datasets_measure(&datasets, set, &shape);
+        if (status == OK) *bytes += (double)blend_bytes(&datasets.blend[set]);
     }
     datasets_close(&datasets);
     return status;
@@ -267,7 +267,8 @@ static void show_indices(const TrainConfig *config)
     double bytes = 0;
     char text[24];
     DatasetsPlan spec = train_config_datasets(config);
-    bool data = spec.rules.data_path.count || spec.rules.list || spec.rules.split_path[SPLIT_TRAIN].count;
+    bool data = spec.rules.mock || spec.rules.data_path.count || spec.rules.list ||
+                spec.rules.split_path[SPLIT_TRAIN].count;
     if (config->datasets.order == ORDER_JOTUN || !data) return;
     if (indices_measure(&bytes, config) == OK)
         printf("order of samples %s of indices %s\n", log_bytes(text, bytes),

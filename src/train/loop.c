@@ -213,20 +213,30 @@ static Status check_step(Trainer *t, Report *report, StepReport done, RunFlags f
 
 /* A signal gives up an evaluation, which may take minutes, because schedulers kill a job soon after
  * their first signal. Data that a rank could not read ends the run before its loss is reported. */
-static Status evaluate(Trainer *t, Report *report, Saving *saving, SplitKind kind)
+static Status evaluate_set(Trainer *t, Report *report, Saving *saving, int set)
 {
-    if (!train_config_takes(t->config, kind)) return OK;
-    double loss = t->signal ? NAN : trainer_evaluate_split(t, kind);             /* <-> all axes */
+    if (!train_config_takes(t->config, set)) return OK;
+    double loss = t->signal ? NAN : trainer_evaluate_split(t, set);              /* <-> all axes */
     bool given_up = t->signal != 0;      /* trainer_join_flags also sees one that came after the last batch */
-    bool best = kind == SPLIT_VALID && !given_up && best_beaten(&saving->best, loss);
+    bool counts = set == SPLIT_VALID || set == SPLITS;              /* of several sets the first one */
+    bool best = counts && !given_up && best_beaten(&saving->best, loss);
     RunFlags mine = { .failed = t->failed != OK, .best = best };
     RunFlags flags = trainer_join_flags(t, mine);                                     /* <-> world */
     if (flags.failed) return unreadable_data(t, saving);
-    if (kind == SPLIT_VALID && !given_up) t->valid_loss = loss;
+    if (counts && !given_up) t->valid_loss = loss;
     saving->best.due = saving->best.due || (flags.best && saving->in_row == 0);
-    if (!given_up) report_evaluation(report, t->step, kind, loss, t->bits_per_byte);
+    if (!given_up) report_evaluation(report, t->step, set, loss, t->bits_per_byte);
     else if (t->mesh.rank == 0)
         log_line("step %lld: the evaluation is stopped by a signal", (long long)t->step);
+    return OK;
+}
+
+/* All data sets of a split, one after the other, until a signal comes. */
+static Status evaluate(Trainer *t, Report *report, Saving *saving, SplitKind kind)
+{
+    for (int set = 0; set < DATA_SETS; set++)
+        if (set_split(set) == kind && (set < SPLITS || !t->signal))
+            TRY(evaluate_set(t, report, saving, set));                           /* same on every rank */
     return OK;
 }
 
@@ -254,6 +264,41 @@ static bool expired(const Trainer *t)
     return t->config->exit_minutes > 0 && minutes > t->config->exit_minutes;
 }
 
+/* One step that is computed and reported. over: the run has lasted as long as it may. */
+static Status do_step(Trainer *t, Report *report, Profile *profile, Saving *saving, bool *over)
+{
+    seam_point("step");
+    profile_begin(profile, t);                                                   /* <-> world */
+    t->valid_loss = 0;
+    StepReport done = trainer_step(t);                                           /* <-> all axes */
+    profile_end(profile, t);
+    RunFlags mine = { .failed = t->failed != OK, .expired = expired(t) };
+    RunFlags flags = trainer_join_flags(t, mine);                                /* <-> world */
+    *over = flags.expired;
+    if (!flags.failed) report_step(report, t, done);
+    if (profile_write(profile, t)) report_pause(report);                         /* <-> world */
+    return check_step(t, report, done, flags, saving);                           /* same on every rank */
+}
+
+/* Whether --iterations-to-skip has the next step: its samples are consumed, and nothing is computed. */
+static bool leave_out(Trainer *t)
+{
+    const TrainConfig *config = t->config;
+    bool out = false;
+    for (int i = 0; i < config->left_outs; i++) out |= config->left_out[i] == t->step + 1;
+    if (!out) return false;
+    trainer_leave_out(t);
+    t->valid_loss = 0;
+    if (t->mesh.rank == 0)
+        log_line("step %lld is left out, with its %lld samples", (long long)t->step, (long long)t->batch);
+    return true;
+}
+
+static bool evaluates_after(const TrainConfig *config, int64_t step)
+{
+    return at_interval(step, config->eval_interval) && step >= config->eval_from;
+}
+
 /* A signal is looked for once per step, in the message that also carries errors, so that all ranks stop
  * after the same step. The last step of a run is always saved; at an interval a skipped step is not. */
 static Status steps(Trainer *t, Report *report, Profile *profile, bool loaded)
@@ -263,23 +308,20 @@ static Status steps(Trainer *t, Report *report, Profile *profile, bool loaded)
     Saving saving = { .first = first, .saved = first, .holds = loaded ? config->load : NULL,
                       .best = best_open(t) };
     bool stop = trainer_join_flags(t, (RunFlags){ 0 }).signal != 0;                     /* <-> world */
+    if (config->skip_train) {
+        TRY(evaluate(t, report, &saving, SPLIT_VALID));                          /* same on every rank */
+        return evaluate(t, report, &saving, SPLIT_TEST);                         /* same on every rank */
+    }
     while (t->step < t->steps && !stop) {
-        seam_point("step");
-        profile_begin(profile, t);                                               /* <-> world */
-        t->valid_loss = 0;
-        StepReport done = trainer_step(t);                                       /* <-> all axes */
-        profile_end(profile, t);
-        RunFlags flags = trainer_join_flags(t, (RunFlags){ .failed = t->failed != OK,
-                                                           .expired = expired(t) });     /* <-> world */
-        if (!flags.failed) report_step(report, t, done);
-        if (profile_write(profile, t)) report_pause(report);                     /* <-> world */
-        TRY(check_step(t, report, done, flags, &saving));                         /* same on every rank */
-        if (at_interval(t->step, config->eval_interval))
+        bool over = false;
+        if (!leave_out(t))
+            TRY(do_step(t, report, profile, &saving, &over));         /* <-> all axes; same on every rank */
+        if (evaluates_after(config, t->step))
             TRY(evaluate(t, report, &saving, SPLIT_VALID));                      /* same on every rank */
         if (t->step == t->steps) TRY(evaluate(t, report, &saving, SPLIT_TEST));  /* same on every rank */
         report_commit(report);
-        stop = t->signal || flags.expired || at_interval(t->step, config->exit_interval);
-        if (flags.expired && t->mesh.rank == 0)
+        stop = t->signal || over || at_interval(t->step, config->exit_interval);
+        if (over && t->mesh.rank == 0)
             log_line("step %lld: --exit-duration-in-mins %g are over: the run saves and ends",
                      (long long)t->step, config->exit_minutes);
         bool last = stop || t->step == t->steps;
@@ -294,133 +336,6 @@ static Status steps(Trainer *t, Report *report, Profile *profile, bool loaded)
 }
 
 /* ---- the run ---- */
-/* Samples of an epoch of the validation data; 0 where several data sets are blended. */
-static int64_t validation_samples(const Trainer *t)
-{
-    const Loader *loader = &t->loader[SPLIT_VALID];
-    if (!loader->blend) return loader->samples;
-    return loader->blend->plain ? (loader->blend->order->plan.tokens - 1) / loader->config.sequence : 0;
-}
-
-static void log_repeated_samples(const Trainer *t)
-{
-    const TrainConfig *config = t->config;
-    if (!train_config_takes(config, SPLIT_VALID)) return;
-    int64_t have = validation_samples(t), reads = config->eval_iters * config->global;
-    if (have > 0 && have < reads)
-        log_line("--eval-iters %lld: an evaluation reads %lld samples and the validation data has %lld, so "
-                 "that samples repeat; --eval-iters %lld reads all of it", (long long)config->eval_iters,
-                 (long long)reads, (long long)have,
-                 (long long)((have + config->global - 1) / config->global));
-}
-
-/* Epochs of the training data that the whole run reads; of several data sets those of the one that is read
- * most often, whose name is then in `of`. */
-static double epochs_of_run(const Trainer *t, const char **of)
-{
-    const Loader *loader = &t->loader[SPLIT_TRAIN];
-    double samples = (double)trainer_samples_at_end(t), most = 0;
-    *of = NULL;
-    if (!loader->blend) return samples / (double)loader->samples;
-    for (int i = 0; i < loader->blend->count; i++) {
-        const OrderPlan *plan = &loader->blend->order[i].plan;
-        double read = loader->blend->plain ? samples : (double)plan->samples;
-        double epochs = read * (double)t->config->model.sequence / (double)plan->tokens;
-        if (epochs <= most) continue;
-        most = epochs;
-        if (loader->blend->count > 1) *of = datasets_files(&t->datasets, SPLIT_TRAIN)->list.part[i].prefix;
-    }
-    return most;
-}
-
-/* A blend's orders have some samples beyond those that the run reads (--surplus), which are no epoch. */
-static void log_epochs(const Trainer *t)
-{
-    const char *of;
-    double epochs = epochs_of_run(t, &of);
-    if (epochs > (of ? 1.05 : 1))
-        log_line("%lld steps: the run reads %.3g epochs of its training data%s%s, so that samples repeat",
-                 (long long)t->steps, epochs, of ? " " : "", of ? of : "");
-}
-
-static void log_later_checkpoints(const Trainer *t)
-{
-    char steps[400];
-    if (!t->config->save || t->step >= t->steps) return;
-    if (checkpoint_dir_steps(steps, sizeof steps, t->config->save, t->step) != OK || !*steps) return;
-    log_line("--save %s holds later checkpoints, of the steps %s: before the first save they are renamed to "
-             "abandoned_step_N, which --load %s and --keep-last leave alone", t->config->save, steps,
-             t->config->save);
-}
-
-/* A number in BF16 has 8 bits: a change of less than half the last one is rounded away. */
-static void log_second_moment(const Trainer *t)
-{
-    const OptimizerSettings *s = &t->config->settings;
-    if (t->precision.state[STATE_SQUARE] != BF16 || s->stochastic || 1 - s->beta2 >= 0x1p-8) return;
-    log_line("--exp-avg-sq-dtype bf16 without --stochastic-rounding, --adam-beta2 %g: 1 - %g is less than "
-             "2^-8, so that second moments rounded to the nearest grow and hardly decrease; "
-             "--stochastic-rounding keeps their mean right, --adam-beta2 0.996 or less within 5 %%",
-             s->beta2, s->beta2);
-}
-
-/* "tp 2 with --sp, cp 2 by a2a, dp 1, pp 2 by 1f1b"; how is said of more than one rank alone. */
-static const char *layout_text(char out[160], const Trainer *t)
-{
-    const TrainConfig *config = t->config;
-    MeshSize m = t->mesh.size;
-    char cp[40] = "", pp[60] = "";
-    const char *keys = config->gather ? "allgather" : config->ulysses <= 1 ? "p2p" :
-                       config->ulysses == m.cp ? "a2a" : "a2a+p2p";
-    if (m.cp > 1) snprintf(cp, sizeof cp, " by %s", keys);
-    if (m.pp > 1) snprintf(pp, sizeof pp, " by %s", schedule_name(config->schedule));
-    if (m.pp > 1 && config->chunks > 1) snprintf(pp + strlen(pp), 24, " of %d chunks", config->chunks);
-    snprintf(out, 160, "tp %d%s, cp %d%s, dp %d, pp %d%s", m.tp,
-             m.tp > 1 && config->sequence_parallel ? " with --sp" : "", m.cp, cp, m.dp, m.pp, pp);
-    return out;
-}
-
-static void log_setup(const Trainer *t)
-{
-    MeshSize m = t->mesh.size;
-    double bytes = 0;
-    char text[24], groups[40] = "", layout[160];
-    bool cpu = t->queue.backend == &cpu_backend;
-    if (t->config->hybrid_shard > 0)
-        snprintf(groups, sizeof groups, " in groups of %d ranks", t->config->hybrid_shard);
-    for (int i = 0; i < ARENAS; i++) bytes += (double)t->arena[i].size;
-    char experts[120] = "";
-    const ModelConfig *model = &t->config->model;
-    if (model->experts > 0)
-        snprintf(experts, sizeof experts, " (%lld of a token), %lld experts: etp %d, ep %d, edp %d",
-                 (long long)model_active_parameters(model), (long long)model->experts, m.etp, m.ep, m.edp);
-    log_line("%lld parameters%s; %d rank%s: %s, ZeRO %d%s; %s on rank 0; "
-             "device %s, %s, %s, %s%s%d thread%s per rank",
-             (long long)model_parameters(model), experts, t->mesh.world, t->mesh.world == 1 ? "" : "s",
-             layout_text(layout, t), t->config->zero, groups, log_bytes(text, bytes), t->config->device,
-             train_config_type(t->config), t->config->optimizer->name,
-             cpu ? kernel_family_name(t->queue.kernels) : "",
-             cpu ? " kernels, " : "", t->config->threads, t->config->threads == 1 ? "" : "s");
-    if (t->config->verbose)
-        log_line("%s of this process lie in huge pages, which are asked for its arenas; the system gives "
-                 "them as /sys/kernel/mm/transparent_hugepage/enabled says",
-                 log_bytes(text, arena_huge_bytes()));
-    if (t->config->changed)
-        log_line("resumes with other options than the checkpoint's: %s; the results differ from those of an "
-                 "unchanged run", t->config->changed);
-    log_second_moment(t);
-    log_epochs(t);
-    log_repeated_samples(t);
-    log_later_checkpoints(t);
-    if (!t->config->save) log_line("--save was not given: the model will not be saved");
-    if (t->step >= t->steps && t->config->samples > 0)
-        log_line("--train-samples %lld: the checkpoint is after sample %lld, so no whole step is left to "
-                 "train; more samples continue", (long long)t->config->samples, (long long)t->samples);
-    else if (t->step >= t->steps)
-        log_line("--train-iters %lld: the checkpoint is after step %lld, so nothing is left to train; a "
-                 "larger --train-iters continues", (long long)t->steps, (long long)t->step);
-}
-
 /* The arenas must have been filled to the byte that the dry run predicted; anything else is a fault of
  * the program in which users of --dry-run cannot trust its result. Collective, because memory differs
  * between ranks. */
@@ -446,7 +361,7 @@ static Status run(Trainer *t)
     watchdog_work(t->world, "looking at --save");
     if (status == OK) status = claim(t, loaded, resumed, &lock);
     watchdog_work(t->world, NULL);
-    if (status == OK && t->mesh.rank == 0) log_setup(t);
+    if (status == OK && t->mesh.rank == 0) report_start(t);
     if (status == OK) status = agree(t->world, profile_open(&profile, t));
     if (status == OK) status = agree(t->world, report_open(&report, t));
     if (status == OK) {

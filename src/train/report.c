@@ -248,11 +248,10 @@ void report_pause(Report *report)
 }
 
 /* Between lines of dashes as long as the line. */
-static void megatron_blocks(int64_t step, SplitKind kind, double loss)
+static void megatron_blocks(int64_t step, const char *split, double loss)
 {
-    char where[80], line[400], dashes[400], all[1300];
-    snprintf(where, sizeof where, "%s loss at iteration %lld", kind == SPLIT_VALID ? "validation" : "test",
-             (long long)step);
+    char where[120], line[400], dashes[400], all[1300];
+    snprintf(where, sizeof where, "%s loss at iteration %lld", split, (long long)step);
     int n = megatron_evaluation(line, sizeof line, where, loss);
     memset(dashes, '-', (size_t)n);
     dashes[n] = 0;
@@ -260,12 +259,15 @@ static void megatron_blocks(int64_t step, SplitKind kind, double loss)
     log_write(all, (size_t)n);
 }
 
-void report_evaluation(Report *report, int64_t step, SplitKind kind, double loss, double bits)
+void report_evaluation(Report *report, int64_t step, int set, double loss, double bits)
 {
     char per_byte[48] = "";
+    char number[16], of[80] = "";
+    const char *name = train_config_set_name(number, report->config, set);
+    const char *split = set_split(set) == SPLIT_VALID ? "validation" : split_name(set_split(set));
     report_pause(report);
     if (!report->prints) return;
-    LogRecord record = log_record(step, report->consumed, split_name(kind));
+    LogRecord record = log_record(step, report->consumed, *name ? name : split_name(set_split(set)));
     log_put(&record, FACT_evaluation_loss, loss);
     log_put(&record, FACT_perplexity, exp(loss));
     if (bits > 0) log_put(&record, FACT_bits_per_byte, bits);
@@ -273,10 +275,10 @@ void report_evaluation(Report *report, int64_t step, SplitKind kind, double loss
     logs_add(&report->logs, &record);
     log_progress_end();
     if (report->config->megatron_lines) {
-        megatron_blocks(step, kind, loss);
+        megatron_blocks(step, *name ? name : split, loss);
         return;
     }
-    log_line("step %lld: %s loss %.4f, perplexity %.3f%s", (long long)step,
-             kind == SPLIT_VALID ? "validation" : split_name(kind), unsigned_nan(loss),
+    if (*name) snprintf(of, sizeof of, " of %s", name);
+    log_line("step %lld: %s loss%s %.4f, perplexity %.3f%s", (long long)step, split, of, unsigned_nan(loss),
              unsigned_nan(exp(loss)), per_byte);
 }

@@ -33,6 +33,9 @@ Status report_close(Report *report, Status status);
 void   report_step (Report *report, const Trainer *trainer, StepReport r);
 /* The run has gone back to step `to`, whose successors are reported again. */
 void   report_rewind(Report *report, int64_t from, int64_t to);
+/* train/report_start.c: the lines before the first step: parameters, layout, memory; samples of a step and of
+ * the run; what repeats or has no effect. On rank 0, after loading. No communication. */
+void   report_start(const Trainer *trainer);
 /* At the end of a run: a warning where each of its steps was skipped. */
 void   report_untrained(const Report *report, const Trainer *trainer);
 /* Before a checkpoint is saved: the logs have each step that it has. */
@@ -40,6 +43,6 @@ void   report_commit(Report *report);
 /* The time since the last step belongs to an evaluation or a checkpoint, and not to the next step's
  * throughput. */
 void   report_pause(Report *report);
-/* One record of the logs and one line on stderr. loss: mean over the split's tokens, in nats. */
-void   report_evaluation(Report *report, int64_t step, SplitKind kind, double loss, double bits_per_byte);
+/* One record of the logs and one line on stderr, of a data set. loss: mean over its tokens, in nats. */
+void   report_evaluation(Report *report, int64_t step, int set, double loss, double bits_per_byte);
 #endif

@@ -45,9 +45,9 @@ static void gather_sums(Trainer *t)
 /* Unreadable data is an error that the user can mend. But a rank alone cannot leave a step, since the others
  * would wait for its messages: it continues with ids 0, and after the step all ranks stop with its message
  * (train/loop.c). */
-static void fill_or_fail(Trainer *t, Queue *q, SplitKind kind, Batch *batch, int64_t first)
+static void fill_or_fail(Trainer *t, Queue *q, int set, Batch *batch, int64_t first)
 {
-    Status status = prefetch_take(t->prefetch[kind], q, batch, first, t->taken++);
+    Status status = prefetch_take(t->prefetch[set], q, batch, first, t->taken++);
     if (status == OK) return;
     t->failed = status;
     snprintf(t->failure, sizeof t->failure, "%s", fail_text());
@@ -153,6 +153,13 @@ int trainer_least(Trainer *t, double mine)
     return least;
 }
 
+void trainer_leave_out(Trainer *t)
+{
+    t->batch    = batch_schedule_at(trainer_batches(t), t->samples);
+    t->samples += t->batch;
+    t->step++;
+}
+
 StepReport trainer_step(Trainer *t)
 {
     LossScale before = t->step_state.loss;
@@ -172,8 +179,9 @@ StepReport trainer_step(Trainer *t)
         .lr = t->step_state.lr, .moe = trainer_moe_report(t) };
 }
 
-/* Where an evaluation reads a split: from sample `first` on; step: the batch of it that is being filled. */
-typedef struct { Trainer *trainer; SplitKind kind; int64_t first, step; } SplitPosition;
+/* Where an evaluation reads a data set: from sample `first` on; step: the batch of it that is being filled.
+ */
+typedef struct { Trainer *trainer; int set; int64_t first, step; } SetPosition;
 
 /* The bytes of the targets that count. All stages and tp ranks read the same samples, for each of their
  * chunks: those of one count them, once. */
@@ -194,11 +202,11 @@ static void count_bytes(Trainer *t, const Batch *batch)
 
 static void fill_evaluation(void *context, Batch *batch, int64_t step, int micro)
 {
-    SplitPosition *at = context;
+    SetPosition *at = context;
     (void)micro;
     if (at->step != step) at->trainer->taken = 0;
     at->step = step;
-    fill_or_fail(at->trainer, NULL, at->kind, batch, at->first + step * at->trainer->config->global);
+    fill_or_fail(at->trainer, NULL, at->set, batch, at->first + step * at->trainer->config->global);
     count_bytes(at->trainer, batch);
 }
 
@@ -244,15 +252,17 @@ double trainer_evaluate(Trainer *t, int64_t steps, TrainerFill *fill, void *cont
     return e.step < steps ? NAN : loss / tokens;
 }
 
-double trainer_evaluate_split(Trainer *t, SplitKind kind)
+double trainer_evaluate_split(Trainer *t, int set)
 {
     const TrainConfig *config = t->config;
+    int64_t all = t->loader[set].end;                                     /* of the samples; 0: eval_iters */
     /* earlier evaluations */
-    bool repeated = kind == SPLIT_VALID && config->eval_interval > 0;
+    bool repeated = set_split(set) == SPLIT_VALID && config->eval_interval > 0 && all == 0;
     int64_t before = repeated ? (t->step - 1) / config->eval_interval : 0;
-    SplitPosition at = { .trainer = t, .kind = kind, .step = -1,
-                         .first = before * config->eval_iters * config->global };
-    return trainer_evaluate(t, config->eval_iters, fill_evaluation, &at);
+    SetPosition at = { .trainer = t, .set = set, .step = -1,
+                       .first = before * config->eval_iters * config->global };
+    int64_t batches = all > 0 ? (all + config->global - 1) / config->global : config->eval_iters;
+    return trainer_evaluate(t, batches, fill_evaluation, &at);
 }
 
 RunFlags trainer_join_flags(Trainer *t, RunFlags mine)

@@ -45,6 +45,10 @@ typedef struct {
     /* steps of the whole run, those before a resume included; `samples` above 0 ends it instead, after the
      * last step that does not exceed them */
     int64_t  steps, samples;
+    /* [left_outs] steps whose samples are consumed without anything being computed */
+    const int64_t *left_out;
+    int      left_outs;
+    bool     skip_train;                      /* evaluate and end */
     LrSchedule lr;
     WeightDecaySchedule weight_decay;
     const Optimizer  *optimizer;
@@ -99,6 +103,9 @@ typedef struct {
     const uint16_t *id_bytes;
     int64_t  ids;
     int64_t  eval_iters;                      /* global batches of an evaluation */
+    bool     full_validation;                 /* all samples of validation sets instead */
+    const char *const *valid_names;           /* [datasets.valid_sets] of them; NULL: their numbers */
+    int64_t  eval_from;                       /* the first step that may be followed by one */
     LogsConfig logs;
     bool     megatron_lines;                  /* Megatron-LM's log lines instead of progress lines */
     bool     log_throughput;                  /* its throughput among them */
@@ -111,13 +118,15 @@ typedef struct {
 ScheduleShape train_config_schedule(const TrainConfig *config, int micros);
 /* The mesh of the run's ranks, as mesh_make takes it. */
 MeshShape train_config_mesh(const TrainConfig *config);
-/* The number of samples (sequences) of a split that the whole run may take, evaluations counted as in
+/* The number of samples (sequences) of a data set that the whole run may take, evaluations counted as in
  * Megatron-LM. */
-int64_t train_config_samples(const TrainConfig *config, SplitKind kind);
+int64_t train_config_samples(const TrainConfig *config, int set);
 /* What datasets_open takes: rules, --split, samples of each split. The strings are the configuration's. */
 DatasetsPlan train_config_datasets(const TrainConfig *config);
 /* The type of weights and activations: "fp32", "bf16 with fp8 inputs". */
 const char *train_config_type(const TrainConfig *config);
-/* Whether the run reads the split: the test split only where it has token files of its own. */
-bool    train_config_takes(const TrainConfig *config, SplitKind kind);
+/* Whether the run reads the data set: the test split only where it has token files of its own. */
+bool    train_config_takes(const TrainConfig *config, int set);
+/* The name of one of several validation sets; "" of other data sets. */
+const char *train_config_set_name(char out[16], const TrainConfig *config, int set);
 #endif

@@ -111,8 +111,10 @@ LoaderConfig trainer_loader_config(const Trainer *t)
 
 /* As Megatron-LM counts them: one validation more than there are, and one evaluation of the test split. Its
  * sample orders depend on these numbers, so they must be the same. */
-int64_t train_config_samples(const TrainConfig *config, SplitKind kind)
+int64_t train_config_samples(const TrainConfig *config, int set)
 {
+    SplitKind kind = set_split(set);
+    if (kind == SPLIT_VALID && config->full_validation) return ORDER_ONE_EPOCH;
     int64_t evaluations = kind == SPLIT_VALID && config->eval_interval > 0
             ? config->steps / config->eval_interval + 1 : 1;
     if (kind != SPLIT_TRAIN) return evaluations * config->eval_iters * config->global;
@@ -121,20 +123,26 @@ int64_t train_config_samples(const TrainConfig *config, SplitKind kind)
     return all > config->steps * config->global ? all : config->steps * config->global;
 }
 
-bool train_config_takes(const TrainConfig *config, SplitKind kind)
+bool train_config_takes(const TrainConfig *config, int set)
 {
-    if (!config->training || kind == SPLIT_TRAIN) return config->training;
-    bool present = kind == SPLIT_VALID ? datasets_has(&config->datasets, kind)
-                                       : config->datasets.split_path[kind].count > 0;
+    if (!config->training || set == SPLIT_TRAIN) return config->training;
+    bool present = set == SPLIT_TEST ? config->datasets.split_path[set].count > 0
+                                     : datasets_has(&config->datasets, set);
     return config->eval_iters > 0 && present;
+}
+
+const char *train_config_set_name(char out[16], const TrainConfig *config, int set)
+{
+    out[0] = 0;
+    if (set >= SPLITS) snprintf(out, 16, "valid-%u", (unsigned)(set - SPLITS) % 100);
+    return set >= SPLITS && config->valid_names ? config->valid_names[set - SPLITS] : out;
 }
 
 DatasetsPlan train_config_datasets(const TrainConfig *config)
 {
     DatasetsPlan spec = { .rules = config->datasets, .split = config->split };
     if (config->token_prefix) spec.rules.data_path = (DataPath){ &config->token_prefix, 1 };
-    for (int kind = 0; kind < SPLITS; kind++)
-        spec.wanted[kind] = train_config_samples(config, (SplitKind)kind);
+    for (int set = 0; set < DATA_SETS; set++) spec.wanted[set] = train_config_samples(config, set);
     return spec;
 }
 
@@ -145,10 +153,12 @@ static Status open_data(Trainer *t)
     DatasetsPlan spec = train_config_datasets(config);
     watchdog_work(t->world, "opening data");
     Status status = datasets_open(&t->datasets, &spec);
-    for (int kind = 0; status == OK && kind < SPLITS; kind++)
-        if (train_config_takes(config, (SplitKind)kind))
-            status = datasets_loader(&t->datasets, &t->loader[kind], (SplitKind)kind,
-                                     trainer_loader_config(t));
+    for (int set = 0; status == OK && set < DATA_SETS; set++) {
+        if (!train_config_takes(config, set)) continue;
+        status = datasets_loader(&t->datasets, &t->loader[set], set, trainer_loader_config(t));
+        bool whole = config->full_validation && set_split(set) == SPLIT_VALID;
+        if (status == OK && whole) t->loader[set].end = loader_epoch(&t->loader[set]);
+    }
     watchdog_work(t->world, NULL);
     return status;
 }
@@ -247,9 +257,9 @@ static StepOrder step_order(const Trainer *t, const Schedule *s, int *micro)
     return (StepOrder){ s->shape.micros * t->config->micro * t->mesh.size.dp, micro, count };
 }
 
-static Status open_prefetch(Trainer *t, SplitKind kind)
+static Status open_prefetch(Trainer *t, int set)
 {
-    bool train = kind == SPLIT_TRAIN;
+    bool train = set == SPLIT_TRAIN;
     const Schedule *s = train ? t->train_schedule : &t->valid_schedule;
     size_t schedules = train ? (size_t)t->train_schedules : 1, rows = 0;
     int at = 0;
@@ -259,9 +269,9 @@ static Status open_prefetch(Trainer *t, SplitKind kind)
     for (size_t k = 0; micro && order && k < schedules; at += order[k++].count)
         order[k] = step_order(t, &s[k], micro + at);
     /* a dry run has opened no loader */
-    t->loader[kind].config = trainer_loader_config(t);
+    t->loader[set].config = trainer_loader_config(t);
     Status status = !micro || !order ? fail(NO_MEMORY, "no memory for %zu rows", rows)
-        : prefetch_open(&t->prefetch[kind], &(PrefetchSetup){ .loader = &t->loader[kind],
+        : prefetch_open(&t->prefetch[set], &(PrefetchSetup){ .loader = &t->loader[set],
               .batch = train ? trainer_batches(t) : (BatchSchedule){ &t->constant, 1 },
               .order = order, .orders = (int)schedules,
               .vocabulary = t->config->model.vocabulary, .host = &t->arena[ARENA_HOST] });
@@ -272,8 +282,8 @@ static Status open_prefetch(Trainer *t, SplitKind kind)
 
 static Status open_prefetches(Trainer *t)
 {
-    for (int kind = 0; kind < SPLITS; kind++)
-        if (train_config_takes(t->config, (SplitKind)kind)) TRY(open_prefetch(t, (SplitKind)kind));
+    for (int set = 0; set < DATA_SETS; set++)
+        if (train_config_takes(t->config, set)) TRY(open_prefetch(t, set));
     return OK;
 }
 
@@ -379,7 +389,7 @@ Status trainer_open(Trainer *t, const TrainConfig *config, Transport *transport,
 void trainer_close(Trainer *t)
 {
     watchdog_close(t->watchdog, t->world);
-    for (int kind = 0; kind < SPLITS; kind++) prefetch_close(t->prefetch[kind]);
+    for (int set = 0; set < DATA_SETS; set++) prefetch_close(t->prefetch[set]);
     if (t->pipeline.pending) pipeline_close(&t->pipeline);
     if (t->executor.stage) stage_executor_close(&t->executor);
     if (t->buckets.bucket) {

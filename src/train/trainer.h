@@ -87,8 +87,9 @@ typedef struct Trainer {
     /* on a device: where evaluations fill a batch before it is copied there */
     Batch     host_batch;
     Datasets  datasets;
-    Loader    loader[SPLITS];
-    Prefetch *prefetch[SPLITS];                      /* NULL: the run does not read the split */
+    /* by data set (data/split.h); prefetch NULL: the run does not read it */
+    Loader    loader[DATA_SETS];
+    Prefetch *prefetch[DATA_SETS];
     /* micro-batches of the current step that have been filled */
     int       taken;
     /* steps done, and the samples that they consumed, which are the run's position; of them, the samples of
@@ -146,6 +147,8 @@ void       trainer_again(Trainer *trainer, OpFinding *finding);
 /* The lowest rank with the least value; -1 where all are infinite. <-> world: all-gather of RUN_FLAGS
  * numbers */
 int        trainer_least(Trainer *trainer, double mine);
+/* The samples of the next step are consumed and it is counted; nothing else. */
+void       trainer_leave_out(Trainer *trainer);
 /* A step without its update: gradients of the sum over tokens are in the buckets, loss sums and tokens in
  * sums_R3. <-> all axes */
 void       trainer_gradients(Trainer *trainer);
@@ -154,9 +157,10 @@ typedef void TrainerFill(void *context, Batch *batch, int64_t step, int micro);
 /* Mean loss over `steps` global batches, which `fill` provides, with dropout off; NAN where a signal arrived
  * before the last one (`signal` has its number). <-> all axes */
 double     trainer_evaluate(Trainer *trainer, int64_t steps, TrainerFill *fill, void *context);
-/* The same over eval_iters batches of a split. As in Megatron-LM each evaluation reads on where the one
- * before it ended, so its samples follow from the step alone. <-> all axes */
-double     trainer_evaluate_split(Trainer *trainer, SplitKind kind);
+/* The same over eval_iters batches of a data set (data/split.h). As in Megatron-LM each evaluation reads on
+ * where the one before it ended, so its samples follow from the step alone; with full_validation each reads
+ * every sample of the set once. <-> all axes */
+double     trainer_evaluate_split(Trainer *trainer, int set);
 /* Joins what the ranks report: flags are or-ed, of signals the largest is kept; where `stop` is given, this
  * rank's signal is read from it. <-> world: all-gather of RUN_FLAGS numbers */
 RunFlags   trainer_join_flags     (Trainer *trainer, RunFlags mine);

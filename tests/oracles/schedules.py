@@ -53,6 +53,7 @@ def decays(out):
 def ramps(out):
     """Each size where it begins, and one sample before"""
     draw = random.Random(5)
+    rounded = [(samples, rises) for samples in (100, 1001, 48828125) for rises in range(1, 200) if int(samples / (samples / rises)) != rises]
     for case in range(24):
         micro, dp = draw.choice((1, 2, 4)), draw.choice((1, 2, 3))
         decrease = case % 3 == 2
@@ -60,11 +61,14 @@ def ramps(out):
         start, more = unit * draw.randint(1, 4), unit * draw.randint(1, 4)
         if decrease:
             start += micro * dp
-        last, samples = start + more * draw.randint(1, 9), draw.choice((7, 100, 1001, 48828125))
+        samples, rises = draw.choice((7, 100, 1001, 48828125)), draw.randint(1, 9)
+        if case % 3 == 0:                          # the last rise comes a sample late, by rounding
+            samples, rises = draw.choice(rounded)
+        last = start + more * rises
         c = micros.RampupBatchsizeNumMicroBatchesCalculator(last, micro, dp, decrease, 1, start, more, samples)
         places, seen = {0, samples, samples + 1, 10 * samples}, None
-        each = samples / ((last - start) // more)
-        for k in range((last - start) // more + 1):
+        each = samples / rises
+        for k in (*range(min(rises + 1, 12)), rises):
             places |= {max(0, int(k * each) + d) for d in (-1, 0, 1, 2)}
         for n in sorted(places | {draw.randrange(samples + 1) for _ in range(5)}):
             c.update(n, False)

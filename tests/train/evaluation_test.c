@@ -157,6 +157,60 @@ static void evaluations_leave_scales(void **state)
     assert_memory_equal(scales[0], scales[1], sizeof scales[0]);
 }
 
+static const char *other;                                 /* other text than that of `paths` */
+
+/* Losses of some data sets, each sample counted once, with global batches of `global` samples. */
+static void evaluate_sets(Trainer *t, void *context)
+{
+    double *losses = context;
+    for (int set = 0; set < DATA_SETS; set++) {
+        if (set == SPLIT_TRAIN || !train_config_takes(t->config, set)) continue;
+        double first = trainer_evaluate_split(t, set);
+        t->step += EVERY;
+        double again = trainer_evaluate_split(t, set);
+        if (first != again) fail_msg("data set %d: loss %.17g, again %.17g %s", set, first, again, t->failure);      /* it begins anew each time */
+        if (t->mesh.rank == 0) losses[set] = first;
+    }
+}
+
+static void whole_sets(double losses[DATA_SETS], const Layout *layout, OrderKind order, int sets, int64_t global)
+{
+    Job job = { .config = tiny_config(MODEL_LLAMA, "ref", NULL), .ranks = layout->ranks, .look = evaluate_sets, .context = losses };
+    DatasetRules *rules = &job.config.datasets;
+    memset(losses, 0, DATA_SETS * sizeof *losses);
+    config_set_layout(&job.config, layout);
+    job.config.model.hidden_dropout = job.config.model.attention_dropout = 0;
+    job.config.eval_interval = EVERY, job.config.eval_iters = 1, job.config.global = global;
+    job.config.full_validation = true;
+    rules->order = order, rules->final_epoch_cut = 0.80, rules->valid_sets = sets;
+    rules->split_path[SPLIT_TRAIN] = (DataPath){ &paths[SPLIT_TRAIN], 1 };
+    for (int i = 0; i < sets; i++) rules->valid_set[i] = (DataPath){ i ? &paths[i] : &other, 1 };
+    if (sets == 0) rules->split_path[SPLIT_VALID] = (DataPath){ &paths[SPLIT_VALID], 1 };
+    job_run(&job);
+}
+
+/* The mean over all samples does not depend on the batches in which they are read, nor on the layout; and several
+ * sets have the losses that each of them has alone. */
+static void each_sample_once(void **state)
+{
+    (void)state;
+    static const Layout few[] = { { "one rank", 1, 1, 1, 1, 1, 0, false, SCHEDULE_1F1B }, { "dp2 pp2", 4, 1, 1, 2, 1, 1, false, SCHEDULE_1F1B },
+                                  { "cp2 tp2", 4, 2, 2, 1, 1, 0, true, SCHEDULE_1F1B } };
+    double alone[DATA_SETS], losses[DATA_SETS];
+    for (int order = ORDER_JOTUN; order <= ORDER_MEGATRON; order++) {            /* they cut the text into other samples */
+        whole_sets(alone, &one, (OrderKind)order, 0, 8);
+        assert_true(alone[SPLIT_VALID] > 0);
+        for (size_t l = 0; l < sizeof few / sizeof *few; l++)
+            for (int64_t global = 2; global <= 22; global += 20) {          /* 254 samples: the last batch is full, or not */
+                whole_sets(losses, &few[l], (OrderKind)order, 3, global);
+                assert_true(losses[SPLIT_VALID] == 0 && losses[SPLITS + 3] == 0);
+                assert_true(losses[SPLITS] != losses[SPLITS + 1]);
+                if (fabs(losses[SPLITS + SPLIT_VALID] - alone[SPLIT_VALID]) > 1e-12)
+                    fail_msg("%s, batches of %d: %.17g, alone %.17g", few[l].name, (int)global, losses[SPLITS + SPLIT_VALID], alone[SPLIT_VALID]);
+            }
+    }
+}
+
 int main(void)
 {
     for (int kind = 0; kind < SPLITS; kind++) {
@@ -165,7 +219,9 @@ int main(void)
         paths[kind] = strdup(scratch_path(name));
         corpus_make(paths[kind], 61);
     }
+    other = strdup(scratch_path("other"));
+    corpus_make(other, 40);
     const struct CMUnitTest tests[] = { cmocka_unit_test(evaluations_go_on), cmocka_unit_test(paths_of_their_own), cmocka_unit_test(windows_under_layouts),
-                                        cmocka_unit_test(evaluations_leave_scales) };
+                                        cmocka_unit_test(evaluations_leave_scales), cmocka_unit_test(each_sample_once) };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -151,13 +151,13 @@ static inline Status job_rank(Transport *transport, void *context)
     trainer_init(&t);
     if (job->timed) t.queue.backend = job->timed;
     if (job->load) { TRY(checkpoint_find(job->load, path, &found)); TRY(trainer_load(&t, path)); }
-    if (job->config.eval_iters > 0) { double v = trainer_evaluate_split(&t, SPLIT_VALID); if (transport->rank == 0) job->first_valid = v; }
+    if (train_config_takes(&job->config, SPLIT_VALID)) { double v = trainer_evaluate_split(&t, SPLIT_VALID); if (transport->rank == 0) job->first_valid = v; }
     for (int i = 0; i < job->steps; i++) {
         int64_t begin = seam.clock();
         StepReport r = trainer_step(&t);
         if (transport->rank == 0) { job->loss[i] = r.loss; job->norm[i] = r.norm; job->lap[i] = (double)(seam.clock() - begin) / 1e9; }
     }
-    if (job->config.eval_iters > 0) { double v = trainer_evaluate_split(&t, SPLIT_VALID); if (transport->rank == 0) job->valid = v; }
+    if (train_config_takes(&job->config, SPLIT_VALID)) { double v = trainer_evaluate_split(&t, SPLIT_VALID); if (transport->rank == 0) job->valid = v; }
     if (job->steps > 0) job->arena_off[transport->rank] = arenas_off(&t, &sizes);
     if (job->look) job->look(&t, job->context);
     if (job->save) TRY(trainer_save(&t, job->save, 0));

@@ -168,9 +168,33 @@ static void skipped_steps(void **state)
     job_run(&rest);
 }
 
+/* A step that is left out consumes its samples, and the next one is as large as if it had been done. */
+static void see_left_out(Trainer *t, void *context)
+{
+    double lr = t->step_state.lr;
+    (void)context;
+    assert_int_equal(t->samples, 4);
+    trainer_leave_out(t);
+    assert_int_equal(t->step, 2);
+    assert_int_equal(t->samples, 8);
+    assert_int_equal(t->updated_samples, 4);
+    StepReport r = trainer_step(t);
+    assert_int_equal(r.samples, 8);
+    assert_int_equal(t->samples, 16);
+    assert_true(r.lr > lr && r.lr == lr_at(&t->config->lr, 4));
+}
+
+static void left_out(void **state)
+{
+    (void)state;
+    Job job = { .config = config_of(0, ORDER_JOTUN), .ranks = 4, .steps = 1, .look = see_left_out };
+    config_set_layout(&job.config, layout_named("dp4 zero1"));
+    job_run(&job);
+}
+
 int main(void)
 {
     corpus_make(scratch_path("corpus"), 61);
-    const struct CMUnitTest tests[] = { cmocka_unit_test(ramp_layouts), cmocka_unit_test(ramp_orders), cmocka_unit_test(ends_by_samples), cmocka_unit_test(skipped_steps) };
+    const struct CMUnitTest tests[] = { cmocka_unit_test(ramp_layouts), cmocka_unit_test(ramp_orders), cmocka_unit_test(ends_by_samples), cmocka_unit_test(skipped_steps), cmocka_unit_test(left_out) };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -18,13 +18,19 @@ static OrderKind order_kind(const Options *o)
 DatasetRules setup_datasets(const Options *o)
 {
     OrderKind order = order_kind(o);
-    return (DatasetRules){
+    DatasetRules rules = {
         .order = order, .data_path = data_path_of(&o->data_path), .list = o->data_file_list,
         .split_path = { data_path_of(&o->train_data_path), data_path_of(&o->valid_data_path),
                         data_path_of(&o->test_data_path) },
         .cache = order == ORDER_JOTUN ? NULL : o->data_cache_path, .final_epoch_cut = o->final_epoch_cut,
         .surplus = o->surplus, .corpus_shuffled = o->corpus_shuffled, .corpus_blended = o->corpus_blended,
     };
+    if (!o->several_valid) return rules;
+    rules.split_path[SPLIT_VALID] = (DataPath){ 0 };
+    rules.valid_sets = o->valid_data_path.count < VALID_SETS_MAX ? o->valid_data_path.count : VALID_SETS_MAX;
+    for (int i = 0; i < rules.valid_sets; i++)
+        rules.valid_set[i] = (DataPath){ o->valid_data_path.text + i, 1 };
+    return rules;
 }
 
 Sampling setup_sampling(const Options *o)

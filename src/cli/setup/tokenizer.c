@@ -84,6 +84,11 @@ static Status compare_tokenizer(Options *o, const TokenizerFacts *facts)
     return OK;
 }
 
+bool setup_without_tokenizer(const Options *o)
+{
+    return o->mock_data && !options_said(o, OPTION_tokenizer);
+}
+
 Status setup_take_tokenizer(Options *o)
 {
     TokenizerFacts facts;
@@ -92,6 +97,7 @@ Status setup_take_tokenizer(Options *o)
     TRY(status);
     int32_t vocabulary = facts.vocabulary;
     options_fill(o, OPTION_vocabulary, vocabulary, "--tokenizer");
+    if (setup_without_tokenizer(o)) return OK;
     if (o->vocabulary >= vocabulary) return compare_tokenizer(o, &facts);
     if (!setup_trains(o))
         return fail(BAD_OPTION, "--tokenizer %s has %d ids, and the model of --load %s has %lld; give the "

@@ -160,7 +160,8 @@ static LogsConfig setup_logs(Options *o, const char *json)
 static void leave_out_evaluations(TrainConfig *r)
 {
     if (!r->training || r->eval_iters == 0) return;
-    if (datasets_has(&r->datasets, SPLIT_VALID) || datasets_has(&r->datasets, SPLIT_TEST)) return;
+    for (int set = SPLIT_VALID; set < DATA_SETS; set++)
+        if (datasets_has(&r->datasets, set)) return;
     log_line("--train-data-path is given without --valid-data-path: nothing is evaluated");
     r->eval_iters = r->eval_interval = 0;
 }
@@ -172,10 +173,17 @@ Status setup_train_config(TrainConfig *r, Options *o)
     const char *json = "", *device = o->device.value == CHOICE_device_auto ? "cpu" : o->device.word;
     BatchStep last;
     BatchSchedule batch;
+    int64_t left_out[LEFT_OUT_MAX];
+    int left_outs;
     TRY(batch_schedule(&batch, &last, o));
+    TRY(options_left_out(left_out, &left_outs, o));
     if (setup_trains(o)) {                                    /* others open their own */
         TRY(setup_tokenizer_facts(&facts, o->tokenizer));
         tokenizer = (TokenizerRecord){ o->tokenizer, options_hold(o, facts.fingerprint) };
+    }
+    if (setup_without_tokenizer(o)) {                   /* the last id ends documents */
+        tokenizer = (TokenizerRecord){ NULL, NULL };
+        facts.eod = (int32_t)o->vocabulary - 1;
     }
     /* What nobody changed on purpose stays as it was recorded. */
     if (setup_trains(o) && o->checkpoint.fingerprint && !options_typed_by_person(o, OPTION_tokenizer))
@@ -194,7 +202,11 @@ Status setup_train_config(TrainConfig *r, Options *o)
         .layer_split = { .first = o->first_layers, .last = o->last_layers, .embedding = o->count_embedding,
                          .loss = o->count_loss, .layout = o->pipeline_layout },
         .micro = o->micro_batch, .global = global_batch(o, &last), .batch = batch,
-        .steps = o->train_iters, .samples = o->train_samples,
+        .steps = o->train_iters, .samples = o->train_samples, .left_outs = left_outs,
+        .left_out = options_hold_bytes(o, left_out, (size_t)left_outs * sizeof *left_out),
+        .skip_train = o->skip_train, .eval_from = o->eval_from,
+        .full_validation = o->full_validation,
+        .valid_names = o->valid_names.count ? o->valid_names.text : NULL,
         .lr = setup_lr(o), .weight_decay = setup_weight_decay(o), .recompute = setup_recompute(o),
         .head_chunk = o->logits_chunk,
         .precision = setup_precision(o), .scaling = setup_scaling(o),
@@ -220,6 +232,8 @@ Status setup_train_config(TrainConfig *r, Options *o)
         .verbose = o->verbose, .profile = o->profile,
         .profile_start = o->profile_start, .profile_end = o->profile_end,
     };
+    r->datasets.mock     = o->mock_data ? o->vocabulary : 0;
+    r->datasets.mock_eod = facts.eod;
     leave_out_evaluations(r);
     Queue queue;                  /* a device that cannot be had is refused here, with the reason */
     char dry[16];                 /* a dry run needs none */

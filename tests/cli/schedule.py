@@ -1,0 +1,82 @@
+"""Runs on made tokens (--mock-data) whose batch grows: what they say of their arithmetic, steps that are left out, where they end, and
+the same bits after a resume in the middle of the ramp, under another layout to rounding; evaluation alone."""
+import json
+import os
+import sys
+import tempfile
+
+import run
+
+MODEL = ("--mock-data --vocab-size 100 --num-layers 2 --hidden-size 32 --num-attention-heads 4 --seq-length 32 --lr 1e-3 --lr-decay-style WSD "
+         "--lr-wsd-decay-samples 40 --lr-warmup-fraction 0.1 --device ref --threads 1 --log-interval 1000").split()
+RAMP = "--train-samples 105 --global-batch-size 16 --rampup-batch-size 4 4 30".split()
+# 4 samples up to 10 consumed, 8 up to 20, 12 up to 30, then 16: 4, 4, 4, 8, 12, 16 ...; the last whole step ends at 96
+CONSUMED = [4, 8, 12, 20, 32, 48, 64, 80, 96]
+
+
+def rows(path):
+    return [json.loads(line) for line in open(path)]
+
+
+def check(what, good):
+    if not good:
+        sys.exit(what)
+
+
+def train(folder, name, *more, out=None):
+    metrics = os.path.join(folder, name + ".jsonl")
+    words = ["train", *MODEL, *RAMP, "--save", os.path.join(folder, out or name), "--metrics", metrics, *more]
+    return run.jotun(*words).stderr, rows(metrics)
+
+
+def arithmetic(folder):
+    said, lines = train(folder, "whole")
+    check("tokens of the steps: " + str([r["tokens"] for r in lines]), [r["tokens"] for r in lines] == [32 * c for c in CONSUMED])
+    for line in ("a step has 4, later 16 samples = --micro-batch-size 1 x 1 data-parallel rank x 4, later 16 micro-batches (gradient "
+                 "accumulation); 512 tokens", "the run has 9 steps: 96 samples, 3072 tokens, "):
+        check(f"not said: {line}\n{said}", line in said)
+    check("a step of the warm-up has another rate", lines[0]["lr"] == 0 and abs(lines[1]["lr"] - 1e-3 * 4 / 10.5) < 1e-15)
+    check("the rate has another plateau", lines[4]["lr"] == 1e-3)
+    return lines
+
+
+def resumed(folder, whole):
+    """Stopped after each of some steps, and continued under the same layout to the bit, under another one to rounding."""
+    for stop in 2, 4, 5:
+        for number, layout in enumerate(("", "--ranks 4 --pp 2 --zero-stage 1", "--ranks 2 --tp 2 --sp")):
+            name = f"stop{stop}-{number}"
+            train(folder, name, "--exit-interval", stop, "--save-interval", stop)
+            said, rest = train(folder, name + "-rest", "--load", os.path.join(folder, name), *layout.split())
+            check("steps after a resume: " + str([r["step"] for r in rest]), [r["step"] for r in rest] == list(range(stop + 1, 10)))
+            for a, b in zip(rest, whole[stop:]):
+                good = a["loss"] == b["loss"] if number == 0 else abs(a["loss"] - b["loss"]) <= 1e-12
+                check(f"step {a['step']} resumed after {stop} with {layout}: loss {a['loss']}, not {b['loss']}", good and a["lr"] == b["lr"])
+            check("what is left is not said: " + said, f"; {9 - stop} steps and {96 - CONSUMED[stop - 1]} samples are left" in said)
+
+
+def left_out(folder, whole):
+    said, lines = train(folder, "left", "--iterations-to-skip", 2, 5)
+    check("steps left out: " + str([r["step"] for r in lines]), [r["step"] for r in lines] == [1, 3, 4, 6, 7, 8, 9])
+    check("tokens with steps left out", [r["tokens"] for r in lines] == [32 * CONSUMED[r["step"] - 1] for r in lines])
+    check("it is not said: " + said, "step 5 is left out, with its 12 samples" in said)
+    check("a step that is left out advances the learning rate", abs(lines[1]["lr"] - 1e-3 * 4 / 10.5) < 1e-15)
+    check("the first step is another", lines[0]["loss"] == whole[0]["loss"])
+    checkpoint = run.jotun("checkpoint", "info", os.path.join(folder, "left")).stdout
+    check("the position of a run with steps left out: " + checkpoint, "96" in checkpoint)
+
+
+def evaluation(folder):
+    name = os.path.join(folder, "whole")
+    words = ["train", *MODEL, *RAMP, "--load", name, "--skip-train", "--eval-interval", 3, "--eval-iters", 2]
+    said = run.jotun(*words).stderr
+    check("--skip-train: " + said, "step 9: validation loss" in said and "step 10" not in said)
+    said, lines = train(folder, "late", "--eval-interval", 3, "--eval-iters", 1, "--start-eval-at-iter", 4)
+    evaluated = [r["step"] for r in lines if "split" in r]
+    check("--start-eval-at-iter 4: evaluated after " + str(evaluated), evaluated == [6, 9])
+
+
+with tempfile.TemporaryDirectory() as folder:
+    whole = arithmetic(folder)
+    resumed(folder, whole)
+    left_out(folder, whole)
+    evaluation(folder)
