@@ -1,10 +1,15 @@
 /* Prints what a reader of foreign files finds, for the scripts of this folder:
  *     foreign_dump torch|pickle FILE...
+ *     foreign_dump megatron|llmc|nanogpt PATH...
  * Exit code 0 where every file was read; 1 with the message where one was refused. */
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include "base/guard.h"
+#include "convert/llmc.h"
+#include "convert/megatron/megatron.h"
+#include "convert/nanogpt.h"
 #include "convert/torch/torch_file.h"
 
 static void tensor_print(const PickleTensor *t)
@@ -83,9 +88,38 @@ static Status torch_show(const FileMap *map)
     return OK;
 }
 
+/* The options, then a line for each tensor: its name, type, shape and all elements. */
+static Status foreign_show(Status (*read)(ForeignFile *, json_t **, const char *), const char *path)
+{
+    ForeignFile file;
+    json_t     *options;
+    TRY(read(&file, &options, path));
+    char *text = json_dumps(options, JSON_COMPACT | JSON_SORT_KEYS);
+    printf("%s\n", text);
+    free(text);
+    json_decref(options);
+    for (int i = 0; i < file.tensors; i++) {
+        const ForeignTensor *t = &file.tensor[i];
+        printf("%s %s", t->name, dtype_name(t->dtype));
+        for (int d = 0; d < t->dims; d++) printf("%c%" PRId64, d ? 'x' : ' ', t->shape[d]);
+        printf(":");
+        for (int64_t k = 0; k < foreign_count(t); k++) {
+            double number;
+            foreign_read(t, k, 1, 1, &number, F64);
+            printf(" %.9g", number);
+        }
+        printf("\n");
+    }
+    foreign_close(&file);
+    return OK;
+}
+
 static Status show(const char *kind, const char *path)
 {
     FileMap map;
+    if (strcmp(kind, "megatron") == 0) return foreign_show(megatron_read, path);
+    if (strcmp(kind, "llmc")     == 0) return foreign_show(llmc_read, path);
+    if (strcmp(kind, "nanogpt")  == 0) return foreign_show(nanogpt_read, path);
     TRY(file_map(&map, path));
     Status status = strcmp(kind, "pickle") == 0 ? pickle_show(&map) : torch_show(&map);
     if (status == OK) printf("\n");

@@ -1,0 +1,91 @@
+/* The folder of a Megatron-LM checkpoint, its format, and what both formats share. */
+#include "convert/megatron/megatron.h"
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "convert/megatron/megatron_internal.h"
+
+ForeignPiece megatron_part(const ForeignPiece *piece, int dim, int64_t first, int64_t count, size_t width)
+{
+    ForeignPiece part = *piece;
+    part.data       += first * piece->stride[dim] * (int64_t)width;
+    part.shape[dim]  = count;
+    return part;
+}
+
+Status megatron_tensor(MegatronRead *m, int *index, const MegatronName *name, int layer, int expert,
+                       Dtype dtype, int dims, const int64_t *shape)
+{
+    char    text[96];
+    int64_t kept[FOREIGN_DIMS];
+    memcpy(kept, shape, (size_t)dims * sizeof *kept);
+    megatron_name_print(text, name, layer, expert);
+    bool words =
+        strcmp(text, "embedding.word_embeddings.weight") == 0 || strcmp(text, "output_layer.weight") == 0;
+    if (words && dims == 2 && m->vocabulary > 0 && m->vocabulary < kept[0]) kept[0] = m->vocabulary;
+    return foreign_tensor(m->file, index, text, dtype, dims, kept);
+}
+
+Status megatron_box(MegatronRead *m, int index, ForeignPiece piece)
+{
+    const ForeignTensor *t    = &m->file->tensor[index];
+    int64_t              room = t->shape[0] - piece.offset[0];
+    if (room <= 0 && t->dims > 0) return OK;
+    if (t->dims > 0 && piece.shape[0] > room) piece.shape[0] = room;
+    return foreign_piece(m->file, index, &piece);
+}
+
+/* The folder of the iteration that latest_checkpointed_iteration.txt names, or `folder` itself. */
+static Status iteration_folder(char out[1024], const char *folder)
+{
+    char    path[1024], name[32];
+    FileMap map;
+    snprintf(out, 1024, "%s", folder);
+    if (path_join(path, folder, "latest_checkpointed_iteration.txt") != OK || !file_exists(path)) return OK;
+    TRY(file_map(&map, path));
+    size_t bytes = map.size < sizeof name ? map.size : sizeof name - 1;
+    memcpy(name, map.data, bytes);
+    name[bytes] = 0;
+    file_unmap(&map);
+    char *end;
+    long  iteration = strtol(name, &end, 10);
+    if (strncmp(name, "release", 7) == 0) snprintf(name, sizeof name, "release");
+    else if (end == name || iteration < 0)
+        return fail(BAD_FILE, "%s: neither the number of an iteration nor 'release'", path);
+    else snprintf(name, sizeof name, "iter_%07ld", iteration);
+    return path_join(out, folder, name);
+}
+
+bool megatron_is_folder(const char *folder)
+{
+    char inner[1024];
+    return iteration_folder(inner, folder) == OK && (megatron_is_dist(inner) || megatron_is_legacy(inner));
+}
+
+Status megatron_read(ForeignFile *file, json_t **options, const char *folder)
+{
+    char         inner[1024];
+    MegatronRead m = { .file = file, .folder = inner, .options = json_object() };
+    foreign_begin(file, folder);
+    Status status = m.options ? iteration_folder(inner, folder)
+                              : fail(NO_MEMORY, "%s: no memory for options", folder);
+    if (status == OK)
+        status =
+            megatron_is_dist(inner) ? megatron_dist_read(&m)
+            : megatron_is_legacy(inner)
+                ? megatron_legacy_read(&m)
+                : fail(BAD_FILE, "%s: no checkpoint of Megatron-LM: neither .metadata nor mp_rank_00", inner);
+    if (status == OK) status = foreign_finish(file);
+    const ForeignTensor *words = status == OK ? foreign_find(file, "embedding.word_embeddings.weight") : NULL;
+    if (status == OK && !words) status = fail(BAD_FILE, "%s: no embedding of words", inner);
+    if (status == OK) json_object_set_new(m.options, "vocab-size", json_integer(words->shape[0]));
+    if (status == OK) {
+        *options = m.options;
+        return OK;
+    }
+    json_decref(m.options);
+    foreign_close(file);
+    *options = NULL;
+    return status;
+}

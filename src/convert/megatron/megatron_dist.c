@@ -1,0 +1,312 @@
+/* Megatron-LM's torch_dist format: .metadata is a pickle that says of each tensor its shape and of each
+ * stored part its place; a .distcp file is a row of files of torch.save, one for each part. Layers, and
+ * experts, are the first dims of one tensor, or tensors of their own. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "convert/megatron/megatron_internal.h"
+
+enum { DIST_DIMS = 6 };
+
+/* A tensor of .metadata. Its own first dims are layers and experts where the name has no numbers of them. */
+typedef struct {
+    const PickleValue *key;                /* TEXT */
+    MegatronName       name;
+    int64_t            layers, experts;    /* of those dims; 1 where they are none */
+    int                skip, dims;         /* how many they are; all dims of the tensor */
+    int64_t            size[DIST_DIMS];
+    int                first;              /* of its tensors in the ForeignFile, or -1: not made yet */
+    int               *index;              /* [layers][experts]; owned */
+} DistTensor;
+
+typedef struct { const PickleValue *path; int map; } DistFile;
+
+typedef struct {
+    MegatronRead *m;
+    Pickle        metadata;
+    TorchFile     common;
+    DistTensor   *tensor;                  /* sorted by key */
+    size_t        tensors;
+    DistFile     *file;
+    size_t        files;
+} Dist;
+
+static Status path_in(char out[1024], const MegatronRead *m, const char *name)
+{
+    return path_join(out, m->folder, name);
+}
+
+bool megatron_is_dist(const char *folder)
+{
+    char path[1024];
+    return path_join(path, folder, ".metadata") == OK && file_exists(path);
+}
+
+/* ---- what there is ---- */
+
+static int keys_compare(const PickleValue *a, const PickleValue *b)
+{
+    int order = memcmp(a->text, b->text, a->bytes < b->bytes ? a->bytes : b->bytes);
+    return order ? order : a->bytes < b->bytes ? -1 : a->bytes > b->bytes;
+}
+
+static int by_key(const void *a, const void *b)
+{
+    return keys_compare(((const DistTensor *)a)->key, ((const DistTensor *)b)->key);
+}
+
+static bool starts(const PickleValue *key, const char *prefix)
+{
+    size_t bytes = strlen(prefix);
+    return key->bytes >= bytes && memcmp(key->text, prefix, bytes) == 0;
+}
+
+static Status sizes_take(int64_t size[DIST_DIMS], int *dims, const PickleValue *v, const char *label,
+                         const char *name)
+{
+    if (!v || v->kind != PICKLE_TUPLE || v->items > DIST_DIMS)
+        return fail(BAD_FILE, "%s: '%s' has no shape of at most %d dimensions", label, name, DIST_DIMS);
+    *dims = (int)v->items;
+    for (int d = 0; d < *dims; d++)
+        if (!pickle_integer(v->item[d], &size[d]) || size[d] < 0 || size[d] > (int64_t)1 << 40)
+            return fail(BAD_FILE, "%s: '%s' has a shape that is none", label, name);
+    return OK;
+}
+
+/* One entry of state_dict_metadata. Optimizer states, random numbers and bytes are not weights. */
+static Status tensor_take(Dist *d, const PickleValue *key, const PickleValue *entry, const char *label)
+{
+    char        name[160];
+    DistTensor *t = &d->tensor[d->tensors];
+    if (key->kind != PICKLE_TEXT) return fail(BAD_FILE, "%s: a name that is not text", label);
+    if (!pickle_is_record(entry, "torch.distributed.checkpoint.metadata.TensorStorageMetadata")) return OK;
+    if (starts(key, "optimizer.") || starts(key, "rng_state") || starts(key, "rerun_state_machine"))
+        return OK;
+    pickle_text(name, sizeof name, key);
+    *t = (DistTensor){ .key = key, .layers = 1, .experts = 1, .first = -1 };
+    if (!megatron_name(&t->name, name))
+        return fail(BAD_FILE, "%s: tensor '%s' is none that a GPT of Megatron-LM has here", label, name);
+    if (t->name.join == MEGATRON_UNUSED) return OK;
+    TRY(sizes_take(t->size, &t->dims, pickle_get(entry, "size"), label, name));
+    t->skip = (t->name.layer == MEGATRON_ALL) + (t->name.expert == MEGATRON_ALL);
+    if (t->dims <= t->skip || t->dims - t->skip > FOREIGN_DIMS)
+        return fail(BAD_FILE, "%s: tensor '%s' has %d dimensions", label, name, t->dims);
+    if (t->name.layer == MEGATRON_ALL) t->layers = t->size[0];
+    if (t->name.expert == MEGATRON_ALL) t->experts = t->size[t->skip - 1];
+    if (t->layers > d->m->layers || t->experts > 65536)
+        return fail(BAD_FILE, "%s: tensor '%s' has %lld layers, the argument num_layers is %d", label, name,
+                    (long long)t->layers, d->m->layers);
+    d->tensors++;
+    return OK;
+}
+
+static Status tensors_take(Dist *d, const char *label)
+{
+    const PickleValue *all = pickle_get(d->metadata.root, "state_dict_metadata");
+    if (!all || all->kind != PICKLE_DICT)
+        return fail(BAD_FILE, "%s: not the metadata of a checkpoint", label);
+    if (!(d->tensor = calloc((size_t)all->items / 2 + 1, sizeof *d->tensor)))
+        return fail(NO_MEMORY, "%s: no memory for its tensors", label);
+    for (uint32_t i = 0; i < all->items; i += 2) TRY(tensor_take(d, all->item[i], all->item[i + 1], label));
+    qsort(d->tensor, d->tensors, sizeof *d->tensor, by_key);
+    for (size_t i = 1; i < d->tensors; i++)
+        if (by_key(&d->tensor[i - 1], &d->tensor[i]) == 0)
+            return fail(BAD_FILE, "%s: two tensors of one name", label);
+    return OK;
+}
+
+/* ---- parts ---- */
+
+/* A name of a file in this folder: it has no directories. */
+static Status distcp_open(int *map, Dist *d, const PickleValue *path, const char *label)
+{
+    char name[128], full[1024];
+    for (size_t i = d->files; i > 0; i--) /* parts of one file follow each other */
+        if (keys_compare(d->file[i - 1].path, path) == 0) {
+            *map = d->file[i - 1].map;
+            return OK;
+        }
+    pickle_text(name, sizeof name, path);
+    if (path->bytes >= sizeof name || memchr(path->text, '/', path->bytes) || !starts(path, "__"))
+        return fail(BAD_FILE, "%s: a part in a file '%s', which is not one of its own", label, name);
+    TRY(path_in(full, d->m, name));
+    DistFile *grown = realloc(d->file, (d->files + 1) * sizeof *grown);
+    if (!grown) return fail(NO_MEMORY, "%s: no memory for its files", label);
+    d->file = grown;
+    TRY(foreign_map(d->m->file, map, full));
+    d->file[d->files++] = (DistFile){ path, *map };
+    return OK;
+}
+
+/* The tensors of one name: one for each layer and expert. The first part says their type. */
+static Status tensors_make(Dist *d, DistTensor *t, Dtype dtype)
+{
+    t->first = 0;
+    if (!(t->index = calloc((size_t)(t->layers * t->experts) + 1, sizeof *t->index)))
+        return fail(NO_MEMORY, "%s: no memory for its tensors", d->m->folder);
+    for (int64_t i = 0; i < t->layers * t->experts; i++)
+        TRY(megatron_tensor(d->m, &t->index[i], &t->name,
+                            t->name.layer == MEGATRON_ALL ? (int)(i / t->experts) : t->name.layer,
+                            t->name.expert == MEGATRON_ALL ? (int)(i % t->experts) : t->name.expert, dtype,
+                            t->dims - t->skip, t->size + t->skip));
+    return OK;
+}
+
+/* A stored part at `offset` of the whole: a box for each of its layers and experts. Its tensor may lack
+ * dims of size 1 in front. */
+static Status part_place(Dist *d, DistTensor *t, const PickleTensor *part, const int64_t *offset,
+                         const char *name)
+{
+    Dtype   dtype = F32;
+    int64_t size[DIST_DIMS], stride[DIST_DIMS];
+    int     missing = t->dims - part->dims;
+    if (!torch_type_dtype(part->type, &dtype) || !dtype_is_float(dtype))
+        return fail(BAD_FILE, "%s: tensor '%s' is of type %s, which no weight has", d->m->folder, name,
+                    torch_type_name(part->type));
+    if (missing < 0)
+        return fail(BAD_FILE, "%s: a part of tensor '%s' has %d dimensions", d->m->folder, name, part->dims);
+    for (int k = 0; k < t->dims; k++) {
+        size[k]   = k < missing ? 1 : part->size[k - missing];
+        stride[k] = k < missing ? 0 : part->stride[k - missing];
+        if (offset[k] < 0 || size[k] > t->size[k] || offset[k] > t->size[k] - size[k])
+            return fail(BAD_FILE, "%s: a part of tensor '%s' reaches beyond it", d->m->folder, name);
+    }
+    if (t->first < 0) TRY(tensors_make(d, t, dtype));
+    int64_t      width = (int64_t)dtype_width(dtype);
+    int          e     = t->skip - 1;                          /* the dim of experts, if it is one */
+    bool         all_layers = t->name.layer == MEGATRON_ALL, all_experts = t->name.expert == MEGATRON_ALL;
+    const char  *data  = (const char *)part->storage->data + part->offset * width;
+    ForeignPiece piece = { .shape = { 1, 1, 1, 1 } };
+    for (int k = t->skip; k < t->dims; k++) {
+        piece.offset[k - t->skip] = offset[k];
+        piece.shape [k - t->skip] = size[k];
+        piece.stride[k - t->skip] = stride[k];
+    }
+    for (int64_t layer = 0; layer < (all_layers ? size[0] : 1); layer++)
+        for (int64_t expert = 0; expert < (all_experts ? size[e] : 1); expert++) {
+            int64_t at =
+                (all_layers ? offset[0] + layer : 0) * t->experts + (all_experts ? offset[e] + expert : 0);
+            piece.data =
+                data +
+                ((all_layers ? layer * stride[0] : 0) + (all_experts ? expert * stride[e] : 0)) * width;
+            if (d->m->file->tensor[t->index[at]].dtype != dtype)
+                return fail(BAD_FILE, "%s: parts of tensor '%s' have two types", d->m->folder, name);
+            TRY(megatron_box(d->m, t->index[at], piece));
+        }
+    return OK;
+}
+
+/* A range of a .distcp file, as the metadata says it. */
+static Status range_open(TorchFile *out, Dist *d, const PickleValue *info, const char *label,
+                         const char *name)
+{
+    const PickleValue *path  = pickle_get(info, "relative_path"),
+                      *moves = pickle_get(info, "transform_descriptors");
+    int64_t            at, bytes;
+    int                map;
+    if (!path || path->kind != PICKLE_TEXT || !pickle_integer(pickle_get(info, "offset"), &at)
+        || !pickle_integer(pickle_get(info, "length"), &bytes) || at < 0 || bytes < 0)
+        return fail(BAD_FILE, "%s: '%s' has no place in a file", label, name);
+    if (moves && moves->kind != PICKLE_NONE)
+        return fail(BAD_FILE, "%s: '%s' is compressed; saved without transforms it is read", label, name);
+    TRY(distcp_open(&map, d, path, label));
+    const FileMap *file = &d->m->file->map[map];
+    if ((uint64_t)at > file->size || (uint64_t)bytes > file->size - (uint64_t)at)
+        return fail(BAD_FILE,
+                    "%s: '%s' at bytes %lld to %lld is outside of %s, which has %zu; it is truncated", label,
+                    name, (long long)at, (long long)(at + bytes), file->path, file->size);
+    return torch_file_read(out, file->data + at, (size_t)bytes, file->path);
+}
+
+static Status part_take(Dist *d, const PickleValue *where, const PickleValue *info, const char *label)
+{
+    char               name[160];
+    const PickleValue *key = pickle_get(where, "fqn");
+    if (!key || key->kind != PICKLE_TEXT) return fail(BAD_FILE, "%s: a part without a name", label);
+    DistTensor  wanted = { .key = key };
+    DistTensor *t      = bsearch(&wanted, d->tensor, d->tensors, sizeof *d->tensor, by_key);
+    if (!t) return OK;                                                  /* not a weight */
+    int64_t     offset[DIST_DIMS] = { 0 };
+    int         dims = t->dims;
+    TorchFile   file;
+    pickle_text(name, sizeof name, key);
+    const PickleValue *at = pickle_get(where, "offset");
+    if (at && at->kind != PICKLE_NONE) TRY(sizes_take(offset, &dims, at, label, name));
+    if (dims != t->dims)
+        return fail(BAD_FILE, "%s: a part of '%s' has an offset of %d dimensions", label, name, dims);
+    TRY(range_open(&file, d, info, label, name));
+    const PickleValue *root = file.pickle.root;
+    Status             status = root->kind == PICKLE_TENSOR
+                                    ? part_place(d, t, root->tensor, offset, name)
+                                    : fail(BAD_FILE, "%s: a part of '%s' is no tensor", label, name);
+    torch_file_close(&file);
+    return status;
+}
+
+static Status parts_take(Dist *d, const char *label)
+{
+    const PickleValue *all = pickle_get(d->metadata.root, "storage_data");
+    if (!all || all->kind != PICKLE_DICT) return fail(BAD_FILE, "%s: it says of no part where it is", label);
+    for (uint32_t i = 0; i < all->items; i += 2) TRY(part_take(d, all->item[i], all->item[i + 1], label));
+    for (size_t i = 0; i < d->tensors; i++)
+        if (d->tensor[i].first < 0) {
+            char name[160];
+            return fail(BAD_FILE, "%s: no part of tensor '%s' is there", label,
+                        pickle_text(name, sizeof name, d->tensor[i].key));
+        }
+    return OK;
+}
+
+/* ---- arguments: common.pt, or since core 0.19 an object among the parts ---- */
+
+static const PickleValue *common_part(const PickleValue *all, const PickleValue **info)
+{
+    for (uint32_t i = 0; all && all->kind == PICKLE_DICT && i < all->items; i += 2) {
+        const PickleValue *key = pickle_get(all->item[i], "fqn");
+        *info = all->item[i + 1];
+        if (key && key->kind == PICKLE_TEXT && starts(key, "common_state")) return key;
+    }
+    return NULL;
+}
+
+static Status common_open(Dist *d, const char *label)
+{
+    char               path[1024];
+    int                map;
+    const PickleValue *info;
+    TRY(path_in(path, d->m, "common.pt"));
+    if (file_exists(path)) {
+        TRY(foreign_map(d->m->file, &map, path));
+        TRY(torch_file_read(&d->common, d->m->file->map[map].data, d->m->file->map[map].size, path));
+    } else {
+        if (!common_part(pickle_get(d->metadata.root, "storage_data"), &info))
+            return fail(BAD_FILE, "%s: neither common.pt nor common_state, which say what the model is",
+                        d->m->folder);
+        TRY(range_open(&d->common, d, info, label, "common_state"));
+    }
+    return megatron_arguments(d->m, pickle_get(d->common.pickle.root, "args"), path);
+}
+
+static Status dist_read(Dist *d, const char *path)
+{
+    int map;
+    TRY(foreign_map(d->m->file, &map, path));
+    TRY(pickle_open(&d->metadata, d->m->file->map[map].data, d->m->file->map[map].size, path));
+    TRY(common_open(d, path));
+    TRY(tensors_take(d, path));
+    return parts_take(d, path);
+}
+
+Status megatron_dist_read(MegatronRead *m)
+{
+    char   path[1024];
+    Dist   d = { .m = m };
+    Status status = path_in(path, m, ".metadata");
+    if (status == OK) status = dist_read(&d, path);
+    for (size_t i = 0; i < d.tensors; i++) free(d.tensor[i].index);
+    if (d.metadata.memory) pickle_close(&d.metadata);
+    torch_file_close(&d.common);
+    free(d.tensor);
+    free(d.file);
+    return status;
+}

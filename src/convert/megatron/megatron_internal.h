@@ -1,0 +1,32 @@
+#ifndef CONVERT_MEGATRON_INTERNAL_H
+#define CONVERT_MEGATRON_INTERNAL_H
+/* What the two formats of Megatron-LM's checkpoints share. */
+#include <jansson.h>
+#include "convert/megatron/megatron_names.h"
+#include "convert/torch/torch_file.h"
+
+typedef struct {
+    ForeignFile *file;
+    const char  *folder;                   /* of the iteration */
+    json_t      *options;                  /* by megatron_arguments; owned by the caller */
+    bool         gated;                    /* the MLP has a gate */
+    int64_t      vocabulary;               /* rows of the embedding that are tokens; 0: all */
+    int          layers;
+} MegatronRead;
+
+/* Options, and what else of *m follows from the saved arguments (a Namespace). BAD_FILE where they say that
+ * the model computes something that no option here does. */
+Status megatron_arguments(MegatronRead *m, const PickleValue *args, const char *path);
+/* Appends a tensor of the whole model; of the embedding and the head without the rows that pad them. */
+Status megatron_tensor(MegatronRead *m, int *index, const MegatronName *name, int layer, int expert,
+                       Dtype dtype, int dims, const int64_t *shape);
+/* Appends a box of it; rows beyond the tensor are left out. */
+Status megatron_box   (MegatronRead *m, int index, ForeignPiece piece);
+/* Elements [first, first + count) along `dim` of a piece. */
+ForeignPiece megatron_part(const ForeignPiece *piece, int dim, int64_t first, int64_t count, size_t width);
+
+bool   megatron_is_legacy(const char *folder);
+Status megatron_legacy_read(MegatronRead *m);
+bool   megatron_is_dist(const char *folder);
+Status megatron_dist_read(MegatronRead *m);
+#endif

@@ -1,0 +1,134 @@
+"""Models of llm.c and nanoGPT, written here by their layouts: every element is read from its place, and damage is refused."""
+import json
+import os
+import struct
+import subprocess
+import sys
+
+import run
+import torch_write as tw
+
+LAYERS, HEADS, WIDTH, POSITIONS, TOKENS, PADDED = 2, 2, 4, 6, 5, 8
+LAYER = [("ln_1.weight", (WIDTH,)), ("ln_1.bias", (WIDTH,)), ("attn.c_attn.weight", (3 * WIDTH, WIDTH)), ("attn.c_attn.bias", (3 * WIDTH,)),
+         ("attn.c_proj.weight", (WIDTH, WIDTH)), ("attn.c_proj.bias", (WIDTH,)), ("ln_2.weight", (WIDTH,)), ("ln_2.bias", (WIDTH,)),
+         ("mlp.c_fc.weight", (4 * WIDTH, WIDTH)), ("mlp.c_fc.bias", (4 * WIDTH,)), ("mlp.c_proj.weight", (WIDTH, 4 * WIDTH)), ("mlp.c_proj.bias", (WIDTH,))]
+
+
+def product(shape):
+    count = 1
+    for size in shape:
+        count *= size
+    return count
+
+
+def parameters():
+    """llm.c's order: (name, shape, values); values are counted, small enough to be exact in bf16."""
+    order = [("transformer.wte.weight", (PADDED, WIDTH)), ("transformer.wpe.weight", (POSITIONS, WIDTH))]
+    order += [(f"transformer.h.{layer}.{name}", shape) for name, shape in LAYER for layer in range(LAYERS)]
+    order += [("transformer.ln_f.weight", (WIDTH,)), ("transformer.ln_f.bias", (WIDTH,))]
+    return [(name, shape, [float((i * 37 + k) % 251) for k in range(product(shape))]) for i, (name, shape) in enumerate(order)]
+
+
+def lines(dtype, rows):
+    out = []
+    for name, shape, values in parameters():
+        shape = (rows, WIDTH) if name == "transformer.wte.weight" else shape
+        out.append(f"{name} {dtype} {'x'.join(map(str, shape))}: {' '.join('%.9g' % v for v in values[:product(shape)])}")
+    return sorted(out)
+
+
+def dump(kind, path):
+    done = subprocess.run([os.environ["DUMP"], kind, path], capture_output=True, text=True, timeout=60)
+    return done.returncode, done.stdout.strip(), done.stderr
+
+
+def write(path, data):
+    with open(path, "wb") as out:
+        out.write(data)
+
+
+def expect(what, kind, path, options, wanted):
+    code, said, error = dump(kind, path)
+    if code:
+        sys.exit(f"{what}: {said[-500:]} {error[-2000:]}")
+    first, *rest = said.splitlines()
+    if json.loads(first) != options:
+        sys.exit(f"{what}: options {first} instead of {options}")
+    for got, line in zip(sorted(rest), wanted):
+        if got != line:
+            sys.exit(f"{what}: {got[:300]}\ninstead of\n{line[:300]}")
+    if len(rest) != len(wanted):
+        sys.exit(f"{what}: {len(rest)} tensors instead of {len(wanted)}")
+
+
+def refused(what, kind, path, data, why):
+    write(path, data)
+    code, said, error = dump(kind, path)
+    if code != 1 or why not in said or error:
+        sys.exit(f"{what}: exit code {code}, {said[-500:]} {error[-1500:]}; expected to be refused with {why!r}")
+
+
+OPTIONS = {"num-layers": LAYERS, "hidden-size": WIDTH, "num-attention-heads": HEADS, "seq-length": POSITIONS, "max-position-embeddings": POSITIONS}
+
+
+def llmc(path):
+    def file(version, dtype, **change):
+        header = dict({0: 20240326, 1: version, 2: POSITIONS, 3: TOKENS, 4: LAYERS, 5: HEADS, 6: WIDTH, 7: PADDED}, **{})
+        header.update(change.get("header", {}))
+        return struct.pack("<256i", *(header.get(i, 0) for i in range(256))) + b"".join(tw.encode(v, dtype) for _, _, v in parameters())
+
+    options = dict(OPTIONS, **{"vocab-size": TOKENS, "ffn-hidden-size": 4 * WIDTH})
+    for version, dtype, name in (3, "float32", "F32"), (5, "bfloat16", "BF16"):
+        write(path, file(version, dtype))
+        expect(f"llm.c, version {version}", "llmc", path, options, lines(name, TOKENS))
+    honest = file(3, "float32")
+    refused("another magic number", "llmc", path, file(3, "float32", header={0: 1}), "does not begin with 20240326")
+    refused("version 1", "llmc", path, file(1, "float32"), "version 1 of llm.c's models")
+    refused("a truncated file", "llmc", path, honest[:-1], "it is truncated")
+    refused("a longer file", "llmc", path, honest + b"abcd", "4 bytes after the last parameter")
+    refused("a short header", "llmc", path, honest[:1000], "not a model of llm.c")
+    refused("no layers", "llmc", path, file(3, "float32", header={4: 0}), "number 4 of its header is 0")
+    refused("2^31 - 1 channels", "llmc", path, file(3, "float32", header={6: 2**31 - 1}), "which is no size")
+    refused("large sizes", "llmc", path, file(3, "float32", header={6: 1 << 24, 7: 1 << 24}), "it is truncated")
+    refused("heads that do not divide", "llmc", path, file(3, "float32", header={5: 3}), "3 heads for 4 channels")
+    refused("fewer rows than tokens", "llmc", path, file(3, "float32", header={7: 4}), "5 tokens in 4 rows")
+
+
+def nanogpt(path):
+    args = {"n_layer": LAYERS, "n_head": HEADS, "n_embd": WIDTH, "block_size": POSITIONS, "bias": True, "vocab_size": PADDED, "dropout": 0.25}
+    options = dict(OPTIONS, **{"vocab-size": PADDED, "attention-dropout": 0.25, "hidden-dropout": 0.25})
+
+    def checkpoint(prefix, args=args, **more):
+        model = tw.OrderedDict((prefix + name, tw.Tensor(values, shape)) for name, shape, values in parameters())
+        model[prefix + "lm_head.weight"] = model[prefix + "transformer.wte.weight"]
+        model[prefix + "transformer.h.0.attn.bias"] = tw.Tensor([1.0], (1, 1, 1, 1))
+        model.update(more)
+        return {"model": model, "optimizer": {"state": {0: {"step": tw.Tensor([1.0], ())}}}, "model_args": args, "iter_num": 7, "best_val_loss": 1.5}
+
+    for prefix in "", "_orig_mod.":
+        for how in tw.saved, tw.saved_legacy:
+            write(path, how(checkpoint(prefix)))
+            expect("nanoGPT", "nanogpt", path, options, lines("F32", PADDED))
+    write(path, tw.saved(checkpoint("", dict(args, bias=False))))
+    expect("nanoGPT without biases", "nanogpt", path, dict(options, **{"disable-bias-linear": True}), lines("F32", PADDED))
+    refused("another argument", "nanogpt", path, tw.saved(checkpoint("", dict(args, n_expert=4))), "model_args has 'n_expert'")
+    refused("no arguments", "nanogpt", path, tw.saved({"model": {}}), "no model_args")
+    refused("no weights", "nanogpt", path, tw.saved({"model_args": args}), "no weights named 'model'")
+    refused("a size that is none", "nanogpt", path, tw.saved(checkpoint("", dict(args, n_layer="2"))), "no number n_layer")
+    refused("what is no tensor", "nanogpt", path, tw.saved(checkpoint("", x=1)), "'x' is no tensor")
+    refused("a tensor twice", "nanogpt", path, tw.saved(checkpoint("", **{"_orig_mod.transformer.ln_f.bias": tw.Tensor([1.0], (1,))})),
+            "transformer.ln_f.bias")
+    refused("a tensor of integers", "nanogpt", path, tw.saved(checkpoint("", x=tw.Tensor([1], (1,), "int64"))), "is of type int64")
+
+
+def main():
+    with run.work_folder() as folder:
+        path = os.path.join(folder, "model")
+        llmc(path)
+        nanogpt(path)
+    print("models of llm.c and nanoGPT are read")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

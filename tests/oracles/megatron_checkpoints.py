@@ -1,0 +1,177 @@
+"""Tiny checkpoints by megatron-core itself, on CPU processes, in both of its formats and under several layouts.
+
+    megatron_checkpoints.py OUT.tar.xz          pip install megatron-core torch psutil
+
+Every element of a weight is a known number: element i of the whole tensor KEY, in the shape that torch_dist gives it, is
+crc32(KEY) % 256 + i / 1024. So a reader can be checked without a second copy of the weights."""
+import argparse
+import io
+import logging
+import os
+import shutil
+import sys
+import tarfile
+import tempfile
+import traceback
+import warnings
+import zlib
+
+warnings.filterwarnings("ignore")
+logging.disable(logging.WARNING)
+import torch                                                                       # noqa: E402
+import torch.distributed as dist                                                   # noqa: E402
+import megatron.core                                                               # noqa: E402
+import megatron.core.dist_checkpointing.strategies.filesystem_async as writer      # noqa: E402
+import megatron.core.transformer.torch_norm as torch_norm                          # noqa: E402
+from megatron.core import dist_checkpointing, parallel_state as ps                 # noqa: E402
+from megatron.core.dist_checkpointing.mapping import ShardedTensor, apply_factories  # noqa: E402
+from megatron.core.models.gpt import GPTModel                                      # noqa: E402
+from megatron.core.models.gpt.gpt_layer_specs import get_gpt_layer_local_spec      # noqa: E402
+from megatron.core.transformer import TransformerConfig                            # noqa: E402
+
+WORLD, VOCABULARY, PADDED = 4, 29, 32
+# What megatron-core asks of a GPU, a CPU answers; the disk need not be flushed, and writers are forked.
+torch.cuda.synchronize = lambda *words: None
+torch.cuda.current_device = lambda: "cpu"
+torch.Tensor.cuda = lambda tensor, *words, **more: tensor
+os.sync = lambda: None
+fork = torch.multiprocessing.get_context("fork")
+writer.mp.get_context = lambda kind=None: fork
+norm_new = torch_norm.WrappedTorchNorm.__new__
+
+
+def norm_without_sequence_parallel(cls, config, hidden_size, eps=1e-5, **more):
+    """torch's norms are refused under sequence parallelism, which experts with tensor parallelism need; no step is made here."""
+    before, config.sequence_parallel = config.sequence_parallel, False
+    made = norm_new(cls, config, hidden_size, eps, **more)
+    config.sequence_parallel = before
+    return made
+
+
+torch_norm.WrappedTorchNorm.__new__ = norm_without_sequence_parallel
+SHAPE = dict(num_layers=4, hidden_size=8, num_attention_heads=4)
+LLAMA = dict(SHAPE, num_query_groups=2, ffn_hidden_size=12, gated_linear_unit=True, activation_func=torch.nn.functional.silu, add_bias_linear=False,
+             normalization="RMSNorm", qk_layernorm=True)
+MODELS = {
+    "llama": (LLAMA, dict(share_embeddings_and_output_weights=False, position_embedding_type="rope")),
+    "gpt": (dict(SHAPE, ffn_hidden_size=16, add_bias_linear=True), dict(share_embeddings_and_output_weights=True, position_embedding_type="learned_absolute")),
+    "moe": (dict(LLAMA, qk_layernorm=False, num_moe_experts=4, moe_router_topk=2, moe_ffn_hidden_size=12, moe_grouped_gemm=False),
+            dict(share_embeddings_and_output_weights=False, position_embedding_type="rope")),
+}
+LAYOUTS = [(name, *sizes) for name in ("llama", "gpt") for sizes in ((1, 1, 1, None), (2, 2, 1, None), (1, 2, 1, 2), (2, 1, 1, None))]
+LAYOUTS += [("moe", *sizes) for sizes in ((1, 1, 1, None), (2, 1, 2, None), (1, 2, 2, None), (1, 1, 4, None))]
+
+
+def arguments(name, tp, pp, ep, vp):
+    config, more = MODELS[name]
+    moe = "num_moe_experts" in config
+    return argparse.Namespace(
+        num_layers=4, hidden_size=8, num_attention_heads=4, ffn_hidden_size=config["ffn_hidden_size"], kv_channels=2, seq_length=16,
+        group_query_attention="num_query_groups" in config, num_query_groups=config.get("num_query_groups", 1), max_position_embeddings=16,
+        position_embedding_type=more["position_embedding_type"], normalization=config.get("normalization", "LayerNorm"), norm_epsilon=1e-5,
+        swiglu=config.get("gated_linear_unit", False), squared_relu=False, bias_gelu_fusion=True, add_bias_linear=config["add_bias_linear"], add_qkv_bias=False,
+        qk_layernorm=config.get("qk_layernorm", False), untie_embeddings_and_output_weights=not more["share_embeddings_and_output_weights"], rotary_base=10000,
+        rotary_percent=1.0, num_experts=4 if moe else None, moe_router_topk=2, moe_ffn_hidden_size=12 if moe else None, vocab_size=VOCABULARY,
+        padded_vocab_size=PADDED, tensor_model_parallel_size=tp, pipeline_model_parallel_size=pp, expert_model_parallel_size=ep,
+        virtual_pipeline_model_parallel_size=vp, params_dtype=torch.float32, consumed_train_samples=24, iteration=3)
+
+
+def model_part(name, tp, pp, ep, vp, chunk):
+    config, more = MODELS[name]
+    config = TransformerConfig(tensor_model_parallel_size=tp, pipeline_model_parallel_size=pp, expert_model_parallel_size=ep,
+                               virtual_pipeline_model_parallel_size=vp, sequence_parallel="num_moe_experts" in config and tp > 1,
+                               pipeline_dtype=torch.float32, use_cpu_initialization=True, **config)
+    spec = get_gpt_layer_local_spec(config.num_moe_experts, False, qk_layernorm=config.qk_layernorm, normalization=config.normalization)
+    return GPTModel(config, spec, vocab_size=PADDED, max_sequence_length=16, vp_stage=chunk if vp else None,
+                    pre_process=ps.is_pipeline_first_stage(ignore_virtual=not vp, vp_stage=chunk),
+                    post_process=ps.is_pipeline_last_stage(ignore_virtual=not vp, vp_stage=chunk), **more)
+
+
+def fill(tensors):
+    """Every part of every tensor by its place in the whole."""
+    for t in tensors.values():
+        if isinstance(t, dict):
+            fill(t)
+        elif isinstance(t, list):
+            fill(dict(enumerate(t)))
+        elif isinstance(t, ShardedTensor):
+            index = torch.zeros([1] * len(t.global_shape), dtype=torch.float64)
+            lead = len(t.global_shape) - t.data.dim()
+            sizes = [1] * lead + list(t.data.shape)
+            for d, whole in enumerate(t.global_shape):
+                view = [1] * len(sizes)
+                view[d] = sizes[d]
+                index = index * whole + (torch.arange(sizes[d], dtype=torch.float64) + t.global_offset[d]).reshape(view)
+            t.data.copy_((zlib.crc32(t.key.encode()) % 256 + index / 1024).reshape(t.data.shape))
+
+
+def write(folder, name, tp, pp, ep, vp):
+    ps.initialize_model_parallel(tp, pp, vp, expert_model_parallel_size=ep)
+    both = {"args": arguments(name, tp, pp, ep, vp), "iteration": 3, "checkpoint_version": 3.0}
+    parts = [model_part(name, tp, pp, ep, vp, chunk) for chunk in range(vp or 1)]
+    keys = ["model%d" % i if vp else "model" for i in range(len(parts))]
+    for part in parts:
+        tensors = part.sharded_state_dict()
+        apply_factories(tensors)
+        with torch.no_grad():
+            fill(tensors)
+    out = os.path.join(folder, "%s_tp%d_pp%d_ep%d_vp%d" % (name, tp, pp, ep, vp or 1))
+    folder = os.path.join(out, "torch_dist", "iter_0000003")
+    os.makedirs(folder, exist_ok=True)
+    dist.barrier()
+    dist_checkpointing.save(dict(both, **{k: p.sharded_state_dict() for k, p in zip(keys, parts)}), folder, ("torch_dist", 1))
+    rank = "mp_rank_%02d" % ps.get_tensor_model_parallel_rank()
+    rank += "_%03d" % ps.get_pipeline_model_parallel_rank() if pp > 1 else ""
+    rank += "_%03d" % ps.get_expert_model_parallel_rank() if ep > 1 else ""
+    folder = os.path.join(out, "torch", "iter_0000003", rank)
+    if ps.get_expert_data_parallel_rank() == 0 if ep > 1 else ps.get_data_parallel_rank() == 0:
+        os.makedirs(folder, exist_ok=True)
+        torch.save(dict(both, **{k: p.state_dict_for_save_checkpoint() for k, p in zip(keys, parts)}), os.path.join(folder, "model_optim_rng.pt"))
+    dist.barrier()
+    for kind in "torch", "torch_dist":
+        with open(os.path.join(out, kind, "latest_checkpointed_iteration.txt"), "w") as latest:
+            latest.write("3")
+    dist.barrier()
+    ps.destroy_model_parallel()
+
+
+def process(rank, port, folder):
+    os.environ.update(MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port), RANK=str(rank), WORLD_SIZE=str(WORLD), LOCAL_RANK=str(rank))
+    torch.set_num_threads(1)
+    dist.init_process_group("gloo", rank=rank, world_size=WORLD)
+    for layout in LAYOUTS:
+        write(folder, *layout)
+
+
+def run(rank, port, folder):
+    try:
+        process(rank, port, folder)
+        os._exit(0)
+    except BaseException:
+        traceback.print_exc()
+        os._exit(1)
+
+
+def main():
+    folder = tempfile.mkdtemp(prefix="megatron-")
+    port, children = 29700 + os.getpid() % 200, []
+    for rank in range(WORLD):
+        child = os.fork()
+        if child == 0:
+            run(rank, port, folder)
+        children.append(child)
+    if any([os.waitpid(child, 0)[1] for child in children]):
+        sys.exit("a process failed")
+    with tarfile.open(sys.argv[1], "w:xz", preset=9) as tar:
+        said = f"megatron-core {megatron.core.__version__}, PyTorch {torch.__version__}\n".encode()
+        info = tarfile.TarInfo("VERSIONS")
+        info.size = len(said)
+        tar.addfile(info, io.BytesIO(said))
+        for name in sorted(os.listdir(folder)):
+            tar.add(os.path.join(folder, name), name)
+    shutil.rmtree(folder)
+    print(f"{len(LAYOUTS)} checkpoints in both formats, {os.path.getsize(sys.argv[1])} bytes, {said.decode().strip()}")
+
+
+if __name__ == "__main__":
+    main()
