@@ -2,9 +2,9 @@ script_tests(convert hf gguf)                    # folders of Hugging Face's tra
 # What the scripts of this folder read foreign files with.
 add_executable(foreign_dump ${CMAKE_CURRENT_LIST_DIR}/foreign_dump.c)
 target_link_libraries(foreign_dump PRIVATE module_convert)
-script_tests(convert torch_files hostile_pickles megatron small_formats)
-foreach(script torch_files hostile_pickles megatron small_formats)
+script_tests(convert torch_files hostile_pickles megatron small_formats hostile_megatron)
+foreach(script torch_files hostile_pickles megatron small_formats hostile_megatron)
     add_custom_target(convert_${script} DEPENDS foreign_dump)        # what tests/planted/bugs.py builds for it
 endforeach()
-set_tests_properties(convert.torch_files convert.hostile_pickles convert.megatron convert.small_formats PROPERTIES
+set_tests_properties(convert.torch_files convert.hostile_pickles convert.megatron convert.small_formats convert.hostile_megatron PROPERTIES
     ENVIRONMENT "DUMP=$<TARGET_FILE:foreign_dump>;PYTHONPATH=${CMAKE_SOURCE_DIR}/tests/cli;SANITIZE=${JOTUN_SANITIZE}")

@@ -154,3 +154,39 @@ def saved_legacy(value, protocol=2):
 def save(path, value, **how):
     with open(path, "wb") as out:
         out.write(saved(value, **how))
+
+
+# ---- torch_dist: .metadata, and a file of parts ----
+
+def thing(path, name, **state):
+    """An object of a class that only has a name."""
+    made = named(path, name)()
+    made.__dict__.update(state)
+    return made
+
+
+def torch_dist(tensors, common=None, **change):
+    """tensors: name -> (whole shape, [(offset, Tensor)]). Files by name. change: `size`, `parts` and `places` see what is written before it is."""
+    home = "torch.distributed.checkpoint.metadata"
+    data, places, metadata = bytearray(), {}, {}
+
+    def store(key, offset, value):
+        part = saved(value)
+        index = thing(home, "MetadataIndex", fqn=key, index=None)
+        if offset is not None:
+            index.offset = tuple(offset)
+        places[index] = thing("torch.distributed.checkpoint.filesystem", "_StorageInfo", relative_path="__0_0.distcp", offset=len(data), length=len(part))
+        data.extend(part)
+
+    for key, (shape, parts) in tensors.items():
+        chunks = [thing(home, "ChunkStorageMetadata", offsets=tuple(offset), sizes=part.shape) for offset, part in parts]
+        metadata[key] = thing(home, "TensorStorageMetadata", size=tuple(shape), chunks=chunks)
+        for offset, part in parts:
+            store(key, offset, part)
+    if common is not None:
+        store("common_state/shard_0_1", None, common)
+        metadata["common_state/shard_0_1"] = thing(home, "BytesStorageMetadata")
+    if "places" in change:
+        change["places"](places)
+    whole = thing(home, "Metadata", state_dict_metadata=metadata, planner_data={}, storage_data=places, storage_meta=None)
+    return {".metadata": pickled(whole)[0], "__0_0.distcp": bytes(data)}

@@ -6,7 +6,7 @@ build=$1
 seconds=${2:-60}
 python3 "$here/seeds.py" "$build/seeds"
 status=0
-for target in shard foreign fasttext json_line gz zst bz2 wiki record charset quality shingle yaml script torch_zip torch_older pickle hf_folder; do
+for target in shard foreign fasttext json_line gz zst bz2 wiki record charset quality shingle yaml script torch_zip torch_older pickle hf_folder metadata llmc; do
     grown=$build/grown/$target
     mkdir -p "$grown" "$build/found"
     "$build/bin/fuzz_$target" -max_total_time="$seconds" -max_len=4096 -timeout=10 -print_final_stats=1 -artifact_prefix="$build/found/$target-" \

@@ -128,3 +128,10 @@ for name in sorted(os.listdir(GOLDEN_HF)):
         text = open(config, "rb").read()
         for index in b"", b'{"weight_map":{"a":"model.safetensors","model.b":"model.safetensors"}}':
             seed("hf_folder", name + ("-index" if index else ""), struct.pack("<HH", len(text), len(index)) + text + index + WEIGHTS)
+import hostile_megatron                                                  # noqa: E402
+dist = {what: files for what, (files, _) in hostile_megatron.cases().items() if ".metadata" in files and "__0_0.distcp" in files}
+for i, files in enumerate([hostile_megatron.dist(), *dist.values()]):
+    seed("metadata", str(i), struct.pack("<H", len(files[".metadata"])) + files[".metadata"] + files["__0_0.distcp"])
+for version, dtype in (3, "float32"), (5, "bfloat16"):
+    header = struct.pack("<256i", 20240326, version, 2, 3, 1, 1, 2, 4, *[0] * 248)
+    seed("llmc", dtype, header + b"".join(tw.encode([1.0] * n, dtype) for n in (8, 4, 2, 2, 12, 6, 4, 2, 2, 2, 16, 8, 16, 2, 2, 2)))

@@ -1,0 +1,134 @@
+"""Checkpoints of Megatron-LM that are damaged, incomplete or of a model that is not built here: each is refused with a message that says why."""
+import os
+import shutil
+import subprocess
+import sys
+
+import run
+import torch_write as tw
+from torch_write import Tensor
+
+ARGS = dict(num_layers=2, hidden_size=2, num_attention_heads=1, ffn_hidden_size=2, add_bias_linear=False, tensor_model_parallel_size=2, vocab_size=3,
+            padded_vocab_size=4, untie_embeddings_and_output_weights=False)
+
+
+def numbers(*shape):
+    count = 1
+    for size in shape:
+        count *= size
+    return Tensor([float(i) for i in range(count)], shape)
+
+
+def legacy(args=None, version=3.0, **change):
+    """Files of two tensor-parallel ranks; change: rank -> more tensors, None for one that is missing."""
+    files = {}
+    for rank in 0, 1:
+        model = {"embedding.word_embeddings.weight": numbers(2, 2), "decoder.final_layernorm.weight": numbers(2)}
+        for layer in 0, 1:
+            name = "decoder.layers.%d." % layer
+            model |= {name + "input_layernorm.weight": numbers(2), name + "mlp.linear_fc1.weight": numbers(2, 2), name + "mlp.linear_fc2.weight": numbers(2, 1)}
+        model.update(change.get("rank%d" % rank, {}))
+        model = {k: v for k, v in model.items() if v is not None}
+        value = {"args": tw.Namespace(**dict(ARGS, **(args or {}))), "checkpoint_version": version, "model": model}
+        files["mp_rank_%02d/model_optim_rng.pt" % rank] = tw.saved(value)
+    return files
+
+
+WORDS = {"embedding.word_embeddings.weight": ((4, 2), [((0, 0), numbers(2, 2)), ((2, 0), numbers(2, 2))])}
+
+
+def dist(tensors=None, args=None, **change):
+    return tw.torch_dist(dict(WORDS, **(tensors or {})), {"args": tw.Namespace(**dict(ARGS, **(args or {})))}, **change)
+
+
+def placed(**state):
+    def change(places):
+        next(iter(places.values())).__dict__.update(state)
+    return change
+
+
+def without(files, name):
+    return {k: v for k, v in files.items() if k != name}
+
+
+QKV = "decoder.layers.self_attention.linear_qkv.weight"
+
+
+def cases():
+    honest, whole = legacy(), dist()
+    return {
+        "a rank that is missing": (without(honest, "mp_rank_01/model_optim_rng.pt"), "mp_rank_01/model_optim_rng.pt: cannot be read"),
+        "another shape on rank 1": (legacy(rank1={"decoder.layers.0.mlp.linear_fc1.weight": numbers(3, 2)}), "is another one on tensor-parallel rank 1"),
+        "a tensor that rank 1 lacks": (legacy(rank1={"decoder.layers.0.mlp.linear_fc1.weight": None}), "other tensors than rank 0"),
+        "an unknown tensor": (legacy(rank0={"decoder.mamba.weight": numbers(1)}, rank1={"decoder.mamba.weight": numbers(1)}), "'decoder.mamba.weight' is none"),
+        "a layer too few": (legacy({"num_layers": 3}), "have 2 layers together, its argument num_layers is 3"),
+        "no number of layers": (legacy({"num_layers": None}), "have no num_layers"),
+        "an impossible number of layers": (legacy({"num_layers": 1 << 40}), "is no number of layers"),
+        "2^40 ranks": (legacy({"tensor_model_parallel_size": 1 << 40}), "tensor_model_parallel_size is no size"),
+        "65,536 x 2 ranks": (legacy({"tensor_model_parallel_size": 65536, "pipeline_model_parallel_size": 2}), "more than 65536 ranks"),
+        "an old order of query, key, value": (legacy(version=1.0), "checkpoint_version is 1"),
+        "layernorm_1p": (legacy({"apply_layernorm_1p": True}), "apply_layernorm_1p is not false"),
+        "rotary percent": (legacy({"rotary_percent": 0.5}), "rotary_percent is not 1"),
+        "GELU by erf": (legacy({"bias_gelu_fusion": False}), "GELU by erf"),
+        "experts of another size": (legacy({"num_experts": 2, "expert_tensor_parallel_size": 1}), "experts of another tensor-parallel size"),
+        "a text as a size": (legacy({"hidden_size": tw.Namespace()}), "hidden_size is neither a number nor a text"),
+        "no arguments": ({"mp_rank_00/model_optim_rng.pt": tw.saved({"model": {}, "checkpoint_version": 3.0})}, "no arguments of Megatron-LM"),
+        "a tensor of integers": (legacy(rank0={"output_layer.weight": Tensor([1, 2], (1, 2), "int64")}, rank1={"output_layer.weight": Tensor([1, 2], (1, 2), "int64")},
+                                        args={"untie_embeddings_and_output_weights": True}), "is of type int64"),
+        "half a gate": (legacy({"swiglu": True}, **{"rank%d" % r: {"decoder.layers.0.mlp.linear_fc1.weight": numbers(3, 2)} for r in (0, 1)}),
+                        "tensor parallelism cannot have sharded"),
+        "a file that is cut": (dict(honest, **{"mp_rank_01/model_optim_rng.pt": honest["mp_rank_01/model_optim_rng.pt"][:-40]}), "truncated or damaged"),
+        "no file of parts": (without(whole, "__0_0.distcp"), "__0_0.distcp: cannot be read"),
+        "metadata of another kind": (dict(whole, **{".metadata": tw.pickled({"a": 1})[0]}), "neither common.pt nor common_state"),
+        "a part in another folder": (dist(places=placed(relative_path="../../etc/passwd")), "not one of its own"),
+        "a part in a file by its whole path": (dist(places=placed(relative_path="/etc/passwd")), "not one of its own"),
+        "a part beyond its file": (dist(places=placed(offset=1 << 40)), "is outside of"),
+        "a part before its file": (dist(places=placed(offset=-1)), "has no place in a file"),
+        "a part of 2^62 bytes": (dist(places=placed(length=1 << 62)), "is outside of"),
+        "a part that begins elsewhere": (dist(places=placed(offset=64)), "not a file of torch.save"),
+        "a transformed part": (dist(places=placed(transform_descriptors=["zstd"])), "is compressed"),
+        "parts that overlap": (dist({"embedding.word_embeddings.weight": ((4, 2), [((0, 0), numbers(2, 2)), ((1, 0), numbers(2, 2))])}), "hold the same elements"),
+        "parts with a gap": (dist({"embedding.word_embeddings.weight": ((4, 2), [((0, 0), numbers(2, 2))])}), "embedding.word_embeddings.weight"),
+        "a part that reaches beyond": (dist({"embedding.word_embeddings.weight": ((4, 2), [((3, 0), numbers(2, 2))])}), "reaches beyond it"),
+        "an offset of 2^62": (dist({"embedding.word_embeddings.weight": ((4, 2), [((1 << 62, 0), numbers(2, 2))])}), "has a shape that is none"),
+        "a tensor without parts": (dist({QKV: ((2, 2, 2), [])}), "no part of tensor"),
+        "more layers than the model": (dist({QKV: ((9, 2, 2), [((0, 0, 0), numbers(9, 2, 2))])}), "has 9 layers"),
+        "a part with too many dims": (dist({"embedding.word_embeddings.weight": ((4, 2), [((0, 0), numbers(1, 2, 2))])}), "has 3 dimensions"),
+        "an unknown tensor in torch_dist": (dist({"decoder.mamba.weight": ((1,), [((0,), numbers(1))])}), "'decoder.mamba.weight' is none"),
+        "no embedding": (tw.torch_dist({}, {"args": tw.Namespace(**ARGS)}), "no embedding of words"),
+        "an empty folder": ({"x": b""}, "neither .metadata nor mp_rank_00"),
+        "an iteration that is none": ({"latest_checkpointed_iteration.txt": b"../.."}, "neither the number of an iteration"),
+    }
+
+
+def dump(folder, files):
+    shutil.rmtree(folder, ignore_errors=True)
+    for name, data in files.items():
+        path = os.path.join(folder, name)
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        with open(path, "wb") as out:
+            out.write(data)
+    done = subprocess.run([os.environ["DUMP"], "megatron", folder], capture_output=True, text=True, timeout=60)
+    return done.returncode, done.stdout.strip(), done.stderr
+
+
+def main():
+    with run.work_folder() as folder:
+        folder = os.path.join(folder, "checkpoint")
+        for what, files in ("mp_rank files", legacy()), ("torch_dist", dist()):
+            code, said, error = dump(folder, files)
+            if code or "embedding.word_embeddings.weight F32 3x2: 0 1 2 3 0 1" not in said:
+                sys.exit(f"{what}: {said[:500]} {error[-1500:]}")
+        bad = []
+        for what, (files, why) in cases().items():
+            code, said, error = dump(folder, files)
+            if code != 1 or not said.startswith("refused: ") or why not in said or error:
+                bad.append(f"{what}: exit code {code}, said {said[:600]!r} {error[-1500:]!r}; expected to be refused with {why!r}")
+    if bad:
+        sys.exit("\n".join(bad))
+    print(f"{len(cases())} checkpoints are refused, each with its reason")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
