@@ -12,6 +12,7 @@
 #include "cli/setup/tokenizer.h"
 #include "cli/signals.h"
 #include "convert/family.h"
+#include "convert/formats.h"
 #include "convert/gguf.h"
 #include "convert/hf_write.h"
 #include "convert/jotun_checkpoint.h"
@@ -121,9 +122,9 @@ static Status to_jotun(ConvertTask *c, void *context)
     return jotun_write(&c->run, &config, &state);
 }
 
-static Status import(ConvertTask *c)
+static Status import(ConvertTask *c, ForeignFormat format)
 {
-    TRY(hf_open(&c->from, c->o->convert_input));
+    TRY(foreign_model_open(&c->from, format, c->o->convert_input));
     TRY(setup_model_options(&c->model, c->from.options, c->o->convert_input));
     return planned(c, c->from.naming, TO_OURS, to_jotun, NULL);
 }
@@ -235,19 +236,23 @@ static Status run(ConvertTask *c, Options *o)
     TRY(options_derive(o));
     TRY(options_validate(o));
     TRY(output_directory("--output", o->convert_output));
-    bool from_hf = o->convert_from.value ? o->convert_from.value == CHOICE_convert_from_hf
-                                         : hf_is_folder(o->convert_input);
+    ForeignFormat format = FORMAT_HF;
+    int  from     = o->convert_from.value;
+    bool foreign  = from ? from != CHOICE_convert_from_jotun : foreign_format_find(&format, o->convert_input);
     bool to_jotun_step = o->convert_to.value == CHOICE_convert_to_jotun;
+    if (foreign && from) format = (ForeignFormat)(from - CHOICE_convert_from_hf);
     if (o->convert_type.value == CHOICE_convert_type_q8_0 && o->convert_to.value != CHOICE_convert_to_gguf)
         return fail(BAD_OPTION, "--output-dtype q8_0 is for --to gguf; give f32, bf16 or f16");
-    if (from_hf && !to_jotun_step && o->convert_to.value != CHOICE_convert_to_hf)
+    bool same = foreign && format == FORMAT_HF && o->convert_to.value == CHOICE_convert_to_hf;
+    if (foreign && !to_jotun_step && !same)
         return fail(BAD_OPTION,
-                    "--to gguf is written from checkpoints of jotun: convert with --to jotun first");
-    if (from_hf != to_jotun_step)
+                    "--to %s is written from checkpoints of jotun: convert with --to jotun first",
+                    o->convert_to.word);
+    if (foreign != to_jotun_step)
         return fail(BAD_OPTION, "--to %s: the input has this format already; %s", o->convert_to.word,
-                    from_hf ? "transformers' save_pretrained writes another type or size of files"
+                    foreign ? "transformers' save_pretrained writes another type or size of files"
                             : "a checkpoint opens under any layout as it is");
-    return from_hf ? import(c) : export(c);
+    return foreign ? import(c, format) : export(c);
 }
 
 Status cmd_convert(int argc, char **argv)

@@ -7,7 +7,7 @@
 typedef enum { AS_IS, TURNED, GROUPED, PAIRS } View;
 typedef enum { ALWAYS, TIED } SurplusWhen;
 /* The words of the columns first and whole, of which they are sums. */
-typedef struct { int64_t QUERY, KV, G, F, head; } Widths;
+typedef struct { int64_t QUERY, KV, G, F, GATE, head; } Widths;
 typedef struct { int64_t first, whole; } Rows;
 
 /* Numbered in their order, so that each row's two expressions are one case of a switch. */
@@ -35,8 +35,8 @@ static const Naming bases[NAMINGS] = {
 
 static Rows rows_of(int row, Widths w)
 {
-    int64_t QUERY = w.QUERY, KV = w.KV, G = w.G, F = w.F;
-    (void)QUERY, (void)KV, (void)G, (void)F;
+    int64_t QUERY = w.QUERY, KV = w.KV, G = w.G, F = w.F, GATE = w.GATE;
+    (void)QUERY, (void)KV, (void)G, (void)F, (void)GATE;
     switch (row) {
 #define NAME(naming, id, name, view, first, whole) case ROW_##naming##_##id: return (Rows){ first, whole };
 #include "convert/names.def"
@@ -160,14 +160,16 @@ static Status link_add(Links *links, Naming naming, const Param *p, int64_t laye
 Status links_make(Links *links, Naming naming, const ModelConfig *config)
 {
     Status status = OK;
+    bool   gated  = model_mlp_gates(config) > 1;
     *links = (Links){ 0 };
     for (int64_t b = 0; b < params_blocks(config); b++)
         for (ParamFamily f = 0; f < PARAM_FAMILIES; f++) {
             ParamBlock block;
             int64_t    layer = b - 2;
             params_block(&block, config, f, b, NULL);
+            int64_t ffn   = f == PARAMS_EXPERTS ? config->expert_ffn : model_layer_ffn(config, layer);
             Widths widths = { config->heads * config->head_dim, config->groups * config->head_dim,
-                              config->groups, model_layer_ffn(config, layer), config->head_dim };
+                              config->groups, ffn, gated ? ffn : 0, config->head_dim };
             for (int p = 0; p < block.params && status == OK; p++)
                 status = link_add(links, naming, &block.param[p], layer, widths);
         }

@@ -7,9 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include "base/guard.h"
-#include "convert/llmc.h"
+#include "convert/gpt2/llmc.h"
 #include "convert/megatron/megatron.h"
-#include "convert/nanogpt.h"
+#include "convert/gpt2/nanogpt.h"
 #include "convert/torch/torch_file.h"
 
 static void tensor_print(const PickleTensor *t)

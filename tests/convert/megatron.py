@@ -78,12 +78,12 @@ def dump(folder):
 
 def options(model):
     moe = {"num-experts": 4, "moe-router-topk": 2, "moe-ffn-hidden-size": 12}
-    llama = {"num-query-groups": 2, "normalization": "RMSNorm", "position-embedding-type": "rope", "swiglu": True, "disable-bias-linear": True,
+    llama = {"num-query-groups": 2, "normalization": "RMSNorm", "position-embedding-type": "rope", "rotary-base": 10000, "rotary-percent": 1.0, "swiglu": True, "disable-bias-linear": True,
              "untie-embeddings-and-output-weights": True, "ffn-hidden-size": 12}
     gpt = {"normalization": "LayerNorm", "position-embedding-type": "learned_absolute", "max-position-embeddings": 16, "ffn-hidden-size": 16}
     own = {"gpt": gpt, "llama": dict(llama, **{"qk-layernorm": True}), "moe": dict(llama, **moe)}[model]
     return dict(own, **{"num-layers": 4, "hidden-size": 8, "num-attention-heads": 4, "kv-channels": 2, "seq-length": 16, "norm-epsilon": 1e-5,
-                        "rotary-base": 10000, "vocab-size": VOCABULARY})
+                        "vocab-size": VOCABULARY})
 
 
 def main():

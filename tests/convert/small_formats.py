@@ -96,7 +96,7 @@ def llmc(path):
 
 def nanogpt(path):
     args = {"n_layer": LAYERS, "n_head": HEADS, "n_embd": WIDTH, "block_size": POSITIONS, "bias": True, "vocab_size": PADDED, "dropout": 0.25}
-    options = dict(OPTIONS, **{"vocab-size": PADDED, "attention-dropout": 0.25, "hidden-dropout": 0.25})
+    options = dict(OPTIONS, **{"vocab-size": PADDED, "attention-dropout": 0.25, "hidden-dropout": 0.25, "gelu-approximate": "none"})
 
     def checkpoint(prefix, args=args, **more):
         model = tw.OrderedDict((prefix + name, tw.Tensor(values, shape)) for name, shape, values in parameters())

@@ -6,7 +6,7 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include "convert/llmc.h"
+#include "convert/gpt2/llmc.h"
 #include "convert/megatron/megatron.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes);

@@ -45,7 +45,11 @@ static Status argument_take(MegatronRead *m, const PickleValue *args, size_t i, 
 {
     const char        *name = rows[i].argument, *option = rows[i].option;
     const PickleValue *v    = pickle_get(args, name);
-    if (*rows[i].condition && !is_true(pickle_get(args, rows[i].condition))) return OK;
+    const char *condition = rows[i].condition;
+    bool rope = pickle_is_text(pickle_get(args, "position_embedding_type"), "rope")
+             || is_true(pickle_get(args, "use_rotary_position_embeddings"));
+    if (strcmp(condition, "rope") == 0 ? !rope : *condition && !is_true(pickle_get(args, condition)))
+        return OK;
     if (rows[i].kind == NEEDED && is_none(v))
         return fail(BAD_FILE, "%s: its arguments have no %s", path, name);
     if (rows[i].kind == ONLY) {
@@ -80,12 +84,10 @@ Status megatron_arguments(MegatronRead *m, const PickleValue *args, const char *
     if (learned && pickle_integer(pickle_get(args, "max_position_embeddings"), &value))
         json_object_set_new(m->options, "max-position-embeddings", json_integer((json_int_t)value));
     m->gated = is_true(pickle_get(args, "swiglu"));
-    const PickleValue *fused = pickle_get(args, "bias_gelu_fusion");
-    if (fused && !is_true(fused) && !m->gated && !is_true(pickle_get(args, "squared_relu")))
-        return fail(BAD_FILE,
-                    "%s: its argument bias_gelu_fusion is false: the MLP has GELU by erf; GELU by tanh "
-                    "is built here",
-                    path);
+    const PickleValue *fused = pickle_get(args, "bias_gelu_fusion"); /* by tanh; torch's own is by erf */
+    if (fused && !is_true(fused) && !m->gated && !is_true(pickle_get(args, "squared_relu"))
+        && !is_true(pickle_get(args, "openai_gelu")))
+        json_object_set_new(m->options, "gelu-approximate", json_string("none"));
     if (!pickle_integer(pickle_get(args, "num_layers"), &value) || value < 1 || value > 1 << 20)
         return fail(BAD_FILE, "%s: its argument num_layers is no number of layers", path);
     m->layers = (int)value;

@@ -1,5 +1,5 @@
 /* llm.c's model files. The rows below are the parameters in the order of the file. */
-#include "convert/llmc.h"
+#include "convert/gpt2/llmc.h"
 #include <stdio.h>
 #include <string.h>
 

@@ -1,5 +1,5 @@
 /* nanoGPT's ckpt.pt. torch.compile puts "_orig_mod." before every name. */
-#include "convert/nanogpt.h"
+#include "convert/gpt2/nanogpt.h"
 #include <string.h>
 #include "convert/torch/torch_file.h"
 
@@ -48,6 +48,7 @@ static Status options_read(json_t *options, const PickleValue *args, const char 
     }
     pickle_integer(pickle_get(args, "bias"), &bias);
     if (!bias) json_object_set_new(options, "disable-bias-linear", json_true());
+    json_object_set_new(options, "gelu-approximate", json_string("none")); /* torch.nn.GELU() is by erf */
     return OK;
 }
 

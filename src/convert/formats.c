@@ -1,0 +1,67 @@
+/* The table of formats. */
+#include "convert/formats.h"
+#include <jansson.h>
+#include <string.h>
+#include <sys/stat.h>
+#include "convert/gpt2/llmc.h"
+#include "convert/megatron/megatron.h"
+#include "convert/gpt2/nanogpt.h"
+
+/* A file that is read only if a person names its format, or by its first bytes. */
+static bool begins(const char *path, const char *bytes, size_t count)
+{
+    FileMap     map;
+    struct stat facts;
+    if (stat(path, &facts) != 0 || !S_ISREG(facts.st_mode) || file_map(&map, path) != OK) return false;
+    bool same = map.size >= count && memcmp(map.data, bytes, count) == 0;
+    file_unmap(&map);
+    return same;
+}
+
+static bool is_llmc(const char *path) { return begins(path, "\xc6\xd7\x34\x01", 4); }      /* 20240326 */
+static bool is_nanogpt(const char *path) { return begins(path, "PK\3\4", 4); }
+
+static const struct {
+    const char *name;
+    bool      (*is)(const char *path);
+    Naming      naming;
+    Status    (*read)(ForeignFile *, json_t **, const char *);         /* NULL: hf_open */
+} formats[FORMATS] = {
+    [FORMAT_HF]       = { "hf",       hf_is_folder,       NAMINGS,         NULL },
+    [FORMAT_MEGATRON] = { "megatron", megatron_is_folder, NAMING_MEGATRON, megatron_read },
+    [FORMAT_LLMC]     = { "llmc",     is_llmc,            NAMING_NANOGPT,  llmc_read },
+    [FORMAT_NANOGPT]  = { "nanogpt",  is_nanogpt,         NAMING_NANOGPT,  nanogpt_read },
+};
+
+const char *foreign_format_name(ForeignFormat format) { return formats[format].name; }
+
+bool foreign_format_find(ForeignFormat *format, const char *path)
+{
+    for (*format = 0; *format < FORMATS; ++*format)
+        if (formats[*format].is(path)) return true;
+    return false;
+}
+
+bool foreign_format_of(ForeignFormat *format, const char **path, const char *text)
+{
+    for (*format = 0; text && *format < FORMATS; ++*format) {
+        size_t bytes = strlen(formats[*format].name);
+        if (strncmp(text, formats[*format].name, bytes) != 0 || text[bytes] != ':') continue;
+        *path = text + bytes + 1;
+        return true;
+    }
+    return false;
+}
+
+Status foreign_model_open(ForeignModel *model, ForeignFormat format, const char *path)
+{
+    json_t *options;
+    if (!formats[format].read) return hf_open(model, path);
+    *model = (ForeignModel){ .naming = formats[format].naming, .step = -1, .samples = -1 };
+    TRY(formats[format].read(&model->file, &options, path));
+    model->options = json_dumps(options, JSON_COMPACT | JSON_REAL_PRECISION(17));
+    json_decref(options);
+    if (model->options) return OK;
+    foreign_model_close(model);
+    return fail(NO_MEMORY, "%s: no memory for its options", path);
+}

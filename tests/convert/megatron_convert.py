@@ -1,0 +1,126 @@
+"""Checkpoints of megatron-core become checkpoints of jotun: the same bytes from both formats and every layout, every weight the number that its
+place in Megatron-LM's layout of rows gives it. Models of llm.c and nanoGPT likewise."""
+import glob
+import json
+import os
+import struct
+import sys
+import tarfile
+import zlib
+
+import megatron
+import run
+import small_formats
+import torch_write as tw
+
+HIDDEN, HEADS, WIDTH, TOKENS = 8, 4, 2, megatron.VOCABULARY
+PLAIN = "decoder.layers.self_attention.linear_qkv."
+
+
+def tensors(folder):
+    """Name -> (shape, bytes)"""
+    out = {}
+    for path in glob.glob(os.path.join(folder, "*.safetensors")):
+        data = open(path, "rb").read()
+        at = 8 + struct.unpack("<Q", data[:8])[0]
+        for name, t in json.loads(data[8:at]).items():
+            if name != "__metadata__":
+                first, last = t["data_offsets"]
+                out[name] = (tuple(t["shape"]), data[at + first:at + last])
+    return out
+
+
+def rows(key, whole, part, rows, columns):
+    """These rows of part number `part` of a tensor whose parts have `whole` rows."""
+    base = zlib.crc32(key.encode()) % 256
+    return tw.encode([base + ((part * whole + row) * columns + c) / 1024 for row in rows for c in range(columns)], "float32")
+
+
+def expected(model, layer):
+    """Some tensors of a layer: those that are a part of one of Megatron-LM's, or turned about."""
+    groups = HEADS if model == "gpt" else 2
+    each = HEADS // groups * WIDTH                                   # rows of queries in a group
+    group = each + 2 * WIDTH
+    places = {"query": (0, each), "key": (each, WIDTH), "value": (each + WIDTH, WIDTH)}
+    out = {}
+    for name, (first, count) in places.items():
+        which = [g * group + first + i for g in range(groups) for i in range(count)]
+        out[f"attention.{name}.weight"] = rows(PLAIN + "weight", groups * group, layer, which, HIDDEN)
+        if model == "gpt":
+            out[f"attention.{name}.bias"] = rows(PLAIN + "bias", groups * group, layer, which, 1)
+    mlp = "decoder.layers.mlp.linear_fc1.weight"
+    if model == "gpt":
+        out["mlp.up.weight"] = rows(mlp, 16, layer, range(16), HIDDEN)
+    elif model == "llama":
+        out["mlp.gate.weight"] = rows(mlp, 24, layer, range(12), HIDDEN)
+        out["mlp.up.weight"] = rows(mlp, 24, layer, range(12, 24), HIDDEN)
+    else:
+        key = "decoder.layers.mlp.experts.experts.linear_fc1.weight"
+        out["experts.gate.weight"] = b"".join(rows(key, 24, layer * 4 + e, range(12), HIDDEN) for e in range(4))
+        out["experts.up.weight"] = b"".join(rows(key, 24, layer * 4 + e, range(12, 24), HIDDEN) for e in range(4))
+        key = "decoder.layers.mlp.experts.experts.linear_fc2.weight"
+        out["experts.down.weight"] = b"".join(rows(key, HIDDEN, layer * 4 + e, range(HIDDEN), 12) for e in range(4))
+    return out
+
+
+def convert(source, to, kind=None):
+    run.jotun("convert", *(["--from", kind] if kind else []), "--to", "jotun", "--input", source, "--output", to)
+    return tensors(to)
+
+
+def from_megatron(folder):
+    first, count = {}, 0
+    with tarfile.open(megatron.GOLDEN) as tar:
+        tar.extractall(folder, filter="data")
+    for name in sorted(n for n in os.listdir(folder) if "_tp" in n):
+        model = name.split("_")[0]
+        for kind in megatron.FORMATS:
+            found = convert(os.path.join(folder, name, kind), os.path.join(folder, "out-%d" % count), "megatron" if count % 2 else None)
+            count += 1
+            if model not in first:
+                first[model] = found
+                for layer in range(megatron.LAYERS):
+                    for part, data in expected(model, layer).items():
+                        if found[f"blocks.{layer}.{part}"][1] != data:
+                            sys.exit(f"{name}, {kind}: blocks.{layer}.{part} has other rows")
+                words = rows("embedding.word_embeddings.weight", TOKENS, 0, range(TOKENS), HIDDEN)
+                if found["embed.token.weight"] != ((TOKENS, HIDDEN), words):
+                    sys.exit(f"{name}, {kind}: the embedding is another one")
+            if found != first[model]:
+                sys.exit(f"{name}, {kind}: other bytes than from the first layout")
+    return count
+
+
+def from_small(folder):
+    """Both programs' files of one model: equal tensors."""
+    path, found = os.path.join(folder, "model.bin"), []
+    header = {0: 20240326, 1: 3, 2: 6, 3: 8, 4: 2, 5: 2, 6: 4, 7: 8}
+    small_formats.write(path, struct.pack("<256i", *(header.get(i, 0) for i in range(256)))
+                        + b"".join(tw.encode(v, "float32") for _, _, v in small_formats.parameters()))
+    found.append(convert(path, os.path.join(folder, "out-llmc")))
+    path = os.path.join(folder, "ckpt.pt")
+    args = {"n_layer": 2, "n_head": 2, "n_embd": 4, "block_size": 6, "bias": True, "vocab_size": 8, "dropout": 0.0}
+    tw.save(path, {"model": {n: tw.Tensor(v, shape) for n, shape, v in small_formats.parameters()}, "model_args": args})
+    found.append(convert(path, os.path.join(folder, "out-nanogpt")))
+    values = {n: v for n, _, v in small_formats.parameters()}
+    qkv = values["transformer.h.1.attn.c_attn.weight"]
+    for i, part in enumerate(("query", "key", "value")):
+        if found[0][f"blocks.1.attention.{part}.weight"][1] != tw.encode(qkv[16 * i:16 * (i + 1)], "float32"):
+            sys.exit(f"llm.c: {part} has other rows")
+    if found[0] != found[1]:
+        sys.exit("models of llm.c and nanoGPT of equal numbers differ")
+
+
+def main():
+    with run.work_folder() as folder:
+        count = from_megatron(folder)
+        from_small(folder)
+        done = run.jotun("convert", "--to", "hf", "--input", os.path.join(folder, "ckpt.pt"), "--output", os.path.join(folder, "no"), check=False)
+        if done.returncode == 0 or "--to jotun" not in done.stderr:
+            sys.exit(f"--to hf of a checkpoint of nanoGPT: {done.stderr}")
+    print(f"{count} checkpoints of megatron-core are the same three of jotun")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
