@@ -1,9 +1,11 @@
 /* The commands for token files, PREFIX.bin with PREFIX.idx, of Megatron or of fairseq:
  *   jotun data info PREFIX | --data-path ...          counts a token file, or what a run would read
  *   jotun data cat PREFIX [--tokenizer T]             prints its documents
- *   jotun data merge PREFIX... --output-prefix P      concatenates token files */
+ *   jotun data merge PREFIX... --output-prefix P      concatenates token files, also
+ *                                                     of llm.c and nanoGPT */
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 #include "base/log.h"
 #include "cli/command.h"
 #include "cli/data_run.h"
@@ -11,6 +13,7 @@
 #include "cli/signals.h"
 #include "conf/conf.h"
 #include "data/fairseq_tokens.h"
+#include "data/raw_tokens.h"
 #include "data/token_file.h"
 #include "text/decoder.h"
 
@@ -180,6 +183,40 @@ static Status part_merge(TokenFileWriter **writer, const char *part, const char 
     return status;
 }
 
+/* A token file of llm.c or nanoGPT: the tokenizer says how many ids there are and which one
+ * ends a document. */
+static Status raw_merge(TokenFileWriter **writer, const char *part, const Options *o,
+                        const volatile sig_atomic_t *stop)
+{
+    RawTokens raw;
+    Tokenizer t;
+    if (!options_typed_by_person(o, OPTION_tokenizer))
+        return fail(BAD_OPTION,
+                    "%s: a file of tokens without an index, as of llm.c or nanoGPT, needs --tokenizer "
+                    "(which id ends a document)",
+                    part);
+    TRY(raw_tokens_open(&raw, part));
+    Status status = tokenizer_open(&t, o->tokenizer);
+    if (status == OK) {
+        if (!*writer) status = token_file_create(writer, o->merge_prefix, t.vocabulary);
+        if (status == OK) status = raw_tokens_copy(*writer, &raw, t.vocabulary, t.eod, stop);
+        tokenizer_close(&t);
+    }
+    raw_tokens_close(&raw);
+    return status;
+}
+
+/* X.bin beside X.idx is a prefix with an ending too many, which token_file_open says. */
+static bool is_raw(const char *part)
+{
+    char   index[1024];
+    size_t bytes = strlen(part);
+    if (!raw_tokens_is_file(part)) return false;
+    return snprintf(index, sizeof index, "%.*sidx", (int)(bytes > 3 ? bytes - 3 : 0), part) >=
+               (int)sizeof index ||
+           !file_exists(index);
+}
+
 /* No part may be overwritten by the output, of which it is read. */
 static Status parts_spared(const TextList *parts, const char *prefix)
 {
@@ -205,7 +242,8 @@ static Status merge(const Options *o)
     const volatile sig_atomic_t *stop =
         signals_catch("\njotun: stops and removes its files; the same signal again ends it at once\n");
     for (int i = 0; status == OK && i < o->words.count; i++)
-        status = part_merge(&writer, o->words.text[i], o->merge_prefix, stop);
+        status = is_raw(o->words.text[i]) ? raw_merge(&writer, o->words.text[i], o, stop)
+                                          : part_merge(&writer, o->words.text[i], o->merge_prefix, stop);
     if (status == OK) status = token_file_finish(writer);
     else if (writer) token_file_discard(writer);
     if (status == OK) log_line("data merge: %d token file%s: %s.bin, .idx", o->words.count,

@@ -465,6 +465,8 @@ BUGS = [
     ("values of a group taken from its keys", "src/convert/names.def",
      'NAME( MEGATRON, ATTENTION_VALUE_WEIGHT, "decoder.layers.{layer}.self_attention.linear_qkv.weight", GROUPED, (QUERY + KV) / G,',
      'NAME( MEGATRON, ATTENTION_VALUE_WEIGHT, "decoder.layers.{layer}.self_attention.linear_qkv.weight", GROUPED, QUERY / G,', "convert.megatron_convert"),
+    ("a document's last tokens dropped where no end follows", "src/data/raw_tokens.c",
+     "bool ends = (int32_t)id == eod || at + 1 == raw->tokens;", "bool ends = (int32_t)id == eod;", "data.raw_tokens"),
     ("a view of a storage that begins at the storage's first element", "src/convert/torch/torch_file.c",
      "t->offset * (int64_t)torch_type_width(t->type)", "0 * (int64_t)torch_type_width(t->type)", "convert.torch_files"),
     ("a spike that counts in the running mean", "src/train/step.c",
