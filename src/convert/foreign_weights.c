@@ -3,19 +3,32 @@
 #include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
+#include "convert/formats.h"
 #include "convert/plan.h"
 
 enum { BUFFER_BYTES = 1 << 20, RELEASE_BYTES = 64 << 20 };
 
 const char *foreign_weights_folder(const char *load)
 {
-    return load && !strncmp(load, "hf:", 3) ? load + 3 : NULL;
+    ForeignFormat format;
+    const char   *path = NULL;
+    if (!foreign_format_of(&format, &path, load)) return NULL;
+    return format == FORMAT_HF ? path : load;
+}
+
+/* What foreign_weights_folder returned. */
+static Status source_open(ForeignModel *model, const char *load)
+{
+    ForeignFormat format;
+    const char   *path = load;
+    if (!foreign_format_of(&format, &path, load)) format = FORMAT_HF;
+    return foreign_model_open(model, format, path);
 }
 
 Status foreign_weights_options(char **options, const char *folder)
 {
     ForeignModel model;
-    TRY(hf_open(&model, folder));
+    TRY(source_open(&model, folder));
     json_t *object = json_loads(model.options, 0, NULL);
     char   *path   = *model.tokenizer ? realpath(model.tokenizer, NULL) : NULL;
     if (path) json_object_set_new(object, "tokenizer", json_string(path));
@@ -71,7 +84,7 @@ Status foreign_weights_load(const char *folder, const ModelConfig *model, const 
     ForeignModel from;
     Links links = { 0 };
     Plan  plan  = { 0 };
-    TRY(hf_open(&from, folder));
+    TRY(source_open(&from, folder));
     Status status = links_make(&links, from.naming, model);
     if (status == OK)
         status = plan_make(&plan, &(PlanRules){ &links, from.naming, TO_OURS, model->tied }, &from.file);

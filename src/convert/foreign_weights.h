@@ -1,11 +1,12 @@
 #ifndef CONVERT_FOREIGN_WEIGHTS_H
 #define CONVERT_FOREIGN_WEIGHTS_H
-/* A checkpoint of another program as what a run starts from: --load hf:FOLDER. Each rank opens it alone and
- * reads its own shards through the mapped files, under any layout. Nothing here communicates. */
+/* A checkpoint of another program as what a run starts from: --load hf:FOLDER, and the like. Each rank opens
+ * it alone and reads its own shards through the mapped files, under any layout. Nothing here communicates. */
 #include "convert/format.h"
 #include "tensor/tensor_shard.h"
 
-/* FOLDER of "hf:FOLDER"; NULL: `load` is a checkpoint of this program. */
+/* FOLDER of "hf:FOLDER", or "megatron:FOLDER" and the like whole (formats.h), as the functions below take it;
+ * NULL: `load` is a checkpoint of this program. */
 const char *foreign_weights_folder(const char *load);
 /* The options of its model as one JSON object, {"num-layers": 12, ...}, with "tokenizer" where the folder has
  * one. The caller frees it. */

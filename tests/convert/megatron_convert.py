@@ -3,6 +3,7 @@ place in Megatron-LM's layout of rows gives it. Models of llm.c and nanoGPT like
 import glob
 import json
 import os
+import random as random_numbers
 import struct
 import sys
 import tarfile
@@ -111,10 +112,30 @@ def from_small(folder):
         sys.exit("models of llm.c and nanoGPT of equal numbers differ")
 
 
+def continued(folder):
+    """A run that starts from nanoGPT's file, and one from the checkpoint that it was converted to: the same losses."""
+    path, random = os.path.join(folder, "bytes.pt"), random_numbers.Random(3)
+    shapes = dict((n, s) for n, s, _ in small_formats.parameters())
+    shapes["transformer.wte.weight"], shapes["transformer.wpe.weight"] = (257, 4), (16, 4)
+    args = {"n_layer": 2, "n_head": 2, "n_embd": 4, "block_size": 16, "bias": True, "vocab_size": 257, "dropout": 0.0}
+    model = {n: tw.Tensor([random.gauss(0, 0.1) for _ in range(small_formats.product(s))], s) for n, s in shapes.items()}
+    tw.save(path, {"model": model, "model_args": args})
+    convert(path, os.path.join(folder, "out-bytes"), "nanogpt")
+    losses = []
+    for i, load in enumerate(("nanogpt:" + path, os.path.join(folder, "out-bytes"))):
+        out = os.path.join(folder, "run-%d" % i)
+        run.jotun("train", "--load", load, "--data-path", run.corpus(folder), "--tokenizer", "bytes", "--train-iters", 3, "--global-batch-size", 4, "--lr", 1e-3,
+                  "--metrics", out + ".jsonl", "--ranks", 2, "--tensor-model-parallel-size", 1 + i, *(["--use-checkpoint-args"] if i else []))
+        losses.append(run.metrics(out + ".jsonl"))
+    if len(losses[0]) != 3 or any(abs(float(losses[0][s]) - float(losses[1][s])) > 1e-5 for s in losses[0]):
+        sys.exit(f"losses from nanoGPT's file {losses[0]}, from its conversion {losses[1]}")
+
+
 def main():
     with run.work_folder() as folder:
         count = from_megatron(folder)
         from_small(folder)
+        continued(folder)
         done = run.jotun("convert", "--to", "hf", "--input", os.path.join(folder, "ckpt.pt"), "--output", os.path.join(folder, "no"), check=False)
         if done.returncode == 0 or "--to jotun" not in done.stderr:
             sys.exit(f"--to hf of a checkpoint of nanoGPT: {done.stderr}")
