@@ -28,8 +28,8 @@ const char *const dimension_names[DIMENSIONS] = {
 const Value values[] = {
     { MODEL,     "gpt",         0, "",    { { 0 } } },
     { MODEL,     "llama",       0, LLAMA, { { 0 } } },
-    { MODEL,     "olmo",        0, LLAMA " --norm-placement after", { { 0 } } },
-    { MODEL,     "gemma",       0, GEMMA, { { 0 } } },
+    { MODEL,     "olmo",        1, LLAMA " --norm-placement after", { { 0 } } },
+    { MODEL,     "gemma",       1, GEMMA, { { 0 } } },
 
     { MLP,       "dense",       0, "", { { 0 } } },
     { MLP,       "experts",     1, "--num-experts 4 --moe-ffn-hidden-size 16 --moe-aux-loss-coeff 1e-2 --disable-bias-linear", { { 0 } } },
