@@ -154,7 +154,7 @@ static void window_set(TrainConfig *config, int i)
 static void latent_set(TrainConfig *config, int ulysses, int i)
 {
     ModelConfig *m = &config->model;
-    if (i % 4 == 2 || ulysses > 1) return;
+    if (i % 4 || ulysses > 1) return;
     m->latent  = (LatentConfig){ i % 8 < 4 ? 5 : 0, 3, m->head_dim > 2 ? 2 : 0, m->head_dim + 1 };
     m->groups  = m->heads;
     m->qk_norm = QK_NORM_NONE, m->norm = NORM_RMS, m->qkv_bias = false;
