@@ -3,7 +3,7 @@
 #include "base/random.h"
 #include "serve/generate.h"
 
-enum { PROMPTS = 5, NEW = GENERATED / PROMPTS, WORDS = 250, SESSION_BYTES = 4 << 20 };
+enum { PROMPTS = 5, NEW = GENERATED / PROMPTS, WORDS = 250, SESSION_BYTES = 16 << 20 };
 
 typedef struct { int32_t *ids; int made[PROMPTS]; } Text;
 

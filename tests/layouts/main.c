@@ -3,6 +3,8 @@
  * hold equal to the bit, and those of 16 bits the rounded master weights. Some are killed and resumed.
  *
  *     layouts [--seed S] [--count N] [--run N] [--only I]     draws N of a seed, runs the first ones, or one alone
+ *     layouts ... --double                                    in double instead of the types that were drawn, so that what
+ *                                                             rounding hides is seen
  *     layouts ... --list [--resumed]                          prints the options of each instead, or of those that are
  *                                                             killed and resumed
  *     layouts ... --traffic FILE                              what each rank sent in a step, for traffic_check.py
@@ -22,7 +24,7 @@
 #include "train/harness.h"
 
 enum { SEED = 23, COUNT = 200, QUICK = 25, SANITIZED = 5, SECONDS = 120 };
-typedef struct { int seed, count, run, only, in_order; bool list, resumed; const char *traffic; } Arguments;
+typedef struct { int seed, count, run, only, in_order; bool list, resumed, exact; const char *traffic; } Arguments;
 
 /* For traffic_check.py: the lines of the run, and of that of one rank the loads of experts. */
 static void traffic_write(Session *session, int number, const char *words, const Result *mine, const Result *one)
@@ -94,12 +96,13 @@ static int run_in_order(Session *session, const Arguments *a)
 
 static Arguments arguments_of(int argc, char **argv)
 {
-    Arguments a = { SEED, COUNT, turns(QUICK, SANITIZED), -1, 0, false, false, NULL };
+    Arguments a = { SEED, COUNT, turns(QUICK, SANITIZED), -1, 0, false, false, false, NULL };
     if (getenv("JOTUN_FULL")) a.run = COUNT;
     for (int i = 1; i < argc; i++) {
         const char *value = i + 1 < argc ? argv[i + 1] : "";
         if      (!strcmp(argv[i], "--list"))    a.list = true;
         else if (!strcmp(argv[i], "--resumed")) a.resumed = true;
+        else if (!strcmp(argv[i], "--double"))  a.exact = true;
         else if (!strcmp(argv[i], "--seed"))    a.seed  = atoi(value), i++;
         else if (!strcmp(argv[i], "--count"))   a.count = atoi(value), i++;
         else if (!strcmp(argv[i], "--run"))     a.run   = atoi(value), i++;
@@ -184,6 +187,7 @@ int main(int argc, char **argv)
         return failed ? 1 : 0;
     }
     coverage_draw(&coverage, (uint64_t)a.seed, a.count);
+    for (int i = 0; a.exact && i < coverage.count; i++) coverage.draw[i].value[TYPE] = value_named("double");
     session.coverage = &coverage;
     session.resumes = calloc((size_t)coverage.count, sizeof *session.resumes);
     CHECK(session.resumes, "no memory");

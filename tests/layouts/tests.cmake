@@ -18,6 +18,10 @@ function(layouts_test NAME name labels)                # layouts_test(NAME layou
         ENVIRONMENT "JOTUN=$<TARGET_FILE:jotun>;PYTHONPATH=${CMAKE_CURRENT_SOURCE_DIR}/cli")
 endfunction()
 
+# The same layouts in double, other ones than those that layouts.drawn has trained in double by chance: the quick part 25 of seed 31.
+add_test(NAME layouts.double COMMAND layouts_drawn --seed 31 --double)
+set_tests_properties(layouts.double PROPERTIES LABELS layouts TIMEOUT 7200 COST 50)
+
 if(Python3_FOUND)
     layouts_test(NAME layouts.drawn    "layouts")
     layouts_test(NAME layouts.in-order "layouts;slow")
