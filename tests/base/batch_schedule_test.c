@@ -13,9 +13,10 @@ static BatchSchedule draw(BatchStep step[ENTRIES], uint64_t key)
 {
     uint64_t at = 0;
     int steps = 1 + (int)(random_bits(key, at++) % ENTRIES);
-    for (int i = 0; i < steps; i++)
-        step[i] = (BatchStep){ i == 0 ? 0 : step[i - 1].from + 1 + (int64_t)(random_bits(key, at++) % 40),
-                               1 + (int64_t)(random_bits(key, at++) % 12) };
+    for (int i = 0; i < steps; i++) {
+        int64_t gap = (int64_t)(random_bits(key, at++) % 40);
+        step[i] = (BatchStep){ i == 0 ? 0 : step[i - 1].from + 1 + gap, 1 + (int64_t)(random_bits(key, at++) % 12) };
+    }
     return (BatchSchedule){ step, steps };
 }
 

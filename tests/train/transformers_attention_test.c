@@ -8,20 +8,20 @@ enum { SAMPLES_HERE = 2, ROWS = SAMPLES_HERE * SEQUENCE, HIDDEN = 12, CASES_MOST
 
 typedef struct { const char *name; ModelConfig is; } Family;
 
-static const RopeConfig plain = { .base = 100 };
+#define PLAIN { .base = 100 }
 /* What differs from a Llama of two layers, four heads and two key-value heads of 6 channels. */
 static const Family families[] = {
-    { "qwen2",         { .head_dim = 6,  .rope = plain, .qkv_bias = true } },
+    { "qwen2",         { .head_dim = 6,  .rope = PLAIN, .qkv_bias = true } },
     { "llama31",       { .head_dim = 6,  .rope = { .base = 100, .scaling = ROPE_LLAMA3, .factor = 8, .low = 1, .high = 4,
                                                    .original = 64 } } },
     { "llama_linear",  { .head_dim = 6,  .rope = { .base = 100, .interpolation = 4 } } },
     { "qwen3_yarn",    { .head_dim = 12, .rope = { .base = 100, .scaling = ROPE_YARN, .factor = 4, .original = 16, .fast = 2,
                                                    .slow = 0.25, .mscale = 1, .rounded = true }, .qk_norm = QK_NORM_HEAD } },
-    { "qwen3",         { .head_dim = 6,  .rope = plain, .qk_norm = QK_NORM_HEAD } },
-    { "olmo2",         { .head_dim = 6,  .rope = plain, .qk_norm = QK_NORM_ALL } },
+    { "qwen3",         { .head_dim = 6,  .rope = PLAIN, .qk_norm = QK_NORM_HEAD } },
+    { "olmo2",         { .head_dim = 6,  .rope = PLAIN, .qk_norm = QK_NORM_ALL } },
     { "glm",           { .head_dim = 8,  .rope = { .base = 100, .channels = 4, .interleaved = true }, .qkv_bias = true } },
-    { "gemma2_local",  { .head_dim = 6,  .rope = plain, .window = 3, .softcap = 2, .softmax_scale = 0.31622776601683794 } },
-    { "gemma2_global", { .head_dim = 6,  .rope = plain, .softcap = 2, .softmax_scale = 0.31622776601683794 } },
+    { "gemma2_local",  { .head_dim = 6,  .rope = PLAIN, .window = 3, .softcap = 2, .softmax_scale = 0.31622776601683794 } },
+    { "gemma2_global", { .head_dim = 6,  .rope = PLAIN, .softcap = 2, .softmax_scale = 0.31622776601683794 } },
     { "gemma3_local",  { .head_dim = 6,  .rope = { .base = 1000, .local_base = 10, .interpolation = 8 }, .window = 3,
                          .qk_norm = QK_NORM_HEAD, .softmax_scale = 0.31622776601683794 } },
     { "gemma3_global", { .head_dim = 6,  .rope = { .base = 1000, .local_base = 10, .interpolation = 8 },
