@@ -140,14 +140,23 @@ class Place:
         return [rest // (stages - 1) + (v >= stages - 1 - rest % (stages - 1)) for v in range(stages - 1)] + [last]
 
     def forwards_again(self, unit):
-        """Of the two parts of a layer, those whose forward is repeated: (begun, ended). The last layer of a group needs no output."""
+        """Of the two parts of a layer, those whose forward is repeated: (begun, ended). The last layer of a group needs no output, but where a norm comes
+        after its second part: the norm's backward reads what it normalizes."""
         chunk = next(v for v in self.virtual if unit in self.units_of(v))
         blocks = [u for u in self.units_of(chunk) if 1 <= u <= self.shape.layers]
         r, at = self.recompute, blocks.index(unit)
         if r.group == 0 or (r.most is not None and at >= r.most):
             return (1, 0) if r.mlp else (0, 0)              # the first matrix of the MLP alone
         last = at % r.group == r.group - 1 or at == len(blocks) - 1
-        return 2, 1 if last else 2
+        return 2, 1 if last and self.shape.placement == "before" else 2
+
+    def gathered_again(self, unit):
+        """Whether the weights of a layer are gathered once more for its forward: not of the last layer of a group, whose backward follows."""
+        chunk = next(v for v in self.virtual if unit in self.units_of(v))
+        blocks = [u for u in self.units_of(chunk) if 1 <= u <= self.shape.layers]
+        r, at = self.recompute, blocks.index(unit)
+        whole = r.group > 0 and (r.most is None or at < r.most)
+        return whole and at % r.group != r.group - 1 and at != len(blocks) - 1
 
     def uses_word(self, unit):
         return unit == 0 or (unit == self.shape.layers + 1 and self.shape.tied)
@@ -295,7 +304,7 @@ def data_traffic(sums, at):
             sums.add(n.replica, "all-reduce", 1, all_reduce(n.replicas, n.at_replica, end - first, w.message, at.sum_group))
         if n.zero == 0:
             continue
-        again = sum(1 for u in bucket.users if 1 <= u <= at.shape.layers and at.forwards_again(u) == (2, 2))
+        again = sum(1 for u in bucket.users if 1 <= u <= at.shape.layers and at.gathered_again(u))
         gathers = at.m * (sum(2 if 1 <= u <= at.shape.layers else 1 for u in bucket.users) + again)
         sums.add(n.shard, "reduce-scatter", 1 if n.zero == 1 else at.m * len(bucket.users), ((n.d - 1) * longest if narrow else whole - (end - first)) * w.message)
         sums.add(n.shard, "all-gather", gathers if n.zero == 3 else 1, all_gather(n.d, end - first, w.weight))

@@ -28,7 +28,7 @@ def matrices_cut(at, experts):
         if (bucket.data is at.expert_data) != experts:
             continue
         for x, begin in zip(bucket.rows, places(bucket.rows)):
-            each = x.count // x.matrices if x.matrices and x.kind != "copied" else 0
+            each = x.count // x.matrices if x.matrices and x.kind not in ("copied", "shared") else 0
             found += [each for i in range(x.matrices) if each and first <= begin + i * each < end]
     return found
 
