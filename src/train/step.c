@@ -258,7 +258,7 @@ double trainer_evaluate_split(Trainer *t, int set)
     int64_t all = t->loader[set].end;                                     /* of the samples; 0: eval_iters */
     /* earlier evaluations */
     bool repeated = set_split(set) == SPLIT_VALID && config->eval_interval > 0 && all == 0;
-    int64_t before = repeated ? (t->step - 1) / config->eval_interval : 0;
+    int64_t before = repeated && t->step > 0 ? (t->step - 1) / config->eval_interval : 0;
     SetPosition at = { .trainer = t, .set = set, .step = -1,
                        .first = before * config->eval_iters * config->global };
     int64_t batches = all > 0 ? (all + config->global - 1) / config->global : config->eval_iters;

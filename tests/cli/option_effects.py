@@ -101,7 +101,7 @@ BESIDE["train-samples"] = BESIDE["train-tokens"] = {"+train-iters": "ABSENT"}
 ELSEWHERE = {
     "exit-on-missing-checkpoint": "cli.options", "dry-run": "plan.dry_run",
     "draw-schedule": "cli.options", "draw-schedule-svg": "cli.options", "watchdog-seconds": "cli.dead_rank", "distributed-timeout-minutes": "cli.dead_rank",
-    "tokenizer": "cli.options", "mid-level-dataset-surplus": "data.order_test", "no-load-rng": "cli.options", "muon-fp32-matmul-prec": "train.optimizers_test", "min-loss-scale": "cli.precision", "no-check-for-nan-in-loss-and-grad": "cli.spikes", "spike-action": "cli.spikes", "skip-train": "no test yet: it saves nothing",
+    "tokenizer": "cli.options", "mid-level-dataset-surplus": "data.order_test", "no-load-rng": "cli.options", "muon-fp32-matmul-prec": "train.optimizers_test", "min-loss-scale": "cli.precision", "no-check-for-nan-in-loss-and-grad": "cli.spikes", "spike-action": "cli.spikes", "skip-train": "cli.schedule",
 }
 
 

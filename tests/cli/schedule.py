@@ -70,6 +70,9 @@ def evaluation(folder):
     words = ["train", *MODEL, *RAMP, "--load", name, "--skip-train", "--eval-interval", 3, "--eval-iters", 2]
     said = run.jotun(*words).stderr
     check("--skip-train: " + said, "step 9: validation loss" in said and "step 10" not in said)
+    words = ["train", *MODEL, *RAMP, "--skip-train", "--eval-interval", 1, "--eval-iters", 1]           # new weights, before the first step
+    said = run.jotun(*words).stderr
+    check("--skip-train of a new run: " + said, "step 0: validation loss" in said)
     said, lines = train(folder, "late", "--eval-interval", 3, "--eval-iters", 1, "--start-eval-at-iter", 4)
     evaluated = [r["step"] for r in lines if "split" in r]
     check("--start-eval-at-iter 4: evaluated after " + str(evaluated), evaluated == [6, 9])
