@@ -176,7 +176,7 @@ void help_markdown(FILE *out)
         "beside the others is refused, with the one that it wants; where scripts of Megatron-LM give it\n"
         "anyway it is ignored, with a line in the log. Numbers are decimal,\n"
         "without blanks; one outside of its range is refused with the range, which is in its row of\n"
-        "`src/conf/options.def`. `cmake --install` installs a man page for each command (`man jotun-train`)\n"
+        "`src/conf/options/`. `cmake --install` installs a man page for each command (`man jotun-train`)\n"
         "and completion for bash.\n\n| exit code | meaning |\n|---|---|\n");
     for (int i = 0; i < EXIT_CODES; i++)
         fprintf(out, "| %s | %s |\n", exit_codes[i].code, exit_codes[i].meaning);

@@ -11,9 +11,6 @@
 
 #define OPTION "--wandb-project"
 
-enum { RECORD_HISTORY = 2, RECORD_SUMMARY = 3, RECORD_EXIT = 18, ITEMS = 1, HISTORY_STEP = 2, STEP_NUM = 1,
-       ITEM_KEY = 1, ITEM_VALUE = 16 };
-
 static Status resume_path(char path[1024], const char *directory)
 {
     return path_join(path, directory, "wandb-resume.json");
@@ -21,7 +18,7 @@ static Status resume_path(char path[1024], const char *directory)
 
 static bool is_id(const char *id)
 {
-    return id && strlen(id) == 8 && strspn(id, "abcdefghijklmnopqrstuvwxyz0123456789") == 8;
+    return id && strlen(id) == 8 && strspn(id, WANDB_ID_SIGNS) == 8;
 }
 
 Status wandb_earlier_id(char id[9], bool *known, const char *directory)

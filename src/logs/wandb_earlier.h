@@ -5,6 +5,8 @@
 #include <stdint.h>
 #include "base/status.h"
 
+/* An id has eight of these. */
+#define WANDB_ID_SIGNS "abcdefghijklmnopqrstuvwxyz0123456789"
 /* The id in wandb-resume.json; *known is false where there is none. */
 Status wandb_earlier_id(char id[9], bool *known, const char *directory);
 /* Writes wandb-resume.json. */

@@ -1,4 +1,4 @@
-/* The field numbers are those of wandb_internal.proto of the package wandb. */
+/* A W&B run as wandb records it offline. The field numbers are those of wandb_internal.proto. */
 #include "logs/wandb_run.h"
 #include <errno.h>
 #include <jansson.h>
@@ -17,15 +17,12 @@
 
 #define OPTION "--wandb-project"
 
-enum { RECORD_NUM = 1, RECORD_HISTORY = 2, RECORD_SUMMARY = 3, RECORD_RUN = 17, RECORD_EXIT = 18,
-       RECORD_HEADER = 21, RECORD_ENVIRONMENT = 26, RECORD_INFO = 200, INFO_STREAM = 1 };
-enum { HEADER_VERSION = 1, VERSION_PRODUCER = 1, VERSION_CONSUMER = 2 };
+enum { INFO_STREAM = 1, HEADER_VERSION = 1, VERSION_PRODUCER = 1, VERSION_CONSUMER = 2 };
 enum { RUN_ID = 1, RUN_ENTITY = 2, RUN_PROJECT = 3, RUN_CONFIG = 4, RUN_NAME = 8, RUN_HOST = 13,
        RUN_FIRST_STEP = 14, RUN_START = 17, RUN_RESUMED = 18, RUN_RUNTIME = 20 };
 enum { ENVIRONMENT_OS = 1, ENVIRONMENT_STARTED = 3, ENVIRONMENT_PROGRAM = 6, ENVIRONMENT_HOST = 12,
        ENVIRONMENT_EXECUTABLE = 14, ENVIRONMENT_CPUS = 16, ENVIRONMENT_LOGICAL = 17,
        ENVIRONMENT_WRITER = 199 };
-enum { ITEMS = 1, HISTORY_STEP = 2, STEP_NUM = 1, ITEM_KEY = 1, ITEM_VALUE = 16 };
 enum { TIME_SECONDS = 1, TIME_NANOSECONDS = 2, EXIT_CODE = 1, EXIT_RUNTIME = 2 };
 
 /* ---- records ---- */
@@ -195,10 +192,9 @@ static Status write_metadata(const WandbRun *run, const char *os, const char *ho
 /* Eight letters and digits from the system's random numbers: ids of a project must differ. */
 static void new_id(char out[9])
 {
-    static const char sign[] = "abcdefghijklmnopqrstuvwxyz0123456789";
     uint8_t byte[8];
     CHECK(getrandom(byte, sizeof byte, 0) == (ssize_t)sizeof byte, "the system gives no random numbers");
-    for (int i = 0; i < 8; i++) out[i] = sign[byte[i] % 36];
+    for (int i = 0; i < 8; i++) out[i] = WANDB_ID_SIGNS[byte[i] % 36];
     out[8] = 0;
 }
 

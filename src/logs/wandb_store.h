@@ -5,6 +5,11 @@
 #include "logs/protobuf.h"
 
 enum { WANDB_STORE_HEADER = 7 };
+/* Field numbers of wandb_internal.proto of the package wandb: of a Record, and of the items and the step of
+ * its history and summary. */
+enum { RECORD_NUM = 1, RECORD_HISTORY = 2, RECORD_SUMMARY = 3, RECORD_RUN = 17, RECORD_EXIT = 18,
+       RECORD_HEADER = 21, RECORD_ENVIRONMENT = 26, RECORD_INFO = 200 };
+enum { ITEMS = 1, HISTORY_STEP = 2, STEP_NUM = 1, ITEM_KEY = 1, ITEM_VALUE = 16 };
 void wandb_store_header(Bytes *out);
 /* Appends a record as it is stored at byte `at` of the file. */
 void wandb_store_add(Bytes *out, size_t at, const void *record, size_t size);

@@ -10,9 +10,11 @@ from run import corpus, jotun
 HERE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "conf", "scripts")
 # Options that are not there yet: a script with one of them waits for it. Whoever builds one takes it away here.
 WAITS = {
-    "mock-data", "decoupled-lr", "decoupled-min-lr",
+    "decoupled-lr", "decoupled-min-lr",
     "embed-layernorm", "position-embedding-type",
 }
+# What a script is called with; the others without arguments.
+ARGUMENTS = {"deepspeed_gpt.sh": [["125"], ["350"], ["1.3"], ["6.7"], ["13"]]}
 # Of the layout: one process has one rank.
 ONE_RANK = {"tensor-model-parallel-size": 1, "pipeline-model-parallel-size": 1, "context-parallel-size": 1, "expert-model-parallel-size": 1}
 DROPPED_ON_ONE_RANK = ["num-layers-per-virtual-pipeline-stage", "num-virtual-stages-per-pipeline-rank"]
@@ -28,9 +30,10 @@ IF_THERE = {"num-query-groups": 2, "kv-channels": 8, "num-experts": 4, "moe-ffn-
 
 
 def imported(name):
-    """The YAML of a script, and the options that were not taken."""
-    path = os.path.join(HERE, name)
-    done = jotun("config", "--from-nemo" if name.endswith(".yaml") else "--from-megatron", path, check=False, env={"PATH": os.environ["PATH"]})
+    """The YAML of a script, whose arguments follow its name, and the options that were not taken."""
+    file, *arguments = name.split()
+    done = jotun("config", "--from-nemo" if file.endswith(".yaml") else "--from-megatron", os.path.join(HERE, file), *arguments,
+                 check=False, env={"PATH": os.environ["PATH"]})
     refused = {}
     for line in done.stderr.splitlines():
         found = re.match(r"jotun: [^ ]*:(\d+): --([\w.-]+)", line)
@@ -88,7 +91,7 @@ def train(name, yaml, folder, data):
         words += [f"--{option}", value]
     for option in ("save", "load"):
         if option in given:
-            words += [f"--{option}", os.path.join(folder, "ck-" + name)]
+            words += [f"--{option}", os.path.join(folder, "ck-" + name.replace(" ", "-"))]
     jotun("train", *[w for w in words if w != ""])
     losses = [float(re.search(r'"loss": ?([-\d.e+]+)', line).group(1)) for line in open(curve) if '"loss"' in line and "valid" not in line]
     if len(losses) < 2 or not all(3 < loss < 9 for loss in losses):
@@ -96,7 +99,8 @@ def train(name, yaml, folder, data):
 
 
 def main():
-    names = [n for n in sorted(os.listdir(HERE)) if not sys.argv[1:] or any(w in n for w in sys.argv[1:])]
+    calls = [" ".join([file, *arguments]) for file in sorted(os.listdir(HERE)) for arguments in ARGUMENTS.get(file, [[]])]
+    names = [n for n in calls if not sys.argv[1:] or any(w in n for w in sys.argv[1:])]
     waiting, trained = {}, 0
     with tempfile.TemporaryDirectory() as folder:
         data = corpus(folder)

@@ -49,7 +49,7 @@ const Value values[] = {
     { TYPE,      "double",      0, "--device ref",        { { 0 } } },
     { TYPE,      "fp32",        1, "--device cpu",        { { 0 } } },
     { TYPE,      "bf16",        2, "--device cpu --bf16", { { 0 } } },
-    { TYPE,      "fp16",        3, "--device cpu --fp16 --initial-loss-scale 4096 --loss-scale-window 2", { { 0 } } },     /* doubled by step 3 */
+    { TYPE,      "fp16",        3, "--device cpu --fp16 --initial-loss-scale 1024 --loss-scale-window 2", { { 0 } } },     /* doubled by step 3 */
     { TYPE,      "bf16-sums",   4, "--device cpu --bf16 --grad-reduce-in-bf16", { { 0 } } },
     { TYPE,      "bf16-states", 5, "--device cpu --bf16 --exp-avg-dtype bf16 --exp-avg-sq-dtype bf16 --stochastic-rounding", { { 0 } } },
 

@@ -1,23 +1,63 @@
 #!/bin/bash
 dir=`pwd`
 seq_len=2048
-model_size=350
-num_layers=24
-hidden_size=1024
-num_attn_heads=16
+# usage: deepspeed_gpt.sh 125|350|1.3|6.7|13
+model_size=$1
 global_batch_size=256
-lr=3.0e-4
+mp_size=1
+pp_size=1
+no_pp="true"
+zero_stage=1
+num_gpus=8
+case $model_size in
+    125)
+        num_layers=12
+        hidden_size=768
+        num_attn_heads=12
+        lr=6.0e-4
+        ;;
+    350)
+        num_layers=24
+        hidden_size=1024
+        num_attn_heads=16
+        lr=3.0e-4
+        zero_stage=2
+        ;;
+    1.3)
+        num_layers=24
+        hidden_size=2048
+        num_attn_heads=16
+        global_batch_size=512
+        lr=2.0e-4
+        zero_stage=3
+        ;;
+    6.7)
+        num_layers=32
+        hidden_size=4096
+        num_attn_heads=32
+        global_batch_size=1024
+        lr=1.2e-4
+        mp_size=4
+        ;;
+    13)
+        num_layers=40
+        hidden_size=5120
+        num_attn_heads=40
+        global_batch_size=1024
+        lr=1.0e-4
+        mp_size=4
+        pp_size=4
+        no_pp="false"
+        zero_stage=0
+        num_gpus=16
+        ;;
+esac
 min_lr=1.0e-6
 init_std=0.02
 train_tokens_in_billion=300
 train_tokens=$((${train_tokens_in_billion} * 1000 * 1000 * 1000))
 train_samples=$(( 300 * 1000 * 1000 * 1000 * 2 / ${seq_len} ))
 exit_duration=30000000
-mp_size=1
-pp_size=1
-no_pp="true"
-zero_stage=2
-num_gpus=8
 dp_size=$(( ${num_gpus} / ${pp_size} / ${mp_size} ))
 batch_size=$(( ${global_batch_size} / ${dp_size} ))
 if [ $batch_size -gt 8 ]; then
