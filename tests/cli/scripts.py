@@ -5,9 +5,11 @@ import os
 import re
 import sys
 import tempfile
+import run
 from run import corpus, jotun
 
 HERE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "conf", "scripts")
+run.JOTUN = os.path.abspath(run.JOTUN)
 # Options that are not there yet: a script with one of them waits for it. Whoever builds one takes it away here.
 WAITS = {
     "decoupled-lr", "decoupled-min-lr",
@@ -17,6 +19,8 @@ WAITS = {
 ARGUMENTS = {"deepspeed_gpt.sh": [["125"], ["350"], ["1.3"], ["6.7"], ["13"]]}
 # Of the layout: one process has one rank.
 ONE_RANK = {"tensor-model-parallel-size": 1, "pipeline-model-parallel-size": 1, "context-parallel-size": 1, "expert-model-parallel-size": 1}
+# What a run writes goes to the temporary folder, whatever the script says.
+WRITTEN = ["save", "load", "tensorboard-dir", "wandb-save-dir"]
 DROPPED_ON_ONE_RANK = ["num-layers-per-virtual-pipeline-stage", "num-virtual-stages-per-pipeline-rank"]
 SMALL = {"num-layers": 2, "hidden-size": 32, "ffn-hidden-size": 64, "num-attention-heads": 4, "seq-length": 32, "max-position-embeddings": 32,
          "micro-batch-size": 1, "global-batch-size": 2, "train-iters": 2, "split": "90,10,0", "vocab-size": 257, "tokenizer": "bytes",
@@ -89,9 +93,10 @@ def train(name, yaml, folder, data):
     words = ["--config", path, "--data-path", data, "--metrics", curve, "--profile=" + os.path.join(folder, "trace") if "profile" in given else ""]
     for option, value in {**ONE_RANK, **SMALL, **{k: v for k, v in IF_THERE.items() if k in given and v is not None}}.items():
         words += [f"--{option}", value]
-    for option in ("save", "load"):
+    for option in WRITTEN:
         if option in given:
-            words += [f"--{option}", os.path.join(folder, "ck-" + name.replace(" ", "-"))]
+            place = "ck" if option in ("save", "load") else option
+            words += [f"--{option}", os.path.join(folder, place + "-" + name.replace(" ", "-"))]
     jotun("train", *[w for w in words if w != ""])
     losses = [float(re.search(r'"loss": ?([-\d.e+]+)', line).group(1)) for line in open(curve) if '"loss"' in line and "valid" not in line]
     if len(losses) < 2 or not all(3 < loss < 9 for loss in losses):
@@ -104,6 +109,9 @@ def main():
     waiting, trained = {}, 0
     with tempfile.TemporaryDirectory() as folder:
         data = corpus(folder)
+        work = os.path.join(folder, "work")
+        os.mkdir(work)
+        os.chdir(work)                                    # where a relative path of a script would be written
         for name in names:
             yaml, refused = imported(name)
             if refused:
@@ -111,6 +119,9 @@ def main():
             run_dry(name, yaml, folder)
             train(name, yaml, folder, data)
             trained += 1
+            if os.listdir(work):
+                sys.exit(f"{name} leaves {', '.join(os.listdir(work))} in the working directory; WRITTEN lacks the option that names it")
+        os.chdir(HERE)
     for name, options in waiting.items():
         print(f"{name} waits for {', '.join(options)}")
     print(f"{len(names)} scripts read, {trained} run dry and trained at reduced size, {len(waiting)} wait for an option and were run without it")
