@@ -2,18 +2,38 @@
 file(GLOB kernels CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/tensor/cuda/*.cu
                                     ${CMAKE_SOURCE_DIR}/src/tensor/cuda/attention/*.cu)
 set_source_files_properties(${kernels} PROPERTIES LANGUAGE CXX)
+list(FILTER kernels EXCLUDE REGEX "/cuda/norm\\.cu$")
+set(norm ${CMAKE_SOURCE_DIR}/src/tensor/cuda/norm.cu)              # apart: it is compiled with planted bugs too
+set_source_files_properties(${norm} PROPERTIES LANGUAGE CXX)
 file(GLOB callers CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/tensor/cuda/*.c)
 list(FILTER callers EXCLUDE REGEX "/(absent|cublaslt)\\.c$")
 set(shim ${CMAKE_CURRENT_SOURCE_DIR}/tensor/shim)
-list(APPEND kernels ${callers} ${shim}/cublaslt.cpp)
 
-function(shim_program name warp main)      # sources and definitions after these
-    add_executable(${name} ${shim}/${main} ${shim}/gpu_cpu.cpp ${shim}/memory.cpp ${shim}/fiber.cpp ${ARGN})
+# What code of the shim is compiled with; kernels see gpu_cpu.h as what gpu.h is on a GPU.
+function(shim_target name warp)
     target_include_directories(${name} PRIVATE ${shim})
     target_compile_definitions(${name} PRIVATE GPU_CPU GPU_WARP=${warp})
     target_compile_options(${name} PRIVATE $<$<COMPILE_LANGUAGE:CXX>:-Wno-unknown-pragmas>       # unroll
-        $<$<COMPILE_LANGUAGE:CXX>:SHELL:-include gpu_cpu.h>)                                     # what gpu.h is on a GPU
-    target_link_libraries(${name} PRIVATE module_tensor PkgConfig::CMOCKA)
+        $<$<COMPILE_LANGUAGE:CXX>:SHELL:-include gpu_cpu.h>)
+    target_link_libraries(${name} PRIVATE module_tensor)
+endfunction()
+
+# Compiled once for a number of lanes: the shim, the kernels and their callers, and the kernels of norm.cu.
+function(shim_objects name warp)           # sources after these
+    add_library(${name} OBJECT ${ARGN})
+    shim_target(${name} ${warp})
+endfunction()
+foreach(warp 32 64)
+    shim_objects(shim${warp}         ${warp} ${shim}/gpu_cpu.cpp ${shim}/memory.cpp ${shim}/fiber.cpp)
+    shim_objects(shim${warp}_kernels ${warp} ${kernels} ${callers} ${shim}/cublaslt.cpp)
+    shim_objects(shim${warp}_norm    ${warp} ${norm})
+    set(all${warp} $<TARGET_OBJECTS:shim${warp}_kernels> $<TARGET_OBJECTS:shim${warp}_norm>)
+endforeach()
+
+function(shim_program name warp main)      # objects and sources after these
+    add_executable(${name} ${shim}/${main} $<TARGET_OBJECTS:shim${warp}> ${ARGN})
+    shim_target(${name} ${warp})
+    target_link_libraries(${name} PRIVATE PkgConfig::CMOCKA)
 endfunction()
 
 function(shim_check name)                  # the command after it
@@ -25,16 +45,16 @@ if(JOTUN_SANITIZE MATCHES "thread")
     message(STATUS "the kernels' shim is not tested under ThreadSanitizer: it is one thread of many stacks")
 else()
     foreach(warp 32 64)
-        shim_program(tensor_shim${warp} ${warp} kernels_test.c ${kernels})
+        shim_program(tensor_shim${warp} ${warp} kernels_test.c ${all${warp}})
         shim_check(shim${warp} tensor_shim${warp})
-        shim_program(tensor_cuda_ops${warp} ${warp} ../ops_test.c ${kernels})      # every op that has a kernel
+        shim_program(tensor_cuda_ops${warp} ${warp} ../ops_test.c ${all${warp}})      # every op that has a kernel
         target_compile_definitions(tensor_cuda_ops${warp} PRIVATE OPS_CUDA)
         shim_check(cuda_ops${warp} tensor_cuda_ops${warp})
 
         # the same kernels without one barrier of block_sum and block_max: results must be off
         foreach(barrier FIRST SECOND)
             set(name shim${warp}_no_${barrier})
-            shim_program(tensor_${name} ${warp} kernels_test.c ${kernels})
+            shim_program(tensor_${name} ${warp} kernels_test.c $<TARGET_OBJECTS:shim${warp}_kernels> ${norm})
             target_compile_definitions(tensor_${name} PRIVATE GPU_PLANT_NO_${barrier}_BARRIER)
             shim_check(${name} tensor_${name})
             set_tests_properties(tensor.${name} PROPERTIES PASS_REGULAR_EXPRESSION "norm_forward y is off by")
@@ -43,7 +63,7 @@ else()
         shim_program(tensor_shim${warp}_faults ${warp} faults.cpp)
     endforeach()
 
-    shim_program(tensor_cuda_product 32 product_test.c ${kernels})
+    shim_program(tensor_cuda_product 32 product_test.c ${all32})
     target_include_directories(tensor_cuda_product PRIVATE ${CMAKE_CURRENT_SOURCE_DIR})
     add_test(NAME tensor.cuda_product COMMAND tensor_cuda_product)
     set_tests_properties(tensor.cuda_product PROPERTIES LABELS "tensor;shim" TIMEOUT 120)

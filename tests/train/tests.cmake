@@ -5,7 +5,7 @@ target_compile_definitions(overlap_delay PRIVATE TESTS_DIR="${CMAKE_CURRENT_SOUR
 target_link_libraries(overlap_delay PRIVATE module_train PkgConfig::CMOCKA)
 # The trainer on the back end `cuda`: by the shim, and on a GPU where its kernels were compiled for one.
 if(COMMAND shim_program AND NOT JOTUN_SANITIZE MATCHES "thread")    # the shim is one thread of many stacks
-    shim_program(train_cuda_shim 32 ../../train/cuda_training.c ${kernels})
+    shim_program(train_cuda_shim 32 ../../train/cuda_training.c ${all32})
     target_include_directories(train_cuda_shim PRIVATE ${CMAKE_CURRENT_SOURCE_DIR})
     target_link_libraries(train_cuda_shim PRIVATE module_train)
     add_test(NAME train.cuda_shim COMMAND train_cuda_shim)
