@@ -9,11 +9,12 @@
 #include "cli/command.h"
 #include "cli/in_out.h"
 #include "cli/setup/foreign.h"
+#include "cli/setup/gguf.h"
 #include "cli/setup/tokenizer.h"
 #include "cli/signals.h"
 #include "convert/family.h"
 #include "convert/formats.h"
-#include "convert/gguf.h"
+#include "convert/gguf/gguf.h"
 #include "convert/hf_write.h"
 #include "convert/jotun_checkpoint.h"
 
@@ -198,35 +199,40 @@ static GgufType gguf_type(const ConvertTask *c)
 
 static Status to_gguf(ConvertTask *c, void *context) { return gguf_write(&c->run, context); }
 
-static Status export_gguf(ConvertTask *c, Family family, const char *json)
+static Status export_gguf(ConvertTask *c, const char *json)
 {
-    Naming  naming;
-    json_t *options = json_loads(json, 0, NULL);
-    GgufTexts texts   = {.family    = family,
-                         .options   = options,
+    ModelConfig config = setup_model(&c->model);
+    json_t     *options = json_loads(json, 0, NULL);
+    GgufTexts texts   = {.options   = options,
+                         .config    = &config,
                          .type      = gguf_type(c),
                          .tokenizer = tokenizer_of(c),
                          .name      = c->o->convert_input};
     if (!*texts.tokenizer) texts.tokenizer = c->model.tokenizer;
-    Status status = gguf_naming(&naming, &texts);
-    if (status == OK) status = planned(c, naming, TO_THEIRS, to_gguf, &texts);
+    Status status = setup_gguf(&texts.architecture, &c->model, options, c->o->convert_input);
+    if (status == OK)
+        status = planned(c, gguf_architecture_naming(texts.architecture), TO_THEIRS, to_gguf, &texts);
     json_decref(options);
+    return status;
+}
+
+static Status export_hf(ConvertTask *c, const char *json)
+{
+    Family  family;
+    json_t *config;
+    TRY(family_choose(&family, &config, c, json));
+    Status status = planned(c, family_naming(family), TO_THEIRS, to_hf, config);
+    json_decref(config);
     return status;
 }
 
 static Status export(ConvertTask *c)
 {
-    Family      family;
-    json_t     *config;
     const char *json;
     TRY(jotun_open(&c->from, c->o->convert_input));
     TRY(setup_model_options(&c->model, c->from.options, c->o->convert_input));
     TRY(options_json(&c->model, &json));
-    TRY(family_choose(&family, &config, c, json));
-    Status status = c->o->convert_to.value == CHOICE_convert_to_gguf
-        ? export_gguf(c, family, json) : planned(c, family_naming(family), TO_THEIRS, to_hf, config);
-    json_decref(config);
-    return status;
+    return c->o->convert_to.value == CHOICE_convert_to_gguf ? export_gguf(c, json) : export_hf(c, json);
 }
 
 /* ---- the command ---- */

@@ -106,10 +106,29 @@ def main(folder):
         part = floats(exact[block * 128:(block + 1) * 128])
         assert abs(max(map(abs, integers))) == 127
         assert all(abs(scale * q - x) <= 0.57 * scale for q, x in zip(integers, part)), block
-    done = to_jotun(os.path.join(GOLDEN, "gemma"), os.path.join(folder, "gemma"))
-    done = jotun("convert", "--to", "gguf", "--input", os.path.join(folder, "gemma"), "--output", os.path.join(folder, "g.gguf"),
-                 check=False)
-    assert done.returncode == 1 and "gemma" in done.stderr
+    gemma, theirs = written(folder, "gemma", "f16"), tensors(os.path.join(GOLDEN, "gemma"))
+    for name, gain in (("output_norm", "model.norm"), ("blk.1.ffn_norm", "model.layers.1.post_attention_layernorm")):
+        kind, _, data = gemma.tensors[name + ".weight"]
+        want = [struct.unpack("f", struct.pack("f", x + 1))[0] for x in floats(theirs[gain + ".weight"][2])]
+        assert kind == 0 and list(floats(data)) == want, name
+    assert gemma.keys["general.architecture"] == "gemma" and gemma.keys["gemma.attention.key_length"] == 8
+    kind, shape, data = written(folder, "llama3", "q8_0").tensors["rope_freqs.weight"]
+    assert (kind, shape) == (0, [2]) and floats(data)[0] == 1 and abs(floats(data)[1] - 8) < 1e-5
+    keys = written(folder, "llama_linear", "f32").keys
+    assert keys["llama.rope.scaling.type"] == "linear" and keys["llama.rope.scaling.factor"] == 4
+    olmo2 = written(folder, "olmo2", "f32")
+    assert olmo2.tensors["blk.0.post_ffw_norm.weight"][2] == \
+        tensors(os.path.join(GOLDEN, "olmo2"))["model.layers.0.post_feedforward_layernorm.weight"][2]
+    refused(folder, "mistral", "llama", "--window-size")
+    refused(folder, "gemma2", "gemma2", "--softmax-scale 0.353553391")
+
+
+def refused(folder, name, *words):
+    ours, path = os.path.join(folder, name), os.path.join(folder, name + ".gguf")
+    to_jotun(os.path.join(GOLDEN, name), ours)
+    done = jotun("convert", "--to", "gguf", "--input", ours, "--output", path, check=False)
+    assert done.returncode == 1 and all(w in done.stderr for w in (*words, "--to hf")), done.stderr
+    assert not os.path.exists(path)
 
 
 with tempfile.TemporaryDirectory() as work:

@@ -39,7 +39,7 @@ def models():
     }
 
 
-def make(name, wide=False):
+def make(name, wide=False, **changed):
     """A model whose vectors (biases, gains of norms) are random as well; wide: with rows of whole blocks of 32."""
     import torch
     torch.manual_seed(len(name) + ord(name[-1]))
@@ -47,6 +47,7 @@ def make(name, wide=False):
     if wide:
         arguments.update({"n_embd": 64} if "n_embd" in arguments else
                          {"hidden_size": 64, "intermediate_size": 96, "head_dim": 16})
+    arguments.update(changed)
     model = kind(config(**arguments)).eval()
     with torch.no_grad():
         for p in model.parameters():

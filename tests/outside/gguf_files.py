@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """GGUF files read by the package gguf: every tensor is the one of the model in transformers' layout, Q8_0 to the byte of the
 package's own quantization; with llama-cpp-python the same greedy tokens as jotun in F32."""
-import glob
+import json
+import math
 import os
 import subprocess
 import sys
@@ -26,8 +27,44 @@ print("gguf", getattr(gguf, "__version__", "?"), "transformers", transformers.__
 JOTUN = os.environ.get("JOTUN", "build/release/bin/jotun")
 PROMPT = "The quick"
 failures = []
-# rows of heads: llama.cpp's llama rotates neighbours
-HALVES = {"llama": True, "mixtral": True, "qwen2": False, "gpt2": False}
+TRANSFORMERS = ("gpt2", "llama", "llama_tied", "llama3", "llama_linear", "mistral", "qwen2", "qwen3", "olmo2", "gemma", "gemma2",
+                "mixtral", "qwen3_moe")
+# what llama.cpp has no key for
+CHANGED = {"gemma2": dict(query_pre_attn_scalar=16), "mistral": dict(sliding_window=None)}
+NEIGHBOURS = ("llama", "mistral", "mixtral")           # llama.cpp's llama rotates channels 2i and 2i + 1
+
+SMALL = """--num-layers 4 --hidden-size 64 --num-attention-heads 4 --num-query-groups 2 --ffn-hidden-size 96 --seq-length 64
+    --normalization RMSNorm --disable-bias-linear --init-method-std 0.15 --swiglu --position-embedding-type rope"""
+YARN = """--position-embedding-type yarn --rotary-base 100 --rotary-scaling-factor 8
+    --yarn-original-max-position-embeddings 16"""
+GEMMA = """--hidden-size 64 --embedding-multiplier 8 --geglu --apply-layernorm-1p --kv-channels 24
+    --norm-placement both"""
+EXPERTS = "--num-experts 4 --moe-router-topk 2 --moe-ffn-hidden-size 32"
+# name -> (architecture, options after SMALL)
+MADE = {
+    "yarn": ("llama", YARN + " --untie-embeddings-and-output-weights"),
+    "yarn_mscale": ("qwen3", YARN + " --qk-layernorm --mscale 0.5 --mscale-all-dim 0.9"),
+    "wide_heads": ("llama", "--kv-channels 24 --apply-layernorm-1p --use-rope-scaling --rotary-base 100 "
+                   "--rope-original-max-position-embeddings 16"),
+    "qwen2_linear": ("qwen2", "--add-qkv-bias --rotary-seq-len-interpolation-factor 4"),
+    "olmo2_tied": ("olmo2", "--norm-placement after --qk-layernorm --qk-layernorm-width all"),
+    "olmo3": ("olmo2", "--norm-placement after --qk-layernorm --qk-layernorm-width all --window-size 7,0 "
+              "--window-attn-skip-freq [1,1,1,0] --rotary-base-local 10000 --rotary-seq-len-interpolation-factor 4"),
+    "gemma_heads": ("gemma", GEMMA.replace("--norm-placement both", "--num-query-groups 1")),
+    "gemma2_heads": ("gemma2", GEMMA + " --attn-logit-softcapping 3 --final-logit-softcapping 4 --window-size 7,0 "
+               "--window-attn-skip-freq 2"),
+    "gemma2_whole": ("gemma2", GEMMA + " --attn-logit-softcapping 3 --final-logit-softcapping 4 "
+                     "--rotary-seq-len-interpolation-factor 4"),
+    "gemma3": ("gemma3", GEMMA + " --qk-layernorm --window-size 7,0 --window-attn-skip-freq [1,0,1,1] --rotary-base 1000000 "
+               "--rotary-base-local 10000 --rotary-seq-len-interpolation-factor 8"),
+    "gemma3_whole": ("gemma3", GEMMA + " --qk-layernorm --untie-embeddings-and-output-weights"),
+    "mixtral_tied": ("llama", EXPERTS),
+    "qwen2_moe": ("qwen2moe", EXPERTS + " --add-qkv-bias --moe-router-pre-softmax --moe-shared-expert-gate "
+                  "--moe-shared-expert-intermediate-size 48"),
+    "qwen3_moe_heads": ("qwen3moe", EXPERTS + " --qk-layernorm --kv-channels 24"),
+    "olmoe": ("olmoe", EXPERTS + " --moe-router-pre-softmax --qk-layernorm --qk-layernorm-width all "
+              "--num-query-groups 4"),
+}
 
 
 def jotun(*words):
@@ -46,38 +83,63 @@ def pairs(w, heads):
     return w.reshape(heads, 2, w.shape[0] // heads // 2, *w.shape[1:]).swapaxes(1, 2).reshape(w.shape)
 
 
+def expected_gpt2(w, layers):
+    names = {"attn.c_attn": "attn_qkv", "attn.c_proj": "attn_output", "mlp.c_fc": "ffn_up", "mlp.c_proj": "ffn_down"}
+    found = {"token_embd.weight": w["transformer.wte.weight"], "position_embd.weight": w["transformer.wpe.weight"]}
+    for part in ("weight", "bias"):
+        found["output_norm." + part] = w["transformer.ln_f." + part]
+        for i in range(layers):
+            for theirs, ours in names.items():
+                found[f"blk.{i}.{ours}.{part}"] = w[f"transformer.h.{i}.{theirs}.{part}"].T
+            found[f"blk.{i}.attn_norm.{part}"] = w[f"transformer.h.{i}.ln_1.{part}"]
+            found[f"blk.{i}.ffn_norm.{part}"] = w[f"transformer.h.{i}.ln_2.{part}"]
+    return found
+
+
+def llama3_factors(c):
+    """what the frequencies are divided by, as Llama 3's own code computes them"""
+    r, dim = c.rope_parameters, getattr(c, "head_dim", None) or c.hidden_size // c.num_attention_heads
+    factors = []
+    for i in range(0, dim, 2):
+        wave = 2 * math.pi * r["rope_theta"] ** (i / dim)
+        smooth = (r["original_max_position_embeddings"] / wave - r["low_freq_factor"]) / (r["high_freq_factor"] - r["low_freq_factor"])
+        smooth = min(max(smooth, 0), 1)
+        factors.append(1 / ((1 - smooth) / r["factor"] + smooth))
+    return np.array(factors, np.float32)
+
+
 def expected(name, model):
     """name in the file -> array, from transformers' parameters"""
     w = {k: v.detach().numpy() for k, v in model.state_dict().items()}
-    c, found = model.config, {}
+    c, family = model.config, name.split("_")[0]
     if name == "gpt2":
-        names = {"attn.c_attn": "attn_qkv", "attn.c_proj": "attn_output", "mlp.c_fc": "ffn_up", "mlp.c_proj": "ffn_down"}
-        found["token_embd.weight"], found["position_embd.weight"] = w["transformer.wte.weight"], w["transformer.wpe.weight"]
-        for part in ("weight", "bias"):
-            found["output_norm." + part] = w["transformer.ln_f." + part]
-            for i in range(c.n_layer):
-                for theirs, ours in names.items():
-                    found[f"blk.{i}.{ours}.{part}"] = w[f"transformer.h.{i}.{theirs}.{part}"].T
-                found[f"blk.{i}.attn_norm.{part}"] = w[f"transformer.h.{i}.ln_1.{part}"]
-                found[f"blk.{i}.ffn_norm.{part}"] = w[f"transformer.h.{i}.ln_2.{part}"]
-        return found
-    found["token_embd.weight"], found["output_norm.weight"] = w["model.embed_tokens.weight"], w["model.norm.weight"]
+        return expected_gpt2(w, c.n_layer)
+    gain = 1 if family.startswith("gemma") else 0
+    found = {"token_embd.weight": w["model.embed_tokens.weight"], "output_norm.weight": w["model.norm.weight"] + np.float32(gain)}
     if not c.tie_word_embeddings:
         found["output.weight"] = w["lm_head.weight"]
+    if name == "llama3":
+        found["rope_freqs.weight"] = llama3_factors(c)
+    norms = {"olmo2": {"post_attention_layernorm": "post_attention_norm", "post_feedforward_layernorm": "post_ffw_norm"},
+             "gemma2": {"input_layernorm": "attn_norm", "post_attention_layernorm": "post_attention_norm",
+                        "pre_feedforward_layernorm": "ffn_norm", "post_feedforward_layernorm": "post_ffw_norm"},
+             }.get(name, {"input_layernorm": "attn_norm", "post_attention_layernorm": "ffn_norm"})
+    norms.update({"self_attn.q_norm": "attn_q_norm", "self_attn.k_norm": "attn_k_norm"})
+    matrices = {"self_attn.v_proj": "attn_v", "self_attn.o_proj": "attn_output", "self_attn.q_proj": "attn_q",
+                "self_attn.k_proj": "attn_k", "mlp.gate_proj": "ffn_gate", "mlp.up_proj": "ffn_up", "mlp.down_proj": "ffn_down"}
+    heads = {"attn_q": c.num_attention_heads, "attn_k": getattr(c, "num_key_value_heads", 0)}
     for i in range(c.num_hidden_layers):
         at = f"model.layers.{i}."
-        for theirs, ours in (("input_layernorm", "attn_norm"), ("post_attention_layernorm", "ffn_norm"),
-                             ("self_attn.v_proj", "attn_v"), ("self_attn.o_proj", "attn_output"), ("mlp.gate_proj", "ffn_gate"),
-                             ("mlp.up_proj", "ffn_up"), ("mlp.down_proj", "ffn_down")):
+        for theirs, ours in norms.items():
+            if at + theirs + ".weight" in w:
+                found[f"blk.{i}.{ours}.weight"] = w[at + theirs + ".weight"] + np.float32(gain)
+        for theirs, ours in matrices.items():
             for part in ("weight", "bias"):
-                if at + theirs + "." + part in w:
-                    found[f"blk.{i}.{ours}.{part}"] = w[at + theirs + "." + part]
-        for letter, heads in (("q", c.num_attention_heads), ("k", c.num_key_value_heads)):
-            for part in ("weight", "bias"):
-                if f"{at}self_attn.{letter}_proj.{part}" in w:
-                    x = w[f"{at}self_attn.{letter}_proj.{part}"]
-                    found[f"blk.{i}.attn_{letter}.{part}"] = pairs(x, heads) if HALVES[name.split("_")[0]] else x
-        if name == "mixtral":
+                x = w.get(f"{at}{theirs}.{part}")
+                if x is not None:
+                    turned = ours in heads and family.removesuffix("3") in NEIGHBOURS
+                    found[f"blk.{i}.{ours}.{part}"] = pairs(x, heads[ours]) if turned else x
+        if at + "mlp.gate.weight" in w:
             found[f"blk.{i}.ffn_gate_inp.weight"] = w[at + "mlp.gate.weight"]
             gate, up = np.split(w[at + "mlp.experts.gate_up_proj"], 2, axis=1)
             found[f"blk.{i}.ffn_gate_exps.weight"], found[f"blk.{i}.ffn_up_exps.weight"] = gate, up
@@ -96,45 +158,82 @@ def tensors_equal(name, path, want, kind):
             q = "F16"
         check(name, f"{t.name} is {t.tensor_type.name}, not {q}", t.tensor_type.name == q)
         check(name, f"{t.name} has the shape {list(t.shape)}", list(t.shape) == list(x.shape[::-1]))
-        if t.tensor_type.name == q:
+        if t.name == "rope_freqs.weight":
+            check(name, "other factors of frequencies", np.abs(t.data / x - 1).max() < 1e-6)
+        elif t.tensor_type.name == q:
             bytes_of = gguf.quants.quantize(x, t.tensor_type).tobytes()
             check(name, f"{t.name} differs in {q}", bytes_of == t.data.tobytes())
     return reader
 
 
-def greedy(name, path, load):
-    model = llama_cpp.Llama(model_path=path, n_ctx=64, logits_all=False, verbose=False, n_threads=2)
+def loss_by_llama(model, ids):
+    model.reset()
+    model.eval(ids)
+    logits = np.array(model.scores[:len(ids)], np.float64)
+    return np.mean([np.log(np.exp(row - row.max()).sum()) + row.max() - row[t] for row, t in zip(logits[:-1], ids[1:])])
+
+
+def by_llama(name, path, load, work):
+    """How far llama.cpp's loss is from jotun's; greedy tokens are equal."""
+    model = llama_cpp.Llama(model_path=path, n_ctx=64, logits_all=True, verbose=False, n_threads=2, flash_attn=False,
+                            type_k=llama_cpp.GGML_TYPE_F32, type_v=llama_cpp.GGML_TYPE_F32)
     ids = model.tokenize(PROMPT.encode(), add_bos=False, special=False)
     check(name, f"llama.cpp's tokens are {ids}", ids == list(PROMPT.encode()))
     out = []
     for token in model.generate(ids, temp=0, top_k=1, repeat_penalty=1.0):
-        if token == model.token_eos() or len(out) == 24:
+        if token == model.token_eos() or len(out) == 32:
             break
         out.append(token)
-    said = jotun("generate", "--load", load, "--prompt", PROMPT, "--max-new-tokens", 24, "--temperature", 0)
-    ours = [b for b in said.removeprefix(PROMPT.encode()).removesuffix(b"\n")]
+    said = jotun("generate", "--load", load, "--prompt", PROMPT, "--max-new-tokens", 32, "--temperature", 0)
+    ours = list(said.removeprefix(PROMPT.encode()).removesuffix(b"\n"))
     check(name, f"greedy tokens {ours} are not llama.cpp's {out}", ours == out and len(out) > 0)
+    text = os.path.join(work, "text")
+    with open(text, "w") as f:
+        f.write(hf_golden.TEXT)
+    loss = json.loads(jotun("eval", "perplexity", "--load", load, "--text", text, "--tokenizer", "bytes"))["loss"]
+    off = abs(loss_by_llama(model, list(hf_golden.TEXT.encode())) - loss)
+    check(name, f"llama.cpp's loss differs from {loss:.6f} by {off:.2g}", off < 1e-3)      # its GELU is a table in F16
+    return f"loss {loss:.4f}, llama.cpp's differs by {off:.1e}; {len(set(out))} of {len(out)} greedy tokens differ from each other"
+
+
+def opens(name, path):
+    if llama_cpp:
+        model = llama_cpp.Llama(model_path=path, n_ctx=64, verbose=False, n_threads=2)
+        check(name, f"{path} says nothing", len(model.create_completion(PROMPT, max_tokens=2)["choices"]) == 1)
 
 
 def compare(name, work):
     at = lambda leaf: os.path.join(work, name + leaf)
-    model = hf_golden.make(name, wide=True)
+    model = hf_golden.make(name, wide=True, **CHANGED.get(name, {}))
     model.save_pretrained(at("-theirs"))
     jotun("convert", "--to", "jotun", "--input", at("-theirs"), "--output", at("-ours"), "--tokenizer", "bytes")
     want = expected(name, model)
     for word in ("F32", "F16", "BF16", "Q8_0"):
-        jotun("convert", "--to", "gguf", "--output-dtype", word.lower(), "--input", at("-ours"), "--output", at(f"-{word}.gguf"))
-        reader = tensors_equal(name, at(f"-{word}.gguf"), want, gguf.GGMLQuantizationType[word])
+        path = at(f"-{word}.gguf")
+        jotun("convert", "--to", "gguf", "--output-dtype", word.lower(), "--input", at("-ours"), "--output", path)
+        reader = tensors_equal(name, path, want, gguf.GGMLQuantizationType[word])
+        opens(name, path)
     tokens = reader.fields["tokenizer.ggml.tokens"]
     check(name, "another number of tokens", len(tokens.data) == hf_golden.VOCABULARY)
-    if llama_cpp:
-        greedy(name, at("-F32.gguf"), at("-ours"))
-    print(f"{name:12s} {len(want)} tensors in F32, F16, BF16, Q8_0{'; greedy tokens' if llama_cpp else ''}")
+    more = "; " + by_llama(name, at("-F32.gguf"), at("-ours"), work) if llama_cpp else ""
+    print(f"{name:12s} {len(want)} tensors in F32, F16, BF16, Q8_0{more}")
+
+
+def made(name, work):
+    at = lambda leaf: os.path.join(work, "made-" + name + leaf)
+    architecture, options = MADE[name]
+    words = (SMALL.replace("--swiglu", "") if "--geglu" in options else SMALL).split() + options.split()
+    jotun("train", "--mock-data", "--tokenizer", "bytes", "--train-iters", 1, "--micro-batch-size", 1, "--global-batch-size", 1,
+          "--lr", "1e-2", "--save", at(""), *words)
+    jotun("convert", "--to", "gguf", "--output-dtype", "f32", "--input", at(""), "--output", at(".gguf"))
+    found = gguf.GGUFReader(at(".gguf")).fields["general.architecture"].contents()
+    check(name, f"it is {found}, not {architecture}", found == architecture)
+    print(f"{name:12s} {architecture}{'; ' + by_llama(name, at('.gguf'), at(''), work) if llama_cpp else ''}", flush=True)
 
 
 with tempfile.TemporaryDirectory() as folder:
-    for model_name in sys.argv[1:] or ("gpt2", "llama", "llama_tied", "qwen2", "mixtral"):
-        compare(model_name, folder)
+    for model_name in sys.argv[1:] or TRANSFORMERS + tuple(MADE):
+        (made if model_name in MADE else compare)(model_name, folder)
 for line in failures:
     print("DIFFERS", line)
 sys.exit(bool(failures))

@@ -26,6 +26,8 @@ BUGS = [
     ("halves of a head whose rows follow each other in a GGUF file", "src/convert/links.c",
      "(int64_t[]){ widths.head * columns, columns, 2 * columns, 1 }", "(int64_t[]){ widths.head * columns, columns, columns, 1 }",
      "convert.plan_test"),
+    ("zero-centred gains written to a GGUF file without their 1", "src/convert/gguf/gguf.c",
+     "out->window[i] += t->offset;", "out->window[i] += 0;", "convert.gguf"),
     ("a tensor that the model does not have ignored", "src/convert/plan.c",
      "if (used[i]) continue;", "if (used[i] || rules->direction == TO_OURS) continue;", "convert.plan_test"),
     ("an evaluation of all samples that counts some twice", "src/data/loader.c",

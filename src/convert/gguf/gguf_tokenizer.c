@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include "convert/gguf.h"
+#include "convert/gguf/gguf.h"
 #include "convert/llama_pieces.h"
 #include "store/tensor_entry.h"
 #include "text/bpe/vocab.h"
@@ -174,21 +174,15 @@ static void tokens_write(GgufText *out, const Tokens *t)
     char    unused[32];
     json_t *merge;
     size_t  i;
-    gguf_key(out, "tokenizer.ggml.tokens", GGUF_ARRAY);
-    gguf_put_number(out, GGUF_STRING, 4);
-    gguf_put_number(out, (uint64_t)t->count, 8);
+    gguf_key_array(out, "tokenizer.ggml.tokens", GGUF_STRING, t->count);
     for (int64_t id = 0; id < t->count; id++) {
         snprintf(unused, sizeof unused, "[PAD%lld]", (long long)id);
         const char *text = t->text[id] ? t->text[id] : unused;
         gguf_put_string(out, text, strlen(text));
     }
-    gguf_key(out, "tokenizer.ggml.token_type", GGUF_ARRAY);
-    gguf_put_number(out, GGUF_INT32, 4);
-    gguf_put_number(out, (uint64_t)t->count, 8);
+    gguf_key_array(out, "tokenizer.ggml.token_type", GGUF_INT32, t->count);
     for (int64_t id = 0; id < t->count; id++) gguf_put_number(out, t->text[id] ? t->kind[id] : UNUSED, 4);
-    gguf_key(out, "tokenizer.ggml.merges", GGUF_ARRAY);
-    gguf_put_number(out, GGUF_STRING, 4);
-    gguf_put_number(out, json_array_size(t->merges), 8);
+    gguf_key_array(out, "tokenizer.ggml.merges", GGUF_STRING, (int64_t)json_array_size(t->merges));
     json_array_foreach(t->merges, i, merge)
         gguf_put_string(out, json_string_value(merge), json_string_length(merge));
 }
@@ -202,32 +196,21 @@ static Status pieces_write(GgufText *out, const char *path, int64_t vocabulary)
     const SentencePieceModel *m = &pieces.model;
     gguf_key_string(out, "tokenizer.ggml.model", "llama");
     gguf_key_string(out, "tokenizer.ggml.pre", "default");
-    gguf_key(out, "tokenizer.ggml.tokens", GGUF_ARRAY);
-    gguf_put_number(out, GGUF_STRING, 4);
-    gguf_put_number(out, (uint64_t)vocabulary, 8);
+    gguf_key_array(out, "tokenizer.ggml.tokens", GGUF_STRING, vocabulary);
     for (int64_t id = 0; id < vocabulary; id++) {
         snprintf(unused, sizeof unused, "[PAD%lld]", (long long)id);
         if (id < m->pieces) gguf_put_string(out, m->piece[id].text.data, m->piece[id].text.bytes);
         else gguf_put_string(out, unused, strlen(unused));
     }
-    gguf_key(out, "tokenizer.ggml.scores", GGUF_ARRAY);
-    gguf_put_number(out, GGUF_FLOAT32, 4);
-    gguf_put_number(out, (uint64_t)vocabulary, 8);
-    for (int64_t id = 0; id < vocabulary; id++) {
-        float    score = id < m->pieces ? m->piece[id].score : -10000;
-        uint32_t bits;
-        memcpy(&bits, &score, sizeof bits);
-        gguf_put_number(out, bits, 4);
-    }
-    gguf_key(out, "tokenizer.ggml.token_type", GGUF_ARRAY);
-    gguf_put_number(out, GGUF_INT32, 4);
-    gguf_put_number(out, (uint64_t)vocabulary, 8);
+    gguf_key_array(out, "tokenizer.ggml.scores", GGUF_FLOAT32, vocabulary);
+    for (int64_t id = 0; id < vocabulary; id++)
+        gguf_put_real(out, id < m->pieces ? m->piece[id].score : -10000);
+    gguf_key_array(out, "tokenizer.ggml.token_type", GGUF_INT32, vocabulary);
     for (int64_t id = 0; id < vocabulary; id++)
         gguf_put_number(out, id < m->pieces ? (uint64_t)m->piece[id].kind : UNUSED, 4);
     for (int64_t id = 0; id < m->pieces; id++)
         if (m->piece[id].kind == SP_PIECE_UNKNOWN) gguf_key_uint(out, "tokenizer.ggml.unknown_token_id", id);
-    gguf_key(out, "tokenizer.ggml.add_space_prefix", GGUF_BOOL);
-    gguf_put_number(out, 1, 1);
+    gguf_key_bool(out, "tokenizer.ggml.add_space_prefix", true);
     llama_pieces_close(&pieces);
     return OK;
 }
@@ -271,8 +254,7 @@ Status gguf_tokenizer(GgufText *out, const char *name, int64_t vocabulary)
             pieces_path(path, name) ? pieces_write(out, path, vocabulary) : bpe_write(out, &tokens, name);
         if (eod >= 0) gguf_key_uint(out, "tokenizer.ggml.bos_token_id", eod);
         if (eod >= 0) gguf_key_uint(out, "tokenizer.ggml.eos_token_id", eod);
-        gguf_key(out, "tokenizer.ggml.add_bos_token", GGUF_BOOL);
-        gguf_put_number(out, 0, 1);
+        gguf_key_bool(out, "tokenizer.ggml.add_bos_token", false);
     }
     tokens_free(&tokens);
     return status;
