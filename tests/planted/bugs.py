@@ -14,6 +14,12 @@ import time
 BUGS = [
     ("parts of a foreign tensor that overlap", "src/convert/foreign.c",
      "if (overlap(piece, &tensor->piece[q]))", "if (q < 0 && overlap(piece, &tensor->piece[q]))", "convert.foreign_test"),
+    ("the gain of the last norm decayed as a matrix", "src/model/params.def",
+     "PARAM( FINAL_GAIN,             HEAD,    \"final.gain\",             C,     ONE,     TP_REPLICATED, ALIGNED, INIT_ONE,    false, ALWAYS )",
+     "PARAM( FINAL_GAIN,             HEAD,    \"final.gain\",             C,     ONE,     TP_REPLICATED, ALIGNED, INIT_ONE,    true,  ALWAYS )",
+     "convert.steps"),
+    ("values of latent attention exchanged as wide as its keys", "src/model/attention/ulysses.c",
+     "each = values ? at.E : at.D;", "each = at.D;", "layouts.drawn"),
     ("elements behind the end of a mapped file", "src/convert/foreign.c",
      "return low >= -before && high <= after;", "return low >= -before && high <= after + 65536;", "convert.foreign_test"),
     ("GPT-2's values taken from its keys", "src/convert/names.def",
