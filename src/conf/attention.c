@@ -58,11 +58,9 @@ int64_t options_rotary(const Options *o)
     return rotary(o) ? (int64_t)(o->rotary_percent * (double)o->kv_channels) : 0;
 }
 
-/* Latents are of all heads, without biases, and their keys and values have other widths than queries. */
+/* Latents are of all heads, without biases. */
 static Status rule_latent(const Options *o)
 {
-    bool exchange = o->context_parallel > 1 && o->cp_comm_type.value != CHOICE_cp_comm_type_p2p &&
-                    o->cp_comm_type.value != CHOICE_cp_comm_type_allgather;
     const char *typed = TYPED(OPTION_mla);
     if (!o->mla || !o->qk_layernorm) return OK;                  /* its WANTS row asks for norms */
     if (o->groups != o->heads)
@@ -76,9 +74,6 @@ static Status rule_latent(const Options *o)
     if (o->rotary_percent < 1)
         return fail(BAD_OPTION, "%s turns --qk-pos-emb-head-dim channels of a head; leave out %s", typed,
                     TYPED(OPTION_rotary_percent));
-    if (exchange)
-        return fail(BAD_OPTION, "%s: %s exchanges heads of one width; give --cp-comm-type p2p or allgather",
-                    typed, TYPED(OPTION_cp_comm_type));
     if (o->fp8_format.value != CHOICE_fp8_format_none)
         return fail(BAD_OPTION, "%s: its projections have no inputs of 8 bits; leave out %s", typed,
                     TYPED(OPTION_fp8_format));

@@ -91,6 +91,7 @@ void qk_norm_backward_weight(const ExecContext *ctx, const UnitParam *dw, const 
 /* Latent attention (model/attention/latent.c): qkv as core_qkv_new makes it, from the input n of the
  * region; the gradient of n from that of qkv, where dn is new; the weights' gradients. Communicates
  * nothing. */
+int64_t latent_columns       (const ExecContext *ctx);        /* of query, key and value: H (2 D + E) */
 Tensor latent_forward        (const ExecContext *ctx, int64_t layer, const UnitParam *w, BlockSave *save,
                               Tensor n_TC);
 void   latent_backward_input (const ExecContext *ctx, int64_t layer, const UnitParam *w, BlockSave *save,

@@ -135,8 +135,6 @@ static const RuleRow refused[] = {
     { FOR_CONFIG, "--multi-latent-attention --position-embedding-type rope", "has no effect without --qk-layernorm" },
     { FOR_CONFIG, "--multi-latent-attention --position-embedding-type rope --qk-layernorm --normalization RMSNorm --num-query-groups 4",
       "each head has its own keys and values" },
-    { FOR_CONFIG, "--multi-latent-attention --position-embedding-type rope --qk-layernorm --normalization RMSNorm --disable-bias-linear "
-      "--ranks 2 --cp 2 --cp-comm-type a2a", "exchanges heads of one width; give --cp-comm-type p2p or allgather" },
     { FOR_CONFIG, "--qk-layernorm", "--qk-layernorm has no effect without --normalization RMSNorm" },
     { FOR_CONFIG, "--min-lr 1", "--min-lr 1 is above --lr 0.0003 (default); give 0.0003 or less" },
     { FOR_CONFIG, "--train-iters 5 --lr-warmup-iters 6 --lr-decay-style cosine", "--lr-warmup-iters 6 is more than" },

@@ -167,7 +167,7 @@ static void test_attentions(void **state)
             for (int i = 0; i < LAYOUTS; i++) {
                 TrainConfig config = tiny_config(MODEL_LLAMA, n->device, "none");
                 bool latent = attentions[a].latent.kv_rank > 0;
-                if (layouts[i].layers || (latent && layouts[i].ulysses)) continue;
+                if (layouts[i].layers) continue;
                 config.precision.mixed = n->mixed;
                 config_set_layout(&config, &layouts[i]);
                 config.model.layers = 8;

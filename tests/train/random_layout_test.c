@@ -150,11 +150,11 @@ static void window_set(TrainConfig *config, int i)
     config->model.unwindowed = layer_set_every(i % 2 ? 0 : 2);
 }
 
-/* Latent attention, where ranks exchange no heads. */
-static void latent_set(TrainConfig *config, int ulysses, int i)
+/* Latent attention */
+static void latent_set(TrainConfig *config, int i)
 {
     ModelConfig *m = &config->model;
-    if (i % 4 || ulysses > 1) return;
+    if (i % 4) return;
     m->latent  = (LatentConfig){ i % 8 < 4 ? 5 : 0, 3, m->head_dim > 2 ? 2 : 0, m->head_dim + 1 };
     m->groups  = m->heads;
     m->qk_norm = QK_NORM_NONE, m->norm = NORM_RMS, m->qkv_bias = false;
@@ -185,8 +185,8 @@ static void case_run(const Case *c, int i)
     context_set(&job.config, i);
     window_set(&one.config, i);
     window_set(&job.config, i);
-    latent_set(&one.config, job.config.ulysses, i);
-    latent_set(&job.config, job.config.ulysses, i);
+    latent_set(&one.config, i);
+    latent_set(&job.config, i);
     job_run(&one);
     job_run(&job);
     for (int s = 0; s < STEPS; s++) {

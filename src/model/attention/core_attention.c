@@ -141,12 +141,12 @@ Tensor core_qkv_new(const ExecContext *ctx, int64_t rows, int64_t cols)
 Tensor core_attention_enter(const ExecContext *ctx, Tensor qkv_TQ)
 {
     if (!exchanges(ctx)) return qkv_TQ;
-    int64_t D = ctx->config->head_dim, n = qkv_TQ.dim[1] / D;
-    Ulysses at = ulysses_of(ctx, qkv_TQ.dim[0], n);
-    Tensor y = activation_new(ctx, "query key value", at.u * at.T, (at.Hu + 2 * at.Gu) * D);
-    ulysses_enter(ctx, at, ULYSSES_QKV,                                                     /* <-> cp */
-        tensor_view(y, at.b, at.u * at.T / at.b, at.Hu + 2 * at.Gu, D),
-        tensor_view(qkv_TQ, at.b, at.T / at.b, n, D));
+    int64_t Q = qkv_TQ.dim[1];
+    Ulysses at = ulysses_of(ctx, qkv_TQ.dim[0], Q);
+    int64_t cols = at.Hu * at.D + at.Gu * (at.D + at.E);
+    Tensor y = activation_new(ctx, "query key value", at.u * at.T, cols);
+    ulysses_enter(ctx, at, ULYSSES_QKV, tensor_view(y, at.b, at.u * at.T / at.b, cols, 1),  /* <-> cp */
+        tensor_view(qkv_TQ, at.b, at.T / at.b, Q, 1));
     return y;
 }
 
@@ -166,7 +166,7 @@ void core_attention_forward(const ExecContext *ctx, int64_t layer, AttentionSave
     else if (ctx->cp.gather) gather_forward(ctx, layer, at, f);                             /* <-> cp */
     else                     ring_forward(ctx, layer, at, f);                               /* <-> cp */
     if (u == 1) return;
-    Ulysses all = ulysses_of(ctx, save->out_TO.dim[0], u * at.H);
+    Ulysses all = ulysses_of(ctx, save->out_TO.dim[0], u * at.H * at.D);
     ulysses_leave(ctx, all, ULYSSES_QUERIES, values(save->out_TO, at), f.o);             /* <-> cp */
 }
 
@@ -179,20 +179,21 @@ static void backward_exchanged(const ExecContext *ctx, int64_t layer, CoreLayout
                                CoreBackward b)
 {
     Dtype type = ctx->precision.activation;
-    Ulysses all = ulysses_of(ctx, dqkv.dim[0], dqkv.dim[1] / at.D);
+    Ulysses all = ulysses_of(ctx, dqkv.dim[0], dqkv.dim[1]);
+    int64_t W = at.G * (at.D + at.E);
     Dtype pairs = ulysses_copies(all) ? ctx->precision.statistic : type;
-    Tensor d_o = tensor_new(ctx->scratch, "attention gradient of some heads", type, at.b, at.s, at.H, at.D);
+    Tensor d_o = tensor_new(ctx->scratch, "attention gradient of some heads", type, at.b, at.s, at.H, at.E);
     Tensor delta = tensor_new(ctx->scratch, "attention delta of some heads", b.delta.dtype, at.b, at.s, at.H);
-    Tensor own_dq = heads(dqkv, at, 0, all.H), own_dkv = heads(dqkv, at, all.H, 2 * all.G);
+    Tensor own_dq  = heads(dqkv, at, 0, all.H);
+    Tensor own_dkv = heads_at(of_sequences(dqkv, at), all.H * at.D, all.G * (at.D + at.E), 1);
     ulysses_enter(ctx, all, ULYSSES_QUERIES, d_o, b.d_o);                                   /* <-> cp */
     ulysses_enter(ctx, all, ULYSSES_QUERIES, delta, b.delta);                               /* <-> cp */
     b.d_o = d_o, b.delta = delta;
     b.dq  = tensor_new(ctx->scratch, "query gradient of some heads", type, at.b, at.s, at.H, at.D);
-    Tensor dkv = tensor_new(ctx->scratch, "key value gradient of some heads", pairs, at.b, at.s, 2 * at.G,
-        at.D);
+    Tensor dkv = tensor_new(ctx->scratch, "key value gradient of some heads", pairs, at.b, at.s, W, 1);
     fill_zero(ctx->queue, (FillZero){ .y = b.dq });
     fill_zero(ctx->queue, (FillZero){ .y = dkv });
-    b.dkv = tensor_view(dkv, at.b, at.s, 2 * at.G * at.D);
+    b.dkv = tensor_view(dkv, at.b, at.s, W);
     if (ctx->cp.gather) gather_backward(ctx, layer, at, b);                                 /* <-> cp */
     else                ring_backward(ctx, layer, at, b);                                   /* <-> cp */
     Tensor sum = ulysses_copies(all) ? core_sum_new(ctx, own_dkv, "key value gradient of copies") : own_dkv;

@@ -38,6 +38,12 @@ static Sizes sizes_of(const ExecContext *ctx)
     return z;
 }
 
+int64_t latent_columns(const ExecContext *ctx)
+{
+    Sizes z = sizes_of(ctx);
+    return z.H * (2 * z.D + z.E);
+}
+
 /* w_down: the query matrix without a latent of queries comes last. */
 Tensor latent_down_weight(const UnitParam *w)
 {
@@ -100,7 +106,7 @@ Tensor latent_forward(const ExecContext *ctx, int64_t layer, const UnitParam *w,
     save->down_TP = tensor_new(ctx->activations_wgrad, "latent projections", ctx->precision.activation, T,
         z.P);
     matmul_forward(q, (MatmulForward){ .y_TK = save->down_TP, .x_TC = n_TC, .w_KC = latent_down_weight(w) });
-    Tensor qkv_TQ = core_qkv_new(ctx, T, z.H * (2 * z.D + z.E));
+    Tensor qkv_TQ = core_qkv_new(ctx, T, latent_columns(ctx));
     Tensor kv_TU  = scratch_new(ctx, "latent keys and values", T, z.U);
     if (z.queries_down) up_forward(ctx, z, w, save, QUERY, queries(z, qkv_TQ));
     else copy(q, queries(z, qkv_TQ), queries_of(z, save->down_TP));

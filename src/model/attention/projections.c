@@ -87,7 +87,7 @@ Tensor attend_backward_input(const ExecContext *ctx, int64_t layer, const UnitPa
         unit_param(w, PARAM_ATTENTION_OUT_WEIGHT));                           /* C is O, K is C */
 
     Tensor dqkv_TQ = activation_gradient_new(ctx, "query key value gradient", 0, T,
-        is_latent(ctx) ? save->qkv_TQ.dim[1] : qkv_weight(w).dim[0]);
+        is_latent(ctx) ? latent_columns(ctx) : qkv_weight(w).dim[0]);
     core_attention_backward(ctx, layer, dqkv_TQ, &save->core, save->qkv_TQ, do_TO);        /* <-> cp */
     if (is_latent(ctx)) latent_backward_input(ctx, layer, w, save, dqkv_TQ);
     else                qkv_backward(ctx, layer, w, save, dqkv_TQ);                        /* <-> tp */

@@ -14,50 +14,55 @@ enum { ULYSSES_MOST = 1024 };                    /* ranks: as --context-parallel
 
 /* H / G query heads share a key-value head. Of Hu query heads, adjacent groups of equal size share one, which
  * are the largest that no border of H / G heads cuts. */
-Ulysses ulysses_of(const ExecContext *ctx, int64_t T, int64_t heads)
+Ulysses ulysses_of(const ExecContext *ctx, int64_t T, int64_t columns)
 {
-    int64_t tp = comm_size(ctx->tp.comm), H = ctx->config->heads / tp, G = (heads - H) / 2;
+    int64_t tp = comm_size(ctx->tp.comm), H = ctx->config->heads / tp;
+    int64_t D = ctx->config->head_dim, E = model_value_dim(ctx->config), G = (columns - H * D) / (D + E);
     int u = context_size(ctx->cp.ulysses);
     int64_t shared = G > 0 ? common_divisor(H / G, H / u) : 1;
     CHECK(u <= ULYSSES_MOST && H % u == 0, "%lld query heads over %d Ulysses ranks", (long long)H, u);
     return (Ulysses){ .u = u, .j = context_rank(ctx->cp.ulysses), .b = ctx->batch->sample_i.dim[0], .T = T,
-        .H = H, .G = G, .Hu = H / u, .Gu = G > 0 ? H / u / shared : 0, .D = ctx->config->head_dim };
+        .H = H, .G = G, .Hu = H / u, .Gu = G > 0 ? H / u / shared : 0, .D = D, .E = E };
 }
 
 bool ulysses_copies(Ulysses at) { return at.u * at.Gu != at.G; }
 
-/* The heads [mine, mine + count) of own tokens are heads [theirs, theirs + count) of rank j's. */
-typedef struct { int64_t mine, theirs, count; } HeadRun;
+/* The columns [mine, mine + count) of own tokens' rows are columns [theirs, theirs + count) of rank j's. */
+typedef struct { int64_t mine, theirs, count; } ColumnRun;
 
-static int64_t head_runs(Ulysses at, UlyssesHeads which)
+static int64_t column_runs(Ulysses at, UlyssesHeads which)
 {
     int64_t pairs = ulysses_copies(at) ? 2 * at.Gu : 2;
     return (which & ULYSSES_QUERIES ? 1 : 0) + (which & ULYSSES_PAIRS ? pairs : 0);
 }
 
-/* Run i: the query heads first, then keys, then values. */
-static HeadRun head_run(Ulysses at, UlyssesHeads which, int j, int64_t i)
+/* Run i: the query heads first, which alone may be of any width; then keys, then values. */
+static ColumnRun column_run(Ulysses at, UlyssesHeads which, int64_t width, int j, int64_t i)
 {
     bool queries = which & ULYSSES_QUERIES;
-    if (queries && i == 0) return (HeadRun){ j * at.Hu, 0, at.Hu };
+    if (which == ULYSSES_QUERIES) return (ColumnRun){ j * at.Hu * width, 0, at.Hu * width };
+    if (queries && i == 0) return (ColumnRun){ j * at.Hu * at.D, 0, at.Hu * at.D };
     int64_t count = ulysses_copies(at) ? 1 : at.Gu, runs = at.Gu / count;
-    int64_t values = (i - queries) / runs, k = (i - queries) % runs;
+    bool    values = (i - queries) / runs > 0;
+    int64_t k = (i - queries) % runs, each = values ? at.E : at.D;
     int64_t query = j * at.Hu + k * (at.Hu / at.Gu);               /* the first one that reads key head k */
-    return (HeadRun){ (queries ? at.H : 0) + values * at.G + query / (at.H / at.G),
-                      (queries ? at.Hu : 0) + values * at.Gu + k, count };
+    int64_t mine  = (queries ? at.H  : 0) + (values ? at.G  : 0);  /* heads of D channels before them */
+    int64_t their = (queries ? at.Hu : 0) + (values ? at.Gu : 0);
+    return (ColumnRun){ mine * at.D + query / (at.H / at.G) * each, their * at.D + k * each, count * each };
 }
 
-/* Heads first .. first + count - 1 of x [b, s, n, D] as rows of count D channels [b, s, count D] */
-static Tensor head_rows(Tensor x, int64_t first, int64_t count)
+/* Columns first .. first + count - 1 of the rows of x [b, s, n, width]: [b, s, count] */
+static Tensor columns_of(Tensor x, int64_t first, int64_t count)
 {
-    Tensor y = tensor_slice(x, 2, first, count);
     CHECK(x.stride[2] == x.dim[3], "heads of a row are adjacent");
-    y.dim[2] = count * x.dim[3], y.stride[2] = 1;
-    y.dim[3] = y.stride[3] = 1;
-    return y;
+    x.dim[2] *= x.dim[3], x.stride[2] = 1;
+    x.dim[3] = x.stride[3] = 1;
+    return tensor_slice(x, 2, first, count);
 }
 
-/* The rows that each rank is sent or sends, [u] blocks [b, s, n, D] */
+static int64_t width_of(Tensor x) { return x.dim[2] * x.dim[3]; }
+
+/* The rows that each rank is sent or sends, [u] blocks [b, s, columns] */
 typedef struct { Tensor all; int64_t at[ULYSSES_MOST + 1]; } Blocks;
 
 static void blocks_new(const ExecContext *ctx, Ulysses at, Blocks *blocks, const char *what, Tensor joined)
@@ -70,7 +75,7 @@ static void blocks_new(const ExecContext *ctx, Ulysses at, Blocks *blocks, const
 static Tensor block_of(const Blocks *blocks, Ulysses at, Tensor joined, int j)
 {
     Tensor flat = tensor_flat(blocks->all, blocks->at[j], blocks->at[1]);
-    return tensor_view(flat, at.b, at.T / at.b, joined.dim[2], joined.dim[3]);
+    return tensor_view(flat, at.b, at.T / at.b, width_of(joined), 1);
 }
 
 void ulysses_enter(const ExecContext *ctx, Ulysses at, UlyssesHeads which, Tensor y, Tensor x)
@@ -80,18 +85,18 @@ void ulysses_enter(const ExecContext *ctx, Ulysses at, UlyssesHeads which, Tenso
     blocks_new(ctx, at, &to,   "ulysses to ranks", y);
     blocks_new(ctx, at, &from, "ulysses from ranks", y);
     for (int j = 0; j < at.u; j++)
-        for (int64_t i = 0; i < head_runs(at, which); i++) {
-            HeadRun run = head_run(at, which, j, i);
+        for (int64_t i = 0; i < column_runs(at, which); i++) {
+            ColumnRun run = column_run(at, which, x.dim[3], j, i);
             copy_strided(ctx->queue, (CopyStrided){
-                .y = head_rows(block_of(&to, at, y, j), run.theirs, run.count),
-                .x = head_rows(x, run.mine, run.count) });
+                .y = columns_of(block_of(&to, at, y, j), run.theirs, run.count),
+                .x = columns_of(x, run.mine, run.count) });
         }
     comm_all_to_all(ctx->cp.ulysses, ctx->queue, from.all, from.at, to.all, to.at);  /* <-> cp: all-to-all */
     for (int j = 0; j < at.u; j++)
         for (int part = 0; part < 2; part++)
             copy_strided(ctx->queue, (CopyStrided){
-                .y = head_rows(core_joined_part(y, at.u, j, part), 0, y.dim[2]),
-                .x = head_rows(core_joined_part(block_of(&from, at, y, j), 1, 0, part), 0, y.dim[2]) });
+                .y = columns_of(core_joined_part(y, at.u, j, part), 0, width_of(y)),
+                .x = columns_of(core_joined_part(block_of(&from, at, y, j), 1, 0, part), 0, width_of(y)) });
     arena_reset(ctx->scratch, mark);
 }
 
@@ -104,14 +109,14 @@ void ulysses_leave(const ExecContext *ctx, Ulysses at, UlyssesHeads which, Tenso
     for (int j = 0; j < at.u; j++)
         for (int part = 0; part < 2; part++)
             copy_strided(ctx->queue, (CopyStrided){
-                .y = head_rows(core_joined_part(block_of(&to, at, y, j), 1, 0, part), 0, y.dim[2]),
-                .x = head_rows(core_joined_part(y, at.u, j, part), 0, y.dim[2]) });
+                .y = columns_of(core_joined_part(block_of(&to, at, y, j), 1, 0, part), 0, width_of(y)),
+                .x = columns_of(core_joined_part(y, at.u, j, part), 0, width_of(y)) });
     comm_all_to_all(ctx->cp.ulysses, ctx->queue, from.all, from.at, to.all, to.at);  /* <-> cp: all-to-all */
     for (int j = 0; j < at.u; j++)
-        for (int64_t i = 0; i < head_runs(at, which); i++) {
-            HeadRun run = head_run(at, which, j, i);
-            Tensor mine = head_rows(x, run.mine, run.count);
-            Tensor part = head_rows(block_of(&from, at, y, j), run.theirs, run.count);
+        for (int64_t i = 0; i < column_runs(at, which); i++) {
+            ColumnRun run = column_run(at, which, x.dim[3], j, i);
+            Tensor mine = columns_of(x, run.mine, run.count);
+            Tensor part = columns_of(block_of(&from, at, y, j), run.theirs, run.count);
             if (which == ULYSSES_PAIRS && ulysses_copies(at))
                 accumulate(ctx->queue, (Accumulate){ .y = mine, .x = part });
             else copy_strided(ctx->queue, (CopyStrided){ .y = mine, .x = part });
