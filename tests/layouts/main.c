@@ -2,7 +2,8 @@
  * the bounds of docs/numerics.md; bytes of every arena as the dry run said; in every type, weights that several ranks
  * hold equal to the bit, and those of 16 bits the rounded master weights. Some are killed and resumed.
  *
- *     layouts [--seed S] [--count N] [--run N] [--only I]     draws N of a seed, runs the first ones, or one alone
+ *     layouts [--seed S] [--count N] [--run N] [--only I]     draws N of a seed, runs the first ones, or one alone;
+ *             [--from F]                                      of the first ones those from number F on
  *     layouts ... --double                                    in double instead of the types that were drawn, so that what
  *                                                             rounding hides is seen
  *     layouts ... --list [--resumed]                          prints the options of each instead, or of those that are
@@ -20,11 +21,12 @@
 #include "base/leaks.h"
 #include "base/log.h"
 #include "base/random.h"
+#include "layouts/choices.h"
 #include "layouts/session.h"
 #include "train/harness.h"
 
 enum { SEED = 23, COUNT = 200, QUICK = 25, SANITIZED = 3, SECONDS = 120 };
-typedef struct { int seed, count, run, only, in_order; bool list, resumed, exact; const char *traffic; } Arguments;
+typedef struct { int seed, count, run, only, in_order, from; bool list, resumed, exact; const char *traffic; } Arguments;
 
 /* For traffic_check.py: the lines of the run, and of that of one rank the loads of experts. */
 static void traffic_write(Session *session, int number, const char *words, const Result *mine, const Result *one)
@@ -48,10 +50,10 @@ static bool layout_holds(Session *session, int number)
     const Reference *one = session_reference(session, d);
     bool resumes = session->resumes[number];
     run_layout(result, &(LayoutRun){ .words = words, .data = session->data, .save = folder,
-        .beside = one->folder, .steps = STEPS, .transport = draw_size(d, TRANSPORT),
+        .beside = one->folder, .choices = one->choices, .steps = STEPS, .transport = draw_size(d, TRANSPORT),
         .seconds = session->seconds });
     const char *bad = session_judge(session, d, result, one->result, 0, why);
-    if (!bad && resumes) bad = session_resume(session, number, result, folder, why);
+    if (!bad && resumes) bad = session_resume(session, number, one, result, folder, why);
     printf("%3d %s: %d ranks: %s%s\n", number, name, draw_ranks(d), bad ? bad : "holds",
            !bad && resumes ? ", resumes" : "");
     if (bad)
@@ -96,7 +98,7 @@ static int run_in_order(Session *session, const Arguments *a)
 
 static Arguments arguments_of(int argc, char **argv)
 {
-    Arguments a = { SEED, COUNT, turns(QUICK, SANITIZED), -1, 0, false, false, false, NULL };
+    Arguments a = { SEED, COUNT, turns(QUICK, SANITIZED), -1, 0, 0, false, false, false, NULL };
     if (getenv("JOTUN_FULL")) a.run = COUNT;
     for (int i = 1; i < argc; i++) {
         const char *value = i + 1 < argc ? argv[i + 1] : "";
@@ -106,6 +108,7 @@ static Arguments arguments_of(int argc, char **argv)
         else if (!strcmp(argv[i], "--seed"))    a.seed  = atoi(value), i++;
         else if (!strcmp(argv[i], "--count"))   a.count = atoi(value), i++;
         else if (!strcmp(argv[i], "--run"))     a.run   = atoi(value), i++;
+        else if (!strcmp(argv[i], "--from"))    a.from  = atoi(value), i++;
         else if (!strcmp(argv[i], "--only"))    a.only  = atoi(value), i++;
         else if (!strcmp(argv[i], "--in-order")) a.in_order = atoi(value), i++;
         else if (!strcmp(argv[i], "--traffic")) a.traffic = value, i++;
@@ -128,7 +131,7 @@ static int run_all(Session *session, const Arguments *a)
 {
     int failed = 0, ran = 0;
     for (int i = 0; i < session->coverage->count; i++) {
-        if (a->only >= 0 ? i != a->only : i >= a->run) continue;
+        if (a->only >= 0 ? i != a->only : i < a->from || i >= a->run) continue;
         failed += !layout_holds(session, i);
         ran++;
     }
@@ -164,7 +167,10 @@ static int run_drawn(Session *session, const Arguments *a, int missing)
     if (LEAKS_SEEN && a->only < 0) bad += leaks_missed(session);
     bad += run_all(session, a);
     if (session->traffic) fclose(session->traffic);
-    for (int i = 0; i < session->references; i++) result_free(session->reference[i].result);
+    for (int i = 0; i < session->references; i++) {
+        result_free(session->reference[i].result);
+        choices_free(session->reference[i].choices);
+    }
     return bad;
 }
 

@@ -63,13 +63,13 @@ static const Draw *other_layout(const Coverage *c, int number)
     return NULL;
 }
 
-static const char *resume_same(Session *session, Result *rest, const char *words, const Result *mine,
+static const char *resume_same(Session *session, Result *rest, const char *words, Choices *choices, const Result *mine,
                                const char *folder, const char *killed, char why[FAILURE_MOST])
 {
     char again[128];
     snprintf(again, sizeof again, "%s/again", scratch_folder());
     LayoutRun whole = { .words = words, .data = session->data, .save = killed, .save_at = SAVED, .steps = STEPS - 1,
-        .killed = true, .seconds = session->seconds };
+        .choices = choices, .killed = true, .seconds = session->seconds };
     run_layout(rest, &whole);
     if (rest->failure[0]) return snprintf(why, FAILURE_MOST, "to be killed: %.500s", rest->failure), why;
     for (int s = 0; s < STEPS - 1; s++)
@@ -77,7 +77,7 @@ static const char *resume_same(Session *session, Result *rest, const char *words
             return snprintf(why, FAILURE_MOST, "the second run has other bits: loss of step %d %.17g, before %.17g", s + 1,
                             rest->loss[s], mine->loss[s]), why;
     run_layout(rest, &(LayoutRun){ .words = words, .data = session->data, .load = killed, .save = again,
-        .beside = folder, .states = true, .steps = STEPS - SAVED, .seconds = session->seconds });
+        .beside = folder, .choices = choices, .states = true, .steps = STEPS - SAVED, .seconds = session->seconds });
     folder_remove(again);
     if (rest->failure[0]) return snprintf(why, FAILURE_MOST, "resumed: %.500s", rest->failure), why;
     if (same_bits(rest, mine)) return NULL;
@@ -86,7 +86,7 @@ static const char *resume_same(Session *session, Result *rest, const char *words
                     rest->weights.worst[0] ? rest->weights.worst : "no weight", rest->weights.off), why;
 }
 
-const char *session_resume(Session *session, int number, const Result *mine, const char *folder,
+const char *session_resume(Session *session, int number, const Reference *one, const Result *mine, const char *folder,
                            char why[FAILURE_MOST])
 {
     const Coverage *c = session->coverage;
@@ -96,12 +96,12 @@ const char *session_resume(Session *session, int number, const Result *mine, con
     snprintf(killed, sizeof killed, "%s/killed", scratch_folder());
     draw_words(words, d, false);
     session->resumed++;
-    const char *wrong = resume_same(session, rest, words, mine, folder, killed, why);
+    const char *wrong = resume_same(session, rest, words, one->choices, mine, folder, killed, why);
     if (!wrong) {
         draw_words(words, other ? other : d, !other);
         if (other) draw_name(name, other);
         run_layout(rest, &(LayoutRun){ .words = words, .data = session->data, .load = killed,
-            .steps = STEPS - SAVED, .seconds = session->seconds });
+            .choices = one->choices, .steps = STEPS - SAVED, .seconds = session->seconds });
         wrong = session_judge(session, d, rest, mine, SAVED, bad);
         if (wrong) snprintf(why, FAILURE_MOST, "resumed as %.200s: %.300s", name, bad), wrong = why;
     }

@@ -1,5 +1,6 @@
 /* The child process and the ranks in it. */
 #include "layouts/run.h"
+#include "layouts/choices.h"
 #include "layouts/compare.h"
 #include "layouts/copies.h"
 #include "layouts/order.h"
@@ -17,7 +18,7 @@
 #include "comm/test_transports.h"
 
 typedef struct { const LayoutRun *what; const TrainConfig *config; Result *result; char *traffic[RANKS_MOST];
-                 Copies copies[RANKS_MOST]; } Run;
+                 Copies copies[RANKS_MOST]; ChoiceGap gap[RANKS_MOST]; } Run;
 
 /* ---- what each rank does ---- */
 
@@ -82,6 +83,7 @@ static Status rank_steps(Trainer *t, Run *run)
     for (int s = 0; s < run->what->steps; s++) {
         traffic_reset(t);
         order_begin(&watch, t);
+        choices_follow(run->what->choices, t);
         StepReport r = trainer_step(t);
         TRY(order_end(&watch));
         if (first) { run->result->loss[s] = r.loss; run->result->norm[s] = r.norm; }
@@ -91,7 +93,10 @@ static Status rank_steps(Trainer *t, Run *run)
     traffic_read(t, run->traffic[t->mesh.rank]);
     loads_read(&watch, run->traffic[t->mesh.rank]);
     if (run->what->killed && first) raise(SIGKILL);
+    choices_follow(run->what->choices, t);
     double valid = trainer_evaluate_split(t, SPLIT_VALID);
+    choices_follow(NULL, t);
+    run->gap[t->mesh.rank] = choices_gap();
     if (first) run->result->valid = valid;
     TRY(copies_take(&run->copies[t->mesh.rank], t));
     if (run->what->save) return trainer_save(t, run->what->save, 0);
@@ -140,6 +145,9 @@ static Status child_run(Result *result, const LayoutRun *what)
     Status status = copies_compare(run.copies, (int)p.options.ranks, &result->copies);
     for (int r = 0; r < RANKS_MOST; r++) {
         result->rounded += run.copies[r].rounded;
+        result->gap.replaced += run.gap[r].replaced;
+        for (int i = 0; i < 2; i++)
+            if (!(run.gap[r].largest[i] <= result->gap.largest[i])) result->gap.largest[i] = run.gap[r].largest[i];
         copies_free(&run.copies[r]);
     }
     parsed_close(&p);

@@ -7,11 +7,16 @@
 #include "layouts/generate.h"
 
 enum { STEPS = 3, TRAFFIC_MOST = 1 << 16, FAILURE_MOST = 600 };
+typedef struct Choices Choices;       /* choices.h */
+/* Choices of experts that a run would have made otherwise than one rank: how many, and by how much the router preferred its
+ * own, as a sum over the experts of a token; the largest of the first step, and of later ones. */
+typedef struct { int64_t replaced; double largest[2]; } ChoiceGap;
 typedef struct {
     const char *words;                /* options of jotun train, and --ranks */
     const char *data;                 /* the token file's prefix */
     const char *save, *load;          /* directories of checkpoints; NULL: none */
     const char *beside;               /* a directory that has the same step: weights are compared; NULL: none */
+    Choices *choices;                 /* of experts: written by the first run with it, taken by the others; NULL: each its own */
     bool states;                      /* and optimizer states */
     int  steps;                       /* STEPS or fewer */
     int  save_at;                     /* saved also after this step; 0: at the end alone */
@@ -28,6 +33,7 @@ typedef struct {
     /* copies.h: parts of weights that ranks hold in copies, equal to the bit; elements equal to rounded master weights */
     int     copies;
     int64_t rounded;
+    ChoiceGap gap;                    /* of all ranks */
     /* of the last step, a line each: rank comm verb calls bytes; with experts rank load layer copies copies ... */
     char   traffic[TRAFFIC_MOST];
     char   failure[FAILURE_MOST];     /* "": none */

@@ -1,30 +1,25 @@
 /* Runs of one rank, and bounds. */
 #include "layouts/session.h"
+#include "layouts/choices.h"
 #include <math.h>
 #include <string.h>
 #include "train/harness.h"
 
-/* Of losses absolute (they are about 5.5), of gradient norms relative; in the first step, and after updates. Two to
- * five times what 600 layouts of three seeds differ by, for models with norms before branches and without latents, the
- * others 260 layouts of two seeds; in double what is promised. */
+/* Of losses absolute (they are about 5.5), of gradient norms relative; in the first step, and after updates: for models with
+ * norms before branches two to five times what 600 layouts of three seeds differ by; in double what is promised. Mixtures of
+ * experts need no others, as all runs of a course take the same experts (choices.h). */
 typedef struct { double loss, norm, later_loss, later_norm; } Within;
-#define BF16_DENSE   { 1e-3, 5e-3, 2e-3, 8e-3 }
-#define BF16_EXPERTS { 1e-3, 5e-3, 3e-3, 8e-3 }         /* another expert is chosen after a rounding */
-static const Within within[KINDS][TYPES] = {                 /* by draw_size of MLP and TYPE */
-    { { 1e-12, 1e-12, 1e-12, 1e-11 }, { 2e-7, 5e-7, 5e-6, 3e-5 }, BF16_DENSE, { 2e-4, 6e-4, 1e-3, 3e-3 }, BF16_DENSE, BF16_DENSE },
-    { { 1e-12, 1e-12, 1e-12, 1e-11 }, { 2e-7, 5e-7, 1e-5, 1e-4 }, BF16_EXPERTS, { 5e-4, 1e-3, 1.5e-3, 2e-3 }, BF16_EXPERTS, BF16_EXPERTS },
+#define BF16 { 1e-3, 5e-3, 2e-3, 8e-3 }
+static const Within within[TYPES] = {                        /* by draw_size of TYPE */
+    { 1e-12, 1e-12, 1e-12, 1e-11 }, { 2e-7, 5e-7, 5e-6, 3e-5 }, BF16, { 2e-4, 6e-4, 1e-3, 3e-3 }, BF16, BF16,
 };
-static const Within muon_fp32[KINDS] = {                     /* its iterations are in bf16 */
-    { 2e-7, 5e-7, 3e-4, 1e-3 }, { 2e-7, 5e-7, 1.5e-3, 4e-3 },
-};
-/* With norms after branches, whose outputs are small at first, roundings of these weigh several times as much, another
- * expert is chosen more often, and Muon's steps differ most. In double these models keep the bounds of the others, which
- * layouts.double shows; what remains here in 16 bits sees gross errors alone, as copies.c sees every difference between
- * ranks. */
-enum { FP16 = 3, LATENT_HEADS = 3 };                    /* sizes of TYPE and HEADS in values.c */
-enum { AFTER_BRANCHES_FP32 = 4, AFTER_BRANCHES = 8, AFTER_BRANCHES_LATER = 64 };
-/* Latent attention has the largest differences of them. */
-static const Within latent_experts_bf16 = { 4e-3, 8e-3, 6e-3, 1.5e-2 };
+static const Within muon_fp32 = { 2e-7, 5e-7, 3e-4, 1e-3 };  /* its iterations are in bf16 */
+/* With norms after branches, whose outputs are small at first, roundings of these weigh several times as much, and Muon's steps
+ * differ most. In double these models keep the bounds of the others, which layouts.double shows; what remains here in 16 bits
+ * sees gross errors alone, as copies.c sees every difference between ranks. */
+enum { AFTER_BRANCHES_FP32 = 4, AFTER_BRANCHES = 8, AFTER_BRANCHES_LATER = 64, AFTER_BRANCHES_GAP = 4 };
+/* What a router may prefer other experts by in the first step than those that one rank chose, by rounding alone */
+static const double gap_within[TYPES] = { 0, 1e-5, 1e-2, 1e-3, 1e-2, 1e-2 };
 /* Of weights after the steps, absolute. Adam's, LAMB's and Muon's first steps have the size of the learning rate, 1e-3,
  * however small the gradient is: where rounding to 16 bits decides its sign, weights differ by two steps in opposite
  * directions, which is no less than what a bug does to them. copies.c compares such weights to the bit instead. */
@@ -37,11 +32,9 @@ static const double weights_within[TYPES][OPTIMIZERS] = {    /* adam, sgd, lamb,
     { INFINITY, INFINITY, INFINITY, INFINITY },
 };
 
-static const Within *within_of(int kind, int type, int rule, bool latent)
+static const Within *within_of(int type, int rule)
 {
-    bool muon = values[value_named("adam") + rule].size == 1, bf16 = type > 1 && type != FP16;
-    if (kind == 1 && bf16 && !muon && latent) return &latent_experts_bf16;
-    return type == 1 && muon ? &muon_fp32[kind] : &within[kind][type];
+    return type == 1 && values[value_named("adam") + rule].size == 1 ? &muon_fp32 : &within[type];
 }
 
 const Reference *session_reference(Session *session, const Draw *d)
@@ -55,8 +48,10 @@ const Reference *session_reference(Session *session, const Draw *d)
     memcpy(r->words, words, sizeof words);
     snprintf(r->folder, sizeof r->folder, "%s/one%d", scratch_folder(), session->references);
     r->result = result_new();
+    r->choices = choices_new();
     run_layout(r->result, &(LayoutRun){ .words = r->words, .data = session->data, .save = r->folder,
-        .steps = STEPS, .seconds = session->seconds });
+        .choices = r->choices, .steps = STEPS, .seconds = session->seconds });
+    choices_written(r->choices);
     return r;
 }
 
@@ -81,10 +76,10 @@ const char *session_judge(Session *session, const Draw *d, const Result *mine, c
     static const char *const what[DIFFERENCES] = { "loss of step 1", "gradient norm of step 1",
         "loss after updates", "gradient norm after updates", "weight" };
     int kind = draw_size(d, MLP), type = draw_size(d, TYPE), rule = d->value[OPTIMIZER] - value_named("adam");
-    const Within *w = within_of(kind, type, rule, draw_size(d, HEADS) == LATENT_HEADS);
+    const Within *w = within_of(type, rule);
     bool after = type > 0 && draw_size(d, MODEL) > 0, muon = values[d->value[OPTIMIZER]].size == 1;
     double wide = !after ? 1 : type > 1 || muon ? AFTER_BRANCHES : AFTER_BRANCHES_FP32;
-    double later = after && type > 1 ? AFTER_BRANCHES_LATER : wide;
+    double later = !after ? 1 : type > 1 ? AFTER_BRANCHES_LATER : AFTER_BRANCHES, gap_bound = gap_within[type] * (after ? AFTER_BRANCHES_GAP : 1);
     double bound[DIFFERENCES] = { wide * w->loss, wide * w->norm, wide * w->later_loss, later * w->later_norm,
         wide * weights_within[type][rule] };
     double off[DIFFERENCES], *worst = session->worst[kind][type][rule];
@@ -93,8 +88,14 @@ const char *session_judge(Session *session, const Draw *d, const Result *mine, c
     differences(off, mine, one, first);
     session->copies += mine->copies;
     session->rounded += mine->rounded;
+    ChoiceGap *gap = &session->gap[type];
+    gap->replaced += mine->gap.replaced;
+    for (int i = 0; i < 2; i++) gap->largest[i] = larger(gap->largest[i], mine->gap.largest[i]);
     for (int i = 0; i < DIFFERENCES; i++) worst[i] = larger(worst[i], off[i]);
     session->judged[kind][type][rule]++;
+    if (!(mine->gap.largest[0] <= gap_bound))
+        return snprintf(why, FAILURE_MOST, "in step 1 a router prefers other experts than on one rank by %.2g, and %.1e is allowed",
+                        mine->gap.largest[0], gap_bound), why;
     for (int i = 0; i < DIFFERENCES; i++)
         if (!(off[i] <= bound[i]))
             return snprintf(why, FAILURE_MOST, "%s differs by %.2g, and %.1e is allowed (%s)", what[i], off[i],
@@ -115,7 +116,7 @@ void session_print_worst(const Session *session)
     for (int i = 0; i < KINDS * TYPES * OPTIMIZERS; i++) {
         int k = i / OPTIMIZERS / TYPES, t = i / OPTIMIZERS % TYPES, o = i % OPTIMIZERS;
         const double *off = session->worst[k][t][o];
-        const Within *w = within_of(k, t, o, false);
+        const Within *w = within_of(t, o);
         if (session->judged[k][t][o] == 0) continue;
         printf("%-7s %-11s %-4s %3d runs %8.1e %8.1e %8.1e %8.1e %23.1e %8.1e %8.1e %8.1e", kind[k], values[value_named("double") + t].name,
                values[value_named("adam") + o].name, session->judged[k][t][o], off[0], w->loss, off[1], w->norm, off[2], w->later_loss,
@@ -124,4 +125,9 @@ void session_print_worst(const Session *session)
     }
     printf("to the bit: %ld parts of weights that another rank holds too, %ld weights and their rounded master weights\n",
            session->copies, session->rounded);
+    for (int t = 1; t < TYPES; t++)
+        if (session->gap[t].replaced > 0)
+            printf("experts %-11s %5lld choices were taken from one rank; the routers preferred others by %.1e in step 1, %.1e is allowed, later by %.1e\n",
+                   values[value_named("double") + t].name, (long long)session->gap[t].replaced, session->gap[t].largest[0], gap_within[t],
+                   session->gap[t].largest[1]);
 }

@@ -8,7 +8,7 @@
 
 enum { REFERENCES = 800, KINDS = 2, TYPES = 6, OPTIMIZERS = 4, DIFFERENCES = 5 };
 /* A run of one rank, of these options; its checkpoint is in `folder`. */
-typedef struct { char words[WORDS_MOST], folder[128]; Result *result; } Reference;
+typedef struct { char words[WORDS_MOST], folder[128]; Result *result; Choices *choices; } Reference;
 typedef struct {
     const Coverage *coverage;
     const char *data, *program;
@@ -20,6 +20,7 @@ typedef struct {
     double worst[KINDS][TYPES][OPTIMIZERS][DIFFERENCES];
     int   judged[KINDS][TYPES][OPTIMIZERS];
     long  copies, rounded;                           /* sums of those of Result */
+    ChoiceGap gap[TYPES];                             /* by type: their sum, the largest */
     bool  *resumes;                                   /* by layout: session_choose_resumed; owned by main */
     int   resumed;
 } Session;
@@ -39,6 +40,6 @@ int session_choose_resumed(Session *session, int run);
 /* Layout `number`, whose run `mine` left a checkpoint in `folder`, is killed after a checkpoint and
  * resumed: the same bits. Resumed under another layout that computes the same, or on one rank: within bounds.
  * NULL, or what is wrong, in `why`. */
-const char *session_resume(Session *session, int number, const Result *mine, const char *folder,
+const char *session_resume(Session *session, int number, const Reference *one, const Result *mine, const char *folder,
                            char why[FAILURE_MOST]);
 #endif

@@ -4,11 +4,11 @@ target_include_directories(module_layouts PUBLIC ${CMAKE_CURRENT_SOURCE_DIR})
 target_link_libraries(module_layouts PUBLIC module_store)
 # Layouts drawn so that every pair of values of two dimensions stands together in one of them (draw.h).
 add_executable(layouts_drawn ${CMAKE_CURRENT_LIST_DIR}/main.c ${CMAKE_CURRENT_LIST_DIR}/session.c ${CMAKE_CURRENT_LIST_DIR}/resume.c
-    ${CMAKE_CURRENT_LIST_DIR}/run.c ${CMAKE_CURRENT_LIST_DIR}/generate.c ${CMAKE_CURRENT_LIST_DIR}/order.c ${CMAKE_CURRENT_LIST_DIR}/copies.c ${CMAKE_CURRENT_LIST_DIR}/coverage.c
+    ${CMAKE_CURRENT_LIST_DIR}/run.c ${CMAKE_CURRENT_LIST_DIR}/generate.c ${CMAKE_CURRENT_LIST_DIR}/order.c ${CMAKE_CURRENT_LIST_DIR}/choices.c ${CMAKE_CURRENT_LIST_DIR}/copies.c ${CMAKE_CURRENT_LIST_DIR}/coverage.c
     ${CMAKE_CURRENT_LIST_DIR}/draw.c ${CMAKE_CURRENT_LIST_DIR}/values.c)
 target_include_directories(layouts_drawn PRIVATE ${CMAKE_CURRENT_SOURCE_DIR})
 target_link_libraries(layouts_drawn PRIVATE module_layouts module_cli PkgConfig::CMOCKA)
-target_link_options(layouts_drawn PRIVATE LINKER:--wrap=pipeline_run,--wrap=comm_send_begin,--wrap=comm_recv_begin,--wrap=comm_wait)    # order.c
+target_link_options(layouts_drawn PRIVATE LINKER:--wrap=pipeline_run,--wrap=comm_send_begin,--wrap=comm_recv_begin,--wrap=comm_wait,--wrap=router_forward)    # order.c, choices.c
 find_package(Python3 COMPONENTS Interpreter)
 
 function(layouts_test NAME name labels)                # layouts_test(NAME layouts.KIND ...): KIND is the script's word

@@ -48,7 +48,8 @@ def shape_of(o):
                          bias="disable-bias-linear" not in o, tied="untie-embeddings-and-output-weights" not in o,
                          learned=o.get("position-embedding-type") not in ("rope", "yarn"), gated="swiglu" in o or "geglu" in o,
                          centred=o.get("normalization") != "RMSNorm", experts=number(o, "num-experts", 0),
-                         expert_ffn=number(o, "moe-ffn-hidden-size", 0), topk=number(o, "moe-router-topk", 2), qkv_bias="add-qkv-bias" in o,
+                         expert_ffn=number(o, "moe-ffn-hidden-size", 0), topk=number(o, "moe-router-topk", 2), shared_ffn=number(o, "moe-shared-expert-intermediate-size", 0),
+                         expert_every=number(o, "moe-layer-freq", 1), qkv_bias="add-qkv-bias" in o,
                          latent=latent if "multi-latent-attention" in o else None,
                          qk_norm=o.get("qk-layernorm-width", "head") if "qk-layernorm" in o and "multi-latent-attention" not in o else "", placement=o.get("norm-placement", "before"))
 

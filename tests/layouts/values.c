@@ -19,20 +19,36 @@ const char *const dimension_names[DIMENSIONS] = {
               "--untie-embeddings-and-output-weights --num-query-groups 2 --ffn-hidden-size 48 " \
               "--attention-dropout 0 --hidden-dropout 0"
 
+#define NARROW "--position-embedding-type rope --disable-bias-linear --num-query-groups 2 --ffn-hidden-size 48 " \
+               "--attention-dropout 0 --hidden-dropout 0"
+#define LLAMA3 "--normalization RMSNorm --swiglu " NARROW
+#define GEMMA1 "--normalization RMSNorm --apply-layernorm-1p --geglu " NARROW
+
 #define GEMMA "--normalization RMSNorm --norm-placement both --apply-layernorm-1p --position-embedding-type rope --geglu " \
               "--disable-bias-linear --num-query-groups 2 --ffn-hidden-size 48 --embedding-multiplier 3 " \
               "--final-logit-softcapping 2 --z-loss-coeff 1e-2 --attention-dropout 0 --hidden-dropout 0.1"
 #define LATENT "--multi-latent-attention --qk-layernorm --normalization RMSNorm --position-embedding-type rope --disable-bias-linear " \
                "--num-query-groups 8 --kv-lora-rank 12 --qk-head-dim 6 --qk-pos-emb-head-dim 4 --v-head-dim 5"
+/* Experts in every other layer, one that all tokens take, groups of experts, biases instead of a loss that balances a batch */
+#define DEEPSEEK "--num-experts 4 --moe-ffn-hidden-size 16 --moe-layer-freq 2 --moe-shared-expert-intermediate-size 24 " \
+                 "--moe-router-score-function sigmoid --moe-router-enable-expert-bias --moe-router-num-groups 2 " \
+                 "--moe-router-group-topk 1 --moe-router-topk-scaling-factor 2.5 --moe-aux-loss-coeff 1e-3 " \
+                 "--moe-z-loss-coeff 1e-3 --disable-bias-linear"
 
 const Value values[] = {
     { MODEL,     "gpt",         0, "",    { { 0 } } },
     { MODEL,     "llama",       0, LLAMA, { { 0 } } },
     { MODEL,     "olmo",        1, LLAMA " --norm-placement after", { { 0 } } },
     { MODEL,     "gemma",       1, GEMMA, { { 0 } } },
+    { MODEL,     "llama3",      0, LLAMA3 " --use-rope-scaling --rope-scaling-factor 4 --rope-original-max-position-embeddings 8 --rotary-base 100", { { 0 } } },
+    { MODEL,     "smollm3",     0, LLAMA3 " --no-rope-freq 2", { { 0 } } },
+    { MODEL,     "gemma1",      0, GEMMA1 " --num-query-groups 1 --embedding-multiplier 3", { { 0 } } },
+    { MODEL,     "gemma3",      1, GEMMA1 " --norm-placement both --rotary-base 1000 --rotary-base-local 10 --window-size 4,0 --window-attn-skip-freq 2", { { 0 } } },
+    { MODEL,     "nemotron",    0, "--squared-relu --apply-layernorm-1p --rotary-percent 0.67 --untie-embeddings-and-output-weights " NARROW, { { 0 } } },
 
     { MLP,       "dense",       0, "", { { 0 } } },
     { MLP,       "experts",     1, "--num-experts 4 --moe-ffn-hidden-size 16 --moe-aux-loss-coeff 1e-2 --disable-bias-linear", { { 0 } } },
+    { MLP,       "deepseek",    1, DEEPSEEK, { { 0 } } },
 
     { HEADS,     "of-hidden",   0, "", { { 0 } } },
     { HEADS,     "wide",        0, "--kv-channels 6 --add-qkv-bias", { { 0 } } },
@@ -143,8 +159,9 @@ const Value values[] = {
 const int values_count = sizeof values / sizeof *values;
 
 const ValuePair impossible[] = {
+    { "llama3", "latent-keys" },          /* two ways to scale rotary frequencies */
+    { "nemotron", "latent" }, { "nemotron", "latent-keys" },
     { "zb-v", "short" },                  /* its first stage has the last virtual stage too: a layout by hand says which */
-    { "latent", "a2a" }, { "latent", "a2a+p2p" }, { "latent-keys", "a2a" }, { "latent-keys", "a2a+p2p" },
     { "sgd", "bf16-states" },             /* it has no second moment */
 };
 const int impossible_count = sizeof impossible / sizeof *impossible;

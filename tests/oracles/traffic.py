@@ -18,7 +18,7 @@ import sys
 from collections import namedtuple
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from traffic_blocks import (COPIED, CUT, KV, SHARED, SUM_GROUP, Shape, all_gather, all_reduce, borders, ceil, expert_block, reduce_scatter, runs_of, unit_block, value_width, attention_matrices,
+from traffic_blocks import (COPIED, CUT, KV, SHARED, SUM_GROUP, Shape, all_gather, all_reduce, borders, ceil, expert_block, has_experts, reduce_scatter, runs_of, unit_block, value_width, attention_matrices,
                             word_block)
 from traffic_experts import counters_traffic, expert_traffic
 from traffic_optimizers import optimizer_traffic
@@ -113,7 +113,7 @@ class Place:
         return [bucket for _, _, bucket in sorted(found, key=lambda b: b[:2])]
 
     def has_experts(self, unit):
-        return self.shape.experts > 0 and 1 <= unit <= self.shape.layers
+        return has_experts(self.shape, unit)
 
     def units_of(self, virtual):
         """The embedding before the blocks of the first virtual stage, the head after those of the last."""
@@ -131,9 +131,9 @@ class Place:
             return [part.count("t") for part in self.layout.layers.split("|")]
         if count % stages == 0:
             return [count // stages] * stages
-        width = s.topk * s.expert_ffn if s.experts else s.ffn
+        widths = [s.shared_ffn + s.topk * s.expert_ffn if has_experts(s, 1 + layer) else s.ffn for layer in range(count)]
         scores = s.heads * (s.head_dim + value_width(s)) / 2 * s.sequence                                      # causal attention
-        block = attention_matrices(s) + s.hidden * (3 if s.gated else 2) * width + scores
+        block = attention_matrices(s) + s.hidden * (3 if s.gated else 2) * sum(widths) / count + scores
         head = s.hidden * s.vocabulary / block
         last = min(range(count // stages, 0, -1), key=lambda n: max(ceil(count - n, stages - 1), n + head))
         rest = count - last
@@ -193,9 +193,12 @@ def tensor_traffic(sums, at):
     for unit in at.units:
         embed, head = unit == 0, unit == at.shape.layers + 1
         begun, ended = (0, 0) if embed or head else at.forwards_again(unit)
-        if at.has_experts(unit):                                           # the first part alone
+        alone = at.has_experts(unit) and at.shape.shared_ffn == 0           # the first part
+        if alone:
             begun = ended = int(begun == 2)
-        parts = 1 if head or at.has_experts(unit) else 2
+        elif at.has_experts(unit) and begun < 2:                           # the shared expert's first matrix, with the experts
+            begun = int(at.recompute.experts)
+        parts = 1 if head or alone else 2
         if not at.cut:
             sums.add("tp", "all-reduce", at.m * (1 if embed or head else 2 * parts + ended), ar)
         elif embed:
@@ -264,13 +267,15 @@ def context_traffic(sums, at):
     r, heads, groups = l.cp // u, s.heads // l.tp, max(s.groups // l.tp, 1)
     queries = heads // u
     keys = queries // math.gcd(heads // groups, queries)
+    pairs = keys * (s.head_dim + value_width(s))
     if u > 1:
         rows, comm, copies = (u - 1) * at.rows, "cp" if r == 1 else "ulysses", u * keys != groups
-        sums.add(comm, "all-to-all", calls + whole, rows * (queries + 2 * keys) * s.head_dim * w.activation)
-        sums.add(comm, "all-to-all", 3 * calls + again, rows * queries * s.head_dim * w.activation)
+        sums.add(comm, "all-to-all", calls + whole, rows * (queries * s.head_dim + pairs) * w.activation)
+        sums.add(comm, "all-to-all", 2 * calls + again, rows * queries * value_width(s) * w.activation)
+        sums.add(comm, "all-to-all", calls, rows * queries * s.head_dim * w.activation)
         sums.add(comm, "all-to-all", calls, rows * queries * w.statistic)
-        sums.add(comm, "all-to-all", calls, rows * 2 * keys * s.head_dim * (w.statistic if copies else w.activation))
-    comm, pair = "cp" if u == 1 else "ring", u * at.rows * keys * (s.head_dim + value_width(s))
+        sums.add(comm, "all-to-all", calls, rows * pairs * (w.statistic if copies else w.activation))
+    comm, pair = "cp" if u == 1 else "ring", u * at.rows * pairs
     if r > 1 and l.gather:
         sums.add(comm, "all-gather", 2 * calls + again, all_gather(r, pair, w.activation))
         sums.add(comm, "reduce-scatter", calls, reduce_scatter(r, r * pair, w.statistic))

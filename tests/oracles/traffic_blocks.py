@@ -7,9 +7,10 @@ from collections import namedtuple
 
 # latent: of multi-head latent attention the ranks of queries (0: none) and of keys and values, channels of a head that are rotated and that
 # are not, channels of a value.
-# experts 0: layers are dense; expert_ffn and topk are of a layer of experts
+# experts 0: layers are dense; expert_ffn, topk and shared_ffn (the width of an expert that all tokens take; 0: none) are of a layer of experts, of which there
+# is one in every expert_every layers, the first of these
 Shape = namedtuple("Shape", "layers hidden ffn heads groups head_dim vocabulary positions sequence bias tied learned gated centred experts expert_ffn topk qkv_bias "
-                   "qk_norm placement latent", defaults=(0, 0, 0, False, "", "before", None))
+                   "qk_norm placement latent shared_ffn expert_every", defaults=(0, 0, 0, False, "", "before", None, 0, 1))
 CUT, COPIED, KV = "cut", "copied", "kv"               # by tp; the same on all tp ranks; key-value heads, perhaps in copies
 SHARED = "shared"                                     # the same on all tp ranks, each of which has the gradient of its own heads
 ALIGN = 128                                           # elements at whose multiples matrices begin
@@ -56,10 +57,16 @@ def word_block(s, t):                                 # rows of the vocabulary, 
     return [Tensor(CUT, ceil(s.vocabulary, t) * s.hidden)]
 
 
-def mlp_tensors(s, t):
-    up = [Tensor(CUT, s.ffn // t * s.hidden, False, 1)] + ([Tensor(CUT, s.ffn // t * s.hidden, True, 1)] if s.gated else [])
+def has_experts(s, unit):
+    return s.experts > 0 and 1 <= unit <= s.layers and (unit - 1) % s.expert_every == 0
+
+
+def mlp_tensors(s, t, width):
+    if width == 0:
+        return []
+    up = [Tensor(CUT, width // t * s.hidden, False, 1)] + ([Tensor(CUT, width // t * s.hidden, True, 1)] if s.gated else [])
     up += [Tensor(CUT, x.count // s.hidden, x.joined) for x in up] if s.bias else []
-    return up + [Tensor(CUT, s.hidden * s.ffn // t, False, 1)]
+    return up + [Tensor(CUT, s.hidden * width // t, False, 1)]
 
 
 def value_width(s):
@@ -87,7 +94,7 @@ def latent_tensors(s, t):
 
 
 def unit_block(s, t, unit):
-    """Matrices that one product reads are joined: query, key and value, gate and up, and their biases. A layer of experts has the router in the MLP's place."""
+    """Matrices that one product reads are joined: query, key and value, gate and up, and their biases. A layer of experts has the router in the MLP's place, behind the shared expert's."""
     h, queries, pairs = s.hidden, s.heads * s.head_dim, max(s.groups // t, 1) * s.head_dim
     norm = [Tensor(COPIED, h)] * (2 if s.centred else 1)        # gain, and bias where the mean is taken off
     if unit == 0:
@@ -103,9 +110,9 @@ def unit_block(s, t, unit):
     if s.latent:
         matrices, bias = latent_tensors(s, t), []
     before, after = norm if s.placement != "after" else [], norm if s.placement != "before" else []
-    if s.experts:
-        return matrices + bias + out + [Tensor(COPIED, s.experts * h, False, 1)] + before + behind + after + before + after
-    return matrices + bias + out + mlp_tensors(s, t) + before + behind + after + before + behind + after
+    if has_experts(s, unit):
+        return matrices + bias + out + mlp_tensors(s, t, s.shared_ffn) + [Tensor(COPIED, s.experts * h, False, 1)] + before + behind + after + before + after
+    return matrices + bias + out + mlp_tensors(s, t, s.ffn) + before + behind + after + before + behind + after
 
 
 def expert_block(s, etp, ep):
