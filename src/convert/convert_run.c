@@ -84,6 +84,7 @@ static Status tensor_write(ConvertRun *c, Output *out, const PlanTensor *tensor,
     int64_t width = (int64_t)dtype_width(place->dtype), count = plan_count(tensor),
             most = WINDOW_BYTES / width, n;
     XXH3_64bits_reset(out->hash);
+    TRY(plan_verify(c->plan, &c->from->file, tensor, 0, 1));
     for (int64_t first = 0; first < count; first += n) {
         n = count - first < most ? count - first : most;
         if (c->stop && *c->stop) return fail(INTERRUPTED, "stopped by a signal; nothing is written");

@@ -22,6 +22,7 @@ void foreign_close(ForeignFile *file)
     for (int i = 0; i < file->maps; i++) file_unmap(&file->map[i]);
     free(file->tensor);
     free(file->map);
+    free(file->sum);
     *file = (ForeignFile){ 0 };
 }
 
@@ -177,6 +178,7 @@ static Status cover_check(const ForeignFile *file, const ForeignTensor *tensor)
 
 Status foreign_finish(ForeignFile *file)
 {
+    foreign_sums_sort(file);
     if (file->tensors) qsort(file->tensor, (size_t)file->tensors, sizeof *file->tensor, name_order);
     for (int i = 0; i < file->tensors; i++) {
         ForeignTensor *tensor = &file->tensor[i];

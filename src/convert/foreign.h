@@ -30,11 +30,21 @@ typedef struct {
     int           map;                     /* mapped file of the first piece, its index; by foreign_finish */
 } ForeignTensor;
 
+/* A range of a mapped file whose CRC-32 the file says. */
+typedef struct {
+    const char *data, *name;               /* in the mapped file; the name has no final NUL */
+    size_t      bytes, name_bytes;
+    uint32_t    crc;
+    bool        compared;
+} ForeignSum;
+
 typedef struct {
     char           path[1024];             /* what the user named, for messages */
     int            tensors, maps;
     ForeignTensor *tensor;                 /* by name after foreign_finish; owned */
     FileMap       *map;                    /* owned */
+    ForeignSum    *sum;                    /* by place after foreign_finish; owned */
+    size_t         sums;
 } ForeignFile;
 
 /* An empty list; `path` is what messages name. */
@@ -55,6 +65,9 @@ Status foreign_tensor(ForeignFile *file, int *index, const char *name, Dtype dty
 Status foreign_piece (ForeignFile *file, int tensor, const ForeignPiece *piece);
 /* The piece that is the whole tensor, row-major from data on. */
 Status foreign_whole (ForeignFile *file, int tensor, const char *data);
+/* Appends a checksum. Ranges must not overlap. */
+Status foreign_sum   (ForeignFile *file, const ForeignSum *sum);
+void   foreign_sums_sort(ForeignFile *file);                            /* part of foreign_finish */
 /* Sorts the tensors by name. BAD_FILE, naming the tensor: two have one name; pieces overlap, leave a gap or
  * reach beyond their tensor; elements lie outside of the mapped files. */
 Status foreign_finish(ForeignFile *file);
@@ -68,6 +81,10 @@ int64_t foreign_count(const ForeignTensor *tensor);                            /
  * unless it is the same. All of these elements must exist. */
 void   foreign_read  (const ForeignTensor *tensor, int64_t first, int64_t step, int64_t count, void *to,
                       Dtype to_dtype);
+/* Reads the ranges with a checksum in which pieces of the tensor begin, and compares it; those that were
+ * compared before are left out. Of `parts` callers each reads the ranges of its part. BAD_FILE, naming file
+ * and entry: another checksum. */
+Status foreign_verify(const ForeignFile *file, const ForeignTensor *tensor, int64_t part, int64_t parts);
 /* Has the system begin to read the first `bytes` of a tensor that is stored row-major as a whole, so that
  * they are in the page cache when they are needed. They do not count as memory of this process. */
 void   foreign_expect(const ForeignTensor *tensor, int64_t bytes);

@@ -79,7 +79,7 @@ static Status shards_load(const Plan *plan, const ForeignFile *file, const Tenso
 }
 
 Status foreign_weights_load(const char *folder, const ModelConfig *model, const TensorShard *shards,
-                            int nshards)
+                            int nshards, int rank, int ranks)
 {
     ForeignModel from;
     Links links = { 0 };
@@ -88,6 +88,8 @@ Status foreign_weights_load(const char *folder, const ModelConfig *model, const 
     Status status = links_make(&links, from.naming, model);
     if (status == OK)
         status = plan_make(&plan, &(PlanRules){ &links, from.naming, TO_OURS, model->tied }, &from.file);
+    for (int i = 0; i < plan.tensors && status == OK; i++)
+        status = plan_verify(&plan, &from.file, &plan.tensor[i], rank, ranks);
     if (status == OK) status = shards_load(&plan, &from.file, shards, nshards);
     plan_free(&plan);
     links_free(&links);

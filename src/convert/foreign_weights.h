@@ -11,8 +11,9 @@ const char *foreign_weights_folder(const char *load);
 /* The options of its model as one JSON object, {"num-layers": 12, ...}, with "tokenizer" where the folder has
  * one. The caller frees it. */
 Status foreign_weights_options(char **options, const char *folder);
-/* Fills the shards' memory; floating-point types are converted. BAD_SHAPE: a tensor is missing, too many or
- * of another shape than in `model`. */
+/* Fills the shards' memory; floating-point types are converted. Of the checksums that the files have this
+ * rank of `ranks` compares its part. BAD_SHAPE: a tensor is missing, too many or of another shape than in
+ * `model`. BAD_FILE: another checksum. */
 Status foreign_weights_load(const char *folder, const ModelConfig *model, const TensorShard *shards,
-                            int nshards);
+                            int nshards, int rank, int ranks);
 #endif

@@ -1,16 +1,16 @@
-/* Opening a folder of Hugging Face's transformers: config.json, and the safetensors files with the weights.
- */
+/* Opening a folder of Hugging Face's transformers: config.json, and the files with the weights, of
+ * safetensors or of torch.save. */
 #include "convert/format.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include "convert/family.h"
+#include "convert/torch/torch_file.h"
 #include "store/safetensors.h"
 #include "store/tensor_entry.h"
 
 enum { JSON_LIMIT = 64 << 20, JSON_MULTIPLE = 32 };
-static const char CONFIG[] = "config.json", WEIGHTS[] = "model.safetensors",
-                  INDEX[] = "model.safetensors.index.json";
+static const char CONFIG[] = "config.json";
 
 void foreign_model_close(ForeignModel *model)
 {
@@ -38,8 +38,9 @@ static Status json_open(json_t **root, const char *path)
 }
 
 /* Adds the tensors of one safetensors file, whose mapping the ForeignFile takes over. */
-static Status weights_add(ForeignFile *file, const char *path)
+static Status weights_add(ForeignModel *model, const char *path)
 {
+    ForeignFile *file = &model->file;
     SafeFile safe;
     int      tensor, map;
     TRY(safetensors_open(&safe, path));
@@ -53,6 +54,50 @@ static Status weights_add(ForeignFile *file, const char *path)
     return status;
 }
 
+/* One tensor of a state dictionary; a mask of another type than weights carries none. */
+static Status entry_add(ForeignModel *model, const PickleValue *key, const PickleValue *value,
+                        const char *path)
+{
+    char  name[160];
+    Dtype dtype;
+    pickle_text(name, sizeof name, key);
+    if (key->kind != PICKLE_TEXT || key->bytes >= sizeof name)
+        return fail(BAD_FILE, "%s: '%s' is no name of a tensor", path, name);
+    if (value->kind != PICKLE_TENSOR)
+        return fail(BAD_FILE, "%s: '%s' is no tensor; a file of save_pretrained has weights alone", path,
+                    name);
+    bool weight = torch_type_dtype(value->tensor->type, &dtype) && dtype_is_float(dtype);
+    if (!weight && links_surplus(model->naming, name, false)) return OK;
+    return torch_add(&model->file, value->tensor, path, name);
+}
+
+/* Adds the tensors of one file of torch.save. */
+static Status pickled_add(ForeignModel *model, const char *path)
+{
+    TorchFile torch;
+    int       map;
+    TRY(foreign_map(&model->file, &map, path));
+    TRY(torch_file_read(&torch, model->file.map[map].data, model->file.map[map].size, path));
+    const PickleValue *root = torch.pickle.root;
+    Status status = torch_sums(&model->file, &torch);
+    if (status == OK && root->kind != PICKLE_DICT)
+        status = fail(BAD_FILE,
+                      "%s: no dictionary of tensors; torch.save(model.state_dict(), ...) writes one", path);
+    for (uint32_t i = 0; status == OK && i < root->items; i += 2)
+        status = entry_add(model, root->item[i], root->item[i + 1], path);
+    torch_file_close(&torch);
+    return status;
+}
+
+/* The files that weights may be in, in the order in which they are looked for. */
+static const struct { const char *name; bool index; Status (*add)(ForeignModel *, const char *); }
+weights[] = {
+    { "model.safetensors.index.json",   true,  weights_add },
+    { "model.safetensors",              false, weights_add },
+    { "pytorch_model.bin.index.json",   true,  pickled_add },
+    { "pytorch_model.bin",              false, pickled_add },
+};
+
 /* A plain name: with a slash in it, an index could make this program open any file of the system. */
 static Status shard_name_check(const char *path, const json_t *name)
 {
@@ -61,7 +106,8 @@ static Status shard_name_check(const char *path, const json_t *name)
     return fail(BAD_FILE, "%s: a file's name must have no '/' and no '.' at its beginning", path);
 }
 
-static Status index_read(ForeignFile *file, const char *folder, const char *path)
+static Status index_read(ForeignModel *model, const char *folder, const char *path,
+                         Status (*add)(ForeignModel *, const char *))
 {
     char        shard[1024];
     const char *key;
@@ -76,28 +122,25 @@ static Status index_read(ForeignFile *file, const char *folder, const char *path
         if (json_object_get(seen, json_string_value(name))) continue;
         json_object_set_new(seen, json_string_value(name), json_true());
         status = path_join(shard, folder, json_string_value(name));
-        if (status == OK) status = weights_add(file, shard);
+        if (status == OK) status = add(model, shard);
     }
     json_decref(seen);
     json_decref(root);
     return status;
 }
 
-static Status weights_open(ForeignFile *file, const char *folder)
+static Status weights_open(ForeignModel *model, const char *folder)
 {
     char path[1024];
-    TRY(path_join(path, folder, INDEX));
-    if (file_exists(path)) TRY(index_read(file, folder, path));
-    else {
-        TRY(path_join(path, folder, WEIGHTS));
-        if (!file_exists(path))
-            return fail(BAD_FILE,
-                        "%s: has neither %s nor %s; weights in other files (pytorch_model.bin) are not "
-                        "read: save them by transformers' save_pretrained",
-                        folder, WEIGHTS, INDEX);
-        TRY(weights_add(file, path));
+    for (size_t i = 0; i < sizeof weights / sizeof weights[0]; i++) {
+        TRY(path_join(path, folder, weights[i].name));
+        if (!file_exists(path)) continue;
+        TRY(weights[i].index ? index_read(model, folder, path, weights[i].add) : weights[i].add(model, path));
+        return foreign_finish(&model->file);
     }
-    return foreign_finish(file);
+    return fail(BAD_FILE,
+                "%s: has neither %s nor %s, and no %s; transformers' save_pretrained writes them", folder,
+                weights[1].name, weights[0].name, weights[3].name);
 }
 
 static Status config_read(ForeignModel *model, const char *folder)
@@ -131,7 +174,7 @@ Status hf_open(ForeignModel *model, const char *folder)
     *model = (ForeignModel){ 0 };
     foreign_begin(&model->file, folder);
     Status status = config_read(model, folder);
-    if (status == OK) status = weights_open(&model->file, folder);
+    if (status == OK) status = weights_open(model, folder);
     if (status == OK) tokenizer_find(model, folder);
     if (status != OK) foreign_model_close(model);
     return status;

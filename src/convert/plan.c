@@ -246,6 +246,14 @@ static void copy_within(const Window *w, int d, int64_t to, int64_t from)
     for (int64_t i = low; i < high; i++) copy_within(w, d + 1, to + i * stride, from + i * c->from_stride[d]);
 }
 
+Status plan_verify(const Plan *plan, const ForeignFile *from, const PlanTensor *tensor, int64_t part,
+                   int64_t parts)
+{
+    for (int i = 0; i < tensor->copies; i++)
+        TRY(foreign_verify(from, plan->copy[tensor->first + i].from, part, parts));
+    return OK;
+}
+
 void plan_gather(const Plan *plan, const PlanTensor *tensor, int64_t first, int64_t count, void *to,
                  Dtype dtype)
 {

@@ -31,6 +31,9 @@ typedef struct { const Links *links; Naming naming; PlanDirection direction; boo
  * ignored). The tensors to be written have the types of their sources. `from` must outlive the plan. */
 Status plan_make(Plan *plan, const PlanRules *rules, const ForeignFile *from);
 void   plan_free(Plan *plan);
+/* Compares the checksums of what the tensor is gathered from, as foreign_verify does. */
+Status plan_verify(const Plan *plan, const ForeignFile *from, const PlanTensor *tensor, int64_t part,
+                   int64_t parts);
 /* NULL: there is none. */
 const PlanTensor *plan_find(const Plan *plan, const char *name);
 int64_t plan_count(const PlanTensor *tensor);                                      /* elements */

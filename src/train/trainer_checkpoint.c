@@ -269,7 +269,8 @@ static Status load_foreign(Trainer *t, const char *folder, CheckpointState *stat
 {
     *state = (CheckpointState){ .lacks = CHECKPOINT_STATES | CHECKPOINT_POSITION };
     ShardList list = shards_to_load(t, NULL, false);
-    Status status = foreign_weights_load(folder, &t->config->model, list.shard, list.count);
+    Status status = foreign_weights_load(folder, &t->config->model, list.shard, list.count,
+                                         comm_rank(t->world), comm_size(t->world));
     free(list.shard);
     return status;
 }

@@ -11,6 +11,7 @@ import subprocess
 import sys
 import tempfile
 
+import torch_write as tw
 from run import jotun, metrics
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -152,6 +153,66 @@ def refusals(work):
     refused("qwen2", work, config(layer_types=["sliding_attention", "full_attention"]), "sliding_attention")
 
 
+CODES = {"F32": "float32", "BF16": "bfloat16", "F16": "float16"}
+
+
+def pickled(source, target, files, views=False):
+    """The folder with its weights in files of torch.save; views: all tensors of a file are ranges of one storage."""
+    os.mkdir(target)
+    shutil.copy(os.path.join(source, "config.json"), target)
+    names, where = sorted(tensors(source)), {}
+    for n in range(files):
+        name = "pytorch_model.bin" if files == 1 else f"pytorch_model-{n + 1:05d}-of-{files:05d}.bin"
+        mine, whole, at = tw.OrderedDict(), tw.Storage([], "float32"), 0
+        for key in names[n::files]:
+            dtype, shape, data = tensors(source)[key]
+            storage = whole if views else tw.Storage([], CODES[dtype])
+            storage.bytes, storage.count = storage.bytes + data, storage.count + len(data) // tw.TYPES[CODES[dtype]][1]
+            mine[key] = tw.Tensor(None, shape, CODES[dtype], storage, at if views else 0)
+            at, where[key] = storage.count, name
+        mask = names[0].startswith("transformer.") and n == 0
+        if mask:                                                     # what older versions of transformers saved of GPT-2
+            mine["transformer.h.0.attn.bias"] = tw.Tensor([1], (1, 1, 1, 1), "uint8")
+        with open(os.path.join(target, name), "wb") as out:
+            out.write((tw.saved_legacy if views and not mask else tw.saved)(mine))
+    if files > 1:
+        with open(os.path.join(target, "pytorch_model.bin.index.json"), "w") as out:
+            json.dump({"metadata": {}, "weight_map": where}, out)
+
+
+def same_import(work, name, folder):
+    ours, again = os.path.join(work, name + "-ours"), folder + "-ours"
+    to_jotun(folder, again)
+    files = sorted(os.path.basename(f) for f in glob.glob(os.path.join(ours, "*.safetensors")))
+    assert files and filecmp.cmpfiles(ours, again, files, False)[0] == files, f"{folder}: other weights than of safetensors"
+
+
+def pickles(work, text):
+    """pytorch_model.bin is read as the safetensors of the same model are; what is damaged or calls something is refused."""
+    for name, files, views in (("gpt2", 1, False), ("llama_tied", 3, False), ("qwen3_moe", 2, True)):
+        folder = os.path.join(work, f"{name}-bin")
+        pickled(os.path.join(GOLDEN, name), folder, files, views)
+        same_import(work, name, folder)
+    gpt2, llama = (os.path.join(work, n + "-bin") for n in ("gpt2", "llama_tied"))
+    assert abs(loss("hf:" + llama, text) - FACTS["loss"]["llama_tied"]) < 1e-5
+    path = os.path.join(gpt2, "pytorch_model.bin")
+    data = open(path, "rb").read()
+    for what, changed, words in (
+            ("a bit", data[:3000] + bytes([data[3000] ^ 1]) + data[3001:], ("archive/data/", "is damaged", "copy the file again")),
+            ("a bit of the pickle", data[:200] + bytes([data[200] ^ 1]) + data[201:], ("archive/data.pkl is damaged",)),
+            ("a call", tw.archive(b"\x80\x02cos\nsystem\n(X\x04\x00\x00\x00truetR.", []), ("it names os.system",)),
+            ("a list", tw.saved([1]), ("no dictionary of tensors",)),
+            ("what is no tensor", tw.saved({"a": 1}), ("'a' is no tensor",)),
+            ("a truncated file", data[:-30], ("no zip directory",))):
+        open(path, "wb").write(changed)
+        done = to_jotun(gpt2, gpt2 + "-no", check=False)
+        assert done.returncode == 1 and all(w in done.stderr for w in (path, *words)), f"{what}: {done.returncode} {done.stderr}"
+        assert not os.path.exists(gpt2 + "-no"), what
+    open(path, "wb").write(data[:3000] + bytes([data[3000] ^ 1]) + data[3001:])
+    done = jotun("eval", "perplexity", "--load", "hf:" + gpt2, "--text", text, "--tokenizer", "bytes", check=False)
+    assert done.returncode == 1 and "is damaged" in done.stderr, done.stderr
+
+
 def places(work):
     """Nothing is overwritten; a killed conversion leaves nothing at its place, and the next one succeeds."""
     golden, output = os.path.join(GOLDEN, "gpt2"), os.path.join(work, "place")
@@ -177,6 +238,7 @@ def main(folder):
     for model in FACTS["loss"]:
         family(model, folder, text_file)
         continued(model, folder, text_file)
+    pickles(folder, text_file)
     refusals(folder)
     places(folder)
     print(len(FACTS["loss"]), "models of transformers", FACTS["transformers"])

@@ -237,6 +237,7 @@ def costs(path):
 
 def main():
     if len(sys.argv) > 1:
+        tw.SUMS = False
         for i, (_, data, _) in enumerate(all_files()):
             with open(os.path.join(sys.argv[1], "hostile%d" % i), "wb") as out:
                 out.write(data)

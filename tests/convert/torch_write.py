@@ -4,6 +4,7 @@
     save(path, {"weight": tensor, "args": Namespace(hidden_size=8)})
 """
 import argparse
+import binascii
 import io
 import pickle
 import struct
@@ -109,18 +110,22 @@ def pickled(value, protocol=2, legacy=False):
     return out.getvalue(), [storage for _, storage in pickler.storages.values()]
 
 
+SUMS = True                                              # False: without CRC-32, so that a fuzzer's changes are not refused by it
+
+
 def zipped(entries, zip64=False, method=0):
     """An archive of (name, bytes), each aligned to 64 bytes as PyTorch does."""
     out, directory = bytearray(), bytearray()
     for name, data in entries:
         name, at = name.encode(), len(out)
+        crc = binascii.crc32(data) if SUMS else 0
         pad = -(at + 30 + len(name) + 4) % 64
         extra = b"FB" + struct.pack("<H", pad) + b"Z" * pad
-        out += struct.pack("<IHHHHHIIIHH", 0x04034b50, 0, 0x800, method, 0, 0, 0, len(data), len(data), len(name), len(extra))
+        out += struct.pack("<IHHHHHIIIHH", 0x04034b50, 0, 0x800, method, 0, 0, crc, len(data), len(data), len(name), len(extra))
         out += name + extra + data
         wide = struct.pack("<HHQQQ", 1, 24, len(data), len(data), at) if zip64 else b""
         sizes = (0xffffffff,) * 3 if zip64 else (len(data), len(data), at)
-        directory += struct.pack("<IHHHHHHIIIHHHHHII", 0x02014b50, 0, 0, 0x800, method, 0, 0, 0, sizes[0], sizes[1], len(name), len(wide), 0, 0, 0, 0,
+        directory += struct.pack("<IHHHHHHIIIHHHHHII", 0x02014b50, 0, 0, 0x800, method, 0, 0, crc, sizes[0], sizes[1], len(name), len(wide), 0, 0, 0, 0,
                                  sizes[2]) + name + wide
     at, count = len(out), len(entries)
     end = out + directory

@@ -29,12 +29,12 @@ static void shards_are_parts(void **state)
     (void)state;
     float whole[COUNT], part[COUNT];
     TensorShard all = shard_of(whole, 0, 0, ROWS, COLUMNS, 0, COUNT);
-    assert_int_equal(foreign_weights_load(folder, &llama, &all, 1), OK);
+    assert_int_equal(foreign_weights_load(folder, &llama, &all, 1, 0, 1), OK);
     for (int row = 0; row < ROWS; row += 13)
         for (int column = 0; column < COLUMNS; column += 5) {
             int rows = ROWS - row, columns = COLUMNS - column, n = rows * columns, first = n / 3;
             TensorShard shard = shard_of(part, row, column, rows, columns, first, n - first);
-            assert_int_equal(foreign_weights_load(folder, &llama, &shard, 1), OK);
+            assert_int_equal(foreign_weights_load(folder, &llama, &shard, 1, 0, 1), OK);
             for (int i = first; i < n; i++)
                 assert_true(part[i - first] == whole[(row + i / columns) * COLUMNS + column + i % columns]);
         }
@@ -47,11 +47,11 @@ static void other_models_are_refused(void **state)
     ModelConfig wider = llama;
     TensorShard shard = shard_of(part, 0, 0, ROWS, COLUMNS, 0, COUNT);
     wider.ffn = 48;
-    assert_int_equal(foreign_weights_load(folder, &wider, &shard, 1), BAD_SHAPE);
+    assert_int_equal(foreign_weights_load(folder, &wider, &shard, 1, 0, 1), BAD_SHAPE);
     snprintf(shard.name, sizeof shard.name, "blocks.1.mlp.up.bias");
-    assert_int_equal(foreign_weights_load(folder, &llama, &shard, 1), BAD_SHAPE);
+    assert_int_equal(foreign_weights_load(folder, &llama, &shard, 1, 0, 1), BAD_SHAPE);
     assert_non_null(strstr(fail_text(), "blocks.1.mlp.up.bias"));
-    assert_int_equal(foreign_weights_load("/nowhere", &llama, &shard, 1), BAD_FILE);
+    assert_int_equal(foreign_weights_load("/nowhere", &llama, &shard, 1, 0, 1), BAD_FILE);
     assert_null(foreign_weights_folder("hfx:a"));
     assert_string_equal(foreign_weights_folder("hf:a"), "a");
 }

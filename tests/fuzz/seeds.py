@@ -99,6 +99,8 @@ for i, text in enumerate(("num-layers: 12\noptimizer: {lr: 3e-4, weight_decay: 0
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "convert"))
 import hostile_pickles                                                   # noqa: E402
 import torch_write as tw                                                 # noqa: E402
+
+tw.SUMS = False
 value = {"model": tw.OrderedDict([("w", tw.Tensor([1, 2, 3, 4], (2, 2), "bfloat16")), ("p", tw.Parameter(tw.Tensor([1], (1,))))]),
          "args": tw.Namespace(hidden_size=8, name="a", rate=0.5, none=None, many=(1, [True, {2}])), "iteration": 3}
 for protocol in range(2, 6):

@@ -82,7 +82,8 @@ static Status checkpoint_read(ForeignFile *file, json_t *options, const char *pa
     int       map;
     TRY(foreign_map(file, &map, path));
     TRY(torch_file_read(&torch, file->map[map].data, file->map[map].size, path));
-    Status status = options_read(options, pickle_get(torch.pickle.root, "model_args"), path);
+    Status status = torch_sums(file, &torch);
+    if (status == OK) status = options_read(options, pickle_get(torch.pickle.root, "model_args"), path);
     if (status == OK) status = weights_read(file, pickle_get(torch.pickle.root, "model"), path);
     torch_file_close(&torch);
     return status == OK ? foreign_finish(file) : status;

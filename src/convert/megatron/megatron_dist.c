@@ -215,7 +215,8 @@ static Status range_open(TorchFile *out, Dist *d, const PickleValue *info, const
         return fail(BAD_FILE,
                     "%s: '%s' at bytes %lld to %lld is outside of %s, which has %zu; it is truncated", label,
                     name, (long long)at, (long long)(at + bytes), file->path, file->size);
-    return torch_file_read(out, file->data + at, (size_t)bytes, file->path);
+    TRY(torch_file_read(out, file->data + at, (size_t)bytes, file->path));
+    return torch_sums(d->m->file, out);
 }
 
 static Status part_take(Dist *d, const PickleValue *where, const PickleValue *info, const char *label)

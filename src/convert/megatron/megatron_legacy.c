@@ -52,7 +52,8 @@ static Status file_open(Legacy *l, TorchFile *rank, const char *path)
     int map;
     TRY(foreign_map(l->m->file, &map, path));
     const FileMap *mapped = &l->m->file->map[map];
-    return torch_file_read(rank, mapped->data, mapped->size, path);
+    TRY(torch_file_read(rank, mapped->data, mapped->size, path));
+    return torch_sums(l->m->file, rank);
 }
 
 static const PickleValue *chunk_of(const TorchFile *rank, int chunk, int chunks)

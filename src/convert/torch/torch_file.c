@@ -62,6 +62,7 @@ static Status zip_read(TorchFile *file, const uint8_t *data, size_t size, const 
                     "%s: a big-endian file; torch.load and torch.save on a little-endian machine convert it",
                     label);
     const ZipEntry *pickle = zip_find(&file->zip, prefix, bytes, "data.pkl", 8);
+    TRY(zip_check(pickle, label));
     TRY(pickle_open(&file->pickle, pickle->data, pickle->bytes, label));
     if (file->pickle.bytes != pickle->bytes)
         return fail(BAD_FILE, "%s: data.pkl has bytes after its pickle", label);
@@ -231,6 +232,17 @@ void torch_file_close(TorchFile *file)
 }
 
 /* ---- tensors ---- */
+
+Status torch_sums(ForeignFile *file, const TorchFile *torch)
+{
+    for (size_t i = 0; i < torch->zip.entries; i++) {
+        const ZipEntry *e = &torch->zip.entry[i];
+        ForeignSum sum = { .data = (const char *)e->data, .bytes = e->bytes, .crc = e->crc,
+                           .name = e->name, .name_bytes = e->name_bytes };
+        if (e->crc && e->bytes) TRY(foreign_sum(file, &sum));
+    }
+    return OK;
+}
 
 Status torch_piece(ForeignPiece *piece, const PickleTensor *t, const char *label, const char *name)
 {

@@ -15,6 +15,9 @@ typedef struct { Pickle pickle; ZipArchive zip; } TorchFile;
 Status torch_file_read (TorchFile *file, const uint8_t *data, size_t size, const char *label);
 void   torch_file_close(TorchFile *file);
 
+/* Gives the checksums of the archive's entries, whose data is in a mapped file of *file, to
+ * foreign_verify. */
+Status torch_sums (ForeignFile *file, const TorchFile *torch);
 /* A tensor as a piece of a ForeignTensor that starts at offset 0. BAD_FILE, naming `name`, where it has more
  * than FOREIGN_DIMS dimensions. */
 Status torch_piece(ForeignPiece *piece, const PickleTensor *tensor, const char *label, const char *name);

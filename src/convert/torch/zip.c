@@ -4,6 +4,7 @@
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
+#include <zlib.h>
 
 enum {
     LOCAL_MAGIC = 0x04034b50, LOCAL_BYTES = 30, CENTRAL_MAGIC = 0x02014b50, CENTRAL_BYTES = 46,
@@ -133,7 +134,8 @@ static Status entry_read(ZipEntry *e, const Bytes *b, const Directory *d, uint64
                     "%s: entry %zu of the zip archive is compressed; torch.save writes stored entries, as "
                     "`zip -0` does",
                     b->label, i);
-    *e = (ZipEntry){ .name = (const char *)c + CENTRAL_BYTES, .name_bytes = name };
+    *e = (ZipEntry){ .name = (const char *)c + CENTRAL_BYTES, .name_bytes = name,
+                     .crc = (uint32_t)number_at(c + 16, 4) };
     *at += CENTRAL_BYTES + name + extra + comment;
     return local_check(e, b, header, bytes, d->at, i);
 }
@@ -200,6 +202,17 @@ void zip_close(ZipArchive *zip)
 {
     free(zip->entry);
     *zip = (ZipArchive){ 0 };
+}
+
+Status zip_check(const ZipEntry *entry, const char *label)
+{
+    unsigned long crc = entry->crc ? crc32_z(0, entry->data, entry->bytes) : 0;
+    if (crc == entry->crc) return OK;
+    return fail(BAD_FILE,
+                "%s: the entry %.*s is damaged: its CRC-32 is %08lx, and the archive's directory has %08lx; "
+                "copy the file again from where it was saved",
+                label, (int)(entry->name_bytes < 200 ? entry->name_bytes : 200), entry->name, crc,
+                (unsigned long)entry->crc);
 }
 
 const ZipEntry *zip_find(const ZipArchive *zip, const char *prefix, size_t prefix_bytes, const char *name,
