@@ -231,6 +231,7 @@ static Status export(ConvertTask *c)
     const char *json;
     TRY(jotun_open(&c->from, c->o->convert_input));
     TRY(setup_model_options(&c->model, c->from.options, c->o->convert_input));
+    TRY(setup_model_plainly(&c->model));
     TRY(options_json(&c->model, &json));
     return c->o->convert_to.value == CHOICE_convert_to_gguf ? export_gguf(c, json) : export_hf(c, json);
 }

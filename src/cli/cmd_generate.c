@@ -6,6 +6,7 @@
 #include "base/random.h"
 #include "cli/command.h"
 #include "cli/generation/continuations.h"
+#include "cli/generation/logits_file.h"
 #include "cli/setup/setup.h"
 
 /* rows, micros: of a data rank, as in Generation */
@@ -18,13 +19,27 @@ typedef struct {
     int            micros;
 } Task;
 
-/* Of one rank. out: on rank 0 alone */
-typedef struct { const Task *task; Arena session; Continuations *out; } Rank;
+/* Of one rank. out: on rank 0 alone; logits: on the ranks that write theirs; made: [prompts], owned, the new
+ * tokens of each so far */
+typedef struct {
+    const Task    *task;
+    Arena          session;
+    Continuations *out;
+    LogitsFile    *logits;
+    int64_t       *made;
+} Rank;
 
 static void emit(void *context, int64_t prompt, int32_t id)
 {
     const Rank *rank = context;
+    if (rank->made) rank->made[prompt]++;
     if (rank->out) continuations_take(rank->out, prompt, id);
+}
+
+static void look(void *context, int64_t prompt, const double *logits)
+{
+    const Rank *rank = context;
+    if (rank->logits) logits_file_put(rank->logits, prompt, rank->made[prompt], logits);
 }
 
 /* Dry, for the size of the session's memory and of all arenas, and then real. */
@@ -37,7 +52,8 @@ static void work(Trainer *t, void *context)
         .data = t->data_comm, .arena = &rank->session, .rows = task->rows,
         .micros = task->micros, .capacity = task->prompts.capacity,
         .most = task->prompts.most, .ids = task->tokenizer.vocabulary,
-        .end = task->tokenizer.eod, .sampling = setup_sampling(task->o), .emit = emit, .context = rank },
+        .end = task->tokenizer.eod, .sampling = setup_sampling(task->o), .emit = emit, .look = look,
+        .context = rank },
         task->prompts.prompt, task->prompts.count);
 }
 
@@ -55,20 +71,53 @@ static Status load(Trainer *t, const TrainConfig *config)
     return status;
 }
 
+/* Of the ranks that draw the same ids one writes their logits. */
+static Status logits_begin(Trainer *t, Rank *rank, LogitsFile *file)
+{
+    const Task *task = rank->task;
+    const char *path = task->o->save_logits;
+    int64_t prompts = task->prompts.count, most = task->prompts.most, V = task->config.model.vocabulary;
+    Status status = OK;
+    if (!path) return OK;
+    if (t->mesh.rank == 0) status = logits_file_create(file, path, prompts, most, V);
+    TRY(agree(t->world, status));
+    if (t->mesh.at.tp == 0 && t->mesh.at.cp == 0) {
+        rank->made = calloc((size_t)prompts, sizeof *rank->made);
+        status = rank->made ? logits_file_open(file, path, prompts, most, V)
+                            : fail(NO_MEMORY, "no memory to count the tokens of %lld prompts", (long long)prompts);
+        rank->logits = file;
+    }
+    return agree(t->world, status);
+}
+
+static Status logits_end(Trainer *t, Rank *rank, LogitsFile *file, Status status)
+{
+    Status closed = rank->logits ? logits_file_close(file) : OK;
+    free(rank->made);
+    rank->made   = NULL;
+    rank->logits = NULL;
+    if (!rank->task->o->save_logits || status != OK) return status;
+    TRY(agree(t->world, closed));
+    return agree(t->world, t->mesh.rank == 0 ? logits_file_name(file) : OK);
+}
+
 /* Rank 0 prints. */
 static Status print(Trainer *t, Rank *rank)
 {
     const Task *task = rank->task;
     Continuations out = { 0 };
+    LogitsFile logits = { .fd = -1 };
     Status status = OK;
     if (t->mesh.rank == 0)
         status = continuations_open(&out, &task->tokenizer, &task->prompts, task->o->prompt_file, stdout);
     status = agree(t->world, status);
     rank->out = t->mesh.rank == 0 ? &out : NULL;
+    if (status == OK) status = logits_begin(t, rank, &logits);
     if (status == OK) {
         work(t, rank);                                                        /* <-> tp, pp, dp */
         status = agree(t->world, out.status);
     }
+    status = logits_end(t, rank, &logits, status);
     continuations_close(&out);
     return status;
 }

@@ -66,8 +66,9 @@ static Status rule_latent(const Options *o)
     if (o->groups != o->heads)
         return fail(BAD_OPTION, "%s: each head has its own keys and values, and there are %s; leave it out",
                     typed, TYPED(OPTION_groups));
-    if (!o->disable_bias || o->add_qkv_bias)
-        return fail(BAD_OPTION, "%s has no biases; give --disable-bias-linear without --add-qkv-bias", typed);
+    if (!o->disable_bias || o->add_qkv_bias || o->add_out_bias)
+        return fail(BAD_OPTION, "%s has no biases; give --disable-bias-linear without --add-qkv-bias and "
+                    "--add-attention-output-bias", typed);
     if (o->qk_norm_width.value != CHOICE_qk_norm_width_head)
         return fail(BAD_OPTION, "%s normalizes latents, not heads; leave out %s", typed,
                     TYPED(OPTION_qk_norm_width));

@@ -220,7 +220,8 @@ static Status rule_model(const Options *o)
 
 /* --- experts -------------------------------------------------------------------------------------------- */
 
-/* Groups have equal numbers of experts, and a token takes equally many from each of its groups. */
+/* Groups have equal numbers of experts; without --moe-router-group-best as many scores rank a group as a token
+ * would take of each of its groups. */
 static Status rule_expert_groups(const Options *o)
 {
     int64_t groups = o->router_groups, best = o->router_group_topk;
@@ -228,7 +229,13 @@ static Status rule_expert_groups(const Options *o)
     if (o->experts % groups || best > groups)
         return fail(BAD_OPTION, "%s and %s: groups divide %s, and at most all of them are taken",
                     TYPED(OPTION_router_groups), TYPED(OPTION_router_group_topk), TYPED(OPTION_experts));
-    if (o->router_topk % best || o->router_topk / best > o->experts / groups)
+    int64_t each = o->experts / groups, sum = o->router_group_best;
+    if (sum > each || (sum && o->router_topk > best * each))
+        return fail(BAD_OPTION, "%s: a group has %" PRId64 " experts, and a token takes %" PRId64 " of %"
+                    PRId64 " groups; give --moe-router-group-best %" PRId64 " or less, and --moe-router-topk %"
+                    PRId64 " or less", TYPED(OPTION_router_group_best), each, o->router_topk, best, each,
+                    best * each);
+    if (!sum && (o->router_topk % best || o->router_topk / best > o->experts / groups))
         return fail(BAD_OPTION, "%s does not divide %s into at most the %" PRId64 " experts of a group",
                     TYPED(OPTION_router_group_topk), TYPED(OPTION_router_topk), o->experts / groups);
     return OK;
@@ -248,6 +255,9 @@ static Status rule_experts(const Options *o)
     if (!o->disable_bias)
         return fail(BAD_OPTION, "%s: experts have no biases; give --disable-bias-linear",
                     TYPED(OPTION_experts));
+    if (o->add_mlp_bias)
+        return fail(BAD_OPTION, "%s: experts have no biases; leave out %s", TYPED(OPTION_experts),
+                    TYPED(OPTION_add_mlp_bias));
     if (o->router_topk > o->experts)
         return fail(BAD_OPTION, "%s is more than %s; give at most as many", TYPED(OPTION_router_topk),
                     TYPED(OPTION_experts));

@@ -17,7 +17,7 @@ enum { WINDOW_BYTES = 16 << 20, ROOM_BYTES = 16 << 20, EXPECT_BYTES = 128 << 20 
 
 Dtype convert_run_dtype(const ConvertRun *c, const PlanTensor *tensor)
 {
-    return c->cast ? c->dtype : tensor->dtype;
+    return c->cast && !tensor->keeps_type ? c->dtype : tensor->dtype;
 }
 
 /* ---- the output's place ---- */

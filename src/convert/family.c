@@ -4,10 +4,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include "convert/family/family_keys.h"
 #include "store/tensor_entry.h"
 
 typedef enum {
-    SAME, ALSO, NOT, ONLY, WINDOW, OR_ZERO, SQRT, RSQRT, GELU, ROPE, FULL, LAYERS, UNUSED
+    SAME, ALSO, NOT, FLAG, ONLY, MUST, WINDOW, OR_ZERO, SQRT, RSQRT, GELU, ROPE, UNUSED,
+    LAYER_TYPES, ITS_WINDOW, HAS_WINDOW, FULL_FIRST, NO_ROPE, DENSE,
+    ATTENTION_BIAS, MLP_BIAS, SHARED, EXPERT_GROUPS, TAKEN_GROUPS, GROUPS_METHOD
 } KeyKind;
 
 /* Sets of families, which the rows join by |. */
@@ -34,10 +37,6 @@ static const ValueRow set_rows[] = {
 #define SET(families, option, value) { families, option, value },
 #include "convert/families.def"
 };
-static const struct { const char *type, *key, *option; } rope_rows[] = {
-#define ROPE_KEY(type, key, option) { type, key, option },
-#include "convert/families.def"
-};
 #define COUNT(array) ((int)(sizeof(array) / sizeof((array)[0])))
 
 Naming      family_naming(Family family)     { return families[family].naming; }
@@ -58,8 +57,7 @@ static bool value_equal(const json_t *a, const json_t *b)
     return json_equal((json_t *)a, (json_t *)b);
 }
 
-/* A value for messages: at most 60 bytes of its JSON. */
-static const char *value_text(char out[64], const json_t *value)
+const char *value_text(char out[64], const json_t *value)
 {
     char *text = value ? json_dumps(value, JSON_COMPACT | JSON_ENCODE_ANY) : NULL;
     snprintf(out, 64, "%.60s", text ? text : "none");
@@ -69,18 +67,17 @@ static const char *value_text(char out[64], const json_t *value)
 
 /* ---- reading ---- */
 
-/* Two keys may give one option, which then has to have one value. */
-static Status option_put(json_t *options, const char *option, json_t *value, const char *path,
-                         const char *key)
+Status option_put(const KeySource *s, const char *option, json_t *value)
 {
     char now[64], before[64];
-    const json_t *held = json_object_get(options, option);
-    if (held && !value_equal(held, value))
-        return fail(BAD_FILE,
-                    "%s: %s is %s, but another key gives --%s the value %s, of which a model has one", path,
-                    key, value_text(now, value), option, value_text(before, held));
-    json_object_set(options, option, value);
-    return OK;
+    const json_t *held = json_object_get(s->options, option);
+    bool same = !held || value_equal(held, value);
+    value_text(now, value);
+    if (same) json_object_set_new(s->options, option, value);
+    else      json_decref(value);
+    if (same) return OK;
+    return fail(BAD_FILE, "%s: %s is %s, but another key gives --%s the value %s, of which a model has one",
+                s->path, s->key, now, option, value_text(before, held));
 }
 
 static Status only_read(const KeyRow *row, const json_t *value, const char *path)
@@ -97,149 +94,154 @@ static Status only_read(const KeyRow *row, const json_t *value, const char *path
 }
 
 /* Our window counts the positions before the query's own. */
-static Status window_read(json_t *options, const KeyRow *row, const json_t *value, const char *path)
+static Status window_read(const KeySource *s, const json_t *value)
 {
     if (!json_is_integer(value) || json_integer_value(value) < 1)
-        return fail(BAD_FILE, "%s: %s is no number of positions", path, row->key);
-    json_t *size = json_sprintf("%lld,0", (long long)json_integer_value(value) - 1);
-    Status status = option_put(options, row->option, size, path, row->key);
-    json_decref(size);
-    return status;
+        return fail(BAD_FILE, "%s: %s is no number of positions", s->path, s->key);
+    return option_put(s, "window-size", json_sprintf("%lld,0", (long long)json_integer_value(value) - 1));
 }
 
-/* The keys of one type of rotary embeddings; all others have to be null. */
-static Status rope_keys_read(json_t *options, const json_t *rope, const char *type, const char *path)
+/* ---- keys that are read together ---- */
+
+/* Biases of attention's projections, and where the family may have them of the MLP. */
+static Status biases_read(const KeySource *s, const json_t *attention)
 {
-    const char *key;
-    json_t     *value;
-    char        now[64];
-    for (int i = 0; i < COUNT(rope_rows); i++)
-        if (!strcmp(rope_rows[i].type, type) && !json_is_number(json_object_get(rope, rope_rows[i].key)))
-            return fail(BAD_FILE, "%s: a rotary embedding of rope_type %s has no number %s", path, type,
-                        rope_rows[i].key);
-    json_object_foreach((json_t *)rope, key, value) {
-        bool known = !strcmp(key, "rope_type") || !strcmp(key, "type") || !strcmp(key, "rope_theta") ||
-                     json_is_null(value);
-        if (!strcmp(key, "partial_rotary_factor")) known |= json_number_value(value) == 1;
-        for (int i = 0; i < COUNT(rope_rows) && !known; i++) {
-            known = !strcmp(rope_rows[i].type, type) && !strcmp(rope_rows[i].key, key);
-            if (known) TRY(option_put(options, rope_rows[i].option, value, path, key));
-        }
-        if (!known)
-            return fail(BAD_FILE,
-                        "%s: %s of the rotary embedding is %s, which is not supported with rope_type "
-                        "%s",
-                        path, key, value_text(now, value), type);
-    }
-    return OK;
+    const json_t *mlp = json_object_get(s->config, "mlp_bias");
+    bool of_attention = json_is_true(attention), of_mlp = json_is_true(mlp);
+    if (!json_is_boolean(attention) || (mlp && !json_is_null(mlp) && !json_is_boolean(mlp)))
+        return fail(BAD_FILE, "%s: attention_bias or mlp_bias is neither true nor false", s->path);
+    bool all = of_attention && of_mlp;
+    TRY(option_put(s, "disable-bias-linear", json_boolean(!all)));
+    TRY(option_put(s, "add-qkv-bias", json_boolean(of_attention && !all)));
+    TRY(option_put(s, "add-attention-output-bias", json_boolean(of_attention && !all)));
+    return option_put(s, "add-mlp-bias", json_boolean(of_mlp && !all));
 }
 
-/* Version 5 has rope_parameters; before it rope_theta was a key of its own beside rope_scaling. */
-static Status rope_read(json_t *options, const KeyRow *row, const json_t *config, const char *path)
+static bool is_true(const json_t *options, const char *option)
 {
-    const json_t *rope = json_object_get(config, "rope_parameters"), *base;
-    if (!json_is_object(rope)) rope = json_object_get(config, "rope_scaling");
-    if (!json_is_object(rope)) rope = NULL;
-    const char *type = json_string_value(json_object_get(rope, "rope_type"));
-    if (!type) type = json_string_value(json_object_get(rope, "type"));
-    if (!type) type = "default";
-    if (strcmp(type, "default") && strcmp(type, "linear") && strcmp(type, "llama3"))
-        return fail(BAD_FILE,
-                    "%s: rope_type %.40s of the rotary embedding is not supported; default, linear and "
-                    "llama3 are",
-                    path, type);
-    TRY(rope_keys_read(options, rope, type, path));
-    if (!strcmp(type, "llama3")) json_object_set_new(options, "use-rope-scaling", json_true());
-    base = json_object_get(rope, "rope_theta");
-    if (!base) base = json_object_get(config, "rope_theta");
-    json_t *number = base ? json_incref((json_t *)base) : json_real(10000);
-    Status status = option_put(options, row->option, number, path, "rope_theta");
-    json_decref(number);
-    return status;
+    return json_is_true(json_object_get(options, option));
 }
 
-/* A 1 for each layer with a window: "[1,0,1,0]". */
-static Status layers_read(json_t *options, const KeyRow *row, const json_t *value, const char *path)
+static int64_t number_of(const json_t *object, const char *key)
 {
-    char   text[2 * 512 + 2] = "[", now[64];
-    size_t i, used = 1;
-    json_t *kind;
-    if (json_array_size(value) == 0 || json_array_size(value) > 512)
-        return fail(BAD_FILE, "%s: %s is no list of at most 512 layers", path, row->key);
-    json_array_foreach((json_t *)value, i, kind) {
-        const char *word = json_string_value(kind);
-        bool slides = word && !strcmp(word, "sliding_attention");
-        if (!slides && !(word && !strcmp(word, "full_attention")))
-            return fail(BAD_FILE, "%s: %s has %s; sliding_attention and full_attention are supported", path,
-                        row->key, value_text(now, kind));
-        used += (size_t)snprintf(text + used, sizeof text - used, "%s%d", i ? "," : "", slides);
-    }
-    snprintf(text + used, sizeof text - used, "]");
-    json_t *pattern = json_string(text);
-    Status  status = option_put(options, row->option, pattern, path, row->key);
-    json_decref(pattern);
-    return status;
+    return json_integer_value(json_object_get(object, key));
 }
+
+/* Shared experts are one, as wide as all of them. */
+static Status shared_read(const KeySource *s, const json_t *count)
+{
+    int64_t each = number_of(s->config, "moe_intermediate_size"), n = json_integer_value(count);
+    if (n < 1 || n > 1 << 20 || each < 1 || each > 1 << 22)
+        return fail(BAD_FILE, "%s: %s is no number of experts from 1 on, of a moe_intermediate_size", s->path,
+                    s->key);
+    return option_put(s, "moe-shared-expert-intermediate-size", json_integer(n * each));
+}
+
+/* A token takes its experts from topk_group of n_group groups; 1 of 1 is none. missing: {groups, taken, best}:
+ * what missing keys mean, and how many scores of a group rank it. */
+static Status groups_read(const KeySource *s)
+{
+    const json_t *method = json_object_get(s->config, "topk_method");
+    const json_t *held = json_object_get(s->config, "n_group"), *taken = json_object_get(s->config, "topk_group");
+    const json_t *group_method = json_object_get(s->missing, "method");
+    if (!held) held = json_object_get(s->missing, "groups");
+    if (!taken) taken = json_object_get(s->missing, "taken");
+    if (group_method && !(method && value_equal(method, group_method))) held = NULL;
+    int64_t groups = json_integer_value(held), best = number_of(s->missing, "best");
+    if (group_method && number_of(s->config, "num_experts_per_tok") == 0)
+        return fail(BAD_FILE, "%s: num_experts_per_tok is no number from 1 on", s->path);
+    if (!group_method && number_of(s->config, "num_experts_per_tok") == 1)
+        return fail(BAD_FILE, "%s: num_experts_per_tok is 1, of which the normalized weight is always 1; "
+                    "supported is 2 or more", s->path);
+    if (groups <= 1) return OK;
+    TRY(option_put(s, "moe-router-num-groups", json_integer(groups)));
+    TRY(option_put(s, "moe-router-group-topk", json_integer(json_integer_value(taken))));
+    return option_put(s, "moe-router-group-best", json_integer(best));
+}
+
+static json_t *groups_json(const json_t *options, const char *option)
+{
+    int64_t count = number_of(options, option);
+    return json_integer(count > 0 ? count : 1);
+}
+
+static json_t *method_json(const json_t *options)
+{
+    return json_string(number_of(options, "moe-router-num-groups") > 0 ? "group_limited_greedy" : "greedy");
+}
+
+static json_t *shared_json(const json_t *options)
+{
+    int64_t all = number_of(options, "moe-shared-expert-intermediate-size");
+    int64_t each = number_of(options, "moe-ffn-hidden-size");
+    return json_integer(each > 0 && all % each == 0 ? all / each : 0);
+}
+
+/* ---- keys that are one option ---- */
 
 /* gelu_new and gelu_pytorch_tanh are one function, by tanh; gelu is that by erf. */
-static Status gelu_read(json_t *options, const KeyRow *row, const json_t *value, const char *path)
+static Status gelu_read(const KeySource *s, const json_t *value)
 {
     char        now[64];
     const char *word = json_string_value(value);
     bool by_erf = word && !strcmp(word, "gelu");
     if (!by_erf && !(word && (!strcmp(word, "gelu_new") || !strcmp(word, "gelu_pytorch_tanh"))))
-        return fail(BAD_FILE, "%s: %s is %s; supported are gelu_new, gelu_pytorch_tanh and gelu", path,
-                    row->key, value_text(now, value));
-    json_object_set_new(options, row->option, json_string(by_erf ? "none" : "tanh"));
-    return OK;
+        return fail(BAD_FILE, "%s: %s is %s; supported are gelu_new, gelu_pytorch_tanh and gelu", s->path,
+                    s->key, value_text(now, value));
+    return option_put(s, "gelu-approximate", json_string(by_erf ? "none" : "tanh"));
 }
 
-static Status root_read(json_t *options, const KeyRow *row, double value, const char *path)
+static Status root_read(const KeySource *s, const KeyRow *row, double value)
 {
-    if (!(value > 0)) return fail(BAD_FILE, "%s: %s is not above 0", path, row->key);
-    json_object_set_new(options, row->option, json_real(row->kind == SQRT ? sqrt(value) : 1 / sqrt(value)));
-    return OK;
+    if (!(value > 0)) return fail(BAD_FILE, "%s: %s is not above 0", s->path, row->key);
+    return option_put(s, row->option, json_real(row->kind == SQRT ? sqrt(value) : 1 / sqrt(value)));
 }
 
-static Status full_read(const KeyRow *row, const json_t *value, const char *path)
+/* value: not null */
+static Status value_read(const KeySource *s, const KeyRow *row, json_t *value)
 {
-    size_t i;
-    json_t *kind;
-    char now[64];
-    json_array_foreach((json_t *)value, i, kind)
-        if (!json_is_string(kind) || strcmp(json_string_value(kind), "full_attention"))
-            return fail(BAD_FILE, "%s: %s has %s; only \"full_attention\" is supported", path, row->key,
-                        value_text(now, kind));
-    return OK;
+    bool boolean = row->kind == NOT || row->kind == FLAG;
+    if (row->kind == GELU)           return gelu_read(s, value);
+    if (row->kind == WINDOW)         return window_read(s, value);
+    if (row->kind == ATTENTION_BIAS) return biases_read(s, value);
+    if (row->kind == SHARED)         return shared_read(s, value);
+    if (boolean && !json_is_boolean(value))
+        return fail(BAD_FILE, "%s: %s is neither true nor false", s->path, row->key);
+    if (boolean)
+        return option_put(s, row->option, json_boolean(json_is_true(value) == (row->kind == FLAG)));
+    if (!json_is_number(value)) return fail(BAD_FILE, "%s: %s is no number", s->path, row->key);
+    if (row->kind == SQRT || row->kind == RSQRT) return root_read(s, row, json_number_value(value));
+    return option_put(s, row->option, json_incref(value));
 }
 
 static Status key_read(json_t *options, const KeyRow *row, const json_t *config, const char *path)
 {
-    json_t *value = json_incref(json_object_get(config, row->key));
-    Status  status = OK;
-    if (row->kind == UNUSED) return json_decref(value), OK;
-    if (row->kind == ROPE) return json_decref(value), rope_read(options, row, config, path);
-    if (!value && !*row->missing) return fail(BAD_FILE, "%s: key %s is missing", path, row->key);
-    if (!value) value = row_json(row->missing);
-    if (row->kind == ONLY)          status = only_read(row, value, path);
-    else if (row->kind == OR_ZERO && json_is_null(value))
-        json_object_set_new(options, row->option, json_integer(0));
-    else if (json_is_null(value))   status = OK;
-    else if (row->kind == LAYERS)   status = layers_read(options, row, value, path);
-    else if (row->kind == GELU)     status = gelu_read(options, row, value, path);
-    else if (row->kind == FULL)     status = full_read(row, value, path);
-    else if (row->kind == WINDOW)   status = window_read(options, row, value, path);
-    else if (row->kind == NOT && !json_is_boolean(value))
-        status = fail(BAD_FILE, "%s: %s is neither true nor false", path, row->key);
-    else if (row->kind == NOT)
-        status = option_put(options, row->option, json_is_true(value) ? json_false() : json_true(), path,
-                            row->key);
-    else if (!json_is_number(value))
-        status = fail(BAD_FILE, "%s: %s is no number", path, row->key);
-    else if (row->kind == SQRT || row->kind == RSQRT)
-        status = root_read(options, row, json_number_value(value), path);
-    else status = option_put(options, row->option, value, path, row->key);
-    json_decref(value);
+    json_t *held = json_object_get(config, row->key), *missing = *row->missing ? row_json(row->missing) : NULL;
+    json_t *value = held ? held : missing;
+    KeySource s = { options, config, path, row->key, missing };
+    Status status = OK;
+    switch (row->kind) {
+    case UNUSED: case ITS_WINDOW: case HAS_WINDOW: case FULL_FIRST: case MLP_BIAS: case TAKEN_GROUPS:
+    case GROUPS_METHOD: break;                                          /* nothing, or read with another key */
+    case ROPE:          status = rope_read(&s); break;
+    case LAYER_TYPES:   status = windows_read(&s); break;
+    case NO_ROPE:       status = no_rope_read(&s); break;
+    case DENSE:         status = dense_read(&s); break;
+    case EXPERT_GROUPS: status = groups_read(&s); break;
+    case ONLY: case MUST:
+        if (value) status = only_read(row, value, path);
+        break;
+    case OR_ZERO:
+        if (value && json_is_null(value)) {
+            status = option_put(&s, row->option, json_integer(0));
+            break;
+        }
+        /* fall through */
+    default:
+        if (!value)                     status = fail(BAD_FILE, "%s: key %s is missing", path, row->key);
+        else if (!json_is_null(value))  status = value_read(&s, row, value);
+    }
+    json_decref(missing);
     return status;
 }
 
@@ -326,38 +328,6 @@ static Status has_check(Family family, const json_t *options)
     return OK;
 }
 
-static json_t *window_json(const json_t *value)
-{
-    long long before = -1;
-    if (!json_is_string(value) || sscanf(json_string_value(value), "%lld,", &before) != 1 || before < 0)
-        return json_null();
-    return json_integer(before + 1);
-}
-
-static json_t *rope_json(const json_t *options, const char *base)
-{
-    const json_t *factor = json_object_get(options, "rotary-seq-len-interpolation-factor");
-    const char   *type = json_is_true(json_object_get(options, "use-rope-scaling")) ? "llama3" :
-                         json_is_number(factor) && json_number_value(factor) != 1 ? "linear" : "default";
-    json_t *rope = json_pack("{s:s, s:O}", "rope_type", type, "rope_theta", json_object_get(options, base));
-    for (int i = 0; i < COUNT(rope_rows); i++)
-        if (!strcmp(rope_rows[i].type, type))
-            json_object_set(rope, rope_rows[i].key, json_object_get(options, rope_rows[i].option));
-    return rope;
-}
-
-/* Of a pattern as layers_read writes it; NULL for others, so that what is read back differs. */
-static json_t *layers_json(const json_t *value)
-{
-    const char *text = json_string_value(value);
-    json_t     *list = json_array();
-    if (!text || *text != '[' || strspn(text, "[01,") != strlen(text) - 1) return list;
-    for (; *text; text++)
-        if (*text == '0' || *text == '1')
-            json_array_append_new(list, json_string(*text == '1' ? "sliding_attention" : "full_attention"));
-    return list;
-}
-
 /* 1 / x^2, to a whole number where it is one but for rounding. */
 static json_t *square_json(double root)
 {
@@ -370,18 +340,40 @@ static json_t *key_json(const KeyRow *row, const json_t *options)
 {
     json_t *held = json_object_get(options, row->option), *all, *first;
     switch (row->kind) {
-    case ALSO: case FULL: case UNUSED: case SQRT: return NULL;
+    case ALSO: case UNUSED: case SQRT: case MUST: return NULL;
     case RSQRT:  return square_json(json_number_value(held) > 0 ? json_number_value(held) : 1);
     case OR_ZERO: return json_number_value(held) > 0 ? json_incref(held) : json_null();
     case GELU: {
         const char *word = json_string_value(held);
         return json_string(word && !strcmp(word, "none") ? "gelu" : "gelu_new");
     }
-    case LAYERS: return layers_json(held);
     case SAME:   return held ? json_incref(held) : json_null();
     case NOT:    return json_boolean(!json_is_true(held));
-    case WINDOW: return window_json(held);
-    case ROPE:   return rope_json(options, row->option);
+    case FLAG:   return json_boolean(json_is_true(held));
+    case WINDOW: case ITS_WINDOW: return window_json(options);
+    case LAYER_TYPES: return layer_types_json(options);
+    case HAS_WINDOW:
+        first = window_json(options);
+        all   = json_boolean(!json_is_null(first));
+        json_decref(first);
+        return all;
+    case FULL_FIRST: return full_first_json(options);
+    case NO_ROPE:    return no_rope_json(options);
+    case DENSE:      return dense_json(options);
+    case ATTENTION_BIAS:
+        return json_boolean(!is_true(options, "disable-bias-linear") ||
+                            (is_true(options, "add-qkv-bias") && is_true(options, "add-attention-output-bias")));
+    case MLP_BIAS:
+        return json_boolean(!is_true(options, "disable-bias-linear") || is_true(options, "add-mlp-bias"));
+    case SHARED:        return shared_json(options);
+    case EXPERT_GROUPS: return groups_json(options, "moe-router-num-groups");
+    case TAKEN_GROUPS:  return groups_json(options, "moe-router-group-topk");
+    case GROUPS_METHOD: return method_json(options);
+    case ROPE:
+        all   = row_json(row->missing);
+        first = rope_json(options, all);
+        json_decref(all);
+        return first;
     case ONLY:
         all   = row_json(row->option);
         first = json_incref(json_array_get(all, 0));

@@ -90,6 +90,7 @@ static Status files_make(Files *files, const ConvertRun *c, const ModelConfig *c
             params_block(&block, config, f, b, NULL);
             count += block.params;
         }
+        count += config->moe.bias && model_layer_is_moe(config, b - 2);
         if (count == 0) continue;
         CheckpointFile *file = &files->file[files->files];
         files->first[files->files++] = at;

@@ -1,5 +1,6 @@
 /* The rows of names.def, filled in with the sizes of a model. */
 #include "convert/links.h"
+#include "store/checkpoint_writer.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,13 +11,18 @@ typedef enum { ALWAYS, TIED } SurplusWhen;
 typedef struct { int64_t QUERY, KV, G, F, GATE, head; } Widths;
 typedef struct { int64_t first, whole; } Rows;
 
+/* Names that depend on more than the parameter: ids after those of parameters. */
+enum {
+    PARAM_EXPERT_BIAS = PARAM_IDS, PARAM_SHARED_EXPERT_GATE, PARAM_SHARED_EXPERT_UP, PARAM_SHARED_EXPERT_DOWN
+};
+
 /* Numbered in their order, so that each row's two expressions are one case of a switch. */
 enum {
 #define NAME(naming, id, ...) ROW_##naming##_##id,
 #include "convert/names.def"
     ROWS
 };
-static const struct { Naming naming; ParamId id; const char *name; View view; } rows[ROWS] = {
+static const struct { Naming naming; int id; const char *name; View view; } rows[ROWS] = {
 #define NAME(naming, id, name, view, ...) { NAMING_##naming, PARAM_##id, name, view },
 #include "convert/names.def"
 };
@@ -81,8 +87,9 @@ bool links_surplus(Naming naming, const char *name, bool tied)
 {
     size_t prefix = strlen(prefixes[naming]);
     for (size_t i = 0; i < sizeof surplus / sizeof surplus[0]; i++) {
-        bool taken = surplus[i].naming == naming || surplus[i].naming == bases[naming];
-        if (!taken || (surplus[i].when == TIED && !tied)) continue;
+        Naming of = naming;
+        while (of != surplus[i].naming && bases[of] != of) of = bases[of];
+        if (of != surplus[i].naming || (surplus[i].when == TIED && !tied)) continue;
         if (name_fits(surplus[i].name, name)) return true;
         if (!strncmp(surplus[i].name, prefixes[naming], prefix) && name_fits(surplus[i].name + prefix, name))
             return true;
@@ -128,16 +135,44 @@ static void stack(LinkTensor *theirs, int64_t *first, int64_t e, int64_t experts
     theirs->dims++;
 }
 
-static int row_find(Naming naming, ParamId id)
+static int row_find(Naming naming, int id)
 {
     for (int i = 0; i < ROWS; i++)
         if (rows[i].naming == naming && rows[i].id == id) return i;
     return bases[naming] != naming ? row_find(bases[naming], id) : -1;
 }
 
-static Status link_add(Links *links, Naming naming, const Param *p, int64_t layer, Widths widths)
+/* The row of a parameter, which in a layer with experts is that of its shared expert. */
+static int row_of(Naming naming, const Param *p, bool in_moe)
 {
-    int row = row_find(naming, p->id);
+    int shared = !in_moe ? -1 : p->id == PARAM_MLP_GATE_WEIGHT ? PARAM_SHARED_EXPERT_GATE
+               : p->id == PARAM_MLP_UP_WEIGHT   ? PARAM_SHARED_EXPERT_UP
+               : p->id == PARAM_MLP_DOWN_WEIGHT ? PARAM_SHARED_EXPERT_DOWN : -1;
+    int row = shared < 0 ? -1 : row_find(naming, shared);
+    return row < 0 ? row_find(naming, p->id) : row;
+}
+
+/* The biases of a layer's experts, which are no parameters. */
+static Status bias_add(Links *links, Naming naming, const ModelConfig *config, int64_t layer)
+{
+    LogicalTensor tensor = checkpoint_expert_bias(config, layer, F32);
+    int row = row_find(naming, PARAM_EXPERT_BIAS);
+    if (row < 0)
+        return fail(BAD_SHAPE, "tensor '%s' has no place in a checkpoint of this architecture", tensor.name);
+    Link *more = realloc(links->link, (size_t)(links->count + 1) * sizeof *more);
+    if (!more) return fail(NO_MEMORY, "no memory for the names of tensors");
+    links->link = more;
+    Link *link = &links->link[links->count++];
+    *link = (Link){ .ours = { .dims = 1, .shape = { config->experts, 1, 1, 1 } }, .keeps_type = true };
+    snprintf(link->ours.name, sizeof link->ours.name, "%s", tensor.name);
+    name_fill(link->theirs.name, sizeof link->theirs.name, rows[row].name, layer, 0);
+    view_fill(link, row, (Widths){ 0 }, 1, config->experts, 1, 0);
+    return OK;
+}
+
+static Status link_add(Links *links, Naming naming, const Param *p, int64_t layer, Widths widths, bool in_moe)
+{
+    int row = row_of(naming, p, in_moe);
     if (row < 0)
         return fail(BAD_SHAPE, "tensor '%s' has no place in a checkpoint of this architecture", p->name);
     bool    experts = p->dims == PARAM_DIMS;
@@ -166,12 +201,15 @@ Status links_make(Links *links, Naming naming, const ModelConfig *config)
         for (ParamFamily f = 0; f < PARAM_FAMILIES; f++) {
             ParamBlock block;
             int64_t    layer = b - 2;
+            bool       moe = model_layer_is_moe(config, layer);
             params_block(&block, config, f, b, NULL);
             int64_t ffn   = f == PARAMS_EXPERTS ? config->expert_ffn : model_layer_ffn(config, layer);
             Widths widths = { config->heads * config->head_dim, config->groups * config->head_dim,
                               config->groups, ffn, gated ? ffn : 0, config->head_dim };
             for (int p = 0; p < block.params && status == OK; p++)
-                status = link_add(links, naming, &block.param[p], layer, widths);
+                status = link_add(links, naming, &block.param[p], layer, widths, moe);
+            if (status == OK && f == PARAM_FAMILIES - 1 && config->moe.bias && moe)
+                status = bias_add(links, naming, config, layer);
         }
     if (status != OK) links_free(links);
     return status;

@@ -19,6 +19,7 @@ typedef struct {
     LinkTensor ours, theirs;
     int64_t    size[LINK_DIMS];
     int64_t    our_first, our_stride[LINK_DIMS], their_first, their_stride[LINK_DIMS];
+    bool       keeps_type;              /* a cast of weights leaves it alone: biases of experts */
 } Link;
 typedef struct { Link *link; int count; } Links;                                   /* owned */
 

@@ -12,7 +12,8 @@ typedef struct {
     const ForeignTensor *from;
     int64_t size[LINK_DIMS], to_first, to_stride[LINK_DIMS], from_first, from_stride[LINK_DIMS];
 } PlanCopy;
-typedef struct { LinkTensor as; Dtype dtype; int first, copies; } PlanTensor;      /* of Plan.copy */
+/* first, copies: of Plan.copy; keeps_type: as of its links */
+typedef struct { LinkTensor as; Dtype dtype; int first, copies; bool keeps_type; } PlanTensor;
 typedef struct { const char *name; int index; } PlanName;
 typedef struct {
     PlanTensor *tensor;                    /* in the order of the links; owned */

@@ -1,7 +1,8 @@
-"""jotun generate and jotun eval perplexity under every layout, in double: the tokens and the loss of one rank, as threads and
-under both MPIs; what they refuse."""
+"""jotun generate and jotun eval perplexity under every layout, in double: the tokens, the logits of --save-logits and the loss
+of one rank, as threads and under both MPIs; what they refuse."""
 import json
 import os
+import struct
 import sys
 
 import run
@@ -25,10 +26,31 @@ def train(folder, name, data, model):
     return out
 
 
+LOGITS = {}
+
+
+def saved_logits(path):
+    with open(path, "rb") as f:
+        (size,) = struct.unpack("<Q", f.read(8))
+        shape = json.loads(f.read(size))["logits"]["shape"]
+        data = f.read()
+    if shape[:2] != [len(PROMPTS), 8] or len(data) != 4 * shape[0] * shape[1] * shape[2] or os.path.exists(path + ".part"):
+        sys.exit(f"{path}: shape {shape} of {len(data)} bytes")
+    return struct.unpack(f"<{len(data) // 4}f", data)
+
+
+def same_logits(one, other):
+    off = max(abs(a - b) for a, b in zip(LOGITS[one], LOGITS[other]))
+    if not off < 1e-6 or max(LOGITS[one]) == 0:
+        sys.exit(f"{other}: logits differ by {off} from {one}")
+
+
 def generate(load, prompts, words, launcher=None):
     done = run.jotun("generate", "--load", load, "--prompt-file", prompts, "--max-new-tokens", 8, "--device", "ref", "--threads", 1,
-                     *words.split(), launcher=launcher)
+                     *words.split(), *([] if launcher else ["--save-logits", load + ".logits"]), launcher=launcher)
     texts = [json.loads(line) for line in done.stdout.splitlines()]
+    if launcher is None:
+        LOGITS[words] = saved_logits(load + ".logits")
     if [t["line"] for t in texts] != list(range(1, len(PROMPTS) + 1)) or [t["prompt"] for t in texts] != [p.rstrip("\r") for p in PROMPTS]:
         sys.exit(f"{words}: not the prompts in their order: {done.stdout}")
     return [t["ids"] for t in texts]
@@ -54,6 +76,7 @@ def under_threads(load, prompts, texts):
         for layout in LAYOUTS + ["--micro-batch-size 4"]:
             if generate(load, prompts, f"{sampling} {layout}") != one:
                 sys.exit(f"generate {sampling} {layout}: {generate(load, prompts, f'{sampling} {layout}')}, on one rank {one}")
+            same_logits(sampling + " --micro-batch-size 1", f"{sampling} {layout}")
     for text in texts:
         one = loss(load, text, "")
         for layout in LAYOUTS:
@@ -85,6 +108,7 @@ def errors(load, folder):
     refused("takes either --prompt S or --prompt-file FILE", *file_of("a"), "--prompt", "b")
     refused("jotun generate needs --prompt S (the text to continue) or --prompt-file FILE", "generate", "--load", load)
     refused("--zero-stage 2 shards gradients and optimizer states", "generate", "--load", load, "--prompt", "a", "--zero-stage", 2)
+    refused("cannot be created", "generate", "--load", load, "--prompt", "a", "--save-logits", os.path.join(folder, "absent", "f"))
     refused("--tp 3 does not divide", "generate", "--load", load, "--prompt", "a", "--ranks", 3, "--tp", 3)
 
 

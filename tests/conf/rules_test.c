@@ -10,6 +10,8 @@ static const RuleRow refused[] = {
     { FOR_CONFIG,   "--num-experts 8 --disable-bias-linear --ep 3 --ranks 3", "--ep 3 does not divide --num-experts 8" },
     { FOR_CONFIG,   "--num-experts 8 --disable-bias-linear --moe-ffn-hidden-size 90 --etp 4 --ranks 4", "--etp 4 does not divide --moe-ffn-hidden-size 90" },
     { FOR_CONFIG,   "--num-experts 8 --disable-bias-linear --moe-router-num-groups 3 --moe-router-group-topk 1", "groups divide --num-experts 8" },
+    { FOR_CONFIG,   "--num-experts 8 --disable-bias-linear --moe-router-num-groups 4 --moe-router-group-topk 2 --moe-router-topk 2 --moe-router-group-best 3", "give --moe-router-group-best 2 or less" },
+    { FOR_CONFIG,   "--num-experts 8 --disable-bias-linear --add-mlp-bias", "experts have no biases; leave out --add-mlp-bias" },
     { FOR_CONFIG,   "--num-experts 8 --disable-bias-linear --moe-router-num-groups 4 --moe-router-group-topk 2 --moe-router-topk 3", "--moe-router-group-topk 2 does not divide --moe-router-topk 3" },
     { FOR_CONFIG,   "--num-experts 8 --disable-bias-linear --moe-layer-freq [0,1]*5", "has 10 layers, and the model has --num-layers 12; give a list of as many" },
     { FOR_CONFIG,   "--num-experts 8 --disable-bias-linear --moe-layer-freq [0,2]", "is neither a number nor a list of 0 and 1" },
@@ -241,6 +243,7 @@ static const RuleRow missing[] = {
 static const RuleRow allowed[] = {
     { FOR_CONFIG,   "--num-experts 8 --disable-bias-linear --moe-layer-freq [0]*3+([1]*2+[0])*3 --ep 4 --ranks 4", "" },
     { FOR_CONFIG,   "--num-experts 8 --disable-bias-linear --moe-layer-freq 3 --moe-grouped-gemm --moe-token-dispatcher-type alltoall", "" },
+    { FOR_CONFIG,   "--num-experts 8 --disable-bias-linear --moe-router-num-groups 4 --moe-router-group-topk 2 --moe-router-topk 3 --moe-router-group-best 1", "" },
     { FOR_CONFIG,   "--num-experts 8 --disable-bias-linear --moe-router-score-function sigmoid --moe-router-enable-expert-bias --moe-router-num-groups 4 --moe-router-group-topk 2 --moe-router-topk 4", "" },
     { FOR_CONFIG, "--bf16 --fp8-format hybrid --fp8-amax-history-len 1024 --fp8-amax-compute-algo max --fp8-margin 2", "" },
     { FOR_CONFIG, "--bf16 --fp8-format e4m3 --fp8-recipe tensorwise --disable-fp8-wgrad --first-last-layers-bf16", "" },

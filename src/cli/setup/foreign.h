@@ -7,4 +7,7 @@
 /* json: {"num-layers": 12, ...}, path: its file, for messages. Derived and validated; options_close frees
  * them, after a failure as well. */
 Status setup_model_options(Options *o, const char *json, const char *path);
+/* Values that say the same in several ways become the one that module convert writes: layers are a list
+ * [1,0,1], and how many scores rank a group of experts is a number. */
+Status setup_model_plainly(Options *o);
 #endif

@@ -10,10 +10,8 @@ static void want_sizes(int64_t E, int64_t K, const RouteRule *rule)
 {
     CHECK(E <= MOST_EXPERTS && K >= 1 && K <= E && K <= MOST_CHOSEN, "%lld of %lld experts", (long long)K,
           (long long)E);
-    if (rule->groups)
-        CHECK(rule->groups > 0 && rule->group_topk > 0 && rule->group_topk <= rule->groups &&
-              E % rule->groups == 0 && K % rule->group_topk == 0 && K / rule->group_topk <= E / rule->groups,
-              "%lld of %lld groups of experts", (long long)rule->group_topk, (long long)rule->groups);
+    CHECK(route_groups_fit(rule, E, K), "%lld of %lld groups of experts", (long long)rule->group_topk,
+          (long long)rule->groups);
 }
 
 static double sigmoid(double x) { return 1 / (1 + natural_exp(-x)); }
@@ -47,7 +45,7 @@ static void highest(int32_t *index, int64_t K, const double *x, int64_t n, const
 
 static void skip_groups(bool *skip, const double *x, int64_t E, int64_t K, const RouteRule *rule)
 {
-    int64_t each = E / rule->groups, best = K / rule->group_topk;
+    int64_t each = E / rule->groups, best = route_group_best(rule, K);
     double  sum[MOST_EXPERTS];
     int32_t index[MOST_EXPERTS];
     for (int64_t g = 0; g < rule->groups; g++) {

@@ -40,7 +40,7 @@ static void take_groups(const double *x, bool *taken, int64_t E, int64_t K, cons
     CHECK(sum && chosen && within, "no memory for %lld groups", (long long)groups);
     for (int64_t g = 0; g < groups; g++) {
         for (int64_t i = 0; i < each; i++) within[i] = false;
-        for (int64_t i = 0; i < K / rule->group_topk; i++)
+        for (int64_t i = 0; i < route_group_best(rule, K); i++)
             sum[g] += x[g * each + take_highest(x + g * each, within, each)];
     }
     for (int64_t i = 0; i < rule->group_topk; i++) take_highest(sum, chosen, groups);
@@ -51,11 +51,8 @@ static void take_groups(const double *x, bool *taken, int64_t E, int64_t K, cons
 static void want_rule(const RouteRule *rule, int64_t E, int64_t K)
 {
     CHECK(K >= 1 && K <= E, "%lld experts of %lld", (long long)K, (long long)E);
-    if (rule->groups)
-        CHECK(rule->groups > 0 && rule->group_topk > 0 && E % rule->groups == 0 &&
-              K % rule->group_topk == 0 &&
-              rule->group_topk <= rule->groups && K / rule->group_topk <= E / rule->groups,
-              "%lld of %lld groups of experts", (long long)rule->group_topk, (long long)rule->groups);
+    CHECK(route_groups_fit(rule, E, K), "%lld of %lld groups of experts", (long long)rule->group_topk,
+          (long long)rule->groups);
 }
 
 REF(route_forward, RouteForward)

@@ -1,0 +1,30 @@
+#ifndef CLI_GENERATION_LOGITS_FILE_H
+#define CLI_GENERATION_LOGITS_FILE_H
+/* What --save-logits writes: a safetensors file with one tensor `logits` [prompts, new tokens, vocabulary] of
+ * F32. Row (p, n) is what new token n of prompt p was drawn from; rows after the end of a text are zeros. The
+ * ranks that draw write their own rows into the same file, which gets its name when it is whole. */
+#include <stdint.h>
+#include "base/status.h"
+
+typedef struct {
+    const char *path;                   /* the caller's */
+    char    part[1024];                 /* the file until it is whole */
+    int     fd;
+    int64_t first, prompts, most, vocabulary;       /* first: offset of the first row */
+    float  *row;                        /* [vocabulary], owned */
+    Status  status;                     /* of writing; with its message in fail_text() */
+} LogitsFile;
+
+/* On one rank, before the others open it: the header, and rows of zeros. */
+Status logits_file_create(LogitsFile *file, const char *path, int64_t prompts, int64_t most,
+                          int64_t vocabulary);
+/* On a rank that draws, with the numbers of the rank that created it. */
+Status logits_file_open  (LogitsFile *file, const char *path, int64_t prompts, int64_t most,
+                          int64_t vocabulary);
+/* number: of the new token within its text, from 0 on */
+void   logits_file_put   (LogitsFile *file, int64_t prompt, int64_t number, const double *logits);
+/* Ends writing on this rank; also after a failure, and where it was not opened. */
+Status logits_file_close (LogitsFile *file);
+/* On one rank, when all have closed it: gives it its name. */
+Status logits_file_name  (const LogitsFile *file);
+#endif

@@ -1,0 +1,186 @@
+/* Rotary embeddings: rope_parameters since version 5 of transformers; before it rope_theta was a key of its own
+ * beside rope_scaling. */
+#include "convert/family/family_keys.h"
+#include <math.h>
+#include <stdbool.h>
+#include <string.h>
+
+static const struct { const char *type, *key, *missing, *option; } rope_rows[] = {
+#define ROPE_KEY(type, key, missing, option) { type, key, missing, option },
+#include "convert/families.def"
+};
+static const char *const types[] = { "default", "linear", "llama3", "yarn" };
+enum { ROPE_ROWS = sizeof rope_rows / sizeof rope_rows[0], TYPES = sizeof types / sizeof types[0] };
+
+static const char LOCAL[] = "rotary-base-local", PARTIAL[] = "partial_rotary_factor";
+
+/* The JSON of a row, a new reference; NULL: "" */
+static json_t *missing_of(const char *text) { return *text ? json_loads(text, JSON_DECODE_ANY, NULL) : NULL; }
+
+static Status row_read(const KeySource *s, const json_t *rope, int row)
+{
+    const json_t *held = json_object_get(rope, rope_rows[row].key);
+    json_t *value = held && !json_is_null(held) ? json_incref((json_t *)held) : missing_of(rope_rows[row].missing);
+    if (!value && !strcmp(rope_rows[row].key, "original_max_position_embeddings"))
+        value = json_incref(json_object_get(s->config, "max_position_embeddings"));
+    if (!strcmp(rope_rows[row].key, "truncate") && json_is_boolean(value))
+        return option_put(s, rope_rows[row].option, json_is_true(value) ? json_false() : json_true());
+    if (json_is_number(value)) return option_put(s, rope_rows[row].option, value);
+    json_decref(value);
+    return fail(BAD_FILE, "%s: a rotary embedding of rope_type %s has no number %s", s->path,
+                rope_rows[row].type, rope_rows[row].key);
+}
+
+/* t(m) of model/attention/rope.h */
+static double yarn_t(double m, double factor) { return factor > 1 ? 0.1 * m * log(factor) + 1 : 1; }
+
+/* Both mscale and mscale_all_dim, or neither: transformers ignores one without the other where it scales
+ * cosines and sines, but not where latent attention scales scores. */
+static Status yarn_read(const KeySource *s, const json_t *rope)
+{
+    double factor = json_number_value(json_object_get(rope, "factor"));
+    double one = json_number_value(json_object_get(rope, "mscale"));
+    double all = json_number_value(json_object_get(rope, "mscale_all_dim"));
+    const json_t *given = json_object_get(rope, "attention_factor");
+    bool   both = one != 0 && all != 0;
+    double want = both ? yarn_t(one, factor) / yarn_t(all, factor) : yarn_t(1, factor);
+    if (all != 0 && !both)
+        return fail(BAD_FILE, "%s: mscale_all_dim of the rotary embedding is given without mscale; give both, or "
+                    "neither", s->path);
+    if (given && !json_is_null(given) && fabs(json_number_value(given) - want) > 1e-6 * want)
+        return fail(BAD_FILE, "%s: attention_factor %g of the rotary embedding is not %.9g, which follows from "
+                    "factor, mscale and mscale_all_dim; supported is that, or null", s->path,
+                    json_number_value(given), want);
+    TRY(option_put(s, "mscale", json_real(both ? one : 1)));
+    return option_put(s, "mscale-all-dim", json_real(both ? all : 0));
+}
+
+/* The keys of one type of rotary embeddings; all others have to be null. */
+static Status keys_known(const KeySource *s, const json_t *rope, const char *type)
+{
+    static const char *const yarn[] = { "mscale", "mscale_all_dim", "attention_factor" };
+    const char *key;
+    json_t     *value;
+    char        now[64];
+    json_object_foreach((json_t *)rope, key, value) {
+        bool known = !strcmp(key, "rope_type") || !strcmp(key, "type") || !strcmp(key, "rope_theta") ||
+                     json_is_null(value);
+        if (!strcmp(key, PARTIAL)) known |= json_is_object(s->missing) || json_number_value(value) == 1;
+        for (int i = 0; i < ROPE_ROWS; i++)
+            known |= !strcmp(rope_rows[i].type, type) && !strcmp(rope_rows[i].key, key);
+        for (int i = 0; i < 3; i++) known |= !strcmp(type, "yarn") && !strcmp(yarn[i], key);
+        if (!known)
+            return fail(BAD_FILE, "%s: %s of the rotary embedding is %s, which is not supported with "
+                        "rope_type %s", s->path, key, value_text(now, value), type);
+    }
+    return OK;
+}
+
+static const char *type_of(const json_t *rope)
+{
+    const char *type = json_string_value(json_object_get(rope, "rope_type"));
+    if (!type) type = json_string_value(json_object_get(rope, "type"));
+    return type ? type : "default";
+}
+
+static Status scaling_read(const KeySource *s, const json_t *rope)
+{
+    const char *type = type_of(rope);
+    bool known = false;
+    for (int i = 0; i < TYPES; i++) known |= !strcmp(types[i], type);
+    if (!known)
+        return fail(BAD_FILE, "%s: rope_type %.40s of the rotary embedding is not supported; default, linear, "
+                    "llama3 and yarn are", s->path, type);
+    TRY(keys_known(s, rope, type));
+    for (int i = 0; i < ROPE_ROWS; i++)
+        if (!strcmp(rope_rows[i].type, type)) TRY(row_read(s, rope, i));
+    if (!strcmp(type, "llama3")) TRY(option_put(s, "use-rope-scaling", json_true()));
+    if (!strcmp(type, "yarn")) TRY(yarn_read(s, rope));
+    return option_put(s, "position-embedding-type", json_string(strcmp(type, "yarn") ? "rope" : "yarn"));
+}
+
+static Status base_read(const KeySource *s, const char *option, const json_t *rope, const char *key,
+                        const json_t *missing)
+{
+    const json_t *base = json_object_get(rope, "rope_theta");
+    if (!base || json_is_null(base)) base = json_object_get(s->config, key);
+    if (!base || json_is_null(base)) base = missing;
+    if (json_is_number(base)) return option_put(s, option, json_incref((json_t *)base));
+    return fail(BAD_FILE, "%s: %s is no number", s->path, key);
+}
+
+/* Layers with a window have a base of their own, and no scaling. An option is set only where they are. */
+static Status local_read(const KeySource *s, const json_t *local)
+{
+    const char *window = json_string_value(json_object_get(s->options, "window-size"));
+    if (!window || *window == '-') return OK;
+    if (strcmp(type_of(local), "default"))
+        return fail(BAD_FILE, "%s: rope_type %.40s of layers with sliding_attention is not supported; default is",
+                    s->path, type_of(local));
+    TRY(keys_known(s, local, "default"));
+    return base_read(s, LOCAL, local, "rope_local_base_freq", json_array_get(s->missing, 1));
+}
+
+static Status partial_read(const KeySource *s, const json_t *rope)
+{
+    const json_t *part = json_object_get(rope, PARTIAL);
+    if (!part || json_is_null(part)) part = json_object_get(s->config, PARTIAL);
+    if (!part || json_is_null(part)) return option_put(s, "rotary-percent", json_integer(1));
+    if (json_is_number(part)) return option_put(s, "rotary-percent", json_incref((json_t *)part));
+    return fail(BAD_FILE, "%s: %s is no number", s->path, PARTIAL);
+}
+
+Status rope_read(const KeySource *s)
+{
+    bool two = json_is_array(s->missing);
+    const json_t *rope = json_object_get(s->config, "rope_parameters"), *local = NULL;
+    const json_t *base = json_is_object(s->missing) ? json_object_get(s->missing, "base") : s->missing;
+    if (two && json_is_object(rope)) {
+        local = json_object_get(rope, "sliding_attention");
+        rope  = json_object_get(rope, "full_attention");
+        if (!json_is_object(rope))
+            return fail(BAD_FILE, "%s: rope_parameters has no full_attention; it has rotary embeddings for the "
+                        "layers without a window, and in sliding_attention for those with one", s->path);
+    }
+    if (!json_is_object(rope)) rope = json_object_get(s->config, "rope_scaling");
+    if (!json_is_object(rope)) rope = NULL;
+    TRY(scaling_read(s, rope));
+    if (two) TRY(local_read(s, local));
+    if (json_is_object(s->missing)) TRY(partial_read(s, rope));
+    return base_read(s, "rotary-base", rope, "rope_theta", two ? json_array_get(s->missing, 0) : base);
+}
+
+/* ---- writing ---- */
+
+static json_t *scaling_json(const json_t *options, const char *type)
+{
+    json_t *rope = json_pack("{s:s, s:O}", "rope_type", type, "rope_theta",
+                             json_object_get(options, "rotary-base"));
+    for (int i = 0; i < ROPE_ROWS; i++) {
+        json_t *value = json_object_get(options, rope_rows[i].option);
+        if (strcmp(rope_rows[i].type, type)) continue;
+        if (!strcmp(rope_rows[i].key, "truncate")) value = json_is_true(value) ? json_false() : json_true();
+        json_object_set(rope, rope_rows[i].key, value);
+    }
+    if (!strcmp(type, "yarn") && json_number_value(json_object_get(options, "mscale-all-dim")) != 0) {
+        json_object_set(rope, "mscale", json_object_get(options, "mscale"));
+        json_object_set(rope, "mscale_all_dim", json_object_get(options, "mscale-all-dim"));
+    }
+    return rope;
+}
+
+json_t *rope_json(const json_t *options, const json_t *missing)
+{
+    const json_t *factor = json_object_get(options, "rotary-seq-len-interpolation-factor");
+    const char   *position = json_string_value(json_object_get(options, "position-embedding-type"));
+    bool        yarn = position && !strcmp(position, "yarn");
+    const char *type = yarn ? "yarn" : json_is_true(json_object_get(options, "use-rope-scaling")) ? "llama3" :
+                       json_is_number(factor) && json_number_value(factor) != 1 ? "linear" : "default";
+    json_t *rope = scaling_json(options, type);
+    if (json_is_object(missing)) json_object_set(rope, PARTIAL, json_object_get(options, "rotary-percent"));
+    if (!json_is_array(missing)) return rope;
+    const json_t *base = json_object_get(options, LOCAL);
+    if (json_number_value(base) == 0) base = json_array_get(missing, 1);
+    return json_pack("{s:o, s:{s:s, s:O}}", "full_attention", rope, "sliding_attention", "rope_type",
+                     "default", "rope_theta", base);
+}
