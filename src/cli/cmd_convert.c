@@ -72,7 +72,8 @@ static Status planned(ConvertTask *c, Naming naming, PlanDirection direction,
     Plan  plan;
     ModelConfig config = setup_model(&c->model);
     TRY(links_make(&links, naming, &config));
-    Status status = plan_make(&plan, &(PlanRules){ &links, naming, direction, config.tied }, &c->from.file);
+    Status status = plan_make(&plan, &(PlanRules){ &links, naming, direction, config.tied, config.layers },
+                              &c->from.file);
     if (status == OK) {
         run_make(c, &plan);
         status = work(c, context);
@@ -226,12 +227,22 @@ static Status export_hf(ConvertTask *c, const char *json)
     return status;
 }
 
+/* Transformers and llama.cpp have the model alone. */
+static void leave_out_mtp(ConvertTask *c)
+{
+    if (c->model.mtp_layers == 0) return;
+    log_line("%s: its %lld layers of multi-token prediction are left out; they serve training alone",
+             c->o->convert_input, (long long)c->model.mtp_layers);
+    c->model.mtp_layers = 0;
+}
+
 static Status export(ConvertTask *c)
 {
     const char *json;
     TRY(jotun_open(&c->from, c->o->convert_input));
     TRY(setup_model_options(&c->model, c->from.options, c->o->convert_input));
     TRY(setup_model_plainly(&c->model));
+    leave_out_mtp(c);
     TRY(options_json(&c->model, &json));
     return c->o->convert_to.value == CHOICE_convert_to_gguf ? export_gguf(c, json) : export_hf(c, json);
 }

@@ -218,6 +218,25 @@ static Status rule_model(const Options *o)
     return rule_rope(o);
 }
 
+/* The projection is divided among the tensor-parallel ranks by its 2 x hidden-size inputs. */
+static Status rule_mtp(const Options *o)
+{
+    if (o->mtp_layers == 0) return OK;
+    if (o->position.value == CHOICE_position_learned_absolute)
+        return fail(BAD_OPTION, "%s: tokens ahead have no learned positions; give %s rope, yarn or none",
+                    TYPED(OPTION_mtp_layers), NAMED(OPTION_position));
+    if (o->command != FOR_EVAL && o->mtp_layers >= o->sequence)
+        return fail(BAD_OPTION, "%s: %s has no position from which so many tokens are ahead; give fewer",
+                    TYPED(OPTION_mtp_layers), TYPED(OPTION_sequence));
+    if (2 * o->hidden % o->tensor_parallel)
+        return fail(BAD_OPTION, "%s: %s does not divide 2 x %s; give one that does",
+                    TYPED(OPTION_mtp_layers), TYPED(OPTION_tensor_parallel), TYPED(OPTION_hidden));
+    if (o->fp8_format.value != CHOICE_fp8_format_none)
+        return fail(BAD_OPTION, "%s: multi-token prediction takes no 8-bit inputs; leave it out, or %s",
+                    TYPED(OPTION_fp8_format), NAMED(OPTION_mtp_layers));
+    return OK;
+}
+
 /* --- experts -------------------------------------------------------------------------------------------- */
 
 /* Groups have equal numbers of experts; without --moe-router-group-best as many scores rank a group as a token
@@ -534,7 +553,8 @@ static Status rule_ranges(const Options *o)
 typedef Status Rule(const Options *o);
 static Rule *const rules[] = { rule_ranges, options_needed, rule_blend };
 static Rule *const model_rules[] = {
-    rule_activation, rule_model, rule_dividing, rule_ranks, rule_sequence, rule_virtual_stages, rule_groups,
+    rule_activation, rule_model, rule_mtp, rule_dividing, rule_ranks, rule_sequence,
+    rule_virtual_stages, rule_groups,
     rule_batch, rule_duration, rule_rate, rule_watchdog, rule_one_view, rule_zero, rule_hybrid, rule_experts,
     rule_wandb, rule_no_positions, rule_grad_reduce, rule_precision, rule_fp8, rule_recompute,
     rule_context, rule_window

@@ -87,7 +87,8 @@ Status foreign_weights_load(const char *folder, const ModelConfig *model, const 
     TRY(source_open(&from, folder));
     Status status = links_make(&links, from.naming, model);
     if (status == OK)
-        status = plan_make(&plan, &(PlanRules){ &links, from.naming, TO_OURS, model->tied }, &from.file);
+        status = plan_make(&plan,
+            &(PlanRules){ &links, from.naming, TO_OURS, model->tied, model->layers }, &from.file);
     for (int i = 0; i < plan.tensors && status == OK; i++)
         status = plan_verify(&plan, &from.file, &plan.tensor[i], rank, ranks);
     if (status == OK) status = shards_load(&plan, &from.file, shards, nshards);

@@ -200,7 +200,7 @@ Status links_make(Links *links, Naming naming, const ModelConfig *config)
     for (int64_t b = 0; b < params_blocks(config); b++)
         for (ParamFamily f = 0; f < PARAM_FAMILIES; f++) {
             ParamBlock block;
-            int64_t    layer = b - 2;
+            int64_t    layer = b > 0 ? model_unit_layer(config, b - 1) : -1;
             bool       moe = model_layer_is_moe(config, layer);
             params_block(&block, config, f, b, NULL);
             int64_t ffn   = f == PARAMS_EXPERTS ? config->expert_ffn : model_layer_ffn(config, layer);

@@ -136,13 +136,20 @@ static bool is_state(const ForeignFile *from, const char *name, const bool *used
     return (of && used[of - from->tensor]) || strstr(name, ".fp8");
 }
 
+/* Whether a tensor of one of our checkpoints is of a layer that is left out. */
+static bool is_left_out(const PlanRules *rules, const char *name)
+{
+    long long layer;
+    return sscanf(name, "blocks.%lld.", &layer) == 1 && layer >= rules->layers;
+}
+
 static Status surplus_check(const PlanRules *rules, const ForeignFile *from, const bool *used)
 {
     for (int i = 0; i < from->tensors; i++) {
         const char *name = from->tensor[i].name;
         if (used[i]) continue;
         if (rules->direction == TO_OURS ? links_surplus(rules->naming, name, rules->tied)
-                                        : is_state(from, name, used)) continue;
+                                        : is_left_out(rules, name) || is_state(from, name, used)) continue;
         return fail(BAD_SHAPE, "%s: tensor '%s' has no place in the model that %s describes", from->path,
                     name, rules->direction == TO_OURS ? "its config" : "its options");
     }

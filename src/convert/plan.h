@@ -24,8 +24,15 @@ typedef struct {
 
 typedef enum { TO_OURS, TO_THEIRS } PlanDirection;
 
-/* What a conversion does: the naming of the foreign side, and whether the head is tied. */
-typedef struct { const Links *links; Naming naming; PlanDirection direction; bool tied; } PlanRules;
+/* What a conversion does: the naming of the foreign side, and whether the head is tied. TO_THEIRS: layers of
+ * our checkpoint from `layers` on are left out, those of multi-token prediction. */
+typedef struct {
+    const Links *links;
+    Naming  naming;
+    PlanDirection direction;
+    bool    tied;
+    int64_t layers;
+} PlanRules;
 
 /* Finds each link's source in `from`. BAD_SHAPE, naming the tensor, where one is missing or has another
  * shape, or where `from` has one that the model does not (optimizer states of our own checkpoints are

@@ -90,6 +90,11 @@ static int64_t part_first(const LoaderConfig *config, int64_t rank, int64_t s, i
     return which == 0 ? rank * (s / 2) : config->sequence - (rank + 1) * (s - s / 2);
 }
 
+static Tensor ahead_new(const LoaderConfig *config, Arena *host, Dtype dtype, int64_t T)
+{
+    return config->ahead > 0 ? tensor_new(host, "batch", dtype, config->ahead, T) : tensor_none();
+}
+
 /* `seen` is that of causal attention, or all keys until a batch is filled. */
 Batch loader_batch_new(const LoaderConfig *config, Arena *host)
 {
@@ -105,6 +110,9 @@ Batch loader_batch_new(const LoaderConfig *config, Arena *host)
         .sample_i        = tensor_new(host, "batch", I32, b),
         .key_range_i     = config->reset_attention ? tensor_new(host, "batch", I32, b, u * s, 2)
                                                     : tensor_none(),
+        .ahead_token_i   = ahead_new(config, host, I32, T),
+        .ahead_target_i  = ahead_new(config, host, I32, T),
+        .ahead_weight    = ahead_new(config, host, config->loss_weight, T),
         .causal          = { { 0, (group + 1) * (u * s / 2) }, { 0, late + u * s - u * s / 2 } },
         .part            = { part_first(config, config->cp_rank, s, 0),
                              part_first(config, config->cp_rank, s, 1) },
@@ -129,6 +137,11 @@ void batch_copy(Queue *q, Batch *to, const Batch *from)
     tensor_copy(q, to->dropout_index_i, from->dropout_index_i);
     tensor_copy(q, to->sample_i,        from->sample_i);
     if (from->key_range_i.data) tensor_copy(q, to->key_range_i, from->key_range_i);
+    if (from->ahead_token_i.data && to->ahead_token_i.data) {
+        tensor_copy(q, to->ahead_token_i,  from->ahead_token_i);
+        tensor_copy(q, to->ahead_target_i, from->ahead_target_i);
+        tensor_copy(q, to->ahead_weight,   from->ahead_weight);
+    }
     memcpy(to->seen, from->seen, sizeof to->seen);
 }
 
@@ -213,6 +226,26 @@ static int64_t held_at(Parts parts, int64_t i)
     return late >= 0 && late < parts.s - half ? half + late : -1;
 }
 
+/* What index i of the sequence is to multi-token prediction at the indices before it, of which `own` are held
+ * from row `first` on. Called with -1 as token it clears what no token is ahead of. */
+static void ahead_fill(const Loader *loader, Batch *batch, const Parts *own, int64_t first, int64_t i,
+                       int32_t token, int32_t target)
+{
+    const LoaderConfig *config = &loader->config;
+    double S = (double)config->sequence, N = config->ahead;
+    bool counts = token >= 0 && !(config->mask_eod && token == config->eod);
+    for (int k = 1; k <= config->ahead; k++) {
+        int64_t at = i >= k && i - k < config->sequence ? held_at(*own, i - k) : -1;
+        if (at < 0) continue;
+        Tensor token_i  = batch_ahead(batch->ahead_token_i, k);
+        Tensor target_i = batch_ahead(batch->ahead_target_i, k);
+        ((int32_t *)token_i.data)[first + at]  = token >= 0 ? token : 0;
+        ((int32_t *)target_i.data)[first + at] = token >= 0 ? target : 0;
+        weight_set(batch_ahead(batch->ahead_weight, k), first + at,
+                   counts ? config->ahead_factor / N * S / (S - k) : 0);
+    }
+}
+
 static Status token_read(int32_t *token, OrderReader *reader, int64_t vocabulary)
 {
     int64_t at = order_reader_next(reader);
@@ -239,9 +272,11 @@ static Status sample_fill(const Loader *loader, Batch *batch, int64_t slot, Orde
         TRY(token_read(&target, reader, vocabulary));
         if (at >= 0) row_fill(loader, batch, slot * s + at, token, target, sample, (int32_t)i, document);
         if (at_group >= 0) range_fill(batch, slot * u * s + at_group, (int32_t)i, document);
+        ahead_fill(loader, batch, &own, slot * s, i, token, target);
         /* The end-of-document token belongs to it. */
         if (token == config->eod) document = (int32_t)i + 1;
     }
+    for (int64_t i = S; i < S + config->ahead; i++) ahead_fill(loader, batch, &own, slot * s, i, -1, 0);
     return OK;
 }
 
@@ -268,7 +303,11 @@ static Status truncation_check(const OrderReader *reader)
 static void weights_clear(const Loader *loader, Batch *batch, int64_t slot)
 {
     int64_t s = loader->config.sequence / loader->config.cp;
-    for (int64_t i = 0; i < s; i++) weight_set(batch->loss_weight_T, slot * s + i, 0);
+    for (int64_t i = 0; i < s; i++) {
+        weight_set(batch->loss_weight_T, slot * s + i, 0);
+        for (int k = 1; k <= loader->config.ahead; k++)
+            weight_set(batch_ahead(batch->ahead_weight, k), slot * s + i, 0);
+    }
 }
 
 /* The check follows the reading: a file that is long enough after its tokens were read was long enough

@@ -28,6 +28,10 @@ typedef struct {
     /* [T] I32: sample in global batch * S + index in the sequence; the key of dropout. */
     Tensor dropout_index_i;
     Tensor sample_i;                 /* [b] I32: sample in global batch */
+    /* [N, T] of the N depths of multi-token prediction, absent without any: token and target k places after
+     * each position of the sequence, in row k - 1, I32; what that prediction counts, as loss_weight_T but
+     * with LoaderConfig.ahead_factor. Where the sequence has ended all are 0. */
+    Tensor ahead_token_i, ahead_target_i, ahead_weight;
     /* [b, u s, 2] I32: keys [first, end) that a query sees; absent: causal attention. */
     Tensor key_range_i;
     /* Of the queries in each of the two parts of the group; `causal`: without document masks. */
@@ -45,6 +49,11 @@ typedef struct {
     bool    reset_positions, reset_attention, mask_eod;   /* at each end of document */
     int32_t eod;                              /* id of the end of a document; -1: none */
     Dtype   loss_weight;                      /* type of loss_weight_T: F32, or F64 on the device `ref` */
+    /* N depths of multi-token prediction, 0: none. The mean loss of depth k is over S - k positions of a
+     * sequence instead of S, and counts ahead_factor / N; so its predictions count ahead_factor / N x S / (S
+     * - k) each. */
+    int     ahead;
+    double  ahead_factor;
 } LoaderConfig;
 
 typedef struct {
@@ -70,6 +79,11 @@ int64_t loader_epoch(const Loader *loader);
 int    loader_micros(const Loader *loader);
 /* Tensors of one micro-batch on the `host` arena; a dry arena gives only shapes. */
 Batch  loader_batch_new(const LoaderConfig *config, Arena *host);
+/* Of a tensor [N, T] the row of depth k = 1, 2, ... */
+static inline Tensor batch_ahead(Tensor x_NT, int64_t k)
+{
+    return tensor_flat(x_NT, (k - 1) * x_NT.dim[1], x_NT.dim[1]);
+}
 /* Copies a batch in host memory to another, in the memory of the queue's device; q NULL: in host memory. */
 void   batch_copy(Queue *q, Batch *to, const Batch *from);
 /* Sets `seen` from key_range_i, where it is present; whoever fills a batch calls it. */

@@ -1,12 +1,26 @@
 /* The embedding unit: the vocabulary-parallel token embedding, learned positions where the model has them,
- * and dropout.
+ * and dropout. Multi-token prediction embeds the tokens ahead in the same way.
  *
  *  t tokens held (T / tp under sequence parallelism, else T)   T tokens   C channels
  *  V vocabulary rows held by this rank   P positions of the learned position table */
 #include "model/model_internal.h"
 
 /* The dropout site of the embedding is the first number after those of all blocks. */
-static uint64_t embed_site(const ExecContext *ctx) { return (uint64_t)(SITES * ctx->config->layers); }
+static uint64_t embed_site(const ExecContext *ctx, int64_t depth)
+{
+    return (uint64_t)(SITES * model_layers(ctx->config) + depth);
+}
+
+static Tensor ids_of(const ExecContext *ctx, int64_t depth)
+{
+    return depth == 0 ? ctx->batch->token_i : batch_ahead(ctx->batch->ahead_token_i, depth);
+}
+
+/* Absent where no positions are added. */
+static Tensor position_table(const UnitParam *w, int64_t depth)
+{
+    return depth == 0 ? unit_param(w, PARAM_EMBED_POSITION_WEIGHT) : tensor_none();
+}
 
 static int64_t first_held_token(const ExecContext *ctx)
 {
@@ -26,10 +40,10 @@ static double embedding_factor(const ExecContext *ctx)
 
 /* y = drop(factor word[id] + position[p])
  * A rank writes zero rows for ids it does not hold, so the sum over tp is the row of the whole table. */
-void embed_unit_forward(const ExecContext *ctx, Tensor y_tC, const UnitParam *w)
+void embed_unit_forward(const ExecContext *ctx, int64_t depth, Tensor y_tC, const UnitParam *w)
 {
     Queue *q = ctx->queue;
-    Tensor id_T = ctx->batch->token_i, position_PC = unit_param(w, PARAM_EMBED_POSITION_WEIGHT);
+    Tensor id_T = ids_of(ctx, depth), position_PC = position_table(w, depth);
     Tensor e_TC = scratch_new(ctx, "embedding", id_T.dim[0], ctx->config->hidden);
     embed_forward(q, (EmbedForward){ .y_TC = e_TC, .id_i = id_T,
         .table_VC = unit_param(w, PARAM_EMBED_TOKEN_WEIGHT), .first = first_held_token(ctx),
@@ -43,29 +57,30 @@ void embed_unit_forward(const ExecContext *ctx, Tensor y_tC, const UnitParam *w)
             .table_VC = position_PC, .add = true, .scale = 1 });
     dropout_forward(q, (DropoutForward){ .y_TC = y_tC, .residual_TC = tensor_none(), .x_TC = e_tC,
         .bias_C = tensor_none(), .dropout_index_i = tp_rows(&ctx->tp, ctx->batch->dropout_index_i),
-        .p = exec_dropout(ctx, ctx->config->hidden_dropout), .site = embed_site(ctx) });
+        .p = exec_dropout(ctx, ctx->config->hidden_dropout), .site = embed_site(ctx, depth) });
 }
 
 /* Ids have no gradient: this saves dy after dropout for the weight gradients and computes nothing else. */
-void embed_unit_backward_input(const ExecContext *ctx, EmbedSave *save, Tensor dy_tC)
+void embed_unit_backward_input(const ExecContext *ctx, int64_t depth, EmbedSave *save, Tensor dy_tC)
 {
     save->dy_tC = wgrad_saved_new(ctx, "embedding gradient", dy_tC.dim[0], dy_tC.dim[1]);
     dropout_backward(ctx->queue, (DropoutBackward){ .dx_TC = save->dy_tC, .dy_TC = dy_tC,
         .dropout_index_i = tp_rows(&ctx->tp, ctx->batch->dropout_index_i),
-        .p = exec_dropout(ctx, ctx->config->hidden_dropout), .site = embed_site(ctx) });
+        .p = exec_dropout(ctx, ctx->config->hidden_dropout), .site = embed_site(ctx, depth) });
 }
 
 /* dposition[p] += dy of this rank's rows,  dword[id] += factor dy of all rows, for the ids that this rank
  * holds */
-void embed_unit_backward_weight(const ExecContext *ctx, const UnitParam *dw, const EmbedSave *save)
+void embed_unit_backward_weight(const ExecContext *ctx, int64_t depth, const UnitParam *dw,
+                                const EmbedSave *save)
 {
     Queue *q = ctx->queue;
-    Tensor dposition_PC = unit_param(dw, PARAM_EMBED_POSITION_WEIGHT);
+    Tensor dposition_PC = position_table(dw, depth);
     if (tensor_present(dposition_PC))
         embed_backward(q, (EmbedBackward){ .dtable_VC = dposition_PC,
             .id_i = tp_rows(&ctx->tp, ctx->batch->position_i), .dy_TC = save->dy_tC, .scale = 1 });
     Tensor dy_TC = tp_leave_backward(&ctx->tp, save->dy_tC, ctx->scratch);    /* <-> tp: - | all-gather */
     embed_backward(q, (EmbedBackward){ .dtable_VC = unit_param(dw, PARAM_EMBED_TOKEN_WEIGHT),
-        .id_i = ctx->batch->token_i, .dy_TC = dy_TC, .first = first_held_token(ctx),
+        .id_i = ids_of(ctx, depth), .dy_TC = dy_TC, .first = first_held_token(ctx),
         .scale = embedding_factor(ctx) });
 }

@@ -1,4 +1,5 @@
-/* The head unit: final norm, logits and vocabulary-parallel cross entropy. Each tensor-parallel rank holds
+/* The head unit: final norm, logits and vocabulary-parallel cross entropy, of which the last two also serve
+ * multi-token prediction (model/mtp.c). Each tensor-parallel rank holds
  * the logits of its own columns only; instead of the logits the ranks exchange three numbers per token, as in
  * Megatron-LM (arXiv 1909.08053).
  *
@@ -120,7 +121,7 @@ static void softcap(const ExecContext *ctx, Tensor logits)
 /* logits = softcap(n wT),  loss = lse(logits) - logits[target]
  * A rank's statistics of a row are its maximum, its sum of exponentials and the target's logit. They are
  * gathered and combined in rank order on every rank, so the loss has the same bits on all of them. */
-static void chunk_loss(const ExecContext *ctx, const HeadChunk *c, Tensor w_VC, Tensor n_TC)
+static void chunk_loss(const ExecContext *ctx, const HeadChunk *c, Tensor w_VC, Tensor n_TC, Tensor target_i)
 {
     Queue *q = ctx->queue;
     HeadVocabulary columns = head_vocabulary(ctx);
@@ -131,33 +132,49 @@ static void chunk_loss(const ExecContext *ctx, const HeadChunk *c, Tensor w_VC, 
         .bias_K = tensor_none() });
     softcap(ctx, logits_NV);
     xent_stats(q, (XentStats){ .stats_T3 = stats_N3, .logits_TV = logits_NV,
-        .target_i = of_chunk(c, ctx->batch->target_i), .first = columns.first, .valid = columns.valid });
+        .target_i = of_chunk(c, target_i), .first = columns.first, .valid = columns.valid });
     comm_all_gather(ctx->tp.comm, q, stats_RN3, stats_N3);                  /* <-> tp: all-gather of [N, 3] */
     xent_forward(q, (XentForward){ .loss_T = of_chunk(c, c->loss_T), .lse_T = of_chunk(c, c->lse_T),
         .stats_RT3 = stats_RN3 });
 }
 
 /* Of all chunks at once, so that the sum does not depend on their length. */
-static void add_loss(const ExecContext *ctx, const HeadChunk *c)
+static void add_loss(const ExecContext *ctx, const HeadChunk *c, const Predicted *predicted)
 {
-    weighted_sum(ctx->queue, (WeightedSum){ .out_2 = ctx->sums_2, .x_T = c->loss_T,
-        .loss_weight_T = ctx->batch->loss_weight_T });
+    weighted_sum(ctx->queue, (WeightedSum){ .out_2 = predicted->sums_2, .x_T = c->loss_T,
+        .loss_weight_T = predicted->loss_weight_T });
+}
+
+static Predicted next_token(const ExecContext *ctx)
+{
+    return (Predicted){ ctx->batch->target_i, ctx->batch->loss_weight_T, ctx->sums_2 };
 }
 
 /* ---- the unit ---- */
 
-/* n = norm(x), entered into the region; all of it on scratch */
-typedef struct { Tensor mean_t, rstd_t, n_TC; } FinalNorm;
-
-static FinalNorm final_norm(const ExecContext *ctx, const UnitParam *w, Tensor x_tC)
+FinalNorm final_norm_forward(const ExecContext *ctx, Tensor x_tC, Tensor gain_C, Tensor bias_C)
 {
-    FinalNorm norm;
+    FinalNorm norm = { .x_tC = x_tC, .gain_C = gain_C, .bias_C = bias_C };
     ExecContext run = exec_recompute(ctx);
     run.activations_wgrad = ctx->scratch;
-    Tensor n_tC = norm_unit_forward(&run, &norm.mean_t, &norm.rstd_t, x_tC, unit_param(w, PARAM_FINAL_GAIN),
-        unit_param(w, PARAM_FINAL_BIAS));
-    norm.n_TC = tp_enter_forward(&ctx->tp, n_tC);                             /* <-> tp: - | all-gather */
+    norm.n_tC = norm_unit_forward(&run, &norm.mean_t, &norm.rstd_t, x_tC, gain_C, bias_C);
     return norm;
+}
+
+void final_norm_backward(const ExecContext *ctx, Tensor dx_tC, Tensor dgain_C, Tensor dbias_C,
+                         const FinalNorm *norm, Tensor dn_tC)
+{
+    norm_backward_input(ctx->queue, (NormBackwardInput){ .dx_TC = dx_tC, .dy_TC = dn_tC, .x_TC = norm->x_tC,
+        .mean_T = norm->mean_t, .rstd_T = norm->rstd_t, .gain_C = norm->gain_C,
+        .residual_TC = tensor_none(), .gain_offset = model_gain_offset(ctx->config) });
+    norm_backward_weight(ctx->queue, (NormBackwardWeight){ .dgain_C = dgain_C, .dbias_C = dbias_C,
+        .dy_TC = dn_tC, .x_TC = norm->x_tC, .mean_T = norm->mean_t, .rstd_T = norm->rstd_t });
+}
+
+/* Of the head itself. */
+static FinalNorm head_norm(const ExecContext *ctx, const UnitParam *w, Tensor x_tC)
+{
+    return final_norm_forward(ctx, x_tC, unit_param(w, PARAM_FINAL_GAIN), unit_param(w, PARAM_FINAL_BIAS));
 }
 
 /* Generation: the logits of one row of each sequence. Rows of other cp ranks are zeros here; their sum over
@@ -179,40 +196,44 @@ static void chosen_logits(const ExecContext *ctx, Tensor n_TC, Tensor w_VC)
     softcap(ctx, ctx->logits_bV);
 }
 
-/* Computes the loss only where no backward will do it. Generation wants logits instead. */
-void head_forward(const ExecContext *ctx, const UnitParam *w, HeadSave *save, Tensor x_tC)
+/* Computes the loss only where no backward will do it. Generation wants logits instead. y is for multi-token
+ * prediction. */
+void head_forward(const ExecContext *ctx, Tensor y_tC, const UnitParam *w, HeadSave *save, Tensor x_tC)
 {
     save->x_tC = x_tC;
+    if (ctx->backward_follows && !tensor_present(y_tC)) return;
+    Tensor n_tC = head_norm(ctx, w, x_tC).n_tC;
+    if (tensor_present(y_tC)) copy_strided(ctx->queue, (CopyStrided){ .y = y_tC, .x = n_tC });
     if (ctx->backward_follows) return;
-    Tensor n_TC = final_norm(ctx, w, x_tC).n_TC, w_VC = head_weight(ctx, w);            /* <-> tp */
+    Tensor n_TC = tp_enter_forward(&ctx->tp, n_tC);                           /* <-> tp: - | all-gather */
+    Tensor w_VC = head_weight(ctx, w);
+    Predicted predicted = next_token(ctx);
     int64_t T = n_TC.dim[0];
     if (tensor_present(ctx->logits_bV)) { chosen_logits(ctx, n_TC, w_VC); return; }
     w_VC = padded_weight(ctx, w_VC);
     HeadChunk c = chunk_new(ctx, T, w_VC.dim[0], false);
-    while (chunk_next(&c, T)) chunk_loss(ctx, &c, w_VC, n_TC);                          /* <-> tp */
-    add_loss(ctx, &c);
+    while (chunk_next(&c, T)) chunk_loss(ctx, &c, w_VC, n_TC, predicted.target_i);      /* <-> tp */
+    add_loss(ctx, &c, &predicted);
 }
 
 /* The reported loss is without the z-loss, whose gradient xent_backward adds.
- * n = norm(x);  dlogits = (softmax - [target]) weight,  dn = dlogits w,  dw += dlogitsT n;
- * dx = dnorm(dn),  dgain and dbias likewise */
-void head_backward(const ExecContext *ctx, Tensor dx_tC, const UnitParam *w, const UnitParam *dw,
-                   const HeadSave *save)
+ * dlogits = (softmax - [target]) weight,  dn = dlogits w,  dw += dlogitsT n */
+Tensor head_loss_backward(const ExecContext *ctx, const UnitParam *w, const UnitParam *dw,
+                          const Predicted *predicted, Tensor n_tC)
 {
     Queue *q = ctx->queue;
     HeadVocabulary columns = head_vocabulary(ctx);
     Tensor w_VC = padded_weight(ctx, head_weight(ctx, w)), dw_VC = head_weight(ctx, dw);
-    FinalNorm norm = final_norm(ctx, w, save->x_tC);                                    /* <-> tp */
-    Tensor n_TC = norm.n_TC;
+    Tensor n_TC = tp_enter_forward(&ctx->tp, n_tC);                           /* <-> tp: - | all-gather */
     int64_t T = n_TC.dim[0];
     Tensor dn_TC = scratch_new(ctx, "head input gradient", T, n_TC.dim[1]);
     HeadChunk c = chunk_new(ctx, T, w_VC.dim[0], true);
     while (chunk_next(&c, T)) {
         Tensor dlogits_NV = held(&c, c.dlogits_NV);
-        chunk_loss(ctx, &c, w_VC, n_TC);                                                /* <-> tp */
+        chunk_loss(ctx, &c, w_VC, n_TC, predicted->target_i);                           /* <-> tp */
         xent_backward(q, (XentBackward){ .dlogits_TV = dlogits_NV, .logits_TV = held(&c, c.logits_NV),
-            .lse_T = of_chunk(&c, c.lse_T), .target_i = of_chunk(&c, ctx->batch->target_i),
-            .loss_weight_T = of_chunk(&c, ctx->batch->loss_weight_T), .first = columns.first,
+            .lse_T = of_chunk(&c, c.lse_T), .target_i = of_chunk(&c, predicted->target_i),
+            .loss_weight_T = of_chunk(&c, predicted->loss_weight_T), .first = columns.first,
             .valid = columns.valid, .softcap = ctx->config->logit_softcap,
             .z = ctx->config->logit_z_coefficient });
         matmul_backward_input(q, (MatmulBackwardInput){ .dx_TC = of_chunk(&c, dn_TC), .dy_TK = dlogits_NV,
@@ -220,12 +241,18 @@ void head_backward(const ExecContext *ctx, Tensor dx_tC, const UnitParam *w, con
         matmul_backward_weight(q, (MatmulBackwardWeight){ .dw_KC = dw_VC,
             .dy_TK = tensor_slice(dlogits_NV, 1, 0, dw_VC.dim[0]), .x_TC = of_chunk(&c, n_TC) });
     }
-    add_loss(ctx, &c);
-    Tensor dn_tC = tp_enter_backward(&ctx->tp, dn_TC, ctx->scratch);                   /* <-> tp */
-    norm_backward_input(q, (NormBackwardInput){ .dx_TC = dx_tC, .dy_TC = dn_tC, .x_TC = save->x_tC,
-        .mean_T = norm.mean_t, .rstd_T = norm.rstd_t, .gain_C = unit_param(w, PARAM_FINAL_GAIN),
-        .residual_TC = tensor_none(), .gain_offset = model_gain_offset(ctx->config) });
-    norm_backward_weight(q, (NormBackwardWeight){ .dgain_C = unit_param(dw, PARAM_FINAL_GAIN),
-        .dbias_C = unit_param(dw, PARAM_FINAL_BIAS), .dy_TC = dn_tC, .x_TC = save->x_tC,
-        .mean_T = norm.mean_t, .rstd_T = norm.rstd_t });
+    add_loss(ctx, &c, predicted);
+    return tp_enter_backward(&ctx->tp, dn_TC, ctx->scratch);                           /* <-> tp */
+}
+
+/* n = norm(x);  dn = that of the loss + dy;  dx = dnorm(dn),  dgain and dbias likewise */
+void head_backward(const ExecContext *ctx, Tensor dx_tC, const UnitParam *w, const UnitParam *dw,
+                   const HeadSave *save, Tensor dy_tC)
+{
+    FinalNorm norm = head_norm(ctx, w, save->x_tC);
+    Predicted predicted = next_token(ctx);
+    Tensor dn_tC = head_loss_backward(ctx, w, dw, &predicted, norm.n_tC);              /* <-> tp */
+    if (tensor_present(dy_tC)) accumulate(ctx->queue, (Accumulate){ .y = dn_tC, .x = dy_tC });
+    final_norm_backward(ctx, dx_tC, unit_param(dw, PARAM_FINAL_GAIN), unit_param(dw, PARAM_FINAL_BIAS), &norm,
+                        dn_tC);
 }

@@ -2,12 +2,21 @@
 #include "model/model_config.h"
 #include <math.h>
 
-int64_t model_units(const ModelConfig *config) { return config->layers + 2; }
+int64_t model_units(const ModelConfig *config) { return config->layers + 2 + config->mtp; }
+int64_t model_head(const ModelConfig *config) { return config->layers + 1; }
+int64_t model_layers(const ModelConfig *config) { return config->layers + config->mtp; }
 int64_t model_mlp_gates(const ModelConfig *config) { return ACT_GATED(config->activation) ? 2 : 1; }
+
+/* The layer that a layer is built as. */
+static int64_t built_as(const ModelConfig *config, int64_t layer)
+{
+    return layer < config->layers ? layer : config->layers - 1;
+}
 
 bool model_layer_is_moe(const ModelConfig *config, int64_t layer)
 {
-    if (config->experts == 0 || layer < 0 || layer >= config->layers) return false;
+    if (config->experts == 0 || layer < 0 || layer >= model_layers(config)) return false;
+    layer = built_as(config, layer);
     return !(layer < MOE_LAYERS_MAX && config->moe.dense_layers[layer / 64] >> layer % 64 & 1);
 }
 
@@ -38,8 +47,27 @@ int64_t model_groups_held(const ModelConfig *config, int tp)
 
 UnitKind model_unit(const ModelConfig *config, int64_t unit)
 {
-    return unit == 0 ? UNIT_EMBED : unit == config->layers + 1 ? UNIT_HEAD : UNIT_BLOCK;
+    int64_t head = model_head(config);
+    return unit == 0 ? UNIT_EMBED : unit < head ? UNIT_BLOCK : unit == head ? UNIT_HEAD : UNIT_MTP;
 }
+
+int64_t model_unit_layer(const ModelConfig *config, int64_t unit)
+{
+    switch (model_unit(config, unit)) {
+    case UNIT_BLOCK: return unit - 1;
+    case UNIT_MTP:   return unit - 2;
+    case UNIT_EMBED:
+    case UNIT_HEAD:  break;
+    }
+    return -1;
+}
+
+int64_t model_layer_unit(const ModelConfig *config, int64_t layer)
+{
+    return layer < config->layers ? layer + 1 : layer + 2;
+}
+
+bool model_embedding_copied(const ModelConfig *config) { return config->tied || config->mtp > 0; }
 
 int64_t model_vocabulary_held(const ModelConfig *config, int tp)
 {
@@ -65,12 +93,13 @@ LayerSet layer_set_every(int64_t n)
 
 int64_t model_window(const ModelConfig *config, int64_t layer)
 {
-    return layer_set_has(&config->unwindowed, layer) ? 0 : config->window;
+    return layer_set_has(&config->unwindowed, built_as(config, layer)) ? 0 : config->window;
 }
 
 bool model_rope(const ModelConfig *config, int64_t layer, RopeRule *rule)
 {
-    if (config->position != POSITION_ROPE || layer_set_has(&config->no_rope, layer)) return false;
+    if (config->position != POSITION_ROPE || layer_set_has(&config->no_rope, built_as(config, layer)))
+        return false;
     int64_t channels = config->latent.kv_rank > 0 ? config->latent.rope_dim : config->head_dim;
     *rule = rope_rule(&config->rope, channels, model_window(config, layer) > 0);
     return true;
@@ -111,7 +140,7 @@ static int64_t block_matrices(const ModelConfig *config, int64_t layer)
 int64_t model_active_parameters(const ModelConfig *config)
 {
     int64_t count = model_parameters(config), idle = config->experts - config->moe.topk;
-    for (int64_t l = 0; l < config->layers; l++)
+    for (int64_t l = 0; l < model_layers(config); l++)
         if (model_layer_is_moe(config, l))
             count -= idle * config->expert_ffn * config->hidden * (model_mlp_gates(config) + 1);
     return count;
@@ -119,12 +148,14 @@ int64_t model_active_parameters(const ModelConfig *config)
 
 /* As in the appendix of PaLM (arXiv 2204.02311): 2 FLOPs per weight and token forward and 4 backward;
  * attention 4 FLOPs per (query, key, channel) forward and 8 backward. Norms, activations and the embedding
- * lookup are not counted. */
+ * lookup are not counted. Each depth of multi-token prediction has a layer, a projection of 2 C channels to C
+ * and the head once more. */
 double model_flops(const ModelConfig *config, bool causal)
 {
-    double weights = (double)config->vocabulary * (double)config->hidden;
+    double mtp = (double)config->mtp, C = (double)config->hidden;
+    double weights = (1 + mtp) * (double)config->vocabulary * C + mtp * 2 * C * C;
     double keys = 0, S = (double)config->sequence;               /* that a query sees, of all layers */
-    for (int64_t l = 0; l < config->layers; l++) {
+    for (int64_t l = 0; l < model_layers(config); l++) {
         double w = (double)model_window(config, l);
         if (w == 0 || w > S) w = S;
         keys    += causal ? w - w * w / (2 * S) : w;

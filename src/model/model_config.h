@@ -1,8 +1,10 @@
 #ifndef MODEL_MODEL_CONFIG_H
 #define MODEL_MODEL_CONFIG_H
 /* What a model is, independent of how it is distributed. A model is a list of units: unit 0 is the embedding,
- * units 1 to `layers` are the transformer blocks, unit layers + 1 is the head. None of these functions
- * communicates or can fail. */
+ * units 1 to `layers` are the transformer blocks, unit layers + 1 is the head, and `mtp` units of multi-token
+ * prediction follow it. Layers are counted through: those of multi-token prediction, one in each such unit,
+ * are layer `layers` and the next, and are built as layer layers - 1. None of these functions communicates or
+ * can fail. */
 #include "base/status.h"
 #include "model/moe_config.h"
 #include "model/attention/rope.h"
@@ -24,10 +26,16 @@ typedef enum { NORM_BEFORE, NORM_AFTER, NORM_BEFORE_AND_AFTER } NormPlacement;
  * in the layer's input. The last rope_dim of the head_dim channels of queries and keys are rotated; those
  * of a key are the same in all heads. A value has value_dim channels. */
 typedef struct { int64_t query_rank, kv_rank, rope_dim, value_dim; } LatentConfig;
-typedef enum { UNIT_EMBED, UNIT_BLOCK, UNIT_HEAD } UnitKind;
+typedef enum { UNIT_EMBED, UNIT_BLOCK, UNIT_HEAD, UNIT_MTP } UnitKind;
+/* Depths of multi-token prediction. */
+enum { MTP_MOST = 4 };
 
 typedef struct {
-    int64_t layers;                     /* transformer blocks */
+    int64_t layers;                     /* transformer blocks, without those of multi-token prediction */
+    /* multi-token prediction (DeepSeek-V3, arXiv 2412.19437): depths, of which each predicts one token
+     * further; what the mean of their losses is multiplied by, where gradients are concerned */
+    int64_t mtp;
+    double  mtp_factor;
     /* width of the residual stream, of the MLP's hidden layer (without its gate) */
     int64_t hidden, ffn;
     /* query heads; key-value heads (grouped-query attention); channels of a head, of which the heads together
@@ -69,8 +77,16 @@ typedef struct {
     bool    tied;                       /* the head uses the token embedding's weights */
 } ModelConfig;
 
-int64_t  model_units(const ModelConfig *config);                      /* layers + 2 */
+int64_t  model_units(const ModelConfig *config);                      /* layers + 2 + mtp */
 UnitKind model_unit (const ModelConfig *config, int64_t unit);
+int64_t  model_head (const ModelConfig *config);                      /* the head's unit */
+int64_t  model_layers    (const ModelConfig *config);                 /* layers + mtp */
+/* The layer of a unit, -1: it has none; the unit of a layer. */
+int64_t  model_unit_layer(const ModelConfig *config, int64_t unit);
+int64_t  model_layer_unit(const ModelConfig *config, int64_t layer);
+/* Whether the last stage of a pipeline needs a copy of the token embedding: for a tied head, and for
+ * multi-token prediction. */
+bool     model_embedding_copied(const ModelConfig *config);
 /* of attention in a layer; 0: none */
 int64_t  model_window(const ModelConfig *config, int64_t layer);
 /* Whether RoPE rotates the queries and keys of a layer, and how. */

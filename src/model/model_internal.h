@@ -5,12 +5,16 @@
 #include "model/unit.h"
 
 /* Every dropout has a site number, which with the seed and the step makes its random key. Layer l uses SITES
- * l + these: attention probabilities, attention output, MLP output. The embedding uses SITES layers. */
+ * l + these: attention probabilities, attention output, MLP output. The embedding uses SITES layers, those of
+ * multi-token prediction the numbers after it. */
 enum { SITE_SCORES, SITE_ATTENTION, SITE_MLP, SITES };
 
-void embed_unit_forward        (const ExecContext *ctx, Tensor y_tC, const UnitParam *w);
-void embed_unit_backward_input (const ExecContext *ctx, EmbedSave *save, Tensor dy_tC);
-void embed_unit_backward_weight(const ExecContext *ctx, const UnitParam *dw, const EmbedSave *save);
+/* depth 0: the batch's tokens and their positions; else those that so many tokens later stand there, for
+ * multi-token prediction, without positions */
+void embed_unit_forward        (const ExecContext *ctx, int64_t depth, Tensor y_tC, const UnitParam *w);
+void embed_unit_backward_input (const ExecContext *ctx, int64_t depth, EmbedSave *save, Tensor dy_tC);
+void embed_unit_backward_weight(const ExecContext *ctx, int64_t depth, const UnitParam *dw,
+                                const EmbedSave *save);
 
 void block_forward        (const ExecContext *ctx, int64_t layer, Tensor y_tC, const UnitParam *w,
                            BlockSave *save, Tensor x_tC);
@@ -18,9 +22,29 @@ void block_backward_input (const ExecContext *ctx, int64_t layer, Tensor dx_tC, 
                            const UnitParam *dw, BlockSave *save, Tensor dy_tC);
 void block_backward_weight(const ExecContext *ctx, int64_t layer, const UnitParam *dw, const BlockSave *save);
 
-void head_forward         (const ExecContext *ctx, const UnitParam *w, HeadSave *save, Tensor x_tC);
+void head_forward         (const ExecContext *ctx, Tensor y_tC, const UnitParam *w, HeadSave *save,
+                           Tensor x_tC);
 void head_backward        (const ExecContext *ctx, Tensor dx_tC, const UnitParam *w, const UnitParam *dw,
-                           const HeadSave *save);
+                           const HeadSave *save, Tensor dy_tC);
+
+/* Multi-token prediction (model/mtp.c) of a depth, from 1. */
+void mtp_forward          (const ExecContext *ctx, int64_t depth, Tensor y_tC, const UnitParam *w,
+                           MtpSave *save, Tensor x_tC);
+void mtp_backward         (const ExecContext *ctx, int64_t depth, Tensor dx_tC, const UnitParam *w,
+                           const UnitParam *dw, MtpSave *save, Tensor dy_tC);
+
+/* A norm in front of the head's matrix: n = norm(x) of this rank's rows, and its statistics, on scratch. */
+typedef struct { Tensor x_tC, gain_C, bias_C, mean_t, rstd_t, n_tC; } FinalNorm;
+FinalNorm final_norm_forward (const ExecContext *ctx, Tensor x_tC, Tensor gain_C, Tensor bias_C);
+/* dgain and dbias are added to. */
+void      final_norm_backward(const ExecContext *ctx, Tensor dx_tC, Tensor dgain_C, Tensor dbias_C,
+                              const FinalNorm *norm, Tensor dn_tC);
+/* What the head predicts: targets and their weights [T], and the { loss sum, weights } that it adds to. */
+typedef struct { Tensor target_i, loss_weight_T, sums_2; } Predicted;
+/* The loss, and the gradients of n, [t, C] on scratch, and of the head's matrix.  <-> tp: all-gather of
+ * statistics; entering the region */
+Tensor    head_loss_backward (const ExecContext *ctx, const UnitParam *w, const UnitParam *dw,
+                              const Predicted *predicted, Tensor n_tC);
 
 /* The branches of a block between norm and dropout, forward without the last linear map. <-> tp: entering and
  * leaving a region (comm/region.h); attention also <-> cp. Recomputation repeats mlp_hidden_forward, or

@@ -8,7 +8,7 @@
 
 /* The words of the table's columns. KV is the width of all keys, or of all values: key-value heads times head
  * dim. */
-typedef enum { ONE, C, QUERY, KV, D, O, QR, KVN, KVR, KVU, F, V, S, E, FE } ParamDim;
+typedef enum { ONE, C, C2, QUERY, KV, D, O, QR, KVN, KVR, KVU, F, V, S, E, FE } ParamDim;
 /* What a row asks for: facts of a model or of a layer, one bit each. A row applies where all of its facts
  * hold. LAYER_NORM: norms have biases; MLP: layers with a dense MLP or a shared expert; MOE: with experts. */
 typedef enum {
@@ -19,7 +19,7 @@ typedef enum {
     SHARED_GATE = 131072
 } ParamFact;
 typedef unsigned ParamFacts;
-typedef enum { WORD, EMBED, BLOCK, EXPERTS, HEAD } ParamBlockKind;
+typedef enum { WORD, EMBED, BLOCK, MTP, EXPERTS, HEAD } ParamBlockKind;
 typedef enum { ALIGNED, JOINED } ParamPlace;
 
 static const struct {
@@ -44,6 +44,7 @@ static int64_t dim_of(const ModelConfig *config, int64_t layer, ParamDim dim)
     switch (dim) {
     case ONE:   return 1;
     case C:     return config->hidden;
+    case C2:    return 2 * config->hidden;
     case QUERY: return config->heads * config->head_dim;
     case KV:    return config->groups * config->head_dim;
     case D:     return config->head_dim;
@@ -62,10 +63,16 @@ static int64_t dim_of(const ModelConfig *config, int64_t layer, ParamDim dim)
     return 0;
 }
 
+/* The layer whose parameters are in block `index`; -1: of none. */
+static int64_t layer_of(const ModelConfig *config, int64_t index)
+{
+    return index == 0 ? -1 : model_unit_layer(config, index - 1);
+}
+
 /* The facts that hold in block `index`. */
 static ParamFacts facts_of(const ModelConfig *config, int64_t index)
 {
-    int64_t layer = index - 2;
+    int64_t layer = layer_of(config, index);
     const struct { ParamFact fact; bool holds; } facts[] = {
         { LEARNED,    config->position == POSITION_LEARNED },
         { UNTIED,     !config->tied },
@@ -92,15 +99,21 @@ static ParamFacts facts_of(const ModelConfig *config, int64_t index)
     return holding;
 }
 
-static ParamBlockKind block_kind(const ModelConfig *config, ParamFamily family, int64_t index)
+/* Whether block `index` of a family has the parameters of a kind, if the model has them. */
+static bool block_has(const ModelConfig *config, ParamFamily family, int64_t index, ParamBlockKind kind)
 {
-    if (index == 0) return WORD;
-    switch (model_unit(config, index - 1)) {
-    case UNIT_EMBED: return EMBED;
-    case UNIT_HEAD:  return HEAD;
-    case UNIT_BLOCK: return family == PARAMS_EXPERTS ? EXPERTS : BLOCK;
+    UnitKind unit = index == 0 ? UNIT_EMBED : model_unit(config, index - 1);
+    bool layer = unit == UNIT_BLOCK || unit == UNIT_MTP;
+    if (family == PARAMS_EXPERTS) return kind == EXPERTS && layer;
+    switch (kind) {
+    case WORD:    return index == 0;
+    case EMBED:   return index == 1;
+    case BLOCK:   return layer;
+    case MTP:     return unit == UNIT_MTP;
+    case HEAD:    return unit == UNIT_HEAD;
+    case EXPERTS: break;
     }
-    return BLOCK;
+    return false;
 }
 
 /* An axis of the mesh, its size and this rank's coordinate. */
@@ -140,12 +153,13 @@ static int64_t matrix_rows(const ModelConfig *config, ParamId row, int64_t index
     ParamFacts facts = facts_of(config, index);
     ParamId first = row, end;
     int64_t sum = 0;
+    int64_t layer = layer_of(config, index);
     if (rows[row].kind == EXPERTS)
-        return dim_of(config, index - 2, rows[row].d0) * (rows[row].d0 == FE ? model_mlp_gates(config) : 1);
+        return dim_of(config, layer, rows[row].d0) * (rows[row].d0 == FE ? model_mlp_gates(config) : 1);
     while (rows[first].place == JOINED) first--;
     for (end = first + 1; end < PARAM_IDS && rows[end].place == JOINED; end++) {}
     for (ParamId i = first; i < end; i++)
-        if (!(rows[i].when & ~facts)) sum += dim_of(config, index - 2, rows[i].d0);
+        if (!(rows[i].when & ~facts)) sum += dim_of(config, layer, rows[i].d0);
     return sum;
 }
 
@@ -156,7 +170,7 @@ static void param_distribution(Param *p, const ModelConfig *config, int64_t inde
     bool embedding = p->init == INIT_EMBEDDING && config->embedding_std > 0;
     p->std = embedding ? config->embedding_std : config->init_std * (p->init == INIT_DEPTH ? depth : 1);
     if (!config->xavier || embedding || rows[p->id].d1 == ONE) return;
-    int64_t columns = dim_of(config, index - 2, rows[p->id].d1);
+    int64_t columns = dim_of(config, layer_of(config, index), rows[p->id].d1);
     p->std     = sqrt(2.0 / (double)(matrix_rows(config, p->id, index) + columns));
     p->uniform = true;
 }
@@ -164,6 +178,7 @@ static void param_distribution(Param *p, const ModelConfig *config, int64_t inde
 static Param param_make(const ModelConfig *config, ParamId row, int64_t index, const ParamRanks *ranks)
 {
     bool experts = rows[row].kind == EXPERTS;
+    int64_t layer = layer_of(config, index);
     const MeshSize *size = &ranks->size, *at = &ranks->at;
     AxisPlace tp = { AXIS_TP, size->tp, at->tp };
     if (experts) tp = (AxisPlace){ AXIS_ETP, size->etp, at->etp };
@@ -172,10 +187,10 @@ static Param param_make(const ModelConfig *config, ParamId row, int64_t index, c
                 .dims = (rows[row].d1 == ONE ? 1 : 2) + r, .global = { config->experts, 1, 1 } };
     if (p.init == INIT_ONE && config->gains_zero_centred) p.init = INIT_ZERO;
     param_distribution(&p, config, index);
-    p.global[r] = dim_of(config, index - 2, rows[row].d0);
-    p.global[c] = dim_of(config, index - 2, rows[row].d1);
-    if (rows[row].kind == BLOCK || experts)
-        snprintf(p.name, sizeof p.name, "blocks.%lld.%s", (long long)(index - 2), rows[row].name);
+    p.global[r] = dim_of(config, layer, rows[row].d0);
+    p.global[c] = dim_of(config, layer, rows[row].d1);
+    if (layer >= 0)
+        snprintf(p.name, sizeof p.name, "blocks.%lld.%s", (long long)layer, rows[row].name);
     else
         snprintf(p.name, sizeof p.name, "%s", rows[row].name);
     for (int d = 0; d < PARAM_DIMS; d++) p.local[d] = p.box[d] = p.global[d];
@@ -205,13 +220,12 @@ void params_block(ParamBlock *block, const ModelConfig *config, ParamFamily fami
                   const ParamRanks *ranks)
 {
     static const ParamRanks one = { .size = { 1, 1, 1, 1, 1, 1, 1 } };
-    ParamBlockKind kind = block_kind(config, family, index);
-    bool none = family == PARAMS_EXPERTS && kind != EXPERTS;
     ParamFacts facts = facts_of(config, index);
     *block = (ParamBlock){ .family = family, .index = index };
     for (ParamId row = 0; row < PARAM_IDS; row++) {
-        block->index_of[row] = rows[row].kind == kind && !none ? PARAM_ABSENT : PARAM_ELSEWHERE;
-        if (rows[row].kind != kind || none || rows[row].when & ~facts) continue;
+        bool here = block_has(config, family, index, rows[row].kind);
+        block->index_of[row] = here ? PARAM_ABSENT : PARAM_ELSEWHERE;
+        if (!here || rows[row].when & ~facts) continue;
         bool joined = rows[row].place == JOINED && block->index_of[row - 1] >= 0;
         block->index_of[row] = (int8_t)block->params;
         Param *p = &block->param[block->params++];
@@ -227,7 +241,8 @@ int64_t param_logical_elements(const Param *p) { return p->global[0] * p->global
 
 bool param_is_layer_matrix(const Param *p)
 {
-    return (rows[p->id].kind == BLOCK || rows[p->id].kind == EXPERTS) && rows[p->id].d1 != ONE;
+    ParamBlockKind kind = rows[p->id].kind;
+    return (kind == BLOCK || kind == MTP || kind == EXPERTS) && rows[p->id].d1 != ONE;
 }
 
 int64_t model_parameters(const ModelConfig *config)

@@ -6,7 +6,8 @@
  * A ParamBlock is one contiguous range of memory: what is gathered, reduced and updated together. There are
  * two families. Dense block 0 is the token embedding, which a tied head shares; dense block 1 + u belongs to
  * unit u. Block 1 + u of the experts has the routed experts of unit u, whose data-parallel ranks are others.
- * So a unit uses its own blocks, and the embedding and a tied head use block 0 as well. Each parameter says
+ * So a unit uses its own blocks; the embedding, a tied head and multi-token prediction use block 0 as well,
+ * and the last of these the head's, where it has weights of its own. Each parameter says
  * what is known of it: how ranks split it, over which ranks its gradient is summed, whether this rank saves
  * it. Nothing here communicates or allocates. */
 #include "comm/mesh.h"

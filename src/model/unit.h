@@ -1,9 +1,10 @@
 #ifndef MODEL_UNIT_H
 #define MODEL_UNIT_H
-/* A unit is what the model is a list of: the embedding, a transformer block, or the head. Each kind has three
- * functions: forward, backward_input (the gradient of the unit's input) and backward_weight (the gradients of
- * its parameters). The two halves of backward are apart so that a zero-bubble pipeline schedule can defer the
- * second. No loop over units is here: parallel/stage_executor.c has the only one.
+/* A unit is what the model is a list of: the embedding, a transformer block, the head, or one depth of
+ * multi-token prediction behind it. Each kind has three functions: forward, backward_input (the gradient of
+ * the unit's input) and backward_weight (the gradients of its parameters). The two halves of backward are
+ * apart so that a zero-bubble pipeline schedule can defer the second. No loop over units is here:
+ * parallel/stage_executor.c has the only one.
  *
  * The letters of shapes are those of tensor/ops.def, and besides:
  *  T = b s tokens of the micro-batch held by the tensor-parallel group
@@ -107,6 +108,9 @@ typedef struct {
     bool    backward_follows;      /* training: the head leaves its loss to backward */
     /* F64: the head adds { loss sum, tokens } of the micro-batch, once */
     Tensor  sums_2;
+    /* the same of each depth of multi-token prediction, whose weights carry ModelConfig.mtp_factor, [N, 2];
+     * absent without any */
+    Tensor  mtp_sums_N2;
     /* generation: the head writes the logits after row logits_row[i] of sequence i here, [b, V] of the V
      * vocabulary rows that this rank holds, and no loss; absent elsewhere */
     Tensor  logits_bV;
@@ -124,9 +128,10 @@ enum { HIDDEN_MAX = 2 };
 typedef struct { Tensor t[HIDDEN_MAX]; int n; } Hidden;
 typedef struct { int n; int64_t rows[HIDDEN_MAX], columns[HIDDEN_MAX]; } HiddenShape;
 
-/* The parameter blocks of a unit: its own, its experts, and number 0, the token embedding, which the
- * embedding and a tied head use. */
-typedef enum { UNIT_OWN, UNIT_EXPERTS, UNIT_EMBEDDING, UNIT_BLOCKS } UnitBlock;
+/* The parameter blocks of a unit: its own, its experts, and of other units number 0, the token embedding,
+ * which the embedding, a tied head and multi-token prediction use, and an untied head's, which the last of
+ * these uses. */
+typedef enum { UNIT_OWN, UNIT_EXPERTS, UNIT_EMBEDDING, UNIT_SHARED_HEAD, UNIT_BLOCKS } UnitBlock;
 /* The parameters of a unit, or their gradients: the layouts of its blocks, NULL for those it has not, and a
  * flat tensor for each. The layouts are owned by the caller. */
 typedef struct UnitParam { const ParamBlock *block[UNIT_BLOCKS]; Tensor flat[UNIT_BLOCKS]; } UnitParam;
@@ -230,7 +235,18 @@ typedef struct { Tensor dy_tC; } EmbedSave;
 
 typedef struct { Tensor x_tC; } HeadSave;                          /* aliases the unit's input */
 
-typedef union { BlockSave block; EmbedSave embed; HeadSave head; } UnitSave;
+/* Of a depth of multi-token prediction. */
+typedef struct {
+    Tensor x_tC;                   /* aliases the unit's input, which a norm has left */
+    Tensor e_tC;                   /* embeddings of the tokens ahead */
+    Tensor mean_t[2], rstd_t[2];   /* of the norms of e and of x */
+    Tensor n_tK;                   /* [t, 2 C]: both normalized, side by side */
+    BlockSave block;               /* its input is the projection of n */
+    Tensor z_tC;                   /* output of the block */
+    EmbedSave embed;
+} MtpSave;
+
+typedef union { BlockSave block; EmbedSave embed; HeadSave head; MtpSave mtp; } UnitSave;
 
 int64_t exec_rows(const ExecContext *ctx);                                  /* t of this batch */
 /* tensors of the shape, not initialised */
@@ -241,16 +257,18 @@ Hidden  hidden_new(const ExecContext *ctx, Arena *arena, const char *what);
 /* All three communicate over tp (region changes, softmax statistics) and, in attention, over cp. They cannot
  * fail.
  *
- * y = unit(x). The embedding ignores x and reads the batch. The head writes no y, nor does a block whose y is
- * absent: it computes its saves alone. */
+ * y = unit(x). The embedding ignores x and reads the batch. The head writes a y, its final norm's output,
+ * only where multi-token prediction reads it; the last unit writes none, nor does a block whose y is absent:
+ * it computes its saves alone. */
 void unit_forward        (const ExecContext *ctx, int64_t unit, Hidden y, const UnitParam *w, UnitSave *save,
                           Hidden x);
-/* dx from dy. The embedding writes no dx; the head ignores dy and starts from the loss. Units that do not
- * defer their weight gradients add them to dw; others do not read it. */
+/* dx from dy. The embedding writes no dx. The head and multi-token prediction start from the loss, and add dy
+ * where there is one. Units that do not defer their weight gradients add them to dw; others do not read it. */
 void unit_backward_input (const ExecContext *ctx, int64_t unit, Hidden dx, const UnitParam *w,
                           const UnitParam *dw, UnitSave *save, Hidden dy);
-/* Whether the unit's weight gradients are computed by unit_backward_weight. Those of the head are computed by
- * unit_backward_input, because the logits they need exist only there; so are those of a layer whose tokens go
+/* Whether the unit's weight gradients are computed by unit_backward_weight. Those of the head and of
+ * multi-token prediction are computed by unit_backward_input, because the logits they need exist only there;
+ * so are those of a layer whose tokens go
  * to experts in several chunks. The answer is the same for all micro-batches. */
 bool unit_defers_weight(const ExecContext *ctx, int64_t unit);
 /* How many chunks of tokens (model/dispatch.h) a layer sends to experts that are divided among `parts` ranks,

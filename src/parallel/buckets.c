@@ -6,15 +6,24 @@
 bool unit_uses_embedding(const ModelConfig *config, int64_t unit)
 {
     UnitKind kind = model_unit(config, unit);
-    return kind == UNIT_EMBED || (kind == UNIT_HEAD && config->tied);
+    return kind == UNIT_EMBED || kind == UNIT_MTP || (kind == UNIT_HEAD && config->tied);
 }
 
-/* Block 0, the token embedding, is needed by the first stage and, where it is tied, by the last; block 1 + u
- * by unit u. */
+/* Block 0, the token embedding, is needed by the first stage and, where it is tied or tokens further ahead
+ * are predicted, by the last one; block 1 + u by unit u. Multi-token prediction is where the head is. */
 static bool stage_needs(const Buckets *b, const Stage *stage, int64_t block)
 {
     if (block > 0) return stage_holds(stage, block - 1);
-    return stage_holds(stage, 0) || (b->config->tied && stage_holds(stage, model_units(b->config) - 1));
+    return stage_holds(stage, 0) ||
+           (model_embedding_copied(b->config) && stage_holds(stage, model_head(b->config)));
+}
+
+/* Of the units of this stage that use the block the first, whose backward is last. */
+static int64_t last_user(const ModelConfig *config, const Stage *stage, int64_t block)
+{
+    if (block > 0) return block - 1;
+    if (stage_holds(stage, 0)) return 0;
+    return config->tied ? model_head(config) : model_head(config) + 1;
 }
 
 /* ---- ownership ---- */
@@ -82,8 +91,7 @@ static Bucket bucket_make(const Buckets *b, const BucketsSetup *s, const ParamBl
     boundaries_set(&k, d, ahead, s->granule);
     k.own_first = k.begin[r];
     k.own_count = k.begin[r + 1] - k.begin[r];
-    k.last_unit = block->index > 0 ? block->index - 1
-                : stage_holds(s->stage, 0) ? 0 : model_units(s->config) - 1;
+    k.last_unit = last_user(s->config, s->stage, block->index);
     counted_set(&k, block->index == 0 && !stage_holds(s->stage, 0));
     k.weights = tensor_new(s->persistent, "weights", b->precision.param,
         k.zero_stage >= 3 ? k.own_count : bucket_whole(&k));
@@ -168,6 +176,9 @@ Bucket *unit_bucket(Buckets *b, int64_t unit, UnitBlock which)
     case UNIT_OWN:       return bucket_of(b, PARAMS_DENSE, unit + 1);
     case UNIT_EXPERTS:   return bucket_of(b, PARAMS_EXPERTS, unit + 1);
     case UNIT_EMBEDDING: return unit_uses_embedding(b->config, unit) ? bucket_of(b, PARAMS_DENSE, 0) : NULL;
+    case UNIT_SHARED_HEAD:
+        if (model_unit(b->config, unit) != UNIT_MTP || b->config->tied) return NULL;
+        return bucket_of(b, PARAMS_DENSE, model_head(b->config) + 1);
     case UNIT_BLOCKS:    break;
     }
     return NULL;

@@ -39,7 +39,7 @@ typedef struct {
     /* elements this rank updates: its shard, or all under ZeRO 0 */
     int64_t  own_first, own_count;
     /* the part of them that this rank saves and counts in norms: over the data ranks each element is in one.
-     * Empty in the second copy of a tied token embedding. */
+     * Empty in the second copy of the token embedding. */
     int64_t  counted_first, counted_count;
     int64_t  share_count;                       /* counted_count, but in that second copy not 0 */
     /* [begin[d]], or [own_count] where sharded; on the persistent arena */
@@ -78,8 +78,8 @@ typedef struct {
     Precision precision;
     Queue   *queue;
     bool     training;                          /* false: weights alone, no gradients */
-    /* tp, its ranks with copies of a key-value head; the first and last stage with a tied embedding, else
-     * NULL */
+    /* tp, its ranks with copies of a key-value head; the first and last stage where both have the embedding
+     * (model_embedding_copied), else NULL */
     Comm    *tp, *kv, *tied;
     Arena   *scratch;
     int64_t  window;                            /* elements of gradients that are rounded for one message */
@@ -177,7 +177,7 @@ void buckets_gathered(Buckets *buckets);
 /* A chunk's gradients are complete: sums them over all ranks that have them. Then the own elements of grads
  * are the sums. <-> shard: reduce-scatter under ZeRO 1; replica, tp, kv: all-reduce */
 void buckets_reduce(Buckets *buckets, const Stage *stage, int chunk);
-/* The same for the token embedding, which the first and the last unit add to; a tied copy is summed with the
+/* The same for the token embedding, which the first and the last units add to; a copy is summed with the
  * other stage's. Once per step, after all chunks. <-> as above, tied: all-reduce */
 void buckets_reduce_tied(Buckets *buckets);
 /* ---- the parameters of a unit while it runs (parallel/zero.c) ----
@@ -191,5 +191,6 @@ void      zero_reshard (Buckets *buckets, int64_t unit);                /* frees
 UnitParam zero_unshard_grads(Buckets *buckets, int64_t unit);
 /* final: of the last micro-batch.  <-> shard: reduce-scatter under ZeRO 2, 3; then replica */
 void      zero_reduce_grads (Buckets *buckets, int64_t unit, bool final);
-bool      unit_uses_embedding(const ModelConfig *config, int64_t unit);  /* the embedding and a tied head */
+/* the embedding, a tied head and multi-token prediction */
+bool      unit_uses_embedding(const ModelConfig *config, int64_t unit);
 #endif

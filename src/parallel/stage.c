@@ -20,7 +20,7 @@ Status stage_make(Stage *stage, const ModelConfig *config, const StageSplit *spl
         int v = stage->virtual_stage[c] = schedule_virtual(shape, index, c);
         int64_t from = end[v] + 1, to = end[v + 1] + 1;               /* layer i is unit i + 1 */
         if (v == 0) from--;                    /* the embedding, unit 0 */
-        if (v == virtuals - 1) to++;           /* the head, the last unit */
+        if (v == virtuals - 1) to = model_units(config);      /* the head and multi-token prediction */
         stage->first[c] = from;
         stage->count[c] = to - from;
     }
@@ -40,9 +40,10 @@ RecomputeGroup stage_recompute_group(const Stage *stage, const Recompute *recomp
 {
     RecomputeGroup none = { 0, 0 };
     int64_t unit = stage->first[chunk] + i, end = stage->count[chunk];
-    if (recompute->method == RECOMPUTE_NONE || unit < 1 || unit > layers) return none;
     int64_t blocks = stage->first[chunk] < 1 ? 1 : 0;                  /* where the chunk's blocks begin */
-    if (stage->first[chunk] + end - 1 > layers) end--;                 /* the head */
+    if (recompute->method == RECOMPUTE_UNIFORM && unit > layers + 1) return (RecomputeGroup){ i, i + 1 };
+    if (recompute->method == RECOMPUTE_NONE || unit < 1 || unit > layers) return none;
+    if (stage->first[chunk] + end - 1 > layers) end = layers + 1 - stage->first[chunk];
     if (recompute->method == RECOMPUTE_BLOCK)
         return i - blocks < recompute->layers ? (RecomputeGroup){ i, i + 1 } : none;
     int64_t first = i - (i - blocks) % recompute->layers, last = first + recompute->layers;

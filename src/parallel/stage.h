@@ -1,6 +1,7 @@
 #ifndef PARALLEL_STAGE_H
 #define PARALLEL_STAGE_H
-/* Which units a pipeline stage holds: the embedding in the first virtual stage, the head in the last one, and
+/* Which units a pipeline stage holds: the embedding in the first virtual stage, the head in the last one,
+ * with multi-token prediction, and
  * transformer blocks (layers) in all of them, divided as a StageSplit says. Which virtual stages a stage has
  * is the schedule's shape (parallel/schedule.h). Checkpoints do not depend on any of this. */
 #include "parallel/stage_split.h"
@@ -22,7 +23,7 @@ typedef struct { unsigned modules; RecomputeMethod method; int64_t layers; } Rec
  * none. */
 typedef struct { int64_t first, end; } RecomputeGroup;
 /* The group that unit `i` of the chunk is in, or none. Embedding and head are never recomputed: they keep
- * nothing but their input. */
+ * nothing but their input. By `uniform` each depth of multi-token prediction is a group of its own. */
 RecomputeGroup stage_recompute_group(const Stage *stage, const Recompute *recompute, int64_t layers,
                                      int chunk, int64_t i);
 

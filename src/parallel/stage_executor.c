@@ -93,17 +93,28 @@ static void prefetch(StageExecutor *executor, int64_t unit)
 }
 
 /* Whether a unit's forward reads weights. In training the head's does not, since its backward computes the
- * loss as well; so ZeRO 3 gathers its weights, and a tied embedding, once. */
+ * loss as well; so ZeRO 3 gathers its weights, and a tied embedding, once. Multi-token prediction reads what
+ * the head's final norm makes. */
 static bool forward_reads_weights(const StageExecutor *executor, int64_t unit)
 {
-    return model_unit(executor->ctx.config, unit) != UNIT_HEAD || !executor->ctx.backward_follows;
+    bool head = model_unit(executor->ctx.config, unit) == UNIT_HEAD;
+    return !head || !executor->ctx.backward_follows || executor->ctx.config->mtp > 0;
+}
+
+/* The units of the chunk whose forward runs: multi-token prediction is for training. */
+static int64_t forward_units(const StageExecutor *executor, int chunk)
+{
+    int64_t first = executor->stage->first[chunk], count = executor->stage->count[chunk];
+    int64_t end = executor->ctx.backward_follows ? model_units(executor->ctx.config)
+                                                 : model_head(executor->ctx.config) + 1;
+    return first + count < end ? count : end - first;
 }
 
 /* The unit whose weights are read after the forward of unit i of the chunk; -1: none. */
 static int64_t forward_next_read(const StageExecutor *executor, int chunk, int64_t i)
 {
     int64_t first = executor->stage->first[chunk];
-    while (++i < executor->stage->count[chunk])
+    while (++i < forward_units(executor, chunk))
         if (forward_reads_weights(executor, first + i)) return first + i;
     return executor->next_unit;
 }
@@ -114,17 +125,17 @@ void stage_executor_forward(StageExecutor *executor, int chunk, int index)
 {
     ActivationSlot *slot = stage_executor_slot(executor, index);
     ExecContext ctx = slot_context(executor, slot);
-    int64_t first = executor->stage->first[chunk], count = executor->stage->count[chunk];
+    int64_t first = executor->stage->first[chunk], count = forward_units(executor, chunk);
     size_t empty = arena_mark(executor->recomputed);
     Hidden x = slot->in;
     for (int64_t i = 0; i < count; i++) {
         size_t mark = arena_mark(ctx.scratch);
         RecomputeGroup group = group_of(executor, chunk, i);
-        bool head = model_unit(ctx.config, first + i) == UNIT_HEAD, last = i + 1 == group.end;
+        bool ends = i + 1 == count && stage_is_last(executor->stage, chunk), last = i + 1 == group.end;
         ctx.activations = group_has(group) ? executor->recomputed : &slot->activations;
         ctx.activations_wgrad = ctx.activations;
         Hidden y = { .n = 0 };
-        if (!head) y = hidden_new(&ctx, last ? &slot->activations : ctx.activations, "residual");
+        if (!ends) y = hidden_new(&ctx, last ? &slot->activations : ctx.activations, "residual");
         if (group_has(group) && i == group.first) slot->input[i] = x;
         UnitParam w = { 0 };
         if (forward_reads_weights(executor, first + i))

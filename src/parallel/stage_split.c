@@ -15,6 +15,7 @@ typedef struct {
     int64_t *layers;                           /* NULL: the stages are only counted */
     int      at, virtuals;
     int64_t  units;                            /* of the present one */
+    int64_t  mtp;                              /* units of multi-token prediction (m) */
     bool     embedding, head;                  /* have been read */
 } LayoutReader;
 
@@ -22,6 +23,9 @@ typedef struct {
 static Status layout_unit(LayoutReader *r, char c)
 {
     if (c == '|') {
+        if (r->mtp > 0)
+            return fail(BAD_OPTION, "%s %s: multi-token prediction (m) is in the last stage, before L",
+                        LAYOUT, r->layout);
         if (r->units == 0)
             return fail(BAD_OPTION, "%s %s: virtual stage %d is empty; give each a layer (t), E or L", LAYOUT,
                         r->layout, r->at);
@@ -29,17 +33,18 @@ static Status layout_unit(LayoutReader *r, char c)
         r->at++;
         return OK;
     }
-    if (c == 'm')
-        return fail(BAD_OPTION, "%s %s: layers for multi-token prediction (m) are not built; leave them out",
-                    LAYOUT, r->layout);
-    if (c != 't' && c != 'E' && c != 'L')
-        return fail(BAD_OPTION, "%s %s: \"%c\" is none of E, t, L, |, *, ( and )", LAYOUT, r->layout, c);
+    if (c != 't' && c != 'E' && c != 'L' && c != 'm')
+        return fail(BAD_OPTION, "%s %s: \"%c\" is none of E, t, m, L, |, *, ( and )", LAYOUT, r->layout, c);
+    if (c == 't' && r->mtp > 0)
+        return fail(BAD_OPTION, "%s %s: multi-token prediction (m) comes after all layers (t)", LAYOUT,
+                    r->layout);
     if (r->head || (c == 'E') == r->embedding || (c == 'E' && (r->at > 0 || r->units > 0)))
         return fail(BAD_OPTION, "%s %s: it begins with its only E and ends with its only L", LAYOUT,
                     r->layout);
     r->embedding = true;
     r->head = c == 'L';
     r->units++;
+    r->mtp += c == 'm';
     if (c == 't' && r->layers && r->at < r->virtuals) r->layers[r->at]++;
     return OK;
 }
@@ -92,6 +97,10 @@ static Status split_by_layout(int64_t *layers, const char *layout, const ModelCo
         return fail(BAD_OPTION, "%s %s has %d virtual stages, and stages x chunks are %d; give as many",
                     LAYOUT, layout, reader.at + 1, virtuals);
     for (int v = 0; v < virtuals; v++) sum += layers[v];
+    if (reader.mtp != config->mtp)
+        return fail(BAD_OPTION, "%s %s has multi-token prediction (m) %lld times, and --mtp-num-layers is "
+                    "%lld; give as many, before L", LAYOUT, layout, (long long)reader.mtp,
+                    (long long)config->mtp);
     if (sum == config->layers) return OK;
     return fail(BAD_OPTION, "%s %s has %lld layers (t), and --num-layers is %lld; give as many", LAYOUT,
                 layout, (long long)sum, (long long)config->layers);
@@ -146,11 +155,15 @@ static Status split_with_units(int64_t *layers, const StageSplit *split, const M
     return OK;
 }
 
-/* The head's matrix product in units of a layer's: multiplications of a token, attention causal. */
+/* The work of the head and of multi-token prediction in units of a layer's: multiplications of a token,
+ * attention causal. */
 static double head_layers(const ModelConfig *c)
 {
     double head = 6.0 * (double)c->hidden * (double)c->vocabulary;       /* as model_flops counts it */
-    return head * (double)c->layers / (model_flops(c, true) - head);
+    ModelConfig without = *c;
+    without.mtp = 0;
+    double layers = model_flops(&without, true) - head;
+    return (model_flops(c, true) - layers) * (double)c->layers / layers;
 }
 
 /* The last virtual stage gets the number of layers, at least one and at most an even share, with which the

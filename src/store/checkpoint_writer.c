@@ -247,8 +247,9 @@ static bool weight_file(CheckpointFile *file, const ModelConfig *model, int64_t 
     for (ParamFamily f = 0; f < PARAM_FAMILIES; f++)
         for (int p = 0; p < block[f].params; p++)
             file->tensor[file->tensors++] = checkpoint_param(&block[f].param[p], NULL, dtype);
-    if (bias && b >= 2 && model_layer_is_moe(model, b - 2))
-        file->tensor[file->tensors++] = checkpoint_expert_bias(model, b - 2, F32);
+    int64_t layer = b > 0 ? model_unit_layer(model, b - 1) : -1;
+    if (bias && model_layer_is_moe(model, layer))
+        file->tensor[file->tensors++] = checkpoint_expert_bias(model, layer, F32);
     return true;
 }
 

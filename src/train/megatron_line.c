@@ -34,6 +34,7 @@ int megatron_line(char *out, size_t size, const MegatronLine *l)
     n = add(out, size, n, " learning rate: %.6E |", l->lr);
     n = add(out, size, n, " global batch size: %5lld |", (long long)l->batch);
     if (!isnan(l->loss)) n = add(out, size, n, " lm loss: %.6E |", l->loss);
+    for (int k = 0; k < l->depths; k++) n = add(out, size, n, " mtp_%d loss: %.6E |", k + 1, l->mtp[k]);
     if (l->has_experts) n = add(out, size, n, " load_balancing_loss: %.6E |", l->moe.balance);
     if (l->has_experts && l->moe.z > 0) n = add(out, size, n, " z_loss: %.6E |", l->moe.z);
     n = add(out, size, n, " loss scale: %.1f |", l->loss_scale > 0 ? l->loss_scale : 1);

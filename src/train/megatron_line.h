@@ -7,13 +7,16 @@
 #include "train/trainer.h"
 
 /* Of the steps since the line before: skipped of them, and those whose loss or gradients were not finite.
- * loss: the mean over those that were not skipped, NAN where all were. seconds: of a step. flops: per second
+ * loss: the mean over those that were not skipped, NAN where all were; mtp: the same of each of `depths` of
+ * multi-token prediction. seconds: of a step. flops: per second
  * of a rank, 0: the field is left out. */
 typedef struct {
     int64_t step, steps, samples, batch, skipped, not_finite;
     double  seconds, flops, lr, loss, loss_scale, norm;
     MoeReport moe;
     bool    has_experts;
+    const double *mtp;
+    int     depths;
     double  now;                      /* seconds since 1970, with fractions */
 } MegatronLine;
 

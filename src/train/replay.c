@@ -22,6 +22,8 @@ static void unit_text(char out[48], const Trainer *t, int64_t unit)
     if (unit < 0)                snprintf(out, 48, "outside of the layers");
     else if (kind == UNIT_EMBED) snprintf(out, 48, "in the embedding");
     else if (kind == UNIT_HEAD)  snprintf(out, 48, "in the head");
+    else if (kind == UNIT_MTP)
+        snprintf(out, 48, "in multi-token prediction %lld", (long long)(unit - model_head(model)));
     else                         snprintf(out, 48, "in layer %lld of %lld", (long long)unit,
                                           (long long)model->layers);
 }

@@ -114,6 +114,7 @@ static void record_step(Report *report, const Trainer *t, double seconds, StepRe
         log_put(&record, FACT_balance_loss, r.moe.balance);
         log_put(&record, FACT_z_loss, r.moe.z);
     }
+    for (int64_t k = 0; k < model->mtp; k++) log_put(&record, (LogFact)(FACT_mtp_1 + k), r.mtp[k]);
     log_put(&record, FACT_samples, (double)t->samples);
     log_put(&record, FACT_batch, (double)r.samples);
     log_put(&record, FACT_any_scale, r.loss_scale > 0 ? r.loss_scale : 1);
@@ -127,6 +128,7 @@ static void progress_step(Report *report, const Trainer *t, StepReport r)
 {
     const TrainConfig *config = report->config;
     char   left[24], memory[24], share[64] = "", scale[80] = "", experts[48] = "";
+    char   mtp[24 + 12 * MTP_MOST] = "";
     double speed   = (double)(report->samples * config->model.sequence) / report->seconds;
     double seconds = (double)(report->step_at - report->started_at) * 1e-9;
     double left_of_run = (double)(trainer_samples_at_end(t) - t->samples);
@@ -140,9 +142,11 @@ static void progress_step(Report *report, const Trainer *t, StepReport r)
                  (long long)(report->steps - report->averaged));
     if (config->model.experts > 0)
         snprintf(experts, sizeof experts, "  load %.2f  dropped %.1f %%", r.moe.load, 100 * r.moe.dropped);
-    log_progress("step %lld/%lld  %s left  loss %.4f  %.0f tokens/s  lr %.2e  grad %.3f%s%s  %lld samples  "
+    for (int64_t k = 0; k < config->model.mtp; k++)
+        snprintf(mtp + strlen(mtp), sizeof mtp - strlen(mtp), "%s%.4f", k == 0 ? "  mtp " : " ", r.mtp[k]);
+    log_progress("step %lld/%lld  %s left  loss %.4f%s  %.0f tokens/s  lr %.2e  grad %.3f%s%s  %lld samples  "
                  "data %.1f ms  %.1f GFLOP/s%s  %s", (long long)t->step, (long long)t->steps,
-                 log_time(left, sample_seconds * left_of_run), unsigned_nan(loss), speed, r.lr,
+                 log_time(left, sample_seconds * left_of_run), unsigned_nan(loss), mtp, speed, r.lr,
                  unsigned_nan(r.norm), scale, experts, (long long)t->samples, 1e3 * r.waited,
                  1e-9 * speed * model_flops(&config->model, false), share,
                  log_bytes(memory, memory_in_use()));
@@ -156,12 +160,15 @@ static void megatron_step(const Report *report, const Trainer *t, StepReport r)
     clock_gettime(CLOCK_REALTIME, &now);
     double tokens = (double)(report->samples * config->model.sequence);
     double flops  = tokens / report->seconds * model_flops(&config->model, true) / report->ranks;
+    double mtp[MTP_MOST];
+    for (int k = 0; k < MTP_MOST; k++) mtp[k] = report->mtp[k] / (double)report->averaged;
     int n = megatron_line(line, sizeof line - 1, &(MegatronLine){ .step = t->step, .steps = t->steps,
         .samples = t->samples, .batch = r.samples, .skipped = report->steps - report->averaged,
         .not_finite = report->not_finite, .seconds = report->seconds / (double)report->steps,
         .flops = config->log_throughput ? flops : 0, .lr = r.lr,
         .loss = report->averaged ? report->losses / (double)report->averaged : NAN,
         .loss_scale = r.loss_scale, .norm = r.norm, .moe = r.moe, .has_experts = config->model.experts > 0,
+        .mtp = mtp, .depths = report->averaged ? (int)config->model.mtp : 0,
         .now = (double)now.tv_sec + 1e-9 * (double)now.tv_nsec });
     line[n++] = '\n';
     log_write(line, (size_t)n);
@@ -179,6 +186,7 @@ void report_step(Report *report, const Trainer *t, StepReport r)
     report->seconds += seconds;
     if (!r.skipped) {                                 /* a loss that is not finite would spoil the mean */
         report->losses += r.loss;
+        for (int k = 0; k < MTP_MOST; k++) report->mtp[k] += r.mtp[k];
         report->averaged++;
     } else {
         report->skipped++;
@@ -201,6 +209,7 @@ void report_step(Report *report, const Trainer *t, StepReport r)
     else                                progress_step(report, t, r);
     report->losses   = report->seconds = 0;
     report->averaged = report->steps   = report->samples = report->not_finite = 0;
+    memset(report->mtp, 0, sizeof report->mtp);
 }
 
 /* The logs remove what they have of later steps, as at a resume. */
@@ -209,6 +218,7 @@ void report_rewind(Report *report, int64_t from, int64_t to)
     report_pause(report);
     report->losses   = report->seconds = 0;
     report->averaged = report->steps   = report->samples = report->not_finite = 0;
+    memset(report->mtp, 0, sizeof report->mtp);
     if (!report->prints) return;
     log_line("step %lld: back to the checkpoint of step %lld; the samples taken since are left out",
              (long long)from, (long long)to);

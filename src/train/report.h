@@ -18,7 +18,7 @@ typedef struct {
     double  peak;
     /* since the last progress line: the sum of the losses of `averaged` steps, which were not skipped, and
      * how many were not finite; all `steps`, their samples and seconds */
-    double  losses, seconds;
+    double  losses, seconds, mtp[MTP_MOST];           /* mtp: sums of the losses of its depths */
     int64_t averaged, steps, samples, not_finite;
     int64_t skipped;                  /* steps of the run that were skipped */
 } Report;

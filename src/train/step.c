@@ -42,6 +42,28 @@ static void gather_sums(Trainer *t)
     comm_all_gather(t->world, &t->queue, t->sums_R3, t->sums_3);         /* <-> world: all-gather of 3 sums */
 }
 
+/* The losses of multi-token prediction, of which only the ranks of the last stage have sums. */
+static void gather_mtp_sums(Trainer *t)
+{
+    if (!tensor_present(t->mtp_sums_N2)) return;
+    if (t->mesh.at.tp > 0) fill_zero(&t->queue, (FillZero){ .y = t->mtp_sums_N2 });
+    comm_all_gather(t->world, &t->queue, t->mtp_sums_RN2, t->mtp_sums_N2);   /* <-> world: all-gather */
+}
+
+/* Their means over the tokens that count. The host may read after queue_wait. */
+static void report_mtp(Trainer *t, double *loss)
+{
+    int64_t N = tensor_present(t->mtp_sums_N2) ? t->mtp_sums_N2.dim[0] : 0;
+    for (int64_t k = 0; k < N; k++) {
+        double sums[2], all[2] = { 0 };
+        for (int64_t r = 0; r < t->mesh.world; r++) {
+            queue_read(&t->queue, sums, (const double *)t->mtp_sums_RN2.data + 2 * (r * N + k), sizeof sums);
+            all[0] += sums[0], all[1] += sums[1];
+        }
+        loss[k] = all[0] / all[1];
+    }
+}
+
 /* Unreadable data is an error that the user can mend. But a rank alone cannot leave a step, since the others
  * would wait for its messages: it continues with ids 0, and after the step all ranks stop with its message
  * (train/loop.c). */
@@ -55,6 +77,10 @@ static void fill_or_fail(Trainer *t, Queue *q, int set, Batch *batch, int64_t fi
     else   memset(batch->token_i.data, 0, tensor_bytes(batch->token_i));
     if (q) fill_zero(q, (FillZero){ .y = batch->target_i });
     else   memset(batch->target_i.data, 0, tensor_bytes(batch->target_i));
+    if (q && tensor_present(batch->ahead_token_i)) {
+        fill_zero(q, (FillZero){ .y = batch->ahead_token_i });
+        fill_zero(q, (FillZero){ .y = batch->ahead_target_i });
+    }
 }
 
 static void fill_train(void *context, Batch *batch, int micro)
@@ -79,6 +105,7 @@ static void on_gradients(void *context)
     buckets_reduce_tied(&t->buckets);                                             /* <-> shard replica tied */
     for (int i = 0; i < t->buckets.count; i++) square_counted(t, &t->buckets.bucket[i]);
     gather_sums(t);                                                           /* <-> world */
+    gather_mtp_sums(t);                                                       /* <-> world */
 }
 
 /* So many buckets of updated weights are gathered at a time: enough to hide behind updates, and fewer than
@@ -117,7 +144,9 @@ static void run_schedule(Trainer *t, void (*at_end)(void *context))
     thread_context()->step = t->step + 1;
     t->executor.ctx.drop   = true;
     t->executor.ctx.sums_2 = loss_sums(t);
+    t->executor.ctx.mtp_sums_N2 = t->mtp_sums_N2;
     fill_zero(&t->queue, (FillZero){ .y = t->sums_3 });
+    if (tensor_present(t->mtp_sums_N2)) fill_zero(&t->queue, (FillZero){ .y = t->mtp_sums_N2 });
     buckets_zero_grads(&t->buckets);
     trainer_fp8_begin(t);
     trainer_moe_begin(t);
@@ -172,11 +201,13 @@ StepReport trainer_step(Trainer *t)
     queue_state_read(&t->queue);
     if (r[3] == 0) t->step_state.updates++, t->updated_samples += t->batch;
     if (r[3] == 0) spike_add(&t->config->spike, &t->losses, r[0]);
-    return (StepReport){ .loss = r[0], .tokens = r[1], .norm = r[2], .samples = t->batch,
+    StepReport report = { .loss = r[0], .tokens = r[1], .norm = r[2], .samples = t->batch,
         .waited = prefetch_waited(t->prefetch[SPLIT_TRAIN]), .skipped = r[3] != 0,
         .overflow = r[3] == SKIP_OVERFLOW && before.scale > t->config->scaling.minimum,
         .spike = r[3] == SKIP_SPIKE, .mean = t->losses.mean, .loss_scale = before.scale,
         .lr = t->step_state.lr, .moe = trainer_moe_report(t) };
+    report_mtp(t, report.mtp);
+    return report;
 }
 
 /* Where an evaluation reads a data set: from sample `first` on; step: the batch of it that is being filled.

@@ -106,7 +106,8 @@ LoaderConfig trainer_loader_config(const Trainer *t)
         .global = batch_schedule_largest(trainer_batches(t)), .dp = t->mesh.size.dp, .dp_rank = t->mesh.at.dp,
         .cp = t->mesh.size.cp, .cp_rank = t->mesh.at.cp, .ulysses = config->ulysses, .seed = config->seed,
         .reset_positions = config->reset_positions, .reset_attention = config->reset_attention,
-        .mask_eod = config->mask_eod, .eod = config->eod, .loss_weight = t->precision.statistic };
+        .mask_eod = config->mask_eod, .eod = config->eod, .loss_weight = t->precision.statistic,
+        .ahead = config->training ? (int)config->model.mtp : 0, .ahead_factor = config->model.mtp_factor };
 }
 
 /* As Megatron-LM counts them: one validation more than there are, and one evaluation of the test split. Its
@@ -314,8 +315,14 @@ static void open_parameters(Trainer *t)
     t->report_4 = tensor_new(persistent, "loss and norm of the step", F64, 4);
     t->flags_3  = tensor_new(&t->arena[ARENA_HOST], "failure and signals", F64, RUN_FLAGS);
     t->flags_R3 = tensor_new(&t->arena[ARENA_HOST], "failure and signals", F64, t->mesh.world, RUN_FLAGS);
+    int64_t mtp = config->training ? config->model.mtp : 0;
+    if (mtp > 0) {
+        t->mtp_sums_N2  = tensor_new(persistent, "mtp loss sums", F64, mtp, 2);
+        t->mtp_sums_RN2 = tensor_new(persistent, "mtp loss sums", F64, t->mesh.world, mtp, 2);
+    }
     /* nothing is gathered: the sums of all ranks are this rank's */
     if (t->mesh.world == 1) {
+        if (mtp > 0) t->mtp_sums_RN2 = tensor_view(t->mtp_sums_N2, 1, mtp, 2);
         t->sums_R3  = tensor_view(t->sums_3, 1, 3);
         t->flags_R3 = tensor_view(t->flags_3, 1, RUN_FLAGS);
     }

@@ -34,12 +34,13 @@ typedef struct { double load, dropped, balance, z; } MoeReport;
  * rank waited for data. skipped: loss or norm was not finite, and the weights were left unchanged; overflow:
  * a smaller loss scale may mend it; spike: it was left out because of its loss alone (train/spike.h); mean:
  * of the losses before it, for the guard against spikes. loss_scale, lr: those of the step; no loss scale:
- * 0. */
+ * 0. mtp: mean losses of the depths of multi-token prediction, which `loss` does not contain. */
 typedef struct {
     double loss, tokens, norm, waited, loss_scale, lr, mean;
     bool skipped, overflow, spike;
     int64_t samples;                                  /* that the step consumed */
     MoeReport moe;
+    double mtp[MTP_MOST];
 } StepReport;
 
 enum { TRAINER_COMMS = 24 + CHANNELS_MAX };
@@ -84,6 +85,9 @@ typedef struct Trainer {
     /* F64, persistent: { loss sum, tokens, squared gradients } of this rank and [R, 3] of all R ranks; the
      * report of clip_and_skip. In host memory: RunFlags of this rank and of all */
     Tensor  sums_3, sums_R3, report_4, flags_3, flags_R3;
+    /* F64, persistent: { loss sum, weights } of each of N depths of multi-token prediction, of this rank and
+     * of all; absent without any */
+    Tensor  mtp_sums_N2, mtp_sums_RN2;
     /* on a device: where evaluations fill a batch before it is copied there */
     Batch     host_batch;
     Datasets  datasets;

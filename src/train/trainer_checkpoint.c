@@ -68,7 +68,7 @@ static void add_scales(const Trainer *t, ShardList *list, const Checkpoint *from
  * any. */
 static void add_biases(const Trainer *t, ShardList *list, const Checkpoint *from)
 {
-    for (int64_t l = 0; tensor_present(t->moe.bias_nE) && l < t->config->model.layers; l++) {
+    for (int64_t l = 0; tensor_present(t->moe.bias_nE) && l < model_layers(&t->config->model); l++) {
         TensorShard   shard = trainer_moe_shard(t, l);
         LogicalTensor tensor = trainer_moe_tensor(t, l);
         if (shard.count == 0 || (from && !checkpoint_has(from, &tensor))) continue;
@@ -167,8 +167,9 @@ static int files_make(const Trainer *t, bool states, bool any, CheckpointFile **
         checkpoint_file_name(file->name, b);
         for (ParamFamily f = 0; f < PARAM_FAMILIES; f++) logical_add_block(t, file, &block[f], states);
         if (states) logical_add_scales(t, file, b, any);
-        if (b >= 2 && model_layer_is_moe(&config->model, b - 2) && (config->model.moe.bias || any))
-            file->tensor[file->tensors++] = trainer_moe_tensor(t, b - 2);
+        int64_t layer = b > 0 ? model_unit_layer(&config->model, b - 1) : -1;
+        if (model_layer_is_moe(&config->model, layer) && (config->model.moe.bias || any))
+            file->tensor[file->tensors++] = trainer_moe_tensor(t, layer);
     }
     return count;
 }

@@ -75,13 +75,14 @@ static Status open_experts(Trainer *t)
     return open_data_comms(t, &t->data[PARAMS_EXPERTS], t->edp, AXIS_EDP, shard);
 }
 
-/* The tied communicator joins the stages with embedding and head, which both hold the tied token embedding;
+/* The tied communicator joins the stages with embedding and head, which both hold the token embedding;
  * v-shaped they are one stage. */
 static Status open_tied(Trainer *t, const ScheduleShape *shape)
 {
     const Mesh *mesh = &t->mesh;
     int last = schedule_place(shape, shape->stages * shape->chunks - 1).stage, pair[2];
-    if (!t->config->model.tied || last == 0 || (mesh->at.pp != 0 && mesh->at.pp != last)) return OK;
+    if (!model_embedding_copied(&t->config->model) || last == 0) return OK;
+    if (mesh->at.pp != 0 && mesh->at.pp != last) return OK;
     MeshSize at = mesh->at;
     for (int i = 0; i < 2; i++) { at.pp = i * last; pair[i] = mesh_rank(mesh, at); }
     return open_ranks(t, &t->tied, "tied", pair, 2);

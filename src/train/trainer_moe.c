@@ -12,11 +12,13 @@ static void rows_number(Trainer *t)
 {
     const ModelConfig *model = &t->config->model;
     int ranks = comm_size(t->dispatch);
-    t->moe.row = calloc((size_t)model->layers, sizeof *t->moe.row);
-    CHECK(t->moe.row, "no memory for the rows of %lld layers", (long long)model->layers);
-    for (int64_t l = 0; l < model->layers; l++)
-        t->moe.row[l] = model_layer_is_moe(model, l) && stage_holds(&t->stage, l + 1) ? (int)t->moe.rows++
-            : -1;
+    int64_t layers = model_layers(model);
+    t->moe.row = calloc((size_t)layers, sizeof *t->moe.row);
+    CHECK(t->moe.row, "no memory for the rows of %lld layers", (long long)layers);
+    for (int64_t l = 0; l < layers; l++) {
+        bool here = model_layer_is_moe(model, l) && stage_holds(&t->stage, model_layer_unit(model, l));
+        t->moe.row[l] = here ? (int)t->moe.rows++ : -1;
+    }
     for (int i = 0; i < 2; i++) {
         size_t chunks = (size_t)moe_chunks(model, ranks / t->mesh.size.etp);
         t->moe.offset[i] = calloc(chunks * ((size_t)ranks + 1), sizeof *t->moe.offset[i]);
@@ -89,7 +91,7 @@ MoeReport trainer_moe_report(const Trainer *t)
     const ModelConfig *model = &t->config->model;
     double tokens = (double)(t->batch * model->sequence), layers = 0;
     if (!has_experts(t) || !t->moe_summary.data) return (MoeReport){ 0 };
-    for (int64_t l = 0; l < model->layers; l++) layers += model_layer_is_moe(model, l);
+    for (int64_t l = 0; l < model_layers(model); l++) layers += model_layer_is_moe(model, l);
     return (MoeReport){ .load = number_at(t->moe_summary, 0) / layers,
         .dropped = number_at(t->moe_summary, 1 + MOE_DROPPED) / (layers * tokens * (double)model->moe.topk),
         .balance = number_at(t->moe_summary, 1 + MOE_BALANCE) / (layers * tokens),

@@ -64,6 +64,7 @@ BESIDE = {
     "profile-step-end": {"profile": "FOLDER/p", "profile-step-start": 1, "profile-step-end": 1}, "save-interval": {"save": "FOLDER/save"}, "keep-last": {"save": "FOLDER/save", "save-interval": 1},
     "exit-interval": {"save": "FOLDER/save"}, "first-last-layers-bf16": FP8, "num-layers-at-start-in-bf16": FP8, "num-layers-at-end-in-bf16": FP8,
     "recompute-modules": {"recompute-granularity": "selective"}, "sum-group-size": {"ranks": 4, "micro-batch-size": 1},
+    "mtp-num-layers": {"position-embedding-type": "none"}, "mtp-loss-scaling-factor": {"position-embedding-type": "none", "mtp-num-layers": 1},
     "reset-position-ids": {}, "eod-mask-loss": {}, "zero-stage": {"ranks": 2}, "grad-reduce-in-bf16": {"ranks": 2, "bf16": None}, "no-overlap": {"ranks": 2, "zero-stage": 3},
 }
 MANY = {**STAGES, "global-batch-size": 16}

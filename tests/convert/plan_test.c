@@ -79,7 +79,7 @@ static void theirs_make(ForeignFile *file, const Links *links, const char *leave
 static void plan_of(Plan *plan, const Links *links, Naming naming, PlanDirection direction,
                     const ForeignFile *from)
 {
-    assert_int_equal(plan_make(plan, &(PlanRules){ links, naming, direction, true }, from), OK);
+    assert_int_equal(plan_make(plan, &(PlanRules){ links, naming, direction, true, INT64_MAX }, from), OK);
 }
 
 /* All elements, by windows of `window`. */
@@ -215,7 +215,7 @@ static void refused(const char *leave, const char *more, const char *why)
     ForeignFile file;
     assert_int_equal(links_make(&links, NAMING_GPT2, &gpt2), OK);
     theirs_make(&file, &links, leave, more);
-    PlanRules rules = { &links, NAMING_GPT2, TO_OURS, true };
+    PlanRules rules = { &links, NAMING_GPT2, TO_OURS, true, INT64_MAX };
     assert_int_equal(plan_make(&plan, &rules, &file), BAD_SHAPE);
     assert_non_null(strstr(fail_text(), why));
     links_free(&links);

@@ -5,7 +5,8 @@
     python3 tests/oracles/parity.py --check tests/golden/parity         (the files there are what this PyTorch computes)
 
 Models are written here from their papers' formulas: weights and tokens come from closed formulas that tests/train/parity_test.c has
-too. Each file: loss, gradient of the mean loss by tensor, losses and norms (of gradients, before clipping) of 20 steps.
+too. Each file: loss, gradient of the mean loss by tensor, losses and norms (of gradients, before clipping) of 20 steps; of multi-token
+prediction the mean loss of each depth.
 """
 import json
 import math
@@ -34,6 +35,10 @@ CASES = {
     "olmo2": dict(LLAMA, placement="after"),
     "gemma": dict(GEMMA),
     "gemma2": dict(GEMMA, placement="both", softcap=1.5, z=0.02),
+    "llama_mtp": dict(LLAMA, mtp=2, mtp_factor=0.25),
+    "llama_mtp_reset": dict(LLAMA, reset=True, left=2, skip=2, mtp=1, mtp_factor=0.5),
+    "gemma2_mtp": dict(GEMMA, placement="both", softcap=1.5, z=0.02, mtp=2, mtp_factor=0.5),
+    "gpt_mtp": dict(GPT, position="none", tied=False, mtp=1, mtp_factor=0.5),
     "gpt_1p_after": dict(GPT, placement="after", activation="quick_geglu", one_p=True, factor=0.5, softcap=1.5),
 }
 
@@ -58,7 +63,8 @@ def weights(case):
     names = {"embed.token.weight": (VOCABULARY, C)}
     if case["position"] == "learned":
         names["embed.position.weight"] = (SEQUENCE, C)
-    for b in ("blocks.%d." % i for i in range(LAYERS)):
+    layers = LAYERS + case.get("mtp", 0)
+    for b in ("blocks.%d." % i for i in range(layers)):
         matrices = {"attention.query": (Q, C), "attention.key": (P, C), "attention.value": (P, C), "attention.out": (C, Q),
                     "mlp.up": (FFN, C), "mlp.down": (C, FFN)}
         if "glu" in case["activation"]:
@@ -68,7 +74,11 @@ def weights(case):
             if case["bias"]:
                 names[b + name + ".bias"] = dims[:1]
     kinds = {"before": ["norm%d"], "after": ["norm%d_after"], "both": ["norm%d", "norm%d_after"]}[case.get("placement", "before")]
-    for norm in ["blocks.%d." % i + kind % n for i in range(LAYERS) for n in (1, 2) for kind in kinds] + ["final"]:
+    ahead = ["blocks.%d.mtp." % i for i in range(LAYERS, layers)]
+    for b in ahead:
+        names[b + "projection.weight"] = (C, 2 * C)
+    for norm in ["blocks.%d." % i + kind % n for i in range(layers) for n in (1, 2) for kind in kinds] + ["final"] + [
+            b + n for b in ahead for n in ("embedding_norm", "hidden_norm", "final")]:
         names[norm + ".gain"] = (C,)
         if case["norm"] == "layer":
             names[norm + ".bias"] = (C,)
@@ -94,7 +104,7 @@ def batch(case):
 
 def within_window(case, sees, layer):
     """Megatron-LM's --window-size L,0: a query at i sees the keys i - L to i; --window-attn-skip-freq N: not in layers N, 2 N, ..."""
-    if "left" not in case or (layer + 1) % case["skip"] == 0:
+    if "left" not in case or (min(layer, LAYERS - 1) + 1) % case["skip"] == 0:
         return sees
     at = torch.arange(SEQUENCE)
     return sees & (at[:, None] - at[None, :] <= case["left"])
@@ -148,24 +158,50 @@ def mlp(case, w, name, x):
     return linear(w, name + ".down", hidden)
 
 
-def losses_of(case, w):
-    """What is minimised, with the z-loss of the logits; what is reported"""
-    ids, targets, counts, positions, sees = batch(case)
-    x = w["embed.token.weight"][ids] * case.get("factor", 1)
-    if case["position"] == "learned":
-        x = x + w["embed.position.weight"][positions]
-    for layer in range(LAYERS):
-        b, seen = "blocks.%d." % layer, within_window(case, sees, layer)
-        a = attention(case, w, b + "attention", norm(case, w, b + "norm1", x), positions, seen)
-        x = x + norm(case, w, b + "norm1_after", a)
-        x = x + norm(case, w, b + "norm2_after", mlp(case, w, b + "mlp", norm(case, w, b + "norm2", x)))
-    logits = norm(case, w, "final", x) @ w["embed.token.weight" if case["tied"] else "head.weight"].T
+def block(case, w, layer, x, positions, sees):
+    b, seen = "blocks.%d." % layer, within_window(case, sees, layer)
+    a = attention(case, w, b + "attention", norm(case, w, b + "norm1", x), positions, seen)
+    x = x + norm(case, w, b + "norm1_after", a)
+    return x + norm(case, w, b + "norm2_after", mlp(case, w, b + "mlp", norm(case, w, b + "norm2", x)))
+
+
+def head_losses(case, w, x, targets, counts):
+    """Sums over the tokens that count: with the z-loss of the logits, and without"""
+    logits = x @ w["embed.token.weight" if case["tied"] else "head.weight"].T
     if "softcap" in case:
         logits = case["softcap"] * torch.tanh(logits / case["softcap"])
     logits = logits.reshape(-1, VOCABULARY)
     losses = F.cross_entropy(logits, targets.reshape(-1), reduction="none")
     with_z = losses + case.get("z", 0) * torch.logsumexp(logits, -1) ** 2
-    return tuple((x * counts.reshape(-1)).sum() / counts.sum() for x in (with_z, losses))
+    return tuple((x * counts.reshape(-1)).sum() for x in (with_z, losses))
+
+
+def left(x):
+    """Shifted by one position, as Megatron-LM's roll_tensor"""
+    return torch.cat([x[:, 1:], torch.zeros_like(x[:, :1])], 1)
+
+
+def losses_of(case, w):
+    """What is minimised, with the z-loss of the logits and multi-token prediction; what is reported; the mean loss of each depth"""
+    ids, targets, counts, positions, sees = batch(case)
+    tokens, depths, N = counts.sum(), [], case.get("mtp", 0)
+    x = w["embed.token.weight"][ids] * case.get("factor", 1)
+    if case["position"] == "learned":
+        x = x + w["embed.position.weight"][positions]
+    for layer in range(LAYERS):
+        x = block(case, w, layer, x, positions, sees)
+    x = norm(case, w, "final", x)
+    whole, loss = head_losses(case, w, x, targets, counts)
+    for k in range(N):
+        b = "blocks.%d.mtp." % (LAYERS + k)
+        ids, targets, counts = left(ids), left(targets), left(counts)
+        e = w["embed.token.weight"][ids] * case.get("factor", 1)
+        both = torch.cat([norm(case, w, b + "embedding_norm", e), norm(case, w, b + "hidden_norm", x)], -1)
+        x = norm(case, w, b + "final", block(case, w, LAYERS + k, both @ w[b + "projection.weight"].T, positions, sees))
+        with_z, ahead = head_losses(case, w, x, targets, counts)
+        whole = whole + case["mtp_factor"] / N * SEQUENCE / (SEQUENCE - k - 1) * with_z
+        depths.append(ahead.item() / counts.sum().item())
+    return whole / tokens, loss / tokens, depths
 
 
 def loss_of(case, w):
@@ -189,7 +225,7 @@ def train(case, w):
         for group in rule.param_groups:
             group["lr"] = lr_at(step)
         rule.zero_grad()
-        whole, loss = losses_of(case, w)
+        whole, loss, _ = losses_of(case, w)
         whole.backward()
         length = math.sqrt(sum(x.grad.pow(2).sum().item() for x in w.values()))
         for x in w.values():
@@ -235,9 +271,11 @@ def compare(path, tensors):
 def main(write, folder):
     for name, case in CASES.items():
         w = weights(case)
-        whole, loss = losses_of(case, w)
+        whole, loss, depths = losses_of(case, w)
         whole.backward()
         out = {n: x.grad.clone() for n, x in w.items()}
+        if depths:
+            out["mtp"] = torch.tensor(depths, dtype=torch.float64)
         losses, norms = train(case, w)
         print("%-18s loss %.6f -> %.6f, norm %.3f, clipped %d of %d" %
               (name, loss.item(), losses[-1], norms[0], sum(n > CLIP for n in norms), STEPS))

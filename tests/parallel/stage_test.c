@@ -128,7 +128,7 @@ static void test_layouts(void **state)
     refuse_layout(6, "E|t*3|tttL", "has 3 virtual stages, and stages x chunks are 4");
     refuse_layout(6, "E|t*3|tt|L", "has 5 layers (t), and --num-layers is 6");
     refuse_layout(6, "E|t*3||tttL", "virtual stage 2 is empty");
-    refuse_layout(6, "E|t*3|ttt|mL", "multi-token prediction (m) are not built");
+    refuse_layout(6, "E|t*3|ttt|mL", "m) 1 times, and --mtp-num-layers is 0");
     refuse_layout(6, "E|t*|ttt|L", "after * comes a number");
     refuse_layout(6, "E|t*0|ttt|L", "after * comes a number");
     refuse_layout(6, "E|(t|ttt|L", "a ( has no )");

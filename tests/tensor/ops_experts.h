@@ -19,10 +19,11 @@ static inline Tensor coarse(int64_t T, int64_t E)
 }
 
 static const struct { int64_t T, E, K; RouteRule rule; } route_case[] = {
-    { 37, 8, 2, { ROUTE_SOFTMAX, false, 0, 0, 1 } },   { 37, 8, 2, { ROUTE_SOFTMAX, true, 0, 0, 1 } },
-    { 37, 8, 2, { ROUTE_SIGMOID, false, 0, 0, 2.5 } }, { 5, 1, 1, { ROUTE_SOFTMAX, false, 0, 0, 1 } },
-    { 9, 4, 4, { ROUTE_SOFTMAX, true, 0, 0, 1 } },     { 9, 6, 1, { ROUTE_SIGMOID, false, 0, 0, 1 } },
-    { 300, 256, 8, { ROUTE_SIGMOID, false, 8, 4, 2.5 } }, { 50, 16, 4, { ROUTE_SOFTMAX, true, 4, 2, 16 } },
+    { 37, 8, 2, { ROUTE_SOFTMAX, false, 0, 0, 0, 1 } },   { 37, 8, 2, { ROUTE_SOFTMAX, true, 0, 0, 0, 1 } },
+    { 37, 8, 2, { ROUTE_SIGMOID, false, 0, 0, 0, 2.5 } }, { 5, 1, 1, { ROUTE_SOFTMAX, false, 0, 0, 0, 1 } },
+    { 9, 4, 4, { ROUTE_SOFTMAX, true, 0, 0, 0, 1 } },     { 9, 6, 1, { ROUTE_SIGMOID, false, 0, 0, 0, 1 } },
+    { 300, 256, 8, { ROUTE_SIGMOID, false, 8, 4, 0, 2.5 } }, { 50, 16, 4, { ROUTE_SOFTMAX, true, 4, 2, 0, 16 } },
+    { 40, 16, 4, { ROUTE_SOFTMAX, true, 4, 2, 1, 1 } },
 };
 enum { ROUTE_CASES = sizeof route_case / sizeof *route_case };
 

@@ -265,9 +265,9 @@ static void test_xent(void **state)
 /* Weights through every rule of the router. Differences hold where no selection changes, so logits are apart. */
 static void test_route(void **state)
 {
-    static const RouteRule rule[] = { { ROUTE_SOFTMAX, false, 0, 0, 1 },   { ROUTE_SOFTMAX, true, 0, 0, 1 },
-                                      { ROUTE_SIGMOID, false, 0, 0, 2.5 }, { ROUTE_SOFTMAX, true, 4, 2, 3 },
-                                      { ROUTE_SIGMOID, false, 4, 2, 0.5 } };
+    static const RouteRule rule[] = { { ROUTE_SOFTMAX, false, 0, 0, 0, 1 },   { ROUTE_SOFTMAX, true, 0, 0, 0, 1 },
+                                      { ROUTE_SIGMOID, false, 0, 0, 0, 2.5 }, { ROUTE_SOFTMAX, true, 4, 2, 0, 3 },
+                                      { ROUTE_SIGMOID, false, 4, 2, 0, 0.5 } };
     (void)state;
     for (int i = 0; i < 10; i++) {
         int64_t T = 6, E = 8, K = i < 5 ? 2 : 4;

@@ -16,7 +16,8 @@ static inline TrainConfig parity_config(ModelName model, const char *data)
 
 /* ---- our side ---- */
 
-typedef struct { Gradients *gradients; double loss[STEPS], norm[STEPS]; } Course;
+/* mtp: losses of multi-token prediction in the first step */
+typedef struct { Gradients *gradients; double loss[STEPS], norm[STEPS], mtp[MTP_MOST]; } Course;
 
 static inline void run_course(Trainer *t, void *context)
 {
@@ -26,6 +27,7 @@ static inline void run_course(Trainer *t, void *context)
     for (int i = 0; i < STEPS; i++) {
         StepReport r = trainer_step(t);
         course->loss[i] = r.loss;
+        if (i == 0) memcpy(course->mtp, r.mtp, sizeof course->mtp);
         course->norm[i] = r.norm;
     }
 }
@@ -53,7 +55,8 @@ static inline Course golden_of(const char *folder, const char *name, const Model
         Whole *w = &course.gradients->of[i];
         golden_read(w->value, &file, w->name, w->count);
     }
-    assert_int_equal(file.tensors, course.gradients->count + 3);               /* none that we do not have */
+    assert_int_equal(file.tensors, course.gradients->count + 3 + (shape->mtp > 0));      /* none that we do not have */
+    if (shape->mtp > 0) golden_read(course.mtp, &file, "mtp", shape->mtp);
     golden_read(&course.gradients->loss, &file, "loss", 1);
     golden_read(course.loss, &file, "losses", STEPS);
     golden_read(course.norm, &file, "norms", STEPS);
@@ -83,6 +86,7 @@ static inline void parity_compare(const char *folder, const char *name, TrainCon
     config.device = "cpu";
     Course cpu = course_run(config);
     const char *worst = "", *worst32 = "";
+    for (int64_t k = 0; k < shape.mtp; k++) parity_check(name, "a loss of mtp", relative(ref.mtp[k], golden.mtp[k]), 1e-12);
     double loss   = relative(ref.gradients->loss, golden.gradients->loss);
     double loss32 = relative(cpu.gradients->loss, ref.gradients->loss);
     double grads   = gradients_differ(ref.gradients, golden.gradients, &shape, &worst);

@@ -6,6 +6,9 @@
 typedef struct {
     const char *name; ModelName model; ActivationKind activation; bool tied, reset, window, one_p; NormPlacement placement;
     double factor, softcap, z;
+    int mtp;
+    double mtp_factor;
+    PositionKind position;                             /* of MODEL_GPT; 0: learned */
 } Case;
 static const Case cases[] = {
     { "gpt",              MODEL_GPT,   ACT_GELU_TANH,    true,  false, false },
@@ -19,6 +22,11 @@ static const Case cases[] = {
     { "gemma",            MODEL_LLAMA, ACT_GEGLU_TANH,   .tied = true, .one_p = true, .factor = 2.5 },
     { "gemma2",           MODEL_LLAMA, ACT_GEGLU_TANH,   .tied = true, .one_p = true, .placement = NORM_BEFORE_AND_AFTER,
       .factor = 2.5, .softcap = 1.5, .z = 0.02 },
+    { "llama_mtp",        MODEL_LLAMA, ACT_SWIGLU,       .mtp = 2, .mtp_factor = 0.25 },
+    { "llama_mtp_reset",  MODEL_LLAMA, ACT_SWIGLU,       .reset = true, .window = true, .mtp = 1, .mtp_factor = 0.5 },
+    { "gemma2_mtp",       MODEL_LLAMA, ACT_GEGLU_TANH,   .tied = true, .one_p = true, .placement = NORM_BEFORE_AND_AFTER,
+      .factor = 2.5, .softcap = 1.5, .z = 0.02, .mtp = 2, .mtp_factor = 0.5 },
+    { "gpt_mtp",          MODEL_GPT,   ACT_GELU_TANH,    .mtp = 1, .mtp_factor = 0.5, .position = POSITION_NONE },
     { "gpt_1p_after",     MODEL_GPT,   ACT_QUICK_GEGLU,  .tied = true, .one_p = true, .placement = NORM_AFTER,
       .factor = 0.5, .softcap = 1.5 },
 };
@@ -31,6 +39,8 @@ static TrainConfig config_of(const Case *c, const char *data)
     config.model.norm_placement = c->placement;  config.model.gains_zero_centred = c->one_p;
     config.model.embedding_factor = c->factor;  config.model.logit_softcap = c->softcap;
     config.model.logit_z_coefficient = c->z;
+    config.model.mtp = c->mtp;  config.model.mtp_factor = c->mtp_factor;
+    if (c->position == POSITION_NONE) config.model.position = POSITION_NONE;
     if (c->window) config.model.window = 3, config.model.unwindowed = layer_set_every(2);
     config.reset_attention = config.reset_positions = config.mask_eod = c->reset;
     return config;

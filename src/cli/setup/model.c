@@ -154,7 +154,8 @@ static RopeConfig setup_rope(const Options *o)
 ModelConfig setup_model(const Options *o)
 {
     return (ModelConfig){
-        .layers = o->layers, .hidden = o->hidden, .ffn = o->ffn, .heads = o->heads, .groups = o->groups,
+        .layers = o->layers, .mtp = o->mtp_layers, .mtp_factor = o->mtp_factor,
+        .hidden = o->hidden, .ffn = o->ffn, .heads = o->heads, .groups = o->groups,
         .head_dim = o->mla ? o->qk_head_dim + o->qk_rope_dim : o->kv_channels,
         .vocabulary = o->vocabulary, .positions = o->positions,
         .experts = o->experts, .expert_ffn = o->expert_ffn, .moe = setup_moe(o),
