@@ -175,7 +175,10 @@ static Status prepare(Task *task, Options *o)
 {
     TRY(setup_train_config(&task->config, o));
     TRY(tokenizer_open(&task->tokenizer, o->tokenizer));
-    TRY(prompts_read(&task->prompts, o, &task->tokenizer, &task->config.model));
+    PromptsAsked asked = { .option = "--prompt", .text = &o->prompt, .texts = o->prompt_file ? 0 : 1,
+        .file = o->prompt_file, .most_option = "--max-new-tokens", .most = o->max_new_tokens,
+        .most_typed = options_typed_by_person(o, OPTION_max_new_tokens) };
+    TRY(prompts_read(&task->prompts, &asked, &task->tokenizer, &task->config.model));
     fit(task);
     return OK;
 }

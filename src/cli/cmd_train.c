@@ -6,6 +6,7 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "cli/command.h"
+#include "cli/generation/training_samples.h"
 #include "cli/in_out.h"
 #include "cli/setup/setup.h"
 #include "cli/signals.h"
@@ -131,7 +132,13 @@ static Status train(Options *o, int argc, char **argv)
     snprintf(tokenizer, sizeof tokenizer, "--tokenizer %.900s (%s)", record->name ? record->name : "",
              record->fingerprint ? record->fingerprint : "");
     TRY(setup_agree_on(mpi, tokenizer, "give all hosts the same file"));
-    if (looks) return look(o, &run.config, mpi);
+    TrainingSamples samples;
+    TRY(setup_agree(mpi, training_samples_open(&samples, o, &run.config)));
+    if (looks) {
+        status = look(o, &run.config, mpi);
+        training_samples_close(&samples);
+        return status;
+    }
     bool unnamed = o->source[OPTION_tokenizer].kind == SOURCE_DEFAULT && !o->mock_data;
     if (unnamed && run.config.model.vocabulary != BYTES_IDS)
         log_line("--tokenizer was not given: id 256 is taken for the end of a document, and checkpoints "
@@ -143,6 +150,7 @@ static Status train(Options *o, int argc, char **argv)
     if (run.config.eval_iters > 0 && record->name) id_bytes = id_bytes_of(&run.config, o->tokenizer);
     status = setup_run(o, mpi, on_rank, &run);
     free(id_bytes);
+    training_samples_close(&samples);
     return status;
 }
 

@@ -173,8 +173,6 @@ static void add_text(Bytes *out, const char *name, const char *text)
     char tag[160];
     size_t value = protobuf_begin(out);
     snprintf(tag, sizeof tag, "%s/text_summary", name);
-    for (char *c = tag; *c; c++)
-        if (*c == '-') *c = '_';                               /* as the names of Megatron-LM's arguments */
     protobuf_text(out, VALUE_TAG, tag);
     size_t tensor = protobuf_begin(out);
     protobuf_integer(out, TENSOR_TYPE, TYPE_TEXT);
@@ -191,6 +189,16 @@ static void add_text(Bytes *out, const char *name, const char *text)
     protobuf_end(out, SUMMARY_VALUE, value);
 }
 
+void event_file_add_text(EventFile *e, double time, int64_t step, const char *name, const char *text)
+{
+    e->record.size = 0;
+    size_t event = event_begin(&e->record, time, step), summary = protobuf_begin(&e->record);
+    add_text(&e->record, name, text);
+    protobuf_end(&e->record, EVENT_SUMMARY, summary);
+    record_end(&e->record, event);
+    log_file_add(&e->file, e->record.data, e->record.size);
+}
+
 void event_file_options(EventFile *e, double time, int64_t step, const char *options)
 {
     const char *name;
@@ -201,7 +209,11 @@ void event_file_options(EventFile *e, double time, int64_t step, const char *opt
     json_object_foreach(object, name, value) {
         char *text = json_dumps(value, JSON_ENCODE_ANY | JSON_COMPACT | JSON_REAL_PRECISION(17));
         CHECK(text, "no memory for the text of an option");
-        add_text(&e->record, name, json_is_string(value) ? json_string_value(value) : text);
+        char key[140];
+        snprintf(key, sizeof key, "%s", name);
+        for (char *c = key; *c; c++)
+            if (*c == '-') *c = '_';                           /* as the names of Megatron-LM's arguments */
+        add_text(&e->record, key, json_is_string(value) ? json_string_value(value) : text);
         free(text);
     }
     protobuf_end(&e->record, EVENT_SUMMARY, summary);

@@ -20,6 +20,8 @@ Status event_file_open(EventFile *events, const char *directory, double time, in
  * write. */
 void   event_file_add (EventFile *events, double time, int64_t step, const LogNamed *value, int count,
                        int64_t samples, const LogNamed *twin, int twins);
+/* A text of one step. One write. */
+void   event_file_add_text(EventFile *events, double time, int64_t step, const char *name, const char *text);
 /* Texts: names and values of `options`, which is one JSON object in text. */
 void   event_file_options(EventFile *events, double time, int64_t step, const char *options);
 Status event_file_close(EventFile *events, Status status, const char *saved);

@@ -1,4 +1,5 @@
 #include "logs/log_record.h"
+#include <jansson.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -15,12 +16,16 @@ const LogArgonneRow log_argonne_rows[] = {
     { 0, NULL }
 };
 
-LogRecord log_record(int64_t step, int64_t samples, const char *split)
+static double present(void)
 {
     struct timespec now;
     clock_gettime(CLOCK_REALTIME, &now);
-    LogRecord r = { .step = step, .samples = samples, .split = split,
-                    .time = (double)now.tv_sec + 1e-9 * (double)now.tv_nsec };
+    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
+LogRecord log_record(int64_t step, int64_t samples, const char *split)
+{
+    LogRecord r = { .step = step, .samples = samples, .split = split, .time = present() };
     log_put(&r, FACT_step, (double)step);
     return r;
 }
@@ -31,6 +36,20 @@ void log_put(LogRecord *r, LogFact fact, double value)
     r->value[r->count].fact  = fact;
     r->value[r->count].value = value;
     r->count++;
+}
+
+LogSample log_sample(int64_t step, int64_t number, const char *prompt, const char *text)
+{
+    return (LogSample){ step, number, present(), prompt, text };
+}
+
+char *log_quoted(const char *text)
+{
+    json_t *value = json_string(text);
+    char *quoted = value ? json_dumps(value, JSON_ENCODE_ANY) : NULL;
+    CHECK(quoted, "no memory for a text of %zu bytes", strlen(text));
+    json_decref(value);
+    return quoted;
 }
 
 const char *log_number(char out[40], LogForm form, double x, const char *other)

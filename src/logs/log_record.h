@@ -38,6 +38,13 @@ void log_put(LogRecord *record, LogFact fact, double value);
 /* A value by the name that a writer gives it. */
 typedef struct { const char *name; double value; } LogNamed;
 
+/* A text that the model of the run has made: the continuation of prompt `number`, counted from 1. Texts are
+ * UTF-8. */
+typedef struct { int64_t step, number; double time; const char *prompt, *text; } LogSample;
+LogSample log_sample(int64_t step, int64_t number, const char *prompt, const char *text);
+/* A text as JSON, in quotes; the caller frees it. */
+char *log_quoted(const char *text);
+
 /* The number as the form says, in `out`, which is returned; `other` is the text of what is not finite. */
 const char *log_number(char out[40], LogForm form, double value, const char *other);
 #endif

@@ -1,5 +1,6 @@
 #include "logs/logs.h"
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 Logs logs_none(void)
@@ -81,6 +82,20 @@ void logs_add(Logs *l, const LogRecord *r)
                                       : megatron_names(l, r, l->config.with | LOG_WITH_WANDB, &twins);
         wandb_run_add(&l->wandb, r->time, r->step, l->named, count);
     }
+}
+
+void logs_add_sample(Logs *l, const LogSample *s)
+{
+    char name[40];
+    size_t bytes = strlen(s->prompt) + strlen(s->text) + 1;
+    char *whole = malloc(bytes);
+    CHECK(whole, "no memory for a text of %zu bytes", bytes);
+    snprintf(name, sizeof name, "sample %lld", (long long)s->number);
+    snprintf(whole, bytes, "%s%s", s->prompt, s->text);
+    metrics_file_add_sample(&l->metrics, s);
+    if (l->events.file.fd >= 0) event_file_add_text(&l->events, s->time, s->step, name, whole);
+    wandb_run_add_text(&l->wandb, s->time, s->step, name, whole);
+    free(whole);
 }
 
 void logs_commit(Logs *l) { wandb_run_commit(&l->wandb); }

@@ -38,6 +38,8 @@ Logs   logs_none(void);
 /* resumed: the step that the run continues after; 0 for none. BAD_FILE, IO_FAILED. */
 Status logs_open (Logs *logs, const LogsConfig *config, int64_t resumed);
 void   logs_add  (Logs *logs, const LogRecord *record);
+/* A line of --metrics unless that is a table, a text of TensorBoard and W&B. */
+void   logs_add_sample(Logs *logs, const LogSample *sample);
 /* Writes the row of W&B, which holds a step and its evaluations. Called before a checkpoint is saved, so that
  * the logs have each step that it has. */
 void   logs_commit(Logs *logs);

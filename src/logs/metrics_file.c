@@ -207,6 +207,22 @@ void metrics_file_add(MetricsFile *m, const LogRecord *r)
     log_file_add(&m->file, m->line.data, m->line.size);
 }
 
+/* The split "sample" is no data set's, so that who reads losses passes over the line. */
+void metrics_file_add_sample(MetricsFile *m, const LogSample *s)
+{
+    char head[100];
+    if (m->file.fd < 0 || m->csv) return;
+    char *prompt = log_quoted(s->prompt), *text = log_quoted(s->text);
+    snprintf(head, sizeof head, "{\"step\":%lld,\"split\":\"sample\",\"sample\":%lld,\"prompt\":",
+             (long long)s->step, (long long)s->number);
+    const char *part[] = { head, prompt, ",\"text\":", text, "}\n" };
+    m->line.size = 0;
+    for (int i = 0; i < 5; i++) add_text(m, part[i]);
+    log_file_add(&m->file, m->line.data, m->line.size);
+    free(prompt);
+    free(text);
+}
+
 Status metrics_file_close(MetricsFile *m, Status status, const char *saved)
 {
     bytes_free(&m->line);

@@ -21,5 +21,7 @@ typedef struct {
  * BAD_FILE where the file cannot be opened, or is no CSV file of jotun's. */
 Status metrics_file_open (MetricsFile *metrics, const char *path, int64_t resumed);
 void   metrics_file_add  (MetricsFile *metrics, const LogRecord *record);
+/* A CSV file, which is a table of numbers, has no samples. */
+void   metrics_file_add_sample(MetricsFile *metrics, const LogSample *sample);
 Status metrics_file_close(MetricsFile *metrics, Status status, const char *saved);
 #endif

@@ -256,9 +256,8 @@ Status wandb_run_open(WandbRun *run, const WandbConfig *config, double time, int
     return status;
 }
 
-void wandb_run_add(WandbRun *run, double time, int64_t step, const LogNamed *value, int count)
+static void row_of(WandbRun *run, double time, int64_t step)
 {
-    if (run->file.fd < 0 || count == 0) return;
     if (step != run->step) wandb_run_commit(run);
     json_object_set_new(run->summary, "_step", json_integer(step));
     if (run->row.size == 0) {
@@ -267,6 +266,22 @@ void wandb_run_add(WandbRun *run, double time, int64_t step, const LogNamed *val
         add_number(&run->row, "_timestamp", time);
     }
     run->step = step;
+}
+
+void wandb_run_add_text(WandbRun *run, double time, int64_t step, const char *name, const char *text)
+{
+    if (run->file.fd < 0) return;
+    char *quoted = log_quoted(text);
+    row_of(run, time, step);
+    add_item(&run->row, name, quoted);
+    json_object_set_new(run->summary, name, json_string(text));
+    free(quoted);
+}
+
+void wandb_run_add(WandbRun *run, double time, int64_t step, const LogNamed *value, int count)
+{
+    if (run->file.fd < 0 || count == 0) return;
+    row_of(run, time, step);
     for (int i = 0; i < count; i++) {
         double x = value[i].value;
         add_number(&run->row, value[i].name, x);

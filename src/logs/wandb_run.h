@@ -29,6 +29,7 @@ Status wandb_run_open (WandbRun *run, const WandbConfig *config, double time, in
                        const char *options);
 /* Adds values to the row of a step. The row is written by wandb_run_commit, and where a later step begins. */
 void   wandb_run_add  (WandbRun *run, double time, int64_t step, const LogNamed *value, int count);
+void   wandb_run_add_text(WandbRun *run, double time, int64_t step, const char *name, const char *text);
 void   wandb_run_commit(WandbRun *run);
 /* Writes the exit code and wandb-summary.json. Returns `status`, or IO_FAILED where that is OK and records
  * were lost. */

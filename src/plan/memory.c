@@ -81,6 +81,7 @@ static double recomputed (const RankMemory *m) { return (double)m->arena[ARENA_R
 static double gathered   (const RankMemory *m) { return (double)m->arena[ARENA_GATHERED].peak; }
 static double scratch    (const RankMemory *m) { return (double)m->arena[ARENA_SCRATCH].peak; }
 static double workspace  (const RankMemory *m) { return (double)m->arena[ARENA_WORKSPACE].peak; }
+static double samples    (const RankMemory *m) { return (double)m->arena[ARENA_SAMPLES].peak; }
 static double host       (const RankMemory *m) { return (double)m->arena[ARENA_HOST].peak; }
 static double total      (const RankMemory *m) { return (double)m->total; }
 
@@ -97,6 +98,7 @@ static const struct { const char *label; double (*bytes)(const RankMemory *m); }
     { "gathered",           gathered },
     { "scratch",            scratch },
     { "workspace",          workspace },
+    { "samples",            samples },            /* a row where the run makes samples of text */
     { "host",               host },
     { "total",              total },
 };
@@ -122,6 +124,9 @@ static void show_table(const RankMemory *stage, const int *column, int columns)
         printf("%11s", text);
     }
     for (size_t row = 0; row < sizeof purposes / sizeof *purposes; row++) {
+        bool shown = purposes[row].bytes != samples;
+        for (int i = 0; i < columns; i++) shown |= samples(&stage[column[i]]) > 0;
+        if (!shown) continue;
         printf("\n%-20s", purposes[row].label);
         for (int i = 0; i < columns; i++)
             printf("%11s", log_bytes(text, purposes[row].bytes(&stage[column[i]])));

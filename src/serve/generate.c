@@ -17,7 +17,8 @@ static void logits_of(const Session *x, int64_t i)
         x->logits[v] = all.dtype == F64 ? ((const double *)all.data)[at]
                                         : (double)((const float *)all.data)[at];
     }
-    CHECK(isfinite(x->logits[0]), "the logits are not finite: the weights of the checkpoint are broken");
+    CHECK(x->g->goes_on || isfinite(x->logits[0]),
+          "the logits are not finite: the weights of the checkpoint are broken");
 }
 
 /* The host reads logits here and nowhere else. All tp ranks draw the same ids from the same numbers. */
@@ -32,7 +33,8 @@ static void draw_own(Session *x)
         if (row->done) continue;
         logits_of(x, i);
         if (g->look) g->look(g->context, row->prompt, x->logits);
-        id[i] = sample_id(x->logits, ids, &g->sampling, row->prompt, row->made);
+        bool broken = !isfinite(x->logits[0]);
+        id[i] = broken ? GENERATED_END : sample_id(x->logits, ids, &g->sampling, row->prompt, row->made);
     }
 }
 
@@ -89,7 +91,7 @@ static bool take(Session *x, const int32_t *ids)
         Row *row = &x->row[r];
         int32_t id = ids[r / x->n * cp_ranks(g) * x->n + r % x->n];         /* of cp rank 0 of a data rank */
         if (row->done) continue;
-        bool ended = id == g->end;
+        bool ended = id == g->end || id == GENERATED_END;
         if (!ended) {
             g->emit(g->context, row->prompt, id);
             row->last = id;
@@ -107,7 +109,12 @@ void generate(const Generation *g, const Prompt *prompt, int64_t prompts)
     Session x = session_open(g, prompt);
     g->executor->ctx.drop = false;
     if (comm_dry(g->tp)) {
-        session_forward(&x, g->executor->ctx.config->sequence / cp_ranks(g), false);
+        int64_t widest = 1;
+        for (int64_t from = 0; from < prompts; from += x.N) {
+            int64_t s = round_begin(&x, from, prompts);
+            if (s > widest) widest = s;
+        }
+        session_forward(&x, widest, false);
         draw(&x);
         session_forward(&x, 1, true);
         draw(&x);

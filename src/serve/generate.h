@@ -21,7 +21,7 @@
 
 /* Continues each prompt until `end` or until it has its `most` new tokens. No prompt is longer than a
  * sequence of the executor's batches. Collective over all ranks, which give the same prompts. Logits that are
- * not finite are a CHECK: the weights are broken. In a dry run: one forward of whole sequences and one of a
- * position, whatever the prompts. <-> tp, cp, pp, data */
+ * not finite are a CHECK, unless `goes_on`: the weights are broken. In a dry run: one forward of as many
+ * positions as the widest round begins with, and one of a position. <-> tp, cp, pp, data */
 void generate(const Generation *g, const Prompt *prompt, int64_t prompts);
 #endif

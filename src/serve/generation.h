@@ -29,6 +29,8 @@ typedef struct {
     int32_t         ids;
     /* the id that ends the text, which is not emitted; -1: none */
     int32_t         end;
+    /* Logits that are not finite end a text, and not the run: the steps of a training run continue. */
+    bool            goes_on;
     Sampling        sampling;
     /* Called on every rank for each new id of each prompt when it is drawn, and with GENERATED_END after the
      * last one of a prompt. */

@@ -111,7 +111,8 @@ static Batch batch_view(const Batch *whole, int64_t b, int64_t s)
 {
     return (Batch){ .token_i = flat_part(whole->token_i, b * s),
         .position_i = flat_part(whole->position_i, b * s),
-        .dropout_index_i = flat_part(whole->dropout_index_i, b * s), .sample_i = whole->sample_i,
+        .dropout_index_i = flat_part(whole->dropout_index_i, b * s),
+        .sample_i = flat_part(whole->sample_i, b),
         .seen = { whole->causal[0], whole->causal[1] }, .part = { whole->part[0], whole->part[1] } };
 }
 

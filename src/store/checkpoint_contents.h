@@ -24,6 +24,10 @@ enum { CHECKPOINT_STATES = 1, CHECKPOINT_POSITION = 2 };
 /* Of the losses of steps that were not skipped, with weights that fall (train/spike.h). count 0: none. */
 typedef struct { int64_t count; double mean, variance; } LossStatistics;
 
+/* Of the evaluations of the validation split: the lowest loss, and how many there were since. lowest 0: there
+ * was none. */
+typedef struct { double lowest; int64_t since; } EvaluationLosses;
+
 typedef struct {
     unsigned    lacks;                     /* of these bits those that it does not have; 0: it has both */
     int64_t     step, samples, updates;    /* steps done, samples consumed, optimizer updates done */
@@ -37,6 +41,7 @@ typedef struct {
     /* delayed scaling of 8-bit inputs: what the scales make of amax, of x and w, and of dy; 0: none */
     double      fp8_largest[2];
     LossStatistics losses;
+    EvaluationLosses evaluations;
     double      valid_loss;                /* of the evaluation after this step; 0: there was none */
     const char *kernels;                   /* family of kernels that computed the steps; NULL: not known */
 } CheckpointState;

@@ -178,6 +178,9 @@ static json_t *run_json(const CheckpointState *state)
         json_object_set_new(run, "losses", json_pack("{s:I, s:f, s:f}", "count",
                                 (json_int_t)state->losses.count, "mean", state->losses.mean, "variance",
                                 state->losses.variance));
+    if (state->evaluations.lowest > 0)
+        json_object_set_new(run, "evaluations", json_pack("{s:f, s:I}", "lowest", state->evaluations.lowest,
+                                "since", (json_int_t)state->evaluations.since));
     if (state->valid_loss > 0) json_object_set_new(run, "valid_loss", json_real(state->valid_loss));
     if (state->lacks) json_object_set_new(run, "lacks", lacks_json(state->lacks));
     return run;
@@ -332,6 +335,18 @@ static Status losses_read(LossStatistics *losses, const char *path, json_t *reco
     return OK;
 }
 
+/* record: "evaluations" of "run", NULL where there was none */
+static Status evaluations_read(EvaluationLosses *losses, const char *path, json_t *record)
+{
+    json_int_t since;
+    if (!record) return OK;
+    if (json_unpack(record, "{s:F, s:I}", "lowest", &losses->lowest, "since", &since) != 0 ||
+        !(losses->lowest > 0) || since < 0 || since > COUNT_LIMIT)
+        return fail(BAD_FILE, "%s: evaluations is not { lowest, since }", path);
+    losses->since = since;
+    return OK;
+}
+
 /* record: "lacks" of "run", NULL where the checkpoint has all parts. A part of a newer version is not
  * known. */
 static Status lacks_read(unsigned *lacks, const char *path, const json_t *record)
@@ -390,6 +405,7 @@ static Status state_read(Manifest *m, const char *path, json_t *root, json_t **f
     TRY(fp8_largest_read(state->fp8_largest, path, json_object_get(run, "fp8_largest")));
     state->valid_loss = json_number_value(json_object_get(run, "valid_loss"));
     TRY(losses_read(&state->losses, path, json_object_get(run, "losses")));
+    TRY(evaluations_read(&state->evaluations, path, json_object_get(run, "evaluations")));
     TRY(lacks_read(&state->lacks, path, json_object_get(run, "lacks")));
     const char *kernels = json_string_value(json_object_get(run, "kernels"));
     if (kernels && !(m->kernels = strdup(kernels)))

@@ -108,6 +108,7 @@ typedef struct {
     const char *holds;
     Best best;
     int64_t spikes, rewinds;          /* spikes in a row; rewinds since the last checkpoint */
+    bool back;                        /* the run has gone back: t->step was reached before */
 } Saving;
 
 /* A run that went back to an earlier step leaves the later checkpoints to nobody: they get other names before
@@ -184,6 +185,7 @@ static Status rewind_run(Trainer *t, Report *report, Saving *saving)
     TRY(status);                                                          /* same on every rank */
     trainer_set_position(t, t->step, samples);
     report_rewind(report, step, t->step);
+    saving->back = true;
     return OK;
 }
 
@@ -223,7 +225,12 @@ static Status evaluate_set(Trainer *t, Report *report, Saving *saving, int set)
     RunFlags mine = { .failed = t->failed != OK, .best = best };
     RunFlags flags = trainer_join_flags(t, mine);                                     /* <-> world */
     if (flags.failed) return unreadable_data(t, saving);
-    if (counts && !given_up) t->valid_loss = loss;
+    if (counts && !given_up) {
+        t->valid_loss = loss;
+        bool lower = isfinite(loss) && (loss < t->evaluations.lowest || t->evaluations.lowest == 0);
+        t->evaluations = lower ? (EvaluationLosses){ loss, 0 }
+                               : (EvaluationLosses){ t->evaluations.lowest, t->evaluations.since + 1 };
+    }
     saving->best.due = saving->best.due || (flags.best && saving->in_row == 0);
     if (!given_up) report_evaluation(report, t->step, set, loss, t->bits_per_byte);
     else if (t->mesh.rank == 0)
@@ -264,6 +271,21 @@ static bool expired(const Trainer *t)
     return t->config->exit_minutes > 0 && minutes > t->config->exit_minutes;
 }
 
+/* Whether the run has waited for a lower validation loss as long as it may. */
+static bool waited(const Trainer *t)
+{
+    return t->config->patience > 0 && t->evaluations.since >= t->config->patience;
+}
+
+static void report_waited(const Trainer *t, const char *then)
+{
+    if (t->mesh.rank == 0)
+        log_line("step %lld: %lld evaluations in a row without a validation loss below %.4f, which is what "
+                 "--early-stopping-patience %lld allows: %s", (long long)t->step,
+                 (long long)t->evaluations.since, t->evaluations.lowest,
+                 (long long)t->config->patience, then);
+}
+
 /* One step that is computed and reported. over: the run has lasted as long as it may. */
 static Status do_step(Trainer *t, Report *report, Profile *profile, Saving *saving, bool *over)
 {
@@ -294,6 +316,18 @@ static bool leave_out(Trainer *t)
     return true;
 }
 
+/* Text by the present weights. Not where a signal wants the run to end, nor of weights that a skipped step
+ * may have broken. */
+static void make_samples(Trainer *t, Report *report, const Saving *saving)
+{
+    const Sampler *sampler = &t->config->sampler;
+    if (!at_interval(t->step, sampler->interval) || t->signal || saving->in_row > 0) return;
+    report->sampled_step = t->step;
+    sampler->make(sampler, t, report_sample, report);                            /* <-> all axes */
+    t->sampled = true;
+    report_pause(report);
+}
+
 static bool evaluates_after(const TrainConfig *config, int64_t step)
 {
     return at_interval(step, config->eval_interval) && step >= config->eval_from;
@@ -312,18 +346,26 @@ static Status steps(Trainer *t, Report *report, Profile *profile, bool loaded)
         TRY(evaluate(t, report, &saving, SPLIT_VALID));                          /* same on every rank */
         return evaluate(t, report, &saving, SPLIT_TEST);                         /* same on every rank */
     }
+    if (t->step < t->steps && waited(t)) {
+        report_waited(t, "the run has ended; a larger number continues it");
+        return OK;
+    }
     while (t->step < t->steps && !stop) {
-        bool over = false;
+        bool over = saving.back = false;
         if (!leave_out(t))
             TRY(do_step(t, report, profile, &saving, &over));         /* <-> all axes; same on every rank */
-        if (evaluates_after(config, t->step))
-            TRY(evaluate(t, report, &saving, SPLIT_VALID));                      /* same on every rank */
-        if (t->step == t->steps) TRY(evaluate(t, report, &saving, SPLIT_TEST));  /* same on every rank */
-        report_commit(report);
-        stop = t->signal || over || at_interval(t->step, config->exit_interval);
         if (over && t->mesh.rank == 0)
             log_line("step %lld: --exit-duration-in-mins %g are over: the run saves and ends",
                      (long long)t->step, config->exit_minutes);
+        stop = t->signal || over;
+        if (saving.back) continue;      /* what follows a step has followed this one, with these weights */
+        if (evaluates_after(config, t->step))
+            TRY(evaluate(t, report, &saving, SPLIT_VALID));                      /* same on every rank */
+        if (t->step == t->steps) TRY(evaluate(t, report, &saving, SPLIT_TEST));  /* same on every rank */
+        make_samples(t, report, &saving);                                        /* <-> all axes */
+        report_commit(report);
+        stop = t->signal || over || at_interval(t->step, config->exit_interval) || waited(t);
+        if (waited(t)) report_waited(t, "the run saves and ends");
         bool last = stop || t->step == t->steps;
         bool due = saving.best.due || (at_interval(t->step, config->save_interval) && saving.in_row == 0);
         if (config->save && (due || last)) {
@@ -338,10 +380,11 @@ static Status steps(Trainer *t, Report *report, Profile *profile, bool loaded)
 /* ---- the run ---- */
 /* The arenas must have been filled to the byte that the dry run predicted; anything else is a fault of
  * the program in which users of --dry-run cannot trust its result. Collective, because memory differs
- * between ranks. */
+ * between ranks. A run that ended before its first sample of text has not used the memory of one. */
 static void compare_with_dry_run(Trainer *t)
 {
     bool off = false;
+    if (t->config->sampler.interval > 0 && !t->sampled) return;            /* same on every rank */
     for (int i = 0; i < ARENAS; i++) off = off || t->arena[i].peak != t->arena[i].size;
     if (trainer_join_flags(t, (RunFlags){ .memory = off }).memory && t->mesh.rank == 0)     /* <-> world */
         log_line("a rank used more or less memory than its dry run predicted; please report this with the "

@@ -118,12 +118,29 @@ static void sizes_read(Trainer *t, ArenaSizes *sizes)
     for (int i = 0; i < ARENAS; i++) sizes->bytes[i] = t->arena[i].peak;
 }
 
+/* Samples of text are memory, and no part of the work of a step, which the counts are of. */
+static void count_samples(Trainer *t)
+{
+    const Sampler *sampler = &t->config->sampler;
+    if (!t->config->training || sampler->interval == 0) return;
+    Counts before = counts_read(t);
+    sampler->make(sampler, t, NULL, NULL);
+    Counts after = counts_read(t);
+    memcpy(t->queue.count, before.op, sizeof before.op);
+    for (int i = 0; i < COMMS; i++)
+        for (SentVerb v = 0; comm_at(t, i) && v < SENT_VERBS; v++) {
+            Sent x = before.sent[i][v], y = after.sent[i][v];
+            comm_sent_add(comm_at(t, i), v, (Sent){ x.calls - y.calls, x.bytes - y.bytes });
+        }
+}
+
 void trainer_count(Trainer *t, ArenaSizes *sizes)
 {
     const TrainConfig *config = t->config;
     if (config->training) count_schedule(t, t->train_schedule, t->micros, step_run);
     if (config->eval_iters > 0 || !config->training)
         count_schedule(t, &t->valid_schedule, t->valid_micros, evaluate_run);
+    count_samples(t);
     sizes_read(t, sizes);
 }
 

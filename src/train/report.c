@@ -2,6 +2,7 @@
 #include "train/report.h"
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
@@ -267,6 +268,25 @@ static void megatron_blocks(int64_t step, const char *split, double loss)
     dashes[n] = 0;
     n = snprintf(all, sizeof all, "%s\n%s\n%s\n", dashes, line, dashes);
     log_write(all, (size_t)n);
+}
+
+/* Texts are as long as they are, and may have newlines: they are printed in quotes as JSON has them. */
+void report_sample(void *context, int64_t number, const char *prompt, const char *text)
+{
+    Report *report = context;
+    LogSample sample = log_sample(report->sampled_step, number, prompt, text);
+    char *from = log_quoted(prompt), *made = log_quoted(text);
+    size_t room = strlen(from) + strlen(made) + 100;
+    char *line = malloc(room);
+    CHECK(line, "no memory for a text of %zu bytes", room);
+    int n = snprintf(line, room, "jotun: step %lld: sample %lld of %s: %s\n",
+                     (long long)report->sampled_step, (long long)number, from, made);
+    log_progress_end();
+    log_write(line, (size_t)n);
+    logs_add_sample(&report->logs, &sample);
+    free(line);
+    free(from);
+    free(made);
 }
 
 void report_evaluation(Report *report, int64_t step, int set, double loss, double bits)

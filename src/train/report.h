@@ -12,6 +12,7 @@ typedef struct {
     bool    prints;                   /* this rank prints: rank 0 */
     int     ranks;                    /* of the run */
     int64_t consumed;                 /* samples up to the last reported step */
+    int64_t sampled_step;             /* the step whose weights make samples of text */
     int64_t started_at, step_at;      /* seam clock in ns: when the run began, when the last step ended */
     int64_t first_step, first_sample; /* steps and samples that were done when the run began */
     /* FLOP/s of the cores of all ranks, of which MFU is a share; 0: not known */
@@ -43,6 +44,8 @@ void   report_commit(Report *report);
 /* The time since the last step belongs to an evaluation or a checkpoint, and not to the next step's
  * throughput. */
 void   report_pause(Report *report);
+/* A SampleTake: one line on stderr, and the logs. report: a Report whose trainer has done `sampled_step`. */
+void   report_sample(void *report, int64_t number, const char *prompt, const char *text);
 /* One record of the logs and one line on stderr, of a data set. loss: mean over its tokens, in nats. */
 void   report_evaluation(Report *report, int64_t step, int set, double loss, double bits_per_byte);
 #endif

@@ -12,6 +12,18 @@
 #include "store/checkpoint_contents.h"
 #include "train/spike.h"
 
+/* What takes a text that the weights have made, on rank 0: the continuation of prompt `number`, from 1. */
+typedef void SampleTake(void *report, int64_t number, const char *prompt, const char *text);
+/* Samples of text after each step that is a multiple of `interval`; 0: none. The caller of loop_run provides
+ * `make`, since generation is no module below this one: collective, and in a dry run it computes as much as
+ * it ever does. It leaves the trainer's weights and states as they are. */
+struct Trainer;
+typedef struct Sampler {
+    int64_t interval;
+    void (*make)(const struct Sampler *sampler, struct Trainer *trainer, SampleTake *take, void *report);
+    const void *context;
+} Sampler;
+
 typedef struct {
     ModelConfig    model;
     /* false: forward alone, for evaluation and generation; no gradients, no states */
@@ -91,6 +103,7 @@ typedef struct {
     double   exit_minutes;                    /* the run stops after a step when so many are over; 0: never */
     SpikeGuard spike;
     bool     no_replay;                       /* a step that is not finite is not run again: train/replay.h */
+    int64_t  patience;                        /* evaluations without a lower loss; 0: no limit */
     bool     keep_best;                       /* the checkpoint with the lowest validation loss */
     bool     exit_on_missing;                 /* a `load` without a checkpoint is an error */
     const char *changed;                      /* options that differ from its checkpoint's; NULL: none */
@@ -106,6 +119,7 @@ typedef struct {
     bool     full_validation;                 /* all samples of validation sets instead */
     const char *const *valid_names;           /* [datasets.valid_sets] of them; NULL: their numbers */
     int64_t  eval_from;                       /* the first step that may be followed by one */
+    Sampler  sampler;
     LogsConfig logs;
     bool     megatron_lines;                  /* Megatron-LM's log lines instead of progress lines */
     bool     log_throughput;                  /* its throughput among them */

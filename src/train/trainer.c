@@ -8,7 +8,8 @@
 #include <string.h>
 
 static const char *const arena_names[ARENAS] = {
-    "persistent", "activations", "recomputed", "gathered", "scratch", "workspace", "host" };
+    "persistent", "activations", "recomputed", "gathered", "scratch", "workspace", "samples",
+    "host" };
 
 BatchSchedule trainer_batches(const Trainer *t)
 {

@@ -19,9 +19,9 @@ typedef struct { bool failed, memory, expired, best; int signal; } RunFlags;
 enum { RUN_FLAGS = 5 };                           /* numbers that RunFlags takes in a message */
 
 /* recomputed: saves of a group of blocks whose forward is repeated in backward; workspace: what one operation
- * needs while it runs (Queue.workspace) */
+ * needs while it runs (Queue.workspace); samples: caches and logits of samples of text */
 typedef enum { ARENA_PERSISTENT, ARENA_ACTIVATIONS, ARENA_RECOMPUTED, ARENA_GATHERED, ARENA_SCRATCH,
-               ARENA_WORKSPACE, ARENA_HOST, ARENAS } ArenaName;
+               ARENA_WORKSPACE, ARENA_SAMPLES, ARENA_HOST, ARENAS } ArenaName;
 /* slot: bytes of an activation slot */
 typedef struct { size_t bytes[ARENAS], slot; } ArenaSizes;
 
@@ -103,7 +103,9 @@ typedef struct Trainer {
     int64_t batch;                                   /* samples of the present or last step */
     BatchStep constant;                              /* that of evaluations, and of runs without a ramp */
     int64_t started;                                 /* seam clock when the run began */
+    bool    sampled;                                 /* a sample of text has been made */
     LossStatistics losses;                           /* for the guard against spikes */
+    EvaluationLosses evaluations;                    /* for early stopping */
     double  evaluated_bytes;                         /* of the text of the targets counted by this rank */
     double  bits_per_byte;                           /* of the last evaluation of a split; 0: not known */
     double  valid_loss;                              /* of an evaluation after the present step; 0: none */

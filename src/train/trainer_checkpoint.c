@@ -201,7 +201,7 @@ Status trainer_save(Trainer *t, const char *dir, int64_t keep_last)
     CheckpointState state = { .data_fingerprint = data, .tokenizer = t->config->tokenizer,
         .lacks = t->config->no_save_states ? CHECKPOINT_STATES : 0,
         .fp8_largest = { largest.x, largest.dy }, .valid_loss = t->valid_loss,
-        .losses = t->losses,
+        .losses = t->losses, .evaluations = t->evaluations,
         .loss_scale = t->step_state.loss, .step = t->step,
         .samples = t->samples, .updates = t->step_state.updates, .updated_samples = t->updated_samples,
         .seed = t->config->seed, .options = t->config->options,
@@ -302,6 +302,7 @@ Status trainer_load(Trainer *t, const char *path)
     unsigned loaded = trainer_loads(t->config, state.lacks);
     if (!(loaded & CHECKPOINT_POSITION)) return OK;
     if (t->config->spike.window > 0) t->losses = state.losses;
+    t->evaluations = state.evaluations;
     trainer_set_position(t, state.step, state.samples);
     t->updated_samples = state.updated_samples;
     /* updates count for the bias correction of the states */

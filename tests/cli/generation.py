@@ -20,9 +20,24 @@ def refused(says, *words):
         sys.exit(f"{' '.join(str(w) for w in words)}: wanted \"{says}\" in:\n{done.stderr}")
 
 
-def train(folder, name, data, model):
+SAMPLES = ["--sample-max-new-tokens", 8, "--sample-prompt", *[p.rstrip("\r") for p in PROMPTS]]
+
+
+def texts_of(metrics):
+    return {(row["step"], row["sample"]): (row["prompt"], row["text"]) for row in map(json.loads, open(metrics)) if row.get("split") == "sample"}
+
+
+def train(folder, name, data, model, prompts):
+    """Its samples of text after the last step are what generate makes of the checkpoint."""
     out = os.path.join(folder, name)
-    run.jotun("train", "--data-path", data, *model, "--lr", 1e-2, "--train-iters", 120, "--device", "ref", "--split", "100,0,0", "--save", out)
+    metrics = out + ".jsonl"
+    done = run.jotun("train", "--data-path", data, *model, "--lr", 1e-2, "--train-iters", 120, "--device", "ref", "--split", "100,0,0", "--save", out,
+                     "--sample-interval", 60, *SAMPLES, "--metrics", metrics)
+    made = run.jotun("generate", "--load", out, "--prompt-file", prompts, "--max-new-tokens", 8, "--device", "ref", "--threads", 1, "--temperature", 0)
+    wanted = {(120, t["line"]): (t["prompt"], t["text"]) for t in map(json.loads, made.stdout.splitlines())}
+    found = {key: texts for key, texts in texts_of(metrics).items() if key[0] == 120}
+    if found != wanted or len(texts_of(metrics)) != 2 * len(PROMPTS) or any(json.dumps(text) not in done.stderr for _, text in found.values()):
+        sys.exit(f"samples {found}, generate makes {wanted}\n{done.stderr}")
     return out
 
 
@@ -43,6 +58,36 @@ def same_logits(one, other):
     off = max(abs(a - b) for a, b in zip(LOGITS[one], LOGITS[other]))
     if not off < 1e-6 or max(LOGITS[one]) == 0:
         sys.exit(f"{other}: logits differ by {off} from {one}")
+
+
+def samples(data, folder):
+    """Drawn samples are the same under every layout, and training has the same bits with and without them."""
+    experts = ["--num-experts", 4, "--moe-expert-capacity-factor", 1, "--disable-bias-linear"]
+    ramp = ["--rampup-batch-size", 4, 4, 24, "--micro-batch-size", 2]
+    for model, layouts in ([*ramp], ["--ranks 2 --zero-stage 3", "--ranks 4 --tp 2 --sp --pp 2 --num-virtual-stages-per-pipeline-rank 2", "--ranks 2 --cp 2"]), \
+                          (experts, ["--ranks 2 --ep 2"]):
+        texts = []
+        for layout in ["", *layouts]:
+            curves = []
+            for more in [], ["--sample-interval", 2, "--sample-temperature", 0.8, *SAMPLES]:
+                metrics = os.path.join(folder, "samples.jsonl")
+                words = ["train", "--data-path", data, *run.MODEL, *model, "--device", "ref", "--threads", 1, "--train-iters", 5, "--metrics", metrics, *layout.split(), *more]
+                if os.path.exists(metrics):
+                    os.remove(metrics)
+                told = run.jotun(*words).stderr
+                if "memory than its dry run" in told:
+                    sys.exit(f"{layout}: {told}")
+                curves.append([(r["loss"], r["grad_norm"]) for r in map(json.loads, open(metrics)) if "split" not in r])
+            texts.append(texts_of(metrics))
+            if curves[0] != curves[1] or len(curves[0]) != 5:
+                sys.exit(f"{model} {layout}: samples change the training: {curves}")
+        if any(t != texts[0] for t in texts) or len(texts[0]) != 2 * len(PROMPTS) or texts[0][2, 5] == texts[0][4, 5]:
+            sys.exit(f"{model}: samples under {layouts}: {texts}")
+    run.jotun(*words, "--sample-interval", 1000)                              # none is made: its memory is no fault of the dry run
+    refused("has no effect without --sample-prompt", "train", "--data-path", data, *run.MODEL, "--train-iters", 2, "--sample-interval", 2)
+    refused("is longer than --seq-length 32", *words, "--sample-prompt", "x" * 33, "--position-embedding-type", "rope")
+    refused("--sample-prompt number 7 is empty", *words, "--sample-prompt", "")
+    refused("leaves nothing of the 32 positions", *words, "--sample-prompt", "x" * 32)
 
 
 def generate(load, prompts, words, launcher=None):
@@ -126,11 +171,12 @@ def main():
         for name, model in ("gpt", run.MODEL), ("llama", run.MODEL + run.LLAMA):
             if name == "llama":
                 LAYOUTS.remove("--ranks 4 --tp 4")                                        # two key-value heads
-            load = train(folder, name, data, model)
+            load = train(folder, name, data, model, prompts)
             under_threads(load, prompts, texts)
             under_mpi(load, prompts, texts[0])
             if name == "gpt":
                 errors(load, folder)
+                samples(data, folder)
     return 0
 
 

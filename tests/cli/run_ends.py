@@ -102,6 +102,33 @@ def first_line(data):
         wanted(says in told, f"no \"{says}\"", told)
 
 
+def early_stop(data, folder):
+    """The run ends after so many evaluations above the lowest; kills and resumes count on, and one that has ended stays so."""
+    words = ["train", "--data-path", data, *run.MODEL, "--threads", 1, "--train-iters", 400, "--eval-interval", 2, "--eval-iters", 1, "--split", "30,70,0",
+             "--lr", 2e-2, "--lr-decay-style", "constant", "--early-stopping-patience", 3, "--save-interval", 3]
+    for name, fault in ("early", None), ("early-killed", "step:8:kill"):
+        out = os.path.join(folder, name)
+        for _ in range(60):
+            done = run.jotun(*words, "--save", out, "--load", out, "--metrics", out + ".jsonl", check=False, env=dict(os.environ, JOTUN_FAULT=fault) if fault else None)
+            if done.returncode != -9:
+                break
+        losses = evaluated(out + ".jsonl")
+        steps = sorted(losses)
+        lowest, since = math.inf, 0
+        for step in steps:
+            lowest, since = (losses[step], 0) if losses[step] < lowest else (lowest, since + 1)
+            wanted((since == 3) == (step == steps[-1]), f"{since} evaluations at step {step} of {losses}", done.stderr)
+        wanted(done.returncode == 0 and f"step {steps[-1]}: 3 evaluations in a row without a validation loss below {lowest:.4f}" in done.stderr and
+               open(os.path.join(out, "latest")).read() == f"step_{steps[-1]:08d}" and steps[-1] < 400, f"ends with {done.returncode}, {losses}", done.stderr)
+        kept = json.load(open(os.path.join(out, f"step_{steps[-1]:08d}", "manifest.json")))["run"]["evaluations"]
+        wanted(kept == {"lowest": lowest, "since": 3}, f"the manifest has {kept}")
+    wanted(run.digest(os.path.join(folder, "early", f"step_{steps[-1]:08d}")) == run.digest(os.path.join(out, f"step_{steps[-1]:08d}")), "kills change the weights")
+    done = run.jotun(*words, "--save", out, "--load", out)
+    wanted("the run has ended; a larger number continues it" in done.stderr and "is saved" not in done.stderr, "trains on", done.stderr)
+    done = run.jotun(*words, "--save", out, "--load", out, "--early-stopping-patience", 1000, "--train-iters", steps[-1] + 1)
+    wanted(f"step {steps[-1] + 1} is saved" in done.stderr, "does not train on", done.stderr)
+
+
 def bits_per_byte(data):
     """With bytes as tokens a target has one byte, and the end of a document none; --eod-mask-loss changes which targets count."""
     words = ["train", "--data-path", data, *run.MODEL, "--train-iters", 2, "--eval-interval", 2, "--eval-iters", 3, "--split", "60,40,0", "--threads", 1,
@@ -128,3 +155,4 @@ with run.work_folder() as folder:
     megatron_lines(data)
     duration(data, folder)
     best(data, folder)
+    early_stop(data, folder)

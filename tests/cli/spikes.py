@@ -1,6 +1,7 @@
 """The guard against loss spikes: which steps are skipped follows from the losses alone, under every layout, over kills and resumes; a
 rewind goes back to the last checkpoint and on with other samples. A step that is not finite is run again, and the operation named."""
 import json
+import math
 import os
 import re
 import sys
@@ -22,15 +23,17 @@ def rows(path):
     return [row for row in map(json.loads, open(path)) if "loss" in row]
 
 
-def expected(losses, window, factor):
+def expected(losses, window, factor, deviations=math.inf):
     """The steps that are spikes, by the formula of docs/howto/resume.md"""
-    count, mean, spikes = 0, 0.0, []
+    count, mean, variance, spikes = 0, 0.0, 0.0, []
     for step, loss in losses:
-        if count >= window and loss > factor * mean:
+        if count >= window and loss > min(factor * mean, mean + (deviations * math.sqrt(variance) if deviations < math.inf else math.inf)):
             spikes.append(step)
             continue
         count += 1
-        mean += (loss - mean) / min(count, window)
+        a, off = 1 / min(count, window), loss - mean
+        mean += a * off
+        variance = (1 - a) * (variance + a * off * off)
     return spikes
 
 
@@ -86,7 +89,7 @@ def rewinds(data, folder):
     steps = [row["step"] for row in rows(one + ".jsonl")]
     wanted(steps == list(range(1, STEPS + 1)), f"each step has one record: {steps}")
     killed = os.path.join(folder, "rewound-killed")
-    while train(data, killed, *more, fault="step:13:kill").returncode != 0:
+    while train(data, killed, *more, fault="step:19:kill").returncode != 0:
         pass
     wanted(run.digest(os.path.join(one, f"step_{STEPS:08d}")) == run.digest(os.path.join(killed, f"step_{STEPS:08d}")), "kills change the weights")
     for layout in (["--ranks", 4, "--zero-stage", 3], ["--ranks", 4, "--tp", 2, "--pp", 2]):
@@ -94,6 +97,40 @@ def rewinds(data, folder):
         train(data, out, *more, *layout)
         for a, b in zip(rows(one + ".jsonl"), rows(out + ".jsonl")):
             wanted(a["step"] == b["step"] and abs(a["loss"] - b["loss"]) < 1e-6, f"{layout}: {a} {b}")
+
+
+def deviations(data, folder):
+    """By standard deviations, alone and beside a factor; under a layout the same steps."""
+    for n, (factor, by) in enumerate(((math.inf, 0.5), (1.01, 1))):
+        for layout in [], ["--ranks", 2, "--pp", 2]:
+            out = os.path.join(folder, f"deviations{n}-{len(layout)}")
+            told = train(data, out, "--spike-factor", 0 if factor == math.inf else factor, "--spike-deviations", by, "--train-iters", 40, *layout).stderr
+            all_rows = rows(out + ".jsonl")
+            skipped = [row["step"] for row in all_rows if row.get("skipped")]
+            wanted(skipped and skipped == expected([(r["step"], r["loss"]) for r in all_rows], 4, factor, by), f"{factor}, {by}: skipped {skipped}", told)
+
+
+def rewinds_of(data, folder):
+    """With scaled losses, experts and a batch size ramp: each step has one record, and kills change nothing. Nothing that follows a step is repeated after a rewind, so that no interval of --exit-interval ends the run early."""
+    for name, more in (("fp16", ["--fp16", "--device", "cpu", "--kernels", "portable", "--initial-loss-scale", 1024, "--spike-factor", 1.03]),
+                       ("experts", ["--num-experts", 4, "--disable-bias-linear", "--moe-router-score-function", "sigmoid", "--moe-router-enable-expert-bias"]),
+                       ("ramp", ["--rampup-batch-size", 2, 2, 200])):
+        digests = []
+        for fault in None, "step:29:kill":
+            out = os.path.join(folder, f"{name}-{fault}")
+            more = [*more[:len(more)], "--spike-action", "rewind", "--train-iters", 40, "--exit-interval", 40, "--eval-interval", 5, "--eval-iters", 1, "--split", "90,10,0"]
+            for _ in range(20):
+                done = train(data, out, *more, fault=fault)
+                if done.returncode != -9:
+                    break
+            back = [(int(a), int(b)) for a, b in re.findall(r"step (\d+): back to the checkpoint of step (\d+); the samples", done.stderr)]
+            wanted(done.returncode == 0 and (back or fault), f"{name}: back {back}", done.stderr)
+            trained = [r for r in rows(out + ".jsonl") if "split" not in r]
+            wanted([r["step"] for r in trained] == list(range(1, 41)), f"{name}: each step has one record", done.stderr)
+            evaluated = [r["step"] for r in rows(out + ".jsonl") if r.get("split") == "valid"]
+            wanted(evaluated == list(range(5, 41, 5)), f"{name}: evaluations after {evaluated}", done.stderr)
+            digests.append(run.digest(os.path.join(out, "step_00000040")))
+        wanted(digests[0] == digests[1], f"{name}: kills change the weights")
 
 
 def not_finite(data, folder):
@@ -117,4 +154,6 @@ with run.work_folder() as folder:
     not_finite(data, folder)
     skips(data, folder)
     rewinds(data, folder)
+    deviations(data, folder)
+    rewinds_of(data, folder)
     under_mpi(data, folder)

@@ -1,16 +1,19 @@
 /* Prompts as text and as ids, and whether they fit the model's positions. */
 #include "cli/generation/prompts.h"
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include "base/log.h"
 
 enum { NAME = 700 };
 
-/* "--prompt", or "line 3 of --prompt-file FILE" */
-static const char *prompt_name(char out[NAME], const Options *o, int64_t prompt)
+/* "--prompt", "--sample-prompt number 2", or "line 3 of --prompt-file FILE" */
+static const char *prompt_name(char out[NAME], const PromptsAsked *asked, int64_t prompt)
 {
-    if (!o->prompt_file) return "--prompt";
-    snprintf(out, NAME, "line %lld of --prompt-file %.600s", (long long)prompt + 1, o->prompt_file);
+    if (asked->texts == 1) return asked->option;
+    if (asked->texts > 1) snprintf(out, NAME, "%s number %lld", asked->option, (long long)prompt + 1);
+    if (asked->texts > 1) return out;
+    snprintf(out, NAME, "line %lld of --prompt-file %.600s", (long long)prompt + 1, asked->file);
     return out;
 }
 
@@ -42,24 +45,22 @@ static Status read_file(Prompts *p, const char *path)
     return p->count ? OK : fail(BAD_FILE, "--prompt-file %s is empty; give one prompt on each line", path);
 }
 
-static Status read_texts(Prompts *p, const Options *o)
+static Status read_texts(Prompts *p, const PromptsAsked *asked)
 {
-    p->count = 1;
-    if (o->prompt_file) {
-        p->count = 0;
-        TRY(read_file(p, o->prompt_file));
-    }
+    p->count = asked->texts;
+    if (asked->file) TRY(read_file(p, asked->file));
     p->text   = calloc((size_t)p->count, sizeof *p->text);
     p->prompt = calloc((size_t)p->count, sizeof *p->prompt);
     if (!p->text || !p->prompt) return fail(NO_MEMORY, "no memory for %lld prompts", (long long)p->count);
-    if (o->prompt_file) split_lines(p);
-    else                p->text[0] = (JsonText){ o->prompt, (int64_t)strlen(o->prompt) };
+    if (asked->file) split_lines(p);
+    for (int i = 0; i < asked->texts; i++)
+        p->text[i] = (JsonText){ asked->text[i], (int64_t)strlen(asked->text[i]) };
     return OK;
 }
 
 /* ---- ids ---- */
 
-static Status encode_one(Prompts *p, const Options *o, const Tokenizer *t, int64_t i, int64_t *used)
+static Status encode_one(Prompts *p, const PromptsAsked *asked, const Tokenizer *t, int64_t i, int64_t *used)
 {
     char name[NAME];
     const JsonText *text = &p->text[i];
@@ -67,23 +68,23 @@ static Status encode_one(Prompts *p, const Options *o, const Tokenizer *t, int64
     if (count < 0) return BAD_FILE;                              /* encode has written the message */
     if (text->bytes == 0)
         return fail(BAD_OPTION, "%s is empty; give the text to continue, of at least one character",
-                    prompt_name(name, o, i));
+                    prompt_name(name, asked, i));
     if (count == 0)
         return fail(BAD_OPTION, "%s \"%.*s\" has no ids in --tokenizer %s; give a text to continue",
-                    prompt_name(name, o, i), (int)text->bytes, text->text, t->name);
-    p->prompt[i] = (Prompt){ .id = p->id + *used, .count = count, .most = o->max_new_tokens };
+                    prompt_name(name, asked, i), (int)text->bytes, text->text, t->name);
+    p->prompt[i] = (Prompt){ .id = p->id + *used, .count = count, .most = asked->most };
     *used += count;
     return OK;
 }
 
-static Status encode_all(Prompts *p, const Options *o, const Tokenizer *t)
+static Status encode_all(Prompts *p, const PromptsAsked *asked, const Tokenizer *t)
 {
     int64_t most = 0, used = 0;
     for (int64_t i = 0; i < p->count; i++)
         most += tokenizer_max_ids(t, p->text[i].text, p->text[i].bytes) + 1;
     p->id = malloc((size_t)most * sizeof *p->id);
     if (!p->id) return fail(NO_MEMORY, "no memory for prompts of %lld tokens", (long long)most);
-    for (int64_t i = 0; i < p->count; i++) TRY(encode_one(p, o, t, i, &used));
+    for (int64_t i = 0; i < p->count; i++) TRY(encode_one(p, asked, t, i, &used));
     return OK;
 }
 
@@ -96,47 +97,47 @@ static const char *tokens_text(char out[32], int64_t count)
 }
 
 /* Reports why the new tokens after prompt i exceed the learned positions, and which lengths are possible. */
-static Status too_long(const Prompts *p, const Options *o, int64_t i, int64_t most)
+static Status too_long(const Prompts *p, const PromptsAsked *asked, int64_t i, int64_t most)
 {
     int64_t count = p->prompt[i].count, made = p->prompt[i].most, left = most - count;
-    bool    keeps   = options_typed_by_person(o, OPTION_max_new_tokens) && made < most;
+    bool    keeps   = asked->most_typed && made < most;
     int64_t shorter = keeps ? most - made : most - 1;
     char prompt[32], wanted[32], said[NAME];
-    const char *name = prompt_name(said, o, i);
+    const char *name = prompt_name(said, asked, i);
     tokens_text(prompt, count);
     tokens_text(wanted, shorter);
     if (left < 1)
         return fail(BAD_OPTION, "%s of %s leaves nothing of the %lld positions the model has learned; "
                     "shorten the prompt to %s or less", name, prompt, (long long)most, wanted);
     if (made >= most)
-        return fail(BAD_OPTION, "--max-new-tokens %lld is more than the %lld positions the model has "
-                    "learned; beside this prompt %lld or less is possible", (long long)made, (long long)most,
+        return fail(BAD_OPTION, "%s %lld is more than the %lld positions the model has learned; beside this "
+                    "prompt %lld or less is possible", asked->most_option, (long long)made, (long long)most,
                     (long long)left);
-    return fail(BAD_OPTION, "%s of %s and --max-new-tokens %lld are more than the %lld positions the "
-                "model has learned; shorten the prompt to %s or give --max-new-tokens %lld", name, prompt,
-                (long long)made, (long long)most, wanted, (long long)left);
+    return fail(BAD_OPTION, "%s of %s and %s %lld are more than the %lld positions the model has learned; "
+                "shorten the prompt to %s or give %s %lld", name, prompt, asked->most_option,
+                (long long)made, (long long)most, wanted, asked->most_option, (long long)left);
 }
 
-/* Learned position embeddings limit the length. The default of --max-new-tokens is reduced to the limit, with
- * a line in the log; a number that the user gave is an error instead. */
-static Status fit_one(Prompts *p, const Options *o, int64_t i, int64_t positions)
+/* Learned position embeddings limit the length. The default number of new tokens is reduced to the limit,
+ * with a line in the log; a number that the user gave is an error instead. */
+static Status fit_one(Prompts *p, const PromptsAsked *asked, int64_t i, int64_t positions)
 {
     int64_t left = positions - p->prompt[i].count;
     char fitting[32], name[NAME];
     if (p->prompt[i].most <= left) return OK;
-    if (left < 1 || options_typed_by_person(o, OPTION_max_new_tokens)) return too_long(p, o, i, positions);
+    if (left < 1 || asked->most_typed) return too_long(p, asked, i, positions);
     log_line("makes %s%s%s, not %lld (default): the model has learned no more than %lld positions",
-             tokens_text(fitting, left), o->prompt_file ? " for " : "",
-             o->prompt_file ? prompt_name(name, o, i) : "", (long long)p->prompt[i].most,
+             tokens_text(fitting, left), asked->texts != 1 ? " for " : "",
+             asked->texts != 1 ? prompt_name(name, asked, i) : "", (long long)p->prompt[i].most,
              (long long)positions);
     p->prompt[i].most = left;
     return OK;
 }
 
-static Status fit_all(Prompts *p, const Options *o, const ModelConfig *model)
+static Status fit_all(Prompts *p, const PromptsAsked *asked, const ModelConfig *model)
 {
     for (int64_t i = 0; i < p->count; i++) {
-        if (model->position == POSITION_LEARNED) TRY(fit_one(p, o, i, model->positions));
+        if (model->position == POSITION_LEARNED) TRY(fit_one(p, asked, i, model->positions));
         int64_t count = p->prompt[i].count, end = count + p->prompt[i].most;
         if (count > p->widest)   p->widest   = count;
         if (end - count > p->most) p->most   = end - count;
@@ -145,11 +146,12 @@ static Status fit_all(Prompts *p, const Options *o, const ModelConfig *model)
     return OK;
 }
 
-Status prompts_read(Prompts *p, const Options *o, const Tokenizer *tokenizer, const ModelConfig *model)
+Status prompts_read(Prompts *p, const PromptsAsked *asked, const Tokenizer *tokenizer,
+                    const ModelConfig *model)
 {
-    TRY(read_texts(p, o));
-    TRY(encode_all(p, o, tokenizer));
-    return fit_all(p, o, model);
+    TRY(read_texts(p, asked));
+    TRY(encode_all(p, asked, tokenizer));
+    return fit_all(p, asked, model);
 }
 
 void prompts_close(Prompts *p)

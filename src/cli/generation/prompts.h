@@ -1,15 +1,25 @@
 #ifndef CLI_GENERATION_PROMPTS_H
 #define CLI_GENERATION_PROMPTS_H
-/* The prompts of jotun generate: the text of --prompt, or each line of --prompt-file. */
+/* The prompts of jotun generate: the text of --prompt, or each line of --prompt-file; and those of the
+ * samples that a training run makes. */
 #include "base/file.h"
-#include "conf/conf.h"
 #include "corpus/read/json_line.h"
 #include "model/model_config.h"
 #include "serve/generate.h"
 #include "text/tokenizer.h"
 
+/* texts, or each line of a file; the most new tokens of each, and whether a person gave that number. The
+ * options are for messages. */
 typedef struct {
-    JsonText *text;                     /* [count], in `file` or in the options */
+    const char *option, *const *text;
+    int         texts;                  /* 0: those of `file` */
+    const char *file, *most_option;
+    int64_t     most;
+    bool        most_typed;
+} PromptsAsked;
+
+typedef struct {
+    JsonText *text;                     /* [count], in `file` or in those asked for */
     Prompt   *prompt;                   /* [count], owned, with their ids */
     int64_t   count;
     /* the most ids of a prompt, the most new tokens, the most of a prompt and its new tokens */
@@ -18,11 +28,11 @@ typedef struct {
     int32_t  *id;                       /* of all prompts, owned */
 } Prompts;
 
-/* Reads and encodes the prompts, and sets how many tokens each may get: --max-new-tokens, or what learned
- * positions leave, which is an error where a person gave that number. BAD_OPTION or BAD_FILE with the line of
- * the file: a prompt without ids, a prompt that is too long, a line that is empty. Close it after a failure
- * too. */
-Status prompts_read (Prompts *prompts, const Options *o, const Tokenizer *tokenizer,
+/* Reads and encodes the prompts, and sets how many tokens each may get: as many as are asked for, or what
+ * learned positions leave, which is an error where a person gave that number. BAD_OPTION or BAD_FILE with the
+ * line of the file: a prompt without ids, a prompt that is too long, a line that is empty. Close it after a
+ * failure too. */
+Status prompts_read (Prompts *prompts, const PromptsAsked *asked, const Tokenizer *tokenizer,
                      const ModelConfig *model);
 void   prompts_close(Prompts *prompts);
 #endif

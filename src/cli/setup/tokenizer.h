@@ -1,6 +1,6 @@
 #ifndef CLI_SETUP_TOKENIZER_H
 #define CLI_SETUP_TOKENIZER_H
-/* What a tokenizer adds to the options. Private to cli/setup/. */
+/* What a tokenizer adds to the options. Private to cli/. */
 #include "conf/conf.h"
 #include "text/tokenizer.h"
 

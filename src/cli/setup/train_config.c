@@ -223,6 +223,7 @@ Status setup_train_config(TrainConfig *r, Options *o)
         .save_interval = o->save_interval, .keep_last = o->keep_last,
         .spike = spike_guard(o), .no_replay = o->no_replay,
         .exit_minutes = o->exit_duration, .keep_best = o->keep_best,
+        .patience = o->patience,
         .megatron_lines = megatron_lines(o),
         .log_throughput = o->log_throughput,
         .exit_interval = o->exit_interval, .exit_on_missing = o->exit_on_missing, .options = json,

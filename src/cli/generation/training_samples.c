@@ -1,0 +1,132 @@
+#include "cli/generation/training_samples.h"
+#include <stdlib.h>
+#include <string.h>
+#include "base/random.h"
+#include "cli/setup/tokenizer.h"
+#include "corpus/read/utf8.h"
+#include "text/bytes.h"
+#include "text/decoder.h"
+#include "train/trainer.h"
+
+/* ---- one sample of each prompt ---- */
+
+/* The ids of each prompt, on rank 0; most: of a prompt */
+typedef struct { int32_t *id; int64_t *count, most; } Drawn;
+
+static void emit(void *context, int64_t prompt, int32_t id)
+{
+    Drawn *drawn = context;
+    if (drawn->id && id != GENERATED_END) drawn->id[prompt * drawn->most + drawn->count[prompt]++] = id;
+}
+
+/* UTF-8 with a zero at its end; what is not UTF-8, which tokens of bytes can make, becomes U+FFFD. */
+static void repaired(Buffer *out, const char *text, int64_t bytes)
+{
+    Status status = utf8_repair(out, text, bytes);
+    if (status == OK) status = buffer_add(out, "", 1);
+    CHECK(status == OK, "%s", fail_text());
+}
+
+static void hand_over(const TrainingSamples *s, const Drawn *drawn, SampleTake *take, void *report)
+{
+    for (int64_t i = 0; i < s->prompts.count; i++) {
+        Decoder decoder = { .tokenizer = &s->tokenizer, .goes_on = true };
+        Buffer prompt = { 0 }, text = { 0 };
+        char *raw = NULL;
+        size_t bytes = 0;
+        FILE *memory = open_memstream(&raw, &bytes);
+        CHECK(memory, "no memory for a sample of %lld tokens", (long long)drawn->count[i]);
+        for (int64_t n = 0; n < drawn->count[i]; n++)
+            decoder_put(&decoder, memory, drawn->id[i * drawn->most + n]);
+        decoder_end(&decoder, memory);
+        CHECK(fclose(memory) == 0, "no memory for a sample of %lld tokens", (long long)drawn->count[i]);
+        repaired(&prompt, s->prompts.text[i].text, s->prompts.text[i].bytes);
+        repaired(&text, raw, (int64_t)bytes);
+        take(report, i + 1, prompt.text, text.text);
+        buffer_free(&prompt);
+        buffer_free(&text);
+        free(raw);
+    }
+}
+
+/* One micro-batch on each data-parallel rank, of no more sequences than a slot of the trainer has. */
+static void make(const Sampler *sampler, Trainer *t, SampleTake *take, void *report)
+{
+    const TrainingSamples *s = sampler->context;
+    const Prompts *p = &s->prompts;
+    StageExecutor *executor = &t->executor;
+    Arena *arena = &t->arena[ARENA_SAMPLES];
+    ModelConfig model = t->config->model;
+    Schedule schedule;
+    Drawn drawn = { .most = p->most };
+    int64_t each = (p->count + t->mesh.size.dp - 1) / t->mesh.size.dp;
+    ScheduleShape shape = train_config_schedule(t->config, 1);
+    shape = (ScheduleShape){ .kind = SCHEDULE_FORWARD, .stages = shape.stages, .chunks = shape.chunks,
+                             .micros = 1, .v_shaped = shape.v_shaped };
+    CHECK(schedule_make(&schedule, &shape, t->mesh.at.pp) == OK, "%s", fail_text());
+    if (take && t->mesh.rank == 0) {
+        drawn.id    = malloc((size_t)(p->count * p->most) * sizeof *drawn.id);
+        drawn.count = calloc((size_t)p->count, sizeof *drawn.count);
+        CHECK(drawn.id && drawn.count, "no memory for samples of %lld tokens", (long long)(p->count * p->most));
+    }
+    model.moe.capacity_factor = 0;              /* a text would depend on the others of its batch */
+    executor->ctx.config = &model;
+    size_t mark = arena_mark(arena);
+    generate(&(Generation){ .executor = executor, .pipeline = &t->pipeline, .schedule = &schedule,
+        .tp = t->tp, .cp = t->cp, .pp = t->pp, .data = t->data_comm, .arena = arena,
+        .rows = each < t->config->micro ? each : t->config->micro, .micros = 1, .capacity = p->capacity,
+        .most = p->most, .ids = s->tokenizer.vocabulary, .end = s->tokenizer.eod, .goes_on = true,
+        .sampling = { .temperature = s->temperature,
+                      .seed = random_mix(t->config->seed, (uint64_t)t->step) },
+        .emit = emit, .context = &drawn }, p->prompt, p->count);              /* <-> all axes */
+    arena_reset(arena, mark);
+    executor->ctx.config = &t->config->model;
+    schedule_free(&schedule);
+    if (drawn.id) hand_over(s, &drawn, take, report);
+    free(drawn.id);
+    free(drawn.count);
+}
+
+/* ---- */
+
+static Status refuse(const Options *o, const TrainConfig *config)
+{
+    bool unnamed = o->source[OPTION_tokenizer].kind == SOURCE_DEFAULT;
+    if (strcmp(config->device, "cuda") == 0)
+        return fail(BAD_OPTION, "--device cuda makes no samples of text yet; leave out --sample-interval, or "
+                    "give --device cpu");
+    if (setup_without_tokenizer(o) || (unnamed && config->model.vocabulary != BYTES_IDS))
+        return fail(BAD_OPTION, "--sample-interval encodes its prompts: give the --tokenizer that the tokens "
+                    "were made with");
+    return OK;
+}
+
+/* The first forward of a prompt has no more positions than a sequence of the run. */
+static Status fits(const Prompts *p, const TrainConfig *config)
+{
+    if (p->widest <= config->model.sequence) return OK;
+    return fail(BAD_OPTION, "--sample-prompt of %lld tokens is longer than --seq-length %lld; shorten it to "
+                "as many", (long long)p->widest, (long long)config->model.sequence);
+}
+
+Status training_samples_open(TrainingSamples *s, const Options *o, TrainConfig *config)
+{
+    *s = (TrainingSamples){ .temperature = o->sample_temperature };
+    if (o->sample_interval == 0) return OK;
+    PromptsAsked asked = { .option = "--sample-prompt", .text = o->sample_prompts.text,
+        .texts = o->sample_prompts.count, .most_option = "--sample-max-new-tokens", .most = o->sample_tokens,
+        .most_typed = options_typed_by_person(o, OPTION_sample_tokens) };
+    TRY(refuse(o, config));
+    Status status = tokenizer_open(&s->tokenizer, o->tokenizer);
+    if (status == OK) status = prompts_read(&s->prompts, &asked, &s->tokenizer, &config->model);
+    if (status == OK) status = fits(&s->prompts, config);
+    if (status != OK) training_samples_close(s);
+    config->sampler = (Sampler){ .interval = o->sample_interval, .make = make, .context = s };
+    return status;
+}
+
+void training_samples_close(TrainingSamples *s)
+{
+    prompts_close(&s->prompts);
+    tokenizer_close(&s->tokenizer);
+}
