@@ -323,6 +323,10 @@ Status rule_rate(const Options *o)
     if (o->min_lr > o->lr)
         return fail(BAD_OPTION, "%s is above %s; give %g or less", TYPED(OPTION_min_lr), TYPED(OPTION_lr),
                     o->lr);
+    double decoupled_low = options_said(o, OPTION_decoupled_min_lr) ? o->decoupled_min_lr : o->min_lr;
+    if (options_said(o, OPTION_decoupled_lr) && decoupled_low > o->decoupled_lr)
+        return fail(BAD_OPTION, "%s is below the end of its decay, %g; give --decoupled-min-lr %g or less",
+                    TYPED(OPTION_decoupled_lr), decoupled_low, o->decoupled_lr);
     if (o->lr_warmup_init > o->lr)
         return fail(BAD_OPTION, "%s is above %s; give %g or less", TYPED(OPTION_lr_warmup_init),
                     TYPED(OPTION_lr),

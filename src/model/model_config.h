@@ -11,7 +11,8 @@
 #include "tensor/ops.h"
 
 typedef enum { NORM_LAYER, NORM_RMS } NormKind;
-typedef enum { POSITION_LEARNED, POSITION_ROPE, POSITION_NONE } PositionKind;
+/* POSITION_ALIBI: attention with linear biases (alibi_slope of tensor/ops.h) */
+typedef enum { POSITION_LEARNED, POSITION_ROPE, POSITION_ALIBI, POSITION_NONE } PositionKind;
 /* Layers, counted from 0, of which the model may have more: those have no bit. */
 enum { LAYER_SET_MOST = 1024 };
 typedef struct { uint64_t bits[LAYER_SET_MOST / 64]; } LayerSet;
@@ -58,6 +59,7 @@ typedef struct {
     double  hidden_dropout, attention_dropout;     /* probabilities of being dropped */
     /* of the token embedding, rounded to the type of activations: Gemma's sqrt(hidden); 0: 1 */
     double  embedding_factor;
+    bool    embedding_norm;             /* a norm of token embeddings, before learned positions (BLOOM) */
     double  logit_softcap;              /* logits are softcap tanh(logits / softcap); 0: none */
     double  logit_z_coefficient;        /* of the z-loss of logits, lse(logits)^2 of each token */
     double  init_std;                   /* standard deviation of normally initialised weights */
@@ -71,6 +73,7 @@ typedef struct {
      * MLP's, as without experts */
     bool    qkv_bias, out_bias, mlp_bias;
     QkNorm  qk_norm;
+    bool    qk_norm_decay;              /* weight decay applies to its gains */
     LatentConfig latent;                /* multi-head latent attention */
     double  softmax_scale;              /* what q . k is multiplied by; 0: 1 / sqrt(head_dim) */
     double  softcap;                    /* scores become softcap tanh(score / softcap) (Gemma 2); 0: not */

@@ -11,7 +11,8 @@ enum { SITE_SCORES, SITE_ATTENTION, SITE_MLP, SITES };
 
 /* depth 0: the batch's tokens and their positions; else those that so many tokens later stand there, for
  * multi-token prediction, without positions */
-void embed_unit_forward        (const ExecContext *ctx, int64_t depth, Tensor y_tC, const UnitParam *w);
+void embed_unit_forward        (const ExecContext *ctx, int64_t depth, Tensor y_tC, const UnitParam *w,
+                                EmbedSave *save);
 void embed_unit_backward_input (const ExecContext *ctx, int64_t depth, EmbedSave *save, Tensor dy_tC);
 void embed_unit_backward_weight(const ExecContext *ctx, int64_t depth, const UnitParam *dw,
                                 const EmbedSave *save);

@@ -16,7 +16,7 @@ typedef enum {
     MLP = 64, MOE = 128, GATED = 256, BEFORE = 512, AFTER = 1024,
     QK_NORM_EACH_HEAD = 2048, QK_NORM_ALL_HEADS = 4096,
     NO_LATENT = 8192, LATENT = 16384, QUERY_LATENT = 32768, NO_QUERY_LATENT = 65536,
-    SHARED_GATE = 131072
+    SHARED_GATE = 131072, EMBED_NORM = 262144
 } ParamFact;
 typedef unsigned ParamFacts;
 typedef enum { WORD, EMBED, BLOCK, MTP, EXPERTS, HEAD } ParamBlockKind;
@@ -92,6 +92,7 @@ static ParamFacts facts_of(const ModelConfig *config, int64_t index)
         { QUERY_LATENT,    config->latent.query_rank > 0 },
         { NO_QUERY_LATENT, config->latent.query_rank == 0 },
         { SHARED_GATE, config->moe.shared_gate },
+        { EMBED_NORM, config->embedding_norm },
     };
     ParamFacts holding = 0;
     for (size_t i = 0; i < sizeof facts / sizeof *facts; i++)
@@ -175,6 +176,12 @@ static void param_distribution(Param *p, const ModelConfig *config, int64_t inde
     p->uniform = true;
 }
 
+static bool is_qk_gain(ParamId row)
+{
+    return row == PARAM_ATTENTION_QUERY_GAIN || row == PARAM_ATTENTION_KEY_GAIN ||
+           row == PARAM_ATTENTION_QUERY_GAINS || row == PARAM_ATTENTION_KEY_GAINS;
+}
+
 static Param param_make(const ModelConfig *config, ParamId row, int64_t index, const ParamRanks *ranks)
 {
     bool experts = rows[row].kind == EXPERTS;
@@ -185,6 +192,7 @@ static Param param_make(const ModelConfig *config, ParamId row, int64_t index, c
     int r = experts ? 1 : 0, c = r + 1;                               /* the dimensions of rows and columns */
     Param p = { .id = row, .init = rows[row].init, .decay = rows[row].decay, .parts = 1, .saves = true,
                 .dims = (rows[row].d1 == ONE ? 1 : 2) + r, .global = { config->experts, 1, 1 } };
+    if (config->qk_norm_decay && is_qk_gain(row)) p.decay = true;
     if (p.init == INIT_ONE && config->gains_zero_centred) p.init = INIT_ZERO;
     param_distribution(&p, config, index);
     p.global[r] = dim_of(config, layer, rows[row].d0);
@@ -244,6 +252,8 @@ bool param_is_layer_matrix(const Param *p)
     ParamBlockKind kind = rows[p->id].kind;
     return (kind == BLOCK || kind == MTP || kind == EXPERTS) && rows[p->id].d1 != ONE;
 }
+
+bool param_of_vocabulary(const Param *p) { return rows[p->id].sharding == TP_VOCABULARY; }
 
 int64_t model_parameters(const ModelConfig *config)
 {

@@ -94,6 +94,8 @@ int64_t param_elements(const Param *param);             /* of the part stored he
 int64_t param_logical_elements(const Param *param);
 /* A matrix of a transformer layer, or one for each of its experts: no embedding, head or vector. */
 bool    param_is_layer_matrix(const Param *param);
+/* The token embedding or the output layer, whose rows are those of the vocabulary. */
+bool    param_of_vocabulary(const Param *param);
 
 /* The smallest range of a parameter's elements that an optimizer can update alone, in elements of the part
  * stored here, counted from its first. */

@@ -18,7 +18,7 @@ void unit_forward(const ExecContext *ctx, int64_t unit, Hidden y, const UnitPara
                   Hidden x)
 {
     switch (model_unit(ctx->config, unit)) {
-    case UNIT_EMBED: embed_unit_forward(ctx, 0, y.t[0], w); break;
+    case UNIT_EMBED: embed_unit_forward(ctx, 0, y.t[0], w, &save->embed); break;
     case UNIT_BLOCK: block_forward(ctx, unit - 1, y.t[0], w, &save->block, x.t[0]); break;
     case UNIT_HEAD:  head_forward(ctx, only(y), w, &save->head, x.t[0]); break;
     case UNIT_MTP:

@@ -33,6 +33,7 @@ typedef struct {
     /* read: the keys [first, end) of this rank, its new ones included, that each query sees, [b, s, 2]; of
      * layers without and with a sliding window */
     Tensor   key_range_i[2];
+    Tensor   key_distance_i;       /* read, with ALiBi: how far each key is before the query, [b, capacity] */
     Comm    *cp;
 } KvCaches;
 
@@ -230,8 +231,11 @@ typedef struct {
     Tensor dqk_gain_ND[2];             /* of the gains of QK norm, one or as many as heads */
 } BlockSave;
 
-/* left by backward_input: gradient of the sum of embeddings */
-typedef struct { Tensor dy_tC; } EmbedSave;
+typedef struct {
+    NormAfterSave norm;            /* of token embeddings, where the model has it; its dy is this one's */
+    Tensor gain_C;                 /* a copy of the norm's gain */
+    Tensor dy_tC;                  /* left by backward_input: gradient of the sum of embeddings */
+} EmbedSave;
 
 typedef struct { Tensor x_tC; } HeadSave;                          /* aliases the unit's input */
 

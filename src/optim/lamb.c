@@ -29,7 +29,8 @@ static void lamb_finish_piece(const OptimizerRun *run, const OptimizerPiece *p)
             .w_N = tensor_flat(p->w, at, n), .u_N = tensor_flat(p->g, at, n),
             .param_N = tensor_present(p->param) ? tensor_flat(p->param, at, n) : tensor_none(),
             .squares_2 = piece_sums(run->sums_N, p, p->first_matrix + e / matrix),
-            .low = run->settings->least_ratio, .high = run->settings->most_ratio });
+            .low = run->settings->least_ratio, .high = run->settings->most_ratio,
+            .decoupled = p->decoupled });
     }
 }
 

@@ -41,6 +41,13 @@ double lr_at(const LrSchedule *s, int64_t done)
     return s->low + left * (s->peak - s->low);
 }
 
+double lr_decoupled_at(const LrSchedule *s, int64_t done)
+{
+    LrSchedule own = *s;
+    if (s->decoupled) own.peak = s->decoupled_peak, own.low = s->decoupled_low;
+    return lr_at(&own, done);
+}
+
 /* With n of N samples done: start + (end - start) c, where c = n / N for linear and (cos(pi (1 - n / N)) + 1)
  * / 2 for cosine. */
 double weight_decay_at(const WeightDecaySchedule *s, int64_t done)

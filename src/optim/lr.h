@@ -3,6 +3,7 @@
 /* The learning rate and the weight decay as pure functions of the samples of the steps done before that were
  * not skipped. So a schedule has no state of its own: of a run's position the steps and samples are saved,
  * and nothing else. The formulas are those of Megatron-LM's OptimizerParamScheduler. */
+#include <stdbool.h>
 #include <stdint.h>
 
 typedef enum { LR_CONSTANT, LR_LINEAR, LR_COSINE, LR_INVERSE_SQUARE_ROOT, LR_WSD } LrStyle;
@@ -17,11 +18,16 @@ typedef struct {
     double  init;                      /* learning rate at which warm-up begins */
     WsdStyle wsd;
     int64_t wsd_decay;                 /* samples of WSD's decay, the last ones before `decay` */
+    /* Token embedding and output layer have a peak and an end of their own; else those of all. */
+    bool    decoupled;
+    double  decoupled_peak, decoupled_low;
 } LrSchedule;
 
 /* The learning rate after `done` samples. A linear warm-up from `init`, so that the very first step has that;
  * then decay from `peak` to `low`. */
 double lr_at(const LrSchedule *schedule, int64_t done);
+/* The same of token embedding and output layer. */
+double lr_decoupled_at(const LrSchedule *schedule, int64_t done);
 
 typedef enum { WEIGHT_DECAY_CONSTANT, WEIGHT_DECAY_LINEAR, WEIGHT_DECAY_COSINE } WeightDecayStyle;
 typedef struct {

@@ -8,13 +8,15 @@ static void adam_begin(Queue *q, const OptimizerSettings *s, const OptimizerPiec
 {
     adamw(q, (Adamw){ .w_N = p->w, .m_N = p->state[0], .v_N = p->state[1], .g_N = p->g, .param_N = p->param,
                       .beta1 = s->beta1, .beta2 = s->beta2, .epsilon = s->epsilon, .decay = p->decayed,
+                      .decoupled = p->decoupled,
                       .stochastic = s->stochastic, .site = p->site, .place = p->place });
 }
 
 static void sgd_begin(Queue *q, const OptimizerSettings *s, const OptimizerPiece *p)
 {
     sgd(q, (Sgd){ .w_N = p->w, .m_N = p->state[0], .g_N = p->g, .param_N = p->param, .momentum = s->momentum,
-                  .decay = p->decayed, .stochastic = s->stochastic, .site = p->site, .place = p->place });
+                  .decay = p->decayed, .decoupled = p->decoupled,
+                  .stochastic = s->stochastic, .site = p->site, .place = p->place });
 }
 
 static const UpdateRule adam_rule = { .states = 2,

@@ -51,6 +51,7 @@ typedef struct OptimizerPiece {
                                         * `finish` writes its direction over it */
     Tensor   state[OPTIMIZER_STATES];
     bool     decayed;                  /* weight decay applies to this parameter */
+    bool     decoupled;                /* it has StepState's decoupled_lr */
     uint64_t site;                     /* of stochastic rounding: one for each parameter */
     ElementPlace place;
     /* elements of the rank's part of the parameter; of them, those that this rank counts in sums over ranks:

@@ -61,6 +61,7 @@ Session session_open(const Generation *g, const Prompt *prompt)
     x.cache = host_new(g->micros * config->layers, sizeof *x.cache);
     x.whole = host_new(executor->slots, sizeof *x.whole);
     x.key_range_i = host_new(g->micros * KEY_RANGES, sizeof *x.key_range_i);
+    x.key_distance_i = host_new(g->micros, sizeof *x.key_distance_i);
     x.used       = host_new(g->rows, sizeof *x.used);
     x.logits_row = host_new(g->rows, sizeof *x.logits_row);
     x.logits     = host_new(config->vocabulary, sizeof *x.logits);
@@ -72,6 +73,8 @@ Session session_open(const Generation *g, const Prompt *prompt)
     }
     for (int i = 0; i < g->micros * KEY_RANGES; i++)
         x.key_range_i[i] = tensor_new(g->arena, "key ranges", I32, g->rows, 1, 2);
+    for (int i = 0; config->position == POSITION_ALIBI && i < g->micros; i++)
+        x.key_distance_i[i] = tensor_new(g->arena, "key distances", I32, g->rows, keys);
     x.id_n  = tensor_new(g->arena, "drawn ids", I32, x.n);
     x.id_Pn = ids_new(&x, x.id_n, comm_size(g->pp));
     x.id_Dn = ids_new(&x, x.id_n, comm_size(g->data));                 /* cp ranks of one data rank agree */
@@ -93,6 +96,7 @@ void session_close(Session *x)
     free(x->cache);
     free(x->whole);
     free(x->key_range_i);
+    free(x->key_distance_i);
     free(x->used);
     free(x->logits_row);
     free(x->logits);
@@ -139,6 +143,18 @@ static int64_t keys_held(const Session *x, const Row *row, int64_t positions)
     return clamp(early - r * h, h) + clamp(early - (2 * R - 1 - r) * h, h) + (late + R - 1 - r) / R;
 }
 
+/* The position of key n of those that this cp rank has, in the order in which keys_held counts them. */
+static int64_t key_position(const Session *x, const Row *row, int64_t n)
+{
+    const Generation *g = x->g;
+    int64_t R = cp_ranks(g), r = comm_rank(g->cp), h = g->executor->ctx.config->sequence / (2 * R);
+    if (R == 1) return n;
+    int64_t early = row->count, first = clamp(early - r * h, h);
+    int64_t second = clamp(early - (2 * R - 1 - r) * h, h);
+    if (n < first) return r * h + n;
+    return n < first + second ? (2 * R - 1 - r) * h + n - first : early + r + (n - first - second) * R;
+}
+
 /* The first forward of a row: its prompt, then padding, which repeats position 0. It sees and writes what
  * training does, as nothing before the padding sees it. */
 static void fill_prompt(Session *x, Batch *batch, int64_t i, const Row *row)
@@ -166,6 +182,10 @@ static void fill_token(Session *x, Batch *batch, int64_t i, const Row *row)
         at(x->caches.key_range_i[k], 2 * i)[0] = k > 0 ? (int32_t)keys_held(x, row, back) : 0;
         at(x->caches.key_range_i[k], 2 * i)[1] = (int32_t)(x->used[i] + x->caches.write);
     }
+    Tensor distance_i = x->caches.key_distance_i;
+    int64_t keys = tensor_present(distance_i) ? distance_i.dim[1] : 0;
+    for (int64_t n = 0; n < keys && n < x->used[i] + x->caches.write; n++)
+        *at(distance_i, i * keys + n) = (int32_t)(position - key_position(x, row, n));
 }
 
 /* What units read besides the batch. */
@@ -175,6 +195,7 @@ static void context_set(Session *x, int micro)
     int64_t b = x->g->rows;
     x->caches.layer = x->cache + micro * ctx->config->layers;
     for (int k = 0; k < KEY_RANGES; k++) x->caches.key_range_i[k] = x->key_range_i[micro * KEY_RANGES + k];
+    x->caches.key_distance_i = x->key_distance_i[micro];
     ctx->caches     = &x->caches;
     ctx->logits_row = x->logits_row;
     if (session_holds_head(x))

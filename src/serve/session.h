@@ -23,6 +23,7 @@ typedef struct {
     Batch   *whole;
     KvCaches caches;                       /* of the micro-batch that runs */
     Tensor  *key_range_i;                  /* [M, KEY_RANGES]: I32 [b, 1, 2] */
+    Tensor  *key_distance_i;               /* with ALiBi, [M]: I32 [b, keys of a cache] */
     int64_t  step;                         /* forwards of one position before this one, in the round */
     int64_t *used, *logits_row;            /* [b], of the micro-batch that runs */
     double  *logits;                       /* [vocabulary], of a row */

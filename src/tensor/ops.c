@@ -6,6 +6,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
+#include "base/exponential.h"
 #include "base/random.h"
 #include "base/seam.h"
 
@@ -32,6 +33,14 @@ Tensor tensor_none(void)        { return (Tensor){ 0 }; }
 bool   tensor_present(Tensor x) { return x.dim[0] > 0; }
 
 /* Two rounds of mixing, so that seed, step and site do not cancel as they could in a sum. */
+double alibi_slope(int64_t head, int64_t heads)
+{
+    int64_t n = 1;
+    while (2 * n <= heads) n *= 2;
+    double power = head < n ? 8 * (double)(head + 1) : 4 * (double)(2 * (head - n) + 1);
+    return natural_power(2, -power / (double)n);
+}
+
 uint64_t dropout_key(const StepState *step_state, uint64_t site)
 {
     return random_mix(random_mix(step_state->seed, (uint64_t)step_state->step), site);

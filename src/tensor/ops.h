@@ -21,6 +21,7 @@ typedef struct {
     int64_t  q0, k0;                   /* positions in the sequence of the first query and the first key */
     int64_t  head0, heads, span;       /* first query head, of all heads of the model; length of a sequence */
     int64_t  window;                   /* positions that a query looks back on, its own one counted; 0: all */
+    bool     alibi;                    /* scores fall by alibi_slope for each position back to the key */
     double   scale, softcap, p;        /* p: of dropout */
     uint64_t site;
 } AttentionRule;
@@ -85,6 +86,10 @@ Tensor   tensor_none(void);              /* an absent tensor: dim[0] == 0 */
 bool     tensor_present(Tensor x);
 /* The key of the dropout with number `site` in this step; it differs in every step and at every site. */
 uint64_t dropout_key(const StepState *step_state, uint64_t site);
+/* Attention with linear biases (ALiBi): what is taken from a score for each position that the key is before
+ * the query, in one of all `heads` of the model. With n the largest power of 2 up to `heads` it is
+ * 2^(-8 (head + 1) / n) in the first n heads, and 2^(-4 (2 j + 1) / n) in head n + j. */
+double   alibi_slope(int64_t head, int64_t heads);
 /* The cost of an op, from its shapes alone. flops counts matrix products and attention; bytes is the sum
  * of the sizes of all its tensors, which are read or written once. */
 void     op_work(int op, const void *arguments, double *flops, double *bytes);

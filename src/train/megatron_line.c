@@ -32,6 +32,7 @@ int megatron_line(char *out, size_t size, const MegatronLine *l)
     n = add(out, size, n, " elapsed time per iteration (ms): %.1f |", 1e3 * l->seconds);
     if (l->flops > 0) n = add(out, size, n, " throughput per GPU (TFLOP/s/GPU): %.1f |", 1e-12 * l->flops);
     n = add(out, size, n, " learning rate: %.6E |", l->lr);
+    if (!isnan(l->decoupled_lr)) n = add(out, size, n, " decoupled learning rate: %.6E |", l->decoupled_lr);
     n = add(out, size, n, " global batch size: %5lld |", (long long)l->batch);
     if (!isnan(l->loss)) n = add(out, size, n, " lm loss: %.6E |", l->loss);
     for (int k = 0; k < l->depths; k++) n = add(out, size, n, " mtp_%d loss: %.6E |", k + 1, l->mtp[k]);

@@ -97,6 +97,7 @@ static void record_step(Report *report, const Trainer *t, double seconds, StepRe
     LogRecord record = log_record(t->step, t->samples, NULL);
     log_put(&record, FACT_loss, r.loss);
     log_put(&record, FACT_lr, r.lr);
+    if (report->config->lr.decoupled) log_put(&record, FACT_decoupled_lr, r.decoupled_lr);
     log_put(&record, FACT_grad_norm, r.norm);
     log_put(&record, FACT_tokens, (double)(t->samples * model->sequence));
     log_put(&record, FACT_seconds, seconds);
@@ -167,6 +168,7 @@ static void megatron_step(const Report *report, const Trainer *t, StepReport r)
         .samples = t->samples, .batch = r.samples, .skipped = report->steps - report->averaged,
         .not_finite = report->not_finite, .seconds = report->seconds / (double)report->steps,
         .flops = config->log_throughput ? flops : 0, .lr = r.lr,
+        .decoupled_lr = config->lr.decoupled ? r.decoupled_lr : NAN,
         .loss = report->averaged ? report->losses / (double)report->averaged : NAN,
         .loss_scale = r.loss_scale, .norm = r.norm, .moe = r.moe, .has_experts = config->model.experts > 0,
         .mtp = mtp, .depths = report->averaged ? (int)config->model.mtp : 0,

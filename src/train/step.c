@@ -135,6 +135,7 @@ static void run_schedule(Trainer *t, void (*at_end)(void *context))
 {
     t->step_state.step = t->step;
     t->step_state.lr   = lr_at(&t->config->lr, t->updated_samples);
+    t->step_state.decoupled_lr = lr_decoupled_at(&t->config->lr, t->updated_samples);
     t->step_state.weight_decay = weight_decay_at(&t->config->weight_decay, t->updated_samples);
     t->batch = batch_schedule_at(trainer_batches(t), t->samples);
     step_state_scale(&t->step_state, t->batch * t->config->model.sequence);
@@ -205,7 +206,7 @@ StepReport trainer_step(Trainer *t)
         .waited = prefetch_waited(t->prefetch[SPLIT_TRAIN]), .skipped = r[3] != 0,
         .overflow = r[3] == SKIP_OVERFLOW && before.scale > t->config->scaling.minimum,
         .spike = r[3] == SKIP_SPIKE, .mean = t->losses.mean, .loss_scale = before.scale,
-        .lr = t->step_state.lr, .moe = trainer_moe_report(t) };
+        .lr = t->step_state.lr, .decoupled_lr = t->step_state.decoupled_lr, .moe = trainer_moe_report(t) };
     report_mtp(t, report.mtp);
     return report;
 }

@@ -33,10 +33,10 @@ typedef struct { double load, dropped, balance, z; } MoeReport;
 /* Mean loss, tokens with a loss weight, and gradient norm of a step, over all ranks; waited: seconds this
  * rank waited for data. skipped: loss or norm was not finite, and the weights were left unchanged; overflow:
  * a smaller loss scale may mend it; spike: it was left out because of its loss alone (train/spike.h); mean:
- * of the losses before it, for the guard against spikes. loss_scale, lr: those of the step; no loss scale:
- * 0. mtp: mean losses of the depths of multi-token prediction, which `loss` does not contain. */
+ * of the losses before it, for the guard against spikes. loss_scale, lr, decoupled_lr: those of the step; no
+ * loss scale: 0. mtp: mean losses of the depths of multi-token prediction, which `loss` does not contain. */
 typedef struct {
-    double loss, tokens, norm, waited, loss_scale, lr, mean;
+    double loss, tokens, norm, waited, loss_scale, lr, decoupled_lr, mean;
     bool skipped, overflow, spike;
     int64_t samples;                                  /* that the step consumed */
     MoeReport moe;

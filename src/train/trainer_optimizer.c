@@ -40,7 +40,8 @@ static OptimizerPiece piece_make(const Trainer *t, const Bucket *k, int p, Tenso
         .count = own.count, .counted_first = counted.first, .counted = param->saves ? counted.count : 0,
         .w = tensor_flat(bucket_master(k), at, own.count),
         .g = tensor_flat(bucket_own(k, k->grads), at, own.count),
-        .decayed = param->decay, .site = random_key(0, param->name), .place = place_of(param, own.first),
+        .decayed = param->decay, .decoupled = param_of_vocabulary(param),
+        .site = random_key(0, param->name), .place = place_of(param, own.first),
         .rows = param->global[r], .columns = param->global[c],
         .local_rows = param->local[r], .local_columns = param->local[c],
         .first_matrix = r > 0 ? param->offset[0] : 0, .cut = cut_of(t, param) };

@@ -46,7 +46,7 @@ def shape_of(o):
     return traffic.Shape(number(o, "num-layers", 0), hidden, number(o, "ffn-hidden-size", 4 * hidden), heads,
                          number(o, "num-query-groups", heads), width, BYTES_VOCABULARY, sequence, sequence,
                          bias="disable-bias-linear" not in o, tied="untie-embeddings-and-output-weights" not in o,
-                         learned=o.get("position-embedding-type") not in ("rope", "yarn"), gated="swiglu" in o or "geglu" in o,
+                         learned=o.get("position-embedding-type", "learned_absolute") == "learned_absolute", embedding_norm="embed-layernorm" in o, gated="swiglu" in o or "geglu" in o,
                          centred=o.get("normalization") != "RMSNorm", experts=number(o, "num-experts", 0),
                          expert_ffn=number(o, "moe-ffn-hidden-size", 0), topk=number(o, "moe-router-topk", 2), shared_ffn=number(o, "moe-shared-expert-intermediate-size", 0),
                          expert_every=number(o, "moe-layer-freq", 1), qkv_bias="add-qkv-bias" in o,

@@ -45,6 +45,7 @@ const Value values[] = {
     { MODEL,     "gemma1",      0, GEMMA1 " --num-query-groups 1 --embedding-multiplier 3", { { 0 } } },
     { MODEL,     "gemma3",      1, GEMMA1 " --norm-placement both --rotary-base 1000 --rotary-base-local 10 --window-size 4,0 --window-attn-skip-freq 2", { { 0 } } },
     { MODEL,     "nemotron",    0, "--squared-relu --apply-layernorm-1p --rotary-percent 0.67 --untie-embeddings-and-output-weights " NARROW, { { 0 } } },
+    { MODEL,     "bloom",       1, "--position-embedding-type alibi --embed-layernorm", { { 0 } } },
 
     { MLP,       "dense",       0, "", { { 0 } } },
     { MLP,       "experts",     1, "--num-experts 4 --moe-ffn-hidden-size 16 --moe-aux-loss-coeff 1e-2 --disable-bias-linear", { { 0 } } },
@@ -56,7 +57,7 @@ const Value values[] = {
     { HEADS,     "latent",      3, LATENT " --q-lora-rank 10 --rotary-interleaved", { { 0 } } },
     { HEADS,     "latent-keys", 3, LATENT " --position-embedding-type yarn --rotary-scaling-factor 4 --mscale-all-dim 1", { { 0 } } },
     { HEADS,     "softcap",     1, "--attn-logit-softcapping 0.5 --softmax-scale 0.7", { { 0 } } },
-    { HEADS,     "qk-norm-all", 2, "--normalization RMSNorm --qk-layernorm --qk-layernorm-width all", { { 0 } } },
+    { HEADS,     "qk-norm-all", 2, "--normalization RMSNorm --qk-layernorm --qk-layernorm-width all --apply-wd-to-qk-layernorm", { { 0 } } },
 
     { MASKS,     "causal",      0, "", { { 0 } } },
     { MASKS,     "documents",   0, "--reset-attention-mask --reset-position-ids --eod-mask-loss", { { 0 } } },
@@ -70,6 +71,7 @@ const Value values[] = {
     { TYPE,      "bf16-states", 5, "--device cpu --bf16 --exp-avg-dtype bf16 --exp-avg-sq-dtype bf16 --stochastic-rounding", { { 0 } } },
 
     { OPTIMIZER, "adam",        0, "", { { 0 } } },
+    { OPTIMIZER, "two-rates",   0, "--decoupled-lr 2e-3 --decoupled-min-lr 5e-4", { { 0 } } },
     { OPTIMIZER, "sgd",         0, "--optimizer sgd",  { { 0 } } },
     { OPTIMIZER, "lamb",        0, "--optimizer lamb", { { 0 } } },
     { OPTIMIZER, "muon",        1, "--optimizer muon", { { 0 } } },

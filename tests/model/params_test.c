@@ -334,7 +334,7 @@ static void test_capacity(void **state)
     _Static_assert(sizeof (ParamBlock){ 0 }.param == PARAM_IDS * sizeof(Param), "a place for each row");
     ModelConfig config = gpt(2, 24, 12, 61, 9);
     config.activation = ACT_SWIGLU, config.norm_placement = NORM_BEFORE_AND_AFTER;   /* with biases: the most a block has */
-    config.tied = false;
+    config.tied = false, config.embedding_norm = true;
     int seen[PARAM_IDS] = { 0 };
     for (int64_t b = 0; b < params_blocks(&config); b++) {
         ParamBlock block;

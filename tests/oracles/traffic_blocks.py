@@ -10,7 +10,8 @@ from collections import namedtuple
 # experts 0: layers are dense; expert_ffn, topk and shared_ffn (the width of an expert that all tokens take; 0: none) are of a layer of experts, of which there
 # is one in every expert_every layers, the first of these
 Shape = namedtuple("Shape", "layers hidden ffn heads groups head_dim vocabulary positions sequence bias tied learned gated centred experts expert_ffn topk qkv_bias "
-                   "qk_norm placement latent shared_ffn expert_every", defaults=(0, 0, 0, False, "", "before", None, 0, 1))
+                   "qk_norm placement latent shared_ffn expert_every embedding_norm",
+                   defaults=(0, 0, 0, False, "", "before", None, 0, 1, False))
 CUT, COPIED, KV = "cut", "copied", "kv"               # by tp; the same on all tp ranks; key-value heads, perhaps in copies
 SHARED = "shared"                                     # the same on all tp ranks, each of which has the gradient of its own heads
 ALIGN = 128                                           # elements at whose multiples matrices begin
@@ -98,7 +99,7 @@ def unit_block(s, t, unit):
     h, queries, pairs = s.hidden, s.heads * s.head_dim, max(s.groups // t, 1) * s.head_dim
     norm = [Tensor(COPIED, h)] * (2 if s.centred else 1)        # gain, and bias where the mean is taken off
     if unit == 0:
-        return [Tensor(COPIED, s.positions * h)] if s.learned else []
+        return ([Tensor(COPIED, s.positions * h)] if s.learned else []) + (norm if s.embedding_norm else [])
     if unit == s.layers + 1:
         return ([] if s.tied else word_block(s, t)) + norm
     heads = [(CUT, queries // t, False), (KV, pairs, True), (KV, pairs, True)]

@@ -32,6 +32,16 @@ typedef struct {
     bool     failed;
 } Task;
 
+/* With a window, which some layers have; a GPT then has the positions and the norm of a BLOOM. */
+static void model_set(ModelConfig *model, const Task *task)
+{
+    model->window = task->window;
+    model->unwindowed = layer_set_every(task->window ? 2 : 0);
+    if (task->model != MODEL_GPT || task->window == 0) return;
+    model->position = POSITION_ALIBI;
+    model->embedding_norm = true;
+}
+
 /* Of one rank; texts are written by the ranks that `writes` says. */
 typedef struct { Task *task; Text mine[PROMPTS]; bool emits, looks; Arena session; } Rank;
 
@@ -91,8 +101,7 @@ static Status run_rank(Transport *transport, void *context)
     int64_t unit = (l->sequence ? l->tp : 1) * (l->cp > 1 ? 2 * l->cp : 1);
     config.training = false;
     config.reset_attention |= task->documents;
-    config.model.window = task->window;
-    config.model.unwindowed = layer_set_every(task->window ? 2 : 0);
+    model_set(&config.model, task);
     config.precision.mixed = task->mixed;
     config.ulysses = l->cp > 1 ? task->ulysses : 0;
     config.gather  = l->cp > 1 && task->gather;
@@ -185,8 +194,7 @@ static Status evaluate(Transport *transport, void *context)
     TrainConfig config = tiny_config(whole->task->model, "ref", NULL);
     config.training = config.reset_attention = false;
     config.model.sequence = CAPACITY - 1;
-    config.model.window = whole->task->window;
-    config.model.unwindowed = layer_set_every(whole->task->window ? 2 : 0);
+    model_set(&config.model, whole->task);
     config.micro = config.global = 1;
     TRY(trainer_start(&t, &config, transport));
     trainer_init(&t);

@@ -26,7 +26,7 @@ static Tensor tensor_of(Dtype dtype, uint64_t key, int64_t b, int64_t s, int64_t
     return x;
 }
 
-typedef struct { KernelFamily family; int threads; double p; Dtype dtype; float softcap; } How;
+typedef struct { KernelFamily family; int threads; double p; Dtype dtype; float softcap; bool alibi; } How;
 
 static void pass(const Flash *x, int threads, bool backward)
 {
@@ -55,7 +55,7 @@ static Result run(How how, int64_t first, int64_t count)
                 .delta = tensor_slice(delta, 1, first, count), .dq = tensor_slice(out[1], 1, first, count),
                 .dk = out[2], .dv = out[3], .lse = tensor_slice(out[4], 1, first, count),
                 .q = tensor_slice(q, 1, first, count), .k = k, .v = v,
-                .rule = { .q0 = Q0 + first, .heads = H, .span = 300, .scale = 0.2f, .softcap = how.softcap, .p = how.p },
+                .rule = { .q0 = Q0 + first, .heads = H, .span = 300, .scale = 0.2f, .softcap = how.softcap, .alibi = how.alibi, .p = how.p },
                 .sample_i = tensor_at((void *)sample, I32, (const int64_t[]){ B }, 1),
                 .dropout_key = 11, .family = how.family };
     pass(&x, how.threads, false);
@@ -92,8 +92,8 @@ static void families_agree(void **state)
 {
     static const Dtype types[] = { F32, BF16, F16 };
     (void)state;
-    for (int i = 0; i < 12; i++) {
-        How how = { KERNELS_AUTO, 1, i & 1 ? 0.3 : 0, types[i / 4], i & 2 ? 0.7f : 0 };
+    for (int i = 0; i < 15; i++) {
+        How how = { KERNELS_AUTO, 1, i & 1 ? 0.3 : 0, types[i < 12 ? i / 4 : i - 12], i & 2 ? 0.7f : 0, i >= 12 };
         Result best = run(how, 0, S);
         for (KernelFamily family = KERNELS_AUTO + 1; family < KERNEL_FAMILIES; family++) {
             if (!kernel_family_callable(family)) continue;
@@ -121,7 +121,7 @@ static void queries_are_independent(void **state)
     for (int i = 0; i < 2 * KERNEL_FAMILIES; i++) {
         KernelFamily family = i / 2;
         if (family == KERNELS_AUTO || !kernel_family_callable(family)) continue;
-        How how = { family, 2, 0.1, i % 2 ? BF16 : F32, 0.7f };
+        How how = { family, 2, 0.1, i % 2 ? BF16 : F32, 0.7f, true };
         Result all = run(how, 0, S);
         for (int n = 0; n < 4; n++) {
             Result some = run(how, part[n][0], part[n][1]);

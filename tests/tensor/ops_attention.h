@@ -14,7 +14,8 @@ static Tensor exchanged(Tensor x, int one, int two)        /* two axes */
     return y;
 }
 
-enum { CAUSAL, INTERVALS, WINDOW };                        /* key_range_i: absent, random, a window of 21 keys */
+/* key_range_i: absent, random, a window of 21 keys; linear biases, whose distances may be given key by key */
+enum { CAUSAL, INTERVALS, WINDOW, RANGES = 3, ALIBI = 4, DISTANCES = 8 };
 static const struct { int64_t B, S, U, H, G, D, E, q0, k0; int keys; double p, size, softcap; int64_t window; } attention[] = {
     { 1, 1, 1, 1, 1, 1, 1, 0, 0, CAUSAL, 0, 1, 0, 0 },             /* one of everything */
     { 2, 19, 19, 4, 2, 16, 16, 0, 0, CAUSAL, 0, 1, 0, 0 },         /* causal, two heads share one */
@@ -36,6 +37,10 @@ static const struct { int64_t B, S, U, H, G, D, E, q0, k0; int keys; double p, s
     { 2, 230, 230, 2, 1, 16, 16, 0, 0, CAUSAL, 0.1, 1, 0, 20 },   /* a sliding window: tiles behind all of them */
     { 1, 60, 90, 2, 2, 8, 8, 40, 10, INTERVALS, 0, 1, 0, 9 },     /* and one that cuts intervals */
     { 1, 40, 40, 2, 2, 8, 8, 0, 0, CAUSAL, 0, 1, 0, 1 },          /* a query sees itself alone */
+    { 2, 260, 260, 7, 7, 16, 16, 0, 0, CAUSAL | ALIBI, 0, 1, 0, 0 }, /* linear biases: heads of both slopes */
+    { 1, 97, 193, 4, 2, 33, 40, 90, 10, INTERVALS | ALIBI, 0.2, 1, 2, 60 },   /* beside all else */
+    { 2, 1, 150, 7, 7, 20, 12, 149, 0, CAUSAL | ALIBI, 0, 1, 0, 0 },
+    { 2, 1, 150, 4, 2, 20, 20, 0, 0, INTERVALS | ALIBI | DISTANCES, 0.3, 1, 0, 0 },   /* keys of a cache in any order */
 #ifdef OPS_CUDA                                                       /* tiles of tensor cores */
     { 1, 260, 260, 2, 1, 64, 64, 0, 0, CAUSAL, 0, 1, 0, 0 },      /* some without a mask */
     { 2, 150, 200, 2, 2, 64, 48, 60, 10, INTERVALS, 0, 1, 0, 0 }, /* narrower values, ranges */
@@ -51,20 +56,22 @@ static bool make_attention_forward(Arguments *a, int variant)
             D = attention[variant].D, E = attention[variant].E;
     int64_t H = attention[variant].H, G = attention[variant].G;
     double size = attention[variant].size;
+    int keys = attention[variant].keys;
     Tensor kv = between(-size, size, B, U, 2 * G, D);
     Tensor o  = exchanged(real(S, B, H, E), 0, 1);         /* positions outside of sequences */
     a->attention_forward = (AttentionForward){
         .o = o, .lse = real(B, S, H), .q = tensor_slice(between(-size, size, B, S, H + 1, D), 2, 1, H),
         .k = tensor_slice(kv, 2, 0, G), .v = tensor_slice(kv, 2, G, G), .sample_i = ints(B, 0, 1000),
         .rule = { .q0 = attention[variant].q0, .k0 = attention[variant].k0, .head0 = 2, .heads = 9, .span = 301,
-                  .window = attention[variant].window, .scale = 1 / sqrt((double)D),
+                  .window = attention[variant].window, .scale = 1 / sqrt((double)D), .alibi = keys & ALIBI,
                   .softcap = attention[variant].softcap, .p = attention[variant].p, .site = 3 } };
     if (E != D) a->attention_forward.v = real(B, U, G, E);
-    if (attention[variant].keys != CAUSAL)
+    if (keys & DISTANCES) a->attention_forward.key_distance_i = tensor_view(ints(B * U, 0, 40), B, U);
+    if (keys & RANGES)
         a->attention_forward.key_range_i = visible(B, S, U + attention[variant].k0 + 5);
-    for (int64_t i = 0; i < B * S && attention[variant].keys == WINDOW; i++) {
-        int32_t *keys = (int32_t *)a->attention_forward.key_range_i.data + 2 * i;
-        keys[0] = (int32_t)(i % S) - 15, keys[1] = (int32_t)(i % S) + 6;
+    for (int64_t i = 0; i < B * S && (keys & RANGES) == WINDOW; i++) {
+        int32_t *range = (int32_t *)a->attention_forward.key_range_i.data + 2 * i;
+        range[0] = (int32_t)(i % S) - 15, range[1] = (int32_t)(i % S) + 6;
     }
     if (size > 10) loosen = size > 100 ? 5e3 : 50;         /* scores of 1e5 have roundings of 1e-2 */
     return true;
@@ -81,6 +88,7 @@ static bool make_attention_delta(Arguments *a, int variant)
 static bool make_attention_backward(Arguments *a, int variant)
 {
     if (!make_attention_forward(a, variant)) return false;
+    if (attention[variant].keys & DISTANCES) return make_attention_backward(a, 0);      /* of forward alone */
     AttentionForward f = a->attention_forward;
     int64_t B = f.q.dim[0], S = f.q.dim[1], H = f.q.dim[2], D = f.q.dim[3], U = f.k.dim[1], G = f.k.dim[2];
     int64_t E = f.v.dim[3];

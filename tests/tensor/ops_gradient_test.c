@@ -181,12 +181,12 @@ static void test_rope(void **state)
     }
 }
 
-/* Causal and by intervals; with a soft-cap and without; shared key heads, dropout, offsets */
+/* Causal and by intervals, then with linear biases; with a soft-cap and without; shared key heads, dropout, offsets */
 static void attention(bool interval, double softcap)
 {
     int64_t B = 2, S = 7, U = 9, H = 4, G = 2, D = 6;
     AttentionRule rule = { .q0 = 4, .k0 = 3, .head0 = 1, .heads = 8, .span = 30, .window = softcap > 0 ? 4 : 0,
-                           .scale = 0.4, .softcap = softcap, .p = 0.2, .site = 2 };
+                           .scale = 0.4, .softcap = softcap, .alibi = interval, .p = 0.2, .site = 2 };
     Tensor o = real(B, S, H, D), lse = real(B, S, H), delta = real(B, S, H), d_o = real(B, S, H, D);
     Tensor query = between(-2, 2, B, S, H, D), key = between(-2, 2, B, U, G, D), value = real(B, U, G, D),
            sample = ints(B, 0, 99);

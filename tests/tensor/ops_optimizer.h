@@ -30,7 +30,7 @@ static inline bool make_adamw(Arguments *a, int variant)
 {
     a->adamw = (Adamw){
         .w_N = real(20001), .m_N = real(20001), .v_N = between(0, 1, 20001), .g_N = real(20001),
-        .beta1 = 0.9, .beta2 = 0.95, .epsilon = 1e-8, .decay = 0.1, .stochastic = variant >= 3,
+        .beta1 = 0.9, .beta2 = 0.95, .epsilon = 1e-8, .decay = 0.1, .decoupled = variant == 2, .stochastic = variant >= 3,
         .place = variant == 4 ? cut_place : flat_place };
     if (variant >= 2) a->adamw.param_N = real(20001);
     return update_case(variant);
@@ -38,7 +38,7 @@ static inline bool make_adamw(Arguments *a, int variant)
 
 static inline bool make_sgd(Arguments *a, int variant)
 {
-    a->sgd = (Sgd){ .w_N = real(20001), .m_N = real(20001), .g_N = real(20001), .momentum = 0.9, .decay = 0.1,
+    a->sgd = (Sgd){ .w_N = real(20001), .m_N = real(20001), .g_N = real(20001), .momentum = 0.9, .decay = 0.1, .decoupled = variant == 2,
                     .stochastic = variant >= 3, .place = variant == 4 ? cut_place : flat_place };
     if (variant >= 2) a->sgd.param_N = real(20001);
     return update_case(variant);
@@ -58,7 +58,7 @@ static inline bool make_lamb_update(Arguments *a, int variant)
 {
     static const double squares[][2] = { { 4, 9 }, { 4, 9 }, { 0, 9 }, { 4, 0 }, { 1e-4, 9 }, { 9, 1e-4 } };
     a->lamb_update = (LambUpdate){ .w_N = real(20001), .u_N = real(20001), .squares_2 = between(1, 1, 2), .low = 0.1,
-                                   .high = 3 };
+                                   .high = 3, .decoupled = variant == 2 };
     for (int i = 0; i < 2 && variant < 6; i++) *element(a->lamb_update.squares_2, i) = squares[variant][i];
     start.skip = variant == 1;
     if (variant >= 2) a->lamb_update.param_N = real(20001);

@@ -31,6 +31,7 @@ typedef struct {
     double         factor, softcap;       /* of embeddings, of logits */
     QkNorm         qk_norm;
     LatentConfig   latent;
+    bool           embedding_norm;
 } Variant;
 static const Variant variants[] = {
     { "gpt, documents apart",     NORM_LAYER, POSITION_LEARNED, ACT_GELU_TANH,    2, ALL,  true,  true  },
@@ -48,6 +49,8 @@ static const Variant variants[] = {
     { "RMSNorm, learned",         NORM_RMS,   POSITION_LEARNED, ACT_SILU,         2, 0,   true,  true  },
     { "LayerNorm, rope",          NORM_LAYER, POSITION_ROPE,    ACT_GELU_TANH,    1, ALL,  false, true  },
     { "LayerNorm, no positions",  NORM_LAYER, POSITION_NONE,    ACT_SWIGLU,       2, ALL,  true,  false },
+    { "BLOOM",                    NORM_LAYER, POSITION_ALIBI,   ACT_GELU_TANH,    4, ALL,  true,  false, .embedding_norm = true },
+    { "learned, norm 1p before",  NORM_RMS,   POSITION_LEARNED, ACT_GELU_TANH,    4, 0,   false, true, .embedding_norm = true, .zero_centred = true },
     { "OLMo 2",                   NORM_RMS,   POSITION_ROPE,    ACT_SWIGLU,       2, 0,   false, false, .placement = NORM_AFTER },
     { "Gemma",                    NORM_RMS,   POSITION_ROPE,    ACT_GEGLU_TANH,   1, 0,   true,  true, .zero_centred = true,
       .factor = 2.5 },
@@ -69,7 +72,7 @@ static TrainConfig config_of(const Variant *v, const char *data)
         .out_bias = v->bias & OUT_MLP, .mlp_bias = v->bias & OUT_MLP, .tied = v->tied,
         .norm_placement = v->placement, .gains_zero_centred = v->zero_centred, .embedding_factor = v->factor,
         .logit_softcap = v->softcap, .qk_norm = v->qk_norm,
-        .latent = v->latent };
+        .latent = v->latent, .embedding_norm = v->embedding_norm };
     config.reset_attention = config.reset_positions = config.mask_eod = v->reset;
     config.eod = 10;
     config.micro = 2;

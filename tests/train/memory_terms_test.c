@@ -8,6 +8,7 @@
  * element, s of one of a statistic. Of one layer: */
 typedef struct {
     int64_t x, x2;                     /* inputs of the norms: t C */
+    int64_t embedding_norm;            /* of the embedding: input t C, statistics, gain C */
     int64_t n1, n2;                    /* their outputs, which the matrices read: t C */
     int64_t statistics;                /* rstd of both norms, and mean of LayerNorm: t each */
     int64_t after;                     /* of norms after both branches: inputs 2 t C, statistics */
@@ -55,6 +56,7 @@ static Terms terms_of(const TrainConfig *c, int64_t e, int64_t s)
         Q = exchanged = H * (2 * D + l->value_dim);
     }
     return (Terms){
+        .embedding_norm = m->embedding_norm * (bytes_of(t * C, e) + norm * bytes_of(t, s) + bytes_of(C, e)),
         .qk = more[0], .latent = more[1], .dmore = more[2],
         .x = bytes_of(t * C, e), .x2 = bytes_of(t * C, e), .n1 = before * bytes_of(t * C, e),
         .n2 = before * bytes_of(t * C, e), .statistics = before * 2 * norm * bytes_of(t, s),
@@ -95,7 +97,7 @@ static int64_t slot_of(const TrainConfig *c, const Terms *k, int64_t layers, boo
     int64_t groups  = uniform ? (layers + r->layers - 1) / r->layers : again;
     int64_t inner   = again - groups;              /* outputs within groups */
     int64_t kept    = kept_for_weights(k) + kept_for_input(k) - freed(k, r->modules, defer);
-    int64_t slot    = k->x + (layers - inner) * k->x + (layers - again) * kept;
+    int64_t slot    = embeds * k->embedding_norm + k->x + (layers - inner) * k->x + (layers - again) * kept;
     int64_t later   = layers * (k->dy + k->dn + k->dafter + k->dmore) + embeds * k->x;
     /* dqkv and dh take the memory of qkv and h where those are in the slot */
     later += again * k->dqkv + (r->modules & RECOMPUTE_MLP ? layers : again) * k->dh;
@@ -149,13 +151,14 @@ static const struct { const char *name; Recompute recompute; } modes[] = {
     { "full, block 2",     { 0, RECOMPUTE_BLOCK, 2 } },
 };
 
-/* Models with other attention than the two of tiny_config: what is added to a Llama, and its name */
-static const struct { const char *name; QkNorm qk_norm; LatentConfig latent; } attentions[] = {
-    { "llama",             QK_NORM_NONE, { 0 } },
-    { "QK norm of a head", QK_NORM_HEAD, { 0 } },
-    { "QK norm of all",    QK_NORM_ALL,  { 0 } },
-    { "latents",           QK_NORM_NONE, { 7, 9, 4, 5 } },
-    { "latent keys",       QK_NORM_NONE, { 0, 9, 4, 5 } },
+/* Models with other attention than the two of tiny_config, or another embedding: what is added to a Llama, and its name */
+static const struct { const char *name; QkNorm qk_norm; LatentConfig latent; bool embedding_norm; } attentions[] = {
+    { "llama",             QK_NORM_NONE, { 0 }, false },
+    { "embedding norm",    QK_NORM_NONE, { 0 }, true },
+    { "QK norm of a head", QK_NORM_HEAD, { 0 }, false },
+    { "QK norm of all",    QK_NORM_ALL,  { 0 }, false },
+    { "latents",           QK_NORM_NONE, { 7, 9, 4, 5 }, false },
+    { "latent keys",       QK_NORM_NONE, { 0, 9, 4, 5 }, false },
 };
 
 static void test_attentions(void **state)
@@ -172,6 +175,7 @@ static void test_attentions(void **state)
                 config_set_layout(&config, &layouts[i]);
                 config.model.layers = 8;
                 config.model.qk_norm = attentions[a].qk_norm, config.model.latent = attentions[a].latent;
+                config.model.embedding_norm = attentions[a].embedding_norm;
                 if (latent) config.model.groups = config.model.heads;
                 config.micro = 3;
                 config.global = 3 * 8 * (layouts[i].ranks / (config.tp * config.cp * config.pp));

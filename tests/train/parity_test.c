@@ -1,4 +1,4 @@
-/* Dense models against PyTorch in float64 (tests/oracles/parity.py made tests/golden/parity): loss, the gradient
+/* Dense models against PyTorch in float64 (tests/oracles/parity.py and bloom.py made tests/golden/parity): loss, the gradient
  * of every tensor, 20 steps of AdamW in `ref`; then `cpu` against `ref`. */
 #include "train/parity.h"
 
@@ -9,6 +9,7 @@ typedef struct {
     int mtp;
     double mtp_factor;
     PositionKind position;                             /* of MODEL_GPT; 0: learned */
+    bool bloom;                       /* of transformers (tests/oracles/bloom.py), with two learning rates */
 } Case;
 static const Case cases[] = {
     { "gpt",              MODEL_GPT,   ACT_GELU_TANH,    true,  false, false },
@@ -29,6 +30,7 @@ static const Case cases[] = {
     { "gpt_mtp",          MODEL_GPT,   ACT_GELU_TANH,    .mtp = 1, .mtp_factor = 0.5, .position = POSITION_NONE },
     { "gpt_1p_after",     MODEL_GPT,   ACT_QUICK_GEGLU,  .tied = true, .one_p = true, .placement = NORM_AFTER,
       .factor = 0.5, .softcap = 1.5 },
+    { "bloom",            MODEL_GPT,   ACT_GELU_TANH,    .tied = true, .bloom = true },
 };
 enum { CASES = sizeof cases / sizeof *cases };
 
@@ -41,6 +43,11 @@ static TrainConfig config_of(const Case *c, const char *data)
     config.model.logit_z_coefficient = c->z;
     config.model.mtp = c->mtp;  config.model.mtp_factor = c->mtp_factor;
     if (c->position == POSITION_NONE) config.model.position = POSITION_NONE;
+    if (c->bloom) {
+        config.model.position = POSITION_ALIBI;  config.model.embedding_norm = true;  config.model.ffn = 48;
+        config.model.heads = config.model.groups = 6;  config.model.head_dim = 2;
+        config.lr.decoupled = true;  config.lr.decoupled_peak = 3e-2;  config.lr.decoupled_low = 5e-4;
+    }
     if (c->window) config.model.window = 3, config.model.unwindowed = layer_set_every(2);
     config.reset_attention = config.reset_positions = config.mask_eod = c->reset;
     return config;

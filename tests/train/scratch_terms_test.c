@@ -13,7 +13,7 @@ typedef struct {
     unsigned modules;                  /* that are computed again */
     int64_t x, whole;                  /* t C; T C */
     int64_t norm;                      /* output and statistics of a norm */
-    bool    before, after;             /* norms in front of branches, after them */
+    bool    before, after, embedding_norm;     /* norms in front of branches, after them, of the embedding */
     int64_t qkv, out, lse, h, g;       /* T (H + 2 G) D, T H D, T H, T W, T F */
     int64_t window;                    /* of a sum over tp */
     int64_t core, core_back;           /* what attention over cp ranks releases at its end, both ways */
@@ -93,7 +93,7 @@ static Terms terms_of(const TrainConfig *c, const Numbers *n)
         .sequence = c->sequence_parallel, .tp = c->tp > 1, .gated = gated, .defers = defers,
         .beside = c->tp > 1 && !defers && !c->no_overlap, .modules = c->recompute.modules,
         .x = bytes_of(t * C, n->e), .whole = bytes_of(T * C, n->e),
-        .before = m->norm_placement != NORM_AFTER, .after = m->norm_placement != NORM_BEFORE,
+        .embedding_norm = m->embedding_norm, .before = m->norm_placement != NORM_AFTER, .after = m->norm_placement != NORM_BEFORE,
         .norm = bytes_of(t * C, n->e) + (m->norm == NORM_LAYER ? 2 : 1) * bytes_of(t, n->f),
         .qkv = bytes_of(T * (H + 2 * G) * m->head_dim, n->e), .out = bytes_of(T * H * m->head_dim, n->e),
         .lse = bytes_of(T * H, n->f), .h = bytes_of(T * F * (gated ? 2 : 1), n->e),
@@ -107,8 +107,9 @@ static Terms terms_of(const TrainConfig *c, const Numbers *n)
 
 static int64_t embed_bytes(const Terms *k)
 {
-    int64_t forward  = k->whole + k->sequence * k->x + k->window;
-    int64_t backward = !k->defers * k->x + k->sequence * k->whole;
+    int64_t norm     = k->embedding_norm * k->x;                /* its output; the gradient of its input */
+    int64_t forward  = k->whole + k->sequence * k->x + most(k->window, norm);
+    int64_t backward = !k->defers * k->x + norm + k->sequence * k->whole;
     return most(forward, backward);
 }
 
@@ -234,6 +235,7 @@ static void compare_layout(const Layout *layout, const Numbers *n, ModelName mod
 {
     TrainConfig config = tiny_config(model, n->device, "none");
     config.model.norm_placement = placement;
+    config.model.embedding_norm = chunk == 64;
     config_set_layout(&config, layout);
     config.model.layers = layout->layers ? 4 : 8;
     config.precision.mixed = n->mixed;

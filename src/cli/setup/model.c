@@ -8,6 +8,7 @@ static PositionKind position_kind(const Options *o)
     case CHOICE_position_learned_absolute: return POSITION_LEARNED;
     case CHOICE_position_rope:
     case CHOICE_position_yarn:             return POSITION_ROPE;
+    case CHOICE_position_alibi:            return POSITION_ALIBI;
     case CHOICE_position_none:             return POSITION_NONE;
     }
     NO_SUCH_CHOICE(o->position);
@@ -161,7 +162,8 @@ ModelConfig setup_model(const Options *o)
         .experts = o->experts, .expert_ffn = o->expert_ffn, .moe = setup_moe(o),
         .sequence = o->command == FOR_EVAL ? o->context : o->sequence,
         .norm_placement = norm_placement(o), .gains_zero_centred = o->layernorm_1p,
-        .embedding_factor = o->embedding_factor, .logit_softcap = o->logit_softcap,
+        .embedding_factor = o->embedding_factor, .embedding_norm = o->embed_layernorm,
+        .logit_softcap = o->logit_softcap,
         .logit_z_coefficient = o->logit_z_coefficient, .norm = norm_kind(o), .position = position_kind(o),
         .window = options_window(o), .unwindowed = unwindowed(o), .activation = activation_kind(o),
         .epsilon = o->epsilon, .rope = setup_rope(o), .no_rope = no_rope(o),
@@ -171,7 +173,8 @@ ModelConfig setup_model(const Options *o)
         .qkv_bias = !o->disable_bias || o->add_qkv_bias,
         .out_bias = !o->disable_bias || o->add_out_bias,
         .mlp_bias = !o->disable_bias || o->add_mlp_bias,
-        .qk_norm = qk_norm_kind(o), .latent = setup_latent(o),
+        .qk_norm = qk_norm_kind(o), .qk_norm_decay = o->qk_norm_decay,
+        .latent = setup_latent(o),
         .softmax_scale = o->softmax_scale, .softcap = o->softcap,
         .tied = !o->untie,
     };

@@ -45,6 +45,7 @@ static AttentionRule rule_of(const ExecContext *ctx, int64_t layer, CoreLayout a
         .q0 = core_part_start(at, at.r, which), .k0 = k0,
         .head0 = at.head0, .heads = ctx->config->heads, .span = ctx->config->sequence,
         .window = model_window(ctx->config, layer), .softcap = ctx->config->softcap,
+        .alibi = ctx->config->position == POSITION_ALIBI,
         .scale = model_softmax_scale(ctx->config),
         .p = exec_dropout(ctx, ctx->config->attention_dropout),
         .site = (uint64_t)(SITES * layer) + SITE_SCORES };

@@ -49,6 +49,7 @@ static void attend_own(const ExecContext *ctx, int64_t layer, CoreLayout at, Cor
     a.k = tensor_slice(cache.k, 1, 0, keys);
     a.v = tensor_slice(cache.v, 1, 0, keys);
     a.key_range_i = caches->key_range_i[model_window(ctx->config, layer) > 0];
+    if (a.rule.alibi) a.key_distance_i = tensor_slice(caches->key_distance_i, 1, 0, keys);
     a.rule.window = 0;                          /* it is in the key ranges */
     attention_forward(ctx->queue, a);
 }

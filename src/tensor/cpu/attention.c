@@ -10,7 +10,10 @@
     .q = (a)->q, .k = (a)->k, .v = (a)->v, .lse = (a)->lse, .key_range_i = (a)->key_range_i,                \
     .sample_i = (a)->sample_i, .rule = (a)->rule
 
-static Flash forward_pass(const AttentionForward *a) { return (Flash){ FLASH(a), .o = a->o }; }
+static Flash forward_pass(const AttentionForward *a)
+{
+    return (Flash){ FLASH(a), .o = a->o, .key_distance_i = a->key_distance_i };
+}
 
 static Flash backward_pass(const AttentionBackward *a)
 {
@@ -41,6 +44,7 @@ static void check(const Flash *x)
     WANT(x->lse, B, S, H);
     if (tensor_present(x->key_range_i)) WANT(x->key_range_i, B, S, 2);
     if (x->rule.p > 0) WANT(x->sample_i, B);
+    if (tensor_present(x->key_distance_i)) WANT(x->key_distance_i, B, S == 1 ? U : 0);
 }
 
 CPU(attention_forward, AttentionForward)

@@ -64,15 +64,15 @@ CPU(adamw, Adamw)
     if (tensor_present(a->param_N)) WANT(a->param_N, N);
     const StepState *step_state = q->step_state;
     if (step_state->skip) return;
-    double t = (double)(step_state->updates + 1);
+    double t = (double)(step_state->updates + 1), lr = STEP_LR(step_state, a->decoupled);
     AdamwUpdate update = {
         .a = a, .rounding = rounding_of(q, a->stochastic, a->site, &a->place),
         .factor  = (float)step_state->factor,
         .beta1   = (float)a->beta1,
         .beta2   = (float)a->beta2,
         .epsilon = (float)a->epsilon,
-        .shrink  = (float)(1 - step_state->lr * (a->decay * step_state->weight_decay)),
-        .rate    = (float)(step_state->lr / (1 - natural_power(a->beta1, t))),
+        .shrink  = (float)(1 - lr * (a->decay * step_state->weight_decay)),
+        .rate    = (float)(lr / (1 - natural_power(a->beta1, t))),
         .unbias  = (float)(1 / (1 - natural_power(a->beta2, t))) };
     team_for(q->team, N, CHUNK_ELEMENTS, adamw_elements, &update);
 }
@@ -117,7 +117,7 @@ CPU(sgd, Sgd)
         .factor   = (float)step_state->factor,
         .momentum = (float)a->momentum,
         .decay    = (float)(a->decay * step_state->weight_decay),
-        .lr       = (float)step_state->lr };
+        .lr       = (float)STEP_LR(step_state, a->decoupled) };
     team_for(q->team, N, CHUNK_ELEMENTS, sgd_elements, &update);
 }
 
@@ -204,7 +204,8 @@ CPU(lamb_update, LambUpdate)
     WANT(a->squares_2, 2);
     double w = sqrt((double)flat(a->squares_2)[0]), u = sqrt((double)flat(a->squares_2)[1]);
     double ratio = w > 0 && u > 0 ? fmin(fmax(w / u, a->low), a->high) : 1;
-    weight_step(q, &(WeightStep){ a->w_N, a->param_N, a->u_N, 1, (float)(q->step_state->lr * ratio) });
+    double lr = STEP_LR(q->step_state, a->decoupled);
+    weight_step(q, &(WeightStep){ a->w_N, a->param_N, a->u_N, 1, (float)(lr * ratio) });
 }
 
 CPU(muon_update, MuonUpdate)

@@ -56,9 +56,9 @@ adamw_kernel(Adamw a, const StepState *step_state)
         correct[threadIdx.x] = (float)(1.0 / (1.0 - pow(beta, (double)(step_state->updates + 1))));
     }
     __syncthreads();
-    const double decay = a.decay * step_state->weight_decay;
-    const float factor = (float)step_state->factor, shrink = (float)(1.0 - step_state->lr * decay);
-    const float rate = (float)step_state->lr * correct[0], unbias = correct[1], epsilon = (float)a.epsilon;
+    const double decay = a.decay * step_state->weight_decay, lr = STEP_LR(step_state, a.decoupled);
+    const float factor = (float)step_state->factor, shrink = (float)(1.0 - lr * decay);
+    const float rate = (float)lr * correct[0], unbias = correct[1], epsilon = (float)a.epsilon;
     const float beta1 = (float)a.beta1, rest1 = (float)(1.0 - a.beta1);
     const float beta2 = (float)a.beta2, rest2 = (float)(1.0 - a.beta2);
     float *w_N = (float *)a.w_N.data, *m_N = (float *)a.m_N.data, *v_N = (float *)a.v_N.data;
@@ -91,7 +91,7 @@ template <typename P, int N> __global__ void __launch_bounds__(GPU_THREADS)
 sgd_kernel(Sgd a, const StepState *step_state)
 {
     if (step_state->skip) return;
-    const float factor = (float)step_state->factor, lr = (float)step_state->lr;
+    const float factor = (float)step_state->factor, lr = (float)STEP_LR(step_state, a.decoupled);
     const float momentum = (float)a.momentum, decay = (float)(a.decay * step_state->weight_decay);
     float *w_N = (float *)a.w_N.data, *m_N = (float *)a.m_N.data;
     const float  *g_N = (const float *)a.g_N.data;

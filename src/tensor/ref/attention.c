@@ -9,15 +9,16 @@
  * dropped. The fields are those of the ops' arguments (tensor/ops.def); key is the dropout key. */
 typedef struct {
     int64_t  B, S, U, H, G, D, E;
-    Tensor   key_range_i, sample_i;
+    Tensor   key_range_i, sample_i, key_distance_i;
     AttentionRule rule;
     uint64_t key;
 } RefAttention;
 
-#define REF_ATTENTION(queue, a) checked((RefAttention){                                                     \
+#define REF_ATTENTION(queue, a, distance) checked((RefAttention){                                           \
     .B = (a)->q.dim[0], .S = (a)->q.dim[1], .U = (a)->k.dim[1],                                             \
     .H = (a)->q.dim[2], .G = (a)->k.dim[2], .D = (a)->q.dim[3], .E = (a)->v.dim[3],                       \
-    .key_range_i = (a)->key_range_i, .sample_i = (a)->sample_i, .rule = (a)->rule,                          \
+    .key_range_i = (a)->key_range_i, .sample_i = (a)->sample_i, .key_distance_i = distance,                 \
+    .rule = (a)->rule,                                                                                      \
     .key = dropout_key((queue)->step_state, (a)->rule.site) })
 
 static RefAttention checked(RefAttention x)
@@ -26,6 +27,7 @@ static RefAttention checked(RefAttention x)
           (long long)x.G);
     if (tensor_present(x.key_range_i)) WANT(x.key_range_i, x.B, x.S, 2);
     if (x.rule.p > 0) WANT(x.sample_i, x.B);
+    if (tensor_present(x.key_distance_i)) WANT(x.key_distance_i, x.B, x.S == 1 ? x.U : 0);
     return x;
 }
 
@@ -55,11 +57,26 @@ static double product(Tensor q, Tensor k, int64_t b, int64_t s, int64_t h, int64
     return sum;
 }
 
-/* score = scale q . k,   with a soft-cap: softcap tanh(scale q . k / softcap) */
+/* logit = scale q . k,   with a soft-cap: softcap tanh(scale q . k / softcap) */
+static double logit(const RefAttention *x, Tensor q, Tensor k, int64_t b, int64_t s, int64_t h, int64_t u)
+{
+    double scaled = x->rule.scale * product(q, k, b, s, h, u, h / (x->H / x->G));
+    return x->rule.softcap > 0 ? x->rule.softcap * tanh(scaled / x->rule.softcap) : scaled;
+}
+
+/* What ALiBi adds to it: - slope times how many positions the key is before the query */
+static double linear_bias(const RefAttention *x, int64_t b, int64_t s, int64_t h, int64_t u)
+{
+    if (!x->rule.alibi) return 0;
+    int64_t before = x->rule.q0 + s - x->rule.k0 - u;
+    if (tensor_present(x->key_distance_i))
+        before = ((const int32_t *)x->key_distance_i.data)[b * x->key_distance_i.stride[0] + u];
+    return -alibi_slope(x->rule.head0 + h, x->rule.heads) * (double)before;
+}
+
 static double score(const RefAttention *x, Tensor q, Tensor k, int64_t b, int64_t s, int64_t h, int64_t u)
 {
-    double logit = x->rule.scale * product(q, k, b, s, h, u, h / (x->H / x->G));
-    return x->rule.softcap > 0 ? x->rule.softcap * tanh(logit / x->rule.softcap) : logit;
+    return logit(x, q, k, b, s, h, u) + linear_bias(x, b, s, h, u);
 }
 
 /* One query: lse = log of the sum over visible keys of exp(score),   o = sum of dropout exp(score - lse) v
@@ -84,7 +101,7 @@ static void forward_query(const RefAttention *x, const AttentionForward *a, int6
 
 REF(attention_forward, AttentionForward)
 {
-    RefAttention x = REF_ATTENTION(q, a);
+    RefAttention x = REF_ATTENTION(q, a, a->key_distance_i);
     WANT(a->o, x.B, x.S, x.H, x.E);
     WANT(a->lse, x.B, x.S, x.H);
     WANT(a->q, x.B, x.S, x.H, x.D);
@@ -112,14 +129,15 @@ REF(attention_delta, AttentionDelta)
 }
 
 /* With prob = exp(score - lse) and dprob = dropout (do . v):   dv += dropout prob do
- * dscore = prob (dprob - delta),   dk += scale dscore q,   dq += scale dscore k
+ * dscore = prob (dprob - delta),   dk += scale dscore q,   dq += scale dscore k;   ALiBi's bias is constant.
  * With a soft-cap, dscore is also multiplied by 1 - (score / softcap)^2. */
 static void backward_query(const RefAttention *x, const AttentionBackward *a, int64_t b, int64_t s, int64_t h)
 {
     int64_t g = h / (x->H / x->G);
     for (int64_t u = 0; u < x->U; u++) {
         if (!key_visible(x, b, s, u)) continue;
-        double capped = score(x, a->q, a->k, b, s, h, u), prob = exp(capped - *at3(a->lse, b, s, h));
+        double capped = logit(x, a->q, a->k, b, s, h, u);
+        double prob = exp(capped + linear_bias(x, b, s, h, u) - *at3(a->lse, b, s, h));
         double factor = dropout_factor(x, b, s, h, u), dprob = factor * product(a->d_o, a->v, b, s, h, u, g);
         double dscore = a->rule.scale * prob * (dprob - *at3(a->delta, b, s, h));
         if (x->rule.softcap > 0) dscore *= 1 - capped / x->rule.softcap * (capped / x->rule.softcap);
@@ -134,7 +152,7 @@ static void backward_query(const RefAttention *x, const AttentionBackward *a, in
 
 REF(attention_backward, AttentionBackward)
 {
-    RefAttention x = REF_ATTENTION(q, a);
+    RefAttention x = REF_ATTENTION(q, a, tensor_none());
     WANT(a->dq, x.B, x.S, x.H, x.D);
     WANT(a->dk, x.B, x.U, x.G, x.D);
     WANT(a->dv, x.B, x.U, x.G, x.E);

@@ -27,7 +27,7 @@ REF(adamw, Adamw)
     WANT(a->g_N, N);
     if (tensor_present(a->param_N)) WANT(a->param_N, N);
     if (q->step_state->skip) return;
-    double t = (double)(q->step_state->updates + 1), lr = q->step_state->lr;
+    double t = (double)(q->step_state->updates + 1), lr = STEP_LR(q->step_state, a->decoupled);
     double decay = a->decay * q->step_state->weight_decay;
     for (int64_t i = 0; i < N; i++) {
         double *w = at1(a->w_N, i), *m = at1(a->m_N, i), *v = at1(a->v_N, i);
@@ -54,7 +54,7 @@ REF(sgd, Sgd)
     for (int64_t i = 0; i < N; i++) {
         double *w = at1(a->w_N, i), *m = at1(a->m_N, i);
         *m = a->momentum * *m + (*at1(a->g_N, i) * q->step_state->factor + decay * *w);
-        *w -= q->step_state->lr * *m;
+        *w -= STEP_LR(q->step_state, a->decoupled) * *m;
         if (tensor_present(a->param_N)) *at1(a->param_N, i) = *w;
     }
 }
@@ -92,7 +92,7 @@ REF(lamb_update, LambUpdate)
     double w_norm = sqrt(*at1(a->squares_2, 0)), u_norm = sqrt(*at1(a->squares_2, 1)), ratio = 1;
     if (w_norm > 0 && u_norm > 0) ratio = fmin(fmax(w_norm / u_norm, a->low), a->high);
     for (int64_t i = 0; i < N; i++) {
-        *at1(a->w_N, i) -= q->step_state->lr * ratio * *at1(a->u_N, i);
+        *at1(a->w_N, i) -= STEP_LR(q->step_state, a->decoupled) * ratio * *at1(a->u_N, i);
         if (tensor_present(a->param_N)) *at1(a->param_N, i) = *at1(a->w_N, i);
     }
 }

@@ -26,10 +26,11 @@
 /* B sequences   S queries   U keys   H query heads   G key-value heads   D channels of q and k, E of v and o
  * lse and delta are F32; the other floating-point tensors have one type, F32, BF16 or F16, and any strides
  * but the last; o, dq, dk and dv may be F32 in any case. Everything between loads and stores is fp32. `o`
- * belongs to the forward pass, d_o to dv to the backward pass; the other ones to both. */
+ * and key_distance_i
+ * belong to the forward pass, d_o to dv to the backward pass; the other ones to both. */
 typedef struct {
     Tensor   o, d_o, delta, dq, dk, dv;
-    Tensor   lse, q, k, v, key_range_i, sample_i;
+    Tensor   lse, q, k, v, key_range_i, sample_i, key_distance_i;
     AttentionRule rule;
     uint64_t dropout_key;
     KernelFamily family;
@@ -43,6 +44,6 @@ size_t flash_backward_workspace(const Flash *x, int threads);
 void   flash_forward (Team *team, const Flash *x, void *workspace, size_t workspace_bytes);
 /* With prob = exp(score - lse) and dprob = dropout (do . v):   dv += dropout prob do
  * dscore = prob (dprob - delta),   dk += scale dscore q,   dq += scale dscore k
- * With a soft-cap, dscore is also multiplied by 1 - (score / softcap)^2. */
+ * With a soft-cap, dscore is also multiplied by 1 - (score / softcap)^2, the score without ALiBi's bias. */
 void   flash_backward(Team *team, const Flash *x, void *workspace, size_t workspace_bytes);
 #endif

@@ -26,6 +26,7 @@ typedef struct {
     float     lse[BACKWARD_QUERIES], delta[BACKWARD_QUERIES];
     int32_t   first_key[BACKWARD_QUERIES], end_key[BACKWARD_QUERIES];
     bool      begun[STRIPS];                       /* dk and dv of the strip are set */
+    float     slope;                               /* of ALiBi, of the head; 0: none */
 } Space;
 
 static size_t space_make(Space *space, const FlashRun *r, char *memory)
@@ -152,6 +153,7 @@ static void strip_pair(const FlashRun *r, Space *space, const Pair *p, int64_t f
         .first_key = space->first_key, .end_key = space->end_key,
         .factor = r->x->rule.p > 0 ? space->factor + first : NULL, .scale = (float)r->x->rule.scale,
         .softcap = (float)r->x->rule.softcap,
+        .slope = space->slope, .ahead = flash_ahead(r, p->s, p->key + first),
         .lse = space->lse, .delta = space->delta });
     clear_dscore(r, space, first, seen.end, BACKWARD_QUERIES);
     int64_t stride = flash_words(r, p->queries), from = flash_words(r, seen.begin);
@@ -193,7 +195,8 @@ static void piece(FlashRun *r, Space *space, int64_t b, int64_t g, int64_t tile)
     flash_columns(r, space->v_columns, r->x->v, b, p.key, g, p.keys);
     flash_depth(r, space->k_depth, r->x->k, b, p.key, g, p.keys);
     memset(space->begun, 0, sizeof space->begun);
-    for (p.h = g * r->group; p.h < (g + 1) * r->group; p.h++)
+    for (p.h = g * r->group; p.h < (g + 1) * r->group; p.h++) {
+        space->slope = flash_slope(r, p.h);
         for (int64_t i = 0; i < query_tiles(r); i++) {
             _Atomic int32_t *added = &r->added[(b * r->H + p.h) * query_tiles(r) + i];
             p.s = i * BACKWARD_QUERIES, p.queries = flash_least(BACKWARD_QUERIES, r->S - p.s);
@@ -203,6 +206,7 @@ static void piece(FlashRun *r, Space *space, int64_t b, int64_t g, int64_t tile)
             for (int64_t s = 0; any && s < p.queries; s += r->columns) add_dq(r, space, &p, s);
             atomic_store_explicit(added, (int32_t)tile + 1, memory_order_release);
         }
+    }
     for (int64_t key = 0; key < p.keys; key += r->columns) {
         int64_t used = flash_least(r->columns, p.keys - key), u = p.key + key;
         if (!space->begun[key / r->columns]) continue;

@@ -31,6 +31,8 @@ typedef struct {
     const int32_t *first_key, *end_key;        /* [columns]: the keys that a query sees */
     const float   *factor;             /* [keys][columns]: of dropout; NULL: none */
     float          scale, softcap;
+    float          slope;              /* of ALiBi; 0: none */
+    int32_t        ahead;              /* position of row 0 less that of column 0 */
     float         *max, *shrink;       /* [columns]: so far; what the sums so far are multiplied by */
     double        *sum;                /* [columns] of exp(score - max), without dropout */
 } FlashForward;
@@ -44,6 +46,8 @@ typedef struct {
     int             begin, end;
     const float    *factor;            /* [keys]; NULL: none */
     float           scale, softcap;
+    float           slope;             /* as in FlashForward */
+    const float    *ahead;             /* [FORWARD_KEYS]: position of a key less that of the query */
     float          *max;               /* so far, as in FlashForward */
     double         *sum;
     float          *o;                 /* [E] */
@@ -60,6 +64,8 @@ typedef struct {
     const int32_t *first_key, *end_key;        /* [queries] */
     const float   *factor;             /* [queries][FLASH_FACTORS]; NULL: none */
     float          scale, softcap;
+    float          slope;              /* as in FlashForward */
+    int32_t        ahead;              /* position of column 0 less that of row 0 */
     const float   *lse, *delta;        /* [queries] */
 } FlashBackward;
 

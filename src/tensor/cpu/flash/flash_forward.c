@@ -17,6 +17,7 @@ enum { STRIPS = FORWARD_QUERIES / 8 };               /* of the narrowest family 
 /* One strip of queries of one head, and what its softmax keeps from tile to tile. Arrays are [columns]. */
 typedef struct {
     int64_t   s, h, used;              /* its first query, its head, queries in it */
+    float     slope;                   /* of ALiBi; 0: none */
     FlashKeys seen, seen_by_all;       /* from the first to the last key that any sees; that all see */
     bool      begun;                   /* oT is set */
     GemmWord *q;                       /* packed qT, [words of D][columns] */
@@ -70,6 +71,7 @@ static void strip_begin(const FlashRun *r, Strip *t, int64_t b)
         if (empty || keys.end > t->seen.end) t->seen.end = keys.end;
     }
     t->begun = false;
+    t->slope = flash_slope(r, t->h);
     flash_columns(r, t->q, r->x->q, b, t->s, t->h, t->used);
 }
 
@@ -94,12 +96,25 @@ static void strip_tile(const FlashRun *r, const Space *space, Strip *t, int64_t 
         .key = (int32_t)key, .first_key = t->first_key, .end_key = t->end_key,
         .factor = r->x->rule.p > 0 ? space->factor_T : NULL,
         .scale = (float)r->x->rule.scale, .softcap = (float)r->x->rule.softcap,
+        .slope = t->slope, .ahead = flash_ahead(r, t->s, key),
         .max = t->max, .shrink = t->shrink, .sum = t->sum });
     if (t->begun && changed) r->f->multiply_rows(t->o, t->shrink, r->e_rows);
     begin = flash_words(r, begin);
     flash_multiply_strips(r, t->o, t->begun, r->e_rows, space->v, flash_words(r, count), begin,
                           space->score + begin * r->columns, flash_words(r, end) - begin, t->used);
     t->begun = true;
+}
+
+/* How far the keys [key, key + count) are ahead of a strip's only query: below 0 where they are before. */
+static void single_ahead(const FlashRun *r, float *ahead, const Strip *t, int64_t b, int64_t key,
+                         int64_t count)
+{
+    const Flash *x = r->x;
+    const int32_t *before = NULL;
+    if (tensor_present(x->key_distance_i))
+        before = (const int32_t *)x->key_distance_i.data + b * x->key_distance_i.stride[0];
+    for (int64_t u = 0; u < FORWARD_KEYS; u++)
+        ahead[u] = u >= count ? 0 : before ? (float)-before[key + u] : (float)flash_ahead(r, t->s, key + u);
 }
 
 /* The same for a strip of one query, from packed columns of keys and rows of values. */
@@ -111,11 +126,13 @@ static void single_tile(const FlashRun *r, const Space *space, Strip *t, int64_t
     if (begin >= end) return;
     if (!t->begun) memset(t->o, 0, (size_t)r->E * sizeof *t->o);
     if (r->x->rule.p > 0) flash_dropout(r, space->factor, b, t->s, t->h, 1, key, begin, end);
+    float ahead[FORWARD_KEYS];
+    if (t->slope > 0) single_ahead(r, ahead, t, b, key, count);
     r->f->single(&(FlashSingle){
         .q = t->q, .k = space->k, .v = v.at, .depth = r->d_words, .E = r->E, .v_row = v.row,
         .begin = (int)begin, .end = (int)end, .factor = r->x->rule.p > 0 ? space->factor : NULL,
-        .scale = (float)r->x->rule.scale, .softcap = (float)r->x->rule.softcap, .max = t->max,
-        .sum = t->sum, .o = t->o });
+        .scale = (float)r->x->rule.scale, .softcap = (float)r->x->rule.softcap,
+        .slope = t->slope, .ahead = ahead, .max = t->max, .sum = t->sum, .o = t->o });
     t->begun = true;
 }
 

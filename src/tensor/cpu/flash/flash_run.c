@@ -86,6 +86,17 @@ FlashKeys flash_keys(const FlashRun *r, int64_t b, int64_t s)
     return first < end ? (FlashKeys){ (int32_t)first, (int32_t)end } : (FlashKeys){ 0, 0 };
 }
 
+float flash_slope(const FlashRun *r, int64_t h)
+{
+    const AttentionRule *rule = &r->x->rule;
+    return rule->alibi ? (float)alibi_slope(rule->head0 + h, rule->heads) : 0;
+}
+
+int32_t flash_ahead(const FlashRun *r, int64_t s, int64_t key)
+{
+    return (int32_t)(r->x->rule.k0 + key - r->x->rule.q0 - s);
+}
+
 void flash_dropout(const FlashRun *r, float *to, int64_t b, int64_t s, int64_t h, int64_t count, int64_t key,
                    int64_t begin, int64_t end)
 {

@@ -47,6 +47,9 @@ void *flash_take(FlashSpace *space, int64_t words);
 FlashRun    flash_run_of(const Flash *x, KernelFamily family);
 const void *flash_at(Tensor x, int64_t b, int64_t s, int64_t h);
 FlashKeys   flash_keys(const FlashRun *r, int64_t b, int64_t s);
+/* ALiBi's slope of a head of this call, 0 without; the position of a key less that of a query */
+float       flash_slope(const FlashRun *r, int64_t h);
+int32_t     flash_ahead(const FlashRun *r, int64_t s, int64_t key);
 /* Rows s to s + count - 1 of one head, where they lie if the register tiles can read them there, else copied
  * to `copy`, in which the last tile is completed with zeros. */
 FlashRows   flash_rows(const FlashRun *r, GemmWord *copy, Tensor x, int64_t b, int64_t s, int64_t h,

@@ -25,6 +25,7 @@ static void check_forward(const AttentionForward *a)
 {
     const int64_t B = a->q.dim[0], S = a->q.dim[1], H = a->q.dim[2], E = a->v.dim[3];
     check_shared(a->q, a->k, a->v, a->key_range_i, a->sample_i, a->rule);
+    if (tensor_present(a->key_distance_i)) GPU_WANT(a->key_distance_i, I32, B, S == 1 ? a->k.dim[1] : 0);
     GPU_WANT(a->o, a->o.dtype, B, S, H, E);
     GPU_WANT(a->lse, F32, B, S, H);
 }

@@ -293,7 +293,7 @@ bool flash_takes_backward(const AttentionBackward *a)
 {
 #ifdef GPU_HAS_MMA
     const int64_t D = a->q.dim[3], E = a->v.dim[3];
-    return a->q.dtype == BF16 && D <= 128 && E <= 128 && a->rule.scale > 0 &&
+    return a->q.dtype == BF16 && D <= 128 && E <= 128 && a->rule.scale > 0 && !a->rule.alibi &&
            all_rows_aligned(D, a->q, a->k, a->dq, a->dk) && all_rows_aligned(E, a->v, a->d_o, a->dv);
 #else
     (void)a;

@@ -156,7 +156,7 @@ bool flash_takes_forward(const AttentionForward *a)
 {
 #ifdef GPU_HAS_MMA
     const int64_t D = a->q.dim[3], E = a->v.dim[3];
-    return a->q.dtype == BF16 && D <= 256 && E <= 256 && a->rule.scale > 0 &&
+    return a->q.dtype == BF16 && D <= 256 && E <= 256 && a->rule.scale > 0 && !a->rule.alibi &&
            all_rows_aligned(D, a->q, a->k) && all_rows_aligned(E, a->v, a->o);
 #else
     (void)a;

@@ -35,6 +35,17 @@ static __device__ __forceinline__ uint64_t dropout_row(const AttentionRule &rule
     return (uint64_t)(row * rule.span + rule.k0);
 }
 
+/* alibi_slope (tensor/ops.h) of a head of this call; 0 without ALiBi */
+static __device__ __forceinline__ float slope_of(const AttentionRule &rule, int64_t h)
+{
+    const int64_t head = rule.head0 + h;
+    int64_t n = 1;
+    if (!rule.alibi) return 0;
+    while (2 * n <= rule.heads) n *= 2;
+    const int64_t power = head < n ? 8 * (head + 1) : 4 * (2 * (head - n) + 1);
+    return exp2f(-(float)power / (float)n);
+}
+
 /* Element c of a row of a tensor whose type is F32 or BF16. */
 static __device__ __forceinline__ float load_as(const Tensor &x, int64_t b, int64_t s, int64_t h, int64_t c)
 {

@@ -40,6 +40,15 @@ static __device__ __forceinline__ float capped(const AttentionRule &rule, float 
     return rule.softcap > 0 ? (float)rule.softcap * tanhf(score / (float)rule.softcap) : score;
 }
 
+/* How many positions a key is before a query; 0 without ALiBi */
+static __device__ __forceinline__ float before(const AttentionRule &rule, const Tensor &key_distance_i,
+                                               int64_t b, int64_t s, int64_t u)
+{
+    if (!rule.alibi) return 0;
+    if (!present(key_distance_i)) return (float)(rule.q0 + s - rule.k0 - u);
+    return (float)((const int32_t *)key_distance_i.data)[b * key_distance_i.stride[0] + u];
+}
+
 /* What one query has in shared memory. */
 struct QueryFacts { KeySpan keys; float lse, delta; uint64_t dropout; };
 
@@ -69,6 +78,7 @@ attention_forward_kernel(AttentionForward a, const StepState *step_state)
     DropoutMask   mask = {};
     uint64_t      row = 0;
     float *keys = q_tile + SIDE * (D + 1), o[CHANNELS] = {}, max = -INFINITY, sum = 0;
+    const float slope = slope_of(a.rule, h);
     if (a.rule.p > 0) mask = dropout_mask(step_state, a.rule.site, a.rule.p);
     if (a.rule.p > 0 && real) row = dropout_row(a.rule, a.sample_i, b, s0 + r, h);
 
@@ -86,7 +96,10 @@ attention_forward_kernel(AttentionForward a, const StepState *step_state)
         tile_read<T>(keys, a.v, b, u0, g, U);
         float *p = prob + r * (SIDE + 1);
         for (int k = lane; k < SIDE; k += SHARERS)
-            if (u0 + k >= own.first && u0 + k < own.end) most = larger(p[k], most);
+            if (u0 + k >= own.first && u0 + k < own.end) {
+                p[k] -= slope * before(a.rule, a.key_distance_i, b, s0 + r, u0 + k);
+                most = larger(p[k], most);
+            }
         most = lanes_max(most, SHARERS);
         for (int k = lane; k < SIDE; k += SHARERS) {
             const bool  seen = u0 + k >= own.first && u0 + k < own.end;
@@ -147,11 +160,13 @@ static __device__ void facts_read(QueryFacts *facts, const AttentionBackward &a,
 }
 
 /* prob[q][k] = dropout prob and dscore[q][k] = scale dscore of a tile, from its rows in shared memory */
-static __device__ void tile_gradients(float *prob, float *dscore, const AttentionBackward &a,
+static __device__ void tile_gradients(float *prob, float *dscore, const AttentionBackward &a, int64_t h,
+                                      int64_t s0,
                                       const DropoutMask &mask, const QueryFacts *facts,
                                       const float *q_tile, const float *k_tile,
                                       const float *do_tile, const float *v_tile, int64_t u0)
 {
+    const float slope = slope_of(a.rule, h);
     float score[2][2], dprob[2][2];
     tile_products(score, q_tile, k_tile, (int)a.q.dim[3]);
     tile_products(dprob, do_tile, v_tile, (int)a.v.dim[3]);
@@ -163,7 +178,7 @@ static __device__ void tile_gradients(float *prob, float *dscore, const Attentio
         if (u >= f.keys.first && u < f.keys.end) {
             const float x = capped(a.rule, score[i / 2][i % 2] * (float)a.rule.scale);
             if (a.rule.p > 0) factor = dropout_factor(mask, f.dropout + (uint64_t)u);
-            p  = expf(x - f.lse);
+            p  = expf(x - slope * before(a.rule, Tensor{}, 0, s0 + y, u) - f.lse);
             ds = (float)a.rule.scale * p * (factor * dprob[i / 2][i % 2] - f.delta);
             if (a.rule.softcap > 0) ds *= 1 - x / (float)a.rule.softcap * (x / (float)a.rule.softcap);
         }
@@ -206,7 +221,7 @@ attention_backward_keys_kernel(AttentionBackward a, const StepState *step_state)
             tile_read<T>(q_tile, a.q, b, s0, h, S);
             tile_read<T>(do_tile, a.d_o, b, s0, h, S);
             __syncthreads();
-            tile_gradients(prob, dscore, a, mask, facts, q_tile, k_tile, do_tile, v_tile, u0);
+            tile_gradients(prob, dscore, a, h, s0, mask, facts, q_tile, k_tile, do_tile, v_tile, u0);
             __syncthreads();
             for (int i = 0; i < SIDE; i++) {
                 const float p = prob[i * (SIDE + 1) + r], ds = dscore[i * (SIDE + 1) + r];
@@ -253,7 +268,7 @@ attention_backward_queries_kernel(AttentionBackward a, const StepState *step_sta
         tile_read<T>(k_tile, a.k, b, u0, g, U);
         tile_read<T>(v_tile, a.v, b, u0, g, U);
         __syncthreads();
-        tile_gradients(prob, dscore, a, mask, facts, q_tile, k_tile, do_tile, v_tile, u0);
+        tile_gradients(prob, dscore, a, h, s0, mask, facts, q_tile, k_tile, do_tile, v_tile, u0);
         __syncthreads();
         for (int k = 0; k < SIDE; k++) {
             const float ds = dscore[r * (SIDE + 1) + k];
