@@ -225,9 +225,9 @@ static Status rule_mtp(const Options *o)
     if (o->position.value == CHOICE_position_learned_absolute)
         return fail(BAD_OPTION, "%s: tokens ahead have no learned positions; give %s rope, yarn or none",
                     TYPED(OPTION_mtp_layers), NAMED(OPTION_position));
-    if (o->embedding_norm)
+    if (o->embed_layernorm)
         return fail(BAD_OPTION, "%s: tokens ahead have no norm after their embedding; leave out %s",
-                    TYPED(OPTION_mtp_layers), NAMED(OPTION_embedding_norm));
+                    TYPED(OPTION_mtp_layers), NAMED(OPTION_embed_layernorm));
     if (o->command != FOR_EVAL && o->mtp_layers >= o->sequence)
         return fail(BAD_OPTION, "%s: %s has no position from which so many tokens are ahead; give fewer",
                     TYPED(OPTION_mtp_layers), TYPED(OPTION_sequence));

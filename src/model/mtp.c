@@ -85,7 +85,7 @@ void mtp_forward(const ExecContext *ctx, int64_t depth, Tensor y_tC, const UnitP
     save->x_tC = x_tC;                             /* no copy: the caller keeps x until backward */
     save->e_tC = activation_new(ctx, "mtp embedding", t, C);
     size_t mark = arena_mark(ctx->scratch);
-    embed_unit_forward(ctx, depth, save->e_tC, w);                                      /* <-> tp */
+    embed_unit_forward(ctx, depth, save->e_tC, w, &save->embed);                        /* <-> tp */
     arena_reset(ctx->scratch, mark);
     halves_forward(ctx, w, save);
     Tensor p_tC = activation_new(ctx, "residual", t, C);

@@ -334,7 +334,7 @@ static void test_capacity(void **state)
     _Static_assert(sizeof (ParamBlock){ 0 }.param == PARAM_IDS * sizeof(Param), "a place for each row");
     ModelConfig config = gpt(2, 24, 12, 61, 9);
     config.activation = ACT_SWIGLU, config.norm_placement = NORM_BEFORE_AND_AFTER;   /* with biases: the most a block has */
-    config.tied = false, config.embedding_norm = true;
+    config.tied = false, config.embedding_norm = true, config.mtp = 1;
     int seen[PARAM_IDS] = { 0 };
     for (int64_t b = 0; b < params_blocks(&config); b++) {
         ParamBlock block;
@@ -347,7 +347,7 @@ static void test_capacity(void **state)
     for (int id = 0; id < PARAM_IDS; id++) {
         bool experts = id == PARAM_ROUTER_WEIGHT || id == PARAM_SHARED_GATE_WEIGHT || id == PARAM_EXPERTS_GATE_WEIGHT || id == PARAM_EXPERTS_UP_WEIGHT || id == PARAM_EXPERTS_DOWN_WEIGHT;
         bool norm = id >= PARAM_ATTENTION_QUERY_GAINS && id <= PARAM_LATENT_KV_UP;      /* QK norm, latents: where asked for */
-        assert_in_range(seen[id], experts || norm ? 0 : 1, experts || norm ? 0 : 2);         /* two layers */
+        assert_in_range(seen[id], experts || norm ? 0 : 1, experts || norm ? 0 : 3);         /* two layers, and that of a depth */
     }
 }
 

@@ -5,12 +5,12 @@
 #include "train/moe_layouts.h"
 
 enum { TURNS = 3, EVERY = 2, BATCHES = 2 };
-typedef struct { double valid[TURNS], test; int64_t from; } EvaluationLosses;
+typedef struct { double valid[TURNS], test; int64_t from; } SplitLosses;
 
 /* Weights stay those of step 0: losses differ by their samples alone. */
 static void evaluate_turns(Trainer *t, void *context)
 {
-    EvaluationLosses *losses = context;
+    SplitLosses *losses = context;
     for (int turn = (int)losses->from; turn < TURNS; turn++) {
         t->step = (turn + 1) * EVERY;
         double loss = trainer_evaluate_split(t, SPLIT_VALID);
@@ -32,9 +32,9 @@ static void evaluate_and_go_on(Trainer *t, void *context)
 }
 
 static const char *paths[SPLITS];
-static EvaluationLosses losses_of(const Layout *layout, OrderKind order, bool own, int64_t from)
+static SplitLosses losses_of(const Layout *layout, OrderKind order, bool own, int64_t from)
 {
-    EvaluationLosses losses = { .from = from };
+    SplitLosses losses = { .from = from };
     Job  job = { .config = tiny_config(MODEL_LLAMA, "ref", own ? NULL : paths[SPLIT_TRAIN]), .ranks = layout->ranks, .look = evaluate_turns, .context = &losses };
     config_set_layout(&job.config, layout);
     job.config.model.hidden_dropout = job.config.model.attention_dropout = 0;
@@ -57,11 +57,11 @@ static void evaluations_go_on(void **state)
                                       { "cp2 dp2 zero 3", 4, 1, 2, 1, 1, 3, false, SCHEDULE_1F1B } };
     static const OrderKind orders[] = { ORDER_JOTUN, ORDER_MEGATRON };
     for (int o = 0; o < 2; o++) {
-        EvaluationLosses straight = losses_of(&one, orders[o], false, 0), resumed = losses_of(&one, orders[o], false, 1);
+        SplitLosses straight = losses_of(&one, orders[o], false, 0), resumed = losses_of(&one, orders[o], false, 1);
         assert_true(straight.valid[0] != straight.valid[1] && straight.valid[1] != straight.valid[2]);
         for (int turn = 1; turn < TURNS; turn++) assert_true(straight.valid[turn] == resumed.valid[turn]);
         for (size_t l = 0; l < sizeof few / sizeof *few; l++) {
-            EvaluationLosses other = losses_of(&few[l], orders[o], false, 0);
+            SplitLosses other = losses_of(&few[l], orders[o], false, 0);
             for (int turn = 0; turn < TURNS; turn++)
                 if (fabs(other.valid[turn] - straight.valid[turn]) > 1e-12) fail_msg("%s, evaluation %d: %.17g, not %.17g", few[l].name, turn, other.valid[turn], straight.valid[turn]);
         }
@@ -73,7 +73,7 @@ static void evaluations_go_on(void **state)
 static void paths_of_their_own(void **state)
 {
     (void)state;
-    EvaluationLosses own = losses_of(&one, ORDER_MEGATRON, true, 0), cut = losses_of(&one, ORDER_MEGATRON, false, 0);
+    SplitLosses own = losses_of(&one, ORDER_MEGATRON, true, 0), cut = losses_of(&one, ORDER_MEGATRON, false, 0);
     assert_true(own.test != 0 && cut.test == 0);
     assert_true(own.test == losses_of(&one, ORDER_MEGATRON, true, 0).test);
     assert_true(own.valid[0] != cut.valid[0]);
