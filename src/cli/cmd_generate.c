@@ -84,7 +84,8 @@ static Status logits_begin(Trainer *t, Rank *rank, LogitsFile *file)
     if (t->mesh.at.tp == 0 && t->mesh.at.cp == 0) {
         rank->made = calloc((size_t)prompts, sizeof *rank->made);
         status = rank->made ? logits_file_open(file, path, prompts, most, V)
-                            : fail(NO_MEMORY, "no memory to count the tokens of %lld prompts", (long long)prompts);
+                            : fail(NO_MEMORY, "no memory to count the tokens of %lld prompts",
+                                   (long long)prompts);
         rank->logits = file;
     }
     return agree(t->world, status);

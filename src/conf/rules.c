@@ -242,8 +242,8 @@ static Status rule_mtp(const Options *o)
 
 /* --- experts -------------------------------------------------------------------------------------------- */
 
-/* Groups have equal numbers of experts; without --moe-router-group-best as many scores rank a group as a token
- * would take of each of its groups. */
+/* Groups have equal numbers of experts; without --moe-router-group-best as many scores rank a group as a
+ * token would take of each of its groups. */
 static Status rule_expert_groups(const Options *o)
 {
     int64_t groups = o->router_groups, best = o->router_group_topk;
@@ -254,8 +254,8 @@ static Status rule_expert_groups(const Options *o)
     int64_t each = o->experts / groups, sum = o->router_group_best;
     if (sum > each || (sum && o->router_topk > best * each))
         return fail(BAD_OPTION, "%s: a group has %" PRId64 " experts, and a token takes %" PRId64 " of %"
-                    PRId64 " groups; give --moe-router-group-best %" PRId64 " or less, and --moe-router-topk %"
-                    PRId64 " or less", TYPED(OPTION_router_group_best), each, o->router_topk, best, each,
+                    PRId64 " groups; give --moe-router-group-best %" PRId64 " or less, and --moe-router-topk "
+                    "%" PRId64 " or less", TYPED(OPTION_router_group_best), each, o->router_topk, best, each,
                     best * each);
     if (!sum && (o->router_topk % best || o->router_topk / best > o->experts / groups))
         return fail(BAD_OPTION, "%s does not divide %s into at most the %" PRId64 " experts of a group",

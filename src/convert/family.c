@@ -137,12 +137,13 @@ static Status shared_read(const KeySource *s, const json_t *count)
     return option_put(s, "moe-shared-expert-intermediate-size", json_integer(n * each));
 }
 
-/* A token takes its experts from topk_group of n_group groups; 1 of 1 is none. missing: {groups, taken, best}:
- * what missing keys mean, and how many scores of a group rank it. */
+/* A token takes its experts from topk_group of n_group groups; 1 of 1 is none. missing: {groups, taken,
+ * best}: what missing keys mean, and how many scores of a group rank it. */
 static Status groups_read(const KeySource *s)
 {
     const json_t *method = json_object_get(s->config, "topk_method");
-    const json_t *held = json_object_get(s->config, "n_group"), *taken = json_object_get(s->config, "topk_group");
+    const json_t *held  = json_object_get(s->config, "n_group");
+    const json_t *taken = json_object_get(s->config, "topk_group");
     const json_t *group_method = json_object_get(s->missing, "method");
     if (!held) held = json_object_get(s->missing, "groups");
     if (!taken) taken = json_object_get(s->missing, "taken");
@@ -216,13 +217,14 @@ static Status value_read(const KeySource *s, const KeyRow *row, json_t *value)
 
 static Status key_read(json_t *options, const KeyRow *row, const json_t *config, const char *path)
 {
-    json_t *held = json_object_get(config, row->key), *missing = *row->missing ? row_json(row->missing) : NULL;
+    json_t *held = json_object_get(config, row->key);
+    json_t *missing = *row->missing ? row_json(row->missing) : NULL;
     json_t *value = held ? held : missing;
     KeySource s = { options, config, path, row->key, missing };
     Status status = OK;
     switch (row->kind) {
     case UNUSED: case ITS_WINDOW: case HAS_WINDOW: case FULL_FIRST: case MLP_BIAS: case TAKEN_GROUPS:
-    case GROUPS_METHOD: break;                                          /* nothing, or read with another key */
+    case GROUPS_METHOD: break;                                     /* nothing, or read with another key */
     case ROPE:          status = rope_read(&s); break;
     case LAYER_TYPES:   status = windows_read(&s); break;
     case NO_ROPE:       status = no_rope_read(&s); break;
@@ -362,7 +364,8 @@ static json_t *key_json(const KeyRow *row, const json_t *options)
     case DENSE:      return dense_json(options);
     case ATTENTION_BIAS:
         return json_boolean(!is_true(options, "disable-bias-linear") ||
-                            (is_true(options, "add-qkv-bias") && is_true(options, "add-attention-output-bias")));
+                            (is_true(options, "add-qkv-bias") &&
+                             is_true(options, "add-attention-output-bias")));
     case MLP_BIAS:
         return json_boolean(!is_true(options, "disable-bias-linear") || is_true(options, "add-mlp-bias"));
     case SHARED:        return shared_json(options);

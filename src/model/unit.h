@@ -267,7 +267,7 @@ Hidden  hidden_new(const ExecContext *ctx, Arena *arena, const char *what);
 void unit_forward        (const ExecContext *ctx, int64_t unit, Hidden y, const UnitParam *w, UnitSave *save,
                           Hidden x);
 /* dx from dy. The embedding writes no dx. The head and multi-token prediction start from the loss, and add dy
- * where there is one. Units that do not defer their weight gradients add them to dw; others do not read it. */
+ * where there is one. Units that do not defer their weight gradients add them to dw; others do not. */
 void unit_backward_input (const ExecContext *ctx, int64_t unit, Hidden dx, const UnitParam *w,
                           const UnitParam *dw, UnitSave *save, Hidden dy);
 /* Whether the unit's weight gradients are computed by unit_backward_weight. Those of the head and of

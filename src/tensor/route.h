@@ -5,8 +5,8 @@
  *     softmax after selection        Mixtral (arXiv 2401.04088), and Megatron-LM's default
  *     softmax before (pre_softmax)   Switch Transformer (arXiv 2101.03961), DeepSeek-V2 (arXiv 2405.04434)
  *     sigmoids over their sum         DeepSeek-V3 (arXiv 2412.19437)
- *     groups of experts              chosen first, by the highest score of each (DeepSeek-V2) or by the sum of
- *                                    the two highest (DeepSeek-V3)
+ *     groups of experts              chosen first, by the highest score of each (DeepSeek-V2) or by the sum
+ *                                    of the two highest (DeepSeek-V3)
  *
  * A softmax over the selected logits is the same as a softmax over all, renormalised over the selected. */
 #include <stdbool.h>

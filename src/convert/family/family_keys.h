@@ -6,7 +6,12 @@
 #include "base/status.h"
 
 /* missing: the JSON of the row; the caller's, as the rest */
-typedef struct { json_t *options; const json_t *config; const char *path, *key; const json_t *missing; } KeySource;
+typedef struct {
+    json_t       *options;
+    const json_t *config;
+    const char   *path, *key;
+    const json_t *missing;
+} KeySource;
 
 /* Gives an option its value, of which it takes the reference. Two keys may give one option, which then has to
  * have one value: BAD_FILE. */
@@ -17,8 +22,8 @@ const char *value_text(char out[64], const json_t *value);
 /* ---- family_rope.c ---- */
 
 /* rope_parameters, or rope_theta and rope_scaling; missing: the base without one, or two, of layers without
- * and with a window ([1e6, 1e4]), which then have rotary embeddings of their own; or {"base": B} in a family of
- * which a part of the channels may turn (partial_rotary_factor) */
+ * and with a window ([1e6, 1e4]), which then have rotary embeddings of their own; or {"base": B} in a family
+ * of which a part of the channels may turn (partial_rotary_factor) */
 Status  rope_read(const KeySource *s);
 json_t *rope_json(const json_t *options, const json_t *missing);
 
@@ -30,7 +35,7 @@ json_t *rope_json(const json_t *options, const json_t *missing);
 Status  windows_read(const KeySource *s);
 json_t *layer_types_json(const json_t *options);
 json_t *window_json     (const json_t *options);
-json_t *full_first_json (const json_t *options);               /* layers before the first with a window; NULL: none has */
+json_t *full_first_json (const json_t *options);               /* layers before the first window, or NULL */
 /* no_rope_layers: a 1 for each layer with rotary embeddings */
 Status  no_rope_read(const KeySource *s);
 json_t *no_rope_json(const json_t *options);

@@ -1,5 +1,5 @@
-/* Rotary embeddings: rope_parameters since version 5 of transformers; before it rope_theta was a key of its own
- * beside rope_scaling. */
+/* Rotary embeddings: rope_parameters since version 5 of transformers; before it rope_theta was a key of its
+ * own beside rope_scaling. */
 #include "convert/family/family_keys.h"
 #include <math.h>
 #include <stdbool.h>
@@ -20,7 +20,8 @@ static json_t *missing_of(const char *text) { return *text ? json_loads(text, JS
 static Status row_read(const KeySource *s, const json_t *rope, int row)
 {
     const json_t *held = json_object_get(rope, rope_rows[row].key);
-    json_t *value = held && !json_is_null(held) ? json_incref((json_t *)held) : missing_of(rope_rows[row].missing);
+    json_t *value = held && !json_is_null(held) ? json_incref((json_t *)held)
+                                                : missing_of(rope_rows[row].missing);
     if (!value && !strcmp(rope_rows[row].key, "original_max_position_embeddings"))
         value = json_incref(json_object_get(s->config, "max_position_embeddings"));
     if (!strcmp(rope_rows[row].key, "truncate") && json_is_boolean(value))
@@ -45,11 +46,11 @@ static Status yarn_read(const KeySource *s, const json_t *rope)
     bool   both = one != 0 && all != 0;
     double want = both ? yarn_t(one, factor) / yarn_t(all, factor) : yarn_t(1, factor);
     if (all != 0 && !both)
-        return fail(BAD_FILE, "%s: mscale_all_dim of the rotary embedding is given without mscale; give both, or "
-                    "neither", s->path);
+        return fail(BAD_FILE, "%s: mscale_all_dim of the rotary embedding is given without mscale; give "
+                    "both, or neither", s->path);
     if (given && !json_is_null(given) && fabs(json_number_value(given) - want) > 1e-6 * want)
-        return fail(BAD_FILE, "%s: attention_factor %g of the rotary embedding is not %.9g, which follows from "
-                    "factor, mscale and mscale_all_dim; supported is that, or null", s->path,
+        return fail(BAD_FILE, "%s: attention_factor %g of the rotary embedding is not %.9g, which follows "
+                    "from factor, mscale and mscale_all_dim; supported is that, or null", s->path,
                     json_number_value(given), want);
     TRY(option_put(s, "mscale", json_real(both ? one : 1)));
     return option_put(s, "mscale-all-dim", json_real(both ? all : 0));
@@ -89,8 +90,8 @@ static Status scaling_read(const KeySource *s, const json_t *rope)
     bool known = false;
     for (int i = 0; i < TYPES; i++) known |= !strcmp(types[i], type);
     if (!known)
-        return fail(BAD_FILE, "%s: rope_type %.40s of the rotary embedding is not supported; default, linear, "
-                    "llama3 and yarn are", s->path, type);
+        return fail(BAD_FILE, "%s: rope_type %.40s of the rotary embedding is not supported; default, "
+                    "linear, llama3 and yarn are", s->path, type);
     TRY(keys_known(s, rope, type));
     for (int i = 0; i < ROPE_ROWS; i++)
         if (!strcmp(rope_rows[i].type, type)) TRY(row_read(s, rope, i));
@@ -115,8 +116,8 @@ static Status local_read(const KeySource *s, const json_t *local)
     const char *window = json_string_value(json_object_get(s->options, "window-size"));
     if (!window || *window == '-') return OK;
     if (strcmp(type_of(local), "default"))
-        return fail(BAD_FILE, "%s: rope_type %.40s of layers with sliding_attention is not supported; default is",
-                    s->path, type_of(local));
+        return fail(BAD_FILE, "%s: rope_type %.40s of layers with sliding_attention is not supported; "
+                    "default is", s->path, type_of(local));
     TRY(keys_known(s, local, "default"));
     return base_read(s, LOCAL, local, "rope_local_base_freq", json_array_get(s->missing, 1));
 }
@@ -139,8 +140,8 @@ Status rope_read(const KeySource *s)
         local = json_object_get(rope, "sliding_attention");
         rope  = json_object_get(rope, "full_attention");
         if (!json_is_object(rope))
-            return fail(BAD_FILE, "%s: rope_parameters has no full_attention; it has rotary embeddings for the "
-                        "layers without a window, and in sliding_attention for those with one", s->path);
+            return fail(BAD_FILE, "%s: rope_parameters has no full_attention; it has rotary embeddings for "
+                        "the layers without a window, and in sliding_attention for those with one", s->path);
     }
     if (!json_is_object(rope)) rope = json_object_get(s->config, "rope_scaling");
     if (!json_is_object(rope)) rope = NULL;
