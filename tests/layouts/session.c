@@ -23,13 +23,13 @@ static const double gap_within[TYPES] = { 0, 1e-5, 1e-2, 1e-3, 1e-2, 1e-2 };
 /* Of weights after the steps, absolute. Adam's, LAMB's and Muon's first steps have the size of the learning rate, 1e-3,
  * however small the gradient is: where rounding to 16 bits decides its sign, weights differ by two steps in opposite
  * directions, which is no less than what a bug does to them. copies.c compares such weights to the bit instead. */
-static const double weights_within[TYPES][OPTIMIZERS] = {    /* adam, sgd, lamb, muon */
-    { 1e-11, 1e-11, 1e-11, 1e-11 },
-    { 5e-4, 3e-8, 3e-5, 5e-3 },
-    { INFINITY, 4e-5, INFINITY, INFINITY },
-    { INFINITY, 1e-5, INFINITY, INFINITY },
-    { INFINITY, 4e-5, INFINITY, INFINITY },
-    { INFINITY, INFINITY, INFINITY, INFINITY },
+static const double weights_within[TYPES][OPTIMIZERS] = {    /* adam, adam of two rates, sgd, lamb, muon */
+    { 1e-11, 1e-11, 1e-11, 1e-11, 1e-11 },
+    { 5e-4, 1e-3, 3e-8, 3e-5, 5e-3 },
+    { INFINITY, INFINITY, 4e-5, INFINITY, INFINITY },
+    { INFINITY, INFINITY, 1e-5, INFINITY, INFINITY },
+    { INFINITY, INFINITY, 4e-5, INFINITY, INFINITY },
+    { INFINITY, INFINITY, INFINITY, INFINITY, INFINITY },
 };
 
 static const Within *within_of(int type, int rule)

@@ -72,8 +72,8 @@ bool    ulysses_copies(Ulysses at);          /* several ranks, or one several ti
 /* The heads that rows hold: H query heads, 2 G of keys and values, or both. */
 typedef enum { ULYSSES_QUERIES = 1, ULYSSES_PAIRS = 2, ULYSSES_QKV = 3 } UlyssesHeads;
 /* y [b, u s, n, width] of a part of the heads of x [b, s, N, width], and back; with keys and values, which
- * may differ in width, y [b, u s, columns, 1] and x likewise. Where key-value heads are copied, ulysses_leave of
- * ULYSSES_PAIRS adds to x, which is 0. <-> cp: all-to-all */
+ * may differ in width, y [b, u s, columns, 1] and x likewise. Where key-value heads are copied, ulysses_leave
+ * of ULYSSES_PAIRS adds to x, which is 0. <-> cp: all-to-all */
 void    ulysses_enter(const ExecContext *ctx, Ulysses at, UlyssesHeads which, Tensor y, Tensor x);
 void    ulysses_leave(const ExecContext *ctx, Ulysses at, UlyssesHeads which, Tensor x, Tensor y);
 #endif
