@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include "convert/hf_write.h"
 #include "convert/llama_pieces.h"
+#include "convert/tokenizer/tokenizer_json.h"
 #include "store/tensor_entry.h"
 #include "text/bpe/vocab.h"
 #include "text/tokenizer.h"
@@ -30,16 +31,18 @@ static bool has_file(char path[1024], const char *folder, const char *name)
     return path_join(path, folder, name) == OK && file_exists(path);
 }
 
-/* tokenizer_config.json: of `class`, with the text that ends a document; NULL: none. */
-static Status config_write(const char *folder, const char *class, const char *end, int64_t positions)
+/* tokenizer_config.json: of `class`, with the text that ends a document and that of unknown text; NULL:
+ * none. */
+static Status config_write(const char *folder, const char *class, const char *end, const char *unknown,
+                           int64_t positions)
 {
     json_t *config = json_pack("{s:s, s:b, s:I}", "tokenizer_class", class, "clean_up_tokenization_spaces",
                                false, "model_max_length", (json_int_t)positions);
     if (end) {
         json_object_set_new(config, "bos_token", json_string(end));
         json_object_set_new(config, "eos_token", json_string(end));
-        json_object_set_new(config, "unk_token", json_string(end));
     }
+    if (unknown) json_object_set_new(config, "unk_token", json_string(unknown));
     return hf_json_write(folder, "tokenizer_config.json", config);
 }
 
@@ -73,7 +76,7 @@ static Status bytes_write(const char *folder, int64_t eod, int64_t positions)
                       json_pack("{s:s, s:n, s:n, s:[o], s:n, s:O, s:n, s:o, s:o}", "version", "1.0",
                                 "truncation", "padding", "added_tokens", token, "normalizer", "pre_tokenizer",
                                 level, "post_processor", "decoder", level, "model", model)));
-    return config_write(folder, "PreTrainedTokenizerFast", END, positions);
+    return config_write(folder, "PreTrainedTokenizerFast", END, END, positions);
 }
 
 /* ---- files ---- */
@@ -109,7 +112,8 @@ static Status json_tokenizer_write(const char *folder, const char *path, const c
         if (has_file(other, beside, more[i])) TRY(file_copy(folder, more[i], other));
     if (has_file(other, beside, "tokenizer_config.json"))
         return file_copy(folder, "tokenizer_config.json", other);
-    return config_write(folder, "PreTrainedTokenizerFast", added_text(text, path, end) ? text : NULL,
+    bool found = added_text(text, path, end);
+    return config_write(folder, "PreTrainedTokenizerFast", found ? text : NULL, found ? text : NULL,
                         positions);
 }
 
@@ -128,7 +132,43 @@ static Status gpt2_tokenizer_write(const char *folder, const char *from, int64_t
         TRY(file_copy(folder, "special_tokens_map.json", other));
     if (has_file(other, from, "tokenizer_config.json"))
         return file_copy(folder, "tokenizer_config.json", other);
-    return config_write(folder, "GPT2Tokenizer", END, positions);
+    return config_write(folder, "GPT2Tokenizer", END, END, positions);
+}
+
+/* Of the added token with this id; NULL: there is none. It lives as long as root. */
+static const char *special_text(const json_t *root, int64_t id)
+{
+    size_t  i;
+    json_t *token;
+    json_array_foreach(json_object_get(root, "added_tokens"), i, token)
+        if (json_integer_value(json_object_get(token, "id")) == id)
+            return json_string_value(json_object_get(token, "content"));
+    return NULL;
+}
+
+static Status made_write(const char *folder, json_t *root, int64_t end, int64_t unknown, int64_t positions)
+{
+    Status status = config_write(folder, "PreTrainedTokenizerFast", special_text(root, end),
+                                 special_text(root, unknown), positions);
+    if (status == OK) return hf_json_write(folder, "tokenizer.json", root);
+    json_decref(root);
+    return status;
+}
+
+static Status tiktoken_write(const char *folder, const char *path, int64_t positions)
+{
+    json_t *root;
+    int64_t end;
+    TRY(tiktoken_json(&root, &end, path));
+    return made_write(folder, root, end, end, positions);
+}
+
+static Status sentencepiece_write(const char *folder, const char *path, int64_t end, int64_t positions)
+{
+    json_t *root;
+    int64_t unknown;
+    TRY(sentencepiece_json(&root, &unknown, path));
+    return made_write(folder, root, end, unknown, positions);
 }
 
 static bool has_ending(const char *name, const char *end)
@@ -151,16 +191,12 @@ static Status files_write(const char *folder, const char *from, int64_t end, int
     if (!is_folder) snprintf(path, sizeof path, "%s", from);
     snprintf(beside, sizeof beside, "%s/..", from);
     if (has_ending(path, ".json")) return json_tokenizer_write(folder, path, beside, end, positions);
-    if (!llama_pieces_is(path))
-        return fail(BAD_OPTION,
-                    "--tokenizer %s: a tiktoken file, which transformers does not open; give a folder "
-                    "with the tokenizer.json of the same tokenizer",
-                    from);
+    if (!llama_pieces_is(path)) return tiktoken_write(folder, path, positions);
     LlamaPieces pieces;
-    TRY(llama_pieces_open(&pieces, path));
+    if (llama_pieces_open(&pieces, path) != OK) return sentencepiece_write(folder, path, end, positions);
     llama_pieces_close(&pieces);
     TRY(file_copy(folder, "tokenizer.model", path));
-    return config_write(folder, "LlamaTokenizer", NULL, positions);
+    return config_write(folder, "LlamaTokenizer", NULL, NULL, positions);
 }
 
 Status hf_tokenizer_write(const char *folder, const char *tokenizer, int64_t positions, int64_t *end)

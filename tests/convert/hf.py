@@ -1,6 +1,7 @@
 """Models of transformers (tests/golden/hf/models.json, with weights by a formula): imported they have its logits and losses,
 exported they are its tensors to the byte, imported again they are the same files. What a config or a file says wrongly is
 refused by name."""
+import base64
 import filecmp
 import glob
 import json
@@ -270,6 +271,48 @@ def pickles(work, text):
     assert done.returncode == 1 and "is damaged" in done.stderr, done.stderr
 
 
+def piece(text, score, kind):
+    """A piece of a sentencepiece model, as protocol buffers write it."""
+    body = b"\x0a" + bytes([len(text.encode())]) + text.encode() + b"\x15" + struct.pack("<f", score) + b"\x18" + bytes([kind])
+    return b"\x0a" + bytes([len(body)]) + body
+
+
+def exported(work, name, vocabulary):
+    """The tokenizer.json of a model with this tokenizer."""
+    at = lambda leaf: os.path.join(work, os.path.basename(name) + leaf)
+    jotun("train", "--num-layers", 1, "--hidden-size", 8, "--num-attention-heads", 2, "--seq-length", 4, "--train-iters", 1,
+          "--micro-batch-size", 1, "--global-batch-size", 1, "--lr", "1e-3", "--mock-data", "--normalization", "RMSNorm", "--swiglu",
+          "--disable-bias-linear", "--position-embedding-type", "rope", "--tokenizer", name, "--save", at("-ck"))
+    jotun("convert", "--to", "hf", "--input", at("-ck"), "--output", at("-hf"))
+    made = json.load(open(at("-hf/tokenizer.json")))
+    assert len(made["model"]["vocab"]) == vocabulary, len(made["model"]["vocab"])
+    return made, at("-hf/tokenizer.json")
+
+
+def tokenizers(work, text):
+    """.tiktoken files and sentencepiece models as tokenizer.json; tests/outside/tokenizer_files.py has transformers read them."""
+    tokens = [bytes([b]) for b in range(256)] + [b"th", b"the", b" the", b"in", b"ing", b"  ", b"he"]
+    name = os.path.join(work, "gpt2-small.tiktoken")
+    with open(name, "wb") as out:
+        out.writelines(base64.b64encode(t) + b" %d\n" % i for i, t in enumerate(tokens))
+    made, path = exported(work, name, len(tokens) + 1)
+    assert made["model"]["merges"] == ["t h", "th e", "\u0120 the", "i n", "in g", "\u0120 \u0120", "h e"], made["model"]["merges"]
+    assert made["model"]["ignore_merges"] and made["added_tokens"][0]["id"] == len(tokens)
+    ids = [jotun("tokenizer", "encode", "--tokenizer", t, "--input", text).stdout for t in (name, path)]
+    assert ids[0] == ids[1] and len(ids[0].split()) > 20
+    name = os.path.join(work, "unigram.model")
+    pieces = [("<unk>", 0, 2), ("<s>", 0, 3), ("</s>", 0, 3), ("\u2581a", -1, 1), ("b", -2, 1)]
+    with open(name, "wb") as out:
+        out.write(b"".join(piece(*p) for p in pieces))
+    made, _ = exported(work, name, len(pieces))
+    assert made["model"]["type"] == "Unigram" and made["model"]["unk_id"] == 0 and made["model"]["vocab"][3] == ["\u2581a", -1.0]
+    assert [n["type"] for n in made["normalizer"]["normalizers"]] == ["Replace", "Replace", "Prepend", "Replace"]
+    with open(name, "wb") as out:
+        out.write(b"".join(piece(*p) for p in pieces) + piece("<user>", 0, 4))
+    done = jotun("convert", "--to", "hf", "--input", name + "-ck", "--output", name + "-no", "--tokenizer", name, check=False)
+    assert done.returncode == 1 and "users defined" in done.stderr and not os.path.exists(name + "-no"), done.stderr
+
+
 def places(work):
     """Nothing is overwritten; a killed conversion leaves nothing at its place, and the next one succeeds."""
     golden, output = os.path.join(GOLDEN, "gpt2"), os.path.join(work, "place")
@@ -296,6 +339,7 @@ def main(folder):
         family(model, folder, text_file)
         continued(model, folder, text_file)
     pickles(folder, text_file)
+    tokenizers(folder, text_file)
     refusals(folder)
     places(folder)
     print(len(MODELS), "models of transformers", FACTS["transformers"], "- the worst logits differ by",

@@ -243,6 +243,8 @@ static const struct { PretokenKind kind; const char *pattern; } known[] = {
     { PRETOKEN_GPT2,   "'s|'t|'re|'ve|'m|'ll|'d| ?\\p{L}+| ?\\p{N}+| ?[^\\s\\p{L}\\p{N}]+|\\s+(?!\\S)|\\s+" },
     { PRETOKEN_GPT2,   "'(?:[sdmt]|ll|ve|re)| ?\\p{L}+| ?\\p{N}+| ?[^\\s\\p{L}\\p{N}]+|\\s+(?!\\S)|\\s+" },
     { PRETOKEN_GPT2,   "'(?:[sdmt]|ll|ve|re)| ?\\p{L}++| ?\\p{N}++| ?[^\\s\\p{L}\\p{N}]++|\\s++$|\\s+(?!\\S)|\\s" },
+    { PRETOKEN_CL100K, SHORT_FORMS "|[^\\r\\n\\p{L}\\p{N}]?\\p{L}+|\\p{N}{1,3}| ?[^\\s\\p{L}\\p{N}]+[\\r\\n]*|\\s+\\z"
+                    "|\\s*[\\r\\n]|\\s+(?!\\S)|\\s" },
     { PRETOKEN_CL100K, "'(?i:[sdmt]|ll|ve|re)|[^\\r\\n\\p{L}\\p{N}]?+\\p{L}++|\\p{N}{1,3}+| ?[^\\s\\p{L}\\p{N}]++[\\r\\n]*+"
                     "|\\s++$|\\s*[\\r\\n]|\\s+(?!\\S)|\\s" },
     { PRETOKEN_LLAMA3, SHORT_FORMS "|[^\\r\\n\\p{L}\\p{N}]?\\p{L}+|\\p{N}{1,3}| ?[^\\s\\p{L}\\p{N}]+[\\r\\n]*|\\s*[\\r\\n]+"
@@ -270,6 +272,13 @@ static bool same_pattern(const char *known_one, const char *given)
         } else if (*known_one++ != *given) return false;
     }
     return !*known_one;
+}
+
+const char *pretoken_pattern(PretokenKind kind)
+{
+    for (size_t i = 0; i < sizeof known / sizeof known[0]; i++)
+        if (known[i].kind == kind) return known[i].pattern;
+    return NULL;
 }
 
 PretokenKind pretoken_of_pattern(const char *pattern)

@@ -29,6 +29,9 @@ int64_t pretoken_next(PretokenKind kind, const uint8_t *text, int64_t bytes);
 /* The length of the contraction ('s 't 'm 'd 're 've 'll) that text begins with, or 0. Three bytes may be
  * read. */
 int pretoken_contraction(const uint8_t *text);
+/* An expression that splits as the scanner does, without possessive quantifiers, which Oniguruma reads
+ * otherwise. NULL: there is none. */
+const char *pretoken_pattern(PretokenKind kind);
 /* The scanner that splits as this regular expression does, or PRETOKEN_KINDS where there is none. */
 PretokenKind pretoken_of_pattern(const char *pattern);
 

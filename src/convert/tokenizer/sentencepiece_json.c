@@ -1,0 +1,194 @@
+/* A sentencepiece model as a tokenizer.json. The steps of its normalizer are: its table of characters, blanks
+ * at both ends and repeated ones removed, a blank put before the text, blanks made marks. There is no
+ * pre-tokenizer, because sentencepiece has none: a piece may contain blanks. */
+#include <stdlib.h>
+#include <string.h>
+#include "base/file.h"
+#include "convert/tokenizer/tokenizer_json.h"
+#include "text/sentencepiece/sentencepiece_model.h"
+
+static const char MARK[] = "\xe2\x96\x81";              /* U+2581 */
+
+static const char *other_rule(const SentencePieceModel *m)
+{
+    if (m->kind != SP_MODEL_BPE && m->kind != SP_MODEL_UNIGRAM) return "it is neither BPE nor unigram";
+    if (!m->escape_spaces || m->space_last) return "it marks blanks otherwise";
+    if (m->denormalizer.bytes) return "it changes characters when it decodes";
+    for (int32_t i = 0; i < m->pieces; i++) {
+        if (m->piece[i].kind == SP_PIECE_USER) return "it has pieces that users defined";
+        if (m->piece[i].kind == SP_PIECE_UNUSED) return "it has pieces that are not used";
+    }
+    return NULL;
+}
+
+/* ---- normalizer and decoder ---- */
+
+/* Base64 of bytes, a new reference. */
+static json_t *base64_json(ByteSpan in)
+{
+    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    char  *out = malloc(in.bytes / 3 * 4 + 5);
+    size_t used = 0;
+    for (size_t i = 0; out && i < in.bytes; i += 3) {
+        uint32_t bits = 0;
+        size_t   n = in.bytes - i < 3 ? in.bytes - i : 3;
+        for (size_t b = 0; b < 3; b++) bits = bits << 8 | (b < n ? (uint8_t)in.data[i + b] : 0);
+        for (size_t d = 0; d < 4; d++) out[used++] = d <= n ? digits[bits >> (18 - 6 * d) & 63] : '=';
+    }
+    json_t *text = out ? json_stringn(out, used) : NULL;
+    free(out);
+    return text;
+}
+
+static void replace_put(json_t *list, const char *kind, const char *pattern, const char *content)
+{
+    json_array_append_new(list, json_pack("{s:s, s:{s:s}, s:s}", "type", "Replace", "pattern", kind, pattern,
+                                          "content", content));
+}
+
+static json_t *normalizer_json(const SentencePieceModel *m)
+{
+    json_t *list = json_array();
+    if (m->charsmap.bytes)
+        json_array_append_new(list, json_pack("{s:s, s:o}", "type", "Precompiled", "precompiled_charsmap",
+                                              base64_json(m->charsmap)));
+    if (m->drop_spaces) {
+        replace_put(list, "Regex", "\\A +| +\\z", "");
+        replace_put(list, "Regex", " {2,}", " ");
+    }
+    if (m->dummy_prefix)
+        json_array_append_new(list, json_pack("{s:s, s:s}", "type", "Prepend", "prepend", MARK));
+    replace_put(list, "String", " ", MARK);
+    return json_pack("{s:s, s:o}", "type", "Sequence", "normalizers", list);
+}
+
+static json_t *decoder_json(const SentencePieceModel *m)
+{
+    json_t *list = json_array();
+    replace_put(list, "String", MARK, " ");
+    if (m->byte_fallback) json_array_append_new(list, json_pack("{s:s}", "type", "ByteFallback"));
+    json_array_append_new(list, json_pack("{s:s}", "type", "Fuse"));
+    if (m->dummy_prefix)
+        json_array_append_new(list, json_pack("{s:s, s:s, s:i, s:i}", "type", "Strip", "content", " ",
+                                              "start", 1, "stop", 0));
+    return json_pack("{s:s, s:o}", "type", "Sequence", "decoders", list);
+}
+
+/* ---- models ---- */
+
+static json_t *text_json(ByteSpan text) { return json_stringn(text.data, text.bytes); }
+
+static int64_t unknown_of(const SentencePieceModel *m)
+{
+    for (int32_t i = 0; i < m->pieces; i++)
+        if (m->piece[i].kind == SP_PIECE_UNKNOWN) return i;
+    return -1;
+}
+
+static json_t *unigram_json(const SentencePieceModel *m)
+{
+    json_t *vocab = json_array();
+    for (int32_t i = 0; i < m->pieces; i++)
+        json_array_append_new(vocab,
+                              json_pack("[o, f]", text_json(m->piece[i].text), (double)m->piece[i].score));
+    return json_pack("{s:s, s:I, s:o, s:b}", "type", "Unigram", "unk_id", (json_int_t)unknown_of(m), "vocab",
+                     vocab, "byte_fallback", (int)m->byte_fallback);
+}
+
+/* Two pieces merge where their concatenation is one, those of the highest score first. */
+typedef struct { int32_t left, right, made; float score; } SentencePieceMerge;
+
+static int merge_order(const void *a, const void *b)
+{
+    const SentencePieceMerge *x = a, *y = b;
+    if (x->score != y->score) return x->score > y->score ? -1 : 1;
+    if (x->made != y->made) return x->made < y->made ? -1 : 1;
+    return x->left != y->left ? (x->left < y->left ? -1 : 1) : (x->right > y->right) - (x->right < y->right);
+}
+
+static int32_t piece_find(const json_t *vocab, const char *text, size_t bytes)
+{
+    const json_t *id = json_object_getn(vocab, text, bytes);
+    return id ? (int32_t)json_integer_value(id) : -1;
+}
+
+/* All ways to split each piece into two; *count of them, owned by the caller. */
+static SentencePieceMerge *merges_find(size_t *count, const SentencePieceModel *m, const json_t *vocab)
+{
+    SentencePieceMerge *list = NULL;
+    size_t room = 0;
+    *count = 0;
+    for (int32_t i = 0; i < m->pieces; i++)
+        for (size_t cut = 1; m->piece[i].kind == SP_PIECE_NORMAL && cut < m->piece[i].text.bytes; cut++) {
+            ByteSpan t = m->piece[i].text;
+            int32_t  left = piece_find(vocab, t.data, cut),
+                     right = left < 0 ? -1 : piece_find(vocab, t.data + cut, t.bytes - cut);
+            if (right < 0) continue;
+            if (*count == room) {
+                SentencePieceMerge *more = realloc(list, (room = 2 * room + 1024) * sizeof *more);
+                if (!more) return free(list), NULL;
+                list = more;
+            }
+            list[(*count)++] = (SentencePieceMerge){ left, right, i, m->piece[i].score };
+        }
+    if (list) qsort(list, *count, sizeof *list, merge_order);
+    return list;
+}
+
+static json_t *bpe_json(const SentencePieceModel *m)
+{
+    size_t  count;
+    json_t *vocab = json_object(), *pieces = json_object(), *merges = json_array();
+    for (int32_t i = 0; i < m->pieces; i++) {
+        ByteSpan t = m->piece[i].text;
+        json_object_setn_new(vocab, t.data, t.bytes, json_integer(i));
+        if (m->piece[i].kind == SP_PIECE_NORMAL)
+            json_object_setn_new(pieces, t.data, t.bytes, json_integer(i));
+    }
+    SentencePieceMerge *list = merges_find(&count, m, pieces);
+    json_decref(pieces);
+    for (size_t i = 0; list && i < count; i++)
+        json_array_append_new(merges, json_pack("[o, o]", text_json(m->piece[list[i].left].text),
+                                                text_json(m->piece[list[i].right].text)));
+    free(list);
+    int64_t unknown = unknown_of(m);
+    return json_pack("{s:s, s:n, s:o, s:n, s:n, s:b, s:b, s:b, s:o, s:o}", "type", "BPE", "dropout",
+                     "unk_token", unknown < 0 ? json_null() : text_json(m->piece[unknown].text),
+                     "continuing_subword_prefix", "end_of_word_suffix", "fuse_unk", true, "byte_fallback",
+                     (int)m->byte_fallback, "ignore_merges", false, "vocab", vocab, "merges", merges);
+}
+
+/* ---- all of it ---- */
+
+static json_t *root_json(const SentencePieceModel *m)
+{
+    json_t *added = json_array();
+    for (int32_t i = 0; i < m->pieces; i++)
+        if (m->piece[i].kind == SP_PIECE_UNKNOWN || m->piece[i].kind == SP_PIECE_CONTROL)
+            json_array_append_new(added, tokenizer_json_special(i, m->piece[i].text.data,
+                                                                m->piece[i].text.bytes));
+    return tokenizer_json_make(added, normalizer_json(m), json_null(), decoder_json(m),
+                               m->kind == SP_MODEL_UNIGRAM ? unigram_json(m) : bpe_json(m));
+}
+
+Status sentencepiece_json(json_t **root, int64_t *unknown, const char *path)
+{
+    FileMap            map;
+    SentencePieceModel m;
+    TRY(file_map(&map, path));
+    Status status = sentencepiece_model_read(&m, map.data, map.size, path);
+    if (status == OK) {
+        const char *why = other_rule(&m);
+        *root = why ? NULL : root_json(&m);
+        *unknown = unknown_of(&m);
+        if (why)
+            status = fail(BAD_OPTION,
+                          "--tokenizer %s: a tokenizer.json cannot say what this model does: %s; give the "
+                          "folder of a tokenizer that transformers opens",
+                          path, why);
+        else if (!*root) status = fail(NO_MEMORY, "%s: no memory for a tokenizer.json of it", path);
+        sentencepiece_model_close(&m);
+    }
+    file_unmap(&map);
+    return status;
+}
