@@ -14,6 +14,11 @@ try:
 except ImportError as missing:
     print(f"skipped: {missing}")
     sys.exit(77)
+try:
+    import llama_cpp
+except ImportError as missing:
+    llama_cpp = None
+    print(f"without llama.cpp: {missing}")
 print("transformers", transformers.__version__, "tokenizers", tokenizers.__version__, "sentencepiece", sentencepiece.__version__)
 HERE = os.path.dirname(os.path.abspath(__file__))
 DATA = os.path.join(os.environ.get("JOTUN_SHARED", os.path.join(HERE, "..", "..", "..", "shared")), "data")
@@ -49,14 +54,32 @@ def ids_of(name, text, work):
     return [int(w) for w in jotun("tokenizer", "encode", "--tokenizer", name, "--input", path).split()]
 
 
+def by_llama(name, path, work, all_texts, ours):
+    """In how many texts llama.cpp has other ids; None: the tokenizer is refused."""
+    done = subprocess.run([JOTUN, "convert", "--to", "gguf", "--input", path, "--output", path + ".gguf"], capture_output=True, text=True)
+    if done.returncode:
+        return print("  ", done.stderr.strip())
+    model = llama_cpp.Llama(model_path=path + ".gguf", vocab_only=True, verbose=False)
+    wrong = 0
+    for text, ids in zip(all_texts, ours):
+        theirs = model.tokenize(text.encode(), add_bos=False, special=False) if text else []
+        wrong += theirs != ids
+        if theirs != ids and wrong <= 3:
+            at = next((i for i, (a, b) in enumerate(zip(ids, theirs)) if a != b), min(len(ids), len(theirs)))
+            print(f"   {text[:60]!r}... at {at}: jotun {ids[at:at + 5]} llama.cpp {theirs[at:at + 5]}")
+    return wrong
+
+
 def compare(name, work, all_texts):
     at = lambda leaf: os.path.join(work, os.path.basename(name) + leaf)
     jotun("train", *MODEL.split(), "--tokenizer", name, "--save", at("-ck"))
     jotun("convert", "--to", "hf", "--input", at("-ck"), "--output", at("-hf"))
     theirs = transformers.AutoTokenizer.from_pretrained(at("-hf"))
     wrong = back = 0
+    all_ids = []
     for text in all_texts:
         ours, ids = ids_of(name, text, work), theirs.encode(text, add_special_tokens=False)
+        all_ids.append(ours)
         if ours != ids:
             wrong += 1
             if wrong <= 3:
@@ -65,7 +88,9 @@ def compare(name, work, all_texts):
         back += name.endswith(".tiktoken") and theirs.decode(ids, clean_up_tokenization_spaces=False) != text
     if wrong or back:
         failures.append(f"{name}: {wrong} of {len(all_texts)} texts have other ids, {back} come back as others")
-    print(f"{os.path.basename(name):24s} {len(all_texts)} texts, {sum(map(len, all_texts)) / 1e6:.2f} M characters, {wrong} with other ids")
+    llama = by_llama(name, at("-ck"), work, all_texts, all_ids) if llama_cpp else None
+    print(f"{os.path.basename(name):24s} {len(all_texts)} texts, {sum(map(len, all_texts)) / 1e6:.2f} M characters, {wrong} with other ids"
+          + (f", {llama} by llama.cpp" if llama is not None else ""))
 
 
 def trained(work):

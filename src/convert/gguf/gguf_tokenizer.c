@@ -6,8 +6,10 @@
 #include <sys/stat.h>
 #include "convert/gguf/gguf.h"
 #include "convert/llama_pieces.h"
+#include "convert/tokenizer/tokenizer_json.h"
 #include "store/tensor_entry.h"
 #include "text/bpe/vocab.h"
+#include "text/pretokenize/pretoken.h"
 #include "text/tokenizer.h"
 
 enum { JSON_MULTIPLE = 100, NORMAL = 1, CONTROL = 3, DEFINED = 4, UNUSED = 5 };
@@ -15,11 +17,8 @@ enum { JSON_MULTIPLE = 100, NORMAL = 1, CONTROL = 3, DEFINED = 4, UNUSED = 5 };
 typedef struct { char **text; uint8_t *kind; int64_t count; json_t *merges; const char *pattern; } Tokens;
 
 /* llama.cpp's names of the patterns that split a text before merges. */
-#define LETTERS "(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\\r\\n\\p{L}\\p{N}]?\\p{L}+"
-#define REST    "| ?[^\\s\\p{L}\\p{N}]+[\\r\\n]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+"
-static const struct { const char *name, *pattern; } patterns[] = {
-    { "llama-bpe", LETTERS "|\\p{N}{1,3}" REST },
-    { "qwen2",     LETTERS "|\\p{N}" REST },
+static const struct { PretokenKind kind; const char *name; } patterns[] = {
+    { PRETOKEN_GPT2, "gpt-2" }, { PRETOKEN_LLAMA3, "llama-bpe" }, { PRETOKEN_QWEN2, "qwen2" },
 };
 
 static void tokens_free(Tokens *t)
@@ -79,10 +78,10 @@ static Status pattern_find(Tokens *t, const json_t *root, const char *path)
     bool known = json_array_size(steps) == 2 && regex && json_is_false(json_object_get(level, "use_regex"));
     if (plain && !json_is_true(json_object_get(pre, "add_prefix_space"))) return OK;
     for (size_t i = 0; i < sizeof patterns / sizeof patterns[0] && known; i++)
-        if (!strcmp(patterns[i].pattern, regex)) return t->pattern = patterns[i].name, OK;
+        if (patterns[i].kind == pretoken_of_pattern(regex)) return t->pattern = patterns[i].name, OK;
     return fail(BAD_OPTION,
                 "--to gguf: the pre-tokenizer of %s is not one that is known by a name of llama.cpp; "
-                "those of GPT-2, Llama 3 and Qwen 2 are",
+                "those of GPT-2, Llama 3 and Qwen 2 are; --to hf writes it for transformers",
                 path);
 }
 
@@ -143,15 +142,22 @@ static Status files_read(Tokens *t, const char *from)
     bool        folder = stat(from, &about) == 0 && S_ISDIR(about.st_mode);
     if (!folder) snprintf(path, sizeof path, "%s", from);
     bool json = folder ? in_folder(path, from, "tokenizer.json") : strstr(from, ".json") != NULL;
+    bool ranks = !json && (!folder || (!in_folder(merges, from, "merges.txt") &&
+                                       !in_folder(merges, from, "vocab.bpe") &&
+                                       in_folder(path, from, "tokenizer.model")));
+    int64_t end;
     if (json) TRY(json_open(&root, path));
-    Status status = json ? json_tokens(t, root, path) : OK;
+    if (ranks) TRY(tiktoken_json(&root, &end, path));
+    Status status = root ? json_tokens(t, root, path) : OK;
     json_decref(root);
-    if (json) return status;
+    if (json || ranks) return status;
     bool pair = folder && ((in_folder(path, from, "vocab.json") && in_folder(merges, from, "merges.txt")) ||
                            (in_folder(path, from, "encoder.json") && in_folder(merges, from, "vocab.bpe")));
     if (!pair)
-        return fail(BAD_OPTION, "--to gguf: the tokenizer %s is neither `bytes` nor a byte-level BPE in a "
-                    "tokenizer.json or with a vocab.json and merges.txt", from);
+        return fail(BAD_OPTION,
+                    "--to gguf: the tokenizer %s is neither `bytes`, a .tiktoken file, a sentencepiece model "
+                    "nor a byte-level BPE in a tokenizer.json or with a vocab.json and merges.txt",
+                    from);
     TRY(json_open(&root, path));
     status = vocab_put(t, root);
     json_decref(root);
@@ -187,15 +193,18 @@ static void tokens_write(GgufText *out, const Tokens *t)
         gguf_put_string(out, json_string_value(merge), json_string_length(merge));
 }
 
-/* A sentencepiece BPE: pieces with their marks for blanks, scores, and kinds, whose numbers are the same. */
-static Status pieces_write(GgufText *out, const char *path, int64_t vocabulary)
+/* What llama.cpp's reader of unigram models has no rule for; NULL: nothing. */
+static const char *unigram_other(const SentencePieceModel *m)
 {
-    LlamaPieces pieces;
-    char        unused[32];
-    TRY(llama_pieces_open(&pieces, path));
-    const SentencePieceModel *m = &pieces.model;
-    gguf_key_string(out, "tokenizer.ggml.model", "llama");
-    gguf_key_string(out, "tokenizer.ggml.pre", "default");
+    if (!m->escape_spaces || m->space_last) return "it marks blanks otherwise";
+    if (m->byte_fallback) return "it has tokens for bytes";
+    return NULL;
+}
+
+/* Pieces with their marks for blanks, scores, and kinds, whose numbers are the same. */
+static void pieces_put(GgufText *out, const SentencePieceModel *m, int64_t vocabulary)
+{
+    char unused[32];
     gguf_key_array(out, "tokenizer.ggml.tokens", GGUF_STRING, vocabulary);
     for (int64_t id = 0; id < vocabulary; id++) {
         snprintf(unused, sizeof unused, "[PAD%lld]", (long long)id);
@@ -210,9 +219,53 @@ static Status pieces_write(GgufText *out, const char *path, int64_t vocabulary)
         gguf_put_number(out, id < m->pieces ? (uint64_t)m->piece[id].kind : UNUSED, 4);
     for (int64_t id = 0; id < m->pieces; id++)
         if (m->piece[id].kind == SP_PIECE_UNKNOWN) gguf_key_uint(out, "tokenizer.ggml.unknown_token_id", id);
-    gguf_key_bool(out, "tokenizer.ggml.add_space_prefix", true);
-    llama_pieces_close(&pieces);
-    return OK;
+}
+
+/* A unigram model, with the table of its normalizer, as llama.cpp has them for T5. */
+static void unigram_put(GgufText *out, const SentencePieceModel *m, int64_t vocabulary)
+{
+    gguf_key_string(out, "tokenizer.ggml.model", "t5");
+    gguf_key_string(out, "tokenizer.ggml.pre", "default");
+    pieces_put(out, m, vocabulary);
+    gguf_key_bool(out, "tokenizer.ggml.add_space_prefix", m->dummy_prefix);
+    gguf_key_bool(out, "tokenizer.ggml.remove_extra_whitespaces", m->drop_spaces);
+    if (!m->charsmap.bytes) return;
+    gguf_key_array(out, "tokenizer.ggml.precompiled_charsmap", GGUF_UINT8, (int64_t)m->charsmap.bytes);
+    gguf_put(out, m->charsmap.data, m->charsmap.bytes);
+}
+
+static Status unigram_write(GgufText *out, const FileMap *map, int64_t vocabulary)
+{
+    SentencePieceModel m;
+    TRY(sentencepiece_model_read(&m, map->data, map->size, map->path));
+    const char *why = unigram_other(&m);
+    if (m.kind == SP_MODEL_UNIGRAM && !why) unigram_put(out, &m, vocabulary);
+    bool other = m.kind != SP_MODEL_UNIGRAM;
+    sentencepiece_model_close(&m);
+    if (!other && !why) return OK;
+    return fail(BAD_OPTION,
+                "--to gguf: llama.cpp cannot do what the tokenizer %s does: %s; --to hf writes it for "
+                "transformers",
+                map->path, other ? "its BPE has other rules than Llama's" : why);
+}
+
+/* A BPE with Llama's rules, or a unigram model. */
+static Status pieces_write(GgufText *out, const char *path, int64_t vocabulary)
+{
+    LlamaPieces pieces;
+    FileMap     map;
+    if (llama_pieces_open(&pieces, path) == OK) {
+        gguf_key_string(out, "tokenizer.ggml.model", "llama");
+        gguf_key_string(out, "tokenizer.ggml.pre", "default");
+        pieces_put(out, &pieces.model, vocabulary);
+        gguf_key_bool(out, "tokenizer.ggml.add_space_prefix", true);
+        llama_pieces_close(&pieces);
+        return OK;
+    }
+    TRY(file_map(&map, path));
+    Status status = unigram_write(out, &map, vocabulary);
+    file_unmap(&map);
+    return status;
 }
 
 /* The path of a sentencepiece model that `name` means; false: it means another kind of tokenizer. */
@@ -223,7 +276,7 @@ static bool pieces_path(char path[1024], const char *name)
     if (folder && (in_folder(path, name, "tokenizer.json") || in_folder(path, name, "merges.txt")))
         return false;
     if (!folder) snprintf(path, 1024, "%s", name);
-    return folder ? in_folder(path, name, "tokenizer.model") : llama_pieces_is(path);
+    return (!folder || in_folder(path, name, "tokenizer.model")) && llama_pieces_is(path);
 }
 
 /* Writes the keys of a byte-level BPE. */
