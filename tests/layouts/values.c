@@ -70,8 +70,9 @@ const Value values[] = {
     { TYPE,      "bf16-sums",   4, "--device cpu --bf16 --grad-reduce-in-bf16", { { 0 } } },
     { TYPE,      "bf16-states", 5, "--device cpu --bf16 --exp-avg-dtype bf16 --exp-avg-sq-dtype bf16 --stochastic-rounding", { { 0 } } },
 
-    { OPTIMIZER, "adam",        0, "", { { 0 } } },
-    { OPTIMIZER, "two-rates",   0, "--decoupled-lr 2e-3 --decoupled-min-lr 5e-4", { { 0 } } },
+    /* With the default epsilon, 1e-8, AdamW makes steps of the rounding noise of gradients that are zero or nearly so. */
+    { OPTIMIZER, "adam",        0, "--adam-eps 1e-6", { { 0 } } },
+    { OPTIMIZER, "two-rates",   0, "--adam-eps 1e-6 --decoupled-lr 2e-3 --decoupled-min-lr 5e-4", { { 0 } } },
     { OPTIMIZER, "sgd",         0, "--optimizer sgd",  { { 0 } } },
     { OPTIMIZER, "lamb",        0, "--optimizer lamb", { { 0 } } },
     { OPTIMIZER, "muon",        1, "--optimizer muon", { { 0 } } },
