@@ -254,9 +254,9 @@ static Status rule_expert_groups(const Options *o)
     int64_t each = o->experts / groups, sum = o->router_group_best;
     if (sum > each || (sum && o->router_topk > best * each))
         return fail(BAD_OPTION, "%s: a group has %" PRId64 " experts, and a token takes %" PRId64 " of %"
-                    PRId64 " groups; give --moe-router-group-best %" PRId64 " or less, and --moe-router-topk "
-                    "%" PRId64 " or less", TYPED(OPTION_router_group_best), each, o->router_topk, best, each,
-                    best * each);
+                    PRId64 " groups; give --moe-router-group-best %" PRId64 " or less, and "
+                    "--moe-router-topk %" PRId64 " or less", TYPED(OPTION_router_group_best), each,
+                    o->router_topk, best, each, best * each);
     if (!sum && (o->router_topk % best || o->router_topk / best > o->experts / groups))
         return fail(BAD_OPTION, "%s does not divide %s into at most the %" PRId64 " experts of a group",
                     TYPED(OPTION_router_group_topk), TYPED(OPTION_router_topk), o->experts / groups);

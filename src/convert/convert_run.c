@@ -15,9 +15,14 @@
 
 enum { WINDOW_BYTES = 16 << 20, ROOM_BYTES = 16 << 20, EXPECT_BYTES = 128 << 20 };
 
+static Dtype weight_dtype(const ConvertRun *c, const PlanTensor *tensor)
+{
+    return c->cast ? c->dtype : tensor->dtype;
+}
+
 Dtype convert_run_dtype(const ConvertRun *c, const PlanTensor *tensor)
 {
-    return c->cast && !tensor->keeps_type ? c->dtype : tensor->dtype;
+    return tensor->as.keeps_type ? tensor->dtype : weight_dtype(c, tensor);
 }
 
 /* ---- the output's place ---- */

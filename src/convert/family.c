@@ -142,7 +142,7 @@ static Status shared_read(const KeySource *s, const json_t *count)
 static Status groups_read(const KeySource *s)
 {
     const json_t *method = json_object_get(s->config, "topk_method");
-    const json_t *held  = json_object_get(s->config, "n_group");
+    const json_t *held = json_object_get(s->config, "n_group");
     const json_t *taken = json_object_get(s->config, "topk_group");
     const json_t *group_method = json_object_get(s->missing, "method");
     if (!held) held = json_object_get(s->missing, "groups");
@@ -217,14 +217,14 @@ static Status value_read(const KeySource *s, const KeyRow *row, json_t *value)
 
 static Status key_read(json_t *options, const KeyRow *row, const json_t *config, const char *path)
 {
-    json_t *held = json_object_get(config, row->key);
+    json_t *held    = json_object_get(config, row->key);
     json_t *missing = *row->missing ? row_json(row->missing) : NULL;
     json_t *value = held ? held : missing;
-    KeySource s = { options, config, path, row->key, missing };
+    KeySource s = { .options = options, .config = config, .missing = missing, .path = path, .key = row->key };
     Status status = OK;
     switch (row->kind) {
     case UNUSED: case ITS_WINDOW: case HAS_WINDOW: case FULL_FIRST: case MLP_BIAS: case TAKEN_GROUPS:
-    case GROUPS_METHOD: break;                                     /* nothing, or read with another key */
+    case GROUPS_METHOD: break;                                       /* nothing, or read with another key */
     case ROPE:          status = rope_read(&s); break;
     case LAYER_TYPES:   status = windows_read(&s); break;
     case NO_ROPE:       status = no_rope_read(&s); break;

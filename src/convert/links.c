@@ -163,7 +163,8 @@ static Status bias_add(Links *links, Naming naming, const ModelConfig *config, i
     if (!more) return fail(NO_MEMORY, "no memory for the names of tensors");
     links->link = more;
     Link *link = &links->link[links->count++];
-    *link = (Link){ .ours = { .dims = 1, .shape = { config->experts, 1, 1, 1 } }, .keeps_type = true };
+    *link = (Link){ .ours   = { .dims = 1, .shape = { config->experts, 1, 1, 1 }, .keeps_type = true },
+                    .theirs = { .keeps_type = true } };
     snprintf(link->ours.name, sizeof link->ours.name, "%s", tensor.name);
     name_fill(link->theirs.name, sizeof link->theirs.name, rows[row].name, layer, 0);
     view_fill(link, row, (Widths){ 0 }, 1, config->experts, 1, 0);

@@ -11,15 +11,15 @@ typedef enum {
     NAMINGS
 } Naming;
 
-/* A tensor as one side names it; unused dims are 1 and come last. */
-typedef struct { char name[96]; int dims; int64_t shape[LINK_DIMS]; } LinkTensor;
+/* A tensor as one side names it; unused dims are 1 and come last. keeps_type: a cast of weights leaves it
+ * alone, as biases of experts */
+typedef struct { char name[96]; int dims; int64_t shape[LINK_DIMS]; bool keeps_type; } LinkTensor;
 /* The box of `size` elements whose element i is element first + i[0] stride[0] + ... of each side's tensor in
  * row-major order. */
 typedef struct {
     LinkTensor ours, theirs;
     int64_t    size[LINK_DIMS];
     int64_t    our_first, our_stride[LINK_DIMS], their_first, their_stride[LINK_DIMS];
-    bool       keeps_type;              /* a cast of weights leaves it alone: biases of experts */
 } Link;
 typedef struct { Link *link; int count; } Links;                                   /* owned */
 

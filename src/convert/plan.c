@@ -114,8 +114,7 @@ static Status tensors_add(Plan *plan, const PlanRules *rules, const ForeignFile 
         used[source - from->tensor] = true;
         if (first)
             plan->tensor[plan->tensors++] = (PlanTensor){
-                .as = ours ? link->ours : link->theirs, .dtype = source->dtype, .first = plan->copies,
-                .keeps_type = link->keeps_type};
+                .as = ours ? link->ours : link->theirs, .dtype = source->dtype, .first = plan->copies};
         PlanTensor *tensor = &plan->tensor[plan->tensors - 1];
         tensor->dtype = wider(tensor->dtype, source->dtype);
         tensor->copies++;

@@ -12,8 +12,7 @@ typedef struct {
     const ForeignTensor *from;
     int64_t size[LINK_DIMS], to_first, to_stride[LINK_DIMS], from_first, from_stride[LINK_DIMS];
 } PlanCopy;
-/* first, copies: of Plan.copy; keeps_type: as of its links */
-typedef struct { LinkTensor as; Dtype dtype; int first, copies; bool keeps_type; } PlanTensor;
+typedef struct { LinkTensor as; Dtype dtype; int first, copies; } PlanTensor;      /* of Plan.copy */
 typedef struct { const char *name; int index; } PlanName;
 typedef struct {
     PlanTensor *tensor;                    /* in the order of the links; owned */

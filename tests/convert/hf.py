@@ -23,6 +23,7 @@ import hf_golden
 GOLDEN = os.path.join(HERE, "..", "golden", "hf")
 FACTS = json.load(open(os.path.join(GOLDEN, "models.json")))
 MODELS = FACTS["models"]
+FACTS["loss"] = {name: model["loss"] for name, model in MODELS.items()}
 
 
 def tensors(folder):
@@ -70,8 +71,7 @@ WORST = {}
 
 def family(name, work, text):
     at = lambda leaf: os.path.join(work, name + leaf)
-    golden = at("-theirs")
-    hf_golden.write_folder(MODELS[name], golden)
+    golden = os.path.join(GOLDEN, name)
     to_jotun(golden, at("-ours"))
     for kind, bound, more in ("fp32", 1e-5, []), ("bf16", 2e-2, ["--bf16"]):
         moe = any("expert" in key for key in MODELS[name]["tensors"])
@@ -79,7 +79,7 @@ def family(name, work, text):
         off = logits_differ(name, at("-ours"), at("-" + kind), *more)[-2 if moe and more else -1]
         assert off < bound, f"{name}: logits in {kind} differ by {off}"
         WORST[kind] = max(WORST.get(kind, 0), off)
-    exact = abs(loss(at("-ours"), text, "--device", "ref") - MODELS[name]["loss"])
+    exact = abs(loss(at("-ours"), text, "--device", "ref") - FACTS["loss"][name])
     assert exact < 1e-6, f"{name}: the loss differs by {exact} in double"
     jotun("convert", "--from", "jotun", "--to", "hf", "--input", at("-ours"), "--output", at("-again"), "--max-shard-size", "1e-5")
     assert tensors(golden) == tensors(at("-again")), f"{name}: other tensors are written"
@@ -112,8 +112,8 @@ LAYOUTS = {1: "", 2: "--tp 2 --sp", 4: "--tp 2 --pp 2 --zero-stage 1"}
 def continued(name, work, text):
     """--load hf:FOLDER: the first loss of training is transformers' on the same batch, under layouts as well; a checkpoint of a
     step with a learning rate of 0 is exported as the tensors that were read."""
-    golden = "hf:" + os.path.join(work, name + "-theirs")
-    assert abs(loss(golden, text) - MODELS[name]["loss"]) < 1e-5
+    golden = "hf:" + os.path.join(GOLDEN, name)
+    assert abs(loss(golden, text) - FACTS["loss"][name]) < 1e-5
     prefix = os.path.join(work, "corpus")
     if not os.path.exists(prefix + "_text_document.bin"):
         with open(prefix + ".jsonl", "w") as out:
@@ -198,7 +198,7 @@ def refusals(work):
     refused("llama", work, config(rope_parameters=dict(yarn, attention_factor=2.0)), "attention_factor")
     refused("llama", work, config(rope_parameters=dict(yarn, mscale_all_dim=1.0)), "mscale_all_dim")
     refused("llama", work, config(rope_parameters=dict(yarn, partial_rotary_factor=0.5)), "partial_rotary_factor")
-    formula = lambda name, **changed: refused(os.path.join(work, name + "-theirs"), work, config(**changed), list(changed)[0])
+    formula = lambda name, **changed: refused(name, work, config(**changed), list(changed)[0])
     formula("deepseek_v3", rms_norm_eps=1e-5)
     formula("deepseek_v3", norm_topk_prob=False)
     formula("deepseek_v3", num_experts_per_tok=1)
@@ -206,7 +206,7 @@ def refusals(work):
     formula("deepseek_v3", n_shared_experts=0)
     formula("deepseek_v3", scoring_func="softmax")
     formula("deepseek_v2", topk_method="noaux_tc")
-    refused(os.path.join(work, "deepseek_v2-theirs"), work, config(num_key_value_heads=2), "num-query-groups")
+    refused("deepseek_v2", work, config(num_key_value_heads=2), "num-query-groups")
     formula("gemma3", rope_parameters={"rope_type": "default", "rope_theta": 1e4})
     formula("smollm3", no_rope_layers=[1, 1, 1])
 
@@ -332,10 +332,13 @@ def places(work):
 
 
 def main(folder):
+    global GOLDEN
+    GOLDEN = os.path.join(folder, "theirs")                  # those of the formula
     text_file = os.path.join(folder, "text.txt")
     with open(text_file, "w") as out:
         out.write(FACTS["text"])
     for model in MODELS:
+        hf_golden.write_folder(MODELS[model], os.path.join(GOLDEN, model))
         family(model, folder, text_file)
         continued(model, folder, text_file)
     pickles(folder, text_file)

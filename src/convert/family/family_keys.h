@@ -8,9 +8,8 @@
 /* missing: the JSON of the row; the caller's, as the rest */
 typedef struct {
     json_t       *options;
-    const json_t *config;
+    const json_t *config, *missing;
     const char   *path, *key;
-    const json_t *missing;
 } KeySource;
 
 /* Gives an option its value, of which it takes the reference. Two keys may give one option, which then has to
@@ -35,7 +34,8 @@ json_t *rope_json(const json_t *options, const json_t *missing);
 Status  windows_read(const KeySource *s);
 json_t *layer_types_json(const json_t *options);
 json_t *window_json     (const json_t *options);
-json_t *full_first_json (const json_t *options);               /* layers before the first window, or NULL */
+/* layers before the first with a window; NULL: none has */
+json_t *full_first_json (const json_t *options);
 /* no_rope_layers: a 1 for each layer with rotary embeddings */
 Status  no_rope_read(const KeySource *s);
 json_t *no_rope_json(const json_t *options);

@@ -153,8 +153,8 @@ Status windows_read(const KeySource *s)
     else if (window && !json_is_null(window)) TRY(layer_types_derive(&layers, s));
     if (layers_with(&layers) && window && !json_is_null(window)) return window_put(s, window, &layers);
     if (layers_with(&layers))
-        return fail(BAD_FILE, "%s: layer_types has sliding_attention, but there is no window; "
-                    "give sliding_window%s, or full_attention", s->path,
+        return fail(BAD_FILE, "%s: layer_types has sliding_attention, but there is no window; give "
+                    "sliding_window%s, or full_attention", s->path,
                     optional ? " and use_sliding_window" : "");
     TRY(option_put(s, "window-size", json_string("-1,0")));
     return option_put(s, "window-attn-skip-freq", json_string("0"));
