@@ -8,7 +8,7 @@
 #include "store/tensor_entry.h"
 
 typedef enum {
-    SAME, ALSO, NOT, FLAG, ONLY, MUST, WINDOW, OR_ZERO, SQRT, RSQRT, GELU, ROPE, UNUSED,
+    SAME, ALSO, NOT, FLAG, ONLY, MUST, WINDOW, OR_ZERO, SQRT, RSQRT, FOURFOLD, GELU, ROPE, UNUSED,
     LAYER_TYPES, ITS_WINDOW, HAS_WINDOW, FULL_FIRST, NO_ROPE, DENSE,
     ATTENTION_BIAS, MLP_BIAS, SHARED, EXPERT_GROUPS, TAKEN_GROUPS, GROUPS_METHOD
 } KeyKind;
@@ -211,14 +211,18 @@ static Status value_read(const KeySource *s, const KeyRow *row, json_t *value)
     if (boolean)
         return option_put(s, row->option, json_boolean(json_is_true(value) == (row->kind == FLAG)));
     if (!json_is_number(value)) return fail(BAD_FILE, "%s: %s is no number", s->path, row->key);
+    if (row->kind == FOURFOLD)
+        return option_put(s, row->option, json_integer(4 * json_integer_value(value)));
     if (row->kind == SQRT || row->kind == RSQRT) return root_read(s, row, json_number_value(value));
     return option_put(s, row->option, json_incref(value));
 }
 
 static Status key_read(json_t *options, const KeyRow *row, const json_t *config, const char *path)
 {
-    json_t *held    = json_object_get(config, row->key);
-    json_t *missing = *row->missing ? row_json(row->missing) : NULL;
+    const char *other = *row->missing == '=' ? row->missing + 1 : NULL;
+    json_t *held = json_object_get(config, row->key), *missing = NULL;
+    if (!held && other) held = json_object_get(config, other);
+    if (!other && *row->missing) missing = row_json(row->missing);
     json_t *value = held ? held : missing;
     KeySource s = { .options = options, .config = config, .missing = missing, .path = path, .key = row->key };
     Status status = OK;
@@ -240,7 +244,9 @@ static Status key_read(json_t *options, const KeyRow *row, const json_t *config,
         }
         /* fall through */
     default:
-        if (!value)                     status = fail(BAD_FILE, "%s: key %s is missing", path, row->key);
+        if (!value && other)
+            status = fail(BAD_FILE, "%s: key %s is missing, and so is %s", path, row->key, other);
+        else if (!value)                status = fail(BAD_FILE, "%s: key %s is missing", path, row->key);
         else if (!json_is_null(value))  status = value_read(&s, row, value);
     }
     json_decref(missing);
@@ -342,7 +348,7 @@ static json_t *key_json(const KeyRow *row, const json_t *options)
 {
     json_t *held = json_object_get(options, row->option), *all, *first;
     switch (row->kind) {
-    case ALSO: case UNUSED: case SQRT: case MUST: return NULL;
+    case ALSO: case UNUSED: case SQRT: case FOURFOLD: case MUST: return NULL;
     case RSQRT:  return square_json(json_number_value(held) > 0 ? json_number_value(held) : 1);
     case OR_ZERO: return json_number_value(held) > 0 ? json_incref(held) : json_null();
     case GELU: {

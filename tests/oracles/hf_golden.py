@@ -29,6 +29,8 @@ def models():
                   num_experts_per_tok=3)
     plain = dict(rope_type="default", rope_theta=100.0)
     return {
+        "bloom": (t.BloomConfig, dict(vocab_size=VOCABULARY, n_layer=2, n_head=6, hidden_size=24, seq_length=POSITIONS, bos_token_id=256,
+                                      eos_token_id=256), t.BloomForCausalLM),
         "gpt2": (t.GPT2Config, dict(vocab_size=VOCABULARY, n_layer=2, n_head=4, n_embd=16, n_positions=POSITIONS,
                                     resid_pdrop=0.0, embd_pdrop=0.0, attn_pdrop=0.0, bos_token_id=256, eos_token_id=256),
                  t.GPT2LMHeadModel),
@@ -104,7 +106,7 @@ ROWS, COLUMNS = (0, 6, 21, 40, 58), range(0, VOCABULARY, 8)       # of the logit
 def values(name, count, middle):
     """`count` numbers around `middle`, which single precision holds exactly but for one rounding"""
     seed, out = zlib.crc32(name.encode()), []
-    size = 0.5 if name.endswith(".gate.weight") else 0.08 if any(x in name for x in ("embed_", "lm_head", "wte")) else 0.15
+    size = 0.5 if name.endswith(".gate.weight") else 0.08 if any(x in name for x in ("embed_", "lm_head", "wte", "word_embeddings.weight")) else 0.15
     for i in range(count):
         x = (seed + i) * 2654435761 & 0xffffffff
         x = (x ^ x >> 15) * 2246822519 & 0xffffffff

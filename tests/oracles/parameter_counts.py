@@ -16,6 +16,10 @@ def gpt(layers, hidden, heads, positions=1024, vocabulary=50257):
     return transformers.GPT2Config(n_layer=layers, n_embd=hidden, n_head=heads, n_positions=positions, vocab_size=vocabulary)
 
 
+def bloom(layers, hidden, heads):
+    return transformers.BloomConfig(n_layer=layers, hidden_size=hidden, n_head=heads, vocab_size=250880)
+
+
 def of(kind, layers, hidden, ffn, heads, groups, vocabulary, tied=False, dim=None, **more):
     """kind: the class of the configuration; dim: channels of a head, where not hidden / heads"""
     if dim:
@@ -43,6 +47,8 @@ PRESETS = {
     "megatron-39b": (gpt(48, 8192, 64, 2048, 51200), 0), "megatron-76b": (gpt(60, 10240, 80, 2048, 51200), 0),
     "megatron-145b": (gpt(80, 12288, 96, 2048, 51200), 0), "megatron-310b": (gpt(96, 16384, 128, 2048, 51200), 0),
     "megatron-530b": (gpt(105, 20480, 128, 2048, 51200), 0), "megatron-1t": (gpt(128, 25600, 160, 2048, 51200), 0),
+    "bloom-560m": (bloom(24, 1024, 16), 559214592), "bloom-1b1": (bloom(24, 1536, 16), 1065314304), "bloom-1b7": (bloom(24, 2048, 16), 1722408960),
+    "bloom-3b": (bloom(30, 2560, 32), 3002557440), "bloom-7b1": (bloom(30, 4096, 32), 7069016064), "bloom-176b": (bloom(70, 14336, 112), 176247271424),
     "llama1-7b": (of(L, 32, 4096, 11008, 32, 32, 32000), 6738415616), "llama1-13b": (of(L, 40, 5120, 13824, 40, 40, 32000), 13015864320),
     "llama1-30b": (of(L, 60, 6656, 17920, 52, 52, 32000), 32528943616), "llama1-65b": (of(L, 80, 8192, 22016, 64, 64, 32000), 65285660672),
     "llama2-7b": (of(L, 32, 4096, 11008, 32, 32, 32000), 6738415616), "llama2-13b": (of(L, 40, 5120, 13824, 40, 40, 32000), 13015864320),
