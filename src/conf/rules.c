@@ -223,8 +223,8 @@ static Status rule_mtp(const Options *o)
 {
     if (o->mtp_layers == 0) return OK;
     if (o->position.value == CHOICE_position_learned_absolute)
-        return fail(BAD_OPTION, "%s: tokens ahead have no learned positions; give %s rope, yarn or none",
-                    TYPED(OPTION_mtp_layers), NAMED(OPTION_position));
+        return fail(BAD_OPTION, "%s: tokens ahead have no learned positions; give %s rope, yarn, alibi or"
+                    " none", TYPED(OPTION_mtp_layers), NAMED(OPTION_position));
     if (o->embed_layernorm)
         return fail(BAD_OPTION, "%s: tokens ahead have no norm after their embedding; leave out %s",
                     TYPED(OPTION_mtp_layers), NAMED(OPTION_embed_layernorm));
