@@ -1,16 +1,23 @@
 """Converts a random model of 2 billion parameters from a folder of transformers to a checkpoint and back, and compares time
-with a plain copy of the same bytes on the same disk, and peak memory with 1 GiB.
+with a copy of the same bytes on the same disk, and peak memory with 1 GiB.
 
-    python3 bench/convert/folder.py JOTUN FOLDER [LAYERS]      FOLDER: on the disk, with room for three times the weights, 12 GB
+    python3 bench/convert/folder.py JOTUN FOLDER [LAYERS [ROUNDS]]      FOLDER: on the disk, with room for three times the weights, 12 GB
 
-Each transfer begins without the input in the page cache (posix_fadvise) and ends with fsync. Of the copies before and after a
-conversion the mean is taken. Bytes are random, so that a disk that compresses gains nothing."""
+A round is a conversion and a copy right after it, and of the rounds (3) the medians are taken. The copy does with the disk what the
+conversion does, and nothing else: one thread reads the same files ahead (posix_fadvise), another one writes files of the output's
+sizes in blocks of 16 MiB, whose writing begins at once (sync_file_range), and each file ends with fsync. Either begins without its
+input in the page cache (POSIX_FADV_DONTNEED) and with nothing left to write (sync). Bytes are random, so that a disk that compresses
+gains nothing. The load of the machine before each round is printed; the copy runs under it as well."""
+import ctypes
 import json
 import os
+import queue
 import random
 import shutil
+import statistics
 import struct
 import sys
+import threading
 import time
 
 HIDDEN, FFN, HEADS, GROUPS, VOCABULARY = 2560, 10240, 20, 4, 32000
@@ -74,18 +81,65 @@ def forget(folder):
         os.close(fd)
 
 
-def copy_seconds(folder, target):
-    """Reads the files of the folder and writes their bytes to one file, as cat does."""
-    forget(folder)
+LIBC = ctypes.CDLL(None, use_errno=True)
+LIBC.sync_file_range.argtypes = [ctypes.c_int, ctypes.c_int64, ctypes.c_int64, ctypes.c_uint]
+
+
+def read_all(paths, blocks, free):
+    """Blocks of the files in order, in memory of `free`, to which the writer gives it back."""
+    for path in paths:
+        fd, at = os.open(path, os.O_RDONLY), 0
+        while True:
+            os.posix_fadvise(fd, at, 8 * BLOCK, os.POSIX_FADV_WILLNEED)
+            memory = free.get()
+            n = os.preadv(fd, [memory], at)
+            if not n:
+                free.put(memory)
+                break
+            at += n
+            blocks.put((memory, n))
+        os.close(fd)
+    blocks.put(None)
+
+
+def copy_seconds(source, output, target):
+    """Reads the files of `source` and writes their bytes to files of the sizes of those in `output`."""
+    sizes = [os.path.getsize(path) for path in sorted(files(output))]
+    forget(source)
+    os.mkdir(target)
     begin = time.monotonic()
-    with open(target, "wb", buffering=0) as out:
-        for path in files(folder):
-            with open(path, "rb", buffering=0) as source:
-                while block := source.read(BLOCK):
-                    out.write(block)
-        os.fsync(out.fileno())
+    blocks, free = queue.Queue(), queue.Queue()
+    for _ in range(3):
+        free.put(bytearray(BLOCK))
+    reader = threading.Thread(target=read_all, args=(sorted(files(source)), blocks, free))
+    reader.start()
+    left, memory, ended = memoryview(b""), None, False
+    for number, size in enumerate(sizes):
+        fd, at = os.open(os.path.join(target, str(number)), os.O_WRONLY | os.O_CREAT, 0o644), 0
+        while at < size:
+            if not left:
+                if memory:
+                    free.put(memory)
+                memory, taken = None, ended or blocks.get()
+                if taken is None or ended:             # the output is longer by its texts
+                    ended = True
+                    break
+                memory, left = taken[0], memoryview(taken[0])[:taken[1]]
+            n = os.pwrite(fd, left[:size - at], at)
+            LIBC.sync_file_range(fd, at, n, 2)
+            at, left = at + n, left[n:]
+        os.fsync(fd)
+        os.close(fd)
     seconds = time.monotonic() - begin
-    os.remove(target)
+    while reader.is_alive():                           # the output is shorter by a header
+        try:
+            taken = blocks.get(timeout=0.01)
+            if taken:
+                free.put(taken[0])
+        except queue.Empty:
+            pass
+    reader.join()
+    shutil.rmtree(target)
     return seconds
 
 
@@ -100,32 +154,40 @@ def convert(jotun, to, source, output):
     return seconds, used.ru_maxrss * 1024, used.ru_utime + used.ru_stime
 
 
-def measured(jotun, to, source, output, size):
-    target = output + ".copy"
-    before = copy_seconds(source, target)
-    seconds, memory, cpu = convert(jotun, to, source, output)
-    after = copy_seconds(source, target)
-    plain = (before + after) / 2
-    print(f"to {to:6s} {size / seconds / 1e6:7.0f} MB/s, {seconds:5.1f} s ({cpu:.1f} s of CPU); plain copies {before:.1f} and {after:.1f} s: "
-          f"{plain / seconds:4.0%} of the disk; peak memory {memory / 2**20:.0f} MiB")
-    return plain / seconds, memory
+def measured(jotun, to, source, output, size, rounds):
+    """The median share of the copy's speed, and the most memory; the output of the last round stays."""
+    shares, peak = [], 0
+    for turn in range(rounds):
+        shutil.rmtree(output, ignore_errors=True)
+        os.sync()
+        load = open("/proc/loadavg").read().split()[0]
+        seconds, memory, cpu = convert(jotun, to, source, output)
+        os.sync()
+        plain = copy_seconds(source, output, output + ".copy")
+        print(f"to {to:6s} {size / seconds / 1e6:5.0f} MB/s, {seconds:5.1f} s ({cpu:.1f} s of CPU); the copy {size / plain / 1e6:5.0f} MB/s, {plain:5.1f} s: "
+              f"{plain / seconds:4.0%}; peak memory {memory / 2**20:.0f} MiB; load {load}", flush=True)
+        shares.append(plain / seconds)
+        peak = max(peak, memory)
+    print(f"to {to:6s} {statistics.median(shares):.0%} of the copy's speed, the median of {rounds}", flush=True)
+    return statistics.median(shares), peak
 
 
-def main(jotun, folder, layers=20):
+def main(jotun, folder, layers=20, rounds=3):
     first, ours, again = (os.path.join(folder, n) for n in ("theirs", "ours", "again"))
-    for path in (first, ours, again):
+    paths = [path + ending for path in (first, ours, again) for ending in ("", ".copy")]
+    for path in paths:
         shutil.rmtree(path, ignore_errors=True)
     try:
         size = model_make(first, int(layers))
         print(f"{size // 2 / 1e9:.2f} billion parameters, {size / 2**30:.2f} GiB in bf16")
-        results = [measured(jotun, "jotun", first, ours, size)]
+        results = [measured(jotun, "jotun", first, ours, size, int(rounds))]
         shutil.rmtree(first)
-        results.append(measured(jotun, "hf", ours, again, size))
+        results.append(measured(jotun, "hf", ours, again, size, int(rounds)))
         shares, memory = zip(*results)
         print(f"least share of the disk {min(shares):.0%}, most memory {max(memory) / 2**20:.0f} MiB")
         return 0 if min(shares) >= 0.8 and max(memory) <= 2**30 else 1
     finally:
-        for path in (first, ours, again):
+        for path in paths:
             shutil.rmtree(path, ignore_errors=True)
 
 

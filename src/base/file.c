@@ -73,6 +73,48 @@ Status file_map(FileMap *map, const char *path)
     return status;
 }
 
+Status file_map_reserve(FileMap *map, const char *path, size_t size)
+{
+    *map = (FileMap){ .data = (const uint8_t *)"" };
+    if (snprintf(map->path, sizeof map->path, "%s", path) >= (int)sizeof map->path)
+        return fail(BAD_FILE, "%.80s...: the path is longer than %zu bytes", path, sizeof map->path - 1);
+    if (size == 0) return OK;
+    void *data = mmap(NULL, size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (data == MAP_FAILED) return file_fail(path, "mapped");
+    map->data = data;
+    map->size = size;
+    map->reserved = true;
+    return OK;
+}
+
+static Status fill_open_file(FileMap *map, int fd)
+{
+    struct stat about;
+    if (fstat(fd, &about) != 0) return file_fail(map->path, "read");
+    if (!S_ISREG(about.st_mode)) return fail(BAD_FILE, "%s: cannot be read: it is not a file", map->path);
+    if ((size_t)about.st_size != map->size)
+        return fail(BAD_FILE, "%s: has %lld bytes here, and %zu where it was listed; all hosts must see the"
+                    " same files, which nobody changes meanwhile", map->path, (long long)about.st_size,
+                    map->size);
+    void *at = (void *)(uintptr_t)map->data;
+    if (mmap(at, map->size, PROT_READ, MAP_PRIVATE | MAP_FIXED, fd, 0) == MAP_FAILED)
+        return file_fail(map->path, "mapped");
+    map->device = about.st_dev;
+    map->inode  = about.st_ino;
+    map->reserved = false;
+    return OK;
+}
+
+Status file_map_fill(FileMap *map)
+{
+    if (!map->reserved) return OK;
+    int fd = seam.open(map->path, O_RDONLY, 0);
+    if (fd < 0) return file_fail(map->path, "read");
+    Status status = fill_open_file(map, fd);
+    seam.close(fd);
+    return status;
+}
+
 void file_unmap(FileMap *map)
 {
     if (map->size) munmap((void *)(uintptr_t)map->data, map->size);

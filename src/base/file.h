@@ -7,10 +7,22 @@
 #include <stdint.h>
 #include "base/status.h"
 
-/* A read-only private mapping of a whole file; device and inode identify the mapped file. */
-typedef struct { const uint8_t *data; size_t size; uint64_t device, inode; char path[1024]; } FileMap;
+/* A read-only private mapping of a whole file; device and inode identify the mapped file. reserved: it is not
+ * opened yet. */
+typedef struct {
+    const uint8_t *data;
+    size_t   size;
+    uint64_t device, inode;
+    char     path[1024];
+    bool     reserved;
+} FileMap;
 Status file_map  (FileMap *map, const char *path);             /* an empty file has data "" and size 0 */
 void   file_unmap(FileMap *map);
+/* Reserves the addresses of a file of `size` bytes, which is not opened: its data may not be read before
+ * file_map_fill has mapped it there. */
+Status file_map_reserve(FileMap *map, const char *path, size_t size);
+/* BAD_FILE where the file has another size. Does nothing where it is mapped. */
+Status file_map_fill   (FileMap *map);
 /* BAD_FILE if the mapped file was truncated since: after its new end the last page reads as zeros, and
  * reading later pages raises SIGBUS (base/guard.h). It costs one stat of the path. OK if the path now
  * names another file or none, since the mapping keeps the old file alive. */

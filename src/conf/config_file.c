@@ -5,6 +5,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include "base/file.h"
 #include "base/log.h"
 #include "conf/conf.h"
 #include "conf/value.h"
@@ -105,27 +106,64 @@ static Status read_entry(ConfigFile *c, const YamlEntry *e)
     return at_line(c->file, e, status);
 }
 
-static Status read_file(Options *o, const char *path)
+static Status read_entries(Options *o, const YamlFile *file)
 {
-    YamlFile file;
-    char     names[256];
-    TRY(yaml_file_open(&file, path));
-    ConfigFile c      = {.o = o, .file = &file};
+    char       names[256];
+    ConfigFile c      = {.o = o, .file = file};
     Status     status = OK;
-    for (int i = 0; i < file.count && status == OK; i++) status = read_entry(&c, &file.entry[i]);
+    for (int i = 0; i < file->count && status == OK; i++) status = read_entry(&c, &file->entry[i]);
     if (status == OK && c.foreign)
-        log_line("%s: %d of its options %s not of jotun %s but of %s, and %s not read", path, c.foreign,
+        log_line("%s: %d of its options %s not of jotun %s but of %s, and %s not read", file->path, c.foreign,
                  c.foreign == 1 ? "is" : "are", command_name(o->command),
                  command_names(names, sizeof names, c.takers, "jotun ", " and "),
                  c.foreign == 1 ? "is" : "are");
-    yaml_file_close(&file);
     return status;
 }
 
-Status config_files_read(Options *o)
+/* The text of the next file of the pack. Another rank's --config may name more files than rank 0's. */
+static Status text_next(YamlFile *file, const char *path, ConfigTexts *texts)
 {
-    for (int i = 0; i < o->config.count; i++) TRY(read_file(o, o->config.text[i]));
+    uint64_t bytes;
+    if (texts->bytes < sizeof bytes)
+        return fail(BAD_OPTION, "--config %s: rank 0 has another --config; give all ranks the same options",
+                    path);
+    memcpy(&bytes, texts->packed, sizeof bytes);
+    CHECK(bytes <= texts->bytes - sizeof bytes, "the texts of --config are cut");
+    const char *text = texts->packed + sizeof bytes;
+    texts->packed += sizeof bytes + bytes;
+    texts->bytes  -= sizeof bytes + bytes;
+    return yaml_text_open(file, path, text, bytes);
+}
+
+Status config_files_read(Options *o, ConfigTexts texts)
+{
+    for (int i = 0; i < o->config.count && !texts.none; i++) {
+        YamlFile    file;
+        const char *path = o->config.text[i];
+        TRY(texts.packed ? text_next(&file, path, &texts) : yaml_file_open(&file, path));
+        Status status = read_entries(o, &file);
+        yaml_file_close(&file);
+        TRY(status);
+    }
     return OK;
+}
+
+Status options_config_texts(char **packed, size_t *bytes, const Options *o)
+{
+    FILE  *out    = open_memstream(packed, bytes);
+    Status status = out ? OK : fail(NO_MEMORY, "no memory for the files of --config");
+    for (int i = 0; i < o->config.count && status == OK; i++) {
+        FileMap map;
+        status = file_map(&map, o->config.text[i]);
+        if (status != OK) break;
+        uint64_t size = map.size < YAML_FILE_BYTES ? map.size : YAML_FILE_BYTES + 1;   /* refused by size */
+        fwrite(&size, 1, sizeof size, out);
+        fwrite(map.data, 1, size, out);
+        file_unmap(&map);
+    }
+    if (out && fclose(out) != 0 && status == OK)
+        status = fail(NO_MEMORY, "no memory for the files of --config");
+    return status;
 }
 
 /* ---- writing ---- */

@@ -333,21 +333,27 @@ static Status parse_preset(Options *o)
     return OK;
 }
 
-static Status parse_all(Options *o, int argc, char **argv)
+static Status parse_all(Options *o, ConfigTexts texts, int argc, char **argv)
 {
     TRY(parse_defaults(o));
     TRY(parse_environment(o));
     TRY(options_words(o, SOURCE_COMMAND_LINE, "", argc, argv));
-    TRY(config_files_read(o));
+    TRY(config_files_read(o, texts));
     return parse_preset(o);
+}
+
+static Status parse_command(Options *o, CommandSet command, unsigned understood, ConfigTexts texts, int argc,
+                            char **argv)
+{
+    *o = (Options){ .command = command, .dialects = understood };
+    Status status = parse_all(o, texts, argc, argv);
+    if (status != OK) options_close(o);
+    return status;
 }
 
 Status options_parse_dialects(Options *o, CommandSet command, unsigned understood, int argc, char **argv)
 {
-    *o = (Options){ .command = command, .dialects = understood };
-    Status status = parse_all(o, argc, argv);
-    if (status != OK) options_close(o);
-    return status;
+    return parse_command(o, command, understood, (ConfigTexts){ 0 }, argc, argv);
 }
 
 /* JOTUN_DIALECT=argonne: the namespace without a prefix whose variables are read as well. Short names such as
@@ -364,12 +370,17 @@ static Status environment_namespace(unsigned *understood, CommandSet command)
     return fail(BAD_OPTION, DIALECT_VARIABLE "=%s is not known; the known one is argonne", name);
 }
 
-Status options_parse(Options *o, CommandSet command, int argc, char **argv)
+Status options_parse_configs(Options *o, CommandSet command, ConfigTexts texts, int argc, char **argv)
 {
     unsigned understood = command_dialects(command);
     *o = (Options){ 0 };                                   /* options_close is called after a failure too */
     TRY(environment_namespace(&understood, command));
-    return options_parse_dialects(o, command, understood, argc, argv);
+    return parse_command(o, command, understood, texts, argc, argv);
+}
+
+Status options_parse(Options *o, CommandSet command, int argc, char **argv)
+{
+    return options_parse_configs(o, command, (ConfigTexts){ 0 }, argc, argv);
 }
 
 Status options_expect(const Options *o, int count, const char *what)

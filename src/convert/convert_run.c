@@ -1,6 +1,6 @@
-/* Writing safetensors files window by window, beside the place of the output. */
+/* Gathering tensors window by window, and writing them as safetensors files beside the output's place. */
 #include "convert/convert_run.h"
-#include <errno.h>
+#include <dirent.h>
 #include <fcntl.h>
 #include <libgen.h>
 #include <stdio.h>
@@ -10,10 +10,12 @@
 #include <sys/statvfs.h>
 #include <xxhash.h>
 #include "base/log.h"
+#include "base/ordered_pipeline.h"
 #include "base/seam.h"
 #include "store/safetensors.h"
 
-enum { WINDOW_BYTES = 16 << 20, ROOM_BYTES = 16 << 20, EXPECT_BYTES = 128 << 20 };
+/* One window is written, one is gathered, and one is ready between them. */
+enum { WINDOWS = 3, WINDOW_BYTES = 16 << 20, ROOM_BYTES = 16 << 20, EXPECT_BYTES = 128 << 20 };
 
 static Dtype weight_dtype(const ConvertRun *c, const PlanTensor *tensor)
 {
@@ -37,11 +39,16 @@ static Status hidden_name(char part[1024], const char *output)
     return OK;
 }
 
-static Status room_check(const ConvertRun *c)
+Status convert_run_count(ConvertRun *c, const char *folder)
 {
     struct statvfs disk;
     char           need[24], have[24];
-    if (statvfs(c->part, &disk) != 0) return OK;               /* the writes will tell */
+    c->done = c->total = 0;
+    for (int i = 0; i < c->plan->tensors; i++) {
+        const PlanTensor *t = &c->plan->tensor[i];
+        c->total += plan_count(t) * (int64_t)dtype_width(convert_run_dtype(c, t));
+    }
+    if (statvfs(folder, &disk) != 0) return OK;                /* the writes will tell */
     double room = (double)disk.f_bavail * (double)disk.f_frsize;
     if (room >= (double)(c->total + ROOM_BYTES)) return OK;
     return fail(IO_FAILED,
@@ -50,24 +57,37 @@ static Status room_check(const ConvertRun *c)
                 c->output, log_bytes(have, room), log_bytes(need, (double)c->total));
 }
 
+static Status taken(const ConvertRun *c)
+{
+    return fail(BAD_OPTION, "--output %s: is there already; give another path, or remove it", c->output);
+}
+
 Status convert_run_begin(ConvertRun *c)
 {
     TRY(hidden_name(c->part, c->output));
-    if (file_exists(c->output) && rmdir(c->output) != 0)
-        return fail(BAD_OPTION, "--output %s: is there already; give another path, or remove it", c->output);
-    c->done = c->total = 0;
-    for (int i = 0; i < c->plan->tensors; i++) {
-        const PlanTensor *t = &c->plan->tensor[i];
-        c->total += plan_count(t) * (int64_t)dtype_width(convert_run_dtype(c, t));
-    }
+    if (file_exists(c->output) && rmdir(c->output) != 0) return taken(c);
     TRY(folder_remove(c->part));
     TRY(folder_make(c->part));
-    return room_check(c);
+    return convert_run_count(c, c->part);
+}
+
+/* Hidden names are of a conversion that was killed, or of one under way, whose lock the writer respects. */
+Status convert_run_place(const ConvertRun *c)
+{
+    bool hidden = true;
+    if (!file_exists(c->output)) return OK;
+    DIR *folder = opendir(c->output);
+    if (!folder) return taken(c);
+    for (struct dirent *entry; hidden && (entry = readdir(folder));) hidden = entry->d_name[0] == '.';
+    closedir(folder);
+    return hidden ? OK : taken(c);
 }
 
 Status convert_run_finish(ConvertRun *c, Status status)
 {
     char why[512];
+    free(c->verified);
+    c->verified = NULL;
     if (status == OK) status = folder_sync(c->part);
     char from[1024];
     snprintf(from, sizeof from, "%s", c->part);
@@ -80,76 +100,185 @@ Status convert_run_finish(ConvertRun *c, Status status)
     return fail(status, "%s", why);
 }
 
-/* ---- one file ---- */
+/* ---- windows ---- */
 
-typedef struct { int fd; char path[1024], *window; XXH3_state_t *hash; } Output;
+/* What the thread that gathers has of its own. */
+typedef struct {
+    ConvertRun   *c;
+    int           tensor, end;             /* the next one, and the one after the last */
+    int64_t       first;                   /* the next element of it */
+    const ForeignTensor *source;           /* of the tensor, where it is read in order; else NULL */
+    XXH3_state_t *hash;                    /* of what was read of it */
+    char         *memory;                  /* [WINDOWS, WINDOW_BYTES] */
+    ConvertWindow window[WINDOWS];
+    Status        status;
+    char          why[512];
+} Gathering;
 
-static Status tensor_write(ConvertRun *c, Output *out, const PlanTensor *tensor, const SafeTensor *place)
+Status convert_run_verify(ConvertRun *c, const PlanTensor *tensor)
 {
-    int64_t width = (int64_t)dtype_width(place->dtype), count = plan_count(tensor),
-            most = WINDOW_BYTES / width, n;
-    XXH3_64bits_reset(out->hash);
-    TRY(plan_verify(c->plan, &c->from->file, tensor, 0, 1));
-    for (int64_t first = 0; first < count; first += n) {
-        n = count - first < most ? count - first : most;
-        if (c->stop && *c->stop) return fail(INTERRUPTED, "stopped by a signal; nothing is written");
-        plan_gather(c->plan, tensor, first, n, out->window, place->dtype);
-        XXH3_64bits_update(out->hash, out->window, (size_t)(n * width));
-        int64_t at = (int64_t)place->at + first * width;
-        TRY(file_write(out->fd, out->path, out->window, (size_t)(n * width), at));
-        /* The disk begins now, so that the last fsync does not wait for all of it. */
-        sync_file_range(out->fd, at, n * width, SYNC_FILE_RANGE_WRITE);
-        foreign_release(&c->from->file);
-        c->done += n * width;
-        if (c->progress) c->progress(c->context, c->done, c->total);
+    const ForeignFile *file = &c->from->file;
+    if (!c->verified && !(c->verified = calloc((size_t)file->tensors + 1, sizeof *c->verified)))
+        return fail(NO_MEMORY, "no memory to verify %d tensors", file->tensors);
+    for (int i = 0; i < tensor->copies; i++) {
+        const ForeignTensor *from = c->plan->copy[tensor->first + i].from;
+        TRY(foreign_verify(file, from, 0, 1));
+        if (!c->verified[from - file->tensor]) TRY(foreign_checksum(file, from));
+        c->verified[from - file->tensor] = true;
     }
     return OK;
 }
 
-/* The disk reads what the next tensor needs while this one is written. */
+/* The disk reads what the next tensor needs while this one is gathered. */
 static void tensor_expect(const ConvertRun *c, const PlanTensor *tensor)
 {
     for (int i = 0; i < tensor->copies; i++)
         foreign_expect(c->plan->copy[tensor->first + i].from, EXPECT_BYTES / tensor->copies);
 }
 
-static Status file_fill(ConvertRun *c, Output *out, const char *name, int first, int count, int64_t *bytes,
-                        uint64_t *checksum, SafeTensor *place)
+/* The source where the tensor is the whole of it, in its order; else NULL. */
+static const ForeignTensor *source_in_order(const ConvertRun *c, const PlanTensor *tensor)
+{
+    const PlanCopy *copy = &c->plan->copy[tensor->first];
+    if (tensor->copies != 1 || !plan_copy_in_order(tensor, copy) || copy->from_first) return NULL;
+    bool whole = foreign_count(copy->from) == plan_count(tensor) && foreign_elements(copy->from, 0);
+    return whole ? copy->from : NULL;
+}
+
+/* A tensor in the order of its source is verified on the way, another one before. */
+static Status tensor_begin(Gathering *g, const PlanTensor *tensor)
+{
+    ConvertRun *c = g->c;
+    if (g->tensor + 1 < g->end) tensor_expect(c, tensor + 1);
+    g->source = source_in_order(c, tensor);
+    if (!g->source) return convert_run_verify(c, tensor);
+    XXH3_64bits_reset(g->hash);
+    return foreign_verify(&c->from->file, g->source, 0, 1);
+}
+
+/* The next n elements, which are not gathered where they lie in the file as they are written. */
+static Status window_take(Gathering *g, ConvertWindow *w, char *memory)
+{
+    ConvertRun *c = g->c;
+    Dtype dtype = convert_run_dtype(c, w->tensor);
+    w->data = memory;
+    if (!g->source) {
+        plan_gather(c->plan, w->tensor, w->first, w->count, memory, dtype);
+        foreign_release(&c->from->file);
+        return OK;
+    }
+    const char *data  = foreign_elements(g->source, w->first);
+    int64_t     bytes = w->count * (int64_t)dtype_width(g->source->dtype);
+    foreign_fetch(data, bytes);
+    if (g->source->has_checksum) XXH3_64bits_update(g->hash, data, (size_t)bytes);
+    w->mapped = g->source->dtype == dtype;
+    if (w->mapped) w->data = data;
+    else {
+        plan_gather(c->plan, w->tensor, w->first, w->count, memory, dtype);
+        foreign_forget(data, bytes);
+    }
+    bool last = w->first + w->count == plan_count(w->tensor);
+    return last ? foreign_compare(&c->from->file, g->source, XXH3_64bits_digest(g->hash)) : OK;
+}
+
+static bool window_fill(void *context, int slot, int64_t *weight)
+{
+    Gathering  *g = context;
+    ConvertRun *c = g->c;
+    (void)weight;
+    while (g->tensor < g->end && g->first == plan_count(&c->plan->tensor[g->tensor]))
+        g->tensor++, g->first = 0;
+    if (g->tensor == g->end || (c->stop && *c->stop)) return false;
+    const PlanTensor *tensor = &c->plan->tensor[g->tensor];
+    if (g->first == 0) g->status = tensor_begin(g, tensor);
+    int64_t left = plan_count(tensor) - g->first;
+    int64_t most = WINDOW_BYTES / (int64_t)dtype_width(convert_run_dtype(c, tensor));
+    ConvertWindow *w = &g->window[slot];
+    *w = (ConvertWindow){ .tensor = tensor, .first = g->first, .count = left < most ? left : most };
+    if (g->status == OK) g->status = window_take(g, w, g->memory + (size_t)slot * WINDOW_BYTES);
+    if (g->status != OK) snprintf(g->why, sizeof g->why, "%s", fail_text());
+    g->first += w->count;
+    return g->status == OK;
+}
+
+static Status windows_put(Gathering *g, ConvertPut *put, void *context)
+{
+    ConvertRun      *c = g->c;
+    OrderedPipeline *pipeline;
+    Status           status = OK;
+    OrderedPipelinePlan plan = { .what = "the windows of a conversion", .slots = WINDOWS, .reader = true,
+                                 .context = g, .fill = window_fill };
+    TRY(ordered_pipeline_open(&pipeline, &plan));
+    for (int slot; status == OK && (slot = ordered_pipeline_next(pipeline)) >= 0;) {
+        const ConvertWindow *window = &g->window[slot];
+        if (c->stop && *c->stop) break;
+        if ((status = put(context, window)) != OK) break;
+        int64_t bytes = window->count * (int64_t)dtype_width(convert_run_dtype(c, window->tensor));
+        if (window->mapped) foreign_forget(window->data, bytes);
+        c->done += bytes;
+        if (c->progress) c->progress(c->context, c->done, c->total);
+    }
+    ordered_pipeline_close(pipeline);
+    if (status != OK) return status;
+    if (c->stop && *c->stop) return fail(INTERRUPTED, "stopped by a signal; nothing is written");
+    return g->status == OK ? OK : fail(g->status, "%s", g->why);
+}
+
+Status convert_run_windows(ConvertRun *c, int first, int count, ConvertPut *put, void *context)
+{
+    Gathering g = { .c = c, .tensor = first, .end = first + count, .hash = XXH3_createState(),
+                    .memory = malloc((size_t)WINDOWS * WINDOW_BYTES) };
+    Status status = g.memory && g.hash ? OK : fail(NO_MEMORY, "no memory for %d windows", WINDOWS);
+    if (status == OK) status = windows_put(&g, put, context);
+    XXH3_freeState(g.hash);
+    free(g.memory);
+    return status;
+}
+
+/* ---- one file ---- */
+
+/* place: [count] of the tensors from `first` of the plan on */
+typedef struct { int fd; char path[1024]; const PlanTensor *first; SafeTensor *place; } Output;
+
+static Status window_write(void *context, const ConvertWindow *w)
+{
+    const Output     *out = context;
+    const SafeTensor *place = &out->place[w->tensor - out->first];
+    int64_t width = (int64_t)dtype_width(place->dtype), at = (int64_t)place->at + w->first * width;
+    TRY(file_write(out->fd, out->path, w->data, (size_t)(w->count * width), at));
+    /* The disk begins now, so that the last fsync does not wait for all of it. */
+    sync_file_range(out->fd, at, w->count * width, SYNC_FILE_RANGE_WRITE);
+    return OK;
+}
+
+static Status file_fill(ConvertRun *c, Output *out, const char *name, int first, int count)
 {
     char  *header;
     size_t header_bytes, file_bytes;
     for (int i = 0; i < count; i++) {
         const PlanTensor *t = &c->plan->tensor[first + i];
-        place[i] = (SafeTensor){ .dtype = convert_run_dtype(c, t), .dims = t->as.dims };
-        memcpy(place[i].name, t->as.name, sizeof place[i].name);
-        memcpy(place[i].dim, t->as.shape, sizeof place[i].dim);
+        out->place[i] = (SafeTensor){ .dtype = convert_run_dtype(c, t), .dims = t->as.dims };
+        memcpy(out->place[i].name, t->as.name, sizeof out->place[i].name);
+        memcpy(out->place[i].dim, t->as.shape, sizeof out->place[i].dim);
     }
-    TRY(safetensors_header(place, count, &header, &header_bytes, &file_bytes));
-    if (bytes) *bytes = (int64_t)file_bytes;
+    TRY(safetensors_header(out->place, count, &header, &header_bytes, &file_bytes));
     Status status = path_join(out->path, c->part, name);
     if (status == OK) status = file_create(&out->fd, out->path);
     if (status == OK) status = file_write(out->fd, out->path, header, header_bytes, 0);
     free(header);
-    for (int i = 0; i < count && status == OK; i++) {
-        if (i + 1 < count) tensor_expect(c, &c->plan->tensor[first + i + 1]);
-        status = tensor_write(c, out, &c->plan->tensor[first + i], &place[i]);
-        if (checksum) checksum[i] = XXH3_64bits_digest(out->hash);
-    }
+    if (status == OK) status = convert_run_windows(c, first, count, window_write, out);
     if (out->fd < 0) return status;
     if (status == OK) return file_finish(out->fd, out->path);
     seam.close(out->fd);
     return status;
 }
 
-Status convert_run_weights(ConvertRun *c, const char *name, int first, int count, int64_t *bytes,
-                          uint64_t *checksum)
+Status convert_run_weights(ConvertRun *c, const char *name, int first, int count)
 {
-    Output      out = { .fd = -1, .window = malloc(WINDOW_BYTES), .hash = XXH3_createState() };
-    SafeTensor *place = calloc((size_t)count + 1, sizeof *place);
-    Status status = out.window && out.hash && place ? OK : fail(NO_MEMORY, "no memory to write %s", name);
-    if (status == OK) status = file_fill(c, &out, name, first, count, bytes, checksum, place);
-    XXH3_freeState(out.hash);
-    free(out.window);
-    free(place);
+    Output out = { .fd = -1, .first = &c->plan->tensor[first],
+                   .place = calloc((size_t)count + 1, sizeof *out.place) };
+    Status status = out.place ? OK : fail(NO_MEMORY, "no memory to write %s", name);
+    if (status == OK) status = file_fill(c, &out, name, first, count);
+    free(out.place);
     return status;
 }

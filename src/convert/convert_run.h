@@ -3,7 +3,7 @@
 /* A conversion under way: where it writes, in which type, and how it tells of its progress. The output is
  * written beside its place, under a hidden name, and renamed as a whole when it is complete and durable; so
  * an interrupted conversion leaves nothing at its place, and the next one to the same place removes what it
- * left. Memory is bounded by two windows, whatever the size of the model. */
+ * left. Memory is bounded by a few windows, whatever the size of the model. */
 #include <signal.h>
 #include "convert/format.h"
 #include "convert/plan.h"
@@ -24,17 +24,38 @@ typedef struct {
     /* set while it runs */
     char                part[1024];        /* the hidden name */
     int64_t             done, total;       /* bytes of weights */
+    bool               *verified;          /* [from->file.tensors] owned; NULL: none yet */
 } ConvertRun;
+
+/* Elements [first, first + count) of a tensor, in the type in which it is written: gathered, or, where
+ * `mapped`, as they lie in the file that is read. */
+typedef struct {
+    const PlanTensor *tensor;
+    int64_t           first, count;
+    const void       *data;
+    bool              mapped;
+} ConvertWindow;
+typedef Status ConvertPut(void *context, const ConvertWindow *window);
 
 /* The type in which a tensor is written. */
 Dtype  convert_run_dtype(const ConvertRun *c, const PlanTensor *tensor);
+/* For a writer that makes the output's place itself. BAD_OPTION: something is there already, other than what
+ * a conversion that was killed has left. */
+Status convert_run_place (const ConvertRun *c);
+/* Counts the bytes of the weights. IO_FAILED: the disk of `folder` has no room for them. */
+Status convert_run_count (ConvertRun *c, const char *folder);
 /* Makes the folder c->part. BAD_OPTION: something is at the output's place; IO_FAILED: its disk has no room
  * for the weights. */
 Status convert_run_begin (ConvertRun *c);
 /* After `status` of the writing: renames the output to its place, or removes it and returns the failure. */
 Status convert_run_finish(ConvertRun *c, Status status);
-/* Writes the file part/name of the tensors [first, first + count) of the plan, durably. bytes: of the file;
- * checksum: [count] XXH3 of each tensor's bytes; both may be NULL. */
-Status convert_run_weights(ConvertRun *c, const char *name, int first, int count, int64_t *bytes,
-                          uint64_t *checksum);
+/* Verifies the sources of the tensor that came with checksums (foreign_checksum, foreign_verify), each when
+ * it is needed for the first time. */
+Status convert_run_verify(ConvertRun *c, const PlanTensor *tensor);
+/* Gives the windows of the tensors [first, first + count) of the plan to `put`, in order. A thread verifies
+ * and gathers the next windows meanwhile. What is put may belong to a tensor that turns out to be damaged:
+ * then this returns BAD_FILE after it. */
+Status convert_run_windows(ConvertRun *c, int first, int count, ConvertPut *put, void *context);
+/* Writes the safetensors file part/name of the tensors [first, first + count) of the plan, durably. */
+Status convert_run_weights(ConvertRun *c, const char *name, int first, int count);
 #endif

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
+#include <xxhash.h>
 
 void foreign_begin(ForeignFile *file, const char *path)
 {
@@ -51,6 +52,13 @@ Status foreign_map(ForeignFile *file, int *index, const char *path)
 {
     FileMap map;
     TRY(file_map(&map, path));
+    return foreign_adopt(file, index, &map);
+}
+
+Status foreign_reserve(ForeignFile *file, int *index, const char *path, size_t size)
+{
+    FileMap map;
+    TRY(file_map_reserve(&map, path, size));
     return foreign_adopt(file, index, &map);
 }
 
@@ -197,6 +205,23 @@ const ForeignTensor *foreign_find(const ForeignFile *file, const char *name)
     return bsearch(&wanted, file->tensor, (size_t)file->tensors, sizeof wanted, name_order);
 }
 
+Status foreign_need_at(const ForeignFile *file, const char *data)
+{
+    for (int i = 0; i < file->maps; i++) {
+        const char *begin = (const char *)file->map[i].data;
+        if (data >= begin && data < begin + file->map[i].size) TRY(file_map_fill(&file->map[i]));
+    }
+    return OK;
+}
+
+Status foreign_need(ForeignFile *file, const ForeignTensor *tensor)
+{
+    ForeignTensor *t = &file->tensor[tensor - file->tensor];
+    for (int p = 0; p < t->pieces && !t->opened; p++) TRY(foreign_need_at(file, t->piece[p].data));
+    t->opened = true;
+    return OK;
+}
+
 /* ---- reading ---- */
 
 /* The piece with the element of these indices. */
@@ -276,17 +301,66 @@ void foreign_read(const ForeignTensor *tensor, int64_t first, int64_t step, int6
     }
 }
 
+static void advise(const char *begin, int64_t bytes, int advice)
+{
+    int64_t into = (int64_t)((uintptr_t)begin % (uintptr_t)sysconf(_SC_PAGESIZE));
+    madvise((void *)(begin - into), (size_t)(bytes + into), advice);
+}
+
+/* Since Linux 5.14. A system without it reads page by page, when they are touched. */
+#ifndef MADV_POPULATE_READ
+#define MADV_POPULATE_READ 22
+#endif
+void foreign_fetch(const char *data, int64_t bytes) { advise(data, bytes, MADV_POPULATE_READ); }
+void foreign_forget(const char *data, int64_t bytes) { advise(data, bytes, MADV_DONTNEED); }
+
+const char *foreign_elements(const ForeignTensor *tensor, int64_t first)
+{
+    return one_whole(tensor) ? tensor->piece->data + first * (int64_t)dtype_width(tensor->dtype) : NULL;
+}
+
 void foreign_expect(const ForeignTensor *tensor, int64_t bytes)
 {
-    int64_t size = foreign_count(tensor) * (int64_t)dtype_width(tensor->dtype), page = sysconf(_SC_PAGESIZE);
-    if (!size || !one_whole(tensor)) return;
-    const char *begin = tensor->piece->data;
-    int64_t     into = (int64_t)((uintptr_t)begin % (uintptr_t)page);
-    madvise((void *)(begin - into), (size_t)((size < bytes ? size : bytes) + into), MADV_WILLNEED);
+    int64_t size = foreign_count(tensor) * (int64_t)dtype_width(tensor->dtype);
+    if (size && one_whole(tensor)) advise(tensor->piece->data, size < bytes ? size : bytes, MADV_WILLNEED);
 }
 
 void foreign_release(const ForeignFile *file)
 {
     for (int i = 0; i < file->maps; i++)
         if (file->map[i].size) madvise((void *)file->map[i].data, file->map[i].size, MADV_DONTNEED);
+}
+
+Status foreign_compare(const ForeignFile *file, const ForeignTensor *tensor, uint64_t sum)
+{
+    const FileMap *map = &file->map[tensor->map];
+    int64_t bytes = foreign_count(tensor) * (int64_t)dtype_width(tensor->dtype);
+    if (!tensor->has_checksum || sum == tensor->checksum) return OK;
+    int64_t at = tensor->piece->data - (const char *)map->data;
+    return fail(BAD_FILE,
+                "%s: tensor '%.200s', bytes %lld to %lld, has another checksum than when it was saved; the "
+                "file is damaged, give another checkpoint",
+                map->path, tensor->name, (long long)at, (long long)(at + bytes));
+}
+
+Status foreign_checksum(const ForeignFile *file, const ForeignTensor *tensor)
+{
+    enum { WINDOW = 4 << 20, AHEAD = 8 * WINDOW };
+    int64_t bytes = foreign_count(tensor) * (int64_t)dtype_width(tensor->dtype), n;
+    if (!tensor->has_checksum || !bytes) return OK;
+    CHECK(one_whole(tensor), "tensor '%s' has a checksum and is in parts", tensor->name);
+    XXH3_state_t *hash = XXH3_createState();
+    if (!hash) return fail(NO_MEMORY, "%s: no memory for a checksum", file->path);
+    XXH3_64bits_reset(hash);
+    for (int64_t at = 0; at < bytes; at += n) {
+        const char *data = tensor->piece->data + at;
+        n = bytes - at < WINDOW ? bytes - at : WINDOW;
+        advise(data, bytes - at < AHEAD ? bytes - at : AHEAD, MADV_WILLNEED);
+        foreign_fetch(data, n);
+        XXH3_64bits_update(hash, data, (size_t)n);
+        foreign_forget(data, n);
+    }
+    uint64_t sum = XXH3_64bits_digest(hash);
+    XXH3_freeState(hash);
+    return foreign_compare(file, tensor, sum);
 }

@@ -28,6 +28,9 @@ typedef struct {
     int           pieces;
     ForeignPiece *piece;                   /* owned */
     int           map;                     /* mapped file of the first piece, its index; by foreign_finish */
+    bool          opened;                  /* by foreign_need: its files are mapped */
+    bool          has_checksum;            /* of our own checkpoints: XXH3 of its bytes in the file */
+    uint64_t      checksum;
 } ForeignTensor;
 
 /* A range of a mapped file whose CRC-32 the file says. */
@@ -36,6 +39,7 @@ typedef struct {
     size_t      bytes, name_bytes;
     uint32_t    crc;
     bool        compared;
+    int64_t     number;                    /* by foreign_sum: of the calls, the same on every rank */
 } ForeignSum;
 
 typedef struct {
@@ -57,6 +61,8 @@ void   foreign_close (ForeignFile *file);
 Status foreign_map   (ForeignFile *file, int *index, const char *path);
 /* The same with a file that is mapped already; the ForeignFile owns it and *map is zeros, on failure too. */
 Status foreign_adopt (ForeignFile *file, int *index, FileMap *map);
+/* The same with a file that is opened when a tensor in it is needed (foreign_need): of `size` bytes. */
+Status foreign_reserve(ForeignFile *file, int *index, const char *path, size_t size);
 /* Appends a tensor without pieces; *index is its place in file->tensor until foreign_finish sorts them.
  * Copies the name. BAD_FILE: more than FOREIGN_DIMS dims, a negative size, 2^62 bytes or more. */
 Status foreign_tensor(ForeignFile *file, int *index, const char *name, Dtype dtype, int dims,
@@ -76,6 +82,11 @@ Status foreign_finish(ForeignFile *file);
 const ForeignTensor *foreign_find(const ForeignFile *file, const char *name);
 int64_t foreign_count(const ForeignTensor *tensor);                            /* elements */
 
+/* Opens the files with the tensor's pieces that foreign_reserve added and nothing has opened. BAD_FILE: one
+ * is missing or has another size. */
+Status foreign_need  (ForeignFile *file, const ForeignTensor *tensor);
+/* The same with the file that has the byte at `data`. */
+Status foreign_need_at(const ForeignFile *file, const char *data);
 /* `count` elements of the tensor into `to`, in the type to_dtype: the k-th one is the element
  * first + k step of the tensor in row-major order. Converts floating-point types; another type is a CHECK
  * unless it is the same. All of these elements must exist. */
@@ -85,6 +96,17 @@ void   foreign_read  (const ForeignTensor *tensor, int64_t first, int64_t step, 
  * compared before are left out. Of `parts` callers each reads the ranges of its part. BAD_FILE, naming file
  * and entry: another checksum. */
 Status foreign_verify(const ForeignFile *file, const ForeignTensor *tensor, int64_t part, int64_t parts);
+/* BAD_FILE, naming file and tensor, where a tensor's bytes have another checksum than the one it came with;
+ * OK where it came with none. Reads them all, by windows that are given back. */
+Status foreign_checksum(const ForeignFile *file, const ForeignTensor *tensor);
+/* The same for a caller that has read them: sum is their XXH3. */
+Status foreign_compare(const ForeignFile *file, const ForeignTensor *tensor, uint64_t sum);
+/* The elements from `first` on as they lie in the file, of a tensor that is stored row-major as a whole; NULL
+ * of another one. */
+const char *foreign_elements(const ForeignTensor *tensor, int64_t first);
+/* Reads a range of a mapped file, all at once where the system can, and gives it back. */
+void   foreign_fetch (const char *data, int64_t bytes);
+void   foreign_forget(const char *data, int64_t bytes);
 /* Has the system begin to read the first `bytes` of a tensor that is stored row-major as a whole, so that
  * they are in the page cache when they are needed. They do not count as memory of this process. */
 void   foreign_expect(const ForeignTensor *tensor, int64_t bytes);

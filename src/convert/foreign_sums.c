@@ -12,7 +12,9 @@ Status foreign_sum(ForeignFile *file, const ForeignSum *sum)
         if (!more) return fail(NO_MEMORY, "%s: no memory for %zu checksums", file->path, file->sums + 1);
         file->sum = more;
     }
-    file->sum[file->sums++] = *sum;
+    file->sum[file->sums] = *sum;
+    file->sum[file->sums].number = (int64_t)file->sums;
+    file->sums++;
     return OK;
 }
 
@@ -71,7 +73,9 @@ Status foreign_verify(const ForeignFile *file, const ForeignTensor *tensor, int6
 {
     for (int p = 0; p < tensor->pieces && file->sums; p++) {
         ForeignSum *s = sum_of(file, tensor->piece[p].data);
-        if (s && !s->compared && (s - file->sum) % parts == part) TRY(sum_compare(file, s));
+        if (!s || s->compared || s->number % parts != part) continue;
+        TRY(foreign_need_at(file, s->data));
+        TRY(sum_compare(file, s));
     }
     return OK;
 }

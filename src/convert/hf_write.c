@@ -42,7 +42,7 @@ static Status shards_write(ConvertRun *c, int64_t most)
         char name[64] = "model.safetensors";
         end = shard_end(c, t, most);
         if (files > 1) snprintf(name, sizeof name, "model-%05d-of-%05d.safetensors", ++number, files);
-        status = convert_run_weights(c, name, t, end - t, NULL, NULL);
+        status = convert_run_weights(c, name, t, end - t);
         for (int i = t; i < end; i++) json_object_set_new(map, c->plan->tensor[i].as.name, json_string(name));
     }
     if (files == 1 || status != OK) {

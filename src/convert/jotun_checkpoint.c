@@ -4,26 +4,25 @@
 #include <stdlib.h>
 #include <string.h>
 #include "store/checkpoint.h"
+#include "store/checkpoint_file.h"
 #include "store/checkpoint_writer.h"
-#include "store/safetensors.h"
 
 /* ---- reading ---- */
 
+/* Tensors are in the order of the manifest, whose checksums they get. */
 static Status file_add(ForeignFile *file, const char *folder, const ManifestFile *listed)
 {
     SafeFile safe;
-    char     path[1024];
     int      map, tensor;
-    TRY(path_join(path, folder, listed->contents.name));
-    TRY(safetensors_open(&safe, path));
-    Status status = OK;
-    if ((int64_t)safe.map.size != listed->bytes || safe.tensors != listed->contents.tensors)
-        status = fail(BAD_FILE, "%s: is not the file that its manifest describes", path);
-    if (status == OK) status = foreign_adopt(file, &map, &safe.map);
+    TRY(checkpoint_file_map(&safe, folder, &listed->contents, listed->bytes));
+    Status status = foreign_adopt(file, &map, &safe.map);
     for (int i = 0; i < safe.tensors && status == OK; i++) {
         const SafeTensor *t = &safe.tensor[i];
         status = foreign_tensor(file, &tensor, t->name, t->dtype, t->dims, t->dim);
         if (status == OK) status = foreign_whole(file, tensor, (const char *)file->map[map].data + t->at);
+        if (status != OK) break;
+        file->tensor[tensor].has_checksum = true;
+        file->tensor[tensor].checksum = listed->checksum[i];
     }
     safetensors_close(&safe);
     return status;
@@ -66,70 +65,49 @@ Status jotun_open(ForeignModel *model, const char *path)
 
 /* ---- writing ---- */
 
-typedef struct { CheckpointFile *file; int *first, files; } Files;
-
-static void files_free(Files *files)
+/* The files of the model, whose tensors get the types of the plan's. */
+static int files_make(CheckpointFile **files, const ConvertRun *c, const ModelConfig *config)
 {
-    for (int f = 0; f < files->files; f++) free(files->file[f].tensor);
-    free(files->file);
-    free(files->first);
+    int count = checkpoint_weight_files(files, config, F32, config->moe.bias), tensors = 0;
+    for (int f = 0; f < count; f++)
+        for (int t = 0; t < (*files)[f].tensors; t++, tensors++) {
+            LogicalTensor    *tensor = &(*files)[f].tensor[t];
+            const PlanTensor *planned = plan_find(c->plan, tensor->name);
+            CHECK(planned, "the plan has no tensor '%s'", tensor->name);
+            tensor->dtype = convert_run_dtype(c, planned);
+        }
+    CHECK(tensors == c->plan->tensors, "%d of %d tensors are in files", tensors, c->plan->tensors);
+    return count;
+}
+
+static Status window_put(void *writer, const ConvertWindow *w)
+{
+    return checkpoint_writer_put(writer, w->tensor->as.name, w->count, w->data);
 }
 
 /* The tensors of the plan are in the order of parameter blocks, of which each is a file. */
-static Status files_make(Files *files, const ConvertRun *c, const ModelConfig *config)
+static Status checkpoint_write(ConvertRun *c, const CheckpointState *state, const CheckpointFile *files,
+                               int count)
 {
-    int64_t blocks = params_blocks(config);
-    int     at = 0;
-    *files =
-        (Files){calloc((size_t)blocks, sizeof *files->file), calloc((size_t)blocks, sizeof *files->first), 0};
-    if (!files->file || !files->first) return fail(NO_MEMORY, "no memory for %lld files", (long long)blocks);
-    for (int64_t b = 0; b < blocks; b++) {
-        ParamBlock block;
-        int        count = 0;
-        for (ParamFamily f = 0; f < PARAM_FAMILIES; f++) {
-            params_block(&block, config, f, b, NULL);
-            count += block.params;
-        }
-        count += config->moe.bias && model_layer_is_moe(config, b - 2);
-        if (count == 0) continue;
-        CheckpointFile *file = &files->file[files->files];
-        files->first[files->files++] = at;
-        checkpoint_file_name(file->name, b);
-        if (!(file->tensor = calloc((size_t)count, sizeof *file->tensor)))
-            return fail(NO_MEMORY, "no memory for the tensors of %s", file->name);
-        for (; file->tensors < count; file->tensors++, at++) {
-            const PlanTensor *t = &c->plan->tensor[at];
-            LogicalTensor    *tensor = &file->tensor[file->tensors];
-            *tensor = (LogicalTensor){ .dims = t->as.dims, .dtype = convert_run_dtype(c, t) };
-            memcpy(tensor->name, t->as.name, sizeof tensor->name);
-            memcpy(tensor->dim, t->as.shape, sizeof tensor->dim);
-        }
-    }
-    CHECK(at == c->plan->tensors, "%d of %d tensors are in files", at, c->plan->tensors);
-    return OK;
-}
-
-static Status files_write(ConvertRun *c, const Files *files, const CheckpointState *state)
-{
-    Manifest manifest;
-    char     folder[1024];
-    snprintf(folder, sizeof folder, "%s", c->part);
-    TRY(manifest_plan(&manifest, state, files->file, files->files));
-    Status status = OK;
-    for (int f = 0; f < files->files && status == OK; f++)
-        status = convert_run_weights(c, files->file[f].name, files->first[f], files->file[f].tensors,
-                                    &manifest.file[f].bytes, manifest.file[f].checksum);
-    if (status == OK) status = manifest_write(&manifest, folder);
-    manifest_free(&manifest);
-    return status;
+    CheckpointWriter *writer;
+    char              why[512];
+    TRY(checkpoint_writer_open(&writer, "--output", c->output, state, files, count));
+    Status status = convert_run_count(c, c->output);
+    if (status == OK) status = convert_run_windows(c, 0, c->plan->tensors, window_put, writer);
+    if (status == OK) status = checkpoint_writer_finish(writer);
+    snprintf(why, sizeof why, "%s", fail_text());              /* removing may fail too */
+    checkpoint_writer_close(writer);
+    return status == OK ? OK : fail(status, "%s", why);
 }
 
 Status jotun_write(ConvertRun *c, const ModelConfig *config, const CheckpointState *state)
 {
-    Files  files;
-    Status status = files_make(&files, c, config);
-    if (status == OK) status = convert_run_begin(c);
-    if (status == OK) status = convert_run_finish(c, files_write(c, &files, state));
-    files_free(&files);
+    CheckpointFile *files;
+    TRY(convert_run_place(c));
+    int    count  = files_make(&files, c, config);
+    Status status = checkpoint_write(c, state, files, count);
+    checkpoint_files_free(files, count);
+    free(c->verified);
+    c->verified = NULL;
     return status;
 }

@@ -4,7 +4,7 @@
 #include "convert/convert_run.h"
 #include "store/checkpoint_contents.h"
 
-/* Writes one step's directory at c->output: weights alone, in files of parameter blocks, and their manifest.
- * Needs c->from, plan, output, cast and dtype; the plan is TO_OURS. */
+/* Writes a --save directory with one step at c->output: weights alone (store/checkpoint_writer.h). Needs
+ * c->from, plan, output, cast and dtype; the plan is TO_OURS. */
 Status jotun_write(ConvertRun *c, const ModelConfig *config, const CheckpointState *state);
 #endif

@@ -227,6 +227,21 @@ int64_t plan_count(const PlanTensor *tensor)
 
 /* ---- copying ---- */
 
+bool plan_copy_in_order(const PlanTensor *tensor, const PlanCopy *c)
+{
+    int64_t stride = 1;
+    for (int d = LINK_DIMS - 1; d >= 0; stride *= c->size[d--])
+        if (c->size[d] > 1 && (c->to_stride[d] != stride || c->from_stride[d] != stride)) return false;
+    return c->to_first == 0 && stride == plan_count(tensor);
+}
+
+bool plan_copy_reaches(const PlanCopy *c, int64_t first, int64_t count)
+{
+    int64_t last = c->to_first;
+    for (int d = 0; d < LINK_DIMS; d++) last += (c->size[d] - 1) * c->to_stride[d];
+    return c->to_first < first + count && last >= first;
+}
+
 typedef struct { const PlanCopy *copy; int64_t first, end; char *to; Dtype dtype; } Window;
 
 /* The part within the window of what follows dimension d, from element `to` of the written tensor and element

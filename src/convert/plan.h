@@ -44,6 +44,11 @@ Status plan_verify(const Plan *plan, const ForeignFile *from, const PlanTensor *
 /* NULL: there is none. */
 const PlanTensor *plan_find(const Plan *plan, const char *name);
 int64_t plan_count(const PlanTensor *tensor);                                      /* elements */
+/* Whether the copy is the whole tensor that is written, in the order of its source: its element i is element
+ * copy->from_first + i of the source. */
+bool    plan_copy_in_order(const PlanTensor *tensor, const PlanCopy *copy);
+/* Whether the copy may have elements in [first, first + count) of the tensor that is written. */
+bool    plan_copy_reaches(const PlanCopy *copy, int64_t first, int64_t count);
 /* Elements [first, first + count) of the tensor in row-major order into `to`, in the type dtype. */
 void   plan_gather(const Plan *plan, const PlanTensor *tensor, int64_t first, int64_t count, void *to,
                    Dtype dtype);

@@ -17,8 +17,8 @@
  * in it, and locks it (DIR/.lock). The lock is held while the descriptor *lock is open, that is until the
  * process ends; *lock is -1 on failure. BAD_OPTION if dir is or is named like a step directory, if
  * another run holds the lock, or if dir holds complete checkpoints and `loaded`, the step directory that
- * this run was loaded from (NULL: none), is not one of them. */
-Status checkpoint_lock(const char *dir, const char *loaded, int *lock);
+ * this run was loaded from (NULL: none), is not one of them. option: "--save", or what else named dir. */
+Status checkpoint_lock(const char *option, const char *dir, const char *loaded, int *lock);
 /* Collective over world: an all-gather of checksums and five agreements. The shards of all ranks together
  * must hold each element of each tensor of `files` exactly once, which is checked (BAD_SHAPE). A shard
  * has its tensor's dtype. keep_last > 0: of the complete checkpoints up to this step only that many are

@@ -24,25 +24,28 @@ static void holder_write(int lock)
     if (ftruncate(lock, 0) != 0 || pwrite(lock, text, (size_t)bytes, 0) != bytes) { }
 }
 
-static Status holder_fail(int lock, const char *dir)
+/* What the user named: the option, and its directory. */
+typedef struct { const char *option, *dir; } Place;
+
+static Status holder_fail(int lock, Place place)
 {
     char    text[128];
     ssize_t bytes = pread(lock, text, sizeof text - 1, 0);
     text[bytes > 0 ? bytes : 0] = 0;
     text[strcspn(text, "\r\n")] = 0;
-    return fail(BAD_OPTION, "%s: another run (%s) saves here; wait until it ends or give another --save", dir,
-                text[0] ? text : "unknown");
+    return fail(BAD_OPTION, "%s: another run (%s) saves here; wait until it ends or give another %s",
+                place.dir, text[0] ? text : "unknown", place.option);
 }
 
-static Status lock_open(int *lock, const char *dir)
+static Status lock_open(int *lock, Place place)
 {
     char path[1024];
     bool taken;
-    TRY(path_join(path, dir, ".lock"));
+    TRY(path_join(path, place.dir, ".lock"));
     *lock = seam.open(path, O_RDWR | O_CREAT, 0666);
     if (*lock < 0) return fail(BAD_FILE, "%s: cannot be opened for writing: %s", path, strerror(errno));
     TRY(file_lock(*lock, path, &taken));
-    if (!taken) return holder_fail(*lock, dir);
+    if (!taken) return holder_fail(*lock, place);
     holder_write(*lock);
     return OK;
 }
@@ -57,8 +60,9 @@ static bool is_within(const char *step_folder, const char *dir)
            realpath(dir, real[1]) && strcmp(real[0], real[1]) == 0;
 }
 
-static Status other_run_refuse(const char *dir, const char *loaded)
+static Status other_run_refuse(Place place, const char *loaded)
 {
+    const char *dir = place.dir;
     char    path[1024];
     bool    found;
     int64_t step;
@@ -66,8 +70,8 @@ static Status other_run_refuse(const char *dir, const char *loaded)
     TRY(checkpoint_dir_newest(dir, INT64_MAX, path, &step, &found));
     if (!found) return OK;
     return fail(BAD_OPTION,
-                "--save %s holds checkpoints up to step %lld of another run; give --load %s to resume that"
-                " run, or another directory", dir, (long long)step, dir);
+                "%s %s holds checkpoints up to step %lld of another run; give --load %s to resume that"
+                " run, or another directory", place.option, dir, (long long)step, dir);
 }
 
 /* An atomic replace needs all operations of a save: it finds a full disk, a read-only file system and
@@ -77,48 +81,54 @@ static Status probe(const char *dir)
     static const char text[] = "jotun can write here\n";
     char path[1024];
     TRY(path_join(path, dir, ".probe"));
-    TRY(file_write_whole(path, text, sizeof text - 1));
-    return seam.remove(path) == 0 ? OK : fail(IO_FAILED, "%s: cannot be removed: %s", path, strerror(errno));
+    Status status = file_write_whole(path, text, sizeof text - 1);
+    bool   removed = seam.remove(path) == 0;
+    if (status != OK) return status;
+    return removed ? OK : fail(IO_FAILED, "%s: cannot be removed: %s", path, strerror(errno));
 }
 
 /* The messages of file operations name paths; the user knows the option. */
-static Status save_refuse(Status status, const char *dir)
+static Status save_refuse(Status status, Place place)
 {
     char why[400];
     if (status == OK) return OK;
     snprintf(why, sizeof why, "%s", fail_text());
-    size_t same = strlen(dir);
-    bool   named = !strncmp(why, dir, same) && why[same] == ':';
-    return fail(status, "--save %s%s%s; give a directory that can be written to", named ? "" : dir,
-                named ? "" : ": ", why);
+    size_t same = strlen(place.dir);
+    bool   named = !strncmp(why, place.dir, same) && why[same] == ':';
+    return fail(status, "%s %s%s%s; give a directory that can be written to", place.option,
+                named ? "" : place.dir, named ? "" : ": ", why);
 }
 
 /* A run inside a checkpoint would be found by no --load of the directory above it. */
-static Status step_refuse(const char *dir)
+static Status step_refuse(Place place)
 {
     char             above[1024];
     CheckpointFolder folder;
-    if (!checkpoint_dir_split(dir, above, &folder) && !checkpoint_dir_is_step(dir)) return OK;
-    return fail(BAD_OPTION,
-                "--save %s is a checkpoint's own directory; give the one it is in, --save %s", dir,
-                above);
+    if (!checkpoint_dir_split(place.dir, above, &folder) && !checkpoint_dir_is_step(place.dir)) return OK;
+    return fail(BAD_OPTION, "%s %s is a checkpoint's own directory; give the one it is in, %s %s",
+                place.option, place.dir, place.option, above);
 }
 
-static Status place_take(const char *dir, int *lock)
+static Status place_take(Place place, int *lock)
 {
-    TRY(step_refuse(dir));
-    TRY(save_refuse(folder_make(dir), dir));
-    Status status = lock_open(lock, dir);
-    return *lock < 0 ? save_refuse(status, dir) : status;
+    TRY(step_refuse(place));
+    TRY(save_refuse(folder_make(place.dir), place));
+    Status status = lock_open(lock, place);
+    return *lock < 0 ? save_refuse(status, place) : status;
 }
 
-Status checkpoint_lock(const char *dir, const char *loaded, int *lock)
+Status checkpoint_lock(const char *option, const char *dir, const char *loaded, int *lock)
 {
+    Place place = { option, dir };
+    bool  made  = !file_exists(dir);
+    char  file[1024];
     *lock = -1;
-    Status status = place_take(dir, lock);
-    if (status == OK) status = other_run_refuse(dir, loaded);
-    if (status == OK) status = save_refuse(probe(dir), dir);
+    Status status = place_take(place, lock);
+    if (status == OK) status = other_run_refuse(place, loaded);
+    if (status == OK) status = save_refuse(probe(dir), place);
     if (status == OK || *lock < 0) return status;
+    /* Nothing is left of a directory that this call made. */
+    if (made && path_join(file, dir, ".lock") == OK && seam.remove(file) == 0) seam.remove(dir);
     seam.close(*lock);
     *lock = -1;
     return status;

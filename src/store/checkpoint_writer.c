@@ -9,6 +9,7 @@
 #include <unistd.h>
 #include <xxhash.h>
 #include "base/seam.h"
+#include "base/thread.h"
 #include "store/checkpoint.h"
 #include "store/checkpoint_dir.h"
 #include "store/checkpoint_file.h"
@@ -17,133 +18,31 @@
 /* hash: from the first element of the tensor to its last, then freed */
 typedef struct { int64_t elements; XXH3_state_t *hash; } TensorProgress;
 
+/* A file that a thread syncs, closes and, where it is complete, reads back. */
+typedef struct {
+    CheckpointWriter *writer;
+    pthread_t thread;
+    bool      runs;                                 /* the thread is to be joined */
+    int       file, fd;
+    char      path[1024], why[512];
+    Status    status;
+} FileEnd;
+
 struct CheckpointWriter {
     char                dir[1024], part[1024];      /* part: dir/.step_N.part */
+    bool                made;                       /* dir was not there */
     int                 lock;                       /* descriptor that holds the lock of dir */
     Manifest            manifest;
     CheckpointFilePlan *plan;                       /* [files] */
     TensorProgress     *progress;                   /* [tensors] */
+    bool               *compared;                   /* [files] it reads back as it was put */
     int                 file, fd;                   /* the file that is open for writing; -1: none */
     char                path[1024];                 /* its path */
-    bool                published;
+    FileEnd             end;
+    bool                renames, published;         /* renames: publication was begun */
 };
 
-/* ---- opening ---- */
-
-static Status writer_plan(CheckpointWriter *w, const CheckpointState *state, const CheckpointFile *files,
-                          int nfiles)
-{
-    TRY(manifest_plan(&w->manifest, state, files, nfiles));
-    w->plan     = calloc((size_t)nfiles + 1, sizeof *w->plan);
-    w->progress = calloc((size_t)w->manifest.tensors + 1, sizeof *w->progress);
-    if (!w->plan || !w->progress)
-        return fail(NO_MEMORY, "no memory to plan a checkpoint of %d tensors", w->manifest.tensors);
-    for (int f = 0; f < nfiles; f++) {
-        TRY(checkpoint_file_plan(&w->plan[f], &files[f]));
-        w->manifest.file[f].bytes = (int64_t)w->plan[f].bytes;
-    }
-    return OK;
-}
-
-/* Every file is made at its full size at once, so that a disk that is too small is seen early where the file
- * system tells. */
-static Status writer_begin(CheckpointWriter *w, const CheckpointState *state, const CheckpointFile *files,
-                           int nfiles)
-{
-    TRY(writer_plan(w, state, files, nfiles));
-    TRY(checkpoint_lock(w->dir, NULL, &w->lock));
-    TRY(checkpoint_dir_path(w->part, w->dir, (CheckpointFolder){ state->step, FOLDER_PART }));
-    TRY(checkpoint_dir_begin(w->dir, state->step));
-    for (int f = 0; f < nfiles; f++) TRY(checkpoint_file_create(&w->plan[f], w->part));
-    return OK;
-}
-
-Status checkpoint_writer_open(CheckpointWriter **writer, const char *dir, const CheckpointState *state,
-                              const CheckpointFile *files, int nfiles)
-{
-    CheckpointWriter *w = *writer = calloc(1, sizeof *w);
-    if (!w) return fail(NO_MEMORY, "no memory to write a checkpoint");
-    w->lock = w->fd = w->file = -1;
-    snprintf(w->dir, sizeof w->dir, "%s", dir);
-    CHECK((state->lacks & CHECKPOINT_POSITION) == 0 || state->step == 0,
-          "a checkpoint without a position is of step 0, not %lld", (long long)state->step);
-    Status status = writer_begin(w, state, files, nfiles);
-    if (status == OK) return OK;
-    char message[512];
-    snprintf(message, sizeof message, "%s", fail_text());
-    checkpoint_writer_close(w);
-    *writer = NULL;
-    return fail(status, "%s", message);
-}
-
-void checkpoint_writer_close(CheckpointWriter *w)
-{
-    if (!w) return;
-    if (w->fd >= 0) seam.close(w->fd);
-    if (!w->published && w->part[0]) folder_remove(w->part);
-    for (int t = 0; w->progress && t < w->manifest.tensors; t++) XXH3_freeState(w->progress[t].hash);
-    for (int f = 0; w->plan && f < w->manifest.files; f++) checkpoint_file_free(&w->plan[f]);
-    free(w->progress);
-    free(w->plan);
-    manifest_free(&w->manifest);
-    if (w->lock >= 0) close(w->lock);
-    free(w);
-}
-
-/* ---- writing ---- */
-
-static Status file_leave(CheckpointWriter *w)
-{
-    int fd = w->fd;
-    w->fd = w->file = -1;
-    return fd >= 0 ? file_finish(fd, w->path) : OK;
-}
-
-static Status file_enter(CheckpointWriter *w, int file)
-{
-    if (w->file == file) return OK;
-    TRY(file_leave(w));
-    TRY(checkpoint_file_open(&w->fd, w->path, &w->plan[file], w->part));
-    w->file = file;
-    return OK;
-}
-
-static Status progress_begin(TensorProgress *p)
-{
-    if (p->hash || p->elements > 0) return OK;
-    p->hash = XXH3_createState();
-    if (!p->hash) return fail(NO_MEMORY, "no memory for a checksum");
-    XXH3_64bits_reset(p->hash);
-    return OK;
-}
-
-Status checkpoint_writer_put(CheckpointWriter *w, const char *name, int64_t count, const void *data)
-{
-    const ManifestEntry *entry = manifest_find(&w->manifest, name);
-    if (!entry) return fail(BAD_SHAPE, "tensor '%s' is in no file of the checkpoint", name);
-    ManifestFile *file = &w->manifest.file[entry->file];
-    TensorProgress *p = &w->progress[file->first + entry->tensor];
-    int64_t all = tensor_entry_count(manifest_tensor(&w->manifest, entry));
-    if (count < 0 || count > all - p->elements)
-        return fail(BAD_SHAPE, "tensor '%s' has %lld elements, and %lld more than that were given", name,
-                    (long long)all, (long long)(p->elements + count - all));
-    if (count == 0) return OK;
-    const SafeTensor *place = &w->plan[entry->file].layout[entry->tensor];
-    size_t width = dtype_width(place->dtype);
-    TRY(progress_begin(p));
-    TRY(file_enter(w, entry->file));
-    TRY(file_write(w->fd, w->path, data, (size_t)count * width,
-                   (int64_t)(place->at + (size_t)p->elements * width)));
-    XXH3_64bits_update(p->hash, data, (size_t)count * width);
-    p->elements += count;
-    if (p->elements < all) return OK;
-    file->checksum[entry->tensor] = XXH3_64bits_digest(p->hash);
-    XXH3_freeState(p->hash);
-    p->hash = NULL;
-    return OK;
-}
-
-/* ---- publishing ---- */
+/* ---- reading back ---- */
 
 /* XXH3 of a range of an open file, by windows: a mapping would count as memory of the process. */
 static Status range_checksum(uint64_t *sum, int fd, const char *path, size_t at, size_t bytes)
@@ -198,15 +97,193 @@ static Status file_compare(const CheckpointWriter *w, int f)
     return status;
 }
 
+/* ---- the end of a file ---- */
+
+static bool file_complete(const CheckpointWriter *w, int f)
+{
+    const ManifestFile *file = &w->manifest.file[f];
+    for (int t = 0; t < file->contents.tensors; t++)
+        if (w->progress[file->first + t].elements < tensor_entry_count(&file->contents.tensor[t]))
+            return false;
+    return true;
+}
+
+/* Nothing is put to a complete file any more, so that this thread alone touches what belongs to it. */
+static void *file_end_run(void *argument)
+{
+    FileEnd *end = argument;
+    bool     complete = end->writer->compared[end->file];
+    end->status = file_finish(end->fd, end->path);
+    if (end->status == OK && complete) end->status = file_compare(end->writer, end->file);
+    if (end->status != OK) snprintf(end->why, sizeof end->why, "%s", fail_text());
+    return NULL;
+}
+
+/* A failure stays: the kernel may have dropped what a failed fsync should have written. */
+static Status file_end_join(CheckpointWriter *w)
+{
+    FileEnd *end = &w->end;
+    if (end->runs) pthread_join(end->thread, NULL);
+    end->runs = false;
+    return end->status == OK ? OK : fail(end->status, "%s", end->why);
+}
+
+static Status file_leave(CheckpointWriter *w)
+{
+    FileEnd *end = &w->end;
+    Status   status = file_end_join(w);
+    if (w->fd < 0 || status != OK) return status;
+    *end = (FileEnd){ .writer = w, .file = w->file, .fd = w->fd };
+    memcpy(end->path, w->path, sizeof end->path);
+    w->compared[w->file] = file_complete(w, w->file);
+    w->fd = w->file = -1;
+    end->runs = thread_start(&end->thread, file_end_run, end) == 0;
+    if (!end->runs) file_end_run(end);
+    return end->runs ? OK : file_end_join(w);
+}
+
+/* ---- opening ---- */
+
+static Status writer_plan(CheckpointWriter *w, const CheckpointState *state, const CheckpointFile *files,
+                          int nfiles)
+{
+    TRY(manifest_plan(&w->manifest, state, files, nfiles));
+    w->plan     = calloc((size_t)nfiles + 1, sizeof *w->plan);
+    w->progress = calloc((size_t)w->manifest.tensors + 1, sizeof *w->progress);
+    w->compared = calloc((size_t)nfiles + 1, sizeof *w->compared);
+    if (!w->plan || !w->progress || !w->compared)
+        return fail(NO_MEMORY, "no memory to plan a checkpoint of %d tensors", w->manifest.tensors);
+    for (int f = 0; f < nfiles; f++) {
+        TRY(checkpoint_file_plan(&w->plan[f], &files[f]));
+        w->manifest.file[f].bytes = (int64_t)w->plan[f].bytes;
+    }
+    return OK;
+}
+
+/* Every file is made at its full size at once, so that a disk that is too small is seen early where the file
+ * system tells. */
+static Status writer_begin(CheckpointWriter *w, const char *option, const CheckpointState *state,
+                           const CheckpointFile *files, int nfiles)
+{
+    TRY(writer_plan(w, state, files, nfiles));
+    w->made = !file_exists(w->dir);
+    TRY(checkpoint_lock(option, w->dir, NULL, &w->lock));
+    TRY(checkpoint_dir_path(w->part, w->dir, (CheckpointFolder){ state->step, FOLDER_PART }));
+    TRY(checkpoint_dir_begin(w->dir, state->step));
+    for (int f = 0; f < nfiles; f++) TRY(checkpoint_file_create(&w->plan[f], w->part));
+    return OK;
+}
+
+Status checkpoint_writer_open(CheckpointWriter **writer, const char *option, const char *dir,
+                              const CheckpointState *state, const CheckpointFile *files, int nfiles)
+{
+    CheckpointWriter *w = *writer = calloc(1, sizeof *w);
+    if (!w) return fail(NO_MEMORY, "no memory to write a checkpoint");
+    w->lock = w->fd = w->file = -1;
+    snprintf(w->dir, sizeof w->dir, "%s", dir);
+    CHECK((state->lacks & CHECKPOINT_POSITION) == 0 || state->step == 0,
+          "a checkpoint without a position is of step 0, not %lld", (long long)state->step);
+    Status status = writer_begin(w, option, state, files, nfiles);
+    if (status == OK) return OK;
+    char message[512];
+    snprintf(message, sizeof message, "%s", fail_text());
+    checkpoint_writer_close(w);
+    *writer = NULL;
+    return fail(status, "%s", message);
+}
+
+/* Of a checkpoint whose name was not written to `latest`, the directory has its last name already. The lock
+ * is held until its file and dir are gone. */
+static void writer_withdraw(CheckpointWriter *w)
+{
+    char lock[1024], whole[1024];
+    CheckpointFolder step = { w->manifest.state.step, FOLDER_WHOLE };
+    if (w->renames && !file_exists(w->part) && checkpoint_dir_path(whole, w->dir, step) == OK)
+        folder_remove(whole);
+    if (w->part[0]) folder_remove(w->part);
+    if (path_join(lock, w->dir, ".lock") == OK) seam.remove(lock);
+    if (w->made) seam.remove(w->dir);
+}
+
+void checkpoint_writer_close(CheckpointWriter *w)
+{
+    if (!w) return;
+    file_end_join(w);
+    if (w->fd >= 0) seam.close(w->fd);
+    if (!w->published && w->lock >= 0) writer_withdraw(w);
+    for (int t = 0; w->progress && t < w->manifest.tensors; t++) XXH3_freeState(w->progress[t].hash);
+    for (int f = 0; w->plan && f < w->manifest.files; f++) checkpoint_file_free(&w->plan[f]);
+    free(w->progress);
+    free(w->compared);
+    free(w->plan);
+    manifest_free(&w->manifest);
+    if (w->lock >= 0) close(w->lock);
+    free(w);
+}
+
+/* ---- writing ---- */
+
+static Status file_enter(CheckpointWriter *w, int file)
+{
+    if (w->file == file) return OK;
+    TRY(file_leave(w));
+    TRY(checkpoint_file_open(&w->fd, w->path, &w->plan[file], w->part));
+    w->file = file;
+    return OK;
+}
+
+static Status progress_begin(TensorProgress *p)
+{
+    if (p->hash || p->elements > 0) return OK;
+    p->hash = XXH3_createState();
+    if (!p->hash) return fail(NO_MEMORY, "no memory for a checksum");
+    XXH3_64bits_reset(p->hash);
+    return OK;
+}
+
+Status checkpoint_writer_put(CheckpointWriter *w, const char *name, int64_t count, const void *data)
+{
+    const ManifestEntry *entry = manifest_find(&w->manifest, name);
+    if (!entry) return fail(BAD_SHAPE, "tensor '%s' is in no file of the checkpoint", name);
+    ManifestFile *file = &w->manifest.file[entry->file];
+    TensorProgress *p = &w->progress[file->first + entry->tensor];
+    int64_t all = tensor_entry_count(manifest_tensor(&w->manifest, entry));
+    if (count < 0 || count > all - p->elements)
+        return fail(BAD_SHAPE, "tensor '%s' has %lld elements, and %lld more than that were given", name,
+                    (long long)all, (long long)(p->elements + count - all));
+    if (count == 0) return OK;
+    const SafeTensor *place = &w->plan[entry->file].layout[entry->tensor];
+    size_t width = dtype_width(place->dtype);
+    TRY(progress_begin(p));
+    TRY(file_enter(w, entry->file));
+    TRY(file_write(w->fd, w->path, data, (size_t)count * width,
+                   (int64_t)(place->at + (size_t)p->elements * width)));
+    /* The disk begins now, so that the fsync of the file does not wait for all of it. */
+    sync_file_range(w->fd, (off64_t)(place->at + (size_t)p->elements * width),
+                    (off64_t)((size_t)count * width), SYNC_FILE_RANGE_WRITE);
+    XXH3_64bits_update(p->hash, data, (size_t)count * width);
+    p->elements += count;
+    if (p->elements < all) return OK;
+    file->checksum[entry->tensor] = XXH3_64bits_digest(p->hash);
+    XXH3_freeState(p->hash);
+    p->hash = NULL;
+    return OK;
+}
+
+/* ---- publishing ---- */
+
 Status checkpoint_writer_finish(CheckpointWriter *w)
 {
     TRY(file_leave(w));
-    for (int f = 0; f < w->manifest.files; f++) TRY(file_compare(w, f));
+    TRY(file_end_join(w));
+    for (int f = 0; f < w->manifest.files; f++)
+        if (!w->compared[f]) TRY(file_compare(w, f));
     TRY(manifest_write(&w->manifest, w->part));
     TRY(checkpoint_dir_check(w->part));
-    TRY(checkpoint_dir_publish(w->dir, w->manifest.state.step));
-    w->published = true;
-    return OK;
+    w->renames = true;
+    Status status = checkpoint_dir_publish(w->dir, w->manifest.state.step);
+    w->published = status == OK;
+    return status;
 }
 
 /* ---- which tensors a model has ---- */

@@ -3,10 +3,10 @@
 /* Writes a checkpoint from logical tensors, by one process and without a trainer: for checkpoints that are
  * made of another program's weights. Memory is that of the caller's window and of the tensors' names;
  * nothing holds a tensor. The result is what checkpoint_save writes: the same files, checksums, atomic
- * publication.
+ * publication. A file that is complete is synced and read back by a thread while the next one is written.
  *
  *     CheckpointState state = { .lacks = CHECKPOINT_STATES | CHECKPOINT_POSITION, .options = json };
- *     TRY(checkpoint_writer_open(&writer, dir, &state, files, nfiles));
+ *     TRY(checkpoint_writer_open(&writer, "--output", dir, &state, files, nfiles));
  *     for each tensor of each file, for each window of it:
  *         status = checkpoint_writer_put(writer, name, count, data);
  *     if (status == OK) status = checkpoint_writer_finish(writer);
@@ -20,18 +20,19 @@ typedef struct CheckpointWriter CheckpointWriter;
 /* Makes dir where it is missing, locks it, and begins dir/step_N of state->step, which is 0 where the
  * checkpoint lacks a position. files and their tensors are the caller's and outlive the writer. BAD_OPTION
  * where dir holds complete checkpoints or another run saves there; BAD_SHAPE where two tensors have one
- * name. On failure *writer is NULL. */
-Status checkpoint_writer_open  (CheckpointWriter **writer, const char *dir, const CheckpointState *state,
-                                const CheckpointFile *files, int nfiles);
+ * name. option: what named dir, for messages. On failure *writer is NULL. */
+Status checkpoint_writer_open  (CheckpointWriter **writer, const char *option, const char *dir,
+                                const CheckpointState *state, const CheckpointFile *files, int nfiles);
 /* The next `count` elements of the tensor in row-major order, in its type of `files`. Each tensor is put
  * from its first element to its last; tensors may alternate, but a file is synced whenever another one is
- * written to. BAD_SHAPE: there is no such tensor, or it has fewer elements. */
+ * written to. BAD_SHAPE: there is no such tensor, or it has fewer elements. A file that could not be synced
+ * or reads back otherwise is reported by a later call. */
 Status checkpoint_writer_put   (CheckpointWriter *writer, const char *name, int64_t count, const void *data);
 /* Reads all back and compares it with what was put, then publishes the checkpoint and makes dir/latest name
  * it. BAD_SHAPE names a tensor that was not put as a whole. */
 Status checkpoint_writer_finish(CheckpointWriter *writer);
-/* Without a finish before it, or after one that failed, nothing remains of the checkpoint. NULL is
- * allowed. */
+/* Without a finish before it, or after one that failed, nothing remains of the checkpoint, nor of dir where
+ * the writer made it. NULL is allowed. */
 void   checkpoint_writer_close (CheckpointWriter *writer);
 
 /* The files of a checkpoint of `model` with its weights alone in `dtype`, one file for each unit and one for

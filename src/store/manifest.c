@@ -2,6 +2,7 @@
  * used. */
 #include "store/manifest.h"
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,6 +16,8 @@ enum { VERSION = 2, MANIFEST_LIMIT = 256 << 20, MANIFEST_MULTIPLE = 24 };
 /* The largest number of steps, samples and updates: sums and products of them with batch sizes stay below
  * 2^63. */
 static const int64_t COUNT_LIMIT = (int64_t)1 << 53;
+/* Above every loss that is computed in fp32. */
+static const double LOSS_LIMIT = 1e100;
 static const char FORMAT[] = "jotun checkpoint", NAME[] = "manifest.json";
 
 /* ---- the list of all tensors by name ---- */
@@ -329,10 +332,32 @@ static Status losses_read(LossStatistics *losses, const char *path, json_t *reco
     json_int_t count;
     if (!record) return OK;
     if (json_unpack(record, "{s:I, s:F, s:F}", "count", &count, "mean", &losses->mean, "variance",
-                    &losses->variance) != 0 || count < 0 || count > COUNT_LIMIT || losses->variance < 0)
+                    &losses->variance) != 0)
         return fail(BAD_FILE, "%s: losses is not { count, mean, variance }", path);
     losses->count = count;
-    return OK;
+    if (count >= 0 && count <= COUNT_LIMIT && fabs(losses->mean) <= LOSS_LIMIT && losses->variance >= 0 &&
+        losses->variance <= LOSS_LIMIT * LOSS_LIMIT)
+        return OK;
+    return fail(BAD_FILE, "%s: no run has %lld losses of mean %g and variance %g", path, (long long)count,
+                losses->mean, losses->variance);
+}
+
+/* record: "valid_loss" of "run", NULL where there was no evaluation after the step */
+static Status valid_loss_read(double *loss, const char *path, const json_t *record)
+{
+    if (!record) return OK;
+    *loss = json_number_value(record);
+    if (json_is_number(record) && *loss > 0 && *loss <= LOSS_LIMIT) return OK;
+    return fail(BAD_FILE, "%s: valid_loss is not a number above 0 and up to %g", path, LOSS_LIMIT);
+}
+
+/* record: "kernels" of "run", NULL where they are not known */
+static Status kernels_read(char **kernels, const char *path, const json_t *record)
+{
+    if (!record) return OK;
+    if (!json_is_string(record)) return fail(BAD_FILE, "%s: kernels is not a name", path);
+    *kernels = strdup(json_string_value(record));
+    return *kernels ? OK : fail(NO_MEMORY, "%s: no memory for its kernels", path);
 }
 
 /* record: "evaluations" of "run", NULL where there was none */
@@ -403,13 +428,11 @@ static Status state_read(Manifest *m, const char *path, json_t *root, json_t **f
     TRY(tokenizer_read(m, path, tokenizer, json_object_get(run, "tokenizer")));
     TRY(loss_scale_read(&state->loss_scale, path, json_object_get(run, "loss_scale")));
     TRY(fp8_largest_read(state->fp8_largest, path, json_object_get(run, "fp8_largest")));
-    state->valid_loss = json_number_value(json_object_get(run, "valid_loss"));
+    TRY(valid_loss_read(&state->valid_loss, path, json_object_get(run, "valid_loss")));
     TRY(losses_read(&state->losses, path, json_object_get(run, "losses")));
     TRY(evaluations_read(&state->evaluations, path, json_object_get(run, "evaluations")));
     TRY(lacks_read(&state->lacks, path, json_object_get(run, "lacks")));
-    const char *kernels = json_string_value(json_object_get(run, "kernels"));
-    if (kernels && !(m->kernels = strdup(kernels)))
-        return fail(NO_MEMORY, "%s: no memory for its kernels", path);
+    TRY(kernels_read(&m->kernels, path, json_object_get(run, "kernels")));
     m->options = json_dumps(options, JSON_COMPACT);
     return m->options ? OK : fail(NO_MEMORY, "%s: no memory for its options", path);
 }

@@ -82,7 +82,7 @@ static Status claim(Trainer *t, const char *loaded, bool resumed, int *lock)
     bool same = *loaded && (resumed || (checkpoint_dir_split(loaded, dir, &folder) && folder.step == 0));
     const char *fingerprints;            /* kept by datasets: of the data at the start of the run */
     Status status = mine ? datasets_fingerprints(&t->datasets, &fingerprints) : OK;
-    if (mine && status == OK) status = checkpoint_lock(t->config->save, same ? loaded : NULL, lock);
+    if (mine && status == OK) status = checkpoint_lock("--save", t->config->save, same ? loaded : NULL, lock);
     return agree(t->world, status);
 }
 

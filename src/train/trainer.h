@@ -238,7 +238,7 @@ TensorShard   trainer_moe_shard (const Trainer *trainer, int64_t layer);
 Status trainer_save(Trainer *trainer, const char *dir, int64_t keep_last);
 Status trainer_load(Trainer *trainer, const char *path);             /* the checkpoint at path */
 /* Not collective: the step directory that `load` means, or `load` itself where it is another program's
- * checkpoint (convert/foreign_weights.h); its position, or what it lacks. */
+ * checkpoint (convert/weights/foreign_weights.h); its position, or what it lacks. */
 Status trainer_find(const char *load, char path[1024], bool *found, CheckpointState *state);
 /* CHECKPOINT_ bits: what a run takes of a checkpoint that lacks `lacks`. */
 unsigned trainer_loads(const TrainConfig *config, unsigned lacks);

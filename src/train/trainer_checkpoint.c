@@ -5,8 +5,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include "comm/broadcast.h"
 #include "store/checkpoint_writer.h"
-#include "convert/foreign_weights.h"
+#include "convert/weights/foreign_weights.h"
 #include "tensor/step_end.h"
 #include "train/trainer.h"
 
@@ -265,21 +266,28 @@ Status trainer_find(const char *load, char path[1024], bool *found, CheckpointSt
     return *found ? checkpoint_state(path, state) : OK;
 }
 
-/* Weights alone. */
+/* Weights alone. Collective over world: rank 0 reads which tensors there are, and each rank opens the files
+ * with those that it holds. */
 static Status load_foreign(Trainer *t, const char *folder, CheckpointState *state)
 {
+    char  *table = NULL;
+    size_t bytes = 0;
     *state = (CheckpointState){ .lacks = CHECKPOINT_STATES | CHECKPOINT_POSITION };
+    bool reads = t->mesh.rank == 0;
+    Status status = reads ? foreign_weights_table(&table, &bytes, folder) : OK;
+    status = broadcast_bytes(t->world, status, &table, &bytes);                   /* <-> world: broadcast */
+    if (status != OK) return free(table), status;
     ShardList list = shards_to_load(t, NULL, false);
-    Status status = foreign_weights_load(folder, &t->config->model, list.shard, list.count,
-                                         comm_rank(t->world), comm_size(t->world));
+    status = foreign_weights_load(table, bytes, &t->config->model, list.shard, list.count,
+                                  comm_rank(t->world), comm_size(t->world));
     free(list.shard);
-    return status;
+    free(table);
+    return agree(t->world, status);
 }
 
 static Status load_shards(Trainer *t, const char *path, CheckpointState *state)
 {
     Checkpoint *checkpoint;
-    if (foreign_weights_folder(path)) return load_foreign(t, foreign_weights_folder(path), state);
     TRY(checkpoint_open(&checkpoint, path));
     *state = *checkpoint_position(checkpoint);
     bool states = trainer_loads(t->config, state->lacks) & CHECKPOINT_STATES;
@@ -298,7 +306,9 @@ Status trainer_load(Trainer *t, const char *path)
     buckets_gathered(&t->buckets);                                                /* <-> shard, ZeRO 1, 2 */
     /* for padding, which is zero and in no checkpoint, and for what is not loaded */
     trainer_init(t);
-    TRY(agree(t->world, load_shards(t, path, &state)));
+    const char *folder = foreign_weights_folder(path);
+    if (folder) TRY(load_foreign(t, folder, &state));              /* <-> world; same on every rank */
+    else TRY(agree(t->world, load_shards(t, path, &state)));
     unsigned loaded = trainer_loads(t->config, state.lacks);
     if (!(loaded & CHECKPOINT_POSITION)) return OK;
     if (t->config->spike.window > 0) t->losses = state.losses;

@@ -13,6 +13,7 @@ import subprocess
 import sys
 import tempfile
 
+import run
 import torch_write as tw
 from run import jotun, metrics
 
@@ -38,6 +39,11 @@ def tensors(folder):
             if name != "__metadata__":
                 found[name] = (t["dtype"], t["shape"], data[slice(*t["data_offsets"])])
     return found
+
+
+def step(checkpoint):
+    """The folder of its step, which has the files."""
+    return os.path.join(checkpoint, open(os.path.join(checkpoint, "latest")).read())
 
 
 def loss(load, text, *more):
@@ -91,8 +97,8 @@ def family(name, work, text):
             assert theirs.get(key, value) == value or theirs[key] is None or key == "rope_parameters", f"{name}: {key} {value}"
     assert ours["eos_token_id"] == 256
     to_jotun(at("-again"), at("-back"))
-    files = sorted(os.path.basename(f) for f in glob.glob(at("-ours/*.safetensors")))
-    assert files and filecmp.cmpfiles(at("-ours"), at("-back"), files, False)[0] == files, f"{name}: imported again it differs"
+    files = sorted(os.path.basename(f) for f in glob.glob(step(at("-ours")) + "/*.safetensors"))
+    assert files and filecmp.cmpfiles(step(at("-ours")), step(at("-back")), files, False)[0] == files, f"{name}: imported again it differs"
     jotun("checkpoint", "verify", at("-back"))
     for dtype, word in (("bf16", "BF16"), ("f16", "F16")):
         jotun("convert", "--to", "hf", "--output-dtype", dtype, "--input", at("-ours"), "--output", at("-" + dtype))
@@ -131,6 +137,43 @@ def continued(name, work, text):
         assert off < 1e-5, f"{name}, {ranks} ranks: the first loss differs by {off}"
     jotun("convert", "--to", "hf", "--input", out + "-saved", "--output", out + "-exported")
     assert tensors(golden[3:]) == tensors(out + "-exported"), f"{name}: other tensors are written after training"
+
+
+def other_hosts(work):
+    """Rank 1 sees neither the file of options nor config.json nor the index, and of the shards those of its pipeline stage alone:
+    rank 0 reads for both. What rank 0 cannot read stops both with one message, what rank 1 lacks with its name."""
+    first, second = (os.path.join(work, f"host{rank}") for rank in (0, 1))
+    model = os.path.join(first, "model")
+    os.makedirs(os.path.join(second, "model"))
+    os.makedirs(first)
+    to_jotun(os.path.join(work, "llama-theirs"), os.path.join(work, "hosts"))
+    jotun("convert", "--to", "hf", "--input", os.path.join(work, "hosts"), "--output", model, "--max-shard-size", "1e-6")
+    needed = set()
+    for tensor, file in json.load(open(model + "/model.safetensors.index.json"))["weight_map"].items():
+        if not tensor.startswith(("model.layers.0.", "model.embed")):
+            shutil.copy(os.path.join(model, file), os.path.join(second, "model"))
+            needed.add(file)
+    assert len(needed) < len(os.listdir(model)) - 4
+    with open(first + "/run.yaml", "w") as out:
+        out.write(f"load: hf:model\ntokenizer: bytes\ntrain-iters: 2\nglobal-batch-size: {FACTS['samples']}\nmicro-batch-size: 2\n"
+                  f"data-path: [{work}/corpus_text_document]\nsplit: '1,0,0'\nlr: 1e-4\npipeline-model-parallel-size: 2\n")
+    here = 'cd "$0/host${OMPI_COMM_WORLD_RANK:-$PMI_RANK}" && exec "$@"'
+    for name, launcher in run.launchers().items():
+        on_hosts = launcher + ["2", "sh", "-c", here, work]
+        out = os.path.join(work, "metrics-" + name.replace(" ", ""))
+        jotun("train", "--config", "run.yaml", "--metrics", out, launcher=on_hosts)
+        off = abs(metrics(out)[1] - MODELS["llama"]["batch_loss"])
+        assert off < 1e-5, f"{name}: the first loss differs by {off}"
+        lost = os.path.join(second, "model", sorted(needed)[-1])
+        os.rename(lost, lost + ".away")
+        done = jotun("train", "--config", "run.yaml", check=False, launcher=on_hosts)
+        assert done.returncode == 1 and "rank 1 on" in done.stderr and os.path.basename(lost) in done.stderr, f"{name}: {done.stderr}"
+        os.rename(lost + ".away", lost)
+        done = jotun("train", "--config", "absent.yaml", check=False, launcher=on_hosts)
+        assert done.returncode == 1 and done.stderr.count("absent.yaml: cannot be read") == 1, f"{name}: {done.stderr}"
+        done = jotun("train", "--config", "run.yaml", "--load", "hf:absent", check=False, launcher=on_hosts)
+        assert done.returncode == 1 and done.stderr.count("absent/config.json") == 1, f"{name}: {done.stderr}"
+    shutil.rmtree(first), shutil.rmtree(second)
 
 
 def refused(name, work, change, *words):
@@ -241,8 +284,8 @@ def pickled(source, target, files, views=False):
 def same_import(work, name, folder):
     ours, again = os.path.join(work, name + "-ours"), folder + "-ours"
     to_jotun(folder, again)
-    files = sorted(os.path.basename(f) for f in glob.glob(os.path.join(ours, "*.safetensors")))
-    assert files and filecmp.cmpfiles(ours, again, files, False)[0] == files, f"{folder}: other weights than of safetensors"
+    files = sorted(os.path.basename(f) for f in glob.glob(step(ours) + "/*.safetensors"))
+    assert files and filecmp.cmpfiles(step(ours), step(again), files, False)[0] == files, f"{folder}: other weights than of safetensors"
 
 
 def pickles(work, text):
@@ -314,21 +357,55 @@ def tokenizers(work, text):
 
 
 def places(work):
-    """Nothing is overwritten; a killed conversion leaves nothing at its place, and the next one succeeds."""
+    """Nothing is overwritten; a killed conversion leaves no checkpoint at its place, one that fails nothing, and the next one succeeds."""
     golden, output = os.path.join(GOLDEN, "gpt2"), os.path.join(work, "place")
     os.mkdir(output)
     open(os.path.join(output, "mine"), "w").close()
     done = to_jotun(golden, output, check=False)
     assert done.returncode == 1 and "is there already" in done.stderr and os.listdir(output) == ["mine"]
     os.remove(os.path.join(output, "mine"))
-    for fault in ("write:3:kill", "write:4:fail", "rename:1:kill"):
+    os.rmdir(output)
+    for fault in ("write:3:fail", "write:20:fail", "sync:2:fail", "sync:9:fail", "rename:1:fail", "rename:2:fail", "rename:3:fail", "mkdir:2:fail"):
         done = to_jotun(golden, output, check=False, env=dict(os.environ, JOTUN_FAULT=fault))
-        assert done.returncode in (3, -signal.SIGKILL), f"{fault}: {done.returncode}"
-        assert not os.path.exists(output) or not os.listdir(output)
+        assert done.returncode == 3 and not os.path.exists(output), f"{fault}: {done.returncode} {done.stderr}"
+    for fault in ("write:3:kill", "sync:9:kill", "rename:1:kill", "rename:2:kill"):
+        done = to_jotun(golden, output, check=False, env=dict(os.environ, JOTUN_FAULT=fault))
+        assert done.returncode == -signal.SIGKILL, f"{fault}: {done.returncode}"
+        assert not [name for name in os.listdir(output) if name[0] != "."], f"{fault}: {os.listdir(output)}"
+        assert jotun("checkpoint", "verify", output, check=False).returncode == 1
     to_jotun(golden, output)
-    assert not os.path.exists(os.path.join(work, ".place.part"))
+    assert sorted(os.listdir(output)) == [".lock", "latest", "step_00000000"], os.listdir(output)
+    done = to_jotun(golden, output, check=False)
+    assert done.returncode == 1 and "is there already" in done.stderr
+    hf = os.path.join(work, "place-hf")
+    for fault, code in (("write:3:kill", -signal.SIGKILL), ("write:4:fail", 3), ("rename:1:kill", -signal.SIGKILL), ("sync:3:fail", 3)):
+        done = jotun("convert", "--to", "hf", "--input", output, "--output", hf, check=False, env=dict(os.environ, JOTUN_FAULT=fault))
+        assert done.returncode == code and not os.path.exists(hf), f"{fault}: {done.returncode}"
+    jotun("convert", "--to", "hf", "--input", output, "--output", hf)
+    assert not os.path.exists(os.path.join(work, ".place-hf.part"))
     done = jotun("convert", "--to", "jotun", "--input", output, "--output", output + "2", check=False)
     assert done.returncode == 1 and "any layout" in done.stderr
+
+
+def damaged(work):
+    """A bit that flipped in one of our checkpoints is found on the way to each format, by file and tensor, and nothing is left."""
+    whole, broken, output = (os.path.join(work, n) for n in ("whole", "broken", "from-broken"))
+    to_jotun(os.path.join(GOLDEN, "llama"), whole)
+    paths = sorted(glob.glob(step(whole) + "/*.safetensors"))
+    for path, last in ((paths[0], False), (paths[1], True), (paths[-1], True)):
+        shutil.copytree(whole, broken)
+        copy = os.path.join(step(broken), os.path.basename(path))
+        data = bytearray(open(copy, "rb").read())
+        (size,) = struct.unpack("<Q", data[:8])
+        names = sorted((t["data_offsets"][0], n) for n, t in json.loads(data[8:8 + size]).items() if n != "__metadata__")
+        data[-1 if last else 8 + size] ^= 64
+        open(copy, "wb").write(data)
+        for to in ("hf", "gguf"):
+            done = jotun("convert", "--to", to, "--input", broken, "--output", output, check=False)
+            for word in (copy, f"'{names[-1 if last else 0][1]}'", "another checksum", "damaged"):
+                assert done.returncode == 1 and word in done.stderr, f"{to}: {word} is not in {done.returncode} {done.stderr}"
+            assert not os.path.exists(output) and not [n for n in os.listdir(work) if n.endswith(".part")]
+        shutil.rmtree(broken)
 
 
 def main(folder):
@@ -343,8 +420,10 @@ def main(folder):
         continued(model, folder, text_file)
     pickles(folder, text_file)
     tokenizers(folder, text_file)
+    other_hosts(folder)
     refusals(folder)
     places(folder)
+    damaged(folder)
     print(len(MODELS), "models of transformers", FACTS["transformers"], "- the worst logits differ by",
           ", ".join(f"{off:.1e} in {kind}" for kind, off in WORST.items()))
 

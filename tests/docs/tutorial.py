@@ -1,5 +1,5 @@
-"""Runs docs/tutorial.md: every block of commands (```sh), as written and in order, in one shell and an empty directory. Each must
-succeed, and each line of the block of output that follows it (```text) must be among the lines it printed.
+"""Runs a page of docs, docs/tutorial.md unless another is named: every block of commands (```sh), as written and in order, in one
+shell and a directory that is empty, but for what PREPARED puts there for other pages. Each must succeed, and each line of the block of output that follows it (```text) must be among the lines it printed.
 
 Lines are compared word by word. Numbers with a unit of time or throughput may differ, other decimals by 5 %, integers not at
 all. In a block ```text timing integers may differ as well; a block ```text sample is not compared. A line `...` is passed over, and
@@ -8,14 +8,16 @@ so is what follows ` ...` at the end of a line. `timeout` may end with its own e
 A progress line of a training run must be printed for the same step, with the same fields in the same order: loss and gradient
 norm within 5 %, learning rate and samples equal, times and throughputs any number with their unit.
 
-    JOTUN=build/release/bin/jotun python3 tests/docs/tutorial.py [--show]        --show prints what each block printed
+    JOTUN=build/release/bin/jotun python3 tests/docs/tutorial.py [--show] [howto/convert.md]      --show prints what each block printed
 """
 import hashlib
 import glob
 import os
 import re
+import shutil
 import subprocess
 import sys
+import tarfile
 import tempfile
 
 SKIP = 77
@@ -93,11 +95,26 @@ def missing_lines(output, printed, kind):
     return [s for s in shown if not any(line_agrees(s, line, kind == "timing") for line in lines)]
 
 
-def run_all(page):
+def prepare_convert(folder):
+    """What the page says that it needs: small models of transformers and of megatron-core, and a text of Debian's."""
+    golden = os.path.join(ROOT, "tests", "golden")
+    shutil.copytree(os.path.join(golden, "hf", "llama"), os.path.join(folder, "llama"))
+    with tarfile.open(os.path.join(golden, "convert", "megatron.tar.xz")) as tar:
+        tar.extractall(os.path.join(folder, "unpacked"), filter="data")
+    os.rename(os.path.join(folder, "unpacked", "llama_tp2_pp2_ep1_vp1", "torch_dist"), os.path.join(folder, "megatron-run"))
+    shutil.rmtree(os.path.join(folder, "unpacked"))
+    shutil.copy("/usr/share/common-licenses/GPL-3", os.path.join(folder, "corpus.txt"))
+
+
+PREPARED = {"howto/convert.md": prepare_convert}
+
+
+def run_all(page, prepare):
     """What each block printed, and the exit code of the last command in it that failed. One bash runs all, so that variables stay."""
     script = "set -o pipefail; trap 'failed=$?' ERR\n"
     script += "".join(f"failed=0\n{commands}printf '\\n@@ %d\\n' $failed\n" for commands, _, _ in page)
     with tempfile.TemporaryDirectory(prefix="jotun-test-") as folder:
+        prepare(folder)
         environment = dict(os.environ, PATH=os.path.dirname(JOTUN) + ":" + os.environ["PATH"])
         done = subprocess.run(["bash", "-c", script], cwd=folder, env=environment, stdout=subprocess.PIPE,
                               stderr=subprocess.STDOUT, text=True, timeout=550)
@@ -110,8 +127,9 @@ def main():
     if texts != TEXTS_SHA256:
         print(f"skipped: {TEXTS} are not those of Debian 12")
         return SKIP
-    page = blocks(os.path.join(ROOT, "docs", "tutorial.md"))
-    results, rest = run_all(page)
+    name = next((word for word in sys.argv[1:] if not word.startswith("--")), "tutorial.md")
+    page = blocks(os.path.join(ROOT, "docs", name))
+    results, rest = run_all(page, PREPARED.get(name, lambda folder: None))
     faults = 0
     for (commands, output, kind), (printed, code) in zip(page, results):
         if "--show" in sys.argv:

@@ -1,12 +1,14 @@
 #!/bin/sh
-# Every fuzz target for some seconds, and what it did: run.sh BUILD [SECONDS]
+# Every fuzz target, or those that are named, for some seconds, and what it did: run.sh BUILD [SECONDS [TARGET...]]
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 build=$1
 seconds=${2:-60}
-python3 "$here/seeds.py" "$build/seeds"
+PYTHONPATH="$here/../cli" python3 "$here/seeds.py" "$build/seeds"
 status=0
-for target in shard foreign fasttext json_line gz zst bz2 wiki record charset quality shingle yaml script torch_zip torch_older pickle hf_folder metadata llmc; do
+[ $# -lt 2 ] && shift || shift 2
+[ $# -gt 0 ] || set -- shard foreign fasttext json_line gz zst bz2 wiki record charset quality shingle yaml script torch_zip torch_older pickle hf_folder manifest metadata llmc
+for target; do
     grown=$build/grown/$target
     mkdir -p "$grown" "$build/found"
     "$build/bin/fuzz_$target" -max_total_time="$seconds" -max_len=4096 -timeout=10 -print_final_stats=1 -artifact_prefix="$build/found/$target-" \

@@ -2,6 +2,7 @@
 import bz2
 import gzip
 import html
+import json
 import os
 import shutil
 import struct
@@ -130,6 +131,15 @@ for name in sorted(os.listdir(GOLDEN_HF)):
         text = open(config, "rb").read()
         for index in b"", b'{"weight_map":{"a":"model.safetensors","model.b":"model.safetensors"}}':
             seed("hf_folder", name + ("-index" if index else ""), struct.pack("<HH", len(text), len(index)) + text + index + WEIGHTS)
+# checkpoints of ours: the length of the manifest, which gets its checksum by the target, and a file
+TENSORS = [{"name": "a", "dtype": "F32", "shape": [2, 3], "xxh3": "0" * 16}, {"name": "model.b", "dtype": "BF16", "shape": [4], "xxh3": "0" * 16}]
+MANIFEST = {"format": "jotun checkpoint", "version": 2, "step": 3, "samples": 24, "updates": 3, "seed": "1234", "options": {"num-layers": 1},
+            "files": [{"file": "block_0000.safetensors", "bytes": len(WEIGHTS), "tensors": TENSORS}]}
+for i, run in enumerate(({}, {"lacks": ["optimizer states", "position"], "kernels": "avx2"}, {"valid_loss": 2.5, "updated_samples": 16},
+                         {"losses": {"count": 3, "mean": 5.5, "variance": 0.25}, "tokenizer": {"name": "bytes", "fingerprint": "x"}},
+                         {"loss_scale": {"scale": 256.0, "growth": 1, "hysteresis": 2}, "fp8_largest": [448.0, 57344.0], "lacks": ["position"]})):
+    text = json.dumps(dict(MANIFEST, run=run, step=0 if "lacks" in run else 3)).encode()
+    seed("manifest", str(i), struct.pack("<H", len(text)) + text + WEIGHTS)
 import hostile_megatron                                                  # noqa: E402
 dist = {what: files for what, (files, _) in hostile_megatron.cases().items() if ".metadata" in files and "__0_0.distcp" in files}
 for i, files in enumerate([hostile_megatron.dist(), *dist.values()]):

@@ -22,14 +22,14 @@ static void a_folder_is_made_and_left_empty(void **unused)
     int  lock;
     bool found;
     snprintf(deep, sizeof deep, "%s/runs/one", folder_fresh(dir, "claim"));
-    assert_int_equal(checkpoint_lock(deep, NULL, &lock), OK);
+    assert_int_equal(checkpoint_lock("--save", deep, NULL, &lock), OK);
     assert_true(lock >= 0);
     snprintf(path, sizeof path, "%s/.probe", deep);
     assert_false(file_exists(path));
     assert_int_equal(checkpoint_find(deep, path, &found), OK);
     assert_false(found);
     close(lock);
-    assert_int_equal(checkpoint_lock(deep, NULL, &lock), OK);
+    assert_int_equal(checkpoint_lock("--save", deep, NULL, &lock), OK);
     close(lock);
     assert_int_equal(folder_remove(dir), OK);
 }
@@ -45,7 +45,7 @@ static pid_t claim_in_child(const char *dir)
     pid_t child = fork();
     if (child == 0) {
         alarm(30);                                                 /* a failed test kills nobody */
-        said = checkpoint_lock(dir, NULL, &lock) == OK ? 'y' : 'n';
+        said = checkpoint_lock("--save", dir, NULL, &lock) == OK ? 'y' : 'n';
         if (write(pipes[1], &said, 1) == 1) pause();
         _exit(1);
     }
@@ -63,12 +63,12 @@ static void a_second_run_is_refused(void **unused)
     int   lock;
     pid_t first = claim_in_child(folder_fresh(dir, "two"));
     snprintf(words, sizeof words, "another run (pid %d on host ", (int)first);
-    assert_said(checkpoint_lock(dir, NULL, &lock), BAD_OPTION, words);
-    assert_said(checkpoint_lock(dir, NULL, &lock), BAD_OPTION, ") saves here; wait until it ends or give another --save");
+    assert_said(checkpoint_lock("--save", dir, NULL, &lock), BAD_OPTION, words);
+    assert_said(checkpoint_lock("--save", dir, NULL, &lock), BAD_OPTION, ") saves here; wait until it ends or give another --save");
     assert_int_equal(lock, -1);
     kill(first, SIGKILL);                                          /* a killed run leaves no lock behind */
     assert_int_equal(waitpid(first, NULL, 0), first);
-    assert_int_equal(checkpoint_lock(dir, NULL, &lock), OK);
+    assert_int_equal(checkpoint_lock("--save", dir, NULL, &lock), OK);
     close(lock);
     assert_int_equal(folder_remove(dir), OK);
 }
@@ -82,11 +82,11 @@ static void anothers_checkpoints_are_refused(void **unused)
     folder_fresh(dir, "mine");
     for (int64_t step = 2; step <= 4; step += 2) assert_int_equal(save(dir, 1, 1, step, 0), OK);
     assert_int_equal(save(folder_fresh(other, "other"), 1, 1, 8, 0), OK);
-    assert_said(checkpoint_lock(dir, NULL, &lock), BAD_OPTION, "holds checkpoints up to step 4 of another run; give --load ");
+    assert_said(checkpoint_lock("--save", dir, NULL, &lock), BAD_OPTION, "holds checkpoints up to step 4 of another run; give --load ");
     snprintf(loaded, sizeof loaded, "%s/step_00000008", other);
-    assert_said(checkpoint_lock(dir, loaded, &lock), BAD_OPTION, "up to step 4 of another run");
+    assert_said(checkpoint_lock("--save", dir, loaded, &lock), BAD_OPTION, "up to step 4 of another run");
     snprintf(loaded, sizeof loaded, "%s/../%s/step_00000002/", dir, strrchr(dir, '/') ? strrchr(dir, '/') + 1 : dir);
-    assert_int_equal(checkpoint_lock(dir, loaded, &lock), OK);    /* an older one of its own: a branch */
+    assert_int_equal(checkpoint_lock("--save", dir, loaded, &lock), OK);    /* an older one of its own: a branch */
     assert_int_equal(save(dir, 1, 1, 6, 1), OK);                   /* the lock is in nobody's way */
     assert_int_equal(checkpoint_find(dir, path, &found), OK);
     assert_true(found && loads_equal(path, 1, 1, 6));
@@ -128,16 +128,16 @@ static void a_bad_folder_is_told_at_once(void **unused)
     int  lock;
     assert_int_equal(folder_make(folder_fresh(dir, "bad")), OK);
     refuse(".lock", EROFS);
-    assert_said(checkpoint_lock(dir, NULL, &lock), BAD_FILE, "Read-only file system");
+    assert_said(checkpoint_lock("--save", dir, NULL, &lock), BAD_FILE, "Read-only file system");
     refuse(NULL, 0);
     seam.write = full_write;
-    assert_said(checkpoint_lock(dir, NULL, &lock), IO_FAILED, "No space left on device");
+    assert_said(checkpoint_lock("--save", dir, NULL, &lock), IO_FAILED, "No space left on device");
     seam.write = seam_system.write;
-    assert_int_equal(checkpoint_lock(dir, NULL, &lock), OK);      /* the refused one gave its lock back */
+    assert_int_equal(checkpoint_lock("--save", dir, NULL, &lock), OK);      /* the refused one gave its lock back */
     close(lock);
     snprintf(file, sizeof file, "%s/file", dir);
     assert_int_equal(file_write_whole(file, "x", 1), OK);
-    assert_said(checkpoint_lock(file, NULL, &lock), BAD_FILE, "there is a file of that name");
+    assert_said(checkpoint_lock("--save", file, NULL, &lock), BAD_FILE, "there is a file of that name");
     assert_int_equal(folder_remove(dir), OK);
 }
 
@@ -153,7 +153,7 @@ static void one_that_may_not_be_read_is_no_damage(void **unused)
     for (int i = 0; i < 2; i++) {
         refuse("step_00000004/manifest.json", causes[i]);
         assert_said(checkpoint_find(dir, path, &found), BAD_FILE, "step_00000004/manifest.json: cannot be read: ");
-        assert_said(checkpoint_lock(dir, NULL, &lock), BAD_FILE, "step_00000004/manifest.json: cannot be read: ");
+        assert_said(checkpoint_lock("--save", dir, NULL, &lock), BAD_FILE, "step_00000004/manifest.json: cannot be read: ");
         refuse("latest", causes[i]);
         assert_int_not_equal(checkpoint_find(dir, path, &found), OK);
     }

@@ -35,7 +35,7 @@ static void windows_are_a_checkpoint(void **unused)
     for (int64_t window = 1; window < 200; window = 3 * window + 1) {
         CheckpointWriter *writer;
         assert_int_equal(folder_remove(dir), OK);
-        assert_int_equal(checkpoint_writer_open(&writer, dir, &weights_alone, files, FILES), OK);
+        assert_int_equal(checkpoint_writer_open(&writer, "--output", dir, &weights_alone, files, FILES), OK);
         for (int f = FILES - 1; f >= 0; f--)
             for (int t = 0; t < files[f].tensors; t++)
                 assert_int_equal(put(writer, &files[f].tensor[t], window, 0), OK);
@@ -66,7 +66,7 @@ static void parts_are_none(void **unused)
     bool found;
     CheckpointWriter *writer;
     folder_fresh(dir, "parts");
-    assert_int_equal(checkpoint_writer_open(&writer, dir, &weights_alone, files, FILES), OK);
+    assert_int_equal(checkpoint_writer_open(&writer, "--output", dir, &weights_alone, files, FILES), OK);
     for (int f = 0; f < FILES; f++)
         for (int t = 0; t < files[f].tensors; t++)
             assert_int_equal(put(writer, &files[f].tensor[t], 7, f == 2), OK);
@@ -77,10 +77,10 @@ static void parts_are_none(void **unused)
     assert_int_equal(checkpoint_writer_put(writer, "head.gain", 1, &one), OK);
     assert_int_equal(checkpoint_writer_finish(writer), OK);
     checkpoint_writer_close(writer);
-    assert_fails(checkpoint_writer_open(&writer, dir, &weights_alone, files, FILES), BAD_OPTION, "another run");
+    assert_fails(checkpoint_writer_open(&writer, "--output", dir, &weights_alone, files, FILES), BAD_OPTION, "another run");
     assert_null(writer);
     assert_int_equal(folder_remove(dir), OK);
-    assert_int_equal(checkpoint_writer_open(&writer, dir, &weights_alone, files, FILES), OK);
+    assert_int_equal(checkpoint_writer_open(&writer, "--output", dir, &weights_alone, files, FILES), OK);
     checkpoint_writer_close(writer);
     assert_int_equal(checkpoint_find(dir, path, &found), OK);
     assert_false(found);

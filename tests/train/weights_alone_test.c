@@ -27,7 +27,7 @@ static void weights_copy(const char *from, int64_t step, const char *to, const M
     CheckpointWriter *writer;
     CheckpointState state = { .lacks = CHECKPOINT_STATES | CHECKPOINT_POSITION, .options = "{}" };
     int count = checkpoint_weight_files(&files, model, dtype, false);
-    assert_int_equal(checkpoint_writer_open(&writer, to, &state, files, count), OK);
+    assert_int_equal(checkpoint_writer_open(&writer, "--output", to, &state, files, count), OK);
     for (int f = 0; f < count; f++) {
         char path[1024];
         SafeFile file;

@@ -6,7 +6,9 @@
 #include "base/team.h"
 #include "cli/in_out.h"
 #include "cli/setup/setup.h"
-#include "comm/agree.h"
+#include "comm/broadcast.h"
+#include "conf/value.h"
+#include "convert/weights/foreign_weights.h"
 
 Status setup_agree(Transport *mpi, Status mine)
 {
@@ -75,24 +77,61 @@ Status setup_refused(Status status, int argc, char **argv)
     return opened == OK ? setup_agree(mpi, status) : status;
 }
 
+/* Rank 0 reads the files of --config for all. What is parsed before knows no file, and so is parsed again. */
+static Status read_configs(Options *o, Transport *mpi, Status status, CommandSet command, int argc,
+                           char **argv)
+{
+    char  *packed = NULL;
+    size_t bytes  = 0;
+    if (status == OK && mpi->rank == 0) status = options_config_texts(&packed, &bytes, o);
+    status = broadcast_bytes_at_start(mpi, status, &packed, &bytes);
+    if (status == OK) {
+        ConfigTexts texts = { .packed = packed, .bytes = bytes };
+        options_close(o);
+        status = options_parse_configs(o, command, texts, argc, argv);
+    }
+    if (status == OK) status = options_needed(o);
+    free(packed);
+    return status;
+}
+
+/* What another program's checkpoint says of its model: its config and headers are read by rank 0. */
+static Status read_foreign(Options *o, Transport *mpi, Status status)
+{
+    char  *options = NULL;
+    size_t bytes   = 0;
+    const char *folder = status == OK ? foreign_weights_folder(o->load) : NULL;
+    if (folder && mpi->rank == 0) status = foreign_weights_options(&options, folder);
+    if (options) bytes = strlen(options) + 1;
+    status = broadcast_bytes_at_start(mpi, status, &options, &bytes);
+    if (status == OK && folder && bytes) o->checkpoint.options = options_hold(o, options);
+    free(options);
+    return status;
+}
+
 /* Environment, tokenizer and checkpoint may differ on one host, so the ranks agree on what they read; options
  * that could not be parsed are agreed on as well, once MPI is open. */
 Status setup_options(Options *o, Transport **mpi, CommandSet command, int argc, char **argv)
 {
-    char why[512];
+    char why[512], **words = argv;
+    int  count = argc;
+    bool launched = transport_launcher() != NULL;
     *mpi = NULL;
-    log_mute(transport_launcher_rank() != 0);           /* rank 0 logs for all */
-    Status status = options_parse(o, command, argc, argv);
-    if (status == OK) status = options_needed(o);
+    log_mute(launched);                                 /* rank 0 logs for all, once it knows the files */
+    Status status = options_parse_configs(o, command, (ConfigTexts){ .none = launched }, count, words);
+    if (status == OK && !launched) status = options_needed(o);
     snprintf(why, sizeof why, "%s", fail_text());
     /* Nothing is derived yet; the minutes, from which the seconds follow, are known. */
     bool said = options_typed_by_person(o, OPTION_watchdog_seconds);
     double limit = said ? o->watchdog_seconds : 60 * o->timeout_minutes;
     Status opened = transport_mpi_open(mpi, limit, &argc, &argv);
+    log_mute(transport_launcher_rank() != 0);
     if (status != OK) status = fail(status, "%s", why);
     else              status = opened;
     if (opened != OK) return unagreed(status);
+    if (*mpi) status = read_configs(o, *mpi, status, command, count, words);
     if (status == OK) status = take_ranks(o, *mpi);
+    if (*mpi) status = read_foreign(o, *mpi, status);
     if (status == OK) status = setup_values(o);
     if (status == OK) status = setup_validate(o);
     TRY(setup_agree(*mpi, status));

@@ -6,15 +6,16 @@
 #include "cli/setup/tokenizer.h"
 #include "conf/rows.h"
 #include "conf/value.h"
-#include "convert/foreign_weights.h"
+#include "convert/weights/foreign_weights.h"
 #include "store/checkpoint.h"
 
 /* Of another program's checkpoint: weights alone. */
 static Status find_foreign(Options *o)
 {
     char *options;
+    o->checkpoint.path = o->load;
+    if (o->checkpoint.options) return OK;                       /* rank 0's, which setup_options has sent */
     TRY(foreign_weights_options(&options, foreign_weights_folder(o->load)));
-    o->checkpoint.path    = o->load;
     o->checkpoint.options = options_hold(o, options);
     free(options);
     return OK;

@@ -89,14 +89,14 @@ static Status count_event(const YamlFile *file, Cost *cost, const yaml_event_t *
     return OK;
 }
 
-static Status count_events(const YamlFile *file, const FileMap *map)
+static Status count_events(const YamlFile *file, const void *text, size_t bytes)
 {
     yaml_parser_t parser;
     yaml_event_t  event;
     Cost          cost   = {0};
     Status        status = OK;
     if (!yaml_parser_initialize(&parser)) return fail(NO_MEMORY, "no memory to read %s", file->path);
-    yaml_parser_set_input_string(&parser, map->data, map->size);
+    yaml_parser_set_input_string(&parser, text, bytes);
     for (bool more = true; more && status == OK;) {
         if (!yaml_parser_parse(&parser, &event)) {
             status = parser_failed(file, &parser);
@@ -268,7 +268,7 @@ static Status read_document(YamlFile *file, Tree *tree)
     return read_mapping(&reader, root, "", 1, false, 0);
 }
 
-static Status load(YamlFile *file, const FileMap *map)
+static Status load(YamlFile *file, const void *text, size_t bytes)
 {
     yaml_parser_t parser;
     Tree         *tree = calloc(1, sizeof *tree);
@@ -276,7 +276,7 @@ static Status load(YamlFile *file, const FileMap *map)
         free(tree);
         return fail(NO_MEMORY, "no memory to read %s", file->path);
     }
-    yaml_parser_set_input_string(&parser, map->data, map->size);
+    yaml_parser_set_input_string(&parser, text, bytes);
     bool   loaded = yaml_parser_load(&parser, &tree->document);
     Status status = loaded ? OK : parser_failed(file, &parser);
     yaml_parser_delete(&parser);
@@ -288,19 +288,26 @@ static Status load(YamlFile *file, const FileMap *map)
     return read_document(file, tree);
 }
 
+Status yaml_text_open(YamlFile *file, const char *path, const void *text, size_t bytes)
+{
+    *file = (YamlFile){0};
+    snprintf(file->path, sizeof file->path, "%s", path);
+    Status status =
+        bytes > YAML_FILE_BYTES
+            ? fail(BAD_FILE, "%s: it has %zu bytes; a file of options has at most 256 KiB", path, bytes)
+            : count_events(file, text, bytes);
+    if (status == OK) status = load(file, text, bytes);
+    if (status != OK) yaml_file_close(file);
+    return status;
+}
+
 Status yaml_file_open(YamlFile *file, const char *path)
 {
     FileMap map;
     *file = (YamlFile){0};
-    snprintf(file->path, sizeof file->path, "%s", path);
     TRY(file_map(&map, path));
-    Status status =
-        map.size > YAML_FILE_BYTES
-            ? fail(BAD_FILE, "%s: it has %zu bytes; a file of options has at most 256 KiB", path, map.size)
-            : count_events(file, &map);
-    if (status == OK) status = load(file, &map);
+    Status status = yaml_text_open(file, path, map.data, map.size);
     file_unmap(&map);
-    if (status != OK) yaml_file_close(file);
     return status;
 }
 

@@ -12,6 +12,7 @@
  * YAML_DEPTH levels and YAML_ANCHORS anchors, and after its aliases are followed YAML_ENTRIES keys and
  * YAML_VALUES values: at most about 12 MiB and half a second. What is larger is refused. */
 #include <stdbool.h>
+#include <stddef.h>
 #include "base/status.h"
 
 enum {
@@ -43,6 +44,8 @@ typedef struct {
 /* BAD_FILE, with path and line, where it is no YAML, is larger than said above, has one key twice in a
  * mapping, or is not a mapping. */
 Status yaml_file_open(YamlFile *file, const char *path);
+/* The same with the bytes of the file, which are the caller's and not needed afterwards. */
+Status yaml_text_open(YamlFile *file, const char *path, const void *text, size_t bytes);
 void   yaml_file_close(YamlFile *file); /* also of a file that could not be opened */
 /* The entry of this whole key; NULL: there is none. */
 const YamlEntry *yaml_file_find(const YamlFile *file, const char *key);

@@ -139,6 +139,7 @@ static Status tensor_write(ConvertRun *c, Output *out, const GgufTensors *list, 
 {
     static const char zeros[ALIGNMENT];
     int64_t count = count_of(t), n, begin = out->at;
+    if (t->from) TRY(convert_run_verify(c, t->from));
     for (int64_t first = 0; first < count; first += n) {
         n = count - first < WINDOW ? count - first : WINDOW;
         if (c->stop && *c->stop) return fail(INTERRUPTED, "stopped by a signal; nothing is written");

@@ -1,10 +1,11 @@
 /* Shards of a rank out of a checkpoint of another program. */
-#include "convert/foreign_weights.h"
+#include "convert/weights/foreign_weights.h"
 #include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
 #include "convert/formats.h"
 #include "convert/plan.h"
+#include "convert/weights/foreign_table.h"
 
 enum { BUFFER_BYTES = 1 << 20, RELEASE_BYTES = 64 << 20 };
 
@@ -39,6 +40,26 @@ Status foreign_weights_options(char **options, const char *folder)
     return *options ? OK : fail(NO_MEMORY, "%s: no memory for its options", folder);
 }
 
+Status foreign_weights_table(char **table, size_t *bytes, const char *folder)
+{
+    ForeignModel model;
+    TRY(source_open(&model, folder));
+    Status status = foreign_table_write(table, bytes, &model);
+    foreign_model_close(&model);
+    return status;
+}
+
+/* Opens the files that a contiguous range is in. */
+static Status run_open(ForeignFile *file, const Plan *plan, const PlanTensor *tensor, TensorShardRun run)
+{
+    for (int i = 0; i < tensor->copies; i++) {
+        const PlanCopy *copy = &plan->copy[tensor->first + i];
+        if (!copy->from->opened && plan_copy_reaches(copy, run.global, run.count))
+            TRY(foreign_need(file, copy->from));
+    }
+    return OK;
+}
+
 /* One contiguous range; to the memory of a device by way of `buffer`. */
 static void run_load(const Plan *plan, const PlanTensor *tensor, const TensorShard *shard, TensorShardRun run,
                      char *buffer)
@@ -54,7 +75,7 @@ static void run_load(const Plan *plan, const PlanTensor *tensor, const TensorSha
     }
 }
 
-static Status shards_load(const Plan *plan, const ForeignFile *file, const TensorShard *shards, int nshards)
+static Status shards_load(const Plan *plan, ForeignFile *file, const TensorShard *shards, int nshards)
 {
     int64_t read = 0;
     char   *buffer = malloc(BUFFER_BYTES);
@@ -68,7 +89,8 @@ static Status shards_load(const Plan *plan, const ForeignFile *file, const Tenso
                 fail(BAD_SHAPE, "%s: has nothing for tensor '%s' of this run", file->path, shards[i].name);
             break;
         }
-        while (tensor_shard_next_run(&shards[i], &cursor, &run)) {
+        while (status == OK && tensor_shard_next_run(&shards[i], &cursor, &run)) {
+            if ((status = run_open(file, plan, tensor, run)) != OK) break;
             run_load(plan, tensor, &shards[i], run, buffer);
             read += run.count * (int64_t)dtype_width(tensor->dtype);
             if (read > RELEASE_BYTES) foreign_release(file), read = 0;
@@ -78,13 +100,13 @@ static Status shards_load(const Plan *plan, const ForeignFile *file, const Tenso
     return status;
 }
 
-Status foreign_weights_load(const char *folder, const ModelConfig *model, const TensorShard *shards,
-                            int nshards, int rank, int ranks)
+Status foreign_weights_load(const char *table, size_t bytes, const ModelConfig *model,
+                            const TensorShard *shards, int nshards, int rank, int ranks)
 {
     ForeignModel from;
     Links links = { 0 };
     Plan  plan  = { 0 };
-    TRY(source_open(&from, folder));
+    TRY(foreign_table_read(&from, table, bytes));
     Status status = links_make(&links, from.naming, model);
     if (status == OK)
         status = plan_make(&plan,
