@@ -146,7 +146,7 @@ def other_hosts(work):
     model = os.path.join(first, "model")
     os.makedirs(os.path.join(second, "model"))
     os.makedirs(first)
-    to_jotun(os.path.join(work, "llama-theirs"), os.path.join(work, "hosts"))
+    to_jotun(os.path.join(GOLDEN, "llama"), os.path.join(work, "hosts"))
     jotun("convert", "--to", "hf", "--input", os.path.join(work, "hosts"), "--output", model, "--max-shard-size", "1e-6")
     needed = set()
     for tensor, file in json.load(open(model + "/model.safetensors.index.json"))["weight_map"].items():
@@ -292,7 +292,7 @@ def pickles(work, text):
     """pytorch_model.bin is read as the safetensors of the same model are; what is damaged or calls something is refused."""
     for name, files, views in (("gpt2", 1, False), ("llama_tied", 3, False), ("qwen3_moe", 2, True)):
         folder = os.path.join(work, f"{name}-bin")
-        pickled(os.path.join(work, name + "-theirs"), folder, files, views)
+        pickled(os.path.join(GOLDEN, name), folder, files, views)
         same_import(work, name, folder)
     gpt2, llama = (os.path.join(work, n + "-bin") for n in ("gpt2", "llama_tied"))
     assert abs(loss("hf:" + llama, text) - MODELS["llama_tied"]["loss"]) < 1e-5

@@ -77,22 +77,24 @@ Status setup_refused(Status status, int argc, char **argv)
     return opened == OK ? setup_agree(mpi, status) : status;
 }
 
-/* Rank 0 reads the files of --config for all. What is parsed before knows no file, and so is parsed again. */
-static Status read_configs(Options *o, Transport *mpi, Status status, CommandSet command, int argc,
-                           char **argv)
+/* Rank 0 reads the files of --config for all. A failure of one rank, whose first collective this is as that of a
+ * rank whose command is refused, is returned on all. */
+static Status send_configs(char **packed, size_t *bytes, const Options *o, Transport *mpi, Status status)
 {
-    char  *packed = NULL;
-    size_t bytes  = 0;
-    if (status == OK && mpi->rank == 0) status = options_config_texts(&packed, &bytes, o);
-    status = broadcast_bytes_at_start(mpi, status, &packed, &bytes);
-    if (status == OK) {
-        ConfigTexts texts = { .packed = packed, .bytes = bytes };
-        options_close(o);
-        status = options_parse_configs(o, command, texts, argc, argv);
-    }
-    if (status == OK) status = options_needed(o);
-    free(packed);
+    if (status == OK && mpi->rank == 0) status = options_config_texts(packed, bytes, o);
+    status = broadcast_bytes_at_start(mpi, status, packed, bytes);
+    if (status != OK) free(*packed), mpi->close(mpi);
     return status;
+}
+
+/* What was parsed before knew no file, and so is parsed again. */
+static Status parse_again(Options *o, char *packed, size_t bytes, CommandSet command, int argc, char **argv)
+{
+    options_close(o);
+    Status status = options_parse_configs(o, command, (ConfigTexts){ .packed = packed, .bytes = bytes }, argc,
+                                          argv);
+    free(packed);
+    return status == OK ? options_needed(o) : status;
 }
 
 /* What another program's checkpoint says of its model: its config and headers are read by rank 0. */
@@ -129,7 +131,12 @@ Status setup_options(Options *o, Transport **mpi, CommandSet command, int argc, 
     if (status != OK) status = fail(status, "%s", why);
     else              status = opened;
     if (opened != OK) return unagreed(status);
-    if (*mpi) status = read_configs(o, *mpi, status, command, count, words);
+    if (*mpi) {
+        char  *packed = NULL;
+        size_t bytes  = 0;
+        TRY(send_configs(&packed, &bytes, o, *mpi, status));
+        status = parse_again(o, packed, bytes, command, count, words);
+    }
     if (status == OK) status = take_ranks(o, *mpi);
     if (*mpi) status = read_foreign(o, *mpi, status);
     if (status == OK) status = setup_values(o);
