@@ -124,9 +124,9 @@ static void loads_read(OrderWatch *w)
 {
     const MoeState *moe = &w->trainer->moe;
     const ModelConfig *model = &w->trainer->config->model;
-    CHECK(model->layers <= ORDER_LAYERS && model->experts <= ORDER_EXPERTS, "%d layers", (int)model->layers);
+    CHECK(model_layers(model) <= ORDER_LAYERS && model->experts <= ORDER_EXPERTS, "%d layers", (int)model->layers);
     queue_wait(&w->trainer->queue);
-    for (int64_t l = 0; l < model->layers && tensor_present(moe->load_nE); l++)
+    for (int64_t l = 0; l < model_layers(model) && tensor_present(moe->load_nE); l++)
         for (int64_t e = 0; e < model->experts && moe->row[l] >= 0; e++) {
             double load;
             Tensor one = tensor_flat(moe->load_nE, moe->row[l] * moe->load_nE.dim[1] + e, 1);

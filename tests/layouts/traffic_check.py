@@ -51,7 +51,7 @@ def shape_of(o):
                          expert_ffn=number(o, "moe-ffn-hidden-size", 0), topk=number(o, "moe-router-topk", 2), shared_ffn=number(o, "moe-shared-expert-intermediate-size", 0),
                          expert_every=number(o, "moe-layer-freq", 1), qkv_bias="add-qkv-bias" in o,
                          latent=latent if "multi-latent-attention" in o else None,
-                         qk_norm=o.get("qk-layernorm-width", "head") if "qk-layernorm" in o and "multi-latent-attention" not in o else "", placement=o.get("norm-placement", "before"))
+                         qk_norm=o.get("qk-layernorm-width", "head") if "qk-layernorm" in o and "multi-latent-attention" not in o else "", placement=o.get("norm-placement", "before"), mtp=number(o, "mtp-num-layers", 0))
 
 
 def virtual_layers(o, pp, chunks):
@@ -107,7 +107,7 @@ def loads_of_stage(places, stage, loads):
     """layer -> place in the stage -> copies to each expert; loads: (rank, layer) -> copies"""
     found = {}
     for at in places:
-        for layer in [unit - 1 for unit in traffic_experts.layers_of(at)] if at.stage == stage else []:
+        for layer in [at.layer_of(unit) for unit in traffic_experts.layers_of(at)] if at.stage == stage else []:
             found.setdefault(layer, {})[at.at_in_stage] = loads.get((at.rank, layer), [0] * at.shape.experts)
     return found
 

@@ -18,7 +18,7 @@ import sys
 from collections import namedtuple
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from traffic_blocks import (COPIED, CUT, KV, SHARED, SUM_GROUP, Shape, all_gather, all_reduce, borders, ceil, expert_block, has_experts, reduce_scatter, runs_of, unit_block, value_width, attention_matrices,
+from traffic_blocks import (COPIED, CUT, KV, SHARED, SUM_GROUP, Shape, all_gather, all_reduce, borders, ceil, expert_block, has_experts, has_layer, is_mtp, reduce_scatter, runs_of, unit_block, value_width, attention_matrices,
                             word_block)
 from traffic_experts import counters_traffic, expert_traffic
 from traffic_optimizers import optimizer_traffic
@@ -104,7 +104,7 @@ class Place:
         """The word embedding first, where a unit uses it; then of each unit its block and its experts."""
         s, l, units = self.shape, self.layout, sorted(self.units)
         words = [u for u in units if self.uses_word(u)]
-        dense = ([(0, word_block(s, l.tp), words)] if words else []) + [(1 + u, unit_block(s, l.tp, u), [u]) for u in units]
+        dense = ([(0, word_block(s, l.tp), words)] if words else []) + [(1 + u, unit_block(s, l.tp, u), [u] + self.others_of(u)) for u in units]
         experts = [(1 + u, expert_block(s, l.etp, l.ep), [u]) for u in units if self.has_experts(u)]
         found = []
         for family, (blocks, data) in enumerate(((dense, self.data), (experts, self.expert_data))):
@@ -115,13 +115,21 @@ class Place:
     def has_experts(self, unit):
         return has_experts(self.shape, unit)
 
+    def others_of(self, unit):
+        """Multi-token prediction multiplies with the head's weights."""
+        s = self.shape
+        return list(range(unit + 1, unit + 1 + s.mtp)) if unit == s.layers + 1 and not s.tied else []
+
+    def layer_of(self, unit):
+        return unit - 1 - is_mtp(self.shape, unit)
+
     def units_of(self, virtual):
-        """The embedding before the blocks of the first virtual stage, the head after those of the last."""
+        """The embedding before the blocks of the first virtual stage, the head and multi-token prediction after those of the last."""
         count, stages = self.shape.layers, self.layout.pp * self.layout.chunks
         blocks = self.blocks_of(stages)
         first = 1 + sum(blocks[:virtual])
         units = list(range(first, first + blocks[virtual]))
-        return ([0] if virtual == 0 else []) + units + ([count + 1] if virtual == stages - 1 else [])
+        return ([0] if virtual == 0 else []) + units + (list(range(count + 1, count + 2 + self.shape.mtp)) if virtual == stages - 1 else [])
 
     def blocks_of(self, stages):
         """By hand; or evenly. Where blocks do not divide, the last virtual stage, which has the head, gets the number with which the
@@ -133,15 +141,18 @@ class Place:
             return [count // stages] * stages
         widths = [s.shared_ffn + s.topk * s.expert_ffn if has_experts(s, 1 + layer) else s.ffn for layer in range(count)]
         scores = s.heads * (s.head_dim + value_width(s)) / 2 * s.sequence                                      # causal attention
-        block = attention_matrices(s) + s.hidden * (3 if s.gated else 2) * sum(widths) / count + scores
-        head = s.hidden * s.vocabulary / block
+        block, end = (attention_matrices(s) + s.hidden * (3 if s.gated else 2) * width + scores for width in (sum(widths) / count, widths[-1]))
+        head = ((1 + s.mtp) * s.hidden * s.vocabulary + s.mtp * (2 * s.hidden ** 2 + end)) / block
         last = min(range(count // stages, 0, -1), key=lambda n: max(ceil(count - n, stages - 1), n + head))
         rest = count - last
         return [rest // (stages - 1) + (v >= stages - 1 - rest % (stages - 1)) for v in range(stages - 1)] + [last]
 
     def forwards_again(self, unit):
         """Of the two parts of a layer, those whose forward is repeated: (begun, ended). The last layer of a group needs no output, but where a norm comes
-        after its second part: the norm's backward reads what it normalizes."""
+        after its second part: the norm's backward reads what it normalizes. A depth of multi-token prediction is a group of its own, and its last norm reads the output."""
+        if is_mtp(self.shape, unit):
+            r = self.recompute
+            return (2, 2) if r.group > 0 and r.most is None else (1, 0) if r.mlp else (0, 0)
         chunk = next(v for v in self.virtual if unit in self.units_of(v))
         blocks = [u for u in self.units_of(chunk) if 1 <= u <= self.shape.layers]
         r, at = self.recompute, blocks.index(unit)
@@ -152,6 +163,8 @@ class Place:
 
     def gathered_again(self, unit):
         """Whether the weights of a layer are gathered once more for its forward: not of the last layer of a group, whose backward follows."""
+        if is_mtp(self.shape, unit):
+            return False
         chunk = next(v for v in self.virtual if unit in self.units_of(v))
         blocks = [u for u in self.units_of(chunk) if 1 <= u <= self.shape.layers]
         r, at = self.recompute, blocks.index(unit)
@@ -159,7 +172,7 @@ class Place:
         return whole and at % r.group != r.group - 1 and at != len(blocks) - 1
 
     def uses_word(self, unit):
-        return unit == 0 or (unit == self.shape.layers + 1 and self.shape.tied)
+        return unit == 0 or (unit == self.shape.layers + 1 and self.shape.tied) or is_mtp(self.shape, unit)
 
 
 class Sums(dict):
@@ -209,6 +222,26 @@ def tensor_traffic(sums, at):
             sums.add("tp", "reduce-scatter", at.m * (parts * (1 if head else 2) + ended), rs) # (out,) and back out
         if head:
             sums.add("tp", "all-gather", at.m, all_gather(n, at.rows * 3, w.statistic))
+        if is_mtp(at.shape, unit):
+            mtp_traffic(sums, at, at.forwards_again(unit)[0] == 2)
+
+
+def mtp_traffic(sums, at, again):
+    """2412.19437, section 2.2, beside a layer: the embedding of tokens ahead, as the unit of the embedding does it; a projection of 2 h channels to h, of which each
+    rank multiplies its own of the 2 h, so that it ends as a row-parallel matrix does and begins as a column-parallel one; and the head."""
+    h, n, w, forwards = at.shape.hidden, at.layout.tp, at.width, 1 + again
+    ar = [all_reduce(n, at.at_tp, at.rows * x * h, w.activation, at.sum_group) for x in (1, 2)]
+    sums.add("tp", "all-gather", at.m, all_gather(n, at.rows * 3, w.statistic))
+    if not at.cut:
+        sums.add("tp", "all-reduce", at.m * (2 * forwards + 1), ar[0])     # embedding and projection forward; the head backward
+        sums.add("tp", "all-reduce", at.m, ar[1])
+        return
+    ag = [all_gather(n, at.held * x * h, w.activation) for x in (1, 2)]
+    rs = [reduce_scatter(n, at.rows * x * h, w.activation) for x in (1, 2)]
+    sums.add("tp", "reduce-scatter", at.m * (2 * forwards + 1), rs[0])
+    sums.add("tp", "reduce-scatter", at.m, rs[1])
+    sums.add("tp", "all-gather", at.m * 3, ag[0])                          # gradients of embedding and projection; the head
+    sums.add("tp", "all-gather", at.m * (forwards + 1), ag[1])
 
 
 def own_run(bucket):
@@ -242,7 +275,7 @@ def norm_traffic(sums, at):
     l, s = at.layout, at.shape
     if s.qk_norm != "all" or l.tp == 1:
         return
-    blocks = [unit for unit in at.units if 1 <= unit <= s.layers]
+    blocks = [unit for unit in at.units if has_layer(s, unit)]
     calls = at.m * sum(2 + (at.forwards_again(unit)[0] == 2) for unit in blocks)
     sums.add("tp", "all-reduce", calls, all_reduce(l.tp, at.at_tp, 2 * at.rows, at.width.statistic, at.sum_group))
 
@@ -260,7 +293,7 @@ def context_traffic(sums, at):
     Gradients of keys and values that are summed over ranks have the statistics' type. Where attention is computed again, so are its
     messages forward, but the exchange of query, key and value, which is kept unless the whole layer is computed again."""
     l, s, w = at.layout, at.shape, at.width
-    blocks = [unit for unit in at.units if 1 <= unit <= s.layers]
+    blocks = [unit for unit in at.units if has_layer(s, unit)]
     whole = at.m * sum(1 for unit in blocks if at.forwards_again(unit)[0] == 2)
     calls, again = at.m * len(blocks), at.m * len(blocks) if at.recompute.attention else whole
     u = l.ulysses or 1
@@ -292,7 +325,7 @@ def data_traffic(sums, at):
     ZeRO 2  keeps only shards of gradients, so each micro-batch is scattered at once: m (d - 1) / d P, and the all-gather
     ZeRO 3  weights are gathered where a unit needs them, forward and for the input's gradient: 2 m (d - 1) / d P (the weight's
             gradient reads activations alone, and nothing goes below the embedding: it gathers forward alone; the head computes
-            its loss and its gradients together, so it gathers once), and gradients as ZeRO 2; nothing is gathered after the
+            its loss and its gradients together, so it gathers once, or twice where multi-token prediction reads its norm), and gradients as ZeRO 2; nothing is gathered after the
             update. A forward that is repeated gathers again, but that of the last layer of a group, whose backward follows at
             once.
     A unit which uses the word embedding (embed, tied head) does so each time with its own block.
@@ -310,7 +343,7 @@ def data_traffic(sums, at):
         if n.zero == 0:
             continue
         again = sum(1 for u in bucket.users if 1 <= u <= at.shape.layers and at.gathered_again(u))
-        gathers = at.m * (sum(2 if 1 <= u <= at.shape.layers else 1 for u in bucket.users) + again)
+        gathers = at.m * (sum(2 if has_layer(at.shape, u) or (u > 0 and at.shape.mtp) else 1 for u in bucket.users) + again)
         sums.add(n.shard, "reduce-scatter", 1 if n.zero == 1 else at.m * len(bucket.users), ((n.d - 1) * longest if narrow else whole - (end - first)) * w.message)
         sums.add(n.shard, "all-gather", gathers if n.zero == 3 else 1, all_gather(n.d, end - first, w.weight))
 
@@ -329,7 +362,7 @@ def pipeline_traffic(sums, at):
 
 def tied_of(at):
     """Elements of the word embedding's gradient which first and last stage sum once a step, where both hold it: what they update."""
-    if not at.shape.tied or at.layout.pp == 1 or at.ends == (0, 0) or at.stage not in at.ends:
+    if not (at.shape.tied or at.shape.mtp) or at.layout.pp == 1 or at.ends == (0, 0) or at.stage not in at.ends:
         return 0
     first, end = own_run(at.buckets[0])
     return end - first
@@ -342,8 +375,10 @@ def tied_traffic(sums, at):
 
 
 def world_traffic(sums, at):
-    """Loss, tokens and squared gradients: three F64 of each rank to all, once a step."""
-    sums.add("world", "all-gather", 1 if at.layout.ranks > 1 else 0, (at.layout.ranks - 1) * 3 * SUMS)
+    """Loss, tokens and squared gradients: three F64 of each rank to all, once a step; loss and tokens of each depth of multi-token prediction."""
+    calls = 1 if at.layout.ranks > 1 else 0
+    sums.add("world", "all-gather", calls, (at.layout.ranks - 1) * 3 * SUMS)
+    sums.add("world", "all-gather", calls if at.shape.mtp else 0, (at.layout.ranks - 1) * 2 * at.shape.mtp * SUMS)
 
 
 def traffic(at, loads=None):

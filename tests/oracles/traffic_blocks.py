@@ -9,9 +9,10 @@ from collections import namedtuple
 # are not, channels of a value.
 # experts 0: layers are dense; expert_ffn, topk and shared_ffn (the width of an expert that all tokens take; 0: none) are of a layer of experts, of which there
 # is one in every expert_every layers, the first of these
+# mtp: depths of multi-token prediction, units behind the head, each with a layer like the last one
 Shape = namedtuple("Shape", "layers hidden ffn heads groups head_dim vocabulary positions sequence bias tied learned gated centred experts expert_ffn topk qkv_bias "
-                   "qk_norm placement latent shared_ffn expert_every embedding_norm",
-                   defaults=(0, 0, 0, False, "", "before", None, 0, 1, False))
+                   "qk_norm placement latent shared_ffn expert_every embedding_norm mtp",
+                   defaults=(0, 0, 0, False, "", "before", None, 0, 1, False, 0))
 CUT, COPIED, KV = "cut", "copied", "kv"               # by tp; the same on all tp ranks; key-value heads, perhaps in copies
 SHARED = "shared"                                     # the same on all tp ranks, each of which has the gradient of its own heads
 ALIGN = 128                                           # elements at whose multiples matrices begin
@@ -58,8 +59,16 @@ def word_block(s, t):                                 # rows of the vocabulary, 
     return [Tensor(CUT, ceil(s.vocabulary, t) * s.hidden)]
 
 
+def is_mtp(s, unit):
+    return unit > s.layers + 1
+
+
+def has_layer(s, unit):
+    return 1 <= unit <= s.layers or is_mtp(s, unit)
+
+
 def has_experts(s, unit):
-    return s.experts > 0 and 1 <= unit <= s.layers and (unit - 1) % s.expert_every == 0
+    return s.experts > 0 and has_layer(s, unit) and (min(unit, s.layers) - 1) % s.expert_every == 0
 
 
 def mlp_tensors(s, t, width):
@@ -110,10 +119,11 @@ def unit_block(s, t, unit):
     out = [Tensor(CUT, h * s.heads * value_width(s) // t, False, 1)]
     if s.latent:
         matrices, bias = latent_tensors(s, t), []
+    project, ends = ([Tensor(CUT, 2 * h * h // t, False, 1)], 3 * norm) if is_mtp(s, unit) else ([], [])        # of 2 h channels; norms of both halves, last norm
     before, after = norm if s.placement != "after" else [], norm if s.placement != "before" else []
     if has_experts(s, unit):
-        return matrices + bias + out + mlp_tensors(s, t, s.shared_ffn) + [Tensor(COPIED, s.experts * h, False, 1)] + before + behind + after + before + after
-    return matrices + bias + out + mlp_tensors(s, t, s.ffn) + before + behind + after + before + behind + after
+        return matrices + bias + out + mlp_tensors(s, t, s.shared_ffn) + project + [Tensor(COPIED, s.experts * h, False, 1)] + before + behind + after + before + after + ends
+    return matrices + bias + out + mlp_tensors(s, t, s.ffn) + project + before + behind + after + before + behind + after + ends
 
 
 def expert_block(s, etp, ep):

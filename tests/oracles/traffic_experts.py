@@ -58,7 +58,7 @@ def expert_traffic(sums, at, loads):
         begun, ended = at.forwards_again(unit)
         forwards, outputs = 1 + (begun == 2), 1 + (ended == 2)
         if ranks > 1:
-            (there, back), (chunks, again) = rows_sent(at, loads[unit - 1]), chunks_of(at)
+            (there, back), (chunks, again) = rows_sent(at, loads[at.layer_of(unit)]), chunks_of(at)
             ways_there, ways_back = forwards + at.recompute.experts + again + 1, forwards + at.recompute.experts + 1
             sums.total("etp+ep", "all-to-all", at.m * forwards, at.m * forwards * (ranks - 1) * chunks * (s.experts // l.ep) * COUNT)
             sums.total("etp+ep", "all-to-all", at.m * chunks * (ways_there + ways_back), (ways_there * there + ways_back * back) * s.hidden * w.activation)
@@ -85,4 +85,4 @@ def counters_traffic(sums, at):
 def wrong_loads(at, loads):
     """Layers whose copies are not K for each token that this rank sends: none is dropped or sent twice."""
     want = at.m * at.shape.topk * tokens_sent(at)
-    return [unit - 1 for unit in layers_of(at) if sum(loads[unit - 1][at.at_in_stage]) != want]
+    return [layer for layer in map(at.layer_of, layers_of(at)) if sum(loads[layer][at.at_in_stage]) != want]
