@@ -30,10 +30,15 @@ def imported(source):
     return done.returncode, done.stderr
 
 
+def step(checkpoint):
+    with open(os.path.join(checkpoint, "latest")) as latest:
+        return os.path.join(checkpoint, latest.read())
+
+
 def same(name, folder, golden):
     code, error = imported(folder)
-    files = sorted(os.path.basename(f) for f in glob.glob(golden + "-ours/*.safetensors"))
-    if code or not files or filecmp.cmpfiles(golden + "-ours", folder + "-ours", files, False)[0] != files:
+    files = sorted(os.path.basename(f) for f in glob.glob(step(golden + "-ours") + "/*.safetensors"))
+    if code or not files or filecmp.cmpfiles(step(golden + "-ours"), step(folder + "-ours"), files, False)[0] != files:
         failures.append(f"{name}: {folder} {error}")
 
 

@@ -198,6 +198,7 @@ static const char *unigram_other(const SentencePieceModel *m)
 {
     if (!m->escape_spaces || m->space_last) return "it marks blanks otherwise";
     if (m->byte_fallback) return "it has tokens for bytes";
+    if (!m->drop_spaces)  return "it keeps a text of blanks alone";
     return NULL;
 }
 
@@ -228,7 +229,7 @@ static void unigram_put(GgufText *out, const SentencePieceModel *m, int64_t voca
     gguf_key_string(out, "tokenizer.ggml.pre", "default");
     pieces_put(out, m, vocabulary);
     gguf_key_bool(out, "tokenizer.ggml.add_space_prefix", m->dummy_prefix);
-    gguf_key_bool(out, "tokenizer.ggml.remove_extra_whitespaces", m->drop_spaces);
+    gguf_key_bool(out, "tokenizer.ggml.remove_extra_whitespaces", true);
     if (!m->charsmap.bytes) return;
     gguf_key_array(out, "tokenizer.ggml.precompiled_charsmap", GGUF_UINT8, (int64_t)m->charsmap.bytes);
     gguf_put(out, m->charsmap.data, m->charsmap.bytes);
