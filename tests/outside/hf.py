@@ -88,6 +88,11 @@ def half_differs(name, model, at):
     return sorted(positions)[len(positions) * 9 // 10 if moe else -1], own.max().item()
 
 
+def step(run):
+    """The one checkpoint of a conversion"""
+    return os.path.join(run, "step_00000000")
+
+
 # Six layouts that save a checkpoint each: {layers} is how two stages of two chunks share the layers.
 LAYOUTS = ["--ranks 2 --tp 2 --sp", "--ranks 2 --pp 2", "--ranks 2 --pp 2 --pipeline-model-parallel-layout {layers}",
            "--ranks 4 --tp 2 --zero-stage 1", "--ranks 4 --tp 2 --zero-stage 3", "--ranks 4 --cp 2 --pp 2 --zero-stage 1"]
@@ -146,12 +151,12 @@ def compare(name, work):
     ours = jotun("generate", "--load", at("-ours"), "--prompt", PROMPT, "--max-new-tokens", 24, "--temperature", 0)
     check(name, f"greedy text {ours!r} is not {said!r}", ours.rstrip("\n") == said.rstrip("\n"))
     jotun("convert", "--to", "jotun", "--input", at("-again"), "--output", at("-back"))
-    files = sorted(os.path.basename(f) for f in glob.glob(at("-ours/step_00000000") + "/*.safetensors"))
-    check(name, "imported again it differs", files and filecmp.cmpfiles(at("-ours"), at("-back"), files, False)[0] == files)
+    files = sorted(os.path.basename(f) for f in glob.glob(step(at("-ours")) + "/*.safetensors"))
+    check(name, "imported again it differs", files and filecmp.cmpfiles(step(at("-ours")), step(at("-back")), files, False)[0] == files)
     jotun("convert", "--to", "hf", "--output-dtype", "bf16", "--input", at("-ours"), "--output", at("-half"))
     cut = weights(at("-half"))
     check(name, "bf16 differs", all(torch.equal(theirs[k].bfloat16(), cut[k]) for k in theirs))
-    from_layouts(name, at, data, theirs, lambda back: files and filecmp.cmpfiles(at("-ours"), back, files, False)[0] == files, said)
+    from_layouts(name, at, data, theirs, lambda back: files and filecmp.cmpfiles(step(at("-ours")), step(back), files, False)[0] == files, said)
     print(f"{name:18s} loss {want:.6f}: {off:.1e} in fp32, {half:.1e} in bf16; logits: {single:.1e}, {short:.1e} (transformers' own {own:.1e}); "
           f"{len(theirs)} tensors", flush=True)
     return single, short
