@@ -16,6 +16,7 @@ void foreign_model_close(ForeignModel *model)
 {
     foreign_close(&model->file);
     free(model->options);
+    free(model->data);
     *model = (ForeignModel){ 0 };
 }
 
