@@ -237,14 +237,10 @@ static Status key_read(json_t *options, const KeyRow *row, const json_t *config,
     case ONLY: case MUST:
         if (value) status = only_read(row, value, path);
         break;
-    case OR_ZERO:
-        if (value && json_is_null(value)) {
-            status = option_put(&s, row->option, json_integer(0));
-            break;
-        }
-        /* fall through */
     default:
-        if (!value && other)
+        if (row->kind == OR_ZERO && value && json_is_null(value))
+            status = option_put(&s, row->option, json_integer(0));
+        else if (!value && other)
             status = fail(BAD_FILE, "%s: key %s is missing, and so is %s", path, row->key, other);
         else if (!value)                status = fail(BAD_FILE, "%s: key %s is missing", path, row->key);
         else if (!json_is_null(value))  status = value_read(&s, row, value);

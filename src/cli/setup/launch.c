@@ -77,8 +77,8 @@ Status setup_refused(Status status, int argc, char **argv)
     return opened == OK ? setup_agree(mpi, status) : status;
 }
 
-/* Rank 0 reads the files of --config for all. A failure of one rank, whose first collective this is as that of a
- * rank whose command is refused, is returned on all. */
+/* Rank 0 reads the files of --config for all. A failure of one rank is returned on all; one whose command is
+ * refused takes part by setup_agree. */
 static Status send_configs(char **packed, size_t *bytes, const Options *o, Transport *mpi, Status status)
 {
     if (status == OK && mpi->rank == 0) status = options_config_texts(packed, bytes, o);
