@@ -12,11 +12,14 @@
 #include "cli/setup/gguf.h"
 #include "cli/setup/tokenizer.h"
 #include "cli/signals.h"
+#include "conf/rows.h"
+#include "conf/value.h"
 #include "convert/family.h"
 #include "convert/formats.h"
 #include "convert/gguf/gguf.h"
 #include "convert/hf_write.h"
 #include "convert/jotun_checkpoint.h"
+#include "convert/weights/foreign_weights.h"
 
 /* A conversion of the command: its own options, those of the model, and when it began. */
 typedef struct {
@@ -64,6 +67,8 @@ static void run_make(ConvertTask *c, const Plan *plan)
     c->begun = c->last_report = seam.clock();
 }
 
+static bool takes_states(const ConvertTask *c) { return c->from.file.states && !c->o->no_save_optim; }
+
 /* Links and plan of the model, and then `work`. */
 static Status planned(ConvertTask *c, Naming naming, PlanDirection direction,
                       Status (*work)(ConvertTask *, void *), void *context)
@@ -72,7 +77,8 @@ static Status planned(ConvertTask *c, Naming naming, PlanDirection direction,
     Plan  plan;
     ModelConfig config = setup_model(&c->model);
     TRY(links_make(&links, naming, &config));
-    Status status = plan_make(&plan, &(PlanRules){ &links, naming, direction, config.tied, config.layers },
+    bool   states = takes_states(c) && direction == TO_OURS;
+    Status status = plan_make(&plan, &(PlanRules){ &links, naming, direction, config.tied, config.layers, states },
                               &c->from.file);
     if (status == OK) {
         run_make(c, &plan);
@@ -111,15 +117,49 @@ static Status take_tokenizer(ConvertTask *c, TokenizerFacts *facts)
                 facts->vocabulary, (long long)c->model.vocabulary);
 }
 
+/* The options of the model, and of the run that the other program names; what it does not name is not in the
+ * checkpoint, so that a run that resumes from it may choose it. */
+static Status options_of_run(const char **text, ConvertTask *c)
+{
+    const CommandSet of_run   = FOR_STATES | FOR_SCHEDULE | FOR_SAME_RUN,
+                     of_model = FOR_CHECKPOINT_ARGS | FOR_SHAPE;
+    TRY(options_json(&c->model, text));
+    json_t *options = json_loads(*text, 0, NULL), *theirs = json_loads(c->from.options, 0, NULL);
+    for (int i = 0; i < OPTIONS; i++) {
+        json_t *value = json_object_get(theirs, option_rows[i].name);
+        if (!option_taken(i, of_run) || option_taken(i, of_model)) continue;
+        if (value) json_object_set(options, option_rows[i].name, value);
+        else       json_object_del(options, option_rows[i].name);
+    }
+    char *merged = json_dumps(options, JSON_COMPACT | JSON_REAL_PRECISION(17));
+    json_decref(options);
+    json_decref(theirs);
+    if (merged) *text = options_hold(&c->model, merged);
+    free(merged);
+    return merged ? OK : fail(NO_MEMORY, "no memory for the options as JSON");
+}
+
+static void tell_position(const CheckpointState *state)
+{
+    if (!(state->lacks & CHECKPOINT_POSITION))
+        log_line("convert: the run stood after step %lld, with %lld samples%s", (long long)state->step,
+                 (long long)state->samples, state->lacks & CHECKPOINT_STATES ? "" : " and optimizer states");
+}
+
 static Status to_jotun(ConvertTask *c, void *context)
 {
-    TokenizerFacts facts = { 0 };
-    ModelConfig    config = setup_model(&c->model);
-    CheckpointState state = { .lacks = CHECKPOINT_STATES | CHECKPOINT_POSITION,
-                              .seed = (uint64_t)c->model.seed };
+    TokenizerFacts  facts  = { 0 };
+    ModelConfig     config = setup_model(&c->model);
+    CheckpointState state  = foreign_weights_state(&c->from.file);
     (void)context;
+    if (*c->from.file.left && !c->o->no_save_optim)
+        return fail(BAD_FILE, "%s; --no-save-optim leaves its optimizer states out", c->from.file.left);
+    state.seed = (uint64_t)c->model.seed;
+    if (!takes_states(c)) state.lacks |= CHECKPOINT_STATES;
+    tell_position(&state);
     TRY(take_tokenizer(c, &facts));
-    TRY(options_json(&c->model, &state.options));
+    TRY(state.lacks & CHECKPOINT_POSITION ? options_json(&c->model, &state.options)
+                                          : options_of_run(&state.options, c));
     if (facts.fingerprint[0]) state.tokenizer = (TokenizerRecord){ c->model.tokenizer, facts.fingerprint };
     return jotun_write(&c->run, &config, &state);
 }

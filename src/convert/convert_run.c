@@ -24,7 +24,7 @@ static Dtype weight_dtype(const ConvertRun *c, const PlanTensor *tensor)
 
 Dtype convert_run_dtype(const ConvertRun *c, const PlanTensor *tensor)
 {
-    return tensor->as.keeps_type ? tensor->dtype : weight_dtype(c, tensor);
+    return tensor->as.keeps_type || tensor->kind != FOREIGN_WEIGHT ? tensor->dtype : weight_dtype(c, tensor);
 }
 
 /* ---- the output's place ---- */

@@ -15,7 +15,7 @@ typedef struct {
     const Plan         *plan;
     const char         *output;            /* the path that is made */
     bool                single;            /* it is the file CONVERT_RUN_FILE of the folder `part` */
-    bool                cast;              /* to `dtype`; else each tensor keeps its type */
+    bool                cast;              /* weights to `dtype`; else each tensor keeps its type */
     Dtype               dtype;
     /* Called after each window; may be NULL. */
     void              (*progress)(void *context, int64_t done, int64_t total);

@@ -1,6 +1,7 @@
 /* The list of tensors of a foreign checkpoint, the check of what a reader put into it, and the copying of
  * ranges of elements out of pieces. */
 #include "convert/foreign.h"
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,16 +11,19 @@
 
 void foreign_begin(ForeignFile *file, const char *path)
 {
-    *file = (ForeignFile){ 0 };
+    *file = (ForeignFile){ .position = { -1, -1, -1 } };
     snprintf(file->path, sizeof file->path, "%s", path);
+}
+
+static void tensor_free(ForeignTensor *tensor)
+{
+    free(tensor->name);
+    free(tensor->piece);
 }
 
 void foreign_close(ForeignFile *file)
 {
-    for (int i = 0; i < file->tensors; i++) {
-        free(file->tensor[i].name);
-        free(file->tensor[i].piece);
-    }
+    for (int i = 0; i < file->tensors; i++) tensor_free(&file->tensor[i]);
     for (int i = 0; i < file->maps; i++) file_unmap(&file->map[i]);
     free(file->tensor);
     free(file->map);
@@ -65,12 +69,18 @@ Status foreign_reserve(ForeignFile *file, int *index, const char *path, size_t s
 Status foreign_tensor(ForeignFile *file, int *index, const char *name, Dtype dtype, int dims,
                       const int64_t *shape)
 {
+    return foreign_tensor_of(file, index, FOREIGN_WEIGHT, name, dtype, dims, shape);
+}
+
+Status foreign_tensor_of(ForeignFile *file, int *index, ForeignKind kind, const char *name, Dtype dtype,
+                         int dims, const int64_t *shape)
+{
     if (dims < 0 || dims > FOREIGN_DIMS)
         return fail(BAD_FILE, "%s: tensor '%.200s' has %d dimensions; at most %d are read", file->path, name,
                     dims, FOREIGN_DIMS);
     if (file->tensors >= FOREIGN_TENSORS_MAX)
         return fail(BAD_FILE, "%s: more than %d tensors", file->path, FOREIGN_TENSORS_MAX);
-    ForeignTensor tensor = { .dtype = dtype, .dims = dims, .shape = { 1, 1, 1, 1 } };
+    ForeignTensor tensor = { .kind = kind, .dtype = dtype, .dims = dims, .shape = { 1, 1, 1, 1 } };
     int64_t bytes = (int64_t)dtype_width(dtype);
     for (int d = 0; d < dims; d++) {
         tensor.shape[d] = shape[d];
@@ -110,6 +120,48 @@ Status foreign_whole(ForeignFile *file, int tensor, const char *data)
     return foreign_piece(file, tensor, &piece);
 }
 
+/* From the first element on, the longest box of whole rows (of all dims inside one), again and again: what
+ * ends within a row is at most a box for each dim on either side. */
+Status foreign_range(ForeignFile *file, int tensor, int64_t first, int64_t count, const char *data)
+{
+    ForeignTensor t = file->tensor[tensor];
+    int64_t       inside[FOREIGN_DIMS], width = (int64_t)dtype_width(t.dtype);
+    inside[FOREIGN_DIMS - 1] = 1;
+    for (int d = FOREIGN_DIMS - 1; d > 0; d--) inside[d - 1] = inside[d] * t.shape[d];
+    if (first < 0 || count < 0 || count > foreign_count(&t) - first)
+        return fail(BAD_FILE, "%s: a range of tensor '%.200s' reaches beyond it", file->path, t.name);
+    for (int64_t boxed; count > 0; first += boxed, count -= boxed, data += boxed * width) {
+        ForeignPiece piece = { .data = data };
+        int          d = FOREIGN_DIMS - 1;
+        int64_t      rest = first;
+        while (d > 0 && first % inside[d - 1] == 0 && count >= inside[d - 1]) d--;
+        for (int i = 0; i < FOREIGN_DIMS; rest %= inside[i++]) {
+            piece.offset[i] = rest / inside[i];
+            piece.shape[i]  = i < d ? 1 : t.shape[i];
+            piece.stride[i] = inside[i];
+        }
+        int64_t room = t.shape[d] - piece.offset[d], whole = count / inside[d];
+        piece.shape[d] = whole < room ? whole : room;
+        boxed = piece.shape[d] * inside[d];
+        TRY(foreign_piece(file, tensor, &piece));
+    }
+    return OK;
+}
+
+void foreign_leave_states(ForeignFile *file, const char *format, ...)
+{
+    int     kept = 0;
+    va_list values;
+    for (int i = 0; i < file->tensors; i++)
+        if (file->tensor[i].kind == FOREIGN_WEIGHT) file->tensor[kept++] = file->tensor[i];
+        else tensor_free(&file->tensor[i]);
+    file->tensors = kept;
+    file->position.updates = -1;
+    va_start(values, format);
+    vsnprintf(file->left, sizeof file->left, format, values);
+    va_end(values);
+}
+
 /* ---- checking ---- */
 
 int64_t foreign_count(const ForeignTensor *tensor)
@@ -119,7 +171,8 @@ int64_t foreign_count(const ForeignTensor *tensor)
 
 static int name_order(const void *a, const void *b)
 {
-    return strcmp(((const ForeignTensor *)a)->name, ((const ForeignTensor *)b)->name);
+    const ForeignTensor *x = a, *y = b;
+    return x->kind != y->kind ? (x->kind > y->kind) - (x->kind < y->kind) : strcmp(x->name, y->name);
 }
 
 /* Whether bytes [low, high) from `data` on are inside a mapped file, and of which. */
@@ -194,13 +247,25 @@ Status foreign_finish(ForeignFile *file)
             return fail(BAD_FILE, "%s: two tensors are named '%.200s'", file->path, tensor->name);
         for (int p = 0; p < tensor->pieces; p++) TRY(piece_check(file, tensor, &tensor->piece[p]));
         TRY(cover_check(file, tensor));
+        file->states |= tensor->kind == FOREIGN_MOMENT && file->position.updates >= 0;
     }
     return OK;
 }
 
+const char *foreign_kind_name(ForeignKind kind)
+{
+    static const char *const names[FOREIGN_KINDS] = { "", "exp_avg", "exp_avg_sq", "master weights" };
+    return names[kind];
+}
+
 const ForeignTensor *foreign_find(const ForeignFile *file, const char *name)
 {
-    ForeignTensor wanted = { .name = (char *)name };
+    return foreign_find_of(file, FOREIGN_WEIGHT, name);
+}
+
+const ForeignTensor *foreign_find_of(const ForeignFile *file, ForeignKind kind, const char *name)
+{
+    ForeignTensor wanted = { .kind = kind, .name = (char *)name };
     if (!file->tensors) return NULL;
     return bsearch(&wanted, file->tensor, (size_t)file->tensors, sizeof wanted, name_order);
 }

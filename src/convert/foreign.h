@@ -5,6 +5,9 @@
  * checks what the rest of this module relies on. A tensor that tensor-parallel ranks saved in parts is one
  * tensor with several pieces.
  *
+ * An optimizer's states and its copies of weights are tensors beside the weight of the same name, of another
+ * kind.
+ *
  * Sizes, offsets and strides are in elements throughout. Nothing is read before foreign_read, which copies
  * one range, so memory does not grow with the checkpoint. None of these functions communicates. */
 #include "base/file.h"
@@ -20,8 +23,12 @@ typedef struct {
     const char *data;                      /* in a mapped file of the ForeignFile; not owned */
 } ForeignPiece;
 
+/* Of Adam: first and second moment; the weights from which the optimizer rounds those of the model. */
+typedef enum { FOREIGN_WEIGHT, FOREIGN_MOMENT, FOREIGN_SQUARE, FOREIGN_MASTER, FOREIGN_KINDS } ForeignKind;
+
 typedef struct {
     char         *name;                    /* owned */
+    ForeignKind   kind;
     Dtype         dtype;
     int           dims;                    /* 0 to FOREIGN_DIMS */
     int64_t       shape[FOREIGN_DIMS];     /* unused dims are 1 and come last */
@@ -42,13 +49,20 @@ typedef struct {
     int64_t     number;                    /* by foreign_sum: of the calls, the same on every rank */
 } ForeignSum;
 
+/* Where the training that the checkpoint comes from stood: steps done, samples consumed, updates of the
+ * optimizer done; -1: not known. */
+typedef struct { int64_t step, samples, updates; } ForeignPosition;
+
 typedef struct {
-    char           path[1024];             /* what the user named, for messages */
-    int            tensors, maps;
-    ForeignTensor *tensor;                 /* by name after foreign_finish; owned */
-    FileMap       *map;                    /* owned */
-    ForeignSum    *sum;                    /* by place after foreign_finish; owned */
-    size_t         sums;
+    char            path[1024];            /* what the user named, for messages */
+    int             tensors, maps;
+    ForeignTensor  *tensor;                /* by kind and name after foreign_finish; owned */
+    FileMap        *map;                   /* owned */
+    ForeignSum     *sum;                   /* by place after foreign_finish; owned */
+    size_t          sums;
+    ForeignPosition position;
+    bool            states;                /* it has moments, and updates is known; by foreign_finish */
+    char            left[400];             /* "", or why states that it has are not read */
 } ForeignFile;
 
 /* An empty list; `path` is what messages name. */
@@ -67,19 +81,30 @@ Status foreign_reserve(ForeignFile *file, int *index, const char *path, size_t s
  * Copies the name. BAD_FILE: more than FOREIGN_DIMS dims, a negative size, 2^62 bytes or more. */
 Status foreign_tensor(ForeignFile *file, int *index, const char *name, Dtype dtype, int dims,
                       const int64_t *shape);
+/* The same for a tensor of that kind. */
+Status foreign_tensor_of(ForeignFile *file, int *index, ForeignKind kind, const char *name, Dtype dtype,
+                         int dims, const int64_t *shape);
 /* Appends a piece, copied. BAD_FILE: more than FOREIGN_PIECES_MAX of one tensor. */
 Status foreign_piece (ForeignFile *file, int tensor, const ForeignPiece *piece);
 /* The piece that is the whole tensor, row-major from data on. */
 Status foreign_whole (ForeignFile *file, int tensor, const char *data);
+/* The elements [first, first + count) of the tensor in row-major order, which lie one behind the other from
+ * data on, as pieces. BAD_FILE: the tensor has fewer. */
+Status foreign_range (ForeignFile *file, int tensor, int64_t first, int64_t count, const char *data);
+/* Takes all tensors but weights away, before foreign_finish; the text is for ForeignFile.left. */
+void   foreign_leave_states(ForeignFile *file, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* Appends a checksum. Ranges must not overlap. */
 Status foreign_sum   (ForeignFile *file, const ForeignSum *sum);
 void   foreign_sums_sort(ForeignFile *file);                            /* part of foreign_finish */
-/* Sorts the tensors by name. BAD_FILE, naming the tensor: two have one name; pieces overlap, leave a gap or
- * reach beyond their tensor; elements lie outside of the mapped files. */
+/* Sorts the tensors by kind and name. BAD_FILE, naming the tensor: two of a kind have one name; pieces
+ * overlap, leave a gap or reach beyond their tensor; elements lie outside of the mapped files. */
 Status foreign_finish(ForeignFile *file);
 
-/* NULL: there is none. After foreign_finish only. */
-const ForeignTensor *foreign_find(const ForeignFile *file, const char *name);
+/* The weight of that name, or the tensor of a kind; NULL: there is none. After foreign_finish only. */
+const ForeignTensor *foreign_find   (const ForeignFile *file, const char *name);
+const ForeignTensor *foreign_find_of(const ForeignFile *file, ForeignKind kind, const char *name);
+/* "exp_avg" of FOREIGN_MOMENT, as our checkpoints call a state; "" of weights. */
+const char *foreign_kind_name(ForeignKind kind);
 int64_t foreign_count(const ForeignTensor *tensor);                            /* elements */
 
 /* Opens the files with the tensor's pieces that foreign_reserve added and nothing has opened. BAD_FILE: one

@@ -1,4 +1,5 @@
-/* Our own checkpoints as one more format: read as tensors in mapped files, written as weights alone. */
+/* Our own checkpoints as one more format: read as tensors in mapped files, written with the
+ * states of Adam where the other program's have them. */
 #include "convert/jotun_checkpoint.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -65,10 +66,33 @@ Status jotun_open(ForeignModel *model, const char *path)
 
 /* ---- writing ---- */
 
+/* Puts the moments of each weight behind it, as the plan has them. */
+static void moments_add(CheckpointFile *file, const Plan *plan)
+{
+    LogicalTensor *all = calloc((size_t)file->tensors * 3 + 1, sizeof *all);
+    CHECK(all, "no memory for a checkpoint file of %d tensors", file->tensors);
+    int count = 0;
+    for (int i = 0; i < file->tensors; i++) {
+        const LogicalTensor *weight = &file->tensor[i];
+        all[count++] = *weight;
+        for (ForeignKind k = FOREIGN_MOMENT; k <= FOREIGN_SQUARE; k++) {
+            LogicalTensor *moment = &all[count];
+            size_t         used   = strlen(weight->name);
+            *moment = *weight;
+            snprintf(moment->name + used, sizeof moment->name - used, ".%s", foreign_kind_name(k));
+            count += plan_find(plan, moment->name) != NULL;
+        }
+    }
+    free(file->tensor);
+    file->tensor  = all;
+    file->tensors = count;
+}
+
 /* The files of the model, whose tensors get the types of the plan's. */
 static int files_make(CheckpointFile **files, const ConvertRun *c, const ModelConfig *config)
 {
     int count = checkpoint_weight_files(files, config, F32, config->moe.bias), tensors = 0;
+    for (int f = 0; f < count && c->plan->states; f++) moments_add(&(*files)[f], c->plan);
     for (int f = 0; f < count; f++)
         for (int t = 0; t < (*files)[f].tensors; t++, tensors++) {
             LogicalTensor    *tensor = &(*files)[f].tensor[t];

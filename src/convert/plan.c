@@ -32,17 +32,23 @@ static bool lacks_prefix(const PlanRules *rules, const ForeignFile *from)
     return true;
 }
 
+/* states: a weight is read from the optimizer's copy of it, if there is one. */
 static Status source_find(const ForeignTensor **found, const ForeignFile *from, const LinkTensor *want,
-                          const char *prefix)
+                          ForeignKind kind, bool states, const char *prefix)
 {
     char held[128], wanted[128];
     const char *name = want->name;
     if (!strncmp(name, prefix, strlen(prefix))) name += strlen(prefix);
-    *found = foreign_find(from, name);
+    *found = states && kind == FOREIGN_WEIGHT ? foreign_find_of(from, FOREIGN_MASTER, name) : NULL;
+    if (!*found) *found = foreign_find_of(from, kind, name);
+    if (!*found && kind != FOREIGN_WEIGHT)
+        return fail(BAD_SHAPE, "%s: tensor '%s' has no %s, which others have; --no-load-optim begins with new"
+                    " states", from->path, name, foreign_kind_name(kind));
     if (!*found) return fail(BAD_SHAPE, "%s: tensor '%s' is missing", from->path, name);
     if (shape_equal(want, *found)) return OK;
-    return fail(BAD_SHAPE, "%s: tensor '%s' has the shape %s, the model that its config describes needs %s",
-                from->path, name, shape_text(held, (*found)->dims, (*found)->shape),
+    return fail(BAD_SHAPE, "%s: tensor '%s'%s%s has the shape %s, the model that its config describes needs"
+                " %s", from->path, name, kind != FOREIGN_WEIGHT ? ", " : "", foreign_kind_name(kind),
+                shape_text(held, (*found)->dims, (*found)->shape),
                 shape_text(wanted, want->dims, want->shape));
 }
 
@@ -79,20 +85,25 @@ static int link_name_order(const void *a, const void *b)
     return by_name ? by_name : (x->index > y->index) - (x->index < y->index);
 }
 
+/* What is planned for each link: a weight, and its moments. */
+static int kinds_of(const PlanRules *rules) { return rules->states ? FOREIGN_SQUARE + 1 : 1; }
+
 /* The links of one tensor to be written need not be neighbours: they are sorted by its name, and copies get
- * the order of the links within it. */
-static Status plan_allocate(Plan *plan, const Links *links, PlanDirection direction, PlanName *sorted)
+ * the order of the links within it. Indices count the links of weights, and then again for each moment. */
+static Status plan_allocate(Plan *plan, const PlanRules *rules, PlanName *sorted)
 {
-    plan->tensor  = calloc((size_t)links->count + 1, sizeof *plan->tensor);
-    plan->copy    = calloc((size_t)links->count + 1, sizeof *plan->copy);
-    plan->by_name = calloc((size_t)links->count + 1, sizeof *plan->by_name);
+    const Links *links = rules->links;
+    size_t       count = (size_t)links->count * (size_t)kinds_of(rules) + 1;
+    plan->tensor  = calloc(count, sizeof *plan->tensor);
+    plan->copy    = calloc(count, sizeof *plan->copy);
+    plan->by_name = calloc(count, sizeof *plan->by_name);
     if (!plan->tensor || !plan->copy || !plan->by_name)
         return fail(NO_MEMORY, "no memory to plan the conversion of %d tensors", links->count);
-    for (int i = 0; i < links->count; i++) {
-        const Link *link = &links->link[i];
-        sorted[i] = (PlanName){ direction == TO_OURS ? link->ours.name : link->theirs.name, i };
+    for (int i = 0; i < (int)count - 1; i++) {
+        const Link *link = &links->link[i % links->count];
+        sorted[i] = (PlanName){ rules->direction == TO_OURS ? link->ours.name : link->theirs.name, i };
     }
-    qsort(sorted, (size_t)links->count, sizeof *sorted, link_name_order);
+    qsort(sorted, count - 1, sizeof *sorted, link_name_order);
     return OK;
 }
 
@@ -103,18 +114,24 @@ static Status tensors_add(Plan *plan, const PlanRules *rules, const ForeignFile 
                           bool *used)
 {
     const char *prefix = lacks_prefix(rules, from) ? links_prefix(rules->naming) : "";
-    for (int i = 0; i < rules->links->count; i++) {
-        const Link *link = &rules->links->link[sorted[i].index];
-        bool ours = rules->direction == TO_OURS, first = i == 0 || strcmp(sorted[i].name, sorted[i - 1].name);
+    int         links  = rules->links->count;
+    for (int i = 0; i < links * kinds_of(rules); i++) {
+        const Link *link = &rules->links->link[sorted[i].index % links];
+        ForeignKind kind = (ForeignKind)(sorted[i].index / links);
+        bool ours = rules->direction == TO_OURS, first = i == 0 || strcmp(sorted[i].name, sorted[i - 1].name)
+                 || (int)kind != sorted[i - 1].index / links;
         const ForeignTensor *source;
-        TRY(source_find(&source, from, ours ? &link->theirs : &link->ours, *prefix ? prefix : "\n"));
+        if (kind != FOREIGN_WEIGHT && link->ours.keeps_type) continue;       /* it is not trained */
+        TRY(source_find(&source, from, ours ? &link->theirs : &link->ours, kind, rules->states,
+                        *prefix ? prefix : "\n"));
         if (!dtype_is_float(source->dtype))
             return fail(BAD_SHAPE, "%s: tensor '%s' is of type %s, which holds no weights", from->path,
                         source->name, dtype_name(source->dtype));
         used[source - from->tensor] = true;
         if (first)
             plan->tensor[plan->tensors++] = (PlanTensor){
-                .as = ours ? link->ours : link->theirs, .dtype = source->dtype, .first = plan->copies};
+                .as = ours ? link->ours : link->theirs, .kind = kind, .dtype = source->dtype,
+                .first = plan->copies};
         PlanTensor *tensor = &plan->tensor[plan->tensors - 1];
         tensor->dtype = wider(tensor->dtype, source->dtype);
         tensor->copies++;
@@ -146,7 +163,10 @@ static Status surplus_check(const PlanRules *rules, const ForeignFile *from, con
 {
     for (int i = 0; i < from->tensors; i++) {
         const char *name = from->tensor[i].name;
-        if (used[i]) continue;
+        if (used[i] || from->tensor[i].kind != FOREIGN_WEIGHT) continue;
+        /* the optimizer's copy was taken instead */
+        const ForeignTensor *copy = foreign_find_of(from, FOREIGN_MASTER, name);
+        if (copy && used[copy - from->tensor]) continue;
         if (rules->direction == TO_OURS ? links_surplus(rules->naming, name, rules->tied)
                                         : is_left_out(rules, name) || is_state(from, name, used)) continue;
         return fail(BAD_SHAPE, "%s: tensor '%s' has no place in the model that %s describes", from->path,
@@ -156,24 +176,36 @@ static Status surplus_check(const PlanRules *rules, const ForeignFile *from, con
 }
 
 /* The tensors in the order of their first links, by which files are filled. */
-typedef struct { int link, tensor; } PlanOrder;
+typedef struct { int link, kind, tensor; } PlanOrder;
 
 static int link_order(const void *a, const void *b)
 {
     const PlanOrder *x = a, *y = b;
-    return (x->link > y->link) - (x->link < y->link);
+    return x->link != y->link ? (x->link > y->link) - (x->link < y->link)
+                              : (x->kind > y->kind) - (x->kind < y->kind);
 }
 
-static Status tensors_order(Plan *plan, const PlanName *sorted)
+/* A moment's name, as checkpoints have it. */
+static void state_name(PlanTensor *tensor)
+{
+    char  *name = tensor->as.name;
+    size_t used = strlen(name);
+    if (tensor->kind == FOREIGN_WEIGHT) return;
+    snprintf(name + used, sizeof tensor->as.name - used, ".%s", foreign_kind_name(tensor->kind));
+}
+
+static Status tensors_order(Plan *plan, const PlanName *sorted, int links)
 {
     PlanOrder  *order = calloc((size_t)plan->tensors + 1, sizeof *order);
     PlanTensor *moved = calloc((size_t)plan->tensors + 1, sizeof *moved);
     if (order && moved) {
         for (int i = 0; i < plan->tensors; i++)
-            order[i] = (PlanOrder){sorted[plan->tensor[i].first].index, i};
+            order[i] = (PlanOrder){ sorted[plan->tensor[i].first].index % links,
+                                    (int)plan->tensor[i].kind, i };
         qsort(order, (size_t)plan->tensors, sizeof *order, link_order);
         for (int i = 0; i < plan->tensors; i++) {
             moved[i] = plan->tensor[order[i].tensor];
+            state_name(&moved[i]);
             plan->by_name[i] = (PlanName){ NULL, i };
         }
         free(plan->tensor);
@@ -190,14 +222,14 @@ static Status tensors_order(Plan *plan, const PlanName *sorted)
 
 Status plan_make(Plan *plan, const PlanRules *rules, const ForeignFile *from)
 {
-    PlanName *sorted = calloc((size_t)rules->links->count + 1, sizeof *sorted);
+    PlanName *sorted = calloc((size_t)rules->links->count * (size_t)kinds_of(rules) + 1, sizeof *sorted);
     bool     *used   = calloc((size_t)from->tensors + 1, sizeof *used);
-    *plan = (Plan){ 0 };
+    *plan = (Plan){ .states = rules->states };
     Status status = sorted && used ? OK : fail(NO_MEMORY, "no memory to plan a conversion");
-    if (status == OK) status = plan_allocate(plan, rules->links, rules->direction, sorted);
+    if (status == OK) status = plan_allocate(plan, rules, sorted);
     if (status == OK) status = tensors_add(plan, rules, from, sorted, used);
     if (status == OK) status = surplus_check(rules, from, used);
-    if (status == OK) status = tensors_order(plan, sorted);
+    if (status == OK) status = tensors_order(plan, sorted, rules->links->count);
     free(sorted);
     free(used);
     if (status != OK) plan_free(plan);

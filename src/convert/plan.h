@@ -12,30 +12,34 @@ typedef struct {
     const ForeignTensor *from;
     int64_t size[LINK_DIMS], to_first, to_stride[LINK_DIMS], from_first, from_stride[LINK_DIMS];
 } PlanCopy;
-typedef struct { LinkTensor as; Dtype dtype; int first, copies; } PlanTensor;      /* of Plan.copy */
+/* kind: a weight or a moment. A moment is named <weight>.<state>. first, copies: of Plan.copy */
+typedef struct { LinkTensor as; ForeignKind kind; Dtype dtype; int first, copies; } PlanTensor;
 typedef struct { const char *name; int index; } PlanName;
 typedef struct {
-    PlanTensor *tensor;                    /* in the order of the links; owned */
+    PlanTensor *tensor;                    /* in the order of the links, a weight before its moments; owned */
     PlanCopy   *copy;                      /* owned */
     PlanName   *by_name;                   /* [tensors] sorted by name; owned */
     int         tensors, copies;
+    bool        states;                    /* each weight has its moments behind it */
 } Plan;
 
 typedef enum { TO_OURS, TO_THEIRS } PlanDirection;
 
 /* What a conversion does: the naming of the foreign side, and whether the head is tied. TO_THEIRS: layers of
- * our checkpoint from `layers` on are left out, those of multi-token prediction. */
+ * our checkpoint from `layers` on are left out, those of multi-token prediction. states, only TO_OURS: with
+ * both moments of each weight, and weights from the optimizer's copy of them where there is one. */
 typedef struct {
     const Links *links;
     Naming  naming;
     PlanDirection direction;
     bool    tied;
     int64_t layers;
+    bool    states;
 } PlanRules;
 
 /* Finds each link's source in `from`. BAD_SHAPE, naming the tensor, where one is missing or has another
- * shape, or where `from` has one that the model does not (optimizer states of our own checkpoints are
- * ignored). The tensors to be written have the types of their sources. `from` must outlive the plan. */
+ * shape, or where `from` has a weight that the model does not (optimizer states that are not asked for
+ * are ignored). The tensors to be written have the types of their sources. `from` must outlive the plan. */
 Status plan_make(Plan *plan, const PlanRules *rules, const ForeignFile *from);
 void   plan_free(Plan *plan);
 /* Compares the checksums of what the tensor is gathered from, as foreign_verify does. */

@@ -10,6 +10,7 @@
 #include <unistd.h>
 #include "base/log.h"
 #include "base/seam.h"
+#include "convert/weights/foreign_weights.h"
 #include "store/checkpoint_dir.h"
 #include "train/best.h"
 #include "train/profile.h"
@@ -22,6 +23,7 @@
 static Status data_compare(Trainer *t, const char *path)
 {
     CheckpointFacts facts;
+    if (foreign_weights_folder(path)) return OK;
     TRY(checkpoint_facts(&facts, path));
     const char *was = facts.state.data_fingerprint;
     Status status = was ? datasets_compare(&t->datasets, was) : OK;
@@ -63,10 +65,10 @@ static Status load(Trainer *t, char path[1024], bool *resumed)
     if (!found) path[0] = 0;
     if (!found) return OK;
     TRY(trainer_load(t, path));
-    unsigned loaded = trainer_loads(config, state.lacks);
+    unsigned loaded = trainer_loads(config, t->lacked);
     *resumed = loaded & CHECKPOINT_POSITION;
     TRY(agree(t->world, prints && *resumed ? data_compare(t, path) : OK));
-    if (prints) log_loaded(t, path, loaded, state.lacks);
+    if (prints) log_loaded(t, path, loaded, t->lacked);
     return OK;
 }
 

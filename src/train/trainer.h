@@ -99,6 +99,7 @@ typedef struct Trainer {
     /* steps done, and the samples that they consumed, which are the run's position; of them, the samples of
      * steps that were not skipped, on which the schedules of learning rate and weight decay depend */
     int64_t step, samples, updated_samples;
+    unsigned lacked;                                 /* CHECKPOINT_ bits of the one loaded */
     int64_t steps;                                   /* of the whole run, by trainer_set_position */
     int64_t batch;                                   /* samples of the present or last step */
     BatchStep constant;                              /* that of evaluations, and of runs without a ramp */
@@ -238,7 +239,8 @@ TensorShard   trainer_moe_shard (const Trainer *trainer, int64_t layer);
 Status trainer_save(Trainer *trainer, const char *dir, int64_t keep_last);
 Status trainer_load(Trainer *trainer, const char *path);             /* the checkpoint at path */
 /* Not collective: the step directory that `load` means, or `load` itself where it is another program's
- * checkpoint (convert/weights/foreign_weights.h); its position, or what it lacks. */
+ * checkpoint (convert/weights/foreign_weights.h); its position, and what it lacks; of another program's
+ * checkpoint trainer_load alone finds them (Trainer.lacked). */
 Status trainer_find(const char *load, char path[1024], bool *found, CheckpointState *state);
 /* CHECKPOINT_ bits: what a run takes of a checkpoint that lacks `lacks`. */
 unsigned trainer_loads(const TrainConfig *config, unsigned lacks);

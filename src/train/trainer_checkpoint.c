@@ -266,20 +266,35 @@ Status trainer_find(const char *load, char path[1024], bool *found, CheckpointSt
     return *found ? checkpoint_state(path, state) : OK;
 }
 
-/* Weights alone. Collective over world: rank 0 reads which tensors there are, and each rank opens the files
- * with those that it holds. */
+/* Adam's moments are the states that other programs' checkpoints have here. */
+static Status check_states(const Trainer *t, const char *folder)
+{
+    const UpdateRule *rules[] = { t->config->optimizer->matrices, t->config->optimizer->others };
+    for (int i = 0; i < 2; i++)
+        for (int s = 0; s < 2; s++)
+            if (rules[i]->states != 2 || strcmp(rules[i]->state[s].name, s ? "exp_avg_sq" : "exp_avg") != 0)
+                return fail(BAD_OPTION, "--optimizer %s: %s has the states of adam; --no-load-optim begins"
+                            " with new ones", t->config->optimizer->name, folder);
+    return OK;
+}
+
+/* Collective over world: rank 0 reads which tensors there are, and each rank opens the files with those that
+ * it holds. */
 static Status load_foreign(Trainer *t, const char *folder, CheckpointState *state)
 {
     char  *table = NULL;
     size_t bytes = 0;
-    *state = (CheckpointState){ .lacks = CHECKPOINT_STATES | CHECKPOINT_POSITION };
     bool reads = t->mesh.rank == 0;
     Status status = reads ? foreign_weights_table(&table, &bytes, folder) : OK;
     status = broadcast_bytes(t->world, status, &table, &bytes);                   /* <-> world: broadcast */
     if (status != OK) return free(table), status;
-    ShardList list = shards_to_load(t, NULL, false);
-    status = foreign_weights_load(table, bytes, &t->config->model, list.shard, list.count,
-                                  comm_rank(t->world), comm_size(t->world));
+    *state = foreign_weights_table_state(table, bytes);
+    bool states = trainer_loads(t->config, state->lacks) & CHECKPOINT_STATES;
+    ShardList list = shards_to_load(t, NULL, states);
+    if (states) status = check_states(t, folder);
+    if (status == OK)
+        status = foreign_weights_load(table, bytes, &t->config->model, list.shard, list.count, states,
+                                      comm_rank(t->world), comm_size(t->world));
     free(list.shard);
     free(table);
     return agree(t->world, status);
@@ -310,6 +325,7 @@ Status trainer_load(Trainer *t, const char *path)
     if (folder) TRY(load_foreign(t, folder, &state));              /* <-> world; same on every rank */
     else TRY(agree(t->world, load_shards(t, path, &state)));
     unsigned loaded = trainer_loads(t->config, state.lacks);
+    t->lacked = state.lacks;
     if (!(loaded & CHECKPOINT_POSITION)) return OK;
     if (t->config->spike.window > 0) t->losses = state.losses;
     t->evaluations = state.evaluations;

@@ -100,7 +100,7 @@ static Status foreign_show(Status (*read)(ForeignFile *, json_t **, const char *
     json_decref(options);
     for (int i = 0; i < file.tensors; i++) {
         const ForeignTensor *t = &file.tensor[i];
-        printf("%s %s", t->name, dtype_name(t->dtype));
+        printf("%s%s%s %s", t->name, t->kind ? "." : "", foreign_kind_name(t->kind), dtype_name(t->dtype));
         for (int d = 0; d < t->dims; d++) printf("%c%" PRId64, d ? 'x' : ' ', t->shape[d]);
         printf(":");
         for (int64_t k = 0; k < foreign_count(t); k++) {
@@ -110,6 +110,9 @@ static Status foreign_show(Status (*read)(ForeignFile *, json_t **, const char *
         }
         printf("\n");
     }
+    if (file.position.step >= 0 || *file.left)
+        printf("position %" PRId64 " %" PRId64 " %" PRId64 " %s%s\n", file.position.step, file.position.samples,
+               file.position.updates, file.states ? "states" : "", file.left);
     foreign_close(&file);
     return OK;
 }

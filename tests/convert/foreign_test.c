@@ -98,6 +98,30 @@ static void whole_tensors_are_ranges(void **state)
     foreign_close(&file);
 }
 
+/* Three ranges one behind the other, cut anywhere, are the whole. */
+static void ranges_are_boxes(void **state)
+{
+    (void)state;
+    const int64_t shape[] = { 3, 4, 5 };
+    for (int a = 0; a <= COUNT; a++)
+        for (int b = a; b <= COUNT; b += 3) {
+            ForeignFile file;
+            float all[COUNT];
+            int   t, unused;
+            open_with(&file, &unused);
+            assert_int_equal(foreign_whole(&file, unused, element(&file, 0)), OK);
+            assert_int_equal(foreign_tensor(&file, &t, "r", F32, 3, shape), OK);
+            const int at[] = { 0, a, b, COUNT };
+            for (int i = 0; i < 3; i++)
+                assert_int_equal(foreign_range(&file, t, at[i], at[i + 1] - at[i], element(&file, at[i])), OK);
+            assert_int_equal(foreign_range(&file, t, COUNT, 1, element(&file, 0)), BAD_FILE);
+            assert_int_equal(foreign_finish(&file), OK);
+            foreign_read(foreign_find(&file, "r"), 0, 1, COUNT, all, F32);
+            for (int i = 0; i < COUNT; i++) assert_true(all[i] == (float)(1000 + i));
+            foreign_close(&file);
+        }
+}
+
 static void refused(const ForeignPiece *one, const ForeignPiece *two, const char *why)
 {
     ForeignFile file;
@@ -155,7 +179,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(pieces_are_read_in_any_order), cmocka_unit_test(whole_tensors_are_ranges),
-        cmocka_unit_test(wrong_pieces_are_refused),     cmocka_unit_test(wrong_shapes_are_refused),
+        cmocka_unit_test(ranges_are_boxes), cmocka_unit_test(wrong_pieces_are_refused),     cmocka_unit_test(wrong_shapes_are_refused),
     };
     return cmocka_run_group_tests(tests, file_make, file_drop);
 }

@@ -73,7 +73,9 @@ def dump(folder):
     lines = done.stdout.splitlines()
     if done.returncode != 0:
         sys.exit(f"{folder}: {done.stdout[:600]} {done.stderr[-2000:]}")
-    return json.loads(lines[0]), sorted(lines[1:-1] if not lines[-1] else lines[1:])
+    if lines[-1] != "position 3 24 -1 ":
+        sys.exit(f"{folder}: {lines[-1]}")
+    return json.loads(lines[0]), sorted(lines[1:-1])
 
 
 def options(model):

@@ -79,7 +79,7 @@ static void theirs_make(ForeignFile *file, const Links *links, const char *leave
 static void plan_of(Plan *plan, const Links *links, Naming naming, PlanDirection direction,
                     const ForeignFile *from)
 {
-    assert_int_equal(plan_make(plan, &(PlanRules){ links, naming, direction, true, INT64_MAX }, from), OK);
+    assert_int_equal(plan_make(plan, &(PlanRules){ links, naming, direction, true, INT64_MAX, false }, from), OK);
 }
 
 /* All elements, by windows of `window`. */
@@ -215,7 +215,7 @@ static void refused(const char *leave, const char *more, const char *why)
     ForeignFile file;
     assert_int_equal(links_make(&links, NAMING_GPT2, &gpt2), OK);
     theirs_make(&file, &links, leave, more);
-    PlanRules rules = { &links, NAMING_GPT2, TO_OURS, true, INT64_MAX };
+    PlanRules rules = { &links, NAMING_GPT2, TO_OURS, true, INT64_MAX, false };
     assert_int_equal(plan_make(&plan, &rules, &file), BAD_SHAPE);
     assert_non_null(strstr(fail_text(), why));
     links_free(&links);
@@ -233,11 +233,77 @@ static void missing_and_surplus_are_named(void **state)
     assert_true(links_surplus(NAMING_GPT2, "h.11.attn.masked_bias", false));
 }
 
+/* Beside each weight two moments, and of one weight the optimizer's copy; all numbers of a kind are its own. */
+static void states_make(ForeignFile *file, const Links *links, const char *leave)
+{
+    enum { MOST = 2000 };
+    float number[FOREIGN_KINDS * MOST];
+    int   tensor;
+    for (int i = 0; i < FOREIGN_KINDS * MOST; i++) number[i] = (float)i;
+    foreign_begin(file, "theirs");
+    file->position.updates = 7;
+    const char *data = numbers_map(file, number, FOREIGN_KINDS * MOST);
+    for (ForeignKind k = 0; k < FOREIGN_KINDS; k++)
+        for (int i = 0; i < links->count; i++) {
+            const LinkTensor *t = &links->link[i].theirs;
+            bool taken = i > 0 && !strcmp(links->link[i - 1].theirs.name, t->name);
+            for (int j = 0; j < i; j++) taken |= !strcmp(links->link[j].theirs.name, t->name);
+            if (taken || (k == FOREIGN_MASTER && i > 0) || (k == FOREIGN_SQUARE && leave && !strcmp(leave, t->name)))
+                continue;
+            assert_int_equal(foreign_tensor_of(file, &tensor, k, t->name, F32, t->dims, t->shape), OK);
+            assert_int_equal(foreign_whole(file, tensor, data + 4 * MOST * k), OK);
+        }
+    assert_int_equal(foreign_finish(file), OK);
+    assert_true(file->states);
+}
+
+static void moments_follow_their_weights(void **state)
+{
+    (void)state;
+    Links links;
+    Plan  plan;
+    ForeignFile file;
+    assert_int_equal(links_make(&links, NAMING_GPT2, &gpt2), OK);
+    states_make(&file, &links, NULL);
+    PlanRules rules = { &links, NAMING_GPT2, TO_OURS, true, INT64_MAX, true };
+    assert_int_equal(plan_make(&plan, &rules, &file), OK);
+    assert_int_equal(plan.tensors, 3 * links.count);
+    assert_string_equal(plan.tensor[1].as.name, "embed.token.weight.exp_avg");
+    for (int i = 0; i < plan.tensors; i++) assert_int_equal(plan.tensor[i].kind, i % 3);
+    const char *names[] = { "embed.token.weight", "embed.token.weight.exp_avg_sq", "blocks.1.mlp.up.bias",
+                            "blocks.1.mlp.up.bias.exp_avg" };
+    const float first[] = { 6000, 4000, 0, 2000 };               /* the first one's from the optimizer's copy */
+    for (int i = 0; i < 4; i++) {
+        float *w = gathered(&plan, plan_find(&plan, names[i]), 5);
+        for (int k = 0; k < 5; k++) assert_true(w[k] == first[i] + (float)k);
+        free(w);
+    }
+    plan_free(&plan);
+    rules.states = false;                                        /* then states are no surplus */
+    assert_int_equal(plan_make(&plan, &rules, &file), OK);
+    assert_int_equal(plan.tensors, links.count);
+    float *w = gathered(&plan, plan_find(&plan, names[0]), 5);
+    assert_true(w[1] == 1);
+    free(w);
+    plan_free(&plan);
+    foreign_close(&file);
+    states_make(&file, &links, "transformer.ln_f.bias");
+    rules.states = true;
+    assert_int_equal(plan_make(&plan, &rules, &file), BAD_SHAPE);
+    assert_non_null(strstr(fail_text(), "'transformer.ln_f.bias' has no exp_avg_sq"));
+    foreign_leave_states(&file, "as %s", "told");
+    assert_string_equal(file.left, "as told");
+    assert_null(foreign_find_of(&file, FOREIGN_MOMENT, "transformer.ln_f.bias"));
+    links_free(&links);
+    foreign_close(&file);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(gpt2_is_turned_and_cut), cmocka_unit_test(experts_are_stacked),
         cmocka_unit_test(there_and_back),         cmocka_unit_test(missing_and_surplus_are_named),
+        cmocka_unit_test(moments_follow_their_weights),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -47,13 +47,25 @@ def write(path, data):
         out.write(data)
 
 
-def expect(what, kind, path, options, wanted):
+def parameters_of_model():
+    """nanoGPT's order: layer by layer."""
+    all_ = {name: (name, shape, values) for name, shape, values in parameters()}
+    order = ["transformer.wte.weight", "transformer.wpe.weight"] + [f"transformer.h.{i}.{name}" for i in range(LAYERS) for name, _ in LAYER]
+    return [all_[name] for name in order + ["transformer.ln_f.weight", "transformer.ln_f.bias"]]
+
+
+def expect(what, kind, path, options, wanted, left=None):
+    """left: why there are no states."""
     code, said, error = dump(kind, path)
     if code:
         sys.exit(f"{what}: {said[-500:]} {error[-2000:]}")
     first, *rest = said.splitlines()
     if json.loads(first) != options:
         sys.exit(f"{what}: options {first} instead of {options}")
+    if left:
+        if not rest[-1].startswith("position 7 105 -1 ") or left not in rest[-1] or any("exp_avg" in line.split(" ")[0] for line in rest):
+            sys.exit(f"{what}: {rest[-1][:300]}; expected states to be left out because of {left!r}")
+        return
     for got, line in zip(sorted(rest), wanted):
         if got != line:
             sys.exit(f"{what}: {got[:300]}\ninstead of\n{line[:300]}")
@@ -98,19 +110,43 @@ def nanogpt(path):
     args = {"n_layer": LAYERS, "n_head": HEADS, "n_embd": WIDTH, "block_size": POSITIONS, "bias": True, "vocab_size": PADDED, "dropout": 0.25}
     options = dict(OPTIONS, **{"vocab-size": PADDED, "attention-dropout": 0.25, "hidden-dropout": 0.25, "gelu-approximate": "none"})
 
+    def optimizer(step=6.0, groups=(2, 1), **change):
+        """torch's AdamW: matrices, then vectors, each in the order of the model; moments are 1000 and 2000 more than weights."""
+        numbered = [p for dims in groups for p in parameters_of_model() if len(p[1]) == dims]
+        state = {i: {"step": tw.Tensor([step], ()), "exp_avg": tw.Tensor([v + 1000 for v in values], shape),
+                     "exp_avg_sq": tw.Tensor([v + 2000 for v in values], shape)} for i, (_, shape, values) in enumerate(numbered)}
+        state.update(change.get("state", {}))
+        first = sum(len(p[1]) == groups[0] for p in numbered)
+        return {"state": state, "param_groups": [{"lr": 0.1, "params": list(range(first))}, {"lr": 0.1, "params": list(range(first, len(numbered)))}]}
+
+    def with_states(rows, step):
+        out = ["position 7 105 %d states" % step]
+        for more, name in (0, ""), (1000, ".exp_avg"), (2000, ".exp_avg_sq"):
+            for line in lines("F32", rows):
+                head, numbers = line.split(": ")
+                key, rest = head.split(" ", 1)
+                out.append(f"{key}{name} {rest}: {' '.join('%.9g' % (float(n) + more) for n in numbers.split())}")
+        return sorted(out)
+
     def checkpoint(prefix, args=args, **more):
-        model = tw.OrderedDict((prefix + name, tw.Tensor(values, shape)) for name, shape, values in parameters())
+        model = tw.OrderedDict((prefix + name, tw.Tensor(values, shape)) for name, shape, values in parameters_of_model())
         model[prefix + "lm_head.weight"] = model[prefix + "transformer.wte.weight"]
         model[prefix + "transformer.h.0.attn.bias"] = tw.Tensor([1.0], (1, 1, 1, 1))
         model.update(more)
-        return {"model": model, "optimizer": {"state": {0: {"step": tw.Tensor([1.0], ())}}}, "model_args": args, "iter_num": 7, "best_val_loss": 1.5}
+        return {"model": model, "model_args": args, "iter_num": 7, "best_val_loss": 1.5,
+                "optimizer": optimizer(), "config": {"batch_size": 3, "gradient_accumulation_steps": 5}}
 
     for prefix in "", "_orig_mod.":
         for how in tw.saved, tw.saved_legacy:
             write(path, how(checkpoint(prefix)))
-            expect("nanoGPT", "nanogpt", path, options, lines("F32", PADDED))
+            expect("nanoGPT", "nanogpt", path, options, with_states(PADDED, 6))
+    for what, wrong, why in (("another order", optimizer(groups=(1, 2)), None), ("a step of its own", optimizer(state={3: dict(optimizer()["state"][3], step=5.0)}), "different"),
+                             ("a state of SGD", optimizer(state={0: {"momentum_buffer": tw.Tensor([1.0], ())}}), "no exp_avg"),
+                             ("a lost state", optimizer(state={0: dict(optimizer()["state"][0], exp_avg_sq=tw.Tensor([1.0], (1,)))}), "another shape")):
+        write(path, tw.saved(dict(checkpoint(""), optimizer=wrong)))
+        expect(what, "nanogpt", path, options, with_states(PADDED, 6) if why is None else None, why)
     write(path, tw.saved(checkpoint("", dict(args, bias=False))))
-    expect("nanoGPT without biases", "nanogpt", path, dict(options, **{"disable-bias-linear": True}), lines("F32", PADDED))
+    expect("nanoGPT without biases", "nanogpt", path, dict(options, **{"disable-bias-linear": True}), with_states(PADDED, 6))
     refused("another argument", "nanogpt", path, tw.saved(checkpoint("", dict(args, n_expert=4))), "model_args has 'n_expert'")
     refused("no arguments", "nanogpt", path, tw.saved({"model": {}}), "no model_args")
     refused("no weights", "nanogpt", path, tw.saved({"model_args": args}), "no weights named 'model'")

@@ -35,7 +35,7 @@ static Status load(const char *from, const ModelConfig *model, const TensorShard
     char  *table = NULL;
     size_t bytes = 0;
     Status status = foreign_weights_table(&table, &bytes, from);
-    if (status == OK) status = foreign_weights_load(table, bytes, model, shard, 1, 0, 1);
+    if (status == OK) status = foreign_weights_load(table, bytes, model, shard, 1, false, 0, 1);
     free(table);
     return status;
 }
@@ -147,7 +147,7 @@ static Status load_on_rank(Transport *transport, void *missing)
     if (status != OK) return status;
     if (transport->rank == 0) status = foreign_weights_table(&table, &bytes, missing ? missing : split);
     status = broadcast_bytes(world, status, &table, &bytes);
-    if (status == OK) status = agree(world, foreign_weights_load(table, bytes, &llama, &shard, 1, 0, 1));
+    if (status == OK) status = agree(world, foreign_weights_load(table, bytes, &llama, &shard, 1, false, 0, 1));
     bool told = !missing || strstr(fail_text(), "config.json");
     free(table);
     comm_close(world);
@@ -184,10 +184,10 @@ static void one_rank_reads_the_headers(void **state)
     TensorShard shard = shard_of(row, 0, 0, 1, COLUMNS, 0, COLUMNS);
     assert_int_equal(foreign_weights_table(&table, &bytes, split), OK);
     assert_int_equal(truncate(path, 100), 0);
-    assert_int_equal(foreign_weights_load(table, bytes, &llama, &shard, 1, 0, 1), BAD_FILE);
+    assert_int_equal(foreign_weights_load(table, bytes, &llama, &shard, 1, false, 0, 1), BAD_FILE);
     assert_non_null(strstr(fail_text(), "has 100 bytes here"));
     assert_int_equal(unlink(path), 0);
-    assert_int_equal(foreign_weights_load(table, bytes, &llama, &shard, 1, 0, 1), BAD_FILE);
+    assert_int_equal(foreign_weights_load(table, bytes, &llama, &shard, 1, false, 0, 1), BAD_FILE);
     assert_non_null(strstr(fail_text(), opened[1].last));
     free(table);
     seam = seam_system;

@@ -5,6 +5,7 @@
 Every element of a weight is a known number: element i of the whole tensor KEY, in the shape that torch_dist gives it, is
 crc32(KEY) % 256 + i / 1024. So a reader can be checked without a second copy of the weights."""
 import argparse
+import contextlib
 import io
 import logging
 import os
@@ -25,8 +26,11 @@ import megatron.core.dist_checkpointing.strategies.filesystem_async as writer   
 import megatron.core.transformer.torch_norm as torch_norm                          # noqa: E402
 from megatron.core import dist_checkpointing, parallel_state as ps                 # noqa: E402
 from megatron.core.dist_checkpointing.mapping import ShardedTensor, apply_factories  # noqa: E402
+from megatron.core.distributed import DistributedDataParallelConfig                # noqa: E402
 from megatron.core.models.gpt import GPTModel                                      # noqa: E402
 from megatron.core.models.gpt.gpt_layer_specs import get_gpt_layer_local_spec      # noqa: E402
+from megatron.core.optimizer import OptimizerConfig, get_megatron_optimizer        # noqa: E402
+from megatron.core.tensor_parallel import random as rng_states                     # noqa: E402
 from megatron.core.transformer import TransformerConfig                            # noqa: E402
 
 WORLD, VOCABULARY, PADDED = 4, 29, 32
@@ -46,6 +50,28 @@ def norm_without_sequence_parallel(cls, config, hidden_size, eps=1e-5, **more):
     made = norm_new(cls, config, hidden_size, eps, **more)
     config.sequence_parallel = before
     return made
+
+
+class OnCpu(torch.overrides.TorchFunctionMode):
+    """What is to be made on a GPU is made on the CPU, and says that it is on a GPU where it is asked."""
+    def __torch_function__(self, function, types, args=(), kwargs=None):
+        kwargs = dict(kwargs or {})
+        if "cuda" in str(kwargs.get("device", "")):
+            kwargs["device"] = "cpu"
+        made = function(*args, **kwargs)
+        return made.replace("torch.", "torch.cuda.") if function is torch.Tensor.type and isinstance(made, str) else made
+
+
+def stay_on_cpu():
+    """For training, which tests/outside/megatron.py does."""
+    OnCpu().__enter__()
+    rng_states.CudaRNGStatesTracker.fork = lambda *words: contextlib.nullcontext()
+
+
+def optimizer_of(parts, bf16=False, **settings):
+    for part in parts:
+        part.ddp_config = DistributedDataParallelConfig()
+    return get_megatron_optimizer(OptimizerConfig(optimizer="adam", bf16=bf16, params_dtype=torch.bfloat16 if bf16 else torch.float32, **settings), parts)
 
 
 torch_norm.WrappedTorchNorm.__new__ = norm_without_sequence_parallel

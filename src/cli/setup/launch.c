@@ -100,14 +100,13 @@ static Status parse_again(Options *o, char *packed, size_t bytes, CommandSet com
 /* What another program's checkpoint says of its model: its config and headers are read by rank 0. */
 static Status read_foreign(Options *o, Transport *mpi, Status status)
 {
-    char  *options = NULL;
-    size_t bytes   = 0;
+    char  *packed = NULL;
+    size_t bytes  = 0;
     const char *folder = status == OK ? foreign_weights_folder(o->load) : NULL;
-    if (folder && mpi->rank == 0) status = foreign_weights_options(&options, folder);
-    if (options) bytes = strlen(options) + 1;
-    status = broadcast_bytes_at_start(mpi, status, &options, &bytes);
-    if (status == OK && folder && bytes) o->checkpoint.options = options_hold(o, options);
-    free(options);
+    if (folder && mpi->rank == 0) status = foreign_weights_facts(&packed, &bytes, folder);
+    status = broadcast_bytes_at_start(mpi, status, &packed, &bytes);
+    if (status == OK && folder && bytes) status = setup_take_foreign(o, packed, bytes);
+    free(packed);
     return status;
 }
 

@@ -9,16 +9,38 @@
 #include "convert/weights/foreign_weights.h"
 #include "store/checkpoint.h"
 
-/* Of another program's checkpoint: weights alone. */
+/* What a run takes of a checkpoint that lacks these of its parts. */
+static void checkpoint_parts(Options *o, unsigned lacks)
+{
+    o->checkpoint.position = !o->finetune && !(lacks & CHECKPOINT_POSITION);
+    o->checkpoint.states   = o->checkpoint.position && !o->no_load_optim && !(lacks & CHECKPOINT_STATES);
+}
+
+Status setup_take_foreign(Options *o, const char *packed, size_t bytes)
+{
+    ForeignFacts facts;
+    o->checkpoint.options = options_hold(o, foreign_weights_unpack(&facts, packed, bytes));
+    if (!setup_trains(o)) return OK;
+    checkpoint_parts(o, facts.state.lacks);
+    if (!o->finetune && !o->no_load_optim && *facts.left)
+        return fail(BAD_FILE, "%s; --no-load-optim continues without its optimizer states", facts.left);
+    if (o->checkpoint.position && !facts.counts_samples)
+        log_line("%s does not say which samples its run has consumed: the data begin at their first",
+                 o->load);
+    return OK;
+}
+
+/* Of another program's checkpoint. */
 static Status find_foreign(Options *o)
 {
-    char *options;
+    char  *packed;
+    size_t bytes;
     o->checkpoint.path = o->load;
     if (o->checkpoint.options) return OK;                       /* rank 0's, which setup_options has sent */
-    TRY(foreign_weights_options(&options, foreign_weights_folder(o->load)));
-    o->checkpoint.options = options_hold(o, options);
-    free(options);
-    return OK;
+    TRY(foreign_weights_facts(&packed, &bytes, foreign_weights_folder(o->load)));
+    Status status = setup_take_foreign(o, packed, bytes);
+    free(packed);
+    return status;
 }
 
 /* Once, before all that reads it: another run may save meanwhile, and options of one step do not go with
@@ -35,9 +57,7 @@ static Status find_checkpoint(Options *o)
     TokenizerRecord tokenizer = facts.state.tokenizer;
     o->checkpoint.path    = options_hold(o, path);
     o->checkpoint.options = options_hold(o, facts.state.options);
-    o->checkpoint.position = !o->finetune && !(facts.state.lacks & CHECKPOINT_POSITION);
-    o->checkpoint.states   = o->checkpoint.position && !o->no_load_optim &&
-                             !(facts.state.lacks & CHECKPOINT_STATES);
+    checkpoint_parts(o, facts.state.lacks);
     o->checkpoint.loss_scale = o->checkpoint.position ? facts.state.loss_scale.scale : 0;
     if (facts.state.kernels) o->checkpoint.kernels = options_hold(o, facts.state.kernels);
     if (tokenizer.fingerprint) {

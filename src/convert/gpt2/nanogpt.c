@@ -1,7 +1,8 @@
 /* nanoGPT's ckpt.pt. torch.compile puts "_orig_mod." before every name. */
 #include "convert/gpt2/nanogpt.h"
+#include <stdlib.h>
 #include <string.h>
-#include "convert/torch/torch_file.h"
+#include "convert/torch/torch_optimizer.h"
 
 /* Arguments of the model and the option, or two, that have their value. */
 static const struct { const char *argument, *option, *second; } rows[] = {
@@ -61,18 +62,71 @@ static bool is_unused(const char *name)
     return strcmp(name, "lm_head.weight") == 0 || (bytes > end && strcmp(name + bytes - end, mask) == 0);
 }
 
-static Status weights_read(ForeignFile *file, const PickleValue *model, const char *path)
+static const char *name_of(char text[160], const PickleValue *key)
 {
     static const char compiled[] = "_orig_mod.";
+    const char *name = pickle_text(text, 160, key);
+    return strncmp(name, compiled, sizeof compiled - 1) == 0 ? name + sizeof compiled - 1 : name;
+}
+
+static Status weights_read(ForeignFile *file, const PickleValue *model, const char *path)
+{
     char text[160];
     if (!model || model->kind != PICKLE_DICT) return fail(BAD_FILE, "%s: no weights named 'model'", path);
     for (uint32_t i = 0; i < model->items; i += 2) {
-        const PickleValue *key = model->item[i], *value = model->item[i + 1];
-        const char        *name = pickle_text(text, sizeof text, key);
-        if (strncmp(name, compiled, sizeof compiled - 1) == 0) name += sizeof compiled - 1;
+        const PickleValue *value = model->item[i + 1];
+        const char        *name = name_of(text, model->item[i]);
         if (value->kind != PICKLE_TENSOR) return fail(BAD_FILE, "%s: '%s' is no tensor", path, name);
         if (!is_unused(name)) TRY(torch_add(file, value->tensor, path, name));
     }
+    return OK;
+}
+
+/* ---- optimizer and position ---- */
+
+static Status states_add(ForeignFile *file, const PickleValue *model, const PickleValue *optimizer,
+                         TorchParameter *parameter, const char *path)
+{
+    char text[160];
+    int  count = 0, at = 0;
+    for (uint32_t i = 0; i < model->items; i += 2)
+        if (!is_unused(name_of(text, model->item[i]))) parameter[count++].weight = model->item[i + 1]->tensor;
+    TRY(torch_optimizer_states(parameter, count, optimizer, NULL, false, &file->position.updates, path));
+    for (uint32_t i = 0; i < model->items; i += 2) {
+        const char *name = name_of(text, model->item[i]);
+        if (is_unused(name)) continue;
+        for (ForeignKind k = FOREIGN_MOMENT; k <= FOREIGN_SQUARE; k++)
+            if (parameter[at].state[k]) TRY(torch_add_of(file, k, parameter[at].state[k], path, name));
+        at++;
+    }
+    return OK;
+}
+
+/* nanoGPT draws batches at random; what it has consumed is a number of samples alone. */
+static void position_read(ForeignPosition *position, const PickleValue *root)
+{
+    const PickleValue *config = pickle_get(root, "config");
+    int64_t step, batch, batches, samples;
+    if (!pickle_integer(pickle_get(root, "iter_num"), &step) || step < 0) return;
+    position->step = step;
+    if (pickle_integer(pickle_get(config, "batch_size"), &batch) && batch > 0 &&
+        pickle_integer(pickle_get(config, "gradient_accumulation_steps"), &batches) && batches > 0 &&
+        !__builtin_mul_overflow(batch, batches, &samples) && !__builtin_mul_overflow(samples, step, &samples))
+        position->samples = samples;
+}
+
+/* States that do not fit the model are left out; the model can be read without. */
+static Status training_read(ForeignFile *file, const PickleValue *root, const char *path)
+{
+    const PickleValue *model = pickle_get(root, "model"), *optimizer = pickle_get(root, "optimizer");
+    position_read(&file->position, root);
+    if (!optimizer || optimizer->kind == PICKLE_NONE) return OK;
+    TorchParameter *parameter = calloc((size_t)model->items / 2 + 1, sizeof *parameter);
+    Status status = parameter ? states_add(file, model, optimizer, parameter, path)
+                              : fail(NO_MEMORY, "%s: no memory for its states", path);
+    free(parameter);
+    if (status != BAD_FILE) return status;
+    foreign_leave_states(file, "%s", fail_text());
     return OK;
 }
 
@@ -85,6 +139,7 @@ static Status checkpoint_read(ForeignFile *file, json_t *options, const char *pa
     Status status = torch_sums(file, &torch);
     if (status == OK) status = options_read(options, pickle_get(torch.pickle.root, "model_args"), path);
     if (status == OK) status = weights_read(file, pickle_get(torch.pickle.root, "model"), path);
+    if (status == OK) status = training_read(file, torch.pickle.root, path);
     torch_file_close(&torch);
     return status == OK ? foreign_finish(file) : status;
 }

@@ -1,7 +1,8 @@
 #ifndef CONVERT_NANOGPT_H
 #define CONVERT_NANOGPT_H
 /* nanoGPT's checkpoints, ckpt.pt: a file of torch.save with the weights ("model") and what the model is
- * ("model_args"). Optimizer states are not read. What the file costs in memory is in torch_file.h. */
+ * ("model_args"), AdamW's states ("optimizer") and the position ("iter_num"). What the file costs in
+ * memory is in torch_file.h. */
 #include <jansson.h>
 #include "convert/foreign.h"
 

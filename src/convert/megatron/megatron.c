@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "convert/megatron/megatron_internal.h"
+#include "convert/torch/torch_optimizer.h"
 
 ForeignPiece megatron_part(const ForeignPiece *piece, int dim, int64_t first, int64_t count, size_t width)
 {
@@ -14,8 +15,8 @@ ForeignPiece megatron_part(const ForeignPiece *piece, int dim, int64_t first, in
     return part;
 }
 
-Status megatron_tensor(MegatronRead *m, int *index, const MegatronName *name, int layer, int expert,
-                       Dtype dtype, int dims, const int64_t *shape)
+Status megatron_tensor(MegatronRead *m, int *index, ForeignKind kind, const MegatronName *name, int layer,
+                       int expert, Dtype dtype, int dims, const int64_t *shape)
 {
     char    text[96];
     int64_t kept[FOREIGN_DIMS];
@@ -24,7 +25,7 @@ Status megatron_tensor(MegatronRead *m, int *index, const MegatronName *name, in
     bool words =
         strcmp(text, "embedding.word_embeddings.weight") == 0 || strcmp(text, "output_layer.weight") == 0;
     if (words && dims == 2 && m->vocabulary > 0 && m->vocabulary < kept[0]) kept[0] = m->vocabulary;
-    return foreign_tensor(m->file, index, text, dtype, dims, kept);
+    return foreign_tensor_of(m->file, index, kind, text, dtype, dims, kept);
 }
 
 Status megatron_box(MegatronRead *m, int index, ForeignPiece piece)
@@ -34,6 +35,37 @@ Status megatron_box(MegatronRead *m, int index, ForeignPiece piece)
     if (room <= 0 && t->dims > 0) return OK;
     if (t->dims > 0 && piece.shape[0] > room) piece.shape[0] = room;
     return foreign_piece(m->file, index, &piece);
+}
+
+void megatron_position(ForeignPosition *position, const PickleValue *root)
+{
+    const PickleValue *args = pickle_get(root, "args");
+    int64_t            step, samples;
+    if (!pickle_integer(pickle_get(root, "iteration"), &step) || step < 1) return;
+    position->step = step;
+    if (pickle_integer(pickle_get(args, "consumed_train_samples"), &samples) && samples >= 0)
+        position->samples = samples;
+}
+
+static bool step_find(const PickleValue *v, int depth, double *step)
+{
+    enum { DEPTH = 6 };
+    if (torch_number(pickle_get(v, "common_step"), step)) return true;
+    if (torch_number(pickle_get(v, "step"), step)) return true;
+    if (!v || depth == DEPTH || (v->kind != PICKLE_DICT && v->kind != PICKLE_LIST)) return false;
+    for (uint32_t i = 0; i < v->items; i++)
+        if (step_find(v->item[i], depth + 1, step)) return true;
+    return false;
+}
+
+void megatron_updates(ForeignPosition *position, const PickleValue *root)
+{
+    double  step;
+    int64_t fp16 = 0;
+    pickle_integer(pickle_get(pickle_get(root, "args"), "fp16"), &fp16);
+    if (step_find(pickle_get(root, "optimizer"), 0, &step) && step >= 0 && step < 1e15)
+        position->updates = (int64_t)step;
+    else if (!fp16) position->updates = position->step;
 }
 
 /* The folder of the iteration that latest_checkpointed_iteration.txt names, or `folder` itself. */

@@ -6,7 +6,8 @@
  * both formats and in all versions (megatron_names.h); of the vocabulary only the tokens are kept, where the
  * saved arguments say how many they are, without the rows that pad it.
  *
- * Weights are read; optimizer states and random-number states are not. Memory is that of the pickles, as
+ * Weights are read, Adam's states as far as they are those of whole parameters, and the position of the run;
+ * random-number states are not. Memory is that of the pickles, as
  * pickle.h says; tensors stay in the mapped files. */
 #include <jansson.h>
 #include "convert/foreign.h"

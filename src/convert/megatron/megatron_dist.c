@@ -11,6 +11,8 @@ enum { DIST_DIMS = 6 };
 /* A tensor of .metadata. Its own first dims are layers and experts where the name has no numbers of them. */
 typedef struct {
     const PickleValue *key;                /* TEXT */
+    ForeignKind        kind;
+    size_t             prefix;             /* bytes of the key before the weight's */
     MegatronName       name;
     int64_t            layers, experts;    /* of those dims; 1 where they are none */
     int                skip, dims;         /* how many they are; all dims of the tensor */
@@ -73,18 +75,50 @@ static Status sizes_take(int64_t size[DIST_DIMS], int *dims, const PickleValue *
     return OK;
 }
 
-/* One entry of state_dict_metadata. Optimizer states, random numbers and bytes are not weights. */
+/* The kind of a state, and the bytes of `name` before that of the weight: "optimizer.state.exp_avg.", which
+ * "chained_1." may precede. 0 of weights; false of what is neither, like buffers of data-parallel ranks. */
+static bool state_prefix(size_t *bytes, ForeignKind *kind, const char *name)
+{
+    static const struct { const char *name; ForeignKind kind; } rows[] = {
+        { "exp_avg.", FOREIGN_MOMENT }, { "exp_avg_sq.", FOREIGN_SQUARE }, { "fp32_param.", FOREIGN_MASTER },
+    };
+    static const char chained[] = "chained_", state[] = "optimizer.state.";
+    const char *at = name;
+    *bytes = 0, *kind = FOREIGN_WEIGHT;
+    if (strncmp(at, chained, sizeof chained - 1) == 0) {
+        at += sizeof chained - 1;
+        at += strspn(at, "0123456789");
+        if (*at++ != '.') return false;
+    }
+    if (at == name && strncmp(at, "optimizer.", 10) != 0) return true;
+    if (strncmp(at, state, sizeof state - 1) != 0) return false;
+    at += sizeof state - 1;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        size_t length = strlen(rows[i].name);
+        if (strncmp(at, rows[i].name, length) != 0) continue;
+        *kind  = rows[i].kind;
+        *bytes = (size_t)(at - name) + length;
+        return true;
+    }
+    return false;
+}
+
+/* One entry of state_dict_metadata. Random numbers and bytes are neither weights nor states. */
 static Status tensor_take(Dist *d, const PickleValue *key, const PickleValue *entry, const char *label)
 {
-    char        name[160];
+    char        name[224];
     DistTensor *t = &d->tensor[d->tensors];
     if (key->kind != PICKLE_TEXT) return fail(BAD_FILE, "%s: a name that is not text", label);
+    if (starts(key, "optimizer.distributed.") && !*d->m->file->left)
+        foreign_leave_states(d->m->file, "%s: its optimizer states are the buffers of data-parallel ranks"
+                             " (dp_reshardable), which are not read; saved with"
+                             " --dist-ckpt-optim-fully-reshardable they are", d->m->folder);
     if (!pickle_is_record(entry, "torch.distributed.checkpoint.metadata.TensorStorageMetadata")) return OK;
-    if (starts(key, "optimizer.") || starts(key, "rng_state") || starts(key, "rerun_state_machine"))
-        return OK;
+    if (starts(key, "rng_state") || starts(key, "rerun_state_machine")) return OK;
     pickle_text(name, sizeof name, key);
     *t = (DistTensor){ .key = key, .layers = 1, .experts = 1, .first = -1 };
-    if (!megatron_name(&t->name, name))
+    if (!state_prefix(&t->prefix, &t->kind, name)) return OK;
+    if (!megatron_name(&t->name, name + t->prefix))
         return fail(BAD_FILE, "%s: tensor '%s' is none that a GPT of Megatron-LM has here", label, name);
     if (t->name.join == MEGATRON_UNUSED) return OK;
     TRY(sizes_take(t->size, &t->dims, pickle_get(entry, "size"), label, name));
@@ -100,6 +134,44 @@ static Status tensor_take(Dist *d, const PickleValue *key, const PickleValue *en
     return OK;
 }
 
+/* The first state that is not of its weight's shape, or has no weight; NULL: there is none. */
+static const DistTensor *state_odd(const Dist *d)
+{
+    for (size_t i = 0; i < d->tensors; i++) {
+        const DistTensor *t   = &d->tensor[i];
+        PickleValue       key = *t->key;
+        key.text += t->prefix, key.bytes -= t->prefix;
+        const DistTensor *weight =
+            bsearch(&(DistTensor){ .key = &key }, d->tensor, d->tensors, sizeof *d->tensor, by_key);
+        if (!weight || weight->dims != t->dims ||
+            memcmp(weight->size, t->size, (size_t)t->dims * sizeof *t->size) != 0)
+            return t;
+    }
+    return NULL;
+}
+
+/* States are all taken, or none. */
+static void states_judge(Dist *d)
+{
+    char              name[224];
+    size_t            kept = 0;
+    const DistTensor *odd  = state_odd(d);
+    bool              some = false;
+    for (size_t i = 0; i < d->tensors; i++) some |= d->tensor[i].kind != FOREIGN_WEIGHT;
+    if (!some) return;
+    megatron_updates(&d->m->file->position, d->common.pickle.root);
+    if (odd && !*d->m->file->left)
+        foreign_leave_states(d->m->file, "%s: '%s' has not the shape of its weight; states saved with"
+                             " --dist-ckpt-optim-fully-reshardable are read", d->m->folder,
+                             pickle_text(name, sizeof name, odd->key));
+    if (d->m->file->position.updates < 0 && !*d->m->file->left)
+        foreign_leave_states(d->m->file, "%s: it does not say how many updates its optimizer has done",
+                             d->m->folder);
+    for (size_t i = 0; i < d->tensors; i++)
+        if (d->tensor[i].kind == FOREIGN_WEIGHT || !*d->m->file->left) d->tensor[kept++] = d->tensor[i];
+    d->tensors = kept;
+}
+
 static Status tensors_take(Dist *d, const char *label)
 {
     const PickleValue *all = pickle_get(d->metadata.root, "state_dict_metadata");
@@ -112,6 +184,7 @@ static Status tensors_take(Dist *d, const char *label)
     for (size_t i = 1; i < d->tensors; i++)
         if (by_key(&d->tensor[i - 1], &d->tensor[i]) == 0)
             return fail(BAD_FILE, "%s: two tensors of one name", label);
+    states_judge(d);
     return OK;
 }
 
@@ -145,7 +218,7 @@ static Status tensors_make(Dist *d, DistTensor *t, Dtype dtype)
     if (!(t->index = calloc((size_t)(t->layers * t->experts) + 1, sizeof *t->index)))
         return fail(NO_MEMORY, "%s: no memory for its tensors", d->m->folder);
     for (int64_t i = 0; i < t->layers * t->experts; i++)
-        TRY(megatron_tensor(d->m, &t->index[i], &t->name,
+        TRY(megatron_tensor(d->m, &t->index[i], t->kind, &t->name,
                             t->name.layer == MEGATRON_ALL ? (int)(i / t->experts) : t->name.layer,
                             t->name.expert == MEGATRON_ALL ? (int)(i % t->experts) : t->name.expert, dtype,
                             t->dims - t->skip, t->size + t->skip));
@@ -221,7 +294,7 @@ static Status range_open(TorchFile *out, Dist *d, const PickleValue *info, const
 
 static Status part_take(Dist *d, const PickleValue *where, const PickleValue *info, const char *label)
 {
-    char               name[160];
+    char               name[224];
     const PickleValue *key = pickle_get(where, "fqn");
     if (!key || key->kind != PICKLE_TEXT) return fail(BAD_FILE, "%s: a part without a name", label);
     DistTensor  wanted = { .key = key };
@@ -251,7 +324,7 @@ static Status parts_take(Dist *d, const char *label)
     for (uint32_t i = 0; i < all->items; i += 2) TRY(part_take(d, all->item[i], all->item[i + 1], label));
     for (size_t i = 0; i < d->tensors; i++)
         if (d->tensor[i].first < 0) {
-            char name[160];
+            char name[224];
             return fail(BAD_FILE, "%s: no part of tensor '%s' is there", label,
                         pickle_text(name, sizeof name, d->tensor[i].key));
         }
@@ -285,6 +358,7 @@ static Status common_open(Dist *d, const char *label)
                         d->m->folder);
         TRY(range_open(&d->common, d, info, label, "common_state"));
     }
+    megatron_position(&d->m->file->position, d->common.pickle.root);
     return megatron_arguments(d->m, pickle_get(d->common.pickle.root, "args"), path);
 }
 

@@ -17,13 +17,20 @@ typedef struct {
 /* Options, and what else of *m follows from the saved arguments (a Namespace). BAD_FILE where they say that
  * the model computes something that no option here does. */
 Status megatron_arguments(MegatronRead *m, const PickleValue *args, const char *path);
-/* Appends a tensor of the whole model; of the embedding and the head without the rows that pad them. */
-Status megatron_tensor(MegatronRead *m, int *index, const MegatronName *name, int layer, int expert,
-                       Dtype dtype, int dims, const int64_t *shape);
+/* Appends a tensor of the whole model, or a state of it; of the embedding and the head without the rows that
+ * pad them. */
+Status megatron_tensor(MegatronRead *m, int *index, ForeignKind kind, const MegatronName *name, int layer,
+                       int expert, Dtype dtype, int dims, const int64_t *shape);
 /* Appends a box of it; rows beyond the tensor are left out. */
 Status megatron_box   (MegatronRead *m, int index, ForeignPiece piece);
 /* Elements [first, first + count) along `dim` of a piece. */
 ForeignPiece megatron_part(const ForeignPiece *piece, int dim, int64_t first, int64_t count, size_t width);
+
+/* Where the run stood: "iteration" of a file's dictionary and args; of one that begins at 0, nothing. */
+void   megatron_position(ForeignPosition *position, const PickleValue *root);
+/* Updates that a saved optimizer has done, by any "step" or "common_step" in it, or else, without the loss
+ * scaling of fp16, which skips updates, iterations. */
+void   megatron_updates (ForeignPosition *position, const PickleValue *root);
 
 bool   megatron_is_legacy(const char *folder);
 Status megatron_legacy_read(MegatronRead *m);

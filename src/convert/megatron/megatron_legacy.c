@@ -5,18 +5,18 @@
 #include <stdlib.h>
 #include <string.h>
 #include "convert/megatron/megatron_internal.h"
+#include "convert/megatron/megatron_rank.h"
 
-enum { NAME_BYTES = 160, RANKS_MAX = 65536, CHUNKS_MAX = 64 };
+enum { RANKS_MAX = 65536, CHUNKS_MAX = 64 };
 static const char file_name[] = "model_optim_rng.pt";
-
-typedef struct { char name[NAME_BYTES]; const PickleTensor *tensor; } Named;
-typedef struct { Named *item; size_t items, room; } NamedList;
 
 typedef struct {
     MegatronRead *m;
     int        tp, pp, ep, chunks;         /* chunks: virtual stages of a rank */
     TorchFile *rank;                       /* [ep][pp][tp] */
     int       *layers;                     /* [chunks][pp], in the order of the model */
+    bool       states;                     /* the files have an optimizer */
+    int64_t    updates;                    /* of an optimizer that does not say it; -1: not known */
 } Legacy;
 
 /* ---- files ---- */
@@ -63,6 +63,35 @@ static const PickleValue *chunk_of(const TorchFile *rank, int chunk, int chunks)
     return pickle_get(rank->pickle.root, key);
 }
 
+static void training_read(Legacy *l, const PickleValue *root)
+{
+    char               path[1024];
+    const PickleValue *optimizer = pickle_get(root, "optimizer");
+    ForeignPosition   *position  = &l->m->file->position;
+    megatron_position(position, root);
+    megatron_updates(position, root);
+    l->updates = position->updates, position->updates = -1;
+    l->states  = optimizer && optimizer->kind != PICKLE_NONE;
+    first_path(path, l->m->folder);
+    snprintf(strrchr(path, '/'), 24, "/distrib_optim.pt");
+    if (!l->states || !file_exists(path)) return;
+    l->states = false;
+    foreign_leave_states(l->m->file, "%s: states of Megatron-LM's distributed optimizer are not read; saved"
+                         " with --ckpt-format torch_dist and --dist-ckpt-optim-fully-reshardable they are",
+                         path);
+}
+
+/* Where no file says how many updates were done. */
+static void updates_judge(Legacy *l)
+{
+    ForeignPosition *position = &l->m->file->position;
+    if (!l->states || *l->m->file->left) return;
+    if (position->updates < 0) position->updates = l->updates;
+    if (position->updates < 0)
+        foreign_leave_states(l->m->file, "%s: it does not say how many updates its optimizer has done",
+                             l->m->folder);
+}
+
 /* The sizes that the run had; an argument that is missing means 1. */
 static Status sizes_read(Legacy *l, const TorchFile *first, const char *path)
 {
@@ -79,6 +108,7 @@ static Status sizes_read(Legacy *l, const TorchFile *first, const char *path)
                     "and value",
                     path, version);
     TRY(megatron_arguments(l->m, args, path));
+    training_read(l, root);
     for (int i = 0; i < 3; i++) {
         int64_t value = 1;
         pickle_integer(pickle_get(args, sizes[i].name), &value);
@@ -122,53 +152,39 @@ static Status files_open(Legacy *l)
 
 /* ---- the tensors of one rank, by name ---- */
 
-static Status named_add(NamedList *list, const char *label, const char *name, const PickleTensor *tensor)
+/* A rank's states; where they do not fit the model, all states are left out. */
+static Status states_collect(Legacy *l, RankTensors *list, const TorchFile *rank)
 {
-    if (list->items == list->room) {
-        size_t room  = list->room ? 2 * list->room : 64;
-        Named *grown = realloc(list->item, room * sizeof *grown);
-        if (!grown) return fail(NO_MEMORY, "%s: no memory for its tensors", label);
-        list->item = grown, list->room = room;
-    }
-    Named *n = &list->item[list->items++];
-    snprintf(n->name, sizeof n->name, "%s", name);
-    n->tensor = tensor;
+    if (*l->m->file->left) return OK;
+    const PickleValue *optimizer = pickle_get(rank->pickle.root, "optimizer");
+    Status status = optimizer && optimizer->kind != PICKLE_NONE
+                  ? rank_states(list, optimizer, &l->m->file->position.updates, l->m->folder)
+                  : fail(BAD_FILE, "%s: a rank has no optimizer states", l->m->folder);
+    if (status != BAD_FILE) return status;
+    foreign_leave_states(l->m->file, "%s; saved with --ckpt-format torch_dist and"
+                         " --dist-ckpt-optim-fully-reshardable they are read", fail_text());
     return OK;
 }
 
-/* Dictionaries within dictionaries, their keys joined by dots. What is no tensor (Transformer Engine's
- * states, None) has no weight. pickle.h bounds the depth. */
-static Status named_collect(NamedList *list, const char *label, const PickleValue *dict, const char *prefix)
+/* All chunks of a rank have one optimizer. */
+static Status rank_collect(Legacy *l, RankTensors *list, const TorchFile *rank, int chunk)
 {
-    char name[NAME_BYTES], key[NAME_BYTES];
-    for (uint32_t i = 0; dict->kind == PICKLE_DICT && i < dict->items; i += 2) {
-        const PickleValue *value = dict->item[i + 1];
-        if (dict->item[i]->kind != PICKLE_TEXT ||
-            (value->kind != PICKLE_DICT && value->kind != PICKLE_TENSOR))
-            continue;
-        pickle_text(key, sizeof key, dict->item[i]);
-        if (snprintf(name, sizeof name, "%s%s%s", prefix, *prefix ? "." : "", key) >= NAME_BYTES)
-            return fail(BAD_FILE, "%s: a tensor's name is longer than %d bytes", label, NAME_BYTES - 1);
-        if (value->kind == PICKLE_DICT) TRY(named_collect(list, label, value, name));
-        else TRY(named_add(list, label, name, value->tensor));
+    for (int c = 0; c < l->chunks; c++) {
+        const PickleValue *model = chunk_of(rank, c, l->chunks);
+        if (!model) return fail(BAD_FILE, "%s: a stage has no chunk %d of the model", l->m->folder, c);
+        TRY(rank_weights(list, model, c, l->m->folder));
     }
+    if (l->states) TRY(states_collect(l, list, rank));
+    rank_choose(list, chunk);
     return OK;
-}
-
-static int by_name(const void *a, const void *b)
-{
-    return strcmp(((const Named *)a)->name, ((const Named *)b)->name);
 }
 
 /* Of every tensor-parallel rank of a stage's chunk; lists[tp], which the caller frees. */
-static Status lists_make(NamedList *lists, const Legacy *l, int chunk, int p, int e)
+static Status lists_make(RankTensors *lists, Legacy *l, int chunk, int p, int e)
 {
+    for (int t = 0; t < l->tp; t++) TRY(rank_collect(l, &lists[t], rank_at(l, t, p, e), chunk));
     for (int t = 0; t < l->tp; t++) {
-        const PickleValue *model = chunk_of(rank_at(l, t, p, e), chunk, l->chunks);
-        if (!model)
-            return fail(BAD_FILE, "%s: stage %d has no chunk %d of the model", l->m->folder, p, chunk);
-        TRY(named_collect(&lists[t], l->m->folder, model, ""));
-        qsort(lists[t].item, lists[t].items, sizeof *lists[t].item, by_name);
+        if (*l->m->file->left) rank_leave_states(&lists[t]);
         if (lists[t].items != lists[0].items)
             return fail(BAD_FILE, "%s: tensor-parallel rank %d of stage %d has other tensors than rank 0",
                         l->m->folder, t, p);
@@ -198,10 +214,10 @@ static Status part_add(Legacy *l, int index, const ForeignPiece *piece, Megatron
     return OK;
 }
 
-static Status join(Legacy *l, const MegatronName *name, const NamedList *lists, size_t at, int layer,
+static Status join(Legacy *l, const MegatronName *name, const RankTensors *lists, size_t at, int layer,
                    int expert)
 {
-    const Named *first = &lists[0].item[at];
+    const RankTensor *first = &lists[0].item[at];
     const char  *folder = l->m->folder;
     int          index, dims = first->tensor->dims, ranks = name->join == MEGATRON_SAME ? 1 : l->tp;
     Dtype        dtype;
@@ -216,10 +232,11 @@ static Status join(Legacy *l, const MegatronName *name, const NamedList *lists, 
                     folder, first->name);
     TRY(torch_piece(&piece, first->tensor, folder, first->name));
     piece.shape[dim] *= ranks;
-    TRY(megatron_tensor(l->m, &index, name, layer, expert, dtype, dims, piece.shape));
+    TRY(megatron_tensor(l->m, &index, first->kind, name, layer, expert, dtype, dims, piece.shape));
     for (int t = 0; t < ranks; t++) {
-        const Named *n = &lists[t].item[at];
-        if (strcmp(n->name, first->name) != 0 || n->tensor->type != first->tensor->type ||
+        const RankTensor *n = &lists[t].item[at];
+        if (strcmp(n->name, first->name) != 0 || n->kind != first->kind ||
+            n->tensor->type != first->tensor->type ||
             n->tensor->dims != dims ||
             memcmp(n->tensor->size, first->tensor->size, sizeof n->tensor->size) != 0)
             return fail(BAD_FILE, "%s: tensor '%s' is another one on tensor-parallel rank %d", folder,
@@ -245,7 +262,7 @@ static Status name_of(MegatronName *name, const Legacy *l, const char *text)
 }
 
 /* Experts of an expert-parallel rank, in a layer. */
-static int local_experts(const Legacy *l, const NamedList *list)
+static int local_experts(const Legacy *l, const RankTensors *list)
 {
     int most = -1;
     for (size_t i = 0; i < list->items; i++) {
@@ -255,7 +272,7 @@ static int local_experts(const Legacy *l, const NamedList *list)
     return most + 1;
 }
 
-static Status chunk_add(Legacy *l, NamedList *lists, int chunk, int p, int e)
+static Status chunk_add(Legacy *l, RankTensors *lists, int chunk, int p, int e)
 {
     int experts = 0;
     TRY(lists_make(lists, l, chunk, p, e));
@@ -279,9 +296,9 @@ static Status layers_count(Legacy *l)
     if (!(l->layers = calloc((size_t)l->chunks * (size_t)l->pp, sizeof *l->layers)))
         return fail(NO_MEMORY, "%s: no memory for its stages", l->m->folder);
     for (int i = 0; i < l->chunks * l->pp; i++) {
-        NamedList          list  = { 0 };
+        RankTensors          list  = { 0 };
         const PickleValue *model = chunk_of(rank_at(l, 0, i % l->pp, 0), i / l->pp, l->chunks);
-        Status status = model ? named_collect(&list, l->m->folder, model, "") : OK;
+        Status status = model ? rank_weights(&list, model, 0, l->m->folder) : OK;
         for (size_t k = 0; status == OK && k < list.items; k++) {
             MegatronName name;
             status = name_of(&name, l, list.item[k].name);
@@ -300,7 +317,7 @@ static Status chunks_add(Legacy *l)
 {
     Status status = OK;
     for (int i = 0; status == OK && i < l->chunks * l->pp * l->ep; i++) {
-        NamedList *lists = calloc((size_t)l->tp, sizeof *lists);
+        RankTensors *lists = calloc((size_t)l->tp, sizeof *lists);
         if (!lists) return fail(NO_MEMORY, "%s: no memory for its tensors", l->m->folder);
         status = chunk_add(l, lists, i / l->ep / l->pp, i / l->ep % l->pp, i % l->ep);
         for (int t = 0; t < l->tp; t++) free(lists[t].item);
@@ -321,6 +338,7 @@ Status megatron_legacy_read(MegatronRead *m)
     if (status == OK) status = files_open(&l);
     if (status == OK) status = layers_count(&l);
     if (status == OK) status = chunks_add(&l);
+    if (status == OK) updates_judge(&l);
     for (int i = 0; l.rank && i < l.tp * l.pp * l.ep; i++) torch_file_close(&l.rank[i]);
     free(l.rank);
     free(l.layers);

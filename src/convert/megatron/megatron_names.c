@@ -17,6 +17,18 @@ static const struct { const char *part, *spelling; } others[] = {
 #include "convert/megatron/megatron_names.def"
 };
 
+static const char *const buffers[] = {
+#define BUFFER(name) name,
+#include "convert/megatron/megatron_names.def"
+};
+
+bool megatron_is_parameter(const MegatronName *name)
+{
+    for (size_t i = 0; i < sizeof buffers / sizeof *buffers; i++)
+        if (strcmp(buffers[i], name->part) == 0) return false;
+    return true;
+}
+
 static bool skip(const char **name, const char *prefix)
 {
     size_t bytes = strlen(prefix);

@@ -19,6 +19,8 @@ typedef struct {
 
 /* False: no row has this name. */
 bool megatron_name(MegatronName *out, const char *name);
+/* Whether training changes it, so that optimizers have its states. */
+bool megatron_is_parameter(const MegatronName *name);
 /* The name as it is everywhere here; layer and expert are counted over the whole model. */
 void megatron_name_print(char out[96], const MegatronName *name, int layer, int expert);
 #endif

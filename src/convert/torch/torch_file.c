@@ -260,6 +260,12 @@ Status torch_piece(ForeignPiece *piece, const PickleTensor *t, const char *label
 
 Status torch_add(ForeignFile *file, const PickleTensor *t, const char *label, const char *name)
 {
+    return torch_add_of(file, FOREIGN_WEIGHT, t, label, name);
+}
+
+Status torch_add_of(ForeignFile *file, ForeignKind kind, const PickleTensor *t, const char *label,
+                    const char *name)
+{
     Dtype        dtype;
     ForeignPiece piece;
     int          index;
@@ -267,6 +273,6 @@ Status torch_add(ForeignFile *file, const PickleTensor *t, const char *label, co
         return fail(BAD_FILE, "%s: tensor '%s' is of type %s, which no weight has", label, name,
                     torch_type_name(t->type));
     TRY(torch_piece(&piece, t, label, name));
-    TRY(foreign_tensor(file, &index, name, dtype, t->dims, piece.shape));
+    TRY(foreign_tensor_of(file, &index, kind, name, dtype, t->dims, piece.shape));
     return foreign_piece(file, index, &piece);
 }

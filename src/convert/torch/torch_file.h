@@ -23,4 +23,6 @@ Status torch_sums (ForeignFile *file, const TorchFile *torch);
 Status torch_piece(ForeignPiece *piece, const PickleTensor *tensor, const char *label, const char *name);
 /* Appends a tensor that is whole. An element type that no model has (int64, bool) is BAD_FILE. */
 Status torch_add  (ForeignFile *file, const PickleTensor *tensor, const char *label, const char *name);
+Status torch_add_of(ForeignFile *file, ForeignKind kind, const PickleTensor *tensor, const char *label,
+                    const char *name);
 #endif

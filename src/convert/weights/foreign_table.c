@@ -44,6 +44,8 @@ Status foreign_table_write(char **table, size_t *bytes, const ForeignModel *mode
     const ForeignFile *file = &model->file;
     FILE *out = open_memstream(table, bytes);
     if (!out) return fail(NO_MEMORY, "%s: no memory for a list of its tensors", file->path);
+    put(out, &file->position, sizeof file->position);
+    put_number(out, file->states);
     put_number(out, model->naming);
     put_text(out, file->path);
     put_number(out, file->maps);
@@ -64,6 +66,7 @@ Status foreign_table_write(char **table, size_t *bytes, const ForeignModel *mode
     for (int i = 0; i < file->tensors; i++) {
         const ForeignTensor *t = &file->tensor[i];
         put_text(out, t->name);
+        put_number(out, t->kind);
         put_number(out, t->dtype);
         put_number(out, t->dims);
         put(out, t->shape, sizeof t->shape);
@@ -148,10 +151,11 @@ static Status get_tensor(Cursor *c, ForeignFile *file)
     int64_t shape[FOREIGN_DIMS];
     int     tensor = 0;
     TRY(get_text(c, &name));
+    ForeignKind kind = (ForeignKind)get_number(c);
     Dtype dtype = (Dtype)get_number(c);
     int   dims  = (int)get_number(c);
     get(c, shape, sizeof shape);
-    Status status = foreign_tensor(file, &tensor, name, dtype, dims, shape);
+    Status status = foreign_tensor_of(file, &tensor, kind, name, dtype, dims, shape);
     free(name);
     int64_t pieces = get_number(c);
     for (int64_t p = 0; p < pieces && status == OK; p++) status = get_piece(c, file, tensor);
@@ -173,12 +177,28 @@ static Status get_all(Cursor *c, ForeignFile *file)
     return foreign_finish(file);
 }
 
+static void get_position(Cursor *c, ForeignPosition *position, bool *states)
+{
+    get(c, position, sizeof *position);
+    *states = get_number(c) != 0;
+}
+
+void foreign_table_position(ForeignPosition *position, bool *states, const char *table, size_t bytes)
+{
+    Cursor c = { table, table + bytes };
+    get_position(&c, position, states);
+}
+
 Status foreign_table_read(ForeignModel *model, const char *table, size_t bytes)
 {
     Cursor c = { table, table + bytes };
+    ForeignPosition position;
+    bool            states;
     *model = (ForeignModel){ .step = -1, .samples = -1 };
+    get_position(&c, &position, &states);
     model->naming = (Naming)get_number(&c);
     Status status = get_all(&c, &model->file);
+    model->file.position = position, model->file.states = states;
     if (status != OK) foreign_model_close(model);
     return status;
 }

@@ -7,6 +7,8 @@
 
 /* The caller frees *table. NO_MEMORY. */
 Status foreign_table_write(char **table, size_t *bytes, const ForeignModel *model);
+/* Where the run of its checkpoint stood, and whether it has optimizer states. */
+void   foreign_table_position(ForeignPosition *position, bool *states, const char *table, size_t bytes);
 /* naming and file of the model, whose files are reserved and not opened (foreign_need). For bytes of
  * foreign_table_write of the same build; others are a CHECK. On failure *model is closed. */
 Status foreign_table_read (ForeignModel *model, const char *table, size_t bytes);

@@ -1,6 +1,7 @@
 /* Shards of a rank out of a checkpoint of another program. */
 #include "convert/weights/foreign_weights.h"
 #include <jansson.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include "convert/formats.h"
@@ -26,18 +27,51 @@ static Status source_open(ForeignModel *model, const char *load)
     return foreign_model_open(model, format, path);
 }
 
-Status foreign_weights_options(char **options, const char *folder)
+CheckpointState foreign_weights_state(const ForeignFile *file)
+{
+    ForeignPosition at    = file->position;
+    CheckpointState state = { .lacks = file->states ? 0 : CHECKPOINT_STATES };
+    if (at.step < 0) state.lacks |= CHECKPOINT_POSITION;
+    else state.step = at.step;
+    if (at.step >= 0 && at.samples > 0) state.samples = state.updated_samples = at.samples;
+    if (file->states) state.updates = at.updates;
+    return state;
+}
+
+Status foreign_weights_facts(char **packed, size_t *bytes, const char *folder)
 {
     ForeignModel model;
+    *packed = NULL;
     TRY(source_open(&model, folder));
+    ForeignFacts facts = { .state = foreign_weights_state(&model.file),
+                           .counts_samples = model.file.position.samples >= 0 };
+    snprintf(facts.left, sizeof facts.left, "%s", model.file.left);
     json_t *object = json_loads(model.options, 0, NULL);
     char   *path   = *model.tokenizer ? realpath(model.tokenizer, NULL) : NULL;
     if (path) json_object_set_new(object, "tokenizer", json_string(path));
-    *options = json_dumps(object, JSON_COMPACT | JSON_REAL_PRECISION(17));
+    char *options = json_dumps(object, JSON_COMPACT | JSON_REAL_PRECISION(17));
+    *bytes = sizeof facts + (options ? strlen(options) + 1 : 0);
+    if (options) *packed = malloc(*bytes);
+    if (*packed) memcpy(*packed, &facts, sizeof facts), strcpy(*packed + sizeof facts, options);
     json_decref(object);
+    free(options);
     free(path);
     foreign_model_close(&model);
-    return *options ? OK : fail(NO_MEMORY, "%s: no memory for its options", folder);
+    return *packed ? OK : fail(NO_MEMORY, "%s: no memory for its options", folder);
+}
+
+const char *foreign_weights_unpack(ForeignFacts *facts, const char *packed, size_t bytes)
+{
+    CHECK(bytes > sizeof *facts && !packed[bytes - 1], "facts of another program's checkpoint are cut");
+    memcpy(facts, packed, sizeof *facts);
+    return packed + sizeof *facts;
+}
+
+CheckpointState foreign_weights_table_state(const char *table, size_t bytes)
+{
+    ForeignFile file = { 0 };
+    foreign_table_position(&file.position, &file.states, table, bytes);
+    return foreign_weights_state(&file);
 }
 
 Status foreign_weights_table(char **table, size_t *bytes, const char *folder)
@@ -101,7 +135,7 @@ static Status shards_load(const Plan *plan, ForeignFile *file, const TensorShard
 }
 
 Status foreign_weights_load(const char *table, size_t bytes, const ModelConfig *model,
-                            const TensorShard *shards, int nshards, int rank, int ranks)
+                            const TensorShard *shards, int nshards, bool states, int rank, int ranks)
 {
     ForeignModel from;
     Links links = { 0 };
@@ -110,7 +144,7 @@ Status foreign_weights_load(const char *table, size_t bytes, const ModelConfig *
     Status status = links_make(&links, from.naming, model);
     if (status == OK)
         status = plan_make(&plan,
-            &(PlanRules){ &links, from.naming, TO_OURS, model->tied, model->layers }, &from.file);
+            &(PlanRules){ &links, from.naming, TO_OURS, model->tied, model->layers, states }, &from.file);
     for (int i = 0; i < plan.tensors && status == OK; i++)
         status = plan_verify(&plan, &from.file, &plan.tensor[i], rank, ranks);
     if (status == OK) status = shards_load(&plan, &from.file, shards, nshards);
