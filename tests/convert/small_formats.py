@@ -83,6 +83,44 @@ def refused(what, kind, path, data, why):
 OPTIONS = {"num-layers": LAYERS, "hidden-size": WIDTH, "num-attention-heads": HEADS, "seq-length": POSITIONS, "max-position-embeddings": POSITIONS}
 
 
+def state(ranks, rank, kinds, whole, step=9, **change):
+    """A rank's moments, 1000 and 2000 more than weights, and copies of weights, 3000 more; under ZeRO 1 its part of each tensor."""
+    header = {0: 20240527, 1: 1, 2: ranks, 3: rank, 4: int(kinds == 3), 10: step} | change.get("header", {})
+    out = struct.pack("<256i", *(header.get(i, 0) for i in range(256)))
+    for kind in range(1, kinds + 1):
+        for _, _, values in parameters():
+            size = len(values) // (1 if whole else ranks)
+            first = 0 if whole else rank * size
+            out += tw.encode([v + 1000 * kind for v in values[first:first + size]], "float32")
+    return out
+
+
+def llmc_states(folder, model, options):
+    path = os.path.join(folder, "model_00000009.bin")
+    write(path, model)
+    wanted = []
+    for line in lines("F32", TOKENS):
+        head, numbers = line.split(": ")
+        key, rest = head.split(" ", 1)
+        for kind, name in enumerate(("", ".exp_avg", ".exp_avg_sq", ".master weights")):
+            wanted.append((kind, f"{key}{name} {rest}: {' '.join('%.9g' % (float(n) + 1000 * kind) for n in numbers.split())}"))
+    for kinds, ranks, whole in (2, 1, True), (3, 1, True), (3, 4, True), (2, 2, False), (3, 4, False):
+        for rank in range(ranks):
+            write(os.path.join(folder, "state_00000009_%05d.bin" % rank), state(ranks, rank, kinds, whole))
+        expect(f"llm.c, states of {ranks} ranks", "llmc", path, options, sorted([w for k, w in wanted if k <= kinds] + ["position 9 -1 9 states"]))
+    for what, data, why in (("a truncated state", state(4, 2, 3, False)[:-4], "which are not those of the states"), ("another step", state(4, 2, 3, False, 8), "not the state of rank 2"),
+                            ("another rank's", state(4, 1, 3, False), "not the state of rank 2"), ("another magic number", state(4, 2, 3, False, header={0: 7}), "not a state of llm.c"),
+                            ("a missing state", None, "state_00000009_00002.bin: is missing")):
+        other = os.path.join(folder, "state_00000009_00002.bin")
+        os.remove(other)
+        if data:
+            write(other, data)
+        code, said, error = dump("llmc", path)
+        if code or error or why not in said.splitlines()[-1] or "exp_avg" in said:
+            sys.exit(f"{what}: {said[-300:]} {error[-1000:]}; expected {why!r}")
+        write(other, state(4, 2, 3, False))
+
+
 def llmc(path):
     def file(version, dtype, **change):
         header = dict({0: 20240326, 1: version, 2: POSITIONS, 3: TOKENS, 4: LAYERS, 5: HEADS, 6: WIDTH, 7: PADDED}, **{})
@@ -94,6 +132,7 @@ def llmc(path):
         write(path, file(version, dtype))
         expect(f"llm.c, version {version}", "llmc", path, options, lines(name, TOKENS))
     honest = file(3, "float32")
+    llmc_states(os.path.dirname(path), honest, options)
     refused("another magic number", "llmc", path, file(3, "float32", header={0: 1}), "does not begin with 20240326")
     refused("version 1", "llmc", path, file(1, "float32"), "version 1 of llm.c's models")
     refused("a truncated file", "llmc", path, honest[:-1], "it is truncated")

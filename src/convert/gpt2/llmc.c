@@ -1,5 +1,6 @@
 /* llm.c's model files. The rows below are the parameters in the order of the file. */
 #include "convert/gpt2/llmc.h"
+#include "convert/gpt2/llmc_state.h"
 #include <stdio.h>
 #include <string.h>
 
@@ -110,6 +111,9 @@ Status llmc_read(ForeignFile *file, json_t **options, const char *path)
     Status status = foreign_map(file, &map, path);
     if (status == OK) status = header_read(&s, &dtype, &file->map[0]);
     if (status == OK) status = tensors_add(file, &s, dtype);
+    if (status == OK)
+        status = llmc_states_read(file, path, (const char *)file->map[0].data + 4 * HEADER,
+                                  dtype_width(dtype));
     if (status == OK) status = foreign_finish(file);
     if (status == OK && !(*options = options_of(&s)))
         status = fail(NO_MEMORY, "%s: no memory for options", path);
