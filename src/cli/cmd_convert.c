@@ -78,8 +78,8 @@ static Status planned(ConvertTask *c, Naming naming, PlanDirection direction,
     ModelConfig config = setup_model(&c->model);
     TRY(links_make(&links, naming, &config));
     bool   states = takes_states(c) && direction == TO_OURS;
-    Status status = plan_make(&plan, &(PlanRules){ &links, naming, direction, config.tied, config.layers, states },
-                              &c->from.file);
+    PlanRules rules = { &links, naming, direction, config.tied, config.layers, states };
+    Status status = plan_make(&plan, &rules, &c->from.file);
     if (status == OK) {
         run_make(c, &plan);
         status = work(c, context);

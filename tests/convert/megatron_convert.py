@@ -66,7 +66,7 @@ def expected(model, layer):
 
 def convert(source, to, kind=None):
     run.jotun("convert", *(["--from", kind] if kind else []), "--to", "jotun", "--input", source, "--output", to)
-    return tensors(os.path.join(to, "step_00000000"))
+    return tensors(*glob.glob(os.path.join(to, "step_*")))
 
 
 def from_megatron(folder):

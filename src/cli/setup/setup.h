@@ -23,8 +23,8 @@ Status setup_agree_on(Transport *mpi, const char *mine, const char *what_to_do);
 /* The two halves of setup_options, for a caller that looks between them: joined with the checkpoint's and
  * derived; validated, alone and against the checkpoint that a run resumes from. */
 Status setup_values (Options *o);
-/* What foreign_weights_facts says of the checkpoint of --load, on each rank. BAD_FILE: it has optimizer states that
- * cannot be read, and they are wanted. */
+/* What foreign_weights_facts says of the checkpoint of --load, on each rank. BAD_FILE: it has optimizer
+ * states that cannot be read, and they are wanted. */
 Status setup_take_foreign(Options *o, const char *packed, size_t bytes);
 Status setup_validate  (Options *o);
 

@@ -52,7 +52,10 @@ Status foreign_weights_facts(char **packed, size_t *bytes, const char *folder)
     char *options = json_dumps(object, JSON_COMPACT | JSON_REAL_PRECISION(17));
     *bytes = sizeof facts + (options ? strlen(options) + 1 : 0);
     if (options) *packed = malloc(*bytes);
-    if (*packed) memcpy(*packed, &facts, sizeof facts), strcpy(*packed + sizeof facts, options);
+    if (*packed) {
+        memcpy(*packed, &facts, sizeof facts);
+        memcpy(*packed + sizeof facts, options, *bytes - sizeof facts);
+    }
     json_decref(object);
     free(options);
     free(path);
