@@ -133,7 +133,7 @@ Status setup_options(Options *o, Transport **mpi, CommandSet command, int argc, 
     if (*mpi) {
         char  *packed = NULL;
         size_t bytes  = 0;
-        TRY(send_configs(&packed, &bytes, o, *mpi, status));
+        TRY(send_configs(&packed, &bytes, o, *mpi, status));                 /* same on every rank */
         status = parse_again(o, packed, bytes, command, count, words);
     }
     if (status == OK) status = take_ranks(o, *mpi);
