@@ -40,6 +40,8 @@ int megatron_line(char *out, size_t size, const MegatronLine *l)
     if (l->has_experts && l->moe.z > 0) n = add(out, size, n, " z_loss: %.6E |", l->moe.z);
     n = add(out, size, n, " loss scale: %.1f |", l->loss_scale > 0 ? l->loss_scale : 1);
     n = add(out, size, n, " grad norm: %.3f |", unsigned_nan(l->norm));
+    if (l->zeros >= 0) n = add(out, size, n, " num zeros: %lld |", (long long)l->zeros);
+    if (!(l->params_norm < 0)) n = add(out, size, n, " params norm: %.3f |", unsigned_nan(l->params_norm));
     n = add(out, size, n, " number of skipped iterations: %3lld |", (long long)l->skipped);
     return add(out, size, n, " number of nan iterations: %3lld |", (long long)l->not_finite);
 }

@@ -9,10 +9,10 @@
 /* Of the steps since the line before: skipped of them, and those whose loss or gradients were not finite.
  * loss: the mean over those that were not skipped, NAN where all were; mtp: the same of each of `depths` of
  * multi-token prediction. seconds: of a step. flops: per second of a rank, 0: the field is left out; so is
- * decoupled_lr where it is NAN. */
+ * decoupled_lr where it is NAN, and zeros and params_norm below 0. */
 typedef struct {
     int64_t step, steps, samples, batch, skipped, not_finite;
-    double  seconds, flops, lr, decoupled_lr, loss, loss_scale, norm;
+    double  seconds, flops, lr, decoupled_lr, loss, loss_scale, norm, zeros, params_norm;
     MoeReport moe;
     bool    has_experts;
     const double *mtp;

@@ -99,6 +99,8 @@ static void record_step(Report *report, const Trainer *t, double seconds, StepRe
     log_put(&record, FACT_lr, r.lr);
     if (report->config->lr.decoupled) log_put(&record, FACT_decoupled_lr, r.decoupled_lr);
     log_put(&record, FACT_grad_norm, r.norm);
+    if (r.zeros >= 0) log_put(&record, FACT_zeros, r.zeros);
+    if (report->config->params_norm) log_put(&record, FACT_params_norm, r.params_norm);
     log_put(&record, FACT_tokens, (double)(t->samples * model->sequence));
     log_put(&record, FACT_seconds, seconds);
     log_put(&record, FACT_data_seconds, r.waited);
@@ -170,7 +172,8 @@ static void megatron_step(const Report *report, const Trainer *t, StepReport r)
         .flops = config->log_throughput ? flops : 0, .lr = r.lr,
         .decoupled_lr = config->lr.decoupled ? r.decoupled_lr : NAN,
         .loss = report->averaged ? report->losses / (double)report->averaged : NAN,
-        .loss_scale = r.loss_scale, .norm = r.norm, .moe = r.moe, .has_experts = config->model.experts > 0,
+        .loss_scale = r.loss_scale, .norm = r.norm, .zeros = r.zeros, .params_norm = r.params_norm,
+        .moe = r.moe, .has_experts = config->model.experts > 0,
         .mtp = mtp, .depths = report->averaged ? (int)config->model.mtp : 0,
         .now = (double)now.tv_sec + 1e-9 * (double)now.tv_nsec });
     line[n++] = '\n';

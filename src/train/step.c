@@ -10,12 +10,23 @@
 /* { loss sum, tokens }, a view of { loss sum, tokens, squared gradients } */
 static Tensor loss_sums(Trainer *t) { return tensor_flat(t->sums_3, 0, 2); }
 
-/* Adds the squares of the gradients that this rank counts in the global norm, where each element is counted
- * by one rank of all that have it. Neighbours are one range; the holes between them are zero. */
-static void square_counted(Trainer *t, const Bucket *k)
+static void add_squares (Trainer *t, Tensor out_1, Tensor x_N)
+{
+    square_sum(&t->queue, (SquareSum){ .out_1 = out_1, .x_N = x_N });
+}
+
+static void add_nonzeros(Trainer *t, Tensor out_1, Tensor x_N)
+{
+    nonzero_count(&t->queue, (NonzeroCount){ .out_1 = out_1, .x_N = x_N });
+}
+
+/* Adds to out_1 a sum over those elements of `own` [own_count], gradients or weights, that this rank counts
+ * in global norms, where each element is counted by one rank of all that have it. Neighbours are one range;
+ * the holes between them, and padding, are zero, which adds nothing. */
+static void sum_counted(Trainer *t, const Bucket *k, Tensor out_1, Tensor own,
+                        void (*add)(Trainer *t, Tensor out_1, Tensor x_N))
 {
     const ParamBlock *block = &k->block;
-    Tensor own = bucket_own(k, k->grads);
     for (int p = 0, next; p < block->params; p = next) {
         bool saves = block->param[p].saves;
         for (next = p + 1; next < block->params && block->param[next].saves == saves; next++) {}
@@ -23,9 +34,43 @@ static void square_counted(Trainer *t, const Bucket *k)
         if (from < k->counted_first) from = k->counted_first;
         if (end > k->counted_first + k->counted_count) end = k->counted_first + k->counted_count;
         if (!saves || from >= end) continue;
-        square_sum(&t->queue, (SquareSum){ .out_1 = tensor_flat(t->sums_3, 2, 1),
-            .x_N = tensor_flat(own, from - k->own_first, end - from) });
+        add(t, out_1, tensor_flat(own, from - k->own_first, end - from));
     }
+}
+
+/* The gradients before the update, which clipping leaves as zero as they are. */
+static void count_nonzeros(Trainer *t)
+{
+    if (!t->config->count_zeros) return;
+    fill_zero(&t->queue, (FillZero){ .y = t->counts_2 });
+    for (int i = 0; i < t->buckets.count; i++) {
+        const Bucket *k = &t->buckets.bucket[i];
+        sum_counted(t, k, tensor_flat(t->counts_2, 0, 1), bucket_own(k, k->grads), add_nonzeros);
+    }
+}
+
+/* The weights after the update, in the type that the optimizer has them in. */
+static void square_weights(Trainer *t)
+{
+    if (!t->config->params_norm) return;
+    fill_zero(&t->queue, (FillZero){ .y = tensor_flat(t->counts_2, 1, 1) });
+    for (int i = 0; i < t->buckets.count; i++) {
+        const Bucket *k = &t->buckets.bucket[i];
+        sum_counted(t, k, tensor_flat(t->counts_2, 1, 1), bucket_master(k), add_squares);
+    }
+}
+
+/* After the step: the sums of all ranks. */
+static void counts_report(Trainer *t, StepReport *r)
+{
+    double sum[2] = { 0 }, one[2];
+    r->zeros = r->params_norm = -1;
+    for (int rank = 0; t->counts_R2.data && rank < t->mesh.world; rank++) {
+        queue_read(&t->queue, one, (const double *)t->counts_R2.data + 2 * rank, sizeof one);
+        sum[0] += one[0], sum[1] += one[1];
+    }
+    if (t->config->count_zeros) r->zeros = (double)model_parameters(&t->config->model) - sum[0];
+    if (t->config->params_norm) r->params_norm = sqrt(sum[1]);
 }
 
 /* Every rank gets the sums of all ranks and adds them in rank order, so all take the same decisions:
@@ -103,7 +148,10 @@ static void on_gradients(void *context)
 {
     Trainer *t = context;
     buckets_reduce_tied(&t->buckets);                                             /* <-> shard replica tied */
-    for (int i = 0; i < t->buckets.count; i++) square_counted(t, &t->buckets.bucket[i]);
+    for (int i = 0; i < t->buckets.count; i++) {
+        const Bucket *k = &t->buckets.bucket[i];
+        sum_counted(t, k, tensor_flat(t->sums_3, 2, 1), bucket_own(k, k->grads), add_squares);
+    }
     gather_sums(t);                                                           /* <-> world */
     gather_mtp_sums(t);                                                       /* <-> world */
 }
@@ -116,6 +164,7 @@ static void on_step(void *context)
 {
     Trainer *t = context;
     on_gradients(t);                                                          /* <-> all axes */
+    count_nonzeros(t);
     clip_and_skip(&t->queue, (ClipAndSkip){ .report_4 = t->report_4, .sums_R3 = t->sums_R3,
         .clip = t->config->clip, .scaling = t->config->scaling });
     optimizer_tensors(&t->optimizer);                                         /* <-> stage tp etp */
@@ -126,6 +175,9 @@ static void on_step(void *context)
         if (!t->buckets.overlap) bucket_gathered(k);
         else if (i >= GATHERS) bucket_gathered(k - GATHERS);
     }
+    square_weights(t);
+    if (trainer_counts(t->config))
+        comm_all_gather(t->world, &t->queue, t->counts_R2, t->counts_2);      /* <-> world: 2 numbers */
     trainer_fp8_end(t);                                                       /* <-> tp+cp+dp */
     trainer_moe_end(t);                                                       /* <-> tp+cp+dp pp */
 }
@@ -208,6 +260,7 @@ StepReport trainer_step(Trainer *t)
         .spike = r[3] == SKIP_SPIKE, .mean = t->losses.mean, .loss_scale = before.scale,
         .lr = t->step_state.lr, .decoupled_lr = t->step_state.decoupled_lr, .moe = trainer_moe_report(t) };
     report_mtp(t, report.mtp);
+    counts_report(t, &report);
     return report;
 }
 

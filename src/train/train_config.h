@@ -121,6 +121,7 @@ typedef struct {
     int64_t  eval_from;                       /* the first step that may be followed by one */
     Sampler  sampler;
     LogsConfig logs;
+    bool     count_zeros, params_norm;        /* of gradients; of weights */
     bool     megatron_lines;                  /* Megatron-LM's log lines instead of progress lines */
     bool     log_throughput;                  /* its throughput among them */
     bool     verbose;                         /* more lines at the start */

@@ -314,6 +314,11 @@ static void open_parameters(Trainer *t)
     t->sums_3   = tensor_new(persistent, "loss and norm sums", F64, 3);
     t->sums_R3  = tensor_new(persistent, "loss and norm sums", F64, t->mesh.world, 3);
     t->report_4 = tensor_new(persistent, "loss and norm of the step", F64, 4);
+    if (trainer_counts(config) && config->training) {
+        t->counts_2  = tensor_new(persistent, "counts of the step", F64, 2);
+        t->counts_R2 = t->mesh.world == 1 ? tensor_view(t->counts_2, 1, 2)
+                     : tensor_new(persistent, "counts of the step", F64, t->mesh.world, 2);
+    }
     t->flags_3  = tensor_new(&t->arena[ARENA_HOST], "failure and signals", F64, RUN_FLAGS);
     t->flags_R3 = tensor_new(&t->arena[ARENA_HOST], "failure and signals", F64, t->mesh.world, RUN_FLAGS);
     int64_t mtp = config->training ? config->model.mtp : 0;

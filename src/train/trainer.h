@@ -39,6 +39,8 @@ typedef struct {
     double loss, tokens, norm, waited, loss_scale, lr, decoupled_lr, mean;
     bool skipped, overflow, spike;
     int64_t samples;                                  /* that the step consumed */
+    /* gradients that are exactly zero; norm of the weights after the step. -1: not asked for */
+    double  zeros, params_norm;
     MoeReport moe;
     double mtp[MTP_MOST];
 } StepReport;
@@ -88,6 +90,8 @@ typedef struct Trainer {
     /* F64, persistent: { loss sum, weights } of each of N depths of multi-token prediction, of this rank and
      * of all; absent without any */
     Tensor  mtp_sums_N2, mtp_sums_RN2;
+    /* F64, persistent, where asked for: { gradients that are not zero, squares of weights }; of all ranks */
+    Tensor  counts_2, counts_R2;
     /* on a device: where evaluations fill a batch before it is copied there */
     Batch     host_batch;
     Datasets  datasets;
@@ -118,6 +122,12 @@ typedef struct Trainer {
     Status  failed;
     char    failure[512];
 } Trainer;
+
+/* Whether steps count what losses and gradient norms do not need. */
+static inline bool trainer_counts(const TrainConfig *config)
+{
+    return config->count_zeros || config->params_norm;
+}
 
 /* Collective. sizes NULL: a dry trainer, whose transport must be dry. Fails with the same Status on all
  * ranks: options that fit no layout, data that cannot be read, memory. Close it after a failure too. */

@@ -1,10 +1,12 @@
 """How runs end and what they keep: --exit-duration-in-mins, the checkpoint with the lowest validation loss (--keep-best), also over
 kills, resumes and layouts; Megatron-LM's log lines; the first line of a run."""
+import array
 import glob
 import json
 import math
 import os
 import re
+import shutil
 import sys
 
 import run
@@ -102,6 +104,47 @@ def first_line(data):
         wanted(says in told, f"no \"{says}\"", told)
 
 
+def squares(checkpoint):
+    """The sum of squares of all weights, which are the tensors without a second name of their own."""
+    total = 0.0
+    for path in glob.glob(os.path.join(checkpoint, "*.safetensors")):
+        data = open(path, "rb").read()
+        size = int.from_bytes(data[:8], "little")
+        for name, about in json.loads(data[8:8 + size]).items():
+            if name == "__metadata__" or re.search(r"\.(exp_avg|exp_avg_sq|moment\w*|square\w*)$", name):
+                continue
+            first, end = about["data_offsets"]
+            total += sum(x * x for x in array.array({"F64": "d", "F32": "f"}[about["dtype"]], data[8 + size + first:8 + size + end]))
+    return total
+
+
+def counts(data, folder):
+    """Zeros among the gradients and the norm of the weights: each logical parameter once, whatever the layout. Of an untied embedding
+    the rows of tokens that no sample has get no gradient; the norm is that of the tensors in the checkpoint. No model has a bias of
+    keys, whose gradient is zero but for rounding."""
+    experts = ["--num-experts", 4, "--moe-router-topk", 1, "--moe-router-pre-softmax", "--disable-bias-linear"]
+    for name, model, layouts in (("gpt", ["--untie-embeddings-and-output-weights", "--vocab-size", 260, "--disable-bias-linear"], ["--ranks 4 --tp 4", "--ranks 4 --tp 2 --sp --pp 2", "--ranks 2 --cp 2", "--ranks 2 --zero-stage 1", "--ranks 4 --pp 2 --zero-stage 3"]),
+                                 ("tied", ["--disable-bias-linear"], ["--ranks 4 --pp 4", "--ranks 2 --zero-stage 2", "--ranks 2 --tp 2"]), ("experts", experts, ["--ranks 2 --ep 2", "--ranks 4 --tp 2 --ep 2 --sp"])):
+        found = []
+        for layout in ["", *layouts]:
+            out = os.path.join(folder, "counts")
+            shutil.rmtree(out, ignore_errors=True)
+            words = ["train", "--data-path", data, *run.MODEL, *model, "--train-iters", 2, "--device", "ref", "--threads", 1, "--log-num-zeros-in-grad", "--log-params-norm",
+                     "--log-format", "megatron", "--metrics", os.path.join(out, "m.jsonl"), "--save", out, *layout.split()]
+            os.mkdir(out)
+            told = run.jotun(*words).stderr
+            rows = [json.loads(line) for line in open(os.path.join(out, "m.jsonl"))]
+            found.append([(row["num_zeros"], row["params_norm"]) for row in rows])
+            wanted(f"| num zeros: {rows[-1]['num_zeros']} | params norm: {rows[-1]['params_norm']:.3f} |" in told, "no line of Megatron-LM's has them", told)
+        for one in found:
+            wanted(all(a[0] == b[0] and abs(a[1] - b[1]) < 1e-9 for a, b in zip(one, found[0])), f"{name}: {layouts}: {found}")
+        if name == "gpt":
+            zeros = found[0][0][0]
+            wanted(zeros % 32 == 0 and 10 < 260 - zeros // 32 < 25, f"{zeros} zeros")
+        norm = math.sqrt(squares(os.path.join(out, "step_00000002")))
+        wanted(abs(norm - found[0][1][1]) < 1e-5 * norm, f"{name}: norm {found[0][1][1]}, of the checkpoint {norm}")
+
+
 def early_stop(data, folder):
     """The run ends after so many evaluations above the lowest; kills and resumes count on, and one that has ended stays so."""
     words = ["train", "--data-path", data, *run.MODEL, "--threads", 1, "--train-iters", 400, "--eval-interval", 2, "--eval-iters", 1, "--split", "30,70,0",
@@ -156,3 +199,4 @@ with run.work_folder() as folder:
     duration(data, folder)
     best(data, folder)
     early_stop(data, folder)
+    counts(data, folder)

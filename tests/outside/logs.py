@@ -25,7 +25,7 @@ def trained(data, folder, more):
     """A run of 24 steps that is killed in its step 18 and resumed after step 15; its lines of --metrics."""
     words = ["train", "--data-path", data, *run.MODEL, "--train-iters", 24, "--threads", 1, "--save", f"{folder}/run", "--load", f"{folder}/run",
              "--save-interval", 5, "--metrics", f"{folder}/run.jsonl", "--eval-interval", 4, "--eval-iters", 1, "--split", "80,10,10",
-             "--log-interval", 3, *more]
+             "--log-interval", 3, "--log-num-zeros-in-grad", "--log-params-norm", "--sample-interval", 6, "--sample-prompt", "the ra", "jo", *more]
     killed = run.jotun(*words, check=False, env=dict(os.environ, JOTUN_FAULT="step:18:kill"))
     if killed.returncode != -9:
         sys.exit(f"the run to be killed ends with {killed.returncode}\n{killed.stderr}")
@@ -35,9 +35,19 @@ def trained(data, folder, more):
 
 def wanted(lines, stored=fp32):
     steps, evaluations = [r for r in lines if "split" not in r], [r for r in lines if r.get("split") == "valid"]
-    found = {tag: [(r["step"], stored(r[key])) for r in steps] for tag, key in (("lm loss", "loss"), ("learning-rate", "lr"), ("grad-norm", "grad_norm"))}
+    found = {tag: [(r["step"], stored(r[key])) for r in steps] for tag, key in (("lm loss", "loss"), ("learning-rate", "lr"), ("grad-norm", "grad_norm"),
+                                                                                 ("num-zeros", "num_zeros"), ("params-norm", "params_norm"))}
     found["lm loss validation"] = [(r["step"], stored(r["loss"])) for r in evaluations]
     found["lm loss validation ppl"] = [(r["step"], stored(r["perplexity"])) for r in evaluations]
+    found["lm loss validation bits per byte"] = [(r["step"], stored(r["bits_per_byte"])) for r in evaluations]
+    return found
+
+
+def samples(lines):
+    """Texts by their names there: prompt and continuation, of each sixth step once."""
+    found = {f"sample {n}": [(r["step"], r["prompt"] + r["text"]) for r in lines if r.get("sample") == n] for n in (1, 2)}
+    if any([step for step, _ in texts] != [6, 12, 18, 24] for texts in found.values()):
+        sys.exit(f"samples of --metrics: {found}")
     return found
 
 
@@ -57,6 +67,10 @@ def tensorboard(data, folder):
     for tag, values in wanted(lines).items():
         if events[tag] != values or events[tag + " vs samples"] != [(8 * step, value) for step, value in values]:
             sys.exit(f"{tag}: {events[tag]}, {events[tag + ' vs samples']}; --metrics has {values}")
+    for name, texts in samples(lines).items():
+        read = [(e.step, e.tensor_proto.string_val[0].decode()) for e in reader.Tensors(f"{name}/text_summary")]
+        if read != texts or reader.SummaryMetadata(f"{name}/text_summary").plugin_data.plugin_name != "text":
+            sys.exit(f"{name}: {read}; --metrics has {texts}")
     text = reader.Tensors("num_layers/text_summary")[-1].tensor_proto.string_val[0]
     if text != b"4" or reader.SummaryMetadata("num_layers/text_summary").plugin_data.plugin_name != "text":
         sys.exit(f"num_layers is the text {text}")
@@ -90,6 +104,9 @@ def same_rows(rows, lines, what):
     for tag, values in wanted(lines, float).items():
         if [(row["_step"], row[tag]) for row in rows if tag in row] != values:
             sys.exit(f"{what}: {tag}: {[(row['_step'], row[tag]) for row in rows if tag in row]}; --metrics has {values}")
+    for name, texts in samples(lines).items():
+        if [(row["_step"], row[name]) for row in rows if name in row] != texts:
+            sys.exit(f"{what}: {name}: {[(row['_step'], row.get(name)) for row in rows]}; --metrics has {texts}")
 
 
 def uploaded(folders, lines):

@@ -75,6 +75,16 @@ static bool make_square_sum(Arguments *a, int variant)
     return variant < 3;
 }
 
+/* Every third element is a zero, of either sign. */
+static bool make_nonzero_count(Arguments *a, int variant)
+{
+    static const int64_t N[] = { 1, 3 * 4096 + 17, 66 * 4096 + 5 };
+    if (variant < 3) a->nonzero_count = (NonzeroCount){ .out_1 = sums(1), .x_N = real(N[variant]) };
+    for (int64_t i = 0; variant < 3 && i < N[variant]; i += 3)
+        ((double *)a->nonzero_count.x_N.data)[i] = i % 2 ? -0.0 : 0.0;
+    return variant < 3;
+}
+
 static bool make_weighted_sum(Arguments *a, int variant)
 {
     a->weighted_sum = (WeightedSum){ .out_2 = sums(2), .x_T = real(1001), .loss_weight_T = between(0, 1, 1001) };
@@ -427,6 +437,7 @@ static const struct { Make *make; double tolerance, of_pairs; } row[OP_COUNT] = 
     [OP_accumulate] = { make_add, 1e-7, 0 },
     [OP_rank_sum] = { make_rank_sum, 3e-7, 0 },
     [OP_square_sum] = { make_square_sum, 1e-13, 0 },
+    [OP_nonzero_count] = { make_nonzero_count, 0, 0 },
     [OP_weighted_sum] = { make_weighted_sum, 1e-15, 0 },
     [OP_init_random] = { make_init_random, 1e-7, 0 },
     [OP_init_value] = { make_init_value, 0, 0 },

@@ -16,7 +16,8 @@ static void interval_line(void **state)
     char line[1000];
     struct tm when = { .tm_year = 126, .tm_mon = 7, .tm_mday = 22, .tm_hour = 15, .tm_min = 22, .tm_sec = 22, .tm_isdst = -1 };
     MegatronLine of = { .step = 10, .steps = 500000, .samples = 15360, .batch = 1536, .seconds = 1.2345, .flops = 412.3e12,
-        .lr = 6e-5, .decoupled_lr = NAN, .loss = 2.345678, .norm = 0.512, .now = (double)mktime(&when) + 0.123456 + 1e-7 };
+        .lr = 6e-5, .decoupled_lr = NAN, .loss = 2.345678, .norm = 0.512, .zeros = -1, .params_norm = -1,
+        .now = (double)mktime(&when) + 0.123456 + 1e-7 };
     int n = megatron_line(line, sizeof line, &of);
     assert_int_equal(n, strlen(line));
     assert_string_equal(line, " [2026-08-22 15:22:22.123456] iteration       10/  500000 | consumed samples:        15360 | "
@@ -28,6 +29,9 @@ static void interval_line(void **state)
     assert_null(strstr(line, "lm loss"));
     assert_null(strstr(line, "throughput"));
     assert_non_null(strstr(line, "| loss scale: 65536.0 | grad norm: nan | number of skipped iterations:   2 | number of nan iterations:   1 |"));
+    of.norm = 0.5, of.zeros = 12, of.params_norm = 123.456;
+    megatron_line(line, sizeof line, &of);
+    assert_non_null(strstr(line, "| grad norm: 0.500 | num zeros: 12 | params norm: 123.456 | number of skipped iterations:   2 |"));
 }
 
 static void evaluation_line(void **state)

@@ -225,6 +225,7 @@ Status setup_train_config(TrainConfig *r, Options *o)
         .exit_minutes = o->exit_duration, .keep_best = o->keep_best,
         .patience = o->patience,
         .megatron_lines = megatron_lines(o),
+        .count_zeros = o->log_zeros, .params_norm = o->log_params_norm,
         .log_throughput = o->log_throughput,
         .exit_interval = o->exit_interval, .exit_on_missing = o->exit_on_missing, .options = json,
         .tokenizer = tokenizer, .changed = o->changed, .log_interval = o->log_interval,

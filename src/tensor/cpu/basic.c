@@ -184,20 +184,48 @@ static CLONES void square_blocks(void *context, int64_t begin, int64_t end)
     }
 }
 
-CPU(square_sum, SquareSum)
+/* out += the sums of all blocks */
+static void sum_blocks(Queue *q, double *out, Tensor x_N, void (*blocks)(void *context, int64_t begin,
+                                                                         int64_t end))
 {
-    int64_t N = a->x_N.dim[0];
-    WANT(a->out_1, 1);
-    WANT(a->x_N, N);
-    double *out = a->out_1.data;
+    int64_t N = x_N.dim[0];
     SquareSums s;
     for (int64_t first = 0; first < N; first += BLOCKS_AT_ONCE * SQUARE_BLOCK) {
         int64_t count = N - first < BLOCKS_AT_ONCE * SQUARE_BLOCK ? N - first : BLOCKS_AT_ONCE * SQUARE_BLOCK;
         int64_t n = (count + SQUARE_BLOCK - 1) / SQUARE_BLOCK;
-        s.x_N = tensor_slice(a->x_N, 0, first, count);
-        team_for(q->team, n, BLOCKS_OF_CHUNK, square_blocks, &s);
+        s.x_N = tensor_slice(x_N, 0, first, count);
+        team_for(q->team, n, BLOCKS_OF_CHUNK, blocks, &s);
         for (int64_t b = 0; b < n; b++) *out += s.sum[b];
     }
+}
+
+CPU(square_sum, SquareSum)
+{
+    WANT(a->out_1, 1);
+    WANT(a->x_N, a->x_N.dim[0]);
+    sum_blocks(q, a->out_1.data, a->x_N, square_blocks);
+}
+
+static CLONES void nonzero_blocks(void *context, int64_t begin, int64_t end)
+{
+    SquareSums *s = context;
+    TileBuffer tile;
+    for (int64_t b = begin; b < end; b++) {
+        int64_t N = s->x_N.dim[0], last = N < (b + 1) * SQUARE_BLOCK ? N : (b + 1) * SQUARE_BLOCK, count = 0;
+        for (int64_t first = b * SQUARE_BLOCK; first < last; first += TILE) {
+            int64_t n = tile_count(last, first);
+            const float *x = tile_read(&tile, s->x_N, 0, first, n);
+            for (int64_t i = 0; i < n; i++) count += x[i] != 0;
+        }
+        s->sum[b] = (double)count;
+    }
+}
+
+CPU(nonzero_count, NonzeroCount)
+{
+    WANT(a->out_1, 1);
+    WANT(a->x_N, a->x_N.dim[0]);
+    sum_blocks(q, a->out_1.data, a->x_N, nonzero_blocks);
 }
 
 CPU(weighted_sum, WeightedSum)

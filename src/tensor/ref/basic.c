@@ -80,6 +80,14 @@ REF(square_sum, SquareSum)
     }
 }
 
+REF(nonzero_count, NonzeroCount)
+{
+    int64_t N = a->x_N.dim[0];
+    WANT(a->out_1, 1);
+    WANT(a->x_N, N);
+    for (int64_t i = 0; i < N; i++) *at1(a->out_1, 0) += *at1(a->x_N, i) != 0;
+}
+
 /* out += { sum of x w, sum of w } */
 REF(weighted_sum, WeightedSum)
 {
