@@ -4,6 +4,7 @@
 #include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 #include "base/log.h"
 #include "base/seam.h"
 #include "cli/command.h"
@@ -289,6 +290,16 @@ static Status export(ConvertTask *c)
 
 /* ---- the command ---- */
 
+/* What --save names, or one step of it. */
+static bool is_checkpoint(const char *path)
+{
+    char inside[1024];
+    for (int i = 0; i < 2; i++)
+        if (snprintf(inside, sizeof inside, "%s/%s", path, i ? "latest" : "manifest.json") <
+            (int)sizeof inside && access(inside, F_OK) == 0) return true;
+    return false;
+}
+
 static Status run(ConvertTask *c, Options *o)
 {
     TRY(options_derive(o));
@@ -306,6 +317,10 @@ static Status run(ConvertTask *c, Options *o)
         return fail(BAD_OPTION,
                     "--to %s is written from checkpoints of jotun: convert with --to jotun first",
                     o->convert_to.word);
+    if (!foreign && to_jotun_step && !is_checkpoint(o->convert_input))
+        return fail(BAD_OPTION, "--input %s is in no format that is read: a folder of transformers with "
+                    "config.json, a checkpoint of Megatron-LM, llm.c or nanoGPT; --from names the format",
+                    o->convert_input);
     if (foreign != to_jotun_step)
         return fail(BAD_OPTION, "--to %s: the input has this format already; %s", o->convert_to.word,
                     foreign ? "transformers' save_pretrained writes another type or size of files"

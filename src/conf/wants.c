@@ -24,6 +24,8 @@ static bool has_word(const char *text, const char *word)
 static bool is_met(const Options *o, const OptionWants *w)
 {
     const void *field = option_field_of(o, w->other);
+    if (w->kind == WANTS_ABSENT && option_rows[w->other].kind == KIND_FLAG)
+        return !*(const OptionFLAG *)field;
     if (o->source[w->other].kind == SOURCE_NOTHING || w->kind == WANTS_ABSENT)
         return (w->kind == WANTS_ABSENT) == (o->source[w->other].kind == SOURCE_NOTHING);
     switch (option_rows[w->other].kind) {
