@@ -81,6 +81,8 @@ static Status folder_fill(ConvertRun *c, const HfTexts *texts)
     json_t *id = end >= 0 ? json_integer(end) : json_null();
     json_object_set(texts->config, "bos_token_id", id);
     json_object_set_new(texts->config, "eos_token_id", id);
+    /* Without one some families have their own, which may be no id of the vocabulary. */
+    json_object_set_new(texts->config, "pad_token_id", json_null());
     json_object_set_new(texts->config, "dtype",
                         json_string(torch_name(convert_run_dtype(c, &c->plan->tensor[0]))));
     TRY(hf_json_write(c->part, "config.json", json_incref(texts->config)));
