@@ -4,7 +4,6 @@
 #include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 #include "base/log.h"
 #include "base/seam.h"
 #include "cli/command.h"
@@ -21,6 +20,7 @@
 #include "convert/hf_write.h"
 #include "convert/jotun_checkpoint.h"
 #include "convert/weights/foreign_weights.h"
+#include "store/checkpoint.h"
 
 /* A conversion of the command: its own options, those of the model, and when it began. */
 typedef struct {
@@ -290,16 +290,6 @@ static Status export(ConvertTask *c)
 
 /* ---- the command ---- */
 
-/* What --save names, or one step of it. */
-static bool is_checkpoint(const char *path)
-{
-    char inside[1024];
-    for (int i = 0; i < 2; i++)
-        if (snprintf(inside, sizeof inside, "%s/%s", path, i ? "latest" : "manifest.json") <
-            (int)sizeof inside && access(inside, F_OK) == 0) return true;
-    return false;
-}
-
 static Status run(ConvertTask *c, Options *o)
 {
     TRY(options_derive(o));
@@ -317,7 +307,10 @@ static Status run(ConvertTask *c, Options *o)
         return fail(BAD_OPTION,
                     "--to %s is written from checkpoints of jotun: convert with --to jotun first",
                     o->convert_to.word);
-    if (!foreign && to_jotun_step && !is_checkpoint(o->convert_input))
+    char path[1024];
+    bool ours = false;
+    if (!foreign && to_jotun_step) TRY(checkpoint_find_silent(o->convert_input, path, &ours));
+    if (!foreign && to_jotun_step && !ours)
         return fail(BAD_OPTION, "--input %s is in no format that is read: a folder of transformers with "
                     "config.json, a checkpoint of Megatron-LM, llm.c or nanoGPT; --from names the format",
                     o->convert_input);

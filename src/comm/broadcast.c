@@ -5,17 +5,7 @@
 #include "comm/comm_internal.h"
 #include "comm/start.h"
 
-static uint64_t size_of_first(Comm *world, uint64_t mine)
-{
-    uint64_t *all = malloc((size_t)world->size * sizeof *all);
-    CHECK(all, "no memory for the sizes of %d ranks' data", world->size);
-    comm_gather_bytes(world, "broadcast", all, &mine, sizeof mine);
-    mine = all[0];
-    free(all);
-    return mine;
-}
-
-static void tree_send(Comm *world, char *data, uint64_t bytes)
+static void tree_send(Comm *world, void *data, uint64_t bytes)
 {
     int bit = 1;
     while (bit < world->size && !(world->rank & bit)) bit *= 2;
@@ -29,7 +19,8 @@ Status broadcast_bytes(Comm *world, Status mine, char **data, size_t *bytes)
 {
     if (world->size == 1 || world->dry) return mine;
     TRY(agree(world, mine));
-    uint64_t count = size_of_first(world, *bytes);
+    uint64_t count = *bytes;
+    tree_send(world, &count, sizeof count);                                       /* <-> world: broadcast */
     char    *whole = world->rank == 0 ? *data : malloc(count + 1);
     Status   room  = whole || !count ? OK : fail(NO_MEMORY, "no memory for %llu bytes that rank 0 has read",
                                                  (unsigned long long)count);
