@@ -56,7 +56,7 @@ Status setup_gguf(GgufArchitecture *a, const Options *model, const json_t *optio
     }
     if (least == 0) return OK;
     return fail(BAD_OPTION,
-                "--to gguf: no architecture of llama.cpp is this model; the nearest is %s, but %s; "
-                "--to hf writes a folder for transformers",
+                "--to gguf: this model is none of the architectures that are written; the nearest is %s, but "
+                "%s; --to hf writes a folder for transformers",
                 gguf_architecture_name(*a), nearest);
 }
