@@ -127,6 +127,8 @@ static double value_of(Tensor x, int64_t at)
 {
     double value;
     if (x.dtype == I32) return ((const int32_t *)x.data)[at];
+    if (x.dtype == F32) return ((const float *)x.data)[at];
+    if (x.dtype == F64) return ((const double *)x.data)[at];
     dtype_convert(&value, F64, (const char *)x.data + at * (int64_t)dtype_width(x.dtype), x.dtype, 1);
     return value;
 }
@@ -141,12 +143,13 @@ static double rounding_of(Dtype dtype, double x)
 /* Elements of one argument agree. ref never gives a NaN here, and an infinity must be the same one. */
 static void compare(int op, int variant, int argument, Tensor one, Tensor two, double tolerance)
 {
-    double scale = least_scale;
-    for (int64_t i = 0; i < tensor_count(one); i++) {
+    double  scale = least_scale;
+    int64_t count = tensor_count(one);
+    for (int64_t i = 0; i < count; i++) {
         double x = fabs(value_of(one, offset(one, i)));
-        if (isfinite(x)) scale = fmax(scale, x);
+        if (isfinite(x) && x > scale) scale = x;
     }
-    for (int64_t i = 0; i < tensor_count(one); i++) {
+    for (int64_t i = 0; i < count; i++) {
         double x = value_of(one, offset(one, i)), y = value_of(two, offset(two, i));
         if (!(x == y || fabs(x - y) <= tolerance * scale + roundings * rounding_of(two.dtype, x)))
             fail_msg("%s by %s, variant %d, argument %d in %s, element %lld: ref %.9g, cpu %.9g, apart %.2g of %.3g",
@@ -159,6 +162,7 @@ static void compare(int op, int variant, int argument, Tensor one, Tensor two, d
 static void compare_gaps(int op, int variant, const Trial *t)
 {
     for (int b = 0; b < buffers; b++) {
+        if (!is_real(b)) continue;
         char *used = calloc(1, (size_t)buffer[b].count);
         const Tensor *x = (const Tensor *)&t->a;
         Tensor copy = tensor_at(t->copy[b], t->type[b], &buffer[b].count, 1);
@@ -167,9 +171,9 @@ static void compare_gaps(int op, int variant, const Trial *t)
             int64_t width = (int64_t)dtype_width(t->type[b]), bytes = (const char *)x[i].data - t->copy[b];
             int64_t at = bytes / width;
             if (bytes < 0 || at >= buffer[b].count) continue;
-            for (int64_t j = 0; j < tensor_count(x[i]); j++) used[at + offset(x[i], j)] = 1;
+            for (int64_t j = 0, count = tensor_count(x[i]); j < count; j++) used[at + offset(x[i], j)] = 1;
         }
-        for (int64_t j = 0; j < buffer[b].count && is_real(b); j++)
+        for (int64_t j = 0; j < buffer[b].count; j++)
             if (!used[j] && value_of(copy, j) != ((double *)buffer[b].data)[j])
                 fail_msg("%s, variant %d wrote element %lld of buffer %d, which is nobody's", op_name(op),
                          variant, (long long)j, b);
@@ -235,12 +239,7 @@ static bool one_case(int op, int variant, const Arguments *a, const Signature *s
     Dtype type[BUFFERS] = { F64 };
     if (!buffer_types(type, op, a, s)) return false;
     for (int b = 0; b < buffers; b++)
-        for (int64_t j = 0; j < buffer[b].count && is_real(b); j++) {
-            char narrow[8];
-            double *value = (double *)buffer[b].data + j;
-            dtype_convert(narrow, type[b], value, F64, 1);
-            dtype_convert(value, F64, narrow, type[b], 1);
-        }
+        if (is_real(b)) round_to(type[b], (double *)buffer[b].data, buffer[b].count);
     trial_run(&ref, a, op, NULL, 1);
 #ifdef OPS_CUDA
     one_device(op, variant, a, type, &ref, of_pairs > 0 && s->a == BF16 ? of_pairs : tolerance);
