@@ -27,6 +27,7 @@ void foreign_close(ForeignFile *file)
     for (int i = 0; i < file->maps; i++) file_unmap(&file->map[i]);
     free(file->tensor);
     free(file->map);
+    free(file->by_place);
     free(file->sum);
     *file = (ForeignFile){ 0 };
 }
@@ -175,17 +176,43 @@ static int name_order(const void *a, const void *b)
     return x->kind != y->kind ? (x->kind > y->kind) - (x->kind < y->kind) : strcmp(x->name, y->name);
 }
 
-/* Whether bytes [low, high) from `data` on are inside a mapped file, and of which. */
+static int place_order(const void *a, const void *b, void *maps)
+{
+    const FileMap *x = (const FileMap *)maps + *(const int *)a, *y = (const FileMap *)maps + *(const int *)b;
+    return x->data != y->data ? (x->data > y->data) - (x->data < y->data)
+                              : (x->size > y->size) - (x->size < y->size);
+}
+
+static Status maps_sort(ForeignFile *file)
+{
+    if (!(file->by_place = calloc((size_t)file->maps + 1, sizeof *file->by_place)))
+        return fail(NO_MEMORY, "%s: no memory for a list of its files", file->path);
+    for (int i = 0; i < file->maps; i++) file->by_place[i] = i;
+    qsort_r(file->by_place, (size_t)file->maps, sizeof *file->by_place, place_order, file->map);
+    return OK;
+}
+
+int foreign_map_of(const ForeignFile *file, const char *data)
+{
+    int low = 0, high = file->maps;                    /* the files before `low` begin at or before it */
+    while (low < high) {
+        int middle = low + (high - low) / 2;
+        if ((const char *)file->map[file->by_place[middle]].data <= data) low = middle + 1;
+        else                                                              high = middle;
+    }
+    if (low == 0) return -1;
+    const FileMap *map = &file->map[file->by_place[low - 1]];
+    return (size_t)(data - (const char *)map->data) < map->size ? file->by_place[low - 1] : -1;
+}
+
+/* Whether bytes [low, high) from `data` on, itself among them, are inside a mapped file, and of which. */
 static bool inside_a_map(const ForeignFile *file, const char *data, int64_t low, int64_t high, int *map)
 {
-    for (int i = 0; i < file->maps; i++) {
-        const char *begin = (const char *)file->map[i].data;
-        if (data < begin || data > begin + file->map[i].size) continue;
-        int64_t before = data - begin, after = (int64_t)file->map[i].size - before;
-        *map = i;
-        return low >= -before && high <= after;
-    }
-    return false;
+    *map = foreign_map_of(file, data);
+    if (*map < 0) return false;
+    int64_t before = data - (const char *)file->map[*map].data;
+    int64_t after  = (int64_t)file->map[*map].size - before;
+    return low >= -before && high <= after;
 }
 
 static Status piece_check(const ForeignFile *file, ForeignTensor *tensor, const ForeignPiece *piece)
@@ -239,6 +266,7 @@ static Status cover_check(const ForeignFile *file, const ForeignTensor *tensor)
 
 Status foreign_finish(ForeignFile *file)
 {
+    TRY(maps_sort(file));
     foreign_sums_sort(file);
     if (file->tensors) qsort(file->tensor, (size_t)file->tensors, sizeof *file->tensor, name_order);
     for (int i = 0; i < file->tensors; i++) {
@@ -272,11 +300,8 @@ const ForeignTensor *foreign_find_of(const ForeignFile *file, ForeignKind kind, 
 
 Status foreign_need_at(const ForeignFile *file, const char *data)
 {
-    for (int i = 0; i < file->maps; i++) {
-        const char *begin = (const char *)file->map[i].data;
-        if (data >= begin && data < begin + file->map[i].size) TRY(file_map_fill(&file->map[i]));
-    }
-    return OK;
+    int map = foreign_map_of(file, data);
+    return map < 0 ? OK : file_map_fill(&file->map[map]);
 }
 
 Status foreign_need(ForeignFile *file, const ForeignTensor *tensor)

@@ -58,6 +58,7 @@ typedef struct {
     int             tensors, maps;
     ForeignTensor  *tensor;                /* by kind and name after foreign_finish; owned */
     FileMap        *map;                   /* owned */
+    int            *by_place;              /* [maps] places in `map`, by address; by foreign_finish; owned */
     ForeignSum     *sum;                   /* by place after foreign_finish; owned */
     size_t          sums;
     ForeignPosition position;
@@ -107,6 +108,9 @@ const ForeignTensor *foreign_find_of(const ForeignFile *file, ForeignKind kind, 
 const char *foreign_kind_name(ForeignKind kind);
 int64_t foreign_count(const ForeignTensor *tensor);                            /* elements */
 
+/* The place in file->map of the file that has the byte at `data`, in time logarithmic in the files; -1: none
+ * has it. After foreign_finish only. */
+int    foreign_map_of(const ForeignFile *file, const char *data);
 /* Opens the files with the tensor's pieces that foreign_reserve added and nothing has opened. BAD_FILE: one
  * is missing or has another size. */
 Status foreign_need  (ForeignFile *file, const ForeignTensor *tensor);

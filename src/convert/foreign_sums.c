@@ -45,11 +45,8 @@ static ForeignSum *sum_of(const ForeignFile *file, const char *data)
 
 static const char *path_of(const ForeignFile *file, const char *data)
 {
-    for (int i = 0; i < file->maps; i++) {
-        const char *begin = (const char *)file->map[i].data;
-        if (data >= begin && data < begin + file->map[i].size) return file->map[i].path;
-    }
-    return file->path;
+    int map = foreign_map_of(file, data);
+    return map < 0 ? file->path : file->map[map].path;
 }
 
 static Status sum_compare(const ForeignFile *file, ForeignSum *s)

@@ -175,9 +175,34 @@ static void wrong_shapes_are_refused(void **state)
     foreign_close(&file);
 }
 
+/* One file mapped often is many files; their order in memory is the system's. */
+static void files_are_found_by_address(void **state)
+{
+    (void)state;
+    enum { MAPS = 300 };
+    ForeignFile file;
+    int t, map;
+    open_with(&file, &t);
+    assert_int_equal(foreign_whole(&file, t, element(&file, 0)), OK);
+    for (int i = 1; i < MAPS; i++) {
+        assert_int_equal(foreign_map(&file, &map, path), OK);
+        assert_int_equal(map, i);
+    }
+    assert_int_equal(foreign_finish(&file), OK);
+    for (int i = 0; i < MAPS; i++) {
+        const char *begin = (const char *)file.map[i].data;
+        assert_int_equal(foreign_map_of(&file, begin), i);
+        assert_int_equal(foreign_map_of(&file, begin + file.map[i].size - 1), i);
+        assert_int_equal(foreign_map_of(&file, begin + file.map[i].size), -1);      /* the rest of its last page */
+    }
+    assert_int_equal(foreign_map_of(&file, (const char *)1), -1);
+    foreign_close(&file);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(files_are_found_by_address),
         cmocka_unit_test(pieces_are_read_in_any_order), cmocka_unit_test(whole_tensors_are_ranges),
         cmocka_unit_test(ranges_are_boxes), cmocka_unit_test(wrong_pieces_are_refused),     cmocka_unit_test(wrong_shapes_are_refused),
     };

@@ -15,20 +15,12 @@ static void put_text(FILE *out, const char *text)
     put(out, text, strlen(text));
 }
 
-/* The file that a piece begins in; its bytes are inside of one, by foreign_finish. An empty one is in any. */
-static int map_of(const ForeignFile *file, const char *data)
-{
-    int i = 0;
-    while (i + 1 < file->maps && ((const uint8_t *)data < file->map[i].data ||
-                                  (const uint8_t *)data >= file->map[i].data + file->map[i].size)) i++;
-    return i;
-}
-
+/* Bytes of no file are those of an empty piece, which nobody reads. */
 static void put_place(FILE *out, const ForeignFile *file, const char *data)
 {
-    int map = map_of(file, data);
-    put_number(out, map);
-    put_number(out, data - (const char *)file->map[map].data);
+    int map = foreign_map_of(file, data);
+    put_number(out, map < 0 ? 0 : map);
+    put_number(out, map < 0 ? 0 : data - (const char *)file->map[map].data);
 }
 
 static void put_piece(FILE *out, const ForeignFile *file, const ForeignPiece *piece)
