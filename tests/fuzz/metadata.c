@@ -1,25 +1,64 @@
-/* Any bytes as a torch_dist checkpoint of Megatron-LM, or as a model of llm.c: what is opened can be read everywhere. Of a checkpoint the first
- * two bytes say how long .metadata is; the rest is its file of parts. */
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
+/* Any bytes as a checkpoint of another trainer: what is opened can be read everywhere. As one of Megatron-LM, of torch_dist (.metadata and a
+ * file of parts) or of the older format (the files of two ranks); as nanoGPT's ckpt.pt, a model of llm.c, or the states of two of its ranks,
+ * beside a model that is sound. */
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
+#include "foreign_file.h"
 #include "convert/gpt2/llmc.h"
+#include "convert/gpt2/nanogpt.h"
 #include "convert/megatron/megatron.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes);
 
-static void file_put(const char *folder, const char *name, const uint8_t *data, size_t bytes)
-{
-    char path[128];
-    snprintf(path, sizeof path, "%s/%s", folder, name);
-    FILE *file = fopen(path, "wb");
-    if (!file || fwrite(data, 1, bytes, file) != bytes || fclose(file) != 0) abort();
-}
-
 static double sum;                              /* so that nothing is optimised away */
+
+#ifdef FUZZ_STATES
+/* Two positions, three tokens in four rows, one layer, one head, two channels. */
+static void model_put(const char *folder)
+{
+    enum { HEADER = 256, PARAMETERS = 90 };
+    static const int32_t sizes[] = { 20240326, 3, 2, 3, 1, 1, 2, 4 };
+    static int32_t file[HEADER + PARAMETERS];
+    memcpy(file, sizes, sizeof sizes);
+    file_put(folder, "model_00000007.bin", file, sizeof file);
+}
+#endif
+
+static Status checkpoint_read(ForeignFile *file, json_t **options, const char *folder, const uint8_t *data, size_t bytes)
+{
+#if defined FUZZ_LLMC || defined FUZZ_NANOGPT
+    char path[96];
+    file_put(folder, "model.bin", data, bytes);
+    snprintf(path, sizeof path, "%s/model.bin", folder);
+#ifdef FUZZ_LLMC
+    return llmc_read(file, options, path);
+#else
+    return nanogpt_read(file, options, path);
+#endif
+#else
+    size_t part = first_part(&data, &bytes);
+#ifdef FUZZ_STATES
+    char path[96];
+    model_put(folder);
+    file_put(folder, "state_00000007_00000.bin", data, part);
+    file_put(folder, "state_00000007_00001.bin", data + part, bytes - part);
+    snprintf(path, sizeof path, "%s/model_00000007.bin", folder);
+    return llmc_read(file, options, path);
+#elif defined FUZZ_RANKS
+    char inner[96];
+    for (int rank = 0; rank < 2; rank++) {
+        snprintf(inner, sizeof inner, "%s/mp_rank_%02d", folder, rank);
+        mkdir(inner, 0700);
+        file_put(inner, "model_optim_rng.pt", rank ? data + part : data, rank ? bytes - part : part);
+    }
+    return megatron_read(file, options, folder);
+#else
+    file_put(folder, ".metadata", data, part);
+    file_put(folder, "__0_0.distcp", data + part, bytes - part);
+    return megatron_read(file, options, folder);
+#endif
+#endif
+}
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 {
@@ -29,26 +68,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
     if (bytes < 2) return 0;
     snprintf(folder, sizeof folder, "/dev/shm/jotun-fuzz-%d", (int)getpid());
     mkdir(folder, 0700);
-#ifdef FUZZ_LLMC
-    file_put(folder, "model.bin", data, bytes);
-    snprintf(folder + strlen(folder), sizeof folder - strlen(folder), "/model.bin");
-    if (llmc_read(&file, &options, folder) != OK) return 0;
-#else
-    size_t metadata = (size_t)data[0] | (size_t)data[1] << 8;
-    data += 2, bytes -= 2;
-    if (metadata > bytes) metadata = bytes;
-    file_put(folder, ".metadata", data, metadata);
-    file_put(folder, "__0_0.distcp", data + metadata, bytes - metadata);
-    if (megatron_read(&file, &options, folder) != OK) return 0;
-#endif
-    for (int i = 0; i < file.tensors; i++) {
-        int64_t count = foreign_count(&file.tensor[i]);
-        double  number;
-        for (int64_t k = 0; k < count; k += count / 64 + 1) {
-            foreign_read(&file.tensor[i], k, 1, 1, &number, F64);
-            sum += number;
-        }
-    }
+    if (checkpoint_read(&file, &options, folder, data, bytes) != OK) return 0;
+    sum += everything_read(&file);
     json_decref(options);
     foreign_close(&file);
     return 0;

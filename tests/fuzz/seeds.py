@@ -147,3 +147,69 @@ for i, files in enumerate([hostile_megatron.dist(), *dist.values()]):
 for version, dtype in (3, "float32"), (5, "bfloat16"):
     header = struct.pack("<256i", 20240326, version, 2, 3, 1, 1, 2, 4, *[0] * 248)
     seed("llmc", dtype, header + b"".join(tw.encode([1.0] * n, dtype) for n in (8, 4, 2, 2, 12, 6, 4, 2, 2, 2, 16, 8, 16, 2, 2, 2)))
+
+# Optimizers: all tensors are views of one storage, so that files stay short.
+STORE = tw.Storage([0.5 * i for i in range(64)], "float32")
+
+
+def view(*shape, at=0):
+    return tw.Tensor(None, shape, storage=STORE, offset=at)
+
+
+def moments(*shape, step=None):
+    return {"exp_avg": view(*shape, at=1), "exp_avg_sq": view(*shape, at=2)} | ({} if step is None else {"step": step})
+
+
+def parts(*pieces):
+    return struct.pack("<H", len(pieces[0])) + b"".join(pieces)
+
+
+GPT2 = tw.OrderedDict([("transformer.wte.weight", view(4, 2)), ("transformer.h.0.ln_1.weight", view(2)), ("transformer.h.0.attn.c_attn.weight", view(6, 2))])
+NANOGPT = {"model": GPT2, "iter_num": 7, "config": {"batch_size": 3, "gradient_accumulation_steps": 5},
+           "model_args": {"n_layer": 1, "n_head": 1, "n_embd": 2, "block_size": 2, "bias": True, "vocab_size": 4, "dropout": 0.0},
+           "optimizer": {"state": {0: moments(4, 2, step=view(at=4)), 1: moments(6, 2, step=2.0), 2: moments(2, step=2.0)},
+                         "param_groups": [{"lr": 0.1, "params": [0, 1]}, {"lr": 0.1, "params": [2]}]}}
+LAYER, RANK = "decoder.layers.0.", tw.OrderedDict([("embedding.word_embeddings.weight", view(2, 2)), ("decoder.final_layernorm.weight", view(2))])
+RANK |= [(LAYER + "input_layernorm.weight", view(2)), (LAYER + "mlp.router.weight", view(2, 2)), (LAYER + "mlp.router.expert_bias", view(2)),
+         (LAYER + "mlp.experts.local_experts.0.linear_fc1.weight", view(4, 2)), (LAYER + "mlp.shared_experts.linear_fc1.weight", view(4, 2)),
+         (LAYER + "self_attention.linear_kv_down_proj.weight", view(3, 2)), (LAYER + "self_attention.kv_layernorm.weight", view(2))]
+DENSE = {"state": {0: moments(2, 2), 1: moments(2, 2), 2: moments(4, 2), 3: moments(3, 2), 4: moments(2), 5: moments(2), 6: moments(2), "common_step": 3},
+         "param_groups": [{"params": [0, 1, 2, 3], "step": 3}, {"params": [4, 5, 6], "step": 3, "is_expert_parallel": False}]}
+EXPERTS = {"state": {0: moments(4, 2, step=3)}, "param_groups": [{"params": [0], "is_expert_parallel": True}]}
+BF16 = tw.OrderedDict([("embedding.word_embeddings.weight", tw.Tensor([1.0] * 4, (2, 2), "bfloat16")), ("decoder.final_layernorm.weight", tw.Tensor([1.0, 1.0], (2,), "bfloat16"))])
+ROUNDED = {"optimizer": {"state": {0: moments(2, 2), 1: moments(2)}, "param_groups": [{"params": [0], "step": 3}, {"params": [1], "step": 3}]},
+           "fp32_from_fp16_params": [[view(2, 2)], [view(2)]], "grad_scaler": {"scale": view()}}
+OF_RANK = {"num_layers": 1, "num_experts": 2, "moe_router_enable_expert_bias": True, "moe_layer_freq": [1], "multi_latent_attention": True, "position_embedding_type": "rope",
+           "normalization": "RMSNorm", "qk_layernorm": True, "kv_lora_rank": 2, "qk_head_dim": 2, "qk_pos_emb_head_dim": 1, "v_head_dim": 2, "window_size": (4, 0), "swiglu": True,
+           "window_attn_skip_freq": [1], "iteration": 3, "consumed_train_samples": 24, "fp16": False}
+for i, (model, optimizer) in enumerate(((GPT2, NANOGPT["optimizer"]), (RANK, [{"optimizer": DENSE}, {"optimizer": EXPERTS}]), (BF16, ROUNDED), (RANK, DENSE))):
+    for protocol in 2, 4:
+        seed("torch_optimizer", "%d-%d" % (i, protocol), tw.pickled({"model": model, "optimizer": optimizer}, protocol)[0] + struct.pack("<d", 3.0))
+for how in tw.saved, tw.saved_legacy:
+    seed("nanogpt", how.__name__, how(NANOGPT))
+    seed("nanogpt", how.__name__ + "-weights", how({k: v for k, v in NANOGPT.items() if k != "optimizer"}))
+for i, files in enumerate([hostile_megatron.legacy(), *(files for files, _ in hostile_megatron.cases().values() if len([n for n in files if "mp_rank" in n]) == 2)]):
+    seed("megatron_ranks", str(i), parts(*(data for name, data in sorted(files.items()) if "mp_rank" in name)))
+for i, (model, optimizer, args) in enumerate(((RANK, [{"optimizer": DENSE}, {"optimizer": EXPERTS}], OF_RANK), (BF16, ROUNDED, {"num_layers": 1}))):
+    one = {"args": tw.Namespace(**dict(hostile_megatron.ARGS, **args)), "checkpoint_version": 3.0, "iteration": 3, "model": model, "optimizer": optimizer}
+    seed("megatron_ranks", "states%d" % i, parts(tw.saved(one), tw.saved(one)))
+for kinds, ranks, whole in (2, 1, True), (3, 1, True), (2, 2, False), (3, 2, False):
+    numbers = bytes(4 * kinds * 90 // (1 if whole else ranks))
+    states = [struct.pack("<256i", 20240527, 1, ranks, rank, int(kinds == 3), *[0] * 5, 9, *[0] * 245) + numbers for rank in range(ranks)]
+    seed("llmc_state", "%d-%d" % (kinds, ranks), parts(*states, *[b""] * (2 - ranks)))
+
+# Files of tokenizers, with a text behind them
+DATA = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "data", "tokenizers")
+TEXT = "  och <|endoftext|> h\u00e5r 12345 \u4e2d\U0001f600\n\n it's".encode()
+for folder in DATA, os.path.join(DATA, "..", "..", "golden", "text"):
+    for name in sorted(os.listdir(folder)):
+        data = open(os.path.join(folder, name), "rb").read()
+        ending = name.rpartition(".")[2]
+        if ending in ("json", "model", "tiktoken") and len(data) < 16000:
+            seed("tokenizer_" + ending, name, bytes([len(TEXT)]) + data + TEXT)
+SMALL = {"added_tokens": [{"id": 4, "content": "<s>", "special": True}], "normalizer": {"type": "Replace", "pattern": {"String": " "}, "content": "_"},
+         "pre_tokenizer": {"type": "Split", "pattern": {"Regex": "\\p{L}+|\\s+(?!\\S)"}, "behavior": "Isolated", "invert": False},
+         "decoder": {"type": "Sequence", "decoders": [{"type": "Replace", "pattern": {"String": "_"}, "content": " "}, {"type": "ByteFallback"}, {"type": "Fuse"}]},
+         "model": {"type": "BPE", "unk_token": "_", "vocab": {"a": 0, "b": 1, "_": 2, "ab": 3}, "merges": [["a", "b"]]}}
+seed("tokenizer_json", "small", bytes([8]) + json.dumps(SMALL).encode() + b"ab <s> a")
+seed("tokenizer_tiktoken", "small", bytes([4]) + b"".join(b"%s %d\n" % (t, i) for i, t in enumerate((b"YQ==", b"Yg==", b"YWI="))) + b"ab a")
