@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-typedef enum { AS_IS, TURNED, GROUPED, PAIRS } View;
+typedef enum { AS_IS, TURNED, ROW, GROUPED, PAIRS } View;
 typedef enum { ALWAYS, TIED } SurplusWhen;
 /* The words of the columns first and whole, of which they are sums. */
 typedef struct { int64_t QUERY, KV, G, F, GATE, head; } Widths;
@@ -125,6 +125,7 @@ static void view_fill(Link *link, int row, Widths widths, int dims, int64_t our_
     for (int d = 0; d < LINK_DIMS; d++) theirs->shape[d] = 1;
     theirs->shape[view == TURNED] = groups * whole;
     if (dims > 1) theirs->shape[view != TURNED] = columns;
+    if (view == ROW) theirs->dims = 2, theirs->shape[1] = whole, theirs->shape[0] = 1;
 }
 
 /* All experts are one tensor, and this is number e. */

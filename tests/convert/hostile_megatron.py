@@ -34,6 +34,7 @@ def legacy(args=None, version=3.0, **change):
     return files
 
 
+LATENT = dict(multi_latent_attention=True, position_embedding_type="rope", qk_layernorm=True, kv_lora_rank=2, qk_head_dim=2, qk_pos_emb_head_dim=2, v_head_dim=2)
 WORDS = {"embedding.word_embeddings.weight": ((4, 2), [((0, 0), numbers(2, 2)), ((2, 0), numbers(2, 2))])}
 
 
@@ -68,8 +69,15 @@ def cases():
         "65,536 x 2 ranks": (legacy({"tensor_model_parallel_size": 65536, "pipeline_model_parallel_size": 2}), "more than 65536 ranks"),
         "an old order of query, key, value": (legacy(version=1.0), "checkpoint_version is 1"),
         "norms after the residual": (legacy({"apply_residual_connection_post_layernorm": True}), "apply_residual_connection_post_layernorm is not false"),
-        "latent attention": (legacy({"multi_latent_attention": True}), "multi_latent_attention is not false"),
-        "a window": (legacy({"window_size": (128, 0)}), "window_size is not null"),
+        "latent attention without norms": (legacy(LATENT | {"qk_layernorm": False}), "qk_layernorm is not true"),
+        "latent attention of learned positions": (legacy(LATENT | {"position_embedding_type": "learned_absolute"}), "neither rope nor none"),
+        "latent attention without a rank": (legacy(LATENT | {"kv_lora_rank": None}), "have no kv_lora_rank"),
+        "ranks whose sum overflows": (legacy(LATENT | {"kv_lora_rank": 2**63 - 1}), "kv_lora_rank is no size"),
+        "a scale of scores without YaRN": (legacy(LATENT | {"rope_type": "rope", "rotary_scaling_factor": 4.0, "mscale_all_dim": 0.5}), "mscale_all_dim 0.5"),
+        "a window of texts": (legacy({"window_size": ("a", 0)}), "window_size is neither a number nor a list"),
+        "routing by sinkhorn": (legacy({"num_experts": 2, "moe_router_load_balancing_type": "sinkhorn"}), "moe_router_load_balancing_type is sinkhorn"),
+        "a number as the kind of positions": (legacy({"position_embedding_type": 5}, rank1={"decoder.mamba.weight": numbers(1)}, rank0={"decoder.mamba.weight": numbers(1)}),
+                                              "'decoder.mamba.weight' is none"),
         "experts of another size": (legacy({"num_experts": 2, "expert_tensor_parallel_size": 1}), "experts of another tensor-parallel size"),
         "a text as a size": (legacy({"hidden_size": tw.Namespace()}), "hidden_size is neither a number nor a text"),
         "no arguments": ({"mp_rank_00/model_optim_rng.pt": tw.saved({"model": {}, "checkpoint_version": 3.0})}, "no arguments of Megatron-LM"),
@@ -97,6 +105,8 @@ def cases():
         "an unknown tensor in torch_dist": (dist({"decoder.mamba.weight": ((1,), [((0,), numbers(1))])}), "'decoder.mamba.weight' is none"),
         "no embedding": (tw.torch_dist({}, {"args": tw.Namespace(**ARGS)}), "no embedding of words"),
         "an empty folder": ({"x": b""}, "neither .metadata nor mp_rank_00"),
+        "DeepSpeed's files": ({"layer_01-model_00-model_states.pt": b"", "mp_rank_00_model_states.pt": b""}, "deepspeed_to_megatron.py"),
+        "DeepSpeed's folder": ({"latest": b"global_step10", "global_step10/mp_rank_00_model_states.pt": b""}, "deepspeed_to_megatron.py"),
         "an iteration that is none": ({"latest_checkpointed_iteration.txt": b"../.."}, "neither the number of an iteration"),
     }
 

@@ -1,6 +1,7 @@
 """Checkpoints of megatron-core become checkpoints of jotun: the same bytes from both formats and every layout, every weight the number that its
 place in Megatron-LM's layout of rows gives it. Models of llm.c and nanoGPT likewise."""
 import glob
+import itertools
 import json
 import os
 import random as random_numbers
@@ -37,8 +38,26 @@ def rows(key, whole, part, rows, columns):
     return tw.encode([base + ((part * whole + row) * columns + c) / 1024 for row in rows for c in range(columns)], "float32")
 
 
-def expected(model, layer):
-    """Some tensors of a layer: those that are a part of one of Megatron-LM's, or turned about."""
+def deepseek(layer):
+    """Some tensors of a layer of latent attention, with a shared expert in all but the first; each is a tensor of its own."""
+    key = f"decoder.layers.{layer}."
+    out = {f"attention.{name}.weight": rows(f"{key}self_attention.linear_{theirs}_proj.weight", count, 0, range(count), columns)
+           for name, theirs, count, columns in (("query_down", "q_down", 6, 8), ("query_up", "q_up", 24, 6), ("kv_down", "kv_down", 6, 8), ("kv_up", "kv_up", 24, 4))}
+    out["attention.kv_down_norm.gain"] = rows(key + "self_attention.kv_layernorm.weight", 4, 0, range(4), 1)
+    mlp = key + ("mlp.shared_experts." if layer else "mlp.")
+    out["mlp.gate.weight"] = rows(mlp + "linear_fc1.weight", 24, 0, range(12), HIDDEN)
+    out["mlp.up.weight"] = rows(mlp + "linear_fc1.weight", 24, 0, range(12, 24), HIDDEN)
+    out["mlp.down.weight"] = rows(mlp + "linear_fc2.weight", HIDDEN, 0, range(HIDDEN), 12)
+    if layer:
+        out["experts.up.weight"] = b"".join(rows(key + "mlp.experts.experts.linear_fc1.weight", 24, e, range(12, 24), HIDDEN) for e in range(4))
+        out["router.expert_bias"] = rows(key + "mlp.router.expert_bias", 4, 0, range(4), 1)
+    return out
+
+
+def expected(model, layer, prefix=""):
+    """Some tensors of a layer: those that are a part of one of Megatron-LM's, or turned about. prefix: of a state"""
+    if model == "deepseek":
+        return deepseek(layer)
     groups = HEADS if model == "gpt" else 2
     each = HEADS // groups * WIDTH                                   # rows of queries in a group
     group = each + 2 * WIDTH
@@ -46,20 +65,20 @@ def expected(model, layer):
     out = {}
     for name, (first, count) in places.items():
         which = [g * group + first + i for g in range(groups) for i in range(count)]
-        out[f"attention.{name}.weight"] = rows(PLAIN + "weight", groups * group, layer, which, HIDDEN)
+        out[f"attention.{name}.weight"] = rows(prefix + PLAIN + "weight", groups * group, layer, which, HIDDEN)
         if model == "gpt":
-            out[f"attention.{name}.bias"] = rows(PLAIN + "bias", groups * group, layer, which, 1)
-    mlp = "decoder.layers.mlp.linear_fc1.weight"
+            out[f"attention.{name}.bias"] = rows(prefix + PLAIN + "bias", groups * group, layer, which, 1)
+    mlp = prefix + "decoder.layers.mlp.linear_fc1.weight"
     if model == "gpt":
         out["mlp.up.weight"] = rows(mlp, 16, layer, range(16), HIDDEN)
     elif model == "llama":
         out["mlp.gate.weight"] = rows(mlp, 24, layer, range(12), HIDDEN)
         out["mlp.up.weight"] = rows(mlp, 24, layer, range(12, 24), HIDDEN)
     else:
-        key = "decoder.layers.mlp.experts.experts.linear_fc1.weight"
+        key = prefix + "decoder.layers.mlp.experts.experts.linear_fc1.weight"
         out["experts.gate.weight"] = b"".join(rows(key, 24, layer * 4 + e, range(12), HIDDEN) for e in range(4))
         out["experts.up.weight"] = b"".join(rows(key, 24, layer * 4 + e, range(12, 24), HIDDEN) for e in range(4))
-        key = "decoder.layers.mlp.experts.experts.linear_fc2.weight"
+        key = prefix + "decoder.layers.mlp.experts.experts.linear_fc2.weight"
         out["experts.down.weight"] = b"".join(rows(key, HIDDEN, layer * 4 + e, range(HIDDEN), 12) for e in range(4))
     return out
 
@@ -74,20 +93,23 @@ def from_megatron(folder):
     with tarfile.open(megatron.GOLDEN) as tar:
         tar.extractall(folder, filter="data")
     for name in sorted(n for n in os.listdir(folder) if "_tp" in n):
-        model = name.split("_")[0]
+        run_of = name.split("_")[0]
+        states, model, dtype = megatron.parts_of(name)
         for kind in megatron.FORMATS:
             found = convert(os.path.join(folder, name, kind), os.path.join(folder, "out-%d" % count), "megatron" if count % 2 else None)
             count += 1
-            if model not in first:
-                first[model] = found
-                for layer in range(megatron.LAYERS):
-                    for part, data in expected(model, layer).items():
-                        if found[f"blocks.{layer}.{part}"][1] != data:
-                            sys.exit(f"{name}, {kind}: blocks.{layer}.{part} has other rows")
-                words = rows("embedding.word_embeddings.weight", TOKENS, 0, range(TOKENS), HIDDEN)
+            if run_of not in first:
+                first[run_of] = found
+                weights = megatron.KINDS[".master weights"] if dtype == "BF16" else ""
+                kinds = {"": weights, ".exp_avg": megatron.KINDS[".exp_avg"], ".exp_avg_sq": megatron.KINDS[".exp_avg_sq"]} if states else {"": ""}
+                for layer, (suffix, prefix) in itertools.product(range(megatron.LAYERS), kinds.items()):
+                    for part, data in expected(model, layer, prefix).items():
+                        if found[f"blocks.{layer}.{part}{suffix}"][1] != data:
+                            sys.exit(f"{name}, {kind}: blocks.{layer}.{part}{suffix} has other rows")
+                words = rows(weights + "embedding.word_embeddings.weight", TOKENS, 0, range(TOKENS), HIDDEN)
                 if found["embed.token.weight"] != ((TOKENS, HIDDEN), words):
                     sys.exit(f"{name}, {kind}: the embedding is another one")
-            if found != first[model]:
+            if found != first[run_of]:
                 sys.exit(f"{name}, {kind}: other bytes than from the first layout")
     return count
 
@@ -139,7 +161,7 @@ def main():
         done = run.jotun("convert", "--to", "hf", "--input", os.path.join(folder, "ckpt.pt"), "--output", os.path.join(folder, "no"), check=False)
         if done.returncode == 0 or "--to jotun" not in done.stderr:
             sys.exit(f"--to hf of a checkpoint of nanoGPT: {done.stderr}")
-    print(f"{count} checkpoints of megatron-core are the same three of jotun")
+    print(f"{count} checkpoints of megatron-core are the same six of jotun")
     return 0
 
 

@@ -89,10 +89,34 @@ static Status iteration_folder(char out[1024], const char *folder)
     return path_join(out, folder, name);
 }
 
+/* A checkpoint that DeepSpeed's engine saved, or the folder of several, is known so that it can be refused
+ * with what to do. */
+static bool is_deepspeed(const char *folder)
+{
+    static const char *const files[] = {
+        "mp_rank_00_model_states.pt", "layer_01-model_00-model_states.pt", "latest" };
+    char path[1024];
+    for (size_t i = 0; i < sizeof files / sizeof *files; i++)
+        if (path_join(path, folder, files[i]) == OK && file_exists(path)) return true;
+    return false;
+}
+
 bool megatron_is_folder(const char *folder)
 {
     char inner[1024];
-    return iteration_folder(inner, folder) == OK && (megatron_is_dist(inner) || megatron_is_legacy(inner));
+    return iteration_folder(inner, folder) == OK
+        && (megatron_is_dist(inner) || megatron_is_legacy(inner) || is_deepspeed(inner));
+}
+
+static Status inner_read(MegatronRead *m)
+{
+    if (megatron_is_dist(m->folder))   return megatron_dist_read(m);
+    if (megatron_is_legacy(m->folder)) return megatron_legacy_read(m);
+    if (is_deepspeed(m->folder))
+        return fail(BAD_FILE, "%s: DeepSpeed's own files (layer_*-model_states.pt, mp_rank_*_model_states.pt)"
+                    " are not read; Megatron-DeepSpeed's tools/convert_checkpoint/deepspeed_to_megatron.py"
+                    " makes mp_rank_*/model_optim_rng.pt of them, which are", m->folder);
+    return fail(BAD_FILE, "%s: no checkpoint of Megatron-LM: neither .metadata nor mp_rank_00", m->folder);
 }
 
 Status megatron_read(ForeignFile *file, json_t **options, const char *folder)
@@ -102,12 +126,7 @@ Status megatron_read(ForeignFile *file, json_t **options, const char *folder)
     foreign_begin(file, folder);
     Status status = m.options ? iteration_folder(inner, folder)
                               : fail(NO_MEMORY, "%s: no memory for options", folder);
-    if (status == OK)
-        status =
-            megatron_is_dist(inner) ? megatron_dist_read(&m)
-            : megatron_is_legacy(inner)
-                ? megatron_legacy_read(&m)
-                : fail(BAD_FILE, "%s: no checkpoint of Megatron-LM: neither .metadata nor mp_rank_00", inner);
+    if (status == OK) status = inner_read(&m);
     if (status == OK) status = foreign_finish(file);
     const ForeignTensor *words = status == OK ? foreign_find(file, "embedding.word_embeddings.weight") : NULL;
     if (status == OK && !words) status = fail(BAD_FILE, "%s: no embedding of words", inner);

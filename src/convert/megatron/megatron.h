@@ -12,7 +12,8 @@
 #include <jansson.h>
 #include "convert/foreign.h"
 
-/* `folder` is that of one iteration, or one with latest_checkpointed_iteration.txt. */
+/* `folder` is that of one iteration, or one with latest_checkpointed_iteration.txt. One of DeepSpeed's files
+ * counts too, and is refused. */
 bool   megatron_is_folder(const char *folder);
 /* Opens *file, and *options of the model by our names, a new reference. BAD_FILE, naming file and tensor or
  * argument: damage, a rank's file that is missing, tensors and arguments that are not known; then both are

@@ -10,6 +10,7 @@ typedef struct {
     const char  *folder;                   /* of the iteration */
     json_t      *options;                  /* by megatron_arguments; owned by the caller */
     bool         gated;                    /* the MLP has a gate */
+    int64_t      query_down, kv_down;      /* rows of latent attention's matrices down; 0: it has none */
     int64_t      vocabulary;               /* rows of the embedding that are tokens; 0: all */
     int          layers;
 } MegatronRead;

@@ -214,20 +214,29 @@ static Status part_add(Legacy *l, int index, const ForeignPiece *piece, Megatron
     return OK;
 }
 
+/* A matrix down to a latent that has all its rows on a rank is the same on all. */
+static MegatronJoin join_of(const Legacy *l, const MegatronName *name, const PickleTensor *tensor)
+{
+    if (name->join != MEGATRON_DOWN) return name->join;
+    int64_t rows = strstr(name->part, "linear_q_down") ? l->m->query_down : l->m->kv_down;
+    return tensor->dims > 0 && tensor->size[0] == rows ? MEGATRON_SAME : MEGATRON_ROWS;
+}
+
 static Status join(Legacy *l, const MegatronName *name, const RankTensors *lists, size_t at, int layer,
                    int expert)
 {
     const RankTensor *first = &lists[0].item[at];
     const char  *folder = l->m->folder;
-    int          index, dims = first->tensor->dims, ranks = name->join == MEGATRON_SAME ? 1 : l->tp;
+    MegatronJoin how   = join_of(l, name, first->tensor);
+    int          index, dims = first->tensor->dims, ranks = how == MEGATRON_SAME ? 1 : l->tp;
     Dtype        dtype;
     ForeignPiece piece;
     if (!torch_type_dtype(first->tensor->type, &dtype) || !dtype_is_float(dtype))
         return fail(BAD_FILE, "%s: tensor '%s' is of type %s, which no weight has", folder, first->name,
                     torch_type_name(first->tensor->type));
-    int  dim  = name->join == MEGATRON_COLUMNS ? 1 : 0;
-    bool odd  = name->join == MEGATRON_UP && l->m->gated && dims > 0 && first->tensor->size[0] % 2;
-    if (odd || (name->join != MEGATRON_SAME && dims <= dim))
+    int  dim  = how == MEGATRON_COLUMNS ? 1 : 0;
+    bool odd  = how == MEGATRON_UP && l->m->gated && dims > 0 && first->tensor->size[0] % 2;
+    if (odd || (how != MEGATRON_SAME && dims <= dim))
         return fail(BAD_FILE, "%s: tensor '%s' has a shape that tensor parallelism cannot have sharded",
                     folder, first->name);
     TRY(torch_piece(&piece, first->tensor, folder, first->name));
@@ -242,7 +251,7 @@ static Status join(Legacy *l, const MegatronName *name, const RankTensors *lists
             return fail(BAD_FILE, "%s: tensor '%s' is another one on tensor-parallel rank %d", folder,
                         first->name, t);
         TRY(torch_piece(&piece, n->tensor, folder, n->name));
-        TRY(part_add(l, index, &piece, name->join, t, dtype_width(dtype)));
+        TRY(part_add(l, index, &piece, how, t, dtype_width(dtype)));
     }
     return OK;
 }

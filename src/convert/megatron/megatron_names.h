@@ -5,7 +5,9 @@
  * rows are in megatron_names.def. */
 #include <stdbool.h>
 
-typedef enum { MEGATRON_SAME, MEGATRON_ROWS, MEGATRON_COLUMNS, MEGATRON_UP, MEGATRON_UNUSED } MegatronJoin;
+typedef enum {
+    MEGATRON_SAME, MEGATRON_ROWS, MEGATRON_COLUMNS, MEGATRON_DOWN, MEGATRON_UP, MEGATRON_UNUSED
+} MegatronJoin;
 
 /* A layer or an expert that a name leaves out, because all of them are one tensor; and no
  * layer, no expert. */
