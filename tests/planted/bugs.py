@@ -11,6 +11,8 @@ import sys
 import tempfile
 import time
 
+from checkpoints import CHECKPOINTS
+
 # name; file; what stands there (exactly once); what the bug makes of it; the test that must fail
 BUGS = [
     ("parts of a foreign tensor that overlap", "src/convert/foreign.c",
@@ -463,8 +465,6 @@ BUGS = [
      "if (put < all)", "if (put < all - 1)", "store.writer_test"),
     ("a damaged tensor of a checkpoint converted without a word", "src/convert/foreign.c",
      "if (!tensor->has_checksum || sum == tensor->checksum) return OK;", "if (sum) return OK;", "convert.hf"),
-    ("every file of a foreign checkpoint opened by every rank", "src/convert/foreign.c",
-     "if (data >= begin && data < begin + file->map[i].size)", "if (data && begin)", "convert.weights_test"),
     ("a conversion that failed leaves its lock behind", "src/store/checkpoint_writer.c",
      "if (w->made) seam.remove(w->dir);", "if (!w->made) seam.remove(w->dir);", "convert.hf"),
     ("another learning rate on resume taken without a word", "src/conf/resume.c",
@@ -475,31 +475,8 @@ BUGS = [
      "if (known && state.step <= t->step", "if (known && state.step > t->step", "cli.run_ends"),
     ("Megatron-LM's loss taken from the last step alone", "src/train/report.c",
      ".loss = report->averaged ? report->losses / (double)report->averaged : NAN,", ".loss = r.loss,", "cli.run_ends"),
-    ("a tensor that may reach one element beyond its storage", "src/convert/torch/pickle_calls.c",
-     "(none ? t->offset > room : last >= room)", "(none ? t->offset > room : last > room)", "convert.hostile_pickles"),
-    ("names that a pickle may call looked up by module alone", "src/convert/torch/pickle_calls.c",
-     ": same(names[i].module, module, module_bytes) && same(names[i].name, name, name_bytes))",
-     ": same(names[i].module, module, module_bytes))", "convert.hostile_pickles"),
-    ("a shared value's levels not counted", "src/convert/torch/pickle_value.c",
-     "if (height > marks->height[v->id]) marks->height[v->id] = height;", "", "convert.hostile_pickles"),
-    ("zip entries whose data may lie in another's", "src/convert/torch/zip.c",
-     "if (zip->entry[i - 1].data + zip->entry[i - 1].bytes > b->data + zip->entry[i].header)",
-     "if (zip->entry[i - 1].data > b->data + zip->entry[i].header)", "convert.hostile_pickles"),
-    ("a gated MLP's shards joined as if they had no halves", "src/convert/megatron/megatron_legacy.c",
-     "bool halves = join == MEGATRON_UP && l->m->gated;", "bool halves = join == MEGATRON_UP && l->m->gated && t > 99;", "convert.megatron"),
-    ("layers of a virtual stage numbered within their stage", "src/convert/megatron/megatron_legacy.c",
-     "for (int i = 0; i < chunk * l->pp + p; i++) layer", "for (int i = 0; i < chunk + p * l->chunks; i++) layer", "convert.megatron"),
-    ("experts of torch_dist in the order of layers", "src/convert/megatron/megatron_dist.c",
-     "t->name.expert == MEGATRON_ALL ? (int)(i % t->experts)", "t->name.expert == MEGATRON_ALL ? (int)(i / t->layers)", "convert.megatron"),
-    ("rows that pad the vocabulary taken for tokens", "src/convert/megatron/megatron.c",
-     "kept[0] = m->vocabulary;", "kept[0] = m->vocabulary + 1;", "convert.megatron"),
-    ("values of a group taken from its keys", "src/convert/names.def",
-     'NAME( MEGATRON, ATTENTION_VALUE_WEIGHT, "decoder.layers.{layer}.self_attention.linear_qkv.weight", GROUPED, (QUERY + KV) / G,',
-     'NAME( MEGATRON, ATTENTION_VALUE_WEIGHT, "decoder.layers.{layer}.self_attention.linear_qkv.weight", GROUPED, QUERY / G,', "convert.megatron_convert"),
     ("a document's last tokens dropped where no end follows", "src/data/raw_tokens.c",
      "bool ends = (int32_t)id == eod || at + 1 == raw->tokens;", "bool ends = (int32_t)id == eod;", "data.raw_tokens"),
-    ("a view of a storage that begins at the storage's first element", "src/convert/torch/torch_file.c",
-     "t->offset * (int64_t)torch_type_width(t->type)", "0 * (int64_t)torch_type_width(t->type)", "convert.torch_files"),
     ("a spike that counts in the running mean", "src/train/step.c",
      "if (r[3] == 0) spike_add(", "if (r[3] != 1) spike_add(", "cli.spikes"),
     ("the running mean of losses forgotten on resume", "src/train/trainer_checkpoint.c",
@@ -512,7 +489,7 @@ BUGS = [
      "        thread_context()->unit = (int)(first + i);\n        unit_forward(", "        thread_context()->unit = (int)(first + i) - 1;\n        unit_forward(", "train.replay_test"),
     ("bytes of evaluations counted by each chunk", "src/train/step.c",
      "[target[i]] / config->chunks;", "[target[i]];", "cli.run_ends"),
-]
+] + CHECKPOINTS
 
 # Planted in ./check: one of each kind of parallelism and of what keeps it right.
 QUICK = [
