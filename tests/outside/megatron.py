@@ -3,6 +3,7 @@
 order of samples, and saved in both formats, the older one and torch_dist. jotun opens each under four layouts of its own, and its next ten
 losses are those of megatron-core. Of weights in bf16 it takes the optimizer's copies, and its losses are those of fp32."""
 import json
+import multiprocessing.util
 import os
 import subprocess
 import sys
@@ -102,11 +103,12 @@ def step(model, optimizer, batch, bf16):
         p.grad /= ranks
     dist.all_reduce(loss, group=ps.get_data_parallel_group())
     optimizer.step()
-    with torch.no_grad():
-        _update_router_expert_bias([model], model.config)
-    for module in model.modules():
-        if getattr(module, "local_tokens_per_expert", None) is not None:
-            module.local_tokens_per_expert.zero_()
+    if model.config.moe_router_enable_expert_bias:
+        with torch.no_grad():
+            _update_router_expert_bias([model], model.config)
+        for module in model.modules():
+            if hasattr(module, "local_tokens_per_expert"):
+                module.local_tokens_per_expert.zero_()
     return loss.item() / ranks
 
 
@@ -149,6 +151,7 @@ def run_of(folder, port, name, layout, bf16, prefix):
         if child == 0:
             try:
                 process(rank, ranks, port, folder, name, layout, bf16, prefix)
+                multiprocessing.util._exit_function()                                    # the writer of torch_dist has a process of its own
                 os._exit(0)
             except BaseException:
                 traceback.print_exc()
