@@ -229,6 +229,11 @@ static TokenizerHashes bpe_hashes(const Tokenizer *t)
     return (TokenizerHashes){ tokens, tokenizer_hash(rules, &added, sizeof added) };
 }
 
+const BpeTokenizer *bpe_tokenizer_of(const Tokenizer *t)
+{
+    return t->encode == bpe_tokenizer_encode ? t->state : NULL;
+}
+
 static void tokenizer_close_bpe(Tokenizer *t) { bpe_tokenizer_close(t->state); }
 
 Status bpe_tokenizer_make(Tokenizer *t, BpeTokenizer *m)

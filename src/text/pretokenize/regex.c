@@ -12,7 +12,7 @@
 
 /* A hostile expression must not stop the program: matching fails after this many backtracking steps. */
 enum { MATCH_STEPS_MAX = 10000000, JIT_STACK_MAX = 1 << 20 };
-struct Regex { pcre2_code *code; };
+struct Regex { pcre2_code *code; char *pattern; };        /* pattern: as given */
 
 /* ---- translation from Oniguruma's syntax to PCRE2's (Oniguruma's doc/RE) ---- */
 
@@ -95,7 +95,10 @@ Status regex_open(Regex **regex, const char *pattern)
     if (fclose(out) != 0 && status == OK) status = fail(NO_MEMORY, "no memory for a pattern");
     if (status == OK) status = compile(regex, translated, pattern);
     free(translated);
-    return status;
+    if (status != OK || ((*regex)->pattern = strdup(pattern))) return status;
+    regex_close(*regex);
+    *regex = NULL;
+    return fail(NO_MEMORY, "no memory for a pattern");
 }
 
 /* PCRE2_MULTILINE, because in Ruby's syntax ^ and $ match at lines. whole: the expression as given, for
@@ -141,8 +144,11 @@ void regex_close(Regex *r)
 {
     if (!r) return;
     pcre2_code_free(r->code);
+    free(r->pattern);
     free(r);
 }
+
+const char *regex_pattern(const Regex *r) { return r->pattern; }
 
 /* The JIT stack and match data are not shareable between threads, so each has its own. */
 struct RegexSpace { pcre2_match_data *data; pcre2_match_context *limits; pcre2_jit_stack *stack; };

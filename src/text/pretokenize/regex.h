@@ -16,6 +16,8 @@ typedef struct RegexSpace RegexSpace;                                /* the work
  * expression that matches the empty text. The caller closes *regex, which is NULL after a failure. */
 Status regex_open (Regex **regex, const char *pattern);
 void   regex_close(Regex *regex);
+/* As it was given to regex_open; it belongs to the expression. */
+const char *regex_pattern(const Regex *regex);
 /* PCRE2's Unicode version, written to `version`, where the pattern uses character classes and that version is
  * not the one of text/unicode.h; otherwise NULL. */
 const char *regex_unicode(const char *pattern, char version[24]);

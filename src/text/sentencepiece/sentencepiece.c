@@ -248,6 +248,11 @@ static TokenizerHashes sentencepiece_hashes(const Tokenizer *t)
     return (TokenizerHashes){ tokens, rules };
 }
 
+const SentencePieceModel *sentencepiece_model_of(const Tokenizer *t)
+{
+    return t->encode == sentencepiece_encode ? &((const SentencePiece *)t->state)->model : NULL;
+}
+
 Status sentencepiece_open(Tokenizer *t, const char *path)
 {
     *t = (Tokenizer){ 0 };

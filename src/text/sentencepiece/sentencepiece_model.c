@@ -114,7 +114,7 @@ static Status piece_add(SentencePieceModel *m, const ProtobufReader *w, ByteSpan
     return piece_read(&m->piece[m->pieces++], reader_inside(w, text));
 }
 
-/* TrainerSpec: model_type, treat_whitespace_as_suffix, byte_fallback, unk_surface, eos_piece */
+/* TrainerSpec: model_type, treat_whitespace_as_suffix, byte_fallback, unk_surface, bos_piece, eos_piece */
 static Status trainer_read(SentencePieceModel *m, ProtobufReader w)
 {
     ProtobufField f;
@@ -125,6 +125,7 @@ static Status trainer_read(SentencePieceModel *m, ProtobufReader w)
         case 24: TRY(type_check(&w, &f, WIRE_VARINT)); m->space_last    = f.varint; break;
         case 35: TRY(type_check(&w, &f, WIRE_VARINT)); m->byte_fallback = f.varint; break;
         case 44: TRY(type_check(&w, &f, WIRE_TEXT));   m->unk_surface   = f.text; break;
+        case 46: TRY(type_check(&w, &f, WIRE_TEXT));   m->bos           = f.text; break;
         case 47: TRY(type_check(&w, &f, WIRE_TEXT));   m->eos           = f.text;
         }
     }
@@ -176,9 +177,10 @@ static Status message_read(SentencePieceModel *m, ProtobufReader *w)
 
 Status sentencepiece_model_read(SentencePieceModel *m, const void *data, size_t bytes, const char *path)
 {
-    static const char surface[] = " \xE2\x81\x87 ", eos[] = "</s>"; /* the defaults of the proto file */
-    *m = (SentencePieceModel){ .kind = SP_MODEL_UNIGRAM, .unk_surface = { surface, 5 }, .eos = { eos, 4 },
-                  .dummy_prefix = true, .drop_spaces = true, .escape_spaces = true };
+    /* the defaults of the proto file */
+    static const char surface[] = " \xE2\x81\x87 ", bos[] = "<s>", eos[] = "</s>";
+    *m = (SentencePieceModel){ .kind = SP_MODEL_UNIGRAM, .unk_surface = { surface, 5 }, .bos = { bos, 3 },
+                  .eos = { eos, 4 }, .dummy_prefix = true, .drop_spaces = true, .escape_spaces = true };
     ProtobufReader w = { data, (const uint8_t *)data + bytes, data, path };
     Status status = message_read(m, &w);
     if (status != OK) sentencepiece_model_close(m);

@@ -32,8 +32,8 @@ typedef struct {
     int      kind;                           /* SP_MODEL_UNIGRAM, ...; 0: unknown */
     bool     space_last, byte_fallback;      /* space_last: treat_whitespace_as_suffix, the mark follows a
                                               * word */
-    ByteSpan unk_surface, eos;               /* what the unknown piece decodes to; the name of the
-                                              * end-of-text piece */
+    ByteSpan unk_surface, bos, eos;          /* what the unknown piece decodes to; the names of the pieces
+                                              * that begin and end a text */
     ByteSpan charsmap, denormalizer;         /* precompiled rules of the normalizer and of the denormalizer */
     /* add_dummy_prefix, remove_extra_whitespaces, escape_whitespaces */
     bool     dummy_prefix, drop_spaces, escape_spaces;
