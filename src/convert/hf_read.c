@@ -8,6 +8,7 @@
 #include "convert/torch/torch_file.h"
 #include "store/safetensors.h"
 #include "store/tensor_entry.h"
+#include "text/tokenizer_file.h"
 
 enum { JSON_LIMIT = 64 << 20, JSON_MULTIPLE = 32 };
 static const char CONFIG[] = "config.json";
@@ -163,11 +164,9 @@ static Status config_read(ForeignModel *model, const char *folder)
 /* The folder is a tokenizer where it has the files of one. */
 static void tokenizer_find(ForeignModel *model, const char *folder)
 {
-    static const char *const files[] = { "tokenizer.json", "vocab.json", "tokenizer.model" };
-    char path[1024];
-    for (int i = 0; i < 3; i++)
-        if (path_join(path, folder, files[i]) == OK && file_exists(path))
-            snprintf(model->tokenizer, sizeof model->tokenizer, "%s", folder);
+    TokenizerFile file;
+    if (tokenizer_file_find(&file, folder) == OK)
+        snprintf(model->tokenizer, sizeof model->tokenizer, "%s", folder);
 }
 
 Status hf_open(ForeignModel *model, const char *folder)

@@ -1,52 +1,80 @@
-/* The files of a tokenizer as transformers expects them. Those it knows are copied; for `bytes` a
+/* The files of a tokenizer as transformers expects them. Those it knows are copied; for the others a
  * tokenizer.json is made. */
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include "convert/hf_write.h"
 #include "convert/llama_pieces.h"
 #include "convert/tokenizer/tokenizer_json.h"
-#include "store/tensor_entry.h"
 #include "text/bpe/vocab.h"
-#include "text/tokenizer.h"
+#include "text/sentencepiece/sentencepiece.h"
 
-enum { JSON_MULTIPLE = 100 };
-static const char END[] = "<|endoftext|>";
+/* What is written, and from what. */
+typedef struct {
+    const char          *folder;           /* that is written */
+    const Tokenizer     *tokenizer;
+    const TokenizerFile *file;
+    const SpecialIds    *ids;
+    int64_t              positions;
+} HfTokenizer;
 
-static Status file_copy(const char *folder, const char *name, const char *from)
+static Status file_copy(const HfTokenizer *h, const char *name, const char *from)
 {
     FileMap map;
     char    path[1024];
-    TRY(path_join(path, folder, name));
+    TRY(path_join(path, h->folder, name));
     TRY(file_map(&map, from));
     Status status = file_write_whole(path, map.data, map.size);
     file_unmap(&map);
     return status;
 }
 
-/* Whether folder/name exists, whose path is then `path`. */
-static bool has_file(char path[1024], const char *folder, const char *name)
+/* Copies the file of the tokenizer's folder, where it has one. *found may be NULL. */
+static Status beside_copy(const HfTokenizer *h, const char *name, bool *found)
 {
-    return path_join(path, folder, name) == OK && file_exists(path);
+    char from[1024];
+    bool there = tokenizer_file_beside(from, h->file, name);
+    if (found) *found = there;
+    return there ? file_copy(h, name, from) : OK;
 }
 
-/* tokenizer_config.json: of `class`, with the text that ends a document and that of unknown text; NULL:
- * none. */
-static Status config_write(const char *folder, const char *class, const char *end, const char *unknown,
-                           int64_t positions)
+static void text_set(json_t *config, const char *key, const HfTokenizer *h, int64_t id)
 {
+    char text[SPECIAL_TEXT];
+    if (special_text(text, h->tokenizer, id)) json_object_set_new(config, key, json_string(text));
+}
+
+/* tokenizer_config.json of `class`. A tokenizer that spells any byte knows no unknown text; transformers then
+ * writes the end of a text for it. */
+static Status config_write(const HfTokenizer *h, const char *class)
+{
+    const SpecialIds *ids = h->ids;
+    int64_t end = ids->ends ? ids->end[0] : -1;
     json_t *config = json_pack("{s:s, s:b, s:I}", "tokenizer_class", class, "clean_up_tokenization_spaces",
-                               false, "model_max_length", (json_int_t)positions);
-    if (end) {
-        json_object_set_new(config, "bos_token", json_string(end));
-        json_object_set_new(config, "eos_token", json_string(end));
+                               false, "model_max_length", (json_int_t)h->positions);
+    text_set(config, "bos_token", h, ids->bos);
+    text_set(config, "eos_token", h, end);
+    text_set(config, "pad_token", h, ids->pad);
+    bool known = ids->unknown >= 0 || h->file->kind == TOKENIZER_FILE_JSON;
+    text_set(config, "unk_token", h, known ? ids->unknown : end);
+    if (h->file->kind == TOKENIZER_FILE_SENTENCEPIECE) {       /* which transformers would add otherwise */
+        json_object_set_new(config, "add_bos_token", json_boolean(ids->adds_bos));
+        json_object_set_new(config, "add_eos_token", json_boolean(ids->adds_end));
     }
-    if (unknown) json_object_set_new(config, "unk_token", json_string(unknown));
-    return hf_json_write(folder, "tokenizer_config.json", config);
+    return hf_json_write(h->folder, "tokenizer_config.json", config);
 }
 
-/* ---- bytes ---- */
+/* The files that say what tokens mean: those of the folder, or else a config of `class`. */
+static Status meanings_write(const HfTokenizer *h, const char *class)
+{
+    static const char *const more[] = {
+        "special_tokens_map.json", "added_tokens.json", "chat_template.jinja" };
+    bool found;
+    for (int i = 0; i < 3; i++) TRY(beside_copy(h, more[i], NULL));
+    TRY(beside_copy(h, "tokenizer_config.json", &found));
+    return found ? OK : config_write(h, class);
+}
+
+/* ---- made files ---- */
 
 static const char *letters_of_byte(char out[8], uint8_t byte)
 {
@@ -57,155 +85,90 @@ static const char *letters_of_byte(char out[8], uint8_t byte)
 }
 
 /* A BPE of all bytes without merges, and the end of document as a special token. */
-static Status bytes_write(const char *folder, int64_t eod, int64_t positions)
+static json_t *bytes_json(const HfTokenizer *h)
 {
-    char    letters[8];
+    char    letters[8], end[SPECIAL_TEXT] = "";
     json_t *vocab = json_object(), *level;
+    special_text(end, h->tokenizer, h->tokenizer->eod);
     for (int b = 0; b < 256; b++)
         json_object_set_new(vocab, letters_of_byte(letters, (uint8_t)b), json_integer(b));
     level = json_pack("{s:s, s:b, s:b, s:b}", "type", "ByteLevel", "add_prefix_space", false, "trim_offsets",
                       true, "use_regex", false);
-    json_t *token = json_pack("{s:I, s:s, s:b, s:b, s:b, s:b, s:b}", "id", (json_int_t)eod, "content", END,
-                              "single_word", false, "lstrip", false, "rstrip", false, "normalized", false,
-                              "special", true);
     json_t *model =
         json_pack("{s:s, s:n, s:n, s:n, s:n, s:b, s:b, s:b, s:o, s:[]}", "type", "BPE", "dropout",
                   "unk_token", "continuing_subword_prefix", "end_of_word_suffix", "fuse_unk", false,
                   "byte_fallback", false, "ignore_merges", false, "vocab", vocab, "merges");
-    TRY(hf_json_write(folder, "tokenizer.json",
-                      json_pack("{s:s, s:n, s:n, s:[o], s:n, s:O, s:n, s:o, s:o}", "version", "1.0",
-                                "truncation", "padding", "added_tokens", token, "normalizer", "pre_tokenizer",
-                                level, "post_processor", "decoder", level, "model", model)));
-    return config_write(folder, "PreTrainedTokenizerFast", END, END, positions);
+    json_t *added = json_pack("[o]", tokenizer_json_special(h->tokenizer->eod, end, strlen(end)));
+    return tokenizer_json_make(added, json_null(), level, json_incref(level), model);
 }
 
-/* ---- files ---- */
-
-/* The text of an added token of a tokenizer.json; false: it has none of this id. */
-static bool added_text(char out[256], const char *path, int64_t id)
+/* A tokenizer.json where transformers opens no file of this tokenizer. Consumes the reference. */
+static Status made_write(const HfTokenizer *h, json_t *root)
 {
-    FileMap map;
-    json_t *root = NULL, *token;
-    size_t  i;
-    bool    found = false;
-    if (id < 0 || file_map(&map, path) != OK) return false;
-    Status status = json_parse_bounded(&root, path, "", (const char *)map.data, map.size, JSON_MULTIPLE);
-    file_unmap(&map);
-    if (status != OK) return false;
-    json_array_foreach(json_object_get(root, "added_tokens"), i, token) {
-        const char *text = json_string_value(json_object_get(token, "content"));
-        if (!text || json_integer_value(json_object_get(token, "id")) != id) continue;
-        found = snprintf(out, 256, "%s", text) < 256;
-    }
-    json_decref(root);
-    return found;
-}
-
-/* path: a tokenizer.json; its config is beside it, or is made. */
-static Status json_tokenizer_write(const char *folder, const char *path, const char *beside, int64_t end,
-                                   int64_t positions)
-{
-    static const char *const more[] = {"special_tokens_map.json", "added_tokens.json", "chat_template.jinja"};
-    char other[1024], text[256];
-    TRY(file_copy(folder, "tokenizer.json", path));
-    for (int i = 0; i < 3; i++)
-        if (has_file(other, beside, more[i])) TRY(file_copy(folder, more[i], other));
-    if (has_file(other, beside, "tokenizer_config.json"))
-        return file_copy(folder, "tokenizer_config.json", other);
-    bool found = added_text(text, path, end);
-    return config_write(folder, "PreTrainedTokenizerFast", found ? text : NULL, found ? text : NULL,
-                        positions);
-}
-
-/* GPT-2's own names, or those of transformers. */
-static Status gpt2_tokenizer_write(const char *folder, const char *from, int64_t positions)
-{
-    char vocab[1024], merges[1024], other[1024];
-    bool own = has_file(vocab, from, "encoder.json") && has_file(merges, from, "vocab.bpe");
-    if (!own && !(has_file(vocab, from, "vocab.json") && has_file(merges, from, "merges.txt")))
-        return fail(BAD_OPTION,
-                    "--tokenizer %s: the folder has no files of a tokenizer that transformers reads", from);
-    TRY(file_copy(folder, "vocab.json", vocab));
-    TRY(file_copy(folder, "merges.txt", merges));
-    if (has_file(other, from, "added_tokens.json")) TRY(file_copy(folder, "added_tokens.json", other));
-    if (has_file(other, from, "special_tokens_map.json"))
-        TRY(file_copy(folder, "special_tokens_map.json", other));
-    if (has_file(other, from, "tokenizer_config.json"))
-        return file_copy(folder, "tokenizer_config.json", other);
-    return config_write(folder, "GPT2Tokenizer", END, END, positions);
-}
-
-/* Of the added token with this id; NULL: there is none. It lives as long as root. */
-static const char *special_text(const json_t *root, int64_t id)
-{
-    size_t  i;
-    json_t *token;
-    json_array_foreach(json_object_get(root, "added_tokens"), i, token)
-        if (json_integer_value(json_object_get(token, "id")) == id)
-            return json_string_value(json_object_get(token, "content"));
-    return NULL;
-}
-
-static Status made_write(const char *folder, json_t *root, int64_t end, int64_t unknown, int64_t positions)
-{
-    Status status = config_write(folder, "PreTrainedTokenizerFast", special_text(root, end),
-                                 special_text(root, unknown), positions);
-    if (status == OK) return hf_json_write(folder, "tokenizer.json", root);
+    Status status = config_write(h, "PreTrainedTokenizerFast");
+    if (status == OK) return hf_json_write(h->folder, "tokenizer.json", root);
     json_decref(root);
     return status;
 }
 
-static Status tiktoken_write(const char *folder, const char *path, int64_t positions)
+/* ---- by kind ---- */
+
+/* A tokenizer.model of the same tokenizer may lie beside it, which older programs read. */
+static Status json_write(const HfTokenizer *h)
+{
+    TRY(file_copy(h, "tokenizer.json", h->file->path));
+    TRY(beside_copy(h, "tokenizer.model", NULL));
+    return meanings_write(h, "PreTrainedTokenizerFast");
+}
+
+static Status pair_write(const HfTokenizer *h)
+{
+    TRY(file_copy(h, "vocab.json", h->file->path));
+    TRY(file_copy(h, "merges.txt", h->file->merges));
+    return meanings_write(h, "GPT2Tokenizer");
+}
+
+static Status tiktoken_write(const HfTokenizer *h)
 {
     json_t *root;
     int64_t end;
-    TRY(tiktoken_json(&root, &end, path));
-    return made_write(folder, root, end, end, positions);
+    TRY(tiktoken_json(&root, &end, h->file->path));
+    return made_write(h, root);
 }
 
-static Status sentencepiece_write(const char *folder, const char *path, int64_t end, int64_t positions)
+static Status sentencepiece_write(const HfTokenizer *h)
 {
     json_t *root;
     int64_t unknown;
-    TRY(sentencepiece_json(&root, &unknown, path));
-    return made_write(folder, root, end, unknown, positions);
+    if (!llama_pieces_other(sentencepiece_model_of(h->tokenizer))) {
+        TRY(file_copy(h, "tokenizer.model", h->file->path));
+        return meanings_write(h, "LlamaTokenizer");
+    }
+    TRY(sentencepiece_json(&root, &unknown, h->file->path));
+    return made_write(h, root);
 }
 
-static bool has_ending(const char *name, const char *end)
+static Status files_write(const HfTokenizer *h)
 {
-    size_t n = strlen(name), m = strlen(end);
-    return n >= m && !strcmp(name + n - m, end);
+    switch (h->file->kind) {
+    case TOKENIZER_FILE_BYTES:    return made_write(h, bytes_json(h));
+    case TOKENIZER_FILE_JSON:     return json_write(h);
+    case TOKENIZER_FILE_PAIR:     return pair_write(h);
+    case TOKENIZER_FILE_TIKTOKEN: return tiktoken_write(h);
+    case TOKENIZER_FILE_SENTENCEPIECE: break;
+    }
+    return sentencepiece_write(h);
 }
 
-static Status files_write(const char *folder, const char *from, int64_t end, int64_t positions)
+Status hf_tokenizer_write(const char *folder, const char *tokenizer, int64_t positions, SpecialIds *ids)
 {
-    char        path[1024], beside[1024];
-    struct stat about;
-    if (stat(from, &about) != 0) return fail(BAD_OPTION, "--tokenizer %s: no such file", from);
-    bool is_folder = S_ISDIR(about.st_mode);
-    if (is_folder && has_file(path, from, "tokenizer.json"))
-        return json_tokenizer_write(folder, path, from, end, positions);
-    bool model =
-        is_folder && has_file(path, from, "tokenizer.model") && !has_file(beside, from, "merges.txt");
-    if (is_folder && !model) return gpt2_tokenizer_write(folder, from, positions);
-    if (!is_folder) snprintf(path, sizeof path, "%s", from);
-    snprintf(beside, sizeof beside, "%s/..", from);
-    if (has_ending(path, ".json")) return json_tokenizer_write(folder, path, beside, end, positions);
-    if (!llama_pieces_is(path)) return tiktoken_write(folder, path, positions);
-    LlamaPieces pieces;
-    if (llama_pieces_open(&pieces, path) != OK) return sentencepiece_write(folder, path, end, positions);
-    llama_pieces_close(&pieces);
-    TRY(file_copy(folder, "tokenizer.model", path));
-    return config_write(folder, "LlamaTokenizer", NULL, NULL, positions);
-}
-
-Status hf_tokenizer_write(const char *folder, const char *tokenizer, int64_t positions, int64_t *end)
-{
-    Tokenizer t;
+    Tokenizer     t;
+    TokenizerFile file;
+    *ids = (SpecialIds){ 0 };
+    TRY(tokenizer_file_find(&file, tokenizer));
     TRY(tokenizer_open(&t, tokenizer));
-    *end = t.eod;
-    Status status = !strcmp(tokenizer, "bytes") ? bytes_write(folder, t.eod, positions)
-                                                : files_write(folder, tokenizer, t.eod, positions);
+    Status status = special_ids_find(ids, &t, &file);
+    if (status == OK) status = files_write(&(HfTokenizer){ folder, &t, &file, ids, positions });
     tokenizer_close(&t);
     return status;
 }

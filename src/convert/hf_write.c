@@ -64,29 +64,25 @@ static const char *torch_name(Dtype dtype)
     }
 }
 
-static Status generation_write(const ConvertRun *c, int64_t end)
+/* The tokenizer, and the ids of it that both configs name. */
+static Status tokenizer_fill(const ConvertRun *c, const HfTexts *texts)
 {
-    json_t *config = json_pack("{s:b}", "_from_model_config", true);
-    if (end >= 0) {
-        json_object_set_new(config, "bos_token_id", json_integer(end));
-        json_object_set_new(config, "eos_token_id", json_integer(end));
+    SpecialIds ids;
+    Status status = hf_tokenizer_write(c->part, texts->tokenizer, texts->positions, &ids);
+    if (status == OK) {
+        json_object_update(texts->config, ids.config);
+        status = hf_json_write(c->part, "generation_config.json", json_incref(ids.generation));
     }
-    return hf_json_write(c->part, "generation_config.json", config);
+    special_ids_free(&ids);
+    return status;
 }
 
 static Status folder_fill(ConvertRun *c, const HfTexts *texts)
 {
-    int64_t end;
-    TRY(hf_tokenizer_write(c->part, texts->tokenizer, texts->positions, &end));
-    json_t *id = end >= 0 ? json_integer(end) : json_null();
-    json_object_set(texts->config, "bos_token_id", id);
-    json_object_set_new(texts->config, "eos_token_id", id);
-    /* Without one some families have their own, which may be no id of the vocabulary. */
-    json_object_set_new(texts->config, "pad_token_id", json_null());
+    TRY(tokenizer_fill(c, texts));
     json_object_set_new(texts->config, "dtype",
                         json_string(torch_name(convert_run_dtype(c, &c->plan->tensor[0]))));
     TRY(hf_json_write(c->part, "config.json", json_incref(texts->config)));
-    TRY(generation_write(c, end));
     TRY(hf_model_card_write(c->part, c, texts));
     return shards_write(c, texts->shard_bytes);
 }

@@ -5,6 +5,7 @@
 #include <jansson.h>
 #include "convert/convert_run.h"
 #include "convert/family.h"
+#include "convert/tokenizer/special_ids.h"
 
 typedef struct {
     json_t     *config;                    /* of family_write; gets the type and the special tokens */
@@ -17,8 +18,8 @@ typedef struct {
 /* Writes c->output. BAD_OPTION: the tokenizer cannot be written for transformers. The plan is TO_THEIRS. */
 Status hf_write(ConvertRun *c, const HfTexts *texts);
 
-/* The files of the tokenizer into `folder`: *end is the id that ends a document, -1: none. */
-Status hf_tokenizer_write(const char *folder, const char *tokenizer, int64_t positions, int64_t *end);
+/* The files of the tokenizer into `folder`. ids: its special tokens, to be freed also after a failure. */
+Status hf_tokenizer_write(const char *folder, const char *tokenizer, int64_t positions, SpecialIds *ids);
 /* README.md: the model, its data, its curve of losses and its command, as far as they are known. */
 Status hf_model_card_write(const char *folder, const ConvertRun *c, const HfTexts *texts);
 /* A JSON file, indented. Consumes the reference. */

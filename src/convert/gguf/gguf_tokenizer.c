@@ -1,315 +1,127 @@
-/* The tokenizer inside a GGUF file: tokens, their kinds and the merges of a byte-level BPE, as llama.cpp
- * reads them. */
+/* The tokenizer inside a GGUF file, as llama.cpp reads it: the vocabulary of its kind, and the ids of special
+ * tokens. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
+#include "base/log.h"
 #include "convert/gguf/gguf.h"
-#include "convert/llama_pieces.h"
-#include "convert/tokenizer/tokenizer_json.h"
-#include "store/tensor_entry.h"
-#include "text/bpe/vocab.h"
-#include "text/pretokenize/pretoken.h"
-#include "text/tokenizer.h"
+#include "convert/gguf/gguf_tokens.h"
+#include "convert/tokenizer/special_ids.h"
+#include "text/sentencepiece/sentencepiece.h"
 
-enum { JSON_MULTIPLE = 100, NORMAL = 1, CONTROL = 3, DEFINED = 4, UNUSED = 5 };
-/* text: [count], owned; NULL: no token has this id */
-typedef struct { char **text; uint8_t *kind; int64_t count; json_t *merges; const char *pattern; } Tokens;
+/* ---- tokens ---- */
 
-/* llama.cpp's names of the patterns that split a text before merges. */
-static const struct { PretokenKind kind; const char *name; } patterns[] = {
-    { PRETOKEN_GPT2, "gpt-2" }, { PRETOKEN_LLAMA3, "llama-bpe" }, { PRETOKEN_QWEN2, "qwen2" },
-};
-
-static void tokens_free(Tokens *t)
+Status gguf_tokens_open(GgufTokens *t, int64_t count, size_t space)
 {
-    for (int64_t i = 0; t->text && i < t->count; i++) free(t->text[i]);
-    free(t->text);
-    free(t->kind);
-    json_decref(t->merges);
+    *t = (GgufTokens){ .token = calloc((size_t)count, sizeof *t->token), .count = count,
+                       .space = malloc(space + 1) };
+    if (t->token && t->space) return OK;
+    gguf_tokens_close(t);
+    return fail(NO_MEMORY, "no memory for %lld tokens", (long long)count);
 }
 
-static Status token_put(Tokens *t, int64_t id, const char *text, uint8_t kind)
+void gguf_tokens_close(GgufTokens *t)
 {
-    if (id < 0 || id >= t->count)
-        return fail(BAD_OPTION, "the tokenizer has the id %lld, and the model %lld ids", (long long)id,
-                    (long long)t->count);
-    free(t->text[id]);
-    t->text[id] = strdup(text);
-    t->kind[id] = kind;
-    return t->text[id] ? OK : fail(NO_MEMORY, "no memory for the tokens of a tokenizer");
+    free(t->token);
+    free(t->space);
+    *t = (GgufTokens){ 0 };
 }
 
-static Status vocab_put(Tokens *t, const json_t *vocab)
+void gguf_tokens_put(GgufText *out, const GgufTokens *t, bool scores)
 {
-    const char *text;
-    json_t     *id;
-    json_object_foreach((json_t *)vocab, text, id) TRY(token_put(t, json_integer_value(id), text, NORMAL));
-    return OK;
-}
-
-static Status json_open(json_t **root, const char *path)
-{
-    FileMap map;
-    TRY(file_map(&map, path));
-    Status status = json_parse_bounded(root, path, "", (const char *)map.data, map.size, JSON_MULTIPLE);
-    file_unmap(&map);
-    return status;
-}
-
-/* "a b" or ["a", "b"] */
-static json_t *merge_text(const json_t *merge)
-{
-    const char *left  = json_string_value(json_array_get(merge, 0)),
-               *right = json_string_value(json_array_get(merge, 1));
-    if (json_is_string(merge)) return json_incref((json_t *)merge);
-    return left && right ? json_sprintf("%s %s", left, right) : NULL;
-}
-
-/* A ByteLevel that splits by GPT-2's pattern, or the two steps Split by a known pattern and ByteLevel. */
-static Status pattern_find(Tokens *t, const json_t *root, const char *path)
-{
-    const json_t *pre   = json_object_get(root, "pre_tokenizer"),
-                 *steps = json_object_get(pre, "pretokenizers");
-    const json_t *split = json_array_get(steps, 0), *level = json_array_get(steps, 1);
-    const char   *type = json_string_value(json_object_get(pre, "type"));
-    const char   *regex = json_string_value(json_object_get(json_object_get(split, "pattern"), "Regex"));
-    bool plain = type && !strcmp(type, "ByteLevel") && !json_is_false(json_object_get(pre, "use_regex"));
-    bool known = json_array_size(steps) == 2 && regex && json_is_false(json_object_get(level, "use_regex"));
-    if (plain && !json_is_true(json_object_get(pre, "add_prefix_space"))) return OK;
-    for (size_t i = 0; i < sizeof patterns / sizeof patterns[0] && known; i++)
-        if (patterns[i].kind == pretoken_of_pattern(regex)) return t->pattern = patterns[i].name, OK;
-    return fail(BAD_OPTION,
-                "--to gguf: the pre-tokenizer of %s is not one that is known by a name of llama.cpp; "
-                "those of GPT-2, Llama 3 and Qwen 2 are; --to hf writes it for transformers",
-                path);
-}
-
-static Status json_tokens(Tokens *t, const json_t *root, const char *path)
-{
-    const json_t *model = json_object_get(root, "model"), *added = json_object_get(root, "added_tokens");
-    const char   *type = json_string_value(json_object_get(model, "type"));
-    json_t       *item;
-    size_t        i;
-    if (type && strcmp(type, "BPE")) return fail(BAD_OPTION, "--to gguf: %s is no BPE", path);
-    if (!json_is_null(json_object_get(root, "normalizer")) && json_object_get(root, "normalizer"))
-        return fail(BAD_OPTION, "--to gguf: %s has a normalizer, which is not written", path);
-    TRY(pattern_find(t, root, path));
-    TRY(vocab_put(t, json_object_get(model, "vocab")));
-    json_array_foreach(json_object_get(model, "merges"), i, item) {
-        json_t *merge = merge_text(item);
-        if (!merge) return fail(BAD_FILE, "%s: merge %zu is no pair of tokens", path, i);
-        json_array_append_new(t->merges, merge);
-    }
-    json_array_foreach(added, i, item) {
-        const char *text = json_string_value(json_object_get(item, "content"));
-        bool special = json_is_true(json_object_get(item, "special"));
-        if (text)
-            TRY(token_put(t, json_integer_value(json_object_get(item, "id")), text,
-                          special ? CONTROL : DEFINED));
-    }
-    return OK;
-}
-
-/* Lines of merges.txt but for its first, "#version". */
-static Status merges_read(Tokens *t, const char *path)
-{
-    FileMap map;
-    TRY(file_map(&map, path));
-    const char *at = (const char *)map.data, *end = at + map.size;
-    while (at < end) {
-        const char *line = at, *stop = memchr(at, '\n', (size_t)(end - at));
-        at = stop ? stop + 1 : end;
-        size_t bytes = (size_t)((stop ? stop : end) - line);
-        if (bytes && line[bytes - 1] == '\r') bytes--;
-        if (bytes && strncmp(line, "#version", 8))
-            json_array_append_new(t->merges, json_stringn(line, bytes));
-    }
-    file_unmap(&map);
-    return OK;
-}
-
-static bool in_folder(char path[1024], const char *folder, const char *name)
-{
-    return path_join(path, folder, name) == OK && file_exists(path);
-}
-
-static Status files_read(Tokens *t, const char *from)
-{
-    char        path[1024], merges[1024];
-    struct stat about;
-    json_t     *root = NULL;
-    bool        folder = stat(from, &about) == 0 && S_ISDIR(about.st_mode);
-    if (!folder) snprintf(path, sizeof path, "%s", from);
-    bool json = folder ? in_folder(path, from, "tokenizer.json") : strstr(from, ".json") != NULL;
-    bool ranks = !json && (!folder || (!in_folder(merges, from, "merges.txt") &&
-                                       !in_folder(merges, from, "vocab.bpe") &&
-                                       in_folder(path, from, "tokenizer.model")));
-    int64_t end;
-    if (json) TRY(json_open(&root, path));
-    if (ranks) TRY(tiktoken_json(&root, &end, path));
-    Status status = root ? json_tokens(t, root, path) : OK;
-    json_decref(root);
-    if (json || ranks) return status;
-    bool pair = folder && ((in_folder(path, from, "vocab.json") && in_folder(merges, from, "merges.txt")) ||
-                           (in_folder(path, from, "encoder.json") && in_folder(merges, from, "vocab.bpe")));
-    if (!pair)
-        return fail(BAD_OPTION,
-                    "--to gguf: the tokenizer %s is neither `bytes`, a .tiktoken file, a sentencepiece model "
-                    "nor a byte-level BPE in a tokenizer.json or with a vocab.json and merges.txt",
-                    from);
-    TRY(json_open(&root, path));
-    status = vocab_put(t, root);
-    json_decref(root);
-    return status == OK ? merges_read(t, merges) : status;
-}
-
-static Status bytes_make(Tokens *t)
-{
-    for (int b = 0; b < 256; b++) {
-        uint32_t point = letter_of_byte((uint8_t)b);
-        char     text[4] = { (char)point, 0, 0, 0 };
-        if (point >= 0x80) text[0] = (char)(0xC0 | point >> 6), text[1] = (char)(0x80 | (point & 0x3F));
-        TRY(token_put(t, b, text, NORMAL));
-    }
-    return token_put(t, 256, "<|endoftext|>", CONTROL);
-}
-
-static void tokens_write(GgufText *out, const Tokens *t)
-{
-    char    unused[32];
-    json_t *merge;
-    size_t  i;
+    char unused[32];
     gguf_key_array(out, "tokenizer.ggml.tokens", GGUF_STRING, t->count);
     for (int64_t id = 0; id < t->count; id++) {
         snprintf(unused, sizeof unused, "[PAD%lld]", (long long)id);
-        const char *text = t->text[id] ? t->text[id] : unused;
-        gguf_put_string(out, text, strlen(text));
+        if (t->token[id].text) gguf_put_string(out, t->token[id].text, t->token[id].bytes);
+        else                   gguf_put_string(out, unused, strlen(unused));
     }
+    if (scores) gguf_key_array(out, "tokenizer.ggml.scores", GGUF_FLOAT32, t->count);
+    for (int64_t id = 0; id < t->count && scores; id++)
+        gguf_put_real(out, t->token[id].text ? t->token[id].score : -10000);
     gguf_key_array(out, "tokenizer.ggml.token_type", GGUF_INT32, t->count);
-    for (int64_t id = 0; id < t->count; id++) gguf_put_number(out, t->text[id] ? t->kind[id] : UNUSED, 4);
-    gguf_key_array(out, "tokenizer.ggml.merges", GGUF_STRING, (int64_t)json_array_size(t->merges));
-    json_array_foreach(t->merges, i, merge)
-        gguf_put_string(out, json_string_value(merge), json_string_length(merge));
+    for (int64_t id = 0; id < t->count; id++)
+        gguf_put_number(out, t->token[id].text ? t->token[id].kind : GGUF_TOKEN_UNUSED, 4);
 }
 
-/* What llama.cpp's reader of unigram models has no rule for; NULL: nothing. */
-static const char *unigram_other(const SentencePieceModel *m)
+void gguf_added_kinds(GgufTokens *t, const BpeTokenizer *m)
 {
-    if (!m->escape_spaces || m->space_last) return "it marks blanks otherwise";
-    if (m->byte_fallback) return "it has tokens for bytes";
-    if (!m->drop_spaces)  return "it keeps a text of blanks alone";
-    return NULL;
-}
-
-/* Pieces with their marks for blanks, scores, and kinds, whose numbers are the same. */
-static void pieces_put(GgufText *out, const SentencePieceModel *m, int64_t vocabulary)
-{
-    char unused[32];
-    gguf_key_array(out, "tokenizer.ggml.tokens", GGUF_STRING, vocabulary);
-    for (int64_t id = 0; id < vocabulary; id++) {
-        snprintf(unused, sizeof unused, "[PAD%lld]", (long long)id);
-        if (id < m->pieces) gguf_put_string(out, m->piece[id].text.data, m->piece[id].text.bytes);
-        else gguf_put_string(out, unused, strlen(unused));
+    for (int32_t id = 0; id < m->vocab.ids; id++) t->token[id].kind = GGUF_TOKEN_NORMAL;
+    for (int i = 0; i < m->added.count; i++) {
+        const AddedToken *added = &m->added.token[i];
+        t->token[added->id].kind = added->special ? GGUF_TOKEN_CONTROL : GGUF_TOKEN_DEFINED;
     }
-    gguf_key_array(out, "tokenizer.ggml.scores", GGUF_FLOAT32, vocabulary);
-    for (int64_t id = 0; id < vocabulary; id++)
-        gguf_put_real(out, id < m->pieces ? m->piece[id].score : -10000);
-    gguf_key_array(out, "tokenizer.ggml.token_type", GGUF_INT32, vocabulary);
-    for (int64_t id = 0; id < vocabulary; id++)
-        gguf_put_number(out, id < m->pieces ? (uint64_t)m->piece[id].kind : UNUSED, 4);
-    for (int64_t id = 0; id < m->pieces; id++)
-        if (m->piece[id].kind == SP_PIECE_UNKNOWN) gguf_key_uint(out, "tokenizer.ggml.unknown_token_id", id);
+    if (m->unknown >= 0 && !m->byte_level) t->token[m->unknown].kind = GGUF_TOKEN_UNKNOWN;
 }
 
-/* A unigram model, with the table of its normalizer, as llama.cpp has them for T5. */
-static void unigram_put(GgufText *out, const SentencePieceModel *m, int64_t vocabulary)
+/* The word bytes: letters of all bytes, without merges. */
+static Status bytes_put(GgufText *out, const Tokenizer *t, int64_t vocabulary)
 {
-    gguf_key_string(out, "tokenizer.ggml.model", "t5");
-    gguf_key_string(out, "tokenizer.ggml.pre", "default");
-    pieces_put(out, m, vocabulary);
-    gguf_key_bool(out, "tokenizer.ggml.add_space_prefix", m->dummy_prefix);
-    gguf_key_bool(out, "tokenizer.ggml.remove_extra_whitespaces", true);
-    if (!m->charsmap.bytes) return;
-    gguf_key_array(out, "tokenizer.ggml.precompiled_charsmap", GGUF_UINT8, (int64_t)m->charsmap.bytes);
-    gguf_put(out, m->charsmap.data, m->charsmap.bytes);
-}
-
-static Status unigram_write(GgufText *out, const FileMap *map, int64_t vocabulary)
-{
-    SentencePieceModel m;
-    TRY(sentencepiece_model_read(&m, map->data, map->size, map->path));
-    const char *why = unigram_other(&m);
-    if (m.kind == SP_MODEL_UNIGRAM && !why) unigram_put(out, &m, vocabulary);
-    bool other = m.kind != SP_MODEL_UNIGRAM;
-    sentencepiece_model_close(&m);
-    if (!other && !why) return OK;
-    return fail(BAD_OPTION,
-                "--to gguf: llama.cpp cannot do what the tokenizer %s does: %s; --to hf writes it for "
-                "transformers",
-                map->path, other ? "its BPE has other rules than Llama's" : why);
-}
-
-/* A BPE with Llama's rules, or a unigram model. */
-static Status pieces_write(GgufText *out, const char *path, int64_t vocabulary)
-{
-    LlamaPieces pieces;
-    FileMap     map;
-    if (llama_pieces_open(&pieces, path) == OK) {
-        gguf_key_string(out, "tokenizer.ggml.model", "llama");
-        gguf_key_string(out, "tokenizer.ggml.pre", "default");
-        pieces_put(out, &pieces.model, vocabulary);
-        gguf_key_bool(out, "tokenizer.ggml.add_space_prefix", true);
-        llama_pieces_close(&pieces);
-        return OK;
+    GgufTokens tokens;
+    char       end[SPECIAL_TEXT] = "";
+    TRY(gguf_tokens_open(&tokens, vocabulary, 512));
+    special_text(end, t, t->eod);
+    for (int b = 0; b < 256; b++) {
+        uint32_t point = letter_of_byte((uint8_t)b);
+        char    *text = tokens.space + 2 * b;
+        text[0] = (char)(point < 0x80 ? point : 0xC0 | point >> 6);
+        text[1] = (char)(0x80 | (point & 0x3F));
+        tokens.token[b] = (GgufToken){ text, point < 0x80 ? 1 : 2, 0, GGUF_TOKEN_NORMAL };
     }
-    TRY(file_map(&map, path));
-    Status status = unigram_write(out, &map, vocabulary);
-    file_unmap(&map);
-    return status;
-}
-
-/* The path of a sentencepiece model that `name` means; false: it means another kind of tokenizer. */
-static bool pieces_path(char path[1024], const char *name)
-{
-    struct stat about;
-    bool folder = stat(name, &about) == 0 && S_ISDIR(about.st_mode);
-    if (folder && (in_folder(path, name, "tokenizer.json") || in_folder(path, name, "merges.txt")))
-        return false;
-    if (!folder) snprintf(path, 1024, "%s", name);
-    return (!folder || in_folder(path, name, "tokenizer.model")) && llama_pieces_is(path);
-}
-
-/* Writes the keys of a byte-level BPE. */
-static Status bpe_write(GgufText *out, Tokens *tokens, const char *name)
-{
-    TRY(strcmp(name, "bytes") ? files_read(tokens, name) : bytes_make(tokens));
+    tokens.token[t->eod] = (GgufToken){ end, strlen(end), 0, GGUF_TOKEN_CONTROL };
     gguf_key_string(out, "tokenizer.ggml.model", "gpt2");
-    gguf_key_string(out, "tokenizer.ggml.pre", tokens->pattern);
-    tokens_write(out, tokens);
+    gguf_key_string(out, "tokenizer.ggml.pre", "gpt-2");
+    gguf_tokens_put(out, &tokens, false);
+    gguf_key_array(out, "tokenizer.ggml.merges", GGUF_STRING, 0);
+    gguf_tokens_close(&tokens);
     return OK;
+}
+
+/* ---- special tokens ---- */
+
+/* llama.cpp ends a text at three ids that the file names, and at tokens whose texts it knows. */
+static void ids_put(GgufText *out, const SpecialIds *ids, const char *name)
+{
+    static const char *const ends[] = { "tokenizer.ggml.eos_token_id", "tokenizer.ggml.eot_token_id",
+                                        "tokenizer.ggml.eom_token_id" };
+    enum { ENDS = sizeof ends / sizeof ends[0] };
+    if (ids->bos >= 0) gguf_key_uint(out, "tokenizer.ggml.bos_token_id", ids->bos);
+    for (int i = 0; i < ids->ends && i < ENDS; i++) gguf_key_uint(out, ends[i], ids->end[i]);
+    if (ids->unknown >= 0) gguf_key_uint(out, "tokenizer.ggml.unknown_token_id", ids->unknown);
+    if (ids->pad >= 0) gguf_key_uint(out, "tokenizer.ggml.padding_token_id", ids->pad);
+    gguf_key_bool(out, "tokenizer.ggml.add_bos_token", ids->adds_bos);
+    gguf_key_bool(out, "tokenizer.ggml.add_eos_token", ids->adds_end);
+    if (!ids->ends)
+        log_line("convert: the tokenizer %s names no end of a text; llama.cpp then takes one by its number",
+                 name);
+    for (int i = ENDS; i < ids->ends; i++)
+        log_line("convert: id %lld ends a text as well, and a GGUF file names %d such ids",
+                 (long long)ids->end[i], ENDS);
+}
+
+static Status vocabulary_put(GgufText *out, const Tokenizer *t, int64_t vocabulary)
+{
+    const BpeTokenizer       *bpe = bpe_tokenizer_of(t);
+    const SentencePieceModel *pieces = sentencepiece_model_of(t);
+    if (t->vocabulary > vocabulary)
+        return fail(BAD_OPTION, "the tokenizer %s has %d ids, and the model %lld", t->name, t->vocabulary,
+                    (long long)vocabulary);
+    if (pieces) return gguf_sentencepiece_put(out, pieces, t->name, vocabulary);
+    if (!bpe)   return bytes_put(out, t, vocabulary);
+    return bpe->byte_level ? gguf_bpe_put(out, bpe, vocabulary) : gguf_llama_put(out, bpe, vocabulary);
 }
 
 Status gguf_tokenizer(GgufText *out, const char *name, int64_t vocabulary)
 {
-    char path[1024];
-    Tokenizer tokenizer;
-    Tokens    tokens = {.text   = calloc((size_t)vocabulary, sizeof(char *)),
-                        .kind   = calloc((size_t)vocabulary, 1),
-                        .count  = vocabulary,
-                        .merges = json_array(), .pattern = "gpt-2"};
-    Status    status = tokens.text && tokens.kind
-                           ? tokenizer_open(&tokenizer, name)
-                           : fail(NO_MEMORY, "no memory for %lld tokens", (long long)vocabulary);
-    if (status == OK) {
-        int32_t eod = tokenizer.eod;
-        tokenizer_close(&tokenizer);
-        status =
-            pieces_path(path, name) ? pieces_write(out, path, vocabulary) : bpe_write(out, &tokens, name);
-        if (eod >= 0) gguf_key_uint(out, "tokenizer.ggml.bos_token_id", eod);
-        if (eod >= 0) gguf_key_uint(out, "tokenizer.ggml.eos_token_id", eod);
-        gguf_key_bool(out, "tokenizer.ggml.add_bos_token", false);
-    }
-    tokens_free(&tokens);
+    Tokenizer     t;
+    TokenizerFile file;
+    SpecialIds    ids;
+    TRY(tokenizer_file_find(&file, name));
+    TRY(tokenizer_open(&t, name));
+    Status status = special_ids_find(&ids, &t, &file);
+    if (status == OK) status = vocabulary_put(out, &t, vocabulary);
+    if (status == OK) ids_put(out, &ids, name);
+    special_ids_free(&ids);
+    tokenizer_close(&t);
     return status;
 }

@@ -1,0 +1,175 @@
+/* A byte-level BPE in a GGUF file: tokens and merges in letters of bytes, and the name by which llama.cpp
+ * knows how a text is split before merges. */
+#include <stdlib.h>
+#include <string.h>
+#include "base/log.h"
+#include "convert/gguf/gguf_tokens.h"
+
+/* ---- the split before merges ---- */
+
+/* pattern: how the expression of a SPLIT_REGEX step begins */
+typedef struct { PretokenizerStepKind kind; PretokenKind scan; const char *pattern; } SplitStep;
+enum { SPLIT_STEPS_MOST = 6 };
+#define SCAN(of) { SPLIT_SCAN, PRETOKEN_##of, NULL }
+#define REGEX(of) { SPLIT_REGEX, PRETOKEN_KINDS, of }
+#define DIGIT { SPLIT_DIGIT, PRETOKEN_KINDS, NULL }
+#define HAN "[\xE4\xB8\x80-\xE9\xBE\xA5"                                              /* U+4E00 to U+9FA5 */
+
+/* llama.cpp's names. whole: a piece that is a token is taken without merges. */
+static const struct { const char *name; bool whole; int steps; SplitStep step[SPLIT_STEPS_MOST]; }
+splits[] = {
+    { "gpt-2",     false, 1, { SCAN(GPT2) } },
+    { "smollm",    false, 2, { DIGIT, SCAN(GPT2) } },
+    { "llama-bpe", true,  1, { SCAN(LLAMA3) } },
+    { "dbrx",      false, 1, { SCAN(LLAMA3) } },
+    { "qwen2",     false, 1, { SCAN(QWEN2) } },
+    { "bloom",     false, 1, { SCAN(BLOOM) } },
+    { "deepseek-llm", false, 6, { REGEX("[\r\n]"), REGEX("\\s?[A-Za-z"), REGEX("\\s?[!-/:-~"), REGEX("\\s+$"),
+                                  REGEX(HAN "\xE0\xA0\x80-"), DIGIT } },
+    { "deepseek-coder", false, 5, { REGEX("[\r\n]"), REGEX("\\s?\\p{L}+"), REGEX("\\s?\\p{P}+"),
+                                    REGEX(HAN "\xE0\xA0\x80-"), DIGIT } },
+    { "deepseek-v3", false, 3, { SCAN(NUMBERS), REGEX(HAN "\xE3\x81\x80-"), SCAN(DEEPSEEK) } },
+};
+enum { SPLITS = sizeof splits / sizeof splits[0] };
+
+static bool step_is(const PretokenizerStep *s, const SplitStep *known)
+{
+    if (s->kind != known->kind) return false;
+    if (s->kind == SPLIT_SCAN) return s->scan == known->scan;
+    if (s->kind != SPLIT_REGEX) return true;
+    return s->behavior == SPLIT_ISOLATED && !s->invert &&
+           !strncmp(regex_pattern(s->regex), known->pattern, strlen(known->pattern));
+}
+
+static bool split_is(const Pretokenizer *p, int which)
+{
+    bool same = p->steps == splits[which].steps;
+    for (int i = 0; i < p->steps && same; i++) same = step_is(&p->step[i], &splits[which].step[i]);
+    return same;
+}
+
+/* Whether merges alone make each token of its bytes: then it is the same whether a piece that is a token is
+ * taken whole. */
+static Status merges_make_tokens(bool *all, const BpeTokenizer *m)
+{
+    enum { BYTES_MOST = 1024 };
+    BpeSpace space = { 0 };
+    int32_t  ids[BYTES_MOST];
+    int64_t  count = 1;
+    *all = true;
+    for (int32_t id = 0; id < m->vocab.ids && *all && count >= 0; id++) {
+        if (!vocab_has(&m->vocab, id) || (m->special && m->special[id])) continue;
+        int32_t bytes = m->vocab.length[id];
+        *all = bytes <= BYTES_MOST;
+        for (int32_t i = 0; i < bytes && *all; i++) ids[i] = m->byte_id[vocab_bytes(&m->vocab, id)[i]];
+        count = *all ? bpe_merge(&m->merges, ids, bytes, &space) : 1;
+        *all  = *all && count == 1 && ids[0] == id;
+    }
+    bpe_space_close(&space);
+    return count < 0 ? fail(NO_MEMORY, "no memory to merge tokens") : OK;
+}
+
+static Status split_find(const char **name, const BpeTokenizer *m)
+{
+    bool all = false, asked = false;
+    for (int i = 0; i < SPLITS; i++)
+        if (split_is(&m->pretokenizer, i) && splits[i].whole == m->ignore_merges)
+            return *name = splits[i].name, OK;
+    for (int i = 0; i < SPLITS; i++) {
+        if (!split_is(&m->pretokenizer, i)) continue;
+        if (!asked) TRY(merges_make_tokens(&all, m));
+        asked = true;
+        if (all) return *name = splits[i].name, OK;
+    }
+    if (asked)
+        return fail(BAD_OPTION,
+                    "--to gguf: the tokenizer %s %s, and llama.cpp does not with its pre-tokenizer; --to hf "
+                    "writes it for transformers",
+                    m->name,
+                    m->ignore_merges ? "takes a piece that is a token without merges (ignore_merges)"
+                                     : "merges each piece, also one that is a token");
+    return fail(BAD_OPTION,
+                "--to gguf: the pre-tokenizer of %s is not one that is known by a name of llama.cpp; those "
+                "of GPT-2, Llama 3, Qwen, OLMo 2, SmolLM, DeepSeek and BLOOM are; --to hf writes it for "
+                "transformers",
+                m->name);
+}
+
+/* ---- tokens and merges ---- */
+
+/* Writes the letters of bytes, each as UTF-8, and returns their length. */
+static size_t letters_write(char *out, const uint8_t *bytes, int32_t count)
+{
+    size_t used = 0;
+    for (int32_t i = 0; i < count; i++) {
+        uint32_t point = letter_of_byte(bytes[i]);
+        if (point >= 0x80) out[used++] = (char)(0xC0 | point >> 6);
+        out[used++] = (char)(point < 0x80 ? point : 0x80 | (point & 0x3F));
+    }
+    return used;
+}
+
+/* Added tokens are written as they are, the others in letters. */
+static void tokens_fill(GgufTokens *tokens, const BpeTokenizer *m)
+{
+    gguf_added_kinds(tokens, m);
+    for (int32_t id = 0; id < m->vocab.ids; id++) {
+        GgufToken *token = &tokens->token[id];
+        if (!vocab_has(&m->vocab, id)) continue;
+        const uint8_t *bytes = vocab_bytes(&m->vocab, id);
+        bool normal = token->kind == GGUF_TOKEN_NORMAL;
+        token->text  = normal ? tokens->space + tokens->used : (const char *)bytes;
+        token->bytes = normal ? letters_write(tokens->space + tokens->used, bytes, m->vocab.length[id])
+                              : (size_t)m->vocab.length[id];
+        if (normal) tokens->used += token->bytes;
+    }
+}
+
+static void merges_put(GgufText *out, const BpeTokenizer *m)
+{
+    char text[2 * 2048 + 1];               /* a merge makes at most 1024 bytes */
+    gguf_key_array(out, "tokenizer.ggml.merges", GGUF_STRING, m->merges.count);
+    for (int32_t rank = 0; rank < m->merges.capacity; rank++) {
+        uint64_t pair = m->merges.pair[rank];
+        if (pair == UINT64_MAX) continue;
+        int32_t left = (int32_t)(pair >> MERGES_ID_BITS), right = (int32_t)(pair & MERGES_IDS);
+        size_t  used = letters_write(text, vocab_bytes(&m->vocab, left), m->vocab.length[left]);
+        text[used++] = ' ';
+        used += letters_write(text + used, vocab_bytes(&m->vocab, right), m->vocab.length[right]);
+        gguf_put_string(out, text, used);
+    }
+}
+
+/* ---- all of it ---- */
+
+/* What llama.cpp does to no text before it is split. */
+static Status normalizer_check(const BpeTokenizer *m)
+{
+    bool forms = m->normalizer.steps == 1 && m->normalizer.step[0].kind == NORMALIZER_NFC;
+    if ((m->normalizer.steps && !forms) || m->segment_normalizer.steps)
+        return fail(BAD_OPTION,
+                    "--to gguf: the tokenizer %s %s, and llama.cpp does not; --to hf writes it for "
+                    "transformers",
+                    m->name, m->segment_normalizer.steps ? "puts a blank before a text (add_prefix_space)"
+                                                         : "has another normalizer than NFC");
+    if (forms)
+        log_line("convert: the tokenizer %s brings a text into the Unicode form NFC, and llama.cpp does not: "
+                 "there a text in another form gets other ids", m->name);
+    return OK;
+}
+
+Status gguf_bpe_put(GgufText *out, const BpeTokenizer *m, int64_t vocabulary)
+{
+    GgufTokens  tokens;
+    const char *split = "gpt-2";
+    TRY(normalizer_check(m));
+    TRY(split_find(&split, m));
+    TRY(gguf_tokens_open(&tokens, vocabulary, 2 * (size_t)m->vocab.used));
+    tokens_fill(&tokens, m);
+    gguf_key_string(out, "tokenizer.ggml.model", "gpt2");
+    gguf_key_string(out, "tokenizer.ggml.pre", split);
+    gguf_tokens_put(out, &tokens, false);
+    merges_put(out, m);
+    gguf_tokens_close(&tokens);
+    return OK;
+}
