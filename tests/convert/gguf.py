@@ -1,5 +1,7 @@
 """GGUF files: an own small reader finds the tensors of transformers' models (tests/golden/hf) in each type, at aligned places,
-and the tokenizer. tests/outside/gguf_files.py has the package gguf and llama.cpp read them."""
+and the tokenizer. Tokenizers of published families (tests/golden/text/shapes.json) keep their special ids in folders and files, and
+the scores of pieces give transformers' ids by the rule of llama.cpp. tests/outside/gguf_files.py and tokenizer_files.py have the
+package gguf and llama.cpp read such files."""
 import json
 import os
 import struct
@@ -123,6 +125,87 @@ def main(folder):
     refused(folder, "gemma2", "gemma2", "--softmax-scale 0.353553391")
 
 
+SHAPES = os.path.join(os.path.dirname(GOLDEN), "text", "shapes.json")
+MODEL = """--num-layers 1 --hidden-size 16 --num-attention-heads 2 --seq-length 8 --normalization RMSNorm --disable-bias-linear --swiglu
+    --position-embedding-type rope --train-iters 1 --micro-batch-size 1 --global-batch-size 1 --lr 1e-3 --mock-data"""
+
+
+def pieces_of(keys, text):
+    """llama.cpp's ids of a text by pieces with scores: of all neighbours those whose joined token has the highest score are joined."""
+    ids = {t: i for i, t in enumerate(keys["tokenizer.ggml.tokens"])}
+    scores, kinds = keys["tokenizer.ggml.scores"], keys["tokenizer.ggml.token_type"]
+    out, rest, at = [keys["tokenizer.ggml.bos_token_id"]], [], 0
+    users = sorted((t for t, i in ids.items() if kinds[i] in (2, 3, 4)), key=len, reverse=True)
+    while at <= len(text):                                   # an added token splits the text
+        user = next((u for u in users if text.startswith(u, at)), None) if at < len(text) else ""
+        if user is None:
+            rest.append(text[at])
+            at += 1
+            continue
+        if rest:
+            parts = list(((" " if keys["tokenizer.ggml.add_space_prefix"] else "") + "".join(rest)).replace(" ", "\u2581"))
+            while True:
+                pairs = [(-scores[ids[a + b]], i) for i, (a, b) in enumerate(zip(parts, parts[1:])) if a + b in ids]
+                if not pairs:
+                    break
+                i = min(pairs)[1]
+                parts[i:i + 2] = [parts[i] + parts[i + 1]]
+            for part in parts:
+                out += [ids[part]] if part in ids else [ids[f"<0x{b:02X}>"] for b in part.encode()]
+        out += [ids[user]] if user else []
+        rest, at = [], at + max(len(user), 1)
+    return out
+
+
+def letters_of(keys, source):
+    """A byte-level BPE: tokens and merges are those of the tokenizer.json."""
+    model, tokens = source["model"], keys["tokenizer.ggml.tokens"]
+    for text, i in model["vocab"].items():
+        assert tokens[i] == text, (i, text, tokens[i])
+    merges = [m if isinstance(m, str) else " ".join(m) for m in model["merges"]]
+    assert keys["tokenizer.ggml.merges"] == merges
+
+
+# Metaspace puts no blank before a blank nor after a special token; a token of marks is found in a text that has marks itself
+LLAMA_CPP_DIFFERS = {"mistral": lambda t: t[0] in " \u2581<", "gemma": lambda t: "\u2581\u2581" in t}
+
+
+def shapes(folder):
+    golden = json.load(open(SHAPES, encoding="utf-8"))
+    for name, shape in golden["shapes"].items():
+        source, at = os.path.join(folder, "shape-" + name), lambda leaf: os.path.join(folder, f"shape-{name}-{leaf}")
+        os.mkdir(source)
+        for leaf, text in shape["files"].items():
+            with open(os.path.join(source, leaf), "w", encoding="utf-8") as out:
+                out.write(text)
+        jotun("train", *MODEL.split(), "--tokenizer", source, "--save", at("ck"))
+        jotun("convert", "--to", "gguf", "--input", at("ck"), "--output", at("gguf"))
+        keys, tokenizer = Reader(at("gguf")).keys, json.loads(shape["files"]["tokenizer.json"])
+        for key, value in shape["keys"].items():
+            assert keys.get("tokenizer.ggml." + key) == value, (name, key, value, keys.get("tokenizer.ggml." + key))
+        ends = [keys[f"tokenizer.ggml.{end}_token_id"] for end in ("eos", "eot", "eom") if f"tokenizer.ggml.{end}_token_id" in keys]
+        assert sorted(ends) == shape["ends"], (name, ends)
+        config = json.loads(shape["files"]["tokenizer_config.json"])
+        assert keys["tokenizer.ggml.tokens"][ends[0]] == config["eos_token"]["content"], name
+        for token in tokenizer["added_tokens"]:
+            kind = keys["tokenizer.ggml.token_type"][token["id"]]
+            marked = keys["tokenizer.ggml.model"] == "llama" and "\u2581" in token["content"]
+            assert kind == (2 if token["content"] == tokenizer["model"].get("unk_token") else 3 if token["special"] else 1 if marked else 4), (name, token)
+        if keys["tokenizer.ggml.model"] == "gpt2":
+            letters_of(keys, tokenizer)
+        for text, ids in zip(golden["texts"], shape["ids"]):
+            if keys["tokenizer.ggml.model"] == "llama" and not LLAMA_CPP_DIFFERS.get(name, lambda t: False)(text):
+                assert pieces_of(keys, text) == ids, (name, text)
+        jotun("convert", "--to", "hf", "--input", at("ck"), "--output", at("hf"))
+        kept = json.loads(shape["files"]["generation_config.json"])
+        del kept["transformers_version"]
+        assert json.load(open(os.path.join(at("hf"), "generation_config.json"))) == kept, name
+        written_config = json.load(open(os.path.join(at("hf"), "config.json")))
+        own = written_config["eos_token_id"]
+        assert sorted(own if isinstance(own, list) else [own]) == shape["ends"], (name, own)
+        assert written_config["pad_token_id"] == keys.get("tokenizer.ggml.padding_token_id"), name
+
+
 def refused(folder, name, *words):
     ours, path = os.path.join(folder, name), os.path.join(folder, name + ".gguf")
     to_jotun(os.path.join(GOLDEN, name), ours)
@@ -133,3 +216,4 @@ def refused(folder, name, *words):
 
 with tempfile.TemporaryDirectory() as work:
     main(work)
+    shapes(work)

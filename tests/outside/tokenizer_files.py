@@ -1,15 +1,24 @@
 #!/usr/bin/env python3
-"""Tokenizers of files that transformers does not open, exported with a model: AutoTokenizer gives jotun's ids of real and of odd
-text, and the ids become the text again. .tiktoken files, sentencepiece models of ../shared/data and some trained here."""
+"""Tokenizers on their way through jotun. Those of published families (tests/oracles/tokenizer_shapes.py) in folders of
+transformers, with a model: read, written as a folder and as a GGUF file, they give the same ids of real and of odd text by
+transformers, jotun and llama.cpp, with the same ids of special tokens and the same greedy tokens. Those of files that transformers
+does not open (.tiktoken, sentencepiece models of ../shared/data and some trained here): AutoTokenizer gives jotun's ids, and the ids
+become the text again.   tokenizer_files.py [SHAPE or FILE]..."""
 import glob
+import json
 import os
 import subprocess
 import sys
 import tempfile
+import unicodedata
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "oracles"))
+import tokenizer_shapes
 
 try:
     import sentencepiece
     import tokenizers
+    import torch
     import transformers
 except ImportError as missing:
     print(f"skipped: {missing}")
@@ -47,11 +56,11 @@ def texts():
     return found
 
 
-def ids_of(name, text, work):
+def ids_of(name, text, work, *more):
     path = os.path.join(work, "text")
     with open(path, "w", newline="", encoding="utf-8") as out:
         out.write(text)
-    return [int(w) for w in jotun("tokenizer", "encode", "--tokenizer", name, "--input", path).split()]
+    return [int(w) for w in jotun("tokenizer", "encode", "--tokenizer", name, "--input", path, *more).split()]
 
 
 def by_llama(name, path, work, all_texts, ours):
@@ -93,6 +102,101 @@ def compare(name, work, all_texts):
           + (f", {llama} by llama.cpp" if llama is not None else ""))
 
 
+def other(name, what, texts_, ours, theirs):
+    """Notes the texts of which two have other ids."""
+    wrong = [(t, a, b) for t, a, b in zip(texts_, ours, theirs) if a != b]
+    for text, a, b in wrong[:3]:
+        at = next((i for i, (x, y) in enumerate(zip(a, b)) if x != y), min(len(a), len(b)))
+        print(f"   {name}, {what}: {text[:60]!r}... at {at}: {a[at:at + 5]} and {b[at:at + 5]}")
+    if wrong:
+        failures.append(f"{name}: {what}: {len(wrong)} of {len(texts_)} texts have other ids")
+
+
+def without_version(path):
+    with open(path) as f:
+        return {k: v for k, v in json.load(f).items() if k != "transformers_version"}
+
+
+def source_model(folder, tokenizer):
+    """A model with the ids of generation_config.json; returns those that end a text."""
+    generation = without_version(os.path.join(folder, "generation_config.json"))
+    ids = {key: generation.get(key) for key in ("bos_token_id", "eos_token_id", "pad_token_id")}
+    torch.manual_seed(1)
+    config = transformers.LlamaConfig(vocab_size=len(tokenizer), hidden_size=32, num_hidden_layers=2, num_attention_heads=4,
+                                      num_key_value_heads=2, intermediate_size=64, max_position_embeddings=256, initializer_range=0.3, **ids)
+    kept = {leaf: open(os.path.join(folder, leaf)).read() for leaf in ("generation_config.json",)}
+    transformers.LlamaForCausalLM(config).save_pretrained(folder)
+    for leaf, text in kept.items():
+        with open(os.path.join(folder, leaf), "w") as out:
+            out.write(text)
+    ends = ids["eos_token_id"]
+    return set(ends) if isinstance(ends, list) else {ends}
+
+
+def greedy(name, folder, ours, path, ends):
+    """Transformers on the written folder, jotun and llama.cpp continue a prompt alike; llama.cpp stops where the folder says."""
+    tokenizer, model = transformers.AutoTokenizer.from_pretrained(folder), transformers.AutoModelForCausalLM.from_pretrained(folder)
+    prompt = "The quick brown"
+    ids = tokenizer(prompt, return_tensors="pt").input_ids
+    out = model.generate(ids, do_sample=False, max_new_tokens=24, repetition_penalty=1.0, attention_mask=torch.ones_like(ids))[0].tolist()[ids.shape[1]:]
+    out = out[:-1] if out[-1] in ends else out
+    said = jotun("generate", "--load", ours, "--prompt", prompt, "--max-new-tokens", len(out), "--temperature", 0).decode(errors="replace")
+    text = tokenizer.decode(tokenizer.encode(prompt, add_special_tokens=False) + out, skip_special_tokens=True, clean_up_tokenization_spaces=False)
+    if said.removesuffix("\n").strip() != text.strip():
+        failures.append(f"{name}: jotun says {said!r} and transformers {text!r}")
+    if not llama_cpp:
+        return len(out)
+    llama = llama_cpp.Llama(model_path=path, n_ctx=256, verbose=False, n_threads=2, flash_attn=False,
+                            type_k=llama_cpp.GGML_TYPE_F32, type_v=llama_cpp.GGML_TYPE_F32)
+    found = []
+    for token in llama.generate(ids[0].tolist(), temp=0, top_k=1, repeat_penalty=1.0):
+        if llama_cpp.llama_vocab_is_eog(llama._model.vocab, token) or len(found) == 24:
+            break
+        found.append(token)
+    if found != out:
+        failures.append(f"{name}: greedy tokens of transformers {out}, of llama.cpp {found}")
+    missing = [e for e in ends if not llama_cpp.llama_vocab_is_eog(llama._model.vocab, e)]
+    if missing:
+        failures.append(f"{name}: llama.cpp does not stop at {missing}")
+    return len(out)
+
+
+def shape(name, work, corpus, all_texts):
+    at = lambda leaf: os.path.join(work, name + leaf)
+    tokenizer_shapes.make(at("-theirs"), name, corpus, 1500)
+    theirs = transformers.AutoTokenizer.from_pretrained(at("-theirs"))
+    ends = source_model(at("-theirs"), theirs)
+    jotun("convert", "--to", "jotun", "--input", at("-theirs"), "--output", at("-ours"))
+    jotun("convert", "--to", "hf", "--input", at("-ours"), "--output", at("-again"))
+    jotun("convert", "--to", "gguf", "--output-dtype", "f32", "--input", at("-ours"), "--output", at(".gguf"))
+    again, want = transformers.AutoTokenizer.from_pretrained(at("-again")), [theirs.encode(t) for t in all_texts]
+    other(name, "the written folder", all_texts, want, [again.encode(t) for t in all_texts])
+    pieces = name.endswith("_model")                             # jotun puts no bos before a text of a sentencepiece model
+    if not pieces:
+        other(name, "jotun", all_texts, want, [ids_of(at("-theirs"), t, work, "--parse-special-tokens") for t in all_texts])
+    for leaf in ("generation_config.json", "tokenizer_config.json"):
+        if without_version(os.path.join(at("-theirs"), leaf)) != without_version(os.path.join(at("-again"), leaf)):
+            failures.append(f"{name}: another {leaf}")
+    before, after = (without_version(os.path.join(at(leaf), "config.json")) for leaf in ("-theirs", "-again"))
+    for key in ("bos_token_id", "eos_token_id", "pad_token_id"):
+        if before.get(key) != after[key]:
+            failures.append(f"{name}: {key} was {before.get(key)} and is {after[key]}")
+    if llama_cpp:
+        model = llama_cpp.Llama(model_path=at(".gguf"), vocab_only=True, verbose=False)
+        in_form = [(t, ids) for t, ids in zip(all_texts, want) if name != "qwen2" or unicodedata.is_normalized("NFC", t)]
+        # llama.cpp puts a blank before each text, Metaspace only before the first, and where it does not begin with one
+        in_form = [(t, ids) for t, ids in in_form if name != "mistral" or not t.startswith((" ", "▁", "<s>"))]
+        # Gemma's tokens of marks are found in a text that has marks itself; llama.cpp's are for blanks
+        in_form = [(t, ids) for t, ids in in_form if name != "gemma" or "▁▁" not in t]
+        other(name, "llama.cpp", [t for t, _ in in_form], [ids for _, ids in in_form],
+              [model.tokenize(t.encode(), add_bos=True, special=True) for t, _ in in_form])
+        plain = [t for t, _ in in_form if "<" in t]
+        other(name, "jotun and llama.cpp, special tokens as text", plain, [ids_of(at("-theirs"), t, work) for t in plain],
+              [model.tokenize(t.encode(), add_bos=not pieces, special=False) for t in plain])
+    count = greedy(name, at("-again"), at("-ours"), at(".gguf"), ends)
+    print(f"{name:24s} {len(all_texts)} texts, {len(theirs)} ids, {count} greedy tokens", flush=True)
+
+
 def trained(work):
     """Models of sentencepiece with other rules than those of the data's."""
     source = os.path.join(DATA, "ud", "sv_talbanken.test.txt")
@@ -108,13 +212,18 @@ def trained(work):
 
 
 with tempfile.TemporaryDirectory() as folder:
-    names = sys.argv[1:] or sorted(glob.glob(os.path.join(DATA, "gpt2", "*.tiktoken"))) + sorted(glob.glob(os.path.join(DATA, "spm", "*.model")))
-    if not names:
+    names = sys.argv[1:] or tokenizer_shapes.SHAPES + sorted(glob.glob(os.path.join(DATA, "gpt2", "*.tiktoken"))) + \
+        sorted(glob.glob(os.path.join(DATA, "spm", "*.model")))
+    everything = texts()
+    if len(everything) == len(ODD):
         print("skipped: no ../shared/data")
         sys.exit(77)
-    everything = texts()
+    shaped = tokenizer_shapes.ODD + tokenizer_shapes.OTHER_FORMS + everything[len(ODD)::5]
     for tokenizer in list(names) + ([] if sys.argv[1:] else list(trained(folder))):
-        compare(tokenizer, folder, everything)
+        if tokenizer in tokenizer_shapes.SHAPES:
+            shape(tokenizer, folder, "\n".join(everything[::7]), shaped)
+        else:
+            compare(tokenizer, folder, everything)
 for line in failures:
     print("DIFFERS", line)
 sys.exit(bool(failures))
