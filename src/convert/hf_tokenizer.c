@@ -136,16 +136,21 @@ static Status tiktoken_write(const HfTokenizer *h)
     return made_write(h, root);
 }
 
+/* A model with Llama's rules is copied. Where no config beside it says how transformers reads it, a
+ * tokenizer.json is made as well, because LlamaTokenizer treats a blank at the beginning of a text otherwise
+ * than sentencepiece; where a tokenizer.json cannot have all of its pieces, LlamaTokenizer reads the model. */
 static Status sentencepiece_write(const HfTokenizer *h)
 {
+    char    path[1024];
     json_t *root;
     int64_t unknown;
-    if (!llama_pieces_other(sentencepiece_model_of(h->tokenizer))) {
-        TRY(file_copy(h, "tokenizer.model", h->file->path));
+    bool    llama = !llama_pieces_other(sentencepiece_model_of(h->tokenizer));
+    if (llama) TRY(file_copy(h, "tokenizer.model", h->file->path));
+    if (llama && tokenizer_file_beside(path, h->file, "tokenizer_config.json"))
         return meanings_write(h, "LlamaTokenizer");
-    }
-    TRY(sentencepiece_json(&root, &unknown, h->file->path));
-    return made_write(h, root);
+    Status status = sentencepiece_json(&root, &unknown, h->file->path);
+    if (status == OK) return made_write(h, root);
+    return llama && status == BAD_OPTION ? meanings_write(h, "LlamaTokenizer") : status;
 }
 
 static Status files_write(const HfTokenizer *h)
