@@ -138,7 +138,8 @@ static Status tiktoken_write(const HfTokenizer *h)
 
 /* A model with Llama's rules is copied. Where no config beside it says how transformers reads it, a
  * tokenizer.json is made as well, because LlamaTokenizer treats a blank at the beginning of a text otherwise
- * than sentencepiece; where a tokenizer.json cannot have all of its pieces, LlamaTokenizer reads the model. */
+ * than sentencepiece; where a tokenizer.json cannot have all of its pieces, LlamaTokenizer reads the
+ * model. */
 static Status sentencepiece_write(const HfTokenizer *h)
 {
     char    path[1024];

@@ -206,6 +206,27 @@ def shapes(folder):
         assert written_config["pad_token_id"] == keys.get("tokenizer.ggml.padding_token_id"), name
 
 
+def unlike(folder):
+    """What llama.cpp does not do is refused by its name."""
+    golden = json.load(open(SHAPES, encoding="utf-8"))["shapes"]
+    level = {"type": "ByteLevel", "trim_offsets": True, "use_regex": True}
+    for i, (name, words, change) in enumerate((
+            ("gpt2", "add_prefix_space", lambda t: t.update(pre_tokenizer=dict(level, add_prefix_space=True))),
+            ("gpt2", "another normalizer than NFC", lambda t: t.update(normalizer={"type": "NFKC"})),
+            ("smollm", "pre-tokenizer", lambda t: t["pre_tokenizer"]["pretokenizers"][0].update(individual_digits=False)),
+            ("llama2", "its merges, which are not all", lambda t: t["model"]["merges"].pop()),
+            ("llama2", "its merges, whose order", lambda t: t["model"]["merges"].append(t["model"]["merges"].pop(0))),
+            ("gemma", "its treatment of blanks", lambda t: t.update(normalizer=None)))):
+        tokenizer = json.loads(golden[name]["files"]["tokenizer.json"])
+        change(tokenizer)
+        at = os.path.join(folder, f"unlike-{i}")
+        with open(at + ".json", "w", encoding="utf-8") as out:
+            json.dump(tokenizer, out)
+        jotun("train", *MODEL.split(), "--tokenizer", at + ".json", "--save", at)
+        done = jotun("convert", "--to", "gguf", "--input", at, "--output", at + ".gguf", check=False)
+        assert done.returncode == 1 and words in done.stderr and "--to hf" in done.stderr, (name, words, done.stderr)
+
+
 def refused(folder, name, *words):
     ours, path = os.path.join(folder, name), os.path.join(folder, name + ".gguf")
     to_jotun(os.path.join(GOLDEN, name), ours)
@@ -217,3 +238,4 @@ def refused(folder, name, *words):
 with tempfile.TemporaryDirectory() as work:
     main(work)
     shapes(work)
+    unlike(work)

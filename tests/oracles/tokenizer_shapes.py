@@ -16,6 +16,8 @@ DEEPSEEK_V2 = ["[\r\n]", "\\s?[A-Za-zµÀ-ÖØ-öø-ƺƼ-ƿǄ-ʓʕ-ʯͰ-ͳͶͷͻ
 DEEPSEEK_V3 = ["\\p{N}{1,3}", "[一-龥぀-ゟ゠-ヿ]+",
                "[!\"#$%&'()*+,\\-./:;<=>?@\\[\\\\\\]^_`{|}~][A-Za-z]+|[^\r\n\\p{L}\\p{P}\\p{S}]?[\\p{L}\\p{M}]+| ?[\\p{P}\\p{S}]+[\r\n]*"
                "|\\s*[\r\n]+|\\s+(?!\\S)|\\s+"]
+CASES = "[^\\r\\n\\p{L}\\p{N}]?[\\p{Lu}\\p{Lt}\\p{Lm}\\p{Lo}\\p{M}]"
+TEKKEN = CASES + "*[\\p{Ll}\\p{Lm}\\p{Lo}\\p{M}]+|" + CASES + "+[\\p{Ll}\\p{Lm}\\p{Lo}\\p{M}]*|\\p{N}" + REST.replace("[\\r\\n]*|", "[\\r\\n/]*|", 1)
 ODD = [" ", "  two  blanks ", "a\tb\n\nc  \n  ", "   ", "\n", "\n\n\n", "don't DON'T we'll I'D", "1234567 3.14 ½ Ⅷ", "\u00a0x\u3000y\u2028z",
        "Привет, мир! 你好世界 こんにちは", "👩‍👩‍👧 👍🏽 🇸🇪", "a" * 70, "=" * 33 + "-" * 21, "naïve façade — “quoted” …",
        "x_y->z(a[0], b{1});\n\t\tif (!p) {}", "▁mark ▁▁ marks", "ẞß İı ſ", "zero\u200bwidth\u200djoin\ufeff", "ends in blanks   ",
@@ -80,6 +82,8 @@ LEVEL = {
                     ["<｜begin▁of▁sentence｜>", "<｜end▁of▁sentence｜>", "<｜▁pad▁｜>"], "first", "<｜begin▁of▁sentence｜>", {},
                     dict(bos_token="<｜begin▁of▁sentence｜>", eos_token="<｜end▁of▁sentence｜>", pad_token="<｜▁pad▁｜>"),
                     dict(bos="<｜begin▁of▁sentence｜>", eos="<｜end▁of▁sentence｜>")),
+    "tekken": ("tekken", sequence("pretokenizers", [split(TEKKEN), byte_level()]), ["<unk>", "<s>", "</s>", "[INST]"], "first", "<s>",
+               {"ignore_merges": True}, dict(bos_token="<s>", eos_token="</s>", unk_token="<unk>"), dict(bos="<s>", eos="</s>")),
     "bloom": ("bloom", sequence("pretokenizers", [split(BLOOM), byte_level()]), ["<unk>", "<s>", "</s>", "<pad>"], "first", None, {},
               dict(bos_token="<s>", eos_token="</s>", unk_token="<unk>", pad_token="<pad>"), dict(bos="<s>", eos="</s>", pad="<pad>")),
 }
@@ -223,6 +227,6 @@ if __name__ == "__main__":
             tokenizer = transformers.AutoTokenizer.from_pretrained(at)
             keys, ends = expected(shape, at)
             files = {leaf: open(os.path.join(at, leaf), encoding="utf-8").read() for leaf in sorted(os.listdir(at)) if leaf.endswith(".json")}
-            if shape != "llama2_model":
+            if shape not in ("llama2_model", "tekken"):
                 out["shapes"][shape] = {"files": files, "keys": keys, "ends": ends, "ids": [tokenizer.encode(t) for t in ODD]}
     write(sys.argv[1], out)

@@ -189,6 +189,7 @@ def shape(name, work, corpus, all_texts):
         # llama.cpp puts a blank before each text, Metaspace (which LlamaTokenizer makes of a tokenizer.model) only before the
         # first, and where it does not begin with one
         in_form = [(t, ids) for t, ids in in_form if name not in ("mistral", "llama2_model") or not t.startswith((" ", "▁", "<s>"))]
+        in_form = [(t, ids) for t, ids in in_form if name != "tekken" or t.isascii()]        # its split has cases of ASCII alone
         # Gemma's tokens of marks are found in a text that has marks itself; llama.cpp's are for blanks
         in_form = [(t, ids) for t, ids in in_form if name != "gemma" or "▁▁" not in t]
         other(name, "llama.cpp", [t for t, _ in in_form], [ids for _, ids in in_form],

@@ -15,9 +15,12 @@ enum { SPLIT_STEPS_MOST = 6 };
 #define DIGIT { SPLIT_DIGIT, PRETOKEN_KINDS, NULL }
 #define HAN "[\xE4\xB8\x80-\xE9\xBE\xA5"                                              /* U+4E00 to U+9FA5 */
 
-/* llama.cpp's names. whole: a piece that is a token is taken without merges. */
-static const struct { const char *name; bool whole; int steps; SplitStep step[SPLIT_STEPS_MOST]; }
-splits[] = {
+#define CASES "letters outside of ASCII where their case changes within a word, and combining marks"
+/* llama.cpp's names. whole: a piece that is a token is taken without merges. other: what llama.cpp splits
+ * otherwise; NULL: nothing. */
+static const struct {
+    const char *name; bool whole; int steps; SplitStep step[SPLIT_STEPS_MOST]; const char *other;
+} splits[] = {
     { "gpt-2",     false, 1, { SCAN(GPT2) } },
     { "smollm",    false, 2, { DIGIT, SCAN(GPT2) } },
     { "llama-bpe", true,  1, { SCAN(LLAMA3) } },
@@ -29,6 +32,9 @@ splits[] = {
     { "deepseek-coder", false, 5, { REGEX("[\r\n]"), REGEX("\\s?\\p{L}+"), REGEX("\\s?\\p{P}+"),
                                     REGEX(HAN "\xE0\xA0\x80-"), DIGIT } },
     { "deepseek-v3", false, 3, { SCAN(NUMBERS), REGEX(HAN "\xE3\x81\x80-"), SCAN(DEEPSEEK) } },
+    { "tekken",    true,  1, { SCAN(TEKKEN) }, CASES },
+    { "gpt-4o",    false, 1, { SCAN(O200K) }, CASES },
+    { "dbrx",      false, 1, { SCAN(CL100K) }, "white space with line breaks at the end of a text" },
 };
 enum { SPLITS = sizeof splits / sizeof splits[0] };
 
@@ -69,17 +75,17 @@ static Status merges_make_tokens(bool *all, const BpeTokenizer *m)
     return count < 0 ? fail(NO_MEMORY, "no memory to merge tokens") : OK;
 }
 
-static Status split_find(const char **name, const BpeTokenizer *m)
+/* *which: the row of `splits` */
+static Status split_find(int *which, const BpeTokenizer *m)
 {
     bool all = false, asked = false;
-    for (int i = 0; i < SPLITS; i++)
-        if (split_is(&m->pretokenizer, i) && splits[i].whole == m->ignore_merges)
-            return *name = splits[i].name, OK;
-    for (int i = 0; i < SPLITS; i++) {
-        if (!split_is(&m->pretokenizer, i)) continue;
+    for (*which = 0; *which < SPLITS; ++*which)
+        if (split_is(&m->pretokenizer, *which) && splits[*which].whole == m->ignore_merges) return OK;
+    for (*which = 0; *which < SPLITS; ++*which) {
+        if (!split_is(&m->pretokenizer, *which)) continue;
         if (!asked) TRY(merges_make_tokens(&all, m));
         asked = true;
-        if (all) return *name = splits[i].name, OK;
+        if (all) return OK;
     }
     if (asked)
         return fail(BAD_OPTION,
@@ -90,8 +96,8 @@ static Status split_find(const char **name, const BpeTokenizer *m)
                                      : "merges each piece, also one that is a token");
     return fail(BAD_OPTION,
                 "--to gguf: the pre-tokenizer of %s is not one that is known by a name of llama.cpp; those "
-                "of GPT-2, Llama 3, Qwen, OLMo 2, SmolLM, DeepSeek and BLOOM are; --to hf writes it for "
-                "transformers",
+                "of GPT-2, GPT-4, Llama 3, Qwen, OLMo 2, SmolLM, DeepSeek, BLOOM and Mistral (Tekken) are; "
+                "--to hf writes it for transformers",
                 m->name);
 }
 
@@ -160,14 +166,17 @@ static Status normalizer_check(const BpeTokenizer *m)
 
 Status gguf_bpe_put(GgufText *out, const BpeTokenizer *m, int64_t vocabulary)
 {
-    GgufTokens  tokens;
-    const char *split = "gpt-2";
+    GgufTokens tokens;
+    int        split;
     TRY(normalizer_check(m));
     TRY(split_find(&split, m));
+    if (splits[split].other)
+        log_line("convert: llama.cpp splits %s otherwise than the tokenizer %s: there such texts get other "
+                 "ids", splits[split].other, m->name);
     TRY(gguf_tokens_open(&tokens, vocabulary, 2 * (size_t)m->vocab.used));
     tokens_fill(&tokens, m);
     gguf_key_string(out, "tokenizer.ggml.model", "gpt2");
-    gguf_key_string(out, "tokenizer.ggml.pre", split);
+    gguf_key_string(out, "tokenizer.ggml.pre", splits[split].name);
     gguf_tokens_put(out, &tokens, false);
     merges_put(out, m);
     gguf_tokens_close(&tokens);

@@ -99,16 +99,19 @@ static int64_t beside_id(const Beside *b, const Tokenizer *t, const char *key, c
 
 /* ---- the ids ---- */
 
+/* A special token by its name; where there is none the end of document, as GPT-2 has it. */
 static int64_t usual_bos(const Tokenizer *t)
 {
     static const char *const names[] = { "<|begin_of_text|>", "<s>", "<bos>" };
     const SentencePieceModel *pieces = sentencepiece_model_of(t);
+    const BpeTokenizer       *bpe = bpe_tokenizer_of(t);
     if (pieces) return id_of_text(t, pieces->bos.data, pieces->bos.bytes);
-    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
-        int64_t id = id_of_text(t, names[i], strlen(names[i]));
-        if (id >= 0) return id;
+    for (int i = 0; bpe && i < bpe->added.count; i++) {
+        const AddedToken *token = &bpe->added.token[i];
+        for (size_t k = 0; k < sizeof names / sizeof names[0] && token->special; k++)
+            if (id_of_text(t, names[k], strlen(names[k])) == token->id) return token->id;
     }
-    return t->eod;                         /* as GPT-2 has it */
+    return t->eod;
 }
 
 static void end_add(SpecialIds *ids, int64_t id)
