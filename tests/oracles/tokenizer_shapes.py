@@ -174,7 +174,7 @@ def pieces_shape(folder, name, corpus, size):
     sentencepiece.SentencePieceTrainer.train(
         input=source, model_prefix=path, vocab_size=size, model_type="bpe", byte_fallback=True, normalization_rule_name="identity",
         remove_extra_whitespaces=False, add_dummy_prefix=prefix, split_digits=True, allow_whitespace_only_pieces=True, minloglevel=2,
-        num_threads=1, max_sentence_length=1 << 20, hard_vocab_limit=False, control_symbols=rest, user_defined_symbols=users,
+        num_threads=1, max_sentence_length=1 << 20, hard_vocab_limit=False, character_coverage=0.98, control_symbols=rest, user_defined_symbols=users,
         bos_piece=bos or "<s>", eos_piece="<eos>" if bos == "<bos>" else "</s>", **where)
     model = sentencepiece.SentencePieceProcessor(model_file=path + ".model")
     os.remove(source)
@@ -223,7 +223,7 @@ if __name__ == "__main__":
     with tempfile.TemporaryDirectory() as work:
         for shape in SHAPES:
             at = os.path.join(work, shape)
-            make(at, shape, words, 300 if shape in LEVEL else 420)
+            make(at, shape, words, 300 if shape in LEVEL else 460)
             tokenizer = transformers.AutoTokenizer.from_pretrained(at)
             keys, ends = expected(shape, at)
             files = {leaf: open(os.path.join(at, leaf), encoding="utf-8").read() for leaf in sorted(os.listdir(at)) if leaf.endswith(".json")}
