@@ -89,16 +89,22 @@ static Status iteration_folder(char out[1024], const char *folder)
     return path_join(out, folder, name);
 }
 
-/* A checkpoint that DeepSpeed's engine saved, or the folder of several, is known so that it can be refused
- * with what to do. */
+/* A checkpoint that DeepSpeed's engine saved, or the folder of several, is known so that it can be
+ * refused with what to do. Its `latest` names global_stepN; a checkpoint folder of jotun has a file of that name too. */
 static bool is_deepspeed(const char *folder)
 {
+    static const char step[] = "global_step";
     static const char *const files[] = {
-        "mp_rank_00_model_states.pt", "layer_01-model_00-model_states.pt", "latest" };
-    char path[1024];
+        "mp_rank_00_model_states.pt", "layer_01-model_00-model_states.pt" };
+    char    path[1024];
+    FileMap map;
     for (size_t i = 0; i < sizeof files / sizeof *files; i++)
         if (path_join(path, folder, files[i]) == OK && file_exists(path)) return true;
-    return false;
+    bool has = path_join(path, folder, "latest") == OK && file_exists(path);
+    if (!has || file_map(&map, path) != OK) return false;
+    bool named = map.size >= sizeof step && memcmp(map.data, step, sizeof step - 1) == 0;
+    file_unmap(&map);
+    return named;
 }
 
 bool megatron_is_folder(const char *folder)
