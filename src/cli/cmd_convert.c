@@ -82,6 +82,7 @@ static Status planned(ConvertTask *c, Naming naming, PlanDirection direction,
     PlanRules rules = { &links, naming, direction, config.tied, config.layers, states };
     Status status = plan_make(&plan, &rules, &c->from.file);
     if (status == OK) {
+        if (plan.mtp_tensors) log_line("%s: %s", c->o->convert_input, PLAN_MTP_LEFT);
         run_make(c, &plan);
         status = work(c, context);
         if (status == OK) report(c);

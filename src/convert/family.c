@@ -8,7 +8,7 @@
 #include "store/tensor_entry.h"
 
 typedef enum {
-    SAME, ALSO, NOT, FLAG, ONLY, MUST, WINDOW, OR_ZERO, SQRT, RSQRT, FOURFOLD, GELU, ROPE, UNUSED,
+    SAME, ALSO, NOT, FLAG, ONLY, MUST, WINDOW, OR_ZERO, SQRT, RSQRT, FOURFOLD, GELU, ROPE, UNUSED, REFUSED,
     LAYER_TYPES, ITS_WINDOW, HAS_WINDOW, FULL_FIRST, NO_ROPE, DENSE,
     ATTENTION_BIAS, MLP_BIAS, SHARED, EXPERT_GROUPS, TAKEN_GROUPS, GROUPS_METHOD
 } KeyKind;
@@ -78,6 +78,14 @@ Status option_put(const KeySource *s, const char *option, json_t *value)
     if (same) return OK;
     return fail(BAD_FILE, "%s: %s is %s, but another key gives --%s the value %s, of which a model has one",
                 s->path, s->key, now, option, value_text(before, held));
+}
+
+/* A key whose values are refused has a cure in place of those that are supported. */
+static Status refused_read(const KeyRow *row, const json_t *value, const char *path)
+{
+    char now[64];
+    if (!value || json_is_null(value)) return OK;
+    return fail(BAD_FILE, "%s: %s is %s: %s", path, row->key, value_text(now, value), row->option);
 }
 
 static Status only_read(const KeyRow *row, const json_t *value, const char *path)
@@ -234,6 +242,7 @@ static Status key_read(json_t *options, const KeyRow *row, const json_t *config,
     case NO_ROPE:       status = no_rope_read(&s); break;
     case DENSE:         status = dense_read(&s); break;
     case EXPERT_GROUPS: status = groups_read(&s); break;
+    case REFUSED:       status = refused_read(row, held, path); break;
     case ONLY: case MUST:
         if (value) status = only_read(row, value, path);
         break;
@@ -241,8 +250,10 @@ static Status key_read(json_t *options, const KeyRow *row, const json_t *config,
         if (row->kind == OR_ZERO && value && json_is_null(value))
             status = option_put(&s, row->option, json_integer(0));
         else if (!value && other)
-            status = fail(BAD_FILE, "%s: key %s is missing, and so is %s", path, row->key, other);
-        else if (!value)                status = fail(BAD_FILE, "%s: key %s is missing", path, row->key);
+            status = fail(BAD_FILE, "%s: key %s is missing, and so is %s; add the model's", path, row->key,
+                          other);
+        else if (!value)
+            status = fail(BAD_FILE, "%s: key %s is missing; add the model's", path, row->key);
         else if (!json_is_null(value))  status = value_read(&s, row, value);
     }
     json_decref(missing);
@@ -251,6 +262,7 @@ static Status key_read(json_t *options, const KeyRow *row, const json_t *config,
 
 static Status keys_known(const json_t *config, Family family, const char *path)
 {
+    char        now[64];
     const char *key;
     json_t     *value;
     json_object_foreach((json_t *)config, key, value) {
@@ -259,9 +271,9 @@ static Status keys_known(const json_t *config, Family family, const char *path)
             known |= keys[i].families >> family & 1 && !strcmp(keys[i].key, key);
         if (!known)
             return fail(BAD_FILE,
-                        "%s: key %.60s is not known for %s and could change what the model computes; "
-                        "remove it if it does not",
-                        path, key, families[family].model_type);
+                        "%s: key %.60s, which is %s, is not known for %s and could change what the model "
+                        "computes; remove it if transformers computes the same without it",
+                        path, key, value_text(now, value), families[family].model_type);
     }
     return OK;
 }
@@ -279,9 +291,14 @@ static Status family_find(Family *family, const json_t *config, const char *path
         if (!type || strcmp(type, families[f].model_type)) continue;
         *family = f;
         if (!architecture || !strcmp(architecture, families[f].architecture)) return OK;
-        return fail(BAD_FILE, "%s: the architecture %.80s is not supported; %s is", path, architecture,
-                    families[f].architecture);
+        return fail(BAD_FILE, "%s: the architecture %.80s is not supported; %s is: save the model as one, or "
+                    "write it here if the weights are one's", path, architecture, families[f].architecture);
     }
+    const json_t *part = json_object_get(json_object_get(config, "text_config"), "model_type");
+    if (json_is_string(part))
+        return fail(BAD_FILE, "%s: model_type %.60s is not of text alone; save the part that is, of "
+                    "model_type %.60s, as a folder of its own; these are supported: %s", path,
+                    type ? type : "(none)", json_string_value(part), known);
     return fail(BAD_FILE, "%s: model_type %.60s is not supported; these are: %s", path,
                 type ? type : "is missing,", known);
 }
@@ -344,7 +361,7 @@ static json_t *key_json(const KeyRow *row, const json_t *options)
 {
     json_t *held = json_object_get(options, row->option), *all, *first;
     switch (row->kind) {
-    case ALSO: case UNUSED: case SQRT: case FOURFOLD: case MUST: return NULL;
+    case ALSO: case UNUSED: case REFUSED: case SQRT: case FOURFOLD: case MUST: case ROPE: return NULL;
     case RSQRT:  return square_json(json_number_value(held) > 0 ? json_number_value(held) : 1);
     case OR_ZERO: return json_number_value(held) > 0 ? json_incref(held) : json_null();
     case GELU: {
@@ -374,11 +391,6 @@ static json_t *key_json(const KeyRow *row, const json_t *options)
     case EXPERT_GROUPS: return groups_json(options, "moe-router-num-groups");
     case TAKEN_GROUPS:  return groups_json(options, "moe-router-group-topk");
     case GROUPS_METHOD: return method_json(options);
-    case ROPE:
-        all   = row_json(row->missing);
-        first = rope_json(options, all);
-        json_decref(all);
-        return first;
     case ONLY:
         all   = row_json(row->option);
         first = json_incref(json_array_get(all, 0));
@@ -386,6 +398,13 @@ static json_t *key_json(const KeyRow *row, const json_t *options)
         return first;
     }
     return NULL;
+}
+
+static void rope_set(json_t *config, const json_t *options, const KeyRow *row)
+{
+    json_t *missing = row_json(row->missing);
+    rope_write(config, options, missing);
+    json_decref(missing);
 }
 
 Status family_write(json_t **config, Family family, const json_t *options)
@@ -398,6 +417,7 @@ Status family_write(json_t **config, Family family, const json_t *options)
         if (!(keys[i].families >> family & 1)) continue;
         json_t *value = key_json(&keys[i], options);
         if (value) json_object_set_new(*config, keys[i].key, value);
+        if (keys[i].kind == ROPE) rope_set(*config, options, &keys[i]);
     }
     return OK;
 }

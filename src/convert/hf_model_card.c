@@ -7,6 +7,40 @@
 
 enum { CURVE_ROWS = 20, LINES_MOST = 10000000, LINE_BYTES = 4096 };
 
+/* The last name of a path: directories are one machine's, and are not published. */
+static const char *path_leaf(const char *path, size_t bytes)
+{
+    while (bytes > 1 && path[bytes - 1] == '/') bytes--;
+    const char *slash = bytes ? memrchr(path, '/', bytes - 1) : NULL;
+    return slash ? slash + 1 : path;
+}
+
+/* A word as a shell reads it. hf: and the like in front of a path stay. */
+static void word_write(FILE *out, const char *word)
+{
+    const char *leaf = path_leaf(word, strlen(word));
+    size_t      kind = strspn(word, "abcdefghijklmnopqrstuvwxyz");
+    fputs(" '", out);
+    if (leaf != word && word[kind] == ':') fprintf(out, "%.*s:", (int)kind, word);
+    for (; *leaf; leaf++)
+        if (*leaf == '\'') fputs("'\\''", out);
+        else fputc(*leaf, out);
+    fputc('\'', out);
+}
+
+/* Lines of a path, a tab and more. */
+static void data_write(FILE *out, const char *data)
+{
+    fputs("\n## Data\n\n```\n", out);
+    while (*data) {
+        size_t      bytes = strcspn(data, "\n");
+        const char *leaf  = path_leaf(data, strcspn(data, "\t\n"));
+        fprintf(out, "%.*s\n", (int)(data + bytes - leaf), leaf);
+        data += bytes + (data[bytes] == '\n');
+    }
+    fputs("```\n", out);
+}
+
 /* A value of the options as a person types it, after its name. */
 static void option_write(FILE *out, const char *name, const json_t *value)
 {
@@ -15,13 +49,13 @@ static void option_write(FILE *out, const char *name, const json_t *value)
         return;
     }
     fprintf(out, " --%s", name);
-    if (json_is_string(value)) fprintf(out, " '%s'", json_string_value(value));
+    if (json_is_string(value)) word_write(out, json_string_value(value));
     else if (json_is_integer(value)) fprintf(out, " %lld", (long long)json_integer_value(value));
     else if (json_is_real(value)) fprintf(out, " %.12g", json_real_value(value));
     size_t i;
     json_t *word;
     json_array_foreach((json_t *)value, i, word)
-        if (json_is_string(word)) fprintf(out, " '%s'", json_string_value(word));
+        if (json_is_string(word)) word_write(out, json_string_value(word));
 }
 
 static void command_write(FILE *out, const json_t *options)
@@ -90,7 +124,7 @@ static void text_write(FILE *out, const ConvertRun *c, const HfTexts *texts)
             type ? type : "", texts->version);
     if (from->step > 0)
         fprintf(out, "\nTrained for %" PRId64 " steps on %" PRId64 " samples.\n", from->step, from->samples);
-    if (from->data && *from->data) fprintf(out, "\n## Data\n\n```\n%s\n```\n", from->data);
+    if (from->data && *from->data) data_write(out, from->data);
     curve_write(out, options);
     command_write(out, options);
     json_decref(options);

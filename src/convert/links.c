@@ -6,7 +6,7 @@
 #include <string.h>
 
 typedef enum { AS_IS, TURNED, ROW, GROUPED, PAIRS } View;
-typedef enum { ALWAYS, TIED } SurplusWhen;
+typedef enum { ALWAYS, TIED, MTP } SurplusWhen;
 /* The words of the columns first and whole, of which they are sums. */
 typedef struct { int64_t QUERY, KV, G, F, GATE, head; } Widths;
 typedef struct { int64_t first, whole; } Rows;
@@ -89,10 +89,24 @@ bool links_surplus(Naming naming, const char *name, bool tied)
     for (size_t i = 0; i < sizeof surplus / sizeof surplus[0]; i++) {
         Naming of = naming;
         while (of != surplus[i].naming && bases[of] != of) of = bases[of];
-        if (of != surplus[i].naming || (surplus[i].when == TIED && !tied)) continue;
+        if (of != surplus[i].naming || surplus[i].when == MTP || (surplus[i].when == TIED && !tied)) continue;
         if (name_fits(surplus[i].name, name)) return true;
         if (!strncmp(surplus[i].name, prefixes[naming], prefix) && name_fits(surplus[i].name + prefix, name))
             return true;
+    }
+    return false;
+}
+
+bool links_mtp(int64_t *layer, char mark[96], Naming naming, const char *name)
+{
+    for (size_t i = 0; i < sizeof surplus / sizeof surplus[0]; i++) {
+        size_t bytes = strcspn(surplus[i].name, "{");
+        if (surplus[i].naming != naming || surplus[i].when != MTP) continue;
+        size_t digits = strncmp(name, surplus[i].name, bytes) ? 0 : strspn(name + bytes, "0123456789");
+        if (!digits || digits > 6 || name[bytes + digits] != '.') continue;
+        *layer = atoll(name + bytes);
+        name_fill(mark, 96, surplus[i].name, *layer, 0);
+        return true;
     }
     return false;
 }

@@ -31,4 +31,7 @@ void   links_free(Links *links);
 const char *links_prefix(Naming naming);
 /* Whether a checkpoint with this naming may have a tensor of this name that holds no parameter. */
 bool   links_surplus(Naming naming, const char *name, bool tied);
+/* Whether the name is of layer *layer, and the layer is one of multi-token prediction where the checkpoint
+ * has a tensor called `mark`. False where the naming has no such layers. */
+bool   links_mtp(int64_t *layer, char mark[96], Naming naming, const char *name);
 #endif

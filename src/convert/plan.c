@@ -32,23 +32,33 @@ static bool lacks_prefix(const PlanRules *rules, const ForeignFile *from)
     return true;
 }
 
-/* states: a weight is read from the optimizer's copy of it, if there is one. */
+/* What the tensors of a model follow from. */
+static const char *described_by(const PlanRules *rules)
+{
+    return rules->direction == TO_OURS ? "config" : "options";
+}
+
+/* With states a weight is read from the optimizer's copy of it, if there is one. */
 static Status source_find(const ForeignTensor **found, const ForeignFile *from, const LinkTensor *want,
-                          ForeignKind kind, bool states, const char *prefix)
+                          ForeignKind kind, const PlanRules *rules, const char *prefix)
 {
     char held[128], wanted[128];
     const char *name = want->name;
     if (!strncmp(name, prefix, strlen(prefix))) name += strlen(prefix);
-    *found = states && kind == FOREIGN_WEIGHT ? foreign_find_of(from, FOREIGN_MASTER, name) : NULL;
+    *found = rules->states && kind == FOREIGN_WEIGHT ? foreign_find_of(from, FOREIGN_MASTER, name) : NULL;
     if (!*found) *found = foreign_find_of(from, kind, name);
     if (!*found && kind != FOREIGN_WEIGHT)
         return fail(BAD_SHAPE, "%s: tensor '%s' has no %s, which others have; --no-load-optim begins with new"
                     " states", from->path, name, foreign_kind_name(kind));
-    if (!*found) return fail(BAD_SHAPE, "%s: tensor '%s' is missing", from->path, name);
+    if (!*found)
+        return fail(BAD_SHAPE, "%s: tensor '%s' is missing; copy all files of the checkpoint again, or "
+                    "correct its %s, which describes a model that has it", from->path, name,
+                    described_by(rules));
     if (shape_equal(want, *found)) return OK;
-    return fail(BAD_SHAPE, "%s: tensor '%s'%s%s has the shape %s, the model that its config describes needs"
-                " %s", from->path, name, kind != FOREIGN_WEIGHT ? ", " : "", foreign_kind_name(kind),
-                shape_text(held, (*found)->dims, (*found)->shape),
+    return fail(BAD_SHAPE, "%s: tensor '%s'%s%s has the shape %s, the model that its %s describes needs %s; "
+                "give the one that belongs to these weights", from->path, name,
+                kind != FOREIGN_WEIGHT ? ", " : "", foreign_kind_name(kind),
+                shape_text(held, (*found)->dims, (*found)->shape), described_by(rules),
                 shape_text(wanted, want->dims, want->shape));
 }
 
@@ -122,7 +132,7 @@ static Status tensors_add(Plan *plan, const PlanRules *rules, const ForeignFile 
                  || (int)kind != sorted[i - 1].index / links;
         const ForeignTensor *source;
         if (kind != FOREIGN_WEIGHT && link->ours.keeps_type) continue;       /* it is not trained */
-        TRY(source_find(&source, from, ours ? &link->theirs : &link->ours, kind, rules->states,
+        TRY(source_find(&source, from, ours ? &link->theirs : &link->ours, kind, rules,
                         *prefix ? prefix : "\n"));
         if (!dtype_is_float(source->dtype))
             return fail(BAD_SHAPE, "%s: tensor '%s' is of type %s, which holds no weights", from->path,
@@ -159,7 +169,17 @@ static bool is_left_out(const PlanRules *rules, const char *name)
     return sscanf(name, "blocks.%lld.", &layer) == 1 && layer >= rules->layers;
 }
 
-static Status surplus_check(const PlanRules *rules, const ForeignFile *from, const bool *used)
+/* Whether a tensor of another program's checkpoint is of multi-token prediction. A layer behind the last one
+ * that lacks the mark is one that the config has forgotten. */
+static bool is_mtp(const PlanRules *rules, const ForeignFile *from, const char *name)
+{
+    char    mark[96];
+    int64_t layer;
+    return rules->direction == TO_OURS && links_mtp(&layer, mark, rules->naming, name) &&
+           layer >= rules->layers && foreign_find(from, mark);
+}
+
+static Status surplus_check(Plan *plan, const PlanRules *rules, const ForeignFile *from, const bool *used)
 {
     for (int i = 0; i < from->tensors; i++) {
         const char *name = from->tensor[i].name;
@@ -169,8 +189,13 @@ static Status surplus_check(const PlanRules *rules, const ForeignFile *from, con
         if (copy && used[copy - from->tensor]) continue;
         if (rules->direction == TO_OURS ? links_surplus(rules->naming, name, rules->tied)
                                         : is_left_out(rules, name) || is_state(from, name, used)) continue;
-        return fail(BAD_SHAPE, "%s: tensor '%s' has no place in the model that %s describes", from->path,
-                    name, rules->direction == TO_OURS ? "its config" : "its options");
+        if (is_mtp(rules, from, name)) {
+            plan->mtp_tensors++;
+            continue;
+        }
+        return fail(BAD_SHAPE, "%s: tensor '%s' has no place in the model that its %s describes; correct "
+                    "that, or, if it holds no weights of the model, leave it out of the file", from->path,
+                    name, described_by(rules));
     }
     return OK;
 }
@@ -228,7 +253,7 @@ Status plan_make(Plan *plan, const PlanRules *rules, const ForeignFile *from)
     Status status = sorted && used ? OK : fail(NO_MEMORY, "no memory to plan a conversion");
     if (status == OK) status = plan_allocate(plan, rules, sorted);
     if (status == OK) status = tensors_add(plan, rules, from, sorted, used);
-    if (status == OK) status = surplus_check(rules, from, used);
+    if (status == OK) status = surplus_check(plan, rules, from, used);
     if (status == OK) status = tensors_order(plan, sorted, rules->links->count);
     free(sorted);
     free(used);

@@ -21,9 +21,12 @@ typedef struct {
     PlanName   *by_name;                   /* [tensors] sorted by name; owned */
     int         tensors, copies;
     bool        states;                    /* each weight has its moments behind it */
+    int         mtp_tensors;               /* of multi-token prediction, which are not read */
 } Plan;
 
 typedef enum { TO_OURS, TO_THEIRS } PlanDirection;
+/* What is said of Plan.mtp_tensors, behind the path. */
+#define PLAN_MTP_LEFT "its layers of multi-token prediction are left out, as transformers leaves them out"
 
 /* What a conversion does: the naming of the foreign side, and whether the head is tied. TO_THEIRS: layers of
  * our checkpoint from `layers` on are left out, those of multi-token prediction. states, only TO_OURS: with

@@ -6,6 +6,7 @@ import filecmp
 import glob
 import json
 import os
+import shlex
 import shutil
 import signal
 import struct
@@ -75,6 +76,22 @@ def logits_differ(name, load, path, *more):
                   for r in range(rows))
 
 
+def older_keys(name, config):
+    """Rotary embeddings by the keys of version 4 of transformers, which ignores rope_parameters."""
+    rope = config.get("rope_parameters")
+    if rope is None:
+        assert "rope_theta" not in config, f"{name}: {config}"
+        return
+    full = rope.get("full_attention", rope)
+    assert config["rope_theta"] == full["rope_theta"], f"{name}: {config}"
+    if "full_attention" in rope:
+        assert config["rope_local_base_freq"] == rope["sliding_attention"]["rope_theta"], f"{name}: {config}"
+    if "partial_rotary_factor" in rope:
+        assert config["partial_rotary_factor"] == rope["partial_rotary_factor"], f"{name}: {config}"
+    scaling = {k: v for k, v in full.items() if k not in ("rope_theta", "partial_rotary_factor")}
+    assert config["rope_scaling"] == (None if scaling["rope_type"] == "default" else scaling), f"{name}: {config}"
+
+
 WORST = {}
 
 
@@ -99,6 +116,7 @@ def family(name, work, text):
         if key not in ("transformers_version", "bos_token_id", "eos_token_id", "pad_token_id", "num_nextn_predict_layers"):
             assert theirs.get(key, value) == value or theirs[key] is None or key == "rope_parameters", f"{name}: {key} {value}"
     assert ours["eos_token_id"] == 256
+    older_keys(name, ours)
     to_jotun(at("-again"), at("-back"))
     files = sorted(os.path.basename(f) for f in glob.glob(step(at("-ours")) + "/*.safetensors"))
     assert files and filecmp.cmpfiles(step(at("-ours")), step(at("-back")), files, False)[0] == files, f"{name}: imported again it differs"
@@ -217,8 +235,64 @@ def cut(folder):
     os.truncate(path, os.path.getsize(path) - 8)
 
 
+def published(work, text):
+    """What folders have that version 5 of transformers does not write: keys of older versions and of publishers, and tensors that hold
+    no weights of the model."""
+    def same(name, config={}, tensors={}, without=()):
+        model = MODELS[name]
+        keys = {k: v for k, v in model["config"].items() if k not in without}
+        folder = os.path.join(work, name + "-published")
+        hf_golden.write_folder(dict(model, config=dict(keys, **config), tensors=dict(model["tensors"], **tensors)), folder)
+        same_import(work, name, folder)
+        off = abs(loss("hf:" + folder, text) - FACTS["loss"][name])
+        assert off < 1e-5, f"{name}: the loss differs by {off}"
+        shutil.rmtree(folder), shutil.rmtree(folder + "-ours")
+    same("gpt2", {"n_special": 0, "predict_special_tokens": True, "output_past": True, "torch_dtype": "float32", "max_length": 50,
+                  "n_ctx": 64, "task_specific_params": {"text-generation": {"max_length": 50}}},
+         {"transformer.h.0.attn.bias": [[1, 1, 64, 64], 1], "transformer.h.1.attn.masked_bias": [[], -1e4], "lm_head.weight": [[257, 16], 0]})
+    same("llama_tied", {"rope_theta": 10000.0, "rope_scaling": None, "is_llama_config": True, "rope_interleaved": False},
+         {"lm_head.weight": [[257, 16], 0], "model.layers.1.self_attn.rotary_emb.inv_freq": [[4], 1]}, ["rope_parameters"])
+    if not QUICK:
+        llama3 = dict(MODELS["llama3"]["config"]["rope_parameters"])
+        same("llama3", {"rope_theta": llama3.pop("rope_theta"), "rope_scaling": llama3}, without=["rope_parameters"])
+    yarn = dict(MODELS["deepseek_v3"]["config"]["rope_parameters"], type="yarn")
+    next_layer = {name.replace(".2.", ".3."): shape for name, shape in MODELS["deepseek_v3"]["tensors"].items() if ".2." in name}
+    mtp = {f"model.layers.3.{name}": shape for name, shape in (("eh_proj.weight", [[16, 32], 0]), ("enorm.weight", [[16], 1]),
+           ("hnorm.weight", [[16], 1]), ("shared_head.head.weight", [[257, 16], 0]), ("embed_tokens.weight", [[257, 16], 0]))}
+    same("deepseek_v3", {"rope_theta": yarn.pop("rope_theta"), "rope_scaling": yarn, "ep_size": 1, "moe_layer_freq": 1,
+                         "scoring_func": "sigmoid", "topk_method": "noaux_tc", "auto_map": {"AutoModel": "modeling.Model"}},
+         dict(next_layer, **mtp), ["rope_parameters", "rope_interleave"])
+    deeper = os.path.join(work, "deeper")                    # a layer that the config forgot is none of multi-token prediction
+    hf_golden.write_folder(dict(MODELS["deepseek_v3"], tensors=dict(MODELS["deepseek_v3"]["tensors"], **next_layer)), deeper)
+    done = to_jotun(deeper, deeper + "-no", check=False)
+    assert done.returncode == 1 and "model.layers.3." in done.stderr and "has no place" in done.stderr, done.stderr
+
+
+def card(work):
+    """README.md of an exported folder: words as a shell reads them, and no directories."""
+    data, saved = os.path.join(work, "it's"), os.path.join(work, "saved here")
+    shutil.copy(os.path.join(work, "corpus_text_document.bin"), data + ".bin")
+    shutil.copy(os.path.join(work, "corpus_text_document.idx"), data + ".idx")
+    jotun("train", "--num-layers", 1, "--hidden-size", 8, "--num-attention-heads", 2, "--seq-length", 4, "--train-iters", 1,
+          "--micro-batch-size", 1, "--global-batch-size", 1, "--lr", "1e-3", "--data-path", data, "--split", "1,0,0",
+          "--normalization", "RMSNorm", "--swiglu", "--disable-bias-linear", "--position-embedding-type", "rope",
+          "--tokenizer", "bytes", "--save", saved)
+    jotun("convert", "--to", "hf", "--input", saved, "--output", saved + "-hf")
+    text = open(saved + "-hf/README.md").read()
+    command = text.split("```\n")[-2]
+    words = shlex.split(command)
+    assert words[words.index("--data-path") + 1] == "it's" and words[words.index("--save") + 1] == "saved here", command
+    assert work not in text and "it's\t" in text, text
+
+
 def refusals(work):
     refused("llama", work, config(rope_parameters={"rope_type": "cubic", "rope_theta": 1e4}), "config.json", "cubic")
+    refused("llama", work, config(rope_theta=5e5), "rotary-base", "500000")
+    refused("llama", work, config(rope_scaling={"rope_type": "linear", "factor": 2.0}), "rope_scaling", "linear")
+    refused("llama_linear", work, config(rope_scaling={"rope_type": "linear", "factor": 2.0}), "interpolation-factor")
+    refused("llama", work, config(rope_interleaved=True), "rope_interleaved", "true", "false")
+    refused("llama", work, config(quantization_config={"quant_method": "fp8"}), "quantization_config", "fp8", "dequantize")
+    refused("llama", work, config(model_type="gemma3", text_config={"model_type": "gemma3_text"}), "gemma3_text", "folder of its own")
     refused("llama", work, config(attention_bias=True), "_proj.bias", "missing")
     refused("llama", work, config(attention_bias=1), "attention_bias")
     refused("llama", work, config(hidden_act="relu"), "hidden_act")
@@ -424,6 +498,8 @@ def main(folder):
         if model in UNLIKE:
             continued(model, folder, text_file)
     pickles(folder, text_file)
+    published(folder, text_file)
+    card(folder)
     tokenizers(folder, text_file)
     other_hosts(folder)
     refusals(folder)

@@ -20,11 +20,13 @@ const char *value_text(char out[64], const json_t *value);
 
 /* ---- family_rope.c ---- */
 
-/* rope_parameters, or rope_theta and rope_scaling; missing: the base without one, or two, of layers without
- * and with a window ([1e6, 1e4]), which then have rotary embeddings of their own; or {"base": B} in a family
- * of which a part of the channels may turn (partial_rotary_factor) */
-Status  rope_read(const KeySource *s);
-json_t *rope_json(const json_t *options, const json_t *missing);
+/* rope_parameters, or rope_theta and rope_scaling, or both, which then have to say the same; missing: the
+ * base without one, or two, of layers without and with a window ([1e6, 1e4]), which then have rotary
+ * embeddings of their own; or {"base": B} in a family of which a part of the channels may turn
+ * (partial_rotary_factor) */
+Status  rope_read (const KeySource *s);
+/* Sets all of these keys of a config. */
+void    rope_write(json_t *config, const json_t *options, const json_t *missing);
 
 /* ---- family_layers.c ---- */
 

@@ -1,5 +1,6 @@
 /* Rotary embeddings: rope_parameters since version 5 of transformers; before it rope_theta was a key of its
- * own beside rope_scaling. */
+ * own beside rope_scaling. Version 4 ignores the new key and computes with its defaults, so that both are
+ * written; where a config has both, they have to agree. */
 #include "convert/family/family_keys.h"
 #include <math.h>
 #include <stdbool.h>
@@ -23,7 +24,7 @@ static Status row_read(const KeySource *s, const json_t *rope, int row)
     json_t *value = held && !json_is_null(held) ? json_incref((json_t *)held)
                                                 : missing_of(rope_rows[row].missing);
     if (!value && !strcmp(rope_rows[row].key, "original_max_position_embeddings"))
-        value = json_incref(json_object_get(s->config, "max_position_embeddings"));
+        value = json_incref(json_object_get(s->options, "seq-length"));
     if (!strcmp(rope_rows[row].key, "truncate") && json_is_boolean(value))
         return option_put(s, rope_rows[row].option, json_is_true(value) ? json_false() : json_true());
     if (json_is_number(value)) return option_put(s, rope_rows[row].option, value);
@@ -100,14 +101,24 @@ static Status scaling_read(const KeySource *s, const json_t *rope)
     return option_put(s, "position-embedding-type", json_string(strcmp(type, "yarn") ? "rope" : "yarn"));
 }
 
+/* A number that rope_parameters may have, or a key beside them, or both; else what a missing one means. */
+static Status number_put(const KeySource *s, const char *option, const char *key, const json_t *held[3])
+{
+    bool given = false;
+    for (int i = 0; i < 3 && !(given && i == 2); i++) {
+        if (!held[i] || json_is_null(held[i])) continue;
+        if (!json_is_number(held[i])) return fail(BAD_FILE, "%s: %s is no number", s->path, key);
+        TRY(option_put(s, option, json_incref((json_t *)held[i])));
+        given = true;
+    }
+    return OK;
+}
+
 static Status base_read(const KeySource *s, const char *option, const json_t *rope, const char *key,
                         const json_t *missing)
 {
-    const json_t *base = json_object_get(rope, "rope_theta");
-    if (!base || json_is_null(base)) base = json_object_get(s->config, key);
-    if (!base || json_is_null(base)) base = missing;
-    if (json_is_number(base)) return option_put(s, option, json_incref((json_t *)base));
-    return fail(BAD_FILE, "%s: %s is no number", s->path, key);
+    return number_put(s, option, key, (const json_t *[]){
+        json_object_get(rope, "rope_theta"), json_object_get(s->config, key), missing });
 }
 
 /* Layers with a window have a base of their own, and no scaling. An option is set only where they are. */
@@ -124,11 +135,11 @@ static Status local_read(const KeySource *s, const json_t *local)
 
 static Status partial_read(const KeySource *s, const json_t *rope)
 {
-    const json_t *part = json_object_get(rope, PARTIAL);
-    if (!part || json_is_null(part)) part = json_object_get(s->config, PARTIAL);
-    if (!part || json_is_null(part)) return option_put(s, "rotary-percent", json_integer(1));
-    if (json_is_number(part)) return option_put(s, "rotary-percent", json_incref((json_t *)part));
-    return fail(BAD_FILE, "%s: %s is no number", s->path, PARTIAL);
+    json_t *all = json_integer(1);
+    Status  status = number_put(s, "rotary-percent", PARTIAL, (const json_t *[]){
+        json_object_get(rope, PARTIAL), json_object_get(s->config, PARTIAL), all });
+    json_decref(all);
+    return status;
 }
 
 Status rope_read(const KeySource *s)
@@ -143,9 +154,15 @@ Status rope_read(const KeySource *s)
             return fail(BAD_FILE, "%s: rope_parameters has no full_attention; it has rotary embeddings for "
                         "the layers without a window, and in sliding_attention for those with one", s->path);
     }
-    if (!json_is_object(rope)) rope = json_object_get(s->config, "rope_scaling");
-    if (!json_is_object(rope)) rope = NULL;
+    const json_t *older = json_object_get(s->config, "rope_scaling");
+    if (!json_is_object(older)) older = NULL;
+    if (!json_is_object(rope)) rope = older;
+    if (older && strcmp(type_of(older), type_of(rope)))
+        return fail(BAD_FILE, "%s: rope_type is %.40s in rope_parameters and %.40s in rope_scaling; make "
+                    "them equal, or remove the one that the model was not trained with", s->path,
+                    type_of(rope), type_of(older));
     TRY(scaling_read(s, rope));
+    if (older && older != rope) TRY(scaling_read(s, older));
     if (two) TRY(local_read(s, local));
     if (json_is_object(s->missing)) TRY(partial_read(s, rope));
     return base_read(s, "rotary-base", rope, "rope_theta", two ? json_array_get(s->missing, 0) : base);
@@ -170,18 +187,40 @@ static json_t *scaling_json(const json_t *options, const char *type)
     return rope;
 }
 
-json_t *rope_json(const json_t *options, const json_t *missing)
+static const char *type_written(const json_t *options)
 {
     const json_t *factor = json_object_get(options, "rotary-seq-len-interpolation-factor");
     const char   *position = json_string_value(json_object_get(options, "position-embedding-type"));
-    bool        yarn = position && !strcmp(position, "yarn");
-    const char *type = yarn ? "yarn" : json_is_true(json_object_get(options, "use-rope-scaling")) ? "llama3" :
-                       json_is_number(factor) && json_number_value(factor) != 1 ? "linear" : "default";
-    json_t *rope = scaling_json(options, type);
-    if (json_is_object(missing)) json_object_set(rope, PARTIAL, json_object_get(options, "rotary-percent"));
-    if (!json_is_array(missing)) return rope;
-    const json_t *base = json_object_get(options, LOCAL);
-    if (json_number_value(base) == 0) base = json_array_get(missing, 1);
-    return json_pack("{s:o, s:{s:s, s:O}}", "full_attention", rope, "sliding_attention", "rope_type",
-                     "default", "rope_theta", base);
+    if (position && !strcmp(position, "yarn")) return "yarn";
+    if (json_is_true(json_object_get(options, "use-rope-scaling"))) return "llama3";
+    return json_is_number(factor) && json_number_value(factor) != 1 ? "linear" : "default";
+}
+
+/* The base is beside it, and without scaling there is none. */
+static json_t *older_json(const json_t *rope, const char *type)
+{
+    if (!strcmp(type, "default")) return json_null();
+    json_t *older = json_copy((json_t *)rope);
+    json_object_del(older, "rope_theta");
+    return older;
+}
+
+void rope_write(json_t *config, const json_t *options, const json_t *missing)
+{
+    const char *type = type_written(options);
+    json_t     *rope = scaling_json(options, type), *part = json_object_get(options, "rotary-percent");
+    json_object_set(config, "rope_theta", json_object_get(options, "rotary-base"));
+    json_object_set_new(config, "rope_scaling", older_json(rope, type));
+    if (json_is_object(missing)) {
+        json_object_set(rope, PARTIAL, part);
+        json_object_set(config, PARTIAL, part);
+    }
+    if (json_is_array(missing)) {
+        json_t *base = json_object_get(options, LOCAL);
+        if (json_number_value(base) == 0) base = json_array_get(missing, 1);
+        json_object_set(config, "rope_local_base_freq", base);
+        rope = json_pack("{s:o, s:{s:s, s:O}}", "full_attention", rope, "sliding_attention", "rope_type",
+                         "default", "rope_theta", base);
+    }
+    json_object_set_new(config, "rope_parameters", rope);
 }

@@ -186,8 +186,8 @@ static Status lists_make(RankTensors *lists, Legacy *l, int chunk, int p, int e)
     for (int t = 0; t < l->tp; t++) {
         if (*l->m->file->left) rank_leave_states(&lists[t]);
         if (lists[t].items != lists[0].items)
-            return fail(BAD_FILE, "%s: tensor-parallel rank %d of stage %d has other tensors than rank 0",
-                        l->m->folder, t, p);
+            return fail(BAD_FILE, "%s: tensor-parallel rank %d of stage %d has other tensors than rank 0; "
+                        "give the files of all ranks of one save", l->m->folder, t, p);
     }
     return OK;
 }

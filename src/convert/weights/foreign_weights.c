@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include "base/log.h"
 #include "convert/formats.h"
 #include "convert/plan.h"
 #include "convert/weights/foreign_table.h"
@@ -148,6 +149,7 @@ Status foreign_weights_load(const char *table, size_t bytes, const ModelConfig *
     if (status == OK)
         status = plan_make(&plan,
             &(PlanRules){ &links, from.naming, TO_OURS, model->tied, model->layers, states }, &from.file);
+    if (rank == 0 && plan.mtp_tensors) log_line("%s: %s", from.file.path, PLAN_MTP_LEFT);
     for (int i = 0; i < plan.tensors && status == OK; i++)
         status = plan_verify(&plan, &from.file, &plan.tensor[i], rank, ranks);
     if (status == OK) status = shards_load(&plan, &from.file, shards, nshards);
