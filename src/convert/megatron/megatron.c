@@ -89,8 +89,8 @@ static Status iteration_folder(char out[1024], const char *folder)
     return path_join(out, folder, name);
 }
 
-/* A checkpoint that DeepSpeed's engine saved, or the folder of several, is known so that it can be
- * refused with what to do. Its `latest` names global_stepN; a checkpoint folder of jotun has a file of that name too. */
+/* A checkpoint that DeepSpeed's engine saved, or the folder of several, is known so that it can be refused
+ * with what to do. Its file `latest` names global_stepN; a checkpoint folder of jotun has a `latest` too. */
 static bool is_deepspeed(const char *folder)
 {
     static const char step[] = "global_step";
