@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 #include "convert/tokenizer/tokenizer_json.h"
 #include "text/tokenizer.h"
@@ -49,7 +50,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
     Tokenizer t;
     if (bytes < 2) return 0;
     size_t asked = data[0] < bytes - 1 ? data[0] : bytes - 1, model = bytes - 1 - asked;
-    snprintf(path, sizeof path, "/dev/shm/jotun-fuzz-%d-cl100k" ENDING, (int)getpid());
+    snprintf(path, sizeof path, "/dev/shm/jotun-fuzz-%d", (int)getpid());
+    mkdir(path, 0700);
+    snprintf(path, sizeof path, "/dev/shm/jotun-fuzz-%d/cl100k" ENDING, (int)getpid());       /* the name says how text is split */
     FILE *file = fopen(path, "wb");
     if (!file || fwrite(data + 1, 1, model, file) != model || fclose(file) != 0) abort();
     if (tokenizer_open(&t, path) != OK) return 0;
