@@ -30,7 +30,7 @@ JOTUN = os.environ.get("JOTUN", "build/release/bin/jotun")
 KINDS, failures = ("torch", "torch_dist"), []
 # A model, megatron-core's layout (tp, pp, ep), and whether its weights are bf16
 CASES = [(name, 1, 1, 1, False) for name in ("llama", "gpt", "moe", "window", "yarn", "shared", "latent", "deepseek")]
-CASES += [("llama", 2, 2, 1, False), ("gpt", 2, 1, 1, False), ("moe", 1, 1, 2, False), ("llama", 2, 2, 1, True)]
+CASES += [("llama", 2, 2, 1, False), ("gpt", 2, 1, 1, False), ("moe", 1, 1, 2, False), ("deepseek", 1, 2, 2, False), ("llama", 2, 2, 1, True)]
 STEPS, NEXT, BATCH, SEQUENCE, VOCABULARY = 5, 10, 4, 16, 257
 TRAINED = dict(lr=1e-2, weight_decay=0.1, adam_beta1=0.9, adam_beta2=0.95, adam_eps=1e-8, clip_grad=1.0)
 RUN = ["--train-iters", STEPS + NEXT, "--global-batch-size", BATCH, "--seq-length", SEQUENCE, "--lr", 1e-2, "--lr-decay-style", "constant", "--weight-decay", 0.1,
