@@ -49,6 +49,7 @@ def added(id_, text):
     return {"id": id_, "content": text, "single_word": False, "lstrip": False, "rstrip": False, "normalized": False, "special": not plain}
 
 
+CHAT = "{{- bos_token }}{% for m in messages %}{{ m.role }}: {{ m.content }}<|eot_id|>{% endfor %}"
 DIGITS = {"type": "Digits", "individual_digits": True}
 BLANKS = {"type": "Replace", "pattern": {"String": " "}, "content": "▁"}
 MARKS = {"type": "Replace", "pattern": {"String": "▁"}, "content": " "}
@@ -67,7 +68,7 @@ LEVEL = {
                dict(bos="<|begin_of_text|>", eos=["<|end_of_text|>", "<|eom_id|>", "<|eot_id|>"], do_sample=True, temperature=0.6, top_p=0.9)),
     "qwen2": ("qwen2", sequence("pretokenizers", [split(QWEN2), byte_level()]),
               ["<|endoftext|>", "<|im_start|>", "<|im_end|>", "<tool_call>", "</tool_call>"], "last", None, {"normalizer": {"type": "NFC"}},
-              dict(eos_token="<|im_end|>", pad_token="<|endoftext|>"),
+              dict(eos_token="<|im_end|>", pad_token="<|endoftext|>", chat_template=CHAT),
               dict(bos="<|endoftext|>", pad="<|endoftext|>", eos=["<|im_end|>", "<|endoftext|>"], repetition_penalty=1.05)),
     "smollm": ("smollm", sequence("pretokenizers", [DIGITS, byte_level(True)]), ["<|endoftext|>", "<|im_start|>", "<|im_end|>", "<repo_name>"],
                "first", None, {}, dict(bos_token="<|endoftext|>", eos_token="<|endoftext|>", unk_token="<|endoftext|>"),
@@ -119,7 +120,7 @@ def tokenizer_json(added_tokens, parts, model):
 
 def configs(folder, ids, names, generation, names_of_class):
     special = {k: {"content": v, "lstrip": False, "rstrip": False, "single_word": False, "normalized": False, "__type": "AddedToken"}
-               if isinstance(v, str) else v for k, v in names.items()}
+               if isinstance(v, str) and k != "chat_template" else v for k, v in names.items()}
     write(os.path.join(folder, "tokenizer_config.json"),
           dict(special, tokenizer_class=names_of_class, clean_up_tokenization_spaces=False, model_max_length=10 ** 30))
     made = {k: v for k, v in generation.items() if k not in ("bos", "eos", "pad")}
@@ -149,6 +150,9 @@ def level_shape(folder, name, corpus, size):
                  post_processor=sequence("processors", [level, template(bos, ids[bos])]) if bos else level)
     write(os.path.join(folder, "tokenizer.json"), tokenizer_json([added(ids[t], t) for t in texts], parts, model))
     configs(folder, ids, names, generation, "PreTrainedTokenizerFast")
+    if name == "llama3":
+        with open(os.path.join(folder, "chat_template.jinja"), "w") as out:
+            out.write(CHAT)
 
 
 def pieces_merges(pieces):
@@ -206,6 +210,8 @@ def expected(name, folder):
         found["add_space_prefix"] = PIECES[name][0]
     if "bos_token_id" in generation:
         found["bos_token_id"] = generation["bos_token_id"]
+    if name in ("llama3", "qwen2"):
+        found["chat_template"] = CHAT
     if "pad_token_id" in generation:
         found["padding_token_id"] = generation["pad_token_id"]
     ends = generation["eos_token_id"]
@@ -226,7 +232,7 @@ if __name__ == "__main__":
             make(at, shape, words, 300 if shape in LEVEL else 460)
             tokenizer = transformers.AutoTokenizer.from_pretrained(at)
             keys, ends = expected(shape, at)
-            files = {leaf: open(os.path.join(at, leaf), encoding="utf-8").read() for leaf in sorted(os.listdir(at)) if leaf.endswith(".json")}
+            files = {leaf: open(os.path.join(at, leaf), encoding="utf-8").read() for leaf in sorted(os.listdir(at)) if not leaf.endswith(".model")}
             if shape not in ("llama2_model", "tekken"):
                 out["shapes"][shape] = {"files": files, "keys": keys, "ends": ends, "ids": [tokenizer.encode(t) for t in ODD]}
     write(sys.argv[1], out)

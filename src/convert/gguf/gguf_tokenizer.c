@@ -91,12 +91,29 @@ static void ids_put(GgufText *out, const SpecialIds *ids, const char *name)
     if (ids->pad >= 0) gguf_key_uint(out, "tokenizer.ggml.padding_token_id", ids->pad);
     gguf_key_bool(out, "tokenizer.ggml.add_bos_token", ids->adds_bos);
     gguf_key_bool(out, "tokenizer.ggml.add_eos_token", ids->adds_end);
+    if (ids->chat) {
+        gguf_key(out, "tokenizer.chat_template", GGUF_STRING);
+        gguf_put_string(out, json_string_value(ids->chat), json_string_length(ids->chat));
+    }
     if (!ids->ends)
         log_line("convert: the tokenizer %s names no end of a text; llama.cpp then takes one by its number",
                  name);
     for (int i = ENDS; i < ids->ends; i++)
         log_line("convert: id %lld ends a text as well, and a GGUF file names %d such ids",
                  (long long)ids->end[i], ENDS);
+}
+
+/* What llama.cpp does not know of added tokens. */
+static void added_tell(const BpeTokenizer *m)
+{
+    for (int i = 0; i < m->added.count; i++) {
+        const AddedToken *added = &m->added.token[i];
+        if (!added->strip_left && !added->strip_right && !added->single) continue;
+        log_line("convert: llama.cpp finds the added token %.*s of %s in any place and takes no blanks into "
+                 "it; its lstrip, rstrip or single_word say otherwise",
+                 (int)added->bytes, (const char *)added->text, m->name);
+        return;
+    }
 }
 
 static Status vocabulary_put(GgufText *out, const Tokenizer *t, int64_t vocabulary)
@@ -108,6 +125,7 @@ static Status vocabulary_put(GgufText *out, const Tokenizer *t, int64_t vocabula
                     (long long)vocabulary);
     if (pieces) return gguf_sentencepiece_put(out, pieces, t->name, vocabulary);
     if (!bpe)   return bytes_put(out, t, vocabulary);
+    added_tell(bpe);
     return bpe->byte_level ? gguf_bpe_put(out, bpe, vocabulary) : gguf_llama_put(out, bpe, vocabulary);
 }
 

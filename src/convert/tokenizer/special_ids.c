@@ -64,6 +64,31 @@ static Status beside_read(json_t **root, const TokenizerFile *file, const char *
     return status;
 }
 
+/* chat_template.jinja, or the chat_template of a tokenizer_config.json: a text, or a list of which one is
+ * called default. */
+static Status chat_find(json_t **chat, const TokenizerFile *file, const json_t *config)
+{
+    char    path[1024];
+    FileMap map;
+    size_t  i;
+    json_t *item, *named = json_object_get(config, "chat_template");
+    *chat = NULL;
+    if (tokenizer_file_beside(path, file, "chat_template.jinja")) {
+        TRY(file_map(&map, path));
+        bool fits = map.size <= JSON_MOST;
+        if (fits) *chat = json_stringn((const char *)map.data, map.size);
+        file_unmap(&map);
+        return *chat ? OK : fail(BAD_FILE, "%s: not UTF-8, or more than %d bytes", path, JSON_MOST);
+    }
+    if (json_is_string(named)) *chat = json_incref(named);
+    json_array_foreach(named, i, item) {
+        const char *name = json_string_value(json_object_get(item, "name"));
+        json_t     *text = json_object_get(item, "template");
+        if (name && !strcmp(name, "default") && json_is_string(text) && !*chat) *chat = json_incref(text);
+    }
+    return OK;
+}
+
 typedef struct { json_t *config, *generation, *tokenizer; } Beside;
 
 static Status beside_open(Beside *b, const TokenizerFile *file)
@@ -209,6 +234,7 @@ Status special_ids_find(SpecialIds *ids, const Tokenizer *t, const TokenizerFile
         ids->pad = beside_id(&b, t, "pad_token_id", "pad_token");
         ids->unknown = unknown_of(t);
         status = texts_make(ids, &b, t);
+        if (status == OK) status = chat_find(&ids->chat, file, b.tokenizer);
     }
     beside_close(&b);
     return status;
@@ -218,5 +244,6 @@ void special_ids_free(SpecialIds *ids)
 {
     json_decref(ids->config);
     json_decref(ids->generation);
+    json_decref(ids->chat);
     *ids = (SpecialIds){ 0 };
 }

@@ -17,6 +17,7 @@ typedef struct {
     bool    adds_bos, adds_end;            /* bos is put before each text, end[0] after it */
     json_t *config;                        /* bos_token_id, eos_token_id and pad_token_id of a config.json */
     json_t *generation;                    /* a generation_config.json: the folder's, or made of these ids */
+    json_t *chat;                          /* the folder's template of conversations, a text; NULL: none */
 } SpecialIds;
 
 /* `t` is open, `file` the one that it was read from. BAD_OPTION: it puts other ids around a text than one at
