@@ -126,7 +126,10 @@ def source_model(folder, tokenizer):
     config = transformers.LlamaConfig(vocab_size=len(tokenizer), hidden_size=32, num_hidden_layers=2, num_attention_heads=4,
                                       num_key_value_heads=2, intermediate_size=64, max_position_embeddings=256, initializer_range=0.3, **ids)
     kept = {leaf: open(os.path.join(folder, leaf)).read() for leaf in ("generation_config.json",)}
-    transformers.LlamaForCausalLM(config).save_pretrained(folder)
+    model = transformers.LlamaForCausalLM(config)
+    with torch.no_grad():                    # tokens of bytes are not generated, because runs of them that are no text are shown otherwise
+        model.lm_head.weight[[i for text, i in tokenizer.get_vocab().items() if text.startswith("<0x")]] = 0
+    model.save_pretrained(folder)
     for leaf, text in kept.items():
         with open(os.path.join(folder, leaf), "w") as out:
             out.write(text)
