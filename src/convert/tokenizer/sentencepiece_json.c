@@ -9,7 +9,7 @@
 
 static const char MARK[] = "\xe2\x96\x81";              /* U+2581 */
 
-static const char *other_rule(const SentencePieceModel *m)
+const char *sentencepiece_json_other(const SentencePieceModel *m)
 {
     if (m->kind != SP_MODEL_BPE && m->kind != SP_MODEL_UNIGRAM) return "it is neither BPE nor unigram";
     if (!m->escape_spaces || m->space_last) return "it marks blanks otherwise";
@@ -178,7 +178,7 @@ Status sentencepiece_json(json_t **root, int64_t *unknown, const char *path)
     TRY(file_map(&map, path));
     Status status = sentencepiece_model_read(&m, map.data, map.size, path);
     if (status == OK) {
-        const char *why = other_rule(&m);
+        const char *why = sentencepiece_json_other(&m);
         *root = why ? NULL : root_json(&m);
         *unknown = unknown_of(&m);
         if (why)
