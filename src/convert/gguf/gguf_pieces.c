@@ -225,8 +225,8 @@ Status gguf_sentencepiece_put(GgufText *out, const SentencePieceModel *m, const 
     bool        unigram = m->kind == SP_MODEL_UNIGRAM;
     const char *why = unigram ? unigram_other(m) : bpe_other(m);
     if (why)
-        return fail(BAD_OPTION, "--to gguf: llama.cpp cannot do what the tokenizer %s does: %s; %s", name, why,
-                    sentencepiece_json_other(m) ? "train or give one without it"
-                                                : "--to hf writes it for transformers");
+        return fail(BAD_OPTION, "--to gguf: llama.cpp cannot do what the tokenizer %s does: %s; %s", name,
+                    why, sentencepiece_json_other(m) ? "train or give one without it"
+                                                     : "--to hf writes it for transformers");
     return unigram ? unigram_put(out, m, vocabulary) : bpe_pieces_put(out, m, name, vocabulary);
 }
