@@ -1,4 +1,4 @@
-/* The table of optimizers, the step of all pieces of a rank, and the elementwise rules: AdamW and SGD.
+/* The table of optimizers, the step of all pieces of a rank, and the elementwise rules: AdamW, SGD and Lion.
  * Gradient clipping is the operation clip_and_skip of tensor/ops.def. */
 #include "optim/optimizer.h"
 #include <string.h>
@@ -19,10 +19,20 @@ static void sgd_begin(Queue *q, const OptimizerSettings *s, const OptimizerPiece
                   .stochastic = s->stochastic, .site = p->site, .place = p->place });
 }
 
+static void lion_begin(Queue *q, const OptimizerSettings *s, const OptimizerPiece *p)
+{
+    lion(q, (Lion){ .w_N = p->w, .m_N = p->state[0], .g_N = p->g, .param_N = p->param,
+                    .beta1 = s->lion_beta1, .beta2 = s->lion_beta2, .decay = p->decayed,
+                    .decoupled = p->decoupled,
+                    .stochastic = s->stochastic, .site = p->site, .place = p->place });
+}
+
 static const UpdateRule adam_rule = { .states = 2,
     .state = { { "exp_avg", STATE_MOMENT }, { "exp_avg_sq", STATE_SQUARE } }, .begin = adam_begin };
 static const UpdateRule sgd_rule = { .states = 1, .state = { { "momentum_buffer", STATE_MOMENT } },
     .begin = sgd_begin };
+static const UpdateRule lion_rule = { .states = 1, .state = { { "exp_avg", STATE_MOMENT } },
+    .begin = lion_begin };
 
 /* Muon updates a whole matrix, and of experts each one's. */
 static int64_t matrix_granule(const Param *param)
@@ -34,6 +44,7 @@ static int64_t matrix_granule(const Param *param)
 static const Optimizer optimizers[] = {
     { "adam", &adam_rule, &adam_rule, NULL },         /* Megatron-LM's name for AdamW */
     { "sgd",  &sgd_rule,  &sgd_rule,  NULL },
+    { "lion", &lion_rule, &lion_rule, NULL },
     { "lamb", &lamb_rule, &lamb_rule, NULL },
     { "muon", &muon_rule, &adam_rule, matrix_granule },
 };

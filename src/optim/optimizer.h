@@ -1,7 +1,7 @@
 #ifndef OPTIM_OPTIMIZER_H
 #define OPTIM_OPTIMIZER_H
-/* Optimizers: AdamW, SGD with momentum, LAMB and Muon. An optimizer is one row: the rule that updates the
- * matrices of transformer layers, the rule of all other parameters, and the smallest range of a parameter
+/* Optimizers: AdamW, SGD with momentum, Lion, LAMB and Muon. An optimizer is one row: the rule that updates
+ * the matrices of transformer layers, the rule of all other parameters, and the smallest range of a parameter
  * that they can update alone, its granule, at whose ends ZeRO cuts. A rule is one row too: its states and its
  * functions. Formulas of the updates are those of their operations in tensor/ops.def.
  *
@@ -37,6 +37,7 @@ typedef struct {
     double beta1, beta2, epsilon;      /* of AdamW and LAMB */
     bool   stochastic;                 /* states narrower than the compute type are rounded at random */
     double momentum;                   /* of SGD */
+    double lion_beta1, lion_beta2;     /* of the step, of the momentum that is kept */
     double least_ratio, most_ratio;    /* bounds of LAMB's trust ratio */
     MuonSettings muon;
 } OptimizerSettings;

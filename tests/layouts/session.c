@@ -22,14 +22,15 @@ enum { AFTER_BRANCHES_FP32 = 4, AFTER_BRANCHES = 8, AFTER_BRANCHES_LATER = 64, A
 static const double gap_within[TYPES] = { 0, 1e-5, 1e-2, 1e-3, 1e-2, 1e-2 };
 /* Of weights after the steps, absolute. Adam's, LAMB's and Muon's first steps have the size of the learning rate, 1e-3,
  * however small the gradient is: where rounding to 16 bits decides its sign, weights differ by two steps in opposite
- * directions, which is no less than what a bug does to them. copies.c compares such weights to the bit instead. */
-static const double weights_within[TYPES][OPTIMIZERS] = {    /* adam, adam of two rates, sgd, lamb, muon */
-    { 1e-11, 1e-11, 1e-11, 1e-11, 1e-11 },
-    { 5e-4, 1e-3, 3e-8, 3e-5, 5e-3 },
-    { INFINITY, INFINITY, 4e-5, INFINITY, INFINITY },
-    { INFINITY, INFINITY, 1e-5, INFINITY, INFINITY },
-    { INFINITY, INFINITY, 4e-5, INFINITY, INFINITY },
-    { INFINITY, INFINITY, INFINITY, INFINITY, INFINITY },
+ * directions, which is no less than what a bug does to them. copies.c compares such weights to the bit instead. Lion's steps all have
+ * that size, also where a gradient is 0 but for rounding, as that of a key's bias is, in double too: three steps in opposite directions. */
+static const double weights_within[TYPES][OPTIMIZERS] = {    /* adam, adam of two rates, sgd, lion, lamb, muon */
+    { 1e-11, 1e-11, 1e-11, 6.1e-3, 1e-11, 1e-11 },
+    { 5e-4, 1e-3, 3e-8, 6.1e-3, 3e-5, 5e-3 },
+    { INFINITY, INFINITY, 4e-5, INFINITY, INFINITY, INFINITY },
+    { INFINITY, INFINITY, 1e-5, INFINITY, INFINITY, INFINITY },
+    { INFINITY, INFINITY, 4e-5, INFINITY, INFINITY, INFINITY },
+    { INFINITY, INFINITY, INFINITY, INFINITY, INFINITY, INFINITY },
 };
 
 static const Within *within_of(int type, int rule)

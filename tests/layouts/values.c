@@ -75,6 +75,7 @@ const Value values[] = {
     { OPTIMIZER, "adam",        0, "--adam-eps 1e-6", { { 0 } } },
     { OPTIMIZER, "two-rates",   0, "--adam-eps 1e-6 --decoupled-lr 2e-3 --decoupled-min-lr 5e-4", { { 0 } } },
     { OPTIMIZER, "sgd",         0, "--optimizer sgd",  { { 0 } } },
+    { OPTIMIZER, "lion",        0, "--optimizer lion", { { 0 } } },
     { OPTIMIZER, "lamb",        0, "--optimizer lamb", { { 0 } } },
     { OPTIMIZER, "muon",        1, "--optimizer muon", { { 0 } } },
 
@@ -166,7 +167,7 @@ const ValuePair impossible[] = {
     { "llama3", "latent-keys" },          /* two ways to scale rotary frequencies */
     { "nemotron", "latent" }, { "nemotron", "latent-keys" },
     { "zb-v", "short" },                  /* its first stage has the last virtual stage too: a layout by hand says which */
-    { "sgd", "bf16-states" },             /* it has no second moment */
+    { "sgd", "bf16-states" }, { "lion", "bf16-states" },               /* they have no second moment */
 };
 const int impossible_count = sizeof impossible / sizeof *impossible;
 

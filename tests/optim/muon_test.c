@@ -130,9 +130,9 @@ static void test_narrow(void **state)
 static void test_rows(void **state)
 {
     (void)state;
-    static const char *const name[] = { "adam", "sgd", "lamb", "muon" };
-    for (int i = 0; i < 4; i++) assert_string_equal(optimizer_named(name[i])->name, name[i]);
-    assert_null(optimizer_named("lion"));
+    static const char *const name[] = { "adam", "sgd", "lion", "lamb", "muon" };
+    for (int i = 0; i < 5; i++) assert_string_equal(optimizer_named(name[i])->name, name[i]);
+    assert_null(optimizer_named("tiger"));
     const Optimizer *muon = optimizer_named("muon");
     ModelConfig config = { .layers = 1, .hidden = 8, .ffn = 16, .heads = 2, .groups = 2, .head_dim = 4, .vocabulary = 9 };
     ParamBlock block, embedding;

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Makes tests/golden/optimizers.safetensors: 50 losses and gradient norms of SGD, LAMB and Muon, by PyTorch in float64.
+"""Makes tests/golden/optimizers.safetensors: 50 losses and gradient norms of SGD, Lion, LAMB and Muon, by PyTorch in float64.
 
     python3 tests/oracles/optimizers.py tests/golden/optimizers.safetensors
     python3 tests/oracles/optimizers.py --check tests/golden/optimizers.safetensors     (the file is what this PyTorch computes)
 
-Models, weights and tokens are those of parity.py. SGD and Muon's AdamW are PyTorch's own classes; LAMB is written from algorithm 2 of
-arXiv 1904.00962, Muon from Jordan et al. 2024 and arXiv 2502.16982, both for whole tensors on one rank. tests/train/optimizers_test.c
+Models, weights and tokens are those of parity.py. SGD and Muon's AdamW are PyTorch's own classes; Lion is written from algorithm 2 of
+arXiv 2302.06675, LAMB from algorithm 2 of arXiv 1904.00962, Muon from Jordan et al. 2024 and arXiv 2502.16982, both for whole tensors on one rank. tests/train/optimizers_test.c
 has the same settings."""
 import math
 import sys
@@ -20,6 +20,7 @@ QUINTIC = [(4.0848, -6.8946, 2.9270), (3.9505, -6.3029, 2.6377), (3.7418, -5.591
            (2.8366, -3.0525, 1.2012)]
 CASES = {                                              # peak of the learning rate, which falls to a tenth
     "sgd": dict(peak=0.1, momentum=0.8),
+    "lion": dict(peak=2e-3, betas=(0.9, 0.98)),
     "lamb": dict(peak=2e-2, betas=(0.9, 0.95), epsilon=1e-6, low=0.3, high=0.8),
     "muon_simple": dict(peak=2e-2, momentum=0.95, nesterov=True, steps=5, polynomials=SIMPLE, extra=0.2,
                         scale=lambda rows, columns: math.sqrt(max(rows, columns))),
@@ -52,6 +53,18 @@ def by_torch(rule):
 
 def sgd(named, case):
     return by_torch(torch.optim.SGD(groups(named), lr=1.0, momentum=case["momentum"]))
+
+
+def lion(named, case):
+    (b1, b2), momentum = case["betas"], {n: torch.zeros_like(x.data) for n, x in named.items()}
+
+    def update(lr, step):
+        for name, x in named.items():
+            m = momentum[name]
+            d = b1 * m + (1 - b1) * x.grad
+            m.copy_(b2 * m + (1 - b2) * x.grad)
+            x.data.mul_(1 - lr * (DECAY if x.dim() == 2 else 0)).sub_(lr * d.sign())
+    return update
 
 
 def lamb(named, case):
@@ -106,7 +119,7 @@ def muon(named, case):
 def train(model, name):
     case = CASES[name]
     w = parity.weights(model)
-    update = {"sgd": sgd, "lamb": lamb, "muon": muon}[name.split("_")[0]](w, case)
+    update = {"sgd": sgd, "lion": lion, "lamb": lamb, "muon": muon}[name.split("_")[0]](w, case)
     losses, norms = [], []
     for step in range(STEPS):
         for x in w.values():

@@ -1,9 +1,9 @@
-"""What LAMB and Muon add to traffic.py's formulas: sums over whole tensors, and Muon's exchange of whole matrices. AdamW and SGD send nothing."""
+"""What LAMB and Muon add to traffic.py's formulas: sums over whole tensors, and Muon's exchange of whole matrices. AdamW, SGD and Lion send nothing."""
 from traffic_blocks import all_reduce, places
 
 NARROW = 2                                            # bytes of an element of Muon's iterations, but on a ref run
 # Numbers of each logical matrix that all ranks of a stage need: LAMB's norms of weights and update (1904.00962), Muon's norm of the momentum.
-NORMS = {"adam": 0, "sgd": 0, "lamb": 2, "muon": 1}
+NORMS = {"adam": 0, "sgd": 0, "lion": 0, "lamb": 2, "muon": 1}
 
 
 def norms_of(at):

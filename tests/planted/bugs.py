@@ -266,6 +266,8 @@ BUGS = [
      ".decoupled = param_of_vocabulary(param)", ".decoupled = false", "train.parity_test"),
     ("Adam's bias correction one step late", "src/tensor/ref/optimizer.c",
      "(q->step_state->updates + 1), lr = ", "(q->step_state->updates + 2), lr = ", "train.parity_test"),
+    ("Lion: the step with the decay of the momentum", "src/tensor/ref/optimizer.c",
+     "double  d = a->beta1 * *m + (1 - a->beta1) * g;", "double  d = a->beta2 * *m + (1 - a->beta1) * g;", "train.optimizers_test"),
     ("LAMB: trust ratios from a rank's own part of a tensor", "src/optim/optimizer.c",
      "    comm_all_reduce(run->stage, q, run->sums_N, run->scratch);", "    (void)run->stage;", "train.optimizers_test"),
     ("LAMB: replicated tensors counted by every tp rank", "src/train/trainer_optimizer.c",

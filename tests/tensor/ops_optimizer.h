@@ -44,6 +44,20 @@ static inline bool make_sgd(Arguments *a, int variant)
     return update_case(variant);
 }
 
+/* A momentum and gradients of which every seventh are 0, so that their sign is 0 too. No other step is near 0, where float and
+ * double may have different signs. */
+static inline bool make_lion(Arguments *a, int variant)
+{
+    a->lion = (Lion){ .w_N = real(20001), .m_N = between(0.5, 1, 20001), .g_N = between(0.5, 1, 20001), .beta1 = 0.9, .beta2 = 0.99, .decay = 0.1,
+                      .decoupled = variant == 2, .stochastic = variant >= 3, .place = variant == 4 ? cut_place : flat_place };
+    for (int64_t i = 0; i < 20001; i++) {
+        *element(a->lion.m_N, i) *= i % 7 == 0 ? 0 : i % 2 ? 1 : -1;
+        *element(a->lion.g_N, i) *= i % 7 == 0 ? 0 : i % 2 ? 1 : -1;
+    }
+    if (variant >= 2) a->lion.param_N = real(20001);
+    return update_case(variant);
+}
+
 static inline bool make_lamb_direction(Arguments *a, int variant)
 {
     a->lamb_direction = (LambDirection){

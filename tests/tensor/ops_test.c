@@ -499,6 +499,7 @@ static const struct { Make *make; double tolerance, of_pairs; } row[OP_COUNT] = 
     [OP_clip_and_skip] = { make_clip_and_skip, 1e-15, 0 },
     [OP_adamw] = { make_adamw, 5e-7, 0 },
     [OP_sgd] = { make_sgd, 3e-7, 0 },
+    [OP_lion] = { make_lion, 3e-7, 0 },
     [OP_lamb_direction] = { make_lamb_direction, 1e-6, 0 },
     [OP_lamb_update] = { make_lamb_update, 3e-7, 0 },
     [OP_muon_direction] = { make_muon_direction, 3e-7, 0 },

@@ -1,4 +1,4 @@
-/* SGD, LAMB and Muon against PyTorch in float64 (tests/oracles/optimizers.py made tests/golden/optimizers.safetensors):
+/* SGD, Lion, LAMB and Muon against PyTorch in float64 (tests/oracles/optimizers.py made tests/golden/optimizers.safetensors):
  * 50 losses and gradient norms of whole training runs, on one rank and under fourteen layouts. */
 #include "train/formula.h"
 
@@ -25,13 +25,14 @@ static const Layout layouts[LAYOUT_COUNT] = {
 /* The settings of CASES in the oracle. */
 static const struct { const char *name, *optimizer; double peak; OptimizerSettings settings; } cases[] = {
     { "sgd", "sgd", 0.1, { .momentum = 0.8 } },
+    { "lion", "lion", 2e-3, { .lion_beta1 = 0.9, .lion_beta2 = 0.98 } },
     { "lamb", "lamb", 2e-2, { .beta1 = 0.9, .beta2 = 0.95, .epsilon = 1e-6, .least_ratio = 0.3, .most_ratio = 0.8 } },
     { "muon_simple", "muon", 2e-2, { .beta1 = 0.9, .beta2 = 0.95, .epsilon = 1e-8,
       .muon = { .momentum = 0.95, .nesterov = true, .steps = 5, .scale = MUON_SPECTRAL, .extra = 0.2, .coefficients = MUON_SIMPLE } } },
     { "muon_quintic", "muon", 2e-2, { .beta1 = 0.9, .beta2 = 0.95, .epsilon = 1e-8,
       .muon = { .momentum = 0.9, .steps = 6, .scale = MUON_UNIT_RMS, .extra = 0.5, .coefficients = MUON_QUINTIC } } },
 };
-enum { CASES = sizeof cases / sizeof *cases };
+enum { CASES = sizeof cases / sizeof *cases, LAMB = 2 };
 static const char *const model_name[] = { "gpt", "llama" };
 
 typedef struct { double loss[COURSE], norm[COURSE]; int64_t off[RANKS_MAX]; } Course;
@@ -156,7 +157,7 @@ static void test_messages(void **state)
         { "tp2 dp2", 4, 2, 1, 1, 1, 0, false, SCHEDULE_1F1B }, { "tp2 dp2 zero3", 4, 2, 1, 1, 1, 3, false, SCHEDULE_1F1B },
     };
     for (int i = 0; i < 4; i++)
-        for (int c = 1; c <= 2; c++) {                             /* LAMB; Muon */
+        for (int c = LAMB; c <= LAMB + 1; c++) {                   /* LAMB; Muon */
             Messages m = { 0 };
             int64_t tensors, matrices, elements, sums = 0, parts = 0, n = row[i].ranks, tp = row[i].tp;
             Session session = { .config = config_of(MODEL_LLAMA, c, &row[i], "ref"), .ranks = row[i].ranks, .body = count_step,
@@ -166,11 +167,11 @@ static void test_messages(void **state)
             for (int r = 0; r < n; r++) {
                 sums += m.sums[r].bytes, parts += m.parts[r].bytes;
                 assert_int_equal(m.sums[r].calls, 1);
-                if (row[i].zero == 0) assert_int_equal(m.parts[r].calls, c == 1 ? 0 : 2 * ((matrices + tp - 1) / tp));
+                if (row[i].zero == 0) assert_int_equal(m.parts[r].calls, c == LAMB ? 0 : 2 * ((matrices + tp - 1) / tp));
             }
             int64_t copies = row[i].zero == 0 ? n / tp : 1;         /* data ranks that iterate the same matrices */
-            assert_int_equal(sums, 2 * (n - 1) * 8 * (c == 1 ? 2 * tensors : matrices));
-            assert_int_equal(parts, c == 1 ? 0 : copies * 2 * (tp - 1) * elements * 8);
+            assert_int_equal(sums, 2 * (n - 1) * 8 * (c == LAMB ? 2 * tensors : matrices));
+            assert_int_equal(parts, c == LAMB ? 0 : copies * 2 * (tp - 1) * elements * 8);
         }
 }
 

@@ -79,6 +79,7 @@ OptimizerSettings setup_optimizer(const Options *o)
 {
     return (OptimizerSettings){ .beta1 = o->adam_beta1, .beta2 = o->adam_beta2, .epsilon = o->adam_eps,
         .stochastic = o->stochastic_rounding, .momentum = o->sgd_momentum,
+        .lion_beta1 = o->lion_beta1, .lion_beta2 = o->lion_beta2,
         .least_ratio = o->lamb_min_coeff, .most_ratio = o->lamb_max_coeff,
         .muon = { .momentum = o->muon_momentum, .nesterov = o->muon_nesterov,
                   .steps = (int)o->muon_num_ns_steps, .scale = muon_scale(o),

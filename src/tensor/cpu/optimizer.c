@@ -1,5 +1,5 @@
-/* The end of a step: gradient clipping and the updates of AdamW, SGD, LAMB and Muon. Each update is one pass:
- * a number is read and written once.
+/* The end of a step: gradient clipping and the updates of AdamW, SGD, Lion, LAMB and Muon. Each update is one
+ * pass: a number is read and written once.
  * N elements of a flat parameter block   R ranks */
 #include "base/exponential.h"
 #include "tensor/cpu/states.h"
@@ -119,6 +119,54 @@ CPU(sgd, Sgd)
         .decay    = (float)(a->decay * step_state->weight_decay),
         .lr       = (float)STEP_LR(step_state, a->decoupled) };
     team_for(q->team, N, CHUNK_ELEMENTS, sgd_elements, &update);
+}
+
+/* ---- Lion ---- */
+/* w -= lr decay w,   w -= lr sign(beta1 m + (1 - beta1) g),   m = beta2 m + (1 - beta2) g */
+typedef struct {
+    const Lion   *a;
+    StateRounding rounding;
+    float         factor, beta1, beta2, shrink, lr;    /* shrink = 1 - lr decay */
+} LionUpdate;
+
+static CLONES void lion_elements(void *context, int64_t begin, int64_t end)
+{
+    const LionUpdate *u = context;
+    const Lion *a = u->a;
+    float one1 = 1 - u->beta1, one2 = 1 - u->beta2;
+    TileBuffer m_tile;
+    for (int64_t first = begin; first < end; first += TILE) {
+        int64_t n = tile_count(end, first);
+        float *w = flat(a->w_N) + first, *m = state_tile(&m_tile, a->m_N, first, n);
+        const float *g = flat(a->g_N) + first;
+        for (int64_t i = 0; i < n; i++) {
+            float scaled = g[i] * u->factor, d = u->beta1 * m[i] + one1 * scaled;
+            w[i] = w[i] * u->shrink - (d > 0 ? u->lr : d < 0 ? -u->lr : 0);
+            m[i] = u->beta2 * m[i] + one2 * scaled;
+        }
+        states_store(&u->rounding, first, n, a->m_N, m, tensor_none(), NULL);
+        if (tensor_present(a->param_N)) tile_store(a->param_N, 0, first, w, n);
+    }
+}
+
+CPU(lion, Lion)
+{
+    int64_t N = a->w_N.dim[0];
+    WANT(a->w_N, N);
+    WANT(a->m_N, N);
+    WANT(a->g_N, N);
+    if (tensor_present(a->param_N)) WANT(a->param_N, N);
+    const StepState *step_state = q->step_state;
+    if (step_state->skip) return;
+    double lr = STEP_LR(step_state, a->decoupled);
+    LionUpdate update = {
+        .a = a, .rounding = rounding_of(q, a->stochastic, a->site, &a->place),
+        .factor = (float)step_state->factor,
+        .beta1  = (float)a->beta1,
+        .beta2  = (float)a->beta2,
+        .shrink = (float)(1 - lr * (a->decay * step_state->weight_decay)),
+        .lr     = (float)lr };
+    team_for(q->team, N, CHUNK_ELEMENTS, lion_elements, &update);
 }
 
 /* ---- LAMB ---- */

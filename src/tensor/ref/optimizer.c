@@ -1,4 +1,4 @@
-/* The end of a step: gradient clipping and the updates of AdamW, SGD, LAMB and Muon.
+/* The end of a step: gradient clipping and the updates of AdamW, SGD, Lion, LAMB and Muon.
  * N elements of a flat parameter block   R ranks */
 #include "tensor/step_end.h"
 #include "tensor/ref/ref.h"
@@ -55,6 +55,26 @@ REF(sgd, Sgd)
         double *w = at1(a->w_N, i), *m = at1(a->m_N, i);
         *m = a->momentum * *m + (*at1(a->g_N, i) * q->step_state->factor + decay * *w);
         *w -= STEP_LR(q->step_state, a->decoupled) * *m;
+        if (tensor_present(a->param_N)) *at1(a->param_N, i) = *w;
+    }
+}
+
+/* w -= lr decay w,   w -= lr sign(beta1 m + (1 - beta1) g),   m = beta2 m + (1 - beta2) g */
+REF(lion, Lion)
+{
+    int64_t N = a->w_N.dim[0];
+    WANT(a->w_N, N);
+    WANT(a->m_N, N);
+    WANT(a->g_N, N);
+    if (tensor_present(a->param_N)) WANT(a->param_N, N);
+    if (q->step_state->skip) return;
+    double lr = STEP_LR(q->step_state, a->decoupled), decay = a->decay * q->step_state->weight_decay;
+    for (int64_t i = 0; i < N; i++) {
+        double *w = at1(a->w_N, i), *m = at1(a->m_N, i), g = *at1(a->g_N, i) * q->step_state->factor;
+        double  d = a->beta1 * *m + (1 - a->beta1) * g;
+        *w -= lr * decay * *w;
+        *w -= lr * ((d > 0) - (d < 0));
+        *m = a->beta2 * *m + (1 - a->beta2) * g;
         if (tensor_present(a->param_N)) *at1(a->param_N, i) = *w;
     }
 }
