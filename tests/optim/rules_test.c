@@ -1,0 +1,149 @@
+/* Each elementwise rule, and LAMB, 50 steps from fixed weights with fixed gradients: weights after steps 1, 10 and 50 are those of
+ * tests/golden/optimizers, which tests/oracles/optimizer_goldens.py made in float64 and compared with packages. */
+#include <jansson.h>
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "comm/transport.h"
+#include "optim/optimizer.h"
+#include <cmocka.h>                     /* last: it has a macro called fail */
+
+enum { TENSORS = 4, STEPS = 50, SUMS = 2 * TENSORS, WEIGHTS = 0, GRADIENT = 1, MEAN = 2, REACHED = 3, SUM = 5 };
+static const struct { const char *name; int64_t rows, columns; } tensors[TENSORS] = {
+    { "wide", 24, 40 }, { "tall", 64, 12 }, { "square", 20, 20 }, { "vector", 40, 1 },
+};
+static const struct { const char *golden, *optimizer; OptimizerSettings settings; } rules[] = {
+    { "adamw", "adam", { .beta1 = 0.9, .beta2 = 0.95, .epsilon = 1e-8 } },
+    { "sgd",   "sgd",  { .momentum = 0.9 } },
+    { "lion",  "lion", { .lion_beta1 = 0.9, .lion_beta2 = 0.99 } },
+    { "lamb",  "lamb", { .beta1 = 0.9, .beta2 = 0.95, .epsilon = 1e-6, .least_ratio = 0, .most_ratio = INFINITY } },
+    { "lamb_bounded", "lamb", { .beta1 = 0.9, .beta2 = 0.95, .epsilon = 1e-6, .least_ratio = 0.25, .most_ratio = 0.3 } },
+};
+enum { RULES = sizeof rules / sizeof *rules };
+
+static int64_t count_of(int k) { return tensors[k].rows * tensors[k].columns; }
+
+/* The finalizer of MurmurHash3 */
+static uint32_t mixed(uint32_t stream, uint32_t tensor, uint32_t step, uint32_t i)
+{
+    uint32_t x = stream * 0x9e3779b1u + tensor * 0x85ebca77u + step * 0xc2b2ae3du + i * 0x27d4eb2fu;
+    x = (x ^ x >> 16) * 0x85ebca6bu;
+    x = (x ^ x >> 13) * 0xc2b2ae35u;
+    return x ^ x >> 16;
+}
+
+static double unit(int stream, int tensor, int step, int64_t i)
+{
+    return ((double)(mixed((uint32_t)stream, (uint32_t)tensor, (uint32_t)step, (uint32_t)i) >> 12) - 0x1p19) / 0x1p19;
+}
+
+/* A step reaches a third of the rows of the tall matrix. The columns of the vector are its elements. */
+static double gradient(int k, int step, int64_t i)
+{
+    int64_t columns = tensors[k].columns > 1 ? tensors[k].columns : tensors[k].rows;
+    if (k == 1 && mixed(REACHED, 1, (uint32_t)step, (uint32_t)(i / columns)) % 3 != 0) return 0;
+    return ldexp(unit(GRADIENT, k, step, i) + unit(MEAN, k, 0, i) / 2, (int)(-4 - i % columns % 6));
+}
+
+typedef struct { int rule; const char *device; double off; } Course;
+
+/* Elements and the two sums of one tensor; returns the largest difference. */
+static double compare(const json_t *golden, int k, const double *w)
+{
+    const char *index;
+    json_t *value;
+    double squares = 0, sum = 0, off = 0;
+    for (int64_t i = 0; i < count_of(k); i++) squares += w[i] * w[i], sum += w[i] * unit(SUM, k, 0, i);
+    json_object_foreach(json_object_get(golden, "elements"), index, value)
+        off = fmax(off, fabs(w[atoi(index)] - json_real_value(value)));
+    off = fmax(off, fabs(squares - json_real_value(json_object_get(golden, "squares"))) / (double)count_of(k));
+    return fmax(off, fabs(sum - json_real_value(json_object_get(golden, "sum"))) / (double)count_of(k));
+}
+
+static void pieces_make(OptimizerPiece *piece, const Optimizer *optimizer, Arena *arena, Dtype type)
+{
+    for (int k = 0; k < TENSORS; k++) {
+        int64_t n = count_of(k);
+        piece[k] = (OptimizerPiece){ .rule = k == 0 || k == 2 ? optimizer->matrices : optimizer->others,
+            .w = tensor_new(arena, "w", type, n), .g = tensor_new(arena, "g", type, n), .decayed = k < 3, .count = n, .counted = n,
+            .rows = tensors[k].rows, .columns = tensors[k].columns, .local_rows = tensors[k].rows, .local_columns = tensors[k].columns,
+            .parts = 1, .sums = 2 * k };
+        for (int s = 0; s < piece[k].rule->states; s++) piece[k].state[s] = tensor_new(arena, "state", type, n);
+    }
+}
+
+static Status course_rank(Transport *transport, void *context)
+{
+    Course *c = context;
+    char path[512], step[8];
+    double x[TENSORS][1024];
+    json_error_t error;
+    snprintf(path, sizeof path, TESTS_DIR "/golden/optimizers/%s.json", rules[c->rule].golden);
+    json_t *golden = json_load_file(path, 0, &error);
+    if (!golden) fail_msg("%s: %s", path, error.text);
+    StepState state = { .weight_decay = 0.1, .factor = 0.5 };
+    Queue q;
+    Arena arena;
+    Comm *world;
+    assert_int_equal(comm_world(&world, transport), OK);
+    assert_int_equal(queue_open(&q, c->device, 1, &state), OK);
+    assert_int_equal(arena_open(&arena, "all", 1 << 20), OK);
+    q.workspace = &arena;
+    Dtype type = q.backend->compute;
+    OptimizerPiece piece[TENSORS];
+    OptimizerRun run = { .queue = &q, .optimizer = optimizer_named(rules[c->rule].optimizer), .settings = &rules[c->rule].settings,
+        .stage = world, .scratch = &arena, .piece = piece, .pieces = TENSORS };
+    pieces_make(piece, run.optimizer, &arena, type);
+    if (run.optimizer->matrices->sums > 0)
+        run.own_sums_N = tensor_new(&arena, "sums", F64, SUMS), run.sums_N = tensor_new(&arena, "sums", type, SUMS);
+    for (int k = 0; k < TENSORS; k++) {
+        for (int64_t i = 0; i < count_of(k); i++) x[k][i] = unit(WEIGHTS, k, 0, i) / 2;
+        dtype_convert(piece[k].w.data, type, x[k], F64, count_of(k));
+        for (int s = 0; s < piece[k].rule->states; s++) fill_zero(&q, (FillZero){ .y = piece[k].state[s] });
+    }
+    double peak = json_real_value(json_object_get(golden, "lr"));
+    for (int t = 1; t <= STEPS; t++) {
+        state.lr = peak * (t < 5 ? t : 5) / 5, state.updates = t - 1;
+        for (int k = 0; k < TENSORS; k++) {                        /* twice the gradient, as factor is 1/2 */
+            for (int64_t i = 0; i < count_of(k); i++) x[k][i] = 2 * gradient(k, t, i);
+            dtype_convert(piece[k].g.data, type, x[k], F64, count_of(k));
+        }
+        optimizer_tensors(&run);
+        optimizer_elements(&run, 0, TENSORS);
+        snprintf(step, sizeof step, "%d", t);
+        const json_t *at = json_object_get(json_object_get(golden, "steps"), step);
+        for (int k = 0; at && k < TENSORS; k++) {
+            dtype_convert(x[k], F64, piece[k].w.data, type, count_of(k));
+            c->off = fmax(c->off, compare(json_object_get(at, tensors[k].name), k, x[k]));
+        }
+    }
+    json_decref(golden);
+    arena_close(&arena);
+    queue_close(&q);
+    comm_close(world);
+    return OK;
+}
+
+static void test_rules(void **state)
+{
+    (void)state;
+    static const struct { const char *device; double within; } device[] = { { "ref", 1e-14 }, { "cpu", 2e-6 } };
+    for (int r = 0; r < RULES; r++)
+        for (int d = 0; d < 2; d++) {
+            Course c = { .rule = r, .device = device[d].device };
+            assert_int_equal(transport_threads_run(1, course_rank, &c), OK);
+            printf("%-12s %s: off by %.1e\n", rules[r].golden, c.device, c.off);
+            if (!(c.off <= device[d].within)) fail_msg("%s on %s is off by %.1e", rules[r].golden, c.device, c.off);
+        }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = { cmocka_unit_test(test_rules) };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,1 @@
+target_link_libraries(optim_rules_test PRIVATE PkgConfig::JANSSON)             # reads goldens
