@@ -25,8 +25,9 @@ typedef enum { NORM_BEFORE, NORM_AFTER, NORM_BEFORE_AND_AFTER } NormPlacement;
 /* Multi-head latent attention (DeepSeek-V2, arXiv 2405.04434): keys and values of all heads are linear in a
  * normalized latent of kv_rank channels, 0: no latent attention; queries in one of query_rank channels, 0:
  * in the layer's input. The last rope_dim of the head_dim channels of queries and keys are rotated; those
- * of a key are the same in all heads. A value has value_dim channels. */
-typedef struct { int64_t query_rank, kv_rank, rope_dim, value_dim; } LatentConfig;
+ * of a key are the same in all heads. A value has value_dim channels. epsilon: of the norms of latents, 0:
+ * that of other norms. */
+typedef struct { int64_t query_rank, kv_rank, rope_dim, value_dim; double epsilon; } LatentConfig;
 typedef enum { UNIT_EMBED, UNIT_BLOCK, UNIT_HEAD, UNIT_MTP } UnitKind;
 /* Depths of multi-token prediction. */
 enum { MTP_MOST = 4 };

@@ -55,7 +55,7 @@ const Value values[] = {
     { HEADS,     "of-hidden",   0, "", { { 0 } } },
     { HEADS,     "wide",        0, "--kv-channels 6 --add-qkv-bias", { { 0 } } },
     { HEADS,     "qk-norm",     1, "--normalization RMSNorm --qk-layernorm --kv-channels 6", { { 0 } } },
-    { HEADS,     "latent",      3, LATENT " --q-lora-rank 10 --rotary-interleaved", { { 0 } } },
+    { HEADS,     "latent",      3, LATENT " --q-lora-rank 10 --rotary-interleaved --latent-norm-epsilon 1e-3", { { 0 } } },
     { HEADS,     "latent-keys", 3, LATENT " --position-embedding-type yarn --rotary-scaling-factor 4 --mscale-all-dim 1", { { 0 } } },
     { HEADS,     "softcap",     1, "--attn-logit-softcapping 0.5 --softmax-scale 0.7", { { 0 } } },
     { HEADS,     "qk-norm-all", 2, "--normalization RMSNorm --qk-layernorm --qk-layernorm-width all --apply-wd-to-qk-layernorm", { { 0 } } },

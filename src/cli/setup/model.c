@@ -134,7 +134,8 @@ static LatentConfig setup_latent(const Options *o)
 {
     if (!o->mla) return (LatentConfig){ 0 };
     return (LatentConfig){ .query_rank = o->q_lora_rank, .kv_rank = o->kv_lora_rank,
-                           .rope_dim = o->qk_rope_dim, .value_dim = o->v_head_dim };
+                           .rope_dim = o->qk_rope_dim, .value_dim = o->v_head_dim,
+                           .epsilon = o->latent_epsilon };
 }
 
 static RopeConfig setup_rope(const Options *o)

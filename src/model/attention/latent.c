@@ -86,14 +86,16 @@ static void up_forward(const ExecContext *ctx, Sizes z, const UnitParam *w, Bloc
                        Tensor y_TK)
 {
     int64_t T = save->down_TP.dim[0];
+    const ModelConfig *c = ctx->config;
     save->latent_TR[kind] = tensor_new(ctx->activations_wgrad, "latent", ctx->precision.activation, T,
         z.rank[kind]);
     save->latent_rstd_T[kind] = tensor_new(ctx->activations_wgrad, "latent statistics",
         ctx->precision.statistic, T);
     norm_forward(ctx->queue, (NormForward){ .y_TC = save->latent_TR[kind],
         .rstd_T = save->latent_rstd_T[kind], .x_TC = latent_of(z, save->down_TP, kind),
-        .gain_C = unit_param(w, gain_id[kind]), .epsilon = ctx->config->epsilon,
-        .gain_offset = model_gain_offset(ctx->config) });
+        .gain_C = unit_param(w, gain_id[kind]),
+        .epsilon = c->latent.epsilon > 0 ? c->latent.epsilon : c->epsilon,
+        .gain_offset = model_gain_offset(c) });
     matmul_forward(ctx->queue, (MatmulForward){ .y_TK = y_TK, .x_TC = save->latent_TR[kind],
         .w_KC = unit_param(w, up_id[kind]) });
 }
