@@ -5,11 +5,12 @@
 #include <stdlib.h>
 #include <string.h>
 #include "convert/family/family_keys.h"
+#include "convert/family/value_rows.h"
 #include "store/tensor_entry.h"
 
 typedef enum {
-    SAME, ALSO, NOT, FLAG, ONLY, MUST, WINDOW, OR_ZERO, SQRT, RSQRT, FOURFOLD, GELU, ROPE, UNUSED, REFUSED,
-    LAYER_TYPES, ITS_WINDOW, HAS_WINDOW, FULL_FIRST, NO_ROPE, DENSE,
+    SAME, ALSO, NOT, FLAG, ONLY, MUST, WINDOW, USED_WINDOW, OR_ZERO, SQRT, RSQRT, FOURFOLD, GELU, ROPE,
+    UNUSED, REFUSED, LAYER_TYPES, ITS_WINDOW, HAS_WINDOW, FULL_FIRST, NO_ROPE, DENSE, SPARSE_STEP, MLP_ONLY,
     ATTENTION_BIAS, MLP_BIAS, SHARED, EXPERT_GROUPS, TAKEN_GROUPS, GROUPS_METHOD
 } KeyKind;
 
@@ -28,7 +29,6 @@ static const KeyRow keys[] = {
 #define KEY(families, key, missing, kind, option) { families, key, missing, kind, option },
 #include "convert/families.def"
 };
-typedef struct { int families; const char *option, *value; } ValueRow;
 static const ValueRow has_rows[] = {
 #define HAS(families, option, value) { families, option, value },
 #include "convert/families.def"
@@ -41,29 +41,6 @@ static const ValueRow set_rows[] = {
 
 Naming      family_naming(Family family)     { return families[family].naming; }
 const char *family_model_type(Family family) { return families[family].model_type; }
-
-/* The JSON of a row, a new reference. */
-static json_t *row_json(const char *text)
-{
-    json_t *value = json_loads(text, JSON_DECODE_ANY, NULL);
-    CHECK(value, "a row of families.def has no JSON: %s", text);
-    return value;
-}
-
-/* 0 and 0.0 are equal. */
-static bool value_equal(const json_t *a, const json_t *b)
-{
-    if (json_is_number(a) && json_is_number(b)) return json_number_value(a) == json_number_value(b);
-    return json_equal((json_t *)a, (json_t *)b);
-}
-
-const char *value_text(char out[64], const json_t *value)
-{
-    char *text = value ? json_dumps(value, JSON_COMPACT | JSON_ENCODE_ANY) : NULL;
-    snprintf(out, 64, "%.60s", text ? text : "none");
-    free(text);
-    return out;
-}
 
 /* ---- reading ---- */
 
@@ -90,13 +67,8 @@ static Status refused_read(const KeyRow *row, const json_t *value, const char *p
 
 static Status only_read(const KeyRow *row, const json_t *value, const char *path)
 {
-    char    now[64];
-    json_t *allowed = row_json(row->option);
-    bool    found = false;
-    for (size_t i = 0; i < json_array_size(allowed); i++)
-        found |= value_equal(json_array_get(allowed, i), value);
-    json_decref(allowed);
-    if (found) return OK;
+    char now[64];
+    if (value_row_allows(row->option, value)) return OK;
     return fail(BAD_FILE, "%s: %s is %s; supported is %s", path, row->key, value_text(now, value),
                 row->option);
 }
@@ -212,6 +184,8 @@ static Status value_read(const KeySource *s, const KeyRow *row, json_t *value)
     bool boolean = row->kind == NOT || row->kind == FLAG;
     if (row->kind == GELU)           return gelu_read(s, value);
     if (row->kind == WINDOW)         return window_read(s, value);
+    if (row->kind == USED_WINDOW)
+        return is_true(s->config, "use_sliding_window") ? window_read(s, value) : OK;
     if (row->kind == ATTENTION_BIAS) return biases_read(s, value);
     if (row->kind == SHARED)         return shared_read(s, value);
     if (boolean && !json_is_boolean(value))
@@ -230,17 +204,18 @@ static Status key_read(json_t *options, const KeyRow *row, const json_t *config,
     const char *other = *row->missing == '=' ? row->missing + 1 : NULL;
     json_t *held = json_object_get(config, row->key), *missing = NULL;
     if (!held && other) held = json_object_get(config, other);
-    if (!other && *row->missing) missing = row_json(row->missing);
+    if (!other && *row->missing) missing = value_row_json(row->missing);
     json_t *value = held ? held : missing;
     KeySource s = { .options = options, .config = config, .missing = missing, .path = path, .key = row->key };
     Status status = OK;
     switch (row->kind) {
     case UNUSED: case ITS_WINDOW: case HAS_WINDOW: case FULL_FIRST: case MLP_BIAS: case TAKEN_GROUPS:
-    case GROUPS_METHOD: break;                                       /* nothing, or read with another key */
+    case GROUPS_METHOD: case MLP_ONLY: break;                        /* nothing, or read with another key */
     case ROPE:          status = rope_read(&s); break;
     case LAYER_TYPES:   status = windows_read(&s); break;
     case NO_ROPE:       status = no_rope_read(&s); break;
     case DENSE:         status = dense_read(&s); break;
+    case SPARSE_STEP:   status = sparse_read(&s); break;
     case EXPERT_GROUPS: status = groups_read(&s); break;
     case REFUSED:       status = refused_read(row, held, path); break;
     case ONLY: case MUST:
@@ -308,11 +283,11 @@ static Status options_fill(json_t *options, Family family, const json_t *config,
     for (int i = 0; i < COUNT(keys); i++)
         if (keys[i].families >> family & 1) TRY(key_read(options, &keys[i], config, path));
     for (int i = 0; i < COUNT(has_rows); i++)
-        if (has_rows[i].families >> family & 1 && !json_object_get(options, has_rows[i].option))
-            json_object_set_new(options, has_rows[i].option, row_json(has_rows[i].value));
+        if (has_rows[i].of >> family & 1 && !json_object_get(options, has_rows[i].option))
+            json_object_set_new(options, has_rows[i].option, value_row_json(has_rows[i].value));
     for (int i = 0; i < COUNT(set_rows); i++)
-        if (set_rows[i].families >> family & 1)
-            json_object_set_new(options, set_rows[i].option, row_json(set_rows[i].value));
+        if (set_rows[i].of >> family & 1)
+            json_object_set_new(options, set_rows[i].option, value_row_json(set_rows[i].value));
     return OK;
 }
 
@@ -334,19 +309,13 @@ Status family_read(Family *family, json_t **options, const json_t *config, const
 
 static Status has_check(Family family, const json_t *options)
 {
-    for (int i = 0; i < COUNT(has_rows); i++) {
-        char now[64];
-        const ValueRow *row = &has_rows[i];
-        const json_t   *held = json_object_get(options, row->option);
-        if (!(row->families >> family & 1)) continue;
-        json_t *want = row_json(row->value);
-        bool    same = !held || value_equal(held, want);
-        json_decref(want);
-        if (!same)
-            return fail(BAD_OPTION, "models of type %s have --%s %s, and this one has %s",
-                        families[family].model_type, row->option, row->value, value_text(now, held));
-    }
-    return OK;
+    char now[64];
+    int  broken = value_rows_next(has_rows, COUNT(has_rows), 0, (int)family, options);
+    if (broken < 0) return OK;
+    const ValueRow *row = &has_rows[broken];
+    return fail(BAD_OPTION, "models of type %s have --%s %s, and this one has %s",
+                families[family].model_type, row->option, row->value,
+                value_text(now, json_object_get(options, row->option)));
 }
 
 /* 1 / x^2, to a whole number where it is one but for rounding. */
@@ -371,7 +340,7 @@ static json_t *key_json(const KeyRow *row, const json_t *options)
     case SAME:   return held ? json_incref(held) : json_null();
     case NOT:    return json_boolean(!json_is_true(held));
     case FLAG:   return json_boolean(json_is_true(held));
-    case WINDOW: case ITS_WINDOW: return window_json(options);
+    case WINDOW: case USED_WINDOW: case ITS_WINDOW: return window_json(options);
     case LAYER_TYPES: return layer_types_json(options);
     case HAS_WINDOW:
         first = window_json(options);
@@ -381,6 +350,8 @@ static json_t *key_json(const KeyRow *row, const json_t *options)
     case FULL_FIRST: return full_first_json(options);
     case NO_ROPE:    return no_rope_json(options);
     case DENSE:      return dense_json(options);
+    case SPARSE_STEP: return json_integer(1);
+    case MLP_ONLY:   return mlp_only_json(options);
     case ATTENTION_BIAS:
         return json_boolean(!is_true(options, "disable-bias-linear") ||
                             (is_true(options, "add-qkv-bias") &&
@@ -392,7 +363,7 @@ static json_t *key_json(const KeyRow *row, const json_t *options)
     case TAKEN_GROUPS:  return groups_json(options, "moe-router-group-topk");
     case GROUPS_METHOD: return method_json(options);
     case ONLY:
-        all   = row_json(row->option);
+        all   = value_row_json(row->option);
         first = json_incref(json_array_get(all, 0));
         json_decref(all);
         return first;
@@ -402,7 +373,7 @@ static json_t *key_json(const KeyRow *row, const json_t *options)
 
 static void rope_set(json_t *config, const json_t *options, const KeyRow *row)
 {
-    json_t *missing = row_json(row->missing);
+    json_t *missing = value_row_json(row->missing);
     rope_write(config, options, missing);
     json_decref(missing);
 }

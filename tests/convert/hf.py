@@ -113,7 +113,8 @@ def family(name, work, text):
     assert set(index) == set(tensors(golden)) and len(set(index.values())) > 1
     theirs, ours = (json.load(open(os.path.join(f, "config.json"))) for f in (golden, at("-again")))
     for key, value in ours.items():
-        if key not in ("transformers_version", "bos_token_id", "eos_token_id", "pad_token_id", "num_nextn_predict_layers"):
+        if key not in ("transformers_version", "bos_token_id", "eos_token_id", "pad_token_id", "num_nextn_predict_layers",
+                       *(("decoder_sparse_step", "mlp_only_layers") if "mlp_only_layers" in theirs else ())):
             assert theirs.get(key, value) == value or theirs[key] is None or key == "rope_parameters", f"{name}: {key} {value}"
     assert ours["eos_token_id"] == 256
     older_keys(name, ours)
@@ -319,7 +320,6 @@ def refusals(work):
     refused("llama", work, config(rope_parameters=dict(yarn, mscale_all_dim=1.0)), "mscale_all_dim")
     refused("llama", work, config(rope_parameters=dict(yarn, partial_rotary_factor=0.5)), "partial_rotary_factor")
     formula = lambda name, **changed: refused(name, work, config(**changed), list(changed)[0])
-    formula("deepseek_v3", rms_norm_eps=1e-5)
     formula("deepseek_v3", norm_topk_prob=False)
     formula("deepseek_v3", num_experts_per_tok=1)
     formula("deepseek_v3", first_k_dense_replace=3)
@@ -329,6 +329,11 @@ def refusals(work):
     refused("deepseek_v2", work, config(num_key_value_heads=2), "num-query-groups")
     formula("gemma3", rope_parameters={"rope_type": "default", "rope_theta": 1e4})
     formula("smollm3", no_rope_layers=[1, 1, 1])
+    formula("qwen3_moe", decoder_sparse_step=3)
+    formula("qwen3_moe", decoder_sparse_step=0)
+    formula("qwen3_moe", mlp_only_layers=1)
+    longrope = {"rope_type": "longrope", "rope_theta": 1e4, "short_factor": [1.0] * 2, "long_factor": [2.0] * 2}
+    refused("phi3", work, config(rope_parameters=longrope), "longrope", "default, linear, llama3 and yarn")
 
 
 CODES = {"F32": "float32", "BF16": "bfloat16", "F16": "float16"}

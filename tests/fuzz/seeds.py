@@ -125,12 +125,10 @@ GOLDEN_HF = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "gold
 HEADER = b'{"__metadata__":{"format":"pt"},"a":{"dtype":"F32","shape":[2,3],"data_offsets":[0,24]},'\
          b'"model.b":{"dtype":"BF16","shape":[4],"data_offsets":[24,32]}}'
 WEIGHTS = struct.pack("<Q", len(HEADER)) + HEADER + bytes(range(32))
-for name in sorted(os.listdir(GOLDEN_HF)):
-    config = os.path.join(GOLDEN_HF, name, "config.json")
-    if os.path.exists(config):
-        text = open(config, "rb").read()
-        for index in b"", b'{"weight_map":{"a":"model.safetensors","model.b":"model.safetensors"}}':
-            seed("hf_folder", name + ("-index" if index else ""), struct.pack("<HH", len(text), len(index)) + text + index + WEIGHTS)
+for name, model in json.load(open(os.path.join(GOLDEN_HF, "models.json")))["models"].items():
+    text = json.dumps(model["config"]).encode()
+    for index in b"", b'{"weight_map":{"a":"model.safetensors","model.b":"model.safetensors"}}':
+        seed("hf_folder", name + ("-index" if index else ""), struct.pack("<HH", len(text), len(index)) + text + index + WEIGHTS)
 # checkpoints of ours: the length of the manifest, which gets its checksum by the target, and a file
 TENSORS = [{"name": "a", "dtype": "F32", "shape": [2, 3], "xxh3": "0" * 16}, {"name": "model.b", "dtype": "BF16", "shape": [4], "xxh3": "0" * 16}]
 MANIFEST = {"format": "jotun checkpoint", "version": 2, "step": 3, "samples": 24, "updates": 3, "seed": "1234", "options": {"num-layers": 1},

@@ -1,9 +1,9 @@
 """Tiny models of transformers, their losses and logits, for tests/convert/hf.py; tests/outside/hf.py makes the same models
-anew.   python hf_golden.py tests/golden/hf   (needs torch and transformers)
+anew.   python hf_golden.py tests/golden/hf [NAME...]   (needs torch and transformers; NAME: models that are new or changed)
 
-tests/golden/hf/NAME are folders that transformers wrote, with random weights. models.json has all models with weights by a
-formula (`values`), so that of each only its config.json, its logits and the shapes of its tensors are kept: write_folder makes
-the folder without torch."""
+models.json has all models with weights by a formula (`values`), so that of each only its config.json, its logits and the shapes of
+its tensors are kept: write_folder makes the folder without torch. tests/golden/hf/gpt2 and llama are folders that transformers
+wrote, with random weights, for tests in C and for steps of training."""
 import base64
 import json
 import os
@@ -50,6 +50,9 @@ def models():
                                         attn_logit_softcapping=2.0, final_logit_softcapping=3.0), t.Gemma2ForCausalLM),
         "qwen3_moe": (t.Qwen3MoeConfig, dict(SMALL, head_dim=4, num_experts=4, num_experts_per_tok=2, moe_intermediate_size=24,
                                              norm_topk_prob=True), t.Qwen3MoeForCausalLM),
+        "qwen3_moe_dense": (t.Qwen3MoeConfig, dict(SMALL, num_hidden_layers=4, head_dim=4, num_experts=4, num_experts_per_tok=2,
+                                                   moe_intermediate_size=24, decoder_sparse_step=2, mlp_only_layers=[3],
+                                                   use_sliding_window=True, sliding_window=16), t.Qwen3MoeForCausalLM),
         "mixtral": (t.MixtralConfig, dict(SMALL, num_local_experts=4), t.MixtralForCausalLM),
         "llama_bias": (t.LlamaConfig, dict(SMALL, attention_bias=True), t.LlamaForCausalLM),
         "llama_mlp_bias": (t.LlamaConfig, dict(SMALL, mlp_bias=True), t.LlamaForCausalLM),
@@ -74,7 +77,7 @@ def models():
                                t.DeepseekV2ForCausalLM),
         "deepseek_v3": (t.DeepseekV3Config, dict(latent, n_group=4, topk_group=2, rope_parameters=dict(
             yarn, mscale=1.0, mscale_all_dim=1.0)), t.DeepseekV3ForCausalLM),
-        "deepseek_v3_plain": (t.DeepseekV3Config, dict(latent, q_lora_rank=None, n_group=1, topk_group=1, rope_interleave=False,
+        "deepseek_v3_plain": (t.DeepseekV3Config, dict(latent, q_lora_rank=None, n_group=1, topk_group=1, rope_interleave=False, rms_norm_eps=1e-5,
                                                        first_k_dense_replace=0), t.DeepseekV3ForCausalLM),
     }
 
@@ -85,8 +88,9 @@ def make(name, wide=False, **changed):
     torch.manual_seed(len(name) + ord(name[-1]))
     config, arguments, kind = models()[name]
     if wide:
-        arguments.update({"n_embd": 64} if "n_embd" in arguments else
-                         {"hidden_size": 64, "intermediate_size": 96, "head_dim": 16})
+        own_width = not name.startswith(("phi3", "deepseek"))        # of heads
+        arguments.update({"n_embd": 64} if "n_embd" in arguments else {"hidden_size": 96} if "n_layer" in arguments else
+                         {"hidden_size": 64, "intermediate_size": 96, **({"head_dim": 16} if own_width else {})})
     arguments.update(changed)
     model = kind(config(**arguments)).eval()
     with torch.no_grad():
@@ -185,27 +189,30 @@ def batch_loss(model):
         return torch.nn.functional.cross_entropy(model(x).logits.reshape(-1, VOCABULARY), y.reshape(-1)).item()
 
 
-def formula_file(folder):
+def formula_file(folder, names=()):
+    """models.json; names: of these models alone, beside what the file has"""
     import torch
     import transformers
+    path = os.path.join(folder, "models.json")
+    held = json.load(open(path))["models"] if names else {}
     made = {"torch": torch.__version__, "transformers": transformers.__version__, "text": TEXT, "corpus": CORPUS,
-            "samples": SAMPLES, "positions": POSITIONS, "models": {name: by_formula(name) for name in models()}}
-    with open(os.path.join(folder, "models.json"), "w") as out:
+            "samples": SAMPLES, "positions": POSITIONS, "models": {
+                name: by_formula(name) if name in names or not names else held[name] for name in models()}}
+    with open(path, "w") as out:
         lines = [f"{json.dumps(k)}: {json.dumps(v)}" for k, v in made.items() if k != "models"]
         rows = [f"{json.dumps(k)}: {json.dumps(v)}" for k, v in made["models"].items()]
         out.write("{" + ",\n".join(lines) + ',\n"models": {\n' + ",\n".join(rows) + "\n}}\n")
 
 
-STORED = ("gpt2", "llama", "llama_tied", "mistral", "qwen2", "llama3", "llama_linear", "qwen3", "olmo2", "gemma", "gemma2",
-          "qwen3_moe", "mixtral")                       # those with a folder of their own
+STORED = ("gpt2", "llama")                              # those with a folder of their own
 
 
-def main(folder):
-    for name in STORED:
+def main(folder, *names):
+    for name in () if names else STORED:
         make(name).save_pretrained(os.path.join(folder, name))
         os.remove(os.path.join(folder, name, "generation_config.json"))
-    formula_file(folder)
+    formula_file(folder, names)
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    main(*sys.argv[1:])

@@ -15,8 +15,6 @@ typedef struct {
 /* Gives an option its value, of which it takes the reference. Two keys may give one option, which then has to
  * have one value: BAD_FILE. */
 Status option_put(const KeySource *s, const char *option, json_t *value);
-/* A value for messages: at most 60 bytes of its JSON. */
-const char *value_text(char out[64], const json_t *value);
 
 /* ---- family_rope.c ---- */
 
@@ -44,4 +42,7 @@ json_t *no_rope_json(const json_t *options);
 /* first_k_dense_replace: layers before the first with experts */
 Status  dense_read(const KeySource *s);
 json_t *dense_json(const json_t *options);
+/* decoder_sparse_step and mlp_only_layers; which layers have no experts */
+Status  sparse_read(const KeySource *s);
+json_t *mlp_only_json(const json_t *options);
 #endif

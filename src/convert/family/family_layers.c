@@ -1,6 +1,7 @@
 /* Which layers have windows, rotary embeddings and experts. Options say it by a list with a 0 or 1 for each
  * layer, "[1,0,1]", or by a word for all of them. */
 #include "convert/family/family_keys.h"
+#include "convert/family/value_rows.h"
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -197,6 +198,15 @@ json_t *full_first_json(const json_t *options)
 
 /* ---- layers without experts ---- */
 
+static Status experts_put(const KeySource *s, const Layers *layers)
+{
+    int64_t with = layers_with(layers);
+    if (with == 0)
+        return fail(BAD_FILE, "%s: %s leaves no layer with experts; one or more of the %lld layers has them",
+                    s->path, s->key, (long long)layers->count);
+    return option_put(s, "moe-layer-freq", with < layers->count ? layers_text(layers) : json_string("1"));
+}
+
 Status dense_read(const KeySource *s)
 {
     Layers  layers;
@@ -204,10 +214,7 @@ Status dense_read(const KeySource *s)
     TRY(layers_count(&layers, s));
     TRY(count_read(&dense, s, s->key, json_integer_value(s->missing)));
     for (int64_t l = dense; l < layers.count; l++) layers.has[l] = true;
-    if (layers_with(&layers) == 0)
-        return fail(BAD_FILE, "%s: %s leaves no layer with experts; it is below num_hidden_layers", s->path,
-                    s->key);
-    return option_put(s, "moe-layer-freq", dense ? layers_text(&layers) : json_string("1"));
+    return experts_put(s, &layers);
 }
 
 json_t *dense_json(const json_t *options)
@@ -216,4 +223,33 @@ json_t *dense_json(const json_t *options)
     int64_t l = 0;
     while (l < layers.count && !layers.has[l]) l++;
     return json_integer(l);
+}
+
+Status sparse_read(const KeySource *s)
+{
+    Layers  layers;
+    size_t  i;
+    int64_t step;
+    json_t *layer;
+    const json_t *dense = json_object_get(s->config, "mlp_only_layers");
+    TRY(layers_count(&layers, s));
+    TRY(count_read(&step, s, s->key, 1));
+    if (step == 0) return fail(BAD_FILE, "%s: %s is 0; it is 1 or more", s->path, s->key);
+    if (dense && !json_is_null(dense) && !json_is_array(dense))
+        return fail(BAD_FILE, "%s: mlp_only_layers is no list of layers", s->path);
+    for (int64_t l = 0; l < layers.count; l++) layers.has[l] = (l + 1) % step == 0;
+    json_array_foreach((json_t *)dense, i, layer) {
+        int64_t l = json_integer_value(layer);
+        if (json_is_integer(layer) && l >= 0 && l < layers.count) layers.has[l] = false;
+    }
+    return experts_put(s, &layers);
+}
+
+json_t *mlp_only_json(const json_t *options)
+{
+    Layers  layers = layers_of(options, "moe-layer-freq", "1");
+    json_t *list   = json_array();
+    for (int64_t l = 0; l < layers.count; l++)
+        if (!layers.has[l]) json_array_append_new(list, json_integer(l));
+    return list;
 }
