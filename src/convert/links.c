@@ -5,15 +5,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-typedef enum { AS_IS, TURNED, ROW, GROUPED, PAIRS } View;
+typedef enum { AS_IS, TURNED, ROW, GROUPED, PAIRS, HEADS, HEADS_TURNED } View;
 typedef enum { ALWAYS, TIED, MTP } SurplusWhen;
 /* The words of the columns first and whole, of which they are sums. */
-typedef struct { int64_t QUERY, KV, G, F, GATE, head; } Widths;
+typedef struct { int64_t QUERY, KV, G, F, GATE, N, E, head, heads; } Widths;
 typedef struct { int64_t first, whole; } Rows;
 
 /* Names that depend on more than the parameter: ids after those of parameters. */
 enum {
-    PARAM_EXPERT_BIAS = PARAM_IDS, PARAM_SHARED_EXPERT_GATE, PARAM_SHARED_EXPERT_UP, PARAM_SHARED_EXPERT_DOWN
+    PARAM_EXPERT_BIAS = PARAM_IDS, PARAM_SHARED_EXPERT_GATE, PARAM_SHARED_EXPERT_UP, PARAM_SHARED_EXPERT_DOWN,
+    PARAM_LATENT_KEY_UP, PARAM_LATENT_VALUE_UP
 };
 
 /* Numbered in their order, so that each row's two expressions are one case of a switch. */
@@ -41,8 +42,8 @@ static const Naming bases[NAMINGS] = {
 
 static Rows rows_of(int row, Widths w)
 {
-    int64_t QUERY = w.QUERY, KV = w.KV, G = w.G, F = w.F, GATE = w.GATE;
-    (void)QUERY, (void)KV, (void)G, (void)F, (void)GATE;
+    int64_t QUERY = w.QUERY, KV = w.KV, G = w.G, F = w.F, GATE = w.GATE, N = w.N, E = w.E;
+    (void)QUERY, (void)KV, (void)G, (void)F, (void)GATE, (void)N, (void)E;
     switch (row) {
 #define NAME(naming, id, name, view, first, whole) case ROW_##naming##_##id: return (Rows){ first, whole };
 #include "convert/names.def"
@@ -142,6 +143,23 @@ static void view_fill(Link *link, int row, Widths widths, int dims, int64_t our_
     if (view == ROW) theirs->dims = 2, theirs->shape[1] = whole, theirs->shape[0] = 1;
 }
 
+/* Theirs is [heads, r.whole, columns], or with the last two turned, of our rows of each head. */
+static void heads_fill(Link *link, int row, Widths widths, int64_t our_rows, int64_t columns)
+{
+    Rows    r = rows_of(row, widths);
+    bool    turned = rows[row].view == HEADS_TURNED;
+    int64_t heads = widths.heads, their_row = turned ? 1 : columns, their_column = turned ? r.whole : 1;
+    link->our_first = r.first * columns, link->their_first = 0;
+    memcpy(link->size, (int64_t[]){ heads, r.whole, columns, 1 }, sizeof link->size);
+    memcpy(link->our_stride, (int64_t[]){ our_rows / heads * columns, columns, 1, 1 },
+           sizeof link->our_stride);
+    memcpy(link->their_stride, (int64_t[]){ r.whole * columns, their_row, their_column, 1 },
+           sizeof link->their_stride);
+    link->theirs.dims = 3;
+    int64_t shape[LINK_DIMS] = { heads, turned ? columns : r.whole, turned ? r.whole : columns, 1 };
+    memcpy(link->theirs.shape, shape, sizeof shape);
+}
+
 /* All experts are one tensor, and this is number e. */
 static void stack(LinkTensor *theirs, int64_t *first, int64_t e, int64_t experts)
 {
@@ -186,9 +204,9 @@ static Status bias_add(Links *links, Naming naming, const ModelConfig *config, i
     return OK;
 }
 
-static Status link_add(Links *links, Naming naming, const Param *p, int64_t layer, Widths widths, bool in_moe)
+/* One link, or one for each expert, of the row. */
+static Status link_add(Links *links, int row, const Param *p, int64_t layer, Widths widths)
 {
-    int row = row_of(naming, p, in_moe);
     if (row < 0)
         return fail(BAD_SHAPE, "tensor '%s' has no place in a checkpoint of this architecture", p->name);
     bool    experts = p->dims == PARAM_DIMS;
@@ -201,11 +219,22 @@ static Status link_add(Links *links, Naming naming, const Param *p, int64_t laye
         *link = (Link){.ours = {.dims = p->dims, .shape = {p->global[0], p->global[1], p->global[2], 1}}};
         snprintf(link->ours.name, sizeof link->ours.name, "%s", p->name);
         name_fill(link->theirs.name, sizeof link->theirs.name, rows[row].name, layer, e);
-        view_fill(link, row, widths, p->dims - experts, r, c, e * r * c);
+        if (rows[row].view == HEADS || rows[row].view == HEADS_TURNED) heads_fill(link, row, widths, r, c);
+        else view_fill(link, row, widths, p->dims - experts, r, c, e * r * c);
         if (experts && !strstr(rows[row].name, "{expert}"))
             stack(&link->theirs, &link->their_first, e, copies);
     }
     return OK;
+}
+
+/* A parameter may be two tensors there. */
+static Status param_add(Links *links, Naming naming, const Param *p, int64_t layer, Widths widths,
+                        bool in_moe)
+{
+    int row = row_of(naming, p, in_moe);
+    if (row >= 0 || p->id != PARAM_LATENT_KV_UP) return link_add(links, row, p, layer, widths);
+    TRY(link_add(links, row_find(naming, PARAM_LATENT_KEY_UP), p, layer, widths));
+    return link_add(links, row_find(naming, PARAM_LATENT_VALUE_UP), p, layer, widths);
 }
 
 Status links_make(Links *links, Naming naming, const ModelConfig *config)
@@ -221,9 +250,11 @@ Status links_make(Links *links, Naming naming, const ModelConfig *config)
             params_block(&block, config, f, b, NULL);
             int64_t ffn   = f == PARAMS_EXPERTS ? config->expert_ffn : model_layer_ffn(config, layer);
             Widths widths = { config->heads * config->head_dim, config->groups * config->head_dim,
-                              config->groups, ffn, gated ? ffn : 0, config->head_dim };
+                              config->groups, ffn, gated ? ffn : 0,
+                              config->head_dim - config->latent.rope_dim, config->latent.value_dim,
+                              config->head_dim, config->heads };
             for (int p = 0; p < block.params && status == OK; p++)
-                status = link_add(links, naming, &block.param[p], layer, widths, moe);
+                status = param_add(links, naming, &block.param[p], layer, widths, moe);
             if (status == OK && f == PARAM_FAMILIES - 1 && config->moe.bias && moe)
                 status = bias_add(links, naming, config, layer);
         }

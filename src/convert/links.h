@@ -23,8 +23,9 @@ typedef struct {
 } Link;
 typedef struct { Link *link; int count; } Links;                                   /* owned */
 
-/* One link for each parameter, of experts one for each expert, in the order of parameter blocks. BAD_SHAPE,
- * naming the parameter, where the naming has no row for one that the model has. */
+/* One link for each parameter, or two where it is two tensors there, of experts one for each expert, in the
+ * order of parameter blocks. BAD_SHAPE, naming the parameter, where the naming has no row for one that the
+ * model has. */
 Status links_make(Links *links, Naming naming, const ModelConfig *config);
 void   links_free(Links *links);
 /* What all names of the naming may lack: "model." */

@@ -31,6 +31,10 @@ static const ModelConfig mixtral = {.layers     = 2,
                                     .position   = POSITION_ROPE,
                                     .activation = ACT_SWIGLU};
 
+static const ModelConfig latent = { .layers = 2, .hidden = 6, .ffn = 10, .heads = 4, .groups = 4, .head_dim = 5,
+    .vocabulary = 7, .sequence = 5, .norm = NORM_RMS, .position = POSITION_ROPE, .activation = ACT_SWIGLU,
+    .latent = { .query_rank = 3, .kv_rank = 7, .rope_dim = 2, .value_dim = 4 } };
+
 /* Maps a file of these numbers. */
 static const char *numbers_map(ForeignFile *file, const float *number, int64_t count)
 {
@@ -205,6 +209,8 @@ static void there_and_back(void **state)
         returns(NAMING_MIXTRAL, &mixtral, window);
         returns(NAMING_GGUF_GPT2, &gpt2, window);
         returns(NAMING_GGUF_LLAMA, &mixtral, window);
+        returns(NAMING_DEEPSEEK, &latent, window);
+        returns(NAMING_GGUF_DEEPSEEK, &latent, window);
     }
 }
 

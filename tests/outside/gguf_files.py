@@ -4,42 +4,32 @@ package's own quantization; with llama-cpp-python the same greedy tokens as jotu
 import json
 import math
 import os
-import subprocess
 import sys
-import tempfile
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "oracles"))
+import comparison
+from comparison import check, jotun
+
+gguf, np, _ = comparison.packages("gguf", "numpy", "transformers")
 import hf_golden
-
-try:
-    import gguf
-    import numpy as np
-    import transformers
-except ImportError as missing:
-    print(f"skipped: {missing}")
-    sys.exit(77)
-try:
-    import llama_cpp
-except ImportError as missing:
-    llama_cpp = None
-print("gguf", getattr(gguf, "__version__", "?"), "transformers", transformers.__version__, "llama-cpp-python",
-      llama_cpp.__version__ if llama_cpp else "is missing")
-JOTUN = os.environ.get("JOTUN", "build/release/bin/jotun")
+llama_cpp = comparison.optional("llama_cpp")
 PROMPT = "The quick"
-failures = []
 TRANSFORMERS = ("gpt2", "llama", "llama_tied", "llama3", "llama_linear", "mistral", "qwen2", "qwen3", "olmo2", "gemma", "gemma2",
-                "mixtral", "qwen3_moe")
+                "mixtral", "qwen3_moe", "llama_biases", "smollm3", "phi3", "deepseek_v2", "deepseek_v3", "bloom")
 # what llama.cpp has no key for
-CHANGED = {"gemma2": dict(query_pre_attn_scalar=16), "mistral": dict(sliding_window=None)}
-NEIGHBOURS = ("llama", "mistral", "mixtral")           # llama.cpp's llama rotates channels 2i and 2i + 1
+YARN_KEYS = dict(rope_type="yarn", rope_theta=100.0, factor=4.0, original_max_position_embeddings=16, mscale=1.0, mscale_all_dim=1.0)
+CHANGED = {"gemma2": dict(query_pre_attn_scalar=16), "deepseek_v3": dict(rope_parameters=YARN_KEYS)}
+NEIGHBOURS = ("llama", "mixtral", "smollm3")           # there channels 2i and 2i + 1 turn together
 
 SMALL = """--num-layers 4 --hidden-size 64 --num-attention-heads 4 --num-query-groups 2 --ffn-hidden-size 96 --seq-length 64
     --normalization RMSNorm --disable-bias-linear --init-method-std 0.15 --swiglu --position-embedding-type rope"""
+LAYER_NORM = SMALL.split("--normalization")[0] + "--init-method-std 0.15"
 YARN = """--position-embedding-type yarn --rotary-base 100 --rotary-scaling-factor 8
     --yarn-original-max-position-embeddings 16"""
 GEMMA = """--hidden-size 64 --embedding-multiplier 8 --geglu --apply-layernorm-1p --kv-channels 24
     --norm-placement both"""
 EXPERTS = "--num-experts 4 --moe-router-topk 2 --moe-ffn-hidden-size 32"
+LATENT = EXPERTS + """ --moe-shared-expert-intermediate-size 64 --multi-latent-attention --qk-layernorm --rotary-interleaved
+    --num-query-groups 4 --kv-lora-rank 12 --qk-head-dim 8 --qk-pos-emb-head-dim 4 --v-head-dim 6 """
 # name -> (architecture, options after SMALL)
 MADE = {
     "yarn": ("llama", YARN + " --untie-embeddings-and-output-weights"),
@@ -53,6 +43,8 @@ MADE = {
     "gemma_heads": ("gemma", GEMMA.replace("--norm-placement both", "--num-query-groups 1")),
     "gemma2_heads": ("gemma2", GEMMA + " --attn-logit-softcapping 3 --final-logit-softcapping 4 --window-size 7,0 "
                "--window-attn-skip-freq 2"),
+    "gemma2_linear": ("gemma2", GEMMA + " --attn-logit-softcapping 3 --final-logit-softcapping 4 --window-size 7,0 "
+                      "--window-attn-skip-freq 2 --rotary-seq-len-interpolation-factor 4"),
     "gemma2_whole": ("gemma2", GEMMA + " --attn-logit-softcapping 3 --final-logit-softcapping 4 "
                      "--rotary-seq-len-interpolation-factor 4"),
     "gemma3": ("gemma3", GEMMA + " --qk-layernorm --window-size 7,0 --window-attn-skip-freq [1,0,1,1] --rotary-base 1000000 "
@@ -62,21 +54,21 @@ MADE = {
     "qwen2_moe": ("qwen2moe", EXPERTS + " --add-qkv-bias --moe-router-pre-softmax --moe-shared-expert-gate "
                   "--moe-shared-expert-intermediate-size 48"),
     "qwen3_moe_heads": ("qwen3moe", EXPERTS + " --qk-layernorm --kv-channels 24"),
+    "mistral_all": ("llama", "--window-size 63,0"),
+    "mistral_some": ("mimo2", "--window-size 7,0 --window-attn-skip-freq 2 --rotary-base-local 100"),
+    "phi3_whole": ("phi3", "--rotary-percent 0.5 --untie-embeddings-and-output-weights"),
+    "phi3_wide": ("mimo2", "--rotary-percent 0.5 --kv-channels 24"),
+    "smollm3_yarn": ("smollm3", YARN + " --no-rope-freq 4"),
+    "bloom_groups": ("bloom", "--position-embedding-type alibi --embed-layernorm --untie-embeddings-and-output-weights"),
+    "deepseek_v2_lite": ("deepseek2", LATENT + " --moe-router-pre-softmax"),
+    "deepseek_v2_yarn": ("deepseek2", LATENT + YARN + " --mscale 0.7 --mscale-all-dim 0.7 --q-lora-rank 10 --moe-router-pre-softmax"),
+    "deepseek_v2_plain_yarn": ("deepseek2", LATENT + YARN + " --mscale 0 --mscale-all-dim 0 --moe-router-topk-scaling-factor 2"),
+    "deepseek_v3_heads": ("deepseek2", LATENT + " --q-lora-rank 10 --moe-router-score-function sigmoid --moe-router-enable-expert-bias "
+                          "--num-experts 8 --moe-router-num-groups 4 --moe-router-group-topk 2 --moe-router-group-best 2 "
+                          "--moe-layer-freq [0]*2+[1]*2 --moe-router-topk-scaling-factor 2.5"),
     "olmoe": ("olmoe", EXPERTS + " --moe-router-pre-softmax --qk-layernorm --qk-layernorm-width all "
               "--num-query-groups 4"),
 }
-
-
-def jotun(*words):
-    done = subprocess.run([JOTUN, *map(str, words)], capture_output=True)
-    if done.returncode:
-        sys.exit(f"{' '.join(map(str, words))}\n{done.stderr.decode()}")
-    return done.stdout
-
-
-def check(name, what, good):
-    if not good:
-        failures.append(f"{name}: {what}")
 
 
 def pairs(w, heads):
@@ -108,12 +100,44 @@ def llama3_factors(c):
     return np.array(factors, np.float32)
 
 
+BLOOM = {"input_layernorm": "attn_norm", "post_attention_layernorm": "ffn_norm", "self_attention.dense": "attn_output",
+         "mlp.dense_h_to_4h": "ffn_up", "mlp.dense_4h_to_h": "ffn_down"}
+
+
+def expected_bloom(w, c):
+    found = {"token_embd.weight": w["transformer.word_embeddings.weight"]}
+    for part in ("weight", "bias"):
+        found["token_embd_norm." + part] = w["transformer.word_embeddings_layernorm." + part]
+        found["output_norm." + part] = w["transformer.ln_f." + part]
+        for i in range(c.n_layer):
+            for theirs, ours in BLOOM.items():
+                found[f"blk.{i}.{ours}.{part}"] = w[f"transformer.h.{i}.{theirs}.{part}"]
+            x = w[f"transformer.h.{i}.self_attention.query_key_value.{part}"]
+            found[f"blk.{i}.attn_qkv.{part}"] = x.reshape(c.n_head, 3, -1, *x.shape[1:]).swapaxes(0, 1).reshape(x.shape)
+    return found
+
+
+LATENT_NAMES = {"self_attn.q_proj": "attn_q", "self_attn.q_a_proj": "attn_q_a", "self_attn.q_a_layernorm": "attn_q_a_norm",
+                "self_attn.q_b_proj": "attn_q_b", "self_attn.kv_a_proj_with_mqa": "attn_kv_a_mqa", "self_attn.kv_a_layernorm": "attn_kv_a_norm"}
+
+
+def expected_latent(w, at, to, c):
+    """of attention in a layer"""
+    found = {f"{to}{ours}.weight": w[f"{at}{theirs}.weight"] for theirs, ours in LATENT_NAMES.items() if f"{at}{theirs}.weight" in w}
+    of_heads = w[at + "self_attn.kv_b_proj.weight"].reshape(c.num_attention_heads, -1, c.kv_lora_rank)
+    found[to + "attn_k_b.weight"] = of_heads[:, :c.qk_nope_head_dim].swapaxes(1, 2)
+    found[to + "attn_v_b.weight"] = of_heads[:, c.qk_nope_head_dim:]
+    return found
+
+
 def expected(name, model):
     """name in the file -> array, from transformers' parameters"""
     w = {k: v.detach().numpy() for k, v in model.state_dict().items()}
     c, family = model.config, name.split("_")[0]
     if name == "gpt2":
         return expected_gpt2(w, c.n_layer)
+    if name == "bloom":
+        return expected_bloom(w, c)
     gain = 1 if family.startswith("gemma") else 0
     found = {"token_embd.weight": w["model.embed_tokens.weight"], "output_norm.weight": w["model.norm.weight"] + np.float32(gain)}
     if not c.tie_word_embeddings:
@@ -127,6 +151,7 @@ def expected(name, model):
     norms.update({"self_attn.q_norm": "attn_q_norm", "self_attn.k_norm": "attn_k_norm"})
     matrices = {"self_attn.v_proj": "attn_v", "self_attn.o_proj": "attn_output", "self_attn.q_proj": "attn_q",
                 "self_attn.k_proj": "attn_k", "mlp.gate_proj": "ffn_gate", "mlp.up_proj": "ffn_up", "mlp.down_proj": "ffn_down"}
+    matrices.update({f"mlp.shared_experts.{x}_proj": f"ffn_{x}_shexp" for x in ("gate", "up", "down")})
     heads = {"attn_q": c.num_attention_heads, "attn_k": getattr(c, "num_key_value_heads", 0)}
     for i in range(c.num_hidden_layers):
         at = f"model.layers.{i}."
@@ -137,8 +162,15 @@ def expected(name, model):
             for part in ("weight", "bias"):
                 x = w.get(f"{at}{theirs}.{part}")
                 if x is not None:
-                    turned = ours in heads and family.removesuffix("3") in NEIGHBOURS
+                    turned = ours in heads and (family if family == "smollm3" else family.removesuffix("3")) in NEIGHBOURS
                     found[f"blk.{i}.{ours}.{part}"] = pairs(x, heads[ours]) if turned else x
+        if family == "deepseek":
+            found.update(expected_latent(w, at, f"blk.{i}.", c))
+        if at + "mlp.gate.e_score_correction_bias" in w:
+            found[f"blk.{i}.exp_probs_b.bias"] = w[at + "mlp.gate.e_score_correction_bias"]
+        if family == "phi3":                             # as mimo2, which has windows
+            found.update(zip([f"blk.{i}.attn_{x}.weight" for x in "qkv"], np.split(w[at + "self_attn.qkv_proj.weight"], [64, 96])))
+            found.update(zip([f"blk.{i}.ffn_{x}.weight" for x in ("gate", "up")], np.split(w[at + "mlp.gate_up_proj.weight"], 2)))
         if at + "mlp.gate.weight" in w:
             found[f"blk.{i}.ffn_gate_inp.weight"] = w[at + "mlp.gate.weight"]
             gate, up = np.split(w[at + "mlp.experts.gate_up_proj"], 2, axis=1)
@@ -184,7 +216,7 @@ def by_llama(name, path, load, work):
         if token == model.token_eos() or len(out) == 32:
             break
         out.append(token)
-    said = jotun("generate", "--load", load, "--prompt", PROMPT, "--max-new-tokens", 32, "--temperature", 0)
+    said = comparison.jotun_bytes("generate", "--load", load, "--prompt", PROMPT, "--max-new-tokens", 32, "--temperature", 0)
     ours = list(said.removeprefix(PROMPT.encode()).removesuffix(b"\n"))
     check(name, f"greedy tokens {ours} are not llama.cpp's {out}", ours == out and len(out) > 0)
     text = os.path.join(work, "text")
@@ -222,7 +254,8 @@ def compare(name, work):
 def made(name, work):
     at = lambda leaf: os.path.join(work, "made-" + name + leaf)
     architecture, options = MADE[name]
-    words = (SMALL.replace("--swiglu", "") if "--geglu" in options else SMALL).split() + options.split()
+    base = SMALL.replace("--swiglu", "") if "--geglu" in options else LAYER_NORM if "alibi" in options else SMALL
+    words = base.split() + options.split()
     jotun("train", "--mock-data", "--tokenizer", "bytes", "--train-iters", 1, "--micro-batch-size", 1, "--global-batch-size", 1,
           "--lr", "1e-2", "--save", at(""), *words)
     jotun("convert", "--to", "gguf", "--output-dtype", "f32", "--input", at(""), "--output", at(".gguf"))
@@ -231,9 +264,7 @@ def made(name, work):
     print(f"{name:12s} {architecture}{'; ' + by_llama(name, at('.gguf'), at(''), work) if llama_cpp else ''}", flush=True)
 
 
-with tempfile.TemporaryDirectory() as folder:
+with comparison.temporary() as folder:
     for model_name in sys.argv[1:] or TRANSFORMERS + tuple(MADE):
         (made if model_name in MADE else compare)(model_name, folder)
-for line in failures:
-    print("DIFFERS", line)
-sys.exit(bool(failures))
+comparison.end()

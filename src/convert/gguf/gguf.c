@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include "base/seam.h"
 
 enum { VERSION = 3, ALIGNMENT = 32, BLOCK = 32, BLOCK_BYTES = 34, WINDOW = 4 << 20 };
@@ -162,10 +163,18 @@ static int64_t file_type(GgufType type)
     return type == GGUF_F32 ? 0 : type == GGUF_F16 ? 1 : type == GGUF_Q8_0 ? 7 : 32;
 }
 
+/* Whether llama.cpp opens a model of this name with any tokenizer: of "phi3" it wants the tokens of Phi 3. */
+static bool name_opens(const char *name)
+{
+    for (; *name; name++)
+        if (!strncasecmp(name, "phi3", 4) || !strncasecmp(name, "phi-3", 5)) return false;
+    return true;
+}
+
 static Status keys_make(GgufText *keys, const GgufTexts *texts)
 {
     gguf_architecture_keys(keys, texts->architecture, texts->options, texts->config);
-    gguf_key_string(keys, "general.name", texts->name);
+    if (name_opens(texts->name)) gguf_key_string(keys, "general.name", texts->name);
     gguf_key_uint(keys, "general.file_type", file_type(texts->type));
     if (texts->type == GGUF_Q8_0) gguf_key_uint(keys, "general.quantization_version", 2);
     return gguf_tokenizer(keys, texts->tokenizer, texts->config->vocabulary);

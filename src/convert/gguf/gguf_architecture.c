@@ -4,12 +4,17 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include "convert/family/value_rows.h"
 
 typedef enum { NONE, LOCAL, SHARED } Windows;
 typedef enum { TIED, OWN } Head;
 enum { LINEAR = 1, YARN = 2, FACTORS = 4 };
 typedef enum { UINT, REAL } KeyKind;
-typedef enum { HIDDEN_OF_HEAD, HEADS, ROOT_OF_HIDDEN, SCALE, GEMMA_SCALE, ABOVE_0 } Formula;
+typedef enum { ROTATED, HEAD, ONE, CACHED_KEY, DENSE, SHARED_EXPERTS, SCORES } Size;
+typedef enum {
+    HIDDEN_OF_HEAD, HEADS, ROOT_OF_HIDDEN, SCALE, GEMMA_SCALE, ABOVE_0, FOURTH_LAYERS, DENSE_FIRST,
+    WHOLE_EXPERTS, TWO_OF_GROUP, NO_QUERY_LATENT, MSCALE_ALL
+} Formula;
 
 /* Sets of architectures, which the rows join by |. */
 enum {
@@ -26,7 +31,11 @@ static const struct { int of; const char *key; KeyKind kind; const char *option;
 #define KEY(architectures, key, kind, option) { architectures, key, kind, option },
 #include "convert/gguf/architectures.def"
 };
-static const struct { int of; const char *option, *value; } has_rows[] = {
+static const struct { int of; const char *key; Size size; } sizes[] = {
+#define SIZE(architectures, key, size) { architectures, key, size },
+#include "convert/gguf/architectures.def"
+};
+static const ValueRow has_rows[] = {
 #define HAS(architectures, option, value) { architectures, option, value },
 #include "convert/gguf/architectures.def"
 };
@@ -69,28 +78,11 @@ json_t *gguf_architecture_said(GgufArchitecture a, const json_t *options)
 /* The first of several reasons is kept. */
 static int broken(char why[GGUF_WHY], const char *option, const char *wanted, const json_t *held)
 {
-    char *text = held ? json_dumps(held, JSON_COMPACT | JSON_ENCODE_ANY | JSON_REAL_PRECISION(9)) : NULL;
+    char text[64];
     if (!*why)
-        snprintf(why, GGUF_WHY, "its models have --%s %s, and this one has %.60s", option, wanted,
-                 text ? text : "none");
-    free(text);
+        snprintf(why, GGUF_WHY, "its models have --%s %s, and this one has %s", option, wanted,
+                 value_text(text, held));
     return 1;
-}
-
-static bool value_equal(const json_t *a, const json_t *b)
-{
-    if (json_is_number(a) && json_is_number(b)) return json_number_value(a) == json_number_value(b);
-    return json_equal((json_t *)a, (json_t *)b);
-}
-
-static int has_broken(char why[GGUF_WHY], const char *option, const char *value, const json_t *held)
-{
-    json_t *want = json_loads(value, JSON_DECODE_ANY, NULL);
-    CHECK(want, "a row of architectures.def has no JSON: %s", value);
-    bool same = !json_is_array(want) && value_equal(held, want);
-    for (size_t i = 0; i < json_array_size(want); i++) same |= value_equal(held, json_array_get(want, i));
-    json_decref(want);
-    return same || !held ? 0 : broken(why, option, value, held);
 }
 
 /* llama.cpp knows the two largest models by their numbers of layers, and gives them another scale. */
@@ -100,21 +92,73 @@ static double gemma_scale(GgufArchitecture a, const ModelConfig *c)
     return 1 / sqrt(largest ? (double)(c->hidden / c->heads) : (double)c->head_dim);
 }
 
+/* Layers before the first with experts. */
+static int64_t dense_layers(const ModelConfig *c)
+{
+    int64_t l = 0;
+    while (l < c->layers && !model_layer_is_moe(c, l)) l++;
+    return l;
+}
+
+/* Layers for which the word is not what it is in models of the architecture: experts in all behind the first
+ * that has them, rotary embeddings in all but every fourth. */
+static int64_t layers_unlike(const ModelConfig *c, Formula formula)
+{
+    RopeRule rule;
+    int64_t  count = 0, dense = dense_layers(c);
+    for (int64_t l = 0; l < c->layers; l++)
+        count += formula == DENSE_FIRST ? model_layer_is_moe(c, l) != (l >= dense)
+                                        : model_rope(c, l, &rule) != ((l + 1) % 4 != 0);
+    return count;
+}
+
+/* llama.cpp knows some models by their numbers of layers, and reads no latent of queries for them. */
+static bool lacks_query_latent(const ModelConfig *c)
+{
+    return c->layers == 26 || c->layers == 27 || (c->layers == 48 && c->vocabulary == 128256);
+}
+
+static bool near(char wanted[64], double is, double want)
+{
+    snprintf(wanted, 64, "%.9g", want);
+    return fabs(is - want) <= 1e-6 * want;
+}
+
+static bool word(char wanted[64], const char *words, bool good)
+{
+    snprintf(wanted, 64, "%s", words);
+    return good;
+}
+
 static int equal_broken(char why[GGUF_WHY], GgufArchitecture a, const char *option, Formula formula,
                         const json_t *held, const ModelConfig *c)
 {
-    char   text[32] = "above 0";
-    double is = json_number_value(held), want = 0;
+    char   w[64] = "";
+    bool   good = true;
+    double is = json_number_value(held), hidden = (double)c->hidden, heads = (double)c->heads;
+    const MoeConfig *moe = &c->moe;
+    ModelConfig plain = *c;
+    plain.softmax_scale = 0;
     switch (formula) {
-    case HIDDEN_OF_HEAD: want = (double)c->hidden / (double)c->heads; break;
-    case HEADS:          want = (double)c->heads; break;
-    case ROOT_OF_HIDDEN: want = sqrt((double)c->hidden); break;
-    case GEMMA_SCALE:    want = gemma_scale(a, c), is = model_softmax_scale(c); break;
-    case SCALE:          want = 1 / sqrt((double)c->head_dim), is = model_softmax_scale(c); break;
-    case ABOVE_0:        return is > 0 ? 0 : broken(why, option, text, held);
+    case HIDDEN_OF_HEAD:  good = near(w, is, hidden / heads); break;
+    case HEADS:           good = near(w, is, heads); break;
+    case ROOT_OF_HIDDEN:  good = near(w, is, sqrt(hidden)); break;
+    case GEMMA_SCALE:     good = near(w, model_softmax_scale(c), gemma_scale(a, c)); break;
+    case SCALE:           good = near(w, model_softmax_scale(c), model_softmax_scale(&plain)); break;
+    case ABOVE_0:         good = word(w, "above 0", is > 0); break;
+    case FOURTH_LAYERS:   good = word(w, "4", layers_unlike(c, formula) == 0); break;
+    case DENSE_FIRST:     good = word(w, "with layers without experts first",
+                                      layers_unlike(c, formula) == 0); break;
+    case WHOLE_EXPERTS:   good = word(w, "a multiple of --moe-ffn-hidden-size", moe->shared_ffn > 0 &&
+                                      moe->shared_ffn % c->expert_ffn == 0); break;
+    case TWO_OF_GROUP:    good = word(w, "2", moe->rule.groups == 0 ||
+                                      route_group_best(&moe->rule, moe->topk) == 2); break;
+    case NO_QUERY_LATENT: good = word(w, "0 where they have so many layers", c->latent.query_rank == 0 ||
+                                      !lacks_query_latent(c)); break;
+    case MSCALE_ALL:      good = word(w, "equal to --mscale-all-dim",
+                                      c->rope.mscale == c->rope.mscale_all); break;
     }
-    snprintf(text, sizeof text, "%.9g", want);
-    return fabs(is - want) <= 1e-6 * want ? 0 : broken(why, option, text, held);
+    return good ? 0 : broken(why, option, w, held);
 }
 
 /* Whether a window leaves out a position of a text as long as those of the training. */
@@ -132,10 +176,15 @@ static int positions_broken(char why[GGUF_WHY], GgufArchitecture a, const ModelC
     int  scalings = architectures[a].scalings, count = 0;
     bool acts = window_acts(c), scaled = r->interpolation > 1 || r->scaling != ROPE_UNSCALED;
     if (acts && architectures[a].windows == NONE && ++count && !*why)
-        snprintf(why, GGUF_WHY, "it has no sliding window, and --window-size is shorter than --seq-length");
+        snprintf(why, GGUF_WHY, "it has no sliding window, and --window-size is shorter than --seq-length; a "
+                 "window of all positions works");
+    if (c->position != POSITION_ROPE) return count;
     if (acts && scaled && (architectures[a].windows == LOCAL) != (r->local_base > 0) && ++count && !*why)
         snprintf(why, GGUF_WHY, "in layers with a window its rotary frequencies are %sscaled, and those of "
                  "this model are not so", architectures[a].windows == LOCAL ? "not " : "");
+    if (r->interpolation > 1 && !(scalings & LINEAR) && ++count && !*why)
+        snprintf(why, GGUF_WHY, "it does not scale rotary frequencies; "
+                 "--rotary-seq-len-interpolation-factor 1 works");
     if (r->scaling == ROPE_LLAMA3 && !(scalings & FACTORS) && ++count && !*why)
         snprintf(why, GGUF_WHY, "it does not scale rotary frequencies as --use-rope-scaling does");
     if (r->scaling == ROPE_YARN && !(scalings & YARN) && ++count && !*why)
@@ -152,15 +201,14 @@ int gguf_architecture_broken(GgufArchitecture a, const json_t *options, const Mo
 {
     int count = 0;
     *why = 0;
-    for (int i = 0; i < COUNT(has_rows); i++)
-        if (has_rows[i].of >> a & 1)
-            count += has_broken(why, has_rows[i].option, has_rows[i].value,
-                                json_object_get(options, has_rows[i].option));
+    for (int i = -1; (i = value_rows_next(has_rows, COUNT(has_rows), i + 1, (int)a, options)) >= 0;)
+        count += broken(why, has_rows[i].option, has_rows[i].value,
+                        json_object_get(options, has_rows[i].option));
     for (int i = 0; i < COUNT(equal_rows); i++)
         if (equal_rows[i].of >> a & 1)
             count += equal_broken(why, a, equal_rows[i].option, equal_rows[i].formula,
                                   json_object_get(options, equal_rows[i].option), config);
-    return config->position == POSITION_ROPE ? count + positions_broken(why, a, config) : count;
+    return count + positions_broken(why, a, config);
 }
 
 /* ---- keys ---- */
@@ -173,7 +221,8 @@ static const char *name_of(KeyName *name, GgufArchitecture a, const char *key)
     return name->text;
 }
 
-/* What YaRN multiplies cosines and sines by is t(1) of rope.h there, times a factor. */
+/* What YaRN multiplies cosines and sines by is t(1) of rope.h there, times a factor; in models with latent
+ * attention that have the key of mscale_all, which multiplies scores as well, it is the factor alone. */
 static void scaling_keys(GgufText *out, GgufArchitecture a, const ModelConfig *c)
 {
     KeyName name;
@@ -184,22 +233,48 @@ static void scaling_keys(GgufText *out, GgufArchitecture a, const ModelConfig *c
     gguf_key_real(out, name_of(&name, a, "rope.scaling.factor"), yarn ? r->factor : r->interpolation);
     if (!yarn) return;
     double scale = rope_rule(r, c->head_dim, false).scale, theirs = 0.1 * log(r->factor) + 1;
+    bool   latent = c->latent.kv_rank > 0 && r->mscale_all != 0;
     gguf_key_uint(out, name_of(&name, a, "rope.scaling.original_context_length"), (int64_t)r->original);
-    gguf_key_real(out, name_of(&name, a, "rope.scaling.attn_factor"), scale / theirs);
+    gguf_key_real(out, name_of(&name, a, "rope.scaling.attn_factor"), latent ? scale : scale / theirs);
+    if (latent)
+        gguf_key_real(out, name_of(&name, a, "rope.scaling.yarn_log_multiplier"), 0.1 * r->mscale_all);
 }
 
-/* Gemma 2's architecture has windows always: those of a model without any are as long as its texts. */
+/* Windows of a model without any are as long as its texts, in all layers: llama.cpp wants one layer with
+ * one. */
 static void window_keys(GgufText *out, GgufArchitecture a, const ModelConfig *c)
 {
     KeyName name;
     bool acts = window_acts(c);
-    if (architectures[a].windows == NONE || (!acts && a != GGUF_IS_GEMMA2)) return;
+    if (architectures[a].windows == NONE || (!acts && architectures[a].windows == LOCAL)) return;
     gguf_key_uint(out, name_of(&name, a, "attention.sliding_window"), acts ? c->window : c->sequence);
-    if (!acts) return;
     gguf_key_array(out, name_of(&name, a, "attention.sliding_window_pattern"), GGUF_BOOL, c->layers);
-    for (int64_t l = 0; l < c->layers; l++) gguf_put_number(out, model_window(c, l) > 0, 1);
-    gguf_key_real(out, name_of(&name, a, "rope.freq_base_swa"),
-                  c->rope.local_base > 0 ? c->rope.local_base : c->rope.base);
+    for (int64_t l = 0; l < c->layers; l++) gguf_put_number(out, !acts || model_window(c, l) > 0, 1);
+    if (acts)
+        gguf_key_real(out, name_of(&name, a, "rope.freq_base_swa"),
+                      c->rope.local_base > 0 ? c->rope.local_base : c->rope.base);
+}
+
+static int64_t size_of(Size size, const ModelConfig *c)
+{
+    enum { BY_SOFTMAX = 1, BY_SIGMOID = 2 };            /* llama.cpp's numbers of what makes scores */
+    int64_t rotated = c->rope.channels ? c->rope.channels : c->head_dim;
+    switch (size) {
+    case ROTATED:        return rotated;
+    case HEAD:           return c->head_dim;
+    case ONE:            return 1;
+    case CACHED_KEY:     return c->latent.kv_rank + rotated;
+    case DENSE:          return dense_layers(c);
+    case SHARED_EXPERTS: return c->moe.shared_ffn / c->expert_ffn;
+    case SCORES:         return c->moe.rule.score == ROUTE_SIGMOID ? BY_SIGMOID : BY_SOFTMAX;
+    }
+    return 0;
+}
+
+/* Whether the weights of a token's experts have the sum 1, before the factor. */
+static bool weights_normalized(const ModelConfig *c)
+{
+    return c->moe.rule.score == ROUTE_SIGMOID ? c->moe.topk > 1 : !c->moe.rule.pre_softmax;
 }
 
 void gguf_architecture_keys(GgufText *out, GgufArchitecture a, const json_t *options,
@@ -214,6 +289,11 @@ void gguf_architecture_keys(GgufText *out, GgufArchitecture a, const json_t *opt
         if (keys[i].kind == REAL) gguf_key_real(out, name.text, json_number_value(value));
         else gguf_key_uint(out, name.text, json_integer_value(value));
     }
+    for (int i = 0; i < COUNT(sizes); i++)
+        if (sizes[i].of >> a & 1)
+            gguf_key_uint(out, name_of(&name, a, sizes[i].key), size_of(sizes[i].size, config));
+    if (config->latent.kv_rank > 0)
+        gguf_key_bool(out, name_of(&name, a, "expert_weights_norm"), weights_normalized(config));
     if (config->position != POSITION_ROPE) return;
     scaling_keys(out, a, config);
     window_keys(out, a, config);
