@@ -2,42 +2,19 @@
 """Models of transformers beside ours: an imported model has transformers' logits, element by element in fp32 and bf16, its
 losses and greedy text; an exported folder opens with from_pretrained and its tokenizer, tensors are equal, and what is imported
 again is equal to the byte."""
-import copy
 import filecmp
 import glob
 import json
 import os
-import subprocess
 import sys
-import tempfile
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "oracles"))
+import comparison
+from comparison import check, jotun
+
+torch, transformers, safetensors = comparison.packages("torch", "transformers", "safetensors.torch")
 import hf_golden
-
-try:
-    import torch
-    import transformers
-    from safetensors.torch import load_file
-except ImportError as missing:
-    print(f"skipped: {missing}")
-    sys.exit(77)
-print("transformers", transformers.__version__, "torch", torch.__version__)
-JOTUN = os.environ.get("JOTUN", "build/release/bin/jotun")
-transformers.logging.set_verbosity_error()
+load_file = safetensors.load_file
 PROMPT = "The quick"
-failures = []
-
-
-def jotun(*words):
-    done = subprocess.run([JOTUN, *map(str, words)], capture_output=True, encoding="utf-8", errors="replace")
-    if done.returncode:
-        sys.exit(f"{' '.join(map(str, words))}\n{done.stderr}")
-    return done.stdout
-
-
-def check(name, what, good):
-    if not good:
-        failures.append(f"{name}: {what}")
 
 
 def evaluated(load, text, *more):
@@ -79,7 +56,8 @@ def half_differs(name, model, at):
     """In bf16 transformers' own logits differ from those in fp32 by about 2e-2 in some models (norms after branches), so that
     twice that is allowed; and where rounding changes the experts of a token it computes another function, as it does there."""
     single = hf_golden.logits_of(model, hf_golden.TEXT)
-    own = hf_golden.logits_of(copy.deepcopy(model).bfloat16(), hf_golden.TEXT).float()
+    theirs = transformers.AutoModelForCausalLM.from_pretrained(at("-theirs"), dtype=torch.bfloat16).eval()
+    own = hf_golden.logits_of(theirs, hf_golden.TEXT).float()
     own = (own - single).abs().max(dim=1).values
     positions = [x for part in logits_differ(model, at("-ours"), at("-bf16"), "--bf16") for x in part]
     moe = any("experts" in key for key, _ in model.named_parameters())
@@ -121,7 +99,7 @@ def from_layouts(name, at, data, theirs, same, said):
         check(name, f"{layout}: imported again it differs", same(back))
 
 
-def compare(name, work):
+def compare(name, work, data):
     at = lambda leaf: os.path.join(work, name + leaf)
     text = at(".txt")
     with open(text, "w") as out:
@@ -162,15 +140,18 @@ def compare(name, work):
     return single, short
 
 
-with tempfile.TemporaryDirectory() as work:
-    data = os.path.join(work, "corpus")
-    with open(data + ".jsonl", "w") as corpus:
-        corpus.write(json.dumps({"text": hf_golden.CORPUS}))
-    jotun("prepare", "--input", data + ".jsonl", "--tokenizer", "bytes", "--output-prefix", data)
-    data += "_text_document"
-    worst = [compare(name, work) for name in sys.argv[1:] or hf_golden.models()]
-print(f"the worst logits of {len(worst)} models of transformers {transformers.__version__} differ by "
-      f"{max(w[0] for w in worst):.1e} in fp32, {max(w[1] for w in worst):.1e} in bf16 (nine tenths of the positions with experts)")
-for line in failures:
-    print("DIFFERS", line)
-sys.exit(bool(failures))
+def main():
+    with comparison.temporary() as work:
+        data = os.path.join(work, "corpus")
+        with open(data + ".jsonl", "w") as corpus:
+            corpus.write(json.dumps({"text": hf_golden.CORPUS}))
+        jotun("prepare", "--input", data + ".jsonl", "--tokenizer", "bytes", "--output-prefix", data)
+        data += "_text_document"
+        worst = [compare(name, work, data) for name in sys.argv[1:] or hf_golden.models()]
+    print(f"the worst logits of {len(worst)} models of transformers {transformers.__version__} differ by "
+          f"{max(w[0] for w in worst):.1e} in fp32, {max(w[1] for w in worst):.1e} in bf16 (nine tenths of the positions with experts)")
+    comparison.end()
+
+
+if __name__ == "__main__":
+    main()

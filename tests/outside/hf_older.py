@@ -7,38 +7,21 @@ import filecmp
 import glob
 import json
 import os
-import subprocess
 import sys
-import tempfile
+
+import comparison
+from comparison import check, jotun
 
 FOLDER = os.environ.get("JOTUN_TRANSFORMERS4")
 if not FOLDER:
-    print("skipped: JOTUN_TRANSFORMERS4 names no folder with version 4 of transformers")
-    sys.exit(77)
+    comparison.skip("JOTUN_TRANSFORMERS4 names no folder with version 4 of transformers")
 sys.path.insert(0, FOLDER)
-HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path.insert(0, os.path.join(HERE, "..", "oracles"))
+torch, transformers = comparison.packages("torch", "transformers")
 import hf_golden
-
-try:
-    import torch
-    import transformers
-except ImportError as missing:
-    print(f"skipped: {missing}")
-    sys.exit(77)
-print("transformers", transformers.__version__, "torch", torch.__version__)
-transformers.logging.set_verbosity_error()
-JOTUN = os.environ.get("JOTUN", "build/release/bin/jotun")
-FACTS = json.load(open(os.path.join(HERE, "..", "golden", "hf", "models.json")))
+FACTS = json.load(open(os.path.join(comparison.TESTS, "golden", "hf", "models.json")))
 EAGER = ("gemma2",)                            # its other kernels of attention leave the soft-cap of scores out
 APART = ("deepseek_v2_groups",)                # its DeepSeek-V2 leaves mscale_all_dim out of the scale of scores
-failures, worst = [], 0
-
-
-def jotun(*words):
-    done = subprocess.run([JOTUN, *map(str, words)], capture_output=True, encoding="utf-8", errors="replace")
-    if done.returncode:
-        sys.exit(f"{' '.join(map(str, words))}\n{done.stderr}")
+worst = 0
 
 
 def same(first, second):
@@ -57,18 +40,14 @@ def compare(name, model, at):
     off = (logits - torch.tensor(hf_golden.kept_logits(model))).abs().max().item()
     opened.save_pretrained(at("-saved"))
     jotun("convert", "--to", "jotun", "--input", at("-saved"), "--output", at("-back"), "--tokenizer", "bytes")
-    if off >= 1e-5 and name not in APART:
-        failures.append(f"{name}: the logits of version 4 differ by {off:g}")
-    if not same(at("-ours"), at("-back")):
-        failures.append(f"{name}: what version 4 saved is imported as another checkpoint")
+    check(name, f"the logits of version 4 differ by {off:g}", off < 1e-5 or name in APART)
+    check(name, "what version 4 saved is imported as another checkpoint", same(at("-ours"), at("-back")))
     print(f"{name:18s} {off:.1e}{', not compared' if name in APART else ''}", flush=True)
     return 0 if name in APART else off
 
 
-with tempfile.TemporaryDirectory() as work:
+with comparison.temporary() as work:
     for name in sys.argv[1:] or FACTS["models"]:
         worst = max(worst, compare(name, FACTS["models"][name], lambda leaf: os.path.join(work, name + leaf)))
 print(f"logits of version {transformers.__version__} differ from those of version {FACTS['transformers']} by at most {worst:.1e}")
-for line in failures:
-    print("DIFFERS", line)
-sys.exit(bool(failures))
+comparison.end()

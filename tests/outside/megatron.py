@@ -5,13 +5,14 @@ losses are those of megatron-core. Of weights in bf16 it takes the optimizer's c
 import json
 import multiprocessing.util
 import os
-import subprocess
 import sys
 import tempfile
 import traceback
 
-HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path[:] = [os.path.join(HERE, "..", "oracles")] + [p for p in sys.path if os.path.abspath(p or ".") != HERE]    # this file is no megatron
+import comparison
+from comparison import failures, jotun
+
+sys.path[:] = [p for p in sys.path if os.path.abspath(p or ".") != comparison.HERE]         # this file is no megatron
 try:
     import numpy
     import megatron_checkpoints as mc
@@ -23,11 +24,10 @@ try:
     from megatron.core.distributed.finalize_model_grads import _update_router_expert_bias
     from megatron.core.transformer.moe import moe_utils
 except ImportError as missing:
-    print(f"skipped: {missing}")
-    sys.exit(77)
+    comparison.skip(missing)
+sys.path.append(comparison.HERE)                                                            # for processes that begin with this file again
 print("megatron-core", mc.megatron.core.__version__, "torch", torch.__version__)
-JOTUN = os.environ.get("JOTUN", "build/release/bin/jotun")
-KINDS, failures = ("torch", "torch_dist"), []
+KINDS = "torch", "torch_dist"
 # A model, megatron-core's layout (tp, pp, ep), and whether its weights are bf16
 CASES = [(name, 1, 1, 1, False) for name in ("llama", "gpt", "moe", "window", "yarn", "shared", "latent", "deepseek")]
 CASES += [("llama", 2, 2, 1, False), ("gpt", 2, 1, 1, False), ("moe", 1, 1, 2, False), ("deepseek", 1, 2, 2, False), ("llama", 2, 2, 1, True)]
@@ -37,13 +37,6 @@ RUN = ["--train-iters", STEPS + NEXT, "--global-batch-size", BATCH, "--seq-lengt
        "--adam-beta2", 0.95, "--tokenizer", "bytes", "--data-order", "megatron", "--split", "100,0,0", "--seed", 1234]
 OURS = [["--ranks", 1], ["--ranks", 4, "--tensor-model-parallel-size", 2, "--pipeline-model-parallel-size", 2],
         ["--ranks", 4, "--zero-stage", 1, "--tensor-model-parallel-size", 2], ["--ranks", 2, "--zero-stage", 3]]
-
-
-def jotun(*words, check=True):
-    done = subprocess.run([JOTUN, *map(str, words)], capture_output=True, text=True)
-    if check and done.returncode:
-        sys.exit(f"{' '.join(map(str, words))}\n{done.stderr}")
-    return done
 
 
 class Tokenizer:

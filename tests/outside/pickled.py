@@ -5,28 +5,18 @@ import filecmp
 import glob
 import json
 import os
-import subprocess
 import sys
-import tempfile
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "oracles"))
+import comparison
+from comparison import check
+
+torch, transformers, safetensors = comparison.packages("torch", "transformers", "safetensors.torch")
 import hf_golden
-
-try:
-    import torch
-    import transformers
-    from safetensors.torch import load_file
-except ImportError as missing:
-    print(f"skipped: {missing}")
-    sys.exit(77)
-print("torch", torch.__version__, "transformers", transformers.__version__)
-JOTUN = os.environ.get("JOTUN", "build/release/bin/jotun")
-failures = []
+load_file = safetensors.load_file
 
 
 def imported(source):
-    done = subprocess.run([JOTUN, "convert", "--to", "jotun", "--input", source, "--output", source + "-ours", "--tokenizer", "bytes"],
-                          capture_output=True, text=True)
+    done = comparison.run("convert", "--to", "jotun", "--input", source, "--output", source + "-ours", "--tokenizer", "bytes")
     return done.returncode, done.stderr
 
 
@@ -38,8 +28,8 @@ def step(checkpoint):
 def same(name, folder, golden):
     code, error = imported(folder)
     files = sorted(os.path.basename(f) for f in glob.glob(step(golden + "-ours") + "/*.safetensors"))
-    if code or not files or filecmp.cmpfiles(step(golden + "-ours"), step(folder + "-ours"), files, False)[0] != files:
-        failures.append(f"{name}: {folder} {error}")
+    check(name, f"{folder} {error}", not code and files and
+          filecmp.cmpfiles(step(golden + "-ours"), step(folder + "-ours"), files, False)[0] == files)
 
 
 def compare(name, work):
@@ -73,14 +63,11 @@ def compare(name, work):
     open(path, "wb").write(data)
     os.rename(at("-zip-ours"), at("-zip-earlier"))
     code, error = imported(at("-zip"))
-    if code != 1 or "is damaged" not in error:
-        failures.append(f"{name}: a changed bit: {code} {error}")
+    check(name, f"a changed bit: {code} {error}", code == 1 and "is damaged" in error)
     print(f"{name:12s} {len(names)} tensors by torch.save: {', '.join(variants)}; a changed bit is refused")
 
 
-with tempfile.TemporaryDirectory() as folder:
+with comparison.temporary() as folder:
     for model_name in sys.argv[1:] or hf_golden.models():
         compare(model_name, folder)
-for line in failures:
-    print("DIFFERS", line)
-sys.exit(bool(failures))
+comparison.end()

@@ -3,32 +3,17 @@
 on one rank and under tensor and pipeline parallelism with ZeRO 1: each loss and the final weights are within 1e-4."""
 import json
 import os
-import subprocess
 import sys
-import tempfile
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "oracles"))
+import comparison
+from comparison import jotun
+
+torch, transformers, safetensors = comparison.packages("torch", "transformers", "safetensors.torch")
 import hf_golden
 import steps_golden
-
-try:
-    import torch
-    import transformers
-    from safetensors.torch import load_file
-except ImportError as missing:
-    print(f"skipped: {missing}")
-    sys.exit(77)
-print("transformers", transformers.__version__, "torch", torch.__version__)
-transformers.logging.set_verbosity_error()
-JOTUN = os.environ.get("JOTUN", "build/release/bin/jotun")
+load_file = safetensors.load_file
 LAYOUTS = {"one rank": "", "tp2 pp2 ZeRO 1": "--ranks 8 --tp 2 --sp --pp 2 --zero-stage 1 --micro-batch-size 2"}
 BOUND = 1e-4
-
-
-def jotun(*words):
-    done = subprocess.run([JOTUN, *map(str, words)], capture_output=True, encoding="utf-8", errors="replace")
-    if done.returncode:
-        sys.exit(f"{' '.join(map(str, words))}\n{done.stderr}")
 
 
 def determined(name, x):
@@ -67,7 +52,7 @@ def compare(name, wide, work):
     return bad
 
 
-with tempfile.TemporaryDirectory() as work:
+with comparison.temporary() as work:
     with open(os.path.join(work, "text.jsonl"), "w", encoding="utf-8") as out:
         out.write(json.dumps({"text": steps_golden.text()}))
     jotun("prepare", "--input", out.name, "--tokenizer", "bytes", "--output-prefix", os.path.join(work, "text"))

@@ -8,44 +8,21 @@ import glob
 import json
 import os
 import re
-import subprocess
 import sys
-import tempfile
 import unicodedata
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "oracles"))
-import tokenizer_shapes
+import comparison
+from comparison import failures, jotun_bytes as jotun
 
-try:
-    import sentencepiece
-    import tokenizers
-    import torch
-    import transformers
-except ImportError as missing:
-    print(f"skipped: {missing}")
-    sys.exit(77)
-try:
-    import llama_cpp
-except ImportError as missing:
-    llama_cpp = None
-    print(f"without llama.cpp: {missing}")
-print("transformers", transformers.__version__, "tokenizers", tokenizers.__version__, "sentencepiece", sentencepiece.__version__)
-HERE = os.path.dirname(os.path.abspath(__file__))
-DATA = os.path.join(os.environ.get("JOTUN_SHARED", os.path.join(HERE, "..", "..", "..", "shared")), "data")
-JOTUN = os.environ.get("JOTUN", "build/release/bin/jotun")
+sentencepiece, tokenizers, torch, transformers = comparison.packages("sentencepiece", "tokenizers", "torch", "transformers")
+import tokenizer_shapes
+llama_cpp = comparison.optional("llama_cpp")
+DATA = os.path.join(os.environ.get("JOTUN_SHARED", os.path.join(comparison.HERE, "..", "..", "..", "shared")), "data")
 MODEL = """--num-layers 1 --hidden-size 16 --num-attention-heads 2 --seq-length 8 --normalization RMSNorm --disable-bias-linear --swiglu
     --position-embedding-type rope --train-iters 1 --micro-batch-size 1 --global-batch-size 1 --lr 1e-3 --mock-data"""
 ODD = ["", " ", "  two  blanks ", "a\tb\n\nc  \n  ", "   ", "\n", "don't DON'T we'll I'D", "1234567 3.14 ½ Ⅷ", "ﬁ ǅ é é Å ｆｕｌｌ", "\u00a0x\u3000y\u2028z",
        "Привет, мир! 你好世界 こんにちは", "👩‍👩‍👧 👍🏽 🇸🇪", "a" * 70, "=" * 33 + "-" * 21, "naïve façade — “quoted” …", "x_y->z(a[0], b{1});\n\t\tif (!p) {}",
        "▁mark ▁▁ marks", "\u0301combining first", "ẞß İı ſ", "zero\u200bwidth\u200djoin\ufeff"]
-failures = []
-
-
-def jotun(*words):
-    done = subprocess.run([JOTUN, *map(str, words)], capture_output=True)
-    if done.returncode:
-        sys.exit(f"{' '.join(map(str, words))}\n{done.stderr.decode()}")
-    return done.stdout
 
 
 def texts():
@@ -66,7 +43,7 @@ def ids_of(name, text, work, *more):
 
 def by_llama(name, path, work, all_texts, ours):
     """In how many texts llama.cpp has other ids; None: the tokenizer is refused."""
-    done = subprocess.run([JOTUN, "convert", "--to", "gguf", "--input", path, "--output", path + ".gguf"], capture_output=True, text=True)
+    done = comparison.run("convert", "--to", "gguf", "--input", path, "--output", path + ".gguf")
     if done.returncode:
         return print("  ", done.stderr.strip())
     model = llama_cpp.Llama(model_path=path + ".gguf", vocab_only=True, verbose=False)
@@ -219,19 +196,16 @@ def trained(work):
         yield prefix + ".model"
 
 
-with tempfile.TemporaryDirectory() as folder:
+with comparison.temporary() as folder:
     names = sys.argv[1:] or tokenizer_shapes.SHAPES + sorted(glob.glob(os.path.join(DATA, "gpt2", "*.tiktoken"))) + \
         sorted(glob.glob(os.path.join(DATA, "spm", "*.model")))
     everything = texts()
     if len(everything) == len(ODD):
-        print("skipped: no ../shared/data")
-        sys.exit(77)
+        comparison.skip("no ../shared/data")
     shaped = tokenizer_shapes.ODD + tokenizer_shapes.OTHER_FORMS + everything[len(ODD)::5]
     for tokenizer in list(names) + ([] if sys.argv[1:] else list(trained(folder))):
         if tokenizer in tokenizer_shapes.SHAPES:
             shape(tokenizer, folder, "\n".join(everything[::7]), shaped)
         else:
             compare(tokenizer, folder, everything)
-for line in failures:
-    print("DIFFERS", line)
-sys.exit(bool(failures))
+comparison.end()
