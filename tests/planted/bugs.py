@@ -12,6 +12,7 @@ import tempfile
 import time
 
 from checkpoints import CHECKPOINTS
+from conversions import CONVERSIONS
 
 # name; file; what stands there (exactly once); what the bug makes of it; the test that must fail
 BUGS = [
@@ -23,27 +24,6 @@ BUGS = [
      "convert.steps"),
     ("values of latent attention exchanged as wide as its keys", "src/model/attention/ulysses.c",
      "each = values ? at.E : at.D;", "each = at.D;", "layouts.drawn"),
-    ("elements behind the end of a mapped file", "src/convert/foreign.c",
-     "return low >= -before && high <= after;", "return low >= -before && high <= after + 65536;", "convert.foreign_test"),
-    ("GPT-2's values taken from its keys", "src/convert/names.def",
-     "NAME( GPT2, ATTENTION_VALUE_WEIGHT, \"transformer.h.{layer}.attn.c_attn.weight\",        TURNED, QUERY + KV,",
-     "NAME( GPT2, ATTENTION_VALUE_WEIGHT, \"transformer.h.{layer}.attn.c_attn.weight\",        TURNED, KV,", "convert.plan_test"),
-    ("an exported folder without version 4's rotary base", "src/convert/family/family_rope.c", "json_object_set(config, \"rope_theta\",", "json_object_set(config, \"rope_base\",", "convert.hf"),
-    ("a window that begins one row late", "src/convert/plan.c",
-     "low = (w->first - to - inside) / stride + 1;", "low = (w->first - to - 1) / stride + 1;", "convert.plan_test"),
-    ("a shard of an imported tensor that begins at its rank's first element", "src/convert/weights/foreign_weights.c",
-     "plan_gather(plan, tensor, run.global + done,", "plan_gather(plan, tensor, run.local + done,", "convert.weights_test"),
-    ("halves of a head whose rows follow each other in a GGUF file", "src/convert/links.c",
-     "(int64_t[]){ widths.head * columns, columns, 2 * columns, 1 }", "(int64_t[]){ widths.head * columns, columns, columns, 1 }",
-     "convert.plan_test"),
-    ("scores of pieces in a GGUF file that rise with the rank of their merges", "src/convert/gguf/gguf_pieces.c", "= -(float)order++;", "= (float)order++;", "convert.gguf"),
-    ("of a folder's ids that end a text only the tokenizer's own", "src/convert/tokenizer/special_ids.c", "json_is_integer(item)", "json_is_null(item)", "convert.gguf"),
-    ("zero-centred gains written to a GGUF file without their 1", "src/convert/gguf/gguf.c", "[i] += t->offset;", "[i] += 0;", "convert.gguf"),
-    ("a damaged entry of an archive taken", "src/convert/foreign_sums.c",
-     "if (crc == s->crc) return OK;", "if (crc == s->crc || s->bytes > 0) return OK;", "convert.hf"),
-    ("a tensor that the model does not have ignored", "src/convert/plan.c",
-     "if (used[i] || from->tensor[i].kind != FOREIGN_WEIGHT) continue;",
-     "if (used[i] || from->tensor[i].kind != FOREIGN_WEIGHT || rules->direction == TO_OURS) continue;", "convert.plan_test"),
     ("an evaluation of all samples that counts some twice", "src/data/loader.c",
      "if (end > 0 && at >= end) weights_clear(loader, f->batch, slot);", "if (end > 0 && at > end) weights_clear(loader, f->batch, slot);", "train.evaluation_test"),
     ("a second validation set read from the first one's files", "src/data/datasets.c",
@@ -493,7 +473,7 @@ BUGS = [
      "        thread_context()->unit = (int)(first + i);\n        unit_forward(", "        thread_context()->unit = (int)(first + i) - 1;\n        unit_forward(", "train.replay_test"),
     ("bytes of evaluations counted by each chunk", "src/train/step.c",
      "[target[i]] / config->chunks;", "[target[i]];", "cli.run_ends"),
-] + CHECKPOINTS
+] + CHECKPOINTS + CONVERSIONS
 
 # Planted in ./check: one of each kind of parallelism and of what keeps it right.
 QUICK = [
