@@ -149,11 +149,14 @@ static Status create_fail(const char *path)
     return file_fail(path, "created");
 }
 
-Status file_create(int *fd, const char *path)
+/* shown: the path for messages, that of the file that a temporary one becomes */
+static Status create_as(int *fd, const char *path, const char *shown)
 {
     *fd = seam.open(path, O_WRONLY | O_CREAT | O_TRUNC, 0666);
-    return *fd < 0 ? create_fail(path) : OK;
+    return *fd < 0 ? create_fail(shown) : OK;
 }
+
+Status file_create(int *fd, const char *path) { return create_as(fd, path, path); }
 
 /* flock, not fcntl: its lock belongs to the open file, so closing another descriptor of the same file does
  * not release it. The last three errors mean that the file system has no locks. */
@@ -221,16 +224,16 @@ Status file_finish(int fd, const char *path)
     return status;
 }
 
-static Status write_part(const char *part, const void *data, size_t bytes)
+static Status write_part(const char *part, const char *shown, const void *data, size_t bytes)
 {
     int fd;
-    TRY(file_create(&fd, part));
-    Status written = file_write(fd, part, data, bytes, 0);
+    TRY(create_as(&fd, part, shown));
+    Status written = file_write(fd, shown, data, bytes, 0);
     if (written != OK) {
         seam.close(fd);
         return written;
     }
-    return file_finish(fd, part);
+    return file_finish(fd, shown);
 }
 
 Status file_rename(const char *from, const char *to)
@@ -255,7 +258,7 @@ static Status file_replace(const char *path, const void *data, size_t bytes)
     char part[PATH_MAX];
     if ((size_t)snprintf(part, sizeof part, "%s.part", path) >= sizeof part)
         return fail(BAD_FILE, "%.80s...: the path is longer than %zu bytes", path, sizeof part - 6);
-    Status status = write_part(part, data, bytes);
+    Status status = write_part(part, path, data, bytes);
     if (status == OK) status = file_rename(part, path);
     if (status != OK) {
         /* Not by the seam: an injected fault must not keep the left-over. */
@@ -348,7 +351,7 @@ static Status replace_test(const char *target)
         return fail(BAD_FILE, "%s: cannot be written: it is a directory", target);
     if ((size_t)snprintf(part, sizeof part, "%s.part", target) >= sizeof part)
         return fail(BAD_FILE, "%.80s...: the path is longer than %zu bytes", target, sizeof part - 6);
-    TRY(file_create(&fd, part));
+    TRY(create_as(&fd, part, target));
     seam.close(fd);
     unlink(part);
     return OK;

@@ -44,6 +44,20 @@ static void progress(void *context, int64_t done, int64_t total)
                  log_bytes(all, (double)total), (double)done / seconds * 1e-6);
 }
 
+/* Also what is too large for the type that is written. */
+static void report_not_finite(const ConvertTask *c)
+{
+    char others[80] = "";
+    const NotFinite *found = &c->run.not_finite;
+    if (!found->first) return;
+    if (found->tensors > 1)
+        snprintf(others, sizeof others, ", as are %lld of %d other tensors",
+                 (long long)(found->elements - found->in_first), found->tensors - 1);
+    log_line("convert: warning: %lld elements of '%s' are NaN or infinite%s; they are written as they are%s",
+             (long long)found->in_first, found->first->as.name, others,
+             c->run.dtype == F16 && c->run.cast ? ", and those above 65504 as infinity" : "");
+}
+
 static void report(const ConvertTask *c)
 {
     char   bytes[24], time[24];
@@ -52,9 +66,12 @@ static void report(const ConvertTask *c)
     log_line("convert: %s of weights, %d tensors in %s, %.1f MB/s: %s",
              log_bytes(bytes, (double)c->run.total), c->run.plan->tensors, log_time(time, seconds),
              (double)c->run.total / seconds * 1e-6, c->o->convert_output);
+    report_not_finite(c);
 }
 
-static const char stops[] = "\njotun: stops and removes its files; the same signal again ends it at once\n";
+/* What is complete when the signal comes may stay. */
+static const char stops[] =
+    "\njotun: stops, and removes what is not complete; the same signal again ends it at once\n";
 
 static void run_make(ConvertTask *c, const Plan *plan)
 {
@@ -94,29 +111,40 @@ static Status planned(ConvertTask *c, Naming naming, PlanDirection direction,
 
 /* ---- to a checkpoint of jotun ---- */
 
-/* The tokenizer that a person names, else the checkpoint's own; "": none. */
+/* The tokenizer that a person names, else the checkpoint's own; "": it names none. */
 static const char *tokenizer_of(const ConvertTask *c)
 {
     return options_typed_by_person(c->o, OPTION_tokenizer) ? c->o->tokenizer : c->from.tokenizer;
+}
+
+/* Reads the facts of the tokenizer `name`, which has to fit the model; none has none. */
+static Status tokenizer_check_model(TokenizerFacts *facts, const ConvertTask *c, const char *name)
+{
+    *facts = (TokenizerFacts){ 0 };
+    if (tokenizer_is_none(name)) return OK;
+    TRY(setup_tokenizer_facts(facts, name));
+    if (facts->vocabulary > c->model.vocabulary)
+        return fail(BAD_OPTION, "the tokenizer %s has %d ids, and the model %lld; give another one by "
+                    "--tokenizer, or none", name, facts->vocabulary, (long long)c->model.vocabulary);
+    if (options_typed_by_person(c->o, OPTION_tokenizer))
+        setup_note_other_tokenizer(name, facts, c->from.tokenizer, c->o->convert_input);
+    return OK;
 }
 
 /* The tokenizer becomes one of the options of the model. */
 static Status take_tokenizer(ConvertTask *c, TokenizerFacts *facts)
 {
     const char *name = tokenizer_of(c);
-    char       *path = *name && strcmp(name, "bytes") ? realpath(name, NULL) : NULL;
-    OptionSource source = { SOURCE_CHECKPOINT, "--tokenizer", name, c->o->convert_input, CONVERT_NONE };
     if (!*name) {
         log_line("%s has no tokenizer; the checkpoint is written without one", c->o->convert_input);
-        return OK;
+        name = TOKENIZER_NONE;
     }
+    bool  word = tokenizer_is_none(name) || strcmp(name, "bytes") == 0;
+    char *path = word ? NULL : realpath(name, NULL);
+    OptionSource source = { SOURCE_CHECKPOINT, "--tokenizer", name, c->o->convert_input, CONVERT_NONE };
     Status status = options_set(&c->model, OPTION_tokenizer, path ? path : name, source);
     free(path);
-    if (status == OK) status = setup_tokenizer_facts(facts, c->model.tokenizer);
-    if (status != OK || facts->vocabulary <= c->model.vocabulary) return status;
-    return fail(BAD_OPTION,
-                "the tokenizer %s has %d ids, and the model %lld; give another one by --tokenizer", name,
-                facts->vocabulary, (long long)c->model.vocabulary);
+    return status == OK ? tokenizer_check_model(facts, c, c->model.tokenizer) : status;
 }
 
 /* The options of the model, and of the run that the other program names; what it does not name is not in the
@@ -175,14 +203,31 @@ static Status import(ConvertTask *c, ForeignFormat format)
 
 /* ---- to a folder of transformers ---- */
 
+/* What earlier versions wrote without a tokenizer has the default of --tokenizer, and no fingerprint. */
+static const char *tokenizer_to_write(const ConvertTask *c)
+{
+    const char *name = tokenizer_of(c);
+    if (*name) return name;
+    return strcmp(c->model.tokenizer, "bytes") == 0 ? TOKENIZER_NONE : c->model.tokenizer;
+}
+
+static Status check_tokenizer_to_write(const ConvertTask *c)
+{
+    TokenizerFacts facts;
+    const char    *name = tokenizer_to_write(c);
+    TRY(tokenizer_check_model(&facts, c, name));
+    if (tokenizer_is_none(name))
+        log_line("%s has no tokenizer, and none is written; --tokenizer names one", c->o->convert_input);
+    return OK;
+}
+
 static Status to_hf(ConvertTask *c, void *context)
 {
     HfTexts texts = {.config      = context,
                      .shard_bytes = (int64_t)(c->o->shard_gigabytes * 1e9),
-                     .positions   = c->model.sequence,
-                     .tokenizer   = tokenizer_of(c),
+                     .positions   = c->model.positions,
+                     .tokenizer   = tokenizer_to_write(c),
                      .version     = JOTUN_VERSION};
-    if (!*texts.tokenizer) texts.tokenizer = c->model.tokenizer;
     return hf_write(&c->run, &texts);
 }
 
@@ -249,9 +294,8 @@ static Status export_gguf(ConvertTask *c, const char *json)
     GgufTexts texts   = {.options   = options,
                          .config    = &config,
                          .type      = gguf_type(c),
-                         .tokenizer = tokenizer_of(c),
+                         .tokenizer = tokenizer_to_write(c),
                          .name      = c->o->convert_input};
-    if (!*texts.tokenizer) texts.tokenizer = c->model.tokenizer;
     Status status = setup_gguf(&texts.architecture, &c->model, options, c->o->convert_input);
     if (status == OK)
         status = planned(c, gguf_architecture_naming(texts.architecture), TO_THEIRS, to_gguf, &texts);
@@ -278,6 +322,13 @@ static void leave_out_mtp(ConvertTask *c)
     c->model.mtp_layers = 0;
 }
 
+/* A model without learned positions may be trained on longer sequences than it was made for. */
+static void know_positions(Options *model)
+{
+    if (model->position.value == CHOICE_position_learned_absolute) return;
+    if (model->positions < model->sequence) model->positions = model->sequence;
+}
+
 static Status export(ConvertTask *c)
 {
     const char *json;
@@ -285,6 +336,8 @@ static Status export(ConvertTask *c)
     TRY(setup_model_options(&c->model, c->from.options, c->o->convert_input));
     TRY(setup_model_plainly(&c->model));
     leave_out_mtp(c);
+    know_positions(&c->model);
+    TRY(check_tokenizer_to_write(c));
     TRY(options_json(&c->model, &json));
     return c->o->convert_to.value == CHOICE_convert_to_gguf ? export_gguf(c, json) : export_hf(c, json);
 }

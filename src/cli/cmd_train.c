@@ -142,7 +142,7 @@ static Status train(Options *o, int argc, char **argv)
     bool unnamed = o->source[OPTION_tokenizer].kind == SOURCE_DEFAULT && !o->mock_data;
     if (unnamed && run.config.model.vocabulary != BYTES_IDS)
         log_line("--tokenizer was not given: id 256 is taken for the end of a document, and checkpoints "
-                 "record `bytes`; give the tokenizer that the tokens were made with");
+                 "record `bytes`; give the tokenizer that the tokens were made with, or none");
     /* A launcher forwards the signal to every rank; one of them is enough to say so. */
     run.stop = signals_catch(
         first ? "\njotun: stops after this step; the same signal again ends it at once\n" : "");

@@ -60,6 +60,9 @@ const char *options_source_text(char *out, size_t size, const Options *o, Option
 /* All options which hold a value, as one JSON object, "num-layers": 12. The text lives as long as the
  * options. */
 Status options_json     (Options *o, const char **json);
+/* The names of the options that a person gave, in a file of --config too, with blanks between. The text lives
+ * as long as the options. */
+Status options_given    (Options *o, const char **names);
 /* The rows of such an object that are taken by one of `which` (FOR_CHECKPOINT_ARGS, FOR_SCHEDULE), weaker
  * than what a person typed. path: its file, for messages. BAD_FILE where it is no such object, or has an
  * option that this version does not know. */

@@ -140,6 +140,7 @@ typedef struct Options {
         const char *tokenizer, *fingerprint, *change;   /* change: that of the tokenizer in a resumed run */
         const char *kernels;               /* family of kernels that computed its steps */
         double      loss_scale;            /* of its next step; 0: it has none */
+        bool        foreign, whole;        /* of another program; `options` are all of its model */
         bool        states, position;      /* whether these are taken from it (store/checkpoint_contents.h) */
     } checkpoint;
     void        *held;                 /* memory of texts: options_close */

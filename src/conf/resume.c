@@ -103,16 +103,29 @@ static CommandSet compared_rows(const Options *o)
     return o->checkpoint.position ? FOR_SHAPE | FOR_STATES | FOR_SCHEDULE | FOR_SAME_RUN : FOR_SHAPE;
 }
 
+/* A new reference. Where the options are all of a model, it has the default of those that are not there.
+ * NULL: the checkpoint does not tell. */
+static json_t *saved_value(const CheckpointComparison *m, OptionIndex option, const json_t *saved)
+{
+    const OptionRow *row = &option_rows[option];
+    json_t *value = json_object_get(saved, row->name);
+    if (value || !m->o->checkpoint.whole || !option_taken(option, FOR_SHAPE)) return json_incref(value);
+    if (row->kind == KIND_FLAG) return json_false();
+    return *row->text ? json_string(row->text) : NULL;
+}
+
 /* An option that the checkpoint does not have, or that has no effect here, is not compared: a rotary base
  * with learned positions, for example. */
 static Status match_value(CheckpointComparison *m, OptionIndex option, const json_t *saved)
 {
     Options saved_options = { 0 };
     char was[1024];
-    const json_t *value = json_object_get(saved, option_rows[option].name);
-    if (!value || !option_taken(option, compared_rows(m->o))) return OK;
+    if (!option_taken(option, compared_rows(m->o))) return OK;
     if (m->o->source[option].kind == SOURCE_NOTHING || option_unmet(m->o, option)) return OK;
+    json_t *value = saved_value(m, option, saved);
+    if (!value) return OK;
     Status status = options_set_saved(&saved_options, option, value, m->path);
+    json_decref(value);
     options_value_text(was, sizeof was, &saved_options, option);
     if (status == OK && !same_value(m->o, &saved_options, option)) {
         char said[512];
@@ -153,7 +166,10 @@ static const char *cure(char out[256], const CheckpointComparison *m, const Refu
     case REFUSED_SHAPE:
     case REFUSALS: break;
     }
-    if (r->count > 1 && r->typed > 0)
+    if (o->checkpoint.foreign)
+        snprintf(out, 256, "the checkpoint's own config decides the shape of the model: leave %s out",
+                 r->count > 1 ? "them" : o->source[r->first].name);
+    else if (r->count > 1 && r->typed > 0)
         snprintf(out, 256, "leave what you gave of them out%s, or start a new run without --load", args);
     else if (r->typed > 0)
         snprintf(out, 256, "leave %s out%s, or start a new run without --load", o->source[r->first].name,
@@ -168,7 +184,8 @@ static Status refuse_kind(const CheckpointComparison *m, const RefusedOptions *r
     options_typed(said, sizeof said, m->o, r->first);
     cure(way, m, r, kind);
     if (r->count == 1)
-        return fail(BAD_OPTION, "%s, but %s was trained with %s; %s", said, m->path, r->was,
+        return fail(BAD_OPTION, "%s, but %s %s %s; %s", said, m->path,
+                    m->o->checkpoint.foreign && kind == REFUSED_SHAPE ? "has" : "was trained with", r->was,
                     cure(way, m, r, kind));
     return fail(BAD_OPTION, "%d options contradict %s: %s; %s", r->count, m->path, r->all,
                 cure(way, m, r, kind));

@@ -76,6 +76,20 @@ Status options_json(Options *o, const char **json)
     return OK;
 }
 
+Status options_given(Options *o, const char **names)
+{
+    char  *text = NULL;
+    size_t bytes;
+    FILE  *out = open_memstream(&text, &bytes);
+    for (int i = 0; out && i < OPTIONS; i++)
+        if (option_taken(i, o->command) && options_typed_by_person(o, i) && i != OPTION_config)
+            fprintf(out, "%s%s", ftell(out) > 0 ? " " : "", option_rows[i].name);
+    bool whole = out && fclose(out) == 0;
+    *names = whole ? options_hold(o, text) : "";
+    free(text);
+    return whole ? OK : fail(NO_MEMORY, "no memory for the names of options");
+}
+
 /* JSON values go through the same text as typed ones, so that ranges and words are checked in one place. */
 Status options_set_saved(Options *o, OptionIndex option, const json_t *value, const char *path)
 {

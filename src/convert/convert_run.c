@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
+#include <unistd.h>
 #include <xxhash.h>
 #include "base/log.h"
 #include "base/ordered_pipeline.h"
@@ -62,13 +63,48 @@ static Status taken(const ConvertRun *c)
     return fail(BAD_OPTION, "--output %s: is there already; give another path, or remove it", c->output);
 }
 
+/* The messages of file operations name the hidden folder; the user knows the option. */
+static Status place_refuse(const ConvertRun *c, Status status)
+{
+    char   why[400];
+    size_t same = strlen(c->part);
+    snprintf(why, sizeof why, "%s", fail_text());
+    bool named = !strncmp(why, c->part, same) && why[same] == ':';
+    return fail(status, "--output %s: %s", c->output, named ? why + same + 2 : why);
+}
+
+/* Opens the hidden folder and locks it; -1: there is none. *alone: nobody else holds the lock, or there are
+ * no locks here. */
+static int part_lock(const ConvertRun *c, bool *alone)
+{
+    int fd = open(c->part, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    *alone = true;
+    if (fd >= 0 && file_lock(fd, c->part, alone) != OK) *alone = true;
+    return fd;
+}
+
+/* A conversion that was killed has left its folder, which is removed; one under way holds the lock. */
+static Status part_take(ConvertRun *c)
+{
+    bool alone;
+    int  fd = part_lock(c, &alone);
+    if (fd >= 0) close(fd);
+    if (!alone)
+        return fail(BAD_OPTION, "another conversion is writing it; wait until it ends, or give another path");
+    TRY(folder_remove(c->part));
+    TRY(folder_make(c->part));
+    c->lock = part_lock(c, &alone);
+    return OK;
+}
+
 Status convert_run_begin(ConvertRun *c)
 {
     TRY(hidden_name(c->part, c->output));
     if (file_exists(c->output) && rmdir(c->output) != 0) return taken(c);
-    TRY(folder_remove(c->part));
-    TRY(folder_make(c->part));
-    return convert_run_count(c, c->part);
+    Status status = part_take(c);
+    if (status != OK) return place_refuse(c, status);
+    status = convert_run_count(c, c->part);
+    return status == OK ? OK : convert_run_finish(c, status);
 }
 
 /* Hidden names are of a conversion that was killed, or of one under way, whose lock the writer respects. */
@@ -83,21 +119,27 @@ Status convert_run_place(const ConvertRun *c)
     return hidden ? OK : taken(c);
 }
 
+Status convert_run_stopped(const ConvertRun *c)
+{
+    return c->stop && *c->stop ? fail(INTERRUPTED, "stopped by a signal; nothing is written") : OK;
+}
+
 Status convert_run_finish(ConvertRun *c, Status status)
 {
     char why[512];
     free(c->verified);
     c->verified = NULL;
     if (status == OK) status = folder_sync(c->part);
+    if (status == OK) status = convert_run_stopped(c);                     /* the last look */
     char from[1024];
     snprintf(from, sizeof from, "%s", c->part);
     if (status == OK && c->single) status = path_join(from, c->part, CONVERT_RUN_FILE);
     if (status == OK) status = file_rename(from, c->output);
     if (status == OK && c->single) folder_remove(c->part);
-    if (status == OK) return folder_sync_for(c->output);
     snprintf(why, sizeof why, "%s", fail_text());
-    if (c->part[0]) folder_remove(c->part);
-    return fail(status, "%s", why);
+    if (status != OK) folder_remove(c->part);
+    if (c->lock >= 0) close(c->lock);
+    return status == OK ? folder_sync_for(c->output) : fail(status, "%s", why);
 }
 
 /* ---- windows ---- */
@@ -129,6 +171,18 @@ Status convert_run_verify(ConvertRun *c, const PlanTensor *tensor)
     return OK;
 }
 
+void convert_run_look(ConvertRun *c, const PlanTensor *tensor, const void *data, Dtype dtype, int64_t n)
+{
+    NotFinite *found = &c->not_finite;
+    int64_t    count = dtype_not_finite(data, dtype, n);
+    if (count == 0) return;
+    if (!found->first) found->first = tensor;
+    if (tensor == found->first) found->in_first += count;
+    found->tensors += tensor != found->last;
+    found->elements += count;
+    found->last = tensor;
+}
+
 /* The disk reads what the next tensor needs while this one is gathered. */
 static void tensor_expect(const ConvertRun *c, const PlanTensor *tensor)
 {
@@ -157,10 +211,9 @@ static Status tensor_begin(Gathering *g, const PlanTensor *tensor)
 }
 
 /* The next n elements, which are not gathered where they lie in the file as they are written. */
-static Status window_take(Gathering *g, ConvertWindow *w, char *memory)
+static Status window_gather(Gathering *g, ConvertWindow *w, char *memory, Dtype dtype)
 {
     ConvertRun *c = g->c;
-    Dtype dtype = convert_run_dtype(c, w->tensor);
     w->data = memory;
     if (!g->source) {
         plan_gather(c->plan, w->tensor, w->first, w->count, memory, dtype);
@@ -179,6 +232,14 @@ static Status window_take(Gathering *g, ConvertWindow *w, char *memory)
     }
     bool last = w->first + w->count == plan_count(w->tensor);
     return last ? foreign_compare(&c->from->file, g->source, XXH3_64bits_digest(g->hash)) : OK;
+}
+
+static Status window_take(Gathering *g, ConvertWindow *w, char *memory)
+{
+    Dtype dtype = convert_run_dtype(g->c, w->tensor);
+    TRY(window_gather(g, w, memory, dtype));
+    convert_run_look(g->c, w->tensor, w->data, dtype, w->count);
+    return OK;
 }
 
 static bool window_fill(void *context, int slot, int64_t *weight)
@@ -220,7 +281,7 @@ static Status windows_put(Gathering *g, ConvertPut *put, void *context)
     }
     ordered_pipeline_close(pipeline);
     if (status != OK) return status;
-    if (c->stop && *c->stop) return fail(INTERRUPTED, "stopped by a signal; nothing is written");
+    TRY(convert_run_stopped(c));
     return g->status == OK ? OK : fail(g->status, "%s", g->why);
 }
 

@@ -10,6 +10,10 @@
 
 #define CONVERT_RUN_FILE "output"
 
+/* What is NaN or infinite in the type that it is written in. first: the first tensor with such elements,
+ * which has `in_first` of them; NULL: none has. */
+typedef struct { const PlanTensor *first, *last; int64_t in_first, elements; int tensors; } NotFinite;
+
 typedef struct {
     const ForeignModel *from;
     const Plan         *plan;
@@ -23,7 +27,9 @@ typedef struct {
     const volatile sig_atomic_t *stop;     /* not 0: end with INTERRUPTED; may be NULL */
     /* set while it runs */
     char                part[1024];        /* the hidden name */
+    int                 lock;              /* descriptor that holds the lock of the folder of that name; -1 */
     int64_t             done, total;       /* bytes of weights */
+    NotFinite           not_finite;
     bool               *verified;          /* [from->file.tensors] owned; NULL: none yet */
 } ConvertRun;
 
@@ -44,11 +50,15 @@ Dtype  convert_run_dtype(const ConvertRun *c, const PlanTensor *tensor);
 Status convert_run_place (const ConvertRun *c);
 /* Counts the bytes of the weights. IO_FAILED: the disk of `folder` has no room for them. */
 Status convert_run_count (ConvertRun *c, const char *folder);
-/* Makes the folder c->part. BAD_OPTION: something is at the output's place; IO_FAILED: its disk has no room
- * for the weights. */
+/* Makes the folder c->part. BAD_OPTION: something is at the output's place, or another conversion writes
+ * there; IO_FAILED: its disk has no room for the weights. After a failure nothing is left. */
 Status convert_run_begin (ConvertRun *c);
+/* Whether a signal asks to end: INTERRUPTED. */
+Status convert_run_stopped(const ConvertRun *c);
 /* After `status` of the writing: renames the output to its place, or removes it and returns the failure. */
 Status convert_run_finish(ConvertRun *c, Status status);
+/* Counts in c->not_finite what of n elements of the tensor is not finite. */
+void   convert_run_look  (ConvertRun *c, const PlanTensor *tensor, const void *data, Dtype dtype, int64_t n);
 /* Verifies the sources of the tensor that came with checksums (foreign_checksum, foreign_verify), each when
  * it is needed for the first time. */
 Status convert_run_verify(ConvertRun *c, const PlanTensor *tensor);

@@ -10,6 +10,7 @@ typedef struct {
     Naming      naming;
     /* our options that describe the model, as one JSON object, {"num-layers": 12, ...}; owned */
     char       *options;
+    char       *given;                     /* names of those that a person gave; owned; NULL: not known */
     char        tokenizer[1024];           /* argument of --tokenizer; "": the checkpoint names none */
     int64_t     step, samples;             /* of its training; -1: not known */
     char       *data; /* fingerprint of its data, a line for each file; owned; NULL: not known */

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "convert/hf_write.h"
+#include "text/tokenizer.h"
 
 enum { CURVE_ROWS = 20, LINES_MOST = 10000000, LINE_BYTES = 4096 };
 
@@ -58,12 +59,17 @@ static void option_write(FILE *out, const char *name, const json_t *value)
         if (json_is_string(word)) word_write(out, json_string_value(word));
 }
 
-static void command_write(FILE *out, const json_t *options)
+/* given: names of options, with blanks between. What follows from them and defaults is not repeated. */
+static void command_write(FILE *out, const json_t *options, const char *given)
 {
-    const char *name;
-    json_t     *value;
+    char name[128];
     fputs("\n## Command\n\n```\njotun train", out);
-    json_object_foreach((json_t *)options, name, value) option_write(out, name, value);
+    for (size_t letters; *given; given += letters, given += *given == ' ') {
+        letters = strcspn(given, " ");
+        snprintf(name, sizeof name, "%.*s", (int)letters, given);
+        const json_t *value = json_object_get(options, name);
+        if (value) option_write(out, name, value);
+    }
     fputs("\n```\n", out);
 }
 
@@ -124,9 +130,12 @@ static void text_write(FILE *out, const ConvertRun *c, const HfTexts *texts)
             type ? type : "", texts->version);
     if (from->step > 0)
         fprintf(out, "\nTrained for %" PRId64 " steps on %" PRId64 " samples.\n", from->step, from->samples);
+    if (tokenizer_is_none(texts->tokenizer))
+        fprintf(out, "\n## Tokenizer\n\nNone: the model reads and writes ids. The folder has no tokenizer,"
+                     " since the checkpoint names none.\n");
     if (from->data && *from->data) data_write(out, from->data);
     curve_write(out, options);
-    command_write(out, options);
+    if (from->given) command_write(out, options, from->given);
     json_decref(options);
 }
 

@@ -17,6 +17,7 @@ void foreign_model_close(ForeignModel *model)
 {
     foreign_close(&model->file);
     free(model->options);
+    free(model->given);
     free(model->data);
     *model = (ForeignModel){ 0 };
 }

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include "text/tokenizer.h"
 
 Status hf_json_write(const char *folder, const char *name, json_t *json)
 {
@@ -77,9 +78,17 @@ static Status tokenizer_fill(const ConvertRun *c, const HfTexts *texts)
     return status;
 }
 
+/* Without a tokenizer: some families have ids of their own, which may be none of the vocabulary. */
+static Status ids_fill(const ConvertRun *c, const HfTexts *texts)
+{
+    static const char *const keys[] = { "bos_token_id", "eos_token_id", "pad_token_id" };
+    for (int i = 0; i < 3; i++) json_object_set_new(texts->config, keys[i], json_null());
+    return hf_json_write(c->part, "generation_config.json", json_pack("{s:b}", "_from_model_config", true));
+}
+
 static Status folder_fill(ConvertRun *c, const HfTexts *texts)
 {
-    TRY(tokenizer_fill(c, texts));
+    TRY(tokenizer_is_none(texts->tokenizer) ? ids_fill(c, texts) : tokenizer_fill(c, texts));
     json_object_set_new(texts->config, "dtype",
                         json_string(torch_name(convert_run_dtype(c, &c->plan->tensor[0]))));
     TRY(hf_json_write(c->part, "config.json", json_incref(texts->config)));
@@ -89,8 +98,6 @@ static Status folder_fill(ConvertRun *c, const HfTexts *texts)
 
 Status hf_write(ConvertRun *c, const HfTexts *texts)
 {
-    Status status = convert_run_begin(c);
-    if (status == OK) status = folder_fill(c, texts);
-    else if (!file_exists(c->part)) return status;
-    return convert_run_finish(c, status);
+    TRY(convert_run_begin(c));
+    return convert_run_finish(c, folder_fill(c, texts));
 }

@@ -11,7 +11,7 @@ typedef struct {
     json_t     *config;                    /* of family_write; gets the type and the special tokens */
     int64_t     shard_bytes; /* the most bytes of weights in a file, but one tensor is never split */
     int64_t     positions;                 /* tokens of a text, for the tokenizer */
-    const char *tokenizer;                 /* argument of --tokenizer */
+    const char *tokenizer;                 /* argument of --tokenizer; none: no files of one */
     const char *version;                   /* of this program */
 } HfTexts;
 

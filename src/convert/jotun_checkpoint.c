@@ -35,6 +35,7 @@ static Status model_fill(ForeignModel *model, const char *folder, const Checkpoi
 {
     const Manifest *m = &facts->manifest;
     model->options = copy_of(facts->state.options);
+    model->given   = copy_of(facts->state.given);
     model->data    = copy_of(facts->state.data_fingerprint);
     model->step = facts->state.step, model->samples = facts->state.samples;
     if (!model->options) return fail(NO_MEMORY, "%s: no memory for its options", folder);
@@ -118,6 +119,7 @@ static Status checkpoint_write(ConvertRun *c, const CheckpointState *state, cons
     TRY(checkpoint_writer_open(&writer, "--output", c->output, state, files, count));
     Status status = convert_run_count(c, c->output);
     if (status == OK) status = convert_run_windows(c, 0, c->plan->tensors, window_put, writer);
+    if (status == OK) status = convert_run_stopped(c);
     if (status == OK) status = checkpoint_writer_finish(writer);
     snprintf(why, sizeof why, "%s", fail_text());              /* removing may fail too */
     checkpoint_writer_close(writer);

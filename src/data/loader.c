@@ -38,7 +38,8 @@ static Status config_check(const LoaderConfig *config)
                     " a step may have; lower one", config->global, S);
     if (config->eod < 0 && (config->reset_positions || config->reset_attention || config->mask_eod))
         return fail(BAD_OPTION, "--reset-position-ids, --reset-attention-mask and --eod-mask-loss need an"
-                    " end-of-document id, and the tokenizer has none; remove them");
+                    " end-of-document id, and the tokenizer has none; remove them, or give a --tokenizer that"
+                    " has one");
     return OK;
 }
 

@@ -47,7 +47,7 @@ typedef struct {
     /* routed experts of a layer, 0: its MLP is dense; width of an expert's hidden layer */
     int64_t experts, expert_ffn;
     MoeConfig moe;
-    int64_t positions;                  /* rows of the learned position table */
+    int64_t positions;                  /* rows of the learned position table; of other models unused here */
     int64_t sequence;                   /* tokens of a training sequence */
     NormKind norm;
     NormPlacement norm_placement;

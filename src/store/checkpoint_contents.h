@@ -35,6 +35,7 @@ typedef struct {
     uint64_t    seed;                      /* of initialisation, data order and dropout */
     /* Texts are for saving; after reading, checkpoint_facts alone has them. */
     const char *options;                   /* the resolved options as one JSON object */
+    const char *given;                     /* names of those that a person gave; NULL: not known */
     const char *data_fingerprint;          /* of the run's token files, one per line; NULL: none */
     TokenizerRecord tokenizer;
     LossScale   loss_scale;                /* scale 0: losses are not scaled */

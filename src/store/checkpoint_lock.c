@@ -87,16 +87,19 @@ static Status probe(const char *dir)
     return removed ? OK : fail(IO_FAILED, "%s: cannot be removed: %s", path, strerror(errno));
 }
 
-/* The messages of file operations name paths; the user knows the option. */
+/* The messages of file operations name paths, also of files that are there for a moment alone; the user knows
+ * the option. */
 static Status save_refuse(Status status, Place place)
 {
     char why[400];
     if (status == OK) return OK;
     snprintf(why, sizeof why, "%s", fail_text());
-    size_t same = strlen(place.dir);
-    bool   named = !strncmp(why, place.dir, same) && why[same] == ':';
+    size_t      same   = strlen(place.dir);
+    bool        named  = !strncmp(why, place.dir, same) && why[same] == ':';
+    const char *inside = !strncmp(why, place.dir, same) && why[same] == '/' ? strstr(why, ": ") : NULL;
     return fail(status, "%s %s%s%s; give a directory that can be written to", place.option,
-                named ? "" : place.dir, named ? "" : ": ", why);
+                named ? "" : place.dir, named ? "" : inside ? ": a file in it" : ": ",
+                inside ? inside + 1 : why);
 }
 
 /* A run inside a checkpoint would be found by no --load of the directory above it. */

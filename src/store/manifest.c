@@ -69,6 +69,7 @@ void manifest_free(Manifest *m)
     free(m->tokenizer);
     free(m->fingerprint);
     free(m->kernels);
+    free(m->given);
     *m = (Manifest){ 0 };
 }
 
@@ -176,6 +177,7 @@ static json_t *run_json(const CheckpointState *state)
                                 state->fp8_largest[1]));
     if (state->updated_samples != state->samples)
         json_object_set_new(run, "updated_samples", json_integer((json_int_t)state->updated_samples));
+    if (state->given) json_object_set_new(run, "given", json_string(state->given));
     if (state->kernels) json_object_set_new(run, "kernels", json_string(state->kernels));
     if (state->losses.count > 0)
         json_object_set_new(run, "losses", json_pack("{s:I, s:f, s:f}", "count",
@@ -352,12 +354,13 @@ static Status valid_loss_read(double *loss, const char *path, const json_t *reco
 }
 
 /* record: "kernels" of "run", NULL where they are not known */
-static Status kernels_read(char **kernels, const char *path, const json_t *record)
+static Status text_read(char **text, const char *path, const char *key, const json_t *run)
 {
+    const json_t *record = json_object_get(run, key);
     if (!record) return OK;
-    if (!json_is_string(record)) return fail(BAD_FILE, "%s: kernels is not a name", path);
-    *kernels = strdup(json_string_value(record));
-    return *kernels ? OK : fail(NO_MEMORY, "%s: no memory for its kernels", path);
+    if (!json_is_string(record)) return fail(BAD_FILE, "%s: %s is not a text", path, key);
+    *text = strdup(json_string_value(record));
+    return *text ? OK : fail(NO_MEMORY, "%s: no memory for its %s", path, key);
 }
 
 /* record: "evaluations" of "run", NULL where there was none */
@@ -432,7 +435,8 @@ static Status state_read(Manifest *m, const char *path, json_t *root, json_t **f
     TRY(losses_read(&state->losses, path, json_object_get(run, "losses")));
     TRY(evaluations_read(&state->evaluations, path, json_object_get(run, "evaluations")));
     TRY(lacks_read(&state->lacks, path, json_object_get(run, "lacks")));
-    TRY(kernels_read(&m->kernels, path, json_object_get(run, "kernels")));
+    TRY(text_read(&m->kernels, path, "kernels", run));
+    TRY(text_read(&m->given, path, "given", run));
     m->options = json_dumps(options, JSON_COMPACT);
     return m->options ? OK : fail(NO_MEMORY, "%s: no memory for its options", path);
 }

@@ -21,8 +21,8 @@ typedef struct {
     ManifestFile   *file;                  /* [files] owned */
     ManifestEntry  *sorted;                /* [tensors] by name, for bsearch; owned */
     /* After reading: the texts of the state, owned. options is never NULL; data_fingerprint is, where
-     * none was saved; kernels too; tokenizer and fingerprint are both NULL or both not. */
-    char           *options, *data_fingerprint, *tokenizer, *fingerprint, *kernels;
+     * none was saved; kernels and given too; tokenizer and fingerprint are both NULL or both not. */
+    char           *options, *data_fingerprint, *tokenizer, *fingerprint, *kernels, *given;
     /* Made by manifest_plan: the tensor arrays of the files belong to the caller. */
     bool            planned;
     char            folder[1024];          /* the directory it was read from, for messages */

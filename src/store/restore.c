@@ -312,6 +312,7 @@ Status checkpoint_facts(CheckpointFacts *facts, const char *path)
     facts->state.options = m->options;
     facts->state.data_fingerprint = m->data_fingerprint;
     facts->state.kernels = m->kernels;
+    facts->state.given = m->given;
     facts->state.tokenizer = (TokenizerRecord){ m->tokenizer, m->fingerprint };
     return OK;
 }

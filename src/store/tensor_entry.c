@@ -101,7 +101,10 @@ Status json_parse_bounded(json_t **root, const char *path, const char *what, con
                     "%s: %s%zu bytes of JSON that would take %zu bytes of memory; no valid file takes more"
                     " than %zu", path, what, bytes, cost, limit);
     *root = json_loadb(text, bytes, JSON_REJECT_DUPLICATES, &error);
-    return *root ? OK : fail(BAD_FILE, "%s: %s%s", path, what, json_error_text(problem, &error));
+    if (*root) return OK;
+    bool cut = json_error_code(&error) == json_error_premature_end_of_input;
+    return fail(BAD_FILE, "%s: %s%s%s", path, what, json_error_text(problem, &error),
+                cut ? ": the file is cut off there; copy or download it again" : "");
 }
 
 /* jansson appends " near '...'" with text of the file, which is removed. */

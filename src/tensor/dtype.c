@@ -181,3 +181,42 @@ void dtype_convert(void *to, Dtype to_dtype, const void *from, Dtype from_dtype,
         }
     }
 }
+
+/* ---- NaN and infinity: all bits of the exponent, and of the mantissa of a type without infinity ---- */
+
+/* Counts of a few numbers are summed in the type of their bits, which keeps vectors full. */
+enum { FEW = 128 };
+#define NOT_FINITE(name, Bits)                                                              \
+    static CLONES int64_t name(const uint8_t *x, Bits mask, int64_t n)                      \
+    {                                                                                       \
+        int64_t count = 0;                                                                  \
+        for (int64_t i = 0; i < n; i += FEW) {                                              \
+            int64_t few = n - i < FEW ? n - i : FEW;                                        \
+            Bits    sum = 0;                                                                \
+            for (int64_t k = 0; k < few; k++) {                                             \
+                Bits bits;                                                                  \
+                memcpy(&bits, x + (i + k) * (int64_t)sizeof bits, sizeof bits);             \
+                sum = (Bits)(sum + ((bits & mask) == mask));                                \
+            }                                                                               \
+            count += (int64_t)sum;                                                          \
+        }                                                                                   \
+        return count;                                                                       \
+    }
+NOT_FINITE(not_finite_8,  uint8_t)
+NOT_FINITE(not_finite_16, uint16_t)
+NOT_FINITE(not_finite_32, uint32_t)
+NOT_FINITE(not_finite_64, uint64_t)
+
+int64_t dtype_not_finite(const void *x, Dtype dtype, int64_t n)
+{
+    switch (dtype) {
+    case F64:     return not_finite_64(x, 0x7ffull << 52, n);
+    case F32:     return not_finite_32(x, 0x7f800000u, n);
+    case BF16:    return not_finite_16(x, 0x7f80, n);
+    case F16:     return not_finite_16(x, 0x7c00, n);
+    case F8_E5M2: return not_finite_8(x, 0x7c, n);
+    case F8_E4M3: return not_finite_8(x, 0x7f, n);
+    case I32: case U8: break;
+    }
+    return 0;
+}

@@ -26,6 +26,8 @@ double      dtype_max(Dtype dtype);               /* the largest finite number o
  * infinity, as PyTorch's casts do. A NaN stays a NaN with its sign. `to` and `from` must not overlap unless
  * both types have the same width and to == from. Pointers need no alignment. */
 void dtype_convert(void *to, Dtype to_dtype, const void *from, Dtype from_dtype, int64_t n);
+/* How many of n elements are NaN or infinite; 0 of integers. The pointer needs no alignment. */
+int64_t dtype_not_finite(const void *x, Dtype dtype, int64_t n);
 #ifdef __cplusplus
 }
 #endif

@@ -51,10 +51,13 @@ struct Tokenizer {
     void      (*close) (Tokenizer *t);                                             /* NULL: nothing to free */
 };
 
+/* The argument of --tokenizer that means ids without text: their number is then --vocab-size. */
+#define TOKENIZER_NONE "none"
+bool   tokenizer_is_none(const char *name);
 /* name: the argument of --tokenizer: the word bytes, a tokenizer.json, a .tiktoken file, a sentencepiece
  * .model, or a folder with tokenizer.json, encoder.json and vocab.bpe, vocab.json and merges.txt, or
- * tokenizer.model. BAD_OPTION where it is none of these; BAD_FILE, IO_FAILED or NO_MEMORY where reading the
- * file fails. */
+ * tokenizer.model. BAD_OPTION where it is none of these, as is the word none; BAD_FILE, IO_FAILED or
+ * NO_MEMORY where reading the file fails. */
 Status tokenizer_open (Tokenizer *t, const char *name);
 void   tokenizer_close(Tokenizer *t);
 /* The capacity in ids that encode needs for this text: an upper bound, which some tokenizers find by

@@ -25,11 +25,16 @@ static Status bpe_read(BpeTokenizer *m, const TokenizerFile *file)
     return *config ? bpe_read_config(m, config) : OK;
 }
 
+bool tokenizer_is_none(const char *name) { return strcmp(name, TOKENIZER_NONE) == 0; }
+
 Status tokenizer_open(Tokenizer *t, const char *name)
 {
     BpeTokenizer *bpe;
     TokenizerFile file;
     *t = bytes_tokenizer;
+    if (tokenizer_is_none(name))
+        return fail(BAD_OPTION, "--tokenizer none is for ids without text, and here text is read or written;"
+                    " give a file, a directory or `bytes`");
     TRY(tokenizer_file_find(&file, name));
     if (file.kind == TOKENIZER_FILE_BYTES) return OK;
     if (file.kind == TOKENIZER_FILE_SENTENCEPIECE) return sentencepiece_open(t, file.path);

@@ -109,6 +109,7 @@ typedef struct {
     const char *changed;                      /* options that differ from its checkpoint's; NULL: none */
     TokenizerRecord tokenizer;                /* stored in checkpoints */
     const char *options;                      /* the options as one JSON object, stored in checkpoints */
+    const char *given;                        /* the names of those that a person gave, stored as well */
 
     /* logging and evaluation */
     int64_t  log_interval, eval_interval;     /* steps */

@@ -205,7 +205,7 @@ Status trainer_save(Trainer *t, const char *dir, int64_t keep_last)
         .losses = t->losses, .evaluations = t->evaluations,
         .loss_scale = t->step_state.loss, .step = t->step,
         .samples = t->samples, .updates = t->step_state.updates, .updated_samples = t->updated_samples,
-        .seed = t->config->seed, .options = t->config->options,
+        .seed = t->config->seed, .options = t->config->options, .given = t->config->given,
         .kernels = t->queue.backend == &cpu_backend ? kernel_family_name(t->queue.kernels) : NULL };
     CheckpointFile *files;
     int count = files_make(t, !t->config->no_save_states, false, &files);

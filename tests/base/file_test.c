@@ -320,7 +320,7 @@ static void faults_from_outside(void **state)
     Ended second = run_in_child(writes_under_fault, "write:2:fail");
     assert_int_equal(second.exit_code, 0);
     assert_contains(second.text, "1: ");
-    assert_contains(second.text, "fault.part: cannot be written: No space left on device\n");
+    assert_contains(second.text, "fault: cannot be written: No space left on device\n");
     assert_null(strstr(second.text, "2: "));
     assert_int_equal(run_in_child(writes_under_fault, "rename:3:kill").signal, SIGKILL);
     assert_holds(at("fault"), "abc");

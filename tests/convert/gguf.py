@@ -361,7 +361,8 @@ def refused(folder, name, *words, **changed):
     assert not os.path.exists(path)
 
 
-with tempfile.TemporaryDirectory() as work:
-    main(work)
-    shapes(work)
-    unlike(work)
+if __name__ == "__main__":
+    with tempfile.TemporaryDirectory() as work:
+        main(work)
+        shapes(work)
+        unlike(work)

@@ -153,11 +153,26 @@ def continued(folder):
         sys.exit(f"losses from nanoGPT's file {losses[0]}, from its conversion {losses[1]}")
 
 
+def ids_alone(folder):
+    """A model of 29 ids without a tokenizer becomes a folder without one, and is trained on ids."""
+    source = next(os.path.join(folder, n, megatron.FORMATS[0]) for n in sorted(os.listdir(folder)) if n.startswith("llama_tp"))
+    ours, theirs = os.path.join(folder, "ids"), os.path.join(folder, "ids-hf")
+    convert(source, ours)
+    run.jotun("convert", "--to", "hf", "--input", ours, "--output", theirs)
+    config = json.load(open(os.path.join(theirs, "config.json")))
+    if (config["vocab_size"], config["eos_token_id"]) != (TOKENS, None) or any("tokenizer" in name for name in os.listdir(theirs)):
+        sys.exit(f"the folder of a model without a tokenizer: {config}, {os.listdir(theirs)}")
+    for load in ours, "hf:" + theirs, "megatron:" + source:
+        run.jotun("train", "--load", load, "--finetune", *(["--use-checkpoint-args"] if load == ours else []), "--mock-data", "--seq-length", 4,
+                  "--train-iters", 1, "--micro-batch-size", 1, "--global-batch-size", 1, "--lr", 1e-3)
+
+
 def main():
     with run.work_folder() as folder:
         count = from_megatron(folder)
         from_small(folder)
         continued(folder)
+        ids_alone(folder)
         done = run.jotun("convert", "--to", "hf", "--input", os.path.join(folder, "ckpt.pt"), "--output", os.path.join(folder, "no"), check=False)
         if done.returncode == 0 or "--to jotun" not in done.stderr:
             sys.exit(f"--to hf of a checkpoint of nanoGPT: {done.stderr}")

@@ -205,10 +205,14 @@ def loss_by_llama(model, ids):
     return np.mean([np.log(np.exp(row - row.max()).sum()) + row.max() - row[t] for row, t in zip(logits[:-1], ids[1:])])
 
 
+def llama(path):
+    return llama_cpp.Llama(model_path=path, n_ctx=64, logits_all=True, verbose=False, n_threads=2, flash_attn=False,
+                           type_k=llama_cpp.GGML_TYPE_F32, type_v=llama_cpp.GGML_TYPE_F32)
+
+
 def by_llama(name, path, load, work):
     """How far llama.cpp's loss is from jotun's; greedy tokens are equal."""
-    model = llama_cpp.Llama(model_path=path, n_ctx=64, logits_all=True, verbose=False, n_threads=2, flash_attn=False,
-                            type_k=llama_cpp.GGML_TYPE_F32, type_v=llama_cpp.GGML_TYPE_F32)
+    model = llama(path)
     ids = model.tokenize(PROMPT.encode(), add_bos=False, special=False)
     check(name, f"llama.cpp's tokens are {ids}", ids == list(PROMPT.encode()))
     out = []
@@ -264,7 +268,26 @@ def made(name, work):
     print(f"{name:12s} {architecture}{'; ' + by_llama(name, at('.gguf'), at(''), work) if llama_cpp else ''}", flush=True)
 
 
+def ids_alone(work):
+    """A model without a tokenizer: llama.cpp computes with ids."""
+    at = lambda leaf: os.path.join(work, "ids" + leaf)
+    hf_golden.make("llama", wide=True).save_pretrained(at("-theirs"))
+    jotun("convert", "--to", "jotun", "--input", at("-theirs"), "--output", at("-ours"))
+    jotun("convert", "--to", "gguf", "--output-dtype", "f32", "--input", at("-ours"), "--output", at(".gguf"))
+    check("ids", "another kind of tokenizer", gguf.GGUFReader(at(".gguf")).fields["tokenizer.ggml.model"].contents() == "no_vocab")
+    if not llama_cpp:
+        return
+    with open(at(".txt"), "w") as f:
+        f.write(hf_golden.TEXT)
+    loss = json.loads(jotun("eval", "perplexity", "--load", at("-ours"), "--text", at(".txt"), "--tokenizer", "bytes"))["loss"]
+    off = abs(loss_by_llama(llama(at(".gguf")), list(hf_golden.TEXT.encode())) - loss)
+    check("ids", f"llama.cpp's loss differs from {loss:.6f} by {off:.2g}", off < 1e-3)
+    print(f"{'no tokenizer':12s} loss {loss:.4f}, llama.cpp's differs by {off:.1e}", flush=True)
+
+
 with comparison.temporary() as folder:
+    if not sys.argv[1:]:
+        ids_alone(folder)
     for model_name in sys.argv[1:] or TRANSFORMERS + tuple(MADE):
         (made if model_name in MADE else compare)(model_name, folder)
 comparison.end()

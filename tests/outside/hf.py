@@ -140,8 +140,23 @@ def compare(name, work, data):
     return single, short
 
 
+def ids_alone(work):
+    """A folder without a tokenizer opens and generates from ids."""
+    at = lambda leaf: os.path.join(work, "ids" + leaf)
+    model = hf_golden.make("llama")
+    model.save_pretrained(at("-theirs"))
+    jotun("convert", "--to", "jotun", "--input", at("-theirs"), "--output", at("-ours"))
+    jotun("convert", "--to", "hf", "--input", at("-ours"), "--output", at("-again"))
+    opened = transformers.AutoModelForCausalLM.from_pretrained(at("-again")).eval()
+    check("ids", "the opened model has another loss", hf_golden.loss_of(opened, hf_golden.TEXT) == hf_golden.loss_of(model, hf_golden.TEXT))
+    check("ids", "it generates fewer ids", len(greedy(opened, list(PROMPT.encode()), 24)) == len(PROMPT) + 24)
+    check("ids", "it ends texts", opened.config.eos_token_id is None and opened.generation_config.eos_token_id is None)
+
+
 def main():
     with comparison.temporary() as work:
+        if not sys.argv[1:]:
+            ids_alone(work)
         data = os.path.join(work, "corpus")
         with open(data + ".jsonl", "w") as corpus:
             corpus.write(json.dumps({"text": hf_golden.CORPUS}))

@@ -21,6 +21,8 @@ Status setup_take_foreign(Options *o, const char *packed, size_t bytes)
 {
     ForeignFacts facts;
     o->checkpoint.options = options_hold(o, foreign_weights_unpack(&facts, packed, bytes));
+    o->checkpoint.foreign = true;
+    o->checkpoint.whole = facts.whole;
     if (!setup_trains(o)) return OK;
     checkpoint_parts(o, facts.state.lacks);
     if (!o->finetune && !o->no_load_optim && *facts.left)
@@ -56,7 +58,10 @@ static Status find_checkpoint(Options *o)
     if (!found && snprintf(path, sizeof path, "%s/config.json", o->load) < (int)sizeof path &&
         access(path, F_OK) == 0)
         return fail(BAD_OPTION, "--load %s is a folder of transformers; give --load hf:%s", o->load, o->load);
-    if (!found) return OK;              /* the trainer starts from new weights, or refuses to */
+    if (!found && o->exit_on_missing && o->command == FOR_TRAIN)
+        return fail(BAD_FILE, "--load %s has no checkpoint, and --exit-on-missing-checkpoint was given",
+                    o->load);
+    if (!found) return OK;              /* the trainer starts from new weights */
     TRY(checkpoint_facts(&facts, path));
     TokenizerRecord tokenizer = facts.state.tokenizer;
     o->checkpoint.path    = options_hold(o, path);

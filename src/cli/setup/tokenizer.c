@@ -1,9 +1,11 @@
 /* What a tokenizer adds to the options: the size of the vocabulary; and the comparison with the fingerprint
  * that a checkpoint keeps. */
 #include "cli/setup/tokenizer.h"
+#include <jansson.h>
 #include <string.h>
 #include "base/log.h"
 #include "conf/value.h"
+#include "convert/weights/foreign_weights.h"
 
 Status setup_tokenizer_facts(TokenizerFacts *facts, const char *name)
 {
@@ -84,22 +86,85 @@ static Status compare_tokenizer(Options *o, const TokenizerFacts *facts)
     return OK;
 }
 
+void setup_note_other_tokenizer(const char *named, const TokenizerFacts *facts, const char *own,
+                                const char *of)
+{
+    TokenizerFacts theirs;
+    char now[TOKENIZER_FINGERPRINT], was[TOKENIZER_FINGERPRINT];
+    if (!*own || tokenizer_is_none(own) || setup_tokenizer_facts(&theirs, own) != OK) return;
+    if (tokenizer_match(theirs.fingerprint, facts->fingerprint) != TOKENIZER_OTHER) return;
+    log_line("--tokenizer %s (%s) is taken instead of the tokenizer of %s (%s)", named,
+             tokens_text(now, facts->fingerprint), of, tokens_text(was, theirs.fingerprint));
+}
+
+/* ---- without a tokenizer ---- */
+
 bool setup_without_tokenizer(const Options *o)
 {
-    return o->mock_data && !options_said(o, OPTION_tokenizer);
+    return tokenizer_is_none(o->tokenizer) || (o->mock_data && !options_said(o, OPTION_tokenizer));
+}
+
+/* Of the checkpoint's options; tokenizer "": there is no checkpoint. */
+typedef struct { const char *tokenizer; int64_t vocabulary; } SavedIds;
+
+static SavedIds saved_ids(Options *o)
+{
+    json_t *options = o->checkpoint.options ? json_loads(o->checkpoint.options, 0, NULL) : NULL;
+    const char *name = json_string_value(json_object_get(options, option_rows[OPTION_tokenizer].name));
+    const json_t *vocabulary = json_object_get(options, option_rows[OPTION_vocabulary].name);
+    SavedIds saved = { options_hold(o, name ? name : ""), json_integer_value(vocabulary) };
+    json_decref(options);
+    return saved;
+}
+
+static Status set_none(Options *o, SourceKind kind, const char *from)
+{
+    return options_set(o, OPTION_tokenizer, TOKENIZER_NONE,
+                       (OptionSource){ kind, "--tokenizer", TOKENIZER_NONE, from, CONVERT_NONE });
+}
+
+/* The checkpoint's, where it has none and this run names none. */
+static Status inherit_none(Options *o, SavedIds saved)
+{
+    bool none = tokenizer_is_none(saved.tokenizer) && !o->checkpoint.fingerprint;
+    if (!none || options_typed_by_person(o, OPTION_tokenizer)) return OK;
+    if (saved.vocabulary > 0) options_fill(o, OPTION_vocabulary, saved.vocabulary, o->checkpoint.path);
+    return set_none(o, SOURCE_CHECKPOINT, o->checkpoint.path);
+}
+
+/* --tokenizer none: ids alone are read and written. */
+static Status take_none(Options *o)
+{
+    bool eval_text = o->command == FOR_EVAL && o->text;
+    bool typed = options_typed_by_person(o, OPTION_tokenizer);
+    if (o->command == FOR_GENERATE || eval_text)
+        return fail(BAD_OPTION, "%s%s has no tokenizer, and %s; give by --tokenizer the one that the tokens"
+                    " of its training were made with",
+                    typed ? "--tokenizer none: the run" : "the model of --load ", typed ? "" : o->load,
+                    eval_text ? "--text is text; --data-path evaluates on ids" : "prompts are text");
+    if (setup_trains(o) && o->checkpoint.fingerprint)
+        note_tokenizer(o, &(TokenizerFacts){ .fingerprint = "ids without text" });
+    if (o->vocabulary > 0) return OK;
+    return fail(BAD_OPTION, "--tokenizer none does not tell how many ids there are; give --vocab-size");
 }
 
 Status setup_take_tokenizer(Options *o)
 {
     TokenizerFacts facts;
+    SavedIds saved = saved_ids(o);
+    bool typed = options_typed_by_person(o, OPTION_tokenizer), foreign = foreign_weights_folder(o->load);
+    TRY(inherit_none(o, saved));
+    if (tokenizer_is_none(o->tokenizer)) return take_none(o);
     Status status = setup_tokenizer_facts(&facts, o->tokenizer);
     if (status != OK && o->load && !options_typed_by_person(o, OPTION_tokenizer)) return moved(o, status);
     TRY(status);
     int32_t vocabulary = facts.vocabulary;
     options_fill(o, OPTION_vocabulary, vocabulary, "--tokenizer");
-    if (setup_without_tokenizer(o)) return OK;
+    if (setup_without_tokenizer(o)) return o->checkpoint.fingerprint ? OK : set_none(o, SOURCE_DEFAULT, "");
+    if (typed && foreign && o->vocabulary >= vocabulary)
+        setup_note_other_tokenizer(o->tokenizer, &facts, saved.tokenizer, o->load);
     if (o->vocabulary >= vocabulary) return compare_tokenizer(o, &facts);
-    if (!setup_trains(o))
+    if (!setup_trains(o) || foreign)
         return fail(BAD_OPTION, "--tokenizer %s has %d ids, and the model of --load %s has %lld; give the "
                     "tokenizer it "
                     "was trained with", o->tokenizer, vocabulary, o->load, (long long)o->vocabulary);

@@ -8,10 +8,16 @@
 typedef struct { int32_t vocabulary, eod; char fingerprint[TOKENIZER_FINGERPRINT]; } TokenizerFacts;
 Status setup_tokenizer_facts(TokenizerFacts *facts, const char *name);
 /* The size of the vocabulary, where nobody gave another; a smaller one is refused, and so is a tokenizer that
- * is not the checkpoint's. */
+ * is not the checkpoint's. A run whose checkpoint has none continues without one, unless it names one; what
+ * reads or writes text is then refused. */
 Status setup_take_tokenizer(Options *o);
-/* Whether a run has made tokens (--mock-data) and names no tokenizer: its vocabulary is --vocab-size. */
+/* Whether a run has no tokenizer (--tokenizer none), or made tokens (--mock-data) and names none: its
+ * vocabulary is --vocab-size. */
 bool   setup_without_tokenizer(const Options *o);
+/* A line where the tokenizer that a person names, of these facts, is another one than `own`, that of the
+ * model `of`. own: "" or none, or a file that cannot be read: nothing is compared. */
+void   setup_note_other_tokenizer(const char *named, const TokenizerFacts *facts, const char *own,
+                                  const char *of);
 
 /* train and config: these have a model of their own, other commands take a checkpoint's. */
 static inline bool setup_trains(const Options *o) { return o->command & FOR_CONFIG; }

@@ -170,25 +170,25 @@ Status setup_train_config(TrainConfig *r, Options *o)
 {
     TokenizerFacts facts = { .eod = -1 };
     TokenizerRecord tokenizer = { NULL, NULL };
-    const char *json = "", *device = o->device.value == CHOICE_device_auto ? "cpu" : o->device.word;
+    const char *device = o->device.value == CHOICE_device_auto ? "cpu" : o->device.word;
+    const char *json = "", *given = NULL;
     BatchStep last;
     BatchSchedule batch;
     int64_t left_out[LEFT_OUT_MAX];
     int left_outs;
     TRY(batch_schedule(&batch, &last, o));
     TRY(options_left_out(left_out, &left_outs, o));
-    if (setup_trains(o)) {                                    /* others open their own */
+    bool without = setup_without_tokenizer(o);
+    if (setup_trains(o) && !without) {                        /* others open their own */
         TRY(setup_tokenizer_facts(&facts, o->tokenizer));
         tokenizer = (TokenizerRecord){ o->tokenizer, options_hold(o, facts.fingerprint) };
     }
-    if (setup_without_tokenizer(o)) {                   /* the last id ends documents */
-        tokenizer = (TokenizerRecord){ NULL, NULL };
-        facts.eod = (int32_t)o->vocabulary - 1;
-    }
+    if (without && o->mock_data) facts.eod = (int32_t)o->vocabulary - 1;        /* of made documents */
     /* What nobody changed on purpose stays as it was recorded. */
     if (setup_trains(o) && o->checkpoint.fingerprint && !options_typed_by_person(o, OPTION_tokenizer))
         tokenizer = (TokenizerRecord){ o->checkpoint.tokenizer, o->checkpoint.fingerprint };
     if (setup_trains(o)) TRY(options_json(o, &json));                             /* kept in checkpoints */
+    if (setup_trains(o)) TRY(options_given(o, &given));
     *r = (TrainConfig){
         .model = setup_model(o), .training = o->command == FOR_TRAIN,
         .tp = (int)o->tensor_parallel, .cp = (int)o->context_parallel, .pp = (int)o->pipeline_parallel,
@@ -228,7 +228,7 @@ Status setup_train_config(TrainConfig *r, Options *o)
         .count_zeros = o->log_zeros, .params_norm = o->log_params_norm,
         .log_throughput = o->log_throughput,
         .exit_interval = o->exit_interval, .exit_on_missing = o->exit_on_missing, .options = json,
-        .tokenizer = tokenizer, .changed = o->changed, .log_interval = o->log_interval,
+        .given = given, .tokenizer = tokenizer, .changed = o->changed, .log_interval = o->log_interval,
         .eval_interval = o->eval_interval,
         .eval_iters = o->eval_interval > 0 ? o->eval_iters : 0, .logs = setup_logs(o, json),
         .verbose = o->verbose, .profile = o->profile,

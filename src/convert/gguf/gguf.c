@@ -125,11 +125,12 @@ static void quantize(char *to, const float *from, int64_t count)
 typedef struct { int fd; char path[1024]; int64_t at; float *window; char *packed; } Output;
 
 /* Elements [first, first + n) into the window, or packed. */
-static const void *window_fill(const ConvertRun *c, Output *out, const GgufTensors *list,
+static const void *window_fill(ConvertRun *c, Output *out, const GgufTensors *list,
                                const GgufTensor *t, int64_t first, int64_t n)
 {
     if (!t->from) return list->number + first;
     plan_gather(c->plan, t->from, first, n, out->window, dtype_of(t->type));
+    if (!t->again) convert_run_look(c, t->from, out->window, dtype_of(t->type), n);
     for (int64_t i = 0; i < n && t->offset != 0; i++) out->window[i] += t->offset;
     if (t->type != GGUF_Q8_0) return out->window;
     quantize(out->packed, out->window, n);
@@ -143,7 +144,7 @@ static Status tensor_write(ConvertRun *c, Output *out, const GgufTensors *list, 
     if (t->from) TRY(convert_run_verify(c, t->from));
     for (int64_t first = 0; first < count; first += n) {
         n = count - first < WINDOW ? count - first : WINDOW;
-        if (c->stop && *c->stop) return fail(INTERRUPTED, "stopped by a signal; nothing is written");
+        TRY(convert_run_stopped(c));
         int64_t bytes = bytes_of(t->type, n);
         TRY(file_write(out->fd, out->path, window_fill(c, out, list, t, first, n), (size_t)bytes, out->at));
         out->at += bytes;

@@ -12,7 +12,7 @@ typedef struct {
     const json_t      *options;            /* of the model */
     const ModelConfig *config;             /* what they mean */
     GgufType           type;
-    const char        *tokenizer;          /* argument of --tokenizer */
+    const char        *tokenizer;          /* argument of --tokenizer; none: ids alone */
     const char        *name;               /* of the model, for people */
 } GgufTexts;
 

@@ -240,6 +240,12 @@ static void scaling_keys(GgufText *out, GgufArchitecture a, const ModelConfig *c
         gguf_key_real(out, name_of(&name, a, "rope.scaling.yarn_log_multiplier"), 0.1 * r->mscale_all);
 }
 
+/* The longest texts; those of the training, where windows are left out because none acts on these. */
+static int64_t context_length(const ModelConfig *c)
+{
+    return c->window > 0 && !window_acts(c) ? c->sequence : c->positions;
+}
+
 /* Windows of a model without any are as long as its texts, in all layers: llama.cpp wants one layer with
  * one. */
 static void window_keys(GgufText *out, GgufArchitecture a, const ModelConfig *c)
@@ -247,7 +253,7 @@ static void window_keys(GgufText *out, GgufArchitecture a, const ModelConfig *c)
     KeyName name;
     bool acts = window_acts(c);
     if (architectures[a].windows == NONE || (!acts && architectures[a].windows == LOCAL)) return;
-    gguf_key_uint(out, name_of(&name, a, "attention.sliding_window"), acts ? c->window : c->sequence);
+    gguf_key_uint(out, name_of(&name, a, "attention.sliding_window"), acts ? c->window : context_length(c));
     gguf_key_array(out, name_of(&name, a, "attention.sliding_window_pattern"), GGUF_BOOL, c->layers);
     for (int64_t l = 0; l < c->layers; l++) gguf_put_number(out, !acts || model_window(c, l) > 0, 1);
     if (acts)
@@ -282,6 +288,7 @@ void gguf_architecture_keys(GgufText *out, GgufArchitecture a, const json_t *opt
 {
     KeyName name;
     gguf_key_string(out, "general.architecture", architectures[a].name);
+    gguf_key_uint(out, name_of(&name, a, "context_length"), context_length(config));
     for (int i = 0; i < COUNT(keys); i++) {
         const json_t *value = json_object_get(options, keys[i].option);
         if (!(keys[i].of >> a & 1)) continue;

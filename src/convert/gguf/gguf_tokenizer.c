@@ -129,11 +129,19 @@ static Status vocabulary_put(GgufText *out, const Tokenizer *t, int64_t vocabula
     return bpe->byte_level ? gguf_bpe_put(out, bpe, vocabulary) : gguf_llama_put(out, bpe, vocabulary);
 }
 
+/* llama.cpp then reads and writes ids; their number is the key vocab_size of the architecture. */
+static Status none_write(GgufText *out)
+{
+    gguf_key_string(out, "tokenizer.ggml.model", "no_vocab");
+    return OK;
+}
+
 Status gguf_tokenizer(GgufText *out, const char *name, int64_t vocabulary)
 {
     Tokenizer     t;
     TokenizerFile file;
     SpecialIds    ids;
+    if (tokenizer_is_none(name)) return none_write(out);
     TRY(tokenizer_file_find(&file, name));
     TRY(tokenizer_open(&t, name));
     Status status = special_ids_find(&ids, &t, &file);

@@ -8,6 +8,7 @@
 #include "convert/formats.h"
 #include "convert/plan.h"
 #include "convert/weights/foreign_table.h"
+#include "text/tokenizer.h"
 
 enum { BUFFER_BYTES = 1 << 20, RELEASE_BYTES = 64 << 20 };
 
@@ -45,11 +46,14 @@ Status foreign_weights_facts(char **packed, size_t *bytes, const char *folder)
     *packed = NULL;
     TRY(source_open(&model, folder));
     ForeignFacts facts = { .state = foreign_weights_state(&model.file),
-                           .counts_samples = model.file.position.samples >= 0 };
+                           .counts_samples = model.file.position.samples >= 0,
+                           .whole = !foreign_weights_folder(folder) };          /* it has no prefix */
     snprintf(facts.left, sizeof facts.left, "%s", model.file.left);
     json_t *object = json_loads(model.options, 0, NULL);
     char   *path   = *model.tokenizer ? realpath(model.tokenizer, NULL) : NULL;
-    if (path) json_object_set_new(object, "tokenizer", json_string(path));
+    if (!json_object_get(object, "mtp-num-layers"))            /* no format has weights of them here */
+        json_object_set_new(object, "mtp-num-layers", json_integer(0));
+    json_object_set_new(object, "tokenizer", json_string(path ? path : TOKENIZER_NONE));
     char *options = json_dumps(object, JSON_COMPACT | JSON_REAL_PRECISION(17));
     *bytes = sizeof facts + (options ? strlen(options) + 1 : 0);
     if (options) *packed = malloc(*bytes);

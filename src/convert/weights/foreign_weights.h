@@ -17,11 +17,12 @@ CheckpointState foreign_weights_state(const ForeignFile *file);
 typedef struct {
     CheckpointState state;
     bool            counts_samples;        /* or else samples are 0 because it does not know them */
+    bool            whole;                 /* what its options do not say has the default (a config.json) */
     char            left[400];             /* states that it has and that are not read: why; "": none */
 } ForeignFacts;
 /* The facts, and the options of its model, and of its optimizer and schedule as far as it names them, as one
- * JSON object, {"num-layers": 12, ...}, with "tokenizer" where the folder has one: as bytes for all ranks of
- * this build. The caller frees *packed. */
+ * JSON object, {"num-layers": 12, ...}, with "tokenizer", which is "none" where it has none: as bytes for all
+ * ranks of this build. The caller frees *packed. */
 Status foreign_weights_facts(char **packed, size_t *bytes, const char *folder);
 /* Returns the options, which are part of `packed`. */
 const char *foreign_weights_unpack(ForeignFacts *facts, const char *packed, size_t bytes);
