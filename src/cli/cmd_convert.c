@@ -197,6 +197,7 @@ static Status to_jotun(ConvertTask *c, void *context)
 static Status import(ConvertTask *c, ForeignFormat format)
 {
     TRY(foreign_model_open(&c->from, format, c->o->convert_input));
+    setup_tell_unknown(c->o->convert_input, c->from.file.unknown);
     TRY(setup_model_options(&c->model, c->from.options, c->o->convert_input));
     return planned(c, c->from.naming, TO_OURS, to_jotun, NULL);
 }

@@ -64,6 +64,7 @@ typedef struct {
     ForeignPosition position;
     bool            states;                /* it has moments, and updates is known; by foreign_finish */
     char            left[400];             /* "", or why states that it has are not read */
+    char            unknown[400];          /* "", or names of settings whose meaning is not known */
 } ForeignFile;
 
 /* An empty list; `path` is what messages name. */

@@ -113,6 +113,7 @@ static Status foreign_show(Status (*read)(ForeignFile *, json_t **, const char *
     if (file.position.step >= 0 || *file.left || file.states)
         printf("position %" PRId64 " %" PRId64 " %" PRId64 " %s%s\n", file.position.step, file.position.samples,
                file.position.updates, file.states ? "states" : "", file.left);
+    if (*file.unknown) printf("unknown %s\n", file.unknown);
     foreign_close(&file);
     return OK;
 }

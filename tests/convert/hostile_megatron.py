@@ -1,4 +1,5 @@
 """Checkpoints of Megatron-LM that are damaged, incomplete or of a model that is not built here: each is refused with a message that says why."""
+import json
 import os
 import shutil
 import subprocess
@@ -10,6 +11,17 @@ from torch_write import Tensor
 
 ARGS = dict(num_layers=2, hidden_size=2, num_attention_heads=1, ffn_hidden_size=2, add_bias_linear=False, tensor_model_parallel_size=2, vocab_size=3,
             padded_vocab_size=4, untie_embeddings_and_output_weights=False)
+
+LATENT = dict(multi_latent_attention=True, position_embedding_type="rope", qk_layernorm=True, kv_lora_rank=2, qk_head_dim=2, qk_pos_emb_head_dim=2, v_head_dim=2)
+
+# Arguments of models that are not built or not read here: what the message says of the value.
+REFUSED = [
+    ("qk_l2_norm", True, "True"), ("glu_linear_offset", 1.0, "1"), ("activation_func_clamp_value", 7.0, "7"), ("softmax_type", "learnable", "learnable"),
+    ("attention_output_gate", True, "True"), ("mtp_num_layers", 1, "1"), ("moe_layer_freq", [0, 2], "a list"),
+    ("moe_apply_probs_on_input", True, "True"), ("moe_latent_size", 4, "4"), ("moe_input_jitter_eps", 0.1, "0.1"),
+    ("moe_router_load_balancing_type", "sinkhorn", "sinkhorn"), ("moe_router_load_balancing_type", ["aux_loss", "sinkhorn"], "a list"),
+    ("experimental_attention_variant", "dsa", "dsa"), ("use_mup", True, "True"), ("spec", ["a", "b"], "a list"), ("hybrid_layer_pattern", "M*", "M*"),
+    ("window_size", (1, 2, 3), "a tuple"), ("add_position_embedding", False, "False"), ("lr", [1, 2], "a list")]
 
 
 def numbers(*shape):
@@ -34,7 +46,6 @@ def legacy(args=None, version=3.0, **change):
     return files
 
 
-LATENT = dict(multi_latent_attention=True, position_embedding_type="rope", qk_layernorm=True, kv_lora_rank=2, qk_head_dim=2, qk_pos_emb_head_dim=2, v_head_dim=2)
 WORDS = {"embedding.word_embeddings.weight": ((4, 2), [((0, 0), numbers(2, 2)), ((2, 0), numbers(2, 2))])}
 
 
@@ -55,6 +66,31 @@ def without(files, name):
 QKV = "decoder.layers.self_attention.linear_qkv.weight"
 
 
+ROTARY, YARN, EXPERTS = {"position_embedding_type": "rope"}, {"position_embedding_type": "yarn", "rotary_scaling_factor": 4.0}, {"num_experts": 4}
+# Arguments of models that are built: the options that they become.
+TAKEN = [
+    (dict(ROTARY, no_rope_freq=2), {"no-rope-freq": "2"}),
+    (dict(YARN, no_rope_freq=[0, 1]), {"no-rope-freq": "[0,1]"}),
+    (dict(ROTARY, use_rope_scaling=True, rope_scaling_factor=32.0), {"use-rope-scaling": True, "rope-scaling-factor": 32.0}),
+    ({"position_embedding_type": None, "use_rotary_position_embeddings": True, "add_position_embedding": False, "rotary_base": 5000},
+     {"position-embedding-type": "rope", "rotary-base": 5000}),
+    (dict(YARN, rotary_base=150000, rotary_scaling_factor=32.0, yarn_original_max_position_embeddings=4096, yarn_beta_fast=16.0, yarn_beta_slow=2.0,
+          yarn_correction_range_round_to_int=False),
+     {"position-embedding-type": "yarn", "rotary-base": 150000, "rotary-scaling-factor": 32.0, "yarn-original-max-position-embeddings": 4096,
+      "yarn-beta-fast": 16.0, "yarn-beta-slow": 2.0, "no-yarn-correction-range-round-to-int": True}),
+    ({"window_size": (7, 0), "window_attn_skip_freq": [1, 0]}, {"window-size": "7,0", "window-attn-skip-freq": "[1,0]"}),
+    (dict(YARN, rotary_scaling_factor=1.0, yarn_rotary_scaling_factor=8.0), {"rotary-scaling-factor": 8.0}),
+    (dict(EXPERTS, moe_layer_freq=[0, 1], moe_shared_expert_intermediate_size=4, moe_shared_expert_gate=True),
+     {"moe-layer-freq": "[0,1]", "moe-shared-expert-gate": True}),
+    (dict(EXPERTS, moe_router_num_groups=2, moe_router_group_topk=1), {"moe-router-num-groups": 2, "moe-router-group-topk": 1}),
+    (dict(EXPERTS, moe_expert_capacity_factor=1.5, moe_token_drop_policy="position"),
+     {"moe-expert-capacity-factor": 1.5, "moe-token-drop-policy": "position"}),
+    (dict(EXPERTS, moe_router_load_balancing_type=["aux_loss"], moe_aux_loss_coeff=[0.01]), {"moe-aux-loss-coeff": 0.01}),
+    ({"quick_geglu": True, "bias_gelu_fusion": False}, {"quick-geglu": True}),
+    ({"bias_gelu_fusion": False}, {"gelu-approximate": "none"}),
+]
+
+
 def cases():
     honest, whole = legacy(), dist()
     return {
@@ -68,18 +104,23 @@ def cases():
         "2^40 ranks": (legacy({"tensor_model_parallel_size": 1 << 40}), "tensor_model_parallel_size is no size"),
         "65,536 x 2 ranks": (legacy({"tensor_model_parallel_size": 65536, "pipeline_model_parallel_size": 2}), "more than 65536 ranks"),
         "an old order of query, key, value": (legacy(version=1.0), "checkpoint_version is 1"),
-        "norms after the residual": (legacy({"apply_residual_connection_post_layernorm": True}), "apply_residual_connection_post_layernorm is not false"),
-        "latent attention without norms": (legacy(LATENT | {"qk_layernorm": False}), "qk_layernorm is not true"),
+        "norms after the residual": (legacy({"apply_residual_connection_post_layernorm": True}),
+                                     "apply_residual_connection_post_layernorm is True, and only False is read"),
+        "latent attention without norms": (legacy(LATENT | {"qk_layernorm": False}), "qk_layernorm is False, and only True is read"),
         "latent attention of learned positions": (legacy(LATENT | {"position_embedding_type": "learned_absolute"}), "neither rope nor none"),
         "latent attention without a rank": (legacy(LATENT | {"kv_lora_rank": None}), "have no kv_lora_rank"),
         "ranks whose sum overflows": (legacy(LATENT | {"kv_lora_rank": 2**63 - 1}), "kv_lora_rank is no size"),
         "a scale of scores without YaRN": (legacy(LATENT | {"rope_type": "rope", "rotary_scaling_factor": 4.0, "mscale_all_dim": 0.5}), "mscale_all_dim 0.5"),
-        "a window of texts": (legacy({"window_size": ("a", 0)}), "window_size is neither a number nor a list"),
-        "routing by sinkhorn": (legacy({"num_experts": 2, "moe_router_load_balancing_type": "sinkhorn"}), "moe_router_load_balancing_type is sinkhorn"),
+        "a window of texts": (legacy({"window_size": ("a", 0)}), "window_size is a tuple, and has to be two numbers"),
         "a number as the kind of positions": (legacy({"position_embedding_type": 5}, rank1={"decoder.mamba.weight": numbers(1)}, rank0={"decoder.mamba.weight": numbers(1)}),
                                               "'decoder.mamba.weight' is none"),
+        "DeepSpeed's files": ({"layer_01-model_00-model_states.pt": b"", "mp_rank_00_model_states.pt": b""}, "deepspeed_to_megatron.py"),
+        "DeepSpeed's folder": ({"latest": b"global_step10", "global_step10/mp_rank_00_model_states.pt": b""}, "deepspeed_to_megatron.py"),
+        **{"%s=%r" % (name, value): (legacy({"num_experts": 2, name: value}), "%s is %s, and " % (name, says)) for name, value, says in REFUSED},
+        "YaRN without a factor": (legacy({"position_embedding_type": "yarn"}), "have no rotary_scaling_factor, which YaRN needs"),
+        "layers that are no 0 and 1": (legacy(dict(ROTARY, no_rope_freq=[0, 2])), "no_rope_freq is a list, and has to be a number, or a list of 0 and 1"),
         "experts of another size": (legacy({"num_experts": 2, "expert_tensor_parallel_size": 1}), "experts of another tensor-parallel size"),
-        "a text as a size": (legacy({"hidden_size": tw.Namespace()}), "hidden_size is neither a number nor a text"),
+        "a text as a size": (legacy({"hidden_size": tw.Namespace()}), "hidden_size is an object, and has to be a number or a text"),
         "no arguments": ({"mp_rank_00/model_optim_rng.pt": tw.saved({"model": {}, "checkpoint_version": 3.0})}, "no arguments of Megatron-LM"),
         "a tensor of integers": (legacy(rank0={"output_layer.weight": Tensor([1, 2], (1, 2), "int64")}, rank1={"output_layer.weight": Tensor([1, 2], (1, 2), "int64")},
                                         args={"untie_embeddings_and_output_weights": True}), "is of type int64"),
@@ -105,8 +146,6 @@ def cases():
         "an unknown tensor in torch_dist": (dist({"decoder.mamba.weight": ((1,), [((0,), numbers(1))])}), "'decoder.mamba.weight' is none"),
         "no embedding": (tw.torch_dist({}, {"args": tw.Namespace(**ARGS)}), "no embedding of words"),
         "an empty folder": ({"x": b""}, "neither .metadata nor mp_rank_00"),
-        "DeepSpeed's files": ({"layer_01-model_00-model_states.pt": b"", "mp_rank_00_model_states.pt": b""}, "deepspeed_to_megatron.py"),
-        "DeepSpeed's folder": ({"latest": b"global_step10", "global_step10/mp_rank_00_model_states.pt": b""}, "deepspeed_to_megatron.py"),
         "an iteration that is none": ({"latest_checkpointed_iteration.txt": b"../.."}, "neither the number of an iteration"),
     }
 
@@ -129,6 +168,14 @@ def main():
             code, said, error = dump(folder, files)
             if code or "embedding.word_embeddings.weight F32 3x2: 0 1 2 3 0 1" not in said:
                 sys.exit(f"{what}: {said[:500]} {error[-1500:]}")
+        for given, wanted in TAKEN:
+            code, said, error = dump(folder, legacy(given))
+            options = {} if code else json.loads(said.splitlines()[0])
+            if not wanted.items() <= options.items() or "unknown" in said:
+                sys.exit(f"{given} became {options}, and not {wanted}: {said[:300]} {error[-1500:]}")
+        code, said, error = dump(folder, legacy({"later_argument": 3, "other_argument": 0, "rl_profile": True}))
+        if "unknown later_argument\n" not in said + "\n":
+            sys.exit(f"an argument that is not known: {said[:500]} {error[-1500:]}")
         bad = []
         for what, (files, why) in cases().items():
             code, said, error = dump(folder, files)

@@ -4,6 +4,7 @@
 #include <unistd.h>
 #include "base/log.h"
 #include "cli/in_out.h"
+#include "cli/setup/foreign.h"
 #include "cli/setup/tokenizer.h"
 #include "conf/rows.h"
 #include "conf/value.h"
@@ -23,6 +24,7 @@ Status setup_take_foreign(Options *o, const char *packed, size_t bytes)
     o->checkpoint.options = options_hold(o, foreign_weights_unpack(&facts, packed, bytes));
     o->checkpoint.foreign = true;
     o->checkpoint.whole = facts.whole;
+    setup_tell_unknown(o->load, facts.unknown);
     if (!setup_trains(o)) return OK;
     checkpoint_parts(o, facts.state.lacks);
     if (!o->finetune && !o->no_load_optim && *facts.left)

@@ -5,11 +5,30 @@
 #include <string.h>
 #include "convert/megatron/megatron_internal.h"
 
-typedef enum { NEEDED, SAME, TEXT, FLAG, NOT, ONLY, NEVER } Kind;
-static const struct { const char *argument; Kind kind; const char *option, *condition; } rows[] = {
+typedef enum { NEEDED, SAME, ABOVE, LAYERS, WINDOW, FLAG, NOT, HERE } Kind;
+typedef struct { const char *argument; Kind kind; const char *option, *condition; } Row;
+static const Row rows[] = {
 #define ARGUMENT(argument, kind, option, condition) { #argument, kind, option, condition },
 #include "convert/megatron/megatron_args.def"
 };
+
+typedef struct { const char *argument, *values, *condition, *why; } OnlyRow;
+static const OnlyRow only_rows[] = {
+#define ONLY(argument, values, condition, ...) { #argument, values, condition, __VA_ARGS__ },
+#include "convert/megatron/megatron_args.def"
+};
+
+/* Names that say nothing of the model, or nothing more than an argument of only_rows. */
+static const char *const passed_over[] = {
+#define UNDER(argument, names) names,
+#define RUN(names) names,
+#include "convert/megatron/megatron_args.def"
+};
+
+enum { ROWS = sizeof rows / sizeof *rows, ONLY_ROWS = sizeof only_rows / sizeof *only_rows };
+enum { PASSED_OVER = sizeof passed_over / sizeof *passed_over, ARGUMENTS_MOST = 4096 };
+
+/* ---- values ---- */
 
 static bool is_none(const PickleValue *v) { return !v || v->kind == PICKLE_NONE; }
 
@@ -19,47 +38,45 @@ static bool is_true(const PickleValue *v)
     return pickle_integer(v, &value) && value != 0;
 }
 
-/* Given, and neither false nor 0. */
-static bool is_given(const PickleValue *v)
+static bool is_several(const PickleValue *v)
 {
-    int64_t value;
-    return !is_none(v) && (!pickle_integer(v, &value) || value != 0);
+    return v && (v->kind == PICKLE_LIST || v->kind == PICKLE_TUPLE);
 }
 
-/* ---- conditions ---- */
-
-typedef enum { OTHER_POSITIONS, ROPE, YARN, LATENT_ROPE, LATENT_YARN } Positions;
-
-/* Without a rope_type latent attention has YaRN. */
-static Positions positions_of(const PickleValue *args)
+/* A number other than 0, a text or a list with something in it. */
+static bool is_set(const PickleValue *v)
 {
-    const PickleValue *type = pickle_get(args, "position_embedding_type");
-    if (is_true(pickle_get(args, "multi_latent_attention")))
-        return pickle_is_text(pickle_get(args, "rope_type"), "rope") ? LATENT_ROPE : LATENT_YARN;
-    if (pickle_is_text(type, "yarn")) return YARN;
-    return pickle_is_text(type, "rope") || is_true(pickle_get(args, "use_rotary_position_embeddings"))
-         ? ROPE : OTHER_POSITIONS;
+    double real;
+    if (is_none(v)) return false;
+    if (pickle_real(v, &real)) return real != 0;
+    if (v->kind == PICKLE_TEXT) return v->bytes > 0;
+    return !is_several(v) || v->items > 0;
 }
 
-static bool holds(const char *condition, const PickleValue *args)
+/* As Python writes it, cut to a buffer. */
+static const char *value_text(char out[128], const PickleValue *v)
 {
-    Positions positions = positions_of(args);
-    if (!*condition) return true;
-    if (*condition == '!') return !is_given(pickle_get(args, condition + 1));
-    if (strcmp(condition, "rope") == 0) return positions == ROPE;
-    if (strcmp(condition, "yarn") == 0) return positions == YARN;
-    if (strcmp(condition, "latent") == 0) return positions >= LATENT_ROPE;
-    if (strcmp(condition, "latent yarn") == 0) return positions == LATENT_YARN;
-    return is_given(pickle_get(args, condition));
+    int64_t integer = 0;
+    double  real    = 0;
+    pickle_integer(v, &integer);
+    pickle_real(v, &real);
+    if (is_none(v)) return "None";
+    switch (v->kind) {
+    case PICKLE_BOOL:  return integer ? "True" : "False";
+    case PICKLE_INT:   snprintf(out, 128, "%" PRId64, integer); return out;
+    case PICKLE_FLOAT: snprintf(out, 128, "%g", real); return out;
+    case PICKLE_TEXT:  return pickle_text(out, 128, v);
+    case PICKLE_LIST:  return v->items ? "a list" : "[]";
+    case PICKLE_TUPLE: return "a tuple";
+    default:           return "an object";
+    }
 }
 
-/* ---- values ---- */
-
-/* A number, a truth or a text as JSON; NULL for what is none of them. */
+/* A number, a truth or a text as JSON, or a list of one of these; NULL for what is none of them. */
 static json_t *value_json(const PickleValue *v)
 {
     char text[128];
-    if (is_none(v)) return json_null();
+    if (is_several(v) && v->items == 1) v = v->item[0];
     switch (v->kind) {
     case PICKLE_BOOL:  return json_boolean(v->integer);
     case PICKLE_INT:   return json_integer((json_int_t)v->integer);
@@ -69,63 +86,181 @@ static json_t *value_json(const PickleValue *v)
     }
 }
 
-/* A number, or those of a list or a tuple; NULL for what is none of them. */
-static json_t *numbers_json(const PickleValue *v)
+/* "3", or "[0,1,1]"; NULL where it is neither. */
+static json_t *layers_json(const PickleValue *v)
 {
-    char   *text  = NULL;
-    size_t  bytes = 0;
-    int64_t one;
-    bool    list  = v->kind == PICKLE_LIST, several = list || v->kind == PICKLE_TUPLE, known = true;
-    FILE   *out   = open_memstream(&text, &bytes);
-    if (!out) return NULL;
-    if (list) fputc('[', out);
-    for (uint32_t i = 0; i < (several ? v->items : 1); i++) {
-        known &= pickle_integer(several ? v->item[i] : v, &one);
-        if (known) fprintf(out, "%s%" PRId64, i ? "," : "", one);
+    int64_t layer = 0;
+    char number[32];
+    snprintf(number, sizeof number, "%" PRId64, v->kind == PICKLE_INT ? v->integer : 0);
+    if (v->kind == PICKLE_INT) return json_string(number);
+    if (!is_several(v) || !v->items) return NULL;
+    char *text = malloc(2 * (size_t)v->items + 2), *end = text;
+    for (uint32_t i = 0; text && i < v->items; i++) {
+        bool known = pickle_integer(v->item[i], &layer) && (layer == 0 || layer == 1);
+        *end++ = i ? ',' : '[';
+        *end++ = known ? (char)('0' + layer) : '?';
     }
-    if (list) fputc(']', out);
-    json_t *made = fclose(out) == 0 && known ? json_string(text) : NULL;
+    if (text) memcpy(end, "]", 2);
+    json_t *json = text && !strchr(text, '?') ? json_string(text) : NULL;
     free(text);
-    return made;
+    return json;
 }
 
-/* "false", "null", "1" (also of 1.0) or a text. */
-static bool equals(const PickleValue *v, const char *value)
+/* "127,0" */
+static json_t *window_json(const PickleValue *v)
+{
+    int64_t side[2];
+    char    text[64];
+    if (!is_several(v) || v->items != 2) return NULL;
+    for (int i = 0; i < 2; i++)
+        if (!pickle_integer(v->item[i], &side[i])) return NULL;
+    snprintf(text, sizeof text, "%" PRId64 ",%" PRId64, side[0], side[1]);
+    return json_string(text);
+}
+
+/* Whether it is one of "None|0", as Python writes them; 1 is 1.0. None is the default, which is supported. */
+static bool is_one_of(const PickleValue *v, const char *values)
 {
     double real, wanted;
-    if (is_none(v)) return true; /* None is the default, and the default is supported */
-    if (strcmp(value, "false") == 0 || strcmp(value, "true") == 0) return is_true(v) == (value[0] == 't');
-    if (pickle_is_text(v, value)) return true;
-    return sscanf(value, "%lf", &wanted) == 1 && pickle_real(v, &real) && real == wanted;
+    char   text[128];
+    if (is_none(v)) return true;
+    for (uint32_t i = 0; is_several(v) && v->items; i++) {
+        if (i == v->items) return true;
+        if (is_several(v->item[i]) || !is_one_of(v->item[i], values)) return false;
+    }
+    const char *said = value_text(text, v);
+    for (const char *a = values; *a; a += strcspn(a, "|"), a += *a == '|') {
+        char *end;
+        if (strlen(said) == strcspn(a, "|") && !strncmp(a, said, strlen(said))) return true;
+        wanted = strtod(a, &end);
+        if (end > a && strchr("|", *end) && v->kind != PICKLE_BOOL && pickle_real(v, &real) && real == wanted)
+            return true;
+    }
+    return false;
 }
 
-static Status argument_take(MegatronRead *m, const PickleValue *args, size_t i, const char *path)
+/* ---- rows ---- */
+
+typedef enum { OTHER_POSITIONS, LEARNED, ROPE, YARN, LATENT_ROPE, LATENT_YARN } Positions;
+
+/* Without a rope_type latent attention has YaRN. An argument of older versions is stronger than HEAD's. */
+static Positions positions_of(const PickleValue *args)
 {
-    const char        *name = rows[i].argument, *option = rows[i].option;
-    const PickleValue *v    = pickle_get(args, name);
-    if (!holds(rows[i].condition, args)) return OK;
-    if (rows[i].kind == NEEDED && is_none(v))
-        return fail(BAD_FILE, "%s: its arguments have no %s", path, name);
-    if (rows[i].kind == ONLY) {
-        if (equals(v, option)) return OK;
-        return fail(BAD_FILE, "%s: its argument %s is not %s; such a model is not built here", path, name,
-                    option);
-    }
+    const PickleValue *type = pickle_get(args, "position_embedding_type");
+    if (is_true(pickle_get(args, "multi_latent_attention")))
+        return pickle_is_text(pickle_get(args, "rope_type"), "rope") ? LATENT_ROPE : LATENT_YARN;
+    if (pickle_is_text(type, "yarn")) return YARN;
+    if (pickle_is_text(type, "rope") || is_true(pickle_get(args, "use_rotary_position_embeddings")))
+        return ROPE;
+    return is_none(type) || pickle_is_text(type, "learned_absolute") ? LEARNED : OTHER_POSITIONS;
+}
+
+static bool holds(const PickleValue *args, const char *condition)
+{
+    Positions positions = positions_of(args);
+    if (!*condition) return true;
+    if (*condition == '!') return !is_set(pickle_get(args, condition + 1));
+    if (strcmp(condition, "learned") == 0)     return positions == LEARNED;
+    if (strcmp(condition, "rope") == 0)        return positions == ROPE;
+    if (strcmp(condition, "yarn") == 0)        return positions == YARN;
+    if (strcmp(condition, "rotary") == 0)      return positions == ROPE || positions == YARN;
+    if (strcmp(condition, "latent") == 0)      return positions >= LATENT_ROPE;
+    if (strcmp(condition, "latent yarn") == 0) return positions == LATENT_YARN;
+    return is_set(pickle_get(args, condition));
+}
+
+static Status row_take(MegatronRead *m, const PickleValue *args, const Row *row, const char *path)
+{
+    const PickleValue *v = pickle_get(args, row->argument);
+    double  real;
+    json_t *value = NULL;
+    char    text[128];
+    if (row->kind == HERE || !holds(args, row->condition)) return OK;
+    if (row->kind == NEEDED && is_none(v))
+        return fail(BAD_FILE, "%s: its arguments have no %s", path, row->argument);
     if (is_none(v)) return OK;
-    if (rows[i].kind == NEVER) {
-        if (!pickle_is_text(v, option)) return OK;
-        return fail(BAD_FILE, "%s: its argument %s is %s, which is not built here", path, name, option);
+    switch (row->kind) {
+    case FLAG:
+    case NOT:
+        if (is_true(v) != (row->kind == FLAG)) return OK;
+        value = json_true();
+        break;
+    case ABOVE:
+        if (pickle_real(v, &real) && real <= 0) return OK;
+        value = value_json(v);
+        break;
+    case NEEDED:
+    case SAME:   value = value_json(v); break;
+    case LAYERS: value = layers_json(v); break;
+    case WINDOW: value = window_json(v); break;
+    case HERE:   break;
     }
-    if (rows[i].kind == FLAG || rows[i].kind == NOT) {
-        if (is_true(v) == (rows[i].kind == FLAG)) json_object_set_new(m->options, option, json_true());
-        return OK;
-    }
-    json_t *value = rows[i].kind == TEXT ? numbers_json(v) : value_json(v);
     if (!value)
-        return fail(BAD_FILE, "%s: its argument %s is neither a number nor a %s", path, name,
-                    rows[i].kind == TEXT ? "list of whole numbers" : "text");
-    json_object_set_new(m->options, option, value);
+        return fail(BAD_FILE, "%s: its argument %s is %s, and has to be %s", path, row->argument,
+                    value_text(text, v), row->kind == LAYERS ? "a number, or a list of 0 and 1"
+                    : row->kind == WINDOW ? "two numbers" : "a number or a text");
+    json_object_set_new(m->options, row->option, value);
     return OK;
+}
+
+static Status only_judge(const PickleValue *args, const OnlyRow *row, const char *path)
+{
+    const PickleValue *v = pickle_get(args, row->argument);
+    char text[128], values[128];
+    if (!holds(args, row->condition) || is_one_of(v, row->values)) return OK;
+    snprintf(values, sizeof values, "%s", row->values);
+    for (char *c = values; (c = strchr(c, '|')); ) *c = '/';
+    return fail(BAD_FILE, "%s: its argument %s is %s, and only %s is read: %s", path, row->argument,
+                value_text(text, v), values, row->why);
+}
+
+/* Whether one of the names is this one, or begins as it does and ends in a star. */
+static bool has_name(const char *names, const char *name)
+{
+    for (const char *a = names; *a; a += strcspn(a, " "), a += *a == ' ') {
+        size_t letters = strcspn(a, " ");
+        bool   star    = letters && a[letters - 1] == '*';
+        if (!strncmp(a, name, letters - star) && (star || !name[letters])) return true;
+    }
+    return false;
+}
+
+static bool is_known(const char *name)
+{
+    for (int i = 0; i < ROWS; i++)        if (!strcmp(rows[i].argument, name)) return true;
+    for (int i = 0; i < ONLY_ROWS; i++)   if (!strcmp(only_rows[i].argument, name)) return true;
+    for (int i = 0; i < PASSED_OVER; i++) if (has_name(passed_over[i], name)) return true;
+    return false;
+}
+
+/* Of a version or a fork that these tables do not know: what they mean for the model is not known either. */
+static void note_unknown(ForeignFile *file, const PickleValue *args)
+{
+    const PickleValue *all = args->record->state;
+    char   name[128];
+    size_t used = 0;
+    if (all && all->kind == PICKLE_TUPLE && all->items > 0) all = all->item[0];
+    if (!all || all->kind != PICKLE_DICT) return;
+    for (uint32_t i = 0; i + 1 < all->items && i < 2 * ARGUMENTS_MOST; i += 2) {
+        pickle_text(name, sizeof name, all->item[i]);
+        if (!*name || !is_set(all->item[i + 1]) || is_known(name)) continue;
+        if (used + strlen(name) + 8 > sizeof file->unknown) {
+            snprintf(file->unknown + used, sizeof file->unknown - used, ", ...");
+            return;
+        }
+        used += (size_t)snprintf(file->unknown + used, sizeof file->unknown - used, "%s%s", used ? ", " : "",
+                                 name);
+    }
+}
+
+/* GELU is that by tanh where it is fused with biases, and by erf where it is not. */
+static bool gelu_by_erf(const PickleValue *args)
+{
+    const PickleValue *fused = pickle_get(args, "bias_gelu_fusion");
+    if (is_true(pickle_get(args, "onnx_safe"))) return true;
+    if (is_true(pickle_get(args, "openai_gelu")) || is_true(pickle_get(args, "use_te_activation_func")))
+        return false;                                          /* both by tanh */
+    return !is_none(fused) && !is_true(fused);
 }
 
 /* Latent attention makes its own rotary embeddings, of channels that are neighbours. Its scores are
@@ -161,21 +296,18 @@ Status megatron_arguments(MegatronRead *m, const PickleValue *args, const char *
     int64_t value = 0;
     if (!pickle_is_record(args, "argparse.Namespace"))
         return fail(BAD_FILE, "%s: no arguments of Megatron-LM, which say what the model is", path);
-    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) TRY(argument_take(m, args, i, path));
+    for (int i = 0; i < ONLY_ROWS; i++) TRY(only_judge(args, &only_rows[i], path));
+    for (int i = 0; i < ROWS; i++) TRY(row_take(m, args, &rows[i], path));
     TRY(latent_take(m, args, path));
-    /* Without the argument of HEAD's name, older versions say it by another one. */
-    if (is_none(pickle_get(args, "position_embedding_type")) &&
-        is_true(pickle_get(args, "use_rotary_position_embeddings")))
+    if (positions_of(args) == YARN && !json_object_get(m->options, "rotary-scaling-factor"))
+        return fail(BAD_FILE, "%s: its arguments have no rotary_scaling_factor, which YaRN needs", path);
+    note_unknown(m->file, args);
+    if (positions_of(args) == ROPE)
         json_object_set_new(m->options, "position-embedding-type", json_string("rope"));
-    const json_t *positions = json_object_get(m->options, "position-embedding-type");
-    bool learned = !positions || (json_is_string(positions)
-                                  && !strcmp(json_string_value(positions), "learned_absolute"));
-    if (learned && pickle_integer(pickle_get(args, "max_position_embeddings"), &value))
+    if (holds(args, "learned") && pickle_integer(pickle_get(args, "max_position_embeddings"), &value))
         json_object_set_new(m->options, "max-position-embeddings", json_integer((json_int_t)value));
-    m->gated = is_true(pickle_get(args, "swiglu"));
-    const PickleValue *fused = pickle_get(args, "bias_gelu_fusion"); /* by tanh; torch's own is by erf */
-    if (fused && !is_true(fused) && !m->gated && !is_true(pickle_get(args, "squared_relu"))
-        && !is_true(pickle_get(args, "openai_gelu")))
+    m->gated = is_true(pickle_get(args, "swiglu")) || is_true(pickle_get(args, "quick_geglu"));
+    if (!m->gated && !is_true(pickle_get(args, "squared_relu")) && gelu_by_erf(args))
         json_object_set_new(m->options, "gelu-approximate", json_string("none"));
     if (!pickle_integer(pickle_get(args, "num_layers"), &value) || value < 1 || value > 1 << 20)
         return fail(BAD_FILE, "%s: its argument num_layers is no number of layers", path);

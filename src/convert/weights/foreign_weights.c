@@ -49,6 +49,7 @@ Status foreign_weights_facts(char **packed, size_t *bytes, const char *folder)
                            .counts_samples = model.file.position.samples >= 0,
                            .whole = !foreign_weights_folder(folder) };          /* it has no prefix */
     snprintf(facts.left, sizeof facts.left, "%s", model.file.left);
+    snprintf(facts.unknown, sizeof facts.unknown, "%s", model.file.unknown);
     json_t *object = json_loads(model.options, 0, NULL);
     char   *path   = *model.tokenizer ? realpath(model.tokenizer, NULL) : NULL;
     if (!json_object_get(object, "mtp-num-layers"))            /* no format has weights of them here */
