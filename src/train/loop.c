@@ -168,6 +168,16 @@ static Status spiked_on(const Trainer *t, const Saving *saving)
                 saving->holds ? saving->holds : "");
 }
 
+/* The checkpoint that a run goes back to: the newest that it saved, or the one that it started from, which may
+ * be another program's. */
+static Status rewind_find(const char *holds, char path[1024], bool *found)
+{
+    *found = foreign_weights_folder(holds) != NULL;
+    if (!*found) return checkpoint_find_silent(holds, path, found);
+    snprintf(path, 1024, "%s", holds);
+    return OK;
+}
+
 /* Back to the last checkpoint, and on with the samples after those of the spike. Without a checkpoint, the
  * skipped step is all that can be done. */
 static Status rewind_run(Trainer *t, Report *report, Saving *saving)
@@ -175,12 +185,14 @@ static Status rewind_run(Trainer *t, Report *report, Saving *saving)
     char path[1024];
     bool found = false;
     int64_t step = t->step, samples = t->samples;
-    if (!saving->holds) return OK;                                        /* same on every rank */
+    if (saving->holds) TRY(agree(t->world, rewind_find(saving->holds, path, &found)));
+    if (!found && t->mesh.rank == 0)
+        log_line("step %lld: there is no checkpoint to go back to, so that the step is skipped alone; "
+                 "--save DIR and --save-interval N make them", (long long)step);
+    if (!found) return OK;                                                /* same on every rank */
     if (++saving->rewinds > REWINDS_MAX)
         return fail(BAD_OPTION, "%d rewinds from loss spikes to step %lld without a checkpoint after it; try "
                     "a lower --lr, or --spike-action skip", REWINDS_MAX, (long long)saving->saved);
-    TRY(agree(t->world, checkpoint_find_silent(saving->holds, path, &found)));
-    if (!found) return OK;
     watchdog_work(t->world, "loading");
     Status status = trainer_load(t, path);                                /* same on every rank */
     watchdog_work(t->world, NULL);

@@ -3,10 +3,14 @@ rewind goes back to the last checkpoint and on with other samples. A step that i
 import json
 import math
 import os
+import random as random_numbers
 import re
 import sys
 
 import run
+sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "convert"))
+import small_formats                                                                  # noqa: E402
+import torch_write as tw                                                              # noqa: E402
 
 STEPS = 60
 # Steps so large that losses jump; they also make rounding grow, so that layouts are compared within 1e-6.
@@ -133,6 +137,30 @@ def rewinds_of(data, folder):
         wanted(digests[0] == digests[1], f"{name}: kills change the weights")
 
 
+def rewinds_to_foreign(data, folder):
+    """Until it has saved, a run goes back to the checkpoint that it started from, another program's too; where there is none, a line says so."""
+    random, tensors = random_numbers.Random(3), dict((name, shape) for name, shape, _ in small_formats.parameters())
+    tensors.update({"transformer.wte.weight": (257, 4), "transformer.wpe.weight": (16, 4)})
+    path = os.path.join(folder, "ckpt.pt")
+    tw.save(path, {"model": {name: tw.Tensor([random.gauss(0, 0.1) for _ in range(small_formats.product(shape))], shape) for name, shape in tensors.items()},
+                   "model_args": {"n_layer": 2, "n_head": 2, "n_embd": 4, "block_size": 16, "bias": True, "vocab_size": 257, "dropout": 0.0},
+                   "iter_num": 3, "config": {"batch_size": 8, "gradient_accumulation_steps": 1}})
+    words = ["train", "--data-path", data, "--tokenizer", "bytes", "--global-batch-size", 8, "--threads", 1, *SPIKES, "--lr", 2, "--spike-action", "rewind",
+             "--save-interval", 1000, "--train-iters", 30]
+    words = words[:words.index("--num-layers")] + words[words.index("--num-layers") + 2:]                     # the model is the checkpoint's
+    losses = []
+    for n, layout in enumerate(([], ["--ranks", 4, "--zero-stage", 2, "--tp", 2])):
+        out = os.path.join(folder, f"foreign-{n}")
+        told = run.jotun(*words, *layout, "--load", "nanogpt:" + path, "--no-load-optim", "--save", out, "--metrics", out + ".jsonl", check=False).stderr
+        back = [int(a) for a in re.findall(r"step (\d+): back to the checkpoint of step 3; the samples", told)]
+        trained = rows(out + ".jsonl")
+        wanted(back and "there is no checkpoint" not in told and [r["step"] for r in trained[:2]] == [4, 5], f"back {back}", told)
+        losses.append([row["loss"] for row in trained])
+    wanted(all(abs(a - b) < 1e-6 for a, b in zip(*losses)), f"layouts: {losses}")
+    told = run.jotun(*words, "--finetune", "--load", "nanogpt:" + path, "--save", os.path.join(folder, "foreign-new"), check=False).stderr
+    wanted(re.search(r"step \d+: there is no checkpoint to go back to, so that the step is skipped alone; --save DIR", told), "no line", told)
+
+
 def not_finite(data, folder):
     words = ["train", "--data-path", data, *run.MODEL, "--train-iters", 3, "--lr", 1000, "--adam-eps", 1e-30, "--init-method-std", 90, "--num-layers", 2,
              "--clip-grad", 0, "--lr-decay-style", "constant", "--threads", 1]
@@ -154,6 +182,7 @@ with run.work_folder() as folder:
     not_finite(data, folder)
     skips(data, folder)
     rewinds(data, folder)
+    rewinds_to_foreign(data, folder)
     deviations(data, folder)
     rewinds_of(data, folder)
     under_mpi(data, folder)
