@@ -136,9 +136,10 @@ static void option_lines(FILE *out, OptionIndex option)
 /* Writes which option replaces an option of another trainer, or why there is none. */
 static void dialect_line(FILE *out, const Dialect *row)
 {
-    static const char *const units[] = { "", ", x 60", ", the folder of the file" };
+    static const char *const units[] = { "", ", x 60", ", 2 to the power of it", ", the folder of the file" };
     const char *ours = row->option >= 0 ? option_rows[row->option].name : "";
-    bool variable = !*dialect_names[row->whose].prefix, key = row->whose == DIALECT_NEMO_INDEX;
+    bool variable = !*dialect_names[row->whose].prefix;
+    bool key      = row->whose == DIALECT_NEMO_INDEX || row->whose == DIALECT_DSJSON_INDEX;
     const char *between = !*row->given ? "" : variable ? "=" : key ? ": " : " ";
     const char *dashes = variable || key ? "" : "--";
     fprintf(out, "| `%s", dashes);

@@ -105,6 +105,7 @@ typedef enum {
 typedef enum {
     CONVERT_NONE,
     CONVERT_MINUTES_TO_SECONDS,
+    CONVERT_POWER_OF_TWO,           /* of REAL: 2 to the power of a whole number */
     CONVERT_FILE_TO_FOLDER          /* of TEXT: the folder that has the file */
 } Conversion;
 

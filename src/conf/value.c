@@ -5,6 +5,7 @@
 #include <ctype.h>
 #include <errno.h>
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -101,6 +102,16 @@ static Status read_real(OptionREAL *field, Range range, const char *said, const 
     return OK;
 }
 
+/* The exponent is what a person reads of in messages. */
+static Status read_power(OptionREAL *field, Range range, const char *said, const char *value)
+{
+    OptionINT exponent;
+    Range     whole = { floor(log2(range.low)), floor(log2(range.high)), 1, true };
+    TRY(read_int(&exponent, whole, said, value));
+    *field = ldexp(1, (int)exponent);
+    return OK;
+}
+
 /* A flag has a value only in the environment and after =. */
 static Status read_flag(OptionFLAG *field, const char *said, const char *value)
 {
@@ -167,6 +178,8 @@ static Status read_value(Options *o, OptionIndex option, const char *value, cons
         return fail(BAD_OPTION, "%s is empty; give %s %s", said, source->name, needed_value);
     if (row->kind == KIND_TEXT && !*value)
         return fail(BAD_OPTION, "%s is empty; give it a value or leave it out", said);
+    if (source->convert == CONVERT_POWER_OF_TWO)
+        return read_power(field, range_of(row, source->convert), said, value);
     switch (row->kind) {
     case KIND_INT:    return read_int(field, range_of(row, source->convert), said, value);
     case KIND_REAL:   return read_real(field, range_of(row, source->convert), said, value);

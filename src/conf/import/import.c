@@ -2,6 +2,7 @@
 #include "conf/import/import.h"
 #include <stdlib.h>
 #include "base/log.h"
+#include "conf/conf.h"
 #include "conf/value.h"
 
 void import_remark(Import *m, Options *o, const char *from, const char *text)
@@ -37,6 +38,16 @@ void import_take(Import *m, Options *o, const char *from, int count, char **word
         snprintf(why, sizeof why, "%s", fail_text());
         import_refuse(m, o, from, why);
     }
+}
+
+void import_gelu(Import *m, Options *o, const char *from)
+{
+    char word[] = "--gelu-approximate=none", *words[] = { word };
+    bool other = o->swiglu || o->geglu || o->quick_geglu || o->squared_relu;
+    if (other || !o->disable_bias || options_said(o, OPTION_gelu_approximate)) return;
+    import_remark(m, o, from, "GELU is by tanh there where it is fused with a bias, and by erf where linear "
+                  "layers have none: --gelu-approximate none");
+    import_take(m, o, from, 1, words);
 }
 
 void import_show(FILE *out, const Import *m)

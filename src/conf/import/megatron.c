@@ -1,7 +1,6 @@
 /* Options from scripts of Megatron-LM and its forks. Each argument is read as on a command line of jotun, by
  * itself, so that one that is refused does not hide the others. */
 #include "conf/import/import.h"
-#include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
 #include "base/log.h"
@@ -9,7 +8,7 @@
 #include "conf/script/script.h"
 #include "conf/value.h"
 
-enum { LINE = IMPORT_LINE, ARGUMENT_WORDS = 512, JSON_BYTES = 64 << 10 };
+enum { LINE = IMPORT_LINE, ARGUMENT_WORDS = 512 };
 
 /* ---- arguments of a script ---- */
 
@@ -102,43 +101,8 @@ static int take_argument(Import *m, Options *o, const Script *s, int at)
 
 /* ---- DeepSpeed's JSON, where the script writes it itself ---- */
 
-static const struct {
-    const char *group, *key, *option;
-} deepspeed_keys[] = {
-    {NULL, "train_batch_size", "--global-batch-size"},
-    {NULL, "train_micro_batch_size_per_gpu", "--micro-batch-size"},
-    {NULL, "gradient_clipping", "--clip-grad"},
-    {"zero_optimization", "stage", "--zero-stage"},
-    {"bf16", "enabled", "--bf16"},
-    {"fp16", "enabled", "--fp16"},
-};
-
-static void take_deepspeed(Import *m, Options *o, const char *from, const char *text)
-{
-    json_error_t error;
-    json_t      *whole = strlen(text) < JSON_BYTES ? json_loads(text, 0, &error) : NULL;
-    if (!json_is_object(whole))
-        import_refuse(m, o, from, "the JSON of --deepspeed_config is none, or longer than 64 KiB");
-    for (size_t i = 0; whole && i < sizeof deepspeed_keys / sizeof deepspeed_keys[0]; i++) {
-        const char   *group = deepspeed_keys[i].group;
-        const json_t *value =
-            json_object_get(group ? json_object_get(whole, group) : whole, deepspeed_keys[i].key);
-        char word[128] = "", *words[] = {word};
-        if (json_is_boolean(value))
-            snprintf(word, sizeof word, "%s=%s", deepspeed_keys[i].option,
-                     json_is_true(value) ? "true" : "false");
-        else if (json_is_integer(value))
-            snprintf(word, sizeof word, "%s=%lld", deepspeed_keys[i].option,
-                     (long long)json_integer_value(value));
-        else if (json_is_real(value))
-            snprintf(word, sizeof word, "%s=%.17g", deepspeed_keys[i].option, json_real_value(value));
-        if (*word) import_take(m, o, from, 1, words);
-    }
-    json_decref(whole);
-}
-
-/* The file that --deepspeed_config names, if the script writes it: its values are weaker than arguments, so
- * that it is read first. */
+/* The file that --deepspeed_config names, if the script writes it. It is held against the arguments, so that
+ * it is read after them. */
 static const ScriptFile *deepspeed_file(const Script *s, const char *value)
 {
     for (int i = 0; i < s->files; i++)
@@ -163,11 +127,8 @@ static bool deepspeed_config(Import *m, Options *o, const Script *s, int at, boo
     snprintf(from, sizeof from, "%s:%d", s->path, file->line);
     size_t size = strlen(file->text) + 1;
     CHECK((plain = malloc(size)), "no memory for %zu bytes", size);
-    take_deepspeed(m, o, from, script_plain(plain, size, file->text));
+    import_deepspeed(m, o, from, script_plain(plain, size, file->text));
     free(plain);
-    import_remark(m, o, from,
-                  "of DeepSpeed's JSON the batch sizes, gradient_clipping, the stage of ZeRO, bf16 and fp16 "
-                  "are read, nothing else");
     return true;
 }
 
@@ -200,12 +161,13 @@ Status import_megatron(Import *m, Options *o)
         snprintf(from, sizeof from, "%s:%d", s.path, s.notes.word[i].line);
         import_remark(m, o, from, s.notes.word[i].text);
     }
-    for (int i = 0; i < s.arguments.count; i++) deepspeed_config(m, o, &s, i, true);
     for (int i = 0; i < s.arguments.count;) {
         bool known  = deepspeed_config(m, o, &s, i, false),
              equals = known && strchr(s.arguments.word[i].text, '=');
         i           = known ? i + 1 + !equals : take_argument(m, o, &s, i);
     }
+    for (int i = 0; i < s.arguments.count; i++) deepspeed_config(m, o, &s, i, true);
+    import_gelu(m, o, s.path);
     script_close(&s);
     return OK;
 }

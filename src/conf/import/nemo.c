@@ -119,6 +119,7 @@ Status import_nemo(Import *m, Options *o)
     o->dialects = DIALECT_NEMO;
     for (int i = 0; i < file.count; i++) take_nemo(m, o, &file, &file.entry[i]);
     o->dialects = understood;
+    import_gelu(m, o, o->from_nemo);
     yaml_file_close(&file);
     return OK;
 }

@@ -1,0 +1,240 @@
+/* Options from DeepSpeed's JSON: its keys are names of a dialect, deepspeed.def. The command line and the
+ * JSON have to say the same, since DeepSpeed takes some values from the one and some from the other. */
+#include <jansson.h>
+#include <stdlib.h>
+#include <string.h>
+#include "base/log.h"
+#include "conf/conf.h"
+#include "conf/import/import.h"
+#include "conf/rows.h"
+#include "conf/value.h"
+
+enum { JSON_BYTES = 64 << 10, KEY = 128, DEPTH = 8, OPTION_TEXT_MOST = 512, WHY = 1000 };
+
+/* from: where the JSON is written, "run.sh:12" */
+typedef struct { Import *m; Options *o; const char *from; json_t *whole; } Reading;
+
+/* The value of "fp16.loss_scale"; NULL: there is none. */
+static const json_t *value_at(const Reading *r, const char *path)
+{
+    char          key[KEY];
+    const json_t *at = r->whole;
+    for (; at && *path; path += strcspn(path, "."), path += *path == '.') {
+        snprintf(key, sizeof key, "%.*s", (int)strcspn(path, "."), path);
+        at = json_object_get(at, key);
+    }
+    return at;
+}
+
+/* As it is typed after an option; "" of an object, a list and null. */
+static const char *value_text(char *out, size_t size, const json_t *value)
+{
+    out[0] = 0;
+    if (json_is_boolean(value)) snprintf(out, size, "%s", json_is_true(value) ? "true" : "false");
+    if (json_is_integer(value)) snprintf(out, size, "%lld", (long long)json_integer_value(value));
+    if (json_is_string(value))  snprintf(out, size, "%s", json_string_value(value));
+    for (int digits = 6; json_is_real(value) && digits <= 17; digits++) {
+        snprintf(out, size, "%.*g", digits, json_real_value(value));
+        if (strtod(out, NULL) == json_real_value(value)) break;
+    }
+    return out;
+}
+
+static bool is_auto(const json_t *value)
+{
+    return json_is_string(value) && !strcmp(json_string_value(value), "auto");
+}
+
+static void refuse(const Reading *r, const char *key, const char *why)
+{
+    char text[IMPORT_LINE];
+    snprintf(text, sizeof text, "%s of DeepSpeed's JSON %s", key, why);
+    import_refuse(r->m, r->o, r->from, text);
+}
+
+static void remark(const Reading *r, const char *key, const char *what)
+{
+    char text[IMPORT_LINE];
+    snprintf(text, sizeof text, "%s of DeepSpeed's JSON %s", key, what);
+    import_remark(r->m, r->o, r->from, text);
+}
+
+/* Whether "enabled" turns a group on; false where it is not said, as there. */
+static bool is_on(const Reading *r, const char *group, OptionIndex option)
+{
+    char key[KEY];
+    snprintf(key, sizeof key, "%s.enabled", group);
+    const json_t *enabled = value_at(r, key);
+    if (is_auto(enabled)) return *(const OptionFLAG *)option_field_of(r->o, option);
+    return json_is_true(enabled);
+}
+
+/* ---- one key ---- */
+
+/* It says what another option or key has said, or contradicts it. */
+static bool said_already(const Reading *r, const char *key, const Dialect *row, const char *value)
+{
+    Options now = { 0 };
+    char    mine[OPTION_TEXT_MOST], theirs[OPTION_TEXT_MOST], typed[256], why[WHY];
+    if (!options_typed_by_person(r->o, row->option)) return false;
+    OptionSource source = { SOURCE_CONFIG_FILE, key, value, r->from, row->convert };
+    const char  *text   = row->verb == VERB_MEANS ? row->text : value;
+    Status       status = options_set(&now, row->option, text, source);
+    if (status == OK) {
+        options_value_text(mine, sizeof mine, &now, row->option);
+        options_value_text(theirs, sizeof theirs, r->o, row->option);
+        options_typed(typed, sizeof typed, r->o, row->option);
+        snprintf(why, sizeof why, "is %s, and contradicts %s; make them equal, or leave one out", value,
+                 typed);
+        if (strcmp(mine, theirs)) refuse(r, key, why);
+    }
+    options_close(&now);
+    return status == OK;                          /* a wrong value is refused by whoever takes it */
+}
+
+static void take_auto(const Reading *r, const char *key, const Dialect *row)
+{
+    char what[OPTION_TEXT_MOST], value[256];
+    options_value_text(value, sizeof value, r->o, row->option);
+    snprintf(what, sizeof what, "is auto: it is that of the command line, --%s%s%s",
+             option_rows[row->option].name, *value ? " " : ", which is derived where it is not given", value);
+    remark(r, key, what);
+}
+
+/* value: NULL of a list that is not taken apart */
+static void take_value(Reading *r, const char *key, const json_t *json, const char *value)
+{
+    char word[KEY + OPTION_TEXT_MOST + 4], *words[] = { word };
+    const Dialect *row = dialect_find(DIALECT_DSJSON, key, value);
+    const Dialect *any = dialect_find(DIALECT_DSJSON, key, NULL);
+    if (!row)
+        return refuse(r, key, "is not known; leave it out, or give the option of jotun for it");
+    if (is_auto(json) && any && any->option >= 0) return take_auto(r, key, any);
+    if (row->option >= 0 && !value)
+        return refuse(r, key, "has a value that is not understood; give a number, a text, true or false");
+    if (row->option >= 0 && said_already(r, key, row, value)) return;
+    if (row->option >= 0 && !strcmp(value, "false")) return remark(r, key, "is false, which is the default");
+    unsigned understood = r->o->dialects;
+    r->o->dialects      = DIALECT_DSJSON;
+    snprintf(word, sizeof word, "--%s=%s", key, value ? value : "");
+    import_take(r->m, r->o, r->from, 1, words);
+    r->o->dialects = understood;
+}
+
+/* betas: [0.9, 0.95] is two options, which have rows of their own names. */
+static void take_list(Reading *r, const char *key, json_t *list)
+{
+    char    inner[KEY + 24], text[OPTION_TEXT_MOST];
+    json_t *element;
+    size_t  i;
+    snprintf(inner, sizeof inner, "%s.0", key);
+    bool apart = dialect_find(DIALECT_DSJSON, inner, NULL) != NULL;
+    if (is_auto(list) && apart) {
+        for (i = 0; i < 2; i++) {
+            snprintf(inner, sizeof inner, "%s.%zu", key, i);
+            take_value(r, inner, list, "auto");
+        }
+        return;
+    }
+    if (!apart) return take_value(r, key, list, NULL);
+    json_array_foreach(list, i, element) {
+        snprintf(inner, sizeof inner, "%s.%zu", key, i);
+        take_value(r, inner, element, value_text(text, sizeof text, element));
+    }
+}
+
+/* ---- what several keys say together ---- */
+
+/* Why a group has no effect; NULL: it has. */
+static const char *idle(const Reading *r, const char *group)
+{
+    static const struct { const char *group; OptionIndex option; } modes[] = {
+        { "fp16", OPTION_fp16 }, { "bf16", OPTION_bf16 }, { "bfloat16", OPTION_bf16 },
+    };
+    char key[KEY];
+    for (size_t i = 0; i < sizeof modes / sizeof modes[0]; i++)
+        if (!strcmp(group, modes[i].group))
+            return is_on(r, group, modes[i].option) ? NULL : "has no effect without enabled: true";
+    snprintf(key, sizeof key, "%s.enabled", group);
+    return json_is_false(value_at(r, key)) ? "is off" : NULL;
+}
+
+static void take_object(Reading *r, const char *path, json_t *object, int depth)
+{
+    const char   *name, *off = *path ? idle(r, path) : NULL;
+    json_t       *value;
+    json_object_foreach(object, name, value) {
+        char key[KEY], text[OPTION_TEXT_MOST];
+        int  letters = snprintf(key, sizeof key, "%s%s%s", path, *path ? "." : "", name);
+        bool enabled = !strcmp(name, "enabled") && dialect_find(DIALECT_DSJSON, key, NULL) &&
+                       dialect_find(DIALECT_DSJSON, key, NULL)->option >= 0;
+        if (letters >= (int)sizeof key || depth > DEPTH) {
+            refuse(r, key, "is too long, or in too many objects; leave it out");
+            continue;
+        }
+        snprintf(text, sizeof text, "%s.0", key);
+        bool list = json_is_array(value) || (is_auto(value) && dialect_find(DIALECT_DSJSON, text, NULL));
+        if (off && !enabled) remark(r, key, off);
+        else if (json_is_null(value)) remark(r, key, "is null, which is as if it were not there");
+        else if (json_is_object(value)) take_object(r, key, value, depth + 1);
+        else if (list) take_list(r, key, value);
+        else take_value(r, key, value, value_text(text, sizeof text, value));
+    }
+}
+
+/* train_batch_size is train_micro_batch_size_per_gpu x gradient_accumulation_steps x data-parallel ranks: of
+ * these the first two are options here. */
+static void judge_accumulation(const Reading *r)
+{
+    const Options *o     = r->o;
+    const json_t  *steps = value_at(r, "gradient_accumulation_steps");
+    char why[WHY];
+    if (!json_is_integer(steps)) return;
+    long long count = json_integer_value(steps), micro = o->micro_batch;
+    bool batch = o->source[OPTION_global_batch].kind != SOURCE_NOTHING;
+    if (count < 1) refuse(r, "gradient_accumulation_steps", "is not above 0; give train_batch_size");
+    else if (!batch) {
+        snprintf(why, sizeof why, "is %lld and needs train_batch_size: %lld (--micro-batch-size) x %lld x "
+                 "data-parallel ranks", count, micro, count);
+        refuse(r, "gradient_accumulation_steps", why);
+    } else if (micro < 1 || count > o->global_batch || o->global_batch % count ||
+               o->global_batch / count % micro) {
+        snprintf(why, sizeof why, "is %lld, and --global-batch-size %lld is no multiple of it times "
+                 "--micro-batch-size %lld; the batch is micro-batch x steps x data-parallel ranks", count,
+                 (long long)o->global_batch, micro);
+        refuse(r, "gradient_accumulation_steps", why);
+    } else {
+        snprintf(why, sizeof why, "is %lld: with --global-batch-size %lld and --micro-batch-size %lld these "
+                 "are %lld data-parallel ranks", count, (long long)o->global_batch, micro,
+                 (long long)(o->global_batch / count / micro));
+        remark(r, "gradient_accumulation_steps", why);
+    }
+}
+
+/* The default there is another curve than the line of a warmup here. */
+static void judge_warmup(const Reading *r)
+{
+    const json_t *steps = value_at(r, "scheduler.params.warmup_num_steps");
+    bool warms = value_at(r, "scheduler.type") && !(json_is_integer(steps) && json_integer_value(steps) == 0);
+    if (warms && !value_at(r, "scheduler.params.warmup_type"))
+        refuse(r, "scheduler.params.warmup_type", "is log where it is not given, and the warmup is linear "
+               "here; give linear, or leave scheduler out and give --lr-warmup-iters");
+}
+
+void import_deepspeed(Import *m, Options *o, const char *from, const char *text)
+{
+    json_error_t error = { 0 };
+    char    why[WHY];
+    Reading r = { m, o, from, NULL };
+    if (strlen(text) < JSON_BYTES) r.whole = json_loads(text, JSON_REJECT_DUPLICATES, &error);
+    if (json_is_object(r.whole)) {
+        take_object(&r, "", r.whole, 0);
+        judge_accumulation(&r);
+        judge_warmup(&r);
+    } else {
+        snprintf(why, sizeof why, "the JSON of --deepspeed_config is no object, or longer than 64 KiB%s%s; "
+                 "mend it", *error.text ? ": " : "", error.text);
+        import_refuse(m, o, from, why);
+    }
+    json_decref(r.whole);
+}

@@ -1,0 +1,89 @@
+"""DeepSpeed's JSON, where a script writes it: each key is taken, passed over with a word, or refused; "auto" is the command line's value, and
+what contradicts the command line is refused with both values."""
+import json
+import os
+import re
+import sys
+
+import run
+
+ARGUMENTS = "--num-layers 2 --micro-batch-size 2 --global-batch-size 16 --lr 0.001"
+NONE = object()
+
+
+def config(folder, keys, arguments=ARGUMENTS):
+    """(exit code, option -> value, what is said) of a script with this JSON; keys may be text as well."""
+    path = os.path.join(folder, "run.sh")
+    with open(path, "w") as out:
+        out.write("cat <<EOT > ds.json\n" + (keys if isinstance(keys, str) else json.dumps(keys)) + "\nEOT\n"
+                  f"deepspeed pretrain_gpt.py {arguments} --deepspeed --deepspeed_config ds.json\n")
+    done = run.jotun("config", "--from-megatron", path, check=False, env={"PATH": os.environ["PATH"]})
+    given = dict(re.findall(r"^([\w-]+): (.*?)  # ", done.stdout, re.M))
+    return done.returncode, given, done.stderr + "".join(line + "\n" for line in done.stdout.splitlines() if line.startswith("# "))
+
+
+def nested(path, value):
+    for key in reversed(path.split(".")):
+        value = {key: value}
+    return value
+
+
+# Of one key: the option and its value, or NONE, and what is said.
+TAKEN = [
+    ("train_batch_size", 16, "global-batch-size", "16", ""), ("gradient_clipping", 0.5, "clip-grad", "0.5", ""),
+    ("zero_optimization.stage", 2, "zero-stage", "2", ""), ("zero_optimization.mics_shard_size", -1, "hybrid-shard-size", NONE, "it is the default"),
+    ("bf16.enabled", True, "bf16", "true", ""), ("bf16.enabled", False, "bf16", NONE, "is false"),
+    ("optimizer", {"type": "AdamW", "params": {"lr": 1e-3, "betas": [0.9, 0.95], "eps": 1e-6, "weight_decay": 0.1}}, "adam-beta2", "0.95", ""),
+    ("optimizer", {"type": "FusedAdam", "params": {"lr": "auto", "betas": "auto"}}, "lr", "0.001", "optimizer.params.lr of DeepSpeed's JSON is auto"),
+    ("scheduler", {"type": "WarmupDecayLR", "params": {"warmup_num_steps": 5, "total_num_steps": 50, "warmup_type": "linear"}}, "lr-decay-iters", "50", ""),
+    ("fp16", {"enabled": True, "loss_scale": 0, "initial_scale_power": 16}, "initial-loss-scale", "65536", "the loss scale is dynamic"),
+    ("fp16", {"enabled": True, "loss_scale": 128.0}, "loss-scale", "128", ""),
+    ("fp16", {"enabled": False, "loss_scale": 128}, "loss-scale", NONE, "fp16.loss_scale of DeepSpeed's JSON has no effect"),
+    ("fp16", {"enabled": "auto", "loss_scale": 128}, "loss-scale", NONE, "fp16.loss_scale of DeepSpeed's JSON has no effect"),
+    ("prescale_gradients", True, "clip-grad", NONE, "gradients are summed first"), ("communication_data_type", "bf16", "grad-reduce-in-bf16", "true", ""),
+    ("zero_optimization.offload_optimizer.device", "cpu", "zero-stage", NONE, "stay in the memory of the device"),
+    ("zero_optimization.reduce_bucket_size", "auto", "zero-stage", NONE, "does not change results"),
+    ("curriculum_learning", {"enabled": False, "anything": [1, 2]}, "seq-length", NONE, "curriculum_learning.anything of DeepSpeed's JSON is off"),
+    ("gradient_accumulation_steps", 4, "global-batch-size", "16", "these are 2 data-parallel ranks"),
+]
+# What is refused: of the key, or beside the command line.
+REFUSED = [
+    ("train_batch_size", 32, "train_batch_size of DeepSpeed's JSON is 32, and contradicts --global-batch-size 16"),
+    ("optimizer.params.lr", 3e-4, "optimizer.params.lr of DeepSpeed's JSON is 0.0003, and contradicts --lr 0.001"),
+    ("optimizer.params.lrr", 3e-4, "optimizer.params.lrr of DeepSpeed's JSON is not known"), ("zero_optimisation.stage", 1, "is not known"),
+    ("optimizer.type", "OneBitAdam", "OneBitAdam is not known; give adam, sgd"), ("optimizer.params.adam_w_mode", False, "give true"),
+    ("scheduler.type", "OneCycle", "WarmupLR and WarmupDecayLR are read"), ("scheduler.type", "WarmupLR", "is log where it is not given"),
+    ("zero_optimization.stage", "two", "is not a whole number"), ("zero_optimization.zero_quantized_weights", True, "give false"),
+    ("fp16", {"enabled": True, "initial_scale_power": 1.5}, "initial_scale_power 1.5 is not a whole number; give a value from 0 to 99"),
+    ("gradient_accumulation_steps", 3, "is no multiple of it"), ("gradient_clipping", [1], "has a value that is not understood"),
+    ("curriculum_learning.enabled", True, "sequences have one length"), ("communication_data_type", "fp16", "give fp32 or bf16"),
+]
+
+
+with run.work_folder() as folder:
+    bad = []
+    for key, value, option, wanted, says in TAKEN:
+        code, given, said = config(folder, nested(key, value))
+        if code or says not in said or given.get(option, NONE) != wanted:
+            bad.append(f"{key} {value}: exit code {code}, --{option} {given.get(option)}, wanted {wanted!r} and {says!r}\n{said}")
+    for key, value, says in REFUSED:
+        code, given, said = config(folder, nested(key, value))
+        if code != 1 or says not in said or given.get("num-layers") != "2":
+            bad.append(f"{key} {value}: exit code {code}, wanted 1 and {says!r}\n{said}")
+    code, given, said = config(folder, {"bf16": {"enabled": False}}, ARGUMENTS + " --bf16")
+    if code != 1 or "bf16.enabled of DeepSpeed's JSON is false, and contradicts --bf16" not in said:
+        bad.append(f"bf16 on the command line alone: {said}")
+    code, given, said = config(folder, {"fp16": {"enabled": "auto", "hysteresis": 4}}, ARGUMENTS + " --fp16")
+    if code or given.get("hysteresis") != "4":
+        bad.append(f"--fp16 and auto: {given} {said}")
+    for text in '{"a": 1, "a": 2}', "[1]", "{", '{"train_batch_size": }':
+        code, given, said = config(folder, text)
+        if code != 1 or "the JSON of --deepspeed_config is no object" not in said:
+            bad.append(f"{text}: exit code {code}, {said}")
+    for arguments, erf in (("--no-bias-gelu-fusion", True), ("--disable-bias-linear", True), ("--disable-bias-linear --swiglu", False), ("", False),
+                           ("--no-bias-gelu-fusion --swiglu", True), ("--disable-bias-linear --gelu-approximate tanh", False)):
+        code, given, said = config(folder, {}, ARGUMENTS + " " + arguments)
+        if code or (given.get("gelu-approximate") == "none") != erf:
+            bad.append(f"{arguments}: {given.get('gelu-approximate')} {said}")
+    if bad:
+        sys.exit("\n".join(bad))
