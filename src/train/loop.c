@@ -168,8 +168,8 @@ static Status spiked_on(const Trainer *t, const Saving *saving)
                 saving->holds ? saving->holds : "");
 }
 
-/* The checkpoint that a run goes back to: the newest that it saved, or the one that it started from, which may
- * be another program's. */
+/* The checkpoint that a run goes back to: the newest that it saved, or the one that it started from, which
+ * may be another program's. */
 static Status rewind_find(const char *holds, char path[1024], bool *found)
 {
     *found = foreign_weights_folder(holds) != NULL;

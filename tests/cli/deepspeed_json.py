@@ -1,4 +1,4 @@
-"""DeepSpeed's JSON, where a script writes it: each key is taken, passed over with a word, or refused; "auto" is the command line's value, and
+"""DeepSpeed's JSON, where a script writes it: each key is taken, ignored with a reason, or refused; "auto" is the command line's value, and
 what contradicts the command line is refused with both values."""
 import json
 import os

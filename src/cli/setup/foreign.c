@@ -3,7 +3,6 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
-#include "base/log.h"
 #include "conf/layer_pattern.h"
 
 /* As jotun config sees them, which needs no data. */
@@ -41,11 +40,4 @@ Status setup_model_plainly(Options *o)
     if (o->router_group_topk == 0 || o->router_group_best > 0) return OK;
     snprintf(best, sizeof best, "%" PRId64, o->router_topk / o->router_group_topk);
     return options_set(o, OPTION_router_group_best, best, o->source[OPTION_router_group_best]);
-}
-
-void setup_tell_unknown(const char *path, const char *names)
-{
-    if (*names)
-        log_line("%s: these of its arguments are not known here, and are passed over: %s; compare a loss "
-                 "with the program that saved it", path, names);
 }

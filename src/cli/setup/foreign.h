@@ -10,6 +10,4 @@ Status setup_model_options(Options *o, const char *json, const char *path);
 /* Values that say the same in several ways become the one that module convert writes: layers are a list
  * [1,0,1], and how many scores rank a group of experts is a number. */
 Status setup_model_plainly(Options *o);
-/* A line in the log of settings that the reader of a format does not know (ForeignFile.unknown), if any. */
-void setup_tell_unknown(const char *path, const char *names);
 #endif

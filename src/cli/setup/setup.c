@@ -4,7 +4,6 @@
 #include <unistd.h>
 #include "base/log.h"
 #include "cli/in_out.h"
-#include "cli/setup/foreign.h"
 #include "cli/setup/tokenizer.h"
 #include "conf/rows.h"
 #include "conf/value.h"
@@ -16,6 +15,13 @@ static void checkpoint_parts(Options *o, unsigned lacks)
 {
     o->checkpoint.position = !o->finetune && !(lacks & CHECKPOINT_POSITION);
     o->checkpoint.states   = o->checkpoint.position && !o->no_load_optim && !(lacks & CHECKPOINT_STATES);
+}
+
+void setup_tell_unknown(const char *path, const char *names)
+{
+    if (*names)
+        log_line("%s: these of its arguments are not known here and not read: %s; compare a loss with the "
+                 "program that saved it", path, names);
 }
 
 Status setup_take_foreign(Options *o, const char *packed, size_t bytes)

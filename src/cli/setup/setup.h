@@ -26,6 +26,8 @@ Status setup_values (Options *o);
 /* What foreign_weights_facts says of the checkpoint of --load, on each rank. BAD_FILE: it has optimizer
  * states that cannot be read, and they are wanted. */
 Status setup_take_foreign(Options *o, const char *packed, size_t bytes);
+/* A line in the log of settings that the reader of a format does not know (ForeignFile.unknown), if any. */
+void   setup_tell_unknown(const char *path, const char *names);
 Status setup_validate  (Options *o);
 
 /* Options are read-only from here on, and outlive the structs, which point into them. */

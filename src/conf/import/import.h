@@ -29,7 +29,7 @@ void import_refuse(Import *m, Options *o, const char *from, const char *why); /*
 /* One option with its values, as words of a command line. What is ignored makes a remark instead of a line in
  * the log. */
 void import_take(Import *m, Options *o, const char *from, int count, char **words);
-/* After all options: Megatron-LM computes GELU by erf where no linear layer has a bias that it is fused with. */
+/* After all options: Megatron-LM computes GELU by erf where no linear layer has a bias to fuse it with. */
 void import_gelu(Import *m, Options *o, const char *from);
 /* DeepSpeed's JSON, held against the options that the command line gave before. */
 void import_deepspeed(Import *m, Options *o, const char *from, const char *text);
