@@ -16,6 +16,7 @@ foreach(script ${scripts})
         add_test(NAME cli.${script} COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_LIST_DIR}/${script}.py)
         set_tests_properties(cli.${script} PROPERTIES LABELS "cli;slow" COST 10 TIMEOUT ${limit} SKIP_RETURN_CODE 77
             ENVIRONMENT "JOTUN=$<TARGET_FILE:jotun>;TEST_SANITIZE=${JOTUN_SANITIZE}")
+        add_custom_target(cli_${script} DEPENDS jotun)                      # what tests/planted/bugs.py builds for it
     endif()
 endforeach()
 if(TEST cli.dead_rank)                                 # the longest: begun first where several run at a time

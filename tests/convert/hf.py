@@ -134,7 +134,7 @@ def family(name, work, text):
                 assert short[key][2] == struct.pack(f"<{len(bits)}H", *((b + 0x7fff + (b >> 16 & 1)) >> 16 for b in bits)), key
 
 
-LAYOUTS = {1: "", 2: "--tp 2 --sp", 4: "--tp 2 --pp 2 --zero-stage 1"}
+LAYOUTS = {1: "", 2: "--tp 2 --sp", 8: "--tp 2 --pp 2 --zero-stage 1"}
 
 
 def continued(name, work, text):
@@ -149,7 +149,7 @@ def continued(name, work, text):
         jotun("prepare", "--input", prefix + ".jsonl", "--tokenizer", "bytes", "--output-prefix", prefix)
     for ranks, layout in LAYOUTS.items():
         out = os.path.join(work, f"metrics-{name}-{ranks}")
-        keep = ["--save", out + "-saved"] if ranks == 4 else []
+        keep = ["--save", out + "-saved"] if ranks == 8 else []
         if name.startswith("deepseek_v3"):
             keep += ["--moe-router-bias-update-rate", 0]
         jotun("train", "--load", golden, "--tokenizer", "bytes", "--train-iters", 2, "--global-batch-size", FACTS["samples"],

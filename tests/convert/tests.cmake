@@ -8,6 +8,7 @@ add_custom_target(convert_megatron_convert DEPENDS jotun)
 add_custom_target(convert_steps DEPENDS jotun)
 add_custom_target(convert_hf DEPENDS jotun)
 add_custom_target(convert_beside_weights DEPENDS jotun)
+add_custom_target(convert_gguf DEPENDS jotun)
 foreach(script torch_files hostile_pickles megatron small_formats hostile_megatron)
     add_custom_target(convert_${script} DEPENDS foreign_dump)        # what tests/planted/bugs.py builds for it
 endforeach()
