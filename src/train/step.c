@@ -7,8 +7,17 @@
 #include <stdio.h>
 #include <string.h>
 
-/* { loss sum, tokens }, a view of { loss sum, tokens, squared gradients } */
-static Tensor loss_sums(Trainer *t) { return tensor_flat(t->sums_3, 0, 2); }
+/* Parts of this rank's sums (SumPlace). */
+static Tensor loss_sums(const Trainer *t) { return tensor_flat(t->own_sums_S, SUM_LOSS, 2); }
+static Tensor own_sum(const Trainer *t, int64_t place) { return tensor_flat(t->own_sums_S, place, 1); }
+
+/* [N, 2]; absent without multi-token prediction */
+static Tensor mtp_sums(const Trainer *t)
+{
+    int64_t N = t->config->training ? t->config->model.mtp : 0;
+    if (N == 0) return tensor_none();
+    return tensor_view(tensor_flat(t->own_sums_S, trainer_mtp_sums(t->config), 2 * N), N, 2);
+}
 
 static void add_squares (Trainer *t, Tensor out_1, Tensor x_N)
 {
@@ -38,75 +47,63 @@ static void sum_counted(Trainer *t, const Bucket *k, Tensor out_1, Tensor own,
     }
 }
 
-/* The gradients before the update, which clipping leaves as zero as they are. */
+/* Elements of the gradients that are not zero. */
 static void count_nonzeros(Trainer *t)
 {
-    if (!t->config->count_zeros) return;
-    fill_zero(&t->queue, (FillZero){ .y = t->counts_2 });
-    for (int i = 0; i < t->buckets.count; i++) {
+    for (int i = 0; t->config->count_zeros && i < t->buckets.count; i++) {
         const Bucket *k = &t->buckets.bucket[i];
-        sum_counted(t, k, tensor_flat(t->counts_2, 0, 1), bucket_own(k, k->grads), add_nonzeros);
+        sum_counted(t, k, own_sum(t, STEP_SUMS), bucket_own(k, k->grads), add_nonzeros);
     }
 }
 
-/* The weights after the update, in the type that the optimizer has them in. */
-static void square_weights(Trainer *t)
+/* Gathers this rank's `own` sums into `all` [R, S] and adds those of all ranks in rank order, so that every
+ * rank has the same numbers and takes the same decisions: clipping, skipping, stopping. */
+static void total_over_ranks(Trainer *t, Tensor total, Tensor all, Tensor own)
 {
-    if (!t->config->params_norm) return;
-    fill_zero(&t->queue, (FillZero){ .y = tensor_flat(t->counts_2, 1, 1) });
-    for (int i = 0; i < t->buckets.count; i++) {
-        const Bucket *k = &t->buckets.bucket[i];
-        sum_counted(t, k, tensor_flat(t->counts_2, 1, 1), bucket_master(k), add_squares);
-    }
+    comm_all_gather(t->world, &t->queue, all, own);                           /* <-> world: all-gather */
+    sums_total(&t->queue, (SumsTotal){ .total_S = total, .sums_RS = all });
 }
 
-/* After the step: the sums of all ranks. */
-static void counts_report(Trainer *t, StepReport *r)
+/* The one message of a step's sums. An element of the gradients is counted by one rank (sum_counted); a loss
+ * is the same on all ranks of tp, of which the first one's counts. */
+static void join_sums(Trainer *t)
 {
-    double sum[2] = { 0 }, one[2];
-    r->zeros = r->params_norm = -1;
-    for (int rank = 0; t->counts_R2.data && rank < t->mesh.world; rank++) {
-        queue_read(&t->queue, one, (const double *)t->counts_R2.data + 2 * rank, sizeof one);
-        sum[0] += one[0], sum[1] += one[1];
-    }
-    if (t->config->count_zeros) r->zeros = (double)model_parameters(&t->config->model) - sum[0];
-    if (t->config->params_norm) r->params_norm = sqrt(sum[1]);
-}
-
-/* Every rank gets the sums of all ranks and adds them in rank order, so all take the same decisions:
- * clipping, skipping, stopping. */
-static void gather_sums(Trainer *t)
-{
-    /* all tp ranks have the same loss: count it once */
+    int64_t S = t->rank_sums_RS.dim[1];
+    Tensor own = tensor_flat(t->own_sums_S, 0, S), mtp = mtp_sums(t);
     if (t->mesh.at.tp > 0) fill_zero(&t->queue, (FillZero){ .y = loss_sums(t) });
+    if (t->mesh.at.tp > 0 && tensor_present(mtp)) fill_zero(&t->queue, (FillZero){ .y = mtp });
     if (t->failed != OK) {
         queue_wait(&t->queue);
-        /* the tokens: no rank then updates anything */
-        queue_write(&t->queue, (double *)t->sums_3.data + 1, &(double){ NAN }, sizeof(double));
+        /* no rank then updates anything */
+        queue_write(&t->queue, own_sum(t, SUM_TOKENS).data, &(double){ NAN }, sizeof(double));
     }
-    comm_all_gather(t->world, &t->queue, t->sums_R3, t->sums_3);         /* <-> world: all-gather of 3 sums */
+    total_over_ranks(t, tensor_flat(t->sums_S, 0, S), t->rank_sums_RS, own);         /* <-> world */
 }
 
-/* The losses of multi-token prediction, of which only the ranks of the last stage have sums. */
-static void gather_mtp_sums(Trainer *t)
+/* The squares of the weights after the update, in the type that the optimizer has them in: a message of their
+ * own, of one number. */
+static void join_square_weights(Trainer *t)
 {
-    if (!tensor_present(t->mtp_sums_N2)) return;
-    if (t->mesh.at.tp > 0) fill_zero(&t->queue, (FillZero){ .y = t->mtp_sums_N2 });
-    comm_all_gather(t->world, &t->queue, t->mtp_sums_RN2, t->mtp_sums_N2);   /* <-> world: all-gather */
+    int64_t R = t->mesh.world, S = t->rank_sums_RS.dim[1];
+    if (!t->config->params_norm) return;
+    Tensor own = own_sum(t, S), all = R == 1 ? own : tensor_flat(t->rank_sums_RS, 0, R);
+    for (int i = 0; i < t->buckets.count; i++) {
+        const Bucket *k = &t->buckets.bucket[i];
+        sum_counted(t, k, own, bucket_master(k), add_squares);
+    }
+    total_over_ranks(t, tensor_flat(t->sums_S, S, 1), tensor_view(all, R, 1), own);  /* <-> world */
 }
 
-/* Their means over the tokens that count. The host may read after queue_wait. */
-static void report_mtp(Trainer *t, double *loss)
+/* What the report has of the totals beyond loss and norm. The host may read after queue_wait. */
+static void report_sums(Trainer *t, StepReport *r)
 {
-    int64_t N = tensor_present(t->mtp_sums_N2) ? t->mtp_sums_N2.dim[0] : 0;
-    for (int64_t k = 0; k < N; k++) {
-        double sums[2], all[2] = { 0 };
-        for (int64_t r = 0; r < t->mesh.world; r++) {
-            queue_read(&t->queue, sums, (const double *)t->mtp_sums_RN2.data + 2 * (r * N + k), sizeof sums);
-            all[0] += sums[0], all[1] += sums[1];
-        }
-        loss[k] = all[0] / all[1];
-    }
+    const TrainConfig *config = t->config;
+    double sum[SUMS_MOST];
+    int64_t mtp = trainer_mtp_sums(config);
+    queue_read(&t->queue, sum, t->sums_S.data, tensor_bytes(t->sums_S));
+    for (int64_t k = 0; k < config->model.mtp; k++) r->mtp[k] = sum[mtp + 2 * k] / sum[mtp + 2 * k + 1];
+    r->zeros       = config->count_zeros ? (double)model_parameters(&config->model) - sum[STEP_SUMS] : -1;
+    r->params_norm = config->params_norm ? sqrt(sum[t->rank_sums_RS.dim[1]]) : -1;
 }
 
 /* Unreadable data is an error that the user can mend. But a rank alone cannot leave a step, since the others
@@ -150,10 +147,10 @@ static void on_gradients(void *context)
     buckets_reduce_tied(&t->buckets);                                             /* <-> shard replica tied */
     for (int i = 0; i < t->buckets.count; i++) {
         const Bucket *k = &t->buckets.bucket[i];
-        sum_counted(t, k, tensor_flat(t->sums_3, 2, 1), bucket_own(k, k->grads), add_squares);
+        sum_counted(t, k, own_sum(t, SUM_SQUARES), bucket_own(k, k->grads), add_squares);
     }
-    gather_sums(t);                                                           /* <-> world */
-    gather_mtp_sums(t);                                                       /* <-> world */
+    count_nonzeros(t);
+    join_sums(t);                                                             /* <-> world */
 }
 
 /* So many buckets of updated weights are gathered at a time: enough to hide behind updates, and fewer than
@@ -164,9 +161,9 @@ static void on_step(void *context)
 {
     Trainer *t = context;
     on_gradients(t);                                                          /* <-> all axes */
-    count_nonzeros(t);
-    clip_and_skip(&t->queue, (ClipAndSkip){ .report_4 = t->report_4, .sums_R3 = t->sums_R3,
-        .clip = t->config->clip, .scaling = t->config->scaling });
+    clip_and_skip(&t->queue, (ClipAndSkip){ .report_4 = t->report_4,
+        .sums_3 = tensor_flat(t->sums_S, 0, STEP_SUMS), .clip = t->config->clip,
+        .scaling = t->config->scaling });
     optimizer_tensors(&t->optimizer);                                         /* <-> stage tp etp */
     for (int i = 0; i < t->buckets.count; i++) {
         Bucket *k = &t->buckets.bucket[i];
@@ -175,9 +172,7 @@ static void on_step(void *context)
         if (!t->buckets.overlap) bucket_gathered(k);
         else if (i >= GATHERS) bucket_gathered(k - GATHERS);
     }
-    square_weights(t);
-    if (trainer_counts(t->config))
-        comm_all_gather(t->world, &t->queue, t->counts_R2, t->counts_2);      /* <-> world: 2 numbers */
+    join_square_weights(t);                                                   /* <-> world */
     trainer_fp8_end(t);                                                       /* <-> tp+cp+dp */
     trainer_moe_end(t);                                                       /* <-> tp+cp+dp pp */
 }
@@ -197,9 +192,8 @@ static void run_schedule(Trainer *t, void (*at_end)(void *context))
     thread_context()->step = t->step + 1;
     t->executor.ctx.drop   = true;
     t->executor.ctx.sums_2 = loss_sums(t);
-    t->executor.ctx.mtp_sums_N2 = t->mtp_sums_N2;
-    fill_zero(&t->queue, (FillZero){ .y = t->sums_3 });
-    if (tensor_present(t->mtp_sums_N2)) fill_zero(&t->queue, (FillZero){ .y = t->mtp_sums_N2 });
+    t->executor.ctx.mtp_sums_N2 = mtp_sums(t);
+    fill_zero(&t->queue, (FillZero){ .y = t->own_sums_S });
     buckets_zero_grads(&t->buckets);
     trainer_fp8_begin(t);
     trainer_moe_begin(t);
@@ -259,8 +253,7 @@ StepReport trainer_step(Trainer *t)
         .overflow = r[3] == SKIP_OVERFLOW && before.scale > t->config->scaling.minimum,
         .spike = r[3] == SKIP_SPIKE, .mean = t->losses.mean, .loss_scale = before.scale,
         .lr = t->step_state.lr, .decoupled_lr = t->step_state.decoupled_lr, .moe = trainer_moe_report(t) };
-    report_mtp(t, report.mtp);
-    counts_report(t, &report);
+    report_sums(t, &report);
     return report;
 }
 
@@ -314,24 +307,25 @@ static const double LN_2 = 0.693147180559945309;
 double trainer_evaluate(Trainer *t, int64_t steps, TrainerFill *fill, void *context)
 {
     Evaluation e = { .trainer = t, .fill = fill, .context = context, .dry = comm_dry(t->world) };
-    t->executor.ctx.drop   = false;
-    t->executor.ctx.sums_2 = loss_sums(t);
-    fill_zero(&t->queue, (FillZero){ .y = t->sums_3 });
+    bool apart = trainer_evaluates_apart(t);
+    StageExecutor *executor = apart ? &t->valid_executor : &t->executor;
+    Pipeline *pipeline = apart ? &t->valid_pipeline : &t->pipeline;
+    executor->ctx.drop   = false;
+    executor->ctx.sums_2 = loss_sums(t);
+    fill_zero(&t->queue, (FillZero){ .y = t->own_sums_S });
     /* The ranks agree before each batch whether any of them has received a signal. */
     for (; e.step < steps; e.step++) {
         if (t->stop && trainer_join_flags(t, (RunFlags){ 0 }).signal) break;     /* <-> world */
-        pipeline_run(&t->pipeline, &t->valid_schedule,
+        pipeline_run(pipeline, &t->valid_schedule,
                      (PipelineCalls){ .context = &e, .fill = fill_from_caller });
     }
-    if (t->sums_3.data)
-        queue_write(&t->queue, (double *)t->sums_3.data + 2, &t->evaluated_bytes, sizeof(double));
-    gather_sums(t);                                                           /* <-> world */
+    if (t->own_sums_S.data)
+        queue_write(&t->queue, own_sum(t, SUM_SQUARES).data, &t->evaluated_bytes, sizeof(double));
+    join_sums(t);                                                             /* <-> world */
     queue_wait(&t->queue);
-    double sums[3], loss = 0, tokens = 0, bytes = 0;
-    for (int r = 0; t->sums_R3.data && r < t->mesh.world; r++) {
-        queue_read(&t->queue, sums, (const double *)t->sums_R3.data + 3 * r, sizeof sums);
-        loss += sums[0], tokens += sums[1], bytes += sums[2];
-    }
+    double sum[STEP_SUMS] = { 0 };
+    if (t->sums_S.data) queue_read(&t->queue, sum, t->sums_S.data, sizeof sum);
+    double loss = sum[SUM_LOSS], tokens = sum[SUM_TOKENS], bytes = sum[SUM_SQUARES];
     t->evaluated_bytes = 0;
     t->bits_per_byte   = bytes > 0 ? loss / LN_2 / bytes : 0;
     return e.step < steps ? NAN : loss / tokens;

@@ -251,12 +251,12 @@ static Status open_schedules(Trainer *t)
 
 /* A step takes batches in the order of its schedule's FORWARD rows: each takes one, which its slot keeps
  * until backward. */
-static StepOrder step_order(const Trainer *t, const Schedule *s, int *micro)
+static StepOrder step_order(const Trainer *t, const Schedule *s, int64_t size, int *micro)
 {
     int count = 0;
     for (int i = 0; i < s->rows; i++)
         if (s->row[i].verb == FORWARD) micro[count++] = s->row[i].micro;
-    return (StepOrder){ s->shape.micros * t->config->micro * t->mesh.size.dp, micro, count };
+    return (StepOrder){ s->shape.micros * size * t->mesh.size.dp, micro, count };
 }
 
 static Status open_prefetch(Trainer *t, int set)
@@ -292,6 +292,19 @@ static Status open_prefetches(Trainer *t)
 static bool sequence_parallel(const Trainer *t)
 {
     return t->config->sequence_parallel && t->mesh.size.tp > 1;
+}
+
+/* S sums of all ranks are one message. On one rank nothing is gathered: they are this rank's. */
+static void sums_new(Trainer *t, Arena *persistent)
+{
+    const TrainConfig *config = t->config;
+    int64_t S = config->training ? trainer_mtp_sums(config) + 2 * config->model.mtp : STEP_SUMS;
+    int64_t all = S + (config->training && config->params_norm), R = t->mesh.world;
+    t->own_sums_S = tensor_new(persistent, "sums of the step", F64, all);
+    t->sums_S     = tensor_new(persistent, "sums of the step", F64, all);
+    t->rank_sums_RS = R == 1 ? tensor_view(tensor_flat(t->own_sums_S, 0, S), 1, S)
+                    : tensor_new(persistent, "sums of the step", F64, R, S);
+    t->report_4   = tensor_new(persistent, "sums of the step", F64, 4);
 }
 
 /* Weights, gradients and optimizer states, and the few sums that a step exchanges. */

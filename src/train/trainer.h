@@ -84,14 +84,9 @@ typedef struct Trainer {
     MoeState moe;
     Tensor moe_summary;                              /* [1 + MOE_SUMS]: row load_summary of tensor/ops.def */
 
-    /* F64, persistent: { loss sum, tokens, squared gradients } of this rank and [R, 3] of all R ranks; the
-     * report of clip_and_skip. In host memory: RunFlags of this rank and of all */
-    Tensor  sums_3, sums_R3, report_4, flags_3, flags_R3;
-    /* F64, persistent: { loss sum, weights } of each of N depths of multi-token prediction, of this rank and
-     * of all; absent without any */
-    Tensor  mtp_sums_N2, mtp_sums_RN2;
-    /* F64, persistent, where asked for: { gradients that are not zero, squares of weights }; of all ranks */
-    Tensor  counts_2, counts_R2;
+    /* F64, persistent: this rank's sums of a step (SumPlace), those of all R ranks that one message carries,
+     * and their totals; the report of clip_and_skip. In host memory: RunFlags of this rank and of all */
+    Tensor  own_sums_S, rank_sums_RS, sums_S, report_4, flags_3, flags_R3;
     /* on a device: where evaluations fill a batch before it is copied there */
     Batch     host_batch;
     Datasets  datasets;
@@ -123,11 +118,12 @@ typedef struct Trainer {
     char    failure[512];
 } Trainer;
 
-/* Whether steps count what losses and gradient norms do not need. */
-static inline bool trainer_counts(const TrainConfig *config)
-{
-    return config->count_zeros || config->params_norm;
-}
+/* Places of a step's sums: loss sum, tokens, squared gradients. Where they are asked for, then gradients that
+ * are not zero, { loss sum, weights } of each depth of multi-token prediction, and last squared weights,
+ * which are known after the update only. An evaluation has bytes of its text in the place of squares. */
+typedef enum { SUM_LOSS, SUM_TOKENS, SUM_SQUARES, STEP_SUMS } SumPlace;
+enum { SUMS_MOST = STEP_SUMS + 1 + 2 * MTP_MOST + 1 };
+static inline int64_t trainer_mtp_sums(const TrainConfig *config) { return STEP_SUMS + config->count_zeros; }
 
 /* Collective. sizes NULL: a dry trainer, whose transport must be dry. Fails with the same Status on all
  * ranks: options that fit no layout, data that cannot be read, memory. Close it after a failure too. */
@@ -167,7 +163,7 @@ int        trainer_least(Trainer *trainer, double mine);
 /* The samples of the next step are consumed and it is counted; nothing else. */
 void       trainer_leave_out(Trainer *trainer);
 /* A step without its update: gradients of the sum over tokens are in the buckets, loss sums and tokens in
- * sums_R3. <-> all axes */
+ * sums_S. <-> all axes */
 void       trainer_gradients(Trainer *trainer);
 /* fill writes micro-batch `micro` of global batch `step` of an evaluation into `batch`. */
 typedef void TrainerFill(void *context, Batch *batch, int64_t step, int micro);

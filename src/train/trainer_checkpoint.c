@@ -179,7 +179,7 @@ static int files_make(const Trainer *t, bool states, bool any, CheckpointFile **
  * of squares finds any. */
 static Status check_weights_finite(Trainer *t)
 {
-    Tensor sum_1 = tensor_flat(t->sums_3, 2, 1);
+    Tensor sum_1 = tensor_flat(t->own_sums_S, SUM_SQUARES, 1);
     fill_zero(&t->queue, (FillZero){ .y = sum_1 });
     for (int i = 0; i < t->buckets.count; i++)
         square_sum(&t->queue, (SquareSum){ .out_1 = sum_1, .x_N = bucket_master(&t->buckets.bucket[i]) });

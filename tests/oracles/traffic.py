@@ -377,8 +377,7 @@ def tied_traffic(sums, at):
 def world_traffic(sums, at):
     """Loss, tokens and squared gradients: three F64 of each rank to all, once a step; loss and tokens of each depth of multi-token prediction."""
     calls = 1 if at.layout.ranks > 1 else 0
-    sums.add("world", "all-gather", calls, (at.layout.ranks - 1) * 3 * SUMS)
-    sums.add("world", "all-gather", calls if at.shape.mtp else 0, (at.layout.ranks - 1) * 2 * at.shape.mtp * SUMS)
+    sums.add("world", "all-gather", calls, (at.layout.ranks - 1) * (3 + 2 * at.shape.mtp) * SUMS)
 
 
 def traffic(at, loads=None):

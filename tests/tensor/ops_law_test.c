@@ -163,15 +163,16 @@ static void test_clip_by_hand(void **state)
 {
     static const double sum[] = { 2, 1, 36, 4, 3, 64 };
     (void)state;
-    Tensor s = sums(2, 3), report = sums(4);
-    memcpy(s.data, sum, sizeof sum);
-    clip_and_skip(&q, (ClipAndSkip){ .report_4 = report, .sums_R3 = s, .clip = 1 });
+    Tensor all = sums(2, 3), s = sums(3), report = sums(4);
+    memcpy(all.data, sum, sizeof sum);
+    sums_total(&q, (SumsTotal){ .total_S = s, .sums_RS = all });
+    clip_and_skip(&q, (ClipAndSkip){ .report_4 = report, .sums_3 = s, .clip = 1 });
     assert_true(*element(report, 0) == 1.5 && *element(report, 1) == 4 && *element(report, 2) == 2.5);
     assert_true(step_state.factor == 0.4 / 4 && step_state.skip == 0 && *element(report, 3) == 0);
-    clip_and_skip(&q, (ClipAndSkip){ .report_4 = report, .sums_R3 = s, .clip = 0 });
+    clip_and_skip(&q, (ClipAndSkip){ .report_4 = report, .sums_3 = s, .clip = 0 });
     assert_true(step_state.factor == 0.25);
-    *element(s, 5) = NAN;
-    clip_and_skip(&q, (ClipAndSkip){ .report_4 = report, .sums_R3 = s, .clip = 1 });
+    *element(s, 2) = NAN;
+    clip_and_skip(&q, (ClipAndSkip){ .report_4 = report, .sums_3 = s, .clip = 1 });
     assert_true(step_state.skip == 1 && *element(report, 3) == 1);
     fixture_reset();
 }

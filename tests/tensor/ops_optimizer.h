@@ -3,12 +3,21 @@
 /* Cases of the operations at the end of a step: clipping, and the updates of the optimizers. */
 #include "ops_trial.h"
 
+static inline bool make_sums_total(Arguments *a, int variant)
+{
+    a->sums_total = (SumsTotal){ .total_S = sums(7), .sums_RS = sums(variant == 0 ? 1 : 5, 7) };
+    for (int i = 0; i < tensor_count(a->sums_total.sums_RS); i++)
+        *element(a->sums_total.sums_RS, i) = i % 11 * 1e3 + i % 3 * 1e-3;
+    if (variant == 2) *element(a->sums_total.sums_RS, 8) = NAN;
+    return variant < 3;
+}
+
 static inline bool make_clip_and_skip(Arguments *a, int variant)
 {
-    static const double sum[3][3] = { { 700, 100, 40 }, { 800, 110, 50 }, { 900, 120, 60 } };
-    a->clip_and_skip = (ClipAndSkip){ .report_4 = sums(4), .sums_R3 = sums(3, 3), .clip = variant == 0 ? 0 : 0.01 };
-    for (int i = 0; i < 9; i++) *element(a->clip_and_skip.sums_R3, i) = sum[i / 3][i % 3];
-    if (variant == 2) *element(a->clip_and_skip.sums_R3, 5) = INFINITY;
+    static const double sum[3] = { 2400, 330, 150 };
+    a->clip_and_skip = (ClipAndSkip){ .report_4 = sums(4), .sums_3 = sums(3), .clip = variant == 0 ? 0 : 0.01 };
+    for (int i = 0; i < 3; i++) *element(a->clip_and_skip.sums_3, i) = sum[i];
+    if (variant == 2) *element(a->clip_and_skip.sums_3, 2) = INFINITY;
     if (variant > 0) a->clip_and_skip.scaling = (LossScaling){ true, 1, 10, 2 };
     return variant < 3;
 }

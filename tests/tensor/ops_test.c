@@ -496,6 +496,7 @@ static const struct { Make *make; double tolerance, of_pairs; } row[OP_COUNT] = 
     [OP_row_gate_backward] = { make_row_gate_backward, 5e-7, 0 },
     [OP_expert_bias_update] = { make_expert_bias_update, 1e-7, 0 },
     [OP_load_summary] = { make_load_summary, 2e-7, 0 },
+    [OP_sums_total] = { make_sums_total, 0, 0 },
     [OP_clip_and_skip] = { make_clip_and_skip, 1e-15, 0 },
     [OP_adamw] = { make_adamw, 5e-7, 0 },
     [OP_sgd] = { make_sgd, 3e-7, 0 },

@@ -105,9 +105,9 @@ static void fill(void *context, Batch *batch, int micro)
 /* The step's loss, forward alone; trainer_gradients has turned dropout on */
 static double loss_sum(Trainer *t)
 {
-    fill_zero(&t->queue, (FillZero){ .y = t->sums_3 });
+    fill_zero(&t->queue, (FillZero){ .y = t->own_sums_S });
     pipeline_run(&t->pipeline, &t->valid_schedule, (PipelineCalls){ .context = t, .fill = fill });
-    return ((double *)t->sums_3.data)[0];
+    return ((double *)t->own_sums_S.data)[SUM_LOSS];
 }
 
 typedef struct { Trainer *trainer; double *weight, *gradient, *start, *direction; int64_t count; } Line;
@@ -158,7 +158,7 @@ static Errors tensor_errors(Trainer *t, Gradients *g, const Bucket *k, const Par
     Line l = { .trainer = t, .start = start, .direction = direction, .count = p->global[0] * p->global[1],
                .weight = (double *)k->weights.data + p->at, .gradient = (double *)k->grads.data + p->at };
     Errors e = { 0 };
-    double tokens = ((double *)t->sums_R3.data)[1];
+    double tokens = ((double *)t->sums_S.data)[SUM_TOKENS];
     double norm = tokens * whole_measure(g, whole_find(g, p->name), &t->config->model);
     assert_true(l.count <= MOST);
     memcpy(start, l.weight, (size_t)l.count * sizeof *start);

@@ -75,7 +75,7 @@ static void twice(Trainer *t, void *context)
         OpFinding f = { .unit = -1 };
         double all[3];
         trainer_again(t, &f);
-        queue_read(&t->queue, all, t->sums_R3.data, sizeof all);
+        queue_read(&t->queue, all, t->sums_S.data, sizeof all);
         if (t->mesh.rank == 0) again_norm[i] = all[2];
         trainer_gradients(t);
     }

@@ -93,9 +93,9 @@ static inline void whole_add(Gradients *g, const Bucket *k, int p, double tokens
 static inline void gradients_take(Trainer *t, void *context)
 {
     Gradients *g = context;
-    double sums[3] = { 0 };
+    double sums[STEP_SUMS];
     trainer_gradients(t);
-    for (int i = 0; i < 3 * t->mesh.world; i++) sums[i % 3] += ((double *)t->sums_R3.data)[i];
+    queue_read(&t->queue, sums, t->sums_S.data, sizeof sums);
     if (t->mesh.rank == 0) { g->loss = sums[0] / sums[1]; g->norm = sqrt(sums[2]) / sums[1]; }
     for (int i = 0; i < t->buckets.count; i++) {
         const Bucket *k = &t->buckets.bucket[i];

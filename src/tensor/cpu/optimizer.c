@@ -6,6 +6,7 @@
 #include "tensor/ref/ref.h"
 
 /* A few numbers in double, by the reference's code. */
+CPU(sums_total, SumsTotal) { ref_sums_total(q, a); }
 CPU(clip_and_skip, ClipAndSkip) { ref_clip_and_skip(q, a); }
 
 static StateRounding rounding_of(const Queue *q, bool stochastic, uint64_t site, const ElementPlace *place)

@@ -14,19 +14,33 @@ static unsigned update_blocks(int64_t n, int each)
 }
 
 /* ---- clipping ---- */
+/* A thread for each sum, which adds in rank order. */
+__global__ void sums_kernel(SumsTotal a)
+{
+    for (int64_t i = threadIdx.x; i < a.sums_RS.dim[1]; i += blockDim.x) {
+        double total = 0;
+        for (int64_t r = 0; r < a.sums_RS.dim[0]; r++) total += gpu_row<double>(a.sums_RS, r)[i];
+        ((double *)a.total_S.data)[i] = total;
+    }
+}
+
+extern "C" void cuda_sums_total(Queue *q, const SumsTotal *a)
+{
+    GPU_WANT(a->total_S, F64, a->sums_RS.dim[1]);
+    GPU_WANT(a->sums_RS, F64, a->sums_RS.dim[0], a->sums_RS.dim[1]);
+    GPU_LAUNCH(sums_kernel, 1, 64, gpu_stream_of(q), *a);
+}
+
 __global__ void clip_kernel(ClipAndSkip a, StepState *step_state)
 {
     if (threadIdx.x != 0) return;
-    double sums[3] = { 0, 0, 0 };
-    for (int64_t r = 0; r < a.sums_R3.dim[0]; r++)
-        for (int i = 0; i < 3; i++) sums[i] += gpu_row<double>(a.sums_R3, r)[i];
-    step_state_end(step_state, sums, a.clip, a.scaling, (double *)a.report_4.data);
+    step_state_end(step_state, (const double *)a.sums_3.data, a.clip, a.scaling, (double *)a.report_4.data);
 }
 
 extern "C" void cuda_clip_and_skip(Queue *q, const ClipAndSkip *a)
 {
     GPU_WANT(a->report_4, F64, 4);
-    GPU_WANT(a->sums_R3, F64, a->sums_R3.dim[0], 3);
+    GPU_WANT(a->sums_3, F64, 3);
     GPU_LAUNCH(clip_kernel, 1, 64, gpu_stream_of(q), *a, q->step_state);
 }
 

@@ -1,19 +1,27 @@
 /* The end of a step: gradient clipping and the updates of AdamW, SGD, Lion, LAMB and Muon.
- * N elements of a flat parameter block   R ranks */
+ * N elements of a flat parameter block   R ranks   S sums */
 #include "tensor/step_end.h"
 #include "tensor/ref/ref.h"
 
-/* Adds in rank order; what is decided from the sums is the same in all back ends of a host. */
+REF(sums_total, SumsTotal)
+{
+    int64_t R = a->sums_RS.dim[0], S = a->sums_RS.dim[1];
+    WANT(a->total_S, S);
+    WANT(a->sums_RS, R, S);
+    const double *sums = a->sums_RS.data;
+    double *total = a->total_S.data;
+    for (int64_t i = 0; i < S; i++) {
+        total[i] = 0;
+        for (int64_t r = 0; r < R; r++) total[i] += sums[r * a->sums_RS.stride[0] + i];
+    }
+}
+
+/* What is decided from the sums is the same in all back ends of a host. */
 REF(clip_and_skip, ClipAndSkip)
 {
-    int64_t R = a->sums_R3.dim[0];
     WANT(a->report_4, 4);
-    WANT(a->sums_R3, R, 3);
-    const double *sums = a->sums_R3.data;
-    double total[3] = { 0 };
-    for (int64_t r = 0; r < R; r++)
-        for (int i = 0; i < 3; i++) total[i] += sums[r * a->sums_R3.stride[0] + i];
-    step_state_end(q->step_state, total, a->clip, a->scaling, a->report_4.data);
+    WANT(a->sums_3, 3);
+    step_state_end(q->step_state, a->sums_3.data, a->clip, a->scaling, a->report_4.data);
 }
 
 /* m = beta1 m + (1 - beta1) g,   v = beta2 v + (1 - beta2) g g
