@@ -53,7 +53,8 @@ static void samples_count(DatasetsPlan *spec, const Options *o)
 {
     int64_t batch = o->global_batch ? o->global_batch : 1;
     int64_t evaluations = o->eval_interval ? o->train_iters / o->eval_interval + 1 : 1;
-    int64_t evaluation = o->eval_interval ? o->eval_iters * batch : 0;
+    int64_t evaluated = o->eval_global_batch ? o->eval_global_batch : batch;
+    int64_t evaluation = o->eval_interval ? o->eval_iters * evaluated : 0;
     int64_t train = o->train_samples ? o->train_samples : o->train_iters * batch;
     bool whole = !evaluation || o->full_validation;
     spec->wanted[SPLIT_TRAIN] = train ? train : ORDER_ONE_EPOCH;

@@ -219,6 +219,26 @@ static Status tokens_fit(const Options *o, int64_t size)
                 (int64_t)INT32_MAX / size);
 }
 
+/* The same of an evaluation, whose batch without a size of its own is that of the last steps. */
+static Status evaluation_fits(const Options *o, int64_t last)
+{
+    char cure[SAID];
+    int64_t dp = options_data_parallel(o), size = o->eval_global_batch ? o->eval_global_batch : last;
+    int64_t micro = o->eval_micro_batch ? o->eval_micro_batch : o->micro_batch, unit = micro * dp;
+    OptionIndex sized = o->eval_global_batch ? OPTION_eval_global_batch : batch_option(o);
+    OptionIndex each  = o->eval_micro_batch ? OPTION_eval_micro_batch : OPTION_micro_batch;
+    if (!o->eval_global_batch && !o->eval_micro_batch) return OK;
+    if (size % unit != 0)
+        return fail(BAD_OPTION, "an evaluation's batch of %" PRId64 " samples (%s) is not a multiple of %"
+                    PRId64 " (%s %" PRId64 " x %" PRId64 " data-parallel rank%s); give %s %s", size,
+                    NAMED(sized), unit, NAMED(each), micro, dp, dp == 1 ? "" : "s",
+                    NAMED(OPTION_eval_global_batch), around(cure, size, unit));
+    if (size <= INT32_MAX / o->sequence) return OK;
+    return fail(BAD_OPTION, "%s x %s are more than %d tokens of an evaluation's batch; give %s %" PRId64
+                " or less", TYPED(sized), TYPED(OPTION_sequence), INT32_MAX,
+                NAMED(OPTION_eval_global_batch), (int64_t)INT32_MAX / o->sequence);
+}
+
 Status rule_batch(const Options *o)
 {
     BatchStep step[BATCH_STEPS_MAX];
@@ -237,6 +257,7 @@ Status rule_batch(const Options *o)
                     ", or leave it out", TYPED(OPTION_global_batch), TYPED(OPTION_step_batch), last);
     TRY(options_batch(step, &steps, o));
     for (int i = 0; i < steps; i++) TRY(step_fits(o, step[i]));
+    TRY(evaluation_fits(o, step[steps - 1].size));
     return tokens_fit(o, batch_schedule_largest((BatchSchedule){ step, steps }));
 }
 

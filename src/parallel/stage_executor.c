@@ -26,7 +26,7 @@ void stage_executor_open(StageExecutor *executor, const StageExecutorSetup *s)
     for (int i = 0; i < s->slots; i++) slot_open(executor, &executor->slot[i], s);
     executor->ctx.batch = &executor->slot[0].batch;        /* hidden_new needs its sizes */
     /* Pushed before any unit runs, so they remain when scratch is reset to the mark of a unit. */
-    for (int i = 0; s->buckets->training && i < 2; i++)
+    for (int i = 0; s->buckets->training && !s->forward_alone && i < 2; i++)
         executor->unit_grad[i] = hidden_new(&executor->ctx, executor->ctx.scratch, "gradient between units");
 }
 

@@ -46,6 +46,7 @@ typedef struct {
     bool defer;
     Recompute recompute;
     int slots;
+    bool forward_alone;               /* no gradients between units */
     const LoaderConfig *batch;        /* sizes of a micro-batch */
     Arena *activations, *recomputed, *batches;
     /* bytes of a slot; a dry run, which measures them, passes 0 */

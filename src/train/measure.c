@@ -107,14 +107,32 @@ static void count_schedule(Trainer *t, Schedule *schedule, int micros, void (*ru
     counts_extrapolate(t, micros, unit, counts);
 }
 
+static size_t slots_push(Arena *arena, const StageExecutor *executor, size_t slot)
+{
+    size_t before = arena_mark(arena);
+    for (int i = 0; i < executor->slots; i++) arena_push(arena, "slots", slot);
+    return arena_mark(arena) - before;
+}
+
 /* The arena of activations has, besides what is pushed on it directly, all slots at the size of the fullest
- * one. */
+ * one. Those of an executor for evaluations lie where those of training do. */
 static void sizes_read(Trainer *t, ArenaSizes *sizes)
 {
-    *sizes = (ArenaSizes){ .bytes = { 0 } };
-    sizes->slot = stage_executor_slot_bytes(&t->executor);
-    for (int i = 0; i < t->executor.slots; i++)
-        arena_push(&t->arena[ARENA_ACTIVATIONS], "slots", sizes->slot);
+    Arena *activations = &t->arena[ARENA_ACTIVATIONS];
+    size_t train, valid;
+    *sizes = (ArenaSizes){ .slot = stage_executor_slot_bytes(&t->executor) };
+    if (trainer_evaluates_apart(t)) {
+        Arena count;
+        arena_dry(&count, "slots");
+        sizes->valid_slot = stage_executor_slot_bytes(&t->valid_executor);
+        train = slots_push(&count, &t->executor, sizes->slot);
+        valid = slots_push(&count, &t->valid_executor, sizes->valid_slot);
+        arena_close(&count);
+        sizes->shared = train > valid ? train : valid;
+        arena_push(activations, "slots", sizes->shared);
+    } else {
+        slots_push(activations, &t->executor, sizes->slot);
+    }
     for (int i = 0; i < ARENAS; i++) sizes->bytes[i] = t->arena[i].peak;
 }
 

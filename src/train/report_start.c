@@ -18,12 +18,13 @@ static void log_repeated_samples(const Trainer *t)
 {
     const TrainConfig *config = t->config;
     if (!train_config_takes(config, SPLIT_VALID) || config->full_validation) return;
-    int64_t have = validation_samples(t), reads = config->eval_iters * config->global;
+    int64_t have = validation_samples(t), global = train_config_valid_global(config);
+    int64_t reads = config->eval_iters * global;
     if (have > 0 && have < reads)
         log_line("--eval-iters %lld: an evaluation reads %lld samples and the validation data has %lld, so "
                  "that samples repeat; --eval-iters %lld reads all of it", (long long)config->eval_iters,
                  (long long)reads, (long long)have,
-                 (long long)((have + config->global - 1) / config->global));
+                 (long long)((have + global - 1) / global));
 }
 
 /* Epochs of the training data that the whole run reads; of several data sets those of the one that is read
@@ -92,6 +93,24 @@ static void log_step(const Trainer *t)
              (long long)(last * config->model.sequence));
 }
 
+/* The same of a batch of an evaluation, where it has sizes of its own: "an evaluation has 10 batches of 64
+ * samples = --eval-micro-batch-size 8 x 4 data-parallel ranks x 2 micro-batches". */
+static void log_evaluation(const Trainer *t)
+{
+    const TrainConfig *config = t->config;
+    int64_t micro = train_config_valid_micro(config), global = train_config_valid_global(config);
+    int64_t each = global / (micro * t->mesh.size.dp);
+    char batches[64] = "reads all samples in batches";
+    if (config->eval_iters == 0 || (config->valid_micro == 0 && config->valid_global == 0)) return;
+    if (!config->full_validation)
+        snprintf(batches, sizeof batches, "has %lld batch%s", (long long)config->eval_iters,
+                 config->eval_iters == 1 ? "" : "es");
+    log_line("an evaluation %s of %lld samples = %s %lld x %d data-parallel rank%s x %lld micro-batch%s",
+             batches, (long long)global,
+             config->valid_micro ? "--eval-micro-batch-size" : "--micro-batch-size", (long long)micro,
+             t->mesh.size.dp, t->mesh.size.dp == 1 ? "" : "s", (long long)each, each == 1 ? "" : "es");
+}
+
 /* The run as a whole, and what is left of it after a resume. A blend's orders have some samples beyond those
  * that the run reads (--surplus), which are no epoch. */
 static void log_run(const Trainer *t)
@@ -154,6 +173,7 @@ void report_start(const Trainer *t)
         log_line("resumes with other options than the checkpoint's: %s; the results differ from those of an "
                  "unchanged run", t->config->changed);
     log_step(t);
+    log_evaluation(t);
     log_run(t);
     log_second_moment(t);
     log_repeated_samples(t);

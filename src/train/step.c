@@ -284,7 +284,7 @@ static void fill_evaluation(void *context, Batch *batch, int64_t step, int micro
     (void)micro;
     if (at->step != step) at->trainer->taken = 0;
     at->step = step;
-    fill_or_fail(at->trainer, NULL, at->set, batch, at->first + step * at->trainer->config->global);
+    fill_or_fail(at->trainer, NULL, at->set, batch, at->first + step * at->trainer->evaluated.size);
     count_bytes(at->trainer, batch);
 }
 
@@ -334,13 +334,13 @@ double trainer_evaluate(Trainer *t, int64_t steps, TrainerFill *fill, void *cont
 double trainer_evaluate_split(Trainer *t, int set)
 {
     const TrainConfig *config = t->config;
-    int64_t all = t->loader[set].end;                                     /* of the samples; 0: eval_iters */
+    int64_t all = t->loader[set].end, global = t->evaluated.size;         /* all 0: eval_iters batches */
     /* earlier evaluations */
     bool repeated = set_split(set) == SPLIT_VALID && config->eval_interval > 0 && all == 0;
     int64_t before = repeated && t->step > 0 ? (t->step - 1) / config->eval_interval : 0;
     SetPosition at = { .trainer = t, .set = set, .step = -1,
-                       .first = before * config->eval_iters * config->global };
-    int64_t batches = all > 0 ? (all + config->global - 1) / config->global : config->eval_iters;
+                       .first = before * config->eval_iters * global };
+    int64_t batches = all > 0 ? (all + global - 1) / global : config->eval_iters;
     return trainer_evaluate(t, batches, fill_evaluation, &at);
 }
 

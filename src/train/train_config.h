@@ -50,8 +50,9 @@ typedef struct {
     int64_t  head_chunk;                      /* tokens whose logits exist at once; 0: chosen by their size */
 
     /* batch and duration */
-    /* sequences of a micro-batch; of a step over all data-parallel ranks, in evaluations too */
+    /* sequences of a micro-batch; of a step over all data-parallel ranks */
     int64_t  micro, global;
+    int64_t  valid_micro, valid_global;       /* the same in evaluations beside training; 0: as above */
     /* sequences of each training step, where they change with the samples consumed; steps 0: `global` */
     BatchSchedule batch;
     /* steps of the whole run, those before a resume included; `samples` above 0 ends it instead, after the
@@ -132,6 +133,9 @@ typedef struct {
 
 /* The schedule of the run's training steps, of so many micro-batches. */
 ScheduleShape train_config_schedule(const TrainConfig *config, int micros);
+/* Sequences of a micro-batch and of a global batch of evaluations. */
+int64_t train_config_valid_micro (const TrainConfig *config);
+int64_t train_config_valid_global(const TrainConfig *config);
 /* The mesh of the run's ranks, as mesh_make takes it. */
 MeshShape train_config_mesh(const TrainConfig *config);
 /* The number of samples (sequences) of a data set that the whole run may take, evaluations counted as in

@@ -111,6 +111,29 @@ LoaderConfig trainer_loader_config(const Trainer *t)
         .ahead = config->training ? (int)config->model.mtp : 0, .ahead_factor = config->model.mtp_factor };
 }
 
+int64_t train_config_valid_micro(const TrainConfig *config)
+{
+    return config->eval_iters > 0 && config->valid_micro > 0 ? config->valid_micro : config->micro;
+}
+
+int64_t train_config_valid_global(const TrainConfig *config)
+{
+    return config->eval_iters > 0 && config->valid_global > 0 ? config->valid_global : config->global;
+}
+
+LoaderConfig trainer_valid_loader_config(const Trainer *t)
+{
+    LoaderConfig config = trainer_loader_config(t);
+    config.micro  = train_config_valid_micro(t->config);
+    config.global = train_config_valid_global(t->config);
+    return config;
+}
+
+bool trainer_evaluates_apart(const Trainer *t)
+{
+    return t->config->training && train_config_valid_micro(t->config) != t->config->micro;
+}
+
 /* As Megatron-LM counts them: one validation more than there are, and one evaluation of the test split. Its
  * sample orders depend on these numbers, so they must be the same. */
 int64_t train_config_samples(const TrainConfig *config, int set)
@@ -119,7 +142,7 @@ int64_t train_config_samples(const TrainConfig *config, int set)
     if (kind == SPLIT_VALID && config->full_validation) return ORDER_ONE_EPOCH;
     int64_t evaluations = kind == SPLIT_VALID && config->eval_interval > 0
             ? config->steps / config->eval_interval + 1 : 1;
-    if (kind != SPLIT_TRAIN) return evaluations * config->eval_iters * config->global;
+    if (kind != SPLIT_TRAIN) return evaluations * config->eval_iters * train_config_valid_global(config);
     if (config->samples > 0) return config->samples;
     int64_t all = config->batch.steps > 0 ? batch_schedule_after(config->batch, 0, config->steps) : 0;
     return all > config->steps * config->global ? all : config->steps * config->global;
@@ -157,7 +180,8 @@ static Status open_data(Trainer *t)
     Status status = datasets_open(&t->datasets, &spec);
     for (int set = 0; status == OK && set < DATA_SETS; set++) {
         if (!train_config_takes(config, set)) continue;
-        status = datasets_loader(&t->datasets, &t->loader[set], set, trainer_loader_config(t));
+        status = datasets_loader(&t->datasets, &t->loader[set], set, set == SPLIT_TRAIN ?
+                                 trainer_loader_config(t) : trainer_valid_loader_config(t));
         bool whole = config->full_validation && set_split(set) == SPLIT_VALID;
         if (status == OK && whole) t->loader[set].end = loader_epoch(&t->loader[set]);
     }
@@ -234,7 +258,8 @@ static Status open_schedules(Trainer *t)
     BatchSchedule batches = trainer_batches(t);
     int64_t largest = batch_schedule_largest(batches);
     t->micros       = micros_of(t, largest);
-    t->valid_micros = micros_of(t, config->global);
+    t->valid_micros = (int)(train_config_valid_global(config) /
+                            (train_config_valid_micro(config) * t->mesh.size.dp));
     ScheduleShape shape = train_config_schedule(config, t->micros), forward;
     TRY(stage_make(&t->stage, &config->model, &config->layer_split, &shape, t->mesh.at.pp));
     t->train_schedule = calloc((size_t)batches.steps, sizeof *t->train_schedule);
@@ -268,13 +293,13 @@ static Status open_prefetch(Trainer *t, int set)
     for (size_t k = 0; k < schedules; k++) rows += (size_t)s[k].rows;
     int *micro = calloc(rows, sizeof *micro);
     StepOrder *order = calloc(schedules, sizeof *order);
-    for (size_t k = 0; micro && order && k < schedules; at += order[k++].count)
-        order[k] = step_order(t, &s[k], micro + at);
     /* a dry run has opened no loader */
-    t->loader[set].config = trainer_loader_config(t);
+    t->loader[set].config = train ? trainer_loader_config(t) : trainer_valid_loader_config(t);
+    for (size_t k = 0; micro && order && k < schedules; at += order[k++].count)
+        order[k] = step_order(t, &s[k], t->loader[set].config.micro, micro + at);
     Status status = !micro || !order ? fail(NO_MEMORY, "no memory for %zu rows", rows)
         : prefetch_open(&t->prefetch[set], &(PrefetchSetup){ .loader = &t->loader[set],
-              .batch = train ? trainer_batches(t) : (BatchSchedule){ &t->constant, 1 },
+              .batch = train ? trainer_batches(t) : (BatchSchedule){ &t->evaluated, 1 },
               .order = order, .orders = (int)schedules,
               .vocabulary = t->config->model.vocabulary, .host = &t->arena[ARENA_HOST] });
     free(micro);
@@ -356,29 +381,55 @@ static int slots_of(const Trainer *t, const Schedule *s, int micros)
     return schedule_peak(&whole, s->stage);
 }
 
-/* Training and evaluation share the slots: there are as many as the schedule needs that needs more. */
-static void open_executor(Trainer *t, const ArenaSizes *sizes)
+/* What executors of training and evaluation have in common. */
+static StageExecutorSetup executor_setup(Trainer *t, const LoaderConfig *batch, int slots, size_t slot_bytes)
 {
     const TrainConfig *config = t->config;
-    LoaderConfig batch = trainer_loader_config(t);
-    const Schedule *train = t->train_schedules > 0 ? &t->train_schedule[t->train_schedules - 1] : NULL;
-    const Schedule *valid = &t->valid_schedule;
-    int slots = train ? slots_of(t, train, t->micros) : 0, in_valid = slots_of(t, valid, t->valid_micros);
-    if (in_valid > slots) slots = in_valid;
     bool device = t->queue.backend->device;
-    if (device) t->host_batch = loader_batch_new(&batch, &t->arena[ARENA_HOST]);
     ExecContext ctx = { .config = &config->model, .precision = t->precision, .queue = &t->queue,
         .cp = trainer_context(t),
         .fp8 = t->fp8_comm ? &t->fp8 : NULL, .moe = config->model.experts > 0 ? &t->moe : NULL,
         .head_chunk = config->head_chunk, .scratch = &t->arena[ARENA_SCRATCH],
         .tp = { .comm = t->tp, .queue = &t->queue, .scratch = &t->arena[ARENA_SCRATCH],
                 .sequence_parallel = sequence_parallel(t) } };
-    stage_executor_open(&t->executor, &(StageExecutorSetup){ .stage = &t->stage, .buckets = &t->buckets,
-        .ctx = ctx, .defer = config->training && schedule_defers(config->schedule), .slots = slots,
-        .batch = &batch, .recompute = config->recompute,
-        .activations = &t->arena[ARENA_ACTIVATIONS], .recomputed = &t->arena[ARENA_RECOMPUTED],
-        .batches = &t->arena[device ? ARENA_PERSISTENT : ARENA_HOST],
-            .slot_bytes = sizes ? sizes->slot : 0 });
+    return (StageExecutorSetup){ .stage = &t->stage, .buckets = &t->buckets, .ctx = ctx, .slots = slots,
+        .batch = batch, .recompute = config->recompute, .activations = &t->arena[ARENA_ACTIVATIONS],
+        .recomputed = &t->arena[ARENA_RECOMPUTED],
+        .batches = &t->arena[device ? ARENA_PERSISTENT : ARENA_HOST], .slot_bytes = slot_bytes };
+}
+
+/* Evaluations with micro-batches of another size: an executor of their own. Its slots and those of training
+ * are never in use at the same time, so that they lie in the same memory; the gradients of the training
+ * pipeline lie behind it. */
+static void open_evaluation(Trainer *t, StageExecutorSetup *training, int slots, const ArenaSizes *sizes)
+{
+    LoaderConfig batch = trainer_valid_loader_config(t);
+    StageExecutorSetup setup = executor_setup(t, &batch, slots, sizes ? sizes->valid_slot : 0);
+    arena_open_within(&t->shared_slots, "slots", &t->arena[ARENA_ACTIVATIONS], "slots",
+                      sizes ? sizes->shared : 0);
+    training->activations = setup.activations = &t->shared_slots;
+    setup.forward_alone = true;
+    stage_executor_open(&t->valid_executor, &setup);
+    pipeline_open(&t->valid_pipeline, pipeline_compute_units(&t->valid_executor), &t->channels, NULL,
+                  t->stage.stage, &t->arena[ARENA_ACTIVATIONS], t->valid_schedule.rows);
+    arena_reset(&t->shared_slots, 0);
+}
+
+/* Training and evaluation share the slots: there are as many as the schedule needs that needs more. */
+static void open_executor(Trainer *t, const ArenaSizes *sizes)
+{
+    const TrainConfig *config = t->config;
+    LoaderConfig batch = trainer_loader_config(t), valid_batch = trainer_valid_loader_config(t);
+    const Schedule *train = t->train_schedules > 0 ? &t->train_schedule[t->train_schedules - 1] : NULL;
+    const Schedule *valid = &t->valid_schedule;
+    bool apart = trainer_evaluates_apart(t);
+    int slots = train ? slots_of(t, train, t->micros) : 0, in_valid = slots_of(t, valid, t->valid_micros);
+    if (!apart && in_valid > slots) slots = in_valid;
+    if (t->queue.backend->device) t->host_batch = loader_batch_new(&valid_batch, &t->arena[ARENA_HOST]);
+    StageExecutorSetup setup = executor_setup(t, &batch, slots, sizes ? sizes->slot : 0);
+    setup.defer = config->training && schedule_defers(config->schedule);
+    if (apart) open_evaluation(t, &setup, in_valid, sizes);
+    stage_executor_open(&t->executor, &setup);
     int rows = train && train->rows > valid->rows ? train->rows : valid->rows;
     ScheduleShape shape = train_config_schedule(config, t->micros);
     pipeline_open(&t->pipeline, pipeline_compute_units(&t->executor), &t->channels,
@@ -388,7 +439,7 @@ static void open_executor(Trainer *t, const ArenaSizes *sizes)
 Status trainer_open(Trainer *t, const TrainConfig *config, Transport *transport, const ArenaSizes *sizes)
 {
     *t = (Trainer){ .config = config, .transport = transport, .step_state = { .seed = config->seed },
-        .constant = { 0, config->global } };
+        .constant = { 0, config->global }, .evaluated = { 0, train_config_valid_global(config) } };
     trainer_set_position(t, 0, 0);
     TRY(mesh_make(&t->mesh, transport->size, transport->rank, train_config_mesh(config)));
     int sum_group = config->sum_group > 0 ? config->sum_group : COMM_SUM_GROUP;
@@ -418,6 +469,9 @@ void trainer_close(Trainer *t)
     for (int set = 0; set < DATA_SETS; set++) prefetch_close(t->prefetch[set]);
     if (t->pipeline.pending) pipeline_close(&t->pipeline);
     if (t->executor.stage) stage_executor_close(&t->executor);
+    if (t->valid_pipeline.pending) pipeline_close(&t->valid_pipeline);
+    if (t->valid_executor.stage) stage_executor_close(&t->valid_executor);
+    arena_close(&t->shared_slots);
     if (t->buckets.bucket) {
         buckets_gathered(&t->buckets);                        /* <-> shard: of the last step */
         buckets_close(&t->buckets);

@@ -22,8 +22,9 @@ enum { RUN_FLAGS = 5 };                           /* numbers that RunFlags takes
  * needs while it runs (Queue.workspace); samples: caches and logits of samples of text */
 typedef enum { ARENA_PERSISTENT, ARENA_ACTIVATIONS, ARENA_RECOMPUTED, ARENA_GATHERED, ARENA_SCRATCH,
                ARENA_WORKSPACE, ARENA_SAMPLES, ARENA_HOST, ARENAS } ArenaName;
-/* slot: bytes of an activation slot */
-typedef struct { size_t bytes[ARENAS], slot; } ArenaSizes;
+/* slot: bytes of an activation slot; with an executor for evaluations alone valid_slot: of one of its slots,
+ * shared: what both executors' slots share */
+typedef struct { size_t bytes[ARENAS], slot, valid_slot, shared; } ArenaSizes;
 
 /* Of the layers of experts in a step, means over them: the largest load of an expert over the mean load, the
  * share of copies of tokens that a capacity dropped, and both auxiliary losses without their coefficients,
@@ -101,7 +102,7 @@ typedef struct Trainer {
     unsigned lacked;                                 /* CHECKPOINT_ bits of the one loaded */
     int64_t steps;                                   /* of the whole run, by trainer_set_position */
     int64_t batch;                                   /* samples of the present or last step */
-    BatchStep constant;                              /* that of evaluations, and of runs without a ramp */
+    BatchStep constant, evaluated;                   /* of runs without a ramp; of evaluations */
     int64_t started;                                 /* seam clock when the run began */
     bool    sampled;                                 /* a sample of text has been made */
     LossStatistics losses;                           /* for the guard against spikes */
@@ -189,7 +190,11 @@ int64_t    trainer_samples_at_end(const Trainer *trainer);
  * else the best that every rank runs. BAD_OPTION where a rank does not run the one of --kernels. A family
  * other than the checkpoint's is reported. <-> world: all-gather of 8 bytes */
 Status       trainer_choose_kernels(Trainer *trainer);
+/* Sizes of batches, of training and of evaluations beside it. */
 LoaderConfig trainer_loader_config(const Trainer *trainer);
+LoaderConfig trainer_valid_loader_config(const Trainer *trainer);
+/* Whether evaluations have an executor of their own. */
+bool         trainer_evaluates_apart(const Trainer *trainer);
 
 /* The communicators of attention within cp, by --cp-comm-type. */
 ContextComms trainer_context(const Trainer *trainer);

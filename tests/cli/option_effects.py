@@ -30,7 +30,7 @@ VALUES = {
     "train-samples": 8, "train-tokens": 256, "rampup-batch-size": "2 2 4", "step-batch-size-schedule": "0:2~128:4", "exit-duration-in-mins": "1e-6", "yarn-beta-fast": 1.1, "yarn-beta-slow": 0.1, "lamb-max-coeff": 0.001, "loss-scale-window": 1, "min-loss-scale": 1024, "first-last-layers-bf16": None, "fp8-amax-history-len": 4, "decoder-first-pipeline-num-layers": 1,
     "decoder-last-pipeline-num-layers": 1, "watchdog-seconds": 33, "num-layers-per-virtual-pipeline-stage": 1, "threads": 2, "ranks": 2,
     "microbatch-group-size-per-virtual-pipeline-stage": 4, "seed": 7, "kernels": "portable", "sum-group-size": 2, "eval-interval": 1,
-    "sample-interval": 2, "sample-prompt": "b", "sample-max-new-tokens": 4, "early-stopping-patience": 1,
+    "eval-global-batch-size": 2, "eval-micro-batch-size": 1, "sample-interval": 2, "sample-prompt": "b", "sample-max-new-tokens": 4, "early-stopping-patience": 1,
 }
 EXPERTS = {"num-experts": 4, "disable-bias-linear": None}
 TWO = {"ranks": 2, "tensor-model-parallel-size": 2}
@@ -93,7 +93,8 @@ SETS = {"data-path": "ABSENT", "train-data-path": "DATA2", "valid-data-path": "D
 BESIDE["multiple-validation-sets"] = {**SETS, "valid-data-path": "DATA", "+valid-data-path": "DATA DATA2"}
 BESIDE["validation-set-names"] = {**SETS, "multiple-validation-sets": None}
 BESIDE["full-validation"] = {"eval-interval": 1, "split": "50,50,0"}
-BESIDE["start-eval-at-iter"] = {"eval-interval": 1, "eval-iters": 1, "split": "50,50,0"}
+BESIDE.update({name: {"eval-interval": 1, "eval-iters": 1, "split": "50,50,0"} for name in "start-eval-at-iter eval-global-batch-size eval-micro-batch-size".split()})
+BESIDE["test-mode"] = {"ranks": 2}
 BESIDE.update({name: {"tokenizer": "bytes"} for name in ("sample-max-new-tokens", "sample-temperature")})
 BESIDE["sample-interval"] = {"tokenizer": "bytes", "sample-interval": 1}
 BESIDE["sample-prompt"] = {"tokenizer": "bytes", "sample-prompt": "a"}

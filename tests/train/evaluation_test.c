@@ -80,6 +80,49 @@ static void paths_of_their_own(void **state)
     assert_true(fabs(own.test - own.valid[0]) < 0.2);
 }
 
+/* Batches of an evaluation of their own, before and after a step: the same losses under every layout and with every size of a
+ * micro-batch, in the memory that the dry run counts; and training is as it is without them. */
+typedef struct { Layout layout; int64_t micro, valid_micro; Recompute recompute; } BatchCase;
+static const BatchCase batches[] = {
+    { { "one rank",              1, 1, 1, 1, 1, 0, false, SCHEDULE_1F1B },        1, 1, { 0 } },
+    { { "one rank, larger",      1, 1, 1, 1, 1, 0, false, SCHEDULE_1F1B },        1, 4, { 0 } },
+    { { "one rank, smaller",     1, 1, 1, 1, 1, 0, false, SCHEDULE_1F1B },        4, 1, { 0 } },
+    { { "dp2 tp2 seq, larger",   4, 2, 1, 1, 1, 1, true,  SCHEDULE_1F1B },        1, 2, { 0 } },
+    { { "pp2 interleaved",       2, 1, 1, 2, 2, 0, false, SCHEDULE_INTERLEAVED }, 2, 4, { 0 } },
+    { { "pp2 zb-v",              2, 1, 1, 2, 2, 0, false, SCHEDULE_ZB_V },        2, 1, { 0 } },
+    { { "pp2 zb-h1 dp2 zero1",   4, 1, 1, 2, 1, 1, false, SCHEDULE_ZB_H1 },       2, 1, { 0 } },
+    { { "cp2 dp2 zero3",         4, 1, 2, 1, 1, 3, false, SCHEDULE_1F1B },        1, 2, { .method = RECOMPUTE_UNIFORM, .layers = 2 } },
+};
+
+static void batches_of_their_own(void **state)
+{
+    (void)state;
+    Job straight = { 0 };
+    for (size_t i = 0; i < sizeof batches / sizeof *batches; i++) {
+        const BatchCase *of = &batches[i];
+        for (int own = 0; own < 2; own++) {
+            Job job = { .config = tiny_config(MODEL_LLAMA, "ref", paths[SPLIT_TRAIN]), .ranks = of->layout.ranks, .steps = 2 };
+            if (own && i == 0) break;
+            config_set_layout(&job.config, &of->layout);
+            job.config.split = "50,50,0", job.config.eval_interval = EVERY, job.config.eval_iters = BATCHES;
+            job.config.micro = of->micro, job.config.recompute = of->recompute;
+            job.config.valid_global = 4;
+            job.config.valid_micro  = own ? of->valid_micro : 0;
+            job_run(&job);
+            if (i == 0) straight = job;
+            for (int s = 0; s < 2; s++)
+                if (fabs(job.loss[s] - straight.loss[s]) > 1e-12) fail_msg("%s, step %d: %.17g, not %.17g", of->layout.name, s, job.loss[s], straight.loss[s]);
+            if (fabs(job.first_valid - straight.first_valid) > 1e-12 || fabs(job.valid - straight.valid) > 1e-11)
+                fail_msg("%s, micro-batches of %lld: %.17g and %.17g, not %.17g and %.17g", of->layout.name, (long long)job.config.valid_micro,
+                         job.first_valid, job.valid, straight.first_valid, straight.valid);
+        }
+    }
+    Job other = straight;                                  /* as many samples as a step has are others */
+    other.config.valid_global = 0;
+    job_run(&other);
+    assert_true(other.first_valid != straight.first_valid && other.loss[1] == straight.loss[1]);
+}
+
 /* ---- a text in windows ---- */
 
 /* Windows of 16: a whole number of batches; a part of a window and of a batch; fewer windows than data ranks. */
@@ -221,7 +264,7 @@ int main(void)
     }
     other = strdup(scratch_path("other"));
     corpus_make(other, 40);
-    const struct CMUnitTest tests[] = { cmocka_unit_test(evaluations_go_on), cmocka_unit_test(paths_of_their_own), cmocka_unit_test(windows_under_layouts),
+    const struct CMUnitTest tests[] = { cmocka_unit_test(evaluations_go_on), cmocka_unit_test(paths_of_their_own), cmocka_unit_test(batches_of_their_own), cmocka_unit_test(windows_under_layouts),
                                         cmocka_unit_test(evaluations_leave_scales), cmocka_unit_test(each_sample_once) };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

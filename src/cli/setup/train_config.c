@@ -202,6 +202,7 @@ Status setup_train_config(TrainConfig *r, Options *o)
         .layer_split = { .first = o->first_layers, .last = o->last_layers, .embedding = o->count_embedding,
                          .loss = o->count_loss, .layout = o->pipeline_layout },
         .micro = o->micro_batch, .global = global_batch(o, &last), .batch = batch,
+        .valid_micro = o->eval_micro_batch, .valid_global = o->eval_global_batch,
         .steps = o->train_iters, .samples = o->train_samples, .left_outs = left_outs,
         .left_out = options_hold_bytes(o, left_out, (size_t)left_outs * sizeof *left_out),
         .skip_train = o->skip_train, .eval_from = o->eval_from,
