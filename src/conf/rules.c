@@ -314,6 +314,14 @@ static Status rule_zero(const Options *o)
     return OK;
 }
 
+static Status rule_copies(const Options *o)
+{
+    if (o->test_mode && o->ranks == 1)
+        log_line("%s compares the copies of weights on several ranks, and one rank has none",
+                 NAMED(OPTION_test_mode));
+    return OK;
+}
+
 /* Groups that shard divide the data-parallel ranks. */
 static Status rule_hybrid(const Options *o)
 {
@@ -558,8 +566,8 @@ static Rule *const rules[] = { rule_ranges, options_needed, rule_blend };
 static Rule *const model_rules[] = {
     rule_activation, rule_model, rule_mtp, rule_dividing, rule_ranks, rule_sequence,
     rule_virtual_stages, rule_groups,
-    rule_batch, rule_duration, rule_rate, rule_watchdog, rule_one_view, rule_zero, rule_hybrid, rule_experts,
-    rule_wandb, rule_no_positions, rule_grad_reduce, rule_precision, rule_fp8, rule_recompute,
+    rule_batch, rule_duration, rule_rate, rule_watchdog, rule_one_view, rule_zero, rule_copies, rule_hybrid,
+    rule_experts, rule_wandb, rule_no_positions, rule_grad_reduce, rule_precision, rule_fp8, rule_recompute,
     rule_context, rule_window
 };
 static Rule *const last_rules[] = { options_wants, rule_one_source, rule_valid_sets };

@@ -236,9 +236,20 @@ void trainer_leave_out(Trainer *t)
     t->step++;
 }
 
+/* Not repeated by trainer_again. */
+static void test_copies(Trainer *t)
+{
+    char text[200] = "";
+    if (!t->config->test_copies) return;
+    CHECK(weight_copies_equal(&t->copies, &t->buckets, text), "%s before step %lld, which --test-mode tests: "
+          "memory or a message was changed by a fault of a machine; load a checkpoint from before it", text,
+          (long long)t->step + 1);
+}
+
 StepReport trainer_step(Trainer *t)
 {
     LossScale before = t->step_state.loss;
+    test_copies(t);                                                     /* <-> tp kv tied shard replica */
     run_schedule(t, on_step);
     t->step++;
     t->samples += t->batch;

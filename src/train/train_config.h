@@ -124,6 +124,7 @@ typedef struct {
     Sampler  sampler;
     LogsConfig logs;
     bool     count_zeros, params_norm;        /* of gradients; of weights */
+    bool     test_copies;                     /* copies of weights are compared before each step */
     bool     megatron_lines;                  /* Megatron-LM's log lines instead of progress lines */
     bool     log_throughput;                  /* its throughput among them */
     bool     verbose;                         /* more lines at the start */

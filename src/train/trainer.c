@@ -349,27 +349,11 @@ static void open_parameters(Trainer *t)
     trainer_optimizer_open(t);
     trainer_fp8_open(t);
     trainer_moe_open(t);
-    t->sums_3   = tensor_new(persistent, "loss and norm sums", F64, 3);
-    t->sums_R3  = tensor_new(persistent, "loss and norm sums", F64, t->mesh.world, 3);
-    t->report_4 = tensor_new(persistent, "loss and norm of the step", F64, 4);
-    if (trainer_counts(config) && config->training) {
-        t->counts_2  = tensor_new(persistent, "counts of the step", F64, 2);
-        t->counts_R2 = t->mesh.world == 1 ? tensor_view(t->counts_2, 1, 2)
-                     : tensor_new(persistent, "counts of the step", F64, t->mesh.world, 2);
-    }
+    sums_new(t, persistent);
+    if (config->test_copies && config->training) weight_copies_open(&t->copies, &t->buckets, persistent);
     t->flags_3  = tensor_new(&t->arena[ARENA_HOST], "failure and signals", F64, RUN_FLAGS);
     t->flags_R3 = tensor_new(&t->arena[ARENA_HOST], "failure and signals", F64, t->mesh.world, RUN_FLAGS);
-    int64_t mtp = config->training ? config->model.mtp : 0;
-    if (mtp > 0) {
-        t->mtp_sums_N2  = tensor_new(persistent, "mtp loss sums", F64, mtp, 2);
-        t->mtp_sums_RN2 = tensor_new(persistent, "mtp loss sums", F64, t->mesh.world, mtp, 2);
-    }
-    /* nothing is gathered: the sums of all ranks are this rank's */
-    if (t->mesh.world == 1) {
-        if (mtp > 0) t->mtp_sums_RN2 = tensor_view(t->mtp_sums_N2, 1, mtp, 2);
-        t->sums_R3  = tensor_view(t->sums_3, 1, 3);
-        t->flags_R3 = tensor_view(t->flags_3, 1, RUN_FLAGS);
-    }
+    if (t->mesh.world == 1) t->flags_R3 = tensor_view(t->flags_3, 1, RUN_FLAGS);
 }
 
 /* Slots that a schedule needs with so many micro-batches. */

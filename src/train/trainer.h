@@ -6,6 +6,7 @@
 #include <signal.h>
 #include "data/datasets.h"
 #include "data/prefetch.h"
+#include "parallel/weight_copies.h"
 #include "parallel/pipeline.h"
 #include "comm/transport.h"
 #include "comm/watchdog.h"
@@ -76,8 +77,14 @@ typedef struct Trainer {
     int      train_schedules;
     int      micros, valid_micros;                   /* of the largest step; of a batch of an evaluation */
     Buckets  buckets;
+    WeightCopies copies;                                 /* of weights, compared with --test-mode */
     StageExecutor executor;
     Pipeline pipeline;
+    /* of evaluations, where their micro-batches have another size (evaluates_apart): their slots lie where
+     * those of training do */
+    StageExecutor valid_executor;
+    Pipeline valid_pipeline;
+    Arena    shared_slots;
     OptimizerRun optimizer;                          /* its pieces are owned */
     int    (*piece_of)[PARAM_IDS];                   /* by bucket and parameter; -1: none; owned */
     int     *first_piece;                            /* of each bucket, and the number of all; owned */

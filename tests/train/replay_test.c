@@ -12,19 +12,21 @@ static const Layout layouts[] = {
 };
 enum { LAYER = 2 };
 
-/* Where the weight's elements are on this rank; NULL: it has none. */
-static double *element_of(Trainer *t, ParamId id)
+/* Where the weight's elements are on this rank, in a parameter block; NULL: it has none. */
+static double *element_in(Trainer *t, int64_t block, ParamId id)
 {
     for (int i = 0; i < t->buckets.count; i++) {
         Bucket *k = &t->buckets.bucket[i];
         int p = k->block.params ? k->block.index_of[id] : -1;
-        if (k->block.index != LAYER + 2 || p < 0 || !k->weights.data) continue;
+        if (k->block.index != block || p < 0 || !k->weights.data) continue;
         int64_t first = k->zero_stage < 3 ? 0 : k->own_first, count = k->zero_stage < 3 ? bucket_whole(k) : k->own_count;
         int64_t at = k->block.param[p].at - first;
         if (at >= 0 && at < count) return (double *)k->weights.data + at;
     }
     return NULL;
 }
+
+static double *element_of(Trainer *t, ParamId id) { return element_in(t, LAYER + 2, id); }
 
 static int found_by;                                       /* ranks that found it in the right place */
 static void poke(Trainer *t, void *context)
@@ -93,9 +95,55 @@ static void the_step_again_is_the_same(void **state)
     }
 }
 
+/* --test-mode: a bit of a copy that changes on one rank is found by it and by the others that hold the copy, and its name is said.
+ * Without copies there is nothing to find. */
+typedef struct { Layout layout; ModelName model; int64_t block; ParamId id; const char *ranks; } CopyCase;
+static const CopyCase copies[] = {
+    { { "tp2",               2, 2, 1, 1, 1, 0, false, SCHEDULE_1F1B }, MODEL_GPT, LAYER + 2, PARAM_NORM2_GAIN, "on 2 tensor-parallel ranks" },
+    { { "tp2 seq dp2",       4, 2, 1, 1, 1, 1, true,  SCHEDULE_1F1B }, MODEL_GPT, LAYER + 2, PARAM_NORM2_GAIN, "on 2 tensor-parallel ranks" },
+    { { "dp2",               2, 1, 1, 1, 1, 0, false, SCHEDULE_1F1B }, MODEL_GPT, LAYER + 2, PARAM_MLP_UP_WEIGHT, "on 2 data-parallel ranks" },
+    { { "dp3 zero2",         3, 1, 1, 1, 1, 2, false, SCHEDULE_1F1B }, MODEL_GPT, LAYER + 2, PARAM_MLP_UP_WEIGHT, "on 3 data-parallel ranks" },
+    { { "cp2 pp2",           4, 1, 2, 2, 1, 0, false, SCHEDULE_1F1B }, MODEL_GPT, LAYER + 2, PARAM_MLP_UP_WEIGHT, "on 2 data-parallel ranks" },
+    { { "dp4 zero3 hybrid2", 4, 1, 1, 1, 1, 3, false, SCHEDULE_1F1B, .hybrid = 2 }, MODEL_GPT, LAYER + 2, PARAM_MLP_UP_WEIGHT, "on 2 data-parallel ranks" },
+    { { "pp2 tied",          2, 1, 1, 2, 1, 0, false, SCHEDULE_1F1B }, MODEL_GPT, 0, PARAM_EMBED_TOKEN_WEIGHT, "on 2 stages with the token embedding" },
+    { { "tp4 of 2 heads",    4, 4, 1, 1, 1, 0, false, SCHEDULE_1F1B }, MODEL_LLAMA, LAYER + 2, PARAM_ATTENTION_KEY_WEIGHT, "on 2 tensor-parallel ranks with one" },
+    { { "dp4 zero3",         4, 1, 1, 1, 1, 3, false, SCHEDULE_1F1B }, MODEL_GPT, LAYER + 2, PARAM_MLP_UP_WEIGHT, NULL },
+    { { "tp2 split",         2, 2, 1, 1, 1, 0, false, SCHEDULE_1F1B }, MODEL_GPT, LAYER + 2, PARAM_MLP_UP_WEIGHT, NULL },
+};
+
+static int changed_by;
+static void change_a_copy(Trainer *t, void *context)
+{
+    const CopyCase *of = context;
+    char text[200] = "";
+    double *x = element_in(t, of->block, of->id), was = x ? *x : 0;
+    bool first = x && t->mesh.at.tp == 0 && t->mesh.at.dp < 2 && t->mesh.at.cp == 0 && (of->block > 0 || t->mesh.at.pp == 1);
+    if (!weight_copies_equal(&t->copies, &t->buckets, text)) fail_msg("%s: %s", of->layout.name, text);
+    if (first && __atomic_add_fetch(&changed_by, 1, __ATOMIC_RELAXED) == 1) *x = nextafter(was, INFINITY);
+    bool equal = weight_copies_equal(&t->copies, &t->buckets, text);
+    if (!equal && (!of->ranks || !strstr(text, ".weight") == !strstr(text, ".gain"))) fail_msg("%s: %s", of->layout.name, text);
+    if (!equal && strstr(text, of->ranks)) __atomic_add_fetch(&found_by, 1, __ATOMIC_RELAXED);
+}
+
+static void a_changed_copy_is_named(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof copies / sizeof *copies; i++) {
+        Job job = { .config = tiny_config(copies[i].model, "ref", scratch_path("corpus")), .ranks = copies[i].layout.ranks, .steps = 2 };
+        config_set_layout(&job.config, &copies[i].layout);
+        job.config.global = 12;
+        job.config.test_copies = true;
+        job.look = change_a_copy;
+        job.context = (void *)&copies[i];
+        found_by = changed_by = 0;
+        job_run(&job);
+        if (changed_by < 1 || !found_by == !!copies[i].ranks) fail_msg("%s: found by %d ranks", copies[i].layout.name, found_by);
+    }
+}
+
 int main(void)
 {
     corpus_make(scratch_path("corpus"), 61);
-    const struct CMUnitTest tests[] = { cmocka_unit_test(a_nan_is_named), cmocka_unit_test(the_step_again_is_the_same) };
+    const struct CMUnitTest tests[] = { cmocka_unit_test(a_nan_is_named), cmocka_unit_test(the_step_again_is_the_same), cmocka_unit_test(a_changed_copy_is_named) };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

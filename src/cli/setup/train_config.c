@@ -227,7 +227,7 @@ Status setup_train_config(TrainConfig *r, Options *o)
         .patience = o->patience,
         .megatron_lines = megatron_lines(o),
         .count_zeros = o->log_zeros, .params_norm = o->log_params_norm,
-        .log_throughput = o->log_throughput,
+        .log_throughput = o->log_throughput, .test_copies = o->test_mode,
         .exit_interval = o->exit_interval, .exit_on_missing = o->exit_on_missing, .options = json,
         .given = given, .tokenizer = tokenizer, .changed = o->changed, .log_interval = o->log_interval,
         .eval_interval = o->eval_interval,

@@ -1,0 +1,123 @@
+/* A checksum is the same on all ranks where its maximum is its minimum, so two numbers for each parameter
+ * suffice, however many ranks there are. */
+#include "parallel/weight_copies.h"
+#include <stdio.h>
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+/* Bits of a checksum: whole numbers below 2^24 are exact in fp32. */
+enum { BITS = 24 };
+
+void weight_copies_open(WeightCopies *copies, const Buckets *b, Arena *persistent)
+{
+    int64_t n = 0;
+    for (int i = 0; i < b->count; i++) n += b->bucket[i].block.params;
+    copies->sum_2N = tensor_new(persistent, "checksums of copies", b->precision.statistic, 2 * n);
+}
+
+/* ---- which ranks hold copies of what ---- */
+static bool whole_on_tp(const Bucket *k, const Param *p)
+{
+    bool split = false;
+    for (int d = 0; d < PARAM_DIMS; d++) split |= p->split[d] != 0;
+    return k->block.family == PARAMS_DENSE && !split;
+}
+static bool copied_head(const Bucket *k, const Param *p) { (void)k; return p->sum == GRADIENT_OVER_KV; }
+static bool embedding(const Bucket *k, const Param *p)
+{
+    (void)p;
+    return k->block.family == PARAMS_DENSE && k->block.index == 0;
+}
+static bool dense  (const Bucket *k, const Param *p) { (void)p; return k->block.family == PARAMS_DENSE; }
+static bool experts(const Bucket *k, const Param *p) { (void)p; return k->block.family == PARAMS_EXPERTS; }
+
+typedef struct { const char *ranks; Comm *comm; bool (*has)(const Bucket *k, const Param *p); } CopyGroup;
+enum { GROUPS = 7 };
+
+/* Under ZeRO 3 the ranks of shard hold parts and no copies. */
+static void groups_of(CopyGroup out[GROUPS], const Buckets *b)
+{
+    Comm *shard[PARAM_FAMILIES] = { NULL }, *replica[PARAM_FAMILIES] = { NULL };
+    for (int i = 0; i < b->count; i++) {
+        const Bucket *k = &b->bucket[i];
+        shard[k->block.family]   = k->zero_stage < 3 ? k->comms.shard : NULL;
+        replica[k->block.family] = k->comms.replica;
+    }
+    const char *data = "data-parallel ranks";
+    const CopyGroup all[GROUPS] = {
+        { "tensor-parallel ranks", b->tp, whole_on_tp },
+        { "tensor-parallel ranks with one key-value head", b->kv, copied_head },
+        { "stages with the token embedding", b->tied, embedding },
+        { data, shard[PARAMS_DENSE], dense },     { data, replica[PARAMS_DENSE], dense },
+        { data, shard[PARAMS_EXPERTS], experts }, { data, replica[PARAMS_EXPERTS], experts },
+    };
+    for (int i = 0; i < GROUPS; i++) out[i] = all[i];
+}
+
+/* ---- checksums ---- */
+/* Of the part of the parameter that this rank stores. */
+static double checksum(const Bucket *k, const Param *p)
+{
+    int64_t first = k->zero_stage < 3 ? 0 : k->own_first, stored = tensor_count(k->weights);
+    int64_t from = p->at > first ? p->at : first, end = p->at + param_elements(p);
+    if (end > first + stored) end = first + stored;
+    if (!k->weights.data || from >= end) return 0;
+    Tensor part = tensor_flat(k->weights, from - first, end - from);
+    return (double)(XXH3_64bits(part.data, tensor_bytes(part)) >> (64 - BITS));
+}
+
+static double number_at(Tensor x, int64_t i)
+{
+    double value;
+    dtype_convert(&value, F64, (const char *)x.data + i * (int64_t)dtype_width(x.dtype), x.dtype, 1);
+    return value;
+}
+
+static void number_set(Tensor x, int64_t i, double value)
+{
+    if (x.data) dtype_convert((char *)x.data + i * (int64_t)dtype_width(x.dtype), x.dtype, &value, F64, 1);
+}
+
+static bool group_equal(const WeightCopies *copies, Buckets *b, const CopyGroup *group, char text[200])
+{
+    int64_t n = 0, at = 0;
+    bool equal = true;
+    for (int i = 0; i < b->count; i++)
+        for (int p = 0; p < b->bucket[i].block.params; p++) {
+            const Bucket *k = &b->bucket[i];
+            if (!group->has(k, &k->block.param[p])) continue;
+            double sum = checksum(k, &k->block.param[p]);
+            number_set(copies->sum_2N, n++, sum);
+            number_set(copies->sum_2N, n++, -sum);
+        }
+    if (n == 0) return true;
+    Tensor sums = tensor_flat(copies->sum_2N, 0, n);
+    comm_all_reduce_max(group->comm, b->queue, sums, b->scratch);       /* <-> the group's axis: all-reduce */
+    queue_wait(b->queue);
+    for (int i = 0; sums.data && i < b->count; i++)
+        for (int p = 0; p < b->bucket[i].block.params; p++) {
+            const Bucket *k = &b->bucket[i];
+            if (!group->has(k, &k->block.param[p])) continue;
+            bool same = number_at(sums, at) == -number_at(sums, at + 1);
+            at += 2;
+            if (!same && equal)
+                snprintf(text, 200, "the copies of %s on %d %s differ", k->block.param[p].name,
+                         comm_size(group->comm), group->ranks);
+            equal = equal && same;
+        }
+    return equal;
+}
+
+bool weight_copies_equal(const WeightCopies *copies, Buckets *b, char text[200])
+{
+    CopyGroup group[GROUPS];
+    bool equal = true;
+    char other[200];
+    groups_of(group, b);
+    buckets_gathered(b);                                              /* <-> shard: of the last step */
+    queue_wait(b->queue);
+    for (int i = 0; i < GROUPS; i++)
+        if (group[i].comm && comm_size(group[i].comm) > 1)
+            equal = group_equal(copies, b, &group[i], equal ? text : other) && equal;  /* <-> */
+    return equal;
+}
