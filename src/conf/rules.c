@@ -223,20 +223,19 @@ static Status rule_mtp(const Options *o)
 {
     if (o->mtp_layers == 0) return OK;
     if (o->position.value == CHOICE_position_learned_absolute)
-        return fail(BAD_OPTION, "%s: tokens ahead have no learned positions; give %s rope, yarn, alibi or"
-                    " none", TYPED(OPTION_mtp_layers), NAMED(OPTION_position));
+        return fail(BAD_OPTION, "%s: the first pipeline stage has the learned positions, and the last one "
+                    "embeds the tokens ahead; give %s rope, yarn, alibi or none", TYPED(OPTION_mtp_layers),
+                    NAMED(OPTION_position));
     if (o->embed_layernorm)
-        return fail(BAD_OPTION, "%s: tokens ahead have no norm after their embedding; leave out %s",
-                    TYPED(OPTION_mtp_layers), NAMED(OPTION_embed_layernorm));
+        return fail(BAD_OPTION, "%s: the first pipeline stage has the norm of %s, and the last one embeds "
+                    "the tokens ahead; leave one of them out", TYPED(OPTION_mtp_layers),
+                    NAMED(OPTION_embed_layernorm));
     if (o->command != FOR_EVAL && o->mtp_layers >= o->sequence)
         return fail(BAD_OPTION, "%s: %s has no position from which so many tokens are ahead; give fewer",
                     TYPED(OPTION_mtp_layers), TYPED(OPTION_sequence));
     if (2 * o->hidden % o->tensor_parallel)
         return fail(BAD_OPTION, "%s: %s does not divide 2 x %s; give one that does",
                     TYPED(OPTION_mtp_layers), TYPED(OPTION_tensor_parallel), TYPED(OPTION_hidden));
-    if (o->fp8_format.value != CHOICE_fp8_format_none)
-        return fail(BAD_OPTION, "%s: multi-token prediction takes no 8-bit inputs; leave it out, or %s",
-                    TYPED(OPTION_fp8_format), NAMED(OPTION_mtp_layers));
     return OK;
 }
 

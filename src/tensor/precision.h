@@ -60,8 +60,8 @@ static inline Precision precision_make(Dtype compute, const PrecisionChoice *c)
 /* Whether the linear maps of a block, of `layers`, take 8-bit inputs. */
 static inline bool fp8_has_block(const Fp8Choice *fp8, int64_t layer, int64_t layers)
 {
-    return fp8->recipe != FP8_NONE && layer >= fp8->bf16_first_layers &&
-           layer < layers - fp8->bf16_last_layers;
+    return fp8->recipe != FP8_NONE && (layer >= layers || (layer >= fp8->bf16_first_layers &&
+           layer < layers - fp8->bf16_last_layers));
 }
 
 static inline Precision precision_uniform(Dtype dtype)

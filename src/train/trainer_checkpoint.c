@@ -56,7 +56,7 @@ static void add_weight(const Trainer *t, const Bucket *k, ShardList *list, int p
  * and the others are those of a new run. */
 static void add_scales(const Trainer *t, ShardList *list, const Checkpoint *from)
 {
-    for (int64_t l = 0; t->fp8.rows > 0 && l < t->config->model.layers; l++)
+    for (int64_t l = 0; t->fp8.rows > 0 && l < model_layers(&t->config->model); l++)
         for (int i = 0; i < FP8_SAVED; i++) {
             TensorShard   shard = trainer_fp8_shard(t, l, i);
             LogicalTensor tensor = trainer_fp8_tensor(t, l, i);
@@ -137,9 +137,9 @@ static void logical_add_scales(const Trainer *t, CheckpointFile *file, int64_t b
 {
     const ModelConfig *model = &t->config->model;
     const Fp8Choice *fp8 = &t->config->precision.fp8;
-    int64_t layer = block - 2;
+    int64_t layer = block > 0 ? model_unit_layer(model, block - 1) : -1;
     bool has = fp8->recipe == FP8_DELAYED && fp8_has_block(fp8, layer, model->layers);
-    if (layer < 0 || layer >= model->layers || !(has || always)) return;
+    if (layer < 0 || !(has || always)) return;
     for (int i = 0; i < FP8_SAVED; i++) file->tensor[file->tensors++] = trainer_fp8_tensor(t, layer, i);
 }
 
@@ -243,7 +243,7 @@ static Status check_coverage(const Trainer *t, const Checkpoint *checkpoint, boo
 static void adapt_scales(Trainer *t, const Checkpoint *from)
 {
     const double *was = checkpoint_position(from)->fp8_largest;
-    for (int64_t l = 0; was[0] > 0 && t->fp8.rows > 0 && l < t->config->model.layers; l++) {
+    for (int64_t l = 0; was[0] > 0 && t->fp8.rows > 0 && l < model_layers(&t->config->model); l++) {
         LogicalTensor scale = trainer_fp8_tensor(t, l, 0);
         if (checkpoint_has(from, &scale)) trainer_fp8_adapt(t, l, (Fp8Largest){ was[0], was[1] });
     }

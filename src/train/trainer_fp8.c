@@ -27,10 +27,11 @@ Status trainer_fp8_comm(Trainer *t)
 static void rows_number(Trainer *t)
 {
     const ModelConfig *model = &t->config->model;
-    t->fp8.row = calloc((size_t)model->layers, sizeof *t->fp8.row);
-    CHECK(t->fp8.row, "no memory for the rows of %lld blocks", (long long)model->layers);
-    for (int64_t l = 0; l < model->layers; l++) {
-        bool here = fp8_has_block(choice_of(t), l, model->layers) && stage_holds(&t->stage, l + 1);
+    t->fp8.row = calloc((size_t)model_layers(model), sizeof *t->fp8.row);
+    CHECK(t->fp8.row, "no memory for the rows of %lld blocks", (long long)model_layers(model));
+    for (int64_t l = 0; l < model_layers(model); l++) {
+        bool here = fp8_has_block(choice_of(t), l, model->layers) &&
+                    stage_holds(&t->stage, model_layer_unit(model, l));
         t->fp8.row[l] = here ? (int)t->fp8.rows++ : -1;
     }
 }

@@ -5,7 +5,7 @@
 #include "train/whole.h"
 
 typedef struct { double loss, gradients; } Within;
-typedef struct { const char *name; PrecisionChoice choice; Within layouts, ref; } Types;
+typedef struct { const char *name; PrecisionChoice choice; Within layouts, ref; int mtp; } Types;
 static const Types types[] = {
     { "fp32", { .mixed = MIXED_NONE },                       { 2e-6, 1e-5 }, { 1e-6, 5e-6 } },
     { "bf16", { .mixed = MIXED_BF16 },                       { 1e-3, 3e-2 }, { 1e-3, 3e-2 } },
@@ -16,13 +16,16 @@ static const Types types[] = {
       { 2e-3, 0.25 }, { 3e-3, 0.25 } },
     { "fp8 current", { .mixed = MIXED_BF16, .fp8 = { .recipe = FP8_CURRENT } },
       { 2e-3, 0.25 }, { 3e-3, 0.25 } },
+    { "fp8 delayed, mtp", { .mixed = MIXED_BF16, .fp8 = { .recipe = FP8_DELAYED, .hybrid = true, .history = 4,
+                                                         .bf16_first_layers = 1, .bf16_last_layers = 1 } },
+      { 2e-3, 0.25 }, { 3e-3, 0.25 }, .mtp = 1 },
 };
 static const Layout alone = { "one rank", 1, 1, 1, 1, 1, 0, false, SCHEDULE_1F1B };
 
 /* Gradients of the second step, after one that changes no weights, from which delayed scaling has taken its
  * scales. */
 enum { LAYERS = 4 };
-typedef struct { Gradients *gradients; float scale[LAYERS][FP8_TENSORS]; } Taken;
+typedef struct { Gradients *gradients; float scale[LAYERS + MTP_MOST][FP8_TENSORS]; int layers; } Taken;
 
 static void take(Trainer *t, void *context)
 {
@@ -32,8 +35,8 @@ static void take(Trainer *t, void *context)
     /* current scaling: those of the last micro-batch, where they are easily found */
     const UnitSave *save = recipe == FP8_CURRENT && t->executor.slots == 1 ? t->executor.slot[0].save : NULL;
     bool writes = t->mesh.at.tp == 0 && comm_rank(t->data_comm) == 0 && recipe != FP8_NONE;
-    for (int l = 0; l < LAYERS && writes; l++) {
-        const float *scale = save ? save[l + 1].block.fp8.scale.data : NULL;
+    for (int l = 0; l < taken->layers && writes; l++) {
+        const float *scale = save && l < LAYERS ? save[l + 1].block.fp8.scale.data : NULL;
         if (t->fp8.row && t->fp8.row[l] >= 0)
             scale = (float *)t->fp8.scale.data + t->fp8.row[l] * FP8_TENSORS;
         if (scale) memcpy(taken->scale[l], scale, sizeof taken->scale[l]);
@@ -41,13 +44,16 @@ static void take(Trainer *t, void *context)
     gradients_take(t, taken->gradients);
 }
 
-/* t NULL: double */
-static Taken taken_under(ModelName model, const Types *t, const Layout *layout, const char *data)
+/* t NULL: double, with so many depths of multi-token prediction */
+static Taken taken_under(ModelName model, const Types *t, int mtp, const Layout *layout, const char *data)
 {
     Taken taken = { 0 };
     Session session = { .config = tiny_config(model, t ? "cpu" : "ref", data), .ranks = layout->ranks };
     if (t) session.config.precision = t->choice;
     session.body = take;
+    session.config.model.mtp = mtp;
+    session.config.model.mtp_factor = 0.5;
+    taken.layers = (int)model_layers(&session.config.model);
     session.config.lr = (LrSchedule){ LR_CONSTANT, 0, 0, 0, 20 };
     config_set_layout(&session.config, layout);
     assert_int_equal(session.config.model.layers, LAYERS);
@@ -63,8 +69,9 @@ static Taken taken_under(ModelName model, const Types *t, const Layout *layout, 
 static void check_scales(const Taken *mine, const Taken *one, const Layout *layout, bool current)
 {
     bool same_sums = layout->tp == 1 && layout->cp == 1;
-    for (int l = 0; l < LAYERS; l++)
+    for (int l = 0; l < one->layers; l++)
         for (int i = 0; i < FP8_TENSORS; i++) {
+            if (one->scale[l][i] == 0 && mine->scale[l][i] == 0) continue;                     /* in bf16 */
             if (current && (i % FP8_KINDS != FP8_W || mine->scale[l][i] == 0)) continue;
             double ratio = (double)mine->scale[l][i] / (double)one->scale[l][i];
             bool same = same_sums || i % FP8_KINDS == FP8_W;
@@ -76,7 +83,7 @@ static void check_scales(const Taken *mine, const Taken *one, const Layout *layo
 
 static void check(Gradients *mine, Gradients *truth, Within within, ModelName model, const char *name)
 {
-    ModelConfig shape = tiny_config(model, "cpu", "").model;
+    ModelConfig shape = tiny_config(model, "cpu", "").model;         /* what names mean is the same with mtp */
     const char *worst = "", *word = model == MODEL_GPT ? "gpt" : "llama";
     double loss = fabs(mine->loss - truth->loss), norm = fabs(mine->norm - truth->norm) / truth->norm;
     double grads = gradients_differ(mine, truth, &shape, &worst);
@@ -98,13 +105,13 @@ static void compare(ModelName model, const Types *t)
 {
     char data[512];
     snprintf(data, sizeof data, "%s", scratch_path("corpus"));
-    Gradients *ref = taken_under(model, NULL, &alone, data).gradients;
-    Taken first = taken_under(model, t, &alone, data);
+    Gradients *ref = taken_under(model, NULL, t->mtp, &alone, data).gradients;
+    Taken first = taken_under(model, t, t->mtp, &alone, data);
     Gradients *one = first.gradients;
     printf("one rank in double: loss %.6f, gradient norm %.6f; %s:\n", ref->loss, ref->norm, t->name);
     check(one, ref, t->ref, model, "against ref");
     for (int i = 0; i < LAYOUTS; i += LAYOUT_STEP) {
-        Taken many = taken_under(model, t, &layouts[i], data);
+        Taken many = taken_under(model, t, t->mtp, &layouts[i], data);
         check(many.gradients, one, t->layouts, model, layouts[i].name);
         bool current = t->choice.fp8.recipe == FP8_CURRENT;
         if (t->choice.fp8.recipe != FP8_NONE) check_scales(&many, &first, &layouts[i], current);
@@ -116,7 +123,8 @@ static void compare(ModelName model, const Types *t)
 
 static void compare_all(ModelName model)
 {
-    for (size_t i = 0; i < sizeof types / sizeof *types; i++) compare(model, &types[i]);
+    for (size_t i = 0; i < sizeof types / sizeof *types; i++)
+        if (types[i].mtp == 0 || model == MODEL_LLAMA) compare(model, &types[i]);
 }
 
 /* One data rank sends no gradients and so rounds none, also where ZeRO 2 adds each micro-batch to its shard. */
@@ -127,8 +135,8 @@ static void test_messages_of_one_rank(void **state)
     char data[512];
     (void)state;
     snprintf(data, sizeof data, "%s", scratch_path("corpus"));
-    Gradients *one = taken_under(MODEL_GPT, &types[0], &shards, data).gradients;
-    Gradients *two = taken_under(MODEL_GPT, &narrow, &shards, data).gradients;
+    Gradients *one = taken_under(MODEL_GPT, &types[0], 0, &shards, data).gradients;
+    Gradients *two = taken_under(MODEL_GPT, &narrow, 0, &shards, data).gradients;
     check(two, one, narrow.layouts, MODEL_GPT, "bf16 messages of one rank");
     gradients_free(one);
     gradients_free(two);
