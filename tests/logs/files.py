@@ -171,6 +171,37 @@ def argonne(data, folder):
         sys.exit(f"--wandb-project without a directory: {done.stderr}")
 
 
+def named_sets(data, folder):
+    """Several validation sets, with names and without: Megatron-LM's lines, CSV, JSON lines, event files and W&B's records, also with the names
+    of Argonne's fork, have the same names and the same numbers, after every evaluation."""
+    other = run.corpus(os.path.join(folder, "other"), 6)
+    for kind, names, argonne in ("csv", ["books", "web-2024.en"], False), ("jsonl", ["books", "web-2024.en"], True), ("csv", ["valid-0", "valid-1"], False):
+        out = os.path.join(folder, f"sets-{kind}-{names[0]}")
+        metrics, board = f"{out}.{kind}", f"{out}.board"
+        given = ["--validation-set-names", *names] if names[0] == "books" else []
+        done = run.jotun("train", "--train-data-path", data, "--valid-data-path", data, other, "--multiple-validation-sets", *given, *run.MODEL, "--train-iters", 4,
+                         "--eval-interval", 2, "--eval-iters", 2, "--eval-global-batch-size", 4, "--threads", 1, "--ranks", 2, "--metrics", metrics,
+                         "--log-format", "megatron", *tensorboard(board), "--wandb-project", "p", "--wandb-save-dir", out,
+                         "--wandb-names", "argonne" if argonne else "megatron")
+        found, [wandb] = events.scalars(board)[0], wandb_files.folders(out)
+        evaluated = [(int(row["step"]), row["split"], row["loss"], row["perplexity"]) for row in rows(metrics) if "split" in row]
+        if [(step, name) for step, name, _, _ in evaluated] != [(step, name) for step in (2, 4) for name in names] or len({e[2] for e in evaluated}) != 4:
+            sys.exit(f"the evaluations in {metrics}: {evaluated}")
+        said = re.findall(r"^ (\S+) loss at iteration (\d+) \| lm loss value: (\S+) \| lm loss PPL: (\S+) \|", done.stderr, re.M)
+        if said != [(name, str(step), f"{loss:.6E}", f"{ppl:.6E}") for step, name, loss, ppl in evaluated]:
+            sys.exit(f"Megatron-LM's lines: {said}\nbut --metrics has {evaluated}")
+        for name in names:
+            mine = [(step, loss, ppl) for step, of, loss, ppl in evaluated if of == name]
+            for tag, wanted in (f"lm loss {name}", [(s, fp32(x)) for s, x, _ in mine]), (f"lm loss {name} ppl", [(s, fp32(x)) for s, _, x in mine]):
+                if found.get(tag) != wanted or found.get(tag + " vs samples") != [(8 * step, x) for step, x in wanted]:
+                    sys.exit(f"{tag}: {found.get(tag)}, {found.get(tag + ' vs samples')}\nbut --metrics has {wanted}")
+            keys = (f"{name}/lm loss", f"{name}/ppl_lm loss") if argonne else (f"lm loss {name}", f"lm loss {name} ppl")
+            if [(row["_step"], *map(row.get, keys)) for row in wandb["rows"] if keys[0] in row] != mine:
+                sys.exit(f"{keys} in W&B's records: {wandb['rows']}\nbut --metrics has {mine}")
+        if [tag for tag in found if "validation" in tag] or [key for row in wandb["rows"] for key in row if "validation" in key or key.startswith("val/")]:
+            sys.exit(f"a set without its name: {sorted(found)}")
+
+
 def stopped(data, folder):
     """A signal: the step at hand is in all files, and W&B has the exit code. Two ranks: one of them writes."""
     metrics, out, board = (os.path.join(folder, name) for name in ("stopped.jsonl", "stopped", "stopped.board"))
@@ -212,6 +243,8 @@ with tempfile.TemporaryDirectory() as folder:
     killed_and_resumed(data, folder)
     earlier_files(data, folder)
     argonne(data, folder)
+    os.mkdir(os.path.join(folder, "other"))
+    named_sets(data, folder)
     stopped(data, folder)
     full_disk(data, folder)
 print(f"{STEPS} steps, killed before step {' and '.join(map(str, KILLED.values()))}: the same numbers in CSV, JSON lines, event files and W&B's records, each step once")
