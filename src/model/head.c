@@ -139,15 +139,15 @@ static void chunk_loss(const ExecContext *ctx, const HeadChunk *c, Tensor w_VC, 
 }
 
 /* Of all chunks at once, so that the sum does not depend on their length. */
-static void add_loss(const ExecContext *ctx, const HeadChunk *c, const Predicted *predicted)
+static void add_loss(const ExecContext *ctx, const HeadChunk *c, const LossTargets *targets)
 {
-    weighted_sum(ctx->queue, (WeightedSum){ .out_2 = predicted->sums_2, .x_T = c->loss_T,
-        .loss_weight_T = predicted->loss_weight_T });
+    weighted_sum(ctx->queue, (WeightedSum){ .out_2 = targets->sums_2, .x_T = c->loss_T,
+        .loss_weight_T = targets->loss_weight_T });
 }
 
-static Predicted next_token(const ExecContext *ctx)
+static LossTargets next_token(const ExecContext *ctx)
 {
-    return (Predicted){ ctx->batch->target_i, ctx->batch->loss_weight_T, ctx->sums_2 };
+    return (LossTargets){ ctx->batch->target_i, ctx->batch->loss_weight_T, ctx->sums_2 };
 }
 
 /* ---- the unit ---- */
@@ -207,19 +207,19 @@ void head_forward(const ExecContext *ctx, Tensor y_tC, const UnitParam *w, HeadS
     if (ctx->backward_follows) return;
     Tensor n_TC = tp_enter_forward(&ctx->tp, n_tC);                           /* <-> tp: - | all-gather */
     Tensor w_VC = head_weight(ctx, w);
-    Predicted predicted = next_token(ctx);
+    LossTargets targets = next_token(ctx);
     int64_t T = n_TC.dim[0];
     if (tensor_present(ctx->logits_bV)) { chosen_logits(ctx, n_TC, w_VC); return; }
     w_VC = padded_weight(ctx, w_VC);
     HeadChunk c = chunk_new(ctx, T, w_VC.dim[0], false);
-    while (chunk_next(&c, T)) chunk_loss(ctx, &c, w_VC, n_TC, predicted.target_i);      /* <-> tp */
-    add_loss(ctx, &c, &predicted);
+    while (chunk_next(&c, T)) chunk_loss(ctx, &c, w_VC, n_TC, targets.target_i);      /* <-> tp */
+    add_loss(ctx, &c, &targets);
 }
 
 /* The reported loss is without the z-loss, whose gradient xent_backward adds.
  * dlogits = (softmax - [target]) weight,  dn = dlogits w,  dw += dlogitsT n */
 Tensor head_loss_backward(const ExecContext *ctx, const UnitParam *w, const UnitParam *dw,
-                          const Predicted *predicted, Tensor n_tC)
+                          const LossTargets *targets, Tensor n_tC)
 {
     Queue *q = ctx->queue;
     HeadVocabulary columns = head_vocabulary(ctx);
@@ -230,10 +230,10 @@ Tensor head_loss_backward(const ExecContext *ctx, const UnitParam *w, const Unit
     HeadChunk c = chunk_new(ctx, T, w_VC.dim[0], true);
     while (chunk_next(&c, T)) {
         Tensor dlogits_NV = held(&c, c.dlogits_NV);
-        chunk_loss(ctx, &c, w_VC, n_TC, predicted->target_i);                           /* <-> tp */
+        chunk_loss(ctx, &c, w_VC, n_TC, targets->target_i);                           /* <-> tp */
         xent_backward(q, (XentBackward){ .dlogits_TV = dlogits_NV, .logits_TV = held(&c, c.logits_NV),
-            .lse_T = of_chunk(&c, c.lse_T), .target_i = of_chunk(&c, predicted->target_i),
-            .loss_weight_T = of_chunk(&c, predicted->loss_weight_T), .first = columns.first,
+            .lse_T = of_chunk(&c, c.lse_T), .target_i = of_chunk(&c, targets->target_i),
+            .loss_weight_T = of_chunk(&c, targets->loss_weight_T), .first = columns.first,
             .valid = columns.valid, .softcap = ctx->config->logit_softcap,
             .z = ctx->config->logit_z_coefficient });
         matmul_backward_input(q, (MatmulBackwardInput){ .dx_TC = of_chunk(&c, dn_TC), .dy_TK = dlogits_NV,
@@ -241,7 +241,7 @@ Tensor head_loss_backward(const ExecContext *ctx, const UnitParam *w, const Unit
         matmul_backward_weight(q, (MatmulBackwardWeight){ .dw_KC = dw_VC,
             .dy_TK = tensor_slice(dlogits_NV, 1, 0, dw_VC.dim[0]), .x_TC = of_chunk(&c, n_TC) });
     }
-    add_loss(ctx, &c, predicted);
+    add_loss(ctx, &c, targets);
     return tp_enter_backward(&ctx->tp, dn_TC, ctx->scratch);                           /* <-> tp */
 }
 
@@ -250,8 +250,8 @@ void head_backward(const ExecContext *ctx, Tensor dx_tC, const UnitParam *w, con
                    const HeadSave *save, Tensor dy_tC)
 {
     FinalNorm norm = head_norm(ctx, w, save->x_tC);
-    Predicted predicted = next_token(ctx);
-    Tensor dn_tC = head_loss_backward(ctx, w, dw, &predicted, norm.n_tC);              /* <-> tp */
+    LossTargets targets = next_token(ctx);
+    Tensor dn_tC = head_loss_backward(ctx, w, dw, &targets, norm.n_tC);              /* <-> tp */
     if (tensor_present(dy_tC)) accumulate(ctx->queue, (Accumulate){ .y = dn_tC, .x = dy_tC });
     final_norm_backward(ctx, dx_tC, unit_param(dw, PARAM_FINAL_GAIN), unit_param(dw, PARAM_FINAL_BIAS), &norm,
                         dn_tC);

@@ -41,11 +41,11 @@ FinalNorm final_norm_forward (const ExecContext *ctx, Tensor x_tC, Tensor gain_C
 void      final_norm_backward(const ExecContext *ctx, Tensor dx_tC, Tensor dgain_C, Tensor dbias_C,
                               const FinalNorm *norm, Tensor dn_tC);
 /* What the head predicts: targets and their weights [T], and the { loss sum, weights } that it adds to. */
-typedef struct { Tensor target_i, loss_weight_T, sums_2; } Predicted;
+typedef struct { Tensor target_i, loss_weight_T, sums_2; } LossTargets;
 /* The loss, and the gradients of n, [t, C] on scratch, and of the head's matrix.  <-> tp: all-gather of
  * statistics; entering the region */
 Tensor    head_loss_backward (const ExecContext *ctx, const UnitParam *w, const UnitParam *dw,
-                              const Predicted *predicted, Tensor n_tC);
+                              const LossTargets *targets, Tensor n_tC);
 
 /* The branches of a block between norm and dropout, forward without the last linear map. <-> tp: entering and
  * leaving a region (comm/region.h); attention also <-> cp. Recomputation repeats mlp_hidden_forward, or

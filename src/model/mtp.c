@@ -132,10 +132,10 @@ static void loss_backward(const ExecContext *ctx, int64_t depth, Tensor dz_tC, c
                           const UnitParam *dw, const MtpSave *save, Tensor dy_tC)
 {
     size_t mark = arena_mark(ctx->scratch);
-    Predicted predicted = { batch_ahead(ctx->batch->ahead_target_i, depth),
+    LossTargets targets = { batch_ahead(ctx->batch->ahead_target_i, depth),
         batch_ahead(ctx->batch->ahead_weight, depth), tensor_flat(ctx->mtp_sums_N2, 2 * (depth - 1), 2) };
     FinalNorm norm = norm_of(ctx, w, save);
-    Tensor dn_tC = head_loss_backward(ctx, w, dw, &predicted, norm.n_tC);               /* <-> tp */
+    Tensor dn_tC = head_loss_backward(ctx, w, dw, &targets, norm.n_tC);               /* <-> tp */
     if (tensor_present(dy_tC)) accumulate(ctx->queue, (Accumulate){ .y = dn_tC, .x = dy_tC });
     final_norm_backward(ctx, dz_tC, unit_param(dw, PARAM_MTP_FINAL_GAIN),
                         unit_param(dw, PARAM_MTP_FINAL_BIAS), &norm, dn_tC);

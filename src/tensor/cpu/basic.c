@@ -164,11 +164,11 @@ CPU(rank_max, RankMax)
  * floats at a time: the sums fit on the stack, so that nothing is allocated, and waking the threads costs
  * little beside them. */
 enum { SQUARE_BLOCK = 4096, BLOCKS_AT_ONCE = 2048, BLOCKS_OF_CHUNK = CHUNK_ELEMENTS / SQUARE_BLOCK };
-typedef struct { Tensor x_N; double sum[BLOCKS_AT_ONCE]; } SquareSums;
+typedef struct { Tensor x_N; double sum[BLOCKS_AT_ONCE]; } BlockSums;
 
 static CLONES void square_blocks(void *context, int64_t begin, int64_t end)
 {
-    SquareSums *s = context;
+    BlockSums *s = context;
     TileBuffer tile;
     for (int64_t b = begin; b < end; b++) {
         int64_t N = s->x_N.dim[0], last = N < (b + 1) * SQUARE_BLOCK ? N : (b + 1) * SQUARE_BLOCK;
@@ -189,7 +189,7 @@ static void sum_blocks(Queue *q, double *out, Tensor x_N, void (*blocks)(void *c
                                                                          int64_t end))
 {
     int64_t N = x_N.dim[0];
-    SquareSums s;
+    BlockSums s;
     for (int64_t first = 0; first < N; first += BLOCKS_AT_ONCE * SQUARE_BLOCK) {
         int64_t count = N - first < BLOCKS_AT_ONCE * SQUARE_BLOCK ? N - first : BLOCKS_AT_ONCE * SQUARE_BLOCK;
         int64_t n = (count + SQUARE_BLOCK - 1) / SQUARE_BLOCK;
@@ -208,7 +208,7 @@ CPU(square_sum, SquareSum)
 
 static CLONES void nonzero_blocks(void *context, int64_t begin, int64_t end)
 {
-    SquareSums *s = context;
+    BlockSums *s = context;
     TileBuffer tile;
     for (int64_t b = begin; b < end; b++) {
         int64_t N = s->x_N.dim[0], last = N < (b + 1) * SQUARE_BLOCK ? N : (b + 1) * SQUARE_BLOCK, count = 0;
