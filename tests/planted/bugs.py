@@ -475,6 +475,12 @@ BUGS = [
      "if (!f->found) return INFINITY;", "if (!f->found) return 0;", "train.replay_test"),
     ("the unit of the step before named", "src/parallel/stage_executor.c",
      "        thread_context()->unit = (int)(first + i);\n        unit_forward(", "        thread_context()->unit = (int)(first + i) - 1;\n        unit_forward(", "train.replay_test"),
+    ("losses of multi-token prediction counted by each tensor-parallel rank", "src/train/step.c",
+     "if (t->mesh.at.tp > 0 && tensor_present(mtp)) fill_zero(", "if (t->mesh.at.tp < 0 && tensor_present(mtp)) fill_zero(", "train.layout_test"),
+    ("slots of evaluations no larger than those of training", "src/train/measure.c",
+     "sizes->shared = train > valid ? train : valid;", "sizes->shared = train;", "train.evaluation_test"),
+    ("copies of a tied embedding not compared", "src/parallel/weight_copies.c",
+     "return k->block.family == PARAMS_DENSE && k->block.index == 0;", "return k->block.family == PARAMS_DENSE && k->block.index < 0;", "train.replay_test"),
     ("bytes of evaluations counted by each chunk", "src/train/step.c",
      "[target[i]] / config->chunks;", "[target[i]];", "cli.run_ends"),
 ] + CHECKPOINTS + CONVERSIONS
