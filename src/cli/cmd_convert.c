@@ -182,8 +182,9 @@ static Status to_jotun(ConvertTask *c, void *context)
     ModelConfig     config = setup_model(&c->model);
     CheckpointState state  = foreign_weights_state(&c->from.file);
     (void)context;
-    if (*c->from.file.left && !c->o->no_save_optim)
-        return fail(BAD_FILE, "%s; --no-save-optim leaves its optimizer states out", c->from.file.left);
+    if (*c->from.file.states_unread && !c->o->no_save_optim)
+        return fail(BAD_FILE, "%s; --no-save-optim leaves its optimizer states out",
+                    c->from.file.states_unread);
     state.seed = (uint64_t)c->model.seed;
     if (!takes_states(c)) state.lacks |= CHECKPOINT_STATES;
     tell_position(&state);
@@ -335,7 +336,7 @@ static Status export(ConvertTask *c)
     const char *json;
     TRY(jotun_open(&c->from, c->o->convert_input));
     TRY(setup_model_options(&c->model, c->from.options, c->o->convert_input));
-    TRY(setup_model_plainly(&c->model));
+    TRY(setup_model_canonical(&c->model));
     leave_out_mtp(c);
     know_positions(&c->model);
     TRY(check_tokenizer_to_write(c));

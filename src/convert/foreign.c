@@ -159,7 +159,7 @@ void foreign_leave_states(ForeignFile *file, const char *format, ...)
     file->tensors = kept;
     file->position.updates = -1;
     va_start(values, format);
-    vsnprintf(file->left, sizeof file->left, format, values);
+    vsnprintf(file->states_unread, sizeof file->states_unread, format, values);
     va_end(values);
 }
 

@@ -63,7 +63,7 @@ typedef struct {
     size_t          sums;
     ForeignPosition position;
     bool            states;                /* it has moments, and updates is known; by foreign_finish */
-    char            left[400];             /* "", or why states that it has are not read */
+    char            states_unread[400];        /* "", or why states that it has are not read */
     char            unknown[400];          /* "", or names of settings whose meaning is not known */
 } ForeignFile;
 
@@ -93,7 +93,7 @@ Status foreign_whole (ForeignFile *file, int tensor, const char *data);
 /* The elements [first, first + count) of the tensor in row-major order, which lie one behind the other from
  * data on, as pieces. BAD_FILE: the tensor has fewer. */
 Status foreign_range (ForeignFile *file, int tensor, int64_t first, int64_t count, const char *data);
-/* Takes all tensors but weights away, before foreign_finish; the text is for ForeignFile.left. */
+/* Takes all tensors but weights away, before foreign_finish; the text is for ForeignFile.states_unread. */
 void   foreign_leave_states(ForeignFile *file, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* Appends a checksum. Ranges must not overlap. */
 Status foreign_sum   (ForeignFile *file, const ForeignSum *sum);

@@ -110,9 +110,9 @@ static Status foreign_show(Status (*read)(ForeignFile *, json_t **, const char *
         }
         printf("\n");
     }
-    if (file.position.step >= 0 || *file.left || file.states)
+    if (file.position.step >= 0 || *file.states_unread || file.states)
         printf("position %" PRId64 " %" PRId64 " %" PRId64 " %s%s\n", file.position.step, file.position.samples,
-               file.position.updates, file.states ? "states" : "", file.left);
+               file.position.updates, file.states ? "states" : "", file.states_unread);
     if (*file.unknown) printf("unknown %s\n", file.unknown);
     foreign_close(&file);
     return OK;

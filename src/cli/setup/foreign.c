@@ -16,7 +16,7 @@ Status setup_model_options(Options *o, const char *json, const char *path)
 }
 
 /* `all`: the word that means all layers, which stays. */
-static Status layers_plainly(Options *o, OptionIndex option, const char *text, const char *all,
+static Status layers_canonical(Options *o, OptionIndex option, const char *text, const char *all,
                              Status (*layers_of)(uint8_t layer[LAYER_PATTERN_MAX], const Options *o))
 {
     uint8_t layer[LAYER_PATTERN_MAX];
@@ -30,13 +30,13 @@ static Status layers_plainly(Options *o, OptionIndex option, const char *text, c
     return options_set(o, option, list, o->source[option]);
 }
 
-Status setup_model_plainly(Options *o)
+Status setup_model_canonical(Options *o)
 {
     char best[24];
-    TRY(layers_plainly(o, OPTION_window_skip, o->window_skip, "0", options_window_layers));
-    TRY(layers_plainly(o, OPTION_no_rope_freq, o->no_rope_freq, "0", options_no_rope_layers));
+    TRY(layers_canonical(o, OPTION_window_skip, o->window_skip, "0", options_window_layers));
+    TRY(layers_canonical(o, OPTION_no_rope_freq, o->no_rope_freq, "0", options_no_rope_layers));
     if (o->experts > 0)
-        TRY(layers_plainly(o, OPTION_moe_layer_freq, o->moe_layer_freq, "1", options_expert_layers));
+        TRY(layers_canonical(o, OPTION_moe_layer_freq, o->moe_layer_freq, "1", options_expert_layers));
     if (o->router_group_topk == 0 || o->router_group_best > 0) return OK;
     snprintf(best, sizeof best, "%" PRId64, o->router_topk / o->router_group_topk);
     return options_set(o, OPTION_router_group_best, best, o->source[OPTION_router_group_best]);

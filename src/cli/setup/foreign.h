@@ -9,5 +9,5 @@
 Status setup_model_options(Options *o, const char *json, const char *path);
 /* Values that say the same in several ways become the one that module convert writes: layers are a list
  * [1,0,1], and how many scores rank a group of experts is a number. */
-Status setup_model_plainly(Options *o);
+Status setup_model_canonical(Options *o);
 #endif

@@ -16,7 +16,7 @@ typedef struct {
     const int64_t    *shape;               /* outermost first */
     GgufType          type;
     const PlanTensor *from;                /* NULL: `numbers` */
-    bool              again;               /* another tensor of the file holds the same elements */
+    bool              duplicate;           /* another tensor of the file holds the same elements */
     float             offset;              /* is added to all elements; only of an F32 tensor */
 } GgufTensor;
 typedef struct {
@@ -70,7 +70,7 @@ static Status tensors_list(GgufTensors *list, const Plan *plan, const GgufTexts 
                             is_gain(t->as.name) ? offset : 0 };
         list->tensor[list->tensors++] = made;
         if (!head || strcmp(made.name, "token_embd.weight")) continue;
-        made.name = "output.weight", made.again = true;
+        made.name = "output.weight", made.duplicate = true;
         list->tensor[list->tensors++] = made;
     }
     if (gguf_architecture_factors(texts->config)) factors_fill(list, texts->config);
@@ -148,7 +148,7 @@ static Status tensor_write(ConvertRun *c, Output *out, const GgufTensors *list, 
         int64_t bytes = bytes_of(t->type, n);
         TRY(file_write(out->fd, out->path, window_fill(c, out, list, t, first, n), (size_t)bytes, out->at));
         out->at += bytes;
-        if (t->from && !t->again) c->done += n * (int64_t)dtype_width(convert_run_dtype(c, t->from));
+        if (t->from && !t->duplicate) c->done += n * (int64_t)dtype_width(convert_run_dtype(c, t->from));
         foreign_release(&c->from->file);
         if (c->progress) c->progress(c->context, c->done, c->total);
     }

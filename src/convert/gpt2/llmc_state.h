@@ -7,6 +7,7 @@
 
 /* Adds the states of all tensors of *file, which are those of the model file at `path` in its order, from the
  * element at `first` on, each `width` bytes. A model file of another name has no states. NO_MEMORY and
- * BAD_FILE: a file that is no state of llm.c. States that are incomplete are left out (ForeignFile.left). */
+ * BAD_FILE: a file that is no state of llm.c. States that are incomplete are left out
+ * (ForeignFile.states_unread). */
 Status llmc_states_read(ForeignFile *file, const char *path, const char *first, size_t width);
 #endif

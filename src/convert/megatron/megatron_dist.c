@@ -109,7 +109,7 @@ static Status tensor_take(Dist *d, const PickleValue *key, const PickleValue *en
     char        name[224];
     DistTensor *t = &d->tensor[d->tensors];
     if (key->kind != PICKLE_TEXT) return fail(BAD_FILE, "%s: a name that is not text", label);
-    if (starts(key, "optimizer.distributed.") && !*d->m->file->left)
+    if (starts(key, "optimizer.distributed.") && !*d->m->file->states_unread)
         foreign_leave_states(d->m->file, "%s: its optimizer states are the buffers of data-parallel ranks"
                              " (dp_reshardable), which are not read; saved with"
                              " --dist-ckpt-optim-fully-reshardable they are", d->m->folder);
@@ -160,15 +160,16 @@ static void states_judge(Dist *d)
     for (size_t i = 0; i < d->tensors; i++) some |= d->tensor[i].kind != FOREIGN_WEIGHT;
     if (!some) return;
     megatron_updates(&d->m->file->position, d->common.pickle.root);
-    if (odd && !*d->m->file->left)
+    if (odd && !*d->m->file->states_unread)
         foreign_leave_states(d->m->file, "%s: '%s' has not the shape of its weight; states saved with"
                              " --dist-ckpt-optim-fully-reshardable are read", d->m->folder,
                              pickle_text(name, sizeof name, odd->key));
-    if (d->m->file->position.updates < 0 && !*d->m->file->left)
+    if (d->m->file->position.updates < 0 && !*d->m->file->states_unread)
         foreign_leave_states(d->m->file, "%s: it does not say how many updates its optimizer has done",
                              d->m->folder);
     for (size_t i = 0; i < d->tensors; i++)
-        if (d->tensor[i].kind == FOREIGN_WEIGHT || !*d->m->file->left) d->tensor[kept++] = d->tensor[i];
+        if (d->tensor[i].kind == FOREIGN_WEIGHT || !*d->m->file->states_unread)
+            d->tensor[kept++] = d->tensor[i];
     d->tensors = kept;
 }
 

@@ -85,7 +85,7 @@ static void training_read(Legacy *l, const PickleValue *root)
 static void updates_judge(Legacy *l)
 {
     ForeignPosition *position = &l->m->file->position;
-    if (!l->states || *l->m->file->left) return;
+    if (!l->states || *l->m->file->states_unread) return;
     if (position->updates < 0) position->updates = l->updates;
     if (position->updates < 0)
         foreign_leave_states(l->m->file, "%s: it does not say how many updates its optimizer has done",
@@ -155,7 +155,7 @@ static Status files_open(Legacy *l)
 /* A rank's states; where they do not fit the model, all states are left out. */
 static Status states_collect(Legacy *l, RankTensors *list, const TorchFile *rank)
 {
-    if (*l->m->file->left) return OK;
+    if (*l->m->file->states_unread) return OK;
     const PickleValue *optimizer = pickle_get(rank->pickle.root, "optimizer");
     Status status = optimizer && optimizer->kind != PICKLE_NONE
                   ? rank_states(list, optimizer, &l->m->file->position.updates, l->m->folder)
@@ -184,7 +184,7 @@ static Status lists_make(RankTensors *lists, Legacy *l, int chunk, int p, int e)
 {
     for (int t = 0; t < l->tp; t++) TRY(rank_collect(l, &lists[t], rank_at(l, t, p, e), chunk));
     for (int t = 0; t < l->tp; t++) {
-        if (*l->m->file->left) rank_leave_states(&lists[t]);
+        if (*l->m->file->states_unread) rank_leave_states(&lists[t]);
         if (lists[t].items != lists[0].items)
             return fail(BAD_FILE, "%s: tensor-parallel rank %d of stage %d has other tensors than rank 0; "
                         "give the files of all ranks of one save", l->m->folder, t, p);

@@ -48,7 +48,7 @@ Status foreign_weights_facts(char **packed, size_t *bytes, const char *folder)
     ForeignFacts facts = { .state = foreign_weights_state(&model.file),
                            .counts_samples = model.file.position.samples >= 0,
                            .whole = !foreign_weights_folder(folder) };          /* it has no prefix */
-    snprintf(facts.left, sizeof facts.left, "%s", model.file.left);
+    snprintf(facts.states_unread, sizeof facts.states_unread, "%s", model.file.states_unread);
     snprintf(facts.unknown, sizeof facts.unknown, "%s", model.file.unknown);
     json_t *object = json_loads(model.options, 0, NULL);
     char   *path   = *model.tokenizer ? realpath(model.tokenizer, NULL) : NULL;
