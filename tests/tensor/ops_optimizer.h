@@ -8,7 +8,7 @@ static inline bool make_sums_total(Arguments *a, int variant)
     a->sums_total = (SumsTotal){ .total_S = sums(7), .sums_RS = sums(variant == 0 ? 1 : 5, 7) };
     for (int i = 0; i < tensor_count(a->sums_total.sums_RS); i++)
         *element(a->sums_total.sums_RS, i) = i % 11 * 1e3 + i % 3 * 1e-3;
-    if (variant == 2) *element(a->sums_total.sums_RS, 8) = NAN;
+    if (variant == 2) *element(a->sums_total.sums_RS, 8) = INFINITY;
     return variant < 3;
 }
 
