@@ -53,7 +53,7 @@ static Status config_import(Options *o, const json_t *config, const char *name)
     TRY(family_read(&family, &options, config, name));
     char  *text = json_dumps(options, JSON_COMPACT | JSON_REAL_PRECISION(17));
     Status status = setup_model_options(o, text, name);
-    if (status == OK) status = setup_model_plainly(o);
+    if (status == OK) status = setup_model_canonical(o);
     json_decref(options);
     free(text);
     return status;
@@ -75,7 +75,7 @@ static int compare_with_preset(const Options *o, const char *name, const char *p
     Options p;
     int     differ = 0;
     snprintf(word, sizeof word, "%s", preset);
-    if (options_parse(&p, FOR_TRAIN, 3, words) != OK || setup_values(&p) != OK || setup_model_plainly(&p) != OK)
+    if (options_parse(&p, FOR_TRAIN, 3, words) != OK || setup_values(&p) != OK || setup_model_canonical(&p) != OK)
         fail_msg("%s: %s", preset, fail_text());
     for (OptionIndex i = 0; i < OPTIONS; i++) {
         if (!is_compared(&p, i)) continue;

@@ -35,7 +35,7 @@ static inline double everything_read(const ForeignFile *file)
         moment |= t->kind == FOREIGN_MOMENT, other |= t->kind > FOREIGN_MOMENT;
     }
     if (file->states != (moment && file->position.updates >= 0)) abort();
-    if (*file->left && (moment || other)) abort();
+    if (*file->states_unread && (moment || other)) abort();
     return sum;
 }
 #endif

@@ -130,7 +130,7 @@ static const void *window_fill(ConvertRun *c, Output *out, const GgufTensors *li
 {
     if (!t->from) return list->number + first;
     plan_gather(c->plan, t->from, first, n, out->window, dtype_of(t->type));
-    if (!t->again) convert_run_look(c, t->from, out->window, dtype_of(t->type), n);
+    if (!t->duplicate) convert_run_look(c, t->from, out->window, dtype_of(t->type), n);
     for (int64_t i = 0; i < n && t->offset != 0; i++) out->window[i] += t->offset;
     if (t->type != GGUF_Q8_0) return out->window;
     quantize(out->packed, out->window, n);
