@@ -20,7 +20,7 @@ static void derive_model(Options *o)
     if (o->hidden % o->heads == 0)                       /* else rule_dividing says what would work */
         options_derived_int(o, OPTION_kv_channels, o->hidden / o->heads,
                             "--hidden-size and --num-attention-heads");
-    if (o->mla) options_derived_real(o, OPTION_latent_epsilon, o->epsilon, "--norm-epsilon");
+    options_derived_real(o, OPTION_latent_epsilon, o->epsilon, "--norm-epsilon");
     options_derived_int(o, OPTION_expert_ffn, o->ffn, "--ffn-hidden-size");
     options_derived_int(o, OPTION_expert_tensor_parallel, o->experts > 0 ? o->tensor_parallel : 1,
                         "--tensor-model-parallel-size");
