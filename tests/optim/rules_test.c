@@ -80,7 +80,7 @@ static void pieces_make(OptimizerPiece *piece, const Optimizer *optimizer, Arena
 static Status course_rank(Transport *transport, void *context)
 {
     Course *c = context;
-    char path[512], step[8];
+    char path[512], step[16];
     double x[TENSORS][1024];
     json_error_t error;
     snprintf(path, sizeof path, TESTS_DIR "/golden/optimizers/%s.json", rules[c->rule].golden);
