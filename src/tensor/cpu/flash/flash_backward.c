@@ -129,6 +129,14 @@ static void clear_dscore(const FlashRun *r, Space *space, int64_t first, int64_t
     else memset(space->dscore + at, 0, (size_t)count * sizeof *space->dscore);
 }
 
+/* Behind an odd number of keys, dq's last pair has a key of zeros, whose dscore was computed of no score and
+ * no factor of dropout: it may be infinite, and has to be 0 too. */
+static void clear_pair(const FlashRun *r, Space *space, int64_t first, int64_t used, Queries seen)
+{
+    uint16_t *bf16 = space->dscore_bf16 + first * BACKWARD_QUERIES;
+    for (int64_t i = seen.begin; r->f->pairs && used % 2 && i < seen.end; i++) bf16[i * r->columns + used] = 0;
+}
+
 /* prob and dscore of one strip of keys, from key `first` of the tile on, and what they add to dv and dk */
 static void strip_pair(const FlashRun *r, Space *space, const Pair *p, int64_t first, FlashRows q,
                        FlashRows d_o)
@@ -156,6 +164,7 @@ static void strip_pair(const FlashRun *r, Space *space, const Pair *p, int64_t f
         .slope = space->slope, .ahead = flash_ahead(r, p->s, p->key + first),
         .lse = space->lse, .delta = space->delta });
     clear_dscore(r, space, first, seen.end, BACKWARD_QUERIES);
+    clear_pair(r, space, first, used, seen);
     int64_t stride = flash_words(r, p->queries), from = flash_words(r, seen.begin);
     int64_t depth = flash_words(r, seen.end) - from;
     flash_multiply_strips(r, dv, *begun, r->e_rows, space->d_o_depth, stride, from, score + from * r->columns,
