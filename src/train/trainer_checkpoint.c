@@ -326,13 +326,13 @@ Status trainer_load(Trainer *t, const char *path)
     else TRY(agree(t->world, load_shards(t, path, &state)));
     unsigned loaded = trainer_loads(t->config, state.lacks);
     t->lacked = state.lacks;
+    /* for the bias correction of the states, which are 0 where none are loaded: also after a rewind */
+    t->step_state.updates = loaded & CHECKPOINT_STATES ? state.updates : 0;
     if (!(loaded & CHECKPOINT_POSITION)) return OK;
     if (t->config->spike.window > 0) t->losses = state.losses;
     t->evaluations = state.evaluations;
     trainer_set_position(t, state.step, state.samples);
     t->updated_samples = state.updated_samples;
-    /* updates count for the bias correction of the states */
-    if (loaded & CHECKPOINT_STATES) t->step_state.updates = state.updates;
     /* a constant scale, or the first dynamic one, is that of the options */
     if (t->config->scaling.dynamic && state.loss_scale.scale > 0) t->step_state.loss = state.loss_scale;
     return OK;

@@ -165,9 +165,39 @@ static void three_facts(void **state)
     assert_true(first[0].loss[0] != first[5].loss[0]);                  /* other samples: those of step 1 */
 }
 
+static double back_loss[2];
+static void go_back(Trainer *t, void *path)
+{
+    assert_int_equal(trainer_load(t, path), OK);
+    for (int i = 0; i < 2; i++) {
+        StepReport done = trainer_step(t);
+        if (t->mesh.rank == 0) back_loss[i] = done.loss;
+    }
+}
+
+/* A rewind to a checkpoint whose states are not loaded: the moments are new ones, and their bias correction begins with them. */
+static void a_rewind_begins_with_new_states(void **state)
+{
+    (void)state;
+    char whole[512], at[600];
+    snprintf(whole, sizeof whole, "%s/rewound", scratch_folder());
+    snprintf(at, sizeof at, "%s/step_00000003", whole);
+    Job save = job_of(MODEL_GPT, "ref", &into[0], 3, whole, NULL);
+    job_run(&save);
+    for (int l = 0; l < INTO; l++) {
+        Job job = job_of(MODEL_GPT, "ref", &into[l], STEPS, NULL, whole);
+        job.config.leave = CHECKPOINT_STATES;
+        job.look = go_back;
+        job.context = at;
+        job_run(&job);
+        for (int i = 0; i < 2; i++)
+            if (back_loss[i] != job.loss[i]) fail_msg("%s: loss %.15f, wanted %.15f", into[l].name, back_loss[i], job.loss[i]);
+    }
+}
+
 int main(void)
 {
     corpus_make(scratch_path("corpus"), 61);
-    const struct CMUnitTest tests[] = { cmocka_unit_test(any_layout_and_optimizer), cmocka_unit_test(any_type), cmocka_unit_test(three_facts) };
+    const struct CMUnitTest tests[] = { cmocka_unit_test(any_layout_and_optimizer), cmocka_unit_test(any_type), cmocka_unit_test(three_facts), cmocka_unit_test(a_rewind_begins_with_new_states) };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
