@@ -57,9 +57,6 @@ static Status load(Trainer *t, char path[1024], bool *resumed)
     if (!config->load) return OK;
     TRY(agree(t->world, trainer_find(config->load, path, &found, &state)));
     TRY(agree_on(t->world, state.step, "the step found in --load (-1: none)"));
-    if (!found && config->exit_on_missing)
-        return fail(BAD_FILE, "--load %s has no checkpoint, and --exit-on-missing-checkpoint was given",
-                    config->load);
     if (!found && prints)
         log_line("--load %s has no checkpoint: training starts from new weights", config->load);
     if (!found) path[0] = 0;

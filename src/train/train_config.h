@@ -106,7 +106,6 @@ typedef struct {
     bool     no_replay;                       /* a step that is not finite is not run again: train/replay.h */
     int64_t  patience;                        /* evaluations without a lower loss; 0: no limit */
     bool     keep_best;                       /* the checkpoint with the lowest validation loss */
-    bool     exit_on_missing;                 /* a `load` without a checkpoint is an error */
     const char *changed;                      /* options that differ from its checkpoint's; NULL: none */
     TokenizerRecord tokenizer;                /* stored in checkpoints */
     const char *options;                      /* the options as one JSON object, stored in checkpoints */

@@ -228,7 +228,7 @@ Status setup_train_config(TrainConfig *r, Options *o)
         .megatron_lines = megatron_lines(o),
         .count_zeros = o->log_zeros, .params_norm = o->log_params_norm,
         .log_throughput = o->log_throughput, .test_copies = o->test_mode,
-        .exit_interval = o->exit_interval, .exit_on_missing = o->exit_on_missing, .options = json,
+        .exit_interval = o->exit_interval, .options = json,
         .given = given, .tokenizer = tokenizer, .changed = o->changed, .log_interval = o->log_interval,
         .eval_interval = o->eval_interval,
         .eval_iters = o->eval_interval > 0 ? o->eval_iters : 0, .logs = setup_logs(o, json),
