@@ -79,8 +79,40 @@ static void every_argument_has_an_answer(void **state)
     assert_int_equal(wrong, 0);
 }
 
+static bool parses(const char *name, char *value)
+{
+    Options o;
+    char option[160], *words[] = { option, value };
+    snprintf(option, sizeof option, "--%s", name);
+    Status status = options_parse(&o, FOR_TRAIN, 2, words);
+    options_close(&o);
+    return status == OK;
+}
+
+/* A choice of which another value passes: one who writes out Megatron-LM's default asks for no more. */
+static void defaults_pass_where_others_do(void **state)
+{
+    (void)state;
+    char line[256], name[128], kind[32], values[8], sample[64], preset[128];
+    int wrong = 0;
+    FILE *list = fopen(TESTS_DIR "/conf/megatron_arguments.txt", "r");
+    assert_non_null(list);
+    log_mute(true);
+    while (fgets(line, sizeof line, list)) {
+        if (line[0] == '#') continue;
+        assert_int_equal(sscanf(line, "%127s %31s %7s %63s %127s", name, kind, values, sample, preset), 5);
+        if (strcmp(kind, "choice") != 0 || !strcmp(preset, "None")) continue;
+        if (!parses(name, sample) || parses(name, preset)) continue;
+        print_error("--%s %s: %s\n", name, preset, fail_text());
+        wrong++;
+    }
+    log_mute(false);
+    fclose(list);
+    assert_int_equal(wrong, 0);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(every_argument_has_an_answer) };
+    const struct CMUnitTest tests[] = { cmocka_unit_test(every_argument_has_an_answer), cmocka_unit_test(defaults_pass_where_others_do) };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
