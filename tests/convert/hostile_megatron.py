@@ -67,7 +67,7 @@ QKV = "decoder.layers.self_attention.linear_qkv.weight"
 
 
 ROTARY, YARN, EXPERTS = {"position_embedding_type": "rope"}, {"position_embedding_type": "yarn", "rotary_scaling_factor": 4.0}, {"num_experts": 4}
-# Arguments of models that are built: the options that they become.
+# Arguments of models and schedules that are built: the options that they become; None: an option that is not there.
 TAKEN = [
     (dict(ROTARY, no_rope_freq=2), {"no-rope-freq": "2"}),
     (dict(YARN, no_rope_freq=[0, 1]), {"no-rope-freq": "[0,1]"}),
@@ -85,9 +85,21 @@ TAKEN = [
     (dict(EXPERTS, moe_router_num_groups=2, moe_router_group_topk=1), {"moe-router-num-groups": 2, "moe-router-group-topk": 1}),
     (dict(EXPERTS, moe_expert_capacity_factor=1.5, moe_token_drop_policy="position"),
      {"moe-expert-capacity-factor": 1.5, "moe-token-drop-policy": "position"}),
-    (dict(EXPERTS, moe_router_load_balancing_type=["aux_loss"], moe_aux_loss_coeff=[0.01]), {"moe-aux-loss-coeff": 0.01}),
+    (dict(EXPERTS, moe_router_load_balancing_type=["aux_loss"], moe_aux_loss_coeff=[0.01]), {"moe-aux-loss-coeff": 0.01, "moe-router-load-balancing-type": "aux_loss"}),
+    (dict(EXPERTS, moe_router_load_balancing_type="none"), {"moe-router-load-balancing-type": "none"}),
     ({"quick_geglu": True, "bias_gelu_fusion": False}, {"quick-geglu": True}),
     ({"bias_gelu_fusion": False}, {"gelu-approximate": "none"}),
+    ({"decoupled_lr": 0.5, "decoupled_min_lr": 0.25, "lr_decay_samples": 640, "lr_warmup_iters": 0, "lr_warmup_samples": 64, "lr_warmup_init": 0.125},
+     {"decoupled-lr": 0.5, "decoupled-min-lr": 0.25, "lr-decay-samples": 640, "lr-warmup-iters": None, "lr-warmup-samples": 64, "lr-warmup-init": 0.125}),
+    ({"lr_decay_style": "WSD", "lr_wsd_decay_style": "minus_sqrt", "lr_wsd_decay_iters": 7, "lr_wsd_decay_samples": None, "lr_warmup_fraction": 0.25},
+     {"lr-wsd-decay-style": "minus_sqrt", "lr-wsd-decay-iters": 7, "lr-wsd-decay-samples": None, "lr-warmup-fraction": 0.25}),
+    ({"lr_decay_style": "WSD", "lr_wsd_decay_samples": 56, "lr_warmup_iters": 3, "lr_warmup_samples": 0},
+     {"lr-wsd-decay-samples": 56, "lr-warmup-iters": 3, "lr-warmup-samples": None}),
+    ({"lr_decay_style": "cosine", "lr_wsd_decay_style": "exponential", "decoupled_lr": None}, {"lr-wsd-decay-style": None, "decoupled-lr": None}),
+    ({"weight_decay_incr_style": "linear", "start_weight_decay": 0.0, "end_weight_decay": 0.5, "sgd_momentum": 0.75},
+     {"weight-decay-incr-style": "linear", "start-weight-decay": 0.0, "end-weight-decay": 0.5, "sgd-momentum": 0.75}),
+    ({"weight_decay_incr_style": "constant", "start_weight_decay": 0.5, "end_weight_decay": 0.5},
+     {"weight-decay-incr-style": "constant", "start-weight-decay": None, "end-weight-decay": None}),
 ]
 
 
@@ -171,11 +183,15 @@ def main():
         for given, wanted in TAKEN:
             code, said, error = dump(folder, legacy(given))
             options = {} if code else json.loads(said.splitlines()[0])
-            if not wanted.items() <= options.items() or "unknown" in said:
+            if code or any(options.get(name) != value for name, value in wanted.items()) or "unknown" in said:
                 sys.exit(f"{given} became {options}, and not {wanted}: {said[:300]} {error[-1500:]}")
         code, said, error = dump(folder, legacy({"later_argument": 3, "other_argument": 0, "rl_profile": True}))
         if "unknown later_argument\n" not in said + "\n":
             sys.exit(f"an argument that is not known: {said[:500]} {error[-1500:]}")
+        for types in "global_aux_loss", ["aux_loss", "seq_aux_loss"]:
+            code, said, error = dump(folder, legacy(dict(EXPERTS, moe_router_load_balancing_type=types)))
+            if "unknown moe_router_load_balancing_type\n" not in said + "\n" or '"moe-router-load-balancing-type"' in said:
+                sys.exit(f"balancing by {types}: {said[:500]} {error[-1500:]}")
         bad = []
         for what, (files, why) in cases().items():
             code, said, error = dump(folder, files)

@@ -1,6 +1,7 @@
 /* Every argument of Megatron-LM (tests/conf/megatron_arguments.txt) is in one of the two classes of a saved checkpoint: it becomes an
  * option, or has to be at its default, or says nothing of the model. The options of `jotun train` are the other side: an argument
- * that they do not know is not taken, and one that is an option of a model is not left out. */
+ * that they do not know is not taken, and one that is an option of a model or of its schedule
+ * is not left out. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -68,10 +69,12 @@ static int judge(const char *name, const char *saved, const char *preset)
     if (theirs && theirs->option >= 0) option = theirs->option;
     bool unknown  = option < 0 && (theirs ? theirs->verb == VERB_REFUSE : hint && hint->verb == VERB_MISSING);
     bool of_model = option >= 0 && option_taken(option, FOR_CHECKPOINT_ARGS) && !option_taken(option, FOR_GENERATE);   /* --bf16 */
+    bool of_schedule = option >= 0 && option_taken(option, FOR_SCHEDULE);
     const char *why = !row                                                        ? "is in no row of megatron_args.def"
                     : several                                                     ? "is in two rows of megatron_args.def"
                     : unknown && row->class == TAKEN                              ? "is taken, and jotun train refuses it"
                     : of_model && row->class == OF_A_RUN                          ? "is not read, and is an option of a model"
+                    : of_schedule && row->class == OF_A_RUN                       ? "is not read, and is an option of the schedule"
                     : row->class == REFUSED && !allows(row->values, preset)       ? "is refused at its own default"
                     : *row->option && option_find(row->option, FOR_TRAIN) < 0      ? "becomes an option that there is not" : NULL;
     if (why) print_error("--%s, saved as %s: %s\n", name, saved, why);

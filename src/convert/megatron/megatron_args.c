@@ -166,6 +166,14 @@ static bool holds(const PickleValue *args, const char *condition)
     if (strcmp(condition, "rotary") == 0)      return positions == ROPE || positions == YARN;
     if (strcmp(condition, "latent") == 0)      return positions >= LATENT_ROPE;
     if (strcmp(condition, "latent yarn") == 0) return positions == LATENT_YARN;
+    if (strcmp(condition, "WSD") == 0) return pickle_is_text(pickle_get(args, "lr_decay_style"), "WSD");
+    if (strcmp(condition, "warmup by steps") == 0)
+        return !is_set(pickle_get(args, "lr_warmup_samples")) &&
+               !is_set(pickle_get(args, "lr_warmup_fraction"));
+    if (strcmp(condition, "weight decay by step") == 0) {
+        const PickleValue *style = pickle_get(args, "weight_decay_incr_style");
+        return !is_none(style) && !pickle_is_text(style, "constant");
+    }
     return is_set(pickle_get(args, condition));
 }
 
@@ -233,24 +241,40 @@ static bool is_known(const char *name)
     return false;
 }
 
+static void note_name(ForeignFile *file, const char *name)
+{
+    size_t used = strlen(file->unknown);
+    if (used + strlen(name) + 8 <= sizeof file->unknown)
+        snprintf(file->unknown + used, sizeof file->unknown - used, "%s%s", used ? ", " : "", name);
+    else if (used < 4 || strcmp(file->unknown + used - 4, " ...") != 0)
+        snprintf(file->unknown + used, sizeof file->unknown - used, ", ...");
+}
+
 /* Of a version or a fork that these tables do not know: what they mean for the model is not known either. */
 static void note_unknown(ForeignFile *file, const PickleValue *args)
 {
     const PickleValue *all = args->record->state;
-    char   name[128];
-    size_t used = 0;
+    char name[128];
     if (all && all->kind == PICKLE_TUPLE && all->items > 0) all = all->item[0];
     if (!all || all->kind != PICKLE_DICT) return;
     for (uint32_t i = 0; i + 1 < all->items && i < 2 * ARGUMENTS_MOST; i += 2) {
         pickle_text(name, sizeof name, all->item[i]);
-        if (!*name || !is_set(all->item[i + 1]) || is_known(name)) continue;
-        if (used + strlen(name) + 8 > sizeof file->unknown) {
-            snprintf(file->unknown + used, sizeof file->unknown - used, ", ...");
-            return;
-        }
-        used += (size_t)snprintf(file->unknown + used, sizeof file->unknown - used, "%s%s", used ? ", " : "",
-                                 name);
+        if (*name && is_set(all->item[i + 1]) && !is_known(name)) note_name(file, name);
     }
+}
+
+/* Of the losses that balance experts two are built: a model of another one, or of several, is read, and a
+ * line says that this is not taken over. */
+static void balancing_take(MegatronRead *m, const PickleValue *args)
+{
+    const PickleValue *type = pickle_get(args, "moe_router_load_balancing_type");
+    char said[128];
+    if (!holds(args, "num_experts") || is_none(type)) return;
+    if (is_several(type) && type->items == 1) type = type->item[0];
+    value_text(said, type);
+    if (is_one_of(type, "aux_loss|seq_aux_loss|none") && !is_several(type))
+        json_object_set_new(m->options, "moe-router-load-balancing-type", json_string(said));
+    else note_name(m->file, "moe_router_load_balancing_type");
 }
 
 /* GELU is that by tanh where it is fused with biases, and by erf where it is not. */
@@ -302,6 +326,7 @@ Status megatron_arguments(MegatronRead *m, const PickleValue *args, const char *
     if (positions_of(args) == YARN && !json_object_get(m->options, "rotary-scaling-factor"))
         return fail(BAD_FILE, "%s: its arguments have no rotary_scaling_factor, which YaRN needs", path);
     note_unknown(m->file, args);
+    balancing_take(m, args);
     if (positions_of(args) == ROPE)
         json_object_set_new(m->options, "position-embedding-type", json_string("rope"));
     if (holds(args, "learned") && pickle_integer(pickle_get(args, "max_position_embeddings"), &value))
