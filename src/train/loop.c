@@ -62,7 +62,7 @@ static Status load(Trainer *t, char path[1024], bool *resumed)
     if (!found) path[0] = 0;
     if (!found) return OK;
     TRY(trainer_load(t, path));
-    unsigned loaded = trainer_loads(config, t->lacked);
+    unsigned loaded = trainer_loads(t, t->lacked);
     *resumed = loaded & CHECKPOINT_POSITION;
     TRY(agree(t->world, prints && *resumed ? data_compare(t, path) : OK));
     if (prints) log_loaded(t, path, loaded, t->lacked);
@@ -136,7 +136,7 @@ static Status save(Trainer *t, Saving *saving)
     TRY(agree(t->world, best_publish(&saving->best, t)));      /* same on every rank */
     saving->saves++;
     saving->rewinds = 0;
-    if (!saving->in_row) saving->saved = t->step, saving->holds = config->save;
+    if (!saving->in_row) saving->saved = t->step, saving->holds = config->save, t->has_saved = true;
     return OK;
 }
 

@@ -107,6 +107,7 @@ typedef struct Trainer {
      * steps that were not skipped, on which the schedules of learning rate and weight decay depend */
     int64_t step, samples, updated_samples;
     unsigned lacked;                                 /* CHECKPOINT_ bits of the one loaded */
+    bool has_saved;                                  /* a rewind takes all of this run's checkpoint */
     int64_t steps;                                   /* of the whole run, by trainer_set_position */
     int64_t batch;                                   /* samples of the present or last step */
     BatchStep constant, evaluated;                   /* of runs without a ramp; of evaluations */
@@ -252,7 +253,8 @@ TensorShard   trainer_moe_shard (const Trainer *trainer, int64_t layer);
 /* train/trainer_checkpoint.c. Both are collective and fail on all ranks with the same message. Saving
  * refuses weights that are not finite. Loading takes the weights and, where the run trains, the optimizer
  * states and the position (step, samples, updates, loss scale) as far as the checkpoint has them and
- * config->leave does not leave them out; else they are those of a new run, with states 0. */
+ * config->leave does not leave them out, which it does until this run has saved; else they are those of a new
+ * run, with states 0. */
 /* A new checkpoint in dir; keep_last as in checkpoint_save. */
 Status trainer_save(Trainer *trainer, const char *dir, int64_t keep_last);
 Status trainer_load(Trainer *trainer, const char *path);             /* the checkpoint at path */
@@ -261,5 +263,5 @@ Status trainer_load(Trainer *trainer, const char *path);             /* the chec
  * checkpoint trainer_load alone finds them (Trainer.lacked). */
 Status trainer_find(const char *load, char path[1024], bool *found, CheckpointState *state);
 /* CHECKPOINT_ bits: what a run takes of a checkpoint that lacks `lacks`. */
-unsigned trainer_loads(const TrainConfig *config, unsigned lacks);
+unsigned trainer_loads(const Trainer *trainer, unsigned lacks);
 #endif

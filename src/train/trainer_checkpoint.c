@@ -249,9 +249,10 @@ static void adapt_scales(Trainer *t, const Checkpoint *from)
     }
 }
 
-unsigned trainer_loads(const TrainConfig *config, unsigned lacks)
+unsigned trainer_loads(const Trainer *t, unsigned lacks)
 {
-    return config->training ? (CHECKPOINT_STATES | CHECKPOINT_POSITION) & ~(config->leave | lacks) : 0;
+    unsigned leave = t->has_saved ? 0 : t->config->leave;
+    return t->config->training ? (CHECKPOINT_STATES | CHECKPOINT_POSITION) & ~(leave | lacks) : 0;
 }
 
 Status trainer_find(const char *load, char path[1024], bool *found, CheckpointState *state)
@@ -289,7 +290,7 @@ static Status load_foreign(Trainer *t, const char *folder, CheckpointState *stat
     status = broadcast_bytes(t->world, status, &table, &bytes);                   /* <-> world: broadcast */
     if (status != OK) return free(table), status;
     *state = foreign_weights_table_state(table, bytes);
-    bool states = trainer_loads(t->config, state->lacks) & CHECKPOINT_STATES;
+    bool states = trainer_loads(t, state->lacks) & CHECKPOINT_STATES;
     ShardList list = shards_to_load(t, NULL, states);
     if (states) status = check_states(t, folder);
     if (status == OK)
@@ -305,7 +306,7 @@ static Status load_shards(Trainer *t, const char *path, CheckpointState *state)
     Checkpoint *checkpoint;
     TRY(checkpoint_open(&checkpoint, path));
     *state = *checkpoint_position(checkpoint);
-    bool states = trainer_loads(t->config, state->lacks) & CHECKPOINT_STATES;
+    bool states = trainer_loads(t, state->lacks) & CHECKPOINT_STATES;
     Status status = check_coverage(t, checkpoint, states);
     ShardList list = shards_to_load(t, checkpoint, states);
     if (status == OK) status = checkpoint_load(checkpoint, list.shard, list.count, true);
@@ -324,7 +325,7 @@ Status trainer_load(Trainer *t, const char *path)
     const char *folder = foreign_weights_folder(path);
     if (folder) TRY(load_foreign(t, folder, &state));              /* <-> world; same on every rank */
     else TRY(agree(t->world, load_shards(t, path, &state)));
-    unsigned loaded = trainer_loads(t->config, state.lacks);
+    unsigned loaded = trainer_loads(t, state.lacks);
     t->lacked = state.lacks;
     /* for the bias correction of the states, which are 0 where none are loaded: also after a rewind */
     t->step_state.updates = loaded & CHECKPOINT_STATES ? state.updates : 0;

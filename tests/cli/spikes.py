@@ -96,6 +96,15 @@ def rewinds(data, folder):
     while train(data, killed, *more, fault="step:19:kill").returncode != 0:
         pass
     wanted(run.digest(os.path.join(one, f"step_{STEPS:08d}")) == run.digest(os.path.join(killed, f"step_{STEPS:08d}")), "kills change the weights")
+    begun = os.path.join(folder, "begun")
+    train(data, begun, "--train-iters", 5)
+    for leaves, before in ("--finetune", 0), ("--no-load-optim", 5):            # what is left out of --load is taken of the run's own checkpoints
+        out = os.path.join(folder, "rewound-" + leaves[2:])
+        told = train(data, out, *more, leaves, "--load", begun, "--train-iters", 40).stderr
+        back = [(int(a), int(b)) for a, b in re.findall(r"step (\d+): back to the checkpoint of step (\d+); the samples", told)]
+        own = [b for _, b in back if b > before]
+        last = os.path.join(out, f"step_{max(own, default=0):08d}", "manifest.json")
+        wanted(own and all(b == (a - 1) // 5 * 5 for a, b in back) and json.load(open(last))["updates"] == max(own) - before, f"{leaves}: back {back}", told)
     for layout in (["--ranks", 4, "--zero-stage", 3], ["--ranks", 4, "--tp", 2, "--pp", 2]):
         out = os.path.join(folder, "rewound-" + layout[2][2:])
         train(data, out, *more, *layout)

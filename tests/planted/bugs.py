@@ -443,6 +443,8 @@ BUGS = [
      "if (N > 1 && c + i >= a.valid) x[i]", "if (N > 1 && c + i > a.valid) x[i]", "tensor.cuda_ops32"),
     ("updates counted on where the states are new", "src/train/trainer_checkpoint.c",
      "loaded & CHECKPOINT_STATES ? state.updates", "loaded & CHECKPOINT_POSITION ? state.updates", "train.weights_alone_test"),
+    ("a rewind that leaves out of the run's own checkpoint what was left out of --load", "src/train/trainer_checkpoint.c",
+     "t->has_saved ? 0 : t->config->leave", "t->config->leave", "cli.spikes"),
     ("updates counted on after a rewind to a checkpoint without states", "src/train/trainer_checkpoint.c",
      "t->step_state.updates = loaded", "if (loaded & CHECKPOINT_STATES) t->step_state.updates = loaded", "train.weights_alone_test"),
     ("a checkpoint that does not say that it lacks states", "src/train/trainer_checkpoint.c",
