@@ -217,7 +217,7 @@ Status options_set(Options *o, OptionIndex option, const char *value, OptionSour
         options_value_text(was, sizeof was, o, option);
         options_typed(was_typed, sizeof was_typed, o, option);
     }
-    bool other_key = source.kind == SOURCE_CONFIG_FILE && strcmp(source.from, now->from) != 0;
+    bool other_key = source.kind == SOURCE_CONFIG_FILE && now->from && strcmp(source.from, now->from) != 0;
     if (list && (source.kind > now->kind || other_key)) ((TextList *)option_field(o, option))->count = 0;
     TRY(read_value(o, option, value, &source));
     *now = (OptionSource){ source.kind, options_hold(o, source.name), options_hold(o, value),

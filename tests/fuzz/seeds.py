@@ -119,6 +119,12 @@ for i, text in enumerate(("A=(--lr 1 # one\n --seed \"2\")\nN=$((2*${M:-3}))\nif
                           "--num-layers 2 \\\n--data-path 'a b' # end\n--lr ${X^^}\n",
                           "model:\n  num_layers: 2\n  ffn_hidden_size: ${multiply:4, ${.hidden_size}}\n  hidden_size: 8\n  optim: {betas: [0.9, 0.8]}\n")):
     seed("script", str(i), text.encode())
+for i, (options, keys) in enumerate((
+        (0, {"train_batch_size": 16, "gradient_accumulation_steps": 4, "gradient_clipping": 1.0, "bf16": {"enabled": True}, "zero_optimization": {"stage": 1}}),
+        (1, {"communication_data_type": "fp16", "fp16": {"enabled": "auto", "loss_scale": 0, "initial_scale_power": 12}, "wandb": {"project": "p"}}),
+        (252, {"optimizer": {"type": "AdamW", "params": {"lr": "auto", "betas": [0.9, 0.95], "torch_adam": True}}, "flops_profiler": {"enabled": None}}),
+        (4, {"scheduler": {"type": "WarmupDecayLR", "params": {"warmup_type": "linear", "total_num_steps": 50}}, "optimizer": {"params": {"betas": "auto"}}}))):
+    seed("deepspeed", str(i), bytes([options]) + json.dumps(keys).encode())
 
 # folders of transformers: lengths of config.json and of the index, both, and the weights
 GOLDEN_HF = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "golden", "hf")
@@ -211,3 +217,9 @@ SMALL = {"added_tokens": [{"id": 4, "content": "<s>", "special": True}], "normal
          "model": {"type": "BPE", "unk_token": "_", "vocab": {"a": 0, "b": 1, "_": 2, "ab": 3}, "merges": [["a", "b"]]}}
 seed("tokenizer_json", "small", bytes([8]) + json.dumps(SMALL).encode() + b"ab <s> a")
 seed("tokenizer_tiktoken", "small", bytes([4]) + b"".join(b"%s %d\n" % (t, i) for i, t in enumerate((b"YQ==", b"Yg==", b"YWI="))) + b"ab a")
+BESIDE = [json.dumps(text) for text in (
+    {"bos_token_id": 3, "eos_token_id": [4, 2], "pad_token_id": None}, {"eos_token_id": 4, "transformers_version": "5"},
+    {"add_bos_token": True, "model_max_length": 10 ** 30, "pad_token": {"content": "<s>"}, "chat_template": [{"name": "default", "template": "{{ a }}"}]})]
+for i, texts in enumerate((BESIDE, BESIDE[:2] + [""], ["", "", '{"bos_token":"\\u0000","chat_template":"\\u0000"}'])):
+    for chat in "", "{{ bos_token }}":
+        seed("special_ids", "%d-%d" % (i, len(chat)), struct.pack("<3H", *map(len, texts)) + ("".join(texts) + chat).encode())
