@@ -122,12 +122,14 @@ static Status tokenizer_check_model(TokenizerFacts *facts, const ConvertTask *c,
 {
     *facts = (TokenizerFacts){ 0 };
     if (tokenizer_is_none(name)) return OK;
-    TRY(setup_tokenizer_facts(facts, name));
+    bool   own = !options_typed_by_person(c->o, OPTION_tokenizer);
+    Status status = setup_tokenizer_facts(facts, name);
+    if (status != OK && own) return setup_refuse_foreign_tokenizer(status, c->o->convert_input, false);
+    TRY(status);
     if (facts->vocabulary > c->model.vocabulary)
         return fail(BAD_OPTION, "the tokenizer %s has %d ids, and the model %lld; give another one by "
                     "--tokenizer, or none", name, facts->vocabulary, (long long)c->model.vocabulary);
-    if (options_typed_by_person(c->o, OPTION_tokenizer))
-        setup_note_other_tokenizer(name, facts, c->from.tokenizer, c->o->convert_input);
+    if (!own) setup_note_other_tokenizer(name, facts, c->from.tokenizer, c->o->convert_input);
     return OK;
 }
 

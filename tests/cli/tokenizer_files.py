@@ -151,6 +151,35 @@ def sentencepiece(folder):
         expect(f"sentencepiece {remove} {suffix} {ids}", decoded(path, *ids), text)
 
 
+# ---- a folder of transformers ----
+
+def exported(folder):
+    """What lies beside a tokenizer is read once more when a model is written with it."""
+    def trained(name, leaf, data, config):
+        place = os.path.dirname(written(folder, f"{name}/{leaf}", data))
+        written(folder, f"{name}/tokenizer_config.json", config)
+        run.jotun("train", "--mock-data", "--tokenizer", place, "--train-iters", 1, *run.MODEL, "--save", os.path.join(folder, name + "-ours"))
+        return "convert", "--to", "hf", "--input", os.path.join(folder, name + "-ours"), "--output", os.path.join(folder, name + "-hf")
+
+    run.jotun(*trained("nul", "tokenizer.json", model(), b'{"model_max_length": 1%s, "eos_token": "b", "other": "a\\u0000"}' % (b"0" * 30)))
+    costly = trained("sp", "tokenizer.model", pieces((MARK, 1), ("a", 1)), {})
+    path = written(folder, "sp/tokenizer_config.json", b'{"a": [' + b"[]," * 50000 + b"[]]}")
+    refused(f"{path}: 150", *costly)
+    refused("give the file that was published with the tokenizer, or remove it", *costly)
+    written(folder, "sp/tokenizer_config.json", b'{"a": ')
+    refused("copy or download the file again, or remove it", *costly)
+
+    theirs = os.path.join(folder, "nul-hf")
+    written(folder, "nul-hf/tokenizer.json", {"model": {"type": "WordPiece", "vocab": {}}})
+    none, why = f"the tokenizer of {{}}{theirs} cannot be read: give another one by --tokenizer", "a model of type WordPiece"
+    ours = os.path.join(folder, "ours")
+    for words, prefix, more in ((("convert", "--to", "jotun", "--input", theirs, "--output", ours), "", ", or --tokenizer none"),
+                                (("train", "--load", "hf:" + theirs, "--mock-data", "--train-iters", 1), "hf:", ", or --tokenizer none"),
+                                (("generate", "--load", "hf:" + theirs, "--prompt", "a"), "hf:", "\n")):
+        expect(f"{words}: {why}", why in refused(none.format(prefix) + more, *words).stderr, True)
+    run.jotun("convert", "--to", "jotun", "--input", theirs, "--output", ours, "--tokenizer", "none")
+
+
 # ---- what a file may cost ----
 
 def costly_files(folder):
@@ -205,7 +234,7 @@ def words(folder):
 
 
 def main():
-    for test in (huge_numbers, added_tokens, beside_vocabulary, around_a_text, sentencepiece, costly_files, words):
+    for test in (huge_numbers, added_tokens, beside_vocabulary, around_a_text, sentencepiece, exported, costly_files, words):
         if len(sys.argv) > 1 and test.__name__ not in sys.argv[1:]:
             continue
         with run.work_folder() as folder:

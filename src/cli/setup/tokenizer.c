@@ -18,10 +18,21 @@ Status setup_tokenizer_facts(TokenizerFacts *facts, const char *name)
     return OK;
 }
 
-/* A checkpoint has the name of its tokenizer, which may be a file that has moved. */
+Status setup_refuse_foreign_tokenizer(Status status, const char *of, bool needed)
+{
+    char why[512];
+    snprintf(why, sizeof why, "%s", fail_text());
+    return fail(status, "%s; the tokenizer of %s cannot be read: give another one by --tokenizer%s", why, of,
+                needed ? "" : ", or --tokenizer none");
+}
+
+/* A checkpoint has the name of its tokenizer, which may be a file that has moved; a foreign folder has the
+ * tokenizer itself. */
 static Status moved(const Options *o, Status status)
 {
     char why[512];
+    bool needed = o->command == FOR_GENERATE || (o->command == FOR_EVAL && o->text);
+    if (foreign_weights_folder(o->load)) return setup_refuse_foreign_tokenizer(status, o->load, needed);
     snprintf(why, sizeof why, "%s", fail_text());
     return fail(status, "%s; the checkpoint of --load %s names it: say where it is now by --tokenizer", why,
                 o->load);

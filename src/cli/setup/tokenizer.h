@@ -11,6 +11,8 @@ Status setup_tokenizer_facts(TokenizerFacts *facts, const char *name);
  * is not the checkpoint's. A run whose checkpoint has none continues without one, unless it names one; what
  * reads or writes text is then refused. */
 Status setup_take_tokenizer(Options *o);
+/* After a failure: the tokenizer of the model `of` cannot be read. needed: the run cannot do without one. */
+Status setup_refuse_foreign_tokenizer(Status status, const char *of, bool needed);
 /* Whether a run has no tokenizer (--tokenizer none), or made tokens (--mock-data) and names none: its
  * vocabulary is --vocab-size. */
 bool   setup_without_tokenizer(const Options *o);

@@ -3,12 +3,13 @@
 #include <stdio.h>
 #include <string.h>
 #include "base/file.h"
+#include "base/json_cost.h"
 #include "store/tensor_entry.h"
 #include "text/bpe/bpe_tokenizer.h"
 #include "text/bytes.h"
 #include "text/sentencepiece/sentencepiece.h"
 
-enum { JSON_MULTIPLE = 100, JSON_MOST = 16 << 20 };
+enum { JSON_MULTIPLE = 40, JSON_MOST = 16 << 20 };
 static const char BYTES_END[] = "<|endoftext|>";
 
 /* ---- texts of tokens ---- */
@@ -42,8 +43,25 @@ static int64_t id_of_text(const Tokenizer *t, const char *text, size_t bytes)
 
 /* ---- files beside the tokenizer ---- */
 
-/* NULL where there is no such file. loose: numbers may be larger than 64 bits, as transformers writes
- * model_max_length; all are then reals. */
+/* Numbers may be larger than 64 bits, as transformers writes model_max_length; all are then reals. Texts may
+ * have NUL, as the reader of tokenizers allows. */
+static Status loose_parse(json_t **root, const char *path, const FileMap *map)
+{
+    json_error_t error;
+    char         problem[160];
+    const char  *text = (const char *)map->data;
+    size_t       cost = json_cost(text, map->size), limit = JSON_MULTIPLE * map->size + (1 << 20);
+    if (cost > limit)
+        return fail(BAD_FILE, "%s: %zu bytes of JSON that would take %zu bytes of memory, and %zu are"
+                    " the most; give the file that was published with the tokenizer, or remove it", path,
+                    map->size, cost, limit);
+    *root = json_loadb(text, map->size, JSON_DECODE_INT_AS_REAL | JSON_ALLOW_NUL, &error);
+    if (*root) return OK;
+    return fail(BAD_FILE, "%s: broken JSON: %s; copy or download the file again, or remove it", path,
+                json_error_text(problem, &error));
+}
+
+/* NULL where there is no such file. loose: as loose_parse has it */
 static Status beside_read(json_t **root, const TokenizerFile *file, const char *name, bool loose)
 {
     char    path[1024];
@@ -54,10 +72,8 @@ static Status beside_read(json_t **root, const TokenizerFile *file, const char *
     Status status = OK;
     if (map.size > JSON_MOST)
         status = fail(BAD_FILE, "%s: %zu bytes; at most %d are read", path, map.size, JSON_MOST);
-    if (status == OK && loose) {
-        *root = json_loadb((const char *)map.data, map.size, JSON_DECODE_INT_AS_REAL, NULL);
-        if (!*root) status = fail(BAD_FILE, "%s: broken JSON", path);
-    } else if (status == OK)
+    if (status == OK && loose) status = loose_parse(root, path, &map);
+    else if (status == OK)
         status = json_parse_bounded(root, path, "", (const char *)map.data, map.size, JSON_MULTIPLE);
     file_unmap(&map);
     if (status == OK && !json_is_object(*root)) status = fail(BAD_FILE, "%s: no JSON object", path);
