@@ -40,7 +40,18 @@ TAKEN = [
     ("fp16", {"enabled": True, "loss_scale": 128.0}, "loss-scale", "128", ""),
     ("fp16", {"enabled": False, "loss_scale": 128}, "loss-scale", NONE, "fp16.loss_scale of DeepSpeed's JSON has no effect"),
     ("fp16", {"enabled": "auto", "loss_scale": 128}, "loss-scale", NONE, "fp16.loss_scale of DeepSpeed's JSON has no effect"),
-    ("prescale_gradients", True, "clip-grad", NONE, "gradients are summed first"), ("communication_data_type", "bf16", "grad-reduce-in-bf16", "true", ""),
+    ("fp16", {"enabled": True}, "initial-loss-scale", "65536", "fp16.initial_scale_power of DeepSpeed's JSON is not given, which means 16 there"),
+    ("steps_per_print", 1, "clip-grad", "0", "gradient_clipping of DeepSpeed's JSON is not given, which means 0 there"),
+    ("gradient_clipping", None, "clip-grad", "0", "gradient_clipping of DeepSpeed's JSON is not given, which means 0 there"),
+    ("optimizer.type", "FusedAdam", "weight-decay", "0", "optimizer.params.weight_decay of DeepSpeed's JSON is not given, which means 0 there"),
+    ("optimizer", {"type": "AdamW", "params": {"torch_adam": True}}, "weight-decay", "0.01", ""),
+    ("optimizer.params.eps", 1e-6, "weight-decay", NONE, ""),
+    ("scheduler", {"type": "WarmupLR", "params": {"warmup_type": "linear"}}, "lr-warmup-iters", "1000", ""),
+    ("wandb", {"enabled": True, "project": "p"}, "wandb-project", "p", ""),
+    ("wandb", {"project": "p"}, "wandb-project", NONE, "wandb.project of DeepSpeed's JSON has no effect without enabled: true"),
+    ("prescale_gradients", True, "grad-reduce-in-bf16", NONE, "gradients are summed first"), ("communication_data_type", "bf16", "grad-reduce-in-bf16", "true", ""),
+    ("communication_data_type", "fp16", "grad-reduce-in-bf16", NONE, "gradients are summed in fp32, which is finer"),
+    ("communication_data_type", "fp32", "grad-reduce-in-bf16", NONE, "gradients are summed in fp32"),
     ("zero_optimization.offload_optimizer.device", "cpu", "zero-stage", NONE, "stay in the memory of the device"),
     ("zero_optimization.reduce_bucket_size", "auto", "zero-stage", NONE, "does not change results"),
     ("curriculum_learning", {"enabled": False, "anything": [1, 2]}, "seq-length", NONE, "curriculum_learning.anything of DeepSpeed's JSON is off"),
@@ -56,7 +67,7 @@ REFUSED = [
     ("zero_optimization.stage", "two", "is not a whole number"), ("zero_optimization.zero_quantized_weights", True, "give false"),
     ("fp16", {"enabled": True, "initial_scale_power": 1.5}, "initial_scale_power 1.5 is not a whole number; give a value from 0 to 99"),
     ("gradient_accumulation_steps", 3, "is no multiple of it"), ("gradient_clipping", [1], "has a value that is not understood"),
-    ("curriculum_learning.enabled", True, "sequences have one length"), ("communication_data_type", "fp16", "give fp32 or bf16"),
+    ("curriculum_learning.enabled", True, "sequences have one length"), ("communication_data_type", "int8", "give fp32, fp16 or bf16"),
 ]
 
 
@@ -76,6 +87,15 @@ with run.work_folder() as folder:
     code, given, said = config(folder, {"fp16": {"enabled": "auto", "hysteresis": 4}}, ARGUMENTS + " --fp16")
     if code or given.get("hysteresis") != "4":
         bad.append(f"--fp16 and auto: {given} {said}")
+    for keys, arguments, refuses, says in (
+            ({}, "--clip-grad 0.5", False, "gradient_clipping of DeepSpeed's JSON is not given, which means 0 there; --clip-grad 0.5 ("),
+            ({"fp16": {"enabled": True, "loss_scale": 128}}, "--fp16", False, ""),
+            ({"scheduler": {"type": "WarmupLR", "params": {"warmup_type": "linear"}}}, "--lr-warmup-iters 7", True,
+             "scheduler.params.warmup_num_steps of DeepSpeed's JSON is not given, which means 1000 there, and contradicts --lr-warmup-iters 7 (")):
+        code, given, said = config(folder, keys, ARGUMENTS + " " + arguments)
+        option, value = (arguments.lstrip("-") + " true").split()[:2]
+        if code != refuses or says not in said or given.get(option) != value or "initial-loss-scale" in given:
+            bad.append(f"{keys} {arguments}: exit code {code}, {given} {said}")
     for text in '{"a": 1, "a": 2}', "[1]", "{", '{"train_batch_size": }':
         code, given, said = config(folder, text)
         if code != 1 or "the JSON of --deepspeed_config is no object" not in said:

@@ -474,7 +474,7 @@ BUGS = [
     ("a rewind that finds no checkpoint of another program", "src/train/loop.c",
      "*found = foreign_weights_folder(holds) != NULL;", "*found = false;", "cli.spikes"),
     ("a key of DeepSpeed's JSON that contradicts the command line", "src/conf/import/deepspeed.c",
-     "if (strcmp(mine, theirs)) refuse(", "if (!*mine) refuse(", "cli.deepspeed_json"),
+     "if (!same) refuse(", "if (!same && !*typed) refuse(", "cli.deepspeed_json"),
     ("a NaN named by the rank that sees it last", "src/train/replay.c",
      "if (!f->found) return INFINITY;", "if (!f->found) return 0;", "train.replay_test"),
     ("the unit of the step before named", "src/parallel/stage_executor.c",

@@ -71,25 +71,34 @@ static bool is_on(const Reading *r, const char *group, OptionIndex option)
 
 /* ---- one key ---- */
 
-/* It says what another option or key has said, or contradicts it. */
-static bool said_already(const Reading *r, const char *key, const Dialect *row, const char *value)
+/* Whether this value of a key is the one that its option has now. */
+static Status compare_value(bool *same, const Reading *r, const char *key, const Dialect *row,
+                            const char *value)
 {
     Options now = { 0 };
-    char    mine[OPTION_TEXT_MOST], theirs[OPTION_TEXT_MOST], typed[256], why[WHY];
-    if (!options_typed_by_person(r->o, row->option)) return false;
+    char    mine[OPTION_TEXT_MOST], theirs[OPTION_TEXT_MOST];
     OptionSource source = { SOURCE_CONFIG_FILE, key, value, r->from, row->convert };
-    const char  *text   = row->verb == VERB_MEANS ? row->text : value;
-    Status       status = options_set(&now, row->option, text, source);
+    Status status = options_set(&now, row->option, row->verb == VERB_MEANS ? row->text : value, source);
     if (status == OK) {
         options_value_text(mine, sizeof mine, &now, row->option);
         options_value_text(theirs, sizeof theirs, r->o, row->option);
-        options_typed(typed, sizeof typed, r->o, row->option);
-        snprintf(why, sizeof why, "is %s, and contradicts %s; make them equal, or leave one out", value,
-                 typed);
-        if (strcmp(mine, theirs)) refuse(r, key, why);
+        *same = !strcmp(mine, theirs);
     }
     options_close(&now);
-    return status == OK;                          /* a wrong value is refused by whoever takes it */
+    return status;
+}
+
+/* It says what another option or key has said, or contradicts it. */
+static bool said_already(const Reading *r, const char *key, const Dialect *row, const char *value)
+{
+    bool same;
+    char typed[256], why[WHY];
+    if (!options_typed_by_person(r->o, row->option)) return false;
+    if (compare_value(&same, r, key, row, value) != OK) return false;  /* refused by whoever takes it */
+    options_typed(typed, sizeof typed, r->o, row->option);
+    snprintf(why, sizeof why, "is %s, and contradicts %s; make them equal, or leave one out", value, typed);
+    if (!same) refuse(r, key, why);
+    return true;
 }
 
 static void take_auto(const Reading *r, const char *key, const Dialect *row)
@@ -156,7 +165,9 @@ static const char *idle(const Reading *r, const char *group)
         if (!strcmp(group, modes[i].group))
             return is_on(r, group, modes[i].option) ? NULL : "has no effect without enabled: true";
     snprintf(key, sizeof key, "%s.enabled", group);
-    return json_is_false(value_at(r, key)) ? "is off" : NULL;
+    if (json_is_false(value_at(r, key))) return "is off";
+    bool asked = !strcmp(group, "wandb") || !strcmp(group, "tensorboard");
+    return asked && !json_is_true(value_at(r, key)) ? "has no effect without enabled: true" : NULL;
 }
 
 static void take_object(Reading *r, const char *path, json_t *object, int depth)
@@ -180,6 +191,49 @@ static void take_object(Reading *r, const char *path, json_t *object, int depth)
         else if (list) take_list(r, key, value);
         else take_value(r, key, value, value_text(text, sizeof text, value));
     }
+}
+
+/* What DeepSpeed takes for a key that is missing, where the default here is another one. needs: what has to
+ * be there, "" for nothing. over_command_line: a schedule of the JSON replaces the command line's, so another
+ * value there is refused; otherwise the command line's value is taken. */
+typedef struct { const char *needs, *key, *value; bool over_command_line; } Missing;
+static const Missing MISSING_KEYS[] = {
+    { "",               "gradient_clipping",                 "0",     false },
+    { "optimizer.type", "optimizer.params.weight_decay",     "0",     false },
+    { "scheduler.type", "scheduler.params.warmup_num_steps", "1000",  true  },
+    { "scheduler.type", "scheduler.params.warmup_max_lr",    "0.001", true  },
+    { "fp16",           "fp16.initial_scale_power",          "16",    false },
+};
+
+static void keep_typed(const Reading *r, const Missing *missing, const Dialect *row, const char *value)
+{
+    bool same;
+    char typed[256], why[WHY];
+    if (compare_value(&same, r, missing->key, row, value) != OK || same) return;
+    options_typed(typed, sizeof typed, r->o, row->option);
+    snprintf(why, sizeof why, "is not given, which means %s there%s %s%s", value,
+             missing->over_command_line ? ", and contradicts" : ";", typed,
+             missing->over_command_line ? "; give it" : " is taken");
+    (missing->over_command_line ? refuse : remark)(r, missing->key, why);
+}
+
+static void take_missing(Reading *r, const Missing *missing)
+{
+    char why[WHY];
+    const json_t *given = value_at(r, missing->key);
+    const char   *value = missing->value;
+    const Dialect *row = dialect_find(DIALECT_DSJSON, missing->key, NULL);
+    bool there = !*missing->needs || value_at(r, missing->needs);
+    if (!there || idle(r, missing->needs) || (given && !json_is_null(given))) return;
+    /* PyTorch's AdamW has another default than DeepSpeed's own. */
+    if (row->option == OPTION_weight_decay && json_is_true(value_at(r, "optimizer.params.torch_adam")))
+        value = "0.01";
+    if (row->option == OPTION_initial_loss_scale && json_number_value(value_at(r, "fp16.loss_scale")) > 0)
+        return;                                       /* the loss scale is a constant */
+    if (options_typed_by_person(r->o, row->option)) return keep_typed(r, missing, row, value);
+    snprintf(why, sizeof why, "is not given, which means %s there", value);
+    remark(r, missing->key, why);
+    take_value(r, missing->key, NULL, value);
 }
 
 /* train_batch_size is train_micro_batch_size_per_gpu x gradient_accumulation_steps x data-parallel ranks: of
@@ -229,6 +283,8 @@ void import_deepspeed(Import *m, Options *o, const char *from, const char *text)
     if (strlen(text) < JSON_BYTES) r.whole = json_loads(text, JSON_REJECT_DUPLICATES, &error);
     if (json_is_object(r.whole)) {
         take_object(&r, "", r.whole, 0);
+        for (size_t i = 0; i < sizeof MISSING_KEYS / sizeof MISSING_KEYS[0]; i++)
+            take_missing(&r, &MISSING_KEYS[i]);
         judge_accumulation(&r);
         judge_warmup(&r);
     } else {
