@@ -114,14 +114,14 @@ static json_t *saved_value(const CheckpointComparison *m, OptionIndex option, co
     return *row->text ? json_string(row->text) : NULL;
 }
 
-/* An option that the checkpoint does not have, or that has no effect here, is not compared: a rotary base
+/* An option that the checkpoint does not have, or that does not count here, is not compared: a rotary base
  * with learned positions, for example. */
 static Status match_value(CheckpointComparison *m, OptionIndex option, const json_t *saved)
 {
     Options saved_options = { 0 };
     char was[1024];
     if (!option_taken(option, compared_rows(m->o))) return OK;
-    if (m->o->source[option].kind == SOURCE_NOTHING || option_unmet(m->o, option)) return OK;
+    if (m->o->source[option].kind == SOURCE_NOTHING || !option_counts(m->o, option)) return OK;
     json_t *value = saved_value(m, option, saved);
     if (!value) return OK;
     Status status = options_set_saved(&saved_options, option, value, m->path);

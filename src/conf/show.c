@@ -113,6 +113,14 @@ Status options_set_saved(Options *o, OptionIndex option, const json_t *value, co
     return fail(BAD_FILE, "%s: %s", path, why);
 }
 
+Status options_take_saved(Options *o, OptionIndex option, const char *json, const char *path)
+{
+    json_t *object = json_loads(json, 0, NULL), *value = json_object_get(object, option_rows[option].name);
+    Status  status = value ? options_set_saved(o, option, value, path) : OK;
+    json_decref(object);
+    return status;
+}
+
 Status options_from_json(Options *o, const char *json, const char *path, CommandSet which)
 {
     json_error_t error;

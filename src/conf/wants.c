@@ -60,6 +60,12 @@ const OptionWants *option_unmet(const Options *o, OptionIndex option)
     return NULL;
 }
 
+bool option_counts(const Options *o, OptionIndex option)
+{
+    if (option == OPTION_positions) return o->position.value == CHOICE_position_learned_absolute;
+    return !option_unmet(o, option);
+}
+
 const char *option_wants_text(char *out, size_t size, const OptionWants *unmet)
 {
     size_t used = 0;

@@ -5,6 +5,9 @@
 
 /* The first row that is not met for this option, whoever set it; NULL where it has an effect. */
 const OptionWants *option_unmet(const Options *o, OptionIndex option);
+/* Whether a change of it would be another model: not where it has no effect, and not the number of positions
+ * of a model that learns none, which is for exports alone. */
+bool option_counts(const Options *o, OptionIndex option);
 /* What the option does nothing without, as one types it: "--dedup exact or --near-threshold J". Returns
  * out. */
 const char *option_wants_text(char *out, size_t size, const OptionWants *unmet);

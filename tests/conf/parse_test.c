@@ -305,6 +305,7 @@ static void another_model_is_refused(void **state)
     assert_says(goes_on("--hidden-size 96", "--hidden-size 96 --swiglu"), BAD_OPTION, "--swiglu, but ck");
     const char *rope = "--position-embedding-type rope --seq-length 64";
     assert_ok(goes_on("--position-embedding-type rope", rope));      /* no learned positions: any length does */
+    assert_ok(goes_on("--position-embedding-type rope", "--position-embedding-type rope --max-position-embeddings 2048"));
     assert_says(goes_on(rope, "--position-embedding-type rope --rotary-base 500"), BAD_OPTION, "--rotary-base 500, but");
     assert_ok(goes_on("--seed 5", "--clip-grad 1 --global-batch-size 4 --ranks 2")); /* another course: words alone */
     assert_says(goes_on("--num-layers 4 --hidden-size 96", "--num-layers 2 --hidden-size 48"), BAD_OPTION,

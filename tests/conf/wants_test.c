@@ -2,6 +2,7 @@
 #define option_wants       own_wants
 #define option_wants_count own_wants_count
 #define option_unmet       own_unmet
+#define option_counts      own_counts
 #define option_wants_text  own_wants_text
 #define option_asked       own_asked
 #define options_wants      own_options_wants

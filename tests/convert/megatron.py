@@ -129,7 +129,7 @@ def options(model):
     moe = {"num-experts": 4, "moe-router-topk": 2, "moe-ffn-hidden-size": 12}
     llama = {"num-query-groups": 2, "normalization": "RMSNorm", "position-embedding-type": "rope", "rotary-base": 10000, "rotary-percent": 1.0, "swiglu": True, "disable-bias-linear": True,
              "untie-embeddings-and-output-weights": True, "ffn-hidden-size": 12}
-    gpt = {"normalization": "LayerNorm", "position-embedding-type": "learned_absolute", "max-position-embeddings": 16, "ffn-hidden-size": 16}
+    gpt = {"normalization": "LayerNorm", "position-embedding-type": "learned_absolute", "ffn-hidden-size": 16}
     latent = {"qk-layernorm": True, "multi-latent-attention": True, "q-lora-rank": 6, "kv-lora-rank": 4, "qk-head-dim": 4, "qk-pos-emb-head-dim": 2, "v-head-dim": 2,
               "position-embedding-type": "yarn", "rotary-interleaved": True, "rotary-base": 10000, "rotary-scaling-factor": 4.0, "mscale": 1.0,
               "mscale-all-dim": 0.5, "yarn-original-max-position-embeddings": 8}
@@ -139,7 +139,7 @@ def options(model):
     own = {"gpt": gpt, "llama": dict(llama, **{"qk-layernorm": True}), "moe": dict(llama, **moe), "deepseek": dict(deepseek, **moe, **latent, **shared)}[model]
     if model != "deepseek":
         own["kv-channels"] = 2
-    return dict(own, **{"num-layers": 4, "hidden-size": 8, "num-attention-heads": 4, "seq-length": 16, "norm-epsilon": 1e-5, "vocab-size": VOCABULARY})
+    return dict(own, **{"num-layers": 4, "hidden-size": 8, "num-attention-heads": 4, "seq-length": 16, "max-position-embeddings": 16, "norm-epsilon": 1e-5, "vocab-size": VOCABULARY})
 
 
 # ---- names of other versions, in files written here ----
@@ -224,14 +224,14 @@ def rank_files(folder, model, ranks, stages, args, rename, fold):
 def other_versions(folder):
     shape = dict(num_layers=4, hidden_size=8, num_attention_heads=4, kv_channels=2, seq_length=16, vocab_size=VOCABULARY, consumed_train_samples=24)
     older = dict(shape, ffn_hidden_size=16, max_position_embeddings=16, layernorm_epsilon=1e-5)
-    latent = dict(shape, ffn_hidden_size=12, normalization="RMSNorm", norm_epsilon=1e-5, swiglu=True, add_bias_linear=False, untie_embeddings_and_output_weights=True,
+    latent = dict(shape, ffn_hidden_size=12, max_position_embeddings=64, normalization="RMSNorm", norm_epsilon=1e-5, swiglu=True, add_bias_linear=False, untie_embeddings_and_output_weights=True,
                   qk_layernorm=True, position_embedding_type="rope", rotary_base=10000, rotary_percent=1.0, num_experts=4, moe_router_topk=2, moe_ffn_hidden_size=12,
                   multi_latent_attention=True, q_lora_rank=6, kv_lora_rank=4, qk_head_dim=4, qk_pos_emb_head_dim=2, v_head_dim=2, rotary_scaling_factor=4.0, mscale=1.0,
                   mscale_all_dim=0.5, original_max_position_embeddings=8, moe_layer_freq=[0, 1, 1, 1], moe_shared_expert_intermediate_size=12,
                   moe_router_score_function="sigmoid", moe_router_enable_expert_bias=True, moe_router_topk_scaling_factor=1.5)
     gpt = {k: v for k, v in options("gpt").items() if k not in ("normalization", "position-embedding-type")}
     cases = [("gpt", older, gpt, lambda name, v=version: older_name(name, v), nested, stages) for version in VERSIONS for stages in (1, 2)]
-    cases += [("deepseek", latent, options("deepseek"), engine_name, dict, stages) for stages in (1, 2)]
+    cases += [("deepseek", latent, dict(options("deepseek"), **{"max-position-embeddings": 64}), engine_name, dict, stages) for stages in (1, 2)]
     for i, (model, args, wanted, rename, fold, stages) in enumerate(cases):
         path = os.path.join(folder, "other-%d" % i)
         rank_files(path, model, 2, stages, args, rename, fold)

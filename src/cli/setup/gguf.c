@@ -14,7 +14,7 @@ static int unsaid(char why[GGUF_WHY], const Options *model, const Options *again
     char here[256], there[256];
     for (int i = 0; i < OPTIONS; i++) {
         bool counts = option_taken(i, FOR_SHAPE) && model->source[i].kind != SOURCE_NOTHING;
-        if (!counts || (option_unmet(model, i) && option_unmet(again, i))) continue;
+        if (!counts || (!option_counts(model, i) && !option_counts(again, i))) continue;
         options_value_text(here, sizeof here, model, i);
         options_value_text(there, sizeof there, again, i);
         if (!strcmp(here, there)) continue;

@@ -97,6 +97,14 @@ static Status take_checkpoint_options(Options *o)
     return options_from_json(o, o->checkpoint.options, o->checkpoint.path, FOR_CHECKPOINT_ARGS);
 }
 
+/* How long texts a model without learned positions is for is known from where it came, and --seq-length of a
+ * run says nothing of it. */
+static Status take_checkpoint_positions(Options *o)
+{
+    if (o->position.value == CHOICE_position_learned_absolute) return OK;
+    return options_take_saved(o, OPTION_positions, o->checkpoint.options, o->checkpoint.path);
+}
+
 /* The checkpoint's schedule counts, also where a person gave another one, which a line then names. */
 static Status take_checkpoint_schedule(Options *o)
 {
@@ -124,6 +132,7 @@ Status setup_values(Options *o)
     if (o->load) TRY(find_checkpoint(o));
     if (o->checkpoint.path && o->checkpoint_schedule) TRY(take_checkpoint_schedule(o));
     if (o->load && (o->use_checkpoint_args || !setup_trains(o) || foreign)) TRY(take_checkpoint_options(o));
+    if (o->checkpoint.path) TRY(take_checkpoint_positions(o));
     TRY(setup_take_tokenizer(o));
     return options_derive(o);
 }

@@ -329,8 +329,6 @@ Status megatron_arguments(MegatronRead *m, const PickleValue *args, const char *
     balancing_take(m, args);
     if (positions_of(args) == ROPE)
         json_object_set_new(m->options, "position-embedding-type", json_string("rope"));
-    if (holds(args, "learned") && pickle_integer(pickle_get(args, "max_position_embeddings"), &value))
-        json_object_set_new(m->options, "max-position-embeddings", json_integer((json_int_t)value));
     m->gated = is_true(pickle_get(args, "swiglu")) || is_true(pickle_get(args, "quick_geglu"));
     if (!m->gated && !is_true(pickle_get(args, "squared_relu")) && gelu_by_erf(args))
         json_object_set_new(m->options, "gelu-approximate", json_string("none"));
