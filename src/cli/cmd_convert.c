@@ -225,13 +225,20 @@ static Status check_tokenizer_to_write(const ConvertTask *c)
     return OK;
 }
 
+static bool names_files(const char *option)
+{
+    int row = option_find(option, FOR_TRAIN);
+    return row >= 0 && option_rows[row].path;
+}
+
 static Status to_hf(ConvertTask *c, void *context)
 {
     HfTexts texts = {.config      = context,
                      .shard_bytes = (int64_t)(c->o->shard_gigabytes * 1e9),
                      .positions   = c->model.positions,
                      .tokenizer   = tokenizer_to_write(c),
-                     .version     = JOTUN_VERSION};
+                     .version     = JOTUN_VERSION,
+                     .names_files = names_files};
     return hf_write(&c->run, &texts);
 }
 

@@ -17,9 +17,9 @@ static const char *path_leaf(const char *path, size_t bytes)
 }
 
 /* A word as a shell reads it. hf: and the like in front of a path stay. */
-static void word_write(FILE *out, const char *word)
+static void word_write(FILE *out, const char *word, bool path)
 {
-    const char *leaf = path_leaf(word, strlen(word));
+    const char *leaf = path ? path_leaf(word, strlen(word)) : word;
     size_t      kind = strspn(word, "abcdefghijklmnopqrstuvwxyz");
     fputs(" '", out);
     if (leaf != word && word[kind] == ':') fprintf(out, "%.*s:", (int)kind, word);
@@ -43,24 +43,24 @@ static void data_write(FILE *out, const char *data)
 }
 
 /* A value of the options as a person types it, after its name. */
-static void option_write(FILE *out, const char *name, const json_t *value)
+static void option_write(FILE *out, const char *name, const json_t *value, bool path)
 {
     if (json_is_boolean(value)) {
         if (json_is_true(value)) fprintf(out, " --%s", name);
         return;
     }
     fprintf(out, " --%s", name);
-    if (json_is_string(value)) word_write(out, json_string_value(value));
+    if (json_is_string(value)) word_write(out, json_string_value(value), path);
     else if (json_is_integer(value)) fprintf(out, " %lld", (long long)json_integer_value(value));
     else if (json_is_real(value)) fprintf(out, " %.12g", json_real_value(value));
     size_t i;
     json_t *word;
     json_array_foreach((json_t *)value, i, word)
-        if (json_is_string(word)) word_write(out, json_string_value(word));
+        if (json_is_string(word)) word_write(out, json_string_value(word), path);
 }
 
 /* given: names of options, with blanks between. What follows from them and defaults is not repeated. */
-static void command_write(FILE *out, const json_t *options, const char *given)
+static void command_write(FILE *out, const json_t *options, const char *given, const HfTexts *texts)
 {
     char name[128];
     fputs("\n## Command\n\n```\njotun train", out);
@@ -68,7 +68,7 @@ static void command_write(FILE *out, const json_t *options, const char *given)
         letters = strcspn(given, " ");
         snprintf(name, sizeof name, "%.*s", (int)letters, given);
         const json_t *value = json_object_get(options, name);
-        if (value) option_write(out, name, value);
+        if (value) option_write(out, name, value, texts->names_files(name));
     }
     fputs("\n```\n", out);
 }
@@ -135,7 +135,7 @@ static void text_write(FILE *out, const ConvertRun *c, const HfTexts *texts)
                      " since the checkpoint names none.\n");
     if (from->data && *from->data) data_write(out, from->data);
     curve_write(out, options);
-    if (from->given) command_write(out, options, from->given);
+    if (from->given) command_write(out, options, from->given, texts);
     json_decref(options);
 }
 

@@ -13,6 +13,7 @@ typedef struct {
     int64_t     positions;                 /* tokens of a text, for the tokenizer */
     const char *tokenizer;                 /* argument of --tokenizer; none: no files of one */
     const char *version;                   /* of this program */
+    bool      (*names_files)(const char *option);      /* its values are paths */
 } HfTexts;
 
 /* Writes c->output. BAD_OPTION: the tokenizer cannot be written for transformers. The plan is TO_THEIRS. */

@@ -18,6 +18,8 @@ from hf import GOLDEN, step, tensors
 from run import jotun
 
 LLAMA = os.path.join(GOLDEN, "llama")                       # without a tokenizer
+SHAPE = """--num-layers 2 --hidden-size 16 --ffn-hidden-size 40 --num-attention-heads 4 --normalization RMSNorm --norm-epsilon 1e-6 --swiglu
+    --position-embedding-type rope --disable-bias-linear --untie-embeddings-and-output-weights""".split()
 SHORT = "--train-iters 1 --global-batch-size 2 --micro-batch-size 2 --lr 0 --min-lr 0 --split 1,0,0".split()
 
 
@@ -109,12 +111,16 @@ def card(work, data):
     at = lambda leaf: os.path.join(work, "it's a card" + leaf)
     given = ["--num-layers", "2", "--hidden-size", "16", "--num-attention-heads", "2", "--seq-length", "16", "--swiglu", "--normalization", "RMSNorm",
              "--disable-bias-linear", "--position-embedding-type", "rope", "--data-path", "0.5", data, "0.5", data, "--data-order", "megatron", "--train-samples", "8",
-             "--global-batch-size", "4", "--micro-batch-size", "2", "--lr", "1e-3", "--ranks", "2", "--save", at("")]
+             "--global-batch-size", "4", "--micro-batch-size", "2", "--lr", "1e-3", "--ranks", "2", "--save", at(""),
+             "--sample-prompt", "speed in km/h", "--sample-interval", "100", "--wandb-project", "team/x"]
     jotun("train", *given, env=dict(os.environ, JOTUN_SEED="7"))
     jotun("convert", "--to", "hf", "--input", at(""), "--output", at("-hf"))
     text = open(at("-hf/README.md")).read()
     command = shlex.split(text.split("## Command\n\n```\n")[1].split("\n```")[0])
     assert command[:2] == ["jotun", "train"]
+    value = lambda option: command[command.index(option) + 1]                # a text may have a slash as well
+    assert (value("--sample-prompt"), value("--wandb-project")) == ("speed in km/h", "team/x"), command
+    assert value("--save") == "it's a card", command
     names = {word for word in command if word.startswith("--")}
     assert names == {word for word in given if word.startswith("--")} | {"--seed"}, command
     shown = [[" ".join(line.split()[:2]) for line in jotun("config", *words).stdout.splitlines() if not re.match(" *--(data-path|save) ", line)]
@@ -123,7 +129,8 @@ def card(work, data):
 
 
 def positions(work, data):
-    """A continued model keeps the positions it was made for, and has more where it was trained on more."""
+    """A continued model keeps the positions it was made for, also when it is resumed, and has more where it was trained on more; of a
+    new one a person says them."""
     at = lambda leaf: os.path.join(work, "positions" + leaf)
     for length in 16, 128:
         name = at(str(length))
@@ -132,6 +139,15 @@ def positions(work, data):
         assert json_file(name + "-hf", "config.json")["max_position_embeddings"] == max(64, length), length
         jotun("convert", "--to", "gguf", "--input", name, "--output", name + ".gguf")
         assert gguf.Reader(name + ".gguf").keys["llama.context_length"] == max(64, length), length
+    jotun("train", "--load", at("16"), *SHAPE, "--seq-length", 16, "--data-path", data, *SHORT, "--train-iters", 2, "--override-opt-param-scheduler",
+          "--save", at("-resumed"))
+    jotun("convert", "--to", "hf", "--input", at("-resumed"), "--output", at("-resumed-hf"))
+    assert json_file(at("-resumed-hf"), "config.json")["max_position_embeddings"] == 64
+    done = jotun("train", *SHAPE, "--seq-length", 16, "--max-position-embeddings", 48, "--data-path", data, *SHORT, "--save", at("-new"))
+    assert "has no effect" not in done.stderr, done.stderr
+    jotun("convert", "--to", "hf", "--input", at("-new"), "--output", at("-new-hf"), "--tokenizer", "bytes")
+    assert json_file(at("-new-hf"), "config.json")["max_position_embeddings"] == 48
+    assert json_file(at("-new-hf"), "tokenizer_config.json")["model_max_length"] == 48
 
 
 def shapes(work, data):
