@@ -60,16 +60,24 @@ static Status config_write(const HfTokenizer *h, const char *class)
         json_object_set_new(config, "add_bos_token", json_boolean(ids->adds_bos));
         json_object_set_new(config, "add_eos_token", json_boolean(ids->adds_end));
     }
+    char path[1024];                     /* the template may be in the folder's tokenizer_config.json */
+    if (ids->chat && !tokenizer_file_beside(path, h->file, "chat_template.jinja"))
+        json_object_set(config, "chat_template", ids->chat);
     return hf_json_write(h->folder, "tokenizer_config.json", config);
+}
+
+static Status chat_copy(const HfTokenizer *h)
+{
+    TRY(beside_copy(h, "special_tokens_map.json", NULL));
+    return beside_copy(h, "chat_template.jinja", NULL);
 }
 
 /* The files that say what tokens mean: those of the folder, or else a config of `class`. */
 static Status meanings_write(const HfTokenizer *h, const char *class)
 {
-    static const char *const more[] = {
-        "special_tokens_map.json", "added_tokens.json", "chat_template.jinja" };
     bool found;
-    for (int i = 0; i < 3; i++) TRY(beside_copy(h, more[i], NULL));
+    TRY(chat_copy(h));
+    TRY(beside_copy(h, "added_tokens.json", NULL));
     TRY(beside_copy(h, "tokenizer_config.json", &found));
     return found ? OK : config_write(h, class);
 }
@@ -102,10 +110,12 @@ static json_t *bytes_json(const HfTokenizer *h)
     return tokenizer_json_make(added, json_null(), level, json_incref(level), model);
 }
 
-/* A tokenizer.json where transformers opens no file of this tokenizer. Consumes the reference. */
+/* A tokenizer.json where transformers opens no file of this tokenizer, and what the folder says of
+ * conversations. Consumes the reference. */
 static Status made_write(const HfTokenizer *h, json_t *root)
 {
     Status status = config_write(h, "PreTrainedTokenizerFast");
+    if (status == OK) status = chat_copy(h);
     if (status == OK) return hf_json_write(h->folder, "tokenizer.json", root);
     json_decref(root);
     return status;

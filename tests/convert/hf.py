@@ -432,6 +432,17 @@ def tokenizers(work, text):
     made, _ = exported(work, name, len(pieces))
     assert made["model"]["type"] == "Unigram" and made["model"]["unk_id"] == 0 and made["model"]["vocab"][3] == ["\u2581a", -1.0]
     assert [n["type"] for n in made["normalizer"]["normalizers"]] == ["Replace", "Replace", "Prepend", "Replace"]
+    chat = {"chat_template.jinja": "{{ messages }}", "special_tokens_map.json": '{"eos_token": "</s>"}'}
+    for leaf, files in ("chat", chat), ("chat-key", {"tokenizer_config.json": '{"chat_template": "{{ messages }}"}'}):
+        folder = os.path.join(work, leaf)                    # what the folder says of conversations stays beside a made file
+        os.mkdir(folder)
+        shutil.copy(name, os.path.join(folder, "tokenizer.model"))
+        for file, said in files.items():
+            open(os.path.join(folder, file), "w").write(said)
+        exported(work, folder, len(pieces))
+        kept = {file: open(os.path.join(folder + "-hf", file)).read() for file in os.listdir(folder + "-hf") if file in chat}
+        key = json.load(open(os.path.join(folder + "-hf", "tokenizer_config.json"))).get("chat_template")
+        assert (kept, key) == ((chat, None) if leaf == "chat" else ({}, "{{ messages }}")), (leaf, kept, key)
     with open(name, "wb") as out:
         out.write(b"".join(piece(*p) for p in pieces[:-1]) + piece("<user>", 0, 4))
     done = jotun("convert", "--to", "hf", "--input", name + "-ck", "--output", name + "-no", "--tokenizer", name, check=False)
