@@ -79,14 +79,57 @@ static Status bytes_put(GgufText *out, const Tokenizer *t, int64_t vocabulary)
 
 /* ---- special tokens ---- */
 
-/* llama.cpp ends a text at three ids that the file names, and at tokens whose texts it knows. */
-static void ids_put(GgufText *out, const SpecialIds *ids, const char *name)
+/* llama.cpp ends a text at three ids that the file names, and at tokens whose texts it knows. The three are
+ * the ends of a document, of a turn and of a message that a program answers. */
+enum { EOS, EOT, EOM, ENDS };
+
+/* Which key the text of a token means; EOS: none of the others. */
+static int end_kind(const char *text)
 {
-    static const char *const ends[] = { "tokenizer.ggml.eos_token_id", "tokenizer.ggml.eot_token_id",
+    static const char *const turns[] = { "<|eot_id|>", "<|im_end|>", "<end_of_turn>", "<|end|>", "<|eot|>",
+                                         "<|end_of_turn|>", "<EOT>", "[EOT]", "<end_of_utterance>" };
+    for (size_t i = 0; i < sizeof turns / sizeof turns[0]; i++)
+        if (!strcmp(text, turns[i])) return EOT;
+    return strcmp(text, "<|eom_id|>") ? EOS : EOM;
+}
+
+/* end[key]: the id, -1 for none. The first id is that of EOS whatever it means. One of no such meaning has a
+ * key that is left, so that texts end at it too: EOM first, which llama.cpp itself looks for by one text. */
+static void ends_place(int64_t end[ENDS], const SpecialIds *ids, const Tokenizer *t)
+{
+    static const int left[] = { EOM, EOT };
+    char text[SPECIAL_TEXT];
+    int  kind[SPECIAL_ENDS_MOST];
+    for (int k = 0; k < ENDS; k++) end[k] = -1;
+    for (int i = 0; i < ids->ends; i++) {
+        kind[i] = special_text(text, t, ids->end[i]) ? end_kind(text) : EOS;
+        if (end[kind[i]] < 0 && kind[i] != EOS) end[kind[i]] = ids->end[i];
+    }
+    if (ids->ends) end[EOS] = ids->end[0];
+    for (int i = 1, k = 0; i < ids->ends; i++) {
+        while (k < 2 && end[left[k]] >= 0) k++;
+        if (kind[i] == EOS && k < 2) end[left[k]] = ids->end[i];
+    }
+}
+
+static void ends_put(GgufText *out, const SpecialIds *ids, const Tokenizer *t)
+{
+    static const char *const keys[] = { "tokenizer.ggml.eos_token_id", "tokenizer.ggml.eot_token_id",
                                         "tokenizer.ggml.eom_token_id" };
-    enum { ENDS = sizeof ends / sizeof ends[0] };
+    int64_t end[ENDS];
+    ends_place(end, ids, t);
+    for (int k = 0; k < ENDS; k++)
+        if (end[k] >= 0) gguf_key_uint(out, keys[k], end[k]);
+    for (int i = 0; i < ids->ends; i++)
+        if (ids->end[i] != end[EOS] && ids->end[i] != end[EOT] && ids->end[i] != end[EOM])
+            log_line("convert: id %lld ends a text as well, and a GGUF file has no key left for it; llama.cpp"
+                     " ends a text there only where it knows the token's text", (long long)ids->end[i]);
+}
+
+static void ids_put(GgufText *out, const SpecialIds *ids, const Tokenizer *t, const char *name)
+{
     if (ids->bos >= 0) gguf_key_uint(out, "tokenizer.ggml.bos_token_id", ids->bos);
-    for (int i = 0; i < ids->ends && i < ENDS; i++) gguf_key_uint(out, ends[i], ids->end[i]);
+    ends_put(out, ids, t);
     if (ids->unknown >= 0) gguf_key_uint(out, "tokenizer.ggml.unknown_token_id", ids->unknown);
     if (ids->pad >= 0) gguf_key_uint(out, "tokenizer.ggml.padding_token_id", ids->pad);
     gguf_key_bool(out, "tokenizer.ggml.add_bos_token", ids->adds_bos);
@@ -98,9 +141,6 @@ static void ids_put(GgufText *out, const SpecialIds *ids, const char *name)
     if (!ids->ends)
         log_line("convert: the tokenizer %s names no end of a text; llama.cpp then takes one by its number",
                  name);
-    for (int i = ENDS; i < ids->ends; i++)
-        log_line("convert: id %lld ends a text as well, and a GGUF file names %d such ids",
-                 (long long)ids->end[i], ENDS);
 }
 
 /* What llama.cpp does not know of added tokens. */
@@ -146,7 +186,7 @@ Status gguf_tokenizer(GgufText *out, const char *name, int64_t vocabulary)
     TRY(tokenizer_open(&t, name));
     Status status = special_ids_find(&ids, &t, &file);
     if (status == OK) status = vocabulary_put(out, &t, vocabulary);
-    if (status == OK) ids_put(out, &ids, name);
+    if (status == OK) ids_put(out, &ids, &t, name);
     special_ids_free(&ids);
     tokenizer_close(&t);
     return status;
