@@ -100,8 +100,11 @@ static Status planned(ConvertTask *c, Naming naming, PlanDirection direction,
     Status status = plan_make(&plan, &rules, &c->from.file);
     if (status == OK) {
         if (plan.mtp_tensors) log_line("%s: %s", c->o->convert_input, PLAN_MTP_LEFT);
-        run_make(c, &plan);
-        status = work(c, context);
+        status = plan_check_tied(&plan, &c->from.file, 0, 1);
+        if (status == OK) {
+            run_make(c, &plan);
+            status = work(c, context);
+        }
         if (status == OK) report(c);
         plan_free(&plan);
     }

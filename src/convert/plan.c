@@ -1,5 +1,6 @@
 /* From links to copies between the tensors of two checkpoints, and the copying of a range. */
 #include "convert/plan.h"
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -187,8 +188,12 @@ static Status surplus_check(Plan *plan, const PlanRules *rules, const ForeignFil
         /* the optimizer's copy was taken instead */
         const ForeignTensor *copy = foreign_find_of(from, FOREIGN_MASTER, name);
         if (copy && used[copy - from->tensor]) continue;
-        if (rules->direction == TO_OURS ? links_surplus(rules->naming, name, rules->tied)
-                                        : is_left_out(rules, name) || is_state(from, name, used)) continue;
+        if (rules->direction == TO_OURS && links_surplus(rules->naming, name, false)) continue;
+        if (rules->direction == TO_OURS && links_surplus(rules->naming, name, rules->tied)) {
+            plan->head_copy = &from->tensor[i];
+            continue;
+        }
+        if (rules->direction != TO_OURS && (is_left_out(rules, name) || is_state(from, name, used))) continue;
         if (is_mtp(rules, from, name)) {
             plan->mtp_tensors++;
             continue;
@@ -280,6 +285,47 @@ int64_t plan_count(const PlanTensor *tensor)
 {
     const int64_t *n = tensor->as.shape;
     return n[0] * n[1] * n[2] * n[3];
+}
+
+/* ---- the head of a tied model ---- */
+
+/* Two elements that are no numbers are equal here: both are as they were saved. */
+static bool elements_equal(const float *a, const float *b, int64_t count)
+{
+    for (int64_t i = 0; i < count; i++)
+        if (a[i] != b[i] && !(isnan(a[i]) && isnan(b[i]))) return false;
+    return true;
+}
+
+static Status refuse_head(const ForeignFile *from, const ForeignTensor *head, const ForeignTensor *embedding)
+{
+    return fail(BAD_FILE, "%s: tie_word_embeddings says that the head is the embedding, but '%s' has other "
+                "values than '%s'; set tie_word_embeddings to false in config.json to read it, or remove it "
+                "from the file", from->path, head->name, embedding->name);
+}
+
+Status plan_check_tied(const Plan *plan, ForeignFile *from, int64_t part, int64_t parts)
+{
+    enum { WINDOW = 4096, RELEASE = 16 << 20 };
+    float a[WINDOW], b[WINDOW];
+    const PlanTensor    *tensor = plan_find(plan, "embed.token.weight");
+    const ForeignTensor *head = plan->head_copy;
+    if (!head || !tensor) return OK;
+    const ForeignTensor *embedding = plan->copy[tensor->first].from;
+    int64_t count = foreign_count(embedding), n, unreleased = 0;
+    if (!dtype_is_float(head->dtype) || foreign_count(head) != count ||
+        head->shape[0] != embedding->shape[0]) return refuse_head(from, head, embedding);
+    TRY(foreign_need(from, head));
+    TRY(foreign_need(from, embedding));
+    int64_t first = count / parts * part, end = part == parts - 1 ? count : first + count / parts;
+    for (; first < end; first += n) {
+        n = end - first < WINDOW ? end - first : WINDOW;
+        foreign_read(head, first, 1, n, a, F32);
+        foreign_read(embedding, first, 1, n, b, F32);
+        if (!elements_equal(a, b, n)) return refuse_head(from, head, embedding);
+        if ((unreleased += n) >= RELEASE) foreign_release(from), unreleased = 0;
+    }
+    return OK;
 }
 
 /* ---- copying ---- */

@@ -22,6 +22,7 @@ typedef struct {
     int         tensors, copies;
     bool        states;                    /* each weight has its moments behind it */
     int         mtp_tensors;               /* of multi-token prediction, which are not read */
+    const ForeignTensor *head_copy;        /* the head of a model that is tied; NULL: `from` has none */
 } Plan;
 
 typedef enum { TO_OURS, TO_THEIRS } PlanDirection;
@@ -48,6 +49,9 @@ void   plan_free(Plan *plan);
 /* Compares the checksums of what the tensor is gathered from, as foreign_verify does. */
 Status plan_verify(const Plan *plan, const ForeignFile *from, const PlanTensor *tensor, int64_t part,
                    int64_t parts);
+/* BAD_FILE where the head of a tied model is in the file as well and has other values than the embedding:
+ * transformers then reads it as a head of its own. Of `parts` callers each compares its part, by windows. */
+Status plan_check_tied(const Plan *plan, ForeignFile *from, int64_t part, int64_t parts);
 /* NULL: there is none. */
 const PlanTensor *plan_find(const Plan *plan, const char *name);
 int64_t plan_count(const PlanTensor *tensor);                                      /* elements */

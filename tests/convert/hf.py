@@ -250,9 +250,9 @@ def published(work, text):
         shutil.rmtree(folder), shutil.rmtree(folder + "-ours")
     same("gpt2", {"n_special": 0, "predict_special_tokens": True, "output_past": True, "torch_dtype": "float32", "max_length": 50,
                   "n_ctx": 64, "task_specific_params": {"text-generation": {"max_length": 50}}},
-         {"transformer.h.0.attn.bias": [[1, 1, 64, 64], 1], "transformer.h.1.attn.masked_bias": [[], -1e4], "lm_head.weight": [[257, 16], 0]})
+         {"transformer.h.0.attn.bias": [[1, 1, 64, 64], 1], "transformer.h.1.attn.masked_bias": [[], -1e4], "lm_head.weight": [[257, 16], 0, "transformer.wte.weight"]})
     same("llama_tied", {"rope_theta": 10000.0, "rope_scaling": None, "is_llama_config": True, "rope_interleaved": False},
-         {"lm_head.weight": [[257, 16], 0], "model.layers.1.self_attn.rotary_emb.inv_freq": [[4], 1]}, ["rope_parameters"])
+         {"lm_head.weight": [[257, 16], 0, "model.embed_tokens.weight"], "model.layers.1.self_attn.rotary_emb.inv_freq": [[4], 1]}, ["rope_parameters"])
     if not QUICK:
         llama3 = dict(MODELS["llama3"]["config"]["rope_parameters"])
         same("llama3", {"rope_theta": llama3.pop("rope_theta"), "rope_scaling": llama3}, without=["rope_parameters"])
@@ -267,6 +267,29 @@ def published(work, text):
     hf_golden.write_folder(dict(MODELS["deepseek_v3"], tensors=dict(MODELS["deepseek_v3"]["tensors"], **next_layer)), deeper)
     done = to_jotun(deeper, deeper + "-no", check=False)
     assert done.returncode == 1 and "model.layers.3." in done.stderr and "has no place" in done.stderr, done.stderr
+
+
+def own_head(work):
+    """A head that differs from the embedding in one element is not tied to it: transformers reads it then."""
+    def last_changed(folder):
+        shutil.rmtree(folder)
+        hf_golden.write_folder(dict(model, tensors=dict(model["tensors"], **head)), folder)
+        with open(os.path.join(folder, "model.safetensors"), "r+b") as file:
+            (size,) = struct.unpack("<Q", file.read(8))
+            file.seek(8 + size + json.loads(file.read(size))["lm_head.weight"]["data_offsets"][1] - 4)
+            file.write(struct.pack("<f", 7))
+    model, head = MODELS["llama_tied"], {"lm_head.weight": [[257, 16], 0, "model.embed_tokens.weight"]}
+    words = "tie_word_embeddings", "'lm_head.weight' has other values than 'model.embed_tokens.weight'", "set tie_word_embeddings to false"
+    refused("llama_tied", work, last_changed, *words)
+    folder = os.path.join(work, "own-head")
+    os.mkdir(folder)
+    last_changed(folder)
+    train = ["train", "--load", "hf:" + folder, "--tokenizer", "bytes", "--data-path", os.path.join(work, "corpus_text_document"),
+             "--train-iters", 1, "--global-batch-size", 2, "--micro-batch-size", 1, "--split", "1,0,0", "--ranks", 2]
+    done = jotun(*train, check=False)
+    assert done.returncode == 1 and all(word in done.stderr for word in words), done.stderr
+    config(tie_word_embeddings=False)(folder)
+    jotun(*train)
 
 
 def card(work):
@@ -515,6 +538,7 @@ def main(folder):
             continued(model, folder, text_file)
     pickles(folder, text_file)
     published(folder, text_file)
+    own_head(folder)
     card(folder)
     tokenizers(folder, text_file)
     other_hosts(folder)

@@ -120,17 +120,17 @@ def values(name, count, middle):
 
 
 def write_folder(model, folder):
-    """config.json and model.safetensors of a model of models.json"""
+    """config.json and model.safetensors of a model of models.json; a tensor may name another one, of which it is a copy"""
     os.makedirs(folder)
     with open(os.path.join(folder, "config.json"), "w") as out:
         json.dump(model["config"], out)
     header, parts, at = {}, [], 0
-    for name, (shape, middle) in sorted(model["tensors"].items()):
+    for name, (shape, middle, *copied) in sorted(model["tensors"].items()):
         count = 1
         for n in shape:
             count *= n
         header[name] = {"dtype": "F32", "shape": shape, "data_offsets": [at, at + 4 * count]}
-        parts.append(struct.pack(f"<{count}f", *values(name, count, middle)))
+        parts.append(struct.pack(f"<{count}f", *values(*copied or [name], count, middle)))
         at += 4 * count
     text = json.dumps(header).encode()
     text += b" " * (-len(text) % 8)

@@ -156,6 +156,7 @@ Status foreign_weights_load(const char *table, size_t bytes, const ModelConfig *
             &(PlanRules){ &links, from.naming, TO_OURS, model->tied, model->layers, states }, &from.file);
     if (rank == 0 && plan.mtp_tensors) log_line("%s: %s", from.file.path, PLAN_MTP_LEFT);
     for (int i = 0; i < plan.tensors && status == OK; i++)
+    if (status == OK) status = plan_check_tied(&plan, &from.file, rank, ranks);
         status = plan_verify(&plan, &from.file, &plan.tensor[i], rank, ranks);
     if (status == OK) status = shards_load(&plan, &from.file, shards, nshards);
     plan_free(&plan);
