@@ -253,7 +253,8 @@ static Status token_read(int32_t *token, OrderReader *reader, int64_t vocabulary
     *token = token_file_token(reader->token_file, at);
     if (*token >= 0 && *token < vocabulary) return OK;
     return fail(BAD_FILE, "%s: byte %" PRId64 ": token %d is outside of the vocabulary of %" PRId64
-                "; the text was prepared with another tokenizer: give that as --tokenizer",
+                "; the text was prepared with another tokenizer: prepare it again with that of the model, or "
+                "give a new model the other one as --tokenizer",
                 reader->token_file->bin.path, at * reader->token_file->width, *token, vocabulary);
 }
 

@@ -273,7 +273,7 @@ def wrong_tokenizer(folder, one_step):
     text, learned, prefix = (os.path.join(folder, name) for name in ("text.txt", "learned.json", "learned"))
     run.jotun("tokenizer", "train", "--input", text, "--vocab-size", 270, "--output", learned)
     run.jotun("prepare", "--input", text, "--tokenizer", learned, "--output-prefix", prefix)
-    expect(1, "is outside of the vocabulary of 257; the text was prepared with another tokenizer: give that as --tokenizer",
+    expect(1, "is outside of the vocabulary of 257; the text was prepared with another tokenizer: prepare it again with that of the model",
            "train", "--data-path", f"{prefix}_text_document", *one_step)
 
 

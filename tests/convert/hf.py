@@ -311,7 +311,7 @@ def card(work):
 
 def refusals(work):
     refused("llama", work, config(rope_parameters={"rope_type": "cubic", "rope_theta": 1e4}), "config.json", "cubic")
-    refused("llama", work, config(rope_theta=5e5), "rotary-base", "500000")
+    refused("llama", work, config(rope_theta=5e5), "rope_theta is 500000", "rotary-base", "10000")
     refused("llama", work, config(rope_scaling={"rope_type": "linear", "factor": 2.0}), "rope_scaling", "linear")
     refused("llama_linear", work, config(rope_scaling={"rope_type": "linear", "factor": 2.0}), "interpolation-factor")
     refused("llama", work, config(rope_interleaved=True), "rope_interleaved", "true", "false")

@@ -105,11 +105,13 @@ static Status scaling_read(const KeySource *s, const json_t *rope)
 /* A number that rope_parameters may have, or a key beside them, or both; else what a missing one means. */
 static Status number_put(const KeySource *s, const char *option, const char *key, const json_t *held[3])
 {
-    bool given = false;
+    bool      given = false;
+    KeySource beside = *s;                 /* for messages: the key beside rope_parameters is its own */
+    beside.key = key;
     for (int i = 0; i < 3 && !(given && i == 2); i++) {
         if (!held[i] || json_is_null(held[i])) continue;
         if (!json_is_number(held[i])) return fail(BAD_FILE, "%s: %s is no number", s->path, key);
-        TRY(option_put(s, option, json_incref((json_t *)held[i])));
+        TRY(option_put(i == 1 ? &beside : s, option, json_incref((json_t *)held[i])));
         given = true;
     }
     return OK;
