@@ -4,6 +4,7 @@
 #include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include "base/log.h"
 #include "base/seam.h"
 #include "cli/command.h"
@@ -136,10 +137,18 @@ static Status tokenizer_check_model(TokenizerFacts *facts, const ConvertTask *c,
     return OK;
 }
 
+/* A person leaves the checkpoint's tokenizer out. */
+static void note_none(const ConvertTask *c)
+{
+    if (options_typed_by_person(c->o, OPTION_tokenizer) && tokenizer_is_none(c->o->tokenizer))
+        setup_note_other_tokenizer(TOKENIZER_NONE, NULL, c->from.tokenizer, c->o->convert_input);
+}
+
 /* The tokenizer becomes one of the options of the model. */
 static Status take_tokenizer(ConvertTask *c, TokenizerFacts *facts)
 {
     const char *name = tokenizer_of(c);
+    note_none(c);
     if (!*name) {
         log_line("%s has no tokenizer; the checkpoint is written without one", c->o->convert_input);
         name = TOKENIZER_NONE;
@@ -204,6 +213,7 @@ static Status import(ConvertTask *c, ForeignFormat format)
 {
     TRY(foreign_model_open(&c->from, format, c->o->convert_input));
     setup_tell_unknown(c->o->convert_input, c->from.file.unknown);
+    if (*c->from.ids_left) log_line(FOREIGN_IDS_LEFT, c->o->convert_input, c->from.ids_left);
     TRY(setup_model_options(&c->model, c->from.options, c->o->convert_input));
     return planned(c, c->from.naming, TO_OURS, to_jotun, NULL);
 }
@@ -222,8 +232,10 @@ static Status check_tokenizer_to_write(const ConvertTask *c)
 {
     TokenizerFacts facts;
     const char    *name = tokenizer_to_write(c);
+    note_none(c);
     TRY(tokenizer_check_model(&facts, c, name));
-    if (tokenizer_is_none(name))
+    bool has_one = *c->from.tokenizer && !tokenizer_is_none(c->from.tokenizer);
+    if (tokenizer_is_none(name) && !has_one)
         log_line("%s has no tokenizer, and none is written; --tokenizer names one", c->o->convert_input);
     return OK;
 }
@@ -358,6 +370,19 @@ static Status export(ConvertTask *c)
 
 /* ---- the command ---- */
 
+/* Formats of one file are known by its first bytes. */
+static Status refuse_file(const Options *o)
+{
+    struct stat facts;
+    const char *name = o->convert_input, *dot = strrchr(name, '.');
+    if (stat(name, &facts) != 0 || !S_ISREG(facts.st_mode)) return OK;
+    if (dot && !strcmp(dot, ".gguf"))
+        return fail(BAD_OPTION, "--input %s: GGUF is written and not read; give the folder of transformers "
+                    "that the file was made from", name);
+    return fail(BAD_OPTION, "--input %s is a file; give the folder that has it: of transformers with "
+                "config.json, of Megatron-LM, or a checkpoint of jotun", name);
+}
+
 static Status run(ConvertTask *c, Options *o)
 {
     TRY(options_derive(o));
@@ -368,6 +393,7 @@ static Status run(ConvertTask *c, Options *o)
     bool foreign  = from ? from != CHOICE_convert_from_jotun : foreign_format_find(&format, o->convert_input);
     bool to_jotun_step = o->convert_to.value == CHOICE_convert_to_jotun;
     if (foreign && from) format = (ForeignFormat)(from - CHOICE_convert_from_hf);
+    if (!foreign || format == FORMAT_HF) TRY(refuse_file(o));
     if (o->convert_type.value == CHOICE_convert_type_q8_0 && o->convert_to.value != CHOICE_convert_to_gguf)
         return fail(BAD_OPTION, "--output-dtype q8_0 is for --to gguf; give f32, bf16 or f16");
     bool same = foreign && format == FORMAT_HF && o->convert_to.value == CHOICE_convert_to_hf;

@@ -12,9 +12,13 @@ typedef struct {
     char       *options;
     char       *given;                     /* names of those that a person gave; owned; NULL: not known */
     char        tokenizer[1024];           /* argument of --tokenizer; "": the checkpoint names none */
+    char        ids_left[200];             /* ids of special tokens that its vocabulary lacks; "": none */
     int64_t     step, samples;             /* of its training; -1: not known */
     char       *data; /* fingerprint of its data, a line for each file; owned; NULL: not known */
 } ForeignModel;
+
+/* What is said of ForeignModel.ids_left, behind the path. */
+#define FOREIGN_IDS_LEFT "%s: its vocabulary has no id as large as %s, which is not taken over; correct config.json"
 
 void   foreign_model_close(ForeignModel *model);         /* one of zeros is allowed */
 

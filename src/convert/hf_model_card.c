@@ -74,14 +74,14 @@ static void command_write(FILE *out, const json_t *options, const char *given, c
 }
 
 /* A row of the curve for every n-th training line of a metrics file: lines that are JSON objects with step
- * and loss. */
+ * and loss. Those of evaluations have a split as well. */
 typedef struct { int64_t seen, every, last; FILE *out; } Curve;
 
 static void curve_line(Curve *curve, const char *text)
 {
     json_t *line = json_loads(text, 0, NULL);
     const json_t *step = json_object_get(line, "step"), *loss = json_object_get(line, "loss");
-    if (json_is_integer(step) && json_is_number(loss)) {
+    if (json_is_integer(step) && json_is_number(loss) && !json_object_get(line, "split")) {
         bool row = curve->out && (curve->seen % curve->every == 0 || curve->seen == curve->last);
         if (row)
             fprintf(curve->out, "| %lld | %.4f |\n", (long long)json_integer_value(step),

@@ -6,6 +6,7 @@
 #include <string.h>
 #include "convert/family.h"
 #include "convert/torch/torch_file.h"
+#include "store/checkpoint.h"
 #include "store/safetensors.h"
 #include "store/tensor_entry.h"
 #include "text/tokenizer_file.h"
@@ -146,6 +147,28 @@ static Status weights_open(ForeignModel *model, const char *folder)
                 weights[1].name, weights[0].name, weights[3].name);
 }
 
+/* Appends a key's id where the vocabulary has fewer. */
+static void id_note(ForeignModel *model, const char *key, const json_t *id, int64_t vocabulary)
+{
+    size_t used = strlen(model->ids_left);
+    if (!json_is_integer(id) || json_integer_value(id) < vocabulary) return;
+    snprintf(model->ids_left + used, sizeof model->ids_left - used, "%s%s %lld", used ? ", " : "", key,
+             (long long)json_integer_value(id));
+}
+
+/* Ids below 0 are how older configs say that there is none. */
+static void ids_note(ForeignModel *model, const json_t *config, const json_t *options)
+{
+    static const char *const names[] = { "bos_token_id", "eos_token_id", "pad_token_id" };
+    int64_t vocabulary = json_integer_value(json_object_get(options, "vocab-size"));
+    for (int i = 0; i < 3; i++) {
+        json_t *held = json_object_get(config, names[i]), *id;
+        size_t  k;
+        id_note(model, names[i], held, vocabulary);
+        json_array_foreach(held, k, id) id_note(model, names[i], id, vocabulary);
+    }
+}
+
 static Status config_read(ForeignModel *model, const char *folder)
 {
     char    path[1024];
@@ -154,6 +177,7 @@ static Status config_read(ForeignModel *model, const char *folder)
     TRY(path_join(path, folder, CONFIG));
     TRY(json_open(&config, path));
     Status status = family_read(&family, &options, config, path);
+    if (status == OK) ids_note(model, config, options);
     json_decref(config);
     TRY(status);
     model->naming  = family_naming(family);
@@ -170,11 +194,22 @@ static void tokenizer_find(ForeignModel *model, const char *folder)
         snprintf(model->tokenizer, sizeof model->tokenizer, "%s", folder);
 }
 
+/* One of our checkpoints has no config.json. */
+static Status refuse_checkpoint(const char *folder)
+{
+    char path[1024];
+    bool found = false;
+    if (hf_is_folder(folder) || checkpoint_find_silent(folder, path, &found) != OK || !found) return OK;
+    return fail(BAD_FILE, "%s: a checkpoint of jotun, and no folder of transformers; name it without hf:, or "
+                "--from jotun", folder);
+}
+
 Status hf_open(ForeignModel *model, const char *folder)
 {
     *model = (ForeignModel){ 0 };
     foreign_begin(&model->file, folder);
-    Status status = config_read(model, folder);
+    Status status = refuse_checkpoint(folder);
+    if (status == OK) status = config_read(model, folder);
     if (status == OK) status = weights_open(model, folder);
     if (status == OK) tokenizer_find(model, folder);
     if (status != OK) foreign_model_close(model);

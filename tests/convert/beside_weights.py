@@ -96,10 +96,18 @@ def another_tokenizer(work, data, text):
     jotun("convert", "--to", "jotun", "--input", LLAMA, "--output", folder + "-ck", "--tokenizer", "bytes")
     jotun("convert", "--to", "hf", "--input", folder + "-ck", "--output", folder, "--tokenizer", small)
     line = "is taken instead of the tokenizer of"
+    left = "--tokenizer none: the tokenizer of %s, and the ids of its special tokens, are left out"
+    none = "--tokenizer", "none"
     assert line not in jotun("convert", "--to", "jotun", "--input", folder, "--output", folder + "-own").stderr
     said([line, folder, "--tokenizer bytes (257 ids"], "convert", "--to", "jotun", "--input", folder, "--output", folder + "-other", "--tokenizer", "bytes")
     said([line, "hf:" + folder], "train", "--load", "hf:" + folder, "--tokenizer", "bytes", "--data-path", data, *SHORT)
     said([line, "hf:" + folder], "eval", "perplexity", "--load", "hf:" + folder, "--tokenizer", "bytes", "--text", text)
+    said([left % folder], "convert", "--to", "jotun", "--input", folder, "--output", folder + "-none", *none)
+    done = said([left % ("hf:" + folder)], "train", "--load", "hf:" + folder, "--data-path", data, *SHORT, *none)
+    assert done.stderr.count("are left out") == 1, done.stderr
+    done = said([left % (folder + "-ck")], "convert", "--to", "hf", "--input", folder + "-ck", "--output", folder + "-hf-none", *none)
+    assert "has no tokenizer" not in done.stderr, done.stderr
+    assert "are left out" not in jotun("convert", "--to", "jotun", "--input", LLAMA, "--output", folder + "-none-of-none", *none).stderr
     for words in (("convert", "--to", "jotun", "--input", folder, "--output", folder + "-no"), ("train", "--load", "hf:" + folder, "--data-path", data, *SHORT),
                   ("convert", "--to", "hf", "--input", folder + "-ck", "--output", folder + "-no")):
         refused(1, ["large.json has 2", "ids, and the model", "257", "give "], *words, "--tokenizer", large)
@@ -128,13 +136,58 @@ def card(work, data):
     assert len(shown[0]) > 100 and shown[0] == shown[1], set(shown[0]) ^ set(shown[1])
 
 
+def curve(work, data):
+    """The table of losses in README.md has those of training alone."""
+    saved, metrics = os.path.join(work, "curve"), os.path.join(work, "curve.jsonl")
+    jotun("train", "--load", "hf:" + LLAMA, "--data-path", data, *SHORT, "--train-iters", 4, "--split", "50,50,0", "--eval-interval", 2, "--eval-iters", 1,
+          "--metrics", metrics, "--save", saved)
+    jotun("convert", "--to", "hf", "--input", saved, "--output", saved + "-hf")
+    rows = [json.loads(line) for line in open(metrics)]
+    assert any("split" in row for row in rows)
+    table = open(saved + "-hf/README.md").read().split("## Training loss\n\n| step | loss |\n|---|---|\n")[1].split("\n\n")[0].split("\n")
+    assert table == [f"| {row['step']} | {row['loss']:.4f} |" for row in rows if "split" not in row], table
+
+
+def special_ids(work, data):
+    """Ids that the vocabulary lacks are named, once; below 0 they mean that there is none."""
+    folder = os.path.join(work, "far-ids")
+    shutil.copytree(LLAMA, folder)
+    keys = json_file(folder, "config.json")
+    json.dump(dict(keys, eos_token_id=[256, 99999], pad_token_id=-1, bos_token_id=257), open(os.path.join(folder, "config.json"), "w"))
+    line = "its vocabulary has no id as large as bos_token_id 257, eos_token_id 99999, which is not taken over"
+    for words in ("convert", "--to", "jotun", "--input", folder, "--output", folder + "-ck"), ("train", "--load", "hf:" + folder, "--data-path", data, *SHORT):
+        done = said([line], *words)
+        assert done.stderr.count(line) == 1, done.stderr
+    assert "no id as" not in jotun("convert", "--to", "jotun", "--input", LLAMA, "--output", folder + "-none").stderr
+    own = os.path.join(work, "with-tokenizer")               # whose ids are written again
+    os.remove(os.path.join(own, "generation_config.json"))
+    for i, far in enumerate((99999, [0, 99999])):
+        json.dump(dict(json_file(own, "config.json"), eos_token_id=far), open(os.path.join(own, "config.json"), "w"))
+        said(["eos_token_id 99999"], "convert", "--to", "jotun", "--input", own, "--output", f"{folder}-own{i}")
+        jotun("convert", "--to", "hf", "--input", f"{folder}-own{i}", "--output", f"{folder}-written{i}")
+        for name in "config.json", "generation_config.json":
+            assert json_file(f"{folder}-written{i}", name)["eos_token_id"] == 0, name
+
+
+def other_inputs(work, data):
+    """A file in place of its folder, and a checkpoint in place of a folder of transformers."""
+    gguf_file, checkpoint = os.path.join(work, "none.gguf"), os.path.join(work, "none")
+    shard = os.path.join(LLAMA, "model.safetensors")
+    for path, words in (gguf_file, ["GGUF is written and not read"]), (shard, ["is a file; give the folder that has it"]):
+        for more in [], ["--from", "hf"]:
+            refused(1, ["--input " + path, *words], "convert", "--to", "jotun", "--input", path, "--output", path + "-no", *more)
+    words = "a checkpoint of jotun, and no folder of transformers", "without hf:"
+    refused(1, words, "train", "--load", "hf:" + checkpoint, "--data-path", data, *SHORT)
+
+
 def positions(work, data):
     """A continued model keeps the positions it was made for, also when it is resumed, and has more where it was trained on more; of a
     new one a person says them."""
     at = lambda leaf: os.path.join(work, "positions" + leaf)
     for length in 16, 128:
         name = at(str(length))
-        jotun("train", "--load", "hf:" + LLAMA, "--seq-length", length, "--data-path", data, *SHORT, "--save", name)
+        done = jotun("train", "--load", "hf:" + LLAMA, "--seq-length", length, "--data-path", data, *SHORT, "--save", name)
+        assert done.stderr.count("--seq-length 128 is more than the 64 positions that the model of hf:") == (length > 64), done.stderr
         jotun("convert", "--to", "hf", "--input", name, "--output", name + "-hf")
         assert json_file(name + "-hf", "config.json")["max_position_embeddings"] == max(64, length), length
         jotun("convert", "--to", "gguf", "--input", name, "--output", name + ".gguf")
@@ -241,6 +294,9 @@ def main(work):
     without_tokenizer(work, data, text)
     another_tokenizer(work, data, text)
     card(work, data)
+    curve(work, data)
+    special_ids(work, data)
+    other_inputs(work, data)
     positions(work, data)
     shapes(work, data)
     not_finite(work)

@@ -14,7 +14,7 @@ CONVERSIONS = [
      "(int64_t[]){ widths.head * columns, columns, 2 * columns, 1 }", "(int64_t[]){ widths.head * columns, columns, columns, 1 }",
      "convert.plan_test"),
     ("scores of pieces in a GGUF file that rise with the rank of their merges", "src/convert/gguf/gguf_pieces.c", "= -(float)order++;", "= (float)order++;", "convert.gguf"),
-    ("of a folder's ids that end a text only the tokenizer's own", "src/convert/tokenizer/special_ids.c", "json_is_integer(item)", "json_is_null(item)", "convert.gguf"),
+    ("of a folder's ids that end a text only the tokenizer's own", "src/convert/tokenizer/special_ids.c", "id_held(b, t, item)", "json_is_null(item)", "convert.gguf"),
     ("zero-centred gains written to a GGUF file without their 1", "src/convert/gguf/gguf.c", "[i] += t->offset;", "[i] += 0;", "convert.gguf"),
     ("a damaged entry of an archive taken", "src/convert/foreign_sums.c",
      "if (crc == s->crc) return OK;", "if (crc == s->crc || s->bytes > 0) return OK;", "convert.hf"),

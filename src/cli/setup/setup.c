@@ -122,6 +122,16 @@ static Status take_checkpoint_schedule(Options *o)
     return options_from_json(o, o->checkpoint.options, o->checkpoint.path, FOR_SCHEDULE);
 }
 
+/* Rotary embeddings have no end, but what a model was trained on has; beyond learned positions a run is
+ * refused. */
+static void note_longer(const Options *o)
+{
+    if (!setup_trains(o) || o->position.value == CHOICE_position_learned_absolute) return;
+    if (o->sequence > o->positions)
+        log_line("--seq-length %lld is more than the %lld positions that the model of %s was made for; it "
+                 "has to learn those behind them", (long long)o->sequence, (long long)o->positions, o->load);
+}
+
 /* A checkpoint before the tokenizer, which it may name, and both before what is derived from them. */
 Status setup_values(Options *o)
 {
@@ -134,7 +144,9 @@ Status setup_values(Options *o)
     if (o->load && (o->use_checkpoint_args || !setup_trains(o) || foreign)) TRY(take_checkpoint_options(o));
     if (o->checkpoint.path) TRY(take_checkpoint_positions(o));
     TRY(setup_take_tokenizer(o));
-    return options_derive(o);
+    TRY(options_derive(o));
+    if (foreign) note_longer(o);
+    return OK;
 }
 
 /* The dynamic loss scale is saved, so that the one to begin with is of new runs alone. */

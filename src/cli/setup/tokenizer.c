@@ -102,6 +102,11 @@ void setup_note_other_tokenizer(const char *named, const TokenizerFacts *facts, 
 {
     TokenizerFacts theirs;
     char now[TOKENIZER_FINGERPRINT], was[TOKENIZER_FINGERPRINT];
+    if (tokenizer_is_none(named) && *own && !tokenizer_is_none(own)) {
+        log_line("--tokenizer none: the tokenizer of %s, and the ids of its special tokens, are left out",
+                 of);
+        return;
+    }
     if (!*own || tokenizer_is_none(own) || setup_tokenizer_facts(&theirs, own) != OK) return;
     if (tokenizer_match(theirs.fingerprint, facts->fingerprint) != TOKENIZER_OTHER) return;
     log_line("--tokenizer %s (%s) is taken instead of the tokenizer of %s (%s)", named,
@@ -144,7 +149,7 @@ static Status inherit_none(Options *o, SavedIds saved)
 }
 
 /* --tokenizer none: ids alone are read and written. */
-static Status take_none(Options *o)
+static Status take_none(Options *o, SavedIds saved)
 {
     bool eval_text = o->command == FOR_EVAL && o->text;
     bool typed = options_typed_by_person(o, OPTION_tokenizer);
@@ -155,6 +160,8 @@ static Status take_none(Options *o)
                     eval_text ? "--text is text; --data-path evaluates on ids" : "prompts are text");
     if (setup_trains(o) && o->checkpoint.fingerprint)
         note_tokenizer(o, &(TokenizerFacts){ .fingerprint = "ids without text" });
+    if (typed && foreign_weights_folder(o->load))
+        setup_note_other_tokenizer(o->tokenizer, NULL, saved.tokenizer, o->load);
     if (o->vocabulary > 0) return OK;
     return fail(BAD_OPTION, "--tokenizer none does not tell how many ids there are; give --vocab-size");
 }
@@ -165,7 +172,7 @@ Status setup_take_tokenizer(Options *o)
     SavedIds saved = saved_ids(o);
     bool typed = options_typed_by_person(o, OPTION_tokenizer), foreign = foreign_weights_folder(o->load);
     TRY(inherit_none(o, saved));
-    if (tokenizer_is_none(o->tokenizer)) return take_none(o);
+    if (tokenizer_is_none(o->tokenizer)) return take_none(o, saved);
     Status status = setup_tokenizer_facts(&facts, o->tokenizer);
     if (status != OK && o->load && !options_typed_by_person(o, OPTION_tokenizer)) return moved(o, status);
     TRY(status);

@@ -17,7 +17,7 @@ Status setup_refuse_foreign_tokenizer(Status status, const char *of, bool needed
  * vocabulary is --vocab-size. */
 bool   setup_without_tokenizer(const Options *o);
 /* A line where the tokenizer that a person names, of these facts, is another one than `own`, that of the
- * model `of`. own: "" or none, or a file that cannot be read: nothing is compared. */
+ * model `of`, or is none. own: "" or none, or a file that cannot be read: nothing is compared. */
 void   setup_note_other_tokenizer(const char *named, const TokenizerFacts *facts, const char *own,
                                   const char *of);
 

@@ -130,11 +130,18 @@ static const json_t *beside_value(const Beside *b, const char *key)
     return value && !json_is_null(value) ? value : json_object_get(b->config, key);
 }
 
+/* Whether a model of the config has the id: its vocabulary may be larger than that of the tokenizer. */
+static bool id_held(const Beside *b, const Tokenizer *t, const json_t *id)
+{
+    int64_t held = json_integer_value(json_object_get(b->config, "vocab_size"));
+    return json_is_integer(id) && json_integer_value(id) < (held > t->vocabulary ? held : t->vocabulary);
+}
+
 static int64_t beside_id(const Beside *b, const Tokenizer *t, const char *key, const char *token_key)
 {
     const json_t *id = beside_value(b, key), *token = json_object_get(b->tokenizer, token_key);
     const char   *text = json_string_value(json_is_object(token) ? json_object_get(token, "content") : token);
-    if (json_is_integer(id)) return json_integer_value(id);
+    if (id_held(b, t, id)) return json_integer_value(id);
     return text ? id_of_text(t, text, strlen(text)) : -1;
 }
 
@@ -162,14 +169,14 @@ static void end_add(SpecialIds *ids, int64_t id)
     if (id >= 0 && ids->ends < SPECIAL_ENDS_MOST) ids->end[ids->ends++] = id;
 }
 
-static void ends_find(SpecialIds *ids, const Beside *b, int64_t own)
+static void ends_find(SpecialIds *ids, const Beside *b, const Tokenizer *t)
 {
     const json_t *named = beside_value(b, "eos_token_id"), *item;
     size_t        i;
-    end_add(ids, own);
-    if (json_is_integer(named)) end_add(ids, json_integer_value(named));
+    end_add(ids, t->eod);
+    if (id_held(b, t, named)) end_add(ids, json_integer_value(named));
     json_array_foreach((json_t *)named, i, item)
-        if (json_is_integer(item)) end_add(ids, json_integer_value(item));
+        if (id_held(b, t, item)) end_add(ids, json_integer_value(item));
 }
 
 /* What the tokenizer puts around each text. */
@@ -211,12 +218,21 @@ static json_t *ends_json(const SpecialIds *ids)
     return list;
 }
 
+static bool ids_known(const json_t *value, const Tokenizer *t)
+{
+    size_t        i;
+    const json_t *item;
+    bool          known = value && json_integer_value(value) < t->vocabulary;
+    json_array_foreach((json_t *)value, i, item) known &= json_integer_value(item) < t->vocabulary;
+    return known;
+}
+
 /* Sets a key as the config.json of the folder has it, unless that is no id of the tokenizer, or to `made`,
  * which is consumed. */
 static void key_set(json_t *to, const Beside *b, const Tokenizer *t, const char *key, json_t *made)
 {
     json_t *value = json_object_get(b->config, key);
-    json_object_set(to, key, value && json_integer_value(value) < t->vocabulary ? value : made);
+    json_object_set(to, key, ids_known(value, t) ? value : made);
     json_decref(made);
 }
 
@@ -246,7 +262,7 @@ Status special_ids_find(SpecialIds *ids, const Tokenizer *t, const TokenizerFile
     if (status == OK) {
         if (ids->bos < 0) ids->bos = beside_id(&b, t, "bos_token_id", "bos_token");
         if (ids->bos < 0) ids->bos = usual_bos(t);
-        ends_find(ids, &b, t->eod);
+        ends_find(ids, &b, t);
         ids->pad = beside_id(&b, t, "pad_token_id", "pad_token");
         ids->unknown = unknown_of(t);
         status = texts_make(ids, &b, t);

@@ -50,6 +50,7 @@ Status foreign_weights_facts(char **packed, size_t *bytes, const char *folder)
                            .whole = !foreign_weights_folder(folder) };          /* it has no prefix */
     snprintf(facts.states_unread, sizeof facts.states_unread, "%s", model.file.states_unread);
     snprintf(facts.unknown, sizeof facts.unknown, "%s", model.file.unknown);
+    if (*model.ids_left) log_line(FOREIGN_IDS_LEFT, model.file.path, model.ids_left);
     json_t *object = json_loads(model.options, 0, NULL);
     char   *path   = *model.tokenizer ? realpath(model.tokenizer, NULL) : NULL;
     if (!json_object_get(object, "mtp-num-layers"))            /* no format has weights of them here */
@@ -155,8 +156,8 @@ Status foreign_weights_load(const char *table, size_t bytes, const ModelConfig *
         status = plan_make(&plan,
             &(PlanRules){ &links, from.naming, TO_OURS, model->tied, model->layers, states }, &from.file);
     if (rank == 0 && plan.mtp_tensors) log_line("%s: %s", from.file.path, PLAN_MTP_LEFT);
-    for (int i = 0; i < plan.tensors && status == OK; i++)
     if (status == OK) status = plan_check_tied(&plan, &from.file, rank, ranks);
+    for (int i = 0; i < plan.tensors && status == OK; i++)
         status = plan_verify(&plan, &from.file, &plan.tensor[i], rank, ranks);
     if (status == OK) status = shards_load(&plan, &from.file, shards, nshards);
     plan_free(&plan);
