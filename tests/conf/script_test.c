@@ -85,6 +85,10 @@ static void scripts_give_words(void **state)
         { "((N = 3)); python t.py x; (A=1; echo); { B=2; }; python t2.py $B", "2" },
         { "OPT=1 python t.py --a; time python t.py --b", "--b" },
         { "A='a b'; python t.py ${A// /_}", "${A// /_}" },
+        { "M=\"--n 4 --h 64\"; A=( $M --s 64 '5 6' )\nbash -c \"python -u t.py ${A[*]} --save x\"", "--n|4|--h|64|--s|64|5|6|--save|x" },
+        { "A=(1 \"2 3\"); python t.py \"${A[*]}\" \"$*\" \"x${A[@]}y\" ${A[*]}", "1 2 3|one two|x1|2 3y|1|2|3" },
+        { "S=small\ndeclare -A Z=([small]=\"--n 4 --h 64\"\n [\"big\"]='--n 8' )\nZ[huge]=\"--n 9\"\npython t.py ${Z[$S]} \"${Z[big]}\" ${Z[huge]} ${Z[no]:-7} ${#Z[@]}",
+          "--n|4|--h|64|--n 8|--n|9|7|3" },
     };
     static const char *const given[] = { "one", "two" };
     static const char *const other[] = { "srun", "# words alone", "a.py", "// /", "\r", "2>&1", "torchrun --n 8", "time " };   /* bash's is another */
@@ -130,6 +134,19 @@ static void unknown_parts(void **state)
     assert_true(script_unset(s.arguments.word[5].text) && !script_unset(s.arguments.word[0].text));
     assert_int_equal(s.notes.count, 2);                                     /* grep's answer; other.sh */
     assert_int_equal(s.notes.word[0].line, 6);
+    script_close(&s);
+}
+
+static void elements_that_are_not_there(void **state)
+{
+    (void)state;
+    static const char text[] = "declare -A Z=([a]=1)\npython t.py ${Z[b]}\n";
+    char part[64];
+    Script s;
+    assert_ok(script_read(&s, put(text, sizeof text - 1), 0, NULL));
+    assert_int_equal(s.arguments.count, 1);
+    assert_false(script_unset(s.arguments.word[0].text));       /* so that it is not left out */
+    assert_string_equal(script_unknown_part(part, sizeof part, s.arguments.word[0].text), "${Z[b]}");
     script_close(&s);
 }
 
@@ -203,7 +220,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(scripts_give_words), cmocka_unit_test(words_keep_their_lines), cmocka_unit_test(unknown_parts),
-        cmocka_unit_test(files_of_here_documents), cmocka_unit_test(wrong_and_hostile),
+        cmocka_unit_test(elements_that_are_not_there), cmocka_unit_test(files_of_here_documents), cmocka_unit_test(wrong_and_hostile),
     };
     int status = cmocka_run_group_tests(tests, NULL, NULL);
     remove(put("", 0));

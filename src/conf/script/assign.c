@@ -5,7 +5,16 @@
 #include <string.h>
 #include "conf/script/inside.h"
 
-/* The letters of NAME of a word NAME=, NAME+= or NAME[3]=; 0: it is no assignment. *sign: where = or += is.
+/* The ] of a [key] that begins at p and has = or += after it; NULL: there is none. A key that is a number is
+ * an index. */
+static const char *key_end(const char *p, const char *end)
+{
+    const char *close = p < end && *p == '[' ? memchr(p, ']', (size_t)(end - p)) : NULL;
+    if (!close || close + 1 == end || isdigit((unsigned char)p[1])) return NULL;
+    return close[1] == '=' || (close[1] == '+' && close + 2 < end && close[2] == '=') ? close : NULL;
+}
+
+/* The letters of NAME of a word NAME=, NAME+= or NAME[key]=; 0: it is no assignment. *sign: where = or += is.
  */
 size_t assigned_name(const char *p, const char *end, const char **sign)
 {
@@ -13,6 +22,8 @@ size_t assigned_name(const char *p, const char *end, const char **sign)
     while (a < end && (isalnum((unsigned char)*a) || *a == '_')) a++;
     size_t letters = (size_t)(a - p);
     if (!letters || isdigit((unsigned char)*p)) return 0;
+    const char *close = key_end(a, end);
+    if (close) a = close + 1;
     if (a < end && *a == '+' && a + 1 < end && a[1] == '=') a++, *sign = a - 1;
     else *sign = a;
     return a < end && *a == '=' ? letters : 0;
@@ -34,7 +45,41 @@ const char *array_end(Reader *r, const char *p, const char *end, int line)
     return p < end ? p + 1 : end;
 }
 
-static void array_elements(Reader *r, ScriptWords *out, const char *p, const char *end, int line)
+/* [key]=value: the array has it as an element, and so has the variable NAME[key]. p: at the [ */
+static void assign_element(Reader *r, ScriptWords *out, const char *array, const char *p, const char *end,
+                           int line)
+{
+    const char *close = key_end(p, end);
+    char        name[512];
+    if (!close || close[1] != '=') {
+        reader_fail(r, line, "%s: += to an element is not understood", array);
+        return;
+    }
+    int         letters = snprintf(name, sizeof name, "%s[%s]", array, expand_text(r, p + 1, close, line));
+    const char *value   = expand_text(r, close + 2, end, line);
+    if (letters >= (int)sizeof name) {
+        reader_fail(r, line, "the name of an element of %.60s has more than 500 bytes", array);
+        return;
+    }
+    Variable *v = variable_make(r, name, (size_t)letters);
+    if (!v) return;
+    v->values.count = 0;
+    words_add(r, &v->values, value, line);
+    words_add(r, out, value, line);
+}
+
+/* Elements with names are forgotten where the array has a new value. */
+static void elements_forget(Reader *r, const char *array)
+{
+    size_t letters = strlen(array);
+    for (int i = 0; i < r->variables; i++)
+        if (!strncmp(r->variable[i].name, array, letters) && r->variable[i].name[letters] == '[')
+            r->variable[i].values.count = 0;
+}
+
+/* *keyed: whether elements have names */
+static void array_elements(Reader *r, ScriptWords *out, const char *array, bool *keyed, const char *p,
+                           const char *end, int line)
 {
     while (p < end && r->status == OK) {
         line += *p == '\n';
@@ -47,7 +92,9 @@ static void array_elements(Reader *r, ScriptWords *out, const char *p, const cha
                 reader_fail(r, line, "%c is in an array without quotes", *p);
                 return;
             }
-            expand_fields(r, out, p, e, line);
+            *keyed |= key_end(p, e) != NULL;
+            if (key_end(p, e)) assign_element(r, out, array, p, e, line);
+            else expand_fields(r, out, p, e, line);
             for (; p < e; p++) line += *p == '\n';
         }
     }
@@ -57,11 +104,13 @@ void assign(Reader *r, const char *p, const char *e, int line)
 {
     const char *sign;
     size_t      letters = assigned_name(p, e, &sign);
-    bool        more = *sign == '+', array = sign[1 + more] == '(';
+    bool        more = *sign == '+', array = sign[1 + more] == '(', keyed = p[letters] == '[';
     const char *value = sign + 1 + more, *name = reader_hold(r, p, letters);
     ScriptWords words = {0};
     r->assigning   = name;
-    if (array) array_elements(r, &words, value + 1, e - 1, line);
+    if (array && !more) elements_forget(r, name);
+    if (array) array_elements(r, &words, name, &keyed, value + 1, e - 1, line);
+    else if (keyed) assign_element(r, &words, name, p + letters, e, line);
     else words_add(r, &words, expand_text(r, value, e, line), line);
     r->assigning = NULL;
     Variable *v     = variable_make(r, p, letters);
@@ -79,10 +128,12 @@ void assign(Reader *r, const char *p, const char *e, int line)
         if (both) v->values.word[0].text = reader_hold(r, both, strlen(both));
         free(both);
     } else if (v) {
-        if (!more) v->values.count = 0;
+        bool element = keyed && !array; /* one more of them */
+        if (!more && !element) v->values.count = 0;
         for (int i = 0; i < words.count; i++)
             words_add(r, &v->values, words.word[i].text, words.word[i].line);
-        v->array = array;
+        v->keyed = keyed || ((more || element) && v->keyed);
+        v->array = array || element;
     }
     free(words.word);
 }

@@ -98,6 +98,8 @@ typedef struct {
     const ScriptWord *word;
     int               count;
     bool              all, set;
+    bool              joined; /* [*]: within quotes one text */
+    bool              keyed;  /* of an array whose elements have names, which has none of this name */
     ScriptWord        own;
 } Parameter;
 
@@ -125,7 +127,13 @@ static const char *index_of(Reader *r, Parameter *p, const char *at, const char 
             reader_fail(r, line, "a [ is not closed");
             return end;
         }
-        p->all = close == at + 2 && (at[1] == '@' || at[1] == '*');
+        p->all    = close == at + 2 && (at[1] == '@' || at[1] == '*');
+        p->joined = p->all && at[1] == '*';
+        if (!p->all && v && v->keyed) {
+            const ScriptWord *element = element_find(r, v, expand_text(r, at + 1, close, line));
+            p->word = element, p->count = p->set = element != NULL, p->keyed = !element;
+            return close + 1;
+        }
         if (!p->all && !arithmetic(r, &index, expand_text(r, at + 1, close, line), line)) index = -1;
         at = close + 1;
     }
@@ -146,6 +154,7 @@ static const char *parameter(Reader *r, Parameter *p, const char *at, const char
     p->letters = (size_t)(at - p->name);
     if (p->letters == 1 && strchr("@*", *p->name)) {
         p->word = r->given.word, p->count = r->given.count, p->all = p->set = true;
+        p->joined = *p->name == '*';
         return at;
     }
     if (p->letters && isdigit((unsigned char)*p->name)) {
@@ -180,12 +189,12 @@ static void put_parameter(Field *f, const Parameter *p, bool quoted)
     bool        self = own && strlen(own) == p->letters && !strncmp(own, p->name, p->letters);
     if (!p->set && !p->all && !self) put_unknown(f, "$", p->name, p->letters);
     for (int i = 0; i < p->count && f->r->status == OK; i++) {
-        if (i && f->out) field_ends(f, p->word[i].line);
+        if (i && f->out && !(quoted && p->joined)) field_ends(f, p->word[i].line);
         else if (i) put(f, " ", 1);
         if (f->out && !f->begun && p->word[i].line) f->line = p->word[i].line;
         put_value(f, p->word[i].text, quoted, p->word[i].line ? p->word[i].line : f->line);
     }
-    f->begun |= quoted && !p->all;
+    f->begun |= quoted && (!p->all || p->joined);
 }
 
 /* ${A%pattern}, ${A##pattern}: the shortest or longest end or beginning that matches is left out. */
@@ -266,7 +275,9 @@ static void put_braces(Field *f, const char *p, const char *end, bool quoted)
         char text[24];
         snprintf(text, sizeof text, "%zu", a.all ? (size_t)a.count : a.count ? strlen(a.word[0].text) : 0);
         put_value(f, text, quoted, f->line);
-    } else if (at == end) put_parameter(f, &a, quoted);
+    } else if (a.keyed && (at == end || strchr("%#^,", *at)))
+        put_unknown(f, "${", whole, (size_t)(end + 1 - whole));
+    else if (at == end) put_parameter(f, &a, quoted);
     else if (strchr("-=+?", *at) || (*at == ':' && at + 1 < end && strchr("-=+?", at[1])))
         put_default(f, &a, at, end, quoted);
     else if (strchr("%#^,", *at)) put_changed(f, &a, at, end, quoted);

@@ -86,6 +86,15 @@ Variable *variable_make(Reader *r, const char *name, size_t letters)
     return r->status == OK ? v : NULL;
 }
 
+const ScriptWord *element_find(const Reader *r, const Variable *array, const char *key)
+{
+    char name[512];
+    int  letters = snprintf(name, sizeof name, "%s[%s]", array->name, key);
+    if (letters >= (int)sizeof name) return NULL;
+    const Variable *v = variable_find(r, name, (size_t)letters);
+    return v && v->values.count ? v->values.word : NULL;
+}
+
 const char *known_text(Reader *r, const char *text)
 {
     if (!script_unknown(text)) return text;

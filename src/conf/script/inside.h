@@ -9,6 +9,7 @@ typedef struct {
     const char *name;
     ScriptWords values;
     bool        array;
+    bool        keyed; /* elements have names: each is also a variable NAME[name] */
 } Variable;
 
 typedef struct {
@@ -36,6 +37,8 @@ void        reader_release(Script *s);                                     /* al
 void        words_add(Reader *r, ScriptWords *words, const char *text, int line);
 Variable   *variable_find(const Reader *r, const char *name, size_t letters);
 Variable   *variable_make(Reader *r, const char *name, size_t letters);
+/* The element of this name; NULL: there is none. */
+const ScriptWord *element_find(const Reader *r, const Variable *array, const char *key);
 
 /* The end of a word of a script that begins at p, quotes and brackets included. */
 const char *word_end(Reader *r, const char *p, const char *end, int line);
@@ -45,7 +48,7 @@ const char *bracket_end(Reader *r, const char *p, const char *end, int line);
 void        expand_fields(Reader *r, ScriptWords *out, const char *p, const char *end, int line);
 const char *expand_text(Reader *r, const char *p, const char *end, int line);
 const char *expand_here(Reader *r, const char *p, const char *end, int line); /* the lines of <<EOF */
-/* The letters of NAME of a word NAME=, NAME+= or NAME[3]=; 0: none. *sign: where = or += is. */
+/* The letters of NAME of a word NAME=, NAME+= or NAME[key]=; 0: none. *sign: where = or += is. */
 size_t assigned_name(const char *p, const char *end, const char **sign);
 /* After the ) of an array, whose elements may have comments between them. */
 const char *array_end(Reader *r, const char *p, const char *end, int line);
