@@ -1,5 +1,6 @@
 /* Finds the files of a tokenizer: by their names in a directory, by the ending of a single file. */
 #include "text/tokenizer_file.h"
+#include <dirent.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -39,6 +40,28 @@ static const struct { TokenizerFileKind kind; const char *path, *merges; } in_fo
     { TOKENIZER_FILE_SENTENCEPIECE, "tokenizer.model", NULL },
 };
 
+/* Megatron-LM's names, gpt2-vocab.json and gpt2-merges.txt, where the folder has one such pair. Returns how
+ * many it has. */
+static int named_pair_find(TokenizerFile *f)
+{
+    static const char end[] = "-vocab.json";
+    struct dirent    *entry;
+    int               pairs = 0;
+    char              path[1024], merges[1024], name[300];
+    DIR              *folder = opendir(f->folder);
+    if (!folder) return 0;
+    while ((entry = readdir(folder))) {
+        if (!has_suffix(entry->d_name, end)) continue;
+        snprintf(name, sizeof name, "%.*s-merges.txt", (int)(strlen(entry->d_name) - strlen(end)), entry->d_name);
+        if (!tokenizer_file_beside(path, f, entry->d_name) || !tokenizer_file_beside(merges, f, name)) continue;
+        memcpy(f->path, path, sizeof path);
+        memcpy(f->merges, merges, sizeof merges);
+        pairs++;
+    }
+    closedir(folder);
+    return pairs;
+}
+
 static Status folder_find(TokenizerFile *f, const char *name)
 {
     if (snprintf(f->folder, sizeof f->folder, "%s", name) >= (int)sizeof f->folder)
@@ -51,9 +74,15 @@ static Status folder_find(TokenizerFile *f, const char *name)
         if (found && f->kind == TOKENIZER_FILE_SENTENCEPIECE) f->kind = model_kind(f->path);
         if (found) return OK;
     }
+    int pairs = named_pair_find(f);
+    f->kind = TOKENIZER_FILE_PAIR;
+    if (pairs == 1) return OK;
+    if (pairs > 1)
+        return fail(BAD_OPTION, "--tokenizer %s: the directory has %d pairs of NAME-vocab.json and NAME-merges.txt;"
+                    " give a directory with one of them", name, pairs);
     return fail(BAD_OPTION,
                 "--tokenizer %s: the directory has neither tokenizer.json, nor encoder.json and vocab.bpe,"
-                " vocab.json and merges.txt, nor tokenizer.model", name);
+                " vocab.json and merges.txt, NAME-vocab.json and NAME-merges.txt, nor tokenizer.model", name);
 }
 
 Status tokenizer_file_find(TokenizerFile *f, const char *name)

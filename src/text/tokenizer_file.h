@@ -9,7 +9,7 @@ typedef enum {
     TOKENIZER_FILE_BYTES,               /* the word bytes: no file */
     TOKENIZER_FILE_JSON,                /* tokenizer.json */
     TOKENIZER_FILE_PAIR,                /* a vocabulary and its merges: encoder.json and vocab.bpe, or
-                                         * vocab.json and merges.txt */
+                                         * vocab.json and merges.txt, whose names may begin with NAME- */
     TOKENIZER_FILE_TIKTOKEN,            /* .tiktoken, or Llama 3's tokenizer.model, which is one */
     TOKENIZER_FILE_SENTENCEPIECE        /* .model */
 } TokenizerFileKind;

@@ -1,5 +1,6 @@
-"""DeepSpeed's JSON, where a script writes it: each key is taken, ignored with a reason, or refused; "auto" is the command line's value, and
-what contradicts the command line is refused with both values."""
+"""What a script of Megatron-LM gives: arguments that need more than a name of their own; and DeepSpeed's JSON, where the script writes it:
+each key is taken, ignored with a reason, or refused; "auto" is the command line's value, and what contradicts the command line is refused
+with both values."""
 import json
 import os
 import re
@@ -70,6 +71,19 @@ REFUSED = [
     ("curriculum_learning.enabled", True, "sequences have one length"), ("communication_data_type", "int8", "give fp32, fp16 or bf16"),
 ]
 
+# Of the command line itself: the options that it becomes, and what is said.
+MEGATRON = [
+    ("--tokenizer-type NullTokenizer --vocab-size 599", {"tokenizer": "none", "vocab-size": "600"}, "NullTokenizer has one id more than --vocab-size"),
+    ("--tokenizer-type GPT2BPETokenizer --vocab-size 599", {"tokenizer": NONE, "vocab-size": "599"}, "is ignored"),
+    ("--vocab-file tk/gpt2-vocab.json --merge-file tk/gpt2-merges.txt", {"tokenizer": "tk"}, "names the folder that has both files"),
+    ("--eval-iters 10", {"eval-iters": "10", "eval-interval": "1000"}, "Megatron-LM's default, 1000"),
+    ("--eval-iters 10 --eval-interval 5", {"eval-iters": "10", "eval-interval": "5"}, ""),
+    ("--eval-iters 0", {"eval-iters": NONE, "eval-interval": NONE}, "--eval-iters 0 is no evaluation"),
+    ("--eval-iters 0 --eval-interval 1000", {"eval-iters": NONE, "eval-interval": NONE}, "--eval-iters 0 is no evaluation"),
+    ("--lr-decay-tokens 640000", {}, "here it is --lr-decay-samples: these tokens / --seq-length"),
+    ("--lr-warmup-tokens 64000", {}, "here it is --lr-warmup-samples: these tokens / --seq-length"),
+]
+
 
 with run.work_folder() as folder:
     bad = []
@@ -105,5 +119,9 @@ with run.work_folder() as folder:
         code, given, said = config(folder, {}, ARGUMENTS + " " + arguments)
         if code or (given.get("gelu-approximate") == "none") != erf:
             bad.append(f"{arguments}: {given.get('gelu-approximate')} {said}")
+    for arguments, wanted, says in MEGATRON:
+        code, given, said = config(folder, {}, ARGUMENTS + " " + arguments)
+        if code != ("not taken" in said) or says not in said or any(given.get(option, NONE) != value for option, value in wanted.items()):
+            bad.append(f"{arguments}: exit code {code}, wanted {wanted} and {says!r}: {said}")
     if bad:
         sys.exit("\n".join(bad))

@@ -87,6 +87,14 @@ def beside_vocabulary(folder):
     place = os.path.dirname(written(folder, "old/vocab.json", data["vocab"]))
     written(folder, "old/merges.txt", "".join((merge if isinstance(merge, str) else " ".join(merge)) + "\n" for merge in data["merges"]).encode())
     plain = encoded(place, "a b")
+    named = os.path.join(folder, "named")                     # Megatron-LM's names
+    for one in "gpt2", "other":
+        for name in "vocab.json", "merges.txt":
+            written(folder, f"named/{one}-{name}", open(os.path.join(place, name), "rb").read())
+        if one == "gpt2":
+            written(folder, "named/lonely-vocab.json", {})    # without merges
+            expect("gpt2-vocab.json and gpt2-merges.txt", encoded(named, "a b"), plain)
+    refused("2 pairs of NAME-vocab.json and NAME-merges.txt; give a directory with one of them", "tokenizer", "info", "--tokenizer", named)
     written(folder, "old/added_tokens.json", {"<tool>": ends, "<end>": ends + 1})
     expect("no special token", encoded(place, "a b<tool><end>"), plain + [ends, ends + 1])
     written(folder, "old/special_tokens_map.json", {"additional_special_tokens": ["<end>", {"content": "<other>"}]})

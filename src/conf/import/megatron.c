@@ -150,6 +150,49 @@ static void show_launcher(Import *m, Options *o, const Script *s)
     import_remark(m, o, from, text);
 }
 
+/* An option that Megatron-LM has by another one or by default, in the place of what was given. */
+static void take_instead(Import *m, Options *o, OptionIndex option, const char *from, const char *value,
+                         const char *why)
+{
+    char word[128], place[1100], *words[] = { word };
+    snprintf(place, sizeof place, "%s", from);
+    snprintf(word, sizeof word, "--%s=%s", option_rows[option].name, value);
+    o->source[option].kind = SOURCE_DEFAULT; /* no person gave another value, so that no line says so */
+    import_remark(m, o, place, why);
+    import_take(m, o, place, 1, words);
+}
+
+/* NullTokenizer has one id more than --vocab-size: the last one ends a document. */
+static void count_end_of_document(Import *m, Options *o)
+{
+    const OptionSource *tokenizer = &o->source[OPTION_tokenizer];
+    char                ids[24];
+    if (strcmp(tokenizer->name, "--tokenizer-type") || !options_said(o, OPTION_vocabulary)) return;
+    snprintf(ids, sizeof ids, "%lld", (long long)o->vocabulary + 1);
+    take_instead(m, o, OPTION_vocabulary, o->source[OPTION_vocabulary].from, ids,
+                 "NullTokenizer has one id more than --vocab-size, the end of a document; where a version counts "
+                 "it in (those with --null-tokenizer-eod-id), give jotun train --vocab-size as it is here");
+}
+
+/* Without --eval-interval Megatron-LM evaluates every 1000 steps, which scripts rely on that say how long;
+ * --eval-iters 0 is its way of saying never. */
+static void name_eval_interval(Import *m, Options *o)
+{
+    static const OptionIndex both[] = {OPTION_eval_iters, OPTION_eval_interval};
+    if (!options_said(o, OPTION_eval_iters)) return;
+    if (!o->eval_iters) {
+        import_remark(m, o, o->source[OPTION_eval_iters].from,
+                      "--eval-iters 0 is no evaluation, the default here where --eval-interval is not given");
+        for (int i = 0; i < 2; i++)
+            o->source[both[i]] = (OptionSource){SOURCE_DEFAULT, o->source[both[i]].name, "", "", CONVERT_NONE};
+        o->eval_iters = 100, o->eval_interval = 0;
+        return;
+    }
+    if (options_said(o, OPTION_eval_interval)) return;
+    take_instead(m, o, OPTION_eval_interval, o->source[OPTION_eval_iters].from, "1000",
+                 "--eval-interval is not given: Megatron-LM's default, 1000, is written");
+}
+
 Status import_megatron(Import *m, Options *o)
 {
     Script s;
@@ -167,6 +210,8 @@ Status import_megatron(Import *m, Options *o)
         i           = known ? i + 1 + !equals : take_argument(m, o, &s, i);
     }
     for (int i = 0; i < s.arguments.count; i++) deepspeed_config(m, o, &s, i, true);
+    count_end_of_document(m, o);
+    name_eval_interval(m, o);
     import_gelu(m, o, s.path);
     script_close(&s);
     return OK;
