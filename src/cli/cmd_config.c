@@ -6,8 +6,8 @@
 #include "conf/config_file.h"
 #include "conf/import/import.h"
 
-/* Another trainer's file as YAML. How the values fit together is not checked, because the file does not say
- * on how many ranks they are used. */
+/* Another trainer's file as YAML. What depends on the ranks is not checked, because the file does not say on
+ * how many its values are used. */
 static Status write_other_trainers(Options *o)
 {
     Import import;
@@ -22,6 +22,7 @@ static Status write_other_trainers(Options *o)
     }
     fflush(stdout);
     if (status == OK) status = import_ends(&import, path);
+    if (status == OK) status = options_validate_file(o);
     import_close(&import);
     return status;
 }

@@ -40,6 +40,9 @@ Status  options_derive(Options *o);
 Status  options_needed  (const Options *o);
 /* The same, and BAD_OPTION where values do not fit together. */
 Status  options_validate(const Options *o);
+/* Of another trainer's file, which says neither on how many ranks its values are used nor what else is given:
+ * BAD_OPTION where they do not fit together on any. */
+Status  options_validate_file(const Options *o);
 int64_t options_data_parallel(const Options *o);     /* ranks / (tp pp cp), at least 1 */
 /* Of validated options (conf/attention.c): the first number of --hierarchical-context-parallel-sizes, 1 where
  * it is not given; positions that a query looks back on, its own one counted, 0 without a window. */

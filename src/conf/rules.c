@@ -571,6 +571,18 @@ static Rule *const model_rules[] = {
 };
 static Rule *const last_rules[] = { options_wants, rule_one_source, rule_valid_sets };
 
+/* Steps are counted in samples of the global batch, which follows from the ranks where it is not given. */
+static Status rule_rate_of_batch(const Options *o)
+{
+    return options_said(o, OPTION_global_batch) ? rule_rate(o) : OK;
+}
+
+/* What holds on any number of ranks, and whatever a command line of train adds. */
+static Rule *const file_rules[] = {
+    rule_ranges, rule_activation, rule_model, rule_mtp, rule_dividing, rule_duration, rule_rate_of_batch,
+    rule_experts, rule_no_positions, rule_precision, rule_window, rule_one_source
+};
+
 static Status apply_rules(const Options *o, Rule *const *rule, size_t count)
 {
     for (size_t i = 0; i < count; i++) TRY(rule[i](o));
@@ -583,4 +595,9 @@ Status options_validate(const Options *o)
     TRY(apply_rules(o, rules, sizeof rules / sizeof rules[0]));
     if (model) TRY(apply_rules(o, model_rules, sizeof model_rules / sizeof model_rules[0]));
     return apply_rules(o, last_rules, sizeof last_rules / sizeof last_rules[0]);
+}
+
+Status options_validate_file(const Options *o)
+{
+    return apply_rules(o, file_rules, sizeof file_rules / sizeof file_rules[0]);
 }

@@ -80,9 +80,13 @@ MEGATRON = [
     ("--eval-iters 10 --eval-interval 5", {"eval-iters": "10", "eval-interval": "5"}, ""),
     ("--eval-iters 0", {"eval-iters": NONE, "eval-interval": NONE}, "--eval-iters 0 is no evaluation"),
     ("--eval-iters 0 --eval-interval 1000", {"eval-iters": NONE, "eval-interval": NONE}, "--eval-iters 0 is no evaluation"),
+    ("--seq-length 64 --train-samples 160 --train-tokens 10240", {"train-samples": "160", "train-tokens": NONE}, "says the same as --train-samples"),
     ("--lr-decay-tokens 640000", {}, "here it is --lr-decay-samples: these tokens / --seq-length"),
     ("--lr-warmup-tokens 64000", {}, "here it is --lr-warmup-samples: these tokens / --seq-length"),
 ]
+# What does not fit together on any number of ranks; the file is written all the same.
+UNFIT = [("--bf16 --fp16", "are two types; give one of them"), ("--hidden-size 64 --num-attention-heads 3", "does not divide --hidden-size 64"),
+         ("--seq-length 64 --train-samples 160 --train-tokens 20480", "say the same in two ways; leave one out"), ("--min-lr 1", "is above --lr")]
 
 
 with run.work_folder() as folder:
@@ -115,10 +119,14 @@ with run.work_folder() as folder:
         if code != 1 or "the JSON of --deepspeed_config is no object" not in said:
             bad.append(f"{text}: exit code {code}, {said}")
     for arguments, erf in (("--no-bias-gelu-fusion", True), ("--disable-bias-linear", True), ("--disable-bias-linear --swiglu", False), ("", False),
-                           ("--no-bias-gelu-fusion --swiglu", True), ("--disable-bias-linear --gelu-approximate tanh", False)):
+                           ("--no-bias-gelu-fusion --swiglu", False), ("--disable-bias-linear --gelu-approximate tanh", False)):
         code, given, said = config(folder, {}, ARGUMENTS + " " + arguments)
         if code or (given.get("gelu-approximate") == "none") != erf:
             bad.append(f"{arguments}: {given.get('gelu-approximate')} {said}")
+    for arguments, says in UNFIT:
+        code, given, said = config(folder, {}, ARGUMENTS + " " + arguments)
+        if code != 1 or says not in said or given.get("num-layers") != "2":
+            bad.append(f"{arguments}: exit code {code}, wanted 1 and {says!r}: {said}")
     for arguments, wanted, says in MEGATRON:
         code, given, said = config(folder, {}, ARGUMENTS + " " + arguments)
         if code != ("not taken" in said) or says not in said or any(given.get(option, NONE) != value for option, value in wanted.items()):

@@ -184,13 +184,37 @@ static void name_eval_interval(Import *m, Options *o)
         import_remark(m, o, o->source[OPTION_eval_iters].from,
                       "--eval-iters 0 is no evaluation, the default here where --eval-interval is not given");
         for (int i = 0; i < 2; i++)
-            o->source[both[i]] = (OptionSource){SOURCE_DEFAULT, o->source[both[i]].name, "", "", CONVERT_NONE};
+            o->source[both[i]] = (OptionSource){i ? SOURCE_NOTHING : SOURCE_DEFAULT, o->source[both[i]].name, "", "", CONVERT_NONE};
         o->eval_iters = 100, o->eval_interval = 0;
         return;
     }
     if (options_said(o, OPTION_eval_interval)) return;
     take_instead(m, o, OPTION_eval_interval, o->source[OPTION_eval_iters].from, "1000",
                  "--eval-interval is not given: Megatron-LM's default, 1000, is written");
+}
+
+/* Forks count a run in tokens beside its samples. */
+static void take_one_duration(Import *m, Options *o)
+{
+    OptionSource *tokens = &o->source[OPTION_train_tokens];
+    bool          both   = options_said(o, OPTION_train_samples) && options_said(o, OPTION_train_tokens);
+    if (!both || o->train_tokens % o->sequence || o->train_tokens / o->sequence != o->train_samples) return;
+    import_remark(m, o, tokens->from, "--train-tokens says the same as --train-samples and is left out");
+    *tokens         = (OptionSource){SOURCE_NOTHING, tokens->name, "", "", CONVERT_NONE};
+    o->train_tokens = 0;
+}
+
+/* How biases are fused with GELU says nothing of a model without GELU. */
+static void leave_out_gelu(Import *m, Options *o)
+{
+    OptionSource *gelu   = &o->source[OPTION_gelu_approximate];
+    OptionSource  unsaid = {SOURCE_DEFAULT, "--gelu-approximate", "", "", CONVERT_NONE};
+    bool          other  = o->swiglu || o->quick_geglu || o->squared_relu;
+    if (!other || strcmp(gelu->name, "--no-bias-gelu-fusion")) return;
+    import_remark(m, o, gelu->from, "--no-bias-gelu-fusion is ignored: the activation is no GELU");
+    gelu->kind    = SOURCE_NOTHING;
+    Status status = options_set(o, OPTION_gelu_approximate, option_rows[OPTION_gelu_approximate].text, unsaid);
+    CHECK(status == OK, "%s", fail_text());
 }
 
 Status import_megatron(Import *m, Options *o)
@@ -212,6 +236,8 @@ Status import_megatron(Import *m, Options *o)
     for (int i = 0; i < s.arguments.count; i++) deepspeed_config(m, o, &s, i, true);
     count_end_of_document(m, o);
     name_eval_interval(m, o);
+    take_one_duration(m, o);
+    leave_out_gelu(m, o);
     import_gelu(m, o, s.path);
     script_close(&s);
     return OK;
