@@ -150,6 +150,23 @@ static void elements_that_are_not_there(void **state)
     script_close(&s);
 }
 
+static void values_that_loops_make(void **state)
+{
+    (void)state;
+    static const char text[] = "B=\"\"\nA=(1)\nD=x\nfor f in a b; do B=\"$B 1 $f\"; if true; then A+=($f); fi; D=y; C+=z; done\npython t.py $B ${A[@]} $C $D\n";
+    static const char *const parts[] = { "${B}, made by a loop,", "${A}, made by a loop,", "${C}, made by a loop," };
+    char part[64];
+    Script s;
+    assert_ok(script_read(&s, put(text, sizeof text - 1), 0, NULL));
+    assert_int_equal(s.arguments.count, 4);
+    for (int i = 0; i < 3; i++) {
+        assert_false(script_unset(s.arguments.word[i].text));
+        assert_string_equal(script_unknown_part(part, sizeof part, s.arguments.word[i].text), parts[i]);
+    }
+    assert_string_equal(s.arguments.word[3].text, "x");
+    script_close(&s);
+}
+
 static void files_of_here_documents(void **state)
 {
     (void)state;
@@ -179,6 +196,8 @@ static void wrong_and_hostile(void **state)
         { "", 0, "echo hello\n",                     ":1: no command line of a .py program is found" },
         { "", 0, "\npython t.py \"a\n",              ":2: a \" is not closed" },
         { "", 0, "python t.py 'a\n",                 "a ' is not closed" },
+        { "", 0, "python t.py --a 1 \\\n --b \\ \t\n --c\n", ":2: a blank follows the \\ at the end of this line" },
+        { "", 0, "A=( --a 1 \\ \r\n --b )\npython t.py\n", ":1: a blank follows the \\ at the end of this line" },
         { "", 0, "python t.py $(a\n",                "a $( is not closed" },
         { "", 0, "python t.py ${a\n",                "a ${ is not closed" },
         { "", 0, "A=(1 2\npython t.py\n",            "the ( of an array is not closed" },
@@ -220,7 +239,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(scripts_give_words), cmocka_unit_test(words_keep_their_lines), cmocka_unit_test(unknown_parts),
-        cmocka_unit_test(elements_that_are_not_there), cmocka_unit_test(files_of_here_documents), cmocka_unit_test(wrong_and_hostile),
+        cmocka_unit_test(elements_that_are_not_there), cmocka_unit_test(values_that_loops_make),
+        cmocka_unit_test(files_of_here_documents), cmocka_unit_test(wrong_and_hostile),
     };
     int status = cmocka_run_group_tests(tests, NULL, NULL);
     remove(put("", 0));

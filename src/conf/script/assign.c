@@ -92,12 +92,38 @@ static void array_elements(Reader *r, ScriptWords *out, const char *array, bool 
                 reader_fail(r, line, "%c is in an array without quotes", *p);
                 return;
             }
+            if (blank_ends_line(p, e, end)) reader_fail(r, line, BLANK_ENDS_LINE);
             *keyed |= key_end(p, e) != NULL;
             if (key_end(p, e)) assign_element(r, out, array, p, e, line);
             else expand_fields(r, out, p, e, line);
             for (; p < e; p++) line += *p == '\n';
         }
     }
+}
+
+/* Whether the name stands in the text as a whole word. */
+static bool has_name(const char *p, const char *e, const char *name, size_t letters)
+{
+    for (const char *a = p; a + letters <= e; a++) {
+        bool whole = (a == p || !(isalnum((unsigned char)a[-1]) || a[-1] == '_')) &&
+                     (a + letters == e || !(isalnum((unsigned char)a[letters]) || a[letters] == '_'));
+        if (whole && !strncmp(a, name, letters)) return true;
+    }
+    return false;
+}
+
+void assign_in_loop(Reader *r, const char *p, const char *e, int line)
+{
+    const char *sign;
+    size_t      letters = assigned_name(p, e, &sign);
+    char        unknown[160];
+    if (letters > 100 || (*sign != '+' && !has_name(sign + 1, e, p, letters))) return;
+    int       bytes = snprintf(unknown, sizeof unknown, "%c${%.*s}, made by a loop,%c", UNKNOWN_BEGIN,
+                               (int)letters, p, UNKNOWN_END);
+    Variable *v     = variable_make(r, p, letters);
+    if (!v) return;
+    v->values.count = 0;
+    words_add(r, &v->values, reader_hold(r, unknown, (size_t)bytes), line);
 }
 
 void assign(Reader *r, const char *p, const char *e, int line)

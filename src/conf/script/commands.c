@@ -48,6 +48,14 @@ static bool running(const Commands *c)
     return !c->frames || c->frame[c->frames - 1].running;
 }
 
+/* Whether it is a loop that keeps commands from running. */
+static bool in_loop(const Commands *c)
+{
+    for (int i = 0; i < c->frames; i++)
+        if (!c->frame[i].running) return c->frame[i].kind == FRAME_LOOP;
+    return false;
+}
+
 static Frame *top(Commands *c, FrameKind kind)
 {
     Frame *f = c->frames ? &c->frame[c->frames - 1] : NULL;
@@ -295,12 +303,23 @@ static void double_bracket(Commands *c, ScriptWords *f)
     }
 }
 
+static bool starts_program(const ScriptWords *f)
+{
+    for (int i = 0; i < f->count; i++)
+        if (ends_with(f->word[i].text, ".py")) return true;
+    return false;
+}
+
 /* One word of a simple command; false: it defines a function. */
 static bool read_word(Commands *c, ScriptWords *f, bool *assigns)
 {
     int         line = line_here(c);
     const char *p = c->p, *sign, *e = word_end(c->r, p, c->end, line);
     size_t      name = assigned_name(p, e, &sign);
+    if (running(c) && blank_ends_line(p, e, c->end) && starts_program(f)) {
+        reader_fail(c->r, line, BLANK_ENDS_LINE);
+        return false;
+    }
     if (e < c->end && *e == '(' && name && e[-1] == '=') e = array_end(c->r, e, c->end, line);
     if (e == p || (e < c->end && *e == '(' && !name)) {
         if (e == p || f->count) {
@@ -315,6 +334,7 @@ static bool read_word(Commands *c, ScriptWords *f, bool *assigns)
     if (e < c->end && strchr("<>", *e) && strspn(p, "0123456789") == (size_t)(e - p)) return true; /* 2> */
     if (name && *assigns) {
         if (running(c)) assign(c->r, p, e, line);
+        else if (in_loop(c)) assign_in_loop(c->r, p, e, line);
         return true;
     }
     if (!f->count) c->r->testing = is_word(p, e, "[") || is_word(p, e, "test");

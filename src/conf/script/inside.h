@@ -42,6 +42,10 @@ const ScriptWord *element_find(const Reader *r, const Variable *array, const cha
 
 /* The end of a word of a script that begins at p, quotes and brackets included. */
 const char *word_end(Reader *r, const char *p, const char *end, int line);
+/* Whether the word from p to e is a backslash and a blank at the end of a line, and what is said of that. */
+bool blank_ends_line(const char *p, const char *e, const char *end);
+#define BLANK_ENDS_LINE \
+    "a blank follows the \\ at the end of this line, so that bash does not continue it; take the blank away"
 /* After the bracket of $( ${ $(( or ` that begins at p. */
 const char *bracket_end(Reader *r, const char *p, const char *end, int line);
 /* The fields of one word, split where bash splits; as one text, which is not split. */
@@ -53,6 +57,8 @@ size_t assigned_name(const char *p, const char *end, const char **sign);
 /* After the ) of an array, whose elements may have comments between them. */
 const char *array_end(Reader *r, const char *p, const char *end, int line);
 void        assign(Reader *r, const char *p, const char *e, int line);
+/* Of a loop, which is not followed: what adds to a variable leaves its value unknown. */
+void        assign_in_loop(Reader *r, const char *p, const char *e, int line);
 /* The value of an expression of $(( )), whose variables are expanded already. false: it is unknown. */
 bool arithmetic(Reader *r, int64_t *value, const char *text, int line);
 /* What [ ... ], [[ ... ]] or test say of these words, without the brackets: 1, 0, or -1 where it is unknown.

@@ -44,6 +44,13 @@ const char *bracket_end(Reader *r, const char *p, const char *end, int line)
     return end;
 }
 
+bool blank_ends_line(const char *p, const char *e, const char *end)
+{
+    if (e - p != 2 || *p != '\\' || !strchr(" \t", p[1])) return false;
+    while (e < end && strchr(" \t\r", *e)) e++;
+    return e == end || *e == '\n';
+}
+
 const char *word_end(Reader *r, const char *p, const char *end, int line)
 {
     while (p < end && r->status == OK && !isspace((unsigned char)*p) && !strchr(";&|<>()", *p)) {
