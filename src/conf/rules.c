@@ -571,15 +571,9 @@ static Rule *const model_rules[] = {
 };
 static Rule *const last_rules[] = { options_wants, rule_one_source, rule_valid_sets };
 
-/* Steps are counted in samples of the global batch, which follows from the ranks where it is not given. */
-static Status rule_rate_of_batch(const Options *o)
-{
-    return options_said(o, OPTION_global_batch) ? rule_rate(o) : OK;
-}
-
 /* What holds on any number of ranks, and whatever a command line of train adds. */
 static Rule *const file_rules[] = {
-    rule_ranges, rule_activation, rule_model, rule_mtp, rule_dividing, rule_duration, rule_rate_of_batch,
+    rule_ranges, rule_activation, rule_model, rule_mtp, rule_dividing, rule_duration,
     rule_experts, rule_no_positions, rule_precision, rule_window, rule_one_source
 };
 
@@ -599,5 +593,6 @@ Status options_validate(const Options *o)
 
 Status options_validate_file(const Options *o)
 {
+    if (options_said(o, OPTION_global_batch)) TRY(rule_rate(o));        /* else it follows from the ranks */
     return apply_rules(o, file_rules, sizeof file_rules / sizeof file_rules[0]);
 }

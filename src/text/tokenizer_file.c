@@ -52,8 +52,10 @@ static int named_pair_find(TokenizerFile *f)
     if (!folder) return 0;
     while ((entry = readdir(folder))) {
         if (!has_suffix(entry->d_name, end)) continue;
-        snprintf(name, sizeof name, "%.*s-merges.txt", (int)(strlen(entry->d_name) - strlen(end)), entry->d_name);
-        if (!tokenizer_file_beside(path, f, entry->d_name) || !tokenizer_file_beside(merges, f, name)) continue;
+        int letters = (int)(strlen(entry->d_name) - strlen(end));
+        snprintf(name, sizeof name, "%.*s-merges.txt", letters, entry->d_name);
+        if (!tokenizer_file_beside(path, f, entry->d_name)) continue;
+        if (!tokenizer_file_beside(merges, f, name)) continue;
         memcpy(f->path, path, sizeof path);
         memcpy(f->merges, merges, sizeof merges);
         pairs++;
@@ -78,8 +80,8 @@ static Status folder_find(TokenizerFile *f, const char *name)
     f->kind = TOKENIZER_FILE_PAIR;
     if (pairs == 1) return OK;
     if (pairs > 1)
-        return fail(BAD_OPTION, "--tokenizer %s: the directory has %d pairs of NAME-vocab.json and NAME-merges.txt;"
-                    " give a directory with one of them", name, pairs);
+        return fail(BAD_OPTION, "--tokenizer %s: the directory has %d pairs of NAME-vocab.json and "
+                    "NAME-merges.txt; give a directory with one of them", name, pairs);
     return fail(BAD_OPTION,
                 "--tokenizer %s: the directory has neither tokenizer.json, nor encoder.json and vocab.bpe,"
                 " vocab.json and merges.txt, NAME-vocab.json and NAME-merges.txt, nor tokenizer.model", name);

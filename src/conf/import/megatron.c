@@ -166,12 +166,14 @@ static void take_instead(Import *m, Options *o, OptionIndex option, const char *
 static void count_end_of_document(Import *m, Options *o)
 {
     const OptionSource *tokenizer = &o->source[OPTION_tokenizer];
-    char                ids[24];
+    char                ids[24], why[LINE];
+    long long           given = o->vocabulary;
     if (strcmp(tokenizer->name, "--tokenizer-type") || !options_said(o, OPTION_vocabulary)) return;
-    snprintf(ids, sizeof ids, "%lld", (long long)o->vocabulary + 1);
-    take_instead(m, o, OPTION_vocabulary, o->source[OPTION_vocabulary].from, ids,
-                 "NullTokenizer has one id more than --vocab-size, the end of a document; where a version counts "
-                 "it in (those with --null-tokenizer-eod-id), give jotun train --vocab-size as it is here");
+    snprintf(ids, sizeof ids, "%lld", given + 1);
+    snprintf(why, sizeof why,
+             "NullTokenizer has one id more than --vocab-size, the end of a document; where a version "
+             "counts it in (those with --null-tokenizer-eod-id), give jotun train --vocab-size %lld", given);
+    take_instead(m, o, OPTION_vocabulary, o->source[OPTION_vocabulary].from, ids, why);
 }
 
 /* Without --eval-interval Megatron-LM evaluates every 1000 steps, which scripts rely on that say how long;
@@ -183,8 +185,11 @@ static void name_eval_interval(Import *m, Options *o)
     if (!o->eval_iters) {
         import_remark(m, o, o->source[OPTION_eval_iters].from,
                       "--eval-iters 0 is no evaluation, the default here where --eval-interval is not given");
-        for (int i = 0; i < 2; i++)
-            o->source[both[i]] = (OptionSource){i ? SOURCE_NOTHING : SOURCE_DEFAULT, o->source[both[i]].name, "", "", CONVERT_NONE};
+        for (int i = 0; i < 2; i++) {
+            OptionSource *s    = &o->source[both[i]];
+            SourceKind    kind = i ? SOURCE_NOTHING : SOURCE_DEFAULT;
+            *s                 = (OptionSource){kind, s->name, "", "", CONVERT_NONE};
+        }
         o->eval_iters = 100, o->eval_interval = 0;
         return;
     }
@@ -213,7 +218,7 @@ static void leave_out_gelu(Import *m, Options *o)
     if (!other || strcmp(gelu->name, "--no-bias-gelu-fusion")) return;
     import_remark(m, o, gelu->from, "--no-bias-gelu-fusion is ignored: the activation is no GELU");
     gelu->kind    = SOURCE_NOTHING;
-    Status status = options_set(o, OPTION_gelu_approximate, option_rows[OPTION_gelu_approximate].text, unsaid);
+    Status status = options_set(o, OPTION_gelu_approximate, "tanh", unsaid);
     CHECK(status == OK, "%s", fail_text());
 }
 

@@ -101,7 +101,7 @@ static void array_elements(Reader *r, ScriptWords *out, const char *array, bool 
     }
 }
 
-/* Whether the name stands in the text as a whole word. */
+/* Whether the text names this variable. */
 static bool has_name(const char *p, const char *e, const char *name, size_t letters)
 {
     for (const char *a = p; a + letters <= e; a++) {
