@@ -134,7 +134,8 @@ static void clear_dscore(const FlashRun *r, Space *space, int64_t first, int64_t
 static void clear_pair(const FlashRun *r, Space *space, int64_t first, int64_t used, Queries seen)
 {
     uint16_t *bf16 = space->dscore_bf16 + first * BACKWARD_QUERIES;
-    for (int64_t i = seen.begin; r->f->pairs && used % 2 && i < seen.end; i++) bf16[i * r->columns + used] = 0;
+    if (!r->f->pairs || used % 2 == 0) return;
+    for (int64_t i = seen.begin; i < seen.end; i++) bf16[i * r->columns + used] = 0;
 }
 
 /* prob and dscore of one strip of keys, from key `first` of the tile on, and what they add to dv and dk */
