@@ -57,6 +57,8 @@ void   options_show_common(FILE *out, const Options *o, char between);
 void   options_show  (FILE *out, const Options *o);   /* each value of the command with its source */
 /* The value as a person would type it; of a LIST the first word. */
 const char *options_value_text (char *out, size_t size, const Options *o, OptionIndex option);
+/* The shortest decimal that reads back as the same double. */
+void        options_real_text  (char *out, size_t size, double value);
 /* "default", "command line", "--model gpt2-124m", "derived from --hidden-size" */
 const char *options_source_text(char *out, size_t size, const Options *o, OptionIndex option);
 

@@ -260,8 +260,7 @@ bool options_said(const Options *o, OptionIndex option)
     return o->source[option].kind > SOURCE_DEFAULT;
 }
 
-/* The shortest decimal that reads back as the same double. */
-static void real_text(char *out, size_t size, double value)
+void options_real_text(char *out, size_t size, double value)
 {
     for (int digits = 6; digits <= 17; digits++) {
         snprintf(out, size, "%.*g", digits, value);
@@ -276,7 +275,7 @@ const char *options_value_text(char *out, size_t size, const Options *o, OptionI
     out[0] = 0;
     switch (o->source[option].kind == SOURCE_NOTHING ? -1 : (int)option_rows[option].kind) {
     case KIND_INT:    snprintf(out, size, "%" PRId64, *(const OptionINT *)field); break;
-    case KIND_REAL:   real_text(out, size, *(const OptionREAL *)field); break;
+    case KIND_REAL:   options_real_text(out, size, *(const OptionREAL *)field); break;
     case KIND_TEXT:   snprintf(out, size, "%s", *(const OptionTEXT *)field); break;
     case KIND_FLAG:   snprintf(out, size, "%s", *(const OptionFLAG *)field ? "true" : "false"); break;
     case KIND_CHOICE: snprintf(out, size, "%s", ((const OptionCHOICE *)field)->word); break;

@@ -63,7 +63,7 @@ typedef struct {
     size_t          sums;
     ForeignPosition position;
     bool            states;                /* it has moments, and updates is known; by foreign_finish */
-    char            states_unread[400];        /* "", or why states that it has are not read */
+    char            states_unread[400];    /* "", or why states that it has are not read */
     char            unknown[400];          /* "", or names of settings whose meaning is not known */
 } ForeignFile;
 

@@ -84,22 +84,16 @@ static Status meanings_write(const HfTokenizer *h, const char *class)
 
 /* ---- made files ---- */
 
-static const char *letters_of_byte(char out[8], uint8_t byte)
-{
-    uint32_t point = letter_of_byte(byte);
-    if (point < 0x80) snprintf(out, 8, "%c", (char)point);
-    else snprintf(out, 8, "%c%c", (char)(0xC0 | point >> 6), (char)(0x80 | (point & 0x3F)));
-    return out;
-}
-
 /* A BPE of all bytes without merges, and the end of document as a special token. */
 static json_t *bytes_json(const HfTokenizer *h)
 {
-    char    letters[8], end[SPECIAL_TEXT] = "";
+    char    letters[3], end[SPECIAL_TEXT] = "";
     json_t *vocab = json_object(), *level;
     special_text(end, h->tokenizer, h->tokenizer->eod);
-    for (int b = 0; b < 256; b++)
-        json_object_set_new(vocab, letters_of_byte(letters, (uint8_t)b), json_integer(b));
+    for (int b = 0; b < 256; b++) {
+        letters[letters_of_bytes(letters, &(uint8_t){ (uint8_t)b }, 1)] = 0;
+        json_object_set_new(vocab, letters, json_integer(b));
+    }
     level = json_pack("{s:s, s:b, s:b, s:b}", "type", "ByteLevel", "add_prefix_space", false, "trim_offsets",
                       true, "use_regex", false);
     json_t *model =

@@ -1,7 +1,7 @@
 /* What a tokenizer and a checkpoint add to the options that a person gave. */
 #include "cli/setup/setup.h"
 #include <stdlib.h>
-#include <unistd.h>
+#include "base/file.h"
 #include "base/log.h"
 #include "cli/in_out.h"
 #include "cli/setup/tokenizer.h"
@@ -64,8 +64,7 @@ static Status find_checkpoint(Options *o)
     CheckpointFacts facts;
     if (foreign_weights_folder(o->load)) return find_foreign(o);
     TRY(checkpoint_find(o->load, path, &found));
-    if (!found && snprintf(path, sizeof path, "%s/config.json", o->load) < (int)sizeof path &&
-        access(path, F_OK) == 0)
+    if (!found && path_join(path, o->load, "config.json") == OK && file_exists(path))
         return fail(BAD_OPTION, "--load %s is a folder of transformers; give --load hf:%s", o->load, o->load);
     if (!found && o->exit_on_missing && o->command == FOR_TRAIN)
         return fail(BAD_FILE, "--load %s has no checkpoint, and --exit-on-missing-checkpoint was given",

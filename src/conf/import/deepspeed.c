@@ -1,7 +1,6 @@
 /* Options from DeepSpeed's JSON: its keys are names of a dialect, deepspeed.def. The command line and the
  * JSON have to say the same, since DeepSpeed takes some values from the one and some from the other. */
 #include <jansson.h>
-#include <stdlib.h>
 #include <string.h>
 #include "base/log.h"
 #include "conf/conf.h"
@@ -27,16 +26,13 @@ static const json_t *value_at(const Reading *r, const char *path)
 }
 
 /* As it is typed after an option; "" of an object, a list and null. */
-static const char *value_text(char *out, size_t size, const json_t *value)
+static const char *typed_text(char *out, size_t size, const json_t *value)
 {
     out[0] = 0;
     if (json_is_boolean(value)) snprintf(out, size, "%s", json_is_true(value) ? "true" : "false");
     if (json_is_integer(value)) snprintf(out, size, "%lld", (long long)json_integer_value(value));
     if (json_is_string(value))  snprintf(out, size, "%s", json_string_value(value));
-    for (int digits = 6; json_is_real(value) && digits <= 17; digits++) {
-        snprintf(out, size, "%.*g", digits, json_real_value(value));
-        if (strtod(out, NULL) == json_real_value(value)) break;
-    }
+    if (json_is_real(value))    options_real_text(out, size, json_real_value(value));
     return out;
 }
 
@@ -148,7 +144,7 @@ static void take_list(Reading *r, const char *key, json_t *list)
     if (!apart) return take_value(r, key, list, NULL);
     json_array_foreach(list, i, element) {
         snprintf(inner, sizeof inner, "%s.%zu", key, i);
-        take_value(r, inner, element, value_text(text, sizeof text, element));
+        take_value(r, inner, element, typed_text(text, sizeof text, element));
     }
 }
 
@@ -189,7 +185,7 @@ static void take_object(Reading *r, const char *path, json_t *object, int depth)
         else if (json_is_null(value)) remark(r, key, "is null, which is as if it were not there");
         else if (json_is_object(value)) take_object(r, key, value, depth + 1);
         else if (list) take_list(r, key, value);
-        else take_value(r, key, value, value_text(text, sizeof text, value));
+        else take_value(r, key, value, typed_text(text, sizeof text, value));
     }
 }
 

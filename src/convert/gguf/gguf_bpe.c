@@ -103,18 +103,6 @@ static Status split_find(int *which, const BpeTokenizer *m)
 
 /* ---- tokens and merges ---- */
 
-/* Writes the letters of bytes, each as UTF-8, and returns their length. */
-static size_t letters_write(char *out, const uint8_t *bytes, int32_t count)
-{
-    size_t used = 0;
-    for (int32_t i = 0; i < count; i++) {
-        uint32_t point = letter_of_byte(bytes[i]);
-        if (point >= 0x80) out[used++] = (char)(0xC0 | point >> 6);
-        out[used++] = (char)(point < 0x80 ? point : 0x80 | (point & 0x3F));
-    }
-    return used;
-}
-
 /* Added tokens are written as they are, the others in letters. */
 static void tokens_fill(GgufTokens *tokens, const BpeTokenizer *m)
 {
@@ -125,7 +113,7 @@ static void tokens_fill(GgufTokens *tokens, const BpeTokenizer *m)
         const uint8_t *bytes = vocab_bytes(&m->vocab, id);
         bool normal = token->kind == GGUF_TOKEN_NORMAL;
         token->text  = normal ? tokens->space + tokens->used : (const char *)bytes;
-        token->bytes = normal ? letters_write(tokens->space + tokens->used, bytes, m->vocab.length[id])
+        token->bytes = normal ? letters_of_bytes(tokens->space + tokens->used, bytes, m->vocab.length[id])
                               : (size_t)m->vocab.length[id];
         if (normal) tokens->used += token->bytes;
     }
@@ -139,9 +127,9 @@ static void merges_put(GgufText *out, const BpeTokenizer *m)
         uint64_t pair = m->merges.pair[rank];
         if (pair == UINT64_MAX) continue;
         int32_t left = (int32_t)(pair >> MERGES_ID_BITS), right = (int32_t)(pair & MERGES_IDS);
-        size_t  used = letters_write(text, vocab_bytes(&m->vocab, left), m->vocab.length[left]);
+        size_t  used = letters_of_bytes(text, vocab_bytes(&m->vocab, left), m->vocab.length[left]);
         text[used++] = ' ';
-        used += letters_write(text + used, vocab_bytes(&m->vocab, right), m->vocab.length[right]);
+        used += letters_of_bytes(text + used, vocab_bytes(&m->vocab, right), m->vocab.length[right]);
         gguf_put_string(out, text, used);
     }
 }

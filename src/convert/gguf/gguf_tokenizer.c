@@ -62,11 +62,9 @@ static Status bytes_put(GgufText *out, const Tokenizer *t, int64_t vocabulary)
     TRY(gguf_tokens_open(&tokens, vocabulary, 512));
     special_text(end, t, t->eod);
     for (int b = 0; b < 256; b++) {
-        uint32_t point = letter_of_byte((uint8_t)b);
-        char    *text = tokens.space + 2 * b;
-        text[0] = (char)(point < 0x80 ? point : 0xC0 | point >> 6);
-        text[1] = (char)(0x80 | (point & 0x3F));
-        tokens.token[b] = (GgufToken){ text, point < 0x80 ? 1 : 2, 0, GGUF_TOKEN_NORMAL };
+        char *text = tokens.space + 2 * b;
+        size_t used = letters_of_bytes(text, &(uint8_t){ (uint8_t)b }, 1);
+        tokens.token[b] = (GgufToken){ text, used, 0, GGUF_TOKEN_NORMAL };
     }
     tokens.token[t->eod] = (GgufToken){ end, strlen(end), 0, GGUF_TOKEN_CONTROL };
     gguf_key_string(out, "tokenizer.ggml.model", "gpt2");

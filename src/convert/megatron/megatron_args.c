@@ -54,7 +54,7 @@ static bool is_set(const PickleValue *v)
 }
 
 /* As Python writes it, cut to a buffer. */
-static const char *value_text(char out[128], const PickleValue *v)
+static const char *python_text(char out[128], const PickleValue *v)
 {
     int64_t integer = 0;
     double  real    = 0;
@@ -128,7 +128,7 @@ static bool is_one_of(const PickleValue *v, const char *values)
         if (i == v->items) return true;
         if (is_several(v->item[i]) || !is_one_of(v->item[i], values)) return false;
     }
-    const char *said = value_text(text, v);
+    const char *said = python_text(text, v);
     for (const char *a = values; *a; a += strcspn(a, "|"), a += *a == '|') {
         char *end;
         if (strlen(said) == strcspn(a, "|") && !strncmp(a, said, strlen(said))) return true;
@@ -205,7 +205,7 @@ static Status row_take(MegatronRead *m, const PickleValue *args, const Row *row,
     }
     if (!value)
         return fail(BAD_FILE, "%s: its argument %s is %s, and has to be %s", path, row->argument,
-                    value_text(text, v), row->kind == LAYERS ? "a number, or a list of 0 and 1"
+                    python_text(text, v), row->kind == LAYERS ? "a number, or a list of 0 and 1"
                     : row->kind == WINDOW ? "two numbers" : "a number or a text");
     json_object_set_new(m->options, row->option, value);
     return OK;
@@ -219,7 +219,7 @@ static Status only_judge(const PickleValue *args, const OnlyRow *row, const char
     snprintf(values, sizeof values, "%s", row->values);
     for (char *c = values; (c = strchr(c, '|')); ) *c = '/';
     return fail(BAD_FILE, "%s: its argument %s is %s, and only %s is read: %s", path, row->argument,
-                value_text(text, v), values, row->why);
+                python_text(text, v), values, row->why);
 }
 
 /* Whether one of the names is this one, or begins as it does and ends in a star. */
@@ -271,7 +271,7 @@ static void balancing_take(MegatronRead *m, const PickleValue *args)
     char said[128];
     if (!holds(args, "num_experts") || is_none(type)) return;
     if (is_several(type) && type->items == 1) type = type->item[0];
-    value_text(said, type);
+    python_text(said, type);
     if (is_one_of(type, "aux_loss|seq_aux_loss|none") && !is_several(type))
         json_object_set_new(m->options, "moe-router-load-balancing-type", json_string(said));
     else note_name(m->file, "moe_router_load_balancing_type");

@@ -21,15 +21,10 @@ json_t *tokenizer_json_make(json_t *added, json_t *normalizer, json_t *pre_token
                      pre_tokenizer, "post_processor", "decoder", decoder, "model", model);
 }
 
-/* The letters of the token's bytes, as UTF-8, from out + used on. */
+/* The letters of the token's bytes, from out + used on. */
 static size_t letters_put(char *out, size_t used, const Vocab *vocab, int32_t id)
 {
-    const uint8_t *bytes = vocab_bytes(vocab, id);
-    for (int32_t i = 0; i < vocab->length[id]; i++) {
-        uint32_t point = letter_of_byte(bytes[i]);
-        if (point >= 0x80) out[used++] = (char)(0xC0 | point >> 6);
-        out[used++] = (char)(point < 0x80 ? point : 0x80 | (point & 0x3F));
-    }
+    used += letters_of_bytes(out + used, vocab_bytes(vocab, id), vocab->length[id]);
     out[used] = 0;
     return used;
 }

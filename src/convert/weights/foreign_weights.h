@@ -18,7 +18,7 @@ typedef struct {
     CheckpointState state;
     bool            counts_samples;        /* or else samples are 0 because it does not know them */
     bool            whole;                 /* what its options do not say has the default (a config.json) */
-    char            states_unread[400];        /* states that it has and that are not read: why; "": none */
+    char            states_unread[400];    /* states that it has and that are not read: why; "": none */
     char            unknown[400];          /* settings whose meaning is not known; "": none */
 } ForeignFacts;
 /* The facts, and the options of its model, and of its optimizer and schedule as far as it names them, as one

@@ -147,6 +147,17 @@ uint32_t letter_of_byte(uint8_t byte)
     return 0x100 + others;
 }
 
+size_t letters_of_bytes(char *out, const uint8_t *bytes, int64_t count)
+{
+    size_t used = 0;
+    for (int64_t i = 0; i < count; i++) {
+        uint32_t point = letter_of_byte(bytes[i]);                   /* below U+0800: two bytes at most */
+        if (point >= 0x80) out[used++] = (char)(0xC0 | point >> 6);
+        out[used++] = (char)(point < 0x80 ? point : 0x80 | (point & 0x3F));
+    }
+    return used;
+}
+
 int byte_of_letter(uint32_t point)
 {
     uint32_t other = point - 0x100;                         /* of bytes 00 to 20, 7F to A0, and AD, in this

@@ -4,6 +4,7 @@
  * below the highest need to exist. Also the two ways in which files write bytes as text: <0x0A>, and GPT-2's
  * byte letters. */
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 #include "base/status.h"
 
@@ -42,6 +43,8 @@ int      byte_of_name(const void *text, int64_t bytes);
  * 68 other bytes follow in order from U+0100. -1: the character is no byte letter. */
 int      byte_of_letter(uint32_t point);
 uint32_t letter_of_byte(uint8_t byte);
+/* The letters of bytes as UTF-8; returns their length, at most 2 * count. */
+size_t   letters_of_bytes(char *out, const uint8_t *bytes, int64_t count);
 /* Replaces the letters of a token by its bytes, in place; false, with the content undefined, where a
  * character is none. */
 bool     letters_to_bytes(uint8_t *bytes, int64_t *count);
