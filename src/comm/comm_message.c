@@ -111,8 +111,8 @@ Pending comm_begin(Comm *comm, const DataCall *call, const char *verb, long numb
 {
     int slot = 0, begun = REQUEST_LOST;
     while (slot < COMM_PENDING && comm->pending[slot].used) slot++;
-    CHECK(slot < COMM_PENDING, "comm %s: more than %d messages are begun and not waited for", comm->name,
-          COMM_PENDING);
+    CHECK(slot < COMM_PENDING, "comm %s: more than %d messages of this rank are begun and not waited for",
+          comm->name, COMM_PENDING);
     if (call->verb == DATA_RECV || comm_delivered(comm, verb, number))
         begun = comm->data->begin(comm->data, comm->data_group, call);
     else if (call->verb == DATA_SEND) return (Pending){ -1 };      /* a network does not tell of a loss */

@@ -64,7 +64,8 @@ Status comm_world_sums(Comm **world, Transport *transport, int sum_group)
     (*world)->world     = true;
     (*world)->sum_group = sum_group;
     (*world)->data      = transport->data ? transport->data : host_data_open(transport);
-    if (!(*world)->data) return fail(NO_MEMORY, "no memory for the data transport");
+    (*world)->pending   = calloc(COMM_PENDING, sizeof *(*world)->pending);
+    if (!(*world)->data || !(*world)->pending) return fail(NO_MEMORY, "no memory for the data transport");
     if (!(*world)->dry) thread_context()->rank = transport->rank;
     TRY(heartbeat_open(&(*world)->heartbeat));
     /* A rank that died before this point would block the others in their first collective, before a
@@ -83,6 +84,7 @@ Status comm_open(Comm **comm, Comm *world, const char *name, const int *ranks, i
     TRY(comm_make(comm, world->transport, name, ranks, count));
     (*comm)->heartbeat = world->heartbeat;
     (*comm)->data      = world->data;
+    (*comm)->pending   = world->pending;
     (*comm)->sum_group = world->sum_group;
     return comm_join(*comm);
 }
@@ -117,6 +119,7 @@ void comm_close(Comm *comm)
     free(comm->sent_to);
     free(comm->received_from);
     free(comm->word);
+    if (comm->world) free(comm->pending);
     free(comm);
 }
 

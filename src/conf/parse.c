@@ -100,9 +100,12 @@ static Status dialect_apply(Options *o, const Dialect *row, const char *value, O
 /* JOTUN_NUM_LAYERS for num-layers */
 static void environment_name(char *out, size_t size, const char *prefix, const char *option)
 {
-    int used = snprintf(out, size, "%s%s", prefix, option);
-    for (int i = 0; i < used && out[i]; i++)
-        out[i] = out[i] == '-' ? '_' : (char)toupper((unsigned char)out[i]);
+    const char *part[] = { prefix, option };
+    size_t used = 0;
+    for (int p = 0; p < 2; p++)
+        for (const char *c = part[p]; *c && used < size - 1; c++)
+            out[used++] = *c == '-' ? '_' : (char)toupper((unsigned char)*c);
+    out[used] = 0;
 }
 
 /* An option of some command, a name of another trainer, or one of the few variables that are no options. */
@@ -141,14 +144,16 @@ static OptionSource environment_source(const char *name, const char *value)
 static Status environment_option(Options *o, OptionIndex option, const char *called)
 {
     char name[CHOICE_LETTERS];
+    if (!*called || !option_taken(option, o->command)) return OK;
     environment_name(name, sizeof name, ENVIRONMENT_PREFIX, called);
-    const char *value = *called && option_taken(option, o->command) ? getenv(name) : NULL;
+    const char *value = getenv(name);
     return value ? options_set(o, option, value, environment_source(name, value)) : OK;
 }
 
 static Status environment_dialect(Options *o, const Dialect *row, const char *called)
 {
     char name[CHOICE_LETTERS];
+    if (!(o->dialects & 1u << row->whose)) return OK;
     environment_name(name, sizeof name, dialect_names[row->whose].prefix, called);
     const char *value = getenv(name);
     if (!value || !dialect_taken(row, o->command) ||
