@@ -148,7 +148,7 @@ static void take_list(Reading *r, const char *key, json_t *list)
     }
 }
 
-/* ---- what several keys say together ---- */
+/* ---- groups ---- */
 
 /* Why a group has no effect; NULL: it has. */
 static const char *idle(const Reading *r, const char *group)
@@ -189,48 +189,72 @@ static void take_object(Reading *r, const char *path, json_t *object, int depth)
     }
 }
 
-/* What DeepSpeed takes for a key that is missing, where the default here is another one. needs: what has to
- * be there, "" for nothing. over_command_line: a schedule of the JSON replaces the command line's, so another
- * value there is refused; otherwise the command line's value is taken. */
-typedef struct { const char *needs, *key, *value; bool over_command_line; } Missing;
-static const Missing MISSING_KEYS[] = {
-    { "",               "gradient_clipping",                 "0",     false },
-    { "optimizer.type", "optimizer.params.weight_decay",     "0",     false },
-    { "scheduler.type", "scheduler.params.warmup_num_steps", "1000",  true  },
-    { "scheduler.type", "scheduler.params.warmup_max_lr",    "0.001", true  },
-    { "fp16",           "fp16.initial_scale_power",          "16",    false },
-};
+/* ---- keys that are missing ---- */
 
-static void keep_typed(const Reading *r, const Missing *missing, const Dialect *row, const char *value)
+/* A row ABSENT of deepspeed.def. */
+typedef enum { COMMAND_LINES, NEITHERS } WhoseValue;
+typedef struct { const char *key, *needs, *value; WhoseValue whose; } AbsentKey;
+static const AbsentKey ABSENT_KEYS[] = {
+#define ABSENT(key, needs, value, whose) { key, needs, value, whose },
+#include "conf/dialects.def"
+};
+enum { ABSENT_ROWS = sizeof ABSENT_KEYS / sizeof ABSENT_KEYS[0] };
+
+static const AbsentKey *absent_row(const Reading *r, const char *key);
+
+/* Whether a key or group says anything, and that is not off, false or 0. */
+static bool is_set(const Reading *r, const char *key)
+{
+    const json_t *value = value_at(r, key);
+    if (!value || json_is_null(value)) return absent_row(r, key) != NULL;
+    if (json_is_object(value)) return !idle(r, key);
+    return !json_is_false(value) && !(json_is_number(value) && json_number_value(value) == 0);
+}
+
+static bool needs_met(const Reading *r, const char *needs)
+{
+    char key[KEY];
+    for (; *needs; needs += strcspn(needs, " "), needs += *needs == ' ') {
+        bool without = *needs == '!';
+        snprintf(key, sizeof key, "%.*s", (int)strcspn(needs, " ") - without, needs + without);
+        if (is_set(r, key) == without) return false;
+    }
+    return true;
+}
+
+/* NULL: the key means nothing where it is missing, or the default here. */
+static const AbsentKey *absent_row(const Reading *r, const char *key)
+{
+    for (int i = 0; i < ABSENT_ROWS; i++)
+        if (!strcmp(ABSENT_KEYS[i].key, key) && needs_met(r, ABSENT_KEYS[i].needs)) return &ABSENT_KEYS[i];
+    return NULL;
+}
+
+static void keep_typed(const Reading *r, const AbsentKey *absent, const Dialect *row)
 {
     bool same;
     char typed[256], why[WHY];
-    if (compare_value(&same, r, missing->key, row, value) != OK || same) return;
+    if (compare_value(&same, r, absent->key, row, absent->value) != OK || same) return;
     options_typed(typed, sizeof typed, r->o, row->option);
-    snprintf(why, sizeof why, "is not given, which means %s there%s %s%s", value,
-             missing->over_command_line ? ", and contradicts" : ";", typed,
-             missing->over_command_line ? "; give it" : " is taken");
-    (missing->over_command_line ? refuse : remark)(r, missing->key, why);
+    snprintf(why, sizeof why, "is not given, which means %s there%s %s%s", absent->value,
+             absent->whose == NEITHERS ? ", and contradicts" : ";", typed,
+             absent->whose == NEITHERS ? "; give it" : " is taken");
+    (absent->whose == NEITHERS ? refuse : remark)(r, absent->key, why);
 }
 
-static void take_missing(Reading *r, const Missing *missing)
+static void take_absent(Reading *r, const AbsentKey *absent)
 {
     char why[WHY];
-    const json_t *given = value_at(r, missing->key);
-    const char   *value = missing->value;
-    const Dialect *row = dialect_find(DIALECT_DSJSON, missing->key, NULL);
-    bool there = !*missing->needs || value_at(r, missing->needs);
-    if (!there || idle(r, missing->needs) || (given && !json_is_null(given))) return;
-    /* PyTorch's AdamW has another default than DeepSpeed's own. */
-    if (row->option == OPTION_weight_decay && json_is_true(value_at(r, "optimizer.params.torch_adam")))
-        value = "0.01";
-    if (row->option == OPTION_initial_loss_scale && json_number_value(value_at(r, "fp16.loss_scale")) > 0)
-        return;                                       /* the loss scale is a constant */
-    if (options_typed_by_person(r->o, row->option)) return keep_typed(r, missing, row, value);
-    snprintf(why, sizeof why, "is not given, which means %s there", value);
-    remark(r, missing->key, why);
-    take_value(r, missing->key, NULL, value);
+    const json_t *given = value_at(r, absent->key);
+    const Dialect *row = dialect_find(DIALECT_DSJSON, absent->key, absent->value);
+    if ((given && !json_is_null(given)) || absent_row(r, absent->key) != absent) return;
+    if (row->option >= 0 && options_typed_by_person(r->o, row->option)) return keep_typed(r, absent, row);
+    snprintf(why, sizeof why, "is not given, which means %s there", absent->value);
+    remark(r, absent->key, why);
+    take_value(r, absent->key, NULL, absent->value);
 }
+
+/* ---- what several keys say together ---- */
 
 /* train_batch_size is train_micro_batch_size_per_gpu x gradient_accumulation_steps x data-parallel ranks: of
  * these the first two are options here. */
@@ -261,16 +285,6 @@ static void judge_accumulation(const Reading *r)
     }
 }
 
-/* The default there is another curve than the line of a warmup here. */
-static void judge_warmup(const Reading *r)
-{
-    const json_t *steps = value_at(r, "scheduler.params.warmup_num_steps");
-    bool warms = value_at(r, "scheduler.type") && !(json_is_integer(steps) && json_integer_value(steps) == 0);
-    if (warms && !value_at(r, "scheduler.params.warmup_type"))
-        refuse(r, "scheduler.params.warmup_type", "is log where it is not given, and the warmup is linear "
-               "here; give linear, or leave scheduler out and give --lr-warmup-iters");
-}
-
 void import_deepspeed(Import *m, Options *o, const char *from, const char *text)
 {
     json_error_t error = { 0 };
@@ -279,10 +293,8 @@ void import_deepspeed(Import *m, Options *o, const char *from, const char *text)
     if (strlen(text) < JSON_BYTES) r.whole = json_loads(text, JSON_REJECT_DUPLICATES, &error);
     if (json_is_object(r.whole)) {
         take_object(&r, "", r.whole, 0);
-        for (size_t i = 0; i < sizeof MISSING_KEYS / sizeof MISSING_KEYS[0]; i++)
-            take_missing(&r, &MISSING_KEYS[i]);
+        for (int i = 0; i < ABSENT_ROWS; i++) take_absent(&r, &ABSENT_KEYS[i]);
         judge_accumulation(&r);
-        judge_warmup(&r);
     } else {
         snprintf(why, sizeof why, "the JSON of --deepspeed_config is no object, or longer than 64 KiB%s%s; "
                  "mend it", *error.text ? ": " : "", error.text);
