@@ -24,8 +24,10 @@ Status layout_generate(Trainer *t, int32_t ids[GENERATED])
     for (int64_t i = 0; i < longest; i++) words[i] = (int32_t)(random_bits(random_key(2, "prompt"), (uint64_t)i) % WORDS);
     for (int p = 0; p < PROMPTS; p++) prompt[p] = (Prompt){ words, 1 + (p * 7 + 3) % longest, NEW };
     TRY(agree(t->world, arena_open(&arena, "session", SESSION_BYTES)));
-    generate(&(Generation){ .executor = &t->executor, .pipeline = &t->pipeline, .schedule = &t->valid_schedule, .tp = t->tp,
-        .cp = t->cp, .pp = t->pp, .data = t->data_comm, .arena = &arena, .rows = t->config->micro, .micros = t->micros,
+    bool apart = trainer_evaluates_apart(t);             /* the forward schedule is that of evaluations, with their micro-batches */
+    generate(&(Generation){ .executor = apart ? &t->valid_executor : &t->executor, .pipeline = apart ? &t->valid_pipeline : &t->pipeline,
+        .schedule = &t->valid_schedule, .tp = t->tp, .cp = t->cp, .pp = t->pp, .data = t->data_comm, .arena = &arena,
+        .rows = train_config_valid_micro(t->config), .micros = t->valid_micros,
         .capacity = t->config->model.sequence, .most = NEW, .end = -1, .emit = keep, .context = &text }, prompt, PROMPTS);
     arena_close(&arena);
     return OK;

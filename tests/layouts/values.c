@@ -150,6 +150,7 @@ const Value values[] = {
 
     { MICRO,     "micro1",      1, "",                     { { 0 } } },
     { MICRO,     "micro2",      2, "--micro-batch-size 2", { { 0 } } },
+    { MICRO,     "micro2-eval1", 2, "--micro-batch-size 2 --eval-micro-batch-size 1", { { 0 } } },
 
     { SUMS,      "sums-of-8",   0, "",                   { { 0 } } },
     { SUMS,      "sums-of-2",   0, "--sum-group-size 2", { { 0 } } },
