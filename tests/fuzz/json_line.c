@@ -1,4 +1,5 @@
-/* Any bytes as a line: taken and refused as by jansson, with the same text. */
+/* Any bytes as a line: taken and refused as by jansson, with the same text. Lines with a byte 0 are not
+ * compared: jansson takes it behind a number or a literal, where RFC 8259 has nothing like it. */
 #include <stdlib.h>
 #include <string.h>
 #include <jansson.h>
@@ -17,7 +18,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
     json_line_names(names, sizeof names, line, (int64_t)bytes);
     JsonFault fault = json_line_texts(&text, key, 1, line, (int64_t)bytes);
     json_t   *whole = json_loadb((const char *)data, bytes, JSON_ALLOW_NUL | JSON_DECODE_INT_AS_REAL, &error);
-    bool      sized = !whole && json_error_code(&error) == json_error_numeric_overflow;
+    bool      sized = (!whole && json_error_code(&error) == json_error_numeric_overflow) || memchr(data, 0, bytes);
     const json_t *want = json_object_get(whole, "text");
     if (!sized && json_is_string(want) != !fault.why) abort();
     if (!sized && !fault.why && ((size_t)text.bytes != json_string_length(want) || memcmp(text.text, json_string_value(want), (size_t)text.bytes)))

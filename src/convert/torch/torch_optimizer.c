@@ -53,7 +53,7 @@ static Status updates_take(int64_t *updates, const PickleValue *from, const char
 {
     double step;
     if (!torch_number(pickle_get(from, "step"), &step)) return OK;
-    if (step < 0 || step > 1e15 || (*updates >= 0 && *updates != (int64_t)step))
+    if (!(step >= 0 && step <= 1e15) || (*updates >= 0 && *updates != (int64_t)step))
         return fail(BAD_FILE, "%s: its optimizer's parameters have done different numbers of steps", label);
     *updates = (int64_t)step;
     return OK;
