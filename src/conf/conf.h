@@ -74,6 +74,9 @@ Status options_given    (Options *o, const char **names);
 Status options_from_json(Options *o, const char *json, const char *path, CommandSet which);
 /* The value of one option, where the checkpoint has it. */
 Status options_take_saved(Options *o, OptionIndex option, const char *json, const char *path);
+/* --use-checkpoint-opt-param-scheduler: the schedule of o->checkpoint, also where a person gave another one,
+ * which a line then names. What an imported checkpoint does not tell stays as it is given. */
+Status options_take_schedule(Options *o);
 /* A run that resumes from the checkpoint at `path`, after options_derive and with o->checkpoint filled in:
  * BAD_OPTION where a row differs that has to be the checkpoint's (conf/resume.c), with all of them, both
  * values and what to do; o->changed lists the FOR_SAME_RUN rows that differ, with what keeps them where they

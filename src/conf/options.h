@@ -139,6 +139,8 @@ typedef struct Options {
     struct {
         const char *path, *options;        /* its step directory; its options as one JSON object */
         const char *tokenizer, *fingerprint, *change;   /* change: that of the tokenizer in a resumed run */
+        const char *given;                 /* names of options that a person gave; NULL: not known. Where they
+                                              are known, `options` are all of a run of jotun train */
         const char *kernels;               /* family of kernels that computed its steps */
         double      loss_scale;            /* of its next step; 0: it has none */
         bool        foreign, whole;        /* of another program; `options` are all of its model */

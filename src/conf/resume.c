@@ -11,8 +11,10 @@
 #include "base/log.h"
 #include "conf/conf.h"
 #include "conf/saved.h"
+#include "conf/schedule.h"
 #include "conf/value.h"
 #include "conf/wants.h"
+#include <math.h>
 #include <string.h>
 
 enum { MORE = 40 };                         /* bytes of "; and 12 more" */
@@ -23,6 +25,7 @@ typedef struct { int count, typed; OptionIndex first; char was[256], all[400]; }
 typedef struct {
     const Options *o;
     const char    *path;
+    Options        was;                     /* of the checkpoint: what lengths of schedules follow from */
     RefusedOptions refused[REFUSALS], derived[REFUSALS];
     bool           tells;                   /* the second look, which logs what is refused */
     int            more;                    /* changes for which `changed` has no room */
@@ -38,13 +41,21 @@ static void note_change(CheckpointComparison *m, const char *now, const char *wa
     m->more++;
 }
 
+/* "--lr 0.25", "--lr 0.0003 (default)", "no --decoupled-lr" */
+static const char *said_here(char *out, size_t size, const Options *o, OptionIndex option)
+{
+    if (o->source[option].kind != SOURCE_NOTHING) return options_typed(out, size, o, option);
+    snprintf(out, size, "no --%s", option_rows[option].name);
+    return out;
+}
+
 static void note_refused(CheckpointComparison *m, Refusal kind, OptionIndex option, const char *was)
 {
     char said[512];
     bool derived = m->o->source[option].kind == SOURCE_DERIVED;
     RefusedOptions *r = derived ? &m->derived[kind] : &m->refused[kind];
     size_t used = strlen(r->all);
-    options_typed(said, sizeof said, m->o, option);
+    said_here(said, sizeof said, m->o, option);
     if (m->tells && !derived) log_line("%s contradicts %s, which has %s", said, m->path, was);
     if (m->tells) return;
     if (r->count++ == 0) {
@@ -69,9 +80,10 @@ static void note_difference(CheckpointComparison *m, OptionIndex option, const c
     else if (option_taken(option, FOR_SCHEDULE) && !derived && !o->override_schedule)
         note_refused(m, REFUSED_SCHEDULE, option, was);
     else if (!m->tells) {
-        if (derived)
+        if (derived && !strncmp(was, "--", 2)) snprintf(keeps, sizeof keeps, ", which keeps that");
+        else if (derived)
             snprintf(keeps, sizeof keeps, " (--%s %.300s keeps that)", option_rows[option].name, was);
-        note_change(m, options_typed(said, sizeof said, o, option), was, keeps);
+        note_change(m, said_here(said, sizeof said, o, option), was, keeps);
     }
 }
 
@@ -97,6 +109,12 @@ static bool same_states(const Options *a, const Options *b)
     return x && y;
 }
 
+static Status read_saved(Options *o, OptionIndex option, const json_t *saved, const char *path)
+{
+    const json_t *value = json_object_get(saved, option_rows[option].name);
+    return value ? options_set_saved(o, option, value, path) : OK;
+}
+
 /* Which rows are compared depends on what is loaded. */
 static CommandSet compared_rows(const Options *o)
 {
@@ -114,20 +132,73 @@ static json_t *saved_value(const CheckpointComparison *m, OptionIndex option, co
     return *row->text ? json_string(row->text) : NULL;
 }
 
-/* An option that the checkpoint does not have, or that does not count here, is not compared: a rotary base
- * with learned positions, for example. */
+/* What the length of a schedule follows from. */
+static Status lengths_read(Options *was, const json_t *saved, const char *path)
+{
+    static const OptionIndex more[] = { OPTION_global_batch, OPTION_train_iters, OPTION_train_samples };
+    for (int i = 0; i < SCHEDULE_LENGTHS; i++)
+        for (int k = 0; k < schedule_lengths[i].ways; k++)
+            TRY(read_saved(was, schedule_lengths[i].way[k], saved, path));
+    for (size_t i = 0; i < sizeof more / sizeof *more; i++) TRY(read_saved(was, more[i], saved, path));
+    return OK;
+}
+
+/* -1: the option says no length of a schedule. */
+static int length_of(OptionIndex option)
+{
+    for (int i = 0; i < SCHEDULE_LENGTHS; i++)
+        for (int k = 0; k < schedule_lengths[i].ways; k++)
+            if (schedule_lengths[i].way[k] == option) return i;
+    return -1;
+}
+
+/* Of a length that one run says in steps and the other in samples, or as a share of them, samples are
+ * compared. Returns whether that has compared `option`. */
+static bool match_length(CheckpointComparison *m, int length, OptionIndex option)
+{
+    enum { DIGITS = 1000000000 };                       /* a share of samples is rounded */
+    char value[64], was[160];
+    OptionIndex here = options_length_said(m->o, length), there = options_length_said(&m->was, length);
+    if (option != here) return true;                    /* it says nothing beside that one */
+    if (here == there) return false;
+    if (m->o->source[here].kind == SOURCE_NOTHING || m->was.source[there].kind == SOURCE_NOTHING) return true;
+    double now = options_length(m->o, length), before = options_length(&m->was, length);
+    if (fabs(now - before) * DIGITS <= fmax(now, before)) return true;
+    options_value_text(value, sizeof value, &m->was, there);
+    snprintf(was, sizeof was, "--%s %s", option_rows[there].name, value);
+    note_difference(m, here, was);
+    return true;
+}
+
+/* A value on one side alone. A dynamic loss scale is match_loss_scale's. What the checkpoint lacks was
+ * not there where its options are all of its run; a value that follows from others it may have had before it
+ * was an option. */
+static void match_absent(CheckpointComparison *m, OptionIndex option, const char *was)
+{
+    bool here = m->o->source[option].kind > SOURCE_DERIVED, has_default = *option_rows[option].text;
+    if (option == OPTION_loss_scale || option_taken(option, FOR_SHAPE)) return;
+    if (was) note_difference(m, option, was);
+    else if (here && !has_default && option_rows[option].kind != KIND_FLAG && m->o->checkpoint.given)
+        note_difference(m, option, "none");
+}
+
+/* An option that does not count here is not compared: a rotary base with learned positions, for example. */
 static Status match_value(CheckpointComparison *m, OptionIndex option, const json_t *saved)
 {
     Options saved_options = { 0 };
     char was[1024];
-    if (!option_taken(option, compared_rows(m->o))) return OK;
-    if (m->o->source[option].kind == SOURCE_NOTHING || !option_counts(m->o, option)) return OK;
+    int length = length_of(option);
+    if (!option_taken(option, compared_rows(m->o)) || !option_counts(m->o, option)) return OK;
+    if (length >= 0 && match_length(m, length, option)) return OK;
     json_t *value = saved_value(m, option, saved);
+    bool here = m->o->source[option].kind != SOURCE_NOTHING;
+    if (!value && here) match_absent(m, option, NULL);
     if (!value) return OK;
     Status status = options_set_saved(&saved_options, option, value, m->path);
     json_decref(value);
     options_value_text(was, sizeof was, &saved_options, option);
-    if (status == OK && !same_value(m->o, &saved_options, option)) {
+    if (status == OK && !here) match_absent(m, option, was);
+    else if (status == OK && !same_value(m->o, &saved_options, option)) {
         char said[512];
         if (option == OPTION_optimizer && same_states(m->o, &saved_options) && !m->tells)
             note_change(m, options_typed(said, sizeof said, m->o, option), was, "");
@@ -181,7 +252,7 @@ static const char *cure(char out[256], const CheckpointComparison *m, const Refu
 static Status refuse_kind(const CheckpointComparison *m, const RefusedOptions *r, Refusal kind)
 {
     char said[512], way[256];
-    options_typed(said, sizeof said, m->o, r->first);
+    said_here(said, sizeof said, m->o, r->first);
     cure(way, m, r, kind);
     if (r->count == 1)
         return fail(BAD_OPTION, "%s, but %s %s %s; %s", said, m->path,
@@ -211,13 +282,65 @@ Status options_match_json(Options *o, const char *json, const char *path)
     CheckpointComparison m = { .o = o, .path = path };
     Status status = json_is_object(object) ? OK
                   : fail(BAD_FILE, "%s: its options are not a JSON object", path);
+    if (status == OK) status = lengths_read(&m.was, object, path);
+    if (m.was.global_batch == 0) m.was.global_batch = o->global_batch;    /* imported runs may lack it */
     for (int i = 0; i < OPTIONS && status == OK; i++) status = match_value(&m, i, object);
     if (status == OK && o->checkpoint.position) match_loss_scale(&m, object);
     if (status == OK) status = refuse_contradictions(&m, object);
     json_decref(object);
+    options_close(&m.was);
     size_t used = strlen(m.changed);
     if (m.more)
         snprintf(m.changed + used, sizeof m.changed - used, "%s%d more", used ? "; and " : "", m.more);
     o->changed = *m.changed ? options_hold(o, m.changed) : NULL;
     return status;
+}
+
+/* ---- the checkpoint's schedule instead ---- */
+
+/* Whether the checkpoint says the value, or that there is none. */
+static bool saved_tells(const Options *o, const json_t *saved, OptionIndex option)
+{
+    int length = length_of(option);
+    bool known = o->checkpoint.given || json_object_get(saved, option_rows[option].name);
+    for (int k = 0; length >= 0 && k < schedule_lengths[length].ways; k++)
+        known |= json_object_get(saved, option_rows[schedule_lengths[length].way[k]].name) != NULL;
+    return known;
+}
+
+/* As if the option had not been given. */
+static Status take_back(Options *o, OptionIndex option)
+{
+    const OptionRow *row = &option_rows[option];
+    char name[128];
+    snprintf(name, sizeof name, "--%s", row->name);
+    OptionSource source = { SOURCE_DEFAULT, name, "", "", CONVERT_NONE };
+    CHECK(row->kind == KIND_INT || row->kind == KIND_REAL || *row->text, "%s has no value to go back to",
+          name);
+    o->source[option].kind = SOURCE_NOTHING;
+    if (*row->text) return options_set(o, option, row->text, source);
+    if (row->kind == KIND_INT) *(OptionINT *)option_field(o, option) = 0;
+    else                       *(OptionREAL *)option_field(o, option) = 0;
+    o->source[option] = (OptionSource){ SOURCE_NOTHING, options_hold(o, name), "", "", CONVERT_NONE };
+    return OK;
+}
+
+Status options_take_schedule(Options *o)
+{
+    char typed[256];
+    if (o->override_schedule)
+        return fail(BAD_OPTION, "--override-opt-param-scheduler takes the new schedule and "
+                    "--use-checkpoint-opt-param-scheduler the checkpoint's: give one of them");
+    json_t *saved = json_loads(o->checkpoint.options, 0, NULL);
+    Status status = OK;
+    for (int i = 0; i < OPTIONS && status == OK; i++) {
+        if (!option_taken(i, FOR_SCHEDULE) || !saved_tells(o, saved, i)) continue;
+        if (options_typed_by_person(o, i))
+            log_line("%s is ignored: --use-checkpoint-opt-param-scheduler takes the checkpoint's",
+                     options_typed(typed, sizeof typed, o, i));
+        if (o->source[i].kind > SOURCE_DEFAULT) status = take_back(o, i);
+    }
+    json_decref(saved);
+    TRY(status);
+    return options_from_json(o, o->checkpoint.options, o->checkpoint.path, FOR_SCHEDULE);
 }

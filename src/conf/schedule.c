@@ -279,6 +279,24 @@ Status options_left_out(int64_t step[LEFT_OUT_MAX], int *steps, const Options *o
 
 /* --- duration ------------------------------------------------------------------------------------------- */
 
+/* Steps first, so that the last one that says something counts. */
+const ScheduleLength schedule_lengths[SCHEDULE_LENGTHS] = {
+    [LENGTH_WARMUP] = { 3, { OPTION_lr_warmup_iters, OPTION_lr_warmup_samples, OPTION_lr_warmup_fraction } },
+    [LENGTH_DECAY]  = { 2, { OPTION_lr_decay_iters, OPTION_lr_decay_samples } },
+    [LENGTH_WSD]    = { 2, { OPTION_lr_wsd_decay_iters, OPTION_lr_wsd_decay_samples } },
+};
+
+OptionIndex options_length_said(const Options *o, int length)
+{
+    const ScheduleLength *l = &schedule_lengths[length];
+    for (int i = l->ways - 1; i > 0; i--) {
+        bool counted = option_rows[l->way[i]].kind == KIND_INT;          /* 0 samples say nothing */
+        if (counted ? *(const OptionINT *)option_field_of(o, l->way[i]) > 0 : options_said(o, l->way[i]))
+            return l->way[i];
+    }
+    return l->way[0];
+}
+
 /* A checkpoint has all values of its run, those which followed from others as well. */
 static bool given(const Options *o, OptionIndex option)
 {
@@ -300,14 +318,9 @@ static Status one_of(const Options *o, const OptionIndex *option, int count)
 Status rule_duration(const Options *o)
 {
     static const OptionIndex whole[] = { OPTION_train_iters, OPTION_train_samples, OPTION_train_tokens };
-    static const OptionIndex warmup[] = { OPTION_lr_warmup_iters, OPTION_lr_warmup_samples,
-                                          OPTION_lr_warmup_fraction };
-    static const OptionIndex decay[] = { OPTION_lr_decay_iters, OPTION_lr_decay_samples };
-    static const OptionIndex wsd[] = { OPTION_lr_wsd_decay_iters, OPTION_lr_wsd_decay_samples };
     TRY(one_of(o, whole, 3));
-    TRY(one_of(o, warmup, 3));
-    TRY(one_of(o, decay, 2));
-    TRY(one_of(o, wsd, 2));
+    for (int i = 0; i < SCHEDULE_LENGTHS; i++)
+        TRY(one_of(o, schedule_lengths[i].way, schedule_lengths[i].ways));
     int64_t step[LEFT_OUT_MAX];
     int steps;
     return options_left_out(step, &steps, o);
@@ -315,15 +328,9 @@ Status rule_duration(const Options *o)
 
 /* --- rates ---------------------------------------------------------------------------------------------- */
 
-/* Of the two ways to say it the one that was used: its samples, and it as typed. */
-static OptionIndex said_of(const Options *o, OptionIndex iters, OptionIndex samples)
-{
-    return *(const OptionINT *)option_field_of(o, samples) ? samples : iters;
-}
-
 static Status rule_wsd(const Options *o, ScheduleSamples s)
 {
-    OptionIndex decay = said_of(o, OPTION_lr_wsd_decay_iters, OPTION_lr_wsd_decay_samples);
+    OptionIndex decay = options_length_said(o, LENGTH_WSD);
     if (o->lr_decay_style.value != CHOICE_lr_decay_style_wsd) return OK;
     if (!s.wsd)
         return fail(BAD_OPTION, "%s needs --lr-wsd-decay-iters N or --lr-wsd-decay-samples N, the length of "
@@ -337,9 +344,7 @@ static Status rule_wsd(const Options *o, ScheduleSamples s)
 Status rule_rate(const Options *o)
 {
     ScheduleSamples s = options_schedule_samples(o);
-    OptionIndex warmup = options_said(o, OPTION_lr_warmup_fraction) ? OPTION_lr_warmup_fraction
-                       : said_of(o, OPTION_lr_warmup_iters, OPTION_lr_warmup_samples);
-    OptionIndex decay = said_of(o, OPTION_lr_decay_iters, OPTION_lr_decay_samples);
+    OptionIndex warmup = options_length_said(o, LENGTH_WARMUP), decay = options_length_said(o, LENGTH_DECAY);
     bool decays = o->lr_decay_style.value != CHOICE_lr_decay_style_constant;
     if (o->min_lr > o->lr)
         return fail(BAD_OPTION, "%s is above %s; give %g or less", TYPED(OPTION_min_lr), TYPED(OPTION_lr),
@@ -382,4 +387,14 @@ ScheduleSamples options_schedule_samples(const Options *o)
              : (double)(o->lr_warmup_samples ? o->lr_warmup_samples : o->lr_warmup_iters * step);
     s.wsd    = o->lr_wsd_decay_samples ? o->lr_wsd_decay_samples : o->lr_wsd_decay_iters * step;
     return s;
+}
+
+double options_length(const Options *o, int length)
+{
+    ScheduleSamples s = options_schedule_samples(o);
+    switch (length) {
+    case LENGTH_WARMUP: return s.warmup;
+    case LENGTH_DECAY:  return (double)s.decay;
+    default:            return (double)s.wsd;
+    }
 }

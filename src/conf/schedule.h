@@ -14,6 +14,13 @@ Status options_last_batch(int64_t *size, const Options *o);
  * decay, of WSD's decay. */
 typedef struct { int64_t whole, decay, wsd; double warmup; } ScheduleSamples;
 ScheduleSamples options_schedule_samples(const Options *o);
+/* A length of a schedule and the options that say it in steps, samples or a share of the samples. */
+enum { LENGTH_WARMUP, LENGTH_DECAY, LENGTH_WSD, SCHEDULE_LENGTHS, LENGTH_WAYS = 3 };
+typedef struct { int ways; OptionIndex way[LENGTH_WAYS]; } ScheduleLength;
+extern const ScheduleLength schedule_lengths[SCHEDULE_LENGTHS];
+/* Which of a length's options counts: its steps where none has a value. */
+OptionIndex options_length_said(const Options *o, int length);
+double      options_length     (const Options *o, int length);          /* in samples */
 /* The steps of --iterations-to-skip, step[0 .. *steps). BAD_OPTION where a word is no step. */
 enum { LEFT_OUT_MAX = 1024 };
 Status options_left_out(int64_t step[LEFT_OUT_MAX], int *steps, const Options *o);

@@ -17,6 +17,7 @@ def goes_on(train, folder):
             *train, "--num-layers", 2)
     refused(1, f"3 options contradict {step}: --num-layers 12 (default), was 4; --hidden-size 768 (default), was 32; --num-attention-heads 12 (default), was 4; give --use-checkpoint-args",
             "config", "--load", os.path.join(folder, "ck"))
+    refused(1, f"--decoupled-lr 0.5, but {step} was trained with none; --override-opt-param-scheduler takes the new schedule", *train, "--decoupled-lr", 0.5)
     told = run.jotun(*train, "--seed", 5, "--train-iters", 2).stderr
     line = "resumes with other options than the checkpoint's: --seed 5, was 1234; the results differ from those of an unchanged run"
     if told.count(line) != 1 or told.count("resumes with") != 1:

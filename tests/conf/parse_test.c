@@ -260,6 +260,8 @@ static void names_in_old_checkpoints(void **state)
         if (option_find(saved[i], FOR_CONFIG) < 0) fail_msg("no option %s", saved[i]);
 }
 
+static char resume_changes[1000];           /* what the last of them names as changed */
+
 /* What a run that goes on says against what its checkpoint was trained with */
 static Status goes_on(const char *begun, const char *now)
 {
@@ -275,7 +277,12 @@ static Status goes_on(const char *begun, const char *now)
     assert_ok(options_derive(&o));
     o.checkpoint.position = !o.finetune;
     o.checkpoint.states = o.checkpoint.position && !o.no_load_optim;
+    o.checkpoint.given = "";
+    o.checkpoint.options = json, o.checkpoint.path = "ck";
+    if (o.checkpoint_schedule) assert_ok(options_take_schedule(&o));
+    assert_ok(options_derive(&o));
     Status status = options_match_json(&o, json, "ck");
+    snprintf(resume_changes, sizeof resume_changes, "%s", o.changed ? o.changed : "");
     options_close(&o);
     options_close(&before);
     return status;
@@ -338,6 +345,54 @@ static void optimizer_and_schedule_of_a_resume(void **state)
         snprintf(now, sizeof now, "%s%s", row[i].now, load);
         if (row[i].says) assert_says(goes_on(row[i].begun, now), BAD_OPTION, row[i].says);
         else             assert_ok(goes_on(row[i].begun, now));
+    }
+}
+
+#define STEPS " --train-iters 40 --global-batch-size 8"
+#define SAMPLES " --train-samples 320 --global-batch-size 8"
+
+/* A value on one side alone, and lengths in steps, in samples or as a share of them. */
+static void values_that_one_side_lacks(void **state)
+{
+    (void)state;
+    const char *load = " --load ck";
+    char now[300];
+    static const struct { const char *begun, *now, *says, *changes; } row[] = {
+        { "--decoupled-lr 0.5", "", "no --decoupled-lr, but ck was trained with 0.5; --override-opt-param-scheduler", "" },
+        { "", "--decoupled-lr 0.5", "--decoupled-lr 0.5, but ck was trained with none; --override-opt-param-scheduler", "" },
+        { "--decoupled-lr 0.5 --decoupled-min-lr 0.1", "--decoupled-lr 0.5", "no --decoupled-min-lr, but ck was trained with 0.1", "" },
+        { "--decoupled-lr 0.5", "--override-opt-param-scheduler", NULL, "no --decoupled-lr, was 0.5" },
+        { "", "--decoupled-lr 0.5 --override-opt-param-scheduler", NULL, "--decoupled-lr 0.5, was none" },
+        { "--decoupled-lr 0.5", "--use-checkpoint-opt-param-scheduler", NULL, "" },
+        { "", "--decoupled-lr 0.5 --use-checkpoint-opt-param-scheduler", NULL, "" },
+        { "--decoupled-lr 0.5", "--finetune", NULL, "" },
+        { "--lr-warmup-fraction 0.25" STEPS, STEPS, "--lr-warmup-iters 0 (default), but ck was trained with --lr-warmup-fraction 0.25", "" },
+        { STEPS, "--lr-warmup-fraction 0.25" STEPS, "--lr-warmup-fraction 0.25, but ck was trained with --lr-warmup-iters 0", "" },
+        { "--lr-warmup-samples 80" STEPS, STEPS, "--lr-warmup-iters 0 (default), but ck was trained with --lr-warmup-samples 80", "" },
+        { "--lr-warmup-iters 9" STEPS, "--lr-warmup-samples 80" STEPS, "--lr-warmup-samples 80, but ck was trained with --lr-warmup-iters 9", "" },
+        { "--lr-warmup-iters 10" STEPS, "--lr-warmup-samples 80" STEPS, NULL, "" },
+        { "--lr-warmup-iters 12" STEPS, "--lr-warmup-fraction 0.3" STEPS, NULL, "" },
+        { "--lr-warmup-iters 12" STEPS, "--lr-warmup-fraction 0.4 --use-checkpoint-opt-param-scheduler" STEPS, NULL, "" },
+        { "--lr-warmup-iters 10" SAMPLES, "--lr-warmup-samples 80" STEPS, NULL, "" },
+        { SAMPLES, STEPS, NULL, "" },
+        { STEPS, SAMPLES, NULL, "" },
+        { "--lr-decay-samples 160" SAMPLES, "--lr-decay-iters 20" STEPS, NULL, "" },
+        { "--lr-decay-samples 168" SAMPLES, "--lr-decay-iters 20" STEPS, "--lr-decay-iters 20, but ck was trained with --lr-decay-samples 168", "" },
+        { "--lr-decay-samples 168" SAMPLES, STEPS, NULL,
+          "--lr-decay-iters 40 (derived from --train-iters), was --lr-decay-samples 168, which keeps that" },
+        { "--lr-decay-style WSD --lr-wsd-decay-samples 80" SAMPLES, "--lr-decay-style WSD --lr-wsd-decay-iters 10" STEPS, NULL, "" },
+        { "--lr-decay-style WSD --lr-wsd-decay-samples 80" SAMPLES, "--lr-decay-style WSD --lr-wsd-decay-iters 9" STEPS,
+          "--lr-wsd-decay-iters 9, but ck was trained with --lr-wsd-decay-samples 80", "" },
+        { "--weight-decay-incr-style linear --start-weight-decay 0.1 --end-weight-decay 0.2", "--weight-decay-incr-style linear",
+          "2 options contradict ck: no --start-weight-decay, was 0.1; no --end-weight-decay, was 0.2", "" },
+        { "--data-path a --iterations-to-skip 3", "--train-data-path b", NULL,
+          "no --data-path, was a; --train-data-path b, was none; no --iterations-to-skip, was 3" },
+    };
+    for (size_t i = 0; i < sizeof row / sizeof row[0]; i++) {
+        snprintf(now, sizeof now, "%s%s", row[i].now, load);
+        if (row[i].says) assert_says(goes_on(row[i].begun, now), BAD_OPTION, row[i].says);
+        else             assert_ok(goes_on(row[i].begun, now));
+        if (!row[i].says) assert_string_equal(resume_changes, row[i].changes);
     }
 }
 
@@ -477,6 +532,7 @@ int main(void)
         cmocka_unit_test(foreign_words), cmocka_unit_test(sources),         cmocka_unit_test(derived),
         cmocka_unit_test(json_round_trip), cmocka_unit_test(names_in_the_environment),
         cmocka_unit_test(another_model_is_refused), cmocka_unit_test(optimizer_and_schedule_of_a_resume),
+        cmocka_unit_test(values_that_one_side_lacks),
         cmocka_unit_test(a_loss_scale_that_becomes_constant),
         cmocka_unit_test(changes_without_room_are_counted), cmocka_unit_test(long_lists_are_kept),
     };

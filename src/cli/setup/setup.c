@@ -76,6 +76,7 @@ static Status find_checkpoint(Options *o)
     o->checkpoint.options = options_hold(o, facts.state.options);
     checkpoint_parts(o, facts.state.lacks);
     o->checkpoint.loss_scale = o->checkpoint.position ? facts.state.loss_scale.scale : 0;
+    if (facts.state.given) o->checkpoint.given = options_hold(o, facts.state.given);
     if (facts.state.kernels) o->checkpoint.kernels = options_hold(o, facts.state.kernels);
     if (tokenizer.fingerprint) {
         o->checkpoint.tokenizer   = options_hold(o, tokenizer.name);
@@ -104,23 +105,6 @@ static Status take_checkpoint_positions(Options *o)
     return options_take_saved(o, OPTION_positions, o->checkpoint.options, o->checkpoint.path);
 }
 
-/* The checkpoint's schedule counts, also where a person gave another one, which a line then names. */
-static Status take_checkpoint_schedule(Options *o)
-{
-    char typed[256];
-    if (o->override_schedule)
-        return fail(BAD_OPTION, "--override-opt-param-scheduler takes the new schedule and "
-                    "--use-checkpoint-opt-param-scheduler the checkpoint's: give one of them");
-    for (int i = 0; i < OPTIONS; i++) {
-        if (!option_taken(i, FOR_SCHEDULE)) continue;
-        if (options_typed_by_person(o, i))
-            log_line("%s is ignored: --use-checkpoint-opt-param-scheduler takes the checkpoint's",
-                     options_typed(typed, sizeof typed, o, i));
-        if (o->source[i].kind > SOURCE_DEFAULT) o->source[i].kind = SOURCE_DEFAULT;
-    }
-    return options_from_json(o, o->checkpoint.options, o->checkpoint.path, FOR_SCHEDULE);
-}
-
 /* Rotary embeddings have no end, but what a model was trained on has; beyond learned positions a run is
  * refused. */
 static void note_longer(const Options *o)
@@ -139,7 +123,7 @@ Status setup_values(Options *o)
     bool foreign = foreign_weights_folder(o->load);              /* its model is never given by a person */
     if (o->load && !foreign) TRY(checkpoint_directory(typed, o->load));
     if (o->load) TRY(find_checkpoint(o));
-    if (o->checkpoint.path && o->checkpoint_schedule) TRY(take_checkpoint_schedule(o));
+    if (o->checkpoint.path && o->checkpoint_schedule) TRY(options_take_schedule(o));
     if (o->load && (o->use_checkpoint_args || !setup_trains(o) || foreign)) TRY(take_checkpoint_options(o));
     if (o->checkpoint.path) TRY(take_checkpoint_positions(o));
     TRY(setup_take_tokenizer(o));
