@@ -340,6 +340,12 @@ def apart(merges):
     merges.append(merges.pop(i + 1))
 
 
+def cut_short(split):
+    """An expression of characters in [] without the last range."""
+    pattern = split["pattern"]
+    pattern["Regex"] = pattern["Regex"][:-len("x-y]+")] + "]+"
+
+
 def unlike(folder):
     """What llama.cpp does not do is refused by its name."""
     golden = json.load(open(SHAPES, encoding="utf-8"))["shapes"]
@@ -348,6 +354,10 @@ def unlike(folder):
             ("gpt2", "add_prefix_space", lambda t: t.update(pre_tokenizer=dict(level, add_prefix_space=True))),
             ("gpt2", "another normalizer than NFC", lambda t: t.update(normalizer={"type": "NFKC"})),
             ("smollm", "pre-tokenizer", lambda t: t["pre_tokenizer"]["pretokenizers"][0].update(individual_digits=False)),
+            # expressions that begin as DeepSeek's do
+            ("deepseek_v2", "pre-tokenizer of", lambda t: cut_short(t["pre_tokenizer"]["pretokenizers"][1])),
+            ("deepseek_v2", "pre-tokenizer of", lambda t: cut_short(t["pre_tokenizer"]["pretokenizers"][4])),
+            ("deepseek_v3", "pre-tokenizer of", lambda t: cut_short(t["pre_tokenizer"]["pretokenizers"][1])),
             ("llama2", "its merges, which are not all", lambda t: t["model"]["merges"].pop()),
             ("llama2", "its merges, whose order", lambda t: apart(t["model"]["merges"])),
             ("gemma", "its treatment of blanks", lambda t: t.update(normalizer=None)))):

@@ -7,13 +7,29 @@
 
 /* ---- the split before merges ---- */
 
-/* pattern: how the expression of a SPLIT_REGEX step begins */
+/* pattern: the expression of a SPLIT_REGEX step */
 typedef struct { PretokenizerStepKind kind; PretokenKind scan; const char *pattern; } SplitStep;
 enum { SPLIT_STEPS_MOST = 6 };
 #define SCAN(of) { SPLIT_SCAN, PRETOKEN_##of, NULL }
 #define REGEX(of) { SPLIT_REGEX, PRETOKEN_KINDS, of }
 #define DIGIT { SPLIT_DIGIT, PRETOKEN_KINDS, NULL }
-#define HAN "[\xE4\xB8\x80-\xE9\xBE\xA5"                                              /* U+4E00 to U+9FA5 */
+/* Expressions of DeepSeek: letters that have case, punctuation of Latin and of Chinese texts, and characters
+ * of Chinese with those of Korean or Japanese. */
+#define CASED \
+    "\\s?[A-Za-z\u00B5\u00C0-\u00D6\u00D8-\u00F6\u00F8-\u01BA\u01BC-\u01BF\u01C4-\u0293\u0295-\u02AF" \
+    "\u0370-\u0373\u0376\u0377\u037B-\u037D\u037F\u0386\u0388-\u038A\u038C\u038E-\u03A1\u03A3-\u03F5" \
+    "\u03F7-\u0481\u048A-\u052F\u0531-\u0556\u10A0-\u10C5\u13A0-\u13F5\u13F8-\u13FD\u1C90-\u1CBA\u1CBD-" \
+    "\u1CBF\u1D00-\u1D2B\u1D6B-\u1D77\u1D79-\u1D9A\u1E00-\u1F15\u1F18-\u1F1D\u1F20-\u1F45\u1F48-\u1F4D" \
+    "\u1F50-\u1F57\u1F59\u1F5B\u1F5D\u1F5F-\u1F7D\u1F80-\u1FB4\u1FB6-\u1FBC\u1FBE\u1FC2-\u1FC4\u1FC6-" \
+    "\u1FCC\u1FD0-\u1FD3\u1FD6-\u1FDB\u1FE0-\u1FEC\u1FF2-\u1FF4\u1FF6-\u1FFC\u2102\u2107\u210A-\u2113" \
+    "\u2115\u2119-\u211D\u2124\u2126\u2128\u212A-\u212D\u212F-\u2134\u2139\u213C-\u213F\u2145-\u2149" \
+    "\u214E\u2183\u2184\u2C00-\u2C7B\u2C7E-\u2CE4\u2CEB-\u2CEE\u2CF2\u2CF3\uA640-\uA66D\uA680-\uA69B" \
+    "\uA722-\uA76F\uA771-\uA787\uA78B-\uA78E\uAB70-\uABBF\uFB00-\uFB06\uFB13-\uFB17\uFF21-\uFF3A\uFF41-" \
+    "\uFF5A\U00010400-\U0001044F\U000104B0-\U000104D3\U000104D8-\U000104FB\U00010C80-\U00010CB2" \
+    "\U00010CC0-\U00010CF2\U000118A0-\U000118DF\U0001E900-\U0001E943]+"
+#define PUNCTUATION "\\s?[!-/:-~\uFF01-\uFF0F\uFF1A-\uFF5E\u2018-\u201F\u3000-\u3002]+"
+#define HAN_HANGUL "[\u4E00-\u9FA5\u0800-\u4E00\uAC00-\uD7FF]+"
+#define HAN_KANA "[\u4E00-\u9FA5\u3040-\u309F\u30A0-\u30FF]+"
 
 #define CASES "letters outside of ASCII where their case changes within a word, and combining marks"
 /* llama.cpp's names. whole: a piece that is a token is taken without merges. other: what llama.cpp splits
@@ -27,11 +43,11 @@ static const struct {
     { "dbrx",      false, 1, { SCAN(LLAMA3) }, NULL },
     { "qwen2",     false, 1, { SCAN(QWEN2) }, NULL },
     { "bloom",     false, 1, { SCAN(BLOOM) }, NULL },
-    { "deepseek-llm", false, 6, { REGEX("[\r\n]"), REGEX("\\s?[A-Za-z"), REGEX("\\s?[!-/:-~"), REGEX("\\s+$"),
-                                  REGEX(HAN "\xE0\xA0\x80-"), DIGIT }, NULL },
+    { "deepseek-llm", false, 6, { REGEX("[\r\n]"), REGEX(CASED), REGEX(PUNCTUATION), REGEX("\\s+$"),
+                                  REGEX(HAN_HANGUL), DIGIT }, NULL },
     { "deepseek-coder", false, 5, { REGEX("[\r\n]"), REGEX("\\s?\\p{L}+"), REGEX("\\s?\\p{P}+"),
-                                    REGEX(HAN "\xE0\xA0\x80-"), DIGIT }, NULL },
-    { "deepseek-v3", false, 3, { SCAN(NUMBERS), REGEX(HAN "\xE3\x81\x80-"), SCAN(DEEPSEEK) }, NULL },
+                                    REGEX(HAN_HANGUL), DIGIT }, NULL },
+    { "deepseek-v3", false, 3, { SCAN(NUMBERS), REGEX(HAN_KANA), SCAN(DEEPSEEK) }, NULL },
     { "tekken",    true,  1, { SCAN(TEKKEN) }, CASES },
     { "gpt-4o",    false, 1, { SCAN(O200K) }, CASES },
     { "dbrx",      false, 1, { SCAN(CL100K) }, "white space with line breaks at the end of a text" },
@@ -44,7 +60,7 @@ static bool step_is(const PretokenizerStep *s, const SplitStep *known)
     if (s->kind == SPLIT_SCAN) return s->scan == known->scan;
     if (s->kind != SPLIT_REGEX) return true;
     return s->behavior == SPLIT_ISOLATED && !s->invert &&
-           !strncmp(regex_pattern(s->regex), known->pattern, strlen(known->pattern));
+           !strcmp(regex_pattern(s->regex), known->pattern);
 }
 
 static bool split_is(const Pretokenizer *p, int which)
