@@ -53,8 +53,8 @@ Status option_put(const KeySource *s, const char *option, json_t *value)
     if (same) json_object_set_new(s->options, option, value);
     else      json_decref(value);
     if (same) return OK;
-    return fail(BAD_FILE, "%s: %s is %s, but another key gives --%s the value %s, of which a model has one",
-                s->path, s->key, now, option, value_text(before, held));
+    return fail(BAD_FILE, "%s: %s is %s, but another key gives --%s the value %s, of which a model has one; "
+                "keep the key that is right", s->path, s->key, now, option, value_text(before, held));
 }
 
 /* A key whose values are refused has a cure in place of those that are supported. */

@@ -26,11 +26,16 @@ static const struct {
     bool      (*is)(const char *path);
     Naming      naming;
     Status    (*read)(ForeignFile *, json_t **, const char *);         /* NULL: hf_open */
+    const char *again;                                                 /* what mends a damaged one */
 } formats[FORMATS] = {
-    [FORMAT_HF]       = { "hf",       hf_is_folder,       NAMINGS,         NULL },
-    [FORMAT_MEGATRON] = { "megatron", megatron_is_folder, NAMING_MEGATRON, megatron_read },
-    [FORMAT_LLMC]     = { "llmc",     is_llmc,            NAMING_NANOGPT,  llmc_read },
-    [FORMAT_NANOGPT]  = { "nanogpt",  is_nanogpt,         NAMING_NANOGPT,  nanogpt_read },
+    [FORMAT_HF]       = { "hf", hf_is_folder, NAMINGS, NULL,
+                          "download or copy the file again, or mend it where a person wrote it" },
+    [FORMAT_MEGATRON] = { "megatron", megatron_is_folder, NAMING_MEGATRON, megatron_read,
+                          "copy the checkpoint again, or let Megatron-LM save another one" },
+    [FORMAT_LLMC]     = { "llmc", is_llmc, NAMING_NANOGPT, llmc_read,
+                          "copy the file again, or let llm.c write another one" },
+    [FORMAT_NANOGPT]  = { "nanogpt", is_nanogpt, NAMING_NANOGPT, nanogpt_read,
+                          "copy the file again, or let nanoGPT save another one" },
 };
 
 const char *foreign_format_name(ForeignFormat format) { return formats[format].name; }
@@ -53,12 +58,20 @@ bool foreign_format_of(ForeignFormat *format, const char **path, const char *tex
     return false;
 }
 
+/* What a reader says of a file that it cannot make sense of, with what to do. A message that has its own cure
+ * has it after a semicolon. */
+static Status with_cure(Status status, ForeignFormat format, const char *path)
+{
+    if (status != BAD_FILE || strchr(fail_text(), ';') || !file_exists(path)) return status;
+    return fail(status, "%s; %s", fail_text(), formats[format].again);
+}
+
 Status foreign_model_open(ForeignModel *model, ForeignFormat format, const char *path)
 {
     json_t *options;
-    if (!formats[format].read) return hf_open(model, path);
+    if (!formats[format].read) return with_cure(hf_open(model, path), format, path);
     *model = (ForeignModel){ .naming = formats[format].naming, .step = -1, .samples = -1 };
-    TRY(formats[format].read(&model->file, &options, path));
+    TRY(with_cure(formats[format].read(&model->file, &options, path), format, path));
     model->options = json_dumps(options, JSON_COMPACT | JSON_REAL_PRECISION(17));
     json_decref(options);
     if (model->options) return OK;

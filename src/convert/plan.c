@@ -136,8 +136,8 @@ static Status tensors_add(Plan *plan, const PlanRules *rules, const ForeignFile 
         TRY(source_find(&source, from, ours ? &link->theirs : &link->ours, kind, rules,
                         *prefix ? prefix : "\n"));
         if (!dtype_is_float(source->dtype))
-            return fail(BAD_SHAPE, "%s: tensor '%s' is of type %s, which holds no weights", from->path,
-                        source->name, dtype_name(source->dtype));
+            return fail(BAD_SHAPE, "%s: tensor '%s' is of type %s, which holds no weights; save it in F32, "
+                        "BF16 or F16", from->path, source->name, dtype_name(source->dtype));
         used[source - from->tensor] = true;
         if (first)
             plan->tensor[plan->tensors++] = (PlanTensor){

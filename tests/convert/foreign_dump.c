@@ -1,15 +1,14 @@
 /* Prints what a reader of foreign files finds, for the scripts of this folder:
  *     foreign_dump torch|pickle FILE...
- *     foreign_dump megatron|llmc|nanogpt PATH...
+ *     foreign_dump megatron|llmc|nanogpt|hf PATH...
  * Exit code 0 where every file was read; 1 with the message where one was refused. */
 #include <inttypes.h>
+#include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include "base/guard.h"
-#include "convert/gpt2/llmc.h"
-#include "convert/megatron/megatron.h"
-#include "convert/gpt2/nanogpt.h"
+#include "convert/formats.h"
 #include "convert/torch/torch_file.h"
 
 static void tensor_print(const PickleTensor *t)
@@ -89,11 +88,12 @@ static Status torch_show(const FileMap *map)
 }
 
 /* The options, then a line for each tensor: its name, type, shape and all elements. */
-static Status foreign_show(Status (*read)(ForeignFile *, json_t **, const char *), const char *path)
+static Status foreign_show(ForeignFormat format, const char *path)
 {
-    ForeignFile file;
-    json_t     *options;
-    TRY(read(&file, &options, path));
+    ForeignModel model;
+    TRY(foreign_model_open(&model, format, path));
+    ForeignFile file = model.file;
+    json_t *options  = json_loads(model.options, 0, NULL);
     char *text = json_dumps(options, JSON_COMPACT | JSON_SORT_KEYS);
     printf("%s\n", text);
     free(text);
@@ -114,16 +114,15 @@ static Status foreign_show(Status (*read)(ForeignFile *, json_t **, const char *
         printf("position %" PRId64 " %" PRId64 " %" PRId64 " %s%s\n", file.position.step, file.position.samples,
                file.position.updates, file.states ? "states" : "", file.states_unread);
     if (*file.unknown) printf("unknown %s\n", file.unknown);
-    foreign_close(&file);
+    foreign_model_close(&model);
     return OK;
 }
 
 static Status show(const char *kind, const char *path)
 {
     FileMap map;
-    if (strcmp(kind, "megatron") == 0) return foreign_show(megatron_read, path);
-    if (strcmp(kind, "llmc")     == 0) return foreign_show(llmc_read, path);
-    if (strcmp(kind, "nanogpt")  == 0) return foreign_show(nanogpt_read, path);
+    for (ForeignFormat format = 0; format < FORMATS; format++)
+        if (strcmp(kind, foreign_format_name(format)) == 0) return foreign_show(format, path);
     TRY(file_map(&map, path));
     Status status = strcmp(kind, "pickle") == 0 ? pickle_show(&map) : torch_show(&map);
     if (status == OK) printf("\n");

@@ -1,4 +1,5 @@
-"""Checkpoints of Megatron-LM that are damaged, incomplete or of a model that is not built here: each is refused with a message that says why."""
+"""Checkpoints of Megatron-LM that are damaged, incomplete or of a model that is not built here: each is refused with a message that says why,
+and behind a semicolon what to do."""
 import json
 import os
 import shutil
@@ -195,8 +196,8 @@ def main():
         bad = []
         for what, (files, why) in cases().items():
             code, said, error = dump(folder, files)
-            if code != 1 or not said.startswith("refused: ") or why not in said or error:
-                bad.append(f"{what}: exit code {code}, said {said[:600]!r} {error[-1500:]!r}; expected to be refused with {why!r}")
+            if code != 1 or not said.startswith("refused: ") or why not in said or "; " not in said or error:
+                bad.append(f"{what}: exit code {code}, said {said[:600]!r} {error[-1500:]!r}; expected to be refused with {why!r} and a cure")
     if bad:
         sys.exit("\n".join(bad))
     print(f"{len(cases())} checkpoints are refused, each with its reason")

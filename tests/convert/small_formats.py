@@ -76,8 +76,8 @@ def expect(what, kind, path, options, wanted, left=None):
 def refused(what, kind, path, data, why):
     write(path, data)
     code, said, error = dump(kind, path)
-    if code != 1 or why not in said or error:
-        sys.exit(f"{what}: exit code {code}, {said[-500:]} {error[-1500:]}; expected to be refused with {why!r}")
+    if code != 1 or why not in said or "; " not in said or error:
+        sys.exit(f"{what}: exit code {code}, {said[-500:]} {error[-1500:]}; expected to be refused with {why!r}, and what to do")
 
 
 OPTIONS = {"num-layers": LAYERS, "hidden-size": WIDTH, "num-attention-heads": HEADS, "seq-length": POSITIONS, "max-position-embeddings": POSITIONS}

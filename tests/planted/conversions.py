@@ -5,6 +5,8 @@ CONVERSIONS = [
     ("GPT-2's values taken from its keys", "src/convert/names.def",
      "NAME( GPT2, ATTENTION_VALUE_WEIGHT, \"transformer.h.{layer}.attn.c_attn.weight\",        TURNED, QUERY + KV,",
      "NAME( GPT2, ATTENTION_VALUE_WEIGHT, \"transformer.h.{layer}.attn.c_attn.weight\",        TURNED, KV,", "convert.plan_test"),
+    ("a damaged checkpoint of another program refused without what to do", "src/convert/formats.c",
+     "if (status != BAD_FILE || strchr", "if (status == BAD_FILE || strchr", "convert.hostile_megatron"),
     ("an expression of a tokenizer known by its beginning", "src/convert/gguf/gguf_bpe.c",
      "!strcmp(regex_pattern(s->regex), known->pattern);", "!strncmp(regex_pattern(s->regex), known->pattern, 12);", "convert.gguf"),
     ("an exported folder without version 4's rotary base", "src/convert/family/family_rope.c", "json_object_set(config, \"rope_theta\",", "json_object_set(config, \"rope_base\",", "convert.hf"),

@@ -159,8 +159,8 @@ static Status vocabulary_put(GgufText *out, const Tokenizer *t, int64_t vocabula
     const BpeTokenizer       *bpe = bpe_tokenizer_of(t);
     const SentencePieceModel *pieces = sentencepiece_model_of(t);
     if (t->vocabulary > vocabulary)
-        return fail(BAD_OPTION, "the tokenizer %s has %d ids, and the model %lld", t->name, t->vocabulary,
-                    (long long)vocabulary);
+        return fail(BAD_OPTION, "the tokenizer %s has %d ids, and the model %lld; give --tokenizer the one "
+                    "that the model was trained with", t->name, t->vocabulary, (long long)vocabulary);
     if (pieces) return gguf_sentencepiece_put(out, pieces, t->name, vocabulary);
     if (!bpe)   return bytes_put(out, t, vocabulary);
     added_tell(bpe);

@@ -27,7 +27,8 @@ static int64_t header_at(const FileMap *map, int i)
 static Status header_read(Sizes *s, Dtype *dtype, const FileMap *map)
 {
     if (map->size < 4 * HEADER || header_at(map, 0) != MAGIC)
-        return fail(BAD_FILE, "%s: not a model of llm.c: it does not begin with %d", map->path, MAGIC);
+        return fail(BAD_FILE, "%s: not a model of llm.c: it does not begin with %d; give the file that "
+                    "its train_gpt2.py or train_gpt2cu wrote", map->path, MAGIC);
     int64_t version = header_at(map, 1);
     if (version != VERSION_F32 && version != VERSION_BF16)
         return fail(BAD_FILE, "%s: version %lld of llm.c's models; 3 (fp32) and 5 (bf16) are read, which its "

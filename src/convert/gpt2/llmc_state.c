@@ -39,11 +39,12 @@ static int64_t held(const States *s) { return s->whole ? s->parameters : s->para
 static Status header_read(States *s, const FileMap *map, int rank)
 {
     if (map->size < HEADER_BYTES || header_at(map, 0) != MAGIC || header_at(map, 1) != 1)
-        return fail(BAD_FILE, "%s: not a state of llm.c of version 1", map->path);
+        return fail(BAD_FILE, "%s: not a state of llm.c of version 1, which train_gpt2cu writes", map->path);
     int64_t ranks = header_at(map, 2), step = header_at(map, 10), master = header_at(map, 4);
     if (ranks < 1 || ranks > RANKS_MAX || step < 0 || header_at(map, 3) != rank ||
         (rank > 0 && (ranks != s->ranks || step != s->step || (master != 0) != s->master)))
-        return fail(BAD_FILE, "%s: not the state of rank %d of this run", map->path, rank);
+        return fail(BAD_FILE, "%s: not the state of rank %d of this run; copy the files of one run and step",
+                    map->path, rank);
     s->ranks = (int)ranks, s->step = step, s->master = master != 0;
     uint64_t all = HEADER_BYTES + (uint64_t)s->parameters * 4 * (s->master ? 3 : 2);
     if (rank == 0) s->whole = map->size >= all;
@@ -106,7 +107,8 @@ Status llmc_states_read(ForeignFile *file, const char *path, const char *first, 
     Status status = index ? OK : fail(NO_MEMORY, "%s: no memory for its states", path);
     for (int r = 0; status == OK && r < (s.whole ? 1 : s.ranks); r++) {
         state_path(state, path, r);
-        status = file_exists(state) ? rank_add(&s, state, r, index) : fail(BAD_FILE, "%s: is missing", state);
+        status = file_exists(state) ? rank_add(&s, state, r, index)
+                                    : fail(BAD_FILE, "%s: is missing; copy it beside the model", state);
     }
     free(index);
     if (status == OK) file->position = (ForeignPosition){ s.step, -1, s.step };

@@ -20,7 +20,8 @@ static Status arguments_known(const PickleValue *args, const char *path)
         size_t k = 0;
         while (k < sizeof rows / sizeof *rows && !pickle_is_text(args->item[i], rows[k].argument)) k++;
         if (k == sizeof rows / sizeof *rows)
-            return fail(BAD_FILE, "%s: model_args has '%s', which nanoGPT's model does not", path,
+            return fail(BAD_FILE, "%s: model_args has '%s', which nanoGPT's model does not; checkpoints of "
+                        "nanoGPT's own model.py are read", path,
                         pickle_text(name, sizeof name, args->item[i]));
     }
     return OK;
@@ -30,7 +31,8 @@ static Status options_read(json_t *options, const PickleValue *args, const char 
 {
     int64_t bias = 1;
     if (!args || args->kind != PICKLE_DICT)
-        return fail(BAD_FILE, "%s: no model_args, so not a checkpoint of nanoGPT", path);
+        return fail(BAD_FILE, "%s: no model_args, so not a checkpoint of nanoGPT; give the ckpt.pt that its "
+                    "train.py saves", path);
     TRY(arguments_known(args, path));
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         const PickleValue *v = pickle_get(args, rows[i].argument);
@@ -72,7 +74,9 @@ static const char *name_of(char text[160], const PickleValue *key)
 static Status weights_read(ForeignFile *file, const PickleValue *model, const char *path)
 {
     char text[160];
-    if (!model || model->kind != PICKLE_DICT) return fail(BAD_FILE, "%s: no weights named 'model'", path);
+    if (!model || model->kind != PICKLE_DICT)
+        return fail(BAD_FILE, "%s: no weights named 'model'; give the ckpt.pt that nanoGPT's train.py saves",
+                    path);
     for (uint32_t i = 0; i < model->items; i += 2) {
         const PickleValue *value = model->item[i + 1];
         const char        *name = name_of(text, model->item[i]);

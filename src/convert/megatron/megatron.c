@@ -84,7 +84,8 @@ static Status iteration_folder(char out[1024], const char *folder)
     long  iteration = strtol(name, &end, 10);
     if (strncmp(name, "release", 7) == 0) snprintf(name, sizeof name, "release");
     else if (end == name || iteration < 0)
-        return fail(BAD_FILE, "%s: neither the number of an iteration nor 'release'", path);
+        return fail(BAD_FILE, "%s: neither the number of an iteration nor 'release'; mend it, or give the "
+                    "folder of an iteration, iter_0001000", path);
     else snprintf(name, sizeof name, "iter_%07ld", iteration);
     return path_join(out, folder, name);
 }
@@ -122,7 +123,8 @@ static Status inner_read(MegatronRead *m)
         return fail(BAD_FILE, "%s: DeepSpeed's own files (layer_*-model_states.pt, mp_rank_*_model_states.pt)"
                     " are not read; Megatron-DeepSpeed's tools/convert_checkpoint/deepspeed_to_megatron.py"
                     " makes mp_rank_*/model_optim_rng.pt of them, which are", m->folder);
-    return fail(BAD_FILE, "%s: no checkpoint of Megatron-LM: neither .metadata nor mp_rank_00", m->folder);
+    return fail(BAD_FILE, "%s: no checkpoint of Megatron-LM: neither .metadata nor mp_rank_00; give the "
+                "folder that its --save named, or that of an iteration", m->folder);
 }
 
 Status megatron_read(ForeignFile *file, json_t **options, const char *folder)
@@ -135,7 +137,8 @@ Status megatron_read(ForeignFile *file, json_t **options, const char *folder)
     if (status == OK) status = inner_read(&m);
     if (status == OK) status = foreign_finish(file);
     const ForeignTensor *words = status == OK ? foreign_find(file, "embedding.word_embeddings.weight") : NULL;
-    if (status == OK && !words) status = fail(BAD_FILE, "%s: no embedding of words", inner);
+    if (status == OK && !words) status = fail(BAD_FILE, "%s: no embedding of words; models of GPT's "
+                                               "kind are read", inner);
     if (status == OK) json_object_set_new(m.options, "vocab-size", json_integer(words->shape[0]));
     if (status == OK) {
         *options = m.options;

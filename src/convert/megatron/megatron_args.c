@@ -319,12 +319,14 @@ Status megatron_arguments(MegatronRead *m, const PickleValue *args, const char *
 {
     int64_t value = 0;
     if (!pickle_is_record(args, "argparse.Namespace"))
-        return fail(BAD_FILE, "%s: no arguments of Megatron-LM, which say what the model is", path);
+        return fail(BAD_FILE, "%s: no arguments of Megatron-LM, which say what the model is; a checkpoint "
+                    "that its training saved has them", path);
     for (int i = 0; i < ONLY_ROWS; i++) TRY(only_judge(args, &only_rows[i], path));
     for (int i = 0; i < ROWS; i++) TRY(row_take(m, args, &rows[i], path));
     TRY(latent_take(m, args, path));
     if (positions_of(args) == YARN && !json_object_get(m->options, "rotary-scaling-factor"))
-        return fail(BAD_FILE, "%s: its arguments have no rotary_scaling_factor, which YaRN needs", path);
+        return fail(BAD_FILE, "%s: its arguments have no rotary_scaling_factor, which YaRN needs; let the "
+                    "version of Megatron-LM that trained the model save it again", path);
     note_unknown(m->file, args);
     balancing_take(m, args);
     if (positions_of(args) == ROPE)

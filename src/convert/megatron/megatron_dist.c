@@ -119,7 +119,8 @@ static Status tensor_take(Dist *d, const PickleValue *key, const PickleValue *en
     *t = (DistTensor){ .key = key, .layers = 1, .experts = 1, .first = -1 };
     if (!state_prefix(&t->prefix, &t->kind, name)) return OK;
     if (!megatron_name(&t->name, name + t->prefix))
-        return fail(BAD_FILE, "%s: tensor '%s' is none that a GPT of Megatron-LM has here", label, name);
+        return fail(BAD_FILE, "%s: tensor '%s' is none that a GPT of Megatron-LM has here; of others nothing "
+                    "is read", label, name);
     if (t->name.join == MEGATRON_UNUSED) return OK;
     TRY(sizes_take(t->size, &t->dims, pickle_get(entry, "size"), label, name));
     t->skip = (t->name.layer == MEGATRON_ALL) + (t->name.expert == MEGATRON_ALL);
@@ -235,8 +236,8 @@ static Status part_place(Dist *d, DistTensor *t, const PickleTensor *part, const
     int64_t size[DIST_DIMS], stride[DIST_DIMS];
     int     missing = t->dims - part->dims;
     if (!torch_type_dtype(part->type, &dtype) || !dtype_is_float(dtype))
-        return fail(BAD_FILE, "%s: tensor '%s' is of type %s, which no weight has", d->m->folder, name,
-                    torch_type_name(part->type));
+        return fail(BAD_FILE, "%s: tensor '%s' is of type %s, which no weight has; save it in float32, "
+                    "bfloat16 or float16", d->m->folder, name, torch_type_name(part->type));
     if (missing < 0)
         return fail(BAD_FILE, "%s: a part of tensor '%s' has %d dimensions", d->m->folder, name, part->dims);
     for (int k = 0; k < t->dims; k++) {
@@ -355,8 +356,8 @@ static Status common_open(Dist *d, const char *label)
         TRY(torch_file_read(&d->common, d->m->file->map[map].data, d->m->file->map[map].size, path));
     } else {
         if (!common_part(pickle_get(d->metadata.root, "storage_data"), &info))
-            return fail(BAD_FILE, "%s: neither common.pt nor common_state, which say what the model is",
-                        d->m->folder);
+            return fail(BAD_FILE, "%s: neither common.pt nor common_state, which say what the model is; copy "
+                        "all files of the iteration", d->m->folder);
         TRY(range_open(&d->common, d, info, label, "common_state"));
     }
     megatron_position(&d->m->file->position, d->common.pickle.root);

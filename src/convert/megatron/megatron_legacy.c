@@ -127,7 +127,8 @@ static Status sizes_read(Legacy *l, const TorchFile *first, const char *path)
                     "--ckpt-format torch_dist they are",
                     path);
     if ((int64_t)l->tp * l->pp * l->ep > RANKS_MAX)
-        return fail(BAD_FILE, "%s: more than %d ranks", path, RANKS_MAX);
+        return fail(BAD_FILE, "%s: more than %d ranks; saved with --ckpt-format torch_dist they are read",
+                    path, RANKS_MAX);
     return OK;
 }
 
@@ -232,8 +233,8 @@ static Status join(Legacy *l, const MegatronName *name, const RankTensors *lists
     Dtype        dtype;
     ForeignPiece piece;
     if (!torch_type_dtype(first->tensor->type, &dtype) || !dtype_is_float(dtype))
-        return fail(BAD_FILE, "%s: tensor '%s' is of type %s, which no weight has", folder, first->name,
-                    torch_type_name(first->tensor->type));
+        return fail(BAD_FILE, "%s: tensor '%s' is of type %s, which no weight has; save it in float32, "
+                    "bfloat16 or float16", folder, first->name, torch_type_name(first->tensor->type));
     int  dim  = how == MEGATRON_COLUMNS ? 1 : 0;
     bool odd  = how == MEGATRON_UP && l->m->gated && dims > 0 && first->tensor->size[0] % 2;
     if (odd || (how != MEGATRON_SAME && dims <= dim))
@@ -248,8 +249,8 @@ static Status join(Legacy *l, const MegatronName *name, const RankTensors *lists
             n->tensor->type != first->tensor->type ||
             n->tensor->dims != dims ||
             memcmp(n->tensor->size, first->tensor->size, sizeof n->tensor->size) != 0)
-            return fail(BAD_FILE, "%s: tensor '%s' is another one on tensor-parallel rank %d", folder,
-                        first->name, t);
+            return fail(BAD_FILE, "%s: tensor '%s' is another one on tensor-parallel rank %d; copy the files "
+                        "of one run and iteration", folder, first->name, t);
         TRY(torch_piece(&piece, n->tensor, folder, n->name));
         TRY(part_add(l, index, &piece, how, t, dtype_width(dtype)));
     }
@@ -267,7 +268,8 @@ static int first_layer(const Legacy *l, int chunk, int p)
 static Status name_of(MegatronName *name, const Legacy *l, const char *text)
 {
     if (megatron_name(name, text) && name->layer != MEGATRON_ALL && name->expert != MEGATRON_ALL) return OK;
-    return fail(BAD_FILE, "%s: tensor '%s' is none that a GPT of Megatron-LM has here", l->m->folder, text);
+    return fail(BAD_FILE, "%s: tensor '%s' is none that a GPT of Megatron-LM has here; of others nothing is "
+                "read", l->m->folder, text);
 }
 
 /* Experts of an expert-parallel rank, in a layer. */
@@ -318,8 +320,8 @@ static Status layers_count(Legacy *l)
         total += l->layers[i];
     }
     if (total == l->m->layers) return OK;
-    return fail(BAD_FILE, "%s: its stages have %d layers together, its argument num_layers is %d",
-                l->m->folder, total, l->m->layers);
+    return fail(BAD_FILE, "%s: its stages have %d layers together, its argument num_layers is %d; copy the "
+                "folders of all ranks, of one run and iteration", l->m->folder, total, l->m->layers);
 }
 
 static Status chunks_add(Legacy *l)

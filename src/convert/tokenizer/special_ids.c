@@ -76,7 +76,8 @@ static Status beside_read(json_t **root, const TokenizerFile *file, const char *
     else if (status == OK)
         status = json_parse_bounded(root, path, "", (const char *)map.data, map.size, JSON_MULTIPLE);
     file_unmap(&map);
-    if (status == OK && !json_is_object(*root)) status = fail(BAD_FILE, "%s: no JSON object", path);
+    if (status == OK && !json_is_object(*root))
+        status = fail(BAD_FILE, "%s: no JSON object; copy it again, or remove it", path);
     return status;
 }
 
@@ -94,7 +95,8 @@ static Status chat_find(json_t **chat, const TokenizerFile *file, const json_t *
         bool fits = map.size <= JSON_MOST;
         if (fits) *chat = json_stringn((const char *)map.data, map.size);
         file_unmap(&map);
-        return *chat ? OK : fail(BAD_FILE, "%s: not UTF-8, or more than %d bytes", path, JSON_MOST);
+        return *chat ? OK : fail(BAD_FILE, "%s: not UTF-8, or more than %d bytes; mend it, or "
+                                    "remove it", path, JSON_MOST);
     }
     if (json_is_string(named)) *chat = json_incref(named);
     json_array_foreach(named, i, item) {

@@ -270,8 +270,8 @@ Status torch_add_of(ForeignFile *file, ForeignKind kind, const PickleTensor *t, 
     ForeignPiece piece;
     int          index;
     if (!torch_type_dtype(t->type, &dtype))
-        return fail(BAD_FILE, "%s: tensor '%s' is of type %s, which no weight has", label, name,
-                    torch_type_name(t->type));
+        return fail(BAD_FILE, "%s: tensor '%s' is of type %s, which no weight has; save it in float32, "
+                    "bfloat16 or float16", label, name, torch_type_name(t->type));
     TRY(torch_piece(&piece, t, label, name));
     TRY(foreign_tensor_of(file, &index, kind, name, dtype, t->dims, piece.shape));
     return foreign_piece(file, index, &piece);

@@ -130,7 +130,8 @@ static Status shards_load(const Plan *plan, ForeignFile *file, const TensorShard
         int64_t           cursor = 0;
         if (!tensor) {
             status =
-                fail(BAD_SHAPE, "%s: has nothing for tensor '%s' of this run", file->path, shards[i].name);
+                fail(BAD_SHAPE, "%s: has nothing for tensor '%s' of this run; leave out the options of the "
+                     "model, which the checkpoint says", file->path, shards[i].name);
             break;
         }
         while (status == OK && tensor_shard_next_run(&shards[i], &cursor, &run)) {
