@@ -233,7 +233,7 @@ static Status piece_check(const ForeignFile *file, ForeignTensor *tensor, const 
     if (empty) return OK;
     far |= __builtin_mul_overflow(low, width, &low) || __builtin_mul_overflow(high, width, &high);
     if (far || !inside_a_map(file, piece->data, low, high, &map))
-        return fail(BAD_FILE, "%s: elements of tensor '%.200s' lie outside of the file; it is truncated or"
+        return fail(BAD_FILE, "%s: elements of tensor '%.200s' lie outside of the file, so it is truncated or"
                     " damaged", file->path, tensor->name);
     if (piece == tensor->piece) tensor->map = map;
     return OK;

@@ -34,7 +34,7 @@ static Status offsets_read(SafeTensor *tensor, const SafeFile *file, size_t base
     int64_t first = json_integer_value(begin), last = json_integer_value(end);
     if (first < 0 || last < first || (uint64_t)last > file->map.size - base)
         return fail(BAD_FILE,
-                    "%s: tensor '%s' at bytes %lld to %lld is outside the %zu bytes of data; the file is "
+                    "%s: tensor '%s' at bytes %lld to %lld is outside the %zu bytes of data, so the file is "
                     "truncated or damaged",
                     path, tensor->name, (long long)first, (long long)last, file->map.size - base);
     if ((size_t)(last - first) != tensor->bytes)
@@ -114,8 +114,8 @@ static Status header_read(SafeFile *file)
         return fail(BAD_FILE, "%s: a header of %llu bytes; at most %d are read", map->path,
                     (unsigned long long)bytes, HEADER_LIMIT);
     if (bytes > map->size - LENGTH_BYTES)
-        return fail(BAD_FILE, "%s: the header ends at byte %llu, the file at %zu; it is truncated", map->path,
-                    (unsigned long long)bytes + LENGTH_BYTES, map->size);
+        return fail(BAD_FILE, "%s: the header ends at byte %llu, the file at %zu, so it is truncated",
+                    map->path, (unsigned long long)bytes + LENGTH_BYTES, map->size);
     if (bytes == 0 || map->data[LENGTH_BYTES] != '{')
         return fail(BAD_FILE, "%s: no safetensors header at byte 8", map->path);
     json_t *header;

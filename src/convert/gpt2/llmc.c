@@ -68,7 +68,7 @@ static Status tensor_add(ForeignFile *file, size_t *at, const char *name, Dtype 
     int         index;
     if (__builtin_mul_overflow(rows, columns ? columns : 1, &count) ||
         !take(&data, at, &file->map[0], count, dtype))
-        return fail(BAD_FILE, "%s: it ends within '%s'; it is truncated", file->map[0].path, name);
+        return fail(BAD_FILE, "%s: it ends within '%s', so it is truncated", file->map[0].path, name);
     TRY(foreign_tensor(file, &index, name, dtype, columns ? 2 : 1, shape));
     return foreign_whole(file, index, data);
 }

@@ -288,7 +288,7 @@ static Status range_open(TorchFile *out, Dist *d, const PickleValue *info, const
     const FileMap *file = &d->m->file->map[map];
     if ((uint64_t)at > file->size || (uint64_t)bytes > file->size - (uint64_t)at)
         return fail(BAD_FILE,
-                    "%s: '%s' at bytes %lld to %lld is outside of %s, which has %zu; it is truncated", label,
+                    "%s: '%s' at bytes %lld to %lld is outside of %s, of %zu, so it is truncated", label,
                     name, (long long)at, (long long)(at + bytes), file->path, file->size);
     TRY(torch_file_read(out, file->data + at, (size_t)bytes, file->path));
     return torch_sums(d->m->file, out);

@@ -12,7 +12,7 @@ static size_t left(const PickleReader *r) { return r->size - r->at; }
 static Status take(const char **bytes, PickleReader *r, uint64_t count)
 {
     if (count > left(r))
-        return pickle_refuse(r, "%llu bytes are announced, %zu are left; it is truncated or damaged",
+        return pickle_refuse(r, "%llu bytes are announced, %zu are left, so it is truncated or damaged",
                              (unsigned long long)count, left(r));
     *bytes = (const char *)r->data + r->at;
     r->at += count;

@@ -112,7 +112,7 @@ static Status storages_walk(StorageAt *at, const PickleValue *keys, const KeyTyp
         const KeyType *type = bsearch(&wanted, types, count, sizeof *types, by_key);
         if (!type) return fail(BAD_FILE, "%s: a storage that no tensor uses (number %u)", label, i);
         if (size - used < 8)
-            return fail(BAD_FILE, "%s: it ends before storage %u; it is truncated", label, i);
+            return fail(BAD_FILE, "%s: it ends before storage %u, so it is truncated", label, i);
         uint64_t elements = 0;
         for (int b = 0; b < 8; b++) elements |= (uint64_t)data[used + (size_t)b] << 8 * b;
         used += 8;

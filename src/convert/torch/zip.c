@@ -39,7 +39,7 @@ static Status end_find(uint64_t *at, const Bytes *b)
         *at = (uint64_t)(end - b->data);
         return OK;
     }
-    return fail(BAD_FILE, "%s: no zip directory at its end; the file is truncated or damaged", b->label);
+    return fail(BAD_FILE, "%s: no zip directory at its end, so the file is truncated or damaged", b->label);
 }
 
 /* Fields that are all ones stand in the zip64 end record, which a locator before the end record points to. */
