@@ -69,11 +69,13 @@ def run_dry(name, yaml, folder):
 
 
 def data_words(given, folder, data):
-    """The data that it names: made here by --mock-data, a list of files and corpora, or the corpus of this test."""
+    """The data that it names: made here by --mock-data, a list of files and corpora, or the script's own weights, each with the
+    corpus of this test, in the order that the YAML says."""
     if "mock-data" in given:
         return []
     if "data-file-list" not in given:
-        return ["--data-path", data]
+        words = re.findall(r'[^\[\]", ]+', given.get("data-path") or given["train-data-path"])
+        return ["--data-path", *[word if re.fullmatch(r"[\d.]+", word) else data for word in words]]
     path = os.path.join(folder, "list.txt")
     with open(path, "w") as out:
         out.write(f"0.5 {data} one\n0.5 {data} two\n")

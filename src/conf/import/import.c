@@ -50,6 +50,22 @@ void import_gelu(Import *m, Options *o, const char *from)
     import_take(m, o, from, 1, words);
 }
 
+void import_data_order(Import *m, Options *o, const char *from, const char *order)
+{
+    static const OptionIndex data[] = {OPTION_data_path, OPTION_train_data_path, OPTION_data_file_list};
+    char                     word[64], text[IMPORT_LINE], *words[] = { word };
+    if (options_said(o, OPTION_data_order)) return;
+    for (size_t i = 0; i < sizeof data / sizeof data[0]; i++) {
+        if (!options_said(o, data[i])) continue;
+        snprintf(word, sizeof word, "--data-order=%s", order);
+        snprintf(text, sizeof text, "samples come in the order that they have there, and data sets are blended "
+                 "as there: %s", word);
+        import_remark(m, o, from, text);
+        import_take(m, o, from, 1, words);
+        return;
+    }
+}
+
 void import_show(FILE *out, const Import *m)
 {
     for (int i = 0; i < m->remarks.count; i++) fprintf(out, "# %s\n", m->remarks.text[i]);

@@ -31,6 +31,8 @@ void import_refuse(Import *m, Options *o, const char *from, const char *why); /*
 void import_take(Import *m, Options *o, const char *from, int count, char **words);
 /* After all options: Megatron-LM computes GELU by erf where no linear layer has a bias to fuse it with. */
 void import_gelu(Import *m, Options *o, const char *from);
+/* After all options: samples come in the order of the program that the file is for, where it names data. */
+void import_data_order(Import *m, Options *o, const char *from, const char *order);
 /* DeepSpeed's JSON, held against the options that the command line gave before. */
 void import_deepspeed(Import *m, Options *o, const char *from, const char *text);
 #endif

@@ -222,6 +222,14 @@ static void leave_out_gelu(Import *m, Options *o)
     CHECK(status == OK, "%s", fail_text());
 }
 
+/* The forks that run under DeepSpeed order samples otherwise than Megatron-core. */
+static bool runs_deepspeed(const Script *s)
+{
+    for (int i = 0; i < s->arguments.count; i++)
+        if (!strncmp(s->arguments.word[i].text, "--deepspeed", strlen("--deepspeed"))) return true;
+    return false;
+}
+
 Status import_megatron(Import *m, Options *o)
 {
     Script s;
@@ -244,6 +252,7 @@ Status import_megatron(Import *m, Options *o)
     take_one_duration(m, o);
     leave_out_gelu(m, o);
     import_gelu(m, o, s.path);
+    import_data_order(m, o, s.path, runs_deepspeed(&s) ? "megatron-deepspeed" : "megatron");
     script_close(&s);
     return OK;
 }

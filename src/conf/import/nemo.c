@@ -120,6 +120,7 @@ Status import_nemo(Import *m, Options *o)
     for (int i = 0; i < file.count; i++) take_nemo(m, o, &file, &file.entry[i]);
     o->dialects = understood;
     import_gelu(m, o, o->from_nemo);
+    import_data_order(m, o, o->from_nemo, "megatron");
     yaml_file_close(&file);
     return OK;
 }
