@@ -27,6 +27,8 @@ Status file_map_fill   (FileMap *map);
  * reading later pages raises SIGBUS (base/guard.h). It costs one stat of the path. OK if the path now
  * names another file or none, since the mapping keeps the old file alive. */
 Status file_map_check(const FileMap *map);
+/* BAD_FILE where these bytes are what Git LFS leaves in the place of a file that it has not fetched. */
+Status file_fetched(const char *path, const void *data, size_t size);
 bool   file_exists(const char *path);                          /* file, directory or other */
 Status path_join(char path[1024], const char *folder,
                  const char *name);   /* "directory/name"; BAD_OPTION above 1,023 bytes */

@@ -383,12 +383,38 @@ static Status refuse_file(const Options *o)
                 "config.json, of Megatron-LM, or a checkpoint of jotun", name);
 }
 
+/* What a shell completes ends in a slash; names beside the output are made of the last part of its name. */
+static const char *without_slashes(Options *o, const char *path)
+{
+    char   plain[1024];
+    size_t letters = strlen(path);
+    while (letters > 1 && path[letters - 1] == '/') letters--;
+    if (!path[letters] || letters >= sizeof plain) return path;
+    snprintf(plain, sizeof plain, "%.*s", (int)letters, path);
+    return options_hold(o, plain);
+}
+
+static Status input_there(const char *input)
+{
+    ForeignFormat format;
+    const char   *path;
+    if (file_exists(input)) return OK;
+    if (foreign_format_of(&format, &path, input))
+        return fail(BAD_OPTION, "--input %s: prefixes are for jotun train --load; give --input %s --from %s", input,
+                    path, foreign_format_name(format));
+    return fail(BAD_OPTION, "--input %s: there is no such file or folder here, and nothing is downloaded; correct "
+                "the name, or fetch the model of the hub first: hf download NAME --local-dir FOLDER", input);
+}
+
 static Status run(ConvertTask *c, Options *o)
 {
     TRY(options_derive(o));
     TRY(options_validate(o));
+    o->convert_input  = without_slashes(o, o->convert_input);
+    o->convert_output = without_slashes(o, o->convert_output);
     TRY(output_directory("--output", o->convert_output));
     ForeignFormat format = FORMAT_HF;
+    TRY(input_there(o->convert_input));
     int  from     = o->convert_from.value;
     bool foreign  = from ? from != CHOICE_convert_from_jotun : foreign_format_find(&format, o->convert_input);
     bool to_jotun_step = o->convert_to.value == CHOICE_convert_to_jotun;

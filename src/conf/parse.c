@@ -308,14 +308,25 @@ Status options_words(Options *o, SourceKind kind, const char *from, int argc, ch
     return OK;
 }
 
+/* Names that begin as the unknown one does, or are a few letters from it; a message has no room for all. */
 static Status unknown_preset(const Options *o)
 {
-    char said[256], known[512] = "";
-    size_t used = 0;
-    for (int i = 0; i < preset_count && used < sizeof known; i++)
-        used += (size_t)snprintf(known + used, sizeof known - used, "%s%s", i ? ", " : "", presets[i].name);
+    enum { MEANT = 6 };
+    char said[256], typed[64], meant[256] = "";
+    int  count = 0, letters = snprintf(typed, sizeof typed, "%s", o->model);
+    for (char *c = typed; *c; c++) *c = (char)tolower((unsigned char)*c);
+    for (int i = 0; i < preset_count && count < MEANT && letters < (int)sizeof typed; i++) {
+        const char *name  = presets[i].name;
+        bool        begin = letters > 2 && !strncmp(name, typed, (size_t)letters);
+        if (!begin && word_distance(name, typed) > letters / 4) continue;
+        size_t used = strlen(meant);
+        snprintf(meant + used, sizeof meant - used, "%s%s", count++ ? ", " : "", name);
+    }
     options_typed(said, sizeof said, o, OPTION_model);
-    return fail(BAD_OPTION, "%s is not known; these are: %s", said, known);
+    if (!count)
+        return fail(BAD_OPTION, "%s is not known; give a model that jotun train --help lists, such as %s", said,
+                    presets[0].name);
+    return fail(BAD_OPTION, "%s is not known; did you mean %s? jotun train --help lists all", said, meant);
 }
 
 /* A preset's values are weaker than all that was parsed before it, which is why it can come last. */

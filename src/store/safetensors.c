@@ -110,6 +110,7 @@ static Status header_read(SafeFile *file)
     if (map->size < LENGTH_BYTES)
         return fail(BAD_FILE, "%s: %zu bytes are too few for a safetensors file", map->path, map->size);
     for (int i = 0; i < LENGTH_BYTES; i++) bytes |= (uint64_t)map->data[i] << 8 * i;
+    TRY(file_fetched(map->path, map->data, map->size));
     if (bytes > HEADER_LIMIT)
         return fail(BAD_FILE, "%s: a header of %llu bytes; at most %d are read", map->path,
                     (unsigned long long)bytes, HEADER_LIMIT);

@@ -1,6 +1,7 @@
 /* Opens a tokenizer by the argument of --tokenizer: calls the reader of the kind of file that it means. */
 #include <stdio.h>
 #include <string.h>
+#include "base/file.h"
 #include "text/bytes.h"
 #include "text/bpe/bpe_tokenizer.h"
 #include "text/sentencepiece/sentencepiece.h"
@@ -27,6 +28,15 @@ static Status bpe_read(BpeTokenizer *m, const TokenizerFile *file)
 
 bool tokenizer_is_none(const char *name) { return strcmp(name, TOKENIZER_NONE) == 0; }
 
+static Status refuse_pointer(const char *path)
+{
+    FileMap map;
+    TRY(file_map(&map, path));
+    Status status = file_fetched(path, map.data, map.size);
+    file_unmap(&map);
+    return status;
+}
+
 Status tokenizer_open(Tokenizer *t, const char *name)
 {
     BpeTokenizer *bpe;
@@ -37,6 +47,7 @@ Status tokenizer_open(Tokenizer *t, const char *name)
                     " give a file, a directory or `bytes`");
     TRY(tokenizer_file_find(&file, name));
     if (file.kind == TOKENIZER_FILE_BYTES) return OK;
+    TRY(refuse_pointer(file.path));
     if (file.kind == TOKENIZER_FILE_SENTENCEPIECE) return sentencepiece_open(t, file.path);
     TRY(bpe_tokenizer_open(&bpe, name));
     Status status = bpe_read(bpe, &file);

@@ -84,12 +84,22 @@ MEGATRON = [
     ("--eval-iters 0", {"eval-iters": NONE, "eval-interval": NONE}, "--eval-iters 0 is no evaluation"),
     ("--eval-iters 0 --eval-interval 1000", {"eval-iters": NONE, "eval-interval": NONE}, "--eval-iters 0 is no evaluation"),
     ("--seq-length 64 --train-samples 160 --train-tokens 10240", {"train-samples": "160", "train-tokens": NONE}, "says the same as --train-samples"),
+    ("--seq-length 64 --train-samples 160 --train-tokens 10000", {"train-samples": NONE, "train-tokens": "10000", "lr-decay-samples": "160"}, "ends before with --train-tokens"),
+    ("--seq-length 64 --train-samples 160 --train-tokens 10000 --lr-decay-iters 7", {"lr-decay-iters": "7", "lr-decay-samples": NONE}, ""),
+    ("--seq-length 64 --train-samples 160 --train-tokens 20480", {"train-samples": "160", "train-tokens": NONE}, "ends before with --train-samples"),
+    ("--lr-decay-tokens 640010 --lr-warmup-tokens 64000 --seq-length=64", {"lr-decay-samples": "10000", "lr-warmup-samples": "1000"}, "of 64 tokens, rounded down"),
+    ("--tokenizer-type NullTokenizer --vocab-size 599 --tiktoken-pattern v2", {"tokenizer": "none"}, "NullTokenizer does not read it"),
+    ("--split '99,1,0' --mock-data", {"split": '"99,1,0"'}, ""), ("--split \"'99,1,0'\" --mock-data", {"split": '"99,1,0"'}, "its numbers alone"),
+    ("--split 98/1/1 --mock-data", {"split": '"98,1,1"'}, "its numbers alone"),
+    ("--mock-data", {"data-order": NONE}, ""),
+    ("--data-path 1 a_text_document", {"data-order": "megatron-deepspeed"}, "blended as there"),
+    ("--data-path a_text_document --data-order jotun", {"data-order": "jotun"}, ""),
     ("--lr-decay-tokens 640000", {}, "here it is --lr-decay-samples: these tokens / --seq-length"),
     ("--lr-warmup-tokens 64000", {}, "here it is --lr-warmup-samples: these tokens / --seq-length"),
 ]
 # What does not fit together on any number of ranks; the file is written all the same.
 UNFIT = [("--bf16 --fp16", "are two types; give one of them"), ("--hidden-size 64 --num-attention-heads 3", "does not divide --hidden-size 64"),
-         ("--seq-length 64 --train-samples 160 --train-tokens 20480", "say the same in two ways; leave one out"), ("--min-lr 1", "is above --lr")]
+         ("--min-lr 1", "is above --lr")]
 
 
 with run.work_folder() as folder:

@@ -12,6 +12,8 @@ HERE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "conf", "s
 run.JOTUN = os.path.abspath(run.JOTUN)
 # What a script is called with; the others without arguments.
 ARGUMENTS = {"deepspeed_gpt.sh": [["125"], ["350"], ["1.3"], ["6.7"], ["13"]]}
+# What is computed of several keys.
+COMPUTED = {"nemo_gpt_126m.yaml": {"lr-decay-iters": "50000", "apply-layernorm-1p": "true", "data-order": "megatron"}}
 # Of the layout: one process has one rank.
 ONE_RANK = {"tensor-model-parallel-size": 1, "pipeline-model-parallel-size": 1, "context-parallel-size": 1, "expert-model-parallel-size": 1}
 # What a run writes goes to the temporary folder, whatever the script says.
@@ -36,6 +38,10 @@ def imported(name):
                  check=False, env={"PATH": os.environ["PATH"]})
     if done.returncode != 0 or "not taken" in done.stderr:
         sys.exit(f"{name}: exit code {done.returncode}\n{done.stderr}")
+    given = keys_of(done.stdout)
+    for option, value in COMPUTED.get(name, {}).items():
+        if given.get(option) != value:
+            sys.exit(f"{name}: --{option} is {given.get(option)}, not {value}")
     return done.stdout
 
 
@@ -90,6 +96,9 @@ def train(name, yaml, folder, data):
         out.write(without(yaml, gone))
     if os.path.exists(curve):
         os.remove(curve)
+    order = "megatron-deepspeed" if name.startswith("deepspeed") else "megatron"
+    if given.get("data-order") != (None if "mock-data" in given else order):
+        sys.exit(f"{name}: samples are in the order {given.get('data-order')}")
     words = ["--config", path, *data_words(given, folder, data), "--metrics", curve, "--profile=" + os.path.join(folder, "trace") if "profile" in given else ""]
     for option, value in {**ONE_RANK, **SMALL, **{k: v for k, v in IF_THERE.items() if k in given}}.items():
         words += [f"--{option}", *[word.replace("~", " ") for word in str(value).split(" ")]]

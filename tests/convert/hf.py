@@ -194,7 +194,7 @@ def other_hosts(work):
         done = jotun("train", "--config", "absent.yaml", check=False, launcher=on_hosts)
         assert done.returncode == 1 and done.stderr.count("absent.yaml: cannot be read") == 1, f"{name}: {done.stderr}"
         done = jotun("train", "--config", "run.yaml", "--load", "hf:absent", check=False, launcher=on_hosts)
-        assert done.returncode == 1 and done.stderr.count("absent/config.json") == 1, f"{name}: {done.stderr}"
+        assert done.returncode == 1 and done.stderr.count("absent: there is no such file") == 1, f"{name}: {done.stderr}"
     shutil.rmtree(first), shutil.rmtree(second)
 
 
@@ -309,6 +309,9 @@ def card(work):
     assert work not in text and "it's\t" in text, text
 
 
+POINTER = "version https://git-lfs.github.com/spec/v1\noid sha256:ab\nsize 9\n"
+
+
 def refusals(work):
     refused("llama", work, config(rope_parameters={"rope_type": "cubic", "rope_theta": 1e4}), "config.json", "cubic")
     refused("llama", work, config(rope_theta=5e5), "rope_theta is 500000", "rotary-base", "10000")
@@ -331,6 +334,7 @@ def refusals(work):
     refused("llama", work, config(intermediate_size=48), "mlp", "40", "48]")
     refused("llama", work, rename(b"model.layers.0.mlp.up_proj.weight", b"model.layers.0.mlp.xx_proj.weight"), "up_proj", "missing")
     refused("llama", work, cut, "model.safetensors")
+    refused("llama", work, lambda folder: open(os.path.join(folder, "model.safetensors"), "w").write(POINTER), "model.safetensors", "git lfs pull")
     refused("llama", work, lambda folder: open(folder + "/model.safetensors.index.json", "w").write(
         '{"weight_map": {"a": "../../etc/passwd"}}'), "'/'")
     refused("gpt2", work, config(scale_attn_by_inverse_layer_idx=True), "scale_attn_by_inverse_layer_idx")
@@ -503,6 +507,28 @@ def places(work):
     assert done.returncode == 1 and "any layout" in done.stderr
 
 
+def paths(work):
+    """A path may end as a shell completes it; one that is not there is refused with what would work."""
+    llama, out = (os.path.join(work, n) for n in ("slash-llama", "slash"))
+    shutil.copytree(os.path.join(GOLDEN, "llama"), llama)
+    to_jotun(llama + "/", out + "//")
+    for target in ("hf", "gguf"):
+        jotun("convert", "--to", target, "--input", out + "/", "--output", f"{out}-{target}/")
+    assert os.path.isfile(out + "-gguf") and os.path.isfile(out + "-hf/config.json") and "/" not in "".join(os.listdir(out))
+    open(llama + "/tokenizer.json", "w").write(POINTER)
+    train = ["train", "--mock-data", "--train-iters", 1, "--global-batch-size", 1, "--load"]
+    for words, said in (
+            (["convert", "--to", "jotun", "--output", out + "2", "--input", "someone/llama"], "--input someone/llama: there is no such file"),
+            (["convert", "--to", "jotun", "--output", out + "2", "--input", llama], "tokenizer.json: a pointer of Git LFS"),
+            (["convert", "--to", "jotun", "--output", out + "2", "--input", "hf:" + llama], f"give --input {llama} --from hf"),
+            ([*train, "hf:someone/llama"], "hf download NAME --local-dir FOLDER"),
+            ([*train, "hf:"], "hf:FOLDER"),
+            ([*train, "gguf:" + llama], "gguf: is no format that is read; these are hf:, megatron:, llmc:, nanogpt:"),
+            ([*train, "hf:" + llama, "--model", "gpt2-124m"], "leave --model out")):
+        done = jotun(*words, check=False)
+        assert done.returncode == 1 and said in done.stderr, f"{words}: {done.returncode} {done.stderr}"
+
+
 def damaged(work):
     """A bit that flipped in one of our checkpoints is found on the way to each format, by file and tensor, and nothing is left."""
     whole, broken, output = (os.path.join(work, n) for n in ("whole", "broken", "from-broken"))
@@ -544,6 +570,7 @@ def main(folder):
     other_hosts(folder)
     refusals(folder)
     places(folder)
+    paths(folder)
     damaged(folder)
     print(len(MODELS), "models of transformers", FACTS["transformers"], "- the worst logits differ by",
           ", ".join(f"{off:.1e} in {kind}" for kind, off in WORST.items()))

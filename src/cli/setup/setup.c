@@ -1,12 +1,14 @@
 /* What a tokenizer and a checkpoint add to the options that a person gave. */
 #include "cli/setup/setup.h"
 #include <stdlib.h>
+#include <string.h>
 #include "base/file.h"
 #include "base/log.h"
 #include "cli/in_out.h"
 #include "cli/setup/tokenizer.h"
 #include "conf/rows.h"
 #include "conf/value.h"
+#include "convert/formats.h"
 #include "convert/weights/foreign_weights.h"
 #include "store/checkpoint.h"
 
@@ -55,6 +57,20 @@ static Status find_foreign(Options *o)
     return status;
 }
 
+/* A format that is not read, as in gguf:model, which would otherwise be a directory without a checkpoint. */
+static Status refuse_prefix(const char *load)
+{
+    char   known[128] = "";
+    size_t letters    = strspn(load, "abcdefghijklmnopqrstuvwxyz");
+    if (letters < 2 || load[letters] != ':' || file_exists(load)) return OK;
+    for (int i = 0; i < FORMATS; i++) {
+        size_t used = strlen(known);
+        snprintf(known + used, sizeof known - used, "%s%s:", i ? ", " : "", foreign_format_name((ForeignFormat)i));
+    }
+    return fail(BAD_OPTION, "--load %s: %.*s: is no format that is read; these are %s, and a checkpoint of jotun "
+                "has none", load, (int)letters, load, known);
+}
+
 /* Once, before all that reads it: another run may save meanwhile, and options of one step do not go with
  * weights of another. */
 static Status find_checkpoint(Options *o)
@@ -63,6 +79,7 @@ static Status find_checkpoint(Options *o)
     bool found;
     CheckpointFacts facts;
     if (foreign_weights_folder(o->load)) return find_foreign(o);
+    TRY(refuse_prefix(o->load));
     TRY(checkpoint_find(o->load, path, &found));
     if (!found && path_join(path, o->load, "config.json") == OK && file_exists(path))
         return fail(BAD_OPTION, "--load %s is a folder of transformers; give --load hf:%s", o->load, o->load);
@@ -121,6 +138,9 @@ Status setup_values(Options *o)
     char typed[1024];
     if (o->load) snprintf(typed, sizeof typed, "--load %s", o->load);
     bool foreign = foreign_weights_folder(o->load);              /* its model is never given by a person */
+    if (foreign && o->model)
+        return fail(BAD_OPTION, "--model %s, but the model's shape is that of %s; leave --model out, or --load",
+                    o->model, typed);
     if (o->load && !foreign) TRY(checkpoint_directory(typed, o->load));
     if (o->load) TRY(find_checkpoint(o));
     if (o->checkpoint.path && o->checkpoint_schedule) TRY(options_take_schedule(o));

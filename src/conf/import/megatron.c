@@ -70,6 +70,46 @@ static void add_value(Import *m, Options *o, Argument *a, const ScriptWord *w, c
     else if (!a->refused) import_refuse(m, o, from, "an option has more than 512 words"), a->refused = true;
 }
 
+/* The value of an argument of the script; NULL where it is not given. */
+static const char *script_value(const Script *s, const char *name)
+{
+    size_t      letters = strlen(name);
+    const char *value   = NULL;
+    for (int i = 0; i < s->arguments.count; i++) {
+        const char *word = s->arguments.word[i].text;
+        if (!strcmp(word, name) && i + 1 < s->arguments.count) value = s->arguments.word[i + 1].text;
+        else if (!strncmp(word, name, letters) && word[letters] == '=') value = word + letters + 1;
+    }
+    return value;
+}
+
+/* Arguments that are taken only beside others of the script. false: a is none of them. */
+static bool take_beside(Import *m, Options *o, const Script *s, const Argument *a, const char *from)
+{
+    static const struct { const char *tokens, *samples; } lengths[] = {
+        { "--lr-decay-tokens", "--lr-decay-samples" }, { "--lr-warmup-tokens", "--lr-warmup-samples" },
+    };
+    char        why[LINE], word[64], *words[] = { word };
+    const char *kind = script_value(s, "--tokenizer-type"), *length = script_value(s, "--seq-length");
+    if (a->count == 2 && !strcmp(a->word[0], "--tiktoken-pattern") && kind && strcmp(kind, "TikTokenizer")) {
+        snprintf(why, sizeof why, "--tiktoken-pattern of Megatron-LM is ignored: %.100s does not read it", kind);
+        import_remark(m, o, from, why);
+        return true;
+    }
+    for (size_t i = 0; a->count == 2 && i < sizeof lengths / sizeof lengths[0]; i++) {
+        char     *end[2];
+        long long tokens = strtoll(a->word[1], &end[0], 10), sequence = length ? strtoll(length, &end[1], 10) : 0;
+        if (strcmp(a->word[0], lengths[i].tokens) || *end[0] || sequence <= 0 || *end[1]) continue;
+        snprintf(word, sizeof word, "%s=%lld", lengths[i].samples, tokens / sequence);
+        snprintf(why, sizeof why, "%s %lld is %s of %lld tokens%s", a->word[0], tokens, word, sequence,
+                 tokens % sequence ? ", rounded down" : "");
+        import_remark(m, o, from, why);
+        import_take(m, o, from, 1, words);
+        return true;
+    }
+    return false;
+}
+
 /* The words from `at` to the next name. Returns where that is. */
 static int take_argument(Import *m, Options *o, const Script *s, int at)
 {
@@ -91,6 +131,8 @@ static int take_argument(Import *m, Options *o, const Script *s, int at)
     if (a.count == 1 && !strcmp(a.word[0], "--profile")) {
         import_remark(m, o, from, "--profile of Megatron-LM has no file; here it writes profile.json");
         import_take(m, o, from, 2, profile);
+    } else if (!a.refused && take_beside(m, o, s, &a, from)) {
+        return at;
     } else if (a.count && !a.refused && !is_name(a.word[0])) {
         char why[LINE];
         snprintf(why, sizeof why, "%.200s is no option; options begin with --", a.word[0]);
@@ -198,15 +240,50 @@ static void name_eval_interval(Import *m, Options *o)
                  "--eval-interval is not given: Megatron-LM's default, 1000, is written");
 }
 
-/* Forks count a run in tokens beside its samples. */
+/* Forks count a run in tokens beside its samples: it ends with the first of the two. Their scripts give more
+ * samples than these tokens have, over which the learning rate decays unless its own length is given. */
 static void take_one_duration(Import *m, Options *o)
 {
-    OptionSource *tokens = &o->source[OPTION_train_tokens];
+    OptionSource *tokens = &o->source[OPTION_train_tokens], *samples = &o->source[OPTION_train_samples];
+    char          count[24];
     bool          both   = options_said(o, OPTION_train_samples) && options_said(o, OPTION_train_tokens);
-    if (!both || o->train_tokens % o->sequence || o->train_tokens / o->sequence != o->train_samples) return;
-    import_remark(m, o, tokens->from, "--train-tokens says the same as --train-samples and is left out");
-    *tokens         = (OptionSource){SOURCE_NOTHING, tokens->name, "", "", CONVERT_NONE};
-    o->train_tokens = 0;
+    int64_t       whole  = both ? o->train_tokens / o->sequence : 0, rest = both ? o->train_tokens % o->sequence : 0;
+    if (!both) return;
+    if (whole >= o->train_samples) {
+        bool same = whole == o->train_samples && rest == 0;
+        import_remark(m, o, tokens->from, same ? "--train-tokens says the same as --train-samples and is left out"
+                                               : "--train-tokens is left out: the run ends before with --train-samples");
+        *tokens         = (OptionSource){SOURCE_NOTHING, tokens->name, "", "", CONVERT_NONE};
+        o->train_tokens = 0;
+        return;
+    }
+    import_remark(m, o, samples->from, "--train-samples is left out: the run ends before with --train-tokens");
+    snprintf(count, sizeof count, "%lld", (long long)o->train_samples);
+    bool own  = options_said(o, OPTION_lr_decay_iters) || options_said(o, OPTION_lr_decay_samples);
+    *samples  = (OptionSource){SOURCE_NOTHING, samples->name, "", samples->from, CONVERT_NONE};
+    o->train_samples = 0;
+    if (!own && o->lr_decay_style.value != CHOICE_lr_decay_style_constant)
+        take_instead(m, o, OPTION_lr_decay_samples, samples->from, count,
+                     "without a length of its own the learning rate decays over --train-samples: --lr-decay-samples");
+}
+
+/* Megatron-LM takes the numbers out of --split, whatever is between and around them: '99,1,0' with its quotation
+ * marks, 98/1/1. */
+static void name_split(Import *m, Options *o)
+{
+    char   plain[128] = "";
+    size_t used = 0, at = 0;
+    if (!options_said(o, OPTION_split) || !strpbrk(o->split, "'\"/;:")) return;
+    while (o->split[at]) {
+        size_t digits = strspn(o->split + at, "0123456789.");
+        if (digits && used + digits + 2 < sizeof plain)
+            used += (size_t)snprintf(plain + used, sizeof plain - used, "%s%.*s", used ? "," : "", (int)digits,
+                                     o->split + at);
+        at += digits ? digits : 1;
+    }
+    if (used)
+        take_instead(m, o, OPTION_split, o->source[OPTION_split].from, plain,
+                     "--split is its numbers alone in Megatron-LM, without what is around them");
 }
 
 /* How biases are fused with GELU says nothing of a model without GELU. */
@@ -249,6 +326,7 @@ Status import_megatron(Import *m, Options *o)
     for (int i = 0; i < s.arguments.count; i++) deepspeed_config(m, o, &s, i, true);
     count_end_of_document(m, o);
     name_eval_interval(m, o);
+    name_split(m, o);
     take_one_duration(m, o);
     leave_out_gelu(m, o);
     import_gelu(m, o, s.path);

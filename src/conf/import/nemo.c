@@ -4,10 +4,12 @@
 #include <string.h>
 #include <strings.h>
 #include "conf/import/import.h"
+#include "conf/conf.h"
 #include "conf/rows.h"
 #include "conf/yaml/yaml_file.h"
 
 enum { REFERENCES = 8 }; /* of keys to keys, one after the other */
+#define CONSTANT_STEPS "model.optim.sched.constant_steps"
 
 /* The value of a text such as ${model.encoder_seq_length}, ${.hidden_size} or ${multiply:4, ${.hidden_size}}
  * in the value of the key `at`; false: it is not understood. out has `size` bytes. */
@@ -110,6 +112,29 @@ static void take_nemo(Import *m, Options *o, const YamlFile *file, const YamlEnt
     }
 }
 
+/* The decay ends constant_steps before the end, and the learning rate stays there: lr-decay-iters counts the
+ * warm-up and the decay. */
+static void take_constant_steps(Import *m, Options *o, const YamlFile *file)
+{
+    const YamlEntry *e = yaml_file_find(file, CONSTANT_STEPS);
+    char             from[1100], text[128], why[IMPORT_LINE], word[64], *words[] = { word };
+    if (!e || e->count != 1 || !nemo_value(text, sizeof text, file, e->key, e->value[0], 0)) return;
+    long long constant = strtoll(text, NULL, 10),
+              end      = options_said(o, OPTION_lr_decay_iters) ? o->lr_decay_iters : o->train_iters;
+    if (constant <= 0) return;
+    snprintf(from, sizeof from, "%s:%d", file->path, e->line);
+    if (end <= constant) {
+        snprintf(why, sizeof why, CONSTANT_STEPS " %lld leaves none of the %lld steps for the decay; give fewer", constant, end);
+        import_refuse(m, o, from, why);
+        return;
+    }
+    snprintf(word, sizeof word, "--lr-decay-iters=%lld", end - constant);
+    snprintf(why, sizeof why, CONSTANT_STEPS " %lld: the decay ends so many steps before step %lld: %s", constant, end, word);
+    import_remark(m, o, from, why);
+    o->source[OPTION_lr_decay_iters].kind = SOURCE_NOTHING;     /* max_steps, so that no line names two values */
+    import_take(m, o, from, 1, words);
+}
+
 Status import_nemo(Import *m, Options *o)
 {
     YamlFile file;
@@ -117,7 +142,9 @@ Status import_nemo(Import *m, Options *o)
     *m                  = (Import){0};
     TRY(yaml_file_open(&file, o->from_nemo));
     o->dialects = DIALECT_NEMO;
-    for (int i = 0; i < file.count; i++) take_nemo(m, o, &file, &file.entry[i]);
+    for (int i = 0; i < file.count; i++)
+        if (strcmp(file.entry[i].key, CONSTANT_STEPS) != 0) take_nemo(m, o, &file, &file.entry[i]);
+    take_constant_steps(m, o, &file);
     o->dialects = understood;
     import_gelu(m, o, o->from_nemo);
     import_data_order(m, o, o->from_nemo, "megatron");

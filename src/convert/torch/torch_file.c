@@ -217,6 +217,7 @@ Status torch_file_read(TorchFile *file, const uint8_t *data, size_t size, const 
 {
     *file = (TorchFile){ 0 };
     Status status;
+    TRY(file_fetched(label, data, size));
     if (size >= 4 && memcmp(data, "PK\3\4", 4) == 0)      status = zip_read(file, data, size, label);
     else if (size >= 2 && data[0] == 0x80 && data[1] <= 5) status = legacy_read(file, data, size, label);
     else status = fail(BAD_FILE, "%s: neither of the two formats of torch.save", label);
