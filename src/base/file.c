@@ -43,8 +43,8 @@ Status file_fetched(const char *path, const void *data, size_t size)
 {
     static const char pointer[] = "version https://git-lfs.";
     if (size < sizeof pointer || memcmp(data, pointer, sizeof pointer - 1) != 0) return OK;
-    return fail(BAD_FILE, "%s: a pointer of Git LFS in the place of the file; fetch the files themselves: git lfs pull",
-                path);
+    return fail(BAD_FILE, "%s: a pointer of Git LFS in the place of the file; fetch the files themselves: "
+                "git lfs pull", path);
 }
 
 bool file_exists(const char *path)

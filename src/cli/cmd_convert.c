@@ -400,10 +400,9 @@ static Status input_there(const char *input)
     const char   *path;
     if (file_exists(input)) return OK;
     if (foreign_format_of(&format, &path, input))
-        return fail(BAD_OPTION, "--input %s: prefixes are for jotun train --load; give --input %s --from %s", input,
-                    path, foreign_format_name(format));
-    return fail(BAD_OPTION, "--input %s: there is no such file or folder here, and nothing is downloaded; correct "
-                "the name, or fetch the model of the hub first: hf download NAME --local-dir FOLDER", input);
+        return fail(BAD_OPTION, "--input %s: prefixes are for jotun train --load; give --input %s --from %s",
+                    input, path, foreign_format_name(format));
+    return fail(BAD_OPTION, "--input %s: " FOREIGN_NOT_THERE, input);
 }
 
 static Status run(ConvertTask *c, Options *o)

@@ -40,7 +40,7 @@ struct Comm {
     long       number;                                /* collectives begun */
     long      *sent_to, *received_from;               /* [size] messages begun, by peer */
     int32_t   *word;                                  /* [size] receives agreements and barriers */
-    PendingMessage *pending;                          /* [COMM_PENDING] of this rank, shared by all its comms */
+    PendingMessage *pending;                          /* [COMM_PENDING] of this rank, of all its comms */
 
     Sent       sent[SENT_VERBS];
     double     recorded;                              /* bytes of comm_record, until an event has them */

@@ -324,8 +324,8 @@ static Status unknown_preset(const Options *o)
     }
     options_typed(said, sizeof said, o, OPTION_model);
     if (!count)
-        return fail(BAD_OPTION, "%s is not known; give a model that jotun train --help lists, such as %s", said,
-                    presets[0].name);
+        return fail(BAD_OPTION, "%s is not known; give a model that jotun train --help lists, such as %s",
+                    said, presets[0].name);
     return fail(BAD_OPTION, "%s is not known; did you mean %s? jotun train --help lists all", said, meant);
 }
 

@@ -69,10 +69,11 @@ static Status with_cure(Status status, ForeignFormat format, const char *path)
 Status foreign_model_open(ForeignModel *model, ForeignFormat format, const char *path)
 {
     json_t *options;
-    if (!*path) return fail(BAD_OPTION, "%s: names no folder; give %s:FOLDER", formats[format].name, formats[format].name);
+    const char *name = formats[format].name;
+    *model = (ForeignModel){ 0 };
+    if (!*path) return fail(BAD_OPTION, "%s: names no folder; give %s:FOLDER", name, name);
     if (!file_exists(path))
-        return fail(BAD_FILE, "%s: there is no such file or folder here, and nothing is downloaded; correct the name, "
-                    "or fetch the model of the hub first: hf download NAME --local-dir FOLDER", path);
+        return fail(BAD_FILE, "%s: " FOREIGN_NOT_THERE, path);
     if (!formats[format].read) return with_cure(hf_open(model, path), format, path);
     *model = (ForeignModel){ .naming = formats[format].naming, .step = -1, .samples = -1 };
     TRY(with_cure(formats[format].read(&model->file, &options, path), format, path));

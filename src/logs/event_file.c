@@ -252,9 +252,11 @@ Status event_file_open(EventFile *e, const char *directory, double time, int64_t
 {
     LogNames names;
     *e = (EventFile){ .file = { .fd = LOG_FILE_CLOSED } };
-    TRY(folder_make(directory));
+    Status status = folder_make(directory);
+    if (status != OK)
+        return fail(status, OPTION " %s; give a directory that can be written to", fail_text());
     TRY(log_names_find(&names, OPTION, directory, BEGIN, ""));
-    Status status = resumed > 0 ? cut_later(&names, directory, resumed) : OK;
+    status = resumed > 0 ? cut_later(&names, directory, resumed) : OK;
     if (status == OK) status = create(e, directory, time, names.count > 0 ? names.name[0] : NULL);
     log_names_free(&names);
     if (status == OK) add_version(e, time);

@@ -13,7 +13,9 @@ Status log_file_open(LogFile *f, const char *option, const char *path, bool alon
     if (snprintf(f->path, sizeof f->path, "%s", path) >= (int)sizeof f->path)
         return fail(BAD_OPTION, "%s %s: the name is longer than 1,023 bytes", option, path);
     f->fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | (alone ? O_EXCL : 0), 0666);
-    if (f->fd < 0) return fail(BAD_FILE, "%s %s cannot be opened: %s", option, path, strerror(errno));
+    if (f->fd < 0)
+        return fail(BAD_FILE, "%s %s cannot be opened: %s; give a file that can be written to", option, path,
+                    strerror(errno));
     return OK;
 }
 

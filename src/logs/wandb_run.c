@@ -242,7 +242,10 @@ Status wandb_run_open(WandbRun *run, const WandbConfig *config, double time, int
     char directory[1024];
     *run = (WandbRun){ .begun = time, .file = { .fd = LOG_FILE_CLOSED }, .summary = json_object() };
     TRY(path_join(directory, config->directory, "wandb"));
-    TRY(folder_make(directory));
+    Status made = folder_make(directory);
+    if (made != OK)
+        return fail(made, OPTION ": %s; give another --wandb-save-dir or --save, which can be written to",
+                    fail_text());
     bool known = false;
     if (resumed > 0) TRY(wandb_earlier_id(run->id, &known, directory));
     if (known) TRY(wandb_earlier_cut(&run->earlier, directory, run->id, resumed));

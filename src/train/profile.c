@@ -37,7 +37,8 @@ Status profile_open(Profile *p, const Trainer *t)
     if (t->mesh.rank != 0) return OK;
     p->file = open(config->profile, O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
     if (p->file >= 0) return OK;
-    return fail(BAD_FILE, "--profile %s cannot be opened: %s", config->profile, strerror(errno));
+    return fail(BAD_FILE, "--profile %s cannot be opened: %s; give a file that can be written to",
+                config->profile, strerror(errno));
 }
 
 void profile_begin(Profile *p, Trainer *t)

@@ -119,7 +119,7 @@ static void log_run(const Trainer *t)
     char left[80] = "";
     const char *of;
     double epochs = epochs_of_run(t, &of);
-    if (t->step > t->steps) return;                       /* a longer run was saved: a line says that it ends */
+    if (t->step > t->steps) return;                  /* a longer run was saved: a line says that it ends */
     if (t->step > 0 && t->step < t->steps)
         snprintf(left, sizeof left, "; %lld step%s and %lld samples are left",
                  (long long)(t->steps - t->step), t->steps - t->step == 1 ? "" : "s",

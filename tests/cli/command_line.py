@@ -199,13 +199,18 @@ def paths(folder, data):
     for inside in step, f"{step}/", f"{empty}/step_00000030":
         expect(1, f"is a checkpoint's own directory; give the one it is in, --save {os.path.dirname(inside.rstrip('/'))}\n", *train,
                "--save", inside)
+    for words, said in ((["--metrics", "/proc/x"], "--metrics /proc/x cannot be opened: No such file or directory; give a file that can be written to"),
+                        (["--tensorboard-dir", "/proc/x"], "--tensorboard-dir /proc/x: cannot be made: No such file or directory; give a directory"),
+                        (["--wandb-project", "p", "--wandb-save-dir", "/proc/x"], "give another --wandb-save-dir or --save")):
+        expect(1, said, *train, *words)
     expect(1, "--save /proc/x: cannot be made: No such file or directory; give a directory that can be written to", *train, "--save", "/proc/x")
     expect(1, f"--save {data}.bin: cannot be made: there is a file of that name; give", *train, "--save", f"{data}.bin")
     expect(1, f"{short}.idx: no such file, but {data}.idx is there: give the prefix {data}\n", "train", "--data-path", short, *one_step)
     expect(1, f"is there: give the prefix {data}\n", "train", "--data-path", f"{data}_text_document", *one_step)
     expect(1, f"--metrics {folder}/none/m: there is no directory {folder}/none; make it first", *train, "--metrics", f"{folder}/none/m",
            never="parameters")
-    expect(0, "--train-iters 1: the checkpoint is after step 2, so nothing is left to train", *train, "--load", longer(train, folder))
+    expect(0, "--train-iters 1: the checkpoint is after step 2, so nothing is left to train", *train, "--load", longer(train, folder),
+           never="the run has 1 step")
     expect(1, "use --device cpu\n", *train, "--device", "cuda", never="matmul")
     spared_inputs(folder, data, train)
     wrong_tokenizer(folder, one_step)

@@ -65,10 +65,11 @@ static Status refuse_prefix(const char *load)
     if (letters < 2 || load[letters] != ':' || file_exists(load)) return OK;
     for (int i = 0; i < FORMATS; i++) {
         size_t used = strlen(known);
-        snprintf(known + used, sizeof known - used, "%s%s:", i ? ", " : "", foreign_format_name((ForeignFormat)i));
+        snprintf(known + used, sizeof known - used, "%s%s:", i ? ", " : "",
+                 foreign_format_name((ForeignFormat)i));
     }
-    return fail(BAD_OPTION, "--load %s: %.*s: is no format that is read; these are %s, and a checkpoint of jotun "
-                "has none", load, (int)letters, load, known);
+    return fail(BAD_OPTION, "--load %s: %.*s: is no format that is read; these are %s, and a checkpoint of "
+                "jotun has none", load, (int)letters, load, known);
 }
 
 /* Once, before all that reads it: another run may save meanwhile, and options of one step do not go with
@@ -139,8 +140,8 @@ Status setup_values(Options *o)
     if (o->load) snprintf(typed, sizeof typed, "--load %s", o->load);
     bool foreign = foreign_weights_folder(o->load);              /* its model is never given by a person */
     if (foreign && o->model)
-        return fail(BAD_OPTION, "--model %s, but the model's shape is that of %s; leave --model out, or --load",
-                    o->model, typed);
+        return fail(BAD_OPTION, "--model %s, but the model's shape is that of %s; leave --model out, or "
+                    "--load", o->model, typed);
     if (o->load && !foreign) TRY(checkpoint_directory(typed, o->load));
     if (o->load) TRY(find_checkpoint(o));
     if (o->checkpoint.path && o->checkpoint_schedule) TRY(options_take_schedule(o));

@@ -58,8 +58,8 @@ void import_data_order(Import *m, Options *o, const char *from, const char *orde
     for (size_t i = 0; i < sizeof data / sizeof data[0]; i++) {
         if (!options_said(o, data[i])) continue;
         snprintf(word, sizeof word, "--data-order=%s", order);
-        snprintf(text, sizeof text, "samples come in the order that they have there, and data sets are blended "
-                 "as there: %s", word);
+        snprintf(text, sizeof text, "samples come in the order that they have there, and data sets are "
+                 "blended as there: %s", word);
         import_remark(m, o, from, text);
         import_take(m, o, from, 1, words);
         return;

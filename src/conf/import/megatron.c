@@ -91,14 +91,17 @@ static bool take_beside(Import *m, Options *o, const Script *s, const Argument *
     };
     char        why[LINE], word[64], *words[] = { word };
     const char *kind = script_value(s, "--tokenizer-type"), *length = script_value(s, "--seq-length");
-    if (a->count == 2 && !strcmp(a->word[0], "--tiktoken-pattern") && kind && strcmp(kind, "TikTokenizer")) {
-        snprintf(why, sizeof why, "--tiktoken-pattern of Megatron-LM is ignored: %.100s does not read it", kind);
+    bool        other = kind && strcmp(kind, "TikTokenizer") != 0;
+    if (other && a->count == 2 && !strcmp(a->word[0], "--tiktoken-pattern")) {
+        snprintf(why, sizeof why, "--tiktoken-pattern of Megatron-LM is ignored: %.100s does not read it",
+                 kind);
         import_remark(m, o, from, why);
         return true;
     }
     for (size_t i = 0; a->count == 2 && i < sizeof lengths / sizeof lengths[0]; i++) {
         char     *end[2];
-        long long tokens = strtoll(a->word[1], &end[0], 10), sequence = length ? strtoll(length, &end[1], 10) : 0;
+        long long tokens = strtoll(a->word[1], &end[0], 10);
+        long long sequence = length ? strtoll(length, &end[1], 10) : 0;
         if (strcmp(a->word[0], lengths[i].tokens) || *end[0] || sequence <= 0 || *end[1]) continue;
         snprintf(word, sizeof word, "%s=%lld", lengths[i].samples, tokens / sequence);
         snprintf(why, sizeof why, "%s %lld is %s of %lld tokens%s", a->word[0], tokens, word, sequence,
@@ -240,35 +243,42 @@ static void name_eval_interval(Import *m, Options *o)
                  "--eval-interval is not given: Megatron-LM's default, 1000, is written");
 }
 
+/* What is said in another way is not written. */
+static void leave_out(Import *m, Options *o, OptionIndex option, const char *why)
+{
+    OptionSource *source = &o->source[option];
+    import_remark(m, o, source->from, why);
+    *source = (OptionSource){SOURCE_NOTHING, source->name, "", source->from, CONVERT_NONE};
+}
+
 /* Forks count a run in tokens beside its samples: it ends with the first of the two. Their scripts give more
  * samples than these tokens have, over which the learning rate decays unless its own length is given. */
 static void take_one_duration(Import *m, Options *o)
 {
-    OptionSource *tokens = &o->source[OPTION_train_tokens], *samples = &o->source[OPTION_train_samples];
-    char          count[24];
-    bool          both   = options_said(o, OPTION_train_samples) && options_said(o, OPTION_train_tokens);
-    int64_t       whole  = both ? o->train_tokens / o->sequence : 0, rest = both ? o->train_tokens % o->sequence : 0;
+    char count[24];
+    bool both = options_said(o, OPTION_train_samples) && options_said(o, OPTION_train_tokens);
     if (!both) return;
+    int64_t whole = o->train_tokens / o->sequence, rest = o->train_tokens % o->sequence;
     if (whole >= o->train_samples) {
         bool same = whole == o->train_samples && rest == 0;
-        import_remark(m, o, tokens->from, same ? "--train-tokens says the same as --train-samples and is left out"
-                                               : "--train-tokens is left out: the run ends before with --train-samples");
-        *tokens         = (OptionSource){SOURCE_NOTHING, tokens->name, "", "", CONVERT_NONE};
+        leave_out(m, o, OPTION_train_tokens,
+                  same ? "--train-tokens says the same as --train-samples and is left out"
+                       : "--train-tokens is left out: the run ends before with --train-samples");
         o->train_tokens = 0;
         return;
     }
-    import_remark(m, o, samples->from, "--train-samples is left out: the run ends before with --train-tokens");
     snprintf(count, sizeof count, "%lld", (long long)o->train_samples);
-    bool own  = options_said(o, OPTION_lr_decay_iters) || options_said(o, OPTION_lr_decay_samples);
-    *samples  = (OptionSource){SOURCE_NOTHING, samples->name, "", samples->from, CONVERT_NONE};
+    leave_out(m, o, OPTION_train_samples,
+              "--train-samples is left out: the run ends before with --train-tokens");
     o->train_samples = 0;
+    bool own = options_said(o, OPTION_lr_decay_iters) || options_said(o, OPTION_lr_decay_samples);
     if (!own && o->lr_decay_style.value != CHOICE_lr_decay_style_constant)
-        take_instead(m, o, OPTION_lr_decay_samples, samples->from, count,
-                     "without a length of its own the learning rate decays over --train-samples: --lr-decay-samples");
+        take_instead(m, o, OPTION_lr_decay_samples, o->source[OPTION_train_samples].from, count,
+                     "the learning rate decays over --train-samples where it has no length of its own");
 }
 
-/* Megatron-LM takes the numbers out of --split, whatever is between and around them: '99,1,0' with its quotation
- * marks, 98/1/1. */
+/* Megatron-LM takes the numbers out of --split, whatever is between and around them: '99,1,0' with its
+ * quotation marks, 98/1/1. */
 static void name_split(Import *m, Options *o)
 {
     char   plain[128] = "";
@@ -277,8 +287,8 @@ static void name_split(Import *m, Options *o)
     while (o->split[at]) {
         size_t digits = strspn(o->split + at, "0123456789.");
         if (digits && used + digits + 2 < sizeof plain)
-            used += (size_t)snprintf(plain + used, sizeof plain - used, "%s%.*s", used ? "," : "", (int)digits,
-                                     o->split + at);
+            used += (size_t)snprintf(plain + used, sizeof plain - used, "%s%.*s", used ? "," : "",
+                                     (int)digits, o->split + at);
         at += digits ? digits : 1;
     }
     if (used)

@@ -124,14 +124,16 @@ static void take_constant_steps(Import *m, Options *o, const YamlFile *file)
     if (constant <= 0) return;
     snprintf(from, sizeof from, "%s:%d", file->path, e->line);
     if (end <= constant) {
-        snprintf(why, sizeof why, CONSTANT_STEPS " %lld leaves none of the %lld steps for the decay; give fewer", constant, end);
+        snprintf(why, sizeof why, CONSTANT_STEPS " %lld leaves none of %lld steps for the decay; give fewer",
+                 constant, end);
         import_refuse(m, o, from, why);
         return;
     }
     snprintf(word, sizeof word, "--lr-decay-iters=%lld", end - constant);
-    snprintf(why, sizeof why, CONSTANT_STEPS " %lld: the decay ends so many steps before step %lld: %s", constant, end, word);
+    snprintf(why, sizeof why, CONSTANT_STEPS " %lld: the decay ends so many steps before step %lld: %s",
+             constant, end, word);
     import_remark(m, o, from, why);
-    o->source[OPTION_lr_decay_iters].kind = SOURCE_NOTHING;     /* max_steps, so that no line names two values */
+    o->source[OPTION_lr_decay_iters].kind = SOURCE_NOTHING;  /* max_steps, so that no line names two values */
     import_take(m, o, from, 1, words);
 }
 
