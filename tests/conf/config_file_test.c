@@ -118,6 +118,7 @@ static void wrong_files(void **state)
         { BAD_OPTION, "swiglu: maybe\n",             "neither true nor false" },
         { BAD_FILE,   "optimiser: {lr: 1}\n",        "optimiser is no group of options; these are: model, " },
         { BAD_FILE,   "model: {optimizer: {lr: 1}}\n", "model.optimizer is no group" },
+        { BAD_FILE,   "optimizer:\n\tlr: 1\n",      ".yaml:2: a tab, or a character such as @ or %, begins what should be" },
         { BAD_FILE,   "lr: 1\nlr: 2\n",              ".yaml:2: lr is there twice, first in line 1" },
         { BAD_FILE,   "config: other.yaml\n",        "a file of options names no other" },
         { BAD_FILE,   "- 1\n- 2\n",                  "it is no list of keys and values" },

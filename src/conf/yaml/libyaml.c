@@ -35,6 +35,9 @@ static Status parser_failed(const YamlFile *file, const yaml_parser_t *parser)
     const char *problem = parser->problem ? parser->problem : "it is no YAML";
     if (parser->error == YAML_MEMORY_ERROR) return fail(NO_MEMORY, "%s: no memory to read it", file->path);
     size_t line = parser->problem_mark.line ? parser->problem_mark.line : parser->mark.line;
+    if (strstr(problem, "cannot start any token"))
+        problem = "a tab, or a character such as @ or %, begins what should be a key or value; indent with "
+                  "blanks, and put such a value in quotes";
     return bad(file, line, problem);
 }
 
