@@ -20,6 +20,31 @@ static double wsd_left(WsdStyle style, double q)
     return 2 * natural_power(0.5, q) - 1;
 }
 
+/* Logarithmic warm-up, with k steps done of W: init + (peak - init) ln k / ln W, init before the second step.
+ */
+static double log_warmup(const LrSchedule *s, double n)
+{
+    double share = natural_log(fmax(n / s->step, 1)) / natural_log(fmax(s->warmup / s->step, 2));
+    return s->init + (s->peak - s->init) * fmin(share, 1);
+}
+
+/* DeepSpeed advances its scheduler after each step, and the second step has the value of the first: with n
+ * samples done and m = n - step at least 0, linear warm-up is init + (peak - init) m / W, of two steps at
+ * least, and then WarmupLR has the peak, WarmupDecayLR low + (peak - low) (D - m) / (D - W), WarmupCosineLR
+ * low + (peak - low) (cos(pi (n - W) / (D - W)) + 1) / 2, and 0 in the first step of all. */
+static double lr_deepspeed_at(const LrSchedule *s, double n)
+{
+    double warmup = fmax(s->warmup, 2 * s->step), decay = (double)s->decay, m = fmax(0, n - s->step);
+    if (s->style == LR_COSINE && n < s->step) return 0;
+    if (m < warmup && s->warmup_style == WARMUP_LOG) return log_warmup(s, n);
+    if (m < warmup)               return s->init + (s->peak - s->init) * m / warmup;
+    if (s->style == LR_CONSTANT)  return s->peak;
+    double rest = fmax(s->step, decay - warmup);
+    double left = s->style == LR_LINEAR ? fmax(0, (decay - m) / rest)
+                                        : cosine_fall(fmin(1, (n - warmup) / rest));
+    return s->low + left * (s->peak - s->low);
+}
+
 /* With n samples done, W of warm-up and decay until sample D: during warm-up init + (peak - init) n / W; then
  * low + (peak - low) c, where, with r = (n - W) / (D - W), c = 1 - r for linear, (cos(pi r) + 1) / 2 for
  * cosine, and for WSD 1 until its decay begins. inverse-square-root: peak sqrt(max(W, 1)) / sqrt(n), at least
@@ -27,6 +52,8 @@ static double wsd_left(WsdStyle style, double q)
 double lr_at(const LrSchedule *s, int64_t done)
 {
     double n = (double)done;
+    if (s->rule == LR_DEEPSPEED) return lr_deepspeed_at(s, n);
+    if (s->warmup > 0 && n <= s->warmup && s->warmup_style == WARMUP_LOG) return log_warmup(s, n);
     if (s->warmup > 0 && n <= s->warmup) return s->init + (s->peak - s->init) * n / s->warmup;
     if (s->style == LR_CONSTANT) return s->peak;
     if (done > s->decay) return s->low;

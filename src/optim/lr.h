@@ -2,15 +2,22 @@
 #define OPTIM_LR_H
 /* The learning rate and the weight decay as pure functions of the samples of the steps done before that were
  * not skipped. So a schedule has no state of its own: of a run's position the steps and samples are saved,
- * and nothing else. The formulas are those of Megatron-LM's OptimizerParamScheduler. */
+ * and nothing else. The formulas are those of Megatron-LM's OptimizerParamScheduler, or of DeepSpeed's
+ * schedulers. */
 #include <stdbool.h>
 #include <stdint.h>
 
 typedef enum { LR_CONSTANT, LR_LINEAR, LR_COSINE, LR_INVERSE_SQUARE_ROOT, LR_WSD } LrStyle;
 /* The decay at the end of WSD (warm-up, stable, decay). */
 typedef enum { WSD_EXPONENTIAL, WSD_LINEAR, WSD_COSINE, WSD_MINUS_SQRT } WsdStyle;
+typedef enum { WARMUP_LINEAR, WARMUP_LOG } WarmupStyle;
+/* Whose rule says which step has which learning rate. */
+typedef enum { LR_MEGATRON, LR_DEEPSPEED } LrRule;
 typedef struct {
     LrStyle style;
+    LrRule  rule;                      /* DeepSpeed's has constant, linear and cosine */
+    WarmupStyle warmup_style;
+    double  step;                      /* samples that count as a step */
     double  peak, low;                 /* learning rates */
     double  warmup;                    /* samples; a fraction of `decay` need not be a whole number */
     /* the sample after which the learning rate is `low`, but if constant */

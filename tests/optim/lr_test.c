@@ -1,5 +1,6 @@
-/* The learning rate and the weight decay against values worked out by hand, and against megatron-core's
- * OptimizerParamScheduler (tests/oracles/schedules.py made tests/golden/schedules/rates.txt). */
+/* The learning rate and the weight decay against values worked out by hand, against megatron-core's
+ * OptimizerParamScheduler (tests/oracles/schedules.py made tests/golden/schedules/rates.txt) and against
+ * DeepSpeed's schedulers (tests/oracles/deepspeed_schedules.py). */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -79,25 +80,56 @@ static void read_wd(const char *line)
     if (!(fabs(mine - decay) <= 4e-16 * s.end)) fail_msg("%.17g, not %s", mine, line);
 }
 
-static void test_megatron(void **state)
+/* Steps of 4 samples, so that a rule that counts samples for steps is seen. */
+static void read_deepspeed(const char *line)
 {
-    (void)state;
+    static const char *const rules[] = { "megatron", "deepspeed" }, *const warmups[] = { "linear", "log" };
+    static const char *const styles[] = { "constant", "linear", "cosine" };
+    char rule[32], style[32], warmup[32];
+    LrSchedule s = { .step = 4 };
+    long decay, n;
+    double rate;
+    assert_int_equal(sscanf(line, "lr %31s %31s %31s %lf %lf %lf %lf %ld %ld %lf", rule, style, warmup, &s.peak, &s.low, &s.init, &s.warmup,
+                            &decay, &n, &rate), 10);
+    s.rule  = (LrRule)word_of(rule, rules, 2);
+    s.style = (LrStyle)word_of(style, styles, 3);
+    s.warmup_style = (WarmupStyle)word_of(warmup, warmups, 2);
+    s.warmup *= 4, s.decay = 4 * decay;
+    double mine = lr_at(&s, 4 * n);
+    if (!(fabs(mine - rate) <= 4e-16 * s.peak)) fail_msg("%.17g, not %s", mine, line);
+}
+
+static int read_lines(const char *path, void (*lr)(const char *))
+{
     char line[256];
     int lines = 0;
-    FILE *file = fopen(TESTS_DIR "/golden/schedules/rates.txt", "r");
+    FILE *file = fopen(path, "r");
     assert_non_null(file);
     while (fgets(line, sizeof line, file)) {
         if (line[0] == '#') continue;
-        if (line[0] == 'l') read_lr(line);
+        if (line[0] == 'l') lr(line);
         else                read_wd(line);
         lines++;
     }
     fclose(file);
-    assert_true(lines > 500);
+    return lines;
+}
+
+static void test_megatron(void **state)
+{
+    (void)state;
+    assert_true(read_lines(TESTS_DIR "/golden/schedules/rates.txt", read_lr) > 500);
+}
+
+static void test_deepspeed(void **state)
+{
+    (void)state;
+    assert_true(read_lines(TESTS_DIR "/golden/schedules/deepspeed.txt", read_deepspeed) > 300);
 }
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(test_styles), cmocka_unit_test(test_megatron) };
+    const struct CMUnitTest tests[] = { cmocka_unit_test(test_styles), cmocka_unit_test(test_megatron),
+                                       cmocka_unit_test(test_deepspeed) };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -25,11 +25,30 @@ static WsdStyle wsd_style(const Options *o)
     NO_SUCH_CHOICE(o->lr_wsd_style);
 }
 
+static WarmupStyle warmup_style(const Options *o)
+{
+    switch ((enum ChoiceOf_lr_warmup_style)o->lr_warmup_style.value) {
+    case CHOICE_lr_warmup_style_linear: return WARMUP_LINEAR;
+    case CHOICE_lr_warmup_style_log:    return WARMUP_LOG;
+    }
+    NO_SUCH_CHOICE(o->lr_warmup_style);
+}
+
+static LrRule lr_rule(const Options *o)
+{
+    switch ((enum ChoiceOf_lr_rule)o->lr_rule.value) {
+    case CHOICE_lr_rule_megatron:  return LR_MEGATRON;
+    case CHOICE_lr_rule_deepspeed: return LR_DEEPSPEED;
+    }
+    NO_SUCH_CHOICE(o->lr_rule);
+}
+
 LrSchedule setup_lr(const Options *o)
 {
     ScheduleSamples s = options_schedule_samples(o);
-    return (LrSchedule){ .style = lr_style(o), .peak = o->lr, .low = o->min_lr, .warmup = s.warmup,
-        .decay = s.decay, .init = o->lr_warmup_init, .wsd = wsd_style(o), .wsd_decay = s.wsd,
+    return (LrSchedule){ .style = lr_style(o), .rule = lr_rule(o), .warmup_style = warmup_style(o),
+        .step = (double)o->global_batch, .peak = o->lr, .low = o->min_lr,
+        .warmup = s.warmup, .decay = s.decay, .init = o->lr_warmup_init, .wsd = wsd_style(o), .wsd_decay = s.wsd,
         .decoupled = options_said(o, OPTION_decoupled_lr), .decoupled_peak = o->decoupled_lr,
         .decoupled_low = options_said(o, OPTION_decoupled_min_lr) ? o->decoupled_min_lr : o->min_lr };
 }
