@@ -149,11 +149,15 @@ static void dialect_line(FILE *out, const Dialect *row)
     fprintf(out, "%s%s` | %s | ", between, row->given, dialect_names[row->whose].name);
     switch (row->verb) {
     case VERB_ALIAS:   fprintf(out, "`--%s`%s", ours, units[row->convert]); break;
+    case VERB_OPTIONAL:
+        fprintf(out, "`--%s`; without a value ignored: %s", ours, row->text);
+        break;
     case VERB_WITH:
         fprintf(out, "`--%s` with `--%s %s`", ours, option_rows[row->values].name, row->text);
         break;
     case VERB_MEANS:   fprintf(out, "`--%s %s`", ours, row->text); break;
     case VERB_IGNORED: fprintf(out, "ignored: %s", row->text); break;
+    case VERB_PART:    fprintf(out, "%s", row->text); break;
     case VERB_REFUSE:
     case VERB_REFUSE_FLAG:
         fprintf(out, "refused: %s; %s", row->text, row->cure);
@@ -170,7 +174,8 @@ void help_markdown(FILE *out)
         "# Options\n\nWritten by `jotun --help-markdown` from the rows of `src/conf`.\n\n"
         "Sources, weakest first: default, preset (`--model`), checkpoint\n"
         "(`--use-checkpoint-args`), YAML files (`--config`), environment (`JOTUN_NUM_LAYERS=4`),\n"
-        "command line.\n"
+        "command line. DeepSpeed's JSON (`--deepspeed-config`) is stronger than a checkpoint's values,\n"
+        "and refused where it contradicts what a person said elsewhere.\n"
         "`jotun config` shows each value with its source.\n\n"
         "Of an option given twice on one command line the last one counts, and a line in the log names\n"
         "both where they differ; an option that takes a list (`NAME...`) appends. An option without effect\n"

@@ -120,27 +120,37 @@ static Status read_entries(Options *o, const YamlFile *file)
     return status;
 }
 
-/* The text of the next file of the pack. Another rank's --config may name more files than rank 0's. */
-static Status text_next(YamlFile *file, const char *path, ConfigTexts *texts)
+/* Another rank's --config may name more files than rank 0's. */
+Status config_text_next(const char **text, size_t *bytes, const char *option, const char *path,
+                        ConfigTexts *texts)
 {
-    uint64_t bytes;
-    if (texts->bytes < sizeof bytes)
-        return fail(BAD_OPTION, "--config %s: rank 0 has another --config; give all ranks the same options",
-                    path);
-    memcpy(&bytes, texts->packed, sizeof bytes);
-    CHECK(bytes <= texts->bytes - sizeof bytes, "the texts of --config are cut");
-    const char *text = texts->packed + sizeof bytes;
-    texts->packed += sizeof bytes + bytes;
-    texts->bytes  -= sizeof bytes + bytes;
+    uint64_t size;
+    if (texts->bytes < sizeof size)
+        return fail(BAD_OPTION, "%s %s: rank 0 has another %s; give all ranks the same options", option, path,
+                    option);
+    memcpy(&size, texts->packed, sizeof size);
+    CHECK(size <= texts->bytes - sizeof size, "the texts of files of options are cut");
+    *text  = texts->packed + sizeof size;
+    *bytes = size;
+    texts->packed += sizeof size + size;
+    texts->bytes  -= sizeof size + size;
+    return OK;
+}
+
+static Status text_open(YamlFile *file, const char *path, ConfigTexts *texts)
+{
+    const char *text;
+    size_t      bytes;
+    TRY(config_text_next(&text, &bytes, "--config", path, texts));
     return yaml_text_open(file, path, text, bytes);
 }
 
-Status config_files_read(Options *o, ConfigTexts texts)
+Status config_files_read(Options *o, ConfigTexts *texts)
 {
-    for (int i = 0; i < o->config.count && !texts.none; i++) {
+    for (int i = 0; i < o->config.count && !texts->none; i++) {
         YamlFile    file;
         const char *path = o->config.text[i];
-        TRY(texts.packed ? text_next(&file, path, &texts) : yaml_file_open(&file, path));
+        TRY(texts->packed ? text_open(&file, path, texts) : yaml_file_open(&file, path));
         Status status = read_entries(o, &file);
         yaml_file_close(&file);
         TRY(status);
@@ -151,10 +161,10 @@ Status config_files_read(Options *o, ConfigTexts texts)
 Status options_config_texts(char **packed, size_t *bytes, const Options *o)
 {
     FILE  *out    = open_memstream(packed, bytes);
-    Status status = out ? OK : fail(NO_MEMORY, "no memory for the files of --config");
-    for (int i = 0; i < o->config.count && status == OK; i++) {
+    Status status = out ? OK : fail(NO_MEMORY, "no memory for the files of options");
+    for (int i = 0; i < o->config.count + (o->deepspeed_config != NULL) && status == OK; i++) {
         FileMap map;
-        status = file_map(&map, o->config.text[i]);
+        status = file_map(&map, i < o->config.count ? o->config.text[i] : o->deepspeed_config);
         if (status != OK) break;
         uint64_t size = map.size < YAML_FILE_BYTES ? map.size : YAML_FILE_BYTES + 1;   /* refused by size */
         fwrite(&size, 1, sizeof size, out);
@@ -162,7 +172,7 @@ Status options_config_texts(char **packed, size_t *bytes, const Options *o)
         file_unmap(&map);
     }
     if (out && fclose(out) != 0 && status == OK)
-        status = fail(NO_MEMORY, "no memory for the files of --config");
+        status = fail(NO_MEMORY, "no memory for the files of options");
     return status;
 }
 
@@ -259,7 +269,7 @@ static void put_line(FILE *out, const Options *o, OptionIndex option)
     const OptionSource *from = &o->source[option];
     size_t              used = strlen(source);
     if (!from->convert && from->kind == SOURCE_CONFIG_FILE &&
-        strcmp(from->name + 2, option_rows[option].name))
+        strcmp(from->name + 2 * !strncmp(from->name, "--", 2), option_rows[option].name))
         snprintf(source + used, sizeof source - used, ", %s", from->name);
     for (char *c = source; *c; c++)
         if ((unsigned char)*c < ' ') *c = ' '; /* a comment ends with its line */
@@ -273,7 +283,8 @@ Status options_yaml(FILE *out, const Options *o)
         if (option_taken(i, FOR_CONFIG) && o->source[i].kind != SOURCE_NOTHING && !value_utf8(o, i))
             return fail(BAD_OPTION, "--%s is not UTF-8 and cannot be written as YAML", option_rows[i].name);
     for (int i = 0; i < OPTIONS; i++) {
-        if (!option_taken(i, FOR_CONFIG) || i == OPTION_config || o->source[i].kind == SOURCE_NOTHING)
+        if (!option_taken(i, FOR_CONFIG) || i == OPTION_config || i == OPTION_deepspeed_config ||
+            o->source[i].kind == SOURCE_NOTHING)
             continue;
         if (option_group_title(i) != group) {
             fprintf(out, "%s# %s\n", group ? "\n" : "", option_group_title(i));

@@ -28,13 +28,30 @@ static void derive_model(Options *o)
     options_derived_int(o, OPTION_context, o->sequence, "--seq-length");
 }
 
+/* Of global batch = micro-batch x gradient accumulation steps x data-parallel ranks the one that nobody gave.
+ * Where it would be no whole number rule_accumulation says so. */
+static void derive_batch(Options *o)
+{
+    int64_t dp = options_data_parallel(o), unit = o->accumulation * dp;
+    OptionSource *micro = &o->source[OPTION_micro_batch];
+    bool follows = o->accumulation && micro->kind <= SOURCE_DEFAULT && options_said(o, OPTION_global_batch);
+    if (follows && o->global_batch % unit == 0) {
+        micro->kind = SOURCE_DERIVED;
+        options_derived_int(o, OPTION_micro_batch, o->global_batch / unit,
+                            "--global-batch-size, --gradient-accumulation-steps and the data-parallel ranks");
+    }
+    options_derived_int(o, OPTION_global_batch, o->micro_batch * at_least(dp, unit),
+                        o->accumulation ? "--micro-batch-size, --gradient-accumulation-steps and the "
+                                          "data-parallel ranks"
+                                        : "--micro-batch-size and the data-parallel ranks");
+}
+
 /* Ranks first: threads and the batch follow from them. */
 static void derive_layout(Options *o)
 {
     options_derived_int(o, OPTION_ranks, 1, "one process");
     options_derived_int(o, OPTION_threads, at_least(1, team_cores() / o->ranks), "the cores and --ranks");
-    options_derived_int(o, OPTION_global_batch, o->micro_batch * options_data_parallel(o),
-                        "--micro-batch-size and the data-parallel ranks");
+    derive_batch(o);
     options_derived_real(o, OPTION_watchdog_seconds, 60 * o->timeout_minutes,
                          "--distributed-timeout-minutes");
 }

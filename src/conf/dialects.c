@@ -13,6 +13,8 @@ const DialectName dialect_names[DIALECTS] = {
 const Dialect dialects[] = {
 #define ALIAS(whose, name, field) \
     { VERB_ALIAS, DIALECT_##whose##_INDEX, name, "", OPTION_##field, CONVERT_NONE, 1, "", "" },
+#define OPTIONAL(whose, name, field, why) \
+    { VERB_OPTIONAL, DIALECT_##whose##_INDEX, name, "", OPTION_##field, CONVERT_NONE, 0, why, "" },
 #define CONVERTED(whose, name, field, conversion) \
     { VERB_ALIAS, DIALECT_##whose##_INDEX, name, "", OPTION_##field, CONVERT_##conversion, 1, "", "" },
 #define WITH(whose, name, field, other, value) \
@@ -23,6 +25,8 @@ const Dialect dialects[] = {
     { VERB_MEANS, DIALECT_##whose##_INDEX, name, given, OPTION_##field, CONVERT_NONE, 1, value, "" },
 #define IGNORED(whose, name, values, why) \
     { VERB_IGNORED, DIALECT_##whose##_INDEX, name, "", -1, CONVERT_NONE, values, why, "" },
+#define PART(whose, name, what) \
+    { VERB_PART, DIALECT_##whose##_INDEX, name, "", -1, CONVERT_NONE, 1, what, "" },
 #define VALUE_IGNORED(whose, name, given, why) \
     { VERB_IGNORED, DIALECT_##whose##_INDEX, name, given, -1, CONVERT_NONE, 1, why, "" },
 #define REFUSE(whose, name, ...) \

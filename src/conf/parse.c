@@ -1,8 +1,9 @@
-/* From words to values: defaults, the environment, the command line, files of --config, a preset. They are
- * read in this order, and options_set decides by the source whether a value replaces the one before it. */
+/* From words to values: defaults, the environment, the command line, files of --config, a preset, DeepSpeed's
+ * JSON. They are read in this order, and options_set decides by the source whether a value replaces the one before it. */
 #include "base/log.h"
 #include "conf/conf.h"
 #include "conf/config_file.h"
+#include "conf/import/import.h"
 #include "conf/value.h"
 #include <ctype.h>
 #include <stdarg.h>
@@ -74,6 +75,11 @@ static Status dialect_apply(Options *o, const Dialect *row, const char *value, O
     source.convert = row->convert;
     switch (row->verb) {
     case VERB_ALIAS:   return options_set(o, row->option, value, source);
+    case VERB_OPTIONAL:
+        if (value && *value && strcmp(value, "1") != 0 && strcasecmp(value, "true") != 0)
+            return options_set(o, row->option, value, source);
+        note(o, "%s of %s is ignored: %s", source.name, whose(row), row->text);
+        break;
     case VERB_WITH:
         TRY(options_set(o, row->option, value, source));
         return options_set(o, (OptionIndex)row->values, row->text, source);
@@ -89,6 +95,7 @@ static Status dialect_apply(Options *o, const Dialect *row, const char *value, O
         if (!strcmp(row->name, "no-position-embedding")) o->no_positions = true;
         note(o, "%s of %s is ignored: %s", source.name, whose(row), row->text);
         break;
+    case VERB_PART:
     case VERB_SUGGEST:
     case VERB_MISSING: break;
     }
@@ -220,6 +227,7 @@ static Status parse_dialect(CommandLine *c, const Dialect *row, OptionSource sou
         if (!after_equals && !value_follows(c)) return value_missing(source.name);
         return dialect_apply(c->o, row, after_equals ? after_equals : *c->word++, source);
     }
+    if (row->verb == VERB_OPTIONAL && !after_equals && value_follows(c)) value = *c->word++;
     while (row->values < 0 && !after_equals && value_follows(c)) c->word++;
     for (int i = after_equals != NULL; i < row->values; i++) {
         if (!value_follows(c)) return fail(BAD_USAGE, "%s of %s needs a value", source.name, whose(row));
@@ -354,8 +362,9 @@ static Status parse_all(Options *o, ConfigTexts texts, int argc, char **argv)
     TRY(parse_defaults(o));
     TRY(parse_environment(o));
     TRY(options_words(o, SOURCE_COMMAND_LINE, "", argc, argv));
-    TRY(config_files_read(o, texts));
-    return parse_preset(o);
+    TRY(config_files_read(o, &texts));
+    TRY(parse_preset(o));
+    return deepspeed_config_read(o, &texts);    /* last, since "auto" has the value of all other sources */
 }
 
 static Status parse_command(Options *o, CommandSet command, unsigned understood, ConfigTexts texts, int argc,

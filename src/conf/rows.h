@@ -75,18 +75,20 @@ typedef struct { const char *name, *prefix, *key; } DialectName;
 extern const DialectName dialect_names[DIALECTS];
 
 typedef enum {
-    VERB_ALIAS, VERB_WITH, VERB_MEANS, VERB_IGNORED, VERB_REFUSE, VERB_REFUSE_FLAG, VERB_SUGGEST, VERB_MISSING
+    VERB_ALIAS, VERB_OPTIONAL, VERB_WITH, VERB_MEANS, VERB_IGNORED, VERB_PART, VERB_REFUSE, VERB_REFUSE_FLAG,
+    VERB_SUGGEST, VERB_MISSING
 } DialectVerb;
 typedef struct {
     DialectVerb  verb;
     DialectIndex whose;
     const char  *name;
     const char  *given;         /* the row is for this value of theirs alone; "": for any */
-    int          option;        /* ALIAS, WITH, MEANS; else -1 */
+    int          option;        /* ALIAS, OPTIONAL, WITH, MEANS; else -1 */
     Conversion   convert;       /* ALIAS */
     int          values;        /* IGNORED: how many words follow it; -1: all up to the next name.
                                    WITH: the other option, whose value is `text` */
-    /* MEANS: our value; IGNORED, REFUSE, REFUSE_FLAG, MISSING: why; SUGGEST: our name for it */
+    /* MEANS: our value; OPTIONAL, IGNORED, REFUSE, REFUSE_FLAG, MISSING: why; PART: of what; SUGGEST: our name
+       for it */
     const char  *text;
     const char  *cure;          /* REFUSE, REFUSE_FLAG, MISSING: what to do instead */
 } Dialect;

@@ -239,6 +239,27 @@ static Status evaluation_fits(const Options *o, int64_t last)
                 NAMED(OPTION_eval_global_batch), (int64_t)INT32_MAX / o->sequence);
 }
 
+/* Global batch = micro-batch x gradient accumulation steps x data-parallel ranks. */
+static Status rule_accumulation(const Options *o)
+{
+    int64_t dp = options_data_parallel(o), steps = o->accumulation, unit = steps * dp, micro = o->micro_batch;
+    char    cure[SAID];
+    if (!steps) return OK;
+    if (batch_option(o) != OPTION_global_batch)
+        return fail(BAD_OPTION, "%s and %s: batch sizes that change have no one number of micro-batches; "
+                    "leave the first out", TYPED(OPTION_accumulation), NAMED(batch_option(o)));
+    if (o->global_batch == micro * unit) return OK;
+    if (o->source[OPTION_micro_batch].kind <= SOURCE_DEFAULT)
+        return fail(BAD_OPTION, "%s is not a multiple of %" PRId64 " (%s %" PRId64 " x %" PRId64
+                    " data-parallel rank%s); give %s", TYPED(OPTION_global_batch), unit,
+                    NAMED(OPTION_accumulation), steps, dp, dp == 1 ? "" : "s",
+                    around(cure, o->global_batch, unit));
+    return fail(BAD_OPTION, "%s is not %" PRId64 " (%s %" PRId64 " x %s %" PRId64 " x %" PRId64
+                " data-parallel rank%s); give %" PRId64 ", other ranks, or leave one of the three out",
+                TYPED(OPTION_global_batch), micro * unit, NAMED(OPTION_micro_batch), micro,
+                NAMED(OPTION_accumulation), steps, dp, dp == 1 ? "" : "s", micro * unit);
+}
+
 Status rule_batch(const Options *o)
 {
     BatchStep step[BATCH_STEPS_MAX];
@@ -251,6 +272,7 @@ Status rule_batch(const Options *o)
         return fail(BAD_OPTION, "%s and %s: the sizes of the schedule are used as they are; leave the "
                     "second out",
                     NAMED(OPTION_step_batch), NAMED(OPTION_decrease_batch));
+    TRY(rule_accumulation(o));
     TRY(options_last_batch(&last, o));
     if (last && o->global_batch != last)
         return fail(BAD_OPTION, "%s is not the last size of %s, which counts steps as samples; give %" PRId64

@@ -82,7 +82,8 @@ Status options_given(Options *o, const char **names)
     size_t bytes;
     FILE  *out = open_memstream(&text, &bytes);
     for (int i = 0; out && i < OPTIONS; i++)
-        if (option_taken(i, o->command) && options_typed_by_person(o, i) && i != OPTION_config)
+        if (option_taken(i, o->command) && options_typed_by_person(o, i) && i != OPTION_config &&
+            i != OPTION_deepspeed_config)
             fprintf(out, "%s%s", ftell(out) > 0 ? " " : "", option_rows[i].name);
     bool whole = out && fclose(out) == 0;
     *names = whole ? options_hold(o, text) : "";

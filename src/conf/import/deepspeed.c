@@ -1,32 +1,29 @@
 /* Options from DeepSpeed's JSON: its keys are names of a dialect, deepspeed.def. The command line and the
  * JSON have to say the same, since DeepSpeed takes some values from the one and some from the other. */
-#include <jansson.h>
+#include "conf/import/deepspeed.h"
+#include <math.h>
+#include <stdlib.h>
 #include <string.h>
+#include <strings.h>
+#include "base/file.h"
 #include "base/log.h"
-#include "conf/conf.h"
-#include "conf/import/import.h"
-#include "conf/rows.h"
+#include "conf/config_file.h"
 #include "conf/value.h"
 
-enum { JSON_BYTES = 64 << 10, KEY = 128, DEPTH = 8, OPTION_TEXT_MOST = 512, WHY = 1000 };
+enum { JSON_BYTES = 64 << 10, DEPTH = 8 };
 
-/* from: where the JSON is written, "run.sh:12" */
-typedef struct { Import *m; Options *o; const char *from; json_t *whole; } Reading;
-
-/* The value of "fp16.loss_scale"; NULL: there is none. */
-static const json_t *value_at(const Reading *r, const char *path)
+const json_t *deepspeed_at(const DeepSpeed *d, const char *key)
 {
-    char          key[KEY];
-    const json_t *at = r->whole;
-    for (; at && *path; path += strcspn(path, "."), path += *path == '.') {
-        snprintf(key, sizeof key, "%.*s", (int)strcspn(path, "."), path);
-        at = json_object_get(at, key);
+    char          name[DEEPSPEED_KEY];
+    const json_t *at = d->whole;
+    for (; at && *key; key += strcspn(key, "."), key += *key == '.') {
+        snprintf(name, sizeof name, "%.*s", (int)strcspn(key, "."), key);
+        at = json_object_get(at, name);
     }
-    return at;
+    return json_is_null(at) ? NULL : at;
 }
 
-/* As it is typed after an option; "" of an object, a list and null. */
-static const char *typed_text(char *out, size_t size, const json_t *value)
+const char *deepspeed_text(char *out, size_t size, const json_t *value)
 {
     out[0] = 0;
     if (json_is_boolean(value)) snprintf(out, size, "%s", json_is_true(value) ? "true" : "false");
@@ -36,269 +33,531 @@ static const char *typed_text(char *out, size_t size, const json_t *value)
     return out;
 }
 
-static bool is_auto(const json_t *value)
+bool deepspeed_is_auto(const json_t *value)
 {
     return json_is_string(value) && !strcmp(json_string_value(value), "auto");
 }
 
-static void refuse(const Reading *r, const char *key, const char *why)
+/* ---- what is said ---- */
+
+void deepspeed_refuse(DeepSpeed *d, const char *key, const char *why)
 {
     char text[IMPORT_LINE];
     snprintf(text, sizeof text, "%s of DeepSpeed's JSON %s", key, why);
-    import_refuse(r->m, r->o, r->from, text);
+    import_refuse(d->m, d->o, d->from, text);
 }
 
-static void remark(const Reading *r, const char *key, const char *what)
+static void note_write(DeepSpeed *d, int n)
 {
     char text[IMPORT_LINE];
-    snprintf(text, sizeof text, "%s of DeepSpeed's JSON %s", key, what);
-    import_remark(r->m, r->o, r->from, text);
+    snprintf(text, sizeof text, "%s of DeepSpeed's JSON %s %s", d->note[n].keys,
+             d->note[n].count == 1 ? "is" : "are", d->note[n].what);
+    import_remark(d->m, d->o, d->from, text);
+    d->note[n].count = 0;
 }
 
-/* Whether "enabled" turns a group on; false where it is not said, as there. */
-static bool is_on(const Reading *r, const char *group, OptionIndex option)
+void deepspeed_note(DeepSpeed *d, const char *key, const char *what)
 {
-    char key[KEY];
-    snprintf(key, sizeof key, "%s.enabled", group);
-    const json_t *enabled = value_at(r, key);
-    if (is_auto(enabled)) return *(const OptionFLAG *)option_field_of(r->o, option);
-    return json_is_true(enabled);
+    int n = 0;
+    while (n < d->notes && strcmp(d->note[n].what, what) != 0) n++;
+    if (n == DEEPSPEED_NOTES) note_write(d, n = 0), d->note[n].what = options_hold(d->o, what);
+    if (n == d->notes) d->note[d->notes++].what = options_hold(d->o, what), d->note[n].count = 0;
+    char  *keys = d->note[n].keys;
+    size_t used = d->note[n].count ? strlen(keys) : 0;
+    if (used + strlen(key) + 3 > DEEPSPEED_WHY) note_write(d, n), used = 0;
+    snprintf(keys + used, DEEPSPEED_WHY - used, "%s%s", d->note[n].count ? ", " : "", key);
+    d->note[n].count++;
+}
+
+/* "ignored: it is the default" */
+static void note_ignored(DeepSpeed *d, const char *key, const char *why)
+{
+    char what[DEEPSPEED_WHY];
+    snprintf(what, sizeof what, "ignored: %s", why);
+    deepspeed_note(d, key, what);
 }
 
 /* ---- one key ---- */
 
-/* Whether this value of a key is the one that its option has now. */
-static Status compare_value(bool *same, const Reading *r, const char *key, const Dialect *row,
-                            const char *value)
+/* Whether this value is the one that the option has now. */
+static Status same_value(bool *same, const DeepSpeed *d, OptionIndex option, const char *value,
+                         OptionSource source)
 {
     Options now = { 0 };
-    char    mine[OPTION_TEXT_MOST], theirs[OPTION_TEXT_MOST];
-    OptionSource source = { SOURCE_CONFIG_FILE, key, value, r->from, row->convert };
-    Status status = options_set(&now, row->option, row->verb == VERB_MEANS ? row->text : value, source);
-    if (status == OK) {
-        options_value_text(mine, sizeof mine, &now, row->option);
-        options_value_text(theirs, sizeof theirs, r->o, row->option);
+    char    mine[DEEPSPEED_TEXT], theirs[DEEPSPEED_TEXT];
+    Status  status = options_set(&now, option, value, source);
+    if (status == OK && option_rows[option].kind == KIND_REAL) {       /* products of keys are rounded */
+        double a = *(const OptionREAL *)option_field_of(&now, option);
+        double b = *(const OptionREAL *)option_field_of(d->o, option);
+        *same = fabs(a - b) <= 1e-12 * fabs(b);
+    } else if (status == OK) {
+        options_value_text(mine, sizeof mine, &now, option);
+        options_value_text(theirs, sizeof theirs, d->o, option);
         *same = !strcmp(mine, theirs);
     }
     options_close(&now);
     return status;
 }
 
-/* It says what another option or key has said, or contradicts it. */
-static bool said_already(const Reading *r, const char *key, const Dialect *row, const char *value)
+static OptionSource source_of(const DeepSpeed *d, const char *key, const char *value, Conversion convert)
+{
+    return (OptionSource){ SOURCE_CONFIG_FILE, key, value, d->from, convert };
+}
+
+/* What has been said already, on the command line, in the environment, in a file or by another key. */
+static void hold_against(DeepSpeed *d, const char *key, OptionIndex option, Conversion convert,
+                         const char *value)
 {
     bool same;
-    char typed[256], why[WHY];
-    if (!options_typed_by_person(r->o, row->option)) return false;
-    if (compare_value(&same, r, key, row, value) != OK) return false;  /* refused by whoever takes it */
-    options_typed(typed, sizeof typed, r->o, row->option);
-    snprintf(why, sizeof why, "is %s, and contradicts %s; make them equal, or leave one out", value, typed);
-    if (!same) refuse(r, key, why);
+    char typed[256], why[DEEPSPEED_WHY], text[DEEPSPEED_TEXT];
+    if (same_value(&same, d, option, value, source_of(d, key, value, convert)) != OK) {
+        snprintf(why, sizeof why, "cannot be taken: %s", fail_text());
+        return deepspeed_refuse(d, key, why);
+    }
+    if (same) {
+        d->m->taken++;
+        return;
+    }
+    const json_t *given = deepspeed_at(d, key);
+    bool itself = !strcmp(deepspeed_text(text, sizeof text, given), value);
+    options_typed(typed, sizeof typed, d->o, option);
+    if (itself) snprintf(why, sizeof why, "is %s", value);
+    else        snprintf(why, sizeof why, "means --%s %s", option_rows[option].name, value);
+    size_t used = strlen(why);
+    snprintf(why + used, sizeof why - used, ", and contradicts %s; make them equal, or leave one out", typed);
+    deepspeed_refuse(d, key, why);
+}
+
+void deepspeed_set(DeepSpeed *d, const char *key, OptionIndex option, Conversion convert, const char *value)
+{
+    if (options_typed_by_person(d->o, option)) return hold_against(d, key, option, convert, value);
+    if (option_rows[option].kind == KIND_FLAG && !strcmp(value, "false"))
+        return note_ignored(d, key, "false is the default");
+    Status status = options_set(d->o, option, value, source_of(d, key, value, convert));
+    if (status == OK) d->m->taken++;
+    else {
+        char why[DEEPSPEED_WHY];
+        snprintf(why, sizeof why, "%s", fail_text());
+        import_refuse(d->m, d->o, d->from, why);
+    }
+}
+
+/* Hugging Face's trainer puts values of its own arguments in the place of "auto". */
+static void note_auto(DeepSpeed *d, const char *key, int option)
+{
+    char entry[DEEPSPEED_KEY + DEEPSPEED_TEXT], value[256];
+    options_value_text(value, sizeof value, d->o, (OptionIndex)option);
+    snprintf(entry, sizeof entry, "%s (--%s%s%s)", key, option_rows[option].name, *value ? " " : ", derived",
+             value);
+    deepspeed_note(d, entry, "auto: the value is that of the option");
+}
+
+/* A row ALSO: an option that has a value beside the key's own. */
+typedef struct { const char *key, *given; OptionIndex option; const char *value; } AlsoKey;
+static const AlsoKey ALSO_KEYS[] = {
+#define ALSO(key, given, field, value) { key, given, OPTION_##field, value },
+#include "conf/dialects.def"
+};
+
+static void take_also(DeepSpeed *d, const char *key, const char *value)
+{
+    for (size_t i = 0; value && i < sizeof ALSO_KEYS / sizeof ALSO_KEYS[0]; i++) {
+        const AlsoKey *row = &ALSO_KEYS[i];
+        if (!strcmp(row->key, key) && !strcasecmp(row->given, value) &&
+            !options_typed_by_person(d->o, row->option))
+            deepspeed_set(d, key, row->option, CONVERT_NONE, row->value);
+    }
+}
+
+/* ---- needs of a row ---- */
+
+/* A row ABSENT of deepspeed.def, and a row INSTEAD. */
+typedef enum { COMMAND_LINES, NEITHERS } WhoseValue;
+typedef struct { const char *key, *needs, *value, *before; WhoseValue whose; } AbsentKey;
+static const AbsentKey ABSENT_KEYS[] = {
+#define ABSENT(key, needs, value, whose, before) { key, needs, value, before, whose },
+#include "conf/dialects.def"
+};
+enum { ABSENT_ROWS = sizeof ABSENT_KEYS / sizeof ABSENT_KEYS[0] };
+typedef struct { const char *key, *needs; OptionIndex option; } InsteadKey;
+static const InsteadKey INSTEAD_KEYS[] = {
+#define INSTEAD(key, needs, field) { key, needs, OPTION_##field },
+#include "conf/dialects.def"
+};
+
+static const AbsentKey *absent_row(const DeepSpeed *d, const char *key);
+static const char *off(const DeepSpeed *d, const char *group);
+
+/* Whether a key or group says anything, and that is not off, false or 0. */
+static bool is_set(const DeepSpeed *d, const char *key)
+{
+    const json_t *value = deepspeed_at(d, key);
+    if (!value) return absent_row(d, key) != NULL;
+    if (json_is_object(value)) return !off(d, key);
+    return !json_is_false(value) && !(json_is_number(value) && json_number_value(value) == 0);
+}
+
+/* One word of needs: "fp16", "!fp16.loss_scale" or "optimizer.type=Lion". */
+static bool need_met(const DeepSpeed *d, const char *need)
+{
+    char        text[DEEPSPEED_TEXT], key[DEEPSPEED_KEY];
+    const char *equals = strchr(need, '=');
+    if (*need == '!') return !need_met(d, need + 1);
+    if (!equals) return is_set(d, need);
+    snprintf(key, sizeof key, "%.*s", (int)(equals - need), need);
+    return !strcasecmp(deepspeed_text(text, sizeof text, deepspeed_at(d, key)), equals + 1);
+}
+
+static bool needs_met(const DeepSpeed *d, const char *needs)
+{
+    char need[DEEPSPEED_KEY];
+    for (; *needs; needs += strcspn(needs, " "), needs += *needs == ' ') {
+        snprintf(need, sizeof need, "%.*s", (int)strcspn(needs, " "), needs);
+        if (!need_met(d, need)) return false;
+    }
     return true;
 }
 
-static void take_auto(const Reading *r, const char *key, const Dialect *row)
+/* The option of a row ALIAS, which may be another one beside other keys. */
+static OptionIndex option_of(const DeepSpeed *d, const Dialect *row)
 {
-    char what[OPTION_TEXT_MOST], value[256];
-    options_value_text(value, sizeof value, r->o, row->option);
-    snprintf(what, sizeof what, "is auto: it is that of the command line, --%s%s%s",
-             option_rows[row->option].name, *value ? " " : ", which is derived where it is not given", value);
-    remark(r, key, what);
+    for (size_t i = 0; i < sizeof INSTEAD_KEYS / sizeof INSTEAD_KEYS[0]; i++)
+        if (!strcmp(INSTEAD_KEYS[i].key, row->name) && needs_met(d, INSTEAD_KEYS[i].needs))
+            return INSTEAD_KEYS[i].option;
+    return (OptionIndex)row->option;
 }
 
-/* value: NULL of a list that is not taken apart */
-static void take_value(Reading *r, const char *key, const json_t *json, const char *value)
+/* ---- names that are not known ---- */
+
+/* How far a key is from a name, of which as many parts count as the key has; a name that ends as the key does
+ * stands at another place. */
+static int name_distance(const char *key, const char *name, size_t letters)
 {
-    char word[KEY + OPTION_TEXT_MOST + 4], *words[] = { word };
+    char        part[DEEPSPEED_KEY];
+    const char *last = strrchr(key, '.');
+    int         dots = 0;
+    size_t      n    = 0;
+    for (const char *c = key; *c; c++) dots += *c == '.';
+    while (n < letters && (name[n] != '.' || dots-- > 0)) n++;
+    snprintf(part, sizeof part, "%.*s", (int)letters, name);
+    if (strchr(part, '*')) return INT32_MAX;
+    const char *end = strrchr(part, '.');
+    if (end && !strcmp(end + 1, last ? last + 1 : key)) return 1;
+    snprintf(part, sizeof part, "%.*s", (int)n, name);
+    return word_distance(key, part);
+}
+
+/* The name nearest to a key; "": none is near. Returns out. */
+static const char *nearest_name(char *out, size_t size, const char *key)
+{
+    int near = (int)strlen(key) / 4 < 3 ? (int)strlen(key) / 4 + 1 : 4;
+    out[0] = 0;
+    for (int i = 0; i < dialect_count; i++) {
+        if (dialects[i].whose != DIALECT_DSJSON_INDEX) continue;
+        for (const char *a = dialects[i].name; *a; a += strcspn(a, " "), a += *a == ' ') {
+            size_t letters  = strcspn(a, " ");
+            int    distance = name_distance(key, a, letters);
+            if (distance >= near) continue;
+            near = distance;
+            snprintf(out, size, "%.*s", (int)letters, a);
+        }
+    }
+    return out;
+}
+
+static void refuse_unknown(DeepSpeed *d, const char *key)
+{
+    char why[DEEPSPEED_WHY], name[DEEPSPEED_KEY];
+    if (*nearest_name(name, sizeof name, key))
+        snprintf(why, sizeof why, "is not known; did you mean %s?", name);
+    else snprintf(why, sizeof why, "is not known; leave it out, or give the option of jotun for it");
+    deepspeed_refuse(d, key, why);
+}
+
+/* Whether some name is this one or begins with it and a dot. */
+static bool group_known(const char *key)
+{
+    size_t letters = strlen(key);
+    for (int i = 0; i < dialect_count; i++) {
+        if (dialects[i].whose != DIALECT_DSJSON_INDEX) continue;
+        for (const char *a = dialects[i].name; *a; a += strcspn(a, " "), a += *a == ' ')
+            if (!strncmp(a, key, letters) && (a[letters] == '.' || a[letters] == '*')) return true;
+    }
+    return false;
+}
+
+/* ---- keys, lists and groups ---- */
+
+/* value: NULL of a list or group that is not taken apart */
+static void take_value(DeepSpeed *d, const char *key, const json_t *json, const char *value)
+{
+    char why[DEEPSPEED_WHY];
     const Dialect *row = dialect_find(DIALECT_DSJSON, key, value);
     const Dialect *any = dialect_find(DIALECT_DSJSON, key, NULL);
-    if (!row)
-        return refuse(r, key, "is not known; leave it out, or give the option of jotun for it");
-    if (is_auto(json) && any && any->option >= 0) return take_auto(r, key, any);
+    if (!row) return refuse_unknown(d, key);
+    if (deepspeed_is_auto(json) && any && any->option >= 0) return note_auto(d, key, option_of(d, any));
     if (row->option >= 0 && !value)
-        return refuse(r, key, "has a value that is not understood; give a number, a text, true or false");
-    if (row->option >= 0 && said_already(r, key, row, value)) return;
-    if (row->option >= 0 && !strcmp(value, "false")) return remark(r, key, "is false, which is the default");
-    unsigned understood = r->o->dialects;
-    r->o->dialects      = DIALECT_DSJSON;
-    snprintf(word, sizeof word, "--%s=%s", key, value ? value : "");
-    import_take(r->m, r->o, r->from, 1, words);
-    r->o->dialects = understood;
+        return deepspeed_refuse(d, key, "has a value that is not understood; give a number, a text, true or "
+                                "false");
+    if (row->option == OPTION_lr && !strncmp(key, "optimizer", 9) && deepspeed_scheduler_has_rate(d))
+        return note_ignored(d, key, "the learning rate of the scheduler replaces it, as there");
+    switch (row->verb) {
+    case VERB_ALIAS: deepspeed_set(d, key, option_of(d, row), row->convert, value); break;
+    case VERB_MEANS: deepspeed_set(d, key, (OptionIndex)row->option, CONVERT_NONE, row->text); break;
+    case VERB_WITH:
+        deepspeed_set(d, key, (OptionIndex)row->option, CONVERT_NONE, value);
+        deepspeed_set(d, key, (OptionIndex)row->values, CONVERT_NONE, row->text);
+        break;
+    case VERB_IGNORED: note_ignored(d, key, row->text); break;
+    case VERB_REFUSE:
+    case VERB_REFUSE_FLAG:
+        if (deepspeed_is_auto(json)) return note_ignored(d, key, "auto is what is built");
+        if (row->verb == VERB_REFUSE_FLAG && value && (!strcmp(value, "false") || !strcmp(value, "0")))
+            return note_ignored(d, key, "it is off");
+        snprintf(why, sizeof why, "is refused: %s; %s", row->text, row->cure);
+        deepspeed_refuse(d, key, why);
+        break;
+    case VERB_PART:
+    case VERB_OPTIONAL:
+    case VERB_SUGGEST:
+    case VERB_MISSING: break;
+    }
+    take_also(d, key, value);
 }
 
 /* betas: [0.9, 0.95] is two options, which have rows of their own names. */
-static void take_list(Reading *r, const char *key, json_t *list)
+static void take_list(DeepSpeed *d, const char *key, json_t *list)
 {
-    char    inner[KEY + 24], text[OPTION_TEXT_MOST];
+    char    inner[DEEPSPEED_KEY + 24], text[DEEPSPEED_TEXT];
     json_t *element;
     size_t  i;
     snprintf(inner, sizeof inner, "%s.0", key);
     bool apart = dialect_find(DIALECT_DSJSON, inner, NULL) != NULL;
-    if (is_auto(list) && apart) {
+    if (!apart) return take_value(d, key, list, NULL);
+    if (deepspeed_is_auto(list)) {
         for (i = 0; i < 2; i++) {
             snprintf(inner, sizeof inner, "%s.%zu", key, i);
-            take_value(r, inner, list, "auto");
+            take_value(d, inner, list, "auto");
         }
         return;
     }
-    if (!apart) return take_value(r, key, list, NULL);
     json_array_foreach(list, i, element) {
         snprintf(inner, sizeof inner, "%s.%zu", key, i);
-        take_value(r, inner, element, typed_text(text, sizeof text, element));
+        take_value(d, inner, element, deepspeed_text(text, sizeof text, element));
     }
 }
 
-/* ---- groups ---- */
-
-/* Why a group has no effect; NULL: it has. */
-static const char *idle(const Reading *r, const char *group)
+/* Why a group says nothing; NULL: it does. A group that can be enabled is off where that is not said. */
+static const char *off(const DeepSpeed *d, const char *group)
 {
-    static const struct { const char *group; OptionIndex option; } modes[] = {
-        { "fp16", OPTION_fp16 }, { "bf16", OPTION_bf16 }, { "bfloat16", OPTION_bf16 },
-    };
-    char key[KEY];
-    for (size_t i = 0; i < sizeof modes / sizeof modes[0]; i++)
-        if (!strcmp(group, modes[i].group))
-            return is_on(r, group, modes[i].option) ? NULL : "has no effect without enabled: true";
+    char key[DEEPSPEED_KEY];
     snprintf(key, sizeof key, "%s.enabled", group);
-    if (json_is_false(value_at(r, key))) return "is off";
-    bool asked = !strcmp(group, "wandb") || !strcmp(group, "tensorboard");
-    return asked && !json_is_true(value_at(r, key)) ? "has no effect without enabled: true" : NULL;
+    const json_t  *enabled = deepspeed_at(d, key);
+    const Dialect *row     = dialect_find(DIALECT_DSJSON, key, NULL);
+    if (!row) return NULL;
+    if (deepspeed_is_auto(enabled) && row->option >= 0)
+        return *(const OptionFLAG *)option_field_of(d->o, (OptionIndex)row->option)
+                   ? NULL : "it has no effect without enabled: true";
+    if (json_is_true(enabled)) return NULL;
+    return enabled ? "it is off" : "it has no effect without enabled: true";
 }
 
-static void take_object(Reading *r, const char *path, json_t *object, int depth)
+static void take_object(DeepSpeed *d, const char *path, json_t *object, int depth);
+
+static void take_group(DeepSpeed *d, const char *key, json_t *object, int depth)
 {
-    const char   *name, *off = *path ? idle(r, path) : NULL;
-    json_t       *value;
+    char inner[DEEPSPEED_KEY + 16], text[DEEPSPEED_TEXT];
+    const Dialect *row = dialect_find(DIALECT_DSJSON, key, NULL);
+    snprintf(inner, sizeof inner, "%s.enabled", key);
+    const json_t  *enabled = json_object_get(object, "enabled");
+    const Dialect *turns   = enabled ? dialect_find(DIALECT_DSJSON, inner, NULL) : NULL;
+    const char    *why     = off(d, key);
+    if (row) return take_value(d, key, object, NULL);
+    if (!group_known(key)) return refuse_unknown(d, key);
+    if (turns && turns->option >= 0)
+        take_value(d, inner, enabled, deepspeed_text(text, sizeof text, enabled));
+    if (why && (!turns || turns->option < 0 || json_object_size(object) > 1))
+        return note_ignored(d, key, why);
+    if (turns && turns->verb == VERB_REFUSE) return take_value(d, inner, enabled, "true");
+    take_object(d, key, object, depth);
+}
+
+static void take_object(DeepSpeed *d, const char *path, json_t *object, int depth)
+{
+    const char *name;
+    json_t     *value;
     json_object_foreach(object, name, value) {
-        char key[KEY], text[OPTION_TEXT_MOST];
+        char key[DEEPSPEED_KEY], text[DEEPSPEED_TEXT];
         int  letters = snprintf(key, sizeof key, "%s%s%s", path, *path ? "." : "", name);
-        bool enabled = !strcmp(name, "enabled") && dialect_find(DIALECT_DSJSON, key, NULL) &&
-                       dialect_find(DIALECT_DSJSON, key, NULL)->option >= 0;
         if (letters >= (int)sizeof key || depth > DEPTH) {
-            refuse(r, key, "is too long, or in too many objects; leave it out");
+            deepspeed_refuse(d, key, "is too long, or in too many objects; leave it out");
             continue;
         }
         snprintf(text, sizeof text, "%s.0", key);
-        bool list = json_is_array(value) || (is_auto(value) && dialect_find(DIALECT_DSJSON, text, NULL));
-        if (off && !enabled) remark(r, key, off);
-        else if (json_is_null(value)) remark(r, key, "is null, which is as if it were not there");
-        else if (json_is_object(value)) take_object(r, key, value, depth + 1);
-        else if (list) take_list(r, key, value);
-        else take_value(r, key, value, typed_text(text, sizeof text, value));
+        bool list = json_is_array(value) ||
+                    (deepspeed_is_auto(value) && dialect_find(DIALECT_DSJSON, text, NULL));
+        bool turns = *path && !strcmp(name, "enabled");
+        const Dialect *row = turns ? dialect_find(DIALECT_DSJSON, key, NULL) : NULL;
+        if (row && row->option >= 0) continue;                        /* take_group has taken it */
+        if (json_is_null(value)) note_ignored(d, key, "null is as if it were not there");
+        else if (json_is_object(value)) take_group(d, key, value, depth + 1);
+        else if (list) take_list(d, key, value);
+        else take_value(d, key, value, deepspeed_text(text, sizeof text, value));
     }
 }
 
 /* ---- keys that are missing ---- */
 
-/* A row ABSENT of deepspeed.def. */
-typedef enum { COMMAND_LINES, NEITHERS } WhoseValue;
-typedef struct { const char *key, *needs, *value; WhoseValue whose; } AbsentKey;
-static const AbsentKey ABSENT_KEYS[] = {
-#define ABSENT(key, needs, value, whose) { key, needs, value, whose },
-#include "conf/dialects.def"
-};
-enum { ABSENT_ROWS = sizeof ABSENT_KEYS / sizeof ABSENT_KEYS[0] };
-
-static const AbsentKey *absent_row(const Reading *r, const char *key);
-
-/* Whether a key or group says anything, and that is not off, false or 0. */
-static bool is_set(const Reading *r, const char *key)
-{
-    const json_t *value = value_at(r, key);
-    if (!value || json_is_null(value)) return absent_row(r, key) != NULL;
-    if (json_is_object(value)) return !idle(r, key);
-    return !json_is_false(value) && !(json_is_number(value) && json_number_value(value) == 0);
-}
-
-static bool needs_met(const Reading *r, const char *needs)
-{
-    char key[KEY];
-    for (; *needs; needs += strcspn(needs, " "), needs += *needs == ' ') {
-        bool without = *needs == '!';
-        snprintf(key, sizeof key, "%.*s", (int)strcspn(needs, " ") - without, needs + without);
-        if (is_set(r, key) == without) return false;
-    }
-    return true;
-}
-
 /* NULL: the key means nothing where it is missing, or the default here. */
-static const AbsentKey *absent_row(const Reading *r, const char *key)
+static const AbsentKey *absent_row(const DeepSpeed *d, const char *key)
 {
     for (int i = 0; i < ABSENT_ROWS; i++)
-        if (!strcmp(ABSENT_KEYS[i].key, key) && needs_met(r, ABSENT_KEYS[i].needs)) return &ABSENT_KEYS[i];
+        if (!strcmp(ABSENT_KEYS[i].key, key) && needs_met(d, ABSENT_KEYS[i].needs)) return &ABSENT_KEYS[i];
     return NULL;
 }
 
-static void keep_typed(const Reading *r, const AbsentKey *absent, const Dialect *row)
+static void keep_typed(DeepSpeed *d, const AbsentKey *absent, const Dialect *row, OptionIndex option)
 {
     bool same;
-    char typed[256], why[WHY];
-    if (compare_value(&same, r, absent->key, row, absent->value) != OK || same) return;
-    options_typed(typed, sizeof typed, r->o, row->option);
-    snprintf(why, sizeof why, "is not given, which means %s there%s %s%s", absent->value,
-             absent->whose == NEITHERS ? ", and contradicts" : ";", typed,
-             absent->whose == NEITHERS ? "; give it" : " is taken");
-    (absent->whose == NEITHERS ? refuse : remark)(r, absent->key, why);
+    char typed[256], why[DEEPSPEED_WHY];
+    OptionSource source = source_of(d, absent->key, absent->value, row->convert);
+    const char  *value  = row->verb == VERB_MEANS ? row->text : absent->value;
+    if (same_value(&same, d, option, value, source) != OK || same) return;
+    options_typed(typed, sizeof typed, d->o, option);
+    snprintf(why, sizeof why, "is not given, which means %s there%s, and contradicts %s; give it",
+             absent->value, absent->before, typed);
+    if (absent->whose == NEITHERS) return deepspeed_refuse(d, absent->key, why);
+    snprintf(why, sizeof why, "%s of DeepSpeed's JSON is not given, which means %s there%s; %s is taken",
+             absent->key, absent->value, absent->before, typed);
+    import_remark(d->m, d->o, d->from, why);
 }
 
-static void take_absent(Reading *r, const AbsentKey *absent)
+static void take_absent(DeepSpeed *d, const AbsentKey *absent)
 {
-    char why[WHY];
-    const json_t *given = value_at(r, absent->key);
+    char entry[DEEPSPEED_WHY];
     const Dialect *row = dialect_find(DIALECT_DSJSON, absent->key, absent->value);
-    if ((given && !json_is_null(given)) || absent_row(r, absent->key) != absent) return;
-    if (row->option >= 0 && options_typed_by_person(r->o, row->option)) return keep_typed(r, absent, row);
-    snprintf(why, sizeof why, "is not given, which means %s there", absent->value);
-    remark(r, absent->key, why);
-    take_value(r, absent->key, NULL, absent->value);
+    if (deepspeed_at(d, absent->key) || absent_row(d, absent->key) != absent) return;
+    OptionIndex option = row->option < 0 ? OPTIONS : option_of(d, row);
+    if (row->option >= 0 && options_typed_by_person(d->o, option)) return keep_typed(d, absent, row, option);
+    snprintf(entry, sizeof entry, "%s (%s%s)", absent->key, absent->value, absent->before);
+    deepspeed_note(d, entry, "not given: DeepSpeed's default is taken");
+    take_value(d, absent->key, NULL, absent->value);
 }
 
-/* ---- what several keys say together ---- */
+/* ---- the whole JSON ---- */
 
-/* train_batch_size is train_micro_batch_size_per_gpu x gradient_accumulation_steps x data-parallel ranks: of
- * these the first two are options here. */
-static void judge_accumulation(const Reading *r)
+/* DeepSpeed reads Hjson. Of it comments and commas before a closing bracket become blanks here, so that lines
+ * and columns stay; what else it has is refused as no JSON. */
+static void blank_comments(char *text)
 {
-    const Options *o     = r->o;
-    const json_t  *steps = value_at(r, "gradient_accumulation_steps");
-    char why[WHY];
-    if (!json_is_integer(steps)) return;
-    long long count = json_integer_value(steps), micro = o->micro_batch;
-    bool batch = o->source[OPTION_global_batch].kind != SOURCE_NOTHING;
-    if (count < 1) refuse(r, "gradient_accumulation_steps", "is not above 0; give train_batch_size");
-    else if (!batch) {
-        snprintf(why, sizeof why, "is %lld and needs train_batch_size: %lld (--micro-batch-size) x %lld x "
-                 "data-parallel ranks", count, micro, count);
-        refuse(r, "gradient_accumulation_steps", why);
-    } else if (micro < 1 || count > o->global_batch || o->global_batch % count ||
-               o->global_batch / count % micro) {
-        snprintf(why, sizeof why, "is %lld, and --global-batch-size %lld is no multiple of it times "
-                 "--micro-batch-size %lld; the batch is micro-batch x steps x data-parallel ranks", count,
-                 (long long)o->global_batch, micro);
-        refuse(r, "gradient_accumulation_steps", why);
-    } else {
-        snprintf(why, sizeof why, "is %lld: with --global-batch-size %lld and --micro-batch-size %lld these "
-                 "are %lld data-parallel ranks", count, (long long)o->global_batch, micro,
-                 (long long)(o->global_batch / count / micro));
-        remark(r, "gradient_accumulation_steps", why);
+    char *comma = NULL;                                     /* after which nothing came but blanks */
+    for (char *c = text; *c; c++) {
+        if (*c == '"') {
+            for (c++; *c && *c != '"' && *c != '\n'; c++) c += *c == '\\' && c[1];
+            comma = NULL;
+            if (!*c) return;
+        } else if (*c == '#' || (c[0] == '/' && c[1] == '/')) {
+            while (*c && *c != '\n') *c++ = ' ';
+            c--;
+        } else if (c[0] == '/' && c[1] == '*') {
+            char *end = strstr(c + 2, "*/");
+            if (!end) return;
+            for (; c < end + 2; c++) *c = *c == '\n' ? '\n' : ' ';
+            c--;
+        } else if (*c == ',') comma = c;
+        else if ((*c == '}' || *c == ']') && comma) *comma = ' ', comma = NULL;
+        else if (!strchr(" \t\r\n", *c)) comma = NULL;
     }
+}
+
+/* The object, or why there is none. */
+static json_t *read_json(char *why, size_t size, const char *text)
+{
+    json_error_t error = { 0 };
+    if (strlen(text) >= JSON_BYTES) {
+        snprintf(why, size, "the JSON of --deepspeed_config is longer than 64 KiB; give the configuration "
+                 "alone");
+        return NULL;
+    }
+    char *plain = strdup(text);
+    CHECK(plain, "no memory for %zu bytes", strlen(text));
+    blank_comments(plain);
+    json_t *whole = json_loads(plain, JSON_REJECT_DUPLICATES, &error);
+    free(plain);
+    if (json_is_object(whole)) return whole;
+    if (whole || !*error.text)
+        snprintf(why, size, "the JSON of --deepspeed_config is no object; give { \"key\": value, ... }");
+    else
+        snprintf(why, size, "the JSON of --deepspeed_config is no JSON at line %d, column %d: %s; mend it",
+                 error.line, error.column, error.text);
+    json_decref(whole);
+    return NULL;
 }
 
 void import_deepspeed(Import *m, Options *o, const char *from, const char *text)
 {
-    json_error_t error = { 0 };
-    char    why[WHY];
-    Reading r = { m, o, from, NULL };
-    if (strlen(text) < JSON_BYTES) r.whole = json_loads(text, JSON_REJECT_DUPLICATES, &error);
-    if (json_is_object(r.whole)) {
-        take_object(&r, "", r.whole, 0);
-        for (int i = 0; i < ABSENT_ROWS; i++) take_absent(&r, &ABSENT_KEYS[i]);
-        judge_accumulation(&r);
-    } else {
-        snprintf(why, sizeof why, "the JSON of --deepspeed_config is no object, or longer than 64 KiB%s%s; "
-                 "mend it", *error.text ? ": " : "", error.text);
-        import_refuse(m, o, from, why);
+    char why[DEEPSPEED_WHY];
+    DeepSpeed *d = calloc(1, sizeof *d);
+    CHECK(d, "no memory for DeepSpeed's JSON");
+    d->m = m, d->o = o, d->from = from;
+    d->whole = read_json(why, sizeof why, text);
+    if (!d->whole) import_refuse(m, o, from, why);
+    else {
+        take_object(d, "", d->whole, 0);
+        for (int i = 0; i < ABSENT_ROWS; i++) take_absent(d, &ABSENT_KEYS[i]);
+        deepspeed_values(d);
+        for (int i = 0; i < d->notes; i++)
+            if (d->note[i].count) note_write(d, i);
     }
-    json_decref(r.whole);
+    json_decref(d->whole);
+    free(d);
+}
+
+/* ---- its file ---- */
+
+static void import_bytes(Import *m, Options *o, const char *path, const void *bytes, size_t count)
+{
+    char *text = malloc(count + 1);
+    CHECK(text, "no memory for %zu bytes", count);
+    if (memchr(bytes, 0, count)) {
+        free(text);
+        return import_refuse(m, o, path, "the JSON of --deepspeed_config has a byte 0; give a text in UTF-8");
+    }
+    memcpy(text, bytes, count);
+    text[count] = 0;
+    import_deepspeed(m, o, path, text);
+    free(text);
+}
+
+Status import_deepspeed_file(Import *m, Options *o, const char *path)
+{
+    FileMap map;
+    TRY(file_map(&map, path));
+    import_bytes(m, o, path, map.data, map.size < JSON_BYTES ? map.size : JSON_BYTES);
+    file_unmap(&map);
+    return OK;
+}
+
+Status deepspeed_config_read(Options *o, ConfigTexts *texts)
+{
+    const char *text, *path = o->deepspeed_config;
+    size_t      bytes;
+    Import      m = { 0 };
+    Status      status = OK;
+    if (!path || texts->none) return OK;
+    if (o->from_megatron.count || o->from_nemo)
+        return fail(BAD_USAGE, "%s: the options are read from another trainer's file, and that names its own "
+                    "JSON; leave it out", o->source[OPTION_deepspeed_config].name);
+    if (!texts->packed) status = import_deepspeed_file(&m, o, path);
+    else {
+        status = config_text_next(&text, &bytes, "--deepspeed-config", path, texts);
+        if (status == OK) import_bytes(&m, o, path, text, bytes < JSON_BYTES ? bytes : JSON_BYTES);
+    }
+    for (int i = 0; i < m.remarks.count; i++)
+        if (!strstr(m.remarks.text[i], ": not taken: ")) log_line("%s", m.remarks.text[i]);
+    if (status == OK && m.refused)
+        status = fail(BAD_OPTION, "%s: %d fault%s, as said above; mend %s, or leave the keys out", path,
+                      m.refused, m.refused == 1 ? "" : "s", m.refused == 1 ? "it" : "them");
+    import_close(&m);
+    return status;
 }

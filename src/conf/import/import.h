@@ -1,11 +1,11 @@
 #ifndef CONF_IMPORT_IMPORT_H
 #define CONF_IMPORT_IMPORT_H
-/* Options from other trainers' files, for `jotun config`: a script or list of arguments of Megatron-LM or its
+/* Options from other trainers' files. For `jotun config`: a script or list of arguments of Megatron-LM or its
  * DeepSpeed forks (--from-megatron), a model configuration of NeMo (--from-nemo). Nothing is executed. What
  * cannot be taken is refused with its file, line, reason and cure; the rest is taken all the same, so that
  * one run names everything. */
 #include <stdio.h>
-#include "conf/options.h"
+#include "conf/conf.h"
 
 /* remarks: what was ignored, refused or not followed, a line each; owned by the options. */
 typedef struct {
@@ -21,6 +21,11 @@ void   import_show(FILE *out, const Import *import); /* as comments of YAML */
 Status import_ends(const Import *import, const char *path);
 void   import_close(Import *import);
 
+/* The file of --deepspeed-config, whose values are as strong as those of a file of --config: for all commands
+ * that take the option, after everything else was read. What is not taken as it is given is a line in the log.
+ * BAD_OPTION where something is refused, after a line for each. */
+Status deepspeed_config_read(Options *o, ConfigTexts *texts);
+
 /* For the files that read one kind. from: "run.sh:12" */
 enum { IMPORT_LINE = 1400 };
 
@@ -35,4 +40,6 @@ void import_gelu(Import *m, Options *o, const char *from);
 void import_data_order(Import *m, Options *o, const char *from, const char *order);
 /* DeepSpeed's JSON, held against the options that the command line gave before. */
 void import_deepspeed(Import *m, Options *o, const char *from, const char *text);
+/* The same of a file. BAD_FILE where it cannot be read at all. */
+Status import_deepspeed_file(Import *m, Options *o, const char *path);
 #endif

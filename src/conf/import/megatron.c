@@ -3,6 +3,7 @@
 #include "conf/import/import.h"
 #include <stdlib.h>
 #include <string.h>
+#include "base/file.h"
 #include "base/log.h"
 #include "conf/conf.h"
 #include "conf/script/script.h"
@@ -23,7 +24,7 @@ static bool wants_value(const Options *o, const char *word)
     if (strchr(word, '=')) return false;
     int            option = option_find(word + 2, o->command);
     const Dialect *row    = option < 0 ? dialect_find(o->dialects, word + 2, NULL) : NULL;
-    if (row && row->verb == VERB_ALIAS) option = row->option;
+    if (row && (row->verb == VERB_ALIAS || row->verb == VERB_OPTIONAL)) option = row->option;
     if (option >= 0) return option_rows[option].kind != KIND_FLAG;
     return !row || row->values > 0 || row->verb == VERB_REFUSE;
 }
@@ -175,6 +176,25 @@ static bool deepspeed_config(Import *m, Options *o, const Script *s, int at, boo
     import_deepspeed(m, o, from, script_plain(plain, size, file->text));
     free(plain);
     return true;
+}
+
+/* A file of the disk, which the script may name from its own folder. */
+static void read_deepspeed_file(Import *m, Options *o, const Script *s)
+{
+    char        beside[1024 + 256], why[LINE];
+    const char *path = o->deepspeed_config, *slash = strrchr(s->path, '/');
+    const char *from = o->source[OPTION_deepspeed_config].from;
+    if (!path) return;
+    snprintf(beside, sizeof beside, "%.*s/%s", slash ? (int)(slash - s->path) : 1, slash ? s->path : ".", path);
+    bool here = file_exists(path);
+    if (here || (*path != '/' && file_exists(beside))) {
+        if (import_deepspeed_file(m, o, here ? path : beside) == OK) return;
+        snprintf(why, sizeof why, "%s", fail_text());
+    } else
+        snprintf(why, sizeof why, "%s %s is neither written by the script nor a file here or in its folder; start "
+                 "from the folder in which it lies, or give its path", o->source[OPTION_deepspeed_config].name,
+                 path);
+    import_refuse(m, o, from, why);
 }
 
 /* ---- a script ---- */
@@ -334,6 +354,7 @@ Status import_megatron(Import *m, Options *o)
         i           = known ? i + 1 + !equals : take_argument(m, o, &s, i);
     }
     for (int i = 0; i < s.arguments.count; i++) deepspeed_config(m, o, &s, i, true);
+    read_deepspeed_file(m, o, &s);
     count_end_of_document(m, o);
     name_eval_interval(m, o);
     name_split(m, o);
