@@ -1,12 +1,14 @@
 """What a script of Megatron-LM gives: arguments that need more than a name of their own; and DeepSpeed's JSON, where the script writes it:
 each key is taken, ignored with a reason, or refused; "auto" is the command line's value, and what contradicts the command line is refused
-with both values."""
+with both values. Then the JSON as a file of --deepspeed_config: examples of all kinds, other sources beside it, and runs that are those of
+Megatron-LM's options."""
 import json
 import os
 import re
 import sys
 
 import run
+from deepspeed_files import FILES
 
 ARGUMENTS = "--num-layers 2 --micro-batch-size 2 --global-batch-size 16 --lr 0.001"
 NONE = object()
@@ -20,7 +22,7 @@ def config(folder, keys, arguments=ARGUMENTS):
                   f"deepspeed pretrain_gpt.py {arguments} --deepspeed --deepspeed_config ds.json\n")
     done = run.jotun("config", "--from-megatron", path, check=False, env={"PATH": os.environ["PATH"]})
     given = dict(re.findall(r"^([\w-]+): (.*?)  # ", done.stdout, re.M))
-    return done.returncode, given, done.stderr + "".join(line + "\n" for line in done.stdout.splitlines() if line.startswith("# "))
+    return done.returncode, given, done.stderr + done.stdout[:done.stdout.find("\n\n") + 1]
 
 
 def nested(path, value):
@@ -33,44 +35,52 @@ def nested(path, value):
 TAKEN = [
     ("train_batch_size", 16, "global-batch-size", "16", ""), ("gradient_clipping", 0.5, "clip-grad", "0.5", ""),
     ("zero_optimization.stage", 2, "zero-stage", "2", ""), ("zero_optimization.mics_shard_size", -1, "hybrid-shard-size", NONE, "it is the default"),
-    ("bf16.enabled", True, "bf16", "true", ""), ("bf16.enabled", False, "bf16", NONE, "is false"),
+    ("bf16.enabled", True, "bf16", "true", ""), ("bf16.enabled", False, "bf16", NONE, "false is the default"),
     ("optimizer", {"type": "AdamW", "params": {"lr": 1e-3, "betas": [0.9, 0.95], "eps": 1e-6, "weight_decay": 0.1}}, "adam-beta2", "0.95", ""),
-    ("optimizer", {"type": "FusedAdam", "params": {"lr": "auto", "betas": "auto"}}, "lr", "0.001", "optimizer.params.lr of DeepSpeed's JSON is auto"),
+    ("optimizer", {"type": "FusedAdam", "params": {"lr": "auto", "betas": "auto"}}, "lr", "0.001", "optimizer.params.lr (--lr 0.001), optimizer.params.betas.0 (--adam-beta1 0.9), optimizer.params.betas.1 (--adam-beta2 0.999) of DeepSpeed's JSON are auto"),
     ("scheduler", {"type": "WarmupDecayLR", "params": {"warmup_num_steps": 5, "total_num_steps": 50, "warmup_type": "linear"}}, "lr-decay-iters", "50", ""),
     ("fp16", {"enabled": True, "loss_scale": 0, "initial_scale_power": 16}, "initial-loss-scale", "65536", "the loss scale is dynamic"),
     ("fp16", {"enabled": True, "loss_scale": 128.0}, "loss-scale", "128", ""),
-    ("fp16", {"enabled": False, "loss_scale": 128}, "loss-scale", NONE, "fp16.loss_scale of DeepSpeed's JSON has no effect"),
-    ("fp16", {"enabled": "auto", "loss_scale": 128}, "loss-scale", NONE, "fp16.loss_scale of DeepSpeed's JSON has no effect"),
-    ("fp16", {"enabled": True}, "initial-loss-scale", "65536", "fp16.initial_scale_power of DeepSpeed's JSON is not given, which means 16 there"),
-    ("steps_per_print", 1, "clip-grad", "0", "gradient_clipping of DeepSpeed's JSON is not given, which means 0 there"),
-    ("gradient_clipping", None, "clip-grad", "0", "gradient_clipping of DeepSpeed's JSON is not given, which means 0 there"),
-    ("optimizer.type", "FusedAdam", "weight-decay", "0", "optimizer.params.weight_decay of DeepSpeed's JSON is not given, which means 0 there"),
+    ("fp16", {"enabled": False, "loss_scale": 128}, "loss-scale", NONE, "fp16 of DeepSpeed's JSON is ignored: it"),
+    ("fp16", {"enabled": "auto", "loss_scale": 128}, "loss-scale", NONE, "fp16 of DeepSpeed's JSON is ignored: it"),
+    ("fp16", {"enabled": True}, "initial-loss-scale", "65536", "fp16.initial_scale_power (16) of DeepSpeed's JSON"),
+    ("steps_per_print", 1, "clip-grad", "1", "gradient_clipping (1, and 0 before 0.19.4) of DeepSpeed's JSON is not given"),
+    ("gradient_clipping", None, "clip-grad", "1", "gradient_clipping (1, and 0 before 0.19.4) of DeepSpeed's JSON is not given"),
+    ("optimizer.type", "FusedAdam", "weight-decay", "0", "optimizer.params.weight_decay (0) of DeepSpeed's JSON are not given"),
     ("optimizer", {"type": "AdamW", "params": {"torch_adam": True}}, "weight-decay", "0.01", ""),
     ("optimizer.params.eps", 1e-6, "weight-decay", NONE, ""),
     ("scheduler", {"type": "WarmupLR", "params": {"warmup_type": "linear"}}, "lr-warmup-iters", "1000", ""),
     ("scheduler", {"type": "WarmupLR", "params": {"warmup_num_steps": 0}}, "lr-warmup-iters", "0", ""),
     ("fp16", {"enabled": True, "loss_scale": 128}, "initial-loss-scale", NONE, ""),
+    ("scheduler", {"type": "WarmupLR", "params": {"warmup_num_steps": 5}}, "lr-warmup-style", "log", "scheduler.params.warmup_type (log) of DeepSpeed's JSON are not given"),
+    ("scheduler", {"type": "WarmupDecayLR", "params": {"warmup_num_steps": 5, "warmup_min_lr": 1e-4, "total_num_steps": 50}}, "min-lr", "0.0001", ""),
+    ("scheduler", {"type": "WarmupCosineLR", "params": {"warmup_num_steps": 5, "total_num_steps": 50}}, "min-lr", "1e-07", ""),
+    ("sequence_parallel_size", 2, "cp-comm-type", "a2a", ""), ("zero_optimization", True, "zero-stage", "1", ""), ("checkpoint.load_universal", False, "load", NONE, ""),
+    ("optimizer", {"type": "Lion", "params": {"betas": [0.9, 0.98]}}, "lion-beta2", "0.98", ""),
     ("wandb", {"enabled": True, "project": "p"}, "wandb-project", "p", ""),
-    ("wandb", {"project": "p"}, "wandb-project", NONE, "wandb.project of DeepSpeed's JSON has no effect without enabled: true"),
+    ("wandb", {"project": "p"}, "wandb-project", NONE, "wandb of DeepSpeed's JSON is ignored: it has no effect without enabled: true"),
     ("prescale_gradients", True, "grad-reduce-in-bf16", NONE, "gradients are summed first"), ("communication_data_type", "bf16", "grad-reduce-in-bf16", "true", ""),
     ("communication_data_type", "fp16", "grad-reduce-in-bf16", NONE, "gradients are summed in fp32, which is finer"),
     ("communication_data_type", "fp32", "grad-reduce-in-bf16", NONE, "gradients are summed in fp32"),
     ("zero_optimization.offload_optimizer.device", "cpu", "zero-stage", NONE, "stay in the memory of the device"),
     ("zero_optimization.reduce_bucket_size", "auto", "zero-stage", NONE, "does not change results"),
-    ("curriculum_learning", {"enabled": False, "anything": [1, 2]}, "seq-length", NONE, "curriculum_learning.anything of DeepSpeed's JSON is off"),
-    ("gradient_accumulation_steps", 4, "global-batch-size", "16", "these are 2 data-parallel ranks"),
+    ("curriculum_learning", {"enabled": False, "anything": [1, 2]}, "seq-length", NONE, "curriculum_learning of DeepSpeed's JSON is ignored: it is off"),
+    ("gradient_accumulation_steps", 4, "gradient-accumulation-steps", "4", ""),
 ]
 # What is refused: of the key, or beside the command line.
 REFUSED = [
     ("train_batch_size", 32, "train_batch_size of DeepSpeed's JSON is 32, and contradicts --global-batch-size 16"),
     ("optimizer.params.lr", 3e-4, "optimizer.params.lr of DeepSpeed's JSON is 0.0003, and contradicts --lr 0.001"),
     ("optimizer.params.lrr", 3e-4, "optimizer.params.lrr of DeepSpeed's JSON is not known"), ("zero_optimisation.stage", 1, "is not known"),
-    ("optimizer.type", "OneBitAdam", "OneBitAdam is not known; give adam, sgd"), ("optimizer.params.adam_w_mode", False, "give true"),
-    ("scheduler.type", "OneCycle", "WarmupLR and WarmupDecayLR are read"), ("scheduler.type", "WarmupLR", "give linear, or leave scheduler out"),
-    ("scheduler", {"type": "WarmupLR", "params": {"warmup_num_steps": 5}}, "warmup_type of DeepSpeed's JSON is not given, which means log there"),
+    ("optimizer.type", "OneBitAdam", "optimizer.type of DeepSpeed's JSON is OneBitAdam, refused: gradients are not sent as signs; give AdamW"), ("optimizer.params.adam_w_mode", False, "give true"),
+    ("scheduler.type", "OneCycle", "needs cycle_min_lr and cycle_max_lr; give both"),
+    ("scheduler", {"type": "WarmupLR", "params": {"warmup_min_ratio": 0.1}}, "warmup_min_ratio of DeepSpeed's JSON is no parameter of WarmupLR, which has warmup_min_lr"),
+    ("scheduler", {"type": "OneCycle", "params": {"cycle_min_lr": 0, "cycle_max_lr": 0.001, "decay_lr_rate": 0.1, "decay_step_size": 2}}, "decay_lr_rate of DeepSpeed's JSON is refused"),
+    ("checkpoint.load_universal", True, "--load DIR opens checkpoints"), ("train_batch_size", {}, "has a value that is not understood"), ("nonsense", {}, "nonsense of DeepSpeed's JSON is not known"),
+    ("amp", {"enabled": True, "opt_level": "O1"}, "numbers are fp32, --bf16 or --fp16"), ("torch_autocast.enabled", True, "give bf16"), ("optimizer", {"type": "Muon", "params": {}}, "give lr"),
     ("zero_optimization.stage", "two", "is not a whole number"), ("zero_optimization.zero_quantized_weights", True, "give false"),
     ("fp16", {"enabled": True, "initial_scale_power": 1.5}, "initial_scale_power 1.5 is not a whole number; give a value from 0 to 99"),
-    ("gradient_accumulation_steps", 3, "is no multiple of it"), ("gradient_clipping", [1], "has a value that is not understood"),
+    ("gradient_accumulation_steps", 3, "a batch of 16 is no multiple of 6 (micro-batch 2 x 3 steps)"), ("gradient_clipping", [1], "has a value that is not understood"),
     ("curriculum_learning.enabled", True, "sequences have one length"), ("communication_data_type", "int8", "give fp32, fp16 or bf16"),
 ]
 
@@ -102,8 +112,95 @@ UNFIT = [("--bf16 --fp16", "are two types; give one of them"), ("--hidden-size 6
          ("--min-lr 1", "is above --lr")]
 
 
+def written(done):
+    """option -> value of what a YAML file has, with # before those that nobody gave"""
+    return dict(re.findall(r"^((?:# )?[\w-]+): (.*?)  # ", done.stdout, re.M))
+
+
+def check_files():
+    """Of each file the options that it becomes, and no other, or a refusal."""
+    here = os.path.join(os.path.dirname(os.path.abspath(__file__)), "deepspeed")
+    for name, arguments, wanted, says in FILES:
+        done = run.jotun("config", "--deepspeed_config", name + ".json", *arguments.split(), "--yaml", check=False, cwd=here)
+        given = {option: value for option, value in written(done).items() if option in (wanted or {}) or not option.startswith("#")}
+        typed = {word[2:] for word in arguments.replace("--tp ", "--tensor-model-parallel-size ").replace("--pp ", "--pipeline-model-parallel-size ").split()
+                 if word.startswith("--")}
+        given = {option: value for option, value in given.items() if option not in typed}
+        if done.returncode != (wanted is None) or (wanted is not None and given != wanted) or not all(text in done.stderr for text in says):
+            yield f"{name}.json {arguments}: exit code {done.returncode}, wanted {wanted} and {says}\n{given}\n{done.stderr}"
+    unread = set(os.listdir(here)) - {name + ".json" for name, *_ in FILES}
+    if unread or len({name for name, *_ in FILES}) < 30:
+        yield f"files of {here} that no row has: {unread}"
+
+
+SHAPE = "--num-layers 2 --hidden-size 32 --num-attention-heads 4 --seq-length 32 --mock-data --device cpu --seed 7".split()
+
+
+def losses(folder, words, **more):
+    path = os.path.join(folder, "metrics.json")
+    if os.path.exists(path):
+        os.remove(path)
+    run.jotun("train", *SHAPE, *words, "--metrics", path, **more)
+    return [(row["loss"], row["lr"], row["grad_norm"]) for row in map(json.loads, open(path))]
+
+
+def check_sources(folder):
+    """What the environment, a YAML file and the option's other names say."""
+    path, yaml = os.path.join(folder, "ds.json"), os.path.join(folder, "run.yaml")
+    with open(path, "w") as out:
+        out.write('{"train_batch_size": 8, "gradient_clipping": 0.5, "optimizer": {"type": "AdamW", "params": {"lr": 0.002, "weight_decay": 0.1}}}')
+    with open(yaml, "w") as out:
+        out.write("lr: 0.004\nclip-grad: 0.5\n")
+    for words, environment, code, says in (
+            ([], {"JOTUN_LR": "0.003"}, 1, "optimizer.params.lr of DeepSpeed's JSON is 0.002, and contradicts JOTUN_LR=0.003; make them equal"),
+            (["--config", yaml], {}, 1, f"optimizer.params.lr of DeepSpeed's JSON is 0.002, and contradicts --lr 0.004 ({yaml}:1)"),
+            (["--model", "gpt2-124m"], {"JOTUN_LR": "0.002"}, 0, ""), (["--global-batch-size", "9"], {}, 1, "contradicts --global-batch-size 9")):
+        done = run.jotun("config", "--deepspeed-config", path, *words, check=False, env={**os.environ, **environment})
+        if done.returncode != code or says not in done.stderr:
+            yield f"{words} {environment}: exit code {done.returncode}, wanted {code} and {says}: {done.stderr}"
+    for words, environment in (["--deepspeed", path], {}), (["--deepspeed", "--deepspeed_config=" + path], {}), ([], {"JOTUN_DEEPSPEED_CONFIG": path}):
+        done = run.jotun("config", *words, "--yaml", env={**os.environ, **environment})
+        if written(done).get("lr") != "0.002":
+            yield f"{words} {environment}: {done.stderr}"
+    done = run.jotun("config", "--deepspeed-config", path + "x", check=False)
+    if done.returncode != 1 or "ds.jsonx: " not in done.stderr:
+        yield f"a file that is not there: {done.stderr}"
+    script = os.path.join(folder, "named.sh")
+    with open(script, "w") as out:
+        out.write("torchrun pretrain_gpt.py --num-layers 2 --deepspeed --deepspeed_config ds.json\n")
+    done = run.jotun("config", "--from-megatron", script)
+    if written(done).get("lr") != "0.002" or "deepspeed-config" in written(done):
+        yield f"a JSON beside a script: {done.stdout} {done.stderr}"
+    os.remove(path)
+    done = run.jotun("config", "--from-megatron", script, check=False)
+    if done.returncode != 1 or "ds.json is neither written by the script nor a file here" not in done.stderr:
+        yield f"a script whose JSON is not there: {done.stderr}"
+
+
+def check_runs(folder):
+    """Losses, learning rates and norms of a run by a JSON are those of the options that it means, on threads and under MPI."""
+    path = os.path.join(folder, "ds.json")
+    with open(path, "w") as out:
+        json.dump({"train_batch_size": 8, "train_micro_batch_size_per_gpu": 1, "gradient_accumulation_steps": 4, "gradient_clipping": 0.5, "zero_optimization": {"stage": 1},
+                   "bf16": {"enabled": True}, "optimizer": {"type": "AdamW", "params": {"lr": 0.01, "betas": [0.9, 0.95], "eps": 1e-6, "weight_decay": 0.1}},
+                   "scheduler": {"type": "WarmupDecayLR", "params": {"warmup_num_steps": 2, "warmup_max_lr": 0.01, "warmup_type": "linear", "total_num_steps": 5}}}, out)
+    flags = ("--global-batch-size 8 --micro-batch-size 1 --clip-grad 0.5 --zero-stage 1 --bf16 --optimizer adam --lr 0.01 --adam-beta1 0.9 --adam-beta2 0.95 --adam-eps 1e-6 "
+             "--weight-decay 0.1 --lr-decay-style linear --lr-warmup-iters 2 --lr-decay-iters 5 --lr-schedule-rule deepspeed").split()
+    mine = losses(folder, ["--train-iters", "7", "--ranks", "2", *flags])
+    read = losses(folder, ["--train-iters", "7", "--ranks", "2", "--deepspeed_config", path])
+    if mine != read or len(mine) != 7:
+        yield f"losses of the JSON {read}, of the options {mine}"
+    rates = [0, 0, 0.005, 0.01, 0.01 * 2 / 3, 0.01 / 3, 0]                     # DeepSpeed's, whose second step is a step late
+    if not all(abs(row[1] - rate) < 1e-12 for row, rate in zip(mine, rates)):
+        yield f"learning rates {[row[1] for row in mine]}, wanted {rates}"
+    for name, launcher in list(run.launchers().items())[:1]:
+        launched = losses(folder, ["--train-iters", "7", "--deepspeed_config", path], launcher=launcher + ["2"])
+        if launched != mine:
+            yield f"under {name} {launched}, wanted {mine}"
+
+
 with run.work_folder() as folder:
-    bad = []
+    bad = [*check_files(), *check_sources(folder), *check_runs(folder)]
     for key, value, option, wanted, says in TAKEN:
         code, given, said = config(folder, nested(key, value))
         if code or says not in said or given.get(option, NONE) != wanted:
@@ -119,7 +216,7 @@ with run.work_folder() as folder:
     if code or given.get("hysteresis") != "4":
         bad.append(f"--fp16 and auto: {given} {said}")
     for keys, arguments, refuses, says in (
-            ({}, "--clip-grad 0.5", False, "gradient_clipping of DeepSpeed's JSON is not given, which means 0 there; --clip-grad 0.5 ("),
+            ({}, "--clip-grad 0.5", False, "gradient_clipping of DeepSpeed's JSON is not given, which means 1 there, and 0 before 0.19.4; --clip-grad 0.5 ("),
             ({"fp16": {"enabled": True, "loss_scale": 128}}, "--fp16", False, ""),
             ({"scheduler": {"type": "WarmupLR", "params": {"warmup_type": "linear"}}}, "--lr-warmup-iters 7", True,
              "scheduler.params.warmup_num_steps of DeepSpeed's JSON is not given, which means 1000 there, and contradicts --lr-warmup-iters 7 (")):
@@ -127,9 +224,10 @@ with run.work_folder() as folder:
         option, value = (arguments.lstrip("-") + " true").split()[:2]
         if code != refuses or says not in said or given.get(option) != value or "initial-loss-scale" in given:
             bad.append(f"{keys} {arguments}: exit code {code}, {given} {said}")
-    for text in '{"a": 1, "a": 2}', "[1]", "{", '{"train_batch_size": }':
+    for text, says in (('{"a": 1,\n "a": 2}', "is no JSON at line 2, column 4: duplicate object key"), ("[1]", "is no object; give"),
+                       ("{", "is no JSON at line 2, column 0: string or '}' expected near end of file"), ('{"train_batch_size": }', "is no JSON at line 1, column 22")):
         code, given, said = config(folder, text)
-        if code != 1 or "the JSON of --deepspeed_config is no object" not in said:
+        if code != 1 or "the JSON of --deepspeed_config " + says not in said:
             bad.append(f"{text}: exit code {code}, {said}")
     for arguments, erf in (("--no-bias-gelu-fusion", True), ("--disable-bias-linear", True), ("--disable-bias-linear --swiglu", False), ("", False),
                            ("--no-bias-gelu-fusion --swiglu", False), ("--disable-bias-linear --gelu-approximate tanh", False)):

@@ -1,6 +1,7 @@
 /* Options from DeepSpeed's JSON: its keys are names of a dialect, deepspeed.def. The command line and the
  * JSON have to say the same, since DeepSpeed takes some values from the one and some from the other. */
 #include "conf/import/deepspeed.h"
+#include <limits.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -229,37 +230,34 @@ static OptionIndex option_of(const DeepSpeed *d, const Dialect *row)
 
 /* ---- names that are not known ---- */
 
-/* How far a key is from a name, of which as many parts count as the key has; a name that ends as the key does
- * stands at another place. */
-static int name_distance(const char *key, const char *name, size_t letters)
+/* How far a key is from a name, of which as many parts count as the key has; *shown: their letters. A name
+ * that ends as the key does stands at another place. */
+static int name_distance(int *shown, const char *key, const char *name, int letters)
 {
     char        part[DEEPSPEED_KEY];
-    const char *last = strrchr(key, '.');
-    int         dots = 0;
-    size_t      n    = 0;
+    const char *last = strrchr(key, '.'), *end;
+    int         dots = 0, n = 0;
     for (const char *c = key; *c; c++) dots += *c == '.';
     while (n < letters && (name[n] != '.' || dots-- > 0)) n++;
-    snprintf(part, sizeof part, "%.*s", (int)letters, name);
-    if (strchr(part, '*')) return INT32_MAX;
-    const char *end = strrchr(part, '.');
-    if (end && !strcmp(end + 1, last ? last + 1 : key)) return 1;
-    snprintf(part, sizeof part, "%.*s", (int)n, name);
+    snprintf(part, sizeof part, "%.*s", *shown = letters, name);
+    if (strchr(part, '*')) return INT_MAX;
+    if ((end = strrchr(part, '.')) && !strcmp(end + 1, last ? last + 1 : key)) return 0;
+    snprintf(part, sizeof part, "%.*s", *shown = n, name);
     return word_distance(key, part);
 }
 
 /* The name nearest to a key; "": none is near. Returns out. */
 static const char *nearest_name(char *out, size_t size, const char *key)
 {
-    int near = (int)strlen(key) / 4 < 3 ? (int)strlen(key) / 4 + 1 : 4;
+    int near = (int)strlen(key) / 4 < 3 ? (int)strlen(key) / 4 + 1 : 4, shown;
     out[0] = 0;
     for (int i = 0; i < dialect_count; i++) {
         if (dialects[i].whose != DIALECT_DSJSON_INDEX) continue;
         for (const char *a = dialects[i].name; *a; a += strcspn(a, " "), a += *a == ' ') {
-            size_t letters  = strcspn(a, " ");
-            int    distance = name_distance(key, a, letters);
+            int distance = name_distance(&shown, key, a, (int)strcspn(a, " "));
             if (distance >= near) continue;
             near = distance;
-            snprintf(out, size, "%.*s", (int)letters, a);
+            snprintf(out, size, "%.*s", shown, a);
         }
     }
     return out;
@@ -314,7 +312,8 @@ static void take_value(DeepSpeed *d, const char *key, const json_t *json, const 
         if (deepspeed_is_auto(json)) return note_ignored(d, key, "auto is what is built");
         if (row->verb == VERB_REFUSE_FLAG && value && (!strcmp(value, "false") || !strcmp(value, "0")))
             return note_ignored(d, key, "it is off");
-        snprintf(why, sizeof why, "is refused: %s; %s", row->text, row->cure);
+        snprintf(why, sizeof why, "is %.100s%srefused: %s; %s", value ? value : "", value ? ", " : "", row->text,
+                 row->cure);
         deepspeed_refuse(d, key, why);
         break;
     case VERB_PART:
@@ -354,12 +353,36 @@ static const char *off(const DeepSpeed *d, const char *group)
     snprintf(key, sizeof key, "%s.enabled", group);
     const json_t  *enabled = deepspeed_at(d, key);
     const Dialect *row     = dialect_find(DIALECT_DSJSON, key, NULL);
-    if (!row) return NULL;
+    if (!row || !strstr(row->name, key)) return NULL;                  /* none, or one that ends in a star */
     if (deepspeed_is_auto(enabled) && row->option >= 0)
         return *(const OptionFLAG *)option_field_of(d->o, (OptionIndex)row->option)
                    ? NULL : "it has no effect without enabled: true";
     if (json_is_true(enabled)) return NULL;
     return enabled ? "it is off" : "it has no effect without enabled: true";
+}
+
+/* The parameters of an optimizer or scheduler that is refused say nothing more. */
+static bool type_refused(const DeepSpeed *d, const char *key)
+{
+    char        type[DEEPSPEED_KEY], text[DEEPSPEED_TEXT];
+    const char *end = strrchr(key, '.');
+    if (!end || strcmp(end, ".params") != 0) return false;
+    snprintf(type, sizeof type, "%.*s.type", (int)(end - key), key);
+    const json_t  *value = deepspeed_at(d, type);
+    const Dialect *row   = dialect_find(DIALECT_DSJSON, type, deepspeed_text(text, sizeof text, value));
+    return value && row && row->verb == VERB_REFUSE;
+}
+
+/* A group that is off because its "enabled" is misspelt would be passed over. */
+static void refuse_unknown_names(DeepSpeed *d, const char *group, json_t *object)
+{
+    const char *name;
+    json_t     *value;
+    json_object_foreach(object, name, value) {
+        char key[DEEPSPEED_KEY], text[DEEPSPEED_TEXT];
+        snprintf(key, sizeof key, "%s.%s", group, name);
+        if (!dialect_find(DIALECT_DSJSON, key, deepspeed_text(text, sizeof text, value))) refuse_unknown(d, key);
+    }
 }
 
 static void take_object(DeepSpeed *d, const char *path, json_t *object, int depth);
@@ -370,14 +393,17 @@ static void take_group(DeepSpeed *d, const char *key, json_t *object, int depth)
     const Dialect *row = dialect_find(DIALECT_DSJSON, key, NULL);
     snprintf(inner, sizeof inner, "%s.enabled", key);
     const json_t  *enabled = json_object_get(object, "enabled");
-    const Dialect *turns   = enabled ? dialect_find(DIALECT_DSJSON, inner, NULL) : NULL;
+    const Dialect *turns   = dialect_find(DIALECT_DSJSON, inner, NULL);
     const char    *why     = off(d, key);
     if (row) return take_value(d, key, object, NULL);
     if (!group_known(key)) return refuse_unknown(d, key);
-    if (turns && turns->option >= 0)
+    if (type_refused(d, key)) return;
+    if (turns && turns->option >= 0 && enabled)
         take_value(d, inner, enabled, deepspeed_text(text, sizeof text, enabled));
-    if (why && (!turns || turns->option < 0 || json_object_size(object) > 1))
+    if (why && turns->verb != VERB_REFUSE) refuse_unknown_names(d, key, object);
+    if (why && (!enabled || turns->option < 0 || json_object_size(object) > 1))
         return note_ignored(d, key, why);
+    if (why) return;
     if (turns && turns->verb == VERB_REFUSE) return take_value(d, inner, enabled, "true");
     take_object(d, key, object, depth);
 }
