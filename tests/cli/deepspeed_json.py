@@ -54,7 +54,7 @@ TAKEN = [
     ("fp16", {"enabled": True, "loss_scale": 128}, "initial-loss-scale", NONE, ""),
     ("scheduler", {"type": "WarmupLR", "params": {"warmup_num_steps": 5}}, "lr-warmup-style", "log", "scheduler.params.warmup_type (log) of DeepSpeed's JSON are not given"),
     ("scheduler", {"type": "WarmupDecayLR", "params": {"warmup_num_steps": 5, "warmup_min_lr": 1e-4, "total_num_steps": 50}}, "min-lr", "0.0001", ""),
-    ("scheduler", {"type": "WarmupCosineLR", "params": {"warmup_num_steps": 5, "total_num_steps": 50}}, "min-lr", "1e-07", ""),
+    ("scheduler", {"type": "WarmupCosineLR", "params": {"warmup_num_steps": 5, "total_num_steps": 50}}, "min-lr", "1.0000000000000001e-07", ""),
     ("sequence_parallel_size", 2, "cp-comm-type", "a2a", ""), ("zero_optimization", True, "zero-stage", "1", ""), ("checkpoint.load_universal", False, "load", NONE, ""),
     ("optimizer", {"type": "Lion", "params": {"betas": [0.9, 0.98]}}, "lion-beta2", "0.98", ""),
     ("wandb", {"enabled": True, "project": "p"}, "wandb-project", "p", ""),

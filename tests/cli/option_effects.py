@@ -19,7 +19,7 @@ BASE = {"num-layers": 2, "hidden-size": 32, "ffn-hidden-size": 64, "num-attentio
         "global-batch-size": 4, "train-iters": 3, "lr": "1e-2", "vocab-size": 260, "device": "cpu", "threads": 1}
 # The value that an option is changed to, where the next number or word is refused or changes nothing.
 VALUES = {
-    "model": "jotun-tiny", "window-size": "8,0", "window-attn-skip-freq": 2, "config": "FOLDER/options.yaml", "num-attention-heads": 2,
+    "model": "jotun-tiny", "window-size": "8,0", "window-attn-skip-freq": 2, "config": "FOLDER/options.yaml", "deepspeed-config": "FOLDER/ds.json", "gradient-accumulation-steps": 2, "num-attention-heads": 2,
     "max-position-embeddings": 64, "vocab-size": 300, "num-query-groups": 2, "device": "ref", "tokenizer": "FOLDER/bytes.json",
     "split": "50,50,0", "data-path": "DATA2", "train-data-path": "DATA2", "valid-data-path": "DATA", "test-data-path": "DATA",
     "data-file-list": "FOLDER/list.txt", "num-experts": 4, "moe-layer-freq": 2, "moe-ffn-hidden-size": 32, "moe-router-num-groups": 2,
@@ -79,6 +79,9 @@ BESIDE["lr-wsd-decay-style"] = {**WSD, "lr-wsd-decay-iters": 4}
 BESIDE["lr-wsd-decay-iters"] = {**WSD, "lr-wsd-decay-iters": 1}
 BESIDE["lr-wsd-decay-samples"] = {**WSD, "lr-wsd-decay-samples": 4}
 BESIDE["lr-warmup-init"] = {"lr-warmup-iters": 2}
+BESIDE["lr-warmup-style"] = {"lr-warmup-iters": 3}
+BESIDE["gradient-accumulation-steps"] = {"global-batch-size": "ABSENT", "gradient-accumulation-steps": 1}
+BESIDE["deepspeed-config"] = {"lr": "ABSENT"}
 BESIDE["yarn-beta-fast"] = {**YARN, "rotary-base": 100}
 DECAYS = {"start-weight-decay": 0.01, "end-weight-decay": 0.1}
 BESIDE["weight-decay-incr-style"] = {"+start-weight-decay": 0.01, "+end-weight-decay": 0.1}
@@ -244,6 +247,8 @@ def observe(options, data, name):
             words[key] = str(value).replace("FOLDER/bytes.json", os.path.join(os.path.dirname(data), "bytes.json")).replace("CHECKPOINT", os.path.join(os.path.dirname(data), "checkpoint")).replace("FOLDER", folder).replace("DATA2", data + "2").replace("DATA", data)
     with open(os.path.join(folder, "options.yaml"), "w") as out:
         out.write("lr: 1e-3\nweight-decay: 0.3\n")
+    with open(os.path.join(folder, "ds.json"), "w") as out:
+        out.write('{"gradient_clipping": 1, "optimizer": {"type": "SGD", "params": {"lr": 0.1}}}')
     with open(os.path.join(folder, "list.txt"), "w") as out:
         out.write(f"0.5 {data} a\n0.3 {data}2 b\n0.2 {data} b\n")
     done = jotun("train", *command(words), check=False, cwd=folder)
