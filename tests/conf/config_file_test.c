@@ -221,6 +221,12 @@ static const char *json_of(Options *o)
     return json;
 }
 
+/* Not the names of other files, and not the preset, whose values come back by themselves. */
+static bool in_file(OptionIndex i)
+{
+    return option_taken(i, FOR_CONFIG) && i != OPTION_config && i != OPTION_deepspeed_config && i != OPTION_model;
+}
+
 /* Each option alone, and all of them at once, two values each. */
 static void written_files_read_back(void **state)
 {
@@ -228,15 +234,14 @@ static void written_files_read_back(void **state)
     int tried = 0;
     for (int option = -1; option < OPTIONS; option++) {
         for (int turn = 0; turn < 2; turn++) {
-            if (option >= 0 && (!option_taken(option, FOR_CONFIG) || option == OPTION_config || option == OPTION_model)) continue;
+            if (option >= 0 && !in_file(option)) continue;
             Options o, again;
             char *text, line[128];
             size_t bytes;
             assert_ok(parse_line(&o, FOR_CONFIG_COMMAND, ""));
             for (int i = 0; i < OPTIONS; i++) {
                 OptionSource source = { SOURCE_COMMAND_LINE, "--x", "", "", CONVERT_NONE };
-                bool taken = option_taken(i, FOR_CONFIG) && i != OPTION_config && i != OPTION_model;
-                if (!taken || (option >= 0 && i != option)) continue;
+                if (!in_file(i) || (option >= 0 && i != option)) continue;
                 assert_ok(options_set(&o, i, other_value(i, turn), source));
                 if (option_rows[i].kind == KIND_LIST) assert_ok(options_set(&o, i, "second", source));
                 tried++;
