@@ -14,8 +14,9 @@
 Status options_parse (Options *o, CommandSet command, int argc, char **argv);
 /* The same for a command that understands these DIALECT_... of conf/rows.h, not those of command_dialects. */
 Status options_parse_dialects(Options *o, CommandSet command, unsigned understood, int argc, char **argv);
-/* The files of --config and --deepspeed-config: read by this process (zeros); not read (none); or as rank 0 has read them and sent
- * them to all (packed, which options_config_texts has made and which is not needed afterwards). */
+/* The files of --config and --deepspeed-config: read by this process (zeros); not read (none); or as rank
+ * 0 has read them and sent them to all (packed, which options_config_texts has made and which is not
+ * needed afterwards). */
 typedef struct { bool none; const char *packed; size_t bytes; } ConfigTexts;
 Status options_parse_configs(Options *o, CommandSet command, ConfigTexts texts, int argc, char **argv);
 /* The bytes of these files, one after the other; the caller frees *packed, after a failure too. BAD_FILE. */

@@ -87,8 +87,8 @@ typedef struct {
     Conversion   convert;       /* ALIAS */
     int          values;        /* IGNORED: how many words follow it; -1: all up to the next name.
                                    WITH: the other option, whose value is `text` */
-    /* MEANS: our value; OPTIONAL, IGNORED, REFUSE, REFUSE_FLAG, MISSING: why; PART: of what; SUGGEST: our name
-       for it */
+    /* MEANS: our value; OPTIONAL, IGNORED, REFUSE, REFUSE_FLAG, MISSING: why; PART: of what; SUGGEST: our
+       name for it */
     const char  *text;
     const char  *cure;          /* REFUSE, REFUSE_FLAG, MISSING: what to do instead */
 } Dialect;

@@ -123,6 +123,8 @@ for i, (options, keys) in enumerate((
         (0, {"train_batch_size": 16, "gradient_accumulation_steps": 4, "gradient_clipping": 1.0, "bf16": {"enabled": True}, "zero_optimization": {"stage": 1}}),
         (1, {"communication_data_type": "fp16", "fp16": {"enabled": "auto", "loss_scale": 0, "initial_scale_power": 12}, "wandb": {"project": "p"}}),
         (252, {"optimizer": {"type": "AdamW", "params": {"lr": "auto", "betas": [0.9, 0.95], "torch_adam": True}}, "flops_profiler": {"enabled": None}}),
+        (0, {"scheduler": {"type": "OneCycle", "params": {"cycle_min_lr": 0.1, "cycle_max_lr": 1, "cycle_momentum": False}}, "tensorboard": {"enabled": True, "job_name": "j"}}),
+        (0, {"scheduler": {"type": "WarmupCosineLR", "params": {"cos_min_ratio": 0.1}}, "optimizer": {"type": "Lion", "params": {"betas": [0.9, 0.99]}}, "nosuch": {}}),
         (4, {"scheduler": {"type": "WarmupDecayLR", "params": {"warmup_type": "linear", "total_num_steps": 50}}, "optimizer": {"params": {"betas": "auto"}}}))):
     seed("deepspeed", str(i), bytes([options]) + json.dumps(keys).encode())
 

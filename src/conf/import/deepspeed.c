@@ -231,7 +231,7 @@ static OptionIndex option_of(const DeepSpeed *d, const Dialect *row)
 /* ---- names that are not known ---- */
 
 /* How far a key is from a name, of which as many parts count as the key has; *shown: their letters. A name
- * that ends as the key does stands at another place. */
+ * that ends as the key does is that of another place. */
 static int name_distance(int *shown, const char *key, const char *name, int letters)
 {
     char        part[DEEPSPEED_KEY];
@@ -312,8 +312,8 @@ static void take_value(DeepSpeed *d, const char *key, const json_t *json, const 
         if (deepspeed_is_auto(json)) return note_ignored(d, key, "auto is what is built");
         if (row->verb == VERB_REFUSE_FLAG && value && (!strcmp(value, "false") || !strcmp(value, "0")))
             return note_ignored(d, key, "it is off");
-        snprintf(why, sizeof why, "is %.100s%srefused: %s; %s", value ? value : "", value ? ", " : "", row->text,
-                 row->cure);
+        snprintf(why, sizeof why, "is %.100s%srefused: %s; %s", value ? value : "", value ? ", " : "",
+                 row->text, row->cure);
         deepspeed_refuse(d, key, why);
         break;
     case VERB_PART:
@@ -373,7 +373,7 @@ static bool type_refused(const DeepSpeed *d, const char *key)
     return value && row && row->verb == VERB_REFUSE;
 }
 
-/* A group that is off because its "enabled" is misspelt would be passed over. */
+/* A group is off where its "enabled" is misspelt, too. */
 static void refuse_unknown_names(DeepSpeed *d, const char *group, json_t *object)
 {
     const char *name;
@@ -381,7 +381,8 @@ static void refuse_unknown_names(DeepSpeed *d, const char *group, json_t *object
     json_object_foreach(object, name, value) {
         char key[DEEPSPEED_KEY], text[DEEPSPEED_TEXT];
         snprintf(key, sizeof key, "%s.%s", group, name);
-        if (!dialect_find(DIALECT_DSJSON, key, deepspeed_text(text, sizeof text, value))) refuse_unknown(d, key);
+        deepspeed_text(text, sizeof text, value);
+        if (!dialect_find(DIALECT_DSJSON, key, text)) refuse_unknown(d, key);
     }
 }
 

@@ -7,7 +7,8 @@
 
 /* ---- batch sizes ---- */
 
-static const char *const MICRO = "train_micro_batch_size_per_gpu", *const STEPS = "gradient_accumulation_steps";
+static const char *const MICRO = "train_micro_batch_size_per_gpu";
+static const char *const STEPS = "gradient_accumulation_steps";
 
 /* train_batch_size is train_micro_batch_size_per_gpu x gradient_accumulation_steps x data-parallel ranks. The
  * steps are 1 where the JSON has the batch alone and nobody gave the micro-batch. That it adds up on the
@@ -126,8 +127,8 @@ static void read_one_cycle(DeepSpeed *d)
         return deepspeed_refuse(d, parameter(key, "cycle_first_stair_count"), "is refused: the learning rate "
                                 "changes with each step; give 0 for both stair counts");
     if (number_at(d, "decay_lr_rate", 0) != 0 && number_at(d, "decay_step_size", 0) != 0)
-        return deepspeed_refuse(d, parameter(key, "decay_lr_rate"), "is refused: after the cycle the learning "
-                                "rate stays at cycle_min_lr; give 0");
+        return deepspeed_refuse(d, parameter(key, "decay_lr_rate"), "is refused: after the cycle the "
+                                "learning rate stays at cycle_min_lr; give 0");
     if (number_at(d, "cycle_momentum", 1) != 0 && strcasecmp(type, "SGD") != 0)
         return deepspeed_refuse(d, parameter(key, "cycle_momentum"), "is refused: it is true where it is not "
                                 "given, and --adam-beta1 is constant here; give false");
@@ -142,14 +143,16 @@ static void read_one_cycle(DeepSpeed *d)
 static void read_range_test(DeepSpeed *d)
 {
     char   key[DEEPSPEED_KEY];
-    double low  = number_at(d, "lr_range_test_min_lr", 1e-3), rate = number_at(d, "lr_range_test_step_rate", 1);
+    double low  = number_at(d, "lr_range_test_min_lr", 1e-3);
+    double rate = number_at(d, "lr_range_test_step_rate", 1);
     double size = number_at(d, "lr_range_test_step_size", 2000), steps = (double)d->o->train_iters;
     if (number_at(d, "lr_range_test_staircase", 0) != 0)
         return deepspeed_refuse(d, parameter(key, "lr_range_test_staircase"), "is refused: the learning rate "
                                 "rises with each step; give false");
     if (size <= 0)
-        return deepspeed_refuse(d, parameter(key, "lr_range_test_step_size"), "is not above 0; give the steps "
-                                "in which the learning rate rises by lr_range_test_step_rate times its start");
+        return deepspeed_refuse(d, parameter(key, "lr_range_test_step_size"), "is not above 0; give the "
+                                "steps in which the learning rate rises by lr_range_test_step_rate times its "
+                                "start");
     if (!options_said(d->o, OPTION_train_iters))
         return deepspeed_refuse(d, "scheduler.type", "is LRRangeTest, which lasts as long as the run; give "
                                 "--train-iters N");
@@ -163,8 +166,8 @@ static void judge_scheduler(DeepSpeed *d)
     const Scheduler *s = scheduler_of(d);
     if (!s && !deepspeed_at(d, "scheduler.type") && deepspeed_at(d, "optimizer.type") &&
         !options_said(d->o, OPTION_lr_decay_style))
-        import_remark(d->m, d->o, d->from, "scheduler of DeepSpeed's JSON is not given: the learning rate is that of "
-                      "--lr-decay-style, by default linear; DeepSpeed alone would keep it constant");
+        import_remark(d->m, d->o, d->from, "scheduler of DeepSpeed's JSON is not given: the learning rate is "
+                      "that of --lr-decay-style, by default linear; DeepSpeed alone would keep it constant");
     if (!s) return;
     refuse_others(d, s);
     double low = number_at(d, "warmup_min_lr", 0), init = number_at(d, "warmup_min_ratio", 0);

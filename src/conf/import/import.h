@@ -22,8 +22,8 @@ Status import_ends(const Import *import, const char *path);
 void   import_close(Import *import);
 
 /* The file of --deepspeed-config, whose values are as strong as those of a file of --config: for all commands
- * that take the option, after everything else was read. What is not taken as it is given is a line in the log.
- * BAD_OPTION where something is refused, after a line for each. */
+ * that take the option, after everything else was read. What is not taken as it is given is a line in the
+ * log. BAD_OPTION where something is refused, after a line for each. */
 Status deepspeed_config_read(Options *o, ConfigTexts *texts);
 
 /* For the files that read one kind. from: "run.sh:12" */

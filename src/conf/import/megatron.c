@@ -185,15 +185,16 @@ static void read_deepspeed_file(Import *m, Options *o, const Script *s)
     const char *path = o->deepspeed_config, *slash = strrchr(s->path, '/');
     const char *from = o->source[OPTION_deepspeed_config].from;
     if (!path) return;
-    snprintf(beside, sizeof beside, "%.*s/%s", slash ? (int)(slash - s->path) : 1, slash ? s->path : ".", path);
+    snprintf(beside, sizeof beside, "%.*s/%s", slash ? (int)(slash - s->path) : 1, slash ? s->path : ".",
+             path);
     bool here = file_exists(path);
     if (here || (*path != '/' && file_exists(beside))) {
         if (import_deepspeed_file(m, o, here ? path : beside) == OK) return;
         snprintf(why, sizeof why, "%s", fail_text());
     } else
-        snprintf(why, sizeof why, "%s %s is neither written by the script nor a file here or in its folder; start "
-                 "from the folder in which it lies, or give its path", o->source[OPTION_deepspeed_config].name,
-                 path);
+        snprintf(why, sizeof why, "%s %s is neither written by the script nor a file here or in its folder; "
+                 "start from the folder in which it lies, or give its path",
+                 o->source[OPTION_deepspeed_config].name, path);
     import_refuse(m, o, from, why);
 }
 
