@@ -76,7 +76,7 @@ REFUSED = [
     ("scheduler.type", "OneCycle", "needs cycle_min_lr and cycle_max_lr; give both"),
     ("scheduler", {"type": "WarmupLR", "params": {"warmup_min_ratio": 0.1}}, "warmup_min_ratio of DeepSpeed's JSON is no parameter of WarmupLR, which has warmup_min_lr"),
     ("scheduler", {"type": "OneCycle", "params": {"cycle_min_lr": 0, "cycle_max_lr": 0.001, "decay_lr_rate": 0.1, "decay_step_size": 2}}, "decay_lr_rate of DeepSpeed's JSON is refused"),
-    ("checkpoint.load_universal", True, "--load DIR opens checkpoints"), ("train_batch_size", {}, "has a value that is not understood"), ("nonsense", {}, "nonsense of DeepSpeed's JSON is not known"),
+    ("checkpoint.load_universal", True, "--load DIR opens checkpoints"), ("zero_optimization.offload_param", False, "offload_param of DeepSpeed's JSON is a group of keys; give an object"), ("train_batch_size", {}, "has a value that is not understood"), ("nonsense", {}, "nonsense of DeepSpeed's JSON is not known"),
     ("amp", {"enabled": True, "opt_level": "O1"}, "numbers are fp32, --bf16 or --fp16"), ("torch_autocast.enabled", True, "give bf16"), ("optimizer", {"type": "Muon", "params": {}}, "give lr"),
     ("zero_optimization.stage", "two", "is not a whole number"), ("zero_optimization.zero_quantized_weights", True, "give false"),
     ("fp16", {"enabled": True, "initial_scale_power": 1.5}, "initial_scale_power 1.5 is not a whole number; give a value from 0 to 99"),

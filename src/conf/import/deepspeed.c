@@ -292,6 +292,8 @@ static void take_value(DeepSpeed *d, const char *key, const json_t *json, const 
     char why[DEEPSPEED_WHY];
     const Dialect *row = dialect_find(DIALECT_DSJSON, key, value);
     const Dialect *any = dialect_find(DIALECT_DSJSON, key, NULL);
+    if (!row && !json_is_object(json) && group_known(key))
+        return deepspeed_refuse(d, key, "is a group of keys; give an object, { \"key\": value, ... }");
     if (!row) return refuse_unknown(d, key);
     if (deepspeed_is_auto(json) && any && any->option >= 0) return note_auto(d, key, option_of(d, any));
     if (row->option >= 0 && !value)
@@ -380,9 +382,9 @@ static void refuse_unknown_names(DeepSpeed *d, const char *group, json_t *object
     json_t     *value;
     json_object_foreach(object, name, value) {
         char key[DEEPSPEED_KEY], text[DEEPSPEED_TEXT];
-        snprintf(key, sizeof key, "%s.%s", group, name);
+        int letters = snprintf(key, sizeof key, "%s.%s", group, name);
         deepspeed_text(text, sizeof text, value);
-        if (!dialect_find(DIALECT_DSJSON, key, text)) refuse_unknown(d, key);
+        if (letters >= (int)sizeof key || !dialect_find(DIALECT_DSJSON, key, text)) refuse_unknown(d, key);
     }
 }
 
