@@ -1,9 +1,10 @@
-/* From words to values: defaults, the environment, the command line, files of --config, a preset, DeepSpeed's
- * JSON. They are read in this order, and options_set decides by the source whether a value replaces the one
- * before it. */
+/* From words to values: defaults, the environment, the command line, files of --config, variables of Argonne's
+ * script, a preset, DeepSpeed's JSON. They are read in this order, and options_set decides by the source
+ * whether a value replaces the one before it. */
 #include "base/log.h"
 #include "conf/conf.h"
 #include "conf/config_file.h"
+#include "conf/import/agpt.h"
 #include "conf/import/import.h"
 #include "conf/value.h"
 #include <ctype.h>
@@ -70,8 +71,7 @@ static void note(Options *o, const char *format, ...)
     else          log_line("%s", line);
 }
 
-/* One name of theirs with its value; NULL where a flag has none. */
-static Status dialect_apply(Options *o, const Dialect *row, const char *value, OptionSource source)
+Status dialect_apply(Options *o, const Dialect *row, const char *value, OptionSource source)
 {
     source.convert = row->convert;
     switch (row->verb) {
@@ -344,7 +344,8 @@ static Status parse_preset(Options *o)
     if (!o->model) return OK;
     const Preset *preset = preset_find(o->model);
     if (!preset) return unknown_preset(o);
-    char words[1024], *rest;
+    char words[1024], from[128], *rest;
+    snprintf(from, sizeof from, "--model %s", preset->name);
     CHECK(strlen(preset->words) < sizeof words, "preset %s is longer than %zu letters", preset->name,
           sizeof words);
     memcpy(words, preset->words, strlen(preset->words) + 1);
@@ -352,7 +353,7 @@ static Status parse_preset(Options *o)
         int option = option_find(word + 2, FOR_CONFIG);
         CHECK(option >= 0, "preset %s names %s, which is no option", preset->name, word);
         const char *value = option_rows[option].kind == KIND_FLAG ? "true" : strtok_r(NULL, " ", &rest);
-        OptionSource source = { SOURCE_PRESET, word, value, preset->name, CONVERT_NONE };
+        OptionSource source = { SOURCE_PRESET, word, value, from, CONVERT_NONE };
         TRY(options_set(o, option, value, source));
     }
     return OK;
@@ -364,6 +365,7 @@ static Status parse_all(Options *o, ConfigTexts texts, int argc, char **argv)
     TRY(parse_environment(o));
     TRY(options_words(o, SOURCE_COMMAND_LINE, "", argc, argv));
     TRY(config_files_read(o, &texts));
+    if (o->agpt_variables) TRY(import_agpt(o));
     TRY(parse_preset(o));
     return deepspeed_config_read(o, &texts);    /* last, since "auto" has the value of all other sources */
 }

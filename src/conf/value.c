@@ -295,7 +295,7 @@ const char *options_source_text(char *out, size_t size, const Options *o, Option
     case SOURCE_PROGRAM:
     case SOURCE_DERIVED:      snprintf(out, size, "derived from %s", source->from); break;
     case SOURCE_DEFAULT:      snprintf(out, size, "default"); break;
-    case SOURCE_PRESET:       snprintf(out, size, "--model %s", source->from); break;
+    case SOURCE_PRESET:
     case SOURCE_CHECKPOINT:
     case SOURCE_CONFIG_FILE:  snprintf(out, size, "%s", source->from); break;
     case SOURCE_ENVIRONMENT:  snprintf(out, size, "%s", source->name); break;

@@ -12,6 +12,8 @@ void        text_list_add(TextList *list, const char *text);  /* not copied; the
 /* Words as of a command line, from this kind of source; from: see OptionSource. Names of other trainers
  * count. */
 Status      options_words(Options *o, SourceKind kind, const char *from, int argc, char **argv);
+/* One name of another trainer with its value; NULL where a flag has none. */
+Status      dialect_apply(Options *o, const Dialect *row, const char *value, OptionSource source);
 /* "--tp 3", "JOTUN_LR=3", "--num-attention-heads 12 (default)": option, value, source where not typed.
  * Returns out. */
 const char *options_typed(char *out, size_t size, const Options *o, OptionIndex option);
