@@ -25,6 +25,7 @@ static bool            progress_shown;         /* the terminal's present line is
 static bool            muted;
 static long            lost;                   /* lines that were not read in time */
 static atomic_bool     unread;                 /* the last text was lost: the next one does not wait */
+static atomic_int      copy = -1;              /* file that has all text as well */
 
 bool log_terminal(void)
 {
@@ -33,6 +34,16 @@ bool log_terminal(void)
 }
 
 void log_mute(bool mute) { muted = mute; }
+
+void log_copy(int fd) { atomic_store(&copy, fd); }
+
+/* What a full disk does not take is lost: the text is on stderr too. */
+static void write_copy(const char *text, size_t bytes)
+{
+    int     fd = atomic_load(&copy);
+    ssize_t n  = 1;
+    for (; fd >= 0 && bytes > 0 && n > 0; text += n, bytes -= (size_t)n) n = write(fd, text, bytes);
+}
 
 /* Opens the pipe or terminal of stderr a second time: O_NONBLOCK belongs to the open file description,
  * so setting it on the inherited descriptor would change it for other processes that share it, such as
@@ -51,6 +62,7 @@ bool log_write(const char *text, size_t bytes)
     int  outer = errno, own = open_stderr_nonblocking(), fd = own >= 0 ? own : STDERR_FILENO;
     bool waits = !atomic_load(&unread);
     int  slices = waits ? SLICES : 1;
+    write_copy(text, bytes);
     while (bytes > 0 && slices > 0) {
         struct pollfd ready = { .fd = fd, .events = POLLOUT };
         ssize_t n = own >= 0 || poll(&ready, 1, 0) > 0 ? write(fd, text, bytes) : 0;

@@ -48,6 +48,13 @@ const char *transport_launcher(void)
     return l ? l->name : NULL;
 }
 
+int transport_launcher_size(void)
+{
+    const Launcher *l = launcher_of_environment();
+    const char *started = l ? getenv(l->started) : NULL;
+    return started ? (int)strtol(started, NULL, 10) : 0;
+}
+
 int transport_launcher_rank(void)
 {
     const Launcher *l = launcher_of_environment();

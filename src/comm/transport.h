@@ -68,6 +68,7 @@ Transport *transport_dry_open(int rank, int size);
  * after it (comm/start.h); 0: none. */
 Status transport_mpi_open(Transport **transport, double seconds, int *argc, char ***argv);
 const char *transport_launcher(void);             /* from the environment: "Open MPI"; NULL: none */
+int transport_launcher_size(void);                /* processes that it started; 0: it does not tell */
 int transport_launcher_rank(void);                /* known before MPI_Init; 0 without a launcher */
 int transport_launcher_local(void);               /* processes on this host, 1 where it does not tell */
 

@@ -38,6 +38,34 @@ void options_show_common(FILE *out, const Options *o, char between)
     }
 }
 
+/* A word that the shell takes as it is, or in quotes. */
+static void shell_word(FILE *out, const char *word)
+{
+    bool plain = *word && !word[strspn(word, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
+                                             "_-+=./:,@%")];
+    if (plain) { fprintf(out, " %s", word); return; }
+    fputs(" '", out);
+    for (; *word; word++) fprintf(out, *word == '\'' ? "'\\''" : "%c", *word);
+    fputc('\'', out);
+}
+
+void options_show_command(FILE *out, const Options *o)
+{
+    for (int i = 0; i < OPTIONS; i++) {
+        const OptionRow *row = &option_rows[i];
+        char value[1024];
+        if (!option_taken(i, o->command) || o->source[i].kind <= SOURCE_DEFAULT) continue;
+        if (i == OPTION_agpt_variables || i == OPTION_config) continue;
+        const TextList *list = row->kind == KIND_LIST ? option_field_of(o, i) : NULL;
+        if (row->kind == KIND_FLAG && !*(const OptionFLAG *)option_field_of(o, i)) continue;
+        fprintf(out, " --%s", row->name);
+        if (row->kind == KIND_FLAG) continue;
+        for (int w = 0; list && w < list->count; w++) shell_word(out, list->text[w]);
+        if (!list) shell_word(out, options_value_text(value, sizeof value, o, i));
+    }
+    fputc('\n', out);
+}
+
 /* Numbers stay numbers and flags truth values, so that other programs can read the options of a
  * checkpoint. */
 static json_t *value_json(const Options *o, OptionIndex option)

@@ -1,0 +1,94 @@
+/* The folders of a run as train_aGPT_7B.sh makes them, and what it keeps there. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+#include "base/file.h"
+#include "base/log.h"
+#include "cli/agpt/agpt_start.h"
+#include "conf/conf.h"
+
+extern char **environ;
+enum { PATH_LETTERS = 1024 };
+
+/* A name that says that its value opens something. */
+static bool is_secret(const char *name, size_t letters)
+{
+    static const char *const endings[] = { "_KEY", "_TOKEN", "_SECRET", "_PASSWORD", "_PASSWD", "_CREDENTIALS" };
+    for (size_t i = 0; i < sizeof endings / sizeof endings[0]; i++) {
+        size_t n = strlen(endings[i]);
+        if (letters >= n && !strncmp(name + letters - n, endings[i], n)) return true;
+    }
+    return false;
+}
+
+/* As printenv, without colours and without what should not lie in a shared folder. */
+static Status write_environment(const char *folder)
+{
+    char   path[PATH_LETTERS], *text = NULL;
+    size_t bytes;
+    TRY(path_join(path, folder, ".env"));
+    FILE *out = open_memstream(&text, &bytes);
+    if (!out) return fail(NO_MEMORY, "no memory for the environment");
+    for (char **variable = environ; *variable; variable++) {
+        size_t letters = strcspn(*variable, "=");
+        if (!strncmp(*variable, "LS_COLORS=", 10)) continue;
+        if (is_secret(*variable, letters)) fprintf(out, "# %.*s is left out\n", (int)letters, *variable);
+        else                               fprintf(out, "%s\n", *variable);
+    }
+    bool   whole  = fclose(out) == 0;
+    Status status = whole ? file_write_whole(path, text, bytes) : fail(NO_MEMORY, "no memory for the environment");
+    free(text);
+    return status;
+}
+
+static Status append_line(const char *path, const char *line)
+{
+    TRY(folder_make_for(path));
+    FILE *out = fopen(path, "a");
+    if (!out) return fail(IO_FAILED, "%s: cannot be written: %s", path, strerror(errno));
+    fprintf(out, "%s\n", line);
+    bool good = !ferror(out);
+    good = fclose(out) == 0 && good;
+    return good ? OK : fail(IO_FAILED, "%s: cannot be written: %s", path, strerror(errno));
+}
+
+/* The log of this start begins with the command of jotun train that says the same. */
+static Status open_log(const Options *o)
+{
+    char   path[PATH_LETTERS], host[64] = "", when[32], *command = NULL;
+    size_t bytes;
+    time_t now = time(NULL);
+    struct tm local;
+    if (gethostname(host, sizeof host - 1)) snprintf(host, sizeof host, "?");
+    strftime(when, sizeof when, "%Y%m%d-%H%M%S", localtime_r(&now, &local));
+    if (snprintf(path, sizeof path, "logs/%s/%s_%lld_%s/output.log", o->run_name, when, (long long)o->ranks, host) >=
+        (int)sizeof path)
+        return fail(BAD_OPTION, "logs/%s/...: the path is longer than %d letters", o->run_name, PATH_LETTERS - 1);
+    FILE *out = open_memstream(&command, &bytes);
+    if (!out) return fail(NO_MEMORY, "no memory for the command");
+    fprintf(out, "jotun train");
+    options_show_command(out, o);
+    if (fclose(out)) return fail(NO_MEMORY, "no memory for the command");
+    command[strcspn(command, "\n")] = 0;
+    Status status = append_line(path, command);
+    if (status == OK) status = append_line(".cache/train_args.txt", command);
+    if (status == OK) status = append_line("logs/latest", path);
+    free(command);
+    TRY(status);
+    int fd = open(path, O_WRONLY | O_APPEND | O_CLOEXEC);
+    if (fd < 0) return fail(IO_FAILED, "%s: cannot be opened: %s", path, strerror(errno));
+    log_copy(fd);
+    log_line("this log is also in %s; checkpoints are in %s", path, o->save);
+    return OK;
+}
+
+Status agpt_open_folders(const Options *o)
+{
+    TRY(folder_make(o->save));
+    if (o->data_cache_path) TRY(folder_make(o->data_cache_path));
+    TRY(write_environment(o->save));
+    return open_log(o);
+}
