@@ -90,7 +90,9 @@ Status dialect_apply(Options *o, const Dialect *row, const char *value, OptionSo
     case VERB_REFUSE:
     case VERB_REFUSE_FLAG:
         if (row->verb == VERB_REFUSE_FLAG && is_false(value)) return OK;         /* it asks for nothing */
-        return fail(BAD_OPTION, "%s of %s is refused: %s; %s", source.name, whose(row), row->text, row->cure);
+        bool variable = value && !*dialect_names[row->whose].prefix;
+        return fail(BAD_OPTION, "%s%s%.200s of %s is refused: %s; %s", source.name, variable ? "=" : "",
+                    variable ? value : "", whose(row), row->text, row->cure);
     case VERB_IGNORED:
         if (!strcmp(row->name, "accumulate-allreduce-grads-in-fp32")) o->sums_fp32 = true;
         if (!strcmp(row->name, "no-position-embedding")) o->no_positions = true;

@@ -83,7 +83,7 @@ static Status prepare(int *used, int argc, char **argv)
 }
 
 /* Looks at the options without a word, and makes what the run needs before it starts. What is wrong with them
- * cmd_train says. */
+ * cmd_train says, and no folder is made for it. */
 static Status start(int count, char **words, int argc, char **argv)
 {
     Options     o;
@@ -91,6 +91,8 @@ static Status start(int count, char **words, int argc, char **argv)
     bool first = transport_launcher_rank() == 0;
     log_mute(true);
     Status status = options_parse(&o, FOR_TRAIN, count, words);
+    if (status == OK) status = setup_values(&o);
+    if (status == OK) status = setup_validate(&o);
     log_mute(!first);
     bool looks = o.dry_run || o.draw_schedule || o.schedule_svg;
     if (status == OK) status = agpt_machine(&machine);

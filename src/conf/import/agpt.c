@@ -32,8 +32,9 @@ typedef struct {
     Options    *o;
     AgptMachine machine;
     AgptValue   value[VARIABLES];
-    int64_t     world, data_parallel;
+    int64_t     world, data_parallel, samples;                /* samples of the run; 0: TRAIN_ITERS says */
     TextList    refused;
+    const char *note;                   /* a line for a run that is not refused; NULL: none */
 } Agpt;
 
 static void refuse(Agpt *a, const char *format, ...) __attribute__((format(printf, 2, 3)));
@@ -225,11 +226,12 @@ static void compute_batch(Agpt *a)
         refuse(a, "GLOBAL_BATCH=%s is not %s x GRAD_ACC_STEPS %" PRId64 " = %" PRId64 "; give one of the two, or make "
                "them fit", batch->text, sum, steps, all);
     else if (global % unit)
-        refuse(a, "GLOBAL_BATCH=%s is no multiple of %s = %" PRId64 "; give %" PRId64 ", for %" PRId64 " steps of gradient "
-               "accumulation", batch->text, sum, unit, (global / unit + 1) * unit, global / unit + 1);
+        refuse(a, "GLOBAL_BATCH=%s is no multiple of %s = %" PRId64 "; give %" PRId64 " for GRAD_ACC_STEPS=%"
+               PRId64, batch->text, sum, unit, (global / unit + 1) * unit, global / unit + 1);
 }
 
-/* TRAIN_ITERS = TRAIN_TOKENS / SEQ / GLOBAL_BATCH, without TRAIN_ITERS of the script's own number of tokens */
+/* TRAIN_ITERS = TRAIN_TOKENS / SEQ / GLOBAL_BATCH, without TRAIN_ITERS of the script's own number of tokens. The run
+ * gets them as samples, because a run that resumes with another batch has as many tokens left, and not as many steps. */
 static void compute_steps(Agpt *a)
 {
     AgptValue *steps = &a->value[V_TRAIN_ITERS], *tokens = &a->value[V_TRAIN_TOKENS];
@@ -245,7 +247,17 @@ static void compute_steps(Agpt *a)
     else if (!whole)
         refuse(a, "TRAIN_TOKENS=%s is less than a step, SEQ %s x GLOBAL_BATCH %s = %" PRId64 " tokens; give that or more",
                tokens->text, a->value[V_SEQ].text, a->value[V_GLOBAL_BATCH].text, sample * batch);
-    else if (!steps->text) *steps = (AgptValue){ .name = steps->name, .text = held(a, "%" PRId64, whole) };
+    else if (a->value[V_LR_DECAY_ITERS].text)
+        *steps = (AgptValue){ .name = steps->name, .text = held(a, "%" PRId64, whole) };
+    else a->samples = whole * batch, *steps = (AgptValue){ .name = steps->name };
+}
+
+/* The arithmetic of values that are numbers, each of which needs the one before. */
+static void compute(Agpt *a)
+{
+    divide_ranks(a);
+    if (!a->refused.count) compute_batch(a);
+    if (!a->refused.count) compute_steps(a);
 }
 
 /* sqrt(2 / (5 HIDDEN)) with six decimals, each step rounded down, as bc computes it there. */
@@ -296,8 +308,8 @@ static void name_folders(Agpt *a)
                       "path as TOKENIZER_MODEL", strlen(a->o->run_name), LETTERS_MAX, a->o->run_name);
     if (folder->text) return;
     if (agpt_checkpoints(path, a->o->run_name, run_name(a, "*")))
-        log_line("%s is resumed, a run of another world size, layout or learning rate; give CKPT_DIR=DIR to begin anew",
-                 path);
+        log_line("%s is resumed, a run of another world size, layout or learning rate; CKPT_DIR=DIR begins anew, "
+                 "OVERRIDE_CKPT_OPT_PARAM=1 takes the new learning rate", path);
     folder->text = options_hold(a->o, path);
 }
 
@@ -421,8 +433,8 @@ static void take_tokenizer(Agpt *a)
         if (strcmp(known[i].name, name)) continue;
         set(a, OPTION_tokenizer, "none", model->name, SCRIPT);
         set(a, OPTION_vocabulary, known[i].ids, model->name, name);
-        log_line("TOKENIZER_MODEL %s is not here: tokens are its %s ids without text, as --tokenizer none; give its folder "
-                 "or file for evaluations by byte and for samples", name, known[i].ids);
+        a->note = held(a, "TOKENIZER_MODEL %s is not here: tokens are its %s ids without text, as --tokenizer none; give "
+                       "its folder or file for evaluations by byte and for samples", name, known[i].ids);
         return;
     }
     refuse(a, "TOKENIZER_MODEL=%s is no file or folder, and nothing is downloaded; give the folder of its tokenizer.json or "
@@ -434,6 +446,10 @@ static void give_computed(Agpt *a)
     Options *o = a->o;
     if (!options_typed_by_person(o, OPTION_ranks))
         set(a, OPTION_ranks, held(a, "%" PRId64, a->world), "WORLD_SIZE", "hosts, NGPU_PER_HOST, TP, PP and SP");
+    if (!a->value[V_GLOBAL_BATCH].given) take(a, V_GLOBAL_BATCH);
+    if (!a->value[V_TRAIN_ITERS].given) take(a, V_TRAIN_ITERS);
+    if (a->samples)
+        set_own(a, OPTION_train_samples, held(a, "%" PRId64, a->samples), "TRAIN_TOKENS, SEQ and GLOBAL_BATCH");
     set_own(a, OPTION_positions, held(a, "%" PRId64, 16 * number_of(a, V_SEQ)), "16 x SEQ");
     set_own(a, OPTION_init_std, initial_deviation(a), "HIDDEN");
     set_own(a, OPTION_split, held(a, "%s,%s,%s", text_of(a, V_TRAIN_SPLIT), text_of(a, V_VAL_SPLIT),
@@ -449,13 +465,13 @@ static void give_computed(Agpt *a)
     if (o->wandb_project) set_own(a, OPTION_wandb_names, "argonne", SCRIPT);
 }
 
-/* All that is refused is named: each but the last in a line of the log. */
+/* All that is refused is named: each but the first, from which others may follow, in a line of the log. */
 static Status conclude(Agpt *a)
 {
-    int    last   = a->refused.count - 1;
     Status status = OK;
-    for (int i = 0; i < last; i++) log_line("%s", a->refused.text[i]);
-    if (last >= 0) status = fail(BAD_OPTION, "%s", a->refused.text[last]);
+    for (int i = 1; i < a->refused.count; i++) log_line("%s", a->refused.text[i]);
+    if (a->refused.count) status = fail(BAD_OPTION, "%s", a->refused.text[0]);
+    else if (a->note)     log_line("%s", a->note);
     free(a->refused.text);
     return status;
 }
@@ -465,14 +481,12 @@ Status import_agpt(Options *o)
     Agpt a = { .o = o };
     TRY(agpt_machine(&a.machine));
     read_values(&a);
-    divide_ranks(&a);
-    compute_batch(&a);
-    compute_steps(&a);
-    if (!a.refused.count) name_folders(&a);
     take_variables(&a);
     give_fixed(&a);
     take_tokenizer(&a);
+    if (!a.refused.count) compute(&a);
+    if (!a.refused.count) name_folders(&a);
     choose_data(&a);
-    give_computed(&a);
+    if (!a.refused.count) give_computed(&a);
     return conclude(&a);
 }
