@@ -12,7 +12,7 @@
  * signal handler; errno is preserved. */
 bool log_write(const char *text, size_t bytes);
 
-/* All text that log_write takes from now on is written to this descriptor too, which stays open; -1: to none. */
+/* What log_write takes from now on is written to this descriptor too, which stays open; -1: to none. */
 void log_copy(int fd);
 
 /* One line, preceded by "jotun: ". At most 1023 bytes, as the progress line. */

@@ -56,7 +56,7 @@ int64_t options_rotary      (const Options *o);
  * is left out: hosts may have different numbers of cores. A list has a line for each word. */
 void   options_show_common(FILE *out, const Options *o, char between);
 void   options_show  (FILE *out, const Options *o);   /* each value of the command with its source */
-/* What somebody, a script or a preset gave, as the options of a command line that says the same, and a newline. */
+/* What a person, a script or a preset gave, as options of a command line that says the same. */
 void   options_show_command(FILE *out, const Options *o);
 /* The value as a person would type it; of a LIST the first word. */
 const char *options_value_text (char *out, size_t size, const Options *o, OptionIndex option);

@@ -113,7 +113,7 @@ typedef struct {
     SourceKind  kind;
     const char *name;      /* as typed: "--tp", "JOTUN_LR"; else "--" and the row's name */
     const char *value;     /* as typed; "" where nothing was */
-    const char *from;      /* "--model gpt2-124m", checkpoint's path, "run.yaml:3", options it was derived from; else "" */
+    const char *from;      /* "--model gpt2-124m", "run.yaml:3", options it was derived from; else "" */
     Conversion  convert;   /* the field has `value` converted */
 } OptionSource;
 
@@ -132,7 +132,7 @@ typedef struct Options {
     unsigned     dialects;             /* DIALECT_... bits (conf/rows.h): whose names are understood */
     bool         no_positions;         /* Megatron-LM's --no-position-embedding was given */
     bool         sums_fp32;            /* Megatron-LM's --accumulate-allreduce-grads-in-fp32 was given */
-    const char  *run_name;             /* of the folders of a run by train_aGPT_7B.sh's variables; NULL: none */
+    const char  *run_name;             /* of the folders of `jotun agpt`; NULL: none */
     TextList     words;                /* positional arguments, in order */
     TextList    *notes;                /* takes the lines of names that are ignored; NULL: the log has them */
     const char  *changed;              /* what a resumed run changes (options_match_json); NULL: nothing */

@@ -42,6 +42,7 @@ RESUMED = {"load": "CHECKPOINT", "train-iters": 6}
 BESIDE = {
     "window-attn-skip-freq": {"window-size": "8,0"}, "num-experts": {"disable-bias-linear": None}, "train-data-path": {"+data-path": "ABSENT", "+split": "ABSENT"},
     "valid-data-path": {"data-path": "ABSENT", "train-data-path": "DATA2", "eval-iters": 1}, "test-data-path": {"data-path": "ABSENT", "train-data-path": "DATA2", "eval-iters": 1},
+    "agpt-variables": {"num-query-groups": 2},
     "data-file-list": {"+data-path": "ABSENT", "data-order": "megatron-deepspeed"},
     "shuffle-sample-in-corpus": {"data-path": "ABSENT", "data-file-list": "FOLDER/list.txt", "data-order": "megatron-deepspeed"},
     "blend-sample-in-corpus": {"data-path": "ABSENT", "data-file-list": "FOLDER/list.txt", "data-order": "megatron-deepspeed", "shuffle-sample-in-corpus": None},

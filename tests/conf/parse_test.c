@@ -208,8 +208,10 @@ static void argonne_variables(void **state)
     assert_int_equal(o.optimizer.value, CHOICE_optimizer_adam);
     options_close(&o);
     setenv("SP", "2", 1);
-    assert_says(options_parse_dialects(&o, FOR_TRAIN, argonne, 0, NULL), BAD_OPTION,
-                "SP of Argonne's scripts is refused: DeepSpeed's sequence parallelism (Ulysses) is two options here; give --context-parallel-size");
+    assert_ok(options_parse_dialects(&o, FOR_TRAIN, argonne, 0, NULL));      /* DeepSpeed's sequence parallelism is Ulysses's */
+    assert_int_equal(o.context_parallel, 2);
+    assert_int_equal(o.cp_comm_type.value, CHOICE_cp_comm_type_a2a);
+    options_close(&o);
     setenv("SP", "1", 1);
     setenv("OPT", "tiger", 1);
     assert_says(options_parse_dialects(&o, FOR_TRAIN, argonne, 0, NULL), BAD_OPTION, "OPT=tiger is not known; give adam, sgd, lion, lamb or muon");

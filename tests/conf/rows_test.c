@@ -76,8 +76,7 @@ static void dialects_are_foreign(void **state)
             char name[128];
             snprintf(name, sizeof name, "%.*s", (int)strcspn(row->name, " *"), row->name);
             if (row->name[strlen(name)] == '*') strcat(name, "x");
-            assert_true(row->verb == VERB_IGNORED || row->verb == VERB_PART);
-            if (dialect_find(1u << row->whose, name, NULL) != row) fail_msg("%s is in two rows", name);
+            if (dialect_find(1u << row->whose, name, *row->given ? row->given : NULL) != row) fail_msg("%s is in two rows", name);
         } else assert_ptr_equal(dialect_find(1u << row->whose, row->name, *row->given ? row->given : "some value"), row);
         if (row->verb == VERB_REFUSE || row->verb == VERB_MISSING) assert_true(*row->text && *row->cure);
         if (row->verb != VERB_MEANS) continue;

@@ -16,7 +16,8 @@ enum { PATH_LETTERS = 1024 };
 /* A name that says that its value opens something. */
 static bool is_secret(const char *name, size_t letters)
 {
-    static const char *const endings[] = { "_KEY", "_TOKEN", "_SECRET", "_PASSWORD", "_PASSWD", "_CREDENTIALS" };
+    static const char *const endings[] = {"_KEY",      "_TOKEN",  "_SECRET",
+                                          "_PASSWORD", "_PASSWD", "_CREDENTIALS"};
     for (size_t i = 0; i < sizeof endings / sizeof endings[0]; i++) {
         size_t n = strlen(endings[i]);
         if (letters >= n && !strncmp(name + letters - n, endings[i], n)) return true;
@@ -36,10 +37,11 @@ static Status write_environment(const char *folder)
         size_t letters = strcspn(*variable, "=");
         if (!strncmp(*variable, "LS_COLORS=", 10)) continue;
         if (is_secret(*variable, letters)) fprintf(out, "# %.*s is left out\n", (int)letters, *variable);
-        else                               fprintf(out, "%s\n", *variable);
+        else fprintf(out, "%s\n", *variable);
     }
-    bool   whole  = fclose(out) == 0;
-    Status status = whole ? file_write_whole(path, text, bytes) : fail(NO_MEMORY, "no memory for the environment");
+    bool   whole = fclose(out) == 0;
+    Status status =
+        whole ? file_write_whole(path, text, bytes) : fail(NO_MEMORY, "no memory for the environment");
     free(text);
     return status;
 }
@@ -51,29 +53,30 @@ static Status append_line(const char *path, const char *line)
     if (!out) return fail(IO_FAILED, "%s: cannot be written: %s", path, strerror(errno));
     fprintf(out, "%s\n", line);
     bool good = !ferror(out);
-    good = fclose(out) == 0 && good;
+    good      = fclose(out) == 0 && good;
     return good ? OK : fail(IO_FAILED, "%s: cannot be written: %s", path, strerror(errno));
 }
 
 /* The log of this start begins with the command of jotun train that says the same. */
 static Status open_log(const Options *o)
 {
-    char   path[PATH_LETTERS], host[64] = "", when[32], *command = NULL;
-    size_t bytes;
-    time_t now = time(NULL);
+    char      path[PATH_LETTERS], host[64] = "", when[32], *command = NULL;
+    size_t    bytes;
+    time_t    now = time(NULL);
     struct tm local;
     if (gethostname(host, sizeof host - 1)) snprintf(host, sizeof host, "?");
     strftime(when, sizeof when, "%Y%m%d-%H%M%S", localtime_r(&now, &local));
-    if (snprintf(path, sizeof path, "logs/%s/%s_%lld_%s/output.log", o->run_name, when, (long long)o->ranks, host) >=
-        (int)sizeof path)
-        return fail(BAD_OPTION, "logs/%s/...: the path is longer than %d letters", o->run_name, PATH_LETTERS - 1);
+    if (snprintf(path, sizeof path, "logs/%s/%s_%lld_%s/output.log", o->run_name, when, (long long)o->ranks,
+                 host) >= (int)sizeof path)
+        return fail(BAD_OPTION, "logs/%s/...: the path is longer than %d letters", o->run_name,
+                    PATH_LETTERS - 1);
     FILE *out = open_memstream(&command, &bytes);
     if (!out) return fail(NO_MEMORY, "no memory for the command");
     fprintf(out, "jotun train");
     options_show_command(out, o);
     if (fclose(out)) return fail(NO_MEMORY, "no memory for the command");
     command[strcspn(command, "\n")] = 0;
-    Status status = append_line(path, command);
+    Status status                   = append_line(path, command);
     if (status == OK) status = append_line(".cache/train_args.txt", command);
     if (status == OK) status = append_line("logs/latest", path);
     free(command);

@@ -1,5 +1,5 @@
-/* jotun agpt: Argonne's train_aGPT_7B.sh without Python. Variables of the environment, or words NAME=VALUE, are options
- * of `jotun train` (conf/import/agpt.c); words that begin with -- are such options themselves. */
+/* jotun agpt: Argonne's train_aGPT_7B.sh without Python. Variables of the environment, or words NAME=VALUE,
+ * are options of `jotun train` (conf/import/agpt.c); words that begin with -- are such options themselves. */
 #include <ctype.h>
 #include <errno.h>
 #include <stdlib.h>
@@ -25,9 +25,10 @@ static size_t name_letters(const char *word)
 
 static Status refuse_name(const char *name, const char *value, const char *right)
 {
-    return right ? fail(BAD_OPTION, "%s is no variable of train_aGPT_7B.sh, which would ignore it; give %s=%s", name, right,
-                        value)
-                 : fail(BAD_OPTION, "%s is no variable of train_aGPT_7B.sh; docs/options.md lists them", name);
+    return right
+               ? fail(BAD_OPTION, "%s is no variable of train_aGPT_7B.sh, which would ignore it; give %s=%s",
+                      name, right, value)
+               : fail(BAD_OPTION, "%s is no variable of train_aGPT_7B.sh; docs/options.md lists them", name);
 }
 
 /* Sets the variables of the words before the first option. *used: how many words these are. */
@@ -35,11 +36,12 @@ static Status take_words(int *used, int argc, char **argv)
 {
     for (*used = 0; *used < argc && strncmp(argv[*used], "--", 2); (*used)++) {
         const char *word = argv[*used], *right;
-        bool   certain;
-        char   name[NAME];
-        size_t letters = name_letters(word);
+        bool        certain;
+        char        name[NAME];
+        size_t      letters = name_letters(word);
         if (!letters || letters >= NAME)
-            return fail(BAD_USAGE, "%s is neither NAME=VALUE nor an option of jotun train, which begin with --", word);
+            return fail(BAD_USAGE,
+                        "%s is neither NAME=VALUE nor an option of jotun train, which begin with --", word);
         snprintf(name, sizeof name, "%.*s", (int)letters, word);
         if (!agpt_variable(name, &right, &certain)) return refuse_name(name, word + letters + 1, right);
         if (setenv(name, word + letters + 1, 1)) return fail(NO_MEMORY, "no memory for %s", name);
@@ -47,20 +49,21 @@ static Status take_words(int *used, int argc, char **argv)
     return OK;
 }
 
-/* The environment has variables for other programs too: only names that somebody has mistaken before are refused, and
- * those near to one of the script's are told. */
+/* The environment has variables for other programs too: only names that somebody has mistaken before are
+ * refused, and those near to one of the script's have a line in the log. */
 static Status judge_environment(void)
 {
     for (char **variable = environ; *variable; variable++) {
         const char *right;
-        char   name[NAME];
-        bool   certain;
-        size_t letters = strcspn(*variable, "=");
+        char        name[NAME];
+        bool        certain;
+        size_t      letters = strcspn(*variable, "=");
         if (letters >= NAME) continue;
         snprintf(name, sizeof name, "%.*s", (int)letters, *variable);
         if (agpt_variable(name, &right, &certain)) continue;
         if (certain) return refuse_name(name, *variable + letters + 1, right);
-        if (right) log_line("%s is no variable of train_aGPT_7B.sh and is not read; did you mean %s?", name, right);
+        if (right)
+            log_line("%s is no variable of train_aGPT_7B.sh and is not read; did you mean %s?", name, right);
     }
     return OK;
 }
@@ -71,8 +74,8 @@ static Status enter_folder(void)
     const char *pbs = getenv("PBS_O_WORKDIR"), *slurm = getenv("SLURM_SUBMIT_DIR");
     const char *folder = pbs && *pbs ? pbs : slurm;
     if (!folder || !*folder || chdir(folder) == 0) return OK;
-    return fail(BAD_FILE, "%s=%s cannot be entered: %s", folder == pbs ? "PBS_O_WORKDIR" : "SLURM_SUBMIT_DIR", folder,
-                strerror(errno));
+    return fail(BAD_FILE, "%s=%s cannot be entered: %s", folder == pbs ? "PBS_O_WORKDIR" : "SLURM_SUBMIT_DIR",
+                folder, strerror(errno));
 }
 
 static Status prepare(int *used, int argc, char **argv)
@@ -88,7 +91,7 @@ static Status start(int count, char **words, int argc, char **argv)
 {
     Options     o;
     AgptMachine machine;
-    bool first = transport_launcher_rank() == 0;
+    bool        first = transport_launcher_rank() == 0;
     log_mute(true);
     Status status = options_parse(&o, FOR_TRAIN, count, words);
     if (status == OK) status = setup_values(&o);
@@ -98,7 +101,7 @@ static Status start(int count, char **words, int argc, char **argv)
     if (status == OK) status = agpt_machine(&machine);
     if (status == OK && first) agpt_tell(&o, &machine);
     bool trains = status == OK && !looks;
-    status = OK;
+    status      = OK;
     if (trains && !transport_launcher()) status = agpt_start_ranks(&o, &machine, argc, argv);
     if (trains && status == OK && first) status = agpt_open_folders(&o);
     options_close(&o);
@@ -112,7 +115,7 @@ Status cmd_agpt(int argc, char **argv)
     char **words = calloc((size_t)argc + 3, sizeof *words), option[] = "--agpt-variables";
     if (!words) return fail(NO_MEMORY, "no memory for %d words", argc);
     log_mute(transport_launcher_rank() != 0);
-    Status status = prepare(&used, argc, argv);
+    Status status  = prepare(&used, argc, argv);
     words[count++] = option;
     if (transport_launcher_size()) {
         snprintf(ranks, sizeof ranks, "--ranks=%d", transport_launcher_size());
@@ -121,7 +124,7 @@ Status cmd_agpt(int argc, char **argv)
     for (int i = used; i < argc; i++) words[count++] = argv[i];
     if (status == OK) status = start(count, words, argc, argv);
     if (status == OK) status = cmd_train(count, words);
-    else              status = setup_refused(status, argc, argv);
+    else status = setup_refused(status, argc, argv);
     free(words);
     return status;
 }

@@ -1,6 +1,6 @@
-/* Options from the variables of Argonne's train_aGPT_7B.sh: what the environment gives, what the script chooses by
- * architecture and machine, and what it computes of them. What somebody gave on the command line counts instead of a
- * variable, in the arithmetic too. */
+/* Options from the variables of Argonne's train_aGPT_7B.sh: what the environment gives, what the script
+ * chooses by architecture and machine, and what it computes of them. What somebody gave on the command line
+ * counts instead of a variable, in the arithmetic too. */
 #include "conf/import/agpt.h"
 #include <inttypes.h>
 #include <math.h>
@@ -18,23 +18,29 @@
 enum {
 #define VARIABLE(id, names, text) V_##id,
 #include "conf/dialects.def"
-    VARIABLES, TEXT = 1024
+    VARIABLES,
+    TEXT = 1024
 };
-static const struct { const char *names, *fallback; } variables[VARIABLES] = {
-#define VARIABLE(id, names, text) { names, text },
+static const struct {
+    const char *names, *fallback;
+} variables[VARIABLES] = {
+#define VARIABLE(id, names, text) {names, text},
 #include "conf/dialects.def"
 };
 
-/* name: as given, else the first of its row; text: NULL where there is none; given: by the environment; ours: by an
- * option of jotun, which is set already. */
-typedef struct { const char *name, *text; bool given, ours; } AgptValue;
+/* name: as given, else the first of its row; text: NULL where there is none; given: by the environment; ours:
+ * by an option of jotun, which is set already. */
+typedef struct {
+    const char *name, *text;
+    bool        given, ours;
+} AgptValue;
 typedef struct {
     Options    *o;
     AgptMachine machine;
     AgptValue   value[VARIABLES];
-    int64_t     world, data_parallel, samples;                /* samples of the run; 0: TRAIN_ITERS says */
+    int64_t     world, data_parallel, samples; /* samples of the run; 0: TRAIN_ITERS says */
     TextList    refused;
-    const char *note;                   /* a line for a run that is not refused; NULL: none */
+    const char *note; /* a line for a run that is not refused; NULL: none */
 } Agpt;
 
 static void refuse(Agpt *a, const char *format, ...) __attribute__((format(printf, 2, 3)));
@@ -59,7 +65,10 @@ static const char *held(Agpt *a, const char *format, ...)
     return options_hold(a->o, text);
 }
 
-static bool is_given(const Agpt *a, int v) { return a->value[v].given || a->value[v].ours; }
+static bool is_given(const Agpt *a, int v)
+{
+    return a->value[v].given || a->value[v].ours;
+}
 
 /* ---- what is given ---- */
 
@@ -76,14 +85,17 @@ static bool option_instead(Agpt *a, int v)
     const Dialect *row   = row_of(value->name, NULL);
     char           text[TEXT];
     if (v == V_DTYPE) {
-        bool said = o->source[OPTION_bf16].kind > SOURCE_CHECKPOINT || o->source[OPTION_fp16].kind > SOURCE_CHECKPOINT;
+        bool said = o->source[OPTION_bf16].kind > SOURCE_CHECKPOINT ||
+                    o->source[OPTION_fp16].kind > SOURCE_CHECKPOINT;
         if (said) value->text = o->bf16 ? "bf16" : o->fp16 ? "fp16" : "fp32";
         return said;
     }
-    if (!row || (row->verb != VERB_ALIAS && row->verb != VERB_WITH) || !options_typed_by_person(o, row->option))
+    if (!row || (row->verb != VERB_ALIAS && row->verb != VERB_WITH) ||
+        !options_typed_by_person(o, row->option))
         return false;
     value->text = options_hold(a->o, options_value_text(text, sizeof text, o, row->option));
-    if (value->given) log_line("%s counts, and %s does not", options_typed(text, sizeof text, o, row->option), value->name);
+    if (value->given)
+        log_line("%s counts, and %s does not", options_typed(text, sizeof text, o, row->option), value->name);
     return true;
 }
 
@@ -96,12 +108,12 @@ static void read_variable(Agpt *a, int v)
         const char *text = getenv(name);
         list += strlen(name) + (list[strlen(name)] == ' ');
         if (first) value->name = name;
-        if (!text || !*text) continue;                              /* "" is as if it were not set, as there */
+        if (!text || !*text) continue; /* "" is as if it were not set, as there */
         if (value->given) {
             if (strcmp(text, value->text)) log_line("%s=%s is not read: %s counts", name, text, value->name);
             continue;
         }
-        *value = (AgptValue){ .name = name, .text = options_hold(a->o, text), .given = true };
+        *value = (AgptValue){.name = name, .text = options_hold(a->o, text), .given = true};
     }
     if (option_instead(a, v)) value->ours = true, value->given = false;
 }
@@ -113,9 +125,11 @@ static void choose(Agpt *a, int v, const char *text)
     if (!a->value[v].text) a->value[v].text = text;
 }
 
-static const struct { const char *name, *shape[6], *keeps; } architectures[] = {
-#define ARCHITECTURE(name, heads, layers, hidden, kv, ffn, seq, keeps) \
-    { name, { #heads, #layers, #hidden, #kv, #ffn, #seq }, keeps },
+static const struct {
+    const char *name, *shape[6], *keeps;
+} architectures[] = {
+#define ARCHITECTURE(name, heads, layers, hidden, kv, ffn, seq, keeps)                                       \
+    {name, {#heads, #layers, #hidden, #kv, #ffn, #seq}, keeps},
 #include "conf/dialects.def"
 };
 enum { ARCHITECTURES = sizeof architectures / sizeof architectures[0] };
@@ -123,39 +137,44 @@ enum { ARCHITECTURES = sizeof architectures / sizeof architectures[0] };
 /* Some architectures keep their shape there, whatever the variables say; here what is given counts. */
 static void choose_architecture(Agpt *a)
 {
-    static const int shape[6] = { V_HEADS, V_NLAYERS, V_HIDDEN, V_NUM_KV_HEAD, V_FFN_HIDDEN_SIZE, V_SEQ };
-    const char *name = a->value[V_MODEL_ARCH].text;
-    char        known[256] = "";
+    static const int shape[6]   = {V_HEADS, V_NLAYERS, V_HIDDEN, V_NUM_KV_HEAD, V_FFN_HIDDEN_SIZE, V_SEQ};
+    const char      *name       = a->value[V_MODEL_ARCH].text;
+    char             known[256] = "";
     for (int i = 0; i < ARCHITECTURES; i++) {
         size_t used = strlen(known);
         snprintf(known + used, sizeof known - used, "%s%s", i ? ", " : "", architectures[i].name);
         if (strcmp(architectures[i].name, name)) continue;
         for (int s = 0; s < 6; s++) {
             AgptValue *value = &a->value[shape[s]];
-            bool keeps = strcmp(architectures[i].keeps, "all") && !strstr(architectures[i].keeps, value->name);
+            bool       keeps =
+                strcmp(architectures[i].keeps, "all") && !strstr(architectures[i].keeps, value->name);
             if (value->given && keeps && strcmp(value->text, architectures[i].shape[s]))
-                log_line("%s=%s counts; " SCRIPT " would take MODEL_ARCH=%s's %s", value->name, value->text, name,
-                         architectures[i].shape[s]);
+                log_line("%s=%s counts; " SCRIPT " would take MODEL_ARCH=%s's %s", value->name, value->text,
+                         name, architectures[i].shape[s]);
             choose(a, shape[s], architectures[i].shape[s]);
         }
-#define CHOSEN(architecture, id, text) if (!strcmp(architecture, name)) choose(a, V_##id, text);
+#define CHOSEN(architecture, id, text)                                                                       \
+    if (!strcmp(architecture, name)) choose(a, V_##id, text);
 #include "conf/dialects.def"
         return;
     }
-    refuse(a, "MODEL_ARCH=%s is not known; these are: %s; give one of them, or HEADS, NLAYERS, HIDDEN, NUM_KV_HEAD, "
-           "FFN_HIDDEN_SIZE and SEQ", name, known);
+    refuse(a,
+           "MODEL_ARCH=%s is not known; these are: %s; give one of them, or HEADS, NLAYERS, HIDDEN, "
+           "NUM_KV_HEAD, "
+           "FFN_HIDDEN_SIZE and SEQ",
+           name, known);
 }
 
 static void choose_by_machine(Agpt *a)
 {
     const AgptMachine *m = &a->machine;
-#define BY_HOSTS(machine_name, id, least, text) \
+#define BY_HOSTS(machine_name, id, least, text)                                                              \
     if (!strcmp(machine_name, m->name) && m->hosts >= least) choose(a, V_##id, text);
 #include "conf/dialects.def"
-#define MACHINE(name_, hosts_, tp, dtype, micro, steps) \
-    if (!strcmp(name_, m->name)) \
-        choose(a, V_TP, tp), choose(a, V_DTYPE, dtype), choose(a, V_MICRO_BATCH, micro), \
-        choose(a, V_GRAD_ACC_STEPS, steps);
+#define MACHINE(name_, hosts_, tp, dtype, micro, steps)                                                      \
+    if (!strcmp(name_, m->name))                                                                             \
+        choose(a, V_TP, tp), choose(a, V_DTYPE, dtype), choose(a, V_MICRO_BATCH, micro),                     \
+            choose(a, V_GRAD_ACC_STEPS, steps);
 #include "conf/dialects.def"
 }
 
@@ -189,12 +208,13 @@ static void count_world(Agpt *a, int64_t unit)
     const AgptValue *said  = &a->value[V_WORLD_SIZE];
     int64_t          hosts = a->machine.hosts;
     bool             typed = options_typed_by_person(o, OPTION_ranks);
-    a->world = unit;
+    a->world               = unit;
     while (a->world % hosts) a->world += unit;
     if (a->machine.per_host) a->world = hosts * a->machine.per_host;
     if (said->text) a->world = number_of(a, V_WORLD_SIZE);
     if (typed && said->text && o->ranks != a->world)
-        refuse(a, "WORLD_SIZE=%s, but there are %" PRId64 " ranks; leave WORLD_SIZE out", said->text, o->ranks);
+        refuse(a, "WORLD_SIZE=%s, but there are %" PRId64 " ranks; leave WORLD_SIZE out", said->text,
+               o->ranks);
     if (typed) a->world = o->ranks;
 }
 
@@ -205,51 +225,68 @@ static void divide_ranks(Agpt *a)
     a->data_parallel = a->world >= unit ? a->world / unit : 1;
     if (a->world % unit == 0) return;
     int64_t below = a->world / unit * unit;
-    refuse(a, "WORLD_SIZE %" PRId64 " is not a multiple of TP %" PRId64 " x PP %" PRId64 " x SP %" PRId64 " = %" PRId64
-           ", and the data-parallel ranks are WORLD_SIZE / (TP x PP x SP); give WORLD_SIZE=%" PRId64 ", or other sizes",
+    refuse(a,
+           "WORLD_SIZE %" PRId64 " is not a multiple of TP %" PRId64 " x PP %" PRId64 " x SP %" PRId64
+           " = %" PRId64
+           ", and the data-parallel ranks are WORLD_SIZE / (TP x PP x SP); give WORLD_SIZE=%" PRId64
+           ", or other sizes",
            a->world, tp, pp, sp, unit, below ? below : unit);
 }
 
 /* GLOBAL_BATCH = MICRO_BATCH x data-parallel ranks x GRAD_ACC_STEPS */
 static void compute_batch(Agpt *a)
 {
-    int64_t micro = number_of(a, V_MICRO_BATCH), steps = number_of(a, V_GRAD_ACC_STEPS), dp = a->data_parallel;
-    int64_t unit = micro * dp, all = unit * steps, global = all;
+    int64_t micro = number_of(a, V_MICRO_BATCH), steps = number_of(a, V_GRAD_ACC_STEPS),
+            dp      = a->data_parallel;
+    int64_t    unit = micro * dp, all = unit * steps, global = all;
     AgptValue *batch = &a->value[V_GLOBAL_BATCH];
     if (batch->text) global = number_of(a, V_GLOBAL_BATCH);
-    else             *batch = (AgptValue){ .name = batch->name, .text = held(a, "%" PRId64, all) };
+    else *batch = (AgptValue){.name = batch->name, .text = held(a, "%" PRId64, all)};
     char sum[256];
-    snprintf(sum, sizeof sum, "MICRO_BATCH %" PRId64 " x %" PRId64 " data-parallel ranks (WORLD_SIZE %" PRId64
-             " / (TP %s x PP %s x SP %s))", micro, dp, a->world, a->value[V_TP].text, a->value[V_PP].text,
-             a->value[V_SP].text);
+    snprintf(sum, sizeof sum,
+             "MICRO_BATCH %" PRId64 " x %" PRId64 " data-parallel ranks (WORLD_SIZE %" PRId64
+             " / (TP %s x PP %s x SP %s))",
+             micro, dp, a->world, a->value[V_TP].text, a->value[V_PP].text, a->value[V_SP].text);
     if (is_given(a, V_GRAD_ACC_STEPS) && global != all)
-        refuse(a, "GLOBAL_BATCH=%s is not %s x GRAD_ACC_STEPS %" PRId64 " = %" PRId64 "; give one of the two, or make "
-               "them fit", batch->text, sum, steps, all);
+        refuse(a,
+               "GLOBAL_BATCH=%s is not %s x GRAD_ACC_STEPS %" PRId64 " = %" PRId64
+               "; give one of the two, or make "
+               "them fit",
+               batch->text, sum, steps, all);
     else if (global % unit)
-        refuse(a, "GLOBAL_BATCH=%s is no multiple of %s = %" PRId64 "; give %" PRId64 " for GRAD_ACC_STEPS=%"
-               PRId64, batch->text, sum, unit, (global / unit + 1) * unit, global / unit + 1);
+        refuse(a,
+               "GLOBAL_BATCH=%s is no multiple of %s = %" PRId64 "; give %" PRId64
+               " for GRAD_ACC_STEPS=%" PRId64,
+               batch->text, sum, unit, (global / unit + 1) * unit, global / unit + 1);
 }
 
-/* TRAIN_ITERS = TRAIN_TOKENS / SEQ / GLOBAL_BATCH, without TRAIN_ITERS of the script's own number of tokens. The run
- * gets them as samples, because a run that resumes with another batch has as many tokens left, and not as many steps. */
+/* TRAIN_ITERS = TRAIN_TOKENS / SEQ / GLOBAL_BATCH, without TRAIN_ITERS of the script's own number of tokens.
+ * The run gets them as samples, because a run that resumes with another batch has as many tokens left, and
+ * not as many steps. */
 static void compute_steps(Agpt *a)
 {
     AgptValue *steps = &a->value[V_TRAIN_ITERS], *tokens = &a->value[V_TRAIN_TOKENS];
     if (tokens->ours || options_typed_by_person(a->o, OPTION_train_samples)) return;
     if (!tokens->text && steps->text) return;
     if (!tokens->text) tokens->text = "4673780159710";
-    int64_t sample = number_of(a, V_SEQ), batch = number_of(a, V_GLOBAL_BATCH), all = number_of(a, V_TRAIN_TOKENS);
-    int64_t whole  = all / sample / batch;
+    int64_t sample = number_of(a, V_SEQ), batch = number_of(a, V_GLOBAL_BATCH),
+            all   = number_of(a, V_TRAIN_TOKENS);
+    int64_t whole = all / sample / batch;
     if (is_given(a, V_TRAIN_ITERS) && number_of(a, V_TRAIN_ITERS) != whole)
-        refuse(a, "TRAIN_TOKENS=%s are %" PRId64 " steps (TRAIN_TOKENS / SEQ %s / GLOBAL_BATCH %s), but %s=%s; give one of "
-               "the two", tokens->text, whole, a->value[V_SEQ].text, a->value[V_GLOBAL_BATCH].text, steps->name,
+        refuse(a,
+               "TRAIN_TOKENS=%s are %" PRId64
+               " steps (TRAIN_TOKENS / SEQ %s / GLOBAL_BATCH %s), but %s=%s; give one of "
+               "the two",
+               tokens->text, whole, a->value[V_SEQ].text, a->value[V_GLOBAL_BATCH].text, steps->name,
                steps->text);
     else if (!whole)
-        refuse(a, "TRAIN_TOKENS=%s is less than a step, SEQ %s x GLOBAL_BATCH %s = %" PRId64 " tokens; give that or more",
+        refuse(a,
+               "TRAIN_TOKENS=%s is less than a step, SEQ %s x GLOBAL_BATCH %s = %" PRId64
+               " tokens; give that or more",
                tokens->text, a->value[V_SEQ].text, a->value[V_GLOBAL_BATCH].text, sample * batch);
     else if (a->value[V_LR_DECAY_ITERS].text)
-        *steps = (AgptValue){ .name = steps->name, .text = held(a, "%" PRId64, whole) };
-    else a->samples = whole * batch, *steps = (AgptValue){ .name = steps->name };
+        *steps = (AgptValue){.name = steps->name, .text = held(a, "%" PRId64, whole)};
+    else a->samples = whole * batch, *steps = (AgptValue){.name = steps->name};
 }
 
 /* The arithmetic of values that are numbers, each of which needs the one before. */
@@ -269,9 +306,12 @@ static const char *initial_deviation(Agpt *a)
 
 /* ---- names of folders ---- */
 
-static const char *text_of(const Agpt *a, int v) { return a->value[v].text ? a->value[v].text : ""; }
+static const char *text_of(const Agpt *a, int v)
+{
+    return a->value[v].text ? a->value[v].text : "";
+}
 
-/* `any` stands for what a run that resumes may change: "", or "*" of a pattern. */
+/* `any` replaces what a run that resumes may change: "", or "*" of a pattern. */
 static const char *run_name(Agpt *a, const char *any)
 {
 #define OWN(v) (*any ? any : text_of(a, v))
@@ -282,12 +322,15 @@ static const char *run_name(Agpt *a, const char *any)
         const char *kind = text_of(a, V_TOKENIZER_TYPE), *suffix = strstr(kind, "Tokenizer");
         snprintf(type, sizeof type, "_tok%.*s", suffix ? (int)(suffix - kind) : 100, kind);
     }
-    if (a->value[V_TOKENIZER_MODEL].given) snprintf(model, sizeof model, "_tm%s", text_of(a, V_TOKENIZER_MODEL));
+    if (a->value[V_TOKENIZER_MODEL].given)
+        snprintf(model, sizeof model, "_tm%s", text_of(a, V_TOKENIZER_MODEL));
     for (char *c = model; *c; c++)
         if (*c == '/') *c = '_';
     if (*text_of(a, V_LR_DECAY_ITERS)) snprintf(decay, sizeof decay, "_ldi%s", text_of(a, V_LR_DECAY_ITERS));
-    return held(a, "%s-ws%s-ds-stage%s-nl%s-hs%s-mb%s-seq%s-gb%s-sp%s-pp%s-tp%s-%s-opt%s-lr%s-lwf%s_ntok%" PRId64
-                "B%s%s%s%s", text_of(a, V_MODEL_ARCH), *any ? any : world, OWN(V_ZERO_STAGE), text_of(a, V_NLAYERS),
+    return held(a,
+                "%s-ws%s-ds-stage%s-nl%s-hs%s-mb%s-seq%s-gb%s-sp%s-pp%s-tp%s-%s-opt%s-lr%s-lwf%s_ntok%" PRId64
+                "B%s%s%s%s",
+                text_of(a, V_MODEL_ARCH), *any ? any : world, OWN(V_ZERO_STAGE), text_of(a, V_NLAYERS),
                 text_of(a, V_HIDDEN), OWN(V_MICRO_BATCH), text_of(a, V_SEQ), OWN(V_GLOBAL_BATCH), OWN(V_SP),
                 OWN(V_PP), OWN(V_TP), text_of(a, V_DTYPE), text_of(a, V_OPT), OWN(V_LR),
                 text_of(a, V_LR_WARMUP_FRAC), tokens / 1000000000, type, model, decay,
@@ -297,19 +340,29 @@ static const char *run_name(Agpt *a, const char *any)
 
 static void name_folders(Agpt *a)
 {
-    enum { LETTERS_MAX = 255 };                                          /* of a name in a file system */
+    enum { LETTERS_MAX = 255 }; /* of a name in a file system */
     AgptValue *folder = &a->value[V_CKPT_DIR];
     char       path[AGPT_NAME];
     a->o->run_name = run_name(a, "");
     for (const char *c = a->o->run_name; *c; c++)
-        if (*c == '/') return refuse(a, "the folder of a run cannot be named %s; give values without /", a->o->run_name);
+        if (*c == '/')
+            return refuse(a, "the folder of a run cannot be named %s; give values without /", a->o->run_name);
     if (strlen(a->o->run_name) > LETTERS_MAX)
-        return refuse(a, "the name of the run's folder would have %zu letters, and %d are possible: %s; give a shorter "
-                      "path as TOKENIZER_MODEL", strlen(a->o->run_name), LETTERS_MAX, a->o->run_name);
+        return refuse(
+            a,
+            "the name of the run's folder would have %zu letters, and %d are possible: %s; give a shorter "
+            "path as TOKENIZER_MODEL",
+            strlen(a->o->run_name), LETTERS_MAX, a->o->run_name);
     if (folder->text) return;
+    if (a->value[V_SAVE].ours) {
+        folder->text = a->o->save;
+        return;
+    } /* --save on the command line */
     if (agpt_checkpoints(path, a->o->run_name, run_name(a, "*")))
-        log_line("%s is resumed, a run of another world size, layout or learning rate; CKPT_DIR=DIR begins anew, "
-                 "OVERRIDE_CKPT_OPT_PARAM=1 takes the new learning rate", path);
+        log_line(
+            "%s is resumed, a run of another world size, layout or learning rate; CKPT_DIR=DIR begins a "
+            "new one, OVERRIDE_CKPT_OPT_PARAM=1 takes the new learning rate",
+            path);
     folder->text = options_hold(a->o, path);
 }
 
@@ -317,7 +370,7 @@ static void name_folders(Agpt *a)
 
 static void set(Agpt *a, OptionIndex option, const char *text, const char *name, const char *from)
 {
-    OptionSource source = { SOURCE_PRESET, name, text, from, CONVERT_NONE };
+    OptionSource source = {SOURCE_PRESET, name, text, from, CONVERT_NONE};
     if (options_set(a->o, option, text, source) != OK) refuse(a, "%s", fail_text());
 }
 
@@ -329,7 +382,7 @@ static void set_own(Agpt *a, OptionIndex option, const char *text, const char *f
     set(a, option, text, name, from);
 }
 
-/* Through its row of dialects.def. What is not given and passed over needs no line. */
+/* Through its row of dialects.def. A default that changes nothing is not logged. */
 static void take(Agpt *a, int v)
 {
     const AgptValue *value = &a->value[v];
@@ -337,16 +390,16 @@ static void take(Agpt *a, int v)
     if (!row || value->ours || v == V_GRAD_ACC_STEPS || v == V_TRAIN_TOKENS) return;
     if (!value->given && row->verb == VERB_IGNORED) return;
     SourceKind   kind   = value->given ? SOURCE_ENVIRONMENT : SOURCE_PRESET;
-    OptionSource source = { kind, value->name, value->text, SCRIPT, CONVERT_NONE };
+    OptionSource source = {kind, value->name, value->text, SCRIPT, CONVERT_NONE};
     if (dialect_apply(a->o, row, value->text, source) != OK) refuse(a, "%s", fail_text());
 }
 
 /* Without the flags of Llama some variables go nowhere. */
 static bool goes_nowhere(const Agpt *a, int v)
 {
-    bool llama = v == V_NUM_KV_HEAD || v == V_FFN_HIDDEN_SIZE || v == V_ROPE_THETA;
+    bool llama     = v == V_NUM_KV_HEAD || v == V_FFN_HIDDEN_SIZE || v == V_ROPE_THETA;
     bool recompute = v == V_ACT_CKPT_NUM_LAYERS && !a->value[V_USE_ACTIVATION_CHECKPOINTING].given;
-    bool idle = (llama && a->value[V_NO_LLAMA].given) || recompute;
+    bool idle      = (llama && a->value[V_NO_LLAMA].given) || recompute;
     if (idle && a->value[v].given)
         log_line("%s=%s has no effect %s", a->value[v].name, a->value[v].text,
                  recompute ? "without USE_ACTIVATION_CHECKPOINTING=1" : "with NO_LLAMA");
@@ -367,13 +420,15 @@ static void take_variables(Agpt *a)
 
 static void give_fixed(Agpt *a)
 {
-    static const struct { const char *without, *option, *value; } fixed[] = {
-#define FIXED(without, option, value) { without, option, value },
+    static const struct {
+        const char *without, *option, *value;
+    } fixed[] = {
+#define FIXED(without, option, value) {without, option, value},
 #include "conf/dialects.def"
     };
     for (size_t i = 0; i < sizeof fixed / sizeof fixed[0]; i++) {
-        const char *off = getenv(fixed[i].without);
-        int option = option_find(fixed[i].option, FOR_TRAIN);
+        const char *off    = getenv(fixed[i].without);
+        int         option = option_find(fixed[i].option, FOR_TRAIN);
         CHECK(option >= 0, SCRIPT " gives --%s, which is no option", fixed[i].option);
         if (off && *off) continue;
         if (option == OPTION_data_order && a->o->mock_data) continue;
@@ -390,19 +445,24 @@ static bool has_data(const Options *o)
 
 static void choose_data(Agpt *a)
 {
-    const Options *o = a->o;
+    const Options *o       = a->o;
     const char    *machine = *a->machine.name ? a->machine.name : "MACHINE";
     const char    *dolma   = held(a, "ALCF/data-lists/%s/dolma.txt", machine);
     if (!has_data(o) && !file_exists(dolma))
-        refuse(a, "DATA_FILE_LIST is not given, and the script's own list %s is not here; give a file whose lines are: "
-               "weight, prefix of a token file, corpus", dolma);
+        refuse(a,
+               "DATA_FILE_LIST is not given, and the script's own list %s is not here; give a file whose "
+               "lines are: "
+               "weight, prefix of a token file, corpus",
+               dolma);
     else if (!has_data(o)) set(a, OPTION_data_file_list, dolma, "DATA_FILE_LIST", SCRIPT);
     if (!o->data_file_list) return;
     const char *slash = strrchr(o->data_file_list, '/'), *stem = slash ? slash + 1 : o->data_file_list;
-    const char *dot   = strstr(stem, ".txt");
+    const char *dot = strstr(stem, ".txt");
     set_own(a, OPTION_corpus_shuffled, "true", SCRIPT);
-    set_own(a, OPTION_data_cache_path,
-            held(a, "%s/.cache/%.*s/index-cache", text_of(a, V_CKPT_DIR), dot ? (int)(dot - stem) : 200, stem), "CKPT_DIR");
+    set_own(
+        a, OPTION_data_cache_path,
+        held(a, "%s/.cache/%.*s/index-cache", text_of(a, V_CKPT_DIR), dot ? (int)(dot - stem) : 200, stem),
+        "CKPT_DIR");
 }
 
 /* GPT-2's tokenizer and BookCorpus, from DATA_PARENT. */
@@ -411,49 +471,61 @@ static void take_gpt2(Agpt *a)
     const char *parent = text_of(a, V_DATA_PARENT);
     set(a, OPTION_tokenizer, parent, "DATA_PARENT", SCRIPT);
     if (!has_data(a->o))
-        set(a, OPTION_data_path, held(a, "%s/BookCorpusDataset_text_document", parent), "DATA_PARENT", SCRIPT);
+        set(a, OPTION_data_path, held(a, "%s/BookCorpusDataset_text_document", parent), "DATA_PARENT",
+            SCRIPT);
 }
 
 /* A tokenizer that is not here says how many ids there are, which is all that training on tokens needs. */
 static void take_tokenizer(Agpt *a)
 {
-    static const struct { const char *name, *ids; } known[] = {
-#define TOKENIZER(name, ids) { name, ids },
+    static const struct {
+        const char *name, *ids;
+    } known[] = {
+#define TOKENIZER(name, ids) {name, ids},
 #include "conf/dialects.def"
     };
     const AgptValue *model = &a->value[V_TOKENIZER_MODEL], *type = &a->value[V_TOKENIZER_TYPE];
     const char      *name  = model->text ? model->text : "google/gemma-7B";
-    bool llama = type->text && !strcmp(type->text, "Llama2Tokenizer");
+    bool             llama = type->text && !strcmp(type->text, "Llama2Tokenizer");
     if (options_typed_by_person(a->o, OPTION_tokenizer)) return;
     if (type->text && !strncasecmp(type->text, "gpt", 3)) return take_gpt2(a);
-    if (!model->text && llama) name = file_exists("ALCF/tokenizer.model") ? "ALCF/tokenizer.model"
-                                                                           : "meta-llama/Llama-2-7b";
+    if (!model->text && llama)
+        name = file_exists("ALCF/tokenizer.model") ? "ALCF/tokenizer.model" : "meta-llama/Llama-2-7b";
     if (file_exists(name)) return set(a, OPTION_tokenizer, name, model->name, SCRIPT);
     for (size_t i = 0; i < sizeof known / sizeof known[0]; i++) {
         if (strcmp(known[i].name, name)) continue;
         set(a, OPTION_tokenizer, "none", model->name, SCRIPT);
         set(a, OPTION_vocabulary, known[i].ids, model->name, name);
-        a->note = held(a, "TOKENIZER_MODEL %s is not here: tokens are its %s ids without text, as --tokenizer none; give "
-                       "its folder or file for evaluations by byte and for samples", name, known[i].ids);
+        a->note = held(
+            a,
+            "TOKENIZER_MODEL %s is not here: tokens are its %s ids without text, as --tokenizer none; give "
+            "its folder or file for evaluations by byte and for samples",
+            name, known[i].ids);
         return;
     }
-    refuse(a, "TOKENIZER_MODEL=%s is no file or folder, and nothing is downloaded; give the folder of its tokenizer.json or "
-           "its sentencepiece .model", name);
+    refuse(a,
+           "TOKENIZER_MODEL=%s is no file or folder, and nothing is downloaded; give the folder of its "
+           "tokenizer.json or "
+           "its sentencepiece .model",
+           name);
 }
 
 static void give_computed(Agpt *a)
 {
     Options *o = a->o;
     if (!options_typed_by_person(o, OPTION_ranks))
-        set(a, OPTION_ranks, held(a, "%" PRId64, a->world), "WORLD_SIZE", "hosts, NGPU_PER_HOST, TP, PP and SP");
+        set(a, OPTION_ranks, held(a, "%" PRId64, a->world), "WORLD_SIZE",
+            "hosts, NGPU_PER_HOST, TP, PP and SP");
     if (!a->value[V_GLOBAL_BATCH].given) take(a, V_GLOBAL_BATCH);
     if (!a->value[V_TRAIN_ITERS].given) take(a, V_TRAIN_ITERS);
     if (a->samples)
-        set_own(a, OPTION_train_samples, held(a, "%" PRId64, a->samples), "TRAIN_TOKENS, SEQ and GLOBAL_BATCH");
+        set_own(a, OPTION_train_samples, held(a, "%" PRId64, a->samples),
+                "TRAIN_TOKENS, SEQ and GLOBAL_BATCH");
     set_own(a, OPTION_positions, held(a, "%" PRId64, 16 * number_of(a, V_SEQ)), "16 x SEQ");
     set_own(a, OPTION_init_std, initial_deviation(a), "HIDDEN");
-    set_own(a, OPTION_split, held(a, "%s,%s,%s", text_of(a, V_TRAIN_SPLIT), text_of(a, V_VAL_SPLIT),
-                                  text_of(a, V_TEST_SPLIT)), "TRAIN_SPLIT, VAL_SPLIT and TEST_SPLIT");
+    set_own(a, OPTION_split,
+            held(a, "%s,%s,%s", text_of(a, V_TRAIN_SPLIT), text_of(a, V_VAL_SPLIT), text_of(a, V_TEST_SPLIT)),
+            "TRAIN_SPLIT, VAL_SPLIT and TEST_SPLIT");
     set(a, OPTION_save, text_of(a, V_CKPT_DIR), "CKPT_DIR", SCRIPT);
     set(a, OPTION_load, text_of(a, V_CKPT_DIR), "CKPT_DIR", SCRIPT);
     if (a->value[V_OVERRIDE_CKPT_OPT_PARAM].given)
@@ -471,14 +543,14 @@ static Status conclude(Agpt *a)
     Status status = OK;
     for (int i = 1; i < a->refused.count; i++) log_line("%s", a->refused.text[i]);
     if (a->refused.count) status = fail(BAD_OPTION, "%s", a->refused.text[0]);
-    else if (a->note)     log_line("%s", a->note);
+    else if (a->note) log_line("%s", a->note);
     free(a->refused.text);
     return status;
 }
 
 Status import_agpt(Options *o)
 {
-    Agpt a = { .o = o };
+    Agpt a = {.o = o};
     TRY(agpt_machine(&a.machine));
     read_values(&a);
     take_variables(&a);

@@ -1,5 +1,6 @@
-/* Where a run of train_aGPT_7B.sh has its checkpoints. The script's folder has world size, layout and learning rate in
- * its name, so that a job on other hosts would begin anew; here it resumes the run that differs in these alone. */
+/* Where a run of train_aGPT_7B.sh has its checkpoints. The script's folder has world size, layout and
+ * learning rate in its name, so that a job on other hosts would begin a new run; here it resumes the run that
+ * differs in these alone. */
 #include "conf/import/agpt.h"
 #include <glob.h>
 #include <string.h>

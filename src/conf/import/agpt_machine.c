@@ -9,8 +9,10 @@
 
 /* ---- whose machine it is ---- */
 
-static const struct { const char *name, *hosts; } machines[] = {
-#define MACHINE(name, hosts, ...) { name, hosts },
+static const struct {
+    const char *name, *hosts;
+} machines[] = {
+#define MACHINE(name, hosts, ...) {name, hosts},
 #include "conf/dialects.def"
 };
 enum { MACHINES = sizeof machines / sizeof machines[0] };
@@ -22,11 +24,11 @@ static bool begins_with_one(const char *host, const char *beginnings)
     return false;
 }
 
-/* MACHINE names one of them for a plan made elsewhere. Hosts of Sirius have the names of Polaris's, and the host that
- * submitted the job tells them apart. */
+/* MACHINE names one of them for a plan made elsewhere. Hosts of Sirius have the names of Polaris's, and the
+ * host that submitted the job tells them apart. */
 static const char *machine_name(void)
 {
-    char host[256] = "";
+    char        host[256] = "";
     const char *named = getenv("MACHINE"), *submitted = getenv("PBS_O_HOST");
     if (gethostname(host, sizeof host - 1)) host[0] = 0;
     for (int i = 0; named && i < MACHINES; i++)
@@ -50,11 +52,11 @@ static bool seen_before(char *const *host, int count, const char *name, size_t l
 static Status count_hosts(int *hosts, const char *name)
 {
     enum { HOSTS_MAX = 65536 };
-    FileMap map;
-    Status  status = OK;
-    const char *path = getenv(name);
-    char      **host = calloc(HOSTS_MAX, sizeof *host);
-    *hosts = 0;
+    FileMap     map;
+    Status      status = OK;
+    const char *path   = getenv(name);
+    char      **host   = calloc(HOSTS_MAX, sizeof *host);
+    *hosts             = 0;
     if (!host) return fail(NO_MEMORY, "no memory for the hosts of %s", path);
     if (file_map(&map, path) != OK) {
         free(host);
@@ -110,23 +112,23 @@ static Status whole_number(int *value, const char *name)
 
 Status agpt_machine(AgptMachine *m)
 {
-    static const char *const pbs[]   = { "PBS_JOBID", NULL };
-    static const char *const slurm[] = { "SLURM_JOB_ID", "SLURM_JOBID", NULL };
-    static const char *const files[] = { "HOSTFILE", "PBS_NODEFILE", NULL };
-    static const char *const nodes[] = { "SLURM_NNODES", "SLURM_JOB_NUM_NODES", NULL };
-    static const char *const ranks[] = { "NGPU_PER_HOST", "LOCAL_WORLD_SIZE", "PMI_LOCAL_SIZE",
-                                         "SLURM_NTASKS_PER_NODE", "SLURM_GPUS_ON_NODE", NULL };
-    const char *name;
-    *m = (AgptMachine){ .hosts = 1, .gpus = found_gpus() };
+    static const char *const pbs[]   = {"PBS_JOBID", NULL};
+    static const char *const slurm[] = {"SLURM_JOB_ID", "SLURM_JOBID", NULL};
+    static const char *const files[] = {"HOSTFILE", "PBS_NODEFILE", NULL};
+    static const char *const nodes[] = {"SLURM_NNODES", "SLURM_JOB_NUM_NODES", NULL};
+    static const char *const ranks[] = {"NGPU_PER_HOST",         "LOCAL_WORLD_SIZE",   "PMI_LOCAL_SIZE",
+                                        "SLURM_NTASKS_PER_NODE", "SLURM_GPUS_ON_NODE", NULL};
+    const char              *name;
+    *m = (AgptMachine){.hosts = 1, .gpus = found_gpus()};
     snprintf(m->name, sizeof m->name, "%s", machine_name());
-    if ((name = first_set(pbs)))        snprintf(m->job, sizeof m->job, "PBS job %s", getenv(name));
+    if ((name = first_set(pbs))) snprintf(m->job, sizeof m->job, "PBS job %s", getenv(name));
     else if ((name = first_set(slurm))) snprintf(m->job, sizeof m->job, "Slurm job %s", getenv(name));
     if ((name = first_set(files))) {
         snprintf(m->hostfile, sizeof m->hostfile, "%s", getenv(name));
         TRY(count_hosts(&m->hosts, name));
     } else if ((name = first_set(nodes))) TRY(whole_number(&m->hosts, name));
-    if ((name = first_set(ranks)))      return whole_number(&m->per_host, name);
-    bool tiles = !strcmp(m->name, "aurora") || !strcmp(m->name, "sunspot");
-    m->per_host = tiles ? 12 : m->gpus;                       /* six GPUs of two tiles each */
+    if ((name = first_set(ranks))) return whole_number(&m->per_host, name);
+    bool tiles  = !strcmp(m->name, "aurora") || !strcmp(m->name, "sunspot");
+    m->per_host = tiles ? 12 : m->gpus; /* six GPUs of two tiles each */
     return OK;
 }

@@ -1,13 +1,15 @@
-/* Names of train_aGPT_7B.sh's variables, and those that people write instead. The environment has many others, so that a
- * name counts as mistyped only where it is long enough to be no coincidence. */
+/* Names of train_aGPT_7B.sh's variables, and those that people write instead. The environment has many
+ * others, so that a name counts as mistyped only where it is long enough to be no coincidence. */
 #include "conf/import/agpt.h"
 #include <string.h>
 #include "conf/rows.h"
 
-static const struct { const char *names, *right; } names[] = {
-#define VARIABLE(id, names, text)  { names, NULL },
-#define WRONG(names, right)        { names, right },
-#define EXPORTED(names)            { names, NULL },
+static const struct {
+    const char *names, *right;
+} names[] = {
+#define VARIABLE(id, names, text) {names, NULL},
+#define WRONG(names, right) {names, right},
+#define EXPORTED(names) {names, NULL},
 #include "conf/dialects.def"
 };
 enum { NAMES = sizeof names / sizeof names[0], NAME = 64, LEAST_LETTERS = 5 };
@@ -30,13 +32,14 @@ static bool has_name(const char *list, const char *name)
     return false;
 }
 
-/* Up to two edits of a long name, one of a shorter one. The first of the names of a row is the one to give. */
+/* Up to two edits of a long name, one of a shorter one. The first of the names of a row is the one to give.
+ */
 static const char *nearest(const char *name)
 {
     static _Thread_local char best[NAME];
-    size_t letters = strlen(name);
-    int    edits   = letters < LEAST_LETTERS ? 0 : letters < 9 ? 2 : 3;
-    bool   found   = false;
+    size_t                    letters = strlen(name);
+    int                       edits   = letters < LEAST_LETTERS ? 0 : letters < 9 ? 2 : 3;
+    bool                      found   = false;
     for (int i = 0; i < NAMES; i++) {
         const char *list = names[i].names;
         char        one[NAME], first[NAME];
