@@ -185,7 +185,7 @@ def hosts(folder):
 
 def names(folder):
     """Names near to a variable's are told, in the environment, and refused as words; other programs' variables are neither."""
-    quiet = agpt(folder, "--dry-run", DATA_FILE_LIST="books.txt", NLAYERS="1", TERM="dumb", HOME="/", SEQUENCE="x", SHELL="sh", OMP_NUM_THREADS="2", PS1="$")
+    quiet = agpt(folder, "--dry-run", DATA_FILE_LIST="books.txt", NLAYERS="1", TERM="dumb", HOME="/", SEQUENCE="x", MODEL_PATH="m", HEADERS="h", SHELL="sh", OMP_NUM_THREADS="2", PS1="$")
     check(quiet.returncode == 0 and "is not read" not in quiet.stderr, quiet.stderr)
     told = agpt(folder, "--dry-run", DATA_FILE_LIST="books.txt", NLAYER="1", GLOBAL_BATCHES="8")
     for wrong, right in ("NLAYER", "NLAYERS"), ("GLOBAL_BATCHES", "GLOBAL_BATCH"):

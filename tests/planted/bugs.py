@@ -17,6 +17,14 @@ from conversions import CONVERSIONS
 
 # name; file; what stands there (exactly once); what the bug makes of it; the test that must fail
 BUGS = [
+    ("accumulation of Argonne's script left out of the batch", "src/conf/import/agpt.c",
+     "all = unit * steps,", "all = unit + steps,", "cli.agpt"),
+    ("a host of a job counted from the next one on", "src/conf/import/agpt.c",
+     "m->hosts >= least", "m->hosts > least", "cli.agpt"),
+    ("the oldest run resumed on another number of ranks", "src/conf/import/agpt_folder.c",
+     "if (at <= newest ||", "if (at >= newest ||", "cli.agpt"),
+    ("a secret written to the folder of a run", "src/cli/agpt/agpt_folders.c",
+     "if (letters >= n && !strncmp", "if (letters > n + 8 && !strncmp", "cli.agpt"),
     ("parts of a foreign tensor that overlap", "src/convert/foreign.c",
      "if (overlap(piece, &tensor->piece[q]))", "if (q < 0 && overlap(piece, &tensor->piece[q]))", "convert.foreign_test"),
     ("the gain of the last norm decayed as a matrix", "src/model/params.def",
