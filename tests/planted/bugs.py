@@ -21,7 +21,7 @@ BUGS = [
      "all = unit * steps,", "all = unit + steps,", "cli.agpt"),
     ("a host of a job counted from the next one on", "src/conf/import/agpt.c",
      "m->hosts >= least", "m->hosts > least", "cli.agpt"),
-    ("the oldest run resumed on another number of ranks", "src/conf/import/agpt_folder.c",
+    ("a run that is not resumed on another number of ranks", "src/conf/import/agpt_folder.c",
      "if (at <= newest ||", "if (at >= newest ||", "cli.agpt"),
     ("a secret written to the folder of a run", "src/cli/agpt/agpt_folders.c",
      "if (letters >= n && !strncmp", "if (letters > n + 8 && !strncmp", "cli.agpt"),
