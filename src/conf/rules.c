@@ -119,6 +119,8 @@ static Status rule_ranks(const Options *o)
                                      NAMED(axis[i]), size);
         unit *= size;
     }
+    if (used < sizeof why)
+        snprintf(why + used, sizeof why - used, "; data-parallel ranks are ranks / (tp x pp x cp)");
     return want_multiple(o, OPTION_ranks, unit, why);
 }
 

@@ -194,6 +194,10 @@ static Status step_fits(const Options *o, BatchStep step)
     int64_t dp = options_data_parallel(o), unit = o->micro_batch * dp;
     snprintf(made, sizeof made, "%s %" PRId64 " x %" PRId64 " data-parallel rank%s",
              NAMED(OPTION_micro_batch), o->micro_batch, dp, dp == 1 ? "" : "s");
+    if (o->ranks > dp)
+        snprintf(made + strlen(made), sizeof made - strlen(made), ", %" PRId64 " ranks / (tp %" PRId64 " x pp %"
+                 PRId64 " x cp %" PRId64 ")", o->ranks, o->tensor_parallel, o->pipeline_parallel,
+                 o->context_parallel);
     from_text(from, o, step);
     if (step.size == 0)
         return fail(BAD_OPTION, "%s%s is less than the %" PRId64 " samples (%s) that a step has at least; "

@@ -73,22 +73,26 @@ static int64_t micros(const Trainer *t, int64_t samples)
     return samples / (t->config->micro * t->mesh.size.dp);
 }
 
-/* What a step is made of: "a step has 512 samples = --micro-batch-size 4 x 16 data-parallel ranks x 8
- * micro-batches (gradient accumulation), 524288 tokens". */
+/* What a step is made of: "a step has 512 samples = --micro-batch-size 4 x 16 data-parallel ranks (64 ranks /
+ * (tp 2 x pp 2)) x 8 micro-batches (gradient accumulation), 524288 tokens". */
 static void log_step(const Trainer *t)
 {
     const TrainConfig *config = t->config;
     BatchSchedule batch = trainer_batches(t);
     int64_t first = batch_schedule_at(batch, t->samples), last = batch.step[batch.steps - 1].size;
     int dp = t->mesh.size.dp;
-    char range[2][64] = { "", "" };
+    char range[2][64] = { "", "" }, of[96] = "", cp[24] = "";
+    MeshSize m = t->mesh.size;
+    if (m.cp > 1) snprintf(cp, sizeof cp, " x cp %d", m.cp);
+    if (m.tp * m.pp * m.cp > 1)
+        snprintf(of, sizeof of, " (%d ranks / (tp %d x pp %d%s))", m.tp * m.pp * m.cp * m.dp, m.tp, m.pp, cp);
     if (first != last) {
         snprintf(range[0], sizeof range[0], "%lld, later ", (long long)first);
         snprintf(range[1], sizeof range[1], "%lld, later ", (long long)micros(t, first));
     }
-    log_line("a step has %s%lld samples = --micro-batch-size %lld x %d data-parallel rank%s x %s%lld "
+    log_line("a step has %s%lld samples = --micro-batch-size %lld x %d data-parallel rank%s%s x %s%lld "
              "micro-batch%s%s; %lld tokens", range[0], (long long)last, (long long)config->micro, dp,
-             dp == 1 ? "" : "s", range[1], (long long)micros(t, last), micros(t, last) == 1 ? "" : "es",
+             dp == 1 ? "" : "s", of, range[1], (long long)micros(t, last), micros(t, last) == 1 ? "" : "es",
              micros(t, last) == 1 ? "" : " (gradient accumulation)",
              (long long)(last * config->model.sequence));
 }

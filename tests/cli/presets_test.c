@@ -2,6 +2,7 @@
  * published ones (tests/oracles/parameter_counts.py made tests/golden/presets). Configs as publishers have them are
  * understood, and are the presets of the same models (tests/oracles/hf_configs.py made tests/golden/hf/published.json). */
 #include "base/testing.h"
+#include <inttypes.h>
 #include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -41,6 +42,37 @@ static void test_counts(void **state)
     }
     assert_true(count_of_presets > 70);
     fclose(file);
+}
+
+/* The published table: shape, layout and batch of each model; and what they have to fit. */
+static void test_megatron_table(void **state)
+{
+    (void)state;
+    char    row[256], name[32], word[64];
+    int     models = 0;
+    int64_t heads, hidden, layers, tp, pp, dp, ranks, micro, global;
+    FILE   *file = fopen(TESTS_DIR "/golden/presets/megatron_table.txt", "r");
+    assert_non_null(file);
+    while (fgets(row, sizeof row, file)) {
+        if (*row == '#') continue;
+        assert_int_equal(sscanf(row, "%31s %" PRId64 " %" PRId64 " %" PRId64 " %" PRId64 " %" PRId64 " %" PRId64 " %" PRId64 " %" PRId64 " %" PRId64,
+                                name, &heads, &hidden, &layers, &tp, &pp, &dp, &ranks, &micro, &global), 10);
+        Options o;
+        char   *words[] = { "--model", word, "--dry-run" };
+        snprintf(word, sizeof word, "megatron-%s", name);
+        if (options_parse(&o, FOR_TRAIN, 3, words) != OK || setup_values(&o) != OK || setup_validate(&o) != OK)
+            fail_msg("%s: %s", word, fail_text());
+        bool same = o.heads == heads && o.hidden == hidden && o.layers == layers && o.tensor_parallel == tp && o.pipeline_parallel == pp &&
+                    options_data_parallel(&o) == dp && o.ranks == ranks && o.micro_batch == micro && o.global_batch == global;
+        if (!same) fail_msg("%s is not as published: %s", word, row);
+        assert_int_equal(ranks, tp * pp * dp);
+        assert_int_equal(tp, tp * pp < 8 ? tp * pp : 8);                    /* tensor parallelism within a node first */
+        assert_int_equal(global % (micro * dp), 0);
+        options_close(&o);
+        models++;
+    }
+    fclose(file);
+    assert_int_equal(models, 10);
 }
 
 /* ---- published configs ---- */
@@ -186,7 +218,7 @@ static void test_defaults(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(test_counts), cmocka_unit_test(test_published),
+    const struct CMUnitTest tests[] = { cmocka_unit_test(test_counts), cmocka_unit_test(test_megatron_table), cmocka_unit_test(test_published),
                                         cmocka_unit_test(test_defaults) };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

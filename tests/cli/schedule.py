@@ -40,6 +40,27 @@ def arithmetic(folder):
     return lines
 
 
+def accumulation():
+    """Data-parallel ranks are ranks / (tp x pp), and gradients are accumulated where the batch is larger than micro-batch x these."""
+    small = "--mock-data --vocab-size 20 --num-layers 2 --hidden-size 8 --num-attention-heads 2 --seq-length 4 --threads 1 --train-iters 1 --lr 1e-3".split()
+    for words, says in (
+            ("--ranks 4 --micro-batch-size 16 --global-batch-size 2048",
+             "a step has 2048 samples = --micro-batch-size 16 x 4 data-parallel ranks x 32 micro-batches (gradient accumulation); 8192 tokens"),
+            ("--ranks 4 --micro-batch-size 16", "a step has 64 samples = --micro-batch-size 16 x 4 data-parallel ranks x 1 micro-batch; 256 tokens"),
+            ("--ranks 8 --tp 2 --pp 2 --micro-batch-size 2 --global-batch-size 16",
+             "--micro-batch-size 2 x 2 data-parallel ranks (8 ranks / (tp 2 x pp 2)) x 4 micro-batches (gradient accumulation); 64 tokens"),
+            ("--ranks 4 --cp 2 --micro-batch-size 2", "--micro-batch-size 2 x 2 data-parallel ranks (4 ranks / (tp 1 x pp 1 x cp 2)) x 1 micro-batch; 16 tokens")):
+        said = run.jotun("train", *small, *words.split()).stderr
+        check(f"not said: {says}\n{said}", says in said)
+    for words, says in (
+            ("--ranks 8 --tp 2 --pp 2 --micro-batch-size 2 --global-batch-size 10",
+             "is not a multiple of 4 (--micro-batch-size 2 x 2 data-parallel ranks, 8 ranks / (tp 2 x pp 2 x cp 1)); give 8 or 12"),
+            ("--ranks 6 --tp 2 --pp 2", "--ranks 6 is not a multiple of 4 (--tp 2 x --pp 2; data-parallel ranks are ranks / (tp x pp x cp)); give 4 or 8"),
+            ("--num-layers 96 --hidden-size 16384 --num-attention-heads 128 --seq-length 2048 --model megatron-310b", "--model megatron-310b is laid out for 1920 ranks (tp 8 x pp 16 x dp 15), and this is one process with")):
+        done = run.jotun("train", *small, *words.split(), check=False)
+        check(f"{words} is not refused by: {says}\n{done.stderr}", done.returncode == 1 and says in done.stderr)
+
+
 def resumed(folder, whole):
     """Stopped after each of some steps, and continued under the same layout to the bit, under another one to rounding."""
     for stop in 2, 4, 5:
@@ -79,6 +100,7 @@ def evaluation(folder):
 
 
 with tempfile.TemporaryDirectory() as folder:
+    accumulation()
     whole = arithmetic(folder)
     resumed(folder, whole)
     left_out(folder, whole)

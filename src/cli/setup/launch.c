@@ -42,9 +42,17 @@ static Status agree_on_options(const Options *o, Transport *mpi)
     return status;
 }
 
+/* The ranks that a preset of --model was published with. */
+static bool ranks_of_preset(const Options *o)
+{
+    const OptionSource *ranks = &o->source[OPTION_ranks];
+    return ranks->kind == SOURCE_PRESET && !strncmp(ranks->from, "--model ", 8);
+}
+
 /* The launcher's ranks count as given by nobody, so that --ranks can contradict them only with a message. */
 static Status take_ranks(Options *o, const Transport *mpi)
 {
+    if (mpi && ranks_of_preset(o)) o->source[OPTION_ranks].kind = SOURCE_NOTHING;
     if (mpi) options_fill(o, OPTION_ranks, mpi->size, "the MPI launcher");
     if (!mpi || o->ranks == mpi->size) return OK;
     return fail(BAD_OPTION, "--ranks %lld, but the MPI launcher started %d; leave --ranks out",
@@ -173,6 +181,12 @@ static void warn_of_too_many_threads(const Options *o, const Transport *mpi)
 
 Status setup_run(const Options *o, Transport *mpi, RankBody *body, void *context)
 {
+    if (!mpi && ranks_of_preset(o) && o->ranks > team_cores())
+        return fail(BAD_OPTION, "%s is laid out for %lld ranks (tp %lld x pp %lld x dp %lld), and this is one "
+                    "process with %d cores: start them by mpirun -n %lld, or give --ranks, --tp and --pp; "
+                    "--dry-run shows what each needs", o->source[OPTION_ranks].from, (long long)o->ranks,
+                    (long long)o->tensor_parallel, (long long)o->pipeline_parallel,
+                    (long long)options_data_parallel(o), team_cores(), (long long)o->ranks);
     if (!mpi && o->ranks > THREAD_RANKS_MAX)
         return fail(BAD_OPTION, "--ranks %lld as threads of one process are too many: up to %d are possible; "
                     "start more by mpirun, or look at their plan with --dry-run", (long long)o->ranks,

@@ -40,6 +40,7 @@ typedef struct {
     AgptValue   value[VARIABLES];
     int64_t     world, data_parallel, samples; /* samples of the run; 0: TRAIN_ITERS says */
     TextList    refused;
+    bool        lacks_data;
     const char *note; /* a line for a run that is not refused; NULL: none */
 } Agpt;
 
@@ -448,11 +449,11 @@ static void choose_data(Agpt *a)
     const Options *o       = a->o;
     const char    *machine = *a->machine.name ? a->machine.name : "MACHINE";
     const char    *dolma   = held(a, "ALCF/data-lists/%s/dolma.txt", machine);
-    if (!has_data(o) && !file_exists(dolma))
+    a->lacks_data = !has_data(o) && !file_exists(dolma);
+    if (a->lacks_data)
         refuse(a,
                "DATA_FILE_LIST is not given, and the script's own list %s is not here; give a file whose "
-               "lines are: "
-               "weight, prefix of a token file, corpus",
+               "lines are: weight, prefix of a token file, corpus",
                dolma);
     else if (!has_data(o)) set(a, OPTION_data_file_list, dolma, "DATA_FILE_LIST", SCRIPT);
     if (!o->data_file_list) return;
@@ -542,7 +543,8 @@ static Status conclude(Agpt *a)
 {
     Status status = OK;
     for (int i = 1; i < a->refused.count; i++) log_line("%s", a->refused.text[i]);
-    if (a->refused.count) status = fail(BAD_OPTION, "%s", a->refused.text[0]);
+    Status kind = a->lacks_data && a->refused.count == 1 ? BAD_USAGE : BAD_OPTION;
+    if (a->refused.count) status = fail(kind, "%s", a->refused.text[0]);
     else if (a->note) log_line("%s", a->note);
     free(a->refused.text);
     return status;
