@@ -1,6 +1,6 @@
-/* From words to values: defaults, the environment, the command line, files of --config, variables of Argonne's
- * script, a preset, DeepSpeed's JSON. They are read in this order, and options_set decides by the source
- * whether a value replaces the one before it. */
+/* From words to values: defaults, the environment, the command line, files of --config, variables of
+ * Argonne's script, a preset, DeepSpeed's JSON. They are read in this order, and options_set decides by the
+ * source whether a value replaces the one before it. */
 #include "base/log.h"
 #include "conf/conf.h"
 #include "conf/config_file.h"

@@ -115,14 +115,14 @@ static void every_option_has_help(void **state)
 }
 
 /* No option is accepted and ignored: src/cli, which alone knows them, reads every field its commands take, or conf/schedule.c
- * does for it. */
+ * and conf/resume.c do for it. */
 static void every_option_is_read(void **state)
 {
     (void)state;
     CommandSet takes = 0;
     for (int c = 0; c < command_count; c++)
         if (commands[c].takes != FOR_CONFIG) takes |= commands[c].takes;
-    shell("cat " TESTS_DIR "/../src/cli/*.[ch] " TESTS_DIR "/../src/cli/*/*.[ch] " TESTS_DIR "/../src/conf/schedule.c | "
+    shell("cat " TESTS_DIR "/../src/cli/*.[ch] " TESTS_DIR "/../src/cli/*/*.[ch] " TESTS_DIR "/../src/conf/schedule.c " TESTS_DIR "/../src/conf/resume.c | "
           "grep -oE '(->|[a-z]\\.)[a-z][a-z0-9_]*' | sed -E 's/^.*(>|\\.)/ /; s/$/ /'");
     for (int i = 0; i < OPTIONS; i++) {
         /* conf turns them into others, or into what a function of it returns */

@@ -224,7 +224,8 @@ static const char *json_of(Options *o)
 /* Not the names of other files, and not the preset, whose values come back by themselves. */
 static bool in_file(OptionIndex i)
 {
-    return option_taken(i, FOR_CONFIG) && i != OPTION_config && i != OPTION_deepspeed_config && i != OPTION_model;
+    return option_taken(i, FOR_CONFIG) && i != OPTION_config && i != OPTION_deepspeed_config && i != OPTION_model &&
+           i != OPTION_agpt_variables;
 }
 
 /* Each option alone, and all of them at once, two values each. */
