@@ -95,7 +95,7 @@ static Status trains(void)
         .model = { .layers = 1, .hidden = 32, .ffn = 64, .heads = 2, .groups = 2, .head_dim = 16, .vocabulary = VOCABULARY, .positions = 256, .sequence = 256,
                    .norm = NORM_LAYER, .position = POSITION_LEARNED, .activation = ACT_GELU_TANH, .epsilon = 1e-5, .init_std = 0.02, .qkv_bias = true, .out_bias = true, .mlp_bias = true, .tied = true },
         .training = true, .tp = 1, .cp = 1, .pp = 1, .chunks = 1, .schedule = SCHEDULE_1F1B, .micro = 4, .global = 4, .steps = 20,
-        .lr = { LR_CONSTANT, 1e-4, 0, 0, 20 * 4 }, .weight_decay = { .end = 0.1 }, .optimizer = optimizer_named("adam"), .settings = { .beta1 = 0.9, .beta2 = 0.95, .epsilon = 1e-8 }, .clip = 1,
+        .lr = { .style = LR_CONSTANT, .peak = 1e-4, .low = 0, .warmup = 0, .decay = 20 * 4 }, .weight_decay = { .end = 0.1 }, .optimizer = optimizer_named("adam"), .settings = { .beta1 = 0.9, .beta2 = 0.95, .epsilon = 1e-8 }, .clip = 1,
         .seed = 1, .device = "cpu", .threads = team_cores(), .token_prefix = prefix, .split = "1", .eod = VOCABULARY - 1, .log_interval = 1 };
     return transport_threads_run(1, train, &r);
 }

@@ -50,7 +50,7 @@ static void run_course(Trainer *t, void *context)
 static TrainConfig config_of(ModelName model, int c, const Layout *layout, const char *device)
 {
     TrainConfig config = formula_config(model, device, scratch_path("formula"));
-    config.lr        = (LrSchedule){ LR_COSINE, cases[c].peak, cases[c].peak / 10, (double)(3 * config.global), COURSE * config.global };
+    config.lr        = (LrSchedule){ .style = LR_COSINE, .peak = cases[c].peak, .low = cases[c].peak / 10, .warmup = (double)(3 * config.global), .decay = COURSE * config.global };
     config.steps     = COURSE;
     config.optimizer = optimizer_named(cases[c].optimizer);
     config.settings  = cases[c].settings;

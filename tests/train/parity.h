@@ -10,7 +10,7 @@ enum { STEPS = 20 };
 static inline TrainConfig parity_config(ModelName model, const char *data)
 {
     TrainConfig config = formula_config(model, "ref", data);
-    config.lr = (LrSchedule){ LR_COSINE, 1e-2, 1e-3, (double)(3 * config.global), STEPS * config.global };
+    config.lr = (LrSchedule){ .style = LR_COSINE, .peak = 1e-2, .low = 1e-3, .warmup = (double)(3 * config.global), .decay = STEPS * config.global };
     return config;
 }
 

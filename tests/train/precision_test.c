@@ -54,7 +54,7 @@ static Taken taken_under(ModelName model, const Types *t, int mtp, const Layout 
     session.config.model.mtp = mtp;
     session.config.model.mtp_factor = 0.5;
     taken.layers = (int)model_layers(&session.config.model);
-    session.config.lr = (LrSchedule){ LR_CONSTANT, 0, 0, 0, 20 };
+    session.config.lr = (LrSchedule){ .style = LR_CONSTANT, .peak = 0, .low = 0, .warmup = 0, .decay = 20 };
     config_set_layout(&session.config, layout);
     assert_int_equal(session.config.model.layers, LAYERS);
     taken.gradients = gradients_new(&session.config.model);
