@@ -196,8 +196,8 @@ static Status step_fits(const Options *o, BatchStep step)
              NAMED(OPTION_micro_batch), o->micro_batch, dp, dp == 1 ? "" : "s");
     if (o->ranks > dp)
         snprintf(made + strlen(made), sizeof made - strlen(made),
-                 ", %" PRId64 " ranks / (tp %" PRId64 " x pp %" PRId64 " x cp %" PRId64 ")", o->ranks, o->tensor_parallel, o->pipeline_parallel,
-                 o->context_parallel);
+                 ", %" PRId64 " ranks / (tp %" PRId64 " x pp %" PRId64 " x cp %" PRId64 ")", o->ranks,
+                 o->tensor_parallel, o->pipeline_parallel, o->context_parallel);
     from_text(from, o, step);
     if (step.size == 0)
         return fail(BAD_OPTION, "%s%s is less than the %" PRId64 " samples (%s) that a step has at least; "

@@ -147,12 +147,12 @@ void text_list_add(TextList *list, const char *text)
 
 void options_add_word(Options *o, const char *word) { text_list_add(&o->words, options_hold(o, word)); }
 
-/* "--tp 3", "--tp=" where the value is empty, "--sp=false", "JOTUN_TP=3": as close to what was typed as one
- * line can be */
+/* "--tp 3", "--tp=" where the value is empty, "--sp=false", "JOTUN_TP=3", "TP=3" of a script's variables: as
+ * close to what was typed as one line can be */
 static const char *said_text(char *out, size_t size, const OptionSource *source, const char *value,
                              OptionKind kind)
 {
-    bool variable = source->kind == SOURCE_ENVIRONMENT;
+    bool variable = source->kind == SOURCE_ENVIRONMENT || isupper((unsigned char)*source->name);
     bool equals   = variable || !*value || kind == KIND_FLAG;
     snprintf(out, size, "%s%s%s", source->name, equals ? "=" : " ", value);
     return out;

@@ -128,7 +128,8 @@ static void every_option_is_read(void **state)
         /* conf turns them into others, or into what a function of it returns */
         bool inside = i == OPTION_model || i == OPTION_timeout_minutes || i == OPTION_window_size ||
                       i == OPTION_hierarchical_cp || i == OPTION_train_tokens || i == OPTION_rotary_percent ||
-                      i == OPTION_window_skip || i == OPTION_no_rope_freq || i == OPTION_moe_layer_freq;
+                      i == OPTION_window_skip || i == OPTION_no_rope_freq || i == OPTION_moe_layer_freq ||
+                      i == OPTION_deepspeed_config || i == OPTION_agpt_variables;
         char field[128];
         snprintf(field, sizeof field, " %s ", option_rows[i].field);
         if (option_taken(i, takes) && !inside && !strstr(output, field))

@@ -105,7 +105,7 @@ def variables_without_prefix():
     if shown("num-attention-heads", **theirs) != ["12", "default"]:
         sys.exit("HEADS is read where nobody asked for it")
     refused(1, "JOTUN_DIALECT=fortran is not known; the known one is argonne", "config", env=environment(JOTUN_DIALECT="fortran"))
-    refused(1, "DTYPE of Argonne's scripts is refused", "train", "--data-path", "x",
+    refused(1, "DTYPE=fp64 of Argonne's scripts is refused", "train", "--data-path", "x",
             env=environment(JOTUN_DIALECT="argonne", DTYPE="fp64"))
     refused(0, "", "tokenizer", "info", env=environment(JOTUN_DIALECT="argonne", DTYPE="fp64"))
 

@@ -183,9 +183,9 @@ Status setup_run(const Options *o, Transport *mpi, RankBody *body, void *context
 {
     if (!mpi && ranks_of_preset(o) && o->ranks > team_cores())
         return fail(BAD_OPTION, "%s is laid out for %lld ranks (tp %lld x pp %lld x dp %lld), and this is "
-                    "one process with %d cores: start them by mpirun -n %lld, or give --ranks, --tp and --pp; "
-                    "--dry-run shows what each needs", o->source[OPTION_ranks].from, (long long)o->ranks,
-                    (long long)o->tensor_parallel, (long long)o->pipeline_parallel,
+                    "one process with %d cores: start them by mpirun -n %lld, or give --ranks, --tp and "
+                    "--pp; --dry-run shows what each needs", o->source[OPTION_ranks].from,
+                    (long long)o->ranks, (long long)o->tensor_parallel, (long long)o->pipeline_parallel,
                     (long long)options_data_parallel(o), team_cores(), (long long)o->ranks);
     if (!mpi && o->ranks > THREAD_RANKS_MAX)
         return fail(BAD_OPTION, "--ranks %lld as threads of one process are too many: up to %d are possible; "
