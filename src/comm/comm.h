@@ -72,6 +72,9 @@ void comm_all_reduce    (Comm *comm, Queue *q, Tensor x, Arena *scratch);
 /* The same with the maximum over the ranks, of the compute type. */
 void comm_all_reduce_max(Comm *comm, Queue *q, Tensor x, Arena *scratch);
 void comm_barrier       (Comm *comm);
+/* All ranks get the bytes of each, as many of each, in the order of ranks. For reports, not for tensors:
+ * neither counted nor traced. Allocates nothing. */
+void comm_gather        (Comm *comm, void *all, const void *mine, size_t bytes);
 /* Rank 0 takes the bytes of each rank, its own first, in the order of ranks; `data` is valid during the call.
  * For reports, not for tensors: neither counted nor traced. Allocates. */
 typedef void CommTake(void *context, int rank, const void *data, size_t bytes);

@@ -9,7 +9,7 @@
  * the word true. */
 typedef enum { LOG_EXACT, LOG_COUNT, LOG_MICRO, LOG_TENTH, LOG_SHORT, LOG_TRUE } LogForm;
 enum { LOG_WITH_TIMERS = 1, LOG_WITH_LOSS_SCALE = 2, LOG_WITH_WORLD_SIZE = 4, LOG_WITH_PERPLEXITY = 8,
-       LOG_WITH_MEMORY = 16, LOG_WITH_WANDB = 32 };
+       LOG_WITH_MEMORY = 16, LOG_WITH_WANDB = 32, LOG_WITH_HISTORY = 64 };
 
 typedef enum {
 #define FACT(name, ...) FACT_##name,

@@ -6,7 +6,8 @@
 Logs logs_none(void)
 {
     const LogFile closed = { .fd = LOG_FILE_CLOSED };
-    return (Logs){ .metrics = { .file = closed }, .events = { .file = closed }, .wandb = { .file = closed } };
+    return (Logs){ .metrics = { .file = closed }, .history = history_none(),
+                   .events = { .file = closed }, .wandb = { .file = closed } };
 }
 
 static Status events_open(Logs *l, const LogsConfig *config, double now, int64_t resumed)
@@ -21,7 +22,9 @@ Status logs_open(Logs *l, const LogsConfig *config, int64_t resumed)
     double now = log_record(0, 0, NULL).time;
     *l = logs_none();
     l->config = *config;
-    Status status = config->metrics ? metrics_file_open(&l->metrics, config->metrics, resumed) : OK;
+    Status status = config->metrics ? metrics_file_open(&l->metrics, "--metrics", config->metrics, resumed)
+                                    : OK;
+    if (status == OK && config->history) status = history_open(&l->history, config->history, resumed);
     if (status == OK && config->tensorboard) status = events_open(l, config, now, resumed);
     if (status == OK && config->wandb.project)
         status = wandb_run_open(&l->wandb, &config->wandb, now, resumed, config->options);
@@ -72,6 +75,7 @@ void logs_add(Logs *l, const LogRecord *r)
 {
     int twins;
     metrics_file_add(&l->metrics, r);
+    history_add(&l->history, r);
     if (!r->split && r->step % l->config.interval != 0) return;
     if (l->events.file.fd >= 0) {
         int count = megatron_names(l, r, l->config.with, &twins);
@@ -103,6 +107,7 @@ void logs_commit(Logs *l) { wandb_run_commit(&l->wandb); }
 Status logs_close(Logs *l, Status status)
 {
     status = metrics_file_close(&l->metrics, status, l->config.saved);
+    status = history_close(&l->history, status, l->config.saved);
     status = event_file_close(&l->events, status, l->config.saved);
     return wandb_run_close(&l->wandb, status, l->config.saved);
 }

@@ -1,19 +1,21 @@
 #ifndef LOGS_LOGS_H
 #define LOGS_LOGS_H
-/* The logs of a training run: the file of --metrics, event files of TensorBoard, a run of Weights & Biases
- * (W&B) that is recorded offline. All of them take the same records, by the names of logs/facts.def. One
+/* The logs of a training run: the file of --metrics, the history, event files of TensorBoard, a run of
+ * Weights & Biases (W&B) that is recorded offline. All of them take the same records, by the names of logs/facts.def. One
  * rank has them, rank 0, where losses and times are known without a message (Megatron-LM's writer is its
  * last rank, which has the loss). They are opened before the first step and written between two steps.
  *
  * A run that resumes after step N first removes from these files what an earlier run has written of later
  * steps, so that each step is there once. */
 #include "logs/event_file.h"
+#include "logs/history.h"
 #include "logs/metrics_file.h"
 #include "logs/wandb_run.h"
 
 /* Strings are not owned. */
 typedef struct {
     const char *metrics;                     /* file; NULL: none */
+    const char *history;                     /* directory; NULL: none */
     const char *tensorboard;                 /* directory; NULL: none */
     WandbConfig wandb;                       /* its project NULL: none */
     bool        argonne;                     /* W&B has the names of Argonne's fork, not Megatron-LM's */
@@ -26,6 +28,7 @@ typedef struct {
 typedef struct {
     LogsConfig  config;
     MetricsFile metrics;
+    History     history;
     EventFile   events;
     WandbRun    wandb;
     /* the values of one record by their names, and those that have a twin */

@@ -10,7 +10,7 @@
 #include "base/file.h"
 #include "base/log.h"
 
-#define METRICS "--metrics"
+#define HISTORY "--history"
 
 /* ---- what earlier runs left ---- */
 /* The step of a line; -1: it has none. Every line of ours begins with it. */
@@ -43,7 +43,7 @@ static size_t bytes_kept(const FileMap *map, bool csv, int64_t resumed, int64_t 
     return kept;
 }
 
-static Status cut_later(const char *path, bool csv, int64_t resumed)
+static Status cut_later(const char *option, const char *path, bool csv, int64_t resumed)
 {
     struct stat about;
     FileMap map;
@@ -53,16 +53,16 @@ static Status cut_later(const char *path, bool csv, int64_t resumed)
     size_t kept = bytes_kept(&map, csv, resumed, &lines), size = map.size;
     file_unmap(&map);
     if (kept == size) return OK;
-    TRY(log_file_cut(METRICS, path, (int64_t)kept));
+    TRY(log_file_cut(option, path, (int64_t)kept));
     if (lines > 0)
-        log_line(METRICS " %s: %lld lines of steps after %lld are removed, because the run takes these steps "
-                 "again", path, (long long)lines, (long long)resumed);
+        log_line("%s %s: %lld lines of steps after %lld are removed, because the run takes these steps "
+                 "again", option, path, (long long)lines, (long long)resumed);
     return OK;
 }
 
 /* Ends a line that an earlier run left incomplete (killed, or a full disk), so that the first line of
  * this run is whole. */
-static void end_half_line(int fd, const char *path)
+static void end_half_line(int fd, const char *option, const char *path)
 {
     struct stat about;
     char last = '\n';
@@ -70,7 +70,7 @@ static void end_half_line(int fd, const char *path)
     int read_only = open(path, O_RDONLY | O_CLOEXEC);
     bool known = read_only >= 0 && pread(read_only, &last, 1, about.st_size - 1) == 1;
     if (known && last != '\n' && write(fd, "\n", 1) != 1)
-        log_line(METRICS " %s: its last line is incomplete and cannot be ended: %s", path, strerror(errno));
+        log_line("%s %s: its last line is incomplete and cannot be ended: %s", option, path, strerror(errno));
     if (read_only >= 0) close(read_only);
 }
 
@@ -86,7 +86,7 @@ static void own_columns(MetricsFile *m)
 {
     for (int fact = 0; fact < LOG_FACTS; fact++) {
         const char *key = log_fact_rows[fact].key;
-        bool seen = !*key;
+        bool seen = !*key || (log_fact_rows[fact].when == LOG_WITH_HISTORY && !m->history);
         for (int i = 0; i < m->columns && !seen; i++) seen = same_key(m->column[i], key, strlen(key));
         if (!seen) m->column[m->columns++] = fact;
         if (fact == FACT_step) m->column[m->columns++] = METRICS_SPLIT;
@@ -121,13 +121,13 @@ static Status columns_of(MetricsFile *m, const char *header, size_t bytes)
         const char *end = memchr(header + at, ',', bytes - at);
         size = end ? (size_t)(end - header) - at : bytes - at;
         if (m->columns == METRICS_COLUMNS_MAX)
-            return fail(BAD_FILE, METRICS " %s has more than %d columns; give another file", path,
+            return fail(BAD_FILE, "%s %s has more than %d columns; give another file", m->file.option, path,
                         METRICS_COLUMNS_MAX);
         m->column[m->columns++] = fact_of(header + at, size);
     }
     if (m->column[0] == FACT_step) return OK;
-    return fail(BAD_FILE, METRICS " %s: its first line is not a header that begins with \"step\"; give "
-                "another file", path);
+    return fail(BAD_FILE, "%s %s: its first line is not a header that begins with \"step\"; give "
+                "another file", m->file.option, path);
 }
 
 static Status columns_open(MetricsFile *m)
@@ -147,14 +147,14 @@ static Status columns_open(MetricsFile *m)
 }
 
 /* ---- */
-Status metrics_file_open(MetricsFile *m, const char *path, int64_t resumed)
+Status metrics_file_open(MetricsFile *m, const char *option, const char *path, int64_t resumed)
 {
     size_t length = strlen(path);
     *m = (MetricsFile){ .csv = length > 4 && strcasecmp(path + length - 4, ".csv") == 0,
-                        .file = { .fd = LOG_FILE_CLOSED } };
-    TRY(cut_later(path, m->csv, resumed));
-    TRY(log_file_open(&m->file, METRICS, path, false));
-    end_half_line(m->file.fd, path);
+                        .history = !strcmp(option, HISTORY), .file = { .fd = LOG_FILE_CLOSED } };
+    TRY(cut_later(option, path, m->csv, resumed));
+    TRY(log_file_open(&m->file, option, path, false));
+    end_half_line(m->file.fd, option, path);
     return m->csv ? columns_open(m) : OK;
 }
 
@@ -165,7 +165,7 @@ static void add_json(MetricsFile *m, const LogRecord *r)
     const char *before = "{\"";
     for (int i = 0; i < r->count; i++) {
         const LogFactRow *row = &log_fact_rows[r->value[i].fact];
-        if (!*row->key) continue;
+        if (!*row->key || (row->when == LOG_WITH_HISTORY && !m->history)) continue;
         add_text(m, before);
         add_text(m, row->key);
         add_text(m, "\":");

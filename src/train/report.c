@@ -33,6 +33,9 @@ Status report_open(Report *report, const Trainer *t)
     bool prints = t->mesh.rank == 0;
     *report = (Report){ .config = config, .prints = prints, .first_step = t->step,
                         .first_sample = t->samples, .logs = logs_none(), .ranks = t->mesh.world };
+    if (config->logs.history) report->numbers = calloc((size_t)t->mesh.world, sizeof *report->numbers);
+    if (config->logs.history && !report->numbers)
+        return fail(NO_MEMORY, "no memory for the numbers of %d ranks", t->mesh.world);
     if (prints && t->step < t->steps) report->peak = peak_of_run(t);
     report->started_at = report->step_at = seam.clock();
     return prints ? logs_open(&report->logs, &config->logs, t->step) : OK;
@@ -43,6 +46,7 @@ static double unsigned_nan(double x) { return isnan(x) ? NAN : x; }
 
 Status report_close(Report *report, Status status)
 {
+    free(report->numbers);
     log_progress_end();
     return logs_close(&report->logs, status);
 }
@@ -88,9 +92,10 @@ static void put_means(const Report *report, LogRecord *record)
     log_put(record, FACT_rank_speed, speed / report->ranks);
 }
 
-/* FLOP are counted twice: with full attention, as Megatron-LM and PaLM do, and with causal attention, which
- * computes half of the scores. The order is that of the keys in a JSON line. */
-static void record_step(Report *report, const Trainer *t, double seconds, StepReport r, bool progress)
+/* ranks: what --history has of all ranks, behind the step. FLOP are counted twice: with full attention, as
+ * Megatron-LM and PaLM do, and with causal attention, which computes half of the scores. The order is that of the keys in a JSON line. */
+static void record_step(Report *report, const Trainer *t, double seconds, StepReport r, bool progress,
+                        const LogRecord *ranks)
 {
     const ModelConfig *model = &report->config->model;
     double speed = (double)(r.samples * model->sequence) / seconds;
@@ -123,6 +128,7 @@ static void record_step(Report *report, const Trainer *t, double seconds, StepRe
     log_put(&record, FACT_batch, (double)r.samples);
     log_put(&record, FACT_any_scale, r.loss_scale > 0 ? r.loss_scale : 1);
     log_put(&record, FACT_world, report->ranks);
+    for (int i = 1; i < ranks->count; i++) log_put(&record, ranks->value[i].fact, ranks->value[i].value);
     logs_add(&report->logs, &record);
 }
 
@@ -180,12 +186,15 @@ static void megatron_step(const Report *report, const Trainer *t, StepReport r)
     log_write(line, (size_t)n);
 }
 
-void report_step(Report *report, const Trainer *t, StepReport r)
+void report_step(Report *report, Trainer *t, StepReport r)
 {
     int64_t step = t->step;
     double seconds = seconds_since(&report->step_at);
     bool   progress = step % report->config->log_interval == 0 || step == t->steps ||
                       step == report->first_step + 1;
+    LogRecord ranks = log_record(t->step, t->samples, NULL);
+    RankNumbers mine = { r.own_loss, seconds, r.waited, report->numbers ? memory_in_use() : 0 };
+    rank_numbers_put(&ranks, t, report->numbers, mine);                          /* <-> world */
     if (!report->prints) return;
     report->steps++;
     report->samples += r.samples;
@@ -208,7 +217,7 @@ void report_step(Report *report, const Trainer *t, StepReport r)
             log_line("step %lld: loss %g, gradient norm %g: not finite; the step is skipped and the weights "
                      "are unchanged", (long long)step, unsigned_nan(r.loss), unsigned_nan(r.norm));
     }
-    record_step(report, t, seconds, r, progress);
+    record_step(report, t, seconds, r, progress, &ranks);
     report->consumed = t->samples;
     if (!progress) return;
     if (report->config->megatron_lines) megatron_step(report, t, r);

@@ -4,6 +4,7 @@
  * (logs/logs.h). Only rank 0 prints; on the other ranks the same calls do nothing, so that the loop needs no
  * tests. */
 #include "logs/logs.h"
+#include "train/history/rank_numbers.h"
 #include "train/trainer.h"
 
 typedef struct {
@@ -22,6 +23,7 @@ typedef struct {
     double  losses, seconds, mtp[MTP_MOST];           /* mtp: sums of the losses of its depths */
     int64_t averaged, steps, samples, not_finite;
     int64_t skipped;                  /* steps of the run that were skipped */
+    RankNumbers *numbers;             /* [ranks], where the run keeps a history; owned */
 } Report;
 
 /* Opens the logs and finds the peak: what `jotun bench peak` has kept, else a measurement of 40 ms. BAD_FILE
@@ -29,9 +31,9 @@ typedef struct {
 Status report_open (Report *report, const Trainer *trainer);
 /* Returns `status`, or IO_FAILED where that is OK and records of a log were lost. */
 Status report_close(Report *report, Status status);
-/* One record of the logs, and at --log-interval a progress line, whose loss and speed are means over the
- * steps since the last one. r: the step that the trainer has just done. */
-void   report_step (Report *report, const Trainer *trainer, StepReport r);
+/* <-> world, with --history. One record of the logs, and at --log-interval a progress line, whose loss and
+ * speed are means over the steps since the last one. r: the step that the trainer has just done. */
+void   report_step (Report *report, Trainer *trainer, StepReport r);
 /* The run has gone back to step `to`, whose successors are reported again. */
 void   report_rewind(Report *report, int64_t from, int64_t to);
 /* train/report_start.c: the lines before the first step: parameters, layout, memory; samples of a step and of

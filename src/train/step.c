@@ -102,6 +102,12 @@ static void report_sums(Trainer *t, StepReport *r)
     int64_t mtp = trainer_mtp_sums(config);
     queue_read(&t->queue, sum, t->sums_S.data, tensor_bytes(t->sums_S));
     for (int64_t k = 0; k < config->model.mtp; k++) r->mtp[k] = sum[mtp + 2 * k] / sum[mtp + 2 * k + 1];
+    r->own_loss = NAN;
+    if (config->logs.history) {
+        double own[2];
+        queue_read(&t->queue, own, loss_sums(t).data, sizeof own);
+        r->own_loss = own[1] > 0 ? own[0] / own[1] : NAN;
+    }
     r->zeros       = config->count_zeros ? (double)model_parameters(&config->model) - sum[STEP_SUMS] : -1;
     r->params_norm = config->params_norm ? sqrt(sum[t->rank_sums_RS.dim[1]]) : -1;
 }

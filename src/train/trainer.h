@@ -39,6 +39,7 @@ typedef struct { double load, dropped, balance, z; } MoeReport;
  * loss scale: 0. mtp: mean losses of the depths of multi-token prediction, which `loss` does not contain. */
 typedef struct {
     double loss, tokens, norm, waited, loss_scale, lr, decoupled_lr, mean;
+    double own_loss;                 /* of this rank's tokens, for --history; NAN: it has none */
     bool skipped, overflow, spike;
     int64_t samples;                                  /* that the step consumed */
     /* gradients that are exactly zero; norm of the weights after the step. -1: not asked for */

@@ -80,7 +80,7 @@ def folders(folder):
     name = "7B-ws2-ds-stage1-nl10-hs32-mb1-seq32-gb1-sp1-pp1-tp2-bf16-optadamw-lr0.0002-lwf0.05_ntok0B_flash"
     made = os.path.join(folder, "checkpoints", name)
     there = set(os.listdir(made))
-    check({".env", ".cache", "tensorboard", "latest", "wandb"} <= there, there)
+    check({".env", ".cache", "tensorboard", "latest", "wandb", "history"} <= there, there)
     check(os.listdir(os.path.join(made, ".cache", "books", "index-cache")), "no cache")
     latest = open(os.path.join(folder, "logs", "latest")).read().split()
     check(re.fullmatch(rf"logs/{re.escape(name)}/\d{{8}}-\d{{6}}_2_[\w.-]+/output.log", latest[-1]), latest)

@@ -11,6 +11,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import xml.etree.ElementTree
 
 import events
 import run
@@ -238,6 +239,45 @@ def full_disk(data, folder):
         sys.exit(f"events on a full disk: {steps}")
 
 
+def history(data, folder):
+    """--history: over two data-parallel ranks the loss of each is that of its samples alone; statistics by their definition; a run that
+    resumes has each step once; pictures of what there is."""
+    out = os.path.join(folder, "history")
+    small = ["train", "--data-path", data, *run.MODEL, "--attention-dropout", 0, "--hidden-dropout", 0, "--lr", 0, "--lr-decay-style", "constant", "--threads", 1, "--split", "80,10,10"]
+    alone = os.path.join(folder, "alone.jsonl")
+    run.jotun(*small, "--global-batch-size", 1, "--train-iters", 12, "--metrics", alone)
+    single = [row["loss"] for row in rows(alone)]
+    two = [*small, "--ranks", 4, "--tp", 2, "--global-batch-size", 2, "--history", out, "--save", os.path.join(folder, "hs"), "--load", os.path.join(folder, "hs"),
+           "--eval-interval", 2, "--eval-iters", 1]
+    run.jotun(*two, "--train-iters", 6, "--exit-interval", 4, "--save-interval", 2)
+    run.jotun(*two, "--train-iters", 6, "--log-params-norm")
+    for name in "metrics.jsonl", "metrics.csv":
+        found = rows(os.path.join(out, name))
+        steps = [row for row in found if "split" not in row]
+        if [row["step"] for row in steps] != list(range(1, 7)):
+            sys.exit(f"{name}: steps {[row['step'] for row in steps]}")
+        for row in steps:
+            a, b = single[2 * int(row["step"]) - 2:][:2]
+            wanted = {"loss/mean": (a + b) / 2, "loss/max": max(a, b), "loss/min": min(a, b), "loss/std": abs(a - b) / 2}
+            for key, value in wanted.items():
+                if abs(row[key] - value) > 2e-6:
+                    sys.exit(f"{name}, step {row['step']}: {key} is {row[key]}, not {value}")
+            for key in "seconds", "data_seconds", "memory_bytes":
+                if not row[key + "/min"] <= row[key + "/mean"] <= row[key + "/max"] or row[key + "/std"] > row[key + "/max"] - row[key + "/min"] + 1:
+                    sys.exit(f"{name}: {key} of {row}")
+        if [row["step"] for row in found if row.get("split") == "valid"] != [2, 4, 6]:
+            sys.exit(f"{name}: evaluations {found}")
+    drawn = set(os.listdir(os.path.join(out, "plots")))
+    if not {f"{name}.{kind}" for name in ("loss", "validation_loss", "seconds", "memory_bytes") for kind in ("svg", "txt")} <= drawn:
+        sys.exit(f"plots: {drawn}")
+    points = xml.etree.ElementTree.parse(os.path.join(out, "plots", "loss.svg")).findall("{http://www.w3.org/2000/svg}path")[-1].get("d")
+    if len(re.findall("[ML]", points)) != 6:
+        sys.exit(f"the curve of 6 steps: {points}")
+    text = open(os.path.join(out, "plots", "loss.txt")).read()
+    if text.count("*") != 6 or ":" not in text:
+        sys.exit(text)
+
+
 with tempfile.TemporaryDirectory() as folder:
     data = run.corpus(folder)
     killed_and_resumed(data, folder)
@@ -247,4 +287,5 @@ with tempfile.TemporaryDirectory() as folder:
     named_sets(data, folder)
     stopped(data, folder)
     full_disk(data, folder)
+    history(data, folder)
 print(f"{STEPS} steps, killed before step {' and '.join(map(str, KILLED.values()))}: the same numbers in CSV, JSON lines, event files and W&B's records, each step once")

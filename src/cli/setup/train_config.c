@@ -151,8 +151,9 @@ static LogsConfig setup_logs(Options *o, const char *json)
     int with = LOG_WITH_TIMERS * o->log_timers | LOG_WITH_LOSS_SCALE * !o->no_log_loss_scale |
                LOG_WITH_WORLD_SIZE * o->log_world_size | LOG_WITH_PERPLEXITY * o->log_perplexity |
                LOG_WITH_MEMORY * o->log_memory;
-    return (LogsConfig){ .metrics = o->metrics, .tensorboard = o->tensorboard_dir, .with = with,
-                         .wandb = wandb, .argonne = argonne_names(o),
+    return (LogsConfig){ .metrics = o->metrics, .history = o->history,
+                         .tensorboard = o->tensorboard_dir, .with = with, .wandb = wandb,
+                         .argonne = argonne_names(o),
                          .interval = o->tensorboard_interval, .options = json, .saved = o->save };
 }
 

@@ -531,6 +531,8 @@ static void give_computed(Agpt *a)
     set(a, OPTION_load, text_of(a, V_CKPT_DIR), "CKPT_DIR", SCRIPT);
     if (a->value[V_OVERRIDE_CKPT_OPT_PARAM].given)
         set(a, OPTION_override_schedule, "true", "OVERRIDE_CKPT_OPT_PARAM", SCRIPT);
+    if (!a->value[V_EZPZ_NO_DISTRIBUTED_HISTORY].given)
+        set_own(a, OPTION_history, held(a, "%s/history", text_of(a, V_CKPT_DIR)), "CKPT_DIR");
     if (!a->value[V_NO_TENSORBOARD].given) {
         set_own(a, OPTION_tensorboard_dir, held(a, "%s/tensorboard", text_of(a, V_CKPT_DIR)), "CKPT_DIR");
         set_own(a, OPTION_log_timers, "true", SCRIPT);
