@@ -1,9 +1,10 @@
 #ifndef LOGS_LOGS_H
 #define LOGS_LOGS_H
 /* The logs of a training run: the file of --metrics, the history, event files of TensorBoard, a run of
- * Weights & Biases (W&B) that is recorded offline. All of them take the same records, by the names of logs/facts.def. One
- * rank has them, rank 0, where losses and times are known without a message (Megatron-LM's writer is its
- * last rank, which has the loss). They are opened before the first step and written between two steps.
+ * Weights & Biases (W&B) that is recorded offline. All of them take the same records, by the names of
+ * logs/facts.def. One rank has them, rank 0, where losses and times are known without a message (Megatron-
+ * LM's writer is its last rank, which has the loss). They are opened before the first step and written
+ * between two steps.
  *
  * A run that resumes after step N first removes from these files what an earlier run has written of later
  * steps, so that each step is there once. */

@@ -1,7 +1,8 @@
 #ifndef LOGS_METRICS_FILE_H
 #define LOGS_METRICS_FILE_H
 /* The file of --metrics, or one of --history: one JSON object for each record, or where its name ends in
- * .csv a table with a header. A CSV file keeps the columns that its header has, of which "step" is the first. */
+ * .csv a table with a header. A CSV file keeps the columns that its header has, of which "step" is the
+ * first. */
 #include "logs/log_file.h"
 #include "logs/log_record.h"
 #include "logs/protobuf.h"

@@ -132,7 +132,8 @@ Status plot_svg(const Plot *p, const char *path)
     FILE  *out = open_memstream(&text, &bytes);
     if (!out) return fail(NO_MEMORY, "no memory for %s", path);
     fprintf(out, "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%d\" height=\"%d\""
-            " font-family=\"sans-serif\" font-size=\"12\">\n<rect width=\"100%%\" height=\"100%%\" fill=\"white\"/>\n"
+            " font-family=\"sans-serif\" font-size=\"12\">\n"
+            "<rect width=\"100%%\" height=\"100%%\" fill=\"white\"/>\n"
             "<text x=\"%d\" y=\"22\" font-size=\"15\">%s%s</text>\n", WIDE, TALL, LEFT, p->title,
             p->band ? ": mean over ranks, least and largest" : "");
     draw_axes(out, &s);

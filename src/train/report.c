@@ -93,7 +93,8 @@ static void put_means(const Report *report, LogRecord *record)
 }
 
 /* ranks: what --history has of all ranks, behind the step. FLOP are counted twice: with full attention, as
- * Megatron-LM and PaLM do, and with causal attention, which computes half of the scores. The order is that of the keys in a JSON line. */
+ * Megatron-LM and PaLM do, and with causal attention, which computes half of the scores. The order is that
+ * of the keys in a JSON line. */
 static void record_step(Report *report, const Trainer *t, double seconds, StepReport r, bool progress,
                         const LogRecord *ranks)
 {
