@@ -71,18 +71,55 @@ static void note(Options *o, const char *format, ...)
     else          log_line("%s", line);
 }
 
+/* The next word of a list in the environment by the rules of a shell, from *p on: blanks separate, quotes and a
+ * backslash keep letters, and nothing is expanded. Returns false where a quote is not closed. */
+static bool variable_word(char *out, const char **p)
+{
+    char quote = 0;
+    for (; **p && (quote || !isspace((unsigned char)**p)); ++*p) {
+        bool escapes = **p == '\\' && (*p)[1] && (!quote || (quote == '"' && strchr("\"\\$`", (*p)[1])));
+        if (escapes) *out++ = *++*p;
+        else if (quote ? **p == quote : **p == '"' || **p == '\'') quote = quote ? 0 : **p;
+        else *out++ = **p;
+    }
+    *out = 0;
+    return !quote;
+}
+
+/* A variable holds all words of a list, which on the command line the shell has split. */
+static Status set_value(Options *o, OptionIndex option, const char *value, OptionSource source)
+{
+    if (option_rows[option].kind != KIND_LIST || source.kind != SOURCE_ENVIRONMENT)
+        return options_set(o, option, value, source);
+    char *word = malloc(strlen(value) + 1);
+    CHECK(word, "no memory for %zu bytes of %s", strlen(value) + 1, source.name);
+    Status status = OK;
+    int    words  = 0;
+    for (const char *p = value; status == OK; words++) {
+        while (isspace((unsigned char)*p)) p++;
+        if (!*p) break;
+        status = variable_word(word, &p) ? options_set(o, option, word, source)
+               : fail(BAD_OPTION, "%s=%s: a quote is not closed; close it, or write a backslash before a quote "
+                      "that is a letter", source.name, value);
+    }
+    free(word);
+    if (status == OK && !words)
+        return fail(BAD_OPTION, "%s is empty; give it a value or unset it", source.name);
+    return status;
+}
+
 Status dialect_apply(Options *o, const Dialect *row, const char *value, OptionSource source)
 {
     source.convert = row->convert;
     switch (row->verb) {
-    case VERB_ALIAS:   return options_set(o, row->option, value, source);
+    case VERB_ALIAS:   return set_value(o, row->option, value, source);
     case VERB_OPTIONAL:
         if (value && *value && strcmp(value, "1") != 0 && strcasecmp(value, "true") != 0)
-            return options_set(o, row->option, value, source);
+            return set_value(o, row->option, value, source);
         note(o, "%s of %s is ignored: %s", source.name, whose(row), row->text);
         break;
     case VERB_WITH:
-        TRY(options_set(o, row->option, value, source));
+        TRY(set_value(o, row->option, value, source));
         return options_set(o, (OptionIndex)row->values, row->text, source);
     case VERB_MEANS:
         if (*row->given) return options_set(o, row->option, row->text, source);
@@ -157,7 +194,7 @@ static Status environment_option(Options *o, OptionIndex option, const char *cal
     if (!*called || !option_taken(option, o->command)) return OK;
     environment_name(name, sizeof name, ENVIRONMENT_PREFIX, called);
     const char *value = getenv(name);
-    return value ? options_set(o, option, value, environment_source(name, value)) : OK;
+    return value ? set_value(o, option, value, environment_source(name, value)) : OK;
 }
 
 static Status environment_dialect(Options *o, const Dialect *row, const char *called)

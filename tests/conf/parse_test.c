@@ -183,6 +183,35 @@ static void names_in_the_environment(void **state)
     unsetenv("JOTUN_USE_FLASH_ATTN");
 }
 
+/* The words of a list are split as a shell splits them. */
+static void lists_in_the_environment(void **state)
+{
+    (void)state;
+    static const struct { const char *value, *words; } row[] = {
+        { "2 2 100", "2|2|100" },                  { " a\tb\n", "a|b" },                 { "'a b' \"c d\"e", "a b|c de" },
+        { "a\\ b \\'c\\\"", "a b|'c\"" },           { "'a\\b' \"\\\\\\\"\\n$x\"", "a\\b|\\\"\\n$x" },
+        { "'' x\\", "|x\\" },
+    };
+    Options o;
+    for (size_t i = 0; i < sizeof row / sizeof row[0]; i++) {
+        char words[64] = "";
+        setenv("JOTUN_RAMPUP_BATCH_SIZE", row[i].value, 1);
+        assert_ok(parse_line(&o, FOR_TRAIN, ""));
+        for (int k = 0; k < o.rampup_batch.count; k++)
+            snprintf(words + strlen(words), sizeof words - strlen(words), "%s%s", k ? "|" : "", o.rampup_batch.text[k]);
+        assert_string_equal(words, row[i].words);
+        options_close(&o);
+    }
+    assert_ok(parse_line(&o, FOR_TRAIN, "--rampup-batch-size 4 4 30"));
+    assert_int_equal(o.rampup_batch.count, 3);
+    options_close(&o);
+    setenv("JOTUN_RAMPUP_BATCH_SIZE", "2 'a", 1);
+    assert_says(parse_line(&o, FOR_TRAIN, ""), BAD_OPTION, "JOTUN_RAMPUP_BATCH_SIZE=2 'a: a quote is not closed; close it");
+    setenv("JOTUN_RAMPUP_BATCH_SIZE", " ", 1);
+    assert_says(parse_line(&o, FOR_TRAIN, ""), BAD_OPTION, "is empty; give it a value or unset it");
+    unsetenv("JOTUN_RAMPUP_BATCH_SIZE");
+}
+
 /* Variables of ALCF's scripts, for a command that chooses their namespace. */
 static void argonne_variables(void **state)
 {
@@ -534,7 +563,7 @@ int main(void)
         cmocka_unit_test(argonne_variables), cmocka_unit_test(rows_of_a_command),
         cmocka_unit_test(both_forms),    cmocka_unit_test(words_and_lists), cmocka_unit_test(wrong_words),
         cmocka_unit_test(foreign_words), cmocka_unit_test(sources),         cmocka_unit_test(derived),
-        cmocka_unit_test(json_round_trip), cmocka_unit_test(names_in_the_environment),
+        cmocka_unit_test(json_round_trip), cmocka_unit_test(names_in_the_environment), cmocka_unit_test(lists_in_the_environment),
         cmocka_unit_test(another_model_is_refused), cmocka_unit_test(optimizer_and_schedule_of_a_resume),
         cmocka_unit_test(values_that_one_side_lacks),
         cmocka_unit_test(a_loss_scale_that_becomes_constant),
