@@ -145,6 +145,7 @@ typedef struct Options {
         const char *kernels;               /* family of kernels that computed its steps */
         double      loss_scale;            /* of its next step; 0: it has none */
         bool        foreign, whole;        /* of another program; `options` are all of its model */
+        const char *continued;             /* --save, whose run began with the model of --load; or NULL */
         bool        states, position;      /* whether these are taken from it (store/checkpoint_contents.h) */
     } checkpoint;
     void        *held;                 /* memory of texts: options_close */

@@ -212,6 +212,31 @@ def shapes(work, data):
         assert "--use-checkpoint-args" not in text, text
 
 
+def submitted_again(work, data):
+    """A run that began with another program's model is continued by the same command; --save of another run is refused as before."""
+    saved, other, link = (os.path.join(work, "again" + leaf) for leaf in ("", "-other", "-link"))
+    words = ["--data-path", data, *SHORT, "--train-iters", 6, "--lr", 1e-3, "--lr-decay-iters", 6]
+    train = ["train", "--load", "hf:" + LLAMA, *words, "--metrics"]
+    losses = lambda name: [(row["step"], row["loss"]) for row in map(json.loads, open(name))]
+    jotun(*train, saved + "-whole.jsonl", "--log-interval", 1)
+    line = f"of a run that began with --load hf:{LLAMA}: that run is continued"
+    all_losses = []
+    os.symlink(os.path.abspath(LLAMA), link)
+    for number, stop, load in (0, 2, LLAMA), (1, 4, LLAMA), (2, 6, link):
+        metrics = f"{saved}-{number}.jsonl"
+        command = ["train", "--load", "hf:" + load, *words, "--log-interval", 1, "--save", saved, "--exit-interval", stop, "--metrics", metrics]
+        told = jotun(*command, *["--finetune"] * (number == 1), *["--ranks", 2, "--tp", 2] * (number == 2)).stderr
+        assert (f"--save {saved} holds step {stop - 2} {line.replace(LLAMA, load)}" in told) == (number > 0), told
+        all_losses += losses(metrics)
+    whole = losses(saved + "-whole.jsonl")
+    assert [s for s, _ in all_losses] == [1, 2, 3, 4, 5, 6] and all(abs(a[1] - b[1]) < 1e-5 for a, b in zip(all_losses, whole)), (all_losses, whole)
+    assert all_losses[:4] == whole[:4], (all_losses, whole)                  # the layout of the last one is another
+    shutil.copytree(LLAMA, other)
+    refused(1, ["of another run; give --load"], "train", "--load", "hf:" + other, *words, "--save", saved)
+    shape = refused(1, ["--hidden-size 32", "was trained with 16"], *train, saved + "-no", "--save", saved, "--hidden-size", 32)
+    assert "that run is continued" in shape, shape
+
+
 def not_finite(work):
     """NaN and infinity are written as they are, with a line that counts them."""
     broken = os.path.join(work, "broken")
@@ -299,6 +324,7 @@ def main(work):
     other_inputs(work, data)
     positions(work, data)
     shapes(work, data)
+    submitted_again(work, data)
     not_finite(work)
     interrupted(work)
     places(work)

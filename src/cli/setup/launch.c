@@ -110,7 +110,8 @@ static Status read_foreign(Options *o, Transport *mpi, Status status)
 {
     char  *packed = NULL;
     size_t bytes  = 0;
-    const char *folder = status == OK ? foreign_weights_folder(o->load) : NULL;
+    if (status == OK) status = setup_continue(o);
+    const char *folder = status == OK ? setup_foreign_folder(o) : NULL;
     if (folder && mpi->rank == 0) status = foreign_weights_facts(&packed, &bytes, folder);
     status = broadcast_bytes_at_start(mpi, status, &packed, &bytes);
     if (status == OK && folder && bytes) status = setup_take_foreign(o, packed, bytes);

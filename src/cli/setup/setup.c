@@ -1,5 +1,6 @@
 /* What a tokenizer and a checkpoint add to the options that a person gave. */
 #include "cli/setup/setup.h"
+#include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
 #include "base/file.h"
@@ -44,6 +45,47 @@ Status setup_take_foreign(Options *o, const char *packed, size_t bytes)
     return OK;
 }
 
+/* ---- a run that began with another program's checkpoint ---- */
+
+/* Paths may be relative or lead through links. */
+static bool same_foreign(const char *a, const char *b)
+{
+    if (!a || !b) return false;
+    const char *folder[] = { foreign_weights_folder(a), foreign_weights_folder(b) };
+    char *real[2] = { NULL, NULL };
+    for (int i = 0; i < 2 && folder[0] && folder[1]; i++) real[i] = realpath(folder[i], NULL);
+    bool same = !strcmp(a, b) || (real[0] && real[1] && !strcmp(real[0], real[1]));
+    free(real[0]);
+    free(real[1]);
+    return same;
+}
+
+Status setup_continue(Options *o)
+{
+    char path[1024];
+    bool found = false;
+    CheckpointFacts facts;
+    if (o->checkpoint.continued || !setup_trains(o) || !o->save || !foreign_weights_folder(o->load)) return OK;
+    if (checkpoint_find_silent(o->save, path, &found) != OK || !found) return OK;    /* the lock refuses it */
+    TRY(checkpoint_facts(&facts, path));
+    json_t *saved = json_loads(facts.state.options, 0, NULL);
+    const char *load = json_string_value(json_object_get(saved, option_rows[OPTION_load].name));
+    if (same_foreign(load, o->load)) {
+        log_line("--save %s holds step %lld of a run that began with --load %s: that run is continued",
+                 o->save, (long long)facts.state.step, o->load);
+        o->checkpoint.continued = o->save;
+        o->finetune = o->no_load_optim = false;             /* they are of the beginning */
+    }
+    json_decref(saved);
+    checkpoint_facts_free(&facts);
+    return OK;
+}
+
+const char *setup_foreign_folder(const Options *o)
+{
+    return o->checkpoint.continued ? NULL : foreign_weights_folder(o->load);
+}
+
 /* Of another program's checkpoint. */
 static Status find_foreign(Options *o)
 {
@@ -79,9 +121,9 @@ static Status find_checkpoint(Options *o)
     char path[1024];
     bool found;
     CheckpointFacts facts;
-    if (foreign_weights_folder(o->load)) return find_foreign(o);
-    TRY(refuse_prefix(o->load));
-    TRY(checkpoint_find(o->load, path, &found));
+    if (setup_foreign_folder(o)) return find_foreign(o);
+    if (!o->checkpoint.continued) TRY(refuse_prefix(o->load));
+    TRY(checkpoint_find(o->checkpoint.continued ? o->checkpoint.continued : o->load, path, &found));
     if (!found && path_join(path, o->load, "config.json") == OK && file_exists(path))
         return fail(BAD_OPTION, "--load %s is a folder of transformers; give --load hf:%s", o->load, o->load);
     if (!found && o->exit_on_missing && o->command == FOR_TRAIN)
@@ -138,14 +180,16 @@ Status setup_values(Options *o)
 {
     char typed[1024];
     if (o->load) snprintf(typed, sizeof typed, "--load %s", o->load);
-    bool foreign = foreign_weights_folder(o->load);              /* its model is never given by a person */
-    if (foreign && o->model)
+    TRY(setup_continue(o));
+    bool continued = o->checkpoint.continued, foreign = setup_foreign_folder(o);
+    bool theirs = continued || foreign;                          /* its model is never given by a person */
+    if (theirs && o->model)
         return fail(BAD_OPTION, "--model %s, but the model's shape is that of %s; leave --model out, or "
                     "--load", o->model, typed);
-    if (o->load && !foreign) TRY(checkpoint_directory(typed, o->load));
+    if (o->load && !theirs) TRY(checkpoint_directory(typed, o->load));
     if (o->load) TRY(find_checkpoint(o));
     if (o->checkpoint.path && o->checkpoint_schedule) TRY(options_take_schedule(o));
-    if (o->load && (o->use_checkpoint_args || !setup_trains(o) || foreign)) TRY(take_checkpoint_options(o));
+    if (o->load && (o->use_checkpoint_args || !setup_trains(o) || theirs)) TRY(take_checkpoint_options(o));
     if (o->checkpoint.path) TRY(take_checkpoint_positions(o));
     TRY(setup_take_tokenizer(o));
     TRY(options_derive(o));

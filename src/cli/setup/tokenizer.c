@@ -4,6 +4,7 @@
 #include <jansson.h>
 #include <string.h>
 #include "base/log.h"
+#include "cli/setup/setup.h"
 #include "conf/value.h"
 #include "convert/weights/foreign_weights.h"
 
@@ -32,7 +33,7 @@ static Status moved(const Options *o, Status status)
 {
     char why[512];
     bool needed = o->command == FOR_GENERATE || (o->command == FOR_EVAL && o->text);
-    if (foreign_weights_folder(o->load)) return setup_refuse_foreign_tokenizer(status, o->load, needed);
+    if (setup_foreign_folder(o)) return setup_refuse_foreign_tokenizer(status, o->load, needed);
     snprintf(why, sizeof why, "%s", fail_text());
     return fail(status, "%s; the checkpoint of --load %s names it: say where it is now by --tokenizer", why,
                 o->load);
@@ -160,7 +161,7 @@ static Status take_none(Options *o, SavedIds saved)
                     eval_text ? "--text is text; --data-path evaluates on ids" : "prompts are text");
     if (setup_trains(o) && o->checkpoint.fingerprint)
         note_tokenizer(o, &(TokenizerFacts){ .fingerprint = "ids without text" });
-    if (typed && foreign_weights_folder(o->load))
+    if (typed && setup_foreign_folder(o))
         setup_note_other_tokenizer(o->tokenizer, NULL, saved.tokenizer, o->load);
     if (o->vocabulary > 0) return OK;
     return fail(BAD_OPTION, "--tokenizer none does not tell how many ids there are; give --vocab-size");
@@ -170,7 +171,7 @@ Status setup_take_tokenizer(Options *o)
 {
     TokenizerFacts facts;
     SavedIds saved = saved_ids(o);
-    bool typed = options_typed_by_person(o, OPTION_tokenizer), foreign = foreign_weights_folder(o->load);
+    bool typed = options_typed_by_person(o, OPTION_tokenizer), foreign = setup_foreign_folder(o);
     TRY(inherit_none(o, saved));
     if (tokenizer_is_none(o->tokenizer)) return take_none(o, saved);
     Status status = setup_tokenizer_facts(&facts, o->tokenizer);
