@@ -67,6 +67,21 @@ static void log_second_moment(const Trainer *t)
              s->beta2, s->beta2);
 }
 
+/* A run may be longer than its schedule, most likely one that takes its checkpoint's. Where the rate ends at 0 the
+ * steps behind the decay change nothing. */
+static void log_decayed(const Trainer *t)
+{
+    const LrSchedule *lr = &t->config->lr;
+    BatchSchedule batch = trainer_batches(t);
+    int64_t end = trainer_samples_at_end(t), last = end - batch.step[batch.steps - 1].size;
+    if (t->step >= t->steps || lr->style == LR_CONSTANT || !(lr->peak > 0) || last < lr->decay) return;
+    if (lr_at(lr, last) > 0 || lr_decoupled_at(lr, last) > 0) return;
+    log_line("the learning rate is 0 from sample %lld on, where its decay ends, and the run ends after sample "
+             "%lld: the steps behind the decay change nothing; give a longer --lr-decay-iters or "
+             "--lr-decay-samples, or a --min-lr%s", (long long)lr->decay, (long long)end, t->step == 0 ? "" :
+             ", by --override-opt-param-scheduler in the place of --use-checkpoint-opt-param-scheduler");
+}
+
 /* Of so many samples, on each data-parallel rank */
 static int64_t micros(const Trainer *t, int64_t samples)
 {
@@ -180,6 +195,7 @@ void report_start(const Trainer *t)
     log_step(t);
     log_evaluation(t);
     log_run(t);
+    log_decayed(t);
     log_second_moment(t);
     log_repeated_samples(t);
     log_later_checkpoints(t);

@@ -86,6 +86,27 @@ def left_out(folder, whole):
     check("the position of a run with steps left out: " + checkpoint, "96" in checkpoint)
 
 
+def beyond_the_decay(folder):
+    """Steps whose learning rate is 0 are named at the start, and only those."""
+    words = ["train", *MODEL[:MODEL.index("--lr-decay-style")], *"--device ref --threads 1 --log-interval 1000 --global-batch-size 2 --load".split()]
+    save = os.path.join(folder, "decayed")
+    words += [save, "--save", save]
+    line = "the learning rate is 0 from sample 8 on, where its decay ends, and the run ends after sample 16: the steps behind the decay change nothing; "
+    cure = "by --override-opt-param-scheduler in the place of --use-checkpoint-opt-param-scheduler"
+    for samples, more, named, cured in ((8, [], False, False), (16, ["--use-checkpoint-opt-param-scheduler"], True, True), (16, [], False, False),
+                                        (16, ["--override-opt-param-scheduler", "--lr-decay-samples", 8, "--min-lr", 1e-5], False, False)):
+        metrics = os.path.join(folder, "decayed.jsonl")
+        said = run.jotun(*words, "--train-samples", samples, *more, "--metrics", metrics, "--exit-interval", 8 if samples == 8 else 5).stderr
+        check(f"{samples} {more}: {said}", (line in said) == named and (cure in said) == cured)
+        rate = rows(metrics)[-1]["lr"]
+        check(f"{samples} {more}: the last rate is {rate}", (rate == 0) == named)
+        if samples == 16:
+            os.rename(os.path.join(save, "step_00000005"), os.path.join(folder, f"away{len(os.listdir(folder))}"))
+    words = [w for w in words[:-4]]
+    said = run.jotun(*words, "--train-samples", 16, "--lr-decay-samples", 8).stderr
+    check("of a new run: " + said, line in said and cure not in said)
+
+
 def evaluation(folder):
     name = os.path.join(folder, "whole")
     words = ["train", *MODEL, *RAMP, "--load", name, "--skip-train", "--eval-interval", 3, "--eval-iters", 2]
@@ -105,3 +126,4 @@ with tempfile.TemporaryDirectory() as folder:
     resumed(folder, whole)
     left_out(folder, whole)
     evaluation(folder)
+    beyond_the_decay(folder)

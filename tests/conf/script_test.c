@@ -66,6 +66,12 @@ static void scripts_give_words(void **state)
         { "N=13\nif [ $N -eq 7 ]; then L=1\nelif [ $N -eq 13 ]; then if true; then L=2; fi\nelse L=3; fi; python t.py $L", "2" },
         { "case 7B in\n 1B) A=1;;\n 7*|8B) A=2 ;;\n *) A=3;; esac\npython t.py $A", "2" },
         { "for i in 1 2; do A=9; done; while false; do A=8; done; f() { A=7; }\nfunction g { A=6; }\nA=1\npython t.py $A", "1" },
+        { "set_model() { H=1536; A=\"--n 24\"; }\nH=1\nset_model; python t.py $A --h $H", "--n|24|--h|1536" },
+        { "f() { local X=$1 Y; shift; declare Z=$#; Y=5; A+=(\"$X\" \"$@\" $# $Z); }\nX=9 Z=8\nf 1 '2 3'; f 4\npython t.py \"${A[@]}\" $X $Z $1", "1|2 3|1|1|4|0|0|9|8|one" },
+        { "g() { [ $1 -eq 0 ] && return 1; A=\"$A $1\"; g $(($1-1)); }\nfunction h () {\n if [ $1 = y ]; then B=2; return; fi\n B=3\n}\ng 3 || C=4\nh y\nif h n; then D=$B; fi\npython t.py $A $B $C $D",
+          "3|2|1|3|4|3" },
+        { "run() { python t.py \"$@\"; }\nf() { A=1; }\nf() { A=2; }\nf\nrun --a $A", "--a|2" },
+        { "f() (\n A=7\n)\nA=1\nf\n{ B=2; }\npython t.py $A $B", "1|2" },
         { "[ -z \"$U\" ] && A=1\n[ -n \"$U\" ] && A=2\n[ 1 -eq 2 ] || B=3\npython t.py $A $B", "1|3" },
         { "export A=1 B=\"2 3\"\ndeclare -a C=(4 5)\nreadonly D=6; python t.py $A $B ${C[@]} $D", "1|2|3|4|5|6" },
         { "A=(1)\nA+=(2 3)\nB=x\nB+=y\npython t.py ${A[*]} $B", "1|2|3|xy" },
@@ -167,6 +173,35 @@ static void values_that_loops_make(void **state)
     script_close(&s);
 }
 
+/* A condition that is not known is taken as false; what its branches set is not known behind them. */
+static void values_under_unknown_conditions(void **state)
+{
+    (void)state;
+    static const char text[] = "H=1 A=(--a 1) S='--s 2' K=3 E=4\nf() { H=2; }\n"
+                               "if grep -q x y; then f; A+=(--b); export S=\"$S --t\"; else E=5; I=$E; fi\n"
+                               "if [[ $H == 2 ]]; then K=4; fi\nif [ \"$(hostname)\" = x ]; then L=1; fi\n"
+                               "python t.py $I $H ${A[@]} $S $K $E $L\n";
+    static const struct { int word; const char *part; } row[] = {
+        { 1, "${H}, set under a condition that is not known," }, { 4, "${A}, set under a condition that is not known," },
+        { 7, "${S}, set under a condition that is not known," }, { 8, "${K}, set under a condition that is not known," },
+        { 9, "${E}, set under a condition that is not known," }, { 10, "${L}, set under a condition that is not known," },
+    };
+    char part[64];
+    Script s;
+    assert_ok(script_read(&s, put(text, sizeof text - 1), 0, NULL));
+    assert_int_equal(s.arguments.count, 11);
+    for (size_t i = 0; i < sizeof row / sizeof row[0]; i++)
+        assert_string_equal(script_unknown_part(part, sizeof part, s.arguments.word[row[i].word].text), row[i].part);
+    assert_string_equal(s.arguments.word[3].text, "1");                     /* what was there before stays */
+    assert_string_equal(s.arguments.word[6].text, "2");
+    assert_true(!strncmp(s.arguments.word[4].text, "--", 2) && !strncmp(s.arguments.word[7].text, "--", 2));
+    script_close(&s);
+    static const char loop[] = "f() { A=\"$A x\"; }\nA=1\nfor i in 1 2; do f; done\npython t.py $A\n";
+    assert_ok(script_read(&s, put(loop, sizeof loop - 1), 0, NULL));
+    assert_string_equal(script_unknown_part(part, sizeof part, s.arguments.word[0].text), "${A}, made by a loop,");
+    script_close(&s);
+}
+
 static void files_of_here_documents(void **state)
 {
     (void)state;
@@ -216,6 +251,9 @@ static void wrong_and_hostile(void **state)
         { "A+=xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx\n", 9000, "\n",
           "variables hold more than 32 MiB" },
         { "A='eval $A'\neval $A\n", 1, "python t.py\n", "nested more than 24 deep" },
+        { "f() { f; }\n", 1,  "f\npython t.py\n",   "calls of functions are nested more than 24 deep" },
+        { "", 0, "a() { :; :; :; }\nb() { a;a;a;a;a;a;a;a; }\nc() { b;b;b;b;b;b;b;b; }\nd() { c;c;c;c;c;c;c;c; }\ne() { d;d;d;d;d;d;d;d; }\n"
+                 "f() { e;e;e;e;e;e;e;e; }\nf\npython t.py\n", "its functions are called too often" },
         { "x", 1100000, "\n",                        "a script has at most 1 MiB" },
     };
     Script s;
@@ -240,6 +278,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(scripts_give_words), cmocka_unit_test(words_keep_their_lines), cmocka_unit_test(unknown_parts),
         cmocka_unit_test(elements_that_are_not_there), cmocka_unit_test(values_that_loops_make),
+        cmocka_unit_test(values_under_unknown_conditions),
         cmocka_unit_test(files_of_here_documents), cmocka_unit_test(wrong_and_hostile),
     };
     int status = cmocka_run_group_tests(tests, NULL, NULL);

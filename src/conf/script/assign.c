@@ -112,18 +112,72 @@ static bool has_name(const char *p, const char *e, const char *name, size_t lett
     return false;
 }
 
+/* Whether it adds to the value: A+=x, A="$A x" */
+static bool adds(const char *p, const char *e, const char *sign, size_t letters)
+{
+    return *sign == '+' || has_name(sign + 1, e, p, letters);
+}
+
+static const char *unknown_value(Reader *r, const char *before, const char *name, int letters, const char *why)
+{
+    char unknown[240];
+    int  bytes = snprintf(unknown, sizeof unknown, "%s%c${%.*s}, %s,%c", before, UNKNOWN_BEGIN, letters, name,
+                          why, UNKNOWN_END);
+    return reader_hold(r, unknown, (size_t)bytes);
+}
+
 void assign_in_loop(Reader *r, const char *p, const char *e, int line)
 {
     const char *sign;
     size_t      letters = assigned_name(p, e, &sign);
-    char        unknown[160];
-    if (letters > 100 || (*sign != '+' && !has_name(sign + 1, e, p, letters))) return;
-    int       bytes = snprintf(unknown, sizeof unknown, "%c${%.*s}, made by a loop,%c", UNKNOWN_BEGIN,
-                               (int)letters, p, UNKNOWN_END);
-    Variable *v     = variable_make(r, p, letters);
+    if (letters > 100 || !adds(p, e, sign, letters)) return;
+    Variable *v = variable_make(r, p, letters);
     if (!v) return;
     v->values.count = 0;
-    words_add(r, &v->values, reader_hold(r, unknown, (size_t)bytes), line);
+    words_add(r, &v->values, unknown_value(r, "", p, (int)letters, "made by a loop"), line);
+}
+
+void assign_in_doubt(Reader *r, const char *p, const char *e, int line)
+{
+    const char *sign;
+    size_t      letters = assigned_name(p, e, &sign);
+    char        name[104];
+    if (letters > 100) return;
+    int bytes = snprintf(name, sizeof name, "%s%.*s", adds(p, e, sign, letters) ? "+" : "", (int)letters, p);
+    words_add(r, &r->doubtful, reader_hold(r, name, (size_t)bytes), line);
+}
+
+/* What was added would be options, most likely: as one whose name is unknown it is refused alone, and what was
+ * there before stays. */
+static void doubt_value(Reader *r, const char *name, bool added, int line)
+{
+    static const char why[] = "set under a condition that is not known";
+    Variable         *v     = variable_make(r, name, strlen(name));
+    if (!v) return;
+    ScriptWord *last = v->values.count ? &v->values.word[v->values.count - 1] : NULL;
+    if (!added || !last || (!v->array && script_unknown(last->text))) {
+        v->values.count = 0;
+        words_add(r, &v->values, unknown_value(r, added ? "--" : "", name, (int)strlen(name), why), line);
+    } else if (v->array) {
+        if (last->line != line || !script_unknown(last->text))
+            words_add(r, &v->values, unknown_value(r, "--", name, (int)strlen(name), why), line);
+    } else {
+        const char *more = unknown_value(r, " --", name, (int)strlen(name), why);
+        size_t      was = strlen(last->text), size = was + strlen(more) + 1;
+        char       *both = malloc(size);
+        if (both) memcpy(both, last->text, was), memcpy(both + was, more, size - was);
+        if (both) last->text = reader_hold(r, both, size - 1);
+        free(both);
+    }
+}
+
+void doubt_ends(Reader *r)
+{
+    for (int i = 0; i < r->doubtful.count && r->status == OK; i++) {
+        const char *name = r->doubtful.word[i].text;
+        doubt_value(r, name + (*name == '+'), *name == '+', r->doubtful.word[i].line);
+    }
+    if (--r->doubts == 0) r->doubtful.count = 0;
 }
 
 void assign(Reader *r, const char *p, const char *e, int line)

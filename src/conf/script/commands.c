@@ -1,20 +1,22 @@
 /* The commands of a script. A stack of frames says whether the commands that are read count: those of an if
- * that holds do, those of a loop or a function do not. */
+ * that holds do, those of a loop or of a function's definition do not. */
 #include "conf/script/commands.h"
 #include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include "conf/script/execute.h"
+#include "conf/script/functions.h"
 
 enum { FRAMES = 64, HERES = 8 };
 typedef enum { FRAME_IF, FRAME_CASE, FRAME_LOOP, FRAME_FUNCTION, FRAME_GROUP } FrameKind;
 
 /* counts: of the commands around it; running: of those that are read now; taken: a branch was. pattern: of a
- * case, a pattern is next. */
+ * case, a pattern is next. unknown: a condition of an if is not known. name, body: of a function. */
 typedef struct {
     FrameKind   kind;
-    bool        counts, running, taken, pattern;
-    const char *subject;
+    bool        counts, running, taken, pattern, unknown;
+    const char *subject, *name, *body;
     int         line;
 } Frame;
 typedef struct {
@@ -29,7 +31,8 @@ typedef struct {
     const char *p, *end, *counted;
     int         line, counted_line, last;
     char        join;
-    bool        negated, function_next;
+    bool        negated;
+    const char *function_next; /* the name of a function whose body is next */
     Frame       frame[FRAMES];
     int         frames;
     Here        here[HERES];
@@ -48,13 +51,16 @@ static bool running(const Commands *c)
     return !c->frames || c->frame[c->frames - 1].running;
 }
 
-/* Whether it is a loop that keeps commands from running. */
-static bool in_loop(const Commands *c)
+/* What keeps commands from running; NULL: they run. */
+static const Frame *kept_by(const Commands *c)
 {
     for (int i = 0; i < c->frames; i++)
-        if (!c->frame[i].running) return c->frame[i].kind == FRAME_LOOP;
-    return false;
+        if (!c->frame[i].running) return &c->frame[i];
+    return NULL;
 }
+
+static bool in_loop(const Commands *c) { return kept_by(c) && kept_by(c)->kind == FRAME_LOOP; }
+static bool in_doubt(const Commands *c) { return kept_by(c) && kept_by(c)->unknown; }
 
 static Frame *top(Commands *c, FrameKind kind)
 {
@@ -75,8 +81,9 @@ static void push(Commands *c, FrameKind kind, bool runs)
 
 static void pop(Commands *c, FrameKind kind, const char *word)
 {
-    if (top(c, kind)) c->frames--;
-    else reader_fail(c->r, line_here(c), "%s has no beginning", word);
+    if (top(c, kind)) {
+        if (c->frame[--c->frames].unknown) doubt_ends(c->r);
+    } else reader_fail(c->r, line_here(c), "%s has no beginning", word);
 }
 
 static void skip_blanks(Commands *c)
@@ -94,117 +101,6 @@ static void skip_blanks(Commands *c)
 static bool is_word(const char *p, const char *e, const char *word)
 {
     return (size_t)(e - p) == strlen(word) && !strncmp(p, word, (size_t)(e - p));
-}
-
-/* ---- what a command means ---- */
-
-static bool ends_with(const char *text, const char *end)
-{
-    size_t a = strlen(text), b = strlen(end);
-    return a >= b && !strcmp(text + a - b, end);
-}
-
-static const char *base_name(const char *path)
-{
-    const char *slash = strrchr(path, '/');
-    return slash ? slash + 1 : path;
-}
-
-/* The command that starts a program: what stands before and after it. Of several, one that trains is taken.
- */
-static void take_program(Commands *c, const ScriptWords *f, int at)
-{
-    Script     *s       = c->r->script;
-    const char *program = reader_hold(c->r, base_name(f->word[at].text), strlen(base_name(f->word[at].text)));
-    if (s->program && strstr(s->program, "train") && !strstr(program, "train")) return;
-    if (s->program && *s->program)
-        reader_note(c->r, f->word[at].line, "%s is taken instead of the command before it", program);
-    s->program        = program;
-    s->launcher.count = s->arguments.count = 0;
-    for (int i = 0; i < at; i++) words_add(c->r, &s->launcher, f->word[i].text, f->word[i].line);
-    for (int i = at + 1; i < f->count; i++) words_add(c->r, &s->arguments, f->word[i].text, f->word[i].line);
-}
-
-static int nested(Commands *c, const char *text, int line)
-{
-    if (++c->r->depth > SCRIPT_DEPTH)
-        reader_fail(c->r, line, "eval is nested more than %d deep", SCRIPT_DEPTH);
-    else commands_read(c->r, text, text + strlen(text), line);
-    c->r->depth--;
-    return -1;
-}
-
-static int evaluated(Commands *c, const ScriptWords *f)
-{
-    size_t bytes = 1;
-    for (int i = 1; i < f->count; i++) bytes += strlen(f->word[i].text) + 1;
-    char  *joined = calloc(bytes + 1, 1);
-    size_t used   = 0;
-    if (!joined || bytes > SCRIPT_TEXT) {
-        free(joined);
-        reader_fail(c->r, f->word[0].line, "the text of eval is too long");
-        return -1;
-    }
-    for (int i = 1; i < f->count; i++)
-        used += (size_t)snprintf(joined + used, bytes + 1 - used, "%s%s", i > 1 ? " " : "", f->word[i].text);
-    const char *text = reader_hold(c->r, joined, strlen(joined));
-    free(joined);
-    return nested(c, text, f->word[0].line);
-}
-
-static bool is_any(const char *word, const char *words)
-{
-    size_t letters = strlen(word);
-    for (const char *a = words; letters && *a; a += strcspn(a, " "), a += *a == ' ')
-        if (strcspn(a, " ") == letters && !strncmp(a, word, letters)) return true;
-    return false;
-}
-
-/* The script of `bash -c SCRIPT`, wherever it stands: srun ... bash -c "..."; NULL: there is none. */
-static const char *inner_script(const ScriptWords *f)
-{
-    for (int i = 0; i + 2 < f->count; i++)
-        if (is_any(base_name(f->word[i].text), "bash sh"))
-            for (int k = i + 1; k + 1 < f->count && f->word[k].text[0] == '-'; k++)
-                if (f->word[k].text[1] != '-' && strchr(f->word[k].text, 'c')) return f->word[k + 1].text;
-    return NULL;
-}
-
-static void set_given(Commands *c, const ScriptWords *f, int from)
-{
-    ScriptWords given = {0};
-    for (int i = from; i < f->count; i++) words_add(c->r, &given, f->word[i].text, f->word[i].line);
-    free(c->r->given.word);
-    c->r->given = given;
-}
-
-static int execute(Commands *c, ScriptWords *f)
-{
-    const char *name = f->word[0].text, *inner;
-    int         line = f->word[0].line;
-    if (is_any(name, "[ [[ test")) {
-        bool        brackets = *name == '[';
-        ScriptWords words    = {f->word + 1, f->count - 1 - (brackets && f->count > 1), 0};
-        return condition(c->r, &words, !strcmp(name, "[["));
-    }
-    if (is_any(name, "true :")) return 1;
-    if (!strcmp(name, "false")) return 0;
-    if (!strcmp(name, "eval")) return evaluated(c, f);
-    if (!strcmp(name, "set") && f->count > 1 && !strcmp(f->word[1].text, "--")) set_given(c, f, 2);
-    if (is_any(name, "source .") && f->count > 1) {
-        char file[256];
-        reader_note(c->r, line, "%s is not read", script_plain(file, sizeof file, f->word[1].text));
-    }
-    if (is_any(name,
-               "echo printf cat cp mv rm ls sed grep set source . export mkdir cd module conda pip exit"))
-        return -1;
-    if ((inner = inner_script(f))) return nested(c, inner, line);
-    for (int i = 0; i < f->count; i++)
-        if (ends_with(f->word[i].text, ".py")) {
-            take_program(c, f, i);
-            return -1;
-        }
-    return -1;
 }
 
 /* ---- reading a command ---- */
@@ -298,7 +194,7 @@ static void double_bracket(Commands *c, ScriptWords *f)
         if (e == p) e = p + 1 + (c->end - p > 1 && p[1] == p[0] && strchr("&|", *p) != NULL);
         if (e > c->end) return;
         c->p = e;
-        words_add(c->r, f, running(c) ? known_text(c->r, expand_text(c->r, p, e, line)) : "", line);
+        words_add(c->r, f, running(c) ? tested_text(c->r, expand_text(c->r, p, e, line)) : "", line);
         if (is_word(p, e, "]]")) return;
     }
 }
@@ -308,6 +204,20 @@ static bool starts_program(const ScriptWords *f)
     for (int i = 0; i < f->count; i++)
         if (ends_with(f->word[i].text, ".py")) return true;
     return false;
+}
+
+/* local NAME=value; declare is the same within a function. */
+static bool makes_local(const ScriptWords *f)
+{
+    return f->count && is_any(f->word[0].text, "local declare typeset") &&
+           !(f->count > 1 && f->word[1].text[0] == '-' && strchr(f->word[1].text, 'g'));
+}
+
+static bool is_name(const char *p, const char *e)
+{
+    if (p == e || isdigit((unsigned char)*p)) return false;
+    while (p < e && (isalnum((unsigned char)*p) || *p == '_')) p++;
+    return p == e;
 }
 
 /* One word of a simple command; false: it defines a function. */
@@ -326,20 +236,32 @@ static bool read_word(Commands *c, ScriptWords *f, bool *assigns)
             reader_fail(c->r, line, "%.20s is not understood", e);
             return false;
         }
-        while (e < c->end && strchr("( )", *e)) e++;
-        c->p = e, c->function_next = true;
+        c->function_next = reader_hold(c->r, p, (size_t)(e - p));
+        for (bool closed = false; e < c->end && !closed; e++) closed = *e == ')';
+        c->p = e;
         return false;
     }
     c->p = e;
     if (e < c->end && strchr("<>", *e) && strspn(p, "0123456789") == (size_t)(e - p)) return true; /* 2> */
     if (name && *assigns) {
+        if (running(c) && makes_local(f)) function_local(c->r, p, name);
         if (running(c)) assign(c->r, p, e, line);
         else if (in_loop(c)) assign_in_loop(c->r, p, e, line);
+        if (in_doubt(c) || (running(c) && c->r->doubts)) assign_in_doubt(c->r, p, e, line);
         return true;
     }
     if (!f->count) c->r->testing = is_word(p, e, "[") || is_word(p, e, "test");
     if (running(c)) expand_fields(c->r, f, p, e, line);
-    else words_add(c->r, f, "", line);
+    else {
+        Function *called = f->count ? NULL : function_find(c->r, p, (size_t)(e - p));
+        if (called && (in_loop(c) || in_doubt(c))) function_skip(c->r, called, in_loop(c), line);
+        words_add(c->r, f, f->count ? "" : reader_hold(c->r, p, (size_t)(e - p)), line);
+    }
+    if (running(c) && *assigns && makes_local(f) && is_name(p, e)) {
+        function_local(c->r, p, (size_t)(e - p));
+        Variable *v = c->r->calls ? variable_find(c->r, p, (size_t)(e - p)) : NULL;
+        if (v) v->values.count = 0, words_add(c->r, &v->values, "", line);
+    }
     *assigns &= f->count && is_any(f->word[0].text, "export declare local readonly typeset");
     if (is_word(p, e, "[[") && f->count == 1) double_bracket(c, f);
     return true;
@@ -362,7 +284,7 @@ static void read_simple(Commands *c)
     if (!counts && c->frames) c->frames--;
     c->r->testing = false;
     if (counts && c->r->status == OK) {
-        c->last = f.count ? execute(c, &f) : 1;
+        c->last = f.count ? execute(c->r, &f, c->last) : 1;
         if (c->negated && c->last >= 0) c->last = !c->last;
     }
     c->negated = false;
@@ -380,8 +302,11 @@ static void decide(Commands *c)
         return;
     }
     bool asked = f->counts && !f->taken;
-    if (asked && c->last < 0)
+    if (asked && c->last < 0) {
         reader_note(c->r, line_here(c), "whether this condition holds is not known; it is taken as false");
+        c->r->doubts += !f->unknown;
+        f->unknown = true;
+    }
     f->running = asked && c->last == 1;
     f->taken |= f->running;
 }
@@ -465,14 +390,21 @@ static bool reserved(Commands *c, const char *p, const char *e)
         ;
     else if (!strcmp(word, "function")) {
         skip_blanks(c);
+        p    = c->p;
         c->p = word_end(c->r, c->p, c->end, line_here(c));
-        while (c->p < c->end && strchr("( )", *c->p)) c->p++;
-        c->function_next = true;
+        c->function_next = reader_hold(c->r, p, (size_t)(c->p - p));
+        skip_blanks(c);
+        while (c->p + 1 < c->end && c->p[0] == '(' && c->p[1] == ')') c->p += 2;
     } else if (!strcmp(word, "{")) {
-        if (c->function_next) not_followed(c, FRAME_FUNCTION, "a function");
-        else push(c, FRAME_GROUP, true);
-        c->function_next = false;
-    } else if (!strcmp(word, "}")) pop(c, top(c, FRAME_FUNCTION) ? FRAME_FUNCTION : FRAME_GROUP, word);
+        push(c, c->function_next ? FRAME_FUNCTION : FRAME_GROUP, !c->function_next);
+        if (c->function_next && c->r->status == OK)
+            c->frame[c->frames - 1].name = c->function_next, c->frame[c->frames - 1].body = e;
+        c->function_next = NULL;
+    } else if (!strcmp(word, "}")) {
+        Frame *g = top(c, FRAME_FUNCTION);
+        if (g && g->counts && g->name) function_define(c->r, (Function){g->name, g->body, p, g->line, false});
+        pop(c, g ? FRAME_FUNCTION : FRAME_GROUP, word);
+    }
     else if (is_any(word, "elif else")) reader_fail(c->r, line_here(c), "%s has no if", word);
     else not_followed(c, FRAME_LOOP, "a loop");
     return true;
@@ -509,8 +441,12 @@ static bool read_sign(Commands *c)
         c->p += 2;
         f->running = false, f->pattern = true;
     } else if (sign == '(' && doubled) read_sum(c);
-    else if (sign == '(') c->p++, push(c, FRAME_GROUP, true);
-    else if (sign == ')') c->p++, pop(c, FRAME_GROUP, ")");
+    else if (sign == '(' && c->function_next) { /* a shell of its own: it sets nothing here */
+        c->p++;
+        c->function_next = NULL;
+        not_followed(c, FRAME_FUNCTION, "a function in ( )");
+    } else if (sign == '(') c->p++, push(c, FRAME_GROUP, true);
+    else if (sign == ')') c->p++, pop(c, top(c, FRAME_FUNCTION) ? FRAME_FUNCTION : FRAME_GROUP, ")");
     else if (strchr("<>", sign)) redirect(c);
     else if (strchr("&|", sign)) take_sign(c);
     else if (sign == ';') c->p++;
@@ -518,16 +454,17 @@ static bool read_sign(Commands *c)
     return true;
 }
 
-void commands_read(Reader *r, const char *begin, const char *end, int line)
+static int read_all(Reader *r, const char *begin, const char *end, int line, const Frame *around)
 {
     Commands *c = calloc(1, sizeof *c);
     if (!c) {
         reader_fail(r, line, "no memory to read it");
-        return;
+        return -1;
     }
     *c = (Commands){
         .r = r, .p = begin, .end = end, .counted = begin, .counted_line = line, .line = line, .last = 1};
-    for (skip_blanks(c); c->p < c->end && r->status == OK; skip_blanks(c)) {
+    if (around) c->frame[c->frames++] = *around;
+    for (skip_blanks(c); c->p < c->end && r->status == OK && !r->returning; skip_blanks(c)) {
         Frame *f = top(c, FRAME_CASE);
         if (*c->p == '\n' || !f || !f->pattern) {
             if (read_sign(c)) continue;
@@ -535,9 +472,24 @@ void commands_read(Reader *r, const char *begin, const char *end, int line)
             read_simple(c);
         } else read_patterns(c, f);
     }
-    if (r->status == OK && c->frames)
+    int inside = around != NULL, last = c->last;
+    if (r->status == OK && c->frames > inside && !r->returning)
         reader_fail(r, c->frame[c->frames - 1].line, "what begins here has no end");
+    for (; c->frames > inside; c->frames--)
+        if (c->frame[c->frames - 1].unknown) doubt_ends(r);
     free(c);
+    return last;
+}
+
+int commands_read(Reader *r, const char *begin, const char *end, int line)
+{
+    return read_all(r, begin, end, line, NULL);
+}
+
+void commands_skip(Reader *r, const char *begin, const char *end, int line, bool in_a_loop)
+{
+    Frame around = {.kind = in_a_loop ? FRAME_LOOP : FRAME_IF, .unknown = !in_a_loop, .line = line};
+    read_all(r, begin, end, line, &around);
 }
 
 void arguments_read(Reader *r)

@@ -113,15 +113,16 @@ static int term(Test *t)
         int is = either(t);
         return next_is(t, ")") ? is : UNKNOWN;
     }
-    const char *a = t->words->word[t->at++].text;
+    const char *a = tested_text(t->r, t->words->word[t->at++].text);
     if (is_sign(peek(t)) && t->at + 1 < t->words->count) {
-        const char *sign = t->words->word[t->at].text, *b = t->words->word[t->at + 1].text;
+        const char *sign = t->words->word[t->at].text, *b = tested_text(t->r, t->words->word[t->at + 1].text);
         t->at += 2;
+        if (script_unknown(a) || script_unknown(b)) return UNKNOWN;
         return compare(t, a, sign, b);
     }
-    if (a[0] != '-' || !isalpha((unsigned char)a[1]) || a[2] || !peek(t)) return *a != 0;
-    const char *b = t->words->word[t->at++].text;
-    return a[1] == 'z' ? !*b : a[1] == 'n' ? *b != 0 : UNKNOWN;
+    if (a[0] != '-' || !isalpha((unsigned char)a[1]) || a[2] || !peek(t)) return script_unknown(a) ? UNKNOWN : *a != 0;
+    const char *b = tested_text(t->r, t->words->word[t->at++].text);
+    return script_unknown(b) ? UNKNOWN : a[1] == 'z' ? !*b : a[1] == 'n' ? *b != 0 : UNKNOWN;
 }
 
 static int both(Test *t)

@@ -109,6 +109,13 @@ const char *known_text(Reader *r, const char *text)
     return copy;
 }
 
+const char *tested_text(Reader *r, const char *text)
+{
+    for (const char *p = text; (p = strchr(p, UNKNOWN_BEGIN)); p++)
+        if (p[1] != '$' || p[2] == '(' || p[2] == '{') return text;
+    return known_text(r, text);
+}
+
 void reader_release(Script *s)
 {
     for (Held *held = s->held, *next; held; held = next) {

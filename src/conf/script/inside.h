@@ -12,6 +12,13 @@ typedef struct {
     bool        keyed; /* elements have names: each is also a variable NAME[name] */
 } Variable;
 
+/* The text of a body and its first line. skipped: function_skip is reading it. */
+typedef struct {
+    const char *name, *begin, *end;
+    int         line;
+    bool        skipped;
+} Function;
+
 typedef struct {
     Script     *script;
     Status      status;      /* of the first failure */
@@ -25,10 +32,18 @@ typedef struct {
     size_t      held_bytes, work; /* work: letters compared with patterns */
     int         depth;            /* of evals and nested expansions */
     bool        testing;          /* unset variables are empty, as in [ -z "$X" ] */
+    Function   *function; /* [functions] */
+    int         functions, calls; /* calls: of functions, that are read now */
+    size_t      called;           /* bytes of bodies that calls have read */
+    Variable   *local;            /* [locals] the values that variables of functions have after the call */
+    int         locals;
+    bool        returning; /* to the call */
+    int         doubts;    /* conditions around the command that are not known */
+    ScriptWords doubtful;  /* names of variables set there, "+NAME" where something was added */
     const char *assigning;        /* the name whose value is expanded: A="$A x" begins with nothing */
 } Reader;
 
-enum { SCRIPT_DEPTH = 24, SCRIPT_WORK = 200 << 20 };
+enum { SCRIPT_DEPTH = 24, SCRIPT_WORK = 200 << 20, SCRIPT_CALLED = 4 << 20 };
 
 void        reader_fail(Reader *r, int line, const char *format, ...) __attribute__((format(printf, 3, 4)));
 void        reader_note(Reader *r, int line, const char *format, ...) __attribute__((format(printf, 3, 4)));
@@ -59,6 +74,9 @@ const char *array_end(Reader *r, const char *p, const char *end, int line);
 void        assign(Reader *r, const char *p, const char *e, int line);
 /* Of a loop, which is not followed: what adds to a variable leaves its value unknown. */
 void        assign_in_loop(Reader *r, const char *p, const char *e, int line);
+/* Of a condition that is not known: which values its variables have is not known behind it. */
+void        assign_in_doubt(Reader *r, const char *p, const char *e, int line);
+void        doubt_ends(Reader *r);
 /* The value of an expression of $(( )), whose variables are expanded already. false: it is unknown. */
 bool arithmetic(Reader *r, int64_t *value, const char *text, int line);
 /* What [ ... ], [[ ... ]] or test say of these words, without the brackets: 1, 0, or -1 where it is unknown.
@@ -66,4 +84,5 @@ bool arithmetic(Reader *r, int64_t *value, const char *text, int line);
 int         condition(Reader *r, const ScriptWords *words, bool patterns);
 bool        text_matches(Reader *r, const char *text, const char *pattern); /* as in case */
 const char *known_text(Reader *r, const char *text);                        /* unknown parts left out */
+const char *tested_text(Reader *r, const char *text); /* the same where they are variables that nobody set */
 #endif

@@ -60,6 +60,9 @@ Status script_read(Script *s, const char *path, int count, const char *const *gi
     for (int i = 0; i < r.variables; i++) free(r.variable[i].values.word);
     free(r.variable);
     free(r.given.word);
+    free(r.function);
+    free(r.local);
+    free(r.doubtful.word);
     file_unmap(&map);
     if (r.status != OK) script_close(s);
     return r.status;

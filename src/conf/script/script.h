@@ -1,13 +1,13 @@
 #ifndef CONF_SCRIPT_SCRIPT_H
 #define CONF_SCRIPT_SCRIPT_H
 /* The arguments that a bash script gives to a trainer, without running it: assignments, arrays and expansions
- * are followed, tests of if and case are decided, and the command that starts a .py file is looked for.
+ * and calls of functions are followed, tests of if and case are decided, and the command that starts a .py file is looked for.
  * Nothing is executed: what only a command could tell, and variables that nobody set, are unknown texts.
  *
  *     MODEL_ARGS=( --num-layers ${LAYERS:-12} )                 num-layers of line 1
  *     torchrun pretrain_gpt.py ${MODEL_ARGS[@]} --bf16          bf16 of line 2
  *
- * A file whose first word begins with -- is a list of arguments. Loops and functions are not followed. A file
+ * A file whose first word begins with -- is a list of arguments. Loops are not followed. A file
  * has at most SCRIPT_BYTES; what its variables hold in all is at most SCRIPT_HELD bytes, each at most
  * SCRIPT_TEXT. */
 #include <stdbool.h>
