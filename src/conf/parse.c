@@ -71,8 +71,8 @@ static void note(Options *o, const char *format, ...)
     else          log_line("%s", line);
 }
 
-/* The next word of a list in the environment by the rules of a shell, from *p on: blanks separate, quotes and a
- * backslash keep letters, and nothing is expanded. Returns false where a quote is not closed. */
+/* The next word of a list in the environment by the rules of a shell, from *p on: blanks separate, quotes and
+ * a backslash keep letters, and nothing is expanded. Returns false where a quote is not closed. */
 static bool variable_word(char *out, const char **p)
 {
     char quote = 0;
@@ -99,8 +99,8 @@ static Status set_value(Options *o, OptionIndex option, const char *value, Optio
         while (isspace((unsigned char)*p)) p++;
         if (!*p) break;
         status = variable_word(word, &p) ? options_set(o, option, word, source)
-               : fail(BAD_OPTION, "%s=%s: a quote is not closed; close it, or write a backslash before a quote "
-                      "that is a letter", source.name, value);
+               : fail(BAD_OPTION, "%s=%s: a quote is not closed; close it, or write a backslash before a "
+                      "quote that is a letter", source.name, value);
     }
     free(word);
     if (status == OK && !words)

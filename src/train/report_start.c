@@ -67,8 +67,8 @@ static void log_second_moment(const Trainer *t)
              s->beta2, s->beta2);
 }
 
-/* A run may be longer than its schedule, most likely one that takes its checkpoint's. Where the rate ends at 0 the
- * steps behind the decay change nothing. */
+/* A run may be longer than its schedule, most likely one that takes its checkpoint's. Where the rate ends at
+ * 0 the steps behind the decay change nothing. */
 static void log_decayed(const Trainer *t)
 {
     const LrSchedule *lr = &t->config->lr;
@@ -76,8 +76,8 @@ static void log_decayed(const Trainer *t)
     int64_t end = trainer_samples_at_end(t), last = end - batch.step[batch.steps - 1].size;
     if (t->step >= t->steps || lr->style == LR_CONSTANT || !(lr->peak > 0) || last < lr->decay) return;
     if (lr_at(lr, last) > 0 || lr_decoupled_at(lr, last) > 0) return;
-    log_line("the learning rate is 0 from sample %lld on, where its decay ends, and the run ends after sample "
-             "%lld: the steps behind the decay change nothing; give a longer --lr-decay-iters or "
+    log_line("the learning rate is 0 from sample %lld on, where its decay ends, and the run ends after "
+             "sample %lld: the steps behind the decay change nothing; give a longer --lr-decay-iters or "
              "--lr-decay-samples, or a --min-lr%s", (long long)lr->decay, (long long)end, t->step == 0 ? "" :
              ", by --override-opt-param-scheduler in the place of --use-checkpoint-opt-param-scheduler");
 }

@@ -65,7 +65,8 @@ Status setup_continue(Options *o)
     char path[1024];
     bool found = false;
     CheckpointFacts facts;
-    if (o->checkpoint.continued || !setup_trains(o) || !o->save || !foreign_weights_folder(o->load)) return OK;
+    if (o->checkpoint.continued || !setup_trains(o) || !o->save) return OK;
+    if (!foreign_weights_folder(o->load)) return OK;
     if (checkpoint_find_silent(o->save, path, &found) != OK || !found) return OK;    /* the lock refuses it */
     TRY(checkpoint_facts(&facts, path));
     json_t *saved = json_loads(facts.state.options, 0, NULL);

@@ -171,7 +171,8 @@ static void judge_scheduler(DeepSpeed *d)
     if (!s) return;
     refuse_others(d, s);
     double low = number_at(d, "warmup_min_lr", 0), init = number_at(d, "warmup_min_ratio", 0);
-    if (!strcmp(s->type, "WarmupDecayLR") && low > 0) set_number(d, "warmup_min_lr", OPTION_min_lr, low);
+    if (!strcmp(s->type, "WarmupDecayLR") && (low > 0 || d->o->min_lr > 0))
+        set_number(d, "warmup_min_lr", OPTION_min_lr, low);
     if (!strcmp(s->type, "WarmupCosineLR")) {
         if (init > 0) set_number(d, "warmup_min_ratio", OPTION_lr_warmup_init, init * d->o->lr);
         set_number(d, "cos_min_ratio", OPTION_min_lr, number_at(d, "cos_min_ratio", 1e-4) * d->o->lr);

@@ -118,7 +118,8 @@ static bool adds(const char *p, const char *e, const char *sign, size_t letters)
     return *sign == '+' || has_name(sign + 1, e, p, letters);
 }
 
-static const char *unknown_value(Reader *r, const char *before, const char *name, int letters, const char *why)
+static const char *unknown_value(Reader *r, const char *before, const char *name, int letters,
+                                 const char *why)
 {
     char unknown[240];
     int  bytes = snprintf(unknown, sizeof unknown, "%s%c${%.*s}, %s,%c", before, UNKNOWN_BEGIN, letters, name,
@@ -143,12 +144,13 @@ void assign_in_doubt(Reader *r, const char *p, const char *e, int line)
     size_t      letters = assigned_name(p, e, &sign);
     char        name[104];
     if (letters > 100) return;
-    int bytes = snprintf(name, sizeof name, "%s%.*s", adds(p, e, sign, letters) ? "+" : "", (int)letters, p);
+    const char *more  = adds(p, e, sign, letters) ? "+" : "";
+    int         bytes = snprintf(name, sizeof name, "%s%.*s", more, (int)letters, p);
     words_add(r, &r->doubtful, reader_hold(r, name, (size_t)bytes), line);
 }
 
-/* What was added would be options, most likely: as one whose name is unknown it is refused alone, and what was
- * there before stays. */
+/* What was added would be options, most likely: as one whose name is unknown it is refused alone, and what
+ * was there before stays. */
 static void doubt_value(Reader *r, const char *name, bool added, int line)
 {
     static const char why[] = "set under a condition that is not known";

@@ -120,7 +120,8 @@ static int term(Test *t)
         if (script_unknown(a) || script_unknown(b)) return UNKNOWN;
         return compare(t, a, sign, b);
     }
-    if (a[0] != '-' || !isalpha((unsigned char)a[1]) || a[2] || !peek(t)) return script_unknown(a) ? UNKNOWN : *a != 0;
+    if (script_unknown(a)) return UNKNOWN;
+    if (a[0] != '-' || !isalpha((unsigned char)a[1]) || a[2] || !peek(t)) return *a != 0;
     const char *b = tested_text(t->r, t->words->word[t->at++].text);
     return script_unknown(b) ? UNKNOWN : a[1] == 'z' ? !*b : a[1] == 'n' ? *b != 0 : UNKNOWN;
 }

@@ -1,9 +1,9 @@
-/* What a command does that is read: a test, eval, a function's call, the start of a program. Others do nothing. */
+/* What a command does that is read: a test, eval, a function's call, the start of a program. Others do
+ * nothing. */
 #include "conf/script/execute.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include "conf/script/commands.h"
 #include "conf/script/functions.h"
 
 bool is_any(const char *word, const char *words)

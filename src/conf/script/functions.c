@@ -2,7 +2,6 @@
 #include "conf/script/functions.h"
 #include <stdlib.h>
 #include <string.h>
-#include "conf/script/commands.h"
 
 enum { FUNCTIONS = 256, CALL_COST = 256 };
 
@@ -69,7 +68,7 @@ static void restore_locals(Reader *r, int from)
 int function_call(Reader *r, const Function *f, const ScriptWords *words, int line)
 {
     ScriptWords given = r->given;
-    Function    held  = *f; /* it may define itself anew */
+    Function    held  = *f; /* it may define another one of its name */
     int         local = r->locals;
     if (!may_call(r, f, line)) return -1;
     r->given = (ScriptWords){0};

@@ -1,8 +1,8 @@
 #ifndef CONF_SCRIPT_FUNCTIONS_H
 #define CONF_SCRIPT_FUNCTIONS_H
-/* Functions of a script. A body is read at each call, with the arguments of the call as $1 ... and with variables
- * of its own. What all calls read is at most SCRIPT_CALLED bytes, where each call counts a little more than its
- * body. */
+/* Functions of a script. A body is read at each call, with the arguments of the call as $1 ... and with
+ * variables of its own. What all calls read is at most SCRIPT_CALLED bytes, where each call counts a little
+ * more than its body. */
 #include "conf/script/inside.h"
 
 Function *function_find(const Reader *r, const char *name, size_t letters);

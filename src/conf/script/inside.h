@@ -45,6 +45,12 @@ typedef struct {
 
 enum { SCRIPT_DEPTH = 24, SCRIPT_WORK = 200 << 20, SCRIPT_CALLED = 4 << 20 };
 
+/* line: of the text's first line in the file. Returns what the last command says: 1 (it succeeds), 0 or -1
+ * (not known). */
+int commands_read(Reader *r, const char *begin, const char *end, int line);
+/* Commands that are not followed: those of a loop, or of a condition that is not known. */
+void commands_skip(Reader *r, const char *begin, const char *end, int line, bool in_loop);
+
 void        reader_fail(Reader *r, int line, const char *format, ...) __attribute__((format(printf, 3, 4)));
 void        reader_note(Reader *r, int line, const char *format, ...) __attribute__((format(printf, 3, 4)));
 const char *reader_hold(Reader *r, const char *text, size_t bytes); /* a copy that ends with 0 */

@@ -1,7 +1,8 @@
 #ifndef CONF_SCRIPT_SCRIPT_H
 #define CONF_SCRIPT_SCRIPT_H
-/* The arguments that a bash script gives to a trainer, without running it: assignments, arrays and expansions
- * and calls of functions are followed, tests of if and case are decided, and the command that starts a .py file is looked for.
+/* The arguments that a bash script gives to a trainer, without running it: assignments, arrays, expansions
+ * and calls of functions are followed, tests of if and case are decided, and the command that starts a .py
+ * file is looked for.
  * Nothing is executed: what only a command could tell, and variables that nobody set, are unknown texts.
  *
  *     MODEL_ARGS=( --num-layers ${LAYERS:-12} )                 num-layers of line 1
