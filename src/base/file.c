@@ -37,6 +37,13 @@ Status path_join(char path[1024], const char *folder, const char *name)
     return fail(BAD_OPTION, "%.200s...: with /%.100s the path is longer than 1023 bytes", folder, name);
 }
 
+const char *path_leaf(const char *path, size_t bytes)
+{
+    while (bytes > 1 && path[bytes - 1] == '/') bytes--;
+    const char *slash = bytes ? memrchr(path, '/', bytes - 1) : NULL;
+    return slash ? slash + 1 : path;
+}
+
 /* ---- reading ---- */
 
 Status file_fetched(const char *path, const void *data, size_t size)
@@ -92,6 +99,16 @@ Status file_map_reserve(FileMap *map, const char *path, size_t size)
     map->data = data;
     map->size = size;
     map->reserved = true;
+    return OK;
+}
+
+Status file_map_zeros(FileMap *map, size_t size)
+{
+    *map = (FileMap){ .data = (const uint8_t *)"" };
+    void *data = mmap(NULL, size, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (data == MAP_FAILED) return fail(NO_MEMORY, "no memory for %zu bytes of zeros", size);
+    map->data = data;
+    map->size = size;
     return OK;
 }
 

@@ -18,6 +18,8 @@ typedef struct {
 } FileMap;
 Status file_map  (FileMap *map, const char *path);             /* an empty file has data "" and size 0 */
 void   file_unmap(FileMap *map);
+/* `size` bytes of value 0, above 0, of no file: the path is "". */
+Status file_map_zeros(FileMap *map, size_t size);
 /* Reserves the addresses of a file of `size` bytes, which is not opened: its data may not be read before
  * file_map_fill has mapped it there. */
 Status file_map_reserve(FileMap *map, const char *path, size_t size);
@@ -32,6 +34,9 @@ Status file_fetched(const char *path, const void *data, size_t size);
 bool   file_exists(const char *path);                          /* file, directory or other */
 Status path_join(char path[1024], const char *folder,
                  const char *name);   /* "directory/name"; BAD_OPTION above 1,023 bytes */
+
+/* Where the last name of a path of `bytes` bytes begins; slashes behind it do not count. */
+const char *path_leaf(const char *path, size_t bytes);
 
 /* Creates or truncates a file for file_write; fails if the path is a directory. */
 Status file_create(int *fd, const char *path);

@@ -213,6 +213,7 @@ static Status import(ConvertTask *c, ForeignFormat format)
 {
     TRY(foreign_model_open(&c->from, format, c->o->convert_input));
     setup_tell_unknown(c->o->convert_input, c->from.file.unknown);
+    if (*c->from.file.note) log_line("%s: %s", c->o->convert_input, c->from.file.note);
     if (*c->from.ids_left) log_line(FOREIGN_IDS_LEFT, c->o->convert_input, c->from.ids_left);
     TRY(setup_model_options(&c->model, c->from.options, c->o->convert_input));
     return planned(c, c->from.naming, TO_OURS, to_jotun, NULL);
@@ -317,11 +318,15 @@ static Status export_gguf(ConvertTask *c, const char *json)
 {
     ModelConfig config = setup_model(&c->model);
     json_t     *options = json_loads(json, 0, NULL);
+    /* directories are one machine's, and are not published */
+    const char *input = c->o->convert_input, *leaf = path_leaf(input, strlen(input));
+    char        name[256];
+    snprintf(name, sizeof name, "%.*s", (int)strcspn(leaf, "/"), leaf);
     GgufTexts texts   = {.options   = options,
                          .config    = &config,
                          .type      = gguf_type(c),
                          .tokenizer = tokenizer_to_write(c),
-                         .name      = c->o->convert_input};
+                         .name      = name};
     Status status = setup_gguf(&texts.architecture, &c->model, options, c->o->convert_input);
     if (status == OK)
         status = planned(c, gguf_architecture_naming(texts.architecture), TO_THEIRS, to_gguf, &texts);

@@ -67,6 +67,13 @@ Status foreign_reserve(ForeignFile *file, int *index, const char *path, size_t s
     return foreign_adopt(file, index, &map);
 }
 
+Status foreign_zeros(ForeignFile *file, int *index, size_t size)
+{
+    FileMap map;
+    TRY(file_map_zeros(&map, size));
+    return foreign_adopt(file, index, &map);
+}
+
 Status foreign_tensor(ForeignFile *file, int *index, const char *name, Dtype dtype, int dims,
                       const int64_t *shape)
 {

@@ -65,6 +65,7 @@ typedef struct {
     bool            states;                /* it has moments, and updates is known; by foreign_finish */
     char            states_unread[400];    /* "", or why states that it has are not read */
     char            unknown[400];          /* "", or names of settings whose meaning is not known */
+    char            note[400];             /* "", or what a person is told of what was read */
 } ForeignFile;
 
 /* An empty list; `path` is what messages name. */
@@ -79,6 +80,8 @@ Status foreign_map   (ForeignFile *file, int *index, const char *path);
 Status foreign_adopt (ForeignFile *file, int *index, FileMap *map);
 /* The same with a file that is opened when a tensor in it is needed (foreign_need): of `size` bytes. */
 Status foreign_reserve(ForeignFile *file, int *index, const char *path, size_t size);
+/* The same with `size` bytes of value 0, of no file. */
+Status foreign_zeros (ForeignFile *file, int *index, size_t size);
 /* Appends a tensor without pieces; *index is its place in file->tensor until foreign_finish sorts them.
  * Copies the name. BAD_FILE: more than FOREIGN_DIMS dims, a negative size, 2^62 bytes or more. */
 Status foreign_tensor(ForeignFile *file, int *index, const char *name, Dtype dtype, int dims,

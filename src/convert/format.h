@@ -22,9 +22,9 @@ typedef struct {
 
 void   foreign_model_close(ForeignModel *model);         /* one of zeros is allowed */
 
-/* A folder with config.json and model.safetensors, or model.safetensors.index.json and its files, as Hugging
- * Face's transformers writes it; without these pytorch_model.bin, or its index and files, which torch.save
- * wrote. BAD_FILE, naming key or tensor, where something in it is not understood and
+/* A folder with config.json and model.safetensors, else model.safetensors.index.json and its files, as Hugging
+ * Face's transformers writes it; without these pytorch_model.bin, else its index and files, which torch.save
+ * wrote. file.note names those that are there and not read. BAD_FILE, naming key or tensor, where something in it is not understood and
  * could change what the model computes. A config takes at most 32 times its bytes of memory, headers of
  * safetensors files as store/safetensors.h says. */
 Status hf_open(ForeignModel *model, const char *folder);

@@ -1,22 +1,18 @@
 /* README.md of an exported model: what a reader wants to know before using it. */
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include "base/log.h"
 #include "convert/hf_write.h"
 #include "text/tokenizer.h"
 
-enum { CURVE_ROWS = 20, LINES_MOST = 10000000, LINE_BYTES = 4096 };
+enum { CURVE_ROWS = 20, LINES_MOST = 10000000, LINE_BYTES = 4096, COLUMNS_MOST = 64 };
 
-/* The last name of a path: directories are one machine's, and are not published. */
-static const char *path_leaf(const char *path, size_t bytes)
-{
-    while (bytes > 1 && path[bytes - 1] == '/') bytes--;
-    const char *slash = bytes ? memrchr(path, '/', bytes - 1) : NULL;
-    return slash ? slash + 1 : path;
-}
-
-/* A word as a shell reads it. hf: and the like in front of a path stay. */
+/* A word as a shell reads it. Of a path it is the last name: directories are one machine's, and are not
+ * published. hf: and the like in front of a path stay. */
 static void word_write(FILE *out, const char *word, bool path)
 {
     const char *leaf = path ? path_leaf(word, strlen(word)) : word;
@@ -73,48 +69,127 @@ static void command_write(FILE *out, const json_t *options, const char *given, c
     fputs("\n```\n", out);
 }
 
-/* A row of the curve for every n-th training line of a metrics file: lines that are JSON objects with step
- * and loss. Those of evaluations have a split as well. */
-typedef struct { int64_t seen, every, last; FILE *out; } Curve;
+/* ---- the curve of losses ---- */
+
+/* The metrics file in a folder, "" being the one of this process; false: it has no such file. */
+static bool metrics_in(char found[1024], const char *folder, const char *name)
+{
+    struct stat about;
+    int bytes = snprintf(found, 1024, "%s%s%s", folder, *folder ? "/" : "", name);
+    return bytes < 1024 && stat(found, &about) == 0 && S_ISREG(about.st_mode);
+}
+
+/* The folder in which the run began, where --save is relative and names the checkpoints' folder from there. */
+static bool run_began(char folder[1024], const char *checkpoints, const char *save)
+{
+    while (save[0] == '.' && save[1] == '/') save += 2 + strspn(save + 2, "/");
+    size_t whole = strlen(checkpoints), end = strlen(save);
+    while (end > 0 && save[end - 1] == '/') end--;
+    if (!end || *save == '/' || whole < end + 1 || checkpoints[whole - end - 1] != '/') return false;
+    if (memcmp(checkpoints + whole - end, save, end) != 0) return false;
+    snprintf(folder, 1024, "%.*s", (int)(whole - end - 1), checkpoints);
+    return true;
+}
+
+/* A relative path began in the folder of the run, which is not always that of this process. Without it the
+ * file may lie with the checkpoints. */
+static bool metrics_find(char found[1024], const json_t *options, const char *path, const char *step_folder)
+{
+    const char *save = json_string_value(json_object_get(options, "save"));
+    char       *checkpoints = realpath(step_folder, NULL), folder[1024];
+    bool        has = false;
+    if (*path == '/') has = metrics_in(found, "", path);
+    if (checkpoints) {
+        char *leaf = (char *)path_leaf(checkpoints, strlen(checkpoints));
+        if (leaf > checkpoints) leaf[-1] = '\0';
+        if (!has && *path != '/' && save && run_began(folder, checkpoints, save))
+            has = metrics_in(found, folder, path);
+        if (!has) has = metrics_in(found, checkpoints, path_leaf(path, strlen(path)));
+    }
+    free(checkpoints);
+    return has || metrics_in(found, "", path);
+}
+
+/* A row of the curve for every n-th training line of a metrics file: a JSON object with step and loss, or a
+ * row of a table with these columns. Those of evaluations have a split as well, or one that is not train. */
+typedef struct { int64_t seen, every, last; int step, split, loss; FILE *out; } Curve;
+
+static void curve_row(Curve *curve, long long step, double loss)
+{
+    if (curve->out && (curve->seen % curve->every == 0 || curve->seen == curve->last))
+        fprintf(curve->out, "| %lld | %.4f |\n", step, loss);
+    curve->seen++;
+}
+
+/* NULL: the line has no such column, or nothing in it. */
+static const char *cell_of(const char *line, int column)
+{
+    for (; line && column > 0; column--) line = (line = strchr(line, ',')) ? line + 1 : NULL;
+    return line && column == 0 && !strchr(",\r\n", *line) ? line : NULL;
+}
+
+static int column_of(const char *header, const char *name)
+{
+    size_t bytes = strlen(name);
+    for (int i = 0; i < COLUMNS_MOST; i++) {
+        const char *cell = cell_of(header, i);
+        if (cell && strcspn(cell, ",\r\n") == bytes && !memcmp(cell, name, bytes)) return i;
+    }
+    return -1;
+}
 
 static void curve_line(Curve *curve, const char *text)
 {
-    json_t *line = json_loads(text, 0, NULL);
-    const json_t *step = json_object_get(line, "step"), *loss = json_object_get(line, "loss");
-    if (json_is_integer(step) && json_is_number(loss) && !json_object_get(line, "split")) {
-        bool row = curve->out && (curve->seen % curve->every == 0 || curve->seen == curve->last);
-        if (row)
-            fprintf(curve->out, "| %lld | %.4f |\n", (long long)json_integer_value(step),
-                    json_number_value(loss));
-        curve->seen++;
+    if (*text == '{') {
+        json_t *line = json_loads(text, 0, NULL);
+        const json_t *step = json_object_get(line, "step"), *loss = json_object_get(line, "loss");
+        if (json_is_integer(step) && json_is_number(loss) && !json_object_get(line, "split"))
+            curve_row(curve, (long long)json_integer_value(step), json_number_value(loss));
+        json_decref(line);
+    } else if (!strncmp(text, "step,", 5)) {
+        curve->step  = 0;
+        curve->split = column_of(text, "split");
+        curve->loss  = column_of(text, "loss");
+    } else {
+        const char *step = cell_of(text, curve->step), *loss = cell_of(text, curve->loss);
+        const char *split = cell_of(text, curve->split);
+        if (step && loss && split && !strncmp(split, "train,", 6) && isfinite(strtod(loss, NULL)))
+            curve_row(curve, strtoll(step, NULL, 10), strtod(loss, NULL));
     }
-    json_decref(line);
 }
 
 static void curve_read(Curve *curve, FILE *in)
 {
     char text[LINE_BYTES];
     rewind(in);
-    curve->seen = 0;
+    curve->seen = 0, curve->step = curve->split = curve->loss = -1;
     for (int64_t lines = 0; lines < LINES_MOST && fgets(text, sizeof text, in); lines++)
         curve_line(curve, text);
 }
 
 /* Two passes: the first counts the rows. */
-static void curve_write(FILE *out, const json_t *options)
+static void curve_write(FILE *out, const json_t *options, const char *step_folder)
 {
     const char *path = json_string_value(json_object_get(options, "metrics"));
-    FILE       *in = path ? fopen(path, "r") : NULL;
+    char        found[1024];
     Curve       curve = { 0 };
-    if (in) curve_read(&curve, in);
+    if (!path || !*path) return;
+    FILE *in = metrics_find(found, options, path, step_folder) ? fopen(found, "r") : NULL;
+    if (!in) {
+        log_line("README.md has no curve of losses: --metrics %s is no file here, nor where the run began, nor with "
+                 "its checkpoints; copy it to these and convert again", path);
+        return;
+    }
+    curve_read(&curve, in);
     if (curve.seen) {
         curve.every = (curve.seen + CURVE_ROWS - 1) / CURVE_ROWS;
         curve.last  = curve.seen - 1;
         curve.out   = out;
         fputs("\n## Training loss\n\n| step | loss |\n|---|---|\n", out);
         curve_read(&curve, in);
-    }
-    if (in) fclose(in);
+        log_line("README.md has the curve of losses of %s", found);
+    } else log_line("README.md has no curve of losses: %s has no losses of training steps", found);
+    fclose(in);
 }
 
 static void text_write(FILE *out, const ConvertRun *c, const HfTexts *texts)
@@ -134,7 +209,7 @@ static void text_write(FILE *out, const ConvertRun *c, const HfTexts *texts)
         fprintf(out, "\n## Tokenizer\n\nNone: the model reads and writes ids. The folder has no tokenizer,"
                      " since the checkpoint names none.\n");
     if (from->data && *from->data) data_write(out, from->data);
-    curve_write(out, options);
+    curve_write(out, options, from->file.path);
     if (from->given) command_write(out, options, from->given, texts);
     json_decref(options);
 }

@@ -93,14 +93,15 @@ static Status pickled_add(ForeignModel *model, const char *path)
     return status;
 }
 
-/* The files that weights may be in, in the order in which they are looked for. */
+/* The files that weights may be in, in the order in which transformers looks for them. */
 static const struct { const char *name; bool index; Status (*add)(ForeignModel *, const char *); }
 weights[] = {
-    { "model.safetensors.index.json",   true,  weights_add },
     { "model.safetensors",              false, weights_add },
-    { "pytorch_model.bin.index.json",   true,  pickled_add },
+    { "model.safetensors.index.json",   true,  weights_add },
     { "pytorch_model.bin",              false, pickled_add },
+    { "pytorch_model.bin.index.json",   true,  pickled_add },
 };
+enum { WEIGHTS = sizeof weights / sizeof weights[0] };
 
 /* A plain name: with a slash in it, an index could make this program open any file of the system. */
 static Status shard_name_check(const char *path, const json_t *name)
@@ -133,18 +134,34 @@ static Status index_read(ForeignModel *model, const char *folder, const char *pa
     return status;
 }
 
+/* Which files with weights are not read, because the folder has those of row `read`: a person who has
+ * trained on may mean the others. */
+static void note_unread(ForeignFile *file, const char *folder, int read)
+{
+    char path[1024], unread[200] = "";
+    for (int i = read + 1; i < WEIGHTS; i++) {
+        size_t used = strlen(unread);
+        if (path_join(path, folder, weights[i].name) == OK && file_exists(path))
+            snprintf(unread + used, sizeof unread - used, "%s%s", used ? ", " : "", weights[i].name);
+    }
+    if (*unread)
+        snprintf(file->note, sizeof file->note, "weights are those of %s, which transformers takes first; "
+                 "not read: %s", weights[read].name, unread);
+}
+
 static Status weights_open(ForeignModel *model, const char *folder)
 {
     char path[1024];
-    for (size_t i = 0; i < sizeof weights / sizeof weights[0]; i++) {
+    for (int i = 0; i < WEIGHTS; i++) {
         TRY(path_join(path, folder, weights[i].name));
         if (!file_exists(path)) continue;
+        note_unread(&model->file, folder, i);
         TRY(weights[i].index ? index_read(model, folder, path, weights[i].add) : weights[i].add(model, path));
         return foreign_finish(&model->file);
     }
     return fail(BAD_FILE,
                 "%s: has neither %s nor %s, and no %s; transformers' save_pretrained writes them", folder,
-                weights[1].name, weights[0].name, weights[3].name);
+                weights[0].name, weights[1].name, weights[2].name);
 }
 
 /* Appends a key's id where the vocabulary has fewer. */

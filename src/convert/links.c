@@ -32,11 +32,15 @@ static const struct { Naming naming; const char *name; SurplusWhen when; } surpl
 #include "convert/names.def"
 };
 static const char *const prefixes[NAMINGS] = {
-#define NAMING(naming, prefix, base) prefix,
+#define NAMING(naming, prefix, ...) prefix,
 #include "convert/names.def"
 };
 static const Naming bases[NAMINGS] = {
-#define NAMING(naming, prefix, base) NAMING_##base,
+#define NAMING(naming, prefix, base, ...) NAMING_##base,
+#include "convert/names.def"
+};
+static const char *const facts[NAMINGS] = {
+#define NAMING(naming, prefix, base, facts) facts,
 #include "convert/names.def"
 };
 
@@ -83,6 +87,7 @@ static bool name_fits(const char *pattern, const char *name)
 }
 
 const char *links_prefix(Naming naming) { return prefixes[naming]; }
+const char *links_facts(Naming naming) { return facts[naming]; }
 
 bool links_surplus(Naming naming, const char *name, bool tied)
 {

@@ -30,6 +30,8 @@ Status links_make(Links *links, Naming naming, const ModelConfig *config);
 void   links_free(Links *links);
 /* What all names of the naming may lack: "model." */
 const char *links_prefix(Naming naming);
+/* What says the sizes of a model there: "config.json" */
+const char *links_facts(Naming naming);
 /* Whether a checkpoint with this naming may have a tensor of this name that holds no parameter. */
 bool   links_surplus(Naming naming, const char *name, bool tied);
 /* Whether the name is of layer *layer, and the layer is one of multi-token prediction where the checkpoint

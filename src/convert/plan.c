@@ -36,7 +36,7 @@ static bool lacks_prefix(const PlanRules *rules, const ForeignFile *from)
 /* What the tensors of a model follow from. */
 static const char *described_by(const PlanRules *rules)
 {
-    return rules->direction == TO_OURS ? "config" : "options";
+    return rules->direction == TO_OURS ? links_facts(rules->naming) : "options";
 }
 
 /* With states a weight is read from the optimizer's copy of it, if there is one. */
@@ -52,12 +52,11 @@ static Status source_find(const ForeignTensor **found, const ForeignFile *from, 
         return fail(BAD_SHAPE, "%s: tensor '%s' has no %s, which others have; --no-load-optim begins with new"
                     " states", from->path, name, foreign_kind_name(kind));
     if (!*found)
-        return fail(BAD_SHAPE, "%s: tensor '%s' is missing; copy all files of the checkpoint again, or "
-                    "correct its %s, which describes a model that has it", from->path, name,
-                    described_by(rules));
+        return fail(BAD_SHAPE, "%s: tensor '%s' is missing, which the model of its %s has; copy all files of "
+                    "the checkpoint again, or correct these facts", from->path, name, described_by(rules));
     if (shape_equal(want, *found)) return OK;
-    return fail(BAD_SHAPE, "%s: tensor '%s'%s%s has the shape %s, the model that its %s describes needs %s; "
-                "give the one that belongs to these weights", from->path, name,
+    return fail(BAD_SHAPE, "%s: tensor '%s'%s%s has the shape %s, the model of its %s needs %s; give the facts that "
+                "belong to these weights", from->path, name,
                 kind != FOREIGN_WEIGHT ? ", " : "", foreign_kind_name(kind),
                 shape_text(held, (*found)->dims, (*found)->shape), described_by(rules),
                 shape_text(wanted, want->dims, want->shape));
@@ -198,9 +197,9 @@ static Status surplus_check(Plan *plan, const PlanRules *rules, const ForeignFil
             plan->mtp_tensors++;
             continue;
         }
-        return fail(BAD_SHAPE, "%s: tensor '%s' has no place in the model that its %s describes; correct "
-                    "that, or, if it holds no weights of the model, leave it out of the file", from->path,
-                    name, described_by(rules));
+        return fail(BAD_SHAPE, "%s: tensor '%s' has no place in the model of its %s; correct these facts, or, "
+                    "if it holds no weights of the model, leave it out of the file", from->path, name,
+                    described_by(rules));
     }
     return OK;
 }

@@ -144,8 +144,31 @@ def curve(work, data):
     jotun("convert", "--to", "hf", "--input", saved, "--output", saved + "-hf")
     rows = [json.loads(line) for line in open(metrics)]
     assert any("split" in row for row in rows)
-    table = open(saved + "-hf/README.md").read().split("## Training loss\n\n| step | loss |\n|---|---|\n")[1].split("\n\n")[0].split("\n")
-    assert table == [f"| {row['step']} | {row['loss']:.4f} |" for row in rows if "split" not in row], table
+    wanted = [f"| {row['step']} | {row['loss']:.4f} |" for row in rows if "split" not in row]
+    assert curve_of(saved + "-hf") == wanted, curve_of(saved + "-hf")
+    # A run that began in another folder, with relative paths and a table; the folder of this process has another run's of that name.
+    began, here, text = os.path.join(work, "began"), os.path.join(work, "here"), "## Training loss"
+    for folder in began, here:
+        os.mkdir(folder)
+        os.mkdir(folder + "/logs")
+    jotun("train", "--load", "hf:" + LLAMA, "--data-path", os.path.abspath(data), *SHORT, "--train-iters", 4, "--split", "50,50,0", "--eval-interval", 2, "--eval-iters", 1,
+          "--metrics", "./logs/m.csv", "--save", "./runs/a/", cwd=began)
+    with open(here + "/logs/m.csv", "w") as out:
+        out.write("step,split,loss\n1,train,77\n")
+    convert = lambda leaf, **more: jotun("convert", "--to", "hf", "--input", began + "/runs/a", "--output", began + leaf, cwd=here, **more).stderr
+    done = convert("/hf")
+    assert f"has the curve of losses of {os.path.realpath(began)}/./logs/m.csv\n" in done and curve_of(began + "/hf") == wanted, done
+    shutil.move(began + "/logs/m.csv", began + "/runs/a/m.csv")
+    assert "/runs/a/m.csv\n" in convert("/hf-beside") and curve_of(began + "/hf-beside") == wanted
+    os.remove(began + "/runs/a/m.csv")
+    shutil.rmtree(here + "/logs")
+    assert "README.md has no curve of losses: --metrics ./logs/m.csv is no file here" in convert("/hf-none") and text not in open(began + "/hf-none/README.md").read()
+    os.mkfifo(began + "/runs/a/m.csv")                                # nobody writes it: nothing waits for it
+    assert "has no curve of losses" in convert("/hf-pipe")
+
+
+def curve_of(folder):
+    return open(folder + "/README.md").read().split("## Training loss\n\n| step | loss |\n|---|---|\n")[1].split("\n\n")[0].split("\n")
 
 
 def special_ids(work, data):

@@ -135,22 +135,32 @@ def from_small(folder):
 
 
 def continued(folder):
-    """A run that starts from nanoGPT's file, and one from the checkpoint that it was converted to: the same losses."""
+    """A run that starts from nanoGPT's file, and one from the checkpoint that it was converted to: the same losses. So has a model without biases, which
+    has the first loss of the same model with biases of value 0."""
     path, random = os.path.join(folder, "bytes.pt"), random_numbers.Random(3)
     shapes = dict((n, s) for n, s, _ in small_formats.parameters())
     shapes["transformer.wte.weight"], shapes["transformer.wpe.weight"] = (257, 4), (16, 4)
     args = {"n_layer": 2, "n_head": 2, "n_embd": 4, "block_size": 16, "bias": True, "vocab_size": 257, "dropout": 0.0}
     model = {n: tw.Tensor([random.gauss(0, 0.1) for _ in range(small_formats.product(s))], s) for n, s in shapes.items()}
-    tw.save(path, {"model": model, "model_args": args})
-    convert(path, os.path.join(folder, "out-bytes"), "nanogpt")
-    losses = []
-    for i, load in enumerate(("nanogpt:" + path, os.path.join(folder, "out-bytes"))):
-        out = os.path.join(folder, "run-%d" % i)
-        run.jotun("train", "--load", load, "--data-path", run.corpus(folder), "--tokenizer", "bytes", "--train-iters", 3, "--global-batch-size", 4, "--lr", 1e-3,
-                  "--metrics", out + ".jsonl", "--ranks", 2, "--tensor-model-parallel-size", 1 + i, *(["--use-checkpoint-args"] if i else []))
-        losses.append(run.metrics(out + ".jsonl"))
-    if len(losses[0]) != 3 or any(abs(float(losses[0][s]) - float(losses[1][s])) > 1e-5 for s in losses[0]):
-        sys.exit(f"losses from nanoGPT's file {losses[0]}, from its conversion {losses[1]}")
+    zeros = {n: tw.Tensor([0.0] * small_formats.product(s), s) for n, s in shapes.items() if n.endswith(".bias")}
+    kinds = [("biases", dict(model), True), ("zeros", dict(model, **zeros), True), ("none", {n: t for n, t in model.items() if n not in zeros}, False)]
+    firsts, line = {}, "begin at 0: the outputs are the same, and a run that continues trains them"
+    for kind, tensors_of_kind, biases in kinds:
+        tw.save(path, {"model": tensors_of_kind, "model_args": dict(args, bias=biases)})
+        ours, losses = os.path.join(folder, "out-bytes-" + kind), []
+        convert(path, ours, "nanogpt")
+        for i, load in enumerate(("nanogpt:" + path, ours)):
+            out = os.path.join(folder, "run-%s-%d" % (kind, i))
+            done = run.jotun("train", "--load", load, "--data-path", run.corpus(folder), "--tokenizer", "bytes", "--train-iters", 3, "--global-batch-size", 4, "--lr", 1e-3,
+                             "--metrics", out + ".jsonl", "--ranks", 2, "--tensor-model-parallel-size", 1 + i, *(["--use-checkpoint-args"] if i else []))
+            losses.append(run.metrics(out + ".jsonl"))
+            if done.stderr.count(line) != (kind == "none" and i == 0):
+                sys.exit(f"nanoGPT, {kind}: {done.stderr}")
+        if len(losses[0]) != 3 or any(abs(float(losses[0][s]) - float(losses[1][s])) > 1e-5 for s in losses[0]):
+            sys.exit(f"losses from nanoGPT's file {losses[0]}, from its conversion {losses[1]}")
+        firsts[kind] = float(losses[0][min(losses[0])])
+    if abs(firsts["none"] - firsts["zeros"]) > 1e-6 or abs(firsts["none"] - firsts["biases"]) < 1e-3:
+        sys.exit(f"first losses of nanoGPT's models {firsts}")
 
 
 def ids_alone(folder):

@@ -184,8 +184,31 @@ def nanogpt(path):
                              ("a lost state", optimizer(state={0: dict(optimizer()["state"][0], exp_avg_sq=tw.Tensor([1.0], (1,)))}), "another shape")):
         write(path, tw.saved(dict(checkpoint(""), optimizer=wrong)))
         expect(what, "nanogpt", path, options, with_states(PADDED, 6) if why is None else None, why)
-    write(path, tw.saved(checkpoint("", dict(args, bias=False))))
-    expect("nanoGPT without biases", "nanogpt", path, dict(options, **{"disable-bias-linear": True}), with_states(PADDED, 6))
+    without = [p for p in parameters_of_model() if not p[0].endswith(".bias")]
+    plain = dict(options, **{"disable-bias-linear": True})
+
+    def zeros(line):
+        """Of LayerNorms biases are 0, as are their moments; linear layers have none."""
+        key, rest = line.split(" ", 1)
+        if ".bias" not in key:
+            return line
+        head, numbers = rest.split(": ")
+        return f"{key} {head}:{' 0' * len(numbers.split())}" if ".ln_" in key else None
+
+    for prefix in "", "_orig_mod.":
+        numbered = [p for dims in (2, 1) for p in without if len(p[1]) == dims]
+        state = {i: {"step": tw.Tensor([6.0], ()), "exp_avg": tw.Tensor([v + 1000 for v in values], shape), "exp_avg_sq": tw.Tensor([v + 2000 for v in values], shape)}
+                 for i, (_, shape, values) in enumerate(numbered)}
+        saved = checkpoint(prefix, dict(args, bias=False))
+        saved["model"] = tw.OrderedDict((prefix + name, tw.Tensor(values, shape)) for name, shape, values in without)
+        first = sum(len(p[1]) == 2 for p in numbered)
+        saved["optimizer"] = {"state": state, "param_groups": [{"params": list(range(first))}, {"params": list(range(first, len(numbered)))}]}
+        write(path, tw.saved(saved))
+        expect("nanoGPT without biases", "nanogpt", path, plain, sorted(line for line in map(zeros, with_states(PADDED, 6)) if line))
+        del saved["optimizer"]
+        write(path, tw.saved(saved))
+        expect("nanoGPT without biases and states", "nanogpt", path, plain,
+               sorted([line for line in map(zeros, lines("F32", PADDED)) if line] + ["position 7 105 -1"]))
     refused("another argument", "nanogpt", path, tw.saved(checkpoint("", dict(args, n_expert=4))), "model_args has 'n_expert'")
     refused("no arguments", "nanogpt", path, tw.saved({"model": {}}), "no model_args")
     refused("no weights", "nanogpt", path, tw.saved({"model_args": args}), "no weights named 'model'")

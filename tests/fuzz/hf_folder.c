@@ -1,5 +1,5 @@
-/* Any bytes as a folder of transformers: config.json, then an index where a bit says so, then the weights. What opens can be
- * read everywhere. The first four bytes are the lengths of the two texts. */
+/* Any bytes as a folder of transformers: config.json, then an index where it is not empty, then the weights, which have their
+ * plain name without an index alone. What opens can be read everywhere. The first four bytes are the lengths of the two texts. */
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -47,7 +47,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
     mkdir(folder, 0700);
     file_put(folder, "config.json", data, length[0]);
     file_put(folder, "model.safetensors.index.json", data + length[0], length[1]);
-    file_put(folder, "model.safetensors", data + length[0] + length[1], bytes);
+    file_put(folder, "model.safetensors", data + length[0] + length[1], length[1] ? 0 : bytes);
+    file_put(folder, "shard.safetensors", data + length[0] + length[1], length[1] ? bytes : 0);
     ForeignModel model;
     if (hf_open(&model, folder) == OK) {
         everything_read(&model.file);

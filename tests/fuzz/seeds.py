@@ -135,7 +135,7 @@ HEADER = b'{"__metadata__":{"format":"pt"},"a":{"dtype":"F32","shape":[2,3],"dat
 WEIGHTS = struct.pack("<Q", len(HEADER)) + HEADER + bytes(range(32))
 for name, model in json.load(open(os.path.join(GOLDEN_HF, "models.json")))["models"].items():
     text = json.dumps(model["config"]).encode()
-    for index in b"", b'{"weight_map":{"a":"model.safetensors","model.b":"model.safetensors"}}':
+    for index in b"", b'{"weight_map":{"a":"shard.safetensors","model.b":"shard.safetensors"}}':
         seed("hf_folder", name + ("-index" if index else ""), struct.pack("<HH", len(text), len(index)) + text + index + WEIGHTS)
 # checkpoints of ours: the length of the manifest, which gets its checksum by the target, and a file
 TENSORS = [{"name": "a", "dtype": "F32", "shape": [2, 3], "xxh3": "0" * 16}, {"name": "model.b", "dtype": "BF16", "shape": [4], "xxh3": "0" * 16}]

@@ -71,7 +71,42 @@ static const char *name_of(char text[160], const PickleValue *key)
     return strncmp(name, compiled, sizeof compiled - 1) == 0 ? name + sizeof compiled - 1 : name;
 }
 
-static Status weights_read(ForeignFile *file, const PickleValue *model, const char *path)
+/* The name of the bias beside a gain of a LayerNorm, in `bias`; false: the tensor is another one, or the
+ * model has the bias. */
+static bool lacks_bias(char bias[160], const PickleValue *model, const PickleValue *key)
+{
+    char        text[160];
+    const char *name = name_of(text, key);
+    size_t      bytes = strlen(text), end = strlen("weight");
+    if (!strstr(name, ".ln_") || bytes < end || strcmp(text + bytes - end, "weight") != 0) return false;
+    memcpy(text + bytes - end, "bias", sizeof "bias");
+    snprintf(bias, 160, "%s", name);
+    return !pickle_get(model, text);
+}
+
+/* With bias=False the LayerNorms have no biases either, and here they always have: those of value 0 give the
+ * same function. They are weights, or moments of these. */
+static Status zeros_add(ForeignFile *file, ForeignKind kind, const PickleValue *model)
+{
+    char bias[160];
+    int  map = -1, tensor;
+    for (uint32_t i = 0; i < model->items; i += 2) {
+        const PickleTensor *gain = model->item[i + 1]->tensor;
+        Dtype dtype;
+        if (!lacks_bias(bias, model, model->item[i]) || gain->dims != 1 || gain->size[0] < 1) continue;
+        if (!torch_type_dtype(gain->type, &dtype)) continue;
+        TRY(foreign_tensor_of(file, &tensor, kind, bias, dtype, 1, gain->size));
+        size_t bytes = (size_t)gain->size[0] * dtype_width(dtype);
+        if (map < 0 || file->map[map].size < bytes) TRY(foreign_zeros(file, &map, bytes));
+        TRY(foreign_whole(file, tensor, (const char *)file->map[map].data));
+    }
+    if (map >= 0)
+        snprintf(file->note, sizeof file->note, "its LayerNorms have no biases (bias=False), and those here begin "
+                 "at 0: the outputs are the same, and a run that continues trains them");
+    return OK;
+}
+
+static Status weights_read(ForeignFile *file, const PickleValue *model, bool biases, const char *path)
 {
     char text[160];
     if (!model || model->kind != PICKLE_DICT)
@@ -83,13 +118,13 @@ static Status weights_read(ForeignFile *file, const PickleValue *model, const ch
         if (value->kind != PICKLE_TENSOR) return fail(BAD_FILE, "%s: '%s' is no tensor", path, name);
         if (!is_unused(name)) TRY(torch_add(file, value->tensor, path, name));
     }
-    return OK;
+    return biases ? OK : zeros_add(file, FOREIGN_WEIGHT, model);
 }
 
 /* ---- optimizer and position ---- */
 
 static Status states_add(ForeignFile *file, const PickleValue *model, const PickleValue *optimizer,
-                         TorchParameter *parameter, const char *path)
+                         bool biases, TorchParameter *parameter, const char *path)
 {
     char text[160];
     int  count = 0, at = 0;
@@ -103,6 +138,7 @@ static Status states_add(ForeignFile *file, const PickleValue *model, const Pick
             if (parameter[at].state[k]) TRY(torch_add_of(file, k, parameter[at].state[k], path, name));
         at++;
     }
+    for (ForeignKind k = FOREIGN_MOMENT; k <= FOREIGN_SQUARE && !biases; k++) TRY(zeros_add(file, k, model));
     return OK;
 }
 
@@ -120,13 +156,13 @@ static void position_read(ForeignPosition *position, const PickleValue *root)
 }
 
 /* States that do not fit the model are left out; the model can be read without. */
-static Status training_read(ForeignFile *file, const PickleValue *root, const char *path)
+static Status training_read(ForeignFile *file, const PickleValue *root, bool biases, const char *path)
 {
     const PickleValue *model = pickle_get(root, "model"), *optimizer = pickle_get(root, "optimizer");
     position_read(&file->position, root);
     if (!optimizer || optimizer->kind == PICKLE_NONE) return OK;
     TorchParameter *parameter = calloc((size_t)model->items / 2 + 1, sizeof *parameter);
-    Status status = parameter ? states_add(file, model, optimizer, parameter, path)
+    Status status = parameter ? states_add(file, model, optimizer, biases, parameter, path)
                               : fail(NO_MEMORY, "%s: no memory for its states", path);
     free(parameter);
     if (status != BAD_FILE) return status;
@@ -142,8 +178,9 @@ static Status checkpoint_read(ForeignFile *file, json_t *options, const char *pa
     TRY(torch_file_read(&torch, file->map[map].data, file->map[map].size, path));
     Status status = torch_sums(file, &torch);
     if (status == OK) status = options_read(options, pickle_get(torch.pickle.root, "model_args"), path);
-    if (status == OK) status = weights_read(file, pickle_get(torch.pickle.root, "model"), path);
-    if (status == OK) status = training_read(file, torch.pickle.root, path);
+    bool biases = !json_object_get(options, "disable-bias-linear");
+    if (status == OK) status = weights_read(file, pickle_get(torch.pickle.root, "model"), biases, path);
+    if (status == OK) status = training_read(file, torch.pickle.root, biases, path);
     torch_file_close(&torch);
     return status == OK ? foreign_finish(file) : status;
 }

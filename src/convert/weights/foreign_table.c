@@ -105,7 +105,9 @@ static Status get_file(Cursor *c, ForeignFile *file)
     char *path;
     int   index;
     TRY(get_text(c, &path));
-    Status status = foreign_reserve(file, &index, path, (size_t)get_number(c));
+    size_t size   = (size_t)get_number(c);
+    Status status = *path || !size ? foreign_reserve(file, &index, path, size)
+                                   : foreign_zeros(file, &index, size);
     free(path);
     return status;
 }

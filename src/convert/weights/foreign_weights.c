@@ -50,6 +50,7 @@ Status foreign_weights_facts(char **packed, size_t *bytes, const char *folder)
                            .whole = !foreign_weights_folder(folder) };          /* it has no prefix */
     snprintf(facts.states_unread, sizeof facts.states_unread, "%s", model.file.states_unread);
     snprintf(facts.unknown, sizeof facts.unknown, "%s", model.file.unknown);
+    if (*model.file.note) log_line("%s: %s", model.file.path, model.file.note);
     if (*model.ids_left) log_line(FOREIGN_IDS_LEFT, model.file.path, model.ids_left);
     json_t *object = json_loads(model.options, 0, NULL);
     char   *path   = *model.tokenizer ? realpath(model.tokenizer, NULL) : NULL;
