@@ -1,5 +1,6 @@
 /* Names of other trainers: the table that dialects.def makes, and looking names up in it. */
 #include "conf/rows.h"
+#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
@@ -68,11 +69,30 @@ static bool named(const Dialect *row, const char *name)
     return dialect_has_names(row) ? names_it(row->name, name) : !strcmp(row->name, name);
 }
 
+/* 1: a word of YAML for true, 0: for false, -1: neither */
+static int truth_of(const char *value)
+{
+    static const char *const words[] = { "false", "no", "off", "true", "yes", "on" };
+    for (int i = 0; i < 6; i++)
+        if (!strcasecmp(value, words[i])) return i / 3;
+    return -1;
+}
+
+/* Whether a value is the one that a row is for: 0 is 0.0, and no is false. */
+static bool is_given(const char *given, const char *value)
+{
+    char *end, *given_end;
+    if (!strcasecmp(given, value)) return true;
+    if (truth_of(given) >= 0) return truth_of(given) == truth_of(value);
+    double number = strtod(value, &end), of_row = strtod(given, &given_end);
+    return end != value && !*end && given_end != given && !*given_end && number == of_row;
+}
+
 const Dialect *dialect_find(unsigned understood, const char *name, const char *value)
 {
     for (int i = 0; i < dialect_count; i++) {
         const Dialect *row = &dialects[i];
-        bool for_value = !*row->given || (value && !strcasecmp(row->given, value));
+        bool for_value = !*row->given || (value && is_given(row->given, value));
         if (dialect_only_hints(row) || !(understood >> row->whose & 1)) continue;
         if (for_value && named(row, name)) return row;
     }

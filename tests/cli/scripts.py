@@ -112,6 +112,42 @@ def train(name, yaml, folder, data):
         sys.exit(f"{name}: losses {losses}")
 
 
+# Keys that NeMo's model files may have, what becomes of them, and what is said.
+NEMO_KEYS = [
+    ("", {"clip-grad": "0"}, "trainer.gradient_clip_val is missing"),                             # PyTorch Lightning's default is None
+    ("trainer: {gradient_clip_val: null}", {"clip-grad": "0"}, "is missing"),
+    ("trainer: {gradient_clip_val: 0.5}", {"clip-grad": "0.5"}, ""),
+    ("model: {tokenizer: {library: megatron, type: GPT2BPETokenizer, vocab_file: bpe/vocab.json, merge_file: bpe/merges.txt}}", {"tokenizer": "bpe"}, ""),
+    ("model: {tokenizer: {library: sentencepiece, vocab_file: bpe/vocab.json, model: m.model}}", {"tokenizer": "m.model"}, "reads model alone"),
+    ("model: {position_embedding_type: rope, rotary_percentage: 0.5}", {"rotary-percent": "0.5"}, ""),
+    ("model: {position_embedding_type: learned_absolute, rotary_percentage: 0.5}", {"rotary-percent": None}, "it has no effect"),
+    ("model: {rotary_percentage: 1.00, position_embedding_type: rope}", {"rotary-percent": None}, "the whole head"),
+    ("model: {activation: geglu}", {"geglu": "true"}, ""),
+    ("model: {activation: fast-geglu, openai_gelu: yes}", {"geglu": "true", "gelu-approximate": "tanh"}, ""),
+    ("model: {activation: quick-geglu, openai_gelu: true}", {"quick-geglu": "true", "gelu-approximate": None}, "no GELU"),
+    ("model: {bias_activation_fusion: False}", {"gelu-approximate": "none"}, ""),
+    ("model: {openai_gelu: True, bias_activation_fusion: False}", {"gelu-approximate": "tanh"}, "by tanh"),
+    ("model: {activation: fast-swiglu, bias_activation_fusion: False}", {"swiglu": "true", "gelu-approximate": None}, "no GELU"),
+    ("model: {ffn_dropout: 0}", {}, "ffn_dropout of NeMo is ignored"),
+    ("model: {ffn_dropout: 0.00}", {}, "ffn_dropout of NeMo is ignored"),
+    ("model: {ffn_dropout: 0.1}", None, "there is no dropout inside the MLP"),
+    ("model: {bias: no, qkv_bias: false}", {"disable-bias-linear": "true"}, ""),
+    ("model: {bias: on}", {"disable-bias-linear": None}, "it is the default"),
+    ("model: {activation: reglu}", None, "give gelu, squared-relu, fast-swiglu, geglu or quick-geglu"),
+]
+
+
+def nemo_keys(folder):
+    path = os.path.join(folder, "keys.yaml")
+    for text, wanted, said in NEMO_KEYS:
+        with open(path, "w") as out:
+            out.write(text + "\n")
+        done = jotun("config", "--from-nemo", path, check=False)
+        got = keys_of(done.stdout)
+        if (done.returncode == 0) != (wanted is not None) or said not in done.stdout + done.stderr or any(got.get(k) != v for k, v in (wanted or {}).items()):
+            sys.exit(f"{text}: exit code {done.returncode}, {got}; expected {wanted} and {said!r}\n{done.stdout[:900]}\n{done.stderr}")
+
+
 def main():
     calls = [" ".join([file, *arguments]) for file in sorted(os.listdir(HERE)) for arguments in ARGUMENTS.get(file, [[]])]
     names = [n for n in calls if not sys.argv[1:] or any(w in n for w in sys.argv[1:])]
@@ -126,6 +162,7 @@ def main():
             train(name, yaml, folder, data)
             if os.listdir(work):
                 sys.exit(f"{name} leaves {', '.join(os.listdir(work))} in the working directory; WRITTEN lacks the option that names it")
+        nemo_keys(folder)
         os.chdir(HERE)
     print(f"{len(names)} scripts read, shown, run dry and trained at reduced size")
     if not sys.argv[1:] and len(names) < 42:

@@ -10,6 +10,7 @@
 
 enum { REFERENCES = 8 }; /* of keys to keys, one after the other */
 #define CONSTANT_STEPS "model.optim.sched.constant_steps"
+#define NO_GELU        "swiglu fast-swiglu squared-relu quick-geglu"
 
 /* The value of a text such as ${model.encoder_seq_length}, ${.hidden_size} or ${multiply:4, ${.hidden_size}}
  * in the value of the key `at`; false: it is not understood. out has `size` bytes. */
@@ -61,6 +62,32 @@ static bool nemo_value(char *out, size_t size, const YamlFile *file, const char 
     return e && e->count == 1 && !e->list && nemo_value(out, size, file, e->key, e->value[0], depth + 1);
 }
 
+/* Whether a key of the file has one of these values, which blanks separate. */
+static bool nemo_has(const YamlFile *file, const char *key, const char *values)
+{
+    char             text[128];
+    const YamlEntry *e = yaml_file_find(file, key);
+    if (!e || e->count != 1 || !nemo_value(text, sizeof text, file, e->key, e->value[0], 0)) return false;
+    for (size_t bytes; *values; values += bytes, values += *values == ' ') {
+        bytes = strcspn(values, " ");
+        if (strlen(text) == bytes && !strncasecmp(values, text, bytes)) return true;
+    }
+    return false;
+}
+
+/* Keys that have no effect beside another one with these values, or without them. */
+static const struct { const char *key, *other, *values; bool beside; const char *why; } idle_rows[] = {
+    { "model.rotary_percentage", "model.position_embedding_type", "rope", false,
+      "without position_embedding_type: rope it has no effect" },
+    { "model.openai_gelu", "model.activation", NO_GELU, true, "the activation is no GELU" },
+    { "model.bias_activation_fusion", "model.activation", NO_GELU, true, "the activation is no GELU" },
+    { "model.bias_gelu_fusion", "model.activation", NO_GELU, true, "the activation is no GELU" },
+    { "model.bias_activation_fusion", "model.openai_gelu", "true", true, "openai_gelu: true is GELU by tanh" },
+    { "model.bias_gelu_fusion", "model.openai_gelu", "true", true, "openai_gelu: true is GELU by tanh" },
+    { "model.tokenizer.vocab_file", "model.tokenizer.library", "sentencepiece", true,
+      "library: sentencepiece reads model alone" },
+};
+
 /* Why a key has no effect beside the others of the file; NULL: it has. */
 static const char *nemo_idle(const YamlFile *file, const char *key)
 {
@@ -69,6 +96,10 @@ static const char *nemo_idle(const YamlFile *file, const char *key)
     if (!fp8_on && !strncmp(key, "model.fp8_", 10)) return "without model.fp8: true it has no effect";
     if (!strcmp(key, "model.data.splits_string") && yaml_file_find(file, "model.data.data_prefix.train"))
         return "the parts of the data are named one by one";
+    for (size_t i = 0; i < sizeof idle_rows / sizeof idle_rows[0]; i++)
+        if (!strcmp(key, idle_rows[i].key) &&
+            nemo_has(file, idle_rows[i].other, idle_rows[i].values) == idle_rows[i].beside)
+            return idle_rows[i].why;
     return NULL;
 }
 
@@ -137,6 +168,15 @@ static void take_constant_steps(Import *m, Options *o, const YamlFile *file)
     import_take(m, o, from, 1, words);
 }
 
+/* PyTorch Lightning, which NeMo trains with, clips no gradient unless it is told to. */
+static void take_no_clipping(Import *m, Options *o, const char *from)
+{
+    char word[] = "--clip-grad=0", *words[] = { word };
+    if (options_said(o, OPTION_clip_grad)) return;
+    import_remark(m, o, from, "trainer.gradient_clip_val is missing, and gradients are not clipped there: --clip-grad 0");
+    import_take(m, o, from, 1, words);
+}
+
 Status import_nemo(Import *m, Options *o)
 {
     YamlFile file;
@@ -148,6 +188,7 @@ Status import_nemo(Import *m, Options *o)
         if (strcmp(file.entry[i].key, CONSTANT_STEPS) != 0) take_nemo(m, o, &file, &file.entry[i]);
     take_constant_steps(m, o, &file);
     o->dialects = understood;
+    take_no_clipping(m, o, o->from_nemo);
     import_gelu(m, o, o->from_nemo);
     import_data_order(m, o, o->from_nemo, "megatron");
     yaml_file_close(&file);
