@@ -147,6 +147,8 @@ typedef struct Options {
         bool        foreign, whole;        /* of another program; `options` are all of its model */
         const char *continued;             /* --save, whose run began with the model of --load; or NULL */
         bool        states, position;      /* whether these are taken from it (store/checkpoint_contents.h) */
+        /* whether two words of --optimizer have the same states; NULL: no two of them */
+        bool      (*share_states)(const char *a, const char *b);
     } checkpoint;
     void        *held;                 /* memory of texts: options_close */
 } Options;

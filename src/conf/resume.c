@@ -101,12 +101,12 @@ static bool same_value(const Options *a, const Options *b, OptionIndex option)
     return same;
 }
 
-/* AdamW and LAMB have the same states (optim/optimizer.c), so that one may continue the other's run. */
-static bool same_states(const Options *a, const Options *b)
+/* Whether the optimizers of both, as AdamW and LAMB, have the same states, so that one may continue the
+ * other's run. */
+static bool same_states(const Options *now, const Options *was)
 {
-    bool x = a->optimizer.value == CHOICE_optimizer_adam || a->optimizer.value == CHOICE_optimizer_lamb;
-    bool y = b->optimizer.value == CHOICE_optimizer_adam || b->optimizer.value == CHOICE_optimizer_lamb;
-    return x && y;
+    return now->checkpoint.share_states &&
+           now->checkpoint.share_states(now->optimizer.word, was->optimizer.word);
 }
 
 static Status read_saved(Options *o, OptionIndex option, const json_t *saved, const char *path)

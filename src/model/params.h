@@ -99,7 +99,10 @@ bool    param_of_vocabulary(const Param *param);
 
 /* The smallest range of a parameter's elements that an optimizer can update alone, in elements of the part
  * stored here, counted from its first. */
-typedef int64_t ParamGranule(const Param *param);
+typedef struct {
+    int64_t   (*elements)(const void *context, const Param *param);           /* NULL: 1 of all parameters */
+    const void *context;
+} ParamGranule;
 
 /* The part of entry p of the block within its elements [first, first + count). .count is 0 where they have
  * none of it; .local is left to the caller. */

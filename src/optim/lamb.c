@@ -41,5 +41,5 @@ static void lamb_finish(const OptimizerRun *run, const UpdateRule *rule)
 }
 
 const UpdateRule lamb_rule = { .states = 2,
-    .state = { { "exp_avg", STATE_MOMENT }, { "exp_avg_sq", STATE_SQUARE } }, .sums = 2,
+    .state = { { "exp_avg", STATE_MOMENT, PER_ELEMENT }, { "exp_avg_sq", STATE_SQUARE, PER_ELEMENT } }, .sums = 2,
     .begin = lamb_begin, .measure = lamb_measure, .finish = lamb_finish };

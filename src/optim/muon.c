@@ -187,6 +187,12 @@ static void muon_finish(const OptimizerRun *run, const UpdateRule *rule)
     }
 }
 
-const UpdateRule muon_rule = { .states = 1,
-    .state = { { "momentum_buffer", STATE_MOMENT } }, .sums = 1,
+/* Of experts each one's matrix. */
+static int64_t matrix_granule(const Param *param)
+{
+    return param_elements(param) / (param->dims == PARAM_DIMS ? param->local[0] : 1);
+}
+
+const UpdateRule muon_rule = { .states = 1, .state = { { "momentum_buffer", STATE_MOMENT, PER_ELEMENT } },
+    .granule = matrix_granule, .whole = true, .sums = 1,
     .begin = muon_begin, .measure = muon_measure, .finish = muon_finish };

@@ -28,25 +28,18 @@ static void lion_begin(Queue *q, const OptimizerSettings *s, const OptimizerPiec
 }
 
 static const UpdateRule adam_rule = { .states = 2,
-    .state = { { "exp_avg", STATE_MOMENT }, { "exp_avg_sq", STATE_SQUARE } }, .begin = adam_begin };
-static const UpdateRule sgd_rule = { .states = 1, .state = { { "momentum_buffer", STATE_MOMENT } },
+    .state = { { "exp_avg", STATE_MOMENT, PER_ELEMENT }, { "exp_avg_sq", STATE_SQUARE, PER_ELEMENT } }, .begin = adam_begin };
+static const UpdateRule sgd_rule = { .states = 1, .state = { { "momentum_buffer", STATE_MOMENT, PER_ELEMENT } },
     .begin = sgd_begin };
-static const UpdateRule lion_rule = { .states = 1, .state = { { "exp_avg", STATE_MOMENT } },
+static const UpdateRule lion_rule = { .states = 1, .state = { { "exp_avg", STATE_MOMENT, PER_ELEMENT } },
     .begin = lion_begin };
 
-/* Muon updates a whole matrix, and of experts each one's. */
-static int64_t matrix_granule(const Param *param)
-{
-    if (!param_is_layer_matrix(param)) return 1;
-    return param_elements(param) / (param->dims == PARAM_DIMS ? param->local[0] : 1);
-}
-
 static const Optimizer optimizers[] = {
-    { "adam", &adam_rule, &adam_rule, NULL },         /* Megatron-LM's name for AdamW */
-    { "sgd",  &sgd_rule,  &sgd_rule,  NULL },
-    { "lion", &lion_rule, &lion_rule, NULL },
-    { "lamb", &lamb_rule, &lamb_rule, NULL },
-    { "muon", &muon_rule, &adam_rule, matrix_granule },
+    { "adam", &adam_rule, &adam_rule },               /* Megatron-LM's name for AdamW */
+    { "sgd",  &sgd_rule,  &sgd_rule },
+    { "lion", &lion_rule, &lion_rule },
+    { "lamb", &lamb_rule, &lamb_rule },
+    { "muon", &muon_rule, &adam_rule },
 };
 
 const Optimizer *optimizer_named(const char *name)
@@ -59,6 +52,33 @@ const Optimizer *optimizer_named(const char *name)
 const UpdateRule *optimizer_rule(const Optimizer *optimizer, const Param *param)
 {
     return param_is_layer_matrix(param) ? optimizer->matrices : optimizer->others;
+}
+
+static int64_t granule_of(const void *optimizer, const Param *param)
+{
+    const UpdateRule *rule = optimizer_rule(optimizer, param);
+    return rule->granule ? rule->granule(param) : 1;
+}
+
+ParamGranule optimizer_granule(const Optimizer *o)
+{
+    bool elements = !o->matrices->granule && !o->others->granule;
+    return elements ? (ParamGranule){ NULL, NULL } : (ParamGranule){ granule_of, o };
+}
+
+static bool same_states(const UpdateRule *a, const UpdateRule *b)
+{
+    bool same = a->states == b->states;
+    for (int s = 0; same && s < a->states; s++)
+        same = !strcmp(a->state[s].name, b->state[s].name) && a->state[s].role == b->state[s].role &&
+               a->state[s].shape == b->state[s].shape;
+    return same;
+}
+
+bool optimizers_share_states(const char *a, const char *b)
+{
+    const Optimizer *x = optimizer_named(a), *y = optimizer_named(b);
+    return x && y && same_states(x->matrices, y->matrices) && same_states(x->others, y->others);
 }
 
 Tensor piece_sums(Tensor sums_N, const OptimizerPiece *p, int64_t matrix)

@@ -1,9 +1,9 @@
 #ifndef OPTIM_OPTIMIZER_H
 #define OPTIM_OPTIMIZER_H
 /* Optimizers: AdamW, SGD with momentum, Lion, LAMB and Muon. An optimizer is one row: the rule that updates
- * the matrices of transformer layers, the rule of all other parameters, and the smallest range of a parameter
- * that they can update alone, its granule, at whose ends ZeRO cuts. A rule is one row too: its states and its
- * functions. Formulas of the updates are those of their operations in tensor/ops.def.
+ * the matrices of transformer layers, the rule of all other parameters. A rule is one row too: its states
+ * (optim/state.h), the smallest range of a parameter that it can update alone, its granule, at whose ends
+ * ZeRO cuts, and its functions. Formulas of the updates are those of their operations in tensor/ops.def.
  *
  * An update has up to three parts:
  *     begin      for each piece alone: states; a rule without sums updates the weights here and has no more
@@ -13,8 +13,7 @@
  * What changes with the step (learning rate, weight decay, gradient factor, skip, number of updates) is read
  * from the queue's StepState. Nothing is allocated but on the scratch arena. */
 #include "comm/comm.h"
-#include "model/params.h"
-#include "tensor/precision.h"
+#include "optim/state.h"
 
 /* What is chosen of Muon (Jordan et al. 2024, "Muon: An optimizer for hidden layers in neural networks";
  * Liu et al. 2025, arXiv 2502.16982). */
@@ -32,7 +31,6 @@ typedef struct {
     bool   narrow;                     /* iterations in BF16, but on the back end of double */
 } MuonSettings;
 
-enum { OPTIMIZER_STATES = 2 };                         /* the most states of any rule */
 typedef struct {
     double beta1, beta2, epsilon;      /* of AdamW and LAMB */
     bool   stochastic;                 /* states narrower than the compute type are rounded at random */
@@ -50,7 +48,7 @@ typedef struct OptimizerPiece {
                                         * the master weights are the parameters */
     Tensor   g;                        /* sum over tokens, to be multiplied by StepState.factor; a rule with
                                         * `finish` writes its direction over it */
-    Tensor   state[OPTIMIZER_STATES];
+    Tensor   state[OPTIMIZER_STATES];  /* what this rank holds of each (state_held), 1-dim */
     bool     decayed;                  /* weight decay applies to this parameter */
     bool     decoupled;                /* it has StepState's decoupled_lr */
     uint64_t site;                     /* of stochastic rounding: one for each parameter */
@@ -79,11 +77,11 @@ typedef struct {
     Tensor  own_sums_N, sums_N;
 } OptimizerRun;
 
-/* In checkpoints a state is <tensor>.<name>, of the parameter's shape; its type is Precision.state[role]. */
-typedef struct { const char *name; StateRole role; } OptimizerState;
 typedef struct UpdateRule {
     int     states;                                    /* tensors of state for each parameter */
     OptimizerState state[OPTIMIZER_STATES];
+    int64_t (*granule)(const Param *param);  /* in elements of the part stored here; NULL: 1 */
+    bool    whole;                           /* `finish` takes whole matrices on scratch (optim/muon.c) */
     int     sums;                            /* numbers of `measure` for each matrix; 0: there is no finish */
     void  (*begin)  (Queue *q, const OptimizerSettings *settings, const OptimizerPiece *piece);
     /* Adds to out_N [sums] what elements first .. first + count - 1 of the piece, of one matrix, add. */
@@ -96,12 +94,15 @@ typedef struct Optimizer {
     const char *name;                                  /* the value of --optimizer */
     const UpdateRule *matrices;                        /* of transformer layers */
     const UpdateRule *others;                          /* embeddings, the head, vectors */
-    ParamGranule *granule;                             /* of both; NULL: elements */
 } Optimizer;
 
 /* The row of that name, which is static; NULL when there is none. */
 const Optimizer  *optimizer_named(const char *name);
 const UpdateRule *optimizer_rule (const Optimizer *optimizer, const Param *param);
+/* That of the rule of each parameter; valid as long as the optimizer. */
+ParamGranule optimizer_granule(const Optimizer *optimizer);
+/* Whether both keep the same states of all parameters, so that one may continue the other's run. */
+bool    optimizers_share_states(const char *a, const char *b);
 /* The sums of one matrix: number `matrix` of the logical tensor. */
 Tensor  piece_sums(Tensor sums_N, const OptimizerPiece *piece, int64_t matrix);
 /* A step is the first, and then the second for all pieces, so that what is updated can be sent while the

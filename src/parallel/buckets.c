@@ -30,13 +30,13 @@ static int64_t last_user(const ModelConfig *config, const Stage *stage, int64_t 
 
 /* The end of a granule next to element `at` of the block: granules are counted from a parameter's first
  * element, and what is between two parameters belongs to the one before. */
-static int64_t snap(const ParamBlock *block, int64_t at, ParamGranule *granule)
+static int64_t snap(const ParamBlock *block, int64_t at, ParamGranule granule)
 {
     for (int i = 0; i < block->params; i++) {
         const Param *p = &block->param[i];
         int64_t next = i + 1 < block->params ? block->param[i + 1].at : block->count;
         if (at >= next) continue;
-        int64_t unit = granule(p), low = p->at + (at - p->at) / unit * unit;
+        int64_t unit = granule.elements(granule.context, p), low = p->at + (at - p->at) / unit * unit;
         int64_t high = low + unit < p->at + param_elements(p) ? low + unit : next;
         return at - low < high - at ? low : high;
     }
@@ -46,11 +46,12 @@ static int64_t snap(const ParamBlock *block, int64_t at, ParamGranule *granule)
 /* Where all granules are elements the shards are equal, and the last ones may have padding. Else what the
  * first r ranks own of this block and of those before comes as near to r / d of them as whole granules allow:
  * a rank that has too much of one block gets less of the next. */
-void bucket_boundaries(int64_t *begin, int64_t *ahead, const ParamBlock *block, int d, ParamGranule *granule)
+void bucket_boundaries(int64_t *begin, int64_t *ahead, const ParamBlock *block, int d, ParamGranule granule)
 {
     int64_t count = block->count, equal = (count + d - 1) / d;
     bool elements = true;
-    for (int i = 0; granule && i < block->params; i++) elements &= granule(&block->param[i]) == 1;
+    for (int i = 0; granule.elements && i < block->params; i++)
+        elements &= granule.elements(granule.context, &block->param[i]) == 1;
     begin[0] = 0;
     for (int r = 1; r <= d; r++) {
         int64_t share = count / d * r + count % d * r / d, at = share - ahead[r];
@@ -62,7 +63,7 @@ void bucket_boundaries(int64_t *begin, int64_t *ahead, const ParamBlock *block, 
     }
 }
 
-static void boundaries_set(Bucket *k, int d, int64_t *ahead, ParamGranule *granule)
+static void boundaries_set(Bucket *k, int d, int64_t *ahead, ParamGranule granule)
 {
     k->begin = calloc((size_t)d + 1, sizeof *k->begin);
     CHECK(k->begin, "no memory for the boundaries of %d shards", d);

@@ -110,7 +110,7 @@ typedef struct {
     int    zero_stage;
     bool   training, overlap;
     const ParamRanks *ranks;
-    ParamGranule *granule;                      /* of the optimizer; NULL: elements */
+    ParamGranule granule;                       /* of the optimizer */
     int64_t window;                             /* 0: MESSAGE_WINDOW */
     DataComms data[PARAM_FAMILIES];
     Comm  *tp, *kv, *tied;
@@ -138,7 +138,7 @@ int64_t bucket_room  (const Bucket *bucket);
 /* begin [d + 1] of a block. ahead [d + 1], 0 before the first block: what the first r ranks own of the blocks
  * so far above their share. Ranks that hold parts of the same tensors get the same boundaries. */
 void    bucket_boundaries(int64_t *begin, int64_t *ahead, const ParamBlock *block, int d,
-                          ParamGranule *granule);
+                          ParamGranule granule);
 /* Sums `whole` gradients [begin[d]] over the shard ranks: sum [own_count] are this rank's own elements, and
  * may be those of `whole`. They are sent in the type of messages. Takes scratch.
  * <-> shard: reduce-scatter */

@@ -29,26 +29,31 @@ static int64_t held(const Param *p, int64_t first, int64_t end)
     return to > from ? to - from : 0;
 }
 
+/* The bytes of state s of these elements, in a tensor for each type. */
+static int64_t state_bytes(const Trainer *t, const ParamBlock *block, int s, int64_t first, int64_t end)
+{
+    int64_t count[DTYPES] = { 0 }, bytes = 0;
+    for (int i = 0; i < block->params; i++) {
+        const UpdateRule *rule = optimizer_rule(t->config->optimizer, &block->param[i]);
+        if (s >= rule->states) continue;
+        count[t->precision.state[rule->state[s].role]] +=
+            state_held(&rule->state[s], block, i, first, end - first).count;
+    }
+    for (int type = 0; type < DTYPES; type++) bytes += aligned(count[type], (Dtype)type);
+    return bytes;
+}
+
 /* The persistent bytes of elements [first, end) of a bucket. */
 static int64_t owned_bytes(const Trainer *t, const Bucket *k, const ParamBlock *block, int64_t first,
                            int64_t end)
 {
     const Precision *p = &t->precision;
-    int64_t n = end - first, bytes = 0, elements[OPTIMIZER_STATES] = { 0 };
-    Dtype   type[OPTIMIZER_STATES] = { p->master, p->master };
+    int64_t n = end - first, bytes = 0;
     if (k->zero_stage >= 3)        bytes += aligned(n, p->param);
     if (!t->config->training)      return bytes;
     if (k->zero_stage >= 2)        bytes += aligned(n, p->gradient);
     if (p->param != p->master)     bytes += aligned(n, p->master);
-    for (int i = 0; i < block->params; i++) {
-        const UpdateRule *rule = optimizer_rule(t->config->optimizer, &block->param[i]);
-        int64_t count = held(&block->param[i], first, end);
-        for (int s = 0; s < rule->states && count > 0; s++) {
-            elements[s] += count;
-            type[s] = p->state[rule->state[s].role];
-        }
-    }
-    for (int s = 0; s < OPTIMIZER_STATES; s++) bytes += aligned(elements[s], type[s]);
+    for (int s = 0; s < OPTIMIZER_STATES; s++) bytes += state_bytes(t, block, s, first, end);
     return bytes;
 }
 
@@ -85,11 +90,11 @@ static int cut_of(const Param *p, const CutGroup *group)
 static void matrices_add(CutGroup *group, int64_t *work, const Trainer *t, const ParamBlock *block,
                          int64_t first, int64_t end)
 {
-    ParamGranule *granule = t->config->optimizer->granule;
-    if (!granule || !t->config->training) return;
-    for (int i = 0; i < block->params; i++) {
+    for (int i = 0; t->config->training && i < block->params; i++) {
         const Param *p = &block->param[i];
-        int64_t matrix = granule(p), count = param_is_layer_matrix(p) ? held(p, first, end) / matrix : 0;
+        const UpdateRule *rule = optimizer_rule(t->config->optimizer, p);
+        if (!rule->whole) continue;
+        int64_t matrix = rule->granule(p), count = held(p, first, end) / matrix;
         for (int64_t m = 0; m < count; m++) group_add(&group[cut_of(p, group)], p, matrix, work);
     }
 }

@@ -293,11 +293,11 @@ void checkpoint_file_name(char name[64], int64_t block)
     snprintf(name, 64, "block_%04lld.safetensors", (long long)block);
 }
 
-LogicalTensor checkpoint_param(const Param *p, const char *state, Dtype dtype)
+LogicalTensor checkpoint_param(const Param *p, Dtype dtype)
 {
     LogicalTensor tensor = { .dims = p->dims, .dim = { p->global[0], p->global[1], p->global[2], 1 },
                              .dtype = dtype };
-    snprintf(tensor.name, sizeof tensor.name, state ? "%s.%s" : "%s", p->name, state);
+    snprintf(tensor.name, sizeof tensor.name, "%s", p->name);
     return tensor;
 }
 
@@ -323,7 +323,7 @@ static bool weight_file(CheckpointFile *file, const ModelConfig *model, int64_t 
     checkpoint_file_name(file->name, b);
     for (ParamFamily f = 0; f < PARAM_FAMILIES; f++)
         for (int p = 0; p < block[f].params; p++)
-            file->tensor[file->tensors++] = checkpoint_param(&block[f].param[p], NULL, dtype);
+            file->tensor[file->tensors++] = checkpoint_param(&block[f].param[p], dtype);
     int64_t layer = b > 0 ? model_unit_layer(model, b - 1) : -1;
     if (bias && model_layer_is_moe(model, layer))
         file->tensor[file->tensors++] = checkpoint_expert_bias(model, layer, F32);

@@ -44,6 +44,6 @@ void checkpoint_files_free  (CheckpointFile *files, int nfiles);
 /* What weight_files consists of, and a trainer adds states to: the name of the file of parameter block
  * `block`, a parameter (or with a name of a state, its state), and the biases of a layer's experts. */
 void          checkpoint_file_name  (char name[64], int64_t block);
-LogicalTensor checkpoint_param      (const Param *param, const char *state, Dtype dtype);
+LogicalTensor checkpoint_param      (const Param *param, Dtype dtype);
 LogicalTensor checkpoint_expert_bias(const ModelConfig *model, int64_t layer, Dtype dtype);
 #endif

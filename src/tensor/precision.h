@@ -8,8 +8,9 @@
 #include "tensor/dtype.h"
 
 /* What the optimizer's states are: means of gradients, such as a first moment or a momentum; means of their
- * squares. */
-typedef enum { STATE_MOMENT, STATE_SQUARE, STATE_ROLES } StateRole;
+ * squares; numbers that are never rounded to less than the compute type; codes of 8 bits, and the scales of
+ * their blocks. */
+typedef enum { STATE_MOMENT, STATE_SQUARE, STATE_EXACT, STATE_CODE, STATE_SCALE, STATE_ROLES } StateRole;
 
 /* Linear maps of blocks whose inputs are rounded to 8 bits, with one scale for a tensor, as NVIDIA
  * Transformer Engine's. Delayed scaling takes the scale from the largest magnitudes (amax) of earlier steps,
@@ -43,7 +44,7 @@ typedef enum { MIXED_NONE, MIXED_BF16, MIXED_F16 } MixedPrecision;
 typedef struct {
     MixedPrecision mixed;                      /* the type of parameters and activations */
     bool message_bf16;                         /* weight gradients are summed over ranks in BF16 */
-    bool state_bf16[STATE_ROLES];
+    bool state_bf16[STATE_SQUARE + 1];         /* of moments and squares */
     Fp8Choice fp8;
 } PrecisionChoice;
 
@@ -53,7 +54,9 @@ static inline Precision precision_make(Dtype compute, const PrecisionChoice *c)
     Dtype narrow = c->mixed == MIXED_BF16 ? BF16 : c->mixed == MIXED_F16 ? F16 : compute;
     return (Precision){ .param = narrow, .activation = narrow, .gradient = compute,
                         .message = c->message_bf16 ? BF16 : compute, .master = compute,
-                        .state = { c->state_bf16[0] ? BF16 : compute, c->state_bf16[1] ? BF16 : compute },
+                        .state = { [STATE_MOMENT] = c->state_bf16[STATE_MOMENT] ? BF16 : compute,
+                                   [STATE_SQUARE] = c->state_bf16[STATE_SQUARE] ? BF16 : compute,
+                                   [STATE_EXACT] = compute, [STATE_CODE] = U8, [STATE_SCALE] = compute },
                         .statistic = compute, .fp8 = c->fp8 };
 }
 

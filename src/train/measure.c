@@ -162,6 +162,14 @@ void trainer_count(Trainer *t, ArenaSizes *sizes)
     sizes_read(t, sizes);
 }
 
+/* Whether the operation is one on the weights that an optimizer updates, or on its states. */
+static bool of_optimizer(const char *name)
+{
+    for (int op = 0; op < OP_COUNT; op++)
+        if (!strcmp(op_name(op), name)) return strpbrk(op_types(op), "mo") != NULL;
+    return false;
+}
+
 Status trainer_computable(const Trainer *t)
 {
     const char *lacks = queue_lacks(&t->queue);
@@ -172,10 +180,9 @@ Status trainer_computable(const Trainer *t)
     if (strncmp(lacks, "head_norm", 9) == 0)
         return fail(BAD_OPTION, "--qk-layernorm is not built for --device cuda (%s has no kernel); give "
                     "--device cpu", lacks);
-    const char *optimizer = t->config->optimizer->name;
-    if (strncmp(lacks, optimizer, strlen(optimizer)) == 0)
+    if (of_optimizer(lacks))
         return fail(BAD_OPTION, "--optimizer %s is not built for --device cuda (%s has no kernel); give "
-                    "--device cpu or --optimizer adam", optimizer, lacks);
+                    "--device cpu or --optimizer adam", t->config->optimizer->name, lacks);
     return fail(BAD_OPTION, "--device cuda has no kernel for the operation %s, which this run needs; give "
                 "--device cpu", lacks);
 }

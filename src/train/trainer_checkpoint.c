@@ -14,10 +14,10 @@
 /* A growing list; the caller frees shard. */
 typedef struct { TensorShard *shard; int count, capacity; } ShardList;
 
-/* Adds a shard, named with the state where there is one, whose elements are in `flat` from element `at` of
- * the block on; flat begins at element flat_first of the block. Empty shards are left out. */
-static void shards_add(const Trainer *t, ShardList *list, TensorShard shard, const char *state, Tensor flat,
-                       int64_t flat_first, int64_t at)
+/* Adds a shard whose elements are in `flat` from element `at` of the block on; flat begins at element
+ * flat_first of the block. Empty shards are left out. */
+static void shards_add(const Trainer *t, ShardList *list, TensorShard shard, Tensor flat, int64_t flat_first,
+                       int64_t at)
 {
     if (shard.count == 0) return;
     if (list->count == list->capacity) {
@@ -25,8 +25,6 @@ static void shards_add(const Trainer *t, ShardList *list, TensorShard shard, con
         list->shard = realloc(list->shard, (size_t)list->capacity * sizeof *list->shard);
         CHECK(list->shard, "no memory for %d shards", list->capacity);
     }
-    if (state)
-        snprintf(shard.name + strlen(shard.name), sizeof shard.name - strlen(shard.name), ".%s", state);
     shard.local = tensor_flat(flat, at + shard.first - flat_first, shard.count);
     if (t->queue.memory) shard.queue = (Queue *)&t->queue;
     list->shard[list->count++] = shard;
@@ -35,19 +33,25 @@ static void shards_add(const Trainer *t, ShardList *list, TensorShard shard, con
 /* A range of elements of a parameter block. */
 typedef struct { int64_t first, count; } BlockRange;
 
-static void add_states(const Trainer *t, ShardList *list, int index, int p, BlockRange span)
+/* part: state_held or state_saved, of the elements `span` */
+static void add_states(const Trainer *t, ShardList *list, int index, int p, BlockRange span,
+                       TensorShard (*part)(const OptimizerState *state, const ParamBlock *block, int p,
+                                           int64_t first, int64_t count))
 {
     const OptimizerPiece *piece = trainer_piece(t, index, p);
-    TensorShard shard = params_tensor_shard(&t->buckets.bucket[index].block, p, span.first, span.count);
-    for (int s = 0; piece && s < piece->rule->states; s++)
-        shards_add(t, list, shard, piece->rule->state[s].name, piece->state[s], piece->first, 0);
+    const Bucket *k = &t->buckets.bucket[index];
+    for (int s = 0; piece && s < piece->rule->states; s++) {
+        const OptimizerState *state = &piece->rule->state[s];
+        TensorShard held = state_held(state, &k->block, p, k->own_first, k->own_count);
+        shards_add(t, list, part(state, &k->block, p, span.first, span.count), piece->state[s], held.first, 0);
+    }
 }
 
 /* x: the weights or the master weights of the bucket, whose first element is flat_first of the block */
 static void add_weight(const Trainer *t, const Bucket *k, ShardList *list, int p, BlockRange span, Tensor x,
                        int64_t flat_first)
 {
-    shards_add(t, list, params_tensor_shard(&k->block, p, span.first, span.count), NULL, x, flat_first,
+    shards_add(t, list, params_tensor_shard(&k->block, p, span.first, span.count), x, flat_first,
         k->block.param[p].at);
 }
 
@@ -61,7 +65,7 @@ static void add_scales(const Trainer *t, ShardList *list, const Checkpoint *from
             TensorShard   shard = trainer_fp8_shard(t, l, i);
             LogicalTensor tensor = trainer_fp8_tensor(t, l, i);
             if (shard.count == 0 || (from && !checkpoint_has(from, &tensor))) continue;
-            shards_add(t, list, shard, NULL, shard.local, 0, 0);
+            shards_add(t, list, shard, shard.local, 0, 0);
         }
 }
 
@@ -73,7 +77,7 @@ static void add_biases(const Trainer *t, ShardList *list, const Checkpoint *from
         TensorShard   shard = trainer_moe_shard(t, l);
         LogicalTensor tensor = trainer_moe_tensor(t, l);
         if (shard.count == 0 || (from && !checkpoint_has(from, &tensor))) continue;
-        shards_add(t, list, shard, NULL, shard.local, 0, 0);
+        shards_add(t, list, shard, shard.local, 0, 0);
     }
 }
 
@@ -89,7 +93,7 @@ static ShardList shards_to_save(const Trainer *t)
         for (int p = 0; p < k->block.params; p++) {
             if (!k->block.param[p].saves) continue;
             add_weight(t, k, &list, p, counted, bucket_master(k), k->own_first);
-            if (states) add_states(t, &list, i, p, counted);
+            if (states) add_states(t, &list, i, p, counted, state_saved);
         }
     }
     if (comm_rank(t->data_comm) == 0 && t->mesh.at.tp == 0) {
@@ -112,7 +116,7 @@ static ShardList shards_to_load(const Trainer *t, const Checkpoint *from, bool s
             BlockRange own = { k->own_first, k->own_count };
             add_weight(t, k, &list, p, stored, k->weights, stored.first);
             if (tensor_present(k->master)) add_weight(t, k, &list, p, own, k->master, k->own_first);
-            if (states) add_states(t, &list, i, p, own);
+            if (states) add_states(t, &list, i, p, own, state_held);
         }
     }
     if (states) add_scales(t, &list, from);
@@ -120,15 +124,24 @@ static ShardList shards_to_load(const Trainer *t, const Checkpoint *from, bool s
     return list;
 }
 
+static LogicalTensor state_tensor(const Trainer *t, const OptimizerState *state, const ParamBlock *block,
+                                  int p)
+{
+    TensorShard whole = state_held(state, block, p, 0, block->count);
+    LogicalTensor tensor = { .dims = whole.dims, .dtype = t->precision.state[state->role] };
+    memcpy(tensor.dim, whole.global, sizeof tensor.dim);
+    memcpy(tensor.name, whole.name, sizeof tensor.name);
+    return tensor;
+}
+
 static void logical_add_block(const Trainer *t, CheckpointFile *file, const ParamBlock *block, bool states)
 {
     for (int p = 0; p < block->params; p++) {
         const UpdateRule *rule = optimizer_rule(t->config->optimizer, &block->param[p]);
         const Param *param = &block->param[p];
-        file->tensor[file->tensors++] = checkpoint_param(param, NULL, t->precision.master);
+        file->tensor[file->tensors++] = checkpoint_param(param, t->precision.master);
         for (int s = 0; states && s < rule->states; s++)
-            file->tensor[file->tensors++] = checkpoint_param(param, rule->state[s].name,
-                t->precision.state[rule->state[s].role]);
+            file->tensor[file->tensors++] = state_tensor(t, &rule->state[s], block, p);
     }
 }
 

@@ -50,24 +50,29 @@ static OptimizerPiece piece_make(const Trainer *t, const Bucket *k, int p, Tenso
     return piece;
 }
 
-/* State s of the pieces first .. of a bucket is one tensor, in which they follow each other. */
-static void open_state(Trainer *t, int first, int s)
+/* Elements of state s of the bucket's entry p that this rank holds; 0 where it has no such state of the
+ * type. */
+static int64_t state_count(const Trainer *t, const Bucket *k, int p, int s, Dtype type)
 {
-    const OptimizerRun *run = &t->optimizer;
-    StateRole role = STATE_MOMENT;
+    const UpdateRule *rule = optimizer_rule(t->config->optimizer, &k->block.param[p]);
+    if (s >= rule->states || t->precision.state[rule->state[s].role] != type) return 0;
+    return state_held(&rule->state[s], &k->block, p, k->own_first, k->own_count).count;
+}
+
+/* State s of the bucket's pieces, as far as it has the type, is one tensor, in which they follow each
+ * other. */
+static void open_state(Trainer *t, int index, int s, Dtype type)
+{
+    const Bucket *k = &t->buckets.bucket[index];
     int64_t held = 0, at = 0;
-    for (int i = first; i < run->pieces; i++)
-        if (s < run->piece[i].rule->states) {
-            role = run->piece[i].rule->state[s].role;
-            held += run->piece[i].count;
-        }
+    for (int p = 0; p < k->block.params; p++) held += state_count(t, k, p, s, type);
     if (held == 0) return;
-    Tensor all = tensor_new(&t->arena[ARENA_PERSISTENT], "optimizer states", t->precision.state[role], held);
-    for (int i = first; i < run->pieces; i++) {
-        OptimizerPiece *piece = &run->piece[i];
-        if (s >= piece->rule->states) continue;
-        piece->state[s] = tensor_flat(all, at, piece->count);
-        at += piece->count;
+    Tensor all = tensor_new(&t->arena[ARENA_PERSISTENT], "optimizer states", type, held);
+    for (int p = 0; p < k->block.params; p++) {
+        int64_t count = state_count(t, k, p, s, type);
+        if (count == 0) continue;
+        t->optimizer.piece[t->piece_of[index][p]].state[s] = tensor_flat(all, at, count);
+        at += count;
     }
 }
 
@@ -75,7 +80,6 @@ static void open_bucket(Trainer *t, int index, int64_t *sums)
 {
     const Bucket *k = &t->buckets.bucket[index];
     OptimizerRun *run = &t->optimizer;
-    int first = run->pieces;
     for (int p = 0; p < k->block.params; p++) {
         const Param *param = &k->block.param[p];
         TensorShard own = params_tensor_shard(&k->block, p, k->own_first, k->own_count);
@@ -86,7 +90,8 @@ static void open_bucket(Trainer *t, int index, int64_t *sums)
         run->piece[run->pieces] = piece_make(t, k, p, own);
         run->piece[run->pieces++].sums = begin;
     }
-    for (int s = 0; s < OPTIMIZER_STATES; s++) open_state(t, first, s);
+    for (int s = 0; s < OPTIMIZER_STATES; s++)
+        for (int type = 0; type < DTYPES; type++) open_state(t, index, s, (Dtype)type);
 }
 
 void trainer_optimizer_open(Trainer *t)

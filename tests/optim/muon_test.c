@@ -133,14 +133,17 @@ static void test_rows(void **state)
     static const char *const name[] = { "adam", "sgd", "lion", "lamb", "muon" };
     for (int i = 0; i < 5; i++) assert_string_equal(optimizer_named(name[i])->name, name[i]);
     assert_null(optimizer_named("tiger"));
+    assert_true(optimizers_share_states("adam", "lamb") && optimizers_share_states("muon", "muon"));
+    assert_false(optimizers_share_states("adam", "muon") || optimizers_share_states("sgd", "lion") || optimizers_share_states("adam", "tiger"));
     const Optimizer *muon = optimizer_named("muon");
+    ParamGranule granule = optimizer_granule(muon);
     ModelConfig config = { .layers = 1, .hidden = 8, .ffn = 16, .heads = 2, .groups = 2, .head_dim = 4, .vocabulary = 9 };
     ParamBlock block, embedding;
     params_block(&block, &config, PARAMS_DENSE, 2, NULL);
     params_block(&embedding, &config, PARAMS_DENSE, 0, NULL);
     assert_ptr_equal(optimizer_rule(muon, &block.param[block.index_of[PARAM_MLP_UP_WEIGHT]]), &muon_rule);
-    assert_int_equal(muon->granule(&block.param[block.index_of[PARAM_MLP_UP_WEIGHT]]), 8 * 16);
-    assert_int_equal(muon->granule(&block.param[block.index_of[PARAM_NORM1_GAIN]]), 1);
+    assert_int_equal(granule.elements(granule.context, &block.param[block.index_of[PARAM_MLP_UP_WEIGHT]]), 8 * 16);
+    assert_int_equal(granule.elements(granule.context, &block.param[block.index_of[PARAM_NORM1_GAIN]]), 1);
     assert_string_equal(optimizer_rule(muon, &block.param[block.index_of[PARAM_NORM1_GAIN]])->state[1].name, "exp_avg_sq");
     assert_ptr_not_equal(optimizer_rule(muon, &embedding.param[0]), &muon_rule);
 }

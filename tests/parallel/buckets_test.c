@@ -8,7 +8,7 @@
 #include "parallel/buckets.h"
 #include <cmocka.h>
 
-static int64_t matrix_granule(const Param *p) { return param_is_layer_matrix(p) ? param_elements(p) : 1; }
+static int64_t matrix_granule(const void *context, const Param *p) { (void)context; return param_is_layer_matrix(p) ? param_elements(p) : 1; }
 
 /* Most elements of a rank / mean, over the blocks from `first` on; diffuse false: no block makes up for those before. */
 static double unevenness(const ModelConfig *config, int64_t first, int d, int tp, bool diffuse)
@@ -19,7 +19,7 @@ static double unevenness(const ModelConfig *config, int64_t first, int d, int tp
     for (int64_t i = first; i < params_blocks(config); i++) {
         ParamBlock block;
         params_block(&block, config, PARAMS_DENSE, i, &ranks);
-        bucket_boundaries(begin, ahead, &block, d, matrix_granule);
+        bucket_boundaries(begin, ahead, &block, d, (ParamGranule){ matrix_granule, NULL });
         assert_true(begin[0] == 0 && begin[d] >= block.count);
         for (int r = 0; r < d; r++) {
             assert_true(begin[r + 1] >= begin[r]);
@@ -27,7 +27,7 @@ static double unevenness(const ModelConfig *config, int64_t first, int d, int tp
             for (int p = 0; p < block.params; p++) {              /* no boundary within a matrix */
                 const Param *x = &block.param[p];
                 int64_t inside = begin[r] - x->at;
-                if (inside > 0 && inside < param_elements(x)) assert_true(inside % matrix_granule(x) == 0);
+                if (inside > 0 && inside < param_elements(x)) assert_true(inside % matrix_granule(NULL, x) == 0);
             }
         }
         for (int r = 0; r <= d && !diffuse; r++) ahead[r] = 0;

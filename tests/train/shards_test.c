@@ -179,7 +179,7 @@ static int64_t granule_tensor(const Param *p) { return p->dims == 2 ? param_elem
 /* No shard begins within a granule, and the shards are one after the other. */
 static void look_at_boundaries(Trainer *t, void *context)
 {
-    ParamGranule *granule = t->config->optimizer->granule;
+    ParamGranule granule = optimizer_granule(t->config->optimizer);
     int *unequal = context;
     for (int i = 0; i < t->buckets.count; i++) {
         const Bucket *k = &t->buckets.bucket[i];
@@ -190,7 +190,7 @@ static void look_at_boundaries(Trainer *t, void *context)
             for (int p = 0; p < k->block.params; p++) {
                 const Param *param = &k->block.param[p];
                 int64_t in = k->begin[r] - param->at;
-                if (in > 0 && in < param_elements(param)) assert_int_equal(in % granule(param), 0);
+                if (in > 0 && in < param_elements(param)) assert_int_equal(in % granule.elements(granule.context, param), 0);
             }
         }
         if (t->mesh.rank == 0) *unequal += !k->equal;
@@ -200,7 +200,7 @@ static void look_at_boundaries(Trainer *t, void *context)
 static void granules_are_not_cut(void **state)
 {
     (void)state;
-    ParamGranule *granules[] = { granule_block, granule_tensor };
+    int64_t (*granules[])(const Param *) = { granule_block, granule_tensor };
     char alone[512], folder[512], worst[128] = "";
     Layout one = { "one rank", 1, 1, 1, 1, 1, 0, false, SCHEDULE_1F1B };
     snprintf(alone, sizeof alone, "%s/granule-one", scratch_folder());
@@ -208,12 +208,13 @@ static void granules_are_not_cut(void **state)
     job_run(&single);
     for (int g = 0; g < 2; g++)
         for (int i = 0; i < SHARDED; i++) {
-            Optimizer rule = *optimizer_named("adam");
+            UpdateRule rule = *optimizer_named("adam")->matrices;
+            Optimizer optimizer = { "adam", &rule, &rule };
             int unequal = 0;
             rule.granule = granules[g];
             snprintf(folder, sizeof folder, "%s/granule-%d-%d", scratch_folder(), g, i);
             Job job = job_of(&sharded[i], "ref", i % 2 ? 0 : 97, folder);
-            job.config.optimizer = &rule;
+            job.config.optimizer = &optimizer;
             job.look = look_at_boundaries, job.context = &unequal;
             job_run(&job);
             for (int s = 0; s < 3; s++) {

@@ -11,6 +11,7 @@
 #include "conf/value.h"
 #include "convert/formats.h"
 #include "convert/weights/foreign_weights.h"
+#include "optim/optimizer.h"
 #include "store/checkpoint.h"
 
 /* What a run takes of a checkpoint that lacks these of its parts. */
@@ -214,6 +215,7 @@ static Status judge_with_checkpoint(Options *o)
     char all[8192];
     const char *change = o->checkpoint.change;
     if (!o->checkpoint.path) return OK;
+    o->checkpoint.share_states = optimizers_share_states;
     TRY(options_match_json(o, o->checkpoint.options, o->checkpoint.path));
     note_initial_loss_scale(o);
     if (!change) return OK;

@@ -1,0 +1,31 @@
+#ifndef OPTIM_STATE_H
+#define OPTIM_STATE_H
+/* The states of optimizers: their names, types and shapes, and which part of one a rank holds. Who makes,
+ * saves, loads or counts states asks here, so that a state of another shape than its parameter's is a row of
+ * its rule and a case of state.c.
+ *
+ * A state with a number for each element is sharded as its parameter is. All other states are small and
+ * whole: each rank that updates elements of the parameter holds all their numbers, and computes them from
+ * sums over the logical tensor, so that all copies are equal to the bit. One rank saves them. */
+#include "model/params.h"
+#include "tensor/precision.h"
+
+/* One number for each element; for each row, each column, of a matrix; for each matrix. A parameter is one
+ * matrix, or one for each expert; a vector is a matrix with columns of 1. */
+typedef enum { PER_ELEMENT, PER_ROW, PER_COLUMN, PER_MATRIX } StateShape;
+
+/* In checkpoints a state is <tensor>.<name>; its type is Precision.state[role]. */
+typedef struct { const char *name; StateRole role; StateShape shape; } OptimizerState;
+
+enum { OPTIMIZER_STATES = 6 };                         /* the most states of any rule */
+
+/* The state's part that a rank holds which updates the elements [first, first + count) of the block, of its
+ * entry p: named as in checkpoints, with the shape of the whole state in `global`; .local is left to the
+ * caller. .count is 0 where the rank updates none of them. */
+TensorShard state_held (const OptimizerState *state, const ParamBlock *block, int p, int64_t first,
+                        int64_t count);
+/* The part that a rank saves which counts these elements: over all ranks that save the parameter each number
+ * is saved once. */
+TensorShard state_saved(const OptimizerState *state, const ParamBlock *block, int p, int64_t first,
+                        int64_t count);
+#endif
