@@ -10,6 +10,8 @@ static void lamb_begin(Queue *q, const OptimizerSettings *s, const OptimizerPiec
         .stochastic = s->stochastic, .site = p->site, .place = p->place });
 }
 
+static int64_t lamb_sums(const Param *param) { (void)param; return 2; }
+
 /* sums = { w w, u u } */
 static void lamb_measure(Queue *q, const OptimizerPiece *p, int64_t first, int64_t count, Tensor out_2)
 {
@@ -28,7 +30,7 @@ static void lamb_finish_piece(const OptimizerRun *run, const OptimizerPiece *p)
         lamb_update(run->queue, (LambUpdate){
             .w_N = tensor_flat(p->w, at, n), .u_N = tensor_flat(p->g, at, n),
             .param_N = tensor_present(p->param) ? tensor_flat(p->param, at, n) : tensor_none(),
-            .squares_2 = piece_sums(run->sums_N, p, p->first_matrix + e / matrix),
+            .squares_2 = piece_sums(run->sums_N, p, 0, p->first_matrix + e / matrix),
             .low = run->settings->least_ratio, .high = run->settings->most_ratio,
             .decoupled = p->decoupled });
     }
@@ -41,5 +43,5 @@ static void lamb_finish(const OptimizerRun *run, const UpdateRule *rule)
 }
 
 const UpdateRule lamb_rule = { .states = 2,
-    .state = { { "exp_avg", STATE_MOMENT, PER_ELEMENT }, { "exp_avg_sq", STATE_SQUARE, PER_ELEMENT } }, .sums = 2,
-    .begin = lamb_begin, .measure = lamb_measure, .finish = lamb_finish };
+    .state = { { "exp_avg", STATE_MOMENT, PER_ELEMENT }, { "exp_avg_sq", STATE_SQUARE, PER_ELEMENT } },
+    .begin = lamb_begin, .phases = 1, .phase = { { lamb_sums, lamb_measure, lamb_finish } } };

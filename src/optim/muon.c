@@ -19,6 +19,8 @@ static void muon_begin(Queue *q, const OptimizerSettings *s, const OptimizerPiec
         .nesterov = s->muon.nesterov, .stochastic = s->stochastic, .site = p->site, .place = p->place });
 }
 
+static int64_t muon_sums(const Param *param) { (void)param; return 1; }
+
 /* sums = { g g }: the norm by which the matrix is divided */
 static void muon_measure(Queue *q, const OptimizerPiece *p, int64_t first, int64_t count, Tensor out_1)
 {
@@ -119,7 +121,7 @@ static Dtype iteration_type(const OptimizerRun *run)
 static void normalize_part(const OptimizerRun *run, const MuonMatrix *m, Tensor y_N)
 {
     normalize(run->queue, (Normalize){ .y_N = y_N, .x_N = tensor_flat(m->piece->g, m->at, part_count(m)),
-        .squares_1 = piece_sums(run->sums_N, m->piece, m->matrix), .epsilon = 1e-7 });
+        .squares_1 = piece_sums(run->sums_N, m->piece, 0, m->matrix), .epsilon = 1e-7 });
 }
 
 static void update_part(const OptimizerRun *run, const MuonMatrix *m, Tensor o_N)
@@ -194,5 +196,5 @@ static int64_t matrix_granule(const Param *param)
 }
 
 const UpdateRule muon_rule = { .states = 1, .state = { { "momentum_buffer", STATE_MOMENT, PER_ELEMENT } },
-    .granule = matrix_granule, .whole = true, .sums = 1,
-    .begin = muon_begin, .measure = muon_measure, .finish = muon_finish };
+    .granule = matrix_granule, .whole = true,
+    .begin = muon_begin, .phases = 1, .phase = { { muon_sums, muon_measure, muon_finish } } };

@@ -35,11 +35,11 @@ static const UpdateRule lion_rule = { .states = 1, .state = { { "exp_avg", STATE
     .begin = lion_begin };
 
 static const Optimizer optimizers[] = {
-    { "adam", &adam_rule, &adam_rule },               /* Megatron-LM's name for AdamW */
-    { "sgd",  &sgd_rule,  &sgd_rule },
-    { "lion", &lion_rule, &lion_rule },
-    { "lamb", &lamb_rule, &lamb_rule },
-    { "muon", &muon_rule, &adam_rule },
+    { "adam", &adam_rule, &adam_rule, &adam_rule },                     /* Megatron-LM's name for AdamW */
+    { "sgd",  &sgd_rule,  &sgd_rule,  &sgd_rule },
+    { "lion", &lion_rule, &lion_rule, &lion_rule },
+    { "lamb", &lamb_rule, &lamb_rule, &lamb_rule },
+    { "muon", &muon_rule, &adam_rule, &adam_rule },
 };
 
 const Optimizer *optimizer_named(const char *name)
@@ -51,7 +51,8 @@ const Optimizer *optimizer_named(const char *name)
 
 const UpdateRule *optimizer_rule(const Optimizer *optimizer, const Param *param)
 {
-    return param_is_layer_matrix(param) ? optimizer->matrices : optimizer->others;
+    if (param_is_layer_matrix(param)) return optimizer->matrices;
+    return param->dims > 1 ? optimizer->tables : optimizer->vectors;
 }
 
 static int64_t granule_of(const void *optimizer, const Param *param)
@@ -62,7 +63,7 @@ static int64_t granule_of(const void *optimizer, const Param *param)
 
 ParamGranule optimizer_granule(const Optimizer *o)
 {
-    bool elements = !o->matrices->granule && !o->others->granule;
+    bool elements = !o->matrices->granule && !o->tables->granule && !o->vectors->granule;
     return elements ? (ParamGranule){ NULL, NULL } : (ParamGranule){ granule_of, o };
 }
 
@@ -78,52 +79,77 @@ static bool same_states(const UpdateRule *a, const UpdateRule *b)
 bool optimizers_share_states(const char *a, const char *b)
 {
     const Optimizer *x = optimizer_named(a), *y = optimizer_named(b);
-    return x && y && same_states(x->matrices, y->matrices) && same_states(x->others, y->others);
+    return x && y && same_states(x->matrices, y->matrices) && same_states(x->tables, y->tables) &&
+           same_states(x->vectors, y->vectors);
 }
 
-Tensor piece_sums(Tensor sums_N, const OptimizerPiece *p, int64_t matrix)
+int optimizer_phases(const Optimizer *o)
 {
-    return tensor_flat(sums_N, p->sums + matrix * p->rule->sums, p->rule->sums);
+    int most = o->matrices->phases;
+    if (o->tables->phases > most) most = o->tables->phases;
+    return o->vectors->phases > most ? o->vectors->phases : most;
+}
+
+int64_t optimizer_sums(const Optimizer *o, const Param *param, int phase)
+{
+    const UpdateRule *rule = optimizer_rule(o, param);
+    int64_t matrices = param->dims == PARAM_DIMS ? param->global[0] : 1;
+    return phase < rule->phases ? matrices * rule->phase[phase].sums(param) : 0;
+}
+
+Tensor piece_sums(Tensor sums_N, const OptimizerPiece *p, int phase, int64_t matrix)
+{
+    return tensor_flat(sums_N, p->sums_at[phase] + matrix * p->sums[phase], p->sums[phase]);
 }
 
 /* What this rank counts of the piece, one matrix at a time. */
-static void measure_counted(OptimizerRun *run, const OptimizerPiece *p)
+static void measure_counted(OptimizerRun *run, const OptimizerPiece *p, int phase)
 {
     int64_t matrix = p->local_rows * p->local_columns, end = p->counted_first + p->counted;
     for (int64_t e = p->counted_first, next; e < end; e = next) {
         next = (e / matrix + 1) * matrix;
         if (next > end) next = end;
-        p->rule->measure(run->queue, p, e - p->first, next - e,
-                         piece_sums(run->own_sums_N, p, p->first_matrix + e / matrix));
+        p->rule->phase[phase].measure(run->queue, p, e - p->first, next - e,
+                                      piece_sums(run->own_sums_N, p, phase, p->first_matrix + e / matrix));
     }
 }
 
 /* One message for the sums of all tensors. */
-static void measure_all(OptimizerRun *run)
+static void measure_all(OptimizerRun *run, int phase)
 {
     Queue *q = run->queue;
-    fill_zero(q, (FillZero){ .y = run->own_sums_N });
+    Tensor own_N = tensor_flat(run->own_sums_N, 0, run->sums[phase]);
+    Tensor all_N = tensor_flat(run->sums_N, 0, run->sums[phase]);
+    fill_zero(q, (FillZero){ .y = own_N });
     for (int i = 0; i < run->pieces; i++)
-        if (run->piece[i].rule->sums > 0) measure_counted(run, &run->piece[i]);
-    round_sums(q, (RoundSums){ .y_N = run->sums_N, .x_N = run->own_sums_N });
-    comm_all_reduce(run->stage, q, run->sums_N, run->scratch);                     /* <-> stage: all-reduce */
+        if (phase < run->piece[i].rule->phases) measure_counted(run, &run->piece[i], phase);
+    round_sums(q, (RoundSums){ .y_N = all_N, .x_N = own_N });
+    comm_all_reduce(run->stage, q, all_N, run->scratch);                            /* <-> stage: all-reduce */
+}
+
+static void finish(OptimizerRun *run, const UpdateRule *rule, int phase)
+{
+    if (phase < rule->phases) rule->phase[phase].finish(run, rule);                 /* <-> cut */
 }
 
 void optimizer_tensors(OptimizerRun *run)
 {
-    const UpdateRule *matrices = run->optimizer->matrices, *others = run->optimizer->others;
+    const Optimizer *o = run->optimizer;
     if (!tensor_present(run->sums_N)) return;
     for (int i = 0; i < run->pieces; i++)
-        if (run->piece[i].rule->sums > 0)
+        if (run->piece[i].rule->phases > 0)
             run->piece[i].rule->begin(run->queue, run->settings, &run->piece[i]);
-    measure_all(run);                                                               /* <-> stage */
-    if (matrices->sums > 0) matrices->finish(run, matrices);                        /* <-> cut */
-    if (others->sums > 0 && others != matrices) others->finish(run, others);        /* <-> cut */
+    for (int phase = 0; phase < optimizer_phases(o); phase++) {
+        measure_all(run, phase);                                                    /* <-> stage */
+        finish(run, o->matrices, phase);                                            /* <-> cut */
+        if (o->tables != o->matrices) finish(run, o->tables, phase);                /* <-> cut */
+        if (o->vectors != o->matrices && o->vectors != o->tables) finish(run, o->vectors, phase);   /* <-> cut */
+    }
 }
 
 void optimizer_elements(OptimizerRun *run, int first, int end)
 {
     for (int i = first; i < end; i++)
-        if (run->piece[i].rule->sums == 0)
+        if (run->piece[i].rule->phases == 0)
             run->piece[i].rule->begin(run->queue, run->settings, &run->piece[i]);
 }

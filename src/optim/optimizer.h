@@ -1,12 +1,12 @@
 #ifndef OPTIM_OPTIMIZER_H
 #define OPTIM_OPTIMIZER_H
-/* Optimizers: AdamW, SGD with momentum, Lion, LAMB and Muon. An optimizer is one row: the rule that updates
- * the matrices of transformer layers, the rule of all other parameters. A rule is one row too: its states
+/* Optimizers: AdamW, SGD with momentum, Lion, LAMB and Muon. An optimizer is one row: the rules that update
+ * the matrices of transformer layers, embeddings and the head, and vectors. A rule is one row too: its states
  * (optim/state.h), the smallest range of a parameter that it can update alone, its granule, at whose ends
  * ZeRO cuts, and its functions. Formulas of the updates are those of their operations in tensor/ops.def.
  *
- * An update has up to three parts:
- *     begin      for each piece alone: states; a rule without sums updates the weights here and has no more
+ * An update begins with `begin`, for each piece alone: states; a rule without phases updates the weights here
+ * and has no more. Then come up to two phases, each of
  *     measure    sums over whole logical tensors, such as norms: each rank adds what it counts, and the sums
  *                of all tensors of a rank cross in one message              <-> stage: all-reduce
  *     finish     for all pieces of a rule, with these sums
@@ -40,6 +40,8 @@ typedef struct {
     MuonSettings muon;
 } OptimizerSettings;
 
+enum { UPDATE_PHASES = 2 };
+
 /* The part of one parameter that this rank updates. Tensors are 1-dim and hold the same elements. A parameter
  * is one matrix, or one for each expert; a vector is one matrix with columns of 1. */
 typedef struct OptimizerPiece {
@@ -47,7 +49,7 @@ typedef struct OptimizerPiece {
     Tensor   w, param;                 /* the master weights; their copy in the parameters' type, absent where
                                         * the master weights are the parameters */
     Tensor   g;                        /* sum over tokens, to be multiplied by StepState.factor; a rule with
-                                        * `finish` writes its direction over it */
+                                        * phases writes its direction over it */
     Tensor   state[OPTIMIZER_STATES];  /* what this rank holds of each (state_held), 1-dim */
     bool     decayed;                  /* weight decay applies to this parameter */
     bool     decoupled;                /* it has StepState's decoupled_lr */
@@ -58,9 +60,11 @@ typedef struct OptimizerPiece {
     int64_t  first, count, counted_first, counted;
     /* of a matrix: of the logical tensor, and stored here; the first of the matrices that are stored here */
     int64_t  rows, columns, local_rows, local_columns, first_matrix;
+    int64_t  row0, column0;            /* where the part begins in the matrix */
     Comm    *cut;                      /* the ranks that have its other parts; NULL: it is whole here */
     int      parts;                    /* different parts over these ranks, in their order */
-    int64_t  sums;                     /* where the parameter's sums begin in OptimizerRun.sums */
+    /* of each phase: where the parameter's sums begin in OptimizerRun.sums_N, and how many a matrix has */
+    int64_t  sums_at[UPDATE_PHASES], sums[UPDATE_PHASES];
 } OptimizerPiece;
 
 /* What a rank's updates need; the trainer fills it once. */
@@ -72,28 +76,36 @@ typedef struct {
     Arena  *scratch;
     OptimizerPiece *piece;             /* [pieces], in one order on all ranks that have parts of a matrix */
     int     pieces;
-    /* all sums of the stage: of this rank, F64; over the ranks, in the compute type. Absent if no rule has
-     * any */
+    /* all sums of the stage in a phase: of this rank, F64; over the ranks, in the compute type. As many as
+     * the phase with the most of them has; absent if no rule has any */
     Tensor  own_sums_N, sums_N;
+    int64_t sums[UPDATE_PHASES];
 } OptimizerRun;
 
-typedef struct UpdateRule {
+typedef struct UpdateRule UpdateRule;
+typedef struct {
+    int64_t (*sums)   (const Param *param);            /* numbers of `measure` for each matrix */
+    /* Adds to out_N [sums] what elements first .. first + count - 1 of the piece, of one matrix, add. */
+    void    (*measure)(Queue *q, const OptimizerPiece *piece, int64_t first, int64_t count, Tensor out_N);
+    /* For all pieces of the run that have this rule. May communicate over their `cut`. */
+    void    (*finish) (const OptimizerRun *run, const UpdateRule *rule);
+} UpdatePhase;
+
+struct UpdateRule {
     int     states;                                    /* tensors of state for each parameter */
     OptimizerState state[OPTIMIZER_STATES];
     int64_t (*granule)(const Param *param);  /* in elements of the part stored here; NULL: 1 */
-    bool    whole;                           /* `finish` takes whole matrices on scratch (optim/muon.c) */
-    int     sums;                            /* numbers of `measure` for each matrix; 0: there is no finish */
-    void  (*begin)  (Queue *q, const OptimizerSettings *settings, const OptimizerPiece *piece);
-    /* Adds to out_N [sums] what elements first .. first + count - 1 of the piece, of one matrix, add. */
-    void  (*measure)(Queue *q, const OptimizerPiece *piece, int64_t first, int64_t count, Tensor out_N);
-    /* For all pieces of the run that have this rule. May communicate over their `cut`. */
-    void  (*finish) (const OptimizerRun *run, const struct UpdateRule *rule);
-} UpdateRule;
+    bool    whole;                           /* takes whole matrices on scratch (optim/muon.c) */
+    int     phases;
+    void  (*begin)(Queue *q, const OptimizerSettings *settings, const OptimizerPiece *piece);
+    UpdatePhase phase[UPDATE_PHASES];
+};
 
 typedef struct Optimizer {
     const char *name;                                  /* the value of --optimizer */
     const UpdateRule *matrices;                        /* of transformer layers */
-    const UpdateRule *others;                          /* embeddings, the head, vectors */
+    const UpdateRule *tables;                          /* embeddings and the head */
+    const UpdateRule *vectors;
 } Optimizer;
 
 /* The row of that name, which is static; NULL when there is none. */
@@ -103,12 +115,15 @@ const UpdateRule *optimizer_rule (const Optimizer *optimizer, const Param *param
 ParamGranule optimizer_granule(const Optimizer *optimizer);
 /* Whether both keep the same states of all parameters, so that one may continue the other's run. */
 bool    optimizers_share_states(const char *a, const char *b);
+/* The most phases of its rules; the sums of a parameter in one, of all its matrices. */
+int     optimizer_phases(const Optimizer *optimizer);
+int64_t optimizer_sums  (const Optimizer *optimizer, const Param *param, int phase);
 /* The sums of one matrix: number `matrix` of the logical tensor. */
-Tensor  piece_sums(Tensor sums_N, const OptimizerPiece *piece, int64_t matrix);
+Tensor  piece_sums(Tensor sums_N, const OptimizerPiece *piece, int phase, int64_t matrix);
 /* A step is the first, and then the second for all pieces, so that what is updated can be sent while the
  * rest is. They update weights, states and parameters in place; where StepState.skip is set these stay as
  * they are. Gradients are overwritten. */
-/* All pieces whose rules have sums. <-> stage; cut, where a rule needs it */
+/* All pieces whose rules have phases. <-> stage; cut, where a rule needs it */
 void    optimizer_tensors (OptimizerRun *run);
 /* Of the pieces first .. end - 1 those whose rules have none. */
 void    optimizer_elements(OptimizerRun *run, int first, int end);

@@ -283,13 +283,9 @@ Status trainer_find(const char *load, char path[1024], bool *found, CheckpointSt
 /* Adam's moments are the states that other programs' checkpoints have here. */
 static Status check_states(const Trainer *t, const char *folder)
 {
-    const UpdateRule *rules[] = { t->config->optimizer->matrices, t->config->optimizer->others };
-    for (int i = 0; i < 2; i++)
-        for (int s = 0; s < 2; s++)
-            if (rules[i]->states != 2 || strcmp(rules[i]->state[s].name, s ? "exp_avg_sq" : "exp_avg") != 0)
-                return fail(BAD_OPTION, "--optimizer %s: %s has the states of adam; --no-load-optim begins"
-                            " with new ones", t->config->optimizer->name, folder);
-    return OK;
+    if (optimizers_share_states(t->config->optimizer->name, "adam")) return OK;
+    return fail(BAD_OPTION, "--optimizer %s: %s has the states of adam; --no-load-optim begins with new ones",
+                t->config->optimizer->name, folder);
 }
 
 /* Collective over world: rank 0 reads which tensors there are, and each rank opens the files with those that

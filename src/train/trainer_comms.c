@@ -118,9 +118,8 @@ Status trainer_comms_open(Trainer *t)
     t->data[PARAMS_EXPERTS] = t->data[PARAMS_DENSE];
     if (t->config->model.experts > 0) TRY(open_experts(t));
     TRY(open_context(t));
-    const Optimizer *optimizer = t->config->optimizer;
-    bool sums = optimizer->matrices->sums > 0 || optimizer->others->sums > 0;
-    if (t->config->training && (sums || t->config->model.experts > 0))
+    bool sums = t->config->training && optimizer_phases(t->config->optimizer) > 0;
+    if (sums || (t->config->training && t->config->model.experts > 0))
         TRY(open_axes(t, &t->stage_comm, AXIS_TP | AXIS_CP | AXIS_DP));
     Status fp8 = trainer_fp8_comm(t);
     TRY(listed(t, t->fp8_comm, fp8));

@@ -44,7 +44,12 @@ static OptimizerPiece piece_make(const Trainer *t, const Bucket *k, int p, Tenso
         .site = random_key(0, param->name), .place = place_of(param, own.first),
         .rows = param->global[r], .columns = param->global[c],
         .local_rows = param->local[r], .local_columns = param->local[c],
-        .first_matrix = r > 0 ? param->offset[0] : 0, .cut = cut_of(t, param) };
+        .first_matrix = r > 0 ? param->offset[0] : 0, .row0 = param->offset[r], .column0 = param->offset[c],
+        .cut = cut_of(t, param) };
+    for (int i = 0; i < piece.rule->phases; i++) {
+        piece.sums_at[i] = t->optimizer.sums[i];
+        piece.sums[i]    = piece.rule->phase[i].sums(param);
+    }
     piece.parts = (int)(piece.rows * piece.columns / (piece.local_rows * piece.local_columns));
     if (tensor_present(k->master)) piece.param = tensor_flat(bucket_own(k, k->weights), at, own.count);
     return piece;
@@ -76,19 +81,17 @@ static void open_state(Trainer *t, int index, int s, Dtype type)
     }
 }
 
-static void open_bucket(Trainer *t, int index, int64_t *sums)
+static void open_bucket(Trainer *t, int index)
 {
     const Bucket *k = &t->buckets.bucket[index];
     OptimizerRun *run = &t->optimizer;
     for (int p = 0; p < k->block.params; p++) {
         const Param *param = &k->block.param[p];
         TensorShard own = params_tensor_shard(&k->block, p, k->own_first, k->own_count);
-        int64_t begin = *sums, matrices = row_dim(param) > 0 ? param->global[0] : 1;
-        *sums += matrices * optimizer_rule(t->config->optimizer, param)->sums;
         t->piece_of[index][p] = own.count > 0 ? run->pieces : -1;
-        if (own.count == 0) continue;
-        run->piece[run->pieces] = piece_make(t, k, p, own);
-        run->piece[run->pieces++].sums = begin;
+        if (own.count > 0) run->piece[run->pieces++] = piece_make(t, k, p, own);
+        for (int i = 0; i < optimizer_phases(run->optimizer); i++)        /* also where no element is here */
+            run->sums[i] += optimizer_sums(run->optimizer, param, i);
     }
     for (int s = 0; s < OPTIMIZER_STATES; s++)
         for (int type = 0; type < DTYPES; type++) open_state(t, index, s, (Dtype)type);
@@ -98,7 +101,7 @@ void trainer_optimizer_open(Trainer *t)
 {
     const Buckets *b = &t->buckets;
     int params = 0;
-    int64_t sums = 0;
+    int64_t most = 0;
     t->optimizer = (OptimizerRun){ .queue = &t->queue, .optimizer = t->config->optimizer,
                                    .settings = &t->config->settings, .stage = t->stage_comm,
                                    .scratch = &t->arena[ARENA_SCRATCH] };
@@ -110,13 +113,15 @@ void trainer_optimizer_open(Trainer *t)
     CHECK(t->optimizer.piece && t->piece_of && t->first_piece, "no memory for %d pieces of parameters",
           params);
     for (int i = 0; i < b->count; i++) {
-        open_bucket(t, i, &sums);
+        open_bucket(t, i);
         t->first_piece[i + 1] = t->optimizer.pieces;
     }
-    if (sums == 0) return;
+    for (int i = 0; i < UPDATE_PHASES; i++)
+        if (t->optimizer.sums[i] > most) most = t->optimizer.sums[i];
+    if (most == 0) return;
     Arena *persistent = &t->arena[ARENA_PERSISTENT];
-    t->optimizer.own_sums_N = tensor_new(persistent, "squared norms of tensors", F64, sums);
-    t->optimizer.sums_N     = tensor_new(persistent, "squared norms of tensors", t->precision.master, sums);
+    t->optimizer.own_sums_N = tensor_new(persistent, "sums of tensors", F64, most);
+    t->optimizer.sums_N     = tensor_new(persistent, "sums of tensors", t->precision.master, most);
 }
 
 void trainer_optimizer_close(Trainer *t)

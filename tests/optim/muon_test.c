@@ -40,9 +40,9 @@ static Status step_rank(Transport *transport, void *context)
     Dtype type = q.backend->compute;
     OptimizerPiece piece = { .rule = &muon_rule, .w = tensor_new(&arena, "w", type, n), .g = tensor_new(&arena, "g", type, n),
         .state = { tensor_new(&arena, "m", type, n) }, .decayed = true, .count = n, .counted = n, .rows = s->rows,
-        .columns = s->columns, .local_rows = s->rows, .local_columns = s->columns, .parts = 1 };
+        .columns = s->columns, .local_rows = s->rows, .local_columns = s->columns, .parts = 1, .sums = { 1 } };
     OptimizerRun run = { .queue = &q, .optimizer = optimizer_named("muon"), .settings = &settings, .stage = world, .scratch = &arena, .piece = &piece, .pieces = 1,
-        .own_sums_N = tensor_new(&arena, "sums", F64, s->matrices), .sums_N = tensor_new(&arena, "sums", type, s->matrices) };
+        .own_sums_N = tensor_new(&arena, "sums", F64, s->matrices), .sums_N = tensor_new(&arena, "sums", type, s->matrices), .sums = { s->matrices } };
     set(piece.w, s->w);
     set(piece.g, s->g);
     fill_zero(&q, (FillZero){ .y = piece.state[0] });

@@ -69,10 +69,10 @@ static void pieces_make(OptimizerPiece *piece, const Optimizer *optimizer, Arena
 {
     for (int k = 0; k < TENSORS; k++) {
         int64_t n = count_of(k);
-        piece[k] = (OptimizerPiece){ .rule = k == 0 || k == 2 ? optimizer->matrices : optimizer->others,
+        piece[k] = (OptimizerPiece){ .rule = k == 0 || k == 2 ? optimizer->matrices : k == 1 ? optimizer->tables : optimizer->vectors,
             .w = tensor_new(arena, "w", type, n), .g = tensor_new(arena, "g", type, n), .decayed = k < 3, .count = n, .counted = n,
             .rows = tensors[k].rows, .columns = tensors[k].columns, .local_rows = tensors[k].rows, .local_columns = tensors[k].columns,
-            .parts = 1, .sums = 2 * k };
+            .parts = 1, .sums_at = { 2 * k }, .sums = { 2 } };
         for (int s = 0; s < piece[k].rule->states; s++) piece[k].state[s] = tensor_new(arena, "state", type, n);
     }
 }
@@ -99,8 +99,8 @@ static Status course_rank(Transport *transport, void *context)
     OptimizerRun run = { .queue = &q, .optimizer = optimizer_named(rules[c->rule].optimizer), .settings = &rules[c->rule].settings,
         .stage = world, .scratch = &arena, .piece = piece, .pieces = TENSORS };
     pieces_make(piece, run.optimizer, &arena, type);
-    if (run.optimizer->matrices->sums > 0)
-        run.own_sums_N = tensor_new(&arena, "sums", F64, SUMS), run.sums_N = tensor_new(&arena, "sums", type, SUMS);
+    if (optimizer_phases(run.optimizer) > 0)
+        run.sums[0] = SUMS, run.own_sums_N = tensor_new(&arena, "sums", F64, SUMS), run.sums_N = tensor_new(&arena, "sums", type, SUMS);
     for (int k = 0; k < TENSORS; k++) {
         for (int64_t i = 0; i < count_of(k); i++) x[k][i] = unit(WEIGHTS, k, 0, i) / 2;
         dtype_convert(piece[k].w.data, type, x[k], F64, count_of(k));

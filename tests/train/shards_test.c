@@ -209,7 +209,7 @@ static void granules_are_not_cut(void **state)
     for (int g = 0; g < 2; g++)
         for (int i = 0; i < SHARDED; i++) {
             UpdateRule rule = *optimizer_named("adam")->matrices;
-            Optimizer optimizer = { "adam", &rule, &rule };
+            Optimizer optimizer = { "adam", &rule, &rule, &rule };
             int unequal = 0;
             rule.granule = granules[g];
             snprintf(folder, sizeof folder, "%s/granule-%d-%d", scratch_folder(), g, i);
