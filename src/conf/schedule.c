@@ -379,6 +379,11 @@ Status rule_rate(const Options *o)
     if (options_said(o, OPTION_decoupled_lr) && decoupled_low > o->decoupled_lr)
         return fail(BAD_OPTION, "%s is below the end of its decay, %g; give --decoupled-min-lr %g or less",
                     TYPED(OPTION_decoupled_lr), decoupled_low, o->decoupled_lr);
+    bool averages = o->optimizer.value == CHOICE_optimizer_adamw_free ||
+                    o->optimizer.value == CHOICE_optimizer_sgd_free;
+    if (averages && options_said(o, OPTION_decoupled_lr))
+        return fail(BAD_OPTION, "%s: the averages of %s are made with one learning rate; leave it out, or "
+                    "give --optimizer adam", TYPED(OPTION_decoupled_lr), TYPED(OPTION_optimizer));
     if (o->lr_warmup_init > o->lr)
         return fail(BAD_OPTION, "%s is above %s; give %g or less", TYPED(OPTION_lr_warmup_init),
                     TYPED(OPTION_lr),

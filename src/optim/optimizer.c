@@ -1,4 +1,4 @@
-/* The table of optimizers, the step of all pieces of a rank, and the elementwise rules: AdamW, SGD and Lion.
+/* The table of optimizers, the step of all pieces of a rank, and elementwise rules: Adam, SGD, Lion, ADOPT.
  * Gradient clipping is the operation clip_and_skip of tensor/ops.def. */
 #include "optim/optimizer.h"
 #include <string.h>
@@ -8,14 +8,14 @@ static void adam_begin(Queue *q, const OptimizerSettings *s, const OptimizerPiec
 {
     adamw(q, (Adamw){ .w_N = p->w, .m_N = p->state[0], .v_N = p->state[1], .g_N = p->g, .param_N = p->param,
                       .beta1 = s->beta1, .beta2 = s->beta2, .epsilon = s->epsilon, .decay = p->decayed,
-                      .decoupled = p->decoupled,
+                      .coupled = s->coupled, .decoupled = p->decoupled,
                       .stochastic = s->stochastic, .site = p->site, .place = p->place });
 }
 
 static void sgd_begin(Queue *q, const OptimizerSettings *s, const OptimizerPiece *p)
 {
     sgd(q, (Sgd){ .w_N = p->w, .m_N = p->state[0], .g_N = p->g, .param_N = p->param, .momentum = s->momentum,
-                  .decay = p->decayed, .decoupled = p->decoupled,
+                  .nesterov = s->nesterov, .decay = p->decayed, .decoupled = p->decoupled,
                   .stochastic = s->stochastic, .site = p->site, .place = p->place });
 }
 
@@ -27,6 +27,14 @@ static void lion_begin(Queue *q, const OptimizerSettings *s, const OptimizerPiec
                     .stochastic = s->stochastic, .site = p->site, .place = p->place });
 }
 
+static void adopt_begin(Queue *q, const OptimizerSettings *s, const OptimizerPiece *p)
+{
+    adopt(q, (Adopt){ .w_N = p->w, .m_N = p->state[0], .v_N = p->state[1], .g_N = p->g, .param_N = p->param,
+                      .beta1 = s->beta1, .beta2 = s->beta2, .epsilon = s->epsilon, .decay = p->decayed,
+                      .coupled = s->coupled, .decoupled = p->decoupled,
+                      .stochastic = s->stochastic, .site = p->site, .place = p->place });
+}
+
 static const UpdateRule adam_rule = { .states = 2,
     .state = { { "exp_avg", STATE_MOMENT, PER_ELEMENT }, { "exp_avg_sq", STATE_SQUARE, PER_ELEMENT } }, .begin = adam_begin };
 static const UpdateRule sgd_rule = { .states = 1, .state = { { "momentum_buffer", STATE_MOMENT, PER_ELEMENT } },
@@ -34,11 +42,19 @@ static const UpdateRule sgd_rule = { .states = 1, .state = { { "momentum_buffer"
 static const UpdateRule lion_rule = { .states = 1, .state = { { "exp_avg", STATE_MOMENT, PER_ELEMENT } },
     .begin = lion_begin };
 
+static const UpdateRule adopt_rule = { .states = 2,
+    .state = { { "exp_avg", STATE_MOMENT, PER_ELEMENT }, { "exp_avg_sq", STATE_SQUARE, PER_ELEMENT } },
+    .begin = adopt_begin };
+
 static const Optimizer optimizers[] = {
     { "adam", &adam_rule, &adam_rule, &adam_rule },                     /* Megatron-LM's name for AdamW */
     { "sgd",  &sgd_rule,  &sgd_rule,  &sgd_rule },
     { "lion", &lion_rule, &lion_rule, &lion_rule },
+    { "adopt", &adopt_rule, &adopt_rule, &adopt_rule },
+    { "adamwschedulefree", &adamw_free_rule, &adamw_free_rule, &adamw_free_rule },
+    { "sgdschedulefree", &sgd_free_rule, &sgd_free_rule, &sgd_free_rule },
     { "lamb", &lamb_rule, &lamb_rule, &lamb_rule },
+    { "ipex.lamb", &lamb_rule, &lamb_rule, &lamb_rule },                /* without bounds of its ratio */
     { "muon", &muon_rule, &adam_rule, &adam_rule },
 };
 
@@ -82,6 +98,8 @@ bool optimizers_share_states(const char *a, const char *b)
     return x && y && same_states(x->matrices, y->matrices) && same_states(x->tables, y->tables) &&
            same_states(x->vectors, y->vectors);
 }
+
+bool optimizer_averages(const Optimizer *o) { return o->matrices->parameters != NULL; }
 
 int optimizer_phases(const Optimizer *o)
 {

@@ -1,6 +1,6 @@
 #ifndef OPTIM_OPTIMIZER_H
 #define OPTIM_OPTIMIZER_H
-/* Optimizers: AdamW, SGD with momentum, Lion, LAMB and Muon. An optimizer is one row: the rules that update
+/* Optimizers: Adam, SGD with momentum, Lion, ADOPT, schedule-free AdamW and SGD, LAMB and Muon. An optimizer is one row: the rules that update
  * the matrices of transformer layers, embeddings and the head, and vectors. A rule is one row too: its states
  * (optim/state.h), the smallest range of a parameter that it can update alone, its granule, at whose ends
  * ZeRO cuts, and its functions. Formulas of the updates are those of their operations in tensor/ops.def.
@@ -32,9 +32,11 @@ typedef struct {
 } MuonSettings;
 
 typedef struct {
-    double beta1, beta2, epsilon;      /* of AdamW and LAMB */
+    double beta1, beta2, epsilon;      /* of AdamW, ADOPT and LAMB */
+    bool   coupled;                    /* of Adam and ADOPT: weight decay is part of the gradient (L2) */
     bool   stochastic;                 /* states narrower than the compute type are rounded at random */
     double momentum;                   /* of SGD */
+    bool   nesterov;
     double lion_beta1, lion_beta2;     /* of the step, of the momentum that is kept */
     double least_ratio, most_ratio;    /* bounds of LAMB's trust ratio */
     MuonSettings muon;
@@ -96,6 +98,11 @@ struct UpdateRule {
     OptimizerState state[OPTIMIZER_STATES];
     int64_t (*granule)(const Param *param);  /* in elements of the part stored here; NULL: 1 */
     bool    whole;                           /* takes whole matrices on scratch (optim/muon.c) */
+    /* The states of a new run that are not 0, from the weights; NULL: all are 0. */
+    void  (*start)(Queue *q, const OptimizerPiece *piece);
+    /* Of rules whose parameters are not the rounded weights, else NULL: writes them, or with `average` the
+     * weights, which are evaluated. */
+    void  (*parameters)(Queue *q, const OptimizerSettings *settings, const OptimizerPiece *piece, bool average);
     int     phases;
     void  (*begin)(Queue *q, const OptimizerSettings *settings, const OptimizerPiece *piece);
     UpdatePhase phase[UPDATE_PHASES];
@@ -115,6 +122,9 @@ const UpdateRule *optimizer_rule (const Optimizer *optimizer, const Param *param
 ParamGranule optimizer_granule(const Optimizer *optimizer);
 /* Whether both keep the same states of all parameters, so that one may continue the other's run. */
 bool    optimizers_share_states(const char *a, const char *b);
+/* Whether weights are averages over the run, apart from the parameters that are updated. All its rules are
+ * then alike. */
+bool    optimizer_averages(const Optimizer *optimizer);
 /* The most phases of its rules; the sums of a parameter in one, of all its matrices. */
 int     optimizer_phases(const Optimizer *optimizer);
 int64_t optimizer_sums  (const Optimizer *optimizer, const Param *param, int phase);
@@ -128,5 +138,12 @@ void    optimizer_tensors (OptimizerRun *run);
 /* Of the pieces first .. end - 1 those whose rules have none. */
 void    optimizer_elements(OptimizerRun *run, int first, int end);
 
+/* What the average of weights has been made of: the sum of squares of the largest learning rates so far, one
+ * for each update. */
+typedef struct { double sum, largest; } AverageWeights;
+/* The next one, and the share of the step with this learning rate in the average. */
+AverageWeights average_next(double *share, AverageWeights now, double lr);
+
 extern const UpdateRule lamb_rule, muon_rule;          /* optim/lamb.c, optim/muon.c */
+extern const UpdateRule adamw_free_rule, sgd_free_rule;                          /* optim/schedule_free.c */
 #endif

@@ -96,7 +96,7 @@ static Bucket bucket_make(const Buckets *b, const BucketsSetup *s, const ParamBl
     counted_set(&k, block->index == 0 && !stage_holds(s->stage, 0));
     k.weights = tensor_new(s->persistent, "weights", b->precision.param,
         k.zero_stage >= 3 ? k.own_count : bucket_whole(&k));
-    if (b->training && b->precision.param != b->precision.master)
+    if (b->training && (b->precision.param != b->precision.master || s->averages))
         k.master = tensor_new(s->persistent, "master weights", b->precision.master, k.own_count);
     if (b->training)
         k.grads = tensor_new(s->persistent, "gradients", b->precision.gradient,

@@ -52,7 +52,7 @@ static int64_t owned_bytes(const Trainer *t, const Bucket *k, const ParamBlock *
     if (k->zero_stage >= 3)        bytes += aligned(n, p->param);
     if (!t->config->training)      return bytes;
     if (k->zero_stage >= 2)        bytes += aligned(n, p->gradient);
-    if (p->param != p->master)     bytes += aligned(n, p->master);
+    if (p->param != p->master || optimizer_averages(t->config->optimizer)) bytes += aligned(n, p->master);
     for (int s = 0; s < OPTIMIZER_STATES; s++) bytes += state_bytes(t, block, s, first, end);
     return bytes;
 }

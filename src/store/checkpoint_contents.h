@@ -41,6 +41,8 @@ typedef struct {
     LossScale   loss_scale;                /* scale 0: losses are not scaled */
     /* delayed scaling of 8-bit inputs: what the scales make of amax, of x and w, and of dy; 0: none */
     double      fp8_largest[2];
+    /* of optimizers that average weights: sum of squares of learning rates, the largest one; 0: none */
+    double      average[2];
     LossStatistics losses;
     EvaluationLosses evaluations;
     double      valid_loss;                /* of the evaluation after this step; 0: there was none */

@@ -175,6 +175,8 @@ static json_t *run_json(const CheckpointState *state)
     if (state->fp8_largest[0] > 0)
         json_object_set_new(run, "fp8_largest", json_pack("[f, f]", state->fp8_largest[0],
                                 state->fp8_largest[1]));
+    if (state->average[0] > 0)
+        json_object_set_new(run, "average", json_pack("[f, f]", state->average[0], state->average[1]));
     if (state->updated_samples != state->samples)
         json_object_set_new(run, "updated_samples", json_integer((json_int_t)state->updated_samples));
     if (state->given) json_object_set_new(run, "given", json_string(state->given));
@@ -328,6 +330,15 @@ static Status fp8_largest_read(double largest[2], const char *path, json_t *reco
     return fail(BAD_FILE, "%s: fp8_largest is not two numbers between 1e-30 and 1e30", path);
 }
 
+/* record: "average" of "run", NULL where the optimizer averages no weights */
+static Status average_read(double average[2], const char *path, json_t *record)
+{
+    if (!record) return OK;
+    if (json_unpack(record, "[F, F !]", &average[0], &average[1]) == 0 && average[0] >= 0 &&
+        average[0] <= 1e30 && average[1] >= 0 && average[1] <= 1e15) return OK;
+    return fail(BAD_FILE, "%s: average is not a sum of squares of learning rates and the largest one", path);
+}
+
 /* record: "losses" of "run", NULL without a guard against spikes */
 static Status losses_read(LossStatistics *losses, const char *path, json_t *record)
 {
@@ -431,6 +442,7 @@ static Status state_read(Manifest *m, const char *path, json_t *root, json_t **f
     TRY(tokenizer_read(m, path, tokenizer, json_object_get(run, "tokenizer")));
     TRY(loss_scale_read(&state->loss_scale, path, json_object_get(run, "loss_scale")));
     TRY(fp8_largest_read(state->fp8_largest, path, json_object_get(run, "fp8_largest")));
+    TRY(average_read(state->average, path, json_object_get(run, "average")));
     TRY(valid_loss_read(&state->valid_loss, path, json_object_get(run, "valid_loss")));
     TRY(losses_read(&state->losses, path, json_object_get(run, "losses")));
     TRY(evaluations_read(&state->evaluations, path, json_object_get(run, "evaluations")));

@@ -2,7 +2,7 @@
 #define TENSOR_STEP_STATE_H
 /* The values that change from step to step. They are in one small struct in the memory of the device that
  * computes, and never among an op's arguments, so that a step captured as a CUDA graph can be replayed. The
- * host writes seed, step, updates, both lr, weight_decay and loss_limit before a step; the op clip_and_skip
+ * host writes seed, step, updates, both lr, average_share, weight_decay and loss_limit before a step; the op clip_and_skip
  * writes factor, skip, unread and the loss scale within it (tensor/step_end.h).
  *
  * Loss scaling keeps the gradients of activations within the range of F16. The scale of the mean loss rises
@@ -34,6 +34,7 @@ typedef struct {
     int64_t  updates;          /* steps before this one that were not skipped; Adam's t is updates + 1 */
     double   lr;               /* the learning rate of this step */
     double   decoupled_lr;     /* that of token embedding and output layer, the same where none is given */
+    double   average_share;    /* of schedule-free optimizers: this step's share in the average of weights */
     double   weight_decay;     /* its weight decay; operations have a factor of it for each parameter */
     /* clipping / tokens: the optimizer's op multiplies gradients, which are sums over tokens, by it as it
      * reads them; the gradients in memory are unchanged */

@@ -334,7 +334,9 @@ static void make_samples(Trainer *t, Report *report, const Saving *saving)
     const Sampler *sampler = &t->config->sampler;
     if (!at_interval(t->step, sampler->interval) || t->signal || saving->in_row > 0) return;
     report->sampled_step = t->step;
+    trainer_parameters(t, true);                                                 /* <-> shard */
     sampler->make(sampler, t, report_sample, report);                            /* <-> all axes */
+    trainer_parameters(t, false);                                                /* <-> shard */
     t->sampled = true;
     report_pause(report);
 }

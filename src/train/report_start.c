@@ -82,6 +82,14 @@ static void log_decayed(const Trainer *t)
              ", by --override-opt-param-scheduler in the place of --use-checkpoint-opt-param-scheduler");
 }
 
+/* A schedule-free optimizer averages weights instead of decaying the learning rate. */
+static void log_average(const Trainer *t)
+{
+    if (!optimizer_averages(t->config->optimizer) || t->config->lr.style == LR_CONSTANT) return;
+    log_line("--optimizer %s averages weights in place of a decay of the learning rate; give "
+             "--lr-decay-style constant, unless both are wanted", t->config->optimizer->name);
+}
+
 /* Of so many samples, on each data-parallel rank */
 static int64_t micros(const Trainer *t, int64_t samples)
 {
@@ -197,6 +205,7 @@ void report_start(const Trainer *t)
     log_run(t);
     log_decayed(t);
     log_second_moment(t);
+    log_average(t);
     log_repeated_samples(t);
     log_later_checkpoints(t);
     if (!t->config->save) log_line("--save was not given: the model will not be saved");

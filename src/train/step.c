@@ -189,6 +189,7 @@ static void run_schedule(Trainer *t, void (*at_end)(void *context))
     t->step_state.step = t->step;
     t->step_state.lr   = lr_at(&t->config->lr, t->updated_samples);
     t->step_state.decoupled_lr = lr_decoupled_at(&t->config->lr, t->updated_samples);
+    average_next(&t->step_state.average_share, t->average, t->step_state.lr);
     t->step_state.weight_decay = weight_decay_at(&t->config->weight_decay, t->updated_samples);
     t->batch = batch_schedule_at(trainer_batches(t), t->samples);
     step_state_scale(&t->step_state, t->batch * t->config->model.sequence);
@@ -264,6 +265,7 @@ StepReport trainer_step(Trainer *t)
     queue_read(&t->queue, r, t->report_4.data, sizeof r);
     queue_state_read(&t->queue);
     if (r[3] == 0) t->step_state.updates++, t->updated_samples += t->batch;
+    if (r[3] == 0) t->average = average_next(&(double){ 0 }, t->average, t->step_state.lr);
     if (r[3] == 0) spike_add(&t->config->spike, &t->losses, r[0]);
     StepReport report = { .loss = r[0], .tokens = r[1], .norm = r[2], .samples = t->batch,
         .waited = prefetch_waited(t->prefetch[SPLIT_TRAIN]), .skipped = r[3] != 0,
@@ -329,6 +331,7 @@ double trainer_evaluate(Trainer *t, int64_t steps, TrainerFill *fill, void *cont
     Pipeline *pipeline = apart ? &t->valid_pipeline : &t->pipeline;
     executor->ctx.drop   = false;
     executor->ctx.sums_2 = loss_sums(t);
+    trainer_parameters(t, true);                                              /* <-> shard */
     fill_zero(&t->queue, (FillZero){ .y = t->own_sums_S });
     /* The ranks agree before each batch whether any of them has received a signal. */
     for (; e.step < steps; e.step++) {
@@ -339,6 +342,7 @@ double trainer_evaluate(Trainer *t, int64_t steps, TrainerFill *fill, void *cont
     if (t->own_sums_S.data)
         queue_write(&t->queue, own_sum(t, SUM_SQUARES).data, &t->evaluated_bytes, sizeof(double));
     join_sums(t);                                                             /* <-> world */
+    trainer_parameters(t, false);                                             /* <-> shard */
     queue_wait(&t->queue);
     double sum[STEP_SUMS] = { 0 };
     if (t->sums_S.data) queue_read(&t->queue, sum, t->sums_S.data, sizeof sum);

@@ -87,6 +87,7 @@ typedef struct Trainer {
     Pipeline valid_pipeline;
     Arena    shared_slots;
     OptimizerRun optimizer;                          /* its pieces are owned */
+    AverageWeights average;                          /* of optimizers that average weights */
     int    (*piece_of)[PARAM_IDS];                   /* by bucket and parameter; -1: none; owned */
     int     *first_piece;                            /* of each bucket, and the number of all; owned */
     Fp8State fp8;
@@ -231,9 +232,12 @@ Fp8Largest    trainer_fp8_largest(const Trainer *trainer);
 void          trainer_fp8_adapt  (Trainer *trainer, int64_t layer, Fp8Largest was);
 
 /* train/trainer_optimizer.c: the pieces that the optimizer updates, and their states, which
- * trainer_optimizer_init sets to 0. */
+ * trainer_optimizer_init sets to those of a new run with the present weights. */
 void trainer_optimizer_open (Trainer *trainer);
 void trainer_optimizer_init (Trainer *trainer);
+/* Where the optimizer averages weights: the parameters of all ranks become those that are trained, or with
+ * `average` the weights. Else nothing. <-> shard: all-gather under ZeRO 1 and 2 */
+void trainer_parameters(Trainer *trainer, bool average);
 void trainer_optimizer_close(Trainer *trainer);
 /* NULL: this rank updates no element of it. */
 const OptimizerPiece *trainer_piece(const Trainer *trainer, int bucket, int param);

@@ -217,6 +217,7 @@ Status trainer_save(Trainer *t, const char *dir, int64_t keep_last)
         .fp8_largest = { largest.x, largest.dy }, .valid_loss = t->valid_loss,
         .losses = t->losses, .evaluations = t->evaluations,
         .loss_scale = t->step_state.loss, .step = t->step,
+        .average = { t->average.sum, t->average.largest },
         .samples = t->samples, .updates = t->step_state.updates, .updated_samples = t->updated_samples,
         .seed = t->config->seed, .options = t->config->options, .given = t->config->given,
         .kernels = t->queue.backend == &cpu_backend ? kernel_family_name(t->queue.kernels) : NULL };
@@ -335,6 +336,9 @@ Status trainer_load(Trainer *t, const char *path)
     if (folder) TRY(load_foreign(t, folder, &state));              /* <-> world; same on every rank */
     else TRY(agree(t->world, load_shards(t, path, &state)));
     unsigned loaded = trainer_loads(t, state.lacks);
+    if (!(loaded & CHECKPOINT_STATES)) trainer_optimizer_init(t);     /* from these weights; <-> shard */
+    else t->average = (AverageWeights){ state.average[0], state.average[1] };
+    trainer_parameters(t, false);                                                        /* <-> shard */
     t->lacked = state.lacks;
     /* for the bias correction of the states, which are 0 where none are loaded: also after a rewind */
     t->step_state.updates = loaded & CHECKPOINT_STATES ? state.updates : 0;

@@ -136,6 +136,25 @@ void trainer_optimizer_init(Trainer *t)
     for (int i = 0; i < t->optimizer.pieces; i++)
         for (int s = 0; s < t->optimizer.piece[i].rule->states; s++)
             fill_zero(&t->queue, (FillZero){ .y = t->optimizer.piece[i].state[s] });
+    for (int i = 0; i < t->optimizer.pieces; i++)
+        if (t->optimizer.piece[i].rule->start)
+            t->optimizer.piece[i].rule->start(&t->queue, &t->optimizer.piece[i]);
+    t->average = (AverageWeights){ 0 };
+    trainer_parameters(t, false);                                             /* <-> shard */
+}
+
+void trainer_parameters(Trainer *t, bool average)
+{
+    if (!t->config->training || !optimizer_averages(t->config->optimizer)) return;
+    buckets_gathered(&t->buckets);                                            /* <-> shard */
+    for (int i = 0; i < t->buckets.count; i++) {
+        for (int p = t->first_piece[i]; p < t->first_piece[i + 1]; p++) {
+            const OptimizerPiece *piece = &t->optimizer.piece[p];
+            piece->rule->parameters(&t->queue, &t->config->settings, piece, average);
+        }
+        buckets_gather_begin(&t->buckets, &t->buckets.bucket[i]);             /* <-> shard under ZeRO 1, 2 */
+        bucket_gathered(&t->buckets.bucket[i]);
+    }
 }
 
 const OptimizerPiece *trainer_piece(const Trainer *t, int bucket, int p)

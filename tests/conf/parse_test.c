@@ -295,13 +295,13 @@ static void names_in_old_checkpoints(void **state)
 
 static char resume_changes[1000];           /* what the last of them names as changed */
 
-/* What a run that goes on says against what its checkpoint was trained with */
 /* As optim/optimizer.c has it, which options do not see. */
 static bool share_states(const char *a, const char *b)
 {
     return (!strcmp(a, "adam") || !strcmp(a, "lamb")) && (!strcmp(b, "adam") || !strcmp(b, "lamb"));
 }
 
+/* What a run that goes on says against what its checkpoint was trained with */
 static Status goes_on(const char *begun, const char *now)
 {
     Options before, o;

@@ -47,6 +47,7 @@ static Status bucket_take(Copies *c, const Trainer *t, const Bucket *k)
             row_add(c, &held, false, k->weights, k->block.param[p].at + held.first - (whole ? 0 : k->own_first));
         if (own.count == 0 || !tensor_present(k->master)) continue;
         row_add(c, &own, true, k->master, at);
+        if (optimizer_averages(t->config->optimizer)) continue;          /* its weights are not the parameters */
         TRY(rounded_compare(c, t, &own, bucket_own(k, k->weights), k->master, at));
     }
     return OK;

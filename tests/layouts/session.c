@@ -24,14 +24,26 @@ static const double gap_within[TYPES] = { 0, 1e-5, 1e-2, 1e-3, 1e-2, 1e-2 };
  * however small the gradient is: where rounding to 16 bits decides its sign, weights differ by two steps in opposite
  * directions, which is no less than what a bug does to them. copies.c compares such weights to the bit instead. Lion's steps all have
  * that size, also where a gradient is 0 but for rounding, as that of a key's bias is, in double too: three steps in opposite directions. */
-static const double weights_within[TYPES][OPTIMIZERS] = {    /* adam, adam of two rates, sgd, lion, lamb, muon */
-    { 1e-11, 1e-11, 1e-11, 6.1e-3, 1e-11, 1e-11 },
-    { 5e-4, 1e-3, 3e-8, 6.1e-3, 3e-5, 5e-3 },
-    { INFINITY, INFINITY, 4e-5, INFINITY, INFINITY, INFINITY },
-    { INFINITY, INFINITY, 1e-5, INFINITY, INFINITY, INFINITY },
-    { INFINITY, INFINITY, 4e-5, INFINITY, INFINITY, INFINITY },
-    { INFINITY, INFINITY, INFINITY, INFINITY, INFINITY, INFINITY },
+#define NONE INFINITY
+static const struct { const char *optimizer; double within[TYPES]; } weights[OPTIMIZERS] = {       /* in the order of values.c */
+    { "adam",        { 1e-11, 5e-4, NONE, NONE, NONE, NONE } },
+    { "two-rates",   { 1e-11, 1e-3, NONE, NONE, NONE, NONE } },
+    { "sgd",         { 1e-11, 3e-8, 4e-5, 1e-5, 4e-5, NONE } },
+    { "lion",        { 6.1e-3, 6.1e-3, NONE, NONE, NONE, NONE } },
+    { "lamb",        { 1e-11, 3e-5, NONE, NONE, NONE, NONE } },
+    { "adam-l2",     { 1e-11, 5e-4, NONE, NONE, NONE, NONE } },
+    { "adopt",       { 1e-11, 5e-4, NONE, NONE, NONE, NONE } },
+    { "average",     { 1e-11, 5e-4, NONE, NONE, NONE, NONE } },
+    { "sgd-average", { 1e-11, 3e-8, 4e-5, 1e-5, 4e-5, NONE } },
+    { "muon",        { 1e-11, 5e-3, NONE, NONE, NONE, NONE } },
 };
+
+static double weights_within(int type, int rule)
+{
+    const char *name = values[value_named("adam") + rule].name;
+    CHECK(rule < OPTIMIZERS && !strcmp(weights[rule].optimizer, name), "bounds of weights have no row of optimizer %s at %d", name, rule);
+    return weights[rule].within[type];
+}
 
 static const Within *within_of(int type, int rule)
 {
@@ -82,7 +94,7 @@ const char *session_judge(Session *session, const Draw *d, const Result *mine, c
     double wide = !after ? 1 : type > 1 || muon ? AFTER_BRANCHES : AFTER_BRANCHES_FP32;
     double later = !after ? 1 : type > 1 ? AFTER_BRANCHES_LATER : AFTER_BRANCHES, gap_bound = gap_within[type] * (after ? AFTER_BRANCHES_GAP : 1);
     double bound[DIFFERENCES] = { wide * w->loss, wide * w->norm, wide * w->later_loss, later * w->later_norm,
-        wide * weights_within[type][rule] };
+        wide * weights_within(type, rule) };
     double off[DIFFERENCES], *worst = session->worst[kind][type][rule];
     if (one->failure[0])  return snprintf(why, FAILURE_MOST, "one rank: %.500s", one->failure), why;
     if (mine->failure[0]) return snprintf(why, FAILURE_MOST, "%.500s", mine->failure), why;
@@ -119,10 +131,10 @@ void session_print_worst(const Session *session)
         const double *off = session->worst[k][t][o];
         const Within *w = within_of(t, o);
         if (session->judged[k][t][o] == 0) continue;
-        printf("%-7s %-11s %-4s %3d runs %8.1e %8.1e %8.1e %8.1e %23.1e %8.1e %8.1e %8.1e", kind[k], values[value_named("double") + t].name,
+        printf("%-7s %-11s %-11s %3d runs %8.1e %8.1e %8.1e %8.1e %23.1e %8.1e %8.1e %8.1e", kind[k], values[value_named("double") + t].name,
                values[value_named("adam") + o].name, session->judged[k][t][o], off[0], w->loss, off[1], w->norm, off[2], w->later_loss,
                off[3], w->later_norm);
-        printf(" %8.1e %8.1e\n", off[4], weights_within[t][o]);
+        printf(" %8.1e %8.1e\n", off[4], weights_within(t, o));
     }
     printf("to the bit: %ld parts of weights that another rank holds too, %ld weights and their rounded master weights\n",
            session->copies, session->rounded);

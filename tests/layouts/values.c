@@ -77,6 +77,10 @@ const Value values[] = {
     { OPTIMIZER, "sgd",         0, "--optimizer sgd",  { { 0 } } },
     { OPTIMIZER, "lion",        0, "--optimizer lion", { { 0 } } },
     { OPTIMIZER, "lamb",        0, "--optimizer lamb", { { 0 } } },
+    { OPTIMIZER, "adam-l2",     0, "--coupled-weight-decay --adam-eps 1e-6", { { 0 } } },
+    { OPTIMIZER, "adopt",       0, "--optimizer adopt --adam-eps 1e-3", { { 0 } } },
+    { OPTIMIZER, "average",     0, "--optimizer adamwschedulefree --adam-eps 1e-6", { { 0 } } },
+    { OPTIMIZER, "sgd-average", 0, "--optimizer sgdschedulefree", { { 0 } } },
     { OPTIMIZER, "muon",        1, "--optimizer muon", { { 0 } } },
 
     { BATCH,     "constant",    0, "", { { 0 } } },
@@ -169,6 +173,7 @@ const ValuePair impossible[] = {
     { "nemotron", "latent" }, { "nemotron", "latent-keys" },
     { "zb-v", "short" },                  /* its first stage has the last virtual stage too: a layout by hand says which */
     { "sgd", "bf16-states" }, { "lion", "bf16-states" },               /* they have no second moment */
+    { "average", "bf16-states" }, { "sgd-average", "bf16-states" },    /* they have no first one */
 };
 const int impossible_count = sizeof impossible / sizeof *impossible;
 

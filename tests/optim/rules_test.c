@@ -19,7 +19,13 @@ static const struct { const char *name; int64_t rows, columns; } tensors[TENSORS
 };
 static const struct { const char *golden, *optimizer; OptimizerSettings settings; } rules[] = {
     { "adamw", "adam", { .beta1 = 0.9, .beta2 = 0.95, .epsilon = 1e-8 } },
+    { "adam",  "adam", { .beta1 = 0.9, .beta2 = 0.95, .epsilon = 1e-8, .coupled = true } },
     { "sgd",   "sgd",  { .momentum = 0.9 } },
+    { "sgd_nesterov", "sgd", { .momentum = 0.9, .nesterov = true } },
+    { "adopt", "adopt", { .beta1 = 0.9, .beta2 = 0.9999, .epsilon = 1e-6, .coupled = true } },
+    { "adopt_decoupled", "adopt", { .beta1 = 0.9, .beta2 = 0.9999, .epsilon = 1e-6 } },
+    { "adamw_schedule_free", "adamwschedulefree", { .beta1 = 0.9, .beta2 = 0.95, .epsilon = 1e-8 } },
+    { "sgd_schedule_free", "sgdschedulefree", { .momentum = 0.9 } },
     { "lion",  "lion", { .lion_beta1 = 0.9, .lion_beta2 = 0.99 } },
     { "lamb",  "lamb", { .beta1 = 0.9, .beta2 = 0.95, .epsilon = 1e-6, .least_ratio = 0, .most_ratio = INFINITY } },
     { "lamb_bounded", "lamb", { .beta1 = 0.9, .beta2 = 0.95, .epsilon = 1e-6, .least_ratio = 0.25, .most_ratio = 0.3 } },
@@ -69,10 +75,12 @@ static void pieces_make(OptimizerPiece *piece, const Optimizer *optimizer, Arena
 {
     for (int k = 0; k < TENSORS; k++) {
         int64_t n = count_of(k);
+        bool averages = optimizer_averages(optimizer);
         piece[k] = (OptimizerPiece){ .rule = k == 0 || k == 2 ? optimizer->matrices : k == 1 ? optimizer->tables : optimizer->vectors,
             .w = tensor_new(arena, "w", type, n), .g = tensor_new(arena, "g", type, n), .decayed = k < 3, .count = n, .counted = n,
             .rows = tensors[k].rows, .columns = tensors[k].columns, .local_rows = tensors[k].rows, .local_columns = tensors[k].columns,
             .parts = 1, .sums_at = { 2 * k }, .sums = { 2 } };
+        if (averages) piece[k].param = tensor_new(arena, "param", type, n);
         for (int s = 0; s < piece[k].rule->states; s++) piece[k].state[s] = tensor_new(arena, "state", type, n);
     }
 }
@@ -80,7 +88,7 @@ static void pieces_make(OptimizerPiece *piece, const Optimizer *optimizer, Arena
 static Status course_rank(Transport *transport, void *context)
 {
     Course *c = context;
-    char path[512], step[16];
+    char path[512], step[16], name[32];
     double x[TENSORS][1024];
     json_error_t error;
     snprintf(path, sizeof path, TESTS_DIR "/golden/optimizers/%s.json", rules[c->rule].golden);
@@ -105,10 +113,13 @@ static Status course_rank(Transport *transport, void *context)
         for (int64_t i = 0; i < count_of(k); i++) x[k][i] = unit(WEIGHTS, k, 0, i) / 2;
         dtype_convert(piece[k].w.data, type, x[k], F64, count_of(k));
         for (int s = 0; s < piece[k].rule->states; s++) fill_zero(&q, (FillZero){ .y = piece[k].state[s] });
+        if (piece[k].rule->start) piece[k].rule->start(&q, &piece[k]);
     }
+    AverageWeights average = { 0 };
     double peak = json_real_value(json_object_get(golden, "lr"));
     for (int t = 1; t <= STEPS; t++) {
         state.lr = peak * (t < 5 ? t : 5) / 5, state.updates = t - 1;
+        average = average_next(&state.average_share, average, state.lr);
         for (int k = 0; k < TENSORS; k++) {                        /* twice the gradient, as factor is 1/2 */
             for (int64_t i = 0; i < count_of(k); i++) x[k][i] = 2 * gradient(k, t, i);
             dtype_convert(piece[k].g.data, type, x[k], F64, count_of(k));
@@ -118,8 +129,12 @@ static Status course_rank(Transport *transport, void *context)
         snprintf(step, sizeof step, "%d", t);
         const json_t *at = json_object_get(json_object_get(golden, "steps"), step);
         for (int k = 0; at && k < TENSORS; k++) {
-            dtype_convert(x[k], F64, piece[k].w.data, type, count_of(k));
+            bool averages = tensor_present(piece[k].param);         /* goldens have the parameters, and the weights as what is evaluated */
+            dtype_convert(x[k], F64, averages ? piece[k].param.data : piece[k].w.data, type, count_of(k));
             c->off = fmax(c->off, compare(json_object_get(at, tensors[k].name), k, x[k]));
+            snprintf(name, sizeof name, "%s.evaluated", tensors[k].name);
+            dtype_convert(x[k], F64, piece[k].w.data, type, count_of(k));
+            if (averages) c->off = fmax(c->off, compare(json_object_get(at, name), k, x[k]));
         }
     }
     json_decref(golden);

@@ -1,15 +1,15 @@
-"""What LAMB and Muon add to traffic.py's formulas: sums over whole tensors, and Muon's exchange of whole matrices. AdamW, SGD and Lion send nothing."""
+"""What LAMB and Muon add to traffic.py's formulas: sums over whole tensors, and Muon's exchange of whole matrices. Elementwise ones send nothing."""
 from traffic_blocks import all_reduce, places
 
 NARROW = 2                                            # bytes of an element of Muon's iterations, but on a ref run
-# Numbers of each logical matrix that all ranks of a stage need: LAMB's norms of weights and update (1904.00962), Muon's norm of the momentum.
-NORMS = {"adam": 0, "sgd": 0, "lion": 0, "lamb": 2, "muon": 1}
+# Numbers of each logical matrix that all ranks of a stage need: LAMB's norms of weights and update (1904.00962), Muon's norm of the momentum; others none.
+NORMS = {"lamb": 2, "ipex.lamb": 2, "muon": 1}
 
 
 def norms_of(at):
     """Of all tensors; with Muon of the matrices of layers, the rest has AdamW. Experts are matrices of their own."""
     tensors = [x for bucket in at.buckets for x in bucket.rows if at.optimizer != "muon" or x.matrices]
-    return NORMS[at.optimizer] * sum(x.whole for x in tensors)
+    return NORMS.get(at.optimizer, 0) * sum(x.whole for x in tensors)
 
 
 def norms_traffic(sums, at):

@@ -39,7 +39,7 @@ static inline bool make_adamw(Arguments *a, int variant)
 {
     a->adamw = (Adamw){
         .w_N = real(20001), .m_N = real(20001), .v_N = between(0, 1, 20001), .g_N = real(20001),
-        .beta1 = 0.9, .beta2 = 0.95, .epsilon = 1e-8, .decay = 0.1, .decoupled = variant == 2, .stochastic = variant >= 3,
+        .beta1 = 0.9, .beta2 = 0.95, .epsilon = 1e-8, .decay = 0.1, .coupled = variant == 2, .decoupled = variant == 2, .stochastic = variant >= 3,
         .place = variant == 4 ? cut_place : flat_place };
     if (variant >= 2) a->adamw.param_N = real(20001);
     return update_case(variant);
@@ -47,7 +47,7 @@ static inline bool make_adamw(Arguments *a, int variant)
 
 static inline bool make_sgd(Arguments *a, int variant)
 {
-    a->sgd = (Sgd){ .w_N = real(20001), .m_N = real(20001), .g_N = real(20001), .momentum = 0.9, .decay = 0.1, .decoupled = variant == 2,
+    a->sgd = (Sgd){ .w_N = real(20001), .m_N = real(20001), .g_N = real(20001), .momentum = 0.9, .decay = 0.1, .nesterov = variant == 2, .decoupled = variant == 2,
                     .stochastic = variant >= 3, .place = variant == 4 ? cut_place : flat_place };
     if (variant >= 2) a->sgd.param_N = real(20001);
     return update_case(variant);
@@ -65,6 +65,32 @@ static inline bool make_lion(Arguments *a, int variant)
     }
     if (variant >= 2) a->lion.param_N = real(20001);
     return update_case(variant);
+}
+
+/* The first update, which sets v alone, and later ones, whose directions reach their bound of 7^(1/4) */
+static inline bool make_adopt(Arguments *a, int variant)
+{
+    start.updates = variant == 0 ? 0 : 7;
+    a->adopt = (Adopt){
+        .w_N = real(20001), .m_N = real(20001), .v_N = between(0, 1, 20001), .g_N = real(20001), .beta1 = 0.9, .beta2 = 0.95, .epsilon = 1e-2,
+        .decay = 0.1, .coupled = variant == 2, .decoupled = variant == 2, .stochastic = variant >= 3, .place = variant == 4 ? cut_place : flat_place };
+    if (variant >= 2) a->adopt.param_N = real(20001);
+    return update_case(variant);
+}
+
+static inline bool make_averaged_update(Arguments *a, int variant)
+{
+    start.average_share = 0.3;
+    a->averaged_update = (AveragedUpdate){ .w_N = real(20001), .z_N = real(20001), .g_N = real(20001), .param_N = real(20001),
+        .beta = 0.9, .beta2 = 0.95, .epsilon = 1e-8, .decay = 0.1, .stochastic = variant >= 3, .place = variant == 4 ? cut_place : flat_place };
+    if (variant != 2) a->averaged_update.v_N = between(0, 1, 20001);
+    return update_case(variant);
+}
+
+static inline bool make_weighted_pair(Arguments *a, int variant)
+{
+    a->weighted_pair = (WeightedPair){ .y_N = real(20001), .x_N = real(20001), .z_N = real(20001), .x_factor = 0.9, .z_factor = 0.1 };
+    return variant < 1;
 }
 
 static inline bool make_lamb_direction(Arguments *a, int variant)

@@ -1,6 +1,7 @@
 /* The options of the optimizer and of the learning rate as the structs of optim/. */
 #include "cli/setup/setup.h"
 #include "conf/schedule.h"
+#include <math.h>
 
 static LrStyle lr_style(const Options *o)
 {
@@ -97,10 +98,13 @@ static bool muon_narrow(const Options *o)
 
 OptimizerSettings setup_optimizer(const Options *o)
 {
+    bool unbounded = o->optimizer.value == CHOICE_optimizer_ipex_lamb;
     return (OptimizerSettings){ .beta1 = o->adam_beta1, .beta2 = o->adam_beta2, .epsilon = o->adam_eps,
-        .stochastic = o->stochastic_rounding, .momentum = o->sgd_momentum,
+        .coupled = o->coupled_decay, .stochastic = o->stochastic_rounding, .momentum = o->sgd_momentum,
+        .nesterov = o->sgd_nesterov,
         .lion_beta1 = o->lion_beta1, .lion_beta2 = o->lion_beta2,
-        .least_ratio = o->lamb_min_coeff, .most_ratio = o->lamb_max_coeff,
+        .least_ratio = unbounded ? 0 : o->lamb_min_coeff,
+        .most_ratio = unbounded ? INFINITY : o->lamb_max_coeff,
         .muon = { .momentum = o->muon_momentum, .nesterov = o->muon_nesterov,
                   .steps = (int)o->muon_num_ns_steps, .scale = muon_scale(o),
                   .extra = o->muon_extra_scale_factor, .coefficients = muon_coefficients(o),

@@ -24,32 +24,42 @@ INLINE float *state_tile(TileBuffer *buffer, Tensor state, int64_t first, int64_
 
 /* ---- AdamW ---- */
 /* m = beta1 m + (1 - beta1) g,   v = beta2 v + (1 - beta2) g g
- * w -= lr decay w,   w -= lr mhat / (sqrt(vhat) + epsilon),   param = w rounded */
+ * w -= lr decay w,   w -= lr mhat / (sqrt(vhat) + epsilon),   param = w rounded;   coupled: g += decay w
+ * instead */
 typedef struct {
     const Adamw  *a;
     StateRounding rounding;
     float         factor, beta1, beta2, epsilon;
     float         shrink, rate, unbias;            /* 1 - lr decay,  lr / (1 - beta1^t),  1 / (1 - beta2^t) */
+    float         l2;                              /* the decay where it is coupled */
 } AdamwUpdate;
+
+INLINE void adamw_tile(const AdamwUpdate *u, bool coupled, float *restrict w, float *restrict m,
+                       float *restrict v, const float *restrict g, int64_t n)
+{
+    float one1 = 1 - u->beta1, one2 = 1 - u->beta2;
+    for (int64_t i = 0; i < n; i++) {
+        float scaled = g[i] * u->factor;
+        if (coupled) scaled += u->l2 * w[i];
+        m[i] = u->beta1 * m[i] + one1 * scaled;
+        v[i] = u->beta2 * v[i] + one2 * scaled * scaled;
+        w[i] = w[i] * u->shrink - u->rate * m[i] / (sqrtf(v[i] * u->unbias) + u->epsilon);
+    }
+}
 
 /* The bias corrections are in rate and unbias, which are computed once a step in double. */
 static CLONES void adamw_elements(void *context, int64_t begin, int64_t end)
 {
     const AdamwUpdate *u = context;
     const Adamw *a = u->a;
-    float one1 = 1 - u->beta1, one2 = 1 - u->beta2;
     TileBuffer m_tile, v_tile;
     for (int64_t first = begin; first < end; first += TILE) {
         int64_t n = tile_count(end, first);
         float *w = flat(a->w_N) + first, *m = state_tile(&m_tile, a->m_N, first, n);
         float *v = state_tile(&v_tile, a->v_N, first, n);
         const float *g = flat(a->g_N) + first;
-        for (int64_t i = 0; i < n; i++) {
-            float scaled = g[i] * u->factor;
-            m[i] = u->beta1 * m[i] + one1 * scaled;
-            v[i] = u->beta2 * v[i] + one2 * scaled * scaled;
-            w[i] = w[i] * u->shrink - u->rate * m[i] / (sqrtf(v[i] * u->unbias) + u->epsilon);
-        }
+        if (a->coupled) adamw_tile(u, true, w, m, v, g, n);
+        else            adamw_tile(u, false, w, m, v, g, n);
         states_store(&u->rounding, first, n, a->m_N, m, a->v_N, v);
         if (tensor_present(a->param_N)) tile_store(a->param_N, 0, first, w, n);
     }
@@ -66,20 +76,22 @@ CPU(adamw, Adamw)
     const StepState *step_state = q->step_state;
     if (step_state->skip) return;
     double t = (double)(step_state->updates + 1), lr = STEP_LR(step_state, a->decoupled);
+    double decay = a->decay * step_state->weight_decay;
     AdamwUpdate update = {
         .a = a, .rounding = rounding_of(q, a->stochastic, a->site, &a->place),
         .factor  = (float)step_state->factor,
         .beta1   = (float)a->beta1,
         .beta2   = (float)a->beta2,
         .epsilon = (float)a->epsilon,
-        .shrink  = (float)(1 - lr * (a->decay * step_state->weight_decay)),
+        .shrink  = (float)(1 - lr * (a->coupled ? 0 : decay)),
+        .l2      = (float)decay,
         .rate    = (float)(lr / (1 - natural_power(a->beta1, t))),
         .unbias  = (float)(1 / (1 - natural_power(a->beta2, t))) };
     team_for(q->team, N, CHUNK_ELEMENTS, adamw_elements, &update);
 }
 
 /* ---- SGD ---- */
-/* m = momentum m + g + decay w,   w -= lr m */
+/* d = g + decay w,   m = momentum m + d,   w -= lr m  or  lr (d + momentum m) */
 typedef struct {
     const Sgd    *a;
     StateRounding rounding;
@@ -96,8 +108,9 @@ static CLONES void sgd_elements(void *context, int64_t begin, int64_t end)
         float *w = flat(a->w_N) + first, *m = state_tile(&m_tile, a->m_N, first, n);
         const float *g = flat(a->g_N) + first;
         for (int64_t i = 0; i < n; i++) {
-            m[i] = u->momentum * m[i] + (g[i] * u->factor + u->decay * w[i]);
-            w[i] -= u->lr * m[i];
+            float d = g[i] * u->factor + u->decay * w[i];
+            m[i] = u->momentum * m[i] + d;
+            w[i] -= u->lr * (a->nesterov ? d + u->momentum * m[i] : m[i]);
         }
         states_store(&u->rounding, first, n, a->m_N, m, tensor_none(), NULL);
         if (tensor_present(a->param_N)) tile_store(a->param_N, 0, first, w, n);
@@ -168,6 +181,156 @@ CPU(lion, Lion)
         .shrink = (float)(1 - lr * (a->decay * step_state->weight_decay)),
         .lr     = (float)lr };
     team_for(q->team, N, CHUNK_ELEMENTS, lion_elements, &update);
+}
+
+/* ---- ADOPT ---- */
+/* w -= lr decay w,   m = beta1 m + (1 - beta1) u,   w -= lr m,   v = beta2 v + (1 - beta2) g g
+ * u = g / max(sqrt(v), epsilon) within +-(t - 1)^(1/4);   the first update: v = g g */
+typedef struct {
+    const Adopt  *a;
+    StateRounding rounding;
+    float         factor, beta1, rest1, beta2, rest2;      /* rest = 1 - beta, rounded once: 0.9999 is near 1 */
+    float         epsilon, bound, shrink, l2, lr;
+    bool          first;
+} AdoptUpdate;
+
+static CLONES void adopt_elements(void *context, int64_t begin, int64_t end)
+{
+    const AdoptUpdate *u = context;
+    const Adopt *a = u->a;
+    TileBuffer m_tile, v_tile;
+    for (int64_t first = begin; first < end; first += TILE) {
+        int64_t n = tile_count(end, first);
+        float *w = flat(a->w_N) + first, *m = state_tile(&m_tile, a->m_N, first, n);
+        float *v = state_tile(&v_tile, a->v_N, first, n);
+        const float *g = flat(a->g_N) + first;
+        for (int64_t i = 0; i < n; i++) {
+            float scaled = g[i] * u->factor + u->l2 * w[i], root = sqrtf(v[i]);
+            float step = scaled / (root > u->epsilon ? root : u->epsilon);
+            step = step > u->bound ? u->bound : step < -u->bound ? -u->bound : step;
+            float moved = u->beta1 * m[i] + u->rest1 * step;
+            v[i] = u->first ? scaled * scaled : u->beta2 * v[i] + u->rest2 * scaled * scaled;
+            m[i] = u->first ? m[i] : moved;
+            w[i] = u->first ? w[i] : w[i] * u->shrink - u->lr * moved;
+        }
+        states_store(&u->rounding, first, n, a->m_N, m, a->v_N, v);
+        if (tensor_present(a->param_N)) tile_store(a->param_N, 0, first, w, n);
+    }
+}
+
+CPU(adopt, Adopt)
+{
+    int64_t N = a->w_N.dim[0];
+    WANT(a->w_N, N);
+    WANT(a->m_N, N);
+    WANT(a->v_N, N);
+    WANT(a->g_N, N);
+    if (tensor_present(a->param_N)) WANT(a->param_N, N);
+    const StepState *step_state = q->step_state;
+    if (step_state->skip) return;
+    double lr = STEP_LR(step_state, a->decoupled), decay = a->decay * step_state->weight_decay;
+    AdoptUpdate update = {
+        .a = a, .rounding = rounding_of(q, a->stochastic, a->site, &a->place),
+        .factor  = (float)step_state->factor,
+        .beta1   = (float)a->beta1, .rest1 = (float)(1 - a->beta1),
+        .beta2   = (float)a->beta2, .rest2 = (float)(1 - a->beta2),
+        .epsilon = (float)a->epsilon,
+        .bound   = (float)sqrt(sqrt((double)step_state->updates)),
+        .shrink  = (float)(1 - lr * (a->coupled ? 0 : decay)),
+        .l2      = (float)(a->coupled ? decay : 0),
+        .lr      = (float)lr, .first = step_state->updates == 0 };
+    team_for(q->team, N, CHUNK_ELEMENTS, adopt_elements, &update);
+}
+
+/* ---- schedule-free AdamW and SGD ---- */
+/* y = (1 - beta) z + beta w,   d = g / (sqrt(vhat) + epsilon) + decay y,  or  g + decay y
+ * z -= lr d,   w += share (z - w),   param = y rounded */
+typedef struct {
+    const AveragedUpdate *a;
+    StateRounding rounding;
+    float         factor, beta, rest, beta2, rest2, epsilon, unbias, decay, lr, share;         /* 1 - beta */
+} AveragedElements;
+
+INLINE void averaged_tile(const AveragedElements *u, bool adam, float *restrict y, float *restrict w,
+                               float *restrict z, float *restrict v, const float *restrict g, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++) {
+        float d = g[i] * u->factor, at = u->rest * z[i] + u->beta * w[i];
+        if (adam) {
+            v[i] = u->beta2 * v[i] + u->rest2 * d * d;
+            d /= sqrtf(v[i] * u->unbias) + u->epsilon;
+        }
+        z[i] -= u->lr * (d + u->decay * at);
+        w[i] += u->share * (z[i] - w[i]);
+        y[i] = u->rest * z[i] + u->beta * w[i];
+    }
+}
+
+static CLONES void averaged_elements(void *context, int64_t begin, int64_t end)
+{
+    const AveragedElements *u = context;
+    const AveragedUpdate *a = u->a;
+    TileBuffer y_tile, v_tile;
+    bool adam = tensor_present(a->v_N);
+    for (int64_t first = begin; first < end; first += TILE) {
+        int64_t n = tile_count(end, first);
+        float *w = flat(a->w_N) + first, *z = flat(a->z_N) + first;
+        float *y = tile_begin(&y_tile, a->param_N, 0, first);
+        float *v = adam ? state_tile(&v_tile, a->v_N, first, n) : NULL;
+        const float *g = flat(a->g_N) + first;
+        if (adam) averaged_tile(u, true, y, w, z, v, g, n);
+        else      averaged_tile(u, false, y, w, z, v, g, n);
+        if (adam) states_store(&u->rounding, first, n, a->v_N, v, tensor_none(), NULL);
+        tile_end(&y_tile, a->param_N, 0, first, n);
+    }
+}
+
+CPU(averaged_update, AveragedUpdate)
+{
+    int64_t N = a->w_N.dim[0];
+    bool adam = tensor_present(a->v_N);
+    WANT(a->w_N, N);
+    WANT(a->z_N, N);
+    WANT(a->g_N, N);
+    WANT(a->param_N, N);
+    if (adam) WANT(a->v_N, N);
+    const StepState *step_state = q->step_state;
+    if (step_state->skip) return;
+    AveragedElements update = {
+        .a = a, .rounding = rounding_of(q, a->stochastic, a->site, &a->place),
+        .factor  = (float)step_state->factor,
+        .beta    = (float)a->beta,
+        .rest    = (float)(1 - a->beta),
+        .beta2   = (float)a->beta2, .rest2 = (float)(1 - a->beta2),
+        .epsilon = (float)a->epsilon,
+        .unbias  = adam ? (float)(1 / (1 - natural_power(a->beta2, (double)(step_state->updates + 1)))) : 1,
+        .decay   = (float)(a->decay * step_state->weight_decay),
+        .lr      = (float)step_state->lr, .share = (float)step_state->average_share };
+    team_for(q->team, N, CHUNK_ELEMENTS, averaged_elements, &update);
+}
+
+/* y = x_factor x + z_factor z */
+static CLONES void pair_elements(void *context, int64_t begin, int64_t end)
+{
+    const WeightedPair *a = context;
+    float of_x = (float)a->x_factor, of_z = (float)a->z_factor;
+    TileBuffer y_tile;
+    for (int64_t first = begin; first < end; first += TILE) {
+        int64_t n = tile_count(end, first);
+        const float *x = flat(a->x_N) + first, *z = flat(a->z_N) + first;
+        float *y = tile_begin(&y_tile, a->y_N, 0, first);
+        for (int64_t i = 0; i < n; i++) y[i] = of_z * z[i] + of_x * x[i];
+        tile_end(&y_tile, a->y_N, 0, first, n);
+    }
+}
+
+CPU(weighted_pair, WeightedPair)
+{
+    int64_t N = a->y_N.dim[0];
+    WANT(a->y_N, N);
+    WANT(a->x_N, N);
+    WANT(a->z_N, N);
+    team_for(q->team, N, CHUNK_ELEMENTS, pair_elements, (void *)a);
 }
 
 /* ---- LAMB ---- */

@@ -59,7 +59,8 @@ template <typename T, int N> __device__ __forceinline__ void store_param(const T
 
 /* ---- AdamW ---- */
 /* m = beta1 m + (1 - beta1) g,   v = beta2 v + (1 - beta2) g g,   w -= lr decay w,
- * w -= lr mhat / (sqrt(vhat) + epsilon),  mhat = m / (1 - beta1^t),  vhat = v / (1 - beta2^t);  param = w */
+ * w -= lr mhat / (sqrt(vhat) + epsilon),  mhat = m / (1 - beta1^t),  vhat = v / (1 - beta2^t);  param = w;
+ * coupled: g += decay w instead of w -= lr decay w */
 template <typename P, int N> __global__ void __launch_bounds__(GPU_THREADS)
 adamw_kernel(Adamw a, const StepState *step_state)
 {
@@ -71,7 +72,8 @@ adamw_kernel(Adamw a, const StepState *step_state)
     }
     __syncthreads();
     const double decay = a.decay * step_state->weight_decay, lr = STEP_LR(step_state, a.decoupled);
-    const float factor = (float)step_state->factor, shrink = (float)(1.0 - lr * decay);
+    const float factor = (float)step_state->factor, shrink = (float)(1.0 - lr * (a.coupled ? 0 : decay));
+    const float l2 = (float)(a.coupled ? decay : 0);
     const float rate = (float)lr * correct[0], unbias = correct[1], epsilon = (float)a.epsilon;
     const float beta1 = (float)a.beta1, rest1 = (float)(1.0 - a.beta1);
     const float beta2 = (float)a.beta2, rest2 = (float)(1.0 - a.beta2);
@@ -87,7 +89,7 @@ adamw_kernel(Adamw a, const StepState *step_state)
         load(g, g_N + i);
 #pragma unroll
         for (int k = 0; k < N; k++) {
-            const float scaled = g[k] * factor;
+            const float scaled = g[k] * factor + l2 * w[k];
             m[k] = beta1 * m[k] + rest1 * scaled;
             v[k] = beta2 * v[k] + rest2 * scaled * scaled;
             w[k] = w[k] * shrink - rate * m[k] / (sqrtf(v[k] * unbias) + epsilon);
@@ -100,7 +102,7 @@ adamw_kernel(Adamw a, const StepState *step_state)
 }
 
 /* ---- SGD ---- */
-/* m = momentum m + g + decay w,   w -= lr m;  param = w */
+/* d = g + decay w,   m = momentum m + d,   w -= lr m  or  lr (d + momentum m);  param = w */
 template <typename P, int N> __global__ void __launch_bounds__(GPU_THREADS)
 sgd_kernel(Sgd a, const StepState *step_state)
 {
@@ -118,8 +120,9 @@ sgd_kernel(Sgd a, const StepState *step_state)
         load(g, g_N + i);
 #pragma unroll
         for (int k = 0; k < N; k++) {
-            m[k] = momentum * m[k] + (g[k] * factor + decay * w[k]);
-            w[k] -= lr * m[k];
+            const float d = g[k] * factor + decay * w[k];
+            m[k] = momentum * m[k] + d;
+            w[k] -= lr * (a.nesterov ? d + momentum * m[k] : m[k]);
         }
         store(w_N + i, w);
         store(m_N + i, m);

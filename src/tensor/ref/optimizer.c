@@ -25,7 +25,7 @@ REF(clip_and_skip, ClipAndSkip)
 }
 
 /* m = beta1 m + (1 - beta1) g,   v = beta2 v + (1 - beta2) g g
- * w -= lr decay w,   w -= lr mhat / (sqrt(vhat) + epsilon)            */
+ * w -= lr decay w,   w -= lr mhat / (sqrt(vhat) + epsilon);   coupled: g += decay w instead */
 REF(adamw, Adamw)
 {
     int64_t N = a->w_N.dim[0];
@@ -40,7 +40,8 @@ REF(adamw, Adamw)
     for (int64_t i = 0; i < N; i++) {
         double *w = at1(a->w_N, i), *m = at1(a->m_N, i), *v = at1(a->v_N, i);
         double  g = *at1(a->g_N, i) * q->step_state->factor;
-        *w -= lr * decay * *w;
+        if (a->coupled) g += decay * *w;
+        else            *w -= lr * decay * *w;
         *m = a->beta1 * *m + (1 - a->beta1) * g;
         *v = a->beta2 * *v + (1 - a->beta2) * g * g;
         double mhat = *m / (1 - pow(a->beta1, t)), vhat = *v / (1 - pow(a->beta2, t));
@@ -49,7 +50,7 @@ REF(adamw, Adamw)
     }
 }
 
-/* m = momentum m + g + decay w,   w -= lr m */
+/* d = g + decay w,   m = momentum m + d,   w -= lr m  or  lr (d + momentum m) */
 REF(sgd, Sgd)
 {
     int64_t N = a->w_N.dim[0];
@@ -61,8 +62,9 @@ REF(sgd, Sgd)
     double decay = a->decay * q->step_state->weight_decay;
     for (int64_t i = 0; i < N; i++) {
         double *w = at1(a->w_N, i), *m = at1(a->m_N, i);
-        *m = a->momentum * *m + (*at1(a->g_N, i) * q->step_state->factor + decay * *w);
-        *w -= STEP_LR(q->step_state, a->decoupled) * *m;
+        double d = *at1(a->g_N, i) * q->step_state->factor + decay * *w;
+        *m = a->momentum * *m + d;
+        *w -= STEP_LR(q->step_state, a->decoupled) * (a->nesterov ? d + a->momentum * *m : *m);
         if (tensor_present(a->param_N)) *at1(a->param_N, i) = *w;
     }
 }
@@ -85,6 +87,71 @@ REF(lion, Lion)
         *m = a->beta2 * *m + (1 - a->beta2) * g;
         if (tensor_present(a->param_N)) *at1(a->param_N, i) = *w;
     }
+}
+
+/* w -= lr decay w,   m = beta1 m + (1 - beta1) u,   w -= lr m,   v = beta2 v + (1 - beta2) g g
+ * u = g / max(sqrt(v), epsilon) within +-(t - 1)^(1/4);   the first update: v = g g */
+REF(adopt, Adopt)
+{
+    int64_t N = a->w_N.dim[0];
+    WANT(a->w_N, N);
+    WANT(a->m_N, N);
+    WANT(a->v_N, N);
+    WANT(a->g_N, N);
+    if (tensor_present(a->param_N)) WANT(a->param_N, N);
+    if (q->step_state->skip) return;
+    bool first = q->step_state->updates == 0;
+    double lr = STEP_LR(q->step_state, a->decoupled), decay = a->decay * q->step_state->weight_decay;
+    double bound = sqrt(sqrt((double)q->step_state->updates));
+    for (int64_t i = 0; i < N; i++) {
+        double *w = at1(a->w_N, i), *m = at1(a->m_N, i), *v = at1(a->v_N, i);
+        double  g = *at1(a->g_N, i) * q->step_state->factor;
+        if (a->coupled) g += decay * *w;
+        double  u = fmin(fmax(g / fmax(sqrt(*v), a->epsilon), -bound), bound);
+        *v = first ? g * g : a->beta2 * *v + (1 - a->beta2) * g * g;
+        if (first) continue;
+        *m = a->beta1 * *m + (1 - a->beta1) * u;
+        if (!a->coupled) *w -= lr * decay * *w;
+        *w -= lr * *m;
+        if (tensor_present(a->param_N)) *at1(a->param_N, i) = *w;
+    }
+}
+
+/* y = (1 - beta) z + beta w,   d = g / (sqrt(vhat) + epsilon) + decay y
+ * z -= lr d,   w += share (z - w),   param = y */
+REF(averaged_update, AveragedUpdate)
+{
+    int64_t N = a->w_N.dim[0];
+    bool adam = tensor_present(a->v_N);
+    WANT(a->w_N, N);
+    WANT(a->z_N, N);
+    WANT(a->g_N, N);
+    WANT(a->param_N, N);
+    if (adam) WANT(a->v_N, N);
+    if (q->step_state->skip) return;
+    double t = (double)(q->step_state->updates + 1), lr = q->step_state->lr;
+    double decay = a->decay * q->step_state->weight_decay, share = q->step_state->average_share;
+    for (int64_t i = 0; i < N; i++) {
+        double *w = at1(a->w_N, i), *z = at1(a->z_N, i), g = *at1(a->g_N, i) * q->step_state->factor, d = g;
+        if (adam) {
+            double *v = at1(a->v_N, i);
+            *v = a->beta2 * *v + (1 - a->beta2) * g * g;
+            d = g / (sqrt(*v / (1 - pow(a->beta2, t))) + a->epsilon);
+        }
+        *z -= lr * (d + decay * ((1 - a->beta) * *z + a->beta * *w));
+        *w += share * (*z - *w);
+        *at1(a->param_N, i) = (1 - a->beta) * *z + a->beta * *w;
+    }
+}
+
+REF(weighted_pair, WeightedPair)
+{
+    int64_t N = a->y_N.dim[0];
+    WANT(a->y_N, N);
+    WANT(a->x_N, N);
+    WANT(a->z_N, N);
+    for (int64_t i = 0; i < N; i++)
+        *at1(a->y_N, i) = a->x_factor * *at1(a->x_N, i) + a->z_factor * *at1(a->z_N, i);
 }
 
 /* m = beta1 m + (1 - beta1) g,   v = beta2 v + (1 - beta2) g g
