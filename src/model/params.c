@@ -190,7 +190,9 @@ static Param param_make(const ModelConfig *config, ParamId row, int64_t index, c
     AxisPlace tp = { AXIS_TP, size->tp, at->tp };
     if (experts) tp = (AxisPlace){ AXIS_ETP, size->etp, at->etp };
     int r = experts ? 1 : 0, c = r + 1;                               /* the dimensions of rows and columns */
+    bool of_heads = rows[row].d1 != ONE && (rows[row].d0 == QUERY || row == PARAM_ATTENTION_KEY_WEIGHT);
     Param p = { .id = row, .init = rows[row].init, .decay = rows[row].decay, .parts = 1, .saves = true,
+                .bias = rows[row].init == INIT_ZERO, .head_rows = of_heads ? config->head_dim : 0,
                 .dims = (rows[row].d1 == ONE ? 1 : 2) + r, .global = { config->experts, 1, 1 } };
     if (config->qk_norm_decay && is_qk_gain(row)) p.decay = true;
     if (p.init == INIT_ONE && config->gains_zero_centred) p.init = INIT_ZERO;

@@ -19,21 +19,13 @@ static void lamb_measure(Queue *q, const OptimizerPiece *p, int64_t first, int64
     square_sum(q, (SquareSum){ .out_1 = tensor_flat(out_2, 1, 1), .x_N = tensor_flat(p->g, first, count) });
 }
 
-/* A piece may have parts of several matrices: those of experts. */
 static void lamb_finish_piece(const OptimizerRun *run, const OptimizerPiece *p)
 {
-    int64_t matrix = p->local_rows * p->local_columns, end = p->first + p->count;
-    for (int64_t e = p->first, next; e < end; e = next) {
-        next = (e / matrix + 1) * matrix;
-        if (next > end) next = end;
-        int64_t at = e - p->first, n = next - e;
+    for (PieceMatrix m = { 0 }; piece_next(p, &m); )
         lamb_update(run->queue, (LambUpdate){
-            .w_N = tensor_flat(p->w, at, n), .u_N = tensor_flat(p->g, at, n),
-            .param_N = tensor_present(p->param) ? tensor_flat(p->param, at, n) : tensor_none(),
-            .squares_2 = piece_sums(run->sums_N, p, 0, p->first_matrix + e / matrix),
-            .low = run->settings->least_ratio, .high = run->settings->most_ratio,
-            .decoupled = p->decoupled });
-    }
+            .w_N = piece_part(p->w, &m), .u_N = piece_part(p->g, &m), .param_N = piece_part(p->param, &m),
+            .squares_2 = piece_sums(run->sums_N, p, 0, m.number), .low = run->settings->least_ratio,
+            .high = run->settings->most_ratio, .decoupled = p->decoupled });
 }
 
 static void lamb_finish(const OptimizerRun *run, const UpdateRule *rule)

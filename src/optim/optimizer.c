@@ -53,6 +53,8 @@ static const Optimizer optimizers[] = {
     { "adopt", &adopt_rule, &adopt_rule, &adopt_rule },
     { "adamwschedulefree", &adamw_free_rule, &adamw_free_rule, &adamw_free_rule },
     { "sgdschedulefree", &sgd_free_rule, &sgd_free_rule, &sgd_free_rule },
+    { "adafactor", &adafactor_matrix_rule, &adafactor_matrix_rule, &adafactor_vector_rule },
+    { "adam-mini", &adam_mini_rule, &adam_mini_rule, &adam_mini_rule },
     { "lamb", &lamb_rule, &lamb_rule, &lamb_rule },
     { "ipex.lamb", &lamb_rule, &lamb_rule, &lamb_rule },                /* without bounds of its ratio */
     { "muon", &muon_rule, &adam_rule, &adam_rule },
@@ -112,7 +114,37 @@ int64_t optimizer_sums(const Optimizer *o, const Param *param, int phase)
 {
     const UpdateRule *rule = optimizer_rule(o, param);
     int64_t matrices = param->dims == PARAM_DIMS ? param->global[0] : 1;
-    return phase < rule->phases ? matrices * rule->phase[phase].sums(param) : 0;
+    return phase < rule->phases && rule->phase[phase].sums ? matrices * rule->phase[phase].sums(param) : 0;
+}
+
+bool piece_next(const OptimizerPiece *p, PieceMatrix *m)
+{
+    int64_t size = p->local_rows * p->local_columns, e = p->first + m->at + m->count;
+    if (m->at + m->count >= p->count) return false;
+    m->at    = e - p->first;
+    m->first = e % size;
+    m->count = size - m->first;
+    if (m->count > p->count - m->at) m->count = p->count - m->at;
+    m->number = p->first_matrix + e / size;
+    return true;
+}
+
+Tensor piece_part(Tensor x_N, const PieceMatrix *m)
+{
+    return tensor_present(x_N) ? tensor_flat(x_N, m->at, m->count) : x_N;
+}
+
+ElementPlace piece_place(const OptimizerPiece *p, const PieceMatrix *m)
+{
+    ElementPlace place = p->place;
+    place.first += m->at;
+    return place;
+}
+
+Tensor piece_numbers(const OptimizerPiece *p, int state, const PieceMatrix *m)
+{
+    int64_t each = p->state[state].dim[0] / p->matrices;
+    return tensor_flat(p->state[state], m->number * each, each);
 }
 
 Tensor piece_sums(Tensor sums_N, const OptimizerPiece *p, int phase, int64_t matrix)
@@ -140,14 +172,15 @@ static void measure_all(OptimizerRun *run, int phase)
     Tensor all_N = tensor_flat(run->sums_N, 0, run->sums[phase]);
     fill_zero(q, (FillZero){ .y = own_N });
     for (int i = 0; i < run->pieces; i++)
-        if (phase < run->piece[i].rule->phases) measure_counted(run, &run->piece[i], phase);
+        if (run->piece[i].sums[phase] > 0) measure_counted(run, &run->piece[i], phase);
     round_sums(q, (RoundSums){ .y_N = all_N, .x_N = own_N });
     comm_all_reduce(run->stage, q, all_N, run->scratch);                            /* <-> stage: all-reduce */
 }
 
 static void finish(OptimizerRun *run, const UpdateRule *rule, int phase)
 {
-    if (phase < rule->phases) rule->phase[phase].finish(run, rule);                 /* <-> cut */
+    if (phase < rule->phases && rule->phase[phase].finish)
+        rule->phase[phase].finish(run, rule);                                       /* <-> cut */
 }
 
 void optimizer_tensors(OptimizerRun *run)

@@ -39,6 +39,11 @@ typedef struct {
     bool   nesterov;
     double lion_beta1, lion_beta2;     /* of the step, of the momentum that is kept */
     double least_ratio, most_ratio;    /* bounds of LAMB's trust ratio */
+    struct {
+        double decay_rate;             /* of second moments: 1 - t^-decay_rate */
+        double clip;                   /* largest root mean square of a direction */
+        double epsilon1, epsilon2;     /* least second moment's root; least root mean square of weights */
+    } adafactor;
     MuonSettings muon;
 } OptimizerSettings;
 
@@ -63,6 +68,8 @@ typedef struct OptimizerPiece {
     /* of a matrix: of the logical tensor, and stored here; the first of the matrices that are stored here */
     int64_t  rows, columns, local_rows, local_columns, first_matrix;
     int64_t  row0, column0;            /* where the part begins in the matrix */
+    int64_t  matrices;                 /* of the logical tensor */
+    int64_t  block_rows;               /* of the blocks of state.h */
     Comm    *cut;                      /* the ranks that have its other parts; NULL: it is whole here */
     int      parts;                    /* different parts over these ranks, in their order */
     /* of each phase: where the parameter's sums begin in OptimizerRun.sums_N, and how many a matrix has */
@@ -86,10 +93,11 @@ typedef struct {
 
 typedef struct UpdateRule UpdateRule;
 typedef struct {
-    int64_t (*sums)   (const Param *param);            /* numbers of `measure` for each matrix */
+    /* numbers of `measure` for each matrix; NULL: the rule has nothing to measure in this phase */
+    int64_t (*sums)   (const Param *param);
     /* Adds to out_N [sums] what elements first .. first + count - 1 of the piece, of one matrix, add. */
     void    (*measure)(Queue *q, const OptimizerPiece *piece, int64_t first, int64_t count, Tensor out_N);
-    /* For all pieces of the run that have this rule. May communicate over their `cut`. */
+    /* For all pieces of the run that have this rule. May communicate over their `cut`. NULL: nothing. */
     void    (*finish) (const OptimizerRun *run, const UpdateRule *rule);
 } UpdatePhase;
 
@@ -125,6 +133,17 @@ bool    optimizers_share_states(const char *a, const char *b);
 /* Whether weights are averages over the run, apart from the parameters that are updated. All its rules are
  * then alike. */
 bool    optimizer_averages(const Optimizer *optimizer);
+/* The matrices of which a piece has elements, one after the other: `number` in the logical tensor, `count`
+ * elements from element `at` of the piece on, which are those from `first` of the matrix's part here. zero
+ * before the first; false: there are no more. */
+typedef struct { int64_t number, at, count, first; } PieceMatrix;
+bool    piece_next(const OptimizerPiece *piece, PieceMatrix *matrix);
+/* What a piece has of a matrix in one of its tensors; none where the tensor is absent. */
+Tensor  piece_part(Tensor x_N, const PieceMatrix *matrix);
+/* The place of such a part, for stochastic rounding. */
+ElementPlace piece_place(const OptimizerPiece *piece, const PieceMatrix *matrix);
+/* Of a whole state the numbers of one matrix. */
+Tensor  piece_numbers(const OptimizerPiece *piece, int state, const PieceMatrix *matrix);
 /* The most phases of its rules; the sums of a parameter in one, of all its matrices. */
 int     optimizer_phases(const Optimizer *optimizer);
 int64_t optimizer_sums  (const Optimizer *optimizer, const Param *param, int phase);
@@ -145,5 +164,7 @@ typedef struct { double sum, largest; } AverageWeights;
 AverageWeights average_next(double *share, AverageWeights now, double lr);
 
 extern const UpdateRule lamb_rule, muon_rule;          /* optim/lamb.c, optim/muon.c */
+extern const UpdateRule adafactor_matrix_rule, adafactor_vector_rule;            /* optim/adafactor.c */
+extern const UpdateRule adam_mini_rule;                                          /* optim/adam_mini.c */
 extern const UpdateRule adamw_free_rule, sgd_free_rule;                          /* optim/schedule_free.c */
 #endif

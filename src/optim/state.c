@@ -3,6 +3,12 @@
 #include <stdio.h>
 #include <string.h>
 
+int64_t state_block_rows(const Param *p)
+{
+    if (p->dims > 1) return p->head_rows > 0 ? p->head_rows : 1;
+    return p->bias ? 1 : p->global[0];
+}
+
 /* The whole state of a shape that is not the parameter's, as one box. Of experts its first dimension is
  * theirs. */
 static TensorShard whole(const OptimizerState *state, const Param *p)
@@ -13,7 +19,7 @@ static TensorShard whole(const OptimizerState *state, const Param *p)
     switch (state->shape) {
     case PER_ROW:     shard.global[shard.dims++] = p->global[r]; break;
     case PER_COLUMN:  shard.global[shard.dims++] = p->global[r + 1]; break;
-    case PER_MATRIX:  if (r == 0) shard.dims++; break;
+    case PER_BLOCK:   shard.global[shard.dims++] = p->global[r] / state_block_rows(p); break;
     case PER_ELEMENT: break;
     }
     shard.count = 1;

@@ -10,9 +10,9 @@
 #include "model/params.h"
 #include "tensor/precision.h"
 
-/* One number for each element; for each row, each column, of a matrix; for each matrix. A parameter is one
- * matrix, or one for each expert; a vector is a matrix with columns of 1. */
-typedef enum { PER_ELEMENT, PER_ROW, PER_COLUMN, PER_MATRIX } StateShape;
+/* One number for each element; for each row, each column, of a matrix; for each of its blocks. A parameter is
+ * one matrix, or one for each expert; a vector is a matrix with columns of 1. */
+typedef enum { PER_ELEMENT, PER_ROW, PER_COLUMN, PER_BLOCK } StateShape;
 
 /* In checkpoints a state is <tensor>.<name>; its type is Precision.state[role]. */
 typedef struct { const char *name; StateRole role; StateShape shape; } OptimizerState;
@@ -28,4 +28,7 @@ TensorShard state_held (const OptimizerState *state, const ParamBlock *block, in
  * is saved once. */
 TensorShard state_saved(const OptimizerState *state, const ParamBlock *block, int p, int64_t first,
                         int64_t count);
+/* Rows of a block, which follow each other: of a query or key weight those of a head, of other matrices one;
+ * of biases one element, of other vectors all. */
+int64_t     state_block_rows(const Param *param);
 #endif

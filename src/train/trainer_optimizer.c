@@ -45,10 +45,11 @@ static OptimizerPiece piece_make(const Trainer *t, const Bucket *k, int p, Tenso
         .rows = param->global[r], .columns = param->global[c],
         .local_rows = param->local[r], .local_columns = param->local[c],
         .first_matrix = r > 0 ? param->offset[0] : 0, .row0 = param->offset[r], .column0 = param->offset[c],
+        .matrices = r > 0 ? param->global[0] : 1, .block_rows = state_block_rows(param),
         .cut = cut_of(t, param) };
     for (int i = 0; i < piece.rule->phases; i++) {
         piece.sums_at[i] = t->optimizer.sums[i];
-        piece.sums[i]    = piece.rule->phase[i].sums(param);
+        piece.sums[i]    = piece.rule->phase[i].sums ? piece.rule->phase[i].sums(param) : 0;
     }
     piece.parts = (int)(piece.rows * piece.columns / (piece.local_rows * piece.local_columns));
     if (tensor_present(k->master)) piece.param = tensor_flat(bucket_own(k, k->weights), at, own.count);

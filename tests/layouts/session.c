@@ -35,6 +35,8 @@ static const struct { const char *optimizer; double within[TYPES]; } weights[OPT
     { "adopt",       { 1e-11, 5e-4, NONE, NONE, NONE, NONE } },
     { "average",     { 1e-11, 5e-4, NONE, NONE, NONE, NONE } },
     { "sgd-average", { 1e-11, 3e-8, 4e-5, 1e-5, 4e-5, NONE } },
+    { "adafactor",   { 1e-11, 5e-4, NONE, NONE, NONE, NONE } },
+    { "adam-mini",   { 1e-11, 5e-4, NONE, NONE, NONE, NONE } },
     { "muon",        { 1e-11, 5e-3, NONE, NONE, NONE, NONE } },
 };
 

@@ -81,6 +81,8 @@ const Value values[] = {
     { OPTIMIZER, "adopt",       0, "--optimizer adopt --adam-eps 1e-3", { { 0 } } },
     { OPTIMIZER, "average",     0, "--optimizer adamwschedulefree --adam-eps 1e-6", { { 0 } } },
     { OPTIMIZER, "sgd-average", 0, "--optimizer sgdschedulefree", { { 0 } } },
+    { OPTIMIZER, "adafactor",   0, "--optimizer adafactor", { { 0 } } },
+    { OPTIMIZER, "adam-mini",   0, "--optimizer adam-mini --adam-eps 1e-6", { { 0 } } },
     { OPTIMIZER, "muon",        1, "--optimizer muon", { { 0 } } },
 
     { BATCH,     "constant",    0, "", { { 0 } } },
@@ -173,7 +175,8 @@ const ValuePair impossible[] = {
     { "nemotron", "latent" }, { "nemotron", "latent-keys" },
     { "zb-v", "short" },                  /* its first stage has the last virtual stage too: a layout by hand says which */
     { "sgd", "bf16-states" }, { "lion", "bf16-states" },               /* they have no second moment */
-    { "average", "bf16-states" }, { "sgd-average", "bf16-states" },    /* they have no first one */
+    { "average", "bf16-states" }, { "sgd-average", "bf16-states" }, { "adafactor", "bf16-states" },    /* they have no first one */
+    { "adam-mini", "bf16-states" },                                    /* its second ones are of blocks */
 };
 const int impossible_count = sizeof impossible / sizeof *impossible;
 

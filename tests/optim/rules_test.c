@@ -13,7 +13,7 @@
 #include "optim/optimizer.h"
 #include <cmocka.h>                     /* last: it has a macro called fail */
 
-enum { TENSORS = 4, STEPS = 50, SUMS = 2 * TENSORS, WEIGHTS = 0, GRADIENT = 1, MEAN = 2, REACHED = 3, SUM = 5 };
+enum { TENSORS = 4, STEPS = 50, WEIGHTS = 0, GRADIENT = 1, MEAN = 2, REACHED = 3, SUM = 5 };
 static const struct { const char *name; int64_t rows, columns; } tensors[TENSORS] = {
     { "wide", 24, 40 }, { "tall", 64, 12 }, { "square", 20, 20 }, { "vector", 40, 1 },
 };
@@ -26,6 +26,8 @@ static const struct { const char *golden, *optimizer; OptimizerSettings settings
     { "adopt_decoupled", "adopt", { .beta1 = 0.9, .beta2 = 0.9999, .epsilon = 1e-6 } },
     { "adamw_schedule_free", "adamwschedulefree", { .beta1 = 0.9, .beta2 = 0.95, .epsilon = 1e-8 } },
     { "sgd_schedule_free", "sgdschedulefree", { .momentum = 0.9 } },
+    { "adafactor", "adafactor", { .adafactor = { .decay_rate = 0.8, .clip = 1, .epsilon1 = 0x1p-23, .epsilon2 = 1e-3 } } },
+    { "adam_mini", "adam-mini", { .beta1 = 0.9, .beta2 = 0.95, .epsilon = 1e-8 } },
     { "lion",  "lion", { .lion_beta1 = 0.9, .lion_beta2 = 0.99 } },
     { "lamb",  "lamb", { .beta1 = 0.9, .beta2 = 0.95, .epsilon = 1e-6, .least_ratio = 0, .most_ratio = INFINITY } },
     { "lamb_bounded", "lamb", { .beta1 = 0.9, .beta2 = 0.95, .epsilon = 1e-6, .least_ratio = 0.25, .most_ratio = 0.3 } },
@@ -71,18 +73,38 @@ static double compare(const json_t *golden, int k, const double *w)
     return fmax(off, fabs(sum - json_real_value(json_object_get(golden, "sum"))) / (double)count_of(k));
 }
 
-static void pieces_make(OptimizerPiece *piece, const Optimizer *optimizer, Arena *arena, Dtype type)
+/* As parameters of a model; a head of the wide one has 6 rows, and the vector is the gain of a norm. */
+static Param param_of(int k)
 {
+    bool vector = tensors[k].columns == 1;
+    Param p = { .name = "x", .dims = vector ? 1 : 2, .global = { tensors[k].rows, tensors[k].columns, 1 }, .head_rows = k == 0 ? 6 : 0 };
+    for (int d = 0; d < PARAM_DIMS; d++) p.local[d] = p.box[d] = p.global[d];
+    return p;
+}
+
+static void pieces_make(OptimizerRun *run, Arena *arena, Dtype type)
+{
+    const Optimizer *o = run->optimizer;
     for (int k = 0; k < TENSORS; k++) {
         int64_t n = count_of(k);
-        bool averages = optimizer_averages(optimizer);
-        piece[k] = (OptimizerPiece){ .rule = k == 0 || k == 2 ? optimizer->matrices : k == 1 ? optimizer->tables : optimizer->vectors,
+        ParamBlock block = { .params = 1, .param = { param_of(k) }, .count = n };
+        const Param *param = &block.param[0];
+        OptimizerPiece *p = &run->piece[k];
+        *p = (OptimizerPiece){ .rule = k == 0 || k == 2 ? o->matrices : k == 1 ? o->tables : o->vectors,
             .w = tensor_new(arena, "w", type, n), .g = tensor_new(arena, "g", type, n), .decayed = k < 3, .count = n, .counted = n,
             .rows = tensors[k].rows, .columns = tensors[k].columns, .local_rows = tensors[k].rows, .local_columns = tensors[k].columns,
-            .parts = 1, .sums_at = { 2 * k }, .sums = { 2 } };
-        if (averages) piece[k].param = tensor_new(arena, "param", type, n);
-        for (int s = 0; s < piece[k].rule->states; s++) piece[k].state[s] = tensor_new(arena, "state", type, n);
+            .matrices = 1, .block_rows = state_block_rows(param), .parts = 1 };
+        if (optimizer_averages(o)) p->param = tensor_new(arena, "param", type, n);
+        for (int s = 0; s < p->rule->states; s++)
+            p->state[s] = tensor_new(arena, "state", type, state_held(&p->rule->state[s], &block, 0, 0, n).count);
+        for (int i = 0; i < p->rule->phases; i++) {
+            p->sums_at[i] = run->sums[i];
+            p->sums[i] = p->rule->phase[i].sums ? p->rule->phase[i].sums(param) : 0;
+            run->sums[i] += p->sums[i];
+        }
     }
+    int64_t most = run->sums[0] > run->sums[1] ? run->sums[0] : run->sums[1];
+    if (most > 0) run->own_sums_N = tensor_new(arena, "sums", F64, most), run->sums_N = tensor_new(arena, "sums", type, most);
 }
 
 static Status course_rank(Transport *transport, void *context)
@@ -106,9 +128,7 @@ static Status course_rank(Transport *transport, void *context)
     OptimizerPiece piece[TENSORS];
     OptimizerRun run = { .queue = &q, .optimizer = optimizer_named(rules[c->rule].optimizer), .settings = &rules[c->rule].settings,
         .stage = world, .scratch = &arena, .piece = piece, .pieces = TENSORS };
-    pieces_make(piece, run.optimizer, &arena, type);
-    if (optimizer_phases(run.optimizer) > 0)
-        run.sums[0] = SUMS, run.own_sums_N = tensor_new(&arena, "sums", F64, SUMS), run.sums_N = tensor_new(&arena, "sums", type, SUMS);
+    pieces_make(&run, &arena, type);
     for (int k = 0; k < TENSORS; k++) {
         for (int64_t i = 0; i < count_of(k); i++) x[k][i] = unit(WEIGHTS, k, 0, i) / 2;
         dtype_convert(piece[k].w.data, type, x[k], F64, count_of(k));
@@ -147,7 +167,7 @@ static Status course_rank(Transport *transport, void *context)
 static void test_rules(void **state)
 {
     (void)state;
-    static const struct { const char *device; double within; } device[] = { { "ref", 1e-14 }, { "cpu", 2e-6 } };
+    static const struct { const char *device; double within; } device[] = { { "ref", 1e-14 }, { "cpu", 1e-6 } };
     for (int r = 0; r < RULES; r++)
         for (int d = 0; d < 2; d++) {
             Course c = { .rule = r, .device = device[d].device };

@@ -18,7 +18,21 @@ SHARED = "shared"                                     # the same on all tp ranks
 ALIGN = 128                                           # elements at whose multiples matrices begin
 
 # count: elements here. joined: directly behind the one before. matrices: of a transformer layer, here; 0: an embedding, a head, a vector. whole: logical matrices.
-Tensor = namedtuple("Tensor", "kind count joined matrices whole", defaults=(False, 0, 1))
+# sides: rows and columns of each of these, columns 1 of a vector; and the blocks of Adam-mini (2406.16793): heads of query and key, else rows; of a bias elements,
+# of a gain one.
+Tensor = namedtuple("Tensor", "kind count joined matrices whole sides", defaults=(False, 0, 1, None))
+
+
+def gain(kind, count, size):
+    return Tensor(kind, count, sides=(size, 1, 1))
+
+
+def bias(kind, count, size, joined=False):
+    return Tensor(kind, count, joined, sides=(size, 1, size))
+
+
+def matrix(kind, count, rows, columns, joined=False, blocks=0):
+    return Tensor(kind, count, joined, 1, sides=(rows, columns, blocks or rows))
 
 
 def ceil(x, y):
@@ -56,7 +70,7 @@ def all_reduce(n, rank, count, width, sum_group=SUM_GROUP):
 # ---- tensors of a block, as they lie on one tp rank ----
 
 def word_block(s, t):                                 # rows of the vocabulary, padded to a multiple of t (1909.08053, section 3)
-    return [Tensor(CUT, ceil(s.vocabulary, t) * s.hidden)]
+    return [Tensor(CUT, ceil(s.vocabulary, t) * s.hidden, sides=(s.vocabulary, s.hidden, s.vocabulary))]
 
 
 def is_mtp(s, unit):
@@ -74,9 +88,9 @@ def has_experts(s, unit):
 def mlp_tensors(s, t, width):
     if width == 0:
         return []
-    up = [Tensor(CUT, width // t * s.hidden, False, 1)] + ([Tensor(CUT, width // t * s.hidden, True, 1)] if s.gated else [])
-    up += [Tensor(CUT, x.count // s.hidden, x.joined) for x in up] if s.bias else []
-    return up + [Tensor(CUT, s.hidden * width // t, False, 1)]
+    up = [matrix(CUT, width // t * s.hidden, width, s.hidden, joined) for joined in ([False, True] if s.gated else [False])]
+    up += [bias(CUT, x.count // s.hidden, width, x.joined) for x in up] if s.bias else []
+    return up + [matrix(CUT, s.hidden * width // t, s.hidden, width)]
 
 
 def value_width(s):
@@ -97,39 +111,42 @@ def latent_tensors(s, t):
     """2405.04434, section 2.1: what is projected down is whole on every tp rank, which has the gradient of its own heads; up is cut by heads."""
     query, pair, rotated, others, value = s.latent
     h, heads = s.hidden, s.heads // t
-    keys, gain, up = Tensor(SHARED, (pair + rotated) * h, query > 0, 1), Tensor(SHARED, pair), Tensor(CUT, heads * (others + value) * pair, False, 1)
+    keys, of_pair = matrix(SHARED, (pair + rotated) * h, pair + rotated, h, query > 0), gain(SHARED, pair, pair)
+    up, queries = matrix(CUT, heads * (others + value) * pair, s.heads * (others + value), pair), s.heads * s.head_dim
     if query == 0:
-        return [keys, Tensor(CUT, heads * s.head_dim * h, True, 1), gain, up]
-    return [Tensor(SHARED, query * h, False, 1), keys, Tensor(SHARED, query), gain, Tensor(CUT, heads * s.head_dim * query, False, 1), up]
+        return [keys, matrix(CUT, heads * s.head_dim * h, queries, h, True, s.heads), of_pair, up]
+    return [matrix(SHARED, query * h, query, h), keys, gain(SHARED, query, query), of_pair, matrix(CUT, heads * s.head_dim * query, queries, query, blocks=s.heads), up]
 
 
 def unit_block(s, t, unit):
     """Matrices that one product reads are joined: query, key and value, gate and up, and their biases. A layer of experts has the router in the MLP's place, behind the shared expert's."""
     h, queries, pairs = s.hidden, s.heads * s.head_dim, max(s.groups // t, 1) * s.head_dim
-    norm = [Tensor(COPIED, h)] * (2 if s.centred else 1)        # gain, and bias where the mean is taken off
+    norm = [gain(COPIED, h, h)] + ([bias(COPIED, h, h)] if s.centred else [])        # bias where the mean is taken off
     if unit == 0:
-        return ([Tensor(COPIED, s.positions * h)] if s.learned else []) + (norm if s.embedding_norm else [])
+        return ([Tensor(COPIED, s.positions * h, sides=(s.positions, h, s.positions))] if s.learned else []) + (norm if s.embedding_norm else [])
     if unit == s.layers + 1:
         return ([] if s.tied else word_block(s, t)) + norm
-    heads = [(CUT, queries // t, False), (KV, pairs, True), (KV, pairs, True)]
-    matrices = [Tensor(kind, rows * h, joined, 1) for kind, rows, joined in heads]
-    bias = [Tensor(*rows) for rows in heads] if s.bias or s.qkv_bias else []
-    bias += {"head": [Tensor(SHARED, s.head_dim)] * 2, "all": [Tensor(CUT, queries // t), Tensor(KV, pairs)]}.get(s.qk_norm, [])
-    behind = [Tensor(COPIED, h)] if s.bias else []              # biases behind a row-parallel matrix are copied
-    out = [Tensor(CUT, h * s.heads * value_width(s) // t, False, 1)]
+    keys = s.groups * s.head_dim
+    heads = [(CUT, queries // t, False, queries, s.heads), (KV, pairs, True, keys, s.groups), (KV, pairs, True, keys, keys)]
+    matrices = [matrix(kind, rows * h, whole, h, joined, blocks) for kind, rows, joined, whole, blocks in heads]
+    vectors = [bias(kind, rows, whole, joined) for kind, rows, joined, whole, _ in heads] if s.bias or s.qkv_bias else []
+    vectors += {"head": [gain(SHARED, s.head_dim, s.head_dim)] * 2, "all": [gain(CUT, queries // t, queries), gain(KV, pairs, keys)]}.get(s.qk_norm, [])
+    behind = [bias(COPIED, h, h)] if s.bias else []             # biases behind a row-parallel matrix are copied
+    out = [matrix(CUT, h * s.heads * value_width(s) // t, h, s.heads * value_width(s))]
     if s.latent:
-        matrices, bias = latent_tensors(s, t), []
-    project, ends = ([Tensor(CUT, 2 * h * h // t, False, 1)], 3 * norm) if is_mtp(s, unit) else ([], [])        # of 2 h channels; norms of both halves, last norm
+        matrices, vectors = latent_tensors(s, t), []
+    project, ends = ([matrix(CUT, 2 * h * h // t, h, 2 * h)], 3 * norm) if is_mtp(s, unit) else ([], [])        # of 2 h channels; norms of both halves, last norm
     before, after = norm if s.placement != "after" else [], norm if s.placement != "before" else []
     if has_experts(s, unit):
-        return matrices + bias + out + mlp_tensors(s, t, s.shared_ffn) + project + [Tensor(COPIED, s.experts * h, False, 1)] + before + behind + after + before + after + ends
-    return matrices + bias + out + mlp_tensors(s, t, s.ffn) + project + before + behind + after + before + behind + after + ends
+        return matrices + vectors + out + mlp_tensors(s, t, s.shared_ffn) + project + [matrix(COPIED, s.experts * h, s.experts, h)] + before + behind + after + before + after + ends
+    return matrices + vectors + out + mlp_tensors(s, t, s.ffn) + project + before + behind + after + before + behind + after + ends
 
 
 def expert_block(s, etp, ep):
     """The experts of a layer: up, gate where there is one, and down, each X matrices one below the other."""
     held = s.experts // ep
-    return [Tensor(CUT, held * s.expert_ffn // etp * s.hidden, False, held, s.experts)] * (3 if s.gated else 2)
+    up, down = ((s.expert_ffn, s.hidden, s.expert_ffn), (s.hidden, s.expert_ffn, s.hidden))
+    return [Tensor(CUT, held * s.expert_ffn // etp * s.hidden, False, held, s.experts, sides) for sides in ([up, up, down] if s.gated else [up, down])]
 
 
 def places(rows):

@@ -3,20 +3,19 @@ from traffic_blocks import all_reduce, places
 
 NARROW = 2                                            # bytes of an element of Muon's iterations, but on a ref run
 # Numbers of each logical matrix that all ranks of a stage need: LAMB's norms of weights and update (1904.00962), Muon's norm of the momentum; others none.
-NORMS = {"lamb": 2, "ipex.lamb": 2, "muon": 1}
-
-
-def norms_of(at):
-    """Of all tensors; with Muon of the matrices of layers, the rest has AdamW. Experts are matrices of their own."""
-    tensors = [x for bucket in at.buckets for x in bucket.rows if at.optimizer != "muon" or x.matrices]
-    return NORMS.get(at.optimizer, 0) * sum(x.whole for x in tensors)
+# Adafactor has those of rows and columns of matrices in a first message, of weights and update in a second one (1804.04235, algorithms 4 and 5); Adam-mini of blocks.
+NUMBERS = {"lamb": [lambda x: 2], "ipex.lamb": [lambda x: 2], "muon": [lambda x: 1 if x.matrices else 0], "adam-mini": [lambda x: x.sides[2]],
+           "adafactor": [lambda x: x.sides[0] + x.sides[1] if x.sides[1] > 1 else 0, lambda x: 2]}
 
 
 def norms_traffic(sums, at):
-    """One message, in the type of master weights, which is that of gradients."""
-    stage, count = at.layout.tp * at.layout.cp * at.dp, norms_of(at)
-    if stage > 1 and count > 0:
-        sums.add("tp+dp+cp", "all-reduce", 1, all_reduce(stage, at.at_in_stage, count, at.width.gradient, at.sum_group))
+    """Messages in the type of master weights, which is that of gradients. Of all tensors; with Muon of the matrices of layers, the rest has AdamW. Experts are
+    matrices of their own."""
+    stage = at.layout.tp * at.layout.cp * at.dp
+    for numbers in NUMBERS.get(at.optimizer, []):
+        count = sum(x.whole * numbers(x) for bucket in at.buckets for x in bucket.rows)
+        if stage > 1 and count > 0:
+            sums.add("tp+dp+cp", "all-reduce", 1, all_reduce(stage, at.at_in_stage, count, at.width.gradient, at.sum_group))
 
 
 def matrices_cut(at, experts):

@@ -93,6 +93,58 @@ static inline bool make_weighted_pair(Arguments *a, int variant)
     return variant < 1;
 }
 
+/* Rows of 70 from the middle of one to the middle of another, of a matrix of 400 rows and 90 columns, one or 8 rows for a number */
+enum { FACTOR_FIRST = 333, FACTOR_COLUMNS = 70, FACTOR_ROW0 = 40, FACTOR_COLUMN0 = 20 };
+static inline bool make_factor_sums(Arguments *a, int variant)
+{
+    int64_t group = variant ? 8 : 1;
+    a->factor_sums = (FactorSums){ .row_B = sums(400 / group), .g_N = real(20001), .first = FACTOR_FIRST, .columns = FACTOR_COLUMNS,
+                                   .row0 = FACTOR_ROW0, .column0 = FACTOR_COLUMN0, .group = group };
+    if (variant == 0) a->factor_sums.column_C = sums(90);
+    return variant < 2;
+}
+
+static inline bool make_moment_of_sums(Arguments *a, int variant)
+{
+    a->moment_of_sums = (MomentOfSums){ .v_B = between(0, 1, 333), .sums_B = between(0, 1, 333), .beta = 0.9, .rate = variant == 2 ? 0.8 : 0, .count = 7 };
+    start.skip = variant == 1;
+    return variant < 3;
+}
+
+static inline bool make_factored_direction(Arguments *a, int variant)
+{
+    a->factored_direction = (FactoredDirection){ .g_N = real(20001), .row_R = between(0, 1, 400), .column_C = between(0, 1, 90), .first = FACTOR_FIRST,
+        .columns = FACTOR_COLUMNS, .row0 = FACTOR_ROW0, .column0 = FACTOR_COLUMN0, .epsilon = variant == 2 ? 2 : 1e-3 };
+    start.skip = variant == 1;
+    return variant < 3;
+}
+
+static inline bool make_adafactor_direction(Arguments *a, int variant)
+{
+    a->adafactor_direction = (AdafactorDirection){ .g_N = real(20001), .v_N = between(0, 1, 20001), .rate = 0.8, .epsilon = 1e-3, .stochastic = variant >= 3,
+        .place = variant == 4 ? cut_place : flat_place };
+    return update_case(variant);
+}
+
+static inline bool make_adafactor_update(Arguments *a, int variant)
+{
+    a->adafactor_update = (AdafactorUpdate){ .w_N = real(20001), .u_N = real(20001), .squares_2 = between(variant == 3 ? 1 : 4e4, 4e4, 2), .count = 20001,
+        .epsilon = 1e-3, .clip = variant == 2 ? 0.1 : 2, .decay = 0.1, .decoupled = variant == 2 };
+    start.skip = variant == 1;
+    if (variant >= 2) a->adafactor_update.param_N = real(20001);
+    return variant < 4;
+}
+
+static inline bool make_block_adam(Arguments *a, int variant)
+{
+    int64_t group = variant == 2 ? 8 : 1;
+    a->block_adam = (BlockAdam){ .w_N = real(20001), .m_N = real(20001), .g_N = real(20001), .v_B = between(0, 1, 400 / group), .beta1 = 0.9, .beta2 = 0.95,
+        .epsilon = 1e-8, .decay = 0.1, .first = FACTOR_FIRST, .columns = FACTOR_COLUMNS, .row0 = FACTOR_ROW0, .group = group, .decoupled = variant == 2,
+        .stochastic = variant >= 3, .place = variant == 4 ? cut_place : flat_place };
+    if (variant >= 2) a->block_adam.param_N = real(20001);
+    return update_case(variant);
+}
+
 static inline bool make_lamb_direction(Arguments *a, int variant)
 {
     a->lamb_direction = (LambDirection){

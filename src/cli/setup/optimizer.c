@@ -105,6 +105,8 @@ OptimizerSettings setup_optimizer(const Options *o)
         .lion_beta1 = o->lion_beta1, .lion_beta2 = o->lion_beta2,
         .least_ratio = unbounded ? 0 : o->lamb_min_coeff,
         .most_ratio = unbounded ? INFINITY : o->lamb_max_coeff,
+        .adafactor = { .decay_rate = o->adafactor_decay_rate, .clip = o->adafactor_clip,
+                       .epsilon1 = o->adafactor_eps1, .epsilon2 = o->adafactor_eps2 },
         .muon = { .momentum = o->muon_momentum, .nesterov = o->muon_nesterov,
                   .steps = (int)o->muon_num_ns_steps, .scale = muon_scale(o),
                   .extra = o->muon_extra_scale_factor, .coefficients = muon_coefficients(o),

@@ -9,19 +9,6 @@
 CPU(sums_total, SumsTotal) { ref_sums_total(q, a); }
 CPU(clip_and_skip, ClipAndSkip) { ref_clip_and_skip(q, a); }
 
-static StateRounding rounding_of(const Queue *q, bool stochastic, uint64_t site, const ElementPlace *place)
-{
-    return (StateRounding){ stochastic, dropout_key(q->step_state, site), *place };
-}
-
-/* A tile of a state in float: the state itself, or a copy. */
-INLINE float *state_tile(TileBuffer *buffer, Tensor state, int64_t first, int64_t n)
-{
-    float *x = tile_begin(buffer, state, 0, first);
-    if (state.dtype != F32) tile_load(x, state, 0, first, n);
-    return x;
-}
-
 /* ---- AdamW ---- */
 /* m = beta1 m + (1 - beta1) g,   v = beta2 v + (1 - beta2) g g
  * w -= lr decay w,   w -= lr mhat / (sqrt(vhat) + epsilon),   param = w rounded;   coupled: g += decay w
@@ -386,8 +373,7 @@ CPU(lamb_direction, LambDirection)
     team_for(q->team, N, CHUNK_ELEMENTS, lamb_elements, &step);
 }
 
-/* ---- w = shrink w - rate u, of LAMB and Muon ---- */
-typedef struct { Tensor w_N, param_N, u_N; float shrink, rate; } WeightStep;
+/* ---- w = shrink w - rate u, of LAMB, Muon and Adafactor ---- */
 
 static CLONES void step_elements(void *context, int64_t begin, int64_t end)
 {
@@ -402,7 +388,7 @@ static CLONES void step_elements(void *context, int64_t begin, int64_t end)
     }
 }
 
-static void weight_step(Queue *q, const WeightStep *s)
+void cpu_weight_step(Queue *q, const WeightStep *s)
 {
     int64_t N = s->w_N.dim[0];
     WANT(s->w_N, N);
@@ -417,13 +403,13 @@ CPU(lamb_update, LambUpdate)
     double w = sqrt((double)flat(a->squares_2)[0]), u = sqrt((double)flat(a->squares_2)[1]);
     double ratio = w > 0 && u > 0 ? fmin(fmax(w / u, a->low), a->high) : 1;
     double lr = STEP_LR(q->step_state, a->decoupled);
-    weight_step(q, &(WeightStep){ a->w_N, a->param_N, a->u_N, 1, (float)(lr * ratio) });
+    cpu_weight_step(q, &(WeightStep){ a->w_N, a->param_N, a->u_N, 1, (float)(lr * ratio) });
 }
 
 CPU(muon_update, MuonUpdate)
 {
     double lr = q->step_state->lr, decay = a->decay * q->step_state->weight_decay;
-    weight_step(q, &(WeightStep){ a->w_N, a->param_N, a->o_N, (float)(1 - lr * decay),
+    cpu_weight_step(q, &(WeightStep){ a->w_N, a->param_N, a->o_N, (float)(1 - lr * decay),
                                   (float)(lr * a->scale) });
 }
 

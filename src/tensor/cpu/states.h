@@ -8,6 +8,24 @@
 
 typedef struct { bool stochastic; uint64_t key; ElementPlace place; } StateRounding;
 
+/* w = shrink w - rate u,   param = w rounded; not where the step is skipped */
+typedef struct { Tensor w_N, param_N, u_N; float shrink, rate; } WeightStep;
+void cpu_weight_step(Queue *q, const WeightStep *step);
+
+static inline StateRounding rounding_of(const Queue *q, bool stochastic, uint64_t site,
+                                        const ElementPlace *place)
+{
+    return (StateRounding){ stochastic, dropout_key(q->step_state, site), *place };
+}
+
+/* A tile of a state in float: the state itself, or a copy. */
+INLINE float *state_tile(TileBuffer *buffer, Tensor state, int64_t first, int64_t n)
+{
+    float *x = tile_begin(buffer, state, 0, first);
+    if (state.dtype != F32) tile_load(x, state, 0, first, n);
+    return x;
+}
+
 /* Adds 16 random bits below the last bit that is kept, and cuts: rounds up with the probability of the part
  * that is cut. A carry out of the mantissa is right; infinity and NaN stay. */
 static inline uint16_t bf16_stochastic(float x, uint32_t random)
