@@ -1,17 +1,18 @@
 #!/usr/bin/env python3
-"""Makes tests/golden/optimizers.safetensors: 50 losses and gradient norms of SGD, Lion, LAMB and Muon, by PyTorch in float64.
+"""Makes tests/golden/optimizers.safetensors: 50 losses and gradient norms of whole training runs with optimizers, by PyTorch in float64.
 
     python3 tests/oracles/optimizers.py tests/golden/optimizers.safetensors
     python3 tests/oracles/optimizers.py --check tests/golden/optimizers.safetensors     (the file is what this PyTorch computes)
 
 Models, weights and tokens are those of parity.py. SGD and Muon's AdamW are PyTorch's own classes; Lion is written from algorithm 2 of
-arXiv 2302.06675, LAMB from algorithm 2 of arXiv 1904.00962, Muon from Jordan et al. 2024 and arXiv 2502.16982, both for whole tensors on one rank. tests/train/optimizers_test.c
-has the same settings."""
+arXiv 2302.06675, LAMB from algorithm 2 of arXiv 1904.00962, Muon from Jordan et al. 2024 and arXiv 2502.16982, both for whole tensors on one rank. Other rules are those of
+optimizer_rules.py, which optimizer_goldens.py compares with packages. tests/train/optimizers_test.c has the same settings."""
 import math
 import sys
 
 import torch
 
+import optimizer_rules as rules
 import parity
 
 STEPS, WARMUP, CLIP, DECAY = 50, 3, 1.0, 0.1
@@ -26,6 +27,10 @@ CASES = {                                              # peak of the learning ra
                         scale=lambda rows, columns: math.sqrt(max(rows, columns))),
     "muon_quintic": dict(peak=2e-2, momentum=0.9, nesterov=False, steps=6, polynomials=QUINTIC, extra=0.5,
                          scale=lambda rows, columns: math.sqrt(rows / columns)),
+    "adopt": dict(peak=1e-2, rule=rules.adopt, betas=(0.9, 0.95), epsilon=1e-6, decoupled=True),
+    "adamwschedulefree": dict(peak=5e-3, rule=rules.adamw_schedule_free, betas=(0.9, 0.95), epsilon=1e-8),
+    "adafactor": dict(peak=1e-2, rule=rules.adafactor, decay_rate=-0.8, epsilon1=2.0 ** -23, epsilon2=1e-3, clip=1.0),
+    "adam-mini": dict(peak=5e-3, rule=rules.adam_mini, betas=(0.9, 0.95), epsilon=1e-8),
 }
 
 
@@ -116,10 +121,24 @@ def muon(named, case):
     return update
 
 
+def by_rule(model, named, case):
+    states = {n: {} for n in named}
+
+    def block(name, x):
+        heads = {"attention.query.weight": parity.HEADS, "attention.key.weight": model["groups"]}
+        return "row" if x.dim() == 2 and name.split(".", 2)[-1] not in heads else heads[name.split(".", 2)[-1]] if x.dim() == 2 else "element" if name.endswith("bias") else "tensor"
+
+    def update(lr, step):
+        for name, x in named.items():
+            o = dict(case, block=block(name, x))
+            x.data.copy_(case["rule"](o, x.data, x.grad, states[name], step, lr, DECAY if x.dim() == 2 else 0.0))
+    return update
+
+
 def train(model, name):
     case = CASES[name]
     w = parity.weights(model)
-    update = {"sgd": sgd, "lion": lion, "lamb": lamb, "muon": muon}[name.split("_")[0]](w, case)
+    update = by_rule(model, w, case) if "rule" in case else {"sgd": sgd, "lion": lion, "lamb": lamb, "muon": muon}[name.split("_")[0]](w, case)
     losses, norms = [], []
     for step in range(STEPS):
         for x in w.values():

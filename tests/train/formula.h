@@ -57,7 +57,10 @@ static inline void formula_weights(Trainer *t)
 {
     for (int b = 0; b < t->buckets.count; b++) {
         const Bucket *k = &t->buckets.bucket[b];
-        for (int p = 0; p < k->block.params; p++) formula_fill(&k->block, p, k->weights, k->zero_stage < 3 ? 0 : k->own_first);
+        for (int p = 0; p < k->block.params; p++) {
+            formula_fill(&k->block, p, k->weights, k->zero_stage < 3 ? 0 : k->own_first);
+            if (tensor_present(k->master)) formula_fill(&k->block, p, k->master, k->own_first);
+        }
     }
 }
 

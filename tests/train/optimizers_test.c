@@ -1,4 +1,4 @@
-/* SGD, Lion, LAMB and Muon against PyTorch in float64 (tests/oracles/optimizers.py made tests/golden/optimizers.safetensors):
+/* Optimizers against PyTorch in float64 (tests/oracles/optimizers.py made tests/golden/optimizers.safetensors):
  * 50 losses and gradient norms of whole training runs, on one rank and under fourteen layouts. */
 #include "train/formula.h"
 
@@ -31,8 +31,12 @@ static const struct { const char *name, *optimizer; double peak; OptimizerSettin
       .muon = { .momentum = 0.95, .nesterov = true, .steps = 5, .scale = MUON_SPECTRAL, .extra = 0.2, .coefficients = MUON_SIMPLE } } },
     { "muon_quintic", "muon", 2e-2, { .beta1 = 0.9, .beta2 = 0.95, .epsilon = 1e-8,
       .muon = { .momentum = 0.9, .steps = 6, .scale = MUON_UNIT_RMS, .extra = 0.5, .coefficients = MUON_QUINTIC } } },
+    { "adopt", "adopt", 1e-2, { .beta1 = 0.9, .beta2 = 0.95, .epsilon = 1e-6 } },
+    { "adamwschedulefree", "adamwschedulefree", 5e-3, { .beta1 = 0.9, .beta2 = 0.95, .epsilon = 1e-8 } },
+    { "adafactor", "adafactor", 1e-2, { .adafactor = { .decay_rate = 0.8, .clip = 1, .epsilon1 = 0x1p-23, .epsilon2 = 1e-3 } } },
+    { "adam-mini", "adam-mini", 5e-3, { .beta1 = 0.9, .beta2 = 0.95, .epsilon = 1e-8 } },
 };
-enum { CASES = sizeof cases / sizeof *cases, LAMB = 2 };
+enum { CASES = sizeof cases / sizeof *cases, LAMB = 2, ROTATED = 5 };     /* from case ROTATED on each has a third of the layouts */
 static const char *const model_name[] = { "gpt", "llama" };
 
 typedef struct { double loss[COURSE], norm[COURSE]; int64_t off[RANKS_MAX]; } Course;
@@ -41,6 +45,7 @@ static void run_course(Trainer *t, void *context)
 {
     Course *course = context;
     formula_weights(t);
+    trainer_optimizer_init(t);                                 /* states that begin as the weights */
     for (int i = 0; i < COURSE; i++) {
         StepReport r = trainer_step(t);
         if (t->mesh.rank == 0) course->loss[i] = r.loss, course->norm[i] = r.norm;
@@ -109,6 +114,7 @@ static void test_layouts(void **state)
     for (int i = 0; i < LAYOUT_COUNT; i += turns(1, 4))
         for (ModelName model = MODEL_GPT; model <= MODEL_LLAMA; model++)
             for (int c = 0; c < CASES; c++) {
+                if (c >= ROTATED && (i + c) % 3 != 0) continue;
                 Course golden = golden_of(model, c), course = course_of(model, c, &layouts[i], "ref");
                 double off = most_apart(course.loss, golden.loss);
                 printf("%-5s %-12s %-24s 50 losses off by %.1e\n", model_name[model], cases[c].name, layouts[i].name, off);
