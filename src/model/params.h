@@ -64,7 +64,7 @@ typedef struct {
     bool    uniform;                  /* these are uniform, else normal */
     bool    decay;                    /* weight decay applies */
     bool    bias;                     /* a vector that begins as 0 and is no gain of a norm */
-    int64_t head_rows;                /* of weights whose rows are query or key heads: those of a head; else 0 */
+    int64_t head_rows;                /* of weights whose rows are query or key heads those of one; else 0 */
 } Param;
 
 enum {

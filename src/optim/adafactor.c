@@ -90,7 +90,8 @@ static void finish_norms(const OptimizerRun *run, const UpdateRule *rule)
 const UpdateRule adafactor_matrix_rule = { .states = 2,
     .state = { { "row", STATE_EXACT, PER_ROW }, { "column", STATE_EXACT, PER_COLUMN } },
     .begin = matrix_begin, .phases = 2,
-    .phase = { { moment_sums, measure_moments, finish_moments }, { norm_sums, measure_norms, finish_norms } } };
+    .phase = { { moment_sums, measure_moments, finish_moments },
+               { norm_sums,   measure_norms,   finish_norms   } } };
 const UpdateRule adafactor_vector_rule = { .states = 1,
     .state = { { "exp_avg_sq", STATE_SQUARE, PER_ELEMENT } }, .begin = vector_begin, .phases = 2,
     .phase = { { NULL, NULL, NULL }, { norm_sums, measure_norms, finish_norms } } };

@@ -34,6 +34,6 @@ static void lamb_finish(const OptimizerRun *run, const UpdateRule *rule)
         if (run->piece[i].rule == rule) lamb_finish_piece(run, &run->piece[i]);
 }
 
-const UpdateRule lamb_rule = { .states = 2,
+const UpdateRule lamb_rule = { .states = 2, .states_as = &adam_rule,
     .state = { { "exp_avg", STATE_MOMENT, PER_ELEMENT }, { "exp_avg_sq", STATE_SQUARE, PER_ELEMENT } },
     .begin = lamb_begin, .phases = 1, .phase = { { lamb_sums, lamb_measure, lamb_finish } } };

@@ -35,10 +35,11 @@ static void adopt_begin(Queue *q, const OptimizerSettings *s, const OptimizerPie
                       .stochastic = s->stochastic, .site = p->site, .place = p->place });
 }
 
-static const UpdateRule adam_rule = { .states = 2,
-    .state = { { "exp_avg", STATE_MOMENT, PER_ELEMENT }, { "exp_avg_sq", STATE_SQUARE, PER_ELEMENT } }, .begin = adam_begin };
-static const UpdateRule sgd_rule = { .states = 1, .state = { { "momentum_buffer", STATE_MOMENT, PER_ELEMENT } },
-    .begin = sgd_begin };
+const UpdateRule adam_rule = { .states = 2,
+    .state = { { "exp_avg", STATE_MOMENT, PER_ELEMENT }, { "exp_avg_sq", STATE_SQUARE, PER_ELEMENT } },
+    .begin = adam_begin };
+static const UpdateRule sgd_rule = { .states = 1,
+    .state = { { "momentum_buffer", STATE_MOMENT, PER_ELEMENT } }, .begin = sgd_begin };
 static const UpdateRule lion_rule = { .states = 1, .state = { { "exp_avg", STATE_MOMENT, PER_ELEMENT } },
     .begin = lion_begin };
 
@@ -87,11 +88,7 @@ ParamGranule optimizer_granule(const Optimizer *o)
 
 static bool same_states(const UpdateRule *a, const UpdateRule *b)
 {
-    bool same = a->states == b->states;
-    for (int s = 0; same && s < a->states; s++)
-        same = !strcmp(a->state[s].name, b->state[s].name) && a->state[s].role == b->state[s].role &&
-               a->state[s].shape == b->state[s].shape;
-    return same;
+    return (a->states_as ? a->states_as : a) == (b->states_as ? b->states_as : b);
 }
 
 bool optimizers_share_states(const char *a, const char *b)
@@ -174,7 +171,7 @@ static void measure_all(OptimizerRun *run, int phase)
     for (int i = 0; i < run->pieces; i++)
         if (run->piece[i].sums[phase] > 0) measure_counted(run, &run->piece[i], phase);
     round_sums(q, (RoundSums){ .y_N = all_N, .x_N = own_N });
-    comm_all_reduce(run->stage, q, all_N, run->scratch);                            /* <-> stage: all-reduce */
+    comm_all_reduce(run->stage, q, all_N, run->scratch);                           /* <-> stage: all-reduce */
 }
 
 static void finish(OptimizerRun *run, const UpdateRule *rule, int phase)
@@ -194,7 +191,8 @@ void optimizer_tensors(OptimizerRun *run)
         measure_all(run, phase);                                                    /* <-> stage */
         finish(run, o->matrices, phase);                                            /* <-> cut */
         if (o->tables != o->matrices) finish(run, o->tables, phase);                /* <-> cut */
-        if (o->vectors != o->matrices && o->vectors != o->tables) finish(run, o->vectors, phase);   /* <-> cut */
+        if (o->vectors != o->matrices && o->vectors != o->tables)
+            finish(run, o->vectors, phase);                                         /* <-> cut */
     }
 }
 

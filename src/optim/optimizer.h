@@ -1,9 +1,9 @@
 #ifndef OPTIM_OPTIMIZER_H
 #define OPTIM_OPTIMIZER_H
-/* Optimizers: Adam, SGD with momentum, Lion, ADOPT, schedule-free AdamW and SGD, LAMB and Muon. An optimizer is one row: the rules that update
- * the matrices of transformer layers, embeddings and the head, and vectors. A rule is one row too: its states
- * (optim/state.h), the smallest range of a parameter that it can update alone, its granule, at whose ends
- * ZeRO cuts, and its functions. Formulas of the updates are those of their operations in tensor/ops.def.
+/* Optimizers. One is a row: the rules that update the matrices of transformer layers, embeddings and the
+ * head, and vectors. A rule is one row too: its states (optim/state.h), the smallest range of a parameter
+ * that it can update alone, its granule, at whose ends ZeRO cuts, and its functions. Formulas of the updates
+ * are those of their operations in tensor/ops.def.
  *
  * An update begins with `begin`, for each piece alone: states; a rule without phases updates the weights here
  * and has no more. Then come up to two phases, each of
@@ -104,13 +104,15 @@ typedef struct {
 struct UpdateRule {
     int     states;                                    /* tensors of state for each parameter */
     OptimizerState state[OPTIMIZER_STATES];
+    const UpdateRule *states_as;             /* a rule whose states mean the same; NULL: its own alone do */
     int64_t (*granule)(const Param *param);  /* in elements of the part stored here; NULL: 1 */
     bool    whole;                           /* takes whole matrices on scratch (optim/muon.c) */
     /* The states of a new run that are not 0, from the weights; NULL: all are 0. */
     void  (*start)(Queue *q, const OptimizerPiece *piece);
     /* Of rules whose parameters are not the rounded weights, else NULL: writes them, or with `average` the
      * weights, which are evaluated. */
-    void  (*parameters)(Queue *q, const OptimizerSettings *settings, const OptimizerPiece *piece, bool average);
+    void  (*parameters)(Queue *q, const OptimizerSettings *settings, const OptimizerPiece *piece,
+                        bool average);
     int     phases;
     void  (*begin)(Queue *q, const OptimizerSettings *settings, const OptimizerPiece *piece);
     UpdatePhase phase[UPDATE_PHASES];
@@ -163,6 +165,7 @@ typedef struct { double sum, largest; } AverageWeights;
 /* The next one, and the share of the step with this learning rate in the average. */
 AverageWeights average_next(double *share, AverageWeights now, double lr);
 
+extern const UpdateRule adam_rule;
 extern const UpdateRule lamb_rule, muon_rule;          /* optim/lamb.c, optim/muon.c */
 extern const UpdateRule adafactor_matrix_rule, adafactor_vector_rule;            /* optim/adafactor.c */
 extern const UpdateRule adam_mini_rule;                                          /* optim/adam_mini.c */

@@ -45,8 +45,8 @@ typedef struct {
     /* [begin[d]], or [own_count] where sharded; on the persistent arena */
     Tensor   weights, grads;
     /* [own_count], in training with parameters narrower than Precision.master: the weights that the optimizer
-     * updates, of which `weights` are the rounded copy. Also where its averages are not the parameters. Absent
-     * elsewhere. */
+     * updates, of which `weights` are the rounded copy. Also where its averages are not the parameters.
+     * Absent elsewhere. */
     Tensor   master;
     /* the unit whose backward completes its gradients, the first of this stage that uses it */
     int64_t  last_unit;

@@ -2,8 +2,8 @@
 #define TENSOR_STEP_STATE_H
 /* The values that change from step to step. They are in one small struct in the memory of the device that
  * computes, and never among an op's arguments, so that a step captured as a CUDA graph can be replayed. The
- * host writes seed, step, updates, both lr, average_share, weight_decay and loss_limit before a step; the op clip_and_skip
- * writes factor, skip, unread and the loss scale within it (tensor/step_end.h).
+ * host writes seed, step, updates, both lr, average_share, weight_decay and loss_limit before a step; the op
+ * clip_and_skip writes factor, skip, unread and the loss scale within it (tensor/step_end.h).
  *
  * Loss scaling keeps the gradients of activations within the range of F16. The scale of the mean loss rises
  * and falls as that of Megatron-LM's DynamicGradScaler. Gradients here are those of the sum of losses over

@@ -342,7 +342,8 @@ static void open_parameters(Trainer *t)
         .precision = t->precision,
         .queue = &t->queue, .zero_stage = config->zero, .training = config->training,
         .overlap = !config->no_overlap, .ranks = &ranks,
-        .granule = optimizer_granule(config->optimizer), .averages = optimizer_averages(config->optimizer), .window = config->message_window,
+        .granule = optimizer_granule(config->optimizer), .averages = optimizer_averages(config->optimizer),
+        .window = config->message_window,
         .data = { t->data[PARAMS_DENSE], t->data[PARAMS_EXPERTS] },
         .tp = t->tp, .kv = t->kv, .tied = t->tied, .persistent = persistent,
         .gathered = &t->arena[ARENA_GATHERED], .scratch = &t->arena[ARENA_SCRATCH] });

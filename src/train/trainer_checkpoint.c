@@ -43,7 +43,8 @@ static void add_states(const Trainer *t, ShardList *list, int index, int p, Bloc
     for (int s = 0; piece && s < piece->rule->states; s++) {
         const OptimizerState *state = &piece->rule->state[s];
         TensorShard held = state_held(state, &k->block, p, k->own_first, k->own_count);
-        shards_add(t, list, part(state, &k->block, p, span.first, span.count), piece->state[s], held.first, 0);
+        TensorShard shard = part(state, &k->block, p, span.first, span.count);
+        shards_add(t, list, shard, piece->state[s], held.first, 0);
     }
 }
 

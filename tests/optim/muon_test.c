@@ -134,7 +134,7 @@ static void test_rows(void **state)
     for (int i = 0; i < 5; i++) assert_string_equal(optimizer_named(name[i])->name, name[i]);
     assert_null(optimizer_named("tiger"));
     assert_true(optimizers_share_states("adam", "lamb") && optimizers_share_states("muon", "muon"));
-    assert_false(optimizers_share_states("adam", "muon") || optimizers_share_states("sgd", "lion") || optimizers_share_states("adam", "tiger"));
+    assert_false(optimizers_share_states("adam", "muon") || optimizers_share_states("adam", "adopt") || optimizers_share_states("sgd", "lion") || optimizers_share_states("adam", "tiger"));
     const Optimizer *muon = optimizer_named("muon");
     ParamGranule granule = optimizer_granule(muon);
     ModelConfig config = { .layers = 1, .hidden = 8, .ffn = 16, .heads = 2, .groups = 2, .head_dim = 4, .vocabulary = 9 };

@@ -522,27 +522,7 @@ static const struct { Make *make; double tolerance, of_pairs; } row[OP_COUNT] = 
     [OP_row_gate_backward] = { make_row_gate_backward, 5e-7, 0 },
     [OP_expert_bias_update] = { make_expert_bias_update, 1e-7, 0 },
     [OP_load_summary] = { make_load_summary, 2e-7, 0 },
-    [OP_sums_total] = { make_sums_total, 0, 0 },
-    [OP_clip_and_skip] = { make_clip_and_skip, 1e-15, 0 },
-    [OP_adamw] = { make_adamw, 5e-7, 0 },
-    [OP_sgd] = { make_sgd, 3e-7, 0 },
-    [OP_lion] = { make_lion, 3e-7, 0 },
-    [OP_adopt] = { make_adopt, 1e-6, 0 },
-    [OP_averaged_update] = { make_averaged_update, 5e-7, 0 },
-    [OP_weighted_pair] = { make_weighted_pair, 3e-7, 0 },
-    [OP_factor_sums] = { make_factor_sums, 1e-6, 0 },
-    [OP_moment_of_sums] = { make_moment_of_sums, 3e-7, 0 },
-    [OP_factored_direction] = { make_factored_direction, 1e-6, 0 },
-    [OP_adafactor_direction] = { make_adafactor_direction, 1e-6, 0 },
-    [OP_adafactor_update] = { make_adafactor_update, 5e-7, 0 },
-    [OP_block_adam] = { make_block_adam, 1e-6, 0 },
-    [OP_lamb_direction] = { make_lamb_direction, 1e-6, 0 },
-    [OP_lamb_update] = { make_lamb_update, 3e-7, 0 },
-    [OP_muon_direction] = { make_muon_direction, 3e-7, 0 },
-    [OP_muon_update] = { make_muon_update, 3e-7, 0 },
-    [OP_normalize] = { make_normalize, 3e-7, 0 },
-    [OP_scaled_sum] = { make_scaled_sum, 3e-7, 0 },
-    [OP_round_sums] = { make_round_sums, 1e-7, 0 },
+#include "ops_optimizer.def"
 };
 
 static void test_no_row_is_untested(void **state)

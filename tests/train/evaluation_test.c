@@ -200,6 +200,37 @@ static void evaluations_leave_scales(void **state)
     assert_memory_equal(scales[0], scales[1], sizeof scales[0]);
 }
 
+static double went_on[2][3];
+static void go_on(Trainer *t, void *context)
+{
+    for (int i = 0; i < 3; i++) {
+        StepReport done = trainer_step(t);
+        if (t->mesh.rank == 0) went_on[context != NULL][i] = done.loss;
+        if (context) trainer_evaluate_split(t, SPLIT_VALID);
+    }
+}
+
+/* Nor does the average of weights, which takes the place of the parameters, change them. */
+static void evaluations_leave_parameters(void **state)
+{
+    (void)state;
+    static const struct { int ranks, zero; MixedPrecision mixed; } row[] = { { 1, 0, MIXED_NONE }, { 2, 1, MIXED_BF16 }, { 2, 3, MIXED_NONE } };
+    for (int k = 0; k < 3; k++) {
+        for (int i = 0; i < 2; i++) {
+            Job job = { .config = tiny_config(MODEL_LLAMA, "cpu", paths[SPLIT_TRAIN]), .ranks = row[k].ranks, .steps = 3, .look = go_on };
+            job.config.split = "50,50,0";
+            job.config.zero = row[k].zero;
+            job.config.precision.mixed = row[k].mixed;
+            job.config.optimizer = optimizer_named("adamwschedulefree");
+            job.config.eval_interval = EVERY;
+            job.config.eval_iters = 2;
+            job.context = i ? &job : NULL;
+            job_run(&job);
+        }
+        assert_memory_equal(went_on[0], went_on[1], sizeof went_on[0]);
+    }
+}
+
 static const char *other;                                 /* other text than that of `paths` */
 
 /* Losses of some data sets, each sample counted once, with global batches of `global` samples. */
@@ -265,6 +296,6 @@ int main(void)
     other = strdup(scratch_path("other"));
     corpus_make(other, 40);
     const struct CMUnitTest tests[] = { cmocka_unit_test(evaluations_go_on), cmocka_unit_test(paths_of_their_own), cmocka_unit_test(batches_of_their_own), cmocka_unit_test(windows_under_layouts),
-                                        cmocka_unit_test(evaluations_leave_scales), cmocka_unit_test(each_sample_once) };
+                                        cmocka_unit_test(evaluations_leave_scales), cmocka_unit_test(evaluations_leave_parameters), cmocka_unit_test(each_sample_once) };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -173,6 +173,10 @@ static void test_optimizers(void **state)
     compare(MODEL_LLAMA, "ref", 1e-12);
     optimizer = "sgd";
     compare(MODEL_GPT, "ref", 1e-12);
+    optimizer = "adafactor";
+    compare(MODEL_GPT, "ref", 1e-12);
+    optimizer = "adamwschedulefree";
+    compare(MODEL_LLAMA, "ref", 1e-12);
     optimizer = "muon";
     choice = (PrecisionChoice){ .mixed = MIXED_BF16, .state_bf16 = { true, true } };
     compare(MODEL_LLAMA, "cpu", 2e-2);

@@ -84,6 +84,8 @@ static void any_layout_and_optimizer(void **state)
     like_new(MODEL_GPT, "adam");
     like_new(MODEL_LLAMA, "muon");
     like_new(MODEL_GPT, "sgd");
+    like_new(MODEL_LLAMA, "adamwschedulefree");
+    like_new(MODEL_GPT, "adafactor");
 }
 
 /* Weights of 16 bits, in runs of 16 and 32 bits: the first loss is that of the rounded weights. */
@@ -165,6 +167,33 @@ static void three_facts(void **state)
     assert_true(first[0].loss[0] != first[5].loss[0]);                  /* other samples: those of step 1 */
 }
 
+/* What a schedule-free optimizer evaluates is what it saves: weights that another run evaluates too, without its states. */
+static void averages_are_evaluated(void **state)
+{
+    (void)state;
+    static const struct { const char *device; MixedPrecision mixed; double within; } type[] = {
+        { "ref", MIXED_NONE, 1e-12 }, { "cpu", MIXED_NONE, 1e-5 }, { "cpu", MIXED_BF16, 1e-2 } };
+    char whole[512];
+    for (int k = 0; k < 3; k++)
+        for (int l = 0; l < INTO; l++) {
+            snprintf(whole, sizeof whole, "%s/average-%d-%d", scratch_folder(), k, l);
+            Job job = job_of(MODEL_LLAMA, type[k].device, &into[l], STEPS, whole, NULL), other;
+            job.config.lr = (LrSchedule){ .style = LR_CONSTANT, .peak = 1e-2 };
+            job.config.optimizer = optimizer_named("adamwschedulefree");
+            job.config.precision.mixed = type[k].mixed;
+            job.config.eval_iters = 1;
+            other = job;
+            job_run(&job);
+            other.config.optimizer = optimizer_named("adam");
+            other.config.leave = CHECKPOINT_STATES | CHECKPOINT_POSITION;
+            other.steps = 0, other.save = NULL, other.load = whole;
+            job_run(&other);
+            double off = fabs(job.valid - other.valid);
+            assert_true(fabs(job.valid - job.first_valid) > 1e-3);
+            if (!(off <= (l == 0 ? 0 : type[k].within))) fail_msg("%s: evaluated %.15f, saved %.15f", into[l].name, job.valid, other.valid);
+        }
+}
+
 static double back_loss[2];
 static void go_back(Trainer *t, void *path)
 {
@@ -198,6 +227,6 @@ static void a_rewind_begins_with_new_states(void **state)
 int main(void)
 {
     corpus_make(scratch_path("corpus"), 61);
-    const struct CMUnitTest tests[] = { cmocka_unit_test(any_layout_and_optimizer), cmocka_unit_test(any_type), cmocka_unit_test(three_facts), cmocka_unit_test(a_rewind_begins_with_new_states) };
+    const struct CMUnitTest tests[] = { cmocka_unit_test(any_layout_and_optimizer), cmocka_unit_test(any_type), cmocka_unit_test(three_facts), cmocka_unit_test(a_rewind_begins_with_new_states), cmocka_unit_test(averages_are_evaluated) };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

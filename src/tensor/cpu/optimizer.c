@@ -176,7 +176,7 @@ CPU(lion, Lion)
 typedef struct {
     const Adopt  *a;
     StateRounding rounding;
-    float         factor, beta1, rest1, beta2, rest2;      /* rest = 1 - beta, rounded once: 0.9999 is near 1 */
+    float         factor, beta1, rest1, beta2, rest2;      /* rest = 1 - beta, rounded once */
     float         epsilon, bound, shrink, l2, lr;
     bool          first;
 } AdoptUpdate;

@@ -66,7 +66,8 @@ REF(adafactor_direction, AdafactorDirection)
     }
 }
 
-/* w -= lr decay w,   w -= alpha u / max(1, rms(u) / clip),   alpha = min(lr, 1 / sqrt(t)) max(epsilon, rms(w)) */
+/* w -= lr decay w,   w -= alpha u / max(1, rms(u) / clip)
+ * alpha = min(lr, 1 / sqrt(t)) max(epsilon, rms(w)) */
 REF(adafactor_update, AdafactorUpdate)
 {
     int64_t N = a->w_N.dim[0];
@@ -86,7 +87,8 @@ REF(adafactor_update, AdafactorUpdate)
     }
 }
 
-/* m = beta1 m + (1 - beta1) g,   w -= lr decay w,   w -= lr mhat / (sqrt(vhat) + epsilon),   v = v[row / group] */
+/* m = beta1 m + (1 - beta1) g
+ * w -= lr decay w,   w -= lr mhat / (sqrt(vhat) + epsilon),   v = v[row / group] */
 REF(block_adam, BlockAdam)
 {
     int64_t N = a->w_N.dim[0];
@@ -96,7 +98,7 @@ REF(block_adam, BlockAdam)
     WANT(a->v_B, a->v_B.dim[0]);
     if (tensor_present(a->param_N)) WANT(a->param_N, N);
     if (q->step_state->skip) return;
-    double t = (double)(q->step_state->updates + 1), lr = STEP_LR(q->step_state, a->decoupled);
+    double lr = STEP_LR(q->step_state, a->decoupled), t = (double)(q->step_state->updates + 1);
     double decay = a->decay * q->step_state->weight_decay;
     for (int64_t i = 0; i < N; i++) {
         double *w = at1(a->w_N, i), *m = at1(a->m_N, i);

@@ -129,7 +129,7 @@ REF(averaged_update, AveragedUpdate)
     WANT(a->param_N, N);
     if (adam) WANT(a->v_N, N);
     if (q->step_state->skip) return;
-    double t = (double)(q->step_state->updates + 1), lr = q->step_state->lr;
+    double lr = q->step_state->lr, t = (double)(q->step_state->updates + 1);
     double decay = a->decay * q->step_state->weight_decay, share = q->step_state->average_share;
     for (int64_t i = 0; i < N; i++) {
         double *w = at1(a->w_N, i), *z = at1(a->z_N, i), g = *at1(a->g_N, i) * q->step_state->factor, d = g;

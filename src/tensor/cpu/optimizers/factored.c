@@ -131,7 +131,11 @@ CPU(factored_direction, FactoredDirection)
 }
 
 /* v = b v + (1 - b) g g,   g = g / max(sqrt(v), epsilon) */
-typedef struct { const AdafactorDirection *a; StateRounding rounding; float factor, epsilon, rest; } VectorWork;
+typedef struct {
+    const AdafactorDirection *a;
+    StateRounding rounding;
+    float         factor, epsilon, rest;
+} VectorWork;
 
 static CLONES void vector_elements(void *context, int64_t begin, int64_t end)
 {
@@ -161,7 +165,8 @@ CPU(adafactor_direction, AdafactorDirection)
     team_for(q->team, a->g_N.dim[0], CHUNK_ELEMENTS, vector_elements, &u);
 }
 
-/* w -= lr decay w,   w -= alpha u / max(1, rms(u) / clip),   alpha = min(lr, 1 / sqrt(t)) max(epsilon, rms(w)) */
+/* w -= lr decay w,   w -= alpha u / max(1, rms(u) / clip)
+ * alpha = min(lr, 1 / sqrt(t)) max(epsilon, rms(w)) */
 CPU(adafactor_update, AdafactorUpdate)
 {
     WANT(a->squares_2, 2);
@@ -174,7 +179,8 @@ CPU(adafactor_update, AdafactorUpdate)
 }
 
 /* ---- Adam-mini ---- */
-/* m = beta1 m + (1 - beta1) g,   w -= lr decay w,   w -= lr mhat / (sqrt(vhat) + epsilon),   v = v[row / group] */
+/* m = beta1 m + (1 - beta1) g
+ * w -= lr decay w,   w -= lr mhat / (sqrt(vhat) + epsilon),   v = v[row / group] */
 typedef struct {
     const BlockAdam *a;
     StateRounding rounding;
