@@ -1,0 +1,30 @@
+#ifndef OPTIM_WHOLE_MATRIX_H
+#define OPTIM_WHOLE_MATRIX_H
+/* Updates that need a matrix as a whole, whatever ranks hold its parts, so that the result depends on the
+ * layout by roundings alone. The matrices that are cut over n ranks are taken n at a time: rank r gets the
+ * parts of the r-th one, computes what becomes of it and sends the parts of the result back. So the ranks
+ * share the work, and each element is sent at most twice. That rank is the owner of the matrix. Ranks that
+ * hold copies of a matrix, under ZeRO 0 and in the groups of hybrid sharding, each compute the same. */
+#include "optim/optimizer.h"
+
+/* One matrix of a piece, and where this rank's part of it begins in the piece. */
+typedef struct { const OptimizerPiece *piece; int64_t matrix, at; } WholeMatrix;
+
+typedef struct {
+    const char *part, *gathered, *whole;       /* names of the tensors on scratch */
+    bool    wide;                              /* compute gets a tall matrix transposed */
+    /* of what is sent and computed */
+    Dtype (*type)   (const OptimizerRun *run);
+    /* of a part [local_rows local_columns]: what this rank sends, and what it does with what comes back */
+    void  (*send)   (const OptimizerRun *run, const WholeMatrix *m, Tensor part_N);
+    void  (*receive)(const OptimizerRun *run, const WholeMatrix *m, Tensor part_N);
+    /* By the owner: the result for the matrix x_RC, of the same shape. It may be in x_RC, which is
+     * overwritten, or on the scratch arena, which the caller resets. */
+    Tensor(*compute)(const OptimizerRun *run, const WholeMatrix *m, Tensor x_RC);
+} WholeMatrixRule;
+
+int64_t whole_matrix_part(const WholeMatrix *m);                       /* elements of the rank's part */
+int64_t whole_matrix_granule(const Param *param);                      /* of experts each one's matrix */
+/* All matrices of pieces with this rule. <-> cut: all-to-all, where there is one */
+void    whole_matrix_finish(const OptimizerRun *run, const UpdateRule *rule, const WholeMatrixRule *whole);
+#endif
