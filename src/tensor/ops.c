@@ -144,6 +144,7 @@ static bool type_allowed(const Backend *b, char letter, Dtype dtype, Dtype commo
     case 'r':                     return dtype == F8_E4M3 || dtype == F8_E5M2;
     case 'd':                     return dtype == F64;
     case 'i':                     return dtype == I32;
+    case 'u':                     return dtype == U8;
     }
     return true;
 }

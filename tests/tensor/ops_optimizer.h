@@ -147,10 +147,11 @@ static inline bool make_block_adam(Arguments *a, int variant)
 
 static inline bool make_lamb_direction(Arguments *a, int variant)
 {
-    a->lamb_direction = (LambDirection){
+    a->lamb_direction = (LambDirection){ .late_correction = variant == 2,
         .w_N = real(20001), .m_N = real(20001), .v_N = between(0, 1, 20001), .g_N = real(20001),
         .beta1 = 0.9, .beta2 = 0.95, .epsilon = 1e-6, .decay = 0.1, .stochastic = variant >= 3,
         .place = variant == 4 ? cut_place : flat_place };
+    if (variant == 2) a->lamb_direction.w_N = tensor_none();
     return update_case(variant);
 }
 
@@ -175,10 +176,10 @@ static inline bool make_muon_direction(Arguments *a, int variant)
 
 static inline bool make_muon_update(Arguments *a, int variant)
 {
-    a->muon_update = (MuonUpdate){ .w_N = real(20001), .o_N = real(20001), .decay = 0.1, .scale = 3 };
+    a->muon_update = (MuonUpdate){ .w_N = real(20001), .o_N = real(20001), .decay = 0.1, .scale = 3, .decay_last = variant == 3 };
     start.skip = variant == 1;
     if (variant >= 2) a->muon_update.param_N = real(20001);
-    return variant < 3;
+    return variant < 4;
 }
 
 /* The norm is at least epsilon. */
@@ -195,6 +196,133 @@ static inline bool make_scaled_sum(Arguments *a, int variant)
 {
     a->scaled_sum = (ScaledSum){ .y_N = real(20001), .x_N = real(20001), .y_factor = 2.5, .x_factor = -0.75 };
     return variant < 1;
+}
+
+static inline Tensor codes(int64_t N)
+{
+    Tensor x = fixture_new(U8, false, DIMS(N));
+    for (int64_t i = 0; i < N; i++) ((uint8_t *)x.data)[i] = (uint8_t)draw(0, 256);
+    return x;
+}
+
+/* In double the moments of a part of a matrix of 37 rows and 90 columns */
+static const ElementPlace cut_columns = { .offset = 30, .columns = 45, .global_columns = 90 }, cut_rows = { .offset = 11 * 90 };
+enum { CUT_BLOCKS = (37 * 90 + 255) / 256, CUT_COLUMNS = 37 * 45, CUT_ROWS = 13 * 90 };
+
+/* Whole, without weights, skipped; 16 blocks and a short one */
+static inline bool make_adam8bit(Arguments *a, int variant)
+{
+    int64_t N = 16 * 256 + 17, B = 17;
+    a->adam8bit = (Adam8bit){ .g_N = real(N), .m_N = codes(N), .m_scale_B = between(0, 1, B), .v_N = codes(N),
+        .v_scale_B = between(0, 1, B), .beta1 = 0.9, .beta2 = 0.95, .epsilon = 1e-8, .decay = 0.1 };
+    *element(a->adam8bit.m_scale_B, 3) = *element(a->adam8bit.v_scale_B, 3) = 0;
+    for (int64_t i = 3 * 256; i < 4 * 256; i++) *element(a->adam8bit.g_N, i) = 0;
+    if (variant != 1) a->adam8bit.w_N = real(N);
+    if (variant == 2) a->adam8bit.param_N = real(N);
+    start.skip = variant == 3;
+    return variant < 4;
+}
+
+static inline bool make_adam8bit_moments(Arguments *a, int variant)
+{
+    int64_t N = variant % 2 ? CUT_ROWS : CUT_COLUMNS, B = CUT_BLOCKS;
+    a->adam8bit_moments = (Adam8bitMoments){ .m_wide_N = real(N), .v_wide_N = real(N), .most_2B = real(2 * B), .m_N = codes(N),
+        .m_scale_B = between(0, 1, B), .v_N = codes(N), .v_scale_B = between(0, 1, B), .g_N = real(N), .beta1 = 0.9, .beta2 = 0.95,
+        .place = variant % 2 ? cut_rows : cut_columns };
+    start.skip = variant == 3;
+    return variant < 4;
+}
+
+static inline bool make_adam8bit_store(Arguments *a, int variant)
+{
+    int64_t N = variant % 2 ? CUT_ROWS : CUT_COLUMNS, B = CUT_BLOCKS;
+    a->adam8bit_store = (Adam8bitStore){ .w_N = real(N), .m_N = codes(N), .m_scale_B = between(0, 1, B), .v_N = codes(N),
+        .v_scale_B = between(0, 1, B), .m_wide_N = real(N), .v_wide_N = between(0, 1, N), .most_2B = between(1, 2, 2 * B), .beta1 = 0.9,
+        .beta2 = 0.95, .epsilon = 1e-8, .decay = 0.1, .place = variant % 2 ? cut_rows : cut_columns };
+    if (variant == 2) a->adam8bit_store.param_N = real(N);
+    start.skip = variant == 3;
+    return variant < 4;
+}
+
+/* Symmetric, by x xT / A; the last of deficient rank. The largest values are apart. */
+static inline Tensor symmetric(int64_t A, int64_t rank)
+{
+    Tensor x = real(A, A), y = real(A, A);
+    for (int64_t i = 0; i < A; i++)
+        for (int64_t j = 0; j < A; j++) {
+            double sum = 0;
+            for (int64_t k = 0; k < rank; k++) sum += *element(x, i * A + k) * *element(x, j * A + k) / (1 + (double)k);
+            *element(y, i * A + j) = sum;
+        }
+    round_to(drawn_as, y.data, A * A);
+    return y;
+}
+
+static const int64_t square_side[] = { 1, 2, 13, 70 };
+
+static inline bool make_symmetric_eigen(Arguments *a, int variant)
+{
+    int64_t A = square_side[variant % 4];
+    if (variant < 4) a->symmetric_eigen = (SymmetricEigen){ .vector_AA = sums(A, A), .value_A = sums(A), .work_WA = sums(A + 5, A),
+        .x_AA = symmetric(A, A), .noise = 1e-6 };
+    return variant < 4;
+}
+
+/* Any orthonormal rows serve as vectors. */
+static inline bool make_spectral_power(Arguments *a, int variant)
+{
+    int64_t A = square_side[variant % 4];
+    a->spectral_power = (SpectralPower){ .y_AA = real(A, A), .work_AA = sums(A, A), .vector_AA = sums(A, A), .value_A = sums(A),
+        .exponent = -0.25, .epsilon = 1e-3 };
+    for (int64_t i = 0; i < A; i++) {
+        *element(a->spectral_power.value_A, i) = (double)(A - i) - 1.1;
+        for (int64_t j = 0; j < A; j++) *element(a->spectral_power.vector_AA, i * A + j) = draw(-1, 1);
+    }
+    return variant < 4;
+}
+
+static inline bool make_orthonormal_rows(Arguments *a, int variant)
+{
+    int64_t A = square_side[variant % 4];
+    a->orthonormal_rows = (OrthonormalRows){ .y_AA = real(A, A), .work_WA = sums(2 * A + 2, A), .x_AA = real(A, A), .noise = 1e-6 };
+    return variant < 4;
+}
+
+static inline bool make_row_order(Arguments *a, int variant)
+{
+    a->row_order = (RowOrder){ .order_A = ints(33, 0, 9), .key_A = sums(33), .x_AB = real(33, 20), .y_AB = real(33, 20) };
+    return variant < 1;
+}
+
+/* Rows, columns, both, by any numbers of them */
+static inline bool make_permute(Arguments *a, int variant)
+{
+    a->permute = (Permute){ .y_AB = real(13, 20), .x_AB = real(13, 20) };
+    if (variant != 1) a->permute.row_A = ints(13, 0, 13);
+    if (variant != 0) a->permute.column_B = ints(20, 0, 20);
+    return variant < 3;
+}
+
+static inline bool make_graft(Arguments *a, int variant)
+{
+    a->graft = (Graft){ .y_N = real(20001), .from_1 = sums(1), .to_1 = between(3, 4, 1) };
+    *element(a->graft.from_1, 0) = 7;
+    return variant < 1;
+}
+
+static inline bool make_gradient_mean(Arguments *a, int variant)
+{
+    a->gradient_mean = (GradientMean){ .y_N = real(20001), .g_N = real(20001) };
+    start.skip = variant == 1;
+    return variant < 2;
+}
+
+static inline bool make_soap_direction(Arguments *a, int variant)
+{
+    a->soap_direction = (SoapDirection){ .y_N = real(20001), .v_N = between(0, 1, 20001), .x_N = real(20001), .beta1 = 0.9,
+        .beta2 = 0.95, .epsilon = 1e-8 };
+    start.skip = variant == 1;
+    return variant < 2;
 }
 
 static inline bool make_round_sums(Arguments *a, int variant)

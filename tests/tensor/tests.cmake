@@ -109,3 +109,4 @@ if(TARGET cuda_kernels)
     add_test(NAME tensor.cuda_ops COMMAND cuda_ops_test)
     set_tests_properties(tensor.cuda_kernels tensor.cuda_ops PROPERTIES LABELS "tensor;gpu" TIMEOUT 120 SKIP_RETURN_CODE 77)
 endif()
+target_link_libraries(tensor_symmetric_test PRIVATE PkgConfig::JANSSON)       # reads goldens

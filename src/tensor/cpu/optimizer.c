@@ -338,38 +338,39 @@ static CLONES void lamb_elements(void *context, int64_t begin, int64_t end)
     TileBuffer m_tile, v_tile;
     for (int64_t first = begin; first < end; first += TILE) {
         int64_t n = tile_count(end, first);
-        const float *w = flat(a->w_N) + first;
+        const float *w = tensor_present(a->w_N) ? flat(a->w_N) + first : NULL;
         float *g = flat(a->g_N) + first, *m = state_tile(&m_tile, a->m_N, first, n);
         float *v = state_tile(&v_tile, a->v_N, first, n);
         for (int64_t i = 0; i < n; i++) {
             float scaled = g[i] * u->factor;
             m[i] = u->beta1 * m[i] + one1 * scaled;
             v[i] = u->beta2 * v[i] + one2 * scaled * scaled;
-            g[i] = m[i] * u->unbias1 / (sqrtf(v[i] * u->unbias2) + u->epsilon) + u->decay * w[i];
+            g[i] = m[i] * u->unbias1 / (sqrtf(v[i] * u->unbias2) + u->epsilon);
         }
+        for (int64_t i = 0; w && i < n; i++) g[i] += u->decay * w[i];
         states_store(&u->rounding, first, n, a->m_N, m, a->v_N, v);
     }
 }
 
 CPU(lamb_direction, LambDirection)
 {
-    int64_t N = a->w_N.dim[0];
-    WANT(a->w_N, N);
+    int64_t N = a->g_N.dim[0];
+    if (tensor_present(a->w_N)) WANT(a->w_N, N);
     WANT(a->m_N, N);
     WANT(a->v_N, N);
     WANT(a->g_N, N);
     const StepState *step_state = q->step_state;
     if (step_state->skip) return;
-    double t = (double)(step_state->updates + 1);
+    double t = (double)(step_state->updates + 1), unbias2 = 1 / (1 - natural_power(a->beta2, t));
     LambStep step = {
         .a = a, .rounding = rounding_of(q, a->stochastic, a->site, &a->place),
         .factor  = (float)step_state->factor,
         .beta1   = (float)a->beta1,
         .beta2   = (float)a->beta2,
-        .epsilon = (float)a->epsilon,
+        .epsilon = (float)(a->late_correction ? a->epsilon * sqrt(unbias2) : a->epsilon),
         .decay   = (float)(a->decay * step_state->weight_decay),
         .unbias1 = (float)(1 / (1 - natural_power(a->beta1, t))),
-        .unbias2 = (float)(1 / (1 - natural_power(a->beta2, t))) };
+        .unbias2 = (float)unbias2 };
     team_for(q->team, N, CHUNK_ELEMENTS, lamb_elements, &step);
 }
 
@@ -409,8 +410,8 @@ CPU(lamb_update, LambUpdate)
 CPU(muon_update, MuonUpdate)
 {
     double lr = q->step_state->lr, decay = a->decay * q->step_state->weight_decay;
-    cpu_weight_step(q, &(WeightStep){ a->w_N, a->param_N, a->o_N, (float)(1 - lr * decay),
-                                  (float)(lr * a->scale) });
+    double shrink = 1 - lr * decay, rate = lr * a->scale * (a->decay_last ? shrink : 1);
+    cpu_weight_step(q, &(WeightStep){ a->w_N, a->param_N, a->o_N, (float)shrink, (float)rate });
 }
 
 /* ---- Muon ---- */

@@ -158,20 +158,22 @@ REF(weighted_pair, WeightedPair)
  * u = mhat / (sqrt(vhat) + epsilon) + decay w */
 REF(lamb_direction, LambDirection)
 {
-    int64_t N = a->w_N.dim[0];
-    WANT(a->w_N, N);
+    int64_t N = a->g_N.dim[0];
+    if (tensor_present(a->w_N)) WANT(a->w_N, N);
     WANT(a->m_N, N);
     WANT(a->v_N, N);
     WANT(a->g_N, N);
     if (q->step_state->skip) return;
     double t = (double)(q->step_state->updates + 1), decay = a->decay * q->step_state->weight_decay;
+    double late = a->late_correction ? sqrt(1 - pow(a->beta2, t)) : 1;
     for (int64_t i = 0; i < N; i++) {
         double *m = at1(a->m_N, i), *v = at1(a->v_N, i), *u = at1(a->g_N, i);
         double  g = *u * q->step_state->factor;
         *m = a->beta1 * *m + (1 - a->beta1) * g;
         *v = a->beta2 * *v + (1 - a->beta2) * g * g;
         double mhat = *m / (1 - pow(a->beta1, t)), vhat = *v / (1 - pow(a->beta2, t));
-        *u = mhat / (sqrt(vhat) + a->epsilon) + decay * *at1(a->w_N, i);
+        *u = mhat / (sqrt(vhat) + a->epsilon / late);
+        if (tensor_present(a->w_N)) *u += decay * *at1(a->w_N, i);
     }
 }
 
@@ -218,8 +220,9 @@ REF(muon_update, MuonUpdate)
     double lr = q->step_state->lr, decay = a->decay * q->step_state->weight_decay;
     for (int64_t i = 0; i < N; i++) {
         double *w = at1(a->w_N, i);
-        *w -= lr * decay * *w;
+        if (!a->decay_last) *w -= lr * decay * *w;
         *w -= lr * a->scale * *at1(a->o_N, i);
+        if (a->decay_last) *w -= lr * decay * *w;
         if (tensor_present(a->param_N)) *at1(a->param_N, i) = *w;
     }
 }
