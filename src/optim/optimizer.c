@@ -59,6 +59,7 @@ static const Optimizer optimizers[] = {
     { "lamb", &lamb_rule, &lamb_rule, &lamb_rule },
     { "ipex.lamb", &lamb_rule, &lamb_rule, &lamb_rule },                /* without bounds of its ratio */
     { "muon", &muon_rule, &adam_rule, &adam_rule },
+    { "adam8bit", &adam8bit_rule, &adam_rule, &adam_rule },
 };
 
 const Optimizer *optimizer_named(const char *name)
@@ -198,7 +199,10 @@ void optimizer_tensors(OptimizerRun *run)
 
 void optimizer_elements(OptimizerRun *run, int first, int end)
 {
-    for (int i = first; i < end; i++)
-        if (run->piece[i].rule->phases == 0)
-            run->piece[i].rule->begin(run->queue, run->settings, &run->piece[i]);
+    for (int i = first; i < end; i++) {
+        const UpdateRule *rule = run->piece[i].rule;
+        if (rule->phases > 0) continue;
+        if (rule->update) rule->update(run, &run->piece[i]);                        /* <-> cut */
+        else rule->begin(run->queue, run->settings, &run->piece[i]);
+    }
 }

@@ -114,6 +114,9 @@ struct UpdateRule {
     void  (*parameters)(Queue *q, const OptimizerSettings *settings, const OptimizerPiece *piece,
                         bool average);
     int     phases;
+    /* In the place of begin, of a rule without phases that takes scratch or communicates over the `cut` of a
+     * piece; else NULL. <-> cut */
+    void  (*update)(const OptimizerRun *run, const OptimizerPiece *piece);
     void  (*begin)(Queue *q, const OptimizerSettings *settings, const OptimizerPiece *piece);
     UpdatePhase phase[UPDATE_PHASES];
 };
@@ -169,5 +172,6 @@ extern const UpdateRule adam_rule;
 extern const UpdateRule lamb_rule, muon_rule;          /* optim/lamb.c, optim/muon.c */
 extern const UpdateRule adafactor_matrix_rule, adafactor_vector_rule;            /* optim/adafactor.c */
 extern const UpdateRule adam_mini_rule;                                          /* optim/adam_mini.c */
+extern const UpdateRule adam8bit_rule;                                           /* optim/adam8bit.c */
 extern const UpdateRule adamw_free_rule, sgd_free_rule;                          /* optim/schedule_free.c */
 #endif

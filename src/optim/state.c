@@ -2,6 +2,7 @@
 #include "optim/state.h"
 #include <stdio.h>
 #include <string.h>
+#include "tensor/dynamic_code.h"
 
 int64_t state_block_rows(const Param *p)
 {
@@ -20,7 +21,7 @@ static TensorShard whole(const OptimizerState *state, const Param *p)
     case PER_ROW:     shard.global[shard.dims++] = p->global[r]; break;
     case PER_COLUMN:  shard.global[shard.dims++] = p->global[r + 1]; break;
     case PER_BLOCK:   shard.global[shard.dims++] = p->global[r] / state_block_rows(p); break;
-    case PER_ELEMENT: break;
+    case PER_ELEMENT: case PER_CODE_BLOCK: break;
     }
     shard.count = 1;
     for (int d = 0; d < 4; d++) {
@@ -29,6 +30,70 @@ static TensorShard whole(const OptimizerState *state, const Param *p)
     }
     return shard;
 }
+
+/* ---- blocks ---- */
+
+CodeBlocks state_code_blocks(int64_t rows, int64_t columns, int64_t local_rows, int64_t local_columns)
+{
+    bool cut = local_columns < columns ? columns % CODE_BLOCK != 0 || local_columns % CODE_BLOCK != 0
+             : local_rows < rows ? local_rows * columns % CODE_BLOCK != 0 : false;
+    return (CodeBlocks){ cut, code_blocks(cut ? rows * columns : local_rows * local_columns) };
+}
+
+static CodeBlocks codes_of(const Param *p)
+{
+    int r = p->dims == PARAM_DIMS ? 1 : 0;
+    return state_code_blocks(p->global[r], p->global[r + 1], p->local[r], p->local[r + 1]);
+}
+
+int64_t state_code_granule(const Param *p)
+{
+    int64_t matrices = p->dims == PARAM_DIMS ? p->local[0] : 1, matrix = param_elements(p) / matrices;
+    bool whole = codes_of(p).cut || (matrices > 1 && matrix % CODE_BLOCK != 0);
+    return whole ? matrix : CODE_BLOCK;
+}
+
+/* The numbers of blocks that begin before element `end` of the part stored here. */
+static int64_t blocks_before(const Param *p, int64_t end)
+{
+    CodeBlocks blocks = codes_of(p);
+    int64_t matrix = param_elements(p) / (p->dims == PARAM_DIMS ? p->local[0] : 1);
+    int64_t rest = blocks.cut ? (end % matrix > 0 ? blocks.of_matrix : 0) : code_blocks(end % matrix);
+    return end / matrix * blocks.of_matrix + rest;
+}
+
+/* Where the columns are whole blocks a state has a row for each row of the matrix; else it is one row. */
+static TensorShard per_block(const Param *p, TensorShard own)
+{
+    int r = p->dims == PARAM_DIMS ? 1 : 0;
+    int64_t columns = p->global[r + 1];
+    CodeBlocks blocks = codes_of(p);
+    TensorShard shard = { .global = { 1, 1, 1, 1 }, .box = { 1, 1, 1, 1 } };
+    if (r > 0) {
+        shard.global[0] = p->global[0], shard.offset[0] = p->offset[0], shard.box[0] = p->local[0];
+        shard.dims++;
+    }
+    int d = shard.dims;
+    if (columns % CODE_BLOCK == 0) {
+        shard.global[d] = shard.box[d] = p->global[r];
+        shard.global[d + 1] = shard.box[d + 1] = columns / CODE_BLOCK;
+        if (!blocks.cut) {
+            shard.offset[d] = p->offset[r], shard.box[d] = p->local[r];
+            shard.offset[d + 1] = p->offset[r + 1] / CODE_BLOCK;
+            shard.box[d + 1] = p->local[r + 1] / CODE_BLOCK;
+        }
+        shard.dims += 2;
+    } else {
+        shard.global[d] = code_blocks(p->global[r] * columns), shard.box[d] = blocks.of_matrix;
+        if (!blocks.cut) shard.offset[d] = p->offset[r] * columns / CODE_BLOCK;
+        shard.dims++;
+    }
+    shard.first = blocks_before(p, own.first);
+    shard.count = own.count > 0 ? blocks_before(p, own.first + own.count) - shard.first : 0;
+    return shard;
+}
+
+/* ---- what a rank holds and saves ---- */
 
 static TensorShard named(TensorShard shard, const OptimizerState *state, const Param *param)
 {
@@ -43,18 +108,26 @@ TensorShard state_held(const OptimizerState *state, const ParamBlock *block, int
     const Param *param = &block->param[p];
     TensorShard own = params_tensor_shard(block, p, first, count);
     if (state->shape == PER_ELEMENT) return named(own, state, param);
+    if (state->shape == PER_CODE_BLOCK) return named(per_block(param, own), state, param);
     TensorShard all = whole(state, param);
     if (own.count == 0) all.count = 0;
     return named(all, state, param);
 }
 
-/* Of a whole state that is the rank which counts the first element of the logical tensor. */
+/* Of a whole state that is the rank which counts the first element of the logical tensor, and of the blocks
+ * of a matrix in which some are cut the rank which counts the first element of the matrix. */
 TensorShard state_saved(const OptimizerState *state, const ParamBlock *block, int p, int64_t first,
                         int64_t count)
 {
     const Param *param = &block->param[p];
     TensorShard part = params_tensor_shard(block, p, first, count);
     TensorShard held = state_held(state, block, p, first, count);
+    int  r = param->dims == PARAM_DIMS ? 1 : 0;
+    if (state->shape == PER_CODE_BLOCK) {
+        bool corner = param->offset[r] == 0 && param->offset[r + 1] == 0;
+        if (codes_of(param).cut && !corner) held.count = 0;
+        return held;
+    }
     bool begins = part.first == 0 && param->offset[0] == 0 && param->offset[1] == 0 && param->offset[2] == 0;
     if (state->shape != PER_ELEMENT && !begins) held.count = 0;
     return held;

@@ -4,18 +4,27 @@
  * saves, loads or counts states asks here, so that a state of another shape than its parameter's is a row of
  * its rule and a case of state.c.
  *
- * A state with a number for each element is sharded as its parameter is. All other states are small and
- * whole: each rank that updates elements of the parameter holds all their numbers, and computes them from
- * sums over the logical tensor, so that all copies are equal to the bit. One rank saves them. */
+ * A state with a number for each element is sharded as its parameter is, and one for each 8-bit code block
+ * too, unless a block is cut: a granule ends where blocks do. All other states are whole: each rank that
+ * updates elements of the parameter holds all their numbers, and computes them from sums over the logical
+ * tensor, so that all copies are equal to the bit. One rank saves them. */
 #include "model/params.h"
 #include "tensor/precision.h"
 
-/* One number for each element; for each row, each column, of a matrix; for each of its blocks. A parameter is
- * one matrix, or one for each expert; a vector is a matrix with columns of 1. */
-typedef enum { PER_ELEMENT, PER_ROW, PER_COLUMN, PER_BLOCK } StateShape;
+/* One number for each element; for each row, each column, of a matrix; for each of its blocks; for each
+ * CODE_BLOCK elements of a matrix in row-major order, of which the last may be fewer. A parameter is one
+ * matrix, or one for each expert; a vector is a matrix with columns of 1. */
+typedef enum { PER_ELEMENT, PER_ROW, PER_COLUMN, PER_BLOCK, PER_CODE_BLOCK } StateShape;
 
 /* In checkpoints a state is <tensor>.<name>; its type is Precision.state[role]. */
 typedef struct { const char *name; StateRole role; StateShape shape; } OptimizerState;
+
+/* The code blocks of a matrix of which a rank has local_rows and local_columns. Where tensor parallelism cuts
+ * blocks, all ranks that have parts of the matrix hold all its numbers. */
+typedef struct { bool cut; int64_t of_matrix; } CodeBlocks;
+CodeBlocks state_code_blocks(int64_t rows, int64_t columns, int64_t local_rows, int64_t local_columns);
+/* The granule of a rule with such states: as few elements as end with a block. */
+int64_t     state_code_granule(const Param *param);
 
 enum { OPTIMIZER_STATES = 6 };                         /* the most states of any rule */
 

@@ -30,6 +30,7 @@ static const struct { const char *golden, *optimizer; OptimizerSettings settings
     { "adam_mini", "adam-mini", { .beta1 = 0.9, .beta2 = 0.95, .epsilon = 1e-8 } },
     { "lion",  "lion", { .lion_beta1 = 0.9, .lion_beta2 = 0.99 } },
     { "lamb",  "lamb", { .beta1 = 0.9, .beta2 = 0.95, .epsilon = 1e-6, .least_ratio = 0, .most_ratio = INFINITY } },
+    { "adam8bit", "adam8bit", { .beta1 = 0.9, .beta2 = 0.95, .epsilon = 1e-8 } },
     { "lamb_bounded", "lamb", { .beta1 = 0.9, .beta2 = 0.95, .epsilon = 1e-6, .least_ratio = 0.25, .most_ratio = 0.3 } },
 };
 enum { RULES = sizeof rules / sizeof *rules };
@@ -96,7 +97,8 @@ static void pieces_make(OptimizerRun *run, Arena *arena, Dtype type)
             .matrices = 1, .block_rows = state_block_rows(param), .parts = 1 };
         if (optimizer_averages(o)) p->param = tensor_new(arena, "param", type, n);
         for (int s = 0; s < p->rule->states; s++)
-            p->state[s] = tensor_new(arena, "state", type, state_held(&p->rule->state[s], &block, 0, 0, n).count);
+            p->state[s] = tensor_new(arena, "state", precision_uniform(type).state[p->rule->state[s].role],
+                                     state_held(&p->rule->state[s], &block, 0, 0, n).count);
         for (int i = 0; i < p->rule->phases; i++) {
             p->sums_at[i] = run->sums[i];
             p->sums[i] = p->rule->phase[i].sums ? p->rule->phase[i].sums(param) : 0;
