@@ -11,6 +11,7 @@
 static double real(const SafeFile *f, const SafeTensor *x, size_t n)
 {
     double value;
+    if (x->dtype == U8) return ((const uint8_t *)f->map.data)[x->at + n];
     dtype_convert(&value, F64, f->map.data + x->at + n * dtype_width(x->dtype), x->dtype, 1);
     return value;
 }

@@ -38,6 +38,7 @@ static const struct { const char *optimizer; double within[TYPES]; } weights[OPT
     { "adafactor",   { 1e-11, 5e-4, NONE, NONE, NONE, NONE } },
     { "adam-mini",   { 1e-11, 5e-4, NONE, NONE, NONE, NONE } },
     { "muon",        { 1e-11, 5e-3, NONE, NONE, NONE, NONE } },
+    { "adam8bit",    { 1e-11, 1e-3, NONE, NONE, NONE, NONE } },
 };
 
 static double weights_within(int type, int rule)

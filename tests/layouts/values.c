@@ -84,6 +84,7 @@ const Value values[] = {
     { OPTIMIZER, "adafactor",   0, "--optimizer adafactor", { { 0 } } },
     { OPTIMIZER, "adam-mini",   0, "--optimizer adam-mini --adam-eps 1e-6", { { 0 } } },
     { OPTIMIZER, "muon",        1, "--optimizer muon", { { 0 } } },
+    { OPTIMIZER, "adam8bit",    0, "--optimizer adam8bit --adam-eps 1e-6", { { 0 } } },
 
     { BATCH,     "constant",    0, "", { { 0 } } },
     { BATCH,     "ramp",        1, "--rampup-batch-size @half @half @half", { { 0 } } },     /* half of the batch in step 1 alone */
@@ -177,6 +178,7 @@ const ValuePair impossible[] = {
     { "sgd", "bf16-states" }, { "lion", "bf16-states" },               /* they have no second moment */
     { "average", "bf16-states" }, { "sgd-average", "bf16-states" }, { "adafactor", "bf16-states" },    /* they have no first one */
     { "adam-mini", "bf16-states" },                                    /* its second ones are of blocks */
+    { "adam8bit", "bf16-states" },
 };
 const int impossible_count = sizeof impossible / sizeof *impossible;
 
