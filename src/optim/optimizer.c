@@ -60,6 +60,10 @@ static const Optimizer optimizers[] = {
     { "ipex.lamb", &lamb_rule, &lamb_rule, &lamb_rule },                /* without bounds of its ratio */
     { "muon", &muon_rule, &adam_rule, &adam_rule },
     { "adam8bit", &adam8bit_rule, &adam_rule, &adam_rule },
+    { "galoreadamw", &galore_rule, &galore_others_rule, &galore_others_rule },
+    { "galoreadamw8bit", &galore8bit_rule, &adam_rule, &adam_rule },
+    { "shampoo", &shampoo_rule, &adam_rule, &adam_rule },
+    { "soap", &soap_rule, &adam_rule, &adam_rule },
 };
 
 const Optimizer *optimizer_named(const char *name)

@@ -45,6 +45,11 @@ typedef struct {
         double epsilon1, epsilon2;     /* least second moment's root; least root mean square of weights */
     } adafactor;
     MuonSettings muon;
+    StateSizes   sizes;                /* of GaLore, Shampoo and SOAP */
+    int64_t      renewal;              /* updates from one subspace, or basis, or pair of roots to the next */
+    double       galore_scale;         /* of what is projected back */
+    double       shampoo_epsilon;      /* added to eigenvalues */
+    double       gram_beta;            /* of SOAP's means of products */
 } OptimizerSettings;
 
 enum { UPDATE_PHASES = 2 };
@@ -173,5 +178,7 @@ extern const UpdateRule lamb_rule, muon_rule;          /* optim/lamb.c, optim/mu
 extern const UpdateRule adafactor_matrix_rule, adafactor_vector_rule;            /* optim/adafactor.c */
 extern const UpdateRule adam_mini_rule;                                          /* optim/adam_mini.c */
 extern const UpdateRule adam8bit_rule;                                           /* optim/adam8bit.c */
+extern const UpdateRule galore_rule, galore8bit_rule, galore_others_rule;        /* optim/galore.c */
+extern const UpdateRule shampoo_rule, soap_rule;       /* optim/shampoo.c, optim/soap.c */
 extern const UpdateRule adamw_free_rule, sgd_free_rule;                          /* optim/schedule_free.c */
 #endif

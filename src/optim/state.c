@@ -21,7 +21,7 @@ static TensorShard whole(const OptimizerState *state, const Param *p)
     case PER_ROW:     shard.global[shard.dims++] = p->global[r]; break;
     case PER_COLUMN:  shard.global[shard.dims++] = p->global[r + 1]; break;
     case PER_BLOCK:   shard.global[shard.dims++] = p->global[r] / state_block_rows(p); break;
-    case PER_ELEMENT: case PER_CODE_BLOCK: break;
+    default: break;
     }
     shard.count = 1;
     for (int d = 0; d < 4; d++) {
@@ -53,13 +53,25 @@ int64_t state_code_granule(const Param *p)
     return whole ? matrix : CODE_BLOCK;
 }
 
-/* The numbers of blocks that begin before element `end` of the part stored here. */
+static int64_t matrix_elements(const Param *p)
+{
+    return param_elements(p) / (p->dims == PARAM_DIMS ? p->local[0] : 1);
+}
+
+/* Where each matrix has so many numbers, which are its first element's: those of elements before `end` of the
+ * part stored here. */
+static int64_t numbers_before(const Param *p, int64_t of_matrix, int64_t end)
+{
+    return (end + matrix_elements(p) - 1) / matrix_elements(p) * of_matrix;
+}
+
+/* The code blocks that begin before element `end`. */
 static int64_t blocks_before(const Param *p, int64_t end)
 {
     CodeBlocks blocks = codes_of(p);
-    int64_t matrix = param_elements(p) / (p->dims == PARAM_DIMS ? p->local[0] : 1);
-    int64_t rest = blocks.cut ? (end % matrix > 0 ? blocks.of_matrix : 0) : code_blocks(end % matrix);
-    return end / matrix * blocks.of_matrix + rest;
+    int64_t matrix = matrix_elements(p);
+    if (blocks.cut) return numbers_before(p, blocks.of_matrix, end);
+    return end / matrix * blocks.of_matrix + code_blocks(end % matrix);
 }
 
 /* Where the columns are whole blocks a state has a row for each row of the matrix; else it is one row. */
@@ -93,6 +105,51 @@ static TensorShard per_block(const Param *p, TensorShard own)
     return shard;
 }
 
+/* ---- whole matrices ---- */
+
+int64_t state_rank(const StateSizes *sizes, int64_t rows, int64_t columns)
+{
+    int64_t shorter = rows < columns ? rows : columns;
+    return sizes->rank < shorter ? sizes->rank : shorter;
+}
+
+/* The shape of the state of one matrix; one of 0 where there is none. */
+static void whole_shape(int64_t shape[2], StateShape kind, const StateSizes *sizes, int64_t R, int64_t C)
+{
+    int64_t rank = state_rank(sizes, R, C), longer = R > C ? R : C;
+    shape[0] = R, shape[1] = C;
+    switch (kind) {
+    case WHOLE_LEFT:       shape[0] = shape[1] = R <= sizes->longest ? R : 0; break;
+    case WHOLE_RIGHT:      shape[0] = shape[1] = C <= sizes->longest ? C : 0; break;
+    case WHOLE_SUBSPACE:   shape[0] = rank, shape[1] = R < C ? R : C; break;
+    case WHOLE_PROJECTED:  shape[R >= C] = rank; break;
+    case WHOLE_CODE_BLOCK: shape[0] = 1, shape[1] = code_blocks(rank * longer); break;
+    default: break;
+    }
+}
+
+int64_t state_whole_count(StateShape kind, const StateSizes *sizes, int64_t rows, int64_t columns)
+{
+    int64_t shape[2];
+    whole_shape(shape, kind, sizes, rows, columns);
+    return shape[0] * shape[1];
+}
+
+static TensorShard per_matrix(const OptimizerState *state, const StateSizes *sizes, const Param *p,
+                              TensorShard own)
+{
+    int r = p->dims == PARAM_DIMS ? 1 : 0, d = r;
+    int64_t shape[2];
+    whole_shape(shape, state->shape, sizes, p->global[r], p->global[r + 1]);
+    TensorShard shard = { .dims = r + 2, .global = { 1, 1, 1, 1 }, .box = { 1, 1, 1, 1 } };
+    if (r > 0) shard.global[0] = p->global[0], shard.offset[0] = p->offset[0], shard.box[0] = p->local[0];
+    shard.global[d] = shard.box[d] = shape[0];
+    shard.global[d + 1] = shard.box[d + 1] = shape[1];
+    shard.first = numbers_before(p, shape[0] * shape[1], own.first);
+    shard.count = own.count > 0 ? numbers_before(p, shape[0] * shape[1], own.first + own.count) - shard.first : 0;
+    return shard;
+}
+
 /* ---- what a rank holds and saves ---- */
 
 static TensorShard named(TensorShard shard, const OptimizerState *state, const Param *param)
@@ -102,30 +159,32 @@ static TensorShard named(TensorShard shard, const OptimizerState *state, const P
     return shard;
 }
 
-TensorShard state_held(const OptimizerState *state, const ParamBlock *block, int p, int64_t first,
-                       int64_t count)
+TensorShard state_held(const OptimizerState *state, const StateSizes *sizes, const ParamBlock *block, int p,
+                       int64_t first, int64_t count)
 {
     const Param *param = &block->param[p];
     TensorShard own = params_tensor_shard(block, p, first, count);
     if (state->shape == PER_ELEMENT) return named(own, state, param);
     if (state->shape == PER_CODE_BLOCK) return named(per_block(param, own), state, param);
+    if (state->shape >= WHOLE_MATRIX) return named(per_matrix(state, sizes, param, own), state, param);
     TensorShard all = whole(state, param);
     if (own.count == 0) all.count = 0;
     return named(all, state, param);
 }
 
-/* Of a whole state that is the rank which counts the first element of the logical tensor, and of the blocks
- * of a matrix in which some are cut the rank which counts the first element of the matrix. */
-TensorShard state_saved(const OptimizerState *state, const ParamBlock *block, int p, int64_t first,
-                        int64_t count)
+/* Of a whole state that is the rank which counts the first element of the logical tensor; of code blocks of
+ * which some are cut, and of states of whole matrices, that which counts the first element of the matrix. */
+TensorShard state_saved(const OptimizerState *state, const StateSizes *sizes, const ParamBlock *block, int p,
+                        int64_t first, int64_t count)
 {
     const Param *param = &block->param[p];
     TensorShard part = params_tensor_shard(block, p, first, count);
-    TensorShard held = state_held(state, block, p, first, count);
+    TensorShard held = state_held(state, sizes, block, p, first, count);
     int  r = param->dims == PARAM_DIMS ? 1 : 0;
-    if (state->shape == PER_CODE_BLOCK) {
+    if (state->shape >= PER_CODE_BLOCK) {
         bool corner = param->offset[r] == 0 && param->offset[r + 1] == 0;
-        if (codes_of(param).cut && !corner) held.count = 0;
+        bool cut = state->shape != PER_CODE_BLOCK || codes_of(param).cut;
+        if (cut && !corner) held.count = 0;
         return held;
     }
     bool begins = part.first == 0 && param->offset[0] == 0 && param->offset[1] == 0 && param->offset[2] == 0;

@@ -14,7 +14,19 @@
 /* One number for each element; for each row, each column, of a matrix; for each of its blocks; for each
  * CODE_BLOCK elements of a matrix in row-major order, of which the last may be fewer. A parameter is one
  * matrix, or one for each expert; a vector is a matrix with columns of 1. */
-typedef enum { PER_ELEMENT, PER_ROW, PER_COLUMN, PER_BLOCK, PER_CODE_BLOCK } StateShape;
+typedef enum { PER_ELEMENT, PER_ROW, PER_COLUMN, PER_BLOCK, PER_CODE_BLOCK,
+    /* Of rules that take whole matrices: each rank that updates a part of a matrix of rows R and columns C
+     * holds all of [R, C]; [R, R] and [C, C], none where the side is longer than StateSizes.longest; of the
+     * shorter side S and the longer L the vectors of a subspace, [rank, S], and what is projected on it,
+     * [R, rank] or [rank, C], with L instead of the side that is projected, and its code blocks. */
+    WHOLE_MATRIX, WHOLE_LEFT, WHOLE_RIGHT, WHOLE_SUBSPACE, WHOLE_PROJECTED, WHOLE_CODE_BLOCK } StateShape;
+
+/* What the shapes of states depend on: vectors of a subspace, at most the shorter side of a matrix; the
+ * longest side that has a square state. */
+typedef struct { int64_t rank, longest; } StateSizes;
+int64_t state_rank(const StateSizes *sizes, int64_t rows, int64_t columns);     /* at most the shorter side */
+/* Numbers of a matrix, of a shape from WHOLE_MATRIX on. */
+int64_t state_whole_count(StateShape shape, const StateSizes *sizes, int64_t rows, int64_t columns);
 
 /* In checkpoints a state is <tensor>.<name>; its type is Precision.state[role]. */
 typedef struct { const char *name; StateRole role; StateShape shape; } OptimizerState;
@@ -31,12 +43,12 @@ enum { OPTIMIZER_STATES = 6 };                         /* the most states of any
 /* The state's part that a rank holds which updates the elements [first, first + count) of the block, of its
  * entry p: named as in checkpoints, with the shape of the whole state in `global`; .local is left to the
  * caller. .count is 0 where the rank updates none of them. */
-TensorShard state_held (const OptimizerState *state, const ParamBlock *block, int p, int64_t first,
-                        int64_t count);
+TensorShard state_held (const OptimizerState *state, const StateSizes *sizes, const ParamBlock *block, int p,
+                        int64_t first, int64_t count);
 /* The part that a rank saves which counts these elements: over all ranks that save the parameter each number
  * is saved once. */
-TensorShard state_saved(const OptimizerState *state, const ParamBlock *block, int p, int64_t first,
-                        int64_t count);
+TensorShard state_saved(const OptimizerState *state, const StateSizes *sizes, const ParamBlock *block, int p,
+                        int64_t first, int64_t count);
 /* Rows of a block, which follow each other: of a query or key weight those of a head, of other matrices one;
  * of biases one element, of other vectors all. */
 int64_t     state_block_rows(const Param *param);

@@ -1,5 +1,6 @@
 /* Matrices that are cut over ranks, each computed by one of them. */
 #include "optim/whole_matrix.h"
+#include <float.h>
 
 enum { CUT_RANKS_MOST = 1024 };                        /* as of --tensor-model-parallel-size */
 
@@ -105,4 +106,92 @@ void whole_matrix_finish(const OptimizerRun *run, const UpdateRule *rule, const 
             if (run->piece[k].rule == rule && run->piece[k].cut == cut) cut = NULL;
         if (cut) finish_cut(run, rule, whole, cut);                                         /* <-> cut */
     }
+}
+
+/* ---- rules whose states are of whole matrices ---- */
+
+/* The matrix of which the part begins at element `at` of the piece. */
+static Tensor gather_gradient(const OptimizerRun *run, const OptimizerPiece *p, int64_t at)
+{
+    Queue  *q = run->queue;
+    int64_t n = p->local_rows * p->local_columns;
+    int     ranks = p->cut ? comm_size(p->cut) : 1;
+    Tensor  whole = tensor_new(run->scratch, "gradient of a matrix", p->g.dtype, p->rows, p->columns);
+    Tensor  own = tensor_view(tensor_flat(p->g, at, n), p->local_rows, p->local_columns);
+    if (ranks == 1) {
+        copy_strided(q, (CopyStrided){ .y = whole, .x = own });
+        return whole;
+    }
+    size_t mark = arena_mark(run->scratch);
+    Tensor parts = tensor_new(run->scratch, "gathered gradient of a matrix", p->g.dtype, ranks * n);
+    comm_all_gather(p->cut, q, parts, tensor_flat(p->g, at, n));                /* <-> cut: all-gather */
+    for (int r = 0; r < ranks; r++)
+        copy_strided(q, (CopyStrided){ .y = part_view(whole, p, false, r * p->parts / ranks),
+            .x = tensor_view(tensor_flat(parts, r * n, n), p->local_rows, p->local_columns) });
+    arena_reset(run->scratch, mark);
+    return whole;
+}
+
+static void update_matrix(const OptimizerRun *run, const OptimizerPiece *p, const WholeDirection *rule,
+                          int64_t matrix)
+{
+    int64_t n = p->local_rows * p->local_columns, at = matrix * n;
+    size_t  mark = arena_mark(run->scratch);
+    Tensor  whole = gather_gradient(run, p, at);                                /* <-> cut */
+    Tensor  u = rule->direction(run, p, matrix, whole), part = tensor_flat(p->g, at, n);
+    if (rule->begins && !whole_matrix_due(run, whole_matrix_step(run) > 1)) {
+        arena_reset(run->scratch, mark);
+        return;
+    }
+    int     first = p->parts == 1 ? 0 : p->local_rows < p->rows ? (int)(p->row0 / p->local_rows)
+                                      : (int)(p->column0 / p->local_columns);
+    copy_strided(run->queue, (CopyStrided){ .y = tensor_view(part, p->local_rows, p->local_columns),
+                                            .x = part_view(u, p, false, first) });
+    muon_update(run->queue, (MuonUpdate){ .w_N = tensor_flat(p->w, at, n), .o_N = part,
+        .param_N = tensor_present(p->param) ? tensor_flat(p->param, at, n) : tensor_none(),
+        .decay = p->decayed, .scale = rule->scale ? rule->scale(run) : 1, .decay_last = rule->decay_last });
+    arena_reset(run->scratch, mark);
+}
+
+/* All ranks skip a step together. */
+void whole_matrix_update(const OptimizerRun *run, const OptimizerPiece *p, const WholeDirection *rule)
+{
+    int64_t matrices = p->count / (p->local_rows * p->local_columns);
+    if (run->queue->host_state->skip && !run->queue->backend->dry) return;
+    for (int64_t m = 0; m < matrices; m++) update_matrix(run, p, rule, m);      /* <-> cut */
+}
+
+Tensor whole_matrix_state(const OptimizerPiece *p, int s, int64_t matrix, int64_t rows, int64_t columns)
+{
+    return tensor_view(tensor_flat(p->state[s], matrix * rows * columns, rows * columns), rows, columns);
+}
+
+int64_t whole_matrix_step(const OptimizerRun *run) { return run->queue->host_state->updates + 1; }
+
+bool whole_matrix_due(const OptimizerRun *run, bool due) { return due || run->queue->backend->dry; }
+
+double whole_matrix_noise(const OptimizerRun *run, int64_t side)
+{
+    return 8 * (double)side * (run->queue->backend->compute == F64 ? DBL_EPSILON : (double)FLT_EPSILON);
+}
+
+Eigen whole_matrix_eigen(const OptimizerRun *run, Tensor x_AA)
+{
+    int64_t A = x_AA.dim[0];
+    Eigen e = { .vector_AA = tensor_new(run->scratch, "eigenvectors", F64, A, A),
+                .value_A = tensor_new(run->scratch, "eigenvalues", F64, A),
+                .work_WA = tensor_new(run->scratch, "work of eigenvectors", F64, A + 5, A) };
+    symmetric_eigen(run->queue, (SymmetricEigen){ .vector_AA = e.vector_AA, .value_A = e.value_A,
+        .work_WA = e.work_WA, .x_AA = x_AA, .noise = whole_matrix_noise(run, A) });
+    return e;
+}
+
+void whole_matrix_gram(const OptimizerRun *run, Tensor y_AA, Tensor x_RC, bool right)
+{
+    if (!right) {
+        matmul_forward(run->queue, (MatmulForward){ .y_TK = y_AA, .x_TC = x_RC, .w_KC = x_RC });
+        return;
+    }
+    fill_zero(run->queue, (FillZero){ .y = y_AA });
+    matmul_backward_weight(run->queue, (MatmulBackwardWeight){ .dw_KC = y_AA, .dy_TK = x_RC, .x_TC = x_RC });
 }

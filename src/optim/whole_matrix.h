@@ -27,4 +27,31 @@ int64_t whole_matrix_part(const WholeMatrix *m);                       /* elemen
 int64_t whole_matrix_granule(const Param *param);                      /* of experts each one's matrix */
 /* All matrices of pieces with this rule. <-> cut: all-to-all, where there is one */
 void    whole_matrix_finish(const OptimizerRun *run, const UpdateRule *rule, const WholeMatrixRule *whole);
+
+/* ---- rules whose states are of whole matrices ---- */
+/* Each rank that has a part of a matrix has its states too and computes the whole update, from the parts of
+ * the gradient that all of them send one another: equal bits, so that the states stay equal. */
+typedef struct {
+    /* The direction of matrix number `matrix` of the piece from its gradient g_RC, a sum over tokens, of the
+     * same shape. It may be in g_RC, which is overwritten, or on the scratch arena, which the caller
+     * resets. */
+    Tensor (*direction)(const OptimizerRun *run, const OptimizerPiece *p, int64_t matrix, Tensor g_RC);
+    double (*scale)(const OptimizerRun *run);          /* of the direction; NULL: 1 */
+    bool     decay_last;
+    bool     begins;                                   /* the first update leaves the weights as they are */
+} WholeDirection;
+/* <-> cut: all-gather, where there is one */
+void    whole_matrix_update(const OptimizerRun *run, const OptimizerPiece *p, const WholeDirection *rule);
+/* State s of matrix number `matrix` of the piece: [rows, columns]. */
+Tensor  whole_matrix_state(const OptimizerPiece *p, int s, int64_t matrix, int64_t rows, int64_t columns);
+/* The number of this update, from 1. Only back ends whose host knows it have the operations of these rules. */
+int64_t whole_matrix_step(const OptimizerRun *run);
+/* Whether what is renewed from time to time is so in this update; always in a dry run, which measures. */
+bool    whole_matrix_due(const OptimizerRun *run, bool due);
+/* y = vectors, or orthonormal rows, of the symmetric x_AA; see the operations */
+typedef struct { Tensor vector_AA, value_A, work_WA; } Eigen;
+Eigen   whole_matrix_eigen(const OptimizerRun *run, Tensor x_AA);
+double  whole_matrix_noise(const OptimizerRun *run, int64_t side);    /* of eigenvalues, as roundings make it */
+/* y_AA = x xT, and with `right` xT x; overwritten */
+void    whole_matrix_gram(const OptimizerRun *run, Tensor y_AA, Tensor x_RC, bool right);
 #endif

@@ -37,7 +37,7 @@ static int64_t state_bytes(const Trainer *t, const ParamBlock *block, int s, int
         const UpdateRule *rule = optimizer_rule(t->config->optimizer, &block->param[i]);
         if (s >= rule->states) continue;
         count[t->precision.state[rule->state[s].role]] +=
-            state_held(&rule->state[s], block, i, first, end - first).count;
+            state_held(&rule->state[s], &t->config->settings.sizes, block, i, first, end - first).count;
     }
     for (int type = 0; type < DTYPES; type++) bytes += aligned(count[type], (Dtype)type);
     return bytes;

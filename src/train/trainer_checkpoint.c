@@ -35,15 +35,16 @@ typedef struct { int64_t first, count; } BlockRange;
 
 /* part: state_held or state_saved, of the elements `span` */
 static void add_states(const Trainer *t, ShardList *list, int index, int p, BlockRange span,
-                       TensorShard (*part)(const OptimizerState *state, const ParamBlock *block, int p,
-                                           int64_t first, int64_t count))
+                       TensorShard (*part)(const OptimizerState *state, const StateSizes *sizes,
+                                           const ParamBlock *block, int p, int64_t first, int64_t count))
 {
     const OptimizerPiece *piece = trainer_piece(t, index, p);
+    const StateSizes *sizes = &t->config->settings.sizes;
     const Bucket *k = &t->buckets.bucket[index];
     for (int s = 0; piece && s < piece->rule->states; s++) {
         const OptimizerState *state = &piece->rule->state[s];
-        TensorShard held = state_held(state, &k->block, p, k->own_first, k->own_count);
-        TensorShard shard = part(state, &k->block, p, span.first, span.count);
+        TensorShard held = state_held(state, sizes, &k->block, p, k->own_first, k->own_count);
+        TensorShard shard = part(state, sizes, &k->block, p, span.first, span.count);
         shards_add(t, list, shard, piece->state[s], held.first, 0);
     }
 }
@@ -128,11 +129,21 @@ static ShardList shards_to_load(const Trainer *t, const Checkpoint *from, bool s
 static LogicalTensor state_tensor(const Trainer *t, const OptimizerState *state, const ParamBlock *block,
                                   int p)
 {
-    TensorShard whole = state_held(state, block, p, 0, block->count);
+    TensorShard whole = state_held(state, &t->config->settings.sizes, block, p, 0, block->count);
     LogicalTensor tensor = { .dims = whole.dims, .dtype = t->precision.state[state->role] };
     memcpy(tensor.dim, whole.global, sizeof tensor.dim);
     memcpy(tensor.name, whole.name, sizeof tensor.name);
     return tensor;
+}
+
+/* A side that is too long for a square state has none. */
+static void logical_add_state(const Trainer *t, CheckpointFile *file, const OptimizerState *state,
+                              const ParamBlock *block, int p)
+{
+    LogicalTensor tensor = state_tensor(t, state, block, p);
+    bool empty = false;
+    for (int d = 0; d < tensor.dims; d++) empty |= tensor.dim[d] == 0;
+    if (!empty) file->tensor[file->tensors++] = tensor;
 }
 
 static void logical_add_block(const Trainer *t, CheckpointFile *file, const ParamBlock *block, bool states)
@@ -142,7 +153,7 @@ static void logical_add_block(const Trainer *t, CheckpointFile *file, const Para
         const Param *param = &block->param[p];
         file->tensor[file->tensors++] = checkpoint_param(param, t->precision.master);
         for (int s = 0; states && s < rule->states; s++)
-            file->tensor[file->tensors++] = state_tensor(t, &rule->state[s], block, p);
+            logical_add_state(t, file, &rule->state[s], block, p);
     }
 }
 

@@ -62,7 +62,7 @@ static int64_t state_count(const Trainer *t, const Bucket *k, int p, int s, Dtyp
 {
     const UpdateRule *rule = optimizer_rule(t->config->optimizer, &k->block.param[p]);
     if (s >= rule->states || t->precision.state[rule->state[s].role] != type) return 0;
-    return state_held(&rule->state[s], &k->block, p, k->own_first, k->own_count).count;
+    return state_held(&rule->state[s], &t->config->settings.sizes, &k->block, p, k->own_first, k->own_count).count;
 }
 
 /* State s of the bucket's pieces, as far as it has the type, is one tensor, in which they follow each
@@ -136,7 +136,8 @@ void trainer_optimizer_init(Trainer *t)
 {
     for (int i = 0; i < t->optimizer.pieces; i++)
         for (int s = 0; s < t->optimizer.piece[i].rule->states; s++)
-            fill_zero(&t->queue, (FillZero){ .y = t->optimizer.piece[i].state[s] });
+            if (tensor_present(t->optimizer.piece[i].state[s]))
+                fill_zero(&t->queue, (FillZero){ .y = t->optimizer.piece[i].state[s] });
     for (int i = 0; i < t->optimizer.pieces; i++)
         if (t->optimizer.piece[i].rule->start)
             t->optimizer.piece[i].rule->start(&t->queue, &t->optimizer.piece[i]);

@@ -17,7 +17,8 @@ enum { TENSORS = 4, STEPS = 50, WEIGHTS = 0, GRADIENT = 1, MEAN = 2, REACHED = 3
 static const struct { const char *name; int64_t rows, columns; } tensors[TENSORS] = {
     { "wide", 24, 40 }, { "tall", 64, 12 }, { "square", 20, 20 }, { "vector", 40, 1 },
 };
-static const struct { const char *golden, *optimizer; OptimizerSettings settings; } rules[] = {
+/* wider: factors of what ref and cpu may be off by */
+static const struct { const char *golden, *optimizer; OptimizerSettings settings; double wider[2]; } rules[] = {
     { "adamw", "adam", { .beta1 = 0.9, .beta2 = 0.95, .epsilon = 1e-8 } },
     { "adam",  "adam", { .beta1 = 0.9, .beta2 = 0.95, .epsilon = 1e-8, .coupled = true } },
     { "sgd",   "sgd",  { .momentum = 0.9 } },
@@ -31,6 +32,12 @@ static const struct { const char *golden, *optimizer; OptimizerSettings settings
     { "lion",  "lion", { .lion_beta1 = 0.9, .lion_beta2 = 0.99 } },
     { "lamb",  "lamb", { .beta1 = 0.9, .beta2 = 0.95, .epsilon = 1e-6, .least_ratio = 0, .most_ratio = INFINITY } },
     { "adam8bit", "adam8bit", { .beta1 = 0.9, .beta2 = 0.95, .epsilon = 1e-8 } },
+    { "galore_adamw", "galoreadamw", { .beta1 = 0.9, .beta2 = 0.95, .epsilon = 1e-6, .sizes = { .rank = 6 }, .renewal = 20, .galore_scale = 0.25 } },
+    { "galore_adamw8bit", "galoreadamw8bit", { .beta1 = 0.9, .beta2 = 0.95, .epsilon = 1e-8, .sizes = { .rank = 6 }, .renewal = 20,
+                                              .galore_scale = 0.25 } },
+    { "distributed_shampoo", "shampoo", { .beta1 = 0.9, .beta2 = 0.95, .epsilon = 1e-8, .sizes = { .longest = 100 }, .renewal = 5,
+                                          .shampoo_epsilon = 1e-12 } },
+    { "soap", "soap", { .beta1 = 0.95, .beta2 = 0.95, .epsilon = 1e-8, .sizes = { .longest = 32 }, .renewal = 10, .gram_beta = 0.9 }, { 100, 100 } },
     { "lamb_bounded", "lamb", { .beta1 = 0.9, .beta2 = 0.95, .epsilon = 1e-6, .least_ratio = 0.25, .most_ratio = 0.3 } },
 };
 enum { RULES = sizeof rules / sizeof *rules };
@@ -98,7 +105,7 @@ static void pieces_make(OptimizerRun *run, Arena *arena, Dtype type)
         if (optimizer_averages(o)) p->param = tensor_new(arena, "param", type, n);
         for (int s = 0; s < p->rule->states; s++)
             p->state[s] = tensor_new(arena, "state", precision_uniform(type).state[p->rule->state[s].role],
-                                     state_held(&p->rule->state[s], &block, 0, 0, n).count);
+                                     state_held(&p->rule->state[s], &run->settings->sizes, &block, 0, 0, n).count);
         for (int i = 0; i < p->rule->phases; i++) {
             p->sums_at[i] = run->sums[i];
             p->sums[i] = p->rule->phase[i].sums ? p->rule->phase[i].sums(param) : 0;
@@ -124,7 +131,7 @@ static Status course_rank(Transport *transport, void *context)
     Comm *world;
     assert_int_equal(comm_world(&world, transport), OK);
     assert_int_equal(queue_open(&q, c->device, 1, &state), OK);
-    assert_int_equal(arena_open(&arena, "all", 1 << 20), OK);
+    assert_int_equal(arena_open(&arena, "all", 4 << 20), OK);
     q.workspace = &arena;
     Dtype type = q.backend->compute;
     OptimizerPiece piece[TENSORS];
@@ -175,7 +182,7 @@ static void test_rules(void **state)
             Course c = { .rule = r, .device = device[d].device };
             assert_int_equal(transport_threads_run(1, course_rank, &c), OK);
             printf("%-12s %s: off by %.1e\n", rules[r].golden, c.device, c.off);
-            if (!(c.off <= device[d].within)) fail_msg("%s on %s is off by %.1e", rules[r].golden, c.device, c.off);
+            if (!(c.off <= device[d].within * (rules[r].wider[d] > 0 ? rules[r].wider[d] : 1))) fail_msg("%s on %s is off by %.1e", rules[r].golden, c.device, c.off);
         }
 }
 

@@ -176,7 +176,7 @@ static inline bool make_muon_direction(Arguments *a, int variant)
 
 static inline bool make_muon_update(Arguments *a, int variant)
 {
-    a->muon_update = (MuonUpdate){ .w_N = real(20001), .o_N = real(20001), .decay = 0.1, .scale = 3, .decay_last = variant == 3 };
+    a->muon_update = (MuonUpdate){ .w_N = real(20001), .o_N = real(20001), .decay = 0.1, .scale = 3, .decay_last = variant == 3, .decoupled = variant == 2 };
     start.skip = variant == 1;
     if (variant >= 2) a->muon_update.param_N = real(20001);
     return variant < 4;

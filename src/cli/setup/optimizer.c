@@ -99,6 +99,8 @@ static bool muon_narrow(const Options *o)
 OptimizerSettings setup_optimizer(const Options *o)
 {
     bool unbounded = o->optimizer.value == CHOICE_optimizer_ipex_lamb;
+    bool subspace = o->optimizer.value == CHOICE_optimizer_galore ||
+                    o->optimizer.value == CHOICE_optimizer_galore8bit;
     return (OptimizerSettings){ .beta1 = o->adam_beta1, .beta2 = o->adam_beta2, .epsilon = o->adam_eps,
         .coupled = o->coupled_decay, .stochastic = o->stochastic_rounding, .momentum = o->sgd_momentum,
         .nesterov = o->sgd_nesterov,
@@ -107,6 +109,9 @@ OptimizerSettings setup_optimizer(const Options *o)
         .most_ratio = unbounded ? INFINITY : o->lamb_max_coeff,
         .adafactor = { .decay_rate = o->adafactor_decay_rate, .clip = o->adafactor_clip,
                        .epsilon1 = o->adafactor_eps1, .epsilon2 = o->adafactor_eps2 },
+        .sizes = { .rank = o->galore_rank, .longest = o->max_preconditioner_dim },
+        .renewal = subspace ? o->galore_gap : o->precondition_frequency, .galore_scale = o->galore_scale,
+        .shampoo_epsilon = o->shampoo_epsilon, .gram_beta = o->soap_shampoo_beta,
         .muon = { .momentum = o->muon_momentum, .nesterov = o->muon_nesterov,
                   .steps = (int)o->muon_num_ns_steps, .scale = muon_scale(o),
                   .extra = o->muon_extra_scale_factor, .coefficients = muon_coefficients(o),

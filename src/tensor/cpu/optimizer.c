@@ -409,7 +409,7 @@ CPU(lamb_update, LambUpdate)
 
 CPU(muon_update, MuonUpdate)
 {
-    double lr = q->step_state->lr, decay = a->decay * q->step_state->weight_decay;
+    double lr = STEP_LR(q->step_state, a->decoupled), decay = a->decay * q->step_state->weight_decay;
     double shrink = 1 - lr * decay, rate = lr * a->scale * (a->decay_last ? shrink : 1);
     cpu_weight_step(q, &(WeightStep){ a->w_N, a->param_N, a->o_N, (float)shrink, (float)rate });
 }

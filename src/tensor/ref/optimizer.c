@@ -217,7 +217,7 @@ REF(muon_update, MuonUpdate)
     WANT(a->o_N, N);
     if (tensor_present(a->param_N)) WANT(a->param_N, N);
     if (q->step_state->skip) return;
-    double lr = q->step_state->lr, decay = a->decay * q->step_state->weight_decay;
+    double lr = STEP_LR(q->step_state, a->decoupled), decay = a->decay * q->step_state->weight_decay;
     for (int64_t i = 0; i < N; i++) {
         double *w = at1(a->w_N, i);
         if (!a->decay_last) *w -= lr * decay * *w;
