@@ -39,6 +39,10 @@ static const struct { const char *optimizer; double within[TYPES]; } weights[OPT
     { "adam-mini",   { 1e-11, 5e-4, NONE, NONE, NONE, NONE } },
     { "muon",        { 1e-11, 5e-3, NONE, NONE, NONE, NONE } },
     { "adam8bit",    { 1e-11, 1e-3, NONE, NONE, NONE, NONE } },
+    { "galore",      { 1e-11, 1e-3, NONE, NONE, NONE, NONE } },
+    { "galore8bit",  { 1e-11, 1e-3, NONE, NONE, NONE, NONE } },
+    { "shampoo",     { 1e-11, 1e-3, NONE, NONE, NONE, NONE } },
+    { "soap",        { 1e-11, 1e-3, NONE, NONE, NONE, NONE } },
 };
 
 static double weights_within(int type, int rule)

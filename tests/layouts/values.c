@@ -85,6 +85,10 @@ const Value values[] = {
     { OPTIMIZER, "adam-mini",   0, "--optimizer adam-mini --adam-eps 1e-6", { { 0 } } },
     { OPTIMIZER, "muon",        1, "--optimizer muon", { { 0 } } },
     { OPTIMIZER, "adam8bit",    0, "--optimizer adam8bit --adam-eps 1e-6", { { 0 } } },
+    { OPTIMIZER, "galore",      0, "--optimizer galoreadamw --galore-rank 6 --galore-update-gap 2 --adam-eps 1e-6", { { 0 } } },
+    { OPTIMIZER, "galore8bit",  0, "--optimizer galoreadamw8bit --galore-rank 6 --adam-eps 1e-6", { { 0 } } },
+    { OPTIMIZER, "shampoo",     0, "--optimizer shampoo --precondition-frequency 2 --shampoo-epsilon 1e-6 --adam-eps 1e-6", { { 0 } } },
+    { OPTIMIZER, "soap",        0, "--optimizer soap --precondition-frequency 2 --max-preconditioner-dim 40 --adam-eps 1e-6", { { 0 } } },
 
     { BATCH,     "constant",    0, "", { { 0 } } },
     { BATCH,     "ramp",        1, "--rampup-batch-size @half @half @half", { { 0 } } },     /* half of the batch in step 1 alone */
@@ -178,7 +182,8 @@ const ValuePair impossible[] = {
     { "sgd", "bf16-states" }, { "lion", "bf16-states" },               /* they have no second moment */
     { "average", "bf16-states" }, { "sgd-average", "bf16-states" }, { "adafactor", "bf16-states" },    /* they have no first one */
     { "adam-mini", "bf16-states" },                                    /* its second ones are of blocks */
-    { "adam8bit", "bf16-states" },
+    { "adam8bit", "bf16-states" }, { "galore", "bf16-states" }, { "galore8bit", "bf16-states" }, { "shampoo", "bf16-states" },
+    { "soap", "bf16-states" },
 };
 const int impossible_count = sizeof impossible / sizeof *impossible;
 

@@ -17,8 +17,7 @@ enum { TENSORS = 4, STEPS = 50, WEIGHTS = 0, GRADIENT = 1, MEAN = 2, REACHED = 3
 static const struct { const char *name; int64_t rows, columns; } tensors[TENSORS] = {
     { "wide", 24, 40 }, { "tall", 64, 12 }, { "square", 20, 20 }, { "vector", 40, 1 },
 };
-/* wider: factors of what ref and cpu may be off by */
-static const struct { const char *golden, *optimizer; OptimizerSettings settings; double wider[2]; } rules[] = {
+static const struct { const char *golden, *optimizer; OptimizerSettings settings; } rules[] = {
     { "adamw", "adam", { .beta1 = 0.9, .beta2 = 0.95, .epsilon = 1e-8 } },
     { "adam",  "adam", { .beta1 = 0.9, .beta2 = 0.95, .epsilon = 1e-8, .coupled = true } },
     { "sgd",   "sgd",  { .momentum = 0.9 } },
@@ -37,7 +36,7 @@ static const struct { const char *golden, *optimizer; OptimizerSettings settings
                                               .galore_scale = 0.25 } },
     { "distributed_shampoo", "shampoo", { .beta1 = 0.9, .beta2 = 0.95, .epsilon = 1e-8, .sizes = { .longest = 100 }, .renewal = 5,
                                           .shampoo_epsilon = 1e-12 } },
-    { "soap", "soap", { .beta1 = 0.95, .beta2 = 0.95, .epsilon = 1e-8, .sizes = { .longest = 32 }, .renewal = 10, .gram_beta = 0.9 }, { 100, 100 } },
+    { "soap", "soap", { .beta1 = 0.95, .beta2 = 0.95, .epsilon = 1e-8, .sizes = { .longest = 32 }, .renewal = 10, .gram_beta = 0.9 } },
     { "lamb_bounded", "lamb", { .beta1 = 0.9, .beta2 = 0.95, .epsilon = 1e-6, .least_ratio = 0.25, .most_ratio = 0.3 } },
 };
 enum { RULES = sizeof rules / sizeof *rules };
@@ -182,7 +181,8 @@ static void test_rules(void **state)
             Course c = { .rule = r, .device = device[d].device };
             assert_int_equal(transport_threads_run(1, course_rank, &c), OK);
             printf("%-12s %s: off by %.1e\n", rules[r].golden, c.device, c.off);
-            if (!(c.off <= device[d].within * (rules[r].wider[d] > 0 ? rules[r].wider[d] : 1))) fail_msg("%s on %s is off by %.1e", rules[r].golden, c.device, c.off);
+            double wider = strcmp(rules[r].golden, "soap") ? 1 : 100;      /* vectors of eigenvalues that are near one another */
+            if (!(c.off <= wider * device[d].within)) fail_msg("%s on %s is off by %.1e", rules[r].golden, c.device, c.off);
         }
 }
 
