@@ -61,9 +61,17 @@ static void adam8bit_update(const OptimizerRun *run, const OptimizerPiece *p)
         else update_blocks(run, p, at, matrix, block);
 }
 
+static int64_t adam8bit_scratch(const Param *p, const StateSizes *sizes)
+{
+    int r = p->dims == PARAM_DIMS ? 1 : 0;
+    int64_t rows = p->local[r], columns = p->local[r + 1];
+    (void)sizes;
+    return state_code_blocks(p->global[r], p->global[r + 1], rows, columns).cut ? 2 * rows * columns : 0;
+}
+
 const UpdateRule adam8bit_rule = { .states = 4,
     .state = { [M_CODE]  = { "exp_avg", STATE_CODE, PER_ELEMENT },
                [M_SCALE] = { "exp_avg_scale", STATE_SCALE, PER_CODE_BLOCK },
                [V_CODE]  = { "exp_avg_sq", STATE_CODE, PER_ELEMENT },
                [V_SCALE] = { "exp_avg_sq_scale", STATE_SCALE, PER_CODE_BLOCK } },
-    .granule = state_code_granule, .update = adam8bit_update };
+    .granule = state_code_granule, .scratch = adam8bit_scratch, .update = adam8bit_update };

@@ -118,18 +118,23 @@ static void others_begin(Queue *q, const OptimizerSettings *s, const OptimizerPi
                                  .decay_last = true, .decoupled = p->decoupled });
 }
 
+static int64_t galore_scratch(const Param *p, const StateSizes *sizes)
+{
+    return whole_matrix_scratch(p, sizes, 1, 5, true);
+}
+
 const UpdateRule galore_rule = { .states = 3,
     .state = { [SUBSPACE] = { "projection", STATE_EXACT, WHOLE_SUBSPACE },
                [M] = { "exp_avg", STATE_EXACT, WHOLE_PROJECTED },
                [V] = { "exp_avg_sq", STATE_EXACT, WHOLE_PROJECTED } },
-    .granule = whole_matrix_granule, .update = galore_update };
+    .granule = whole_matrix_granule, .scratch = galore_scratch, .update = galore_update };
 const UpdateRule galore8bit_rule = { .states = 5,
     .state = { [SUBSPACE] = { "projection", STATE_EXACT, WHOLE_SUBSPACE },
                [M_CODE]  = { "exp_avg", STATE_CODE, WHOLE_PROJECTED },
                [M_SCALE] = { "exp_avg_scale", STATE_SCALE, WHOLE_CODE_BLOCK },
                [V_CODE]  = { "exp_avg_sq", STATE_CODE, WHOLE_PROJECTED },
                [V_SCALE] = { "exp_avg_sq_scale", STATE_SCALE, WHOLE_CODE_BLOCK } },
-    .granule = whole_matrix_granule, .update = galore8bit_update };
+    .granule = whole_matrix_granule, .scratch = galore_scratch, .update = galore8bit_update };
 const UpdateRule galore_others_rule = { .states = 2,
     .state = { { "exp_avg", STATE_MOMENT, PER_ELEMENT }, { "exp_avg_sq", STATE_SQUARE, PER_ELEMENT } },
     .begin = others_begin };

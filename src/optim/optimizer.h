@@ -112,6 +112,9 @@ struct UpdateRule {
     const UpdateRule *states_as;             /* a rule whose states mean the same; NULL: its own alone do */
     int64_t (*granule)(const Param *param);  /* in elements of the part stored here; NULL: 1 */
     bool    whole;                           /* takes whole matrices on scratch (optim/muon.c) */
+    /* About how many elements `update` takes on scratch for a matrix, by which the ranks are compared that
+     * may need the most memory; NULL: none. */
+    int64_t (*scratch)(const Param *param, const StateSizes *sizes);
     /* The states of a new run that are not 0, from the weights; NULL: all are 0. */
     void  (*start)(Queue *q, const OptimizerPiece *piece);
     /* Of rules whose parameters are not the rounded weights, else NULL: writes them, or with `average` the

@@ -105,10 +105,15 @@ static void shampoo_update(const OptimizerRun *run, const OptimizerPiece *p)
     whole_matrix_update(run, p, &rule);                                             /* <-> cut */
 }
 
+static int64_t shampoo_scratch(const Param *p, const StateSizes *sizes)
+{
+    return whole_matrix_scratch(p, sizes, 2, 5, false);
+}
+
 const UpdateRule shampoo_rule = { .states = 6,
     .state = { [M] = { "exp_avg", STATE_EXACT, WHOLE_MATRIX }, [V] = { "exp_avg_sq", STATE_EXACT, WHOLE_MATRIX },
                [LEFT]  = { "factor_left", STATE_EXACT, WHOLE_LEFT },
                [RIGHT] = { "factor_right", STATE_EXACT, WHOLE_RIGHT },
                [LEFT_ROOT]  = { "root_left", STATE_EXACT, WHOLE_LEFT },
                [RIGHT_ROOT] = { "root_right", STATE_EXACT, WHOLE_RIGHT } },
-    .granule = whole_matrix_granule, .update = shampoo_update };
+    .granule = whole_matrix_granule, .scratch = shampoo_scratch, .update = shampoo_update };

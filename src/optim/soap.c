@@ -123,10 +123,15 @@ static void soap_update(const OptimizerRun *run, const OptimizerPiece *p)
     whole_matrix_update(run, p, &rule);                                             /* <-> cut */
 }
 
+static int64_t soap_scratch(const Param *p, const StateSizes *sizes)
+{
+    return whole_matrix_scratch(p, sizes, 3, 6, false);
+}
+
 const UpdateRule soap_rule = { .states = 6,
     .state = { [M] = { "exp_avg", STATE_EXACT, WHOLE_MATRIX }, [V] = { "exp_avg_sq", STATE_EXACT, WHOLE_MATRIX },
                [LEFT]  = { "gram_left", STATE_EXACT, WHOLE_LEFT },
                [RIGHT] = { "gram_right", STATE_EXACT, WHOLE_RIGHT },
                [LEFT_BASIS]  = { "basis_left", STATE_EXACT, WHOLE_LEFT },
                [RIGHT_BASIS] = { "basis_right", STATE_EXACT, WHOLE_RIGHT } },
-    .granule = whole_matrix_granule, .update = soap_update };
+    .granule = whole_matrix_granule, .scratch = soap_scratch, .update = soap_update };

@@ -166,6 +166,14 @@ Tensor whole_matrix_state(const OptimizerPiece *p, int s, int64_t matrix, int64_
     return tensor_view(tensor_flat(p->state[s], matrix * rows * columns, rows * columns), rows, columns);
 }
 
+int64_t whole_matrix_scratch(const Param *p, const StateSizes *sizes, int copies, int squares, bool shorter)
+{
+    int r = p->dims == PARAM_DIMS ? 1 : 0;
+    int64_t R = p->global[r], C = p->global[r + 1], least = R < C ? R : C, most = R + C - least;
+    int64_t side = shorter || most > sizes->longest ? least : most;
+    return copies * R * C + squares * side * side;
+}
+
 int64_t whole_matrix_step(const OptimizerRun *run) { return run->queue->host_state->updates + 1; }
 
 bool whole_matrix_due(const OptimizerRun *run, bool due) { return due || run->queue->backend->dry; }

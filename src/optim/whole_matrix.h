@@ -44,6 +44,9 @@ typedef struct {
 void    whole_matrix_update(const OptimizerRun *run, const OptimizerPiece *p, const WholeDirection *rule);
 /* State s of matrix number `matrix` of the piece: [rows, columns]. */
 Tensor  whole_matrix_state(const OptimizerPiece *p, int s, int64_t matrix, int64_t rows, int64_t columns);
+/* Elements on scratch: so many copies of the matrix, and of squares of its longest side that has one, or with
+ * `shorter` of the shorter side. */
+int64_t whole_matrix_scratch(const Param *p, const StateSizes *sizes, int copies, int squares, bool shorter);
 /* The number of this update, from 1. Only back ends whose host knows it have the operations of these rules. */
 int64_t whole_matrix_step(const OptimizerRun *run);
 /* Whether what is renewed from time to time is so in this update; always in a dry run, which measures. */

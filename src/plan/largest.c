@@ -6,7 +6,7 @@
 #include "plan/largest.h"
 #include <stdlib.h>
 
-/* bytes: of weights, gradients and states that ZeRO shards; work: elements that Muon takes on scratch at
+/* bytes: of weights, gradients and states that ZeRO shards; work: elements that the optimizer takes on scratch at
  * once; shard: elements of the largest shard, 0 without replicas */
 typedef struct { int rank; int64_t bytes, work, shard; } RankShare;
 
@@ -93,6 +93,10 @@ static void matrices_add(CutGroup *group, int64_t *work, const Trainer *t, const
     for (int i = 0; t->config->training && i < block->params; i++) {
         const Param *p = &block->param[i];
         const UpdateRule *rule = optimizer_rule(t->config->optimizer, p);
+        if (rule->scratch && held(p, first, end) > 0) {
+            int64_t taken = rule->scratch(p, &t->config->settings.sizes);
+            if (taken > *work) *work = taken;
+        }
         if (!rule->whole) continue;
         int64_t matrix = rule->granule(p), count = held(p, first, end) / matrix;
         for (int64_t m = 0; m < count; m++) group_add(&group[cut_of(p, group)], p, matrix, work);

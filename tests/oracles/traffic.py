@@ -21,7 +21,7 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from traffic_blocks import (COPIED, CUT, KV, SHARED, SUM_GROUP, Shape, all_gather, all_reduce, borders, ceil, expert_block, has_experts, has_layer, is_mtp, reduce_scatter, runs_of, unit_block, value_width, attention_matrices,
                             word_block)
 from traffic_experts import counters_traffic, expert_traffic
-from traffic_optimizers import optimizer_traffic
+from traffic_optimizers import GRANULES, optimizer_traffic
 
 GLOBAL, TRACED_GLOBAL = 24, 4                         # sequences of a step; of the traced step
 
@@ -108,7 +108,7 @@ class Place:
         experts = [(1 + u, expert_block(s, l.etp, l.ep), [u]) for u in units if self.has_experts(u)]
         found = []
         for family, (blocks, data) in enumerate(((dense, self.data), (experts, self.expert_data))):
-            shards = borders([rows for _, rows, _ in blocks], data.d, self.optimizer == "muon")
+            shards = borders([rows for _, rows, _ in blocks], data.d, GRANULES.get(self.optimizer))
             found += [(number, family, Bucket(rows, users, data, begin)) for (number, rows, users), begin in zip(blocks, shards)]
         return [bucket for _, _, bucket in sorted(found, key=lambda b: b[:2])]
 

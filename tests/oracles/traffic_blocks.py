@@ -19,8 +19,8 @@ ALIGN = 128                                           # elements at whose multip
 
 # count: elements here. joined: directly behind the one before. matrices: of a transformer layer, here; 0: an embedding, a head, a vector. whole: logical matrices.
 # sides: rows and columns of each of these, columns 1 of a vector; and the blocks of Adam-mini (2406.16793): heads of query and key, else rows; of a bias elements,
-# of a gain one.
-Tensor = namedtuple("Tensor", "kind count joined matrices whole sides", defaults=(False, 0, 1, None))
+# of a gain one. across: a matrix that tp cuts has some of the columns here, else some of the rows.
+Tensor = namedtuple("Tensor", "kind count joined matrices whole sides across", defaults=(False, 0, 1, None, False))
 
 
 def gain(kind, count, size):
@@ -31,8 +31,24 @@ def bias(kind, count, size, joined=False):
     return Tensor(kind, count, joined, sides=(size, 1, size))
 
 
-def matrix(kind, count, rows, columns, joined=False, blocks=0):
-    return Tensor(kind, count, joined, 1, sides=(rows, columns, blocks or rows))
+def matrix(kind, count, rows, columns, joined=False, blocks=0, across=False):
+    return Tensor(kind, count, joined, 1, sides=(rows, columns, blocks or rows), across=across)
+
+
+CODES = 256                                           # elements of a matrix that share a scale of 8-bit states (2110.02861)
+
+
+def code_granule(x):
+    """Elements here of a matrix that is updated alone: those of whole blocks of codes; all of a matrix that is cut within a block, or that is an expert and ends within one."""
+    each = x.count // x.matrices
+    return each if codes_cut(x) or (x.matrices > 1 and each % CODES) else CODES
+
+
+def codes_cut(x):
+    each, (rows, columns, _) = x.count // x.matrices, x.sides
+    if each == rows * columns:
+        return False
+    return columns % CODES > 0 or (each // rows) % CODES > 0 if x.across else each % CODES > 0
 
 
 def ceil(x, y):
@@ -90,7 +106,7 @@ def mlp_tensors(s, t, width):
         return []
     up = [matrix(CUT, width // t * s.hidden, width, s.hidden, joined) for joined in ([False, True] if s.gated else [False])]
     up += [bias(CUT, x.count // s.hidden, width, x.joined) for x in up] if s.bias else []
-    return up + [matrix(CUT, s.hidden * width // t, s.hidden, width)]
+    return up + [matrix(CUT, s.hidden * width // t, s.hidden, width, across=True)]
 
 
 def value_width(s):
@@ -132,10 +148,10 @@ def unit_block(s, t, unit):
     vectors = [bias(kind, rows, whole, joined) for kind, rows, joined, whole, _ in heads] if s.bias or s.qkv_bias else []
     vectors += {"head": [gain(SHARED, s.head_dim, s.head_dim)] * 2, "all": [gain(CUT, queries // t, queries), gain(KV, pairs, keys)]}.get(s.qk_norm, [])
     behind = [bias(COPIED, h, h)] if s.bias else []             # biases behind a row-parallel matrix are copied
-    out = [matrix(CUT, h * s.heads * value_width(s) // t, h, s.heads * value_width(s))]
+    out = [matrix(CUT, h * s.heads * value_width(s) // t, h, s.heads * value_width(s), across=True)]
     if s.latent:
         matrices, vectors = latent_tensors(s, t), []
-    project, ends = ([matrix(CUT, 2 * h * h // t, h, 2 * h)], 3 * norm) if is_mtp(s, unit) else ([], [])        # of 2 h channels; norms of both halves, last norm
+    project, ends = ([matrix(CUT, 2 * h * h // t, h, 2 * h, across=True)], 3 * norm) if is_mtp(s, unit) else ([], [])        # of 2 h channels; norms of both halves, last norm
     before, after = norm if s.placement != "after" else [], norm if s.placement != "before" else []
     if has_experts(s, unit):
         return matrices + vectors + out + mlp_tensors(s, t, s.shared_ffn) + project + [matrix(COPIED, s.experts * h, s.experts, h)] + before + behind + after + before + after + ends
@@ -146,7 +162,7 @@ def expert_block(s, etp, ep):
     """The experts of a layer: up, gate where there is one, and down, each X matrices one below the other."""
     held = s.experts // ep
     up, down = ((s.expert_ffn, s.hidden, s.expert_ffn), (s.hidden, s.expert_ffn, s.hidden))
-    return [Tensor(CUT, held * s.expert_ffn // etp * s.hidden, False, held, s.experts, sides) for sides in ([up, up, down] if s.gated else [up, down])]
+    return [Tensor(CUT, held * s.expert_ffn // etp * s.hidden, False, held, s.experts, sides, sides is down) for sides in ([up, up, down] if s.gated else [up, down])]
 
 
 def places(rows):
@@ -176,34 +192,38 @@ def runs_of(rows):
 
 # ---- who updates which elements ----
 
-def snapped(rows, at):
-    """The end of a matrix next to element `at`, of two that are as near the later one; elements of other tensors are ends themselves. What is between two
+def snapped(rows, at, granule):
+    """The end of a matrix, or of a part of one that is updated alone, next to element `at`, of two that are as near the later one; elements of other tensors are ends themselves. What is between two
     tensors belongs to the one before."""
     begin = places(rows)
     for x, first, after in zip(rows, begin, begin[1:]):
         if at >= after:
             continue
-        size = x.count // x.matrices if x.matrices else 1
+        size = granule(x) if x.matrices else 1
         low = first + (at - first) // size * size
         high = low + size if low + size < first + x.count else after
         return low if at - low < high - at else high
     return begin[-1]
 
 
-def borders(blocks, d, whole_matrices):
+def whole_matrix(x):
+    return x.count // x.matrices
+
+
+def borders(blocks, d, granule):
     """Of each block where the shards of d ranks begin, and the end of the last one. Shards are equal, the last ones with padding; unless matrices are updated as
     a whole: then the first r ranks together own as near to r / d of this block and those before it as ends of matrices allow."""
     found, ahead = [], [0] * (d + 1)
     for rows in blocks:
         count = elements(rows)
-        if d == 1 or not (whole_matrices and any(x.matrices for x in rows)):
+        if d == 1 or not (granule and any(x.matrices for x in rows)):
             found.append([r * ceil(count, d) for r in range(d + 1)])
             continue
         begin = [0]
         for r in range(1, d + 1):
             share = count * r // d
             wanted = share - ahead[r]
-            end = count if r == d or wanted >= count else 0 if wanted <= 0 else snapped(rows, wanted)
+            end = count if r == d or wanted >= count else 0 if wanted <= 0 else snapped(rows, wanted, granule)
             begin.append(max(end, begin[-1]))
             ahead[r] += begin[r] - share
         found.append(begin)

@@ -107,7 +107,7 @@ def drawn_layout(draw):
     """A layout of up to 16 ranks; some are refused."""
     tp, cp, pp = draw.choice([1, 1, 2, 4]), draw.choice([1, 1, 2]), draw.choice([1, 1, 2])
     dp = draw.choice([d for d in range(1, 9) if d * tp * cp * pp <= 16 and 48 % d == 0])
-    words = [TINY, f"--ranks {tp * cp * pp * dp} --tp {tp} --cp {cp} --pp {pp}", "--optimizer " + draw.choice(["adam", "sgd", "lion", "lamb", "adafactor", "adam-mini", "adamwschedulefree", "muon", "muon"]),
+    words = [TINY, f"--ranks {tp * cp * pp * dp} --tp {tp} --cp {cp} --pp {pp}", "--optimizer " + draw.choice(["adam", "sgd", "lion", "lamb", "adafactor", "adam-mini", "adamwschedulefree", "muon", "muon", "adam8bit", "galoreadamw8bit", "shampoo", "soap"]),
              f"--num-layers {draw.choice([3, 6])}", f"--zero-stage {draw.choice([0, 1, 1, 2, 3])}" if dp * cp > 1 else ""]
     options = ["--use-tp-pp-dp-mapping"] * (pp > 1) + ["--decoder-first-pipeline-num-layers 2"] * (pp == 2) + ["--sequence-parallel"] * (tp > 1)
     options += ["--no-overlap", "--bf16", "--swiglu", "--num-query-groups 2", "--untie-embeddings-and-output-weights"]
