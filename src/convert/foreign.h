@@ -65,7 +65,7 @@ typedef struct {
     bool            states;                /* it has moments, and updates is known; by foreign_finish */
     char            states_unread[400];    /* "", or why states that it has are not read */
     char            unknown[400];          /* "", or names of settings whose meaning is not known */
-    char            note[400];             /* "", or what a person is told of what was read */
+    char            note[400];             /* "", or a line about what was read */
 } ForeignFile;
 
 /* An empty list; `path` is what messages name. */

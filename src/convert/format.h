@@ -22,11 +22,11 @@ typedef struct {
 
 void   foreign_model_close(ForeignModel *model);         /* one of zeros is allowed */
 
-/* A folder with config.json and model.safetensors, else model.safetensors.index.json and its files, as Hugging
- * Face's transformers writes it; without these pytorch_model.bin, else its index and files, which torch.save
- * wrote. file.note names those that are there and not read. BAD_FILE, naming key or tensor, where something in it is not understood and
- * could change what the model computes. A config takes at most 32 times its bytes of memory, headers of
- * safetensors files as store/safetensors.h says. */
+/* A folder with config.json and model.safetensors, else model.safetensors.index.json and its files, as
+ * Hugging Face's transformers writes it; without these pytorch_model.bin, else its index and files, which
+ * torch.save wrote. file.note names those that are there and not read. BAD_FILE, naming key or tensor, where
+ * something in it is not understood and could change what the model computes. A config takes at most 32 times
+ * its bytes of memory, headers of safetensors files as store/safetensors.h says. */
 Status hf_open(ForeignModel *model, const char *folder);
 bool   hf_is_folder(const char *path);
 /* One of our checkpoints: a --save directory, whose newest is taken, or a step's own. */

@@ -79,7 +79,7 @@ static bool metrics_in(char found[1024], const char *folder, const char *name)
     return bytes < 1024 && stat(found, &about) == 0 && S_ISREG(about.st_mode);
 }
 
-/* The folder in which the run began, where --save is relative and names the checkpoints' folder from there. */
+/* The folder in which the run began, where --save is relative and names the checkpoints from there. */
 static bool run_began(char folder[1024], const char *checkpoints, const char *save)
 {
     while (save[0] == '.' && save[1] == '/') save += 2 + strspn(save + 2, "/");
@@ -176,8 +176,8 @@ static void curve_write(FILE *out, const json_t *options, const char *step_folde
     if (!path || !*path) return;
     FILE *in = metrics_find(found, options, path, step_folder) ? fopen(found, "r") : NULL;
     if (!in) {
-        log_line("README.md has no curve of losses: --metrics %s is no file here, nor where the run began, nor with "
-                 "its checkpoints; copy it to these and convert again", path);
+        log_line("README.md has no curve of losses: --metrics %s is no file here, nor where the run began, "
+                 "nor with its checkpoints; copy it to these and convert again", path);
         return;
     }
     curve_read(&curve, in);

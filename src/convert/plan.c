@@ -55,8 +55,8 @@ static Status source_find(const ForeignTensor **found, const ForeignFile *from, 
         return fail(BAD_SHAPE, "%s: tensor '%s' is missing, which the model of its %s has; copy all files of "
                     "the checkpoint again, or correct these facts", from->path, name, described_by(rules));
     if (shape_equal(want, *found)) return OK;
-    return fail(BAD_SHAPE, "%s: tensor '%s'%s%s has the shape %s, the model of its %s needs %s; give the facts that "
-                "belong to these weights", from->path, name,
+    return fail(BAD_SHAPE, "%s: tensor '%s'%s%s has the shape %s, the model of its %s needs %s; give the "
+                "facts that belong to these weights", from->path, name,
                 kind != FOREIGN_WEIGHT ? ", " : "", foreign_kind_name(kind),
                 shape_text(held, (*found)->dims, (*found)->shape), described_by(rules),
                 shape_text(wanted, want->dims, want->shape));
@@ -197,8 +197,8 @@ static Status surplus_check(Plan *plan, const PlanRules *rules, const ForeignFil
             plan->mtp_tensors++;
             continue;
         }
-        return fail(BAD_SHAPE, "%s: tensor '%s' has no place in the model of its %s; correct these facts, or, "
-                    "if it holds no weights of the model, leave it out of the file", from->path, name,
+        return fail(BAD_SHAPE, "%s: tensor '%s' has no place in the model of its %s; correct these facts, "
+                    "or, if it holds no weights of the model, leave it out of the file", from->path, name,
                     described_by(rules));
     }
     return OK;

@@ -171,6 +171,30 @@ def curve_of(folder):
     return open(folder + "/README.md").read().split("## Training loss\n\n| step | loss |\n|---|---|\n")[1].split("\n\n")[0].split("\n")
 
 
+def stale(work, data):
+    """Of several files with weights the one that transformers takes is read (modeling_utils.py of 5.23: the single file of safetensors, its index,
+    then those of torch.save), and the others are named."""
+    ours = os.path.join(work, "stale-none-ours")
+    jotun("convert", "--to", "jotun", "--input", LLAMA, "--output", ours)
+    files = sorted(name for name in os.listdir(step(ours)) if name.endswith(".safetensors"))
+    for read, held, left in (("model.safetensors", "model.safetensors", "model.safetensors.index.json, pytorch_model.bin.index.json"),
+                             ("model.safetensors.index.json", "model-1.safetensors", "pytorch_model.bin.index.json")):
+        folder = os.path.join(work, "stale-" + read)
+        os.mkdir(folder)
+        shutil.copy(os.path.join(LLAMA, "config.json"), folder)
+        shutil.copy(os.path.join(LLAMA, "model.safetensors"), os.path.join(folder, held))
+        with open(os.path.join(folder, "model.safetensors.index.json"), "w") as out:
+            json.dump({"weight_map": {name: "model-1.safetensors" for name in tensors(LLAMA)}}, out)
+        with open(os.path.join(folder, "pytorch_model.bin.index.json"), "w") as out:
+            out.write("{}")
+        line = f"weights are those of {read}, which transformers takes first; not read: {left}\n"
+        for words in ("convert", "--to", "jotun", "--input", folder, "--output", folder + "-ours"), ("train", "--load", "hf:" + folder, "--data-path", data, *SHORT):
+            assert said([line], *words).stderr.count(line) == 1, words
+        for name in files:
+            assert open(os.path.join(step(ours), name), "rb").read() == open(os.path.join(step(folder + "-ours"), name), "rb").read(), (read, name)
+        assert files
+
+
 def special_ids(work, data):
     """Ids that the vocabulary lacks are named, once; below 0 they mean that there is none."""
     folder = os.path.join(work, "far-ids")
@@ -343,6 +367,7 @@ def main(work):
     another_tokenizer(work, data, text)
     card(work, data)
     curve(work, data)
+    stale(work, data)
     special_ids(work, data)
     other_inputs(work, data)
     positions(work, data)

@@ -423,27 +423,6 @@ def pickles(work, text):
     assert done.returncode == 1 and "is damaged" in done.stderr, done.stderr
 
 
-def stale(work):
-    """Of several files with weights the one that transformers takes is read (modeling_utils.py of 5.23: the single file of safetensors, its index,
-    then those of torch.save), and the others are named: once the index is damaged, once a file of torch.save is."""
-    ours = os.path.join(work, "llama_tied-ours")
-    for single, left in (True, ["model.safetensors.index.json", "pytorch_model.bin.index.json"]), (False, ["pytorch_model.bin.index.json"]):
-        folder = os.path.join(work, f"stale-{single}")
-        shutil.copytree(os.path.join(work, "llama_tied-bin"), folder)
-        read = "model.safetensors" if single else "model.safetensors.index.json"
-        golden = os.path.join(GOLDEN, "llama_tied")
-        shutil.copy(os.path.join(golden, "model.safetensors"), os.path.join(folder, "model.safetensors" if single else "model-1.safetensors"))
-        with open(os.path.join(folder, "model.safetensors.index.json"), "w") as out:
-            json.dump({"weight_map": {name: "is-not-there" if single else "model-1.safetensors" for name in tensors(golden)}}, out)
-        with open(os.path.join(folder, "pytorch_model.bin.index.json"), "w") as out:
-            out.write("{}")
-        line = f"weights are those of {read}, which transformers takes first; not read: {', '.join(left)}\n"
-        for done in (to_jotun(folder, folder + "-ours"), jotun("eval", "perplexity", "--load", "hf:" + folder, "--text", os.path.join(work, "text.txt"), "--tokenizer", "bytes")):
-            assert done.stderr.count(line) == 1, done.stderr
-        files = sorted(os.path.basename(f) for f in glob.glob(step(ours) + "/*.safetensors"))
-        assert files and filecmp.cmpfiles(step(ours), step(folder + "-ours"), files, False)[0] == files, f"{folder}: other weights"
-
-
 def piece(text, score, kind):
     """A piece of a sentencepiece model, as protocol buffers write it."""
     body = b"\x0a" + bytes([len(text.encode())]) + text.encode() + b"\x15" + struct.pack("<f", score) + b"\x18" + bytes([kind])
@@ -584,7 +563,6 @@ def main(folder):
         if model in UNLIKE:
             continued(model, folder, text_file)
     pickles(folder, text_file)
-    stale(folder)
     published(folder, text_file)
     own_head(folder)
     card(folder)

@@ -168,12 +168,13 @@ static void take_constant_steps(Import *m, Options *o, const YamlFile *file)
     import_take(m, o, from, 1, words);
 }
 
-/* PyTorch Lightning, which NeMo trains with, clips no gradient unless it is told to. */
+/* PyTorch Lightning, which NeMo trains with, clips no gradient by default. */
 static void take_no_clipping(Import *m, Options *o, const char *from)
 {
     char word[] = "--clip-grad=0", *words[] = { word };
     if (options_said(o, OPTION_clip_grad)) return;
-    import_remark(m, o, from, "trainer.gradient_clip_val is missing, and gradients are not clipped there: --clip-grad 0");
+    import_remark(m, o, from, "trainer.gradient_clip_val is missing, and gradients are not clipped there: "
+                  "--clip-grad 0");
     import_take(m, o, from, 1, words);
 }
 

@@ -101,8 +101,8 @@ static Status zeros_add(ForeignFile *file, ForeignKind kind, const PickleValue *
         TRY(foreign_whole(file, tensor, (const char *)file->map[map].data));
     }
     if (map >= 0)
-        snprintf(file->note, sizeof file->note, "its LayerNorms have no biases (bias=False), and those here begin "
-                 "at 0: the outputs are the same, and a run that continues trains them");
+        snprintf(file->note, sizeof file->note, "its LayerNorms have no biases (bias=False), and those here "
+                 "begin at 0: the outputs are the same, and a run that continues trains them");
     return OK;
 }
 
