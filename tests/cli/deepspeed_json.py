@@ -117,6 +117,16 @@ def written(done):
     return dict(re.findall(r"^((?:# )?[\w-]+): (.*?)  # ", done.stdout, re.M))
 
 
+def check_end_of_decay(folder):
+    """Without warmup_min_lr a decay ends at 0, which contradicts another --min-lr."""
+    path = os.path.join(folder, "decay.json")
+    json.dump({"scheduler": {"type": "WarmupDecayLR", "params": {"warmup_num_steps": 5, "total_num_steps": 50}}}, open(path, "w"))
+    for low, code in ("5e-4", 1), ("0", 0):
+        done = run.jotun("config", "--deepspeed_config", path, "--min-lr", low, check=False)
+        if done.returncode != code or (code and "contradicts --min-lr 0.0005" not in done.stderr):
+            sys.exit(f"WarmupDecayLR beside --min-lr {low}: exit code {done.returncode}\n{done.stderr}")
+
+
 def check_files():
     """Of each file the options that it becomes, and no other, or a refusal."""
     here = os.path.join(os.path.dirname(os.path.abspath(__file__)), "deepspeed")
@@ -200,6 +210,7 @@ def check_runs(folder):
 
 
 with run.work_folder() as folder:
+    check_end_of_decay(folder)
     bad = [*check_files(), *check_sources(folder), *check_runs(folder)]
     for key, value, option, wanted, says in TAKEN:
         code, given, said = config(folder, nested(key, value))
