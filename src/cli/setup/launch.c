@@ -6,6 +6,7 @@
 #include "base/team.h"
 #include "cli/in_out.h"
 #include "cli/setup/setup.h"
+#include "cli/setup/tokenizer.h"
 #include "comm/broadcast.h"
 #include "conf/value.h"
 #include "convert/weights/foreign_weights.h"

@@ -83,11 +83,6 @@ Status setup_continue(Options *o)
     return OK;
 }
 
-const char *setup_foreign_folder(const Options *o)
-{
-    return o->checkpoint.continued ? NULL : foreign_weights_folder(o->load);
-}
-
 /* Of another program's checkpoint. */
 static Status find_foreign(Options *o)
 {

@@ -26,8 +26,6 @@ Status setup_values (Options *o);
 /* Of a run whose --load names another program's checkpoint: where --save holds a run that began with it, that
  * run is continued, as by --load of that directory, so that a job can be submitted again as it is. */
 Status setup_continue(Options *o);
-/* The folder of another program's checkpoint that a run begins with; NULL: it does not. */
-const char *setup_foreign_folder(const Options *o);
 /* What foreign_weights_facts says of the checkpoint of --load, on each rank. BAD_FILE: it has optimizer
  * states that cannot be read, and they are wanted. */
 Status setup_take_foreign(Options *o, const char *packed, size_t bytes);

@@ -4,7 +4,6 @@
 #include <jansson.h>
 #include <string.h>
 #include "base/log.h"
-#include "cli/setup/setup.h"
 #include "conf/value.h"
 #include "convert/weights/foreign_weights.h"
 
@@ -25,6 +24,11 @@ Status setup_refuse_foreign_tokenizer(Status status, const char *of, bool needed
     snprintf(why, sizeof why, "%s", fail_text());
     return fail(status, "%s; the tokenizer of %s cannot be read: give another one by --tokenizer%s", why, of,
                 needed ? "" : ", or --tokenizer none");
+}
+
+const char *setup_foreign_folder(const Options *o)
+{
+    return o->checkpoint.continued ? NULL : foreign_weights_folder(o->load);
 }
 
 /* A checkpoint has the name of its tokenizer, which may be a file that has moved; a foreign folder has the

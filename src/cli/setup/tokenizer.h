@@ -22,5 +22,7 @@ void   setup_note_other_tokenizer(const char *named, const TokenizerFacts *facts
                                   const char *of);
 
 /* train and config: these have a model of their own, other commands take a checkpoint's. */
+/* The folder of another program's checkpoint that a run begins with; NULL: it does not. */
+const char *setup_foreign_folder(const Options *o);
 static inline bool setup_trains(const Options *o) { return o->command & FOR_CONFIG; }
 #endif
