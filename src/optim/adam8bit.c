@@ -1,9 +1,10 @@
-/* AdamW with 8-bit states (Dettmers et al. 2022, arXiv 2110.02861), of the matrices of layers: each moment is a
- * code, and a block of elements of the matrix has one scale. Embeddings keep states in full: where a step does
- * not reach a row and its second moment has been rounded to 0, the first would be divided by epsilon alone.
+/* AdamW with 8-bit states (Dettmers et al. 2022, arXiv 2110.02861), of the matrices of layers: each
+ * moment is a code, and a block of elements of the matrix has one scale. Embeddings keep states in full:
+ * where a step does not reach a row and its second moment has been rounded to 0, the first would be
+ * divided by epsilon alone.
  *
- * Blocks are those of the logical matrix. Where tensor parallelism cuts some, the ranks exchange the largest
- * magnitudes of what each has of a block. */
+ * Blocks are those of the logical matrix. Where tensor parallelism cuts some, the ranks exchange the
+ * largest magnitudes of what each has of a block. */
 #include "optim/optimizer.h"
 #include "tensor/dynamic_code.h"
 
@@ -15,15 +16,19 @@ static void update_blocks(const OptimizerRun *run, const OptimizerPiece *p, int6
 {
     const OptimizerSettings *s = run->settings;
     int64_t B = code_blocks(count);
-    adam8bit(run->queue, (Adam8bit){ .w_N = tensor_flat(p->w, first, count), .g_N = tensor_flat(p->g, first, count),
+    adam8bit(run->queue, (Adam8bit){
+        .w_N = tensor_flat(p->w, first, count), .g_N = tensor_flat(p->g, first, count),
         .param_N = tensor_present(p->param) ? tensor_flat(p->param, first, count) : tensor_none(),
-        .m_N = tensor_flat(p->state[M_CODE], first, count), .m_scale_B = tensor_flat(p->state[M_SCALE], block, B),
-        .v_N = tensor_flat(p->state[V_CODE], first, count), .v_scale_B = tensor_flat(p->state[V_SCALE], block, B),
+        .m_N = tensor_flat(p->state[M_CODE], first, count),
+        .m_scale_B = tensor_flat(p->state[M_SCALE], block, B),
+        .v_N = tensor_flat(p->state[V_CODE], first, count),
+        .v_scale_B = tensor_flat(p->state[V_SCALE], block, B),
         .beta1 = s->beta1, .beta2 = s->beta2, .epsilon = s->epsilon, .decay = p->decayed });
 }
 
 /* A matrix of which some blocks are cut: B blocks in all. */
-static void update_cut(const OptimizerRun *run, const OptimizerPiece *p, int64_t first, int64_t block, int64_t B)
+static void update_cut(const OptimizerRun *run, const OptimizerPiece *p, int64_t first, int64_t block,
+                       int64_t B)
 {
     const OptimizerSettings *s = run->settings;
     Queue  *q = run->queue;
@@ -33,8 +38,9 @@ static void update_cut(const OptimizerRun *run, const OptimizerPiece *p, int64_t
     Tensor  m = tensor_new(run->scratch, "moments before they are 8-bit", type, n);
     Tensor  v = tensor_new(run->scratch, "moments before they are 8-bit", type, n);
     Tensor  most = tensor_new(run->scratch, "largest moments of blocks", type, 2 * B);
-    Tensor  m_N = tensor_flat(p->state[M_CODE], first, n), m_scale_B = tensor_flat(p->state[M_SCALE], block, B);
-    Tensor  v_N = tensor_flat(p->state[V_CODE], first, n), v_scale_B = tensor_flat(p->state[V_SCALE], block, B);
+    Tensor  m_N = tensor_flat(p->state[M_CODE], first, n), v_N = tensor_flat(p->state[V_CODE], first, n);
+    Tensor  m_scale_B = tensor_flat(p->state[M_SCALE], block, B);
+    Tensor  v_scale_B = tensor_flat(p->state[V_SCALE], block, B);
     ElementPlace place = { .offset = p->row0 * p->columns + p->column0, .columns = p->local_columns,
                            .global_columns = p->columns };
     adam8bit_moments(q, (Adam8bitMoments){ .m_wide_N = m, .v_wide_N = v, .most_2B = most, .m_N = m_N,

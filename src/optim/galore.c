@@ -1,8 +1,9 @@
-/* GaLore (Zhao et al. 2024, arXiv 2403.03507): moments of the gradient's projection on its first singular vectors,
- * which are renewed from time to time. The shorter side of a matrix is projected; of a square one the columns.
- * The moments stay when the vectors are renewed, so that the signs of vectors change results: the component of
- * largest magnitude is positive. Moments in full, or as 8-bit codes (optim/adam8bit.c). Decay comes after the
- * update, and with moments in full epsilon before the bias correction, as in the authors' package. */
+/* GaLore (Zhao et al. 2024, arXiv 2403.03507): moments of the gradient's projection on its first singular
+ * vectors, which are renewed from time to time. The shorter side of a matrix is projected; of a square
+ * one the columns. The moments stay when the vectors are renewed, so that the signs of vectors change
+ * results: the component of largest magnitude is positive. Moments in full, or as 8-bit codes
+ * (optim/adam8bit.c). Decay comes after the update, and with moments in full epsilon before the bias
+ * correction, as in the authors' package. */
 #include "optim/whole_matrix.h"
 #include "tensor/dynamic_code.h"
 
@@ -18,7 +19,8 @@ static void subspace_renew(const OptimizerRun *run, Tensor vector_rS, Tensor g_R
     Tensor  gram_SS = tensor_new(run->scratch, "Gram matrix", g_RC.dtype, S, S);
     whole_matrix_gram(run, gram_SS, g_RC, columns);
     Eigen e = whole_matrix_eigen(run, gram_SS);
-    round_sums(run->queue, (RoundSums){ .y_N = tensor_view(vector_rS, n), .x_N = tensor_flat(e.vector_AA, 0, n) });
+    round_sums(run->queue, (RoundSums){ .y_N = tensor_view(vector_rS, n),
+                                        .x_N = tensor_flat(e.vector_AA, 0, n) });
     arena_reset(run->scratch, mark);
 }
 
@@ -28,8 +30,9 @@ static Tensor project(const OptimizerRun *run, Tensor vector_rS, Tensor g_RC, bo
     int64_t r = vector_rS.dim[0];
     Tensor  y = tensor_new(run->scratch, "projected gradient", g_RC.dtype, columns ? g_RC.dim[0] : r,
                            columns ? r : g_RC.dim[1]);
-    if (columns) matmul_forward(run->queue, (MatmulForward){ .y_TK = y, .x_TC = g_RC, .w_KC = vector_rS });
-    else matmul_backward_input(run->queue, (MatmulBackwardInput){ .dx_TC = y, .dy_TK = vector_rS, .w_KC = g_RC });
+    Queue *q = run->queue;
+    if (columns) matmul_forward(q, (MatmulForward){ .y_TK = y, .x_TC = g_RC, .w_KC = vector_rS });
+    else matmul_backward_input(q, (MatmulBackwardInput){ .dx_TC = y, .dy_TK = vector_rS, .w_KC = g_RC });
     return y;
 }
 
@@ -49,7 +52,8 @@ static void project_back(const OptimizerRun *run, Tensor g_RC, Tensor vector_rS,
 typedef void LowRankDirection(const OptimizerRun *run, const OptimizerPiece *p, Tensor u_N, int64_t at,
                               int64_t block);
 
-static void direction_full(const OptimizerRun *run, const OptimizerPiece *p, Tensor u_N, int64_t at, int64_t block)
+static void direction_full(const OptimizerRun *run, const OptimizerPiece *p, Tensor u_N, int64_t at,
+                           int64_t block)
 {
     const OptimizerSettings *s = run->settings;
     (void)block;
@@ -58,7 +62,8 @@ static void direction_full(const OptimizerRun *run, const OptimizerPiece *p, Ten
         .epsilon = s->epsilon, .late_correction = true });
 }
 
-static void direction_8bit(const OptimizerRun *run, const OptimizerPiece *p, Tensor u_N, int64_t at, int64_t block)
+static void direction_8bit(const OptimizerRun *run, const OptimizerPiece *p, Tensor u_N, int64_t at,
+                           int64_t block)
 {
     const OptimizerSettings *s = run->settings;
     int64_t n = u_N.dim[0], B = code_blocks(n);
@@ -89,7 +94,8 @@ static Tensor galore_direction(const OptimizerRun *run, const OptimizerPiece *p,
     return low_rank(run, p, matrix, g_RC, direction_full);
 }
 
-static Tensor galore8bit_direction(const OptimizerRun *run, const OptimizerPiece *p, int64_t matrix, Tensor g_RC)
+static Tensor galore8bit_direction(const OptimizerRun *run, const OptimizerPiece *p, int64_t matrix,
+                                   Tensor g_RC)
 {
     return low_rank(run, p, matrix, g_RC, direction_8bit);
 }
@@ -114,8 +120,8 @@ static void others_begin(Queue *q, const OptimizerSettings *s, const OptimizerPi
     lamb_direction(q, (LambDirection){ .g_N = p->g, .m_N = p->state[0], .v_N = p->state[1], .beta1 = s->beta1,
         .beta2 = s->beta2, .epsilon = s->epsilon, .late_correction = true, .stochastic = s->stochastic,
         .site = p->site, .place = p->place });
-    muon_update(q, (MuonUpdate){ .w_N = p->w, .param_N = p->param, .o_N = p->g, .decay = p->decayed, .scale = 1,
-                                 .decay_last = true, .decoupled = p->decoupled });
+    muon_update(q, (MuonUpdate){ .w_N = p->w, .param_N = p->param, .o_N = p->g, .decay = p->decayed,
+                                 .scale = 1, .decay_last = true, .decoupled = p->decoupled });
 }
 
 static int64_t galore_scratch(const Param *p, const StateSizes *sizes)

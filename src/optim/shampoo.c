@@ -1,9 +1,9 @@
-/* Distributed Shampoo (Shi et al. 2023, arXiv 2309.06497): the mean gradient between the inverse fourth roots of the
- * means of its products on both sides, with the length of Adam's direction (grafting). Roots are renewed from
- * time to time, at first in update number `renewal`; before that the direction is Adam's. A side that is too
- * long has no factor. */
+/* Distributed Shampoo (Shi et al. 2023, arXiv 2309.06497): the mean gradient between the inverse fourth
+ * roots of the means of its products on both sides, with the length of Adam's direction (grafting). Roots
+ * are renewed from time to time, at first in update number `renewal`; before that the direction is
+ * Adam's. A side that is too long has no factor. */
 #include "optim/whole_matrix.h"
-#include <math.h>
+#include "base/exponential.h"
 
 enum { M, V, LEFT, RIGHT, LEFT_ROOT, RIGHT_ROOT };
 
@@ -22,8 +22,8 @@ static void factor_update(const OptimizerRun *run, Tensor factor_AA, Tensor g_RC
     int64_t A = factor_AA.dim[0];
     Tensor gram_AA = tensor_new(run->scratch, "Gram matrix", g_RC.dtype, A, A);
     whole_matrix_gram(run, gram_AA, g_RC, right);
-    scaled_sum(run->queue, (ScaledSum){ .y_N = tensor_view(factor_AA, A * A), .x_N = tensor_view(gram_AA, A * A),
-                                        .y_factor = beta, .x_factor = 1 - beta });
+    scaled_sum(run->queue, (ScaledSum){ .y_N = tensor_view(factor_AA, A * A), .y_factor = beta,
+                                        .x_N = tensor_view(gram_AA, A * A), .x_factor = 1 - beta });
     arena_reset(run->scratch, mark);
 }
 
@@ -34,7 +34,7 @@ static void root_renew(const OptimizerRun *run, Tensor root_AA, Tensor factor_AA
     size_t mark = arena_mark(run->scratch);
     if (!tensor_present(factor_AA)) return;
     int64_t A = factor_AA.dim[0];
-    double  share = 1 - pow(run->settings->beta2, (double)whole_matrix_step(run));
+    double  share = 1 - natural_power(run->settings->beta2, (double)whole_matrix_step(run));
     Tensor  mean_AA = tensor_new(run->scratch, "Gram matrix", factor_AA.dtype, A, A);
     fill_zero(q, (FillZero){ .y = mean_AA });
     scaled_sum(q, (ScaledSum){ .y_N = tensor_view(mean_AA, A * A), .x_N = tensor_view(factor_AA, A * A),
@@ -111,7 +111,8 @@ static int64_t shampoo_scratch(const Param *p, const StateSizes *sizes)
 }
 
 const UpdateRule shampoo_rule = { .states = 6,
-    .state = { [M] = { "exp_avg", STATE_EXACT, WHOLE_MATRIX }, [V] = { "exp_avg_sq", STATE_EXACT, WHOLE_MATRIX },
+    .state = { [M] = { "exp_avg", STATE_EXACT, WHOLE_MATRIX },
+               [V] = { "exp_avg_sq", STATE_EXACT, WHOLE_MATRIX },
                [LEFT]  = { "factor_left", STATE_EXACT, WHOLE_LEFT },
                [RIGHT] = { "factor_right", STATE_EXACT, WHOLE_RIGHT },
                [LEFT_ROOT]  = { "root_left", STATE_EXACT, WHOLE_LEFT },

@@ -1,6 +1,7 @@
-/* SOAP (Vyas et al. 2024, arXiv 2409.11321): Adam in the eigenbases of the means of the gradient's products on both
- * sides, whose rows are vectors here. The first update makes the bases alone; later ones are renewed from time
- * to time by a step of power iteration. A side that is too long has no basis. The first moment is not rotated.
+/* SOAP (Vyas et al. 2024, arXiv 2409.11321): Adam in the eigenbases of the means of the gradient's
+ * products on both sides, whose rows are vectors here. The first update makes the bases alone; later ones
+ * are renewed from time to time by a step of power iteration. A side that is too long has no basis. The
+ * first moment is not rotated.
  *
  * R, C   rows and columns of the matrix */
 #include "optim/whole_matrix.h"
@@ -14,19 +15,22 @@ static Tensor square(const OptimizerPiece *p, int s, int64_t matrix, bool right)
 }
 
 /* y = left x rightT, and back y = leftT x right */
-static void rotate(const OptimizerRun *run, Tensor y_RC, Tensor x_RC, Tensor left_RR, Tensor right_CC, bool back)
+static void rotate(const OptimizerRun *run, Tensor y_RC, Tensor x_RC, Tensor left_RR, Tensor right_CC,
+                   bool back)
 {
     Queue *q = run->queue;
     size_t mark = arena_mark(run->scratch);
     Tensor half_RC = tensor_new(run->scratch, "rotated matrix", y_RC.dtype, y_RC.dim[0], y_RC.dim[1]);
+    MatmulBackwardInput right_back = { .dx_TC = half_RC, .dy_TK = x_RC, .w_KC = right_CC };
+    MatmulBackwardInput left = { .dx_TC = y_RC, .dy_TK = left_RR, .w_KC = half_RC };
     if (!tensor_present(right_CC)) copy_strided(q, (CopyStrided){ .y = half_RC, .x = x_RC });
-    else if (back) matmul_backward_input(q, (MatmulBackwardInput){ .dx_TC = half_RC, .dy_TK = x_RC, .w_KC = right_CC });
+    else if (back) matmul_backward_input(q, right_back);
     else matmul_forward(q, (MatmulForward){ .y_TK = half_RC, .x_TC = x_RC, .w_KC = right_CC });
     if (!tensor_present(left_RR)) copy_strided(q, (CopyStrided){ .y = y_RC, .x = half_RC });
     else if (back) {
         fill_zero(q, (FillZero){ .y = y_RC });
         matmul_backward_weight(q, (MatmulBackwardWeight){ .dw_KC = y_RC, .dy_TK = left_RR, .x_TC = half_RC });
-    } else matmul_backward_input(q, (MatmulBackwardInput){ .dx_TC = y_RC, .dy_TK = left_RR, .w_KC = half_RC });
+    } else matmul_backward_input(q, left);
     arena_reset(run->scratch, mark);
 }
 
@@ -37,8 +41,8 @@ static void gram_update(const OptimizerRun *run, Tensor mean_AA, Tensor g_RC, bo
     double  beta = run->settings->gram_beta;
     Tensor  gram_AA = tensor_new(run->scratch, "Gram matrix", g_RC.dtype, A, A);
     whole_matrix_gram(run, gram_AA, g_RC, right);
-    scaled_sum(run->queue, (ScaledSum){ .y_N = tensor_view(mean_AA, A * A), .x_N = tensor_view(gram_AA, A * A),
-                                        .y_factor = beta, .x_factor = 1 - beta });
+    scaled_sum(run->queue, (ScaledSum){ .y_N = tensor_view(mean_AA, A * A), .y_factor = beta,
+                                        .x_N = tensor_view(gram_AA, A * A), .x_factor = 1 - beta });
     arena_reset(run->scratch, mark);
 }
 
@@ -47,7 +51,8 @@ static void basis_first(const OptimizerRun *run, Tensor basis_AA, Tensor mean_AA
     size_t  mark = arena_mark(run->scratch);
     int64_t n = tensor_count(basis_AA);
     Eigen   e = whole_matrix_eigen(run, mean_AA);
-    round_sums(run->queue, (RoundSums){ .y_N = tensor_view(basis_AA, n), .x_N = tensor_view(e.vector_AA, n) });
+    round_sums(run->queue, (RoundSums){ .y_N = tensor_view(basis_AA, n),
+                                        .x_N = tensor_view(e.vector_AA, n) });
     arena_reset(run->scratch, mark);
 }
 
@@ -60,7 +65,8 @@ static void basis_renew(const OptimizerRun *run, Tensor basis_AA, Tensor mean_AA
     int64_t A = basis_AA.dim[0];
     Tensor  power_AA  = tensor_new(run->scratch, "power iteration", basis_AA.dtype, A, A);
     Tensor  sorted_AA = tensor_new(run->scratch, "power iteration", basis_AA.dtype, A, A);
-    Tensor  moved_RC  = tensor_new(run->scratch, "second moment in another order", v_RC.dtype, v_RC.dim[0], v_RC.dim[1]);
+    Tensor  moved_RC  = tensor_new(run->scratch, "second moment in another order", v_RC.dtype,
+                                   v_RC.dim[0], v_RC.dim[1]);
     Tensor  order_A = tensor_new(run->scratch, "order of vectors", I32, A);
     Tensor  key_A   = tensor_new(run->scratch, "order of vectors", F64, A);
     Tensor  work_WA = tensor_new(run->scratch, "work of orthonormal rows", F64, 2 * A + 2, A);
@@ -129,7 +135,8 @@ static int64_t soap_scratch(const Param *p, const StateSizes *sizes)
 }
 
 const UpdateRule soap_rule = { .states = 6,
-    .state = { [M] = { "exp_avg", STATE_EXACT, WHOLE_MATRIX }, [V] = { "exp_avg_sq", STATE_EXACT, WHOLE_MATRIX },
+    .state = { [M] = { "exp_avg", STATE_EXACT, WHOLE_MATRIX },
+               [V] = { "exp_avg_sq", STATE_EXACT, WHOLE_MATRIX },
                [LEFT]  = { "gram_left", STATE_EXACT, WHOLE_LEFT },
                [RIGHT] = { "gram_right", STATE_EXACT, WHOLE_RIGHT },
                [LEFT_BASIS]  = { "basis_left", STATE_EXACT, WHOLE_LEFT },

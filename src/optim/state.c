@@ -146,7 +146,8 @@ static TensorShard per_matrix(const OptimizerState *state, const StateSizes *siz
     shard.global[d] = shard.box[d] = shape[0];
     shard.global[d + 1] = shard.box[d + 1] = shape[1];
     shard.first = numbers_before(p, shape[0] * shape[1], own.first);
-    shard.count = own.count > 0 ? numbers_before(p, shape[0] * shape[1], own.first + own.count) - shard.first : 0;
+    int64_t end = numbers_before(p, shape[0] * shape[1], own.first + own.count);
+    shard.count = own.count > 0 ? end - shard.first : 0;
     return shard;
 }
 

@@ -47,14 +47,15 @@ Tensor  whole_matrix_state(const OptimizerPiece *p, int s, int64_t matrix, int64
 /* Elements on scratch: so many copies of the matrix, and of squares of its longest side that has one, or with
  * `shorter` of the shorter side. */
 int64_t whole_matrix_scratch(const Param *p, const StateSizes *sizes, int copies, int squares, bool shorter);
-/* The number of this update, from 1. Only back ends whose host knows it have the operations of these rules. */
+/* The number of this update, from 1. Only back ends whose host knows it have the operations of these
+ * rules. */
 int64_t whole_matrix_step(const OptimizerRun *run);
 /* Whether what is renewed from time to time is so in this update; always in a dry run, which measures. */
 bool    whole_matrix_due(const OptimizerRun *run, bool due);
 /* y = vectors, or orthonormal rows, of the symmetric x_AA; see the operations */
 typedef struct { Tensor vector_AA, value_A, work_WA; } Eigen;
 Eigen   whole_matrix_eigen(const OptimizerRun *run, Tensor x_AA);
-double  whole_matrix_noise(const OptimizerRun *run, int64_t side);    /* of eigenvalues, as roundings make it */
+double  whole_matrix_noise(const OptimizerRun *run, int64_t side);  /* of eigenvalues, by rounding alone */
 /* y_AA = x xT, and with `right` xT x; overwritten */
 void    whole_matrix_gram(const OptimizerRun *run, Tensor y_AA, Tensor x_RC, bool right);
 #endif

@@ -6,8 +6,8 @@
 #include "plan/largest.h"
 #include <stdlib.h>
 
-/* bytes: of weights, gradients and states that ZeRO shards; work: elements that the optimizer takes on scratch at
- * once; shard: elements of the largest shard, 0 without replicas */
+/* bytes: of weights, gradients and states that ZeRO shards; work: elements that the optimizer takes on
+ * scratch at once; shard: elements of the largest shard, 0 without replicas */
 typedef struct { int rank; int64_t bytes, work, shard; } RankShare;
 
 /* Matrices that are cut over the ranks of tp or etp are iterated as many at a time as there are ranks, the

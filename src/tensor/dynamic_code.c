@@ -11,7 +11,8 @@ static int ascending(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Bound i of `parts` equal parts of [0.1, 1], as PyTorch's linspace has it: from the nearer end, rounded once. */
+/* Bound i of `parts` equal parts of [0.1, 1], as PyTorch's linspace has it: from the nearer end, rounded
+ * once. */
 static float part_bound(int i, int parts)
 {
     float step = (1.0f - 0.1f) / (float)parts;

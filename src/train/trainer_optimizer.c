@@ -62,7 +62,8 @@ static int64_t state_count(const Trainer *t, const Bucket *k, int p, int s, Dtyp
 {
     const UpdateRule *rule = optimizer_rule(t->config->optimizer, &k->block.param[p]);
     if (s >= rule->states || t->precision.state[rule->state[s].role] != type) return 0;
-    return state_held(&rule->state[s], &t->config->settings.sizes, &k->block, p, k->own_first, k->own_count).count;
+    const StateSizes *sizes = &t->config->settings.sizes;
+    return state_held(&rule->state[s], sizes, &k->block, p, k->own_first, k->own_count).count;
 }
 
 /* State s of the bucket's pieces, as far as it has the type, is one tensor, in which they follow each

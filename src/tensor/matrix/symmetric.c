@@ -48,7 +48,8 @@ static double reflector(double *x, int64_t n, double *alpha)
 }
 
 /* ---- A = Q T QT ---- */
-/* Rows and columns first .. n - 1 of a matrix [n, n], a vector, and a result: what a step of the team takes */
+/* Rows and columns first .. n - 1 of a matrix [n, n], a vector, and a result: what a step of the team
+ * takes */
 typedef struct { double *a; const double *v, *w; double *out, beta; int64_t n, first; } Part;
 
 static CLONES void part_times(void *context, int64_t begin, int64_t end)           /* out = beta A v */
@@ -169,7 +170,7 @@ static void choose_row(double *x, double *v, int64_t rows, int64_t n)
     for (int64_t j = 0; j < n; j++) {
         double sum = 0;
         for (int64_t i = 0; i < rows; i++) sum += x[i * n + j] * x[i * n + j];
-        if (sum > most * (1 + 1e-6)) most = sum, best = j;                 /* of nearly equal ones the first */
+        if (sum > most * (1 + 1e-6)) most = sum, best = j;               /* of nearly equal ones the first */
     }
     for (int64_t i = 0; i < rows; i++) v[i] = x[i * n + best];
     double beta = reflector(v, rows, &alpha);
@@ -238,9 +239,9 @@ static CLONES void reflect_rows(void *context, int64_t begin, int64_t end)
     }
 }
 
-/* y = L Q with L lower triangular: the rows are reflected one after the other, so that row i has nothing behind
- * column `taken`. The reflectors give Q's rows: those of the columns that a row took, in their order, and then
- * the others, which no row of y determines. */
+/* y = L Q with L lower triangular: the rows are reflected one after the other, so that row i has nothing
+ * behind column `taken`. The reflectors give Q's rows: those of the columns that a row took, in their
+ * order, and then the others, which no row of y determines. */
 void orthonormal_rows_of(Team *team, double *y, double *work, int64_t n, double noise)
 {
     double *v = work, *beta = work + n * n, *sign = beta + n, most = 0, alpha;

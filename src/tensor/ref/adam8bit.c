@@ -43,7 +43,8 @@ REF(adam8bit_moments, Adam8bitMoments)
     for (int64_t b = 0; b < 2 * B; b++) *at1(a->most_2B, b) = 0;
     for (int64_t i = 0; i < N && !q->step_state->skip; i++) {
         int64_t b = block_of(&a->place, i);
-        double  g = *at1(a->g_N, i) * q->step_state->factor, *m = at1(a->m_wide_N, i), *v = at1(a->v_wide_N, i);
+        double  g = *at1(a->g_N, i) * q->step_state->factor;
+        double *m = at1(a->m_wide_N, i), *v = at1(a->v_wide_N, i);
         *m = moment(&with_signs, *code_at(a->m_N, i), *at1(a->m_scale_B, b), a->beta1, g);
         *v = moment(&without, *code_at(a->v_N, i), *at1(a->v_scale_B, b), a->beta2, g * g);
         *at1(a->most_2B, b)     = fmax(*at1(a->most_2B, b), fabs(*m));
@@ -120,7 +121,10 @@ REF(adam8bit, Adam8bit)
             else *at1(a->g_N, i) = u;
         }
         *m_scale = *v_scale = 0;
-        for (int64_t k = 0; k < n; k++) *m_scale = fmax(*m_scale, fabs(m[k])), *v_scale = fmax(*v_scale, v[k]);
+        for (int64_t k = 0; k < n; k++) {
+            *m_scale = fmax(*m_scale, fabs(m[k]));
+            *v_scale = fmax(*v_scale, v[k]);
+        }
         for (int64_t k = 0; k < n; k++) {
             *code_at(a->m_N, first + k) = nearest(&with_signs, m[k], *m_scale);
             *code_at(a->v_N, first + k) = nearest(&without, v[k], *v_scale);

@@ -72,7 +72,8 @@ INLINE void block_update(const Adam8bitStep *s, BlockRun run, const float *m, co
     float *w = tensor_present(s->w_N) ? flat(s->w_N) + run.first : NULL;
     if (!w) {
         float *g = flat(s->g_N) + run.first;
-        for (int64_t i = 0; i < run.count; i++) g[i] = s->rate * m[i] / (sqrtf(v[i] * s->unbias) + s->epsilon);
+        for (int64_t i = 0; i < run.count; i++)
+            g[i] = s->rate * m[i] / (sqrtf(v[i] * s->unbias) + s->epsilon);
         return;
     }
     for (int64_t i = 0; i < run.count; i++)
@@ -82,8 +83,9 @@ INLINE void block_update(const Adam8bitStep *s, BlockRun run, const float *m, co
 
 INLINE void block_store(const Adam8bitStep *s, int64_t b, BlockRun run, const float *m, const float *v)
 {
-    codes_store((uint8_t *)s->m_N.data + run.first, s->with_signs.middle_float, m, flat(s->m_scale_B)[b], run.count);
-    codes_store((uint8_t *)s->v_N.data + run.first, s->without.middle_float, v, flat(s->v_scale_B)[b], run.count);
+    uint8_t *m_code = (uint8_t *)s->m_N.data + run.first, *v_code = (uint8_t *)s->v_N.data + run.first;
+    codes_store(m_code, s->with_signs.middle_float, m, flat(s->m_scale_B)[b], run.count);
+    codes_store(v_code, s->without.middle_float, v, flat(s->v_scale_B)[b], run.count);
 }
 
 static CLONES void adam8bit_blocks(void *context, int64_t begin, int64_t end)

@@ -156,6 +156,7 @@ CPU(soap_direction, SoapDirection)
     if (q->step_state->skip) return;
     double n = (double)q->step_state->updates;
     double rate = sqrt(1 - natural_power(a->beta2, n)) / (1 - natural_power(a->beta1, n));
-    SoapStep s = { flat(a->y_N), flat(a->v_N), flat(a->x_N), (float)a->beta2, (float)rate, (float)a->epsilon };
+    SoapStep s = { flat(a->y_N), flat(a->v_N), flat(a->x_N), (float)a->beta2, (float)rate,
+        (float)a->epsilon };
     team_for(q->team, N, CHUNK_ELEMENTS, soap_elements, &s);
 }
