@@ -32,10 +32,25 @@ static void wrapped(FILE *out, int indent, int at, const char *text)
     fputc('\n', out);
 }
 
-/* A name in the left column, its text in the right one; a long name gets a line of its own. */
+/* A name from column 2 on, with further lines, in column 6, of the words of a choice that one has no room
+ * for. Returns the column where it ends. */
+static int name_write(FILE *out, const char *name)
+{
+    int at = fprintf(out, "  ");
+    while (*name) {
+        int letters = (int)strcspn(name, "|");
+        if (name[letters]) letters++;
+        if (at + letters > WIDTH) at = fprintf(out, "\n      ") - 1;
+        at += fprintf(out, "%.*s", letters, name);
+        name += letters;
+    }
+    return at;
+}
+
+/* A name in the left column, its text in the right one; a long name gets lines of its own. */
 static void entry(FILE *out, int left, const char *name, const char *text)
 {
-    int at = fprintf(out, "  %s", name);
+    int at = name_write(out, name);
     if (at + 1 >= left) fputc('\n', out), at = 0;
     wrapped(out, left, at, text);
 }
