@@ -8,11 +8,13 @@
 enum { TEXT = 1024 };
 
 /* Escapes what roff interprets: a plain - may be typeset as a hyphen, which cannot be pasted as an option's
- * minus; a backslash begins an escape; a period or an apostrophe at the start of a line begins a request. */
+ * minus; a backslash begins an escape; a period or an apostrophe at the start of a line begins a request. A
+ * line may break after a bar between the words of a choice. */
 static void troff(FILE *out, const char *text)
 {
     if (*text == '.' || *text == '\'') fprintf(out, "\\&");
-    for (; *text; text++) fprintf(out, *text == '-' ? "\\-" : *text == '\\' ? "\\e" : "%c", *text);
+    for (; *text; text++)
+        fprintf(out, *text == '-' ? "\\-" : *text == '\\' ? "\\e" : *text == '|' ? "|\\:" : "%c", *text);
 }
 
 /* "jotun-tokenizer-encode" */
