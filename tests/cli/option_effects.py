@@ -31,6 +31,7 @@ VALUES = {
     "decoder-last-pipeline-num-layers": 1, "watchdog-seconds": 33, "num-layers-per-virtual-pipeline-stage": 1, "threads": 2, "ranks": 2,
     "microbatch-group-size-per-virtual-pipeline-stage": 4, "seed": 7, "kernels": "portable", "sum-group-size": 2, "eval-interval": 1,
     "eval-global-batch-size": 2, "eval-micro-batch-size": 1, "sample-interval": 2, "sample-prompt": "b", "sample-max-new-tokens": 4, "early-stopping-patience": 1,
+    "galore-rank": 4, "galore-update-gap": 1, "precondition-frequency": 1, "max-preconditioner-dim": 40, "shampoo-epsilon": 0.001, "soap-shampoo-beta": 0.5,
 }
 EXPERTS = {"num-experts": 4, "disable-bias-linear": None}
 TWO = {"ranks": 2, "tensor-model-parallel-size": 2}
@@ -53,6 +54,7 @@ BESIDE = {
     "finetune": RESUMED, "no-load-optim": RESUMED, "no-load-rng": RESUMED, "override-opt-param-scheduler": {**RESUMED, "+lr": 0.02}, "use-checkpoint-opt-param-scheduler": {**RESUMED, "+lr": 0.02},
     "use-checkpoint-args": RESUMED, "no-save-optim": {"save": "FOLDER/save"}, "eval-iters": {"eval-interval": 1, "eval-iters": 1, "split": "50,50,0"}, "fp8-amax-history-len": {"bf16": None, "fp8-format": "e4m3", "fp8-amax-compute-algo": "max", "fp8-amax-history-len": 2},
     "fp8-amax-compute-algo": {"bf16": None, "fp8-format": "e4m3", "fp8-amax-compute-algo": "most_recent", "fp8-amax-history-len": 2}, "min-loss-scale": {"initial-loss-scale": 1024, "loss-scale-window": 1000},
+    "max-preconditioner-dim": {"precondition-frequency": 1}, "shampoo-epsilon": {"precondition-frequency": 1}, "soap-shampoo-beta": {"precondition-frequency": 1, "train-iters": 6},
     "lamb-max-coeff": {"optimizer": "lamb"}, "loss-scale-window": {"initial-loss-scale": 1024}, "pipeline-model-parallel-layout": {"ranks": 2, "pipeline-model-parallel-size": 2, "decoder-first-pipeline-num-layers": "ABSENT"},
     "account-for-embedding-in-pipeline-split": {**STAGES, "num-layers": 2, "+num-layers": 3}, "account-for-loss-in-pipeline-split": {**STAGES, "num-layers": 2, "+num-layers": 3},
     "hybrid-shard-size": {"ranks": 4, "zero-stage": 1, "micro-batch-size": 1}, "use-tp-pp-dp-mapping": {**STAGES, "ranks": 4, "pipeline-model-parallel-size": 2},
