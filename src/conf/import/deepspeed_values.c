@@ -18,8 +18,8 @@ static void judge_batch(DeepSpeed *d)
     const Options *o = d->o;
     char why[DEEPSPEED_WHY];
     bool batch = options_said(o, OPTION_global_batch), micro = options_typed_by_person(o, OPTION_micro_batch);
-    if (deepspeed_at(d, "train_batch_size") && !deepspeed_at(d, MICRO) && !deepspeed_at(d, STEPS) && batch &&
-        !micro && !options_said(o, OPTION_accumulation)) {
+    if (json_is_integer(deepspeed_at(d, "train_batch_size")) && !deepspeed_at(d, MICRO) &&
+        !deepspeed_at(d, STEPS) && batch && !micro && !options_said(o, OPTION_accumulation)) {
         deepspeed_note(d, "gradient_accumulation_steps (1)", "not given: DeepSpeed's default is taken");
         deepspeed_set(d, STEPS, OPTION_accumulation, CONVERT_NONE, "1");
     }
