@@ -1,17 +1,15 @@
 /* Options from DeepSpeed's JSON: its keys are names of a dialect, deepspeed.def. The command line and the
  * JSON have to say the same, since DeepSpeed takes some values from the one and some from the other. */
 #include "conf/import/deepspeed.h"
-#include <limits.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
-#include "base/file.h"
 #include "base/log.h"
-#include "conf/config_file.h"
+#include "conf/conf.h"
 #include "conf/value.h"
 
-enum { JSON_BYTES = 64 << 10, DEPTH = 8 };
+enum { DEPTH = 8 };
 
 const json_t *deepspeed_at(const DeepSpeed *d, const char *key)
 {
@@ -230,58 +228,13 @@ static OptionIndex option_of(const DeepSpeed *d, const Dialect *row)
 
 /* ---- names that are not known ---- */
 
-/* How far a key is from a name, of which as many parts count as the key has; *shown: their letters. A name
- * that ends as the key does is that of another place. */
-static int name_distance(int *shown, const char *key, const char *name, int letters)
-{
-    char        part[DEEPSPEED_KEY];
-    const char *last = strrchr(key, '.'), *end;
-    int         dots = 0, n = 0;
-    for (const char *c = key; *c; c++) dots += *c == '.';
-    while (n < letters && (name[n] != '.' || dots-- > 0)) n++;
-    snprintf(part, sizeof part, "%.*s", *shown = letters, name);
-    if (strchr(part, '*')) return INT_MAX;
-    if ((end = strrchr(part, '.')) && !strcmp(end + 1, last ? last + 1 : key)) return 0;
-    snprintf(part, sizeof part, "%.*s", *shown = n, name);
-    return word_distance(key, part);
-}
-
-/* The name nearest to a key; "": none is near. Returns out. */
-static const char *nearest_name(char *out, size_t size, const char *key)
-{
-    int near = (int)strlen(key) / 4 < 3 ? (int)strlen(key) / 4 + 1 : 4, shown;
-    out[0] = 0;
-    for (int i = 0; i < dialect_count; i++) {
-        if (dialects[i].whose != DIALECT_DSJSON_INDEX) continue;
-        for (const char *a = dialects[i].name; *a; a += strcspn(a, " "), a += *a == ' ') {
-            int distance = name_distance(&shown, key, a, (int)strcspn(a, " "));
-            if (distance >= near) continue;
-            near = distance;
-            snprintf(out, size, "%.*s", shown, a);
-        }
-    }
-    return out;
-}
-
 static void refuse_unknown(DeepSpeed *d, const char *key)
 {
     char why[DEEPSPEED_WHY], name[DEEPSPEED_KEY];
-    if (*nearest_name(name, sizeof name, key))
+    if (*deepspeed_nearest(name, sizeof name, key))
         snprintf(why, sizeof why, "is not known; did you mean %s?", name);
     else snprintf(why, sizeof why, "is not known; leave it out, or give the option of jotun for it");
     deepspeed_refuse(d, key, why);
-}
-
-/* Whether some name is this one or begins with it and a dot. */
-static bool group_known(const char *key)
-{
-    size_t letters = strlen(key);
-    for (int i = 0; i < dialect_count; i++) {
-        if (dialects[i].whose != DIALECT_DSJSON_INDEX) continue;
-        for (const char *a = dialects[i].name; *a; a += strcspn(a, " "), a += *a == ' ')
-            if (!strncmp(a, key, letters) && (a[letters] == '.' || a[letters] == '*')) return true;
-    }
-    return false;
 }
 
 /* ---- keys, lists and groups ---- */
@@ -292,7 +245,7 @@ static void take_value(DeepSpeed *d, const char *key, const json_t *json, const 
     char why[DEEPSPEED_WHY];
     const Dialect *row = dialect_find(DIALECT_DSJSON, key, value);
     const Dialect *any = dialect_find(DIALECT_DSJSON, key, NULL);
-    if (!row && !json_is_object(json) && group_known(key))
+    if (!row && !json_is_object(json) && deepspeed_group(key))
         return deepspeed_refuse(d, key, "is a group of keys; give an object, { \"key\": value, ... }");
     if (!row) return refuse_unknown(d, key);
     if (deepspeed_is_auto(json) && any && any->option >= 0) return note_auto(d, key, option_of(d, any));
@@ -399,7 +352,7 @@ static void take_group(DeepSpeed *d, const char *key, json_t *object, int depth)
     const Dialect *turns   = dialect_find(DIALECT_DSJSON, inner, NULL);
     const char    *why     = off(d, key);
     if (row) return take_value(d, key, object, NULL);
-    if (!group_known(key)) return refuse_unknown(d, key);
+    if (!deepspeed_group(key)) return refuse_unknown(d, key);
     if (type_refused(d, key)) return;
     if (turns && turns->option >= 0 && enabled)
         take_value(d, inner, enabled, deepspeed_text(text, sizeof text, enabled));
@@ -475,61 +428,13 @@ static void take_absent(DeepSpeed *d, const AbsentKey *absent)
 
 /* ---- the whole JSON ---- */
 
-/* DeepSpeed reads Hjson. Of it comments and commas before a closing bracket become blanks here, so that lines
- * and columns stay; what else it has is refused as no JSON. */
-static void blank_comments(char *text)
-{
-    char *comma = NULL;                                     /* after which nothing came but blanks */
-    for (char *c = text; *c; c++) {
-        if (*c == '"') {
-            for (c++; *c && *c != '"' && *c != '\n'; c++) c += *c == '\\' && c[1];
-            comma = NULL;
-            if (!*c) return;
-        } else if (*c == '#' || (c[0] == '/' && c[1] == '/')) {
-            while (*c && *c != '\n') *c++ = ' ';
-            c--;
-        } else if (c[0] == '/' && c[1] == '*') {
-            char *end = strstr(c + 2, "*/");
-            if (!end) return;
-            for (; c < end + 2; c++) *c = *c == '\n' ? '\n' : ' ';
-            c--;
-        } else if (*c == ',') comma = c;
-        else if ((*c == '}' || *c == ']') && comma) *comma = ' ', comma = NULL;
-        else if (!strchr(" \t\r\n", *c)) comma = NULL;
-    }
-}
-
-/* The object, or why there is none. */
-static json_t *read_json(char *why, size_t size, const char *text)
-{
-    json_error_t error = { 0 };
-    if (strlen(text) >= JSON_BYTES) {
-        snprintf(why, size, "the JSON of --deepspeed_config is longer than 64 KiB; give the configuration "
-                 "alone");
-        return NULL;
-    }
-    char *plain = strdup(text);
-    CHECK(plain, "no memory for %zu bytes", strlen(text));
-    blank_comments(plain);
-    json_t *whole = json_loads(plain, JSON_REJECT_DUPLICATES, &error);
-    free(plain);
-    if (json_is_object(whole)) return whole;
-    if (whole || !*error.text)
-        snprintf(why, size, "the JSON of --deepspeed_config is no object; give { \"key\": value, ... }");
-    else
-        snprintf(why, size, "the JSON of --deepspeed_config is no JSON at line %d, column %d: %s; mend it",
-                 error.line, error.column, error.text);
-    json_decref(whole);
-    return NULL;
-}
-
 void import_deepspeed(Import *m, Options *o, const char *from, const char *text)
 {
     char why[DEEPSPEED_WHY];
     DeepSpeed *d = calloc(1, sizeof *d);
     CHECK(d, "no memory for DeepSpeed's JSON");
     d->m = m, d->o = o, d->from = from;
-    d->whole = read_json(why, sizeof why, text);
+    d->whole = deepspeed_parse(why, sizeof why, text);
     if (!d->whole) import_refuse(m, o, from, why);
     else {
         take_object(d, "", d->whole, 0);
@@ -540,53 +445,4 @@ void import_deepspeed(Import *m, Options *o, const char *from, const char *text)
     }
     json_decref(d->whole);
     free(d);
-}
-
-/* ---- its file ---- */
-
-static void import_bytes(Import *m, Options *o, const char *path, const void *bytes, size_t count)
-{
-    char *text = malloc(count + 1);
-    CHECK(text, "no memory for %zu bytes", count);
-    if (memchr(bytes, 0, count)) {
-        free(text);
-        return import_refuse(m, o, path, "the JSON of --deepspeed_config has a byte 0; give a text in UTF-8");
-    }
-    memcpy(text, bytes, count);
-    text[count] = 0;
-    import_deepspeed(m, o, path, text);
-    free(text);
-}
-
-Status import_deepspeed_file(Import *m, Options *o, const char *path)
-{
-    FileMap map;
-    TRY(file_map(&map, path));
-    import_bytes(m, o, path, map.data, map.size < JSON_BYTES ? map.size : JSON_BYTES);
-    file_unmap(&map);
-    return OK;
-}
-
-Status deepspeed_config_read(Options *o, ConfigTexts *texts)
-{
-    const char *text, *path = o->deepspeed_config;
-    size_t      bytes;
-    Import      m = { 0 };
-    Status      status = OK;
-    if (!path || texts->none) return OK;
-    if (o->from_megatron.count || o->from_nemo)
-        return fail(BAD_USAGE, "%s: the options are read from another trainer's file, and that names its own "
-                    "JSON; leave it out", o->source[OPTION_deepspeed_config].name);
-    if (!texts->packed) status = import_deepspeed_file(&m, o, path);
-    else {
-        status = config_text_next(&text, &bytes, "--deepspeed-config", path, texts);
-        if (status == OK) import_bytes(&m, o, path, text, bytes < JSON_BYTES ? bytes : JSON_BYTES);
-    }
-    for (int i = 0; i < m.remarks.count; i++)
-        if (!strstr(m.remarks.text[i], ": not taken: ")) log_line("%s", m.remarks.text[i]);
-    if (status == OK && m.refused)
-        status = fail(BAD_OPTION, "%s: %d fault%s, as said above; mend %s, or leave the keys out", path,
-                      m.refused, m.refused == 1 ? "" : "s", m.refused == 1 ? "it" : "them");
-    import_close(&m);
-    return status;
 }

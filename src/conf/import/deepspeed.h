@@ -31,6 +31,12 @@ void deepspeed_refuse(DeepSpeed *d, const char *key, const char *why);
 void deepspeed_note(DeepSpeed *d, const char *key, const char *what);
 /* What a key says of an option. What a person has said of it elsewhere has to be the same. */
 void deepspeed_set(DeepSpeed *d, const char *key, OptionIndex option, Conversion convert, const char *value);
+/* deepspeed_names.c: whether some name begins with this one and a dot; the name nearest to a key, "" where
+ * none is near, returns out. */
+bool deepspeed_group(const char *key);
+const char *deepspeed_nearest(char *out, size_t size, const char *key);
+/* deepspeed_file.c: the object of a text, which the caller owns; NULL, and why there is none. */
+json_t *deepspeed_parse(char *why, size_t size, const char *text);
 /* deepspeed_values.c: what several keys say together, after each was read alone. */
 void deepspeed_values(DeepSpeed *d);
 /* Whether the learning rate of the JSON's scheduler replaces the optimizer's. */
