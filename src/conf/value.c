@@ -117,7 +117,7 @@ static Status read_flag(OptionFLAG *field, const char *said, const char *value)
 {
     bool yes = !strcasecmp(value, "true")  || !strcmp(value, "1");
     bool no  = !strcasecmp(value, "false") || !strcmp(value, "0");
-    if (!yes && !no) return fail(BAD_OPTION, "%s is neither true nor false", said);
+    if (!yes && !no) return fail(BAD_OPTION, "%s is neither true nor false; give one of them", said);
     *field = yes;
     return OK;
 }

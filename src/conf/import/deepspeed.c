@@ -267,7 +267,8 @@ static void take_value(DeepSpeed *d, const char *key, const json_t *json, const 
         if (deepspeed_is_auto(json)) return note_ignored(d, key, "auto is what is built");
         if (row->verb == VERB_REFUSE_FLAG && value && (!strcmp(value, "false") || !strcmp(value, "0")))
             return note_ignored(d, key, "it is off");
-        snprintf(why, sizeof why, "is %.100s%srefused: %s; %s", value ? value : "", value ? ", " : "",
+        bool said = value && *value;
+        snprintf(why, sizeof why, "is %.100s%srefused: %s; %s", said ? value : "", said ? ", " : "",
                  row->text, row->cure);
         deepspeed_refuse(d, key, why);
         break;
