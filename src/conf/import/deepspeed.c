@@ -184,6 +184,12 @@ static const InsteadKey INSTEAD_KEYS[] = {
 #include "conf/dialects.def"
 };
 
+typedef struct { const char *key, *needs, *why; } VoidKey;
+static const VoidKey VOID_KEYS[] = {
+#define VOID(key, needs, why) { key, needs, why },
+#include "conf/dialects.def"
+};
+
 static const AbsentKey *absent_row(const DeepSpeed *d, const char *key);
 static const char *off(const DeepSpeed *d, const char *group);
 
@@ -215,6 +221,14 @@ static bool needs_met(const DeepSpeed *d, const char *needs)
         if (!need_met(d, need)) return false;
     }
     return true;
+}
+
+/* Why other keys leave this one without effect; NULL: they do not. */
+static const char *void_beside(const DeepSpeed *d, const char *key)
+{
+    for (size_t i = 0; i < sizeof VOID_KEYS / sizeof VOID_KEYS[0]; i++)
+        if (!strcmp(VOID_KEYS[i].key, key) && needs_met(d, VOID_KEYS[i].needs)) return VOID_KEYS[i].why;
+    return NULL;
 }
 
 /* The option of a row ALIAS, which may be another one beside other keys. */
@@ -254,6 +268,8 @@ static void take_value(DeepSpeed *d, const char *key, const json_t *json, const 
                                 "false");
     if (row->option == OPTION_lr && !strncmp(key, "optimizer", 9) && deepspeed_scheduler_has_rate(d))
         return note_ignored(d, key, "the learning rate of the scheduler replaces it, as there");
+    const char *without = void_beside(d, key);
+    if (without) return note_ignored(d, key, without);
     switch (row->verb) {
     case VERB_ALIAS: deepspeed_set(d, key, option_of(d, row), row->convert, value); break;
     case VERB_MEANS: deepspeed_set(d, key, (OptionIndex)row->option, CONVERT_NONE, row->text); break;
