@@ -78,11 +78,14 @@ static int truth_of(const char *value)
     return -1;
 }
 
-/* Whether a value is the one that a row is for: 0 is 0.0, and no is false. */
-static bool is_given(const char *given, const char *value)
+/* Whether a value is the one that a row is for: 0 is 0.0, and no is false; but variables of a script are
+ * compared by it as text. */
+static bool is_given(const Dialect *row, const char *value)
 {
     char *end, *given_end;
+    const char *given = row->given;
     if (!strcasecmp(given, value)) return true;
+    if (row->whose == DIALECT_ARGONNE_INDEX) return false;
     if (truth_of(given) >= 0) return truth_of(given) == truth_of(value);
     double number = strtod(value, &end), of_row = strtod(given, &given_end);
     return end != value && !*end && given_end != given && !*given_end && number == of_row;
@@ -92,7 +95,7 @@ const Dialect *dialect_find(unsigned understood, const char *name, const char *v
 {
     for (int i = 0; i < dialect_count; i++) {
         const Dialect *row = &dialects[i];
-        bool for_value = !*row->given || (value && is_given(row->given, value));
+        bool for_value = !*row->given || (value && is_given(row, value));
         if (dialect_only_hints(row) || !(understood >> row->whose & 1)) continue;
         if (for_value && named(row, name)) return row;
     }
