@@ -31,6 +31,12 @@ CASES = {                                              # peak of the learning ra
     "adamwschedulefree": dict(peak=5e-3, rule=rules.adamw_schedule_free, betas=(0.9, 0.95), epsilon=1e-8),
     "adafactor": dict(peak=1e-2, rule=rules.adafactor, decay_rate=-0.8, epsilon1=2.0 ** -23, epsilon2=1e-3, clip=1.0),
     "adam-mini": dict(peak=5e-3, rule=rules.adam_mini, betas=(0.9, 0.95), epsilon=1e-8),
+    "adam8bit": dict(peak=5e-3, rule=rules.adam8bit, betas=(0.9, 0.95), epsilon=1e-8),
+    "galoreadamw": dict(peak=1e-2, rule=rules.galore_adamw, betas=(0.9, 0.95), epsilon=1e-6, rank=5, gap=20, scale=0.5),
+    "galoreadamw8bit": dict(peak=1e-2, rule=rules.galore_adamw8bit, betas=(0.9, 0.95), epsilon=1e-8, rank=5, gap=20, scale=0.5),
+    "shampoo": dict(peak=5e-3, rule=rules.distributed_shampoo, betas=(0.9, 0.95), epsilon=1e-8, root_epsilon=1e-6, frequency=5),
+    # Sides above 12 have no basis: their first factors have several eigenvalues 0, whose vectors are arbitrary.
+    "soap": dict(peak=5e-3, rule=rules.soap, betas=(0.9, 0.95), epsilon=1e-8, gram_beta=0.9, frequency=10, longest=12),
 }
 
 
@@ -130,7 +136,7 @@ def by_rule(model, named, case):
 
     def update(lr, step):
         for name, x in named.items():
-            o = dict(case, block=block(name, x))
+            o = dict(case, block=block(name, x), layer=name.startswith("blocks.") and x.dim() == 2)
             x.data.copy_(case["rule"](o, x.data, x.grad, states[name], step, lr, DECAY if x.dim() == 2 else 0.0))
     return update
 

@@ -35,6 +35,12 @@ static const struct { const char *name, *optimizer; double peak; OptimizerSettin
     { "adamwschedulefree", "adamwschedulefree", 5e-3, { .beta1 = 0.9, .beta2 = 0.95, .epsilon = 1e-8 } },
     { "adafactor", "adafactor", 1e-2, { .adafactor = { .decay_rate = 0.8, .clip = 1, .epsilon1 = 0x1p-23, .epsilon2 = 1e-3 } } },
     { "adam-mini", "adam-mini", 5e-3, { .beta1 = 0.9, .beta2 = 0.95, .epsilon = 1e-8 } },
+    { "adam8bit", "adam8bit", 5e-3, { .beta1 = 0.9, .beta2 = 0.95, .epsilon = 1e-8 } },
+    { "galoreadamw", "galoreadamw", 1e-2, { .beta1 = 0.9, .beta2 = 0.95, .epsilon = 1e-6, .sizes = { .rank = 5 }, .renewal = 20, .galore_scale = 0.5 } },
+    { "galoreadamw8bit", "galoreadamw8bit", 1e-2, { .beta1 = 0.9, .beta2 = 0.95, .epsilon = 1e-8, .sizes = { .rank = 5 }, .renewal = 20,
+                                                  .galore_scale = 0.5 } },
+    { "shampoo", "shampoo", 5e-3, { .beta1 = 0.9, .beta2 = 0.95, .epsilon = 1e-8, .sizes = { .longest = 100 }, .renewal = 5, .shampoo_epsilon = 1e-6 } },
+    { "soap", "soap", 5e-3, { .beta1 = 0.9, .beta2 = 0.95, .epsilon = 1e-8, .sizes = { .longest = 12 }, .renewal = 10, .gram_beta = 0.9 } },
 };
 enum { CASES = sizeof cases / sizeof *cases, LAMB = 2, ROTATED = 5 };     /* from case ROTATED on each has a third of the layouts */
 static const char *const model_name[] = { "gpt", "llama" };
