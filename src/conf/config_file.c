@@ -283,8 +283,8 @@ Status options_yaml(FILE *out, const Options *o)
         if (option_taken(i, FOR_CONFIG) && o->source[i].kind != SOURCE_NOTHING && !value_utf8(o, i))
             return fail(BAD_OPTION, "--%s is not UTF-8 and cannot be written as YAML", option_rows[i].name);
     for (int i = 0; i < OPTIONS; i++) {
-        if (!option_taken(i, FOR_CONFIG) || i == OPTION_config || i == OPTION_deepspeed_config ||
-            o->source[i].kind == SOURCE_NOTHING)
+        bool source = i == OPTION_config || i == OPTION_deepspeed_config || i == OPTION_agpt_variables;
+        if (!option_taken(i, FOR_CONFIG) || source || o->source[i].kind == SOURCE_NOTHING)
             continue;
         if (option_group_title(i) != group) {
             fprintf(out, "%s# %s\n", group ? "\n" : "", option_group_title(i));
