@@ -262,7 +262,9 @@ static bool value_utf8(const Options *o, OptionIndex option)
 static void put_line(FILE *out, const Options *o, OptionIndex option)
 {
     char source[1100];
-    fputs(options_said(o, option) && o->source[option].kind != SOURCE_PRESET ? "" : "# ", out);
+    /* What --model has follows from that key. */
+    bool follows = o->source[option].kind == SOURCE_PRESET && !strncmp(o->source[option].from, "--model ", 8);
+    fputs(options_said(o, option) && !follows ? "" : "# ", out);
     fprintf(out, "%s: ", option_rows[option].name);
     put_value(out, o, option);
     options_source_text(source, sizeof source, o, option);

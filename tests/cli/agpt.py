@@ -146,6 +146,14 @@ def sets(folder):
         for pair in wanted[3:].split("; "):
             name, value = pair.split()
             check(values.get(name) == value, line, f"--{name} is {values.get(name)}", done.stdout[:200], done.stderr)
+    given = dict(PLAIN, DATA_FILE_LIST="books.txt", TP="2", NLAYERS="10", CKPT_DIR="ck")
+    written = [run.JOTUN, "config", "--yaml"]
+    first = subprocess.run([*written, "--agpt-variables"], cwd=folder, env=given, capture_output=True, text=True).stdout
+    with open(os.path.join(folder, "run.yaml"), "w") as out:
+        out.write(first)
+    again = subprocess.run([*written, "--config", "run.yaml"], cwd=folder, env=PLAIN, capture_output=True, text=True)
+    values = [re.findall(r"^([\w-]+: .*?)  #", text, re.M) for text in (first, again.stdout)]
+    check(again.returncode == 0 and len(values[0]) > 50 and values[0] == values[1], "written as YAML:", *sorted(set(values[0]) ^ set(values[1])), again.stderr)
     print(f"{len(lines)} sets of variables")
     return len(lines)
 

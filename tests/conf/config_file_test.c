@@ -215,7 +215,7 @@ static const char *other_value(OptionIndex option, int turn)
 static const char *json_of(Options *o)
 {
     const char *json;
-    o->source[OPTION_config].kind = o->source[OPTION_agpt_variables].kind = SOURCE_NOTHING;          /* are not in the file */
+    o->source[OPTION_config].kind = SOURCE_NOTHING;          /* the file's own name is not in it */
     o->command = FOR_TRAIN;
     assert_ok(options_json(o, &json));
     return json;

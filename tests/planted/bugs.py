@@ -18,6 +18,10 @@ from options import OPTIONS
 
 # name; file; what stands there (exactly once); what the bug makes of it; the test that must fail
 BUGS = [
+    ("a deviation over the ranks that leaves one out", "src/train/history/rank_numbers.c",
+     "sqrt(squares / count)", "sqrt(squares / (count + 1))", "logs.files"),
+    ("a loss of a rank that is a sum", "src/train/step.c",
+     "own[0] / own[1] : NAN", "own[0] : NAN", "logs.files"),
     ("parts of a foreign tensor that overlap", "src/convert/foreign.c",
      "if (overlap(piece, &tensor->piece[q]))", "if (q < 0 && overlap(piece, &tensor->piece[q]))", "convert.foreign_test"),
     ("the gain of the last norm decayed as a matrix", "src/model/params.def",
