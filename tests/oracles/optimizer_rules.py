@@ -307,16 +307,40 @@ def rotated(q, x, back=False):
     return x
 
 
+def space_basis(x):
+    """Orthonormal rows that depend on the space of the given ones alone: the first is that with the largest element in any column, and
+    the others are so among what is orthogonal to it."""
+    for i in range(len(x) - 1):
+        sums, best = (x[i:] ** 2).sum(0), 0
+        for j in range(1, len(sums)):
+            if sums[j] > sums[best] * (1 + 1e-6):
+                best = j
+        v = x[i:, best].clone()
+        v[0] += v.norm() if v[0] > 0 else -v.norm()
+        x[i:] -= 2 / (v @ v) * v[:, None] * (v @ x[i:])
+    return x
+
+
+def eigenvectors(a):
+    """Largest first. Those of values that are 0 but for roundings are chosen by their space."""
+    values, q = torch.linalg.eigh(a)
+    near = values.abs() <= 8 * len(a) * torch.finfo(a.dtype).eps * values.abs().max()
+    if near.sum() > 1:
+        q[:, near] = space_basis(q[:, near].T.contiguous()).T
+    return q.flip(1)
+
+
 def soap_bases(o, g, s, t):
     """The first bases are eigenvectors, largest first; after every frequency-th update one power iteration and a QR decomposition. Signs
-    of basis vectors change nothing; the vectors of an eigenvalue that several have, such as 0 of a long side, are arbitrary."""
+    of basis vectors change nothing; the vectors of an eigenvalue that several have, such as 0 of a long side, are arbitrary, in the authors'
+    code LAPACK's."""
     sides = [(0, g @ g.T), (1, g.T @ g)]
     s.setdefault("gram", [torch.zeros_like(x) if len(x) <= o["longest"] else None for _, x in sides])
     for i, x in sides:
         if s["gram"][i] is not None:
             s["gram"][i] = o["gram_beta"] * s["gram"][i] + (1 - o["gram_beta"]) * x
     if "q" not in s:
-        s["q"] = [None if a is None else torch.linalg.eigh(a)[1].flip(1) for a in s["gram"]]
+        s["q"] = [None if a is None else eigenvectors(a) for a in s["gram"]]
     if t > 1 and (t - 1) % o["frequency"] == 0:
         for i, a in enumerate(s["gram"]):
             if a is None:

@@ -35,7 +35,7 @@ CASES = {                                              # peak of the learning ra
     "galoreadamw": dict(peak=1e-2, rule=rules.galore_adamw, betas=(0.9, 0.95), epsilon=1e-6, rank=5, gap=20, scale=0.5),
     "galoreadamw8bit": dict(peak=1e-2, rule=rules.galore_adamw8bit, betas=(0.9, 0.95), epsilon=1e-8, rank=5, gap=20, scale=0.5),
     "shampoo": dict(peak=5e-3, rule=rules.distributed_shampoo, betas=(0.9, 0.95), epsilon=1e-8, root_epsilon=1e-6, frequency=5),
-    # Sides above 12 have no basis: their first factors have several eigenvalues 0, whose vectors are arbitrary.
+    # Sides above 12 have no basis
     "soap": dict(peak=5e-3, rule=rules.soap, betas=(0.9, 0.95), epsilon=1e-8, gram_beta=0.9, frequency=10, longest=12),
 }
 
