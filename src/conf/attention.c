@@ -86,6 +86,9 @@ Status rule_rope(const Options *o)
     TRY(rule_latent(o));
     uint8_t layer[LAYER_PATTERN_MAX];
     int64_t channels = options_rotary(o);
+    if (o->position.value == CHOICE_position_sinusoidal && (o->hidden % 2 || o->hidden < 4))
+        return fail(BAD_OPTION, "%s: half of the channels of %s are sines; give an even number of 4 or more",
+                    TYPED(OPTION_position), TYPED(OPTION_hidden));
     if (!rotary(o)) return OK;
     if (channels % 2 || channels == 0)
         return fail(BAD_OPTION, "%s needs heads of even width, and of %s %s leaves %" PRId64 " channels; give"

@@ -1,5 +1,5 @@
-/* The embedding unit: the vocabulary-parallel token embedding, its norm and learned positions where the model
- * has them, and dropout. Multi-token prediction embeds the tokens ahead in the same way.
+/* The embedding unit: the vocabulary-parallel token embedding, its norm, and learned or sinusoidal positions
+ * where the model has them, and dropout. Multi-token prediction embeds the tokens ahead in the same way.
  *
  *  t tokens held (T / tp under sequence parallelism, else T)   T tokens   C channels
  *  V vocabulary rows held by this rank   P positions of the learned position table */
@@ -52,8 +52,9 @@ static Tensor norm_embedding(const ExecContext *ctx, const UnitParam *w, EmbedSa
     return norm_after_forward(ctx, &save->norm, gain_C, unit_param(w, PARAM_EMBED_NORM_BIAS));
 }
 
-/* y = drop(norm(factor word[id]) + position[p]), with or without the norm
- * A rank writes zero rows for ids it does not hold, so the sum over tp is the row of the whole table. */
+/* y = drop(norm(factor word[id]) + position[p]), with or without the norm; position[p] may be sines and
+ * cosines A rank writes zero rows for ids it does not hold, so the sum over tp is the row of the whole table.
+ */
 void embed_unit_forward(const ExecContext *ctx, int64_t depth, Tensor y_tC, const UnitParam *w,
                         EmbedSave *save)
 {
@@ -71,6 +72,9 @@ void embed_unit_forward(const ExecContext *ctx, int64_t depth, Tensor y_tC, cons
     if (tensor_present(position_PC))
         embed_forward(q, (EmbedForward){ .y_TC = e_tC, .id_i = tp_rows(&ctx->tp, ctx->batch->position_i),
             .table_VC = position_PC, .add = true, .scale = 1 });
+    if (ctx->config->position == POSITION_SINUSOIDAL && depth == 0)
+        sinusoid_forward(q, (SinusoidForward){ .y_TC = e_tC,
+            .position_i = tp_rows(&ctx->tp, ctx->batch->position_i), .first = SINUSOID_FIRST });
     dropout_forward(q, (DropoutForward){ .y_TC = y_tC, .residual_TC = tensor_none(), .x_TC = e_tC,
         .bias_C = tensor_none(), .dropout_index_i = tp_rows(&ctx->tp, ctx->batch->dropout_index_i),
         .p = exec_dropout(ctx, ctx->config->hidden_dropout), .site = embed_site(ctx, depth) });

@@ -12,7 +12,16 @@
 
 typedef enum { NORM_LAYER, NORM_RMS } NormKind;
 /* POSITION_ALIBI: attention with linear biases (alibi_slope of tensor/ops.h) */
-typedef enum { POSITION_LEARNED, POSITION_ROPE, POSITION_ALIBI, POSITION_NONE } PositionKind;
+/* POSITION_SINUSOIDAL: fixed sines and cosines are added to the token embedding (sinusoid_forward) */
+typedef enum {
+    POSITION_LEARNED,
+    POSITION_ROPE,
+    POSITION_ALIBI,
+    POSITION_NONE,
+    POSITION_SINUSOIDAL
+} PositionKind;
+/* The number of a sequence's first position among the sines, as in fairseq, where 1 is that of padding */
+enum { SINUSOID_FIRST = 2 };
 /* Layers, counted from 0, of which the model may have more: those have no bit. */
 enum { LAYER_SET_MOST = 1024 };
 typedef struct { uint64_t bits[LAYER_SET_MOST / 64]; } LayerSet;
@@ -75,6 +84,7 @@ typedef struct {
     bool    qkv_bias, out_bias, mlp_bias;
     QkNorm  qk_norm;
     bool    qk_norm_decay;              /* weight decay applies to its gains */
+    bool decay_all; /* weight decay applies to all parameters, biases and norms too (fairseq) */
     LatentConfig latent;                /* multi-head latent attention */
     double  softmax_scale;              /* what q . k is multiplied by; 0: 1 / sqrt(head_dim) */
     double  softcap;                    /* scores become softcap tanh(score / softcap) (Gemma 2); 0: not */

@@ -194,7 +194,7 @@ static Param param_make(const ModelConfig *config, ParamId row, int64_t index, c
     Param p = { .id = row, .init = rows[row].init, .decay = rows[row].decay, .parts = 1, .saves = true,
                 .bias = rows[row].init == INIT_ZERO, .head_rows = of_heads ? config->head_dim : 0,
                 .dims = (rows[row].d1 == ONE ? 1 : 2) + r, .global = { config->experts, 1, 1 } };
-    if (config->qk_norm_decay && is_qk_gain(row)) p.decay = true;
+    if (config->decay_all || (config->qk_norm_decay && is_qk_gain(row))) p.decay = true;
     if (p.init == INIT_ONE && config->gains_zero_centred) p.init = INIT_ZERO;
     param_distribution(&p, config, index);
     p.global[r] = dim_of(config, layer, rows[row].d0);

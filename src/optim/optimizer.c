@@ -8,7 +8,7 @@ static void adam_begin(Queue *q, const OptimizerSettings *s, const OptimizerPiec
 {
     adamw(q, (Adamw){ .w_N = p->w, .m_N = p->state[0], .v_N = p->state[1], .g_N = p->g, .param_N = p->param,
                       .beta1 = s->beta1, .beta2 = s->beta2, .epsilon = s->epsilon, .decay = p->decayed,
-                      .coupled = s->coupled, .decoupled = p->decoupled,
+                      .coupled = s->coupled, .uncorrected = s->uncorrected, .decoupled = p->decoupled,
                       .stochastic = s->stochastic, .site = p->site, .place = p->place });
 }
 

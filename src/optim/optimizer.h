@@ -34,6 +34,7 @@ typedef struct {
 typedef struct {
     double beta1, beta2, epsilon;      /* of AdamW, ADOPT and LAMB */
     bool   coupled;                    /* of Adam and ADOPT: weight decay is part of the gradient (L2) */
+    bool   uncorrected;                /* epsilon of AdamW is added before the second moment's correction */
     bool   stochastic;                 /* states narrower than the compute type are rounded at random */
     double momentum;                   /* of SGD */
     bool   nesterov;

@@ -46,6 +46,7 @@ const Value values[] = {
     { MODEL,     "gemma3",      1, GEMMA1 " --norm-placement both --rotary-base 1000 --rotary-base-local 10 --window-size 4,0 --window-attn-skip-freq 2", { { 0 } } },
     { MODEL,     "nemotron",    0, "--squared-relu --apply-layernorm-1p --rotary-percent 0.67 --untie-embeddings-and-output-weights " NARROW, { { 0 } } },
     { MODEL,     "bloom",       1, "--position-embedding-type alibi --embed-layernorm", { { 0 } } },
+    { MODEL,     "megatron-11b", 0, "--position-embedding-type sinusoidal --embedding-multiplier 4 --gelu-approximate none --ffn-hidden-size 48 --sample-break-mode none --apply-wd-to-all", { { 0 } } },
     { MODEL,     "mtp",         0, LLAMA " --mtp-num-layers 2 --mtp-loss-scaling-factor 0.5", { { 0 } } },
 
     { MLP,       "dense",       0, "", { { 0 } } },

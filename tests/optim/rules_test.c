@@ -20,6 +20,7 @@ static const struct { const char *name; int64_t rows, columns; } tensors[TENSORS
 static const struct { const char *golden, *optimizer; OptimizerSettings settings; } rules[] = {
     { "adamw", "adam", { .beta1 = 0.9, .beta2 = 0.95, .epsilon = 1e-8 } },
     { "adam",  "adam", { .beta1 = 0.9, .beta2 = 0.95, .epsilon = 1e-8, .coupled = true } },
+    { "adamw_uncorrected", "adam", { .beta1 = 0.9, .beta2 = 0.95, .epsilon = 1e-3, .uncorrected = true } },
     { "sgd",   "sgd",  { .momentum = 0.9 } },
     { "sgd_nesterov", "sgd", { .momentum = 0.9, .nesterov = true } },
     { "adopt", "adopt", { .beta1 = 0.9, .beta2 = 0.9999, .epsilon = 1e-6, .coupled = true } },

@@ -347,6 +347,7 @@ GALORE = dict(ADAM, rank=6, gap=20, scale=0.25)
 CASES = {                                              # rule, options, peak of the learning rate, reference
     "adam": (rules.adam, ADAM, 1e-2, by_adam),
     "adamw": (rules.adamw, ADAM, 1e-2, by_adamw),
+    "adamw_uncorrected": (rules.adamw_uncorrected, dict(ADAM, epsilon=1e-3), 1e-2, None),
     "adam8bit": (rules.adam8bit, ADAM, 1e-2, by_adam8bit),
     "adamw_schedule_free": (rules.adamw_schedule_free, ADAM, 1e-2, by_schedule_free),
     "sgd_schedule_free": (rules.sgd_schedule_free, dict(momentum=0.9), 0.5, by_schedule_free),

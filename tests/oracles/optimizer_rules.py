@@ -30,6 +30,13 @@ def adamw(o, w, g, s, t, lr, decay):
     return w * (1 - lr * decay) - lr * adam_direction(o, g, s, t)
 
 
+def adamw_uncorrected(o, w, g, s, t, lr, decay):
+    """fairseq's Adam: epsilon is added to the root of the second moment without its bias correction."""
+    b1, b2 = o["betas"]
+    m, v = moment(s, "exp_avg", b1, g), moment(s, "exp_avg_sq", b2, g * g)
+    return w * (1 - lr * decay) - lr * math.sqrt(1 - b2 ** t) / (1 - b1 ** t) * m / (v.sqrt() + o["epsilon"])
+
+
 def sgd(o, w, g, s, t, lr, decay):
     """The first momentum is the gradient, without damping, as in PyTorch and Apex; L2 decay."""
     g = g + decay * w

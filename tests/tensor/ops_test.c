@@ -305,9 +305,7 @@ static bool make_norm_forward(Arguments *a, int variant)
 {
     int64_t T = rows[variant / 8 % 3].T, C = rows[variant / 8 % 3].C;
     bool wide = variant & 4;
-    a->norm_forward = (NormForward){ .y_TC = matrix(T, C, wide),
-                                     .rstd_T = real(T),
-                                     .x_TC = matrix(T, C, wide),
+    a->norm_forward = (NormForward){ .y_TC = matrix(T, C, wide), .rstd_T = real(T), .x_TC = matrix(T, C, wide),
                                      .gain_C = real(C),
                                      .epsilon = 1e-5 };
     if (!(variant & 1)) a->norm_forward.mean_T = real(T);
@@ -389,10 +387,16 @@ static bool make_dropout_backward(Arguments *a, int variant)
 static bool make_embed_forward(Arguments *a, int variant)
 {
     int64_t C = variant & 2 ? 704 : 700;
-    a->embed_forward = (EmbedForward){ .y_TC = matrix(23, C, !(variant & 2)), .id_i = ints(23, 0, 60),
-                                       .table_VC = matrix(31, C, !(variant & 2)), .first = 15, .add = variant & 1,
-                                       .scale = variant < 4 ? 1 : 27.75 };
+    a->embed_forward = (EmbedForward){ .y_TC = matrix(23, C, !(variant & 2)), .id_i = ints(23, 0, 60), .table_VC = matrix(31, C, !(variant & 2)),
+                                       .first = 15, .add = variant & 1, .scale = variant < 4 ? 1 : 27.75 };
     return variant < 8;
+}
+
+static bool make_sinusoid_forward(Arguments *a, int variant)
+{
+    int64_t C = variant & 1 ? 4 : 1102;
+    a->sinusoid_forward = (SinusoidForward){ .y_TC = matrix(19, C, !(variant & 2)), .position_i = ints(19, 0, 2000), .first = 2 };
+    return variant < 4;
 }
 
 static bool make_embed_backward(Arguments *a, int variant)
@@ -410,9 +414,7 @@ static bool make_xent_stats(Arguments *a, int variant)
     if (variant >= 7) return false;
     double size = variant == 3 ? 1e4 : 4;
     int64_t V = variant > 3 ? 1344 : 1333;
-    a->xent_stats = (XentStats){ .stats_T3 = matrix(21, 3, true),
-                                 .target_i = ints(21, 300, 2000),
-                                 .first = 500,
+    a->xent_stats = (XentStats){ .stats_T3 = matrix(21, 3, true), .target_i = ints(21, 300, 2000), .first = 500,
                                  .logits_TV = tensor_slice(between(-size, size, 21, V + 8), 1, V == 1333 ? 2 : 0, V),
                                  .valid = valid[variant] };
     return true;
@@ -444,8 +446,7 @@ static bool make_xent_backward(Arguments *a, int variant)
     XentStats f = a->xent_stats;
     /* apart in some variants, and in place in the others */
     a->xent_backward = (XentBackward){ .dlogits_TV = variant % 2 ? matrix(21, f.logits_TV.dim[1], variant == 1) : f.logits_TV,
-                                       .logits_TV = f.logits_TV,
-                                       .lse_T = between(4, 9, 21),
+                                       .logits_TV = f.logits_TV, .lse_T = between(4, 9, 21),
                                        .target_i = f.target_i,
                                        .loss_weight_T = between(0, 1, 21), .first = f.first, .valid = f.valid,
                                        .softcap = kind & 1 ? variant == 3 ? 1e5 : 5 : 0, .z = kind & 2 ? 0.1 : 0 };
@@ -499,6 +500,7 @@ static const struct { Make *make; double tolerance, of_pairs; } row[OP_COUNT] = 
     [OP_attention_backward] = { make_attention_backward, 3e-6, 1e-2 },
     [OP_attention_merge] = { make_attention_merge, 1e-6, 0 },
     [OP_embed_forward] = { make_embed_forward, 1e-7, 0 },
+    [OP_sinusoid_forward] = { make_sinusoid_forward, 3e-7, 0 },
     [OP_embed_backward] = { make_embed_backward, 3e-7, 0 },
     [OP_xent_stats] = { make_xent_stats, 1e-6, 0 },
     [OP_xent_forward] = { make_xent_forward, 2e-7, 0 },

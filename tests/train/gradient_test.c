@@ -49,6 +49,7 @@ static const Variant variants[] = {
     { "RMSNorm, learned",         NORM_RMS,   POSITION_LEARNED, ACT_SILU,         2, 0,   true,  true  },
     { "LayerNorm, rope",          NORM_LAYER, POSITION_ROPE,    ACT_GELU_TANH,    1, ALL,  false, true  },
     { "LayerNorm, no positions",  NORM_LAYER, POSITION_NONE,    ACT_SWIGLU,       2, ALL,  true,  false },
+    { "sinusoidal, erf",          NORM_LAYER, POSITION_SINUSOIDAL, ACT_GELU_ERF,  2, ALL,  true,  false, .factor = 4 },
     { "BLOOM",                    NORM_LAYER, POSITION_ALIBI,   ACT_GELU_TANH,    4, ALL,  true,  false, .embedding_norm = true },
     { "learned, norm 1p before",  NORM_RMS,   POSITION_LEARNED, ACT_GELU_TANH,    4, 0,   false, true, .embedding_norm = true, .zero_centred = true },
     { "OLMo 2",                   NORM_RMS,   POSITION_ROPE,    ACT_SWIGLU,       2, 0,   false, false, .placement = NORM_AFTER },

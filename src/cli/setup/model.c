@@ -10,6 +10,7 @@ static PositionKind position_kind(const Options *o)
     case CHOICE_position_yarn:             return POSITION_ROPE;
     case CHOICE_position_alibi:            return POSITION_ALIBI;
     case CHOICE_position_none:             return POSITION_NONE;
+    case CHOICE_position_sinusoidal:       return POSITION_SINUSOIDAL;
     }
     NO_SUCH_CHOICE(o->position);
 }
@@ -174,7 +175,7 @@ ModelConfig setup_model(const Options *o)
         .qkv_bias = !o->disable_bias || o->add_qkv_bias,
         .out_bias = !o->disable_bias || o->add_out_bias,
         .mlp_bias = !o->disable_bias || o->add_mlp_bias,
-        .qk_norm = qk_norm_kind(o), .qk_norm_decay = o->qk_norm_decay,
+        .qk_norm = qk_norm_kind(o), .qk_norm_decay = o->qk_norm_decay, .decay_all = o->decay_all,
         .latent = setup_latent(o),
         .softmax_scale = o->softmax_scale, .softcap = o->softcap,
         .tied = !o->untie,

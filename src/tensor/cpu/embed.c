@@ -1,5 +1,7 @@
 /* Embedding lookup and its gradient.
  * T rows   C channels   V rows of the table, which begins at vocabulary row `first` */
+#include "base/exponential.h"
+#include "base/sine.h"
 #include "tensor/cpu/cpu.h"
 
 /* The table's row of token t, or -1 when another rank of the tensor-parallel group holds it */
@@ -39,6 +41,41 @@ CPU(embed_forward, EmbedForward)
     WANT(a->id_i, T);
     WANT(a->table_VC, V, C);
     team_for(q->team, T, chunk_rows(C), embed_forward_rows, (void *)a);
+}
+
+/* log(10000) / (C/2 - 1): the logarithms of neighbouring frequencies differ by it. */
+static double sinusoid_step(int64_t half) { return 9.210340371976182736 / (double)(half - 1); }
+
+/* y += [sin(p w_k), cos(p w_k)], w_k = exp(-k step) */
+static CLONES void sinusoid_rows(void *context, int64_t begin, int64_t end)
+{
+    const SinusoidForward *a = context;
+    int64_t half = a->y_TC.dim[1] / 2;
+    double  step = sinusoid_step(half);
+    TileBuffer sine, cosine;
+    for (int64_t t = begin; t < end; t++) {
+        double p = (double)(((const int32_t *)a->position_i.data)[t] + a->first);
+        for (int64_t first = 0; first < half; first += TILE) {
+            int64_t n = tile_count(half, first);
+            tile_load(sine.x, a->y_TC, t, first, n);
+            tile_load(cosine.x, a->y_TC, t, half + first, n);
+            for (int64_t k = 0; k < n; k++) {
+                SineCosine x = sine_cosine(p * natural_exp(-step * (double)(first + k)));
+                sine.x[k] += (float)x.sine, cosine.x[k] += (float)x.cosine;
+            }
+            tile_store(a->y_TC, t, first, sine.x, n);
+            tile_store(a->y_TC, t, half + first, cosine.x, n);
+        }
+    }
+}
+
+CPU(sinusoid_forward, SinusoidForward)
+{
+    int64_t T = a->y_TC.dim[0], C = a->y_TC.dim[1];
+    WANT(a->y_TC, T, C);
+    WANT(a->position_i, T);
+    CHECK(C >= 4 && C % 2 == 0, "sinusoidal positions of %lld channels", (long long)C);
+    team_for(q->team, T, chunk_rows(8 * C), sinusoid_rows, (void *)a);
 }
 
 /* dtable[id] += scale dy, token after token. A chunk of work owns columns and not tokens, because two tokens

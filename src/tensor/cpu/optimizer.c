@@ -64,16 +64,17 @@ CPU(adamw, Adamw)
     if (step_state->skip) return;
     double t = (double)(step_state->updates + 1), lr = STEP_LR(step_state, a->decoupled);
     double decay = a->decay * step_state->weight_decay;
+    double unbias = 1 / (1 - natural_power(a->beta2, t));
     AdamwUpdate update = {
         .a = a, .rounding = rounding_of(q, a->stochastic, a->site, &a->place),
         .factor  = (float)step_state->factor,
         .beta1   = (float)a->beta1,
         .beta2   = (float)a->beta2,
-        .epsilon = (float)a->epsilon,
+        .epsilon = (float)(a->uncorrected ? a->epsilon * sqrt(unbias) : a->epsilon),
         .shrink  = (float)(1 - lr * (a->coupled ? 0 : decay)),
         .l2      = (float)decay,
         .rate    = (float)(lr / (1 - natural_power(a->beta1, t))),
-        .unbias  = (float)(1 / (1 - natural_power(a->beta2, t))) };
+        .unbias  = (float)unbias };
     team_for(q->team, N, CHUNK_ELEMENTS, adamw_elements, &update);
 }
 

@@ -37,6 +37,38 @@ extern "C" void cuda_embed_forward(Queue *q, const EmbedForward *a)
     });
 }
 
+/* y += [sin(p w_k), cos(p w_k)], w_k = 10000^(-k / (C/2 - 1)); one thread for each pair. Angles are computed
+ * in double, as RoPE's. */
+template <typename T> __global__ void __launch_bounds__(GPU_THREADS)
+sinusoid_forward_kernel(SinusoidForward a)
+{
+    const int64_t half = a.y_TC.dim[1] / 2, pairs = a.y_TC.dim[0] * half;
+    const int64_t i = (int64_t)blockIdx.x * GPU_THREADS + threadIdx.x;
+    if (i >= pairs) return;
+    const int64_t t = i / half, k = i % half;
+    const double step = 9.210340371976182736 / (double)(half - 1);
+    double s, c;
+    sincos((double)(*gpu_row<int32_t>(a.position_i, t) + a.first) * exp(-step * (double)k), &s, &c);
+    T *y = gpu_row<T>(a.y_TC, t) + k;
+    const float x[1] = { load(y) + (float)s }, z[1] = { load(y + half) + (float)c };
+    store(y, x);
+    store(y + half, z);
+}
+
+extern "C" void cuda_sinusoid_forward(Queue *q, const SinusoidForward *a)
+{
+    const int64_t T = a->y_TC.dim[0], C = a->y_TC.dim[1];
+    GPU_WANT(a->y_TC, a->y_TC.dtype, T, C);
+    GPU_WANT(a->position_i, I32, T);
+    CHECK(C >= 4 && C % 2 == 0, "sinusoidal positions of %lld channels", (long long)C);
+    if (T == 0) return;
+    by_vector(a->y_TC.dtype, false, [&](auto zero, auto) {
+        const auto sinusoid_forward = sinusoid_forward_kernel<decltype(zero)>;
+        GPU_LAUNCH(sinusoid_forward, (unsigned)((T * C / 2 + GPU_THREADS - 1) / GPU_THREADS), GPU_THREADS,
+                   gpu_stream_of(q), *a);
+    });
+}
+
 /* ---- the gradient. Float atomics would add in a different order in every run. Instead the tokens with the
  *      same id are linked into a list, and the first token of each list adds the others' gradients to the
  *      table's row in the order of tokens. Cost: up to T^2 comparisons of ids (2^30 for T = 32768, by whole

@@ -74,7 +74,8 @@ adamw_kernel(Adamw a, const StepState *step_state)
     const double decay = a.decay * step_state->weight_decay, lr = STEP_LR(step_state, a.decoupled);
     const float factor = (float)step_state->factor, shrink = (float)(1.0 - lr * (a.coupled ? 0 : decay));
     const float l2 = (float)(a.coupled ? decay : 0);
-    const float rate = (float)lr * correct[0], unbias = correct[1], epsilon = (float)a.epsilon;
+    const float rate = (float)lr * correct[0], unbias = correct[1];
+    const float epsilon = a.uncorrected ? (float)a.epsilon * sqrtf(unbias) : (float)a.epsilon;
     const float beta1 = (float)a.beta1, rest1 = (float)(1.0 - a.beta1);
     const float beta2 = (float)a.beta2, rest2 = (float)(1.0 - a.beta2);
     float *w_N = (float *)a.w_N.data, *m_N = (float *)a.m_N.data, *v_N = (float *)a.v_N.data;

@@ -45,7 +45,8 @@ REF(adamw, Adamw)
         *m = a->beta1 * *m + (1 - a->beta1) * g;
         *v = a->beta2 * *v + (1 - a->beta2) * g * g;
         double mhat = *m / (1 - pow(a->beta1, t)), vhat = *v / (1 - pow(a->beta2, t));
-        *w -= lr * mhat / (sqrt(vhat) + a->epsilon);
+        double epsilon = a->uncorrected ? a->epsilon / sqrt(1 - pow(a->beta2, t)) : a->epsilon;
+        *w -= lr * mhat / (sqrt(vhat) + epsilon);
         if (tensor_present(a->param_N)) *at1(a->param_N, i) = *w;
     }
 }
