@@ -3,10 +3,13 @@
  * step. */
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 #include "base/file.h"
 #include "base/log.h"
 #include "base/random.h"
+#include "base/seam.h"
 #include "cli/command.h"
+#include "cli/fairseq/fairseq.h"
 #include "cli/setup/setup.h"
 #include "corpus/read/codec.h"
 #include "eval/windows.h"
@@ -14,7 +17,14 @@
 
 /* ids: [count], owned by the task; bytes: the length of the text that the predicted ids encode, 0 where it is
  * unknown because the ids come from a token file */
-typedef struct { const Options *o; TrainConfig config; int32_t *ids; int64_t count, bytes; } Task;
+typedef struct {
+    const Options *o;
+    TrainConfig    config;
+    int32_t       *ids;
+    int64_t        count, bytes;
+    SampleBlocks   blocks;                    /* zeros: windows of equal size */
+    TokenFile      file;                      /* that the blocks are of */
+} Task;
 
 static void fill(void *context, Batch *batch, int64_t step, int micro)
 {
@@ -35,9 +45,8 @@ static const char *kernels_of(const Trainer *t)
 
 /* loss: nats per token. Models with different tokenizers can only be compared per byte, because their tokens
  * have different lengths. */
-static void show(const Task *task, const Trainer *t, int64_t step, double loss)
+static void show(const Task *task, const Trainer *t, int64_t tokens, int64_t step, double loss)
 {
-    int64_t tokens = task->count - 1;
     double  byte = loss * (double)tokens / (double)task->bytes;
     printf("{\"tokens\":%lld", (long long)tokens);
     show_value("loss", loss);
@@ -67,12 +76,19 @@ static Status evaluate(Trainer *t, const Task *task)
         log_line("evaluates step %lld of %s; %s%s%s%s", (long long)state.step, path,
                  train_config_type(t->config), kernels_of(t) ? ", " : "", kernels_of(t) ? kernels_of(t) : "",
                  kernels_of(t) ? " kernels" : "");
-    Windows w = { .ids = task->ids, .count = task->count, .config = trainer_loader_config(t) };
+    Windows w = { .ids = task->ids, .count = task->count, .config = trainer_loader_config(t),
+                  .overlap = task->o->overlap, .blocks = task->blocks.table ? &task->blocks : NULL };
+    int64_t began = seam.clock();
     double loss = trainer_evaluate(t, windows_steps(&w), fill, &w);
     /* The loss is all-reduced, so that every rank takes this branch or none does. */
     if (!isfinite(loss))
         return fail(BAD_FILE, "%s gives a loss that is not finite; its weights are broken", path);
-    if (t->mesh.rank == 0) show(task, t, state.step, loss);
+    double seconds = (double)(seam.clock() - began) * 1e-9;
+    int64_t tokens = windows_predictions(&w);
+    if (t->mesh.rank == 0 && task->o->fairseq)
+        fairseq_evaluated(task->o, model_parameters(&task->config.model), windows_count(&w), tokens, seconds,
+                          loss);
+    else if (t->mesh.rank == 0) show(task, t, tokens, state.step, loss);
     return OK;
 }
 
@@ -131,11 +147,28 @@ static void copy_guarded(void *context)
         copy->ids[i] = token_file_token(copy->token_file, i);
 }
 
+/* Blocks are cut as in training, and predict the first token too, from the end of a sentence before it. The
+ * other tokenizers' end of a document is that of the model's tokenizer. */
+static Status blocks_of(Task *task)
+{
+    SampleBreak breaks = task->config.datasets.breaks;
+    Tokenizer   t;
+    int32_t     eod = -1;
+    if (breaks == BREAK_OVERLAPPING) return OK;
+    if (!task->file.fairseq && tokenizer_open(&t, task->o->tokenizer) == OK) eod = t.eod, tokenizer_close(&t);
+    TRY(blocks_open(&task->blocks, &task->file, 0, task->file.sequences, breaks,
+                    task->config.model.sequence - task->o->overlap, eod));
+    memmove(task->ids + 1, task->ids, (size_t)task->count * sizeof *task->ids);
+    task->ids[0] = task->blocks.lead;
+    task->count++;
+    return OK;
+}
+
 static Status ids_of_token_file(Task *task, const char *prefix)
 {
-    TokenFile file;
-    TRY(token_file_open(&file, prefix));
-    task->ids   = malloc(((size_t)file.tokens + 1) * sizeof *task->ids);
+    TRY(token_file_open(&task->file, prefix));
+    const TokenFile file = task->file;
+    task->ids   = malloc(((size_t)file.tokens + 2) * sizeof *task->ids);
     task->count = file.tokens;
     Status status = OK;
     if (!task->ids)
@@ -148,8 +181,7 @@ static Status ids_of_token_file(Task *task, const char *prefix)
                           "for another tokenizer", prefix, (long long)i, (int)task->ids[i],
                           (long long)task->config.model.vocabulary);
     }
-    token_file_close(&file);
-    return status;
+    return status == OK ? blocks_of(task) : status;
 }
 
 /* What each rank reads by itself before the ranks start. */
@@ -171,11 +203,12 @@ static void ids_shown(char out[1200], const Task *task, const Options *o)
              o->text ? o->text : o->data_path.text[0], (long long)task->count, (unsigned long long)hash);
 }
 
-static Status run(Options *o, Task *task, int argc, char **argv)
+static Status run(Options *o, Task *task, CommandSet words, int argc, char **argv)
 {
     Transport *mpi;
     task->o = o;
-    TRY(setup_options(o, &mpi, FOR_EVAL, argc, argv));
+    TRY(setup_options(o, &mpi, FOR_EVAL | words, argc, argv));
+    if (words && transport_launcher_rank() <= 0) fairseq_told(o);
     TRY(setup_agree(mpi, ids_read(task, o)));
     char ids[1200];
     ids_shown(ids, task, o);
@@ -183,12 +216,16 @@ static Status run(Options *o, Task *task, int argc, char **argv)
     return setup_run(o, mpi, on_rank, task);
 }
 
-Status cmd_perplexity(int argc, char **argv)
+Status command_perplexity(CommandSet words, int argc, char **argv)
 {
     Options o;
     Task task = { 0 };
-    Status status = run(&o, &task, argc, argv);
+    Status status = run(&o, &task, words, argc, argv);
     free(task.ids);
+    blocks_close(&task.blocks);
+    token_file_close(&task.file);
     options_close(&o);
     return status;
 }
+
+Status cmd_perplexity(int argc, char **argv) { return command_perplexity(0, argc, argv); }

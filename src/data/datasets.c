@@ -91,12 +91,25 @@ static BlendRules blend_rules(const Datasets *datasets, int set, const LoaderCon
         .cache = rules->cache };
 }
 
+/* In jotun's order, of one token file. */
+static Status plain_loader(Datasets *datasets, Loader *loader, int set, LoaderConfig config)
+{
+    const TokenFile *file = datasets_files(datasets, set)->token_file;
+    const char *split = datasets_split(datasets);
+    SampleBreak breaks = datasets->spec.rules.breaks;
+    int64_t begin, end;
+    if (breaks == BREAK_OVERLAPPING) return loader_open(loader, file, split, set_split(set), config);
+    TRY(split_range(&begin, &end, split, set_split(set), SPLIT_SUMS, file->sequences));
+    TRY(blocks_open(&datasets->blocks[set], file, begin, end, breaks, config.sequence, config.eod));
+    return loader_open_blocks(loader, &datasets->blocks[set], set_split(set), config);
+}
+
 Status datasets_loader(Datasets *datasets, Loader *loader, int set, LoaderConfig config)
 {
     const DatasetRules *rules = &datasets->spec.rules;
     const DatasetFiles *files = datasets_files(datasets, set);
     if (rules->order == ORDER_JOTUN)
-        return loader_open(loader, files->token_file, datasets_split(datasets), set_split(set), config);
+        return plain_loader(datasets, loader, set, config);
     BlendRules spec = blend_rules(datasets, set, &config);
     /* The loader checks batch sizes, so it is opened before hours may be spent on building indices. */
     TRY(loader_open_blend(loader, &datasets->blend[set], config));
@@ -108,9 +121,7 @@ static Status plain_measure(Datasets *datasets, int set, const LoaderConfig *con
 {
     Loader loader;
     Blend *b = &datasets->blend[set];
-    TRY(loader_open(&loader, datasets_files(datasets, set)->token_file, datasets_split(datasets),
-                    set_split(set),
-                    *config));
+    TRY(plain_loader(datasets, &loader, set, *config));
     *b = (Blend){ .count = 1, .plain = true, .order = calloc(1, sizeof *b->order) };
     if (!b->order) return fail(NO_MEMORY, "no memory for a data set");
     b->samples = datasets->spec.wanted[set] < 0 ? loader.samples : datasets->spec.wanted[set];
@@ -232,6 +243,7 @@ void datasets_close(Datasets *datasets)
     for (int set = 0; set < DATA_SETS; set++) {
         DatasetFiles *files = &datasets->files[set];
         blend_close(&datasets->blend[set]);
+        blocks_close(&datasets->blocks[set]);
         for (int i = 0; files->token_file && i < files->list.count; i++)
             token_file_close(&files->token_file[i]);
         free(files->token_file);

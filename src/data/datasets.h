@@ -21,6 +21,7 @@ typedef struct {
     const char *cache;              /* directory for indices; NULL: none */
     double   final_epoch_cut, surplus;  /* as in BlendRules, like the next two */
     bool     corpus_shuffled, corpus_blended;
+    SampleBreak breaks;             /* how samples are cut, in jotun's order */
 } DatasetRules;
 
 /* Samples of the run. */
@@ -32,6 +33,7 @@ typedef struct {
     /* Token files of each data set; only the first, if one is divided into three. */
     DatasetFiles files[DATA_SETS];
     Blend blend[DATA_SETS];
+    SampleBlocks blocks[DATA_SETS];
     char *fingerprints;             /* datasets_fingerprints, once computed; owned */
 } Datasets;
 

@@ -67,6 +67,15 @@ Status loader_open(Loader *loader, const TokenFile *token_file, const char *spli
     return OK;
 }
 
+Status loader_open_blocks(Loader *loader, const SampleBlocks *blocks, SplitKind kind, LoaderConfig config)
+{
+    CHECK(blocks->sequence == config.sequence, "blocks of %" PRId64 " tokens for samples of %" PRId64,
+          blocks->sequence, config.sequence);
+    *loader = (Loader){ .token_file = blocks->token_file, .config = config, .kind = kind, .blocks = blocks,
+                        .first = blocks->first, .tokens = blocks->tokens, .samples = blocks->samples };
+    return config_check(&config);
+}
+
 Status loader_open_blend(Loader *loader, const Blend *blend, LoaderConfig config)
 {
     *loader = (Loader){ .blend = blend, .config = config };
@@ -164,24 +173,41 @@ void batch_bound_keys(Batch *batch)
     }
 }
 
-/* A reader at the first token of sample `at`, counted over all epochs of jotun's order, or in the blend,
- * which contains its epochs. The permutation of an epoch is a function of seed, split and epoch, so any
- * sample is found in constant time. */
-static Status sample_find(OrderReader *reader, const Loader *loader, int64_t at)
+/* A sample: where its tokens are read, the S + 1 of it, or the S targets of a block behind one token. lead:
+ * the token that is put before the first; -1: all are read. */
+typedef struct { OrderReader reader; int64_t targets; int32_t lead; } Sample;
+
+/* A block is read from the token before it, unless it begins a sentence. */
+static Sample block_sample(const Loader *loader, int64_t i)
 {
+    SampleBlock block = block_at(loader->blocks, i);
+    return (Sample){ { .token_file = loader->token_file, .at = block.first - !block.leads,
+                       .end = block.first + block.tokens },
+                     block.tokens, block.leads ? loader->blocks->lead : -1 };
+}
+
+/* Sample `at`, counted over all epochs of jotun's order, or in the blend, which contains its epochs. The
+ * permutation of an epoch is a function of seed, split and epoch, so any sample is found in constant time. */
+static Status sample_find(Sample *sample, const Loader *loader, int64_t at)
+{
+    *sample = (Sample){ .targets = loader->config.sequence, .lead = -1 };
     if (loader->blend) {
         if (at >= loader->blend->samples)
             return fail(BAD_OPTION,
                         "sample %" PRId64 " of an order built for %" PRId64 " samples, as --train-iters and"
                         " --global-batch-size give them; raise --train-iters", at, loader->blend->samples);
-        *reader = blend_read(loader->blend, at);
+        sample->reader = blend_read(loader->blend, at);
         return OK;
     }
     uint64_t stream = random_key(loader->config.seed, split_name(loader->kind));
     uint64_t key    = random_mix(stream, (uint64_t)(at / loader->samples));
     uint64_t i      = random_permute(key, (uint64_t)loader->samples, (uint64_t)(at % loader->samples));
     int64_t  first  = loader->first + (int64_t)i * loader->config.sequence;
-    *reader = (OrderReader){ .token_file = loader->token_file, .at = first,
+    if (loader->blocks) {
+        *sample = block_sample(loader, (int64_t)i);
+        return OK;
+    }
+    sample->reader = (OrderReader){ .token_file = loader->token_file, .at = first,
                              .end = first + loader->config.sequence + 1 };
     return OK;
 }
@@ -260,21 +286,26 @@ static Status token_read(int32_t *token, OrderReader *reader, int64_t vocabulary
 
 /* Every rank reads all S + 1 tokens: a document may begin in a part of another context-parallel rank, and
  * all ranks must find the same id out of range. */
-static Status sample_fill(const Loader *loader, Batch *batch, int64_t slot, OrderReader *reader,
-                          int32_t sample, int64_t vocabulary)
+static Status sample_fill(const Loader *loader, Batch *batch, int64_t slot, Sample *from, int32_t sample,
+                          int64_t vocabulary)
 {
+    OrderReader *reader = &from->reader;
     const LoaderConfig *config = &loader->config;
     int64_t S = config->sequence, s = S / config->cp, u = group_ranks(config);
     Parts own = parts_of(config, config->cp_rank, s), group = parts_of(config, config->cp_rank / u, u * s);
     int32_t document = 0, token, target;
     ((int32_t *)batch->sample_i.data)[slot] = sample;
-    TRY(token_read(&token, reader, vocabulary));
+    token = from->lead;
+    if (token < 0) TRY(token_read(&token, reader, vocabulary));
     for (int64_t i = 0; i < S; i++, token = target) {
         int64_t at = held_at(own, i), at_group = config->reset_attention ? held_at(group, i) : -1;
-        TRY(token_read(&target, reader, vocabulary));
+        bool inside = i < from->targets;                                /* what follows a block is padding */
+        target = token;
+        if (inside) TRY(token_read(&target, reader, vocabulary));
         if (at >= 0) row_fill(loader, batch, slot * s + at, token, target, sample, (int32_t)i, document);
+        if (at >= 0 && !inside) weight_set(batch->loss_weight_T, slot * s + at, 0);
         if (at_group >= 0) range_fill(batch, slot * u * s + at_group, (int32_t)i, document);
-        ahead_fill(loader, batch, &own, slot * s, i, token, target);
+        ahead_fill(loader, batch, &own, slot * s, i, inside ? token : -1, target);
         /* The end-of-document token belongs to it. */
         if (token == config->eod) document = (int32_t)i + 1;
     }
@@ -320,19 +351,21 @@ static Status samples_fill(const BatchFill *f)
     const LoaderConfig *config = &loader->config;
     /* of the micro-batch, in the global batch */
     int64_t     first  = ((int64_t)f->micro * config->dp + config->dp_rank) * config->micro;
-    OrderReader reader = { 0 }, before;
+    OrderReader before = { 0 };
+    Sample      sample = { 0 };
     Status      status = OK;
     for (int64_t slot = 0; slot < config->micro && status == OK; slot++) {
-        before = reader;
+        before = sample.reader;
         int64_t at = f->first + first + slot, end = loader->end;
-        TRY(sample_find(&reader, loader, end > 0 && at >= end ? end - 1 : at));
-        if (before.token_file && before.token_file != reader.token_file) TRY(truncation_check(&before));
-        status = sample_fill(loader, f->batch, slot, &reader, (int32_t)(first + slot), f->vocabulary);
+        TRY(sample_find(&sample, loader, end > 0 && at >= end ? end - 1 : at));
+        if (before.token_file && before.token_file != sample.reader.token_file)
+            TRY(truncation_check(&before));
+        status = sample_fill(loader, f->batch, slot, &sample, (int32_t)(first + slot), f->vocabulary);
         if (end > 0 && at >= end) weights_clear(loader, f->batch, slot);
     }
     batch_bound_keys(f->batch);
     /* Precedes the status, which may come from zeros that are not data. */
-    TRY(truncation_check(&reader));
+    TRY(truncation_check(&sample.reader));
     return status;
 }
 

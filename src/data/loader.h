@@ -3,9 +3,10 @@
 /* From token files to batches. Which samples a step takes is a pure function of (seed, samples consumed
  * before it, sizes), so a resume needs one integer and every layout sees the same samples. Sample i of a
  * split is the tokens [i S, i S + S + 1) of the split's documents, concatenated; epoch e takes the samples in
- * the order random_permute(key(seed, e), n, .). Alternatively the samples are those of a blend, in Megatron's
- * order. No function here communicates. */
+ * the order random_permute(key(seed, e), n, .); the same of fairseq's blocks (data/fairseq/blocks.h).
+ * Alternatively the samples are those of a blend, in Megatron's order. No function here communicates. */
 #include "data/blend.h"
+#include "data/fairseq/blocks.h"
 #include "tensor/queue.h"
 
 /* b sequences of a micro-batch   S positions of a whole sequence   s of them on this rank (S / cp)
@@ -62,6 +63,7 @@ typedef struct {
     const TokenFile *token_file;              /* without a blend; the caller's */
     int64_t      first, tokens, samples;      /* of the split: first token, tokens, samples per epoch */
     SplitKind    kind;
+    const SampleBlocks *blocks;                     /* cut the samples; NULL: they overlap. The caller's */
     /* Positions from it on have no loss weight and no tokens of their own: an evaluation of all samples ends
      * within a batch; 0: there is no end. */
     int64_t      end;
@@ -72,6 +74,8 @@ typedef struct {
 Status loader_open(Loader *loader, const TokenFile *token_file, const char *split, SplitKind kind,
                    LoaderConfig config);
 /* The blend's sequence length must be the configuration's. The blend may be built after this call. */
+/* The samples are the blocks of a token file, in jotun's order. */
+Status loader_open_blocks(Loader *loader, const SampleBlocks *blocks, SplitKind kind, LoaderConfig config);
 Status loader_open_blend(Loader *loader, const Blend *blend, LoaderConfig config);
 /* Samples of an epoch; of a blend, of its order, which is built. */
 int64_t loader_epoch(const Loader *loader);

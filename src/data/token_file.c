@@ -1,6 +1,6 @@
-/* Reading token files in Megatron-LM's format. No number in a file is trusted: every count is compared
- * with the bytes that are there before it is used, by division, so that no product overflows. After
- * token_file_open all accessors are in bounds. */
+/* Reading token files in Megatron-LM's format, and in the newer one of fairseq. No number in a file is
+ * trusted: every count is compared with the bytes that are there before it is used, by division, so that no
+ * product overflows. After token_file_open all accessors are in bounds. */
 #include <inttypes.h>
 #include <limits.h>
 #include <stdio.h>
@@ -12,7 +12,7 @@
 #include "data/mock_tokens.h"
 #include "data/token_file.h"
 
-enum { HEADER = 34, CODE_INT32 = 4, CODE_UINT16 = 8 };           /* of the format */
+enum { HEADER = 34, FAIRSEQ_HEADER = 26, CODE_INT32 = 4, CODE_UINT16 = 8 };     /* of the formats */
 /* Of the fingerprint; LIST_BLOCKS: of all files of a list together. */
 enum { END_BYTES = 4096, BLOCK_BYTES = 65536, LIST_BLOCKS = 8192 };
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,
@@ -34,7 +34,7 @@ int64_t token_file_start(const TokenFile *t, int64_t i)
 
 int64_t token_file_document(const TokenFile *t, int64_t i)
 {
-    return t->mock ? i : read_i64(t->document + 8 * i);
+    return t->mock || !t->document ? i : read_i64(t->document + 8 * i);
 }
 
 int32_t token_file_token(const TokenFile *token_file, int64_t at)
@@ -251,15 +251,24 @@ static Status documents_check(const TokenFile *token_file)
     return OK;
 }
 
-/* Recognises fairseq's formats first, because to Megatron's reader their index looks truncated. */
-static Status fairseq_tokens_check(const char *prefix, const char *path)
+/* fairseq's newer format has no documents; each of its items, a line of the text, is one. */
+static Status fairseq_place(TokenFile *token_file, const char *prefix)
 {
-    TokenFileKind kind;
-    TRY(token_file_kind(&kind, prefix));
-    if (kind == TOKEN_FILE_MEGATRON) return OK;
-    return fail(BAD_FILE,
-                "%s: a token file of %s, which only `jotun data info` and `jotun data cat` read; this needs"
-                " Megatron-LM's format: prepare the text again", path, token_file_kind_name(kind));
+    FairseqTokens f;
+    TRY(fairseq_tokens_open(&f, prefix));
+    int code = f.code;
+    int64_t items = f.items;
+    fairseq_tokens_close(&f);
+    const FileMap *x = &token_file->index;
+    if (code != CODE_INT32 && code != CODE_UINT16)
+        return fail(BAD_FILE, "%s: byte 17: token type %d; training and evaluation read 4 (int32) and 8 "
+                    "(uint16), which fairseq-preprocess writes: prepare the text again", x->path, code);
+    token_file->width     = code == CODE_INT32 ? 4 : 2;
+    token_file->fairseq   = true;
+    token_file->sequences = token_file->documents = items;
+    token_file->length    = x->data + FAIRSEQ_HEADER;
+    token_file->pointer   = token_file->length + 4 * items;
+    return OK;
 }
 
 static bool ends_with(const char *text, const char *ending)
@@ -292,14 +301,24 @@ static Status files_open(TokenFile *token_file, const char *prefix)
     if (snprintf(path, sizeof path, "%s.idx", prefix) >= (int)sizeof path)
         return fail(BAD_FILE, "%.80s...: the path is longer than %zu bytes", prefix, sizeof path - 1);
     if (!file_exists(path)) return missing_fail(prefix, path);
-    TRY(fairseq_tokens_check(prefix, path));
+    /* fairseq's formats first, because to Megatron's reader their index looks truncated */
+    TokenFileKind kind;
+    TRY(token_file_kind(&kind, prefix));
+    if (kind == TOKEN_FILE_FAIRSEQ_TNT)
+        return fail(BAD_FILE,
+                    "%s: a token file of %s, which only `jotun data info` and `jotun data cat` read;"
+                    " prepare the text again with --dataset-impl mmap",
+                    path, token_file_kind_name(kind));
     TRY(file_map(&token_file->index, path));
-    TRY(header_read(token_file));
-    TRY(arrays_place(token_file));
+    if (kind == TOKEN_FILE_FAIRSEQ_MMAP) TRY(fairseq_place(token_file, prefix));
+    else {
+        TRY(header_read(token_file));
+        TRY(arrays_place(token_file));
+    }
     snprintf(path, sizeof path, "%s.bin", prefix);
     TRY(file_map(&token_file->bin, path));
     TRY(sequences_check(token_file));
-    return documents_check(token_file);
+    return token_file->document ? documents_check(token_file) : OK;
 }
 
 Status token_file_open(TokenFile *token_file, const char *prefix)

@@ -1,8 +1,9 @@
 #ifndef DATA_TOKEN_FILE_H
 #define DATA_TOKEN_FILE_H
 /* Token files in Megatron-LM's format, a `.bin` and an `.idx` of the same prefix (docs/formats.md): mapped
- * for reading and written atomically. Numbers are little-endian, the header of .idx has 34 bytes, its
- * arrays are unaligned. Opening takes no memory but the mappings, and one pass over .idx. */
+ * for reading and written atomically; fairseq's newer format is read as well. Numbers are little-endian, the
+ * header of .idx has 34 bytes, its arrays are unaligned. Opening takes no memory but the mappings, and one
+ * pass over .idx. */
 #include <signal.h>
 #include "base/file.h"
 
@@ -11,8 +12,9 @@ typedef struct {
     int      width;                 /* bytes of a token: 2 (uint16, code 8) or 4 (int32, code 4) */
     int64_t  sequences, documents, tokens;
     /* Unaligned arrays in the mapping: [sequences] i32 tokens, [sequences] i64 byte offsets in .bin,
-     * [documents + 1] i64 first sequences. */
+     * [documents + 1] i64 first sequences; NULL: each sequence is a document. */
     const uint8_t *length, *pointer, *document;
+    bool     fairseq;               /* ids of a dictionary of fairseq, in its newer format */
     /* Ids of made tokens, of which there is no file (data/mock_tokens.h), and their end of document; 0: a
      * file */
     int64_t  mock;
@@ -55,6 +57,8 @@ typedef struct TokenFileWriter TokenFileWriter;
 /* Tokens are uint16 for vocabularies below 65,500 entries (Megatron's rule), else int32. BAD_FILE while
  * another process writes the same prefix. */
 Status token_file_create(TokenFileWriter **writer, const char *prefix, int64_t vocabulary);
+/* The same in fairseq's newer format, where each sequence is an item and documents are not counted. */
+Status token_file_create_fairseq(TokenFileWriter **writer, const char *prefix, int64_t vocabulary);
 /* Appends one sequence to the present document; ids below the vocabulary. This and the functions below fail
  * with IO_FAILED, and with BAD_FILE where a count exceeds what the format can hold. */
 Status token_file_add   (TokenFileWriter *writer, const int32_t *ids, int64_t count);

@@ -1,7 +1,7 @@
-/* Writing token files in Megatron-LM's format. Tokens stream to `prefix.bin.part`; the lengths of
- * sequences and the document entries (4 and 8 bytes each) are kept in memory until the index is written.
- * At the end .bin is renamed first and .idx last. The lock on `prefix.idx.part`, held from the beginning,
- * makes this the only writer of the prefix. */
+/* Writing token files in Megatron-LM's format, or without its documents in fairseq's. Tokens stream to
+ * `prefix.bin.part`; the lengths of sequences and the document entries (4 and 8 bytes each) are kept in
+ * memory until the index is written. At the end .bin is renamed first and .idx last. The lock on
+ * `prefix.idx.part`, held from the beginning, makes this the only writer of the prefix. */
 #include <inttypes.h>
 #include <limits.h>
 #include <stdio.h>
@@ -25,6 +25,7 @@ struct TokenFileWriter {
     ByteArray    length, document;             /* i32 tokens of each sequence; i64 document entries */
     int64_t      vocabulary, sequences, documents;
     int          width;                        /* bytes of a token */
+    bool         fairseq;                      /* an index without documents */
     int          lock;                         /* descriptor of the locked .idx.part; -1: not locked */
 };
 
@@ -127,6 +128,13 @@ Status token_file_create(TokenFileWriter **writer, const char *prefix, int64_t v
     return status;
 }
 
+Status token_file_create_fairseq(TokenFileWriter **writer, const char *prefix, int64_t vocabulary)
+{
+    TRY(token_file_create(writer, prefix, vocabulary));
+    (*writer)->fairseq = true;
+    return OK;
+}
+
 /* A maximum instead of a comparison per id, so that the loop vectorises. As unsigned, a negative id is
  * above all others. */
 static bool ids_known(const int32_t *ids, int64_t count, int64_t vocabulary)
@@ -210,7 +218,7 @@ static Status index_write(TokenFileWriter *w)
     TRY(buffered_put(out, &version, 8));
     TRY(buffered_put(out, &code, 1));
     TRY(buffered_put(out, &w->sequences, 8));
-    TRY(buffered_put(out, &entries, 8));
+    if (!w->fairseq) TRY(buffered_put(out, &entries, 8));
     for (size_t i = 0; i < w->length.used; i += 4) TRY(buffered_put(out, w->length.data + i, 4));
     for (size_t i = 0; i < w->length.used; i += 4) {
         int32_t length;
@@ -218,7 +226,8 @@ static Status index_write(TokenFileWriter *w)
         TRY(buffered_put(out, &pointer, 8));
         pointer += (int64_t)length * w->width;
     }
-    for (size_t i = 0; i < w->document.used; i += 8) TRY(buffered_put(out, w->document.data + i, 8));
+    for (size_t i = 0; i < w->document.used && !w->fairseq; i += 8)
+        TRY(buffered_put(out, w->document.data + i, 8));
     return OK;
 }
 

@@ -1,11 +1,42 @@
 /* Batches of a text for perplexity, in the layout of data/loader.h. */
 #include "eval/windows.h"
 
-/* count ids have count - 1 predictions; both divisions round up. */
+/* A window: its first id, the first one from which it predicts, and the end of these. */
+typedef struct { int64_t first, from, end; } Window;
+
+/* Those behind the last one are empty. */
+static Window window_at(const Windows *w, int64_t i)
+{
+    int64_t B = w->config.sequence - w->overlap;
+    Window  x = { .from = i * B, .end = (i + 1) * B };
+    if (i >= windows_count(w)) return (Window){ 0 };
+    if (w->blocks) {
+        SampleBlock block = block_at(w->blocks, i);
+        x.from = block.first, x.end = block.first + block.tokens;
+    }
+    if (x.end > w->count - 1) x.end = w->count - 1;
+    x.first = x.from > w->overlap ? x.from - w->overlap : 0;
+    return x;
+}
+
+/* count ids have count - 1 predictions; the division rounds up. */
+int64_t windows_count(const Windows *w)
+{
+    int64_t B = w->config.sequence - w->overlap;
+    return w->blocks ? w->blocks->samples : (w->count - 1 + B - 1) / B;
+}
+
+int64_t windows_predictions(const Windows *w)
+{
+    int64_t sum = 0;
+    if (!w->blocks) return w->count - 1;
+    for (int64_t i = 0; i < w->blocks->samples; i++) sum += block_at(w->blocks, i).tokens;
+    return sum;
+}
+
 int64_t windows_steps(const Windows *w)
 {
-    int64_t windows = (w->count - 1 + w->config.sequence - 1) / w->config.sequence;
-    return (windows + w->config.global - 1) / w->config.global;
+    return (windows_count(w) + w->config.global - 1) / w->config.global;
 }
 
 /* Loss weights are F32, or F64 on the device `ref`. */
@@ -28,13 +59,14 @@ void windows_fill(const Windows *w, Batch *batch, int64_t step, int micro)
     int64_t sample = ((int64_t)micro * w->config.dp + w->config.dp_rank) * b;
     for (int64_t row = 0; row < b * held; row++) {
         int64_t index = sequence_position(batch, held, row % held);
-        int64_t at    = (step * w->config.global + sample + row / held) * S + index;
-        bool inside = at + 1 < w->count;
+        Window  x     = window_at(w, step * w->config.global + sample + row / held);
+        int64_t at    = x.first + index;
+        bool inside = at < x.end;
         ((int32_t *)batch->token_i.data)[row]         = inside ? w->ids[at] : 0;
         ((int32_t *)batch->target_i.data)[row]        = inside ? w->ids[at + 1] : 0;
         ((int32_t *)batch->position_i.data)[row]      = (int32_t)index;
         ((int32_t *)batch->dropout_index_i.data)[row] = (int32_t)((sample + row / held) * S + index);
-        set_weight(batch->loss_weight_T, row, inside);
+        set_weight(batch->loss_weight_T, row, inside && at >= x.from);
     }
     for (int64_t i = 0; i < b; i++) ((int32_t *)batch->sample_i.data)[i] = (int32_t)(sample + i);
 }

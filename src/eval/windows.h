@@ -1,16 +1,25 @@
 #ifndef EVAL_WINDOWS_H
 #define EVAL_WINDOWS_H
-/* Divides a text into windows for the measurement of perplexity. Window i predicts ids [i S + 1, (i + 1)
- * S] from the S ids before each of them, so every id but the first is predicted exactly once. Windows are
- * distributed over the data-parallel and context-parallel ranks as training samples are. What is beyond
- * the text in the last window and the last batch has loss weight 0. */
+/* Divides a text into windows for the measurement of perplexity. Of a window of S ids the first `overlap` are
+ * context alone, so window i predicts ids [i B + 1, (i + 1) B], B = S - overlap, from the ids of the window
+ * before each of them, and every id but the first is predicted exactly once. Or a window predicts the tokens
+ * of one block. Windows are distributed over the data-parallel and context-parallel ranks as training samples
+ * are. What is beyond the text in the last window and the last batch has loss weight 0. */
 #include "data/loader.h"
 
 typedef struct {
     const int32_t *ids;                /* [count], the text; the caller's */
     int64_t        count;              /* 1 or more */
     LoaderConfig   config;             /* sequence length S, batch sizes, this rank's dp and cp rank */
+    int64_t        overlap;            /* below S */
+    const SampleBlocks
+        *blocks; /* of B tokens each or fewer; token j is ids[j + 1]; NULL: windows of B. The caller's */
 } Windows;
+
+/* The number of ids that are predicted. */
+int64_t windows_predictions(const Windows *windows);
+/* The number of windows. */
+int64_t windows_count(const Windows *windows);
 
 /* The number of global batches that contain all windows. */
 int64_t windows_steps(const Windows *windows);

@@ -17,7 +17,7 @@ static void count_cut(const int32_t *ids, int64_t count, LoaderConfig config)
             Arena host;
             assert_int_equal(arena_open(&host, "host", 1 << 16), OK);
             Batch batch = loader_batch_new(&config, &host);
-            Windows w = { ids, count, config };
+            Windows w = { .ids = ids, .count = count, .config = config };
             for (int64_t step = 0; step < windows_steps(&w); step++)
                 for (int micro = 0; micro < config.global / (config.micro * config.dp); micro++) {
                     windows_fill(&w, &batch, step, micro);

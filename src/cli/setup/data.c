@@ -14,6 +14,18 @@ static OrderKind order_kind(const Options *o)
     NO_SUCH_CHOICE(o->data_order);
 }
 
+static SampleBreak sample_break(const Options *o)
+{
+    switch ((enum ChoiceOf_sample_break)o->sample_break.value) {
+    case CHOICE_sample_break_overlapping:  return BREAK_OVERLAPPING;
+    case CHOICE_sample_break_none:         return BREAK_NONE;
+    case CHOICE_sample_break_complete:     return BREAK_COMPLETE;
+    case CHOICE_sample_break_complete_doc: return BREAK_COMPLETE_DOC;
+    case CHOICE_sample_break_eos:          return BREAK_EOS;
+    }
+    NO_SUCH_CHOICE(o->sample_break);
+}
+
 /* jotun's own order is computed, so that it has no use for a cache. */
 DatasetRules setup_datasets(const Options *o)
 {
@@ -24,6 +36,7 @@ DatasetRules setup_datasets(const Options *o)
                         data_path_of(&o->test_data_path) },
         .cache = order == ORDER_JOTUN ? NULL : o->data_cache_path, .final_epoch_cut = o->final_epoch_cut,
         .surplus = o->surplus, .corpus_shuffled = o->corpus_shuffled, .corpus_blended = o->corpus_blended,
+        .breaks = sample_break(o),
     };
     if (!o->several_valid) return rules;
     rules.split_path[SPLIT_VALID] = (DataPath){ 0 };
