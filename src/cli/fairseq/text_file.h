@@ -1,0 +1,17 @@
+#ifndef CLI_FAIRSEQ_TEXT_FILE_H
+#define CLI_FAIRSEQ_TEXT_FILE_H
+/* The texts that fairseq's tools read and write. */
+#include "corpus/read/buffer.h"
+#include "text/lines.h"
+
+/* A whole text in memory, decompressed where its name says so; "-" is standard input. BAD_FILE where it is
+ * not UTF-8. The caller frees the buffer, after a failure too. */
+Status text_file_read (Buffer *text, const char *path);
+TextSpan text_of      (const Buffer *text);
+
+/* A file that is written piece by piece and gets its name at the end; "-" is standard output. */
+typedef struct { const char *path; char part[1100]; int fd; int64_t at; } TextOutput;
+Status text_output_open  (TextOutput *out, const char *path);
+Status text_output_put   (TextOutput *out, const void *text, int64_t bytes);
+Status text_output_finish(TextOutput *out, Status status); /* removes the part where status is not OK */
+#endif
