@@ -6,6 +6,7 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "cli/command.h"
+#include "cli/fairseq/fairseq.h"
 #include "cli/generation/training_samples.h"
 #include "cli/in_out.h"
 #include "cli/setup/setup.h"
@@ -113,11 +114,12 @@ static uint16_t *id_bytes_of(TrainConfig *config, const char *name)
     return bytes;
 }
 
-static Status train(Options *o, int argc, char **argv)
+Status command_train(Options *o, CommandSet words, int argc, char **argv)
 {
     Transport *mpi;
     TrainingRun run;
-    TRY(setup_options(o, &mpi, FOR_TRAIN, argc, argv));
+    TRY(setup_options(o, &mpi, FOR_TRAIN | words, argc, argv));
+    if (words && transport_launcher_rank() <= 0) fairseq_told(o);
     Status status = setup_train_config(&run.config, o);
     if (status == OK) status = inputs_spared(o, o->schedule_svg);
     if (status == OK) status = inputs_spared(o, o->metrics);
@@ -157,7 +159,7 @@ static Status train(Options *o, int argc, char **argv)
 Status cmd_train(int argc, char **argv)
 {
     Options o;
-    Status status = train(&o, argc, argv);
+    Status status = command_train(&o, 0, argc, argv);
     options_close(&o);
     return status;
 }

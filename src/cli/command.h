@@ -14,6 +14,11 @@ typedef struct { const char *name, *words, *job; CommandSet takes; CommandRun *r
 extern const Command commands[];
 extern const int     command_count;
 
+/* The commands train and eval perplexity; words: 0, or the dialect of the command line (WORDS_OF_FAIRSEQ).
+ * The caller closes the options. */
+Status command_train     (Options *o, CommandSet words, int argc, char **argv);
+Status command_perplexity(CommandSet words, int argc, char **argv);
+
 #define COMMAND(function, ...) CommandRun cmd_##function;
 #include "cli/commands.def"
 

@@ -92,18 +92,24 @@ static Status started_alone(const Command *command)
     return fail(BAD_USAGE, "%s runs as one process; start it without mpirun", command->name);
 }
 
+/* The words that follow the command's name. */
+static Status run_called(const Command *command, int argc, char **argv)
+{
+    if (asks_help(argc, argv)) {
+        help_command(stdout, command);
+        return OK;
+    }
+    Status status = started_alone(command);
+    return status == OK ? command->run(argc, argv) : setup_refused(status, argc, argv);
+}
+
 static Status run(int argc, char **argv)
 {
     const Command *command;
     int used;
     if (about_subcommands(argc, argv)) return OK;
     Status status = command_find(&command, &used, argc, argv);
-    if (status == OK && asks_help(argc - used, argv + used)) {
-        help_command(stdout, command);
-        return OK;
-    }
-    if (status == OK) status = started_alone(command);
-    return status == OK ? command->run(argc - used, argv + used) : setup_refused(status, argc, argv);
+    return status == OK ? run_called(command, argc - used, argv + used) : setup_refused(status, argc, argv);
 }
 
 /* Where a standard stream is closed, the next file opened would get its number, and our output would be
@@ -115,12 +121,23 @@ static void standard_streams_fill(void)
         if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDONLY) < 0) return;
 }
 
+/* Called through a link by the name of a command of fairseq's, the program is that command. */
+static const Command *called_as(const char *path)
+{
+    const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+    for (int i = 0; i < command_count; i++)
+        if (!strncmp(name, "fairseq-", 8) && !strcmp(commands[i].name, name)) return &commands[i];
+    return NULL;
+}
+
 int main(int argc, char **argv)
 {
     standard_streams_fill();
     seam_fault_open();
     /* Above `ulimit -f` a write then fails instead of ending the process; it is reported like a full disk. */
     signal(SIGXFSZ, SIG_IGN);
+    const Command *called = argc > 0 ? called_as(argv[0]) : NULL;
+    if (called) return ended(run_called(called, argc - 1, argv + 1));
     if (argc < 2) {
         help_program(stderr);
         return status_exit_code(BAD_USAGE);

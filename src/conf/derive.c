@@ -3,6 +3,7 @@
 #include <inttypes.h>
 #include "base/team.h"
 #include "conf/conf.h"
+#include "conf/import/fairseq.h"
 #include "conf/schedule.h"
 #include "conf/value.h"
 
@@ -49,7 +50,6 @@ static void derive_batch(Options *o)
 /* Ranks first: threads and the batch follow from them. */
 static void derive_layout(Options *o)
 {
-    options_derived_int(o, OPTION_ranks, 1, "one process");
     options_derived_int(o, OPTION_threads, at_least(1, team_cores() / o->ranks), "the cores and --ranks");
     derive_batch(o);
     options_derived_real(o, OPTION_watchdog_seconds, 60 * o->timeout_minutes,
@@ -94,6 +94,8 @@ int64_t options_data_parallel(const Options *o)
 Status options_derive(Options *o)
 {
     derive_model(o);
+    options_derived_int(o, OPTION_ranks, 1, "one process");
+    TRY(fairseq_derive(o));
     derive_layout(o);
     return derive_duration(o);
 }

@@ -104,7 +104,8 @@ const Dialect *dialect_find(unsigned understood, const char *name, const char *v
 
 bool dialect_taken(const Dialect *row, CommandSet command)
 {
-    return row->option >= 0 ? option_taken(row->option, command) : (command & FOR_CONFIG) != 0;
+    CommandSet others = row->whose == DIALECT_PREPROCESS_INDEX ? FOR_FAIRSEQ_PREPROCESS : FOR_CONFIG;
+    return row->option >= 0 ? option_taken(row->option, command) : (command & others) != 0;
 }
 
 const Dialect *dialect_suggestion(unsigned understood, const char *name)

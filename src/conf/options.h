@@ -43,7 +43,11 @@ typedef uint64_t CommandSet;
 #define FOR_CHECKPOINT_VERIFY (UINT64_C(1) << 15)
 #define FOR_BENCH_PEAK       (UINT64_C(1) << 16)
 #define FOR_CONVERT          (UINT64_C(1) << 18)
-#define FOR_ANY              (FOR_CONVERT * 2 - 1)                     /* all of the above */
+#define FOR_FAIRSEQ_PREPROCESS (UINT64_C(1) << 19)
+#define FOR_FAIRSEQ_BPE      (UINT64_C(1) << 20)
+#define FOR_FAIRSEQ_DETOK    (UINT64_C(1) << 21)
+#define FOR_ANY              (FOR_FAIRSEQ_DETOK * 2 - 1)                    /* all of the above */
+#define WORDS_OF_FAIRSEQ     (UINT64_C(1) << 57)    /* of options_parse_configs: fairseq's arguments */
 #define FOR_SCHEDULE         (UINT64_C(1) << 58)    /* on resume: the schedule, see conf/resume.c */
 #define FOR_STATES           (UINT64_C(1) << 59)    /* on resume: which states the optimizer has */
 #define FOR_CHECKPOINT_ARGS  (UINT64_C(1) << 60)    /* taken from a checkpoint */
@@ -134,6 +138,8 @@ typedef struct Options {
     bool         sums_fp32;            /* Megatron-LM's --accumulate-allreduce-grads-in-fp32 was given */
     const char  *run_name;             /* of the folders of `jotun agpt`; NULL: none */
     TextList     words;                /* positional arguments, in order */
+    const struct Fairseq
+        *fairseq; /* of a command of fairseq's (conf/import/fairseq.c); NULL: of jotun's own */
     TextList    *notes;                /* takes the lines of names that are ignored; NULL: the log has them */
     const char  *changed;              /* what a resumed run changes (options_match_json); NULL: nothing */
     /* Of the checkpoint that --load means, which is looked for once; NULL: there is none, or it has none. */

@@ -5,6 +5,7 @@
 #include "conf/conf.h"
 #include "conf/config_file.h"
 #include "conf/import/agpt.h"
+#include "conf/import/fairseq.h"
 #include "conf/import/import.h"
 #include "conf/value.h"
 #include <ctype.h>
@@ -398,11 +399,11 @@ static Status parse_preset(Options *o)
     return OK;
 }
 
-static Status parse_all(Options *o, ConfigTexts texts, int argc, char **argv)
+static Status parse_all(Options *o, ConfigTexts texts, bool fairseq, int argc, char **argv)
 {
     TRY(parse_defaults(o));
     TRY(parse_environment(o));
-    TRY(options_words(o, SOURCE_COMMAND_LINE, "", argc, argv));
+    TRY(fairseq ? import_fairseq(o, argc, argv) : options_words(o, SOURCE_COMMAND_LINE, "", argc, argv));
     TRY(config_files_read(o, &texts));
     if (o->agpt_variables) TRY(import_agpt(o));
     TRY(parse_preset(o));
@@ -412,8 +413,10 @@ static Status parse_all(Options *o, ConfigTexts texts, int argc, char **argv)
 static Status parse_command(Options *o, CommandSet command, unsigned understood, ConfigTexts texts, int argc,
                             char **argv)
 {
-    *o = (Options){ .command = command, .dialects = understood };
-    Status status = parse_all(o, texts, argc, argv);
+    bool fairseq = command & WORDS_OF_FAIRSEQ;
+    *o = (Options){ .command = command & ~WORDS_OF_FAIRSEQ,
+                    .dialects = fairseq ? DIALECT_FAIRSEQ_LINE : understood };
+    Status status = parse_all(o, texts, fairseq, argc, argv);
     if (status != OK) options_close(o);
     return status;
 }

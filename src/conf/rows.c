@@ -242,6 +242,9 @@ static const CommandRow command_rows[] = {
     { FOR_CHECKPOINT_VERIFY, "checkpoint verify", TRAINERS,       true  },
     { FOR_BENCH_PEAK,       "bench peak",       TRAINERS,         false },
     { FOR_CONVERT,          "convert",          TRAINERS,         false },
+    { FOR_FAIRSEQ_PREPROCESS, "fairseq-preprocess", DIALECT_PREPROCESS, false },
+    { FOR_FAIRSEQ_BPE,      "fairseq-bpe-encoder", 0,             false },
+    { FOR_FAIRSEQ_DETOK,    "fairseq-detok",    0,                true  },
     { FOR_CONFIG_ALONE,     "config",           TRAINERS | HINTS, false },
     { FOR_CONFIG,           "config",           TRAINERS | HINTS, false },
 };

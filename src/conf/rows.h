@@ -100,7 +100,7 @@ const Dialect *dialect_find(unsigned understood, const char *name, const char *v
 bool dialect_only_hints(const Dialect *row);     /* a SUGGEST or MISSING row */
 bool dialect_has_names(const Dialect *row);      /* its name is several, or ends in a star */
 /* Whether `command` takes the row's option; a row without one is of training, so that train and config
- * alone take it. */
+ * alone take it, or of the command fairseq-preprocess. */
 bool dialect_taken(const Dialect *row, CommandSet command);
 /* The SUGGEST or MISSING row of a name, in which - and _ are alike; NULL: none. */
 const Dialect *dialect_suggestion(unsigned understood, const char *name);

@@ -243,7 +243,7 @@ static Status evaluate_set(Trainer *t, Report *report, Saving *saving, int set)
                                : (EvaluationLosses){ t->evaluations.lowest, t->evaluations.since + 1 };
     }
     saving->best.due = saving->best.due || (flags.best && saving->in_row == 0);
-    if (!given_up) report_evaluation(report, t->step, set, loss, t->bits_per_byte);
+    if (!given_up) report_evaluation(report, t, set, loss, t->bits_per_byte);
     else if (t->mesh.rank == 0)
         log_line("step %lld: the evaluation is stopped by a signal", (long long)t->step);
     return OK;

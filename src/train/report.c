@@ -8,6 +8,7 @@
 #include <unistd.h>
 #include "base/log.h"
 #include "base/seam.h"
+#include "logs/fairseq_line.h"
 #include "train/megatron_line.h"
 #include "train/rank_peak.h"
 
@@ -58,6 +59,14 @@ static double seconds_since(int64_t *at)
     double seconds = (double)(now - *at) * 1e-9;
     *at = now;
     return seconds;
+}
+
+/* Seconds since 1970. */
+static double now(void)
+{
+    struct timespec time;
+    clock_gettime(CLOCK_REALTIME, &time);
+    return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
 }
 
 /* The share of the peak at so many tokens per second; NAN where the peak is not known. */
@@ -167,8 +176,6 @@ static void megatron_step(const Report *report, const Trainer *t, StepReport r)
 {
     const TrainConfig *config = report->config;
     char line[1000];
-    struct timespec now;
-    clock_gettime(CLOCK_REALTIME, &now);
     double tokens = (double)(report->samples * config->model.sequence);
     double flops  = tokens / report->seconds * model_flops(&config->model, true) / report->ranks;
     double mtp[MTP_MOST];
@@ -182,9 +189,77 @@ static void megatron_step(const Report *report, const Trainer *t, StepReport r)
         .loss_scale = r.loss_scale, .norm = r.norm, .zeros = r.zeros, .params_norm = r.params_norm,
         .moe = r.moe, .has_experts = config->model.experts > 0,
         .mtp = mtp, .depths = report->averaged ? (int)config->model.mtp : 0,
-        .now = (double)now.tv_sec + 1e-9 * (double)now.tv_nsec });
+        .now = now() });
     line[n++] = '\n';
     log_write(line, (size_t)n);
+}
+
+static bool fairseq_lines(const Report *report)
+{
+    return report->config->lines == LINES_FAIRSEQ || report->config->lines == LINES_FAIRSEQ_JSON;
+}
+
+static void write_line(char *line, int bytes)
+{
+    line[bytes++] = '\n';
+    log_write(line, (size_t)bytes);
+}
+
+/* Epochs as fairseq counts them: of whole steps. A blend has one. */
+static FairseqLine fairseq_place(const Report *report, const Trainer *t)
+{
+    const Loader *loader = &t->loader[SPLIT_TRAIN];
+    int64_t samples = loader->blend ? 0 : loader->samples, batch = report->config->global;
+    int64_t size = samples > 0 ? (samples + batch - 1) / batch : t->steps, step = t->step > 0 ? t->step : 1;
+    return (FairseqLine){ .epoch = (step - 1) / size + 1, .at = (step - 1) % size + 1, .size = size,
+        .updates = t->step_state.updates, .json = report->config->lines == LINES_FAIRSEQ_JSON, .now = now(),
+        .wall = (double)(seam.clock() - report->started_at) * 1e-9 };
+}
+
+/* Lines within an epoch are at multiples of the interval alone; the epoch's own line ends it, and the run. */
+static void fairseq_step(Report *report, const Trainer *t, StepReport r)
+{
+    const TrainConfig *config = report->config;
+    char line[1000];
+    FairseqLine x = fairseq_place(report, t);
+    double scale = config->clip > 0 ? 100 : -1;
+    x.lr = r.lr, x.norm = r.norm, x.loss_scale = r.loss_scale;
+    if (t->step % config->log_interval == 0) {
+        x.steps = report->steps, x.samples = report->samples, x.seconds = report->seconds;
+        x.tokens = report->samples * config->model.sequence;
+        x.loss = report->averaged ? report->losses / (double)report->averaged : NAN;
+        x.clip = scale < 0 ? -1 : scale * (double)report->clipped / (double)report->steps;
+        write_line(line, fairseq_line(line, sizeof line - 1, &x));
+        report->clipped = 0;
+    }
+    if (x.at != x.size && t->step != t->steps) return;
+    x.steps = report->epoch.steps, x.samples = report->epoch.samples, x.seconds = report->epoch.seconds;
+    x.tokens = report->epoch.samples * config->model.sequence;
+    x.loss = report->epoch.averaged ? report->epoch.losses / (double)report->epoch.averaged : NAN;
+    x.clip = scale < 0 ? -1 : scale * (double)report->epoch.clipped / (double)report->epoch.steps;
+    write_line(line, fairseq_epoch(line, sizeof line - 1, &x));
+    memset(&report->epoch, 0, sizeof report->epoch);
+}
+
+static void fairseq_add(Report *report, StepReport r, double seconds)
+{
+    bool clipped = report->config->clip > 0 && r.norm > report->config->clip;
+    report->clipped       += clipped;
+    report->epoch.clipped += clipped;
+    report->epoch.steps++;
+    report->epoch.samples += r.samples;
+    report->epoch.seconds += seconds;
+    if (!r.skipped) report->epoch.losses += r.loss, report->epoch.averaged++;
+}
+
+/* An overflow in fairseq's words. scale: that of the next step */
+static void fairseq_overflow(double scale)
+{
+    char text[200], line[400];
+    snprintf(text, sizeof text,
+             "NOTE: gradient overflow detected, ignoring gradient, setting loss scale to: %.15g%s", scale,
+             scale == floor(scale) ? ".0" : "");
+    write_line(line, fairseq_message(line, sizeof line - 1, now(), "fairseq.trainer", text));
 }
 
 void report_step(Report *report, Trainer *t, StepReport r)
@@ -200,6 +275,7 @@ void report_step(Report *report, Trainer *t, StepReport r)
     report->steps++;
     report->samples += r.samples;
     report->seconds += seconds;
+    fairseq_add(report, r, seconds);
     if (!r.skipped) {                                 /* a loss that is not finite would spoil the mean */
         report->losses += r.loss;
         for (int k = 0; k < MTP_MOST; k++) report->mtp[k] += r.mtp[k];
@@ -211,6 +287,8 @@ void report_step(Report *report, Trainer *t, StepReport r)
         if (r.spike)
             log_line("step %lld: loss %g is a spike, the running mean is %.4f; the step is skipped and the "
                      "weights are unchanged", (long long)step, r.loss, r.mean);
+        else if (r.overflow && fairseq_lines(report))
+            fairseq_overflow(t->step_state.loss.scale);
         else if (r.overflow)
             log_line("step %lld: gradients overflow at loss scale %g; the step is skipped and the weights "
                      "are unchanged", (long long)step, r.loss_scale);
@@ -220,9 +298,13 @@ void report_step(Report *report, Trainer *t, StepReport r)
     }
     record_step(report, t, seconds, r, progress, &ranks);
     report->consumed = t->samples;
+    if (fairseq_lines(report)) {
+        fairseq_step(report, t, r);
+        progress = step % report->config->log_interval == 0;
+    }
     if (!progress) return;
-    if (report->config->megatron_lines) megatron_step(report, t, r);
-    else                                progress_step(report, t, r);
+    if (report->config->lines == LINES_MEGATRON) megatron_step(report, t, r);
+    else if (!fairseq_lines(report))             progress_step(report, t, r);
     report->losses   = report->seconds = 0;
     report->averaged = report->steps   = report->samples = report->not_finite = 0;
     memset(report->mtp, 0, sizeof report->mtp);
@@ -304,8 +386,9 @@ void report_sample(void *context, int64_t number, const char *prompt, const char
     free(made);
 }
 
-void report_evaluation(Report *report, int64_t step, int set, double loss, double bits)
+void report_evaluation(Report *report, const Trainer *t, int set, double loss, double bits)
 {
+    int64_t step = t->step;
     char per_byte[48] = "";
     char number[16], of[80] = "";
     const char *name = train_config_set_name(number, report->config, set);
@@ -319,8 +402,17 @@ void report_evaluation(Report *report, int64_t step, int set, double loss, doubl
     if (bits > 0) snprintf(per_byte, sizeof per_byte, ", %.4f bits per byte", unsigned_nan(bits));
     logs_add(&report->logs, &record);
     log_progress_end();
-    if (report->config->megatron_lines) {
+    if (report->config->lines == LINES_MEGATRON) {
         megatron_blocks(step, *name ? name : split, loss);
+        return;
+    }
+    if (fairseq_lines(report)) {
+        char line[600];
+        FairseqLine x = fairseq_place(report, t);
+        x.loss = loss;
+        write_line(line,
+                   fairseq_evaluation(line, sizeof line - 1, &x, *name ? name : split_name(set_split(set)),
+                                      t->evaluations.lowest));
         return;
     }
     if (*name) snprintf(of, sizeof of, " of %s", name);

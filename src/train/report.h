@@ -23,6 +23,10 @@ typedef struct {
     double  losses, seconds, mtp[MTP_MOST];           /* mtp: sums of the losses of its depths */
     int64_t averaged, steps, samples, not_finite;
     int64_t skipped;                  /* steps of the run that were skipped */
+    /* of fairseq's lines: the same since the start of the epoch; steps since the line before that were
+     * clipped */
+    struct { double losses, seconds; int64_t averaged, steps, samples, clipped; } epoch;
+    int64_t clipped;
     RankNumbers *numbers;             /* [ranks], where the run keeps a history; owned */
 } Report;
 
@@ -49,5 +53,5 @@ void   report_pause(Report *report);
 /* A SampleTake: one line on stderr, and the logs. report: a Report whose trainer has done `sampled_step`. */
 void   report_sample(void *report, int64_t number, const char *prompt, const char *text);
 /* One record of the logs and one line on stderr, of a data set. loss: mean over its tokens, in nats. */
-void   report_evaluation(Report *report, int64_t step, int set, double loss, double bits_per_byte);
+void   report_evaluation(Report *report, const Trainer *trainer, int set, double loss, double bits_per_byte);
 #endif

@@ -12,6 +12,8 @@
 #include "store/checkpoint_contents.h"
 #include "train/spike.h"
 
+typedef enum { LINES_JOTUN, LINES_MEGATRON, LINES_FAIRSEQ, LINES_FAIRSEQ_JSON } LogLines;
+
 /* What takes a text that the weights have made, on rank 0: the continuation of prompt `number`, from 1. */
 typedef void SampleTake(void *report, int64_t number, const char *prompt, const char *text);
 /* Samples of text after each step that is a multiple of `interval`; 0: none. The caller of loop_run provides
@@ -124,7 +126,7 @@ typedef struct {
     LogsConfig logs;
     bool     count_zeros, params_norm;        /* of gradients; of weights */
     bool     test_copies;                     /* copies of weights are compared before each step */
-    bool     megatron_lines;                  /* Megatron-LM's log lines instead of progress lines */
+    LogLines lines;                           /* whose log lines */
     bool     log_throughput;                  /* its throughput among them */
     bool     verbose;                         /* more lines at the start */
     const char *profile;                      /* file of a Chrome trace; NULL: none */

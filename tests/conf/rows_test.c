@@ -62,7 +62,9 @@ static void dialects_are_foreign(void **state)
     for (int i = 0; i < dialect_count; i++) {
         const Dialect *row = &dialects[i];
         Options o;
-        assert_int_equal(option_find(row->name, FOR_TRAIN), -1);             /* else the row is never reached */
+        /* else the row is never reached; of fairseq's own commands all names are theirs */
+        bool fairseq = row->whose == DIALECT_FAIRSEQ_LINE_INDEX || row->whose == DIALECT_PREPROCESS_INDEX;
+        if (!fairseq) assert_int_equal(option_find(row->name, FOR_TRAIN), -1);
         if (dialect_only_hints(row)) {
             char names[2048], *rest;
             assert_true(snprintf(names, sizeof names, "%s", row->name) < (int)sizeof names);

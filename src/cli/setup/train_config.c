@@ -105,11 +105,13 @@ static SpikeGuard spike_guard(const Options *o)
     return (SpikeGuard){ o->spike_factor, o->spike_deviations, o->spike_window, rewinds(o) };
 }
 
-static bool megatron_lines(const Options *o)
+static LogLines log_lines(const Options *o)
 {
     switch ((enum ChoiceOf_log_format)o->log_format.value) {
-    case CHOICE_log_format_jotun:    return false;
-    case CHOICE_log_format_megatron: return true;
+    case CHOICE_log_format_jotun:        return LINES_JOTUN;
+    case CHOICE_log_format_megatron:     return LINES_MEGATRON;
+    case CHOICE_log_format_fairseq:      return LINES_FAIRSEQ;
+    case CHOICE_log_format_fairseq_json: return LINES_FAIRSEQ_JSON;
     }
     NO_SUCH_CHOICE(o->log_format);
 }
@@ -226,7 +228,7 @@ Status setup_train_config(TrainConfig *r, Options *o)
         .spike = spike_guard(o), .no_replay = o->no_replay,
         .exit_minutes = o->exit_duration, .keep_best = o->keep_best,
         .patience = o->patience,
-        .megatron_lines = megatron_lines(o),
+        .lines = log_lines(o),
         .count_zeros = o->log_zeros, .params_norm = o->log_params_norm,
         .log_throughput = o->log_throughput, .test_copies = o->test_mode,
         .exit_interval = o->exit_interval, .options = json,

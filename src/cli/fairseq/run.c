@@ -1,0 +1,75 @@
+/* fairseq-train and fairseq-eval-lm: jotun train and jotun eval perplexity with fairseq's arguments. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include "base/log.h"
+#include "cli/command.h"
+#include "cli/fairseq/fairseq.h"
+#include "conf/conf.h"
+#include "conf/import/fairseq.h"
+#include "logs/fairseq_line.h"
+
+Status cmd_fairseq_train(int argc, char **argv)
+{
+    Options o;
+    Status status = command_train(&o, WORDS_OF_FAIRSEQ, argc, argv);
+    options_close(&o);
+    return status;
+}
+
+Status cmd_fairseq_eval_lm(int argc, char **argv) { return command_perplexity(WORDS_OF_FAIRSEQ, argc, argv); }
+
+void fairseq_told(const Options *o)
+{
+    char  *text = NULL;
+    size_t bytes;
+    FILE  *out = open_memstream(&text, &bytes);
+    if (!out) return;
+    fairseq_show(out, o);
+    if (fclose(out) == 0) log_line("the same: %s", text);
+    free(text);
+}
+
+/* 1234567 as 1,234,567 */
+static const char *with_commas(char out[32], int64_t number)
+{
+    char digits[24];
+    int  count = snprintf(digits, sizeof digits, "%lld", (long long)number), used = 0;
+    for (int i = 0; i < count; i++) {
+        if (i > 0 && (count - i) % 3 == 0) out[used++] = ',';
+        out[used++] = digits[i];
+    }
+    out[used] = 0;
+    return out;
+}
+
+static void say(const char *text)
+{
+    char line[1600];
+    fairseq_message(line, sizeof line, (double)time(NULL), "fairseq_cli.eval_lm", text);
+    printf("%s\n", line);
+}
+
+/* "DIR/test" is "DIR test" there. */
+void fairseq_evaluated(const Options *o, int64_t parameters, int64_t examples, int64_t tokens, double seconds,
+                       double loss)
+{
+    char text[1400], number[32], prefix[1100];
+    double bits = loss / log(2);
+    snprintf(prefix, sizeof prefix, "%.1000s", o->data_path.text[0]);
+    char *slash = strrchr(prefix, '/');
+    if (slash) *slash = ' ';
+    snprintf(text, sizeof text, "num. model params: %s", with_commas(number, parameters));
+    say(text);
+    snprintf(text, sizeof text, "%s %s examples", prefix, with_commas(number, examples));
+    say(text);
+    snprintf(text, sizeof text, "Evaluated %s tokens in %.1fs (%.2f tokens/s)", with_commas(number, tokens),
+             seconds, seconds > 0 ? (double)tokens / seconds : 0);
+    say(text);
+    snprintf(text, sizeof text, "Loss (base 2): %.4f, Perplexity: %.2f", bits, exp2(bits));
+    say(text);
+    log_line("perplexity %.10g; of words it is 2 ^ (log2(%.10g) x %s / words)", exp2(bits), exp2(bits),
+             number);
+}

@@ -1,0 +1,17 @@
+#ifndef CONF_IMPORT_FAIRSEQ_H
+#define CONF_IMPORT_FAIRSEQ_H
+/* Command lines of fairseq-train and fairseq-eval-lm as options of jotun train and jotun eval perplexity. A
+ * value has the source and the name that was typed, so that messages name it; what fairseq has by default, or
+ * by --arch, is as strong as a file of --config. Names that fairseq does not have are jotun's own. */
+#include <stdio.h>
+#include "conf/options.h"
+
+/* Of fairseq-train or, where o->command is FOR_EVAL, of fairseq-eval-lm. BAD_USAGE, BAD_OPTION; BAD_FILE
+ * where the dictionary of the data cannot be read. */
+Status import_fairseq(Options *o, int argc, char **argv);
+/* What follows from the number of ranks: batch size, window of the loss scale, steps of an epoch. Does
+ * nothing of other commands. */
+Status fairseq_derive(Options *o);
+/* The command line of jotun that says the same, without its end. */
+void   fairseq_show  (FILE *out, const Options *o);
+#endif

@@ -1,0 +1,53 @@
+/* Options of jotun eval perplexity from the arguments of fairseq-eval-lm that are used together. */
+#include "conf/import/fairseq_internal.h"
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include "base/file.h"
+#include "conf/conf.h"
+
+/* The folder that a path of fairseq means: itself, or that of the file that it names, which is not there. */
+static Status give_model(Options *o, const Fairseq *f)
+{
+    char folder[1200];
+    if (!*f->path) return fail(BAD_USAGE, "fairseq-eval-lm needs --path: the folder of a checkpoint");
+    snprintf(folder, sizeof folder, "%s", f->path);
+    size_t letters = strlen(folder);
+    bool   file = letters > 3 && !strcmp(folder + letters - 3, ".pt");
+    if (file && file_exists(f->path))
+        return fail(BAD_OPTION,
+                    "%s %s: a checkpoint of fairseq's own; those of fairseq-train here are folders: give "
+                    "the folder",
+                    f->typed[HELD_path], f->path);
+    char *slash = strrchr(folder, '/');
+    if (file) snprintf(slash ? slash : folder, 2, "%s", slash ? "" : ".");
+    return fairseq_give_typed(o, f, OPTION_load, HELD_path, "%s", folder);
+}
+
+enum { EVALUATED_TOKENS = 36000 };              /* --max-tokens of fairseq-eval-lm, where it is not given */
+
+Status fairseq_eval_complete(Options *o, Fairseq *f)
+{
+    char path[1200];
+    int64_t micro, tokens = f->max_tokens ? f->max_tokens : EVALUATED_TOKENS;
+    if (*f->task && strcmp(f->task, "language_modeling"))
+        return fail(BAD_OPTION,
+                    "--task %s: language models alone are evaluated; give --task language_modeling", f->task);
+    TRY(give_model(o, f));
+    TRY(fairseq_give_typed(o, f, OPTION_data_path, HELD_gen_subset, "%s",
+                           fairseq_path(path, f, f->gen_subset)));
+    if (!options_said(o, OPTION_context)) TRY(fairseq_give(o, OPTION_context, "fairseq's default", "1024"));
+    if (!options_said(o, OPTION_sample_break))
+        TRY(fairseq_give(o, OPTION_sample_break, "fairseq's default", "none"));
+    if (f->context_window >= o->context)
+        return fail(BAD_OPTION,
+                    "%s %" PRId64 " leaves no token of --tokens-per-sample %" PRId64 " to be predicted; "
+                    "give less",
+                    f->typed[HELD_context_window], f->context_window, o->context);
+    if (f->context_window)
+        TRY(fairseq_give_typed(o, f, OPTION_overlap, HELD_context_window, "%" PRId64, f->context_window));
+    if (f->half_weights) TRY(fairseq_give_typed(o, f, OPTION_fp16, HELD_half_weights, "true"));
+    if (f->bf16_weights) TRY(fairseq_give_typed(o, f, OPTION_bf16, HELD_bf16_weights, "true"));
+    TRY(fairseq_micro(&micro, o, f, o->context, tokens > o->context ? tokens : o->context));
+    return fairseq_give_typed(o, f, OPTION_micro_batch, HELD_batch_size, "%" PRId64, micro);
+}

@@ -1,0 +1,49 @@
+#ifndef CONF_IMPORT_FAIRSEQ_INTERNAL_H
+#define CONF_IMPORT_FAIRSEQ_INTERNAL_H
+/* The arguments of fairseq's commands that are used together, once they are read. Shared by the files that
+ * read them (fairseq.c) and that make options of them (fairseq_train.c, fairseq_eval.c). */
+#include "conf/options.h"
+
+/* A row ARCHITECTURE of fairseq_together.def. */
+typedef struct {
+    const char *name;
+    int64_t     layers, hidden, ffn, heads;
+    const char *dropout, *activation;
+    bool        parallel;
+} Architecture;
+
+enum {
+#define HELD(kind, field, ...) HELD_##field,
+#include "conf/import/fairseq_together.def"
+    FAIRSEQ_HELD
+};
+
+/* A field for each row HELD; typed: the argument as typed, NULL where nobody gave it. */
+typedef struct Fairseq {
+#define HELD(kind, field, ...) Option##kind field;
+#include "conf/import/fairseq_together.def"
+    const char *typed[FAIRSEQ_HELD];
+    const char *data;                   /* the folder of fairseq-preprocess */
+    const Architecture *architecture;
+    int64_t micro, freq;                /* samples of a micro-batch, micro-batches of a step */
+} Fairseq;
+
+/* "fairseq-train" */
+const char *fairseq_command(const Options *o);
+/* A value that follows from `from`: an argument, or fairseq's defaults. */
+__attribute__((format(printf, 4, 5)))
+Status fairseq_give      (Options *o, OptionIndex option, const char *from, const char *format, ...);
+/* The value of the argument HELD_..., by the name that was typed; where none was, fairseq's default. */
+__attribute__((format(printf, 5, 6)))
+Status fairseq_give_typed(Options *o, const Fairseq *f, OptionIndex option, int argument, const char *format,
+                          ...);
+/* "FOLDER/file" of the data; returns out. */
+const char *fairseq_path (char out[1200], const Fairseq *f, const char *file);
+/* Samples that a rank computes at once, of --batch-size and `max_tokens` (0: not given). */
+Status fairseq_micro     (int64_t *micro, const Options *o, const Fairseq *f, int64_t sequence,
+                          int64_t max_tokens);
+
+/* All options of a command, from what was read. */
+Status fairseq_train_complete(Options *o, Fairseq *f);
+Status fairseq_eval_complete (Options *o, Fairseq *f);
+#endif

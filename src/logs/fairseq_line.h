@@ -1,0 +1,27 @@
+#ifndef LOGS_FAIRSEQ_LINE_H
+#define LOGS_FAIRSEQ_LINE_H
+/* The lines that fairseq prints, for scripts that read its logs (--log-format fairseq, fairseq-json): fields,
+ * their order and their formats are those of its simple and json progress bars. */
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* Of the steps since the line before, or of an epoch. loss: the mean in nats, NAN where no step counted.
+ * seconds: of all of them; wall: since the start of the run. clip: the share of steps that were clipped in
+ * percent, below 0: the field is left out; so is loss_scale where it is 0. at, size: steps of the epoch up to
+ * this one, and in all. */
+typedef struct {
+    int64_t epoch, at, size, steps, tokens, samples, updates;
+    double  loss, seconds, lr, norm, clip, loss_scale, wall;
+    double  now;                      /* seconds since 1970 */
+    bool    json;
+} FairseqLine;
+
+/* All write a line without its end into `out` and return its bytes. */
+int fairseq_line      (char *out, size_t size, const FairseqLine *line);      /* within an epoch */
+int fairseq_epoch     (char *out, size_t size, const FairseqLine *line);      /* at its end */
+/* set: the name of the data set; best: the lowest loss so far. Of `line` epoch, loss, updates, now and json
+ * count. */
+int fairseq_evaluation(char *out, size_t size, const FairseqLine *line, const char *set, double best);
+int fairseq_message   (char *out, size_t size, double now, const char *logger, const char *text);
+#endif

@@ -1,0 +1,439 @@
+"""fairseq's commands: the tutorial of Megatron-11b from raw text to perplexity, in its words (fairseq_commands.txt), with the losses of
+the same run in Megatron-LM's flags; the files that fairseq writes (tests/golden/fairseq.json); its log lines; each of its arguments;
+what is refused, with the cure; links with the names of its commands. Where the shared data is, also the whole of WikiText-2."""
+import base64
+import glob
+import hashlib
+import json
+import math
+import os
+import random
+import re
+import shlex
+import struct
+import sys
+
+import run
+from run import jotun, metrics, work_folder
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+GOLDEN = json.load(open(os.path.join(HERE, "..", "golden", "fairseq.json")))
+DATA = os.path.join(os.environ.get("JOTUN_SHARED", os.path.join(HERE, "../../../shared")), "data")
+failures = 0
+
+
+def check(what, right):
+    global failures
+    if not right:
+        failures += 1
+        print("wrong:", what)
+
+
+def sections():
+    found, name = {}, None
+    for line in open(os.path.join(HERE, "fairseq_commands.txt")):
+        if line.startswith("["):
+            name = line.strip()[1:-1]
+            found[name] = ""
+        elif name and not line.startswith("#"):
+            found[name] += line.rstrip().rstrip("\\") + " "
+    return {name: shlex.split(text.strip().rstrip(";")) for name, text in found.items()}
+
+
+COMMANDS = sections()
+
+
+def words(name, *more, **places):
+    """A command's words, with what stands for < > and $ put in."""
+    put = lambda word: re.sub(r"<(\w+)>|\$(\w+)", lambda m: str(places[m[1] or m[2]]), word)
+    return [put(w) for n in (name, *more) for w in COMMANDS[n]]
+
+
+# ---- files ----
+
+def tool_files(folder):
+    """The dictionaries and binaries are fairseq's, whatever the number of threads."""
+    golden = GOLDEN["preprocess"]
+    at = lambda *x: os.path.join(folder, *x)
+    for name in ("train", "test"):
+        with open(at(name), "w", encoding="utf-8", newline="") as out:
+            out.write(golden[name])
+    for i, case in enumerate(golden["cases"]):
+        options = []
+        for name, value in case["options"].items():
+            if name == "srcdict":
+                with open(at("given"), "w", encoding="utf-8", newline="") as out:
+                    out.write(value)
+                value = at("given")
+            options += ["--" + name, value]
+        said = jotun("fairseq-preprocess", "--only-source", "--trainpref", at("train"), "--testpref", at("test"), "--destdir", at(f"bin{i}"), "--workers", i + 1, *options).stderr
+        for name, wanted in case["wanted"].items():
+            check(f"{name} of {case['options']}", open(at(f"bin{i}", name), "rb").read() == base64.b64decode(wanted))
+        for line, name in zip(case["said"], ("train", "test")):
+            check(f"{said!r} has no {line!r}", f"| INFO | fairseq_cli.preprocess | [None] {at(name)}: {line}\n" in said)
+            check("preprocess.log", line in open(at(f"bin{i}", "preprocess.log")).read())
+
+
+def detokenizer(folder):
+    golden, path = GOLDEN["detok"], os.path.join(folder, "words")
+    with open(path, "w", encoding="utf-8", newline="") as out:
+        out.write(golden["text"])
+    check("detokenized text", jotun("fairseq-detok", path).stdout == golden["wanted"])
+    check("detokenized standard input", jotun("fairseq-detok", input=golden["text"]).stdout == golden["wanted"])
+
+
+def encoder_files(folder):
+    for name, content in GOLDEN["bpe"]["files"].items():
+        with open(os.path.join(folder, name), "w", encoding="utf-8") as out:
+            out.write(content)
+
+
+def encoder(folder):
+    golden = GOLDEN["bpe"]
+    at = lambda x: os.path.join(folder, x)
+    encoder_files(folder)
+    with open(at("text"), "w", encoding="utf-8", newline="") as out:
+        out.write(golden["text"])
+    files = "--encoder-json", at("encoder.json"), "--vocab-bpe", at("vocab.bpe")
+    jotun("fairseq-bpe-encoder", *files, "--inputs", at("text"), "--outputs", at("ids"), "--keep-empty", "--workers", 3)
+    check("ids of all lines", open(at("ids")).read() == golden["all"])
+    left_out = jotun("fairseq-bpe-encoder", *files, "--inputs", at("text"), "--outputs", at("ids"))
+    check("ids of lines that are not empty", open(at("ids")).read() == golden["filled"])
+    check(left_out.stderr, f"[EMPTY] filtered {golden['all'].count(chr(10)) - golden['filled'].count(chr(10))} lines" in left_out.stderr)
+    # of two texts a line of which one is empty is left out of both
+    with open(at("a"), "w") as a, open(at("b"), "w") as b:
+        a.write("the cat\n\nat\n")
+        b.write("at\nthe\n \n")
+    jotun("fairseq-bpe-encoder", *files, "--inputs", at("a"), at("b"), "--outputs", at("a.ids"), at("b.ids"))
+    check("lines of two texts", [len(open(at(x)).readlines()) for x in ("a.ids", "b.ids")] == [1, 1])
+
+
+# ---- the tutorial ----
+
+def raw_text(path):
+    rng = random.Random(8)
+    nouns = ["the", "cat", "there", "at", "é", "river", "Jones", "'s", ",", ".", "(", ")", "@-@", "@,@", "5", "\""]
+    with open(path, "w", encoding="utf-8") as out:
+        for i in range(160):
+            out.write(" \n" if i % 5 == 1 else f" = = {rng.choice(nouns)} = = \n" if i % 5 == 0 else " " + " ".join(rng.choice(nouns) for _ in range(rng.randint(3, 14))) + " \n")
+
+
+def dictionary(path, ids):
+    os.makedirs(os.path.dirname(path))
+    with open(path, "w") as out:
+        out.writelines(f"{i} {1000 - i}\n" for i in range(ids))
+
+
+def same_losses(name, folder, one, other):
+    a, b = (metrics(os.path.join(folder, x)) for x in (one, other))
+    check(f"{name}: {len(a)} and {len(b)} losses differ", len(a) > 4 and a == b)
+
+
+def tutorial(folder):
+    """Each step in the tutorial's words, with python -m's module as the command of jotun's."""
+    os.chdir(folder)
+    os.mkdir("wikitext-103-raw")
+    raw_text("wikitext-103-raw/wiki.test.raw")
+    encoder_files(".")
+    dictionary("megatron_11b/dict.txt", 267)                        # the vocabulary of the encoder, so that no word is unknown
+    step = words("detokenize")
+    with open(step[-1], "w") as out:
+        out.write(jotun("fairseq-detok", *step[3:-2]).stdout)
+    jotun("fairseq-bpe-encoder", *words("encode")[3:])
+    said = jotun(*words("binarize", "binarize: also for training")).stderr
+    check(said, said.count(" 0.0% replaced by <unk>") == 3)
+    # the dictionary's 271 ids become a multiple of 8 for each of 8 ranks
+    places = {"DATA_PATH": "wikitext103-bin", "IDS": 320}
+    trained = jotun(*words("train", "train: smaller", **places), "--metrics", "a.jsonl").stderr
+    jotun(*words("train: in Megatron-LM's flags", **places)[1:], "--metrics", "b.jsonl")
+    same_losses("8 ranks", ".", "a.jsonl", "b.jsonl")
+    told = shlex.split(re.search("the same: jotun (.*)", trained).group(1))
+    jotun(*told, "--metrics", "c.jsonl", "--save", "third", "--load", "third")
+    same_losses("the line in the log", ".", "a.jsonl", "c.jsonl")
+    places["IDS"] = 272
+    jotun(*words("train", "train: smaller", "train: on two data-parallel ranks", **places), "--metrics", "d.jsonl", "--save-dir", "none")
+    flags = words("train: in Megatron-LM's flags", "train: on two data-parallel ranks, in Megatron-LM's flags", **places)[1:]
+    at = flags.index("--valid-data-path")                           # evaluations, and what belongs to them
+    jotun(*flags[:at], *[w for w in flags[at + 2:] if w != "--full-validation"], "--metrics", "e.jsonl", "--save", "fifth")
+    same_losses("2 x 2 ranks", ".", "d.jsonl", "e.jsonl")
+    check("no checkpoint", not os.path.exists("none"))
+    log_lines(trained)
+    evaluation(places)
+    resume(places)
+
+
+def log_lines(text):
+    """fairseq's lines, field for field."""
+    number = r"[0-9.e+-]+"
+    fields = ["loss", "ppl", "wps", "ups", "wpb", "bsz", "num_updates", "lr", "gnorm", "loss_scale", "train_wall", "wall"]
+    date = r"^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d \| INFO \| "
+    inner = re.findall(date + r"train_inner \| epoch (\d{3}):  ( *\d+) / (\d+) " + ", ".join(f"{f}=({number})" for f in fields) + "$", text, re.M)
+    check(f"{len(inner)} lines within epochs", [int(x[1]) % 5 for x in inner] and len(inner) == 4)
+    check("steps of an epoch", len({x[2] for x in inner}) == 1 and all(len(x[1]) >= 5 for x in inner))
+    row = dict(zip(fields, inner[0][3:]))
+    check(f"{row}", abs(float(row["ppl"]) - 2 ** float(row["loss"])) < 0.01 * float(row["ppl"]) and row["num_updates"] == "5" and row["wpb"] == "64" and row["bsz"] == "2")
+    steps = metrics("a.jsonl")
+    mean = sum(steps[i] for i in range(1, 6)) / 5 / math.log(2)
+    check(f"{row['loss']} is not the mean {mean} of five steps", abs(float(row["loss"]) - mean) < 6e-4)
+    check("the epoch's line", re.search(date + r"train \| epoch 001 \| " + r" \| ".join(f"{f} {number}" for f in fields) + "$", text, re.M))
+    check("the line of validation", re.search(date + rf"valid \| epoch 001 \| valid on 'valid' subset \| loss {number} \| ppl {number} \| num_updates \d+ \| best_loss {number}$", text, re.M))
+
+
+def evaluation(places):
+    """The line of fairseq-eval-lm, and what jotun eval perplexity says of the same windows."""
+    done = jotun(*words("evaluate", "evaluate: smaller", DATA_PATH="wikitext103-bin/"))
+    bits, ppl = map(float, re.search(r"\| INFO \| fairseq_cli.eval_lm \| Loss \(base 2\): ([0-9.]+), Perplexity: ([0-9.]+)$", done.stdout, re.M).groups())
+    tokens = int(re.search(r"Evaluated ([0-9,]+) tokens in [0-9.]+s \([0-9.]+ tokens/s\)", done.stdout).group(1).replace(",", ""))
+    size = os.path.getsize("wikitext103-bin/test.bin") // 2
+    check(f"{tokens} tokens are not the {size} of the file", tokens == size)
+    check(done.stdout, f"wikitext103-bin/ test {(size + 11) // 12:,} examples" in done.stdout and "num. model params: " in done.stdout)
+    told = shlex.split(re.search("the same: jotun (.*)", done.stderr).group(1))
+    result = json.loads(jotun(*told).stdout)
+    check(f"{result} is not {ppl}", abs(result["perplexity"] - ppl) < 0.006 and abs(result["bits_per_token"] - bits) < 6e-5 and result["tokens"] == size)
+    # layouts change no token that is counted
+    for more in (["--distributed-world-size", "1", "--model-parallel-size", "1"], ["--distributed-world-size", "4", "--model-parallel-size", "1", "--batch-size", "3"]):
+        other = jotun(*words("evaluate", "evaluate: smaller", DATA_PATH="wikitext103-bin"), *more)
+        check(other.stdout, f"Perplexity: {ppl:.2f}" in other.stdout and f"Evaluated {size:,} tokens" in other.stdout)
+    for mode in ("eos", "complete", "complete_doc"):
+        done = jotun(*words("evaluate", "evaluate: smaller", DATA_PATH="wikitext103-bin"), "--sample-break-mode", mode, "--context-window", "0")
+        check(f"{mode}: {done.stdout}", abs(float(re.search("Perplexity: ([0-9.]+)", done.stdout).group(1)) - ppl) < 0.2 * ppl)
+
+
+# ---- the model, transcribed from fairseq's TransformerDecoder ----
+
+def tensors(folder):
+    found = {}
+    for path in glob.glob(os.path.join(folder, "*.safetensors")):
+        data = open(path, "rb").read()
+        size = struct.unpack("<Q", data[:8])[0]
+        for name, t in json.loads(data[8:8 + size]).items():
+            if name == "__metadata__" or t["dtype"] != "F32":
+                continue
+            begin, end = (8 + size + x for x in t["data_offsets"])
+            values = struct.unpack(f"<{(end - begin) // 4}f", data[begin:end])
+            columns = t["shape"][1] if len(t["shape"]) == 2 else len(values)
+            found[name] = [values[i:i + columns] for i in range(0, len(values), columns)] if len(t["shape"]) == 2 else values
+    return found
+
+
+def layer_norm(x, gain, bias):
+    mean = sum(x) / len(x)
+    scale = 1 / math.sqrt(sum((v - mean) ** 2 for v in x) / len(x) + 1e-5)
+    return [(v - mean) * scale * g + b for v, g, b in zip(x, gain, bias)]
+
+
+def linear(x, weight, bias):
+    return [sum(a * b for a, b in zip(x, row)) + c for row, c in zip(weight, bias)]
+
+
+def attention(w, rows, heads):
+    q, k, v = ([linear(x, w[f"attention.{n}.weight"], w[f"attention.{n}.bias"]) for x in rows] for n in ("query", "key", "value"))
+    width, out = len(rows[0]) // heads, []
+    for t in range(len(rows)):
+        row = []
+        for h in range(heads):
+            part = slice(h * width, (h + 1) * width)
+            scores = [math.exp(sum(a * b for a, b in zip(q[t][part], k[u][part])) * width ** -0.5) for u in range(t + 1)]
+            row += [sum(s * v[u][part][c] for u, s in enumerate(scores)) / sum(scores) for c in range(width)]
+        out.append(linear(row, w["attention.out.weight"], w["attention.out.bias"]))
+    return out
+
+
+def log_probabilities(w, ids, layers, heads):
+    table = w["embed.token.weight"]
+    d = len(table[0])
+    rate = [math.exp(-k * math.log(10000) / (d // 2 - 1)) for k in range(d // 2)]
+    rows = [[x * math.sqrt(d) + p for x, p in zip(table[i], [f((t + 2) * r) for f in (math.sin, math.cos) for r in rate])] for t, i in enumerate(ids)]
+    for n in range(layers):
+        block = {k[len(f"blocks.{n}."):]: v for k, v in w.items() if k.startswith(f"blocks.{n}.")}
+        norm = lambda i: [layer_norm(x, block[f"norm{i}.gain"], block[f"norm{i}.bias"]) for x in rows]
+        rows = [[a + b for a, b in zip(x, y)] for x, y in zip(rows, attention(block, norm(1), heads))]
+        hidden = [[v * 0.5 * (1 + math.erf(v / math.sqrt(2))) for v in linear(x, block["mlp.up.weight"], block["mlp.up.bias"])] for x in norm(2)]
+        rows = [[a + b for a, b in zip(x, linear(y, block["mlp.down.weight"], block["mlp.down.bias"]))] for x, y in zip(rows, hidden)]
+    out = []
+    for x in rows:
+        logits = linear(layer_norm(x, w["final.gain"], w["final.bias"]), table, [0] * len(table))
+        total = math.log(sum(math.exp(v) for v in logits))
+        out.append([v - total for v in logits])
+    return out
+
+
+def transcription(data):
+    """Perplexity with a context window, by the windows of LMContextWindowDataset and a model in plain Python, within 1e-5."""
+    layers, heads, size, context = 2, 2, 24, 10
+    folder = os.path.join(os.path.dirname(data), "small")
+    jotun(*[w.replace("DATA", data) for w in TRAIN[:-1]], "--decoder-layers", layers, "--decoder-embed-dim", "8", "--decoder-ffn-embed-dim", "12", "--decoder-attention-heads",
+          heads, "--share-decoder-input-output-embed", "--tokens-per-sample", size, "--warmup-updates", "3", "--lr", "0.05", "--max-update", "20", "--save-dir", folder)
+    weights = tensors(glob.glob(os.path.join(folder, "step_*20"))[0])
+    part = os.path.join(folder, "part")                             # the first lines of the test text, so that Python is quick
+    os.mkdir(part)
+    stream = open(os.path.join(data, "test.bin"), "rb").read()[:300]
+    ids = struct.unpack(f"<{len(stream) // 2}H", stream)
+    open(os.path.join(part, "test.bin"), "wb").write(stream)
+    open(os.path.join(part, "test.idx"), "wb").write(b"MMIDIDX\0\0" + struct.pack("<QBQiq", 1, 8, 1, len(ids), 0))
+    done = jotun("fairseq-eval-lm", part, "--path", folder, "--tokens-per-sample", size, "--context-window", context, "--batch-size", "3")
+    previous, score, source = [], 0.0, (2,) + ids[:-1]
+    for begin in range(0, len(ids), size - context):
+        block = list(source[begin:begin + size - context])
+        row = previous[max(0, len(previous) + len(block) - size):] + block
+        rows = log_probabilities(weights, row, layers, heads)[len(row) - len(block):]
+        score += sum(p[t] for p, t in zip(rows, ids[begin:]))
+        previous = row[-context:]
+    wanted, found = 2 ** (-score / len(ids) / math.log(2)), float(re.search("jotun: perplexity ([0-9.]+)", done.stderr).group(1))
+    check(f"perplexity {found} is not the {wanted} of the transcription", abs(found - wanted) < 1e-5 * wanted)
+
+
+def resume(places):
+    """A run goes on from --save-dir, as fairseq's does from checkpoint_last.pt."""
+    longer = jotun(*words("train", "train: smaller", **dict(places, IDS=320)), "--max-update", "26", "--metrics", "a.jsonl")
+    check("a run that goes on", set(metrics("a.jsonl")) == set(range(1, 27)) and "step 26 is saved" in longer.stderr)
+
+
+# ---- arguments ----
+
+def arguments(folder):
+    """None of fairseq's arguments is unknown: each is taken, passed over with a word, or refused with a cure."""
+    counts = {"taken": 0, "ignored": 0, "refused": 0}
+    for command, given in GOLDEN["arguments"].items():
+        for name, flag in given.items():
+            done = jotun(command, folder, "--task", "language_modeling", f"--{name}", *([] if flag else ["7"]), check=False)
+            check(f"--{name} of {command}: {done.stderr}", "is no argument of" not in done.stderr and done.returncode > 0)
+            kind = "refused" if re.search(rf"--{name}\S* .*(refused|is not known|is not two numbers|is not built)", done.stderr) else \
+                   "ignored" if f"--{name}" in done.stderr and " is ignored: " in done.stderr else "taken"
+            counts[kind] += 1
+    print("fairseq's arguments:", counts)
+    check(f"{counts}", counts["taken"] > 90)
+
+
+TRAIN = ["fairseq-train", "DATA", "--task", "language_modeling", "--arch", "transformer_lm_megatron", "--optimizer", "adam", "--lr-scheduler", "inverse_sqrt",
+         "--batch-size", "2", "--max-update", "5", "--dry-run"]
+EVAL = ["fairseq-eval-lm", "DATA", "--path", "ck"]
+REFUSED = [
+    (TRAIN + ["--adam-betas", "0.9"], '--adam-betas 0.9 is not two numbers from 0 to below 1; give "(0.9, 0.98)"'),
+    (TRAIN + ["--adam-betas", "(0.9, 1.2)"], "--adam-betas (0.9, 1.2) is not two numbers"),
+    (TRAIN + ["--adam-beta", "(0.9, 0.98)"], "--adam-beta is no argument of fairseq-train; did you mean --adam-betas?"),
+    (TRAIN + ["--max-update", "many"], "--max-update many is not a whole number; give a value from 0 to"),
+    (TRAIN + ["--batch-size", "0"], "--batch-size 0 is out of range; give a value from 1"),
+    (TRAIN + ["--update-freq", "1,2"], "--update-freq 1,2: give one whole number from 1 on"),
+    (TRAIN + ["--task", "translation"], "--task translation: language models alone are trained; give --task language_modeling"),
+    (TRAIN + ["--arch", "transformer_lm_wiki103"], "--arch transformer_lm_wiki103 is not known; give one of transformer_lm, "),
+    (TRAIN + ["--arch", "transformer_lm"], "--arch transformer_lm has --activation-fn relu, which is not built; give --activation-fn gelu"),
+    (TRAIN + ["--criterion", "adaptive_loss"], "--criterion of fairseq-train is refused: the loss is the cross entropy of the next token; give cross_entropy"),
+    (TRAIN + ["--lr-scheduler", "tri_stage"], "--lr-scheduler tri_stage is not built; give inverse_sqrt, polynomial_decay, cosine or fixed"),
+    (TRAIN + ["--warmup-updates", "0"], "--warmup-updates 0: inverse_sqrt decays from the end of its warm-up"),
+    (TRAIN + ["--sample-break-mode", "line"], "--sample-break-mode line is not known; give overlapping, none, complete, complete_doc or eos"),
+    (TRAIN + ["--model-parallel-size", "3", "--distributed-world-size", "3"], "--model-parallel-size 3"),
+    (TRAIN + ["--distributed-world-size", "3", "--model-parallel-size", "2"], "--distributed-world-size 3"),
+    (TRAIN + ["--decoder-attention-heads", "7"], "--decoder-attention-heads 7"),
+    (TRAIN + ["--max-tokens", "100"], "--max-tokens 100 is less than the 1024 tokens of a sample (--tokens-per-sample); give that or more"),
+    (TRAIN + ["--restore-file", "a.pt"], "--restore-file a.pt: checkpoints are folders here"),
+    (TRAIN + ["--fp16", "--bf16"], "--fp16"),
+    (TRAIN + ["--share-decoder-input-output-embed=1"], "--share-decoder-input-output-embed takes no value in fairseq; leave =1 out"),
+    (TRAIN + ["--lr"], "--lr needs a value"),
+    (TRAIN + ["other"], "fairseq-train needs one folder of data, that of fairseq-preprocess --destdir, and 2 are given"),
+    (TRAIN[:1] + TRAIN[2:], "fairseq-train needs one folder of data"),
+    (TRAIN[:1] + ["nowhere"] + TRAIN[2:], "nowhere/dict.txt: no such file; fairseq-preprocess writes the dictionary there"),
+    (TRAIN[:1] + ["DATA:DATA"] + TRAIN[2:], "several folders, which fairseq reads in turn"),
+    ([w for w in TRAIN if w not in ("--optimizer", "adam")], "fairseq-train needs --optimizer: adam, or sgd"),
+    ([w for w in TRAIN if w not in ("--max-update", "5")], "fairseq-train needs --max-update or --max-epoch"),
+    ([w for w in TRAIN if w not in ("--batch-size", "2")], "fairseq-train needs --batch-size, the samples of a rank, or --max-tokens"),
+    (EVAL + ["--context-window", "1024"], "--context-window 1024 leaves no token of --tokens-per-sample 1024"),
+    (EVAL + ["--output-word-probs"], "--output-word-probs of fairseq-train is refused"),
+    (EVAL[:2], "fairseq-eval-lm needs --path"),
+    (["fairseq-preprocess", "--trainpref", "x"], "needs --only-source"),
+    (["fairseq-preprocess", "--only-source"], "needs --trainpref, of which it makes the dictionary, or --srcdict"),
+    (["fairseq-preprocess", "--only-source", "--trainpref", "x", "--source-lang", "en"], "--source-lang of fairseq-preprocess is refused: one language is prepared"),
+    (["fairseq-preprocess", "--only-source", "--trainpref", "x", "--dataset-impl", "lazy"], "fairseq's older format is read by jotun data alone; give mmap"),
+    (["fairseq-preprocess", "--only-source", "--srcdict", "DATA/train.bin"], ": not a word and its count with a blank between"),
+    (["fairseq-preprocess", "--only-source", "--trainpref", "DATA/dict.txt", "--destdir", "DATA"], "DATA/dict.txt: is there already; give it as --srcdict"),
+    (["fairseq-bpe-encoder"], "needs --encoder-json and --vocab-bpe"),
+    (["fairseq-detok", "DATA/test.idx"], "is not UTF-8"),
+]
+
+
+def refusals(data):
+    for given, wanted in REFUSED:
+        done = jotun(*[w.replace("DATA", data) for w in given], check=False)
+        check(f"{' '.join(given)}: {done.stderr!r} has no {wanted!r}", done.returncode > 0 and wanted.replace("DATA", data) in done.stderr)
+
+
+def conversions(data):
+    """What follows from several arguments, as the line in the log says."""
+    base = TRAIN[:-1] + ["--fp16", "--dry-run", "--arch", "transformer_lm_gpt", "--decoder-layers", "1", "--tokens-per-sample", "64"]
+    for more, wanted, unwanted in (
+            (["--batch-size", "12"], "--micro-batch-size 8 --global-batch-size 8 ", None),
+            (["--max-tokens", "300", "--required-batch-size-multiple", "1", "--batch-size", "9"], "--micro-batch-size 4 ", None),
+            (["--update-freq", "4", "--distributed-world-size", "2"], "--global-batch-size 16 ", None),
+            (["--update-freq", "4", "--distributed-world-size", "2"], "--loss-scale-window 2048 ", None),
+            (["--lr-scheduler", "fixed", "--lr", "0.5", "--warmup-updates", "5"], "--lr 0.5 --lr-decay-style constant --lr-warmup-iters 4 --lr-warmup-init 0.1 ", None),
+            (["--lr-scheduler", "polynomial_decay", "--total-num-update", "50", "--warmup-updates", "3"], "--lr-decay-style linear --lr-warmup-iters 3 --lr-decay-iters 50 ", None),
+            (["--lr-scheduler", "cosine", "--min-lr", "0.01", "--warmup-updates", "2"], "--min-lr 0.01 --lr-decay-style cosine --lr-warmup-iters 2 --lr-warmup-init 0.01 ", None),
+            (["--activation-fn", "gelu_fast"], "--gelu-approximate tanh ", None),
+            (["--decoder-learned-pos", "--no-scale-embedding"], "--position-embedding-type learned_absolute ", "--embedding-multiplier 27"),
+            ([], "--untie-embeddings-and-output-weights ", None),
+            (["--share-decoder-input-output-embed"], "--vocab-size 271 ", "--untie-embeddings"),
+            (["--max-epoch", "2", "--max-update", "0"], "--train-iters ", None),
+            (["--optimizer", "sgd", "--momentum", "0.5"], "--optimizer sgd ", "--adam-eps-uncorrected"),
+            (["--zero-sharding", "os", "--keep-best-checkpoints", "1", "--log-format", "json"], "--zero-stage 1 ", None),
+            (["--threads", "2"], "--threads 2 ", None)):
+        done = jotun(*[w.replace("DATA", data) for w in base], *more, check=False)
+        line = re.search("the same: (.*)", done.stderr)
+        said = line.group(1) + " " if line else done.stderr
+        check(f"{more}: {said}", bool(line) and wanted in said and not (unwanted and unwanted in said))
+
+
+def links(folder):
+    """The program called by the name of a command is that command."""
+    for name in ("fairseq-train", "fairseq-preprocess", "fairseq-eval-lm", "fairseq-bpe-encoder", "fairseq-detok"):
+        os.symlink(os.path.abspath(run.JOTUN), os.path.join(folder, name))
+    call = lambda name, *w, **more: run.subprocess.run([os.path.join(folder, name), *w], capture_output=True, text=True, **more)
+    check("fairseq-detok", call("fairseq-detok", input="a @-@ b\n").stdout == "a-b\n")
+    check("fairseq-train", "fairseq-train needs one folder of data" in call("fairseq-train").stderr)
+    check("--help", call("fairseq-preprocess", "--help").stdout.startswith("jotun fairseq-preprocess"))
+
+
+def json_lines(data):
+    done = jotun(*[w.replace("DATA", data) for w in TRAIN[:-1]], "--decoder-layers", "1", "--decoder-embed-dim", "16", "--decoder-ffn-embed-dim", "16", "--decoder-attention-heads",
+                 "2", "--tokens-per-sample", "16", "--no-save", "--log-format", "json", "--log-interval", "2", "--clip-norm", "1e-3", "--warmup-updates", "3", "--lr", "1e-3")
+    rows = [json.loads(x) for x in re.findall(r"\| INFO \| train_inner \| ({.*})$", done.stderr, re.M)]
+    check(f"{rows}", [r["num_updates"] for r in rows] == ["2", "4"] and rows[0]["epoch"] == 1 and rows[0]["clip"] == "100" and 0 < rows[0]["update"] < rows[1]["update"])
+
+
+def whole_wikitext(folder):
+    """All of a part of WikiText-2 with GPT-2's vocabulary: the bytes that fairseq's own tools write."""
+    raw, gpt2, at = os.path.join(DATA, "wikitext-2", "test.txt"), os.path.join(DATA, "gpt2"), lambda x: os.path.join(folder, x)
+    if not os.path.exists(raw) or not os.path.exists(gpt2):
+        print("without a part: JOTUN_SHARED names no folder with data/wikitext-2 and data/gpt2")
+        return
+    with open(at("detok"), "w", encoding="utf-8", newline="") as out:
+        out.write(jotun("fairseq-detok", raw).stdout)
+    jotun("fairseq-bpe-encoder", "--encoder-json", os.path.join(gpt2, "encoder.json"), "--vocab-bpe", os.path.join(gpt2, "vocab.bpe"), "--inputs", at("detok"), "--outputs", at("bpe"))
+    jotun("fairseq-preprocess", "--only-source", "--trainpref", at("bpe"), "--destdir", folder)
+    for name, wanted in GOLDEN["wikitext-2"].items():
+        check(f"{name} of WikiText-2", hashlib.sha256(open(at(name), "rb").read()).hexdigest() == wanted)
+
+
+def main():
+    here = os.getcwd()
+    run.JOTUN = os.path.abspath(run.JOTUN)
+    with work_folder() as folder:
+        for part in (tool_files, detokenizer, encoder, links, whole_wikitext):
+            sub = os.path.join(folder, part.__name__)
+            os.mkdir(sub)
+            part(sub)
+        sub = os.path.join(folder, "tutorial")
+        os.mkdir(sub)
+        tutorial(sub)
+        data = os.path.join(sub, "wikitext103-bin")
+        os.chdir(folder)
+        refusals(data)
+        conversions(data)
+        json_lines(data)
+        transcription(data)
+        arguments(data)
+        os.chdir(here)
+    print(f"{failures} wrong" if failures else "all right")
+    sys.exit(1 if failures else 0)
+
+
+main()

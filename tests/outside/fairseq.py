@@ -1,0 +1,118 @@
+#!/usr/bin/env python3
+"""fairseq's language model: fairseq-train's weights in transformers' XGLM, which has the same architecture (sinusoidal positions from
+number 2 on, embeddings times the root of their width, norms before, GELU by erf), and the perplexity of fairseq-eval-lm with a context
+window and without, over windows as fairseq's LMContextWindowDataset makes them, in float64."""
+import glob
+import math
+import os
+import random
+import re
+import struct
+
+import comparison
+from comparison import check, jotun
+
+torch, transformers, safetensors = comparison.packages("torch", "transformers", "safetensors.torch")
+
+torch.set_default_dtype(torch.float64)                       # which a mask of transformers is made in
+MOST = 1e-5
+D, LAYERS, HEADS, FFN, V, B = 48, 3, 4, 96, 120, 64
+
+
+def token_file(prefix, items):
+    """fairseq's mmap format, uint16."""
+    with open(prefix + ".bin", "wb") as out:
+        for item in items:
+            out.write(struct.pack(f"<{len(item)}H", *item))
+    offsets = [0]
+    for item in items:
+        offsets.append(offsets[-1] + 2 * len(item))
+    with open(prefix + ".idx", "wb") as out:
+        out.write(b"MMIDIDX\0\0" + struct.pack("<QBQ", 1, 8, len(items)))
+        out.write(struct.pack(f"<{len(items)}i", *map(len, items)) + struct.pack(f"<{len(items)}q", *offsets[:-1]))
+
+
+def data(folder):
+    rng = random.Random(3)
+    with open(os.path.join(folder, "dict.txt"), "w") as out:
+        out.writelines(f"{100 + i} {1000 - i}\n" for i in range(V - 4))
+    for name, count in ("train", 300), ("valid", 20), ("test", 40):
+        items = [[min(V - 1, 4 + int(rng.paretovariate(0.6))) for _ in range(rng.choice((0, 5, 40, 90)))] + [2] for _ in range(count)]
+        token_file(os.path.join(folder, name), items)
+    return items
+
+
+def xglm(checkpoint):
+    """The model of transformers with our weights."""
+    tensor = {}
+    for path in glob.glob(os.path.join(checkpoint, "*.safetensors")):
+        tensor.update({k: v.double() for k, v in safetensors.load_file(path).items()})
+    config = transformers.XGLMConfig(vocab_size=V, max_position_embeddings=2048, d_model=D, ffn_dim=FFN, num_layers=LAYERS, attention_heads=HEADS,
+                                     activation_function="gelu", dropout=0, attention_dropout=0, activation_dropout=0, layerdrop=0, scale_embedding=True, use_cache=False)
+    model = transformers.XGLMForCausalLM(config).double().eval()
+    names = {"self_attn.q_proj": "attention.query", "self_attn.k_proj": "attention.key", "self_attn.v_proj": "attention.value", "self_attn.out_proj": "attention.out",
+             "fc1": "mlp.up", "fc2": "mlp.down"}
+    state = {"model.embed_tokens.weight": tensor["embed.token.weight"], "lm_head.weight": tensor["embed.token.weight"],
+             "model.layer_norm.weight": tensor["final.gain"], "model.layer_norm.bias": tensor["final.bias"]}
+    for layer in range(LAYERS):
+        theirs, ours = f"model.layers.{layer}.", f"blocks.{layer}."
+        for a, b in names.items():
+            for part in "weight", "bias":
+                state[theirs + f"{a}.{part}"] = tensor[ours + f"{b}.{part}"]
+        for a, b in ("self_attn_layer_norm", "norm1"), ("final_layer_norm", "norm2"):
+            state[theirs + a + ".weight"], state[theirs + a + ".bias"] = tensor[ours + b + ".gain"], tensor[ours + b + ".bias"]
+    missing, left = model.load_state_dict(state, strict=False)
+    check("names", f"{missing} {left}", not left and not [m for m in missing if "embed_positions" not in m])
+    # transformers makes the table in float32; the formula's own numbers are in float64, as ours
+    half = D // 2
+    angle = torch.arange(2050, dtype=torch.float64)[:, None] * torch.exp(torch.arange(half, dtype=torch.float64) * -(math.log(10000) / (half - 1)))
+    table = torch.cat([angle.sin(), angle.cos()], 1)
+    difference = (table[2:] - model.model.embed_positions.weights.double()[2:2050]).abs().max().item()
+    check("positions", f"the table differs from transformers' by {difference:g}", difference < 1e-3)
+    model.model.embed_positions.weights = table
+    return model
+
+
+def perplexity(model, items, context, mode="none"):
+    """Row after row as LMContextWindowDataset's collater; blocks as TokenBlockDataset cuts them."""
+    stream = [t for item in items for t in item]
+    size = B - context
+    if mode == "none":
+        blocks = [(i, min(i + size, len(stream))) for i in range(0, len(stream), size)]
+    else:
+        at, blocks = 0, []
+        for item in items:
+            if len(item) <= size:
+                blocks.append((at, at + len(item)))
+            at += len(item)
+    source = [2] + stream[:-1]
+    previous, score, count = [], 0.0, 0
+    with torch.no_grad():
+        for begin, end in blocks:
+            tokens = source[begin:end]
+            previous = previous[max(0, len(previous) + len(tokens) - B):]
+            row = previous + tokens
+            logits = model(torch.tensor([row])).logits[0, len(previous):].log_softmax(-1)
+            score += logits.gather(1, torch.tensor(stream[begin:end])[:, None]).sum().item()
+            count += end - begin
+            previous = row[-context:] if context else []
+    return 2 ** (-score / count / math.log(2)), count
+
+
+with comparison.temporary() as folder:
+    items = data(folder)
+    save = os.path.join(folder, "megatron_11b")
+    jotun("fairseq-train", folder, "--task", "language_modeling", "--arch", "transformer_lm_megatron_11b", "--decoder-layers", LAYERS, "--decoder-embed-dim", D,
+          "--decoder-ffn-embed-dim", FFN, "--decoder-attention-heads", HEADS, "--tokens-per-sample", B, "--share-decoder-input-output-embed", "--optimizer", "adam",
+          "--adam-betas", "(0.9, 0.98)", "--lr-scheduler", "inverse_sqrt", "--lr", "0.01", "--warmup-updates", "20", "--weight-decay", "0.01", "--batch-size", "4",
+          "--max-update", "60", "--save-dir", save)
+    model = xglm(glob.glob(os.path.join(save, "step_*60"))[0])
+    for context, mode in (0, "none"), (24, "none"), (60, "none"), (0, "eos"):
+        ours = comparison.run("fairseq-eval-lm", folder, "--path", os.path.join(save, "model.pt"), "--gen-subset", "test", "--batch-size", "8", "--tokens-per-sample", B,
+                     "--context-window", context, "--sample-break-mode", mode)
+        found = float(re.search(r"jotun: perplexity ([0-9.e+]+)", ours.stderr).group(1))
+        counted = int(re.search(r"Evaluated ([0-9,]+) tokens", ours.stdout).group(1).replace(",", ""))
+        wanted, count = perplexity(model, items, context, mode)
+        print(f"context {context:2d} {mode:5s} {count} tokens: {wanted:.7f} by transformers, {found:.7f} here")
+        check(f"context {context}, {mode}", f"{found} is not {wanted}, {counted} tokens not {count}", abs(found - wanted) < MOST * wanted and counted == count)
+comparison.end()
