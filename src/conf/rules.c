@@ -232,6 +232,9 @@ static Status rule_mtp(const Options *o)
         return fail(BAD_OPTION, "%s: the first pipeline stage has the norm of %s, and the last one embeds "
                     "the tokens ahead; leave one of them out", TYPED(OPTION_mtp_layers),
                     NAMED(OPTION_embed_layernorm));
+    if (o->optimizer.value == CHOICE_optimizer_sophia)
+        return fail(BAD_OPTION, "%s: %s draws targets for the next token alone; give another optimizer, or "
+                    "leave %s out", TYPED(OPTION_optimizer), o->optimizer.word, TYPED(OPTION_mtp_layers));
     if (o->command != FOR_EVAL && o->mtp_layers >= o->sequence)
         return fail(BAD_OPTION, "%s: %s has no position from which so many tokens are ahead; give fewer",
                     TYPED(OPTION_mtp_layers), TYPED(OPTION_sequence));

@@ -82,6 +82,7 @@ typedef struct {
     Tensor logits_NV, dlogits_NV, stats_N3, stats_RN3;
     /* of all tokens: log-sum-exp of the logits, and loss */
     Tensor lse_T, loss_T;
+    Tensor drawn_i;                   /* [N], where the run draws targets */
 } HeadChunk;
 
 static HeadChunk chunk_new(const ExecContext *ctx, int64_t T, int64_t V, bool backward)
@@ -96,6 +97,7 @@ static HeadChunk chunk_new(const ExecContext *ctx, int64_t T, int64_t V, bool ba
     c.stats_N3  = tensor_new(ctx->scratch, "softmax statistics", statistic, N, 3);
     c.stats_RN3 = R > 1 ? tensor_new(ctx->scratch, "softmax statistics", statistic, R, N, 3)
                         : tensor_view(c.stats_N3, 1, N, 3);
+    if (backward && ctx->draws) c.drawn_i = tensor_new(ctx->scratch, "drawn targets", I32, N);
     c.lse_T  = tensor_new(ctx->scratch, "softmax lse", statistic, T);
     c.loss_T = tensor_new(ctx->scratch, "loss", statistic, T);
     return c;
@@ -136,6 +138,21 @@ static void chunk_loss(const ExecContext *ctx, const HeadChunk *c, Tensor w_VC, 
     comm_all_gather(ctx->tp.comm, q, stats_RN3, stats_N3);                  /* <-> tp: all-gather of [N, 3] */
     xent_forward(q, (XentForward){ .loss_T = of_chunk(c, c->loss_T), .lse_T = of_chunk(c, c->lse_T),
         .stats_RT3 = stats_RN3 });
+}
+
+/* The targets of a chunk: those of the text, or drawn from the softmax. */
+static Tensor chunk_targets(const ExecContext *ctx, const HeadChunk *c, Tensor target_i)
+{
+    HeadVocabulary columns = head_vocabulary(ctx);
+    int64_t R = comm_size(ctx->tp.comm);
+    if (!ctx->drawn) return of_chunk(c, target_i);
+    Tensor drawn_i = held(c, c->drawn_i);
+    xent_draw(ctx->queue, (XentDraw){ .target_i = drawn_i, .logits_TV = held(c, c->logits_NV),
+        .stats_RT3 = tensor_view(tensor_flat(c->stats_RN3, 0, R * c->count * 3), R, c->count, 3),
+        .index_i = of_chunk(c, tensor_view(ctx->batch->dropout_index_i, tensor_count(target_i))),
+        .rank = comm_rank(ctx->tp.comm), .first = columns.first, .valid = columns.valid,
+        .site = SITE_DRAWN_TARGETS });
+    return drawn_i;
 }
 
 /* Of all chunks at once, so that the sum does not depend on their length. */
@@ -232,10 +249,10 @@ Tensor head_loss_backward(const ExecContext *ctx, const UnitParam *w, const Unit
         Tensor dlogits_NV = held(&c, c.dlogits_NV);
         chunk_loss(ctx, &c, w_VC, n_TC, targets->target_i);                           /* <-> tp */
         xent_backward(q, (XentBackward){ .dlogits_TV = dlogits_NV, .logits_TV = held(&c, c.logits_NV),
-            .lse_T = of_chunk(&c, c.lse_T), .target_i = of_chunk(&c, targets->target_i),
+            .lse_T = of_chunk(&c, c.lse_T), .target_i = chunk_targets(ctx, &c, targets->target_i),
             .loss_weight_T = of_chunk(&c, targets->loss_weight_T), .first = columns.first,
             .valid = columns.valid, .softcap = ctx->config->logit_softcap,
-            .z = ctx->config->logit_z_coefficient });
+            .z = ctx->drawn ? 0 : ctx->config->logit_z_coefficient });
         matmul_backward_input(q, (MatmulBackwardInput){ .dx_TC = of_chunk(&c, dn_TC), .dy_TK = dlogits_NV,
             .w_KC = w_VC });
         matmul_backward_weight(q, (MatmulBackwardWeight){ .dw_KC = dw_VC,

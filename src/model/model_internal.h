@@ -8,6 +8,8 @@
  * l + these: attention probabilities, attention output, MLP output. The embedding uses SITES layers, those of
  * multi-token prediction the numbers after it. */
 enum { SITE_SCORES, SITE_ATTENTION, SITE_MLP, SITES };
+/* Of targets that the model draws, one for each token: no dropout has it. */
+#define SITE_DRAWN_TARGETS UINT64_MAX
 
 /* depth 0: the batch's tokens and their positions; else those that so many tokens later stand there, for
  * multi-token prediction, without positions */

@@ -48,7 +48,7 @@ static void balance(const ExecContext *ctx, int64_t layer, const MoeSizes *z, Te
     int64_t sequences = ctx->batch->sample_i.dim[0], T = ctx->batch->token_i.dim[0];
     int64_t groups = m->balance == MOE_BALANCE_SEQUENCE ? sequences : 1;
     int64_t first  = ctx->tp.sequence_parallel ? comm_rank(ctx->tp.comm) * z->t : 0;
-    if (!counted && m->z_coefficient == 0) return;
+    if (ctx->drawn || (!counted && m->z_coefficient == 0)) return;
     Tensor count_GE = tensor_new(ctx->scratch, "balance counts", ctx->precision.statistic, groups, z->E);
     fill_zero(q, (FillZero){ .y = count_GE });
     if (counted) {

@@ -107,6 +107,9 @@ typedef struct {
     const KvCaches *caches;        /* NULL in training */
     bool    drop;                  /* dropout is on: training */
     bool    backward_follows;      /* training: the head leaves its loss to backward */
+    /* The run also takes gradients of targets that the model draws (Sophia); `drawn`: now. Then there are no
+     * losses but cross-entropy. */
+    bool    draws, drawn;
     /* F64: the head adds { loss sum, tokens } of the micro-batch, once */
     Tensor  sums_2;
     /* the same of each depth of multi-token prediction, whose weights carry ModelConfig.mtp_factor, [N, 2];

@@ -54,6 +54,7 @@ static const Optimizer optimizers[] = {
     { "adopt", &adopt_rule, &adopt_rule, &adopt_rule },
     { "adamwschedulefree", &adamw_free_rule, &adamw_free_rule, &adamw_free_rule },
     { "sgdschedulefree", &sgd_free_rule, &sgd_free_rule, &sgd_free_rule },
+    { "sophiag", &sophia_rule, &sophia_rule, &sophia_rule },
     { "adafactor", &adafactor_matrix_rule, &adafactor_matrix_rule, &adafactor_vector_rule },
     { "adam-mini", &adam_mini_rule, &adam_mini_rule, &adam_mini_rule },
     { "lamb", &lamb_rule, &lamb_rule, &lamb_rule },
@@ -103,6 +104,7 @@ bool optimizers_share_states(const char *a, const char *b)
            same_states(x->vectors, y->vectors);
 }
 
+bool optimizer_estimates(const Optimizer *o) { return o->matrices->estimate != NULL; }
 bool optimizer_averages(const Optimizer *o) { return o->matrices->parameters != NULL; }
 
 int optimizer_phases(const Optimizer *o)

@@ -38,6 +38,8 @@ typedef struct {
     bool   stochastic;                 /* states narrower than the compute type are rounded at random */
     double momentum;                   /* of SGD */
     bool   nesterov;
+    double sophia_rho;
+    int64_t estimate_interval;         /* updates from one of Sophia's estimates to the next */
     double lion_beta1, lion_beta2;     /* of the step, of the momentum that is kept */
     double least_ratio, most_ratio;    /* bounds of LAMB's trust ratio */
     struct {
@@ -122,6 +124,10 @@ struct UpdateRule {
      * weights, which are evaluated. */
     void  (*parameters)(Queue *q, const OptimizerSettings *settings, const OptimizerPiece *piece,
                         bool average);
+    /* Takes the gradient of targets that the model has drawn, of so many tokens, every estimate_interval-th
+     * update before the others; NULL: the rule needs none. */
+    void  (*estimate)(Queue *q, const OptimizerSettings *settings, const OptimizerPiece *piece,
+                      Tensor tokens_1);
     int     phases;
     /* In the place of begin, of a rule without phases that takes scratch or communicates over the `cut` of a
      * piece; else NULL. <-> cut */
@@ -158,6 +164,8 @@ Tensor  piece_part(Tensor x_N, const PieceMatrix *matrix);
 ElementPlace piece_place(const OptimizerPiece *piece, const PieceMatrix *matrix);
 /* Of a whole state the numbers of one matrix. */
 Tensor  piece_numbers(const OptimizerPiece *piece, int state, const PieceMatrix *matrix);
+/* Whether its rules take gradients of drawn targets. */
+bool    optimizer_estimates(const Optimizer *optimizer);
 /* The most phases of its rules; the sums of a parameter in one, of all its matrices. */
 int     optimizer_phases(const Optimizer *optimizer);
 int64_t optimizer_sums  (const Optimizer *optimizer, const Param *param, int phase);
@@ -180,6 +188,7 @@ AverageWeights average_next(double *share, AverageWeights now, double lr);
 extern const UpdateRule adam_rule;
 extern const UpdateRule lamb_rule, muon_rule;          /* optim/lamb.c, optim/muon.c */
 extern const UpdateRule adafactor_matrix_rule, adafactor_vector_rule;            /* optim/adafactor.c */
+extern const UpdateRule sophia_rule;                                             /* optim/sophia.c */
 extern const UpdateRule adam_mini_rule;                                          /* optim/adam_mini.c */
 extern const UpdateRule adam8bit_rule;                                           /* optim/adam8bit.c */
 extern const UpdateRule galore_rule, galore8bit_rule, galore_others_rule;        /* optim/galore.c */

@@ -183,6 +183,19 @@ static void on_step(void *context)
     trainer_moe_end(t);                                                       /* <-> tp+cp+dp pp */
 }
 
+/* STEP of an estimate: the gradients of drawn targets go to the rules. The factor is that of a mean, without
+ * clipping, and the loss scale stays. */
+static void on_estimate(void *context)
+{
+    Trainer *t = context;
+    on_gradients(t);                                                          /* <-> all axes */
+    clip_and_skip(&t->queue, (ClipAndSkip){ .report_4 = t->report_4,
+        .sums_3 = tensor_flat(t->sums_S, 0, STEP_SUMS) });
+    for (int i = 0; i < t->optimizer.pieces; i++)
+        t->optimizer.piece[i].rule->estimate(&t->queue, &t->config->settings, &t->optimizer.piece[i],
+                                             tensor_flat(t->sums_S, SUM_TOKENS, 1));
+}
+
 /* queue_wait at the end: only then may the host read the sums. */
 static void run_schedule(Trainer *t, void (*at_end)(void *context))
 {
@@ -207,6 +220,18 @@ static void run_schedule(Trainer *t, void (*at_end)(void *context))
     pipeline_run(&t->pipeline, trainer_schedule(t), (PipelineCalls){ .context = t, .fill = fill_train,
         .reduce = on_reduce, .step = at_end });
     queue_wait(&t->queue);
+}
+
+/* Before some updates of an optimizer that takes estimates: a pass over the samples of the step with targets
+ * that the model draws. A dry run leaves it out, as most steps do: it needs no more memory than a step. */
+static void estimate(Trainer *t)
+{
+    bool due = optimizer_estimates(t->config->optimizer) &&
+               t->step_state.updates % t->config->settings.estimate_interval == 0;
+    if (!due || comm_dry(t->world)) return;
+    t->executor.ctx.drawn = true;
+    run_schedule(t, on_estimate);                                             /* <-> all axes */
+    t->executor.ctx.drawn = false;
 }
 
 void trainer_gradients(Trainer *t) { run_schedule(t, on_gradients); }
@@ -257,6 +282,7 @@ StepReport trainer_step(Trainer *t)
 {
     LossScale before = t->step_state.loss;
     test_copies(t);                                                     /* <-> tp kv tied shard replica */
+    estimate(t);                                                              /* <-> all axes */
     run_schedule(t, on_step);
     t->step++;
     t->samples += t->batch;

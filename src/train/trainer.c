@@ -375,6 +375,7 @@ static StageExecutorSetup executor_setup(Trainer *t, const LoaderConfig *batch, 
         .cp = trainer_context(t),
         .fp8 = t->fp8_comm ? &t->fp8 : NULL, .moe = config->model.experts > 0 ? &t->moe : NULL,
         .head_chunk = config->head_chunk, .scratch = &t->arena[ARENA_SCRATCH],
+        .draws = config->training && optimizer_estimates(config->optimizer),
         .tp = { .comm = t->tp, .queue = &t->queue, .scratch = &t->arena[ARENA_SCRATCH],
                 .sequence_parallel = sequence_parallel(t) } };
     return (StageExecutorSetup){ .stage = &t->stage, .buckets = &t->buckets, .ctx = ctx, .slots = slots,

@@ -153,6 +153,8 @@ void __wrap_pipeline_run(Pipeline *p, const Schedule *schedule, PipelineCalls ca
         __real_pipeline_run(p, schedule, calls);
         return;
     }
+    w->count   = 0;                        /* of a step behind an estimate (train/step.c) what it does itself */
+    memset(w->load, -1, sizeof w->load);
     w->compute = p->compute;
     w->calls   = calls;
     w->micros  = schedule->shape.micros;

@@ -82,6 +82,7 @@ const Value values[] = {
     { OPTIMIZER, "adopt",       0, "--optimizer adopt --adam-eps 1e-3", { { 0 } } },
     { OPTIMIZER, "average",     0, "--optimizer adamwschedulefree --adam-eps 1e-6", { { 0 } } },
     { OPTIMIZER, "sgd-average", 0, "--optimizer sgdschedulefree", { { 0 } } },
+    { OPTIMIZER, "sophia",      0, "--optimizer sophiag --sophia-update-interval 2", { { 0 } } },
     { OPTIMIZER, "adafactor",   0, "--optimizer adafactor", { { 0 } } },
     { OPTIMIZER, "adam-mini",   0, "--optimizer adam-mini --adam-eps 1e-6", { { 0 } } },
     { OPTIMIZER, "muon",        1, "--optimizer muon", { { 0 } } },
@@ -182,6 +183,7 @@ const ValuePair impossible[] = {
     { "zb-v", "short" },                  /* its first stage has the last virtual stage too: a layout by hand says which */
     { "sgd", "bf16-states" }, { "lion", "bf16-states" },               /* they have no second moment */
     { "average", "bf16-states" }, { "sgd-average", "bf16-states" }, { "adafactor", "bf16-states" },    /* they have no first one */
+    { "sophia", "mtp" },                                               /* refused */
     { "adam-mini", "bf16-states" },                                    /* its second ones are of blocks */
     { "adam8bit", "bf16-states" }, { "galore", "bf16-states" }, { "galore8bit", "bf16-states" }, { "shampoo", "bf16-states" },
     { "soap", "bf16-states" },

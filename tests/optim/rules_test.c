@@ -13,7 +13,7 @@
 #include "optim/optimizer.h"
 #include <cmocka.h>                     /* last: it has a macro called fail */
 
-enum { TENSORS = 4, STEPS = 50, WEIGHTS = 0, GRADIENT = 1, MEAN = 2, REACHED = 3, SUM = 5 };
+enum { TENSORS = 4, STEPS = 50, WEIGHTS = 0, GRADIENT = 1, MEAN = 2, REACHED = 3, SAMPLED = 4, SUM = 5 };
 static const struct { const char *name; int64_t rows, columns; } tensors[TENSORS] = {
     { "wide", 24, 40 }, { "tall", 64, 12 }, { "square", 20, 20 }, { "vector", 40, 1 },
 };
@@ -27,6 +27,7 @@ static const struct { const char *golden, *optimizer; OptimizerSettings settings
     { "adopt_decoupled", "adopt", { .beta1 = 0.9, .beta2 = 0.9999, .epsilon = 1e-6 } },
     { "adamw_schedule_free", "adamwschedulefree", { .beta1 = 0.9, .beta2 = 0.95, .epsilon = 1e-8 } },
     { "sgd_schedule_free", "sgdschedulefree", { .momentum = 0.9 } },
+    { "sophia", "sophiag", { .beta1 = 0.965, .beta2 = 0.99, .sophia_rho = 0.04, .estimate_interval = 10 } },
     { "adafactor", "adafactor", { .adafactor = { .decay_rate = 0.8, .clip = 1, .epsilon1 = 0x1p-23, .epsilon2 = 1e-3 } } },
     { "adam_mini", "adam-mini", { .beta1 = 0.9, .beta2 = 0.95, .epsilon = 1e-8 } },
     { "lion",  "lion", { .lion_beta1 = 0.9, .lion_beta2 = 0.99 } },
@@ -59,11 +60,11 @@ static double unit(int stream, int tensor, int step, int64_t i)
 }
 
 /* A step reaches a third of the rows of the tall matrix. The columns of the vector are its elements. */
-static double gradient(int k, int step, int64_t i)
+static double gradient(int stream, int k, int step, int64_t i)
 {
     int64_t columns = tensors[k].columns > 1 ? tensors[k].columns : tensors[k].rows;
     if (k == 1 && mixed(REACHED, 1, (uint32_t)step, (uint32_t)(i / columns)) % 3 != 0) return 0;
-    return ldexp(unit(GRADIENT, k, step, i) + unit(MEAN, k, 0, i) / 2, (int)(-4 - i % columns % 6));
+    return ldexp(unit(stream, k, step, i) + unit(MEAN, k, 0, i) / 2, (int)(-4 - i % columns % 6));
 }
 
 typedef struct { int rule; const char *device; double off; } Course;
@@ -116,6 +117,16 @@ static void pieces_make(OptimizerRun *run, Arena *arena, Dtype type)
     if (most > 0) run->own_sums_N = tensor_new(arena, "sums", F64, most), run->sums_N = tensor_new(arena, "sums", type, most);
 }
 
+/* Twice the gradient, as factor is 1/2 */
+static void gradients_set(const OptimizerPiece *piece, int stream, int t, Dtype type)
+{
+    double x[1024];
+    for (int k = 0; k < TENSORS; k++) {
+        for (int64_t i = 0; i < count_of(k); i++) x[i] = 2 * gradient(stream, k, t, i);
+        dtype_convert(piece[k].g.data, type, x, F64, count_of(k));
+    }
+}
+
 static Status course_rank(Transport *transport, void *context)
 {
     Course *c = context;
@@ -138,6 +149,8 @@ static Status course_rank(Transport *transport, void *context)
     OptimizerRun run = { .queue = &q, .optimizer = optimizer_named(rules[c->rule].optimizer), .settings = &rules[c->rule].settings,
         .stage = world, .scratch = &arena, .piece = piece, .pieces = TENSORS };
     pieces_make(&run, &arena, type);
+    Tensor tokens_1 = tensor_new(&arena, "tokens", F64, 1);
+    *(double *)tokens_1.data = 4096;
     for (int k = 0; k < TENSORS; k++) {
         for (int64_t i = 0; i < count_of(k); i++) x[k][i] = unit(WEIGHTS, k, 0, i) / 2;
         dtype_convert(piece[k].w.data, type, x[k], F64, count_of(k));
@@ -149,10 +162,11 @@ static Status course_rank(Transport *transport, void *context)
     for (int t = 1; t <= STEPS; t++) {
         state.lr = peak * (t < 5 ? t : 5) / 5, state.updates = t - 1;
         average = average_next(&state.average_share, average, state.lr);
-        for (int k = 0; k < TENSORS; k++) {                        /* twice the gradient, as factor is 1/2 */
-            for (int64_t i = 0; i < count_of(k); i++) x[k][i] = 2 * gradient(k, t, i);
-            dtype_convert(piece[k].g.data, type, x[k], F64, count_of(k));
+        if (optimizer_estimates(run.optimizer) && (t - 1) % run.settings->estimate_interval == 0) {
+            gradients_set(piece, SAMPLED, t, type);
+            for (int k = 0; k < TENSORS; k++) piece[k].rule->estimate(&q, run.settings, &piece[k], tokens_1);
         }
+        gradients_set(piece, GRADIENT, t, type);
         optimizer_tensors(&run);
         optimizer_elements(&run, 0, TENSORS);
         snprintf(step, sizeof step, "%d", t);

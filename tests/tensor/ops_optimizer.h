@@ -93,6 +93,23 @@ static inline bool make_weighted_pair(Arguments *a, int variant)
     return variant < 1;
 }
 
+/* Steps below their bound and above it */
+static inline bool make_sophia(Arguments *a, int variant)
+{
+    a->sophia = (Sophia){ .w_N = real(20001), .m_N = real(20001), .h_N = between(0, 1, 20001), .g_N = real(20001), .beta1 = 0.9, .rho = 2, .decay = 0.1,
+                          .decoupled = variant == 2, .stochastic = variant >= 3, .place = variant == 4 ? cut_place : flat_place };
+    if (variant >= 2) a->sophia.param_N = real(20001);
+    return update_case(variant);
+}
+
+static inline bool make_sophia_hessian(Arguments *a, int variant)
+{
+    a->sophia_hessian = (SophiaHessian){ .h_N = between(0, 1, 20001), .g_N = real(20001), .tokens_1 = sums(1), .beta2 = 0.99, .stochastic = variant >= 3,
+                                         .place = variant == 4 ? cut_place : flat_place };
+    *element(a->sophia_hessian.tokens_1, 0) = 4096;
+    return update_case(variant);
+}
+
 /* Rows of 70 from the middle of one to the middle of another, of a matrix of 400 rows and 90 columns, one or 8 rows for a number */
 enum { FACTOR_FIRST = 333, FACTOR_COLUMNS = 70, FACTOR_ROW0 = 40, FACTOR_COLUMN0 = 20 };
 static inline bool make_factor_sums(Arguments *a, int variant)

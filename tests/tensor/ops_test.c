@@ -439,6 +439,25 @@ static bool make_logit_softcap(Arguments *a, int variant)
     return variant < 4;
 }
 
+/* The second of three ranks, with statistics of its own logits */
+static bool make_xent_draw(Arguments *a, int variant)
+{
+    if (!make_xent_stats(a, variant)) return false;
+    XentStats f = a->xent_stats;
+    a->xent_draw = (XentDraw){ .target_i = ints(21, 0, 9), .logits_TV = f.logits_TV, .stats_RT3 = real(3, 21, 3), .index_i = ints(21, 0, 1000),
+                               .rank = 1, .first = f.first, .valid = f.valid, .site = 3 };
+    for (int t = 0; t < 21; t++) {
+        double max = -INFINITY, sum = 0;
+        for (int64_t c = 0; c < f.valid; c++) max = fmax(max, *element(f.logits_TV, t * f.logits_TV.dim[1] + c));
+        for (int64_t c = 0; c < f.valid; c++) sum += exp(*element(f.logits_TV, t * f.logits_TV.dim[1] + c) - max);
+        for (int r = 0; r < 3; r++) {
+            double *stats = element(a->xent_draw.stats_RT3, 3 * (21 * r + t));
+            stats[0] = max, stats[1] = r == 1 ? sum : 0.1 * sum;
+        }
+    }
+    return true;
+}
+
 static bool make_xent_backward(Arguments *a, int variant)
 {
     int kind = variant / 7;                                /* plain; with a softcap; with a z-loss; with both */
@@ -505,6 +524,7 @@ static const struct { Make *make; double tolerance, of_pairs; } row[OP_COUNT] = 
     [OP_xent_stats] = { make_xent_stats, 1e-6, 0 },
     [OP_xent_forward] = { make_xent_forward, 2e-7, 0 },
     [OP_logit_softcap] = { make_logit_softcap, 1e-6, 0 },
+    [OP_xent_draw] = { make_xent_draw, 0, 0 },
     [OP_xent_backward] = { make_xent_backward, 2e-6, 0 },
     [OP_route_forward] = { make_route_forward, 2e-7, 0 },
     [OP_route_backward] = { make_route_backward, 2e-7, 0 },

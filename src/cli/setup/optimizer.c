@@ -104,6 +104,7 @@ OptimizerSettings setup_optimizer(const Options *o)
     return (OptimizerSettings){ .beta1 = o->adam_beta1, .beta2 = o->adam_beta2, .epsilon = o->adam_eps,
         .coupled = o->coupled_decay, .uncorrected = o->adam_eps_uncorrected,
         .stochastic = o->stochastic_rounding, .momentum = o->sgd_momentum, .nesterov = o->sgd_nesterov,
+        .sophia_rho = o->sophia_rho, .estimate_interval = o->sophia_interval,
         .lion_beta1 = o->lion_beta1, .lion_beta2 = o->lion_beta2,
         .least_ratio = unbounded ? 0 : o->lamb_min_coeff,
         .most_ratio = unbounded ? INFINITY : o->lamb_max_coeff,

@@ -1,5 +1,6 @@
 /* Vocabulary-parallel cross entropy.
  * T rows   V columns held by this rank, of which the first `valid` are ids and the rest padding   R ranks */
+#include "base/random.h"
 #include "base/exponential.h"
 #include "tensor/cpu/cpu.h"
 
@@ -20,6 +21,8 @@ INLINE float largest(const float *x, int64_t n)
     for (int l = 0; l < LANES; l++) max = most[l] > max ? most[l] : max;
     return max;
 }
+
+typedef struct { const XentDraw *a; uint64_t key; } XentDrawing;
 
 /* stats = { max, sum of exp(x - max), logit of the target or 0 }
  * exp fills a tile first, in a loop that vectorizes; then the tile is added in double. */
@@ -43,6 +46,44 @@ static CLONES void xent_stats_rows(void *context, int64_t begin, int64_t end)
         stats[1] = (float)lanes_total(&sum);
         stats[2] = target >= 0 && target < a->valid ? x[target] : 0;
     }
+}
+
+/* As ref's xent_draw, with the exponentials of xent_stats. */
+static CLONES void draw_rows(void *context, int64_t begin, int64_t end)
+{
+    const XentDrawing *d = context;
+    const XentDraw *a = d->a;
+    int64_t R = a->stats_RT3.dim[0], T = a->logits_TV.dim[0];
+    for (int64_t t = begin; t < end; t++) {
+        const float *x = row(a->logits_TV, t), *stats = flat(a->stats_RT3) + 3 * t;
+        double max = -INFINITY, total = 0, before = 0, own = 0, sum = 0;
+        for (int64_t r = 0; r < R; r++) max = fmax(max, (double)stats[3 * T * r]);
+        for (int64_t r = 0; r < R; r++) {
+            double part = (double)stats[3 * T * r + 1] * exp((double)stats[3 * T * r] - max);
+            if (r == a->rank) before = total, own = part;
+            total += part;
+        }
+        double wanted = random_uniform(d->key, (uint64_t)((const int32_t *)a->index_i.data)[t]) * total;
+        ((int32_t *)a->target_i.data)[t] = -1;
+        if (wanted < before || wanted >= before + own) continue;
+        int64_t c = 0;
+        for (; c + 1 < a->valid; c++) {
+            sum += (double)cpu_exp(x[c] - (float)max);
+            if (before + sum > wanted) break;
+        }
+        ((int32_t *)a->target_i.data)[t] = (int32_t)(a->first + c);
+    }
+}
+
+CPU(xent_draw, XentDraw)
+{
+    int64_t R = a->stats_RT3.dim[0], T = a->logits_TV.dim[0], V = a->logits_TV.dim[1];
+    WANT(a->target_i, T);
+    WANT(a->logits_TV, T, V);
+    WANT(a->stats_RT3, R, T, 3);
+    WANT(a->index_i, T);
+    XentDrawing d = { a, dropout_key(q->step_state, a->site) };
+    team_for(q->team, T, 1, draw_rows, &d);
 }
 
 static void check_valid(int64_t valid, int64_t V)

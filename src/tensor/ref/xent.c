@@ -1,5 +1,6 @@
 /* Vocabulary-parallel cross entropy.
  * T rows   V columns held by this rank, of which the first `valid` are ids and the rest padding   R ranks */
+#include "base/random.h"
 #include "tensor/ref/ref.h"
 
 /* stats = { max, sum of exp(x - max), logit of the target or 0 } */
@@ -50,6 +51,35 @@ REF(logit_softcap, LogitSoftcap)
     for (int64_t t = 0; t < T; t++)
         for (int64_t c = 0; c < V; c++)
             *at2(a->x_TV, t, c) = a->softcap * tanh(*at2(a->x_TV, t, c) / a->softcap);
+}
+
+/* The first id whose cumulative probability exceeds a random number; on the rank that has it, of others -1 */
+REF(xent_draw, XentDraw)
+{
+    int64_t R = a->stats_RT3.dim[0], T = a->logits_TV.dim[0], V = a->logits_TV.dim[1];
+    uint64_t key = dropout_key(q->step_state, a->site);
+    WANT(a->target_i, T);
+    WANT(a->logits_TV, T, V);
+    WANT(a->stats_RT3, R, T, 3);
+    WANT(a->index_i, T);
+    for (int64_t t = 0; t < T; t++) {
+        double max = -INFINITY, total = 0, before = 0, sum = 0;
+        for (int64_t r = 0; r < R; r++) max = fmax(max, *at3(a->stats_RT3, r, t, 0));
+        for (int64_t r = 0; r < R; r++) {
+            if (r == a->rank) before = total;
+            total += *at3(a->stats_RT3, r, t, 1) * exp(*at3(a->stats_RT3, r, t, 0) - max);
+        }
+        double own = *at3(a->stats_RT3, a->rank, t, 1) * exp(*at3(a->stats_RT3, a->rank, t, 0) - max);
+        double wanted = random_uniform(key, (uint64_t)int1(a->index_i, t)) * total;
+        *int_at(a->target_i, t) = -1;
+        if (wanted < before || wanted >= before + own) continue;
+        int64_t c = 0;
+        for (; c + 1 < a->valid; c++) {
+            sum += exp(*at2(a->logits_TV, t, c) - max);
+            if (before + sum > wanted) break;
+        }
+        *int_at(a->target_i, t) = (int32_t)(a->first + c);
+    }
 }
 
 /* dlogits = (exp(x - lse) (1 + 2 z lse) - [column is target]) weight gradient_scale (1 - (x / softcap)^2) */
