@@ -133,8 +133,22 @@ def check_drawn(count):
     check(len(refused) < count / 2, f"{len(refused)} of {count} drawn layouts are refused: {refused[:1]}")
 
 
+def check_states():
+    """Of Llama 2 7B: 8 bytes an element; with codes of 8 bits (2110.02861) 2 of a matrix of a layer and 8 of each 256 of its elements. Some of whole matrices."""
+    sides = 4 * [(4096, 4096)] + 2 * [(11008, 4096)] + [(4096, 11008)]
+    matrices, others = 32 * sum(rows * columns for rows, columns in sides), 2 * 32000 * 4096 + 65 * 4096
+    squares, low = 32 * sum(rows ** 2 + columns ** 2 for rows, columns in sides), 32 * sum(min(x) + 2 * max(x) for x in sides)
+    wanted = {"adam": 8 * (matrices + others), "adam8bit": (2 + 8 / 256) * matrices + 8 * others, "galoreadamw": 4 * 128 * low + 8 * others,
+              "soap --max-preconditioner-dim 16384": 8 * (matrices + squares + others)}
+    for name, count in wanted.items():
+        done = dry_run(f"--model llama2-7b --mock-data --optimizer {name} --device cpu --ranks 1")
+        found = table(done.stdout).get("optimizer states", [0])[0]
+        check(abs(found / count - 1) < 0.01, f"{name}: {found:.4g} bytes of states, expected {count:.4g} {done.stderr.strip()}")
+
+
 for name, words in UNEVEN.items():
     check_most(name, words)
+check_states()
 check_drawn(DRAWN)
 for name, words in LAYOUTS.items():
     check_table(name, words)
