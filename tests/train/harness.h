@@ -103,7 +103,7 @@ static inline TrainConfig tiny_config(ModelName model, const char *device, const
                    .norm = NORM_LAYER, .position = POSITION_LEARNED, .activation = ACT_GELU_TANH, .epsilon = 1e-5, .rope = { .base = 10000 },
                    .hidden_dropout = 0.1, .attention_dropout = 0.1, .init_std = 0.05, .qkv_bias = true, .out_bias = true, .mlp_bias = true, .tied = true },
         .training = true, .tp = 1, .cp = 1, .pp = 1, .chunks = 1, .schedule = SCHEDULE_1F1B, .head_chunk = 5, .micro = 1, .global = 8, .steps = 20,
-        .lr = { .style = LR_COSINE, .peak = 1e-3, .low = 1e-4, .warmup = 2 * 8, .decay = 20 * 8 }, .weight_decay = { .end = 0.1 }, .optimizer = optimizer_named("adam"), .settings = { .beta1 = 0.9, .beta2 = 0.95, .epsilon = 1e-8, .momentum = 0.9, .least_ratio = 0.01, .most_ratio = 10, .adafactor = { .decay_rate = 0.8, .clip = 1, .epsilon1 = 0x1p-23, .epsilon2 = 1e-3 },
+        .lr = { .style = LR_COSINE, .peak = 1e-3, .low = 1e-4, .warmup = 2 * 8, .decay = 20 * 8 }, .weight_decay = { .end = 0.1 }, .optimizer = optimizer_named("adam"), .settings = { .sizes = { .rank = 5, .longest = 64 }, .renewal = 3, .galore_scale = 0.5, .shampoo_epsilon = 1e-6, .gram_beta = 0.9, .beta1 = 0.9, .beta2 = 0.95, .epsilon = 1e-8, .momentum = 0.9, .least_ratio = 0.01, .most_ratio = 10, .adafactor = { .decay_rate = 0.8, .clip = 1, .epsilon1 = 0x1p-23, .epsilon2 = 1e-3 },
                       .muon = { .momentum = 0.95, .nesterov = true, .steps = 5, .extra = 0.2, .coefficients = MUON_QUINTIC, .narrow = true } }, .clip = 1,
         .seed = 11, .device = device, .threads = 1, .token_prefix = data, .split = "90,10,0", .eod = 60, .reset_positions = true,
         .reset_attention = true, .mask_eod = true, .log_interval = 1, .options = "{}" };

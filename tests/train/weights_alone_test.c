@@ -86,6 +86,7 @@ static void any_layout_and_optimizer(void **state)
     like_new(MODEL_GPT, "sgd");
     like_new(MODEL_LLAMA, "adamwschedulefree");
     like_new(MODEL_GPT, "adafactor");
+    like_new(MODEL_LLAMA, "adam8bit");
 }
 
 /* Weights of 16 bits, in runs of 16 and 32 bits: the first loss is that of the rounded weights. */
