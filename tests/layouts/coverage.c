@@ -59,14 +59,14 @@ static void coverage_add(Coverage *c, const Draw *d)
             if (i != j) c->covered[d->value[i]][d->value[j]]++;
 }
 
-void coverage_draw(Coverage *c, uint64_t seed, int count)
+void coverage_draw(Coverage *c, uint64_t seed, int count, int most_layouts)
 {
     char why[REFUSAL_MOST];
     Dice chance = { .key = random_key(seed, "layouts") };
     CHECK(values_count <= VALUES_MOST, "%d values", values_count);
     *c = (Coverage){ .count = 0 };
     possible_find(c, &chance);
-    for (int a, b; missing(c, &chance, &a, &b) || c->count < count;) {
+    for (int a, b; c->count < most_layouts && (missing(c, &chance, &a, &b) || c->count < count);) {
         Draw best, d;
         int most = -1;
         for (int i = 0; i < (a < 0 ? 1 : CANDIDATES); i++) {

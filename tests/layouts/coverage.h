@@ -12,8 +12,9 @@ typedef struct {
     bool possible[VALUES_MOST][VALUES_MOST];
 } Coverage;
 
-/* At least `count` layouts, more where the pairs need more. */
-void coverage_draw (Coverage *c, uint64_t seed, int count);
+/* At least `count` layouts, more where the pairs need more; but the first `most_layouts` of them alone, under a sanitizer,
+ * where drawing takes longer than they do. */
+void coverage_draw (Coverage *c, uint64_t seed, int count, int most_layouts);
 void coverage_close(Coverage *c);
 /* Prints the matrix, by dimension: pairs, and the fewest layouts of any pair. Returns how many possible pairs no
  * layout has, and adds those pairs that are impossible though neither row's needs say so. */
