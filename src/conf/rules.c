@@ -342,13 +342,6 @@ static Status rule_hybrid(const Options *o)
     return OK;
 }
 
-static Status rule_no_positions(const Options *o)
-{
-    if (!o->no_positions || o->position.value != CHOICE_position_learned_absolute) return OK;
-    return fail(BAD_OPTION, "--no-position-embedding of Megatron-LM and %s contradict each other; give "
-                "--position-embedding-type none or rope", TYPED(OPTION_position));
-}
-
 static Status rule_grad_reduce(const Options *o)
 {
     if (o->grad_reduce_in_bf16 && o->sums_fp32)

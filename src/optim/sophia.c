@@ -1,6 +1,6 @@
 /* Sophia (Liu et al. 2023, arXiv 2305.14342, algorithm 3, with the Gauss-Newton-Bartlett estimate): before
- * every --sophia-update-interval-th update a second backward pass, over the same samples with targets that the
- * model draws itself, gives the estimate of the Hessian's diagonal by which the momentum is divided. */
+ * every --sophia-update-interval-th update a second backward pass, over the same samples with targets that
+ * the model draws itself, gives the estimate of the Hessian's diagonal by which the momentum is divided. */
 #include "optim/optimizer.h"
 
 static void sophia_estimate(Queue *q, const OptimizerSettings *s, const OptimizerPiece *p, Tensor tokens_1)

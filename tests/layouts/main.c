@@ -68,8 +68,8 @@ static bool layout_holds(Session *session, int number)
     return !bad;
 }
 
-/* Whether layout i of the seed, of all that can be, makes two steps on a transport that is strictly in order: in the second one
- * optimizers renew what they renew each second step, for which memory is. */
+/* Whether layout i of the seed, of all that can be, makes three steps on a transport that is strictly in order: by then
+ * optimizers have renewed what they renew each second step, for which memory is. */
 static bool in_order_holds(Session *session, uint64_t seed, int i)
 {
     Dice chance = { .key = random_mix(random_key(seed, "in order"), (uint64_t)i) };
@@ -78,7 +78,7 @@ static bool in_order_holds(Session *session, uint64_t seed, int i)
     Result *result = result_new();
     CHECK(draw_random(&d, &chance, value_named("in-order"), -1, 1000, why), "no layout in 1000 tries: %s", why);
     draw_words(words, &d, false);
-    run_layout(result, &(LayoutRun){ .words = words, .data = session->data, .steps = 2, .transport = draw_size(&d, TRANSPORT),
+    run_layout(result, &(LayoutRun){ .words = words, .data = session->data, .steps = 3, .transport = draw_size(&d, TRANSPORT),
         .seconds = session->seconds });
     bool holds = !result->failure[0];
     if (!holds)

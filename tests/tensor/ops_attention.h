@@ -1,6 +1,6 @@
 #ifndef TESTS_TENSOR_OPS_ATTENTION_H
 #define TESTS_TENSOR_OPS_ATTENTION_H
-/* The cases of the attention rows, for ops_test.c. */
+/* The cases of the attention rows and of positions, for ops_test.c. */
 #include "ops_trial.h"
 
 static Queue ref_queue;
@@ -190,5 +190,13 @@ static bool make_head_norm_backward_weight(Arguments *a, int variant)
     a->head_norm_backward_weight = (HeadNormBackwardWeight){ h.gain, h.y, h.x, h.rstd };
     rounded_before = one_off;                              /* with one token and one channel the sum may be near 0 */
     return variant < 32;
+}
+
+/* ---- positions ---- */
+static bool make_sinusoid_forward(Arguments *a, int variant)
+{
+    int64_t C = variant & 1 ? 4 : 1102;
+    a->sinusoid_forward = (SinusoidForward){ .y_TC = matrix(19, C, !(variant & 2)), .position_i = ints(19, 0, 2000), .first = 2 };
+    return variant < 4;
 }
 #endif

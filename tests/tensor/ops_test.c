@@ -392,17 +392,9 @@ static bool make_embed_forward(Arguments *a, int variant)
     return variant < 8;
 }
 
-static bool make_sinusoid_forward(Arguments *a, int variant)
-{
-    int64_t C = variant & 1 ? 4 : 1102;
-    a->sinusoid_forward = (SinusoidForward){ .y_TC = matrix(19, C, !(variant & 2)), .position_i = ints(19, 0, 2000), .first = 2 };
-    return variant < 4;
-}
-
 static bool make_embed_backward(Arguments *a, int variant)
 {
-    a->embed_backward = (EmbedBackward){ .dtable_VC = matrix(31, 130, true), .id_i = ints(90, 0, 60),
-                                         .dy_TC = matrix(90, 130, true), .first = 15, .scale = variant ? 27.75 : 1 };
+    a->embed_backward = (EmbedBackward){ .dtable_VC = matrix(31, 130, true), .id_i = ints(90, 0, 60), .dy_TC = matrix(90, 130, true), .first = 15, .scale = variant ? 27.75 : 1 };
     return variant < 2;
 }
 
