@@ -24,7 +24,7 @@ def options_of(command):
 
 def commands():
     listed = text_of("--help").split("exit code")[0]
-    return [c.strip() for c in re.findall(r"^  ([a-z]+(?: [a-z]+)?)  ", listed, re.M)]
+    return [c.strip() for c in re.findall(r"^  ([a-z]+(?:-[a-z]+)*(?: [a-z]+)?)(?:  |$)", listed, re.M)]
 
 
 def rendered(page):
@@ -57,7 +57,7 @@ def pages(folder):
                 faults.append(f"{option} is not in {page}")
     whole = open(os.path.join(folder, "jotun.1")).read()
     for command in found:
-        if f"\\fB{command}\\fR" not in whole:
+        if f"\\fB{command}\\fR".replace("-", "\\-") not in whole:
             faults.append(f"{command} is not in jotun.1")
     rendered(os.path.join(folder, "jotun.1"))
 

@@ -79,7 +79,8 @@ static void dialects_are_foreign(void **state)
             snprintf(name, sizeof name, "%.*s", (int)strcspn(row->name, " *"), row->name);
             if (row->name[strlen(name)] == '*') strcat(name, "x");
             if (dialect_find(1u << row->whose, name, *row->given ? row->given : NULL) != row) fail_msg("%s is in two rows", name);
-        } else assert_ptr_equal(dialect_find(1u << row->whose, row->name, *row->given ? row->given : "some value"), row);
+        } else if (dialect_find(1u << row->whose, row->name, *row->given ? row->given : "some value") != row)
+            fail_msg("%s %s is never reached", row->name, row->given);
         if (row->verb == VERB_REFUSE || row->verb == VERB_MISSING) assert_true(*row->text && *row->cure);
         if (row->verb != VERB_MEANS) continue;
         assert_ok(parse_line(&o, FOR_TRAIN, ""));
