@@ -10,6 +10,7 @@ typedef struct {
     /* layouts with both values; whether any layout can have both */
     int  covered[VALUES_MOST][VALUES_MOST];
     bool possible[VALUES_MOST][VALUES_MOST];
+    bool part;                                   /* drawn in part, so that pairs without a layout are no fault */
 } Coverage;
 
 /* At least `count` layouts, more where the pairs need more; but the first `most_layouts` of them alone, under a sanitizer,
