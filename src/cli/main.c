@@ -4,6 +4,7 @@
 #include <signal.h>
 #include <string.h>
 #include <unistd.h>
+#include "base/file.h"
 #include "base/log.h"
 #include "base/seam.h"
 #include "cli/help.h"
@@ -124,7 +125,7 @@ static void standard_streams_fill(void)
 /* Called through a link by the name of a command of fairseq's, the program is that command. */
 static const Command *called_as(const char *path)
 {
-    const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+    const char *name = path_leaf(path, strlen(path));
     for (int i = 0; i < command_count; i++)
         if (!strncmp(name, "fairseq-", 8) && !strcmp(commands[i].name, name)) return &commands[i];
     return NULL;

@@ -82,7 +82,7 @@ const Value values[] = {
     { OPTIMIZER, "adopt",       0, "--optimizer adopt --adam-eps 1e-3", { { 0 } } },
     { OPTIMIZER, "average",     0, "--optimizer adamwschedulefree --adam-eps 1e-6", { { 0 } } },
     { OPTIMIZER, "sgd-average", 0, "--optimizer sgdschedulefree", { { 0 } } },
-    { OPTIMIZER, "sophia",      0, "--optimizer sophiag --sophia-update-interval 2", { { 0 } } },
+    { OPTIMIZER, "sophia",      0, "--optimizer sophiag --sophia-update-interval 2", { { 0 } } },    /* an estimate before the last step */
     { OPTIMIZER, "adafactor",   0, "--optimizer adafactor", { { 0 } } },
     { OPTIMIZER, "adam-mini",   0, "--optimizer adam-mini --adam-eps 1e-6", { { 0 } } },
     { OPTIMIZER, "muon",        1, "--optimizer muon", { { 0 } } },

@@ -319,7 +319,7 @@ def context_traffic(sums, at):
 
 # ---- dp+cp: gradients and weights ----
 
-def data_traffic(sums, at):
+def data_traffic(sums, at, updates=True):
     """1910.02054, section 7, for a block of P parameters stored on this tp rank, P padded to a multiple of d:
     ZeRO 0  all-reduce of the gradients: 2 (d - 1) / d P      1  reduce-scatter of them and all-gather of the weights: as much
     ZeRO 2  keeps only shards of gradients, so each micro-batch is scattered at once: m (d - 1) / d P, and the all-gather
@@ -345,7 +345,7 @@ def data_traffic(sums, at):
         again = sum(1 for u in bucket.users if 1 <= u <= at.shape.layers and at.gathered_again(u))
         gathers = at.m * (sum(2 if has_layer(at.shape, u) or (u > 0 and at.shape.mtp) else 1 for u in bucket.users) + again)
         sums.add(n.shard, "reduce-scatter", 1 if n.zero == 1 else at.m * len(bucket.users), ((n.d - 1) * longest if narrow else whole - (end - first)) * w.message)
-        sums.add(n.shard, "all-gather", gathers if n.zero == 3 else 1, all_gather(n.d, end - first, w.weight))
+        sums.add(n.shard, "all-gather", gathers if n.zero == 3 else 1 if updates else 0, all_gather(n.d, end - first, w.weight))
 
 
 # ---- pp, tied stages, world ----
@@ -380,13 +380,23 @@ def world_traffic(sums, at):
     sums.add("world", "all-gather", calls, (at.layout.ranks - 1) * (3 + 2 * at.shape.mtp) * SUMS)
 
 
-def traffic(at, loads=None):
-    """loads: those of traffic_experts.py, needed where there are experts"""
-    sums = Sums()
-    for part in (tensor_traffic, copied_traffic, norm_traffic, context_traffic, data_traffic, pipeline_traffic, tied_traffic, world_traffic):
+def pass_traffic(sums, at, loads, updates=True):
+    """Forward, backward and the sums of gradients; where the pass updates, the weights that are gathered then and the balancing losses of experts."""
+    for part in (tensor_traffic, copied_traffic, norm_traffic, context_traffic, pipeline_traffic, tied_traffic, world_traffic):
         part(sums, at)
+    data_traffic(sums, at, updates)
     if at.shape.experts:
-        expert_traffic(sums, at, loads)
+        expert_traffic(sums, at, loads, updates)
+
+
+def traffic(at, loads=None):
+    """Of a step before which Sophia, 2305.14342, takes an estimate: a pass over the same samples, which updates no weights. Each rank draws the targets that its
+    part of the vocabulary holds from what the loss has joined, and sends nothing for it.
+    loads: those of traffic_experts.py, needed where there are experts"""
+    sums = Sums()
+    pass_traffic(sums, at, loads)
+    if at.optimizer == "sophiag":
+        pass_traffic(sums, at, loads, updates=False)
     counters_traffic(sums, at)
     optimizer_traffic(sums, at)
     return sums

@@ -45,7 +45,7 @@ def rows_sent(at, loads):
     return etp * sum(loads[at.at_in_stage]) - mine, sum(to_me.values()) - mine
 
 
-def expert_traffic(sums, at, loads):
+def expert_traffic(sums, at, loads, balanced=True):
     """GShard, 2006.16668: an all-to-all brings each copy to the ranks of its expert, one brings the result back: two forward, two backward, of rows of h, each for
     Q chunks of tokens. Where there can be several chunks the tokens are sent again backward instead of kept. The numbers of copies go ahead, once forward:
     Q X numbers to each of R - 1 ranks. A forward that is repeated exchanges again, of the experts alone without the numbers.
@@ -66,7 +66,7 @@ def expert_traffic(sums, at, loads):
             sums.add("tp", "all-reduce", at.m * (outputs + 1), all_reduce(l.tp, at.at_tp, at.rows * s.hidden, w.activation, at.sum_group))
             sums.add("tp", "all-reduce", at.m, all_reduce(l.tp, at.at_tp, at.rows * s.topk, w.statistic, at.sum_group))
         n, rank = (l.tp * l.cp, at.at_in_stage % (l.tp * l.cp)) if at.cut else (l.cp, at.at_in_stage // l.tp % l.cp)
-        if n > 1:
+        if n > 1 and balanced:
             sums.add("tp+cp" if at.cut else "cp", "all-reduce", at.m, all_reduce(n, rank, at.micro * s.experts, w.statistic, at.sum_group))
 
 

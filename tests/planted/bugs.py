@@ -18,6 +18,8 @@ from options import OPTIONS
 
 # name; file; what stands there (exactly once); what the bug makes of it; the test that must fail
 BUGS = [
+    ("an estimate of Sophia's before each update", "src/train/step.c",
+     "t->step_state.updates % t->config->settings.estimate_interval == 0;", "t->config->settings.estimate_interval > 0;", "train.optimizers_test"),
     ("a deviation over the ranks that leaves one out", "src/train/history/rank_numbers.c",
      "sqrt(squares / count)", "sqrt(squares / (count + 1))", "logs.files"),
     ("a loss of a rank that is a sum", "src/train/step.c",

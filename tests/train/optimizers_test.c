@@ -131,6 +131,64 @@ static void test_layouts(void **state)
             }
 }
 
+/* ---- Sophia's estimates, whose targets the model draws: no golden of PyTorch ---- */
+
+enum { ESTIMATED = 3 };
+typedef struct { double sum[RANKS_MAX][ESTIMATED]; } Hessians;
+
+/* Of the elements that this rank counts, after each step. */
+static void watch_hessian(Trainer *t, void *context)
+{
+    Hessians *h = context;
+    formula_weights(t);
+    trainer_optimizer_init(t);
+    for (int s = 0; s < ESTIMATED; s++) {
+        trainer_step(t);
+        h->sum[t->mesh.rank][s] = 0;
+        for (int i = 0; i < t->optimizer.pieces; i++) {
+            const OptimizerPiece *p = &t->optimizer.piece[i];
+            const double *hessian = (const double *)p->state[1].data + p->counted_first - p->first;
+            for (int64_t e = 0; e < p->counted; e++) h->sum[t->mesh.rank][s] += hessian[e];
+        }
+    }
+}
+
+static void hessian_of(double sum[ESTIMATED], ModelName model, const Layout *layout)
+{
+    Hessians h = { 0 };
+    Session session = { .config = config_of(model, 0, layout, "ref"), .ranks = layout ? layout->ranks : 1, .body = watch_hessian,
+                        .context = &h };
+    session.config.optimizer = optimizer_named("sophiag");
+    session.config.settings  = (OptimizerSettings){ .beta1 = 0.9, .beta2 = 0.95, .sophia_rho = 0.04, .estimate_interval = 2 };
+    session_run(&session);
+    for (int s = 0; s < ESTIMATED; s++) {
+        sum[s] = 0;
+        for (int r = 0; r < session.ranks; r++) sum[s] += h.sum[r][s];
+    }
+}
+
+/* Before the first and the third of three steps an estimate changes the Hessian, and no layout changes the estimate. */
+static void test_estimates(void **state)
+{
+    (void)state;
+    static const int drawn[] = { 3, 5, 9, 10 };                        /* zero3; tp, sequence; pp, zero1; tp cp dp zero3 */
+    for (ModelName model = MODEL_GPT; model <= MODEL_LLAMA; model++) {
+        double one[ESTIMATED], sum[ESTIMATED];
+        hessian_of(one, model, NULL);
+        assert_true(one[0] > 0);
+        assert_true(one[1] == one[0]);
+        assert_true(one[2] > 0 && fabs(one[2] - one[1]) > 1e-3 * one[1]);
+        for (int i = 0; i < 4; i++) {
+            if (model == MODEL_GPT && layouts[drawn[i]].pp > 1) continue;      /* first and last stage count the tied embedding */
+            hessian_of(sum, model, &layouts[drawn[i]]);
+            for (int s = 0; s < ESTIMATED; s++)
+                if (!(fabs(sum[s] - one[s]) <= 1e-11 * one[s]))
+                    fail_msg("%s, %s: the Hessian after step %d sums to %.17g, on one rank to %.17g", model_name[model],
+                             layouts[drawn[i]].name, s + 1, sum[s], one[s]);
+        }
+    }
+}
+
 /* ---- messages of the optimizer alone, of one step ---- */
 
 typedef struct { Sent sums[RANKS_MAX], parts[RANKS_MAX]; } Messages;
@@ -194,6 +252,6 @@ int main(void)
 {
     formula_corpus(scratch_path("formula"));
     const struct CMUnitTest tests[] = { cmocka_unit_test(test_equals_pytorch), cmocka_unit_test(test_layouts),
-                                        cmocka_unit_test(test_messages) };
+                                        cmocka_unit_test(test_estimates), cmocka_unit_test(test_messages) };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -511,9 +511,18 @@ static void take_tokenizer(Agpt *a)
            name);
 }
 
+/* The fork's adam is torch.optim.Adam and its adopt has the authors' default: both add the weight decay to
+ * the gradient (L2). */
+static bool decay_coupled(const Agpt *a)
+{
+    const char *name = text_of(a, V_OPT);
+    return !a->value[V_OPT].ours && (!strcasecmp(name, "adam") || !strcasecmp(name, "adopt"));
+}
+
 static void give_computed(Agpt *a)
 {
     Options *o = a->o;
+    if (decay_coupled(a)) set(a, OPTION_coupled_decay, "true", a->value[V_OPT].name, SCRIPT);
     if (!options_typed_by_person(o, OPTION_ranks))
         set(a, OPTION_ranks, held(a, "%" PRId64, a->world), "WORLD_SIZE",
             "hosts, NGPU_PER_HOST, TP, PP and SP");

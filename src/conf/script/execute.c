@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include "base/file.h"
 #include "conf/script/functions.h"
 
 bool is_any(const char *word, const char *words)
@@ -20,11 +21,7 @@ bool ends_with(const char *text, const char *end)
     return a >= b && !strcmp(text + a - b, end);
 }
 
-static const char *base_name(const char *path)
-{
-    const char *slash = strrchr(path, '/');
-    return slash ? slash + 1 : path;
-}
+static const char *base_name(const char *path) { return path_leaf(path, strlen(path)); }
 
 /* The command that starts a program: what stands before and after it. Of several, one that trains is taken.
  */

@@ -34,6 +34,7 @@ void rank_numbers_put(LogRecord *record, Trainer *t, RankNumbers *all, RankNumbe
 {
     if (!t->config->logs.history) return;
     comm_gather(t->world, all, &mine, sizeof mine);                              /* <-> world */
+    if (t->mesh.rank > 0) return;                                /* rank 0 has the logs */
     for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++)
         put_number(record, all, t->mesh.world, numbers[i].offset, numbers[i].first);
 }

@@ -8,7 +8,7 @@
 /* Of this rank. loss: NAN where it computes none; memory: of its process, in bytes */
 typedef struct { double loss, seconds, data_seconds, memory; } RankNumbers;
 
-/* <-> world, where the run keeps a history; else nothing is sent. Every rank puts the same facts. `all` has
- * room for each rank. */
+/* <-> world, where the run keeps a history; else nothing is sent. Rank 0 puts the facts. `all` has room for
+ * each rank. */
 void rank_numbers_put(LogRecord *record, Trainer *trainer, RankNumbers *all, RankNumbers mine);
 #endif
