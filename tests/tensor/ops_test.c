@@ -554,7 +554,7 @@ static void test_cpu_equals_ref(void **state)
         for (int i = 0; signature_at(op, i, &s); i++)
             for (int variant = 0;; variant++) {
 #ifdef OPS_CUDA
-                if (!device_takes(op, &s) || (GPU_WARP == 64 && i > 0 && !getenv("JOTUN_FULL"))) break;
+                if (!device_takes(op, &s) || (OPS_FIRST_SIGNATURE && i > 0 && !getenv("JOTUN_FULL"))) break;
 #endif
                 Arguments a;
                 memset(&a, 0, sizeof a);

@@ -2,6 +2,7 @@
  * is kept there, and when it is removed. */
 #include "corpus/clean/clean.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -9,10 +10,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 #include "base/file.h"
 #include "base/log.h"
+#include "base/seam.h"
 #include "corpus/clean/scan.h"
 #include "corpus/read/json_text.h"
 #include "corpus/clean/eta.h"
@@ -66,29 +67,44 @@ static Status lock_try(CleanRun *r, const char *path, bool *held)
     return OK;
 }
 
-/* Locks the work directory for this process. A run that ends removes its lock before its other files, so a
- * directory without lock and with files may be one that is just being removed: it is looked at for 0.3 s
- * before it counts as somebody else's. */
+/* Locks the work directory for this process. */
 static Status folder_claim(CleanRun *r)
 {
-    enum { ATTEMPTS = 30 };
-    static const struct timespec moment = { .tv_nsec = 10000000 };
     char path[1024];
     TRY(path_join(path, r->folder, "lock"));
     while (!r->claimed) {
-        bool usable = false;
-        for (int attempt = 0; attempt < ATTEMPTS && !usable; attempt++) {
-            if (attempt) nanosleep(&moment, NULL);
-            TRY(folder_make(r->folder));
-            usable = folder_usable(r->folder, path);
-        }
-        if (!usable)
+        TRY(folder_make(r->folder));
+        if (!folder_usable(r->folder, path))
             return fail(BAD_FILE, "%s: is needed as work directory and holds other files; move them, or give"
                         " another --output", r->folder);
         TRY(folder_make(r->folder));
         TRY(lock_try(r, path, &r->claimed));
     }
     return OK;
+}
+
+/* Removes the work directory, its lock as the last file: a run that is killed meanwhile leaves a directory
+ * that counts as jotun's. Another run may enter it once the lock is removed, so it is no fault if it then
+ * exists still. */
+static Status folder_remove_work(const char *folder)
+{
+    char path[1024];
+    DIR *stream = opendir(folder);
+    if (!stream) return fail(IO_FAILED, "%s: cannot be read: %m", folder);
+    Status status = progress_file_forget(folder);
+    for (struct dirent *entry; status == OK && (entry = readdir(stream)) != NULL;) {
+        if (!strcmp(entry->d_name, ".") || !strcmp(entry->d_name, "..") || !strcmp(entry->d_name, "lock"))
+            continue;
+        status = path_join(path, folder, entry->d_name);
+        if (status == OK && seam.remove(path)) status = fail(IO_FAILED, "%s: cannot be removed: %m", path);
+    }
+    closedir(stream);
+    if (status == OK) status = path_join(path, folder, "lock");
+    if (status == OK && seam.remove(path) && errno != ENOENT)
+        status = fail(IO_FAILED, "%s: cannot be removed: %m", path);
+    if (status == OK && seam.remove(folder) && errno != ENOENT && errno != ENOTEMPTY && errno != EEXIST)
+        status = fail(IO_FAILED, "%s: cannot be removed: %m", folder);
+    return status;
 }
 
 /* The work directory is beside the output, where there is space for the text, and has its name, so that
@@ -227,7 +243,7 @@ Status clean_run(const CleanPlan *plan)
      * closed, so that no other run enters it meanwhile. */
     Status removed = OK;
     if (r.claimed && (status == OK || plan->sample || !progress_file_there(r.folder)))
-        removed = folder_remove(r.folder);
+        removed = folder_remove_work(r.folder);
     run_close(&r);
     return status == OK ? removed : status;
 }
