@@ -21,9 +21,16 @@ enum { SLOTS = 64 };                   /* collectives of one group that may be i
 typedef enum { FREE, COLLECTIVE, SEND, RECV } RequestKind;
 typedef enum { ABSENT, ARRIVED, COPIED } PartState;
 
+typedef struct Request Request;
 /* One member's contribution. in_at: [count + 1] offsets of the block for each member, in elements of
- * `bytes`; NULL: every member gets all `bytes`. The memory belongs to the member. */
-typedef struct { PartState state; const char *in; const int64_t *in_at; size_t bytes; } MemberPart;
+ * `bytes`; NULL: every member gets all `bytes`. The memory belongs to the member, and so does its request. */
+typedef struct {
+    PartState state;
+    const char *in;
+    const int64_t *in_at;
+    size_t    bytes;
+    Request  *request;
+} MemberPart;
 /* Collective k uses slot k % SLOTS. done: the number of the last collective that all members completed
  * in this slot; arrived, copied: how many members have. part: [count]. */
 typedef struct { long done; int arrived, copied; MemberPart *part; } CollectiveSlot;
@@ -43,7 +50,7 @@ struct Group {                         /* one member's own view */
     long    *sent, *received;          /* [count] messages begun, by member: their order */
 };
 
-typedef struct {
+struct Request {
     RequestKind kind;
     Group *group;
     long   number;
@@ -53,7 +60,7 @@ typedef struct {
     const char    *in;                 /* SEND: source */
     size_t bytes;                      /* of a message, a block, or an element where out_at is used */
     bool   done;                       /* the receiver or, for COLLECTIVE, this member has copied */
-} Request;
+};
 
 typedef struct ThreadsJob ThreadsJob;
 typedef struct {                       /* one rank */
@@ -65,6 +72,8 @@ typedef struct {                       /* one rank */
      * the events at its last poll. */
     pthread_cond_t wake;
     long           events, seen;
+    bool           waits;              /* for `wake`, and nobody has undertaken to signal it */
+    int           *to_wake, wakes;     /* ranks that this one signals when it has released the lock, owned */
     pthread_t      thread;
     bool           left;               /* its body has returned */
     Status         status;             /* what the body returned, and its message */
@@ -179,17 +188,28 @@ static bool request_done(const Request *r)
     return r->kind == COLLECTIVE ? request_slot(r)->done >= r->number : r->done;
 }
 
-/* Called with the lock held. */
-static void wake_rank(ThreadsJob *job, int rank)
+/* Called with the lock held. The signal follows its release, so that the rank does not wake to wait for the
+ * lock. */
+static void wake_rank(RankState *by, int rank)
 {
-    job->rank_state[rank].events++;
-    pthread_cond_signal(&job->rank_state[rank].wake);
+    RankState *other = &by->job->rank_state[rank];
+    other->events++;
+    if (other->waits) by->to_wake[by->wakes++] = rank;
+    other->waits = false;
 }
 
-/* Signals all members of a group, since any of them may wait for what has just changed. */
-static void wake_all(ThreadsJob *job, const GroupState *m)
+/* Wakes all members of a group, since any of them may wait for what has just changed. */
+static void wake_all(RankState *by, const GroupState *m)
 {
-    for (int i = 0; i < m->count; i++) wake_rank(job, m->rank[i]);
+    for (int i = 0; i < m->count; i++) wake_rank(by, m->rank[i]);
+}
+
+/* Releases the lock, and signals those to wake. */
+static void job_unlock(RankState *by)
+{
+    ThreadsJob *job = by->job;
+    pthread_mutex_unlock(&job->lock);
+    while (by->wakes > 0) pthread_cond_signal(&job->rank_state[by->to_wake[--by->wakes]].wake);
 }
 
 /* Called without the lock. The slot cannot change meanwhile: it is reused only after this member has
@@ -211,25 +231,51 @@ static void collective_copy(const Request *r)
     }
 }
 
+/* For the collective SLOTS later. */
+static void slot_free(CollectiveSlot *slot, int count)
+{
+    slot->arrived = slot->copied = 0;
+    slot->done += SLOTS;
+    for (int i = 0; i < count; i++) slot->part[i].state = ABSENT;
+}
+
 /* Copies for one collective, if all members have arrived. True where it copied. The last member to copy
  * frees the slot and wakes the members, whose buffers are theirs again. */
-static bool collective_move(ThreadsJob *job, Request *r)
+static bool collective_move(RankState *rank_state, Request *r)
 {
+    ThreadsJob     *job  = rank_state->job;
     GroupState     *m    = r->group->group_state;
     CollectiveSlot *slot = request_slot(r);
     if (r->done || slot->arrived < m->count) return false;
-    pthread_mutex_unlock(&job->lock);
+    job_unlock(rank_state);
     collective_copy(r);
     pthread_mutex_lock(&job->lock);
     r->done = true;
     slot->part[r->group->me].state = COPIED;
     if (++slot->copied == m->count) {
-        slot->arrived = slot->copied = 0;
-        slot->done    = r->number;
-        for (int i = 0; i < m->count; i++) slot->part[i].state = ABSENT;
-        wake_all(job, m);
+        slot_free(slot, m->count);
+        wake_all(rank_state, m);
     }
     return true;
+}
+
+/* Of few bytes the last member to arrive copies what all members get, with the lock held: the others then
+ * wake once instead of twice. */
+static void collective_move_small(const GroupState *m, CollectiveSlot *slot)
+{
+    enum { SMALL = 1 << 16 };
+    size_t bytes = 0;
+    for (int i = 0; i < m->count; i++) {
+        const MemberPart *p = &slot->part[i];
+        bytes += p->in_at ? (size_t)(p->in_at[m->count] - p->in_at[0]) * p->bytes
+                          : p->bytes * (size_t)m->count;
+    }
+    if (bytes > SMALL) return;
+    for (int i = 0; i < m->count; i++) {
+        collective_copy(slot->part[i].request);
+        slot->part[i].request->done = true;
+    }
+    slot_free(slot, m->count);
 }
 
 /* The oldest message of a rank that no receive has taken yet, of the kind, group, peer and tag; NULL: none.
@@ -260,11 +306,11 @@ static bool message_move(RankState *rank_state, Request *r)
     if (!s || message_oldest(rank_state, RECV, m, r->peer, r->tag) != r) return false;
     CHECK(s->bytes == r->bytes, "rank %d sends %zu bytes where rank %d expects %zu", from->transport.rank,
           s->bytes, m->rank[r->group->me], r->bytes);
-    pthread_mutex_unlock(&job->lock);
+    job_unlock(rank_state);
     if (r->bytes > 0) memcpy(r->out, s->in, r->bytes);
     pthread_mutex_lock(&job->lock);
     s->done = r->done = true;
-    wake_rank(job, from->transport.rank);
+    wake_rank(rank_state, from->transport.rank);
     return true;
 }
 
@@ -274,7 +320,7 @@ static bool rank_state_progress(RankState *rank_state)
     bool moved = false;
     for (int i = 0; i < rank_state->top; i++) {
         Request *r = &rank_state->request[i];
-        if (r->kind == COLLECTIVE) moved |= collective_move(rank_state->job, r);
+        if (r->kind == COLLECTIVE) moved |= collective_move(rank_state, r);
         if (r->kind == RECV) moved |= message_move(rank_state, r);
     }
     if (moved) rank_state->events++;
@@ -307,8 +353,12 @@ static int collective_begin(Transport *t, Group *g, Request request, MemberPart 
           SLOTS);
     slot->part[g->me] = part;
     int made = request_new(rank_state, request);
-    if (++slot->arrived == g->group_state->count) wake_all(rank_state->job, g->group_state);
-    pthread_mutex_unlock(&rank_state->job->lock);
+    slot->part[g->me].request = &rank_state->request[made];
+    if (++slot->arrived == g->group_state->count) {
+        collective_move_small(g->group_state, slot);
+        wake_all(rank_state, g->group_state);
+    }
+    job_unlock(rank_state);
     return made;
 }
 
@@ -317,25 +367,29 @@ static int threads_all_gather(Transport *t, Group *g, void *out, const int64_t *
 {
     size_t own = at ? (size_t)(at[g->me + 1] - at[g->me]) * width : width;
     return collective_begin(t, g, (Request){ .out = out, .out_at = at, .bytes = width },
-                            (MemberPart){ ARRIVED, in, NULL, own });
+                            (MemberPart){ .state = ARRIVED, .in = in, .bytes = own });
 }
 
 static int threads_all_to_all(Transport *t, Group *g, void *out, const int64_t *out_at, const void *in,
                               const int64_t *in_at, size_t width)
 {
     return collective_begin(t, g, (Request){ .out = out, .out_at = out_at, .bytes = width },
-                            (MemberPart){ ARRIVED, in, in_at, width });
+                            (MemberPart){ .state = ARRIVED, .in = in, .in_at = in_at, .bytes = width });
 }
 
-/* Wakes the peer, which may be waiting for this message or for its receiver. */
+/* Wakes a peer that has begun to receive this message. A receiver itself copies a message that was sent
+ * before. */
 static int message_begin(Transport *t, Request request)
 {
-    RankState  *rank_state = t->self;
-    ThreadsJob *job        = rank_state->job;
+    RankState *rank_state = t->self;
+    ThreadsJob *job = rank_state->job;
+    const GroupState *m = request.group->group_state;
     pthread_mutex_lock(&job->lock);
     int made = request_new(rank_state, request);
-    wake_rank(job, request.group->group_state->rank[request.peer]);
-    pthread_mutex_unlock(&job->lock);
+    if (request.kind == SEND &&
+        message_oldest(&job->rank_state[m->rank[request.peer]], RECV, m, request.group->me, request.tag))
+        wake_rank(rank_state, m->rank[request.peer]);
+    job_unlock(rank_state);
     return made;
 }
 
@@ -357,7 +411,7 @@ static void threads_poll(Transport *t)
     pthread_mutex_lock(&rank_state->job->lock);
     rank_state->seen = rank_state->events;
     rank_state_progress(rank_state);
-    pthread_mutex_unlock(&rank_state->job->lock);
+    job_unlock(rank_state);
 }
 
 static bool threads_test(Transport *t, int request)
@@ -382,7 +436,11 @@ static void threads_idle(Transport *t, int request)
         CHECK(gone < 0, "waits for rank %d, which has ended: %s", gone,
               job->rank_state[gone].status == OK ? "it returned without an error"
                                                  : job->rank_state[gone].text);
-        while (rank_state->events == rank_state->seen) pthread_cond_wait(&rank_state->wake, &job->lock);
+        while (rank_state->events == rank_state->seen) {
+            rank_state->waits = true;
+            pthread_cond_wait(&rank_state->wake, &job->lock);
+        }
+        rank_state->waits = false;
     }
     pthread_mutex_unlock(&job->lock);
 }
@@ -411,8 +469,8 @@ static void *rank_thread(void *context)
     snprintf(rank_state->text, sizeof rank_state->text, "%s", status == OK ? "" : fail_text());
     rank_state->left = true;
     for (int r = 0; r < job->ranks; r++)              /* who waits for this rank finds request_gone */
-        wake_rank(job, r);
-    pthread_mutex_unlock(&job->lock);
+        wake_rank(rank_state, r);
+    job_unlock(rank_state);
     return NULL;
 }
 
@@ -420,6 +478,8 @@ static void rank_open(ThreadsJob *job, int rank)
 {
     RankState *rank_state = &job->rank_state[rank];
     rank_state->job = job;
+    rank_state->to_wake = calloc((size_t)job->ranks, sizeof *rank_state->to_wake);
+    CHECK(rank_state->to_wake, "no memory for %d ranks", job->ranks);
     pthread_cond_init(&rank_state->wake, NULL);
     rank_state->transport = (Transport){
         .abi = TRANSPORT_ABI, .name = "threads", .rank = rank, .size = job->ranks, .self = rank_state,
@@ -451,7 +511,10 @@ Status transport_threads_run(int ranks, RankBody *body, void *context)
     for (int r = 0; r < ranks; r++) pthread_join(job.rank_state[r].thread, NULL);
 
     Status status = job_status(&job);
-    for (int r = 0; r < ranks; r++) pthread_cond_destroy(&job.rank_state[r].wake);
+    for (int r = 0; r < ranks; r++) {
+        pthread_cond_destroy(&job.rank_state[r].wake);
+        free(job.rank_state[r].to_wake);
+    }
     while (job.group_states)                          /* left open by ranks that failed */
         group_state_free(&job, job.group_states);
     free(job.rank_state);
