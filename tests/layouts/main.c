@@ -31,7 +31,7 @@ enum { SANITIZED = 2 };                        /* some 40 s each */
 #else
 enum { SANITIZED = 3 };
 #endif
-enum { SEED = 23, COUNT = 200, QUICK = 25, SECONDS = 120 };
+enum { SEED = 23, COUNT = 200, QUICK = 25, QUICK_DOUBLE = 15, SECONDS = 120 };
 typedef struct { int seed, count, run, only, in_order, from; bool list, resumed, exact; const char *traffic; } Arguments;
 
 /* For traffic_check.py: the lines of the run, and of that of one rank the loads of experts. */
@@ -111,7 +111,7 @@ static Arguments arguments_of(int argc, char **argv)
         const char *value = i + 1 < argc ? argv[i + 1] : "";
         if      (!strcmp(argv[i], "--list"))    a.list = true;
         else if (!strcmp(argv[i], "--resumed")) a.resumed = true;
-        else if (!strcmp(argv[i], "--double"))  a.exact = true;
+        else if (!strcmp(argv[i], "--double"))  a.exact = true, a.run = a.run == QUICK ? QUICK_DOUBLE : a.run;
         else if (!strcmp(argv[i], "--seed"))    a.seed  = atoi(value), i++;
         else if (!strcmp(argv[i], "--count"))   a.count = atoi(value), i++;
         else if (!strcmp(argv[i], "--run"))     a.run   = atoi(value), i++;

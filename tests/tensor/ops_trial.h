@@ -19,7 +19,7 @@ static const double least_scale = 0;                       /* cpu sums in double
 static KernelFamily family;                                /* of the kernels in cpu */
 
 /* w: of a letter w. Letters that are not here stand for F32 in cpu. */
-typedef struct { Dtype a, w, o, x, y, r; } Signature;
+typedef struct { Dtype a, w, o, x, y, r; bool repeated; } Signature;     /* repeated: equal to another */
 
 /* ---- signatures of a row ---- */
 
@@ -35,11 +35,11 @@ static bool signature_at(int op, int i, Signature *s)
     for (int k = 0; k < 6; k++) at[k] = i % counts[k], i /= counts[k];
     *s = (Signature){ .a = real_types[at[0]], .w = at[1] ? real_types[at[0]] : F32, .o = state_types[at[2]],
                       .x = real_types[at[3]], .y = real_types[at[4]],
-                      .r = at[5] ? F8_E5M2 : F8_E4M3 };
+                      .r = at[5] ? F8_E5M2 : F8_E4M3, .repeated = at[1] && real_types[at[0]] == F32 };
     return i == 0;
 }
 
-/* What the quick part leaves out: FP16 in all but the first cases, since kernels convert it where they convert
+/* Signatures that another one equals. And what the quick part leaves out: FP16 in all but the first cases, since kernels convert it where they convert
  * BF16, and where the same kernels run with another number of lanes, all signatures but the first. */
 static bool left_out(int signature, int variant, const Signature *s)
 {
@@ -48,7 +48,7 @@ static bool left_out(int signature, int variant, const Signature *s)
 #else
     bool first_alone = false;
 #endif
-    return !getenv("JOTUN_FULL") && ((variant > 3 && s->a == F16) || (first_alone && signature > 0));
+    return s->repeated || (!getenv("JOTUN_FULL") && ((variant > 3 && s->a == F16) || (first_alone && signature > 0)));
 }
 
 static Dtype type_of(const Signature *s, char letter)
