@@ -5,7 +5,7 @@
 
 Losses: each optimizer trains the same small model on the same batches of the same text for --steps steps, with the learning rates of one
 grid. One list of learning rates would leave most optimizers without a usable one (SGD's are hundreds of times Lion's), so the grid is the
-same list of multiples of a learning rate that is usual for the optimizer, the first number of its row in OPTIMIZERS. Where the best
+same list of multiples of a learning rate at which the optimizer does well with such a model, the first number of its row in OPTIMIZERS. Where the best
 one lies at an end of the grid, the grid grows on that side by the ratio of its last two, by at most --growth learning rates on each side;
 a best one that is still at an end is marked. Schedules are a warm-up of a tenth of the steps and a cosine to a tenth of the learning rate;
 those of schedule-free optimizers are constant after the warm-up, as their method has it. Options beyond the learning rate are those of the row,
@@ -45,26 +45,26 @@ MODEL = ("--num-layers 2 --hidden-size 96 --num-attention-heads 3 --seq-length 1
 TOKENS_A_STEP = 8 * 128
 DOCUMENT = 4096                        # characters, and what is left of the line
 DECAY = "--weight-decay 0.1 "
-# name: usual learning rate, options; the rare work of an update: an option that says how often it is done, None where it
+# name: learning rate, options; the rare work of an update: an option that says how often it is done, None where it
 # is of Sophia's kind and the default serves, and in how many updates once by default
 Row = collections.namedtuple("Row", "lr options rare every", defaults=("", 0))
 ADAM = DECAY + "--adam-beta2 0.95"
 OPTIMIZERS = {
-    "adam": Row(4e-3, ADAM),
-    "adam8bit": Row(4e-3, ADAM),
+    "adam": Row(8e-3, ADAM),
+    "adam8bit": Row(8e-3, ADAM),
     "adam-mini": Row(4e-3, ADAM),
     "adopt": Row(4e-3, DECAY + "--adam-beta2 0.9999 --adam-eps 1e-6"),
-    "adafactor": Row(4e-2, DECAY),
+    "adafactor": Row(8e-2, DECAY),
     "adamwschedulefree": Row(8e-3, DECAY),
-    "sgd": Row(0.5, "--weight-decay 1e-4 --sgd-momentum 0.9"),
-    "sgdschedulefree": Row(4.0, "--weight-decay 1e-4"),
-    "lion": Row(5e-4, "--weight-decay 0.5"),
-    "sophiag": Row(2e-3, DECAY + "--adam-beta1 0.965 --adam-beta2 0.99", "--sophia-update-interval", 10),
-    "lamb": Row(1.6e-2, ADAM),
-    "ipex.lamb": Row(1.6e-2, ADAM),
-    "muon": Row(8e-3, ADAM + " --muon-momentum 0.95 --muon-nesterov --muon-extra-scale-factor 0.2"),
-    "galoreadamw": Row(8e-3, ADAM + " --galore-rank 24", "--galore-update-gap", 200),
-    "galoreadamw8bit": Row(8e-3, ADAM + " --galore-rank 24", "--galore-update-gap", 200),
+    "sgd": Row(0.125, "--weight-decay 1e-4 --sgd-momentum 0.9"),
+    "sgdschedulefree": Row(2.0, "--weight-decay 1e-4"),
+    "lion": Row(1e-3, "--weight-decay 0.5"),
+    "sophiag": Row(5e-4, DECAY + "--adam-beta1 0.965 --adam-beta2 0.99", "--sophia-update-interval", 10),
+    "lamb": Row(3.2e-2, ADAM),
+    "ipex.lamb": Row(3.2e-2, ADAM),
+    "muon": Row(1.6e-2, ADAM + " --muon-momentum 0.95 --muon-nesterov --muon-extra-scale-factor 0.2"),
+    "galoreadamw": Row(6.4e-2, ADAM + " --galore-rank 24", "--galore-update-gap", 200),
+    "galoreadamw8bit": Row(6.4e-2, ADAM + " --galore-rank 24", "--galore-update-gap", 200),
     "shampoo": Row(4e-3, ADAM, "--precondition-frequency", 10),
     "soap": Row(4e-3, ADAM, "--precondition-frequency", 10),
 }
@@ -272,7 +272,7 @@ def table(o, names):
     texts = ", ".join(os.path.basename(f) for f in o.text) if o.text else "C, Python and Markdown of this tree"
     print(f"Text: {texts} ({o.digest}), tokens are bytes. {o.steps} steps of {TOKENS_A_STEP} tokens, {o.steps * TOKENS_A_STEP} together.  \n"
           f"Model: `{' '.join(MODEL)}`.  \n"
-          f"Grid: {' '.join(f'{x:g}' for x in o.grid)} times the usual learning rate, wider by at most {o.growth} on each side where the best is at an end.  \n"
+          f"Grid: {' '.join(f'{x:g}' for x in o.grid)} times the optimizer's learning rate of the program, wider by at most {o.growth} on each side where the best is at an end.  \n"
           f"Machine: {machine()}" + ("" if o.no_times else f"; times with {o.threads} threads, {o.rounds} pairs") + ".\n")
     print("| optimizer | validation loss | at lr | lr tried | bytes of state a parameter | update, ms | update / AdamW's | step / AdamW's | options |")
     print("|---|---|---|---|---|---|---|---|---|")

@@ -5,16 +5,20 @@
  * The tensors are those of GPT-2 124M in their parameter blocks, as one rank trains it: 148 of them, 98 of which are
  * vectors. States are fp32; parameters are fp32 weights, or bf16 copies of them, which the update rounds.
  * Counted are the bytes that a rule must read and write, each once; a line that is written and not read first, as that of a
- * bf16 parameter is, costs the machine more than is counted. Memory is measured right before and after each of five
- * repetitions by the same threads over larger arrays than caches hold, by a = a + s b, where each byte that moves is counted,
- * and by STREAM's triad a = b + s c, where lines of a are read as well and not counted; the share is of the faster one. Other work
- * on the machine slows all of them, most of all in wall time: the last column is the ratio of bytes in a second of CPU time. */
+ * bf16 parameter is, costs the machine more than is counted. Memory is measured between updates by the same threads over larger
+ * arrays than caches hold, by a = a + s b, where each byte that moves is counted, and by STREAM's triad a = b + s c, where lines of
+ * a are read as well and not counted; the share is of the faster one.
+ *
+ * Time is taken of each tensor, of 4 million elements at most, and of as many bytes of the triads, since other work on the
+ * machine seldom leaves longer times alone. Like STREAM's, the first share is of the least times of 20 updates, the least of
+ * each tensor added up; the second one is the median of five ratios, each of four updates and the triads before and after. */
 #include "../measure.h"
+#include <math.h>
 #include "base/clones.h"
 #include "optim/optimizer.h"
 #include "tensor/ops.h"
 
-enum { ESTIMATE = 1 };
+enum { ESTIMATE = 1, UPDATES = 4 };      /* updates of a repetition */
 /* floats, of fp32, that an element reads and writes without the parameter */
 typedef struct { const char *name, *optimizer; OptimizerSettings settings; int floats, what; } Rule;
 static const Rule rules[] = {
@@ -46,26 +50,31 @@ static CLONES void triad_elements(void *context, int64_t begin, int64_t end)
     for (int64_t i = begin; i < end; i += 16) *(Lanes *)(t->a + i) = *(const Lanes *)(t->b + i) + 0.5f * *(const Lanes *)(t->c + i);
 }
 
-/* Bytes a second of wall time and of CPU time, of the faster one. */
-typedef struct { double wall, cpu; } Speed;
+/* Bytes a second over one pass, and at best over PART_ELEMENTS, of the faster one. */
+enum { PART_ELEMENTS = 4 << 20 };
+typedef struct { double typical, best; } Speed;
 static Speed triad(Team *team, const Triad *t)
 {
-    Triad in_place = { t->a, t->a, t->b }, apart = *t;
-    Speed best = { 0, 0 };
-    for (int i = 0; i < 2; i++) {
-        Seconds begun = now();
-        team_for(team, TRIAD_FLOATS, TRIAD_CHUNK, triad_elements, i == 0 ? &in_place : &apart);
-        Seconds took = since(begun);
-        if (12.0 * TRIAD_FLOATS / took.wall > best.wall) best.wall = 12.0 * TRIAD_FLOATS / took.wall;
-        if (12.0 * TRIAD_FLOATS / took.cpu > best.cpu) best.cpu = 12.0 * TRIAD_FLOATS / took.cpu;
+    Speed speed = { 0, 0 };
+    for (int kind = 0; kind < 2; kind++) {
+        double all = 0;
+        for (int64_t at = 0; at < TRIAD_FLOATS; at += PART_ELEMENTS) {
+            Triad part = { t->a + at, (kind ? t->b : t->a) + at, t->c + at };
+            Seconds begun = now();
+            team_for(team, PART_ELEMENTS, TRIAD_CHUNK, triad_elements, &part);
+            double took = since(begun).wall;
+            all += took;
+            if (12.0 * PART_ELEMENTS / took > speed.best) speed.best = 12.0 * PART_ELEMENTS / took;
+        }
+        if (12.0 * TRIAD_FLOATS / all > speed.typical) speed.typical = 12.0 * TRIAD_FLOATS / all;
     }
-    return best;
+    return speed;
 }
 
 /* ---- a model's pieces ---- */
 
 enum { PIECES = 256 };
-typedef struct { OptimizerPiece piece[PIECES]; int pieces; int64_t elements; } Model;
+typedef struct { OptimizerPiece piece[PIECES]; double least[PIECES]; int pieces; int64_t elements; } Model;
 
 static Tensor memory_of(Arena *arena, Dtype type, int64_t n)
 {
@@ -91,24 +100,35 @@ static void model_make(Model *m, Arena *arena, const Rule *rule, bool narrow)
         for (int s = 0; s < o->matrices->states; s++) state[s] = memory_of(arena, F32, block.count);
         for (int i = 0; i < block.params; i++) {
             const Param *p = &block.param[i];
-            int64_t n = param_elements(p);
-            OptimizerPiece *piece = &m->piece[m->pieces++];
-            *piece = (OptimizerPiece){ .rule = optimizer_rule(o, p), .w = tensor_flat(w, p->at, n), .g = tensor_flat(g, p->at, n),
-                .decayed = p->decay, .count = n, .counted = n };
-            if (tensor_present(param)) piece->param = tensor_flat(param, p->at, n);
-            for (int s = 0; s < o->matrices->states; s++) piece->state[s] = tensor_flat(state[s], p->at, n);
-            m->elements += n;
+            int64_t all = param_elements(p);
+            for (int64_t first = 0, n; first < all; first += n) {
+                n = all - first < PART_ELEMENTS ? all - first : PART_ELEMENTS;
+                m->least[m->pieces] = INFINITY;
+                OptimizerPiece *piece = &m->piece[m->pieces++];
+                *piece = (OptimizerPiece){ .rule = optimizer_rule(o, p), .w = tensor_flat(w, p->at + first, n),
+                    .g = tensor_flat(g, p->at + first, n), .decayed = p->decay, .count = n, .counted = n };
+                if (tensor_present(param)) piece->param = tensor_flat(param, p->at + first, n);
+                for (int s = 0; s < o->matrices->states; s++) piece->state[s] = tensor_flat(state[s], p->at + first, n);
+            }
+            m->elements += all;
         }
     }
 }
 
-static void update(Queue *q, const Rule *rule, const Model *m, Tensor tokens_1)
+/* Seconds of an update. */
+static double update(Queue *q, const Rule *rule, Model *m, Tensor tokens_1)
 {
+    double all = 0;
     for (int i = 0; i < m->pieces; i++) {
         const OptimizerPiece *p = &m->piece[i];
+        Seconds begun = now();
         if (rule->what == ESTIMATE) p->rule->estimate(q, &rule->settings, p, tokens_1);
         else p->rule->begin(q, &rule->settings, p);
+        double took = since(begun).wall;
+        if (took < m->least[i]) m->least[i] = took;
+        all += took;
     }
+    return all;
 }
 
 static void measure(Queue *q, Arena *arena, const Triad *t, const Rule *rule, bool narrow)
@@ -118,24 +138,21 @@ static void measure(Queue *q, Arena *arena, const Triad *t, const Rule *rule, bo
     Tensor tokens_1 = tensor_new(arena, "tokens", F64, 1);
     *(double *)tokens_1.data = 1024;
     model_make(&m, arena, rule, narrow);
-    double rate[REPETITIONS], memory[REPETITIONS], ratio[REPETITIONS], cpu[REPETITIONS];
+    double ratio[REPETITIONS], took[REPETITIONS], memory = 0, least = 0;
     bool   written = rule->what == 0 && tensor_present(m.piece[0].param) && strncmp(rule->name, "lamb", 4) != 0;
     double bytes = (double)m.elements * (4 * rule->floats + (!written ? 0 : narrow ? 2 : 4));
     update(q, rule, &m, tokens_1);                   /* pages and frequency */
     for (int i = 0; i < REPETITIONS; i++) {
         Speed before = triad(q->team, t);
-        Seconds begun = now();
-        update(q, rule, &m, tokens_1);
-        Seconds took = since(begun);
+        took[i] = 0;
+        for (int k = 0; k < UPDATES; k++) took[i] += update(q, rule, &m, tokens_1) / UPDATES;
         Speed after = triad(q->team, t);
-        rate[i]   = bytes / took.wall;
-        memory[i] = (before.wall + after.wall) / 2;
-        ratio[i]  = rate[i] / memory[i];
-        cpu[i]    = bytes / took.cpu / ((before.cpu + after.cpu) / 2);
+        ratio[i] = bytes / took[i] / ((before.typical + after.typical) / 2);
+        memory = fmax(memory, fmax(before.best, after.best));
     }
-    double wall = median(ratio), of_cpu = median(cpu), typical = median(rate);
-    printf("%-19s %-4s %5.0f %9.2f %8.2f %8.2f   %5.1f %5.1f  %5.1f\n", rule->name, narrow ? "bf16" : "fp32", bytes / (double)m.elements,
-           1e3 * bytes / typical, typical / 1e9, median(memory) / 1e9, 100 * wall, 100 * ratio[REPETITIONS - 1], 100 * of_cpu);
+    for (int i = 0; i < m.pieces; i++) least += m.least[i];
+    printf("%-19s %-4s %5.0f %8.2f %8.2f %8.2f   %5.1f   %8.2f %5.1f\n", rule->name, narrow ? "bf16" : "fp32", bytes / (double)m.elements,
+           1e3 * least, bytes / least / 1e9, memory / 1e9, 100 * bytes / least / memory, 1e3 * median(took), 100 * median(ratio));
     fflush(stdout);
     arena_reset(arena, mark);
 }
@@ -155,7 +172,8 @@ int main(int count, char **word)
     if (queue_open(&q, "cpu", threads, &state) != OK) return 3;
     if (arena_open_for(&arena, "all", (size_t)22 * 130000000, q.team) != OK) return 3;
     printf("%d threads; bytes of an element, ms of an update, GB/s; shares of memory in %%\n", threads);
-    printf("rule                param bytes       ms   median   memory   share  best    cpu\n");
+    printf("                               least times:                      medians:\n");
+    printf("rule                param bytes     ms     GB/s   memory   share         ms share\n");
     for (int i = 0; i < RULES; i++) {
         bool wanted = count <= 2;
         for (int k = 2; k < count; k++) wanted |= strcmp(word[k], rules[i].name) == 0;
