@@ -7,7 +7,6 @@
 #include <sys/mman.h>
 #include <time.h>
 
-enum { REPETITIONS = 5 };
 typedef struct { double wall, cpu; } Seconds;        /* cpu: of all threads */
 static Seconds now(void)
 {
@@ -41,9 +40,10 @@ static int ascending(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-static double median(double *x)
+/* Sorts the numbers. */
+static double median(double *x, int count)
 {
-    qsort(x, REPETITIONS, sizeof *x, ascending);
-    return x[REPETITIONS / 2];
+    qsort(x, (size_t)count, sizeof *x, ascending);
+    return x[count / 2];
 }
 #endif

@@ -5,20 +5,21 @@
  * The tensors are those of GPT-2 124M in their parameter blocks, as one rank trains it: 148 of them, 98 of which are
  * vectors. States are fp32; parameters are fp32 weights, or bf16 copies of them, which the update rounds.
  * Counted are the bytes that a rule must read and write, each once; a line that is written and not read first, as that of a
- * bf16 parameter is, costs the machine more than is counted. Memory is measured between updates by the same threads over larger
- * arrays than caches hold, by a = a + s b, where each byte that moves is counted, and by STREAM's triad a = b + s c, where lines of
- * a are read as well and not counted; the share is of the faster one.
+ * bf16 parameter is, costs the machine more than is counted. The speed of memory is that of a = a + s b by the same threads over
+ * larger arrays than caches hold: STREAM's triad with its output in the place of an input, so that each byte that moves is
+ * counted (STREAM counts 12 of 16, which makes it slower).
  *
- * Time is taken of each tensor, of 4 million elements at most, and of as many bytes of the triads, since other work on the
- * machine seldom leaves longer times alone. Like STREAM's, the first share is of the least times of 20 updates, the least of
- * each tensor added up; the second one is the median of five ratios, each of four updates and the triads before and after. */
+ * Other work on the machine seldom leaves more than a few milliseconds alone. So an update goes in parts of at most 4 million
+ * elements, and each part of a matrix is followed by a part of the triad. Printed are, of 20 updates: the least times, those of tensors
+ * of the same size added up, as on a machine without other work; their share of the fastest part of the triad; and the median of all
+ * ratios of a part of a matrix and the triad after it, which says most on a machine with other work. */
 #include "../measure.h"
 #include <math.h>
 #include "base/clones.h"
 #include "optim/optimizer.h"
 #include "tensor/ops.h"
 
-enum { ESTIMATE = 1, UPDATES = 4 };      /* updates of a repetition */
+enum { ESTIMATE = 1, UPDATES = 20 };
 /* floats, of fp32, that an element reads and writes without the parameter */
 typedef struct { const char *name, *optimizer; OptimizerSettings settings; int floats, what; } Rule;
 static const Rule rules[] = {
@@ -42,38 +43,28 @@ static const ModelConfig gpt2 = { .layers = 12, .hidden = 768, .ffn = 3072, .hea
 
 enum { TRIAD_FLOATS = 16 << 20, TRIAD_CHUNK = 16384 };
 typedef float Lanes __attribute__((vector_size(64), aligned(64), may_alias));
-typedef struct { float *a, *b, *c; } Triad;
+typedef struct { float *a, *b; int64_t at; } Triad;
 
 static CLONES void triad_elements(void *context, int64_t begin, int64_t end)
 {
     const Triad *t = context;
-    for (int64_t i = begin; i < end; i += 16) *(Lanes *)(t->a + i) = *(const Lanes *)(t->b + i) + 0.5f * *(const Lanes *)(t->c + i);
+    for (int64_t i = t->at + begin; i < t->at + end; i += 16) *(Lanes *)(t->a + i) += 0.5f * *(const Lanes *)(t->b + i);
 }
 
-/* Bytes a second over one pass, and at best over PART_ELEMENTS, of the faster one. */
+/* Bytes a second of the next part. */
 enum { PART_ELEMENTS = 4 << 20 };
-typedef struct { double typical, best; } Speed;
-static Speed triad(Team *team, const Triad *t)
+static double triad(Team *team, Triad *t)
 {
-    Speed speed = { 0, 0 };
-    for (int kind = 0; kind < 2; kind++) {
-        double all = 0;
-        for (int64_t at = 0; at < TRIAD_FLOATS; at += PART_ELEMENTS) {
-            Triad part = { t->a + at, (kind ? t->b : t->a) + at, t->c + at };
-            Seconds begun = now();
-            team_for(team, PART_ELEMENTS, TRIAD_CHUNK, triad_elements, &part);
-            double took = since(begun).wall;
-            all += took;
-            if (12.0 * PART_ELEMENTS / took > speed.best) speed.best = 12.0 * PART_ELEMENTS / took;
-        }
-        if (12.0 * TRIAD_FLOATS / all > speed.typical) speed.typical = 12.0 * TRIAD_FLOATS / all;
-    }
-    return speed;
+    Seconds begun = now();
+    team_for(team, PART_ELEMENTS, TRIAD_CHUNK, triad_elements, t);
+    double took = since(begun).wall;
+    t->at = (t->at + PART_ELEMENTS) % TRIAD_FLOATS;
+    return 12.0 * PART_ELEMENTS / took;
 }
 
 /* ---- a model's pieces ---- */
 
-enum { PIECES = 256 };
+enum { PIECES = 256, MATRIX = 500000 };              /* elements of a part that is compared with the triad */
 typedef struct { OptimizerPiece piece[PIECES]; double least[PIECES]; int pieces; int64_t elements; } Model;
 
 static Tensor memory_of(Arena *arena, Dtype type, int64_t n)
@@ -115,10 +106,10 @@ static void model_make(Model *m, Arena *arena, const Rule *rule, bool narrow)
     }
 }
 
-/* Seconds of an update. */
-static double update(Queue *q, const Rule *rule, Model *m, Tensor tokens_1)
+/* An update, with a ratio of bytes a second for each matrix, of `bytes` an element; returns how many. */
+static int update(double *ratio, double *memory, Queue *q, const Rule *rule, Model *m, Tensor tokens_1, Triad *t, double bytes)
 {
-    double all = 0;
+    int ratios = 0;
     for (int i = 0; i < m->pieces; i++) {
         const OptimizerPiece *p = &m->piece[i];
         Seconds begun = now();
@@ -126,33 +117,40 @@ static double update(Queue *q, const Rule *rule, Model *m, Tensor tokens_1)
         else p->rule->begin(q, &rule->settings, p);
         double took = since(begun).wall;
         if (took < m->least[i]) m->least[i] = took;
-        all += took;
+        if (p->count < MATRIX) continue;
+        double speed = triad(q->team, t);
+        *memory = fmax(*memory, speed);
+        ratio[ratios++] = bytes * (double)p->count / took / speed;
     }
-    return all;
+    return ratios;
 }
 
-static void measure(Queue *q, Arena *arena, const Triad *t, const Rule *rule, bool narrow)
+/* Of all pieces of so many elements. */
+static double least_of(const Model *m, int64_t elements)
+{
+    double least = INFINITY;
+    for (int i = 0; i < m->pieces; i++)
+        if (m->piece[i].count == elements) least = fmin(least, m->least[i]);
+    return least;
+}
+
+static void measure(Queue *q, Arena *arena, Triad *t, const Rule *rule, bool narrow)
 {
     size_t mark = arena_mark(arena);
-    static Model m;
+    static Model  m;
+    static double ratio[PIECES * UPDATES];
     Tensor tokens_1 = tensor_new(arena, "tokens", F64, 1);
     *(double *)tokens_1.data = 1024;
     model_make(&m, arena, rule, narrow);
-    double ratio[REPETITIONS], took[REPETITIONS], memory = 0, least = 0;
     bool   written = rule->what == 0 && tensor_present(m.piece[0].param) && strncmp(rule->name, "lamb", 4) != 0;
-    double bytes = (double)m.elements * (4 * rule->floats + (!written ? 0 : narrow ? 2 : 4));
-    update(q, rule, &m, tokens_1);                   /* pages and frequency */
-    for (int i = 0; i < REPETITIONS; i++) {
-        Speed before = triad(q->team, t);
-        took[i] = 0;
-        for (int k = 0; k < UPDATES; k++) took[i] += update(q, rule, &m, tokens_1) / UPDATES;
-        Speed after = triad(q->team, t);
-        ratio[i] = bytes / took[i] / ((before.typical + after.typical) / 2);
-        memory = fmax(memory, fmax(before.best, after.best));
-    }
-    for (int i = 0; i < m.pieces; i++) least += m.least[i];
-    printf("%-19s %-4s %5.0f %8.2f %8.2f %8.2f   %5.1f   %8.2f %5.1f\n", rule->name, narrow ? "bf16" : "fp32", bytes / (double)m.elements,
-           1e3 * least, bytes / least / 1e9, memory / 1e9, 100 * bytes / least / memory, 1e3 * median(took), 100 * median(ratio));
+    double bytes = 4 * rule->floats + (!written ? 0 : narrow ? 2 : 4), memory = 0, least = 0;
+    int    ratios = 0;
+    update(ratio, &memory, q, rule, &m, tokens_1, t, bytes);                      /* pages and frequency */
+    for (int i = 0; i < UPDATES; i++) ratios += update(ratio + ratios, &memory, q, rule, &m, tokens_1, t, bytes);
+    for (int i = 0; i < m.pieces; i++) least += least_of(&m, m.piece[i].count);
+    double speed = bytes * (double)m.elements / least;
+    printf("%-19s %-4s %5.0f  %7.2f %8.2f %8.2f   %5.1f    %5.1f\n", rule->name, narrow ? "bf16" : "fp32", bytes, 1e3 * least, speed / 1e9,
+           memory / 1e9, 100 * speed / memory, 100 * median(ratio, ratios));
     fflush(stdout);
     arena_reset(arena, mark);
 }
@@ -163,8 +161,8 @@ int main(int count, char **word)
     StepState state = { .lr = 1e-3, .decoupled_lr = 1e-3, .weight_decay = 0.1, .factor = 1, .updates = 10, .average_share = 0.1 };
     Queue q;
     Arena arena;
-    Triad t = { memory_new(4 * TRIAD_FLOATS), memory_new(4 * TRIAD_FLOATS), memory_new(4 * TRIAD_FLOATS) };
-    memset(t.b, 0, 4 * TRIAD_FLOATS), memset(t.c, 0, 4 * TRIAD_FLOATS);
+    Triad t = { memory_new(4 * TRIAD_FLOATS), memory_new(4 * TRIAD_FLOATS), 0 };
+    memset(t.a, 0, 4 * TRIAD_FLOATS), memset(t.b, 0, 4 * TRIAD_FLOATS);
     if (threads < 1) {
         fprintf(stderr, "usage: bench_updates [THREADS [RULE...]]\n");
         return 2;
@@ -172,8 +170,7 @@ int main(int count, char **word)
     if (queue_open(&q, "cpu", threads, &state) != OK) return 3;
     if (arena_open_for(&arena, "all", (size_t)22 * 130000000, q.team) != OK) return 3;
     printf("%d threads; bytes of an element, ms of an update, GB/s; shares of memory in %%\n", threads);
-    printf("                               least times:                      medians:\n");
-    printf("rule                param bytes     ms     GB/s   memory   share         ms share\n");
+    printf("rule                param bytes     ms     GB/s   memory   share  median of ratios\n");
     for (int i = 0; i < RULES; i++) {
         bool wanted = count <= 2;
         for (int k = 2; k < count; k++) wanted |= strcmp(word[k], rules[i].name) == 0;

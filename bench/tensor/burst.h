@@ -5,12 +5,11 @@
 #include "tensor/cpu/burst.h"
 #include "tensor/cpu/gemm.h"
 
-enum { BURSTS = 5 };
+enum { REPETITIONS = 5, BURSTS = 5 };
 static Seconds bursts_run(Team *team, Burst burst)
 {
     Seconds begun = now();
     for (int i = 0; i < BURSTS; i++) burst_run(team, burst);
     return since(begun);
 }
-
 #endif
