@@ -11,11 +11,14 @@ a best one that is still at an end is marked. Schedules are a warm-up of a tenth
 those of schedule-free optimizers are constant after the warm-up, as their method has it. Options beyond the learning rate are those of the row,
 not searched. Runs have one thread and their losses do not depend on the machine's load; --jobs of them run at a time.
 
-State: bytes of optimizer states of GPT-2 124M for each parameter by the dry run, with averages that schedule-free optimizers keep.
+State: bytes of optimizer states of GPT-2 124M for each parameter by the dry run, with the averages that schedule-free optimizers keep and
+with each optimizer's default sizes (GaLore's rank is 128).
 
-Times: an update, and a step over AdamW's, of the table's model with --threads threads. A run of AdamW goes before each run of another optimizer;
---rounds pairs, medians of profiled steps. Work that is only done every few updates (a new basis, an estimate) is measured in the steps
-that have it and counted in the share of steps that have it by default. Nothing else should use the machine. --no-times leaves this out.
+Times: an update, and a step over AdamW's, of the table's model with --threads threads. A run of AdamW goes before each run of another
+optimizer; ratios are those of --rounds such pairs, medians. The time of a step or an update is the median over ten places of the least of three
+profiled steps, as other work on the machine lengthens some. Work that is only done every few updates (a new basis, an estimate) is measured in
+the steps that have it and counted in the share of steps that have it by default. The ratios of `adam` itself say how sure the others are.
+--no-times leaves this out.
 
 With --shares an optimizer trains that share of --steps, AdamW all of them; the exit code is 1 where one does not reach AdamW's loss with the
 largest share.
@@ -62,17 +65,24 @@ OPTIMIZERS = {
     "sophiag": Row(5e-4, DECAY + "--adam-beta1 0.965 --adam-beta2 0.99", "--sophia-update-interval", 10),
     "lamb": Row(3.2e-2, ADAM),
     "ipex.lamb": Row(3.2e-2, ADAM),
+    "ds.onebitlamb": Row(3.2e-2, ADAM + " --onebit-freeze-step 100"),
     "muon": Row(1.6e-2, ADAM + " --muon-momentum 0.95 --muon-nesterov --muon-extra-scale-factor 0.2"),
     "galoreadamw": Row(6.4e-2, ADAM + " --galore-rank 24", "--galore-update-gap", 200),
     "galoreadamw8bit": Row(6.4e-2, ADAM + " --galore-rank 24", "--galore-update-gap", 200),
     "shampoo": Row(4e-3, ADAM, "--precondition-frequency", 10),
     "soap": Row(4e-3, ADAM, "--precondition-frequency", 10),
 }
-CONSTANT = ("adamwschedulefree", "sgdschedulefree")
+SCHEDULE_FREE = ("adamwschedulefree", "sgdschedulefree")
 
 
 def say(words):
     print(words, file=sys.stderr, flush=True)
+
+
+def choices(jotun):
+    """The values of --optimizer of this build, without other names for the same."""
+    text = subprocess.run([jotun, "train", "--help"], check=True, capture_output=True, text=True).stdout
+    return "".join(re.search(r"\n  --optimizer ((?:\S+\|\n\s+)*\S+)", text)[1].split()).split("|")
 
 
 def tokens(jotun, files, folder):
@@ -110,7 +120,7 @@ class Results:
 def options_of(name, lr, steps):
     words = ["--optimizer", name, *OPTIMIZERS[name].options.split(), "--lr", f"{lr:.6g}", "--train-iters", str(steps),
              "--lr-warmup-iters", str(max(1, steps // 10))]
-    return words + (["--lr-decay-style", "constant"] if name in CONSTANT else ["--lr-decay-style", "cosine", "--min-lr", f"{lr / 10:.6g}"])
+    return words + (["--lr-decay-style", "constant"] if name in SCHEDULE_FREE else ["--lr-decay-style", "cosine", "--min-lr", f"{lr / 10:.6g}"])
 
 
 def train(o, words, threads):
@@ -123,14 +133,14 @@ def train(o, words, threads):
 # ---- losses ----
 
 def loss_key(o, name, lr, steps):
-    return " ".join(["loss", o.digest, *options_of(name, lr, steps)])
+    return " ".join(["loss", o.digest, f"{o.eval_iters} batches", *options_of(name, lr, steps)])
 
 
 def loss_of(o, name, lr, steps):
     """The validation loss at the end, infinite where it is not a number."""
     key = loss_key(o, name, lr, steps)
     if key not in o.results.rows:
-        found = re.findall(r"validation loss ([-+.\w]+)", train(o, options_of(name, lr, steps) + ["--eval-interval", str(steps), "--eval-iters", "50", "--log-interval", str(steps)], 1))
+        found = re.findall(r"validation loss ([-+.\w]+)", train(o, options_of(name, lr, steps) + ["--eval-interval", str(steps), "--eval-iters", str(o.eval_iters), "--log-interval", str(steps)], 1))
         if not found:
             sys.exit(f"{key}: the run printed no validation loss")
         o.results.add(key, float(found[-1]))
@@ -211,13 +221,13 @@ def state_bytes(o, name):
 
 # ---- times ----
 
-PROFILED = range(11, 31)               # twice each place within 10 steps, at one of which rare work is done
+PROFILED = range(11, 41)               # three times each place within 10 steps, at one of which rare work is done
 RARE_GAP = 10
 
 
 def phases(values):
-    """Medians of the usual value and of the largest one, over places within RARE_GAP steps."""
-    places = [statistics.median(v for step, v in values.items() if step % RARE_GAP == place) for place in range(RARE_GAP)]
+    """Of the least value of each place within RARE_GAP steps the median, and by how much the largest is more."""
+    places = [min(v for step, v in values.items() if step % RARE_GAP == place) for place in range(RARE_GAP)]
     usual = statistics.median(places)
     return usual, max(places) - usual
 
@@ -246,14 +256,14 @@ def profiled(o, name):
 
 
 def times_of(o, name):
-    """Medians over pairs of runs: ms of an update, of AdamW's update beside it, and the ratio of steps."""
+    """Medians over pairs of runs: ms of an update; ratios of updates and of steps over those of AdamW."""
     key = " ".join(["times", platform.node(), f"{o.threads} threads", *options_of(name, OPTIMIZERS[name].lr, PROFILED.stop)])
     if key not in o.results.rows or o.again:
         pairs = []
         for _ in range(o.rounds):
             adam = profiled(o, "adam")
             mine = profiled(o, name)
-            pairs.append((mine[0], adam[0], mine[1] / adam[1]))
+            pairs.append((mine[0], mine[0] / adam[0], mine[1] / adam[1]))
         o.results.add(key, [statistics.median(p[i] for p in pairs) for i in range(3)])
         say(f"{name:18} update {o.results.rows[key][0]:.2f} ms")
     return o.results.rows[key]
@@ -280,7 +290,7 @@ def table(o, names):
         losses = found[name, o.steps]
         lr = min(losses, key=losses.get)
         end = ", an end of the grid" if len(losses) > 1 and lr in (min(losses), max(losses)) else ""
-        times = "- | - | -" if o.no_times else "{0:.2f} | {1:.2f} | {2:.2f}".format(*(lambda t: (t[0], t[0] / t[1], t[2]))(times_of(o, name)))
+        times = "- | - | -" if o.no_times else "{:.2f} | {:.2f} | {:.2f}".format(*times_of(o, name))
         print(f"| `{name}` | {losses[lr]:.4f} | {lr:g}{end} | {min(losses):g} to {max(losses):g} | {state_bytes(o, name):.2f} | {times} | "
               f"`{OPTIMIZERS[name].options}` |", flush=True)
     return 0
@@ -303,6 +313,7 @@ def main():
     parser.add_argument("--text", nargs="+")
     parser.add_argument("--only", nargs="+", choices=list(OPTIMIZERS), metavar="NAME")
     parser.add_argument("--steps", type=int, default=300)
+    parser.add_argument("--eval-iters", type=int, default=50, help="batches of which validation losses are means")
     parser.add_argument("--grid", nargs="+", type=float, default=[0.5, 1, 2])
     parser.add_argument("--growth", type=int, default=2)
     parser.add_argument("--shares", nargs="+", type=float)
@@ -313,7 +324,11 @@ def main():
     parser.add_argument("--again", action="store_true", help="times are measured again")
     parser.add_argument("--results", default=os.path.join(TREE, "build", "optimizers.json"))
     o = parser.parse_args()
-    names = o.only or list(OPTIMIZERS)
+    values = choices(o.jotun)
+    missing = [name for name in values if name not in OPTIMIZERS]
+    if missing:
+        sys.exit(f"no row of OPTIMIZERS is there for --optimizer {' '.join(missing)}: add one in {os.path.relpath(__file__)}")
+    names = o.only or [name for name in OPTIMIZERS if name in values]
     files = o.text or sorted(f for kind in ("src/**/*.[ch]", "tests/**/*.[ch]", "tests/**/*.py", "docs/**/*.md")
                              for f in glob.glob(os.path.join(TREE, kind), recursive=True))
     o.results = Results(o.results)
@@ -323,4 +338,5 @@ def main():
         return shares(o, names) if o.shares else table(o, names)
 
 
-sys.exit(main())
+if __name__ == "__main__":
+    sys.exit(main())
