@@ -2,7 +2,7 @@
  *
  *     bench_updates [THREADS [RULE...]]
  *
- * The tensors are those of GPT-2 124M in their parameter blocks, as one rank trains it: 148 of them, 98 of which are
+ * The tensors are those of GPT-2 124M in their parameter blocks, as one rank trains it: 196 of them, 122 of which are
  * vectors. States are fp32; parameters are fp32 weights, or bf16 copies of them, which the update rounds.
  * Counted are the bytes that a rule must read and write, each once; a line that is written and not read first, as that of a
  * bf16 parameter is, costs the machine more than is counted. The speed of memory is that of a = a + s b by the same threads over
