@@ -74,10 +74,10 @@ static void measure(Team *team, Burst burst, const Flash *x, const HeadSizes *s,
         cpu[i]   = count * flops / took.cpu / (burst_flops / (before.cpu + after.cpu));
     }
     munmap(work, bytes);
-    double wall = median(ratio), of_cpu = median(cpu), typical = median(rate);
+    double wall = median(ratio, REPETITIONS), of_cpu = median(cpu, REPETITIONS), typical = median(rate, REPETITIONS);
     printf("%2lld %5lld %3lld:%-3lld %4lld %-6s %-8s %9.2f %8.1f %8.1f   %5.1f %5.1f  %5.1f\n", (long long)s->B,
            (long long)s->T, (long long)s->H, (long long)s->G, (long long)s->D, s->causal ? "causal" : "full",
-           backward ? "backward" : "forward", 1e3 * flops / typical, typical / 1e9, median(peak) / 1e9, 100 * wall,
+           backward ? "backward" : "forward", 1e3 * flops / typical, typical / 1e9, median(peak, REPETITIONS) / 1e9, 100 * wall,
            100 * ratio[REPETITIONS - 1], 100 * of_cpu);
     fflush(stdout);
 }

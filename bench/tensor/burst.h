@@ -1,64 +1,15 @@
 #ifndef BENCH_TENSOR_BURST_H
 #define BENCH_TENSOR_BURST_H
-/* What the benchmarks of kernels share: the speed of multiply-adds alone, measured right before and after a
- * kernel, with clocks of wall time and of CPU time; memory in large pages; medians. */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/mman.h>
-#include <time.h>
+/* The speed of multiply-adds alone, measured right before and after a kernel. */
+#include "../measure.h"
 #include "tensor/cpu/burst.h"
 #include "tensor/cpu/gemm.h"
 
-enum { REPETITIONS = 5 };
-typedef struct { double wall, cpu; } Seconds;        /* cpu: of all threads */
-static Seconds now(void)
-{
-    struct timespec wall, cpu;
-    clock_gettime(CLOCK_MONOTONIC, &wall);
-    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &cpu);
-    return (Seconds){ (double)wall.tv_sec + 1e-9 * (double)wall.tv_nsec,
-                      (double)cpu.tv_sec + 1e-9 * (double)cpu.tv_nsec };
-}
-
-static Seconds since(Seconds begun)
-{
-    Seconds t = now();
-    return (Seconds){ t.wall - begun.wall, t.cpu - begun.cpu };
-}
-
-/* ---- bursts ---- */
-
-enum { BURSTS = 5 };
+enum { REPETITIONS = 5, BURSTS = 5 };
 static Seconds bursts_run(Team *team, Burst burst)
 {
     Seconds begun = now();
     for (int i = 0; i < BURSTS; i++) burst_run(team, burst);
     return since(begun);
-}
-
-/* ---- memory and medians ---- */
-
-static void *memory_new(size_t bytes)
-{
-    void *at = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (at == MAP_FAILED) {
-        fprintf(stderr, "no memory for %zu bytes\n", bytes);
-        exit(3);
-    }
-    madvise(at, bytes, MADV_HUGEPAGE);
-    return at;
-}
-
-static int ascending(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
-static double median(double *x)
-{
-    qsort(x, REPETITIONS, sizeof *x, ascending);
-    return x[REPETITIONS / 2];
 }
 #endif

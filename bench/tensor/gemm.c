@@ -52,8 +52,8 @@ static Ratio measure(Team *team, Burst burst, const char *layer, const char *pro
         ratio[i] = rate[i] / peak[i];
         cpu[i]   = flops / took.cpu / (burst_flops / (before.cpu + after.cpu));
     }
-    Ratio  middle = { median(ratio), median(cpu) };
-    double typical = median(rate), typical_peak = median(peak);
+    Ratio  middle = { median(ratio, REPETITIONS), median(cpu, REPETITIONS) };
+    double typical = median(rate, REPETITIONS), typical_peak = median(peak, REPETITIONS);
     printf("%-10s %-7s %6lld %6lld %6lld  %8.1f %8.1f %8.1f   %5.1f %5.1f  %5.1f\n", layer, product, (long long)g->M,
            (long long)g->N, (long long)g->K, typical / 1e9, rate[REPETITIONS - 1] / 1e9, typical_peak / 1e9,
            100 * middle.wall, 100 * ratio[REPETITIONS - 1], 100 * middle.cpu);

@@ -86,6 +86,17 @@ typedef struct {
     float         factor, momentum, decay, lr;
 } SgdUpdate;
 
+INLINE void sgd_tile(const SgdUpdate *u, bool nesterov, float *restrict w, float *restrict m,
+                     const float *restrict g, int64_t n)
+{
+    float factor = u->factor, momentum = u->momentum, decay = u->decay, lr = u->lr;
+    for (int64_t i = 0; i < n; i++) {
+        float d = g[i] * factor + decay * w[i];
+        m[i] = momentum * m[i] + d;
+        w[i] -= lr * (nesterov ? d + momentum * m[i] : m[i]);
+    }
+}
+
 static CLONES void sgd_elements(void *context, int64_t begin, int64_t end)
 {
     const SgdUpdate *u = context;
@@ -95,11 +106,8 @@ static CLONES void sgd_elements(void *context, int64_t begin, int64_t end)
         int64_t n = tile_count(end, first);
         float *w = flat(a->w_N) + first, *m = state_tile(&m_tile, a->m_N, first, n);
         const float *g = flat(a->g_N) + first;
-        for (int64_t i = 0; i < n; i++) {
-            float d = g[i] * u->factor + u->decay * w[i];
-            m[i] = u->momentum * m[i] + d;
-            w[i] -= u->lr * (a->nesterov ? d + u->momentum * m[i] : m[i]);
-        }
+        if (a->nesterov) sgd_tile(u, true, w, m, g, n);
+        else             sgd_tile(u, false, w, m, g, n);
         states_store(&u->rounding, first, n, a->m_N, m, tensor_none(), NULL);
         if (tensor_present(a->param_N)) tile_store(a->param_N, 0, first, w, n);
     }
@@ -182,6 +190,22 @@ typedef struct {
     bool          first;
 } AdoptUpdate;
 
+/* `first` is a constant of each copy of the loop: a branch within it would keep it from being vectorized. */
+INLINE void adopt_tile(const AdoptUpdate *u, bool first, float *restrict w, float *restrict m,
+                       float *restrict v, const float *restrict g, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++) {
+        float scaled = g[i] * u->factor + u->l2 * w[i], root = sqrtf(v[i]);
+        float step = scaled / (root > u->epsilon ? root : u->epsilon);
+        step = step > u->bound ? u->bound : step < -u->bound ? -u->bound : step;
+        float moved = u->beta1 * m[i] + u->rest1 * step;
+        v[i] = first ? scaled * scaled : u->beta2 * v[i] + u->rest2 * scaled * scaled;
+        if (first) continue;
+        m[i] = moved;
+        w[i] = w[i] * u->shrink - u->lr * moved;
+    }
+}
+
 static CLONES void adopt_elements(void *context, int64_t begin, int64_t end)
 {
     const AdoptUpdate *u = context;
@@ -192,15 +216,8 @@ static CLONES void adopt_elements(void *context, int64_t begin, int64_t end)
         float *w = flat(a->w_N) + first, *m = state_tile(&m_tile, a->m_N, first, n);
         float *v = state_tile(&v_tile, a->v_N, first, n);
         const float *g = flat(a->g_N) + first;
-        for (int64_t i = 0; i < n; i++) {
-            float scaled = g[i] * u->factor + u->l2 * w[i], root = sqrtf(v[i]);
-            float step = scaled / (root > u->epsilon ? root : u->epsilon);
-            step = step > u->bound ? u->bound : step < -u->bound ? -u->bound : step;
-            float moved = u->beta1 * m[i] + u->rest1 * step;
-            v[i] = u->first ? scaled * scaled : u->beta2 * v[i] + u->rest2 * scaled * scaled;
-            m[i] = u->first ? m[i] : moved;
-            w[i] = u->first ? w[i] : w[i] * u->shrink - u->lr * moved;
-        }
+        if (u->first) adopt_tile(u, true, w, m, v, g, n);
+        else          adopt_tile(u, false, w, m, v, g, n);
         states_store(&u->rounding, first, n, a->m_N, m, a->v_N, v);
         if (tensor_present(a->param_N)) tile_store(a->param_N, 0, first, w, n);
     }
@@ -331,24 +348,31 @@ typedef struct {
     float         unbias1, unbias2;                /* 1 / (1 - beta^t) */
 } LambStep;
 
+INLINE void lamb_tile(const LambStep *u, bool decayed, float *restrict g, float *restrict m,
+                      float *restrict v, const float *restrict w, int64_t n)
+{
+    float one1 = 1 - u->beta1, one2 = 1 - u->beta2;
+    for (int64_t i = 0; i < n; i++) {
+        float scaled = g[i] * u->factor;
+        m[i] = u->beta1 * m[i] + one1 * scaled;
+        v[i] = u->beta2 * v[i] + one2 * scaled * scaled;
+        g[i] = m[i] * u->unbias1 / (sqrtf(v[i] * u->unbias2) + u->epsilon);
+        if (decayed) g[i] += u->decay * w[i];
+    }
+}
+
 static CLONES void lamb_elements(void *context, int64_t begin, int64_t end)
 {
     const LambStep *u = context;
     const LambDirection *a = u->a;
-    float one1 = 1 - u->beta1, one2 = 1 - u->beta2;
     TileBuffer m_tile, v_tile;
     for (int64_t first = begin; first < end; first += TILE) {
         int64_t n = tile_count(end, first);
         const float *w = tensor_present(a->w_N) ? flat(a->w_N) + first : NULL;
         float *g = flat(a->g_N) + first, *m = state_tile(&m_tile, a->m_N, first, n);
         float *v = state_tile(&v_tile, a->v_N, first, n);
-        for (int64_t i = 0; i < n; i++) {
-            float scaled = g[i] * u->factor;
-            m[i] = u->beta1 * m[i] + one1 * scaled;
-            v[i] = u->beta2 * v[i] + one2 * scaled * scaled;
-            g[i] = m[i] * u->unbias1 / (sqrtf(v[i] * u->unbias2) + u->epsilon);
-        }
-        for (int64_t i = 0; w && i < n; i++) g[i] += u->decay * w[i];
+        if (w) lamb_tile(u, true, g, m, v, w, n);
+        else   lamb_tile(u, false, g, m, v, w, n);
         states_store(&u->rounding, first, n, a->m_N, m, a->v_N, v);
     }
 }
