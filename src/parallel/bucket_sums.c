@@ -117,7 +117,7 @@ static void bucket_reduce(Buckets *b, Bucket *k)
     Tensor own = bucket_own(k, k->grads);
     if (k->zero_stage == 1 && !k->summed)
         bucket_sum_shards(b, k, own, k->grads);                              /* <-> shard: reduce-scatter */
-    if (!k->replicas_summed) sum_replicas(b, k, own);                            /* <-> replica: all-reduce */
+    if (!k->replicas_summed && !b->own_gradients) sum_replicas(b, k, own);       /* <-> replica: all-reduce */
     k->summed = k->replicas_summed = false;
     sum_copies(b, k, own);                                                        /* <-> tp, kv: all-reduce */
 }

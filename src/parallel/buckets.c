@@ -80,6 +80,7 @@ static void counted_set(Bucket *k, bool copy)
     k->counted_first = k->own_first + (left > 0 ? first : k->own_count);
     k->share_count   = left <= 0 ? 0 : left < part ? left : part;
     k->counted_count = copy ? 0 : k->share_count;
+    k->copy          = copy;
 }
 
 static Bucket bucket_make(const Buckets *b, const BucketsSetup *s, const ParamBlock *block, int64_t *ahead)

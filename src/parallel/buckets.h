@@ -42,6 +42,7 @@ typedef struct {
      * Empty in the second copy of the token embedding. */
     int64_t  counted_first, counted_count;
     int64_t  share_count;                       /* counted_count, but in that second copy not 0 */
+    bool     copy;                              /* it is that second copy */
     /* [begin[d]], or [own_count] where sharded; on the persistent arena */
     Tensor   weights, grads;
     /* [own_count], in training with parameters narrower than Precision.master: the weights that the optimizer
@@ -84,6 +85,8 @@ typedef struct {
     Comm    *tp, *kv, *tied;
     Arena   *scratch;
     int64_t  window;                            /* elements of gradients that are rounded for one message */
+    /* without ZeRO: gradients are not summed over data-parallel ranks, which keep those of their own data */
+    bool     own_gradients;
     int      count;
     Bucket  *bucket;                            /* [count], owned: buckets_close */
     /* index in `bucket` by family and the parameter block's index, -1: not on this stage; owned */
