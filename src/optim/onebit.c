@@ -35,7 +35,7 @@ static Tensor of_family(const OptimizerRun *run, Tensor sums_W, ParamFamily fami
     return tensor_flat(sums_W, sizes->workers[PARAMS_DENSE] + sizes->workers[PARAMS_EXPERTS] + family, 1);
 }
 
-/* Adds this rank's sums over the world. Where no family has two workers there is nothing to send. */
+/* Adds this rank's sums over the world. */
 static void sums_join(OptimizerRun *run)
 {
     Exchange *x = &run->exchange;
@@ -69,7 +69,7 @@ static void scales_set(OptimizerRun *run)
             const OptimizerPiece *p = &run->piece[i];
             double count = (double)(p->rows * p->columns);
             /* of all data-parallel ranks the first; experts are counted where they are */
-            bool counts = p->saves && !x->of[b].copy && comm_rank(x->of[b].workers) == 0 &&
+            bool counts = p->saves && x->of[b].counts && comm_rank(x->of[b].workers) == 0 &&
                           p->row0 == 0 && p->column0 == 0;
             int64_t here = p->matrices > 1 ? p->count / (p->local_rows * p->local_columns) : 1;
             for (int64_t m = p->first_matrix; counts && m < p->first_matrix + here; m++)
@@ -100,7 +100,7 @@ static void momenta_begin(OptimizerRun *run, const ExchangedPieces *x)
                 .m_N = piece_part(p->state[MOMENTUM], &m), .g_N = piece_part(p->g, &m),
                 .numbers_3 = piece_numbers(p, NUMBERS, &m), .beta1 = run->settings->beta1,
                 .workers = (double)worker_count(x) });
-        if (p->saves && !x->copy) square_sum(run->queue, (SquareSum){ .out_1 = sum_1, .x_N = p->state[ERROR] });
+        if (p->saves && x->counts) square_sum(run->queue, (SquareSum){ .out_1 = sum_1, .x_N = p->state[ERROR] });
     }
 }
 
@@ -123,7 +123,7 @@ static void signs_sum(OptimizerRun *run, const ExchangedPieces *x)
     arena_reset(run->scratch, mark);
     for (int i = x->first; i < x->end; i++) {
         const OptimizerPiece *p = &run->piece[i];
-        if (p->saves && !x->copy && tensor_present(p->state[SUMMED]))
+        if (p->saves && x->counts && tensor_present(p->state[SUMMED]))
             square_sum(q, (SquareSum){ .out_1 = sum_1, .x_N = p->state[SUMMED] });
     }
 }

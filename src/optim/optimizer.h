@@ -93,7 +93,7 @@ typedef struct {
     Comm   *workers;
     ParamFamily family;
     int     first, end;
-    bool    copy;                      /* the second copy of the token embedding, which norms of the model leave out */
+    bool    counts;                    /* this rank adds them to norms of the model: no other copy of the worker does */
     Tensor  error_N, summed_N;         /* the workers' states of all its pieces, one after the other */
     int64_t *at;                       /* [workers + 1] where the bytes of signs for each begin; owned by the trainer */
 } ExchangedPieces;

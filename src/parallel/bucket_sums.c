@@ -68,8 +68,8 @@ Pending bucket_gather_begin(Buckets *b, const Bucket *k, Tensor whole, Tensor ow
 /* The sums of all replicas of this rank's own elements. One replica sends and rounds nothing. */
 static void sum_replicas(Buckets *b, const Bucket *k, Tensor own)
 {
-    Comm *replica = k->comms.replica;
-    if (comm_size(replica) == 1) return;
+    Comm *replica = b->own_gradients ? k->comms.worker : k->comms.replica;
+    if (!replica || comm_size(replica) == 1) return;
     if (!buckets_narrow(b)) {
         comm_all_reduce(replica, b->queue, own, b->scratch);                     /* <-> replica: all-reduce */
         return;
@@ -117,7 +117,7 @@ static void bucket_reduce(Buckets *b, Bucket *k)
     Tensor own = bucket_own(k, k->grads);
     if (k->zero_stage == 1 && !k->summed)
         bucket_sum_shards(b, k, own, k->grads);                              /* <-> shard: reduce-scatter */
-    if (!k->replicas_summed && !b->own_gradients) sum_replicas(b, k, own);       /* <-> replica: all-reduce */
+    if (!k->replicas_summed) sum_replicas(b, k, own);                            /* <-> replica: all-reduce */
     k->summed = k->replicas_summed = false;
     sum_copies(b, k, own);                                                        /* <-> tp, kv: all-reduce */
 }

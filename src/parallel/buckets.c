@@ -198,6 +198,11 @@ Tensor bucket_own(const Bucket *k, Tensor x)
     return x.dim[0] == k->own_count ? x : tensor_flat(x, k->own_first, k->own_count);
 }
 
+bool bucket_counts_worker(const Bucket *k)
+{
+    return !k->copy && (!k->comms.worker || comm_rank(k->comms.worker) == 0);
+}
+
 Tensor bucket_master(const Bucket *k)
 {
     return tensor_present(k->master) ? k->master : bucket_own(k, k->weights);

@@ -146,18 +146,19 @@ static void on_reduce(void *context, int chunk)
     buckets_reduce(&t->buckets, &t->stage, chunk);                            /* <-> shard replica tp kv */
 }
 
-/* Where each of P data-parallel ranks keeps its own gradient g, whose mean over them would be that of the step if
- * it were P g: the mean of |P g|^2 over these ranks, so that the norm is that of the root mean square. */
+/* Where each of P workers keeps its own gradient g, whose mean over them would be that of the step if it were P g:
+ * the mean of |P g|^2 over the workers, so that the norm is the root mean square of theirs. */
 static void add_own_squares(Trainer *t)
 {
-    for (int i = 0; i < t->buckets.count; i++) {
-        const Bucket *k = &t->buckets.bucket[i];
-        Tensor rank_1 = tensor_flat(t->optimizer.exchange.own_W, 0, 1);
-        fill_zero(&t->queue, (FillZero){ .y = rank_1 });
-        for (int p = t->first_piece[i]; !k->copy && p < t->first_piece[i + 1]; p++)
-            if (t->optimizer.piece[p].saves) add_squares(t, rank_1, t->optimizer.piece[p].g);
-        add_scaled(&t->queue, (AddScaled){ .y_1 = own_sum(t, SUM_SQUARES), .x_1 = rank_1,
-                                           .factor = comm_size(k->comms.replica) });
+    const Exchange *exchange = &t->optimizer.exchange;
+    for (int i = 0; i < exchange->count; i++) {
+        const ExchangedPieces *x = &exchange->of[i];
+        Tensor worker_1 = tensor_flat(exchange->own_W, 0, 1);
+        fill_zero(&t->queue, (FillZero){ .y = worker_1 });
+        for (int p = x->first; x->counts && p < x->end; p++)
+            if (t->optimizer.piece[p].saves) add_squares(t, worker_1, t->optimizer.piece[p].g);
+        add_scaled(&t->queue, (AddScaled){ .y_1 = own_sum(t, SUM_SQUARES), .x_1 = worker_1,
+                                           .factor = comm_size(x->workers) });
     }
 }
 

@@ -64,7 +64,7 @@ static void add_states(const Trainer *t, ShardList *list, int index, int p, Bloc
     for (int s = 0; piece && s < piece->rule->states; s++) {
         const OptimizerState *state = &piece->rule->state[s];
         bool worker = state_of_worker(state);
-        if ((worker && !from && k->copy) || !of_these_workers(t, from, state, &k->block, p)) continue;
+        if ((worker && !from && !bucket_counts_worker(k)) || !of_these_workers(t, from, state, &k->block, p)) continue;
         BlockRange of = worker ? (BlockRange){ k->own_first, k->own_count } : span;
         TensorShard held = state_held(state, sizes, &k->block, p, k->own_first, k->own_count);
         TensorShard shard = part(state, sizes, &k->block, p, of.first, of.count);

@@ -101,6 +101,13 @@ static void open_bucket(Trainer *t, int index)
 
 /* ---- gradients that stay on their data-parallel ranks ---- */
 
+/* Experts have no context-parallel ranks: all that share them are workers. */
+Comm *trainer_workers(const Trainer *t, ParamFamily family)
+{
+    bool experts = family == PARAMS_EXPERTS && t->config->model.experts > 0;
+    return t->dp && experts ? t->edp : t->dp;
+}
+
 /* The state of all pieces first .. end - 1 as one tensor: they follow each other (open_state). */
 static Tensor joined_state(const OptimizerRun *run, const ExchangedPieces *x, int s)
 {
@@ -118,8 +125,8 @@ static Tensor joined_state(const OptimizerRun *run, const ExchangedPieces *x, in
 static ExchangedPieces exchanged(const Trainer *t, int bucket)
 {
     const Bucket *k = &t->buckets.bucket[bucket];
-    ExchangedPieces x = { .workers = k->comms.replica, .family = k->block.family, .copy = k->copy,
-                          .first = t->first_piece[bucket], .end = t->first_piece[bucket + 1] };
+    ExchangedPieces x = { .workers = trainer_workers(t, k->block.family), .family = k->block.family,
+                          .counts = bucket_counts_worker(k), .first = t->first_piece[bucket], .end = t->first_piece[bucket + 1] };
     int64_t P = comm_size(x.workers), count = 0;
     for (int i = x.first; i < x.end; i++) count += t->optimizer.piece[i].count;
     x.at = calloc((size_t)P + 1, sizeof *x.at);
@@ -172,8 +179,9 @@ void trainer_optimizer_open(Trainer *t)
                                    .scratch = &t->arena[ARENA_SCRATCH] };
     t->optimizer.sizes = t->config->settings.sizes;
     for (ParamFamily f = 0; f < PARAM_FAMILIES; f++) {
-        t->optimizer.sizes.workers[f] = comm_size(t->data[f].replica);
-        t->optimizer.sizes.worker[f]  = comm_rank(t->data[f].replica);
+        const Comm *workers = trainer_workers(t, f);
+        t->optimizer.sizes.workers[f] = workers ? comm_size(workers) : 1;
+        t->optimizer.sizes.worker[f]  = workers ? comm_rank(workers) : 0;
     }
     if (!t->config->training) return;
     for (int i = 0; i < b->count; i++) params += b->bucket[i].block.params;

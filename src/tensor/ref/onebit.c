@@ -85,7 +85,8 @@ static bool bit_at(Tensor bits_B, int64_t i)
     return ((const uint8_t *)bits_B.data)[i / 8] >> i % 8 & 1;
 }
 
-/* m' = +-a / scale,   g = (m' - beta1 m) / (1 - beta1),   fresh = beta2 fresh + (1 - beta2) g g
+/* m' = +-a / scale, 0 where v is 0: an element without any gradient before the freeze has no size of its own
+ * g = (m' - beta1 m) / (1 - beta1),   fresh = beta2 fresh + (1 - beta2) g g
  * u = m' / (sqrt(v) + epsilon) + decay w */
 REF(onebit_compressed, OnebitCompressed)
 {
@@ -104,8 +105,9 @@ REF(onebit_compressed, OnebitCompressed)
     for (int64_t i = 0; i < N; i++) {
         double *m = at1(a->m_N, i), *fresh = at1(a->fresh_N, i), *e = at1(a->e_N, i);
         double  next = (!sent ? *e : bit_at(a->bits_B, a->first + i) ? size : -size) / scale;
-        double  g = (next - a->beta1 * *m) / (1 - a->beta1);
         if (!sent) *e = 0;
+        if (*at1(a->v_N, i) == 0) next = 0;
+        double g = (next - a->beta1 * *m) / (1 - a->beta1);
         *fresh = a->beta2 * *fresh + (1 - a->beta2) * g * g;
         *m = next;
         *at1(a->g_N, i) = next / (sqrt(*at1(a->v_N, i)) + a->epsilon) +
@@ -136,8 +138,8 @@ REF(onebit_scale, OnebitScale)
     WANT(a->numbers_3, ONEBIT_NUMBERS);
     WANT(a->squares_1, 1);
     WANT(a->total_1, 1);
-    double size = sqrt(*at1(a->squares_1, 0) / a->count), scale = *at1(a->total_1, 0) / a->tensors / size;
-    *at1(a->numbers_3, ONEBIT_SCALE) = size > 0 && isfinite(scale) ? scale : 1;
+    *at1(a->numbers_3, ONEBIT_SCALE) =
+        onebit_scale_of(*at1(a->total_1, 0) / a->tensors, sqrt(*at1(a->squares_1, 0) / a->count));
 }
 
 REF(add_root_mean, AddRootMean)

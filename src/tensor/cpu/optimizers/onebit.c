@@ -102,7 +102,7 @@ CPU(onebit_momentum, OnebitMomentum)
     team_for(q->team, N, CHUNK_ELEMENTS, momentum_elements, &u);
 }
 
-/* m' = +-a / scale,   g = (m' - beta1 m) / (1 - beta1),   fresh = beta2 fresh + (1 - beta2) g g
+/* m' = +-a / scale, 0 where v is 0,   g = (m' - beta1 m) / (1 - beta1),   fresh = beta2 fresh + (1 - beta2) g g
  * u = m' / (sqrt(v) + epsilon) + decay w */
 typedef struct {
     const OnebitCompressed *a;
@@ -134,6 +134,7 @@ static CLONES void compressed_elements(void *context, int64_t begin, int64_t end
         const float *restrict v = flat(u->a->v_N) + first, *restrict w = flat(u->a->w_N) + first;
         momentum_read(tile.x, u, first, n);
         for (int64_t i = 0; i < n; i++) {
+            tile.x[i] = v[i] == 0 ? 0 : tile.x[i];
             float mean = (tile.x[i] - u->beta1 * m[i]) * u->per_rest1;
             fresh[i] = u->beta2 * fresh[i] + u->rest2 * mean * mean;
             m[i] = tile.x[i];
@@ -219,9 +220,8 @@ CPU(onebit_scale, OnebitScale)
     WANT(a->numbers_3, ONEBIT_NUMBERS);
     WANT(a->squares_1, 1);
     WANT(a->total_1, 1);
-    double size = sqrt((double)*flat(a->squares_1) / a->count);
-    double scale = (double)*flat(a->total_1) / a->tensors / size;
-    flat(a->numbers_3)[ONEBIT_SCALE] = (float)(size > 0 && isfinite(scale) ? scale : 1);
+    double mean = (double)*flat(a->total_1) / a->tensors;
+    flat(a->numbers_3)[ONEBIT_SCALE] = (float)onebit_scale_of(mean, sqrt((double)*flat(a->squares_1) / a->count));
 }
 
 CPU(add_root_mean, AddRootMean)
