@@ -13,6 +13,11 @@ enum { MOMENTUM, SQUARE, FRESH, NUMBERS, ERROR, SUMMED, STATES };
 
 static bool exchanges(const OptimizerSettings *s, int64_t updates) { return updates >= s->freeze; }
 
+static void add_squares(Queue *q, Tensor out_1, Tensor x_N)
+{
+    square_sum(q, (SquareSum){ .out_1 = out_1, .x_N = x_N });
+}
+
 static int64_t worker_count(const ExchangedPieces *x) { return comm_size(x->workers); }
 
 /* A number for each matrix, which has two sums. */
@@ -22,7 +27,8 @@ static Tensor most_of(const OptimizerRun *run, const OptimizerPiece *p, int64_t 
 }
 
 /* Of the sums for each worker that of `worker`; the one for the family. */
-static Tensor of_worker(const OptimizerRun *run, Tensor sums_W, ParamFamily family, int64_t worker, int64_t count)
+static Tensor of_worker(const OptimizerRun *run, Tensor sums_W, ParamFamily family, int64_t worker,
+                        int64_t count)
 {
     const StateSizes *sizes = &run->sizes;
     int64_t at = family == PARAMS_DENSE ? 0 : sizes->workers[PARAMS_DENSE];
@@ -49,8 +55,7 @@ static void sums_join(OptimizerRun *run)
 static void measure_momentum(const OptimizerRun *run, const OptimizerPiece *p, int64_t first, int64_t count,
                              Tensor out_2)
 {
-    square_sum(run->queue, (SquareSum){ .out_1 = tensor_flat(out_2, 0, 1),
-                               .x_N = tensor_flat(p->state[MOMENTUM], first, count) });
+    add_squares(run->queue, tensor_flat(out_2, 0, 1), tensor_flat(p->state[MOMENTUM], first, count));
 }
 
 static Tensor square_of(const OptimizerRun *run, const OptimizerPiece *p, int64_t matrix)
@@ -100,7 +105,8 @@ static void momenta_begin(OptimizerRun *run, const ExchangedPieces *x)
                 .m_N = piece_part(p->state[MOMENTUM], &m), .g_N = piece_part(p->g, &m),
                 .numbers_3 = piece_numbers(p, NUMBERS, &m), .beta1 = run->settings->beta1,
                 .workers = (double)worker_count(x) });
-        if (p->saves && x->counts) square_sum(run->queue, (SquareSum){ .out_1 = sum_1, .x_N = p->state[ERROR] });
+        if (p->saves && x->counts)
+            add_squares(run->queue, sum_1, p->state[ERROR]);
     }
 }
 
@@ -112,7 +118,8 @@ static void signs_sum(OptimizerRun *run, const ExchangedPieces *x)
     int64_t P = worker_count(x), bytes = x->at[1];
     size_t  mark = arena_mark(run->scratch);
     double  count = run->exchange.elements[x->family];
-    Tensor  mine = tensor_new(run->scratch, "signs", U8, P, bytes), sent = tensor_new(run->scratch, "signs", U8, P, bytes);
+    Tensor  mine = tensor_new(run->scratch, "signs", U8, P, bytes);
+    Tensor  sent = tensor_new(run->scratch, "signs", U8, P, bytes);
     sign_pack(q, (SignPack){ .bits_B = tensor_view(mine, P * bytes), .x_N = x->error_N, .count = count,
         .squares_1 = of_worker(run, run->exchange.sums_W, x->family, comm_rank(x->workers), 1) });
     comm_all_to_all(x->workers, q, tensor_view(sent, P * bytes), x->at, tensor_view(mine, P * bytes),
@@ -124,7 +131,7 @@ static void signs_sum(OptimizerRun *run, const ExchangedPieces *x)
     for (int i = x->first; i < x->end; i++) {
         const OptimizerPiece *p = &run->piece[i];
         if (p->saves && x->counts && tensor_present(p->state[SUMMED]))
-            square_sum(q, (SquareSum){ .out_1 = sum_1, .x_N = p->state[SUMMED] });
+            add_squares(q, sum_1, p->state[SUMMED]);
     }
 }
 
@@ -154,7 +161,8 @@ static void signs_gather(OptimizerRun *run, const ExchangedPieces *x)
     Queue  *q = run->queue;
     int64_t P = worker_count(x), bytes = x->at[1];
     size_t  mark = arena_mark(run->scratch);
-    Tensor  own = tensor_new(run->scratch, "signs", U8, bytes), all = tensor_new(run->scratch, "signs", U8, P * bytes);
+    Tensor  own = tensor_new(run->scratch, "signs", U8, bytes);
+    Tensor  all = tensor_new(run->scratch, "signs", U8, P * bytes);
     Tensor  squares_1 = of_family(run, run->exchange.sums_W, x->family);
     if (tensor_present(x->summed_N))
         sign_pack(q, (SignPack){ .bits_B = own, .x_N = x->summed_N, .squares_1 = squares_1,
@@ -172,10 +180,11 @@ static void measure_lengths(const OptimizerRun *run, const OptimizerPiece *p, in
                             Tensor out_2)
 {
     int64_t matrix = p->first_matrix + (p->first + first) / (p->local_rows * p->local_columns);
-    onebit_lengths(run->queue, (OnebitLengths){ .out_1 = tensor_flat(out_2, 0, 1), .most_1 = most_of(run, p, matrix),
-        .m_N = tensor_flat(p->state[MOMENTUM], first, count), .v_N = tensor_flat(p->state[SQUARE], first, count),
+    onebit_lengths(run->queue, (OnebitLengths){ .out_1 = tensor_flat(out_2, 0, 1),
+        .most_1 = most_of(run, p, matrix), .m_N = tensor_flat(p->state[MOMENTUM], first, count),
+        .v_N = tensor_flat(p->state[SQUARE], first, count),
         .fresh_N = tensor_flat(p->state[FRESH], first, count), .epsilon = run->settings->epsilon });
-    square_sum(run->queue, (SquareSum){ .out_1 = tensor_flat(out_2, 1, 1), .x_N = tensor_flat(p->g, first, count) });
+    add_squares(run->queue, tensor_flat(out_2, 1, 1), tensor_flat(p->g, first, count));
 }
 
 /* Weights, and then the numbers of all matrices, also of those of which there are no elements here: they are
@@ -185,15 +194,17 @@ static void update_piece(const OptimizerRun *run, const OptimizerPiece *p, bool 
     OnebitBounds bounds = run->settings->onebit;
     bounds.low = run->settings->least_ratio, bounds.high = run->settings->most_ratio;
     for (PieceMatrix m = { 0 }; piece_next(p, &m); )
-        onebit_update(run->queue, (OnebitUpdate){ .w_N = piece_part(p->w, &m), .param_N = piece_part(p->param, &m),
-            .u_N = piece_part(p->g, &m), .numbers_3 = piece_numbers(p, NUMBERS, &m),
+        onebit_update(run->queue, (OnebitUpdate){ .w_N = piece_part(p->w, &m),
+            .param_N = piece_part(p->param, &m), .u_N = piece_part(p->g, &m),
+            .numbers_3 = piece_numbers(p, NUMBERS, &m),
             .squares_2 = piece_sums(run->sums_N, p, 0, m.number),
             .most_1 = exchanged ? most_of(run, p, m.number) : tensor_none(), .bounds = bounds,
             .decay = p->decayed, .decoupled = p->decoupled });
     for (int64_t i = 0; i < p->matrices; i++)
         onebit_numbers(run->queue, (OnebitNumbers){
             .numbers_3 = piece_numbers(p, NUMBERS, &(PieceMatrix){ .number = i }),
-            .squares_2 = piece_sums(run->sums_N, p, 0, i), .most_1 = exchanged ? most_of(run, p, i) : tensor_none(),
+            .squares_2 = piece_sums(run->sums_N, p, 0, i),
+            .most_1 = exchanged ? most_of(run, p, i) : tensor_none(),
             .bounds = bounds, .decay = p->decayed });
 }
 
@@ -233,10 +244,11 @@ static void begin(Queue *q, const OptimizerSettings *s, const OptimizerPiece *p)
 static int64_t sums(const Param *param) { (void)param; return 2; }
 
 /* sums = { w w, u u } */
-static void measure(const OptimizerRun *run, const OptimizerPiece *p, int64_t first, int64_t count, Tensor out_2)
+static void measure(const OptimizerRun *run, const OptimizerPiece *p, int64_t first, int64_t count,
+                    Tensor out_2)
 {
-    square_sum(run->queue, (SquareSum){ .out_1 = tensor_flat(out_2, 0, 1), .x_N = tensor_flat(p->w, first, count) });
-    square_sum(run->queue, (SquareSum){ .out_1 = tensor_flat(out_2, 1, 1), .x_N = tensor_flat(p->g, first, count) });
+    add_squares(run->queue, tensor_flat(out_2, 0, 1), tensor_flat(p->w, first, count));
+    add_squares(run->queue, tensor_flat(out_2, 1, 1), tensor_flat(p->g, first, count));
 }
 
 static void finish(const OptimizerRun *run, const UpdateRule *rule)

@@ -207,7 +207,7 @@ void optimizer_tensors(OptimizerRun *run)
     const Optimizer *o = run->optimizer;
     if (!tensor_present(run->sums_N)) return;
     if (optimizer_exchanges_now(o, run->settings, run->queue->host_state->updates)) {
-        o->matrices->exchange(run);                                                 /* <-> world workers stage */
+        o->matrices->exchange(run);                                         /* <-> world workers stage */
         return;
     }
     for (int i = 0; i < run->pieces; i++)

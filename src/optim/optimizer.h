@@ -82,7 +82,7 @@ typedef struct OptimizerPiece {
     int64_t  block_rows;               /* of the blocks of state.h */
     Comm    *cut;                      /* the ranks that have its other parts; NULL: it is whole here */
     int      parts;                    /* different parts over these ranks, in their order */
-    bool     saves;                    /* of the ranks with the same part, but for data-parallel ones, this counts it */
+    bool     saves;                    /* Param.saves */
     /* of each phase: where the parameter's sums begin in OptimizerRun.sums_N, and how many a matrix has */
     int64_t  sums_at[UPDATE_PHASES], sums[UPDATE_PHASES];
 } OptimizerPiece;
@@ -93,13 +93,13 @@ typedef struct {
     Comm   *workers;
     ParamFamily family;
     int     first, end;
-    bool    counts;                    /* this rank adds them to norms of the model: no other copy of the worker does */
+    bool    counts;                    /* in norms of the model: of copies one does */
     Tensor  error_N, summed_N;         /* the workers' states of all its pieces, one after the other */
-    int64_t *at;                       /* [workers + 1] where the bytes of signs for each begin; owned by the trainer */
+    int64_t *at;                       /* [workers + 1] where the bytes of signs for each begin; not owned */
 } ExchangedPieces;
 
-/* What the exchange needs of the run. Sums are for each worker of each family, and one for each family: in F64 of
- * this rank, and over the world in the compute type; `most`: a number for each matrix of the stage. */
+/* What the exchange needs of the run. Sums are for each worker of each family, and one for each family: in
+ * F64 of this rank, and over the world in the compute type; `most`: a number for each matrix of the stage. */
 typedef struct {
     Comm   *world;
     ExchangedPieces *of;               /* [count] */
@@ -128,8 +128,8 @@ typedef struct {
 
 typedef struct UpdateRule UpdateRule;
 /* Adds to out_N [sums] what elements first .. first + count - 1 of the piece, of one matrix, add. */
-typedef void OptimizerMeasure(const OptimizerRun *run, const OptimizerPiece *piece, int64_t first, int64_t count,
-                              Tensor out_N);
+typedef void OptimizerMeasure(const OptimizerRun *run, const OptimizerPiece *piece, int64_t first,
+                              int64_t count, Tensor out_N);
 typedef struct {
     /* numbers of `measure` for each matrix; NULL: the rule has nothing to measure in this phase */
     int64_t (*sums)   (const Param *param);
@@ -158,9 +158,9 @@ struct UpdateRule {
     void  (*estimate)(Queue *q, const OptimizerSettings *settings, const OptimizerPiece *piece,
                       Tensor tokens_1);
     int     phases;
-    /* Whether gradients are those of the rank's own data from now on; NULL: they are sums over data-parallel
-     * ranks. Then the update of all pieces of the run, which all have this rule, in the place of begin and phases.
-     * <-> world workers stage */
+    /* Whether gradients are those of the rank's own data from now on; NULL: they are sums over
+     * data-parallel ranks. Then the update of all pieces of the run, which all have this rule, in the place
+     * of begin and phases. <-> world workers stage */
     bool  (*exchanges)(const OptimizerSettings *settings, int64_t updates);
     void  (*exchange)(OptimizerRun *run);
     /* In the place of begin, of a rule without phases that takes scratch or communicates over the `cut` of a
@@ -200,9 +200,10 @@ ElementPlace piece_place(const OptimizerPiece *piece, const PieceMatrix *matrix)
 Tensor  piece_numbers(const OptimizerPiece *piece, int state, const PieceMatrix *matrix);
 /* The number of the state of matrices that has this shape; -1: none. */
 int     optimizer_state_of(const Optimizer *optimizer, StateShape shape);
-/* Whether its rules may keep gradients on their data-parallel ranks; whether they do after so many updates. */
+/* Whether its rules may keep gradients on their data-parallel ranks; do so after so many updates. */
 bool    optimizer_exchanges(const Optimizer *optimizer);
-bool    optimizer_exchanges_now(const Optimizer *optimizer, const OptimizerSettings *settings, int64_t updates);
+bool    optimizer_exchanges_now(const Optimizer *optimizer, const OptimizerSettings *settings,
+                                int64_t updates);
 /* Sums over the stage for a phase, by `measure`. <-> stage: all-reduce */
 void    optimizer_measure(OptimizerRun *run, int phase, OptimizerMeasure *measure);
 /* Whether its rules take gradients of drawn targets. */

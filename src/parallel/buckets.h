@@ -25,8 +25,8 @@
 #include "model/unit.h"
 #include "parallel/stage.h"
 
-/* Of one family of parameters; owned by the caller. worker: of the replica's ranks those that have parts of the
- * same samples, the context-parallel ones; NULL: this rank alone. */
+/* Of one family of parameters; owned by the caller. worker: of the replica's ranks those that have parts of
+ * the same samples, the context-parallel ones; NULL: this rank alone. */
 typedef struct { Comm *shard, *replica, *worker; } DataComms;
 
 typedef struct {
@@ -86,7 +86,7 @@ typedef struct {
     Comm    *tp, *kv, *tied;
     Arena   *scratch;
     int64_t  window;                            /* elements of gradients that are rounded for one message */
-    /* without ZeRO: gradients are summed over DataComms.worker alone, so that they are those of own samples */
+    /* without ZeRO: gradients are summed over DataComms.worker alone, and are those of own samples */
     bool     own_gradients;
     int      count;
     Bucket  *bucket;                            /* [count], owned: buckets_close */
@@ -136,7 +136,8 @@ Bucket *bucket_of  (Buckets *buckets, ParamFamily family, int64_t block);
 Bucket *unit_bucket(Buckets *buckets, int64_t unit, UnitBlock which);
 /* The elements that this rank updates, [own_count], of `x`: the bucket's weights or grads, sharded or not. */
 Tensor  bucket_own (const Bucket *bucket, Tensor x);
-/* Whether this rank counts and saves what a worker has alone, of several ranks that are one worker and of copies. */
+/* Whether this rank counts and saves what a worker has alone, of several ranks that are one worker and of
+ * copies. */
 bool    bucket_counts_worker(const Bucket *bucket);
 /* What the optimizer updates: the master weights, or its own part of the weights. [own_count] */
 Tensor  bucket_master(const Bucket *bucket);

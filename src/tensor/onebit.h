@@ -15,8 +15,8 @@ typedef struct {
 /* numbers[ONEBIT_MEAN], ... */
 enum { ONEBIT_MEAN, ONEBIT_FACTOR, ONEBIT_SCALE, ONEBIT_NUMBERS };
 
-/* A momentum that is 0 but for rounding, as that of the bias of keys, is not brought to the size of others: the
- * scale is at most this one. */
+/* A momentum that is 0 but for rounding, as that of the bias of keys, is not brought to the size of others:
+ * the scale is at most this one. */
 static const double ONEBIT_SCALE_MOST = 1e6;
 
 /* Of a tensor whose momentum has this root mean square, where that of a tensor is `mean` on average. */
@@ -38,8 +38,8 @@ static inline double onebit_mean(const OnebitBounds *b, double mean, double rati
 }
 
 /* squares: of the direction without decay and with it. */
-static inline double onebit_factor(const OnebitBounds *b, double before, const double squares[2], double most,
-                                   bool decayed)
+static inline double onebit_factor(const OnebitBounds *b, double before, const double squares[2],
+                                   double most, bool decayed)
 {
     double without = sqrt(squares[0]), with = sqrt(squares[1]), factor = most;
     double share = with > 0 ? fmin(1, without / with) : 1;

@@ -140,7 +140,8 @@ static void sizes_read(Trainer *t, ArenaSizes *sizes)
 /* x + share of what was added to it. */
 static int64_t shared(int64_t x, int64_t y, double share) { return x + llround(share * (double)(y - x)); }
 
-/* Of what work(t) adds to the counts a share is kept: 0 of what is memory and no part of the work of a step. */
+/* Of what work(t) adds to the counts a share is kept: 0 of what is memory and no part of the work of a
+ * step. */
 static void count_share(Trainer *t, double share, void (*work)(Trainer *t))
 {
     Counts before = counts_read(t);
@@ -169,8 +170,9 @@ static void samples_make(Trainer *t)
 static void steps_count(Trainer *t)     { count_schedule(t, t->train_schedule, t->micros, step_run); }
 static void estimates_count(Trainer *t) { count_schedule(t, t->train_schedule, t->micros, trainer_estimate); }
 
-/* A step's work and messages are the mean ones, with the share of an estimate; where gradients stay on their ranks
- * after some updates of the run, they are those of such a step, and one before it is counted as memory alone. */
+/* A step's work and messages are the mean ones, with the share of an estimate; where gradients stay on
+ * their ranks after some updates of the run, they are those of such a step, and one before it is counted as
+ * memory alone. */
 static void count_training(Trainer *t)
 {
     const TrainConfig *config = t->config;

@@ -146,8 +146,8 @@ static void on_reduce(void *context, int chunk)
     buckets_reduce(&t->buckets, &t->stage, chunk);                            /* <-> shard replica tp kv */
 }
 
-/* Where each of P workers keeps its own gradient g, whose mean over them would be that of the step if it were P g:
- * the mean of |P g|^2 over the workers, so that the norm is the root mean square of theirs. */
+/* Where each of P workers keeps its own gradient g, whose mean over them would be that of the step if it
+ * were P g: the mean of |P g|^2 over the workers, so that the norm is the root mean square of theirs. */
 static void add_own_squares(Trainer *t)
 {
     const Exchange *exchange = &t->optimizer.exchange;
@@ -259,7 +259,8 @@ static void estimate(Trainer *t)
 bool trainer_exchanges(const Trainer *t)
 {
     int64_t steps = t->steps > 0 ? t->steps : t->config->steps;
-    return t->config->training && optimizer_exchanges(t->config->optimizer) && steps > t->config->settings.freeze;
+    return t->config->training && optimizer_exchanges(t->config->optimizer) &&
+           steps > t->config->settings.freeze;
 }
 
 void trainer_gradients(Trainer *t) { run_schedule(t, on_gradients); }

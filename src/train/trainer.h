@@ -110,7 +110,7 @@ typedef struct Trainer {
      * steps that were not skipped, on which the schedules of learning rate and weight decay depend */
     int64_t step, samples, updated_samples;
     unsigned lacked;                                 /* CHECKPOINT_ bits of the one loaded */
-    bool errors_left;                                /* the one loaded has errors of another number of workers */
+    bool errors_left;                                /* the one loaded had another number of workers */
     bool has_saved;                                  /* a rewind takes all of this run's checkpoint */
     int64_t steps;                                   /* of the whole run, by trainer_set_position */
     int64_t batch;                                   /* samples of the present or last step */
@@ -167,8 +167,8 @@ void   trainer_init(Trainer *trainer);                               /* initial 
 
 /* One step with its update. <-> all axes */
 StepReport trainer_step(Trainer *trainer);
-/* A pass over the samples of the next step with targets that the model draws, for the estimates of an optimizer.
- * <-> all axes */
+/* A pass over the samples of the next step with targets that the model draws, for the estimates of an
+ * optimizer. <-> all axes */
 void       trainer_estimate(Trainer *trainer);
 /* Whether gradients stay on their data-parallel ranks before the run ends, unless many steps are skipped. */
 bool       trainer_exchanges(const Trainer *trainer);

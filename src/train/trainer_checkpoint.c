@@ -52,9 +52,10 @@ static bool of_these_workers(const Trainer *t, const Checkpoint *from, const Opt
     return checkpoint_has(from, &tensor);
 }
 
-/* part: state_held or state_saved, of the elements `span`, but for those of workers, which are saved as they are
- * held. From a checkpoint of another number of workers their errors are left out. */
-static void add_states(const Trainer *t, ShardList *list, int index, int p, BlockRange span, const Checkpoint *from,
+/* part: state_held or state_saved, of the elements `span`, but for those of workers, which are saved as
+ * they are held. From a checkpoint of another number of workers their errors are left out. */
+static void add_states(const Trainer *t, ShardList *list, int index, int p, BlockRange span,
+                       const Checkpoint *from,
                        TensorShard (*part)(const OptimizerState *state, const StateSizes *sizes,
                                            const ParamBlock *block, int p, int64_t first, int64_t count))
 {
@@ -64,7 +65,8 @@ static void add_states(const Trainer *t, ShardList *list, int index, int p, Bloc
     for (int s = 0; piece && s < piece->rule->states; s++) {
         const OptimizerState *state = &piece->rule->state[s];
         bool worker = state_of_worker(state);
-        if ((worker && !from && !bucket_counts_worker(k)) || !of_these_workers(t, from, state, &k->block, p)) continue;
+        if (worker && !from && !bucket_counts_worker(k)) continue;
+        if (!of_these_workers(t, from, state, &k->block, p)) continue;
         BlockRange of = worker ? (BlockRange){ k->own_first, k->own_count } : span;
         TensorShard held = state_held(state, sizes, &k->block, p, k->own_first, k->own_count);
         TensorShard shard = part(state, sizes, &k->block, p, of.first, of.count);
@@ -341,8 +343,8 @@ static bool has_errors(const Trainer *t, const Checkpoint *from)
 {
     const Bucket *k = &t->buckets.bucket[0];
     int s = optimizer_state_of(t->config->optimizer, PER_WORKER);
-    const OptimizerState *state = s < 0 ? NULL : &optimizer_rule(t->config->optimizer, &k->block.param[0])->state[s];
-    return !state || of_these_workers(t, from, state, &k->block, 0);
+    const UpdateRule *rule = optimizer_rule(t->config->optimizer, &k->block.param[0]);
+    return s < 0 || of_these_workers(t, from, &rule->state[s], &k->block, 0);
 }
 
 static Status load_shards(Trainer *t, const char *path, CheckpointState *state)

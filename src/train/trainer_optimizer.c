@@ -45,7 +45,8 @@ static OptimizerPiece piece_make(const Trainer *t, const Bucket *k, int p, Tenso
         .rows = param->global[r], .columns = param->global[c],
         .local_rows = param->local[r], .local_columns = param->local[c],
         .first_matrix = r > 0 ? param->offset[0] : 0, .row0 = param->offset[r], .column0 = param->offset[c],
-        .saves = param->saves, .matrices = r > 0 ? param->global[0] : 1, .block_rows = state_block_rows(param),
+        .saves = param->saves, .matrices = r > 0 ? param->global[0] : 1,
+        .block_rows = state_block_rows(param),
         .cut = cut_of(t, param) };
     for (int i = 0; i < piece.rule->phases; i++) {
         piece.sums_at[i] = t->optimizer.sums[i];
@@ -126,7 +127,8 @@ static ExchangedPieces exchanged(const Trainer *t, int bucket)
 {
     const Bucket *k = &t->buckets.bucket[bucket];
     ExchangedPieces x = { .workers = trainer_workers(t, k->block.family), .family = k->block.family,
-                          .counts = bucket_counts_worker(k), .first = t->first_piece[bucket], .end = t->first_piece[bucket + 1] };
+                          .counts = bucket_counts_worker(k), .first = t->first_piece[bucket],
+                          .end = t->first_piece[bucket + 1] };
     int64_t P = comm_size(x.workers), count = 0;
     for (int i = x.first; i < x.end; i++) count += t->optimizer.piece[i].count;
     x.at = calloc((size_t)P + 1, sizeof *x.at);

@@ -114,9 +114,8 @@ static double most_apart(const double *x, const double *y)
 
 static bool is(int c, const char *name) { return !strcmp(cases[c].name, name); }
 
-/* SOAP's vectors of eigenvalues that are near one another, and of products that depend on one another, weigh roundings more, as does Sophia's
- * quotient of momentum and Hessian. */
-static double losses_within(int c) { return is(c, "soap") ? 1e-10 : is(c, "sophiag") ? 1e-9 : 1e-12; }
+/* SOAP's vectors of eigenvalues that are near one another, and of products that depend on one another, weigh roundings more. */
+static double losses_within(int c) { return is(c, "soap") ? 1e-10 : 1e-12; }
 
 static void test_equals_pytorch(void **state)
 {
@@ -137,7 +136,7 @@ static bool is_quick(int c)
 {
     for (size_t i = 0; i < sizeof quick / sizeof *quick; i++)
         if (is(c, quick[i])) return true;
-    return turns(1, 0) > 0;
+    return getenv("JOTUN_FULL") != NULL;
 }
 
 /* Whether data-parallel ranks would send signs, which depend on their number (test_signs), or shard, which is refused. */

@@ -7,13 +7,13 @@
 static Status rule_onebit(const Options *o)
 {
     if (o->zero_stage > 0)
-        return fail(BAD_OPTION, "%s: %s sends signs of the momenta of all parameters from each data-parallel "
-                    "rank, and %s shards what they are made of; leave %s out (0), or give --optimizer lamb",
-                    TYPED(OPTION_optimizer), o->optimizer.word, TYPED(OPTION_zero_stage),
-                    NAMED(OPTION_zero_stage));
+        return fail(BAD_OPTION, "%s sends signs of the momenta of all parameters from each data-parallel "
+                    "rank, and %s shards what they are made of; give %s 0, or lamb as %s",
+                    TYPED(OPTION_optimizer), TYPED(OPTION_zero_stage), NAMED(OPTION_zero_stage),
+                    NAMED(OPTION_optimizer));
     if (o->log_zeros)
-        return fail(BAD_OPTION, "%s counts zeros of the summed gradient, which no rank has after %s; leave it "
-                    "out", TYPED(OPTION_log_zeros), TYPED(OPTION_onebit_freeze));
+        return fail(BAD_OPTION, "%s counts zeros of the summed gradient, which no rank has after %s; leave "
+                    "it out", TYPED(OPTION_log_zeros), TYPED(OPTION_onebit_freeze));
     if (o->onebit_factor_min > o->onebit_factor_max)
         return fail(BAD_OPTION, "%s is above %s; give a lower one", TYPED(OPTION_onebit_factor_min),
                     TYPED(OPTION_onebit_factor_max));

@@ -102,11 +102,12 @@ CPU(onebit_momentum, OnebitMomentum)
     team_for(q->team, N, CHUNK_ELEMENTS, momentum_elements, &u);
 }
 
-/* m' = +-a / scale, 0 where v is 0,   g = (m' - beta1 m) / (1 - beta1),   fresh = beta2 fresh + (1 - beta2) g g
+/* m' = +-a / scale, 0 where v is 0,   g = (m' - beta1 m) / (1 - beta1)
+ * fresh = beta2 fresh + (1 - beta2) g g
  * u = m' / (sqrt(v) + epsilon) + decay w */
 typedef struct {
     const OnebitCompressed *a;
-    float size, unscale, beta1, per_rest1, beta2, rest2, epsilon, decay;        /* per_rest1 = 1 / (1 - beta1) */
+    float size, unscale, beta1, per_rest1, beta2, rest2, epsilon, decay;  /* per_rest1 = 1 / (1 - beta1) */
 } CompressedUpdate;
 
 /* The momentum that was sent, of elements first .. first + n - 1, n at most TILE. */
@@ -221,7 +222,8 @@ CPU(onebit_scale, OnebitScale)
     WANT(a->squares_1, 1);
     WANT(a->total_1, 1);
     double mean = (double)*flat(a->total_1) / a->tensors;
-    flat(a->numbers_3)[ONEBIT_SCALE] = (float)onebit_scale_of(mean, sqrt((double)*flat(a->squares_1) / a->count));
+    double size = sqrt((double)*flat(a->squares_1) / a->count);
+    flat(a->numbers_3)[ONEBIT_SCALE] = (float)onebit_scale_of(mean, size);
 }
 
 CPU(add_root_mean, AddRootMean)
@@ -282,7 +284,7 @@ static CLONES void mean_elements(void *context, int64_t begin, int64_t end)
         for (int64_t p = 0; p < P; p++) {
             double size = sqrt((double)flat(a->squares_P)[p] / a->count);
             const uint8_t *bits = (const uint8_t *)a->bits_PB.data + p * a->bits_PB.stride[0];
-            for (int64_t i = 0; i < n; i++) sum[i] += bits[(first + i) / 8] >> (first + i) % 8 & 1 ? size : -size;
+            for (int64_t i = 0, e = first; i < n; i++, e++) sum[i] += bits[e / 8] >> e % 8 & 1 ? size : -size;
         }
         for (int64_t i = 0; i < n; i++) y[first + i] += (float)(sum[i] / (double)P);
     }
