@@ -268,6 +268,49 @@ static void count_step(Trainer *t, void *context)
     m->parts[t->mesh.rank] = comm_sent(t->tp, SENT_ALL_TO_ALL);
 }
 
+/* Messages of the second step with signs, over data-parallel ranks. */
+typedef struct { Sent gradients[RANKS_MAX], out[RANKS_MAX], back[RANKS_MAX]; } SignMessages;
+
+static void count_signs(Trainer *t, void *context)
+{
+    SignMessages *m = context;
+    for (int i = 0; i < 2; i++) trainer_step(t);
+    comm_sent_reset(t->data_comm);
+    comm_sent_reset(t->dp);
+    trainer_step(t);
+    m->gradients[t->mesh.rank] = comm_sent(t->data_comm, SENT_ALL_REDUCE);
+    m->out[t->mesh.rank]  = comm_sent(t->dp, SENT_ALL_TO_ALL);
+    m->back[t->mesh.rank] = comm_sent(t->dp, SENT_ALL_GATHER);
+}
+
+/* No gradients; of each block of n elements n / 8 bytes in whole bytes for each of the ranks, of which a rank keeps its own. */
+static void test_sign_messages(void **state)
+{
+    (void)state;
+    static const Layout row = { "dp4", 4, 1, 1, 1, 1, 0, false, SCHEDULE_1F1B };
+    SignMessages m = { 0 };
+    Session session = { .config = config_of(MODEL_LLAMA, 0, &row, "ref"), .ranks = 4, .body = count_signs, .context = &m };
+    session.config.optimizer = optimizer_named("ds.onebitlamb");
+    session.config.settings  = (OptimizerSettings)ONEBIT;
+    session.config.settings.freeze = 1;
+    session_run(&session);
+    int64_t bytes = 0, blocks = 0;
+    for (int64_t b = 0; b < params_blocks(&session.config.model); b++) {
+        ParamBlock block;
+        int64_t n = 0;
+        params_block(&block, &session.config.model, PARAMS_DENSE, b, NULL);
+        for (int p = 0; p < block.params; p++) n += param_elements(&block.param[p]);
+        bytes += (n + 31) / 32;
+        blocks += n > 0;
+    }
+    for (int r = 0; r < 4; r++) {
+        assert_int_equal(m.gradients[r].bytes, 0);
+        assert_int_equal(m.out[r].bytes, 3 * bytes);
+        assert_int_equal(m.back[r].bytes, 3 * bytes);
+        assert_int_equal(m.out[r].calls, blocks);
+    }
+}
+
 /* Of the whole model: tensors, matrices of layers, and elements of their parts on a rank of tp. */
 static void count_tensors(const ModelConfig *model, int tp, int64_t *tensors, int64_t *matrices, int64_t *elements)
 {
@@ -317,6 +360,7 @@ int main(void)
 {
     formula_corpus(scratch_path("formula"));
     const struct CMUnitTest tests[] = { cmocka_unit_test(test_equals_pytorch), cmocka_unit_test(test_layouts), cmocka_unit_test(test_signs),
-                                        cmocka_unit_test(test_estimates), cmocka_unit_test(test_messages) };
+                                        cmocka_unit_test(test_estimates), cmocka_unit_test(test_messages),
+                                        cmocka_unit_test(test_sign_messages) };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
