@@ -13,8 +13,10 @@ static int64_t moment_sums(const Param *param)
     return param->global[r] + param->global[r + 1];
 }
 
-static void measure_moments(Queue *q, const OptimizerPiece *p, int64_t first, int64_t count, Tensor out_N)
+static void measure_moments(const OptimizerRun *run, const OptimizerPiece *p, int64_t first, int64_t count,
+                            Tensor out_N)
 {
+    Queue *q = run->queue;
     factor_sums(q, (FactorSums){ .row_B = tensor_flat(out_N, 0, p->rows),
         .column_C = tensor_flat(out_N, p->rows, p->columns), .g_N = tensor_flat(p->g, first, count),
         .first = (p->first + first) % (p->local_rows * p->local_columns), .columns = p->local_columns,
@@ -67,8 +69,10 @@ static void finish_moments(const OptimizerRun *run, const UpdateRule *rule)
 /* sums = { w w, u u } */
 static int64_t norm_sums(const Param *param) { (void)param; return 2; }
 
-static void measure_norms(Queue *q, const OptimizerPiece *p, int64_t first, int64_t count, Tensor out_2)
+static void measure_norms(const OptimizerRun *run, const OptimizerPiece *p, int64_t first, int64_t count,
+                          Tensor out_2)
 {
+    Queue *q = run->queue;
     square_sum(q, (SquareSum){ .out_1 = tensor_flat(out_2, 0, 1), .x_N = tensor_flat(p->w, first, count) });
     square_sum(q, (SquareSum){ .out_1 = tensor_flat(out_2, 1, 1), .x_N = tensor_flat(p->g, first, count) });
 }

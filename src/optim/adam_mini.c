@@ -15,8 +15,10 @@ static void begin(Queue *q, const OptimizerSettings *s, const OptimizerPiece *p)
     (void)p;                                 /* what is updated depends on sums */
 }
 
-static void measure(Queue *q, const OptimizerPiece *p, int64_t first, int64_t count, Tensor out_B)
+static void measure(const OptimizerRun *run, const OptimizerPiece *p, int64_t first, int64_t count,
+                    Tensor out_B)
 {
+    Queue *q = run->queue;
     factor_sums(q, (FactorSums){ .row_B = out_B, .g_N = tensor_flat(p->g, first, count),
         .first = (p->first + first) % (p->local_rows * p->local_columns), .columns = p->local_columns,
         .row0 = p->row0, .column0 = p->column0, .group = p->block_rows });

@@ -13,8 +13,10 @@ static void lamb_begin(Queue *q, const OptimizerSettings *s, const OptimizerPiec
 static int64_t lamb_sums(const Param *param) { (void)param; return 2; }
 
 /* sums = { w w, u u } */
-static void lamb_measure(Queue *q, const OptimizerPiece *p, int64_t first, int64_t count, Tensor out_2)
+static void lamb_measure(const OptimizerRun *run, const OptimizerPiece *p, int64_t first, int64_t count,
+                         Tensor out_2)
 {
+    Queue *q = run->queue;
     square_sum(q, (SquareSum){ .out_1 = tensor_flat(out_2, 0, 1), .x_N = tensor_flat(p->w, first, count) });
     square_sum(q, (SquareSum){ .out_1 = tensor_flat(out_2, 1, 1), .x_N = tensor_flat(p->g, first, count) });
 }

@@ -15,8 +15,10 @@ static void muon_begin(Queue *q, const OptimizerSettings *s, const OptimizerPiec
 static int64_t muon_sums(const Param *param) { (void)param; return 1; }
 
 /* sums = { g g }: the norm by which the matrix is divided */
-static void muon_measure(Queue *q, const OptimizerPiece *p, int64_t first, int64_t count, Tensor out_1)
+static void muon_measure(const OptimizerRun *run, const OptimizerPiece *p, int64_t first, int64_t count,
+                         Tensor out_1)
 {
+    Queue *q = run->queue;
     square_sum(q, (SquareSum){ .out_1 = out_1, .x_N = tensor_flat(p->g, first, count) });
 }
 

@@ -59,6 +59,7 @@ static const Optimizer optimizers[] = {
     { "adam-mini", &adam_mini_rule, &adam_mini_rule, &adam_mini_rule },
     { "lamb", &lamb_rule, &lamb_rule, &lamb_rule },
     { "ipex.lamb", &lamb_rule, &lamb_rule, &lamb_rule },                /* without bounds of its ratio */
+    { "ds.onebitlamb", &onebit_rule, &onebit_rule, &onebit_rule },
     { "muon", &muon_rule, &adam_rule, &adam_rule },
     { "adam8bit", &adam8bit_rule, &adam_rule, &adam_rule },
     { "galoreadamw", &galore_rule, &galore_others_rule, &galore_others_rule },
@@ -102,6 +103,20 @@ bool optimizers_share_states(const char *a, const char *b)
     const Optimizer *x = optimizer_named(a), *y = optimizer_named(b);
     return x && y && same_states(x->matrices, y->matrices) && same_states(x->tables, y->tables) &&
            same_states(x->vectors, y->vectors);
+}
+
+int optimizer_state_of(const Optimizer *o, StateShape shape)
+{
+    for (int s = 0; s < o->matrices->states; s++)
+        if (o->matrices->state[s].shape == shape) return s;
+    return -1;
+}
+
+bool optimizer_exchanges(const Optimizer *o) { return o->matrices->exchange != NULL; }
+
+bool optimizer_exchanges_now(const Optimizer *o, const OptimizerSettings *s, int64_t updates)
+{
+    return o->matrices->exchange && o->matrices->exchanges(s, updates);
 }
 
 bool optimizer_estimates(const Optimizer *o) { return o->matrices->estimate != NULL; }
@@ -157,26 +172,26 @@ Tensor piece_sums(Tensor sums_N, const OptimizerPiece *p, int phase, int64_t mat
 }
 
 /* What this rank counts of the piece, one matrix at a time. */
-static void measure_counted(OptimizerRun *run, const OptimizerPiece *p, int phase)
+static void measure_counted(OptimizerRun *run, const OptimizerPiece *p, int phase, OptimizerMeasure *measure)
 {
     int64_t matrix = p->local_rows * p->local_columns, end = p->counted_first + p->counted;
     for (int64_t e = p->counted_first, next; e < end; e = next) {
         next = (e / matrix + 1) * matrix;
         if (next > end) next = end;
-        p->rule->phase[phase].measure(run->queue, p, e - p->first, next - e,
-                                      piece_sums(run->own_sums_N, p, phase, p->first_matrix + e / matrix));
+        (measure ? measure : p->rule->phase[phase].measure)(run, p, e - p->first, next - e,
+            piece_sums(run->own_sums_N, p, phase, p->first_matrix + e / matrix));
     }
 }
 
-/* One message for the sums of all tensors. */
-static void measure_all(OptimizerRun *run, int phase)
+/* One message for the sums of all tensors. measure NULL: each rule's own. */
+void optimizer_measure(OptimizerRun *run, int phase, OptimizerMeasure *measure)
 {
     Queue *q = run->queue;
     Tensor own_N = tensor_flat(run->own_sums_N, 0, run->sums[phase]);
     Tensor all_N = tensor_flat(run->sums_N, 0, run->sums[phase]);
     fill_zero(q, (FillZero){ .y = own_N });
     for (int i = 0; i < run->pieces; i++)
-        if (run->piece[i].sums[phase] > 0) measure_counted(run, &run->piece[i], phase);
+        if (run->piece[i].sums[phase] > 0) measure_counted(run, &run->piece[i], phase, measure);
     round_sums(q, (RoundSums){ .y_N = all_N, .x_N = own_N });
     comm_all_reduce(run->stage, q, all_N, run->scratch);                           /* <-> stage: all-reduce */
 }
@@ -191,11 +206,15 @@ void optimizer_tensors(OptimizerRun *run)
 {
     const Optimizer *o = run->optimizer;
     if (!tensor_present(run->sums_N)) return;
+    if (optimizer_exchanges_now(o, run->settings, run->queue->host_state->updates)) {
+        o->matrices->exchange(run);                                         /* <-> world workers stage */
+        return;
+    }
     for (int i = 0; i < run->pieces; i++)
         if (run->piece[i].rule->phases > 0)
             run->piece[i].rule->begin(run->queue, run->settings, &run->piece[i]);
     for (int phase = 0; phase < optimizer_phases(o); phase++) {
-        measure_all(run, phase);                                                    /* <-> stage */
+        optimizer_measure(run, phase, NULL);                                        /* <-> stage */
         finish(run, o->matrices, phase);                                            /* <-> cut */
         if (o->tables != o->matrices) finish(run, o->tables, phase);                /* <-> cut */
         if (o->vectors != o->matrices && o->vectors != o->tables)

@@ -53,6 +53,8 @@ typedef struct {
     double       galore_scale;         /* of what is projected back */
     double       shampoo_epsilon;      /* added to eigenvalues */
     double       gram_beta;            /* of SOAP's means of products */
+    OnebitBounds onebit;               /* of 1-bit LAMB, besides those of the trust ratio */
+    int64_t      freeze;               /* its updates before momenta are sent as signs */
 } OptimizerSettings;
 
 enum { UPDATE_PHASES = 2 };
@@ -80,9 +82,32 @@ typedef struct OptimizerPiece {
     int64_t  block_rows;               /* of the blocks of state.h */
     Comm    *cut;                      /* the ranks that have its other parts; NULL: it is whole here */
     int      parts;                    /* different parts over these ranks, in their order */
+    bool     saves;                    /* Param.saves */
     /* of each phase: where the parameter's sums begin in OptimizerRun.sums_N, and how many a matrix has */
     int64_t  sums_at[UPDATE_PHASES], sums[UPDATE_PHASES];
 } OptimizerPiece;
+
+/* The pieces first .. end - 1, of one bucket, whose momenta its data-parallel ranks, the workers, exchange
+ * (optim/onebit.c). */
+typedef struct {
+    Comm   *workers;
+    ParamFamily family;
+    int     first, end;
+    bool    counts;                    /* in norms of the model: of copies one does */
+    Tensor  error_N, summed_N;         /* the workers' states of all its pieces, one after the other */
+    int64_t *at;                       /* [workers + 1] where the bytes of signs for each begin; not owned */
+} ExchangedPieces;
+
+/* What the exchange needs of the run. Sums are for each worker of each family, and one for each family: in
+ * F64 of this rank, and over the world in the compute type; `most`: a number for each matrix of the stage. */
+typedef struct {
+    Comm   *world;
+    ExchangedPieces *of;               /* [count] */
+    int     count;
+    double  elements[PARAM_FAMILIES];  /* of the whole model */
+    double  tensors;                   /* logical matrices and vectors of the whole model */
+    Tensor  own_W, sums_W, most_M;
+} Exchange;
 
 /* What a rank's updates need; the trainer fills it once. */
 typedef struct {
@@ -97,14 +122,18 @@ typedef struct {
      * the phase with the most of them has; absent if no rule has any */
     Tensor  own_sums_N, sums_N;
     int64_t sums[UPDATE_PHASES];
+    StateSizes sizes;                  /* those of the settings, with the workers of this run */
+    Exchange exchange;                 /* of rules that have one */
 } OptimizerRun;
 
 typedef struct UpdateRule UpdateRule;
+/* Adds to out_N [sums] what elements first .. first + count - 1 of the piece, of one matrix, add. */
+typedef void OptimizerMeasure(const OptimizerRun *run, const OptimizerPiece *piece, int64_t first,
+                              int64_t count, Tensor out_N);
 typedef struct {
     /* numbers of `measure` for each matrix; NULL: the rule has nothing to measure in this phase */
     int64_t (*sums)   (const Param *param);
-    /* Adds to out_N [sums] what elements first .. first + count - 1 of the piece, of one matrix, add. */
-    void    (*measure)(Queue *q, const OptimizerPiece *piece, int64_t first, int64_t count, Tensor out_N);
+    OptimizerMeasure *measure;
     /* For all pieces of the run that have this rule. May communicate over their `cut`. NULL: nothing. */
     void    (*finish) (const OptimizerRun *run, const UpdateRule *rule);
 } UpdatePhase;
@@ -129,6 +158,11 @@ struct UpdateRule {
     void  (*estimate)(Queue *q, const OptimizerSettings *settings, const OptimizerPiece *piece,
                       Tensor tokens_1);
     int     phases;
+    /* Whether gradients are those of the rank's own data from now on; NULL: they are sums over
+     * data-parallel ranks. Then the update of all pieces of the run, which all have this rule, in the place
+     * of begin and phases. <-> world workers stage */
+    bool  (*exchanges)(const OptimizerSettings *settings, int64_t updates);
+    void  (*exchange)(OptimizerRun *run);
     /* In the place of begin, of a rule without phases that takes scratch or communicates over the `cut` of a
      * piece; else NULL. <-> cut */
     void  (*update)(const OptimizerRun *run, const OptimizerPiece *piece);
@@ -164,6 +198,14 @@ Tensor  piece_part(Tensor x_N, const PieceMatrix *matrix);
 ElementPlace piece_place(const OptimizerPiece *piece, const PieceMatrix *matrix);
 /* Of a whole state the numbers of one matrix. */
 Tensor  piece_numbers(const OptimizerPiece *piece, int state, const PieceMatrix *matrix);
+/* The number of the state of matrices that has this shape; -1: none. */
+int     optimizer_state_of(const Optimizer *optimizer, StateShape shape);
+/* Whether its rules may keep gradients on their data-parallel ranks; do so after so many updates. */
+bool    optimizer_exchanges(const Optimizer *optimizer);
+bool    optimizer_exchanges_now(const Optimizer *optimizer, const OptimizerSettings *settings,
+                                int64_t updates);
+/* Sums over the stage for a phase, by `measure`. <-> stage: all-reduce */
+void    optimizer_measure(OptimizerRun *run, int phase, OptimizerMeasure *measure);
 /* Whether its rules take gradients of drawn targets. */
 bool    optimizer_estimates(const Optimizer *optimizer);
 /* The most phases of its rules; the sums of a parameter in one, of all its matrices. */
@@ -188,6 +230,7 @@ AverageWeights average_next(double *share, AverageWeights now, double lr);
 extern const UpdateRule adam_rule;
 extern const UpdateRule lamb_rule, muon_rule;          /* optim/lamb.c, optim/muon.c */
 extern const UpdateRule adafactor_matrix_rule, adafactor_vector_rule;            /* optim/adafactor.c */
+extern const UpdateRule onebit_rule;                                             /* optim/onebit.c */
 extern const UpdateRule sophia_rule;                                             /* optim/sophia.c */
 extern const UpdateRule adam_mini_rule;                                          /* optim/adam_mini.c */
 extern const UpdateRule adam8bit_rule;                                           /* optim/adam8bit.c */

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 #include "tensor/dynamic_code.h"
+#include "tensor/onebit.h"
 
 int64_t state_block_rows(const Param *p)
 {
@@ -21,6 +22,7 @@ static TensorShard whole(const OptimizerState *state, const Param *p)
     case PER_ROW:     shard.global[shard.dims++] = p->global[r]; break;
     case PER_COLUMN:  shard.global[shard.dims++] = p->global[r + 1]; break;
     case PER_BLOCK:   shard.global[shard.dims++] = p->global[r] / state_block_rows(p); break;
+    case PER_TENSOR:  shard.global[shard.dims++] = ONEBIT_NUMBERS; break;
     default: break;
     }
     shard.count = 1;
@@ -151,6 +153,41 @@ static TensorShard per_matrix(const OptimizerState *state, const StateSizes *siz
     return shard;
 }
 
+/* ---- workers ---- */
+
+int64_t state_summed_part(int64_t count, int64_t workers)
+{
+    return (count + 8 * workers - 1) / (8 * workers) * 8;
+}
+
+bool state_of_worker(const OptimizerState *state)
+{
+    return state->shape == PER_WORKER || state->shape == PER_SUMMED;
+}
+
+static TensorShard per_worker(TensorShard own, int64_t workers, int64_t worker)
+{
+    for (int d = 3; d > 0; d--) {
+        own.global[d] = own.global[d - 1], own.offset[d] = own.offset[d - 1], own.box[d] = own.box[d - 1];
+    }
+    own.global[0] = workers, own.offset[0] = worker, own.box[0] = 1;
+    own.dims++;
+    return own;
+}
+
+/* The bucket's elements are those of its parameters one after the other, without what is between them. */
+static TensorShard per_summed(const ParamBlock *block, int p, int64_t workers, int64_t worker)
+{
+    int64_t before = 0, all = 0;
+    for (int i = 0; i < block->params; i++) {
+        if (i == p) before = all;
+        all += params_tensor_shard(block, i, 0, block->count).count;
+    }
+    int64_t part = state_summed_part(all, workers), first = part * worker - before;
+    int64_t from = first > 0 ? first : 0, end = first + part;
+    return params_tensor_shard(block, p, block->param[p].at + from, end > from ? end - from : 0);
+}
+
 /* ---- what a rank holds and saves ---- */
 
 static TensorShard named(TensorShard shard, const OptimizerState *state, const Param *param)
@@ -165,7 +202,12 @@ TensorShard state_held(const OptimizerState *state, const StateSizes *sizes, con
 {
     const Param *param = &block->param[p];
     TensorShard own = params_tensor_shard(block, p, first, count);
+    int64_t workers = sizes->workers[block->family] > 0 ? sizes->workers[block->family] : 1;
     if (state->shape == PER_ELEMENT) return named(own, state, param);
+    if (state->shape == PER_WORKER)
+        return named(per_worker(own, workers, sizes->worker[block->family]), state, param);
+    if (state->shape == PER_SUMMED)
+        return named(per_summed(block, p, workers, sizes->worker[block->family]), state, param);
     if (state->shape == PER_CODE_BLOCK) return named(per_block(param, own), state, param);
     if (state->shape >= WHOLE_MATRIX) return named(per_matrix(state, sizes, param, own), state, param);
     TensorShard all = whole(state, param);
@@ -182,6 +224,7 @@ TensorShard state_saved(const OptimizerState *state, const StateSizes *sizes, co
     TensorShard part = params_tensor_shard(block, p, first, count);
     TensorShard held = state_held(state, sizes, block, p, first, count);
     int  r = param->dims == PARAM_DIMS ? 1 : 0;
+    if (state_of_worker(state)) return held;
     if (state->shape >= PER_CODE_BLOCK) {
         bool corner = param->offset[r] == 0 && param->offset[r + 1] == 0;
         bool cut = state->shape != PER_CODE_BLOCK || codes_of(param).cut;

@@ -11,19 +11,25 @@
 #include "model/params.h"
 #include "tensor/precision.h"
 
-/* One number for each element; for each row, each column, of a matrix; for each of its blocks; for each
- * CODE_BLOCK elements of a matrix in row-major order, of which the last may be fewer. A parameter is one
- * matrix, or one for each expert; a vector is a matrix with columns of 1. */
-typedef enum { PER_ELEMENT, PER_ROW, PER_COLUMN, PER_BLOCK, PER_CODE_BLOCK,
+/* One number for each element; for each row, each column, of a matrix; for each of its blocks;
+ * ONEBIT_NUMBERS (tensor/onebit.h) for the whole matrix; one for each CODE_BLOCK elements of a matrix in
+ * row-major order, of which the last may be fewer. A parameter is one matrix, or one for each expert; a
+ * vector is a matrix with columns of 1. */
+typedef enum { PER_ELEMENT, PER_ROW, PER_COLUMN, PER_BLOCK, PER_TENSOR, PER_CODE_BLOCK,
     /* Of rules that take whole matrices: each rank that updates a part of a matrix of rows R and columns C
      * holds all of [R, C]; [R, R] and [C, C], none where the side is longer than StateSizes.longest; of the
      * shorter side S and the longer L the vectors of a subspace, [rank, S], and what is projected on it,
      * [R, rank] or [rank, C], with L instead of the side that is projected, and its code blocks. */
-    WHOLE_MATRIX, WHOLE_LEFT, WHOLE_RIGHT, WHOLE_SUBSPACE, WHOLE_PROJECTED, WHOLE_CODE_BLOCK } StateShape;
+    WHOLE_MATRIX, WHOLE_LEFT, WHOLE_RIGHT, WHOLE_SUBSPACE, WHOLE_PROJECTED, WHOLE_CODE_BLOCK,
+    /* Of rules whose data-parallel ranks, the workers, keep their own gradients: one for each element and
+     * each of them, a tensor [workers, ...]; one for each element, of which a worker has those that it
+     * sums: equal parts of the bucket's elements. */
+    PER_WORKER, PER_SUMMED } StateShape;
 
 /* What the shapes of states depend on: vectors of a subspace, at most the shorter side of a matrix; the
- * longest side that has a square state. */
-typedef struct { int64_t rank, longest; } StateSizes;
+ * longest side that has a square state; of each family of parameters the workers, 0 as 1, and which of them
+ * this rank is. */
+typedef struct { int64_t rank, longest, workers[PARAM_FAMILIES], worker[PARAM_FAMILIES]; } StateSizes;
 int64_t state_rank(const StateSizes *sizes, int64_t rows, int64_t columns);     /* at most the shorter side */
 /* Numbers of a matrix, of a shape from WHOLE_MATRIX on. */
 int64_t state_whole_count(StateShape shape, const StateSizes *sizes, int64_t rows, int64_t columns);
@@ -37,6 +43,12 @@ typedef struct { bool cut; int64_t of_matrix; } CodeBlocks;
 CodeBlocks state_code_blocks(int64_t rows, int64_t columns, int64_t local_rows, int64_t local_columns);
 /* The granule of a rule with such states: as few elements as end with a block. */
 int64_t     state_code_granule(const Param *param);
+
+/* Elements that a worker sums of a bucket with so many, the last ones fewer: whole bytes of signs. */
+int64_t     state_summed_part(int64_t count, int64_t workers);
+/* Whether the part of the state that a rank has is no other's, nor a copy: PER_WORKER, PER_SUMMED. Such a
+ * state is saved as it is held. */
+bool        state_of_worker(const OptimizerState *state);
 
 enum { OPTIMIZER_STATES = 6 };                         /* the most states of any rule */
 

@@ -81,7 +81,7 @@ static void oldest_sum_end(Buckets *b)
 bool background_sum_begin(Buckets *b, Bucket *k, Tensor whole, int buffer, bool final)
 {
     Comm *comm = k->zero_stage > 0 ? k->comms.shard : k->comms.replica;
-    if (!b->overlap || buckets_narrow(b) || comm_size(comm) == 1) return false;
+    if (!b->overlap || buckets_narrow(b) || b->own_gradients || comm_size(comm) == 1) return false;
     if (k->zero_stage == 0) {
         replicas_begin(b, k);                                                    /* <-> replica: all-reduce */
         return true;

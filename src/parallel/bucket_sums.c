@@ -68,8 +68,8 @@ Pending bucket_gather_begin(Buckets *b, const Bucket *k, Tensor whole, Tensor ow
 /* The sums of all replicas of this rank's own elements. One replica sends and rounds nothing. */
 static void sum_replicas(Buckets *b, const Bucket *k, Tensor own)
 {
-    Comm *replica = k->comms.replica;
-    if (comm_size(replica) == 1) return;
+    Comm *replica = b->own_gradients ? k->comms.worker : k->comms.replica;
+    if (!replica || comm_size(replica) == 1) return;
     if (!buckets_narrow(b)) {
         comm_all_reduce(replica, b->queue, own, b->scratch);                     /* <-> replica: all-reduce */
         return;

@@ -80,6 +80,7 @@ static void counted_set(Bucket *k, bool copy)
     k->counted_first = k->own_first + (left > 0 ? first : k->own_count);
     k->share_count   = left <= 0 ? 0 : left < part ? left : part;
     k->counted_count = copy ? 0 : k->share_count;
+    k->copy          = copy;
 }
 
 static Bucket bucket_make(const Buckets *b, const BucketsSetup *s, const ParamBlock *block, int64_t *ahead)
@@ -195,6 +196,11 @@ int64_t bucket_room(const Bucket *k)
 Tensor bucket_own(const Bucket *k, Tensor x)
 {
     return x.dim[0] == k->own_count ? x : tensor_flat(x, k->own_first, k->own_count);
+}
+
+bool bucket_counts_worker(const Bucket *k)
+{
+    return !k->copy && (!k->comms.worker || comm_rank(k->comms.worker) == 0);
 }
 
 Tensor bucket_master(const Bucket *k)

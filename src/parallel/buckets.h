@@ -25,8 +25,9 @@
 #include "model/unit.h"
 #include "parallel/stage.h"
 
-/* Of one family of parameters; owned by the caller. */
-typedef struct { Comm *shard, *replica; } DataComms;
+/* Of one family of parameters; owned by the caller. worker: of the replica's ranks those that have parts of
+ * the same samples, the context-parallel ones; NULL: this rank alone. */
+typedef struct { Comm *shard, *replica, *worker; } DataComms;
 
 typedef struct {
     ParamBlock block;                           /* its layout */
@@ -42,6 +43,7 @@ typedef struct {
      * Empty in the second copy of the token embedding. */
     int64_t  counted_first, counted_count;
     int64_t  share_count;                       /* counted_count, but in that second copy not 0 */
+    bool     copy;                              /* it is that second copy */
     /* [begin[d]], or [own_count] where sharded; on the persistent arena */
     Tensor   weights, grads;
     /* [own_count], in training with parameters narrower than Precision.master: the weights that the optimizer
@@ -84,6 +86,8 @@ typedef struct {
     Comm    *tp, *kv, *tied;
     Arena   *scratch;
     int64_t  window;                            /* elements of gradients that are rounded for one message */
+    /* without ZeRO: gradients are summed over DataComms.worker alone, and are those of own samples */
+    bool     own_gradients;
     int      count;
     Bucket  *bucket;                            /* [count], owned: buckets_close */
     /* index in `bucket` by family and the parameter block's index, -1: not on this stage; owned */
@@ -132,6 +136,9 @@ Bucket *bucket_of  (Buckets *buckets, ParamFamily family, int64_t block);
 Bucket *unit_bucket(Buckets *buckets, int64_t unit, UnitBlock which);
 /* The elements that this rank updates, [own_count], of `x`: the bucket's weights or grads, sharded or not. */
 Tensor  bucket_own (const Bucket *bucket, Tensor x);
+/* Whether this rank counts and saves what a worker has alone, of several ranks that are one worker and of
+ * copies. */
+bool    bucket_counts_worker(const Bucket *bucket);
 /* What the optimizer updates: the master weights, or its own part of the weights. [own_count] */
 Tensor  bucket_master(const Bucket *bucket);
 int64_t bucket_whole (const Bucket *bucket);                 /* elements of whole tensors: begin[d] */

@@ -282,6 +282,19 @@ static void show_indices(const TrainConfig *config)
     else printf("order of samples not counted, since its data cannot be read: %s\n", fail_text());
 }
 
+/* Which steps are counted, where not all are alike (train/measure.c). */
+static void show_step_kind(const TrainConfig *config)
+{
+    const OptimizerSettings *s = &config->settings;
+    if (!config->training) return;
+    if (optimizer_estimates(config->optimizer))
+        printf("a step           with 1 / %lld of the pass of an estimate, of --sophia-update-interval\n",
+               (long long)s->estimate_interval);
+    if (optimizer_exchanges(config->optimizer))
+        printf("a step           %s --onebit-freeze-step %lld; memory is enough for both\n",
+               config->samples > 0 || config->steps > s->freeze ? "after" : "before", (long long)s->freeze);
+}
+
 Status memory_show(const TrainConfig *config, int world, bool verbose)
 {
     printf("parameters       %lld\n", (long long)model_parameters(&config->model));
@@ -295,6 +308,7 @@ Status memory_show(const TrainConfig *config, int world, bool verbose)
     int64_t largest = config->batch.steps > 0 ? batch_schedule_largest(config->batch) : config->global;
     printf("tokens per step  %lld%s\n", (long long)(largest * config->model.sequence),
         config->batch.steps > 1 ? ", of the largest step" : "");
+    show_step_kind(config);
     TRY(verbose ? show_ranks(config, world) : show_stages(config, world));
     show_indices(config);
     return OK;

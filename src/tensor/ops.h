@@ -7,6 +7,7 @@
  *
  * A tensor that is not named is absent. A wrong type or shape is a CHECK that names the op and the tensor:
  * wrappers check types, back ends shapes. */
+#include "tensor/onebit.h"
 #include "tensor/queue.h"
 #include "tensor/route.h"
 

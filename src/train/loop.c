@@ -41,6 +41,9 @@ static void log_loaded(const Trainer *t, const char *path, unsigned loaded, unsi
     else
         log_line("starts at step 0 with the weights of %s%s", path, lacks & CHECKPOINT_POSITION ?
                  ", which holds no position of a run" : "");
+    if (t->errors_left)
+        log_line("--optimizer %s: the checkpoint has the errors of another number of workers (data-parallel "
+                 "ranks), which begin at 0; all other states continue", t->config->optimizer->name);
 }
 
 /* Initializes the weights, and then reads the checkpoint of --load where there is one. path: the checkpoint

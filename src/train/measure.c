@@ -2,6 +2,7 @@
  * trainer's own code runs one step and one evaluation with arenas that only count, operations that compute
  * nothing and a transport that sends nothing. FLOPs per token, as progress lines and metrics state them, are
  * a formula: model_flops in model/model_config.c. */
+#include <math.h>
 #include <string.h>
 #include "train/trainer.h"
 
@@ -136,29 +137,64 @@ static void sizes_read(Trainer *t, ArenaSizes *sizes)
     for (int i = 0; i < ARENAS; i++) sizes->bytes[i] = t->arena[i].peak;
 }
 
-/* Samples of text are memory, and no part of the work of a step, which the counts are of. */
-static void count_samples(Trainer *t)
+/* x + share of what was added to it. */
+static int64_t shared(int64_t x, int64_t y, double share) { return x + llround(share * (double)(y - x)); }
+
+/* Of what work(t) adds to the counts a share is kept: 0 of what is memory and no part of the work of a
+ * step. */
+static void count_share(Trainer *t, double share, void (*work)(Trainer *t))
 {
-    const Sampler *sampler = &t->config->sampler;
-    if (!t->config->training || sampler->interval == 0) return;
     Counts before = counts_read(t);
-    sampler->make(sampler, t, NULL, NULL);
+    work(t);
     Counts after = counts_read(t);
-    memcpy(t->queue.count, before.op, sizeof before.op);
+    for (int op = 0; op < OP_COUNT; op++) {
+        OpCount x = before.op[op], y = after.op[op];
+        t->queue.count[op].calls = shared(x.calls, y.calls, share);
+        t->queue.count[op].flops = x.flops + share * (y.flops - x.flops);
+        t->queue.count[op].bytes = x.bytes + share * (y.bytes - x.bytes);
+    }
     for (int i = 0; i < COMMS; i++)
         for (SentVerb v = 0; comm_at(t, i) && v < SENT_VERBS; v++) {
             Sent x = before.sent[i][v], y = after.sent[i][v];
-            comm_sent_add(comm_at(t, i), v, (Sent){ x.calls - y.calls, x.bytes - y.bytes });
+            comm_sent_add(comm_at(t, i), v, (Sent){ shared(x.calls, y.calls, share) - y.calls,
+                                                    shared(x.bytes, y.bytes, share) - y.bytes });
         }
+}
+
+static void samples_make(Trainer *t)
+{
+    const Sampler *sampler = &t->config->sampler;
+    sampler->make(sampler, t, NULL, NULL);
+}
+
+static void steps_count(Trainer *t)     { count_schedule(t, t->train_schedule, t->micros, step_run); }
+static void estimates_count(Trainer *t) { count_schedule(t, t->train_schedule, t->micros, trainer_estimate); }
+
+/* A step's work and messages are the mean ones, with the share of an estimate; where gradients stay on
+ * their ranks after some updates of the run, they are those of such a step, and one before it is counted as
+ * memory alone. */
+static void count_training(Trainer *t)
+{
+    const TrainConfig *config = t->config;
+    const OptimizerSettings *s = &config->settings;
+    if (optimizer_exchanges(config->optimizer)) {
+        bool reached = trainer_exchanges(t);
+        t->step_state.updates = reached ? 0 : s->freeze;
+        count_share(t, 0, steps_count);
+        t->step_state.updates = reached ? s->freeze + 1 : 0;
+    }
+    steps_count(t);
+    if (optimizer_estimates(config->optimizer))
+        count_share(t, 1 / (double)s->estimate_interval, estimates_count);
 }
 
 void trainer_count(Trainer *t, ArenaSizes *sizes)
 {
     const TrainConfig *config = t->config;
-    if (config->training) count_schedule(t, t->train_schedule, t->micros, step_run);
+    if (config->training) count_training(t);
     if (config->eval_iters > 0 || !config->training)
         count_schedule(t, &t->valid_schedule, t->valid_micros, evaluate_run);
-    count_samples(t);
+    if (config->training && config->sampler.interval > 0) count_share(t, 0, samples_make);
     sizes_read(t, sizes);
 }
 

@@ -146,15 +146,32 @@ static void on_reduce(void *context, int chunk)
     buckets_reduce(&t->buckets, &t->stage, chunk);                            /* <-> shard replica tp kv */
 }
 
+/* Where each of P workers keeps its own gradient g, whose mean over them would be that of the step if it
+ * were P g: the mean of |P g|^2 over the workers, so that the norm is the root mean square of theirs. */
+static void add_own_squares(Trainer *t)
+{
+    const Exchange *exchange = &t->optimizer.exchange;
+    for (int i = 0; i < exchange->count; i++) {
+        const ExchangedPieces *x = &exchange->of[i];
+        Tensor worker_1 = tensor_flat(exchange->own_W, 0, 1);
+        fill_zero(&t->queue, (FillZero){ .y = worker_1 });
+        for (int p = x->first; x->counts && p < x->end; p++)
+            if (t->optimizer.piece[p].saves) add_squares(t, worker_1, t->optimizer.piece[p].g);
+        add_scaled(&t->queue, (AddScaled){ .y_1 = own_sum(t, SUM_SQUARES), .x_1 = worker_1,
+                                           .factor = comm_size(x->workers) });
+    }
+}
+
 /* STEP of trainer_gradients: the sums without the update. */
 static void on_gradients(void *context)
 {
     Trainer *t = context;
     buckets_reduce_tied(&t->buckets);                                             /* <-> shard replica tied */
-    for (int i = 0; i < t->buckets.count; i++) {
+    for (int i = 0; !t->buckets.own_gradients && i < t->buckets.count; i++) {
         const Bucket *k = &t->buckets.bucket[i];
         sum_counted(t, k, own_sum(t, SUM_SQUARES), bucket_own(k, k->grads), add_squares);
     }
+    if (t->buckets.own_gradients) add_own_squares(t);
     count_nonzeros(t);
     join_sums(t);                                                             /* <-> world */
 }
@@ -213,6 +230,8 @@ static void run_schedule(Trainer *t, void (*at_end)(void *context))
     t->executor.ctx.drop   = true;
     t->executor.ctx.sums_2 = loss_sums(t);
     t->executor.ctx.mtp_sums_N2 = mtp_sums(t);
+    t->buckets.own_gradients = t->config->training && optimizer_exchanges_now(t->config->optimizer,
+        &t->config->settings, t->step_state.updates);
     fill_zero(&t->queue, (FillZero){ .y = t->own_sums_S });
     buckets_zero_grads(&t->buckets);
     trainer_fp8_begin(t);
@@ -222,16 +241,26 @@ static void run_schedule(Trainer *t, void (*at_end)(void *context))
     queue_wait(&t->queue);
 }
 
-/* Before some updates of an optimizer that takes estimates: a pass over the samples of the step with targets
- * that the model draws. A dry run leaves it out, as most steps do: it needs no more memory than a step. */
+void trainer_estimate(Trainer *t)
+{
+    t->executor.ctx.drawn = true;
+    run_schedule(t, on_estimate);                                             /* <-> all axes */
+    t->executor.ctx.drawn = false;
+}
+
+/* Before some updates of an optimizer that takes estimates; a dry run counts them apart (train/measure.c). */
 static void estimate(Trainer *t)
 {
     bool due = optimizer_estimates(t->config->optimizer) &&
                t->step_state.updates % t->config->settings.estimate_interval == 0;
-    if (!due || comm_dry(t->world)) return;
-    t->executor.ctx.drawn = true;
-    run_schedule(t, on_estimate);                                             /* <-> all axes */
-    t->executor.ctx.drawn = false;
+    if (due && !comm_dry(t->world)) trainer_estimate(t);                      /* <-> all axes */
+}
+
+bool trainer_exchanges(const Trainer *t)
+{
+    int64_t steps = t->steps > 0 ? t->steps : t->config->steps;
+    return t->config->training && optimizer_exchanges(t->config->optimizer) &&
+           steps > t->config->settings.freeze;
 }
 
 void trainer_gradients(Trainer *t) { run_schedule(t, on_gradients); }

@@ -58,6 +58,7 @@ typedef struct Trainer {
      * with embedding and head; pp: for ids of generation and sums over stages; etp, ep, edp: of experts. kv,
      * tied and those of experts are NULL where none is needed. */
     Comm  *world, *tp, *cp, *data_comm, *pp, *alone, *kv, *tied, *etp, *ep, *edp;
+    Comm  *dp;                                       /* where the optimizer exchanges momenta; else NULL */
     Channels channels;                               /* to the neighbours in the pipeline */
     Comm  *ulysses, *ring;                           /* parts of cp under a2a+p2p; else NULL */
     Comm  *fp8_comm;                                 /* of amax (trainer_fp8.c); NULL without 8-bit maps */
@@ -109,6 +110,7 @@ typedef struct Trainer {
      * steps that were not skipped, on which the schedules of learning rate and weight decay depend */
     int64_t step, samples, updated_samples;
     unsigned lacked;                                 /* CHECKPOINT_ bits of the one loaded */
+    bool errors_left;                                /* the one loaded had another number of workers */
     bool has_saved;                                  /* a rewind takes all of this run's checkpoint */
     int64_t steps;                                   /* of the whole run, by trainer_set_position */
     int64_t batch;                                   /* samples of the present or last step */
@@ -165,6 +167,11 @@ void   trainer_init(Trainer *trainer);                               /* initial 
 
 /* One step with its update. <-> all axes */
 StepReport trainer_step(Trainer *trainer);
+/* A pass over the samples of the next step with targets that the model draws, for the estimates of an
+ * optimizer. <-> all axes */
+void       trainer_estimate(Trainer *trainer);
+/* Whether gradients stay on their data-parallel ranks before the run ends, unless many steps are skipped. */
+bool       trainer_exchanges(const Trainer *trainer);
 /* The last step again, which was skipped, with its results looked at for NaN and infinity; trainer_gradients
  * otherwise. <-> all axes */
 void       trainer_again(Trainer *trainer, OpFinding *finding);
@@ -239,6 +246,8 @@ void trainer_optimizer_init (Trainer *trainer);
  * `average` the weights. Else nothing. <-> shard: all-gather under ZeRO 1 and 2 */
 void trainer_parameters(Trainer *trainer, bool average);
 void trainer_optimizer_close(Trainer *trainer);
+/* The ranks that exchange momenta with this one; NULL: none. */
+Comm *trainer_workers(const Trainer *trainer, ParamFamily family);
 /* NULL: this rank updates no element of it. */
 const OptimizerPiece *trainer_piece(const Trainer *trainer, int bucket, int param);
 

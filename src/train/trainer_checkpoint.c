@@ -33,18 +33,43 @@ static void shards_add(const Trainer *t, ShardList *list, TensorShard shard, Ten
 /* A range of elements of a parameter block. */
 typedef struct { int64_t first, count; } BlockRange;
 
-/* part: state_held or state_saved, of the elements `span` */
+static LogicalTensor state_tensor(const Trainer *t, const OptimizerState *state, const ParamBlock *block,
+                                  int p)
+{
+    TensorShard whole = state_held(state, &t->optimizer.sizes, block, p, 0, block->count);
+    LogicalTensor tensor = { .dims = whole.dims, .dtype = t->precision.state[state->role] };
+    memcpy(tensor.dim, whole.global, sizeof tensor.dim);
+    memcpy(tensor.name, whole.name, sizeof tensor.name);
+    return tensor;
+}
+
+/* Whether the checkpoint has the errors of as many workers; NULL: it is about to be written. */
+static bool of_these_workers(const Trainer *t, const Checkpoint *from, const OptimizerState *state,
+                             const ParamBlock *block, int p)
+{
+    if (!from || state->shape != PER_WORKER) return true;
+    LogicalTensor tensor = state_tensor(t, state, block, p);
+    return checkpoint_has(from, &tensor);
+}
+
+/* part: state_held or state_saved, of the elements `span`, but for those of workers, which are saved as
+ * they are held. From a checkpoint of another number of workers their errors are left out. */
 static void add_states(const Trainer *t, ShardList *list, int index, int p, BlockRange span,
+                       const Checkpoint *from,
                        TensorShard (*part)(const OptimizerState *state, const StateSizes *sizes,
                                            const ParamBlock *block, int p, int64_t first, int64_t count))
 {
     const OptimizerPiece *piece = trainer_piece(t, index, p);
-    const StateSizes *sizes = &t->config->settings.sizes;
+    const StateSizes *sizes = &t->optimizer.sizes;
     const Bucket *k = &t->buckets.bucket[index];
     for (int s = 0; piece && s < piece->rule->states; s++) {
         const OptimizerState *state = &piece->rule->state[s];
+        bool worker = state_of_worker(state);
+        if (worker && !from && !bucket_counts_worker(k)) continue;
+        if (!of_these_workers(t, from, state, &k->block, p)) continue;
+        BlockRange of = worker ? (BlockRange){ k->own_first, k->own_count } : span;
         TensorShard held = state_held(state, sizes, &k->block, p, k->own_first, k->own_count);
-        TensorShard shard = part(state, sizes, &k->block, p, span.first, span.count);
+        TensorShard shard = part(state, sizes, &k->block, p, of.first, of.count);
         shards_add(t, list, shard, piece->state[s], held.first, 0);
     }
 }
@@ -95,7 +120,7 @@ static ShardList shards_to_save(const Trainer *t)
         for (int p = 0; p < k->block.params; p++) {
             if (!k->block.param[p].saves) continue;
             add_weight(t, k, &list, p, counted, bucket_master(k), k->own_first);
-            if (states) add_states(t, &list, i, p, counted, state_saved);
+            if (states) add_states(t, &list, i, p, counted, NULL, state_saved);
         }
     }
     if (comm_rank(t->data_comm) == 0 && t->mesh.at.tp == 0) {
@@ -118,22 +143,12 @@ static ShardList shards_to_load(const Trainer *t, const Checkpoint *from, bool s
             BlockRange own = { k->own_first, k->own_count };
             add_weight(t, k, &list, p, stored, k->weights, stored.first);
             if (tensor_present(k->master)) add_weight(t, k, &list, p, own, k->master, k->own_first);
-            if (states) add_states(t, &list, i, p, own, state_held);
+            if (states) add_states(t, &list, i, p, own, from, state_held);
         }
     }
     if (states) add_scales(t, &list, from);
     add_biases(t, &list, from);
     return list;
-}
-
-static LogicalTensor state_tensor(const Trainer *t, const OptimizerState *state, const ParamBlock *block,
-                                  int p)
-{
-    TensorShard whole = state_held(state, &t->config->settings.sizes, block, p, 0, block->count);
-    LogicalTensor tensor = { .dims = whole.dims, .dtype = t->precision.state[state->role] };
-    memcpy(tensor.dim, whole.global, sizeof tensor.dim);
-    memcpy(tensor.name, whole.name, sizeof tensor.name);
-    return tensor;
 }
 
 /* A side that is too long for a square state has none. */
@@ -323,6 +338,15 @@ static Status load_foreign(Trainer *t, const char *folder, CheckpointState *stat
     return agree(t->world, status);
 }
 
+/* Of those workers that this run has, where its optimizer has errors of workers; one tensor tells. */
+static bool has_errors(const Trainer *t, const Checkpoint *from)
+{
+    const Bucket *k = &t->buckets.bucket[0];
+    int s = optimizer_state_of(t->config->optimizer, PER_WORKER);
+    const UpdateRule *rule = optimizer_rule(t->config->optimizer, &k->block.param[0]);
+    return s < 0 || of_these_workers(t, from, &rule->state[s], &k->block, 0);
+}
+
 static Status load_shards(Trainer *t, const char *path, CheckpointState *state)
 {
     Checkpoint *checkpoint;
@@ -330,6 +354,7 @@ static Status load_shards(Trainer *t, const char *path, CheckpointState *state)
     *state = *checkpoint_position(checkpoint);
     bool states = trainer_loads(t, state->lacks) & CHECKPOINT_STATES;
     Status status = check_coverage(t, checkpoint, states);
+    t->errors_left = states && !has_errors(t, checkpoint);
     ShardList list = shards_to_load(t, checkpoint, states);
     if (status == OK) status = checkpoint_load(checkpoint, list.shard, list.count, true);
     if (status == OK && states) adapt_scales(t, checkpoint);

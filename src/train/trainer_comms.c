@@ -53,7 +53,8 @@ static Status open_data_comms(Trainer *t, DataComms *data, Comm *all, int axes, 
 {
     bool experts = axes & AXIS_EXPERTS;
     bool replicated = t->config->zero == 0;
-    *data = replicated ? (DataComms){ t->alone, all } : (DataComms){ all, t->alone };
+    *data = replicated ? (DataComms){ .shard = t->alone, .replica = all }
+                       : (DataComms){ .shard = all, .replica = t->alone };
     if (replicated || t->config->hybrid_shard == 0 || shard == comm_size(all)) return OK;
     if (comm_size(all) % shard != 0)
         return fail(BAD_OPTION, "--hybrid-shard-size %d does not divide the %d ranks of %s; give a size that "
@@ -115,6 +116,10 @@ Status trainer_comms_open(Trainer *t)
     TRY(open_ranks(t, &t->alone, "alone", &t->mesh.rank, 1));
     if (copies > 1) TRY(open_part(t, &t->kv, "kv", AXIS_TP, copies, mesh_shard_group));
     TRY(open_data_comms(t, &t->data[PARAMS_DENSE], t->data_comm, AXIS_DP | AXIS_CP, t->config->hybrid_shard));
+    if (t->config->training && optimizer_exchanges(t->config->optimizer)) {
+        t->data[PARAMS_DENSE].worker = t->cp;
+        TRY(open_axes(t, &t->dp, AXIS_DP));
+    }
     t->data[PARAMS_EXPERTS] = t->data[PARAMS_DENSE];
     if (t->config->model.experts > 0) TRY(open_experts(t));
     TRY(open_context(t));

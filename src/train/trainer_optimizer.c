@@ -45,7 +45,8 @@ static OptimizerPiece piece_make(const Trainer *t, const Bucket *k, int p, Tenso
         .rows = param->global[r], .columns = param->global[c],
         .local_rows = param->local[r], .local_columns = param->local[c],
         .first_matrix = r > 0 ? param->offset[0] : 0, .row0 = param->offset[r], .column0 = param->offset[c],
-        .matrices = r > 0 ? param->global[0] : 1, .block_rows = state_block_rows(param),
+        .saves = param->saves, .matrices = r > 0 ? param->global[0] : 1,
+        .block_rows = state_block_rows(param),
         .cut = cut_of(t, param) };
     for (int i = 0; i < piece.rule->phases; i++) {
         piece.sums_at[i] = t->optimizer.sums[i];
@@ -62,7 +63,7 @@ static int64_t state_count(const Trainer *t, const Bucket *k, int p, int s, Dtyp
 {
     const UpdateRule *rule = optimizer_rule(t->config->optimizer, &k->block.param[p]);
     if (s >= rule->states || t->precision.state[rule->state[s].role] != type) return 0;
-    const StateSizes *sizes = &t->config->settings.sizes;
+    const StateSizes *sizes = &t->optimizer.sizes;
     return state_held(&rule->state[s], sizes, &k->block, p, k->own_first, k->own_count).count;
 }
 
@@ -99,6 +100,77 @@ static void open_bucket(Trainer *t, int index)
         for (int type = 0; type < DTYPES; type++) open_state(t, index, s, (Dtype)type);
 }
 
+/* ---- gradients that stay on their data-parallel ranks ---- */
+
+/* Experts have no context-parallel ranks: all that share them are workers. */
+Comm *trainer_workers(const Trainer *t, ParamFamily family)
+{
+    bool experts = family == PARAMS_EXPERTS && t->config->model.experts > 0;
+    return t->dp && experts ? t->edp : t->dp;
+}
+
+/* The state of all pieces first .. end - 1 as one tensor: they follow each other (open_state). */
+static Tensor joined_state(const OptimizerRun *run, const ExchangedPieces *x, int s)
+{
+    Tensor all = tensor_none();
+    int64_t count = 0;
+    for (int i = x->first; i < x->end; i++) {
+        Tensor part = run->piece[i].state[s];
+        if (!tensor_present(part)) continue;
+        if (count == 0) all = part;
+        count += part.dim[0];
+    }
+    return count > 0 ? tensor_at(all.data, all.dtype, &count, 1) : all;
+}
+
+static ExchangedPieces exchanged(const Trainer *t, int bucket)
+{
+    const Bucket *k = &t->buckets.bucket[bucket];
+    ExchangedPieces x = { .workers = trainer_workers(t, k->block.family), .family = k->block.family,
+                          .counts = bucket_counts_worker(k), .first = t->first_piece[bucket],
+                          .end = t->first_piece[bucket + 1] };
+    int64_t P = comm_size(x.workers), count = 0;
+    for (int i = x.first; i < x.end; i++) count += t->optimizer.piece[i].count;
+    x.at = calloc((size_t)P + 1, sizeof *x.at);
+    CHECK(x.at, "no memory for the places of %lld workers", (long long)P);
+    for (int64_t r = 0; r <= P; r++) x.at[r] = r * (state_summed_part(count, P) / 8);
+    x.error_N  = joined_state(&t->optimizer, &x, optimizer_state_of(t->config->optimizer, PER_WORKER));
+    x.summed_N = joined_state(&t->optimizer, &x, optimizer_state_of(t->config->optimizer, PER_SUMMED));
+    return x;
+}
+
+/* Elements of each family, and tensors, of the whole model: an expert's matrix is one. */
+static void count_model(const Trainer *t, Exchange *x)
+{
+    const ModelConfig *model = &t->config->model;
+    for (int64_t b = 0; b < params_blocks(model); b++)
+        for (ParamFamily f = 0; f < PARAM_FAMILIES; f++) {
+            ParamBlock block;
+            params_block(&block, model, f, b, NULL);
+            for (int p = 0; p < block.params; p++) {
+                x->elements[f] += (double)param_logical_elements(&block.param[p]);
+                x->tensors += block.param[p].dims == PARAM_DIMS ? (double)block.param[p].global[0] : 1;
+            }
+        }
+}
+
+static void open_exchange(Trainer *t)
+{
+    Exchange *x = &t->optimizer.exchange;
+    Arena *persistent = &t->arena[ARENA_PERSISTENT];
+    const int64_t *workers = t->optimizer.sizes.workers;
+    int64_t W = workers[PARAMS_DENSE] + workers[PARAMS_EXPERTS] + PARAM_FAMILIES;
+    x->world = t->world;
+    x->of = calloc((size_t)t->buckets.count + 1, sizeof *x->of);
+    CHECK(x->of, "no memory for %d buckets", t->buckets.count);
+    count_model(t, x);
+    for (int i = 0; i < t->buckets.count; i++)
+        if (t->first_piece[i] < t->first_piece[i + 1]) x->of[x->count++] = exchanged(t, i);
+    x->own_W  = tensor_new(persistent, "sums of tensors", F64, W);
+    x->sums_W = tensor_new(persistent, "sums of tensors", t->precision.master, W);
+    x->most_M = tensor_new(persistent, "sums of tensors", t->precision.master, t->optimizer.sums[0] / 2);
+}
+
 void trainer_optimizer_open(Trainer *t)
 {
     const Buckets *b = &t->buckets;
@@ -107,6 +179,12 @@ void trainer_optimizer_open(Trainer *t)
     t->optimizer = (OptimizerRun){ .queue = &t->queue, .optimizer = t->config->optimizer,
                                    .settings = &t->config->settings, .stage = t->stage_comm,
                                    .scratch = &t->arena[ARENA_SCRATCH] };
+    t->optimizer.sizes = t->config->settings.sizes;
+    for (ParamFamily f = 0; f < PARAM_FAMILIES; f++) {
+        const Comm *workers = trainer_workers(t, f);
+        t->optimizer.sizes.workers[f] = workers ? comm_size(workers) : 1;
+        t->optimizer.sizes.worker[f]  = workers ? comm_rank(workers) : 0;
+    }
     if (!t->config->training) return;
     for (int i = 0; i < b->count; i++) params += b->bucket[i].block.params;
     t->optimizer.piece = calloc((size_t)params + 1, sizeof *t->optimizer.piece);
@@ -124,10 +202,13 @@ void trainer_optimizer_open(Trainer *t)
     Arena *persistent = &t->arena[ARENA_PERSISTENT];
     t->optimizer.own_sums_N = tensor_new(persistent, "sums of tensors", F64, most);
     t->optimizer.sums_N     = tensor_new(persistent, "sums of tensors", t->precision.master, most);
+    if (optimizer_exchanges(t->config->optimizer)) open_exchange(t);
 }
 
 void trainer_optimizer_close(Trainer *t)
 {
+    for (int i = 0; i < t->optimizer.exchange.count; i++) free(t->optimizer.exchange.of[i].at);
+    free(t->optimizer.exchange.of);
     free(t->optimizer.piece);
     free(t->piece_of);
     free(t->first_piece);

@@ -1,4 +1,5 @@
-/* Each elementwise rule, and LAMB, 50 steps from fixed weights with fixed gradients: weights after steps 1, 10 and 50 are those of
+/* Each elementwise rule, and LAMB, 50 steps from fixed weights with fixed gradients: weights after steps 1, 10 and 50 (of 1-bit LAMB by two workers
+ * after step 21 too, the first one with signs) are those of
  * tests/golden/optimizers, which tests/oracles/optimizer_goldens.py made in float64 and compared with packages. */
 #include <jansson.h>
 #include <math.h>
@@ -13,7 +14,7 @@
 #include "optim/optimizer.h"
 #include <cmocka.h>                     /* last: it has a macro called fail */
 
-enum { TENSORS = 4, STEPS = 50, WEIGHTS = 0, GRADIENT = 1, MEAN = 2, REACHED = 3, SAMPLED = 4, SUM = 5 };
+enum { TENSORS = 4, STEPS = 50, WEIGHTS = 0, GRADIENT = 1, MEAN = 2, REACHED = 3, SAMPLED = 4, SUM = 5, OWN = 6, WORKERS = 2 };
 static const struct { const char *name; int64_t rows, columns; } tensors[TENSORS] = {
     { "wide", 24, 40 }, { "tall", 64, 12 }, { "square", 20, 20 }, { "vector", 40, 1 },
 };
@@ -39,6 +40,8 @@ static const struct { const char *golden, *optimizer; OptimizerSettings settings
     { "distributed_shampoo", "shampoo", { .beta1 = 0.9, .beta2 = 0.95, .epsilon = 1e-8, .sizes = { .longest = 100 }, .renewal = 5,
                                           .shampoo_epsilon = 1e-12 } },
     { "soap", "soap", { .beta1 = 0.95, .beta2 = 0.95, .epsilon = 1e-8, .sizes = { .longest = 32 }, .renewal = 10, .gram_beta = 0.9 } },
+    { "onebit_lamb", "ds.onebitlamb", { .beta1 = 0.9, .beta2 = 0.999, .epsilon = 1e-8, .least_ratio = 0.01, .most_ratio = 10, .freeze = 20,
+        .onebit = { .mean_beta = 0.9, .factor_low = 0.5, .factor_high = 4, .factor_step = 0.1 } } },
     { "lamb_bounded", "lamb", { .beta1 = 0.9, .beta2 = 0.95, .epsilon = 1e-6, .least_ratio = 0.25, .most_ratio = 0.3 } },
 };
 enum { RULES = sizeof rules / sizeof *rules };
@@ -94,19 +97,21 @@ static Param param_of(int k)
 static void pieces_make(OptimizerRun *run, Arena *arena, Dtype type)
 {
     const Optimizer *o = run->optimizer;
+    int worker = comm_rank(run->stage), workers = comm_size(run->stage);
     for (int k = 0; k < TENSORS; k++) {
         int64_t n = count_of(k);
         ParamBlock block = { .params = 1, .param = { param_of(k) }, .count = n };
         const Param *param = &block.param[0];
         OptimizerPiece *p = &run->piece[k];
         *p = (OptimizerPiece){ .rule = k == 0 || k == 2 ? o->matrices : k == 1 ? o->tables : o->vectors,
-            .w = tensor_new(arena, "w", type, n), .g = tensor_new(arena, "g", type, n), .decayed = k < 3, .count = n, .counted = n,
+            .w = tensor_new(arena, "w", type, n), .g = tensor_new(arena, "g", type, n), .decayed = k < 3, .count = n, .saves = true,
+            .counted_first = worker * n / workers, .counted = (worker + 1) * n / workers - worker * n / workers,
             .rows = tensors[k].rows, .columns = tensors[k].columns, .local_rows = tensors[k].rows, .local_columns = tensors[k].columns,
             .matrices = 1, .block_rows = state_block_rows(param), .parts = 1 };
         if (optimizer_averages(o)) p->param = tensor_new(arena, "param", type, n);
         for (int s = 0; s < p->rule->states; s++)
             p->state[s] = tensor_new(arena, "state", precision_uniform(type).state[p->rule->state[s].role],
-                                     state_held(&p->rule->state[s], &run->settings->sizes, &block, 0, 0, n).count);
+                                     state_held(&p->rule->state[s], &run->sizes, &block, 0, 0, n).count);
         for (int i = 0; i < p->rule->phases; i++) {
             p->sums_at[i] = run->sums[i];
             p->sums[i] = p->rule->phase[i].sums ? p->rule->phase[i].sums(param) : 0;
@@ -117,12 +122,53 @@ static void pieces_make(OptimizerRun *run, Arena *arena, Dtype type)
     if (most > 0) run->own_sums_N = tensor_new(arena, "sums", F64, most), run->sums_N = tensor_new(arena, "sums", type, most);
 }
 
-/* Twice the gradient, as factor is 1/2 */
+/* Each tensor is a bucket. */
+static void exchange_make(OptimizerRun *run, Arena *arena, Dtype type)
+{
+    Exchange *x = &run->exchange;
+    static int64_t at[TENSORS][WORKERS + 1];
+    static ExchangedPieces of[WORKERS][TENSORS];
+    int worker = comm_rank(run->stage);
+    *x = (Exchange){ .world = run->stage, .of = of[worker], .count = TENSORS, .tensors = TENSORS };
+    for (int k = 0; k < TENSORS; k++) {
+        const OptimizerPiece *p = &run->piece[k];
+        for (int r = 0; r <= WORKERS; r++) at[k][r] = r * state_summed_part(p->count, WORKERS) / 8;
+        x->elements[PARAMS_DENSE] += (double)p->count;
+        x->of[k] = (ExchangedPieces){ .workers = run->stage, .first = k, .end = k + 1, .at = at[k],
+            .error_N = p->state[optimizer_state_of(run->optimizer, PER_WORKER)],
+            .summed_N = p->state[optimizer_state_of(run->optimizer, PER_SUMMED)] };
+    }
+    x->own_W  = tensor_new(arena, "sums", F64, 2 * WORKERS + PARAM_FAMILIES);
+    x->sums_W = tensor_new(arena, "sums", type, 2 * WORKERS + PARAM_FAMILIES);
+    x->most_M = tensor_new(arena, "sums", type, TENSORS);
+}
+
+/* Twice the gradient, as factor is 1/2; with worker 0 or above the share of one of the workers in their sum, with a part of its own. */
+static double worker_gradient(int stream, int k, int t, int64_t i, int worker)
+{
+    double x = 2 * gradient(stream, k, t, i);
+    return worker < 0 ? x : (x + 2 * unit(OWN + worker, k, t, i) / 64) / WORKERS;
+}
+
+/* After the freeze of the worker, before it of both together. */
+static void worker_gradients_set(const OptimizerRun *run, int t, Dtype type)
+{
+    double x[1024];
+    bool own = optimizer_exchanges_now(run->optimizer, run->settings, t - 1);
+    for (int k = 0; k < TENSORS; k++) {
+        for (int64_t i = 0; i < count_of(k); i++) {
+            x[i] = worker_gradient(GRADIENT, k, t, i, own ? comm_rank(run->stage) : 0);
+            if (!own) x[i] += worker_gradient(GRADIENT, k, t, i, 1);
+        }
+        dtype_convert(run->piece[k].g.data, type, x, F64, count_of(k));
+    }
+}
+
 static void gradients_set(const OptimizerPiece *piece, int stream, int t, Dtype type)
 {
     double x[1024];
     for (int k = 0; k < TENSORS; k++) {
-        for (int64_t i = 0; i < count_of(k); i++) x[i] = 2 * gradient(stream, k, t, i);
+        for (int64_t i = 0; i < count_of(k); i++) x[i] = worker_gradient(stream, k, t, i, -1);
         dtype_convert(piece[k].g.data, type, x, F64, count_of(k));
     }
 }
@@ -147,8 +193,10 @@ static Status course_rank(Transport *transport, void *context)
     Dtype type = q.backend->compute;
     OptimizerPiece piece[TENSORS];
     OptimizerRun run = { .queue = &q, .optimizer = optimizer_named(rules[c->rule].optimizer), .settings = &rules[c->rule].settings,
-        .stage = world, .scratch = &arena, .piece = piece, .pieces = TENSORS };
+        .stage = world, .scratch = &arena, .piece = piece, .pieces = TENSORS, .sizes = rules[c->rule].settings.sizes };
+    for (int f = 0; f < PARAM_FAMILIES; f++) run.sizes.workers[f] = comm_size(world), run.sizes.worker[f] = comm_rank(world);
     pieces_make(&run, &arena, type);
+    if (optimizer_exchanges(run.optimizer)) exchange_make(&run, &arena, type);
     Tensor tokens_1 = tensor_new(&arena, "tokens", F64, 1);
     *(double *)tokens_1.data = 4096;
     for (int k = 0; k < TENSORS; k++) {
@@ -166,12 +214,13 @@ static Status course_rank(Transport *transport, void *context)
             gradients_set(piece, SAMPLED, t, type);
             for (int k = 0; k < TENSORS; k++) piece[k].rule->estimate(&q, run.settings, &piece[k], tokens_1);
         }
-        gradients_set(piece, GRADIENT, t, type);
+        if (optimizer_exchanges(run.optimizer)) worker_gradients_set(&run, t, type);
+        else gradients_set(piece, GRADIENT, t, type);
         optimizer_tensors(&run);
         optimizer_elements(&run, 0, TENSORS);
         snprintf(step, sizeof step, "%d", t);
         const json_t *at = json_object_get(json_object_get(golden, "steps"), step);
-        for (int k = 0; at && k < TENSORS; k++) {
+        for (int k = 0; at && comm_rank(world) == 0 && k < TENSORS; k++) {
             bool averages = tensor_present(piece[k].param);         /* goldens have the parameters, and the weights as what is evaluated */
             dtype_convert(x[k], F64, averages ? piece[k].param.data : piece[k].w.data, type, count_of(k));
             c->off = fmax(c->off, compare(json_object_get(at, tensors[k].name), k, x[k]));
@@ -194,7 +243,8 @@ static void test_rules(void **state)
     for (int r = 0; r < RULES; r++)
         for (int d = 0; d < 2; d++) {
             Course c = { .rule = r, .device = device[d].device };
-            assert_int_equal(transport_threads_run(1, course_rank, &c), OK);
+            bool signs = optimizer_exchanges(optimizer_named(rules[r].optimizer));
+            assert_int_equal(transport_threads_run(signs ? WORKERS : 1, course_rank, &c), OK);
             printf("%-12s %s: off by %.1e\n", rules[r].golden, c.device, c.off);
             double wider = strcmp(rules[r].golden, "soap") ? 1 : 100;      /* vectors of eigenvalues that are near one another */
             if (!(c.off <= wider * device[d].within)) fail_msg("%s on %s is off by %.1e", rules[r].golden, c.device, c.off);

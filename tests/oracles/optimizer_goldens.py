@@ -46,6 +46,11 @@ def unit(stream, tensor, step, i):
     return ((mixed(stream, tensor, step, i) >> 12) - 2 ** 19) / 2 ** 19
 
 
+def measured(case):
+    """The steps after which weights are compared; of 1-bit LAMB the first one with signs too."""
+    return sorted(MEASURED + (ONEBIT["freeze"] + 1,)) if case == "onebit_lamb" else MEASURED
+
+
 @functools.lru_cache(None)
 def first_weights(name):
     tensor, n = list(SHAPES).index(name), math.prod(SHAPES[name])
@@ -274,15 +279,16 @@ def deepspeed_class(meets):
     """DeepSpeed's OnebitLamb with nothing of the rest of DeepSpeed. Its own exchange of signs needs GPUs: here threads exchange buffers."""
     class Backend:
         def __init__(self, place):
-            self.size, self.place = WORKERS, place
+            self.size, self.place, self.count, self.server_error = WORKERS, place, sum(math.prod(s) for s in SHAPES.values()), None
 
         def compressed_allreduce(self, buffer, worker_error, server_error, local_rank):
-            buffer[sum(math.prod(s) for s in SHAPES.values()):] = 0     # its padding keeps the last result, and would be sent again
-            all_of = meets[self.place]((buffer.clone(), worker_error.clone(), server_error.clone()))
-            workers, servers = [x[1] for x in all_of], [x[2] for x in all_of]
-            buffer.copy_(rules.compressed_mean([x[0] for x in all_of], workers, servers))
-            worker_error.copy_(workers[self.place])
-            server_error.copy_(servers[self.place])
+            """Each thread has the errors of all servers."""
+            if self.server_error is None:
+                self.server_error = buffer.new_zeros(self.count)
+            all_of = meets[self.place]((buffer[:self.count].clone(), worker_error[:self.count].clone()))
+            workers = [x[1] for x in all_of]
+            buffer[:self.count] = rules.compressed_mean([x[0] for x in all_of], workers, self.server_error)
+            worker_error[:self.count] = workers[self.place]
             return buffer
     fakes = {"deepspeed": {}, "deepspeed.comm": dict(is_initialized=lambda: True, get_rank=lambda: 1), "deepspeed.utils": {},
              "deepspeed.utils.torch": dict(required_torch_version=lambda **k: True), "deepspeed.runtime": {}, "deepspeed.runtime.comm": {},
@@ -308,7 +314,7 @@ def run_onebit(dtype):
     rule = rules.OnebitLamb(o, {n: first_weights(n).to(dtype) for n in SHAPES}, {n: decay_of(n) for n in SHAPES}, WORKERS)
     for t in range(1, STEPS + 1):
         rule.step([{n: worker_gradient(n, t, r).to(dtype) for n in SHAPES} for r in range(WORKERS)], t, rate(1e-2, t))
-        if t in MEASURED:
+        if t in measured("onebit_lamb"):
             out[t] = {n: x.clone() for n, x in rule.w.items()}
     return out
 
@@ -335,7 +341,7 @@ def run_deepspeed(dtype):
             for group in rule.param_groups:
                 group["lr"] = rate(1e-2, max(t, 1))
             rule.step()
-            if t in MEASURED and rank == 0:
+            if t in measured("onebit_lamb") and rank == 0:
                 out[t] = {n: p.detach().clone() for n, p in named.items()}
     threads(WORKERS, body)
     return out
@@ -427,7 +433,7 @@ def run_reference(case, dtype):
 
 def apart(x, y, names):
     """The largest difference of weights after each measured step."""
-    return [max((x[t][n].double() - y[t][n].double()).abs().max().item() for n in y[t] if n.split(".")[0] in names) for t in MEASURED]
+    return [max((x[t][n].double() - y[t][n].double()).abs().max().item() for n in y[t] if n.split(".")[0] in names) for t in sorted(y)]
 
 
 def summary(x, tensor):
@@ -444,7 +450,7 @@ def golden(case):
     o = {k: list(v) if isinstance(v, tuple) else v for k, v in CASES[case][1].items()}
     o = {k: [repr(x) if x == math.inf else x for x in v] if isinstance(v, list) else v for k, v in o.items()}
     return {"options": o, "lr": CASES[case][2],
-            "steps": {str(t): {n: summary(x, names.index(n.split(".")[0])) for n, x in out[t].items()} for t in MEASURED}}
+            "steps": {str(t): {n: summary(x, names.index(n.split(".")[0])) for n, x in out[t].items()} for t in sorted(out)}}
 
 
 @torch.no_grad()

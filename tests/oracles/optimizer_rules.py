@@ -378,37 +378,36 @@ def signs(x):
     return torch.where(x >= 0, 1.0, -1.0).to(x.dtype)
 
 
-def compressed_mean(buffers, worker_errors, server_errors):
-    """The mean of the workers' buffers, each sent as signs and one scale. What is lost is added the next time. Server r does the r-th of
-    equal parts."""
-    n, parts = len(buffers), []
+def compressed(x):
+    return x.norm() / math.sqrt(x.numel()) * signs(x)
+
+
+def compressed_mean(buffers, worker_errors, server_error):
+    """The mean of the workers' buffers, each sent as signs and one size, and sent back so. What is lost is added the next time. The authors' servers
+    have a size each, for equal parts, and their buffers some zeros at the end, which have signs too: here neither, so that no order of elements counts."""
+    sent = []
     for r, x in enumerate(buffers):
         x = x + worker_errors[r]
-        sent = x.norm() / math.sqrt(x.numel()) * signs(x)
-        worker_errors[r] = x - sent
-        parts.append(sent.view(n, -1))
-    result = []
-    for r in range(n):
-        y = sum(p[r] for p in parts) / n + server_errors[r]
-        sent = y.norm() / math.sqrt(y.numel()) * signs(y)
-        server_errors[r] = y - sent
-        result.append(sent)
-    return torch.cat(result)
+        sent.append(compressed(x))
+        worker_errors[r] = x - sent[-1]
+    y = sum(sent) / len(buffers) + server_error
+    result = compressed(y)
+    server_error.copy_(y - result)
+    return result
 
 
 class OnebitLamb:
     """Until step o["freeze"] LAMB without bias corrections, of the mean gradient; then the second moment, and the mean of trust ratios, are
     frozen, and workers exchange signs of momenta. The authors' class does nothing in its first call but count it as a step, and divides by
-    0 where a momentum is all 0: here neither."""
+    0 where a momentum is all 0: here neither. A momentum stays 0 where there was no gradient before the freeze, as with the mask that the
+    authors' class takes for it: else the size of signs would be divided by epsilon."""
 
     def __init__(self, o, weights, decay, workers):
         self.o, self.w, self.decay, self.workers = o, weights, decay, workers
         self.s = {n: dict(m=torch.zeros_like(x), v=torch.zeros_like(x), coefficient=0.0, factor=1.0) for n, x in weights.items()}
-        count, unit = sum(x.numel() for x in weights.values()), workers * 8 * workers // math.gcd(workers, 8)
-        padded = (count + unit - 1) // unit * unit
-        like = next(iter(weights.values()))
-        self.worker_errors = [like.new_zeros(padded) for _ in range(workers)]
-        self.server_errors = [like.new_zeros(padded // workers) for _ in range(workers)]
+        count, like = sum(x.numel() for x in weights.values()), next(iter(weights.values()))
+        self.worker_errors = [like.new_zeros(count) for _ in range(workers)]
+        self.server_error = like.new_zeros(count)
 
     def warm_up(self, n, g, t, lr):
         o, s, w = self.o, self.s[n], self.w[n]
@@ -429,14 +428,13 @@ class OnebitLamb:
         if "scale" not in next(iter(self.s.values())):
             sizes = {n: (s["m"].norm() / math.sqrt(s["m"].numel())).item() for n, s in self.s.items()}
             for n, s in self.s.items():
-                s["scale"] = sum(sizes.values()) / len(sizes) / sizes[n] if sizes[n] > 0 else 1.0
+                s["scale"] = min(sum(sizes.values()) / len(sizes) / sizes[n], 1e6) if sizes[n] > 0 else 1.0
         buffers = []
         for of_worker in gradients:
-            flat = torch.cat([((b1 * s["m"] + (1 - b1) * of_worker[n]) * s["scale"]).flatten() for n, s in self.s.items()])
-            buffers.append(torch.cat([flat, flat.new_zeros(len(self.worker_errors[0]) - len(flat))]))
-        mean, at = compressed_mean(buffers, self.worker_errors, self.server_errors), 0
+            buffers.append(torch.cat([((b1 * s["m"] + (1 - b1) * of_worker[n]) * s["scale"]).flatten() for n, s in self.s.items()]))
+        mean, at = compressed_mean(buffers, self.worker_errors, self.server_error) if self.workers > 1 else buffers[0], 0
         for s in self.s.values():
-            yield mean[at:at + s["m"].numel()].view_as(s["m"]) / s["scale"]
+            yield torch.where(s["v"] == 0, 0.0, mean[at:at + s["m"].numel()].view_as(s["m"]) / s["scale"])
             at += s["m"].numel()
 
     def compressed(self, n, m, lr):

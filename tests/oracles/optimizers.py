@@ -23,6 +23,14 @@ CASES = {                                              # peak of the learning ra
     "sgd": dict(peak=0.1, momentum=0.8),
     "lion": dict(peak=2e-3, betas=(0.9, 0.98)),
     "lamb": dict(peak=2e-2, betas=(0.9, 0.95), epsilon=1e-6, low=0.3, high=0.8),
+    # By one worker, which sends no signs
+    "onebitlamb": dict(peak=1e-2, betas=(0.9, 0.999), epsilon=1e-6, bounds=(0.01, 10.0), freeze=20, coefficient_beta=0.9, factor_bounds=(0.5, 4.0),
+                       factor_step=0.1),
+    # By the name before _; of one optimizer with other settings
+    "ipexlamb": dict(peak=2e-2, rule=rules.lamb, betas=(0.9, 0.95), epsilon=1e-6, bounds=(0.0, math.inf)),
+    "adam_coupled": dict(peak=5e-3, rule=rules.adam, betas=(0.9, 0.95), epsilon=1e-8),
+    "sgd_nesterov": dict(peak=0.1, rule=rules.sgd, momentum=0.8, nesterov=True),
+    "sgdschedulefree": dict(peak=0.5, rule=rules.sgd_schedule_free, momentum=0.9),
     "muon_simple": dict(peak=2e-2, momentum=0.95, nesterov=True, steps=5, polynomials=SIMPLE, extra=0.2,
                         scale=lambda rows, columns: math.sqrt(max(rows, columns))),
     "muon_quintic": dict(peak=2e-2, momentum=0.9, nesterov=False, steps=6, polynomials=QUINTIC, extra=0.5,
@@ -99,6 +107,16 @@ def lamb(named, case):
     return update
 
 
+def onebitlamb(named, case):
+    rule = rules.OnebitLamb(case, {n: x.data.clone() for n, x in named.items()}, {n: DECAY if x.dim() == 2 else 0.0 for n, x in named.items()}, 1)
+
+    def update(lr, step):
+        rule.step([{n: x.grad for n, x in named.items()}], step, lr)
+        for name, x in named.items():
+            x.data.copy_(rule.w[name])
+    return update
+
+
 def orthogonal(case, d):
     x = d / max(d.norm().item(), 1e-7)
     x = x.T if x.shape[0] > x.shape[1] else x
@@ -144,7 +162,7 @@ def by_rule(model, named, case):
 def train(model, name):
     case = CASES[name]
     w = parity.weights(model)
-    update = by_rule(model, w, case) if "rule" in case else {"sgd": sgd, "lion": lion, "lamb": lamb, "muon": muon}[name.split("_")[0]](w, case)
+    update = by_rule(model, w, case) if "rule" in case else {"sgd": sgd, "lion": lion, "lamb": lamb, "muon": muon, "onebitlamb": onebitlamb}[name.split("_")[0]](w, case)
     losses, norms = [], []
     for step in range(STEPS):
         for x in w.values():

@@ -184,6 +184,116 @@ static inline bool make_lamb_update(Arguments *a, int variant)
     return variant < 6;
 }
 
+static inline Tensor codes(int64_t N)
+{
+    Tensor x = fixture_new(U8, false, DIMS(N));
+    for (int64_t i = 0; i < N; i++) ((uint8_t *)x.data)[i] = (uint8_t)draw(0, 256);
+    return x;
+}
+
+/* Before the freeze: ratios as of LAMB. After it: a factor within its bounds, one that its step bounds, one above the largest, and without decay */
+enum { ONEBIT_CASES = 7 };
+static const OnebitBounds onebit_bounds = { 0.1, 3, 0.9, 0.5, 4, 0.25 };
+static inline void onebit_case(Tensor numbers_3, Tensor squares_2, Tensor *most_1, int variant)
+{
+    static const struct { double squares[2], factor, most; } row[ONEBIT_CASES] = {
+        { { 4, 9 }, 1, 0 }, { { 4, 9 }, 1, 0 }, { { 9, 1e-4 }, 1, 0 }, { { 4, 9 }, 1, 1.1 }, { { 4, 9 }, 2, 0.3 }, { { 9, 4 }, 3.9, 7 }, { { 4, 9 }, 1, 0.9 } };
+    if (variant >= ONEBIT_CASES) return;
+    for (int i = 0; i < 2; i++) *element(squares_2, i) = row[variant].squares[i];
+    *element(numbers_3, ONEBIT_FACTOR) = row[variant].factor;
+    if (row[variant].most > 0) *most_1 = real(1), *element(*most_1, 0) = row[variant].most;
+    start.skip = variant == 1;
+}
+
+static inline bool make_onebit_update(Arguments *a, int variant)
+{
+    a->onebit_update = (OnebitUpdate){ .w_N = real(20001), .u_N = real(20001), .numbers_3 = between(0.5, 1, 3), .squares_2 = between(1, 1, 2),
+                                       .bounds = onebit_bounds, .decay = variant == 6 ? 0 : 0.1, .decoupled = variant == 2 };
+    onebit_case(a->onebit_update.numbers_3, a->onebit_update.squares_2, &a->onebit_update.most_1, variant);
+    if (variant >= 2) a->onebit_update.param_N = real(20001);
+    return variant < ONEBIT_CASES;
+}
+
+static inline bool make_onebit_numbers(Arguments *a, int variant)
+{
+    a->onebit_numbers = (OnebitNumbers){ .numbers_3 = between(0.5, 1, 3), .squares_2 = between(1, 1, 2), .bounds = onebit_bounds,
+                                         .decay = variant == 6 ? 0 : 0.1 };
+    onebit_case(a->onebit_numbers.numbers_3, a->onebit_numbers.squares_2, &a->onebit_numbers.most_1, variant);
+    return variant < ONEBIT_CASES;
+}
+
+static inline bool make_onebit_direction(Arguments *a, int variant)
+{
+    a->onebit_direction = (OnebitDirection){ .g_N = real(20001), .m_N = real(20001), .v_N = between(0, 1, 20001), .fresh_N = real(20001), .w_N = real(20001),
+        .beta1 = 0.9, .beta2 = 0.95, .epsilon = 1e-6, .decay = 0.1 };
+    start.skip = variant == 1;
+    return variant < 2;
+}
+
+static inline bool make_onebit_momentum(Arguments *a, int variant)
+{
+    a->onebit_momentum = (OnebitMomentum){ .e_N = real(20001), .m_N = real(20001), .g_N = real(20001), .numbers_3 = between(2, 3, 3), .beta1 = 0.9, .workers = 3 };
+    start.skip = variant == 1;
+    return variant < 2;
+}
+
+/* Of a bucket's signs those of a parameter in it; every seventh element had no gradient; no signs of a worker alone */
+static inline bool make_onebit_compressed(Arguments *a, int variant)
+{
+    a->onebit_compressed = (OnebitCompressed){ .g_N = real(20001), .m_N = real(20001), .fresh_N = between(0, 1, 20001), .v_N = between(0.1, 1, 20001),
+        .w_N = real(20001), .e_N = real(20001), .numbers_3 = between(2, 3, 3), .first = 13, .count = 5, .beta1 = 0.9, .beta2 = 0.95, .epsilon = 1e-6, .decay = 0.1 };
+    for (int64_t i = 0; i < 20001; i += 7) *element(a->onebit_compressed.v_N, i) = 0;
+    if (variant != 2) a->onebit_compressed.bits_B = codes(2600), a->onebit_compressed.squares_1 = between(1, 2, 1);
+    start.skip = variant == 1;
+    return variant < 3;
+}
+
+static inline bool make_onebit_lengths(Arguments *a, int variant)
+{
+    a->onebit_lengths = (OnebitLengths){ .out_1 = sums(1), .most_1 = between(0, 1, 1), .m_N = real(20001), .v_N = between(0.01, 1, 20001), .fresh_N = between(0.01, 1, 20001),
+                                         .epsilon = 1e-3 };
+    if (variant == 1) *element(a->onebit_lengths.most_1, 0) = 100;
+    return variant < 2;
+}
+
+/* A scale within bounds, one above, and of a momentum that is 0 */
+static inline bool make_onebit_scale(Arguments *a, int variant)
+{
+    a->onebit_scale = (OnebitScale){ .numbers_3 = real(3), .squares_1 = between(1, 2, 1), .total_1 = between(1, 2, 1), .count = 7, .tensors = 3 };
+    if (variant > 0) *element(a->onebit_scale.squares_1, 0) = variant == 1 ? 1e-20 : 0;
+    return variant < 3;
+}
+
+static inline bool make_add_root_mean(Arguments *a, int variant)
+{
+    a->add_root_mean = (AddRootMean){ .total_1 = sums(1), .squares_1 = between(1, 2, 1), .count = 7 };
+    *element(a->add_root_mean.total_1, 0) = 3;
+    return variant < 1;
+}
+
+static inline bool make_add_scaled(Arguments *a, int variant)
+{
+    a->add_scaled = (AddScaled){ .y_1 = sums(1), .x_1 = sums(1), .factor = 3 };
+    *element(a->add_scaled.y_1, 0) = 5, *element(a->add_scaled.x_1, 0) = 7;
+    return variant < 1;
+}
+
+/* Whole bytes, and a last one of one element before bytes of none */
+static inline bool make_sign_pack(Arguments *a, int variant)
+{
+    int64_t N = variant == 2 ? 64 : 20001;
+    a->sign_pack = (SignPack){ .bits_B = codes(variant == 2 ? 8 : 2506), .x_N = real(N), .squares_1 = between(1, 2, 1), .count = 3 };
+    start.skip = variant == 1;
+    return variant < 3;
+}
+
+static inline bool make_sign_mean(Arguments *a, int variant)
+{
+    a->sign_mean = (SignMean){ .y_N = real(20001), .bits_PB = tensor_view(codes(3 * 2501), 3, 2501), .squares_P = between(1, 2, 3), .count = 3 };
+    start.skip = variant == 1;
+    return variant < 2;
+}
+
 static inline bool make_muon_direction(Arguments *a, int variant)
 {
     a->muon_direction = (MuonDirection){ .g_N = real(20001), .m_N = real(20001), .momentum = 0.95, .nesterov = variant % 2,
@@ -213,13 +323,6 @@ static inline bool make_scaled_sum(Arguments *a, int variant)
 {
     a->scaled_sum = (ScaledSum){ .y_N = real(20001), .x_N = real(20001), .y_factor = 2.5, .x_factor = -0.75 };
     return variant < 1;
-}
-
-static inline Tensor codes(int64_t N)
-{
-    Tensor x = fixture_new(U8, false, DIMS(N));
-    for (int64_t i = 0; i < N; i++) ((uint8_t *)x.data)[i] = (uint8_t)draw(0, 256);
-    return x;
 }
 
 /* In double the moments of a part of a matrix of 37 rows and 90 columns */

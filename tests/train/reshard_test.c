@@ -185,6 +185,27 @@ static void test_optimizers(void **state)
     optimizer = "adam";
 }
 
+/* Signs of two workers, each of two or four ranks: errors of all are saved, and go to the same workers of another layout. With four workers those of
+ * workers begin at 0, and the run goes on. */
+static void test_workers(void **state)
+{
+    (void)state;
+    static const Layout start = { "tp2 pp2 dp2", 8, 2, 1, 2, 1, 0, false, SCHEDULE_1F1B }, more = { "tp2 dp4", 8, 2, 1, 1, 1, 0, false, SCHEDULE_1F1B };
+    static const Layout two[] = { { "dp2", 2, 1, 1, 1, 1, 0, false, SCHEDULE_1F1B }, { "tp2 seq dp2", 4, 2, 1, 1, 1, 0, true, SCHEDULE_1F1B },
+                                  { "cp2 dp2", 4, 1, 2, 1, 1, 0, false, SCHEDULE_1F1B } };
+    char folder[512];
+    optimizer = "ds.onebitlamb";
+    choice = (PrecisionChoice){ .mixed = MIXED_NONE };
+    Setup from = setup_of(MODEL_LLAMA, "ref", &start), into[3];
+    for (int i = 0; i < 3; i++) into[i] = setup_of(MODEL_LLAMA, "ref", &two[i]);
+    resume_compare("workers", &from, into, 3, turns(10, 2), 1e-12, INFINITY);
+    snprintf(folder, sizeof folder, "%s/workers-middle", scratch_folder());
+    Job job = job_of(MODEL_LLAMA, "ref", &more, 3, NULL, folder);
+    job_run(&job);
+    assert_true(isfinite(job.loss[2]) && job.loss[2] < 7);
+    optimizer = "adam";
+}
+
 int main(void)
 {
     corpus_make(scratch_path("corpus"), 61);
@@ -192,6 +213,7 @@ int main(void)
                                         cmocka_unit_test(test_hybrid), cmocka_unit_test(test_copies),
                                         cmocka_unit_test(test_bf16), cmocka_unit_test(test_fp16),
                                         cmocka_unit_test(test_fp8), cmocka_unit_test(test_fp8_changes), cmocka_unit_test(test_optimizers),
+                                        cmocka_unit_test(test_workers),
                                         cmocka_unit_test(test_fp8_without_data) };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -519,10 +519,19 @@ static bool decay_coupled(const Agpt *a)
     return !a->value[V_OPT].ours && (!strcasecmp(name, "adam") || !strcasecmp(name, "adopt"));
 }
 
+/* What the script's JSON has for this optimizer, where it is not DeepSpeed's default. */
+static void give_onebit(Agpt *a)
+{
+    const char *name = a->value[V_OPT].name;
+    set(a, OPTION_onebit_freeze, "1000", name, SCRIPT);
+    set(a, OPTION_lamb_max_coeff, "0.3", name, SCRIPT);
+}
+
 static void give_computed(Agpt *a)
 {
     Options *o = a->o;
     if (decay_coupled(a)) set(a, OPTION_coupled_decay, "true", a->value[V_OPT].name, SCRIPT);
+    if (!a->value[V_OPT].ours && !strcasecmp(text_of(a, V_OPT), "ds.onebitlamb")) give_onebit(a);
     if (!options_typed_by_person(o, OPTION_ranks))
         set(a, OPTION_ranks, held(a, "%" PRId64, a->world), "WORLD_SIZE",
             "hosts, NGPU_PER_HOST, TP, PP and SP");

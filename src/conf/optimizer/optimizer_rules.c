@@ -1,0 +1,26 @@
+/* What fits an optimizer: a rule as those of conf/rules.c. */
+#include "conf/optimizer/optimizer_rules.h"
+#include "base/log.h"
+#include "conf/value.h"
+
+/* Signs are of the momenta of whole gradients, which each rank has of its own data. */
+static Status rule_onebit(const Options *o)
+{
+    if (o->zero_stage > 0)
+        return fail(BAD_OPTION, "%s sends signs of the momenta of all parameters from each data-parallel "
+                    "rank, and %s shards what they are made of; give %s 0, or lamb as %s",
+                    TYPED(OPTION_optimizer), TYPED(OPTION_zero_stage), NAMED(OPTION_zero_stage),
+                    NAMED(OPTION_optimizer));
+    if (o->log_zeros)
+        return fail(BAD_OPTION, "%s counts zeros of the summed gradient, which no rank has after %s; leave "
+                    "it out", TYPED(OPTION_log_zeros), TYPED(OPTION_onebit_freeze));
+    if (o->onebit_factor_min > o->onebit_factor_max)
+        return fail(BAD_OPTION, "%s is above %s; give a lower one", TYPED(OPTION_onebit_factor_min),
+                    TYPED(OPTION_onebit_factor_max));
+    return OK;
+}
+
+Status options_fit_optimizer(const Options *o)
+{
+    return o->command == FOR_TRAIN && o->optimizer.value == CHOICE_optimizer_onebitlamb ? rule_onebit(o) : OK;
+}
