@@ -14,6 +14,7 @@ import struct
 import sys
 
 import run
+from fairseq_words import words
 from run import jotun, metrics, work_folder
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -27,26 +28,6 @@ def check(what, right):
     if not right:
         failures += 1
         print("wrong:", what)
-
-
-def sections():
-    found, name = {}, None
-    for line in open(os.path.join(HERE, "fairseq_commands.txt")):
-        if line.startswith("["):
-            name = line.strip()[1:-1]
-            found[name] = ""
-        elif name and not line.startswith("#"):
-            found[name] += line.rstrip().rstrip("\\") + " "
-    return {name: shlex.split(text.strip().rstrip(";")) for name, text in found.items()}
-
-
-COMMANDS = sections()
-
-
-def words(name, *more, **places):
-    """A command's words, with what stands for < > and $ put in."""
-    put = lambda word: re.sub(r"<(\w+)>|\$(\w+)", lambda m: str(places[m[1] or m[2]]), word)
-    return [put(w) for n in (name, *more) for w in COMMANDS[n]]
 
 
 # ---- files ----
@@ -190,6 +171,16 @@ def evaluation(places):
     told = shlex.split(re.search("the same: jotun (.*)", done.stderr).group(1))
     result = json.loads(jotun(*told).stdout)
     check(f"{result} is not {ppl}", abs(result["perplexity"] - ppl) < 0.006 and abs(result["bits_per_token"] - bits) < 6e-5 and result["tokens"] == size)
+    raw = "wikitext-103-raw/wiki.test.raw"
+    original = len(open(raw, encoding="utf-8").read().strip().split(" "))
+    for count in (["--original-text", raw], ["--original-tokens", original]):
+        line = re.search(r"perplexity ([0-9.e+]+); renormalized: 2 \^ \(log2\(\1\) x ([0-9,]+) / ([0-9,]+)\) = ([0-9.e+]+)\n",
+                         jotun(*words("evaluate", "evaluate: smaller", DATA_PATH="wikitext103-bin"), *count).stderr)
+        check("the renormalized perplexity", line and [line[2], line[3]] == [f"{size:,}", f"{original:,}"] and
+              abs(float(line[4]) - 2 ** (math.log2(float(line[1])) * size / original)) < 1e-8 * float(line[4]))
+    per_word = json.loads(jotun(*told, "--original-text", raw).stdout)
+    check(f"{per_word}", per_word["original_tokens"] == original and
+          abs(per_word["perplexity_per_original_token"] - per_word["perplexity"] ** (size / original)) < 1e-9 * per_word["perplexity_per_original_token"])
     # layouts change no token that is counted
     for more in (["--distributed-world-size", "1", "--model-parallel-size", "1"], ["--distributed-world-size", "4", "--model-parallel-size", "1", "--batch-size", "3"]):
         other = jotun(*words("evaluate", "evaluate: smaller", DATA_PATH="wikitext103-bin"), *more)
@@ -308,6 +299,7 @@ def arguments(folder):
 TRAIN = ["fairseq-train", "DATA", "--task", "language_modeling", "--arch", "transformer_lm_megatron", "--optimizer", "adam", "--lr-scheduler", "inverse_sqrt",
          "--batch-size", "2", "--max-update", "5", "--dry-run"]
 EVAL = ["fairseq-eval-lm", "DATA", "--path", "ck"]
+TRAINED = ["fairseq-eval-lm", "DATA", "--path", "DATA/../megatron_11b", "--tokens-per-sample", "32"]
 REFUSED = [
     (TRAIN + ["--adam-betas", "0.9"], '--adam-betas 0.9 is not two numbers from 0 to below 1; give "(0.9, 0.98)"'),
     (TRAIN + ["--adam-betas", "(0.9, 1.2)"], "--adam-betas (0.9, 1.2) is not two numbers"),
@@ -338,6 +330,8 @@ REFUSED = [
     ([w for w in TRAIN if w not in ("--max-update", "5")], "fairseq-train needs --max-update or --max-epoch"),
     ([w for w in TRAIN if w not in ("--batch-size", "2")], "fairseq-train needs --batch-size, the samples of a rank, or --max-tokens"),
     (EVAL + ["--context-window", "1024"], "--context-window 1024 leaves no token of --tokens-per-sample 1024"),
+    (TRAINED + ["--original-tokens", "5", "--original-text", "DATA/dict.txt"], "--original-tokens and --original-text both say how many words there are; leave one out"),
+    (TRAINED + ["--original-text", "DATA/nowhere"], "DATA/nowhere: No such file"),
     (EVAL + ["--output-word-probs"], "--output-word-probs of fairseq-train is refused"),
     (EVAL[:2], "fairseq-eval-lm needs --path"),
     (["fairseq-preprocess", "--trainpref", "x"], "needs --only-source"),

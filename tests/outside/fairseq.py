@@ -1,7 +1,9 @@
 #!/usr/bin/env python3
 """fairseq's language model: fairseq-train's weights in transformers' XGLM, which has the same architecture (sinusoidal positions from
 number 2 on, embeddings times the root of their width, norms before, GELU by erf), and the perplexity of fairseq-eval-lm with a context
-window and without, over windows as fairseq's LMContextWindowDataset makes them, in float64."""
+window and without, over windows as fairseq's LMContextWindowDataset makes them, in float64. Where the shared data is (JOTUN_SHARED), the whole
+tutorial of Megatron-11b in its words, at reduced size, on WikiText-2's test text with GPT-2's vocabulary: its perplexity is that of the
+model transcribed from fairseq's TransformerDecoder for PyTorch, its renormalized perplexity that of the counts of the files."""
 import glob
 import math
 import os
@@ -11,6 +13,7 @@ import struct
 
 import comparison
 from comparison import check, jotun
+from fairseq_words import words
 
 torch, transformers, safetensors = comparison.packages("torch", "transformers", "safetensors.torch")
 
@@ -99,6 +102,90 @@ def perplexity(model, items, context, mode="none"):
     return 2 ** (-score / count / math.log(2)), count
 
 
+# ---- the whole tutorial ----
+
+def transcribed(tensor, ids, layers, heads):
+    """Hidden states behind the last norm, [rows, width], of rows of ids: TransformerDecoder with decoder_normalize_before, sinusoidal
+    positions from padding_idx + 1 = 2 on and scaled embeddings, in eval()."""
+    F = torch.nn.functional
+    table = tensor["embed.token.weight"]
+    d, n = table.shape[1], ids.shape[1]
+    rate = torch.exp(torch.arange(d // 2) * -(math.log(10000) / (d // 2 - 1)))
+    angle = (torch.arange(n) + 2)[:, None] * rate
+    x = math.sqrt(d) * table[ids] + torch.cat([angle.sin(), angle.cos()], 1)
+    for layer in range(layers):
+        w = {name[len(f"blocks.{layer}."):]: t for name, t in tensor.items() if name.startswith(f"blocks.{layer}.")}
+        linear = lambda name, y: F.linear(y, w[name + ".weight"], w[name + ".bias"])
+        y = F.layer_norm(x, (d,), w["norm1.gain"], w["norm1.bias"])
+        q, k, v = (linear("attention." + part, y).unflatten(2, (heads, d // heads)).transpose(1, 2) for part in ("query", "key", "value"))
+        scores = (q * (d // heads) ** -0.5) @ k.transpose(2, 3) + torch.full((n, n), -math.inf).triu(1)
+        x = x + linear("attention.out", (scores.softmax(-1) @ v).transpose(1, 2).flatten(2))
+        x = x + linear("mlp.down", F.gelu(linear("mlp.up", F.layer_norm(x, (d,), w["norm2.gain"], w["norm2.bias"]))))
+    return F.layer_norm(x, (d,), tensor["final.gain"], tensor["final.bias"])
+
+
+def transcribed_perplexity(tensor, stream, size, context, layers, heads):
+    """All windows of LMContextWindowDataset that have one length at a time: a row is the end of the text before and a block of
+    size - context tokens, of which the block is scored."""
+    source, step, score = torch.tensor([2] + stream[:-1]), size - context, 0.0
+    begins = list(range(0, len(stream), step))
+    for first in range(0, len(begins), 64):
+        alike = {}
+        for begin in begins[first:first + 64]:
+            end = min(begin + step, len(stream))
+            alike.setdefault((min(begin, context, size - (end - begin)), end - begin), []).append(begin)
+        for (before, length), group in alike.items():
+            rows = torch.stack([source[b - before:b + length] for b in group])
+            wanted = torch.tensor([stream[b:b + length] for b in group])
+            with torch.no_grad():
+                hidden = transcribed(tensor, rows, layers, heads)[:, before:]
+                logits = hidden @ tensor["embed.token.weight"].T
+                score += (logits.gather(2, wanted[:, :, None])[:, :, 0] - logits.logsumexp(2)).sum().item()
+    return 2 ** (-score / len(stream) / math.log(2))
+
+
+def tutorial(folder):
+    shared = os.path.join(os.environ.get("JOTUN_SHARED", os.path.join(comparison.HERE, "../../../shared")), "data")
+    raw, gpt2 = os.path.join(shared, "wikitext-2", "test.txt"), os.path.join(shared, "gpt2")
+    if not os.path.exists(raw) or not os.path.exists(gpt2):
+        print("without a part: JOTUN_SHARED names no folder with data/wikitext-2 and data/gpt2")
+        return
+    comparison.JOTUN, here = os.path.abspath(comparison.JOTUN), os.getcwd()
+    os.chdir(folder)
+    os.makedirs("wikitext-103-raw"), os.makedirs("megatron_11b")
+    os.symlink(raw, "wikitext-103-raw/wiki.test.raw")                 # the test text of WikiText-103 is that of WikiText-2
+    for name in "encoder.json", "vocab.bpe":
+        os.symlink(os.path.join(gpt2, name), name)
+    step = words("detokenize")
+    with open(step[-1], "wb") as out:
+        out.write(comparison.jotun_bytes("fairseq-detok", *step[3:-2]))
+    jotun("fairseq-bpe-encoder", *words("encode")[3:])
+    jotun("fairseq-preprocess", "--only-source", "--trainpref", "wikitext-103-raw/wiki.test.bpe", "--destdir", "frequencies")
+    os.rename("frequencies/dict.txt", "megatron_11b/dict.txt")        # a dictionary of this text, in the place of the model's
+    jotun(*words("binarize", "binarize: also for training"))
+    places = {"DATA_PATH": "wikitext103-bin"}
+    jotun(*words("train", "train: on all of WikiText-2", **places), "--disable-validation")
+    done = comparison.run(*words("evaluate", "evaluate: on all of WikiText-2", **places), "--original-text", "wikitext-103-raw/wiki.test.raw")
+    told = re.search(r"perplexity ([0-9.e+]+); renormalized: .* x ([0-9,]+) / ([0-9,]+)\) = ([0-9.e+]+)", done.stderr)
+    if not told:
+        return check("evaluation", done.stderr, False)
+    found, tokens, original, renormalized = (float(x.replace(",", "")) for x in told.groups())
+    stream = open("wikitext103-bin/test.bin", "rb").read()
+    stream = list(struct.unpack(f"<{len(stream) // 2}H", stream))
+    tensor = {}
+    for path in glob.glob("megatron_11b/step_*40/*.safetensors"):
+        tensor.update({k: v.double() for k, v in safetensors.load_file(path).items()})
+    wanted = transcribed_perplexity(tensor, stream, 64, 32, 2, 8)
+    counted = len(open(raw, encoding="utf-8").read().strip().split(" "))
+    print(f"WikiText-2: {len(stream)} tokens, {counted} words: {wanted:.7f} by the transcription, {found:.7f} here; renormalized {renormalized:.6f}")
+    check("WikiText-2", f"{found} is not {wanted}", abs(found - wanted) < MOST * wanted)
+    check("words of WikiText-2", f"{original:.0f}, and {tokens:.0f} tokens", original == counted == 245566 and tokens == len(stream))
+    check("renormalized", renormalized, abs(renormalized - 2 ** (math.log2(wanted) * len(stream) / counted)) < MOST * renormalized)
+    os.chdir(here)
+
+
+with comparison.temporary() as folder:
+    tutorial(folder)
 with comparison.temporary() as folder:
     items = data(folder)
     save = os.path.join(folder, "megatron_11b")

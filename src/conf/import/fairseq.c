@@ -236,8 +236,8 @@ void fairseq_show(FILE *out, const Options *o)
         const TextList *list = option_rows[i].kind == KIND_LIST ? option_field_of(o, i) : NULL;
         if (!option_taken(i, o->command) || o->source[i].kind < SOURCE_CONFIG_FILE) continue;
         options_value_text(value, sizeof value, o, i);
-        if (option_rows[i].kind == KIND_FLAG && strcmp(value, "true")) continue;
         fprintf(out, " --%s", option_rows[i].name);
+        if (option_rows[i].kind == KIND_FLAG && strcmp(value, "true")) fputs("=false", out);
         if (option_rows[i].kind == KIND_FLAG) continue;
         if (!list) show_word(out, value);
         for (int w = 0; list && w < list->count; w++) show_word(out, list->text[w]);

@@ -24,6 +24,15 @@ static Status give_model(Options *o, const Fairseq *f)
     return fairseq_give_typed(o, f, OPTION_load, HELD_path, "%s", folder);
 }
 
+/* fairseq evaluates in the type that its arguments say, whatever the model was trained in. */
+static Status give_type(Options *o, const Fairseq *f)
+{
+    if (f->half_weights) TRY(fairseq_give_typed(o, f, OPTION_fp16, HELD_half_weights, "true"));
+    if (f->bf16_weights) TRY(fairseq_give_typed(o, f, OPTION_bf16, HELD_bf16_weights, "true"));
+    if (!o->fp16) TRY(fairseq_give(o, OPTION_fp16, "fairseq's default", "false"));
+    return o->bf16 ? OK : fairseq_give(o, OPTION_bf16, "fairseq's default", "false");
+}
+
 enum { EVALUATED_TOKENS = 36000 };              /* --max-tokens of fairseq-eval-lm, where it is not given */
 
 Status fairseq_eval_complete(Options *o, Fairseq *f)
@@ -46,8 +55,7 @@ Status fairseq_eval_complete(Options *o, Fairseq *f)
                     f->typed[HELD_context_window], f->context_window, o->context);
     if (f->context_window)
         TRY(fairseq_give_typed(o, f, OPTION_overlap, HELD_context_window, "%" PRId64, f->context_window));
-    if (f->half_weights) TRY(fairseq_give_typed(o, f, OPTION_fp16, HELD_half_weights, "true"));
-    if (f->bf16_weights) TRY(fairseq_give_typed(o, f, OPTION_bf16, HELD_bf16_weights, "true"));
+    TRY(give_type(o, f));
     TRY(fairseq_micro(&micro, o, f, o->context, tokens > o->context ? tokens : o->context));
     return fairseq_give_typed(o, f, OPTION_micro_batch, HELD_batch_size, "%" PRId64, micro);
 }
