@@ -191,7 +191,7 @@ static Status rule_groups(const Options *o)
 
 static Status rule_activation(const Options *o)
 {
-    static const OptionIndex kind[] = { OPTION_swiglu, OPTION_squared_relu, OPTION_geglu,
+    static const OptionIndex kind[] = { OPTION_swiglu, OPTION_squared_relu, OPTION_relu, OPTION_geglu,
                                         OPTION_quick_geglu };
     int first = -1;
     for (size_t i = 0; i < sizeof kind / sizeof *kind; i++) {

@@ -29,7 +29,7 @@ MEGATRON = f"""--num-layers 10 --hidden-size 32 --num-attention-heads 4 --num-ke
   --data-file-list {LIST} --data-order megatron-deepspeed --shuffle-sample-in-corpus --split 80,20,0 --eval-interval 2 --eval-iters 1
   --log-interval 1 --tokenizer none --vocab-size 256000"""
 
-OPTIMIZERS = ("adam adam8bit adamw adamwschedulefree apex.adam apex.sgd ds.fusedlamb ds.onebitlamb galoreadamw galoreadamw8bit "
+OPTIMIZERS = ("adam adam8bit adamw adamwschedulefree apex.adam apex.sgd ds.fusedlamb galoreadamw galoreadamw8bit "
               "galoreadamw8bitperlayer ipex.fusedlamb ipex.lamb shampoo sgd sgdschedulefree sophiag").split()
 
 

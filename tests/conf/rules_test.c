@@ -135,6 +135,7 @@ static const RuleRow refused[] = {
     { FOR_CONFIG, "--recompute-granularity selective --recompute-num-layers 2",
       "--recompute-num-layers 2 has no effect without --recompute-granularity full" },
     { FOR_CONFIG, "--recompute-method block", "--recompute-method block has no effect without" },
+    { FOR_CONFIG, "--relu --squared-relu", "--squared-relu and --relu: a model has one activation" },
     { FOR_CONFIG, "--swiglu --squared-relu", "--swiglu and --squared-relu: a model has one activation" },
     { FOR_CONFIG, "--seq-length 65 --max-position-embeddings 64",
       "--seq-length 65 is longer than --max-position-embeddings 64; give at most 64" },

@@ -45,13 +45,13 @@ def data(folder):
     return items
 
 
-def xglm(checkpoint):
+def xglm(checkpoint, activation):
     """The model of transformers with our weights."""
     tensor = {}
     for path in glob.glob(os.path.join(checkpoint, "*.safetensors")):
         tensor.update({k: v.double() for k, v in safetensors.load_file(path).items()})
     config = transformers.XGLMConfig(vocab_size=V, max_position_embeddings=2048, d_model=D, ffn_dim=FFN, num_layers=LAYERS, attention_heads=HEADS,
-                                     activation_function="gelu", dropout=0, attention_dropout=0, activation_dropout=0, layerdrop=0, scale_embedding=True, use_cache=False)
+                                     activation_function=activation, dropout=0, attention_dropout=0, activation_dropout=0, layerdrop=0, scale_embedding=True, use_cache=False)
     model = transformers.XGLMForCausalLM(config).double().eval()
     names = {"self_attn.q_proj": "attention.query", "self_attn.k_proj": "attention.key", "self_attn.v_proj": "attention.value", "self_attn.out_proj": "attention.out",
              "fc1": "mlp.up", "fc2": "mlp.down"}
@@ -188,18 +188,19 @@ with comparison.temporary() as folder:
     tutorial(folder)
 with comparison.temporary() as folder:
     items = data(folder)
-    save = os.path.join(folder, "megatron_11b")
-    jotun("fairseq-train", folder, "--task", "language_modeling", "--arch", "transformer_lm_megatron_11b", "--decoder-layers", LAYERS, "--decoder-embed-dim", D,
-          "--decoder-ffn-embed-dim", FFN, "--decoder-attention-heads", HEADS, "--tokens-per-sample", B, "--share-decoder-input-output-embed", "--optimizer", "adam",
-          "--adam-betas", "(0.9, 0.98)", "--lr-scheduler", "inverse_sqrt", "--lr", "0.01", "--warmup-updates", "20", "--weight-decay", "0.01", "--batch-size", "4",
-          "--max-update", "60", "--save-dir", save)
-    model = xglm(glob.glob(os.path.join(save, "step_*60"))[0])
-    for context, mode in (0, "none"), (24, "none"), (60, "none"), (0, "eos"):
-        ours = comparison.run("fairseq-eval-lm", folder, "--path", os.path.join(save, "model.pt"), "--gen-subset", "test", "--batch-size", "8", "--tokens-per-sample", B,
-                     "--context-window", context, "--sample-break-mode", mode)
-        found = float(re.search(r"jotun: perplexity ([0-9.e+]+)", ours.stderr).group(1))
-        counted = int(re.search(r"Evaluated ([0-9,]+) tokens", ours.stdout).group(1).replace(",", ""))
-        wanted, count = perplexity(model, items, context, mode)
-        print(f"context {context:2d} {mode:5s} {count} tokens: {wanted:.7f} by transformers, {found:.7f} here")
-        check(f"context {context}, {mode}", f"{found} is not {wanted}, {counted} tokens not {count}", abs(found - wanted) < MOST * wanted and counted == count)
+    for arch, activation in ("transformer_lm_megatron_11b", "gelu"), ("transformer_lm", "relu"):
+        save = os.path.join(folder, arch)
+        jotun("fairseq-train", folder, "--task", "language_modeling", "--arch", arch, "--decoder-layers", LAYERS, "--decoder-embed-dim", D,
+              "--decoder-ffn-embed-dim", FFN, "--decoder-attention-heads", HEADS, "--tokens-per-sample", B, "--share-decoder-input-output-embed", "--optimizer", "adam",
+              "--adam-betas", "(0.9, 0.98)", "--lr-scheduler", "inverse_sqrt", "--lr", "0.01", "--warmup-updates", "20", "--weight-decay", "0.01", "--batch-size", "4",
+              "--max-update", "60", "--save-dir", save)
+        model = xglm(glob.glob(os.path.join(save, "step_*60"))[0], activation)
+        for context, mode in (0, "none"), (24, "none"), (60, "none"), (0, "eos"):
+            ours = comparison.run("fairseq-eval-lm", folder, "--path", os.path.join(save, "model.pt"), "--gen-subset", "test", "--batch-size", "8", "--tokens-per-sample", B,
+                                  "--context-window", context, "--sample-break-mode", mode)
+            found = float(re.search(r"jotun: perplexity ([0-9.e+]+)", ours.stderr).group(1))
+            counted = int(re.search(r"Evaluated ([0-9,]+) tokens", ours.stdout).group(1).replace(",", ""))
+            wanted, count = perplexity(model, items, context, mode)
+            print(f"{activation}, context {context:2d} {mode:5s} {count} tokens: {wanted:.7f} by transformers, {found:.7f} here")
+            check(f"{activation}, context {context}, {mode}", f"{found} is not {wanted}, {counted} tokens not {count}", abs(found - wanted) < MOST * wanted and counted == count)
 comparison.end()

@@ -142,17 +142,14 @@ static Status give_architecture(Options *o, const Fairseq *f)
 
 static Status give_activation(Options *o, const Fairseq *f)
 {
-    bool typed = f->typed[HELD_activation];
-    const char *word = typed ? f->activation : f->architecture->activation;
+    const char *word = f->typed[HELD_activation] ? f->activation : f->architecture->activation;
     bool tanh = !strcmp(word, "gelu_fast") || !strcmp(word, "gelu_accurate");
+    if (!strcmp(word, "relu")) return fairseq_give_typed(o, f, OPTION_relu, HELD_activation, "true");
     if (tanh || !strcmp(word, "gelu"))
         return fairseq_give_typed(o, f, OPTION_gelu_approximate, HELD_activation, "%s",
                                   tanh ? "tanh" : "none");
-    if (typed)
-        return fail(BAD_OPTION, "%s %s is refused: the MLP has GELU by erf (gelu) or by tanh (gelu_fast, "
-                    "gelu_accurate); give --activation-fn gelu", f->typed[HELD_activation], word);
-    return fail(BAD_OPTION, "%s %s has --activation-fn %s, which is not built; give --activation-fn gelu",
-                f->typed[HELD_arch], f->arch, word);
+    return fail(BAD_OPTION, "%s %s is refused: the MLP has ReLU (relu), GELU by erf (gelu) or by tanh "
+                "(gelu_fast, gelu_accurate); give one of these", f->typed[HELD_activation], word);
 }
 
 /* Token embeddings are multiplied by the root of their width, of which they have the inverse as deviation. */

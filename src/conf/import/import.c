@@ -56,7 +56,7 @@ void import_take_name(Import *m, Options *o, const char *from, const Dialect *ro
 void import_gelu(Import *m, Options *o, const char *from)
 {
     char word[] = "--gelu-approximate=none", *words[] = { word };
-    bool other = o->swiglu || o->geglu || o->quick_geglu || o->squared_relu;
+    bool other = o->swiglu || o->geglu || o->quick_geglu || o->squared_relu || o->relu;
     if (other || !o->disable_bias || options_said(o, OPTION_gelu_approximate)) return;
     import_remark(m, o, from, "GELU is by tanh there where it is fused with a bias, and by erf where linear "
                   "layers have none: --gelu-approximate none");
