@@ -274,6 +274,93 @@ def transcription(data):
     check(f"perplexity {found} is not the {wanted} of the transcription", abs(found - wanted) < 1e-5 * wanted)
 
 
+# ---- checkpoints of fairseq's own ----
+
+NAMES = {"norm1": "self_attn_layer_norm", "norm2": "final_layer_norm", "attention.query": "self_attn.q_proj", "attention.key": "self_attn.k_proj",
+         "attention.value": "self_attn.v_proj", "attention.out": "self_attn.out_proj", "mlp.up": "fc1", "mlp.down": "fc2"}
+
+
+def fairseq_name(name):
+    """Ours as fairseq's."""
+    whole = {"embed.token.weight": "decoder.embed_tokens.weight", "embed.position.weight": "decoder.embed_positions.weight", "final.gain": "decoder.layer_norm.weight",
+             "final.bias": "decoder.layer_norm.bias", "head.weight": "decoder.output_projection.weight"}
+    if name in whole:
+        return whole[name]
+    _, layer, rest = name.split(".", 2)
+    inside, kind = rest.rsplit(".", 1)
+    return f"decoder.layers.{layer}.{NAMES[inside]}.{'weight' if kind == 'gain' else kind}"
+
+
+def fairseq_part(name, rows, part, parts):
+    """A tensor's part as model parallelism divides it: rows of the embeddings and of q, k, v and fc1, columns of out_proj and fc2."""
+    matrix = isinstance(rows[0], (list, tuple))
+    if re.search("(out_proj|fc2).weight", name):
+        size = len(rows[0]) // parts
+        return [row[part * size:(part + 1) * size] for row in rows]
+    if re.search("embed_tokens|output_projection|[qkv]_proj|fc1", name) and not re.search("(out_proj|fc2).bias", name):
+        size = len(rows) // parts
+        return rows[part * size:(part + 1) * size]
+    return rows if not matrix or "embed_positions" not in name else [(0.0,) * len(rows[0])] * 2 + list(rows)      # rows 0 and 1 are no token's
+
+
+def fairseq_checkpoint(path, weights, args, parts, legacy=False):
+    import torch_write
+    for part in range(parts):
+        model = {"decoder.version": torch_write.Tensor([3.0], (1,))}
+        for name, rows in weights.items():
+            theirs = fairseq_name(name)
+            rows = fairseq_part(theirs, rows, part, parts)
+            flat = [x for row in rows for x in row] if isinstance(rows[0], (list, tuple)) else list(rows)
+            model[theirs] = torch_write.Tensor(flat, (len(rows), len(rows[0])) if isinstance(rows[0], (list, tuple)) else (len(rows),))
+        if "head.weight" not in weights:
+            model["decoder.output_projection.weight"] = model["decoder.embed_tokens.weight"]
+        if "embed.position.weight" not in weights:
+            model["decoder.embed_positions._float_tensor"] = torch_write.Tensor([0.0], (1,))
+        value = {"args": torch_write.Namespace(**args), "model": model, "optimizer_history": [{"num_updates": 2}], "last_optimizer_state": {"state": {}, "param_groups": []}}
+        file = path if parts == 1 else path.replace(".pt", f"-model_part-{part}.pt")
+        with open(file, "wb") as out:
+            out.write((torch_write.saved_legacy if legacy else torch_write.saved)(value))
+
+
+def own_checkpoints(data):
+    """A file of fairseq's, or its parts of model parallelism, is evaluated, converted to the same bytes and trained on; models that are
+    not built are refused."""
+    folder = os.path.dirname(data)
+    sys.path.append(os.path.join(HERE, "..", "convert"))
+    small = ["--decoder-layers", "2", "--decoder-embed-dim", "8", "--decoder-ffn-embed-dim", "12", "--decoder-attention-heads", "2", "--tokens-per-sample", "24",
+             "--warmup-updates", "3", "--lr", "0.05", "--max-update", "4"]
+    args = {"decoder_layers": 2, "decoder_embed_dim": 8, "decoder_ffn_embed_dim": 12, "decoder_attention_heads": 2, "tokens_per_sample": 24, "dropout": 0.1,
+            "attention_dropout": 0.1, "decoder_normalize_before": True, "activation_fn": "gelu"}
+    shared = {"share_decoder_input_output_embed": True}
+    for n, (more, own, parts, legacy) in enumerate((
+            (["--share-decoder-input-output-embed"], shared, 1, False), (["--share-decoder-input-output-embed"], shared, 2, True),
+            (["--decoder-learned-pos", "--no-scale-embedding", "--activation-fn", "relu"], {"decoder_learned_pos": True, "no_scale_embedding": True, "activation_fn": "relu"}, 1, False),
+            (["--activation-fn", "gelu_fast"], {"activation_fn": "gelu_accurate", "share_decoder_input_output_embed": False}, 2, False))):
+        save, file = os.path.join(folder, f"own{n}"), os.path.join(folder, f"theirs{n}.pt")
+        jotun(*[w.replace("DATA", data) for w in TRAIN[:-3]], *small, *more, "--save-dir", save)
+        weights = tensors(glob.glob(os.path.join(save, "step_*4"))[0])
+        weights = {name: rows for name, rows in weights.items() if not name.startswith("exp_avg") and ".exp_avg" not in name}
+        fairseq_checkpoint(file, weights, {**args, **own}, parts, legacy)
+        told = [re.search("perplexity ([0-9.]+)", jotun("fairseq-eval-lm", os.path.join(folder, "small", "part"), "--path", path, "--tokens-per-sample", 24, "--context-window", 10).stderr)[1]
+                for path in (save, file)]
+        check(f"{more}: {told}", told[0] == told[1])
+        input = file if parts == 1 else file.replace(".pt", "-model_part-0.pt")
+        jotun("convert", "--from", "fairseq", "--to", "jotun", "--input", input, "--output", save + "-back", "--no-save-optim")
+        back = tensors(glob.glob(os.path.join(save + "-back", "step_*"))[0])
+        check(f"{more}: weights", back == weights)
+        on = jotun(*[w.replace("DATA", data) for w in TRAIN[:-3]], *small, *more, "--restore-file", file, "--reset-optimizer", "--no-save")
+        check(f"{more}: {on.stderr}", "fairseq:" + file in on.stderr and "resumes after step 2" in on.stderr and re.search("num_updates (2|3|4) ", on.stderr))
+    done = jotun(*[w.replace("DATA", data) for w in TRAIN[:-3]], *small, "--share-decoder-input-output-embed", "--restore-file", os.path.join(folder, "theirs0.pt"), "--no-save", check=False)
+    check(done.stderr, "states of fairseq's optimizer are not read" in done.stderr)
+    weights = {name: rows for name, rows in tensors(glob.glob(os.path.join(folder, "own0", "step_*4"))[0]).items() if ".exp_avg" not in name}
+    wrong = os.path.join(folder, "wrong.pt")
+    for change, says in ({"adaptive_input": True}, "its argument adaptive_input is on"), ({"activation_fn": "swish"}, "its activation_fn swish is not built; models with relu, gelu"), \
+            ({"decoder_layers": None}, "its arguments have no whole number decoder_layers"), ({"adaptive_softmax_cutoff": "10000,20000"}, "its output layer has an adaptive softmax (10000,20000)"):
+        fairseq_checkpoint(wrong, weights, {**args, **shared, **change}, 1)
+        done = jotun("fairseq-eval-lm", os.path.join(folder, "small", "part"), "--path", wrong, check=False)
+        check(f"{change}: {done.stderr}", done.returncode == 1 and f"{wrong}: {says}" in done.stderr)
+
+
 def resume(places):
     """A run goes on from --save-dir, as fairseq's does from checkpoint_last.pt."""
     longer = jotun(*words("train", "train: smaller", **dict(places, IDS=320)), "--max-update", "26", "--metrics", "a.jsonl")
@@ -318,7 +405,7 @@ REFUSED = [
     (TRAIN + ["--distributed-world-size", "3", "--model-parallel-size", "2"], "--distributed-world-size 3"),
     (TRAIN + ["--decoder-attention-heads", "7"], "--decoder-attention-heads 7"),
     (TRAIN + ["--max-tokens", "100"], "--max-tokens 100 is less than the 1024 tokens of a sample (--tokens-per-sample); give that or more"),
-    (TRAIN + ["--restore-file", "a.pt"], "--restore-file a.pt: checkpoints are folders here"),
+    (TRAIN + ["--restore-file", "a.pt"], "--restore-file a.pt: no such file; checkpoints of fairseq-train here are folders"),
     (TRAIN + ["--fp16", "--bf16"], "--fp16"),
     (TRAIN + ["--share-decoder-input-output-embed=1"], "--share-decoder-input-output-embed takes no value in fairseq; leave =1 out"),
     (TRAIN + ["--lr"], "--lr needs a value"),
@@ -426,6 +513,7 @@ def main():
         conversions(data)
         json_lines(data)
         transcription(data)
+        own_checkpoints(data)
         arguments(data)
         os.chdir(here)
     print(f"{failures} wrong" if failures else "all right")

@@ -4,6 +4,8 @@ number 2 on, embeddings times the root of their width, norms before, GELU by erf
 window and without, over windows as fairseq's LMContextWindowDataset makes them, in float64. Where the shared data is (JOTUN_SHARED), the whole
 tutorial of Megatron-11b in its words, at reduced size, on WikiText-2's test text with GPT-2's vocabulary: its perplexity is that of the
 model transcribed from fairseq's TransformerDecoder for PyTorch, its renormalized perplexity that of the counts of the files."""
+import argparse
+import collections
 import glob
 import math
 import os
@@ -184,6 +186,33 @@ def tutorial(folder):
     os.chdir(here)
 
 
+def own_checkpoint(folder, save, arch, activation, found):
+    """The weights as a checkpoint of fairseq's that torch saved, whole and in parts of model parallelism, by both of its formats."""
+    names = {"norm1": "self_attn_layer_norm", "norm2": "final_layer_norm", "attention.query": "self_attn.q_proj", "attention.key": "self_attn.k_proj",
+             "attention.value": "self_attn.v_proj", "attention.out": "self_attn.out_proj", "mlp.up": "fc1", "mlp.down": "fc2"}
+    whole = {"embed.token.weight": "decoder.embed_tokens.weight", "final.gain": "decoder.layer_norm.weight", "final.bias": "decoder.layer_norm.bias"}
+    args = argparse.Namespace(arch=arch, decoder_layers=LAYERS, decoder_embed_dim=D, decoder_ffn_embed_dim=FFN, decoder_attention_heads=HEADS, tokens_per_sample=B, dropout=0.1,
+                              attention_dropout=0.1, activation_fn=activation, decoder_normalize_before=True, share_decoder_input_output_embed=True, adaptive_softmax_cutoff=None)
+    for parts, zipped in (1, True), (1, False), (4, True), (2, False):
+        for part in range(parts):
+            state = collections.OrderedDict({"decoder.version": torch.tensor([3.0], dtype=torch.float32)})
+            for path in glob.glob(os.path.join(save, "step_*60", "*.safetensors")):
+                for name, tensor in safetensors.load_file(path).items():
+                    if ".exp_avg" in name:
+                        continue
+                    pieces = name.split(".", 2)
+                    theirs = whole[name] if name in whole else f"decoder.layers.{pieces[1]}.{names[pieces[2].rsplit('.', 1)[0]]}.{'bias' if name.endswith('bias') else 'weight'}"
+                    dim = 1 if theirs.endswith(("out_proj.weight", "fc2.weight")) else 0 if re.search(r"embed_tokens|[qkv]_proj|fc1", theirs) else None
+                    state[theirs] = tensor if dim is None else tensor.chunk(parts, dim)[part]
+            state["decoder.output_projection.weight"] = state["decoder.embed_tokens.weight"]
+            file = os.path.join(folder, f"own{parts}{zipped}" + (f"-model_part-{part}.pt" if parts > 1 else ".pt"))
+            torch.save({"args": args, "model": state, "optimizer_history": [{"num_updates": 60}], "extra_state": {"epoch": 1}}, file, _use_new_zipfile_serialization=zipped)
+        done = comparison.run("fairseq-eval-lm", folder, "--path", os.path.join(folder, f"own{parts}{zipped}.pt"), "--gen-subset", "test", "--batch-size", "8",
+                              "--tokens-per-sample", B, "--context-window", 24, "--model-parallel-size", 2, "--distributed-world-size", 2)
+        told = re.search(r"jotun: perplexity ([0-9.e+]+)", done.stderr)
+        check(f"a checkpoint in {parts} parts, {'zip' if zipped else 'older'}", done.stderr, told and abs(float(told[1]) - found) < 1e-7 * found)
+
+
 with comparison.temporary() as folder:
     tutorial(folder)
 with comparison.temporary() as folder:
@@ -203,4 +232,6 @@ with comparison.temporary() as folder:
             wanted, count = perplexity(model, items, context, mode)
             print(f"{activation}, context {context:2d} {mode:5s} {count} tokens: {wanted:.7f} by transformers, {found:.7f} here")
             check(f"{activation}, context {context}, {mode}", f"{found} is not {wanted}, {counted} tokens not {count}", abs(found - wanted) < MOST * wanted and counted == count)
+            if context == 24:
+                own_checkpoint(folder, save, arch, activation, found)
 comparison.end()

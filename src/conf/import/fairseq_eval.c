@@ -6,7 +6,8 @@
 #include "base/file.h"
 #include "conf/conf.h"
 
-/* The folder that a path of fairseq means: itself, or that of the file that it names, which is not there. */
+/* A checkpoint of fairseq's own, which is a file or, of model parallelism, its parts; else the folder that a
+ * path of fairseq means: itself, or that of the file that it names, which is not there. */
 static Status give_model(Options *o, const Fairseq *f)
 {
     char folder[1200];
@@ -14,11 +15,8 @@ static Status give_model(Options *o, const Fairseq *f)
     snprintf(folder, sizeof folder, "%s", f->path);
     size_t letters = strlen(folder);
     bool   file = letters > 3 && !strcmp(folder + letters - 3, ".pt");
-    if (file && file_exists(f->path))
-        return fail(BAD_OPTION,
-                    "%s %s: a checkpoint of fairseq's own; those of fairseq-train here are folders: give "
-                    "the folder",
-                    f->typed[HELD_path], f->path);
+    if (file && fairseq_own(f->path))
+        return fairseq_give_typed(o, f, OPTION_load, HELD_path, "fairseq:%s", f->path);
     char *slash = strrchr(folder, '/');
     if (file) snprintf(slash ? slash : folder, 2, "%s", slash ? "" : ".");
     return fairseq_give_typed(o, f, OPTION_load, HELD_path, "%s", folder);

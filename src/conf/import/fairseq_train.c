@@ -349,6 +349,14 @@ static Status give_batch(Options *o, Fairseq *f)
 
 /* ---- checkpoints ---- */
 
+bool fairseq_own(const char *path)
+{
+    char part[1200];
+    const char *dot = strrchr(path, '.');
+    snprintf(part, sizeof part, "%.*s-model_part-0.pt", (int)(dot ? dot - path : 0), path);
+    return file_exists(path) || file_exists(part);
+}
+
 static Status give_checkpoints(Options *o, const Fairseq *f)
 {
     bool last = !strcmp(f->restore_file, "checkpoint_last.pt");
@@ -362,10 +370,13 @@ static Status give_checkpoints(Options *o, const Fairseq *f)
     if (last && file_exists(f->save_dir))
         return fairseq_give(o, OPTION_load, "--save-dir", "%s", f->save_dir);
     if (last) return OK;
-    if (letters > 3 && !strcmp(f->restore_file + letters - 3, ".pt"))
+    bool file = letters > 3 && !strcmp(f->restore_file + letters - 3, ".pt");
+    if (file && fairseq_own(f->restore_file))
+        return fairseq_give_typed(o, f, OPTION_load, HELD_restore_file, "fairseq:%s", f->restore_file);
+    if (file)
         return fail(BAD_OPTION,
-                    "%s %s: checkpoints are folders here; give the folder of --save-dir, or leave it out "
-                    "to go on from the last checkpoint there",
+                    "%s %s: no such file; checkpoints of fairseq-train here are folders: give that of "
+                    "--save-dir, or leave it out to go on from the last checkpoint there",
                     f->typed[HELD_restore_file], f->restore_file);
     return fairseq_give_typed(o, f, OPTION_load, HELD_restore_file, "%s", f->restore_file);
 }
