@@ -3,6 +3,7 @@ the same run in Megatron-LM's flags; the files that fairseq writes (tests/golden
 what is refused, with the cure; links with the names of its commands. Where the shared data is, also the whole of WikiText-2."""
 import base64
 import glob
+import gzip
 import hashlib
 import json
 import math
@@ -53,6 +54,29 @@ def tool_files(folder):
         for line, name in zip(case["said"], ("train", "test")):
             check(f"{said!r} has no {line!r}", f"| INFO | fairseq_cli.preprocess | [None] {at(name)}: {line}\n" in said)
             check("preprocess.log", line in open(at(f"bin{i}", "preprocess.log")).read())
+
+
+def long_text(folder):
+    """A text of many pieces, with a line longer than one, is that of its lines, in memory that does not grow with it; damage is seen."""
+    at = lambda x: os.path.join(folder, x)
+    line, count, words_of_long = "the cat sat \n", 1 << 20, 1 << 20
+    with open(at("text"), "w") as out:
+        out.write(line * count + "cat " * words_of_long + "\n" + "sat \n" * 9 + "the")
+    with open(at("given"), "w") as out:
+        out.write("the 3\ncat 2\nsat 1\n")
+    process = run.subprocess.Popen([run.JOTUN, "fairseq-preprocess", "--only-source", "--testpref", at("text"), "--srcdict", at("given"), "--destdir", at("bin"), "--workers", "2"],
+                                   stderr=run.subprocess.DEVNULL)
+    _, status, used = os.wait4(process.pid, 0)
+    wanted = struct.pack("<4H", 4, 5, 6, 2) * count + struct.pack("<H", 5) * words_of_long + struct.pack("<H", 2) + struct.pack("<2H", 6, 2) * 9 + struct.pack("<2H", 4, 2)
+    check("a long text", status == 0 and open(at("bin/test.bin"), "rb").read() == wanted)
+    check(f"{used.ru_maxrss} KiB of memory", os.environ.get("TEST_SANITIZE") or used.ru_maxrss < 64 << 10)
+    whole = gzip.compress(line.encode() * 5000)
+    with open(at("cut.gz"), "wb") as out:
+        out.write(whole[:len(whole) // 2])
+    for command in (["fairseq-detok", at("cut.gz")], ["fairseq-preprocess", "--only-source", "--testpref", at("cut.gz"), "--srcdict", at("given"), "--destdir", at("cut")]):
+        done = jotun(*command, check=False)
+        check(f"{command}: {done.stderr}", done.returncode == 1 and "cut.gz" in done.stderr)
+    check("no files of a damaged text", not os.path.exists(at("cut/test.bin")))
 
 
 def detokenizer(folder):
@@ -500,7 +524,7 @@ def main():
     here = os.getcwd()
     run.JOTUN = os.path.abspath(run.JOTUN)
     with work_folder() as folder:
-        for part in (tool_files, detokenizer, encoder, links, whole_wikitext):
+        for part in (tool_files, long_text, detokenizer, encoder, links, whole_wikitext):
             sub = os.path.join(folder, part.__name__)
             os.mkdir(sub)
             part(sub)
