@@ -300,7 +300,6 @@ static Status rule_experts(const Options *o)
     return rule_expert_groups(o);
 }
 
-/* Each step has a loss near the mean. */
 static Status rule_spikes(const Options *o)
 {
     if (o->spike_factor == 0 || o->spike_factor > 1) return OK;
@@ -568,8 +567,8 @@ static Rule *const model_rules[] = {
     rule_activation, rule_model, rule_mtp, rule_dividing, rule_ranks, rule_sequence,
     rule_virtual_stages, rule_groups,
     rule_batch, rule_duration, rule_rate, rule_watchdog, rule_one_view, rule_zero, rule_copies, rule_hybrid,
-    rule_experts, rule_spikes, rule_wandb, rule_no_positions, rule_grad_reduce, rule_precision, rule_fp8, rule_recompute,
-    rule_context, rule_window
+    rule_experts, rule_spikes, rule_wandb, rule_no_positions, rule_grad_reduce, rule_precision, rule_fp8,
+    rule_recompute, rule_context, rule_window
 };
 static Rule *const last_rules[] = { options_wants, rule_one_source, rule_valid_sets };
 

@@ -497,6 +497,10 @@ def links(folder):
     check("fairseq-detok", call("fairseq-detok", input="a @-@ b\n").stdout == "a-b\n")
     check("fairseq-train", "fairseq-train needs one folder of data" in call("fairseq-train").stderr)
     check("--help", call("fairseq-preprocess", "--help").stdout.startswith("jotun fairseq-preprocess"))
+    for name, has, lacks in (("fairseq-train", ("--adam-betas TEXT", "--decoder-layers N", "--max-update N"), ("--gen-subset",)),
+                             ("fairseq-eval-lm", ("--context-window N", "--path TEXT", "--tokens-per-sample N"), ("--adam-betas", "--decoder-layers"))):
+        lines = call(name, "--help").stdout.split("options of jotun")[0]
+        check(f"{name} --help", all(f"\n  {word} " in lines for word in has) and not any(word in lines for word in lacks))
 
 
 def json_lines(data):

@@ -412,7 +412,7 @@ static void arguments_of_fairseq(void **state)
 {
     (void)state;
     static const struct { const char *name; OptionKind kind; double low, high; } held[] = {
-#define HELD(kind, field, text, low, high, name) { name, KIND_##kind, low, high },
+#define HELD(kind, field, text, low, high, name, ...) { name, KIND_##kind, low, high },
 #include "conf/import/fairseq_together.def"
     };
     begin("fairseq");

@@ -72,9 +72,10 @@ void fairseq_evaluated(const Options *o, int64_t parameters, int64_t examples, i
     say(text);
     with_commas(number, tokens);
     if (!original)
-        log_line("perplexity %.10g; of words it is 2 ^ (log2(%.10g) x %s / words), with --original-text FILE or "
-                 "--original-tokens N", exp2(bits), exp2(bits), number);
+        log_line("perplexity %.10g; of words it is 2 ^ (log2(%.10g) x %s / words), with --original-text FILE "
+                 "or --original-tokens N", exp2(bits), exp2(bits), number);
     else
-        log_line("perplexity %.10g; renormalized: 2 ^ (log2(%.10g) x %s / %s) = %.10g", exp2(bits), exp2(bits),
-                 number, with_commas(words, original), exp2(bits * (double)tokens / (double)original));
+        log_line("perplexity %.10g; renormalized: 2 ^ (log2(%.10g) x %s / %s) = %.10g", exp2(bits),
+                 exp2(bits), number, with_commas(words, original),
+                 exp2(bits * (double)tokens / (double)original));
 }

@@ -62,7 +62,7 @@ static int64_t lines_end(const Buffer *text, int64_t from)
     return 0;
 }
 
-/* The rest of the last piece, which has no end of a line, goes first. */
+/* The rest of the last piece, which has no end of a line, is the beginning of the next one. */
 Status text_reader_next(TextSpan *lines, TextReader *r)
 {
     Buffer *text = &r->text;

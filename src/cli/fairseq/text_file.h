@@ -11,7 +11,9 @@ Status text_file_read (Buffer *text, const char *path);
 TextSpan text_of      (const Buffer *text);
 
 /* A text in pieces of whole lines, of memory for one piece: at least 4 MiB, or one line that is longer. */
-typedef struct { const char *path; struct Stream *stream; Buffer text; int64_t used, before; bool ended; } TextReader;
+typedef struct {
+    const char *path; struct Stream *stream; Buffer text; int64_t used, before; bool ended;
+} TextReader;
 Status text_reader_open (TextReader *reader, const char *path);
 /* The next lines, which the following call replaces; none at the end. BAD_FILE as text_file_read. */
 Status text_reader_next (TextSpan *lines, TextReader *reader);

@@ -22,9 +22,7 @@ enum {
     TEXT = 1024,
     NUMBER_MAX = 1 << 20 /* of ranks, and of micro-batches of a step */
 };
-static const struct {
-    const char *names, *fallback;
-} variables[VARIABLES] = {
+static const struct { const char *names, *fallback; } variables[VARIABLES] = {
 #define VARIABLE(id, names, text) {names, text},
 #include "conf/dialects.def"
 };
@@ -127,9 +125,7 @@ static void choose(Agpt *a, int v, const char *text)
     if (!a->value[v].text) a->value[v].text = text;
 }
 
-static const struct {
-    const char *name, *shape[6], *keeps;
-} architectures[] = {
+static const struct { const char *name, *shape[6], *keeps; } architectures[] = {
 #define ARCHITECTURE(name, heads, layers, hidden, kv, ffn, seq, keeps)                                       \
     {name, {#heads, #layers, #hidden, #kv, #ffn, #seq}, keeps},
 #include "conf/dialects.def"
@@ -162,8 +158,7 @@ static void choose_architecture(Agpt *a)
     }
     refuse(a,
            "MODEL_ARCH=%s is not known; these are: %s; give one of them, or HEADS, NLAYERS, HIDDEN, "
-           "NUM_KV_HEAD, "
-           "FFN_HIDDEN_SIZE and SEQ",
+           "NUM_KV_HEAD, FFN_HIDDEN_SIZE and SEQ",
            name, known);
 }
 
@@ -180,24 +175,13 @@ static void choose_by_machine(Agpt *a)
 #include "conf/dialects.def"
 }
 
-/* A name that the script does not know has none of its choices. */
-static void report_machine(const Agpt *a)
-{
-    const char *named = getenv("MACHINE");
-    if (!named || !*named || *a->machine.name) return;
-    log_line("MACHINE=%s has no choices of its own in " SCRIPT "; those that have: "
-#define MACHINE(name, ...) " " name
-#include "conf/dialects.def"
-             , named);
-}
-
 static void read_values(Agpt *a)
 {
     for (int v = 0; v < VARIABLES; v++) read_variable(a, v);
     choose(a, V_MODEL_ARCH, variables[V_MODEL_ARCH].fallback);
     choose_architecture(a);
     choose_by_machine(a);
-    report_machine(a);
+    agpt_machine_report(&a->machine);
     for (int v = 0; v < VARIABLES; v++)
         if (*variables[v].fallback) choose(a, v, variables[v].fallback);
 }
@@ -243,9 +227,8 @@ static void divide_ranks(Agpt *a)
     int64_t below = a->world / unit * unit;
     refuse(a,
            "WORLD_SIZE %" PRId64 " is not a multiple of TP %" PRId64 " x PP %" PRId64 " x SP %" PRId64
-           " = %" PRId64
-           ", and the data-parallel ranks are WORLD_SIZE / (TP x PP x SP); give WORLD_SIZE=%" PRId64
-           ", or other sizes",
+           " = %" PRId64 ", and the data-parallel ranks are WORLD_SIZE / (TP x PP x SP); give "
+           "WORLD_SIZE=%" PRId64 ", or other sizes",
            a->world, tp, pp, sp, unit, below ? below : unit);
 }
 
@@ -268,9 +251,8 @@ static void compute_batch(Agpt *a)
                steps, sum, all, option_rows[OPTION_global_batch].high);
     else if (is_given(a, V_GRAD_ACC_STEPS) && global != all)
         refuse(a,
-               "GLOBAL_BATCH=%s is not %s x GRAD_ACC_STEPS %" PRId64 " = %" PRId64
-               "; give one of the two, or make "
-               "them fit",
+               "GLOBAL_BATCH=%s is not %s x GRAD_ACC_STEPS %" PRId64 " = %" PRId64 "; give one of the two, "
+               "or make them fit",
                batch->text, sum, steps, all);
     else if (global % unit)
         refuse(a,
@@ -294,14 +276,13 @@ static void compute_steps(Agpt *a)
     double  most  = option_rows[OPTION_train_iters].high;
     if ((double)whole > most)
         refuse(a,
-               "TRAIN_TOKENS=%s are %" PRId64
-               " steps (TRAIN_TOKENS / SEQ %s / GLOBAL_BATCH %s), and %.0f are possible; give fewer tokens",
+               "TRAIN_TOKENS=%s are %" PRId64 " steps (TRAIN_TOKENS / SEQ %s / GLOBAL_BATCH %s), and %.0f "
+               "are possible; give fewer tokens",
                tokens->text, whole, a->value[V_SEQ].text, a->value[V_GLOBAL_BATCH].text, most);
     else if (is_given(a, V_TRAIN_ITERS) && number_of(a, V_TRAIN_ITERS) != whole)
         refuse(a,
-               "TRAIN_TOKENS=%s are %" PRId64
-               " steps (TRAIN_TOKENS / SEQ %s / GLOBAL_BATCH %s), but %s=%s; give one of "
-               "the two",
+               "TRAIN_TOKENS=%s are %" PRId64 " steps (TRAIN_TOKENS / SEQ %s / GLOBAL_BATCH %s), but %s=%s; "
+               "give one of the two",
                tokens->text, whole, a->value[V_SEQ].text, a->value[V_GLOBAL_BATCH].text, steps->name,
                steps->text);
     else if (!whole)
@@ -464,9 +445,7 @@ static void take_variables(Agpt *a)
 
 static void give_fixed(Agpt *a)
 {
-    static const struct {
-        const char *without, *option, *value;
-    } fixed[] = {
+    static const struct { const char *without, *option, *value; } fixed[] = {
 #define FIXED(without, option, value) {without, option, value},
 #include "conf/dialects.def"
     };
@@ -522,9 +501,7 @@ static void take_gpt2(Agpt *a)
 /* A tokenizer that is not here says how many ids there are, which is all that training on tokens needs. */
 static void take_tokenizer(Agpt *a)
 {
-    static const struct {
-        const char *name, *ids;
-    } known[] = {
+    static const struct { const char *name, *ids; } known[] = {
 #define TOKENIZER(name, ids) {name, ids},
 #include "conf/dialects.def"
     };
@@ -549,8 +526,7 @@ static void take_tokenizer(Agpt *a)
     }
     refuse(a,
            "TOKENIZER_MODEL=%s is no file or folder, and nothing is downloaded; give the folder of its "
-           "tokenizer.json or "
-           "its sentencepiece .model",
+           "tokenizer.json or its sentencepiece .model",
            name);
 }
 

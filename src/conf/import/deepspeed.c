@@ -372,7 +372,8 @@ static void take_group(DeepSpeed *d, const char *key, json_t *object, int depth)
     if (row) return take_value(d, key, object, NULL);
     if (!deepspeed_group(key)) return refuse_unknown(d, key);
     if (type_refused(d, key)) return;
-    if (turns && enabled && !json_is_boolean(enabled) && !json_is_null(enabled) && !deepspeed_is_auto(enabled))
+    bool truth = !enabled || json_is_boolean(enabled) || json_is_null(enabled) || deepspeed_is_auto(enabled);
+    if (turns && !truth)
         return deepspeed_refuse(d, inner, "is neither true nor false; give one of them");
     if (turns && turns->option >= 0 && enabled)
         take_value(d, inner, enabled, deepspeed_text(text, sizeof text, enabled));

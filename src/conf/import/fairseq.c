@@ -13,8 +13,12 @@
 #include "conf/import/fairseq_internal.h"
 #include "conf/value.h"
 
-static const struct { const char *name, *text; OptionKind kind; double low, high; size_t offset; } held[] = {
-#define HELD(kind, field, text, low, high, name) { name, text, KIND_##kind, low, high, offsetof(Fairseq, field) },
+static const struct {
+    const char *name, *text; OptionKind kind; double low, high; size_t offset; CommandSet commands;
+    const char *help;
+} held[] = {
+#define HELD(kind, field, text, low, high, name, commands, help) \
+    { name, text, KIND_##kind, low, high, offsetof(Fairseq, field), commands, help },
 #include "conf/import/fairseq_together.def"
 };
 static const struct { const char *name, *other; } also[] = {
@@ -219,6 +223,17 @@ Status import_fairseq(Options *o, int argc, char **argv)
     TRY(read_words(o, f, argc, argv));
     return o->command == FOR_EVAL ? fairseq_eval_complete(o, f) : fairseq_train_complete(o, f);
 }
+
+bool fairseq_argument(FairseqArgument *out, int i, CommandSet command)
+{
+    static const char *const values[] = { [KIND_INT] = "N", [KIND_REAL] = "X", [KIND_TEXT] = "TEXT",
+                                          [KIND_FLAG] = "" };
+    bool unset = *held[i].text == '-' || !strcmp(held[i].text, "0") || !strcmp(held[i].text, "false");
+    *out = (FairseqArgument){ held[i].name, values[held[i].kind], unset ? "" : held[i].text, held[i].help };
+    return (held[i].commands & command) == command;
+}
+
+int fairseq_arguments(void) { return FAIRSEQ_HELD; }
 
 static void show_word(FILE *out, const char *word)
 {
