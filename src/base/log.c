@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 enum { SLICE_MS = 10, SLICES = 50 };          /* half a second, for a reader that is only slow */
+enum { LINE_BYTES = 2304 };                   /* of a line, with its end */
 
 /* Process-wide state, because stderr is: ranks that are threads share it. The lock protects the next
  * three. */
@@ -83,7 +84,7 @@ bool log_write(const char *text, size_t bytes)
 /* Called with the lock. Reports the number of lost lines before the first line that can be written again. */
 static void put_line(const char *before, const char *text, const char *after)
 {
-    char line[1200];
+    char line[LINE_BYTES + 64];
     if (muted) return;
     int n = snprintf(line, sizeof line, "\njotun: %ld lines are missing here: standard error was not read\n",
                      lost);
@@ -94,7 +95,7 @@ static void put_line(const char *before, const char *text, const char *after)
 
 void log_line(const char *format, ...)
 {
-    char    text[1024];
+    char    text[LINE_BYTES];
     va_list args;
     va_start(args, format);
     vsnprintf(text, sizeof text, format, args);

@@ -15,7 +15,8 @@ bool log_write(const char *text, size_t bytes);
 /* What log_write takes from now on is written to this descriptor too, which stays open; -1: to none. */
 void log_copy(int fd);
 
-/* One line, preceded by "jotun: ". At most 1023 bytes, as the progress line. */
+/* One line, preceded by "jotun: ", of at most 2303 bytes: a message of fail() and what is around it. The
+ * progress line has at most 1023. */
 void log_line(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* The progress line. On a terminal it replaces the one before; a text wider than the terminal is
  * truncated at the last double space that fits, so fields are separated by two spaces. */

@@ -10,15 +10,14 @@
 #include <unistd.h>
 #include "base/log.h"
 
-enum { MESSAGE_BYTES = 512 };
-static _Thread_local char          last_text[MESSAGE_BYTES];
+static _Thread_local char          last_text[FAIL_BYTES];
 static _Thread_local ThreadContext current = { .rank = -1, .step = -1, .unit = -1 };
 static _Atomic(void (*)(int)) abort_hook;       /* NULL until the transport sets it */
 static atomic_int stop_signal = SIGINT;         /* lock-free, so that a signal handler may write it */
 
 Status fail(Status code, const char *format, ...)
 {
-    char    text[MESSAGE_BYTES];    /* not last_text, because fail_text() may be among the arguments */
+    char    text[FAIL_BYTES];    /* not last_text, because fail_text() may be among the arguments */
     va_list args;
     va_start(args, format);
     vsnprintf(text, sizeof text, format, args);
@@ -74,7 +73,7 @@ static size_t append(char *line, size_t size, size_t at, const char *format, ...
 
 void stop_world(const char *file, int line, const char *format, ...)
 {
-    char    text[MESSAGE_BYTES], host[65] = "", out[2 * MESSAGE_BYTES];
+    char    text[FAIL_BYTES], host[65] = "", out[FAIL_BYTES + 512];
     va_list args;
     va_start(args, format);
     vsnprintf(text, sizeof text, format, args);

@@ -24,8 +24,10 @@ typedef enum {
 #ifdef __cplusplus
 extern "C" {                /* the CUDA and HIP kernels are C++ and use CHECK as well */
 #endif
-/* Formats a message of at most 511 bytes into a buffer of the calling thread (a longer one is truncated)
- * and returns code, so that a caller writes `return fail(...)`. The arguments may include fail_text(). */
+enum { FAIL_BYTES = 2048 };              /* of a message, with its end */
+/* Formats a message of fewer than FAIL_BYTES bytes into a buffer of the calling thread (a longer one is
+ * truncated) and returns code, so that a caller writes `return fail(...)`. The arguments may include
+ * fail_text(). */
 Status fail(Status code, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* The calling thread's last message. The buffer belongs to the thread and the next fail() overwrites it. */
 const char *fail_text(void);

@@ -1,6 +1,7 @@
 /* jotun eval perplexity: the mean cross entropy of a checkpoint's model over a text or over a .bin and .idx,
  * printed as one JSON object. Ranks share the windows of the text as they share the samples of a training
  * step. */
+#include <ctype.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,7 +22,7 @@ typedef struct {
     const Options *o;
     TrainConfig    config;
     int32_t       *ids;
-    int64_t        count, bytes;
+    int64_t        count, bytes, original;    /* original: words; 0: not asked for */
     SampleBlocks   blocks;                    /* zeros: windows of equal size */
     TokenFile      file;                      /* that the blocks are of */
 } Task;
@@ -57,6 +58,10 @@ static void show(const Task *task, const Trainer *t, int64_t tokens, int64_t ste
         show_value("bits_per_byte", byte / log(2));
         show_value("perplexity_per_byte", exp(byte));
     }
+    if (task->original) {
+        printf(",\"original_tokens\":%lld", (long long)task->original);
+        show_value("perplexity_per_original_token", exp(loss * (double)tokens / (double)task->original));
+    }
     printf(",\"step\":%lld,\"type\":\"%s\"", (long long)step, train_config_type(t->config));
     if (kernels_of(t)) printf(",\"kernels\":\"%s\"", kernels_of(t));
     printf("}\n");
@@ -86,8 +91,8 @@ static Status evaluate(Trainer *t, const Task *task)
     double seconds = (double)(seam.clock() - began) * 1e-9;
     int64_t tokens = windows_predictions(&w);
     if (t->mesh.rank == 0 && task->o->fairseq)
-        fairseq_evaluated(task->o, model_parameters(&task->config.model), windows_count(&w), tokens, seconds,
-                          loss);
+        fairseq_evaluated(task->o, model_parameters(&task->config.model), windows_count(&w), tokens,
+                          task->original, seconds, loss);
     else if (t->mesh.rank == 0) show(task, t, tokens, state.step, loss);
     return OK;
 }
@@ -184,11 +189,36 @@ static Status ids_of_token_file(Task *task, const char *prefix)
     return status == OK ? blocks_of(task) : status;
 }
 
+/* len(text.strip().split(" ")) in Python, which is how Megatron-LM counts WikiText's tokens: each line's end
+ * is one, since blanks are around it. */
+static Status count_original(Task *task, const Options *o)
+{
+    FileMap map;
+    task->original = o->original_tokens;
+    if (!o->original_text) return OK;
+    if (o->original_tokens)
+        return fail(BAD_OPTION, "%s and %s both say how many words there are; leave one out",
+                    o->source[OPTION_original_tokens].name, o->source[OPTION_original_text].name);
+    TRY(file_map(&map, o->original_text));
+    Status status = codec_check_uncompressed(map.path, (const char *)map.data, map.size);
+    size_t begin = 0, end = map.size;
+    while (end > begin && isspace(map.data[end - 1])) end--;
+    while (begin < end && isspace(map.data[begin])) begin++;
+    for (size_t i = begin; i < end; i++) task->original += map.data[i] == ' ';
+    task->original++;
+    file_unmap(&map);
+    if (status == OK && begin == end)
+        status = fail(BAD_FILE, "%s %s has no words; give the text before it was encoded",
+                      o->source[OPTION_original_text].name, o->original_text);
+    return status;
+}
+
 /* What each rank reads by itself before the ranks start. */
 static Status ids_read(Task *task, Options *o)
 {
     const char *path = o->text ? o->text : o->data_path.text[0];
     TRY(setup_train_config(&task->config, o));
+    TRY(count_original(task, o));
     TRY(o->text ? ids_of_file(task, path) : ids_of_token_file(task, path));
     if (task->count >= 2) return OK;
     return fail(BAD_FILE, "%s holds %lld tokens; perplexity needs two or more", path, (long long)task->count);

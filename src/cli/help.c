@@ -2,6 +2,7 @@
  * dialects, so that they cannot differ from what the program does. */
 #include "cli/help.h"
 #include <string.h>
+#include "conf/import/fairseq.h"
 #include "conf/rows.h"
 
 enum { WIDTH = 100, LEFT = 44, TEXT = 512 };     /* width of a line, column of the help, bytes of a text */
@@ -75,11 +76,44 @@ static void option_entry(FILE *out, OptionIndex option, CommandSet command)
     entry(out, LEFT, name, text);
 }
 
+/* Arguments of fairseq's command: those that several rows make together, then those that are one option. What
+ * is ignored or refused has its line in the log. */
+static void fairseq_entries(FILE *out, const Command *command)
+{
+    char name[2 * TEXT], text[TEXT];
+    FairseqArgument a;
+    fprintf(out, "\narguments of fairseq; its others are ignored or refused, with a line that says why\n");
+    for (int i = 0; i < fairseq_arguments(); i++) {
+        if (!fairseq_argument(&a, i, command->takes)) continue;
+        snprintf(name, sizeof name, "--%s%s%s", a.name, *a.value ? " " : "", a.value);
+        snprintf(text, sizeof text, *a.fallback ? "%s [%s]" : "%s", a.help, a.fallback);
+        entry(out, LEFT, name, text);
+    }
+    for (int i = 0; i < dialect_count; i++) {
+        const Dialect *row = &dialects[i];
+        bool sequence = row->option == OPTION_sequence;              /* the window of an evaluation */
+        if (row->whose != DIALECT_FAIRSEQ_LINE_INDEX || row->option < 0) continue;
+        if (!sequence && !option_taken((OptionIndex)row->option, command->takes)) continue;
+        bool alias = row->verb == VERB_ALIAS || row->verb == VERB_WITH;
+        char value[TEXT];
+        help_value(value, sizeof value, (OptionIndex)row->option);
+        snprintf(name, sizeof name, "--%s%s%s", row->name, alias ? " " : *row->given ? " " : "",
+                 alias ? value : row->given);
+        bool flag = option_rows[row->option].kind == KIND_FLAG;
+        snprintf(text, sizeof text, "--%s%s%s", option_rows[row->option].name, alias || flag ? "" : " ",
+                 alias || flag ? "" : row->text);
+        entry(out, LEFT, name, text);
+    }
+    fprintf(out, "\noptions of jotun %s may stand beside them\n", command_name(command->takes));
+}
+
 void help_command(FILE *out, const Command *command)
 {
     const char *group = NULL;
     fprintf(out, "jotun %s%s%s [options]\n\n  %s\n", command->name, *command->words ? " " : "",
             command->words, command->job);
+    bool fairseq = !strncmp(command->name, "fairseq-", 8) && (command->takes & (FOR_TRAIN | FOR_EVAL));
+    if (fairseq) fairseq_entries(out, command);
     for (int i = 0; i < OPTIONS; i++) {
         if (!option_taken(i, command->takes)) continue;
         if (option_group_title(i) != group) fprintf(out, "\n%s\n", group = option_group_title(i));

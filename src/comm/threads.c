@@ -77,7 +77,7 @@ typedef struct {                       /* one rank */
     pthread_t      thread;
     bool           left;               /* its body has returned */
     Status         status;             /* what the body returned, and its message */
-    char           text[512];
+    char           text[FAIL_BYTES];
 } RankState;
 
 struct ThreadsJob {

@@ -27,7 +27,7 @@ static void hyphens(char *name)
 /* "run.yaml:3: " before the message that was just made */
 static Status at_line(const YamlFile *file, const YamlEntry *e, Status status)
 {
-    char why[512];
+    char why[FAIL_BYTES];
     snprintf(why, sizeof why, "%s", fail_text());
     return status == OK ? OK : fail(status, "%s:%d: %s", file->path, e->line, why);
 }

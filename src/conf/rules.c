@@ -192,7 +192,7 @@ static Status rule_groups(const Options *o)
 
 static Status rule_activation(const Options *o)
 {
-    static const OptionIndex kind[] = { OPTION_swiglu, OPTION_squared_relu, OPTION_geglu,
+    static const OptionIndex kind[] = { OPTION_swiglu, OPTION_squared_relu, OPTION_relu, OPTION_geglu,
                                         OPTION_quick_geglu };
     int first = -1;
     for (size_t i = 0; i < sizeof kind / sizeof *kind; i++) {
@@ -299,6 +299,13 @@ static Status rule_experts(const Options *o)
         return fail(BAD_OPTION, "%s: experts take no 8-bit inputs yet; leave it out, or %s",
                     TYPED(OPTION_fp8_format), NAMED(OPTION_experts));
     return rule_expert_groups(o);
+}
+
+static Status rule_spikes(const Options *o)
+{
+    if (o->spike_factor == 0 || o->spike_factor > 1) return OK;
+    return fail(BAD_OPTION, "%s makes a spike of almost each step; give a number above 1, such as 1.5, or 0",
+                TYPED(OPTION_spike_factor));
 }
 
 static Status rule_wandb(const Options *o)
@@ -415,13 +422,6 @@ static Status rule_one_view(const Options *o)
 
 static bool given(const Options *o, OptionIndex option) { return o->source[option].kind != SOURCE_NOTHING; }
 
-static bool is_number(const char *word, double *value)
-{
-    char *end;
-    *value = strtod(word, &end);
-    return end != word && !*end;
-}
-
 /* In a blend, "W P W P ...", each weight is above 0. Whether all of them are numbers is checked where the
  * list is read. */
 static Status rule_blend(const Options *o)
@@ -432,7 +432,7 @@ static Status rule_blend(const Options *o)
     for (size_t b = 0; b < sizeof blend / sizeof blend[0]; b++) {
         const TextList *list = option_field_of(o, blend[b]);
         for (int i = 0; list->count % 2 == 0 && i < list->count; i += 2)
-            if (is_number(list->text[i], &weight) && !(weight > 0 && isfinite(weight)))
+            if (value_number(list->text[i], &weight) && !(weight > 0 && isfinite(weight)))
                 return fail(BAD_OPTION, "%s: weight %s of %s is not above 0; give another, or leave that "
                             "data set out", NAMED(blend[b]), list->text[i], list->text[i + 1]);
     }
@@ -452,6 +452,9 @@ static Status rule_one_source(const Options *o)
     if (given(o, OPTION_train_data_path) && options_said(o, OPTION_split))
         return fail(BAD_OPTION, "%s does not apply to --train-data-path, all of which is trained on; leave "
                     "one out", TYPED(OPTION_split));
+    if (options_said(o, OPTION_split) && !value_weights(o->split))
+        return fail(BAD_OPTION, "%s: give weights of train, valid and test, for example 969,30,1",
+                    TYPED(OPTION_split));
     if (o->command == FOR_EVAL && o->data_path.count > 1)
         return fail(BAD_OPTION, "jotun eval perplexity reads one --data-path PREFIX, and there are %d words",
                     o->data_path.count);
@@ -467,7 +470,7 @@ static Status rule_valid_sets(const Options *o)
     const TextList *sets = &o->valid_data_path, *names = &o->valid_names;
     double weight;
     for (int i = 0; o->several_valid && i < sets->count; i++)
-        if (is_number(sets->text[i], &weight))
+        if (value_number(sets->text[i], &weight))
             return fail(BAD_OPTION, "--multiple-validation-sets: %s among the prefixes of %s would be a "
                         "weight, which sets of their own do not have; leave it out", sets->text[i],
                         NAMED(OPTION_valid_data_path));
@@ -484,7 +487,7 @@ static Status rule_valid_sets(const Options *o)
                         "backslashes or control characters");
     for (size_t b = 0; o->full_validation && b < 2; b++) {
         const TextList *list = option_field_of(o, blend[b]);
-        if (list->count && is_number(list->text[0], &weight))
+        if (list->count && value_number(list->text[0], &weight))
             return fail(BAD_OPTION, "--full-validation: the weights of %s make a blend without end; leave "
                         "the weights out, or give --multiple-validation-sets", NAMED(blend[b]));
     }
@@ -565,15 +568,15 @@ static Rule *const model_rules[] = {
     rule_activation, rule_model, rule_mtp, rule_dividing, rule_ranks, rule_sequence,
     rule_virtual_stages, rule_groups,
     rule_batch, rule_duration, rule_rate, rule_watchdog, rule_one_view, rule_zero, rule_copies, rule_hybrid,
-    rule_experts, rule_wandb, rule_no_positions, rule_grad_reduce, rule_precision, rule_fp8, rule_recompute,
-    rule_context, rule_window, options_fit_optimizer
+    rule_experts, rule_spikes, rule_wandb, rule_no_positions, rule_grad_reduce, rule_precision, rule_fp8,
+    rule_recompute, rule_context, rule_window, options_fit_optimizer
 };
 static Rule *const last_rules[] = { options_wants, rule_one_source, rule_valid_sets };
 
 /* What holds on any number of ranks, and whatever a command line of train adds. */
 static Rule *const file_rules[] = {
     rule_ranges, rule_activation, rule_model, rule_mtp, rule_dividing, rule_duration,
-    rule_experts, rule_no_positions, rule_precision, rule_window, rule_one_source
+    rule_experts, rule_spikes, rule_no_positions, rule_precision, rule_window, rule_one_source
 };
 
 static Status apply_rules(const Options *o, Rule *const *rule, size_t count)

@@ -137,7 +137,7 @@ Status options_set_saved(Options *o, OptionIndex option, const json_t *value, co
     snprintf(name, sizeof name, "--%s", option_rows[option].name);
     OptionSource source = { SOURCE_CHECKPOINT, name, text, path, CONVERT_NONE };
     if (options_set(o, option, text, source) == OK) return OK;
-    char why[512];
+    char why[FAIL_BYTES];
     snprintf(why, sizeof why, "%s", fail_text());
     return fail(BAD_FILE, "%s: %s", path, why);
 }

@@ -112,6 +112,33 @@ static Status read_power(OptionREAL *field, Range range, const char *said, const
     return OK;
 }
 
+bool value_number(const char *word, double *value)
+{
+    char *end;
+    *value = strtod(word, &end);
+    return end != word && !*end;
+}
+
+bool value_weight(double *weight, const char *text, size_t letters)
+{
+    char *end;
+    *weight = strtod(text, &end);
+    return letters > 0 && end == text + letters && isfinite(*weight) && *weight >= 0;
+}
+
+bool value_weights(const char *text)
+{
+    double weight, sum = 0;
+    for (int i = 0; i < 3; i++, text++) {
+        size_t letters = strcspn(text, ",");
+        if (!value_weight(&weight, text, letters)) return false;
+        sum  += weight;
+        text += letters;
+        if (!*text) return sum > 0;
+    }
+    return false;
+}
+
 /* A flag has a value only in the environment and after =. */
 static Status read_flag(OptionFLAG *field, const char *said, const char *value)
 {

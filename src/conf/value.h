@@ -14,6 +14,12 @@ void        text_list_add(TextList *list, const char *text);  /* not copied; the
 Status      options_words(Options *o, SourceKind kind, const char *from, int argc, char **argv);
 /* One name of another trainer with its value; NULL where a flag has none. */
 Status      dialect_apply(Options *o, const Dialect *row, const char *value, OptionSource source);
+/* Whether a word is a number and nothing else. */
+bool value_number (const char *word, double *value);
+/* So many letters of a text as a number from 0 on. */
+bool value_weight (double *weight, const char *text, size_t letters);
+/* Whether a text is one to three weights with commas between, not all 0: --split. */
+bool value_weights(const char *text);
 /* "--tp 3", "JOTUN_LR=3", "--num-attention-heads 12 (default)": option, value, source where not typed.
  * Returns out. */
 const char *options_typed(char *out, size_t size, const Options *o, OptionIndex option);

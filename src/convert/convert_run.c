@@ -36,7 +36,7 @@ static Status hidden_name(char part[1024], const char *output)
     snprintf(folder, sizeof folder, "%s", output);
     snprintf(name, sizeof name, "%s", output);
     if (snprintf(part, 1024, "%.900s/.%.100s.part", dirname(folder), basename(name)) >= 1020)
-        return fail(BAD_OPTION, "--output %.80s...: longer than a path may be", output);
+        return fail(BAD_OPTION, "--output %.80s...: longer than a path may be; give a shorter one", output);
     return OK;
 }
 
@@ -126,7 +126,7 @@ Status convert_run_stopped(const ConvertRun *c)
 
 Status convert_run_finish(ConvertRun *c, Status status)
 {
-    char why[512];
+    char why[FAIL_BYTES];
     free(c->verified);
     c->verified = NULL;
     if (status == OK) status = folder_sync(c->part);
@@ -154,7 +154,7 @@ typedef struct {
     char         *memory;                  /* [WINDOWS, WINDOW_BYTES] */
     ConvertWindow window[WINDOWS];
     Status        status;
-    char          why[512];
+    char          why[FAIL_BYTES];
 } Gathering;
 
 Status convert_run_verify(ConvertRun *c, const PlanTensor *tensor)

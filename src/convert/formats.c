@@ -3,6 +3,7 @@
 #include <jansson.h>
 #include <string.h>
 #include <sys/stat.h>
+#include "convert/fairseq/fairseq_read.h"
 #include "convert/gpt2/llmc.h"
 #include "convert/megatron/megatron.h"
 #include "convert/gpt2/nanogpt.h"
@@ -19,7 +20,9 @@ static bool begins(const char *path, const char *bytes, size_t count)
 }
 
 static bool is_llmc(const char *path) { return begins(path, "\xc6\xd7\x34\x01", 4); }      /* 20240326 */
-static bool is_nanogpt(const char *path) { return begins(path, "PK\3\4", 4); }
+/* Its files begin as nanoGPT's and those of others: `fairseq:` names it. */
+static bool is_fairseq(const char *path) { return strstr(path, "-model_part-") && file_exists(path); }
+static bool is_nanogpt(const char *path) { return !is_fairseq(path) && begins(path, "PK\3\4", 4); }
 
 static const struct {
     const char *name;
@@ -36,6 +39,8 @@ static const struct {
                           "copy the file again, or let llm.c write another one" },
     [FORMAT_NANOGPT]  = { "nanogpt", is_nanogpt, NAMING_NANOGPT, nanogpt_read,
                           "copy the file again, or let nanoGPT save another one" },
+    [FORMAT_FAIRSEQ]  = { "fairseq", is_fairseq, NAMING_FAIRSEQ, fairseq_read,
+                          "copy the file again, or let fairseq save another one" },
 };
 
 const char *foreign_format_name(ForeignFormat format) { return formats[format].name; }
@@ -72,7 +77,7 @@ Status foreign_model_open(ForeignModel *model, ForeignFormat format, const char 
     const char *name = formats[format].name;
     *model = (ForeignModel){ 0 };
     if (!*path) return fail(BAD_OPTION, "%s: names no folder; give %s:FOLDER", name, name);
-    if (!file_exists(path))
+    if (!file_exists(path) && (format != FORMAT_FAIRSEQ || !fairseq_is_there(path)))
         return fail(BAD_FILE, "%s: " FOREIGN_NOT_THERE, path);
     if (!formats[format].read) return with_cure(hf_open(model, path), format, path);
     *model = (ForeignModel){ .naming = formats[format].naming, .step = -1, .samples = -1 };

@@ -4,7 +4,8 @@
  * called in options ("hf", "megatron"), and its reader. */
 #include "convert/format.h"
 
-typedef enum { FORMAT_HF, FORMAT_MEGATRON, FORMAT_LLMC, FORMAT_NANOGPT, FORMATS } ForeignFormat;
+typedef enum { FORMAT_HF, FORMAT_MEGATRON, FORMAT_LLMC, FORMAT_NANOGPT, FORMAT_FAIRSEQ,
+               FORMATS } ForeignFormat;
 
 const char *foreign_format_name(ForeignFormat format);
 /* By the files that are there; false: of none of them. */

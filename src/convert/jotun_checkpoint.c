@@ -115,7 +115,7 @@ static Status checkpoint_write(ConvertRun *c, const CheckpointState *state, cons
                                int count)
 {
     CheckpointWriter *writer;
-    char              why[512];
+    char              why[FAIL_BYTES];
     TRY(checkpoint_writer_open(&writer, "--output", c->output, state, files, count));
     Status status = convert_run_count(c, c->output);
     if (status == OK) status = convert_run_windows(c, 0, c->plan->tensors, window_put, writer);

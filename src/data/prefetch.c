@@ -11,7 +11,7 @@
 /* Double buffering: one is copied while the other is filled. */
 enum { BUFFERS = 2 };
 
-typedef struct { Batch batch; Status status; char message[512]; } PrefetchBuffer;
+typedef struct { Batch batch; Status status; char message[FAIL_BYTES]; } PrefetchBuffer;
 /* first: of the step; i: index in its order */
 typedef struct { int64_t first; int i; const StepOrder *order; } BatchPosition;
 

@@ -23,7 +23,7 @@ typedef struct {
     int64_t      *end;                          /* [end_capacity] owned */
     int64_t       ids_capacity, end_capacity;
     Status        status;                       /* an error that ends the run */
-    char          message[512];                 /* its message, since fail_text() is thread-local */
+    char          message[FAIL_BYTES];                 /* its message, since fail_text() is thread-local */
 } TokenizeSlot;
 
 struct TokenizeRun {
@@ -94,7 +94,7 @@ static int64_t text_encode(const TokenizePlan *p, int32_t *ids, JsonText text)
 /* Adds file and line to the tokenizer's message. */
 static Status encode_fault(const TokenizeSlot *s, Line line)
 {
-    char message[320];
+    char message[FAIL_BYTES];
     snprintf(message, sizeof message, "%s", fail_text());
     return fail(BAD_FILE, "%s:%" PRId64 ": %s", s->name, line.number, message);
 }

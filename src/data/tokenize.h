@@ -39,7 +39,7 @@ typedef struct {
     const int64_t *end;                         /* [documents, keys] */
     int64_t  bytes_read;                        /* bytes of all files read so far, compressed */
     int64_t  faults;                            /* lines skipped; a damaged file counts as one */
-    char     messages[TOKENIZE_MESSAGES][512];  /* messages about the first of them */
+    char     messages[TOKENIZE_MESSAGES][FAIL_BYTES];  /* messages about the first of them */
 } TokenizeBatch;
 
 typedef struct TokenizeRun TokenizeRun;

@@ -220,7 +220,7 @@ bool checkpoint_dir_is_step(const char *path)
 
 Status checkpoint_dir_advise(Status status, const char *path)
 {
-    char             message[512], dir[1024], before[1024];
+    char             message[FAIL_BYTES], dir[1024], before[1024];
     CheckpointFolder folder;
     int64_t          step;
     bool             found;

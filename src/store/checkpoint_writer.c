@@ -24,7 +24,7 @@ typedef struct {
     pthread_t thread;
     bool      runs;                                 /* the thread is to be joined */
     int       file, fd;
-    char      path[1024], why[512];
+    char      path[1024], why[FAIL_BYTES];
     Status    status;
 } FileEnd;
 
@@ -185,7 +185,7 @@ Status checkpoint_writer_open(CheckpointWriter **writer, const char *option, con
           "a checkpoint without a position is of step 0, not %lld", (long long)state->step);
     Status status = writer_begin(w, option, state, files, nfiles);
     if (status == OK) return OK;
-    char message[512];
+    char message[FAIL_BYTES];
     snprintf(message, sizeof message, "%s", fail_text());
     checkpoint_writer_close(w);
     *writer = NULL;

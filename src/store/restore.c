@@ -325,7 +325,7 @@ void checkpoint_facts_free(CheckpointFacts *facts)
 
 /* ---- verifying: continues after an error, so that one pass lists all of them; the first is returned ---- */
 
-typedef struct { Status status; char message[512]; } FirstError;
+typedef struct { Status status; char message[FAIL_BYTES]; } FirstError;
 
 static void error_note(FirstError *first, Status status)
 {

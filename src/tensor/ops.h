@@ -11,10 +11,10 @@
 #include "tensor/queue.h"
 #include "tensor/route.h"
 
-/* GELU by tanh and by erf (Hendrycks & Gimpel 2016), squared ReLU (So et al. 2021), SiLU; and those that are
- * gated (Shazeer 2020): SwiGLU, GEGLU with either GELU, and with x sigmoid(1.702 x). */
-typedef enum { ACT_GELU_TANH, ACT_GELU_ERF, ACT_SQUARED_RELU, ACT_SILU, ACT_SWIGLU, ACT_GEGLU_TANH,
-               ACT_GEGLU_ERF, ACT_QUICK_GEGLU, ACT_KINDS } ActivationKind;
+/* GELU by tanh and by erf (Hendrycks & Gimpel 2016), squared ReLU (So et al. 2021), ReLU, SiLU; and those
+ * that are gated (Shazeer 2020): SwiGLU, GEGLU with either GELU, and with x sigmoid(1.702 x). */
+typedef enum { ACT_GELU_TANH, ACT_GELU_ERF, ACT_SQUARED_RELU, ACT_RELU, ACT_SILU, ACT_SWIGLU,
+               ACT_GEGLU_TANH, ACT_GEGLU_ERF, ACT_QUICK_GEGLU, ACT_KINDS } ActivationKind;
 #define ACT_GATED(kind) ((kind) >= ACT_SWIGLU)          /* in kernels of GPUs too */
 
 /* What attention's rows of ops.def say of scores, beside the tensors; forward and backward have one. */

@@ -128,7 +128,7 @@ typedef struct Trainer {
     /* not OK: the data of a micro-batch could not be read, and the step continued with ids 0 and
      * changed no weights; failure: the message */
     Status  failed;
-    char    failure[512];
+    char    failure[FAIL_BYTES];
 } Trainer;
 
 /* Places of a step's sums: loss sum, tokens, squared gradients. Where they are asked for, then gradients that

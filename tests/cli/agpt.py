@@ -29,6 +29,9 @@ MEGATRON = f"""--num-layers 10 --hidden-size 32 --num-attention-heads 4 --num-ke
   --data-file-list {LIST} --data-order megatron-deepspeed --shuffle-sample-in-corpus --split 80,20,0 --eval-interval 2 --eval-iters 1
   --log-interval 1 --tokenizer none --vocab-size 256000"""
 
+OPTIMIZERS = ("adam adam8bit adamw adamwschedulefree apex.adam apex.sgd ds.fusedlamb galoreadamw galoreadamw8bit "
+              "galoreadamw8bitperlayer ipex.fusedlamb ipex.lamb shampoo sgd sgdschedulefree sophiag").split()
+
 
 def check(good, *what):
     if not good:
@@ -59,20 +62,54 @@ def data(folder):
             out.write("".join(f"x{i}\nx{i}\n" for i in range(hosts)))
 
 
+def changed(flags, changes):
+    """The flags of Megatron-LM with "NAME VALUE" put in ("-": a flag without one), and "-NAME" left out."""
+    given = {}
+    for word in flags.split():
+        if word.startswith("--"):
+            name = word[2:]
+            given[name] = []
+        else:
+            given[name].append(word)
+    words = iter(changes.split())
+    for word in words:
+        if word.startswith("-"):
+            del given[word[1:]]
+        else:
+            value = next(words)
+            given[word] = [] if value == "-" else [value]
+    return [word for name, values in given.items() for word in (f"--{name}", *values)]
+
+
+def command_lines():
+    """(a line of agpt_commands.txt, what it changes in the flags); of the optimizers three, all with JOTUN_FULL."""
+    optimizers = OPTIMIZERS if os.environ.get("JOTUN_FULL") else OPTIMIZERS[::8]
+    for line in open(os.path.join(HERE, "agpt_commands.txt")):
+        if not line.startswith("#"):
+            command, _, changes = line.strip().partition(" => ")
+            for name in optimizers if "OPTIMIZER" in command else [""]:
+                # the script's adam is torch's, whose decay is in the gradient
+                yield command.replace("OPTIMIZER", name), changes.replace("OPTIMIZER", name) + (" coupled-weight-decay -" if name == "adam" else "")
+
+
 def commands(folder):
-    """The seed's command, its words unchanged, at reduced size; the same run in Megatron-LM's flags."""
-    lines = [line.strip() for line in open(os.path.join(HERE, "agpt_commands.txt")) if not line.startswith("#")]
+    """The seed's command, its words unchanged, at reduced size, and one with each of its variables; the same runs in Megatron-LM's flags."""
+    lines = list(command_lines())
     with open(os.path.join(folder, "train_aGPT_7B.sh"), "w") as out:
         out.write(f'exec {run.JOTUN} agpt --metrics script.jsonl "$@"\n')
-    for line in lines:
-        done = subprocess.run(["bash", "-c", line], cwd=folder, env={**PLAIN, **SMALL}, capture_output=True, text=True, timeout=600)
+    for n, (line, changes) in enumerate(lines):
+        own = {"CKPT_DIR": f"command{n}"} if n else {}
+        for name in "script", "flags":
+            if os.path.exists(os.path.join(folder, f"{name}.jsonl")):
+                os.remove(os.path.join(folder, f"{name}.jsonl"))
+        done = subprocess.run(["bash", "-c", line], cwd=folder, env={**PLAIN, **SMALL, **own}, capture_output=True, text=True, timeout=600)
         check(done.returncode == 0, line, done.stderr)
-        check("2 ranks = TP 2 x PP 1 x SP 1 x 1 data-parallel" in done.stderr, done.stderr)
-    flags = subprocess.run([run.JOTUN, "train", "--metrics", "flags.jsonl", *MEGATRON.split()], cwd=folder, env=PLAIN, capture_output=True, text=True, timeout=600)
-    check(flags.returncode == 0, flags.stderr)
-    ours, theirs = (numbers(os.path.join(folder, f"{name}.jsonl")) for name in ("script", "flags"))
-    check(len(ours) == 6 and ours == theirs, "losses of the script's variables and of Megatron-LM's flags:", *zip(ours, theirs))
-    print(f"{len(lines)} command: {len(ours)} records equal to those of the flags")
+        check(n or "2 ranks = TP 2 x PP 1 x SP 1 x 1 data-parallel" in done.stderr, done.stderr)
+        flags = subprocess.run([run.JOTUN, "train", "--metrics", "flags.jsonl", *changed(MEGATRON, changes)], cwd=folder, env=PLAIN, capture_output=True, text=True, timeout=600)
+        check(flags.returncode == 0, line, changes, flags.stderr)
+        ours, theirs = (numbers(os.path.join(folder, f"{name}.jsonl")) for name in ("script", "flags"))
+        check(len(ours) >= 6 and ours == theirs, line, "losses of the script's variables and of Megatron-LM's flags:", *zip(ours, theirs))
+    print(f"{len(lines)} commands, whose records are equal to those of the flags")
 
 
 def folders(folder):

@@ -3,6 +3,7 @@ the same run in Megatron-LM's flags; the files that fairseq writes (tests/golden
 what is refused, with the cure; links with the names of its commands. Where the shared data is, also the whole of WikiText-2."""
 import base64
 import glob
+import gzip
 import hashlib
 import json
 import math
@@ -14,6 +15,7 @@ import struct
 import sys
 
 import run
+from fairseq_words import words
 from run import jotun, metrics, work_folder
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -27,26 +29,6 @@ def check(what, right):
     if not right:
         failures += 1
         print("wrong:", what)
-
-
-def sections():
-    found, name = {}, None
-    for line in open(os.path.join(HERE, "fairseq_commands.txt")):
-        if line.startswith("["):
-            name = line.strip()[1:-1]
-            found[name] = ""
-        elif name and not line.startswith("#"):
-            found[name] += line.rstrip().rstrip("\\") + " "
-    return {name: shlex.split(text.strip().rstrip(";")) for name, text in found.items()}
-
-
-COMMANDS = sections()
-
-
-def words(name, *more, **places):
-    """A command's words, with what stands for < > and $ put in."""
-    put = lambda word: re.sub(r"<(\w+)>|\$(\w+)", lambda m: str(places[m[1] or m[2]]), word)
-    return [put(w) for n in (name, *more) for w in COMMANDS[n]]
 
 
 # ---- files ----
@@ -72,6 +54,29 @@ def tool_files(folder):
         for line, name in zip(case["said"], ("train", "test")):
             check(f"{said!r} has no {line!r}", f"| INFO | fairseq_cli.preprocess | [None] {at(name)}: {line}\n" in said)
             check("preprocess.log", line in open(at(f"bin{i}", "preprocess.log")).read())
+
+
+def long_text(folder):
+    """A text of many pieces, with a line longer than one, is that of its lines, in memory that does not grow with it; damage is seen."""
+    at = lambda x: os.path.join(folder, x)
+    line, count, words_of_long = "the cat sat \n", 1 << 20, 1 << 20
+    with open(at("text"), "w") as out:
+        out.write(line * count + "cat " * words_of_long + "\n" + "sat \n" * 9 + "the")
+    with open(at("given"), "w") as out:
+        out.write("the 3\ncat 2\nsat 1\n")
+    process = run.subprocess.Popen([run.JOTUN, "fairseq-preprocess", "--only-source", "--testpref", at("text"), "--srcdict", at("given"), "--destdir", at("bin"), "--workers", "2"],
+                                   stderr=run.subprocess.DEVNULL)
+    _, status, used = os.wait4(process.pid, 0)
+    wanted = struct.pack("<4H", 4, 5, 6, 2) * count + struct.pack("<H", 5) * words_of_long + struct.pack("<H", 2) + struct.pack("<2H", 6, 2) * 9 + struct.pack("<2H", 4, 2)
+    check("a long text", status == 0 and open(at("bin/test.bin"), "rb").read() == wanted)
+    check(f"{used.ru_maxrss} KiB of memory", os.environ.get("TEST_SANITIZE") or used.ru_maxrss < 64 << 10)
+    whole = gzip.compress(line.encode() * 5000)
+    with open(at("cut.gz"), "wb") as out:
+        out.write(whole[:len(whole) // 2])
+    for command in (["fairseq-detok", at("cut.gz")], ["fairseq-preprocess", "--only-source", "--testpref", at("cut.gz"), "--srcdict", at("given"), "--destdir", at("cut")]):
+        done = jotun(*command, check=False)
+        check(f"{command}: {done.stderr}", done.returncode == 1 and "cut.gz" in done.stderr)
+    check("no files of a damaged text", not os.path.exists(at("cut/test.bin")))
 
 
 def detokenizer(folder):
@@ -190,6 +195,16 @@ def evaluation(places):
     told = shlex.split(re.search("the same: jotun (.*)", done.stderr).group(1))
     result = json.loads(jotun(*told).stdout)
     check(f"{result} is not {ppl}", abs(result["perplexity"] - ppl) < 0.006 and abs(result["bits_per_token"] - bits) < 6e-5 and result["tokens"] == size)
+    raw = "wikitext-103-raw/wiki.test.raw"
+    original = len(open(raw, encoding="utf-8").read().strip().split(" "))
+    for count in (["--original-text", raw], ["--original-tokens", original]):
+        line = re.search(r"perplexity ([0-9.e+]+); renormalized: 2 \^ \(log2\(\1\) x ([0-9,]+) / ([0-9,]+)\) = ([0-9.e+]+)\n",
+                         jotun(*words("evaluate", "evaluate: smaller", DATA_PATH="wikitext103-bin"), *count).stderr)
+        check("the renormalized perplexity", line and [line[2], line[3]] == [f"{size:,}", f"{original:,}"] and
+              abs(float(line[4]) - 2 ** (math.log2(float(line[1])) * size / original)) < 1e-8 * float(line[4]))
+    per_word = json.loads(jotun(*told, "--original-text", raw).stdout)
+    check(f"{per_word}", per_word["original_tokens"] == original and
+          abs(per_word["perplexity_per_original_token"] - per_word["perplexity"] ** (size / original)) < 1e-9 * per_word["perplexity_per_original_token"])
     # layouts change no token that is counted
     for more in (["--distributed-world-size", "1", "--model-parallel-size", "1"], ["--distributed-world-size", "4", "--model-parallel-size", "1", "--batch-size", "3"]):
         other = jotun(*words("evaluate", "evaluate: smaller", DATA_PATH="wikitext103-bin"), *more)
@@ -283,6 +298,93 @@ def transcription(data):
     check(f"perplexity {found} is not the {wanted} of the transcription", abs(found - wanted) < 1e-5 * wanted)
 
 
+# ---- checkpoints of fairseq's own ----
+
+NAMES = {"norm1": "self_attn_layer_norm", "norm2": "final_layer_norm", "attention.query": "self_attn.q_proj", "attention.key": "self_attn.k_proj",
+         "attention.value": "self_attn.v_proj", "attention.out": "self_attn.out_proj", "mlp.up": "fc1", "mlp.down": "fc2"}
+
+
+def fairseq_name(name):
+    """Ours as fairseq's."""
+    whole = {"embed.token.weight": "decoder.embed_tokens.weight", "embed.position.weight": "decoder.embed_positions.weight", "final.gain": "decoder.layer_norm.weight",
+             "final.bias": "decoder.layer_norm.bias", "head.weight": "decoder.output_projection.weight"}
+    if name in whole:
+        return whole[name]
+    _, layer, rest = name.split(".", 2)
+    inside, kind = rest.rsplit(".", 1)
+    return f"decoder.layers.{layer}.{NAMES[inside]}.{'weight' if kind == 'gain' else kind}"
+
+
+def fairseq_part(name, rows, part, parts):
+    """A tensor's part as model parallelism divides it: rows of the embeddings and of q, k, v and fc1, columns of out_proj and fc2."""
+    matrix = isinstance(rows[0], (list, tuple))
+    if re.search("(out_proj|fc2).weight", name):
+        size = len(rows[0]) // parts
+        return [row[part * size:(part + 1) * size] for row in rows]
+    if re.search("embed_tokens|output_projection|[qkv]_proj|fc1", name) and not re.search("(out_proj|fc2).bias", name):
+        size = len(rows) // parts
+        return rows[part * size:(part + 1) * size]
+    return rows if not matrix or "embed_positions" not in name else [(0.0,) * len(rows[0])] * 2 + list(rows)      # rows 0 and 1 are no token's
+
+
+def fairseq_checkpoint(path, weights, args, parts, legacy=False):
+    import torch_write
+    for part in range(parts):
+        model = {"decoder.version": torch_write.Tensor([3.0], (1,))}
+        for name, rows in weights.items():
+            theirs = fairseq_name(name)
+            rows = fairseq_part(theirs, rows, part, parts)
+            flat = [x for row in rows for x in row] if isinstance(rows[0], (list, tuple)) else list(rows)
+            model[theirs] = torch_write.Tensor(flat, (len(rows), len(rows[0])) if isinstance(rows[0], (list, tuple)) else (len(rows),))
+        if "head.weight" not in weights:
+            model["decoder.output_projection.weight"] = model["decoder.embed_tokens.weight"]
+        if "embed.position.weight" not in weights:
+            model["decoder.embed_positions._float_tensor"] = torch_write.Tensor([0.0], (1,))
+        value = {"args": torch_write.Namespace(**args), "model": model, "optimizer_history": [{"num_updates": 2}], "last_optimizer_state": {"state": {}, "param_groups": []}}
+        file = path if parts == 1 else path.replace(".pt", f"-model_part-{part}.pt")
+        with open(file, "wb") as out:
+            out.write((torch_write.saved_legacy if legacy else torch_write.saved)(value))
+
+
+def own_checkpoints(data):
+    """A file of fairseq's, or its parts of model parallelism, is evaluated, converted to the same bytes and trained on; models that are
+    not built are refused."""
+    folder = os.path.dirname(data)
+    sys.path.append(os.path.join(HERE, "..", "convert"))
+    small = ["--decoder-layers", "2", "--decoder-embed-dim", "8", "--decoder-ffn-embed-dim", "12", "--decoder-attention-heads", "2", "--tokens-per-sample", "24",
+             "--warmup-updates", "3", "--lr", "0.05", "--max-update", "4"]
+    args = {"decoder_layers": 2, "decoder_embed_dim": 8, "decoder_ffn_embed_dim": 12, "decoder_attention_heads": 2, "tokens_per_sample": 24, "dropout": 0.1,
+            "attention_dropout": 0.1, "decoder_normalize_before": True, "activation_fn": "gelu"}
+    shared = {"share_decoder_input_output_embed": True}
+    for n, (more, own, parts, legacy) in enumerate((
+            (["--share-decoder-input-output-embed"], shared, 1, False), (["--share-decoder-input-output-embed"], shared, 2, True),
+            (["--decoder-learned-pos", "--no-scale-embedding", "--activation-fn", "relu"], {"decoder_learned_pos": True, "no_scale_embedding": True, "activation_fn": "relu"}, 1, False),
+            (["--activation-fn", "gelu_fast"], {"activation_fn": "gelu_accurate", "share_decoder_input_output_embed": False}, 2, False))):
+        save, file = os.path.join(folder, f"own{n}"), os.path.join(folder, f"theirs{n}.pt")
+        jotun(*[w.replace("DATA", data) for w in TRAIN[:-3]], *small, *more, "--save-dir", save)
+        weights = tensors(glob.glob(os.path.join(save, "step_*4"))[0])
+        weights = {name: rows for name, rows in weights.items() if not name.startswith("exp_avg") and ".exp_avg" not in name}
+        fairseq_checkpoint(file, weights, {**args, **own}, parts, legacy)
+        told = [re.search("perplexity ([0-9.]+)", jotun("fairseq-eval-lm", os.path.join(folder, "small", "part"), "--path", path, "--tokens-per-sample", 24, "--context-window", 10).stderr)[1]
+                for path in (save, file)]
+        check(f"{more}: {told}", told[0] == told[1])
+        input = file if parts == 1 else file.replace(".pt", "-model_part-0.pt")
+        jotun("convert", "--from", "fairseq", "--to", "jotun", "--input", input, "--output", save + "-back", "--no-save-optim")
+        back = tensors(glob.glob(os.path.join(save + "-back", "step_*"))[0])
+        check(f"{more}: weights", back == weights)
+        on = jotun(*[w.replace("DATA", data) for w in TRAIN[:-3]], *small, *more, "--restore-file", file, "--reset-optimizer", "--no-save")
+        check(f"{more}: {on.stderr}", "fairseq:" + file in on.stderr and "resumes after step 2" in on.stderr and re.search("num_updates (2|3|4) ", on.stderr))
+    done = jotun(*[w.replace("DATA", data) for w in TRAIN[:-3]], *small, "--share-decoder-input-output-embed", "--restore-file", os.path.join(folder, "theirs0.pt"), "--no-save", check=False)
+    check(done.stderr, "states of fairseq's optimizer are not read" in done.stderr)
+    weights = {name: rows for name, rows in tensors(glob.glob(os.path.join(folder, "own0", "step_*4"))[0]).items() if ".exp_avg" not in name}
+    wrong = os.path.join(folder, "wrong.pt")
+    for change, says in ({"adaptive_input": True}, "its argument adaptive_input is on"), ({"activation_fn": "swish"}, "its activation_fn swish is not built; models with relu, gelu"), \
+            ({"decoder_layers": None}, "its arguments have no whole number decoder_layers"), ({"adaptive_softmax_cutoff": "10000,20000"}, "its output layer has an adaptive softmax (10000,20000)"):
+        fairseq_checkpoint(wrong, weights, {**args, **shared, **change}, 1)
+        done = jotun("fairseq-eval-lm", os.path.join(folder, "small", "part"), "--path", wrong, check=False)
+        check(f"{change}: {done.stderr}", done.returncode == 1 and f"{wrong}: {says}" in done.stderr)
+
+
 def resume(places):
     """A run goes on from --save-dir, as fairseq's does from checkpoint_last.pt."""
     longer = jotun(*words("train", "train: smaller", **dict(places, IDS=320)), "--max-update", "26", "--metrics", "a.jsonl")
@@ -308,6 +410,7 @@ def arguments(folder):
 TRAIN = ["fairseq-train", "DATA", "--task", "language_modeling", "--arch", "transformer_lm_megatron", "--optimizer", "adam", "--lr-scheduler", "inverse_sqrt",
          "--batch-size", "2", "--max-update", "5", "--dry-run"]
 EVAL = ["fairseq-eval-lm", "DATA", "--path", "ck"]
+TRAINED = ["fairseq-eval-lm", "DATA", "--path", "DATA/../megatron_11b", "--tokens-per-sample", "32"]
 REFUSED = [
     (TRAIN + ["--adam-betas", "0.9"], '--adam-betas 0.9 is not two numbers from 0 to below 1; give "(0.9, 0.98)"'),
     (TRAIN + ["--adam-betas", "(0.9, 1.2)"], "--adam-betas (0.9, 1.2) is not two numbers"),
@@ -317,7 +420,7 @@ REFUSED = [
     (TRAIN + ["--update-freq", "1,2"], "--update-freq 1,2: give one whole number from 1 on"),
     (TRAIN + ["--task", "translation"], "--task translation: language models alone are trained; give --task language_modeling"),
     (TRAIN + ["--arch", "transformer_lm_wiki103"], "--arch transformer_lm_wiki103 is not known; give one of transformer_lm, "),
-    (TRAIN + ["--arch", "transformer_lm"], "--arch transformer_lm has --activation-fn relu, which is not built; give --activation-fn gelu"),
+    (TRAIN + ["--activation-fn", "swish"], "--activation-fn swish is refused: the MLP has ReLU (relu), GELU by erf (gelu)"),
     (TRAIN + ["--criterion", "adaptive_loss"], "--criterion of fairseq-train is refused: the loss is the cross entropy of the next token; give cross_entropy"),
     (TRAIN + ["--lr-scheduler", "tri_stage"], "--lr-scheduler tri_stage is not built; give inverse_sqrt, polynomial_decay, cosine or fixed"),
     (TRAIN + ["--warmup-updates", "0"], "--warmup-updates 0: inverse_sqrt decays from the end of its warm-up"),
@@ -326,7 +429,7 @@ REFUSED = [
     (TRAIN + ["--distributed-world-size", "3", "--model-parallel-size", "2"], "--distributed-world-size 3"),
     (TRAIN + ["--decoder-attention-heads", "7"], "--decoder-attention-heads 7"),
     (TRAIN + ["--max-tokens", "100"], "--max-tokens 100 is less than the 1024 tokens of a sample (--tokens-per-sample); give that or more"),
-    (TRAIN + ["--restore-file", "a.pt"], "--restore-file a.pt: checkpoints are folders here"),
+    (TRAIN + ["--restore-file", "a.pt"], "--restore-file a.pt: no such file; checkpoints of fairseq-train here are folders"),
     (TRAIN + ["--fp16", "--bf16"], "--fp16"),
     (TRAIN + ["--share-decoder-input-output-embed=1"], "--share-decoder-input-output-embed takes no value in fairseq; leave =1 out"),
     (TRAIN + ["--lr"], "--lr needs a value"),
@@ -338,6 +441,8 @@ REFUSED = [
     ([w for w in TRAIN if w not in ("--max-update", "5")], "fairseq-train needs --max-update or --max-epoch"),
     ([w for w in TRAIN if w not in ("--batch-size", "2")], "fairseq-train needs --batch-size, the samples of a rank, or --max-tokens"),
     (EVAL + ["--context-window", "1024"], "--context-window 1024 leaves no token of --tokens-per-sample 1024"),
+    (TRAINED + ["--original-tokens", "5", "--original-text", "DATA/dict.txt"], "--original-tokens and --original-text both say how many words there are; leave one out"),
+    (TRAINED + ["--original-text", "DATA/nowhere"], "DATA/nowhere: cannot be read"),
     (EVAL + ["--output-word-probs"], "--output-word-probs of fairseq-train is refused"),
     (EVAL[:2], "fairseq-eval-lm needs --path"),
     (["fairseq-preprocess", "--trainpref", "x"], "needs --only-source"),
@@ -368,6 +473,8 @@ def conversions(data):
             (["--lr-scheduler", "fixed", "--lr", "0.5", "--warmup-updates", "5"], "--lr 0.5 --lr-decay-style constant --lr-warmup-iters 4 --lr-warmup-init 0.1 ", None),
             (["--lr-scheduler", "polynomial_decay", "--total-num-update", "50", "--warmup-updates", "3"], "--lr-decay-style linear --lr-warmup-iters 3 --lr-decay-iters 50 ", None),
             (["--lr-scheduler", "cosine", "--min-lr", "0.01", "--warmup-updates", "2"], "--min-lr 0.01 --lr-decay-style cosine --lr-warmup-iters 2 --lr-warmup-init 0.01 ", None),
+            (["--activation-fn", "relu"], "--relu ", "--gelu-approximate none"),
+            (["--arch", "transformer_lm"], "--relu ", None),
             (["--activation-fn", "gelu_fast"], "--gelu-approximate tanh ", None),
             (["--decoder-learned-pos", "--no-scale-embedding"], "--position-embedding-type learned_absolute ", "--embedding-multiplier 27"),
             ([], "--untie-embeddings-and-output-weights ", None),
@@ -390,6 +497,10 @@ def links(folder):
     check("fairseq-detok", call("fairseq-detok", input="a @-@ b\n").stdout == "a-b\n")
     check("fairseq-train", "fairseq-train needs one folder of data" in call("fairseq-train").stderr)
     check("--help", call("fairseq-preprocess", "--help").stdout.startswith("jotun fairseq-preprocess"))
+    for name, has, lacks in (("fairseq-train", ("--adam-betas TEXT", "--decoder-layers N", "--max-update N"), ("--gen-subset",)),
+                             ("fairseq-eval-lm", ("--context-window N", "--path TEXT", "--tokens-per-sample N"), ("--adam-betas", "--decoder-layers"))):
+        lines = call(name, "--help").stdout.split("options of jotun")[0]
+        check(f"{name} --help", all(f"\n  {word} " in lines for word in has) and not any(word in lines for word in lacks))
 
 
 def json_lines(data):
@@ -417,7 +528,7 @@ def main():
     here = os.getcwd()
     run.JOTUN = os.path.abspath(run.JOTUN)
     with work_folder() as folder:
-        for part in (tool_files, detokenizer, encoder, links, whole_wikitext):
+        for part in (tool_files, long_text, detokenizer, encoder, links, whole_wikitext):
             sub = os.path.join(folder, part.__name__)
             os.mkdir(sub)
             part(sub)
@@ -430,6 +541,7 @@ def main():
         conversions(data)
         json_lines(data)
         transcription(data)
+        own_checkpoints(data)
         arguments(data)
         os.chdir(here)
     print(f"{failures} wrong" if failures else "all right")

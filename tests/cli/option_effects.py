@@ -26,7 +26,7 @@ VALUES = {
     "moe-shared-expert-intermediate-size": 32, "moe-router-topk": 1, "moe-router-group-topk": 1, "moe-router-group-best": 1, "moe-expert-capacity-factor": 1,
     "recompute-modules": "mlp", "hierarchical-context-parallel-sizes": "2 2", "loss-scale": 1024, "micro-batch-size": 1, "profile-step-start": 2,
     "pipeline-model-parallel-layout": "Ett|L", "load": "CHECKPOINT", "final-epoch-cut": 0, "mid-level-dataset-surplus": 0.9, "log-interval": 1,
-    "eval-iters": 2, "start-eval-at-iter": 2, "iterations-to-skip": 2, "validation-set-names": "one two", "embedding-init-method-std": 0.1, "q-lora-rank": 16, "latent-norm-epsilon": 0.01, "spike-factor": 0.5, "spike-window": 4, "spike-deviations": 0.01, "min-lr": 0.001, "lr-warmup-init": 0.001, "lr-wsd-decay-samples": 8, "rotary-seq-len-interpolation-factor": 2, "no-rope-freq": "2", "rotary-scaling-factor": 4, "yarn-original-max-position-embeddings": 8,
+    "eval-iters": 2, "start-eval-at-iter": 2, "iterations-to-skip": 2, "validation-set-names": "one two", "embedding-init-method-std": 0.1, "q-lora-rank": 16, "latent-norm-epsilon": 0.01, "spike-factor": 1.00001, "spike-window": 4, "spike-deviations": 0.01, "min-lr": 0.001, "lr-warmup-init": 0.001, "lr-wsd-decay-samples": 8, "rotary-seq-len-interpolation-factor": 2, "no-rope-freq": "2", "rotary-scaling-factor": 4, "yarn-original-max-position-embeddings": 8,
     "train-samples": 8, "train-tokens": 256, "rampup-batch-size": "2 2 4", "step-batch-size-schedule": "0:2~128:4", "exit-duration-in-mins": "1e-6", "yarn-beta-fast": 1.1, "yarn-beta-slow": 0.1, "lamb-max-coeff": 0.001, "onebit-freeze-step": 2, "onebit-factor-max": 0.75, "onebit-factor-min": 1.5, "onebit-factor-threshold": 0.01, "sophia-rho": 100, "sophia-update-interval": 1, "adafactor-eps1": 0.1, "adafactor-eps2": 0.5, "loss-scale-window": 1, "min-loss-scale": 1024, "first-last-layers-bf16": None, "fp8-amax-history-len": 4, "decoder-first-pipeline-num-layers": 1,
     "decoder-last-pipeline-num-layers": 1, "watchdog-seconds": 33, "num-layers-per-virtual-pipeline-stage": 1, "threads": 2, "ranks": 2,
     "microbatch-group-size-per-virtual-pipeline-stage": 4, "seed": 7, "kernels": "portable", "sum-group-size": 2, "eval-interval": 1,
@@ -93,8 +93,8 @@ BESIDE["start-weight-decay"] = BESIDE["end-weight-decay"] = {**DECAYS, "weight-d
 LATENT = {"multi-latent-attention": None, "disable-bias-linear": None, "position-embedding-type": "rope", "normalization": "RMSNorm", "qk-layernorm": None}
 BESIDE.update({name: LATENT for name in "q-lora-rank kv-lora-rank qk-head-dim qk-pos-emb-head-dim v-head-dim latent-norm-epsilon".split()})
 BESIDE["multi-latent-attention"] = {k: v for k, v in LATENT.items() if k != "multi-latent-attention"}
-BESIDE["spike-factor"] = {"+spike-window": 2, "train-iters": 6}
-BESIDE["spike-window"] = {"spike-factor": 0.5, "spike-window": 2, "train-iters": 6}
+BESIDE["spike-factor"] = {"+spike-window": 2, "train-iters": 6, "lr": 1}
+BESIDE["spike-window"] = {"spike-factor": 1.00001, "spike-window": 2, "train-iters": 6, "lr": 1}
 BESIDE["spike-deviations"] = {"+spike-window": 2, "train-iters": 8, "lr": 3}
 SETS = {"data-path": "ABSENT", "train-data-path": "DATA2", "valid-data-path": "DATA DATA2", "eval-interval": 1, "eval-iters": 1}
 BESIDE["multiple-validation-sets"] = {**SETS, "valid-data-path": "DATA", "+valid-data-path": "DATA DATA2"}

@@ -1,5 +1,11 @@
 """Rows of bugs.py in conversions of models of other programs."""
 CONVERSIONS = [
+    ("parts of fairseq's model parallelism joined along rows alone", "src/convert/fairseq/fairseq_read.c",
+     '{ "fc2.weight", 1 }', '{ "fc2.weight", 0 }', "cli.fairseq"),
+    ("fairseq's learned positions from the row of a token that pads", "src/convert/fairseq/fairseq_read.c",
+     "if (positions) skip_rows(&piece, 2, dtype_width(dtype));\n        if (dim", "if (positions) skip_rows(&piece, 1, dtype_width(dtype)), piece.shape[0]--;\n        if (dim", "cli.fairseq"),
+    ("a perplexity of words by the words of a text without its ends of lines", "src/cli/cmd_eval.c",
+     "task->original += map.data[i] == ' ';", "task->original += map.data[i] == ' ' && map.data[i + 1] != '\\n';", "cli.fairseq"),
     ("elements behind the end of a mapped file", "src/convert/foreign.c",
      "return low >= -before && high <= after;", "return low >= -before && high <= after + 65536;", "convert.foreign_test"),
     ("GPT-2's values taken from its keys", "src/convert/names.def",

@@ -46,4 +46,10 @@ OPTIONS = [
      "o->micro_batch * at_least(dp, unit),", "o->micro_batch * at_least(dp, dp),", "cli.deepspeed_json"),
     ("a key of DeepSpeed's JSON that is missing and means nothing", "src/conf/import/deepspeed.c",
      "for (int i = 0; i < ABSENT_ROWS; i++) take_absent(d, &ABSENT_KEYS[i]);", "for (int i = 0; i < 0; i++) take_absent(d, &ABSENT_KEYS[i]);", "cli.deepspeed_json"),
+    ("a key of NeMo that is told as an option", "src/conf/import/nemo.c",
+     "import_take_name(m, o, from, row, key, value", "import_take_name(m, o, from, row, option_rows[row->option].name, value", "conf.wrong_values_test"),
+    ("a variable of Argonne's script above its range", "src/conf/import/agpt.c",
+     "n >= 1 && (double)n <= most", "n >= 1 && (double)n <= 1e300", "conf.wrong_values_test"),
+    ("a group of DeepSpeed's JSON that is off where enabled is neither true nor false", "src/conf/import/deepspeed.c",
+     "if (turns && !truth)", "if (!turns && !truth)", "conf.wrong_values_test"),
 ]

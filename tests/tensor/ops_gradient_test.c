@@ -135,7 +135,7 @@ static void test_head_norm(void **state)
 
 static void test_activation(void **state)
 {
-    static const char *const name[] = { "gelu", "gelu by erf", "squared relu", "silu", "swiglu",
+    static const char *const name[] = { "gelu", "gelu by erf", "squared relu", "relu", "silu", "swiglu",
                                         "geglu", "geglu by erf", "quick geglu" };
     (void)state;
     for (int kind = 0; kind < ACT_KINDS; kind++) {

@@ -146,8 +146,8 @@ static void test_dropout_keeps_its_share(void **state)
 /* act(1), from tables */
 static void test_activations_by_hand(void **state)
 {
-    static const double expected[] = { 0.8411919906082768, 0.8413447460685429, 1, 0.7310585786300049,
-                                       0.7310585786300049, 0.8411919906082768, 0.8413447460685429,
+    static const double expected[] = { 0.8411919906082768, 0.8413447460685429, 1, 1,
+                                       0.7310585786300049, 0.7310585786300049, 0.8411919906082768, 0.8413447460685429,
                                        0.8457957659328212 };
     (void)state;
     for (int kind = 0; kind < ACT_KINDS; kind++) {

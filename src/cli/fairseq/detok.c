@@ -32,10 +32,12 @@ static Status detokenize(TextSpan rest)
 
 static Status detokenize_file(const char *path)
 {
-    Buffer text;
-    Status status = text_file_read(&text, path);
-    if (status == OK) status = detokenize(text_of(&text));
-    buffer_free(&text);
+    TextReader reader;
+    TextSpan   lines;
+    Status status = text_reader_open(&reader, path);
+    while (status == OK && (status = text_reader_next(&lines, &reader)) == OK && lines.bytes)
+        status = detokenize(lines);
+    text_reader_close(&reader);
     return status;
 }
 

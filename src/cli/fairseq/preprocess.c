@@ -134,20 +134,22 @@ static Status text_write(Preprocess *p, TextSpan rest, TokenFileWriter *writer, 
 static Status binarize(Preprocess *p, const char *path, const char *name)
 {
     TokenFileWriter *writer;
-    Buffer  text;
+    TextReader reader;
+    TextSpan   lines;
     Counted counted = { 0 };
     char    prefix[1024], line[1400], share[32];
     int64_t types = dictionary_size(p->dictionary);
     snprintf(line, sizeof line, "[None] Dictionary: %" PRId64 " types", types);
     say(p, line);
     TRY(path_join(prefix, p->o->destdir, name));
-    Status status = text_file_read(&text, path);
+    Status status = text_reader_open(&reader, path);
     if (status == OK && (status = token_file_create_fairseq(&writer, prefix, types)) == OK) {
-        status = text_write(p, text_of(&text), writer, &counted);
+        while ((status = text_reader_next(&lines, &reader)) == OK && lines.bytes)
+            if ((status = text_write(p, lines, writer, &counted)) != OK) break;
         if (status == OK) status = token_file_finish(writer);
         else              token_file_discard(writer);
     }
-    buffer_free(&text);
+    text_reader_close(&reader);
     TRY(status);
     percent(share, counted.ids ? 100 * (double)counted.unknown / (double)counted.ids : 0);
     snprintf(line, sizeof line,
@@ -187,14 +189,15 @@ static Status count_words(Dictionary *d, TextSpan rest)
 static Status dictionary_make(Preprocess *p)
 {
     const Options *o = p->o;
-    Buffer text;
+    TextReader reader;
+    TextSpan   lines;
     TRY(dictionary_new(&p->dictionary));
-    Status status = text_file_read(&text, o->trainpref);
-    if (status == OK) status = count_words(p->dictionary, text_of(&text));
-    if (status == OK)
-        status = dictionary_order(p->dictionary, o->thresholdsrc, o->nwordssrc, o->padding_factor);
-    buffer_free(&text);
-    return status;
+    Status status = text_reader_open(&reader, o->trainpref);
+    while (status == OK && (status = text_reader_next(&lines, &reader)) == OK && lines.bytes)
+        status = count_words(p->dictionary, lines);
+    text_reader_close(&reader);
+    TRY(status);
+    return dictionary_order(p->dictionary, o->thresholdsrc, o->nwordssrc, o->padding_factor);
 }
 
 static Status dictionary_take(Preprocess *p)

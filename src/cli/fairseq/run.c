@@ -53,10 +53,10 @@ static void say(const char *text)
 }
 
 /* "DIR/test" is "DIR test" there. */
-void fairseq_evaluated(const Options *o, int64_t parameters, int64_t examples, int64_t tokens, double seconds,
-                       double loss)
+void fairseq_evaluated(const Options *o, int64_t parameters, int64_t examples, int64_t tokens,
+                       int64_t original, double seconds, double loss)
 {
-    char text[1400], number[32], prefix[1100];
+    char text[1400], number[32], words[32], prefix[1100];
     double bits = loss / log(2);
     snprintf(prefix, sizeof prefix, "%.1000s", o->data_path.text[0]);
     char *slash = strrchr(prefix, '/');
@@ -70,6 +70,12 @@ void fairseq_evaluated(const Options *o, int64_t parameters, int64_t examples, i
     say(text);
     snprintf(text, sizeof text, "Loss (base 2): %.4f, Perplexity: %.2f", bits, exp2(bits));
     say(text);
-    log_line("perplexity %.10g; of words it is 2 ^ (log2(%.10g) x %s / words)", exp2(bits), exp2(bits),
-             number);
+    with_commas(number, tokens);
+    if (!original)
+        log_line("perplexity %.10g; of words it is 2 ^ (log2(%.10g) x %s / words), with --original-text FILE "
+                 "or --original-tokens N", exp2(bits), exp2(bits), number);
+    else
+        log_line("perplexity %.10g; renormalized: 2 ^ (log2(%.10g) x %s / %s) = %.10g", exp2(bits),
+                 exp2(bits), number, with_commas(words, original),
+                 exp2(bits * (double)tokens / (double)original));
 }

@@ -15,8 +15,13 @@ static Status read_all(Buffer *text, Stream *stream)
         TRY(buffer_reserve(text, 1 << 20));
         TRY(stream_read(stream, text->text + text->bytes, 1 << 20, &got));
         text->bytes += (int64_t)got;
-    } while (got == 1 << 20);
+    } while (got > 0);                                       /* damage is reported by the call behind it */
     return OK;
+}
+
+static Status not_utf8(const char *path, int64_t byte)
+{
+    return fail(BAD_FILE, "%s: byte %" PRId64 " is not UTF-8; jotun clean writes texts that are", path, byte);
 }
 
 Status text_file_read(Buffer *text, const char *path)
@@ -29,8 +34,56 @@ Status text_file_read(Buffer *text, const char *path)
     TRY(status);
     int64_t broken = text->bytes ? utf8_broken(text->text, text->bytes) : -1;
     if (broken < 0) return OK;
-    return fail(BAD_FILE, "%s: byte %" PRId64 " is not UTF-8; jotun clean writes texts that are", path,
-                broken);
+    return not_utf8(path, broken);
+}
+
+/* ---- in pieces ---- */
+
+enum { PIECE_BYTES = 4 << 20 };
+
+Status text_reader_open(TextReader *reader, const char *path)
+{
+    *reader = (TextReader){ .path = path };
+    return stream_open(&reader->stream, path, STREAM_RATIO_MOST);
+}
+
+void text_reader_close(TextReader *reader)
+{
+    if (reader->stream) stream_close(reader->stream);
+    buffer_free(&reader->text);
+    *reader = (TextReader){ 0 };
+}
+
+/* The bytes from `from` on up to the last end of a line, counted from the beginning; 0: it has none. */
+static int64_t lines_end(const Buffer *text, int64_t from)
+{
+    for (int64_t i = text->bytes; i > from; i--)
+        if (text->text[i - 1] == '\n') return i;
+    return 0;
+}
+
+/* The rest of the last piece, which has no end of a line, is the beginning of the next one. */
+Status text_reader_next(TextSpan *lines, TextReader *r)
+{
+    Buffer *text = &r->text;
+    size_t  got;
+    r->before += r->used;
+    if (r->used) memmove(text->text, text->text + r->used, (size_t)(text->bytes - r->used));
+    text->bytes -= r->used;
+    r->used = 0;
+    while (!r->ended && !r->used) {
+        int64_t from = text->bytes;
+        TRY(buffer_reserve(text, PIECE_BYTES));
+        TRY(stream_read(r->stream, text->text + from, PIECE_BYTES, &got));
+        text->bytes += (int64_t)got;
+        r->ended = got == 0;                                 /* damage is reported by the call behind it */
+        r->used  = lines_end(text, from);
+    }
+    if (r->ended) r->used = text->bytes;
+    int64_t broken = r->used ? utf8_broken(text->text, r->used) : -1;
+    if (broken >= 0) return not_utf8(r->path, r->before + broken);
+    *lines = (TextSpan){ text->text ? text->text : "", r->used };
+    return OK;
 }
 
 TextSpan text_of(const Buffer *text) { return (TextSpan){ text->text ? text->text : "", text->bytes }; }

@@ -1,6 +1,7 @@
 #ifndef CLI_FAIRSEQ_TEXT_FILE_H
 #define CLI_FAIRSEQ_TEXT_FILE_H
 /* The texts that fairseq's tools read and write. */
+#include <stdbool.h>
 #include "corpus/read/buffer.h"
 #include "text/lines.h"
 
@@ -8,6 +9,15 @@
  * not UTF-8. The caller frees the buffer, after a failure too. */
 Status text_file_read (Buffer *text, const char *path);
 TextSpan text_of      (const Buffer *text);
+
+/* A text in pieces of whole lines, of memory for one piece: at least 4 MiB, or one line that is longer. */
+typedef struct {
+    const char *path; struct Stream *stream; Buffer text; int64_t used, before; bool ended;
+} TextReader;
+Status text_reader_open (TextReader *reader, const char *path);
+/* The next lines, which the following call replaces; none at the end. BAD_FILE as text_file_read. */
+Status text_reader_next (TextSpan *lines, TextReader *reader);
+void   text_reader_close(TextReader *reader);
 
 /* A file that is written piece by piece and gets its name at the end; "-" is standard output. */
 typedef struct { const char *path; char part[1100]; int fd; int64_t at; } TextOutput;

@@ -63,7 +63,7 @@ static Status take_ranks(Options *o, const Transport *mpi)
 /* A rank without MPI cannot agree with the others, so it prints its own message. */
 static Status unagreed(Status status)
 {
-    char why[512], host[64] = "";
+    char why[FAIL_BYTES], host[64] = "";
     if (transport_launcher_rank() == 0) return status;
     log_mute(false);
     snprintf(why, sizeof why, "%s", fail_text());
@@ -76,7 +76,7 @@ static Status unagreed(Status status)
 Status setup_refused(Status status, int argc, char **argv)
 {
     enum { SECONDS = 600 };                     /* the default of --watchdog-seconds */
-    char why[512];
+    char why[FAIL_BYTES];
     Transport *mpi = NULL;
     if (!transport_launcher()) return status;
     snprintf(why, sizeof why, "%s", fail_text());
@@ -124,7 +124,7 @@ static Status read_foreign(Options *o, Transport *mpi, Status status)
  * that could not be parsed are agreed on as well, once MPI is open. */
 Status setup_options(Options *o, Transport **mpi, CommandSet command, int argc, char **argv)
 {
-    char why[512], **words = argv;
+    char why[FAIL_BYTES], **words = argv;
     int  count = argc;
     bool launched = transport_launcher() != NULL;
     *mpi = NULL;
@@ -157,7 +157,7 @@ Status setup_options(Options *o, Transport **mpi, CommandSet command, int argc, 
 /* An allocation that fails follows from options. */
 static Status name_memory_options(Status status)
 {
-    char why[400];
+    char why[FAIL_BYTES];
     if (status != NO_MEMORY) return status;
     snprintf(why, sizeof why, "%s", fail_text());
     return fail(NO_MEMORY, "%s; a smaller --micro-batch-size, --seq-length or model, or more ranks "

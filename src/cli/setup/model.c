@@ -59,6 +59,7 @@ static ActivationKind activation_kind(const Options *o)
     if (o->swiglu)       return ACT_SWIGLU;
     if (o->quick_geglu)  return ACT_QUICK_GEGLU;
     if (o->squared_relu) return ACT_SQUARED_RELU;
+    if (o->relu)         return ACT_RELU;
     if (o->geglu)        return erf ? ACT_GEGLU_ERF : ACT_GEGLU_TANH;
     return erf ? ACT_GELU_ERF : ACT_GELU_TANH;
 }

@@ -20,7 +20,7 @@ Status setup_tokenizer_facts(TokenizerFacts *facts, const char *name)
 
 Status setup_refuse_foreign_tokenizer(Status status, const char *of, bool needed)
 {
-    char why[512];
+    char why[FAIL_BYTES];
     snprintf(why, sizeof why, "%s", fail_text());
     return fail(status, "%s; the tokenizer of %s cannot be read: give another one by --tokenizer%s", why, of,
                 needed ? "" : ", or --tokenizer none");
@@ -35,7 +35,7 @@ const char *setup_foreign_folder(const Options *o)
  * tokenizer itself. */
 static Status moved(const Options *o, Status status)
 {
-    char why[512];
+    char why[FAIL_BYTES];
     bool needed = o->command == FOR_GENERATE || (o->command == FOR_EVAL && o->text);
     if (setup_foreign_folder(o)) return setup_refuse_foreign_tokenizer(status, o->load, needed);
     snprintf(why, sizeof why, "%s", fail_text());

@@ -19,11 +19,10 @@ enum {
 #define VARIABLE(id, names, text) V_##id,
 #include "conf/dialects.def"
     VARIABLES,
-    TEXT = 1024
+    TEXT = 1024,
+    NUMBER_MAX = 1 << 20 /* of ranks, and of micro-batches of a step */
 };
-static const struct {
-    const char *names, *fallback;
-} variables[VARIABLES] = {
+static const struct { const char *names, *fallback; } variables[VARIABLES] = {
 #define VARIABLE(id, names, text) {names, text},
 #include "conf/dialects.def"
 };
@@ -126,9 +125,7 @@ static void choose(Agpt *a, int v, const char *text)
     if (!a->value[v].text) a->value[v].text = text;
 }
 
-static const struct {
-    const char *name, *shape[6], *keeps;
-} architectures[] = {
+static const struct { const char *name, *shape[6], *keeps; } architectures[] = {
 #define ARCHITECTURE(name, heads, layers, hidden, kv, ffn, seq, keeps)                                       \
     {name, {#heads, #layers, #hidden, #kv, #ffn, #seq}, keeps},
 #include "conf/dialects.def"
@@ -161,8 +158,7 @@ static void choose_architecture(Agpt *a)
     }
     refuse(a,
            "MODEL_ARCH=%s is not known; these are: %s; give one of them, or HEADS, NLAYERS, HIDDEN, "
-           "NUM_KV_HEAD, "
-           "FFN_HIDDEN_SIZE and SEQ",
+           "NUM_KV_HEAD, FFN_HIDDEN_SIZE and SEQ",
            name, known);
 }
 
@@ -185,20 +181,23 @@ static void read_values(Agpt *a)
     choose(a, V_MODEL_ARCH, variables[V_MODEL_ARCH].fallback);
     choose_architecture(a);
     choose_by_machine(a);
+    agpt_machine_report(&a->machine);
     for (int v = 0; v < VARIABLES; v++)
         if (*variables[v].fallback) choose(a, v, variables[v].fallback);
 }
 
 /* ---- arithmetic ---- */
 
-/* The whole number of a variable, from 1 on; 1 where it is refused. */
+/* The whole number of a variable, from 1 on and in the range of its option; 1 where it is refused. */
 static int64_t number_of(Agpt *a, int v)
 {
     const AgptValue *value = &a->value[v];
+    const Dialect   *row   = row_of(value->name, NULL);
+    double           most  = row && row->option >= 0 ? option_rows[row->option].high : NUMBER_MAX;
     char            *end   = NULL;
     long long        n     = value->text ? strtoll(value->text, &end, 10) : 1;
-    if (!value->text || (*value->text && !*end && n >= 1)) return n;
-    refuse(a, "%s=%s is no whole number from 1 on", value->name, value->text);
+    if (!value->text || (end != value->text && !*end && n >= 1 && (double)n <= most)) return n;
+    refuse(a, "%s=%s is no whole number from 1 to %.0f; give one", value->name, value->text, most);
     return 1;
 }
 
@@ -228,9 +227,8 @@ static void divide_ranks(Agpt *a)
     int64_t below = a->world / unit * unit;
     refuse(a,
            "WORLD_SIZE %" PRId64 " is not a multiple of TP %" PRId64 " x PP %" PRId64 " x SP %" PRId64
-           " = %" PRId64
-           ", and the data-parallel ranks are WORLD_SIZE / (TP x PP x SP); give WORLD_SIZE=%" PRId64
-           ", or other sizes",
+           " = %" PRId64 ", and the data-parallel ranks are WORLD_SIZE / (TP x PP x SP); give "
+           "WORLD_SIZE=%" PRId64 ", or other sizes",
            a->world, tp, pp, sp, unit, below ? below : unit);
 }
 
@@ -248,11 +246,13 @@ static void compute_batch(Agpt *a)
              "MICRO_BATCH %" PRId64 " x %" PRId64 " data-parallel ranks (WORLD_SIZE %" PRId64
              " / (TP %s x PP %s x SP %s))",
              micro, dp, a->world, a->value[V_TP].text, a->value[V_PP].text, a->value[V_SP].text);
-    if (is_given(a, V_GRAD_ACC_STEPS) && global != all)
+    if ((double)all > option_rows[OPTION_global_batch].high)
+        refuse(a, "GRAD_ACC_STEPS=%" PRId64 " x %s are %" PRId64 " samples of a step; give fewer, up to %.0f",
+               steps, sum, all, option_rows[OPTION_global_batch].high);
+    else if (is_given(a, V_GRAD_ACC_STEPS) && global != all)
         refuse(a,
-               "GLOBAL_BATCH=%s is not %s x GRAD_ACC_STEPS %" PRId64 " = %" PRId64
-               "; give one of the two, or make "
-               "them fit",
+               "GLOBAL_BATCH=%s is not %s x GRAD_ACC_STEPS %" PRId64 " = %" PRId64 "; give one of the two, "
+               "or make them fit",
                batch->text, sum, steps, all);
     else if (global % unit)
         refuse(a,
@@ -273,11 +273,16 @@ static void compute_steps(Agpt *a)
     int64_t sample = number_of(a, V_SEQ), batch = number_of(a, V_GLOBAL_BATCH),
             all   = number_of(a, V_TRAIN_TOKENS);
     int64_t whole = all / sample / batch;
-    if (is_given(a, V_TRAIN_ITERS) && number_of(a, V_TRAIN_ITERS) != whole)
+    double  most  = option_rows[OPTION_train_iters].high;
+    if ((double)whole > most)
         refuse(a,
-               "TRAIN_TOKENS=%s are %" PRId64
-               " steps (TRAIN_TOKENS / SEQ %s / GLOBAL_BATCH %s), but %s=%s; give one of "
-               "the two",
+               "TRAIN_TOKENS=%s are %" PRId64 " steps (TRAIN_TOKENS / SEQ %s / GLOBAL_BATCH %s), and %.0f "
+               "are possible; give fewer tokens",
+               tokens->text, whole, a->value[V_SEQ].text, a->value[V_GLOBAL_BATCH].text, most);
+    else if (is_given(a, V_TRAIN_ITERS) && number_of(a, V_TRAIN_ITERS) != whole)
+        refuse(a,
+               "TRAIN_TOKENS=%s are %" PRId64 " steps (TRAIN_TOKENS / SEQ %s / GLOBAL_BATCH %s), but %s=%s; "
+               "give one of the two",
                tokens->text, whole, a->value[V_SEQ].text, a->value[V_GLOBAL_BATCH].text, steps->name,
                steps->text);
     else if (!whole)
@@ -290,10 +295,24 @@ static void compute_steps(Agpt *a)
     else a->samples = whole * batch, *steps = (AgptValue){.name = steps->name};
 }
 
+/* Weights of training, validation and test, which are one text of --split. */
+static void check_splits(Agpt *a)
+{
+    static const int splits[] = {V_TRAIN_SPLIT, V_VAL_SPLIT, V_TEST_SPLIT};
+    for (int i = 0; i < 3; i++) {
+        const AgptValue *value = &a->value[splits[i]];
+        double           weight;
+        if (!value_weight(&weight, value->text, strlen(value->text)))
+            refuse(a, "%s=%s is no number from 0 on; give %s", value->name, value->text,
+                   variables[splits[i]].fallback);
+    }
+}
+
 /* The arithmetic of values that are numbers, each of which needs the one before. */
 static void compute(Agpt *a)
 {
     divide_ranks(a);
+    check_splits(a);
     if (!a->refused.count) compute_batch(a);
     if (!a->refused.count) compute_steps(a);
 }
@@ -395,15 +414,20 @@ static void take(Agpt *a, int v)
     if (dialect_apply(a->o, row, value->text, source) != OK) refuse(a, "%s", fail_text());
 }
 
-/* Without the flags of Llama some variables go nowhere. */
-static bool goes_nowhere(const Agpt *a, int v)
+/* Without the flags of Llama some variables go nowhere; a wrong value of theirs is refused all the same. */
+static bool goes_nowhere(Agpt *a, int v)
 {
     bool llama     = v == V_NUM_KV_HEAD || v == V_FFN_HIDDEN_SIZE || v == V_ROPE_THETA;
     bool recompute = v == V_ACT_CKPT_NUM_LAYERS && !a->value[V_USE_ACTIVATION_CHECKPOINTING].given;
     bool idle      = (llama && a->value[V_NO_LLAMA].given) || recompute;
-    if (idle && a->value[v].given)
-        log_line("%s=%s has no effect %s", a->value[v].name, a->value[v].text,
-                 recompute ? "without USE_ACTIVATION_CHECKPOINTING=1" : "with NO_LLAMA");
+    if (!idle || !a->value[v].given) return idle;
+    Options      unused = {0};
+    const char  *name = a->value[v].name, *text = a->value[v].text;
+    OptionSource source = {SOURCE_ENVIRONMENT, name, text, SCRIPT, CONVERT_NONE};
+    if (dialect_apply(&unused, row_of(name, text), text, source) != OK) refuse(a, "%s", fail_text());
+    else log_line("%s=%s has no effect %s", name, text,
+                  recompute ? "without USE_ACTIVATION_CHECKPOINTING=1" : "with NO_LLAMA");
+    options_close(&unused);
     return idle;
 }
 
@@ -421,9 +445,7 @@ static void take_variables(Agpt *a)
 
 static void give_fixed(Agpt *a)
 {
-    static const struct {
-        const char *without, *option, *value;
-    } fixed[] = {
+    static const struct { const char *without, *option, *value; } fixed[] = {
 #define FIXED(without, option, value) {without, option, value},
 #include "conf/dialects.def"
     };
@@ -479,9 +501,7 @@ static void take_gpt2(Agpt *a)
 /* A tokenizer that is not here says how many ids there are, which is all that training on tokens needs. */
 static void take_tokenizer(Agpt *a)
 {
-    static const struct {
-        const char *name, *ids;
-    } known[] = {
+    static const struct { const char *name, *ids; } known[] = {
 #define TOKENIZER(name, ids) {name, ids},
 #include "conf/dialects.def"
     };
@@ -506,8 +526,7 @@ static void take_tokenizer(Agpt *a)
     }
     refuse(a,
            "TOKENIZER_MODEL=%s is no file or folder, and nothing is downloaded; give the folder of its "
-           "tokenizer.json or "
-           "its sentencepiece .model",
+           "tokenizer.json or its sentencepiece .model",
            name);
 }
 

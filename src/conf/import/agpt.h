@@ -13,6 +13,8 @@ typedef struct {
 } AgptMachine;
 /* BAD_FILE where HOSTFILE cannot be read, BAD_OPTION where NGPU_PER_HOST is no number. */
 Status agpt_machine(AgptMachine *machine);
+/* A line where MACHINE names one that the script has no choices for. */
+void   agpt_machine_report(const AgptMachine *machine);
 
 /* The variables of the environment, weaker than the command line, and the script's own values, weaker than
  * files of

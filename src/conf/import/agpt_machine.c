@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 #include "base/file.h"
+#include "base/log.h"
 
 /* ---- whose machine it is ---- */
 
@@ -37,6 +38,16 @@ static const char *machine_name(void)
     for (int i = 0; i < MACHINES; i++)
         if (begins_with_one(host, machines[i].hosts)) return machines[i].name;
     return "";
+}
+
+void agpt_machine_report(const AgptMachine *machine)
+{
+    const char *named = getenv("MACHINE");
+    if (!named || !*named || *machine->name) return;
+    log_line("MACHINE=%s has no choices of its own in train_aGPT_7B.sh; those that have: "
+#define MACHINE(name, ...) " " name
+#include "conf/dialects.def"
+             , named);
 }
 
 /* ---- hosts ---- */

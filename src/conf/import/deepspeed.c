@@ -303,7 +303,8 @@ static void take_list(DeepSpeed *d, const char *key, json_t *list)
     json_t *element;
     size_t  i;
     snprintf(inner, sizeof inner, "%s.0", key);
-    bool apart = dialect_find(DIALECT_DSJSON, inner, NULL) != NULL;
+    const Dialect *first = dialect_find(DIALECT_DSJSON, inner, NULL);
+    bool apart = first && first->option >= 0;
     if (!apart) return take_value(d, key, list, NULL);
     if (deepspeed_is_auto(list)) {
         for (i = 0; i < 2; i++) {
@@ -371,6 +372,9 @@ static void take_group(DeepSpeed *d, const char *key, json_t *object, int depth)
     if (row) return take_value(d, key, object, NULL);
     if (!deepspeed_group(key)) return refuse_unknown(d, key);
     if (type_refused(d, key)) return;
+    bool truth = !enabled || json_is_boolean(enabled) || json_is_null(enabled) || deepspeed_is_auto(enabled);
+    if (turns && !truth)
+        return deepspeed_refuse(d, inner, "is neither true nor false; give one of them");
     if (turns && turns->option >= 0 && enabled)
         take_value(d, inner, enabled, deepspeed_text(text, sizeof text, enabled));
     if (why && turns->verb != VERB_REFUSE) refuse_unknown_names(d, key, object);

@@ -120,13 +120,14 @@ static void read_one_cycle(DeepSpeed *d)
     double first = number_at(d, "cycle_first_step_size", 2000);
     double both  = first + number_at(d, "cycle_second_step_size", first);
     double low   = number_at(d, "cycle_min_lr", -1), high = number_at(d, "cycle_max_lr", -1);
+    double rate  = number_at(d, "decay_lr_rate", 0), steps = number_at(d, "decay_step_size", 0);
     deepspeed_text(type, sizeof type, deepspeed_at(d, "optimizer.type"));
     if (low < 0 || high < 0)
         return deepspeed_refuse(d, "scheduler.params", "needs cycle_min_lr and cycle_max_lr; give both");
     if (number_at(d, "cycle_first_stair_count", 0) > 0 || number_at(d, "cycle_second_stair_count", 0) > 0)
         return deepspeed_refuse(d, parameter(key, "cycle_first_stair_count"), "is refused: the learning rate "
                                 "changes with each step; give 0 for both stair counts");
-    if (number_at(d, "decay_lr_rate", 0) != 0 && number_at(d, "decay_step_size", 0) != 0)
+    if (rate != 0 && steps != 0)
         return deepspeed_refuse(d, parameter(key, "decay_lr_rate"), "is refused: after the cycle the "
                                 "learning rate stays at cycle_min_lr; give 0");
     if (number_at(d, "cycle_momentum", 1) != 0 && strcasecmp(type, "SGD") != 0)

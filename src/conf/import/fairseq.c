@@ -13,8 +13,12 @@
 #include "conf/import/fairseq_internal.h"
 #include "conf/value.h"
 
-static const struct { const char *name, *text; OptionKind kind; double low, high; size_t offset; } held[] = {
-#define HELD(kind, field, text, low, high, name) { name, text, KIND_##kind, low, high, offsetof(Fairseq, field) },
+static const struct {
+    const char *name, *text; OptionKind kind; double low, high; size_t offset; CommandSet commands;
+    const char *help;
+} held[] = {
+#define HELD(kind, field, text, low, high, name, commands, help) \
+    { name, text, KIND_##kind, low, high, offsetof(Fairseq, field), commands, help },
 #include "conf/import/fairseq_together.def"
 };
 static const struct { const char *name, *other; } also[] = {
@@ -220,6 +224,17 @@ Status import_fairseq(Options *o, int argc, char **argv)
     return o->command == FOR_EVAL ? fairseq_eval_complete(o, f) : fairseq_train_complete(o, f);
 }
 
+bool fairseq_argument(FairseqArgument *out, int i, CommandSet command)
+{
+    static const char *const values[] = { [KIND_INT] = "N", [KIND_REAL] = "X", [KIND_TEXT] = "TEXT",
+                                          [KIND_FLAG] = "" };
+    bool unset = *held[i].text == '-' || !strcmp(held[i].text, "0") || !strcmp(held[i].text, "false");
+    *out = (FairseqArgument){ held[i].name, values[held[i].kind], unset ? "" : held[i].text, held[i].help };
+    return (held[i].commands & command) == command;
+}
+
+int fairseq_arguments(void) { return FAIRSEQ_HELD; }
+
 static void show_word(FILE *out, const char *word)
 {
     bool plain =
@@ -236,8 +251,8 @@ void fairseq_show(FILE *out, const Options *o)
         const TextList *list = option_rows[i].kind == KIND_LIST ? option_field_of(o, i) : NULL;
         if (!option_taken(i, o->command) || o->source[i].kind < SOURCE_CONFIG_FILE) continue;
         options_value_text(value, sizeof value, o, i);
-        if (option_rows[i].kind == KIND_FLAG && strcmp(value, "true")) continue;
         fprintf(out, " --%s", option_rows[i].name);
+        if (option_rows[i].kind == KIND_FLAG && strcmp(value, "true")) fputs("=false", out);
         if (option_rows[i].kind == KIND_FLAG) continue;
         if (!list) show_word(out, value);
         for (int w = 0; list && w < list->count; w++) show_word(out, list->text[w]);

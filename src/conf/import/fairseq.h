@@ -12,6 +12,11 @@ Status import_fairseq(Options *o, int argc, char **argv);
 /* What follows from the number of ranks: batch size, window of the loss scale, steps of an epoch. Does
  * nothing of other commands. */
 Status fairseq_derive(Options *o);
+/* An argument that is used together with others; fallback: its default, "" where it has none to show. */
+typedef struct { const char *name, *value, *fallback, *help; } FairseqArgument;
+int    fairseq_arguments(void);
+/* The argument i, and whether FOR_TRAIN or FOR_EVAL uses it. */
+bool   fairseq_argument (FairseqArgument *out, int i, CommandSet command);
 /* The command line of jotun that says the same, without its end. */
 void   fairseq_show  (FILE *out, const Options *o);
 #endif

@@ -6,7 +6,8 @@
 #include "base/file.h"
 #include "conf/conf.h"
 
-/* The folder that a path of fairseq means: itself, or that of the file that it names, which is not there. */
+/* A checkpoint of fairseq's own, which is a file or, of model parallelism, its parts; else the folder that a
+ * path of fairseq means: itself, or that of the file that it names, which is not there. */
 static Status give_model(Options *o, const Fairseq *f)
 {
     char folder[1200];
@@ -14,14 +15,20 @@ static Status give_model(Options *o, const Fairseq *f)
     snprintf(folder, sizeof folder, "%s", f->path);
     size_t letters = strlen(folder);
     bool   file = letters > 3 && !strcmp(folder + letters - 3, ".pt");
-    if (file && file_exists(f->path))
-        return fail(BAD_OPTION,
-                    "%s %s: a checkpoint of fairseq's own; those of fairseq-train here are folders: give "
-                    "the folder",
-                    f->typed[HELD_path], f->path);
+    if (file && fairseq_own(f->path))
+        return fairseq_give_typed(o, f, OPTION_load, HELD_path, "fairseq:%s", f->path);
     char *slash = strrchr(folder, '/');
     if (file) snprintf(slash ? slash : folder, 2, "%s", slash ? "" : ".");
     return fairseq_give_typed(o, f, OPTION_load, HELD_path, "%s", folder);
+}
+
+/* fairseq evaluates in the type that its arguments say, whatever the model was trained in. */
+static Status give_type(Options *o, const Fairseq *f)
+{
+    if (f->half_weights) TRY(fairseq_give_typed(o, f, OPTION_fp16, HELD_half_weights, "true"));
+    if (f->bf16_weights) TRY(fairseq_give_typed(o, f, OPTION_bf16, HELD_bf16_weights, "true"));
+    if (!o->fp16) TRY(fairseq_give(o, OPTION_fp16, "fairseq's default", "false"));
+    return o->bf16 ? OK : fairseq_give(o, OPTION_bf16, "fairseq's default", "false");
 }
 
 enum { EVALUATED_TOKENS = 36000 };              /* --max-tokens of fairseq-eval-lm, where it is not given */
@@ -46,8 +53,7 @@ Status fairseq_eval_complete(Options *o, Fairseq *f)
                     f->typed[HELD_context_window], f->context_window, o->context);
     if (f->context_window)
         TRY(fairseq_give_typed(o, f, OPTION_overlap, HELD_context_window, "%" PRId64, f->context_window));
-    if (f->half_weights) TRY(fairseq_give_typed(o, f, OPTION_fp16, HELD_half_weights, "true"));
-    if (f->bf16_weights) TRY(fairseq_give_typed(o, f, OPTION_bf16, HELD_bf16_weights, "true"));
+    TRY(give_type(o, f));
     TRY(fairseq_micro(&micro, o, f, o->context, tokens > o->context ? tokens : o->context));
     return fairseq_give_typed(o, f, OPTION_micro_batch, HELD_batch_size, "%" PRId64, micro);
 }

@@ -37,6 +37,8 @@ Status fairseq_give      (Options *o, OptionIndex option, const char *from, cons
 __attribute__((format(printf, 5, 6)))
 Status fairseq_give_typed(Options *o, const Fairseq *f, OptionIndex option, int argument, const char *format,
                           ...);
+/* Whether FILE.pt, or FILE-model_part-0.pt, is there. */
+bool         fairseq_own (const char *path);
 /* "FOLDER/file" of the data; returns out. */
 const char *fairseq_path (char out[1200], const Fairseq *f, const char *file);
 /* Samples that a rank computes at once, of --batch-size and `max_tokens` (0: not given). */

@@ -142,17 +142,14 @@ static Status give_architecture(Options *o, const Fairseq *f)
 
 static Status give_activation(Options *o, const Fairseq *f)
 {
-    bool typed = f->typed[HELD_activation];
-    const char *word = typed ? f->activation : f->architecture->activation;
+    const char *word = f->typed[HELD_activation] ? f->activation : f->architecture->activation;
     bool tanh = !strcmp(word, "gelu_fast") || !strcmp(word, "gelu_accurate");
+    if (!strcmp(word, "relu")) return fairseq_give_typed(o, f, OPTION_relu, HELD_activation, "true");
     if (tanh || !strcmp(word, "gelu"))
         return fairseq_give_typed(o, f, OPTION_gelu_approximate, HELD_activation, "%s",
                                   tanh ? "tanh" : "none");
-    if (typed)
-        return fail(BAD_OPTION, "%s %s is refused: the MLP has GELU by erf (gelu) or by tanh (gelu_fast, "
-                    "gelu_accurate); give --activation-fn gelu", f->typed[HELD_activation], word);
-    return fail(BAD_OPTION, "%s %s has --activation-fn %s, which is not built; give --activation-fn gelu",
-                f->typed[HELD_arch], f->arch, word);
+    return fail(BAD_OPTION, "%s %s is refused: the MLP has ReLU (relu), GELU by erf (gelu) or by tanh "
+                "(gelu_fast, gelu_accurate); give one of these", f->typed[HELD_activation], word);
 }
 
 /* Token embeddings are multiplied by the root of their width, of which they have the inverse as deviation. */
@@ -352,6 +349,14 @@ static Status give_batch(Options *o, Fairseq *f)
 
 /* ---- checkpoints ---- */
 
+bool fairseq_own(const char *path)
+{
+    char part[1200];
+    const char *dot = strrchr(path, '.');
+    snprintf(part, sizeof part, "%.*s-model_part-0.pt", (int)(dot ? dot - path : 0), path);
+    return file_exists(path) || file_exists(part);
+}
+
 static Status give_checkpoints(Options *o, const Fairseq *f)
 {
     bool last = !strcmp(f->restore_file, "checkpoint_last.pt");
@@ -365,10 +370,13 @@ static Status give_checkpoints(Options *o, const Fairseq *f)
     if (last && file_exists(f->save_dir))
         return fairseq_give(o, OPTION_load, "--save-dir", "%s", f->save_dir);
     if (last) return OK;
-    if (letters > 3 && !strcmp(f->restore_file + letters - 3, ".pt"))
+    bool file = letters > 3 && !strcmp(f->restore_file + letters - 3, ".pt");
+    if (file && fairseq_own(f->restore_file))
+        return fairseq_give_typed(o, f, OPTION_load, HELD_restore_file, "fairseq:%s", f->restore_file);
+    if (file)
         return fail(BAD_OPTION,
-                    "%s %s: checkpoints are folders here; give the folder of --save-dir, or leave it out "
-                    "to go on from the last checkpoint there",
+                    "%s %s: no such file; checkpoints of fairseq-train here are folders: give that of "
+                    "--save-dir, or leave it out to go on from the last checkpoint there",
                     f->typed[HELD_restore_file], f->restore_file);
     return fairseq_give_typed(o, f, OPTION_load, HELD_restore_file, "%s", f->restore_file);
 }

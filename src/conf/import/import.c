@@ -23,27 +23,40 @@ void import_refuse(Import *m, Options *o, const char *from, const char *why)
     m->refused++;
 }
 
-/* One option with its values. What is ignored makes a remark instead of a line in the log. */
-void import_take(Import *m, Options *o, const char *from, int count, char **words)
+/* What is ignored makes a remark instead of a line in the log. */
+static void notes_end(Import *m, Options *o, const char *from, Status status)
 {
-    TextList notes = {0};
-    o->notes       = &notes;
-    Status status  = options_words(o, SOURCE_CONFIG_FILE, from, count, words);
-    o->notes       = NULL;
-    for (int i = 0; i < notes.count; i++) import_remark(m, o, from, notes.text[i]);
-    free(notes.text);
+    for (int i = 0; i < o->notes->count; i++) import_remark(m, o, from, o->notes->text[i]);
+    free(o->notes->text);
+    o->notes = NULL;
     if (status == OK) m->taken++;
     else {
-        char why[512];
+        char why[FAIL_BYTES];
         snprintf(why, sizeof why, "%s", fail_text());
         import_refuse(m, o, from, why);
     }
 }
 
+void import_take(Import *m, Options *o, const char *from, int count, char **words)
+{
+    TextList notes = {0};
+    o->notes       = &notes;
+    notes_end(m, o, from, options_words(o, SOURCE_CONFIG_FILE, from, count, words));
+}
+
+void import_take_name(Import *m, Options *o, const char *from, const Dialect *row, const char *name,
+                      const char *value)
+{
+    TextList     notes  = {0};
+    OptionSource source = {SOURCE_CONFIG_FILE, name, value, from, CONVERT_NONE};
+    o->notes            = &notes;
+    notes_end(m, o, from, dialect_apply(o, row, value, source));
+}
+
 void import_gelu(Import *m, Options *o, const char *from)
 {
     char word[] = "--gelu-approximate=none", *words[] = { word };
-    bool other = o->swiglu || o->geglu || o->quick_geglu || o->squared_relu;
+    bool other = o->swiglu || o->geglu || o->quick_geglu || o->squared_relu || o->relu;
     if (other || !o->disable_bias || options_said(o, OPTION_gelu_approximate)) return;
     import_remark(m, o, from, "GELU is by tanh there where it is fused with a bias, and by erf where linear "
                   "layers have none: --gelu-approximate none");

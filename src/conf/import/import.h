@@ -6,6 +6,7 @@
  * one run names everything. */
 #include <stdio.h>
 #include "conf/conf.h"
+#include "conf/rows.h"
 
 /* remarks: what was ignored, refused or not followed, a line each; owned by the options. */
 typedef struct {
@@ -34,6 +35,9 @@ void import_refuse(Import *m, Options *o, const char *from, const char *why); /*
 /* One option with its values, as words of a command line. What is ignored makes a remark instead of a line in
  * the log. */
 void import_take(Import *m, Options *o, const char *from, int count, char **words);
+/* One name of a file's own dialect with its value, by the name as it is written there. */
+void import_take_name(Import *m, Options *o, const char *from, const Dialect *row, const char *name,
+                      const char *value);
 /* After all options: Megatron-LM computes GELU by erf where no linear layer has a bias to fuse it with. */
 void import_gelu(Import *m, Options *o, const char *from);
 /* After all options: samples come in the order of the program that the file is for, where it names data. */

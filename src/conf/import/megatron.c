@@ -322,7 +322,7 @@ static void leave_out_gelu(Import *m, Options *o)
 {
     OptionSource *gelu   = &o->source[OPTION_gelu_approximate];
     OptionSource  unsaid = {SOURCE_DEFAULT, "--gelu-approximate", "", "", CONVERT_NONE};
-    bool          other  = o->swiglu || o->quick_geglu || o->squared_relu;
+    bool          other  = o->swiglu || o->quick_geglu || o->squared_relu || o->relu;
     if (!other || strcmp(gelu->name, "--no-bias-gelu-fusion")) return;
     import_remark(m, o, gelu->from, "--no-bias-gelu-fusion is ignored: the activation is no GELU");
     gelu->kind    = SOURCE_NOTHING;

@@ -106,7 +106,7 @@ static const char *nemo_idle(const YamlFile *file, const char *key)
 /* betas: [0.9, 0.95] is two options, which have rows of their own names: model.optim.betas.0 */
 static void take_nemo(Import *m, Options *o, const YamlFile *file, const YamlEntry *e)
 {
-    char from[1100], why[IMPORT_LINE], key[YAML_KEY + 16], word[IMPORT_LINE], *words[] = {word};
+    char from[1100], why[IMPORT_LINE], key[YAML_KEY + 16];
     snprintf(from, sizeof from, "%s:%d", file->path, e->line);
     if (e->missing || (e->list && !e->count && !e->nested)) return;
     const char *idle = nemo_idle(file, e->key);
@@ -133,8 +133,7 @@ static void take_nemo(Import *m, Options *o, const YamlFile *file, const YamlEnt
             snprintf(why, sizeof why, "%s: %.200s is not understood; put its value in its place", key,
                      e->value[i]);
         else {
-            snprintf(word, sizeof word, "--%s=%s", key, value ? value : "");
-            import_take(m, o, from, 1, words);
+            import_take_name(m, o, from, row, key, value ? value : "");
             if (ignored) return;
             continue;
         }

@@ -25,11 +25,11 @@ typedef struct {
     int64_t      read;                      /* bytes of all files up to the end of this block */
     int64_t      quota;                     /* documents to take from it */
     Status       status;                    /* not OK: the run ends when the caller comes to this slot */
-    char         why[512];                  /* the message of `status`; fail_text() is per thread */
+    char         why[FAIL_BYTES];                  /* the message of `status`; fail_text() is per thread */
     StorePart    part;
     CleanCounts *counts;
     int64_t      faults;                    /* records skipped, and their first messages */
-    char         message[MESSAGES_A_BLOCK][512];
+    char         message[MESSAGES_A_BLOCK][FAIL_BYTES];
 } ScanSlot;
 
 typedef struct { FilterWorkspace workspace; StorePacker packer; Buffer record; } ScanWorker;

@@ -235,7 +235,7 @@ typedef struct {
     WideHash *record;       /* [records], owned by the job while it runs */
     uint32_t *slot;         /* hash table: index in record, plus 1; 0: free */
     Status    status;
-    char      why[512];     /* fail_text() is per thread, so the message is copied for the caller */
+    char      why[FAIL_BYTES];     /* fail_text() is per thread, so the message is copied for the caller */
 } ExactJob;
 
 /* Relaxed order is enough: neighbouring bits are set by other partitions, and results are read after

@@ -22,7 +22,7 @@ typedef struct {
     MinHashMember *member;  int64_t members, members_capacity;  /* buckets count from 0 in each partition */
     int64_t        buckets, large, largest;
     Status         status;
-    char           why[512];
+    char           why[FAIL_BYTES];
 } JoinJob;
 
 /* Arrays are kept from one partition to the next and only grow. */

@@ -74,7 +74,7 @@ typedef struct {
     Shingles              read;
     int64_t               bytes;
     Status                status;
-    char                  why[512];
+    char                  why[FAIL_BYTES];
 } FillJob;
 
 /* Reads into the scratch buffer of the job, makes a set, and copies it to memory of exactly its size. */

@@ -43,7 +43,7 @@ typedef enum {
 typedef struct {
     RecordFaultKind kind;           /* after NO_MEMORY the caller must stop */
     int64_t         line, bytes;    /* of the document that is skipped */
-    char            message[512];   /* the message: F.jsonl:12: ... */
+    char            message[FAIL_BYTES];   /* the message: F.jsonl:12: ... */
 } RecordFault;
 
 typedef struct {

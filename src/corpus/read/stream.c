@@ -24,7 +24,7 @@ struct Stream {
     /* Ratio check: compressed bytes used at the last check, text bytes since. */
     int64_t        in_marked, out_since;
     Status         broken;          /* a failure, kept until the text before it was returned */
-    char           why[512];
+    char           why[FAIL_BYTES];
     Ahead         *ahead;           /* NULL: the calling thread decompresses */
     const char    *text;            /* rest of the text of a piece decompressed ahead */
     size_t         text_bytes;      /*     and its bytes */

@@ -35,6 +35,7 @@ INLINE float act_value(int kind, float x)
     case ACT_GEGLU_ERF:    return x * normal_below(x);
     case ACT_QUICK_GEGLU:  return x * sigmoid(1.702f * x);
     case ACT_SQUARED_RELU: return x < 0 ? 0 : x * x;
+    case ACT_RELU:         return x < 0 ? 0 : x;
     default:               return x * sigmoid(x);
     }
 }
@@ -56,6 +57,8 @@ INLINE float act_derivative(int kind, float x)
         return s * (1 + 1.702f * x * (1 - s));
     case ACT_SQUARED_RELU:
         return x < 0 ? 0 : 2 * x;
+    case ACT_RELU:
+        return x <= 0 ? 0 : 1;
     default:
         s = sigmoid(x);
         return s * (1 + x * (1 - s));
@@ -98,6 +101,7 @@ INLINE void backward_tile(int kind, float *dx, float *dup, ActivationTile *p, in
     case ACT_GELU_TANH:    function(ACT_GELU_TANH, __VA_ARGS__); break;                   \
     case ACT_GELU_ERF:     function(ACT_GELU_ERF, __VA_ARGS__); break;                    \
     case ACT_SQUARED_RELU: function(ACT_SQUARED_RELU, __VA_ARGS__); break;                \
+    case ACT_RELU:         function(ACT_RELU, __VA_ARGS__); break;                        \
     case ACT_SILU:         function(ACT_SILU, __VA_ARGS__); break;                        \
     case ACT_GEGLU_TANH:   function(ACT_GEGLU_TANH, __VA_ARGS__); break;                  \
     case ACT_GEGLU_ERF:    function(ACT_GEGLU_ERF, __VA_ARGS__); break;                   \

@@ -27,6 +27,7 @@ static __device__ __forceinline__ float act_value(int kind, float x)
     case ACT_GEGLU_ERF:    return 0.5f * x * (1.0f + erff(x * 0.7071067812f));
     case ACT_QUICK_GEGLU:  return x * sigmoid(1.702f * x);
     case ACT_SQUARED_RELU: return x < 0 ? 0.0f : x * x;             /* NaN < 0 is false: NaN stays NaN */
+    case ACT_RELU:         return x < 0 ? 0.0f : x;
     default:               return x * sigmoid(x);                   /* silu, and the gate of SwiGLU */
     }
 }
@@ -50,6 +51,7 @@ static __device__ __forceinline__ float act_derivative(int kind, float x)
         return s * (1.0f + 1.702f * x * (1.0f - s));
     }
     case ACT_SQUARED_RELU: return x < 0 ? 0.0f : 2.0f * x;
+    case ACT_RELU:         return x <= 0 ? 0.0f : 1.0f;
     default: {
         const float s = sigmoid(x);
         return s * (1.0f + x * (1.0f - s));

@@ -14,6 +14,7 @@ static double act_value(int kind, double x)
     case ACT_GEGLU_ERF:    return 0.5 * x * (1 + erf(x / sqrt(2)));
     case ACT_QUICK_GEGLU:  return x * sigmoid(1.702 * x);
     case ACT_SQUARED_RELU: return x < 0 ? 0 : x * x;                 /* NaN < 0 is false: NaN stays NaN */
+    case ACT_RELU:         return x < 0 ? 0 : x;
     default:               return x * sigmoid(x);                    /* silu, and the gate of SwiGLU */
     }
 }
@@ -29,6 +30,7 @@ static double act_derivative(int kind, double x)
     case ACT_GEGLU_ERF:    return 0.5 * (1 + erf(x / sqrt(2))) + x * exp(-0.5 * x * x) / sqrt(2 * M_PI);
     case ACT_QUICK_GEGLU:  return s * (1 + 1.702 * x * (1 - s));
     case ACT_SQUARED_RELU: return x < 0 ? 0 : 2 * x;
+    case ACT_RELU:         return x <= 0 ? 0 : 1;
     default:               return sigmoid(x) * (1 + x * (1 - sigmoid(x)));
     }
 }
