@@ -1,4 +1,4 @@
-"""All values of --optimizer beside each other, as a Markdown table on standard output; progress goes to standard error:
+"""A table of all values of --optimizer, in Markdown, on standard output; progress is written to standard error:
 
     python3 bench/optim/table.py [JOTUN] [--text FILE ...] [--only NAME ...] [--steps 300] [--grid 0.5 1 2] [--jobs N] [--results FILE]
     python3 bench/optim/table.py --only muon --shares 0.75 0.6        in how many steps an optimizer reaches AdamW's loss
@@ -23,7 +23,7 @@ the steps that have it and counted in the share of steps that have it by default
 With --shares an optimizer trains that share of --steps, AdamW all of them; the exit code is 1 where one does not reach AdamW's loss with the
 largest share.
 
-Each result is added to --results (build/optimizers.json) under the options that made it, so that a stopped table goes on where it was.
+Each result is added to --results (build/optimizers.json) under the options that made it, so that a stopped table is completed later.
 The text is the C, Python and Markdown of this tree unless --text names other files; the last twentieth is that of validation.
 """
 import argparse

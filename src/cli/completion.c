@@ -46,6 +46,23 @@ static void arms(FILE *out, const Command *command)
     shared_arm(out, command, FOLLOWS_VALUE, "follows=value");
 }
 
+typedef struct { FILE *out; CommandSet takes; } FairseqWords;
+
+/* An argument of fairseq, but those that have the name of an option of the command. */
+static void fairseq_name(void *context, const char *name, const char *value, const char *text)
+{
+    FairseqWords *words = context;
+    (void)value, (void)text;
+    if (option_find(name, words->takes) < 0) fprintf(words->out, " --%s", name);
+}
+
+/* Before the arms of jotun's options, since the first that fits is taken. */
+static void fairseq_arm(void *out, const char *name, const char *value, const char *text)
+{
+    (void)text;
+    if (*value) fprintf(out, "        --%s) follows=value ;;\n", name);
+}
+
 /* The options of one command, and for each of them what may follow it. */
 static void command_arm(FILE *out, const Command *command)
 {
@@ -55,7 +72,9 @@ static void command_arm(FILE *out, const Command *command)
         fprintf(out, " --%s", option_rows[i].name);
         if (*option_short(i)) fprintf(out, " --%s", option_short(i));
     }
+    help_fairseq(command, fairseq_name, &(FairseqWords){ out, command->takes });
     fprintf(out, "'\n        case $option in\n");
+    help_fairseq(command, fairseq_arm, out);
     arms(out, command);
     fprintf(out, "        esac ;;\n");
 }

@@ -78,16 +78,16 @@ static void option_entry(FILE *out, OptionIndex option, CommandSet command)
 
 /* Arguments of fairseq's command: those that several rows make together, then those that are one option. What
  * is ignored or refused has its line in the log. */
-static void fairseq_entries(FILE *out, const Command *command)
+bool help_fairseq(const Command *command, HelpRow *show, void *context)
 {
-    char name[2 * TEXT], text[TEXT];
+    char value[TEXT], text[TEXT];
     FairseqArgument a;
-    fprintf(out, "\narguments of fairseq; its others are ignored or refused, with a line that says why\n");
+    if (strncmp(command->name, "fairseq-", 8) || !(command->takes & (FOR_TRAIN | FOR_EVAL))) return false;
+    if (!show) return true;
     for (int i = 0; i < fairseq_arguments(); i++) {
         if (!fairseq_argument(&a, i, command->takes)) continue;
-        snprintf(name, sizeof name, "--%s%s%s", a.name, *a.value ? " " : "", a.value);
         snprintf(text, sizeof text, *a.fallback ? "%s [%s]" : "%s", a.help, a.fallback);
-        entry(out, LEFT, name, text);
+        show(context, a.name, a.value, text);
     }
     for (int i = 0; i < dialect_count; i++) {
         const Dialect *row = &dialects[i];
@@ -95,16 +95,20 @@ static void fairseq_entries(FILE *out, const Command *command)
         if (row->whose != DIALECT_FAIRSEQ_LINE_INDEX || row->option < 0) continue;
         if (!sequence && !option_taken((OptionIndex)row->option, command->takes)) continue;
         bool alias = row->verb == VERB_ALIAS || row->verb == VERB_WITH;
-        char value[TEXT];
-        help_value(value, sizeof value, (OptionIndex)row->option);
-        snprintf(name, sizeof name, "--%s%s%s", row->name, alias ? " " : *row->given ? " " : "",
-                 alias ? value : row->given);
         bool flag = option_rows[row->option].kind == KIND_FLAG;
+        help_value(value, sizeof value, (OptionIndex)row->option);
         snprintf(text, sizeof text, "--%s%s%s", option_rows[row->option].name, alias || flag ? "" : " ",
                  alias || flag ? "" : row->text);
-        entry(out, LEFT, name, text);
+        show(context, row->name, alias ? value : row->given, text);
     }
-    fprintf(out, "\noptions of jotun %s may stand beside them\n", command_name(command->takes));
+    return true;
+}
+
+static void fairseq_entry(void *out, const char *name, const char *value, const char *text)
+{
+    char both[2 * TEXT];
+    snprintf(both, sizeof both, "--%s%s%s", name, *value ? " " : "", value);
+    entry(out, LEFT, both, text);
 }
 
 void help_command(FILE *out, const Command *command)
@@ -112,8 +116,11 @@ void help_command(FILE *out, const Command *command)
     const char *group = NULL;
     fprintf(out, "jotun %s%s%s [options]\n\n  %s\n", command->name, *command->words ? " " : "",
             command->words, command->job);
-    bool fairseq = !strncmp(command->name, "fairseq-", 8) && (command->takes & (FOR_TRAIN | FOR_EVAL));
-    if (fairseq) fairseq_entries(out, command);
+    if (help_fairseq(command, NULL, NULL)) {
+        fprintf(out, "\n%s\n", HELP_FAIRSEQ);
+        help_fairseq(command, fairseq_entry, out);
+        fprintf(out, "\noptions of jotun %s may stand beside them\n", command_name(command->takes));
+    }
     for (int i = 0; i < OPTIONS; i++) {
         if (!option_taken(i, command->takes)) continue;
         if (option_group_title(i) != group) fprintf(out, "\n%s\n", group = option_group_title(i));

@@ -20,6 +20,13 @@ void help_markdown   (FILE *out);                                /* docs/options
 /* The word for an option's value: "N", "DIR", "LayerNorm|RMSNorm", "" of a flag. Returns out. */
 const char *help_value(char *out, size_t size, OptionIndex option);
 
+/* An argument's name without its dashes, the word for its value, "" of a flag, and its help. */
+typedef void HelpRow(void *context, const char *name, const char *value, const char *text);
+/* Calls `show` for each argument of fairseq that the command takes. false: it is no command with arguments of
+ * fairseq's. show NULL: only that is answered. */
+bool help_fairseq(const Command *command, HelpRow *show, void *context);
+#define HELP_FAIRSEQ "arguments of fairseq; its others are ignored or refused, with a line that says why"
+
 /* A man page of section 1: jotun.1, or that of a command. */
 void   manual_program(FILE *out);
 void   manual_command(FILE *out, const Command *command);

@@ -98,6 +98,13 @@ void manual_program(FILE *out)
     }
 }
 
+static void fairseq_argument_tagged(void *out, const char *name, const char *value, const char *text)
+{
+    char dashed[TEXT];
+    snprintf(dashed, sizeof dashed, "--%s", name);
+    tagged(out, dashed, value, text);
+}
+
 void manual_command(FILE *out, const Command *command)
 {
     char page[TEXT];
@@ -106,6 +113,8 @@ void manual_command(FILE *out, const Command *command)
     fprintf(out, ".B jotun %s\n", command->name);
     if (*command->words) fprintf(out, "\\fI%s\\fR ", command->words);
     fprintf(out, "[\\fIoptions\\fR]\n.SH OPTIONS\n");
+    if (help_fairseq(command, NULL, NULL)) fprintf(out, ".SS %s\n", HELP_FAIRSEQ);
+    help_fairseq(command, fairseq_argument_tagged, out);
     for (int i = 0; i < OPTIONS; i++) {
         if (!option_taken(i, command->takes)) continue;
         if (option_group_title(i) != group) fprintf(out, ".SS %s\n", group = option_group_title(i));

@@ -196,9 +196,9 @@ static void test_workers(void **state)
     char folder[512];
     optimizer = "ds.onebitlamb";
     choice = (PrecisionChoice){ .mixed = MIXED_NONE };
-    Setup from = setup_of(MODEL_LLAMA, "ref", &start), into[3];
-    for (int i = 0; i < 3; i++) into[i] = setup_of(MODEL_LLAMA, "ref", &two[i]);
-    resume_compare("workers", &from, into, 3, turns(10, 2), 1e-12, INFINITY);
+    Setup from = setup_of(MODEL_LLAMA, "ref", &start), next[3];
+    for (int i = 0; i < 3; i++) next[i] = setup_of(MODEL_LLAMA, "ref", &two[i]);
+    resume_compare("workers", &from, next, 3, turns(10, 2), 1e-12, INFINITY);
     snprintf(folder, sizeof folder, "%s/workers-middle", scratch_folder());
     Job job = job_of(MODEL_LLAMA, "ref", &more, 3, NULL, folder);
     job_run(&job);

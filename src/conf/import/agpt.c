@@ -29,10 +29,7 @@ static const struct { const char *names, *fallback; } variables[VARIABLES] = {
 
 /* name: as given, else the first of its row; text: NULL where there is none; given: by the environment; ours:
  * by an option of jotun, which is set already. */
-typedef struct {
-    const char *name, *text;
-    bool        given, ours;
-} AgptValue;
+typedef struct { const char *name, *text; bool given, ours; } AgptValue;
 typedef struct {
     Options    *o;
     AgptMachine machine;
@@ -43,8 +40,7 @@ typedef struct {
     const char *note; /* a line for a run that is not refused; NULL: none */
 } Agpt;
 
-static void refuse(Agpt *a, const char *format, ...) __attribute__((format(printf, 2, 3)));
-static void refuse(Agpt *a, const char *format, ...)
+__attribute__((format(printf, 2, 3))) static void refuse(Agpt *a, const char *format, ...)
 {
     char    why[IMPORT_LINE];
     va_list arguments;
@@ -54,8 +50,7 @@ static void refuse(Agpt *a, const char *format, ...)
     text_list_add(&a->refused, options_hold(a->o, why));
 }
 
-static const char *held(Agpt *a, const char *format, ...) __attribute__((format(printf, 2, 3)));
-static const char *held(Agpt *a, const char *format, ...)
+__attribute__((format(printf, 2, 3))) static const char *held(Agpt *a, const char *format, ...)
 {
     char    text[TEXT];
     va_list arguments;
@@ -90,9 +85,8 @@ static bool option_instead(Agpt *a, int v)
         if (said) value->text = o->bf16 ? "bf16" : o->fp16 ? "fp16" : "fp32";
         return said;
     }
-    if (!row || (row->verb != VERB_ALIAS && row->verb != VERB_WITH) ||
-        !options_typed_by_person(o, row->option))
-        return false;
+    bool same = row && (row->verb == VERB_ALIAS || row->verb == VERB_WITH);
+    if (!same || !options_typed_by_person(o, row->option)) return false;
     value->text = options_hold(a->o, options_value_text(text, sizeof text, o, row->option));
     if (value->given)
         log_line("%s counts, and %s does not", options_typed(text, sizeof text, o, row->option), value->name);
