@@ -29,10 +29,11 @@ def skip(why):
 def packages(*names):
     """The modules, after a line with their versions; a comparison ends where one is missing."""
     try:
-        modules = [importlib.import_module(name) for name in names]
+        modules  = [importlib.import_module(name) for name in names]
+        versions = dict.fromkeys(map(version, names))           # a folder of the tests may have a package's name, and no version
     except ImportError as missing:
         skip(missing)
-    print(", ".join(dict.fromkeys(map(version, names))))
+    print(", ".join(versions))
     if "transformers" in sys.modules:
         sys.modules["transformers"].logging.set_verbosity_error()
     return modules
