@@ -1,11 +1,12 @@
 #ifndef BENCH_MEASURE_H
 #define BENCH_MEASURE_H
-/* What the benchmarks of kernels share: clocks of wall time and of CPU time, memory in large pages, medians. */
+/* What the benchmarks of kernels share: clocks of wall time and of CPU time, memory in large pages. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <time.h>
+#include "median.h"
 
 typedef struct { double wall, cpu; } Seconds;        /* cpu: of all threads */
 static Seconds now(void)
@@ -32,18 +33,5 @@ static void *memory_new(size_t bytes)
     }
     madvise(at, bytes, MADV_HUGEPAGE);
     return at;
-}
-
-static int ascending(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
-/* Sorts the numbers. */
-static double median(double *x, int count)
-{
-    qsort(x, (size_t)count, sizeof *x, ascending);
-    return x[count / 2];
 }
 #endif

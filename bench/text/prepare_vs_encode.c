@@ -11,6 +11,7 @@
 #include "data/tokenize.h"
 #include "corpus/read/source.h"
 #include "data/token_file.h"
+#include "../median.h"
 
 typedef struct { char *text; int64_t *end, bytes, documents, longest; } Corpus;
 typedef struct { double wall, cpu; } Times;
@@ -119,18 +120,6 @@ typedef enum { ENCODE, SCAN, ONE, TWO, WAYS } Way;
 enum { ROUNDS_MOST = 100 };
 static const char *const way_name[WAYS] = { "encode, first pass", "lines and JSON alone", "prepare, 1 worker", "prepare, 2 workers" };
 typedef struct { Times times[ROUNDS_MOST][WAYS]; double finish[ROUNDS_MOST]; int rounds; } Figures;
-
-static int ascending(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
-static double median(double *x, int count)
-{
-    qsort(x, (size_t)count, sizeof *x, ascending);
-    return x[count / 2];
-}
 
 /* bytes / time, or a time of ENCODE / a time of this */
 static double rate(const Figures *f, Way way, bool cpu, int64_t bytes)

@@ -9,27 +9,39 @@
 #include "comm/comm_internal.h"
 #include "comm/start.h"
 
-/* Sent as bytes. `text` holds a whole message of fail(). */
-typedef struct { int32_t code, rank; char text[512], host[64]; } Failure;
+enum { HOST_BYTES = 64 };
+
+/* The longest of the ranks' texts, with its end, so that no message has more bytes than it needs. */
+static size_t longest_text(Comm *world, const char *mine)
+{
+    int32_t bytes = (int32_t)strlen(mine) + 1, *all = malloc((size_t)world->size * sizeof *all), most = 0;
+    CHECK(all, "no memory for the lengths of %d messages", world->size);
+    comm_gather_bytes(world, "agree", all, &bytes, sizeof bytes);
+    for (int r = 0; r < world->size; r++) most = all[r] > most ? all[r] : most;
+    free(all);
+    return (size_t)most;
+}
 
 /* The messages are sent only after a failure, so that an agreement during a run costs 4 bytes and
- * allocates nothing. */
+ * allocates nothing. A rank sends its host's name and its message; world->word has all codes. */
 static Status agree_on_failure(Comm *world, Status mine, int lowest)
 {
-    Failure failure = { .code = (int32_t)mine, .rank = world->ranks[world->rank] };
-    snprintf(failure.text, sizeof failure.text, "%s", mine == OK ? "" : fail_text());
-    if (gethostname(failure.host, sizeof failure.host - 1) != 0)
-        snprintf(failure.host, sizeof failure.host, "?");
-    Failure *all = malloc((size_t)world->size * sizeof *all);
-    CHECK(all, "no memory for the messages of %d ranks", world->size);
-    comm_gather_bytes(world, "agree", all, &failure, sizeof failure);
-    failure = all[lowest];
+    const char *text = mine == OK ? "" : fail_text();
+    size_t bytes = HOST_BYTES + longest_text(world, text);
+    char  *own = calloc((size_t)world->size + 1, bytes), *all = own + bytes;
+    CHECK(own, "no memory for the messages of %d ranks", world->size);
+    if (gethostname(own, HOST_BYTES - 1) != 0) snprintf(own, HOST_BYTES, "?");
+    snprintf(own + HOST_BYTES, bytes - HOST_BYTES, "%s", text);
+    comm_gather_bytes(world, "agree", all, own, bytes);
+    const char *host = all + (size_t)lowest * bytes, *why = host + HOST_BYTES;
+    Status code = (Status)world->word[lowest];
     bool alike = true;                                /* a wrong word in the command line, for example */
     for (int r = 0; r < world->size; r++)
-        alike &= all[r].code == failure.code && strcmp(all[r].text, failure.text) == 0;
-    free(all);
-    if (alike) return fail((Status)failure.code, "%s", failure.text);
-    return fail((Status)failure.code, "rank %d on %s: %s", failure.rank, failure.host, failure.text);
+        alike &= world->word[r] == world->word[lowest] && !strcmp(all + (size_t)r * bytes + HOST_BYTES, why);
+    if (alike) fail(code, "%s", why);
+    else fail(code, "rank %d on %s: %s", world->ranks[lowest], host, why);
+    free(own);
+    return code;
 }
 
 Status agree(Comm *world, Status mine)

@@ -5,7 +5,7 @@
 #include "comm/agree.h"
 #include "comm/transport.h"
 
-typedef struct { int failing; Status got[8]; char text[8][512]; } Vote;     /* failing: a bit for each rank */
+typedef struct { int failing; const char *why; Status got[8]; char text[8][FAIL_BYTES]; } Vote;     /* failing: a bit for each rank */
 
 static Status vote_body(Transport *transport, void *context)
 {
@@ -14,7 +14,7 @@ static Status vote_body(Transport *transport, void *context)
     Comm *world;
     TRY(comm_world(&world, transport));
     TRY(agree(world, OK));
-    Status mine   = vote->failing >> me & 1 ? fail(me == 1 ? BAD_FILE : IO_FAILED, "disk %d is full", me) : OK;
+    Status mine   = vote->failing >> me & 1 ? fail(me == 1 ? BAD_FILE : IO_FAILED, "disk %d is full%s", me, vote->why ? vote->why : "") : OK;
     vote->got[me] = agree(world, mine);
     snprintf(vote->text[me], sizeof vote->text[me], "%s", vote->got[me] == OK ? "" : fail_text());
     comm_close(world);
@@ -35,6 +35,21 @@ static void the_lowest_failing_rank_speaks_for_all(void **state)
             assert_int_equal(vote.got[r], failing == 0 ? OK : lowest == 1 ? BAD_FILE : IO_FAILED);
             assert_string_equal(vote.text[r], failing == 0 ? "" : expected);
         }
+    }
+}
+
+static void a_long_message_arrives_whole(void **state)
+{
+    (void)state;
+    char why[1901];
+    memset(why, 'q', 1900);
+    why[1900] = 0;
+    Vote vote = { .failing = 1 << 2, .why = why };
+    assert_int_equal(transport_threads_run(4, vote_body, &vote), OK);
+    for (int r = 0; r < 4; r++) {
+        assert_int_equal(vote.got[r], IO_FAILED);
+        assert_non_null(strstr(vote.text[r], "disk 2 is fullqqq"));
+        assert_string_equal(strchr(vote.text[r], 'q'), why);
     }
 }
 
@@ -110,7 +125,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_lowest_failing_rank_speaks_for_all),
-        cmocka_unit_test(one_rank_agrees_with_itself),
+        cmocka_unit_test(a_long_message_arrives_whole), cmocka_unit_test(one_rank_agrees_with_itself),
         cmocka_unit_test(the_first_line_that_differs_is_shown),
         cmocka_unit_test(the_lowest_failing_thread_is_the_result),
     };

@@ -37,6 +37,8 @@ typedef struct {
 
 /* ---- the work directory ---- */
 
+static const char *const lock_name = "lock";
+
 /* A directory of that name that holds somebody's files is left alone. It may be used if it has a lock file
  * or is empty. The lock is looked for again at the end, because another run may have created it after the
  * first look. */
@@ -71,7 +73,7 @@ static Status lock_try(CleanRun *r, const char *path, bool *held)
 static Status folder_claim(CleanRun *r)
 {
     char path[1024];
-    TRY(path_join(path, r->folder, "lock"));
+    TRY(path_join(path, r->folder, lock_name));
     while (!r->claimed) {
         TRY(folder_make(r->folder));
         if (!folder_usable(r->folder, path))
@@ -93,13 +95,13 @@ static Status folder_remove_work(const char *folder)
     if (!stream) return fail(IO_FAILED, "%s: cannot be read: %m", folder);
     Status status = progress_file_forget(folder);
     for (struct dirent *entry; status == OK && (entry = readdir(stream)) != NULL;) {
-        if (!strcmp(entry->d_name, ".") || !strcmp(entry->d_name, "..") || !strcmp(entry->d_name, "lock"))
+        if (!strcmp(entry->d_name, ".") || !strcmp(entry->d_name, "..") || !strcmp(entry->d_name, lock_name))
             continue;
         status = path_join(path, folder, entry->d_name);
         if (status == OK && seam.remove(path)) status = fail(IO_FAILED, "%s: cannot be removed: %m", path);
     }
     closedir(stream);
-    if (status == OK) status = path_join(path, folder, "lock");
+    if (status == OK) status = path_join(path, folder, lock_name);
     if (status == OK && seam.remove(path) && errno != ENOENT)
         status = fail(IO_FAILED, "%s: cannot be removed: %m", path);
     if (status == OK && seam.remove(folder) && errno != ENOENT && errno != ENOTEMPTY && errno != EEXIST)
