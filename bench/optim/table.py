@@ -1,13 +1,14 @@
 """A table of all values of --optimizer, in Markdown, on standard output; progress is written to standard error:
 
-    python3 bench/optim/table.py [JOTUN] [--text FILE ...] [--only NAME ...] [--steps 300] [--grid 0.5 1 2] [--jobs N] [--results FILE]
+    python3 bench/optim/table.py [JOTUN] [--text FILE ...] [--only NAME ...] [--steps 300] [--grid 0.5 1 2] [--seeds 1234 1 2] [--jobs N] [--results FILE]
     python3 bench/optim/table.py --only muon --shares 0.75 0.6        in how many steps an optimizer reaches AdamW's loss
 
 Losses: each optimizer trains the same small model on the same batches of the same text for --steps steps, with the learning rates of one
 grid. One list of learning rates would leave most optimizers without a usable one (SGD's are hundreds of times Lion's), so the grid is the
 same list of multiples of a learning rate at which the optimizer does well with such a model, the first number of its row in OPTIMIZERS. Where the best
 one lies at an end of the grid, the grid grows on that side by the ratio of its last two, by at most --growth learning rates on each side;
-a best one that is still at an end is marked. Schedules are a warm-up of a tenth of the steps and a cosine to a tenth of the learning rate;
+a best one that is still at an end is marked. These runs have the first of --seeds; the best learning rate is trained with the others as well,
+and the table has the mean of all and their range. Schedules are a warm-up of a tenth of the steps and a cosine to a tenth of the learning rate;
 those of schedule-free optimizers are constant after the warm-up, as their method has it. Options beyond the learning rate are those of the row,
 not searched. Runs have one thread and their losses do not depend on the machine's load; --jobs of them run at a time.
 
@@ -44,7 +45,7 @@ import time
 
 TREE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
 MODEL = ("--num-layers 2 --hidden-size 96 --num-attention-heads 3 --seq-length 128 --position-embedding-type rope --attention-dropout 0 "
-         "--hidden-dropout 0 --micro-batch-size 8 --global-batch-size 8 --split 95,5,0 --seed 1234").split()
+         "--hidden-dropout 0 --micro-batch-size 8 --global-batch-size 8 --split 95,5,0").split()
 TOKENS_A_STEP = 8 * 128
 DOCUMENT = 4096                        # characters, and what is left of the line
 DECAY = "--weight-decay 0.1 "
@@ -132,15 +133,16 @@ def train(o, words, threads):
 
 # ---- losses ----
 
-def loss_key(o, name, lr, steps):
-    return " ".join(["loss", o.digest, f"{o.eval_iters} batches", *options_of(name, lr, steps)])
+def loss_key(o, name, lr, steps, seed):
+    return " ".join(["loss", o.digest, f"{o.eval_iters} batches", f"--seed {seed}", *options_of(name, lr, steps)])
 
 
-def loss_of(o, name, lr, steps):
+def loss_of(o, name, lr, steps, seed):
     """The validation loss at the end, infinite where it is not a number."""
-    key = loss_key(o, name, lr, steps)
+    key = loss_key(o, name, lr, steps, seed)
     if key not in o.results.rows:
-        found = re.findall(r"validation loss ([-+.\w]+)", train(o, options_of(name, lr, steps) + ["--eval-interval", str(steps), "--eval-iters", str(o.eval_iters), "--log-interval", str(steps)], 1))
+        words = ["--seed", str(seed), "--eval-interval", str(steps), "--eval-iters", str(o.eval_iters), "--log-interval", str(steps)]
+        found = re.findall(r"validation loss ([-+.\w]+)", train(o, options_of(name, lr, steps) + words, 1))
         if not found:
             sys.exit(f"{key}: the run printed no validation loss")
         o.results.add(key, float(found[-1]))
@@ -163,17 +165,24 @@ def wider(grid, losses, growth, first):
     return None
 
 
+Found = collections.namedtuple("Found", "losses lr seeds")      # the losses of all learning rates tried, the best one, its losses with all seeds
+
+
 def search(o, name, steps, counted):
-    """The losses of all learning rates that were tried."""
     first = [float(f"{OPTIMIZERS[name].lr * x:.6g}") for x in o.grid]
     losses, lr = {}, first[0]
     while lr is not None:
-        losses[lr] = loss_of(o, name, lr, steps)
-        counted(name, lr, losses[lr])
+        losses[lr] = loss_of(o, name, lr, steps, o.seeds[0])
+        counted(name, lr, losses[lr], o.seeds[0])
         left = [x for x in first if x not in losses]
         lr = left[0] if left else wider(losses, losses, o.growth, first)
         lr = float(f"{lr:.6g}") if lr is not None else None
-    return losses
+    best = min(losses, key=losses.get)
+    seeds = [losses[best]]
+    for seed in o.seeds[1:]:
+        seeds.append(loss_of(o, name, best, steps, seed))
+        counted(name, best, seeds[-1], seed)
+    return Found(losses, best, seeds)
 
 
 class Progress:
@@ -181,27 +190,27 @@ class Progress:
 
     def __init__(self, o, tasks):
         self.begun, self.jobs, self.lock, self.done, self.new = time.time(), o.jobs, threading.Lock(), 0, 0
-        self.first = {(name, steps): len(o.grid) for name, steps in tasks}
+        self.first = {(name, steps): len(o.grid) + len(o.seeds) - 1 for name, steps in tasks}
         self.kept = dict(o.results.rows)
         self.o = o
 
-    def count(self, name, steps, lr, loss):
+    def count(self, name, steps, lr, loss, seed):
         with self.lock:
             self.done += 1
             self.first[name, steps] = max(0, self.first[name, steps] - 1)
-            if loss_key(self.o, name, lr, steps) in self.kept:
+            if loss_key(self.o, name, lr, steps, seed) in self.kept:
                 return
             self.new += 1
             left = sum(self.first.values())
             rate = (time.time() - self.begun) / self.new
-            say(f"{name:18} lr {lr:<8g} {steps} steps  validation loss {loss:.4f}   {self.done} runs done, {left} or more to come: {left * rate / 60:.0f} min")
+            say(f"{name:18} lr {lr:<8g} seed {seed}  {steps} steps  validation loss {loss:.4f}   {self.done} runs done, {left} or more to come: {left * rate / 60:.0f} min")
 
 
 def searches(o, tasks):
-    """The losses of each (name, steps)."""
+    """What was found of each (name, steps)."""
     progress = Progress(o, tasks)
     with concurrent.futures.ThreadPoolExecutor(o.jobs) as pool:
-        futures = {task: pool.submit(search, o, *task, lambda name, lr, loss, steps=task[1]: progress.count(name, steps, lr, loss)) for task in tasks}
+        futures = {task: pool.submit(search, o, *task, lambda name, lr, loss, seed, steps=task[1]: progress.count(name, steps, lr, loss, seed)) for task in tasks}
         try:
             return {task: future.result() for task, future in futures.items()}
         except BaseException:
@@ -237,7 +246,7 @@ def profiled(o, name):
     clips first, then the pass of the step itself follows, which costs as much as the estimate did."""
     row, path = OPTIMIZERS[name], os.path.join(o.folder, "profile.json")
     rare = [row.rare, str(RARE_GAP)] if row.rare else []
-    train(o, [*options_of(name, row.lr, PROFILED.stop), *rare, "--log-interval", "100", "--profile", path,
+    train(o, [*options_of(name, row.lr, PROFILED.stop), *rare, "--seed", "1234", "--log-interval", "100", "--profile", path,
               "--profile-step-start", str(PROFILED.start), "--profile-step-end", str(PROFILED.stop - 1)], o.threads)
     updates, steps, clipped = dict.fromkeys(PROFILED, 0.0), {}, set()
     events = [e for e in json.load(open(path))["traceEvents"] if e["ph"] == "X" and "step" in e.get("args", {})]
@@ -280,28 +289,27 @@ def machine():
 def table(o, names):
     found = searches(o, [(name, o.steps) for name in names])
     texts = ", ".join(os.path.basename(f) for f in o.text) if o.text else "C, Python and Markdown of this tree"
-    print(f"Text: {texts} ({o.digest}), tokens are bytes. {o.steps} steps of {TOKENS_A_STEP} tokens, {o.steps * TOKENS_A_STEP} together.  \n"
+    print(f"Text: {texts} ({o.digest}), tokens are bytes. {o.steps} steps of {TOKENS_A_STEP} tokens, {o.steps * TOKENS_A_STEP} together. Seeds {' '.join(map(str, o.seeds))}.  \n"
           f"Model: `{' '.join(MODEL)}`.  \n"
           f"Grid: {' '.join(f'{x:g}' for x in o.grid)} times the optimizer's learning rate of the program, wider by at most {o.growth} on each side where the best is at an end.  \n"
           f"Machine: {machine()}" + ("" if o.no_times else f"; times with {o.threads} threads, {o.rounds} pairs") + ".\n")
-    print("| optimizer | validation loss | at lr | lr tried | bytes of state a parameter | update, ms | update / AdamW's | step / AdamW's | options |")
-    print("|---|---|---|---|---|---|---|---|---|")
-    for name in sorted(names, key=lambda n: min(found[n, o.steps].values())):
-        losses = found[name, o.steps]
-        lr = min(losses, key=losses.get)
+    print("| optimizer | validation loss | range | at lr | lr tried | bytes of state a parameter | update, ms | update / AdamW's | step / AdamW's | options |")
+    print("|---|---|---|---|---|---|---|---|---|---|")
+    for name in sorted(names, key=lambda n: statistics.mean(found[n, o.steps].seeds)):
+        losses, lr, seeds = found[name, o.steps]
         end = ", an end of the grid" if len(losses) > 1 and lr in (min(losses), max(losses)) else ""
         times = "- | - | -" if o.no_times else "{:.2f} | {:.2f} | {:.2f}".format(*times_of(o, name))
-        print(f"| `{name}` | {losses[lr]:.4f} | {lr:g}{end} | {min(losses):g} to {max(losses):g} | {state_bytes(o, name):.2f} | {times} | "
-              f"`{OPTIMIZERS[name].options}` |", flush=True)
+        print(f"| `{name}` | {statistics.mean(seeds):.4f} | {max(seeds) - min(seeds):.4f} | {lr:g}{end} | {min(losses):g} to {max(losses):g} | "
+              f"{state_bytes(o, name):.2f} | {times} | `{OPTIMIZERS[name].options}` |", flush=True)
     return 0
 
 
 def shares(o, names):
     tasks = [("adam", o.steps)] + [(name, round(share * o.steps)) for name in names for share in o.shares if name != "adam"]
     found = searches(o, tasks)
-    best = {task: min(losses.values()) for task, losses in found.items()}
+    best = {task: statistics.mean(f.seeds) for task, f in found.items()}
     for task in tasks:
-        print(f"{task[0]:18} {task[1]:5} steps: " + "  ".join(f"lr {x:g}: {loss:.4f}" for x, loss in sorted(found[task].items())) + f"   best {best[task]:.4f}")
+        print(f"{task[0]:18} {task[1]:5} steps: " + "  ".join(f"lr {x:g}: {loss:.4f}" for x, loss in sorted(found[task].losses.items())) + f"   best {best[task]:.4f}")
     for task in tasks[1:]:
         print(f"{task[0]} {'reaches' if best[task] <= best[tasks[0]] else 'does not reach'} AdamW's loss of {o.steps} steps in {task[1] / o.steps:.0%} of them")
     return 0 if all(best[name, round(max(o.shares) * o.steps)] <= best[tasks[0]] for name in names if name != "adam") else 1
@@ -316,6 +324,7 @@ def main():
     parser.add_argument("--eval-iters", type=int, default=50, help="batches of which validation losses are means")
     parser.add_argument("--grid", nargs="+", type=float, default=[0.5, 1, 2])
     parser.add_argument("--growth", type=int, default=2)
+    parser.add_argument("--seeds", nargs="+", type=int, default=[1234, 1, 2])
     parser.add_argument("--shares", nargs="+", type=float)
     parser.add_argument("--jobs", type=int, default=os.cpu_count())
     parser.add_argument("--threads", type=int, default=os.cpu_count())
