@@ -142,23 +142,43 @@ static void test_orthonormal(void **state)
     team_close(team);
 }
 
+/* Floats beside all middles and beside all bounds of the keys by which a code is found. */
+static void test_nearest(const DynamicCode *code)
+{
+    for (uint32_t key = 0; key < 0x3f80; key++)
+        for (int sign = 0; sign < 2; sign++) {
+            uint32_t middle = 0, place[8] = { key << 16, key << 16 | 1, key << 16 | 0x7fff, key << 16 | 0xffff };
+            memcpy(&middle, &code->middle_float[key % (CODE_VALUES - 1)], 4);
+            for (uint32_t i = 0; i < 3; i++) place[4 + i] = (middle & 0x7fffffffu) + i - (middle & 0x7fffffffu ? 1 : 0);
+            for (int i = 0; i < 8; i++) {
+                uint32_t bits = place[i] | (uint32_t)sign << 31;
+                float x;
+                int32_t wanted = 0;
+                memcpy(&x, &bits, 4);
+                while (code->middle[wanted] < (double)x) wanted++;
+                int32_t found = code_nearest(code, x);
+                if (found != wanted) fail_msg("code %d of %.9g, nearest is %d", found, (double)x, wanted);
+            }
+        }
+}
+
 static void test_codes(void **state)
 {
     (void)state;
     json_t *golden = json_load_file(TESTS_DIR "/golden/optimizers/dynamic_map.json", 0, NULL);
     assert_non_null(golden);
     for (int with_signs = 0; with_signs < 2; with_signs++) {
-        DynamicCode code;
         char *at = (char *)json_string_value(json_object_get(golden, with_signs ? "signed" : "unsigned"));
-        dynamic_code(&code, with_signs);
+        const DynamicCode *code = dynamic_code(with_signs);
         for (int i = 0; i < CODE_VALUES; i++) {
             uint32_t bits, wanted = (uint32_t)strtoul(at, &at, 16);
-            memcpy(&bits, &code.value[i], 4);
+            memcpy(&bits, &code->value[i], 4);
             if (bits != wanted) fail_msg("value %d is %08x, bitsandbytes has %08x", i, bits, wanted);
-            assert_true(i == CODE_VALUES - 1 || (code.middle[i] > (double)code.value[i] && code.middle[i] < (double)code.value[i + 1]));
-            assert_true(i == CODE_VALUES - 1 || ((double)code.middle_float[i] <= code.middle[i] &&
-                        (double)nextafterf(code.middle_float[i], INFINITY) > code.middle[i]));
+            assert_true(i == CODE_VALUES - 1 || (code->middle[i] > (double)code->value[i] && code->middle[i] < (double)code->value[i + 1]));
+            assert_true(i == CODE_VALUES - 1 || ((double)code->middle_float[i] <= code->middle[i] &&
+                        (double)nextafterf(code->middle_float[i], INFINITY) > code->middle[i]));
         }
+        test_nearest(code);
     }
     json_decref(golden);
 }

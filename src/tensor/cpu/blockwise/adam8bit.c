@@ -10,7 +10,7 @@ enum { BLOCKS_AT_ONCE = CHUNK_ELEMENTS / CODE_BLOCK };
 typedef struct {
     Tensor w_N, param_N, g_N, m_N, m_scale_B, v_N, v_scale_B, m_wide_N, v_wide_N, most_2B;
     ElementPlace place;
-    DynamicCode  with_signs, without;
+    const DynamicCode *with_signs, *without;
     float factor, beta1, beta2, epsilon, shrink, rate, unbias;     /* as in adamw; rate has no lr without w */
 } Adam8bitStep;
 
@@ -37,17 +37,20 @@ static BlockRun run_next(const Adam8bitStep *s, int64_t N, int64_t b, int64_t *a
 }
 
 /* m and v of elements first .. in float, and of them the largest magnitudes. */
-INLINE void block_moments(const Adam8bitStep *s, int64_t b, BlockRun run, float *m, float *v, float most[2])
+INLINE void block_moments(const Adam8bitStep *s, int64_t b, BlockRun run, float *restrict m, float *restrict v, float most[2])
 {
     const uint8_t *m_code = (const uint8_t *)s->m_N.data + run.first;
     const uint8_t *v_code = (const uint8_t *)s->v_N.data + run.first;
     const float *g = flat(s->g_N) + run.first;
     float m_scale = flat(s->m_scale_B)[b], v_scale = flat(s->v_scale_B)[b];
     float one1 = 1 - s->beta1, one2 = 1 - s->beta2;
+    const float *m_value = s->with_signs->value, *v_value = s->without->value;
+    int32_t m_at[CODE_BLOCK], v_at[CODE_BLOCK];               /* indices as wide as values, of which vectors are made */
+    for (int64_t i = 0; i < run.count; i++) m_at[i] = m_code[i], v_at[i] = v_code[i];
     for (int64_t i = 0; i < run.count; i++) {
         float scaled = g[i] * s->factor;
-        m[i] = s->beta1 * (s->with_signs.value[m_code[i]] * m_scale) + one1 * scaled;
-        v[i] = s->beta2 * (s->without.value[v_code[i]] * v_scale) + one2 * scaled * scaled;
+        m[i] = s->beta1 * (m_value[m_at[i]] * m_scale) + one1 * scaled;
+        v[i] = s->beta2 * (v_value[v_at[i]] * v_scale) + one2 * scaled * scaled;
     }
     for (int64_t i = 0; i < run.count; i++) {
         most[0] = fabsf(m[i]) > most[0] ? fabsf(m[i]) : most[0];
@@ -55,26 +58,18 @@ INLINE void block_moments(const Adam8bitStep *s, int64_t b, BlockRun run, float 
     }
 }
 
-/* How many middles are below each x: binary searches beside each other, without branches, of which every
- * other one would be mispredicted. The last middle is infinity. */
-enum { SEARCHES = 16 };
-INLINE void codes_find(int32_t *restrict at, const float *restrict middle, const float *restrict ratio)
+/* code_nearest of x / scale, a step of it at a time, as compilers make vectors of such loops alone. */
+INLINE void codes_store(uint8_t *restrict code, const DynamicCode *table, const float *restrict x, float scale, int64_t n)
 {
-    for (int i = 0; i < SEARCHES; i++) at[i] = 0;
-    for (int step = CODE_VALUES / 2; step > 0; step /= 2)
-        for (int i = 0; i < SEARCHES; i++) at[i] += middle[at[i] + step - 1] < ratio[i] ? step : 0;
-}
-
-INLINE void codes_store(uint8_t *code, const float *middle, const float *x, float scale, int64_t n)
-{
-    float divisor = scale > 0 ? scale : 1, ratio[SEARCHES] = { 0 };
-    int32_t at[SEARCHES];
-    for (int64_t first = 0; first < n; first += SEARCHES) {
-        int64_t count = n - first < SEARCHES ? n - first : SEARCHES;
-        for (int64_t i = 0; i < count; i++) ratio[i] = x[first + i] / divisor;
-        codes_find(at, middle, ratio);
-        for (int64_t i = 0; i < count; i++) code[first + i] = (uint8_t)at[i];
-    }
+    float divisor = scale > 0 ? scale : 1, ratio[CODE_BLOCK];
+    int32_t at[CODE_BLOCK];
+    const float *restrict middle = table->middle_float;
+    const int32_t *restrict first = table->first;
+    for (int64_t i = 0; i < n; i++) ratio[i] = x[i] / divisor;
+    for (int64_t i = 0; i < n; i++) at[i] = code_key(ratio[i]);
+    for (int64_t i = 0; i < n; i++) at[i] = first[at[i]];
+    for (int64_t i = 0; i < n; i++) at[i] += middle[at[i]] < ratio[i];
+    for (int64_t i = 0; i < n; i++) code[i] = (uint8_t)at[i];
 }
 
 INLINE void block_update(const Adam8bitStep *s, BlockRun run, const float *m, const float *v)
@@ -94,8 +89,8 @@ INLINE void block_update(const Adam8bitStep *s, BlockRun run, const float *m, co
 INLINE void block_store(const Adam8bitStep *s, int64_t b, BlockRun run, const float *m, const float *v)
 {
     uint8_t *m_code = (uint8_t *)s->m_N.data + run.first, *v_code = (uint8_t *)s->v_N.data + run.first;
-    codes_store(m_code, s->with_signs.middle_float, m, flat(s->m_scale_B)[b], run.count);
-    codes_store(v_code, s->without.middle_float, v, flat(s->v_scale_B)[b], run.count);
+    codes_store(m_code, s->with_signs, m, flat(s->m_scale_B)[b], run.count);
+    codes_store(v_code, s->without, v, flat(s->v_scale_B)[b], run.count);
 }
 
 static CLONES void adam8bit_blocks(void *context, int64_t begin, int64_t end)
@@ -151,8 +146,7 @@ static void want_states(Tensor m_N, Tensor m_scale_B, Tensor v_N, Tensor v_scale
 static void betas_set(Adam8bitStep *s, const StepState *state, double beta1, double beta2)
 {
     s->factor = (float)state->factor, s->beta1 = (float)beta1, s->beta2 = (float)beta2;
-    dynamic_code(&s->with_signs, true);
-    dynamic_code(&s->without, false);
+    s->with_signs = dynamic_code(true), s->without = dynamic_code(false);
 }
 
 static void rates_set(Adam8bitStep *s, const StepState *state, double beta1, double beta2, double epsilon,
