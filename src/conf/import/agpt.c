@@ -119,6 +119,16 @@ static void choose(Agpt *a, int v, const char *text)
     if (!a->value[v].text) a->value[v].text = text;
 }
 
+/* Whether the text is a word of the list, in any case of its letters. */
+static bool is_one_of(const char *text, const char *list)
+{
+    for (size_t letters; text && *list; list += letters + (list[letters] == ' ')) {
+        letters = strcspn(list, " ");
+        if (strlen(text) == letters && !strncasecmp(text, list, letters)) return true;
+    }
+    return false;
+}
+
 static const struct { const char *name, *shape[6], *keeps; } architectures[] = {
 #define ARCHITECTURE(name, heads, layers, hidden, kv, ffn, seq, keeps)                                       \
     {name, {#heads, #layers, #hidden, #kv, #ffn, #seq}, keeps},
@@ -176,6 +186,9 @@ static void read_values(Agpt *a)
     choose_architecture(a);
     choose_by_machine(a);
     agpt_machine_report(&a->machine);
+#define NEEDS(id, values, other, needed)                                                                     \
+    if (is_one_of(a->value[V_##id].text, values)) choose(a, V_##other, needed);
+#include "conf/dialects.def"
     for (int v = 0; v < VARIABLES; v++)
         if (*variables[v].fallback) choose(a, v, variables[v].fallback);
 }
@@ -524,27 +537,26 @@ static void take_tokenizer(Agpt *a)
            name);
 }
 
-/* The fork's adam is torch.optim.Adam and its adopt has the authors' default: both add the weight decay to
- * the gradient (L2). */
-static bool decay_coupled(const Agpt *a)
+/* What the script's programs take beside a value, where no option of jotun gives that value. */
+static void give_beside(Agpt *a)
 {
-    const char *name = text_of(a, V_OPT);
-    return !a->value[V_OPT].ours && (!strcasecmp(name, "adam") || !strcasecmp(name, "adopt"));
-}
-
-/* What the script's JSON has for this optimizer, where it is not DeepSpeed's default. */
-static void give_onebit(Agpt *a)
-{
-    const char *name = a->value[V_OPT].name;
-    set(a, OPTION_onebit_freeze, "1000", name, SCRIPT);
-    set(a, OPTION_lamb_max_coeff, "0.3", name, SCRIPT);
+#define WHERE(id, values, option, text) { V_##id, values, option, text },
+    static const struct { int variable; const char *values, *option, *text; } beside[] = {
+#include "conf/dialects.def"
+    };
+    for (size_t i = 0; i < sizeof beside / sizeof beside[0]; i++) {
+        const AgptValue *value  = &a->value[beside[i].variable];
+        int              option = option_find(beside[i].option, FOR_TRAIN);
+        CHECK(option >= 0, SCRIPT " gives --%s, which is no option", beside[i].option);
+        if (!value->ours && is_one_of(value->text, beside[i].values))
+            set(a, option, beside[i].text, value->name, SCRIPT);
+    }
 }
 
 static void give_computed(Agpt *a)
 {
     Options *o = a->o;
-    if (decay_coupled(a)) set(a, OPTION_coupled_decay, "true", a->value[V_OPT].name, SCRIPT);
-    if (!a->value[V_OPT].ours && !strcasecmp(text_of(a, V_OPT), "ds.onebitlamb")) give_onebit(a);
+    give_beside(a);
     if (!options_typed_by_person(o, OPTION_ranks))
         set(a, OPTION_ranks, held(a, "%" PRId64, a->world), "WORLD_SIZE",
             "hosts, NGPU_PER_HOST, TP, PP and SP");
