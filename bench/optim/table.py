@@ -10,7 +10,8 @@ one lies at an end of the grid, the grid grows on that side by the ratio of its 
 a best one that is still at an end is marked. These runs have the first of --seeds; the best learning rate is trained with the others as well,
 and the table has the mean of all and their range. Schedules are a warm-up of a tenth of the steps and a cosine to a tenth of the learning rate;
 those of schedule-free optimizers are constant after the warm-up, as their method has it. Options beyond the learning rate are those of the row,
-not searched. Runs have one thread and their losses do not depend on the machine's load; --jobs of them run at a time.
+not searched. 1-bit LAMB, which sends signs between data-parallel ranks, has two of them, each with half of the batch, and its times are those of rank 0
+beside AdamW's on two ranks. Runs have one thread for each rank and their losses do not depend on the machine's load; --jobs of them run at a time.
 
 State: bytes of optimizer states of GPT-2 124M for each parameter by the dry run, with the averages that schedule-free optimizers keep and
 with each optimizer's default sizes (GaLore's rank is 128).
@@ -45,13 +46,13 @@ import time
 
 TREE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
 MODEL = ("--num-layers 2 --hidden-size 96 --num-attention-heads 3 --seq-length 128 --position-embedding-type rope --attention-dropout 0 "
-         "--hidden-dropout 0 --micro-batch-size 8 --global-batch-size 8 --split 95,5,0").split()
+         "--hidden-dropout 0 --global-batch-size 8 --split 95,5,0").split()
 TOKENS_A_STEP = 8 * 128
 DOCUMENT = 4096                        # characters, and what is left of the line
 DECAY = "--weight-decay 0.1 "
 # name: learning rate, options; the rare work of an update: an option that says how often it is done, None where it
-# is of Sophia's kind and the default serves, and in how many updates once by default
-Row = collections.namedtuple("Row", "lr options rare every", defaults=("", 0))
+# is of Sophia's kind and the default serves, and in how many updates once by default; data-parallel ranks
+Row = collections.namedtuple("Row", "lr options rare every ranks", defaults=("", 0, 1))
 ADAM = DECAY + "--adam-beta2 0.95"
 OPTIMIZERS = {
     "adam": Row(8e-3, ADAM),
@@ -66,7 +67,7 @@ OPTIMIZERS = {
     "sophiag": Row(5e-4, DECAY + "--adam-beta1 0.965 --adam-beta2 0.99", "--sophia-update-interval", 10),
     "lamb": Row(3.2e-2, ADAM),
     "ipex.lamb": Row(3.2e-2, ADAM),
-    "ds.onebitlamb": Row(3.2e-2, ADAM + " --onebit-freeze-step 100"),
+    "ds.onebitlamb": Row(3.2e-2, ADAM + " --onebit-freeze-step 100", ranks=2),
     "muon": Row(1.6e-2, ADAM + " --muon-momentum 0.95 --muon-nesterov --muon-extra-scale-factor 0.2"),
     "galoreadamw": Row(6.4e-2, ADAM + " --galore-rank 24", "--galore-update-gap", 200),
     "galoreadamw8bit": Row(6.4e-2, ADAM + " --galore-rank 24", "--galore-update-gap", 200),
@@ -118,8 +119,12 @@ class Results:
             os.replace(self.path + ".new", self.path)
 
 
+def ranks_of(ranks):
+    return ["--micro-batch-size", str(8 // ranks), "--ranks", str(ranks)]
+
+
 def options_of(name, lr, steps):
-    words = ["--optimizer", name, *OPTIMIZERS[name].options.split(), "--lr", f"{lr:.6g}", "--train-iters", str(steps),
+    words = ["--optimizer", name, *OPTIMIZERS[name].options.split(), *ranks_of(OPTIMIZERS[name].ranks), "--lr", f"{lr:.6g}", "--train-iters", str(steps),
              "--lr-warmup-iters", str(max(1, steps // 10))]
     return words + (["--lr-decay-style", "constant"] if name in SCHEDULE_FREE else ["--lr-decay-style", "cosine", "--min-lr", f"{lr / 10:.6g}"])
 
@@ -241,15 +246,17 @@ def phases(values):
     return usual, max(places) - usual
 
 
-def profiled(o, name):
-    """Milliseconds of an update and of a step. An update is all that follows the first clipping of a step: Sophia's estimate
+def profiled(o, name, ranks):
+    """Milliseconds, on rank 0 of so many, of an update and of a step. An update is all that follows the first clipping of a step: Sophia's estimate
     clips first, then the pass of the step itself follows, which costs as much as the estimate did."""
     row, path = OPTIMIZERS[name], os.path.join(o.folder, "profile.json")
     rare = [row.rare, str(RARE_GAP)] if row.rare else []
-    train(o, [*options_of(name, row.lr, PROFILED.stop), *rare, "--seed", "1234", "--log-interval", "100", "--profile", path,
+    words = options_of(name, row.lr, PROFILED.stop)
+    at = words.index("--micro-batch-size")
+    train(o, [*words[:at], *ranks_of(ranks), *words[at + 4:], *rare, "--seed", "1234", "--log-interval", "100", "--profile", path,
               "--profile-step-start", str(PROFILED.start), "--profile-step-end", str(PROFILED.stop - 1)], o.threads)
     updates, steps, clipped = dict.fromkeys(PROFILED, 0.0), {}, set()
-    events = [e for e in json.load(open(path))["traceEvents"] if e["ph"] == "X" and "step" in e.get("args", {})]
+    events = [e for e in json.load(open(path))["traceEvents"] if e["ph"] == "X" and e["pid"] == 0 and "step" in e.get("args", {})]
     for e in sorted((e for e in events if e.get("cat") == "op"), key=lambda e: e["ts"]):
         step = e["args"]["step"]
         if step in clipped:
@@ -270,8 +277,8 @@ def times_of(o, name):
     if key not in o.results.rows or o.again:
         pairs = []
         for _ in range(o.rounds):
-            adam = profiled(o, "adam")
-            mine = profiled(o, name)
+            adam = profiled(o, "adam", OPTIMIZERS[name].ranks)
+            mine = profiled(o, name, OPTIMIZERS[name].ranks)
             pairs.append((mine[0], mine[0] / adam[0], mine[1] / adam[1]))
         o.results.add(key, [statistics.median(p[i] for p in pairs) for i in range(3)])
         say(f"{name:18} update {o.results.rows[key][0]:.2f} ms")
