@@ -12,6 +12,7 @@
 #include "cli/command.h"
 #include "cli/fairseq/fairseq.h"
 #include "cli/setup/setup.h"
+#include "comm/broadcast.h"
 #include "corpus/read/codec.h"
 #include "eval/windows.h"
 #include "text/tokenizer.h"
@@ -218,10 +219,26 @@ static Status ids_read(Task *task, Options *o)
 {
     const char *path = o->text ? o->text : o->data_path.text[0];
     TRY(setup_train_config(&task->config, o));
-    TRY(count_original(task, o));
     TRY(o->text ? ids_of_file(task, path) : ids_of_token_file(task, path));
     if (task->count >= 2) return OK;
     return fail(BAD_FILE, "%s holds %lld tokens; perplexity needs two or more", path, (long long)task->count);
+}
+
+/* Rank 0 counts the original text for all. */
+static Status original_share(Task *task, const Options *o, Transport *mpi)
+{
+    bool   first = !mpi || mpi->rank == 0;
+    Status status = first ? count_original(task, o) : OK;
+    if (!mpi) return status;
+    size_t bytes = sizeof task->original;
+    char  *count = first ? malloc(bytes) : NULL;               /* on the others by the broadcast */
+    if (status == OK && first && !count) status = fail(NO_MEMORY, "no memory for a number");
+    if (status == OK && first) memcpy(count, &task->original, bytes);
+    status = broadcast_bytes_at_start(mpi, status, &count, &bytes);                /* <-> world: broadcast */
+    if (status == OK) memcpy(&task->original, count, bytes);
+    free(count);
+    if (status != OK) mpi->close(mpi);
+    return status;
 }
 
 /* "--text FILE: 120 tokens, hash 0123456789abcdef". The tokenizer is seen in it as well. */
@@ -240,6 +257,7 @@ static Status run(Options *o, Task *task, CommandSet words, int argc, char **arg
     TRY(setup_options(o, &mpi, FOR_EVAL | words, argc, argv));
     if (words && transport_launcher_rank() <= 0) fairseq_told(o);
     TRY(setup_agree(mpi, ids_read(task, o)));
+    TRY(original_share(task, o, mpi));
     char ids[1200];
     ids_shown(ids, task, o);
     TRY(setup_agree_on(mpi, ids, "give all hosts the same file and --tokenizer"));

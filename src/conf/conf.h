@@ -16,8 +16,8 @@ Status options_parse (Options *o, CommandSet command, int argc, char **argv);
 Status options_parse_dialects(Options *o, CommandSet command, unsigned understood, int argc, char **argv);
 /* The files of --config and --deepspeed-config: read by this process (zeros); not read (none); or as rank
  * 0 has read them and sent them to all (packed, which options_config_texts has made and which is not
- * needed afterwards). */
-typedef struct { bool none; const char *packed; size_t bytes; } ConfigTexts;
+ * needed afterwards). agpt_found: likewise what `jotun agpt` has found on rank 0's machine. */
+typedef struct { bool none; const char *packed; size_t bytes; const void *agpt_found; } ConfigTexts;
 Status options_parse_configs(Options *o, CommandSet command, ConfigTexts texts, int argc, char **argv);
 /* The bytes of these files, one after the other; the caller frees *packed, after a failure too. BAD_FILE. */
 Status options_config_texts (char **packed, size_t *bytes, const Options *o);

@@ -137,6 +137,7 @@ typedef struct Options {
     bool         no_positions;         /* Megatron-LM's --no-position-embedding was given */
     bool         sums_fp32;            /* Megatron-LM's --accumulate-allreduce-grads-in-fp32 was given */
     const char  *run_name;             /* of the folders of `jotun agpt`; NULL: none */
+    const void  *agpt_found;           /* AgptFound of conf/import/agpt.h; NULL: none */
     TextList     words;                /* positional arguments, in order */
     const struct Fairseq
         *fairseq; /* of a command of fairseq's (conf/import/fairseq.c); NULL: of jotun's own */

@@ -405,7 +405,7 @@ static Status parse_all(Options *o, ConfigTexts texts, bool fairseq, int argc, c
     TRY(parse_environment(o));
     TRY(fairseq ? import_fairseq(o, argc, argv) : options_words(o, SOURCE_COMMAND_LINE, "", argc, argv));
     TRY(config_files_read(o, &texts));
-    if (o->agpt_variables) TRY(import_agpt(o));
+    if (o->agpt_variables && !texts.none) TRY(import_agpt(o, texts.agpt_found));
     TRY(parse_preset(o));
     return deepspeed_config_read(o, &texts);    /* last, since "auto" has the value of all other sources */
 }

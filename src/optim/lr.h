@@ -1,7 +1,7 @@
 #ifndef OPTIM_LR_H
 #define OPTIM_LR_H
 /* The learning rate and the weight decay as pure functions of the samples of the steps done before that were
- * not skipped. So a schedule has no state of its own: of a run's position the steps and samples are saved,
+ * not skipped, or of their number (by_steps). So a schedule has no state of its own: of a run's position the steps and samples are saved,
  * and nothing else. The formulas are those of Megatron-LM's OptimizerParamScheduler, or of DeepSpeed's
  * schedulers. */
 #include <stdbool.h>
@@ -18,6 +18,7 @@ typedef struct {
     LrRule  rule;                      /* DeepSpeed's has constant, linear and cosine */
     WarmupStyle warmup_style;
     double  step;                      /* samples that count as a step */
+    bool    by_steps;                  /* each step counts as these, whatever samples it has */
     double  peak, low;                 /* learning rates */
     double  warmup;                    /* samples; a fraction of `decay` need not be a whole number */
     /* the sample after which the learning rate is `low`, but if constant */

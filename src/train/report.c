@@ -205,13 +205,32 @@ static void write_line(char *line, int bytes)
     log_write(line, (size_t)bytes);
 }
 
-/* Epochs as fairseq counts them: of whole steps. A blend has one. */
+/* Epochs as fairseq counts them: of whole steps, as many as have an epoch's samples. */
+typedef struct { int64_t number, first, steps; } EpochPlace;      /* first: steps before it */
+
+/* The epoch of a step, counted from 1. A batch that rises makes epochs of fewer steps. */
+static EpochPlace epoch_of(BatchSchedule batch, int64_t samples, int64_t step)
+{
+    EpochPlace e = { .number = 1 };
+    for (int64_t from = 0;; e.number++) {
+        e.steps = batch_schedule_steps(batch, from, from + samples);
+        e.steps += batch_schedule_after(batch, from, e.steps) < from + samples;
+        int64_t left = step - 1 - e.first;
+        bool    constant = from >= batch.step[batch.steps - 1].from;
+        if (constant) e.number += left / e.steps, e.first += left / e.steps * e.steps;
+        if (constant || left < e.steps) return e;
+        from = batch_schedule_after(batch, from, e.steps);
+        e.first += e.steps;
+    }
+}
+
+/* A blend has one epoch. */
 static FairseqLine fairseq_place(const Report *report, const Trainer *t)
 {
     const Loader *loader = &t->loader[SPLIT_TRAIN];
-    int64_t samples = loader->blend ? 0 : loader->samples, batch = report->config->global;
-    int64_t size = samples > 0 ? (samples + batch - 1) / batch : t->steps, step = t->step > 0 ? t->step : 1;
-    return (FairseqLine){ .epoch = (step - 1) / size + 1, .at = (step - 1) % size + 1, .size = size,
+    int64_t samples = loader->blend ? 0 : loader->samples, step = t->step > 0 ? t->step : 1;
+    EpochPlace e = samples > 0 ? epoch_of(trainer_batches(t), samples, step) : (EpochPlace){ 1, 0, t->steps };
+    return (FairseqLine){ .epoch = e.number, .at = step - e.first, .size = e.steps,
         .updates = t->step_state.updates, .json = report->config->lines == LINES_FAIRSEQ_JSON, .now = now(),
         .wall = (double)(seam.clock() - report->started_at) * 1e-9 };
 }

@@ -73,12 +73,16 @@ static void log_decayed(const Trainer *t)
 {
     const LrSchedule *lr = &t->config->lr;
     BatchSchedule batch = trainer_batches(t);
-    int64_t end = trainer_samples_at_end(t), last = end - batch.step[batch.steps - 1].size;
+    int64_t unit = lr->by_steps ? (int64_t)lr->step : batch.step[batch.steps - 1].size;
+    int64_t end = lr->by_steps ? t->steps * unit : trainer_samples_at_end(t), last = end - unit;
     if (t->step >= t->steps || lr->style == LR_CONSTANT || !(lr->peak > 0) || last < lr->decay) return;
     if (lr_at(lr, last) > 0 || lr_decoupled_at(lr, last) > 0) return;
-    log_line("the learning rate is 0 from sample %lld on, where its decay ends, and the run ends after "
-             "sample %lld: the steps behind the decay change nothing; give a longer --lr-decay-iters or "
-             "--lr-decay-samples, or a --min-lr%s", (long long)lr->decay, (long long)end, t->step == 0 ? "" :
+    const char *name = lr->by_steps ? "step" : "sample";
+    if (!lr->by_steps) unit = 1;
+    log_line("the learning rate is 0 from %s %lld on, where its decay ends, and the run ends after "
+             "%s %lld: the steps behind the decay change nothing; give a longer --lr-decay-iters or "
+             "--lr-decay-samples, or a --min-lr%s", name,
+             (long long)(lr->decay / unit), name, (long long)(end / unit), t->step == 0 ? "" :
              ", by --override-opt-param-scheduler in the place of --use-checkpoint-opt-param-scheduler");
 }
 

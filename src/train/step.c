@@ -307,6 +307,12 @@ static void test_copies(Trainer *t)
           (long long)t->step + 1);
 }
 
+/* Samples that the schedules count for a step. */
+static int64_t counted(const Trainer *t)
+{
+    return t->config->lr.by_steps ? (int64_t)t->config->lr.step : t->batch;
+}
+
 StepReport trainer_step(Trainer *t)
 {
     LossScale before = t->step_state.loss;
@@ -319,7 +325,7 @@ StepReport trainer_step(Trainer *t)
     double r[4];
     queue_read(&t->queue, r, t->report_4.data, sizeof r);
     queue_state_read(&t->queue);
-    if (r[3] == 0) t->step_state.updates++, t->updated_samples += t->batch;
+    if (r[3] == 0) t->step_state.updates++, t->updated_samples += counted(t);
     if (r[3] == 0) t->average = average_next(&(double){ 0 }, t->average, t->step_state.lr);
     if (r[3] == 0) spike_add(&t->config->spike, &t->losses, r[0]);
     StepReport report = { .loss = r[0], .tokens = r[1], .norm = r[2], .samples = t->batch,

@@ -413,7 +413,7 @@ static void arguments_of_fairseq(void **state)
     (void)state;
     static const struct { const char *name; OptionKind kind; double low, high; } held[] = {
 #define HELD(kind, field, text, low, high, name, ...) { name, KIND_##kind, low, high },
-#include "conf/import/fairseq_together.def"
+#include "conf/import/fairseq_combined.def"
     };
     begin("fairseq");
     for (size_t i = 0; i < sizeof held / sizeof held[0]; i++) {

@@ -85,25 +85,23 @@ static Status prepare(int *used, int argc, char **argv)
     return enter_folder();
 }
 
-/* Looks at the options without a word, and makes what the run needs before it starts. What is wrong with them
- * cmd_train says, and no folder is made for it. */
+/* Rank 0 looks at the options without a word, and makes what the run needs before it starts. What is wrong
+ * with them cmd_train says, and no folder is made for it. */
 static Status start(int count, char **words, int argc, char **argv)
 {
-    Options     o;
-    AgptMachine machine;
-    bool        first = transport_launcher_rank() == 0;
+    Options o;
     log_mute(true);
     Status status = options_parse(&o, FOR_TRAIN, count, words);
     if (status == OK) status = setup_values(&o);
     if (status == OK) status = setup_validate(&o);
-    log_mute(!first);
+    log_mute(false);
     bool looks = o.dry_run || o.draw_schedule || o.schedule_svg;
-    if (status == OK) status = agpt_machine(&machine);
-    if (status == OK && first) agpt_tell(&o, &machine);
+    const AgptFound *found = o.agpt_found;
+    if (status == OK) agpt_tell(&o, &found->machine);
     bool trains = status == OK && !looks;
     status      = OK;
-    if (trains && !transport_launcher()) status = agpt_start_ranks(&o, &machine, argc, argv);
-    if (trains && status == OK && first) status = agpt_open_folders(&o);
+    if (trains && !transport_launcher()) status = agpt_start_ranks(&o, &found->machine, argc, argv);
+    if (trains && status == OK) status = agpt_open_folders(&o);
     options_close(&o);
     return status;
 }
@@ -122,7 +120,8 @@ Status cmd_agpt(int argc, char **argv)
         words[count++] = ranks;
     }
     for (int i = used; i < argc; i++) words[count++] = argv[i];
-    if (status == OK) status = start(count, words, argc, argv);
+    bool first = transport_launcher_rank() == 0;
+    if (status == OK && first) status = start(count, words, argc, argv);
     if (status == OK) status = cmd_train(count, words);
     else status = setup_refused(status, argc, argv);
     free(words);

@@ -1,5 +1,6 @@
 /* jotun fairseq-bpe-encoder: each line of the inputs as ids of GPT-2's BPE, decimal numbers with blanks
- * between. Threads encode the lines of a part of the text, which is then written in order. */
+ * between. The texts are read in pieces of whole lines; threads encode so many lines of a piece, which are
+ * then written in order. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,7 +13,7 @@
 #include "conf/conf.h"
 #include "text/bpe/bpe_tokenizer.h"
 
-enum { LINES_AT_ONCE = 10000, LINES_OF_A_THREAD = 100, FILES_MOST = 64 };
+enum { LINES_AT_ONCE = 10000, LINES_OF_A_THREAD = 100, LINES_TOLD = 10000, FILES_MOST = 64 };
 
 /* A line and its ids as text, which is owned; bytes -1: not encoded yet. */
 typedef struct { TextSpan line; char *ids; int64_t bytes; } EncodedLine;
@@ -21,8 +22,9 @@ typedef struct {
     const Options *o;
     Tokenizer      tokenizer;
     int            files;
-    Buffer         text[FILES_MOST];
-    TextSpan       rest[FILES_MOST];
+    TextReader     reader[FILES_MOST];
+    TextSpan       rest[FILES_MOST];     /* of the piece that was read last */
+    bool           ended;                /* one of the files has no further line */
     TextOutput     out[FILES_MOST];
     EncodedLine   *line;                 /* [LINES_AT_ONCE, files] */
     int64_t        lines, processed, filtered;
@@ -54,15 +56,32 @@ static void encode_lines(void *context, int64_t begin, int64_t end)
         if (e->line[i].line.text) encode_line(&e->tokenizer, &e->line[i]);
 }
 
-/* The next lines of all files; those of which one is empty lose their text. */
+/* Files of which no line is left in memory get their next piece. */
+static Status pieces_next(Encoder *e)
+{
+    for (int f = 0; f < e->files; f++) {
+        if (e->rest[f].bytes == 0) TRY(text_reader_next(&e->rest[f], &e->reader[f]));
+        e->ended |= e->rest[f].bytes == 0;
+    }
+    return OK;
+}
+
+static bool in_memory(const Encoder *e)
+{
+    for (int f = 0; f < e->files; f++)
+        if (e->rest[f].bytes == 0) return false;
+    return true;
+}
+
+/* The next lines of all files that are in memory; those of which one is empty lose their text. */
 static void lines_next(Encoder *e)
 {
-    for (e->lines = 0; e->lines < LINES_AT_ONCE; e->lines++) {
+    for (e->lines = 0; e->lines < LINES_AT_ONCE && in_memory(e); e->lines++) {
         EncodedLine *x = &e->line[e->lines * e->files];
         bool empty = false;
         for (int f = 0; f < e->files; f++) {
             x[f] = (EncodedLine){ .bytes = -1 };
-            if (!text_line_next(&e->rest[f], &x[f].line)) return;
+            text_line_next(&e->rest[f], &x[f].line);
             x[f].line = text_strip(x[f].line);
             empty |= x[f].line.bytes == 0;
         }
@@ -81,18 +100,21 @@ static Status lines_write(Encoder *e)
         if (x->line.text && status == OK) status = text_output_put(&e->out[i % e->files], x->ids, x->bytes);
         free(x->ids);
     }
+    for (int64_t told = e->processed / LINES_TOLD; told < (e->processed + e->lines) / LINES_TOLD;)
+        fprintf(stderr, "processed %" PRId64 " lines\n", ++told * LINES_TOLD);
     e->processed += e->lines;
-    if (e->lines == LINES_AT_ONCE) fprintf(stderr, "processed %" PRId64 " lines\n", e->processed);
     return status;
 }
 
 static Status encode_all(Encoder *e, Team *team)
 {
-    do {
+    for (;;) {
+        TRY(pieces_next(e));
+        if (e->ended) break;
         lines_next(e);
         team_for(team, e->lines, LINES_OF_A_THREAD, encode_lines, e);
         TRY(lines_write(e));
-    } while (e->lines == LINES_AT_ONCE);
+    }
     if (e->filtered) fprintf(stderr, "[EMPTY] filtered %" PRId64 " lines\n", e->filtered);
     return OK;
 }
@@ -119,8 +141,7 @@ static Status files_open(Encoder *e)
             if (strcmp(in->text[i], "-")) TRY(input_spared(in->text[i], out->text[j]));
     for (; e->files < in->count; e->files++) {
         int f = e->files;
-        TRY(text_file_read(&e->text[f], in->text[f]));
-        e->rest[f] = text_of(&e->text[f]);
+        TRY(text_reader_open(&e->reader[f], in->text[f]));
         TRY(text_output_open(&e->out[f], out->text[f]));
     }
     e->line = malloc(LINES_AT_ONCE * (size_t)e->files * sizeof *e->line);
@@ -153,7 +174,7 @@ Status cmd_fairseq_bpe_encoder(int argc, char **argv)
     if (status == OK) status = encode(e);
     for (int f = 0; e && f < FILES_MOST; f++) {
         if (e->out[f].path) status = text_output_finish(&e->out[f], status);
-        buffer_free(&e->text[f]);
+        text_reader_close(&e->reader[f]);
     }
     if (e) tokenizer_close(&e->tokenizer), free(e->line);
     free(e);

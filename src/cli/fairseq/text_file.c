@@ -1,4 +1,4 @@
-/* Reading and writing whole texts. */
+/* Reading texts in pieces of whole lines, and writing them. */
 #include "cli/fairseq/text_file.h"
 #include <inttypes.h>
 #include <stdio.h>
@@ -8,36 +8,10 @@
 #include "corpus/read/stream.h"
 #include "corpus/read/utf8.h"
 
-static Status read_all(Buffer *text, Stream *stream)
-{
-    size_t got;
-    do {
-        TRY(buffer_reserve(text, 1 << 20));
-        TRY(stream_read(stream, text->text + text->bytes, 1 << 20, &got));
-        text->bytes += (int64_t)got;
-    } while (got > 0);                                       /* damage is reported by the call behind it */
-    return OK;
-}
-
 static Status not_utf8(const char *path, int64_t byte)
 {
     return fail(BAD_FILE, "%s: byte %" PRId64 " is not UTF-8; jotun clean writes texts that are", path, byte);
 }
-
-Status text_file_read(Buffer *text, const char *path)
-{
-    Stream *stream;
-    *text = (Buffer){ 0 };
-    TRY(stream_open(&stream, path, STREAM_RATIO_MOST));
-    Status status = read_all(text, stream);
-    stream_close(stream);
-    TRY(status);
-    int64_t broken = text->bytes ? utf8_broken(text->text, text->bytes) : -1;
-    if (broken < 0) return OK;
-    return not_utf8(path, broken);
-}
-
-/* ---- in pieces ---- */
 
 enum { PIECE_BYTES = 4 << 20 };
 
@@ -86,7 +60,7 @@ Status text_reader_next(TextSpan *lines, TextReader *r)
     return OK;
 }
 
-TextSpan text_of(const Buffer *text) { return (TextSpan){ text->text ? text->text : "", text->bytes }; }
+/* ---- writing ---- */
 
 static bool is_standard(const TextOutput *out) { return !strcmp(out->path, "-"); }
 

@@ -5,17 +5,14 @@
 #include "corpus/read/buffer.h"
 #include "text/lines.h"
 
-/* A whole text in memory, decompressed where its name says so; "-" is standard input. BAD_FILE where it is
- * not UTF-8. The caller frees the buffer, after a failure too. */
-Status text_file_read (Buffer *text, const char *path);
-TextSpan text_of      (const Buffer *text);
-
-/* A text in pieces of whole lines, of memory for one piece: at least 4 MiB, or one line that is longer. */
+/* A text in pieces of whole lines, decompressed where its name says so; "-" is standard input. Of memory for
+ * one piece: at least 4 MiB, or one line that is longer. text_reader_close also after a failure. */
 typedef struct {
     const char *path; struct Stream *stream; Buffer text; int64_t used, before; bool ended;
 } TextReader;
 Status text_reader_open (TextReader *reader, const char *path);
-/* The next lines, which the following call replaces; none at the end. BAD_FILE as text_file_read. */
+/* The next lines, which the following call replaces; none at the end. BAD_FILE where the text is not
+ * UTF-8 or cannot be read whole. */
 Status text_reader_next (TextSpan *lines, TextReader *reader);
 void   text_reader_close(TextReader *reader);
 

@@ -8,6 +8,7 @@
 #include "cli/setup/setup.h"
 #include "cli/setup/tokenizer.h"
 #include "comm/broadcast.h"
+#include "conf/import/agpt.h"
 #include "conf/value.h"
 #include "convert/weights/foreign_weights.h"
 
@@ -97,13 +98,31 @@ static Status send_configs(char **packed, size_t *bytes, const Options *o, Trans
 }
 
 /* What was parsed before knew no file, and so is parsed again. */
-static Status parse_again(Options *o, char *packed, size_t bytes, CommandSet command, int argc, char **argv)
+static Status parse_again(Options *o, ConfigTexts texts, CommandSet command, int argc, char **argv)
 {
     options_close(o);
-    Status status = options_parse_configs(o, command, (ConfigTexts){ .packed = packed, .bytes = bytes }, argc,
-                                          argv);
-    free(packed);
+    Status status = options_parse_configs(o, command, texts, argc, argv);
     return status == OK ? options_needed(o) : status;
+}
+
+/* `jotun agpt` also looks at the machine and for files: rank 0 does, and the others take what it has found. */
+static Status parse_found(Options *o, ConfigTexts texts, CommandSet command, int argc, char **argv,
+                          Transport *mpi)
+{
+    char  *found  = NULL;
+    size_t bytes  = sizeof(AgptFound);
+    Status status = OK;
+    if (!o->agpt_variables) return parse_again(o, texts, command, argc, argv);
+    if (mpi->rank == 0) {
+        status = parse_again(o, texts, command, argc, argv);
+        if (status == OK && !(found = malloc(bytes))) status = fail(NO_MEMORY, "no memory for %zu bytes", bytes);
+        if (status == OK) memcpy(found, o->agpt_found, bytes);
+    }
+    status = broadcast_bytes_at_start(mpi, status, &found, &bytes);                /* <-> world: broadcast */
+    texts.agpt_found = found;
+    if (status == OK && mpi->rank != 0) status = parse_again(o, texts, command, argc, argv);
+    free(found);
+    return status;
 }
 
 /* What another program's checkpoint says of its model: its config and headers are read by rank 0. */
@@ -144,7 +163,9 @@ Status setup_options(Options *o, Transport **mpi, CommandSet command, int argc, 
         char  *packed = NULL;
         size_t bytes  = 0;
         TRY(send_configs(&packed, &bytes, o, *mpi, status));                 /* same on every rank */
-        status = parse_again(o, packed, bytes, command, count, words);
+        ConfigTexts texts = { .packed = packed, .bytes = bytes };
+        status = parse_found(o, texts, command, count, words, *mpi);
+        free(packed);
     }
     if (status == OK) status = take_ranks(o, *mpi);
     if (*mpi) status = read_foreign(o, *mpi, status);

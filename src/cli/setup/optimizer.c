@@ -48,7 +48,7 @@ LrSchedule setup_lr(const Options *o)
 {
     ScheduleSamples s = options_schedule_samples(o);
     return (LrSchedule){ .style = lr_style(o), .rule = lr_rule(o), .warmup_style = warmup_style(o),
-        .step = (double)o->global_batch, .peak = o->lr, .low = o->min_lr,
+        .step = (double)o->global_batch, .by_steps = o->lr_unit.value == CHOICE_lr_unit_steps, .peak = o->lr, .low = o->min_lr,
         .warmup = s.warmup, .decay = s.decay, .init = o->lr_warmup_init,
         .wsd = wsd_style(o), .wsd_decay = s.wsd,
         .decoupled = options_said(o, OPTION_decoupled_lr), .decoupled_peak = o->decoupled_lr,

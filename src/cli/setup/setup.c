@@ -38,8 +38,8 @@ Status setup_take_foreign(Options *o, const char *packed, size_t bytes)
     if (!setup_trains(o)) return OK;
     checkpoint_parts(o, facts.state.lacks);
     if (!o->finetune && !o->no_load_optim && *facts.states_unread)
-        return fail(BAD_FILE, "%s; --no-load-optim continues without its optimizer states",
-                    facts.states_unread);
+        return fail(BAD_FILE, "%s; %s continues without its optimizer states", facts.states_unread,
+                    o->fairseq ? "--reset-optimizer" : "--no-load-optim");
     if (o->checkpoint.position && !facts.counts_samples)
         log_line("%s does not say which samples its run has consumed: the data begin at their first",
                  o->load);

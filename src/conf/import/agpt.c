@@ -1,7 +1,7 @@
 /* Options from the variables of Argonne's train_aGPT_7B.sh: what the environment gives, what the script
  * chooses by architecture and machine, and what it computes of them. What somebody gave on the command line
  * counts instead of a variable, in the arithmetic too. */
-#include "conf/import/agpt.h"
+#include "conf/import/agpt_internal.h"
 #include <inttypes.h>
 #include <math.h>
 #include <stdarg.h>
@@ -11,36 +11,14 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "conf/conf.h"
-#include "conf/rows.h"
 #include "conf/value.h"
 
-#define SCRIPT "train_aGPT_7B.sh"
-enum {
-#define VARIABLE(id, names, text) V_##id,
-#include "conf/dialects.def"
-    VARIABLES,
-    TEXT = 1024,
-    NUMBER_MAX = 1 << 20 /* of ranks, and of micro-batches of a step */
-};
 static const struct { const char *names, *fallback; } variables[VARIABLES] = {
 #define VARIABLE(id, names, text) {names, text},
 #include "conf/dialects.def"
 };
 
-/* name: as given, else the first of its row; text: NULL where there is none; given: by the environment; ours:
- * by an option of jotun, which is set already. */
-typedef struct { const char *name, *text; bool given, ours; } AgptValue;
-typedef struct {
-    Options    *o;
-    AgptMachine machine;
-    AgptValue   value[VARIABLES];
-    int64_t     world, data_parallel, samples; /* samples of the run; 0: TRAIN_ITERS says */
-    TextList    refused;
-    bool        lacks_data;
-    const char *note; /* a line for a run that is not refused; NULL: none */
-} Agpt;
-
-__attribute__((format(printf, 2, 3))) static void refuse(Agpt *a, const char *format, ...)
+void agpt_refuse(Agpt *a, const char *format, ...)
 {
     char    why[IMPORT_LINE];
     va_list arguments;
@@ -50,9 +28,9 @@ __attribute__((format(printf, 2, 3))) static void refuse(Agpt *a, const char *fo
     text_list_add(&a->refused, options_hold(a->o, why));
 }
 
-__attribute__((format(printf, 2, 3))) static const char *held(Agpt *a, const char *format, ...)
+const char *agpt_held(Agpt *a, const char *format, ...)
 {
-    char    text[TEXT];
+    char    text[AGPT_TEXT];
     va_list arguments;
     va_start(arguments, format);
     vsnprintf(text, sizeof text, format, arguments);
@@ -60,14 +38,14 @@ __attribute__((format(printf, 2, 3))) static const char *held(Agpt *a, const cha
     return options_hold(a->o, text);
 }
 
-static bool is_given(const Agpt *a, int v)
+bool agpt_given(const Agpt *a, int v)
 {
     return a->value[v].given || a->value[v].ours;
 }
 
 /* ---- what is given ---- */
 
-static const Dialect *row_of(const char *name, const char *text)
+const Dialect *agpt_row(const char *name, const char *text)
 {
     return dialect_find(DIALECT_ARGONNE, name, text);
 }
@@ -77,8 +55,8 @@ static bool option_instead(Agpt *a, int v)
 {
     AgptValue     *value = &a->value[v];
     const Options *o     = a->o;
-    const Dialect *row   = row_of(value->name, NULL);
-    char           text[TEXT];
+    const Dialect *row   = agpt_row(value->name, NULL);
+    char           text[AGPT_TEXT];
     if (v == V_DTYPE) {
         bool said = o->source[OPTION_bf16].kind > SOURCE_CHECKPOINT ||
                     o->source[OPTION_fp16].kind > SOURCE_CHECKPOINT;
@@ -98,7 +76,7 @@ static void read_variable(Agpt *a, int v)
     AgptValue  *value = &a->value[v];
     const char *list  = variables[v].names;
     for (bool first = true; *list; first = false) {
-        const char *name = held(a, "%.*s", (int)strcspn(list, " "), list);
+        const char *name = agpt_held(a, "%.*s", (int)strcspn(list, " "), list);
         const char *text = getenv(name);
         list += strlen(name) + (list[strlen(name)] == ' ');
         if (first) value->name = name;
@@ -160,7 +138,7 @@ static void choose_architecture(Agpt *a)
 #include "conf/dialects.def"
         return;
     }
-    refuse(a,
+    agpt_refuse(a,
            "MODEL_ARCH=%s is not known; these are: %s; give one of them, or HEADS, NLAYERS, HIDDEN, "
            "NUM_KV_HEAD, FFN_HIDDEN_SIZE and SEQ",
            name, known);
@@ -168,7 +146,7 @@ static void choose_architecture(Agpt *a)
 
 static void choose_by_machine(Agpt *a)
 {
-    const AgptMachine *m = &a->machine;
+    const AgptMachine *m = &a->found.machine;
 #define BY_HOSTS(machine_name, id, least, text)                                                              \
     if (!strcmp(machine_name, m->name) && m->hosts >= least) choose(a, V_##id, text);
 #include "conf/dialects.def"
@@ -185,121 +163,12 @@ static void read_values(Agpt *a)
     choose(a, V_MODEL_ARCH, variables[V_MODEL_ARCH].fallback);
     choose_architecture(a);
     choose_by_machine(a);
-    agpt_machine_report(&a->machine);
+    agpt_machine_report(&a->found.machine);
 #define NEEDS(id, values, other, needed)                                                                     \
     if (is_one_of(a->value[V_##id].text, values)) choose(a, V_##other, needed);
 #include "conf/dialects.def"
     for (int v = 0; v < VARIABLES; v++)
         if (*variables[v].fallback) choose(a, v, variables[v].fallback);
-}
-
-/* ---- arithmetic ---- */
-
-/* The whole number of a variable, from 1 on and in the range of its option; 1 where it is refused. */
-static int64_t number_of(Agpt *a, int v)
-{
-    const AgptValue *value = &a->value[v];
-    const Dialect   *row   = row_of(value->name, NULL);
-    double           most  = row && row->option >= 0 ? option_rows[row->option].high : NUMBER_MAX;
-    char            *end   = NULL;
-    long long        n     = value->text ? strtoll(value->text, &end, 10) : 1;
-    if (!value->text || (end != value->text && !*end && n >= 1 && (double)n <= most)) return n;
-    refuse(a, "%s=%s is no whole number from 1 to %.0f; give one", value->name, value->text, most);
-    return 1;
-}
-
-/* Ranks: said, or those of the hosts; where nothing says how many a host has, as few as the layout needs. */
-static void count_world(Agpt *a, int64_t unit)
-{
-    const Options   *o     = a->o;
-    const AgptValue *said  = &a->value[V_WORLD_SIZE];
-    int64_t          hosts = a->machine.hosts;
-    bool             typed = options_typed_by_person(o, OPTION_ranks);
-    a->world               = unit;
-    while (a->world % hosts) a->world += unit;
-    if (a->machine.per_host) a->world = hosts * a->machine.per_host;
-    if (said->text) a->world = number_of(a, V_WORLD_SIZE);
-    if (typed && said->text && o->ranks != a->world)
-        refuse(a, "WORLD_SIZE=%s, but there are %" PRId64 " ranks; leave WORLD_SIZE out", said->text,
-               o->ranks);
-    if (typed) a->world = o->ranks;
-}
-
-static void divide_ranks(Agpt *a)
-{
-    int64_t tp = number_of(a, V_TP), pp = number_of(a, V_PP), sp = number_of(a, V_SP), unit = tp * pp * sp;
-    count_world(a, unit);
-    a->data_parallel = a->world >= unit ? a->world / unit : 1;
-    if (a->world % unit == 0) return;
-    int64_t below = a->world / unit * unit;
-    refuse(a,
-           "WORLD_SIZE %" PRId64 " is not a multiple of TP %" PRId64 " x PP %" PRId64 " x SP %" PRId64
-           " = %" PRId64 ", and the data-parallel ranks are WORLD_SIZE / (TP x PP x SP); give "
-           "WORLD_SIZE=%" PRId64 ", or other sizes",
-           a->world, tp, pp, sp, unit, below ? below : unit);
-}
-
-/* GLOBAL_BATCH = MICRO_BATCH x data-parallel ranks x GRAD_ACC_STEPS */
-static void compute_batch(Agpt *a)
-{
-    int64_t micro = number_of(a, V_MICRO_BATCH), steps = number_of(a, V_GRAD_ACC_STEPS),
-            dp      = a->data_parallel;
-    int64_t    unit = micro * dp, all = unit * steps, global = all;
-    AgptValue *batch = &a->value[V_GLOBAL_BATCH];
-    if (batch->text) global = number_of(a, V_GLOBAL_BATCH);
-    else *batch = (AgptValue){.name = batch->name, .text = held(a, "%" PRId64, all)};
-    char sum[256];
-    snprintf(sum, sizeof sum,
-             "MICRO_BATCH %" PRId64 " x %" PRId64 " data-parallel ranks (WORLD_SIZE %" PRId64
-             " / (TP %s x PP %s x SP %s))",
-             micro, dp, a->world, a->value[V_TP].text, a->value[V_PP].text, a->value[V_SP].text);
-    if ((double)all > option_rows[OPTION_global_batch].high)
-        refuse(a, "GRAD_ACC_STEPS=%" PRId64 " x %s are %" PRId64 " samples of a step; give fewer, up to %.0f",
-               steps, sum, all, option_rows[OPTION_global_batch].high);
-    else if (is_given(a, V_GRAD_ACC_STEPS) && global != all)
-        refuse(a,
-               "GLOBAL_BATCH=%s is not %s x GRAD_ACC_STEPS %" PRId64 " = %" PRId64 "; give one of the two, "
-               "or make them fit",
-               batch->text, sum, steps, all);
-    else if (global % unit)
-        refuse(a,
-               "GLOBAL_BATCH=%s is no multiple of %s = %" PRId64 "; give %" PRId64
-               " for GRAD_ACC_STEPS=%" PRId64,
-               batch->text, sum, unit, (global / unit + 1) * unit, global / unit + 1);
-}
-
-/* TRAIN_ITERS = TRAIN_TOKENS / SEQ / GLOBAL_BATCH, without TRAIN_ITERS of the script's own number of tokens.
- * The run gets them as samples, because a run that resumes with another batch has as many tokens left, and
- * not as many steps. */
-static void compute_steps(Agpt *a)
-{
-    AgptValue *steps = &a->value[V_TRAIN_ITERS], *tokens = &a->value[V_TRAIN_TOKENS];
-    if (tokens->ours || options_typed_by_person(a->o, OPTION_train_samples)) return;
-    if (!tokens->text && steps->text) return;
-    if (!tokens->text) tokens->text = "4673780159710";
-    int64_t sample = number_of(a, V_SEQ), batch = number_of(a, V_GLOBAL_BATCH),
-            all   = number_of(a, V_TRAIN_TOKENS);
-    int64_t whole = all / sample / batch;
-    double  most  = option_rows[OPTION_train_iters].high;
-    if ((double)whole > most)
-        refuse(a,
-               "TRAIN_TOKENS=%s are %" PRId64 " steps (TRAIN_TOKENS / SEQ %s / GLOBAL_BATCH %s), and %.0f "
-               "are possible; give fewer tokens",
-               tokens->text, whole, a->value[V_SEQ].text, a->value[V_GLOBAL_BATCH].text, most);
-    else if (is_given(a, V_TRAIN_ITERS) && number_of(a, V_TRAIN_ITERS) != whole)
-        refuse(a,
-               "TRAIN_TOKENS=%s are %" PRId64 " steps (TRAIN_TOKENS / SEQ %s / GLOBAL_BATCH %s), but %s=%s; "
-               "give one of the two",
-               tokens->text, whole, a->value[V_SEQ].text, a->value[V_GLOBAL_BATCH].text, steps->name,
-               steps->text);
-    else if (!whole)
-        refuse(a,
-               "TRAIN_TOKENS=%s is less than a step, SEQ %s x GLOBAL_BATCH %s = %" PRId64
-               " tokens; give that or more",
-               tokens->text, a->value[V_SEQ].text, a->value[V_GLOBAL_BATCH].text, sample * batch);
-    else if (a->value[V_LR_DECAY_ITERS].text)
-        *steps = (AgptValue){.name = steps->name, .text = held(a, "%" PRId64, whole)};
-    else a->samples = whole * batch, *steps = (AgptValue){.name = steps->name};
 }
 
 /* Weights of training, validation and test, which are one text of --split. */
@@ -310,25 +179,9 @@ static void check_splits(Agpt *a)
         const AgptValue *value = &a->value[splits[i]];
         double           weight;
         if (!value_weight(&weight, value->text, strlen(value->text)))
-            refuse(a, "%s=%s is no number from 0 on; give %s", value->name, value->text,
+            agpt_refuse(a, "%s=%s is no number from 0 on; give %s", value->name, value->text,
                    variables[splits[i]].fallback);
     }
-}
-
-/* The arithmetic of values that are numbers, each of which needs the one before. */
-static void compute(Agpt *a)
-{
-    divide_ranks(a);
-    check_splits(a);
-    if (!a->refused.count) compute_batch(a);
-    if (!a->refused.count) compute_steps(a);
-}
-
-/* sqrt(2 / (5 HIDDEN)) with six decimals, each step rounded down, as bc computes it there. */
-static const char *initial_deviation(Agpt *a)
-{
-    int64_t square = 2000000 / (5 * number_of(a, V_HIDDEN)), root = (int64_t)sqrt((double)square * 1e6);
-    return held(a, "0.%06" PRId64, root);
 }
 
 /* ---- names of folders ---- */
@@ -343,7 +196,7 @@ static const char *run_name(Agpt *a, const char *any)
 {
 #define OWN(v) (*any ? any : text_of(a, v))
     char    world[24], type[128] = "", model[512] = "", decay[64] = "";
-    int64_t tokens = a->value[V_TRAIN_TOKENS].text ? number_of(a, V_TRAIN_TOKENS) : 0;
+    int64_t tokens = a->value[V_TRAIN_TOKENS].text ? agpt_number(a, V_TRAIN_TOKENS) : 0;
     snprintf(world, sizeof world, "%" PRId64, a->world);
     if (a->value[V_TOKENIZER_TYPE].given) {
         const char *kind = text_of(a, V_TOKENIZER_TYPE), *suffix = strstr(kind, "Tokenizer");
@@ -354,7 +207,7 @@ static const char *run_name(Agpt *a, const char *any)
     for (char *c = model; *c; c++)
         if (*c == '/') *c = '_';
     if (*text_of(a, V_LR_DECAY_ITERS)) snprintf(decay, sizeof decay, "_ldi%s", text_of(a, V_LR_DECAY_ITERS));
-    return held(a,
+    return agpt_held(a,
                 "%s-ws%s-ds-stage%s-nl%s-hs%s-mb%s-seq%s-gb%s-sp%s-pp%s-tp%s-%s-opt%s-lr%s-lwf%s_ntok%" PRId64
                 "B%s%s%s%s",
                 text_of(a, V_MODEL_ARCH), *any ? any : world, OWN(V_ZERO_STAGE), text_of(a, V_NLAYERS),
@@ -369,13 +222,13 @@ static void name_folders(Agpt *a)
 {
     enum { LETTERS_MAX = 255 }; /* of a name in a file system */
     AgptValue *folder = &a->value[V_CKPT_DIR];
-    char       path[AGPT_NAME];
+    AgptFound *found = &a->found;
     a->o->run_name = run_name(a, "");
     for (const char *c = a->o->run_name; *c; c++)
         if (*c == '/')
-            return refuse(a, "the folder of a run cannot be named %s; give values without /", a->o->run_name);
+            return agpt_refuse(a, "the folder of a run cannot be named %s; give values without /", a->o->run_name);
     if (strlen(a->o->run_name) > LETTERS_MAX)
-        return refuse(
+        return agpt_refuse(
             a,
             "the name of the run's folder would have %zu letters, and %d are possible: %s; give a shorter "
             "path as TOKENIZER_MODEL",
@@ -385,12 +238,13 @@ static void name_folders(Agpt *a)
         folder->text = a->o->save;
         return;
     } /* --save on the command line */
-    if (agpt_checkpoints(path, a->o->run_name, run_name(a, "*")))
+    if (!a->told) found->resumes = agpt_checkpoints(found->run, a->o->run_name, run_name(a, "*"));
+    if (found->resumes)
         log_line(
             "%s is resumed, a run of another world size, layout or learning rate; CKPT_DIR=DIR begins a "
             "new one, OVERRIDE_CKPT_OPT_PARAM=1 takes the new learning rate",
-            path);
-    folder->text = options_hold(a->o, path);
+            found->run);
+    folder->text = options_hold(a->o, found->run);
 }
 
 /* ---- values to options ---- */
@@ -398,7 +252,7 @@ static void name_folders(Agpt *a)
 static void set(Agpt *a, OptionIndex option, const char *text, const char *name, const char *from)
 {
     OptionSource source = {SOURCE_PRESET, name, text, from, CONVERT_NONE};
-    if (options_set(a->o, option, text, source) != OK) refuse(a, "%s", fail_text());
+    if (options_set(a->o, option, text, source) != OK) agpt_refuse(a, "%s", fail_text());
 }
 
 /* What the script gives without a variable: from says how it comes about. */
@@ -413,12 +267,12 @@ static void set_own(Agpt *a, OptionIndex option, const char *text, const char *f
 static void take(Agpt *a, int v)
 {
     const AgptValue *value = &a->value[v];
-    const Dialect   *row   = value->text ? row_of(value->name, value->text) : NULL;
+    const Dialect   *row   = value->text ? agpt_row(value->name, value->text) : NULL;
     if (!row || value->ours || v == V_GRAD_ACC_STEPS || v == V_TRAIN_TOKENS) return;
     if (!value->given && row->verb == VERB_IGNORED) return;
     SourceKind   kind   = value->given ? SOURCE_ENVIRONMENT : SOURCE_PRESET;
     OptionSource source = {kind, value->name, value->text, SCRIPT, CONVERT_NONE};
-    if (dialect_apply(a->o, row, value->text, source) != OK) refuse(a, "%s", fail_text());
+    if (dialect_apply(a->o, row, value->text, source) != OK) agpt_refuse(a, "%s", fail_text());
 }
 
 /* Without the flags of Llama some variables go nowhere; a wrong value of theirs is refused all the same. */
@@ -431,7 +285,7 @@ static bool goes_nowhere(Agpt *a, int v)
     Options      unused = {0};
     const char  *name = a->value[v].name, *text = a->value[v].text;
     OptionSource source = {SOURCE_ENVIRONMENT, name, text, SCRIPT, CONVERT_NONE};
-    if (dialect_apply(&unused, row_of(name, text), text, source) != OK) refuse(a, "%s", fail_text());
+    if (dialect_apply(&unused, agpt_row(name, text), text, source) != OK) agpt_refuse(a, "%s", fail_text());
     else log_line("%s=%s has no effect %s", name, text,
                   recompute ? "without USE_ACTIVATION_CHECKPOINTING=1" : "with NO_LLAMA");
     options_close(&unused);
@@ -473,14 +327,21 @@ static bool has_data(const Options *o)
     return o->data_file_list || o->data_path.count || o->train_data_path.count || o->mock_data;
 }
 
+/* As rank 0 has seen it, where that is known. */
+static bool is_file(const Agpt *a, bool *there, const char *path)
+{
+    if (!a->told) *there = file_exists(path);
+    return *there;
+}
+
 static void choose_data(Agpt *a)
 {
     const Options *o       = a->o;
-    const char    *machine = *a->machine.name ? a->machine.name : "MACHINE";
-    const char    *dolma   = held(a, "ALCF/data-lists/%s/dolma.txt", machine);
-    a->lacks_data = !has_data(o) && !file_exists(dolma);
+    const char    *machine = *a->found.machine.name ? a->found.machine.name : "MACHINE";
+    const char    *dolma   = agpt_held(a, "ALCF/data-lists/%s/dolma.txt", machine);
+    a->lacks_data = !has_data(o) && !is_file(a, &a->found.data_list, dolma);
     if (a->lacks_data)
-        refuse(a,
+        agpt_refuse(a,
                "DATA_FILE_LIST is not given, and the script's own list %s is not here; give a file whose "
                "lines are: weight, prefix of a token file, corpus",
                dolma);
@@ -491,7 +352,7 @@ static void choose_data(Agpt *a)
     set_own(a, OPTION_corpus_shuffled, "true", SCRIPT);
     set_own(
         a, OPTION_data_cache_path,
-        held(a, "%s/.cache/%.*s/index-cache", text_of(a, V_CKPT_DIR), dot ? (int)(dot - stem) : 200, stem),
+        agpt_held(a, "%s/.cache/%.*s/index-cache", text_of(a, V_CKPT_DIR), dot ? (int)(dot - stem) : 200, stem),
         "CKPT_DIR");
 }
 
@@ -501,7 +362,7 @@ static void take_gpt2(Agpt *a)
     const char *parent = text_of(a, V_DATA_PARENT);
     set(a, OPTION_tokenizer, parent, "DATA_PARENT", SCRIPT);
     if (!has_data(a->o))
-        set(a, OPTION_data_path, held(a, "%s/BookCorpusDataset_text_document", parent), "DATA_PARENT",
+        set(a, OPTION_data_path, agpt_held(a, "%s/BookCorpusDataset_text_document", parent), "DATA_PARENT",
             SCRIPT);
 }
 
@@ -518,20 +379,20 @@ static void take_tokenizer(Agpt *a)
     if (options_typed_by_person(a->o, OPTION_tokenizer)) return;
     if (type->text && !strncasecmp(type->text, "gpt", 3)) return take_gpt2(a);
     if (!model->text && llama)
-        name = file_exists("ALCF/tokenizer.model") ? "ALCF/tokenizer.model" : "meta-llama/Llama-2-7b";
-    if (file_exists(name)) return set(a, OPTION_tokenizer, name, model->name, SCRIPT);
+        name = is_file(a, &a->found.llama, "ALCF/tokenizer.model") ? "ALCF/tokenizer.model" : "meta-llama/Llama-2-7b";
+    if (is_file(a, &a->found.tokenizer, name)) return set(a, OPTION_tokenizer, name, model->name, SCRIPT);
     for (size_t i = 0; i < sizeof known / sizeof known[0]; i++) {
         if (strcmp(known[i].name, name)) continue;
         set(a, OPTION_tokenizer, "none", model->name, SCRIPT);
         set(a, OPTION_vocabulary, known[i].ids, model->name, name);
-        a->note = held(
+        a->note = agpt_held(
             a,
             "TOKENIZER_MODEL %s is not here: tokens are its %s ids without text, as --tokenizer none; give "
             "its folder or file for evaluations by byte and for samples",
             name, known[i].ids);
         return;
     }
-    refuse(a,
+    agpt_refuse(a,
            "TOKENIZER_MODEL=%s is no file or folder, and nothing is downloaded; give the folder of its "
            "tokenizer.json or its sentencepiece .model",
            name);
@@ -558,26 +419,26 @@ static void give_computed(Agpt *a)
     Options *o = a->o;
     give_beside(a);
     if (!options_typed_by_person(o, OPTION_ranks))
-        set(a, OPTION_ranks, held(a, "%" PRId64, a->world), "WORLD_SIZE",
+        set(a, OPTION_ranks, agpt_held(a, "%" PRId64, a->world), "WORLD_SIZE",
             "hosts, NGPU_PER_HOST, TP, PP and SP");
     if (!a->value[V_GLOBAL_BATCH].given) take(a, V_GLOBAL_BATCH);
     if (!a->value[V_TRAIN_ITERS].given) take(a, V_TRAIN_ITERS);
     if (a->samples)
-        set_own(a, OPTION_train_samples, held(a, "%" PRId64, a->samples),
+        set_own(a, OPTION_train_samples, agpt_held(a, "%" PRId64, a->samples),
                 "TRAIN_TOKENS, SEQ and GLOBAL_BATCH");
-    set_own(a, OPTION_positions, held(a, "%" PRId64, 16 * number_of(a, V_SEQ)), "16 x SEQ");
-    set_own(a, OPTION_init_std, initial_deviation(a), "HIDDEN");
+    set_own(a, OPTION_positions, agpt_held(a, "%" PRId64, 16 * agpt_number(a, V_SEQ)), "16 x SEQ");
+    set_own(a, OPTION_init_std, agpt_initial_deviation(a), "HIDDEN");
     set_own(a, OPTION_split,
-            held(a, "%s,%s,%s", text_of(a, V_TRAIN_SPLIT), text_of(a, V_VAL_SPLIT), text_of(a, V_TEST_SPLIT)),
+            agpt_held(a, "%s,%s,%s", text_of(a, V_TRAIN_SPLIT), text_of(a, V_VAL_SPLIT), text_of(a, V_TEST_SPLIT)),
             "TRAIN_SPLIT, VAL_SPLIT and TEST_SPLIT");
     set(a, OPTION_save, text_of(a, V_CKPT_DIR), "CKPT_DIR", SCRIPT);
     set(a, OPTION_load, text_of(a, V_CKPT_DIR), "CKPT_DIR", SCRIPT);
     if (a->value[V_OVERRIDE_CKPT_OPT_PARAM].given)
         set(a, OPTION_override_schedule, "true", "OVERRIDE_CKPT_OPT_PARAM", SCRIPT);
     if (!a->value[V_EZPZ_NO_DISTRIBUTED_HISTORY].given)
-        set_own(a, OPTION_history, held(a, "%s/history", text_of(a, V_CKPT_DIR)), "CKPT_DIR");
+        set_own(a, OPTION_history, agpt_held(a, "%s/history", text_of(a, V_CKPT_DIR)), "CKPT_DIR");
     if (!a->value[V_NO_TENSORBOARD].given) {
-        set_own(a, OPTION_tensorboard_dir, held(a, "%s/tensorboard", text_of(a, V_CKPT_DIR)), "CKPT_DIR");
+        set_own(a, OPTION_tensorboard_dir, agpt_held(a, "%s/tensorboard", text_of(a, V_CKPT_DIR)), "CKPT_DIR");
         set_own(a, OPTION_log_timers, "true", SCRIPT);
     }
     if (o->wandb_project) set_own(a, OPTION_wandb_names, "argonne", SCRIPT);
@@ -595,17 +456,19 @@ static Status conclude(Agpt *a)
     return status;
 }
 
-Status import_agpt(Options *o)
+Status import_agpt(Options *o, const AgptFound *found)
 {
-    Agpt a = {.o = o};
-    TRY(agpt_machine(&a.machine));
+    Agpt a = {.o = o, .told = found != NULL};
+    if (found) a.found = *found;
+    else TRY(agpt_machine(&a.found.machine));
     read_values(&a);
     take_variables(&a);
     give_fixed(&a);
     take_tokenizer(&a);
-    if (!a.refused.count) compute(&a);
+    if (!a.refused.count) agpt_compute(&a), check_splits(&a);
     if (!a.refused.count) name_folders(&a);
     choose_data(&a);
     if (!a.refused.count) give_computed(&a);
+    o->agpt_found = options_hold_bytes(o, &a.found, sizeof a.found);
     return conclude(&a);
 }

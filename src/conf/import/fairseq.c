@@ -19,11 +19,11 @@ static const struct {
 } held[] = {
 #define HELD(kind, field, text, low, high, name, commands, help) \
     { name, text, KIND_##kind, low, high, offsetof(Fairseq, field), commands, help },
-#include "conf/import/fairseq_together.def"
+#include "conf/import/fairseq_combined.def"
 };
 static const struct { const char *name, *other; } also[] = {
 #define ALSO(name, other) { name, other },
-#include "conf/import/fairseq_together.def"
+#include "conf/import/fairseq_combined.def"
 };
 const char *fairseq_command(const Options *o)
 {

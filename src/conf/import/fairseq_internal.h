@@ -1,10 +1,10 @@
 #ifndef CONF_IMPORT_FAIRSEQ_INTERNAL_H
 #define CONF_IMPORT_FAIRSEQ_INTERNAL_H
 /* The arguments of fairseq's commands that are used together, once they are read. Shared by the files that
- * read them (fairseq.c) and that make options of them (fairseq_train.c, fairseq_eval.c). */
+ * read them (fairseq.c) and that make options of them (fairseq_train.c, fairseq_batches.c, fairseq_eval.c). */
 #include "conf/options.h"
 
-/* A row ARCHITECTURE of fairseq_together.def. */
+/* A row ARCHITECTURE of fairseq_combined.def. */
 typedef struct {
     const char *name;
     int64_t     layers, hidden, ffn, heads;
@@ -14,18 +14,21 @@ typedef struct {
 
 enum {
 #define HELD(kind, field, ...) HELD_##field,
-#include "conf/import/fairseq_together.def"
-    FAIRSEQ_HELD
+#include "conf/import/fairseq_combined.def"
+    FAIRSEQ_HELD,
+    FREQUENCIES_MAX = 40                 /* of --update-freq */
 };
 
 /* A field for each row HELD; typed: the argument as typed, NULL where nobody gave it. */
 typedef struct Fairseq {
 #define HELD(kind, field, ...) Option##kind field;
-#include "conf/import/fairseq_together.def"
+#include "conf/import/fairseq_combined.def"
     const char *typed[FAIRSEQ_HELD];
     const char *data;                   /* the folder of fairseq-preprocess */
     const Architecture *architecture;
-    int64_t micro, freq;                /* samples of a micro-batch, micro-batches of a step */
+    int64_t micro;                      /* samples of a micro-batch */
+    int64_t freq[FREQUENCIES_MAX];      /* [freqs] micro-batches of a step, by epoch; the last one stays */
+    int     freqs;
 } Fairseq;
 
 /* "fairseq-train" */
@@ -44,6 +47,8 @@ const char *fairseq_path (char out[1200], const Fairseq *f, const char *file);
 /* Samples that a rank computes at once, of --batch-size and `max_tokens` (0: not given). */
 Status fairseq_micro     (int64_t *micro, const Options *o, const Fairseq *f, int64_t sequence,
                           int64_t max_tokens);
+/* Batch and length of fairseq-train; what needs the number of ranks comes later (fairseq_derive). */
+Status fairseq_give_batch(Options *o, Fairseq *f);
 
 /* All options of a command, from what was read. */
 Status fairseq_train_complete(Options *o, Fairseq *f);

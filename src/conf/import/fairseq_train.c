@@ -1,5 +1,5 @@
 /* Options of jotun train from the arguments of fairseq-train that are used together: data, model, optimizer
- * and schedule, batches, checkpoints. */
+ * and schedule, checkpoints. Batches and epochs are in fairseq_batches.c. */
 #include "conf/import/fairseq.h"
 #include <inttypes.h>
 #include <math.h>
@@ -13,11 +13,11 @@
 
 static const Architecture architectures[] = {
 #define ARCHITECTURE(name, ...) { #name, __VA_ARGS__ },
-#include "conf/import/fairseq_together.def"
+#include "conf/import/fairseq_combined.def"
 };
 static const struct { OptionIndex option; const char *value; } standards[] = {
 #define STANDARD(field, value) { OPTION_##field, value },
-#include "conf/import/fairseq_together.def"
+#include "conf/import/fairseq_combined.def"
 };
 enum { ARCHITECTURES = sizeof architectures / sizeof architectures[0] };
 
@@ -48,31 +48,6 @@ static Status give_vocabulary(Options *o, const Fairseq *f)
         ids += map.data[i] == '\n' || i + 1 == map.size;
     file_unmap(&map);
     return fairseq_give(o, OPTION_vocabulary, path, "%" PRId64, (ids + multiple - 1) / multiple * multiple);
-}
-
-/* Bytes of a file; -1: it is not there. */
-static int64_t file_bytes(const char *path)
-{
-    FileMap map;
-    if (!file_exists(path) || file_map(&map, path) != OK) return -1;
-    int64_t bytes = (int64_t)map.size;
-    file_unmap(&map);
-    return bytes;
-}
-
-/* Samples of an epoch where blocks are of numbers alone; 0: it is not known here. */
-static int64_t epoch_samples(const Options *o, const Fairseq *f)
-{
-    char path[1200], file[180];
-    FileMap map;
-    if (o->sample_break.value != CHOICE_sample_break_none) return 0;
-    snprintf(file, sizeof file, "%.150s.idx", f->train_subset);
-    if (!file_exists(fairseq_path(path, f, file)) || file_map(&map, path) != OK) return 0;
-    int width = map.size > 17 && map.data[17] == 8 ? 2 : 4;                    /* the type of the ids */
-    file_unmap(&map);
-    snprintf(file, sizeof file, "%.150s.bin", f->train_subset);
-    int64_t bytes = file_bytes(fairseq_path(path, f, file));
-    return bytes <= 0 ? 0 : (bytes / width + o->sequence - 1) / o->sequence;
 }
 
 /* Validation sets are several words with commas between. */
@@ -296,57 +271,6 @@ static Status give_precision(Options *o, const Fairseq *f)
                       f->typed[HELD_threshold_scale] ? f->threshold_scale : f->min_scale);
 }
 
-/* ---- batches ---- */
-
-/* Samples that a rank computes at once: fairseq's batches have a multiple of --required-batch-size-multiple
- * samples, or fewer. */
-Status fairseq_micro(int64_t *micro, const Options *o, const Fairseq *f, int64_t sequence, int64_t max_tokens)
-{
-    int64_t most = f->batch_size, by_tokens = max_tokens / sequence, multiple = f->batch_multiple;
-    const char *typed = f->typed[HELD_max_tokens] ? f->typed[HELD_max_tokens] : "--max-tokens";
-    if (max_tokens && by_tokens == 0)
-        return fail(BAD_OPTION,
-                    "%s %" PRId64 " is less than the %" PRId64 " tokens of a sample (--tokens-per-sample); "
-                    "give that or more",
-                    typed, max_tokens, sequence);
-    if (max_tokens && (!most || by_tokens < most)) most = by_tokens;
-    if (!most)
-        return fail(BAD_USAGE, "%s needs --batch-size, the samples of a rank, or --max-tokens, its tokens",
-                    fairseq_command(o));
-    int64_t rest = most % multiple, whole = most - rest;
-    *micro = whole > rest ? whole : rest;
-    if (*micro < most)
-        log_line("batches have %" PRId64 " samples, a multiple of --required-batch-size-multiple %" PRId64
-                 ", instead of %" PRId64, *micro, multiple, most);
-    return OK;
-}
-
-static Status give_batch(Options *o, Fairseq *f)
-{
-    char *end;
-    int   argument = f->typed[HELD_batch_size] ? HELD_batch_size : HELD_max_tokens;
-    f->freq = strtoll(f->update_freq, &end, 10);
-    if (end == f->update_freq || *end || f->freq < 1 || f->freq > 1 << 20)
-        return fail(BAD_OPTION,
-                    "%s %s: give one whole number from 1 on; numbers for each epoch are not built, and "
-                    "--step-batch-size-schedule changes the batch during a run",
-                    f->typed[HELD_update_freq], f->update_freq);
-    TRY(fairseq_micro(&f->micro, o, f, o->sequence, f->max_tokens));
-    if (!f->max_update && !f->max_epoch)
-        return fail(BAD_USAGE, "fairseq-train needs --max-update or --max-epoch, the end of the run");
-    TRY(fairseq_give(o, OPTION_train_iters, "--max-update", "%" PRId64,
-                     f->max_update ? f->max_update : 1)); /* or later */
-    TRY(fairseq_give_typed(o, f, OPTION_micro_batch, argument, "%" PRId64, f->micro));
-    if (!f->typed[HELD_batch_size_valid] && !f->typed[HELD_max_tokens_valid]) return OK;
-    Fairseq valid = *f;
-    int     of_valid = f->typed[HELD_batch_size_valid] ? HELD_batch_size_valid : HELD_max_tokens_valid;
-    int64_t micro;
-    if (f->batch_size_valid) valid.batch_size = f->batch_size_valid;
-    TRY(fairseq_micro(&micro, o, &valid, o->sequence,
-                      f->max_tokens_valid ? f->max_tokens_valid : f->max_tokens));
-    return fairseq_give_typed(o, f, OPTION_eval_micro_batch, of_valid, "%" PRId64, micro);
-}
-
 /* ---- checkpoints ---- */
 
 bool fairseq_own(const char *path)
@@ -357,6 +281,35 @@ bool fairseq_own(const char *path)
     return file_exists(path) || file_exists(part);
 }
 
+/* As there: a run that has a checkpoint goes on from it, and only a new one begins with the other weights. */
+static Status give_finetune(Options *o, const Fairseq *f)
+{
+    static const OptionIndex parts[] = { OPTION_no_load_optim, OPTION_override_schedule };
+    const char *typed = f->typed[HELD_finetune_from];
+    char latest[1200];
+    for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++)
+        if (options_typed_by_person(o, parts[i]))
+            return fail(BAD_OPTION, "%s and %s: a run that begins with another one's weights has its own "
+                        "optimizer and schedule; leave the second out", typed, o->source[parts[i]].name);
+    if (strcmp(f->restore_file, "checkpoint_last.pt"))
+        return fail(BAD_OPTION, "%s %s and %s %s both say what the run begins with; leave one out", typed,
+                    f->finetune_from, f->typed[HELD_restore_file], f->restore_file);
+    snprintf(latest, sizeof latest, "%.1000s/latest", f->save_dir);
+    if (file_exists(latest)) {
+        log_line("%s %s is not read: the run goes on from its checkpoint in %s; another --save-dir begins a "
+                 "new one", typed, f->finetune_from, f->save_dir);
+        return fairseq_give(o, OPTION_load, "--save-dir", "%s", f->save_dir);
+    }
+    TRY(fairseq_give_typed(o, f, OPTION_finetune, HELD_finetune_from, "true"));
+    size_t letters = strlen(f->finetune_from);
+    if (letters > 3 && !strcmp(f->finetune_from + letters - 3, ".pt") && fairseq_own(f->finetune_from))
+        return fairseq_give_typed(o, f, OPTION_load, HELD_finetune_from, "fairseq:%s", f->finetune_from);
+    if (file_exists(f->finetune_from))
+        return fairseq_give_typed(o, f, OPTION_load, HELD_finetune_from, "%s", f->finetune_from);
+    return fail(BAD_OPTION, "%s %s: no such file or folder; give a checkpoint of fairseq's own (model.pt), or "
+                "the folder of one that fairseq-train has saved here", typed, f->finetune_from);
+}
+
 static Status give_checkpoints(Options *o, const Fairseq *f)
 {
     bool last = !strcmp(f->restore_file, "checkpoint_last.pt");
@@ -365,6 +318,7 @@ static Status give_checkpoints(Options *o, const Fairseq *f)
     if (f->stop_time_hours > 0)
         TRY(fairseq_give_typed(o, f, OPTION_exit_duration, HELD_stop_time_hours, "%.17g",
                                60 * f->stop_time_hours));
+    if (f->typed[HELD_finetune_from]) return give_finetune(o, f);
     if (!strcmp(f->restore_file, "checkpoint_best.pt"))
         return fairseq_give_typed(o, f, OPTION_load, HELD_restore_file, "%s/best", f->save_dir);
     if (last && file_exists(f->save_dir))
@@ -401,51 +355,6 @@ Status fairseq_train_complete(Options *o, Fairseq *f)
     TRY(give_optimizer(o, f));
     TRY(give_schedule(o, f));
     TRY(give_precision(o, f));
-    TRY(give_batch(o, f));
+    TRY(fairseq_give_batch(o, f));
     return give_checkpoints(o, f);
 }
-
-static int64_t smaller(int64_t a, int64_t b) { return a < b ? a : b; }
-
-/* Evaluations and checkpoints are at the ends of epochs, unless updates are counted, and after the last step.
- */
-static Status derive_epochs(Options *o, const Fairseq *f, int64_t steps)
-{
-    int64_t last = f->max_update ? f->max_update : INT64_MAX / 2;
-    if (!steps && f->max_epoch)
-        return fail(BAD_OPTION,
-                    "%s %" PRId64 ": how many steps an epoch has is known of --sample-break-mode none alone;"
-                    " give --max-update",
-                    f->typed[HELD_max_epoch], f->max_epoch);
-    if (f->max_epoch) last = smaller(last, f->max_epoch * steps);
-    TRY(fairseq_give_typed(o, f, OPTION_train_iters, f->max_epoch ? HELD_max_epoch : HELD_max_update,
-                           "%" PRId64, last));
-    int64_t each = steps ? steps : last;
-    int64_t evaluates = f->validate_updates ? f->validate_updates : each * f->validate_interval;
-    int64_t saves = f->save_updates ? f->save_updates : each * f->save_interval;
-    if (options_said(o, OPTION_valid_data_path))
-        TRY(fairseq_give(o, OPTION_eval_interval, "--validate-interval", "%" PRId64,
-                         smaller(evaluates, last)));
-    if (f->no_save) return OK;
-    return fairseq_give(o, OPTION_save_interval, "--save-interval", "%" PRId64, smaller(saves, last));
-}
-
-Status fairseq_derive(Options *o)
-{
-    const Fairseq *f = o->fairseq;
-    if (!f || o->command == FOR_EVAL) return OK;
-    int64_t dp = options_data_parallel(o), global = f->micro * dp * f->freq,
-            window = (1 << 14) / dp / f->freq;
-    int64_t samples = o->mock_data ? 0 : epoch_samples(o, f);
-    TRY(fairseq_give(o, OPTION_global_batch, "--batch-size, --update-freq and the data-parallel ranks",
-                     "%" PRId64, global));
-    if (o->fp16)
-        TRY(fairseq_give_typed(o, f, OPTION_loss_scale_window, HELD_scale_window, "%" PRId64,
-                       f->typed[HELD_scale_window] ? f->scale_window : window > 0 ? window : 1));
-    TRY(derive_epochs(o, f, (samples + global - 1) / global));
-    bool past = o->lr_decay_style.value == CHOICE_lr_decay_style_inverse_square_root;
-    if (past && o->lr_warmup_iters >= o->train_iters)                  /* a decay ends behind its warm-up */
-        TRY(fairseq_give(o, OPTION_lr_decay_iters, "--warmup-updates", "%" PRId64, o->lr_warmup_iters + 1));
-    return OK;
-}
-

@@ -1,9 +1,9 @@
 #ifndef CONVERT_FAIRSEQ_READ_H
 #define CONVERT_FAIRSEQ_READ_H
 /* Checkpoints of fairseq's language models (TransformerLanguageModel): a file of torch.save with the weights
- * ("model") and the arguments of its command ("args"); of models that were trained with model parallelism a
- * file for each part, model-model_part-0.pt and so on, which lie beside each other. The states of its
- * optimizer are not read. What a file costs in memory is in torch_file.h. */
+ * ("model"), the arguments of its command ("args", or "cfg" since fairseq 0.10) and the states of its Adam;
+ * of models that were trained with model parallelism a file for each part, model-model_part-0.pt and so on,
+ * which lie beside each other. What a file costs in memory is in torch_file.h. */
 #include <jansson.h>
 #include "convert/foreign.h"
 

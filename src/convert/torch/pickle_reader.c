@@ -384,13 +384,32 @@ static Status call_marked(PickleReader *r, bool in_lines)
     return push(r, value);
 }
 
+/* Values of omegaconf name the one that holds them, and so would contain themselves. */
+static Status parent_leave(PickleReader *r, const PickleRecord *record, PickleValue *state)
+{
+    static const char module[] = "omegaconf.";
+    size_t letters = sizeof module - 1;
+    const PickleValue *name = record->name;
+    bool omegaconf = name && name->kind == PICKLE_GLOBAL && name->module_bytes > letters &&
+                     !memcmp(name->module, module, letters);
+    if (!omegaconf || state->kind != PICKLE_DICT) return OK;
+    TRY(pickle_spend(r, state->items));
+    for (uint32_t i = 0; i < state->items; i += 2)
+        if (pickle_is_text(state->item[i], "_parent"))
+            TRY(pickle_new(&state->item[i + 1], r, PICKLE_NONE));
+    return OK;
+}
+
 /* An OrderedDict's and a parameter's attributes are of no use here. */
 static Status build(PickleReader *r)
 {
     PickleValue *state = NULL, *object = NULL;
     TRY(pop(&state, r));
     TRY(top(&object, r));
-    if (object->kind == PICKLE_RECORD) object->record->state = state;
+    if (object->kind == PICKLE_RECORD) {
+        TRY(parent_leave(r, object->record, state));
+        object->record->state = state;
+    }
     else if (object->kind != PICKLE_DICT && object->kind != PICKLE_LIST && object->kind != PICKLE_SET
              && object->kind != PICKLE_TENSOR)
         return pickle_refuse(r, "it sets the state of what has none");

@@ -131,13 +131,14 @@ static Status group_take(States *s, const PickleValue *group, const PickleValue 
         return fail(BAD_FILE, "%s: a group of its optimizer has no parameters", s->label);
     if (numbers->items == 0) return OK;
     const PickleTensor *first = first_moment(s, numbers);
-    bool                expert = is_expert_group(group);
+    bool expert = is_expert_group(group), all = !experts_apart && numbers->items == (uint32_t)s->count;
     if (!first)
         return fail(BAD_FILE, "%s: its optimizer's states have no exp_avg, so that they are not Adam's",
                     s->label);
     for (int i = 0; i < s->count; i++) {
         TorchParameter *p = &s->parameter[i];
-        if ((p->weight->dims > 1) != (first->dims > 1) || (experts_apart && p->expert != expert)) continue;
+        bool other = (p->weight->dims > 1) != (first->dims > 1) || (experts_apart && p->expert != expert);
+        if (other && !all) continue;
         if (taken == numbers->items || p->state[FOREIGN_MOMENT]) {
             taken = 0;
             break;

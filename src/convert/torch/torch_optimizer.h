@@ -4,7 +4,7 @@
  * tensor, ...}}, "param_groups": [{"params": [number, ...], ...}]}. Its parameters have no names: they are
  * numbered group after group, and within a group in the order of the model. Which parameters a group has is
  * found from their shapes, as the trainers whose files are read here make groups: matrices and vectors
- * apart, and experts apart from the rest where a group says is_expert_parallel. */
+ * apart, and experts apart from the rest where a group says is_expert_parallel; or one group of all. */
 #include "convert/torch/torch_file.h"
 
 /* A parameter of the model. state: by kind, NULL where there is none; FOREIGN_WEIGHT is not used. */
