@@ -401,7 +401,7 @@ static Status lacks_read(unsigned *lacks, const char *path, const json_t *record
     return OK;
 }
 
-/* record: "updated_samples" of "run", NULL where no step was skipped. Older manifests do not have it: their
+/* record: "updated_samples" of "run", NULL where they are the samples. Older manifests do not have it: their
  * steps are taken as equally large. */
 static Status updated_samples_read(CheckpointState *state, const char *path, json_t *record)
 {
@@ -409,8 +409,8 @@ static Status updated_samples_read(CheckpointState *state, const char *path, jso
     bool skipped = !record && state->step > 0 && state->updates < state->step;
     state->updated_samples = record ? samples
                            : skipped ? state->samples / state->step * state->updates : state->samples;
-    if (!record || (json_is_integer(record) && samples >= 0 && samples <= state->samples)) return OK;
-    return fail(BAD_FILE, "%s: updated_samples is not a number from 0 to samples", path);
+    if (!record || (json_is_integer(record) && samples >= 0 && samples <= COUNT_LIMIT)) return OK;
+    return fail(BAD_FILE, "%s: updated_samples is not a number from 0 to 2^53", path);
 }
 
 static Status state_read(Manifest *m, const char *path, json_t *root, json_t **files)

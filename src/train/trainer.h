@@ -106,8 +106,9 @@ typedef struct Trainer {
     Prefetch *prefetch[DATA_SETS];
     /* micro-batches of the current step that have been filled */
     int       taken;
-    /* steps done, and the samples that they consumed, which are the run's position; of them, the samples of
-     * steps that were not skipped, on which the schedules of learning rate and weight decay depend */
+    /* steps done, and the samples that they consumed, which are the run's position; the samples of steps that
+     * were not skipped, on which the schedules of learning rate and weight decay depend and which may count
+     * each step alike (LrSchedule.by_steps) */
     int64_t step, samples, updated_samples;
     unsigned lacked;                                 /* CHECKPOINT_ bits of the one loaded */
     bool errors_left;                                /* the one loaded had another number of workers */

@@ -316,6 +316,13 @@ static Status check_states(const Trainer *t, const char *folder)
                 t->config->optimizer->name, folder);
 }
 
+/* Of a program that does not say its samples, as the schedules count them. */
+static int64_t counted_samples(const Trainer *t, int64_t steps)
+{
+    const int64_t most = (int64_t)1 << 53;             /* that a checkpoint may have */
+    return steps < most / t->config->global ? steps * t->config->global : most;
+}
+
 /* Collective over world: rank 0 reads which tensors there are, and each rank opens the files with those that
  * it holds. */
 static Status load_foreign(Trainer *t, const char *folder, CheckpointState *state)
@@ -371,6 +378,7 @@ Status trainer_load(Trainer *t, const char *path)
     trainer_init(t);
     const char *folder = foreign_weights_folder(path);
     if (folder) TRY(load_foreign(t, folder, &state));              /* <-> world; same on every rank */
+    if (folder && state.samples == 0) state.updated_samples = counted_samples(t, state.step);
     else TRY(agree(t->world, load_shards(t, path, &state)));
     unsigned loaded = trainer_loads(t, state.lacks);
     if (!(loaded & CHECKPOINT_STATES)) trainer_optimizer_init(t);     /* from these weights; <-> shard */

@@ -15,6 +15,7 @@ import struct
 import sys
 
 import run
+from fairseq_files import checkpoint, typed_config
 from fairseq_words import words
 from run import jotun, metrics, work_folder
 
@@ -300,89 +301,98 @@ def transcription(data):
 
 # ---- checkpoints of fairseq's own ----
 
-NAMES = {"norm1": "self_attn_layer_norm", "norm2": "final_layer_norm", "attention.query": "self_attn.q_proj", "attention.key": "self_attn.k_proj",
-         "attention.value": "self_attn.v_proj", "attention.out": "self_attn.out_proj", "mlp.up": "fc1", "mlp.down": "fc2"}
-
-
-def fairseq_name(name):
-    """Ours as fairseq's."""
-    whole = {"embed.token.weight": "decoder.embed_tokens.weight", "embed.position.weight": "decoder.embed_positions.weight", "final.gain": "decoder.layer_norm.weight",
-             "final.bias": "decoder.layer_norm.bias", "head.weight": "decoder.output_projection.weight"}
-    if name in whole:
-        return whole[name]
-    _, layer, rest = name.split(".", 2)
-    inside, kind = rest.rsplit(".", 1)
-    return f"decoder.layers.{layer}.{NAMES[inside]}.{'weight' if kind == 'gain' else kind}"
-
-
-def fairseq_part(name, rows, part, parts):
-    """A tensor's part as model parallelism divides it: rows of the embeddings and of q, k, v and fc1, columns of out_proj and fc2."""
-    matrix = isinstance(rows[0], (list, tuple))
-    if re.search("(out_proj|fc2).weight", name):
-        size = len(rows[0]) // parts
-        return [row[part * size:(part + 1) * size] for row in rows]
-    if re.search("embed_tokens|output_projection|[qkv]_proj|fc1", name) and not re.search("(out_proj|fc2).bias", name):
-        size = len(rows) // parts
-        return rows[part * size:(part + 1) * size]
-    return rows if not matrix or "embed_positions" not in name else [(0.0,) * len(rows[0])] * 2 + list(rows)      # rows 0 and 1 are no token's
-
-
-def fairseq_checkpoint(path, weights, args, parts, legacy=False):
-    import torch_write
-    for part in range(parts):
-        model = {"decoder.version": torch_write.Tensor([3.0], (1,))}
-        for name, rows in weights.items():
-            theirs = fairseq_name(name)
-            rows = fairseq_part(theirs, rows, part, parts)
-            flat = [x for row in rows for x in row] if isinstance(rows[0], (list, tuple)) else list(rows)
-            model[theirs] = torch_write.Tensor(flat, (len(rows), len(rows[0])) if isinstance(rows[0], (list, tuple)) else (len(rows),))
-        if "head.weight" not in weights:
-            model["decoder.output_projection.weight"] = model["decoder.embed_tokens.weight"]
-        if "embed.position.weight" not in weights:
-            model["decoder.embed_positions._float_tensor"] = torch_write.Tensor([0.0], (1,))
-        value = {"args": torch_write.Namespace(**args), "model": model, "optimizer_history": [{"num_updates": 2}], "last_optimizer_state": {"state": {}, "param_groups": []}}
-        file = path if parts == 1 else path.replace(".pt", f"-model_part-{part}.pt")
-        with open(file, "wb") as out:
-            out.write((torch_write.saved_legacy if legacy else torch_write.saved)(value))
-
-
 def own_checkpoints(data):
-    """A file of fairseq's, or its parts of model parallelism, is evaluated, converted to the same bytes and trained on; models that are
-    not built are refused."""
+    """A file of fairseq's, or its parts of model parallelism, is evaluated, converted to the same bytes, states of the optimizer too, and trained
+    on; its arguments are a Namespace or, in newer files, dictionaries or omegaconf's objects; models that are not built are refused."""
     folder = os.path.dirname(data)
-    sys.path.append(os.path.join(HERE, "..", "convert"))
     small = ["--decoder-layers", "2", "--decoder-embed-dim", "8", "--decoder-ffn-embed-dim", "12", "--decoder-attention-heads", "2", "--tokens-per-sample", "24",
-             "--warmup-updates", "3", "--lr", "0.05", "--max-update", "4"]
+             "--warmup-updates", "30", "--lr", "0.05"]
+    base = [w.replace("DATA", data) for w in TRAIN[:-3]] + small
     args = {"decoder_layers": 2, "decoder_embed_dim": 8, "decoder_ffn_embed_dim": 12, "decoder_attention_heads": 2, "tokens_per_sample": 24, "dropout": 0.1,
             "attention_dropout": 0.1, "decoder_normalize_before": True, "activation_fn": "gelu"}
     shared = {"share_decoder_input_output_embed": True}
-    for n, (more, own, parts, legacy) in enumerate((
-            (["--share-decoder-input-output-embed"], shared, 1, False), (["--share-decoder-input-output-embed"], shared, 2, True),
-            (["--decoder-learned-pos", "--no-scale-embedding", "--activation-fn", "relu"], {"decoder_learned_pos": True, "no_scale_embedding": True, "activation_fn": "relu"}, 1, False),
-            (["--activation-fn", "gelu_fast"], {"activation_fn": "gelu_accurate", "share_decoder_input_output_embed": False}, 2, False))):
+    tied = ["--share-decoder-input-output-embed"]
+    for n, (more, own, parts, legacy, states, cfg) in enumerate((
+            (tied, shared, 1, False, "each", None), (tied, shared, 2, True, "flat", dict),
+            (["--decoder-learned-pos", "--no-scale-embedding", "--activation-fn", "relu"], {"decoder_learned_pos": True, "no_scale_embedding": True, "activation_fn": "relu"}, 1, False, "flat",
+             typed_config),
+            (["--activation-fn", "gelu_fast"], {"activation_fn": "gelu_accurate", "share_decoder_input_output_embed": False}, 2, False, "each", typed_config))):
         save, file = os.path.join(folder, f"own{n}"), os.path.join(folder, f"theirs{n}.pt")
-        jotun(*[w.replace("DATA", data) for w in TRAIN[:-3]], *small, *more, "--save-dir", save)
-        weights = tensors(glob.glob(os.path.join(save, "step_*4"))[0])
-        weights = {name: rows for name, rows in weights.items() if not name.startswith("exp_avg") and ".exp_avg" not in name}
-        fairseq_checkpoint(file, weights, {**args, **own}, parts, legacy)
+        jotun(*base, *more, "--max-update", 4, "--save-dir", save)
+        all_tensors = tensors(glob.glob(os.path.join(save, "step_*4"))[0])
+        weights = {name: rows for name, rows in all_tensors.items() if ".exp_avg" not in name}
+        checkpoint(file, all_tensors, {**args, **own}, parts, legacy=legacy, states=states, cfg=cfg)
         told = [re.search("perplexity ([0-9.]+)", jotun("fairseq-eval-lm", os.path.join(folder, "small", "part"), "--path", path, "--tokens-per-sample", 24, "--context-window", 10).stderr)[1]
                 for path in (save, file)]
         check(f"{more}: {told}", told[0] == told[1])
         input = file if parts == 1 else file.replace(".pt", "-model_part-0.pt")
-        jotun("convert", "--from", "fairseq", "--to", "jotun", "--input", input, "--output", save + "-back", "--no-save-optim")
-        back = tensors(glob.glob(os.path.join(save + "-back", "step_*"))[0])
-        check(f"{more}: weights", back == weights)
-        on = jotun(*[w.replace("DATA", data) for w in TRAIN[:-3]], *small, *more, "--restore-file", file, "--reset-optimizer", "--no-save")
-        check(f"{more}: {on.stderr}", "fairseq:" + file in on.stderr and "resumes after step 2" in on.stderr and re.search("num_updates (2|3|4) ", on.stderr))
-    done = jotun(*[w.replace("DATA", data) for w in TRAIN[:-3]], *small, "--share-decoder-input-output-embed", "--restore-file", os.path.join(folder, "theirs0.pt"), "--no-save", check=False)
-    check(done.stderr, "states of fairseq's optimizer are not read" in done.stderr)
-    weights = {name: rows for name, rows in tensors(glob.glob(os.path.join(folder, "own0", "step_*4"))[0]).items() if ".exp_avg" not in name}
+        for given, wanted in ([], all_tensors), (["--no-save-optim"], weights):
+            jotun("convert", "--from", "fairseq", "--to", "jotun", "--input", input, "--output", save + "-back" + "".join(given), *given)
+            back = glob.glob(os.path.join(save + "-back" + "".join(given), "step_*4"))[0]
+            check(f"{more}: tensors {given}", len(wanted) > 20 and tensors(back) == wanted)
+            check(f"{more}: updates", given or json.load(open(os.path.join(back, "manifest.json")))["updates"] == 4)
+        for given in [], ["--reset-optimizer"]:
+            on = jotun(*base, *more, "--max-update", 6, "--restore-file", file, *given, "--no-save", "--metrics", os.path.join(folder, "on.jsonl"))
+            rates = [(row["step"], round(row["lr"], 12)) for row in map(json.loads, open(os.path.join(folder, "on.jsonl"))) if "grad_norm" in row]
+            check(f"{more}: {rates}", "fairseq:" + file in on.stderr and "resumes after step 4" in on.stderr and rates == [(k, round(0.05 * (k - 1) / 30, 12)) for k in (5, 6)])
+            check(f"{more}: {on.stderr}", ("the optimizer states begin at 0" in on.stderr) == bool(given))
+            os.remove(os.path.join(folder, "on.jsonl"))
+    finetune(folder, base + tied, os.path.join(folder, "theirs0.pt"))
     wrong = os.path.join(folder, "wrong.pt")
+    all_tensors = tensors(glob.glob(os.path.join(folder, "own0", "step_*4"))[0])
+    weights = {name: rows for name, rows in all_tensors.items() if ".exp_avg" not in name}
+    for state, says in (({"state": {}, "param_groups": []}, "a parameter has no state"), ({"state": {0: {"step": 4}}, "param_groups": [{"params": [0]}]}, "has no exp_avg")):
+        checkpoint(wrong, weights, {**args, **shared}, 1, states=state)
+        done = jotun(*base, *tied, "--max-update", 6, "--restore-file", wrong, "--no-save", check=False)
+        check(done.stderr, done.returncode == 1 and says in done.stderr and "; its states are not read; --reset-optimizer continues without its optimizer states" in done.stderr)
     for change, says in ({"adaptive_input": True}, "its argument adaptive_input is on"), ({"activation_fn": "swish"}, "its activation_fn swish is not built; models with relu, gelu"), \
-            ({"decoder_layers": None}, "its arguments have no whole number decoder_layers"), ({"adaptive_softmax_cutoff": "10000,20000"}, "its output layer has an adaptive softmax (10000,20000)"):
-        fairseq_checkpoint(wrong, weights, {**args, **shared, **change}, 1)
-        done = jotun("fairseq-eval-lm", os.path.join(folder, "small", "part"), "--path", wrong, check=False)
-        check(f"{change}: {done.stderr}", done.returncode == 1 and f"{wrong}: {says}" in done.stderr)
+            ({"decoder_layers": None}, "its arguments have no whole number decoder_layers"), ({"adaptive_softmax_cutoff": "10000,20000"}, "its output layer has an adaptive softmax (10000,20000)"), \
+            ({"scale_heads": True}, "its argument scale_heads is on"), ({"base_layers": 1}, "its argument base_layers is on"):
+        for cfg in None, dict, typed_config:
+            checkpoint(wrong, weights, {**args, **shared, **change}, 1, cfg=cfg)
+            done = jotun("fairseq-eval-lm", os.path.join(folder, "small", "part"), "--path", wrong, check=False)
+            check(f"{change}: {done.stderr}", done.returncode == 1 and f"{wrong}: {says}" in done.stderr)
+
+
+def finetune(folder, base, file):
+    """A new run begins with another's weights at step 0; once it has a checkpoint it goes on from that."""
+    save = os.path.join(folder, "tuned")
+    first = jotun(*base, "--max-update", 2, "--finetune-from-model", file, "--save-dir", save)
+    check(first.stderr, "fairseq:" + file in first.stderr and "num_updates 2 " in first.stderr and "resumes after" not in first.stderr)
+    again = jotun(*base, "--max-update", 3, "--finetune-from-model", file, "--save-dir", save)
+    check(again.stderr, f"--finetune-from-model {file} is not read: the run goes on from its checkpoint in {save}" in again.stderr and "resumes after step 2" in again.stderr)
+    from_ours = jotun(*base, "--max-update", 2, "--finetune-from-model", save, "--no-save", "--save-dir", save + "-none")
+    check(from_ours.stderr, "num_updates 2 " in from_ours.stderr)
+    for more, says in ((["--restore-file", save], "both say what the run begins with"), (["--reset-optimizer"], "--finetune-from-model and --reset-optimizer: a run that begins"),
+                       (["--finetune-from-model", "none.pt"], "--finetune-from-model none.pt: no such file or folder; give a checkpoint of fairseq's own")):
+        done = jotun(*base, "--max-update", 2, "--finetune-from-model", file, "--save-dir", save + "-none", *more, check=False)
+        check(f"{more}: {done.stderr}", done.returncode == 1 and says in done.stderr)
+
+
+def frequencies(data):
+    """--update-freq 1,3,4 as fairseq: an epoch has ceil(samples / batch) updates, the learning rate counts updates, whatever their batches; and the same run in
+    Megatron-LM's flags."""
+    base = [w.replace("DATA", data) for w in TRAIN[:-3]] + ["--decoder-layers", "2", "--decoder-embed-dim", "8", "--decoder-ffn-embed-dim", "12", "--decoder-attention-heads", "2",
+                                                             "--tokens-per-sample", "24", "--warmup-updates", "9", "--lr", "0.05", "--share-decoder-input-output-embed"]
+    samples = -(-os.path.getsize(os.path.join(data, "train.bin")) // 2 // 24)
+    steps = [-(-samples // (4 * f)) for f in (1, 3, 4, 4)]
+    done = jotun(*base, "--update-freq", "1,3,4", "--max-epoch", 4, "--distributed-world-size", 2, "--metrics", "f.jsonl", "--save-dir", "freqs")
+    rows = [row for row in map(json.loads, open("f.jsonl")) if "grad_norm" in row]
+    wanted = [0.05 * min(n / 9, math.sqrt(9 / n) if n > 9 else 1) for n in range(sum(steps))]
+    check(f"{len(rows)} steps, not {steps}", len(rows) == sum(steps) and all(abs(row["lr"] - lr) < 1e-12 for row, lr in zip(rows, wanted)))
+    tokens = [24 * 4 * f for f, count in zip((1, 3, 4, 4), steps) for _ in range(count)]
+    check("tokens of steps", [row["tokens"] for row in rows] == [sum(tokens[:i + 1]) for i in range(len(tokens))])
+    ends = [int(n) for n in re.findall(r"\| train \| epoch \d{3} .* num_updates (\d+) ", done.stderr)]
+    check(f"epochs end at {ends}", ends == [sum(steps[:i + 1]) for i in range(4)] and "epochs have different numbers of steps" in done.stderr)
+    told = shlex.split(re.search("the same: jotun (.*)", done.stderr).group(1))
+    check(f"{told}", "--lr-schedule-unit" in told and told[told.index("--step-batch-size-schedule") + 1].startswith(f"0:4 {24 * 4 * steps[0]}:12 "))
+    jotun(*told, "--metrics", "g.jsonl", "--save", "third-f", "--load", "third-f")
+    same_losses("a batch by epoch", ".", "f.jsonl", "g.jsonl")
+    # a run that goes on in the second epoch has the same learning rates and losses
+    cut = steps[0] + 2
+    jotun(*base, "--update-freq", "1,3,4", "--max-epoch", 4, "--distributed-world-size", 2, "--metrics", "h.jsonl", "--save-dir", "cut", "--save-interval-updates", cut, "--exit-interval", cut)
+    jotun(*base, "--update-freq", "(1, 3, 4, 4)", "--max-epoch", 4, "--distributed-world-size", 2, "--metrics", "h.jsonl", "--save-dir", "cut")
+    same_losses("a batch by epoch, continued", ".", "f.jsonl", "h.jsonl")
 
 
 def resume(places):
@@ -417,7 +427,10 @@ REFUSED = [
     (TRAIN + ["--adam-beta", "(0.9, 0.98)"], "--adam-beta is no argument of fairseq-train; did you mean --adam-betas?"),
     (TRAIN + ["--max-update", "many"], "--max-update many is not a whole number; give a value from 0 to"),
     (TRAIN + ["--batch-size", "0"], "--batch-size 0 is out of range; give a value from 1"),
-    (TRAIN + ["--update-freq", "1,2"], "--update-freq 1,2: give one whole number from 1 on"),
+    (TRAIN + ["--update-freq", "1,x"], "--update-freq 1,x: give a whole number from 1 on, or up to 40 of them with commas between"),
+    (TRAIN + ["--update-freq", "1,2", "--sample-break-mode", "eos"], "--update-freq 1,2: which step begins an epoch is known of --sample-break-mode none and token files alone; give one number, and"
+     ' --step-batch-size-schedule "0:2 TOKENS:4"'),
+    (TRAIN + ["--update-freq", "1,2", "--step-batch-size-schedule", "0:2 64:4"], "--update-freq 1,2 and --step-batch-size-schedule both change the batch during a run; leave one out"),
     (TRAIN + ["--task", "translation"], "--task translation: language models alone are trained; give --task language_modeling"),
     (TRAIN + ["--arch", "transformer_lm_wiki103"], "--arch transformer_lm_wiki103 is not known; give one of transformer_lm, "),
     (TRAIN + ["--activation-fn", "swish"], "--activation-fn swish is refused: the MLP has ReLU (relu), GELU by erf (gelu)"),
@@ -542,6 +555,7 @@ def main():
         json_lines(data)
         transcription(data)
         own_checkpoints(data)
+        frequencies(data)
         arguments(data)
         os.chdir(here)
     print(f"{failures} wrong" if failures else "all right")

@@ -51,7 +51,7 @@ BUGS = [
     ("made tokens with the end of a document within", "src/data/mock_tokens.c",
      "eod >= 0 && id >= eod ? id + 1 : id", "id", "data.mock_tokens_test"),
     ("a skipped step that advances the learning rate", "src/train/step.c",
-     "t->step_state.updates++, t->updated_samples += t->batch;", "t->step_state.updates++;\n    t->updated_samples += t->batch;", "train.ramp_test"),
+     "t->step_state.updates++, t->updated_samples += counted(t);", "t->step_state.updates++;\n    t->updated_samples += counted(t);", "train.ramp_test"),
     ("a resume that counts its samples by the present batch size", "src/train/trainer_checkpoint.c",
      "trainer_set_position(t, state.step, state.samples);", "trainer_set_position(t, state.step, state.step * t->config->global);", "train.ramp_test"),
     ("batches read ahead at the size of the step before", "src/data/prefetch.c",
