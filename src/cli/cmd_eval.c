@@ -257,7 +257,7 @@ static Status run(Options *o, Task *task, CommandSet words, int argc, char **arg
     TRY(setup_options(o, &mpi, FOR_EVAL | words, argc, argv));
     if (words && transport_launcher_rank() <= 0) fairseq_told(o);
     TRY(setup_agree(mpi, ids_read(task, o)));
-    TRY(original_share(task, o, mpi));
+    TRY(original_share(task, o, mpi));                                        /* same on every rank */
     char ids[1200];
     ids_shown(ids, task, o);
     TRY(setup_agree_on(mpi, ids, "give all hosts the same file and --tokenizer"));

@@ -1,9 +1,9 @@
 #ifndef OPTIM_LR_H
 #define OPTIM_LR_H
 /* The learning rate and the weight decay as pure functions of the samples of the steps done before that were
- * not skipped, or of their number (by_steps). So a schedule has no state of its own: of a run's position the steps and samples are saved,
- * and nothing else. The formulas are those of Megatron-LM's OptimizerParamScheduler, or of DeepSpeed's
- * schedulers. */
+ * not skipped, or of the number of these steps (by_steps). So a schedule has no state of its own: of a run's
+ * position the steps and samples are saved, and nothing else. The formulas are those of Megatron-LM's
+ * OptimizerParamScheduler, or of DeepSpeed's schedulers. */
 #include <stdbool.h>
 #include <stdint.h>
 

@@ -111,6 +111,7 @@ BESIDE["mock-data"] = {"+data-path": "ABSENT"}
 BESIDE["moe-shared-expert-gate"] = {**EXPERTS, "moe-shared-expert-intermediate-size": 32}
 BESIDE["decrease-batch-size-if-needed"] = {"+global-batch-size": 5}
 BESIDE["rampup-batch-size"] = BESIDE["step-batch-size-schedule"] = {"micro-batch-size": 1}
+BESIDE["lr-schedule-unit"] = {"micro-batch-size": 1, "+global-batch-size": "ABSENT", "+step-batch-size-schedule": "0:2~128:4", "lr-warmup-iters": 3}
 BESIDE["train-samples"] = BESIDE["train-tokens"] = {"+train-iters": "ABSENT"}
 # Another change than these tests can see, and what tests it.
 ELSEWHERE = {

@@ -108,6 +108,7 @@ static const RuleRow refused[] = {
       "--global-batch-size 8 is not 16 (--micro-batch-size 2 x --gradient-accumulation-steps 4 x 2 data-parallel ranks); give 16, other" },
     { FOR_CONFIG, "--gradient-accumulation-steps 4 --global-batch-size 8 --rampup-batch-size 4 4 100",
       "--gradient-accumulation-steps 4 and --rampup-batch-size: batch sizes that change have no one number of" },
+    { FOR_CONFIG, "--lr-schedule-unit steps", "--lr-schedule-unit steps has no effect without --step-batch-size-schedule T:N ..." },
     { FOR_CONFIG, "--lr-schedule-rule deepspeed --lr-decay-style WSD --lr-wsd-decay-iters 1",
       "--lr-schedule-rule deepspeed has no effect without --lr-decay-style constant, linear or cosine" },
     { FOR_CONFIG, "--ranks 2 --micro-batch-size 3 --global-batch-size 9",

@@ -36,7 +36,7 @@ CHECKPOINTS = [
     ("an optimizer's copies of weights taken from its first group", "src/convert/torch/torch_optimizer.c",
      "masters ? masters->item[g] : NULL", "masters ? masters->item[0] : NULL", "convert.megatron"),
     ("states of experts given to other parameters", "src/convert/torch/torch_optimizer.c",
-     "(experts_apart && p->expert != expert)) continue;", "(experts_apart && p->expert == expert)) continue;", "convert.megatron"),
+     "(experts_apart && p->expert != expert);", "(experts_apart && p->expert == expert);", "convert.megatron"),
     ("moments of torch_dist exchanged", "src/convert/megatron/megatron_dist.c",
      '{ "exp_avg.", FOREIGN_MOMENT }, { "exp_avg_sq.", FOREIGN_SQUARE },', '{ "exp_avg.", FOREIGN_SQUARE }, { "exp_avg_sq.", FOREIGN_MOMENT },', "convert.megatron"),
     ("second moments of llm.c behind those of all ranks", "src/convert/gpt2/llmc_state.c",

@@ -2,6 +2,10 @@
 CONVERSIONS = [
     ("parts of fairseq's model parallelism joined along rows alone", "src/convert/fairseq/fairseq_read.c",
      '{ "fc2.weight", 1 }', '{ "fc2.weight", 0 }', "cli.fairseq"),
+    ("states of fairseq's FP16 optimizer all from the beginning of their vector", "src/convert/fairseq/fairseq_states.c",
+     "states[k].kind, v->tensor, at, true", "states[k].kind, v->tensor, 0, true", "cli.fairseq"),
+    ("one of omegaconf's values that contains itself", "src/convert/torch/pickle_reader.c",
+     'if (pickle_is_text(state->item[i], "_parent"))', 'if (pickle_is_text(state->item[i], "_other"))', "cli.fairseq"),
     ("fairseq's learned positions from the row of a token that pads", "src/convert/fairseq/fairseq_read.c",
      "if (positions) skip_rows(&piece, 2, dtype_width(dtype));\n        if (dim", "if (positions) skip_rows(&piece, 1, dtype_width(dtype)), piece.shape[0]--;\n        if (dim", "cli.fairseq"),
     ("a perplexity of words by the words of a text without its ends of lines", "src/cli/cmd_eval.c",

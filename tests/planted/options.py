@@ -1,7 +1,11 @@
 """Rows of bugs.py in options, where they are read from, and commands."""
 OPTIONS = [
-    ("accumulation of Argonne's script left out of the batch", "src/conf/import/agpt.c",
+    ("accumulation of Argonne's script left out of the batch", "src/conf/import/agpt_sizes.c",
      "all = unit * steps,", "all = unit + steps,", "cli.agpt"),
+    ("micro-batches of an epoch of fairseq's that stay those of the first", "src/conf/import/fairseq_batches.c",
+     "f->freq[e < f->freqs ? e : f->freqs - 1]", "f->freq[0]", "cli.fairseq"),
+    ("a schedule by steps that counts a step's samples", "src/train/step.c",
+     "return t->config->lr.by_steps ? (int64_t)t->config->lr.step : t->batch;", "return t->batch;", "cli.fairseq"),
     ("a host of a job counted from the next one on", "src/conf/import/agpt.c",
      "m->hosts >= least", "m->hosts > least", "cli.agpt"),
     ("a run that is not resumed on another number of ranks", "src/conf/import/agpt_folder.c",
@@ -48,7 +52,7 @@ OPTIONS = [
      "for (int i = 0; i < ABSENT_ROWS; i++) take_absent(d, &ABSENT_KEYS[i]);", "for (int i = 0; i < 0; i++) take_absent(d, &ABSENT_KEYS[i]);", "cli.deepspeed_json"),
     ("a key of NeMo that is told as an option", "src/conf/import/nemo.c",
      "import_take_name(m, o, from, row, key, value", "import_take_name(m, o, from, row, option_rows[row->option].name, value", "conf.wrong_values_test"),
-    ("a variable of Argonne's script above its range", "src/conf/import/agpt.c",
+    ("a variable of Argonne's script above its range", "src/conf/import/agpt_sizes.c",
      "n >= 1 && (double)n <= most", "n >= 1 && (double)n <= 1e300", "conf.wrong_values_test"),
     ("a group of DeepSpeed's JSON that is off where enabled is neither true nor false", "src/conf/import/deepspeed.c",
      "if (turns && !truth)", "if (!turns && !truth)", "conf.wrong_values_test"),

@@ -13,7 +13,7 @@
 #include "conf/conf.h"
 #include "text/bpe/bpe_tokenizer.h"
 
-enum { LINES_AT_ONCE = 10000, LINES_OF_A_THREAD = 100, LINES_TOLD = 10000, FILES_MOST = 64 };
+enum { LINES_AT_ONCE = 10000, LINES_OF_A_THREAD = 100, LINES_LOGGED = 10000, FILES_MOST = 64 };
 
 /* A line and its ids as text, which is owned; bytes -1: not encoded yet. */
 typedef struct { TextSpan line; char *ids; int64_t bytes; } EncodedLine;
@@ -100,8 +100,8 @@ static Status lines_write(Encoder *e)
         if (x->line.text && status == OK) status = text_output_put(&e->out[i % e->files], x->ids, x->bytes);
         free(x->ids);
     }
-    for (int64_t told = e->processed / LINES_TOLD; told < (e->processed + e->lines) / LINES_TOLD;)
-        fprintf(stderr, "processed %" PRId64 " lines\n", ++told * LINES_TOLD);
+    int64_t before = e->processed / LINES_LOGGED, after = (e->processed + e->lines) / LINES_LOGGED;
+    while (before < after) fprintf(stderr, "processed %" PRId64 " lines\n", ++before * LINES_LOGGED);
     e->processed += e->lines;
     return status;
 }

@@ -105,7 +105,8 @@ static Status parse_again(Options *o, ConfigTexts texts, CommandSet command, int
     return status == OK ? options_needed(o) : status;
 }
 
-/* `jotun agpt` also looks at the machine and for files: rank 0 does, and the others take what it has found. */
+/* `jotun agpt` also looks at the machine and for files: rank 0 does, and the others take what it has found.
+ */
 static Status parse_found(Options *o, ConfigTexts texts, CommandSet command, int argc, char **argv,
                           Transport *mpi)
 {
@@ -115,7 +116,8 @@ static Status parse_found(Options *o, ConfigTexts texts, CommandSet command, int
     if (!o->agpt_variables) return parse_again(o, texts, command, argc, argv);
     if (mpi->rank == 0) {
         status = parse_again(o, texts, command, argc, argv);
-        if (status == OK && !(found = malloc(bytes))) status = fail(NO_MEMORY, "no memory for %zu bytes", bytes);
+        if (status == OK && !(found = malloc(bytes)))
+            status = fail(NO_MEMORY, "no memory for %zu bytes", bytes);
         if (status == OK) memcpy(found, o->agpt_found, bytes);
     }
     status = broadcast_bytes_at_start(mpi, status, &found, &bytes);                /* <-> world: broadcast */

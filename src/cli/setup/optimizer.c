@@ -44,11 +44,21 @@ static LrRule lr_rule(const Options *o)
     NO_SUCH_CHOICE(o->lr_rule);
 }
 
+static bool counts_steps(const Options *o)
+{
+    switch ((enum ChoiceOf_lr_unit)o->lr_unit.value) {
+    case CHOICE_lr_unit_samples: return false;
+    case CHOICE_lr_unit_steps:   return true;
+    }
+    NO_SUCH_CHOICE(o->lr_unit);
+}
+
 LrSchedule setup_lr(const Options *o)
 {
     ScheduleSamples s = options_schedule_samples(o);
     return (LrSchedule){ .style = lr_style(o), .rule = lr_rule(o), .warmup_style = warmup_style(o),
-        .step = (double)o->global_batch, .by_steps = o->lr_unit.value == CHOICE_lr_unit_steps, .peak = o->lr, .low = o->min_lr,
+        .step = (double)o->global_batch,
+        .by_steps = counts_steps(o), .peak = o->lr, .low = o->min_lr,
         .warmup = s.warmup, .decay = s.decay, .init = o->lr_warmup_init,
         .wsd = wsd_style(o), .wsd_decay = s.wsd,
         .decoupled = options_said(o, OPTION_decoupled_lr), .decoupled_peak = o->decoupled_lr,

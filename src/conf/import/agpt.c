@@ -1,7 +1,7 @@
 /* Options from the variables of Argonne's train_aGPT_7B.sh: what the environment gives, what the script
  * chooses by architecture and machine, and what it computes of them. What somebody gave on the command line
  * counts instead of a variable, in the arithmetic too. */
-#include "conf/import/agpt_internal.h"
+#include "conf/import/agpt.h"
 #include <inttypes.h>
 #include <math.h>
 #include <stdarg.h>
@@ -11,6 +11,7 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "conf/conf.h"
+#include "conf/import/agpt_internal.h"
 #include "conf/value.h"
 
 static const struct { const char *names, *fallback; } variables[VARIABLES] = {
@@ -226,7 +227,8 @@ static void name_folders(Agpt *a)
     a->o->run_name = run_name(a, "");
     for (const char *c = a->o->run_name; *c; c++)
         if (*c == '/')
-            return agpt_refuse(a, "the folder of a run cannot be named %s; give values without /", a->o->run_name);
+            return agpt_refuse(a, "the folder of a run cannot be named %s; give values without /",
+                               a->o->run_name);
     if (strlen(a->o->run_name) > LETTERS_MAX)
         return agpt_refuse(
             a,
@@ -238,7 +240,7 @@ static void name_folders(Agpt *a)
         folder->text = a->o->save;
         return;
     } /* --save on the command line */
-    if (!a->told) found->resumes = agpt_checkpoints(found->run, a->o->run_name, run_name(a, "*"));
+    if (!a->known) found->resumes = agpt_checkpoints(found->run, a->o->run_name, run_name(a, "*"));
     if (found->resumes)
         log_line(
             "%s is resumed, a run of another world size, layout or learning rate; CKPT_DIR=DIR begins a "
@@ -330,7 +332,7 @@ static bool has_data(const Options *o)
 /* As rank 0 has seen it, where that is known. */
 static bool is_file(const Agpt *a, bool *there, const char *path)
 {
-    if (!a->told) *there = file_exists(path);
+    if (!a->known) *there = file_exists(path);
     return *there;
 }
 
@@ -350,10 +352,10 @@ static void choose_data(Agpt *a)
     const char *slash = strrchr(o->data_file_list, '/'), *stem = slash ? slash + 1 : o->data_file_list;
     const char *dot = strstr(stem, ".txt");
     set_own(a, OPTION_corpus_shuffled, "true", SCRIPT);
-    set_own(
-        a, OPTION_data_cache_path,
-        agpt_held(a, "%s/.cache/%.*s/index-cache", text_of(a, V_CKPT_DIR), dot ? (int)(dot - stem) : 200, stem),
-        "CKPT_DIR");
+    set_own(a, OPTION_data_cache_path,
+            agpt_held(a, "%s/.cache/%.*s/index-cache", text_of(a, V_CKPT_DIR),
+                      dot ? (int)(dot - stem) : 200, stem),
+            "CKPT_DIR");
 }
 
 /* GPT-2's tokenizer and BookCorpus, from DATA_PARENT. */
@@ -379,7 +381,8 @@ static void take_tokenizer(Agpt *a)
     if (options_typed_by_person(a->o, OPTION_tokenizer)) return;
     if (type->text && !strncasecmp(type->text, "gpt", 3)) return take_gpt2(a);
     if (!model->text && llama)
-        name = is_file(a, &a->found.llama, "ALCF/tokenizer.model") ? "ALCF/tokenizer.model" : "meta-llama/Llama-2-7b";
+        name = is_file(a, &a->found.llama, "ALCF/tokenizer.model") ? "ALCF/tokenizer.model"
+                                                                   : "meta-llama/Llama-2-7b";
     if (is_file(a, &a->found.tokenizer, name)) return set(a, OPTION_tokenizer, name, model->name, SCRIPT);
     for (size_t i = 0; i < sizeof known / sizeof known[0]; i++) {
         if (strcmp(known[i].name, name)) continue;
@@ -429,7 +432,8 @@ static void give_computed(Agpt *a)
     set_own(a, OPTION_positions, agpt_held(a, "%" PRId64, 16 * agpt_number(a, V_SEQ)), "16 x SEQ");
     set_own(a, OPTION_init_std, agpt_initial_deviation(a), "HIDDEN");
     set_own(a, OPTION_split,
-            agpt_held(a, "%s,%s,%s", text_of(a, V_TRAIN_SPLIT), text_of(a, V_VAL_SPLIT), text_of(a, V_TEST_SPLIT)),
+            agpt_held(a, "%s,%s,%s", text_of(a, V_TRAIN_SPLIT), text_of(a, V_VAL_SPLIT),
+                      text_of(a, V_TEST_SPLIT)),
             "TRAIN_SPLIT, VAL_SPLIT and TEST_SPLIT");
     set(a, OPTION_save, text_of(a, V_CKPT_DIR), "CKPT_DIR", SCRIPT);
     set(a, OPTION_load, text_of(a, V_CKPT_DIR), "CKPT_DIR", SCRIPT);
@@ -438,7 +442,8 @@ static void give_computed(Agpt *a)
     if (!a->value[V_EZPZ_NO_DISTRIBUTED_HISTORY].given)
         set_own(a, OPTION_history, agpt_held(a, "%s/history", text_of(a, V_CKPT_DIR)), "CKPT_DIR");
     if (!a->value[V_NO_TENSORBOARD].given) {
-        set_own(a, OPTION_tensorboard_dir, agpt_held(a, "%s/tensorboard", text_of(a, V_CKPT_DIR)), "CKPT_DIR");
+        set_own(a, OPTION_tensorboard_dir, agpt_held(a, "%s/tensorboard", text_of(a, V_CKPT_DIR)),
+                "CKPT_DIR");
         set_own(a, OPTION_log_timers, "true", SCRIPT);
     }
     if (o->wandb_project) set_own(a, OPTION_wandb_names, "argonne", SCRIPT);
@@ -458,7 +463,7 @@ static Status conclude(Agpt *a)
 
 Status import_agpt(Options *o, const AgptFound *found)
 {
-    Agpt a = {.o = o, .told = found != NULL};
+    Agpt a = {.o = o, .known = found != NULL};
     if (found) a.found = *found;
     else TRY(agpt_machine(&a.found.machine));
     read_values(&a);

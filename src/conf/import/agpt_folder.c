@@ -1,8 +1,9 @@
 /* Where a run of train_aGPT_7B.sh has its checkpoints. The script's folder has world size, layout and
  * learning rate in its name, so that a job on other hosts would begin a new run; here it resumes the run that
  * differs in these alone. */
-#include "conf/import/agpt.h"
+#include "conf/import/agpt_internal.h"
 #include <glob.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 

@@ -2,7 +2,8 @@
 #define CONF_IMPORT_AGPT_INTERNAL_H
 /* The variables of train_aGPT_7B.sh while they become options. Shared by the files that read them and make
  * options of them (agpt.c) and that compute ranks, batch and steps (agpt_sizes.c). */
-#include "conf/import/agpt.h"
+#include "conf/import/agpt_machine.h"
+#include "conf/import/import.h"
 #include "conf/rows.h"
 
 #define SCRIPT "train_aGPT_7B.sh"
@@ -19,7 +20,7 @@ typedef struct { const char *name, *text; bool given, ours; } AgptValue;
 typedef struct {
     Options    *o;
     AgptFound   found;
-    bool        told;                  /* `found` is what rank 0 has seen */
+    bool        known;                 /* `found` is what rank 0 has seen */
     AgptValue   value[VARIABLES];
     int64_t     world, data_parallel, samples; /* samples of the run; 0: TRAIN_ITERS says */
     TextList    refused;
@@ -27,7 +28,7 @@ typedef struct {
     const char *note; /* a line for a run that is not refused; NULL: none */
 } Agpt;
 
-/* A variable that cannot be taken, and why; all of them are told. */
+/* A variable that cannot be taken, and why; all of them are named. */
 __attribute__((format(printf, 2, 3)))
 void        agpt_refuse(Agpt *a, const char *format, ...);
 /* A text that lives as long as the options. */
@@ -43,4 +44,9 @@ int64_t     agpt_number(Agpt *a, int variable);
 void        agpt_compute(Agpt *a);
 /* sqrt(2 / (5 HIDDEN)) with six decimals, each step rounded down, as bc computes it there. */
 const char *agpt_initial_deviation(Agpt *a);
+
+/* The folder of the run's checkpoints: `name` under checkpoints, or the newest run there that differs from it
+ * in what `other` leaves open (a pattern of glob) and can be resumed. Returns whether another one was found.
+ */
+bool agpt_checkpoints(char path[AGPT_NAME], const char *name, const char *other);
 #endif

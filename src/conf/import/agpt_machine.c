@@ -1,7 +1,8 @@
 /* What machine train_aGPT_7B.sh would find: a job of PBS or Slurm, a file of hosts, GPUs. */
-#include "conf/import/agpt.h"
+#include "conf/import/agpt_machine.h"
 #include <ctype.h>
 #include <glob.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>

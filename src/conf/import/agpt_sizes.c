@@ -38,7 +38,8 @@ static void count_world(Agpt *a, int64_t unit)
 
 static void divide_ranks(Agpt *a)
 {
-    int64_t tp = agpt_number(a, V_TP), pp = agpt_number(a, V_PP), sp = agpt_number(a, V_SP), unit = tp * pp * sp;
+    int64_t tp = agpt_number(a, V_TP), pp = agpt_number(a, V_PP), sp = agpt_number(a, V_SP);
+    int64_t unit = tp * pp * sp;
     count_world(a, unit);
     a->data_parallel = a->world >= unit ? a->world / unit : 1;
     if (a->world % unit == 0) return;
@@ -65,7 +66,9 @@ static void compute_batch(Agpt *a)
              " / (TP %s x PP %s x SP %s))",
              micro, dp, a->world, a->value[V_TP].text, a->value[V_PP].text, a->value[V_SP].text);
     if ((double)all > option_rows[OPTION_global_batch].high)
-        agpt_refuse(a, "GRAD_ACC_STEPS=%" PRId64 " x %s are %" PRId64 " samples of a step; give fewer, up to %.0f",
+        agpt_refuse(a,
+                    "GRAD_ACC_STEPS=%" PRId64 " x %s are %" PRId64
+                    " samples of a step; give fewer, up to %.0f",
                steps, sum, all, option_rows[OPTION_global_batch].high);
     else if (agpt_given(a, V_GRAD_ACC_STEPS) && global != all)
         agpt_refuse(a,

@@ -1,7 +1,8 @@
 #ifndef CONF_IMPORT_FAIRSEQ_INTERNAL_H
 #define CONF_IMPORT_FAIRSEQ_INTERNAL_H
 /* The arguments of fairseq's commands that are used together, once they are read. Shared by the files that
- * read them (fairseq.c) and that make options of them (fairseq_train.c, fairseq_batches.c, fairseq_eval.c). */
+ * read them (fairseq.c) and that make options of them (fairseq_train.c, fairseq_batches.c,
+ * fairseq_eval.c). */
 #include "conf/options.h"
 
 /* A row ARCHITECTURE of fairseq_combined.def. */

@@ -281,7 +281,8 @@ bool fairseq_own(const char *path)
     return file_exists(path) || file_exists(part);
 }
 
-/* As there: a run that has a checkpoint goes on from it, and only a new one begins with the other weights. */
+/* As there: a run that has a checkpoint continues from it, and a new one alone begins with the other weights.
+ */
 static Status give_finetune(Options *o, const Fairseq *f)
 {
     static const OptionIndex parts[] = { OPTION_no_load_optim, OPTION_override_schedule };
@@ -296,8 +297,8 @@ static Status give_finetune(Options *o, const Fairseq *f)
                     f->finetune_from, f->typed[HELD_restore_file], f->restore_file);
     snprintf(latest, sizeof latest, "%.1000s/latest", f->save_dir);
     if (file_exists(latest)) {
-        log_line("%s %s is not read: the run goes on from its checkpoint in %s; another --save-dir begins a "
-                 "new one", typed, f->finetune_from, f->save_dir);
+        log_line("%s %s is not read: the run continues from its checkpoint in %s; another --save-dir begins "
+                 "a new one", typed, f->finetune_from, f->save_dir);
         return fairseq_give(o, OPTION_load, "--save-dir", "%s", f->save_dir);
     }
     TRY(fairseq_give_typed(o, f, OPTION_finetune, HELD_finetune_from, "true"));
@@ -306,8 +307,8 @@ static Status give_finetune(Options *o, const Fairseq *f)
         return fairseq_give_typed(o, f, OPTION_load, HELD_finetune_from, "fairseq:%s", f->finetune_from);
     if (file_exists(f->finetune_from))
         return fairseq_give_typed(o, f, OPTION_load, HELD_finetune_from, "%s", f->finetune_from);
-    return fail(BAD_OPTION, "%s %s: no such file or folder; give a checkpoint of fairseq's own (model.pt), or "
-                "the folder of one that fairseq-train has saved here", typed, f->finetune_from);
+    return fail(BAD_OPTION, "%s %s: no such file or folder; give a checkpoint of fairseq's own (model.pt), "
+                "or the folder of one that fairseq-train has saved here", typed, f->finetune_from);
 }
 
 static Status give_checkpoints(Options *o, const Fairseq *f)

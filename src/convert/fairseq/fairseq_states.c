@@ -1,4 +1,4 @@
-/* The states of fairseq's Adam. Its FP32 optimizer and the memory-efficient one have states for each parameter,
+/* The states of fairseq's Adam. Its FP32 optimizer and the memory-efficient one have some for each parameter,
  * in the order of the model; the FP16 optimizer has all parameters one behind the other in one vector. Each
  * part of model parallelism has states of its own parameters. */
 #include <stdlib.h>
