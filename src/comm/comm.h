@@ -43,9 +43,9 @@ bool   comm_dry (const Comm *comm);                              /* true on the 
 
 /* ---- blocking collectives ----
  * The result is complete on return, and `scratch` is reset to the mark it had before the call. Tensors
- * are contiguous; the reductions take floating-point types of the queue's back end and
- * add in its compute type. Anything else is a CHECK. Each
- * rank of the comm makes the same calls in the same order. */
+ * are contiguous; the reductions take floating-point types of the queue's back end and add in its compute
+ * type, and F64, which they add in double. Anything else is a CHECK. Each rank of the comm makes the same
+ * calls in the same order. */
 /* out = rank 0's in, rank 1's in, ...: out has size * count(in) elements. `in` may be this rank's block
  * of `out`. */
 void comm_all_gather    (Comm *comm, Queue *q, Tensor out, Tensor in);
@@ -69,12 +69,9 @@ void comm_reduce_scatter_parts(Comm *comm, Queue *q, Tensor out, Tensor in, cons
                                Arena *scratch);
 /* x = the sum of x over the ranks, in place, of any count. */
 void comm_all_reduce    (Comm *comm, Queue *q, Tensor x, Arena *scratch);
-/* The same with the maximum over the ranks, of the compute type. */
+/* The same with the maximum over the ranks, of the compute type or F64. */
 void comm_all_reduce_max(Comm *comm, Queue *q, Tensor x, Arena *scratch);
 void comm_barrier       (Comm *comm);
-/* All ranks get the bytes of each, as many of each, in the order of ranks. For reports, not for tensors:
- * neither counted nor traced. Allocates nothing. */
-void comm_gather        (Comm *comm, void *all, const void *mine, size_t bytes);
 /* Rank 0 takes the bytes of each rank, its own first, in the order of ranks; `data` is valid during the call.
  * For reports, not for tensors: neither counted nor traced. Allocates. */
 typedef void CommTake(void *context, int rank, const void *data, size_t bytes);

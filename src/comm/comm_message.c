@@ -78,12 +78,6 @@ void comm_recv_bytes(Comm *comm, void *data, size_t bytes, int from)
     comm_finish(comm, request, "recv", comm->received_from[from]++, from);
 }
 
-void comm_gather(Comm *comm, void *all, const void *mine, size_t bytes)
-{
-    if (comm->size == 1) memcpy(all, mine, bytes);
-    else comm_gather_bytes(comm, "gather", all, mine, bytes);
-}
-
 void comm_collect(Comm *comm, const void *mine, size_t bytes, CommTake *take, void *context)
 {
     uint64_t own = bytes, *all = malloc((size_t)comm->size * sizeof *all);

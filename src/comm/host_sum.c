@@ -159,13 +159,23 @@ static bool arrivals_done(HostSum *sum, long but)
     return sum->arrivals_taken + but >= sum->arrivals_posted;
 }
 
+/* y = the sum of x's rows, or their maximum. Numbers wider than those that the back end computes with have
+ * operations of their own. */
+static void reduce_rows(Queue *queue, Reduction reduction, Tensor y, Tensor x)
+{
+    bool wider = x.dtype == F64 && queue->backend->compute != F64, most = reduction == REDUCE_MAX;
+    if (wider && most) sums_largest(queue, (SumsLargest){ .most_S = y, .sums_RS = x });
+    else if (wider)    sums_total(queue, (SumsTotal){ .total_S = y, .sums_RS = x });
+    else if (most)     rank_max(queue, (RankMax){ .y_N = y, .x_RN = x });
+    else               rank_sum(queue, (RankSum){ .y_N = y, .x_RN = x });
+}
+
 static void add_rows(const HostSum *sum, Queue *queue, char *out, char *rows, int64_t count, int64_t elements)
 {
     Tensor in = sum->call.verb == DATA_ALL_REDUCE ? sum->call.out : sum->call.in;
     Tensor y  = tensor_at(out, in.dtype, (int64_t[]){ elements }, 1);
     Tensor x  = tensor_at(rows, in.dtype, (int64_t[]){ count, elements }, 2);
-    if (sum->call.reduction == REDUCE_MAX) rank_max(queue, (RankMax){ .y_N = y, .x_RN = x });
-    else                                   rank_sum(queue, (RankSum){ .y_N = y, .x_RN = x });
+    reduce_rows(queue, sum->call.reduction, y, x);
 }
 
 /* The contributions of a round have come: adds them and gives the sum to the owner of the part. */
@@ -308,8 +318,7 @@ void host_sum_count(const DataGroup *g, const DataCall *call)
     Tensor  y = tensor_at(NULL, call->out.dtype, (int64_t[]){ each }, 1);
     Tensor  x = tensor_at(NULL, call->out.dtype, (int64_t[]){ n, each }, 2);
     if (each == 0) return;
-    if (call->reduction == REDUCE_MAX) rank_max(call->queue, (RankMax){ .y_N = y, .x_RN = x });
-    else                               rank_sum(call->queue, (RankSum){ .y_N = y, .x_RN = x });
+    reduce_rows(call->queue, call->reduction, y, x);
 }
 
 static void exchange_begin(HostSum *sum, DataGroup *g, const DataCall *call)

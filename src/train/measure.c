@@ -4,6 +4,7 @@
  * a formula: model_flops in model/model_config.c. */
 #include <math.h>
 #include <string.h>
+#include "train/history/rank_numbers.h"
 #include "train/trainer.h"
 
 enum { COMMS = TRAINER_COMMS + 1 };
@@ -83,7 +84,14 @@ ScheduleShape trainer_dry_schedule(const ScheduleShape *whole)
     return whole->micros <= most ? *whole : of_micros(whole, most);
 }
 
-static void step_run(Trainer *t)     { trainer_step(t); }
+/* With what the loop sends after it. */
+static void step_run(Trainer *t)
+{
+    LogRecord record = log_record(0, 0, NULL);
+    trainer_step(t);
+    rank_numbers_put(&record, t, (RankNumbers){ 0 });                             /* <-> tp, dp+cp, pp */
+}
+
 static void evaluate_run(Trainer *t) { trainer_evaluate(t, 1, NULL, NULL); }
 
 /* Counts what run(t) does on a schedule of m micro-batches without running them all, so that the time of a

@@ -34,9 +34,6 @@ Status report_open(Report *report, const Trainer *t)
     bool prints = t->mesh.rank == 0;
     *report = (Report){ .config = config, .prints = prints, .first_step = t->step,
                         .first_sample = t->samples, .logs = logs_none(), .ranks = t->mesh.world };
-    if (config->logs.history) report->numbers = calloc((size_t)t->mesh.world, sizeof *report->numbers);
-    if (config->logs.history && !report->numbers)
-        return fail(NO_MEMORY, "no memory for the numbers of %d ranks", t->mesh.world);
     if (prints && t->step < t->steps) report->peak = peak_of_run(t);
     report->started_at = report->step_at = seam.clock();
     return prints ? logs_open(&report->logs, &config->logs, t->step) : OK;
@@ -47,7 +44,6 @@ static double unsigned_nan(double x) { return isnan(x) ? NAN : x; }
 
 Status report_close(Report *report, Status status)
 {
-    free(report->numbers);
     log_progress_end();
     return logs_close(&report->logs, status);
 }
@@ -288,8 +284,9 @@ void report_step(Report *report, Trainer *t, StepReport r)
     bool   progress = step % report->config->log_interval == 0 || step == t->steps ||
                       step == report->first_step + 1;
     LogRecord ranks = log_record(t->step, t->samples, NULL);
-    RankNumbers mine = { r.own_loss, seconds, r.waited, report->numbers ? memory_in_use() : 0 };
-    rank_numbers_put(&ranks, t, report->numbers, mine);                          /* <-> world */
+    RankNumbers mine = { r.own_loss, seconds, r.waited,
+                         report->config->logs.history ? memory_in_use() : 0 };
+    rank_numbers_put(&ranks, t, mine);                                           /* <-> tp, dp+cp, pp */
     if (!report->prints) return;
     report->steps++;
     report->samples += r.samples;

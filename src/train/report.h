@@ -27,7 +27,6 @@ typedef struct {
      * clipped */
     struct { double losses, seconds; int64_t averaged, steps, samples, clipped; } epoch;
     int64_t clipped;
-    RankNumbers *numbers;             /* [ranks], where the run keeps a history; owned */
 } Report;
 
 /* Opens the logs and finds the peak: what `jotun bench peak` has kept, else a measurement of 40 ms. BAD_FILE

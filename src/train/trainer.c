@@ -319,6 +319,15 @@ static bool sequence_parallel(const Trainer *t)
     return t->config->sequence_parallel && t->mesh.size.tp > 1;
 }
 
+/* What sums over all ranks take while they run, apart from scratch, since they also follow work that a dry run
+ * does not repeat. */
+static void world_window_open(Trainer *t, Arena *persistent)
+{
+    size_t bytes = trainer_world_window(t);
+    if (persistent->dry) arena_push(persistent, "sums of the step", bytes);
+    arena_open_within(&t->world_window, "sums of the step", persistent, "sums of the step", bytes);
+}
+
 /* S sums of all ranks are one message. On one rank nothing is gathered: they are this rank's. */
 static void sums_new(Trainer *t, Arena *persistent)
 {
@@ -351,6 +360,7 @@ static void open_parameters(Trainer *t)
     trainer_fp8_open(t);
     trainer_moe_open(t);
     sums_new(t, persistent);
+    world_window_open(t, persistent);
     if (config->test_copies && config->training) weight_copies_open(&t->copies, &t->buckets, persistent);
     t->flags_3  = tensor_new(&t->arena[ARENA_HOST], "failure and signals", F64, RUN_FLAGS);
     t->flags_R3 = tensor_new(&t->arena[ARENA_HOST], "failure and signals", F64, t->mesh.world, RUN_FLAGS);
@@ -458,6 +468,7 @@ void trainer_close(Trainer *t)
     if (t->valid_pipeline.pending) pipeline_close(&t->valid_pipeline);
     if (t->valid_executor.stage) stage_executor_close(&t->valid_executor);
     arena_close(&t->shared_slots);
+    arena_close(&t->world_window);
     if (t->buckets.bucket) {
         buckets_gathered(&t->buckets);                        /* <-> shard: of the last step */
         buckets_close(&t->buckets);

@@ -87,6 +87,7 @@ typedef struct Trainer {
     StageExecutor valid_executor;
     Pipeline valid_pipeline;
     Arena    shared_slots;
+    Arena    world_window;                           /* part of persistent; of trainer_world_sum */
     OptimizerRun optimizer;                          /* its pieces are owned */
     AverageWeights average;                          /* of optimizers that average weights */
     int    (*piece_of)[PARAM_IDS];                   /* by bucket and parameter; -1: none; owned */
@@ -219,6 +220,14 @@ ContextComms trainer_context(const Trainer *trainer);
 /* train/trainer_comms.c: the communicators of the mesh. Collective; NO_MEMORY, BAD_OPTION. */
 Status       trainer_comms_open (Trainer *trainer);
 void         trainer_comms_close(Trainer *trainer);                  /* and world */
+/* x = its sum, or its maximum, over all ranks: up to WORLD_NUMBERS numbers in F64, the same on all ranks
+ * afterwards. Over the axes one after another, since a message over the world would grow with its ranks; the
+ * order of additions follows from the mesh and --sum-group-size. Windows lie in Trainer.world_window, which
+ * has the bytes of trainer_world_window. <-> tp, dp+cp, pp: all-reduces */
+enum { WORLD_NUMBERS = 16 };
+void         trainer_world_sum   (Trainer *trainer, Tensor x);
+void         trainer_world_max   (Trainer *trainer, Tensor x);
+size_t       trainer_world_window(const Trainer *trainer);
 
 /* train/trainer_fp8.c: scales of the 8-bit inputs of linear maps, and the history they follow from. All but
  * the first do nothing without delayed scaling; trainer_fp8_init sets what a run begins with. */

@@ -140,6 +140,38 @@ ContextComms trainer_context(const Trainer *t)
         .ring = t->config->gather ? NULL : others, .gather = t->config->gather ? others : NULL };
 }
 
+/* ---- sums of a few numbers over all ranks ---- */
+
+enum { WORLD_AXES = 3 };
+typedef struct { Comm *of[WORLD_AXES]; } WorldAxes;
+
+static WorldAxes world_axes(const Trainer *t) { return (WorldAxes){ { t->tp, t->data_comm, t->pp } }; }
+
+size_t trainer_world_window(const Trainer *t)
+{
+    WorldAxes axes = world_axes(t);
+    size_t most = 0;
+    for (int i = 0; i < WORLD_AXES; i++) {
+        int    ranks = comm_size(axes.of[i]);
+        size_t bytes = comm_window(axes.of[i], F64, (WORLD_NUMBERS + ranks - 1) / ranks);
+        if (bytes > most) most = bytes;
+    }
+    return (most + ARENA_ALIGN - 1) / ARENA_ALIGN * ARENA_ALIGN;
+}
+
+typedef void AllReduce(Comm *comm, Queue *q, Tensor x, Arena *scratch);
+
+static void over_world(Trainer *t, Tensor x, AllReduce *all_reduce)
+{
+    WorldAxes axes = world_axes(t);
+    CHECK(tensor_count(x) <= WORLD_NUMBERS, "%lld numbers are reduced over all ranks, of at most %d",
+          (long long)tensor_count(x), WORLD_NUMBERS);
+    for (int i = 0; i < WORLD_AXES; i++) all_reduce(axes.of[i], &t->queue, x, &t->world_window);
+}
+
+void trainer_world_sum(Trainer *t, Tensor x) { over_world(t, x, comm_all_reduce); }
+void trainer_world_max(Trainer *t, Tensor x) { over_world(t, x, comm_all_reduce_max); }
+
 void trainer_comms_close(Trainer *t)
 {
     while (t->comms > 0) comm_close(t->comm[--t->comms]);

@@ -15,6 +15,34 @@ static void sums_and_gathers_of_1_to_8_threads(void **state)
     }
 }
 
+/* ---- doubles on a back end of fp32 ---- */
+/* Numbers whose sum and maximum are exact in double, and which fp32 rounds: 2^20 + r 2^-20 and its negative. */
+static Status doubles_body(Transport *transport, void *context)
+{
+    Comm  *world;
+    Queue  q;
+    Arena  arena;
+    double n = transport->size, mine = 0x1p20 + transport->rank * 0x1p-20, x[] = { mine, -mine }, y[] = { mine, -mine };
+    (void)context;
+    TRY(comm_world(&world, transport));
+    TRY(queue_open(&q, "cpu", 1, NULL));
+    TRY(arena_open(&arena, "scratch", 1 << 16));
+    comm_all_reduce    (world, &q, tensor_at(x, F64, (int64_t[]){ 2 }, 1), &arena);
+    comm_all_reduce_max(world, &q, tensor_at(y, F64, (int64_t[]){ 2 }, 1), &arena);
+    double sum = n * 0x1p20 + n * (n - 1) / 2 * 0x1p-20;
+    bool right = x[0] == sum && x[1] == -sum && y[0] == 0x1p20 + (n - 1) * 0x1p-20 && y[1] == -0x1p20;
+    arena_close(&arena);
+    queue_close(&q);
+    comm_close(world);
+    return right ? OK : fail(BAD_SHAPE, "%g ranks: sums %.17g %.17g, maxima %.17g %.17g", n, x[0], x[1], y[0], y[1]);
+}
+
+static void doubles_are_reduced_in_double(void **state)
+{
+    (void)state;
+    for (int ranks = 1; ranks <= 20; ranks += 1 + ranks / 5) assert_ok(transport_threads_run(ranks, doubles_body, NULL));
+}
+
 /* ---- a dry comm asks for the same scratch and counts the same bytes ---- */
 typedef struct { int ranks; size_t peak; int64_t sent[SENT_VERBS]; char trace[512]; } Account;
 
@@ -121,6 +149,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(sums_and_gathers_of_1_to_8_threads),
+        cmocka_unit_test(doubles_are_reduced_in_double),
         cmocka_unit_test(a_dry_comm_counts_what_a_real_one_does),
         cmocka_unit_test(comms_are_named_by_their_axes),
     };

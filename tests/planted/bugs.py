@@ -20,8 +20,8 @@ from options import OPTIONS
 BUGS = [
     ("an estimate of Sophia's before each update", "src/train/step.c",
      "t->step_state.updates % t->config->settings.estimate_interval == 0;", "t->config->settings.estimate_interval > 0;", "train.optimizers_test"),
-    ("a deviation over the ranks that leaves one out", "src/train/history/rank_numbers.c",
-     "sqrt(squares / count)", "sqrt(squares / (count + 1))", "logs.files"),
+    ("a deviation over the ranks that leaves one out", "src/train/history/rank_numbers.c", "variance = d.squares / d.ranks - off * off;", "variance = d.squares / (d.ranks + 1) - off * off;", "logs.files"),
+    ("a maximum of doubles over ranks that is their sum", "src/comm/host_sum.c", "if (wider && most) sums_largest", "if (wider && most && queue->threads < 0) sums_largest", "comm.collective_test"),
     ("a loss of a rank that is a sum", "src/train/step.c",
      "own[0] / own[1] : NAN", "own[0] : NAN", "logs.files"),
     ("sinusoidal positions that begin at number 1", "src/model/model_config.h",

@@ -12,6 +12,14 @@ static inline bool make_sums_total(Arguments *a, int variant)
     return variant < 3;
 }
 
+static inline bool make_sums_largest(Arguments *a, int variant)
+{
+    bool made = make_sums_total(a, variant);
+    a->sums_largest = (SumsLargest){ .most_S = a->sums_total.total_S, .sums_RS = a->sums_total.sums_RS };
+    for (int i = 0; variant == 1 && i < 35; i += 2) *element(a->sums_largest.sums_RS, i) *= -1;
+    return made;
+}
+
 static inline bool make_clip_and_skip(Arguments *a, int variant)
 {
     static const double sum[3] = { 2400, 330, 150 };

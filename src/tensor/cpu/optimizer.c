@@ -7,6 +7,7 @@
 
 /* A few numbers in double, by the reference's code. */
 CPU(sums_total, SumsTotal) { ref_sums_total(q, a); }
+CPU(sums_largest, SumsLargest) { ref_sums_largest(q, a); }
 CPU(clip_and_skip, ClipAndSkip) { ref_clip_and_skip(q, a); }
 
 /* ---- AdamW ---- */

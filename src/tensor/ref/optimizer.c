@@ -16,6 +16,19 @@ REF(sums_total, SumsTotal)
     }
 }
 
+REF(sums_largest, SumsLargest)
+{
+    int64_t R = a->sums_RS.dim[0], S = a->sums_RS.dim[1];
+    WANT(a->most_S, S);
+    WANT(a->sums_RS, R, S);
+    const double *sums = a->sums_RS.data;
+    double *most = a->most_S.data;
+    for (int64_t i = 0; i < S; i++) {
+        most[i] = sums[i];
+        for (int64_t r = 1; r < R; r++) most[i] = fmax(most[i], sums[r * a->sums_RS.stride[0] + i]);
+    }
+}
+
 /* What is decided from the sums is the same in all back ends of a host. */
 REF(clip_and_skip, ClipAndSkip)
 {

@@ -8,33 +8,55 @@ static const struct { size_t offset; LogFact first; } numbers[] = {
     { offsetof(RankNumbers, data_seconds), FACT_data_seconds_mean },
     { offsetof(RankNumbers, memory),       FACT_memory_mean },
 };
+enum { NUMBERS = sizeof numbers / sizeof *numbers };
 
-/* Two passes over the ranks in their order, so that the standard deviation, of all ranks and not of a sample,
- * is exact where they are alike. */
-static void put_number(LogRecord *record, const RankNumbers *all, int ranks, size_t offset, LogFact first)
+/* Of each number what all ranks know of it after two messages, whose size does not depend on how many ranks
+ * there are: the largest value and the least, negated; then the sums. These are of distances from the middle
+ * between both, so that the standard deviation is 0 where all are alike, and accurate where they differ
+ * little. */
+typedef struct { double high, low; } Extremes;
+typedef struct { double ranks, sum, squares; } Distances;
+
+static double value_of(const RankNumbers *mine, int i)
 {
-    double sum = 0, squares = 0, high = -INFINITY, low = INFINITY;
-    int    count = 0;
-    for (int pass = 0; pass < 2; pass++)
-        for (int r = 0; r < ranks; r++) {
-            double value = *(const double *)((const char *)&all[r] + offset);
-            double off   = value - (count ? sum / count : 0);
-            if (!isfinite(value)) continue;
-            if (pass) squares += off * off;
-            else sum += value, count++, high = fmax(high, value), low = fmin(low, value);
-        }
-    if (!count) return;
-    log_put(record, first,     sum / count);
-    log_put(record, first + 1, high);
-    log_put(record, first + 2, low);
-    log_put(record, first + 3, sqrt(squares / count));
+    return *(const double *)((const char *)mine + numbers[i].offset);
 }
 
-void rank_numbers_put(LogRecord *record, Trainer *t, RankNumbers *all, RankNumbers mine)
+static double middle(Extremes e) { return -e.low + (e.high + e.low) / 2; }
+
+static Extremes extremes_of(double value)
 {
+    return isfinite(value) ? (Extremes){ value, -value } : (Extremes){ -INFINITY, -INFINITY };
+}
+
+static Distances distances_of(double value, Extremes e)
+{
+    double off = value - middle(e);
+    return isfinite(value) ? (Distances){ 1, off, off * off } : (Distances){ 0 };
+}
+
+/* The standard deviation is that of all ranks, not of a sample. */
+static void put_number(LogRecord *record, LogFact first, Extremes e, Distances d)
+{
+    double off = d.sum / d.ranks, variance = d.squares / d.ranks - off * off;
+    if (d.ranks == 0) return;
+    log_put(record, first,     middle(e) + off);
+    log_put(record, first + 1, e.high);
+    log_put(record, first + 2, -e.low);
+    log_put(record, first + 3, sqrt(fmax(variance, 0)));
+}
+
+static Tensor tensor_of(void *data, int64_t count) { return tensor_at(data, F64, &count, 1); }
+
+void rank_numbers_put(LogRecord *record, Trainer *t, RankNumbers mine)
+{
+    Extremes  extremes[NUMBERS];
+    Distances distances[NUMBERS];
     if (!t->config->logs.history) return;
-    comm_gather(t->world, all, &mine, sizeof mine);                              /* <-> world */
+    for (int i = 0; i < NUMBERS; i++) extremes[i] = extremes_of(value_of(&mine, i));
+    trainer_world_max(t, tensor_of(extremes, 2 * NUMBERS));                       /* <-> tp, dp+cp, pp */
+    for (int i = 0; i < NUMBERS; i++) distances[i] = distances_of(value_of(&mine, i), extremes[i]);
+    trainer_world_sum(t, tensor_of(distances, 3 * NUMBERS));                      /* <-> tp, dp+cp, pp */
     if (t->mesh.rank > 0) return;                                /* rank 0 has the logs */
-    for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++)
-        put_number(record, all, t->mesh.world, numbers[i].offset, numbers[i].first);
+    for (int i = 0; i < NUMBERS; i++) put_number(record, numbers[i].first, extremes[i], distances[i]);
 }

@@ -8,7 +8,7 @@
 /* Of this rank. loss: NAN where it computes none; memory: of its process, in bytes */
 typedef struct { double loss, seconds, data_seconds, memory; } RankNumbers;
 
-/* <-> world, where the run keeps a history; else nothing is sent. Rank 0 puts the facts. `all` has room for
- * each rank. */
-void rank_numbers_put(LogRecord *record, Trainer *trainer, RankNumbers *all, RankNumbers mine);
+/* <-> tp, dp+cp, pp, where the run keeps a history: all-reduces of 8 and 12 numbers; else nothing is sent.
+ * Rank 0 puts the facts. */
+void rank_numbers_put(LogRecord *record, Trainer *trainer, RankNumbers mine);
 #endif
