@@ -237,7 +237,7 @@ static Status evaluate_set(Trainer *t, Report *report, Saving *saving, int set)
     bool counts = set == SPLIT_VALID || set == SPLITS;              /* of several sets the first one */
     bool best = counts && !given_up && best_beaten(&saving->best, loss);
     RunFlags mine = { .failed = t->failed != OK, .best = best };
-    RunFlags flags = trainer_join_flags(t, mine);                                     /* <-> world */
+    RunFlags flags = trainer_join_flags(t, mine);                                /* <-> all axes */
     if (flags.failed) return unreadable_data(t, saving);
     if (counts && !given_up) {
         t->valid_loss = loss;
@@ -279,12 +279,6 @@ static Status interrupted(const Trainer *t, int64_t first, bool loaded)
                 "stopped by a signal after step %lld; nothing was saved, since --save was not given", step);
 }
 
-static bool expired(const Trainer *t)
-{
-    double minutes = (double)(seam.clock() - t->started) / 60e9;
-    return t->config->exit_minutes > 0 && minutes > t->config->exit_minutes;
-}
-
 /* Whether the run has waited for a lower validation loss as long as it may. */
 static bool waited(const Trainer *t)
 {
@@ -308,8 +302,7 @@ static Status do_step(Trainer *t, Report *report, Profile *profile, Saving *savi
     t->valid_loss = 0;
     StepReport done = trainer_step(t);                                           /* <-> all axes */
     profile_end(profile, t);
-    RunFlags mine = { .failed = t->failed != OK, .expired = expired(t) };
-    RunFlags flags = trainer_join_flags(t, mine);                                /* <-> world */
+    RunFlags flags = trainer_step_flags(t);                                      /* <-> all axes */
     *over = flags.expired;
     if (!flags.failed) report_step(report, t, done);
     if (profile_write(profile, t)) report_pause(report);                         /* <-> world */
@@ -357,7 +350,7 @@ static Status steps(Trainer *t, Report *report, Profile *profile, bool loaded)
     int64_t first = t->step;
     Saving saving = { .first = first, .saved = first, .holds = loaded ? config->load : NULL,
                       .best = best_open(t) };
-    bool stop = trainer_join_flags(t, (RunFlags){ 0 }).signal != 0;                     /* <-> world */
+    bool stop = trainer_join_flags(t, (RunFlags){ 0 }).signal != 0;              /* <-> all axes */
     if (config->skip_train) {
         TRY(evaluate(t, report, &saving, SPLIT_VALID));                          /* same on every rank */
         return evaluate(t, report, &saving, SPLIT_TEST);                         /* same on every rank */
@@ -402,7 +395,7 @@ static void compare_with_dry_run(Trainer *t)
     bool off = false;
     if (t->config->sampler.interval > 0 && !t->sampled) return;            /* same on every rank */
     for (int i = 0; i < ARENAS; i++) off = off || t->arena[i].peak != t->arena[i].size;
-    if (trainer_join_flags(t, (RunFlags){ .memory = off }).memory && t->mesh.rank == 0)     /* <-> world */
+    if (trainer_join_flags(t, (RunFlags){ .memory = off }).memory && t->mesh.rank == 0) /* <-> all axes */
         log_line("a rank used more or less memory than its dry run predicted; please report this with the "
                  "options of the run");
 }

@@ -33,7 +33,7 @@ bool replay_step(Trainer *t)
     OpFinding f = { .unit = -1 };
     char where[48], found[300];
     trainer_again(t, &f);                                                        /* <-> all axes */
-    int least = trainer_least(t, place_of(t, &f));                               /* <-> world */
+    int least = trainer_least(t, place_of(t, &f));                               /* <-> all axes */
     unit_text(where, t, f.unit);
     snprintf(found, sizeof found, "%s, %s: %s", where, f.op ? f.op : "", f.text);
     Status mine = least == t->mesh.rank ? fail(BAD_FILE, "%s", found) : OK;

@@ -6,6 +6,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
+#include "base/seam.h"
 
 /* Parts of this rank's sums (SumPlace). */
 static Tensor loss_sums(const Trainer *t) { return tensor_flat(t->own_sums_S, SUM_LOSS, 2); }
@@ -56,42 +57,53 @@ static void count_nonzeros(Trainer *t)
     }
 }
 
-/* Gathers this rank's `own` sums into `all` [R, S] and adds those of all ranks in rank order, so that every
- * rank has the same numbers and takes the same decisions: clipping, skipping, stopping. */
-static void total_over_ranks(Trainer *t, Tensor total, Tensor all, Tensor own)
+/* S of this rank's sums from `first` on become totals over all ranks, the same bits on each, so that all take
+ * the same decisions: clipping, skipping, stopping. */
+static void total_over_ranks(Trainer *t, int64_t first, int64_t S)
 {
-    comm_all_gather(t->world, &t->queue, all, own);                           /* <-> world: all-gather */
-    sums_total(&t->queue, (SumsTotal){ .total_S = total, .sums_RS = all });
+    Tensor own = tensor_flat(t->own_sums_S, first, S), total = tensor_flat(t->sums_S, first, S);
+    sums_total(&t->queue, (SumsTotal){ .total_S = total, .sums_RS = tensor_view(own, 1, S) });
+    trainer_world_sum(t, total);                                              /* <-> tp, dp+cp, pp */
+}
+
+static bool expired(const Trainer *t)
+{
+    double minutes = (double)(seam.clock() - t->started) / 60e9;
+    return t->config->exit_minutes > 0 && minutes > t->config->exit_minutes;
+}
+
+static void write_own(Trainer *t, int64_t place, double value)
+{
+    queue_wait(&t->queue);
+    queue_write(&t->queue, own_sum(t, place).data, &value, sizeof value);
 }
 
 /* The one message of a step's sums. An element of the gradients is counted by one rank (sum_counted); a loss
- * is the same on all ranks of tp, of which the first one's counts. */
+ * is the same on all ranks of tp, of which the first one's counts. Ranks that have flags are counted, so that
+ * flags need a message of their own only after a step in which there is one. */
 static void join_sums(Trainer *t)
 {
-    int64_t S = t->rank_sums_RS.dim[1];
-    Tensor own = tensor_flat(t->own_sums_S, 0, S), mtp = mtp_sums(t);
+    Tensor mtp = mtp_sums(t);
+    bool signal = t->stop && __atomic_load_n(t->stop, __ATOMIC_RELAXED) != 0;
     if (t->mesh.at.tp > 0) fill_zero(&t->queue, (FillZero){ .y = loss_sums(t) });
     if (t->mesh.at.tp > 0 && tensor_present(mtp)) fill_zero(&t->queue, (FillZero){ .y = mtp });
-    if (t->failed != OK) {
-        queue_wait(&t->queue);
-        /* no rank then updates anything */
-        queue_write(&t->queue, own_sum(t, SUM_TOKENS).data, &(double){ NAN }, sizeof(double));
-    }
-    total_over_ranks(t, tensor_flat(t->sums_S, 0, S), t->rank_sums_RS, own);         /* <-> world */
+    if (t->failed != OK) write_own(t, SUM_TOKENS, NAN);        /* no rank then updates anything */
+    if (t->config->training && (t->failed != OK || signal || expired(t)))
+        write_own(t, trainer_flagged_sum(t->config), 1);
+    total_over_ranks(t, 0, trainer_joined_sums(t->config));                   /* <-> tp, dp+cp, pp */
 }
 
 /* The squares of the weights after the update, in the type that the optimizer has them in: a message of their
  * own, of one number. */
 static void join_square_weights(Trainer *t)
 {
-    int64_t R = t->mesh.world, S = t->rank_sums_RS.dim[1];
+    int64_t place = trainer_joined_sums(t->config);
     if (!t->config->params_norm) return;
-    Tensor own = own_sum(t, S), all = R == 1 ? own : tensor_flat(t->rank_sums_RS, 0, R);
     for (int i = 0; i < t->buckets.count; i++) {
         const Bucket *k = &t->buckets.bucket[i];
-        sum_counted(t, k, own, bucket_master(k), add_squares);
+        sum_counted(t, k, own_sum(t, place), bucket_master(k), add_squares);
     }
-    total_over_ranks(t, tensor_flat(t->sums_S, S, 1), tensor_view(all, R, 1), own);  /* <-> world */
+    total_over_ranks(t, place, 1);                                            /* <-> tp, dp+cp, pp */
 }
 
 /* What the report has of the totals beyond loss and norm. The host may read after queue_wait. */
@@ -102,6 +114,7 @@ static void report_sums(Trainer *t, StepReport *r)
     int64_t mtp = trainer_mtp_sums(config);
     queue_read(&t->queue, sum, t->sums_S.data, tensor_bytes(t->sums_S));
     for (int64_t k = 0; k < config->model.mtp; k++) r->mtp[k] = sum[mtp + 2 * k] / sum[mtp + 2 * k + 1];
+    t->flagged  = sum[trainer_flagged_sum(config)] > 0;
     r->own_loss = NAN;
     if (config->logs.history) {
         double own[2];
@@ -109,7 +122,7 @@ static void report_sums(Trainer *t, StepReport *r)
         r->own_loss = own[1] > 0 ? own[0] / own[1] : NAN;
     }
     r->zeros       = config->count_zeros ? (double)model_parameters(&config->model) - sum[STEP_SUMS] : -1;
-    r->params_norm = config->params_norm ? sqrt(sum[t->rank_sums_RS.dim[1]]) : -1;
+    r->params_norm = config->params_norm ? sqrt(sum[trainer_joined_sums(config)]) : -1;
 }
 
 /* Unreadable data is an error that the user can mend. But a rank alone cannot leave a step, since the others
@@ -173,7 +186,7 @@ static void on_gradients(void *context)
     }
     if (t->buckets.own_gradients) add_own_squares(t);
     count_nonzeros(t);
-    join_sums(t);                                                             /* <-> world */
+    join_sums(t);                                                             /* <-> tp, dp+cp, pp */
 }
 
 /* So many buckets of updated weights are gathered at a time: enough to hide behind updates, and fewer than
@@ -195,7 +208,7 @@ static void on_step(void *context)
         if (!t->buckets.overlap) bucket_gathered(k);
         else if (i >= GATHERS) bucket_gathered(k - GATHERS);
     }
-    join_square_weights(t);                                                   /* <-> world */
+    join_square_weights(t);                                                   /* <-> tp, dp+cp, pp */
     trainer_fp8_end(t);                                                       /* <-> tp+cp+dp */
     trainer_moe_end(t);                                                       /* <-> tp+cp+dp pp */
 }
@@ -278,16 +291,13 @@ void trainer_again(Trainer *t, OpFinding *finding)
 
 int trainer_least(Trainer *t, double mine)
 {
-    double *own = t->flags_3.data;                       /* host memory */
-    const double *all = t->flags_R3.data;
-    int least = -1;
-    if (own) own[0] = mine;
-    comm_all_gather(t->world, &t->queue, t->flags_R3, t->flags_3);  /* <-> world: all-gather of 5 numbers */
-    for (int r = 0; all && r < t->mesh.world; r++) {
-        double value = all[RUN_FLAGS * r];
-        if (isfinite(value) && (least < 0 || value < all[RUN_FLAGS * least])) least = r;
-    }
-    return least;
+    double world = t->mesh.world, most = isfinite(mine) ? -mine : -INFINITY;
+    Tensor x = tensor_at(&most, F64, (int64_t[]){ 1 }, 1);
+    trainer_world_max(t, x);                                                  /* <-> tp, dp+cp, pp */
+    /* of those that have it the lowest rank */
+    most = isfinite(most) && -mine == most ? world - t->mesh.rank : 0;
+    trainer_world_max(t, x);                                                  /* <-> tp, dp+cp, pp */
+    return most > 0 ? (int)(world - most) : -1;
 }
 
 void trainer_leave_out(Trainer *t)
@@ -402,7 +412,7 @@ double trainer_evaluate(Trainer *t, int64_t steps, TrainerFill *fill, void *cont
     }
     if (t->own_sums_S.data)
         queue_write(&t->queue, own_sum(t, SUM_SQUARES).data, &t->evaluated_bytes, sizeof(double));
-    join_sums(t);                                                             /* <-> world */
+    join_sums(t);                                                             /* <-> tp, dp+cp, pp */
     trainer_parameters(t, false);                                             /* <-> shard */
     queue_wait(&t->queue);
     double sum[STEP_SUMS] = { 0 };
@@ -428,20 +438,16 @@ double trainer_evaluate_split(Trainer *t, int set)
 
 RunFlags trainer_join_flags(Trainer *t, RunFlags mine)
 {
-    double *own = t->flags_3.data;                       /* host memory */
-    const double *all = t->flags_R3.data;
-    RunFlags joined = { 0 };
     if (t->stop) mine.signal = __atomic_load_n(t->stop, __ATOMIC_RELAXED);
-    if (own) own[0] = mine.failed, own[1] = mine.memory, own[2] = mine.signal, own[3] = mine.expired,
-             own[4] = mine.best;
-    comm_all_gather(t->world, &t->queue, t->flags_R3, t->flags_3);  /* <-> world: all-gather of 5 numbers */
-    for (int r = 0; all && r < t->mesh.world; r++, all += RUN_FLAGS) {
-        joined.failed  |= all[0] != 0;
-        joined.memory  |= all[1] != 0;
-        joined.expired |= all[3] != 0;
-        joined.best    |= all[4] != 0;
-        if (all[2] > joined.signal) joined.signal = (int)all[2];
-    }
-    t->signal = joined.signal;
-    return joined;
+    double x[] = { mine.failed, mine.memory, mine.signal, mine.expired, mine.best };
+    trainer_world_max(t, tensor_at(x, F64, (int64_t[]){ sizeof x / sizeof *x }, 1));   /* <-> tp, dp+cp, pp */
+    t->signal = (int)x[2];
+    return (RunFlags){ .failed = x[0] > 0, .memory = x[1] > 0, .signal = t->signal, .expired = x[3] > 0,
+                       .best = x[4] > 0 };
+}
+
+RunFlags trainer_step_flags(Trainer *t)
+{
+    RunFlags mine = { .failed = t->failed != OK, .expired = expired(t) };
+    return t->flagged ? trainer_join_flags(t, mine) : (RunFlags){ 0 };                 /* <-> tp, dp+cp, pp */
 }

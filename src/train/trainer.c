@@ -319,8 +319,8 @@ static bool sequence_parallel(const Trainer *t)
     return t->config->sequence_parallel && t->mesh.size.tp > 1;
 }
 
-/* What sums over all ranks take while they run, apart from scratch, since they also follow work that a dry run
- * does not repeat. */
+/* What sums over all ranks take while they run: apart from scratch, since they also follow work that no dry
+ * run repeats. */
 static void world_window_open(Trainer *t, Arena *persistent)
 {
     size_t bytes = trainer_world_window(t);
@@ -328,17 +328,14 @@ static void world_window_open(Trainer *t, Arena *persistent)
     arena_open_within(&t->world_window, "sums of the step", persistent, "sums of the step", bytes);
 }
 
-/* S sums of all ranks are one message. On one rank nothing is gathered: they are this rank's. */
 static void sums_new(Trainer *t, Arena *persistent)
 {
     const TrainConfig *config = t->config;
-    int64_t S = config->training ? trainer_mtp_sums(config) + 2 * config->model.mtp : STEP_SUMS;
-    int64_t all = S + (config->training && config->params_norm), R = t->mesh.world;
+    int64_t all = trainer_joined_sums(config) + (config->training && config->params_norm);
     t->own_sums_S = tensor_new(persistent, "sums of the step", F64, all);
     t->sums_S     = tensor_new(persistent, "sums of the step", F64, all);
-    t->rank_sums_RS = R == 1 ? tensor_view(tensor_flat(t->own_sums_S, 0, S), 1, S)
-                    : tensor_new(persistent, "sums of the step", F64, R, S);
     t->report_4   = tensor_new(persistent, "sums of the step", F64, 4);
+    world_window_open(t, persistent);
 }
 
 /* Weights, gradients and optimizer states, and the few sums that a step exchanges. */
@@ -360,11 +357,7 @@ static void open_parameters(Trainer *t)
     trainer_fp8_open(t);
     trainer_moe_open(t);
     sums_new(t, persistent);
-    world_window_open(t, persistent);
     if (config->test_copies && config->training) weight_copies_open(&t->copies, &t->buckets, persistent);
-    t->flags_3  = tensor_new(&t->arena[ARENA_HOST], "failure and signals", F64, RUN_FLAGS);
-    t->flags_R3 = tensor_new(&t->arena[ARENA_HOST], "failure and signals", F64, t->mesh.world, RUN_FLAGS);
-    if (t->mesh.world == 1) t->flags_R3 = tensor_view(t->flags_3, 1, RUN_FLAGS);
 }
 
 /* Slots that a schedule needs with so many micro-batches. */

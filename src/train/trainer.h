@@ -17,7 +17,6 @@
  * its dry run counted; its time is over (--exit-duration-in-mins); the evaluation's loss is the lowest one
  * (rank 0); a signal it received (which may reach one rank alone), 0 for none. */
 typedef struct { bool failed, memory, expired, best; int signal; } RunFlags;
-enum { RUN_FLAGS = 5 };                           /* numbers that RunFlags takes in a message */
 
 /* recomputed: saves of a group of blocks whose forward is repeated in backward; workspace: what one operation
  * needs while it runs (Queue.workspace); samples: caches and logits of samples of text */
@@ -96,9 +95,10 @@ typedef struct Trainer {
     MoeState moe;
     Tensor moe_summary;                              /* [1 + MOE_SUMS]: row load_summary of tensor/ops.def */
 
-    /* F64, persistent: this rank's sums of a step (SumPlace), those of all R ranks that one message carries,
-     * and their totals; the report of clip_and_skip. In host memory: RunFlags of this rank and of all */
-    Tensor  own_sums_S, rank_sums_RS, sums_S, report_4, flags_3, flags_R3;
+    /* F64, persistent: this rank's sums of a step (SumPlace), and their totals over all ranks; the report of
+     * clip_and_skip */
+    Tensor  own_sums_S, sums_S, report_4;
+    bool    flagged;                                 /* a rank had a flag in the last step, the same on all */
     /* on a device: where evaluations fill a batch before it is copied there */
     Batch     host_batch;
     Datasets  datasets;
@@ -134,11 +134,20 @@ typedef struct Trainer {
 } Trainer;
 
 /* Places of a step's sums: loss sum, tokens, squared gradients. Where they are asked for, then gradients that
- * are not zero, { loss sum, weights } of each depth of multi-token prediction, and last squared weights,
- * which are known after the update only. An evaluation has bytes of its text in the place of squares. */
+ * are not zero, { loss sum, weights } of each depth of multi-token prediction; in a run that trains the
+ * number of ranks with a flag. So far they are one message. Last squared weights, which are known after the
+ * update only. An evaluation has bytes of its text in the place of squares. */
 typedef enum { SUM_LOSS, SUM_TOKENS, SUM_SQUARES, STEP_SUMS } SumPlace;
-enum { SUMS_MOST = STEP_SUMS + 1 + 2 * MTP_MOST + 1 };
+enum { SUMS_MOST = STEP_SUMS + 1 + 2 * MTP_MOST + 1 + 1 };
 static inline int64_t trainer_mtp_sums(const TrainConfig *config) { return STEP_SUMS + config->count_zeros; }
+static inline int64_t trainer_flagged_sum(const TrainConfig *config)
+{
+    return trainer_mtp_sums(config) + 2 * config->model.mtp;
+}
+static inline int64_t trainer_joined_sums(const TrainConfig *config)
+{
+    return config->training ? trainer_flagged_sum(config) + 1 : STEP_SUMS;
+}
 
 /* Collective. sizes NULL: a dry trainer, whose transport must be dry. Fails with the same Status on all
  * ranks: options that fit no layout, data that cannot be read, memory. Close it after a failure too. */
@@ -177,8 +186,8 @@ bool       trainer_exchanges(const Trainer *trainer);
 /* The last step again, which was skipped, with its results looked at for NaN and infinity; trainer_gradients
  * otherwise. <-> all axes */
 void       trainer_again(Trainer *trainer, OpFinding *finding);
-/* The lowest rank with the least value; -1 where all are infinite. <-> world: all-gather of RUN_FLAGS
- * numbers */
+/* The lowest rank with the least value; -1 where all are infinite. <-> tp, dp+cp, pp: two all-reduces of a
+ * number */
 int        trainer_least(Trainer *trainer, double mine);
 /* The samples of the next step are consumed and it is counted; nothing else. */
 void       trainer_leave_out(Trainer *trainer);
@@ -195,8 +204,12 @@ double     trainer_evaluate(Trainer *trainer, int64_t steps, TrainerFill *fill, 
  * every sample of the set once. <-> all axes */
 double     trainer_evaluate_split(Trainer *trainer, int set);
 /* Joins what the ranks report: flags are or-ed, of signals the largest is kept; where `stop` is given, this
- * rank's signal is read from it. <-> world: all-gather of RUN_FLAGS numbers */
+ * rank's signal is read from it. <-> tp, dp+cp, pp: all-reduce of 5 numbers */
 RunFlags   trainer_join_flags     (Trainer *trainer, RunFlags mine);
+/* The flags of the last step: data that a rank could not read, a time that is over, signals. Those that came
+ * before its sums were added; later ones are seen by the next step. <-> tp, dp+cp, pp, after a step in which
+ * a rank had one; else nothing is sent */
+RunFlags   trainer_step_flags     (Trainer *trainer);
 /* The samples of training steps. The trainer owns an entry of its own. */
 BatchSchedule trainer_batches(const Trainer *trainer);
 /* Sets the steps and samples done, and from them the steps of the whole run. */

@@ -76,6 +76,7 @@ class Place:
         outer = rank // (l.tp * l.cp)
         at_dp, self.stage = (outer % self.dp, outer // self.dp) if l.order == "MESH_TP_DP_PP" else (outer // l.pp, outer % l.pp)
         at_data = rank // l.tp % l.cp + l.cp * at_dp           # cp runs faster than dp
+        self.at_data = at_data
         self.at_in_stage = self.at_tp + l.tp * at_data
         self.data = self.data_of("dp+cp", "", l.cp * self.dp, at_data, l.hybrid)
         # experts: etp runs fastest, then ep, edp, over the same ranks of a stage; both kinds of shards lie on the same ranks
@@ -374,10 +375,17 @@ def tied_traffic(sums, at):
         sums.add("tied", "all-reduce", 1, all_reduce(2, 0 if at.stage == 0 else 1, tied_of(at), at.width.gradient))
 
 
+def world_numbers(at):
+    """Loss, tokens and squared gradients; loss and tokens of each depth of multi-token prediction; how many ranks have a flag."""
+    return 3 + 2 * at.shape.mtp + 1
+
+
 def world_traffic(sums, at):
-    """Loss, tokens and squared gradients: three F64 of each rank to all, once a step; loss and tokens of each depth of multi-token prediction."""
-    calls = 1 if at.layout.ranks > 1 else 0
-    sums.add("world", "all-gather", calls, (at.layout.ranks - 1) * (3 + 2 * at.shape.mtp) * SUMS)
+    """These numbers in F64 are summed over all ranks once a step: over tp, then over the data ranks, then over the stages."""
+    l = at.layout
+    for comm, n, rank in (("tp", l.tp, at.at_tp), ("dp+cp", l.cp * at.dp, at.at_data), ("pp", l.pp, at.stage)):
+        if n > 1:
+            sums.add(comm, "all-reduce", 1, all_reduce(n, rank, world_numbers(at), SUMS, at.sum_group))
 
 
 def pass_traffic(sums, at, loads, updates=True):
@@ -434,7 +442,7 @@ def trace(at):
             lines.append("%s all-reduce F64 %d" % (comm, count))
     if tied_of(at) > 0:
         lines.append("tied all-reduce F64 %d" % tied_of(at))
-    lines.append("world all-gather F64 3")
+    lines += ["%s all-reduce F64 %d" % (comm, world_numbers(at)) for comm, n in (("tp", at.layout.tp), ("dp+cp", at.layout.cp * at.dp), ("pp", at.layout.pp)) if n > 1]
     calls = {}
     for line in lines:
         key = tuple(line.replace("pp forward 0-1", "pp").split()[:2])

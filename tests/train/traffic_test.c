@@ -39,7 +39,7 @@ static Comms comms_of(const Trainer *t)
                       hybrid ? data->replica : NULL, t->kv, NULL /* channels */, t->tied, t->world } };
 }
 
-/* A line for each verb of the comms from `first` to `end` together: one, or all channels of the pipeline. */
+/* A line for each verb of the comms from `first` to `end` together: one, or the stages' with all channels of the pipeline. */
 static void lines_add(Words *words, const Counted *counted, int rank, const char *name, Comm *const *first, Comm *const *end)
 {
     for (SentVerb verb = 0; verb < SENT_VERBS; verb++) {
@@ -72,11 +72,11 @@ static void step_counted(Trainer *t, Counted *counted)
     else trainer_step(t);
     if (counted->trace) return;
     Comms comms = comms_of(t);
-    Comm *pp[CHANNELS_MAX];
-    for (int i = 0; i < t->channels.count; i++) pp[i] = t->channels.channel[i].comm;
+    Comm *pp[1 + CHANNELS_MAX] = { t->pp };
+    for (int i = 0; i < t->channels.count; i++) pp[1 + i] = t->channels.channel[i].comm;
     for (int i = 0; i < COMMS; i++) {
         Comm *const *comm = &comms.of[i];
-        if (i == PP) lines_add(words, counted, t->mesh.rank, "pp", pp, pp + t->channels.count);
+        if (i == PP) lines_add(words, counted, t->mesh.rank, "pp", pp, pp + 1 + t->channels.count);
         else if (*comm) lines_add(words, counted, t->mesh.rank, comm_name(*comm), comm, comm + 1);
     }
 }
