@@ -4,6 +4,7 @@
  *
  *     layouts [--seed S] [--count N] [--run N] [--only I]     draws N of a seed, runs the first ones, or one alone;
  *             [--from F]                                      of the first ones those from number F on
+ *             [--with VALUE]                                  or those with a value of values.c, such as soap
  *     layouts ... --double                                    in double instead of the types that were drawn, so that what
  *                                                             rounding hides is seen
  *     layouts ... --list [--resumed]                          prints the options of each instead, or of those that are
@@ -32,7 +33,7 @@ enum { SANITIZED = 2 };                        /* some 40 s each */
 enum { SANITIZED = 3 };
 #endif
 enum { SEED = 23, COUNT = 200, QUICK = 25, QUICK_DOUBLE = 15, SECONDS = 120 };
-typedef struct { int seed, count, run, only, in_order, from; bool list, resumed, exact; const char *traffic; } Arguments;
+typedef struct { int seed, count, run, only, in_order, from, with; bool list, resumed, exact; const char *traffic; } Arguments;
 
 /* For traffic_check.py: the lines of the run, and of that of one rank the loads of experts. */
 static void traffic_write(Session *session, int number, const char *words, const Result *mine, const Result *one)
@@ -105,7 +106,7 @@ static int run_in_order(Session *session, const Arguments *a)
 
 static Arguments arguments_of(int argc, char **argv)
 {
-    Arguments a = { SEED, COUNT, turns(QUICK, SANITIZED), -1, 0, 0, false, false, false, NULL };
+    Arguments a = { SEED, COUNT, turns(QUICK, SANITIZED), -1, 0, 0, -1, false, false, false, NULL };
     if (getenv("JOTUN_FULL")) a.run = COUNT;
     for (int i = 1; i < argc; i++) {
         const char *value = i + 1 < argc ? argv[i + 1] : "";
@@ -119,7 +120,8 @@ static Arguments arguments_of(int argc, char **argv)
         else if (!strcmp(argv[i], "--only"))    a.only  = atoi(value), i++;
         else if (!strcmp(argv[i], "--in-order")) a.in_order = atoi(value), i++;
         else if (!strcmp(argv[i], "--traffic")) a.traffic = value, i++;
-        else { fprintf(stderr, "layouts: %s is not known\n", argv[i]); exit(2); }
+        else if (!strcmp(argv[i], "--with") && (a.with = value_named(value)) >= 0) i++;
+        else { fprintf(stderr, "layouts: %s %s is not known\n", argv[i], value); exit(2); }
     }
     return a;
 }
@@ -134,11 +136,18 @@ static void list(const Coverage *c, const Arguments *a, const bool *resumes)
     }
 }
 
+static bool chosen(const Coverage *c, const Arguments *a, int i)
+{
+    if (a->only >= 0) return i == a->only;
+    bool has = a->with < 0 || c->draw[i].value[values[a->with].dimension] == a->with;
+    return has && i >= a->from && i < a->run;
+}
+
 static int run_all(Session *session, const Arguments *a)
 {
     int failed = 0, ran = 0;
     for (int i = 0; i < session->coverage->count; i++) {
-        if (a->only >= 0 ? i != a->only : i < a->from || i >= a->run) continue;
+        if (!chosen(session->coverage, a, i)) continue;
         failed += !layout_holds(session, i);
         ran++;
     }

@@ -246,7 +246,7 @@ static void test_rules(void **state)
             bool signs = optimizer_exchanges(optimizer_named(rules[r].optimizer));
             assert_int_equal(transport_threads_run(signs ? WORKERS : 1, course_rank, &c), OK);
             printf("%-12s %s: off by %.1e\n", rules[r].golden, c.device, c.off);
-            double wider = strcmp(rules[r].golden, "soap") ? 1 : 100;      /* vectors of eigenvalues that are near one another */
+            double wider = strcmp(rules[r].golden, "soap") ? 1 : 100;      /* vectors of near eigenvalues turn: docs/numerics.md */
             if (!(c.off <= wider * device[d].within)) fail_msg("%s on %s is off by %.1e", rules[r].golden, c.device, c.off);
         }
 }

@@ -14,12 +14,11 @@ import time
 
 from checkpoints import CHECKPOINTS
 from conversions import CONVERSIONS
+from optimizers import OPTIMIZERS
 from options import OPTIONS
 
 # name; file; what stands there (exactly once); what the bug makes of it; the test that must fail
 BUGS = [
-    ("an estimate of Sophia's before each update", "src/train/step.c",
-     "t->step_state.updates % t->config->settings.estimate_interval == 0;", "t->config->settings.estimate_interval > 0;", "train.optimizers_test"),
     ("a deviation over the ranks that leaves one out", "src/train/history/rank_numbers.c", "variance = d.squares / d.ranks - off * off;", "variance = d.squares / (d.ranks + 1) - off * off;", "logs.files"),
     ("a maximum of doubles over ranks that is their sum", "src/comm/host_sum.c", "if (wider && most) sums_largest", "if (wider && most && queue->threads < 0) sums_largest", "comm.collective_test"),
     ("a loss of a rank that is a sum", "src/train/step.c",
@@ -32,8 +31,6 @@ BUGS = [
      ".at = block.first - !block.leads,", ".at = block.first,", "data.blocks_test"),
     ("words of one count in the order of their lengths", "src/text/dictionary.c",
      "return order ? order : (x->bytes > y->bytes)", "return x->bytes != y->bytes ? 0 : order ? order : (x->bytes > y->bytes)", "cli.fairseq"),
-    ("Adam's epsilon corrected where it is not to be", "src/tensor/cpu/optimizer.c",
-     "a->uncorrected ? a->epsilon * sqrt(unbias) : a->epsilon", "a->epsilon", "optim.rules_test"),
     ("parts of a foreign tensor that overlap", "src/convert/foreign.c",
      "if (overlap(piece, &tensor->piece[q]))", "if (q < 0 && overlap(piece, &tensor->piece[q]))", "convert.foreign_test"),
     ("the gain of the last norm decayed as a matrix", "src/model/params.def",
@@ -246,54 +243,10 @@ BUGS = [
      ".decoupled = param_of_vocabulary(param)", ".decoupled = false", "train.parity_test"),
     ("Adam's bias correction one step late", "src/tensor/ref/optimizer.c",
      "(q->step_state->updates + 1), lr = STEP_LR", "(q->step_state->updates + 2), lr = STEP_LR", "train.parity_test"),
-    ("Lion: the step with the decay of the momentum", "src/tensor/ref/optimizer.c",
-     "double  d = a->beta1 * *m + (1 - a->beta1) * g;", "double  d = a->beta2 * *m + (1 - a->beta1) * g;", "train.optimizers_test"),
-    ("LAMB: trust ratios from a rank's own part of a tensor", "src/optim/optimizer.c",
-     "    comm_all_reduce(run->stage, q, all_N, run->scratch);", "    (void)run->stage;", "train.optimizers_test"),
-    ("LAMB: replicated tensors counted by every tp rank", "src/train/trainer_optimizer.c",
-     "param->saves ? counted.count : 0", "counted.count", "train.optimizers_test"),
-    ("LAMB: the second copy of a tied embedding without a norm", "src/train/trainer_optimizer.c",
-     "k->counted_first, k->share_count);", "k->counted_first, k->counted_count);", "train.optimizers_test"),
-    ("1-bit LAMB: what signs lose is forgotten", "src/tensor/ref/onebit.c",
-     "*at1(a->x_N, i) -= up ? size : -size;", "*at1(a->x_N, i) *= size < 0 ? size : 0;", "optim.rules_test"),
-    ("1-bit LAMB: gradients still summed over workers", "src/parallel/bucket_sums.c",
-     "b->own_gradients ? k->comms.worker : k->comms.replica;", "k->comms.replica;", "train.optimizers_test"),
-    ("1-bit LAMB: copies on tensor-parallel ranks counted in the size of a momentum", "src/optim/onebit.c",
-     "        if (p->saves && x->counts)\n            add_squares(run->queue, sum_1, p->state[ERROR]);",
-     "        if (x->counts)\n            add_squares(run->queue, sum_1, p->state[ERROR]);", "train.optimizers_test"),
-    ("1-bit LAMB: errors of workers left out on loading", "src/train/trainer_checkpoint.c",
-     "if (!from || state->shape != PER_WORKER) return true;", "if (!from || state->shape != PER_WORKER) return true;\n    if (p >= 0) return false;", "train.reshard_test"),
-    ("Muon: a tall matrix not transposed back", "src/optim/whole_matrix.c",
-     "                      .stride = { 1, p->rows, 1, 1 } };", "                      .stride = { p->columns, 1, 1, 1 } };", "train.optimizers_test"),
-    ("Muon: momentum taken before it is updated", "src/tensor/ref/optimizer.c",
-     "*g = a->nesterov ? a->momentum * *m + part : *m;", "*g = a->nesterov ? a->momentum * (*m - part) + part : *m;", "train.optimizers_test"),
-    ("Muon: ZeRO cuts within matrices", "src/optim/optimizer.c",
-     "return rule->granule ? rule->granule(param) : 1;", "return rule->granule && param->dims < 1 ? rule->granule(param) : 1;", "train.optimizers_test"),
-    ("Muon: parts of a matrix joined in another order", "src/optim/whole_matrix.c",
-     "            .x = tensor_view(tensor_flat(parts, r * part, part), p->local_rows, p->local_columns) });",
-     "            .x = tensor_view(tensor_flat(parts, (ranks - 1 - r) * part, part), p->local_rows, p->local_columns) });", "train.optimizers_test"),
-    ("Muon: one norm for all experts", "src/optim/whole_matrix.c",
-     "group[count++] = (WholeMatrix){ p, p->first_matrix + (p->first + at) / matrix, at };", "group[count++] = (WholeMatrix){ p, p->first_matrix, at };", "optim.muon_test"),
-    ("8-bit states: scales of blocks that are cut not exchanged", "src/optim/adam8bit.c",
-     "comm_all_reduce_max(p->cut, q, most, run->scratch); ", "(void)place; ", "layouts.drawn"),
-    ("8-bit codes: a bound above the middle of two values", "src/tensor/dynamic_code.c",
-     "(double)below > middle ? nextafterf(below, -INFINITY) : below;", "below;", "tensor.symmetric_test"),
-    ("SOAP: the second moment not in the order of its vectors", "src/optim/soap.c",
-     "copy_strided(q, (CopyStrided){ .y = v_RC, .x = moved_RC });", "(void)moved_RC;", "optim.rules_test"),
     ("vectors of the eigenvalue 0 as roundings leave them", "src/tensor/matrix/symmetric.c",
      "if (end > first) space_basis(", "if (end < first) space_basis(", "tensor.symmetric_test"),
     ("a state saved under the name of another", "src/train/trainer_checkpoint.c",
      "shards_add(t, list, shard, piece->state[s], held.first, 0);", "shards_add(t, list, shard, piece->state[0], held.first, 0);", "train.reshard_test"),
-    ("schedule-free: evaluations with the parameters that are trained", "src/train/step.c",
-     "    trainer_parameters(t, true);  ", "    trainer_parameters(t, false); ", "train.weights_alone_test"),
-    ("schedule-free: an evaluation leaves the averages as parameters", "src/train/step.c",
-     "    trainer_parameters(t, false);  ", "    trainer_parameters(t, true);   ", "train.evaluation_test"),
-    ("schedule-free: z is 0 where weights alone are loaded", "src/train/trainer_checkpoint.c",
-     "if (!(loaded & CHECKPOINT_STATES)) trainer_optimizer_init(t);", "if (loaded > CHECKPOINT_STATES + CHECKPOINT_POSITION) trainer_optimizer_init(t);", "train.weights_alone_test"),
-    ("Adafactor: a rank's place in the matrix forgotten", "src/train/trainer_optimizer.c",
-     ".row0 = param->offset[r], .column0", ".row0 = 0, .column0", "train.optimizers_test"),
-    ("a whole state saved by no rank but the first", "src/optim/state.c",
-     "if (own.count == 0) all.count = 0;", "if (own.first > 0) all.count = 0;", "train.reshard_test"),
     ("random bits of rounding by the place in the rank's part", "src/tensor/cpu/states.h",
      "        if (p->columns > 0) {", "        if (p->columns < 0) {", "tensor.ops_law_test"),
     ("an order of samples that knows the layout", "src/data/loader.c",
@@ -343,10 +296,6 @@ BUGS = [
      "    return begun(ctx, comm_all_to_all_begin(ctx->moe->dispatch, ctx->queue,       /*",
      "    comm_all_to_all(ctx->moe->dispatch, ctx->queue, rows_NC, offsets(ctx, z, true, q), y_MC, offsets(ctx, z, false, q));\n"
      "    return begun(ctx, comm_all_to_all_begin(ctx->moe->dispatch, ctx->queue,       /*", "layouts.drawn"),
-    ("Muon: one rank iterates all matrices", "src/optim/whole_matrix.c",
-     "most = cut ? comm_size(cut) : 1;", "most = cut ? 1 : 1;", "layouts.drawn"),
-    ("Muon: shards of a block without those before it", "src/parallel/buckets.c",
-     "at = share - ahead[r];", "at = share;", "layouts.drawn"),
     ("gradients reduced one row early", "src/parallel/pipeline.c",
      "        run_row(p, schedule, i, calls);",
      "        int early = i + 1 < schedule->rows && schedule->row[i + 1].verb == REDUCE ? 1 : schedule->row[i].verb == REDUCE ? -1 : 0;\n"
@@ -511,7 +460,7 @@ BUGS = [
      "return k->block.family == PARAMS_DENSE && k->block.index == 0;", "return k->block.family == PARAMS_DENSE && k->block.index < 0;", "train.replay_test"),
     ("bytes of evaluations counted by each chunk", "src/train/step.c",
      "[target[i]] / config->chunks;", "[target[i]];", "cli.run_ends"),
-] + CHECKPOINTS + CONVERSIONS + OPTIONS
+] + CHECKPOINTS + CONVERSIONS + OPTIMIZERS + OPTIONS
 
 # Planted in ./check: one of each kind of parallelism and of what keeps it right.
 QUICK = [

@@ -174,6 +174,15 @@ static inline void job_run(Job *job)
         if (job->arena_off[r] != 0) fail_msg("rank %d took %lld bytes more or less than its dry run", r, (long long)job->arena_off[r]);
 }
 
+/* Of codes of 8 bits their number. */
+static inline double stored_value(const SafeFile *f, const SafeTensor *x, size_t n)
+{
+    const uint8_t *p = f->map.data + x->at + n * dtype_width(x->dtype);
+    double value = *p;
+    if (x->dtype != U8) dtype_convert(&value, F64, p, x->dtype, 1);
+    return value;
+}
+
 /* The largest absolute difference of any element of any tensor in two checkpoints of the same step; prints
  * which one on failure. */
 static inline double checkpoints_differ(const char *a, const char *b, int64_t step, bool states, char worst[128])
@@ -192,10 +201,7 @@ static inline double checkpoints_differ(const char *a, const char *b, int64_t st
             if (!states && (strstr(x->name, "exp_avg") || strstr(x->name, "momentum_buffer"))) continue;
             assert_int_equal(x->bytes, y->bytes);
             for (size_t n = 0; n < x->bytes / dtype_width(x->dtype); n++) {
-                const uint8_t *p = f[0].map.data + x->at, *q = f[1].map.data + y->at;
-                double u, v;
-                dtype_convert(&u, F64, p + n * dtype_width(x->dtype), x->dtype, 1);
-                dtype_convert(&v, F64, q + n * dtype_width(y->dtype), y->dtype, 1);
+                double u = stored_value(&f[0], x, n), v = stored_value(&f[1], y, n);
                 if (!(fabs(u - v) <= most)) { most = fabs(u - v); snprintf(worst, 128, "%s[%zu]", x->name, n); }
             }
         }
