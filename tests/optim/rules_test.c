@@ -72,6 +72,9 @@ static double gradient(int stream, int k, int step, int64_t i)
 
 typedef struct { int rule; const char *device; double off; } Course;
 
+/* A NaN is the largest. */
+static double larger(double a, double b) { return isnan(a) || a >= b ? a : b; }
+
 /* Elements and the two sums of one tensor; returns the largest difference. */
 static double compare(const json_t *golden, int k, const double *w)
 {
@@ -80,9 +83,9 @@ static double compare(const json_t *golden, int k, const double *w)
     double squares = 0, sum = 0, off = 0;
     for (int64_t i = 0; i < count_of(k); i++) squares += w[i] * w[i], sum += w[i] * unit(SUM, k, 0, i);
     json_object_foreach(json_object_get(golden, "elements"), index, value)
-        off = fmax(off, fabs(w[atoi(index)] - json_real_value(value)));
-    off = fmax(off, fabs(squares - json_real_value(json_object_get(golden, "squares"))) / (double)count_of(k));
-    return fmax(off, fabs(sum - json_real_value(json_object_get(golden, "sum"))) / (double)count_of(k));
+        off = larger(off, fabs(w[atoi(index)] - json_real_value(value)));
+    off = larger(off, fabs(squares - json_real_value(json_object_get(golden, "squares"))) / (double)count_of(k));
+    return larger(off, fabs(sum - json_real_value(json_object_get(golden, "sum"))) / (double)count_of(k));
 }
 
 /* As parameters of a model; a head of the wide one has 6 rows, and the vector is the gain of a norm. */
@@ -134,7 +137,7 @@ static void exchange_make(OptimizerRun *run, Arena *arena, Dtype type)
         const OptimizerPiece *p = &run->piece[k];
         for (int r = 0; r <= WORKERS; r++) at[k][r] = r * state_summed_part(p->count, WORKERS) / 8;
         x->elements[PARAMS_DENSE] += (double)p->count;
-        x->of[k] = (ExchangedPieces){ .workers = run->stage, .first = k, .end = k + 1, .at = at[k],
+        x->of[k] = (ExchangedPieces){ .workers = run->stage, .first = k, .end = k + 1, .counts = true, .at = at[k],
             .error_N = p->state[optimizer_state_of(run->optimizer, PER_WORKER)],
             .summed_N = p->state[optimizer_state_of(run->optimizer, PER_SUMMED)] };
     }
@@ -223,10 +226,10 @@ static Status course_rank(Transport *transport, void *context)
         for (int k = 0; at && comm_rank(world) == 0 && k < TENSORS; k++) {
             bool averages = tensor_present(piece[k].param);         /* goldens have the parameters, and the weights as what is evaluated */
             dtype_convert(x[k], F64, averages ? piece[k].param.data : piece[k].w.data, type, count_of(k));
-            c->off = fmax(c->off, compare(json_object_get(at, tensors[k].name), k, x[k]));
+            c->off = larger(c->off, compare(json_object_get(at, tensors[k].name), k, x[k]));
             snprintf(name, sizeof name, "%s.evaluated", tensors[k].name);
             dtype_convert(x[k], F64, piece[k].w.data, type, count_of(k));
-            if (averages) c->off = fmax(c->off, compare(json_object_get(at, name), k, x[k]));
+            if (averages) c->off = larger(c->off, compare(json_object_get(at, name), k, x[k]));
         }
     }
     json_decref(golden);
