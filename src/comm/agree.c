@@ -1,5 +1,5 @@
 /* Agreement by all-gather. Every rank sees all codes and picks the lowest failing rank, so that all
- * return the same status and message without a second vote. */
+ * return the same status without a second vote. Its message is broadcast. */
 #include "comm/agree.h"
 
 #include <stdio.h>
@@ -9,39 +9,34 @@
 #include "comm/comm_internal.h"
 #include "comm/start.h"
 
-enum { HOST_BYTES = 64 };
+typedef struct { char host[64], text[FAIL_BYTES]; } Message;
 
-/* The longest of the ranks' texts, with its end, so that no message has more bytes than it needs. */
-static size_t longest_text(Comm *world, const char *mine)
+/* Whether all failed alike, as by a wrong word in the command line: each rank compares the failing rank's
+ * message with its own. world->word has all codes, and then who has the same. */
+static bool all_alike(Comm *world, Status mine, int lowest, const char *why)
 {
-    int32_t bytes = (int32_t)strlen(mine) + 1, *all = malloc((size_t)world->size * sizeof *all), most = 0;
-    CHECK(all, "no memory for the lengths of %d messages", world->size);
-    comm_gather_bytes(world, "agree", all, &bytes, sizeof bytes);
-    for (int r = 0; r < world->size; r++) most = all[r] > most ? all[r] : most;
-    free(all);
-    return (size_t)most;
+    for (int r = 0; r < world->size; r++)
+        if (world->word[r] != world->word[lowest]) return false;
+    int32_t other = mine == OK || strcmp(fail_text(), why) != 0;
+    comm_gather_bytes(world, "agree", world->word, &other, sizeof other);
+    for (int r = 0; r < world->size; r++)
+        if (world->word[r]) return false;
+    return true;
 }
 
-/* The messages are sent only after a failure, so that an agreement during a run costs 4 bytes and
- * allocates nothing. A rank sends its host's name and its message; world->word has all codes. */
+/* The lowest failing rank's message is sent only after a failure, so that an agreement during a run costs 4
+ * bytes. Nothing is allocated. world->word has all codes. */
 static Status agree_on_failure(Comm *world, Status mine, int lowest)
 {
-    const char *text = mine == OK ? "" : fail_text();
-    size_t bytes = HOST_BYTES + longest_text(world, text);
-    char  *own = calloc((size_t)world->size + 1, bytes), *all = own + bytes;
-    CHECK(own, "no memory for the messages of %d ranks", world->size);
-    if (gethostname(own, HOST_BYTES - 1) != 0) snprintf(own, HOST_BYTES, "?");
-    snprintf(own + HOST_BYTES, bytes - HOST_BYTES, "%s", text);
-    comm_gather_bytes(world, "agree", all, own, bytes);
-    const char *host = all + (size_t)lowest * bytes, *why = host + HOST_BYTES;
-    Status code = (Status)world->word[lowest];
-    bool alike = true;                                /* a wrong word in the command line, for example */
-    for (int r = 0; r < world->size; r++)
-        alike &= world->word[r] == world->word[lowest] && !strcmp(all + (size_t)r * bytes + HOST_BYTES, why);
-    if (alike) fail(code, "%s", why);
-    else fail(code, "rank %d on %s: %s", world->ranks[lowest], host, why);
-    free(own);
-    return code;
+    Message message = { "?", "" };
+    Status  code = (Status)world->word[lowest];
+    if (world->rank == lowest) {
+        gethostname(message.host, sizeof message.host - 1);
+        snprintf(message.text, sizeof message.text, "%s", fail_text());
+    }
+    comm_broadcast_bytes(world, &message, sizeof message, lowest);
+    if (all_alike(world, mine, lowest, message.text)) return fail(code, "%s", message.text);
+    return fail(code, "rank %d on %s: %s", world->ranks[lowest], message.host, message.text);
 }
 
 Status agree(Comm *world, Status mine)
@@ -97,17 +92,12 @@ static uint64_t text_hash(const char *text)
 /* Rank 0's text on every rank, which the caller frees. */
 static char *first_text(Comm *world, const char *mine)
 {
-    uint64_t bytes = world->rank == 0 ? strlen(mine) + 1 : 0;
-    uint64_t *all  = malloc((size_t)world->size * sizeof *all);
-    CHECK(all, "no memory for the lengths of %d texts", world->size);
-    comm_gather_bytes(world, "agree", all, &bytes, sizeof bytes);
-    bytes = all[0];
-    free(all);
+    uint64_t bytes = strlen(mine) + 1;
+    comm_broadcast_bytes(world, &bytes, sizeof bytes, 0);
     char *text = malloc(bytes);
     CHECK(text, "no memory for a text of %llu bytes", (unsigned long long)bytes);
     if (world->rank == 0) memcpy(text, mine, bytes);
-    for (int to = 1; world->rank == 0 && to < world->size; to++) comm_send_bytes(world, text, bytes, to);
-    if (world->rank != 0) comm_recv_bytes(world, text, bytes, 0);
+    comm_broadcast_bytes(world, text, bytes, 0);
     return text;
 }
 

@@ -5,8 +5,8 @@
  * returns early, between two agreements, from a function that contains a collective. */
 #include "comm/comm.h"
 
-/* Collective over world: one all-gather of 4 bytes, and a second one only after a failure. OK where
- * `mine` is OK on all ranks. Otherwise every rank gets the status of the lowest failing rank, and
+/* Collective over world: one all-gather of 4 bytes, and only after a failure a broadcast and a second one. OK
+ * where `mine` is OK on all ranks. Otherwise every rank gets the status of the lowest failing rank, and
  * fail_text() is its message, preceded by its rank and host unless all ranks failed alike. In a dry run
  * and on one rank it returns `mine`. */
 Status agree(Comm *world, Status mine);

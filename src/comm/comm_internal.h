@@ -60,6 +60,8 @@ Pending comm_begin(Comm *comm, const DataCall *call, const char *verb, long numb
 /* Blocking messages of plain host memory. */
 void comm_send_bytes(Comm *comm, const void *data, size_t bytes, int to);
 void comm_recv_bytes(Comm *comm, void *data, size_t bytes, int from);
+/* The bytes of rank `from` on every rank, along a binomial tree of log2(ranks) levels. */
+void comm_broadcast_bytes(Comm *comm, void *data, size_t bytes, int from);
 /* All-gather of plain host memory: out has size blocks of `bytes`. For agreement, not for tensors:
  * neither counted nor traced. */
 void comm_gather_bytes(Comm *comm, const char *verb, void *out, const void *in, size_t bytes);

@@ -78,6 +78,17 @@ void comm_recv_bytes(Comm *comm, void *data, size_t bytes, int from)
     comm_finish(comm, request, "recv", comm->received_from[from]++, from);
 }
 
+/* Ranks counted from `from` on: r receives from r without its lowest bit, and sends to r with one more bit
+ * below that. */
+void comm_broadcast_bytes(Comm *comm, void *data, size_t bytes, int from)
+{
+    int n = comm->size, mine = (comm->rank - from + n) % n, bit = 1;
+    while (bit < n && !(mine & bit)) bit *= 2;
+    if (mine) comm_recv_bytes(comm, data, bytes, (mine - bit + from) % n);
+    for (bit /= 2; bit > 0; bit /= 2)
+        if (mine + bit < n) comm_send_bytes(comm, data, bytes, (mine + bit + from) % n);
+}
+
 void comm_collect(Comm *comm, const void *mine, size_t bytes, CommTake *take, void *context)
 {
     uint64_t own = bytes, *all = malloc((size_t)comm->size * sizeof *all);

@@ -73,7 +73,10 @@ typedef struct {                       /* one rank */
     pthread_cond_t wake;
     long           events, seen;
     bool           waits;              /* for `wake`, and nobody has undertaken to signal it */
-    int           *to_wake, wakes;     /* ranks that this one signals when it has released the lock, owned */
+    /* A bit for each rank that this one signals when it has released the lock, owned; of them the number. A
+     * rank may wake by itself and wait anew before it is signalled, and then is in the sets of several. */
+    uint64_t      *to_wake;
+    int            wakes;
     pthread_t      thread;
     bool           left;               /* its body has returned */
     Status         status;             /* what the body returned, and its message */
@@ -194,7 +197,7 @@ static void wake_rank(RankState *by, int rank)
 {
     RankState *other = &by->job->rank_state[rank];
     other->events++;
-    if (other->waits) by->to_wake[by->wakes++] = rank;
+    if (other->waits) by->to_wake[rank / 64] |= (uint64_t)1 << rank % 64, by->wakes++;
     other->waits = false;
 }
 
@@ -209,7 +212,9 @@ static void job_unlock(RankState *by)
 {
     ThreadsJob *job = by->job;
     pthread_mutex_unlock(&job->lock);
-    while (by->wakes > 0) pthread_cond_signal(&job->rank_state[by->to_wake[--by->wakes]].wake);
+    for (int r = 0; by->wakes > 0; r += 64)
+        for (uint64_t *set = &by->to_wake[r / 64]; *set; *set &= *set - 1, by->wakes--)
+            pthread_cond_signal(&job->rank_state[r + __builtin_ctzll(*set)].wake);
 }
 
 /* Called without the lock. The slot cannot change meanwhile: it is reused only after this member has
@@ -478,7 +483,7 @@ static void rank_open(ThreadsJob *job, int rank)
 {
     RankState *rank_state = &job->rank_state[rank];
     rank_state->job = job;
-    rank_state->to_wake = calloc((size_t)job->ranks, sizeof *rank_state->to_wake);
+    rank_state->to_wake = calloc((size_t)job->ranks / 64 + 1, sizeof *rank_state->to_wake);
     CHECK(rank_state->to_wake, "no memory for %d ranks", job->ranks);
     pthread_cond_init(&rank_state->wake, NULL);
     rank_state->transport = (Transport){

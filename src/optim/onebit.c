@@ -1,6 +1,6 @@
 /* 1-bit LAMB (Li et al. 2021, arXiv 2104.06069). For OptimizerSettings.freeze updates it is LAMB without bias
  * corrections. Then second moments and the means of trust ratios stay as they are, gradients are no longer
- * summed over data-parallel ranks, the workers, and these exchange the signs of their momenta: each worker
+ * summed over data-parallel ranks, the workers. Their momenta are, by a compressed all-reduce: each worker
  * sends every other one the signs of a part of its own momentum, and one size for all elements; sums the part
  * that it is sent; and sends all the signs of that sum. What signs lose is added the next time.
  *
@@ -11,19 +11,19 @@
 
 enum { MOMENTUM, SQUARE, FRESH, NUMBERS, ERROR, SUMMED, STATES };
 
-static bool exchanges(const OptimizerSettings *s, int64_t updates) { return updates >= s->freeze; }
+static bool compresses(const OptimizerSettings *s, int64_t updates) { return updates >= s->freeze; }
 
 static void add_squares(Queue *q, Tensor out_1, Tensor x_N)
 {
     square_sum(q, (SquareSum){ .out_1 = out_1, .x_N = x_N });
 }
 
-static int64_t worker_count(const ExchangedPieces *x) { return comm_size(x->workers); }
+static int64_t worker_count(const CompressedPieces *x) { return comm_size(x->workers); }
 
 /* A number for each matrix, which has two sums. */
 static Tensor most_of(const OptimizerRun *run, const OptimizerPiece *p, int64_t matrix)
 {
-    return tensor_flat(run->exchange.most_M, p->sums_at[0] / 2 + matrix, 1);
+    return tensor_flat(run->compressed.most_M, p->sums_at[0] / 2 + matrix, 1);
 }
 
 /* Of the sums for each worker that of `worker`; the one for the family. */
@@ -35,22 +35,29 @@ static Tensor of_worker(const OptimizerRun *run, Tensor sums_W, ParamFamily fami
     return tensor_flat(sums_W, at + worker, count);
 }
 
+static int64_t family_sums(const OptimizerRun *run)
+{
+    return run->sizes.workers[PARAMS_DENSE] + run->sizes.workers[PARAMS_EXPERTS];
+}
+
 static Tensor of_family(const OptimizerRun *run, Tensor sums_W, ParamFamily family)
 {
-    const StateSizes *sizes = &run->sizes;
-    return tensor_flat(sums_W, sizes->workers[PARAMS_DENSE] + sizes->workers[PARAMS_EXPERTS] + family, 1);
+    return tensor_flat(sums_W, family_sums(run) + family, 1);
 }
 
-/* Adds this rank's sums over the world. */
-static void sums_join(OptimizerRun *run)
+/* Adds `count` of this rank's sums over the world. A rank needs the sizes of all workers of its own elements,
+ * so that a sum of each worker's over its stages first would save no more than a half of 4 bytes a worker; the
+ * sums of a step (train/step.c) are 24 bytes a rank. */
+static void sums_join(OptimizerRun *run, int64_t first, int64_t count)
 {
-    Exchange *x = &run->exchange;
-    round_sums(run->queue, (RoundSums){ .y_N = x->sums_W, .x_N = x->own_W });
-    comm_all_reduce(x->world, run->queue, x->sums_W, run->scratch);               /* <-> world: all-reduce */
-    fill_zero(run->queue, (FillZero){ .y = x->own_W });
+    CompressedAllReduce *x = &run->compressed;
+    Tensor own = tensor_flat(x->own_W, first, count), all = tensor_flat(x->sums_W, first, count);
+    round_sums(run->queue, (RoundSums){ .y_N = all, .x_N = own });
+    comm_all_reduce(x->world, run->queue, all, run->scratch);                     /* <-> world: all-reduce */
+    fill_zero(run->queue, (FillZero){ .y = own });
 }
 
-/* ---- the first exchange: scales that bring the momenta of all tensors to one mean size ---- */
+/* ---- before the first compressed all-reduce: scales that bring the momenta of all tensors to one mean size ---- */
 
 static void measure_momentum(const OptimizerRun *run, const OptimizerPiece *p, int64_t first, int64_t count,
                              Tensor out_2)
@@ -65,7 +72,7 @@ static Tensor square_of(const OptimizerRun *run, const OptimizerPiece *p, int64_
 
 static void scales_set(OptimizerRun *run)
 {
-    Exchange *x = &run->exchange;
+    CompressedAllReduce *x = &run->compressed;
     Tensor own_1 = of_family(run, x->own_W, PARAMS_DENSE), total_1 = of_family(run, x->sums_W, PARAMS_DENSE);
     optimizer_measure(run, 0, measure_momentum);                                               /* <-> stage */
     fill_zero(run->queue, (FillZero){ .y = x->own_W });
@@ -81,7 +88,7 @@ static void scales_set(OptimizerRun *run)
                 add_root_mean(run->queue, (AddRootMean){ .total_1 = own_1, .squares_1 = square_of(run, p, m),
                                                          .count = count });
         }
-    sums_join(run);                                                                            /* <-> world */
+    sums_join(run, family_sums(run), PARAM_FAMILIES);                                          /* <-> world */
     for (int i = 0; i < run->pieces; i++) {
         const OptimizerPiece *p = &run->piece[i];
         for (int64_t m = 0; m < p->matrices; m++)
@@ -92,12 +99,12 @@ static void scales_set(OptimizerRun *run)
     }
 }
 
-/* ---- an exchange ---- */
+/* ---- the compressed all-reduce ---- */
 
 /* Each worker's own momentum, with what it has not sent, in the place of that; and its sum of squares. */
-static void momenta_begin(OptimizerRun *run, const ExchangedPieces *x)
+static void momenta_begin(OptimizerRun *run, const CompressedPieces *x)
 {
-    Tensor sum_1 = of_worker(run, run->exchange.own_W, x->family, comm_rank(x->workers), 1);
+    Tensor sum_1 = of_worker(run, run->compressed.own_W, x->family, comm_rank(x->workers), 1);
     for (int i = x->first; i < x->end; i++) {
         const OptimizerPiece *p = &run->piece[i];
         for (PieceMatrix m = { 0 }; piece_next(p, &m); )
@@ -111,22 +118,22 @@ static void momenta_begin(OptimizerRun *run, const ExchangedPieces *x)
 }
 
 /* Signs go to the workers that sum them, which take the mean; and its sum of squares. */
-static void signs_sum(OptimizerRun *run, const ExchangedPieces *x)
+static void signs_sum(OptimizerRun *run, const CompressedPieces *x)
 {
     Queue  *q = run->queue;
-    Tensor  sum_1 = of_family(run, run->exchange.own_W, x->family);
+    Tensor  sum_1 = of_family(run, run->compressed.own_W, x->family);
     int64_t P = worker_count(x), bytes = x->at[1];
     size_t  mark = arena_mark(run->scratch);
-    double  count = run->exchange.elements[x->family];
+    double  count = run->compressed.elements[x->family];
     Tensor  mine = tensor_new(run->scratch, "signs", U8, P, bytes);
     Tensor  sent = tensor_new(run->scratch, "signs", U8, P, bytes);
     sign_pack(q, (SignPack){ .bits_B = tensor_view(mine, P * bytes), .x_N = x->error_N, .count = count,
-        .squares_1 = of_worker(run, run->exchange.sums_W, x->family, comm_rank(x->workers), 1) });
+        .squares_1 = of_worker(run, run->compressed.sums_W, x->family, comm_rank(x->workers), 1) });
     comm_all_to_all(x->workers, q, tensor_view(sent, P * bytes), x->at, tensor_view(mine, P * bytes),
                     x->at);                                                    /* <-> workers: all-to-all */
     if (tensor_present(x->summed_N))
         sign_mean(q, (SignMean){ .y_N = x->summed_N, .bits_PB = sent, .count = count,
-            .squares_P = of_worker(run, run->exchange.sums_W, x->family, 0, P) });
+            .squares_P = of_worker(run, run->compressed.sums_W, x->family, 0, P) });
     arena_reset(run->scratch, mark);
     for (int i = x->first; i < x->end; i++) {
         const OptimizerPiece *p = &run->piece[i];
@@ -137,7 +144,7 @@ static void signs_sum(OptimizerRun *run, const ExchangedPieces *x)
 
 /* The momentum of all workers, and the direction in the place of the gradient. bits: of all elements of the
  * bucket; absent: the momentum is that of the only worker. */
-static void momenta_end(OptimizerRun *run, const ExchangedPieces *x, Tensor bits_B, Tensor squares_1)
+static void momenta_end(OptimizerRun *run, const CompressedPieces *x, Tensor bits_B, Tensor squares_1)
 {
     const OptimizerSettings *s = run->settings;
     int64_t before = 0;
@@ -149,24 +156,24 @@ static void momenta_end(OptimizerRun *run, const ExchangedPieces *x, Tensor bits
                 .v_N = piece_part(p->state[SQUARE], &m), .w_N = piece_part(p->w, &m),
                 .e_N = piece_part(p->state[ERROR], &m), .bits_B = bits_B, .squares_1 = squares_1,
                 .numbers_3 = piece_numbers(p, NUMBERS, &m), .first = before + m.at,
-                .count = run->exchange.elements[x->family], .beta1 = s->beta1, .beta2 = s->beta2,
+                .count = run->compressed.elements[x->family], .beta1 = s->beta1, .beta2 = s->beta2,
                 .epsilon = s->epsilon, .decay = p->decayed });
         before += p->count;
     }
 }
 
 /* All workers get the signs of the sums. */
-static void signs_gather(OptimizerRun *run, const ExchangedPieces *x)
+static void signs_gather(OptimizerRun *run, const CompressedPieces *x)
 {
     Queue  *q = run->queue;
     int64_t P = worker_count(x), bytes = x->at[1];
     size_t  mark = arena_mark(run->scratch);
     Tensor  own = tensor_new(run->scratch, "signs", U8, bytes);
     Tensor  all = tensor_new(run->scratch, "signs", U8, P * bytes);
-    Tensor  squares_1 = of_family(run, run->exchange.sums_W, x->family);
+    Tensor  squares_1 = of_family(run, run->compressed.sums_W, x->family);
     if (tensor_present(x->summed_N))
         sign_pack(q, (SignPack){ .bits_B = own, .x_N = x->summed_N, .squares_1 = squares_1,
-                                 .count = run->exchange.elements[x->family] });
+                                 .count = run->compressed.elements[x->family] });
     else fill_zero(q, (FillZero){ .y = own });
     comm_all_gather(x->workers, q, all, own);                                  /* <-> workers: all-gather */
     momenta_end(run, x, all, squares_1);
@@ -189,7 +196,7 @@ static void measure_lengths(const OptimizerRun *run, const OptimizerPiece *p, in
 
 /* Weights, and then the numbers of all matrices, also of those of which there are no elements here: they are
  * saved as a whole. */
-static void update_piece(const OptimizerRun *run, const OptimizerPiece *p, bool exchanged)
+static void update_piece(const OptimizerRun *run, const OptimizerPiece *p, bool compressed)
 {
     OnebitBounds bounds = run->settings->onebit;
     bounds.low = run->settings->least_ratio, bounds.high = run->settings->most_ratio;
@@ -198,32 +205,32 @@ static void update_piece(const OptimizerRun *run, const OptimizerPiece *p, bool 
             .param_N = piece_part(p->param, &m), .u_N = piece_part(p->g, &m),
             .numbers_3 = piece_numbers(p, NUMBERS, &m),
             .squares_2 = piece_sums(run->sums_N, p, 0, m.number),
-            .most_1 = exchanged ? most_of(run, p, m.number) : tensor_none(), .bounds = bounds,
+            .most_1 = compressed ? most_of(run, p, m.number) : tensor_none(), .bounds = bounds,
             .decay = p->decayed, .decoupled = p->decoupled });
     for (int64_t i = 0; i < p->matrices; i++)
         onebit_numbers(run->queue, (OnebitNumbers){
             .numbers_3 = piece_numbers(p, NUMBERS, &(PieceMatrix){ .number = i }),
             .squares_2 = piece_sums(run->sums_N, p, 0, i),
-            .most_1 = exchanged ? most_of(run, p, i) : tensor_none(),
+            .most_1 = compressed ? most_of(run, p, i) : tensor_none(),
             .bounds = bounds, .decay = p->decayed });
 }
 
-static void update_pieces(const OptimizerRun *run, bool exchanged)
+static void update_pieces(const OptimizerRun *run, bool compressed)
 {
-    for (int i = 0; i < run->pieces; i++) update_piece(run, &run->piece[i], exchanged);
+    for (int i = 0; i < run->pieces; i++) update_piece(run, &run->piece[i], compressed);
 }
 
-static void exchange(OptimizerRun *run)
+static void compressed_update(OptimizerRun *run)
 {
-    Exchange *x = &run->exchange;
+    CompressedAllReduce *x = &run->compressed;
     if (run->queue->host_state->updates == run->settings->freeze) scales_set(run);       /* <-> stage world */
     fill_zero(run->queue, (FillZero){ .y = x->own_W });
     fill_zero(run->queue, (FillZero){ .y = x->most_M });
     for (int b = 0; b < x->count; b++) momenta_begin(run, &x->of[b]);
-    sums_join(run);                                                                            /* <-> world */
+    sums_join(run, 0, family_sums(run));                                                       /* <-> world */
     for (int b = 0; b < x->count; b++)
         if (worker_count(&x->of[b]) > 1) signs_sum(run, &x->of[b]);                          /* <-> workers */
-    sums_join(run);                                                                            /* <-> world */
+    sums_join(run, family_sums(run), PARAM_FAMILIES);                                          /* <-> world */
     for (int b = 0; b < x->count; b++)
         if (worker_count(&x->of[b]) > 1) signs_gather(run, &x->of[b]);                       /* <-> workers */
         else momenta_end(run, &x->of[b], tensor_none(), tensor_none());
@@ -274,4 +281,4 @@ const UpdateRule onebit_rule = { .states = STATES,
                [ERROR]    = { "worker_error", STATE_EXACT, PER_WORKER },
                [SUMMED]   = { "server_error", STATE_EXACT, PER_SUMMED } },
     .start = start, .begin = begin, .phases = 1, .phase = { { sums, measure, finish } },
-    .exchanges = exchanges, .exchange = exchange };
+    .compresses = compresses, .compressed = compressed_update };

@@ -112,11 +112,11 @@ int optimizer_state_of(const Optimizer *o, StateShape shape)
     return -1;
 }
 
-bool optimizer_exchanges(const Optimizer *o) { return o->matrices->exchange != NULL; }
+bool optimizer_compresses(const Optimizer *o) { return o->matrices->compressed != NULL; }
 
-bool optimizer_exchanges_now(const Optimizer *o, const OptimizerSettings *s, int64_t updates)
+bool optimizer_compresses_now(const Optimizer *o, const OptimizerSettings *s, int64_t updates)
 {
-    return o->matrices->exchange && o->matrices->exchanges(s, updates);
+    return o->matrices->compressed && o->matrices->compresses(s, updates);
 }
 
 bool optimizer_estimates(const Optimizer *o) { return o->matrices->estimate != NULL; }
@@ -206,8 +206,8 @@ void optimizer_tensors(OptimizerRun *run)
 {
     const Optimizer *o = run->optimizer;
     if (!tensor_present(run->sums_N)) return;
-    if (optimizer_exchanges_now(o, run->settings, run->queue->host_state->updates)) {
-        o->matrices->exchange(run);                                         /* <-> world workers stage */
+    if (optimizer_compresses_now(o, run->settings, run->queue->host_state->updates)) {
+        o->matrices->compressed(run);                                         /* <-> world workers stage */
         return;
     }
     for (int i = 0; i < run->pieces; i++)

@@ -87,8 +87,8 @@ typedef struct OptimizerPiece {
     int64_t  sums_at[UPDATE_PHASES], sums[UPDATE_PHASES];
 } OptimizerPiece;
 
-/* The pieces first .. end - 1, of one bucket, whose momenta its data-parallel ranks, the workers, exchange
- * (optim/onebit.c). */
+/* The pieces first .. end - 1, of one bucket, whose momenta its data-parallel ranks, the workers, sum by a
+ * compressed all-reduce (optim/onebit.c). */
 typedef struct {
     Comm   *workers;
     ParamFamily family;
@@ -96,18 +96,19 @@ typedef struct {
     bool    counts;                    /* in norms of the model: of copies one does */
     Tensor  error_N, summed_N;         /* the workers' states of all its pieces, one after the other */
     int64_t *at;                       /* [workers + 1] where the bytes of signs for each begin; not owned */
-} ExchangedPieces;
+} CompressedPieces;
 
-/* What the exchange needs of the run. Sums are for each worker of each family, and one for each family: in
- * F64 of this rank, and over the world in the compute type; `most`: a number for each matrix of the stage. */
+/* What a compressed all-reduce of momenta needs of the run. Sums are for each worker of each family, and one
+ * for each family: in F64 of this rank, and over the world in the compute type; `most`: a number for each
+ * matrix of the stage. */
 typedef struct {
     Comm   *world;
-    ExchangedPieces *of;               /* [count] */
+    CompressedPieces *of;              /* [count] */
     int     count;
     double  elements[PARAM_FAMILIES];  /* of the whole model */
     double  tensors;                   /* logical matrices and vectors of the whole model */
     Tensor  own_W, sums_W, most_M;
-} Exchange;
+} CompressedAllReduce;
 
 /* What a rank's updates need; the trainer fills it once. */
 typedef struct {
@@ -123,7 +124,7 @@ typedef struct {
     Tensor  own_sums_N, sums_N;
     int64_t sums[UPDATE_PHASES];
     StateSizes sizes;                  /* those of the settings, with the workers of this run */
-    Exchange exchange;                 /* of rules that have one */
+    CompressedAllReduce compressed;    /* of rules that have one */
 } OptimizerRun;
 
 typedef struct UpdateRule UpdateRule;
@@ -158,11 +159,11 @@ struct UpdateRule {
     void  (*estimate)(Queue *q, const OptimizerSettings *settings, const OptimizerPiece *piece,
                       Tensor tokens_1);
     int     phases;
-    /* Whether gradients are those of the rank's own data from now on; NULL: they are sums over
-     * data-parallel ranks. Then the update of all pieces of the run, which all have this rule, in the place
-     * of begin and phases. <-> world workers stage */
-    bool  (*exchanges)(const OptimizerSettings *settings, int64_t updates);
-    void  (*exchange)(OptimizerRun *run);
+    /* Whether gradients are those of the rank's own data from now on, and momenta are summed by a compressed
+     * all-reduce; NULL: gradients are sums over data-parallel ranks. Then the update of all pieces of the
+     * run, which all have this rule, in the place of begin and phases. <-> world workers stage */
+    bool  (*compresses)(const OptimizerSettings *settings, int64_t updates);
+    void  (*compressed)(OptimizerRun *run);
     /* In the place of begin, of a rule without phases that takes scratch or communicates over the `cut` of a
      * piece; else NULL. <-> cut */
     void  (*update)(const OptimizerRun *run, const OptimizerPiece *piece);
@@ -201,8 +202,8 @@ Tensor  piece_numbers(const OptimizerPiece *piece, int state, const PieceMatrix 
 /* The number of the state of matrices that has this shape; -1: none. */
 int     optimizer_state_of(const Optimizer *optimizer, StateShape shape);
 /* Whether its rules may keep gradients on their data-parallel ranks; do so after so many updates. */
-bool    optimizer_exchanges(const Optimizer *optimizer);
-bool    optimizer_exchanges_now(const Optimizer *optimizer, const OptimizerSettings *settings,
+bool    optimizer_compresses(const Optimizer *optimizer);
+bool    optimizer_compresses_now(const Optimizer *optimizer, const OptimizerSettings *settings,
                                 int64_t updates);
 /* Sums over the stage for a phase, by `measure`. <-> stage: all-reduce */
 void    optimizer_measure(OptimizerRun *run, int phase, OptimizerMeasure *measure);

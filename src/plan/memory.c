@@ -290,7 +290,7 @@ static void show_step_kind(const TrainConfig *config)
     if (optimizer_estimates(config->optimizer))
         printf("a step           with 1 / %lld of the pass of an estimate, of --sophia-update-interval\n",
                (long long)s->estimate_interval);
-    if (optimizer_exchanges(config->optimizer))
+    if (optimizer_compresses(config->optimizer))
         printf("a step           %s --onebit-freeze-step %lld; memory is enough for both\n",
                config->samples > 0 || config->steps > s->freeze ? "after" : "before", (long long)s->freeze);
 }

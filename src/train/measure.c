@@ -185,8 +185,8 @@ static void count_training(Trainer *t)
 {
     const TrainConfig *config = t->config;
     const OptimizerSettings *s = &config->settings;
-    if (optimizer_exchanges(config->optimizer)) {
-        bool reached = trainer_exchanges(t);
+    if (optimizer_compresses(config->optimizer)) {
+        bool reached = trainer_compresses(t);
         t->step_state.updates = reached ? 0 : s->freeze;
         count_share(t, 0, steps_count);
         t->step_state.updates = reached ? s->freeze + 1 : 0;

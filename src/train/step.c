@@ -163,10 +163,10 @@ static void on_reduce(void *context, int chunk)
  * were P g: the mean of |P g|^2 over the workers, so that the norm is the root mean square of theirs. */
 static void add_own_squares(Trainer *t)
 {
-    const Exchange *exchange = &t->optimizer.exchange;
-    for (int i = 0; i < exchange->count; i++) {
-        const ExchangedPieces *x = &exchange->of[i];
-        Tensor worker_1 = tensor_flat(exchange->own_W, 0, 1);
+    const CompressedAllReduce *compressed = &t->optimizer.compressed;
+    for (int i = 0; i < compressed->count; i++) {
+        const CompressedPieces *x = &compressed->of[i];
+        Tensor worker_1 = tensor_flat(compressed->own_W, 0, 1);
         fill_zero(&t->queue, (FillZero){ .y = worker_1 });
         for (int p = x->first; x->counts && p < x->end; p++)
             if (t->optimizer.piece[p].saves) add_squares(t, worker_1, t->optimizer.piece[p].g);
@@ -243,7 +243,7 @@ static void run_schedule(Trainer *t, void (*at_end)(void *context))
     t->executor.ctx.drop   = true;
     t->executor.ctx.sums_2 = loss_sums(t);
     t->executor.ctx.mtp_sums_N2 = mtp_sums(t);
-    t->buckets.own_gradients = t->config->training && optimizer_exchanges_now(t->config->optimizer,
+    t->buckets.own_gradients = t->config->training && optimizer_compresses_now(t->config->optimizer,
         &t->config->settings, t->step_state.updates);
     fill_zero(&t->queue, (FillZero){ .y = t->own_sums_S });
     buckets_zero_grads(&t->buckets);
@@ -269,10 +269,10 @@ static void estimate(Trainer *t)
     if (due && !comm_dry(t->world)) trainer_estimate(t);                      /* <-> all axes */
 }
 
-bool trainer_exchanges(const Trainer *t)
+bool trainer_compresses(const Trainer *t)
 {
     int64_t steps = t->steps > 0 ? t->steps : t->config->steps;
-    return t->config->training && optimizer_exchanges(t->config->optimizer) &&
+    return t->config->training && optimizer_compresses(t->config->optimizer) &&
            steps > t->config->settings.freeze;
 }
 

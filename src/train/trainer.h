@@ -57,7 +57,7 @@ typedef struct Trainer {
      * with embedding and head; pp: for ids of generation and sums over stages; etp, ep, edp: of experts. kv,
      * tied and those of experts are NULL where none is needed. */
     Comm  *world, *tp, *cp, *data_comm, *pp, *alone, *kv, *tied, *etp, *ep, *edp;
-    Comm  *dp;                                       /* where the optimizer exchanges momenta; else NULL */
+    Comm  *dp;                                       /* where the optimizer sums momenta; else NULL */
     Channels channels;                               /* to the neighbours in the pipeline */
     Comm  *ulysses, *ring;                           /* parts of cp under a2a+p2p; else NULL */
     Comm  *fp8_comm;                                 /* of amax (trainer_fp8.c); NULL without 8-bit maps */
@@ -182,7 +182,7 @@ StepReport trainer_step(Trainer *trainer);
  * optimizer. <-> all axes */
 void       trainer_estimate(Trainer *trainer);
 /* Whether gradients stay on their data-parallel ranks before the run ends, unless many steps are skipped. */
-bool       trainer_exchanges(const Trainer *trainer);
+bool       trainer_compresses(const Trainer *trainer);
 /* The last step again, which was skipped, with its results looked at for NaN and infinity; trainer_gradients
  * otherwise. <-> all axes */
 void       trainer_again(Trainer *trainer, OpFinding *finding);
@@ -269,7 +269,7 @@ void trainer_optimizer_init (Trainer *trainer);
  * `average` the weights. Else nothing. <-> shard: all-gather under ZeRO 1 and 2 */
 void trainer_parameters(Trainer *trainer, bool average);
 void trainer_optimizer_close(Trainer *trainer);
-/* The ranks that exchange momenta with this one; NULL: none. */
+/* The ranks whose momenta are summed with this one's; NULL: none. */
 Comm *trainer_workers(const Trainer *trainer, ParamFamily family);
 /* NULL: this rank updates no element of it. */
 const OptimizerPiece *trainer_piece(const Trainer *trainer, int bucket, int param);

@@ -116,7 +116,7 @@ Status trainer_comms_open(Trainer *t)
     TRY(open_ranks(t, &t->alone, "alone", &t->mesh.rank, 1));
     if (copies > 1) TRY(open_part(t, &t->kv, "kv", AXIS_TP, copies, mesh_shard_group));
     TRY(open_data_comms(t, &t->data[PARAMS_DENSE], t->data_comm, AXIS_DP | AXIS_CP, t->config->hybrid_shard));
-    if (t->config->training && optimizer_exchanges(t->config->optimizer)) {
+    if (t->config->training && optimizer_compresses(t->config->optimizer)) {
         t->data[PARAMS_DENSE].worker = t->cp;
         TRY(open_axes(t, &t->dp, AXIS_DP));
     }

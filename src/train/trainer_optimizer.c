@@ -110,7 +110,7 @@ Comm *trainer_workers(const Trainer *t, ParamFamily family)
 }
 
 /* The state of all pieces first .. end - 1 as one tensor: they follow each other (open_state). */
-static Tensor joined_state(const OptimizerRun *run, const ExchangedPieces *x, int s)
+static Tensor joined_state(const OptimizerRun *run, const CompressedPieces *x, int s)
 {
     Tensor all = tensor_none();
     int64_t count = 0;
@@ -123,10 +123,10 @@ static Tensor joined_state(const OptimizerRun *run, const ExchangedPieces *x, in
     return count > 0 ? tensor_at(all.data, all.dtype, &count, 1) : all;
 }
 
-static ExchangedPieces exchanged(const Trainer *t, int bucket)
+static CompressedPieces compressed_pieces(const Trainer *t, int bucket)
 {
     const Bucket *k = &t->buckets.bucket[bucket];
-    ExchangedPieces x = { .workers = trainer_workers(t, k->block.family), .family = k->block.family,
+    CompressedPieces x = { .workers = trainer_workers(t, k->block.family), .family = k->block.family,
                           .counts = bucket_counts_worker(k), .first = t->first_piece[bucket],
                           .end = t->first_piece[bucket + 1] };
     int64_t P = comm_size(x.workers), count = 0;
@@ -140,7 +140,7 @@ static ExchangedPieces exchanged(const Trainer *t, int bucket)
 }
 
 /* Elements of each family, and tensors, of the whole model: an expert's matrix is one. */
-static void count_model(const Trainer *t, Exchange *x)
+static void count_model(const Trainer *t, CompressedAllReduce *x)
 {
     const ModelConfig *model = &t->config->model;
     for (int64_t b = 0; b < params_blocks(model); b++)
@@ -154,9 +154,9 @@ static void count_model(const Trainer *t, Exchange *x)
         }
 }
 
-static void open_exchange(Trainer *t)
+static void open_compressed(Trainer *t)
 {
-    Exchange *x = &t->optimizer.exchange;
+    CompressedAllReduce *x = &t->optimizer.compressed;
     Arena *persistent = &t->arena[ARENA_PERSISTENT];
     const int64_t *workers = t->optimizer.sizes.workers;
     int64_t W = workers[PARAMS_DENSE] + workers[PARAMS_EXPERTS] + PARAM_FAMILIES;
@@ -165,7 +165,7 @@ static void open_exchange(Trainer *t)
     CHECK(x->of, "no memory for %d buckets", t->buckets.count);
     count_model(t, x);
     for (int i = 0; i < t->buckets.count; i++)
-        if (t->first_piece[i] < t->first_piece[i + 1]) x->of[x->count++] = exchanged(t, i);
+        if (t->first_piece[i] < t->first_piece[i + 1]) x->of[x->count++] = compressed_pieces(t, i);
     x->own_W  = tensor_new(persistent, "sums of tensors", F64, W);
     x->sums_W = tensor_new(persistent, "sums of tensors", t->precision.master, W);
     x->most_M = tensor_new(persistent, "sums of tensors", t->precision.master, t->optimizer.sums[0] / 2);
@@ -182,6 +182,7 @@ void trainer_optimizer_open(Trainer *t)
     t->optimizer.sizes = t->config->settings.sizes;
     for (ParamFamily f = 0; f < PARAM_FAMILIES; f++) {
         const Comm *workers = trainer_workers(t, f);
+        if (f == PARAMS_EXPERTS && t->config->model.experts == 0) continue;
         t->optimizer.sizes.workers[f] = workers ? comm_size(workers) : 1;
         t->optimizer.sizes.worker[f]  = workers ? comm_rank(workers) : 0;
     }
@@ -202,13 +203,13 @@ void trainer_optimizer_open(Trainer *t)
     Arena *persistent = &t->arena[ARENA_PERSISTENT];
     t->optimizer.own_sums_N = tensor_new(persistent, "sums of tensors", F64, most);
     t->optimizer.sums_N     = tensor_new(persistent, "sums of tensors", t->precision.master, most);
-    if (optimizer_exchanges(t->config->optimizer)) open_exchange(t);
+    if (optimizer_compresses(t->config->optimizer)) open_compressed(t);
 }
 
 void trainer_optimizer_close(Trainer *t)
 {
-    for (int i = 0; i < t->optimizer.exchange.count; i++) free(t->optimizer.exchange.of[i].at);
-    free(t->optimizer.exchange.of);
+    for (int i = 0; i < t->optimizer.compressed.count; i++) free(t->optimizer.compressed.of[i].at);
+    free(t->optimizer.compressed.of);
     free(t->optimizer.piece);
     free(t->piece_of);
     free(t->first_piece);

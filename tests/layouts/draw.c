@@ -65,15 +65,35 @@ static void add(char out[WORDS_MOST], const Draw *d, const char *words)
     }
 }
 
+/* The same workers: of dense parameters the data-parallel ranks, each with its samples; of experts as many neighbours in a stage as hold
+ * all of them once, each with its tokens. Their tensor and context parallelism stays where it cuts a worker's tokens. */
+static void add_workers(char out[WORDS_MOST], const Draw *d)
+{
+    char words[128];
+    int tp = draw_size(d, TP), cp = draw_size(d, CP), dp = draw_size(d, DP), ep = draw_size(d, EP);
+    int neighbours = (draw_size(d, ETP) ? 1 : tp) * ep;
+    bool experts = draw_size(d, MLP) > 0;
+    if (!experts) tp = cp = ep = 1;
+    else if (neighbours % (tp * cp) == 0) ep = neighbours / (tp * cp), tp = cp = 1;
+    else if (neighbours % tp == 0) ep = neighbours / tp, tp = 1;
+    snprintf(words, sizeof words, "--ranks %d --tp %d --cp %d%s", tp * cp * dp, tp, cp, tp > 1 ? " --sp --etp 1" : "");
+    add(out, d, words);
+    if (cp > 1) add(out, d, values[d->value[CONTEXT]].words);
+    if (ep > 1) snprintf(words, sizeof words, "--ep %d", ep), add(out, d, words);
+    if (tp * cp * dp > 1) add(out, d, values[d->value[MICRO]].words);
+}
+
 void draw_words(char out[WORDS_MOST], const Draw *d, bool course)
 {
     char counted[128];
-    snprintf(counted, sizeof counted, "--num-layers %d --global-batch-size %d --ranks %d", layers_of(d), global_of(d),
-             course ? 1 : draw_ranks(d));
+    bool workers = course && draw_size(d, OPTIMIZER) == SIGNS;
+    snprintf(counted, sizeof counted, "--num-layers %d --global-batch-size %d", layers_of(d), global_of(d));
     out[0] = 0;
     add(out, d, COMMON);
     add(out, d, counted);
     for (int i = 0; i < (course ? (int)COURSE : (int)DIMENSIONS); i++) add(out, d, values[d->value[i]].words);
+    if (workers) add_workers(out, d);
+    else snprintf(counted, sizeof counted, "--ranks %d", course ? 1 : draw_ranks(d)), add(out, d, counted);
 }
 
 void draw_name(char out[WORDS_MOST], const Draw *d)
@@ -127,6 +147,16 @@ static Status dry_open(const Draw *d, const TrainConfig *config)
     return OK;
 }
 
+/* The gradient of a key's bias is 0 but for rounding where nothing depends on it but the sum of a query's scores: its sign is another
+ * one under every layout. */
+static bool sends_noise(const Draw *d, const ModelConfig *model)
+{
+    RopeRule rule;
+    bool shifts = false;
+    for (int64_t layer = 0; layer < model_layers(model); layer++) shifts |= !model_rope(model, layer, &rule);
+    return draw_size(d, OPTIMIZER) == SIGNS && shifts && model->qkv_bias && model->qk_norm == QK_NORM_NONE;
+}
+
 const char *draw_refusal(const Draw *d, char why[REFUSAL_MOST])
 {
     char words[WORDS_MOST];
@@ -140,6 +170,7 @@ const char *draw_refusal(const Draw *d, char why[REFUSAL_MOST])
     snprintf(words + strlen(words), sizeof words - strlen(words), " --data-path none");
     Status status = parsed_open(&p, words);
     if (status == OK) status = dry_open(d, &p.config);
+    if (status == OK && sends_noise(d, &p.config.model)) status = fail(BAD_OPTION, "signs of keys' biases are those of rounding");
     if (status != OK) snprintf(why, REFUSAL_MOST, "%.*s", REFUSAL_MOST - 1, fail_text());
     parsed_close(&p);
     return status == OK ? NULL : why;

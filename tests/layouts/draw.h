@@ -20,6 +20,9 @@ typedef enum {
     DIMENSIONS
 } Dimension;
 
+/* draw_size of an optimizer whose data-parallel ranks send signs of momenta: its results depend on their number, and on which samples
+ * each has. */
+enum { SIGNS = 2 };
 enum { RANKS_MOST = 16, VALUES_MOST = 128, NEEDS = 2, WORDS_MOST = 2048, REFUSAL_MOST = 256 };
 
 /* The value means nothing unless that dimension has a size of `least` or more. */
@@ -47,7 +50,8 @@ const char *draw_refusal(const Draw *d, char why[REFUSAL_MOST]);
 /* A layout that can be, with the values `a` and `b` (-1: any), in so many tries. False, with the last refusal in
  * `why`, where there was none. */
 bool draw_random(Draw *d, Dice *chance, int a, int b, int tries, char why[REFUSAL_MOST]);
-/* The options of jotun train, but those that name files; of `course`: those of one rank that computes the same. */
+/* The options of jotun train, but those that name files; of `course`: those of one rank that computes the same, with SIGNS of the
+ * fewest ranks that do. */
 void draw_words(char out[WORDS_MOST], const Draw *d, bool course);
 void draw_name (char out[WORDS_MOST], const Draw *d);       /* "gpt masks double adam tp2 ..." */
 

@@ -35,7 +35,7 @@ enum { SANITIZED = 3 };
 enum { SEED = 23, COUNT = 200, QUICK = 25, QUICK_DOUBLE = 15, SECONDS = 120 };
 typedef struct { int seed, count, run, only, in_order, from, with; bool list, resumed, exact; const char *traffic; } Arguments;
 
-/* For traffic_check.py: the lines of the run, and of that of one rank the loads of experts. */
+/* For traffic_check.py: the lines of the run, and of that of one rank, or of few, the loads of experts. */
 static void traffic_write(Session *session, int number, const char *words, const Result *mine, const Result *one)
 {
     char copy[TRAFFIC_MOST], *rest;
@@ -43,7 +43,7 @@ static void traffic_write(Session *session, int number, const char *words, const
     if (!one) return;
     snprintf(copy, sizeof copy, "%s", one->traffic);
     for (char *line = strtok_r(copy, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest))
-        if (!strncmp(line, "0 load ", 7)) fprintf(session->traffic, "one %s\n", line + 7);
+        if (strstr(line, " load ")) fprintf(session->traffic, "one %s\n", strstr(line, " load ") + 6);
 }
 
 static bool layout_holds(Session *session, int number)

@@ -44,6 +44,7 @@ static const struct { const char *optimizer; double within[TYPES]; } weights[OPT
     { "galore8bit",  { 1e-11, 1e-3, NONE, NONE, NONE, NONE } },
     { "shampoo",     { 1e-11, 1e-3, NONE, NONE, NONE, NONE } },
     { "soap",        { 1e-11, 1e-3, NONE, NONE, NONE, NONE } },
+    { "onebit-lamb", { 1e-11, 1e-3, NONE, NONE, NONE, NONE } },
 };
 
 static double weights_within(int type, int rule)

@@ -6,7 +6,7 @@
 #include "layouts/coverage.h"
 #include "layouts/run.h"
 
-enum { REFERENCES = 800, KINDS = 2, TYPES = 6, OPTIMIZERS = 18, DIFFERENCES = 5 };
+enum { REFERENCES = 800, KINDS = 2, TYPES = 6, OPTIMIZERS = 19, DIFFERENCES = 5 };
 /* A run of one rank, of these options; its checkpoint is in `folder`. */
 typedef struct { char words[WORDS_MOST], folder[128]; Result *result; Choices *choices; } Reference;
 typedef struct {

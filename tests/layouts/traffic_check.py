@@ -2,7 +2,7 @@
 tests/oracles/traffic.py: to the byte and to the call, on every axis and by every verb, in every layout. Returns the layouts that differ.
 
 FILE has, of each layout, a line "layout N words of jotun train"; lines "rank comm verb calls bytes"; with experts lines
-"rank load layer copies to expert 0, to expert 1 ..." and, in double, of the same model on one rank "one layer copies ..."."""
+"rank load layer copies to expert 0, to expert 1 ..." and, in double, of the same model on one rank "one layer copies ...", on few ranks for each."""
 import os
 import sys
 
@@ -141,7 +141,8 @@ def read(path):
         if words[0] == "layout":
             _, sums, loads, one = layouts[int(words[1])] = (words[2:], {}, {}, {})
         elif words[0] == "one":
-            one[int(words[1])] = [int(n) for n in words[2:]]
+            had = one.get(int(words[1]), [0] * len(words[2:]))
+            one[int(words[1])] = [x + int(n) for x, n in zip(had, words[2:])]
         elif words[1] == "load":
             loads[int(words[0]), int(words[2])] = [int(n) for n in words[3:]]
         else:                                                     # the channels of a pipeline are one axis

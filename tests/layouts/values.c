@@ -91,6 +91,7 @@ const Value values[] = {
     { OPTIMIZER, "galore8bit",  0, "--optimizer galoreadamw8bit --galore-rank 6 --adam-eps 1e-6", { { 0 } } },
     { OPTIMIZER, "shampoo",     0, "--optimizer shampoo --precondition-frequency 2 --shampoo-epsilon 1e-6 --adam-eps 1e-6", { { 0 } } },
     { OPTIMIZER, "soap",        0, "--optimizer soap --precondition-frequency 2 --max-preconditioner-dim 40 --adam-eps 1e-6", { { 0 } } },
+    { OPTIMIZER, "onebit-lamb", SIGNS, "--optimizer ds.onebitlamb --onebit-freeze-step 1 --adam-eps 1e-6 --disable-bias-linear", { { 0 } } },
 
     { BATCH,     "constant",    0, "", { { 0 } } },
     { BATCH,     "ramp",        1, "--rampup-batch-size @half @half @half", { { 0 } } },     /* half of the batch in step 1 alone */
@@ -187,6 +188,8 @@ const ValuePair impossible[] = {
     { "adam-mini", "bf16-states" },                                    /* its second ones are of blocks */
     { "adam8bit", "bf16-states" }, { "galore", "bf16-states" }, { "galore8bit", "bf16-states" }, { "shampoo", "bf16-states" },
     { "soap", "bf16-states" },
+    { "onebit-lamb", "bf16-states" }, { "onebit-lamb", "zero1" }, { "onebit-lamb", "zero2" }, { "onebit-lamb", "zero3" },
+    { "onebit-lamb", "hybrid1" }, { "onebit-lamb", "hybrid2" },
 };
 const int impossible_count = sizeof impossible / sizeof *impossible;
 

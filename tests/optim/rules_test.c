@@ -126,18 +126,18 @@ static void pieces_make(OptimizerRun *run, Arena *arena, Dtype type)
 }
 
 /* Each tensor is a bucket. */
-static void exchange_make(OptimizerRun *run, Arena *arena, Dtype type)
+static void compressed_make(OptimizerRun *run, Arena *arena, Dtype type)
 {
-    Exchange *x = &run->exchange;
+    CompressedAllReduce *x = &run->compressed;
     static int64_t at[TENSORS][WORKERS + 1];
-    static ExchangedPieces of[WORKERS][TENSORS];
+    static CompressedPieces of[WORKERS][TENSORS];
     int worker = comm_rank(run->stage);
-    *x = (Exchange){ .world = run->stage, .of = of[worker], .count = TENSORS, .tensors = TENSORS };
+    *x = (CompressedAllReduce){ .world = run->stage, .of = of[worker], .count = TENSORS, .tensors = TENSORS };
     for (int k = 0; k < TENSORS; k++) {
         const OptimizerPiece *p = &run->piece[k];
         for (int r = 0; r <= WORKERS; r++) at[k][r] = r * state_summed_part(p->count, WORKERS) / 8;
         x->elements[PARAMS_DENSE] += (double)p->count;
-        x->of[k] = (ExchangedPieces){ .workers = run->stage, .first = k, .end = k + 1, .counts = true, .at = at[k],
+        x->of[k] = (CompressedPieces){ .workers = run->stage, .first = k, .end = k + 1, .counts = true, .at = at[k],
             .error_N = p->state[optimizer_state_of(run->optimizer, PER_WORKER)],
             .summed_N = p->state[optimizer_state_of(run->optimizer, PER_SUMMED)] };
     }
@@ -157,7 +157,7 @@ static double worker_gradient(int stream, int k, int t, int64_t i, int worker)
 static void worker_gradients_set(const OptimizerRun *run, int t, Dtype type)
 {
     double x[1024];
-    bool own = optimizer_exchanges_now(run->optimizer, run->settings, t - 1);
+    bool own = optimizer_compresses_now(run->optimizer, run->settings, t - 1);
     for (int k = 0; k < TENSORS; k++) {
         for (int64_t i = 0; i < count_of(k); i++) {
             x[i] = worker_gradient(GRADIENT, k, t, i, own ? comm_rank(run->stage) : 0);
@@ -199,7 +199,7 @@ static Status course_rank(Transport *transport, void *context)
         .stage = world, .scratch = &arena, .piece = piece, .pieces = TENSORS, .sizes = rules[c->rule].settings.sizes };
     for (int f = 0; f < PARAM_FAMILIES; f++) run.sizes.workers[f] = comm_size(world), run.sizes.worker[f] = comm_rank(world);
     pieces_make(&run, &arena, type);
-    if (optimizer_exchanges(run.optimizer)) exchange_make(&run, &arena, type);
+    if (optimizer_compresses(run.optimizer)) compressed_make(&run, &arena, type);
     Tensor tokens_1 = tensor_new(&arena, "tokens", F64, 1);
     *(double *)tokens_1.data = 4096;
     for (int k = 0; k < TENSORS; k++) {
@@ -217,7 +217,7 @@ static Status course_rank(Transport *transport, void *context)
             gradients_set(piece, SAMPLED, t, type);
             for (int k = 0; k < TENSORS; k++) piece[k].rule->estimate(&q, run.settings, &piece[k], tokens_1);
         }
-        if (optimizer_exchanges(run.optimizer)) worker_gradients_set(&run, t, type);
+        if (optimizer_compresses(run.optimizer)) worker_gradients_set(&run, t, type);
         else gradients_set(piece, GRADIENT, t, type);
         optimizer_tensors(&run);
         optimizer_elements(&run, 0, TENSORS);
@@ -246,7 +246,7 @@ static void test_rules(void **state)
     for (int r = 0; r < RULES; r++)
         for (int d = 0; d < 2; d++) {
             Course c = { .rule = r, .device = device[d].device };
-            bool signs = optimizer_exchanges(optimizer_named(rules[r].optimizer));
+            bool signs = optimizer_compresses(optimizer_named(rules[r].optimizer));
             assert_int_equal(transport_threads_run(signs ? WORKERS : 1, course_rank, &c), OK);
             printf("%-12s %s: off by %.1e\n", rules[r].golden, c.device, c.off);
             double wider = strcmp(rules[r].golden, "soap") ? 1 : 100;      /* vectors of near eigenvalues turn: docs/numerics.md */

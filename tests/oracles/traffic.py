@@ -21,7 +21,7 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from traffic_blocks import (COPIED, CUT, KV, SHARED, SUM_GROUP, Shape, all_gather, all_reduce, borders, ceil, expert_block, has_experts, has_layer, is_mtp, reduce_scatter, runs_of, unit_block, value_width, attention_matrices,
                             word_block)
 from traffic_experts import counters_traffic, expert_traffic
-from traffic_optimizers import GRANULES, optimizer_traffic
+from traffic_optimizers import GRANULES, SIGNS, optimizer_traffic
 
 GLOBAL, TRACED_GLOBAL = 24, 4                         # sequences of a step; of the traced step
 
@@ -41,7 +41,7 @@ DOUBLE, SUMS = Width(8, 8, 8, 8, 8), 8
 # What is computed again in backward: whole layers in groups of `group` (of each chunk the first `most` alone), attention, the MLP, the experts.
 Recompute = namedtuple("Recompute", "group most attention mlp experts", defaults=(0, None, False, False, False))
 
-COMMS = ["tp", "cp", "ulysses", "ring", "dp+cp", "shard", "replica", "kv", "pp", "tied", "world",
+COMMS = ["tp", "cp", "ulysses", "ring", "dp", "dp+cp", "shard", "replica", "kv", "pp", "tied", "world",
          "tp+dp+cp", "tp+cp", "etp+ep", "etp", "edp", "expert-shard", "expert-replica"]
 VERBS = ["all-gather", "reduce-scatter", "all-reduce", "all-to-all", "send"]
 
@@ -82,6 +82,10 @@ class Place:
         # experts: etp runs fastest, then ep, edp, over the same ranks of a stage; both kinds of shards lie on the same ranks
         self.at_etp, self.at_ep, at_edp = self.at_in_stage % l.etp, self.at_in_stage // l.etp % l.ep, self.at_in_stage // (l.etp * l.ep)
         self.expert_data = self.data_of("edp", "expert-", l.tp * l.cp * self.dp // (l.etp * l.ep), at_edp, l.hybrid * l.tp // (l.etp * l.ep))
+        self.expert_workers = self.expert_data.d * self.expert_data.replicas
+        if optimizer == SIGNS:                                 # gradients stay on their data ranks: a sample's context-parallel ranks alone sum theirs
+            self.data = self.data._replace(replica="cp", replicas=l.cp, at_replica=rank // l.tp % l.cp)
+            self.expert_data = self.expert_data._replace(replicas=1)
         self.m = batch // (micro * self.dp)
         assert self.m * micro * self.dp == batch, layout
         self.rows = micro * s.sequence // l.cp                 # T: tokens of a micro-batch on this rank

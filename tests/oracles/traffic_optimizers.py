@@ -1,12 +1,13 @@
 """What optimizers add to traffic.py's formulas: sums over whole tensors, Muon's exchange of whole matrices, gradients of matrices that all ranks which cut them
-need, and the largest magnitudes of 8-bit blocks that are cut. Elementwise ones send nothing."""
-from traffic_blocks import CODES, all_gather, all_reduce, ceil, code_granule, codes_cut, places, whole_matrix
+need, the largest magnitudes of 8-bit blocks that are cut, and the compressed all-reduce of 1-bit LAMB's momenta. Elementwise ones send nothing."""
+from traffic_blocks import CODES, CUT, all_gather, all_reduce, ceil, code_granule, codes_cut, places, whole_matrix
 
+SIGNS = "ds.onebitlamb"                               # the steps that are counted come after its freeze, and the one after that
 NARROW = 2                                            # bytes of an element of Muon's iterations, but on a ref run
 # Numbers of each logical matrix that all ranks of a stage need: LAMB's norms of weights and update (1904.00962), Muon's norm of the momentum; others none.
-# Adafactor has those of rows and columns of matrices in a first message, of weights and update in a second one (1804.04235, algorithms 4 and 5); Adam-mini of blocks.
+# 1-bit LAMB, 2104.06069, has the norms of an update with and without decay, and a maximum. Adafactor has those of rows and columns of matrices in a first message, of weights and update in a second one (1804.04235, algorithms 4 and 5); Adam-mini of blocks.
 NUMBERS = {"lamb": [lambda x: 2], "ipex.lamb": [lambda x: 2], "muon": [lambda x: 1 if x.matrices else 0], "adam-mini": [lambda x: x.sides[2]],
-           "adafactor": [lambda x: x.sides[0] + x.sides[1] if x.sides[1] > 1 else 0, lambda x: 2]}
+           SIGNS: [lambda x: 2, lambda x: 1], "adafactor": [lambda x: x.sides[0] + x.sides[1] if x.sides[1] > 1 else 0, lambda x: 2]}
 
 
 # Those whose matrices of layers are updated alone as a whole, or, as 8-bit Adam's, by blocks.
@@ -60,8 +61,34 @@ def largest_traffic(sums, at, comm, n, rank, blocks):
         sums.add(comm, "all-reduce", 1, all_reduce(n, rank, 2 * count, at.width.gradient, at.sum_group))
 
 
+def elements_here(x, at):
+    """Of the vocabulary's rows, of which tp ranks have equally many, the last one's are in part padding."""
+    rows, columns, _ = x.sides
+    if x.kind != CUT or x.matrices or columns == 1:
+        return x.count
+    return min(x.count, max(0, rows * columns - at.at_tp * x.count))
+
+
+def signs_traffic(sums, at):
+    """2104.06069, algorithm 1, and 2102.02888, section 4: each of P workers sends the signs of n / P elements of its momentum to each other one, in whole bytes, and
+    later the signs of its part of the sums to all. The size of a worker's momentum is that of the whole model's, in one message for all workers, and those of the sums, of
+    both families, in one more."""
+    if at.optimizer != SIGNS:
+        return
+    for bucket in at.buckets:
+        comm, workers = ("edp", at.expert_workers) if bucket.data is at.expert_data else ("dp", at.dp)
+        count = sum(elements_here(x, at) for x in bucket.rows)
+        if workers > 1 and count > 0:
+            for verb in "all-to-all", "all-gather":
+                sums.add(comm, verb, 1, (workers - 1) * ceil(count, 8 * workers))
+    workers = at.dp + (at.expert_workers if at.shape.experts else 0)
+    for count in (workers, 2) if at.layout.ranks > 1 else ():
+        sums.add("world", "all-reduce", 1, all_reduce(at.layout.ranks, at.rank, count, at.width.gradient, at.sum_group))
+
+
 def optimizer_traffic(sums, at):
     norms_traffic(sums, at)
+    signs_traffic(sums, at)
     if at.optimizer in WHOLE:
         whole_traffic(sums, at, "tp", at.layout.tp, matrices_cut(at, False))
         whole_traffic(sums, at, "etp", at.layout.etp, matrices_cut(at, True))
