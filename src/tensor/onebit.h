@@ -15,15 +15,17 @@ typedef struct {
 /* numbers[ONEBIT_MEAN], ... */
 enum { ONEBIT_MEAN, ONEBIT_FACTOR, ONEBIT_SCALE, ONEBIT_NUMBERS };
 
-/* A momentum that is 0 but for rounding, as that of the bias of keys, is not brought to the size of others:
- * the scale is at most this one. */
+/* A momentum that is 0 but for rounding, as that of the bias of keys, would have signs that differ between
+ * layouts. Where the scale were not below this one it is 0, and the tensor's momentum becomes 0. */
 static const double ONEBIT_SCALE_MOST = 1e6;
 
 /* Of a tensor whose momentum has this root mean square, where that of a tensor is `mean` on average. */
 static inline double onebit_scale_of(double mean, double size)
 {
-    return size > 0 ? fmin(mean / size, ONEBIT_SCALE_MOST) : 1;
+    return size * ONEBIT_SCALE_MOST > mean ? mean / size : 0;
 }
+
+static inline double onebit_unscale(double scale) { return scale > 0 ? 1 / scale : 0; }
 
 /* squares: of the weights and the direction. */
 static inline double onebit_ratio(const OnebitBounds *b, const double squares[2])

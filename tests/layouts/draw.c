@@ -147,16 +147,6 @@ static Status dry_open(const Draw *d, const TrainConfig *config)
     return OK;
 }
 
-/* The gradient of a key's bias is 0 but for rounding where nothing depends on it but the sum of a query's scores: its sign is another
- * one under every layout. */
-static bool sends_noise(const Draw *d, const ModelConfig *model)
-{
-    RopeRule rule;
-    bool shifts = false;
-    for (int64_t layer = 0; layer < model_layers(model); layer++) shifts |= !model_rope(model, layer, &rule);
-    return draw_size(d, OPTIMIZER) == SIGNS && shifts && model->qkv_bias && model->qk_norm == QK_NORM_NONE;
-}
-
 const char *draw_refusal(const Draw *d, char why[REFUSAL_MOST])
 {
     char words[WORDS_MOST];
@@ -170,7 +160,6 @@ const char *draw_refusal(const Draw *d, char why[REFUSAL_MOST])
     snprintf(words + strlen(words), sizeof words - strlen(words), " --data-path none");
     Status status = parsed_open(&p, words);
     if (status == OK) status = dry_open(d, &p.config);
-    if (status == OK && sends_noise(d, &p.config.model)) status = fail(BAD_OPTION, "signs of keys' biases are those of rounding");
     if (status != OK) snprintf(why, REFUSAL_MOST, "%.*s", REFUSAL_MOST - 1, fail_text());
     parsed_close(&p);
     return status == OK ? NULL : why;

@@ -91,7 +91,7 @@ const Value values[] = {
     { OPTIMIZER, "galore8bit",  0, "--optimizer galoreadamw8bit --galore-rank 6 --adam-eps 1e-6", { { 0 } } },
     { OPTIMIZER, "shampoo",     0, "--optimizer shampoo --precondition-frequency 2 --shampoo-epsilon 1e-6 --adam-eps 1e-6", { { 0 } } },
     { OPTIMIZER, "soap",        0, "--optimizer soap --precondition-frequency 2 --max-preconditioner-dim 40 --adam-eps 1e-6", { { 0 } } },
-    { OPTIMIZER, "onebit-lamb", SIGNS, "--optimizer ds.onebitlamb --onebit-freeze-step 1 --adam-eps 1e-6 --disable-bias-linear", { { 0 } } },
+    { OPTIMIZER, "onebit-lamb", SIGNS, "--optimizer ds.onebitlamb --onebit-freeze-step 1 --adam-eps 1e-6", { { 0 } } },
 
     { BATCH,     "constant",    0, "", { { 0 } } },
     { BATCH,     "ramp",        1, "--rampup-batch-size @half @half @half", { { 0 } } },     /* half of the batch in step 1 alone */

@@ -18,6 +18,8 @@ enum { TENSORS = 4, STEPS = 50, WEIGHTS = 0, GRADIENT = 1, MEAN = 2, REACHED = 3
 static const struct { const char *name; int64_t rows, columns; } tensors[TENSORS] = {
     { "wide", 24, 40 }, { "tall", 64, 12 }, { "square", 20, 20 }, { "vector", 40, 1 },
 };
+#define ONEBIT { .beta1 = 0.9, .beta2 = 0.999, .epsilon = 1e-8, .least_ratio = 0.01, .most_ratio = 10, .freeze = 20, \
+                 .onebit = { .mean_beta = 0.9, .factor_low = 0.5, .factor_high = 4, .factor_step = 0.1 } }
 static const struct { const char *golden, *optimizer; OptimizerSettings settings; } rules[] = {
     { "adamw", "adam", { .beta1 = 0.9, .beta2 = 0.95, .epsilon = 1e-8 } },
     { "adam",  "adam", { .beta1 = 0.9, .beta2 = 0.95, .epsilon = 1e-8, .coupled = true } },
@@ -40,8 +42,9 @@ static const struct { const char *golden, *optimizer; OptimizerSettings settings
     { "distributed_shampoo", "shampoo", { .beta1 = 0.9, .beta2 = 0.95, .epsilon = 1e-8, .sizes = { .longest = 100 }, .renewal = 5,
                                           .shampoo_epsilon = 1e-12 } },
     { "soap", "soap", { .beta1 = 0.95, .beta2 = 0.95, .epsilon = 1e-8, .sizes = { .longest = 32 }, .renewal = 10, .gram_beta = 0.9 } },
-    { "onebit_lamb", "ds.onebitlamb", { .beta1 = 0.9, .beta2 = 0.999, .epsilon = 1e-8, .least_ratio = 0.01, .most_ratio = 10, .freeze = 20,
-        .onebit = { .mean_beta = 0.9, .factor_low = 0.5, .factor_high = 4, .factor_step = 0.1 } } },
+    { "onebit_lamb", "ds.onebitlamb", ONEBIT },
+    { "onebit_lamb_masked", "ds.onebitlamb", ONEBIT },
+    { "onebit_lamb_rounding", "ds.onebitlamb", ONEBIT },
     { "lamb_bounded", "lamb", { .beta1 = 0.9, .beta2 = 0.95, .epsilon = 1e-6, .least_ratio = 0.25, .most_ratio = 0.3 } },
 };
 enum { RULES = sizeof rules / sizeof *rules };
@@ -71,6 +74,11 @@ static double gradient(int stream, int k, int step, int64_t i)
 }
 
 typedef struct { int rule; const char *device; double off; } Course;
+/* Gradients of 1-bit LAMB: of so many rows of the tall matrix one has none, 0: all have one; how often the square one's is halved. */
+typedef struct { int64_t unreached, halvings; } Weak;
+
+/* A NaN is the largest. */
+static double larger(double a, double b) { return isnan(b) || b > a ? b : a; }
 
 /* A NaN is the largest. */
 static double larger(double a, double b) { return isnan(a) || a >= b ? a : b; }
@@ -154,7 +162,7 @@ static double worker_gradient(int stream, int k, int t, int64_t i, int worker)
 }
 
 /* After the freeze of the worker, before it of both together. */
-static void worker_gradients_set(const OptimizerRun *run, int t, Dtype type)
+static void worker_gradients_set(const OptimizerRun *run, const Weak *weak, int t, Dtype type)
 {
     double x[1024];
     bool own = optimizer_compresses_now(run->optimizer, run->settings, t - 1);
@@ -162,6 +170,8 @@ static void worker_gradients_set(const OptimizerRun *run, int t, Dtype type)
         for (int64_t i = 0; i < count_of(k); i++) {
             x[i] = worker_gradient(GRADIENT, k, t, i, own ? comm_rank(run->stage) : 0);
             if (!own) x[i] += worker_gradient(GRADIENT, k, t, i, 1);
+            if (k == 1 && weak->unreached > 0 && i / tensors[k].columns % weak->unreached == weak->unreached - 1) x[i] = 0;
+            if (k == 2) x[i] = ldexp(x[i], -(int)weak->halvings);
         }
         dtype_convert(run->piece[k].g.data, type, x, F64, count_of(k));
     }
@@ -210,6 +220,8 @@ static Status course_rank(Transport *transport, void *context)
     }
     AverageWeights average = { 0 };
     double peak = json_real_value(json_object_get(golden, "lr"));
+    const json_t *options = json_object_get(golden, "options");
+    const Weak weak = { json_integer_value(json_object_get(options, "unreached")), json_integer_value(json_object_get(options, "halvings")) };
     for (int t = 1; t <= STEPS; t++) {
         state.lr = peak * (t < 5 ? t : 5) / 5, state.updates = t - 1;
         average = average_next(&state.average_share, average, state.lr);
@@ -217,7 +229,7 @@ static Status course_rank(Transport *transport, void *context)
             gradients_set(piece, SAMPLED, t, type);
             for (int k = 0; k < TENSORS; k++) piece[k].rule->estimate(&q, run.settings, &piece[k], tokens_1);
         }
-        if (optimizer_compresses(run.optimizer)) worker_gradients_set(&run, t, type);
+        if (optimizer_compresses(run.optimizer)) worker_gradients_set(&run, &weak, t, type);
         else gradients_set(piece, GRADIENT, t, type);
         optimizer_tensors(&run);
         optimizer_elements(&run, 0, TENSORS);

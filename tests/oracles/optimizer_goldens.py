@@ -48,7 +48,7 @@ def unit(stream, tensor, step, i):
 
 def measured(case):
     """The steps after which weights are compared; of 1-bit LAMB the first one with signs too."""
-    return sorted(MEASURED + (ONEBIT["freeze"] + 1,)) if case == "onebit_lamb" else MEASURED
+    return sorted(MEASURED + (ONEBIT["freeze"] + 1,)) if case in SIGNS else MEASURED
 
 
 @functools.lru_cache(None)
@@ -303,24 +303,36 @@ def deepspeed_class(meets):
 
 
 @functools.lru_cache(None)
-def worker_gradient(name, t, rank):
-    """The tensor's gradient with a part of the worker's own."""
+def worker_gradient(case, name, t, rank):
+    """The tensor's gradient with a part of the worker's own; of some rows of the tall matrix always 0, or of the square one next to nothing."""
+    o = CASES[case][1]
     own = torch.tensor([unit(OWN + rank, list(SHAPES).index(name), t, i) for i in range(math.prod(SHAPES[name]))], dtype=torch.float64)
-    return gradient(name, t) + own.view(SHAPES[name]) / 64
+    whole = gradient(name, t) + own.view(SHAPES[name]) / 64
+    if "unreached" in o and name == "tall":
+        whole = whole * mask_of(case, name)
+    return whole * 2.0 ** -o["halvings"] if "halvings" in o and name == "square" else whole
 
 
-def run_onebit(dtype):
+def mask_of(case, name):
+    """0 where there is no gradient: one row of so many."""
+    mask, every = torch.ones(SHAPES[name], dtype=torch.float64), CASES[case][1].get("unreached")
+    if every and name == "tall":
+        mask[every - 1::every] = 0
+    return mask
+
+
+def run_onebit(case, dtype):
     o, out = ONEBIT, {}
     rule = rules.OnebitLamb(o, {n: first_weights(n).to(dtype) for n in SHAPES}, {n: decay_of(n) for n in SHAPES}, WORKERS)
     for t in range(1, STEPS + 1):
-        rule.step([{n: worker_gradient(n, t, r).to(dtype) for n in SHAPES} for r in range(WORKERS)], t, rate(1e-2, t))
-        if t in measured("onebit_lamb"):
+        rule.step([{n: worker_gradient(case, n, t, r).to(dtype) for n in SHAPES} for r in range(WORKERS)], t, rate(1e-2, t))
+        if t in measured(case):
             out[t] = {n: x.clone() for n, x in rule.w.items()}
     return out
 
 
-def run_deepspeed(dtype):
-    """Its first call changes nothing, and counts as a step."""
+def run_deepspeed(case, dtype):
+    """Its first call changes nothing, and counts as a step. A mask is given where there is no gradient."""
     meets, out = {}, {}
     made = deepspeed_class(meets)
 
@@ -329,10 +341,11 @@ def run_deepspeed(dtype):
         meets[rank] = meet
         named = {n: torch.nn.Parameter(first_weights(n).to(dtype, copy=True)) for n in SHAPES}
         engine = types.SimpleNamespace(mpu=rank, local_rank=rank, enable_backward_allreduce=True)
-        rule = made(groups(named), engine, lr=1.0, freeze_step=ONEBIT["freeze"] + 1, betas=ONEBIT["betas"], eps=ONEBIT["epsilon"],
+        masked = [dict(g, exp_avg_mask=mask_of(case, n).to(dtype)) for g, n in zip(groups(named), named)]
+        rule = made(masked if "unreached" in CASES[case][1] else groups(named), engine, lr=1.0, freeze_step=ONEBIT["freeze"] + 1, betas=ONEBIT["betas"], eps=ONEBIT["epsilon"],
                     max_coeff=ONEBIT["bounds"][1], min_coeff=ONEBIT["bounds"][0])
         for t in range(STEPS + 1):
-            own = {n: worker_gradient(n, max(t, 1), rank).to(dtype) for n in SHAPES}
+            own = {n: worker_gradient(case, n, max(t, 1), rank).to(dtype) for n in SHAPES}
             if engine.enable_backward_allreduce:
                 others = meet(own)
                 own = {n: sum(x[n] for x in others) / WORKERS for n in SHAPES}
@@ -341,7 +354,7 @@ def run_deepspeed(dtype):
             for group in rule.param_groups:
                 group["lr"] = rate(1e-2, max(t, 1))
             rule.step()
-            if t in measured("onebit_lamb") and rank == 0:
+            if t in measured(case) and rank == 0:
                 out[t] = {n: p.detach().clone() for n, p in named.items()}
     threads(WORKERS, body)
     return out
@@ -375,6 +388,9 @@ CASES = {                                              # rule, options, peak of 
 }
 ONEBIT = dict(betas=(0.9, 0.999), epsilon=1e-8, bounds=(0.01, 10.0), freeze=20, coefficient_beta=0.9, factor_bounds=(0.5, 4.0), factor_step=0.1)
 CASES["onebit_lamb"] = (None, dict(ONEBIT, workers=WORKERS), 1e-2, run_deepspeed)
+CASES["onebit_lamb_masked"] = (None, dict(ONEBIT, workers=WORKERS, unreached=8), 1e-2, run_deepspeed)
+CASES["onebit_lamb_rounding"] = (None, dict(ONEBIT, workers=WORKERS, halvings=60), 1e-2, None)        # there the signs of rounding are sent
+SIGNS = ("onebit_lamb", "onebit_lamb_masked", "onebit_lamb_rounding")
 BLOCKS = {"wide": 4, "tall": "row", "square": "row", "vector": "tensor"}        # of adam_mini
 LAYERS_ALONE = ("adam8bit", "galore_adamw8bit", "shampoo", "distributed_shampoo", "soap")
 FLOAT_ALONE = ("adam8bit", "galore_adamw8bit", "galore_adamw", "soap")                   # the package rounds to FP32 whatever the type
@@ -387,8 +403,8 @@ def options_of(case, name):
 def run_rule(case, dtype):
     """{step: {name: weights}}, and the states at the end."""
     rule, o, peak, _ = CASES[case]
-    if case == "onebit_lamb":
-        return run_onebit(dtype)
+    if case in SIGNS:
+        return run_onebit(case, dtype)
     w, s, out = {n: first_weights(n).to(dtype) for n in SHAPES}, {n: {} for n in SHAPES}, {}
     for t in range(1, STEPS + 1):
         for n in SHAPES:
@@ -415,8 +431,8 @@ def stepped(rule, named):
 
 def run_reference(case, dtype):
     _, o, peak, make = CASES[case]
-    if case == "onebit_lamb":
-        return run_deepspeed(dtype)
+    if case in SIGNS:
+        return run_deepspeed(case, dtype)
     named, out = {n: torch.nn.Parameter(first_weights(n).to(dtype, copy=True)) for n in SHAPES}, {}
     rule = make(o, named)
     update = stepped(rule, named) if isinstance(rule, torch.optim.Optimizer) else rule

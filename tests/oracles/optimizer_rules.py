@@ -399,8 +399,9 @@ def compressed_mean(buffers, worker_errors, server_error):
 class OnebitLamb:
     """Until step o["freeze"] LAMB without bias corrections, of the mean gradient; then the second moment, and the mean of trust ratios, are
     frozen, and workers exchange signs of momenta. The authors' class does nothing in its first call but count it as a step, and divides by
-    0 where a momentum is all 0: here neither. A momentum stays 0 where there was no gradient before the freeze, as with the mask that the
-    authors' class takes for it: else the size of signs would be divided by epsilon."""
+    0 where a momentum is all 0: here neither. A momentum becomes 0 where there was no gradient before the freeze, as with the mask that the
+    authors' class takes for it: else the size of signs would be divided by epsilon. So does that of a tensor which is a millionth of the mean
+    or less: its signs would be those of rounding."""
 
     def __init__(self, o, weights, decay, workers):
         self.o, self.w, self.decay, self.workers = o, weights, decay, workers
@@ -428,13 +429,15 @@ class OnebitLamb:
         if "scale" not in next(iter(self.s.values())):
             sizes = {n: (s["m"].norm() / math.sqrt(s["m"].numel())).item() for n, s in self.s.items()}
             for n, s in self.s.items():
-                s["scale"] = min(sum(sizes.values()) / len(sizes) / sizes[n], 1e6) if sizes[n] > 0 else 1.0
+                mean = sum(sizes.values()) / len(sizes)
+                s["scale"] = mean / sizes[n] if sizes[n] * 1e6 > mean else 0.0
         buffers = []
         for of_worker in gradients:
             buffers.append(torch.cat([((b1 * s["m"] + (1 - b1) * of_worker[n]) * s["scale"]).flatten() for n, s in self.s.items()]))
         mean, at = compressed_mean(buffers, self.worker_errors, self.server_error) if self.workers > 1 else buffers[0], 0
         for s in self.s.values():
-            yield torch.where(s["v"] == 0, 0.0, mean[at:at + s["m"].numel()].view_as(s["m"]) / s["scale"])
+            left_out = (s["v"] == 0) | (s["scale"] == 0)
+            yield torch.where(left_out, 0.0, mean[at:at + s["m"].numel()].view_as(s["m"]) / (s["scale"] or 1.0))
             at += s["m"].numel()
 
     def compressed(self, n, m, lr):

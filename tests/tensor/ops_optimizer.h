@@ -245,15 +245,16 @@ static inline bool make_onebit_momentum(Arguments *a, int variant)
     return variant < 2;
 }
 
-/* Of a bucket's signs those of a parameter in it; every seventh element had no gradient; no signs of a worker alone */
+/* Of a bucket's signs those of a parameter in it; every seventh element had no gradient; no signs of a worker alone; a tensor that is left out */
 static inline bool make_onebit_compressed(Arguments *a, int variant)
 {
     a->onebit_compressed = (OnebitCompressed){ .g_N = real(20001), .m_N = real(20001), .fresh_N = between(0, 1, 20001), .v_N = between(0.1, 1, 20001),
         .w_N = real(20001), .e_N = real(20001), .numbers_3 = between(2, 3, 3), .first = 13, .count = 5, .beta1 = 0.9, .beta2 = 0.95, .epsilon = 1e-6, .decay = 0.1 };
     for (int64_t i = 0; i < 20001; i += 7) *element(a->onebit_compressed.v_N, i) = 0;
+    if (variant == 3) *element(a->onebit_compressed.numbers_3, ONEBIT_SCALE) = 0;
     if (variant != 2) a->onebit_compressed.bits_B = codes(2600), a->onebit_compressed.squares_1 = between(1, 2, 1);
     start.skip = variant == 1;
-    return variant < 3;
+    return variant < 4;
 }
 
 static inline bool make_onebit_lengths(Arguments *a, int variant)
@@ -264,7 +265,7 @@ static inline bool make_onebit_lengths(Arguments *a, int variant)
     return variant < 2;
 }
 
-/* A scale within bounds, one above, and of a momentum that is 0 */
+/* A scale within bounds, one that were above, and of a momentum that is 0 */
 static inline bool make_onebit_scale(Arguments *a, int variant)
 {
     a->onebit_scale = (OnebitScale){ .numbers_3 = real(3), .squares_1 = between(1, 2, 1), .total_1 = between(1, 2, 1), .count = 7, .tensors = 3 };

@@ -85,7 +85,7 @@ static bool bit_at(Tensor bits_B, int64_t i)
     return ((const uint8_t *)bits_B.data)[i / 8] >> i % 8 & 1;
 }
 
-/* m' = +-a / scale, 0 where v is 0: an element without any gradient before the freeze has no size of its own
+/* m' = +-a / scale, 0 where scale or v is 0: an element without any gradient before the freeze has no size of its own
  * g = (m' - beta1 m) / (1 - beta1),   fresh = beta2 fresh + (1 - beta2) g g
  * u = m' / (sqrt(v) + epsilon) + decay w */
 REF(onebit_compressed, OnebitCompressed)
@@ -101,10 +101,11 @@ REF(onebit_compressed, OnebitCompressed)
     WANT(a->numbers_3, ONEBIT_NUMBERS);
     if (sent) WANT(a->squares_1, 1);
     if (q->step_state->skip) return;
-    double scale = *at1(a->numbers_3, ONEBIT_SCALE), size = sent ? sqrt(*at1(a->squares_1, 0) / a->count) : 0;
+    double unscale = onebit_unscale(*at1(a->numbers_3, ONEBIT_SCALE));
+    double size = sent ? sqrt(*at1(a->squares_1, 0) / a->count) : 0;
     for (int64_t i = 0; i < N; i++) {
         double *m = at1(a->m_N, i), *fresh = at1(a->fresh_N, i), *e = at1(a->e_N, i);
-        double  next = (!sent ? *e : bit_at(a->bits_B, a->first + i) ? size : -size) / scale;
+        double  next = (!sent ? *e : bit_at(a->bits_B, a->first + i) ? size : -size) * unscale;
         if (!sent) *e = 0;
         if (*at1(a->v_N, i) == 0) next = 0;
         double g = (next - a->beta1 * *m) / (1 - a->beta1);

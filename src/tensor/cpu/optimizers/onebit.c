@@ -102,7 +102,7 @@ CPU(onebit_momentum, OnebitMomentum)
     team_for(q->team, N, CHUNK_ELEMENTS, momentum_elements, &u);
 }
 
-/* m' = +-a / scale, 0 where v is 0,   g = (m' - beta1 m) / (1 - beta1)
+/* m' = +-a / scale, 0 where scale or v is 0,   g = (m' - beta1 m) / (1 - beta1)
  * fresh = beta2 fresh + (1 - beta2) g g
  * u = m' / (sqrt(v) + epsilon) + decay w */
 typedef struct {
@@ -157,7 +157,7 @@ CPU(onebit_compressed, OnebitCompressed)
     WANT(a->numbers_3, ONEBIT_NUMBERS);
     if (sent) WANT(a->squares_1, 1);
     if (q->step_state->skip) return;
-    double unscale = 1 / (double)flat(a->numbers_3)[ONEBIT_SCALE];
+    double unscale = onebit_unscale((double)flat(a->numbers_3)[ONEBIT_SCALE]);
     double size = sent ? sqrt((double)*flat(a->squares_1) / a->count) * unscale : 0;
     CompressedUpdate u = { a, (float)size, (float)unscale, (float)a->beta1, (float)(1 / (1 - a->beta1)),
         (float)a->beta2, (float)(1 - a->beta2), (float)a->epsilon,
