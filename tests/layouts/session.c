@@ -23,7 +23,8 @@ static const double gap_within[TYPES] = { 0, 1e-5, 1e-2, 1e-3, 1e-2, 1e-2 };
 /* Of weights after the steps, absolute. Adam's, LAMB's and Muon's first steps have the size of the learning rate, 1e-3,
  * however small the gradient is: where rounding to 16 bits decides its sign, weights differ by two steps in opposite
  * directions, which is no less than what a bug does to them. copies.c compares such weights to the bit instead. Lion's steps all have
- * that size, also where a gradient is 0 but for rounding, as that of a key's bias is, in double too: three steps in opposite directions. So may Sophia's. */
+ * that size, also where a gradient is 0 but for rounding, as that of a key's bias is, in double too: three steps in opposite directions. So may Sophia's,
+ * and a sign that 1-bit LAMB sends. */
 #define NONE INFINITY
 static const struct { const char *optimizer; double within[TYPES]; } weights[OPTIMIZERS] = {       /* in the order of values.c */
     { "adam",        { 1e-11, 5e-4, NONE, NONE, NONE, NONE } },
@@ -44,7 +45,7 @@ static const struct { const char *optimizer; double within[TYPES]; } weights[OPT
     { "galore8bit",  { 1e-11, 1e-3, NONE, NONE, NONE, NONE } },
     { "shampoo",     { 1e-11, 1e-3, NONE, NONE, NONE, NONE } },
     { "soap",        { 1e-11, 1e-3, NONE, NONE, NONE, NONE } },
-    { "onebit-lamb", { 1e-11, 1e-3, NONE, NONE, NONE, NONE } },
+    { "onebit-lamb", { 1e-11, 6.1e-3, NONE, NONE, NONE, NONE } },
 };
 
 static double weights_within(int type, int rule)

@@ -20,6 +20,9 @@ static inline Job one_run(TrainConfig config, const char *word, int steps, doubl
     return one;
 }
 
+/* A NaN is the largest, which fmax would leave out. */
+static inline double larger(double a, double b) { return isnan(b) || b > a ? b : a; }
+
 /* The same steps under the layout: losses within 1e-12 of those of one rank, gradient norms and weights within
  * 1e-11. */
 static inline void one_compare(const Job *one, const Setup *setup, const char *word)
@@ -31,8 +34,8 @@ static inline void one_compare(const Job *one, const Setup *setup, const char *w
     job.config.eval_iters = 2;
     job_run(&job);
     double most = fabs(job.valid - one->valid), norms = 0;
-    for (int s = 0; s < one->steps; s++) most  = fmax(most, fabs(job.loss[s] - one->loss[s]));
-    for (int s = 0; s < one->steps; s++) norms = fmax(norms, fabs(job.norm[s] - one->norm[s]));
+    for (int s = 0; s < one->steps; s++) most  = larger(most, fabs(job.loss[s] - one->loss[s]));
+    for (int s = 0; s < one->steps; s++) norms = larger(norms, fabs(job.norm[s] - one->norm[s]));
     double weights = checkpoints_differ(one->save, folder, one->steps, false, worst);
     printf("%-8s %-31s losses off by %.1e, norms by %.1e, weights by %.1e (%s)\n", word, setup->name, most, norms,
            weights, worst);
@@ -66,7 +69,7 @@ static inline void resume_compare(const char *word, const Setup *from, const Set
         double off = checkpoints_differ(middle, again, half, true, worst), most = 0;
         if (off != 0) fail_msg("%s from %s into %s: %s differs by %g", word, from->name, to->name, worst, off);
         job_run(&rest);
-        for (int s = 0; s < half; s++) most = fmax(most, fabs(rest.loss[s] - straight.loss[half + s]));
+        for (int s = 0; s < half; s++) most = larger(most, fabs(rest.loss[s] - straight.loss[half + s]));
         double states = checkpoints_differ(whole, again, 2 * half, true, worst);
         printf("%s from %s into %-30s states to the bit, losses off by %.1e, states by %.1e\n", word, from->name,
                i < 0 ? "itself" : to->name, most, states);
