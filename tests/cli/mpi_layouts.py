@@ -17,6 +17,7 @@ LAYOUTS = [
     ("pp2 dp2 zero3 in order tp-pp-dp", 4, run.MODEL, "--pp 2 --zero-stage 3 --use-tp-pp-dp-mapping"),
     ("tp2 dp2 zero2 muon", 4, run.MODEL, "--tp 2 --zero-stage 2 --optimizer muon"),
     ("cp2 pp2 zb-h1", 4, run.MODEL + run.LLAMA, "--cp 2 --pp 2 --pipeline-schedule zb-h1"),
+    ("tp2 dp2 1-bit lamb", 4, run.MODEL, "--tp 2 --optimizer ds.onebitlamb --onebit-freeze-step 2"),
 ]
 
 

@@ -14,6 +14,7 @@ static const Within within[TYPES] = {                        /* by draw_size of 
     { 1e-12, 1e-12, 1e-12, 1e-11 }, { 2e-7, 5e-7, 5e-6, 3e-5 }, BF16, { 2e-4, 6e-4, 1e-3, 3e-3 }, BF16, BF16,
 };
 static const Within muon_fp32 = { 2e-7, 5e-7, 3e-4, 1e-3 };  /* its iterations are in bf16 */
+static const Within soap_double = { 1e-12, 1e-12, 1e-11, 1e-10 };  /* vectors of eigenvalues that are near one another */
 /* With norms after branches, whose outputs are small at first, roundings of these weigh several times as much, and Muon's steps
  * differ most. In double these models keep the bounds of the others, which layouts.double shows; what remains here in 16 bits
  * sees gross errors alone, as copies.c sees every difference between ranks. */
@@ -44,7 +45,7 @@ static const struct { const char *optimizer; double within[TYPES]; } weights[OPT
     { "galore",      { 1e-11, 1e-3, NONE, NONE, NONE, NONE } },
     { "galore8bit",  { 1e-11, 1e-3, NONE, NONE, NONE, NONE } },
     { "shampoo",     { 1e-11, 1e-3, NONE, NONE, NONE, NONE } },
-    { "soap",        { 1e-11, 1e-3, NONE, NONE, NONE, NONE } },
+    { "soap",        { 1e-10, 1e-3, NONE, NONE, NONE, NONE } },
     { "onebit-lamb", { 1e-11, 6.1e-3, NONE, NONE, NONE, NONE } },
 };
 
@@ -57,7 +58,9 @@ static double weights_within(int type, int rule)
 
 static const Within *within_of(int type, int rule)
 {
-    return type == 1 && values[value_named("adam") + rule].size == 1 ? &muon_fp32 : &within[type];
+    const Value *value = &values[value_named("adam") + rule];
+    if (type == 0 && !strcmp(value->name, "soap")) return &soap_double;
+    return type == 1 && value->size == 1 ? &muon_fp32 : &within[type];
 }
 
 const Reference *session_reference(Session *session, const Draw *d)
