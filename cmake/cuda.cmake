@@ -11,7 +11,8 @@ set(JOTUN_HIP_ARCHITECTURES "gfx90a" CACHE STRING "AMD targets")
 # them, with which jotun is linked.
 function(gpu_library compiler)
     file(GLOB kernels CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/tensor/cuda/*.cu
-                                        ${CMAKE_SOURCE_DIR}/src/tensor/cuda/attention/*.cu)
+                                        ${CMAKE_SOURCE_DIR}/src/tensor/cuda/attention/*.cu
+                                        ${CMAKE_SOURCE_DIR}/src/tensor/cuda/optimizers/*.cu)
     foreach(kernel ${kernels})
         get_filename_component(noun ${kernel} NAME_WE)
         set(object ${CMAKE_BINARY_DIR}/cuda/${noun}.o)

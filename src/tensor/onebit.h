@@ -1,9 +1,15 @@
 #ifndef TENSOR_ONEBIT_H
 #define TENSOR_ONEBIT_H
 /* The few numbers of a logical tensor from which 1-bit LAMB's steps follow, in double, the same in all back
- * ends. */
+ * ends, on hosts and GPUs. */
 #include <math.h>
 #include <stdbool.h>
+
+#if defined(__CUDACC__) || defined(__HIPCC__)
+#define ONEBIT static inline __host__ __device__
+#else
+#define ONEBIT static inline
+#endif
 
 typedef struct {
     double low, high;                  /* of trust ratios */
@@ -20,7 +26,7 @@ enum { ONEBIT_MEAN, ONEBIT_FACTOR, ONEBIT_SCALE, ONEBIT_NUMBERS };
 static const double ONEBIT_SCALE_MOST = 1e6;
 
 /* Of a tensor whose momentum has this root mean square, where that of a tensor is `mean` on average. */
-static inline double onebit_scale_of(double mean, double size)
+ONEBIT double onebit_scale_of(double mean, double size)
 {
     return size * ONEBIT_SCALE_MOST > mean ? mean / size : 0;
 }
@@ -28,23 +34,23 @@ static inline double onebit_scale_of(double mean, double size)
 static inline double onebit_unscale(double scale) { return scale > 0 ? 1 / scale : 0; }
 
 /* squares: of the weights and the direction. */
-static inline double onebit_ratio(const OnebitBounds *b, const double squares[2])
+ONEBIT double onebit_ratio(const OnebitBounds *b, const double squares[2])
 {
     double w = sqrt(squares[0]), u = sqrt(squares[1]);
     return w > 0 && u > 0 ? fmin(fmax(w / u, b->low), b->high) : 1;
 }
 
-static inline double onebit_mean(const OnebitBounds *b, double mean, double ratio)
+ONEBIT double onebit_mean(const OnebitBounds *b, double mean, double ratio)
 {
     return ratio == 1 ? mean : b->mean_beta * mean + (1 - b->mean_beta) * ratio;
 }
 
 /* squares: of the direction without decay and with it. */
-static inline double onebit_factor(const OnebitBounds *b, double before, const double squares[2],
+ONEBIT double onebit_factor(const OnebitBounds *b, double before, const double squares[2],
                                    double most, bool decayed)
 {
     double without = sqrt(squares[0]), with = sqrt(squares[1]), factor = most;
-    double share = with > 0 ? fmin(1, without / with) : 1;
+    double share = with > 0 ? fmin(1.0, without / with) : 1;
     if (decayed) factor = factor * share + 1 - share;
     factor = fmin(fmax(factor, b->factor_low), b->factor_high);
     return fmin(fmax(factor, before * (1 - b->factor_step)), before * (1 + b->factor_step));

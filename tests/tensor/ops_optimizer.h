@@ -30,6 +30,9 @@ static inline bool make_clip_and_skip(Arguments *a, int variant)
     return variant < 3;
 }
 
+/* Elements of a flat tensor: by 16 bytes in the first case, one by one in the others on a GPU. */
+static int64_t flat(int variant) { return variant == 0 ? 20000 : 20001; }
+
 /* Stochastic rounding in bf16 gives either neighbour; variant 1 has a step that is skipped. */
 static bool update_case(int variant)
 {
@@ -46,18 +49,18 @@ static const ElementPlace flat_place = { .first = 5 },
 static inline bool make_adamw(Arguments *a, int variant)
 {
     a->adamw = (Adamw){
-        .w_N = real(20001), .m_N = real(20001), .v_N = between(0, 1, 20001), .g_N = real(20001),
+        .w_N = real(flat(variant)), .m_N = real(flat(variant)), .v_N = between(0, 1, flat(variant)), .g_N = real(flat(variant)),
         .beta1 = 0.9, .beta2 = 0.95, .epsilon = 1e-8, .decay = 0.1, .coupled = variant == 2, .decoupled = variant == 2, .stochastic = variant >= 3,
         .place = variant == 4 ? cut_place : flat_place };
-    if (variant >= 2) a->adamw.param_N = real(20001);
+    if (variant >= 2) a->adamw.param_N = real(flat(variant));
     return update_case(variant);
 }
 
 static inline bool make_sgd(Arguments *a, int variant)
 {
-    a->sgd = (Sgd){ .w_N = real(20001), .m_N = real(20001), .g_N = real(20001), .momentum = 0.9, .decay = 0.1, .nesterov = variant == 2, .decoupled = variant == 2,
+    a->sgd = (Sgd){ .w_N = real(flat(variant)), .m_N = real(flat(variant)), .g_N = real(flat(variant)), .momentum = 0.9, .decay = 0.1, .nesterov = variant == 2, .decoupled = variant == 2,
                     .stochastic = variant >= 3, .place = variant == 4 ? cut_place : flat_place };
-    if (variant >= 2) a->sgd.param_N = real(20001);
+    if (variant >= 2) a->sgd.param_N = real(flat(variant));
     return update_case(variant);
 }
 
@@ -65,13 +68,13 @@ static inline bool make_sgd(Arguments *a, int variant)
  * double may have different signs. */
 static inline bool make_lion(Arguments *a, int variant)
 {
-    a->lion = (Lion){ .w_N = real(20001), .m_N = between(0.5, 1, 20001), .g_N = between(0.5, 1, 20001), .beta1 = 0.9, .beta2 = 0.99, .decay = 0.1,
+    a->lion = (Lion){ .w_N = real(flat(variant)), .m_N = between(0.5, 1, flat(variant)), .g_N = between(0.5, 1, flat(variant)), .beta1 = 0.9, .beta2 = 0.99, .decay = 0.1,
                       .decoupled = variant == 2, .stochastic = variant >= 3, .place = variant == 4 ? cut_place : flat_place };
-    for (int64_t i = 0; i < 20001; i++) {
+    for (int64_t i = 0; i < flat(variant); i++) {
         *element(a->lion.m_N, i) *= i % 7 == 0 ? 0 : i % 2 ? 1 : -1;
         *element(a->lion.g_N, i) *= i % 7 == 0 ? 0 : i % 2 ? 1 : -1;
     }
-    if (variant >= 2) a->lion.param_N = real(20001);
+    if (variant >= 2) a->lion.param_N = real(flat(variant));
     return update_case(variant);
 }
 
@@ -80,39 +83,39 @@ static inline bool make_adopt(Arguments *a, int variant)
 {
     start.updates = variant == 0 ? 0 : 7;
     a->adopt = (Adopt){
-        .w_N = real(20001), .m_N = real(20001), .v_N = between(0, 1, 20001), .g_N = real(20001), .beta1 = 0.9, .beta2 = 0.95, .epsilon = 1e-2,
+        .w_N = real(flat(variant)), .m_N = real(flat(variant)), .v_N = between(0, 1, flat(variant)), .g_N = real(flat(variant)), .beta1 = 0.9, .beta2 = 0.95, .epsilon = 1e-2,
         .decay = 0.1, .coupled = variant == 2, .decoupled = variant == 2, .stochastic = variant >= 3, .place = variant == 4 ? cut_place : flat_place };
-    if (variant >= 2) a->adopt.param_N = real(20001);
+    if (variant >= 2) a->adopt.param_N = real(flat(variant));
     return update_case(variant);
 }
 
 static inline bool make_averaged_update(Arguments *a, int variant)
 {
     start.average_share = 0.3;
-    a->averaged_update = (AveragedUpdate){ .w_N = real(20001), .z_N = real(20001), .g_N = real(20001), .param_N = real(20001),
+    a->averaged_update = (AveragedUpdate){ .w_N = real(flat(variant)), .z_N = real(flat(variant)), .g_N = real(flat(variant)), .param_N = real(flat(variant)),
         .beta = 0.9, .beta2 = 0.95, .epsilon = 1e-8, .decay = 0.1, .stochastic = variant >= 3, .place = variant == 4 ? cut_place : flat_place };
-    if (variant != 2) a->averaged_update.v_N = between(0, 1, 20001);
+    if (variant != 2) a->averaged_update.v_N = between(0, 1, flat(variant));
     return update_case(variant);
 }
 
 static inline bool make_weighted_pair(Arguments *a, int variant)
 {
-    a->weighted_pair = (WeightedPair){ .y_N = real(20001), .x_N = real(20001), .z_N = real(20001), .x_factor = 0.9, .z_factor = 0.1 };
+    a->weighted_pair = (WeightedPair){ .y_N = real(flat(variant)), .x_N = real(flat(variant)), .z_N = real(flat(variant)), .x_factor = 0.9, .z_factor = 0.1 };
     return variant < 1;
 }
 
 /* Steps below their bound and above it */
 static inline bool make_sophia(Arguments *a, int variant)
 {
-    a->sophia = (Sophia){ .w_N = real(20001), .m_N = real(20001), .h_N = between(0, 1, 20001), .g_N = real(20001), .beta1 = 0.9, .rho = 2, .decay = 0.1,
+    a->sophia = (Sophia){ .w_N = real(flat(variant)), .m_N = real(flat(variant)), .h_N = between(0, 1, flat(variant)), .g_N = real(flat(variant)), .beta1 = 0.9, .rho = 2, .decay = 0.1,
                           .decoupled = variant == 2, .stochastic = variant >= 3, .place = variant == 4 ? cut_place : flat_place };
-    if (variant >= 2) a->sophia.param_N = real(20001);
+    if (variant >= 2) a->sophia.param_N = real(flat(variant));
     return update_case(variant);
 }
 
 static inline bool make_sophia_hessian(Arguments *a, int variant)
 {
-    a->sophia_hessian = (SophiaHessian){ .h_N = between(0, 1, 20001), .g_N = real(20001), .tokens_1 = sums(1), .beta2 = 0.99, .stochastic = variant >= 3,
+    a->sophia_hessian = (SophiaHessian){ .h_N = between(0, 1, flat(variant)), .g_N = real(flat(variant)), .tokens_1 = sums(1), .beta2 = 0.99, .stochastic = variant >= 3,
                                          .place = variant == 4 ? cut_place : flat_place };
     *element(a->sophia_hessian.tokens_1, 0) = 4096;
     return update_case(variant);
@@ -123,7 +126,7 @@ enum { FACTOR_FIRST = 333, FACTOR_COLUMNS = 70, FACTOR_ROW0 = 40, FACTOR_COLUMN0
 static inline bool make_factor_sums(Arguments *a, int variant)
 {
     int64_t group = variant ? 8 : 1;
-    a->factor_sums = (FactorSums){ .row_B = sums(400 / group), .g_N = real(20001), .first = FACTOR_FIRST, .columns = FACTOR_COLUMNS,
+    a->factor_sums = (FactorSums){ .row_B = sums(400 / group), .g_N = real(flat(variant)), .first = FACTOR_FIRST, .columns = FACTOR_COLUMNS,
                                    .row0 = FACTOR_ROW0, .column0 = FACTOR_COLUMN0, .group = group };
     if (variant == 0) a->factor_sums.column_C = sums(90);
     return variant < 2;
@@ -138,7 +141,7 @@ static inline bool make_moment_of_sums(Arguments *a, int variant)
 
 static inline bool make_factored_direction(Arguments *a, int variant)
 {
-    a->factored_direction = (FactoredDirection){ .g_N = real(20001), .row_R = between(0, 1, 400), .column_C = between(0, 1, 90), .first = FACTOR_FIRST,
+    a->factored_direction = (FactoredDirection){ .g_N = real(flat(variant)), .row_R = between(0, 1, 400), .column_C = between(0, 1, 90), .first = FACTOR_FIRST,
         .columns = FACTOR_COLUMNS, .row0 = FACTOR_ROW0, .column0 = FACTOR_COLUMN0, .epsilon = variant == 2 ? 2 : 1e-3 };
     start.skip = variant == 1;
     return variant < 3;
@@ -146,34 +149,34 @@ static inline bool make_factored_direction(Arguments *a, int variant)
 
 static inline bool make_adafactor_direction(Arguments *a, int variant)
 {
-    a->adafactor_direction = (AdafactorDirection){ .g_N = real(20001), .v_N = between(0, 1, 20001), .rate = 0.8, .epsilon = 1e-3, .stochastic = variant >= 3,
+    a->adafactor_direction = (AdafactorDirection){ .g_N = real(flat(variant)), .v_N = between(0, 1, flat(variant)), .rate = 0.8, .epsilon = 1e-3, .stochastic = variant >= 3,
         .place = variant == 4 ? cut_place : flat_place };
     return update_case(variant);
 }
 
 static inline bool make_adafactor_update(Arguments *a, int variant)
 {
-    a->adafactor_update = (AdafactorUpdate){ .w_N = real(20001), .u_N = real(20001), .squares_2 = between(variant == 3 ? 1 : 4e4, 4e4, 2), .count = 20001,
+    a->adafactor_update = (AdafactorUpdate){ .w_N = real(flat(variant)), .u_N = real(flat(variant)), .squares_2 = between(variant == 3 ? 1 : 4e4, 4e4, 2), .count = 20001,
         .epsilon = 1e-3, .clip = variant == 2 ? 0.1 : 2, .decay = 0.1, .decoupled = variant == 2 };
     start.skip = variant == 1;
-    if (variant >= 2) a->adafactor_update.param_N = real(20001);
+    if (variant >= 2) a->adafactor_update.param_N = real(flat(variant));
     return variant < 4;
 }
 
 static inline bool make_block_adam(Arguments *a, int variant)
 {
     int64_t group = variant == 2 ? 8 : 1;
-    a->block_adam = (BlockAdam){ .w_N = real(20001), .m_N = real(20001), .g_N = real(20001), .v_B = between(0, 1, 400 / group), .beta1 = 0.9, .beta2 = 0.95,
+    a->block_adam = (BlockAdam){ .w_N = real(flat(variant)), .m_N = real(flat(variant)), .g_N = real(flat(variant)), .v_B = between(0, 1, 400 / group), .beta1 = 0.9, .beta2 = 0.95,
         .epsilon = 1e-8, .decay = 0.1, .first = FACTOR_FIRST, .columns = FACTOR_COLUMNS, .row0 = FACTOR_ROW0, .group = group, .decoupled = variant == 2,
         .stochastic = variant >= 3, .place = variant == 4 ? cut_place : flat_place };
-    if (variant >= 2) a->block_adam.param_N = real(20001);
+    if (variant >= 2) a->block_adam.param_N = real(flat(variant));
     return update_case(variant);
 }
 
 static inline bool make_lamb_direction(Arguments *a, int variant)
 {
     a->lamb_direction = (LambDirection){ .late_correction = variant == 2,
-        .w_N = real(20001), .m_N = real(20001), .v_N = between(0, 1, 20001), .g_N = real(20001),
+        .w_N = real(flat(variant)), .m_N = real(flat(variant)), .v_N = between(0, 1, flat(variant)), .g_N = real(flat(variant)),
         .beta1 = 0.9, .beta2 = 0.95, .epsilon = 1e-6, .decay = 0.1, .stochastic = variant >= 3,
         .place = variant == 4 ? cut_place : flat_place };
     if (variant == 2) a->lamb_direction.w_N = tensor_none();
@@ -184,11 +187,11 @@ static inline bool make_lamb_direction(Arguments *a, int variant)
 static inline bool make_lamb_update(Arguments *a, int variant)
 {
     static const double squares[][2] = { { 4, 9 }, { 4, 9 }, { 0, 9 }, { 4, 0 }, { 1e-4, 9 }, { 9, 1e-4 } };
-    a->lamb_update = (LambUpdate){ .w_N = real(20001), .u_N = real(20001), .squares_2 = between(1, 1, 2), .low = 0.1,
+    a->lamb_update = (LambUpdate){ .w_N = real(flat(variant)), .u_N = real(flat(variant)), .squares_2 = between(1, 1, 2), .low = 0.1,
                                    .high = 3, .decoupled = variant == 2 };
     for (int i = 0; i < 2 && variant < 6; i++) *element(a->lamb_update.squares_2, i) = squares[variant][i];
     start.skip = variant == 1;
-    if (variant >= 2) a->lamb_update.param_N = real(20001);
+    if (variant >= 2) a->lamb_update.param_N = real(flat(variant));
     return variant < 6;
 }
 
@@ -215,10 +218,10 @@ static inline void onebit_case(Tensor numbers_3, Tensor squares_2, Tensor *most_
 
 static inline bool make_onebit_update(Arguments *a, int variant)
 {
-    a->onebit_update = (OnebitUpdate){ .w_N = real(20001), .u_N = real(20001), .numbers_3 = between(0.5, 1, 3), .squares_2 = between(1, 1, 2),
+    a->onebit_update = (OnebitUpdate){ .w_N = real(flat(variant)), .u_N = real(flat(variant)), .numbers_3 = between(0.5, 1, 3), .squares_2 = between(1, 1, 2),
                                        .bounds = onebit_bounds, .decay = variant == 6 ? 0 : 0.1, .decoupled = variant == 2 };
     onebit_case(a->onebit_update.numbers_3, a->onebit_update.squares_2, &a->onebit_update.most_1, variant);
-    if (variant >= 2) a->onebit_update.param_N = real(20001);
+    if (variant >= 2) a->onebit_update.param_N = real(flat(variant));
     return variant < ONEBIT_CASES;
 }
 
@@ -232,7 +235,7 @@ static inline bool make_onebit_numbers(Arguments *a, int variant)
 
 static inline bool make_onebit_direction(Arguments *a, int variant)
 {
-    a->onebit_direction = (OnebitDirection){ .g_N = real(20001), .m_N = real(20001), .v_N = between(0, 1, 20001), .fresh_N = real(20001), .w_N = real(20001),
+    a->onebit_direction = (OnebitDirection){ .g_N = real(flat(variant)), .m_N = real(flat(variant)), .v_N = between(0, 1, flat(variant)), .fresh_N = real(flat(variant)), .w_N = real(flat(variant)),
         .beta1 = 0.9, .beta2 = 0.95, .epsilon = 1e-6, .decay = 0.1 };
     start.skip = variant == 1;
     return variant < 2;
@@ -240,7 +243,7 @@ static inline bool make_onebit_direction(Arguments *a, int variant)
 
 static inline bool make_onebit_momentum(Arguments *a, int variant)
 {
-    a->onebit_momentum = (OnebitMomentum){ .e_N = real(20001), .m_N = real(20001), .g_N = real(20001), .numbers_3 = between(2, 3, 3), .beta1 = 0.9, .workers = 3 };
+    a->onebit_momentum = (OnebitMomentum){ .e_N = real(flat(variant)), .m_N = real(flat(variant)), .g_N = real(flat(variant)), .numbers_3 = between(2, 3, 3), .beta1 = 0.9, .workers = 3 };
     start.skip = variant == 1;
     return variant < 2;
 }
@@ -248,9 +251,9 @@ static inline bool make_onebit_momentum(Arguments *a, int variant)
 /* Of a bucket's signs those of a parameter in it; every seventh element had no gradient; no signs of a worker alone; a tensor that is left out */
 static inline bool make_onebit_compressed(Arguments *a, int variant)
 {
-    a->onebit_compressed = (OnebitCompressed){ .g_N = real(20001), .m_N = real(20001), .fresh_N = between(0, 1, 20001), .v_N = between(0.1, 1, 20001),
-        .w_N = real(20001), .e_N = real(20001), .numbers_3 = between(2, 3, 3), .first = 13, .count = 5, .beta1 = 0.9, .beta2 = 0.95, .epsilon = 1e-6, .decay = 0.1 };
-    for (int64_t i = 0; i < 20001; i += 7) *element(a->onebit_compressed.v_N, i) = 0;
+    a->onebit_compressed = (OnebitCompressed){ .g_N = real(flat(variant)), .m_N = real(flat(variant)), .fresh_N = between(0, 1, flat(variant)), .v_N = between(0.1, 1, flat(variant)),
+        .w_N = real(flat(variant)), .e_N = real(flat(variant)), .numbers_3 = between(2, 3, 3), .first = 13, .count = 5, .beta1 = 0.9, .beta2 = 0.95, .epsilon = 1e-6, .decay = 0.1 };
+    for (int64_t i = 0; i < flat(variant); i += 7) *element(a->onebit_compressed.v_N, i) = 0;
     if (variant == 3) *element(a->onebit_compressed.numbers_3, ONEBIT_SCALE) = 0;
     if (variant != 2) a->onebit_compressed.bits_B = codes(2600), a->onebit_compressed.squares_1 = between(1, 2, 1);
     start.skip = variant == 1;
@@ -259,7 +262,7 @@ static inline bool make_onebit_compressed(Arguments *a, int variant)
 
 static inline bool make_onebit_lengths(Arguments *a, int variant)
 {
-    a->onebit_lengths = (OnebitLengths){ .out_1 = sums(1), .most_1 = between(0, 1, 1), .m_N = real(20001), .v_N = between(0.01, 1, 20001), .fresh_N = between(0.01, 1, 20001),
+    a->onebit_lengths = (OnebitLengths){ .out_1 = sums(1), .most_1 = between(0, 1, 1), .m_N = real(flat(variant)), .v_N = between(0.01, 1, flat(variant)), .fresh_N = between(0.01, 1, flat(variant)),
                                          .epsilon = 1e-3 };
     if (variant == 1) *element(a->onebit_lengths.most_1, 0) = 100;
     return variant < 2;
@@ -298,23 +301,23 @@ static inline bool make_sign_pack(Arguments *a, int variant)
 
 static inline bool make_sign_mean(Arguments *a, int variant)
 {
-    a->sign_mean = (SignMean){ .y_N = real(20001), .bits_PB = tensor_view(codes(3 * 2501), 3, 2501), .squares_P = between(1, 2, 3), .count = 3 };
+    a->sign_mean = (SignMean){ .y_N = real(flat(variant)), .bits_PB = tensor_view(codes(3 * 2501), 3, 2501), .squares_P = between(1, 2, 3), .count = 3 };
     start.skip = variant == 1;
     return variant < 2;
 }
 
 static inline bool make_muon_direction(Arguments *a, int variant)
 {
-    a->muon_direction = (MuonDirection){ .g_N = real(20001), .m_N = real(20001), .momentum = 0.95, .nesterov = variant % 2,
+    a->muon_direction = (MuonDirection){ .g_N = real(flat(variant)), .m_N = real(flat(variant)), .momentum = 0.95, .nesterov = variant % 2,
         .stochastic = variant >= 3, .place = variant == 4 ? cut_place : flat_place };
     return update_case(variant);
 }
 
 static inline bool make_muon_update(Arguments *a, int variant)
 {
-    a->muon_update = (MuonUpdate){ .w_N = real(20001), .o_N = real(20001), .decay = 0.1, .scale = 3, .decay_last = variant == 3, .decoupled = variant == 2 };
+    a->muon_update = (MuonUpdate){ .w_N = real(flat(variant)), .o_N = real(flat(variant)), .decay = 0.1, .scale = 3, .decay_last = variant == 3, .decoupled = variant == 2 };
     start.skip = variant == 1;
-    if (variant >= 2) a->muon_update.param_N = real(20001);
+    if (variant >= 2) a->muon_update.param_N = real(flat(variant));
     return variant < 4;
 }
 
@@ -322,7 +325,7 @@ static inline bool make_muon_update(Arguments *a, int variant)
 static inline bool make_normalize(Arguments *a, int variant)
 {
     static const double squares[] = { 7, 7, 0, 1e-6 };
-    a->normalize = (Normalize){ .y_N = real(20001), .x_N = real(20001), .epsilon = 0.01,
+    a->normalize = (Normalize){ .y_N = real(flat(variant)), .x_N = real(flat(variant)), .epsilon = 0.01,
                                 .squares_1 = between(squares[variant % 4], squares[variant % 4], 1) };
     start.skip = variant == 1;
     return variant < 4;
@@ -330,7 +333,7 @@ static inline bool make_normalize(Arguments *a, int variant)
 
 static inline bool make_scaled_sum(Arguments *a, int variant)
 {
-    a->scaled_sum = (ScaledSum){ .y_N = real(20001), .x_N = real(20001), .y_factor = 2.5, .x_factor = -0.75 };
+    a->scaled_sum = (ScaledSum){ .y_N = real(flat(variant)), .x_N = real(flat(variant)), .y_factor = 2.5, .x_factor = -0.75 };
     return variant < 1;
 }
 
@@ -434,21 +437,21 @@ static inline bool make_permute(Arguments *a, int variant)
 
 static inline bool make_graft(Arguments *a, int variant)
 {
-    a->graft = (Graft){ .y_N = real(20001), .from_1 = sums(1), .to_1 = between(3, 4, 1) };
+    a->graft = (Graft){ .y_N = real(flat(variant)), .from_1 = sums(1), .to_1 = between(3, 4, 1) };
     *element(a->graft.from_1, 0) = 7;
     return variant < 1;
 }
 
 static inline bool make_gradient_mean(Arguments *a, int variant)
 {
-    a->gradient_mean = (GradientMean){ .y_N = real(20001), .g_N = real(20001) };
+    a->gradient_mean = (GradientMean){ .y_N = real(flat(variant)), .g_N = real(flat(variant)) };
     start.skip = variant == 1;
     return variant < 2;
 }
 
 static inline bool make_soap_direction(Arguments *a, int variant)
 {
-    a->soap_direction = (SoapDirection){ .y_N = real(20001), .v_N = between(0, 1, 20001), .x_N = real(20001), .beta1 = 0.9,
+    a->soap_direction = (SoapDirection){ .y_N = real(flat(variant)), .v_N = between(0, 1, flat(variant)), .x_N = real(flat(variant)), .beta1 = 0.9,
         .beta2 = 0.95, .epsilon = 1e-8 };
     start.skip = variant == 1;
     return variant < 2;

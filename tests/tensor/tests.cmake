@@ -1,6 +1,7 @@
 # The kernels of src/tensor/cuda, run on the CPU by the shim, and on a GPU where they were compiled for one.
 file(GLOB kernels CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/tensor/cuda/*.cu
-                                    ${CMAKE_SOURCE_DIR}/src/tensor/cuda/attention/*.cu)
+                                    ${CMAKE_SOURCE_DIR}/src/tensor/cuda/attention/*.cu
+                                    ${CMAKE_SOURCE_DIR}/src/tensor/cuda/optimizers/*.cu)
 set_source_files_properties(${kernels} PROPERTIES LANGUAGE CXX)
 list(FILTER kernels EXCLUDE REGEX "/cuda/norm\\.cu$")
 set(norm ${CMAKE_SOURCE_DIR}/src/tensor/cuda/norm.cu)              # apart: it is compiled with planted bugs too

@@ -128,15 +128,6 @@ extern "C" void cuda_convert(Queue *q, const Convert *a)
 }
 
 /* ---- sums in double ---- */
-__device__ __forceinline__ double block_sum_double(double *part, double v)
-{
-    for (int mask = GPU_WARP / 2; mask > 0; mask /= 2) v += gpu_shuffle_xor(v, mask);
-    share_warps(part, v);
-    double sum = 0;
-    for (int w = 0; w < (int)blockDim.x / GPU_WARP; w++) sum += part[w];
-    return sum;
-}
-
 /* Elements that a thread block sums; a thread adds those that are GPU_THREADS apart. */
 constexpr int64_t SQUARE_BLOCK = 4096;
 

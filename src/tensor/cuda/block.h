@@ -74,6 +74,15 @@ __device__ __forceinline__ float block_sum(float *part, float v)
     return sum;
 }
 
+__device__ __forceinline__ double block_sum_double(double *part, double v)
+{
+    for (int mask = GPU_WARP / 2; mask > 0; mask /= 2) v += gpu_shuffle_xor(v, mask);
+    share_warps(part, v);
+    double sum = 0;
+    for (int w = 0; w < (int)blockDim.x / GPU_WARP; w++) sum += part[w];
+    return sum;
+}
+
 template <typename T> __device__ __forceinline__ T block_max(T *part, T v)
 {
     v = lanes_max(v, GPU_WARP);

@@ -1,17 +1,9 @@
-/* The end of a step on a GPU: clipping, and the updates of AdamW and SGD.   N elements of a flat parameter
- * block What changes from step to step is read from the StepState in device memory and not from the
- * arguments, so a step captured as a CUDA graph can be replayed. */
-#include "tensor/cuda/vector.h"
+/* The end of a step on a GPU: clipping, and the updates of AdamW and SGD (others: tensor/cuda/optimizers). What
+ * changes from step to step is read from the StepState in device memory and not from the arguments, so a step
+ * captured as a CUDA graph can be replayed.
+ * N elements of a flat parameter block */
+#include "tensor/cuda/update.h"
 #include "tensor/step_end.h"
-
-/* Enough blocks to fill a GPU; each thread strides over the elements (a grid-stride loop). */
-constexpr int64_t MOST_BLOCKS = 2048;
-
-static unsigned update_blocks(int64_t n, int each)
-{
-    const int64_t all = (n + (int64_t)GPU_THREADS * each - 1) / ((int64_t)GPU_THREADS * each);
-    return (unsigned)(all < MOST_BLOCKS ? all : MOST_BLOCKS);
-}
 
 /* ---- clipping ---- */
 /* A thread for each sum, which adds in rank order. */
@@ -42,19 +34,6 @@ extern "C" void cuda_clip_and_skip(Queue *q, const ClipAndSkip *a)
     GPU_WANT(a->report_4, F64, 4);
     GPU_WANT(a->sums_3, F64, 3);
     GPU_LAUNCH(clip_kernel, 1, 64, gpu_stream_of(q), *a, q->step_state);
-}
-
-/* Four elements of a flat tensor, or fewer at its end: by 16 bytes where `wide`. */
-template <typename T, int N> __device__ __forceinline__ void store_param(const Tensor &param_N, int64_t i,
-                                                                       const float (&w)[N])
-{
-    T *param = (T *)param_N.data + i;
-    if constexpr (N == 4 && sizeof(T) == 2) {
-        const uint32_t low = bf16_pair(w[0], w[1]), high = bf16_pair(w[2], w[3]);
-        *(uint64_t *)param = (uint64_t)high << 32 | low;
-    } else {
-        store(param, w);
-    }
 }
 
 /* ---- AdamW ---- */
@@ -98,7 +77,7 @@ adamw_kernel(Adamw a, const StepState *step_state)
         store(w_N + i, w);
         store(m_N + i, m);
         store(v_N + i, v);
-        if (present(a.param_N)) store_param<P, N>(a.param_N, i, w);
+        if (present(a.param_N)) store_param((P *)a.param_N.data + i, w);
     }
 }
 
@@ -127,33 +106,11 @@ sgd_kernel(Sgd a, const StepState *step_state)
         }
         store(w_N + i, w);
         store(m_N + i, m);
-        if (present(a.param_N)) store_param<P, N>(a.param_N, i, w);
+        if (present(a.param_N)) store_param((P *)a.param_N.data + i, w);
     }
 }
 
 /* ---- both ---- */
-static bool wide_flat(const Tensor &x, int64_t n)
-{
-    return !tensor_present(x) || (n % 4 == 0 && (uintptr_t)x.data % (4 * dtype_width(x.dtype)) == 0);
-}
-
-/* Calls f with the type of param (of w where it is absent) and the elements that a thread takes at once. */
-template <typename F> static void by_param(const Tensor &param_N, bool wide, F f)
-{
-    const bool narrow = tensor_present(param_N) && param_N.dtype == BF16;
-    if (narrow && wide) f(Bf16(), Width<4>());
-    else if (narrow)    f(Bf16(), Width<1>());
-    else if (wide)      f(0.0f, Width<4>());
-    else                f(0.0f, Width<1>());
-}
-
-static void check_param(const Tensor &param_N, int64_t N)
-{
-    if (!tensor_present(param_N)) return;
-    CHECK(param_N.dtype == F32 || param_N.dtype == BF16, "param is %s", dtype_name(param_N.dtype));
-    GPU_WANT(param_N, param_N.dtype, N);
-}
-
 extern "C" void cuda_adamw(Queue *q, const Adamw *a)
 {
     const int64_t N = a->w_N.dim[0];

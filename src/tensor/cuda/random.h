@@ -35,6 +35,13 @@ __device__ __forceinline__ uint32_t gpu_random_bits(uint64_t key, uint64_t index
     return word_of(gpu_philox(key, index / 4), (uint32_t)(index % 4));
 }
 
+/* random_uniform(key, index): the top 53 of 64 bits, in two halves, which and whose sum are exact */
+__device__ __forceinline__ double gpu_random_uniform(uint64_t key, uint64_t index)
+{
+    const uint4 bits = gpu_philox(key, index);
+    return ((double)(bits.y >> 11) * 4294967296.0 + (double)(bits.y << 21 | bits.x >> 11)) * 0x1p-53;
+}
+
 __device__ __forceinline__ uint64_t gpu_random_mix(uint64_t a, uint64_t b)
 {
     const uint64_t golden = 0x9E3779B97F4A7C15u;

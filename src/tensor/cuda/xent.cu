@@ -1,5 +1,6 @@
 /* Vocabulary-parallel cross entropy on a GPU.
  * T rows   V columns held by this rank, of which the first `valid` are ids and the rest padding   R ranks */
+#include "tensor/cuda/random.h"
 #include "tensor/cuda/vector.h"
 
 /* Subtracted before exp: a maximum over no numbers is -infinity, and -infinity - -infinity is NaN. */
@@ -82,6 +83,63 @@ extern "C" void cuda_xent_forward(Queue *q, const XentForward *a)
     GPU_WANT(a->lse_T, F32, T);
     GPU_WANT(a->stats_RT3, F32, R, T, 3);
     if (T > 0) GPU_LAUNCH(xent_forward_kernel, blocks_for(T, GPU_THREADS), GPU_THREADS, gpu_stream_of(q), *a);
+}
+
+/* The first id whose cumulative probability exceeds a random number. A thread block for each row adds tiles of
+ * columns until their sum exceeds it, and one thread finds the column within the last tile. All ranks' parts
+ * are added in rank order, by each thread. */
+constexpr int64_t DRAW_TILE = 4 * GPU_THREADS;
+__global__ void __launch_bounds__(GPU_THREADS) xent_draw_kernel(XentDraw a, const StepState *step_state)
+{
+    GPU_SHARED(double, part, GPU_MAX_WARPS);
+    const int64_t t = blockIdx.x, R = a.stats_RT3.dim[0], each = a.stats_RT3.stride[1];
+    const float  *row = gpu_row<float>(a.logits_TV, t);
+    int32_t *target = gpu_row<int32_t>(a.target_i, t);
+    float  max = -INFINITY;
+    double total = 0, before = 0, own = 0;
+    for (int64_t r = 0; r < R; r++) max = larger(max, gpu_row<float>(a.stats_RT3, r)[t * each]);
+    for (int64_t r = 0; r < R; r++) {
+        const float *stats = gpu_row<float>(a.stats_RT3, r) + t * each;
+        const double sum = (double)stats[1] * exp((double)stats[0] - (double)max);
+        if (r == a.rank) before = total, own = sum;
+        total += sum;
+    }
+    const uint64_t key = gpu_dropout_key(step_state, a.site);
+    const double wanted = gpu_random_uniform(key, (uint64_t)*gpu_row<int32_t>(a.index_i, t)) * total;
+    if (wanted < before || wanted >= before + own) {           /* another rank has it */
+        if (threadIdx.x == 0) *target = -1;
+        return;
+    }
+    int64_t first = 0;
+    double  sum = 0;
+    for (;; first += DRAW_TILE) {
+        double more = 0;
+        for (int64_t c = first + threadIdx.x; c < first + DRAW_TILE && c < a.valid; c += GPU_THREADS)
+            more += (double)expf(row[c] - max);
+        more = block_sum_double(part, more);
+        if (before + (sum + more) > wanted || first + DRAW_TILE >= a.valid) break;
+        sum += more;
+    }
+    if (threadIdx.x != 0) return;
+    int64_t c = first;
+    for (; c + 1 < a.valid && c + 1 < first + DRAW_TILE; c++) {
+        sum += (double)expf(row[c] - max);
+        if (before + sum > wanted) break;
+    }
+    *target = (int32_t)(a.first + c);
+}
+
+extern "C" void cuda_xent_draw(Queue *q, const XentDraw *a)
+{
+    const int64_t R = a->stats_RT3.dim[0], T = a->logits_TV.dim[0], V = a->logits_TV.dim[1];
+    GPU_WANT(a->target_i, I32, T);
+    GPU_WANT(a->logits_TV, F32, T, V);
+    GPU_WANT(a->stats_RT3, F32, R, T, 3);
+    GPU_WANT(a->index_i, I32, T);
+    CHECK(a->valid >= 0 && a->valid <= V, "%lld valid columns of %lld", (long long)a->valid, (long long)V);
+    if (T > 0)
+        GPU_LAUNCH(xent_draw_kernel, blocks_for(T, 1), GPU_THREADS, gpu_stream_of(q), *a,
+                   (const StepState *)q->step_state);
 }
 
 /* x = softcap tanh(x / softcap); one thread for each vector */
