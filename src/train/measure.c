@@ -206,11 +206,11 @@ void trainer_count(Trainer *t, ArenaSizes *sizes)
     sizes_read(t, sizes);
 }
 
-/* Whether the operation is one on the weights that an optimizer updates, or on its states. */
+/* Whether the operation is one of an optimizer's, whose rows are together in ops.def. */
 static bool of_optimizer(const char *name)
 {
-    for (int op = 0; op < OP_COUNT; op++)
-        if (!strcmp(op_name(op), name)) return strpbrk(op_types(op), "mo") != NULL;
+    for (int op = OP_adamw; op <= OP_soap_direction; op++)
+        if (!strcmp(op_name(op), name)) return true;
     return false;
 }
 

@@ -14,6 +14,7 @@ import time
 
 from checkpoints import CHECKPOINTS
 from conversions import CONVERSIONS
+from gpu_kernels import GPU_KERNELS
 from optimizers import OPTIMIZERS
 from options import OPTIONS
 
@@ -462,7 +463,7 @@ BUGS = [
      "return k->block.family == PARAMS_DENSE && k->block.index == 0;", "return k->block.family == PARAMS_DENSE && k->block.index < 0;", "train.replay_test"),
     ("bytes of evaluations counted by each chunk", "src/train/step.c",
      "[target[i]] / config->chunks;", "[target[i]];", "cli.run_ends"),
-] + CHECKPOINTS + CONVERSIONS + OPTIMIZERS + OPTIONS
+] + CHECKPOINTS + CONVERSIONS + GPU_KERNELS + OPTIMIZERS + OPTIONS
 
 # Planted in ./check: one of each kind of parallelism and of what keeps it right.
 QUICK = [

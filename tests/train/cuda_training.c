@@ -110,6 +110,56 @@ static void sgd_trains(void **state)
     compare(c, &cuda, &cpu, 1);
 }
 
+/* Two steps of the other optimizers in a smaller model: losses, and of the checkpoints after them weights and
+ * states, absolute, of numbers up to about 1. 1-bit LAMB's second step is after its freeze, where elements that had
+ * hardly any gradient in the first one are divided by almost 0, and the average of schedule-free AdamW is
+ * evaluated; Muon iterates in BF16. There are no biases of keys, whose gradients are roundings. */
+typedef struct { const char *name; double loss, weights; } Trained;
+static const Trained trained[] = {
+    { "lion",      2e-6, 1e-6 }, { "adopt",     2e-6, 1e-5 }, { "adamwschedulefree", 2e-6, 1e-5 },
+    { "sophiag",   2e-6, 5e-5 }, { "adafactor", 2e-6, 1e-6 }, { "sgdschedulefree",   2e-6, 1e-6 },
+    { "adam-mini", 2e-6, 1e-5 }, { "lamb",      2e-6, 1e-6 }, { "ds.onebitlamb",     2e-6, 5e-3 },
+    { "muon",      1e-4, 5e-3 }, { "adam8bit",  2e-6, 1e-5 },
+};
+
+static Job small_job(const Trained *t, const char *device)
+{
+    Job job = job_of(&cases[0], device);
+    job.config.optimizer = optimizer_named(t->name);
+    job.config.model.layers = 1, job.config.model.qkv_bias = false;
+    job.config.global = 1;
+    job.config.eval_iters = strcmp(t->name, "adamwschedulefree") == 0;
+    job.config.lr = (LrSchedule){ .style = LR_CONSTANT, .peak = 1e-2 };
+    job.config.settings.sophia_rho = 0.04;
+    job.config.settings.estimate_interval = 2;
+    job.config.settings.lion_beta1 = 0.9, job.config.settings.lion_beta2 = 0.99;
+    job.steps = 2;
+    return job;
+}
+
+static void optimizers_train(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof trained / sizeof *trained; i++) {
+        const Trained *t = &trained[i];
+        Job cuda = small_job(t, "cuda"), cpu = small_job(t, "cpu");
+        char of_cuda[600], of_cpu[600], worst[128] = "";
+        bool codes = strcmp(t->name, "adam8bit") == 0;           /* states that are no numbers */
+        snprintf(of_cuda, sizeof of_cuda, "%s-cuda", scratch_path(t->name));
+        snprintf(of_cpu, sizeof of_cpu, "%s-cpu", scratch_path(t->name));
+        cuda.save = of_cuda, cpu.save = of_cpu;
+        job_run(&cuda);
+        job_run(&cpu);
+        double loss = apart(cuda.valid, cpu.valid), weights;
+        for (int step = 0; step < cuda.steps; step++) loss = fmax(loss, apart(cuda.loss[step], cpu.loss[step]));
+        weights = checkpoints_differ(of_cuda, of_cpu, cuda.steps, !codes, worst);
+        print_message("%-17s against cpu: losses within %.1e, weights and states %.1e\n", t->name, loss, weights);
+        if (loss > t->loss || !(weights <= t->weights))
+            fail_msg("%s: losses within %.1e (allowed %.1e), %s %.1e (%.1e)", t->name, loss, t->loss, worst, weights,
+                     t->weights);
+    }
+}
+
 /* As a run does: the dry run first. */
 static void refused(TrainConfig *config, int ranks, const char *reason)
 {
@@ -123,8 +173,8 @@ static void refuses_what_has_no_kernel(void **state)
     (void)state;
     TrainConfig config = job_of(&cases[0], "cuda").config;
     refused(&config, 2, "--device cuda computes on one rank, and there are 2");
-    config.optimizer = optimizer_named("lamb");
-    refused(&config, 1, "--optimizer lamb is not built for --device cuda");
+    config.optimizer = optimizer_named("galoreadamw");
+    refused(&config, 1, "--optimizer galoreadamw is not built for --device cuda (symmetric_eigen has no kernel)");
     config.optimizer = optimizer_named("adam");
     config.precision.mixed = MIXED_F16;
     refused(&config, 1, "--device cuda trains in fp32 or with --bf16; leave out --fp16");
@@ -149,7 +199,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(trains_as_other_devices), cmocka_unit_test(recomputes_and_resumes),
-        cmocka_unit_test(sgd_trains),              cmocka_unit_test(refuses_what_has_no_kernel),
+        cmocka_unit_test(sgd_trains),              cmocka_unit_test(optimizers_train),
+        cmocka_unit_test(refuses_what_has_no_kernel),
     };
     return cmocka_run_group_tests(tests, setup, NULL);
 }

@@ -26,6 +26,13 @@ extern "C" void timing_fill(GpuStream *s, void *memory, size_t bytes)
     gpu_check(gpuMemsetAsync(memory, 0, bytes, (gpuStream_t)s->stream), "gpuMemsetAsync");
 }
 
+/* Thread blocks whose threads stride over n items: no more than have work. */
+static unsigned striding_blocks(int64_t n)
+{
+    const int64_t most = 1024, all = (n + GPU_THREADS - 1) / GPU_THREADS;
+    return (unsigned)(all < 1 ? 1 : all < most ? all : most);
+}
+
 template <typename T>
 __global__ void __launch_bounds__(GPU_THREADS)
 operand_kernel(TimingMatrix x, bool negated, float scale, uint64_t key)
@@ -46,10 +53,11 @@ operand_kernel(TimingMatrix x, bool negated, float scale, uint64_t key)
 
 extern "C" void timing_operand(GpuStream *s, TimingMatrix x, bool negated, float scale, uint64_t key)
 {
+    const unsigned blocks = striding_blocks(x.rows * x.columns);
     if (x.dtype == BF16)
-        GPU_LAUNCH(operand_kernel<Bf16>, 1024, GPU_THREADS, (gpuStream_t)s->stream, x, negated, scale, key);
+        GPU_LAUNCH(operand_kernel<Bf16>, blocks, GPU_THREADS, (gpuStream_t)s->stream, x, negated, scale, key);
     else
-        GPU_LAUNCH(operand_kernel<float>, 1024, GPU_THREADS, (gpuStream_t)s->stream, x, negated, scale, key);
+        GPU_LAUNCH(operand_kernel<float>, blocks, GPU_THREADS, (gpuStream_t)s->stream, x, negated, scale, key);
 }
 
 /* Every thread that finds a difference writes the same number. */
@@ -65,8 +73,8 @@ extern "C" bool timing_same(GpuStream *s, const void *a, const void *b, size_t b
 {
     int differ = 0;
     timing_fill(s, workspace, sizeof differ);
-    GPU_LAUNCH(differ_kernel, 1024, GPU_THREADS, (gpuStream_t)s->stream, (const unsigned char *)a,
-               (const unsigned char *)b, bytes, (int *)workspace);
+    GPU_LAUNCH(differ_kernel, striding_blocks((int64_t)bytes), GPU_THREADS, (gpuStream_t)s->stream,
+               (const unsigned char *)a, (const unsigned char *)b, bytes, (int *)workspace);
     gpu_copy(s, &differ, workspace, sizeof differ);
     gpu_stream_wait(s);
     return !differ;
