@@ -1,7 +1,9 @@
 /* Distributed Shampoo (Shi et al. 2023, arXiv 2309.06497): the mean gradient between the inverse fourth
  * roots of the means of its products on both sides, with the length of Adam's direction (grafting). Roots
  * are renewed from time to time, at first in update number `renewal`; before that the direction is
- * Adam's. A side that is too long has no factor. */
+ * Adam's. A side that is too long has no factor; that of the other side is then taken by its inverse square
+ * root, since the exponent for k factors is -1 / (2 k) (Gupta et al. 2018; Anil et al. 2020, arXiv
+ * 2002.09018). Without any factor the direction stays Adam's. */
 #include "optim/whole_matrix.h"
 #include "base/exponential.h"
 
@@ -27,8 +29,8 @@ static void factor_update(const OptimizerRun *run, Tensor factor_AA, Tensor g_RC
     arena_reset(run->scratch, mark);
 }
 
-/* root = (factor / (1 - beta^t) + epsilon)^(-1/4) */
-static void root_renew(const OptimizerRun *run, Tensor root_AA, Tensor factor_AA)
+/* root = (factor / (1 - beta^t) + epsilon)^(-1 / (2 factors)) */
+static void root_renew(const OptimizerRun *run, Tensor root_AA, Tensor factor_AA, int factors)
 {
     Queue *q = run->queue;
     size_t mark = arena_mark(run->scratch);
@@ -42,7 +44,7 @@ static void root_renew(const OptimizerRun *run, Tensor root_AA, Tensor factor_AA
     Eigen e = whole_matrix_eigen(run, mean_AA);
     Tensor work_AA = tensor_slice(e.work_WA, 0, 0, A);
     spectral_power(q, (SpectralPower){ .y_AA = root_AA, .value_A = e.value_A, .work_AA = work_AA,
-        .vector_AA = e.vector_AA, .exponent = -0.25, .epsilon = run->settings->shampoo_epsilon });
+        .vector_AA = e.vector_AA, .exponent = -0.5 / factors, .epsilon = run->settings->shampoo_epsilon });
     arena_reset(run->scratch, mark);
 }
 
@@ -84,16 +86,19 @@ static Tensor shampoo_direction(const OptimizerRun *run, const OptimizerPiece *p
     Tensor  m = whole_matrix_state(p, M, matrix, p->rows, p->columns);
     Tensor  v = whole_matrix_state(p, V, matrix, p->rows, p->columns), factor[2], root[2];
     Tensor  y = tensor_new(run->scratch, "preconditioned gradient", g_RC.dtype, p->rows, p->columns);
+    int factors = 0;
     gradient_mean(q, (GradientMean){ .y_N = tensor_view(y, n), .g_N = tensor_view(g_RC, n) });
     for (int side = 0; side < 2; side++) {
         factor[side] = square(p, LEFT + side, matrix, side);
         root[side]   = square(p, LEFT_ROOT + side, matrix, side);
+        factors += tensor_present(factor[side]);
         factor_update(run, factor[side], y, side);
-        if (whole_matrix_due(run, t % s->renewal == 0)) root_renew(run, root[side], factor[side]);
     }
+    for (int side = 0; side < 2 && whole_matrix_due(run, t % s->renewal == 0); side++)
+        root_renew(run, root[side], factor[side], factors);
     lamb_direction(q, (LambDirection){ .g_N = tensor_view(g_RC, n), .m_N = tensor_view(m, n),
         .v_N = tensor_view(v, n), .beta1 = s->beta1, .beta2 = s->beta2, .epsilon = s->epsilon });
-    if (!whole_matrix_due(run, t >= s->renewal)) return g_RC;
+    if (factors == 0 || !whole_matrix_due(run, t >= s->renewal)) return g_RC;
     precondition(run, y, m, root[0], root[1]);
     graft_length(run, tensor_view(y, n), tensor_view(g_RC, n));
     return y;

@@ -43,6 +43,8 @@ typedef struct {
     double      fp8_largest[2];
     /* of optimizers that average weights: sum of squares of learning rates, the largest one; 0: none */
     double      average[2];
+    /* of optimizers that take estimates: the update, from 1, that the last one was taken before; 0: none */
+    int64_t     estimated;
     LossStatistics losses;
     EvaluationLosses evaluations;
     double      valid_loss;                /* of the evaluation after this step; 0: there was none */

@@ -177,6 +177,8 @@ static json_t *run_json(const CheckpointState *state)
                                 state->fp8_largest[1]));
     if (state->average[0] > 0)
         json_object_set_new(run, "average", json_pack("[f, f]", state->average[0], state->average[1]));
+    if (state->estimated > 0)
+        json_object_set_new(run, "estimated", json_integer((json_int_t)state->estimated));
     if (state->updated_samples != state->samples)
         json_object_set_new(run, "updated_samples", json_integer((json_int_t)state->updated_samples));
     if (state->given) json_object_set_new(run, "given", json_string(state->given));
@@ -413,6 +415,14 @@ static Status updated_samples_read(CheckpointState *state, const char *path, jso
     return fail(BAD_FILE, "%s: updated_samples is not a number from 0 to 2^53", path);
 }
 
+static Status estimated_read(CheckpointState *state, const char *path, json_t *record)
+{
+    state->estimated = json_integer_value(record);
+    if (!record || (json_is_integer(record) && state->estimated >= 0 && state->estimated <= state->updates + 1))
+        return OK;
+    return fail(BAD_FILE, "%s: estimated is not a number from 0 to updates + 1", path);
+}
+
 static Status state_read(Manifest *m, const char *path, json_t *root, json_t **files)
 {
     CheckpointState *state = &m->state;
@@ -443,6 +453,7 @@ static Status state_read(Manifest *m, const char *path, json_t *root, json_t **f
     TRY(loss_scale_read(&state->loss_scale, path, json_object_get(run, "loss_scale")));
     TRY(fp8_largest_read(state->fp8_largest, path, json_object_get(run, "fp8_largest")));
     TRY(average_read(state->average, path, json_object_get(run, "average")));
+    TRY(estimated_read(state, path, json_object_get(run, "estimated")));
     TRY(valid_loss_read(&state->valid_loss, path, json_object_get(run, "valid_loss")));
     TRY(losses_read(&state->losses, path, json_object_get(run, "losses")));
     TRY(evaluations_read(&state->evaluations, path, json_object_get(run, "evaluations")));

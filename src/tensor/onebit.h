@@ -6,9 +6,9 @@
 #include <stdbool.h>
 
 #if defined(__CUDACC__) || defined(__HIPCC__)
-#define ONEBIT static inline __host__ __device__
+#define ONEBIT_INLINE static inline __host__ __device__
 #else
-#define ONEBIT static inline
+#define ONEBIT_INLINE static inline
 #endif
 
 typedef struct {
@@ -26,7 +26,7 @@ enum { ONEBIT_MEAN, ONEBIT_FACTOR, ONEBIT_SCALE, ONEBIT_NUMBERS };
 static const double ONEBIT_SCALE_MOST = 1e6;
 
 /* Of a tensor whose momentum has this root mean square, where that of a tensor is `mean` on average. */
-ONEBIT double onebit_scale_of(double mean, double size)
+ONEBIT_INLINE double onebit_scale_of(double mean, double size)
 {
     return size * ONEBIT_SCALE_MOST > mean ? mean / size : 0;
 }
@@ -34,19 +34,19 @@ ONEBIT double onebit_scale_of(double mean, double size)
 static inline double onebit_unscale(double scale) { return scale > 0 ? 1 / scale : 0; }
 
 /* squares: of the weights and the direction. */
-ONEBIT double onebit_ratio(const OnebitBounds *b, const double squares[2])
+ONEBIT_INLINE double onebit_ratio(const OnebitBounds *b, const double squares[2])
 {
     double w = sqrt(squares[0]), u = sqrt(squares[1]);
     return w > 0 && u > 0 ? fmin(fmax(w / u, b->low), b->high) : 1;
 }
 
-ONEBIT double onebit_mean(const OnebitBounds *b, double mean, double ratio)
+ONEBIT_INLINE double onebit_mean(const OnebitBounds *b, double mean, double ratio)
 {
     return ratio == 1 ? mean : b->mean_beta * mean + (1 - b->mean_beta) * ratio;
 }
 
 /* squares: of the direction without decay and with it. */
-ONEBIT double onebit_factor(const OnebitBounds *b, double before, const double squares[2],
+ONEBIT_INLINE double onebit_factor(const OnebitBounds *b, double before, const double squares[2],
                                    double most, bool decayed)
 {
     double without = sqrt(squares[0]), with = sqrt(squares[1]), factor = most;

@@ -292,6 +292,12 @@ void report_step(Report *report, Trainer *t, StepReport r)
     report->samples += r.samples;
     report->seconds += seconds;
     fairseq_add(report, r, seconds);
+    if (r.estimate.left_out) {
+        log_progress_end();
+        log_line("step %lld: the loss %g of an estimate of the Hessian, or its gradient norm %g, is %s; the "
+                 "estimate is left out", (long long)step, unsigned_nan(r.estimate.loss),
+                 unsigned_nan(r.estimate.norm), r.estimate.spike ? "a spike" : "not finite");
+    }
     if (!r.skipped) {                                 /* a loss that is not finite would spoil the mean */
         report->losses += r.loss;
         for (int k = 0; k < MTP_MOST; k++) report->mtp[k] += r.mtp[k];

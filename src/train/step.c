@@ -164,15 +164,18 @@ static void on_reduce(void *context, int chunk)
 static void add_own_squares(Trainer *t)
 {
     const CompressedAllReduce *compressed = &t->optimizer.compressed;
+    Arena *scratch = &t->arena[ARENA_SCRATCH];
+    size_t mark = arena_mark(scratch);
+    Tensor worker_1 = tensor_new(scratch, "squares of a worker", F64, 1);
     for (int i = 0; i < compressed->count; i++) {
         const CompressedPieces *x = &compressed->of[i];
-        Tensor worker_1 = tensor_flat(compressed->own_W, 0, 1);
         fill_zero(&t->queue, (FillZero){ .y = worker_1 });
         for (int p = x->first; x->counts && p < x->end; p++)
             if (t->optimizer.piece[p].saves) add_squares(t, worker_1, t->optimizer.piece[p].g);
         add_scaled(&t->queue, (AddScaled){ .y_1 = own_sum(t, SUM_SQUARES), .x_1 = worker_1,
                                            .factor = comm_size(x->workers) });
     }
+    arena_reset(scratch, mark);
 }
 
 /* STEP of trainer_gradients: the sums without the update. */
@@ -261,12 +264,22 @@ void trainer_estimate(Trainer *t)
     t->executor.ctx.drawn = false;
 }
 
-/* Before some updates of an optimizer that takes estimates; a dry run counts them apart (train/measure.c). */
-static void estimate(Trainer *t)
+/* Before some updates of an optimizer that takes estimates; a dry run counts them apart (train/measure.c). An
+ * update whose step was skipped, and which is tried again, has its estimate already, unless that was left
+ * out. */
+static EstimateReport estimate(Trainer *t)
 {
+    double r[4];
     bool due = optimizer_estimates(t->config->optimizer) &&
-               t->step_state.updates % t->config->settings.estimate_interval == 0;
-    if (due && !comm_dry(t->world)) trainer_estimate(t);                      /* <-> all axes */
+               t->step_state.updates % t->config->settings.estimate_interval == 0 &&
+               t->estimated != t->step_state.updates + 1;
+    if (!due || comm_dry(t->world)) return (EstimateReport){ 0 };
+    trainer_estimate(t);                                                      /* <-> all axes */
+    queue_read(&t->queue, r, t->report_4.data, sizeof r);
+    if (r[3] == 0) t->estimated = t->step_state.updates + 1;
+    bool unread = r[1] != r[1];                                     /* the run stops after this step */
+    return (EstimateReport){ .left_out = r[3] != 0 && !unread, .spike = r[3] == SKIP_SPIKE, .loss = r[0],
+                             .norm = r[2] };
 }
 
 bool trainer_compresses(const Trainer *t)
@@ -327,7 +340,7 @@ StepReport trainer_step(Trainer *t)
 {
     LossScale before = t->step_state.loss;
     test_copies(t);                                                     /* <-> tp kv tied shard replica */
-    estimate(t);                                                              /* <-> all axes */
+    EstimateReport estimated = estimate(t);                                   /* <-> all axes */
     run_schedule(t, on_step);
     t->step++;
     t->samples += t->batch;
@@ -342,7 +355,8 @@ StepReport trainer_step(Trainer *t)
         .waited = prefetch_waited(t->prefetch[SPLIT_TRAIN]), .skipped = r[3] != 0,
         .overflow = r[3] == SKIP_OVERFLOW && before.scale > t->config->scaling.minimum,
         .spike = r[3] == SKIP_SPIKE, .mean = t->losses.mean, .loss_scale = before.scale,
-        .lr = t->step_state.lr, .decoupled_lr = t->step_state.decoupled_lr, .moe = trainer_moe_report(t) };
+        .lr = t->step_state.lr, .decoupled_lr = t->step_state.decoupled_lr, .moe = trainer_moe_report(t),
+        .estimate = estimated };
     report_sums(t, &report);
     return report;
 }

@@ -31,6 +31,10 @@ typedef struct { size_t bytes[ARENAS], slot, valid_slot, shared; } ArenaSizes;
  * which the loss does not contain. All 0 where no layer has experts. */
 typedef struct { double load, dropped, balance, z; } MoeReport;
 
+/* The estimate before a step, of optimizers that take estimates: left out, because its loss or gradient norm
+ * was not finite, or its loss a spike. */
+typedef struct { bool left_out, spike; double loss, norm; } EstimateReport;
+
 /* Mean loss, tokens with a loss weight, and gradient norm of a step, over all ranks; waited: seconds this
  * rank waited for data. skipped: loss or norm was not finite, and the weights were left unchanged; overflow:
  * a smaller loss scale may mend it; spike: it was left out because of its loss alone (train/spike.h); mean:
@@ -44,6 +48,7 @@ typedef struct {
     /* gradients that are exactly zero; norm of the weights after the step. -1: not asked for */
     double  zeros, params_norm;
     MoeReport moe;
+    EstimateReport estimate;
     double mtp[MTP_MOST];
 } StepReport;
 
@@ -89,6 +94,8 @@ typedef struct Trainer {
     Arena    world_window;                           /* part of persistent; of trainer_world_sum */
     OptimizerRun optimizer;                          /* its pieces are owned */
     AverageWeights average;                          /* of optimizers that average weights */
+    /* of optimizers that take estimates: the update, from 1, that the last one was taken before; 0: none */
+    int64_t estimated;
     int    (*piece_of)[PARAM_IDS];                   /* by bucket and parameter; -1: none; owned */
     int     *first_piece;                            /* of each bucket, and the number of all; owned */
     Fp8State fp8;

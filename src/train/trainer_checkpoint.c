@@ -244,7 +244,7 @@ Status trainer_save(Trainer *t, const char *dir, int64_t keep_last)
         .fp8_largest = { largest.x, largest.dy }, .valid_loss = t->valid_loss,
         .losses = t->losses, .evaluations = t->evaluations,
         .loss_scale = t->step_state.loss, .step = t->step,
-        .average = { t->average.sum, t->average.largest },
+        .average = { t->average.sum, t->average.largest }, .estimated = t->estimated,
         .samples = t->samples, .updates = t->step_state.updates, .updated_samples = t->updated_samples,
         .seed = t->config->seed, .options = t->config->options, .given = t->config->given,
         .kernels = t->queue.backend == &cpu_backend ? kernel_family_name(t->queue.kernels) : NULL };
@@ -387,6 +387,7 @@ Status trainer_load(Trainer *t, const char *path)
     t->lacked = state.lacks;
     /* for the bias correction of the states, which are 0 where none are loaded: also after a rewind */
     t->step_state.updates = loaded & CHECKPOINT_STATES ? state.updates : 0;
+    t->estimated = loaded & CHECKPOINT_STATES ? state.estimated : 0;
     if (!(loaded & CHECKPOINT_POSITION)) return OK;
     if (t->config->spike.window > 0) t->losses = state.losses;
     t->evaluations = state.evaluations;

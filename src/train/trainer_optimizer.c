@@ -225,6 +225,7 @@ void trainer_optimizer_init(Trainer *t)
         if (t->optimizer.piece[i].rule->start)
             t->optimizer.piece[i].rule->start(&t->queue, &t->optimizer.piece[i]);
     t->average = (AverageWeights){ 0 };
+    t->estimated = 0;
     trainer_parameters(t, false);                                             /* <-> shard */
 }
 

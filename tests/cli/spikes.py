@@ -186,8 +186,19 @@ def not_finite(data, folder):
         wanted("again" not in quiet, "replayed all the same", quiet)
 
 
+def estimates(data):
+    """Sophia's estimate overflows with the gradients of the step, is left out and says so, until the loss scale has fallen."""
+    told = run.jotun("train", "--data-path", data, *run.MODEL, "--threads", 1, "--train-iters", 12, "--optimizer", "sophiag",
+                     "--sophia-update-interval", 20, "--fp16", "--initial-loss-scale", 2 ** 26, "--hysteresis", 1).stderr
+    said = re.findall(r"step (\d+): the loss [\d.]+ of an estimate of the Hessian, or its gradient norm \S+, is not finite; the estimate is left out", told)
+    skipped = re.findall(r"step (\d+): gradients overflow", told)
+    wanted(len(said) > 1 and said == skipped[:len(said)] and said == [str(i + 1) for i in range(len(said))] and len(said) < 12,
+           f"estimates left out at {said}, steps skipped at {skipped}", told)
+
+
 with run.work_folder() as folder:
     data = run.corpus(folder)
+    estimates(data)
     not_finite(data, folder)
     skips(data, folder)
     rewinds(data, folder)

@@ -378,6 +378,7 @@ CASES = {                                              # rule, options, peak of 
     "galore_adamw8bit": (rules.galore_adamw8bit, GALORE, 1e-2, by_galore8bit),
     "shampoo": (rules.shampoo, dict(ADAM, root_epsilon=1e-4, frequency=1), 1e-2, by_shampoo),
     "distributed_shampoo": (rules.distributed_shampoo, dict(ADAM, root_epsilon=1e-12, frequency=5), 1e-2, by_distributed_shampoo),
+    "shampoo_one_sided": (rules.distributed_shampoo, dict(ADAM, root_epsilon=1e-12, frequency=5, longest=32), 1e-2, None),
     "sophia": (rules.sophia, dict(betas=(0.965, 0.99), rho=0.04, batch=4096, every=10), 1e-2, by_sophia),
     "adopt": (rules.adopt, dict(betas=(0.9, 0.9999), epsilon=1e-6, decoupled=False), 1e-2, by_adopt),
     "adopt_decoupled": (rules.adopt, dict(betas=(0.9, 0.9999), epsilon=1e-6, decoupled=True), 1e-2, by_adopt),

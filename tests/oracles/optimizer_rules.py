@@ -289,17 +289,22 @@ def shampoo(o, w, g, s, t, lr, decay):
 
 def distributed_shampoo(o, w, g, s, t, lr, decay):
     """Shi et al. 2023, arXiv 2309.06497, with the length of Adam's update (grafting): means of products, roots -1/4, new at every
-    frequency-th step, from step `frequency` on; before it Adam's direction. Decoupled decay. All but matrices of layers have AdamW here;
-    the package preconditions vectors as well, whose factor has few eigenvalues that are not roundings."""
-    if not o["layer"]:
+    frequency-th step, from step `frequency` on; before it Adam's direction. Decoupled decay. A side above o["longest"] has no factor, and of
+    k factors the root is -1 / (2 k) (Gupta et al. 2018, theorem of order k; Anil et al. 2020, arXiv 2002.09018); the package cuts such a
+    matrix in blocks instead. All but matrices of layers have AdamW here; the package preconditions vectors as well, whose factor has few
+    eigenvalues that are not roundings."""
+    sides = [i for i in (0, 1) if g.dim() == 2 and g.shape[i] <= o.get("longest", math.inf)]
+    if not o["layer"] or not sides:
         return adamw(o, w, g, s, t, lr, decay)
     b1, b2 = o["betas"]
     factors_update(o, g, s, b2, 1 - b2)
     u = adam_direction(o, g, s, t)
     if t % o["frequency"] == 0:
-        s["roots"] = [inverse_root(a / (1 - b2 ** t), 4, o["root_epsilon"]) for a in s["factors"]]
+        s["roots"] = {i: inverse_root(s["factors"][i] / (1 - b2 ** t), 2 * len(sides), o["root_epsilon"]) for i in sides}
     if t >= o["frequency"]:
-        p = s["roots"][0] @ (s["exp_avg"] / (1 - b1 ** t)) @ s["roots"][1]
+        p = s["exp_avg"] / (1 - b1 ** t)
+        p = s["roots"][0] @ p if 0 in sides else p
+        p = p @ s["roots"][1] if 1 in sides else p
         u = p * (u.norm() / (p.norm() + 1e-16))
     return w - lr * (u + decay * w)
 

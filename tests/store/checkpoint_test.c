@@ -277,10 +277,12 @@ static void versions(void **unused)
         json_pack("{s:{s:i, s:f, s:f}}", "losses", "count", -2, "mean", 5.5, "variance", 1.0),
         json_pack("{s:{s:i, s:f, s:f}}", "losses", "count", 2, "mean", 1e140, "variance", 1.0), json_pack("{s:[]}", "losses"),
         json_pack("{s:s}", "lacks", "position"), json_pack("{s:[s]}", "lacks", "weights"), json_pack("{s:[i]}", "lacks", 1),
-        json_pack("{s:i}", "kernels", 1), json_pack("{s:[]}", "given") };
+        json_pack("{s:i}", "kernels", 1), json_pack("{s:[]}", "given"),
+        json_pack("{s:i}", "estimated", -1), json_pack("{s:I}", "estimated", (json_int_t)1 << 40), json_pack("{s:f}", "estimated", 1.0) };
     static const char *const says[] = { "valid_loss is not a number", "valid_loss is not a number", "valid_loss is not a number",
         "no run has 2 losses", "no run has -2 losses", "mean 1e+140", "losses is not { count", "lacks is not a list", "a name that is not known",
-        "a name that is not known", "kernels is not a text", "given is not a text" };
+        "a name that is not known", "kernels is not a text", "given is not a text",
+        "estimated is not a number from 0", "estimated is not a number from 0", "estimated is not a number from 0" };
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         manifest_forge_json(path, "run", bad[i]);
         assert_said(checkpoint_facts(&facts, path), BAD_FILE, says[i]);

@@ -276,6 +276,70 @@ static void test_estimates(void **state)
     }
 }
 
+/* All elements of a rank that has the whole model. */
+static double hessian_sum(const Trainer *t)
+{
+    double sum = 0;
+    for (int i = 0; i < t->optimizer.pieces; i++)
+        for (int64_t e = 0; e < t->optimizer.piece[i].count; e++) sum += real_get(t->optimizer.piece[i].state[1], e);
+    return sum;
+}
+
+/* As after a step that was skipped: the update is tried again, with the estimate that it has, also where the run was resumed in between. Only without its
+ * states a new one is taken. */
+static void repeat_update(Trainer *t, void *context)
+{
+    const char *folder = scratch_path("estimated");
+    TrainConfig *config = (TrainConfig *)t->config;
+    double first, same;
+    (void)context;
+    trainer_step(t);
+    first = hessian_sum(t);
+    t->step_state.updates = 0;
+    trainer_step(t);
+    same = hessian_sum(t);
+    assert_true(first > 0 && same == first);
+    t->step_state.updates = 0;
+    assert_int_equal(trainer_save(t, folder, 1), OK);
+    for (int again = 0; again < 2; again++) {
+        char path[1024];
+        bool found;
+        CheckpointState state;
+        config->leave = again ? CHECKPOINT_STATES : 0;
+        assert_int_equal(trainer_find(folder, path, &found, &state), OK);
+        assert_int_equal(trainer_load(t, path), OK);
+        trainer_step(t);
+        assert_true(again ? hessian_sum(t) != first : hessian_sum(t) == first);
+    }
+}
+
+/* While gradients overflow each step has its estimate left out, and says so; then it is taken once. */
+static void overflow_estimates(Trainer *t, void *context)
+{
+    int left_out = 0;
+    (void)context;
+    for (int i = 0; i < 12; i++) {
+        StepReport r = trainer_step(t);
+        left_out += r.estimate.left_out;
+        if (r.estimate.left_out) assert_true(hessian_sum(t) == 0 && t->estimated == 0 && !r.estimate.spike && !isfinite(r.estimate.norm));
+        else assert_true(hessian_sum(t) > 0 && t->estimated == 1);
+    }
+    assert_true(left_out > 1 && left_out < 8);
+}
+
+static void test_estimated_once(void **state)
+{
+    (void)state;
+    Session session = { .config = config_of(MODEL_LLAMA, 0, NULL, "ref"), .ranks = 1, .body = repeat_update };
+    session.config.optimizer = optimizer_named("sophiag");
+    session.config.settings  = (OptimizerSettings){ .beta1 = 0.9, .beta2 = 0.95, .sophia_rho = 0.04, .estimate_interval = 20 };
+    session_run(&session);
+    session.body = overflow_estimates;
+    session.config.device = "cpu", session.config.precision.mixed = MIXED_F16;
+    session.config.scaling = (LossScaling){ true, 1, 100, 1 }, session.config.loss_scale = 0x1p22;
+    session_run(&session);
+}
+
 /* ---- messages of the optimizer alone, of one step ---- */
 
 typedef struct { Sent sums[RANKS_MAX], parts[RANKS_MAX]; } Messages;
@@ -382,7 +446,7 @@ int main(void)
 {
     formula_corpus(scratch_path("formula"));
     const struct CMUnitTest tests[] = { cmocka_unit_test(test_equals_pytorch), cmocka_unit_test(test_layouts), cmocka_unit_test(test_signs),
-                                        cmocka_unit_test(test_estimates), cmocka_unit_test(test_messages),
+                                        cmocka_unit_test(test_estimates), cmocka_unit_test(test_estimated_once), cmocka_unit_test(test_messages),
                                         cmocka_unit_test(test_sign_messages) };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
