@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Makes tests/golden/optimizers.safetensors: 50 losses and gradient norms of whole training runs with optimizers, by PyTorch in float64.
+"""Makes tests/golden/optimizers.safetensors: 50 losses and gradient norms of whole training runs with optimizers, by PyTorch in float64;
+of Sophia also the sum of its Hessian after each step.
 
     python3 tests/oracles/optimizers.py tests/golden/optimizers.safetensors
     python3 tests/oracles/optimizers.py --check tests/golden/optimizers.safetensors     (the file is what this PyTorch computes)
@@ -12,6 +13,7 @@ import sys
 
 import torch
 
+import counter_random
 import optimizer_rules as rules
 import parity
 
@@ -31,6 +33,8 @@ CASES = {                                              # peak of the learning ra
     "adam_coupled": dict(peak=5e-3, rule=rules.adam, betas=(0.9, 0.95), epsilon=1e-8),
     "sgd_nesterov": dict(peak=0.1, rule=rules.sgd, momentum=0.8, nesterov=True),
     "sgdschedulefree": dict(peak=0.5, rule=rules.sgd_schedule_free, momentum=0.9),
+    # Targets of its estimates are drawn by drawn_targets; 32 tokens count
+    "sophiag": dict(peak=3e-3, rule=rules.sophia, betas=(0.965, 0.99), rho=0.04, batch=32, every=10),
     "muon_simple": dict(peak=2e-2, momentum=0.95, nesterov=True, steps=5, polynomials=SIMPLE, extra=0.2,
                         scale=lambda rows, columns: math.sqrt(max(rows, columns))),
     "muon_quintic": dict(peak=2e-2, momentum=0.9, nesterov=False, steps=6, polynomials=QUINTIC, extra=0.5,
@@ -147,6 +151,7 @@ def muon(named, case):
 
 def by_rule(model, named, case):
     states = {n: {} for n in named}
+    given = {}
 
     def block(name, x):
         heads = {"attention.query.weight": parity.HEADS, "attention.key.weight": model["groups"]}
@@ -155,16 +160,50 @@ def by_rule(model, named, case):
     def update(lr, step):
         for name, x in named.items():
             o = dict(case, block=block(name, x), layer=name.startswith("blocks.") and x.dim() == 2)
-            x.data.copy_(case["rule"](o, x.data, x.grad, states[name], step, lr, DECAY if x.dim() == 2 else 0.0))
+            more = {"sampled": given.get(name)} if case["rule"] is rules.sophia else {}
+            x.data.copy_(case["rule"](o, x.data, x.grad, states[name], step, lr, DECAY if x.dim() == 2 else 0.0, **more))
+        given.clear()
+    update.states, update.given = states, given
     return update
+
+
+# ---- Sophia's estimates ----
+
+SEED = 11
+DRAWN_TARGETS = 2 ** 64 - 1                            # the key of these numbers is mixed of seed, step and this
+
+
+def drawn_targets(step):
+    """The first id whose cumulative probability exceeds a uniform number. A number belongs to a token's place in the global batch; sample i of the data is
+    at the place that the epoch's order gives it, and each step is an epoch."""
+    key = counter_random.mix(counter_random.mix(SEED, step), DRAWN_TARGETS)
+    order = counter_random.mix(counter_random.key(SEED, "train"), step)
+    S, N = parity.SEQUENCE, parity.SAMPLES
+    place = {counter_random.permuted(order, N, k): k for k in range(N)}
+    uniform = [counter_random.uniform(key, place[i] * S + s) for i in range(N) for s in range(S)]
+
+    def draw(logits):
+        cumulative = logits.detach().softmax(-1).cumsum(-1)
+        return (cumulative <= torch.tensor(uniform, dtype=torch.float64)[:, None]).sum(-1).clamp(max=logits.shape[-1] - 1)
+    return draw
+
+
+def estimate(model, w, given, step):
+    """The gradient of the mean cross-entropy of drawn targets, without clipping."""
+    for x in w.values():
+        x.grad = None
+    parity.loss_of(model, w, drawn_targets(step)).backward()
+    given.update({n: x.grad.clone() for n, x in w.items()})
 
 
 def train(model, name):
     case = CASES[name]
     w = parity.weights(model)
     update = by_rule(model, w, case) if "rule" in case else {"sgd": sgd, "lion": lion, "lamb": lamb, "muon": muon, "onebitlamb": onebitlamb}[name.split("_")[0]](w, case)
-    losses, norms = [], []
+    losses, norms, hessians = [], [], []
     for step in range(STEPS):
+        if "every" in case and step % case["every"] == 0:
+            estimate(model, w, update.given, step)
         for x in w.values():
             x.grad = None
         loss = parity.loss_of(model, w)
@@ -175,21 +214,22 @@ def train(model, name):
         update(lr_at(case["peak"], step), step + 1)
         losses.append(loss.item())
         norms.append(length)
+        if "every" in case:
+            hessians.append(case["batch"] * sum(s["hessian"].sum().item() for s in update.states.values()))
     print("%-6s %-13s loss %.6f -> %.6f" % ("llama" if model is parity.LLAMA else "gpt", name, losses[0], losses[-1]))
     if name == "lamb":                                 # the bounds act, and not always
         shares = [sum(r < case["low"] for r in update.ratios) / len(update.ratios), sum(r > case["high"] for r in update.ratios) / len(update.ratios)]
         print("trust ratios: %.3f below, %.3f above the bounds" % tuple(shares))
         assert shares[1] > 0.1 and (shares[0] > 0.01 or model is not parity.GPT)
-    return losses, norms
+    return dict(losses=losses, norms=norms, **({"hessians": hessians} if hessians else {}))
 
 
 def main(write, path):
     out = {}
     for model in ("gpt", "llama"):
         for name in CASES:
-            losses, norms = train(parity.CASES[model], name)
-            out["%s.%s.losses" % (model, name)] = torch.tensor(losses, dtype=torch.float64)
-            out["%s.%s.norms" % (model, name)] = torch.tensor(norms, dtype=torch.float64)
+            for kind, values in train(parity.CASES[model], name).items():
+                out["%s.%s.%s" % (model, name, kind)] = torch.tensor(values, dtype=torch.float64)
     write(path, out)
 
 

@@ -171,6 +171,8 @@ def head_losses(case, w, x, targets, counts):
     if "softcap" in case:
         logits = case["softcap"] * torch.tanh(logits / case["softcap"])
     logits = logits.reshape(-1, VOCABULARY)
+    if callable(targets):
+        targets = targets(logits)
     losses = F.cross_entropy(logits, targets.reshape(-1), reduction="none")
     with_z = losses + case.get("z", 0) * torch.logsumexp(logits, -1) ** 2
     return tuple((x * counts.reshape(-1)).sum() for x in (with_z, losses))
@@ -181,9 +183,11 @@ def left(x):
     return torch.cat([x[:, 1:], torch.zeros_like(x[:, :1])], 1)
 
 
-def losses_of(case, w):
-    """What is minimised, with the z-loss of the logits and multi-token prediction; what is reported; the mean loss of each depth"""
+def losses_of(case, w, draw=None):
+    """What is minimised, with the z-loss of the logits and multi-token prediction; what is reported; the mean loss of each depth. draw: a function
+    of the logits [B S, V] that gives the targets in place of the text's"""
     ids, targets, counts, positions, sees = batch(case)
+    targets = draw or targets
     tokens, depths, N = counts.sum(), [], case.get("mtp", 0)
     x = w["embed.token.weight"][ids] * case.get("factor", 1)
     if case["position"] == "learned":
@@ -204,8 +208,8 @@ def losses_of(case, w):
     return whole / tokens, loss / tokens, depths
 
 
-def loss_of(case, w):
-    return losses_of(case, w)[0]
+def loss_of(case, w, draw=None):
+    return losses_of(case, w, draw)[0]
 
 
 # ---- training ----
