@@ -74,7 +74,7 @@ static void basis_renew(const OptimizerRun *run, Tensor basis_AA, Tensor mean_AA
     row_order(q, (RowOrder){ .order_A = order_A, .key_A = key_A, .x_AB = basis_AA, .y_AB = power_AA });
     permute(q, (Permute){ .y_AB = sorted_AA, .x_AB = power_AA, .row_A = order_A });
     orthonormal_rows(q, (OrthonormalRows){ .y_AA = basis_AA, .work_WA = work_WA, .x_AA = sorted_AA,
-                                           .noise = whole_matrix_noise(run, A) });
+                                           .noise = whole_matrix_noise(A) });
     permute(q, right ? (Permute){ .y_AB = moved_RC, .x_AB = v_RC, .column_B = order_A }
                      : (Permute){ .y_AB = moved_RC, .x_AB = v_RC, .row_A = order_A });
     copy_strided(q, (CopyStrided){ .y = v_RC, .x = moved_RC });

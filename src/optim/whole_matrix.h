@@ -55,7 +55,9 @@ bool    whole_matrix_due(const OptimizerRun *run, bool due);
 /* y = vectors, or orthonormal rows, of the symmetric x_AA; see the operations */
 typedef struct { Tensor vector_AA, value_A, work_WA; } Eigen;
 Eigen   whole_matrix_eigen(const OptimizerRun *run, Tensor x_AA);
-double  whole_matrix_noise(const OptimizerRun *run, int64_t side);  /* of eigenvalues, by rounding alone */
+/* Of the largest eigenvalue: those below are roundings in fp32. In double they count as such too, so that it is the same rule there: products of
+ * gradients have roundings of the largest eigenvalue, and a vector turns by those over its own. */
+double  whole_matrix_noise(int64_t side);
 /* y_AA = x xT, and with `right` xT x; overwritten */
 void    whole_matrix_gram(const OptimizerRun *run, Tensor y_AA, Tensor x_RC, bool right);
 #endif

@@ -25,7 +25,7 @@ static const double gap_within[TYPES] = { 0, 1e-5, 1e-2, 1e-3, 1e-2, 1e-2 };
  * however small the gradient is: where rounding to 16 bits decides its sign, weights differ by two steps in opposite
  * directions, which is no less than what a bug does to them. copies.c compares such weights to the bit instead. Lion's steps all have
  * that size, also where a gradient is 0 but for rounding, as that of a key's bias is, in double too: three steps in opposite directions. So may Sophia's,
- * and a sign that 1-bit LAMB sends. */
+ * and a sign that 1-bit LAMB sends. SOAP's vectors turn by roundings over the distance of their eigenvalues. */
 #define NONE INFINITY
 static const struct { const char *optimizer; double within[TYPES]; } weights[OPTIMIZERS] = {       /* in the order of values.c */
     { "adam",        { 1e-11, 5e-4, NONE, NONE, NONE, NONE } },
@@ -80,9 +80,6 @@ const Reference *session_reference(Session *session, const Draw *d)
     choices_written(r->choices);
     return r;
 }
-
-/* A NaN is the largest. */
-static double larger(double a, double b) { return isnan(b) || b > a ? b : a; }
 
 static void differences(double off[DIFFERENCES], const Result *mine, const Result *one, int first)
 {

@@ -34,10 +34,10 @@ static double apart(double a, double b) { return isfinite(a) && isfinite(b) ? fa
 
 static void compare(const Case *c, const Job *mine, const Job *other, double times)
 {
-    double loss = fmax(apart(mine->first_valid, other->first_valid), apart(mine->valid, other->valid)), norm = 0;
+    double loss = larger(apart(mine->first_valid, other->first_valid), apart(mine->valid, other->valid)), norm = 0;
     for (int s = 0; s < STEPS; s++) {
-        loss = fmax(loss, apart(mine->loss[s], other->loss[s]));
-        norm = fmax(norm, apart(mine->norm[s] / other->norm[s], 1));
+        loss = larger(loss, apart(mine->loss[s], other->loss[s]));
+        norm = larger(norm, apart(mine->norm[s] / other->norm[s], 1));
     }
     print_message("%-10s against %s: losses within %.1e, norms %.1e\n", c->name, other->config.device, loss, norm);
     if (loss > times * c->loss || norm > times * c->norm)

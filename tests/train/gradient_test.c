@@ -148,8 +148,8 @@ static void errors_join(Errors *e, const Line *l, uint64_t key, double measure)
     double change = planted * 10 * measure * sqrt((double)l->count) * l->direction[l->count / 2];
     double right = error_of(slope, g_d, measure);
     e->right   = right <= e->right ? e->right : right;                            /* a NaN is the worst */
-    e->scaled  = fmax(e->scaled,  error_of(slope, g_d * (1 + planted), measure));
-    e->changed = fmax(e->changed, error_of(slope, g_d + change, measure));
+    e->scaled  = larger(e->scaled,  error_of(slope, g_d * (1 + planted), measure));
+    e->changed = larger(e->changed, error_of(slope, g_d + change, measure));
 }
 
 static Errors tensor_errors(Trainer *t, Gradients *g, const Bucket *k, const Param *p)

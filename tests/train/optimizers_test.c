@@ -123,7 +123,7 @@ static Course golden_of(ModelName model, int c)
 static double most_apart(const double *x, const double *y)
 {
     double most = 0;
-    for (int i = 0; i < COURSE; i++) most = fabs(x[i] - y[i]) <= most ? most : fabs(x[i] - y[i]);
+    for (int i = 0; i < COURSE; i++) most = larger(most, fabs(x[i] - y[i]));
     return most;
 }
 
@@ -177,8 +177,7 @@ static void test_layouts(void **state)
             if (sends_signs(c, &layouts[i])) continue;
             for (ModelName model = MODEL_GPT; model <= MODEL_LLAMA; model++) {
                 Course course = course_of(model, c, &layouts[i], "ref");
-                double apart = most_apart(course.loss, golden[model].loss);
-                off = apart <= off ? off : apart;                      /* a NaN is the largest */
+                off = larger(off, most_apart(course.loss, golden[model].loss));
             }
             printf("%-17s %-24s 50 losses off by %.1e\n", cases[c].name, layouts[i].name, off);
             if (!(off <= losses_within(c))) fail_msg("%s, %s: losses are off by %.1e", cases[c].name, layouts[i].name, off);

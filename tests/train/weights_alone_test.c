@@ -58,7 +58,18 @@ static void assert_losses(const Job *a, const Job *b, double within, const char 
             fail_msg("%s: step %d: loss %.15f, wanted %.15f", what, s + 1, b->loss[s], a->loss[s]);
 }
 
-/* Initial weights in F64 are those of the run itself, so that the losses are those of one without --load. */
+/* After loading, in double: z of a schedule-free optimizer begins as the weights. */
+static void z_is_weights(Trainer *t, void *context)
+{
+    (void)context;
+    for (int i = 0; i < t->optimizer.pieces; i++) {
+        const OptimizerPiece *p = &t->optimizer.piece[i];
+        assert_memory_equal(p->state[0].data, p->w.data, (size_t)p->count * sizeof(double));
+    }
+}
+
+/* Initial weights in F64 are those of the run itself, so that the losses are those of one without --load. With another seed they are not, and states
+ * that begin as weights show which ones. */
 static void like_new(ModelName model, const char *optimizer)
 {
     char whole[512], alone[512];
@@ -75,6 +86,9 @@ static void like_new(ModelName model, const char *optimizer)
         job.config.optimizer = optimizer_named(optimizer);
         job_run(&job);
         assert_losses(&begun, &job, i == 0 ? 0 : 1e-12, into[i].name);
+        if (!optimizer_averages(job.config.optimizer)) continue;
+        job.config.seed++, job.steps = 0, job.look = z_is_weights;
+        job_run(&job);
     }
 }
 
