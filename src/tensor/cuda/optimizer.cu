@@ -1,6 +1,6 @@
-/* The end of a step on a GPU: clipping, and the updates of AdamW and SGD (others: tensor/cuda/optimizers). What
- * changes from step to step is read from the StepState in device memory and not from the arguments, so a step
- * captured as a CUDA graph can be replayed.
+/* The end of a step on a GPU: clipping, and the updates of AdamW and SGD (others: tensor/cuda/optimizers).
+ * What changes from step to step is read from the StepState in device memory and not from the arguments, so a
+ * step captured as a CUDA graph can be replayed.
  * N elements of a flat parameter block */
 #include "tensor/cuda/update.h"
 #include "tensor/step_end.h"

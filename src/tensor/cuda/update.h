@@ -3,8 +3,8 @@
 /* Elementwise updates of flat tensors: one kernel for the rules of all optimizers.
  *
  * A rule is a struct whose members are the numbers of a step in float. It has
- *     TENSORS, WRITTEN   how many tensors of N elements it takes, of which the first are stored. They are F32,
- *                        but where LAST_NARROW is set the last may be BF16; absent ones are zeros
+ *     TENSORS, WRITTEN   how many tensors of N elements it takes, of which the first are stored. They are
+ *                        F32, but where LAST_NARROW is set the last may be BF16; absent ones are zeros
  *     PARAM              what becomes of param, the copy of the weights in the parameters' type: none,
  *                        written, read and written
  *     ALWAYS             it also computes where the step is skipped
@@ -17,8 +17,8 @@
 #include "tensor/cuda/vector.h"
 #include "tensor/step_state.h"
 
-/* Enough blocks to fill a GPU; each thread strides over the elements (a grid-stride loop). In tests on the CPU
- * there are few, so that threads stride there too. */
+/* Enough blocks to fill a GPU; each thread strides over the elements (a grid-stride loop). In tests on the
+ * CPU there are few, so that threads stride there too. */
 #if defined(GPU_CPU)
 constexpr int64_t MOST_BLOCKS = 6;
 #else
@@ -79,7 +79,8 @@ update_kernel(Op a, UpdateData<Rule::TENSORS> data, const StepState *step_state)
     GPU_SHARED(double, correct, 2);
     if (!Rule::ALWAYS && step_state->skip) return;
     if constexpr (Rule::CORRECTIONS > 0) {
-        if (threadIdx.x < Rule::CORRECTIONS) correct[threadIdx.x] = Rule::correction(a, *step_state, threadIdx.x);
+        if (threadIdx.x < Rule::CORRECTIONS)
+            correct[threadIdx.x] = Rule::correction(a, *step_state, (int)threadIdx.x);
         __syncthreads();
     }
     const Rule rule(a, *step_state, correct);

@@ -85,9 +85,9 @@ extern "C" void cuda_xent_forward(Queue *q, const XentForward *a)
     if (T > 0) GPU_LAUNCH(xent_forward_kernel, blocks_for(T, GPU_THREADS), GPU_THREADS, gpu_stream_of(q), *a);
 }
 
-/* The first id whose cumulative probability exceeds a random number. A thread block for each row adds tiles of
- * columns until their sum exceeds it, and one thread finds the column within the last tile. All ranks' parts
- * are added in rank order, by each thread. */
+/* The first id whose cumulative probability exceeds a random number. A thread block for each row adds tiles
+ * of columns until their sum exceeds it, and one thread finds the column within the last tile. All ranks'
+ * parts are added in rank order, by each thread. */
 constexpr int64_t DRAW_TILE = 4 * GPU_THREADS;
 __global__ void __launch_bounds__(GPU_THREADS) xent_draw_kernel(XentDraw a, const StepState *step_state)
 {

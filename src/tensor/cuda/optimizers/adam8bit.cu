@@ -16,8 +16,8 @@ __device__ __forceinline__ void tables_make(const CodeTables &table)
         table.value[t] = code_value(t % CODE_VALUES, t < CODE_VALUES);
     __syncthreads();
     for (int t = (int)threadIdx.x; t < 2 * CODE_VALUES; t += GPU_THREADS)
-        table.middle[t] = t % CODE_VALUES == CODE_VALUES - 1 ? INFINITY
-                                                             : code_middle_float(table.value[t], table.value[t + 1]);
+        table.middle[t] = t % CODE_VALUES == CODE_VALUES - 1
+                              ? INFINITY : code_middle_float(table.value[t], table.value[t + 1]);
     __syncthreads();
 }
 
@@ -33,8 +33,8 @@ __device__ __forceinline__ uint8_t code_of(const float *middle, float x, float s
 
 /* m = beta1 m + (1 - beta1) g,   v = beta2 v + (1 - beta2) g g, of the values of codes
  * w -= lr decay w,   w -= lr mhat / (sqrt(vhat) + epsilon);   without w:   g = mhat / (sqrt(vhat) + epsilon)
- * A thread block takes blocks of codes that are gridDim.x apart, so that it makes the tables once. Every thread
- * has read the scales of a block before the barriers of block_max, and one writes them after. */
+ * A thread block takes blocks of codes that are gridDim.x apart, so that it makes the tables once. Every
+ * thread has read the scales of a block before the barriers of block_max, and one writes them after. */
 template <typename P> __global__ void __launch_bounds__(GPU_THREADS)
 adam8bit_kernel(Adam8bit a, const StepState *step_state)
 {
@@ -47,8 +47,9 @@ adam8bit_kernel(Adam8bit a, const StepState *step_state)
     tables_make(CodeTables{ value, middle });
     const bool   weights = present(a.w_N);
     const double lr = weights ? step_state->lr : 1;
-    const float  factor = (float)step_state->factor, shrink = (float)(1 - lr * (a.decay * step_state->weight_decay));
+    const float  shrink = (float)(1 - lr * (a.decay * step_state->weight_decay));
     const float  rate = (float)(lr * correct[0]), unbias = (float)correct[1], epsilon = (float)a.epsilon;
+    const float  factor = (float)step_state->factor;
     const float  beta1 = (float)a.beta1, rest1 = (float)(1 - a.beta1);
     const float  beta2 = (float)a.beta2, rest2 = (float)(1 - a.beta2);
     const int64_t N = a.g_N.dim[0], B = a.m_scale_B.dim[0];

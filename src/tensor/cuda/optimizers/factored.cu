@@ -136,8 +136,9 @@ extern "C" void cuda_moment_of_sums(Queue *q, const MomentOfSums *a)
 __global__ void __launch_bounds__(GPU_THREADS) row_mean_kernel(float *mean, FactoredDirection a)
 {
     GPU_SHARED(double, part, GPU_MAX_WARPS);
+    const float *row = (const float *)a.row_R.data;
     double sum = 0;
-    for (int64_t r = threadIdx.x; r < a.row_R.dim[0]; r += GPU_THREADS) sum += ((const float *)a.row_R.data)[r];
+    for (int64_t r = threadIdx.x; r < a.row_R.dim[0]; r += GPU_THREADS) sum += (double)row[r];
     sum = block_sum_double(part, sum);
     if (threadIdx.x == 0) *mean = (float)fmax(sum / (double)a.row_R.dim[0], a.epsilon);
 }
@@ -152,8 +153,9 @@ struct FactoredRule : UpdateKind {
     float   factor, epsilon, mean;
 
     __device__ FactoredRule(const FactoredMean &f, const StepState &s, const double *)
-        : row((const float *)f.a.row_R.data + f.a.row0), column((const float *)f.a.column_C.data + f.a.column0),
-          first(f.a.first), columns(f.a.columns), factor((float)s.factor), epsilon((float)f.a.epsilon),
+        : row((const float *)f.a.row_R.data + f.a.row0),
+          column((const float *)f.a.column_C.data + f.a.column0), first(f.a.first), columns(f.a.columns),
+          factor((float)s.factor), epsilon((float)f.a.epsilon),
           mean(*f.mean) {}
     __device__ float element(float (&x)[TENSORS + 1], int64_t i) const
     {

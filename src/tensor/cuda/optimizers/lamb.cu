@@ -72,7 +72,8 @@ struct StepRule : UpdateKind {
         const double ratio = w > 0 && u > 0 ? fmin(fmax(w / u, a.low), a.high) : 1;
         rate = (float)(STEP_LR(&s, a.decoupled) * ratio);
     }
-    /* Adafactor: the rate is alpha / max(1, rms(u) / clip),   alpha = min(lr, 1 / sqrt(t)) max(epsilon, rms(w)) */
+    /* Adafactor: the rate is alpha / max(1, rms(u) / clip),
+     * alpha = min(lr, 1 / sqrt(t)) max(epsilon, rms(w)) */
     __device__ StepRule(const AdafactorUpdate &a, const StepState &s, const double *)
     {
         const float *squares = (const float *)a.squares_2.data;
@@ -90,8 +91,9 @@ struct StepRule : UpdateKind {
         const bool   decayed = a.decay * s.weight_decay > 0;
         double step = onebit_ratio(&a.bounds, squares);
         if (present(a.most_1))
-            step = (double)number[ONEBIT_MEAN] * onebit_factor(&a.bounds, (double)number[ONEBIT_FACTOR], squares,
-                                                               (double)*(const float *)a.most_1.data, decayed);
+            step = (double)number[ONEBIT_MEAN] *
+                   onebit_factor(&a.bounds, (double)number[ONEBIT_FACTOR], squares,
+                                 (double)*(const float *)a.most_1.data, decayed);
         rate = (float)(STEP_LR(&s, a.decoupled) * step);
     }
     __device__ float element(float (&x)[TENSORS + 1], int64_t) const

@@ -96,13 +96,13 @@ extern "C" void cuda_onebit_compressed(Queue *q, const OnebitCompressed *a)
         CHECK(8 * a->bits_B.dim[0] >= a->first + N, "%lld bytes of signs for %lld elements",
               (long long)a->bits_B.dim[0], (long long)(a->first + N));
     }
-    update<CompressedRule>(q, *a, N, { FLAT(a->g_N), FLAT(a->m_N), FLAT(a->fresh_N), FLAT(a->e_N), FLAT(a->v_N),
-                                       FLAT(a->w_N) }, tensor_none());
+    update<CompressedRule>(q, *a, N, { FLAT(a->g_N), FLAT(a->m_N), FLAT(a->fresh_N), FLAT(a->e_N),
+                                       FLAT(a->v_N), FLAT(a->w_N) }, tensor_none());
 }
 
 /* ---- lengths ---- */
-/* Sums of squares of d = m / (sqrt(v) + epsilon) of blocks, and the largest (sqrt(v) + epsilon) / (sqrt(fresh)
- * + epsilon) of each; then those of all, by one thread block. */
+/* Of blocks the sums of squares of d = m / (sqrt(v) + epsilon), and the largest
+ * (sqrt(v) + epsilon) / (sqrt(fresh) + epsilon); then those of all, by one thread block. */
 constexpr int64_t LENGTH_BLOCK = 4096;
 struct Lengths { double *sum; float *most; };
 
@@ -172,9 +172,10 @@ __global__ void numbers_kernel(OnebitNumbers a, const StepState *step_state)
     if (threadIdx.x != 0 || step_state->skip) return;
     const float *of_u = (const float *)a.squares_2.data;
     const double squares[2] = { (double)of_u[0], (double)of_u[1] };
-    float *mean = (float *)a.numbers_3.data + ONEBIT_MEAN, *factor = (float *)a.numbers_3.data + ONEBIT_FACTOR;
+    float *number = (float *)a.numbers_3.data, *mean = number + ONEBIT_MEAN, *factor = number + ONEBIT_FACTOR;
     if (present(a.most_1))
-        *factor = (float)onebit_factor(&a.bounds, (double)*factor, squares, (double)*(const float *)a.most_1.data,
+        *factor = (float)onebit_factor(&a.bounds, (double)*factor, squares,
+                                       (double)*(const float *)a.most_1.data,
                                        a.decay * step_state->weight_decay > 0);
     else
         *mean = (float)onebit_mean(&a.bounds, (double)*mean, onebit_ratio(&a.bounds, squares));
