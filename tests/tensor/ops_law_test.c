@@ -112,6 +112,42 @@ static void test_vocabulary_on_three_ranks(void **state)
     fixture_reset();
 }
 
+/* Ids of 40,000 tokens with the same logits, on one rank and as 4, 4 and 1 of three ranks: their frequencies are the softmax, by chi-squared with 8
+ * degrees of freedom, which exceeds 35 once in 40,000 times; of three ranks one has each token's id, the same. */
+static void test_drawn_ids_have_the_frequencies_of_the_softmax(void **state)
+{
+    (void)state;
+    enum { T = 40000, V = 9, R = 3, HELD = 4 };
+    Tensor row = between(-2, 2, V), whole = real(T, V), parts = real(T, R * HELD), target = ints(T, 0, V), index = ints(T, 0, 1);
+    Tensor stats1 = real(1, T, 3), stats3 = real(R, T, 3), one = ints(T, 0, 1), part[R] = { ints(T, 0, 1), ints(T, 0, 1), ints(T, 0, 1) };
+    double counts[V] = { 0 }, total = 0, chi = 0;
+    for (int64_t t = 0; t < T; t++) {
+        ((int32_t *)index.data)[t] = (int32_t)t;
+        for (int64_t c = 0; c < V; c++) *element(whole, t * V + c) = *element(parts, t * R * HELD + c) = *element(row, c);
+    }
+    xent_stats(&q, (XentStats){ .stats_T3 = tensor_view(stats1, T, 3), .logits_TV = whole, .target_i = target, .valid = V });
+    xent_draw(&q, (XentDraw){ .target_i = one, .logits_TV = whole, .stats_RT3 = stats1, .index_i = index, .valid = V, .site = 9 });
+    for (int64_t r = 0; r < R; r++)
+        xent_stats(&q, (XentStats){ .stats_T3 = tensor_view(tensor_slice(stats3, 0, r, 1), T, 3), .logits_TV = tensor_slice(parts, 1, HELD * r, HELD),
+                                    .target_i = target, .first = HELD * r, .valid = r == 2 ? 1 : HELD });
+    for (int64_t r = 0; r < R; r++)
+        xent_draw(&q, (XentDraw){ .target_i = part[r], .logits_TV = tensor_slice(parts, 1, HELD * r, HELD), .stats_RT3 = stats3, .index_i = index,
+                                  .rank = r, .first = HELD * r, .valid = r == 2 ? 1 : HELD, .site = 9 });
+    for (int64_t t = 0; t < T; t++) {
+        int32_t id = ((int32_t *)one.data)[t];
+        assert_true(id >= 0 && id < V);
+        for (int32_t r = 0; r < R; r++) assert_int_equal(((int32_t *)part[r].data)[t], id / HELD == r ? id : -1);
+        counts[id]++;
+    }
+    for (int64_t c = 0; c < V; c++) total += exp(*element(row, c));
+    for (int64_t c = 0; c < V; c++) {
+        double wanted = T * exp(*element(row, c)) / total;
+        chi += pow(counts[c] - wanted, 2) / wanted;
+    }
+    if (!(chi < 35)) fail_msg("chi-squared of the drawn ids is %.1f", chi);
+    fixture_reset();
+}
+
 /* The box [3, 10) x [4, 9) of a 20 x 30 parameter, seen flat, from 6 on; what is beyond the box is padding */
 static void test_a_cut_parameter_begins_the_same(void **state)
 {
@@ -274,6 +310,7 @@ int main(void)
         cmocka_unit_test(test_keys_in_two_chunks),
         cmocka_unit_test(test_a_query_that_sees_nothing),
         cmocka_unit_test(test_vocabulary_on_three_ranks),
+        cmocka_unit_test(test_drawn_ids_have_the_frequencies_of_the_softmax),
         cmocka_unit_test(test_a_cut_parameter_begins_the_same),
         cmocka_unit_test(test_dropout_keeps_its_share),
         cmocka_unit_test(test_activations_by_hand),
