@@ -113,6 +113,23 @@ def installed(folder):
     for path in ("bin/jotun", "share/man/man1/jotun.1", "share/man/man1/jotun-tokenizer-encode.1", "share/bash-completion/completions/jotun"):
         if not os.path.exists(os.path.join(folder, path)):
             faults.append(f"{path} is not installed")
+    links(build, folder)
+
+
+def links(build, folder):
+    """The names of fairseq's commands, which JOTUN_FAIRSEQ_LINKS installs with the rest: each is that command."""
+    names = ["fairseq-train", "fairseq-eval-lm", "fairseq-preprocess", "fairseq-bpe-encoder", "fairseq-detok"]
+    asked_for = "JOTUN_FAIRSEQ_LINKS:BOOL=ON" in open(os.path.join(build, "CMakeCache.txt")).read()
+    if os.path.lexists(os.path.join(folder, "bin", names[0])) != asked_for:
+        faults.append("links are installed only where JOTUN_FAIRSEQ_LINKS asks for them")
+    done = subprocess.run(["cmake", "--install", build, "--prefix", folder, "--component", "fairseq-links"], capture_output=True, text=True)
+    if done.returncode:
+        faults.append(done.stderr)
+    for name in names:
+        path = os.path.join(folder, "bin", name)
+        said = os.path.islink(path) and subprocess.run([path, "--help"], capture_output=True, text=True).stdout
+        if not said or not said.startswith(f"jotun {name} "):
+            faults.append(f"{name} --help by its link says {said!r}")
 
 
 def main():
