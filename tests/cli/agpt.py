@@ -228,6 +228,10 @@ def hosts(folder):
         given = dict(SMALL, CKPT_DIR=f"mpi{name[0]}", TP="2", NLAYERS="2", TOKENIZER_TYPE="Llama2Tokenizer", DATA_FILE_LIST="books.txt")
         done = agpt(folder, launcher=launcher + ["2"], **given)
         check(done.returncode == 0 and f"started by {name}" in done.stderr and done.stderr.count("found ") == 1, name, done.stderr)
+        # rank 0 alone reads the file of hosts and looks for checkpoints: the other one's file is not there
+        each = [["1", "env", f"PBS_NODEFILE={file}", run.JOTUN, "agpt"] for file in ("hosts2", "nowhere")]
+        other = subprocess.run([*launcher, *each[0], ":", launcher[-1], *each[1]], cwd=folder, env={**PLAIN, **given, "CKPT_DIR": f"first{name[0]}"}, capture_output=True, text=True, timeout=300)
+        check(other.returncode == 0 and other.stderr.count("2 hosts of hosts2") == 1 and "step 4/4" in other.stderr, name, other.stderr)
         wrong = agpt(folder, launcher=launcher + ["2"], **dict(given, WORLD_SIZE="4"))
         check(wrong.stderr.count("WORLD_SIZE=4, but there are 2 ranks") == 1, name, wrong.stderr)
     print("ranks on several hosts")
