@@ -85,11 +85,11 @@ static void join_sums(Trainer *t)
 {
     Tensor mtp = mtp_sums(t);
     bool signal = t->stop && __atomic_load_n(t->stop, __ATOMIC_RELAXED) != 0;
+    bool flagged = t->config->training && !comm_dry(t->world) && (t->failed != OK || signal || expired(t));
     if (t->mesh.at.tp > 0) fill_zero(&t->queue, (FillZero){ .y = loss_sums(t) });
     if (t->mesh.at.tp > 0 && tensor_present(mtp)) fill_zero(&t->queue, (FillZero){ .y = mtp });
     if (t->failed != OK) write_own(t, SUM_TOKENS, NAN);        /* no rank then updates anything */
-    if (t->config->training && (t->failed != OK || signal || expired(t)))
-        write_own(t, trainer_flagged_sum(t->config), 1);
+    if (flagged) write_own(t, trainer_flagged_sum(t->config), 1);
     total_over_ranks(t, 0, trainer_joined_sums(t->config));                   /* <-> tp, dp+cp, pp */
 }
 

@@ -95,6 +95,40 @@ static void the_step_again_is_the_same(void **state)
     }
 }
 
+/* A flag of one rank, whichever it is, is known to all after the step; without one nothing is sent. Of ranks with the least number the
+ * lowest is named, and none where no rank has a number. */
+static void flag_alone(Trainer *t, void *context)
+{
+    int R = t->mesh.world, me = t->mesh.rank;
+    (void)context;
+    for (int who = 0; who < R; who++)
+        for (int kind = 0; kind < 3; kind++) {
+            volatile sig_atomic_t stop = who == me && kind == 2 ? 15 : 0;
+            t->stop   = &stop;
+            t->failed = who == me && kind == 1 ? BAD_FILE : OK;
+            bool skipped = trainer_step(t).skipped;
+            RunFlags flags = trainer_step_flags(t);
+            if (skipped != (kind == 1) || t->flagged != (kind > 0) || flags.failed != (kind == 1) || flags.signal != (kind == 2 ? 15 : 0) || flags.expired)
+                fail_msg("a flag of rank %d, kind %d, on rank %d: skipped %d, flagged %d, failed %d, signal %d", who, kind, me, skipped, t->flagged, flags.failed, flags.signal);
+            t->stop   = NULL;
+            t->failed = OK;
+            assert_int_equal(trainer_least(t, me < who ? INFINITY : 7), who);
+            assert_int_equal(trainer_least(t, (me + who) % R), (R - who) % R);
+        }
+    assert_int_equal(trainer_least(t, INFINITY), -1);
+}
+
+static void a_flag_of_one_rank_reaches_all(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof layouts / sizeof *layouts; i++) {
+        Job job = { .config = tiny_config(MODEL_GPT, "ref", scratch_path("corpus")), .ranks = layouts[i].ranks, .steps = 1 };
+        config_set_layout(&job.config, &layouts[i]);
+        job.look = flag_alone;
+        job_run(&job);
+    }
+}
+
 /* --test-mode: a bit of a copy that changes on one rank is found by it and by the others that hold the copy, and its name is said.
  * Without copies there is nothing to find. */
 typedef struct { Layout layout; ModelName model; int64_t block; ParamId id; const char *ranks; } CopyCase;
@@ -144,6 +178,7 @@ static void a_changed_copy_is_named(void **state)
 int main(void)
 {
     corpus_make(scratch_path("corpus"), 61);
-    const struct CMUnitTest tests[] = { cmocka_unit_test(a_nan_is_named), cmocka_unit_test(the_step_again_is_the_same), cmocka_unit_test(a_changed_copy_is_named) };
+    const struct CMUnitTest tests[] = { cmocka_unit_test(a_nan_is_named), cmocka_unit_test(the_step_again_is_the_same),
+                                        cmocka_unit_test(a_flag_of_one_rank_reaches_all), cmocka_unit_test(a_changed_copy_is_named) };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
