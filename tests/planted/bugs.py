@@ -22,7 +22,7 @@ from options import OPTIONS
 BUGS = [
     ("a deviation over the ranks that leaves one out", "src/train/history/rank_numbers.c", "variance = d.squares / d.ranks - off * off;", "variance = d.squares / (d.ranks + 1) - off * off;", "logs.files"),
     ("a maximum of doubles over ranks that is their sum", "src/comm/host_sum.c", "if (wider && most) sums_largest", "if (wider && most && queue->threads < 0) sums_largest", "comm.collective_test"),
-    ("a flag of a rank that is not counted", "src/train/step.c", "if (flagged) write_own(t, trainer_flagged_sum(t->config), 1);", "", "train.replay_test"),
+    ("a flag of a rank that is not counted", "src/train/step.c", "if (flagged) write_own(t, trainer_flagged_sum(t->config), 1);", "if (flagged) write_own(t, trainer_flagged_sum(t->config), 0);", "train.replay_test"),
     ("a loss of a rank that is a sum", "src/train/step.c", "own[0] / own[1] : NAN", "own[0] : NAN", "logs.files"),
     ("sinusoidal positions that begin at number 1", "src/model/model_config.h",
      "enum { SINUSOID_FIRST = 2 };", "enum { SINUSOID_FIRST = 1 };", "cli.fairseq"),
