@@ -360,7 +360,7 @@ def finetune(folder, base, file):
     first = jotun(*base, "--max-update", 2, "--finetune-from-model", file, "--save-dir", save)
     check(first.stderr, "fairseq:" + file in first.stderr and "num_updates 2 " in first.stderr and "resumes after" not in first.stderr)
     again = jotun(*base, "--max-update", 3, "--finetune-from-model", file, "--save-dir", save)
-    check(again.stderr, f"--finetune-from-model {file} is not read: the run goes on from its checkpoint in {save}" in again.stderr and "resumes after step 2" in again.stderr)
+    check(again.stderr, f"--finetune-from-model {file} is not read: the run continues from its checkpoint in {save}" in again.stderr and "resumes after step 2" in again.stderr)
     from_ours = jotun(*base, "--max-update", 2, "--finetune-from-model", save, "--no-save", "--save-dir", save + "-none")
     check(from_ours.stderr, "num_updates 2 " in from_ours.stderr)
     for more, says in ((["--restore-file", save], "both say what the run begins with"), (["--reset-optimizer"], "--finetune-from-model and --reset-optimizer: a run that begins"),
