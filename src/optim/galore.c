@@ -18,7 +18,7 @@ static void subspace_renew(const OptimizerRun *run, Tensor vector_rS, Tensor g_R
     int64_t S = vector_rS.dim[1], n = tensor_count(vector_rS);
     Tensor  gram_SS = tensor_new(run->scratch, "Gram matrix", g_RC.dtype, S, S);
     whole_matrix_gram(run, gram_SS, g_RC, columns);
-    Eigen e = whole_matrix_eigen(run, gram_SS);
+    Eigen e = whole_matrix_eigen(run, gram_SS, whole_matrix_noise(run, gram_SS.dim[0]));
     round_sums(run->queue, (RoundSums){ .y_N = tensor_view(vector_rS, n),
                                         .x_N = tensor_flat(e.vector_AA, 0, n) });
     arena_reset(run->scratch, mark);

@@ -41,7 +41,7 @@ static void root_renew(const OptimizerRun *run, Tensor root_AA, Tensor factor_AA
     fill_zero(q, (FillZero){ .y = mean_AA });
     scaled_sum(q, (ScaledSum){ .y_N = tensor_view(mean_AA, A * A), .x_N = tensor_view(factor_AA, A * A),
                                .y_factor = 0, .x_factor = 1 / share });
-    Eigen e = whole_matrix_eigen(run, mean_AA);
+    Eigen e = whole_matrix_eigen(run, mean_AA, whole_matrix_noise(run, A));
     Tensor work_AA = tensor_slice(e.work_WA, 0, 0, A);
     spectral_power(q, (SpectralPower){ .y_AA = root_AA, .value_A = e.value_A, .work_AA = work_AA,
         .vector_AA = e.vector_AA, .exponent = -0.5 / factors, .epsilon = run->settings->shampoo_epsilon });

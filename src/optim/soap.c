@@ -5,8 +5,14 @@
  *
  * R, C   rows and columns of the matrix */
 #include "optim/whole_matrix.h"
+#include <float.h>
 
 enum { M, V, LEFT, RIGHT, LEFT_BASIS, RIGHT_BASIS };
+
+/* Of eigenvalues, those that are roundings in fp32. In double they count as such too: means of products have roundings of the
+ * largest eigenvalue, by which a vector turns as far as its own is small, and the moments are divided by the
+ * size in its direction. */
+static double vector_noise(int64_t side) { return 8 * (double)side * (double)FLT_EPSILON; }
 
 static Tensor square(const OptimizerPiece *p, int s, int64_t matrix, bool right)
 {
@@ -50,7 +56,7 @@ static void basis_first(const OptimizerRun *run, Tensor basis_AA, Tensor mean_AA
 {
     size_t  mark = arena_mark(run->scratch);
     int64_t n = tensor_count(basis_AA);
-    Eigen   e = whole_matrix_eigen(run, mean_AA);
+    Eigen   e = whole_matrix_eigen(run, mean_AA, vector_noise(basis_AA.dim[0]));
     round_sums(run->queue, (RoundSums){ .y_N = tensor_view(basis_AA, n),
                                         .x_N = tensor_view(e.vector_AA, n) });
     arena_reset(run->scratch, mark);
@@ -74,7 +80,7 @@ static void basis_renew(const OptimizerRun *run, Tensor basis_AA, Tensor mean_AA
     row_order(q, (RowOrder){ .order_A = order_A, .key_A = key_A, .x_AB = basis_AA, .y_AB = power_AA });
     permute(q, (Permute){ .y_AB = sorted_AA, .x_AB = power_AA, .row_A = order_A });
     orthonormal_rows(q, (OrthonormalRows){ .y_AA = basis_AA, .work_WA = work_WA, .x_AA = sorted_AA,
-                                           .noise = whole_matrix_noise(A) });
+                                           .noise = vector_noise(A) });
     permute(q, right ? (Permute){ .y_AB = moved_RC, .x_AB = v_RC, .column_B = order_A }
                      : (Permute){ .y_AB = moved_RC, .x_AB = v_RC, .row_A = order_A });
     copy_strided(q, (CopyStrided){ .y = v_RC, .x = moved_RC });

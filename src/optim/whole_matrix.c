@@ -178,16 +178,19 @@ int64_t whole_matrix_step(const OptimizerRun *run) { return run->queue->host_sta
 
 bool whole_matrix_due(const OptimizerRun *run, bool due) { return due || run->queue->backend->dry; }
 
-double whole_matrix_noise(int64_t side) { return 8 * (double)side * (double)FLT_EPSILON; }
+double whole_matrix_noise(const OptimizerRun *run, int64_t side)
+{
+    return 8 * (double)side * (run->queue->backend->compute == F64 ? DBL_EPSILON : (double)FLT_EPSILON);
+}
 
-Eigen whole_matrix_eigen(const OptimizerRun *run, Tensor x_AA)
+Eigen whole_matrix_eigen(const OptimizerRun *run, Tensor x_AA, double noise)
 {
     int64_t A = x_AA.dim[0];
     Eigen e = { .vector_AA = tensor_new(run->scratch, "eigenvectors", F64, A, A),
                 .value_A = tensor_new(run->scratch, "eigenvalues", F64, A),
                 .work_WA = tensor_new(run->scratch, "work of eigenvectors", F64, A + 5, A) };
     symmetric_eigen(run->queue, (SymmetricEigen){ .vector_AA = e.vector_AA, .value_A = e.value_A,
-        .work_WA = e.work_WA, .x_AA = x_AA, .noise = whole_matrix_noise(A) });
+        .work_WA = e.work_WA, .x_AA = x_AA, .noise = noise });
     return e;
 }
 

@@ -52,12 +52,10 @@ int64_t whole_matrix_scratch(const Param *p, const StateSizes *sizes, int copies
 int64_t whole_matrix_step(const OptimizerRun *run);
 /* Whether what is renewed from time to time is so in this update; always in a dry run, which measures. */
 bool    whole_matrix_due(const OptimizerRun *run, bool due);
-/* y = vectors, or orthonormal rows, of the symmetric x_AA; see the operations */
+/* Vectors of the symmetric x_AA; of eigenvalues below noise times the largest they depend on their space alone. */
 typedef struct { Tensor vector_AA, value_A, work_WA; } Eigen;
-Eigen   whole_matrix_eigen(const OptimizerRun *run, Tensor x_AA);
-/* Of the largest eigenvalue: those below are roundings in fp32. In double they count as such too, so that it is the same rule there: products of
- * gradients have roundings of the largest eigenvalue, and a vector turns by those over its own. */
-double  whole_matrix_noise(int64_t side);
+Eigen   whole_matrix_eigen(const OptimizerRun *run, Tensor x_AA, double noise);
+double  whole_matrix_noise(const OptimizerRun *run, int64_t side);  /* of eigenvalues, by rounding alone */
 /* y_AA = x xT, and with `right` xT x; overwritten */
 void    whole_matrix_gram(const OptimizerRun *run, Tensor y_AA, Tensor x_RC, bool right);
 #endif

@@ -179,7 +179,7 @@ static int run_drawn(Session *session, const Arguments *a, int missing)
     printf("seed %d, %d layouts\n", a->seed, session->coverage->count);
     int bad = coverage_print(session->coverage);
     if (a->only < 0) printf("%d values are in no layout that is resumed\n", missing);
-    if (a->run >= session->coverage->count && !session->coverage->part) bad += missing;
+    if (a->run >= session->coverage->count && a->with < 0 && !session->coverage->part) bad += missing;
     if (LEAKS_SEEN && a->only < 0) bad += leaks_missed(session);
     bad += run_all(session, a);
     if (session->traffic) fclose(session->traffic);
