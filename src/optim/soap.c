@@ -9,9 +9,9 @@
 
 enum { M, V, LEFT, RIGHT, LEFT_BASIS, RIGHT_BASIS };
 
-/* Of eigenvalues, those that are roundings in fp32. In double they count as such too: means of products have roundings of the
- * largest eigenvalue, by which a vector turns as far as its own is small, and the moments are divided by the
- * size in its direction. */
+/* Of eigenvalues, those that are roundings in fp32. In double they count as such too: means of products have
+ * roundings of the largest eigenvalue, by which a vector turns as far as its own is small, and the moments are
+ * divided by the size in its direction. */
 static double vector_noise(int64_t side) { return 8 * (double)side * (double)FLT_EPSILON; }
 
 static Tensor square(const OptimizerPiece *p, int s, int64_t matrix, bool right)

@@ -52,7 +52,8 @@ int64_t whole_matrix_scratch(const Param *p, const StateSizes *sizes, int copies
 int64_t whole_matrix_step(const OptimizerRun *run);
 /* Whether what is renewed from time to time is so in this update; always in a dry run, which measures. */
 bool    whole_matrix_due(const OptimizerRun *run, bool due);
-/* Vectors of the symmetric x_AA; of eigenvalues below noise times the largest they depend on their space alone. */
+/* Vectors of the symmetric x_AA; those of eigenvalues below noise times the largest depend on their space
+ * alone. */
 typedef struct { Tensor vector_AA, value_A, work_WA; } Eigen;
 Eigen   whole_matrix_eigen(const OptimizerRun *run, Tensor x_AA, double noise);
 double  whole_matrix_noise(const OptimizerRun *run, int64_t side);  /* of eigenvalues, by rounding alone */
