@@ -74,7 +74,7 @@ typedef struct {                       /* one rank */
     long           events, seen;
     bool           waits;              /* for `wake`, and nobody has undertaken to signal it */
     /* A bit for each rank that this one signals when it has released the lock, owned; of them the number. A
-     * rank may wake by itself and wait anew before it is signalled, and then is in the sets of several. */
+     * rank may wake by itself and wait again before it is signalled, and then is in the sets of several. */
     uint64_t      *to_wake;
     int            wakes;
     pthread_t      thread;

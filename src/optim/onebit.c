@@ -45,8 +45,8 @@ static Tensor of_family(const OptimizerRun *run, Tensor sums_W, ParamFamily fami
     return tensor_flat(sums_W, family_sums(run) + family, 1);
 }
 
-/* Adds `count` of this rank's sums over the world. A rank needs the sizes of all workers of its own elements,
- * so that a sum of each worker's over its stages first would save no more than a half of 4 bytes a worker; the
+/* Adds `count` of this rank's sums over the world. Each rank needs the sizes of all workers of its elements,
+ * so that sums over the stages of a worker alone would save no more than a half of 4 bytes a worker; the
  * sums of a step (train/step.c) are 24 bytes a rank. */
 static void sums_join(OptimizerRun *run, int64_t first, int64_t count)
 {
@@ -57,7 +57,7 @@ static void sums_join(OptimizerRun *run, int64_t first, int64_t count)
     fill_zero(run->queue, (FillZero){ .y = own });
 }
 
-/* ---- before the first compressed all-reduce: scales that bring the momenta of all tensors to one mean size ---- */
+/* ---- before the first all-reduce: scales that bring the momenta of all tensors to one mean size ---- */
 
 static void measure_momentum(const OptimizerRun *run, const OptimizerPiece *p, int64_t first, int64_t count,
                              Tensor out_2)

@@ -20,9 +20,6 @@ static inline Job one_run(TrainConfig config, const char *word, int steps, doubl
     return one;
 }
 
-/* A NaN is the largest, which fmax would leave out. */
-static inline double larger(double a, double b) { return isnan(b) || b > a ? b : a; }
-
 /* The same steps under the layout: losses within 1e-12 of those of one rank, gradient norms and weights within
  * 1e-11. */
 static inline void one_compare(const Job *one, const Setup *setup, const char *word)

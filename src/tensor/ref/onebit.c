@@ -85,7 +85,8 @@ static bool bit_at(Tensor bits_B, int64_t i)
     return ((const uint8_t *)bits_B.data)[i / 8] >> i % 8 & 1;
 }
 
-/* m' = +-a / scale, 0 where scale or v is 0: an element without any gradient before the freeze has no size of its own
+/* m' = +-a / scale, 0 where scale or v is 0: an element without any gradient before the freeze has no size of
+ * its own
  * g = (m' - beta1 m) / (1 - beta1),   fresh = beta2 fresh + (1 - beta2) g g
  * u = m' / (sqrt(v) + epsilon) + decay w */
 REF(onebit_compressed, OnebitCompressed)
