@@ -12,7 +12,9 @@
  *   between processes without MPI:  a Transport (comm/transport.h). comm/host_data.c adds the verbs and the
  *       sums, with the same bits as on threads and MPI. comm/program.h of the tests runs on it.
  *   of devices, with sums of its own:  this table. It promises that the same layout gives the same bits each
- *       time, not that they are those of the host. `control` is at hand to exchange addresses and keys. */
+ *       time, and groups of one size the same from the same numbers, since sums over the world go along the
+ *       axes of the mesh; not that they are those of the host. `control` is at hand to exchange addresses
+ *       and keys. */
 #include "comm/transport.h"
 #include "tensor/queue.h"
 
