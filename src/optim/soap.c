@@ -10,7 +10,7 @@
 enum { M, V, LEFT, RIGHT, LEFT_BASIS, RIGHT_BASIS };
 
 /* Of eigenvalues, those that are roundings in fp32. In double they count as such too: means of products have
- * roundings of the largest eigenvalue, by which a vector turns as far as its own is small, and the moments are
+ * roundings of the largest eigenvalue, by which a vector turns as far as its own is small, and moments are
  * divided by the size in its direction. */
 static double vector_noise(int64_t side) { return 8 * (double)side * (double)FLT_EPSILON; }
 
