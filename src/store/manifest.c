@@ -418,8 +418,8 @@ static Status updated_samples_read(CheckpointState *state, const char *path, jso
 static Status estimated_read(CheckpointState *state, const char *path, json_t *record)
 {
     state->estimated = json_integer_value(record);
-    if (!record || (json_is_integer(record) && state->estimated >= 0 && state->estimated <= state->updates + 1))
-        return OK;
+    bool known = json_is_integer(record) && state->estimated >= 0 && state->estimated <= state->updates + 1;
+    if (!record || known) return OK;
     return fail(BAD_FILE, "%s: estimated is not a number from 0 to updates + 1", path);
 }
 

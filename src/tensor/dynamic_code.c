@@ -18,8 +18,8 @@ static void first_set(DynamicCode *code)
 {
     for (uint32_t sign = 0; sign < 2; sign++)
         for (uint32_t key = 0; key < CODE_KEYS; key++) {
-            uint32_t least = key > 0 ? (key + CODE_KEY_LEAST) << 16 : 0, most = (key + CODE_KEY_LEAST) << 16 | 0xffff;
-            uint32_t bits = sign ? most | sign << 31 : least;
+            uint32_t upper = (key + CODE_KEY_LEAST) << 16;
+            uint32_t bits  = sign ? upper | 0xffff | sign << 31 : key > 0 ? upper : 0;
             float x;
             memcpy(&x, &bits, sizeof x);
             int32_t *first = &code->first[sign * CODE_KEYS + key];

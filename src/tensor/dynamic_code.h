@@ -16,8 +16,8 @@
 #endif
 
 enum { CODE_BLOCK = 256, CODE_VALUES = 256 };          /* elements that share a scale; values of a code */
-/* Floats of one sign and the same upper 16 bits have at most one middle between them; those below 2^-24, which
- * the least middle is above, and those from 1 count as alike. */
+/* Floats of one sign and the same upper 16 bits have at most one middle between them; those below 2^-24,
+ * which the least middle is above, and those from 1 count as alike. */
 enum { CODE_KEY_LEAST = (127 - 24) << 7, CODE_KEYS = 24 * 128 + 1 };
 /* middle: the number between a value and the next one, which is rounded to the lower; infinity after the
  * last. Those of FP32 are the largest ones that are not above it, so that comparing a float with them is

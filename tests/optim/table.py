@@ -1,5 +1,5 @@
-"""bench/optim/table.py has a row for each value of --optimizer, widens its grid towards the best learning rate, prints a table in the order
-of losses, and runs nothing again that its results have."""
+"""bench/optim/table.py has a row for each value of --optimizer, widens its grid towards the best learning rate, trains with that one and all seeds, prints
+a table in the order of mean losses, and runs nothing again that its results have."""
 import json
 import os
 import re
@@ -14,7 +14,7 @@ PROGRAM = os.path.join(TREE, "bench", "optim", "table.py")
 
 def printed(folder, *words):
     done = subprocess.run([sys.executable, PROGRAM, run.JOTUN, "--text", os.path.join(TREE, "ARCHITECTURE.md"), "--results", os.path.join(folder, "results.json"),
-                           "--eval-iters", "1", "--grid", "0.5", "1", "--growth", "1", *words], capture_output=True, text=True, timeout=120,
+                           "--eval-iters", "1", "--seeds", "1234", "1", "--grid", "0.5", "1", "--growth", "1", *words], capture_output=True, text=True, timeout=120,
                           env={name: value for name, value in os.environ.items() if name != "PYTHONPATH"})    # its numbers.py is not Python's
     if done.returncode not in (0, 1 if "--shares" in words else 0):
         sys.exit(f"table.py ends with {done.returncode}\n{done.stdout}{done.stderr}")
@@ -24,15 +24,18 @@ def printed(folder, *words):
 def main():
     with run.work_folder() as folder:
         first = printed(folder, "--only", "lion", "adam", "--steps", "3", "--no-times")
-        rows = re.findall(r"^\| `(\S+)` \| ([\d.]+) \| ([\d.e-]+)[^|]*\| (\S+) to (\S+) \| ([\d.]+) \|", first.stdout, re.M)
-        losses = {re.sub(r"^.*--optimizer (\S+) .*--lr (\S+) .*$", r"\1 \2", key): loss for key, loss in json.load(open(os.path.join(folder, "results.json"))).items()}
-        if len(rows) != 2 or float(rows[0][1]) > float(rows[1][1]) or {row[0]: float(row[5]) for row in rows} != {"adam": 8, "lion": 4}:
+        rows = re.findall(r"^\| `(\S+)` \| ([\d.]+) \| ([\d.]+) \| ([\d.e-]+)[^|]*\| (\S+) to (\S+) \| ([\d.]+) \|", first.stdout, re.M)
+        losses = {re.sub(r"^.*--seed (\S+) --optimizer (\S+) .*--lr (\S+) .*$", r"\2 \1 \3", key): loss for key, loss in json.load(open(os.path.join(folder, "results.json"))).items()}
+        if len(rows) != 2 or float(rows[0][1]) > float(rows[1][1]) or {row[0]: float(row[6]) for row in rows} != {"adam": 8, "lion": 4}:
             sys.exit(f"not the table that was expected\n{first.stdout}{first.stderr}")
-        for name, loss, lr, least, largest, _ in rows:
-            of_name = {float(key.split()[1]): x for key, x in losses.items() if key.split()[0] == name}
+        for name, loss, apart, lr, least, largest, _ in rows:
+            of_name = {float(key.split()[2]): x for key, x in losses.items() if key.startswith(f"{name} 1234 ")}
             best = min(of_name, key=of_name.get)
-            if len(of_name) != 3 or [best, min(of_name), max(of_name)] != [float(lr), float(least), float(largest)] or f"{of_name[best]:.4f}" != loss:
-                sys.exit(f"{name}: {of_name} is printed as {loss} at {lr}, from {least} to {largest}")
+            seeds = [x for key, x in losses.items() if key.split()[0] == name and float(key.split()[2]) == best]
+            if len(of_name) != 3 or len(seeds) != 2 or [best, min(of_name), max(of_name)] != [float(lr), float(least), float(largest)]:
+                sys.exit(f"{name}: {of_name}, {seeds} is printed as at {lr}, from {least} to {largest}")
+            if [f"{sum(seeds) / 2:.4f}", f"{max(seeds) - min(seeds):.4f}"] != [loss, apart]:
+                sys.exit(f"{name}: {seeds} are printed as {loss}, {apart}")
         again = printed(folder, "--only", "lion", "adam", "--steps", "3", "--no-times")
         if again.stdout != first.stdout or "validation loss" in again.stderr:
             sys.exit(f"the second table has runs of its own\n{again.stdout}{again.stderr}")

@@ -1,7 +1,7 @@
 """Planted bugs in optimizers: what a rule computes, and what it needs of other ranks. The columns are those of bugs.py."""
 OPTIMIZERS = [
     ("an estimate of Sophia's before each update", "src/train/step.c",
-     "t->step_state.updates % t->config->settings.estimate_interval == 0;", "t->config->settings.estimate_interval > 0;", "train.optimizers_test"),
+     "t->step_state.updates % t->config->settings.estimate_interval == 0 &&", "t->config->settings.estimate_interval > 0 &&", "train.optimizers_test"),
     ("Adam's epsilon corrected where it is not to be", "src/tensor/cpu/optimizer.c",
      "a->uncorrected ? a->epsilon * sqrt(unbias) : a->epsilon", "a->epsilon", "optim.rules_test"),
     ("Lion: the step with the decay of the momentum", "src/tensor/ref/optimizer.c",

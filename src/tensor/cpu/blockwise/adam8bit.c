@@ -37,7 +37,8 @@ static BlockRun run_next(const Adam8bitStep *s, int64_t N, int64_t b, int64_t *a
 }
 
 /* m and v of elements first .. in float, and of them the largest magnitudes. */
-INLINE void block_moments(const Adam8bitStep *s, int64_t b, BlockRun run, float *restrict m, float *restrict v, float most[2])
+INLINE void block_moments(const Adam8bitStep *s, int64_t b, BlockRun run, float *restrict m,
+                          float *restrict v, float most[2])
 {
     const uint8_t *m_code = (const uint8_t *)s->m_N.data + run.first;
     const uint8_t *v_code = (const uint8_t *)s->v_N.data + run.first;
@@ -45,7 +46,7 @@ INLINE void block_moments(const Adam8bitStep *s, int64_t b, BlockRun run, float 
     float m_scale = flat(s->m_scale_B)[b], v_scale = flat(s->v_scale_B)[b];
     float one1 = 1 - s->beta1, one2 = 1 - s->beta2;
     const float *m_value = s->with_signs->value, *v_value = s->without->value;
-    int32_t m_at[CODE_BLOCK], v_at[CODE_BLOCK];               /* indices as wide as values, of which vectors are made */
+    int32_t m_at[CODE_BLOCK], v_at[CODE_BLOCK];      /* as wide as values, so that compilers make vectors */
     for (int64_t i = 0; i < run.count; i++) m_at[i] = m_code[i], v_at[i] = v_code[i];
     for (int64_t i = 0; i < run.count; i++) {
         float scaled = g[i] * s->factor;
@@ -59,7 +60,8 @@ INLINE void block_moments(const Adam8bitStep *s, int64_t b, BlockRun run, float 
 }
 
 /* code_nearest of x / scale, a step of it at a time, as compilers make vectors of such loops alone. */
-INLINE void codes_store(uint8_t *restrict code, const DynamicCode *table, const float *restrict x, float scale, int64_t n)
+INLINE void codes_store(uint8_t *restrict code, const DynamicCode *table, const float *restrict x,
+                        float scale, int64_t n)
 {
     float divisor = scale > 0 ? scale : 1, ratio[CODE_BLOCK];
     int32_t at[CODE_BLOCK];
