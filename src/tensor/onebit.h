@@ -31,7 +31,7 @@ ONEBIT_INLINE double onebit_scale_of(double mean, double size)
     return size * ONEBIT_SCALE_MOST > mean ? mean / size : 0;
 }
 
-static inline double onebit_unscale(double scale) { return scale > 0 ? 1 / scale : 0; }
+ONEBIT_INLINE double onebit_unscale(double scale) { return scale > 0 ? 1 / scale : 0; }
 
 /* squares: of the weights and the direction. */
 ONEBIT_INLINE double onebit_ratio(const OnebitBounds *b, const double squares[2])

@@ -1,6 +1,7 @@
-/* Each elementwise rule, and LAMB, 50 steps from fixed weights with fixed gradients: weights after steps 1, 10 and 50 (of 1-bit LAMB by two workers
+/* Each rule, 50 steps from fixed weights with fixed gradients: weights after steps 1, 10 and 50 (of 1-bit LAMB by two workers
  * after step 21 too, the first one with signs) are those of
- * tests/golden/optimizers, which tests/oracles/optimizer_goldens.py made in float64 and compared with packages. */
+ * tests/golden/optimizers, which tests/oracles/optimizer_goldens.py made in float64 and compared with packages. And experts are
+ * each updated as if alone. */
 #include <jansson.h>
 #include <math.h>
 #include <setjmp.h>
@@ -15,8 +16,11 @@
 #include <cmocka.h>                     /* last: it has a macro called fail */
 
 enum { TENSORS = 4, STEPS = 50, WEIGHTS = 0, GRADIENT = 1, MEAN = 2, REACHED = 3, SAMPLED = 4, SUM = 5, OWN = 6, WORKERS = 2 };
-static const struct { const char *name; int64_t rows, columns; } tensors[TENSORS] = {
-    { "wide", 24, 40 }, { "tall", 64, 12 }, { "square", 20, 20 }, { "vector", 40, 1 },
+typedef enum { LAYER_MATRIX, TABLE, VECTOR } Kind;
+typedef struct { const char *name; int64_t rows, columns; Kind kind; int64_t head_rows, experts; } Logical;
+/* As parameters of a model; a head of the wide one has 6 rows, and the vector is the gain of a norm. */
+static const Logical tensors[TENSORS] = {
+    { "wide", 24, 40, LAYER_MATRIX, 6, 0 }, { "tall", 64, 12, TABLE, 0, 0 }, { "square", 20, 20, LAYER_MATRIX, 0, 0 }, { "vector", 40, 1, VECTOR, 0, 0 },
 };
 #define ONEBIT { .beta1 = 0.9, .beta2 = 0.999, .epsilon = 1e-8, .least_ratio = 0.01, .most_ratio = 10, .freeze = 20, \
                  .onebit = { .mean_beta = 0.9, .factor_low = 0.5, .factor_high = 4, .factor_step = 0.1 } }
@@ -97,37 +101,38 @@ static double compare(const json_t *golden, int k, const double *w)
     return larger(off, fabs(sum - json_real_value(json_object_get(golden, "sum"))) / (double)count_of(k));
 }
 
-/* As parameters of a model; a head of the wide one has 6 rows, and the vector is the gain of a norm. */
-static Param param_of(int k)
+static Param param_of(const Logical *x)
 {
-    bool vector = tensors[k].columns == 1;
-    Param p = { .name = "x", .dims = vector ? 1 : 2, .global = { tensors[k].rows, tensors[k].columns, 1 }, .head_rows = k == 0 ? 6 : 0 };
+    Param p = { .name = "x", .dims = x->kind == VECTOR ? 1 : 2, .global = { x->rows, x->columns, 1 }, .head_rows = x->head_rows };
+    if (x->experts > 0) p = (Param){ .name = "x", .dims = PARAM_DIMS, .global = { x->experts, x->rows, x->columns } };
     for (int d = 0; d < PARAM_DIMS; d++) p.local[d] = p.box[d] = p.global[d];
     return p;
 }
 
-static void pieces_make(OptimizerRun *run, Arena *arena, Dtype type)
+static void pieces_make(OptimizerRun *run, Arena *arena, Dtype type, const Logical *logical)
 {
     const Optimizer *o = run->optimizer;
+    const UpdateRule *const rule[] = { o->matrices, o->tables, o->vectors };
     int worker = comm_rank(run->stage), workers = comm_size(run->stage);
-    for (int k = 0; k < TENSORS; k++) {
-        int64_t n = count_of(k);
-        ParamBlock block = { .params = 1, .param = { param_of(k) }, .count = n };
+    for (int k = 0; k < run->pieces; k++) {
+        const Logical *x = &logical[k];
+        int64_t matrices = x->experts > 0 ? x->experts : 1, n = matrices * x->rows * x->columns;
+        ParamBlock block = { .params = 1, .param = { param_of(x) }, .count = n };
         const Param *param = &block.param[0];
         OptimizerPiece *p = &run->piece[k];
-        *p = (OptimizerPiece){ .rule = k == 0 || k == 2 ? o->matrices : k == 1 ? o->tables : o->vectors,
-            .w = tensor_new(arena, "w", type, n), .g = tensor_new(arena, "g", type, n), .decayed = k < 3, .count = n, .saves = true,
+        *p = (OptimizerPiece){ .rule = rule[x->kind], .w = tensor_new(arena, "w", type, n), .g = tensor_new(arena, "g", type, n),
+            .decayed = x->kind != VECTOR, .count = n, .saves = true,
             .counted_first = worker * n / workers, .counted = (worker + 1) * n / workers - worker * n / workers,
-            .rows = tensors[k].rows, .columns = tensors[k].columns, .local_rows = tensors[k].rows, .local_columns = tensors[k].columns,
-            .matrices = 1, .block_rows = state_block_rows(param), .parts = 1 };
+            .rows = x->rows, .columns = x->columns, .local_rows = x->rows, .local_columns = x->columns,
+            .matrices = matrices, .block_rows = state_block_rows(param), .parts = 1 };
         if (optimizer_averages(o)) p->param = tensor_new(arena, "param", type, n);
         for (int s = 0; s < p->rule->states; s++)
             p->state[s] = tensor_new(arena, "state", precision_uniform(type).state[p->rule->state[s].role],
                                      state_held(&p->rule->state[s], &run->sizes, &block, 0, 0, n).count);
-        for (int i = 0; i < p->rule->phases; i++) {
+        for (int i = 0; i < p->rule->phases; i++) {                /* as of train/trainer_optimizer.c */
             p->sums_at[i] = run->sums[i];
             p->sums[i] = p->rule->phase[i].sums ? p->rule->phase[i].sums(param) : 0;
-            run->sums[i] += p->sums[i];
+            run->sums[i] += matrices * p->sums[i];
         }
     }
     int64_t most = run->sums[0] > run->sums[1] ? run->sums[0] : run->sums[1];
@@ -141,11 +146,12 @@ static void compressed_make(OptimizerRun *run, Arena *arena, Dtype type)
     static int64_t at[TENSORS][WORKERS + 1];
     static CompressedPieces of[WORKERS][TENSORS];
     int worker = comm_rank(run->stage);
-    *x = (CompressedAllReduce){ .world = run->stage, .of = of[worker], .count = TENSORS, .tensors = TENSORS };
-    for (int k = 0; k < TENSORS; k++) {
+    *x = (CompressedAllReduce){ .world = run->stage, .of = of[worker], .count = run->pieces };
+    for (int k = 0; k < run->pieces; k++) {
         const OptimizerPiece *p = &run->piece[k];
         for (int r = 0; r <= WORKERS; r++) at[k][r] = r * state_summed_part(p->count, WORKERS) / 8;
         x->elements[PARAMS_DENSE] += (double)p->count;
+        x->tensors += (double)p->matrices;
         x->of[k] = (CompressedPieces){ .workers = run->stage, .first = k, .end = k + 1, .counts = true, .at = at[k],
             .error_N = p->state[optimizer_state_of(run->optimizer, PER_WORKER)],
             .summed_N = p->state[optimizer_state_of(run->optimizer, PER_SUMMED)] };
@@ -209,7 +215,7 @@ static Status course_rank(Transport *transport, void *context)
     OptimizerRun run = { .queue = &q, .optimizer = optimizer_named(rules[c->rule].optimizer), .settings = &rules[c->rule].settings,
         .stage = world, .scratch = &arena, .piece = piece, .pieces = TENSORS, .sizes = rules[c->rule].settings.sizes };
     for (int f = 0; f < PARAM_FAMILIES; f++) run.sizes.workers[f] = comm_size(world), run.sizes.worker[f] = comm_rank(world);
-    pieces_make(&run, &arena, type);
+    pieces_make(&run, &arena, type, tensors);
     if (optimizer_compresses(run.optimizer)) compressed_make(&run, &arena, type);
     Tensor tokens_1 = tensor_new(&arena, "tokens", F64, 1);
     *(double *)tokens_1.data = 4096;
@@ -267,8 +273,94 @@ static void test_rules(void **state)
         }
 }
 
+/* ---- experts ---- */
+
+/* A wide and a tall matrix, of each two experts: as parameters of experts, or each expert's matrix as a parameter of its own. */
+enum { EXPERTS = 2, MATRICES = 4, EXPERT_ELEMENTS = 24 * 40, EXPERT_STEPS = 22 };
+#define MATRIX(name, rows, columns, experts) { name, rows, columns, LAYER_MATRIX, 0, experts }
+static const Logical together[] = { MATRIX("wide", 24, 40, EXPERTS), MATRIX("tall", 40, 24, EXPERTS) };
+static const Logical apart[] = { MATRIX("wide", 24, 40, 0), MATRIX("wide", 24, 40, 0), MATRIX("tall", 40, 24, 0), MATRIX("tall", 40, 24, 0) };
+typedef struct { int rule; bool apart; double w[MATRICES][EXPERT_ELEMENTS]; } Experts;
+
+/* From element `first` of the piece; that of the second expert is a thousandth. worker: as of worker_gradient */
+static void expert_gradient(Tensor g_N, int64_t first, int stream, int matrix, int t, int worker)
+{
+    double x[EXPERT_ELEMENTS], size = matrix % EXPERTS ? 1e-3 : 1;
+    for (int64_t i = 0; i < EXPERT_ELEMENTS; i++)
+        x[i] = size * (unit(stream, matrix, t, i) + unit(MEAN, matrix, 0, i) / 2 + (worker < 0 ? 0 : unit(OWN + worker, matrix, t, i) / 4));
+    dtype_convert(tensor_flat(g_N, first, EXPERT_ELEMENTS).data, g_N.dtype, x, F64, EXPERT_ELEMENTS);
+}
+
+static Status experts_rank(Transport *transport, void *context)
+{
+    Experts *e = context;
+    StepState state = { .weight_decay = 0.1, .factor = 0.5 };
+    Queue q;
+    Arena arena;
+    Comm *world;
+    assert_int_equal(comm_world(&world, transport), OK);
+    assert_int_equal(queue_open(&q, "ref", 1, &state), OK);
+    assert_int_equal(arena_open(&arena, "all", 8 << 20), OK);
+    q.workspace = &arena;
+    OptimizerPiece piece[MATRICES];
+    OptimizerRun run = { .queue = &q, .optimizer = optimizer_named(rules[e->rule].optimizer), .settings = &rules[e->rule].settings, .stage = world,
+        .scratch = &arena, .piece = piece, .pieces = e->apart ? MATRICES : MATRICES / EXPERTS, .sizes = rules[e->rule].settings.sizes };
+    for (int f = 0; f < PARAM_FAMILIES; f++) run.sizes.workers[f] = comm_size(world), run.sizes.worker[f] = comm_rank(world);
+    pieces_make(&run, &arena, F64, e->apart ? apart : together);
+    if (optimizer_compresses(run.optimizer)) compressed_make(&run, &arena, F64);
+    Tensor tokens_1 = tensor_new(&arena, "tokens", F64, 1), w[MATRICES], g[MATRICES];
+    *(double *)tokens_1.data = 4096;
+    for (int m = 0; m < MATRICES; m++) {
+        const OptimizerPiece *p = &piece[e->apart ? m : m / EXPERTS];
+        int64_t at = e->apart ? 0 : m % EXPERTS * EXPERT_ELEMENTS;
+        w[m] = tensor_flat(p->w, at, EXPERT_ELEMENTS), g[m] = tensor_flat(p->g, at, EXPERT_ELEMENTS);
+        expert_gradient(p->w, at, WEIGHTS, m, 0, -1);
+    }
+    for (int k = 0; k < run.pieces; k++) {
+        for (int s = 0; s < piece[k].rule->states; s++) fill_zero(&q, (FillZero){ .y = piece[k].state[s] });
+        if (piece[k].rule->start) piece[k].rule->start(&q, &piece[k]);
+    }
+    AverageWeights average = { 0 };
+    for (int t = 1; t <= EXPERT_STEPS; t++) {
+        state.lr = 1e-2, state.updates = t - 1;
+        average = average_next(&state.average_share, average, state.lr);
+        bool signs = optimizer_compresses(run.optimizer) && optimizer_compresses_now(run.optimizer, run.settings, t - 1);
+        if (optimizer_estimates(run.optimizer) && (t - 1) % run.settings->estimate_interval == 0) {
+            for (int m = 0; m < MATRICES; m++) expert_gradient(g[m], 0, SAMPLED, m, t, -1);
+            for (int k = 0; k < run.pieces; k++) piece[k].rule->estimate(&q, run.settings, &piece[k], tokens_1);
+        }
+        for (int m = 0; m < MATRICES; m++) expert_gradient(g[m], 0, GRADIENT, m, t, signs ? comm_rank(world) : -1);
+        optimizer_tensors(&run);
+        optimizer_elements(&run, 0, run.pieces);
+    }
+    for (int m = 0; comm_rank(world) == 0 && m < MATRICES; m++) dtype_convert(e->w[m], F64, w[m].data, F64, EXPERT_ELEMENTS);
+    arena_close(&arena);
+    queue_close(&q);
+    comm_close(world);
+    return OK;
+}
+
+/* Gradients of sizes 1 and 1e-3: each expert has the update that its matrix has alone, to the bit; with signs, whose size is the whole model's, but for the
+ * order of sums. */
+static void test_experts(void **state)
+{
+    (void)state;
+    for (int r = 0; r < RULES; r++) {
+        static Experts e[2];
+        bool signs = optimizer_compresses(optimizer_named(rules[r].optimizer));
+        double most = 0;
+        for (int i = 0; i < 2; i++) {
+            e[i].rule = r, e[i].apart = i;
+            assert_int_equal(transport_threads_run(signs ? WORKERS : 1, experts_rank, &e[i]), OK);
+        }
+        for (int m = 0; m < MATRICES; m++)
+            for (int i = 0; i < EXPERT_ELEMENTS; i++) most = larger(most, fabs(e[0].w[m][i] - e[1].w[m][i]));
+        if (!(most <= (signs ? 1e-13 : 0))) fail_msg("%s: an expert's weights are off by %.1e from those that it has alone", rules[r].golden, most);
+    }
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(test_rules) };
+    const struct CMUnitTest tests[] = { cmocka_unit_test(test_rules), cmocka_unit_test(test_experts) };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

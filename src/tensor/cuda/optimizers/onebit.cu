@@ -69,7 +69,7 @@ struct CompressedRule : UpdateKind {
           beta1((float)a.beta1), per_rest1((float)(1 / (1 - a.beta1))), beta2((float)a.beta2),
           rest2((float)(1 - a.beta2)), epsilon((float)a.epsilon), decay((float)(a.decay * s.weight_decay))
     {
-        const double per_scale = 1 / (double)((const float *)a.numbers_3.data)[ONEBIT_SCALE];
+        const double per_scale = onebit_unscale((double)((const float *)a.numbers_3.data)[ONEBIT_SCALE]);
         if (bits) size = (float)(sqrt((double)*(const float *)a.squares_1.data / a.count) * per_scale);
         unscale = (float)per_scale;
     }
