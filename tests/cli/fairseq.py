@@ -1,10 +1,9 @@
 """fairseq's commands: the tutorial of Megatron-11b from raw text to perplexity, in its words (fairseq_commands.txt), with the losses of
 the same run in Megatron-LM's flags; the files that fairseq writes (tests/golden/fairseq.json); its log lines; each of its arguments;
-what is refused, with the cure; links with the names of its commands. Where the shared data is, also the whole of WikiText-2."""
+what is refused, with the cure; links with the names of its commands."""
 import base64
 import glob
 import gzip
-import hashlib
 import json
 import math
 import os
@@ -21,7 +20,6 @@ from run import jotun, metrics, work_folder
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 GOLDEN = json.load(open(os.path.join(HERE, "..", "golden", "fairseq.json")))
-DATA = os.path.join(os.environ.get("JOTUN_SHARED", os.path.join(HERE, "../../../shared")), "data")
 failures = 0
 
 
@@ -523,25 +521,11 @@ def json_lines(data):
     check(f"{rows}", [r["num_updates"] for r in rows] == ["2", "4"] and rows[0]["epoch"] == 1 and rows[0]["clip"] == "100" and 0 < rows[0]["update"] < rows[1]["update"])
 
 
-def whole_wikitext(folder):
-    """All of a part of WikiText-2 with GPT-2's vocabulary: the bytes that fairseq's own tools write."""
-    raw, gpt2, at = os.path.join(DATA, "wikitext-2", "test.txt"), os.path.join(DATA, "gpt2"), lambda x: os.path.join(folder, x)
-    if not os.path.exists(raw) or not os.path.exists(gpt2):
-        print("without a part: JOTUN_SHARED names no folder with data/wikitext-2 and data/gpt2")
-        return
-    with open(at("detok"), "w", encoding="utf-8", newline="") as out:
-        out.write(jotun("fairseq-detok", raw).stdout)
-    jotun("fairseq-bpe-encoder", "--encoder-json", os.path.join(gpt2, "encoder.json"), "--vocab-bpe", os.path.join(gpt2, "vocab.bpe"), "--inputs", at("detok"), "--outputs", at("bpe"))
-    jotun("fairseq-preprocess", "--only-source", "--trainpref", at("bpe"), "--destdir", folder)
-    for name, wanted in GOLDEN["wikitext-2"].items():
-        check(f"{name} of WikiText-2", hashlib.sha256(open(at(name), "rb").read()).hexdigest() == wanted)
-
-
 def main():
     here = os.getcwd()
     run.JOTUN = os.path.abspath(run.JOTUN)
     with work_folder() as folder:
-        for part in (tool_files, long_text, detokenizer, encoder, links, whole_wikitext):
+        for part in (tool_files, long_text, detokenizer, encoder, links):
             sub = os.path.join(folder, part.__name__)
             os.mkdir(sub)
             part(sub)

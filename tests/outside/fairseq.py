@@ -150,8 +150,7 @@ def tutorial(folder):
     shared = os.path.join(os.environ.get("JOTUN_SHARED", os.path.join(comparison.HERE, "../../../shared")), "data")
     raw, gpt2 = os.path.join(shared, "wikitext-2", "test.txt"), os.path.join(shared, "gpt2")
     if not os.path.exists(raw) or not os.path.exists(gpt2):
-        print("without a part: JOTUN_SHARED names no folder with data/wikitext-2 and data/gpt2")
-        return
+        return comparison.without("JOTUN_SHARED names no folder with data/wikitext-2 and data/gpt2")
     comparison.JOTUN, here = os.path.abspath(comparison.JOTUN), os.getcwd()
     os.chdir(folder)
     os.makedirs("wikitext-103-raw"), os.makedirs("megatron_11b")
