@@ -144,6 +144,11 @@ def check_states():
         done = dry_run(f"--model llama2-7b --mock-data --optimizer {name} --device cpu --ranks 1")
         found = table(done.stdout).get("optimizer states", [0])[0]
         check(abs(found / count - 1) < 0.01, f"{name}: {found:.4g} bytes of states, expected {count:.4g} {done.stderr.strip()}")
+    # what docs/optimizers.md says of whole models with 8-bit states
+    for model, said in ("gpt2-124m", 3.93), ("llama2-7b", 2.26):
+        done = dry_run(f"--model {model} --mock-data --optimizer adam8bit --device cpu --ranks 1")
+        found = table(done.stdout).get("optimizer states", [0])[0] / int(re.search(r"parameters\s+(\d+)", done.stdout)[1])
+        check(abs(found - said) < 0.02, f"{model}: {found:.3f} bytes of 8-bit states a parameter, not {said}")
 
 
 for name, words in UNEVEN.items():
