@@ -378,8 +378,8 @@ Status trainer_load(Trainer *t, const char *path)
     trainer_init(t);
     const char *folder = foreign_weights_folder(path);
     if (folder) TRY(load_foreign(t, folder, &state));              /* <-> world; same on every rank */
+    else        TRY(agree(t->world, load_shards(t, path, &state)));
     if (folder && state.samples == 0) state.updated_samples = counted_samples(t, state.step);
-    else TRY(agree(t->world, load_shards(t, path, &state)));
     unsigned loaded = trainer_loads(t, state.lacks);
     if (!(loaded & CHECKPOINT_STATES)) trainer_optimizer_init(t);     /* from these weights; <-> shard */
     else t->average = (AverageWeights){ state.average[0], state.average[1] };

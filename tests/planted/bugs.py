@@ -17,6 +17,7 @@ from conversions import CONVERSIONS
 from gpu_kernels import GPU_KERNELS
 from optimizers import OPTIMIZERS
 from options import OPTIONS
+from rules import RULES
 
 # name; file; what stands there (exactly once); what the bug makes of it; the test that must fail
 BUGS = [
@@ -463,7 +464,7 @@ BUGS = [
      "return k->block.family == PARAMS_DENSE && k->block.index == 0;", "return k->block.family == PARAMS_DENSE && k->block.index < 0;", "train.replay_test"),
     ("bytes of evaluations counted by each chunk", "src/train/step.c",
      "[target[i]] / config->chunks;", "[target[i]];", "cli.run_ends"),
-] + CHECKPOINTS + CONVERSIONS + GPU_KERNELS + OPTIMIZERS + OPTIONS
+] + CHECKPOINTS + CONVERSIONS + GPU_KERNELS + OPTIMIZERS + OPTIONS + RULES
 
 # Planted in ./check: one of each kind of parallelism and of what keeps it right.
 QUICK = [
