@@ -290,7 +290,7 @@ def shampoo(o, w, g, s, t, lr, decay):
 def distributed_shampoo(o, w, g, s, t, lr, decay):
     """Shi et al. 2023, arXiv 2309.06497, with the length of Adam's update (grafting): means of products, roots -1/4, new at every
     frequency-th step, from step `frequency` on; before it Adam's direction. Decoupled decay. A side above o["longest"] has no factor, and of
-    k factors the root is -1 / (2 k) (Gupta et al. 2018, theorem of order k; Anil et al. 2020, arXiv 2002.09018); the package cuts such a
+    k factors the root is -1 / (2 k) (Gupta et al. 2018, for tensors of order k; Anil et al. 2020, arXiv 2002.09018); the package cuts such a
     matrix in blocks instead. All but matrices of layers have AdamW here; the package preconditions vectors as well, whose factor has few
     eigenvalues that are not roundings."""
     sides = [i for i in (0, 1) if g.dim() == 2 and g.shape[i] <= o.get("longest", math.inf)]
