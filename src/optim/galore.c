@@ -80,7 +80,8 @@ static Tensor low_rank(const OptimizerRun *run, const OptimizerPiece *p, int64_t
     int64_t r = state_rank(&run->settings->sizes, p->rows, p->columns);
     bool    columns = columns_projected(p);
     Tensor  vector_rS = whole_matrix_state(p, SUBSPACE, matrix, r, S);
-    if (whole_matrix_due(run, (whole_matrix_step(run) - 1) % run->settings->renewal == 0))
+    if (whole_matrix_due(run, WORK_RENEWAL,
+                         (whole_matrix_step(run) - 1) % run->settings->renewal == 0))
         subspace_renew(run, vector_rS, g_RC, columns);
     Tensor  u = project(run, vector_rS, g_RC, columns);
     int64_t n = tensor_count(u);

@@ -110,6 +110,12 @@ typedef struct {
     Tensor  own_W, sums_W, most_M;
 } CompressedAllReduce;
 
+/* What a run does now and then: one that ends before, or begins after, has not used the memory of it. From
+ * WORK_UPDATE on it is that of whole matrices: an update that is not skipped, its first one, those after a
+ * beginning of their own, and those that renew something. */
+typedef enum { WORK_STEP = 1, WORK_EVALUATION = 2, WORK_SAMPLES = 4, WORK_UPDATE = 8, WORK_FIRST = 16,
+               WORK_LATER = 32, WORK_RENEWAL = 64, WORK_ALL = 127 } Work;
+
 /* What a rank's updates need; the trainer fills it once. */
 typedef struct {
     Queue  *queue;
@@ -125,6 +131,8 @@ typedef struct {
     int64_t sums[UPDATE_PHASES];
     StateSizes sizes;                  /* those of the settings, with the workers of this run */
     CompressedAllReduce compressed;    /* of rules that have one */
+    unsigned *work;                    /* bits of Work: done; of a dry run: to be measured. NULL: not wanted,
+                                        * and a dry run measures all */
 } OptimizerRun;
 
 typedef struct UpdateRule UpdateRule;

@@ -94,11 +94,11 @@ static Tensor shampoo_direction(const OptimizerRun *run, const OptimizerPiece *p
         factors += tensor_present(factor[side]);
         factor_update(run, factor[side], y, side);
     }
-    for (int side = 0; side < 2 && whole_matrix_due(run, t % s->renewal == 0); side++)
+    for (int side = 0; side < 2 && whole_matrix_due(run, WORK_RENEWAL, t % s->renewal == 0); side++)
         root_renew(run, root[side], factor[side], factors);
     lamb_direction(q, (LambDirection){ .g_N = tensor_view(g_RC, n), .m_N = tensor_view(m, n),
         .v_N = tensor_view(v, n), .beta1 = s->beta1, .beta2 = s->beta2, .epsilon = s->epsilon });
-    if (factors == 0 || !whole_matrix_due(run, t >= s->renewal)) return g_RC;
+    if (factors == 0 || !whole_matrix_due(run, WORK_LATER, t >= s->renewal)) return g_RC;
     precondition(run, y, m, root[0], root[1]);
     graft_length(run, tensor_view(y, n), tensor_view(g_RC, n));
     return y;

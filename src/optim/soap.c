@@ -116,14 +116,14 @@ static Tensor soap_matrix(const OptimizerRun *run, const OptimizerPiece *p, int6
     Tensor  u = tensor_new(run->scratch, "direction of a matrix", g_RC.dtype, p->rows, p->columns);
     gradient_mean(q, (GradientMean){ .y_N = tensor_view(g_RC, n), .g_N = tensor_view(g_RC, n) });
     for (int side = 0; side < 2; side++) basis[side] = square(p, LEFT_BASIS + side, matrix, side);
-    if (whole_matrix_due(run, t > 1)) adam_rotated(run, u, g_RC, m, v, basis[0], basis[1]);
+    if (whole_matrix_due(run, WORK_LATER, t > 1)) adam_rotated(run, u, g_RC, m, v, basis[0], basis[1]);
     else fill_zero(q, (FillZero){ .y = u });
     for (int side = 0; side < 2; side++) {
         Tensor mean = square(p, LEFT + side, matrix, side);
         if (!tensor_present(mean)) continue;
         gram_update(run, mean, g_RC, side);
-        if (whole_matrix_due(run, t == 1)) basis_first(run, basis[side], mean);
-        if (whole_matrix_due(run, t > 1 && (t - 1) % run->settings->renewal == 0))
+        if (whole_matrix_due(run, WORK_FIRST, t == 1)) basis_first(run, basis[side], mean);
+        if (whole_matrix_due(run, WORK_RENEWAL, t > 1 && (t - 1) % run->settings->renewal == 0))
             basis_renew(run, basis[side], mean, v, side);
     }
     return u;

@@ -139,7 +139,7 @@ static void update_matrix(const OptimizerRun *run, const OptimizerPiece *p, cons
     size_t  mark = arena_mark(run->scratch);
     Tensor  whole = gather_gradient(run, p, at);                                /* <-> cut */
     Tensor  u = rule->direction(run, p, matrix, whole), part = tensor_flat(p->g, at, n);
-    if (rule->begins && !whole_matrix_due(run, whole_matrix_step(run) > 1)) {
+    if (rule->begins && !whole_matrix_due(run, WORK_LATER, whole_matrix_step(run) > 1)) {
         arena_reset(run->scratch, mark);
         return;
     }
@@ -157,7 +157,7 @@ static void update_matrix(const OptimizerRun *run, const OptimizerPiece *p, cons
 void whole_matrix_update(const OptimizerRun *run, const OptimizerPiece *p, const WholeDirection *rule)
 {
     int64_t matrices = p->count / (p->local_rows * p->local_columns);
-    if (run->queue->host_state->skip && !run->queue->backend->dry) return;
+    if (!whole_matrix_due(run, WORK_UPDATE, !run->queue->host_state->skip)) return;
     for (int64_t m = 0; m < matrices; m++) update_matrix(run, p, rule, m);      /* <-> cut */
 }
 
@@ -176,7 +176,12 @@ int64_t whole_matrix_scratch(const Param *p, const StateSizes *sizes, int copies
 
 int64_t whole_matrix_step(const OptimizerRun *run) { return run->queue->host_state->updates + 1; }
 
-bool whole_matrix_due(const OptimizerRun *run, bool due) { return due || run->queue->backend->dry; }
+bool whole_matrix_due(const OptimizerRun *run, Work work, bool due)
+{
+    if (run->queue->backend->dry) return !run->work || (*run->work & work);
+    if (due && run->work) *run->work |= work;
+    return due;
+}
 
 double whole_matrix_noise(const OptimizerRun *run, int64_t side)
 {

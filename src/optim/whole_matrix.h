@@ -50,8 +50,8 @@ int64_t whole_matrix_scratch(const Param *p, const StateSizes *sizes, int copies
 /* The number of this update, from 1. Only back ends whose host knows it have the operations of these
  * rules. */
 int64_t whole_matrix_step(const OptimizerRun *run);
-/* Whether what is renewed from time to time is so in this update; always in a dry run, which measures. */
-bool    whole_matrix_due(const OptimizerRun *run, bool due);
+/* Whether this update does such work, which is noted in run->work; in a dry run whether it is measured. */
+bool    whole_matrix_due(const OptimizerRun *run, Work work, bool due);
 /* Vectors of the symmetric x_AA; those of eigenvalues below noise times the largest depend on their space
  * alone. */
 typedef struct { Tensor vector_AA, value_A, work_WA; } Eigen;

@@ -333,7 +333,7 @@ static void make_samples(Trainer *t, Report *report, const Saving *saving)
     trainer_parameters(t, true);                                                 /* <-> shard */
     sampler->make(sampler, t, report_sample, report);                            /* <-> all axes */
     trainer_parameters(t, false);                                                /* <-> shard */
-    t->sampled = true;
+    t->work |= WORK_SAMPLES;
     report_pause(report);
 }
 
@@ -387,14 +387,22 @@ static Status steps(Trainer *t, Report *report, Profile *profile, bool loaded)
 }
 
 /* ---- the run ---- */
+static bool arenas_are_full(const Trainer *t, const size_t *bytes)
+{
+    for (int i = 0; i < ARENAS; i++)
+        if (t->arena[i].peak != (bytes ? bytes[i] : t->arena[i].size)) return false;
+    return true;
+}
+
 /* The arenas must have been filled to the byte that the dry run predicted; anything else is a fault of
  * the program in which users of --dry-run cannot trust its result. Collective, because memory differs
- * between ranks. A run that ended before its first sample of text has not used the memory of one. */
+ * between ranks. A run that ended before its first evaluation, or before a root of Shampoo was renewed, has
+ * not used the memory of these: it is compared with a dry run of what it did. */
 static void compare_with_dry_run(Trainer *t)
 {
-    bool off = false;
-    if (t->config->sampler.interval > 0 && !t->sampled) return;            /* same on every rank */
-    for (int i = 0; i < ARENAS; i++) off = off || t->arena[i].peak != t->arena[i].size;
+    ArenaSizes done;
+    bool off = !arenas_are_full(t, NULL);
+    if (off && trainer_measure_done(&done, t) == OK) off = !arenas_are_full(t, done.bytes);
     if (trainer_join_flags(t, (RunFlags){ .memory = off }).memory && t->mesh.rank == 0) /* <-> all axes */
         log_line("a rank used more or less memory than its dry run predicted; please report this with the "
                  "options of the run");

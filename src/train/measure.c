@@ -138,9 +138,11 @@ static void sizes_read(Trainer *t, ArenaSizes *sizes)
         valid = slots_push(&count, &t->valid_executor, sizes->valid_slot);
         arena_close(&count);
         sizes->shared = train > valid ? train : valid;
+        size_t before = arena_mark(activations);
         arena_push(activations, "slots", sizes->shared);
+        sizes->slots = arena_mark(activations) - before;
     } else {
-        slots_push(activations, &t->executor, sizes->slot);
+        sizes->slots = slots_push(activations, &t->executor, sizes->slot);
     }
     for (int i = 0; i < ARENAS; i++) sizes->bytes[i] = t->arena[i].peak;
 }
@@ -196,13 +198,22 @@ static void count_training(Trainer *t)
         count_share(t, 1 / (double)s->estimate_interval, estimates_count);
 }
 
-void trainer_count(Trainer *t, ArenaSizes *sizes)
+/* The work of a trainer that its bits of Work name, NULL: all of it. */
+static void count_work(Trainer *t, void *context)
 {
     const TrainConfig *config = t->config;
-    if (config->training) count_training(t);
-    if (config->eval_iters > 0 || !config->training)
+    unsigned work = context ? *(const unsigned *)context : WORK_ALL;
+    t->work = work;
+    if (config->training && (work & WORK_STEP)) count_training(t);
+    if ((work & WORK_EVALUATION) && (config->eval_iters > 0 || !config->training))
         count_schedule(t, &t->valid_schedule, t->valid_micros, evaluate_run);
-    if (config->training && config->sampler.interval > 0) count_share(t, 0, samples_make);
+    if ((work & WORK_SAMPLES) && config->training && config->sampler.interval > 0)
+        count_share(t, 0, samples_make);
+}
+
+void trainer_count(Trainer *t, ArenaSizes *sizes)
+{
+    count_work(t, NULL);
     sizes_read(t, sizes);
 }
 
@@ -248,4 +259,17 @@ Status trainer_measure_work(ArenaSizes *sizes, const TrainConfig *config, int ra
 Status trainer_measure(ArenaSizes *sizes, const TrainConfig *config, int rank, int world)
 {
     return trainer_measure_work(sizes, config, rank, world, NULL, NULL);
+}
+
+Status trainer_measure_done(ArenaSizes *sizes, const Trainer *t)
+{
+    unsigned done = t->work;
+    Arena count;
+    TRY(trainer_measure_work(sizes, t->config, t->mesh.rank, t->mesh.world, count_work, &done));
+    arena_dry(&count, "slots");
+    if (trainer_evaluates_apart(t)) arena_push(&count, "slots", t->shared_slots.size);
+    else if (t->executor.slots > 0) slots_push(&count, &t->executor, t->executor.slot->activations.size);
+    sizes->bytes[ARENA_ACTIVATIONS] += arena_mark(&count) - sizes->slots;
+    arena_close(&count);
+    return OK;
 }

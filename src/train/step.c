@@ -341,6 +341,7 @@ StepReport trainer_step(Trainer *t)
     LossScale before = t->step_state.loss;
     test_copies(t);                                                     /* <-> tp kv tied shard replica */
     EstimateReport estimated = estimate(t);                                   /* <-> all axes */
+    t->work |= WORK_STEP;
     run_schedule(t, on_step);
     t->step++;
     t->samples += t->batch;
@@ -421,6 +422,7 @@ double trainer_evaluate(Trainer *t, int64_t steps, TrainerFill *fill, void *cont
     /* The ranks agree before each batch whether any of them has received a signal. */
     for (; e.step < steps; e.step++) {
         if (t->stop && trainer_join_flags(t, (RunFlags){ 0 }).signal) break;     /* <-> world */
+        t->work |= WORK_EVALUATION;
         pipeline_run(pipeline, &t->valid_schedule,
                      (PipelineCalls){ .context = &e, .fill = fill_from_caller });
     }

@@ -428,7 +428,8 @@ static void open_executor(Trainer *t, const ArenaSizes *sizes)
 Status trainer_open(Trainer *t, const TrainConfig *config, Transport *transport, const ArenaSizes *sizes)
 {
     *t = (Trainer){ .config = config, .transport = transport, .step_state = { .seed = config->seed },
-        .constant = { 0, config->global }, .evaluated = { 0, train_config_valid_global(config) } };
+        .constant = { 0, config->global }, .evaluated = { 0, train_config_valid_global(config) },
+        .work = sizes ? 0 : WORK_ALL };
     trainer_set_position(t, 0, 0);
     TRY(mesh_make(&t->mesh, transport->size, transport->rank, train_config_mesh(config)));
     int sum_group = config->sum_group > 0 ? config->sum_group : COMM_SUM_GROUP;

@@ -23,8 +23,8 @@ typedef struct { bool failed, memory, expired, best; int signal; } RunFlags;
 typedef enum { ARENA_PERSISTENT, ARENA_ACTIVATIONS, ARENA_RECOMPUTED, ARENA_GATHERED, ARENA_SCRATCH,
                ARENA_WORKSPACE, ARENA_SAMPLES, ARENA_HOST, ARENAS } ArenaName;
 /* slot: bytes of an activation slot; with an executor for evaluations alone valid_slot: of one of its slots,
- * shared: what both executors' slots share */
-typedef struct { size_t bytes[ARENAS], slot, valid_slot, shared; } ArenaSizes;
+ * shared: what both executors' slots share; slots: what all slots take of ARENA_ACTIVATIONS */
+typedef struct { size_t bytes[ARENAS], slot, valid_slot, shared, slots; } ArenaSizes;
 
 /* Of the layers of experts in a step, means over them: the largest load of an expert over the mean load, the
  * share of copies of tokens that a capacity dropped, and both auxiliary losses without their coefficients,
@@ -125,7 +125,7 @@ typedef struct Trainer {
     int64_t batch;                                   /* samples of the present or last step */
     BatchStep constant, evaluated;                   /* of runs without a ramp; of evaluations */
     int64_t started;                                 /* seam clock when the run began */
-    bool    sampled;                                 /* a sample of text has been made */
+    unsigned work;                                   /* bits of Work: done; dry: to be measured */
     LossStatistics losses;                           /* for the guard against spikes */
     EvaluationLosses evaluations;                    /* for early stopping */
     double  evaluated_bytes;                         /* of the text of the targets counted by this rank */
@@ -173,6 +173,8 @@ Status trainer_measure_work(ArenaSizes *sizes, const TrainConfig *config, int ra
                             TrainerWork *work, void *context);
 Status trainer_start_work  (Trainer *trainer, const TrainConfig *config, Transport *transport,
                             TrainerWork *work, void *context);
+/* The same with the work alone that this trainer has done (Trainer.work), and all the slots that it has. */
+Status trainer_measure_done(ArenaSizes *sizes, const Trainer *trainer);
 /* The same for a dry trainer that is open; its arenas, queue and communicators keep the details. Of a step
  * with many micro-batches only few are run, and the rest is extrapolated. */
 void   trainer_count(Trainer *dry, ArenaSizes *sizes);

@@ -178,7 +178,7 @@ void trainer_optimizer_open(Trainer *t)
     int64_t most = 0;
     t->optimizer = (OptimizerRun){ .queue = &t->queue, .optimizer = t->config->optimizer,
                                    .settings = &t->config->settings, .stage = t->stage_comm,
-                                   .scratch = &t->arena[ARENA_SCRATCH] };
+                                   .scratch = &t->arena[ARENA_SCRATCH], .work = &t->work };
     t->optimizer.sizes = t->config->settings.sizes;
     for (ParamFamily f = 0; f < PARAM_FAMILIES; f++) {
         const Comm *workers = trainer_workers(t, f);

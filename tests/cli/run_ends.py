@@ -172,6 +172,21 @@ def early_stop(data, folder):
     wanted(f"step {steps[-1] + 1} is saved" in done.stderr, "does not train on", done.stderr)
 
 
+def memory(data, folder):
+    """A run that ends before work that is rare has used less memory than the dry run of a whole one, and says nothing of it."""
+    words = ["train", "--data-path", data, *run.MODEL, "--threads", 1]
+    kept = os.path.join(folder, "memory")
+    for more in (["--optimizer", "shampoo", "--train-iters", 2], ["--optimizer", "soap", "--train-iters", 1],
+                 ["--optimizer", "soap", "--train-iters", 3, "--ranks", 2, "--tp", 2, "--save", kept],
+                 ["--optimizer", "soap", "--train-iters", 5, "--load", kept],
+                 ["--optimizer", "soap", "--train-iters", 2, "--fp16", "--initial-loss-scale", 2 ** 32],
+                 ["--train-iters", 2, "--iterations-to-skip", 1, 2], ["--optimizer", "galoreadamw", "--train-iters", 5],
+                 ["--train-iters", 9, "--eval-interval", 4, "--eval-iters", 1, "--split", "80,20,0", "--micro-batch-size", 1, "--eval-micro-batch-size", 8,
+                  "--exit-interval", 2, "--save", kept + "2"]):
+        told = run.jotun(*words, *more).stderr
+        wanted("than its dry run predicted" not in told, f"{more}: other memory than predicted", told)
+
+
 def bits_per_byte(data):
     """With bytes as tokens a target has one byte, and the end of a document none; --eod-mask-loss changes which targets count."""
     words = ["train", "--data-path", data, *run.MODEL, "--train-iters", 2, "--eval-interval", 2, "--eval-iters", 3, "--split", "60,40,0", "--threads", 1,
@@ -193,6 +208,7 @@ def bits_per_byte(data):
 
 with run.work_folder() as folder:
     data = run.corpus(folder)
+    memory(data, folder)
     bits_per_byte(data)
     first_line(data)
     megatron_lines(data)
