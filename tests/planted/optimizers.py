@@ -40,6 +40,8 @@ OPTIMIZERS = [
      "comm_all_reduce_max(p->cut, q, most, run->scratch); ", "(void)place; ", "layouts.drawn"),
     ("8-bit codes: a bound above the middle of two values", "src/tensor/dynamic_code.h",
      "(double)below > code_middle(value, next) ? nextafterf(below, -INFINITY) : below;", "below;", "tensor.symmetric_test"),
+    ("rare work of a run that is not noted", "src/optim/whole_matrix.c",
+     "if (due && run->work) *run->work |= work;", "if (due && run->work) *run->work |= work & WORK_STEP;", "cli.run_ends"),
     ("SOAP: the second moment not in the order of its vectors", "src/optim/soap.c",
      "copy_strided(q, (CopyStrided){ .y = v_RC, .x = moved_RC });", "(void)moved_RC;", "optim.rules_test"),
     ("schedule-free: evaluations with the parameters that are trained", "src/train/step.c",
