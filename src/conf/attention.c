@@ -89,7 +89,7 @@ Status rule_rope(const Options *o)
     if (o->position.value == CHOICE_position_sinusoidal && (o->hidden % 2 || o->hidden < 4))
         return fail(BAD_OPTION, "%s: half of the channels of %s are sines; give an even number of 4 or more",
                     TYPED(OPTION_position), TYPED(OPTION_hidden));
-    if (!rotary(o)) return OK;
+    if (!rotary(o) || o->kv_channels == 0) return OK;        /* rule_dividing says what would work */
     if (channels % 2 || channels == 0)
         return fail(BAD_OPTION, "%s needs heads of even width, and of %s %s leaves %" PRId64 " channels; give"
                     " --kv-channels %" PRId64 " or another --rotary-percent", TYPED(OPTION_position),
