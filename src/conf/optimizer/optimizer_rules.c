@@ -20,7 +20,24 @@ static Status rule_onebit(const Options *o)
     return OK;
 }
 
+/* Values that each fit, but not together, or that would leave all weights as they are. */
+static Status rule_numbers(const Options *o)
+{
+    if (o->lamb_min_coeff > o->lamb_max_coeff)
+        return fail(BAD_OPTION, "%s is above %s; give a lower one", TYPED(OPTION_lamb_min_coeff),
+                    TYPED(OPTION_lamb_max_coeff));
+    if (o->muon_extra_scale_factor == 0)
+        return fail(BAD_OPTION, "%s would leave the matrices of layers as they are; give a number above 0",
+                    TYPED(OPTION_muon_extra_scale_factor));
+    if (o->sgd_nesterov && o->sgd_momentum == 0)
+        return fail(BAD_OPTION, "%s has no effect with %s; give a momentum above 0, or leave it out",
+                    TYPED(OPTION_sgd_nesterov), TYPED(OPTION_sgd_momentum));
+    return OK;
+}
+
 Status options_fit_optimizer(const Options *o)
 {
-    return o->command == FOR_TRAIN && o->optimizer.value == CHOICE_optimizer_onebitlamb ? rule_onebit(o) : OK;
+    if (!(o->command & FOR_CONFIG)) return OK;                              /* what jotun train takes */
+    if (o->optimizer.value == CHOICE_optimizer_onebitlamb) TRY(rule_onebit(o));
+    return rule_numbers(o);
 }
