@@ -48,7 +48,7 @@ TAKEN = [
     ("gradient_clipping", None, "clip-grad", "1", "gradient_clipping (1, and 0 before 0.19.4) of DeepSpeed's JSON is not given"),
     ("optimizer.type", "FusedAdam", "weight-decay", "0", "optimizer.params.weight_decay (0) of DeepSpeed's JSON are not given"),
     ("optimizer", {"type": "AdamW", "params": {"torch_adam": True}}, "weight-decay", "0.01", ""),
-    ("optimizer.params.eps", 1e-6, "weight-decay", NONE, ""),
+    ("optimizer.params.eps", 1e-6, "weight-decay", NONE, "optimizer.params of DeepSpeed's JSON is taken without optimizer.type"),
     ("scheduler", {"type": "WarmupLR", "params": {"warmup_type": "linear"}}, "lr-warmup-iters", "1000", ""),
     ("scheduler", {"type": "WarmupLR", "params": {"warmup_num_steps": 0}}, "lr-warmup-iters", "0", ""),
     ("fp16", {"enabled": True, "loss_scale": 128}, "initial-loss-scale", NONE, ""),
@@ -85,6 +85,11 @@ REFUSED = [
     ("zero_optimization.stage", "two", "is not a whole number"), ("zero_optimization.zero_quantized_weights", True, "give false"),
     ("fp16", {"enabled": True, "initial_scale_power": 1.5}, "initial_scale_power 1.5 is not a whole number; give a value from 0 to 99"),
     ("gradient_accumulation_steps", 3, "a batch of 16 is no multiple of 6 (micro-batch 2 x 3 steps)"), ("gradient_clipping", [1], "has a value that is not understood"),
+    ("scheduler", {"type": "OneCycle", "params": {"cycle_min_lr": 0, "cycle_max_lr": 0.001, "decay_lr_rate": 0.1, "decay_step_size": 2, "cycle_first_stair_count": 3}}, "scheduler.params.cycle_momentum of DeepSpeed's JSON is refused"),
+    ("scheduler", {"type": "OneCycle", "params": {"cycle_min_lr": 0, "cycle_max_lr": 0.001, "decay_lr_rate": 0.1, "decay_step_size": 2, "cycle_first_stair_count": 3}}, "stair_count of DeepSpeed's JSON is refused"),
+    ("scheduler", {"type": "WarmupDecayLR", "params": {"warmup_num_steps": 5}}, "scheduler.params of DeepSpeed's JSON needs total_num_steps"),
+    ("scheduler", {"type": "WarmupCosineLR", "params": {"warmup_num_steps": 5}}, "scheduler.params of DeepSpeed's JSON needs total_num_steps"),
+    ("optimizer", {"type": "AdamW", "params": {"betas": [0.9]}}, "optimizer.params.betas of DeepSpeed's JSON needs two numbers"),
     ("curriculum_learning.enabled", True, "sequences have one length"), ("communication_data_type", "int8", "give fp32, fp16 or bf16"),
 ]
 
@@ -129,6 +134,17 @@ def check_end_of_decay(folder):
         done = run.jotun("config", "--deepspeed_config", path, "--min-lr", low, check=False)
         if done.returncode != code or (code and "contradicts --min-lr 0.0005" not in done.stderr):
             sys.exit(f"WarmupDecayLR beside --min-lr {low}: exit code {done.returncode}\n{done.stderr}")
+
+
+def check_together(folder):
+    """What jotun train refuses for values of several keys, jotun config does; and a byte order mark is none of the JSON."""
+    path = os.path.join(folder, "together.json")
+    for params, stage, code, says in (({"freeze_step": 10}, 1, 1, "sends signs of the momenta"), ({"max_coeff": 0.001}, 0, 1, "lamb-min-coeff"), ({}, 0, 0, "")):
+        with open(path, "w", encoding="utf-8-sig") as out:
+            json.dump({"optimizer": {"type": "OneBitLamb", "params": {"lr": 1e-3, **params}}, "zero_optimization": {"stage": stage}}, out)
+        done = run.jotun("config", "--deepspeed_config", path, "--ranks", 2, check=False)
+        if done.returncode != code or says not in done.stderr:
+            sys.exit(f"{params}, ZeRO {stage}: exit code {done.returncode}\n{done.stderr}")
 
 
 def check_files():
@@ -215,6 +231,7 @@ def check_runs(folder):
 
 with run.work_folder() as folder:
     check_end_of_decay(folder)
+    check_together(folder)
     bad = [*check_files(), *check_sources(folder), *check_runs(folder)]
     for key, value, option, wanted, says in TAKEN:
         code, given, said = config(folder, nested(key, value))

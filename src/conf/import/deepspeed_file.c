@@ -65,7 +65,8 @@ static void import_bytes(Import *m, Options *o, const char *path, const void *by
     }
     memcpy(text, bytes, count);
     text[count] = 0;
-    import_deepspeed(m, o, path, text);
+    bool marked = !strncmp(text, "\xEF\xBB\xBF", 3);          /* a byte order mark, as of Windows' editors */
+    import_deepspeed(m, o, path, marked ? text + 3 : text);
     free(text);
 }
 

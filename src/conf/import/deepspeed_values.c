@@ -113,9 +113,10 @@ static void refuse_others(DeepSpeed *d, const Scheduler *s)
     }
 }
 
-/* The cycle alone is a warm-up and a decay, by Megatron-LM's rule. */
+/* The cycle alone is a warm-up and a decay, by Megatron-LM's rule. All that is refused is named at once. */
 static void read_one_cycle(DeepSpeed *d)
 {
+    int    before = d->m->refused;
     char   key[DEEPSPEED_KEY], type[DEEPSPEED_TEXT];
     double first = number_at(d, "cycle_first_step_size", 2000);
     double both  = first + number_at(d, "cycle_second_step_size", first);
@@ -123,16 +124,17 @@ static void read_one_cycle(DeepSpeed *d)
     double rate  = number_at(d, "decay_lr_rate", 0), steps = number_at(d, "decay_step_size", 0);
     deepspeed_text(type, sizeof type, deepspeed_at(d, "optimizer.type"));
     if (low < 0 || high < 0)
-        return deepspeed_refuse(d, "scheduler.params", "needs cycle_min_lr and cycle_max_lr; give both");
+        deepspeed_refuse(d, "scheduler.params", "needs cycle_min_lr and cycle_max_lr; give both");
     if (number_at(d, "cycle_first_stair_count", 0) > 0 || number_at(d, "cycle_second_stair_count", 0) > 0)
-        return deepspeed_refuse(d, parameter(key, "cycle_first_stair_count"), "is refused: the learning rate "
-                                "changes with each step; give 0 for both stair counts");
+        deepspeed_refuse(d, parameter(key, "cycle_first_stair_count"), "is refused: the learning rate "
+                         "changes with each step; give 0 for both stair counts");
     if (rate != 0 && steps != 0)
-        return deepspeed_refuse(d, parameter(key, "decay_lr_rate"), "is refused: after the cycle the "
-                                "learning rate stays at cycle_min_lr; give 0");
+        deepspeed_refuse(d, parameter(key, "decay_lr_rate"), "is refused: after the cycle the "
+                         "learning rate stays at cycle_min_lr; give 0");
     if (number_at(d, "cycle_momentum", 1) != 0 && strcasecmp(type, "SGD") != 0)
-        return deepspeed_refuse(d, parameter(key, "cycle_momentum"), "is refused: it is true where it is not "
-                                "given, and --adam-beta1 is constant here; give false");
+        deepspeed_refuse(d, parameter(key, "cycle_momentum"), "is refused: it is true where it is not "
+                         "given, and --adam-beta1 is constant here; give false");
+    if (d->m->refused > before) return;
     set_number(d, "cycle_max_lr", OPTION_lr, high);
     set_number(d, "cycle_min_lr", OPTION_lr_warmup_init, low);
     set_number(d, "cycle_min_lr", OPTION_min_lr, low);
@@ -147,19 +149,30 @@ static void read_range_test(DeepSpeed *d)
     double low  = number_at(d, "lr_range_test_min_lr", 1e-3);
     double rate = number_at(d, "lr_range_test_step_rate", 1);
     double size = number_at(d, "lr_range_test_step_size", 2000), steps = (double)d->o->train_iters;
+    int    before = d->m->refused;
     if (number_at(d, "lr_range_test_staircase", 0) != 0)
-        return deepspeed_refuse(d, parameter(key, "lr_range_test_staircase"), "is refused: the learning rate "
-                                "rises with each step; give false");
+        deepspeed_refuse(d, parameter(key, "lr_range_test_staircase"), "is refused: the learning rate "
+                         "rises with each step; give false");
     if (size <= 0)
-        return deepspeed_refuse(d, parameter(key, "lr_range_test_step_size"), "is not above 0; give the "
-                                "steps in which the learning rate rises by lr_range_test_step_rate times its "
-                                "start");
+        deepspeed_refuse(d, parameter(key, "lr_range_test_step_size"), "is not above 0; give the "
+                         "steps in which the learning rate rises by lr_range_test_step_rate times its start");
     if (!options_said(d->o, OPTION_train_iters))
-        return deepspeed_refuse(d, "scheduler.type", "is LRRangeTest, which lasts as long as the run; give "
-                                "--train-iters N");
+        deepspeed_refuse(d, "scheduler.type", "is LRRangeTest, which lasts as long as the run; give "
+                         "--train-iters N");
+    if (d->m->refused > before) return;
     set_number(d, "lr_range_test_min_lr", OPTION_lr_warmup_init, low);
     set_number(d, "lr_range_test_step_rate", OPTION_lr, low * (1 + rate * steps / size));
     set_number(d, "lr_range_test_step_size", OPTION_lr_warmup_iters, steps);
+}
+
+static void judge_optimizer(DeepSpeed *d)
+{
+    const json_t *params = deepspeed_at(d, "optimizer.params"), *betas = json_object_get(params, "betas");
+    if (json_object_size(params) && !deepspeed_at(d, "optimizer.type"))
+        import_remark(d->m, d->o, d->from, "optimizer.params of DeepSpeed's JSON is taken without "
+                      "optimizer.type, which DeepSpeed does not; --optimizer names the optimizer");
+    if (json_is_array(betas) && json_array_size(betas) != 2)
+        deepspeed_refuse(d, "optimizer.params.betas", "needs two numbers; give [0.9, 0.95], for example");
 }
 
 static void judge_scheduler(DeepSpeed *d)
@@ -171,6 +184,10 @@ static void judge_scheduler(DeepSpeed *d)
                       "that of --lr-decay-style, by default linear; DeepSpeed alone would keep it constant");
     if (!s) return;
     refuse_others(d, s);
+    bool decays = !strcmp(s->type, "WarmupDecayLR") || !strcmp(s->type, "WarmupCosineLR");
+    if (decays && !deepspeed_at(d, "scheduler.params.total_num_steps"))
+        deepspeed_refuse(d, "scheduler.params", "needs total_num_steps, without which DeepSpeed stops; give "
+                         "the steps of the run");
     double low = number_at(d, "warmup_min_lr", 0), init = number_at(d, "warmup_min_ratio", 0);
     if (!strcmp(s->type, "WarmupDecayLR") && (low > 0 || d->o->min_lr > 0))
         set_number(d, "warmup_min_lr", OPTION_min_lr, low);
@@ -203,6 +220,7 @@ static void set_folder(DeepSpeed *d, const char *group, OptionIndex option, cons
 void deepspeed_values(DeepSpeed *d)
 {
     judge_batch(d);
+    judge_optimizer(d);
     judge_scheduler(d);
     set_folder(d, "tensorboard", OPTION_tensorboard_dir, "");
     set_folder(d, "csv_monitor", OPTION_metrics, ".csv");
