@@ -37,8 +37,8 @@ Status weights_normalize(double *weight, int count, WeightSum how)
     double sum = 0;
     for (int i = 0; i < count; i++) {
         if (!(weight[i] > 0) || !isfinite(weight[i]))
-            return fail(BAD_OPTION, "weight %g, number %d of %d, is not above 0; leave that data set out",
-                        weight[i], i + 1, count);
+            return fail(BAD_OPTION, "weight %g, number %d of %d, is no number above 0; leave that data set "
+                        "out", weight[i], i + 1, count);
         sum += weight[i];
     }
     if (how == SUM_NUMPY) sum = sum_pairwise(weight, count);
@@ -63,11 +63,12 @@ static Status part_add(BlendSpec *list, const char *prefix, const char *corpus, 
     return fail(NO_MEMORY, "no memory for %d data sets", list->count);
 }
 
+/* Decimal, as numbers of options are: strtod takes 0x10 and nan as well. */
 static bool number_read(double *value, const char *word)
 {
     char *end;
     *value = strtod(word, &end);
-    return end != word && *end == 0;
+    return end != word && *end == 0 && !word[strspn(word, "0123456789+-.eE")];
 }
 
 /* Whether every second word is a weight. A prefix that looks like a number would be ambiguous, so a
@@ -114,8 +115,12 @@ static Status line_add(BlendSpec *list, char *line, const char *path, int number
     for (char *word = strtok_r(line, space, &rest); word && columns < 4; word = strtok_r(NULL, space, &rest))
         column[columns++] = word;
     if (columns == 0) return OK;
-    if (columns != 3 || !number_read(&weight, column[0]))
-        return fail(BAD_FILE, "%s: line %d: must have three columns: weight, prefix, corpus", path, number);
+    if (columns != 3)
+        return fail(BAD_FILE, "%s: line %d: has %d%s column%s, and must have three: weight, prefix, corpus",
+                    path, number, columns, columns > 3 ? " or more" : "", columns == 1 ? "" : "s");
+    if (!number_read(&weight, column[0]) || !(weight > 0) || !isfinite(weight))
+        return fail(BAD_FILE, "%s: line %d: weight %s is no decimal number above 0; give another, or leave "
+                    "that data set out", path, number, column[0]);
     size_t length = strlen(column[1]);
     if (length > 4 && !strcmp(column[1] + length - 4, ".bin")) column[1][length - 4] = 0;
     return part_add(list, column[1], column[2], weight);
@@ -123,7 +128,9 @@ static Status line_add(BlendSpec *list, char *line, const char *path, int number
 
 static Status lines_add(BlendSpec *list, char *text, const char *path)
 {
+    static const char mark[] = "\xEF\xBB\xBF";            /* a byte order mark, as of Windows' editors */
     int number = 1;
+    if (!strncmp(text, mark, strlen(mark))) text += strlen(mark);
     for (char *line = text; line; number++) {
         char *end = strchr(line, '\n');
         if (end) *end++ = 0;

@@ -69,6 +69,17 @@ static void three_columns(void **state)
         assert_int_equal(text_read(&list, bad[i]), BAD_FILE);
         assert_non_null(strstr(fail_text(), line[i]));
     }
+    static const char *const weight[] = { "1,0", "1e400", "0x10", "0", "-2", "nan" };
+    for (size_t i = 0; i < sizeof weight / sizeof *weight; i++) {
+        char two[64], says[64];
+        snprintf(two, sizeof two, "1 P a\n%s P a\n", weight[i]);
+        snprintf(says, sizeof says, "line 2: weight %s is no decimal number above 0", weight[i]);
+        assert_int_equal(text_read(&list, two), BAD_FILE);
+        assert_non_null(strstr(fail_text(), says));
+    }
+    assert_int_equal(text_read(&list, "\xEF\xBB\xBF" "0.5 P a\n"), OK);
+    assert_true(list.part[0].weight == 0.5);
+    blend_spec_close(&list);
     assert_int_equal(text_read(&list, "\n \n"), BAD_FILE);
     assert_int_equal(bytes_read(&list, "1 a b\n\0\n2 c d\n", 14), BAD_FILE);      /* what stands behind was once left out */
     assert_non_null(strstr(fail_text(), "byte 6 is 0"));
