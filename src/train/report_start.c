@@ -27,6 +27,12 @@ static void log_repeated_samples(const Trainer *t)
                  (long long)((have + global - 1) / global));
 }
 
+/* What a blend takes of a data set, in proportion to the others. */
+static double share_of(const Blend *blend, const BlendSpec *list, int i)
+{
+    return list->weighted ? list->part[i].weight : (double)blend->order[i].plan.samples;
+}
+
 /* Epochs of the training data that the whole run reads; of several data sets those of the one that is read
  * most often, whose name is then in `of`. */
 static double epochs_of_run(const Trainer *t, const char **of)
@@ -35,13 +41,16 @@ static double epochs_of_run(const Trainer *t, const char **of)
     double samples = (double)trainer_samples_at_end(t), most = 0;
     *of = NULL;
     if (!loader->blend) return samples / (double)loader->samples;
+    const BlendSpec *list = &datasets_files(&t->datasets, SPLIT_TRAIN)->list;
+    double all = 0;
+    for (int i = 0; i < loader->blend->count; i++) all += share_of(loader->blend, list, i);
     for (int i = 0; i < loader->blend->count; i++) {
         const OrderPlan *plan = &loader->blend->order[i].plan;
-        double read = loader->blend->plain ? samples : (double)plan->samples;
+        double read = samples * share_of(loader->blend, list, i) / all;
         double epochs = read * (double)t->config->model.sequence / (double)plan->tokens;
         if (epochs <= most) continue;
         most = epochs;
-        if (loader->blend->count > 1) *of = datasets_files(&t->datasets, SPLIT_TRAIN)->list.part[i].prefix;
+        if (loader->blend->count > 1) *of = list->part[i].prefix;
     }
     return most;
 }

@@ -56,6 +56,11 @@ def epochs(data, folder):
                          os.path.join(folder, f"epochs{len(paths)}"), *order)
         if not re.search(rf"the run has {steps} steps: .* [0-9.]+ epochs of {wanted}, so that samples repeat", done.stderr):
             sys.exit(f"a run that repeats its data does not say so:\n{done.stderr}")
+    with open(os.path.join(folder, "list.txt"), "w") as out:
+        out.write(f"1 {data} a\n")
+    done = run.jotun("train", "--data-file-list", os.path.join(folder, "list.txt"), "--data-order", "megatron-deepspeed", *run.MODEL, "--train-iters", 2, "--threads", 1)
+    if float(re.search(r"([0-9.e+-]+) epochs of its training data", done.stderr).group(1)) > 0.3:
+        sys.exit(f"a part of a list's epoch is told as more:\n{done.stderr}")
     if "samples repeat" in run.jotun(*arguments(data, 1)).stderr:
         sys.exit("a run of one step speaks of samples that repeat")
 
