@@ -2,6 +2,7 @@
  * dialects, so that they cannot differ from what the program does. */
 #include "cli/help.h"
 #include <string.h>
+#include "conf/import/agpt.h"
 #include "conf/import/fairseq.h"
 #include "conf/rows.h"
 
@@ -63,16 +64,16 @@ const char *help_value(char *out, size_t size, OptionIndex option)
     return out;
 }
 
-/* The default is printed in brackets after the help. */
-static void option_entry(FILE *out, OptionIndex option, CommandSet command)
+/* The default is printed in brackets after the help. given: what a command gives instead; NULL: nothing. */
+static void option_entry(FILE *out, OptionIndex option, CommandSet command, const char *given)
 {
     char name[2 * TEXT], value[TEXT], text[TEXT];
     const OptionRow *row = &option_rows[option];
     help_value(value, sizeof value, option);
     snprintf(name, sizeof name, "--%s%s%s%s%s", row->name, *option_short(option) ? ", --" : "",
              option_short(option), *value ? " " : "", value);
-    snprintf(text, sizeof text, *row->text ? "%s [%s]" : "%s", option_help(option, command),
-             option_default(option, command));
+    const char *shown = given ? given : *row->text ? option_default(option, command) : NULL;
+    snprintf(text, sizeof text, shown ? "%s [%s]" : "%s", option_help(option, command), shown);
     entry(out, LEFT, name, text);
 }
 
@@ -111,9 +112,23 @@ static void fairseq_entry(void *out, const char *name, const char *value, const 
     entry(out, LEFT, both, text);
 }
 
+static void agpt_entries(FILE *out)
+{
+    char text[2 * TEXT];
+    AgptHelp help;
+    fprintf(out, "\nvariables, of the environment or as words NAME=VALUE\n");
+    for (int i = 0; agpt_help(&help, i); i++) {
+        snprintf(text, sizeof text, *help.fallback ? "%s [%s]" : "%s", help.what, help.fallback);
+        entry(out, LEFT, help.names, text);
+    }
+    fprintf(out, "\noptions of jotun train, which count more; [what the script gives, or the default]\n");
+}
+
 void help_command(FILE *out, const Command *command)
 {
     const char *group = NULL;
+    bool agpt = !strcmp(command->name, "agpt");
+    char given[TEXT];
     fprintf(out, "jotun %s%s%s [options]\n\n  %s\n", command->name, *command->words ? " " : "",
             command->words, command->job);
     if (help_fairseq(command, NULL, NULL)) {
@@ -121,10 +136,11 @@ void help_command(FILE *out, const Command *command)
         help_fairseq(command, fairseq_entry, out);
         fprintf(out, "\noptions of jotun %s may stand beside them\n", command_name(command->takes));
     }
+    if (agpt) agpt_entries(out);
     for (int i = 0; i < OPTIONS; i++) {
         if (!option_taken(i, command->takes)) continue;
         if (option_group_title(i) != group) fprintf(out, "\n%s\n", group = option_group_title(i));
-        option_entry(out, i, command->takes);
+        option_entry(out, i, command->takes, agpt ? agpt_default(given, sizeof given, i) : NULL);
     }
     int shapes = command->takes & FOR_CONFIG ? preset_count : 0;
     if (shapes) fprintf(out, "\nshapes for --model\n");

@@ -325,9 +325,58 @@ static Status take_back(Options *o, OptionIndex option)
     return OK;
 }
 
+/* How long the checkpoint's run was to be; "" where it does not tell, or this run is as long. */
+static const char *other_length(char *out, size_t size, const Options *o, const json_t *saved)
+{
+    static const OptionIndex lengths[] = { OPTION_train_iters, OPTION_train_samples, OPTION_train_tokens };
+    *out = 0;
+    for (int i = 0; i < 3 && !*out; i++) {
+        const char *name = option_rows[lengths[i]].name;
+        json_int_t was = json_integer_value(json_object_get(saved, name));
+        int64_t now = *(const OptionINT *)option_field_of(o, lengths[i]);
+        if (was > 0 && now > 0 && was != now)
+            snprintf(out, size, "--%s %" JSON_INTEGER_FORMAT, name, was);
+    }
+    return out;
+}
+
+static const char *new_schedule(const Options *o)
+{
+    return o->agpt_variables ? "OVERRIDE_CKPT_OPT_PARAM=1 takes the new schedule"
+         : "--override-opt-param-scheduler instead of --use-checkpoint-opt-param-scheduler takes the new one";
+}
+
+/* A schedule that ends elsewhere than this run. */
+static void note_kept_length(const Options *o, const json_t *saved)
+{
+    char length[128], value[64], decay[128] = "";
+    if (!*other_length(length, sizeof length, o, saved)) return;
+    for (int k = 0; k < schedule_lengths[LENGTH_DECAY].ways; k++) {
+        OptionIndex option = schedule_lengths[LENGTH_DECAY].way[k];
+        if (o->source[option].kind <= SOURCE_DEFAULT) continue;
+        options_value_text(value, sizeof value, o, option);
+        snprintf(decay, sizeof decay, ", --%s %s", option_rows[option].name, value);
+    }
+    log_line("%s is of a run of %s, whose schedule of learning rate and weight decay is kept%s; %s",
+             o->checkpoint.path, length, decay, new_schedule(o));
+}
+
+/* typed, was: what somebody gave here, and its value. */
+static void note_kept(const Options *o, OptionIndex option, const char *typed, const char *was)
+{
+    char value[256];
+    bool none = o->source[option].kind == SOURCE_NOTHING;
+    options_value_text(value, sizeof value, o, option);
+    if (!none && !strcmp(value, was)) return;
+    log_line("%s is ignored: the run resumes with its checkpoint's schedule, %s--%s%s%s; %s", typed,
+             none ? "without " : "", option_rows[option].name, none ? "" : " ", none ? "" : value,
+             new_schedule(o));
+}
+
 Status options_take_schedule(Options *o)
 {
-    char typed[256];
+    char text[256];
+    const char *typed[OPTIONS] = { NULL }, *was[OPTIONS] = { NULL };
     if (o->override_schedule)
         return fail(BAD_OPTION, "--override-opt-param-scheduler takes the new schedule and "
                     "--use-checkpoint-opt-param-scheduler the checkpoint's: give one of them");
@@ -335,12 +384,16 @@ Status options_take_schedule(Options *o)
     Status status = OK;
     for (int i = 0; i < OPTIONS && status == OK; i++) {
         if (!option_taken(i, FOR_SCHEDULE) || !saved_tells(o, saved, i)) continue;
-        if (options_typed_by_person(o, i))
-            log_line("%s is ignored: --use-checkpoint-opt-param-scheduler takes the checkpoint's",
-                     options_typed(typed, sizeof typed, o, i));
+        if (options_typed_by_person(o, i)) {
+            typed[i] = options_hold(o, options_typed(text, sizeof text, o, i));
+            was[i] = options_hold(o, options_value_text(text, sizeof text, o, i));
+        }
         if (o->source[i].kind > SOURCE_DEFAULT) status = take_back(o, i);
     }
+    if (status == OK) status = options_from_json(o, o->checkpoint.options, o->checkpoint.path, FOR_SCHEDULE);
+    for (int i = 0; i < OPTIONS && status == OK; i++)
+        if (typed[i]) note_kept(o, i, typed[i], was[i]);
+    if (status == OK) note_kept_length(o, saved);
     json_decref(saved);
-    TRY(status);
-    return options_from_json(o, o->checkpoint.options, o->checkpoint.path, FOR_SCHEDULE);
+    return status;
 }

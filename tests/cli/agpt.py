@@ -22,7 +22,7 @@ SMALL = {"HIDDEN": "32", "HEADS": "4", "NUM_KV_HEAD": "2", "FFN_HIDDEN_SIZE": "6
 MEGATRON = f"""--num-layers 10 --hidden-size 32 --num-attention-heads 4 --num-key-value-heads 2 --ffn-hidden-size 64 --seq-length 32
   --max-position-embeddings 512 --swiglu --hidden-dropout 0 --attention-dropout 0 --normalization rmsnorm --disable-bias-linear
   --no-query-key-layer-scaling --use-rotary-position-embeddings --rotary-position-embeddings-theta 50000 --untie-embeddings-and-output-weights
-  --init-method-std 0.111803 --embedding-init-method-std 0.632455532 --bf16 --accumulate-allreduce-grads-in-fp32 --no-bias-dropout-fusion
+  --init-method-std 0.111803 --bf16 --accumulate-allreduce-grads-in-fp32 --no-bias-dropout-fusion
   --no-masked-softmax-fusion --no-gradient-accumulation-fusion --optimizer adamw --lr 0.0002 --lr-decay-style cosine --lr-warmup-fraction 0.05
   --weight-decay 0.1 --adam-beta1 0.9 --adam-beta2 0.95 --adam-eps 0.00001 --clip-grad 1.0 --deepspeed --zero-stage 1 --no-pipeline-parallel
   --tensor-model-parallel-size 2 --pipeline-model-parallel-size 1 --micro-batch-size 1 --global-batch-size 1 --train-iters 4 --ranks 2
@@ -132,8 +132,11 @@ def folders(folder):
     check("NLAYERS=10\n" in environment and "TP=2\n" in environment, environment)
     kept = agpt(folder, "--dry-run", TP="2", NLAYERS="10", DATA_FILE_LIST=LIST, **SMALL)
     check(kept.returncode == 0 and len(open(os.path.join(folder, "logs", "latest")).read().split()) == count, "a dry run makes folders")
-    secret = agpt(folder, CKPT_DIR="secret", NLAYERS="1", DATA_FILE_LIST=LIST, HF_TOKEN="abc123", LS_COLORS="c", **{**SMALL, "TOKENIZER_TYPE": "Llama2Tokenizer"})
+    secret = agpt(folder, CKPT_DIR="secret", NLAYERS="1", DATA_FILE_LIST=LIST, HF_TOKEN="abc123", LS_COLORS="c", PGPASSWORD="abc123",
+                  MYSQL_PWD="abc123", APIKEY="abc123", GITHUB_PAT="abc123", secret="abc123", all_proxy="http://u:abc123@proxy:1/x?", KEPT="a://b@c d", **{**SMALL, "TOKENIZER_TYPE": "Llama2Tokenizer"})
     environment = open(os.path.join(folder, "secret", ".env")).read()
+    check("all_proxy=http://***@proxy:1/x?\n" in environment and "KEPT=a://***@c d\n" in environment and "# GITHUB_PAT is left out" in environment, environment)
+    check(os.stat(os.path.join(folder, "secret", ".env")).st_mode & 0o777 == 0o600 and "\nPATH=" in "\n" + environment, environment)
     check(secret.returncode == 0 and "abc123" not in environment and "LS_COLORS" not in environment, environment, secret.stderr)
     check("TOKENIZER_TYPE=Llama2Tokenizer" in environment and "_tokLlama2_flash/" in open(os.path.join(folder, "logs", "latest")).read(), environment)
     again = subprocess.run(["bash", "-c", log.splitlines()[0].replace("jotun", run.JOTUN, 1) + " --dry-run"], cwd=folder, env=PLAIN, capture_output=True, text=True)
@@ -150,8 +153,17 @@ def resume(folder):
     second = agpt(folder, **other)
     check(second.returncode == 0 and "resumes after step 2" in second.stderr and "LR=0.0003 is ignored" in second.stderr, second.stderr)
     check("step 4/4" in second.stderr and "-ws1-" in re.search(r"(\S+) is resumed, a run of another", second.stderr).group(1), second.stderr)
-    third = agpt(folder, OVERRIDE_CKPT_OPT_PARAM="1", **dict(other, TRAIN_ITERS="6"))
-    check(third.returncode == 0 and "resumes after step 4" in third.stderr and "lr 3.00e-04" not in third.stderr.split("step 5/6")[0], third.stderr)
+    check("use-checkpoint-opt" not in second.stderr and "--lr 0.0002; OVERRIDE_CKPT_OPT_PARAM=1 takes the new schedule" in second.stderr, second.stderr)
+    run_folder = re.search(r"(\S+) is resumed, a run of another", second.stderr).group(1)
+    new = agpt(folder, **dict(given, LR="0.0004", DTYPE="fp32"))
+    check("step 1/4" in new.stderr and "DTYPE=fp32" not in new.stderr, new.stderr)
+    new = agpt(folder, **dict(given, LR="0.0005"))
+    check(f"a new run begins: {run_folder}, of another" in new.stderr and "step 1/4" in new.stderr, new.stderr)
+    longer = agpt(folder, **dict(given, TRAIN_ITERS="6", SAVE_INTERVAL="6"))
+    says = "is of a run of --train-iters 4, whose schedule of learning rate and weight decay is kept, --lr-decay-iters 4; OVERRIDE_CKPT_OPT_PARAM=1"
+    check(says in longer.stderr, longer.stderr)
+    third = agpt(folder, OVERRIDE_CKPT_OPT_PARAM="1", CKPT_DIR=run_folder, **dict(other, TRAIN_ITERS="8"))
+    check(third.returncode == 0 and "resumes after step 6" in third.stderr and "lr 3.00e-04" not in third.stderr.split("step 7/8")[0], third.stderr)
     fresh = agpt(folder, CKPT_DIR="fresh", **other)
     check(fresh.returncode == 0 and "step 1/4" in fresh.stderr, fresh.stderr)
     another = agpt(folder, **dict(given, NLAYERS="3"))
@@ -247,8 +259,21 @@ def names(folder):
     for word, says in ("NLAYER=3", "give NLAYERS=3"), ("FOO=1", "docs/options.md lists them"), ("3", "neither NAME=VALUE nor an option"):
         done = agpt(folder, word)
         check(done.returncode in (1, 2) and says in done.stderr, word, done.stderr)
-    counted = agpt(folder, "--dry-run", "NLAYERS=3", NLAYERS="7", DATA_FILE_LIST="books.txt")
-    check(counted.returncode != 0, "words after an option are variables")
+    small = {**SMALL, "TRAIN_ITERS": "1"}
+    counted = agpt(folder, "--dry-run", "NLAYERS=3", "--exit-interval", "5", "CKPT_DIR=x", NLAYERS="7", DATA_FILE_LIST="books.txt", **small)
+    kept = agpt(folder, "--dry-run", NLAYERS="3", CKPT_DIR="x", DATA_FILE_LIST="books.txt", **small)
+    check(counted.returncode == 0 and counted.stdout == kept.stdout, "words after an option are no variables", counted.stderr)
+    taken = agpt(folder, "--dry-run", "--tokenizer", "NLAYERS=3", DATA_FILE_LIST="books.txt", **small)
+    check("--tokenizer NLAYERS=3: no such file" in taken.stderr, "the value of an option is a variable", taken.stderr)
+    for words, says in (["--dry-run", "NLAYER=3"], "give NLAYERS=3"), (["--dry-run", "TOKENIZER_MODEL=bytes"], "or --tokenizer bytes"):
+        done = agpt(folder, *words, DATA_FILE_LIST="books.txt", **small)
+        check(done.returncode == 1 and says in done.stderr, words, done.stderr)
+    tokens = agpt(folder, "--dry-run", TRAIN_TOKENS="1e6", DATA_FILE_LIST="books.txt")
+    check("TRAIN_TOKENS=1e6 is no whole number" in tokens.stderr and "less than a step" not in tokens.stderr, tokens.stderr)
+    told = agpt(folder, "--help").stdout
+    for row in (r"NLAYERS NUM_LAYERS +--num-layers \[32\]", r"LR +--lr \[0.0002\]", r"MODEL_ARCH +a shape: .*", r"--lr X +.*\[0.0002, LR\]", r"--swiglu +.*\[true\]",
+                r"CKPT_DIR +the folder of .*", r"NO_FLASH_ATTN +ignored: .*", r"--save DIR .*"):
+        check(re.search(rf"^  {row}", told, re.M | re.S), "jotun agpt --help lacks", row, told[:3000])
     counted = agpt(folder, "NLAYERS=3", "--dry-run", NLAYERS="7", DATA_FILE_LIST="books.txt", NO_FLASH_ATTN="1")
     check(counted.returncode == 0 and "NO_FLASH_ATTN of Argonne's scripts is ignored" in counted.stderr, counted.stderr)
     print("names")

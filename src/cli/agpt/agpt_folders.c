@@ -3,6 +3,8 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 #include "base/file.h"
@@ -13,35 +15,65 @@
 extern char **environ;
 enum { PATH_LETTERS = 1024 };
 
-/* A name that says that its value opens something. */
-static bool is_secret(const char *name, size_t letters)
+/* Whether the name has the word, or with `alone` has it between underscores. In any case of its letters. */
+static bool has_word(const char *name, const char *word, bool alone)
 {
-    static const char *const endings[] = {"_KEY",      "_TOKEN",  "_SECRET",
-                                          "_PASSWORD", "_PASSWD", "_CREDENTIALS"};
-    for (size_t i = 0; i < sizeof endings / sizeof endings[0]; i++) {
-        size_t n = strlen(endings[i]);
-        if (letters >= n && !strncmp(name + letters - n, endings[i], n)) return true;
+    size_t letters = strlen(word);
+    for (const char *at = name; *at; at++) {
+        if (strncasecmp(at, word, letters)) continue;
+        bool begins = at == name || at[-1] == '_', ends = !at[letters] || at[letters] == '_';
+        if (!alone || (begins && ends)) return true;
     }
     return false;
 }
 
-/* As printenv, without colours and without what should not lie in a shared folder. */
+/* A name that says that its value opens something. PAT is a personal access token, and no part of PATH; the
+ * script's own variables, such as TOKENIZER_MODEL, are none of these, nor are the folders of the shell. */
+static bool is_secret(const char *name)
+{
+    static const char *const words[] = {"PASS", "PWD", "SECRET", "TOKEN", "KEY", "CREDENTIAL"};
+    const char *right;
+    bool certain;
+    bool harmless = !strcmp(name, "PWD") || !strcmp(name, "OLDPWD");
+    if (harmless || agpt_variable(name, &right, &certain)) return false;
+    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++)
+        if (has_word(name, words[i], false)) return true;
+    return has_word(name, "PAT", true);
+}
+
+/* The value without what stands before the @ of a URL: https://user:password@host. */
+static void write_value(FILE *out, const char *value)
+{
+    for (const char *url; (url = strstr(value, "://")); ) {
+        url += 3;
+        const char *end = url + strcspn(url, "/?# \t\n\"',;"), *at = end;
+        while (at > url && *at != '@') at--;
+        fprintf(out, "%.*s%s", (int)(url - value), value, at > url ? "***" : "");
+        value = at;
+    }
+    fprintf(out, "%s\n", value);
+}
+
+/* As printenv, without colours and without what should not lie in a shared folder; for its owner alone. */
 static Status write_environment(const char *folder)
 {
-    char   path[PATH_LETTERS], *text = NULL;
+    char   path[PATH_LETTERS], name[PATH_LETTERS], *text = NULL;
     size_t bytes;
     TRY(path_join(path, folder, ".env"));
     FILE *out = open_memstream(&text, &bytes);
     if (!out) return fail(NO_MEMORY, "no memory for the environment");
     for (char **variable = environ; *variable; variable++) {
-        size_t letters = strcspn(*variable, "=");
-        if (!strncmp(*variable, "LS_COLORS=", 10)) continue;
-        if (is_secret(*variable, letters)) fprintf(out, "# %.*s is left out\n", (int)letters, *variable);
-        else fprintf(out, "%s\n", *variable);
+        int letters = (int)strcspn(*variable, "=");
+        if (!strncmp(*variable, "LS_COLORS=", 10) || letters >= PATH_LETTERS) continue;
+        snprintf(name, sizeof name, "%.*s", letters, *variable);
+        if (is_secret(name)) fprintf(out, "# %s is left out\n", name);
+        else write_value(out, *variable);
     }
     bool   whole = fclose(out) == 0;
+    mode_t mask  = umask(077);
     Status status =
         whole ? file_write_whole(path, text, bytes) : fail(NO_MEMORY, "no memory for the environment");
+    umask(mask);
     free(text);
     return status;
 }

@@ -104,10 +104,8 @@ Status agpt_start_ranks(const Options *o, const AgptMachine *m, int argc, char *
     count     = add(command, add(command, count, self), "agpt");
     for (int i = 0; i < count; i++)
         snprintf(line + strlen(line), sizeof line - strlen(line), "%s%s", i ? " " : "", command[i]);
-    count     = add_variables(command, count);
-    int first = 0;
-    while (first < argc && strncmp(argv[first], "--", 2)) first++;
-    for (int i = first; i < argc; i++) command[count++] = argv[i];
+    count = add_variables(command, count);
+    for (int i = 0; i < argc; i++) command[count++] = argv[i];
     log_line("starts the ranks: %s, and the variables", line);
     execvp(command[0], command);
     Status status =

@@ -10,6 +10,7 @@
 #include "cli/command.h"
 #include "cli/setup/setup.h"
 #include "conf/conf.h"
+#include "conf/rows.h"
 
 extern char **environ;
 enum { NAME = 128 };
@@ -31,20 +32,35 @@ static Status refuse_name(const char *name, const char *value, const char *right
                : fail(BAD_OPTION, "%s is no variable of train_aGPT_7B.sh; docs/options.md lists them", name);
 }
 
-/* Sets the variables of the words before the first option. *used: how many words these are. */
-static Status take_words(int *used, int argc, char **argv)
+/* Whether the word before it is an option that takes this one as its value. */
+static bool is_value(const char *before)
 {
-    for (*used = 0; *used < argc && strncmp(argv[*used], "--", 2); (*used)++) {
-        const char *word = argv[*used], *right;
+    char name[NAME];
+    if (!before || strncmp(before, "--", 2) || strchr(before, '=')) return false;
+    snprintf(name, sizeof name, "%s", before + 2);
+    int option = option_find(name, FOR_TRAIN);
+    return option >= 0 && option_rows[option].kind != KIND_FLAG;
+}
+
+/* Sets the variables of words NAME=VALUE, which may stand anywhere but as the value of an option; option: the
+ * others, in their order. */
+static Status take_words(char **option, int *options, int argc, char **argv)
+{
+    *options = 0;
+    for (int i = 0; i < argc; i++) {
+        const char *word = argv[i], *right = NULL;
         bool        certain;
         char        name[NAME];
-        size_t      letters = name_letters(word);
-        if (!letters || letters >= NAME)
+        size_t      letters = is_value(i ? argv[i - 1] : NULL) ? 0 : name_letters(word);
+        bool        first   = *options == 0 && strncmp(word, "--", 2);
+        if (first && (!letters || letters >= NAME))
             return fail(BAD_USAGE,
                         "%s is neither NAME=VALUE nor an option of jotun train, which begin with --", word);
-        snprintf(name, sizeof name, "%.*s", (int)letters, word);
-        if (!agpt_variable(name, &right, &certain)) return refuse_name(name, word + letters + 1, right);
-        if (setenv(name, word + letters + 1, 1)) return fail(NO_MEMORY, "no memory for %s", name);
+        snprintf(name, sizeof name, "%.*s", letters < NAME ? (int)letters : 0, word);
+        bool known = *name && agpt_variable(name, &right, &certain);
+        if (!known && (first || right)) return refuse_name(name, word + letters + 1, right);
+        if (!known) option[(*options)++] = argv[i];
+        else if (setenv(name, word + letters + 1, 1)) return fail(NO_MEMORY, "no memory for %s", name);
     }
     return OK;
 }
@@ -78,9 +94,9 @@ static Status enter_folder(void)
                 folder, strerror(errno));
 }
 
-static Status prepare(int *used, int argc, char **argv)
+static Status prepare(char **option, int *options, int argc, char **argv)
 {
-    TRY(take_words(used, argc, argv));
+    TRY(take_words(option, options, argc, argv));
     TRY(judge_environment());
     return enter_folder();
 }
@@ -108,22 +124,24 @@ static Status start(int count, char **words, int argc, char **argv)
 
 Status cmd_agpt(int argc, char **argv)
 {
-    int    used = 0, count = 0;
-    char   ranks[32];
-    char **words = calloc((size_t)argc + 3, sizeof *words), option[] = "--agpt-variables";
-    if (!words) return fail(NO_MEMORY, "no memory for %d words", argc);
+    int    options = 0, count = 0;
+    char   ranks[32], variables[] = "--agpt-variables";
+    char **words  = calloc((size_t)argc + 3, sizeof *words);
+    char **option = calloc((size_t)argc + 1, sizeof *option);
+    CHECK(words && option, "no memory for %d words", argc);
     log_mute(transport_launcher_rank() != 0);
-    Status status  = prepare(&used, argc, argv);
-    words[count++] = option;
+    Status status  = prepare(option, &options, argc, argv);
+    words[count++] = variables;
     if (transport_launcher_size()) {
         snprintf(ranks, sizeof ranks, "--ranks=%d", transport_launcher_size());
         words[count++] = ranks;
     }
-    for (int i = used; i < argc; i++) words[count++] = argv[i];
+    for (int i = 0; i < options; i++) words[count++] = option[i];
     bool first = transport_launcher_rank() == 0;
-    if (status == OK && first) status = start(count, words, argc, argv);
+    if (status == OK && first) status = start(count, words, options, option);
     if (status == OK) status = cmd_train(count, words);
     else status = setup_refused(status, argc, argv);
+    free(option);
     free(words);
     return status;
 }

@@ -164,7 +164,6 @@ static void read_values(Agpt *a)
     choose(a, V_MODEL_ARCH, variables[V_MODEL_ARCH].fallback);
     choose_architecture(a);
     choose_by_machine(a);
-    agpt_machine_report(&a->found.machine);
 #define NEEDS(id, values, other, needed)                                                                     \
     if (is_one_of(a->value[V_##id].text, values)) choose(a, V_##other, needed);
 #include "conf/dialects.def"
@@ -240,12 +239,16 @@ static void name_folders(Agpt *a)
         folder->text = a->o->save;
         return;
     } /* --save on the command line */
-    if (!a->known) found->resumes = agpt_checkpoints(found->run, a->o->run_name, run_name(a, "*"));
+    if (!a->known) found->resumes = agpt_checkpoints(found, a->o->run_name, run_name(a, "*"));
     if (found->resumes)
         log_line(
             "%s is resumed, a run of another world size, layout or learning rate; CKPT_DIR=DIR begins a "
             "new one, OVERRIDE_CKPT_OPT_PARAM=1 takes the new learning rate",
             found->run);
+    else if (*found->finished)
+        log_line("a new run begins: %s, of another world size, layout or learning rate, is finished; "
+                 "CKPT_DIR=%s with more steps continues it",
+                 found->finished, found->finished);
     folder->text = options_hold(a->o, found->run);
 }
 
@@ -397,7 +400,7 @@ static void take_tokenizer(Agpt *a)
     }
     agpt_refuse(a,
            "TOKENIZER_MODEL=%s is no file or folder, and nothing is downloaded; give the folder of its "
-           "tokenizer.json or its sentencepiece .model",
+           "tokenizer.json or its sentencepiece .model, or --tokenizer bytes, without one",
            name);
 }
 

@@ -14,4 +14,11 @@ Status import_agpt(Options *o, const AgptFound *found);
 /* Of a word NAME=VALUE, or of a variable of the environment: whether train_aGPT_7B.sh has it. right: the name
  * that is meant instead, NULL where none is near; certain: somebody has mistaken it before. */
 bool agpt_variable(const char *name, const char **right, bool *certain);
+
+/* For its help. Variable i, from 0: its names, the first of which counts, and its default, "" where there is
+ * none or another variable says it; false behind the last one. */
+typedef struct { char names[128]; const char *fallback, *what; } AgptHelp;
+bool agpt_help(AgptHelp *help, int i);
+/* What the script gives an option, or from which variable, in brackets of its help; NULL: nothing. */
+const char *agpt_default(char *out, size_t size, OptionIndex option);
 #endif

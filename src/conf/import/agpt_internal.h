@@ -45,8 +45,8 @@ void        agpt_compute(Agpt *a);
 /* sqrt(2 / (5 HIDDEN)) with six decimals, each step rounded down, as bc computes it there. */
 const char *agpt_initial_deviation(Agpt *a);
 
-/* The folder of the run's checkpoints: `name` under checkpoints, or the newest run there that differs from it
- * in what `other` leaves open (a pattern of glob) and can be resumed. Returns whether another one was found.
- */
-bool agpt_checkpoints(char path[AGPT_NAME], const char *name, const char *other);
+/* Sets found->run, the folder of the run's checkpoints: `name` under checkpoints, or the newest run there
+ * that differs from it in what `other` leaves open (a pattern of glob) and has steps left; and
+ * found->finished. Returns whether another one was found. */
+bool agpt_checkpoints(AgptFound *found, const char *name, const char *other);
 #endif

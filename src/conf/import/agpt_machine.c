@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <unistd.h>
 #include "base/file.h"
 #include "base/log.h"
@@ -34,21 +35,26 @@ static const char *machine_name(void)
     const char *named = getenv("MACHINE"), *submitted = getenv("PBS_O_HOST");
     if (gethostname(host, sizeof host - 1)) host[0] = 0;
     for (int i = 0; named && i < MACHINES; i++)
-        if (!strcmp(machines[i].name, named)) return machines[i].name;
+        if (!strcasecmp(machines[i].name, named)) return machines[i].name;
     if (begins_with_one(host, "x3") && submitted && begins_with_one(submitted, "sirius")) return "sirius";
     for (int i = 0; i < MACHINES; i++)
         if (begins_with_one(host, machines[i].hosts)) return machines[i].name;
     return "";
 }
 
-void agpt_machine_report(const AgptMachine *machine)
+/* MACHINE without choices of its own would change nothing. */
+static Status judge_machine(void)
 {
+    char        known[256] = "";
     const char *named = getenv("MACHINE");
-    if (!named || !*named || *machine->name) return;
-    log_line("MACHINE=%s has no choices of its own in train_aGPT_7B.sh; those that have: "
-#define MACHINE(name, ...) " " name
-#include "conf/dialects.def"
-             , named);
+    if (!named || !*named) return OK;
+    for (int i = 0; i < MACHINES; i++) {
+        size_t used = strlen(known);
+        if (!strcasecmp(machines[i].name, named)) return OK;
+        snprintf(known + used, sizeof known - used, "%s%s", i ? ", " : "", machines[i].name);
+    }
+    return fail(BAD_OPTION, "MACHINE=%s has no choices of its own in train_aGPT_7B.sh; these have: %s; give "
+                "one of them, or unset it", named, known);
 }
 
 /* ---- hosts ---- */
@@ -131,6 +137,7 @@ Status agpt_machine(AgptMachine *m)
     static const char *const ranks[] = {"NGPU_PER_HOST",         "LOCAL_WORLD_SIZE",   "PMI_LOCAL_SIZE",
                                         "SLURM_NTASKS_PER_NODE", "SLURM_GPUS_ON_NODE", NULL};
     const char              *name;
+    TRY(judge_machine());
     *m = (AgptMachine){.hosts = 1, .gpus = found_gpus()};
     snprintf(m->name, sizeof m->name, "%s", machine_name());
     if ((name = first_set(pbs))) snprintf(m->job, sizeof m->job, "PBS job %s", getenv(name));

@@ -11,18 +11,18 @@ typedef struct {
     char job[128], hostfile[1024], name[32];
     int  hosts, per_host, gpus;
 } AgptMachine;
-/* BAD_FILE where HOSTFILE cannot be read, BAD_OPTION where NGPU_PER_HOST is no number. */
+/* BAD_FILE where HOSTFILE cannot be read, BAD_OPTION where NGPU_PER_HOST is no number, or MACHINE one that
+ * the script has no choices for. */
 Status agpt_machine(AgptMachine *machine);
-/* A line where MACHINE names one that the script has no choices for. */
-void   agpt_machine_report(const AgptMachine *machine);
 
 /* What the options follow from beside the variables: the machine and files, which one rank looks for, so that
- * the others need not. resumes: `run`, the folder of the checkpoints, is that of another run. The others:
+ * the others need not. resumes: `run`, the folder of the checkpoints, is that of another run; finished: the
+ * folder of such a run that has no steps left, "" where there is none. The others:
  * whether the script's own list of data, its tokenizer of Llama and the one that is named are there. */
 enum { AGPT_NAME = 1024 };
 typedef struct {
     AgptMachine machine;
     bool        data_list, llama, tokenizer, resumes;
-    char        run[AGPT_NAME];
+    char        run[AGPT_NAME], finished[AGPT_NAME];
 } AgptFound;
 #endif

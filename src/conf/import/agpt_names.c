@@ -71,3 +71,76 @@ bool agpt_variable(const char *name, const char **right, bool *certain)
     *right = nearest(name);
     return false;
 }
+
+/* ---- help ---- */
+
+enum {
+#define VARIABLE(id, names, text) V_##id,
+#include "conf/dialects.def"
+    VARIABLES
+};
+static const struct { const char *names, *text; } variables[VARIABLES] = {
+#define VARIABLE(id, names, text) [V_##id] = {names, text},
+#include "conf/dialects.def"
+};
+static const char *const said[VARIABLES] = {
+#define SAID(id, what) [V_##id] = what,
+#include "conf/dialects.def"
+};
+
+/* Of the architecture that is the default. */
+static const char *default_shape(int v)
+{
+#define ARCHITECTURE(name, heads, layers, hidden, kv, ffn, seq, keeps)                                       \
+    if (!strcmp(name, variables[V_MODEL_ARCH].text)) {                                                       \
+        if (v == V_HEADS) return #heads;                                                                     \
+        if (v == V_NLAYERS) return #layers;                                                                  \
+        if (v == V_HIDDEN) return #hidden;                                                                   \
+        if (v == V_NUM_KV_HEAD) return #kv;                                                                  \
+        if (v == V_FFN_HIDDEN_SIZE) return #ffn;                                                             \
+        if (v == V_SEQ) return #seq;                                                                         \
+    }
+#include "conf/dialects.def"
+    return "";
+}
+
+static const char *default_of(int v) { return *variables[v].text ? variables[v].text : default_shape(v); }
+
+static const Dialect *row_of(int v)
+{
+    char        first[NAME];
+    const char *list = variables[v].names;
+    return next_name(first, &list) ? dialect_find(DIALECT_ARGONNE, first, NULL) : NULL;
+}
+
+bool agpt_help(AgptHelp *help, int i)
+{
+    static _Thread_local char what[512];
+    if (i < 0 || i >= VARIABLES) return false;
+    const Dialect *row = row_of(i);
+    *help = (AgptHelp){.fallback = default_of(i), .what = what};
+    snprintf(help->names, sizeof help->names, "%s", variables[i].names);
+    if (said[i]) snprintf(what, sizeof what, "%s", said[i]);
+    else if (row && row->option >= 0) snprintf(what, sizeof what, "--%s", option_rows[row->option].name);
+    else if (row && row->verb == VERB_IGNORED) snprintf(what, sizeof what, "ignored: %s", row->text);
+    else if (row) snprintf(what, sizeof what, "refused: %s; %s", row->text, row->cure);
+    else *what = 0;
+    return true;
+}
+
+const char *agpt_default(char *out, size_t size, OptionIndex option)
+{
+#define COMPUTED(field, from)                                                                                \
+    if (option == OPTION_##field) return snprintf(out, size, "%s", from), out;
+#define FIXED(without, ours, value)                                                                           \
+    if (!strcmp(option_rows[option].name, ours)) return snprintf(out, size, "%s", value), out;
+#include "conf/dialects.def"
+    for (int v = 0; v < VARIABLES; v++) {
+        const Dialect *row = row_of(v);
+        if (!row || row->verb != VERB_ALIAS || row->option != (int)option) continue;
+        snprintf(out, size, "%s%s%.*s", default_of(v), *default_of(v) ? ", " : "",
+                 (int)strcspn(variables[v].names, " "), variables[v].names);
+        return out;
+    }
+    return NULL;
+}

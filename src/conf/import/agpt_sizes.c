@@ -93,6 +93,7 @@ static void compute_steps(Agpt *a)
     if (!tokens->text) tokens->text = "4673780159710";
     int64_t sample = agpt_number(a, V_SEQ), batch = agpt_number(a, V_GLOBAL_BATCH),
             all   = agpt_number(a, V_TRAIN_TOKENS);
+    if (a->refused.count) return;
     int64_t whole = all / sample / batch;
     double  most  = option_rows[OPTION_train_iters].high;
     if ((double)whole > most)
