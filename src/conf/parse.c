@@ -43,7 +43,11 @@ static Status parse_defaults(Options *o)
 
 /* ---- other trainers' names ---- */
 
-static const char *whose(const Dialect *row) { return dialect_names[row->whose].name; }
+/* Both commands for language models of fairseq read the same rows. */
+static const char *whose(const Options *o, const Dialect *row)
+{
+    return row->whose == DIALECT_FAIRSEQ_LINE_INDEX ? fairseq_command(o) : dialect_names[row->whose].name;
+}
 
 static bool is_false(const char *value)
 {
@@ -56,7 +60,7 @@ static Status dialect_flag(Options *o, const Dialect *row, const char *value, Op
     if (!value || !strcmp(value, "1") || !strcasecmp(value, "true"))
         return options_set(o, row->option, row->text, source);
     return fail(BAD_OPTION, "%s=%s of %s is refused: leave it out, or give --%s", source.name, value,
-                whose(row), option_rows[row->option].name);
+                whose(o, row), option_rows[row->option].name);
 }
 
 /* What is not taken as it was given: a line in the log, or in a list that somebody asked for. */
@@ -117,7 +121,7 @@ Status dialect_apply(Options *o, const Dialect *row, const char *value, OptionSo
     case VERB_OPTIONAL:
         if (value && *value && strcmp(value, "1") != 0 && strcasecmp(value, "true") != 0)
             return set_value(o, row->option, value, source);
-        note(o, "%s of %s is ignored: %s", source.name, whose(row), row->text);
+        note(o, "%s of %s is ignored: %s", source.name, whose(o, row), row->text);
         break;
     case VERB_WITH:
         TRY(set_value(o, row->option, value, source));
@@ -130,11 +134,11 @@ Status dialect_apply(Options *o, const Dialect *row, const char *value, OptionSo
         if (row->verb == VERB_REFUSE_FLAG && is_false(value)) return OK;         /* it asks for nothing */
         bool variable = value && !*dialect_names[row->whose].prefix;
         return fail(BAD_OPTION, "%s%s%.200s of %s is refused: %s; %s", source.name, variable ? "=" : "",
-                    variable ? value : "", whose(row), row->text, row->cure);
+                    variable ? value : "", whose(o, row), row->text, row->cure);
     case VERB_IGNORED:
         if (!strcmp(row->name, "accumulate-allreduce-grads-in-fp32")) o->sums_fp32 = true;
         if (!strcmp(row->name, "no-position-embedding")) o->no_positions = true;
-        note(o, "%s of %s is ignored: %s", source.name, whose(row), row->text);
+        note(o, "%s of %s is ignored: %s", source.name, whose(o, row), row->text);
         break;
     case VERB_PART:
     case VERB_SUGGEST:
@@ -271,7 +275,8 @@ static Status parse_dialect(CommandLine *c, const Dialect *row, OptionSource sou
     if (row->verb == VERB_OPTIONAL && !after_equals && value_follows(c)) value = *c->word++;
     while (row->values < 0 && !after_equals && value_follows(c)) c->word++;
     for (int i = after_equals != NULL; i < row->values; i++) {
-        if (!value_follows(c)) return fail(BAD_USAGE, "%s of %s needs a value", source.name, whose(row));
+        if (!value_follows(c))
+            return fail(BAD_USAGE, "%s of %s needs a value", source.name, whose(c->o, row));
         value = *c->word++;
     }
     return dialect_apply(c->o, row, value, source);
@@ -290,10 +295,10 @@ static Status parse_unknown(const Options *o, const char *typed, const Dialect *
                     command_names((char[256]){ 0 }, 256, takers, "jotun ", " and "));
     if (suggestion && suggestion->verb == VERB_MISSING)
         return fail(BAD_USAGE, "%s is a name of %s and no option of jotun %s: %s; %s", typed,
-                    whose(suggestion), command, suggestion->text, suggestion->cure);
+                    whose(o, suggestion), command, suggestion->text, suggestion->cure);
     if (suggestion)
         return fail(BAD_USAGE, "%s is a name of %s and no option of jotun %s; here it is %s", typed,
-                    whose(suggestion), command, suggestion->text);
+                    whose(o, suggestion), command, suggestion->text);
     int flag = !strncmp(name, "no-", 3) ? option_find(name + 3, o->command) : -1;
     if (flag >= 0 && option_rows[flag].kind == KIND_FLAG)
         return fail(BAD_USAGE, "%s is no option of jotun %s; --%s is off unless it is given, or --%s=false",

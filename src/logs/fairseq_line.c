@@ -61,15 +61,16 @@ static void put_loss(Fields *f, double nats)
 static void put_training(Fields *f, const FairseqLine *x)
 {
     double steps = (double)x->steps, seconds = x->seconds > 0 ? x->seconds : 1e-9;
+    double each = x->steps > 0 ? steps : 1;
     put_loss(f, x->loss);
     put(f, "wps", (double)x->tokens / seconds, 1);
     put(f, "ups", steps / seconds, 2);
-    put(f, "wpb", (double)x->tokens / steps, 1);
-    put(f, "bsz", (double)x->samples / steps, 1);
+    put(f, "wpb", (double)x->tokens / each, 1);
+    put(f, "bsz", (double)x->samples / each, 1);
     put(f, "num_updates", (double)x->updates, -1);
     put(f, "lr", x->lr, -1);
     put(f, "gnorm", isnan(x->norm) ? NAN : x->norm, 3);
-    if (x->clip >= 0) put(f, "clip", x->clip, 1);
+    if (!(x->clip < 0)) put(f, "clip", isnan(x->clip) ? NAN : x->clip, 1);
     if (x->loss_scale > 0) put(f, "loss_scale", x->loss_scale, 4);
     put(f, "train_wall", x->seconds, 0);
     put(f, "wall", x->wall, 0);

@@ -6,10 +6,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Of the steps since the line before, or of an epoch. loss: the mean in nats, NAN where no step counted.
- * seconds: of all of them; wall: since the start of the run. clip: the share of steps that were clipped in
- * percent, below 0: the field is left out; so is loss_scale where it is 0. at, size: steps of the epoch up to
- * this one, and in all. */
+/* Of the steps since the line before, or of an epoch; those that were skipped have seconds alone. tokens:
+ * with a loss, so that padding does not count. loss: the mean over them in nats, NAN where no step
+ * counted; norm: the mean over steps. seconds: of all of them; wall: since the start of the run. lr,
+ * loss_scale: of the next update. clip: the share of steps that were clipped in percent, below 0: the
+ * field is left out; so is loss_scale where it is 0. at, size: steps of the epoch up to this one, and in
+ * all. */
 typedef struct {
     int64_t epoch, at, size, steps, tokens, samples, updates;
     double  loss, seconds, lr, norm, clip, loss_scale, wall;

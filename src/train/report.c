@@ -9,6 +9,7 @@
 #include "base/log.h"
 #include "base/seam.h"
 #include "logs/fairseq_line.h"
+#include "optim/lr.h"
 #include "train/megatron_line.h"
 #include "train/rank_peak.h"
 
@@ -231,40 +232,47 @@ static FairseqLine fairseq_place(const Report *report, const Trainer *t)
         .wall = (double)(seam.clock() - report->started_at) * 1e-9 };
 }
 
-/* Lines within an epoch are at multiples of the interval alone; the epoch's own line ends it, and the run. */
+/* The means of a line. The norm is one too, and NAN where every step was skipped. */
+static void fairseq_means(FairseqLine *x, FairseqSums sums, bool clips)
+{
+    double steps = (double)sums.steps;
+    x->steps = sums.steps, x->samples = sums.samples, x->seconds = sums.seconds;
+    x->tokens = (int64_t)sums.tokens;
+    x->loss = sums.losses / sums.tokens;
+    x->norm = sums.norms / steps;
+    x->clip = clips ? 100 * (double)sums.clipped / steps : -1;
+}
+
+/* Lines within an epoch are at multiples of the interval alone, in updates; the epoch's own line ends it, and
+ * the run. As there, the learning rate and the loss scale are those that the next update will have. */
 static void fairseq_step(Report *report, const Trainer *t, StepReport r)
 {
     const TrainConfig *config = report->config;
     char line[1000];
     FairseqLine x = fairseq_place(report, t);
-    double scale = config->clip > 0 ? 100 : -1;
-    x.lr = r.lr, x.norm = r.norm, x.loss_scale = r.loss_scale;
-    if (t->step % config->log_interval == 0) {
-        x.steps = report->steps, x.samples = report->samples, x.seconds = report->seconds;
-        x.tokens = report->samples * config->model.sequence;
-        x.loss = report->averaged ? report->losses / (double)report->averaged : NAN;
-        x.clip = scale < 0 ? -1 : scale * (double)report->clipped / (double)report->steps;
+    x.lr = lr_at(&config->lr, t->updated_samples);
+    x.loss_scale = r.loss_scale > 0 ? t->step_state.loss.scale : 0;
+    if (!r.skipped && t->step_state.updates % config->log_interval == 0) {
+        fairseq_means(&x, report->line, config->clip > 0);
         write_line(line, fairseq_line(line, sizeof line - 1, &x));
-        report->clipped = 0;
+        report->line = (FairseqSums){ 0 };
     }
     if (x.at != x.size && t->step != t->steps) return;
-    x.steps = report->epoch.steps, x.samples = report->epoch.samples, x.seconds = report->epoch.seconds;
-    x.tokens = report->epoch.samples * config->model.sequence;
-    x.loss = report->epoch.averaged ? report->epoch.losses / (double)report->epoch.averaged : NAN;
-    x.clip = scale < 0 ? -1 : scale * (double)report->epoch.clipped / (double)report->epoch.steps;
+    fairseq_means(&x, report->epoch, config->clip > 0);
     write_line(line, fairseq_epoch(line, sizeof line - 1, &x));
-    memset(&report->epoch, 0, sizeof report->epoch);
+    report->epoch = (FairseqSums){ 0 };
 }
 
-static void fairseq_add(Report *report, StepReport r, double seconds)
+static void fairseq_add(FairseqSums *sums, StepReport r, double clip, double seconds)
 {
-    bool clipped = report->config->clip > 0 && r.norm > report->config->clip;
-    report->clipped       += clipped;
-    report->epoch.clipped += clipped;
-    report->epoch.steps++;
-    report->epoch.samples += r.samples;
-    report->epoch.seconds += seconds;
-    if (!r.skipped) report->epoch.losses += r.loss, report->epoch.averaged++;
+    sums->seconds += seconds;
+    if (r.skipped) return;
+    sums->losses  += r.loss * r.tokens;
+    sums->tokens  += r.tokens;
+    sums->norms   += r.norm;
+    sums->clipped += clip > 0 && r.norm > clip;
+    sums->samples += r.samples;
+    sums->steps++;
 }
 
 /* An overflow in fairseq's words. scale: that of the next step */
@@ -291,7 +299,8 @@ void report_step(Report *report, Trainer *t, StepReport r)
     report->steps++;
     report->samples += r.samples;
     report->seconds += seconds;
-    fairseq_add(report, r, seconds);
+    fairseq_add(&report->line, r, report->config->clip, seconds);
+    fairseq_add(&report->epoch, r, report->config->clip, seconds);
     if (r.estimate.left_out) {
         log_progress_end();
         log_line("step %lld: the loss %g of an estimate of the Hessian, or its gradient norm %g, is %s; the "
@@ -339,6 +348,7 @@ void report_rewind(Report *report, int64_t from, int64_t to)
     report->losses   = report->seconds = 0;
     report->averaged = report->steps   = report->samples = report->not_finite = 0;
     memset(report->mtp, 0, sizeof report->mtp);
+    report->line = (FairseqSums){ 0 };
     if (!report->prints) return;
     log_line("step %lld: back to the checkpoint of step %lld; the samples taken since are left out",
              (long long)from, (long long)to);

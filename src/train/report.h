@@ -7,6 +7,10 @@
 #include "train/history/rank_numbers.h"
 #include "train/trainer.h"
 
+/* Of fairseq's lines: sums over the steps that were not skipped, and the seconds of all. losses: of all
+ * tokens together; norms: one of each step; clipped: steps whose gradients were. */
+typedef struct { double losses, tokens, norms, seconds; int64_t steps, samples, clipped; } FairseqSums;
+
 typedef struct {
     const TrainConfig *config;        /* not owned */
     Logs    logs;
@@ -23,10 +27,7 @@ typedef struct {
     double  losses, seconds, mtp[MTP_MOST];           /* mtp: sums of the losses of its depths */
     int64_t averaged, steps, samples, not_finite;
     int64_t skipped;                  /* steps of the run that were skipped */
-    /* of fairseq's lines: the same since the start of the epoch; steps since the line before that were
-     * clipped */
-    struct { double losses, seconds; int64_t averaged, steps, samples, clipped; } epoch;
-    int64_t clipped;
+    FairseqSums line, epoch;          /* since the last line within an epoch; since the epoch began */
 } Report;
 
 /* Opens the logs and finds the peak: what `jotun bench peak` has kept, else a measurement of 40 ms. BAD_FILE

@@ -183,6 +183,33 @@ def log_lines(text):
     check("the line of validation", re.search(date + rf"valid \| epoch 001 \| valid on 'valid' subset \| loss {number} \| ppl {number} \| num_updates \d+ \| best_loss {number}$", text, re.M))
 
 
+def padded_lines(folder):
+    """fairseq's figures where samples are shorter than --tokens-per-sample: tokens without padding, the learning rate of the next update, norms as means over
+    updates, losses over tokens, and evaluations by the names of their subsets. On one rank, on two with half of the samples each, and on two with half of the model."""
+    lengths = [4, 2, 9, 5, 1, 3, 8, 2, 6, 7]
+    for name, lines in ("text", lengths), ("one", [3]):
+        with open(os.path.join(folder, name), "w") as out:
+            out.writelines(" ".join("abcdefghij"[:n]) + "\n" for n in lines)
+    at = lambda x: os.path.join(folder, x)
+    jotun("fairseq-preprocess", "--only-source", "--trainpref", at("text"), "--validpref", at("one"), "--testpref", at("text"), "--destdir", at("bin"))
+    base = [w.replace("DATA", at("bin")) for w in TRAIN[:-1]] + ["--decoder-layers", "1", "--decoder-embed-dim", "16", "--decoder-ffn-embed-dim", "16", "--decoder-attention-heads", "2", "--dropout", "0",
+            "--attention-dropout", "0", "--share-decoder-input-output-embed", "--tokens-per-sample", "16", "--sample-break-mode", "eos", "--lr", "0.05", "--warmup-updates", "40", "--no-save", "--max-update", "10"]
+    of = lambda name, row: float(re.search(rf"\b{name}[= ]([0-9.e+-]+)", row)[1])
+    for n, more in enumerate((["--batch-size", "2"], ["--batch-size", "1", "--distributed-world-size", "2"], ["--batch-size", "2", "--distributed-world-size", "2", "--model-parallel-size", "2"])):
+        said = jotun(*base, *more, "--log-interval", 1, "--metrics", at(f"{n}.jsonl"), "--valid-subset", "valid,test", "--validate-interval-updates", 10).stderr
+        inner, epochs = (re.findall(rf"\| {logger} \| (epoch .*)", said) for logger in ("train_inner", "train"))
+        rates = [of("lr", row) for row in inner]
+        check(f"{more}: {rates}", len(rates) == 10 and all(abs(rate - 0.05 * k / 40) < 1e-9 for k, rate in enumerate(rates, 1)))
+        tokens, all_of = [of("wpb", row) for row in inner], sum(lengths) + len(lengths)              # each with its end of a sentence
+        check(f"{more}: {tokens} tokens", sum(tokens[:5]) == sum(tokens[5:]) == all_of and [of("wpb", row) for row in epochs] == [round(all_of / 5, 1)] * 2)
+        steps = {row["step"]: row for row in map(json.loads, open(at(f"{n}.jsonl"))) if "grad_norm" in row}
+        mean = sum(steps[k]["loss"] * tokens[k - 1] for k in range(6, 11)) / all_of / math.log(2)
+        check(f"{more}: {epochs[1]}, mean {mean}", abs(of("loss", epochs[1]) - mean) < 6e-4 and abs(of("gnorm", epochs[1]) - sum(steps[k]["grad_norm"] for k in range(6, 11)) / 5) < 6e-4)
+        check(f"{more}: {said}", all(f"| INFO | {s} | epoch 002 | valid on '{s}' subset | loss " in said for s in ("valid", "test")))
+    # alone, a subset has its name too
+    check("--valid-subset test", "| INFO | test | epoch 002 | valid on 'test' subset | loss " in jotun(*base, "--valid-subset", "test", "--validate-interval-updates", 10).stderr)
+
+
 def evaluation(places):
     """The line of fairseq-eval-lm, and what jotun eval perplexity says of the same windows."""
     done = jotun(*words("evaluate", "evaluate: smaller", DATA_PATH="wikitext103-bin/"))
@@ -454,7 +481,17 @@ REFUSED = [
     (EVAL + ["--context-window", "1024"], "--context-window 1024 leaves no token of --tokens-per-sample 1024"),
     (TRAINED + ["--original-tokens", "5", "--original-text", "DATA/dict.txt"], "--original-tokens and --original-text both say how many words there are; leave one out"),
     (TRAINED + ["--original-text", "DATA/nowhere"], "DATA/nowhere: cannot be read"),
-    (EVAL + ["--output-word-probs"], "--output-word-probs of fairseq-train is refused"),
+    (EVAL + ["--output-word-probs"], "--output-word-probs of fairseq-eval-lm is refused"),
+    (TRAINED[:-2], "--tokens-per-sample is by default 1024, which is more than the 32 positions of the model of --path: fairseq leaves such windows out; give --tokens-per-sample 32"),
+    (TRAINED[:-1] + ["53", "--context-window", "20"], "--tokens-per-sample 53 without --context-window, which is more than the 32 positions of the model of --path: fairseq leaves such windows out;"
+     " give --tokens-per-sample 52"),
+    (TRAINED + ["--max-tokens", "10"], "--max-tokens 10 is less than the 32 tokens of a sample (--tokens-per-sample); give that or more"),
+    (EVAL[:3] + ["missing.pt"], "--path missing.pt: no such file, and . holds no checkpoint; give a file of fairseq's own (model.pt), or the folder that fairseq-train --save-dir wrote"),
+    (EVAL, "--path ck: holds no checkpoint; give a file of fairseq's own"),
+    (EVAL + ["--gen-subset", "other"], "DATA/other.idx: no such file; --gen-subset is other. fairseq-preprocess writes train, valid and test"),
+    (EVAL[:1] + ["nowhere"] + EVAL[2:], "nowhere/test.idx: no such file; by default --gen-subset is test. fairseq-preprocess writes"),
+    (TRAIN + ["--train-subset", "other"], "DATA/other.idx: no such file; --train-subset is other. fairseq-preprocess writes"),
+    (TRAIN + ["--valid-subset", "valid,other"], "DATA/other.idx: no such file; --valid-subset is other. fairseq-preprocess writes"),
     (EVAL[:2], "fairseq-eval-lm needs --path"),
     (["fairseq-preprocess", "--trainpref", "x"], "needs --only-source"),
     (["fairseq-preprocess", "--only-source"], "needs --trainpref, of which it makes the dictionary, or --srcdict"),
@@ -463,11 +500,14 @@ REFUSED = [
     (["fairseq-preprocess", "--only-source", "--srcdict", "DATA/train.bin"], ": not a word and its count with a blank between"),
     (["fairseq-preprocess", "--only-source", "--trainpref", "DATA/dict.txt", "--destdir", "DATA"], "DATA/dict.txt: is there already; give it as --srcdict"),
     (["fairseq-bpe-encoder"], "needs --encoder-json and --vocab-bpe"),
-    (["fairseq-detok", "DATA/test.idx"], "is not UTF-8"),
+    (["fairseq-detok", "DATA/no_utf8"], "DATA/no_utf8: byte 3 is not UTF-8"),
+    (["fairseq-detok", "DATA/nul"], "DATA/nul: byte 1 is NUL, which no text here may have; jotun clean --invalid-utf8 repair"),
 ]
 
 
 def refusals(data):
+    for name, content in ("no_utf8", b"a b\xff\n"), ("nul", b"a\0\xff\n"):
+        open(os.path.join(data, name), "wb").write(content)
     for given, wanted in REFUSED:
         done = jotun(*[w.replace("DATA", data) for w in given], check=False)
         check(f"{' '.join(given)}: {done.stderr!r} has no {wanted!r}", done.returncode > 0 and wanted.replace("DATA", data) in done.stderr)
@@ -525,7 +565,7 @@ def main():
     here = os.getcwd()
     run.JOTUN = os.path.abspath(run.JOTUN)
     with work_folder() as folder:
-        for part in (tool_files, long_text, detokenizer, encoder, links):
+        for part in (tool_files, long_text, detokenizer, encoder, links, padded_lines):
             sub = os.path.join(folder, part.__name__)
             os.mkdir(sub)
             part(sub)

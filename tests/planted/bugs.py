@@ -25,6 +25,7 @@ BUGS = [
     ("a maximum of doubles over ranks that is their sum", "src/comm/host_sum.c", "if (wider && most) sums_largest", "if (wider && most && queue->threads < 0) sums_largest", "comm.collective_test"),
     ("a flag of a rank that is not counted", "src/train/step.c", "if (flagged) write_own(t, trainer_flagged_sum(t->config), 1);", "if (flagged) write_own(t, trainer_flagged_sum(t->config), 0);", "train.replay_test"),
     ("a loss of a rank that is a sum", "src/train/step.c", "own[0] / own[1] : NAN", "own[0] : NAN", "logs.files"),
+    ("a line of fairseq's whose learning rate is that of the step itself", "src/train/report.c", "x.lr = lr_at(&config->lr, t->updated_samples);", "x.lr = r.lr;", "cli.fairseq"),
     ("sinusoidal positions that begin at number 1", "src/model/model_config.h",
      "enum { SINUSOID_FIRST = 2 };", "enum { SINUSOID_FIRST = 1 };", "cli.fairseq"),
     ("context of a window that is scored again", "src/eval/windows.c",

@@ -8,8 +8,11 @@
 #include "corpus/read/stream.h"
 #include "corpus/read/utf8.h"
 
-static Status not_utf8(const char *path, int64_t byte)
+static Status not_text(const char *path, int64_t byte, char value)
 {
+    if (!value)
+        return fail(BAD_FILE, "%s: byte %" PRId64 " is NUL, which no text here may have; jotun clean "
+                    "--invalid-utf8 repair writes U+FFFD instead", path, byte);
     return fail(BAD_FILE, "%s: byte %" PRId64 " is not UTF-8; jotun clean writes texts that are", path, byte);
 }
 
@@ -55,7 +58,7 @@ Status text_reader_next(TextSpan *lines, TextReader *r)
     }
     if (r->ended) r->used = text->bytes;
     int64_t broken = r->used ? utf8_broken(text->text, r->used) : -1;
-    if (broken >= 0) return not_utf8(r->path, r->before + broken);
+    if (broken >= 0) return not_text(r->path, r->before + broken, text->text[broken]);
     *lines = (TextSpan){ text->text ? text->text : "", r->used };
     return OK;
 }

@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "cli/in_out.h"
 #include "cli/setup/tokenizer.h"
+#include "conf/import/fairseq.h"
 #include "conf/rows.h"
 #include "conf/value.h"
 #include "convert/formats.h"
@@ -147,6 +148,7 @@ static Status find_checkpoint(Options *o)
  * compares. */
 static Status take_checkpoint_options(Options *o)
 {
+    if (!o->checkpoint.path && o->fairseq && o->command == FOR_EVAL) return fairseq_no_checkpoint(o);
     if (!o->checkpoint.path)
         return fail(BAD_FILE, "--load %s holds no checkpoint; give the directory that jotun train --save"
                     " wrote",

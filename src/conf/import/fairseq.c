@@ -30,6 +30,8 @@ const char *fairseq_command(const Options *o)
     return o->command == FOR_EVAL ? "fairseq-eval-lm" : "fairseq-train";
 }
 
+const char *fairseq_held_name(int argument) { return held[argument].name; }
+
 /* ---- values ---- */
 
 Status fairseq_give(Options *o, OptionIndex option, const char *from, const char *format, ...)
@@ -212,6 +214,16 @@ static Status read_words(Options *o, Fairseq *f, int argc, char **argv)
         else words++, folder = argv[i];
     }
     return folder_of(f, o, words, folder);
+}
+
+Status fairseq_no_checkpoint(const Options *o)
+{
+    const Fairseq *f = o->fairseq;
+    const char    *dot = strrchr(f->path, '.');
+    bool           file = dot && !strcmp(dot, ".pt");
+    return fail(BAD_FILE, "%s %s: %s%s%sholds no checkpoint; give a file of fairseq's own (model.pt), or the "
+                "folder that fairseq-train --save-dir wrote", f->typed[HELD_path], f->path,
+                file ? "no such file, and " : "", file ? o->load : "", file ? " " : "");
 }
 
 Status import_fairseq(Options *o, int argc, char **argv)

@@ -9,9 +9,13 @@
 /* Of fairseq-train or, where o->command is FOR_EVAL, of fairseq-eval-lm. BAD_USAGE, BAD_OPTION; BAD_FILE
  * where the dictionary of the data cannot be read. */
 Status import_fairseq(Options *o, int argc, char **argv);
-/* What follows from the number of ranks: batch size, window of the loss scale, steps of an epoch. Does
- * nothing of other commands. */
+/* What follows from the number of ranks: batch size, window of the loss scale, steps of an epoch. Of
+ * fairseq-eval-lm: whether its windows fit the model. Does nothing of other commands. */
 Status fairseq_derive(Options *o);
+/* "fairseq-train", or "fairseq-eval-lm" */
+const char *fairseq_command(const Options *o);
+/* The message of fairseq-eval-lm where --path is no checkpoint. */
+Status fairseq_no_checkpoint(const Options *o);
 /* An argument that is used together with others; fallback: its default, "" where it has none to show. */
 typedef struct { const char *name, *value, *fallback, *help; } FairseqArgument;
 int    fairseq_arguments(void);

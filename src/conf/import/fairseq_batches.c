@@ -22,9 +22,9 @@ Status fairseq_micro(int64_t *micro, const Options *o, const Fairseq *f, int64_t
     const char *typed = f->typed[HELD_max_tokens] ? f->typed[HELD_max_tokens] : "--max-tokens";
     if (max_tokens && by_tokens == 0)
         return fail(BAD_OPTION,
-                    "%s %" PRId64 " is less than the %" PRId64 " tokens of a sample (--tokens-per-sample); "
+                    "%s %" PRId64 " is less than the %" PRId64 " tokens of a sample (--tokens-per-sample%s); "
                     "give that or more",
-                    typed, max_tokens, sequence);
+                    typed, max_tokens, sequence, f->context_window ? " without --context-window" : "");
     if (max_tokens && (!most || by_tokens < most)) most = by_tokens;
     if (!most)
         return fail(BAD_USAGE, "%s needs --batch-size, the samples of a rank, or --max-tokens, its tokens",
@@ -192,7 +192,8 @@ static Status derive_epochs(Options *o, const Fairseq *f, Epoch x)
 Status fairseq_derive(Options *o)
 {
     const Fairseq *f = o->fairseq;
-    if (!f || o->command == FOR_EVAL) return OK;
+    if (!f) return OK;
+    if (o->command == FOR_EVAL) return fairseq_eval_fits(o, f);
     int64_t dp = options_data_parallel(o), window = (1 << 14) / dp / f->freq[0];
     Epoch   epoch = { epoch_samples(o, f), f->micro * dp };
     TRY(give_frequencies(o, f, epoch));

@@ -6,6 +6,9 @@
 #include "base/file.h"
 #include "conf/conf.h"
 
+static int64_t larger (int64_t a, int64_t b) { return a > b ? a : b; }
+static int64_t smaller(int64_t a, int64_t b) { return a < b ? a : b; }
+
 /* A checkpoint of fairseq's own, which is a file or, of model parallelism, its parts; else the folder that a
  * path of fairseq means: itself, or that of the file that it names, which is not there. */
 static Status give_model(Options *o, const Fairseq *f)
@@ -36,11 +39,12 @@ enum { EVALUATED_TOKENS = 36000 };              /* --max-tokens of fairseq-eval-
 Status fairseq_eval_complete(Options *o, Fairseq *f)
 {
     char path[1200];
-    int64_t micro, tokens = f->max_tokens ? f->max_tokens : EVALUATED_TOKENS;
+    int64_t micro;
     if (*f->task && strcmp(f->task, "language_modeling"))
         return fail(BAD_OPTION,
                     "--task %s: language models alone are evaluated; give --task language_modeling", f->task);
     TRY(give_model(o, f));
+    TRY(fairseq_subset(f, f->gen_subset, HELD_gen_subset));
     TRY(fairseq_give_typed(o, f, OPTION_data_path, HELD_gen_subset, "%s",
                            fairseq_path(path, f, f->gen_subset)));
     if (!options_said(o, OPTION_context)) TRY(fairseq_give(o, OPTION_context, "fairseq's default", "1024"));
@@ -54,6 +58,25 @@ Status fairseq_eval_complete(Options *o, Fairseq *f)
     if (f->context_window)
         TRY(fairseq_give_typed(o, f, OPTION_overlap, HELD_context_window, "%" PRId64, f->context_window));
     TRY(give_type(o, f));
-    TRY(fairseq_micro(&micro, o, f, o->context, tokens > o->context ? tokens : o->context));
+    int64_t own = o->context - f->context_window, window = o->context;     /* its context is computed too */
+    int64_t tokens = f->max_tokens ? f->max_tokens : larger(EVALUATED_TOKENS, window);
+    TRY(fairseq_micro(&micro, o, f, larger(own, smaller(tokens, window)), tokens));
     return fairseq_give_typed(o, f, OPTION_micro_batch, HELD_batch_size, "%" PRId64, micro);
+}
+
+/* fairseq leaves out windows whose own tokens are more than the model's positions, with a line in its log: of
+ * --sample-break-mode none all but the last. The context before them may go beyond sinusoidal positions, but
+ * not beyond learned ones. */
+Status fairseq_eval_fits(const Options *o, const Fairseq *f)
+{
+    bool    typed = o->source[OPTION_context].kind == SOURCE_COMMAND_LINE;
+    bool    learned = o->position.value == CHOICE_position_learned_absolute;
+    int64_t own = learned ? o->context : o->context - f->context_window;
+    if (own <= o->positions) return OK;
+    return fail(BAD_OPTION,
+                "--tokens-per-sample %s%" PRId64 "%s, which is more than the %" PRId64 " positions of the "
+                "model of --path: fairseq leaves such windows out; give --tokens-per-sample %" PRId64,
+                typed ? "" : "is by default ", o->context,
+                own < o->context ? " without --context-window" : "", o->positions,
+                o->positions + o->context - own);
 }

@@ -32,8 +32,8 @@ typedef struct Fairseq {
     int     freqs;
 } Fairseq;
 
-/* "fairseq-train" */
-const char *fairseq_command(const Options *o);
+/* "path", of HELD_path */
+const char *fairseq_held_name(int argument);
 /* A value that follows from `from`: an argument, or fairseq's defaults. */
 __attribute__((format(printf, 4, 5)))
 Status fairseq_give      (Options *o, OptionIndex option, const char *from, const char *format, ...);
@@ -45,6 +45,8 @@ Status fairseq_give_typed(Options *o, const Fairseq *f, OptionIndex option, int 
 bool         fairseq_own (const char *path);
 /* "FOLDER/file" of the data; returns out. */
 const char *fairseq_path (char out[1200], const Fairseq *f, const char *file);
+/* BAD_FILE where DIR/NAME.idx, which the argument HELD_... says, is not there. */
+Status fairseq_subset    (const Fairseq *f, const char *name, int argument);
 /* Samples that a rank computes at once, of --batch-size and `max_tokens` (0: not given). */
 Status fairseq_micro     (int64_t *micro, const Options *o, const Fairseq *f, int64_t sequence,
                           int64_t max_tokens);
@@ -54,4 +56,6 @@ Status fairseq_give_batch(Options *o, Fairseq *f);
 /* All options of a command, from what was read. */
 Status fairseq_train_complete(Options *o, Fairseq *f);
 Status fairseq_eval_complete (Options *o, Fairseq *f);
+/* Whether the windows of fairseq-eval-lm fit the model, once its checkpoint is read. */
+Status fairseq_eval_fits     (const Options *o, const Fairseq *f);
 #endif

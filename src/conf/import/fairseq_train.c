@@ -50,11 +50,35 @@ static Status give_vocabulary(Options *o, const Fairseq *f)
     return fairseq_give(o, OPTION_vocabulary, path, "%" PRId64, (ids + multiple - 1) / multiple * multiple);
 }
 
-/* Validation sets are several words with commas between. */
+/* A token file of the data must be there: DIR/NAME.idx. */
+Status fairseq_subset(const Fairseq *f, const char *name, int argument)
+{
+    char path[1200], index[200], standard[64];
+    snprintf(index, sizeof index, "%.150s.idx", name);
+    if (file_exists(fairseq_path(path, f, index))) return OK;
+    snprintf(standard, sizeof standard, "by default --%s", fairseq_held_name(argument));
+    return fail(BAD_FILE, "%s: no such file; %s is %s. fairseq-preprocess writes train, valid and test, of "
+                "--trainpref, --validpref and --testpref, into its --destdir", path,
+                f->typed[argument] ? f->typed[argument] : standard, name);
+}
+
+static Status give_validation_names(Options *o, const Fairseq *f)
+{
+    char names[1000], *rest;
+    TRY(fairseq_give(o, OPTION_several_valid, "--valid-subset", "true"));
+    if (options_typed_by_person(o, OPTION_valid_names)) return OK;
+    snprintf(names, sizeof names, "%s", f->valid_subset);
+    for (char *name = strtok_r(names, ",", &rest); name; name = strtok_r(NULL, ",", &rest))
+        TRY(fairseq_give_typed(o, f, OPTION_valid_names, HELD_valid_subset, "%s", name));
+    return OK;
+}
+
+/* Validation sets are several words with commas between, which are their names in the log. */
 static Status give_validation(Options *o, const Fairseq *f)
 {
     char path[1200], names[1000], *rest;
     int  sets = 0;
+    bool named = false;                                   /* otherwise than the only set of a run */
     if (f->no_validation) return OK;
     snprintf(names, sizeof names, "%s", f->valid_subset);
     for (char *name = strtok_r(names, ",", &rest); name; name = strtok_r(NULL, ",", &rest)) {
@@ -64,11 +88,12 @@ static Status give_validation(Options *o, const Fairseq *f)
             log_line("%s: no such file: nothing is evaluated", path);
             return OK;
         }
+        TRY(fairseq_subset(f, name, HELD_valid_subset));
         TRY(fairseq_give_typed(o, f, OPTION_valid_data_path, HELD_valid_subset, "%s",
                                fairseq_path(path, f, name)));
-        sets++;
+        named |= sets++ > 0 || strcmp(name, "valid") != 0;
     }
-    if (sets > 1) TRY(fairseq_give(o, OPTION_several_valid, "--valid-subset", "true"));
+    if (named) TRY(give_validation_names(o, f));
     return fairseq_give(o, OPTION_full_validation, "fairseq's default", "true");
 }
 
@@ -83,6 +108,7 @@ static Status give_data(Options *o, const Fairseq *f)
                     "%s: fairseq reads %s, %s1 and so on together; jotun data merge makes them one, and "
                     "--train-data-path names it",
                     path, f->train_subset, f->train_subset);
+    TRY(fairseq_subset(f, f->train_subset, HELD_train_subset));
     TRY(fairseq_give(o, OPTION_train_data_path, f->data, "%s", fairseq_path(path, f, f->train_subset)));
     return give_validation(o, f);
 }
