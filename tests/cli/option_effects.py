@@ -27,7 +27,7 @@ VALUES = {
     "recompute-modules": "mlp", "hierarchical-context-parallel-sizes": "2 2", "loss-scale": 1024, "micro-batch-size": 1, "profile-step-start": 2,
     "pipeline-model-parallel-layout": "Ett|L", "load": "CHECKPOINT", "final-epoch-cut": 0, "mid-level-dataset-surplus": 0.9, "log-interval": 1,
     "eval-iters": 2, "start-eval-at-iter": 2, "iterations-to-skip": 2, "validation-set-names": "one two", "embedding-init-method-std": 0.1, "q-lora-rank": 16, "latent-norm-epsilon": 0.01, "spike-factor": 1.00001, "spike-window": 4, "spike-deviations": 0.01, "min-lr": 0.001, "lr-warmup-init": 0.001, "lr-wsd-decay-samples": 8, "rotary-seq-len-interpolation-factor": 2, "no-rope-freq": "2", "rotary-scaling-factor": 4, "yarn-original-max-position-embeddings": 8,
-    "train-samples": 8, "train-tokens": 256, "rampup-batch-size": "2 2 4", "step-batch-size-schedule": "0:2~128:4", "exit-duration-in-mins": "1e-6", "yarn-beta-fast": 1.1, "yarn-beta-slow": 0.1, "lamb-max-coeff": 0.001, "onebit-freeze-step": 2, "onebit-factor-max": 0.75, "onebit-factor-min": 1.5, "onebit-factor-threshold": 0.01, "sophia-rho": 100, "sophia-update-interval": 1, "adafactor-eps1": 0.1, "adafactor-eps2": 0.5, "loss-scale-window": 1, "min-loss-scale": 1024, "first-last-layers-bf16": None, "fp8-amax-history-len": 4, "decoder-first-pipeline-num-layers": 1,
+    "train-samples": 8, "train-tokens": 256, "rampup-batch-size": "2 2 4", "step-batch-size-schedule": "0:2~128:4", "exit-duration-in-mins": "1e-6", "yarn-beta-fast": 1.1, "yarn-beta-slow": 0.1, "lamb-max-coeff": 0.011, "onebit-freeze-step": 2, "onebit-factor-max": 0.75, "onebit-factor-min": 1.5, "onebit-factor-threshold": 0.01, "sophia-rho": 100, "sophia-update-interval": 1, "adafactor-eps1": 0.1, "adafactor-eps2": 0.5, "loss-scale-window": 1, "min-loss-scale": 1024, "first-last-layers-bf16": None, "fp8-amax-history-len": 4, "decoder-first-pipeline-num-layers": 1,
     "decoder-last-pipeline-num-layers": 1, "watchdog-seconds": 33, "num-layers-per-virtual-pipeline-stage": 1, "threads": 2, "ranks": 2,
     "microbatch-group-size-per-virtual-pipeline-stage": 4, "seed": 7, "kernels": "portable", "sum-group-size": 2, "eval-interval": 1,
     "eval-global-batch-size": 2, "eval-micro-batch-size": 1, "sample-interval": 2, "sample-prompt": "b", "sample-max-new-tokens": 4, "early-stopping-patience": 1,
@@ -58,7 +58,7 @@ BESIDE = {
     "lamb-max-coeff": {"optimizer": "lamb"}, **{"onebit-" + name: {"onebit-freeze-step": 2, "train-iters": 5} for name in ("coeff-beta", "factor-max", "factor-min", "factor-threshold")},
     "onebit-freeze-step": {"train-iters": 5}, "loss-scale-window": {"initial-loss-scale": 1024}, "pipeline-model-parallel-layout": {"ranks": 2, "pipeline-model-parallel-size": 2, "decoder-first-pipeline-num-layers": "ABSENT"},
     "account-for-embedding-in-pipeline-split": {**STAGES, "num-layers": 2, "+num-layers": 3}, "account-for-loss-in-pipeline-split": {**STAGES, "num-layers": 2, "+num-layers": 3},
-    "hybrid-shard-size": {"ranks": 4, "zero-stage": 1, "micro-batch-size": 1}, "use-tp-pp-dp-mapping": {**STAGES, "ranks": 4, "pipeline-model-parallel-size": 2},
+    "hybrid-shard-size": {"ranks": 4, "zero-stage": 1, "micro-batch-size": 1}, 
     "moe-router-num-groups": {**EXPERTS, "moe-router-group-topk": 1, "moe-router-num-groups": 1, "moe-router-topk": 2},
     "moe-router-group-topk": {**EXPERTS, "moe-router-num-groups": 2, "moe-router-group-topk": 2, "moe-router-topk": 2},
     "moe-router-group-best": {**EXPERTS, "moe-router-num-groups": 2, "moe-router-group-topk": 1, "moe-router-topk": 2},
@@ -115,7 +115,7 @@ BESIDE["lr-schedule-unit"] = {"micro-batch-size": 1, "+global-batch-size": "ABSE
 BESIDE["train-samples"] = BESIDE["train-tokens"] = {"+train-iters": "ABSENT"}
 # Another change than these tests can see, and what tests it.
 ELSEWHERE = {
-    "exit-on-missing-checkpoint": "cli.options", "dry-run": "plan.dry_run",
+    "exit-on-missing-checkpoint": "cli.options", "dry-run": "plan.dry_run", "use-tp-pp-dp-mapping": "plan.dry_run",
     "draw-schedule": "cli.options", "draw-schedule-svg": "cli.options", "watchdog-seconds": "cli.dead_rank", "distributed-timeout-minutes": "cli.dead_rank",
     "tokenizer": "cli.options", "mid-level-dataset-surplus": "data.order_test", "no-load-rng": "cli.options", "muon-fp32-matmul-prec": "train.optimizers_test", "min-loss-scale": "cli.precision", "no-check-for-nan-in-loss-and-grad": "cli.spikes", "spike-action": "cli.spikes", "skip-train": "cli.schedule",
 }
