@@ -89,7 +89,7 @@ const Value values[] = {
     { OPTIMIZER, "adam8bit",    0, "--optimizer adam8bit --adam-eps 1e-6", { { 0 } } },
     { OPTIMIZER, "galore",      0, "--optimizer galoreadamw --galore-rank 6 --galore-update-gap 2 --adam-eps 1e-6", { { 0 } } },
     { OPTIMIZER, "galore8bit",  0, "--optimizer galoreadamw8bit --galore-rank 6 --adam-eps 1e-6", { { 0 } } },
-    { OPTIMIZER, "shampoo",     0, "--optimizer shampoo --precondition-frequency 2 --shampoo-epsilon 1e-6 --adam-eps 1e-6", { { 0 } } },
+    { OPTIMIZER, "shampoo",     0, "--optimizer shampoo --precondition-frequency 2 --max-preconditioner-dim 40 --shampoo-epsilon 1e-6 --adam-eps 1e-6", { { 0 } } },
     { OPTIMIZER, "soap",        0, "--optimizer soap --precondition-frequency 2 --max-preconditioner-dim 40 --adam-eps 1e-6", { { 0 } } },
     { OPTIMIZER, "onebit-lamb", SIGNS, "--optimizer ds.onebitlamb --onebit-freeze-step 1 --adam-eps 1e-6", { { 0 } } },
 
