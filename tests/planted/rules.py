@@ -1,7 +1,5 @@
 """Planted bugs in rules of optimizers: Sophia's estimates, experts, sides without factors. The columns are those of bugs.py."""
 RULES = [
-    ("an estimate of Sophia's before each update", "src/train/step.c",
-     "t->step_state.updates % t->config->settings.estimate_interval == 0 &&", "t->config->settings.estimate_interval > 0 &&", "train.optimizers_test"),
     ("Sophia: an estimate by the targets of the text", "src/model/head.c",
      "if (!ctx->drawn) return of_chunk(c, target_i);", "if (!ctx->drawn || R > 0) return of_chunk(c, target_i);", "train.optimizers_test"),
     ("Sophia: a second estimate where a step was skipped", "src/train/step.c",
