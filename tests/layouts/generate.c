@@ -1,7 +1,7 @@
 /* Prompts of different lengths, more or fewer than there are rows, on the trainer of a training run. */
 #include "layouts/generate.h"
 #include "base/random.h"
-#include "serve/generate.h"
+#include "generate/generate.h"
 
 enum { PROMPTS = 5, NEW = GENERATED / PROMPTS, WORDS = 250, SESSION_BYTES = 16 << 20 };
 

@@ -5,7 +5,7 @@
 #include "base/file.h"
 #include "corpus/read/json_line.h"
 #include "model/model_config.h"
-#include "serve/generate.h"
+#include "generate/generate.h"
 #include "text/tokenizer.h"
 
 /* texts, or each line of a file; the most new tokens of each, and whether a person gave that number. The

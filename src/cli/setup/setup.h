@@ -4,7 +4,7 @@
  * where ranks start. */
 #include "conf/conf.h"
 #include "data/tokenize.h"
-#include "serve/generate.h"
+#include "generate/generate.h"
 #include "text/bpe/bpe_train.h"
 #include "train/trainer.h"
 

@@ -1,5 +1,5 @@
-#ifndef SERVE_GENERATE_H
-#define SERVE_GENERATE_H
+#ifndef GENERATE_GENERATE_H
+#define GENERATE_GENERATE_H
 /* Generation under every layout: continues prompts token by token, with the keys and values of earlier
  * positions cached (KvCaches in model/unit.h), so that each new token costs one forward of one position.
  *
@@ -17,7 +17,7 @@
  *
  * Under sequence parallelism the first forward is padded until tp divides its rows. A forward of one position
  * is sequence-parallel only where tp divides the rows of a micro-batch; it has the same result either way. */
-#include "serve/generation.h"
+#include "generate/generation.h"
 
 /* Continues each prompt until `end` or until it has its `most` new tokens. No prompt is longer than a
  * sequence of the executor's batches. Collective over all ranks, which give the same prompts. Logits that are

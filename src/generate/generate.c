@@ -1,9 +1,9 @@
 /* Generation with a key-value cache, in rounds of prompts. Every rank knows the rows of all data ranks and
  * takes the same decisions about them, so that the only messages are those of a forward, the logits over tp,
  * and the drawn ids over pp and the data ranks. The letters are those of session.h. */
-#include "serve/generate.h"
+#include "generate/generate.h"
 #include <math.h>
-#include "serve/session.h"
+#include "generate/session.h"
 
 /* ---- the ids drawn after a forward ---- */
 

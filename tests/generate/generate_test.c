@@ -1,6 +1,6 @@
 /* Generation with a cache against the whole text at once, and under every layout against one rank, in double;
  * drawing by hand. */
-#include "serve/generate.h"
+#include "generate/generate.h"
 #include "eval/windows.h"
 #include "train/moe_layouts.h"
 

@@ -1,13 +1,7 @@
-#ifndef SERVE_GENERATION_H
-#define SERVE_GENERATION_H
-/* What a generation is: prompts, how tokens are drawn, and what of a rank it runs on. serve/generate.h runs
- * it. */
-#include "parallel/pipeline.h"
-
-/* How a token is drawn: softmax with a temperature, restricted to the top_k likeliest tokens and to the
- * smallest set of them with probability top_p (nucleus sampling, arXiv 1904.09751). temperature 0: always the
- * likeliest; top_k 0, top_p 0: no restriction. */
-typedef struct { double temperature, top_p; int64_t top_k; uint64_t seed; } Sampling;
+#ifndef GENERATE_GENERATION_H
+#define GENERATE_GENERATION_H
+/* What a generation is: prompts, and what of a rank it runs on. generate/generate.h runs it. */
+#include "generate/engine.h"
 
 /* id: [count], at least one, the caller's; most: new tokens, 0 or more */
 typedef struct { const int32_t *id; int64_t count, most; } Prompt;

@@ -1,5 +1,5 @@
 /* The memory of a generation, the batches of its forwards, and a forward under the layout. */
-#include "serve/session.h"
+#include "generate/session.h"
 #include <stdlib.h>
 
 static bool holds_unit(const Session *x, int64_t unit) { return stage_holds(x->g->executor->stage, unit); }

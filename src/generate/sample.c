@@ -2,7 +2,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include "base/random.h"
-#include "serve/generation.h"
+#include "generate/generation.h"
 
 typedef struct { double weight; int32_t id; } TokenCandidate;
 

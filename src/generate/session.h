@@ -1,11 +1,11 @@
-#ifndef SERVE_SESSION_H
-#define SERVE_SESSION_H
+#ifndef GENERATE_SESSION_H
+#define GENERATE_SESSION_H
 /* Private to this directory: the memory of a generation, and one forward of all its rows (session.c). What
  * the rows are and what follows a forward is decided in generate.c.
  *
  *  b rows of a micro-batch   M micro-batches of a data rank   n = M b   D data ranks   N = D n rows
  *  L layers   V vocabulary columns held by a tp rank   s positions of a forward   P pipeline stages */
-#include "serve/generation.h"
+#include "generate/generation.h"
 
 /* One of the N rows. prompt: -1 if it has none. Its cache holds `count` + `made` - 1 positions before a
  * forward of one position, which is that of the last id. */
