@@ -98,7 +98,7 @@ typedef struct {
     Comm           *world, *tp, *cp, *pp, *data;   /* data: dp x cp */
     /* Caches, logits and ids are pushed on it. The caller resets it after engine_close. */
     Arena          *arena;
-    int64_t         rows;                          /* positions of a micro-batch, and so of a prompt's chunk */
+    int64_t         rows;                          /* positions of a micro-batch and a chunk */
     int64_t         sequences;                     /* texts of a data rank that run at once, at most */
     int64_t         capacity;                      /* positions of a prompt with its new tokens, at most */
     int64_t         pages;                         /* of a data rank; 0: all that `sequences` can need */
