@@ -82,6 +82,10 @@ static double op_flops(int op, const void *arguments)
         const Fp8MatmulBackwardWeight *a = arguments;
         return 2.0 * (double)tensor_count(a->dy_TK) * (double)a->dw_KC.dim[1];
     }
+    case OP_int8_matmul_forward: {
+        const Int8MatmulForward *a = arguments;
+        return 2.0 * (double)tensor_count(a->y_TK) * (double)a->x_TC.dim[1];
+    }
     case OP_grouped_matmul_forward: {
         const GroupedMatmulForward *a = arguments;
         return 2.0 * (double)a->rows * (double)a->w_XFC.dim[1] * (double)a->w_XFC.dim[2];
@@ -99,6 +103,12 @@ static double op_flops(int op, const void *arguments)
     case OP_attention_forward: {
         const AttentionForward *a = arguments;
         return 2.0 * (double)(tensor_count(a->q) + tensor_count(a->o)) * (double)a->k.dim[1];
+    }
+    /* all keys that a row of pages can hold, since how many a query sees is on the device */
+    case OP_paged_attention_forward: {
+        const PagedAttentionForward *a = arguments;
+        double keys = (double)(a->page_i.dim[1] * a->k.dim[1]);
+        return 2.0 * (double)(tensor_count(a->q) + tensor_count(a->o)) * keys;
     }
     case OP_attention_backward: {
         const AttentionBackward *a = arguments;

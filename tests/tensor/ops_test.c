@@ -4,6 +4,8 @@
 #include "ops_attention.h"
 #include "ops_optimizer.h"
 #include "ops_experts.h"
+#include "ops_bytes.h"
+#include "ops_paged.h"
 
 /* ---- moving and adding ---- */
 /* Views of all kinds: flat, wide rows, exchanged axes, a last stride above 1, integers */
@@ -200,95 +202,6 @@ static bool make_matmul_backward_weight(Arguments *a, int variant)
                                                         .dy_TK = matrix(T, K, wide),
                                                         .x_TC = matrix(T, C, wide) };
     return variant < 2 * LINEAR;
-}
-
-static Dtype drawn_fp8 = F8_E4M3;                          /* the type of a letter r */
-
-/* [T, C] of an 8-bit type, within wider rows or rows of their own; both back ends take it as it is */
-static Tensor bytes(Dtype dtype, int64_t T, int64_t C, bool wide)
-{
-    Tensor x = fixture_new(dtype, false, DIMS(T, C + (wide ? 7 : 0)));
-    for (int64_t i = 0; i < tensor_count(x); i++) {
-        double value = draw(-9, 9);
-        dtype_convert((char *)x.data + i, dtype, &value, F64, 1);
-    }
-    return wide ? tensor_slice(x, 1, 3, C) : x;
-}
-
-/* The last two are deeper than a pass of gemm. */
-static const struct { int64_t T, K, C; } linear_fp8[] = {
-    { 1, 1, 1 }, { 3, 5, 7 }, { 17, 33, 300 }, { 270, 70, 40 }, { 33, 31, 1000 }, { 5, 9, 3301 }, { 3301, 9, 5 },
-};
-enum { LINEAR_FP8 = sizeof linear_fp8 / sizeof *linear_fp8 };
-
-/* y, x, w and scales */
-static bool make_fp8_matmul_forward(Arguments *a, int variant)
-{
-    int64_t T = linear_fp8[variant % LINEAR_FP8].T, K = linear_fp8[variant % LINEAR_FP8].K,
-            C = linear_fp8[variant % LINEAR_FP8].C;
-    bool wide = variant >= LINEAR_FP8;
-    a->fp8_matmul_forward = (Fp8MatmulForward){
-        .y_TK = matrix(T, K, wide), .x_TC = bytes(F8_E4M3, T, C, wide), .w_KC = bytes(F8_E4M3, K, C, wide),
-        .x_scale_1 = between(0.01, 100, 1), .w_scale_1 = between(0.01, 100, 1) };
-    if (variant % 2) a->fp8_matmul_forward.bias_K = real(K);
-    return variant < 2 * LINEAR_FP8;
-}
-
-static bool make_fp8_matmul_backward_input(Arguments *a, int variant)
-{
-    int64_t T = linear_fp8[variant % LINEAR_FP8].T, C = linear_fp8[variant % LINEAR_FP8].K,
-            K = linear_fp8[variant % LINEAR_FP8].C;
-    bool wide = variant >= LINEAR_FP8;
-    a->fp8_matmul_backward_input = (Fp8MatmulBackwardInput){
-        .dx_TC = matrix(T, C, wide), .dy_TK = bytes(drawn_fp8, T, K, wide), .w_KC = bytes(F8_E4M3, K, C, wide),
-        .dy_scale_1 = between(0.01, 100, 1), .w_scale_1 = between(0.01, 100, 1) };
-    return variant < 2 * LINEAR_FP8;
-}
-
-static bool make_fp8_matmul_backward_weight(Arguments *a, int variant)
-{
-    int64_t T = linear_fp8[variant % LINEAR_FP8].T, K = linear_fp8[variant % LINEAR_FP8].K,
-            C = linear_fp8[variant % LINEAR_FP8].C;
-    bool wide = variant >= LINEAR_FP8;
-    a->fp8_matmul_backward_weight = (Fp8MatmulBackwardWeight){
-        .dw_KC = matrix(K, C, wide), .dy_TK = bytes(drawn_fp8, T, K, wide), .x_TC = bytes(F8_E4M3, T, C, wide),
-        .dy_scale_1 = between(0.01, 100, 1), .x_scale_1 = between(0.01, 100, 1) };
-    return variant < 2 * LINEAR_FP8;
-}
-
-/* An infinity is an amax. That a NaN is none: fp8_test.c. */
-static bool make_fp8_amax(Arguments *a, int variant)
-{
-    a->fp8_amax = (Fp8Amax){ .amax_1 = between(0, 1, 1), .x_TC = matrix(variant ? 90 : 3, 601, variant == 1) };
-    if (variant == 2) *element(a->fp8_amax.x_TC, 700) = -INFINITY;
-    if (variant == 3) *element(a->fp8_amax.amax_1, 0) = 4;
-    return variant < 4;
-}
-
-/* Scales that leave subnormal numbers, and such that saturate. */
-static bool make_fp8_quantize(Arguments *a, int variant)
-{
-    static const double scale[] = { 1, 0x1p-7, 500, 0x1p18 };
-    int64_t T = variant % 2 ? 90 : 3, C = 601;
-    if (variant >= 8) return false;
-    a->fp8_quantize = (Fp8Quantize){ .q_TC = bytes(drawn_fp8, T, C, variant % 2), .x_TC = matrix(T, C, variant % 2),
-                                     .scale_1 = between(scale[variant / 2], scale[variant / 2], 1) };
-    if (variant % 2) a->fp8_quantize.amax_1 = between(0, 1, 1);
-    if (variant == 4) *element(a->fp8_quantize.x_TC, 700) = -INFINITY;
-    return true;
-}
-
-/* Histories of several lengths, or none; the tensors of a kind are every third. Some amax are 0, infinite, tiny. */
-static bool make_fp8_scale(Arguments *a, int variant)
-{
-    int64_t N = 5, L = variant / 2 % 4;
-    a->fp8_scale = (Fp8Scale){ .scale_NK = tensor_slice(between(1, 9, N, 3), 1, 1, 2),
-        .amax_NK = tensor_slice(between(0, 4, N, 3), 1, 1, 2), .format = variant % 3 ? F8_E4M3 : F8_E5M2,
-        .margin = variant % 4, .most_recent = variant & 1 };
-    if (L > 0) a->fp8_scale.history_NKL = tensor_slice(between(0, 4, N, 3, L + 1), 1, 1, 2);
-    *element(a->fp8_scale.amax_NK, 3) = 0;
-    *element(a->fp8_scale.amax_NK, 4) = INFINITY;
-    return variant < 12;
 }
 
 static bool make_bias_backward(Arguments *a, int variant)
@@ -491,6 +404,9 @@ static const struct { Make *make; double tolerance, of_pairs; } row[OP_COUNT] = 
     [OP_fp8_matmul_forward] = { make_fp8_matmul_forward, 2e-6, 0 },
     [OP_fp8_matmul_backward_input] = { make_fp8_matmul_backward_input, 2e-6, 0 },
     [OP_fp8_matmul_backward_weight] = { make_fp8_matmul_backward_weight, 2e-6, 0 },
+    [OP_int8_quantize] = { make_int8_quantize, 0, 0 },
+    [OP_int8_dequantize] = { make_int8_dequantize, 1e-7, 0 },
+    [OP_int8_matmul_forward] = { make_int8_matmul_forward, 1e-6, 0 },
     [OP_bias_backward] = { make_bias_backward, 2e-7, 0 },
     [OP_head_norm_sums] = { make_head_norm_sums, 3e-7, 0 },
     [OP_head_norm_forward] = { make_head_norm_forward, 5e-7, 0 },
@@ -507,6 +423,8 @@ static const struct { Make *make; double tolerance, of_pairs; } row[OP_COUNT] = 
     [OP_rope_forward] = { make_rope_forward, 3e-7, 0 },
     [OP_rope_backward] = { make_rope_backward, 3e-7, 0 },
     [OP_attention_forward] = { make_attention_forward, 2e-6, 4e-3 },
+    [OP_paged_attention_forward] = { make_paged_attention_forward, 2e-6, 4e-3 },
+    [OP_page_write] = { make_page_write, 0, 0 },
     [OP_attention_delta] = { make_attention_delta, 1e-6, 0 },
     [OP_attention_backward] = { make_attention_backward, 3e-6, 1e-2 },
     [OP_attention_merge] = { make_attention_merge, 1e-6, 0 },

@@ -260,6 +260,7 @@ static bool has_families(int op)
     case OP_matmul_activation_forward: case OP_matmul_residual_forward:
     case OP_matmul_forward:    case OP_matmul_backward_input: case OP_matmul_backward_weight:
     case OP_grouped_matmul_forward: case OP_grouped_matmul_backward_input: case OP_grouped_matmul_backward_weight:
+    case OP_paged_attention_forward: case OP_int8_matmul_forward:
     case OP_attention_forward: case OP_attention_backward:    return true;
     }
     return false;

@@ -30,10 +30,12 @@ size_t cpu_matmul_backward_weight_workspace(const Queue *q, const MatmulBackward
 size_t cpu_fp8_matmul_forward_workspace(const Queue *q, const Fp8MatmulForward *a);
 size_t cpu_fp8_matmul_backward_input_workspace(const Queue *q, const Fp8MatmulBackwardInput *a);
 size_t cpu_fp8_matmul_backward_weight_workspace(const Queue *q, const Fp8MatmulBackwardWeight *a);
+size_t cpu_int8_matmul_forward_workspace(const Queue *q, const Int8MatmulForward *a);
 size_t cpu_grouped_matmul_forward_workspace(const Queue *q, const GroupedMatmulForward *a);
 size_t cpu_grouped_matmul_backward_input_workspace(const Queue *q, const GroupedMatmulBackwardInput *a);
 size_t cpu_grouped_matmul_backward_weight_workspace(const Queue *q, const GroupedMatmulBackwardWeight *a);
 size_t cpu_route_sort_workspace(const Queue *q, const RouteSort *a);
+size_t cpu_paged_attention_forward_workspace(const Queue *q, const PagedAttentionForward *a);
 size_t cpu_attention_forward_workspace(const Queue *q, const AttentionForward *a);
 size_t cpu_attention_backward_workspace(const Queue *q, const AttentionBackward *a);
 

@@ -5,7 +5,8 @@
  *     oT    += vT probT  vT packed once for the strips of queries of a piece of work
  *
  * A piece of work is some strips of queries that share a key-value head: neighbours in the group of query
- * heads first, then positions. */
+ * heads first, then positions. The keys of a paged cache are copied tile by tile where they lie in several
+ * pages. */
 #include <math.h>
 #include <string.h>
 #include "base/clones.h"
@@ -31,6 +32,7 @@ typedef struct {
 typedef struct {
     GemmWord *q, *k, *v, *scratch;
     float    *o, *score, *factor, *factor_T;
+    void     *page_k, *page_v;         /* a tile of keys and values out of pages, as they are */
 } Space;
 
 static size_t space_make(Space *space, const FlashRun *r, char *memory)
@@ -45,6 +47,8 @@ static size_t space_make(Space *space, const FlashRun *r, char *memory)
     space->factor   = flash_take(&take, drops ? r->columns * FLASH_FACTORS : 0);
     space->factor_T = flash_take(&take, drops ? r->columns * FORWARD_KEYS : 0);
     space->scratch  = flash_take(&take, flash_store_words(r));
+    space->page_k   = flash_take(&take, r->page > 0 ? FORWARD_KEYS * r->D : 0);
+    space->page_v   = flash_take(&take, r->page > 0 ? FORWARD_KEYS * r->E : 0);
     return take.used;
 }
 
@@ -105,29 +109,39 @@ static void strip_tile(const FlashRun *r, const Space *space, Strip *t, int64_t 
     t->begun = true;
 }
 
+static int64_t position_at(const FlashRun *r, const int32_t *page, int64_t key)
+{
+    return ((const int32_t *)r->x->key_position_i.data)[page[key / r->page] * r->page + key % r->page];
+}
+
 /* How far the keys [key, key + count) are ahead of a strip's only query: below 0 where they are before. */
-static void single_ahead(const FlashRun *r, float *ahead, const Strip *t, int64_t b, int64_t key,
+static void single_ahead(const FlashRun *r, float *ahead, const Strip *t, const FlashSpan *span, int64_t key,
                          int64_t count)
 {
     const Flash *x = r->x;
-    const int32_t *before = NULL;
-    if (tensor_present(x->key_distance_i))
-        before = (const int32_t *)x->key_distance_i.data + b * x->key_distance_i.stride[0];
-    for (int64_t u = 0; u < FORWARD_KEYS; u++)
-        ahead[u] = u >= count ? 0 : before ? (float)-before[key + u] : (float)flash_ahead(r, t->s, key + u);
+    const int32_t *before = NULL, *page = NULL;
+    if (x->key_distance_i.dim[0] > 0)
+        before = (const int32_t *)x->key_distance_i.data + span->b * x->key_distance_i.stride[0];
+    if (x->key_position_i.dim[0] > 0)
+        page = (const int32_t *)x->page_i.data + span->pages * x->page_i.dim[1];
+    for (int64_t u = 0; u < FORWARD_KEYS; u++) {
+        int64_t at = key + u;
+        if (page && u < count) at = position_at(r, page, at);
+        ahead[u] = u >= count ? 0 : before ? (float)-before[at] : (float)flash_ahead(r, t->s, at);
+    }
 }
 
 /* The same for a strip of one query, from packed columns of keys and rows of values. */
-static void single_tile(const FlashRun *r, const Space *space, Strip *t, int64_t b, int64_t key,
-                        int64_t count, FlashRows v)
+static void single_tile(const FlashRun *r, const Space *space, Strip *t, const FlashSpan *span,
+                        int64_t key, int64_t count, FlashRows v)
 {
     int64_t begin = t->seen.first > key ? t->seen.first - key : 0;
     int64_t end   = flash_least(t->seen.end - key, count);
     if (begin >= end) return;
     if (!t->begun) memset(t->o, 0, (size_t)r->E * sizeof *t->o);
-    if (r->x->rule.p > 0) flash_dropout(r, space->factor, b, t->s, t->h, 1, key, begin, end);
+    if (r->x->rule.p > 0) flash_dropout(r, space->factor, span->b, t->s, t->h, 1, key, begin, end);
     float ahead[FORWARD_KEYS];
-    if (t->slope > 0) single_ahead(r, ahead, t, b, key, count);
+    if (t->slope > 0) single_ahead(r, ahead, t, span, key, count);
     r->f->single(&(FlashSingle){
         .q = t->q, .k = space->k, .v = v.at, .depth = r->d_words, .E = r->E, .v_row = v.row,
         .begin = (int)begin, .end = (int)end, .factor = r->x->rule.p > 0 ? space->factor : NULL,
@@ -162,16 +176,51 @@ static void strip_end(const FlashRun *r, const Space *space, Strip *t, int64_t b
     flash_store(r, r->x->o, b, t->s, t->h, t->o, 0, t->used, space->scratch, false);
 }
 
-static void piece(const FlashRun *r, const Space *space, int64_t b, int64_t g, int64_t first, int64_t strips)
+/* A tile of keys and values of one head: rows `at` to at + count - 1 of head `g` of sequence or page `b` */
+typedef struct { Tensor k, v; int64_t b, at, g; } KeyTile;
+
+static bool page_there(const FlashRun *r, int32_t page) { return page >= 0 && page < r->x->k.dim[0]; }
+
+/* Rows of one head out of pages, as [1, count, 1, width] without gaps at `to`; zeros where no page is, whose
+ * keys nobody sees. */
+static Tensor tile_copied(const FlashRun *r, void *to, Tensor x, const int32_t *page, int64_t key, int64_t g,
+                          int64_t count)
+{
+    size_t width = dtype_width(x.dtype) * (size_t)x.dim[3];
+    char  *at = to;
+    for (int64_t u = key; u < key + count; u++, at += width)
+        if (page_there(r, page[u / r->page]))
+            memcpy(at, flash_at(x, page[u / r->page], u % r->page, g), width);
+        else memset(at, 0, width);
+    return tensor_at(to, x.dtype, (const int64_t[]){ 1, count, 1, x.dim[3] }, 4);
+}
+
+static KeyTile tile_of(const FlashRun *r, const Space *space, const FlashSpan *span, int64_t key, int64_t g,
+                       int64_t count)
+{
+    const Flash *x = r->x;
+    if (r->page == 0) return (KeyTile){ x->k, x->v, span->b, key, g };
+    const int32_t *page = (const int32_t *)x->page_i.data + span->pages * x->page_i.dim[1];
+    int64_t first = key / r->page;
+    if ((key + count - 1) / r->page == first && page_there(r, page[first]))
+        return (KeyTile){ x->k, x->v, page[first], key % r->page, g };
+    return (KeyTile){ .k = tile_copied(r, space->page_k, x->k, page, key, g, count),
+                      .v = tile_copied(r, space->page_v, x->v, page, key, g, count) };
+}
+
+/* Strips first to first + strips - 1 of a span and the key-value head g */
+static void piece(const FlashRun *r, const Space *space, const FlashSpan *span, int64_t g, int64_t first,
+                  int64_t strips)
 {
     Strip   strip[STRIPS];
-    int64_t begin = r->U, end = 0;
+    int64_t begin = r->U, end = 0, b = span->b;
     bool    wide = false, single = false;
     for (int64_t i = 0; i < strips; i++) {
         Strip *t = &strip[i];
+        int64_t s = (first + i) / r->group * r->columns;
         t->h = g * r->group + (first + i) % r->group;
-        t->s = (first + i) / r->group * r->columns;
-        t->used = flash_least(r->columns, r->S - t->s);
+        t->s = span->first + s;
+        t->used = flash_least(r->columns, span->rows - s);
         t->q = space->q + i * r->columns * r->d_words;
         t->o = space->o + i * r->columns * r->e_rows;
         *(t->used > 1 ? &wide : &single) = true;
@@ -181,21 +230,79 @@ static void piece(const FlashRun *r, const Space *space, int64_t b, int64_t g, i
         if (t->seen.end > end) end = t->seen.end;
     }
     for (int64_t key = begin / FORWARD_KEYS * FORWARD_KEYS; key < end; key += FORWARD_KEYS) {
-        int64_t count = flash_least(FORWARD_KEYS, r->U - key);
+        int64_t count = flash_least(FORWARD_KEYS, (r->page > 0 ? end : r->U) - key);
+        KeyTile tile = tile_of(r, space, span, key, g, count);
         if (wide) {
-            FlashRows k = flash_rows(r, space->k, r->x->k, b, key, g, count);
-            flash_depth(r, space->v, r->x->v, b, key, g, count);
+            FlashRows k = flash_rows(r, space->k, tile.k, tile.b, tile.at, tile.g, count);
+            flash_depth(r, space->v, tile.v, tile.b, tile.at, tile.g, count);
             for (int64_t i = 0; i < strips; i++)
                 if (strip[i].used > 1) strip_tile(r, space, &strip[i], b, key, count, k);
         }
         if (single) {
-            flash_columns(r, space->k, r->x->k, b, key, g, count);
-            FlashRows v = flash_rows(r, space->v, r->x->v, b, key, g, count);
+            flash_columns(r, space->k, tile.k, tile.b, tile.at, tile.g, count);
+            FlashRows v = flash_rows(r, space->v, tile.v, tile.b, tile.at, tile.g, count);
             for (int64_t i = 0; i < strips; i++)
-                if (strip[i].used == 1) single_tile(r, space, &strip[i], b, key, count, v);
+                if (strip[i].used == 1) single_tile(r, space, &strip[i], span, key, count, v);
         }
     }
     for (int64_t i = 0; i < strips; i++) strip_end(r, space, &strip[i], b);
+}
+
+/* ---- spans ---- */
+
+static int64_t span_strips(const FlashRun *r, int64_t rows) { return flash_cuts(rows, r->columns) * r->group; }
+static int64_t span_pieces(const FlashRun *r, int64_t rows)
+{
+    return flash_cuts(span_strips(r, rows), FORWARD_QUERIES / r->columns);
+}
+
+/* Whether query s of a paged cache continues the span of the one before. With ALiBi a strip's positions are
+ * consecutive, and those of its keys too. */
+static bool span_continues(const FlashRun *r, int64_t s)
+{
+    const Flash *x = r->x;
+    const int32_t *sequence = x->sequence_i.data, *position = x->position_i.data;
+    if (sequence[s] != sequence[s - 1]) return false;
+    return !x->rule.alibi || (x->key_position_i.dim[0] == 0 && position[s] == position[s - 1] + 1);
+}
+
+/* The spans of a paged cache, in the workspace. */
+static void spans_make(FlashRun *r, void *memory)
+{
+    const Flash *x = r->x;
+    r->span = memory, r->spans = 0;
+    for (int64_t s = 0, pieces = 0; s < r->S; s++) {
+        if (s == 0 || !span_continues(r, s)) {
+            if (s > 0) pieces += span_pieces(r, r->span[r->spans - 1].rows);
+            int64_t pages = ((const int32_t *)x->sequence_i.data)[s];
+            CHECK(pages >= 0 && pages < x->page_i.dim[0], "query %lld is of sequence %lld of %lld", (long long)s,
+                  (long long)pages, (long long)x->page_i.dim[0]);
+            r->span[r->spans++] = (FlashSpan){ .first = s, .pages = pages, .pieces = pieces };
+        }
+        r->span[r->spans - 1].rows++;
+    }
+}
+
+/* The span of piece i of a key-value head, by halving */
+static FlashSpan span_of(const FlashRun *r, int64_t i)
+{
+    int64_t low = 0, high = r->spans - 1;
+    if (!r->span) {
+        int64_t pieces = span_pieces(r, r->S), b = i / pieces;
+        return (FlashSpan){ .b = b, .rows = r->S, .pieces = b * pieces };
+    }
+    while (low < high) {
+        int64_t middle = (low + high + 1) / 2;
+        if (r->span[middle].pieces <= i) low = middle;
+        else high = middle - 1;
+    }
+    return r->span[low];
+}
+
+static int64_t all_pieces(const FlashRun *r)
+{
+    if (!r->span) return r->B * span_pieces(r, r->S);
+    return r->span[r->spans - 1].pieces + span_pieces(r, r->span[r->spans - 1].rows);
 }
 
 /* The last positions first: under the causal mask they see most keys, and short pieces at the end leave the
@@ -205,24 +312,34 @@ static void forward_thread(void *context, int thread, int threads)
     FlashRun *r = context;
     Space space;
     space_make(&space, r, r->memory + (size_t)thread * r->thread_bytes);
-    int64_t strips = flash_cuts(r->S, r->columns) * r->group, most = FORWARD_QUERIES / r->columns;
-    int64_t pieces = flash_cuts(strips, most), all = r->B * r->G * pieces;
+    int64_t most = FORWARD_QUERIES / r->columns, all = all_pieces(r) * r->G;
     (void)threads;
     for (int64_t i; (i = atomic_fetch_add(&r->next, 1)) < all;) {
-        int64_t bg = i / pieces, first = (pieces - 1 - i % pieces) * most;
-        piece(r, &space, bg / r->G, bg % r->G, first, flash_least(most, strips - first));
+        FlashSpan span = span_of(r, i / r->G);
+        int64_t strips = span_strips(r, span.rows), pieces = span_pieces(r, span.rows);
+        int64_t first = (pieces - 1 - (i / r->G - span.pieces)) * most;
+        piece(r, &space, &span, i % r->G, first, flash_least(most, strips - first));
         if (thread == 0) team_poll(r->team);
     }
 }
 
-size_t flash_forward_workspace(const Flash *x, int threads) { return flash_bytes(x, threads, thread_bytes); }
+static size_t spans_bytes(const Flash *x)
+{
+    return flash_paged(x) ? ((size_t)x->q.dim[1] * sizeof(FlashSpan) + 63) / 64 * 64 : 0;
+}
+
+size_t flash_forward_workspace(const Flash *x, int threads)
+{
+    return flash_bytes(x, threads, thread_bytes) + spans_bytes(x);
+}
 
 void flash_forward(Team *team, const Flash *x, void *workspace, size_t workspace_bytes)
 {
     FlashRun r = flash_run_of(x, x->family);
     if (r.B * r.S * r.H * r.G == 0) return;
-    size_t need = (r.thread_bytes = thread_bytes(&r)) * (size_t)team_size(team);
+    size_t need = (r.thread_bytes = thread_bytes(&r)) * (size_t)team_size(team) + spans_bytes(x);
     CHECK(workspace_bytes >= need, "attention wants %zu bytes to work in, got %zu", need, workspace_bytes);
-    r.memory = workspace, r.team = team;
+    r.memory = (char *)workspace + spans_bytes(x), r.team = team;
+    if (flash_paged(x)) spans_make(&r, workspace);
     team_run(team, forward_thread, &r);
 }

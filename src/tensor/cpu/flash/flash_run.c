@@ -29,12 +29,15 @@ const FlashFamily *flash_family_of(KernelFamily family, Dtype input)
 
 static int64_t rounded(int64_t n, int64_t part) { return flash_cuts(n, part) * part; }
 
+bool flash_paged(const Flash *x) { return x->page_i.dim[0] > 0; }
+
 FlashRun flash_run_of(const Flash *x, KernelFamily family)
 {
     FlashRun r = { .x = x, .f = flash_family_of(family, x->q.dtype),
                    .B = x->q.dim[0], .S = x->q.dim[1], .U = x->k.dim[1], .H = x->q.dim[2], .G = x->k.dim[2],
                    .D = x->q.dim[3], .E = x->v.dim[3] };
     r.g       = r.f->gemm;
+    if (flash_paged(x)) r.page = x->k.dim[1], r.U = x->page_i.dim[1] * r.page;
     r.group   = r.G > 0 ? r.H / r.G : 0;
     r.d_rows  = rounded(r.D, r.g->rows);
     r.e_rows  = rounded(r.E, r.g->rows);
@@ -94,6 +97,7 @@ float flash_slope(const FlashRun *r, int64_t h)
 
 int32_t flash_ahead(const FlashRun *r, int64_t s, int64_t key)
 {
+    if (r->page > 0) return (int32_t)key - ((const int32_t *)r->x->position_i.data)[s];
     return (int32_t)(r->x->rule.k0 + key - r->x->rule.q0 - s);
 }
 

@@ -6,6 +6,13 @@
 #include <stdatomic.h>
 #include "tensor/cpu/flash/flash_family.h"
 
+/* Queries that follow each other in one sequence: a sequence of the call, or of a paged cache. */
+typedef struct {
+    int64_t b, first, rows;            /* queries [first, first + rows) of sequence b of q */
+    int64_t pages;                     /* of a paged cache: its row of page_i */
+    int64_t pieces;                    /* of work, of a key-value head, in the spans before this one */
+} FlashSpan;
+
 typedef struct {
     const Flash       *x;
     const FlashFamily *f;
@@ -17,6 +24,9 @@ typedef struct {
     int64_t  columns;                  /* of a strip */
     GemmForm form;                     /* of q, k, v and d_o, probabilities and dscore */
     int64_t  d_words, e_words;         /* D and E in words of that form */
+    int64_t  page;                     /* positions of a page; 0: k and v are not paged */
+    FlashSpan *span;                   /* paged: [spans]; NULL: one for each sequence, with all queries */
+    int64_t  spans;
     uint32_t threshold;                /* of dropout */
     float    dropout_scale;
     char    *memory;                   /* of thread t from t * thread_bytes on */
@@ -44,6 +54,7 @@ static inline int64_t flash_words(const FlashRun *r, int64_t n)
 typedef struct { char *memory; size_t used; } FlashSpace;
 void *flash_take(FlashSpace *space, int64_t words);
 
+bool        flash_paged(const Flash *x);
 FlashRun    flash_run_of(const Flash *x, KernelFamily family);
 const void *flash_at(Tensor x, int64_t b, int64_t s, int64_t h);
 FlashKeys   flash_keys(const FlashRun *r, int64_t b, int64_t s);
