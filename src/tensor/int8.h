@@ -29,8 +29,8 @@ static inline int64_t int8_scale_place(int64_t k, int64_t c, int64_t blocks)
     return (k / INT8_ROWS * blocks + c / INT8_BLOCK) * INT8_ROWS + k % INT8_ROWS;
 }
 
-/* The scale of n numbers: 0 of zeros alone. Where one of them is not finite it is a NaN, and so is the sum of a
- * product that has the block. Magnitudes are compared as their bits, in which infinity and NaN are largest. */
+/* The scale of n numbers: 0 of zeros alone. Where one of them is not finite it is a NaN, and so is the sum of
+ * a product that has the block. Magnitudes are compared as their bits, in which infinity and NaN are largest. */
 static inline float int8_scale(const float *x, int64_t n)
 {
     int32_t most = 0;

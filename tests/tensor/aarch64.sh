@@ -14,7 +14,7 @@ done
 options="-std=c17 -D_GNU_SOURCE -O3 -g1 -ffp-contract=off -fno-math-errno -fno-trapping-math -Wall -Wextra -Werror -Isrc -Itests -Itests/tensor/cross"
 mkdir -p "$folder"
 objects=""
-for source in src/base/*.c src/tensor/*.c src/tensor/{cpu,cpu/flash,ref,dry}/*.c; do
+for source in src/base/*.c src/tensor/*.c src/tensor/{cpu,cpu/flash,cpu/int8,ref,dry}/*.c; do
     object=$folder/$(echo "${source%.c}" | tr / -).o
     # shellcheck disable=SC2086
     $compiler $options -c -o "$object" "$source"

@@ -1,4 +1,5 @@
-/* Linear maps with weights in 8 bits.   T rows   C channels in   K channels out   P panels   B blocks   R rows of a panel */
+/* Linear maps with weights in 8 bits.
+ * T rows   C channels in   K channels out   P panels   B blocks   R rows of a panel */
 #include "tensor/int8.h"
 #include "tensor/ref/ref.h"
 

@@ -1,6 +1,7 @@
 /* Attention over a paged key-value cache, and writing to one.
- * T queries or new keys   H query heads   G key-value heads, each shared by H / G query heads   D channels of q and k
- * E channels of v and o   N pages of L positions   I sequences, each with a row of M pages in page_i */
+ * T queries or new keys   H query heads   G key-value heads, each shared by H / G query heads
+ * D channels of q and k   E channels of v and o   N pages of L positions
+ * I sequences, each with a row of M pages in page_i */
 #include "tensor/ref/ref.h"
 #include "tensor/ref/want_paged.h"
 
@@ -30,7 +31,8 @@ static double score(const Query *x, int64_t u)
     if (cap > 0) sum = cap * tanh(sum / cap);
     if (!a->rule.alibi) return sum;
     if (tensor_present(a->key_position_i)) position = *int_at(a->key_position_i, place);
-    return sum - alibi_slope(a->rule.head0 + x->h, a->rule.heads) * (double)(int1(a->position_i, x->t) - position);
+    double before = (double)(int1(a->position_i, x->t) - position);
+    return sum - alibi_slope(a->rule.head0 + x->h, a->rule.heads) * before;
 }
 
 /* lse = log of the sum over its keys of exp(score),   o = sum of exp(score - lse) v */
