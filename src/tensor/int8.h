@@ -1,8 +1,9 @@
 #ifndef TENSOR_INT8_H
 #define TENSOR_INT8_H
 /* Matrices of 8-bit integers with a scale for each block of 64 adjacent channels of a row: the weights of
- * generation in 8 bits. A number is code * scale, where the codes are -127 .. 127 and the scale is the largest
- * magnitude of the block divided by 127. Activations are quantized in the same way while a product runs.
+ * generation in 8 bits. A number is code * scale, where the codes are -127 .. 127 and the scale is the
+ * largest magnitude of the block divided by 127. Activations are quantized in the same way while a product
+ * runs.
  *
  * Both back ends compute codes and scales by these functions, in float, so that they agree to the bit.
  *
@@ -13,7 +14,8 @@
 #include <stdint.h>
 #include "tensor/half.h"
 
-enum { INT8_ROWS = 16, INT8_BLOCK = 64, INT8_QUAD = 4, INT8_BYTES = INT8_ROWS * INT8_BLOCK, INT8_ZERO = 128 };
+enum { INT8_ROWS = 16, INT8_BLOCK = 64, INT8_QUAD = 4, INT8_BYTES = INT8_ROWS * INT8_BLOCK,
+       INT8_ZERO = 128 };
 
 static inline int64_t int8_panels(int64_t rows)     { return (rows + INT8_ROWS - 1) / INT8_ROWS; }
 static inline int64_t int8_blocks(int64_t channels) { return (channels + INT8_BLOCK - 1) / INT8_BLOCK; }
@@ -30,7 +32,8 @@ static inline int64_t int8_scale_place(int64_t k, int64_t c, int64_t blocks)
 }
 
 /* The scale of n numbers: 0 of zeros alone. Where one of them is not finite it is a NaN, and so is the sum of
- * a product that has the block. Magnitudes are compared as their bits, in which infinity and NaN are largest. */
+ * a product that has the block. Magnitudes are compared as their bits, in which infinity and NaN are the
+ * largest. */
 static inline float int8_scale(const float *x, int64_t n)
 {
     int32_t most = 0;

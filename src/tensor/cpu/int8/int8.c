@@ -13,6 +13,11 @@
 
 const Int8Family *int8_family_of(KernelFamily family)
 {
+#ifdef __x86_64__
+    bool wide = family == KERNELS_AVX512_BF16 || family == KERNELS_AVX512;
+    if (wide && __builtin_cpu_supports("avx512vnni")) return &int8_vnni;
+    if (wide || family == KERNELS_AVX2) return &int8_avx2;
+#endif
     (void)family;
     return &int8_portable;
 }
