@@ -13,16 +13,16 @@
 #include <stdatomic.h>
 #include <string.h>
 #include "base/integer.h"
+#include "tensor/cpu/few/gemm_few.h"
 #include "tensor/cpu/gemm_family.h"
 
 /* KC       A tile of 8 rows of a is 12 KiB and leaves room in a first-level cache of 32 to 48 KiB for b to
- *          stream through. Longer blocks save additions to y, but not many. KC is part of the results and
- *          therefore the same in all families.
+ *          stream through.
  * MC       64 rows of KC words are 96 KiB and fit with a strip of b (16 columns: 24 KiB, 48 columns: 72 KiB)
  *          into a second-level cache of 256 KiB; a strip that comes from the third level is used for MC rows.
  * NC, KC_PASS   The slab is 9 MiB. More columns would amortize the packing of a better, but a and y need room
  *          in the third-level cache as well. */
-enum { KC = 384, KC_PASS = 4 * KC, MC = 64, NC = 1536, PACK_STRIPS = 4 };
+enum { KC = GEMM_DEPTH, KC_PASS = 4 * KC, MC = 64, NC = 1536, PACK_STRIPS = 4 };
 /* The largest tile of any family in floats. */
 enum { TILE_FLOATS = 8 * 48 };
 
@@ -113,6 +113,8 @@ size_t gemm_workspace_bytes(const Gemm *g, int threads)
     for (KernelFamily f = KERNELS_AVX512_BF16; f < KERNEL_FAMILIES; f++) {
         if (!gemm_family_of(f)) continue;
         of_family.family = f;
+        size_t few = gemm_few_takes(g) ? gemm_few_workspace_bytes(&of_family, threads) : 0;
+        if (few > most) most = few;
         size_t bytes = product_make(&p, &of_family, threads, NULL);
         if (bytes > most) most = bytes;
     }
@@ -314,6 +316,10 @@ void gemm(Team *team, const Gemm *g, void *workspace, size_t workspace_bytes)
           dtype_name(g->input), dtype_name(g->output));
     CHECK(!g->bias || !g->add, "gemm adds to a bias or to y, not to both");
     if (!g->M || !g->N) return;
+    if (gemm_few_takes(g)) {
+        gemm_few(team, g, workspace, workspace_bytes);
+        return;
+    }
     Product p;
     size_t need = product_make(&p, g, team_size(team), workspace);
     CHECK(workspace_bytes >= need, "gemm wants %zu bytes to work in, got %zu", need, workspace_bytes);

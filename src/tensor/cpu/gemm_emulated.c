@@ -5,6 +5,7 @@ EMULATED_VECTORS
 #define LANES   16
 #define ROWS    8
 #define VECTORS 3
+#define ROLLED
 #define MULTIPLY_ADD(a, b, sum)   (Vec)emulated_add(a, b, sum)
 #define MULTIPLY_PAIRS(a, b, sum) (Vec)emulated_pairs(a, b, sum)
 #include "tensor/cpu/gemm_kernel.inc"

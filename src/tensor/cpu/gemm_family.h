@@ -28,7 +28,19 @@ typedef void GemmTile(float *sum, int64_t sum_row, bool add, const void *a, int6
 typedef void GemmPack(GemmWord *to, const void *from, int64_t row, int64_t depth, int64_t count,
                       GemmForm form);
 
-enum { GEMM_MOST_VECTORS = 3 };
+/* A tile of `lanes` columns of b with adjacent k, read where they lie and transposed in registers: for so
+ * few rows that packing would take longer than the product. sum[rows][lanes] (+)= a b in the same order.
+ * `words` are 32-bit words of a column of b, a multiple of the lanes; one of 16-bit numbers that are not
+ * multiplied in pairs holds two k. The columns behind these are prefetched. */
+typedef void GemmFew(float *sum, int64_t sum_row, bool add, const void *a, int64_t a_row, const void *b,
+                     int64_t column_bytes, int64_t words);
+
+/* GEMM_DEPTH: the words of a block of the depth, whose terms are added to a sum that begins at 0. Longer
+ * blocks save additions to y, but not many. It is part of the results and therefore the same in all
+ * families. */
+enum { GEMM_MOST_VECTORS = 3, GEMM_DEPTH = 384, GEMM_FORMS = GEMM_HALVES + 1 };
+/* The numbers of rows for which there is such a tile: 1, 2, 4 and all of a register tile. */
+enum { GEMM_FEW = 4 };
 /* How a lies: rows of words, or strips with the tile's rows adjacent. */
 typedef enum { GEMM_ROWS, GEMM_STRIPS, GEMM_LAYOUTS } GemmLayout;
 
@@ -39,6 +51,7 @@ typedef struct {
     /* [v - 1]: of the first v vectors of a strip, for one with few columns. The sums are the same. */
     GemmTile   *tile      [GEMM_MOST_VECTORS][GEMM_LAYOUTS];
     GemmTile   *tile_pairs[GEMM_MOST_VECTORS][GEMM_LAYOUTS];
+    GemmFew    *few[GEMM_FORMS][GEMM_FEW];
     GemmPack   *pack_a;                /* a with adjacent rows, as in dw = dyT x, to strips of `rows` */
     GemmPack   *pack_b;                /* b with adjacent columns to strips of `columns` */
     GemmPack   *pack_b_transposed;     /* b with adjacent k; `row` is between columns */

@@ -71,7 +71,8 @@ REF(page_write, PageWrite)
     want_page_write(a);
     for (int64_t t = 0; t < T; t++) {
         int64_t slot = int1(a->slot_i, t);
-        CHECK(slot < a->k_NLGD.dim[0] * L, "slot %lld of %lld pages", (long long)slot, (long long)a->k_NLGD.dim[0]);
+        CHECK(slot < a->k_NLGD.dim[0] * L, "slot %lld of %lld pages", (long long)slot,
+              (long long)a->k_NLGD.dim[0]);
         for (int64_t g = 0; g < a->k_TGD.dim[1] && slot >= 0; g++) {
             for (int64_t d = 0; d < a->k_TGD.dim[2]; d++)
                 *at4(a->k_NLGD, slot / L, slot % L, g, d) = *at3(a->k_TGD, t, g, d);

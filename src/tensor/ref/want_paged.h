@@ -27,7 +27,7 @@ static inline void want_paged(const PagedAttentionForward *a)
     WANT(a->sequence_i, T);
     WANT(a->key_range_i, T, 2);
     WANT(a->position_i, T);
-    CHECK(tensor_contiguous(a->page_i) && tensor_contiguous(a->key_range_i), "page_i and key_range_i have gaps");
+    CHECK(tensor_contiguous(a->page_i) && tensor_contiguous(a->key_range_i), "a table has gaps");
     if (!tensor_present(a->key_position_i)) return;
     WANT(a->key_position_i, a->k.dim[0], a->k.dim[1]);
     CHECK(tensor_contiguous(a->key_position_i), "key_position_i has gaps");

@@ -34,8 +34,8 @@ static void check_pages(const PagedAttentionForward *a, int64_t t)
     int64_t L = a->k.dim[1], M = a->page_i.dim[1], N = a->k.dim[0];
     int64_t sequence = ((const int32_t *)a->sequence_i.data)[t];
     const int32_t *range = (const int32_t *)a->key_range_i.data + 2 * t;
-    CHECK(sequence >= 0 && sequence < a->page_i.dim[0], "query %lld is of sequence %lld of %lld", (long long)t,
-          (long long)sequence, (long long)a->page_i.dim[0]);
+    CHECK(sequence >= 0 && sequence < a->page_i.dim[0], "query %lld is of sequence %lld of %lld",
+          (long long)t, (long long)sequence, (long long)a->page_i.dim[0]);
     if (range[0] >= range[1]) return;
     CHECK(range[0] >= 0 && range[1] <= M * L, "query %lld sees keys %d to %d of %lld", (long long)t, range[0],
           range[1], (long long)(M * L));

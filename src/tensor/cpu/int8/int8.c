@@ -8,7 +8,7 @@
     do {                                                                      \
         WANT(code, int8_panels(K), int8_blocks(C), INT8_BYTES);               \
         WANT(scale, int8_panels(K), int8_blocks(C), INT8_ROWS);               \
-        CHECK(tensor_contiguous(code) && tensor_contiguous(scale), "codes or scales with gaps");              \
+        CHECK(tensor_contiguous(code) && tensor_contiguous(scale), "codes or scales have gaps"); \
     } while (0)
 
 const Int8Family *int8_family_of(KernelFamily family)
@@ -73,7 +73,8 @@ static void dequantize_rows(void *context, int64_t begin, int64_t end)
         for (int64_t c = 0; c < C; c += INT8_BLOCK) {
             const uint8_t *from = (const uint8_t *)a->code_PBN.data + int8_place(k, c, blocks);
             float w[INT8_BLOCK], scale = flat(a->scale_PBR)[int8_scale_place(k, c, blocks)];
-            for (int i = 0; i < INT8_BLOCK; i++) w[i] = (float)(from[int8_place(0, i, 1)] - INT8_ZERO) * scale;
+            for (int i = 0; i < INT8_BLOCK; i++)
+                w[i] = (float)(from[int8_place(0, i, 1)] - INT8_ZERO) * scale;
             tile_store(a->w_KC, k, c, w, least(INT8_BLOCK, C - c));
         }
 }
@@ -88,8 +89,8 @@ CPU(int8_dequantize, Int8Dequantize)
 
 /* ---- the product ---- */
 
-/* ROWS of activations are a piece of work with some panels, which stay in the cache meanwhile; WEIGHTS bytes of
- * these where rows are few, so that a piece takes longer than starting it does. */
+/* ROWS of activations are a piece of work with some panels, which stay in the cache meanwhile: WEIGHTS bytes
+ * of them, so that a piece takes longer than starting it does. */
 enum { ROWS = 96, WEIGHTS = 64 << 10 };
 
 /* The quantized activations, in the op's workspace */
@@ -111,7 +112,7 @@ static size_t product_make(Product *p, const Int8MatmulForward *a, char *memory)
     size_t codes = aligned((size_t)(p->T * p->blocks) * INT8_BLOCK);
     size_t numbers = aligned((size_t)(p->T * p->blocks) * 4);
     p->panels = int8_panels(p->K);
-    p->group  = WEIGHTS / (INT8_BYTES * (p->blocks > 0 ? p->blocks : 1)) / INT8_MOST_PANELS * INT8_MOST_PANELS;
+    p->group  = WEIGHTS / (INT8_BYTES * most_of(p->blocks, 1)) / INT8_MOST_PANELS * INT8_MOST_PANELS;
     if (p->group < INT8_MOST_PANELS) p->group = INT8_MOST_PANELS;
     p->groups = divide_up(p->panels, p->group);
     if (memory) {

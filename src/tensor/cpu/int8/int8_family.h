@@ -1,7 +1,8 @@
 #ifndef TENSOR_CPU_INT8_FAMILY_H
 #define TENSOR_CPU_INT8_FAMILY_H
-/* The product of a few rows of activations in 8 bits with one or two panels of weights (tensor/int8.h). Sums of
- * the products of a block are integers and exact; what is done with them in fp32 is the same in every family,
+/* The product of a few rows of activations in 8 bits with one or two panels of weights (tensor/int8.h).
+ * Sums of the products of a block are integers and exact; what is done with them in fp32 is the same in
+ * every family,
  *
  *     sum += (float)products * weight scale * activation scale          from left to right, nothing fused
  *
@@ -21,12 +22,13 @@ typedef struct {
     const float   *x_scale;            /* [R][B] */
     const int32_t *x_offset;           /* [R][B]: -128 times the sum of the codes */
     int64_t        blocks;
-    const char    *ahead;              /* so many lines of 64 bytes from here on are prefetched in each block */
+    const char    *ahead;              /* what each block prefetches so many lines of 64 bytes of */
     int64_t        ahead_lines;
 } Int8Product;
 
 typedef void Int8Kernel(const Int8Product *x);
-typedef struct { Int8Kernel *kernel[INT8_MOST_ROWS][INT8_MOST_PANELS]; } Int8Family;       /* [R - 1][P - 1] */
+/* [R - 1][P - 1] */
+typedef struct { Int8Kernel *kernel[INT8_MOST_ROWS][INT8_MOST_PANELS]; } Int8Family;
 
 /* The one that a family of kernels takes on this machine. */
 const Int8Family *int8_family_of(KernelFamily family);
