@@ -1,74 +1,55 @@
-/* jotun generate: continues --prompt, or each line of --prompt-file, with the model of a checkpoint, on one
- * rank or many. Data-parallel ranks share the prompts; rank 0 prints. */
+/* jotun generate: continues --prompt, or each line of --prompt-file or --prompt-jsonl, with the model of a
+ * checkpoint, on one rank or many. Data-parallel ranks share the prompts; rank 0 prints. */
 #include <stdlib.h>
 #include <string.h>
+#include "base/integer.h"
 #include "base/log.h"
 #include "base/random.h"
 #include "cli/command.h"
 #include "cli/generation/continuations.h"
+#include "cli/generation/engine_setup.h"
 #include "cli/generation/logits_file.h"
 #include "cli/setup/setup.h"
 
-/* rows, micros: of a data rank, as in Generation */
 typedef struct {
     const Options *o;
     TrainConfig    config;
     Tokenizer      tokenizer;
     Prompts        prompts;
-    int64_t        rows;
-    int            micros;
+    GenerationSize size;
 } Task;
 
-/* Of one rank. out: on rank 0 alone; logits: on the ranks that write theirs; made: [prompts], owned, the new
- * tokens of each so far */
+/* Of one rank. logits: on the ranks that write theirs */
 typedef struct {
-    const Task    *task;
-    Arena          session;
-    Continuations *out;
-    LogitsFile    *logits;
-    int64_t       *made;
+    const Task *task;
+    Arena       session;
+    Engine     *engine;
+    LogitsFile *logits;
 } Rank;
 
-static void emit(void *context, int64_t prompt, int32_t id)
+static void look(void *context, int64_t number, int64_t made, const double *logits)
 {
     const Rank *rank = context;
-    if (rank->made) rank->made[prompt]++;
-    if (rank->out) continuations_take(rank->out, prompt, id);
+    if (rank->logits) logits_file_put(rank->logits, number, made, logits);
 }
 
-static void look(void *context, int64_t prompt, const double *logits)
+static void open_engine(Trainer *t, Rank *rank)
 {
-    const Rank *rank = context;
-    if (rank->logits) logits_file_put(rank->logits, prompt, rank->made[prompt], logits);
+    const Task *task = rank->task;
+    EngineSetup setup = generation_setup(t, &task->size, task->tokenizer.vocabulary, task->tokenizer.eod,
+                                         &rank->session);
+    setup.look    = look;
+    setup.context = rank;
+    rank->engine = engine_open(&setup);
 }
 
-/* Dry, for the size of the session's memory and of all arenas, and then real. */
+/* Dry, for the size of the session's memory and of all arenas. */
 static void work(Trainer *t, void *context)
 {
     Rank *rank = context;
-    const Task *task = rank->task;
-    generate(&(Generation){ .executor = &t->executor, .pipeline = &t->pipeline,
-        .schedule = &t->valid_schedule, .tp = t->tp, .cp = t->cp, .pp = t->pp,
-        .data = t->data_comm, .arena = &rank->session, .rows = task->rows,
-        .micros = task->micros, .capacity = task->prompts.capacity,
-        .most = task->prompts.most, .ids = task->tokenizer.vocabulary,
-        .end = task->tokenizer.eod, .sampling = setup_sampling(task->o), .emit = emit, .look = look,
-        .context = rank },
-        task->prompts.prompt, task->prompts.count);
-}
-
-static Status load(Trainer *t, const TrainConfig *config)
-{
-    char path[1024];
-    bool found;
-    CheckpointState state = { .step = -1 };
-    /* A checkpoint exists, because setup_options has read its options; `found` needs no look. */
-    TRY(agree(t->world, trainer_find(config->load, path, &found, &state)));
-    TRY(agree_on(t->world, state.step, "the step found in --load"));
-    watchdog_work(t->world, "loading");
-    Status status = trainer_load(t, path);
-    watchdog_work(t->world, NULL);
-    return status;
+    open_engine(t, rank);
+    engine_run(rank->engine, NULL);
+    engine_close(rank->engine);
 }
 
 /* Of the ranks that draw the same ids one writes their logits. */
@@ -82,10 +63,7 @@ static Status logits_begin(Trainer *t, Rank *rank, LogitsFile *file)
     if (t->mesh.rank == 0) status = logits_file_create(file, path, prompts, most, V);
     TRY(agree(t->world, status));
     if (t->mesh.at.tp == 0 && t->mesh.at.cp == 0) {
-        rank->made = calloc((size_t)prompts, sizeof *rank->made);
-        status = rank->made ? logits_file_open(file, path, prompts, most, V)
-                            : fail(NO_MEMORY, "no memory to count the tokens of %lld prompts",
-                                   (long long)prompts);
+        status = logits_file_open(file, path, prompts, most, V);
         rank->logits = file;
     }
     return agree(t->world, status);
@@ -94,28 +72,32 @@ static Status logits_begin(Trainer *t, Rank *rank, LogitsFile *file)
 static Status logits_end(Trainer *t, Rank *rank, LogitsFile *file, Status status)
 {
     Status closed = rank->logits ? logits_file_close(file) : OK;
-    free(rank->made);
-    rank->made   = NULL;
     rank->logits = NULL;
     if (!rank->task->o->save_logits || status != OK) return status;
     TRY(agree(t->world, closed));
     return agree(t->world, t->mesh.rank == 0 ? logits_file_name(file) : OK);
 }
 
-/* Rank 0 prints. */
+/* Rank 0 asks and prints. */
 static Status print(Trainer *t, Rank *rank)
 {
     const Task *task = rank->task;
+    const Options *o = task->o;
     Continuations out = { 0 };
     LogitsFile logits = { .fd = -1 };
+    bool lines = o->prompt_file || o->prompt_jsonl || o->return_sequences > 1;
     Status status = OK;
     if (t->mesh.rank == 0)
-        status = continuations_open(&out, &task->tokenizer, &task->prompts, task->o->prompt_file, stdout);
+        status = continuations_open(&out, &task->tokenizer, &task->prompts, o->return_sequences, lines,
+                                    stdout);
     status = agree(t->world, status);
-    rank->out = t->mesh.rank == 0 ? &out : NULL;
     if (status == OK) status = logits_begin(t, rank, &logits);
     if (status == OK) {
-        work(t, rank);                                                        /* <-> tp, pp, dp */
+        RequestSource source = continuations_source(&out);
+        open_engine(t, rank);
+        engine_run(rank->engine, t->mesh.rank == 0 ? &source : NULL);         /* <-> all axes */
+        engine_close(rank->engine);
+        if (t->mesh.rank == 0 && lines) continuations_tell(&out);
         status = agree(t->world, out.status);
     }
     status = logits_end(t, rank, &logits, status);
@@ -136,36 +118,34 @@ static Status on_rank(Transport *transport, void *context)
     size_t bytes = rank.session.peak;
     arena_close(&rank.session);
     if (status == OK) status = agree(t.world, arena_open(&rank.session, "session", bytes));
-    if (status == OK) status = load(&t, &task->config);
+    if (status == OK) status = generation_load(&t, &task->config);
     if (status == OK) status = print(&t, &rank);
     arena_close(&rank.session);
     trainer_close(&t);
     return status;
 }
 
-/* A data rank continues up to --micro-batch-size prompts in one forward, and has as many micro-batches as
- * there are stages; where the prompts are fewer, first the stages get one each. A batch is as wide as the
- * widest prompt, and as context-parallel ranks and those of sequence parallelism can share. */
+/* A data rank continues up to --micro-batch-size prompts in one micro-batch, and has as many micro-batches as
+ * there are stages; a beam is as a prompt. */
 static void fit(Task *task)
 {
     const Options *o = task->o;
-    TrainConfig *config = &task->config;
-    int64_t dp = options_data_parallel(o), each = (task->prompts.count + dp - 1) / dp;
-    int64_t cp = o->context_parallel, shared = o->sequence_parallel ? o->tensor_parallel : 1;
-    if (cp > 1) shared *= 2 * cp;                            /* two parts of a sequence on each rank */
-    task->micros = (int)(each < o->pipeline_parallel ? each : o->pipeline_parallel);
-    task->rows   = (each + task->micros - 1) / task->micros;
-    if (task->rows > o->prompts_at_once) task->rows = o->prompts_at_once;
-    config->micro  = task->rows;
-    config->global = task->rows * task->micros * dp;
-    config->model.sequence  = (task->prompts.widest + shared - 1) / shared * shared;
-    config->model.moe.capacity_factor = 0;         /* a text would depend on the others of its batch */
+    const Prompts *p = &task->prompts;
+    int64_t dp = options_data_parallel(o), all = p->count * o->return_sequences, beams = 1;
+    for (int64_t i = 0; i < p->count; i++) beams = most_of(beams, p->rule[i].beams);
+    int64_t each = least(divide_up(all, dp), o->prompts_at_once * o->pipeline_parallel);
+    task->size = (GenerationSize){ .widest = p->widest, .capacity = p->capacity, .sequences = each * beams };
+    /* a beam has a page more than its text (scheduler.c) */
+    if (beams > 1)
+        task->size.pages = task->size.sequences *
+                           (divide_up(p->capacity, PAGE_POSITIONS * o->context_parallel) + 1);
+    generation_fit(&task->config, o, &task->size);
 }
 
 /* A temperature of 0 takes the most probable token, whatever limits the sampling. */
 static void report_greedy(const Options *o)
 {
-    static const OptionIndex idle[] = { OPTION_top_k, OPTION_top_p, OPTION_sampling_seed };
+    static const OptionIndex idle[] = { OPTION_top_k, OPTION_top_p, OPTION_min_p, OPTION_sampling_seed };
     for (size_t i = 0; o->temperature <= 0 && i < sizeof idle / sizeof idle[0]; i++)
         if (options_typed_by_person(o, idle[i]))
             log_line("%s has no effect with --temperature 0", o->source[idle[i]].name);
@@ -176,8 +156,12 @@ static Status prepare(Task *task, Options *o)
 {
     TRY(setup_train_config(&task->config, o));
     TRY(tokenizer_open(&task->tokenizer, o->tokenizer));
-    PromptsAsked asked = { .option = "--prompt", .text = &o->prompt, .texts = o->prompt_file ? 0 : 1,
-        .file = o->prompt_file, .most_option = "--max-new-tokens", .most = o->max_new_tokens,
+    const char *file = o->prompt_jsonl ? o->prompt_jsonl : o->prompt_file;
+    PromptsAsked asked = { .option = "--prompt", .text = &o->prompt, .texts = file ? 0 : 1,
+        .file = file, .json = o->prompt_jsonl != NULL,
+        .rule = { .sampling = setup_sampling(o), .logprobs = (int)o->logprobs, .beams = (int)o->beams,
+                  .length_penalty = o->length_penalty, .stop = o->stop.text, .stops = o->stop.count },
+        .most_option = "--max-new-tokens", .most = o->max_new_tokens,
         .most_typed = options_typed_by_person(o, OPTION_max_new_tokens) };
     TRY(prompts_read(&task->prompts, &asked, &task->tokenizer, &task->config.model));
     fit(task);

@@ -21,6 +21,12 @@ Status broadcast_bytes(Comm *world, Status mine, char **data, size_t *bytes)
     return room;
 }
 
+void broadcast_same(Comm *world, void *data, size_t bytes)
+{
+    if (world->size == 1 || world->dry) return;
+    comm_broadcast_bytes(world, data, bytes, 0);                                  /* <-> world: broadcast */
+}
+
 Status broadcast_bytes_at_start(Transport *transport, Status mine, char **data, size_t *bytes)
 {
     Comm  *world  = NULL;

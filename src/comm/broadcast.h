@@ -11,4 +11,6 @@
 Status broadcast_bytes(Comm *world, Status mine, char **data, size_t *bytes);
 /* The same before the run has a world communicator (agree_at_start). */
 Status broadcast_bytes_at_start(Transport *transport, Status mine, char **data, size_t *bytes);
+/* As many bytes on every rank, rank 0's; nothing is agreed on or allocated. */
+void broadcast_same(Comm *world, void *data, size_t bytes);
 #endif

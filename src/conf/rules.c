@@ -7,6 +7,7 @@
 #include <string.h>
 #include "base/log.h"
 #include "conf/attention.h"
+#include "conf/generation/generation.h"
 #include "conf/conf.h"
 #include "conf/layer_pattern.h"
 #include "conf/optimizer/optimizer_rules.h"
@@ -538,7 +539,8 @@ Status options_needed(const Options *o)
         if (o->command != needed[i].command || given(o, needed[i].option) || only_shows) continue;
         if (needed[i].option == OPTION_data_path && other_data) continue;
         if (needed[i].option == OPTION_train_iters && other_length) continue;
-        if (needed[i].option == OPTION_prompt && given(o, OPTION_prompt_file)) continue;
+        if (needed[i].option == OPTION_prompt && 
+            (given(o, OPTION_prompt_file) || given(o, OPTION_prompt_jsonl))) continue;
         used += (size_t)snprintf(missing + used, sizeof missing - used, "%s--%s %s", used ? " and " : "",
                                  option_rows[needed[i].option].name, needed[i].says);
     }
@@ -549,9 +551,7 @@ Status options_needed(const Options *o)
     if (o->command == FOR_EVAL && given(o, OPTION_text) && given(o, OPTION_data_path))
         return fail(BAD_USAGE, "jotun eval perplexity takes either --text FILE or --data-path PREFIX, not"
                     " both");
-    if (o->command == FOR_GENERATE && given(o, OPTION_prompt) && given(o, OPTION_prompt_file))
-        return fail(BAD_USAGE, "jotun generate takes either --prompt S or --prompt-file FILE, not both");
-    return OK;
+    return o->command == FOR_GENERATE ? rule_generate(o) : OK;
 }
 
 static Status rule_ranges(const Options *o)

@@ -8,9 +8,8 @@
  * for all tokens that it may get, so nothing that has begun is ever put aside.
  *
  * A token depends on the weights, the prompt, (seed, stream) and its position alone, never on the requests
- * that run beside it: a chunk of a prompt ends at a multiple of `rows` of EngineSetup whatever else runs, the
- * rows of a forward do not depend on each other to the bit, and positions of prompts and drawn tokens are
- * never computed by each other's kernels.
+ * that run beside it: a chunk of a prompt ends at a multiple of `rows` of EngineSetup whatever else runs, and
+ * the rows of a forward do not depend on each other to the bit.
  *
  * How a token is drawn, in this order (that of Hugging Face transformers):
  *     x   logits of the model, from which the log-probabilities are
@@ -26,8 +25,8 @@
  * Beam search (beams > 0) is that of fairseq and transformers: the score of a text is the sum of its tokens'
  * log-probabilities, that of the end included, divided by (tokens)^length_penalty. Of the 2 beams likeliest
  * continuations of all beams those that end the text are finished if they are among the first `beams`, and
- * the first `beams` others go on. The search ends when `beams` texts are finished (early stopping). When all
- * have their `most` tokens those that go on count as finished with the score that they have, as in
+ * the first `beams` others continue. The search ends when `beams` texts are finished (early stopping). When
+ * all have their `most` tokens those that continue count as finished with the score that they have, as in
  * transformers; fairseq would add the end to each. The text with the best score is the answer. */
 #include "parallel/pipeline.h"
 
@@ -101,7 +100,8 @@ typedef struct {
     int64_t         rows;                          /* positions of a micro-batch and a chunk */
     int64_t         sequences;                     /* texts of a data rank that run at once, at most */
     int64_t         capacity;                      /* positions of a prompt with its new tokens, at most */
-    int64_t         pages;                         /* of a data rank; 0: all that `sequences` can need */
+    int64_t         page;                          /* positions of a page; 0: PAGE_POSITIONS */
+    int64_t         pages;                         /* of each rank; 0: all that `sequences` can need */
     int32_t         ids;                           /* ids are drawn from 0 .. ids - 1; 0: from all */
     int32_t         end;                           /* the id that ends a text; -1: none */
     /* Logits that are not finite end a text, and are no CHECK: the steps of a training run continue. */
@@ -113,8 +113,8 @@ typedef struct {
 } EngineSetup;
 
 typedef struct Engine Engine;
-/* Positions of a page of the key-value cache. */
-enum { PAGE_POSITIONS = 16 };
+/* Positions of a page of the key-value cache, which paged_attention_forward suits. */
+enum { PAGE_POSITIONS = 96 };
 
 /* Pages in use and pages in all, of all data ranks; texts that run. Known on rank 0. */
 typedef struct { int64_t pages_used, pages, running; } EngineUse;

@@ -194,20 +194,16 @@ static FinalNorm head_norm(const ExecContext *ctx, const UnitParam *w, Tensor x_
     return final_norm_forward(ctx, x_tC, unit_param(w, PARAM_FINAL_GAIN), unit_param(w, PARAM_FINAL_BIAS));
 }
 
-/* Generation: the logits of one row of each sequence. Rows of other cp ranks are zeros here; their sum over
- * the ranks is exact. */
+/* Generation: the logits after some of the rows. */
 static void chosen_logits(const ExecContext *ctx, Tensor n_TC, Tensor w_VC)
 {
     int64_t b = ctx->logits_bV.dim[0], C = n_TC.dim[1];
     Tensor n_bC = scratch_new(ctx, "head input", b, C);
     for (int64_t i = 0; i < b; i++) {
         int64_t row = n_TC.data ? ctx->logits_row[i] : 0;
-        Tensor y = tensor_slice(n_bC, 0, i, 1);
-        if (row < 0) fill_zero(ctx->queue, (FillZero){ .y = y });
-        else         copy_strided(ctx->queue, (CopyStrided){ .y = y, .x = tensor_slice(n_TC, 0, row, 1) });
+        copy_strided(ctx->queue, (CopyStrided){ .y = tensor_slice(n_bC, 0, i, 1),
+                                                .x = tensor_slice(n_TC, 0, row, 1) });
     }
-    if (!ctx->caches->read)
-        comm_all_reduce(ctx->caches->cp, ctx->queue, n_bC, ctx->scratch);            /* <-> cp: all-reduce */
     matmul_forward(ctx->queue, (MatmulForward){ .y_TK = ctx->logits_bV, .x_TC = n_bC, .w_KC = w_VC,
         .bias_K = tensor_none() });
     softcap(ctx, ctx->logits_bV);
@@ -226,7 +222,10 @@ void head_forward(const ExecContext *ctx, Tensor y_tC, const UnitParam *w, HeadS
     Tensor w_VC = head_weight(ctx, w);
     LossTargets targets = next_token(ctx);
     int64_t T = n_TC.dim[0];
-    if (tensor_present(ctx->logits_bV)) { chosen_logits(ctx, n_TC, w_VC); return; }
+    if (ctx->caches) {
+        if (tensor_present(ctx->logits_bV)) chosen_logits(ctx, n_TC, w_VC);
+        return;
+    }
     w_VC = padded_weight(ctx, w_VC);
     HeadChunk c = chunk_new(ctx, T, w_VC.dim[0], false);
     while (chunk_next(&c, T)) chunk_loss(ctx, &c, w_VC, n_TC, targets.target_i);      /* <-> tp */

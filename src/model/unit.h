@@ -19,21 +19,19 @@
 #include "model/params.h"
 #include "tensor/precision.h"
 
-/* The KV caches of the layers, for generation: keys and values of earlier positions, and what a forward does
- * with them. k, v [b, capacity, G, D] with the G key-value heads of D channels that this rank holds; those of
- * layers of other stages are absent. Where context parallelism divides sequences, each of its ranks caches
- * the keys of some positions. All is the caller's, `used` in host memory. */
+/* The key-value caches of the layers, for generation: pages of keys and values (tensor/ops.def), and which of
+ * them the T rows of a forward write and see. k [N, L, G, D], v [N, L, G, E] of N pages of L positions with
+ * the G key-value heads that this rank holds; those of layers of other stages are absent. Where context
+ * parallelism divides texts, each of its ranks has some of their pages, and all compute the same rows. All is
+ * the caller's; integers are in host memory. */
 typedef struct { Tensor k, v; } KvCache;
 typedef struct {
     KvCache *layer;                /* [layers] */
-    const int64_t *used;           /* [b]: keys that this rank has of each sequence */
-    /* write: the batch's keys are put after them. read: attention is over the caches of all cp ranks, which
-     * compute the same tokens; else over the batch alone, as in training. */
-    bool     write, read;
-    /* read: the keys [first, end) of this rank, its new ones included, that each query sees, [b, s, 2]; of
-     * layers without and with a sliding window */
+    Tensor   page_i;               /* [I, M]: the pages here of each text, in order */
+    Tensor   slot_i, sequence_i;   /* [T]: place of the row's key, -1: on another rank; its text */
+    /* the keys here that each row sees, its own included, [T, 2]; of layers without and with a window */
     Tensor   key_range_i[2];
-    Tensor   key_distance_i;       /* read, with ALiBi: how far each key is before the query, [b, capacity] */
+    Tensor   key_position_i;       /* with ALiBi and several cp ranks: of each place, [N, L] */
     Comm    *cp;
 } KvCaches;
 
@@ -115,10 +113,10 @@ typedef struct {
     /* the same of each depth of multi-token prediction, whose weights carry ModelConfig.mtp_factor, [N, 2];
      * absent without any */
     Tensor  mtp_sums_N2;
-    /* generation: the head writes the logits after row logits_row[i] of sequence i here, [b, V] of the V
-     * vocabulary rows that this rank holds, and no loss; absent elsewhere */
+    /* generation: the head writes the logits after row logits_row[i] here, [n, V] of the V vocabulary rows
+     * that this rank holds, and no loss; absent where none are wanted */
     Tensor  logits_bV;
-    const int64_t *logits_row;     /* [b], in host memory; -1: on another cp rank. Not read in a dry run */
+    const int64_t *logits_row;     /* [n], in host memory. Not read in a dry run */
     int64_t head_chunk;            /* tokens whose logits exist at once; 0: as many as head.c chooses */
     /* Not NULL: backward_input of a block adds its weight gradients here too, while tp sums the gradients of
      * inputs; backward_weight is not called then. Of blocks for which unit_weight_beside is true. */

@@ -151,7 +151,7 @@ def errors(load, folder):
     refused("is empty; give one prompt on each line", *file_of(""))
     refused("line 2 of --prompt-file", *file_of("a\n\nb\n"))
     refused("of 40 tokens leaves nothing of the 32 positions", *file_of("a\n" + "x" * 40))
-    refused("takes either --prompt S or --prompt-file FILE", *file_of("a"), "--prompt", "b")
+    refused("takes one of --prompt S, --prompt-file FILE and --prompt-jsonl FILE", *file_of("a"), "--prompt", "b")
     refused("jotun generate needs --prompt S (the text to continue) or --prompt-file FILE", "generate", "--load", load)
     refused("--zero-stage 2 shards gradients and optimizer states", "generate", "--load", load, "--prompt", "a", "--zero-stage", 2)
     refused("cannot be created", "generate", "--load", load, "--prompt", "a", "--save-logits", os.path.join(folder, "absent", "f"))

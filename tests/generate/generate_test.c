@@ -1,6 +1,7 @@
 /* Generation with a cache against the whole text at once, and under every layout against one rank, in double;
  * drawing by hand. */
 #include "generate/generate.h"
+#include "generate/sample.h"
 #include "eval/windows.h"
 #include "train/moe_layouts.h"
 
@@ -18,7 +19,9 @@ typedef struct {
     int64_t  rows;
     int      micros;
     int32_t  end;
-    int64_t  window, most;
+    int64_t  window, page;
+    int      beams;            /* beam search of each prompt, whose answers are `text` and `score` */
+    double   score[PROMPTS];
     int      ulysses, etp, ep;
     bool     experts;
     bool     gather;
@@ -53,21 +56,61 @@ static void keep(void *context, int64_t prompt, int32_t id)
     else                     text->id[text->made++] = id;
 }
 
-static void look(void *context, int64_t prompt, const double *logits)
+static void look(void *context, int64_t prompt, int64_t made, const double *logits)
 {
     Rank *rank = context;
-    Text *text = &rank->mine[prompt];
-    if (rank->looks) memcpy(rank->task->text[prompt].logits[text->made], logits, sizeof text->logits[0]);
+    if (rank->looks) memcpy(rank->task->text[prompt].logits[made], logits, sizeof rank->mine[0].logits[0]);
+}
+
+/* ---- beam search of all prompts at once ---- */
+
+typedef struct { Rank *rank; int64_t next; } BeamSource;
+
+static RequestAnswer beam_next(void *context, bool idle, Request *request)
+{
+    BeamSource *s = context;
+    const Task *task = s->rank->task;
+    (void)idle;
+    if (s->next == task->prompts) return REQUEST_CLOSED;
+    const Prompt *p = &task->prompt[s->next];
+    *request = (Request){ .number = s->next++, .id = p->id, .count = p->count, .most = p->most, .alternatives = -1,
+                          .beams = task->beams, .length_penalty = 0.5 };
+    return REQUEST_GIVEN;
+}
+
+static bool beam_token(void *context, int64_t prompt, const GeneratedToken *token)
+{
+    keep(((BeamSource *)context)->rank, prompt, token->id);
+    return true;
+}
+
+static void beam_scored(void *context, int64_t prompt, double score) { ((BeamSource *)context)->rank->task->score[prompt] = score; }
+
+static void beam_ended(void *context, int64_t prompt, GenerationEnd reason)
+{
+    if (reason == END_LENGTH || reason == END_OF_TEXT) keep(((BeamSource *)context)->rank, prompt, GENERATED_END);
+}
+
+static void search(const EngineSetup *setup, Rank *rank)
+{
+    BeamSource source = { .rank = rank };
+    Engine *engine = engine_open(setup);
+    engine_run(engine, &(RequestSource){ .next = beam_next, .token = beam_token, .scored = beam_scored, .ended = beam_ended, .context = &source });
+    engine_close(engine);
 }
 
 static void work(Trainer *t, void *context)
 {
     Rank *rank = context;
     Task *task = rank->task;
-    generate(&(Generation){ .executor = &t->executor, .pipeline = &t->pipeline, .schedule = &t->valid_schedule,
-        .tp = t->tp, .cp = t->cp, .pp = t->pp, .data = t->data_comm, .arena = &rank->session, .rows = task->rows,
-        .micros = task->micros, .capacity = CAPACITY, .most = task->most, .end = task->end, .sampling = task->sampling,
-        .emit = keep, .look = look, .context = rank }, task->prompt, task->prompts);
+    int64_t rows = task->rows * t->config->model.sequence / t->mesh.size.cp;
+    if (task->documents && comm_dry(t->world)) trainer_evaluate(t, 1, NULL, NULL);
+    EngineSetup setup = { .executor = &t->executor, .pipeline = &t->pipeline, .schedule = &t->valid_schedule, .world = t->world,
+        .tp = t->tp, .cp = t->cp, .pp = t->pp, .data = t->data_comm, .arena = &rank->session, .rows = rows, .page = task->page ? task->page : 3,
+        .sequences = task->rows * task->micros, .capacity = CAPACITY, .end = task->end,
+        .look = look, .context = rank };
+    if (task->beams) search(&setup, rank);
+    else generate(&setup, task->prompt, task->prompts, &task->sampling, keep);
 }
 
 /* No query sees the keys of another part, as after --reset-attention-mask. */
@@ -120,7 +163,7 @@ static Status run_rank(Transport *transport, void *context)
     bool more = rank.session.used != bytes;
     for (int i = 0; i < ARENAS; i++) more |= t.arena[i].peak > t.arena[i].size;
     if (more) __atomic_store_n(&task->failed, true, __ATOMIC_RELAXED);
-    if (transport->rank == transport->size - 1)
+    if (transport->rank == 0)
         for (int p = 0; p < PROMPTS; p++) {
             memcpy(task->text[p].id, rank.mine[p].id, sizeof rank.mine[p].id);
             task->text[p].made = rank.mine[p].made;
@@ -157,7 +200,7 @@ static void test_cache(void **state)
     static const int32_t ids[] = { 5, 40, 17 };
     for (int model = MODEL_GPT; model <= MODEL_LLAMA; model++) {
         Task first = { .model = model, .device = "ref", .layout = one, .rows = 1, .micros = 1, .end = -1, .window = model == MODEL_LLAMA ? 4 : 0,
-                       .prompt = { { ids, 3, CAPACITY - 3 } }, .prompts = 1, .most = CAPACITY - 3 };
+                       .prompt = { { ids, 3, CAPACITY - 3 } }, .prompts = 1 };
         run(&first);
         const Text *text = &first.text[0];
         assert_int_equal(text->made, CAPACITY - 3);
@@ -217,7 +260,7 @@ static void test_evaluation(void **state)
     for (int i = 0; i < 4; i++) {
         int32_t ids[CAPACITY] = { 7 };
         Task task = { .model = i % 2 ? MODEL_LLAMA : MODEL_GPT, .device = "ref", .layout = one, .rows = 1, .micros = 1, .end = -1, .window = i < 2 ? 0 : 4,
-                      .sampling = { .temperature = 1, .seed = 8 }, .prompt = { { ids, 1, CAPACITY - 1 } }, .prompts = 1, .most = CAPACITY - 1 };
+                      .sampling = { .temperature = 1, .seed = 8 }, .prompt = { { ids, 1, CAPACITY - 1 } }, .prompts = 1 };
         run(&task);
         double sum = 0;
         for (int n = 0; n < CAPACITY - 1; n++) sum += loss_of(task.text[0].logits[n], task.text[0].id[n]);
@@ -267,7 +310,6 @@ static void prompts_make(Task *task)
 {
     static const int64_t count[PROMPTS] = { 4, 9, 1, 6, 2, 3, 7 }, most[PROMPTS] = { 5, 5, 5, 1, 5, 3, 5 };
     task->prompts = PROMPTS;
-    task->most = 5;
     for (int p = 0; p < PROMPTS; p++) {
         for (int64_t i = 0; i < count[p]; i++) words[p][i] = (int32_t)(random_bits(random_key(4, "words"), (uint64_t)(p * WIDEST + i)) % WORDS);
         task->prompt[p] = (Prompt){ words[p], count[p], most[p] };
@@ -385,6 +427,50 @@ static void test_experts(void **state)
     }
 }
 
+/* The log-probability of an answer's next token after so many of it, from a prompt that has these: without beams and their pages. */
+static double next_logprob(const Task *search, int64_t prompt, int64_t made)
+{
+    int32_t ids[CAPACITY];
+    const Prompt *p = &search->prompt[prompt];
+    Task task = { .model = search->model, .device = search->device, .layout = one, .rows = 2, .micros = 1, .end = -1, .prompts = 1 };
+    memcpy(ids, p->id, (size_t)p->count * sizeof *ids);
+    memcpy(ids + p->count, search->text[prompt].id, (size_t)made * sizeof *ids);
+    task.prompt[0] = (Prompt){ ids, p->count + made, 1 };
+    run(&task);
+    return -loss_of(task.text[0].logits[0], made < search->text[prompt].made ? search->text[prompt].id[made] : search->end);
+}
+
+/* Beams that fork and end, on pages of 3 and 2 positions: the score of an answer is that of its tokens, and layouts have the same. */
+static void test_beams(void **state)
+{
+    (void)state;
+    for (int model = MODEL_GPT; model <= MODEL_LLAMA; model++) {
+        Task task = { .model = model, .device = "ref", .layout = one, .rows = 7, .micros = 1, .end = 11, .page = 3, .beams = 3 };
+        prompts_make(&task);
+        run(&task);
+        for (int p = 0; p < PROMPTS; p += 2) {
+            const Text *text = &task.text[p];
+            int64_t tokens = text->made + (text->made < task.prompt[p].most);
+            double sum = 0;
+            for (int64_t n = 0; n < tokens; n++) sum += next_logprob(&task, p, n);
+            double off = fabs(task.score[p] - sum / sqrt((double)tokens));
+            if (!(off <= 1e-6)) fail_msg("model %d, prompt %d: score %.9g is off by %g", model, p, task.score[p], off);
+        }
+        for (int l = 0; l < MANY; l += 4) {
+            Task same = task;
+            same.layout = many[l];
+            same.micros = 1 + l % 2;
+            same.page   = 2;
+            run(&same);
+            for (int p = 0; p < PROMPTS; p++) {
+                if (!(fabs(same.score[p] - task.score[p]) <= 1e-6)) fail_msg("%s: score %.9g, not %.9g", many[l].name, same.score[p], task.score[p]);
+                assert_int_equal(same.text[p].made, task.text[p].made);
+                assert_memory_equal(same.text[p].id, task.text[p].id, sizeof same.text[p].id);
+            }
+        }
+    }
+}
+
 /* The id that ends a text is not emitted, and ends its row alone. */
 static void test_end(void **state)
 {
@@ -450,32 +536,131 @@ static void test_types(void **state)
 
 /* ---- drawing ---- */
 
+static int32_t drawn_from(const double *logits, int64_t V, Sampling sampling, uint64_t stream, int64_t number)
+{
+    SampleWork work;
+    static int32_t text[32768];
+    sample_open(&work, V, V);
+    memcpy(work.logits, logits, (size_t)V * sizeof *logits);
+    int32_t id = sample_draw(&work, &sampling, text, 0, number, stream);
+    sample_close(&work);
+    return id;
+}
+
 static void test_sampling(void **state)
 {
     (void)state;
     const double logits[4] = { log(0.1), log(0.4), log(0.3), log(0.2) };
     int64_t drawn[4] = { 0 }, other = 0;
-    Sampling all = { .temperature = 1, .seed = 3 }, two = { .temperature = 1, .top_k = 2, .seed = 3 }, part = { .temperature = 1, .top_p = 0.65, .seed = 3 };
-    assert_int_equal(sample_id(logits, 4, &(Sampling){ .temperature = 0 }, 0, 9), 1);
-    assert_int_equal(sample_id((double[]){ 2, 3, 3, 1 }, 4, &(Sampling){ .temperature = 0 }, 0, 9), 1);
+    Sampling all = { .temperature = 1, .seed = 3 }, two = { .temperature = 1, .top_k = 2, .seed = 3 }, part = { .temperature = 1, .top_p = 0.65, .seed = 3 },
+             least = { .temperature = 1, .min_p = 0.6, .seed = 3 };
+    assert_int_equal(drawn_from(logits, 4, (Sampling){ .temperature = 0 }, 0, 9), 1);
+    assert_int_equal(drawn_from((double[]){ 2, 3, 3, 1 }, 4, (Sampling){ .temperature = 0 }, 0, 9), 1);
     for (int n = 0; n < 20000; n++) {
-        drawn[sample_id(logits, 4, &all, 0, n)]++;
-        int32_t of_two = sample_id(logits, 4, &two, 0, n), of_part = sample_id(logits, 4, &part, 0, n);
+        drawn[drawn_from(logits, 4, all, 0, n)]++;
+        int32_t of_two = drawn_from(logits, 4, two, 0, n), of_part = drawn_from(logits, 4, part, 0, n), of_least = drawn_from(logits, 4, least, 0, n);
         assert_true(of_two == 1 || of_two == 2);
         assert_true(of_part == 1 || of_part == 2);                 /* 0.4 + 0.3 reach 0.65 */
-        assert_int_equal(sample_id(logits, 4, &all, 0, n), sample_id(logits, 4, &all, 0, n));
-        other += sample_id(logits, 4, &all, 0, n) != sample_id(logits, 4, &all, 1, n);
+        assert_true(of_least == 1 || of_least == 2);               /* 0.3 is at least 0.6 x 0.4 */
+        assert_int_equal(drawn_from(logits, 4, all, 0, n), drawn_from(logits, 4, all, 0, n));
+        other += drawn_from(logits, 4, all, 0, n) != drawn_from(logits, 4, all, 1, n);
     }
     const double share[4] = { 0.1, 0.4, 0.3, 0.2 };
     for (int i = 0; i < 4; i++) assert_true(fabs((double)drawn[i] / 20000 - share[i]) < 0.02);
     assert_true(fabs((double)other / 20000 - 0.7) < 0.02);         /* 1 - 0.01 - 0.16 - 0.09 - 0.04 */
 }
 
+/* ---- selection against a sort ---- */
+
+typedef struct { double weight; int id; } Sorted;
+static int descending(const void *a, const void *b)
+{
+    const Sorted *x = a, *y = b;
+    if (x->weight != y->weight) return x->weight < y->weight ? 1 : -1;
+    return x->id - y->id;
+}
+
+/* Whether the rules of engine.h allow the id, by sorting all of them. */
+static bool allowed(const double *x, int V, const Sampling *s, int32_t id)
+{
+    static Sorted sorted[4096];
+    double top = x[0], total = 0, sum = 0;
+    int n = V;
+    for (int i = 1; i < V; i++) top = fmax(top, x[i]);
+    for (int i = 0; i < V; i++) sorted[i] = (Sorted){ exp((x[i] - top) / s->temperature), i };
+    qsort(sorted, (size_t)V, sizeof *sorted, descending);
+    if (s->top_k > 0 && s->top_k < n) n = (int)s->top_k;
+    for (int i = 0; i < n; i++) total += sorted[i].weight;
+    for (int i = 0; i < n; i++) {
+        bool reached = s->top_p > 0 && sum >= s->top_p * total * (1 + 1e-12);
+        if (reached || sorted[i].weight < s->min_p * (1 - 1e-12)) return false;
+        if (sorted[i].id == id) return true;
+        sum += sorted[i].weight;
+    }
+    return false;
+}
+
+static void test_selection(void **state)
+{
+    (void)state;
+    enum { V = 3000, DRAWS = 200 };
+    static double x[V];
+    static const Sampling rule[] = { { .temperature = 1, .top_k = 17 }, { .temperature = 1.3, .top_p = 0.9 }, { .temperature = 0.7, .min_p = 0.05 },
+        { .temperature = 1, .top_k = 300, .top_p = 0.5 }, { .temperature = 2, .top_k = 900, .top_p = 0.8, .min_p = 0.01 }, { .temperature = 1, .top_k = 1 },
+        { .temperature = 1, .top_p = 1e-9 } };
+    for (int kind = 0; kind < 3; kind++) {
+        for (int i = 0; i < V; i++) {
+            x[i] = 3 * random_normal(random_key(7, "logits"), (uint64_t)(kind * V + i));
+            if (kind == 1) x[i] = floor(x[i]);                     /* many equal ones */
+            if (kind == 2) x[i] = (double)-i / 100;                /* in order */
+        }
+        for (size_t r = 0; r < sizeof rule / sizeof *rule; r++) {
+            int kinds = 0;
+            bool seen[V] = { false };
+            for (int n = 0; n < DRAWS; n++) {
+                int32_t id = drawn_from(x, V, rule[r], 0, n);
+                if (!allowed(x, V, &rule[r], id)) fail_msg("logits %d, rule %zu: id %d of weight %g is drawn", kind, r, id, x[id]);
+                kinds += !seen[id];
+                seen[id] = true;
+            }
+            if (r >= 5) { assert_int_equal(kinds, 1); continue; }
+            assert_true(kinds > 3);
+        }
+    }
+}
+
+static void test_penalties(void **state)
+{
+    (void)state;
+    SampleWork w;
+    sample_open(&w, 5, 5);
+    const double x[5] = { 2, 1.9, -1, 1.5, 0 };
+    int32_t text[] = { 0, 2, 1, 1 };                               /* prompt 0 2, text 1 1 */
+    memcpy(w.logits, x, sizeof x);
+    Sampling s = { .repetition_penalty = 2 };
+    assert_int_equal(sample_draw(&w, &s, text, 2, 4, 0), 3);
+    const double repeated[5] = { 1, 0.95, -2, 1.5, 0 };
+    for (int i = 0; i < 5; i++) assert_true(w.x[i] == repeated[i]);
+    s = (Sampling){ .presence_penalty = 0.25, .frequency_penalty = 0.5 };
+    assert_int_equal(sample_draw(&w, &s, text, 2, 4, 0), 0);
+    const double frequent[5] = { 2, 1.9 - 0.25 - 2 * 0.5, -1, 1.5, 0 };
+    for (int i = 0; i < 5; i++) assert_true(w.x[i] == frequent[i]);
+    int32_t id[7];
+    float logprob[7];
+    double lse = sample_lse(&w);
+    assert_true(fabs(lse - log(exp(2) + exp(1.9) + exp(-1) + exp(1.5) + 1)) < 1e-14);
+    sample_likeliest(&w, id, logprob, 7, lse);
+    const int32_t order[7] = { 0, 1, 3, 4, 2, -1, -1 };
+    assert_memory_equal(id, order, sizeof order);
+    assert_true(fabs((double)logprob[1] - (1.9 - lse)) < 1e-6);
+    sample_close(&w);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(test_cache), cmocka_unit_test(test_evaluation), cmocka_unit_test(test_sampling),
+    const struct CMUnitTest tests[] = { cmocka_unit_test(test_cache), cmocka_unit_test(test_evaluation), cmocka_unit_test(test_sampling), cmocka_unit_test(test_selection), cmocka_unit_test(test_penalties),
         cmocka_unit_test(test_greedy_gpt), cmocka_unit_test(test_greedy_llama), cmocka_unit_test(test_top_p_gpt),
-        cmocka_unit_test(test_top_p_llama), cmocka_unit_test(test_context), cmocka_unit_test(test_after_documents), cmocka_unit_test(test_experts), cmocka_unit_test(test_end), cmocka_unit_test(test_rows),
+        cmocka_unit_test(test_top_p_llama), cmocka_unit_test(test_context), cmocka_unit_test(test_after_documents), cmocka_unit_test(test_experts), cmocka_unit_test(test_end), cmocka_unit_test(test_beams), cmocka_unit_test(test_rows),
         cmocka_unit_test(test_types) };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,6 @@
 /* Prompts of different lengths, more or fewer than there are rows, on the trainer of a training run. */
 #include "layouts/generate.h"
+#include "base/integer.h"
 #include "base/random.h"
 #include "generate/generate.h"
 
@@ -25,10 +26,11 @@ Status layout_generate(Trainer *t, int32_t ids[GENERATED])
     for (int p = 0; p < PROMPTS; p++) prompt[p] = (Prompt){ words, 1 + (p * 7 + 3) % longest, NEW };
     TRY(agree(t->world, arena_open(&arena, "session", SESSION_BYTES)));
     bool apart = trainer_evaluates_apart(t);             /* the forward schedule is that of evaluations, with their micro-batches */
-    generate(&(Generation){ .executor = apart ? &t->valid_executor : &t->executor, .pipeline = apart ? &t->valid_pipeline : &t->pipeline,
-        .schedule = &t->valid_schedule, .tp = t->tp, .cp = t->cp, .pp = t->pp, .data = t->data_comm, .arena = &arena,
-        .rows = train_config_valid_micro(t->config), .micros = t->valid_micros,
-        .capacity = t->config->model.sequence, .most = NEW, .end = -1, .emit = keep, .context = &text }, prompt, PROMPTS);
+    int64_t rows = train_config_valid_micro(t->config) * t->config->model.sequence / t->mesh.size.cp;
+    generate(&(EngineSetup){ .executor = apart ? &t->valid_executor : &t->executor, .pipeline = apart ? &t->valid_pipeline : &t->pipeline,
+        .schedule = &t->valid_schedule, .world = t->world, .tp = t->tp, .cp = t->cp, .pp = t->pp, .data = t->data_comm, .arena = &arena,
+        .rows = rows, .sequences = least(train_config_valid_micro(t->config) * t->valid_micros, rows), .page = 3,
+        .capacity = t->config->model.sequence, .end = -1, .context = &text }, prompt, PROMPTS, &(Sampling){ .temperature = 0 }, keep);
     arena_close(&arena);
     return OK;
 }

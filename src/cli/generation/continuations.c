@@ -1,35 +1,57 @@
 /* Texts as they are drawn, or as lines of JSON. */
 #include "cli/generation/continuations.h"
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include "base/log.h"
+#include "base/seam.h"
 #include "corpus/read/json_text.h"
 #include "corpus/read/utf8.h"
 
-Status continuations_open(Continuations *c, const Tokenizer *tokenizer, const Prompts *p, bool lines,
-                          FILE *out)
+Status continuations_open(Continuations *c, const Tokenizer *tokenizer, const Prompts *p, int64_t each,
+                          bool lines, FILE *out)
 {
-    int64_t most = 0;
-    *c = (Continuations){ .tokenizer = tokenizer, .prompts = p, .lines = lines, .out = out,
-                          .decoder = { .tokenizer = tokenizer, .goes_on = true } };
-    for (int64_t i = 0; i < p->count; i++) most += p->prompt[i].most;
-    c->of = calloc((size_t)p->count, sizeof *c->of);
-    c->id = malloc((size_t)most * sizeof *c->id);
-    if (!c->of || !c->id) return fail(NO_MEMORY, "no memory for texts of %lld tokens", (long long)most);
-    most = 0;
-    for (int64_t i = 0; i < p->count; i++) {
-        c->of[i].id = c->id + most;
-        most += p->prompt[i].most;
-    }
+    *c = (Continuations){ .tokenizer = tokenizer, .prompts = p, .each = each, .lines = lines, .out = out,
+                          .begun = seam.clock(), .reported = seam.clock() };
+    c->of = calloc((size_t)(p->count * each), sizeof *c->of);
+    if (!c->of) return fail(NO_MEMORY, "no memory for %lld texts", (long long)(p->count * each));
     if (!lines) fprintf(out, "%.*s", (int)p->text[0].bytes, p->text[0].text);
     return OK;
 }
 
+static void continuation_free(Continuation *k)
+{
+    if (k->memory) fclose(k->memory);
+    for (int64_t i = 0; k->logprobs && i < k->count; i++) {
+        free(k->logprobs[i].id);
+        free(k->logprobs[i].logprob);
+    }
+    free(k->logprobs);
+    free(k->id);
+    free(k->text);
+    k->memory = NULL, k->logprobs = NULL, k->id = NULL, k->text = NULL;
+}
+
 void continuations_close(Continuations *c)
 {
+    for (int64_t i = 0; c->of && i < c->prompts->count * c->each; i++) continuation_free(&c->of[i]);
     free(c->of);
-    free(c->id);
 }
+
+static double seconds_since(int64_t clock) { return (double)(seam.clock() - clock) * 1e-9; }
+
+void continuations_tell(const Continuations *c)
+{
+    double seconds = seconds_since(c->begun);
+    log_line("%lld of %lld texts, %lld tokens in %.1f s, %.1f tokens/s", (long long)c->next,
+             (long long)(c->prompts->count * c->each), (long long)c->tokens, seconds,
+             (double)c->tokens / fmax(seconds, 1e-9));
+}
+
+static const PromptRule *rule_of(const Continuations *c, int64_t i) { return &c->prompts->rule[i / c->each]; }
+
+/* ---- lines of JSON ---- */
 
 /* Bytes that are not UTF-8, which tokens of bytes can make, become U+FFFD. */
 static Status member(Buffer *line, const char *name, const char *text, int64_t bytes)
@@ -44,33 +66,40 @@ static Status member(Buffer *line, const char *name, const char *text, int64_t b
     return status;
 }
 
-static Status text_member(Buffer *line, const Tokenizer *tokenizer, const Continuation *k)
+/* "logprobs":[-0.5,...], and where alternatives were asked for "top_logprobs":[[[id,-0.5],...],...] */
+static Status logprobs_make(Buffer *line, const Continuation *k, int alternatives)
 {
-    Decoder decoder = { .tokenizer = tokenizer, .goes_on = true };
-    char *text = NULL;
-    size_t bytes = 0;
-    FILE *memory = open_memstream(&text, &bytes);
-    if (!memory) return fail(NO_MEMORY, "no memory for a text of %lld tokens", (long long)k->count);
-    for (int64_t i = 0; i < k->count; i++) decoder_put(&decoder, memory, k->id[i]);
-    decoder_end(&decoder, memory);
-    bool whole = fclose(memory) == 0;
-    Status status = whole ? member(line, "text", text, (int64_t)bytes)
-                          : fail(NO_MEMORY, "no memory for a text of %lld tokens", (long long)k->count);
-    free(text);
-    return status;
+    TRY(json_text_format(line, ",\"logprobs\":["));
+    for (int64_t n = 0; n < k->count; n++)
+        TRY(json_text_format(line, n ? ",%.9g" : "%.9g", (double)k->logprobs[n].own));
+    TRY(json_text_format(line, "]"));
+    if (alternatives < 1) return OK;
+    TRY(json_text_format(line, ",\"top_logprobs\":["));
+    for (int64_t n = 0; n < k->count; n++) {
+        TRY(json_text_format(line, n ? ",[" : "["));
+        for (int a = 0; k->logprobs[n].id && a < alternatives && k->logprobs[n].id[a] >= 0; a++)
+            TRY(json_text_format(line, a ? ",[%d,%.9g]" : "[%d,%.9g]", (int)k->logprobs[n].id[a],
+                                 (double)k->logprobs[n].logprob[a]));
+        TRY(json_text_format(line, "]"));
+    }
+    return json_text_format(line, "]");
 }
 
-/* {"line":1, "prompt":"...", "text":"...", "ids":[...]} */
+/* {"line":1, "prompt":"...", "text":"...", "ids":[...], "finish_reason":"length"} and what was asked for */
 static Status line_make(Buffer *line, const Continuations *c, int64_t i)
 {
     const Continuation *k = &c->of[i];
-    const JsonText *prompt = &c->prompts->text[i];
-    TRY(json_text_format(line, "{\"line\":%lld", (long long)i + 1));
-    TRY(member(line, "prompt", prompt->text, prompt->bytes));
-    TRY(text_member(line, c->tokenizer, k));
+    const JsonText *prompt = &c->prompts->text[i / c->each];
+    TRY(json_text_format(line, "{\"line\":%lld", (long long)(i / c->each) + 1));
+    if (c->each > 1) TRY(json_text_format(line, ",\"index\":%lld", (long long)(i % c->each)));
+    if (prompt->text) TRY(member(line, "prompt", prompt->text, prompt->bytes));
+    TRY(member(line, "text", k->text ? k->text : "", (int64_t)k->bytes));
     TRY(json_text_format(line, ",\"ids\":["));
     for (int64_t n = 0; n < k->count; n++) TRY(json_text_format(line, n ? ",%d" : "%d", (int)k->id[n]));
-    return json_text_format(line, "]}\n");
+    TRY(json_text_format(line, "]"));
+    if (k->logprobs) TRY(logprobs_make(line, k, rule_of(c, i)->logprobs));
+    if (k->scored) TRY(json_text_format(line, ",\"score\":%.9g", k->score));
+    return json_text_format(line, ",\"finish_reason\":\"%s\"}\n", k->reason);
 }
 
 static Status line_write(const Continuations *c, int64_t i)
@@ -82,23 +111,140 @@ static Status line_write(const Continuations *c, int64_t i)
     return status;
 }
 
-static void stream(Continuations *c, int32_t id)
+/* ---- one text ---- */
+
+/* All but what may be the begin of a stop word. */
+static void stream(const Continuations *c, Continuation *k, bool ends)
 {
-    if (id == GENERATED_END) {
-        decoder_end(&c->decoder, c->out);
-        fputc('\n', c->out);
-    } else
-        decoder_put(&c->decoder, c->out, id);
+    const PromptRule *rule = rule_of(c, 0);
+    int64_t longest = 1, until = (int64_t)k->bytes;
+    for (int i = 0; i < rule->stops; i++)
+        if ((int64_t)strlen(rule->stop[i]) > longest) longest = (int64_t)strlen(rule->stop[i]);
+    if (!ends) until -= longest - 1;
+    if (until > k->written) fwrite(k->text + k->written, 1, (size_t)(until - k->written), c->out);
+    if (until > k->written) k->written = until;
+    if (ends) fputc('\n', c->out);
 }
 
-void continuations_take(Continuations *c, int64_t prompt, int32_t id)
+/* ---- the engine's calls ---- */
+
+static void failed(Continuations *c, Status status) { if (c->status == OK) c->status = status; }
+
+static RequestAnswer next(void *context, bool idle, Request *request)
 {
-    Continuation *k = &c->of[prompt];
-    if (id != GENERATED_END) k->id[k->count++] = id;
-    else                     k->ended = true;
-    if (!c->lines) stream(c, id);
-    for (; c->lines && c->next < c->prompts->count && c->of[c->next].ended; c->next++)
-        if (c->status == OK) c->status = line_write(c, c->next);
-    if (fflush(c->out) != 0 && c->status == OK)
-        c->status = fail(IO_FAILED, "standard output cannot be written: %s", strerror(errno));
+    Continuations *c = context;
+    (void)idle;
+    if (c->asked == c->prompts->count * c->each || c->status != OK) return REQUEST_CLOSED;
+    const Prompt *p = &c->prompts->prompt[c->asked / c->each];
+    const PromptRule *rule = rule_of(c, c->asked);
+    /* prompts have streams of their own, and so have continuations of a prompt */
+    uint64_t stream_of = (uint64_t)(c->asked / c->each) + ((uint64_t)(c->asked % c->each) << 24);
+    *request = (Request){ .number = c->asked, .stream = stream_of, .id = p->id, .count = p->count,
+        .most = p->most, .sampling = rule->sampling, .alternatives = rule->logprobs, .beams = rule->beams,
+        .length_penalty = rule->length_penalty };
+    Continuation *k = &c->of[c->asked++];
+    k->decoder = (Decoder){ .tokenizer = c->tokenizer, .goes_on = true };
+    k->memory  = open_memstream(&k->text, &k->bytes);
+    if (!k->memory) failed(c, fail(NO_MEMORY, "no memory for a text of %lld tokens", (long long)p->most));
+    return k->memory ? REQUEST_GIVEN : REQUEST_CLOSED;
+}
+
+static bool logprobs_take(TokenLogprobs *to, const GeneratedToken *made)
+{
+    size_t n = (size_t)made->alternatives;
+    *to = (TokenLogprobs){ .own = made->logprob };
+    if (n == 0) return true;
+    to->id      = malloc(n * sizeof *to->id);
+    to->logprob = malloc(n * sizeof *to->logprob);
+    if (!to->id || !to->logprob) return false;
+    memcpy(to->id, made->alternative_id, n * sizeof *to->id);
+    memcpy(to->logprob, made->alternative_logprob, n * sizeof *to->logprob);
+    return true;
+}
+
+static bool token_keep(Continuation *k, const GeneratedToken *made, bool with_logprobs)
+{
+    if (k->count == k->room) {
+        k->room = k->room ? 2 * k->room : 32;
+        int32_t *id = realloc(k->id, (size_t)k->room * sizeof *id);
+        if (id) k->id = id;
+        TokenLogprobs *all = with_logprobs ? realloc(k->logprobs, (size_t)k->room * sizeof *all) : NULL;
+        if (all) k->logprobs = all;
+        if (!id || (with_logprobs && !all)) return false;
+    }
+    if (with_logprobs && !logprobs_take(&k->logprobs[k->count], made)) return false;
+    k->id[k->count++] = made->id;
+    return true;
+}
+
+/* Where the first stop word begins in the text; -1: there is none. */
+static int64_t stop_place(const PromptRule *rule, const Continuation *k)
+{
+    int64_t first = -1;
+    for (int i = 0; i < rule->stops; i++) {
+        const char *found = k->bytes ? memmem(k->text, k->bytes, rule->stop[i], strlen(rule->stop[i])) : NULL;
+        if (found && (first < 0 || found - k->text < first)) first = found - k->text;
+    }
+    return first;
+}
+
+static bool token(void *context, int64_t number, const GeneratedToken *made)
+{
+    Continuations *c = context;
+    Continuation *k = &c->of[number];
+    const PromptRule *rule = rule_of(c, number);
+    if (!token_keep(k, made, rule->logprobs >= 0)) failed(c, fail(NO_MEMORY, "no memory for a text"));
+    decoder_put(&k->decoder, k->memory, made->id);
+    fflush(k->memory);
+    c->tokens++;
+    int64_t stop = stop_place(rule, k);
+    if (stop >= 0) fclose(k->memory), k->memory = NULL, k->bytes = (size_t)stop;
+    else if (!c->lines) stream(c, k, false), fflush(c->out);
+    if (c->lines && seconds_since(c->reported) > 10) c->reported = seam.clock(), continuations_tell(c);
+    return stop < 0 && c->status == OK;
+}
+
+static const char *reason_word(GenerationEnd reason)
+{
+    switch (reason) {
+    case END_OF_TEXT: case END_STOPPED: return "stop";
+    case END_LENGTH:                    return "length";
+    case END_CANCELLED:                 return "cancelled";
+    case END_NOT_FINITE:                return "not_finite";
+    case END_TOO_LONG:                  return "too_long";
+    }
+    return "";
+}
+
+static void ended(void *context, int64_t number, GenerationEnd reason)
+{
+    Continuations *c = context;
+    Continuation *k = &c->of[number];
+    if (k->memory) {
+        decoder_end(&k->decoder, k->memory);
+        if (fclose(k->memory) != 0) failed(c, fail(NO_MEMORY, "no memory for a text"));
+        k->memory = NULL;
+        int64_t stop = stop_place(rule_of(c, number), k);
+        if (stop >= 0) k->bytes = (size_t)stop, reason = END_STOPPED;
+    }
+    k->reason = reason_word(reason);
+    if (!c->lines) stream(c, k, true), c->next++;
+    for (; c->lines && c->next < c->asked && c->of[c->next].reason; c->next++) {
+        if (c->status == OK) failed(c, line_write(c, c->next));
+        continuation_free(&c->of[c->next]);
+    }
+    if (fflush(c->out) != 0)
+        failed(c, fail(IO_FAILED, "standard output cannot be written: %s", strerror(errno)));
+}
+
+static void scored(void *context, int64_t number, double score)
+{
+    Continuation *k = &((Continuations *)context)->of[number];
+    k->scored = true;
+    k->score  = score;
+}
+
+RequestSource continuations_source(Continuations *c)
+{
+    return (RequestSource){ .next = next, .token = token, .ended = ended, .scored = scored, .context = c };
 }

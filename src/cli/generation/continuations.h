@@ -1,30 +1,48 @@
 #ifndef CLI_GENERATION_CONTINUATIONS_H
 #define CLI_GENERATION_CONTINUATIONS_H
-/* What jotun generate prints on rank 0. The one text of --prompt is written with its prompt, token by token
- * as they are drawn. Those of a --prompt-file are lines of JSON in the order of the file: a prompt whose text
- * ends before the texts of earlier ones waits for them. */
+/* What jotun generate asks of the engine and prints, on rank 0: each prompt as often as it is to be
+ * continued, in the order of the prompts. The one text of --prompt is written with its prompt, as its tokens
+ * are drawn; what may become a stop word waits. Others are lines of JSON in the order of the prompts: a text
+ * that ends before earlier ones waits for them. */
 #include <stdio.h>
 #include "cli/generation/prompts.h"
 #include "text/decoder.h"
 
-typedef struct { int32_t *id; int64_t count; bool ended; } Continuation;
+/* Log-probabilities of a token: its own; ids and log-probabilities of the likeliest, [logprobs] */
+typedef struct { float own; int32_t *id; float *logprob; } TokenLogprobs;
+
+typedef struct {
+    int32_t       *id;                  /* [count] owned, with room for `room` */
+    TokenLogprobs *logprobs;            /* [count] owned, where the rule asks for them */
+    int64_t        count, room, written;
+    Decoder        decoder;
+    FILE          *memory;              /* the text, `bytes` of `text`; open while tokens are drawn */
+    char          *text;
+    size_t         bytes;
+    const char    *reason;              /* why it ended; NULL: it has not */
+    bool           scored;
+    double         score;               /* of beam search */
+} Continuation;
 
 typedef struct {
     const Tokenizer *tokenizer;
     const Prompts   *prompts;
+    int64_t          each;              /* continuations of a prompt */
     bool             lines;             /* of JSON */
     FILE            *out;
-    Decoder          decoder;
-    Continuation    *of;                /* [prompts], owned, with room for the `most` ids of each */
-    int32_t         *id;                /* owned: of all of them */
-    int64_t          next;              /* the first prompt that has not been written */
+    Continuation    *of;                /* [prompts x each], owned */
+    int64_t          asked, next;       /* the next that is asked for; the first that has not been written */
+    int64_t          tokens;            /* drawn */
+    int64_t          begun, reported;   /* seam clock: of its begin, of its last line in the log */
     Status           status;            /* of writing; with its message in fail_text() */
 } Continuations;
 
 /* NO_MEMORY. Close it after a failure too. */
-Status continuations_open (Continuations *c, const Tokenizer *tokenizer, const Prompts *prompts, bool lines,
-                           FILE *out);
-/* The next id of a prompt, or GENERATED_END. */
-void   continuations_take (Continuations *c, int64_t prompt, int32_t id);
+Status continuations_open (Continuations *c, const Tokenizer *tokenizer, const Prompts *prompts, int64_t each,
+                           bool lines, FILE *out);
+/* What the engine is run with. */
+RequestSource continuations_source(Continuations *c);
+/* A line in the log: tokens in how much time. */
+void   continuations_tell (const Continuations *c);
 void   continuations_close(Continuations *c);
 #endif

@@ -7,13 +7,18 @@
 
 enum { NAME = 700 };
 
+static const char *file_option(const PromptsAsked *asked)
+{
+    return asked->json ? "--prompt-jsonl" : "--prompt-file";
+}
+
 /* "--prompt", "--sample-prompt number 2", or "line 3 of --prompt-file FILE" */
 static const char *prompt_name(char out[NAME], const PromptsAsked *asked, int64_t prompt)
 {
     if (asked->texts == 1) return asked->option;
     if (asked->texts > 1) snprintf(out, NAME, "%s number %lld", asked->option, (long long)prompt + 1);
     if (asked->texts > 1) return out;
-    snprintf(out, NAME, "line %lld of --prompt-file %.600s", (long long)prompt + 1, asked->file);
+    snprintf(out, NAME, "line %lld of %s %.600s", (long long)prompt + 1, file_option(asked), asked->file);
     return out;
 }
 
@@ -37,22 +42,40 @@ static void split_lines(Prompts *p)
     }
 }
 
-static Status read_file(Prompts *p, const char *path)
+static Status read_file(Prompts *p, const PromptsAsked *asked)
 {
-    TRY(file_map(&p->file, path));
+    TRY(file_map(&p->file, asked->file));
     const char *line = (const char *)p->file.data, *end = line + p->file.size;
     for (; line < end; line = line_end(line, end) + 1) p->count++;
-    return p->count ? OK : fail(BAD_FILE, "--prompt-file %s is empty; give one prompt on each line", path);
+    if (p->count) return OK;
+    return fail(BAD_FILE, "%s %s is empty; give one prompt on each line", file_option(asked), asked->file);
+}
+
+static Status read_json(Prompts *p, const PromptsAsked *asked)
+{
+    char name[NAME];
+    p->line = calloc((size_t)p->count, sizeof *p->line);
+    if (!p->line) return fail(NO_MEMORY, "no memory for %lld prompts", (long long)p->count);
+    for (int64_t i = 0; i < p->count; i++) {
+        TRY(prompt_line_read(&p->line[i], &p->rule[i], prompt_name(name, asked, i), p->text[i].text,
+                             p->text[i].bytes));
+        p->text[i] = (JsonText){ p->line[i].text, p->line[i].bytes };
+    }
+    return OK;
 }
 
 static Status read_texts(Prompts *p, const PromptsAsked *asked)
 {
     p->count = asked->texts;
-    if (asked->file) TRY(read_file(p, asked->file));
+    if (asked->file) TRY(read_file(p, asked));
     p->text   = calloc((size_t)p->count, sizeof *p->text);
     p->prompt = calloc((size_t)p->count, sizeof *p->prompt);
-    if (!p->text || !p->prompt) return fail(NO_MEMORY, "no memory for %lld prompts", (long long)p->count);
+    p->rule   = calloc((size_t)p->count, sizeof *p->rule);
+    if (!p->text || !p->prompt || !p->rule)
+        return fail(NO_MEMORY, "no memory for %lld prompts", (long long)p->count);
     if (asked->file) split_lines(p);
+    for (int64_t i = 0; i < p->count; i++) p->rule[i] = asked->rule;
+    if (asked->json) return read_json(p, asked);
     for (int i = 0; i < asked->texts; i++)
         p->text[i] = (JsonText){ asked->text[i], (int64_t)strlen(asked->text[i]) };
     return OK;
@@ -60,9 +83,24 @@ static Status read_texts(Prompts *p, const PromptsAsked *asked)
 
 /* ---- ids ---- */
 
+/* The ids that a line of JSON gives instead of a text. */
+static Status ids_given(Prompts *p, const PromptsAsked *asked, const Tokenizer *t, int64_t i)
+{
+    char name[NAME];
+    const PromptLine *line = &p->line[i];
+    for (int64_t n = 0; n < line->count; n++)
+        if (line->id[n] >= t->vocabulary)
+            return fail(BAD_FILE, "%s has the id %d, which --tokenizer %s has not; ids are below %d",
+                        prompt_name(name, asked, i), (int)line->id[n], t->name, (int)t->vocabulary);
+    p->prompt[i] = (Prompt){ .id = line->id, .count = line->count,
+                             .most = line->most > 0 ? line->most : asked->most };
+    return OK;
+}
+
 static Status encode_one(Prompts *p, const PromptsAsked *asked, const Tokenizer *t, int64_t i, int64_t *used)
 {
     char name[NAME];
+    if (p->line && p->line[i].id) return ids_given(p, asked, t, i);
     const JsonText *text = &p->text[i];
     int64_t count = t->encode(t, p->id + *used, text->text, text->bytes);
     if (count < 0) return BAD_FILE;                              /* encode has written the message */
@@ -73,6 +111,7 @@ static Status encode_one(Prompts *p, const PromptsAsked *asked, const Tokenizer 
         return fail(BAD_OPTION, "%s \"%.*s\" has no ids in --tokenizer %s; give a text to continue",
                     prompt_name(name, asked, i), (int)text->bytes, text->text, t->name);
     p->prompt[i] = (Prompt){ .id = p->id + *used, .count = count, .most = asked->most };
+    if (p->line && p->line[i].most > 0) p->prompt[i].most = p->line[i].most;
     *used += count;
     return OK;
 }
@@ -157,6 +196,9 @@ Status prompts_read(Prompts *p, const PromptsAsked *asked, const Tokenizer *toke
 void prompts_close(Prompts *p)
 {
     if (p->file.data) file_unmap(&p->file);
+    for (int64_t i = 0; p->line && i < p->count; i++) prompt_line_close(&p->line[i]);
+    free(p->line);
+    free(p->rule);
     free(p->text);
     free(p->prompt);
     free(p->id);

@@ -3,6 +3,7 @@
 /* The prompts of jotun generate: the text of --prompt, or each line of --prompt-file; and those of the
  * samples that a training run makes. */
 #include "base/file.h"
+#include "cli/generation/prompt_line.h"
 #include "corpus/read/json_line.h"
 #include "model/model_config.h"
 #include "generate/generate.h"
@@ -13,7 +14,10 @@
 typedef struct {
     const char *option, *const *text;
     int         texts;                  /* 0: those of `file` */
+    /* json: its lines are JSON, with `rule` where they say nothing else */
     const char *file, *most_option;
+    bool        json;
+    PromptRule  rule;
     int64_t     most;
     bool        most_typed;
 } PromptsAsked;
@@ -26,6 +30,8 @@ typedef struct {
     int64_t   widest, most, capacity;
     FileMap   file;                     /* mapped where there is a --prompt-file */
     int32_t  *id;                       /* of all prompts, owned */
+    PromptRule *rule;                   /* [count], owned */
+    PromptLine *line;                   /* [count] of JSON, owned */
 } Prompts;
 
 /* Reads and encodes the prompts, and sets how many tokens each may get: as many as are asked for, or what

@@ -1,6 +1,7 @@
 #include "cli/generation/training_samples.h"
 #include <stdlib.h>
 #include <string.h>
+#include "base/integer.h"
 #include "base/random.h"
 #include "cli/setup/tokenizer.h"
 #include "corpus/read/utf8.h"
@@ -10,7 +11,7 @@
 
 /* ---- one sample of each prompt ---- */
 
-/* The ids of each prompt, on rank 0; most: of a prompt */
+/* The ids of each prompt; emit fills them on rank 0, the others ask for none; most: of a prompt */
 typedef struct { int32_t *id; int64_t *count, most; } Drawn;
 
 static void emit(void *context, int64_t prompt, int32_t id)
@@ -49,17 +50,19 @@ static void hand_over(const TrainingSamples *s, const Drawn *drawn, SampleTake *
     }
 }
 
-/* One micro-batch on each data-parallel rank, of no more sequences than a slot of the trainer has. */
+/* One micro-batch at a time on each data-parallel rank, of no more positions than a slot of the trainer
+ * has. */
 static void make(const Sampler *sampler, Trainer *t, SampleTake *take, void *report)
 {
     const TrainingSamples *s = sampler->context;
     const Prompts *p = &s->prompts;
     StageExecutor *executor = &t->executor;
     Arena *arena = &t->arena[ARENA_SAMPLES];
-    ModelConfig model = t->config->model;
     Schedule schedule;
     Drawn drawn = { .most = p->most };
-    int64_t each = (p->count + t->mesh.size.dp - 1) / t->mesh.size.dp;
+    int64_t each = divide_up(p->count, t->mesh.size.dp);
+    int shared = t->config->sequence_parallel ? t->mesh.size.tp : 1;
+    int64_t slot_rows = t->config->micro * t->config->model.sequence / t->mesh.size.cp;
     ScheduleShape shape = train_config_schedule(t->config, 1);
     shape = (ScheduleShape){ .kind = SCHEDULE_FORWARD, .stages = shape.stages, .chunks = shape.chunks,
                              .micros = 1, .v_shaped = shape.v_shaped };
@@ -69,18 +72,15 @@ static void make(const Sampler *sampler, Trainer *t, SampleTake *take, void *rep
         drawn.count = calloc((size_t)p->count, sizeof *drawn.count);
         CHECK(drawn.id && drawn.count, "no memory for samples of %lld tokens", (long long)(p->count * p->most));
     }
-    model.moe.capacity_factor = 0;              /* a text would depend on the others of its batch */
-    executor->ctx.config = &model;
     size_t mark = arena_mark(arena);
-    generate(&(Generation){ .executor = executor, .pipeline = &t->pipeline, .schedule = &schedule,
-        .tp = t->tp, .cp = t->cp, .pp = t->pp, .data = t->data_comm, .arena = arena,
-        .rows = each < t->config->micro ? each : t->config->micro, .micros = 1, .capacity = p->capacity,
-        .most = p->most, .ids = s->tokenizer.vocabulary, .end = s->tokenizer.eod, .goes_on = true,
-        .sampling = { .temperature = s->temperature,
-                      .seed = random_mix(t->config->seed, (uint64_t)t->step) },
-        .emit = emit, .context = &drawn }, p->prompt, p->count);              /* <-> all axes */
+    Sampling sampling = { .temperature = s->temperature,
+                          .seed = random_mix(t->config->seed, (uint64_t)t->step) };
+    generate(&(EngineSetup){ .executor = executor, .pipeline = &t->pipeline, .schedule = &schedule,
+        .world = t->world, .tp = t->tp, .cp = t->cp, .pp = t->pp, .data = t->data_comm, .arena = arena,
+        .rows = least(slot_rows, engine_rows(p->widest, each, shared)), .sequences = least(each, slot_rows),
+        .capacity = p->capacity, .ids = s->tokenizer.vocabulary, .end = s->tokenizer.eod, .goes_on = true,
+        .context = &drawn }, p->prompt, p->count, &sampling, emit);           /* <-> all axes */
     arena_reset(arena, mark);
-    executor->ctx.config = &t->config->model;
     schedule_free(&schedule);
     if (drawn.id) hand_over(s, &drawn, take, report);
     free(drawn.id);

@@ -49,6 +49,8 @@ DatasetRules setup_datasets(const Options *o)
 Sampling setup_sampling(const Options *o)
 {
     return (Sampling){ .temperature = o->temperature, .top_p = o->top_p, .top_k = o->top_k,
+                       .min_p = o->min_p, .repetition_penalty = o->repetition_penalty,
+                       .presence_penalty = o->presence_penalty, .frequency_penalty = o->frequency_penalty,
                        .seed = (uint64_t)o->sampling_seed };
 }
 

@@ -163,7 +163,7 @@ void core_attention_forward(const ExecContext *ctx, int64_t layer, AttentionSave
         at.H * at.E);
     CoreForward f = { .o = values(out, at), .lse = save->lse_bsH, .q = queries(qkv, at),
                       .kv = keys_values(qkv, at) };
-    if (ctx->caches && ctx->caches->read) kv_cache_attend(ctx, layer, at, f);               /* <-> cp */
+    if (ctx->caches)         kv_cache_attend(ctx, layer, at, f);                            /* <-> cp */
     else if (ctx->cp.gather) gather_forward(ctx, layer, at, f);                             /* <-> cp */
     else                     ring_forward(ctx, layer, at, f);                               /* <-> cp */
     if (u == 1) return;

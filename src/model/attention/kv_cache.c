@@ -1,42 +1,31 @@
-/* Keys and values of earlier positions, for generation. The first forward of a sequence is that of training,
- * distributed over context-parallel ranks as there, and each rank caches the keys and values of its own
- * positions. Later forwards are of one position, the same on all cp ranks: each attends to the keys that it
- * has, and the results are gathered and merged in the order of ranks.
+/* Keys and values of earlier positions in pages, for generation. All context-parallel ranks compute the same
+ * rows; each writes the keys of its pages, attends to the keys that it has, and the results are gathered and
+ * merged in the order of ranks.
  *
- *  b sequences   s positions of a forward   H query and G key-value heads held here   D channels of a key,
- * E of a value
+ *  T rows of a forward   H query and G key-value heads held here   D channels of a key, E of a value
  *  R cp ranks */
 #include "model/attention/core_attention.h"
 
-/* The keys and values are the last columns of qkv. A dry run counts the last positions. */
+/* The keys and values are the last columns of qkv. */
 void kv_cache_write(const ExecContext *ctx, int64_t layer, Tensor qkv_TQ)
 {
     const KvCaches *caches = ctx->caches;
-    Tensor to[2] = { caches->layer[layer].k, caches->layer[layer].v };
-    int64_t b = to[0].dim[0], G = to[0].dim[2], s = qkv_TQ.dim[0] / b, Q = qkv_TQ.dim[1];
-    int64_t width[2] = { to[0].dim[3], to[1].dim[3] }, first[2] = { Q - G * (width[0] + width[1]),
-                                                                    Q - G * width[1] };
-    Tensor qkv_bsQ = tensor_view(qkv_TQ, b, s, Q);
-    for (int64_t i = 0; caches->write && i < b; i++) {
-        int64_t used = qkv_TQ.data ? caches->used[i] : to[0].dim[1] - s;
-        for (int kind = 0; kind < 2; kind++) {
-            Tensor new = tensor_slice(qkv_bsQ, 2, first[kind], G * width[kind]);
-            new.dim[2] = G,           new.stride[2] = width[kind];
-            new.dim[3] = width[kind], new.stride[3] = 1;
-            copy_strided(ctx->queue, (CopyStrided){ .x = tensor_slice(new, 0, i, 1),
-                .y = tensor_slice(tensor_slice(to[kind], 0, i, 1), 1, used, s) });
-        }
-    }
+    KvCache cache = caches->layer[layer];
+    int64_t G = cache.k.dim[2], D = cache.k.dim[3], E = cache.v.dim[3], Q = qkv_TQ.dim[1];
+    Tensor k_TGD = tensor_slice(qkv_TQ, 1, Q - G * (D + E), G * D);
+    Tensor v_TGE = tensor_slice(qkv_TQ, 1, Q - G * E, G * E);
+    k_TGD.dim[1] = G, k_TGD.stride[1] = D, k_TGD.dim[2] = D, k_TGD.stride[2] = 1;
+    v_TGE.dim[1] = G, v_TGE.stride[1] = E, v_TGE.dim[2] = E, v_TGE.stride[2] = 1;
+    page_write(ctx->queue, (PageWrite){ .k_NLGD = cache.k, .v_NLGE = cache.v, .k_TGD = k_TGD, .v_TGE = v_TGE,
+                                        .slot_i = caches->slot_i });
 }
 
-/* The most keys of a sequence, the new ones included. */
-static int64_t keys_most(const KvCaches *caches, Tensor k, int64_t s)
+/* [1, T, ..] as [T, ..] */
+static Tensor rows_of(Tensor x)
 {
-    int64_t most = s;
-    if (!k.data) return k.dim[1];
-    for (int64_t i = 0; i < k.dim[0]; i++)
-        if (caches->used[i] + s > most) most = caches->used[i] + s;
-    return most < k.dim[1] ? most : k.dim[1];
+    for (int i = 0; i < 3; i++) x.dim[i] = x.dim[i + 1], x.stride[i] = x.stride[i + 1];
+    x.dim[3] = 1, x.stride[3] = 1;
+    return x;
 }
 
 /* o and lse of the keys that this rank has. */
@@ -44,29 +33,27 @@ static void attend_own(const ExecContext *ctx, int64_t layer, CoreLayout at, Cor
 {
     const KvCaches *caches = ctx->caches;
     KvCache cache = caches->layer[layer];
-    int64_t keys = keys_most(caches, cache.k, at.s);
-    AttentionForward a = core_forward_call(ctx, layer, at, f, 0, f.kv, 0);
-    a.k = tensor_slice(cache.k, 1, 0, keys);
-    a.v = tensor_slice(cache.v, 1, 0, keys);
-    a.key_range_i = caches->key_range_i[model_window(ctx->config, layer) > 0];
-    if (a.rule.alibi) a.key_distance_i = tensor_slice(caches->key_distance_i, 1, 0, keys);
-    a.rule.window = 0;                          /* it is in the key ranges */
-    attention_forward(ctx->queue, a);
+    AttentionRule rule = core_forward_call(ctx, layer, at, f, 0, f.kv, 0).rule;
+    rule.window = 0;                            /* it is in the key ranges */
+    paged_attention_forward(ctx->queue, (PagedAttentionForward){ .o = rows_of(f.o), .lse = rows_of(f.lse),
+        .q = rows_of(f.q), .k = cache.k, .v = cache.v, .page_i = caches->page_i,
+        .sequence_i = caches->sequence_i,
+        .key_range_i = caches->key_range_i[model_window(ctx->config, layer) > 0],
+        .position_i = ctx->batch->position_i, .key_position_i = caches->key_position_i, .rule = rule });
 }
 
 /* o and lse of rank r in what the ranks gather: of each first all of o, then all of lse */
 static CoreForward rank_result(Tensor all_Rn, CoreLayout at, int64_t r)
 {
-    int64_t rows = at.b * at.s * at.H, n = rows * (at.E + 1);
+    int64_t rows = at.s * at.H, n = rows * (at.E + 1);
     Tensor o = tensor_flat(all_Rn, r * n, rows * at.E), lse = tensor_flat(all_Rn, r * n + rows * at.E, rows);
-    return (CoreForward){ .o = tensor_view(o, at.b, at.s, at.H, at.E),
-                          .lse = tensor_view(lse, at.b, at.s, at.H) };
+    return (CoreForward){ .o = tensor_view(o, 1, at.s, at.H, at.E), .lse = tensor_view(lse, 1, at.s, at.H) };
 }
 
 void kv_cache_attend(const ExecContext *ctx, int64_t layer, CoreLayout at, CoreForward f)
 {
     Comm *cp = ctx->caches->cp;
-    int64_t R = comm_size(cp), n = at.b * at.s * at.H * (at.E + 1);
+    int64_t R = comm_size(cp), n = at.s * at.H * (at.E + 1);
     if (R == 1) { attend_own(ctx, layer, at, f); return; }
     Tensor own_n  = tensor_new(ctx->scratch, "attention partial output", ctx->precision.statistic, n);
     Tensor all_Rn = tensor_new(ctx->scratch, "attention gathered partials", ctx->precision.statistic, R, n);
@@ -79,6 +66,6 @@ void kv_cache_attend(const ExecContext *ctx, int64_t layer, CoreLayout at, CoreF
         attention_merge(ctx->queue, (AttentionMerge){ .o = sum.o, .lse = sum.lse, .o2 = next.o,
                                                       .lse2 = next.lse });
     }
-    int64_t values = at.b * at.s * at.H * at.E;
+    int64_t values = at.s * at.H * at.E;
     convert(ctx->queue, (Convert){ .y_N = tensor_view(f.o, values), .x_N = tensor_view(sum.o, values) });
 }

@@ -1,0 +1,132 @@
+/* Lines of JSON as requests. */
+#include "cli/generation/prompt_line.h"
+#include <jansson.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Numbers of a rule or of a line: its place there, whether it is whole, and its range. */
+typedef enum { NUMBER_REAL, NUMBER_WHOLE, NUMBER_INT, NUMBER_SEED } NumberKind;
+typedef struct { const char *key; NumberKind kind; bool of_line; size_t at; double least, most; } NumberKey;
+
+#define RULE(field) false, offsetof(PromptRule, field)
+static const NumberKey numbers[] = {
+    { "max_tokens",         NUMBER_WHOLE, true, offsetof(PromptLine, most), 1, 16777216 },
+    { "temperature",        NUMBER_REAL,  RULE(sampling.temperature), 0, 1000 },
+    { "top_p",              NUMBER_REAL,  RULE(sampling.top_p), 0, 1 },
+    { "top_k",              NUMBER_WHOLE, RULE(sampling.top_k), 0, 16777216 },
+    { "min_p",              NUMBER_REAL,  RULE(sampling.min_p), 0, 1 },
+    { "repetition_penalty", NUMBER_REAL,  RULE(sampling.repetition_penalty), 0.01, 100 },
+    { "presence_penalty",   NUMBER_REAL,  RULE(sampling.presence_penalty), -100, 100 },
+    { "frequency_penalty",  NUMBER_REAL,  RULE(sampling.frequency_penalty), -100, 100 },
+    { "seed",               NUMBER_SEED,  RULE(sampling.seed), 0, 9e15 },
+    { "logprobs",           NUMBER_INT,   RULE(logprobs), 0, ALTERNATIVES_MOST },
+    { "num_beams",          NUMBER_INT,   RULE(beams), 0, BEAMS_MOST },
+    { "length_penalty",     NUMBER_REAL,  RULE(length_penalty), -100, 100 },
+};
+
+static Status number_read(const NumberKey *k, void *to, const char *name, const json_t *value)
+{
+    double x = json_number_value(value);
+    bool whole = k->kind != NUMBER_REAL;
+    if (!json_is_number(value) || (whole && !json_is_integer(value)) || !(x >= k->least && x <= k->most))
+        return fail(BAD_FILE, "%s: \"%s\" is %s from %g to %g", name, k->key,
+                    whole ? "a whole number" : "a number", k->least, k->most);
+    switch (k->kind) {
+    case NUMBER_REAL:  *(double *)to   = x;                                     break;
+    case NUMBER_WHOLE: *(int64_t *)to  = json_integer_value(value);             break;
+    case NUMBER_INT:   *(int *)to      = (int)json_integer_value(value);        break;
+    case NUMBER_SEED:  *(uint64_t *)to = (uint64_t)json_integer_value(value);   break;
+    }
+    return OK;
+}
+
+static Status text_read(PromptLine *line, const char *name, const json_t *value)
+{
+    if (!json_is_string(value) || json_string_length(value) == 0)
+        return fail(BAD_FILE, "%s: \"prompt\" is a text of at least one character", name);
+    line->bytes = (int64_t)json_string_length(value);
+    line->text  = malloc((size_t)line->bytes + 1);
+    if (!line->text) return fail(NO_MEMORY, "no memory for a prompt of %lld bytes", (long long)line->bytes);
+    memcpy(line->text, json_string_value(value), (size_t)line->bytes + 1);
+    return OK;
+}
+
+static Status ids_read(PromptLine *line, const char *name, const json_t *value)
+{
+    line->count = (int64_t)json_array_size(value);
+    if (!json_is_array(value) || line->count == 0)
+        return fail(BAD_FILE, "%s: \"ids\" is a list of at least one token id", name);
+    line->id = malloc((size_t)line->count * sizeof *line->id);
+    if (!line->id) return fail(NO_MEMORY, "no memory for a prompt of %lld ids", (long long)line->count);
+    for (int64_t i = 0; i < line->count; i++) {
+        const json_t *id = json_array_get(value, (size_t)i);
+        if (!json_is_integer(id) || json_integer_value(id) < 0 || json_integer_value(id) > INT32_MAX)
+            return fail(BAD_FILE, "%s: \"ids\" has an element that is no token id", name);
+        line->id[i] = (int32_t)json_integer_value(id);
+    }
+    return OK;
+}
+
+/* One text or a list of texts. */
+static Status stop_read(PromptLine *line, PromptRule *rule, const char *name, const json_t *value)
+{
+    size_t n = json_is_array(value) ? json_array_size(value) : 1;
+    line->stop = calloc(n + 1, sizeof *line->stop);
+    if (!line->stop) return fail(NO_MEMORY, "no memory for %zu stop words", n);
+    for (size_t i = 0; i < n; i++) {
+        const json_t *text = json_is_array(value) ? json_array_get(value, i) : value;
+        if (!json_is_string(text) || json_string_length(text) == 0)
+            return fail(BAD_FILE, "%s: \"stop\" is a text of at least one character, or a list of such",
+                        name);
+        line->stop[i] = strdup(json_string_value(text));
+        if (!line->stop[i]) return fail(NO_MEMORY, "no memory for %zu stop words", n);
+        line->stops++;
+    }
+    rule->stop  = line->stop;
+    rule->stops = line->stops;
+    return OK;
+}
+
+static Status member_read(PromptLine *line, PromptRule *rule, const char *name, const char *key,
+                          const json_t *value)
+{
+    if (strcmp(key, "prompt") == 0) return text_read(line, name, value);
+    if (strcmp(key, "ids") == 0)    return ids_read(line, name, value);
+    if (strcmp(key, "stop") == 0)   return stop_read(line, rule, name, value);
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
+        if (strcmp(key, numbers[i].key) == 0)
+            return number_read(&numbers[i], (numbers[i].of_line ? (char *)line : (char *)rule)
+                               + numbers[i].at, name, value);
+    return fail(BAD_FILE, "%s has the key \"%.60s\"; prompt, ids, stop, max_tokens, temperature, top_p, "
+                "top_k, min_p, repetition_penalty, presence_penalty, frequency_penalty, seed, logprobs, "
+                "num_beams and length_penalty have a meaning", name, key);
+}
+
+Status prompt_line_read(PromptLine *line, PromptRule *rule, const char *name, const char *text, int64_t bytes)
+{
+    json_error_t error;
+    const char *key;
+    json_t *value, *object = json_loadb(text, (size_t)bytes, JSON_REJECT_DUPLICATES, &error);
+    Status status = OK;
+    if (!json_is_object(object)) {
+        status = fail(BAD_FILE, "%s is no JSON object: %s", name, object ? "another value" : error.text);
+        json_decref(object);
+        return status;
+    }
+    json_object_foreach(object, key, value)
+        if (status == OK) status = member_read(line, rule, name, key, value);
+    json_decref(object);
+    if (status == OK && !line->text == !line->id)
+        return fail(BAD_FILE, "%s has %s; give one of \"prompt\" and \"ids\"", name,
+                    line->text ? "both" : "neither \"prompt\" nor \"ids\"");
+    return status;
+}
+
+void prompt_line_close(PromptLine *line)
+{
+    for (int i = 0; i < line->stops; i++) free((void *)line->stop[i]);
+    free(line->stop);
+    free(line->text);
+    free(line->id);
+}

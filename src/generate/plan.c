@@ -1,0 +1,148 @@
+/* Plans as bytes. A plan begins with its number of bytes; each step with its kind. */
+#include "generate/plan.h"
+#include <stdlib.h>
+#include <string.h>
+#include "comm/broadcast.h"
+
+typedef enum { STEP_BEGIN, STEP_END, STEP_TABLE, STEP_COPY, STEP_TOKEN, STEP_FORWARD } StepKind;
+/* count: ids of a prompt, pages of a table, segments of a forward, which follow */
+typedef struct { int32_t kind, data, slot, id; int64_t count, from, to; } Step;
+
+/* So many bytes are sent at first, more in a second message. */
+enum { PLAN_FIRST = 1024 };
+
+/* ---- writing ---- */
+
+static void plan_room(PlanBytes *p, size_t bytes)
+{
+    if (bytes <= p->room) return;
+    while (p->room < bytes) p->room = p->room ? 2 * p->room : PLAN_FIRST;
+    p->data = realloc(p->data, p->room);
+    CHECK(p->data, "no memory for a plan of %zu bytes", p->room);
+}
+
+static void put(PlanBytes *p, const void *data, size_t bytes)
+{
+    plan_room(p, p->used + bytes);
+    if (bytes) memcpy(p->data + p->used, data, bytes);
+    p->used += bytes;
+}
+
+void plan_clear(PlanBytes *p)
+{
+    uint64_t bytes = 0;
+    p->used = 0;
+    put(p, &bytes, sizeof bytes);
+}
+
+void plan_begin(PlanBytes *p, int data, int slot, const Request *request)
+{
+    put(p, &(Step){ .kind = STEP_BEGIN, .data = data, .slot = slot, .count = request->count }, sizeof(Step));
+    put(p, request, sizeof *request);
+    put(p, request->id, (size_t)request->count * sizeof *request->id);
+}
+
+void plan_end(PlanBytes *p, int data, int slot)
+{
+    put(p, &(Step){ .kind = STEP_END, .data = data, .slot = slot }, sizeof(Step));
+}
+
+void plan_table(PlanBytes *p, int data, int slot, const int32_t *page, int64_t pages)
+{
+    put(p, &(Step){ .kind = STEP_TABLE, .data = data, .slot = slot, .count = pages }, sizeof(Step));
+    put(p, page, (size_t)pages * sizeof *page);
+}
+
+void plan_copy(PlanBytes *p, int data, int64_t from, int64_t to)
+{
+    put(p, &(Step){ .kind = STEP_COPY, .data = data, .from = from, .to = to }, sizeof(Step));
+}
+
+void plan_token(PlanBytes *p, int data, int slot, int64_t length, int32_t id)
+{
+    put(p, &(Step){ .kind = STEP_TOKEN, .data = data, .slot = slot, .count = length, .id = id },
+        sizeof(Step));
+}
+
+void plan_forward(PlanBytes *p, const ForwardPlan *forward)
+{
+    put(p, &(Step){ .kind = STEP_FORWARD, .count = forward->segments }, sizeof(Step));
+    put(p, forward, sizeof *forward);
+    put(p, forward->segment, (size_t)forward->segments * sizeof *forward->segment);
+    uint64_t bytes = p->used;
+    memcpy(p->data, &bytes, sizeof bytes);
+}
+
+/* ---- taking the steps ---- */
+
+static void get(const PlanBytes *p, size_t *at, void *out, size_t bytes)
+{
+    CHECK(*at + bytes <= p->used, "a plan of %zu bytes ends within a step", p->used);
+    if (bytes) memcpy(out, p->data + *at, bytes);
+    *at += bytes;
+}
+
+static void text_begin(const PlanBytes *p, size_t *at, Sequence *s, int64_t count)
+{
+    *s = (Sequence){ .active = true, .length = count };
+    get(p, at, &s->request, sizeof s->request);
+    s->id = malloc((size_t)(count + s->request.most) * sizeof *s->id);
+    CHECK(s->id, "no memory for a text of %lld ids", (long long)(count + s->request.most));
+    get(p, at, s->id, (size_t)count * sizeof *s->id);
+    s->request.id = s->id;
+}
+
+static void table_take(const PlanBytes *p, size_t *at, const PlanTarget *t, const Step *step)
+{
+    int32_t *row = (int32_t *)t->page_i.data + step->slot * t->page_i.dim[1];
+    CHECK(step->count <= t->page_i.dim[1], "a text of %lld pages", (long long)step->count);
+    if (step->data == data_rank(t->g)) get(p, at, row, (size_t)step->count * sizeof *row);
+    else                               *at += (size_t)step->count * sizeof *row;
+}
+
+static void forward_take(const PlanBytes *p, size_t *at, ForwardPlan *forward, int64_t segments)
+{
+    ForwardPlan sent;
+    get(p, at, &sent, sizeof sent);
+    sent.segment = forward->segment, sent.room = forward->room, sent.segments = 0;
+    *forward = sent;
+    for (int64_t i = 0; i < segments; i++) get(p, at, forward_segment(forward), sizeof(Segment));
+}
+
+void plan_take(PlanBytes *p, Comm *world, const PlanTarget *t, ForwardPlan *forward)
+{
+    uint64_t bytes = p->used;
+    size_t at = sizeof bytes;
+    plan_room(p, PLAN_FIRST);
+    broadcast_same(world, p->data, PLAN_FIRST);                                   /* <-> world: broadcast */
+    memcpy(&bytes, p->data, sizeof bytes);
+    plan_room(p, bytes);
+    p->used = bytes;
+    if (bytes > PLAN_FIRST)
+        broadcast_same(world, p->data + PLAN_FIRST, bytes - PLAN_FIRST);          /* <-> world: broadcast */
+    while (at < p->used) {
+        Step step;
+        get(p, &at, &step, sizeof step);
+        Sequence *s = &t->sequence[step.data * t->g->sequences + step.slot];
+        switch ((StepKind)step.kind) {
+        case STEP_BEGIN:   text_begin(p, &at, s, step.count);                                          break;
+        case STEP_END:     free(s->id), *s = (Sequence){ .active = false };                            break;
+        case STEP_TABLE:   table_take(p, &at, t, &step);                                               break;
+        case STEP_COPY:    if (step.data == data_rank(t->g)) t->copy(t->context, step.from, step.to);  break;
+        case STEP_TOKEN:   s->id[step.count - 1] = step.id, s->length = step.count;                    break;
+        case STEP_FORWARD: forward_take(p, &at, forward, step.count);                                  break;
+        }
+    }
+}
+
+void plan_close(PlanBytes *p) { free(p->data); }
+
+Segment *forward_segment(ForwardPlan *f)
+{
+    if (f->segments == f->room) {
+        f->room    = f->room ? 2 * f->room : 64;
+        f->segment = realloc(f->segment, (size_t)f->room * sizeof *f->segment);
+        CHECK(f->segment, "no memory for %lld parts of a forward", (long long)f->room);
+    }
+    return &f->segment[f->segments++];
+}
