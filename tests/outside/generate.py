@@ -1,12 +1,17 @@
 """Greedy text, log-probabilities and beam search of jotun generate beside Hugging Face transformers, on tiny GPT-2, Llama and Mixtral
-folders with random weights: 20 prompts each, alone and together. usage: generate.py JOTUN FOLDER"""
+folders with random weights: 20 prompts each, alone and together; JOTUN is the program."""
 import json
 import os
 import subprocess
 import sys
+import tempfile
 
-import torch
-import transformers as t
+try:
+    import torch
+    import transformers as t
+except ImportError as missing:
+    print(f"skipped: {missing}")
+    sys.exit(77)
 
 VOCABULARY, END, NEW, PROMPTS, BEAMS = 257, 256, 24, 20, 4
 SMALL = dict(vocab_size=VOCABULARY, hidden_size=32, intermediate_size=48, num_hidden_layers=2, num_attention_heads=4, num_key_value_heads=2,
@@ -73,4 +78,5 @@ def main(jotun, base):
     sys.exit(failed)
 
 
-main(*sys.argv[1:])
+with tempfile.TemporaryDirectory() as scratch:
+    main(os.environ.get("JOTUN", os.path.join(os.path.dirname(__file__), "..", "..", "build", "release", "bin", "jotun")), scratch)
