@@ -134,7 +134,8 @@ static void fit(Task *task)
     int64_t dp = options_data_parallel(o), all = p->count * o->return_sequences, beams = 1;
     for (int64_t i = 0; i < p->count; i++) beams = most_of(beams, p->rule[i].beams);
     int64_t each = least(divide_up(all, dp), o->prompts_at_once * o->pipeline_parallel);
-    task->size = (GenerationSize){ .widest = p->widest, .capacity = p->capacity, .sequences = each * beams };
+    task->size = (GenerationSize){ .widest = p->widest, .capacity = p->capacity, .sequences = each * beams,
+                                    .int8 = o->weights.value == CHOICE_weights_int8 };
     /* a beam has a page more than its text (scheduler.c) */
     if (beams > 1)
         task->size.pages = task->size.sequences *

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "base/integer.h"
+#include "generate/int8_weights.h"
 
 static bool holds_unit(const Forward *f, int64_t unit) { return stage_holds(f->g->executor->stage, unit); }
 static const ModelConfig *model(const Forward *f) { return f->g->executor->ctx.config; }
@@ -88,6 +89,7 @@ void forward_open(Forward *f, const EngineSetup *g, Sequence *sequence)
     StageExecutor *executor = g->executor;
     *f = (Forward){ .g = g, .sequence = sequence };
     schedules_make(f);
+    int8_weights_open(&f->int8, g);
     caches_open(f);
     f->whole = host_new(executor->slots, sizeof *f->whole);
     for (int i = 0; i < executor->slots; i++) f->whole[i] = stage_executor_slot(executor, i)->batch;
@@ -113,6 +115,7 @@ void forward_close(Forward *f)
     executor->ctx.logits_bV  = tensor_none();
     executor->ctx.logits_row = NULL;
     sample_close(&f->sample);
+    int8_weights_close(&f->int8, f->g);
     free(f->schedule);
     free(f->cache);
     free(f->whole);

@@ -24,6 +24,7 @@ typedef struct {
     Tensor    logits_nV, logits_RnV;
     Tensor    result_n, result_Pn, result_Dn;         /* I32: drawn here; of each stage; of each rank */
     SampleWork sample;
+    Int8Weights int8;
     const ForwardPlan *plan;               /* that runs */
 } Forward;
 

@@ -199,13 +199,17 @@ static void chosen_logits(const ExecContext *ctx, Tensor n_TC, Tensor w_VC)
 {
     int64_t b = ctx->logits_bV.dim[0], C = n_TC.dim[1];
     Tensor n_bC = scratch_new(ctx, "head input", b, C);
+    Tensor wide_bC = n_bC;                     /* in 8 bits the input has the type of the product: logits' */
     for (int64_t i = 0; i < b; i++) {
         int64_t row = n_TC.data ? ctx->logits_row[i] : 0;
         copy_strided(ctx->queue, (CopyStrided){ .y = tensor_slice(n_bC, 0, i, 1),
                                                 .x = tensor_slice(n_TC, 0, row, 1) });
     }
-    matmul_forward(ctx->queue, (MatmulForward){ .y_TK = ctx->logits_bV, .x_TC = n_bC, .w_KC = w_VC,
-        .bias_K = tensor_none() });
+    if (ctx->int8 && n_bC.dtype != ctx->precision.statistic) {
+        wide_bC = tensor_new(ctx->scratch, "head input", ctx->precision.statistic, b, C);
+        convert(ctx->queue, (Convert){ .y_N = tensor_view(wide_bC, b * C), .x_N = tensor_view(n_bC, b * C) });
+    }
+    product_forward(ctx, ctx->logits_bV, wide_bC, w_VC, tensor_none());
     softcap(ctx, ctx->logits_bV);
 }
 

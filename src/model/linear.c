@@ -13,6 +13,7 @@
  *
  *  T tokens   C channels in   K channels out                  lines with <-> communicate with other ranks */
 #include "model/model_internal.h"
+#include "tensor/int8.h"
 
 static Tensor row_of(Tensor x, int row) { return tensor_view(tensor_slice(x, 0, row, 1), FP8_TENSORS); }
 
@@ -69,14 +70,33 @@ static Quantized quantized(const ExecContext *ctx, const BlockSave *save, Linear
 
 static bool is_fp8(const BlockSave *save) { return tensor_present(save->fp8.scale); }
 
+static const Int8Matrix *int8_of(const ExecContext *ctx, Tensor w_KC)
+{
+    const Int8Weights *all = ctx->int8;
+    for (int64_t i = 0; all && i < all->count; i++) {
+        const Int8Matrix *m = &all->matrix[i];
+        bool rows = m->code_PBN.dim[0] == int8_panels(w_KC.dim[0]);
+        if (rows && m->code_PBN.dim[1] == int8_blocks(w_KC.dim[1]) && m->w == w_KC.data) return m;
+    }
+    return NULL;
+}
+
+void product_forward(const ExecContext *ctx, Tensor y_TK, Tensor x_TC, Tensor w_KC, Tensor bias_K)
+{
+    const Int8Matrix *m = int8_of(ctx, w_KC);
+    if (m) int8_matmul_forward(ctx->queue, (Int8MatmulForward){ .y_TK = y_TK, .x_TC = x_TC,
+        .code_PBN = m->code_PBN, .scale_PBR = m->scale_PBR, .bias_K = bias_K });
+    else matmul_forward(ctx->queue, (MatmulForward){ .y_TK = y_TK, .x_TC = x_TC, .w_KC = w_KC,
+        .bias_K = bias_K });
+}
+
 /* y = x wT (+ bias) */
 void linear_forward(const ExecContext *ctx, const BlockSave *save, LinearId id, Tensor y_TK, Tensor x_TC,
                     Tensor w_KC, Tensor bias_K)
 {
     size_t mark = arena_mark(ctx->scratch);
     if (!is_fp8(save)) {
-        matmul_forward(ctx->queue, (MatmulForward){ .y_TK = y_TK, .x_TC = x_TC, .w_KC = w_KC,
-            .bias_K = bias_K });
+        product_forward(ctx, y_TK, x_TC, w_KC, bias_K);
         return;
     }
     Quantized x = quantized(ctx, save, id, FP8_X, x_TC, true);                             /* <-> tp+cp */
@@ -101,7 +121,7 @@ void linear_activation_forward(const ExecContext *ctx, const BlockSave *save, Li
                                Tensor h_TK, Tensor x_TC, Tensor w_KC, Tensor bias_K)
 {
     int kind = ctx->config->activation;
-    if (!is_fp8(save)) {
+    if (!is_fp8(save) && !ctx->int8) {
         matmul_activation_forward(ctx->queue, (MatmulActivationForward){ .y_TF = y_TF, .h_TK = h_TK,
             .x_TC = x_TC, .w_KC = w_KC, .bias_K = bias_K, .kind = kind });
         return;
@@ -114,7 +134,7 @@ void linear_activation_forward(const ExecContext *ctx, const BlockSave *save, Li
 void linear_residual_forward(const ExecContext *ctx, const BlockSave *save, LinearId id, Tensor x_TC,
                              Tensor w_KC, DropoutForward end)
 {
-    if (!is_fp8(save) && comm_size(ctx->tp.comm) == 1) {
+    if (!is_fp8(save) && !ctx->int8 && comm_size(ctx->tp.comm) == 1) {
         matmul_residual_forward(ctx->queue, (MatmulResidualForward){ .y_TK = end.y_TC, .x_TC = x_TC,
             .w_KC = w_KC, .residual_TK = end.residual_TC, .bias_K = end.bias_C,
             .dropout_index_i = end.dropout_index_i, .p = end.p, .site = end.site });

@@ -75,6 +75,9 @@ Tensor moe_backward_input (const ExecContext *ctx, int64_t layer, const UnitPara
 void   moe_backward_weight(const ExecContext *ctx, const UnitParam *dw, const BlockSave *save);
 bool   moe_defers_weight  (const ExecContext *ctx);
 
+/* y = x wT (+ bias), by the weights in 8 bits where there are such. */
+void      product_forward       (const ExecContext *ctx, Tensor y_TK, Tensor x_TC, Tensor w_KC,
+                                 Tensor bias_K);
 /* The linear maps of a block (model/linear.c), in the activation type or with inputs of 8 bits. linear_scales
  * precedes them: it says which, and where the scales are. Current scaling <-> tp+cp in the first two. */
 Fp8Scales linear_scales         (const ExecContext *ctx, int64_t layer);

@@ -84,6 +84,12 @@ typedef struct {
 } MoeState;
 enum { MOE_DROPPED, MOE_BALANCE, MOE_Z, MOE_SUMS };
 
+/* Weights in 8 bits for generation, beside those that they were made from: of the linear maps of blocks and
+ * of the head. w: where the matrix lies, NULL in a dry run, in which every matrix has one. code and scale as row
+ * int8_quantize of tensor/ops.def has them. */
+typedef struct { const void *w; Tensor code_PBN, scale_PBR; } Int8Matrix;
+typedef struct { Int8Matrix *matrix; int64_t count; } Int8Weights;
+
 /* What a unit runs with. The caller chooses the arenas, and so the lifetimes; a unit only names the one it
  * needs. */
 typedef struct {
@@ -103,6 +109,7 @@ typedef struct {
     unsigned recompute;            /* RecomputeModules whose saves are computed again in backward */
     const Batch *batch;            /* the micro-batch; in host memory */
     const KvCaches *caches;        /* NULL in training */
+    const Int8Weights *int8;       /* generation in 8 bits; else NULL */
     bool    drop;                  /* dropout is on: training */
     bool    backward_follows;      /* training: the head leaves its loss to backward */
     /* The run also takes gradients of targets that the model draws (Sophia); `drawn`: now. Then there are no

@@ -21,7 +21,7 @@ typedef struct {
     int      beams;            /* beam search of each prompt, whose answers are `text` and `score` */
     double   score[PROMPTS];
     int      ulysses, etp, ep;
-    bool     experts;
+    bool     experts, int8;
     bool     gather;
     bool     documents;        /* before it a batch is evaluated in which each token is a document */
     MixedPrecision mixed;
@@ -105,7 +105,7 @@ static void work(Trainer *t, void *context)
     if (task->documents && comm_dry(t->world)) trainer_evaluate(t, 1, NULL, NULL);
     EngineSetup setup = { .executor = &t->executor, .pipeline = &t->pipeline, .schedule = &t->valid_schedule, .world = t->world,
         .tp = t->tp, .cp = t->cp, .pp = t->pp, .data = t->data_comm, .arena = &rank->session, .rows = rows, .page = task->page ? task->page : 3,
-        .sequences = task->rows * task->micros, .capacity = CAPACITY, .end = task->end,
+        .sequences = task->rows * task->micros, .capacity = CAPACITY, .end = task->end, .int8 = task->int8,
         .look = look, .context = rank };
     if (task->beams) search(&setup, rank);
     else generate(&setup, task->prompt, task->prompts, &task->sampling, keep);
@@ -508,6 +508,31 @@ static void test_rows(void **state)
     }
 }
 
+/* Weights in 8 bits: near the others (half a code is 1/254 of the largest of 64 weights), under layouts, and the same bits alone. */
+static void test_int8(void **state)
+{
+    (void)state;
+    for (int l = 0; l < MANY; l++) {
+        if (many[l].zero == 3) continue;
+        Task truth = { .model = MODEL_LLAMA, .device = "cpu", .layout = one, .rows = 1, .micros = 1, .end = -1 };
+        prompts_make(&truth);
+        for (int p = 0; p < PROMPTS; p++) truth.prompt[p].most = 1;
+        Task task = truth, among;
+        run(&truth);
+        task.int8   = true;
+        task.layout = many[l];
+        among       = task;
+        among.rows  = 4;
+        run(&task);
+        run(&among);
+        if (texts_compare(&among, &task) != 0) fail_msg("%s: other bits among others", many[l].name);
+        for (int p = 0; p < PROMPTS; p++) {
+            double off = logits_differ(task.text[p].logits[0], truth.text[p].logits[0]);
+            if (!(off <= 0.02 && off > 0)) fail_msg("%s, prompt %d: logits differ by %g", many[l].name, p, off);
+        }
+    }
+}
+
 /* fp32 and bf16: as near to double as these types are, while the ids are the same. */
 static void test_types(void **state)
 {
@@ -536,7 +561,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = { cmocka_unit_test(test_cache), cmocka_unit_test(test_evaluation),
         cmocka_unit_test(test_greedy_gpt), cmocka_unit_test(test_greedy_llama), cmocka_unit_test(test_top_p_gpt),
-        cmocka_unit_test(test_top_p_llama), cmocka_unit_test(test_context), cmocka_unit_test(test_after_documents), cmocka_unit_test(test_experts), cmocka_unit_test(test_end), cmocka_unit_test(test_beams), cmocka_unit_test(test_rows),
+        cmocka_unit_test(test_top_p_llama), cmocka_unit_test(test_context), cmocka_unit_test(test_after_documents), cmocka_unit_test(test_experts), cmocka_unit_test(test_end), cmocka_unit_test(test_beams), cmocka_unit_test(test_rows), cmocka_unit_test(test_int8),
         cmocka_unit_test(test_types) };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -20,7 +20,7 @@ EngineSetup generation_setup(Trainer *t, const GenerationSize *size, int32_t ids
     return (EngineSetup){ .executor = &t->executor, .pipeline = &t->pipeline, .schedule = &t->valid_schedule,
         .world = t->world, .tp = t->tp, .cp = t->cp, .pp = t->pp, .data = t->data_comm, .arena = arena,
         .rows = t->config->model.sequence / t->mesh.size.cp, .sequences = size->sequences,
-        .capacity = size->capacity, .pages = size->pages, .ids = ids, .end = end };
+        .capacity = size->capacity, .pages = size->pages, .int8 = size->int8, .ids = ids, .end = end };
 }
 
 Status generation_load(Trainer *t, const TrainConfig *config)

@@ -8,8 +8,9 @@
 #include "train/trainer.h"
 
 /* widest: positions of the longest prompt. capacity: of a prompt with its new tokens, at most. sequences:
- * that a data rank continues at once. pages: of its cache; 0: what so many texts of that length can take */
-typedef struct { int64_t widest, capacity, sequences, pages; } GenerationSize;
+ * that a data rank continues at once. pages: of its cache; 0: what so many texts of that length can take.
+ * int8: weights of 8 bits */
+typedef struct { int64_t widest, capacity, sequences, pages; bool int8; } GenerationSize;
 
 /* Sets sizes of micro-batches in the configuration. */
 void        generation_fit  (TrainConfig *config, const Options *o, const GenerationSize *size);
