@@ -125,6 +125,15 @@ static Status on_rank(Transport *transport, void *context)
     return status;
 }
 
+static bool weights_are_int8(const Options *o)
+{
+    switch ((enum ChoiceOf_weights)o->weights.value) {
+    case CHOICE_weights_stored: return false;
+    case CHOICE_weights_int8:   return true;
+    }
+    NO_SUCH_CHOICE(o->weights);
+}
+
 /* A data rank continues up to --micro-batch-size prompts in one micro-batch, and has as many micro-batches as
  * there are stages; a beam is as a prompt. */
 static void fit(Task *task)
@@ -135,7 +144,7 @@ static void fit(Task *task)
     for (int64_t i = 0; i < p->count; i++) beams = most_of(beams, p->rule[i].beams);
     int64_t each = least(divide_up(all, dp), o->prompts_at_once * o->pipeline_parallel);
     task->size = (GenerationSize){ .widest = p->widest, .capacity = p->capacity, .sequences = each * beams,
-                                    .int8 = o->weights.value == CHOICE_weights_int8 };
+                                    .int8 = weights_are_int8(o) };
     /* a beam has a page more than its text (scheduler.c) */
     if (beams > 1)
         task->size.pages = task->size.sequences *

@@ -85,8 +85,8 @@ typedef struct {
 enum { MOE_DROPPED, MOE_BALANCE, MOE_Z, MOE_SUMS };
 
 /* Weights in 8 bits for generation, beside those that they were made from: of the linear maps of blocks and
- * of the head. w: where the matrix lies, NULL in a dry run, in which every matrix has one. code and scale as row
- * int8_quantize of tensor/ops.def has them. */
+ * of the head. w: where the matrix lies, NULL in a dry run, in which every matrix has one. code and scale as
+ * row int8_quantize of tensor/ops.def has them. */
 typedef struct { const void *w; Tensor code_PBN, scale_PBR; } Int8Matrix;
 typedef struct { Int8Matrix *matrix; int64_t count; } Int8Weights;
 
