@@ -3,7 +3,7 @@
 function(module name)
     cmake_parse_arguments(ARG "" "" "MODULES;LIBS" ${ARGN})
     file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/${name}/*.c)
-    list(FILTER sources EXCLUDE REGEX "/cli/main\\.c$|/comm/mpi/|/conf/yaml/|/tensor/cuda/")
+    list(FILTER sources EXCLUDE REGEX "/cli/main\\.c$|/comm/mpi/|/conf/yaml/|/serve/http/|/tensor/cuda/")
     if(NOT sources)
         add_library(module_${name} INTERFACE)
         set(kind INTERFACE)

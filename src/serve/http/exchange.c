@@ -1,0 +1,369 @@
+/* One request and its answer: who may ask, which path it is, and what the service has for it. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/random.h>
+#include "corpus/read/json_text.h"
+#include "serve/http/http.h"
+
+enum { EVENT_BLOCK = 16384 };
+
+typedef struct Exchange {
+    HttpServer     *server;
+    HttpConnection *connection;
+    Buffer          body;                   /* what has come of the request's */
+    bool            too_large, no_memory, routed;
+    int             client;                 /* which token it brought; -1: there are none */
+    char            path[512];
+    Completion     *completion;             /* from its submission on; it is left at the end */
+} Exchange;
+
+typedef enum MHD_Result Answer;
+
+/* ---- answers ---- */
+
+static const char json_type[] = "application/json";
+
+/* Nothing of an answer is kept by caches or shown as another type. */
+static Answer respond(const Exchange *x, struct MHD_Connection *mhd, int status, const char *type,
+                      struct MHD_Response *response)
+{
+    if (!response) return MHD_NO;
+    if (type) MHD_add_response_header(response, "Content-Type", type);
+    MHD_add_response_header(response, "X-Content-Type-Options", "nosniff");
+    MHD_add_response_header(response, "Cache-Control", "no-store");
+    MHD_add_response_header(response, "Referrer-Policy", "no-referrer");
+    if (status == 401) MHD_add_response_header(response, "WWW-Authenticate", "Basic realm=\"jotun\"");
+    if (status == 405)
+        MHD_add_response_header(response, "Allow", strcmp(x->path, "/v1/completions") ? "GET, HEAD" : "POST");
+    if (status == 429 || status == 503) MHD_add_response_header(response, "Retry-After", "1");
+    metric_answered(x->server->config.metrics, status);
+    Answer queued = MHD_queue_response(mhd, (unsigned)status, response);
+    MHD_destroy_response(response);
+    return queued;
+}
+
+/* The buffer's memory goes to the answer. */
+static Answer respond_with(const Exchange *x, struct MHD_Connection *mhd, int status, const char *type,
+                           Buffer *body)
+{
+    struct MHD_Response *r = MHD_create_response_from_buffer((size_t)body->bytes, body->text,
+                                                             MHD_RESPMEM_MUST_FREE);
+    if (!r) buffer_free(body);
+    *body = (Buffer){ 0 };
+    return respond(x, mhd, status, type, r);
+}
+
+static Answer respond_error(const Exchange *x, struct MHD_Connection *mhd, const ApiError *error)
+{
+    Buffer body = { 0 };
+    if (api_error_json(&body, error) == OK) return respond_with(x, mhd, error->status, json_type, &body);
+    buffer_free(&body);
+    return MHD_NO;
+}
+
+static Answer respond_made(const Exchange *x, struct MHD_Connection *mhd, Status made, int status,
+                           const char *type, Buffer *body)
+{
+    if (made == OK) return respond_with(x, mhd, status, type, body);
+    buffer_free(body);
+    return MHD_NO;
+}
+
+/* ---- who may ask ---- */
+
+static const char *header(struct MHD_Connection *mhd, const char *name)
+{
+    return MHD_lookup_connection_value(mhd, MHD_HEADER_KIND, name);
+}
+
+/* "Authorization: Bearer TOKEN" of programs; a browser asks its user for a name, which does not count, and a
+ * password, which is the token. */
+static bool brings_token(Exchange *x, struct MHD_Connection *mhd, ApiError *error)
+{
+    const AccessTokens *tokens = x->server->config.tokens;
+    const char *given = header(mhd, "Authorization");
+    char *password = NULL;
+    x->client = -1;
+    if (!tokens || !tokens->count) return true;
+    if (given && !strncasecmp(given, "Bearer ", 7)) x->client = access_token_find(tokens, given + 7);
+    else {
+        char *name = MHD_basic_auth_get_username_password(mhd, &password);
+        if (password) x->client = access_token_find(tokens, password);
+        if (name) MHD_free(name);
+        if (password) MHD_free(password);
+    }
+    if (x->client >= 0) return true;
+    return api_refuse(error, 401, "", "invalid_api_key", given ? "the token is not known here" :
+                      "a token is wanted: Authorization: Bearer TOKEN");
+}
+
+/* A page of another site that a browser on this machine shows may send requests here under a name of its own
+ * that leads to this machine; they bear that name. */
+static bool named_local(struct MHD_Connection *mhd, ApiError *error)
+{
+    const char *host = header(mhd, "Host");
+    size_t bytes = host ? strcspn(host, *host == '[' ? "]" : ":") : 0;
+    bool local = !host || !*host || (bytes == 9 && !strncasecmp(host, "localhost", 9)) ||
+                 !strncmp(host, "127.", 4) || !strncmp(host, "[::1", 4);
+    if (local && host && !strncmp(host, "127.", 4)) local = strspn(host, "0123456789.") == bytes;
+    if (local) return true;
+    return api_refuse(error, 403, "", "forbidden_host", "the server is asked as %.100s, and answers to "
+                      "localhost; give it a --token to be asked by other names", host);
+}
+
+static bool may_ask(Exchange *x, struct MHD_Connection *mhd, ApiError *error)
+{
+    const AccessTokens *tokens = x->server->config.tokens;
+    if (!brings_token(x, mhd, error)) return false;
+    return (tokens && tokens->count) || !x->server->loopback || named_local(mhd, error);
+}
+
+/* Whose turn a request waits for: that of the token, where there are several; else that of the address. */
+static void client_name(char out[CLIENT_NAME], const Exchange *x, struct MHD_Connection *mhd)
+{
+    const HttpServerConfig *config = &x->server->config;
+    const char *forwarded = config->forwarded ? header(mhd, "X-Forwarded-For") : NULL;
+    const char *comma = forwarded ? strrchr(forwarded, ',') : NULL, *last = comma ? comma + 1 : forwarded;
+    while (last && *last == ' ') last++;
+    if (config->tokens && config->tokens->count > 1) snprintf(out, CLIENT_NAME, "token %d", x->client);
+    else snprintf(out, CLIENT_NAME, "%s", last && *last ? last : x->connection->client);
+}
+
+/* ---- paths ---- */
+
+static Answer page(Exchange *x, struct MHD_Connection *mhd)
+{
+    unsigned char random[16];
+    char nonce[33], policy[400];
+    Buffer body = { 0 };
+    if (getrandom(random, sizeof random, 0) != sizeof random) return MHD_NO;
+    for (size_t i = 0; i < sizeof random; i++) snprintf(nonce + 2 * i, 3, "%02x", random[i]);
+    snprintf(policy, sizeof policy, "default-src 'none'; script-src 'nonce-%s'; style-src 'nonce-%s'; "
+             "connect-src 'self'; img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+             nonce, nonce);
+    if (page_write(&body, nonce) != OK) return buffer_free(&body), MHD_NO;
+    struct MHD_Response *r = MHD_create_response_from_buffer((size_t)body.bytes, body.text,
+                                                             MHD_RESPMEM_MUST_FREE);
+    if (!r) buffer_free(&body);
+    if (r) MHD_add_response_header(r, "Content-Security-Policy", policy);
+    return respond(x, mhd, 200, "text/html; charset=utf-8", r);
+}
+
+static Answer icon(Exchange *x, struct MHD_Connection *mhd)
+{
+    return respond(x, mhd, 204, NULL, MHD_create_response_from_buffer(0, "", MHD_RESPMEM_PERSISTENT));
+}
+
+static Answer health(Exchange *x, struct MHD_Connection *mhd)
+{
+    pthread_mutex_lock(&x->server->lock);
+    bool drains = x->server->drains;
+    pthread_mutex_unlock(&x->server->lock);
+    Buffer body = { 0 };
+    Status made = json_text_format(&body, "{\"status\":\"%s\"}\n", drains ? "shutting down" : "ok");
+    return respond_made(x, mhd, made, drains ? 503 : 200, json_type, &body);
+}
+
+static Answer metrics(Exchange *x, struct MHD_Connection *mhd)
+{
+    Buffer body = { 0 };
+    Status made = metrics_write(&body, x->server->config.metrics);
+    return respond_made(x, mhd, made, 200, "text/plain; version=0.0.4; charset=utf-8", &body);
+}
+
+static Status model_json(Buffer *out, const ServedModel *m)
+{
+    TRY(json_text_format(out, "{\"id\":"));
+    TRY(json_text_label(out, m->name));
+    return json_text_format(out, ",\"object\":\"model\",\"created\":%lld,\"owned_by\":\"jotun\","
+                            "\"max_model_len\":%lld}", (long long)m->created, (long long)m->context);
+}
+
+static Status model_list(Buffer *out, const CompletionRules *rules)
+{
+    TRY(json_text_format(out, "{\"object\":\"list\",\"data\":["));
+    for (int i = 0; i < rules->models; i++) {
+        if (i) TRY(buffer_add(out, ",", 1));
+        TRY(model_json(out, &rules->model[i]));
+    }
+    return json_text_format(out, "]}\n");
+}
+
+static Answer models(Exchange *x, struct MHD_Connection *mhd)
+{
+    Buffer body = { 0 };
+    return respond_made(x, mhd, model_list(&body, &x->server->config.rules), 200, json_type, &body);
+}
+
+static Answer one_model(Exchange *x, struct MHD_Connection *mhd)
+{
+    const CompletionRules *rules = &x->server->config.rules;
+    const char *name = x->path + sizeof "/v1/models/" - 1;
+    ApiError error;
+    Buffer body = { 0 };
+    for (int i = 0; i < rules->models; i++)
+        if (!strcmp(rules->model[i].name, name))
+            return respond_made(x, mhd, model_json(&body, &rules->model[i]), 200, json_type, &body);
+    api_refuse(&error, 404, "model", "model_not_found", "there is no model %.200s here", name);
+    return respond_error(x, mhd, &error);
+}
+
+/* ---- completions ---- */
+
+static ssize_t events(void *context, uint64_t at, char *out, size_t most)
+{
+    Exchange *x = context;
+    (void)at;
+    if (connection_gone(x->connection)) return MHD_CONTENT_READER_END_WITH_ERROR;
+    int64_t bytes = completion_read(x->completion, out, (int64_t)most);
+    return bytes == ANSWER_END ? MHD_CONTENT_READER_END_OF_STREAM : (ssize_t)bytes;
+}
+
+static Answer whole(Exchange *x, struct MHD_Connection *mhd)
+{
+    Buffer body = { 0 };
+    Status made = buffer_reserve(&body, completion_bytes(x->completion));
+    if (made == OK) body.bytes = completion_read(x->completion, body.text, completion_bytes(x->completion));
+    completion_leave(x->completion);
+    x->completion = NULL;
+    return respond_made(x, mhd, made, 200, json_type, &body);
+}
+
+/* Called again each time that there is something to answer with. */
+static Answer completion_go_on(Exchange *x, struct MHD_Connection *mhd)
+{
+    ApiError error;
+    if (connection_gone(x->connection)) return MHD_NO;
+    switch (completion_answer(x->completion, &error)) {
+    case ANSWER_LATER: return MHD_YES;
+    case ANSWER_ERROR: return respond_error(x, mhd, &error);
+    case ANSWER_WHOLE: return whole(x, mhd);
+    case ANSWER_EVENTS: break;
+    }
+    struct MHD_Response *r = MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, EVENT_BLOCK, events, x, NULL);
+    if (r) MHD_add_response_header(r, "X-Accel-Buffering", "no");             /* nginx passes events at once */
+    return respond(x, mhd, 200, "text/event-stream; charset=utf-8", r);
+}
+
+/* A browser sends other types to other sites without asking them first, so they are refused. */
+static bool is_json(struct MHD_Connection *mhd, ApiError *error)
+{
+    const char *type = header(mhd, "Content-Type");
+    size_t bytes = type ? strcspn(type, "; ") : 0;
+    if (bytes == sizeof json_type - 1 && !strncasecmp(type, json_type, bytes)) return true;
+    return api_refuse(error, 415, "", "unsupported_media_type", "the request is not of Content-Type: "
+                      "application/json, but of %.100s", type ? type : "none");
+}
+
+static bool completion_begin(Exchange *x, struct MHD_Connection *mhd, ApiError *error)
+{
+    const HttpServerConfig *config = &x->server->config;
+    CompletionRequest request;
+    char client[CLIENT_NAME];
+    AnswerWait wait = { connection_suspend, connection_resume, x->connection };
+    if (!is_json(mhd, error)) return false;
+    if (!completion_request_read(&request, error, &config->rules, x->body.text, x->body.bytes)) return false;
+    buffer_free(&x->body);
+    client_name(client, x, mhd);
+    return service_submit(config->service[request.model], &x->completion, error, &request, client, &wait);
+}
+
+static Answer completions(Exchange *x, struct MHD_Connection *mhd)
+{
+    ApiError error;
+    return completion_begin(x, mhd, &error) ? MHD_YES : respond_error(x, mhd, &error);
+}
+
+/* ---- requests ---- */
+
+/* whole: the path is all of it; else its beginning, with more behind */
+static const struct {
+    const char *path;
+    bool        posts, whole;
+    Answer    (*answer)(Exchange *, struct MHD_Connection *);
+} routes[] = {
+    { "/v1/completions", true,  true,  completions }, { "/v1/models",   false, true, models },
+    { "/v1/models/",     false, false, one_model },   { "/health",      false, true, health },
+    { "/metrics",        false, true,  metrics },     { "/favicon.ico", false, true, icon },
+    { "/",               false, true,  page },
+};
+
+static Answer route(Exchange *x, struct MHD_Connection *mhd, const char *method)
+{
+    ApiError error;
+    const ServeLimits *limits = &x->server->config.rules.limits;
+    if (!may_ask(x, mhd, &error)) return respond_error(x, mhd, &error);
+    for (size_t i = 0; i < sizeof routes / sizeof routes[0]; i++) {
+        size_t bytes = strlen(routes[i].path);
+        bool gets = !strcmp(method, "GET") || !strcmp(method, "HEAD");
+        if (strncmp(x->path, routes[i].path, bytes) || (routes[i].whole ? x->path[bytes] : !x->path[bytes]))
+            continue;
+        if (routes[i].posts ? strcmp(method, "POST") != 0 : !gets)
+            api_refuse(&error, 405, "", "method_not_allowed", "%s takes %s", routes[i].path,
+                       routes[i].posts ? "POST" : "GET");
+        else if (x->too_large)
+            api_refuse(&error, 413, "", "body_too_large", "a request has %lld bytes at most",
+                       (long long)limits->body_bytes);
+        else if (x->no_memory)
+            api_refuse(&error, 503, "", "no_memory", "there is no memory for this request now");
+        else return routes[i].answer(x, mhd);
+        return respond_error(x, mhd, &error);
+    }
+    api_refuse(&error, 404, "", "not_found", "there is nothing at this path");
+    return respond_error(x, mhd, &error);
+}
+
+static Exchange *exchange_begin(HttpServer *server, struct MHD_Connection *mhd, const char *path)
+{
+    HttpConnection *connection = connection_of(mhd);
+    Exchange *x = connection ? calloc(1, sizeof *x) : NULL;
+    if (!x) return NULL;
+    *x = (Exchange){ .server = server, .connection = connection };
+    snprintf(x->path, sizeof x->path, "%s", path);
+    return x;
+}
+
+/* What is above the limit is read and dropped, so that its client reads why. */
+static void body_add(Exchange *x, const char *data, size_t bytes)
+{
+    x->too_large |= x->body.bytes + (int64_t)bytes > x->server->config.rules.limits.body_bytes;
+    if (!x->too_large && buffer_add(&x->body, data, (int64_t)bytes) != OK) x->no_memory = true;
+    if (x->too_large || x->no_memory) buffer_free(&x->body);
+}
+
+/* MHD calls it once with the header, then with each part of the body, then without one, and once more each
+ * time that a suspended connection goes on. */
+Answer exchange_handle(void *server, struct MHD_Connection *mhd, const char *path, const char *method,
+                       const char *version, const char *data, size_t *bytes, void **context)
+{
+    Exchange *x = *context;
+    (void)version;
+    if (!x) return (*context = exchange_begin(server, mhd, path)) ? MHD_YES : MHD_NO;
+    if (*bytes) {
+        body_add(x, data, *bytes);
+        *bytes = 0;
+        return MHD_YES;
+    }
+    if (x->completion) return completion_go_on(x, mhd);
+    if (x->routed) return MHD_NO;
+    x->routed = true;
+    connection_set(x->connection, CONNECTION_ANSWERS);
+    return route(x, mhd, method);
+}
+
+void exchange_end(void *server, struct MHD_Connection *mhd, void **context,
+                  enum MHD_RequestTerminationCode code)
+{
+    Exchange *x = *context;
+    (void)server;
+    (void)mhd;
+    (void)code;
+    if (!x) return;
+    if (x->completion) completion_leave(x->completion);
+    connection_set(x->connection, CONNECTION_RECEIVES);
+    buffer_free(&x->body);
+    free(x);
+    *context = NULL;
+}

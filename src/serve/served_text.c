@@ -1,0 +1,128 @@
+/* The bytes of a text as tokens come, and stop words across their borders. */
+#include "serve/served_text.h"
+#include <stdlib.h>
+#include <string.h>
+
+Status served_text_open(ServedText *x, const Tokenizer *tokenizer, const CompletionRequest *r)
+{
+    *x = (ServedText){ .tokenizer = tokenizer, .stop = r->stop, .stops = r->stops,
+                       .alternatives = r->alternatives,
+                       .decoder = { .tokenizer = tokenizer, .goes_on = true } };
+    x->memory = open_memstream(&x->raw, &x->raw_bytes);
+    return x->memory ? OK : fail(NO_MEMORY, "no memory for a text");
+}
+
+void served_text_close(ServedText *x)
+{
+    if (x->memory) fclose(x->memory);
+    free(x->raw);
+    free(x->token);
+    free(x->alternative_id);
+    free(x->alternative_logprob);
+    *x = (ServedText){ 0 };
+}
+
+static Status raw_flush(ServedText *x)
+{
+    return fflush(x->memory) == 0 ? OK : fail(NO_MEMORY, "no memory for a text of %lld tokens",
+                                              (long long)x->drawn);
+}
+
+/* ---- tokens, kept for log-probabilities alone ---- */
+
+static Status tokens_reserve(ServedText *x)
+{
+    int64_t room = x->room ? 2 * x->room : 16, each = x->alternatives ? x->alternatives : 1;
+    if (x->tokens < x->room) return OK;
+    void *token = realloc(x->token, (size_t)room * sizeof *x->token);
+    if (token) x->token = token;
+    void *id = realloc(x->alternative_id, (size_t)(room * each) * sizeof *x->alternative_id);
+    if (id) x->alternative_id = id;
+    void *logprob = realloc(x->alternative_logprob, (size_t)(room * each) * sizeof *x->alternative_logprob);
+    if (logprob) x->alternative_logprob = logprob;
+    if (!token || !id || !logprob) return fail(NO_MEMORY, "no memory for %lld tokens", (long long)room);
+    x->room = room;
+    return OK;
+}
+
+static Status token_keep(ServedText *x, const GeneratedToken *t, int64_t begin)
+{
+    int alternatives = t->alternatives < x->alternatives ? t->alternatives : x->alternatives;
+    if (x->alternatives < 0) return OK;
+    TRY(tokens_reserve(x));
+    ServedToken *token = &x->token[x->tokens];
+    *token = (ServedToken){ t->id, t->logprob, alternatives, begin, (int64_t)x->raw_bytes };
+    for (int i = 0; i < alternatives; i++) {
+        x->alternative_id     [x->tokens * x->alternatives + i] = t->alternative_id[i];
+        x->alternative_logprob[x->tokens * x->alternatives + i] = t->alternative_logprob[i];
+    }
+    x->tokens++;
+    return OK;
+}
+
+/* A token with a byte that is shown; one without bytes once those before it are. */
+int64_t served_text_tokens(const ServedText *x)
+{
+    int64_t at = x->tokens_taken;
+    while (at < x->tokens && (x->token[at].begin < x->shown || x->token[at].end <= x->shown)) at++;
+    return at;
+}
+
+/* ---- stop words ---- */
+
+/* Where the earliest stop word begins, in what is not shown yet; -1: nowhere */
+static int64_t stop_begin(const ServedText *x)
+{
+    int64_t first = -1;
+    for (int i = 0; i < x->stops; i++) {
+        const char *from = x->raw + x->shown;
+        const char *found = memmem(from, x->raw_bytes - (size_t)x->shown, x->stop[i].text,
+                                   (size_t)x->stop[i].bytes);
+        if (found && (first < 0 || found - x->raw < first)) first = found - x->raw;
+    }
+    return first;
+}
+
+/* How many of the last bytes are the longest beginning of a stop word, which the next bytes may complete. */
+static int64_t stop_part(const ServedText *x)
+{
+    int64_t most = (int64_t)x->raw_bytes - x->shown, longest = 0;
+    for (int i = 0; i < x->stops; i++) {
+        int64_t bytes = x->stop[i].bytes - 1 < most ? x->stop[i].bytes - 1 : most;
+        while (bytes > longest && memcmp(x->raw + x->raw_bytes - bytes, x->stop[i].text, (size_t)bytes))
+            bytes--;
+        if (bytes > longest) longest = bytes;
+    }
+    return longest;
+}
+
+/* What has come is shown but for what may become a stop word. No more is, once one was found. */
+static void show(ServedText *x, bool whole)
+{
+    int64_t begin = stop_begin(x);
+    if (begin >= 0) x->finish = TEXT_STOP;
+    x->shown = begin >= 0 ? begin : (int64_t)x->raw_bytes - (whole ? 0 : stop_part(x));
+}
+
+Status served_text_put(ServedText *x, const GeneratedToken *t)
+{
+    int64_t begin = (int64_t)x->raw_bytes;
+    CHECK(x->finish == TEXT_RUNS, "a token for a text that has ended");
+    x->drawn++;
+    decoder_put(&x->decoder, x->memory, t->id);
+    TRY(raw_flush(x));
+    TRY(token_keep(x, t, begin));
+    show(x, false);
+    return OK;
+}
+
+Status served_text_end(ServedText *x, TextFinish finish)
+{
+    if (x->finish != TEXT_RUNS) return OK;
+    decoder_end(&x->decoder, x->memory);
+    TRY(raw_flush(x));
+    if (x->tokens) x->token[x->tokens - 1].end = (int64_t)x->raw_bytes;
+    show(x, true);
+    if (x->finish == TEXT_RUNS) x->finish = finish;
+    return OK;
+}

@@ -1,0 +1,433 @@
+/* Completions from their requests to their last tokens. */
+#include "serve/service.h"
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <time.h>
+#include "base/random.h"
+#include "base/seam.h"
+#include "serve/completion.h"
+
+/* A client that reads more slowly than its text is made gets no more than this ahead. */
+enum { UNREAD_MOST = 4 << 20, IDLE_WAIT_S = 1 };
+
+/* A text that the engine makes, by the number of its request */
+typedef struct { int64_t number; Completion *completion; int choice; } RunningText;
+
+struct Service {
+    const ServedModel *model;
+    ServeLimits        limits;
+    ServerMetrics     *metrics;
+    pthread_mutex_t    lock;
+    pthread_cond_t     filled;                    /* the queue has texts, or no more come */
+    FairQueue          queue;
+    Completion        *first;                     /* all that live */
+    RunningText       *running;                   /* [texts], owned */
+    int64_t            texts, room, numbers;
+    uint64_t           chance;                    /* names of answers */
+    bool               drains;
+};
+
+Status service_open(Service **out, const ServedModel *model, const ServeLimits *limits, ServerMetrics *metrics)
+{
+    pthread_condattr_t clock;
+    Service *s = *out = calloc(1, sizeof *s);
+    if (!s) return fail(NO_MEMORY, "no memory for a server");
+    *s = (Service){ .model = model, .limits = *limits, .metrics = metrics, .queue.most = limits->waiting };
+    if (getrandom(&s->chance, sizeof s->chance, 0) < 0) s->chance = (uint64_t)seam.clock();
+    pthread_mutex_init(&s->lock, NULL);
+    pthread_condattr_init(&clock);
+    pthread_condattr_setclock(&clock, CLOCK_MONOTONIC);
+    pthread_cond_init(&s->filled, &clock);
+    pthread_condattr_destroy(&clock);
+    return OK;
+}
+
+static void lock(Service *s)   { pthread_mutex_lock(&s->lock); }
+static void unlock(Service *s) { pthread_mutex_unlock(&s->lock); }
+
+static void counts(Service *s, int64_t waiting, int64_t running)
+{
+    metric_add(s->metrics, METRIC_texts_waiting, waiting);
+    metric_add(s->metrics, METRIC_texts_running, running);
+}
+
+/* ---- completions ---- */
+
+static void completion_free(Completion *c)
+{
+    Service *s = c->service;
+    if (c->before) c->before->next = c->next; else s->first = c->next;
+    if (c->next)   c->next->before = c->before;
+    for (int i = 0; i < c->choices; i++)
+        if (c->choice[i].opened) served_text_close(&c->choice[i].text);
+    completion_request_free(&c->request);
+    free(c->choice);
+    buffer_free(&c->out);
+    free(c);
+}
+
+static bool engine_has(const Completion *c) { return c->ended < c->started; }
+
+static void wake(Completion *c)
+{
+    if (!c->asleep) return;
+    c->asleep = false;
+    c->wait.wake(c->wait.context);
+}
+
+/* No answer is ever owed to a client after its request is done. */
+static void dequeue(Completion *c)
+{
+    if (!c->entry.client) return;
+    counts(c->service, -c->entry.texts, 0);
+    fair_queue_remove(&c->service->queue, &c->entry);
+}
+
+/* What was given out stands; where that is a part of a stream the error is its last event. */
+static void completion_fail(Completion *c, const ApiError *error)
+{
+    if (c->done) return;
+    c->failed = c->done = true;
+    c->error  = *error;
+    dequeue(c);
+    if (c->request.stream && c->sent && completion_last_event(c, c->service->model) != OK) c->out.bytes = c->read;
+    wake(c);
+}
+
+static void fail_with(Completion *c, int status, const char *code, const char *message)
+{
+    ApiError error;
+    api_refuse(&error, status, "", code, "%s", message);
+    completion_fail(c, &error);
+}
+
+static void fail_memory(Completion *c) { fail_with(c, 503, "no_memory", "the server has no memory for the text"); }
+
+static void completion_done(Completion *c)
+{
+    const ServedModel *model = c->service->model;
+    metric_observe(c->service->metrics, HISTOGRAM_request_seconds, seam.clock() - c->arrived);
+    Status status = c->request.stream ? completion_last_event(c, model) : completion_whole(c, model);
+    if (status != OK) fail_memory(c);
+    c->done = true;
+    wake(c);
+}
+
+static bool completion_make(Completion **out, Service *s, CompletionRequest *r, const AnswerWait *wait)
+{
+    int choices = r->prompts * r->n;
+    Completion *c = calloc(1, sizeof *c);
+    ChoiceText *choice = c ? calloc((size_t)choices, sizeof *choice) : NULL;
+    if (!choice) return free(c), false;
+    int64_t now = seam.clock();
+    *c = (Completion){ .service = s, .next = s->first, .choice = choice, .choices = choices, .arrived = now,
+                       .deadline = now + (int64_t)(s->limits.seconds * 1e9), .wait = *wait, .request = *r,
+                       .created = (int64_t)time(NULL) };
+    *r = (CompletionRequest){ 0 };
+    snprintf(c->id, sizeof c->id, "cmpl-%016llx",
+             (unsigned long long)random_mix(s->chance, (uint64_t)++s->numbers));
+    for (int i = 0; i < choices; i++) {
+        uint64_t seed = c->request.sampling.seed, prompt = (uint64_t)(i / c->request.n);
+        choice[i].seed   = c->request.seeded ? seed : random_mix(seed, prompt);
+        choice[i].stream = (uint64_t)(i % c->request.n);
+    }
+    if (s->first) s->first->before = c;
+    s->first = *out = c;
+    return true;
+}
+
+static bool refuse_full(Service *s, ApiError *error)
+{
+    metric_add(s->metrics, METRIC_queue_refusals, 1);
+    return api_refuse(error, 429, "", "queue_full", "the queue is full (%lld texts); try again later",
+                      (long long)s->limits.waiting);
+}
+
+static bool submit(Service *s, Completion **out, ApiError *error, CompletionRequest *r, const char *client,
+                   const AnswerWait *wait)
+{
+    FairEntry *dropped;
+    Completion *c;
+    if (s->drains)
+        return api_refuse(error, 503, "", "shutting_down", "the server is shutting down; try another one");
+    if (!completion_make(&c, s, r, wait))
+        return api_refuse(error, 503, "", "no_memory", "there is no memory for this request now");
+    if (!fair_queue_put(&s->queue, &c->entry, c->choices, client, &dropped)) {
+        completion_free(c);
+        return refuse_full(s, error);
+    }
+    if (dropped) {
+        ApiError full;
+        counts(s, -dropped->texts, 0);
+        refuse_full(s, &full);
+        completion_fail((Completion *)(void *)dropped, &full);
+    }
+    for (int i = 0; i < c->request.prompts; i++)
+        metric_add(s->metrics, METRIC_prompt_tokens, c->request.prompt[i].count);
+    counts(s, c->choices, 0);
+    c->asleep = true;
+    wait->sleep(wait->context);
+    pthread_cond_signal(&s->filled);
+    *out = c;
+    return true;
+}
+
+bool service_submit(Service *s, Completion **out, ApiError *error, CompletionRequest *r, const char *client,
+                    const AnswerWait *wait)
+{
+    lock(s);
+    bool taken = submit(s, out, error, r, client, wait);
+    unlock(s);
+    if (!taken) completion_request_free(r);
+    return taken;
+}
+
+void service_drain(Service *s)
+{
+    lock(s);
+    s->drains = true;
+    pthread_cond_signal(&s->filled);
+    unlock(s);
+}
+
+void service_end(Service *s)
+{
+    lock(s);
+    s->drains = true;
+    for (Completion *c = s->first; c; c = c->next) fail_with(c, 503, "shutting_down", "the server has ended");
+    unlock(s);
+}
+
+void service_tick(Service *s, int64_t now)
+{
+    lock(s);
+    for (Completion *c = s->first; c; c = c->next) {
+        if (!c->done && now > c->deadline)
+            fail_with(c, 504, "timeout", "the time for a request is over; ask for fewer tokens");
+        if (!c->done && c->out.bytes - c->read > UNREAD_MOST)
+            fail_with(c, 408, "slow_client", "the client reads more slowly than the text is made");
+    }
+    unlock(s);
+}
+
+void service_close(Service *s)
+{
+    if (!s) return;
+    while (s->first) completion_free(s->first);
+    pthread_mutex_destroy(&s->lock);
+    pthread_cond_destroy(&s->filled);
+    free(s->running);
+    free(s);
+}
+
+/* ---- the engine's thread ---- */
+
+static RunningText *running_find(Service *s, int64_t number)
+{
+    for (int64_t i = 0; i < s->texts; i++)
+        if (s->running[i].number == number) return &s->running[i];
+    return NULL;
+}
+
+static bool running_add(Service *s, Completion *c, int choice)
+{
+    if (s->texts == s->room) {
+        int64_t room = s->room ? 2 * s->room : 64;
+        RunningText *more = realloc(s->running, (size_t)room * sizeof *more);
+        if (!more) return false;
+        s->running = more;
+        s->room    = room;
+    }
+    s->running[s->texts++] = (RunningText){ ++s->numbers, c, choice };
+    return true;
+}
+
+/* The next text of the entry whose turn it is. false: it could not be started, and its request has failed. */
+static bool start(Service *s, Completion *c, Request *request)
+{
+    int i = c->started;
+    const CompletionRequest *r = &c->request;
+    ChoiceText *choice = &c->choice[i];
+    const ServedPrompt *prompt = &r->prompt[i / r->n];
+    choice->opened = true;
+    if (served_text_open(&choice->text, s->model->tokenizer, r) != OK || !running_add(s, c, i))
+        return fail_memory(c), false;
+    c->started++;
+    counts(s, 0, 1);
+    metric_observe(s->metrics, HISTOGRAM_queue_seconds, seam.clock() - c->arrived);
+    *request = (Request){ .number = s->numbers, .stream = choice->stream, .id = prompt->id,
+                          .count = prompt->count, .most = r->most, .sampling = r->sampling,
+                          .alternatives = r->alternatives };
+    request->sampling.seed = choice->seed;
+    return true;
+}
+
+static RequestAnswer take(Service *s, Request *request)
+{
+    FairEntry *e;
+    while ((e = fair_queue_take(&s->queue))) {
+        counts(s, -1, 0);
+        if (start(s, (Completion *)(void *)e, request)) return REQUEST_GIVEN;
+    }
+    return REQUEST_NONE;
+}
+
+static RequestAnswer next(void *context, bool idle, Request *request)
+{
+    Service *s = context;
+    struct timespec until;
+    clock_gettime(CLOCK_MONOTONIC, &until);
+    until.tv_sec += IDLE_WAIT_S;
+    lock(s);
+    while (idle && !s->queue.turn && !s->drains &&
+           pthread_cond_timedwait(&s->filled, &s->lock, &until) == 0)
+        ;
+    RequestAnswer answer = take(s, request);
+    if (answer == REQUEST_NONE && s->drains && s->texts == 0) answer = REQUEST_CLOSED;
+    unlock(s);
+    return answer;
+}
+
+static bool has_failed(const Completion *c) { return c->left || c->failed; }
+
+/* In a stream what is new becomes an event at once. */
+static Status put(Completion *c, int i, const GeneratedToken *token)
+{
+    ChoiceText *choice = &c->choice[i];
+    int64_t now = seam.clock();
+    metric_add(c->service->metrics, METRIC_generated_tokens, 1);
+    if (!choice->first_token)
+        metric_observe(c->service->metrics, HISTOGRAM_first_token_seconds, now - c->arrived);
+    if (!choice->first_token) choice->first_token = now;
+    choice->last_token = now;
+    TRY(served_text_put(&choice->text, token));
+    if (!c->request.stream) return OK;
+    TRY(completion_event(c, i, c->service->model));
+    if (c->out.bytes > c->read) wake(c);
+    return OK;
+}
+
+static bool token(void *context, int64_t number, const GeneratedToken *token)
+{
+    Service *s = context;
+    bool goes_on = false;
+    lock(s);
+    const RunningText *r = running_find(s, number);
+    CHECK(r, "a token of text %lld, which does not run", (long long)number);
+    Completion *c = r->completion;
+    if (!has_failed(c) && c->choice[r->choice].text.finish == TEXT_RUNS) {
+        if (put(c, r->choice, token) != OK) fail_memory(c);
+        goes_on = !has_failed(c) && c->choice[r->choice].text.finish == TEXT_RUNS;
+    }
+    unlock(s);
+    return goes_on;
+}
+
+static bool wanted(void *context, int64_t number)
+{
+    Service *s = context;
+    lock(s);
+    const RunningText *r = running_find(s, number);
+    bool wants = r && !has_failed(r->completion);
+    unlock(s);
+    return wants;
+}
+
+static void end(Completion *c, int i, GenerationEnd reason)
+{
+    ChoiceText *choice = &c->choice[i];
+    ServedText *text = &choice->text;
+    if (reason == END_NOT_FINITE)
+        fail_with(c, 500, "broken_model", "the model gives logits that are not finite: its weights are broken");
+    if (reason == END_TOO_LONG)
+        fail_with(c, 400, "context_length_exceeded", "the engine has no room for a text of this length");
+    if (served_text_end(text, reason == END_LENGTH ? TEXT_LENGTH : TEXT_STOP) != OK) fail_memory(c);
+    if (c->failed) return;
+    if (text->drawn > 1)
+        metric_observe(c->service->metrics, HISTOGRAM_token_seconds,
+                       (choice->last_token - choice->first_token) / (text->drawn - 1));
+    if (c->request.stream && completion_event(c, i, c->service->model) != OK) fail_memory(c);
+    if (!c->failed && c->out.bytes > c->read) wake(c);
+}
+
+static void ended(void *context, int64_t number, GenerationEnd reason)
+{
+    Service *s = context;
+    lock(s);
+    RunningText *r = running_find(s, number);
+    CHECK(r, "the end of text %lld, which does not run", (long long)number);
+    Completion *c = r->completion;
+    int choice = r->choice;
+    *r = s->running[--s->texts];
+    counts(s, 0, -1);
+    c->ended++;
+    c->choice[choice].ended = true;
+    if (has_failed(c)) metric_add(s->metrics, METRIC_texts_cancelled, 1);
+    else               end(c, choice, reason);
+    if (!has_failed(c) && c->ended == c->choices) completion_done(c);
+    if (c->left && !engine_has(c)) completion_free(c);
+    unlock(s);
+}
+
+RequestSource service_source(Service *s)
+{
+    return (RequestSource){ .next = next, .token = token, .wanted = wanted, .ended = ended, .context = s };
+}
+
+/* ---- the threads of connections ---- */
+
+static void sleep_until_more(Completion *c)
+{
+    c->asleep = true;
+    c->wait.sleep(c->wait.context);
+}
+
+AnswerKind completion_answer(Completion *c, ApiError *error)
+{
+    AnswerKind kind = ANSWER_LATER;
+    lock(c->service);
+    if (c->failed && !c->sent)                              kind = ANSWER_ERROR;
+    else if (!c->request.stream && c->done)                 kind = ANSWER_WHOLE;
+    else if (c->request.stream && c->out.bytes > c->read)   kind = ANSWER_EVENTS;
+    if (kind == ANSWER_ERROR) *error = c->error;
+    if (kind == ANSWER_LATER) sleep_until_more(c);
+    else                      c->sent = true;
+    unlock(c->service);
+    return kind;
+}
+
+int64_t completion_read(Completion *c, char *out, int64_t most)
+{
+    lock(c->service);
+    int64_t bytes = c->out.bytes - c->read;
+    if (bytes > most) bytes = most;
+    if (bytes > 0) memcpy(out, c->out.text + c->read, (size_t)bytes);
+    c->read += bytes;
+    if (c->read == c->out.bytes) c->read = c->out.bytes = 0;
+    if (bytes == 0 && !c->done) sleep_until_more(c);
+    if (bytes == 0 && c->done)  bytes = ANSWER_END;
+    unlock(c->service);
+    return bytes;
+}
+
+int64_t completion_bytes(Completion *c)
+{
+    lock(c->service);
+    int64_t bytes = c->out.bytes - c->read;
+    unlock(c->service);
+    return bytes;
+}
+
+void completion_leave(Completion *c)
+{
+    Service *s = c->service;
+    lock(s);
+    c->left   = true;
+    c->asleep = false;
+    dequeue(c);
+    if (!engine_has(c)) completion_free(c);
+    unlock(s);
+}
