@@ -9,7 +9,7 @@
 #include "serve/server.h"
 
 static volatile sig_atomic_t stop;
-static void on_signal(int number) { stop = number; }
+static void on_signal(int number) { __atomic_store_n(&stop, number, __ATOMIC_RELAXED); }
 
 static FakeEngine engine = { .rows = 16, .step_us = 2000 };
 

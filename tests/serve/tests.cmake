@@ -3,4 +3,13 @@ if(MICROHTTPD_FOUND)
     add_executable(serve_fake ${CMAKE_CURRENT_LIST_DIR}/fake_server.c ${CMAKE_CURRENT_LIST_DIR}/fake_engine.c)
     target_include_directories(serve_fake PRIVATE ${CMAKE_SOURCE_DIR}/tests)
     target_link_libraries(serve_fake PRIVATE module_serve)
+    find_package(Python3 COMPONENTS Interpreter)
+    foreach(script api limits clients page)
+        if(Python3_FOUND)
+            add_test(NAME serve.${script} COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_LIST_DIR}/${script}.py)
+            set_tests_properties(serve.${script} PROPERTIES LABELS serve TIMEOUT 1200 SKIP_RETURN_CODE 77
+                ENVIRONMENT "SERVE_FAKE=$<TARGET_FILE:serve_fake>;SANITIZE=${JOTUN_SANITIZE};PYTHONPATH=${CMAKE_SOURCE_DIR}/tests/report")
+            add_custom_target(serve_${script} DEPENDS serve_fake)               # what tests/planted/bugs.py builds for it
+        endif()
+    endforeach()
 endif()

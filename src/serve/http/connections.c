@@ -165,7 +165,7 @@ void *connections_watch(void *context)
         pthread_cond_timedwait(&server->tick, &server->lock, &until);
         int64_t now = seam.clock();
         for (HttpConnection *c = server->first; c; c = c->next) look_at(&config->rules.limits, c, now);
-        bool drains = !server->drains && config->stop && *config->stop;
+        bool drains = !server->drains && config->stop && __atomic_load_n(config->stop, __ATOMIC_RELAXED);
         server->drains |= drains;
         pthread_mutex_unlock(&server->lock);
         for (int i = 0; i < config->rules.models; i++) service_tick(config->service[i], now);
