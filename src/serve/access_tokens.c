@@ -12,8 +12,8 @@ Status access_tokens_add(AccessTokens *t, const char *text, int64_t bytes, const
     bool visible = bytes >= TOKEN_LEAST && bytes <= TOKEN_MOST;
     for (int64_t i = 0; visible && i < bytes; i++) visible = text[i] > ' ' && text[i] < 127;
     if (!visible)
-        return fail(BAD_OPTION, "%s: a token has %d to %d letters, digits and signs of ASCII, and no blanks", from,
-                    TOKEN_LEAST, TOKEN_MOST);
+        return fail(BAD_OPTION, "%s: a token has %d to %d letters, digits and signs of ASCII, and no blanks",
+                    from, TOKEN_LEAST, TOKEN_MOST);
     char **more = realloc(t->text, (size_t)(t->count + 1) * sizeof *more);
     if (more) t->text = more;
     char *copy = more ? strndup(text, (size_t)bytes) : NULL;
@@ -36,8 +36,8 @@ Status access_tokens_file(AccessTokens *t, const char *path)
         line = stop + 1;
     }
     file_unmap(&file);
-    if (status == OK && t->count == before) return fail(BAD_FILE, "%s has no token; write one on a line", path);
-    return status;
+    if (status != OK || t->count > before) return status;
+    return fail(BAD_FILE, "%s has no token; write one on a line", path);
 }
 
 void access_tokens_close(AccessTokens *t)
@@ -56,7 +56,7 @@ int access_token_find(const AccessTokens *t, const char *text)
         volatile unsigned differ = 0;
         size_t length = strlen(t->text[i]);
         for (size_t k = 0; k <= length; k++)
-            differ |= (unsigned)(unsigned char)t->text[i][k] ^ (k < bytes ? (unsigned)(unsigned char)text[k] : 0);
+            differ |= (unsigned)((unsigned char)t->text[i][k] ^ (unsigned char)text[k < bytes ? k : bytes]);
         differ |= bytes != length;
         if (!differ) found = i;
     }

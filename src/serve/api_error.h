@@ -1,7 +1,7 @@
 #ifndef SERVE_API_ERROR_H
 #define SERVE_API_ERROR_H
 /* Errors in the shape of OpenAI's API:
- *     {"error": {"message": "...", "type": "invalid_request_error", "param": "top_p", "code": "invalid_value"}} */
+ *     {"error": {"message": "...", "type": "invalid_request_error", "param": "top_p", "code": "unknown"}} */
 #include <stdbool.h>
 #include "corpus/read/buffer.h"
 
@@ -13,8 +13,8 @@ typedef struct {
     char param[64], code[32], message[API_ERROR_BYTES];
 } ApiError;
 
-/* Sets the error and returns false, so that a reader writes `return api_refuse(...)`. What is not UTF-8 in the
- * message is repaired when it is written. */
+/* Sets the error and returns false, so that a reader writes `return api_refuse(...)`. What is not UTF-8 in
+ * the message is repaired when it is written. */
 bool   api_refuse(ApiError *error, int status, const char *param, const char *code, const char *format, ...)
     __attribute__((format(printf, 5, 6)));
 /* Appends the JSON. */

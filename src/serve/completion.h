@@ -2,9 +2,10 @@
 #define SERVE_COMPLETION_H
 /* Private to this directory: a request while it is answered, and its JSON. The lock of its service protects
  * it. */
+#include "serve/answer.h"
+#include "serve/api_error.h"
 #include "serve/fair_queue.h"
 #include "serve/served_text.h"
-#include "serve/service.h"
 
 /* What the service knows of a text beside its bytes: when it was started, when tokens came. offset: of the
  * text before its first token that is not given out, in characters, which end at byte `counted`. */

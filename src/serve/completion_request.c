@@ -213,7 +213,8 @@ static bool prompt_ids(Reading *x, ServedPrompt *p, const json_t *list)
     if (!p->id) return NO_ROOM();
     for (size_t i = 0; i < count; i++) {
         const json_t *id = json_array_get(list, i);
-        if (!json_is_integer(id)) return REFUSE("a prompt is a text, or a list of ids, which are whole numbers");
+        if (!json_is_integer(id))
+            return REFUSE("a prompt is a text, or a list of ids, which are whole numbers");
         if (json_integer_value(id) < 0 || json_integer_value(id) >= t->vocabulary)
             return REFUSE("a prompt has the id %lld; ids of this model are from 0 to %d",
                           (long long)json_integer_value(id), (int)t->vocabulary - 1);
@@ -318,8 +319,8 @@ static bool all_known(Reading *x, json_t *body)
         for (int i = 0; i < MEMBERS; i++) known |= !strcmp(name, members[i].name);
         x->name = name;
         if (!known)
-            return api_refuse(x->error, 400, name, "unknown_parameter", "%.100s is not known here; a text made "
-                              "without it would not be what it asks for", name);
+            return api_refuse(x->error, 400, name, "unknown_parameter", "%.100s is not known here; a text "
+                              "made without it would not be what it asks for", name);
     }
     return true;
 }

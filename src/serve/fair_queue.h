@@ -18,7 +18,8 @@ typedef struct FairEntry {
     bool              taken;
 } FairEntry;
 
-typedef struct { FairClient *turn; int64_t texts, most; } FairQueue;      /* turn: a ring; NULL: nobody waits */
+/* turn: a ring of clients; NULL: nobody waits */
+typedef struct { FairClient *turn; int64_t texts, most; } FairQueue;
 
 /* Adds `entry` of `texts` texts. *dropped: an entry that had to leave for it, NULL: none. false: the queue is
  * full, and this client's share of it the largest, or there is no memory. */

@@ -3,7 +3,7 @@
 /* The HTTP server: completions of OpenAI's API, lists of models, health, metrics and a page to try a model.
  * Its threads are its own; the engine runs elsewhere (service_source of serve/service.h).
  *
- *     POST /v1/completions     GET /v1/models     GET /v1/models/NAME     GET /health     GET /metrics     GET / */
+ *     POST /v1/completions   GET /v1/models   GET /v1/models/NAME   GET /health   GET /metrics   GET / */
 #include <signal.h>
 #include "serve/access_tokens.h"
 #include "serve/service.h"

@@ -30,7 +30,8 @@ struct Service {
     bool               drains;
 };
 
-Status service_open(Service **out, const ServedModel *model, const ServeLimits *limits, ServerMetrics *metrics)
+Status service_open(Service **out, const ServedModel *model, const ServeLimits *limits,
+                    ServerMetrics *metrics)
 {
     pthread_condattr_t clock;
     Service *s = *out = calloc(1, sizeof *s);
@@ -93,7 +94,8 @@ static void completion_fail(Completion *c, const ApiError *error)
     c->failed = c->done = true;
     c->error  = *error;
     dequeue(c);
-    if (c->request.stream && c->sent && completion_last_event(c, c->service->model) != OK) c->out.bytes = c->read;
+    if (c->request.stream && c->sent && completion_last_event(c, c->service->model) != OK)
+        c->out.bytes = c->read;
     wake(c);
 }
 
@@ -104,7 +106,10 @@ static void fail_with(Completion *c, int status, const char *code, const char *m
     completion_fail(c, &error);
 }
 
-static void fail_memory(Completion *c) { fail_with(c, 503, "no_memory", "the server has no memory for the text"); }
+static void fail_memory(Completion *c)
+{
+    fail_with(c, 503, "no_memory", "the server has no memory for the text");
+}
 
 static void completion_done(Completion *c)
 {
@@ -341,7 +346,7 @@ static void end(Completion *c, int i, GenerationEnd reason)
     ChoiceText *choice = &c->choice[i];
     ServedText *text = &choice->text;
     if (reason == END_NOT_FINITE)
-        fail_with(c, 500, "broken_model", "the model gives logits that are not finite: its weights are broken");
+        fail_with(c, 500, "broken_model", "the model's logits are not finite: its weights are broken");
     if (reason == END_TOO_LONG)
         fail_with(c, 400, "context_length_exceeded", "the engine has no room for a text of this length");
     if (served_text_end(text, reason == END_LENGTH ? TEXT_LENGTH : TEXT_STOP) != OK) fail_memory(c);

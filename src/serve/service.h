@@ -1,17 +1,11 @@
 #ifndef SERVE_SERVICE_H
 #define SERVE_SERVICE_H
-/* Completions of one model between the threads of the HTTP server, which submit requests and read answers, and
- * the thread of the engine, which asks for requests and brings tokens (RequestSource). A lock of the service
- * protects all of it; what is done under it is short, since encoding and parsing come before. */
+/* Completions of one model between the threads of the HTTP server, which submit requests and read answers,
+ * and the thread of the engine, which asks for requests and brings tokens (RequestSource). A lock of the
+ * service protects all of it; what is done under it is short, since encoding and parsing come before. */
+#include "serve/answer.h"
 #include "serve/completion_request.h"
 #include "serve/metrics.h"
-
-typedef struct Service    Service;
-typedef struct Completion Completion;
-
-/* How the thread of a connection waits. Both are called under the lock: `sleep` where an answer has nothing
- * yet, `wake` once after it when there is more to read. Neither may call the service. */
-typedef struct { void (*sleep)(void *context), (*wake)(void *context); void *context; } AnswerWait;
 
 /* model, limits and metrics are the caller's. */
 Status service_open (Service **service, const ServedModel *model, const ServeLimits *limits,

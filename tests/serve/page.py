@@ -71,12 +71,12 @@ with Server(models=2, step_us=2000, body=20_000_000, client=30) as server, brows
     tab.check()
 
     # Stop button; a stop text; seeds; an error is shown
-    run(tab, "abc", temperature=0, max_tokens=1500)
-    tab.wait("document.querySelectorAll('.token').length > 20")
+    tab.evaluate("document.getElementById('max_tokens').value = 1500, document.getElementById('go').click()")
+    tab.evaluate("new Promise(done => { const look = () => document.querySelectorAll('.token').length > 20 ? done() : setTimeout(look, 5); look() })")
     tab.click("#halt")
     done(tab)
-    assert tab.evaluate("document.querySelector('section > .quiet').textContent") == "stopped"
-    tab.wait("true")
+    notes = tab.evaluate("[...document.querySelectorAll('section > p')].map(p => p.textContent)")
+    assert notes == ["stopped"] * 2, notes
     run(tab, "abc", temperature=0, max_tokens=60, stop=" sees")
     done(tab)
     want = expected("abc", 60)

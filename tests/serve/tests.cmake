@@ -9,6 +9,9 @@ if(MICROHTTPD_FOUND)
             add_test(NAME serve.${script} COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_LIST_DIR}/${script}.py)
             set_tests_properties(serve.${script} PROPERTIES LABELS serve TIMEOUT 1200 SKIP_RETURN_CODE 77
                 ENVIRONMENT "SERVE_FAKE=$<TARGET_FILE:serve_fake>;SANITIZE=${JOTUN_SANITIZE};PYTHONPATH=${CMAKE_SOURCE_DIR}/tests/report")
+            if(script STREQUAL "page")                                          # what sanitizers look at is in the others
+                set_tests_properties(serve.page PROPERTIES LABELS "serve;slow")
+            endif()
             add_custom_target(serve_${script} DEPENDS serve_fake)               # what tests/planted/bugs.py builds for it
         endif()
     endforeach()

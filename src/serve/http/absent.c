@@ -5,8 +5,8 @@ Status http_server_listen(HttpServer **server, const HttpServerConfig *config)
 {
     (void)config;
     *server = NULL;
-    return fail(BAD_OPTION, "this build has no HTTP server: libmicrohttpd was not found when it was configured; "
-                "install libmicrohttpd-dev, configure and build again");
+    return fail(BAD_OPTION, "this build has no HTTP server: libmicrohttpd was not found when it was "
+                "configured; install libmicrohttpd-dev, configure and build again");
 }
 
 const char *http_server_address(const HttpServer *server) { return server ? "" : ""; }

@@ -44,7 +44,7 @@ static Answer respond(const Exchange *x, struct MHD_Connection *mhd, int status,
     return queued;
 }
 
-/* The buffer's memory goes to the answer. */
+/* The answer owns the buffer's memory afterwards. */
 static Answer respond_with(const Exchange *x, struct MHD_Connection *mhd, int status, const char *type,
                            Buffer *body)
 {
@@ -242,8 +242,9 @@ static Answer completion_go_on(Exchange *x, struct MHD_Connection *mhd)
     case ANSWER_WHOLE: return whole(x, mhd);
     case ANSWER_EVENTS: break;
     }
-    struct MHD_Response *r = MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, EVENT_BLOCK, events, x, NULL);
-    if (r) MHD_add_response_header(r, "X-Accel-Buffering", "no");             /* nginx passes events at once */
+    struct MHD_Response *r = MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, EVENT_BLOCK, events, x,
+                                                               NULL);
+    if (r) MHD_add_response_header(r, "X-Accel-Buffering", "no");        /* nginx passes events at once */
     return respond(x, mhd, 200, "text/event-stream; charset=utf-8", r);
 }
 
@@ -334,7 +335,7 @@ static void body_add(Exchange *x, const char *data, size_t bytes)
 }
 
 /* MHD calls it once with the header, then with each part of the body, then without one, and once more each
- * time that a suspended connection goes on. */
+ * time that a suspended connection is resumed. */
 Answer exchange_handle(void *server, struct MHD_Connection *mhd, const char *path, const char *method,
                        const char *version, const char *data, size_t *bytes, void **context)
 {

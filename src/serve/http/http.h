@@ -51,8 +51,9 @@ void *connections_watch(void *server);
 bool connections_answer(HttpServer *server);
 
 /* ---- exchange.c ---- */
-enum MHD_Result exchange_handle(void *server, struct MHD_Connection *mhd, const char *path, const char *method,
-                                const char *version, const char *data, size_t *bytes, void **context);
+enum MHD_Result exchange_handle(void *server, struct MHD_Connection *mhd, const char *path,
+                                const char *method, const char *version, const char *data, size_t *bytes,
+                                void **context);
 void exchange_end(void *server, struct MHD_Connection *mhd, void **context,
                   enum MHD_RequestTerminationCode code);
 

@@ -5,7 +5,7 @@
 extern const char   server_page[];         /* made by cmake/embed.cmake; no NUL at its end */
 extern const size_t server_page_bytes;
 
-/* Stands in the page where a nonce belongs. */
+/* What the page has where a nonce belongs. */
 static const char mark[] = "PAGE_NONCE";
 
 Status page_write(Buffer *out, const char *nonce)

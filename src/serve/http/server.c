@@ -59,14 +59,14 @@ static Status listen_anywhere(HttpServer *s)
     snprintf(port, sizeof port, "%d", c->port);
     int unknown = getaddrinfo(c->host, port, &hints, &found);
     if (unknown)
-        return fail(BAD_OPTION, "--host %s is no address of this machine: %s; 127.0.0.1 is this machine alone, "
-                    "0.0.0.0 all of its networks", c->host, gai_strerror(unknown));
+        return fail(BAD_OPTION, "--host %s is no address of this machine: %s; 127.0.0.1 is this machine "
+                    "alone, 0.0.0.0 all of its networks", c->host, gai_strerror(unknown));
     for (const struct addrinfo *at = found; at && s->fd < 0; at = at->ai_next) s->fd = listen_at(at);
     int error = errno;
     freeaddrinfo(found);
     if (s->fd < 0)
-        return fail(BAD_OPTION, "--host %s --port %d: %s; give another --port, or 0 for any that is free", c->host,
-                    c->port, strerror(error));
+        return fail(BAD_OPTION, "--host %s --port %d: %s; give another --port, or 0 for any that is free",
+                    c->host, c->port, strerror(error));
     address_set(s);
     return OK;
 }
@@ -103,8 +103,9 @@ static struct MHD_Daemon *daemon_start(HttpServer *s)
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
     struct MHD_Daemon *daemon = MHD_start_daemon(
-        MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_EPOLL | MHD_USE_ITC | MHD_ALLOW_SUSPEND_RESUME, 0, NULL, NULL,
-        exchange_handle, s, MHD_OPTION_LISTEN_SOCKET, s->fd, MHD_OPTION_THREAD_POOL_SIZE, (unsigned)threads,
+        MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_EPOLL | MHD_USE_ITC | MHD_ALLOW_SUSPEND_RESUME, 0, NULL,
+        NULL, exchange_handle, s, MHD_OPTION_LISTEN_SOCKET, s->fd,
+        MHD_OPTION_THREAD_POOL_SIZE, (unsigned)threads,
         MHD_OPTION_CONNECTION_LIMIT, (unsigned)limits->connections,
         MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)(limits->client_seconds + 0.999),
         MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)CONNECTION_MEMORY,
