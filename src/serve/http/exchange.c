@@ -143,7 +143,7 @@ static Answer page(Exchange *x, struct MHD_Connection *mhd)
     snprintf(policy, sizeof policy, "default-src 'none'; script-src 'nonce-%s'; style-src 'nonce-%s'; "
              "connect-src 'self'; img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
              nonce, nonce);
-    if (page_write(&body, nonce) != OK) return buffer_free(&body), MHD_NO;
+    if (server_page_write(&body, nonce) != OK) return buffer_free(&body), MHD_NO;
     struct MHD_Response *r = MHD_create_response_from_buffer((size_t)body.bytes, body.text,
                                                              MHD_RESPMEM_MUST_FREE);
     if (!r) buffer_free(&body);

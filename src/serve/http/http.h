@@ -59,5 +59,5 @@ void exchange_end(void *server, struct MHD_Connection *mhd, void **context,
 
 /* ---- page.c ---- */
 /* The page, with `nonce` where its style and its script name one. NO_MEMORY */
-Status page_write(Buffer *out, const char *nonce);
+Status server_page_write(Buffer *out, const char *nonce);
 #endif

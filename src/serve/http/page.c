@@ -8,7 +8,7 @@ extern const size_t server_page_bytes;
 /* What the page has where a nonce belongs. */
 static const char mark[] = "PAGE_NONCE";
 
-Status page_write(Buffer *out, const char *nonce)
+Status server_page_write(Buffer *out, const char *nonce)
 {
     const char *at = server_page, *end = server_page + server_page_bytes;
     while (at < end) {
