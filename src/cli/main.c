@@ -88,7 +88,8 @@ static bool about_subcommands(int argc, char **argv)
  * and the ranks would write the same files. */
 static Status started_alone(const Command *command)
 {
-    bool many = command->takes == FOR_TRAIN || command->takes == FOR_EVAL || command->takes == FOR_GENERATE;
+    bool many = command->takes == FOR_TRAIN || command->takes == FOR_EVAL || command->takes == FOR_GENERATE ||
+                command->takes == FOR_SERVE;
     if (many || !transport_launcher()) return OK;
     return fail(BAD_USAGE, "%s runs as one process; start it without mpirun", command->name);
 }

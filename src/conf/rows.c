@@ -162,7 +162,7 @@ const char *option_help(OptionIndex option, CommandSet command)
 
 const char *option_default(OptionIndex option, CommandSet command)
 {
-    bool loads = (command & (FOR_EVAL | FOR_GENERATE)) && !(command & FOR_TRAIN);
+    bool loads = (command & (FOR_EVAL | FOR_GENERATE | FOR_SERVE)) && !(command & FOR_TRAIN);
     return loads && option_taken(option, FOR_CHECKPOINT_ARGS) ? "the checkpoint's" : option_rows[option].text;
 }
 
@@ -228,6 +228,7 @@ static const CommandRow command_rows[] = {
     { FOR_TRAIN,            "train",            TRAINERS | HINTS, false },
     { FOR_EVAL,             "eval perplexity",  TRAINERS,         false },
     { FOR_GENERATE,         "generate",         TRAINERS,         false },
+    { FOR_SERVE,            "serve",            TRAINERS,         false },
     { FOR_PREPARE,          "prepare",          TRAINERS,         false },
     { FOR_DATA_INFO,        "data info",        TRAINERS,         true  },
     { FOR_DATA_CAT,         "data cat",         TRAINERS,         true  },

@@ -134,7 +134,7 @@ static Status rule_sequence(const Options *o)
     int64_t cp = o->context_parallel, tp = o->sequence_parallel ? o->tensor_parallel : 1;
     OptionIndex sharded = o->command == FOR_EVAL ? OPTION_context : OPTION_sequence;
     snprintf(why, sizeof why, "two parts for each rank of %s %" PRId64, NAMED(OPTION_context_parallel), cp);
-    if (o->command == FOR_GENERATE) return OK;                          /* it pads prompts */
+    if (o->command & (FOR_GENERATE | FOR_SERVE)) return OK;            /* it pads prompts */
     if (cp > 1) TRY(want_multiple(o, sharded, 2 * cp, why));
     if (o->micro_batch * value_of(o, sharded) / cp % tp == 0) return OK;
     snprintf(why, sizeof why, "%s shares its tokens over %s %" PRId64, NAMED(OPTION_sequence_parallel),
@@ -319,7 +319,7 @@ static Status rule_wandb(const Options *o)
 /* What ZeRO shards is shared by the ranks that hold the same weights. */
 static Status rule_zero(const Options *o)
 {
-    if ((o->command & (FOR_EVAL | FOR_GENERATE)) && (o->zero_stage == 1 || o->zero_stage == 2))
+    if ((o->command & (FOR_EVAL | FOR_GENERATE | FOR_SERVE)) && (o->zero_stage == 1 || o->zero_stage == 2))
         return fail(BAD_OPTION, "%s shards gradients and optimizer states, and only jotun train has them; "
                     "give 3, which shards the weights, or leave it out", TYPED(OPTION_zero_stage));
     if (o->zero_stage == 0 || options_data_parallel(o) * o->context_parallel > 1) return OK;
@@ -504,7 +504,7 @@ static const struct { CommandSet command; OptionIndex option; const char *says; 
     { FOR_TRAIN,    OPTION_data_path,     "PREFIX (the tokens of PREFIX.bin and PREFIX.idx)" },
     { FOR_TRAIN,    OPTION_train_iters,   "N (the steps of the whole run)" },
     { FOR_EVAL,     OPTION_load,          "DIR (the checkpoint to evaluate)" },
-    { FOR_GENERATE, OPTION_load,          "DIR (the checkpoint to generate with)" },
+    { FOR_GENERATE, OPTION_load,          "DIR (the checkpoint to generate with)" }, { FOR_SERVE,    OPTION_load,          "DIR (the checkpoint to serve)" },
     { FOR_GENERATE, OPTION_prompt,        "S (the text to continue) or --prompt-file FILE" },
     { FOR_CONVERT,  OPTION_convert_input,  "PATH (the checkpoint to read)" },
     { FOR_CONVERT,  OPTION_convert_output, "PATH (the checkpoint to write)" },
@@ -587,7 +587,7 @@ static Status apply_rules(const Options *o, Rule *const *rule, size_t count)
 
 Status options_validate(const Options *o)
 {
-    bool model = o->command & (FOR_TRAIN | FOR_EVAL | FOR_GENERATE);
+    bool model = o->command & (FOR_TRAIN | FOR_EVAL | FOR_GENERATE | FOR_SERVE);
     TRY(apply_rules(o, rules, sizeof rules / sizeof rules[0]));
     if (model) TRY(apply_rules(o, model_rules, sizeof model_rules / sizeof model_rules[0]));
     return apply_rules(o, last_rules, sizeof last_rules / sizeof last_rules[0]);

@@ -1,5 +1,17 @@
 """Rows of bugs.py in options, where they are read from, and commands."""
 OPTIONS = [
+    ("a stop word that is looked for in one token alone", "src/serve/served_text.c",
+     "x->shown = begin >= 0 ? begin : (int64_t)x->raw_bytes - (whole ? 0 : stop_part(x));", "x->shown = begin >= 0 ? begin : (int64_t)x->raw_bytes - (whole ? 0 : 0 * stop_part(x));", "serve.api"),
+    ("a token of which the beginning is enough", "src/serve/access_tokens.c",
+     "differ |= bytes != length;", "differ &= bytes < length ? 0 : ~0u;", "serve.api"),
+    ("a full queue that refuses whoever comes last", "src/serve/fair_queue.c",
+     "if (whole && c->texts > than) found", "if (whole && c->texts > than + q->most) found", "serve.limits"),
+    ("texts of a client that has left and that are made to their ends", "src/serve/service.c",
+     "bool wants = r && !has_failed(r->completion);", "bool wants = r && r->completion->started;", "serve.limits"),
+    ("a request by another name that is answered on loopback", "src/serve/http/exchange.c",
+     "return (tokens && tokens->count) || !x->server->loopback || named_local(mhd, error);", "return true;", "serve.api"),
+    ("choices of a prompt that all have one stream of random numbers", "src/serve/service.c",
+     "choice[i].stream = (uint64_t)(i % c->request.n);", "choice[i].stream = 0;", "serve.api"),
     ("accumulation of Argonne's script left out of the batch", "src/conf/import/agpt_sizes.c",
      "all = unit * steps,", "all = unit + steps,", "cli.agpt"),
     ("micro-batches of an epoch of fairseq's that stay those of the first", "src/conf/import/fairseq_batches.c",

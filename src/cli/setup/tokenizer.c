@@ -36,7 +36,7 @@ const char *setup_foreign_folder(const Options *o)
 static Status moved(const Options *o, Status status)
 {
     char why[FAIL_BYTES];
-    bool needed = o->command == FOR_GENERATE || (o->command == FOR_EVAL && o->text);
+    bool needed = o->command & (FOR_GENERATE | FOR_SERVE) || (o->command == FOR_EVAL && o->text);
     if (setup_foreign_folder(o)) return setup_refuse_foreign_tokenizer(status, o->load, needed);
     snprintf(why, sizeof why, "%s", fail_text());
     return fail(status, "%s; the checkpoint of --load %s names it: say where it is now by --tokenizer", why,
@@ -158,7 +158,7 @@ static Status take_none(Options *o, SavedIds saved)
 {
     bool eval_text = o->command == FOR_EVAL && o->text;
     bool typed = options_typed_by_person(o, OPTION_tokenizer);
-    if (o->command == FOR_GENERATE || eval_text)
+    if (o->command & (FOR_GENERATE | FOR_SERVE) || eval_text)
         return fail(BAD_OPTION, "%s%s has no tokenizer, and %s; give by --tokenizer the one that the tokens"
                     " of its training were made with",
                     typed ? "--tokenizer none: the run" : "the model of --load ", typed ? "" : o->load,
