@@ -122,8 +122,9 @@ def flooded(server, body, headers):
     """Requests, the first of which runs for two seconds and the others wait, so that the queue is full"""
     flood = [server.send("POST", "/v1/completions", {**body, "max_tokens": 250}, headers[0])]
     wait_for(lambda: server.metric("texts_running", headers[0]) == 1)
-    flood += [server.send("POST", "/v1/completions", body, h) for h in headers]
-    wait_for(lambda: server.metric("texts_waiting", headers[0]) == 10)
+    for i, header in enumerate(headers):                 # one after the other, since threads of the server may change their order
+        flood.append(server.send("POST", "/v1/completions", body, header))
+        wait_for(lambda: server.metric("texts_waiting", headers[0]) == i + 1)
     return flood
 
 
