@@ -10,12 +10,14 @@
 #include "base/log.h"
 #include "base/team.h"
 #include "corpus/clean/clean.h"
+#include "corpus/clean/report.h"
 #include "cli/command.h"
 #include "cli/in_out.h"
 #include "cli/signals.h"
 #include "conf/conf.h"
 #include "conf/rows.h"
 #include "corpus/read/inputs.h"
+#include "report/clean_report.h"
 
 /* Bytes of one output file where --output is a folder and --shard-bytes is not given */
 #define FOLDER_SHARD ((int64_t)1 << 30)
@@ -231,6 +233,17 @@ static Status plan_make(CleanPlan *p, const Options *o)
 
 /* ---- the command ---- */
 
+/* The report as a page of the same name beside it. A report to a device such as /dev/stdout has no directory
+ * in which a page could be. */
+static Status page_write(const CleanPlan *p)
+{
+    char page[1100];
+    struct stat about;
+    if (!p->report || stat(p->report, &about) || !S_ISREG(about.st_mode)) return OK;
+    report_page_path(page, sizeof page, p->report);
+    return clean_report_write(page, p->report);
+}
+
 static void option_line(FILE *out, const Options *o, OptionIndex i)
 {
     char value[4096];
@@ -267,6 +280,7 @@ static Status inputs_clean(CleanPlan *p, const Options *o)
     p->path  = (const char *const *)inputs.path;
     p->paths = (int)inputs.paths;
     if (status == OK) status = clean_run(p);
+    if (status == OK) status = page_write(p);
     inputs_free(&inputs);
     return status;
 }

@@ -246,6 +246,8 @@ static const CommandRow command_rows[] = {
     { FOR_FAIRSEQ_PREPROCESS, "fairseq-preprocess", DIALECT_PREPROCESS, false },
     { FOR_FAIRSEQ_BPE,      "fairseq-bpe-encoder", 0,             false },
     { FOR_FAIRSEQ_DETOK,    "fairseq-detok",    0,                true  },
+    { FOR_REPORT,           "report",           0,                true  },
+    { FOR_COMPARE,          "compare",          0,                true  },
     { FOR_CONFIG_ALONE,     "config",           TRAINERS | HINTS, false },
     { FOR_CONFIG,           "config",           TRAINERS | HINTS, false },
 };

@@ -6,10 +6,11 @@
 #include <string.h>
 #include <sys/stat.h>
 #include "base/log.h"
+#include "chart/metrics_reader.h"
 #include "convert/hf_write.h"
 #include "text/tokenizer.h"
 
-enum { CURVE_ROWS = 20, LINES_MOST = 10000000, LINE_BYTES = 4096, COLUMNS_MOST = 64 };
+enum { CURVE_ROWS = 20, LINES_MOST = 10000000 };
 
 /* A word as a shell reads it. Of a path it is the last name: directories are one machine's, and are not
  * published. hf: and the like in front of a path stay. */
@@ -110,61 +111,23 @@ static bool metrics_find(char found[1024], const json_t *options, const char *pa
     return has || metrics_in(found, "", path);
 }
 
-/* A row of the curve for every n-th training line of a metrics file: a JSON object with step and loss, or a
- * row of a table with these columns. Those of evaluations have a split as well, or one that is not train. */
-typedef struct { int64_t seen, every, last; int step, split, loss; FILE *out; } Curve;
-
-static void curve_row(Curve *curve, long long step, double loss)
+/* A row for every n-th training step of a metrics file, and for the last one; out NULL: they are counted. */
+static Status curve_read(int64_t *rows, FILE *out, const char *path)
 {
-    if (curve->out && (curve->seen % curve->every == 0 || curve->seen == curve->last))
-        fprintf(curve->out, "| %lld | %.4f |\n", step, loss);
-    curve->seen++;
-}
-
-/* NULL: the line has no such column, or nothing in it. */
-static const char *cell_of(const char *line, int column)
-{
-    for (; line && column > 0; column--) line = (line = strchr(line, ',')) ? line + 1 : NULL;
-    return line && column == 0 && !strchr(",\r\n", *line) ? line : NULL;
-}
-
-static int column_of(const char *header, const char *name)
-{
-    size_t bytes = strlen(name);
-    for (int i = 0; i < COLUMNS_MOST; i++) {
-        const char *cell = cell_of(header, i);
-        if (cell && strcspn(cell, ",\r\n") == bytes && !memcmp(cell, name, bytes)) return i;
+    static const char *const key[] = { "step", "loss" };
+    int64_t every = (*rows + CURVE_ROWS - 1) / CURVE_ROWS, last = *rows - 1;
+    MetricsReader reader;
+    MetricsLine   line;
+    TRY(metrics_reader_open(&reader, path, key, 2));
+    *rows = 0;
+    while (reader.lines < LINES_MOST && metrics_reader_next(&reader, &line)) {
+        if (*line.split || !isfinite(line.value[0]) || !isfinite(line.value[1])) continue;
+        if (out && (*rows % every == 0 || *rows == last))
+            fprintf(out, "| %.0f | %.4f |\n", line.value[0], line.value[1]);
+        ++*rows;
     }
-    return -1;
-}
-
-static void curve_line(Curve *curve, const char *text)
-{
-    if (*text == '{') {
-        json_t *line = json_loads(text, 0, NULL);
-        const json_t *step = json_object_get(line, "step"), *loss = json_object_get(line, "loss");
-        if (json_is_integer(step) && json_is_number(loss) && !json_object_get(line, "split"))
-            curve_row(curve, (long long)json_integer_value(step), json_number_value(loss));
-        json_decref(line);
-    } else if (!strncmp(text, "step,", 5)) {
-        curve->step  = 0;
-        curve->split = column_of(text, "split");
-        curve->loss  = column_of(text, "loss");
-    } else {
-        const char *step = cell_of(text, curve->step), *loss = cell_of(text, curve->loss);
-        const char *split = cell_of(text, curve->split);
-        if (step && loss && split && !strncmp(split, "train,", 6) && isfinite(strtod(loss, NULL)))
-            curve_row(curve, strtoll(step, NULL, 10), strtod(loss, NULL));
-    }
-}
-
-static void curve_read(Curve *curve, FILE *in)
-{
-    char text[LINE_BYTES];
-    rewind(in);
-    curve->seen = 0, curve->step = curve->split = curve->loss = -1;
-    for (int64_t lines = 0; lines < LINES_MOST && fgets(text, sizeof text, in); lines++)
-        curve_line(curve, text);
+    metrics_reader_close(&reader);
+    return OK;
 }
 
 /* Two passes: the first counts the rows. */
@@ -172,24 +135,18 @@ static void curve_write(FILE *out, const json_t *options, const char *step_folde
 {
     const char *path = json_string_value(json_object_get(options, "metrics"));
     char        found[1024];
-    Curve       curve = { 0 };
+    int64_t     rows = 0;
     if (!path || !*path) return;
-    FILE *in = metrics_find(found, options, path, step_folder) ? fopen(found, "r") : NULL;
-    if (!in) {
+    if (!metrics_find(found, options, path, step_folder) || curve_read(&rows, NULL, found) != OK) {
         log_line("README.md has no curve of losses: --metrics %s is no file here, nor where the run began, "
                  "nor with its checkpoints; copy it to these and convert again", path);
         return;
     }
-    curve_read(&curve, in);
-    if (curve.seen) {
-        curve.every = (curve.seen + CURVE_ROWS - 1) / CURVE_ROWS;
-        curve.last  = curve.seen - 1;
-        curve.out   = out;
+    if (rows) {
         fputs("\n## Training loss\n\n| step | loss |\n|---|---|\n", out);
-        curve_read(&curve, in);
+        if (curve_read(&rows, out, found) != OK) log_line("%s", fail_text());
         log_line("README.md has the curve of losses of %s", found);
     } else log_line("README.md has no curve of losses: %s has no losses of training steps", found);
-    fclose(in);
 }
 
 static void text_write(FILE *out, const ConvertRun *c, const HfTexts *texts)

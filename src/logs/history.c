@@ -4,9 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include "base/file.h"
-#include "logs/plot.h"
-
-enum { FIELDS_MAX = METRICS_COLUMNS_MAX, FIELD = 64 };
+#include "chart/chart.h"
+#include "chart/curve_bins.h"
+#include "chart/metrics_reader.h"
 
 History history_none(void)
 {
@@ -47,72 +47,47 @@ static const struct { const char *name, *column, *split, *title; } pictures[] = 
 };
 enum { PICTURES = sizeof pictures / sizeof pictures[0] };
 
-/* The fields of a line, which is ended at each comma. Returns how many there are. */
-static int fields_of(char *field[FIELDS_MAX], char *line)
+/* One picture of the table at `table`: the curve, and the band between the least and the largest value, over
+ * ranks and over the steps of one bin. */
+static Status draw_picture(const char *folder, const char *table, int picture)
 {
-    int count = 0;
-    for (char *next = line; next && count < FIELDS_MAX; count++) {
-        field[count] = next;
-        next = strchr(next, ',');
-        if (next) *next++ = 0;
+    double      x[CURVE_BINS], y[CURVE_BINS], low[CURVE_BINS], high[CURVE_BINS];
+    char        name[128], path[1024], title[128], min[64], max[64], *text = NULL;
+    size_t      bytes;
+    const char *column = pictures[picture].column, *split = pictures[picture].split;
+    bool        trained = !strcmp(split, "train");
+    CurveBins   bins;
+    MetricsReader reader;
+    MetricsLine line;
+    snprintf(min, sizeof min, "%.*s/min", (int)strcspn(column, "/"), column);
+    snprintf(max, sizeof max, "%.*s/max", (int)strcspn(column, "/"), column);
+    const char *key[] = { "step", column, min, max };
+    curve_bins_begin(&bins);
+    TRY(metrics_reader_open(&reader, table, key, 4));
+    while (metrics_reader_next(&reader, &line)) {
+        double *v = line.value;
+        if (strcmp(line.split, trained ? "" : split) != 0) continue;
+        curve_bins_add(&bins, (CurvePoint){ v[0], v[1], trained ? v[2] : NAN, trained ? v[3] : NAN });
     }
-    return count;
-}
-
-/* The column of "loss", or with an ending that of "loss/max"; -1: there is none. */
-static int column_of(char *const *header, int columns, const char *name, const char *ending)
-{
-    char whole[FIELD];
-    size_t letters = *ending ? strcspn(name, "/") : strlen(name);
-    snprintf(whole, sizeof whole, "%.*s%s", (int)letters, name, ending);
-    for (int i = 0; i < columns; i++)
-        if (strcmp(header[i], whole) == 0) return i;
-    return -1;
-}
-
-/* The number of a field; NAN where there is none. */
-static double number_in(char *const *field, int count, int column)
-{
-    char *end;
-    if (column < 0 || column >= count || !*field[column]) return NAN;
-    double value = strtod(field[column], &end);
-    return *end ? NAN : value;
-}
-
-/* One picture of the table in `in`, which is read from its first line. */
-static Status draw_picture(const char *folder, FILE *in, int picture)
-{
-    char  *line = NULL, *header_line = NULL, *header[FIELDS_MAX], *field[FIELDS_MAX], name[128], path[1024];
-    size_t room = 0, header_room = 0;
-    int    columns = 0, value = -1, low = -1, high = -1, split = -1;
-    Plot   plot;
-    plot_begin(&plot, pictures[picture].title);
-    rewind(in);
-    if (getline(&header_line, &header_room, in) > 0) {
-        header_line[strcspn(header_line, "\n")] = 0;
-        columns = fields_of(header, header_line);
-        value = column_of(header, columns, pictures[picture].column, "");
-        split = column_of(header, columns, "split", "");
-        bool ranks = strcmp(pictures[picture].split, "train") == 0;
-        if (ranks) low  = column_of(header, columns, pictures[picture].column, "/min");
-        if (ranks) high = column_of(header, columns, pictures[picture].column, "/max");
-    }
-    while (value >= 0 && getline(&line, &room, in) > 0) {
-        line[strcspn(line, "\n")] = 0;
-        int count = fields_of(field, line);
-        if (split < 0 || split >= count || strcmp(field[split], pictures[picture].split) != 0) continue;
-        plot_add(&plot, (PlotPoint){ number_in(field, count, 0), number_in(field, count, value),
-                                     number_in(field, count, low), number_in(field, count, high) });
-    }
-    free(line);
-    free(header_line);
-    if (plot.count == 0) return OK;
+    metrics_reader_close(&reader);
+    if (bins.count == 0) return OK;
+    snprintf(title, sizeof title, "%s%s", pictures[picture].title,
+             bins.ranks ? ": mean over ranks, least and largest" : "");
+    int count = curve_bins_read(&bins, x, y, low, high);
+    ChartSeries series = { .name = pictures[picture].title, .x = x, .y = y, .low = bins.band ? low : NULL,
+                           .high = bins.band ? high : NULL, .count = count };
+    Chart chart = { .title = title, .x_name = "step", .series = &series, .count = 1 };
     snprintf(name, sizeof name, "plots/%s.svg", pictures[picture].name);
     TRY(path_join(path, folder, name));
-    TRY(plot_svg(&plot, path));
+    TRY(chart_file(&chart, path));
     snprintf(name, sizeof name, "plots/%s.txt", pictures[picture].name);
     TRY(path_join(path, folder, name));
-    return plot_text(&plot, path);
+    FILE *out = open_memstream(&text, &bytes);
+    if (out) chart_letters(out, &chart);
+    Status status = out && fclose(out) == 0 ? file_write_whole(path, text, bytes)
+                                            : fail(NO_MEMORY, "no memory for %s", path);
+    free(text);
+    return status;
 }
 
 static Status draw(const char *folder)
@@ -122,10 +97,7 @@ static Status draw(const char *folder)
     TRY(path_join(path, folder, "plots"));
     TRY(folder_make(path));
     TRY(path_join(path, folder, "metrics.csv"));
-    FILE *in = fopen(path, "re");
-    if (!in) return fail(BAD_FILE, "--history: %s cannot be read", path);
-    for (int i = 0; i < PICTURES && status == OK; i++) status = draw_picture(folder, in, i);
-    fclose(in);
+    for (int i = 0; i < PICTURES && status == OK; i++) status = draw_picture(folder, path, i);
     return status;
 }
 

@@ -19,6 +19,18 @@ Status log_file_open(LogFile *f, const char *option, const char *path, bool alon
     return OK;
 }
 
+void log_file_end_line(const LogFile *f)
+{
+    struct stat about;
+    char last = '\n';
+    if (fstat(f->fd, &about) != 0 || !S_ISREG(about.st_mode) || about.st_size == 0) return;
+    int read_only = open(f->path, O_RDONLY | O_CLOEXEC);
+    bool known = read_only >= 0 && pread(read_only, &last, 1, about.st_size - 1) == 1;
+    if (known && last != '\n' && write(f->fd, "\n", 1) != 1)
+        log_line("%s %s: its last line is incomplete and cannot be ended: %s", f->option, f->path, strerror(errno));
+    if (read_only >= 0) close(read_only);
+}
+
 /* Counts a lost record and reports the first one only: a full disk stays full for the rest of the run. */
 static bool lose(LogFile *f, int why)
 {

@@ -23,6 +23,7 @@ typedef struct {
     int64_t     interval;                    /* steps between records of TensorBoard and W&B */
     int         with;                        /* LOG_WITH_... bits: tags that are written on demand */
     const char *options;                     /* of the run, as one JSON object in text */
+    const char *version, *command;           /* of the program; a command line that does the same again */
     const char *saved;                       /* where the run is saved, for messages; NULL: nowhere */
 } LogsConfig;
 

@@ -1,12 +1,9 @@
 #include "logs/metrics_file.h"
-#include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 #include <sys/stat.h>
-#include <unistd.h>
 #include "base/file.h"
 #include "base/log.h"
 
@@ -58,20 +55,6 @@ static Status cut_later(const char *option, const char *path, bool csv, int64_t 
         log_line("%s %s: %lld lines of steps after %lld are removed, because the run takes these steps "
                  "again", option, path, (long long)lines, (long long)resumed);
     return OK;
-}
-
-/* Ends a line that an earlier run left incomplete (killed, or a full disk), so that the first line of
- * this run is whole. */
-static void end_half_line(int fd, const char *option, const char *path)
-{
-    struct stat about;
-    char last = '\n';
-    if (fstat(fd, &about) != 0 || !S_ISREG(about.st_mode) || about.st_size == 0) return;
-    int read_only = open(path, O_RDONLY | O_CLOEXEC);
-    bool known = read_only >= 0 && pread(read_only, &last, 1, about.st_size - 1) == 1;
-    if (known && last != '\n' && write(fd, "\n", 1) != 1)
-        log_line("%s %s: its last line is incomplete and cannot be ended: %s", option, path, strerror(errno));
-    if (read_only >= 0) close(read_only);
 }
 
 /* ---- the columns of a CSV file ---- */
@@ -154,7 +137,7 @@ Status metrics_file_open(MetricsFile *m, const char *option, const char *path, i
                         .history = !strcmp(option, HISTORY), .file = { .fd = LOG_FILE_CLOSED } };
     TRY(cut_later(option, path, m->csv, resumed));
     TRY(log_file_open(&m->file, option, path, false));
-    end_half_line(m->file.fd, option, path);
+    log_file_end_line(&m->file);
     return m->csv ? columns_open(m) : OK;
 }
 

@@ -198,7 +198,7 @@ static Status rewind_run(Trainer *t, Report *report, Saving *saving)
     watchdog_work(t->world, NULL);
     TRY(status);                                                          /* same on every rank */
     trainer_set_position(t, t->step, samples);
-    report_rewind(report, step, t->step);
+    report_rewind(report, t, step);
     saving->back = true;
     return OK;
 }
@@ -305,7 +305,7 @@ static Status do_step(Trainer *t, Report *report, Profile *profile, Saving *savi
     RunFlags flags = trainer_step_flags(t);                                      /* <-> all axes */
     *over = flags.expired;
     if (!flags.failed) report_step(report, t, done);
-    if (profile_write(profile, t)) report_pause(report);                         /* <-> world */
+    if (profile_write(profile, t)) report_pause(report, t, "profile");           /* <-> world */
     return check_step(t, report, done, flags, saving);                           /* same on every rank */
 }
 
@@ -334,7 +334,7 @@ static void make_samples(Trainer *t, Report *report, const Saving *saving)
     sampler->make(sampler, t, report_sample, report);                            /* <-> all axes */
     trainer_parameters(t, false);                                                /* <-> shard */
     t->work |= WORK_SAMPLES;
-    report_pause(report);
+    report_pause(report, t, "samples");
 }
 
 static bool evaluates_after(const TrainConfig *config, int64_t step)
@@ -379,7 +379,7 @@ static Status steps(Trainer *t, Report *report, Profile *profile, bool loaded)
         bool due = saving.best.due || (at_interval(t->step, config->save_interval) && saving.in_row == 0);
         if (config->save && (due || last)) {
             TRY(save(t, &saving));
-            report_pause(report);
+            report_pause(report, t, "save");
         }
     }
     if (!t->signal || t->step == t->steps) return OK;
@@ -423,13 +423,13 @@ static Status run(Trainer *t)
     watchdog_work(t->world, NULL);
     if (status == OK && t->mesh.rank == 0) report_start(t);
     if (status == OK) status = agree(t->world, profile_open(&profile, t));
-    if (status == OK) status = agree(t->world, report_open(&report, t));
+    if (status == OK) status = agree(t->world, report_open(&report, t, resumed ? loaded : NULL));
     if (status == OK) {
         int64_t first = t->step;
         status = steps(t, &report, &profile, resumed);
         if (status == OK && t->step > first) compare_with_dry_run(t);
         if (status == OK) report_untrained(&report, t);
-        status = report_close(&report, status);     /* rank 0 may fail alone: no collective follows */
+        status = report_close(&report, t, status);  /* rank 0 may fail alone: no collective follows */
     }
     profile_close(&profile, t);
     if (lock >= 0) close(lock);

@@ -10,6 +10,7 @@
 #include "base/seam.h"
 #include "logs/fairseq_line.h"
 #include "optim/lr.h"
+#include "train/journal/process_memory.h"
 #include "train/megatron_line.h"
 #include "train/rank_peak.h"
 
@@ -29,23 +30,27 @@ static double peak_of_run(const Trainer *t)
     return r.flops / r.ranks * t->mesh.world;
 }
 
-Status report_open(Report *report, const Trainer *t)
+Status report_open(Report *report, const Trainer *t, const char *resumed)
 {
     const TrainConfig *config = t->config;
     bool prints = t->mesh.rank == 0;
     *report = (Report){ .config = config, .prints = prints, .first_step = t->step,
-                        .first_sample = t->samples, .logs = logs_none(), .ranks = t->mesh.world };
+                        .first_sample = t->samples, .logs = logs_none(), .ranks = t->mesh.world,
+                        .journal = run_journal_none() };
     if (prints && t->step < t->steps) report->peak = peak_of_run(t);
     report->started_at = report->step_at = seam.clock();
-    return prints ? logs_open(&report->logs, &config->logs, t->step) : OK;
+    Status status = prints ? logs_open(&report->logs, &config->logs, t->step) : OK;
+    if (prints && status == OK) run_journal_open(&report->journal, t, report->peak, resumed);
+    return status;
 }
 
 /* printf writes a NaN whose sign bit is set as "-nan". */
 static double unsigned_nan(double x) { return isnan(x) ? NAN : x; }
 
-Status report_close(Report *report, Status status)
+Status report_close(Report *report, const Trainer *t, Status status)
 {
     log_progress_end();
+    run_journal_close(&report->journal, t, status);
     return logs_close(&report->logs, status);
 }
 
@@ -73,16 +78,6 @@ static double mfu(const Report *report, double speed, bool causal)
     return report->peak > 0 ? flops / report->peak : NAN;
 }
 
-/* Resident memory of this process in bytes; 0 where the system does not tell. */
-static double memory_in_use(void)
-{
-    long pages = 0;
-    FILE *file = fopen("/proc/self/statm", "re");
-    if (file && fscanf(file, "%*s %ld", &pages) != 1) pages = 0;
-    if (file) fclose(file);
-    return (double)pages * (double)sysconf(_SC_PAGESIZE);
-}
-
 /* The means over the steps of a progress line, in the record of its last step. */
 static void put_means(const Report *report, LogRecord *record)
 {
@@ -91,7 +86,7 @@ static void put_means(const Report *report, LogRecord *record)
     log_put(record, FACT_mean_of_steps, steps);
     log_put(record, FACT_mean_loss, report->averaged ? report->losses / (double)report->averaged : NAN);
     log_put(record, FACT_mean_speed, speed);
-    log_put(record, FACT_memory, memory_in_use());
+    log_put(record, FACT_memory, process_memory());
     log_put(record, FACT_iteration_time, seconds / steps);
     log_put(record, FACT_tflops, 1e-12 * speed * model_flops(&report->config->model, true) / report->ranks);
     log_put(record, FACT_sample_speed, speed / (double)report->config->model.sequence);
@@ -166,7 +161,7 @@ static void progress_step(Report *report, const Trainer *t, StepReport r)
                  log_time(left, sample_seconds * left_of_run), unsigned_nan(loss), mtp, speed, r.lr,
                  unsigned_nan(r.norm), scale, experts, (long long)t->samples, 1e3 * r.waited,
                  1e-9 * speed * model_flops(&config->model, false), share,
-                 log_bytes(memory, memory_in_use()));
+                 log_bytes(memory, process_memory()));
 }
 
 static void megatron_step(const Report *report, const Trainer *t, StepReport r)
@@ -293,7 +288,7 @@ void report_step(Report *report, Trainer *t, StepReport r)
                       step == report->first_step + 1;
     LogRecord ranks = log_record(t->step, t->samples, NULL);
     RankNumbers mine = { r.own_loss, seconds, r.waited,
-                         report->config->logs.history ? memory_in_use() : 0 };
+                         report->config->logs.history ? process_memory() : 0 };
     rank_numbers_put(&ranks, t, mine);                                           /* <-> tp, dp+cp, pp */
     if (!report->prints) return;
     report->steps++;
@@ -328,6 +323,7 @@ void report_step(Report *report, Trainer *t, StepReport r)
                      "are unchanged", (long long)step, unsigned_nan(r.loss), unsigned_nan(r.norm));
     }
     record_step(report, t, seconds, r, progress, &ranks);
+    run_journal_step(&report->journal, t, r, seconds);
     report->consumed = t->samples;
     if (fairseq_lines(report)) {
         fairseq_step(report, t, r);
@@ -342,9 +338,10 @@ void report_step(Report *report, Trainer *t, StepReport r)
 }
 
 /* The logs remove what they have of later steps, as at a resume. */
-void report_rewind(Report *report, int64_t from, int64_t to)
+void report_rewind(Report *report, const Trainer *t, int64_t from)
 {
-    report_pause(report);
+    int64_t to = t->step;
+    run_journal_rewind(&report->journal, t, from, seconds_since(&report->step_at));
     report->losses   = report->seconds = 0;
     report->averaged = report->steps   = report->samples = report->not_finite = 0;
     memset(report->mtp, 0, sizeof report->mtp);
@@ -382,9 +379,9 @@ void report_untrained(const Report *report, const Trainer *t)
 
 void report_commit(Report *report) { logs_commit(&report->logs); }
 
-void report_pause(Report *report)
+void report_pause(Report *report, const Trainer *t, const char *what)
 {
-    seconds_since(&report->step_at);
+    run_journal_pause(&report->journal, t, what, seconds_since(&report->step_at));
 }
 
 /* Between lines of dashes as long as the line. */
@@ -413,6 +410,7 @@ void report_sample(void *context, int64_t number, const char *prompt, const char
     log_progress_end();
     log_write(line, (size_t)n);
     logs_add_sample(&report->logs, &sample);
+    run_journal_sample(&report->journal, &sample);
     free(line);
     free(from);
     free(made);
@@ -425,9 +423,10 @@ void report_evaluation(Report *report, const Trainer *t, int set, double loss, d
     char number[16], of[80] = "";
     const char *name = train_config_set_name(number, report->config, set);
     const char *split = set_split(set) == SPLIT_VALID ? "validation" : split_name(set_split(set));
-    report_pause(report);
+    double seconds = seconds_since(&report->step_at);
     if (!report->prints) return;
     LogRecord record = log_record(step, report->consumed, *name ? name : split_name(set_split(set)));
+    run_journal_evaluation(&report->journal, t, record.split, loss, bits, seconds);
     log_put(&record, FACT_evaluation_loss, loss);
     log_put(&record, FACT_perplexity, exp(loss));
     if (bits > 0) log_put(&record, FACT_bits_per_byte, bits);

@@ -5,6 +5,7 @@
  * tests. */
 #include "logs/logs.h"
 #include "train/history/rank_numbers.h"
+#include "train/journal/run_journal.h"
 #include "train/trainer.h"
 
 /* Of fairseq's lines: sums over the steps that were not skipped, and the seconds of all. losses: of all
@@ -14,6 +15,7 @@ typedef struct { double losses, tokens, norms, seconds; int64_t steps, samples, 
 typedef struct {
     const TrainConfig *config;        /* not owned */
     Logs    logs;
+    RunJournal journal;
     bool    prints;                   /* this rank prints: rank 0 */
     int     ranks;                    /* of the run */
     int64_t consumed;                 /* samples up to the last reported step */
@@ -30,16 +32,17 @@ typedef struct {
     FairseqSums line, epoch;          /* since the last line within an epoch; since the epoch began */
 } Report;
 
-/* Opens the logs and finds the peak: what `jotun bench peak` has kept, else a measurement of 40 ms. BAD_FILE
- * and IO_FAILED where a log cannot be opened. No communication. */
-Status report_open (Report *report, const Trainer *trainer);
+/* Opens the logs and finds the peak: what `jotun bench peak` has kept, else a measurement of 40 ms. resumed:
+ * the checkpoint that the run continues, NULL: none. BAD_FILE and IO_FAILED where a log cannot be opened. No
+ * communication. */
+Status report_open (Report *report, const Trainer *trainer, const char *resumed);
 /* Returns `status`, or IO_FAILED where that is OK and records of a log were lost. */
-Status report_close(Report *report, Status status);
+Status report_close(Report *report, const Trainer *trainer, Status status);
 /* <-> world, with --history. One record of the logs, and at --log-interval a progress line, whose loss and
  * speed are means over the steps since the last one. r: the step that the trainer has just done. */
 void   report_step (Report *report, Trainer *trainer, StepReport r);
-/* The run has gone back to step `to`, whose successors are reported again. */
-void   report_rewind(Report *report, int64_t from, int64_t to);
+/* The run has gone back to the trainer's step, whose successors are reported again. */
+void   report_rewind(Report *report, const Trainer *trainer, int64_t from);
 /* train/report_start.c: the lines before the first step: parameters, layout, memory; samples of a step and of
  * the run; what repeats or has no effect. On rank 0, after loading. No communication. */
 void   report_start(const Trainer *trainer);
@@ -47,9 +50,9 @@ void   report_start(const Trainer *trainer);
 void   report_untrained(const Report *report, const Trainer *trainer);
 /* Before a checkpoint is saved: the logs have each step that it has. */
 void   report_commit(Report *report);
-/* The time since the last step belongs to an evaluation or a checkpoint, and not to the next step's
- * throughput. */
-void   report_pause(Report *report);
+/* The time since the last step belongs to something else, and not to the next step's throughput. what: its
+ * event in the journal, "save", "samples" or "profile". */
+void   report_pause(Report *report, const Trainer *trainer, const char *what);
 /* A SampleTake: one line on stderr, and the logs. report: a Report whose trainer has done `sampled_step`. */
 void   report_sample(void *report, int64_t number, const char *prompt, const char *text);
 /* One record of the logs and one line on stderr, of a data set. loss: mean over its tokens, in nats. */

@@ -5,6 +5,7 @@
 #include <string.h>
 #include "base/log.h"
 #include "store/checkpoint_dir.h"
+#include "train/journal/data_shares.h"
 
 /* Samples of an epoch of the validation data; 0 where several data sets are blended. */
 static int64_t validation_samples(const Trainer *t)
@@ -27,30 +28,17 @@ static void log_repeated_samples(const Trainer *t)
                  (long long)((have + global - 1) / global));
 }
 
-/* What a blend takes of a data set, in proportion to the others. */
-static double share_of(const Blend *blend, const BlendSpec *list, int i)
-{
-    return list->weighted ? list->part[i].weight : (double)blend->order[i].plan.samples;
-}
-
 /* Epochs of the training data that the whole run reads; of several data sets those of the one that is read
  * most often, whose name is then in `of`. */
 static double epochs_of_run(const Trainer *t, const char **of)
 {
-    const Loader *loader = &t->loader[SPLIT_TRAIN];
-    double samples = (double)trainer_samples_at_end(t), most = 0;
+    double most = 0;
     *of = NULL;
-    if (!loader->blend) return samples / (double)loader->samples;
-    const BlendSpec *list = &datasets_files(&t->datasets, SPLIT_TRAIN)->list;
-    double all = 0;
-    for (int i = 0; i < loader->blend->count; i++) all += share_of(loader->blend, list, i);
-    for (int i = 0; i < loader->blend->count; i++) {
-        const OrderPlan *plan = &loader->blend->order[i].plan;
-        double read = samples * share_of(loader->blend, list, i) / all;
-        double epochs = read * (double)t->config->model.sequence / (double)plan->tokens;
-        if (epochs <= most) continue;
-        most = epochs;
-        if (loader->blend->count > 1) *of = list->part[i].prefix;
+    for (int i = 0; i < data_shares(t); i++) {
+        DataShare d = data_share(t, i);
+        if (d.epochs <= most) continue;
+        most = d.epochs;
+        if (data_shares(t) > 1) *of = d.name;
     }
     return most;
 }

@@ -270,7 +270,8 @@ def history(data, folder):
     drawn = set(os.listdir(os.path.join(out, "plots")))
     if not {f"{name}.{kind}" for name in ("loss", "validation_loss", "seconds", "memory_bytes") for kind in ("svg", "txt")} <= drawn:
         sys.exit(f"plots: {drawn}")
-    points = xml.etree.ElementTree.parse(os.path.join(out, "plots", "loss.svg")).findall("{http://www.w3.org/2000/svg}path")[-1].get("d")
+    paths = xml.etree.ElementTree.parse(os.path.join(out, "plots", "loss.svg")).iter("{http://www.w3.org/2000/svg}path")
+    [points] = [path.get("d") for path in paths if path.get("data-name") == "loss"]
     if len(re.findall("[ML]", points)) != 6:
         sys.exit(f"the curve of 6 steps: {points}")
     text = open(os.path.join(out, "plots", "loss.txt")).read()

@@ -1,4 +1,4 @@
 # Pages in headless Chromium (tests/report/browser.py); pictures of them stay in the build folder.
 if(NOT JOTUN_SANITIZE)                                 # a browser's time is not the program's
-    script_tests(report driver)
+    script_tests(report driver pages)
 endif()

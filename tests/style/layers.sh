@@ -4,7 +4,7 @@
 cd "$1/src" || exit 1
 grep -rHn '^ *# *include *"' --include='*.[ch]' --include='*.cu' --include='*.cpp' . | sed 's|^\./||' | awk '
 BEGIN {
-    split("base:0 tensor:1 text:1 conf:1 corpus:2 comm:3 data:3 model:4 optim:5 parallel:5 store:5 eval:6 convert:6 logs:6 train:7 generate:7 serve:8 plan:8 cli:9", rows, " ")
+    split("base:0 tensor:1 text:1 chart:1 conf:1 corpus:2 comm:3 data:3 model:4 optim:5 parallel:5 store:5 eval:6 convert:6 logs:6 train:7 generate:7 serve:8 plan:8 report:9 cli:10", rows, " ")
     for (i in rows) { split(rows[i], row, ":"); level[row[1]] = row[2] }
 }
 function told(why) { print why ": " $0; bad = 1 }

@@ -1,7 +1,10 @@
 /* The options of a run as TrainConfig. */
 #include "cli/setup/setup.h"
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 #include "base/log.h"
+#include "cli/command.h"
 #include "cli/setup/tokenizer.h"
 #include "conf/recompute.h"
 #include "conf/schedule.h"
@@ -144,6 +147,22 @@ static bool argonne_names(const Options *o)
     NO_SUCH_CHOICE(o->wandb_names);
 }
 
+/* A command line that does the same again, in memory of the options. */
+static const char *command_text(Options *o)
+{
+    char  *text = NULL;
+    size_t bytes = 0;
+    FILE  *out = open_memstream(&text, &bytes);
+    CHECK(out, "no memory for the command of a run");
+    fprintf(out, "jotun train");
+    options_show_command(out, o);
+    CHECK(fclose(out) == 0, "no memory for the command of a run");
+    text[strcspn(text, "\n")] = '\0';
+    const char *held = options_hold(o, text);
+    free(text);
+    return held;
+}
+
 static LogsConfig setup_logs(Options *o, const char *json)
 {
     char folder[1100] = "";
@@ -156,7 +175,8 @@ static LogsConfig setup_logs(Options *o, const char *json)
     return (LogsConfig){ .metrics = o->metrics, .history = o->history,
                          .tensorboard = o->tensorboard_dir, .with = with, .wandb = wandb,
                          .argonne = argonne_names(o),
-                         .interval = o->tensorboard_interval, .options = json, .saved = o->save };
+                         .interval = o->tensorboard_interval, .options = json, .saved = o->save,
+                         .version = JOTUN_VERSION, .command = setup_trains(o) ? command_text(o) : NULL };
 }
 
 /* Evaluations that could read nothing are left out, with a line. */

@@ -5,11 +5,9 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include "base/file.h"
 #include "base/log.h"
 #include "corpus/read/json_text.h"
-#include "corpus/clean/report_html.h"
 
 /* ---- the table ---- */
 
@@ -146,23 +144,12 @@ void report_page_path(char *out, size_t size, const char *path)
 
 Status report_write(const DocumentFilter *filter, const CleanCounts *counts, const MinHashCounts *minhash)
 {
-    char   page[1100];
-    struct stat about;
     Buffer out = { 0 };
     const char *path = filter->plan->report;
     if (!path) return OK;
-    report_page_path(page, sizeof page, path);
     Status status = folder_make_for(path);
     if (status == OK) status = report_json(&out, filter, counts, minhash);
     if (status == OK) status = file_write_whole(path, out.text, (size_t)out.bytes);
-    /* A report to a device such as /dev/stdout has no directory in which an HTML page could be. */
-    if (status != OK || stat(path, &about) || !S_ISREG(about.st_mode)) {
-        buffer_free(&out);
-        return status;
-    }
-    out.bytes = 0;
-    if (status == OK) status = report_html_make(&out, filter, counts);
-    if (status == OK) status = file_write_whole(page, out.text, (size_t)out.bytes);
     buffer_free(&out);
     return status;
 }

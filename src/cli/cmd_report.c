@@ -1,0 +1,150 @@
+/* jotun report DIR... and jotun compare DIR...: what training runs have written about themselves, as a page,
+ * JSON, a table or Markdown, also while they go on. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include "base/file.h"
+#include "cli/command.h"
+#include "cli/in_out.h"
+#include "cli/signals.h"
+#include "conf/conf.h"
+#include "report/run_report.h"
+
+enum { RELOAD_SECONDS = 10, WORDS_MOST = 100 };
+typedef void ReportWrite(FILE *out, const RunReport *report);
+/* By the words of --format. */
+typedef struct { ReportWrite *html, *json, *csv, *md; } ReportFormats;
+static const ReportFormats report_formats  = { run_report_html, run_report_json, run_report_csv, run_report_md };
+static const ReportFormats compare_formats = { run_compare_html, run_compare_json, run_compare_csv, run_compare_md };
+
+static ReportWrite *format_of(const ReportFormats *f, const Options *o)
+{
+    switch ((enum ChoiceOf_report_format)o->report_format.value) {
+    case CHOICE_report_format_html: return f->html;
+    case CHOICE_report_format_json: return f->json;
+    case CHOICE_report_format_csv:  return f->csv;
+    case CHOICE_report_format_md:   return f->md;
+    }
+    NO_SUCH_CHOICE(o->report_format);
+}
+
+/* "-": standard output. A page lies in the first run's directory, or beside its file. */
+static Status output_of(char path[1024], const Options *o)
+{
+    struct stat about;
+    const char *first = o->words.text[0];
+    bool compares = o->command == FOR_COMPARE;
+    const char *given = o->report_output ? o->report_output : compares ? "compare.html" : NULL;
+    if (!o->report_output && o->report_format.value != CHOICE_report_format_html) given = "-";
+    if (!given && stat(first, &about) == 0 && S_ISDIR(about.st_mode)) return path_join(path, first, "report.html");
+    if (snprintf(path, 1024, given ? "%s" : "%s.html", given ? given : first) < 1024) return OK;
+    return fail(BAD_OPTION, "--output: the name is longer than 1,023 bytes");
+}
+
+static void runs_free(RunRecord *run, int runs)
+{
+    for (int i = 0; i < runs; i++) run_record_free(&run[i]);
+    free(run);
+}
+
+static Status runs_read(RunRecord **run, const Options *o)
+{
+    int runs = 0;
+    Status status = OK;
+    *run = calloc((size_t)o->words.count, sizeof **run);
+    if (!*run) return fail(NO_MEMORY, "no memory for %d runs", o->words.count);
+    for (; status == OK && runs < o->words.count; runs++) status = run_record_read(&(*run)[runs], o->words.text[runs]);
+    if (status != OK) runs_free(*run, runs), *run = NULL;
+    return status;
+}
+
+static Status write_once(const char *path, ReportWrite *write, const RunReport *report)
+{
+    char  *text = NULL;
+    size_t bytes = 0;
+    for (int i = 0; i < report->runs; i++) TRY(input_spared(report->run[i].path, path));
+    FILE *out = open_memstream(&text, &bytes);
+    if (out) write(out, report);
+    Status status = out && fclose(out) == 0 ? OK : fail(NO_MEMORY, "no memory for the report");
+    if (status == OK && strcmp(path, "-") != 0) status = file_write_whole(path, text, bytes);
+    else if (status == OK) fwrite(text, 1, bytes, stdout);
+    free(text);
+    return status;
+}
+
+static bool all_ended(const RunReport *report)
+{
+    for (int i = 0; i < report->runs; i++) if (!run_ended(&report->run[i])) return false;
+    return true;
+}
+
+/* Whether a file has grown since it was read, or a later run has cut it. */
+static bool changed(const RunReport *report)
+{
+    struct stat about;
+    for (int i = 0; i < report->runs; i++)
+        if (stat(report->run[i].path, &about) == 0 && about.st_size != report->run[i].size) return true;
+    return false;
+}
+
+/* Until all runs have ended: then the page is written once more, and does not load itself again. */
+static Status follow(const Options *o, const char *path, ReportWrite *write, RunRecord *run)
+{
+    const volatile sig_atomic_t *stop = signals_catch("");
+    RunReport report = { run, o->words.count, RELOAD_SECONDS };
+    Status status = OK;
+    while (status == OK) {
+        bool over = *stop || all_ended(&report);
+        report.refresh = over ? 0 : RELOAD_SECONDS;
+        status = write_once(path, write, &report);
+        if (over) break;
+        for (int tenths = 0; !*stop && (tenths < 10 || !changed(&report)); tenths++) usleep(100000);
+        if (*stop || status != OK) continue;
+        RunRecord *fresh;
+        status = runs_read(&fresh, o);
+        if (status != OK) break;
+        runs_free((RunRecord *)report.run, report.runs);
+        report.run = fresh;
+    }
+    runs_free((RunRecord *)report.run, report.runs);
+    return status;
+}
+
+static Status report_command(const Options *o, const ReportFormats *formats)
+{
+    char path[1024];
+    RunRecord *run;
+    bool compares = o->command == FOR_COMPARE;
+    int least = compares ? 2 : 1, most = compares ? RUN_COMPARE_MOST : WORDS_MOST;
+    if (o->words.count < least) return options_expect(o, least, compares ? "DIR DIR..." : "DIR...");
+    if (o->words.count > most)
+        return fail(BAD_OPTION, "%d runs are given; at most %d are shown together, give fewer", o->words.count, most);
+    TRY(output_of(path, o));
+    bool prints = !strcmp(path, "-");
+    if (o->report_follow && prints)
+        return fail(BAD_OPTION, "--follow writes a file again and again; give --output FILE, not standard output");
+    if (!prints) TRY(output_directory("--output", path));
+    TRY(runs_read(&run, o));
+    ReportWrite *write = format_of(formats, o);
+    RunReport report = { run, o->words.count, 0 };
+    if (!prints) printf("%s\n", path);
+    fflush(stdout);
+    if (o->report_follow) return follow(o, path, write, run);
+    Status status = write_once(path, write, &report);
+    runs_free(run, report.runs);
+    return status;
+}
+
+static Status command(CommandSet which, const ReportFormats *formats, int argc, char **argv)
+{
+    Options o;
+    Status status = options_parse(&o, which, argc, argv);
+    if (status == OK) status = report_command(&o, formats);
+    options_close(&o);
+    return status;
+}
+
+Status cmd_report (int argc, char **argv) { return command(FOR_REPORT,  &report_formats,  argc, argv); }
+Status cmd_compare(int argc, char **argv) { return command(FOR_COMPARE, &compare_formats, argc, argv); }

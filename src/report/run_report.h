@@ -1,0 +1,29 @@
+#ifndef REPORT_RUN_REPORT_H
+#define REPORT_RUN_REPORT_H
+/* What `jotun report` and `jotun compare` write about runs, in each of their formats. Writing to `out` is the
+ * caller's to check. */
+#include "report/run_record.h"
+#include <stdio.h>
+
+typedef struct { const RunRecord *run; int runs; int refresh; } RunReport;     /* refresh: html_begin */
+
+void run_report_html(FILE *out, const RunReport *report);
+void run_report_json(FILE *out, const RunReport *report);
+void run_report_csv (FILE *out, const RunReport *report);
+void run_report_md  (FILE *out, const RunReport *report);
+
+enum { RUN_COMPARE_MOST = 20 };
+void run_compare_html(FILE *out, const RunReport *report);
+void run_compare_json(FILE *out, const RunReport *report);
+void run_compare_csv (FILE *out, const RunReport *report);
+void run_compare_md  (FILE *out, const RunReport *report);
+
+/* Words about a run for several formats. */
+const char *run_state_text (char out[512], const RunRecord *run);     /* "ended after step 500 of 500" */
+const char *run_layout_text(char out[200], const json_t *start);      /* "tp 2, pp 2 by 1f1b, dp 4, ZeRO 1" */
+const char *run_date_text  (char out[40], double seconds);            /* "2026-11-23 21:04:05 UTC" */
+/* The parts of the run's time, in seconds, by name; none are in two. */
+enum { RUN_TIME_PARTS = 9 };
+typedef struct { const char *name; double seconds; } RunTimePart;
+void run_time_parts(RunTimePart part[RUN_TIME_PARTS], const RunRecord *run, double *total);
+#endif
