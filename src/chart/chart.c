@@ -72,7 +72,7 @@ const char *chart_number(char out[24], double x)
         char digits[24], *exponent;
         snprintf(digits, sizeof digits, "%.3g", x);
         exponent = strchr(digits, 'e');
-        if (exponent) *exponent = '\0', snprintf(out, 24, "%.12se%d", digits, atoi(exponent + 1));
+        if (exponent) *exponent = '\0', snprintf(out, 24, "%.12se%d", digits, (int)strtol(exponent + 1, NULL, 10));
         else          snprintf(out, 24, "%s", digits);
         return out;
     }
@@ -180,14 +180,18 @@ static void draw_axes(FILE *out, ChartScale x, ChartScale y)
     int count = chart_ticks(tick, y, 6);
     for (int i = 0; i < count; i++) {
         double at = 100 * (1 - part_of(y, tick[i].at));
-        fprintf(out, "<line class=\"grid\" x2=\"100%%\" y1=\"%.2f%%\" y2=\"%.2f%%\"/><text class=\"y\" x=\"-8\""
-                " y=\"%.2f%%\" dy=\".35em\">%s</text>\n", at, at, at, tick[i].text);
+        fprintf(out,
+                "<line class=\"grid\" x2=\"100%%\" y1=\"%.2f%%\" y2=\"%.2f%%\"/><text class=\"y\" x=\"-8\""
+                " y=\"%.2f%%\" dy=\".35em\">%s</text>\n",
+                at, at, at, tick[i].text);
     }
     count = chart_ticks(tick, x, 5);
     for (int i = 0; i < count; i++) {
         double at = 100 * part_of(x, tick[i].at);
-        fprintf(out, "<line class=\"tick\" x1=\"%.2f%%\" x2=\"%.2f%%\" y1=\"100%%\" y2=\"100%%\"/>"
-                "<text class=\"x\" x=\"%.2f%%\" y=\"100%%\" dy=\"1.5em\">%s</text>\n", at, at, at, tick[i].text);
+        fprintf(out,
+                "<line class=\"tick\" x1=\"%.2f%%\" x2=\"%.2f%%\" y1=\"100%%\" y2=\"100%%\"/>"
+                "<text class=\"x\" x=\"%.2f%%\" y=\"100%%\" dy=\"1.5em\">%s</text>\n",
+                at, at, at, tick[i].text);
     }
     fprintf(out, "<line class=\"axis\" x2=\"100%%\" y1=\"100%%\" y2=\"100%%\"/>\n");
 }
@@ -221,7 +225,8 @@ static void draw_curve(FILE *out, const Chart *c, const ChartSeries *s, ChartSca
     escape(out, s->name);
     fputs("\" d=\"", out);
     for (int i = 0; i < s->count; i++) {
-        bool now = point_drawn(c, s, i), alone = now && !open && (i + 1 == s->count || !point_drawn(c, s, i + 1));
+        bool now   = point_drawn(c, s, i),
+             alone = now && !open && (i + 1 == s->count || !point_drawn(c, s, i + 1));
         if (now) draw_point(out, open ? 'L' : 'M', x, y, s->x[i], s->y[i]);
         if (alone) fputs("h0", out);
         open = now;
@@ -249,8 +254,8 @@ static void draw_inside(FILE *out, const Chart *c)
 static void draw_ends(FILE *out, const Chart *c)
 {
     ChartScale x = chart_scale_x(c), y = chart_scale_y(c);
-    fprintf(out, " data-x=\"%.17g %.17g %s\" data-y=\"%.17g %.17g %s\"", x.low, x.high, x.log ? "log" : "linear",
-            y.low, y.high, y.log ? "log" : "linear");
+    fprintf(out, " data-x=\"%.17g %.17g %s\" data-y=\"%.17g %.17g %s\"", x.low, x.high,
+            x.log ? "log" : "linear", y.low, y.high, y.log ? "log" : "linear");
 }
 
 void chart_svg(FILE *out, const Chart *c)
@@ -268,21 +273,28 @@ void chart_svg(FILE *out, const Chart *c)
  * see on white; black is grey on a dark page. */
 void chart_style(FILE *out)
 {
-    static const char *const light[] = { "#0072b2", "#d55e00", "#008a64", "#b4508c", "#b97a00", "#2a9fd6", "#555555" };
-    static const char *const dark[]  = { "#5aaee8", "#f08a4b", "#3cc29a", "#e093c0", "#e6b13a", "#8fd0f5", "#b5b5b5" };
+    static const char *const light[] = {"#0072b2", "#d55e00", "#008a64", "#b4508c",
+                                        "#b97a00", "#2a9fd6", "#555555"};
+    static const char *const dark[]  = {"#5aaee8", "#f08a4b", "#3cc29a", "#e093c0",
+                                        "#e6b13a", "#8fd0f5", "#b5b5b5"};
     static const char *const dash[]  = { "none", "7 4", "2 4" };
     fputs(":root{--text:#1c1e21;--soft:#5f666d;--rule:#d9dde1;--page:#fff", out);
     for (int i = 0; i < CHART_COLOURS; i++) fprintf(out, ";--c%d:%s", i, light[i]);
-    fputs("}\n@media (prefers-color-scheme:dark){:root{--text:#e3e5e8;--soft:#a0a7ae;--rule:#3a4046;--page:#15181b", out);
+    fputs("}\n@media "
+          "(prefers-color-scheme:dark){:root{--text:#e3e5e8;--soft:#a0a7ae;--rule:#3a4046;--page:#15181b",
+          out);
     for (int i = 0; i < CHART_COLOURS; i++) fprintf(out, ";--c%d:%s", i, dark[i]);
     fputs("}}\n.chart{overflow:visible;font:12px system-ui,sans-serif;fill:var(--soft)}\n"
           ".chart .y{text-anchor:end}.chart .x{text-anchor:middle}\n"
           ".grid{stroke:var(--rule)}.axis{stroke:var(--soft)}.tick{stroke:var(--soft)}\n"
-          ".curves{overflow:visible}.line{fill:none;stroke-width:1.75;vector-effect:non-scaling-stroke;stroke-linejoin:round;"
+          ".curves{overflow:visible}.line{fill:none;stroke-width:1.75;vector-effect:non-scaling-stroke;"
+          "stroke-linejoin:round;"
           "stroke-linecap:round}\n.pale{stroke-width:1;opacity:.4}.band{opacity:.22;stroke:none}\n"
-          ".marks{fill:none;stroke-width:6;stroke-linecap:round;vector-effect:non-scaling-stroke}\n", out);
+          ".marks{fill:none;stroke-width:6;stroke-linecap:round;vector-effect:non-scaling-stroke}\n",
+          out);
     for (int i = 0; i < CHART_COLOURS; i++)
-        fprintf(out, ".c%d{stroke:var(--c%d)}.f%d{fill:var(--c%d)}.b%d{background:var(--c%d)}\n", i, i, i, i, i, i);
+        fprintf(out, ".c%d{stroke:var(--c%d)}.f%d{fill:var(--c%d)}.b%d{background:var(--c%d)}\n", i, i, i, i,
+                i, i);
     for (int i = 0; i < CHART_DASHES; i++) fprintf(out, ".d%d{stroke-dasharray:%s}\n", i, dash[i]);
 }
 
@@ -301,8 +313,8 @@ Status chart_file(const Chart *c, const char *path)
     fprintf(out, "</style>\n<rect width=\"100%%\" height=\"100%%\" fill=\"var(--page)\"/>\n"
             "<g class=\"chart\"><text x=\"%d\" y=\"24\" font-size=\"15\" fill=\"var(--text)\">", LEFT);
     escape(out, c->title);
-    fprintf(out, "</text>\n<svg x=\"%d\" y=\"%d\" width=\"%d\" height=\"%d\" overflow=\"visible\">\n", LEFT, TOP,
-            WIDE - LEFT - RIGHT, TALL - TOP - BOTTOM);
+    fprintf(out, "</text>\n<svg x=\"%d\" y=\"%d\" width=\"%d\" height=\"%d\" overflow=\"visible\">\n", LEFT,
+            TOP, WIDE - LEFT - RIGHT, TALL - TOP - BOTTOM);
     draw_inside(out, c);
     fprintf(out, "</svg>\n<text class=\"x\" x=\"%d\" y=\"%d\">", (WIDE + LEFT) / 2, TALL - 10);
     escape(out, c->x_name);

@@ -2,7 +2,7 @@
 #define CHART_METRICS_READER_H
 /* The lines of a metrics file, one after another: flat JSON objects, or a table with a header whose first
  * column is "step". It reads a file that another process appends to: an incomplete last line is no line.
- * Memory: that of the longest line, at most METRICS_LINE_MOST bytes; a longer one is passed over and counted
+ * Memory: that of the longest line, at most METRICS_LINE_MOST bytes; a longer one is left out and counted
  * with those that are not understood. Time: one pass. */
 #include <stdbool.h>
 #include <stdint.h>
@@ -34,8 +34,8 @@ Status metrics_reader_open (MetricsReader *reader, const char *path, const char 
 /* The next line that is understood; false: there is none. */
 bool   metrics_reader_next (MetricsReader *reader, MetricsLine *line);
 /* The numbers of one line that is a flat JSON object, of `bytes` bytes and a byte 0 behind them. False where
- * it is none. Values that are objects or arrays are passed over. */
-bool   metrics_line_json   (MetricsLine *line, const char *text, size_t bytes, const char *const *key, int keys);
+ * it is none. Values that are objects or arrays are left out. */
+bool metrics_line_json(MetricsLine *line, const char *text, size_t bytes, const char *const *key, int keys);
 /* The next whole line, of any text, as reader->line; false: there is none. */
 bool   metrics_reader_line (MetricsReader *reader);
 void   metrics_reader_close(MetricsReader *reader);

@@ -16,8 +16,9 @@ enum { RELOAD_SECONDS = 10, WORDS_MOST = 100 };
 typedef void ReportWrite(FILE *out, const RunReport *report);
 /* By the words of --format. */
 typedef struct { ReportWrite *html, *json, *csv, *md; } ReportFormats;
-static const ReportFormats report_formats  = { run_report_html, run_report_json, run_report_csv, run_report_md };
-static const ReportFormats compare_formats = { run_compare_html, run_compare_json, run_compare_csv, run_compare_md };
+static const ReportFormats report_formats = {run_report_html, run_report_json, run_report_csv, run_report_md};
+static const ReportFormats compare_formats = {run_compare_html, run_compare_json, run_compare_csv,
+                                              run_compare_md};
 
 static ReportWrite *format_of(const ReportFormats *f, const Options *o)
 {
@@ -38,7 +39,8 @@ static Status output_of(char path[1024], const Options *o)
     bool compares = o->command == FOR_COMPARE;
     const char *given = o->report_output ? o->report_output : compares ? "compare.html" : NULL;
     if (!o->report_output && o->report_format.value != CHOICE_report_format_html) given = "-";
-    if (!given && stat(first, &about) == 0 && S_ISDIR(about.st_mode)) return path_join(path, first, "report.html");
+    if (!given && stat(first, &about) == 0 && S_ISDIR(about.st_mode))
+        return path_join(path, first, "report.html");
     if (snprintf(path, 1024, given ? "%s" : "%s.html", given ? given : first) < 1024) return OK;
     return fail(BAD_OPTION, "--output: the name is longer than 1,023 bytes");
 }
@@ -55,7 +57,8 @@ static Status runs_read(RunRecord **run, const Options *o)
     Status status = OK;
     *run = calloc((size_t)o->words.count, sizeof **run);
     if (!*run) return fail(NO_MEMORY, "no memory for %d runs", o->words.count);
-    for (; status == OK && runs < o->words.count; runs++) status = run_record_read(&(*run)[runs], o->words.text[runs]);
+    for (; status == OK && runs < o->words.count; runs++)
+        status = run_record_read(&(*run)[runs], o->words.text[runs]);
     if (status != OK) runs_free(*run, runs), *run = NULL;
     return status;
 }
@@ -120,11 +123,13 @@ static Status report_command(const Options *o, const ReportFormats *formats)
     int least = compares ? 2 : 1, most = compares ? RUN_COMPARE_MOST : WORDS_MOST;
     if (o->words.count < least) return options_expect(o, least, compares ? "DIR DIR..." : "DIR...");
     if (o->words.count > most)
-        return fail(BAD_OPTION, "%d runs are given; at most %d are shown together, give fewer", o->words.count, most);
+        return fail(BAD_OPTION, "%d runs are given; at most %d are shown together, give fewer",
+                    o->words.count, most);
     TRY(output_of(path, o));
     bool prints = !strcmp(path, "-");
     if (o->report_follow && prints)
-        return fail(BAD_OPTION, "--follow writes a file again and again; give --output FILE, not standard output");
+        return fail(BAD_OPTION,
+                    "--follow writes a file again and again; give --output FILE, not standard output");
     if (!prints) TRY(output_directory("--output", path));
     TRY(runs_read(&run, o));
     ReportWrite *write = format_of(formats, o);

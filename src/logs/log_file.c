@@ -27,7 +27,8 @@ void log_file_end_line(const LogFile *f)
     int read_only = open(f->path, O_RDONLY | O_CLOEXEC);
     bool known = read_only >= 0 && pread(read_only, &last, 1, about.st_size - 1) == 1;
     if (known && last != '\n' && write(f->fd, "\n", 1) != 1)
-        log_line("%s %s: its last line is incomplete and cannot be ended: %s", f->option, f->path, strerror(errno));
+        log_line("%s %s: its last line is incomplete and cannot be ended: %s", f->option, f->path,
+                 strerror(errno));
     if (read_only >= 0) close(read_only);
 }
 

@@ -21,8 +21,8 @@ enum { LOG_FILE_CLOSED = -1 };
 /* Opens for appending, as O_APPEND does; it need not be a regular file. `alone`: the file must be a new one.
  * BAD_FILE where it cannot be opened. */
 Status log_file_open(LogFile *file, const char *option, const char *path, bool alone);
-/* Ends a last line that an earlier run left incomplete (killed, or a full disk), so that the first line of this
- * run is whole. */
+/* Ends a last line that an earlier run left incomplete (killed, or a full disk), so that the first line of
+ * this run is whole. */
 void   log_file_end_line(const LogFile *file);
 /* False where the record is lost. */
 bool   log_file_add(LogFile *file, const void *record, size_t bytes);

@@ -25,15 +25,19 @@ static void count_row(FILE *out, const char *what, const json_t *count, const js
     fputs("<tr><td class=\"t\">", out);
     html_text(out, what);
     fprintf(out, "</td><td>%.0f</td><td>%.2f %%</td><td>%s</td><td>%.2f %%</td><td>", documents,
-            share(documents, number_in(of, "documents")), log_bytes(bytes, size), share(size, number_in(of, "bytes")));
+            share(documents, number_in(of, "documents")), log_bytes(bytes, size),
+            share(size, number_in(of, "bytes")));
     html_bar(out, documents, number_in(of, "documents"), kind);
     fputs("</td></tr>\n", out);
 }
 
 static void table_begin(FILE *out, const char *title, const char *first)
 {
-    fprintf(out, "<h2>%s</h2>\n<div class=\"scroll\"><table class=\"bars\"><thead><tr><th class=\"t\">%s</th><th>documents</th>"
-            "<th>share</th><th>bytes</th><th>share</th><th></th></tr></thead><tbody>\n", title, first);
+    fprintf(out,
+            "<h2>%s</h2>\n<div class=\"scroll\"><table class=\"bars\"><thead><tr><th "
+            "class=\"t\">%s</th><th>documents</th>"
+            "<th>share</th><th>bytes</th><th>share</th><th></th></tr></thead><tbody>\n",
+            title, first);
 }
 
 static void table_end(FILE *out) { fputs("</tbody></table></div>\n", out); }
@@ -47,7 +51,8 @@ static void rules(FILE *out, const json_t *report)
     json_t *count;
     table_begin(out, "Rules", "dropped as");
     count_row(out, "in", in, in, GREY);
-    json_object_foreach(json_object_get(report, "dropped"), name, count) count_row(out, name, count, in, BLUE);
+    json_object_foreach(json_object_get(report, "dropped"), name, count)
+        count_row(out, name, count, in, BLUE);
     count_row(out, "kept", json_object_get(report, "kept"), in, GREEN);
     table_end(out);
 }
@@ -70,7 +75,9 @@ static void languages(FILE *out, const json_t *report)
     json_object_foreach(list, name, count)
         if (row++ < LANGUAGES) count_row(out, name, count, total, BLUE);
     table_end(out);
-    if (row > LANGUAGES) fprintf(out, "<p class=\"soft\">%d of %d languages; the JSON report has them all.</p>\n", LANGUAGES, row);
+    if (row > LANGUAGES)
+        fprintf(out, "<p class=\"soft\">%d of %d languages; the JSON report has them all.</p>\n", LANGUAGES,
+                row);
     json_decref(total);
 }
 
@@ -83,11 +90,13 @@ static void lengths(FILE *out, const json_t *report)
     double  most = 1;
     if (json_array_size(list) == 0) return;
     json_array_foreach(list, i, bin) if (number_in(bin, "in") > most) most = number_in(bin, "in");
-    fputs("<h2>Lengths</h2>\n<div class=\"scroll\"><table class=\"bars\"><thead><tr><th class=\"t\">bytes, from</th><th>in</th>"
-          "<th>kept</th><th></th></tr></thead><tbody>\n", out);
+    fputs("<h2>Lengths</h2>\n<div class=\"scroll\"><table class=\"bars\"><thead><tr><th class=\"t\">bytes, "
+          "from</th><th>in</th>"
+          "<th>kept</th><th></th></tr></thead><tbody>\n",
+          out);
     json_array_foreach(list, i, bin) {
-        fprintf(out, "<tr><td class=\"t\">%s</td><td>%.0f</td><td>%.0f</td><td>", log_bytes(bytes, number_in(bin, "bytes_from")),
-                number_in(bin, "in"), number_in(bin, "kept"));
+        fprintf(out, "<tr><td class=\"t\">%s</td><td>%.0f</td><td>%.0f</td><td>",
+                log_bytes(bytes, number_in(bin, "bytes_from")), number_in(bin, "in"), number_in(bin, "kept"));
         html_bar(out, number_in(bin, "in"), most, GREY);
         html_bar(out, number_in(bin, "kept"), most, GREEN);
         fputs("</td></tr>\n", out);
@@ -130,11 +139,13 @@ static void page_put(FILE *out, const json_t *report)
     char text[64], kept[24], in[24];
     const json_t *before = json_object_get(report, "in"), *after = json_object_get(report, "kept");
     html_begin(out, "jotun clean", 0);
-    fprintf(out, "<h1>jotun clean: %.0f of %.0f documents</h1>\n<div class=\"tiles\">\n", number_in(after, "documents"),
-            number_in(before, "documents"));
-    snprintf(text, sizeof text, "%s of %s", log_bytes(kept, number_in(after, "bytes")), log_bytes(in, number_in(before, "bytes")));
+    fprintf(out, "<h1>jotun clean: %.0f of %.0f documents</h1>\n<div class=\"tiles\">\n",
+            number_in(after, "documents"), number_in(before, "documents"));
+    snprintf(text, sizeof text, "%s of %s", log_bytes(kept, number_in(after, "bytes")),
+             log_bytes(in, number_in(before, "bytes")));
     html_tile(out, "bytes kept", text);
-    snprintf(text, sizeof text, "%.1f %%", share(number_in(after, "documents"), number_in(before, "documents")));
+    snprintf(text, sizeof text, "%.1f %%",
+             share(number_in(after, "documents"), number_in(before, "documents")));
     html_tile(out, "of the documents", text);
     snprintf(text, sizeof text, "%.0f", number_in(report, "damaged_files"));
     html_tile(out, "damaged files", text);
@@ -160,7 +171,8 @@ Status clean_report_write(const char *page, const char *path)
     FILE *out = open_memstream(&text, &bytes);
     if (out) page_put(out, report);
     json_decref(report);
-    Status status = out && fclose(out) == 0 ? file_write_whole(page, text, bytes) : fail(NO_MEMORY, "no memory for %s", page);
+    Status status = out && fclose(out) == 0 ? file_write_whole(page, text, bytes)
+                                            : fail(NO_MEMORY, "no memory for %s", page);
     free(text);
     return status;
 }

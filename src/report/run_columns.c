@@ -9,7 +9,8 @@ const char *const run_over_names[OVERS] = { "step", "tokens", "FLOPs", "hours" }
  * many as 1 in 100 of all. Ends have fewer points, not values of their own. */
 static void smooth(double *out, const double *value, int count)
 {
-    double keep = exp2(-1 / fmax(1, 0.01 * count)), sum = 0, weight = 0, before[COLUMNS_MOST], weights[COLUMNS_MOST];
+    double keep = exp2(-1 / fmax(1, 0.01 * count)), sum = 0, weight = 0, before[COLUMNS_MOST],
+           weights[COLUMNS_MOST];
     for (int i = 0; i < count; i++) {
         bool known = isfinite(value[i]);
         sum    = keep * (sum + (known ? value[i] : 0));
@@ -70,7 +71,8 @@ int run_columns_evaluations(double over[OVERS][COLUMNS_MOST], double loss[COLUMN
     int each = (all + most - 1) / most;
     for (int i = 0; i < run->evaluations; i++) {
         const RunEvaluation *e = &run->evaluation[i];
-        if (strcmp(e->split, split) != 0 || (++seen % each != 0 && seen != all) || count == COLUMNS_MOST) continue;
+        if (strcmp(e->split, split) != 0 || (++seen % each != 0 && seen != all) || count == COLUMNS_MOST)
+            continue;
         over[OVER_STEPS][count]  = (double)e->step;
         over[OVER_TOKENS][count] = e->tokens;
         over[OVER_FLOPS][count]  = run->flops_full > 0 ? e->tokens * run->flops_full : NAN;

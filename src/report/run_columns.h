@@ -20,9 +20,10 @@ typedef struct {
 
 /* most: rows, up to COLUMNS_MOST. The caller frees it with free(). */
 RunColumns *run_columns_make(const RunRecord *run, int most);
-/* The evaluations of a split; returns how many rows there are, the last ones where they are more than most. */
-int         run_columns_evaluations(double over[OVERS][COLUMNS_MOST], double loss[COLUMNS_MOST],
-                                    double bits[COLUMNS_MOST], const RunRecord *run, const char *split, int most);
+/* The evaluations of a split; returns how many rows there are, the last ones where they are more than most.
+ */
+int run_columns_evaluations(double over[OVERS][COLUMNS_MOST], double loss[COLUMNS_MOST],
+                            double bits[COLUMNS_MOST], const RunRecord *run, const char *split, int most);
 /* Names of the splits that were evaluated, in the order of their first evaluation; returns how many. */
 enum { SPLITS_MOST = 12 };
 int         run_columns_splits(const char *name[SPLITS_MOST], const RunRecord *run);

@@ -36,8 +36,9 @@ static json_t *options_differing(const RunReport *r)
     json_t *names = json_object(), *value;
     const char *name;
     for (int i = 0; i < r->runs; i++)
-        json_object_foreach((json_t *)run_fact(&r->run[i], "options"), name, value)
-            if (!json_object_get(names, name) && differs(r, name)) json_object_set_new(names, name, json_null());
+        json_object_foreach((json_t *)run_fact(&r->run[i], "options"), name,
+                            value) if (!json_object_get(names, name) && differs(r, name))
+            json_object_set_new(names, name, json_null());
     return names;
 }
 
@@ -89,8 +90,11 @@ static const char *shown(char out[24], const char *format, double value)
 
 static void swatch(FILE *out, int i)
 {
-    fprintf(out, "<svg width=\"30\" height=\"8\" aria-hidden=\"true\"><line class=\"line c%d d%d\" x1=\"2\" x2=\"28\" y1=\"4\""
-            " y2=\"4\"/></svg> ", i % CHART_COLOURS, i / CHART_COLOURS % CHART_DASHES);
+    fprintf(out,
+            "<svg width=\"30\" height=\"8\" aria-hidden=\"true\"><line class=\"line c%d d%d\" x1=\"2\" "
+            "x2=\"28\" y1=\"4\""
+            " y2=\"4\"/></svg> ",
+            i % CHART_COLOURS, i / CHART_COLOURS % CHART_DASHES);
 }
 
 static void options_table(FILE *out, const RunReport *r)
@@ -101,7 +105,9 @@ static void options_table(FILE *out, const RunReport *r)
     for (int i = 0; i < r->runs; i++) known += run_fact(&r->run[i], "options") != NULL;
     fputs("<h2>Options that differ</h2>\n", out);
     if (known < r->runs)
-        fprintf(out, "<p class=\"soft\">%d of the runs: their options are not known, as a file of metrics has none.</p>\n",
+        fprintf(out,
+                "<p class=\"soft\">%d of the runs: their options are not known, as a file of metrics has "
+                "none.</p>\n",
                 r->runs - known);
     if (json_object_size(names) == 0) fputs("<p>None, but for --save and --load.</p>\n", out);
     else {
@@ -132,9 +138,12 @@ static void options_table(FILE *out, const RunReport *r)
 
 static void results_table(FILE *out, const RunReport *r)
 {
-    fputs("<h2>Results</h2>\n<div class=\"scroll\"><table><thead><tr><th class=\"t\">run</th><th>training loss</th>"
-          "<th>validation loss</th><th>least of it</th><th>bits per byte</th><th>steps</th><th>tokens</th><th>FLOPs</th>"
-          "<th>hours</th><th>tokens per second</th></tr></thead><tbody>\n", out);
+    fputs("<h2>Results</h2>\n<div class=\"scroll\"><table><thead><tr><th class=\"t\">run</th><th>training "
+          "loss</th>"
+          "<th>validation loss</th><th>least of it</th><th>bits per "
+          "byte</th><th>steps</th><th>tokens</th><th>FLOPs</th>"
+          "<th>hours</th><th>tokens per second</th></tr></thead><tbody>\n",
+          out);
     for (int i = 0; i < r->runs; i++) {
         RunResult x = result_of(&r->run[i]);
         const struct { const char *format; double value; } cell[] = {
@@ -149,7 +158,9 @@ static void results_table(FILE *out, const RunReport *r)
             fprintf(out, "<td>%s</td>", shown(text, cell[c].format, cell[c].value));
         fputs("</tr>\n", out);
     }
-    fputs("</tbody></table></div>\n<p class=\"soft\">The training loss is the mean over the last twentieth of a run.</p>\n", out);
+    fputs("</tbody></table></div>\n<p class=\"soft\">The training loss is the mean over the last twentieth "
+          "of a run.</p>\n",
+          out);
 }
 
 /* What the four charts of a kind are drawn from; names of runs belong to these. */
@@ -183,7 +194,8 @@ static bool over_log(const CompareCurve *curve, int runs, RunOver over)
 }
 
 /* Runs whose lengths are far apart are shown on a logarithmic axis. */
-static void figures(FILE *out, const RunReport *r, const CompareCurve *curve, const char *id, const char *title)
+static void figures(FILE *out, const RunReport *r, const CompareCurve *curve, const char *id,
+                    const char *title)
 {
     ChartSeries series[RUN_COMPARE_MOST];
     for (int over = 0; over < OVERS; over++) {
@@ -191,16 +203,26 @@ static void figures(FILE *out, const RunReport *r, const CompareCurve *curve, co
         bool log_y = r->runs > 0;
         for (int i = 0; i < r->runs; i++) {
             const CompareCurve *c = &curve[i];
-            series[i] = (ChartSeries){ .name = r->run[i].name, .x = c->over[over], .y = c->loss, .count = c->count, .style = i,
-                                       .look = c->count < 16 ? CHART_MARKS : CHART_LINE };
+            series[i]             = (ChartSeries){.name  = r->run[i].name,
+                                                  .x     = c->over[over],
+                                                  .y     = c->loss,
+                                                  .count = c->count,
+                                                  .style = i,
+                                                  .look  = c->count < 16 ? CHART_MARKS : CHART_LINE};
             log_y = log_y && run_columns_log(c->loss, c->count, 8);
         }
         snprintf(name, sizeof name, "%s-%s", id, run_over_names[over]);
-        snprintf(heading, sizeof heading, "%s over %s", title, over == OVER_STEPS ? "steps" : run_over_names[over]);
-        Chart chart = { .title = heading, .x_name = run_over_names[over], .series = series, .count = r->runs, .log_y = log_y,
-                        .log_x = over_log(curve, r->runs, (RunOver)over) };
+        snprintf(heading, sizeof heading, "%s over %s", title,
+                 over == OVER_STEPS ? "steps" : run_over_names[over]);
+        Chart chart = {.title  = heading,
+                       .x_name = run_over_names[over],
+                       .series = series,
+                       .count  = r->runs,
+                       .log_y  = log_y,
+                       .log_x  = over_log(curve, r->runs, (RunOver)over)};
         fprintf(out, "<div class=\"over o%d\">\n", over);
-        html_figure(out, &chart, name, !strcmp(id, "loss") ? "Smoothed. Nats for a token." : "Nats for a token.");
+        html_figure(out, &chart, name,
+                    !strcmp(id, "loss") ? "Smoothed. Nats for a token." : "Nats for a token.");
         fputs("</div>\n", out);
     }
 }
@@ -210,13 +232,18 @@ static void axis_buttons(FILE *out)
 {
     fputs("<style>", out);
     for (int i = 0; i < OVERS; i++)
-        fprintf(out, "#over%d:checked~.o%d{display:block}#over%d:checked~label[for=over%d]{border-color:var(--text);"
-                "font-weight:600}#over%d:focus-visible~label[for=over%d]{outline:2px solid var(--c0)}", i, i, i, i, i, i);
+        fprintf(
+            out,
+            "#over%d:checked~.o%d{display:block}#over%d:checked~label[for=over%d]{border-color:var(--text);"
+            "font-weight:600}#over%d:focus-visible~label[for=over%d]{outline:2px solid var(--c0)}",
+            i, i, i, i, i, i);
     fputs("</style>\n", out);
     for (int i = 0; i < OVERS; i++)
-        fprintf(out, "<input class=\"axis\" type=\"radio\" name=\"over\" id=\"over%d\"%s>\n", i, i ? "" : " checked");
+        fprintf(out, "<input class=\"axis\" type=\"radio\" name=\"over\" id=\"over%d\"%s>\n", i,
+                i ? "" : " checked");
     for (int i = 0; i < OVERS; i++)
-        fprintf(out, "<label class=\"axis\" for=\"over%d\">%s</label>\n", i, i == OVER_STEPS ? "steps" : run_over_names[i]);
+        fprintf(out, "<label class=\"axis\" for=\"over%d\">%s</label>\n", i,
+                i == OVER_STEPS ? "steps" : run_over_names[i]);
 }
 
 static void curves(FILE *out, const RunReport *r)
@@ -286,7 +313,9 @@ void run_compare_md(FILE *out, const RunReport *r)
         fputc('\n', out);
     }
     json_decref(names);
-    fputs("\n## Results\n\n| run | training loss | validation loss | steps | tokens | hours |\n|---|---:|---:|---:|---:|---:|\n", out);
+    fputs("\n## Results\n\n| run | training loss | validation loss | steps | tokens | hours "
+          "|\n|---|---:|---:|---:|---:|---:|\n",
+          out);
     for (int i = 0; i < r->runs; i++) {
         RunResult x = result_of(&r->run[i]);
         fputs("|", out);

@@ -21,10 +21,17 @@ enum { SMOOTHED_FROM = 16 };
 static int curves_of(ChartSeries series[2], const RunColumns *c, RunNumber n, const char *name)
 {
     bool smoothed = c->count >= SMOOTHED_FROM;
-    series[0] = (ChartSeries){ .name = name, .x = c->over[OVER_STEPS], .y = c->value[n], .count = c->count,
-                               .low = c->joined ? c->low[n] : NULL, .high = c->joined ? c->high[n] : NULL,
-                               .look = smoothed ? CHART_PALE : c->count < SMOOTHED_FROM ? CHART_MARKS : CHART_LINE };
-    series[1] = (ChartSeries){ .name = "smoothed", .x = c->over[OVER_STEPS], .y = c->smooth[n], .count = c->count };
+    series[0]     = (ChartSeries){.name  = name,
+                                  .x     = c->over[OVER_STEPS],
+                                  .y     = c->value[n],
+                                  .count = c->count,
+                                  .low   = c->joined ? c->low[n] : NULL,
+                                  .high  = c->joined ? c->high[n] : NULL,
+                                  .look  = smoothed                   ? CHART_PALE
+                                           : c->count < SMOOTHED_FROM ? CHART_MARKS
+                                                                      : CHART_LINE};
+    series[1] =
+        (ChartSeries){.name = "smoothed", .x = c->over[OVER_STEPS], .y = c->smooth[n], .count = c->count};
     return smoothed ? 2 : 1;
 }
 
@@ -43,13 +50,19 @@ static void loss_figure(const Figures *f)
     for (int i = 0; i < splits; i++) {
         int rows = run_columns_evaluations(over[i], loss[i], bits, f->run, split[i], COLUMNS_MOST);
         snprintf(name[i], sizeof name[i], "%s loss", !strcmp(split[i], "valid") ? "validation" : split[i]);
-        series[count++] = (ChartSeries){ .name = name[i], .x = over[i][OVER_STEPS], .y = loss[i], .count = rows,
-                                         .style = 1 + i, .look = CHART_MARKS };
+        series[count++] = (ChartSeries){.name  = name[i],
+                                        .x     = over[i][OVER_STEPS],
+                                        .y     = loss[i],
+                                        .count = rows,
+                                        .style = 1 + i,
+                                        .look  = CHART_MARKS};
     }
     Chart chart = { .title = "Loss", .x_name = "step", .series = series, .count = count,
                     .log_y = run_columns_log(f->columns->value[RUN_LOSS], f->columns->count, 8) };
-    figure_put(f, &chart, "loss", f->columns->joined ? "Mean over the steps of a point; the band is from the least to the "
-               "largest of them. Nats for a token." : "Nats for a token.");
+    figure_put(f, &chart, "loss",
+               f->columns->joined ? "Mean over the steps of a point; the band is from the least to the "
+                                    "largest of them. Nats for a token."
+                                  : "Nats for a token.");
     free(over);
     free(loss);
 }
@@ -61,8 +74,12 @@ static void bits_figure(const Figures *f)
     if (run_columns_splits(split, f->run) == 0) return;
     int rows = run_columns_evaluations(over, loss, bits, f->run, split[0], COLUMNS_MOST);
     if (!run_columns_has(bits, rows)) return;
-    ChartSeries series = { .name = "bits per byte", .x = over[OVER_STEPS], .y = bits, .count = rows, .style = 1,
-                           .look = CHART_MARKS };
+    ChartSeries series = {.name  = "bits per byte",
+                          .x     = over[OVER_STEPS],
+                          .y     = bits,
+                          .count = rows,
+                          .style = 1,
+                          .look  = CHART_MARKS};
     figure_put(f, &(Chart){ .title = "Bits per byte of validation text", .x_name = "step", .series = &series,
                             .count = 1 }, "bits", NULL);
 }

@@ -20,8 +20,21 @@ const RunNumberRow run_numbers[RUN_NUMBERS] = {
 };
 
 /* What else is read of a line; the keys of run_numbers come first. */
-enum { KEY_STEP = RUN_NUMBERS, KEY_TOKENS, KEY_TIME, KEY_MEAN_OF, KEY_LOW, KEY_HIGH, KEY_FLOPS_FULL, KEY_FLOPS_CAUSAL,
-       KEY_PERPLEXITY, KEY_BITS, KEY_SKIPPED, KEY_FROM, KEYS };
+enum {
+    KEY_STEP = RUN_NUMBERS,
+    KEY_TOKENS,
+    KEY_TIME,
+    KEY_MEAN_OF,
+    KEY_LOW,
+    KEY_HIGH,
+    KEY_FLOPS_FULL,
+    KEY_FLOPS_CAUSAL,
+    KEY_PERPLEXITY,
+    KEY_BITS,
+    KEY_SKIPPED,
+    KEY_FROM,
+    KEYS
+};
 static const char *const more_keys[KEYS - RUN_NUMBERS] = {
     "step", "tokens", "time", "mean_of_steps", "loss_low", "loss_high", "model_flops_per_second_full",
     "model_flops_per_second_causal", "perplexity", "bits_per_byte", "skipped", "from" };
@@ -68,7 +81,8 @@ static RunPoint points_joined(const RunPoint *a, const RunPoint *b)
 
 static void points_halve(RunRecord *run)
 {
-    for (int i = 0; i + 1 < run->points; i += 2) run->point[i / 2] = points_joined(&run->point[i], &run->point[i + 1]);
+    for (int i = 0; i + 1 < run->points; i += 2)
+        run->point[i / 2] = points_joined(&run->point[i], &run->point[i + 1]);
     if (run->points % 2) run->point[run->points / 2] = run->point[run->points - 1];
     run->points = (run->points + 1) / 2;
 }
@@ -118,7 +132,8 @@ static bool turn_take(RunRecord *run, int64_t *turn, int64_t step)
 {
     int64_t before = -1;
     if (run->evaluations) before = run->evaluation[run->evaluations - 1].step;
-    if (run->samples && run->sample[run->samples - 1].step > before) before = run->sample[run->samples - 1].step;
+    if (run->samples && run->sample[run->samples - 1].step > before)
+        before = run->sample[run->samples - 1].step;
     if (step != before) run->turns++;
     while (run->evaluations >= RUN_KEPT_MOST || run->samples >= RUN_SAMPLES_MOST) {
         run->kept_every *= 2;
@@ -154,7 +169,10 @@ static RunStart *start_add(RunRecord *run)
     return &run->start[run->starts++];
 }
 
-static RunStart *start_now(RunRecord *run) { return run->starts ? &run->start[run->starts - 1] : start_add(run); }
+static RunStart *start_now(RunRecord *run)
+{
+    return run->starts ? &run->start[run->starts - 1] : start_add(run);
+}
 
 /* A number that may be a count of steps or bytes; 0 where it is none. */
 static int64_t counted(double value) { return value >= 0 && value < 9e15 ? (int64_t)value : 0; }
@@ -196,7 +214,8 @@ static void steps_line(RunRecord *run, const MetricsLine *line, bool journal)
     }
     if (journal && run->peak > 0) number_take(&p, RUN_MFU, v[RUN_SPEED] * run->flops_full / run->peak);
     p.flops = run->flops_full > 0 ? p.tokens * run->flops_full : NAN;
-    if (run->points && p.step <= run->point[run->points - 1].step) steps_drop(run, p.step - 1, journal ? start : NULL);
+    if (run->points && p.step <= run->point[run->points - 1].step)
+        steps_drop(run, p.step - 1, journal ? start : NULL);
     double seconds = (double)p.steps * v[RUN_SECONDS], waited = (double)p.steps * v[RUN_WAITED];
     start->times.steps   += isfinite(seconds) ? seconds : 0;
     start->times.waiting += isfinite(waited) ? waited : 0;
@@ -270,8 +289,8 @@ static char *options_changed(const json_t *before, const json_t *after)
     json_t *value;
     FILE *out = open_memstream(&text, &bytes);
     CHECK(out, "no memory for the names of options");
-    json_object_foreach((json_t *)after, name, value)
-        if (!json_equal(value, json_object_get(before, name))) fprintf(out, "%s--%s", ftell(out) ? ", " : "", name);
+    json_object_foreach((json_t *)after, name, value) if (!json_equal(value, json_object_get(before, name)))
+        fprintf(out, "%s--%s", ftell(out) ? ", " : "", name);
     json_object_foreach((json_t *)before, name, value)
         if (!json_object_get(after, name)) fprintf(out, "%s--%s", ftell(out) ? ", " : "", name);
     CHECK(fclose(out) == 0, "no memory for the names of options");
@@ -282,7 +301,8 @@ static char *options_changed(const json_t *before, const json_t *after)
 
 static void start_event(RunRecord *run, json_t *facts)
 {
-    double   loading = above_zero(number_of(facts, "loading_seconds")), time = above_zero(number_of(facts, "time"));
+    double loading    = above_zero(number_of(facts, "loading_seconds")),
+           time       = above_zero(number_of(facts, "time"));
     int64_t  step    = counted(number_of(facts, "step"));
     RunStart *before = run->starts ? &run->start[run->starts - 1] : NULL;
     char *changed = NULL;
@@ -353,29 +373,34 @@ static const struct { const char *name; void (*take)(RunRecord *run, json_t *fac
 /* The object of a line; NULL: it is none, or would take too much memory. */
 static json_t *line_object(const MetricsLine *line)
 {
-    json_t *facts = json_cost(line->text, line->bytes) <= COST_MOST ? json_loadb(line->text, line->bytes, 0, NULL) : NULL;
+    json_t *facts =
+        json_cost(line->text, line->bytes) <= COST_MOST ? json_loadb(line->text, line->bytes, 0, NULL) : NULL;
     if (json_is_object(facts)) return facts;
     json_decref(facts);
     return NULL;
 }
 
-/* An event that a later version has is passed over. */
+/* An event that only a later version has is left out. */
 static void event_line(RunRecord *run, const MetricsLine *line)
 {
     static const char begin[] = "{\"event\":\"";
     const char *name = line->text + sizeof begin - 1;
     size_t letters = strcspn(name, "\"");
     run->journal = true;
-    if (letters == 5 && !memcmp(name, "steps", 5)) { start_now(run); steps_line(run, line, true); }
-    else if (letters == 10 && !memcmp(name, "evaluation", 10)) { start_now(run); evaluation_line(run, line, true); }
-    else for (size_t i = 0; i < sizeof events / sizeof events[0]; i++) {
-        if (strlen(events[i].name) != letters || memcmp(events[i].name, name, letters) != 0) continue;
-        json_t *facts = line_object(line);
-        if (facts) events[i].take(run, facts);
-        else run->strange++;
-        json_decref(facts);
-    }
-    if (run->starts && isfinite(line->value[KEY_TIME])) run->start[run->starts - 1].end = line->value[KEY_TIME];
+    if (letters == 5 && !memcmp(name, "steps", 5)) { start_now(run); steps_line(run, line, true);
+    } else if (letters == 10 && !memcmp(name, "evaluation", 10)) {
+        start_now(run);
+        evaluation_line(run, line, true);
+    } else
+        for (size_t i = 0; i < sizeof events / sizeof events[0]; i++) {
+            if (strlen(events[i].name) != letters || memcmp(events[i].name, name, letters) != 0) continue;
+            json_t *facts = line_object(line);
+            if (facts) events[i].take(run, facts);
+            else run->strange++;
+            json_decref(facts);
+        }
+    if (run->starts && isfinite(line->value[KEY_TIME]))
+        run->start[run->starts - 1].end = line->value[KEY_TIME];
 }
 
 static void line_take(RunRecord *run, const MetricsLine *line)
@@ -404,8 +429,11 @@ static Status file_of(char path[1024], const char *given)
     static const char *const name[] = { "journal.jsonl", "metrics.jsonl", "metrics.csv" };
     if (!folder(given)) {
         if (!file_exists(given))
-            return fail(BAD_FILE, "%s: there is no such file or directory; give the directory of a run's --save, or its "
-                        "file of --metrics", given);
+            return fail(
+                BAD_FILE,
+                "%s: there is no such file or directory; give the directory of a run's --save, or its "
+                "file of --metrics",
+                given);
         snprintf(path, 1024, "%.1023s", given);
         return OK;
     }
@@ -413,8 +441,10 @@ static Status file_of(char path[1024], const char *given)
         TRY(path_join(path, given, name[i]));
         if (file_exists(path)) return OK;
     }
-    return fail(BAD_FILE, "%s has no journal.jsonl, which jotun train --save %s writes; a directory of --history and a "
-                "file of --metrics are taken too", given, given);
+    return fail(BAD_FILE,
+                "%s has no journal.jsonl, which jotun train --save %s writes; a directory of --history and a "
+                "file of --metrics are taken too",
+                given, given);
 }
 
 Status run_record_read(RunRecord *run, const char *given)
@@ -426,9 +456,11 @@ Status run_record_read(RunRecord *run, const char *given)
     MetricsLine line;
     *run = (RunRecord){ .kept_every = 1 };
     TRY(file_of(path, given));
-    for (int i = 0; i < KEYS; i++) keys[i] = i < RUN_NUMBERS ? run_numbers[i].key : more_keys[i - RUN_NUMBERS];
+    for (int i = 0; i < KEYS; i++)
+        keys[i] = i < RUN_NUMBERS ? run_numbers[i].key : more_keys[i - RUN_NUMBERS];
     TRY(metrics_reader_open(&reader, path, keys, KEYS));
-    run->name = copied(given, path_leaf(given, strlen(given)) - given + strcspn(path_leaf(given, strlen(given)), "/"));
+    run->name = copied(given, path_leaf(given, strlen(given)) - given +
+                                  strcspn(path_leaf(given, strlen(given)), "/"));
     run->path = copied(path, strlen(path));
     if (stat(path, &about) == 0) run->size = about.st_size;
     while (metrics_reader_next(&reader, &line)) line_take(run, &line);
@@ -437,7 +469,9 @@ Status run_record_read(RunRecord *run, const char *given)
     metrics_reader_close(&reader);
     if (run->starts) return OK;
     run_record_free(run);
-    return fail(BAD_FILE, "%s has no line of a run: give the directory of a run's --save, or its file of --metrics", path);
+    return fail(BAD_FILE,
+                "%s has no line of a run: give the directory of a run's --save, or its file of --metrics",
+                path);
 }
 
 void run_record_free(RunRecord *run)
@@ -465,7 +499,10 @@ const json_t *run_fact(const RunRecord *run, const char *name)
     return run->starts ? json_object_get(run->start[run->starts - 1].facts, name) : NULL;
 }
 
-const char *run_fact_text(const RunRecord *run, const char *name) { return json_string_value(run_fact(run, name)); }
+const char *run_fact_text(const RunRecord *run, const char *name)
+{
+    return json_string_value(run_fact(run, name));
+}
 
 double run_fact_number(const RunRecord *run, const char *name)
 {

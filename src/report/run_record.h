@@ -29,17 +29,25 @@ typedef struct {
     double  hours, tokens, flops;
     double  value[RUN_NUMBERS], low[RUN_NUMBERS], high[RUN_NUMBERS];
 } RunPoint;
-typedef struct { int64_t step, turn; char split[64]; double hours, tokens, loss, perplexity, bits; } RunEvaluation;
+typedef struct {
+    int64_t step, turn;
+    char    split[64];
+    double  hours, tokens, loss, perplexity, bits;
+} RunEvaluation;
 /* texts: owned, at most RUN_TEXT_MOST bytes of them; bytes: of the whole text */
-typedef struct { int64_t step, turn, number; char *prompt, *text; size_t prompt_bytes, text_bytes; } RunSample;
+typedef struct {
+    int64_t step, turn, number;
+    char   *prompt, *text;
+    size_t  prompt_bytes, text_bytes;
+} RunSample;
 /* A step that was skipped, or from which the run went back to step `to`. */
 typedef struct { int64_t step, to; char why[24]; double loss, norm; } RunTrouble;
 
 /* Where the time of a start went, in seconds. waiting and repeated are parts of steps. */
 typedef struct { double loading, steps, waiting, evaluations, saves, samples, other, repeated; } RunTimes;
-/* From a start of the program to its end. facts: of its line in the journal (NULL: of a metrics file), without
- * "options" where a later start follows; stop: of its last line, NULL: it was killed, or still runs. changed:
- * options that differ from the start before it; owned. begin, end: seconds since 1970. */
+/* From a start of the program to its end. facts: of its line in the journal (NULL: of a metrics file),
+ * without "options" where a later start follows; stop: of its last line, NULL: it was killed, or still runs.
+ * changed: options that differ from the start before it; owned. begin, end: seconds since 1970. */
 typedef struct {
     json_t  *facts, *stop;
     char    *changed;
@@ -49,7 +57,7 @@ typedef struct {
 } RunStart;
 
 typedef struct {
-    char          *name, *path;              /* as it was given; the file that was read. Owned, as what follows */
+    char          *name, *path; /* as it was given; the file that was read. Owned, as what follows */
     bool           journal;
     RunStart      *start;      int starts;
     RunPoint      *point;      int points;
@@ -57,10 +65,10 @@ typedef struct {
     RunSample     *sample;     int samples;
     RunTrouble    *trouble;    int troubles;
     int64_t        skipped, rewinds;         /* all, those beyond RUN_TROUBLES_MOST too */
-    int64_t        lines, strange;           /* of the file; those that are not understood, a cut last one too */
-    int64_t        size;                     /* bytes of the file when it was opened, for a reader that follows */
+    int64_t        lines, strange; /* of the file; those that are not understood, a cut last one too */
+    int64_t        size;           /* bytes of the file when it was opened, for a reader that follows */
     double         flops_full, flops_causal, peak;      /* FLOPs of a token; FLOP/s; 0: not known */
-    int64_t        turns, kept_every;        /* steps with evaluations or samples; of these every n-th is kept */
+    int64_t        turns, kept_every; /* steps with evaluations or samples; of these every n-th is kept */
 } RunRecord;
 
 /* path: a directory of --save or --history, or a file. BAD_FILE, with what would be taken; a file without a

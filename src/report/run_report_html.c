@@ -126,8 +126,10 @@ static void times(FILE *out, const RunRecord *run)
     run_time_parts(part, run, &total);
     if (!(total > 0)) return;
     heading(out, "Time");
-    fputs("<div class=\"scroll\"><table class=\"bars\"><thead><tr><th class=\"t\">spent on</th><th>time</th><th>share</th><th></th>"
-          "</tr></thead><tbody>\n", out);
+    fputs("<div class=\"scroll\"><table class=\"bars\"><thead><tr><th class=\"t\">spent "
+          "on</th><th>time</th><th>share</th><th></th>"
+          "</tr></thead><tbody>\n",
+          out);
     for (int i = 0; i < RUN_TIME_PARTS; i++) {
         if (!(part[i].seconds > 0)) continue;
         fprintf(out, "<tr><td class=\"t\">%s</td><td>%s</td><td>%.1f %%</td><td>", part[i].name,
@@ -135,7 +137,9 @@ static void times(FILE *out, const RunRecord *run)
         html_bar(out, part[i].seconds, total, i == 0 ? 2 : i < 3 ? 1 : 0);
         fputs("</td></tr>\n", out);
     }
-    fprintf(out, "<tr class=\"sum\"><td class=\"t\">sum</td><td>%s</td><td></td><td></td></tr>\n</tbody></table></div>\n",
+    fprintf(out,
+            "<tr class=\"sum\"><td "
+            "class=\"t\">sum</td><td>%s</td><td></td><td></td></tr>\n</tbody></table></div>\n",
             log_time(text, total));
 }
 
@@ -146,13 +150,17 @@ static void start_row(FILE *out, const RunRecord *run, int i)
     char date[40], text[24], layout[200];
     const RunStart *s = &run->start[i];
     const char *how = text_in(s->stop, "how");
-    fprintf(out, "<tr><td>%d</td><td>%s</td><td>%lld</td><td>%lld</td><td>%s</td><td class=\"t\">%s</td>", i + 1,
-            run_date_text(date, s->begin), (long long)s->first, (long long)s->last,
+    fprintf(out, "<tr><td>%d</td><td>%s</td><td>%lld</td><td>%lld</td><td>%s</td><td class=\"t\">%s</td>",
+            i + 1, run_date_text(date, s->begin), (long long)s->first, (long long)s->last,
             log_time(text, fmax(0, s->end - s->begin)),
-            how ? !strcmp(how, "end") ? "end" : !strcmp(how, "signal") ? "signal" : "failure"
-                : i + 1 < run->starts ? "killed" : "");
-    fprintf(out, "<td>%lld</td><td>%.0f</td><td class=\"t\">%s</td><td class=\"w\">", (long long)s->repeated_steps,
-            fmax(0, number_in(s->facts, "ranks")), run_layout_text(layout, s->facts));
+            how                   ? !strcmp(how, "end")      ? "end"
+                                    : !strcmp(how, "signal") ? "signal"
+                                                             : "failure"
+            : i + 1 < run->starts ? "killed"
+                                  : "");
+    fprintf(out, "<td>%lld</td><td>%.0f</td><td class=\"t\">%s</td><td class=\"w\">",
+            (long long)s->repeated_steps, fmax(0, number_in(s->facts, "ranks")),
+            run_layout_text(layout, s->facts));
     html_text(out, s->changed);
     fputs("</td></tr>\n", out);
 }
@@ -162,9 +170,11 @@ static void starts(FILE *out, const RunRecord *run)
     if (!run->journal || run->starts < 2) return;
     heading(out, "Starts");
     if (run->starts > STARTS_SHOWN) fprintf(out, "<p>The last %d of %d.</p>\n", STARTS_SHOWN, run->starts);
-    fputs("<div class=\"scroll\"><table><thead><tr><th>start</th><th>begun</th><th>first step</th><th>last step</th><th>time</th>"
+    fputs("<div class=\"scroll\"><table><thead><tr><th>start</th><th>begun</th><th>first step</th><th>last "
+          "step</th><th>time</th>"
           "<th class=\"t\">ended by</th><th>steps taken again</th><th>ranks</th><th class=\"t\">layout</th>"
-          "<th class=\"t\">options changed</th></tr></thead><tbody>\n", out);
+          "<th class=\"t\">options changed</th></tr></thead><tbody>\n",
+          out);
     for (int i = run->starts > STARTS_SHOWN ? run->starts - STARTS_SHOWN : 0; i < run->starts; i++)
         start_row(out, run, i);
     table_end(out);
@@ -179,8 +189,10 @@ static void troubles(FILE *out, const RunRecord *run)
     fprintf(out, "<p>%lld steps were skipped; the run went back to a checkpoint %lld times.</p>\n",
             (long long)run->skipped, (long long)run->rewinds);
     if (run->troubles == 0) return;
-    fputs("<div class=\"scroll\"><table><thead><tr><th>step</th><th class=\"t\">why</th><th>loss</th><th>gradient norm</th></tr>"
-          "</thead><tbody>\n", out);
+    fputs("<div class=\"scroll\"><table><thead><tr><th>step</th><th "
+          "class=\"t\">why</th><th>loss</th><th>gradient norm</th></tr>"
+          "</thead><tbody>\n",
+          out);
     for (int i = 0; i < run->troubles && i < TROUBLES_SHOWN; i++) {
         const RunTrouble *t = &run->trouble[i];
         fprintf(out, "<tr><td>%lld</td><td class=\"t\">", (long long)t->step);
@@ -228,18 +240,23 @@ static void memory(FILE *out, const RunRecord *run)
     json_array_foreach((json_t *)planned, i, arena) sum += fmax(0, number_in(arena, "bytes"));
     double most = fmax(sum, isfinite(resident) ? resident : 0);
     heading(out, "Memory of rank 0");
-    fputs("<div class=\"scroll\"><table class=\"bars\"><thead><tr><th class=\"t\">for</th><th>planned by the dry run</th>"
-          "<th>used at most</th><th></th></tr></thead><tbody>\n", out);
+    fputs("<div class=\"scroll\"><table class=\"bars\"><thead><tr><th class=\"t\">for</th><th>planned by the "
+          "dry run</th>"
+          "<th>used at most</th><th></th></tr></thead><tbody>\n",
+          out);
     json_array_foreach((json_t *)planned, i, arena) {
         const char *name = text_in(arena, "name");
         double bytes = name ? bytes_named(used, name) : NAN;
         memory_row(out, name ? name : "", false, number_in(arena, "bytes"), bytes, most);
         used_sum += fmax(0, bytes);
         json_array_foreach(json_object_get(arena, "parts"), k, part)
-            memory_row(out, text_in(part, "name") ? text_in(part, "name") : "", true, number_in(part, "bytes"), NAN, most);
+            memory_row(out, text_in(part, "name") ? text_in(part, "name") : "", true,
+                       number_in(part, "bytes"), NAN, most);
     }
     memory_row(out, "sum", false, sum, stop ? used_sum : NAN, most);
-    if (resident > 0) memory_row(out, "resident memory of the process, with code and mapped files", false, NAN, resident, most);
+    if (resident > 0)
+        memory_row(out, "resident memory of the process, with code and mapped files", false, NAN, resident,
+                   most);
     table_end(out);
 }
 
@@ -250,12 +267,14 @@ enum { SAMPLES_OPEN = 6, SAMPLES_SHOWN = 60 };
 static void sample_text(FILE *out, const char *text, size_t bytes)
 {
     html_text(out, text);
-    if (bytes > strlen(text)) fprintf(out, " <span class=\"soft\">[%zu bytes more]</span>", bytes - strlen(text));
+    if (bytes > strlen(text))
+        fprintf(out, " <span class=\"soft\">[%zu bytes more]</span>", bytes - strlen(text));
 }
 
 static void sample_put(FILE *out, const RunSample *s)
 {
-    fprintf(out, "<p class=\"soft\">step %lld, sample %lld</p><blockquote><b>", (long long)s->step, (long long)s->number);
+    fprintf(out, "<p class=\"soft\">step %lld, sample %lld</p><blockquote><b>", (long long)s->step,
+            (long long)s->number);
     sample_text(out, s->prompt, s->prompt_bytes);
     fputs("</b>", out);
     sample_text(out, s->text, s->text_bytes);
@@ -270,8 +289,10 @@ static void samples(FILE *out, const RunRecord *run)
     heading(out, "Samples of text");
     fputs("<p class=\"soft\">The prompt is grey. The newest are first.</p>\n<section>\n", out);
     for (int i = 0; i < shown; i++) {
-        int back = i < SAMPLES_OPEN ? i : SAMPLES_OPEN + (int)((int64_t)(i - SAMPLES_OPEN) * (run->samples - SAMPLES_OPEN) /
-                                                               (shown - SAMPLES_OPEN));
+        int back = i < SAMPLES_OPEN
+                       ? i
+                       : SAMPLES_OPEN + (int)((int64_t)(i - SAMPLES_OPEN) * (run->samples - SAMPLES_OPEN) /
+                                              (shown - SAMPLES_OPEN));
         if (i == SAMPLES_OPEN) fputs("<details><summary>Earlier samples</summary>\n", out);
         sample_put(out, &run->sample[run->samples - 1 - back]);
     }
@@ -317,9 +338,13 @@ static void pipeline(FILE *out, const RunRecord *run)
     if (status == OK) status = schedule_check(all, shape.stages);
     if (status == OK) {
         char *picture = draw_schedule_svg(all, shape.stages);
-        fprintf(out, "<h3>The pipeline's schedule: %s, %d stages, %d micro-batches%s</h3>\n<p class=\"soft\">A row for each "
-                "stage: forward blue, backward of activations green, of weights orange, idle grey; the number is the "
-                "micro-batch. A computation is drawn as one unit of time.", schedule_name(shape.kind), shape.stages, whole,
+        fprintf(out,
+                "<h3>The pipeline's schedule: %s, %d stages, %d micro-batches%s</h3>\n<p class=\"soft\">A "
+                "row for each "
+                "stage: forward blue, backward of activations green, of weights orange, idle grey; the "
+                "number is the "
+                "micro-batch. A computation is drawn as one unit of time.",
+                schedule_name(shape.kind), shape.stages, whole,
                 shape.chunks > 1 ? ", several chunks of layers for each stage" : "");
         if (shape.micros < whole) fprintf(out, " Drawn with %d micro-batches.", shape.micros);
         fprintf(out, "</p>\n<div class=\"scroll\"><div class=\"drawing\">%s</div></div>\n", picture);
@@ -364,14 +389,17 @@ static void data(FILE *out, const RunRecord *run)
     const json_t *list = run_fact(run, "data");
     if (!json_array_size(list)) return;
     heading(out, "Training data");
-    fputs("<div class=\"scroll\"><table class=\"bars\"><thead><tr><th class=\"t\">data set</th><th>share</th><th>tokens in it</th>"
-          "<th>samples of the run</th><th>epochs</th><th></th></tr></thead><tbody>\n", out);
+    fputs("<div class=\"scroll\"><table class=\"bars\"><thead><tr><th class=\"t\">data "
+          "set</th><th>share</th><th>tokens in it</th>"
+          "<th>samples of the run</th><th>epochs</th><th></th></tr></thead><tbody>\n",
+          out);
     json_array_foreach((json_t *)list, i, set) {
         if (i == 200) break;
         double share = number_in(set, "share");
         fputs("<tr><td class=\"w\">", out);
         html_text(out, text_in(set, "name"));
-        fprintf(out, "</td><td>%.2f %%</td><td>%s</td>", 100 * share, chart_number(number, number_in(set, "tokens")));
+        fprintf(out, "</td><td>%.2f %%</td><td>%s</td>", 100 * share,
+                chart_number(number, number_in(set, "tokens")));
         fprintf(out, "<td>%s</td>", chart_number(number, number_in(set, "samples")));
         number_cell(out, number_in(set, "epochs"));
         fputs("<td>", out);
@@ -462,7 +490,8 @@ static void run_put(FILE *out, const RunRecord *run, int number)
 void run_report_html(FILE *out, const RunReport *r)
 {
     char title[300];
-    snprintf(title, sizeof title, "%.200s%s - jotun report", r->run[0].name, r->runs > 1 ? " and others" : "");
+    snprintf(title, sizeof title, "%.200s%s - jotun report", r->run[0].name,
+             r->runs > 1 ? " and others" : "");
     html_begin(out, title, r->refresh);
     if (r->runs > 1) {
         fputs("<nav>", out);

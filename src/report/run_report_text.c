@@ -22,9 +22,11 @@ static json_t *points_json(const RunRecord *run)
     json_t *list = json_array();
     for (int i = 0; i < run->points; i++) {
         const RunPoint *p = &run->point[i];
-        json_t *row = json_pack("{s:I, s:I, s:o, s:o, s:o}", "step", (json_int_t)p->step, "steps", (json_int_t)p->steps,
-                                "tokens", number(p->tokens), "flops", number(p->flops), "hours", number(p->hours));
-        for (int n = 0; n < RUN_NUMBERS; n++) json_object_set_new(row, run_numbers[n].key, number(p->value[n]));
+        json_t         *row =
+            json_pack("{s:I, s:I, s:o, s:o, s:o}", "step", (json_int_t)p->step, "steps", (json_int_t)p->steps,
+                      "tokens", number(p->tokens), "flops", number(p->flops), "hours", number(p->hours));
+        for (int n = 0; n < RUN_NUMBERS; n++)
+            json_object_set_new(row, run_numbers[n].key, number(p->value[n]));
         json_array_append_new(list, row);
     }
     return list;
@@ -35,9 +37,10 @@ static json_t *evaluations_json(const RunRecord *run)
     json_t *list = json_array();
     for (int i = 0; i < run->evaluations; i++) {
         const RunEvaluation *e = &run->evaluation[i];
-        json_array_append_new(list, json_pack("{s:I, s:o, s:o, s:o, s:o, s:o}", "step", (json_int_t)e->step, "split",
-            text(e->split), "loss", number(e->loss), "perplexity", number(e->perplexity), "bits_per_byte",
-            number(e->bits), "tokens", number(e->tokens)));
+        json_array_append_new(list, json_pack("{s:I, s:o, s:o, s:o, s:o, s:o}", "step", (json_int_t)e->step,
+                                              "split", text(e->split), "loss", number(e->loss), "perplexity",
+                                              number(e->perplexity), "bits_per_byte", number(e->bits),
+                                              "tokens", number(e->tokens)));
     }
     return list;
 }
@@ -59,7 +62,8 @@ static json_t *time_json(const RunRecord *run)
     double  total;
     json_t *object = json_object();
     run_time_parts(part, run, &total);
-    for (int i = 0; i < RUN_TIME_PARTS; i++) json_object_set_new(object, part[i].name, number(part[i].seconds));
+    for (int i = 0; i < RUN_TIME_PARTS; i++)
+        json_object_set_new(object, part[i].name, number(part[i].seconds));
     json_object_set_new(object, "sum", number(total));
     return object;
 }
@@ -69,10 +73,13 @@ static json_t *starts_json(const RunRecord *run)
     json_t *list = json_array();
     for (int i = 0; i < run->starts; i++) {
         const RunStart *s = &run->start[i];
-        json_array_append_new(list, json_pack("{s:o, s:o, s:I, s:I, s:I, s:I, s:o, s:o, s:o}", "begin", number(s->begin),
-            "end", number(s->end), "first_step", (json_int_t)s->first, "last_step", (json_int_t)s->last,
-            "repeated_steps", (json_int_t)s->repeated_steps, "saves", (json_int_t)s->saves, "changed", text(s->changed),
-            "facts", s->facts ? json_incref(s->facts) : json_null(), "stop", s->stop ? json_incref(s->stop) : json_null()));
+        json_array_append_new(list, json_pack("{s:o, s:o, s:I, s:I, s:I, s:I, s:o, s:o, s:o}", "begin",
+                                              number(s->begin), "end", number(s->end), "first_step",
+                                              (json_int_t)s->first, "last_step", (json_int_t)s->last,
+                                              "repeated_steps", (json_int_t)s->repeated_steps, "saves",
+                                              (json_int_t)s->saves, "changed", text(s->changed), "facts",
+                                              s->facts ? json_incref(s->facts) : json_null(), "stop",
+                                              s->stop ? json_incref(s->stop) : json_null()));
     }
     return list;
 }
@@ -80,10 +87,11 @@ static json_t *starts_json(const RunRecord *run)
 static json_t *run_json(const RunRecord *run)
 {
     char state[512];
-    return json_pack("{s:o, s:o, s:o, s:b, s:o, s:o, s:I, s:I, s:o, s:o, s:o}", "name", text(run->name), "file",
-        text(run->path), "state", text(run_state_text(state, run)), "ended", run_ended(run), "time", time_json(run),
-        "starts", starts_json(run), "skipped_steps", (json_int_t)run->skipped, "rewinds", (json_int_t)run->rewinds,
-        "steps", points_json(run), "evaluations", evaluations_json(run), "samples", samples_json(run));
+    return json_pack("{s:o, s:o, s:o, s:b, s:o, s:o, s:I, s:I, s:o, s:o, s:o}", "name", text(run->name),
+                     "file", text(run->path), "state", text(run_state_text(state, run)), "ended",
+                     run_ended(run), "time", time_json(run), "starts", starts_json(run), "skipped_steps",
+                     (json_int_t)run->skipped, "rewinds", (json_int_t)run->rewinds, "steps", points_json(run),
+                     "evaluations", evaluations_json(run), "samples", samples_json(run));
 }
 
 void run_report_json(FILE *out, const RunReport *r)
@@ -199,8 +207,12 @@ static void md_evaluations(FILE *out, const RunRecord *run)
 static void md_curve(FILE *out, const RunRecord *run)
 {
     RunColumns *c = run_columns_make(run, COLUMNS_MOST);
-    ChartSeries series = { .name = "training loss", .x = c->over[OVER_STEPS], .y = c->value[RUN_LOSS], .count = c->count,
-                           .low = c->joined ? c->low[RUN_LOSS] : NULL, .high = c->joined ? c->high[RUN_LOSS] : NULL };
+    ChartSeries series = {.name  = "training loss",
+                          .x     = c->over[OVER_STEPS],
+                          .y     = c->value[RUN_LOSS],
+                          .count = c->count,
+                          .low   = c->joined ? c->low[RUN_LOSS] : NULL,
+                          .high  = c->joined ? c->high[RUN_LOSS] : NULL};
     fputs("\n```\n", out);
     chart_letters(out, &(Chart){ .title = "training loss", .x_name = "step", .series = &series, .count = 1 });
     fputs("```\n", out);

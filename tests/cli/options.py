@@ -32,7 +32,7 @@ def goes_back(data, folder):
     told = run.jotun(*train, "--load", os.path.join(out, "step_00000002"), "--exit-interval", 5, "--keep-last", 3).stderr
     if f"--save {out} holds later checkpoints, of the steps 4, 6, 8: before" not in told:
         sys.exit(f"the later checkpoints are not named:\n{told}")
-    held = ["abandoned_step_00000004", "abandoned_step_00000006", "abandoned_step_00000008", "latest", *(f"step_0000000{n}" for n in (2, 4, 5))]
+    held = ["abandoned_step_00000004", "abandoned_step_00000006", "abandoned_step_00000008", "journal.jsonl", "latest", *(f"step_0000000{n}" for n in (2, 4, 5))]
     if sorted(os.listdir(out), key=str.lower) != [".lock", *held]:
         sys.exit(f"after going back {out} holds {sorted(os.listdir(out))}")
     for newest, older in (5, 4), (4, 2):

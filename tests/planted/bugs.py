@@ -21,6 +21,10 @@ from rules import RULES
 
 # name; file; what stands there (exactly once); what the bug makes of it; the test that must fail
 BUGS = [
+    ("a report whose restart loses no step", "src/report/run_record.c", "if (loses) loses->repeated_steps += p->steps;", "(void)loses;", "report.pages"),
+    ("a report that shows a text of a run as HTML", "src/chart/chart.c", "else if (*c == '<')                          fputs(\"&lt;\", out);", "", "report.pages"),
+    ("a chart whose curve is upside down", "src/chart/chart.c", "SIDE * (1 - part_of(y, value))", "SIDE * part_of(y, value)", "report.pages"),
+    ("a journal whose means count skipped steps", "src/train/journal/run_journal.c", "j->losses / averaged : NAN", "j->losses / (averaged + 1) : NAN", "report.pages"),
     ("a deviation over the ranks that leaves one out", "src/train/history/rank_numbers.c", "variance = d.squares / d.ranks - off * off;", "variance = d.squares / (d.ranks + 1) - off * off;", "logs.files"),
     ("a maximum of doubles over ranks that is their sum", "src/comm/host_sum.c", "if (wider && most) sums_largest", "if (wider && most && queue->threads < 0) sums_largest", "comm.collective_test"),
     ("a flag of a rank that is not counted", "src/train/step.c", "if (flagged) write_own(t, trainer_flagged_sum(t->config), 1);", "if (flagged) write_own(t, trainer_flagged_sum(t->config), 0);", "train.replay_test"),

@@ -73,7 +73,7 @@ NAME( PHI3, MLP_UP_WEIGHT,             "model.layers.{layer}.mlp.gate_up_proj.we
     ("an index of weights before the single file", "src/convert/hf_read.c",
      "        if (!file_exists(path)) continue;\n        note_unread", "        if (!file_exists(path) || !i) continue;\n        note_unread", "convert.beside_weights"),
     ("the curve of an evaluation in a model card", "src/convert/hf_model_card.c",
-     "split && !strncmp(split, \"train,\", 6)", "split", "convert.beside_weights"),
+     "if (*line.split || !isfinite", "if (!isfinite", "convert.beside_weights"),
     ("biases of LayerNorm without moments", "src/convert/gpt2/nanogpt.c",
      "k <= FOREIGN_SQUARE && !biases; k++", "k < FOREIGN_SQUARE && !biases; k++", "convert.small_formats"),
 ]

@@ -2,3 +2,4 @@
 if(NOT JOTUN_SANITIZE)                                 # a browser's time is not the program's
     script_tests(report driver pages)
 endif()
+add_custom_target(report_pages DEPENDS jotun)          # what tests/planted/bugs.py builds for it

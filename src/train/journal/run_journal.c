@@ -43,8 +43,8 @@ static json_t *memory_planned(const Trainer *t)
             if (a->tag[k].peak > 0)
                 json_array_append_new(parts, json_pack("{s:s, s:I}", "name", a->tag[k].name, "bytes",
                                                        (json_int_t)a->tag[k].peak));
-        json_array_append_new(list, json_pack("{s:s, s:I, s:o}", "name", a->name, "bytes", (json_int_t)a->size,
-                                              "parts", parts));
+        json_array_append_new(list, json_pack("{s:s, s:I, s:o}", "name", a->name, "bytes",
+                                              (json_int_t)a->size, "parts", parts));
     }
     return list;
 }
@@ -54,9 +54,10 @@ static json_t *data_facts(const Trainer *t)
     json_t *list = json_array();
     for (int i = 0; i < data_shares(t); i++) {
         DataShare d = data_share(t, i);
-        json_array_append_new(list, json_pack("{s:o, s:f, s:f, s:f, s:o}", "name", journal_text(d.name, NAME_MOST),
-                                              "share", d.share, "samples", d.samples, "tokens", d.tokens,
-                                              "epochs", journal_number(d.epochs)));
+        json_array_append_new(list,
+                              json_pack("{s:o, s:f, s:f, s:f, s:o}", "name", journal_text(d.name, NAME_MOST),
+                                        "share", d.share, "samples", d.samples, "tokens", d.tokens, "epochs",
+                                        journal_number(d.epochs)));
     }
     return list;
 }
@@ -75,8 +76,9 @@ static json_t *start_facts(const Trainer *t, double peak, const char *resumed)
     const ModelConfig *model = &config->model;
     char host[256] = "";
     gethostname(host, sizeof host - 1);
-    json_t *facts = json_pack("{s:o, s:o, s:o, s:o, s:o, s:o}", "version", journal_text(config->logs.version, NAME_MOST),
-        "host", journal_text(host, NAME_MOST), "command", journal_text(config->logs.command, TEXT_MOST),
+    json_t *facts = json_pack(
+        "{s:o, s:o, s:o, s:o, s:o, s:o}", "version", journal_text(config->logs.version, NAME_MOST), "host",
+        journal_text(host, NAME_MOST), "command", journal_text(config->logs.command, TEXT_MOST),
         "resumed_from", journal_text(resumed, NAME_MOST), "save", journal_text(config->save, NAME_MOST),
         "given", journal_text(config->given, TEXT_MOST));
     json_t *work = json_pack("{s:I, s:I, s:I, s:I, s:f, s:f, s:f, s:I}", "step", (json_int_t)t->step, "steps",
@@ -84,12 +86,13 @@ static json_t *start_facts(const Trainer *t, double peak, const char *resumed)
         (json_int_t)trainer_samples_at_end(t), "flops_per_token_full", model_flops(model, false),
         "flops_per_token_causal", model_flops(model, true), "peak_flops", peak, "sequence",
         (json_int_t)model->sequence);
-    json_t *machine = json_pack("{s:i, s:I, s:I, s:s, s:s, s:s, s:o, s:i, s:f}", "ranks", t->mesh.world,
-        "parameters", (json_int_t)model_parameters(model), "active_parameters",
-        (json_int_t)model_active_parameters(model), "device", config->device, "type", train_config_type(config),
-        "optimizer", config->optimizer ? config->optimizer->name : "", "kernels",
-        journal_text(kernel_family_name(t->queue.kernels), NAME_MOST), "threads", config->threads,
-        "loading_seconds", (double)(seam.clock() - t->started) * 1e-9);
+    json_t *machine =
+        json_pack("{s:i, s:I, s:I, s:s, s:s, s:s, s:o, s:i, s:f}", "ranks", t->mesh.world, "parameters",
+                  (json_int_t)model_parameters(model), "active_parameters",
+                  (json_int_t)model_active_parameters(model), "device", config->device, "type",
+                  train_config_type(config), "optimizer", config->optimizer ? config->optimizer->name : "",
+                  "kernels", journal_text(kernel_family_name(t->queue.kernels), NAME_MOST), "threads",
+                  config->threads, "loading_seconds", (double)(seam.clock() - t->started) * 1e-9);
     json_object_update(facts, work);
     json_object_update(facts, machine);
     json_decref(work);
@@ -127,15 +130,16 @@ static void steps_write(RunJournal *j, const Trainer *t, double lr, double scale
 {
     const ModelConfig *model = &t->config->model;
     double steps = (double)j->steps, averaged = (double)j->averaged;
-    json_t *facts = json_pack("{s:I, s:I, s:I, s:I, s:o, s:o, s:o, s:o, s:o, s:f, s:f, s:o, s:I}",
-        "step", (json_int_t)t->step, "mean_of_steps", (json_int_t)j->steps, "samples", (json_int_t)t->samples,
-        "tokens", (json_int_t)(t->samples * model->sequence),
-        "loss", journal_number(j->averaged ? j->losses / averaged : NAN),
-        "loss_low", journal_number(j->averaged ? j->low : NAN),
-        "loss_high", journal_number(j->averaged ? j->high : NAN),
-        "lr", journal_number(lr), "grad_norm", journal_number(j->averaged ? j->norms / averaged : NAN),
-        "seconds", j->seconds / steps, "data_seconds", j->waited / steps, "tokens_per_second",
-        journal_number((double)(j->samples * model->sequence) / j->seconds), "memory_bytes", (json_int_t)process_memory());
+    json_t *facts = json_pack("{s:I, s:I, s:I, s:I, s:o, s:o, s:o, s:o, s:o, s:f, s:f, s:o, s:I}", "step",
+                              (json_int_t)t->step, "mean_of_steps", (json_int_t)j->steps, "samples",
+                              (json_int_t)t->samples, "tokens", (json_int_t)(t->samples * model->sequence),
+                              "loss", journal_number(j->averaged ? j->losses / averaged : NAN), "loss_low",
+                              journal_number(j->averaged ? j->low : NAN), "loss_high",
+                              journal_number(j->averaged ? j->high : NAN), "lr", journal_number(lr),
+                              "grad_norm", journal_number(j->averaged ? j->norms / averaged : NAN), "seconds",
+                              j->seconds / steps, "data_seconds", j->waited / steps, "tokens_per_second",
+                              journal_number((double)(j->samples * model->sequence) / j->seconds),
+                              "memory_bytes", (json_int_t)process_memory());
     if (scale > 0) json_object_set_new(facts, "loss_scale", journal_number(scale));
     if (j->averaged < j->steps)
         json_object_set_new(facts, "skipped_steps", json_integer((json_int_t)(j->steps - j->averaged)));
@@ -229,9 +233,11 @@ void run_journal_close(RunJournal *j, const Trainer *t, Status status)
         if (t->arena[i].peak > 0)
             json_array_append_new(memory, json_pack("{s:s, s:I}", "name", t->arena[i].name, "bytes",
                                                     (json_int_t)t->arena[i].peak));
-    journal_add(&j->file, "stop", json_pack("{s:I, s:s, s:o, s:o, s:f, s:f, s:b}", "step", (json_int_t)t->step,
-        "how", ending(status), "message", status == OK ? json_null() : journal_text(fail_text(), NAME_MOST),
-        "memory", memory, "resident_bytes", process_memory_most(), "seconds", (double)(seam.clock() - j->from) * 1e-9,
-        "done", t->step >= t->steps));
+    journal_add(&j->file, "stop",
+                json_pack("{s:I, s:s, s:o, s:o, s:f, s:f, s:b}", "step", (json_int_t)t->step, "how",
+                          ending(status), "message",
+                          status == OK ? json_null() : journal_text(fail_text(), NAME_MOST), "memory", memory,
+                          "resident_bytes", process_memory_most(), "seconds",
+                          (double)(seam.clock() - j->from) * 1e-9, "done", t->step >= t->steps));
     journal_close(&j->file);
 }
