@@ -72,8 +72,10 @@ const char *chart_number(char out[24], double x)
         char digits[24], *exponent;
         snprintf(digits, sizeof digits, "%.3g", x);
         exponent = strchr(digits, 'e');
-        if (exponent) *exponent = '\0', snprintf(out, 24, "%.12se%d", digits, (int)strtol(exponent + 1, NULL, 10));
-        else          snprintf(out, 24, "%s", digits);
+        if (exponent) {
+            *exponent = '\0';
+            snprintf(out, 24, "%.12se%d", digits, (int)strtol(exponent + 1, NULL, 10));
+        } else snprintf(out, 24, "%s", digits);
         return out;
     }
     for (size_t i = 0; i < sizeof unit / sizeof unit[0]; i++)

@@ -230,3 +230,15 @@ for i, body in enumerate((
     {"prompt": [1, 2, 256], "echo": True, "temperature": 0.5, "top_p": 0.9, "top_k": 5, "min_p": 0.1, "repetition_penalty": 1.2, "max_tokens": 20},
     {"prompt": [[1], [2, 3]], "presence_penalty": 1, "frequency_penalty": -1, "user": "u", "best_of": 1, "suffix": None, "logit_bias": {}})):
     seed("completion_request", str(i), json.dumps(body).encode())
+
+START = {"event": "start", "time": 1.0, "step": 0, "steps": 8, "options": {"lr": 1e-3, "seed": 1}, "given": "lr", "flops_per_token_full": 9.0, "peak_flops": 99.0, "ranks": 2,
+         "layout": {"tp": 1, "pp": 2, "dp": 1}, "schedule": {"name": "1f1b", "stages": 2, "chunks": 1, "micro_batches": 4, "group": 0, "extra": 0, "v_shaped": False},
+         "memory": [{"name": "persistent", "bytes": 9, "parts": [{"name": "weights", "bytes": 4}]}], "data": [{"name": "a", "share": 1.0, "samples": 8.0, "tokens": 9.0, "epochs": 2.0}]}
+JOURNAL = [START, *({"event": "steps", "time": 1.0 + n, "step": n, "mean_of_steps": 1, "tokens": 8 * n, "loss": 2.5 / n, "lr": 0.1, "grad_norm": 1.0, "seconds": 0.5} for n in range(1, 4)),
+           {"event": "skip", "time": 5.0, "step": 3, "why": "spike", "loss": None}, {"event": "evaluation", "time": 5.0, "step": 3, "split": "valid", "loss": 2.0, "bits_per_byte": 1.0},
+           {"event": "sample", "time": 5.0, "step": 3, "sample": 1, "prompt": "a", "text": "b<c>"}, {"event": "rewind", "time": 6.0, "from": 3, "step": 1},
+           {"event": "save", "time": 7.0, "step": 2, "seconds": 1.0}, {**START, "step": 2, "options": {"lr": 1}},
+           {"event": "stop", "time": 9.0, "how": "failure", "message": "no", "memory": [{"name": "persistent", "bytes": 8}], "resident_bytes": 9.0}]
+seed("journal", "events", b"".join(json.dumps(line, separators=(",", ":")).encode() + b"\n" for line in JOURNAL))
+seed("journal", "metrics", b'{"step":1,"loss":2.5,"tokens":8,"seconds":0.5}\n{"step":1,"split":"valid","loss":2}\n{"step":2,"loss":null,"skipped":true}\n')
+seed("journal", "table", b"step,split,loss,lr\n1,train,2.5,0.1\n1,valid,2,\n2,train,nan,0.1\n")
