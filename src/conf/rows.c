@@ -248,6 +248,7 @@ static const CommandRow command_rows[] = {
     { FOR_FAIRSEQ_DETOK,    "fairseq-detok",    0,                true  },
     { FOR_REPORT,           "report",           0,                true  },
     { FOR_COMPARE,          "compare",          0,                true  },
+    { FOR_SPEEDRUN,         "speedrun",         TRAINERS,         false },
     { FOR_CONFIG_ALONE,     "config",           TRAINERS | HINTS, false },
     { FOR_CONFIG,           "config",           TRAINERS | HINTS, false },
 };

@@ -1,0 +1,113 @@
+/* jotun speedrun --input FILE|DIR --minutes N: from texts to a trained, evaluated and exported model. The work is done by the other
+ * commands, as child processes, and what the run consists of by plan/recipe.c; this file goes through the stages. */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+#include "base/file.h"
+#include "base/log.h"
+#include "base/seam.h"
+#include "cli/command.h"
+#include "cli/signals.h"
+#include "cli/speedrun/speedrun.h"
+
+static const struct { const char *name, *what; StageRun *run; } stages[] = {
+    { "clean",     "cleaning the texts",                             stage_clean },
+    { "split",     "holding out documents",                          stage_split },
+    { "tokenizer", "learning a tokenizer",                           stage_tokenizer },
+    { "tokens",    "tokenizing",                                     stage_tokens },
+    { "recipe",    "choosing the model",                             stage_recipe },
+    { "train",     "training",                                       stage_train },
+    { "evaluate",  "evaluating on the documents held out",           stage_evaluate },
+    { "export",    "writing the model for Hugging Face's transformers", stage_export },
+};
+enum { STAGES = sizeof stages / sizeof stages[0] };
+
+static Status dials_check(const Options *o)
+{
+    const OptionIndex dial[] = { OPTION_speedrun_minutes, OPTION_speedrun_depth, OPTION_speedrun_flops };
+    const char *first = NULL;
+    for (int i = 0; i < 3; i++) {
+        if (!options_typed_by_person(o, dial[i])) continue;
+        if (first) return fail(BAD_OPTION, "%s and %s both say how large the run is; leave one out", first, o->source[dial[i]].name);
+        first = o->source[dial[i]].name;
+    }
+    for (int i = 0; i < o->speedrun_input.count; i++)
+        if (!strcmp(o->speedrun_input.text[i], "-"))
+            return fail(BAD_OPTION, "--input -: a run that goes on after an interruption reads its texts again, which standard input "
+                        "cannot; write them to a file");
+    return OK;
+}
+
+/* "texts.speedrun" of "texts/" and of "texts.jsonl" */
+static void folder_name(char out[1024], const Options *o)
+{
+    const char *input = o->speedrun_input.text[0];
+    size_t      bytes = strlen(input);
+    while (bytes > 1 && input[bytes - 1] == '/') bytes--;
+    const char *leaf = path_leaf(input, bytes), *dot = strchr(leaf + 1, '.');
+    if (dot && dot < input + bytes) bytes = (size_t)(dot - input);
+    snprintf(out, 1024, "%.*s.speedrun", (int)(bytes < 900 ? bytes : 900), input);
+}
+
+static Status stage_do(Speedrun *s, int i)
+{
+    char    time[24];
+    int64_t began = seam.clock();
+    if (speedrun_facts(s, stages[i].name)) {
+        log_line("speedrun: %s: done before, kept", stages[i].name);
+        return OK;
+    }
+    if (*s->stop) return fail(INTERRUPTED, "stopped by a signal; the same command goes on with %s", s->folder);
+    log_line("speedrun: %s (stage %d of %d)", stages[i].what, i + 1, STAGES);
+    json_t *facts = json_object();
+    Status  status = facts ? stages[i].run(s, facts) : fail(NO_MEMORY, "no memory for the state");
+    double  seconds = (double)(seam.clock() - began) * 1e-9;
+    if (status != OK || json_object_set_new(facts, "seconds", json_real(seconds)) ||
+        json_object_set(json_object_get(s->state, "stages"), stages[i].name, facts)) {
+        json_decref(facts);
+        return status != OK ? status : fail(NO_MEMORY, "no memory for the state");
+    }
+    json_decref(facts);
+    TRY(speedrun_save(s));
+    log_line("speedrun: %s took %s", stages[i].name, log_time(time, seconds));
+    return OK;
+}
+
+/* What there is now, and the commands that use it. */
+static void result_print(const Speedrun *s)
+{
+    char time[24];
+    printf("bits per byte: %.4f on %.0f documents held out (%.0f bytes)\n", speedrun_number(s, "evaluate", "bits_per_byte"),
+           speedrun_number(s, "split", "heldout_documents"), speedrun_number(s, "split", "heldout_bytes"));
+    printf("model: %.0f parameters, %.0f steps, %.1f passes over the text; %s in all\n",
+           speedrun_number(s, "recipe", "parameters"), speedrun_number(s, "recipe", "steps"),
+           speedrun_number(s, "recipe", "epochs"), log_time(time, speedrun_seconds(s)));
+    printf("checkpoint: %s\ntransformers: %s\nmetrics: %s\n", speedrun_path(s, "checkpoint"), speedrun_path(s, "hf"),
+           speedrun_path(s, "metrics.jsonl"));
+    printf("try it: jotun generate --load %s --prompt TEXT --temperature 0.8\n", speedrun_path(s, "checkpoint"));
+}
+
+static Status options_run(const Options *o)
+{
+    char     named[1024];
+    Speedrun s;
+    TRY(dials_check(o));
+    folder_name(named, o);
+    Status status = speedrun_open(&s, o, o->speedrun_output ? o->speedrun_output : named);
+    s.stop = signals_catch("\njotun: stops at the next place from which the run goes on; the same signal again ends it at once\n");
+    for (int i = 0; i < STAGES && status == OK; i++) status = stage_do(&s, i);
+    if (status == OK) result_print(&s);
+    speedrun_close(&s);
+    return status;
+}
+
+Status cmd_speedrun(int argc, char **argv)
+{
+    Options o;
+    Status  status = options_parse(&o, FOR_SPEEDRUN, argc, argv);
+    if (status == OK) status = options_derive(&o);
+    if (status == OK) status = options_validate(&o);
+    if (status == OK) status = options_run(&o);
+    options_close(&o);
+    return status;
+}

@@ -1,0 +1,241 @@
+/* The stages of a speedrun that make tokens of texts: cleaning, documents held out, tokenizer, token files. */
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <xxhash.h>
+#include "base/log.h"
+#include "base/team.h"
+#include "cli/speedrun/speedrun.h"
+#include "corpus/clean/sink.h"
+#include "corpus/read/inputs.h"
+#include "corpus/read/json_text.h"
+#include "corpus/read/source.h"
+#include "data/token_file.h"
+
+/* ---- cleaning ---- */
+
+/* Bytes a second that a core cleans at least, by which it is judged whether a text is too large for the minutes */
+static const double clean_rate = 2e7;
+
+/* Refused before hours of cleaning, not after */
+static Status inputs_check(const Speedrun *s, json_t *facts)
+{
+    const Options *o = s->o;
+    Inputs  in = { 0 };
+    double  bytes = 0;
+    TRY(inputs_expand(&in, o->speedrun_input.text, o->speedrun_input.count, BLOCK_AUTO));
+    for (int64_t i = 0; i < in.paths; i++) bytes += (double)source_size(in.path[i]);
+    json_object_set_new(facts, "files", json_integer(in.paths));
+    json_object_set_new(facts, "input_bytes", json_real(bytes));
+    inputs_free(&in);
+    double minutes = json_number_value(json_object_get(json_object_get(s->state, "asked"), "minutes"));
+    double needs   = bytes / (clean_rate * team_cores()) / 60;
+    char   size[24];
+    if (minutes == 0 || needs <= minutes / 2) return OK;
+    return fail(BAD_OPTION, "--minutes %g: cleaning the %s of --input takes up to %.0f minutes on %d cores, and half of the time is for "
+                "training; give --minutes %.0f, or a part of the texts", minutes, log_bytes(size, bytes), ceil(needs), team_cores(),
+                ceil(2 * needs));
+}
+
+Status stage_clean(Speedrun *s, json_t *facts)
+{
+    ChildWords words = { 0 };
+    TRY(inputs_check(s, facts));
+    child_word(&words, "clean");
+    child_word(&words, "--input");
+    for (int i = 0; i < s->o->speedrun_input.count; i++) {
+        if (i > 60) return fail(BAD_OPTION, "--input: %d names; give a directory, or @F, a list of files", s->o->speedrun_input.count);
+        child_word(&words, "%s", s->o->speedrun_input.text[i]);
+    }
+    child_word(&words, "--output");
+    child_word(&words, "%s", speedrun_path(s, "clean.jsonl"));
+    child_word(&words, "--report");
+    child_word(&words, "%s", speedrun_path(s, "clean.json"));
+    child_word(&words, "--dedup exact --near-threshold 0.8 ");
+    return child_run(s, &words, NULL);
+}
+
+/* ---- documents held out ---- */
+
+/* A twentieth of the text, and of a large text so many bytes: an evaluation of more takes time and tells no more. */
+static const double heldout_share = 0.05, heldout_most = 2e6;
+enum { DOCUMENTS_SORTED = 1 << 20, FLUSH = 1 << 20 };
+
+typedef struct { uint64_t hash; int64_t bytes; } HashedDocument;
+typedef struct {
+    HashedDocument *document;               /* owned; the first DOCUMENTS_SORTED */
+    int64_t         documents, bytes;
+    uint64_t        heldout_below, train_below;    /* hashes: held out, trained on; others are left out of a large text */
+} Split;
+
+/* What decides is the text alone, so that a document stays on its side whatever else is in the input. */
+static uint64_t hash_of(const Document *d) { return XXH3_64bits(d->text, (size_t)d->bytes); }
+
+static int by_hash(const void *a, const void *b)
+{
+    const HashedDocument *x = a, *y = b;
+    return (x->hash > y->hash) - (x->hash < y->hash);
+}
+
+static Status split_count(Split *p, const char *path)
+{
+    Source  *source;
+    Document d;
+    bool     more;
+    TRY(source_open(&source, path, "text"));
+    Status status = source_next(source, &d, &more);
+    for (; status == OK && more; status = source_next(source, &d, &more)) {
+        if (p->documents < DOCUMENTS_SORTED) p->document[p->documents] = (HashedDocument){ hash_of(&d), d.bytes };
+        p->documents++;
+        p->bytes += d.bytes;
+    }
+    source_close(source);
+    return status;
+}
+
+static uint64_t share_of_hashes(double share) { return share >= 1 ? UINT64_MAX : (uint64_t)(share * 18446744073709551615.0); }
+
+/* Of few documents those with the lowest hashes until they have the share of the bytes; of many those below a share of all
+ * hashes, which is as good. */
+static void split_bounds(Split *p, int64_t bytes_most)
+{
+    double  target = fmin(heldout_share * (double)p->bytes, heldout_most);
+    int64_t taken = 0, i = 0, sorted = p->documents < DOCUMENTS_SORTED ? p->documents : DOCUMENTS_SORTED;
+    p->heldout_below = share_of_hashes(target / (double)p->bytes);
+    if (p->documents <= DOCUMENTS_SORTED) {
+        qsort(p->document, (size_t)sorted, sizeof *p->document, by_hash);
+        while (i < sorted - 1 && (double)taken < target) taken += p->document[i++].bytes;
+        p->heldout_below = sorted ? p->document[i < sorted ? i : sorted - 1].hash : 0;
+    }
+    double share = (double)bytes_most / (double)p->bytes;
+    uint64_t room = UINT64_MAX - p->heldout_below;
+    p->train_below = share >= 1 ? UINT64_MAX : p->heldout_below + (uint64_t)(share * (double)room);
+}
+
+static Status sink_document(Sink *sink, const Document *d)
+{
+    TRY(json_text_format(&sink->text, "{\"text\": "));
+    TRY(json_text_string(&sink->text, json_text_of(d->text, d->bytes)));
+    TRY(json_text_format(&sink->text, "}\n"));
+    return sink_flush(sink, FLUSH);
+}
+
+typedef struct { Sink sink; int64_t documents, bytes; } Side;
+
+static Status split_write(const Speedrun *s, const Split *p, Side side[2])
+{
+    static const char *const name[2] = { "heldout.jsonl", "train.jsonl" };
+    Source  *source;
+    Document d;
+    bool     more;
+    TRY(source_open(&source, speedrun_path(s, "clean.jsonl"), "text"));
+    Status status = OK;
+    for (int i = 0; i < 2 && status == OK; i++) status = sink_open(&side[i].sink, speedrun_path(s, name[i]));
+    if (status == OK) status = source_next(source, &d, &more);
+    for (; status == OK && more && !*s->stop; status = source_next(source, &d, &more)) {
+        uint64_t hash = hash_of(&d);
+        if (hash >= p->train_below && hash >= p->heldout_below) continue;
+        Side *mine = &side[hash >= p->heldout_below];
+        mine->documents++;
+        mine->bytes += d.bytes;
+        status = sink_document(&mine->sink, &d);
+        if (status != OK) break;
+    }
+    source_close(source);
+    if (status == OK && *s->stop) status = fail(INTERRUPTED, "stopped by a signal; the same command goes on with %s", s->folder);
+    for (int i = 0; i < 2 && status == OK; i++) status = sink_finish(&side[i].sink);
+    return status;
+}
+
+static Status too_little(const Speedrun *s, const Split *p)
+{
+    const char *first = s->o->speedrun_input.text[0];
+    if (p->documents == 0)
+        return fail(BAD_FILE, "--input %s: no text is left after cleaning; %s says what was dropped and why (a text that is not UTF-8 "
+                    "can be converted by iconv -f ISO-8859-1 -t UTF-8; a file of another format, such as PDF, has to be made text first)",
+                    first, speedrun_path(s, "clean.html"));
+    return fail(BAD_FILE, "--input %s: %" PRId64 " document%s of %" PRId64 " bytes %s left after cleaning, and a run needs 2 documents "
+                "and 500 bytes or more, since some are held out; a line of a .txt file is a document", first, p->documents,
+                p->documents == 1 ? "" : "s", p->bytes, p->documents == 1 ? "is" : "are");
+}
+
+Status stage_split(Speedrun *s, json_t *facts)
+{
+    Split     p = { .document = calloc(DOCUMENTS_SORTED, sizeof *p.document) };
+    Side      side[2] = { { .sink.fd = -1 }, { .sink.fd = -1 } };
+    json_t   *asked = json_object_get(s->state, "asked");
+    RecipeAsk ask = { .seconds = 60 * json_number_value(json_object_get(asked, "minutes")),
+                      .flops = json_number_value(json_object_get(asked, "flops")),
+                      .depth = (int)json_integer_value(json_object_get(asked, "depth")) };
+    if (!p.document) return fail(NO_MEMORY, "no memory for the documents' hashes");
+    Status status = split_count(&p, speedrun_path(s, "clean.jsonl"));
+    if (status == OK && (p.documents < 2 || p.bytes < 500)) status = too_little(s, &p);
+    if (status == OK) split_bounds(&p, recipe_bytes_most(&ask, team_cores()));
+    if (status == OK) status = split_write(s, &p, side);
+    for (int i = 0; i < 2; i++) sink_discard(&side[i].sink);
+    free(p.document);
+    TRY(status);
+    json_object_set_new(facts, "heldout_documents", json_integer(side[0].documents));
+    json_object_set_new(facts, "heldout_bytes", json_integer(side[0].bytes));
+    json_object_set_new(facts, "train_documents", json_integer(side[1].documents));
+    json_object_set_new(facts, "train_bytes", json_integer(side[1].bytes));
+    json_object_set_new(facts, "left_out_documents", json_integer(p.documents - side[0].documents - side[1].documents));
+    log_line("speedrun: %" PRId64 " documents of %" PRId64 " bytes to train on; %" PRId64 " of %" PRId64 " bytes, those with the lowest "
+             "hashes of their text, are held out", side[1].documents, side[1].bytes, side[0].documents, side[0].bytes);
+    if (p.documents > side[0].documents + side[1].documents)
+        log_line("speedrun: %" PRId64 " documents more than the run can read are left out, by their hashes",
+                 p.documents - side[0].documents - side[1].documents);
+    return OK;
+}
+
+/* ---- tokens ---- */
+
+Status stage_tokenizer(Speedrun *s, json_t *facts)
+{
+    ChildWords words = { 0 };
+    int64_t    ids = recipe_vocabulary((int64_t)speedrun_number(s, "split", "train_bytes"));
+    json_object_set_new(facts, "name", json_string(ids ? "tokenizer.json" : "bytes"));
+    if (!ids) {
+        log_line("speedrun: so little text teaches no tokenizer; its bytes are the tokens");
+        return OK;
+    }
+    child_word(&words, "tokenizer train --vocab-size %" PRId64 " --input ", ids);
+    child_word(&words, "%s", speedrun_path(s, "train.jsonl"));
+    child_word(&words, "--output");
+    child_word(&words, "%s", speedrun_path(s, "tokenizer.json"));
+    return child_run(s, &words, NULL);
+}
+
+const char *speedrun_tokenizer(const Speedrun *s)
+{
+    const char *name = json_string_value(json_object_get(speedrun_facts(s, "tokenizer"), "name"));
+    return name && strcmp(name, "bytes") ? speedrun_path(s, name) : "bytes";
+}
+
+static Status tokens_of(const Speedrun *s, json_t *facts, const char *side)
+{
+    ChildWords words = { 0 };
+    char       name[64];
+    TokenFile  tokens;
+    child_word(&words, "prepare --append-eod --tokenizer ");
+    child_word(&words, "%s", speedrun_tokenizer(s));
+    snprintf(name, sizeof name, "%s.jsonl", side);
+    child_word(&words, "--input");
+    child_word(&words, "%s", speedrun_path(s, name));
+    child_word(&words, "--output-prefix");
+    child_word(&words, "%s", speedrun_path(s, side));
+    TRY(child_run(s, &words, NULL));
+    snprintf(name, sizeof name, "%s_text_document", side);
+    TRY(token_file_open(&tokens, speedrun_path(s, name)));
+    json_object_set_new(facts, side, json_integer(tokens.tokens));
+    token_file_close(&tokens);
+    return OK;
+}
+
+Status stage_tokens(Speedrun *s, json_t *facts)
+{
+    TRY(tokens_of(s, facts, "train"));
+    return tokens_of(s, facts, "heldout");
+}
