@@ -9,24 +9,26 @@ static const struct {
     int     head;               /* channels of a head */
     int     sequence;
     double  batch_tokens, batch_at;    /* tokens of a step where the horizon is so many tokens */
-    double  lr, dropout, weight_decay, warmup;
+    double  lr, weight_decay, warmup;      /* warmup: its share of the steps */
+    double  dropout, dropout_from;         /* for each doubling of the passes over the text above so many */
     double  epochs_most;        /* further passes over the text are worth nothing */
 } rule = {
     .width = 64, .head = 64, .sequence = 256, .batch_tokens = 4096, .batch_at = 4e6,
-    .lr = 4e-3, .dropout = 0.1, .weight_decay = 0.1, .warmup = 0.03, .epochs_most = 40,
+    .lr = 4e-3, .weight_decay = 0.1, .warmup = 0.03, .dropout = 0.05, .dropout_from = 4, .epochs_most = 40,
 };
 /* Power Lines (arXiv 2505.13738): the best batch grows with this power of the tokens of a run. */
 static const double batch_power = 0.383;
 /* Hoffmann et al. (arXiv 2203.15556): compute-optimal models see about so many tokens for each parameter. */
 static const double tokens_per_parameter = 20;
-/* Muennighoff et al. (arXiv 2305.16264), table of the fit on C4 */
-static const struct { double entropy, a, b, power, tokens_decay, parameters_decay; } law = {
-    1.87, 521, 1488, 0.353, 15.387756, 5.309743,
-};
+/* Muennighoff et al. (arXiv 2305.16264), the fit on C4; tokens_decay is their R*_D. Their decay of parameters
+ * is left out: it was fitted without dropout, and would keep models of little text far too small. */
+static const struct {
+    double entropy, a, b, power, tokens_decay;
+} law = { 1.87, 521, 1488, 0.353, 15.387756 };
 
 int64_t recipe_vocabulary(int64_t bytes)
 {
-    double ids = 1024 * sqrt((double)bytes / 1.2e6);
+    double ids = 2048 * sqrt((double)bytes / 1.2e6);
     if (ids < 512) return 0;
     double power = floor(log2(ids) + 0.5);
     return (int64_t)exp2(power < 15 ? power : 15);
@@ -48,19 +50,12 @@ int64_t recipe_bytes_most(const RecipeAsk *ask, int cores)
     return bytes < 1e6 ? 1000000 : bytes < 1e15 ? (int64_t)bytes : (int64_t)1e15;
 }
 
-/* What `many` of something are worth, of which `once` are distinct and the others repeat them */
-static double worth(double many, double once, double decay)
-{
-    double again = many / once - 1;
-    return again <= 0 ? many : once * (1 + decay * (1 - exp(-again / decay)));
-}
-
 double recipe_loss(double parameters, double seen, double distinct)
 {
-    double fitting = distinct / tokens_per_parameter;
-    double tokens  = worth(seen, distinct, law.tokens_decay);
-    double fitted  = worth(parameters, fitting, law.parameters_decay);
-    return law.entropy + law.a / pow(fitted, law.power) + law.b / pow(tokens, law.power);
+    double again  = seen / distinct - 1;
+    double tokens = again <= 0 ? seen
+                               : distinct * (1 + law.tokens_decay * (1 - exp(-again / law.tokens_decay)));
+    return law.entropy + law.a / pow(parameters, law.power) + law.b / pow(tokens, law.power);
 }
 
 static int at_least_one(double x) { return x < 1 ? 1 : (int)x; }
@@ -96,7 +91,8 @@ bool recipe_horizon(Recipe *r, const RecipeAsk *ask, double step_seconds)
     r->epochs = (double)r->steps * step / distinct;
     r->lr     = rule.lr;
     r->weight_decay = rule.weight_decay;
-    r->dropout = r->epochs > 1 ? rule.dropout : 0;
+    r->dropout = rule.dropout * fmax(log2(r->epochs / rule.dropout_from), 0);
+    r->dropout = floor(r->dropout * 100 + 0.5) / 100;
     r->loss = recipe_loss(r->parameters, (double)r->steps * step, distinct);
     return steps >= RECIPE_STEPS_LEAST;
 }

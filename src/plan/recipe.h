@@ -1,7 +1,7 @@
 #ifndef PLAN_RECIPE_H
 #define PLAN_RECIPE_H
-/* What `jotun speedrun` trains: vocabulary, shape, batch, learning rate, regularization and horizon, from the text, the budget
- * and the measured speed. Pure functions; docs/speedrun.md states the sources and the measurements behind each number. */
+/* What `jotun speedrun` trains: vocabulary, shape, batch, learning rate, regularization and horizon, from the
+ * text, the budget and the measured speed. Pure functions; docs/speedrun.md has their sources. */
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -19,7 +19,7 @@ typedef struct {
 typedef struct {
     int     depth, hidden, heads, ffn, sequence;
     int     batch, micro;       /* samples of a step, and of what is computed at once */
-    double  parameters;         /* of the layers' matrices and the head; the embedding is the head's, tied */
+    double  parameters;         /* of the matrices; the embedding is the head's too (tied) */
     double  flops_per_token;    /* forward and backward */
     double  lr, dropout, weight_decay;
     int64_t steps, warmup;
@@ -29,15 +29,16 @@ typedef struct {
 
 /* Ids of a tokenizer for so many bytes of text; 0: bytes as they are. */
 int64_t recipe_vocabulary(int64_t bytes);
-/* The most bytes of text that a run can use: what the smallest model could read once. cores: of this machine. */
+/* The most bytes of text that a run can use: what the smallest model could read once. cores: of this
+ * machine. */
 int64_t recipe_bytes_most(const RecipeAsk *ask, int cores);
-/* Expected loss, whose differences between models count: the law of Muennighoff et al. (arXiv 2305.16264), in which tokens that
- * are seen again and parameters beyond what the text can fill have decaying worth. */
+/* Expected loss in nats a token, of which the differences between models count: the law of Muennighoff et al.
+ * (arXiv 2305.16264), in which tokens that are seen again are worth less each time. */
 double  recipe_loss(double parameters, double seen, double distinct);
 /* The shape and the batch of a depth. */
 void    recipe_shape(Recipe *r, const RecipeAsk *ask, int depth);
-/* Steps and schedule of a shape. step_seconds: measured; 0 where ask has no seconds. False: the budget is less than
- * RECIPE_STEPS_LEAST steps. */
+/* Steps and schedule of a shape. step_seconds: measured; 0 where ask has no seconds. False: the budget is less
+ * than RECIPE_STEPS_LEAST steps. */
 enum { RECIPE_STEPS_LEAST = 10 };
 bool    recipe_horizon(Recipe *r, const RecipeAsk *ask, double step_seconds);
 #endif

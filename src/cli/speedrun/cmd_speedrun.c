@@ -1,5 +1,6 @@
-/* jotun speedrun --input FILE|DIR --minutes N: from texts to a trained, evaluated and exported model. The work is done by the other
- * commands, as child processes, and what the run consists of by plan/recipe.c; this file goes through the stages. */
+/* jotun speedrun --input FILE|DIR --minutes N: from texts to a trained, evaluated and exported model. The
+ * work is done by the other commands, as child processes, and what the run consists of by plan/recipe.c; this
+ * file goes through the stages. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -10,31 +11,37 @@
 #include "cli/signals.h"
 #include "cli/speedrun/speedrun.h"
 
-static const struct { const char *name, *what; StageRun *run; } stages[] = {
-    { "clean",     "cleaning the texts",                             stage_clean },
-    { "split",     "holding out documents",                          stage_split },
-    { "tokenizer", "learning a tokenizer",                           stage_tokenizer },
-    { "tokens",    "tokenizing",                                     stage_tokens },
-    { "recipe",    "choosing the model",                             stage_recipe },
-    { "train",     "training",                                       stage_train },
-    { "evaluate",  "evaluating on the documents held out",           stage_evaluate },
-    { "export",    "writing the model for Hugging Face's transformers", stage_export },
+static const struct {
+    const char *name, *what;
+    StageRun   *run;
+} stages[] = {
+    {"clean", "cleaning the texts", stage_clean},
+    {"split", "holding out documents", stage_split},
+    {"tokenizer", "learning a tokenizer", stage_tokenizer},
+    {"tokens", "tokenizing", stage_tokens},
+    {"recipe", "choosing the model", stage_recipe},
+    {"train", "training", stage_train},
+    {"evaluate", "evaluating on the documents held out", stage_evaluate},
+    {"export", "writing the model for Hugging Face's transformers", stage_export},
 };
 enum { STAGES = sizeof stages / sizeof stages[0] };
 
 static Status dials_check(const Options *o)
 {
-    const OptionIndex dial[] = { OPTION_speedrun_minutes, OPTION_speedrun_depth, OPTION_speedrun_flops };
-    const char *first = NULL;
+    const OptionIndex dial[] = {OPTION_speedrun_minutes, OPTION_speedrun_depth, OPTION_speedrun_flops};
+    const char       *first  = NULL;
     for (int i = 0; i < 3; i++) {
         if (!options_typed_by_person(o, dial[i])) continue;
-        if (first) return fail(BAD_OPTION, "%s and %s both say how large the run is; leave one out", first, o->source[dial[i]].name);
+        if (first)
+            return fail(BAD_OPTION, "%s and %s both say how large the run is; leave one out", first,
+                        o->source[dial[i]].name);
         first = o->source[dial[i]].name;
     }
     for (int i = 0; i < o->speedrun_input.count; i++)
         if (!strcmp(o->speedrun_input.text[i], "-"))
-            return fail(BAD_OPTION, "--input -: a run that goes on after an interruption reads its texts again, which standard input "
-                        "cannot; write them to a file");
+            return fail(BAD_OPTION, "--input -: a run that goes on after an interruption reads its texts "
+                                    "again, which standard input "
+                                    "cannot; write them to a file");
     return OK;
 }
 
@@ -57,10 +64,11 @@ static Status stage_do(Speedrun *s, int i)
         log_line("speedrun: %s: done before, kept", stages[i].name);
         return OK;
     }
-    if (*s->stop) return fail(INTERRUPTED, "stopped by a signal; the same command goes on with %s", s->folder);
+    if (*s->stop)
+        return fail(INTERRUPTED, "stopped by a signal; the same command goes on with %s", s->folder);
     log_line("speedrun: %s (stage %d of %d)", stages[i].what, i + 1, STAGES);
-    json_t *facts = json_object();
-    Status  status = facts ? stages[i].run(s, facts) : fail(NO_MEMORY, "no memory for the state");
+    json_t *facts   = json_object();
+    Status  status  = facts ? stages[i].run(s, facts) : fail(NO_MEMORY, "no memory for the state");
     double  seconds = (double)(seam.clock() - began) * 1e-9;
     if (status != OK || json_object_set_new(facts, "seconds", json_real(seconds)) ||
         json_object_set(json_object_get(s->state, "stages"), stages[i].name, facts)) {
@@ -77,14 +85,16 @@ static Status stage_do(Speedrun *s, int i)
 static void result_print(const Speedrun *s)
 {
     char time[24];
-    printf("bits per byte: %.4f on %.0f documents held out (%.0f bytes)\n", speedrun_number(s, "evaluate", "bits_per_byte"),
-           speedrun_number(s, "split", "heldout_documents"), speedrun_number(s, "split", "heldout_bytes"));
+    printf("bits per byte: %.4f on %.0f documents held out (%.0f bytes)\n",
+           speedrun_number(s, "evaluate", "bits_per_byte"), speedrun_number(s, "split", "heldout_documents"),
+           speedrun_number(s, "split", "heldout_bytes"));
     printf("model: %.0f parameters, %.0f steps, %.1f passes over the text; %s in all\n",
            speedrun_number(s, "recipe", "parameters"), speedrun_number(s, "recipe", "steps"),
            speedrun_number(s, "recipe", "epochs"), log_time(time, speedrun_seconds(s)));
-    printf("checkpoint: %s\ntransformers: %s\nmetrics: %s\n", speedrun_path(s, "checkpoint"), speedrun_path(s, "hf"),
-           speedrun_path(s, "metrics.jsonl"));
-    printf("try it: jotun generate --load %s --prompt TEXT --temperature 0.8\n", speedrun_path(s, "checkpoint"));
+    printf("checkpoint: %s\ntransformers: %s\nmetrics: %s\n", speedrun_path(s, "checkpoint"),
+           speedrun_path(s, "hf"), speedrun_path(s, "metrics.jsonl"));
+    printf("try it: jotun generate --load %s --prompt TEXT --temperature 0.8\n",
+           speedrun_path(s, "checkpoint"));
 }
 
 static Status options_run(const Options *o)
@@ -94,7 +104,8 @@ static Status options_run(const Options *o)
     TRY(dials_check(o));
     folder_name(named, o);
     Status status = speedrun_open(&s, o, o->speedrun_output ? o->speedrun_output : named);
-    s.stop = signals_catch("\njotun: stops at the next place from which the run goes on; the same signal again ends it at once\n");
+    s.stop = signals_catch("\njotun: stops at the next place from which the run goes on; the same signal "
+                           "again ends it at once\n");
     for (int i = 0; i < STAGES && status == OK; i++) status = stage_do(&s, i);
     if (status == OK) result_print(&s);
     speedrun_close(&s);

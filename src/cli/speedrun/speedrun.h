@@ -10,40 +10,47 @@
  *     { "asked": {...}, "stages": { "clean": { "seconds": 1.5, ... facts of the stage }, ... } }
  * A stage that has an entry is done and is not run again. */
 typedef struct {
-    const Options *o;
-    const char    *folder;
-    json_t        *state;                   /* owned */
-    int            lock;                    /* descriptor; children inherit it, so that it outlives this process */
-    const volatile sig_atomic_t *stop;      /* a signal asks this process to end */
+    const Options               *o;
+    const char                  *folder;
+    json_t                      *state; /* owned */
+    int                          lock; /* descriptor; children inherit it, so that it outlives this process */
+    const volatile sig_atomic_t *stop; /* a signal asks this process to end */
 } Speedrun;
 
 /* A stage adds what later stages and the reader need to `facts`. */
 typedef Status StageRun(Speedrun *s, json_t *facts);
-StageRun stage_clean, stage_split, stage_tokenizer, stage_tokens;           /* stage_text.c */
-StageRun stage_recipe, stage_train, stage_evaluate, stage_export;           /* stage_model.c */
+StageRun       stage_clean, stage_split, stage_tokenizer, stage_tokens; /* stage_text.c */
+StageRun       stage_recipe, stage_train, stage_evaluate, stage_export; /* stage_model.c */
 
-/* Opens or makes the directory and its state and takes its lock. BAD_OPTION where a run of other options is begun there. */
-Status  speedrun_open (Speedrun *s, const Options *o, const char *folder);
-void    speedrun_close(Speedrun *s);
-Status  speedrun_save (const Speedrun *s);
+/* Opens or makes the directory and its state and takes its lock. BAD_OPTION where a run of other options is
+ * begun there. */
+Status speedrun_open(Speedrun *s, const Options *o, const char *folder);
+void   speedrun_close(Speedrun *s);
+Status speedrun_save(const Speedrun *s);
 /* The facts of a stage that is done; NULL: it is not. */
 json_t *speedrun_facts(const Speedrun *s, const char *stage);
 /* A number of them; NAN: there is none. */
-double  speedrun_number(const Speedrun *s, const char *stage, const char *name);
+double speedrun_number(const Speedrun *s, const char *stage, const char *name);
 /* "directory/name", to be freed by nobody: it is one of few buffers that later calls use again. */
 const char *speedrun_path(const Speedrun *s, const char *name);
 /* Seconds that all stages have taken, each in its last start. */
-double  speedrun_seconds(const Speedrun *s);
+double speedrun_seconds(const Speedrun *s);
 
 /* The tokenizer as the commands take it: a path, or `bytes`. */
 const char *speedrun_tokenizer(const Speedrun *s);
 
 /* The words of a command line of jotun. */
 enum { CHILD_WORDS = 160, CHILD_BYTES = 16384 };
-typedef struct { char *word[CHILD_WORDS]; char text[CHILD_BYTES]; int words; size_t used; } ChildWords;
+typedef struct {
+    char  *word[CHILD_WORDS];
+    char   text[CHILD_BYTES];
+    int    words;
+    size_t used;
+} ChildWords;
 /* One word each, formatted; a word that ends in a blank is cut at its blanks: "--lr 1e-3 --bf16 ". */
-void   child_word (ChildWords *c, const char *format, ...) __attribute__((format(printf, 2, 3)));
-/* Shows the command line, runs it as a child process and waits. A signal that asks this process to stop is passed on. The child
- * ends when this process is killed. out: file that takes its standard output, as a whole; NULL: it goes where ours goes. */
+void child_word(ChildWords *c, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* Shows the command line, runs it as a child process and waits. A signal that asks this process to stop is
+ * passed on. The child ends when this process is killed. out: file that takes its standard output, as a
+ * whole; NULL: it goes where ours goes. */
 Status child_run(const Speedrun *s, const ChildWords *c, const char *out);
 #endif

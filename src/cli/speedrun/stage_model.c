@@ -1,5 +1,5 @@
-/* The stages of a speedrun that make a model of tokens: the choice of its recipe by the measured speed, training, evaluation and
- * export. */
+/* The stages of a speedrun that make a model of tokens: the choice of its recipe by the measured speed,
+ * training, evaluation and export. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -14,18 +14,24 @@
 
 /* ---- the options of a recipe ---- */
 
-/* The model is that of Qwen 3 (RMSNorm, QK norm, rotary positions, SwiGLU, no biases), which other programs open. Muon for the
- * matrices of layers, adam for all else; the learning rate decays to 0 along a line. */
+/* The model is that of Qwen 3 (RMSNorm, QK norm, rotary positions, SwiGLU, no biases), which other programs
+ * open. Muon for the matrices of layers, adam for all else; the learning rate decays to 0 along a line. */
 static void recipe_words(ChildWords *w, const Speedrun *s, const Recipe *r)
 {
-    child_word(w, "train --num-layers %d --hidden-size %d --ffn-hidden-size %d --num-attention-heads %d --seq-length %d ", r->depth,
-               r->hidden, r->ffn, r->heads, r->sequence);
-    child_word(w, "--normalization RMSNorm --qk-layernorm --position-embedding-type rope --swiglu --disable-bias-linear ");
-    child_word(w, "--attention-dropout 0 --hidden-dropout %g --micro-batch-size %d --global-batch-size %d ", r->dropout, r->micro,
-               r->batch);
-    child_word(w, "--optimizer muon --muon-momentum 0.95 --muon-nesterov --muon-extra-scale-factor 0.2 --adam-beta2 0.95 ");
-    child_word(w, "--lr %g --lr-decay-style linear --lr-warmup-iters %" PRId64 " --weight-decay %g --seed %" PRId64 " ", r->lr,
-               r->warmup, r->weight_decay, s->o->seed);
+    child_word(w,
+               "train --num-layers %d --hidden-size %d --ffn-hidden-size %d --num-attention-heads %d "
+               "--seq-length %d ",
+               r->depth, r->hidden, r->ffn, r->heads, r->sequence);
+    child_word(w, "--normalization RMSNorm --qk-layernorm --position-embedding-type rope --swiglu "
+                  "--disable-bias-linear ");
+    child_word(w, "--attention-dropout 0 --hidden-dropout %g --micro-batch-size %d --global-batch-size %d ",
+               r->dropout, r->micro, r->batch);
+    child_word(w, "--optimizer muon --muon-momentum 0.95 --muon-nesterov --muon-extra-scale-factor 0.2 "
+                  "--adam-beta2 0.95 ");
+    child_word(w,
+               "--lr %g --lr-decay-style linear --lr-warmup-iters %" PRId64
+               " --weight-decay %g --seed %" PRId64 " ",
+               r->lr, r->warmup, r->weight_decay, s->o->seed);
     if (kernel_family_has_pairs(kernel_family_best())) child_word(w, "--bf16");
     child_word(w, "--tokenizer");
     child_word(w, "%s", speedrun_tokenizer(s));
@@ -40,10 +46,10 @@ enum { MEASURED_STEPS = 5 };
 /* The median of the steps after the first, which touches its memory for the first time. */
 static Status step_seconds(double *seconds, const Speedrun *s, Recipe *r)
 {
-    ChildWords  words = { 0 };
-    const char *path = speedrun_path(s, "speed.jsonl");
-    double      step[MEASURED_STEPS] = { 0 };
-    int         steps = 0;
+    ChildWords  words                = {0};
+    const char *path                 = speedrun_path(s, "speed.jsonl");
+    double      step[MEASURED_STEPS] = {0};
+    int         steps                = 0;
     remove(path);
     recipe_words(&words, s, r);
     child_word(&words, "--train-iters %d --log-interval 1000000 --metrics ", MEASURED_STEPS);
@@ -52,17 +58,18 @@ static Status step_seconds(double *seconds, const Speedrun *s, Recipe *r)
     FILE *in = fopen(path, "r");
     char  line[4096];
     while (in && steps < MEASURED_STEPS && fgets(line, sizeof line, in)) {
-        json_t *row = json_loads(line, 0, NULL);
+        json_t *row   = json_loads(line, 0, NULL);
         step[steps++] = json_number_value(json_object_get(row, "seconds"));
         json_decref(row);
     }
     if (in) fclose(in);
     remove(path);
-    if (steps < MEASURED_STEPS) return fail(IO_FAILED, "%s: %d steps were measured instead of %d", path, steps, MEASURED_STEPS);
-    for (int i = 1; i < steps; i++)                               /* insertion sort of all but the first */
+    if (steps < MEASURED_STEPS)
+        return fail(IO_FAILED, "%s: %d steps were measured instead of %d", path, steps, MEASURED_STEPS);
+    for (int i = 1; i < steps; i++) /* insertion sort of all but the first */
         for (int j = i; j > 1 && step[j] < step[j - 1]; j--) {
             double swap = step[j];
-            step[j] = step[j - 1];
+            step[j]     = step[j - 1];
             step[j - 1] = swap;
         }
     *seconds = (step[steps / 2] + step[steps / 2 + (steps % 2 == 0)]) / 2;
@@ -70,11 +77,12 @@ static Status step_seconds(double *seconds, const Speedrun *s, Recipe *r)
 }
 
 /* Of the seconds of --minutes those that are left for training, when evaluation and export have theirs. */
-static double seconds_left(const Speedrun *s, const RecipeAsk *ask, const Recipe *r, double step, double begun)
+static double seconds_left(const Speedrun *s, const RecipeAsk *ask, const Recipe *r, double step,
+                           double begun)
 {
     const double fixed = 3, spare = 0.03;
-    double tokens_a_second = (double)r->batch * r->sequence / step;
-    double evaluation = 2 * speedrun_number(s, "tokens", "heldout") / (3 * tokens_a_second);
+    double       tokens_a_second = (double)r->batch * r->sequence / step;
+    double       evaluation      = 2 * speedrun_number(s, "tokens", "heldout") / (3 * tokens_a_second);
     return (ask->seconds - speedrun_seconds(s) - begun - fixed - evaluation) * (1 - spare);
 }
 
@@ -82,17 +90,19 @@ static void recipe_show(const Recipe *r, double step)
 {
     char time[24] = "not measured";
     if (step > 0) log_time(time, step);
-    log_line("speedrun: depth %d: %.3g parameters, %s a step, %" PRId64 " steps, %.1f passes: expected loss %.4f", r->depth, r->parameters,
-             time, r->steps, r->epochs, r->loss);
+    log_line("speedrun: depth %d: %.3g parameters, %s a step, %" PRId64
+             " steps, %.1f passes: expected loss %.4f",
+             r->depth, r->parameters, time, r->steps, r->epochs, r->loss);
 }
 
-static Status try_depth(Recipe *r, double *step, bool *fits, const Speedrun *s, RecipeAsk ask, int depth, double *used)
+static Status try_depth(Recipe *r, double *step, bool *fits, const Speedrun *s, RecipeAsk ask, int depth,
+                        double *used)
 {
     *step = 0;
     recipe_shape(r, &ask, depth);
     if (ask.seconds > 0) {
         r->warmup = 1;
-        r->lr = 1e-3;
+        r->lr     = 1e-3;
         TRY(step_seconds(step, s, r));
         *used += *step * MEASURED_STEPS + 1;
         ask.seconds = fmax(seconds_left(s, &ask, r, *step, *used), 1e-3);
@@ -104,40 +114,48 @@ static Status try_depth(Recipe *r, double *step, bool *fits, const Speedrun *s, 
 
 static json_t *recipe_json(const Recipe *r)
 {
-    return json_pack("{s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:f, s:f, s:f, s:f, s:f, s:I, s:I, s:f, s:f}", "depth", r->depth, "hidden",
-                     r->hidden, "ffn", r->ffn, "heads", r->heads, "sequence", r->sequence, "batch", r->batch, "micro", r->micro,
-                     "parameters", r->parameters, "flops_per_token", r->flops_per_token, "lr", r->lr, "dropout", r->dropout,
-                     "weight_decay", r->weight_decay, "steps", (json_int_t)r->steps, "warmup", (json_int_t)r->warmup, "epochs",
-                     r->epochs, "expected_loss", r->loss);
+    return json_pack("{s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:f, s:f, s:f, s:f, s:f, s:I, s:I, s:f, s:f}",
+                     "depth", r->depth, "hidden", r->hidden, "ffn", r->ffn, "heads", r->heads, "sequence",
+                     r->sequence, "batch", r->batch, "micro", r->micro, "parameters", r->parameters,
+                     "flops_per_token", r->flops_per_token, "lr", r->lr, "dropout", r->dropout,
+                     "weight_decay", r->weight_decay, "steps", (json_int_t)r->steps, "warmup",
+                     (json_int_t)r->warmup, "epochs", r->epochs, "expected_loss", r->loss);
 }
 
 static Recipe recipe_of(const Speedrun *s)
 {
     const char *k = "recipe";
     return (Recipe){
-        .depth = (int)speedrun_number(s, k, "depth"), .hidden = (int)speedrun_number(s, k, "hidden"),
-        .ffn = (int)speedrun_number(s, k, "ffn"), .heads = (int)speedrun_number(s, k, "heads"),
-        .sequence = (int)speedrun_number(s, k, "sequence"), .batch = (int)speedrun_number(s, k, "batch"),
-        .micro = (int)speedrun_number(s, k, "micro"), .lr = speedrun_number(s, k, "lr"),
-        .dropout = speedrun_number(s, k, "dropout"), .weight_decay = speedrun_number(s, k, "weight_decay"),
-        .steps = (int64_t)speedrun_number(s, k, "steps"), .warmup = (int64_t)speedrun_number(s, k, "warmup"),
+        .depth        = (int)speedrun_number(s, k, "depth"),
+        .hidden       = (int)speedrun_number(s, k, "hidden"),
+        .ffn          = (int)speedrun_number(s, k, "ffn"),
+        .heads        = (int)speedrun_number(s, k, "heads"),
+        .sequence     = (int)speedrun_number(s, k, "sequence"),
+        .batch        = (int)speedrun_number(s, k, "batch"),
+        .micro        = (int)speedrun_number(s, k, "micro"),
+        .lr           = speedrun_number(s, k, "lr"),
+        .dropout      = speedrun_number(s, k, "dropout"),
+        .weight_decay = speedrun_number(s, k, "weight_decay"),
+        .steps        = (int64_t)speedrun_number(s, k, "steps"),
+        .warmup       = (int64_t)speedrun_number(s, k, "warmup"),
     };
 }
 
 /* Depths are tried from 1 upwards until the expected loss has risen twice. */
 Status stage_recipe(Speedrun *s, json_t *facts)
 {
-    Recipe    r, best = { .loss = INFINITY };
+    Recipe    r, best = {.loss = INFINITY};
     Tokenizer t;
     json_t   *asked = json_object_get(s->state, "asked");
     double    step, used = 0;
     bool      fits;
     int       worse = 0;
     TRY(tokenizer_open(&t, speedrun_tokenizer(s)));
-    RecipeAsk ask = { .seconds = 60 * json_number_value(json_object_get(asked, "minutes")),
-                      .flops = json_number_value(json_object_get(asked, "flops")),
-                      .depth = (int)json_integer_value(json_object_get(asked, "depth")),
-                      .tokens = (int64_t)speedrun_number(s, "tokens", "train"), .ids = t.vocabulary };
+    RecipeAsk ask = {.seconds = 60 * json_number_value(json_object_get(asked, "minutes")),
+                     .flops   = json_number_value(json_object_get(asked, "flops")),
+                     .depth   = (int)json_integer_value(json_object_get(asked, "depth")),
+                     .tokens  = (int64_t)speedrun_number(s, "tokens", "train"),
+                     .ids     = t.vocabulary};
     tokenizer_close(&t);
     int first = ask.depth ? ask.depth : 1, last = ask.depth ? ask.depth : RECIPE_DEPTH_MOST;
     for (int depth = first; depth <= last && worse < 2; depth++) {
@@ -147,11 +165,12 @@ Status stage_recipe(Speedrun *s, json_t *facts)
         if (r.loss < best.loss) best = r;
     }
     if (!best.depth)
-        return fail(BAD_OPTION, "%s: not enough for %d steps of the smallest model; give more", ask.seconds > 0 ? "--minutes" : "--flops",
-                    RECIPE_STEPS_LEAST);
-    log_line("speedrun: chosen: depth %d, width %d, %" PRId64 " steps of %d samples of %d tokens (%.1f passes), learning rate %g; the law of "
-             "arXiv 2305.16264 for repeated text, 20 tokens a parameter by arXiv 2203.15556", best.depth, best.hidden, best.steps,
-             best.batch, best.sequence, best.epochs, best.lr);
+        return fail(BAD_OPTION, "%s: not enough for %d steps of the smallest model; give more",
+                    ask.seconds > 0 ? "--minutes" : "--flops", RECIPE_STEPS_LEAST);
+    log_line("speedrun: chosen: depth %d, width %d, %" PRId64
+             " steps of %d samples of %d tokens (%.1f passes), learning rate %g; the law of "
+             "arXiv 2305.16264 for repeated text, 20 tokens a parameter by arXiv 2203.15556",
+             best.depth, best.hidden, best.steps, best.batch, best.sequence, best.epochs, best.lr);
     json_t *chosen = recipe_json(&best);
     if (!chosen || json_object_update(facts, chosen)) return fail(NO_MEMORY, "no memory for the state");
     json_decref(chosen);
@@ -162,16 +181,20 @@ Status stage_recipe(Speedrun *s, json_t *facts)
 
 enum { SAVES = 20, EVALUATIONS = 10, EVALUATION_BATCHES = 8 };
 
-static int64_t at_least(int64_t x, int64_t least) { return x > least ? x : least; }
+static int64_t at_least(int64_t x, int64_t least)
+{
+    return x > least ? x : least;
+}
 
 Status stage_train(Speedrun *s, json_t *facts)
 {
-    ChildWords words = { 0 };
-    Recipe     r = recipe_of(s);
+    ChildWords words   = {0};
+    Recipe     r       = recipe_of(s);
     int64_t    heldout = (int64_t)speedrun_number(s, "tokens", "heldout") / (r.sequence * r.batch);
     (void)facts;
     recipe_words(&words, s, &r);
-    child_word(&words, "--train-iters %" PRId64 " --save-interval %" PRId64 " --keep-last 2 ", r.steps, at_least(r.steps / SAVES, 1));
+    child_word(&words, "--train-iters %" PRId64 " --save-interval %" PRId64 " --keep-last 2 ", r.steps,
+               at_least(r.steps / SAVES, 1));
     for (int i = 0; i < 2; i++) {
         child_word(&words, i ? "--load" : "--save");
         child_word(&words, "%s", speedrun_path(s, "checkpoint"));
@@ -180,39 +203,42 @@ Status stage_train(Speedrun *s, json_t *facts)
     child_word(&words, "%s", speedrun_path(s, "metrics.jsonl"));
     if (heldout > 0) {
         child_word(&words, "--eval-interval %" PRId64 " --eval-iters %" PRId64 " --valid-data-path ",
-                   at_least(r.steps / EVALUATIONS, 1), heldout < EVALUATION_BATCHES ? heldout : EVALUATION_BATCHES);
+                   at_least(r.steps / EVALUATIONS, 1),
+                   heldout < EVALUATION_BATCHES ? heldout : EVALUATION_BATCHES);
         child_word(&words, "%s", speedrun_path(s, "heldout_text_document"));
     }
     return child_run(s, &words, NULL);
 }
 
-/* Bits per byte of the documents held out: every token but the first is predicted once, ends of documents too, which count as a
- * byte each; half of a window is context. */
+/* Bits per byte of the documents held out: every token but the first is predicted once, ends of documents
+ * too, which count as a byte each; half of a window is context. */
 Status stage_evaluate(Speedrun *s, json_t *facts)
 {
-    ChildWords   words = { 0 };
+    ChildWords   words = {0};
     json_error_t error;
     const char  *path = speedrun_path(s, "evaluation.json");
-    Recipe       r = recipe_of(s);
+    Recipe       r    = recipe_of(s);
     child_word(&words, "eval perplexity --window-overlap %d --load ", r.sequence / 2);
     child_word(&words, "%s", speedrun_path(s, "checkpoint"));
     child_word(&words, "--data-path");
     child_word(&words, "%s", speedrun_path(s, "heldout_text_document"));
     TRY(child_run(s, &words, path));
     json_t *result = json_load_file(path, 0, &error);
-    double  nats = json_number_value(json_object_get(result, "loss")) * json_number_value(json_object_get(result, "tokens"));
+    double  nats   = json_number_value(json_object_get(result, "loss")) *
+                  json_number_value(json_object_get(result, "tokens"));
     json_decref(result);
     if (!(nats > 0)) return fail(IO_FAILED, "%s: has no loss", path);
-    double bytes = speedrun_number(s, "split", "heldout_bytes") + speedrun_number(s, "split", "heldout_documents");
+    double bytes =
+        speedrun_number(s, "split", "heldout_bytes") + speedrun_number(s, "split", "heldout_documents");
     json_object_set_new(facts, "bits_per_byte", json_real(nats / log(2) / bytes));
     return OK;
 }
 
 Status stage_export(Speedrun *s, json_t *facts)
 {
-    ChildWords words = { 0 };
+    ChildWords words = {0};
     (void)facts;
-    TRY(folder_remove(speedrun_path(s, "hf")));                  /* what a killed run has left */
+    TRY(folder_remove(speedrun_path(s, "hf"))); /* what a killed run has left */
     child_word(&words, "convert --to hf --input ");
     child_word(&words, "%s", speedrun_path(s, "checkpoint"));
     child_word(&words, "--output");

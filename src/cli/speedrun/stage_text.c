@@ -1,4 +1,5 @@
-/* The stages of a speedrun that make tokens of texts: cleaning, documents held out, tokenizer, token files. */
+/* The stages of a speedrun that make tokens of texts: cleaning, documents held out, tokenizer, token files.
+ */
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -16,15 +17,16 @@
 
 /* ---- cleaning ---- */
 
-/* Bytes a second that a core cleans at least, by which it is judged whether a text is too large for the minutes */
+/* Bytes a second that a core cleans at least, by which it is judged whether a text is too large for the
+ * minutes */
 static const double clean_rate = 2e7;
 
 /* Refused before hours of cleaning, not after */
 static Status inputs_check(const Speedrun *s, json_t *facts)
 {
-    const Options *o = s->o;
-    Inputs  in = { 0 };
-    double  bytes = 0;
+    const Options *o     = s->o;
+    Inputs         in    = {0};
+    double         bytes = 0;
     TRY(inputs_expand(&in, o->speedrun_input.text, o->speedrun_input.count, BLOCK_AUTO));
     for (int64_t i = 0; i < in.paths; i++) bytes += (double)source_size(in.path[i]);
     json_object_set_new(facts, "files", json_integer(in.paths));
@@ -34,19 +36,64 @@ static Status inputs_check(const Speedrun *s, json_t *facts)
     double needs   = bytes / (clean_rate * team_cores()) / 60;
     char   size[24];
     if (minutes == 0 || needs <= minutes / 2) return OK;
-    return fail(BAD_OPTION, "--minutes %g: cleaning the %s of --input takes up to %.0f minutes on %d cores, and half of the time is for "
-                "training; give --minutes %.0f, or a part of the texts", minutes, log_bytes(size, bytes), ceil(needs), team_cores(),
-                ceil(2 * needs));
+    return fail(BAD_OPTION,
+                "--minutes %g: cleaning the %s of --input takes up to %.0f minutes on %d cores, and half of "
+                "the time is for "
+                "training; give --minutes %.0f, or a part of the texts",
+                minutes, log_bytes(size, bytes), ceil(needs), team_cores(), ceil(2 * needs));
+}
+
+/* A hint where records were not UTF-8: other programs' encodings look like that, and so do files that are no
+ * text. */
+static Status too_little(const Speedrun *s, int64_t documents, int64_t bytes, int64_t broken)
+{
+    char hint[300] = "";
+    if (broken)
+        snprintf(hint, sizeof hint,
+                 "; %" PRId64
+                 " were passed over since they are not UTF-8: iconv -f ISO-8859-1 -t UTF-8 converts "
+                 "such a text, and a file of another format, such as PDF, has to be made text first",
+                 broken);
+    return fail(
+        BAD_FILE,
+        "--input %s: %" PRId64 " document%s of %" PRId64 " bytes %s left after cleaning, and a run "
+        "needs 2 documents and 500 bytes or more, since some are held out (a line of a .txt file is a "
+        "document); %s says what was dropped%s",
+        s->o->speedrun_input.text[0], documents, documents == 1 ? "" : "s", bytes,
+        documents == 1 ? "is" : "are", speedrun_path(s, "clean.html"), hint);
+}
+
+/* Of the report of `jotun clean`; a run of too little text ends before this stage counts as done, so that it
+ * can be begun again with more. */
+static Status cleaned_check(const Speedrun *s, json_t *facts)
+{
+    json_error_t error;
+    json_t      *report    = json_load_file(speedrun_path(s, "clean.json"), 0, &error);
+    json_t      *written   = json_object_get(report, "written");
+    int64_t      documents = json_integer_value(json_object_get(written, "documents"));
+    int64_t      bytes     = json_integer_value(json_object_get(written, "bytes"));
+    int64_t      broken    = json_integer_value(json_object_get(report, "passed_over"));
+    json_decref(report);
+    if (documents < 2 || bytes < 500) return too_little(s, documents, bytes, broken);
+    json_object_set_new(facts, "documents", json_integer(documents));
+    json_object_set_new(facts, "passed_over", json_integer(broken));
+    if (broken > documents / 10)
+        log_line("speedrun: %" PRId64 " documents were passed over since they are not UTF-8, and %" PRId64
+                 " are used; iconv converts texts of other encodings",
+                 broken, documents);
+    return OK;
 }
 
 Status stage_clean(Speedrun *s, json_t *facts)
 {
-    ChildWords words = { 0 };
+    ChildWords words = {0};
     TRY(inputs_check(s, facts));
     child_word(&words, "clean");
     child_word(&words, "--input");
     for (int i = 0; i < s->o->speedrun_input.count; i++) {
-        if (i > 60) return fail(BAD_OPTION, "--input: %d names; give a directory, or @F, a list of files", s->o->speedrun_input.count);
+        if (i > 60)
+            return fail(BAD_OPTION, "--input: %d names; give a directory, or @F, a list of files",
+                        s->o->speedrun_input.count);
         child_word(&words, "%s", s->o->speedrun_input.text[i]);
     }
     child_word(&words, "--output");
@@ -54,24 +101,33 @@ Status stage_clean(Speedrun *s, json_t *facts)
     child_word(&words, "--report");
     child_word(&words, "%s", speedrun_path(s, "clean.json"));
     child_word(&words, "--dedup exact --near-threshold 0.8 ");
-    return child_run(s, &words, NULL);
+    TRY(child_run(s, &words, NULL));
+    return cleaned_check(s, facts);
 }
 
 /* ---- documents held out ---- */
 
-/* A twentieth of the text, and of a large text so many bytes: an evaluation of more takes time and tells no more. */
+/* A twentieth of the text, and of a large text so many bytes: an evaluation of more takes time and tells no
+ * more. */
 static const double heldout_share = 0.05, heldout_most = 2e6;
 enum { DOCUMENTS_SORTED = 1 << 20, FLUSH = 1 << 20 };
 
-typedef struct { uint64_t hash; int64_t bytes; } HashedDocument;
 typedef struct {
-    HashedDocument *document;               /* owned; the first DOCUMENTS_SORTED */
+    uint64_t hash;
+    int64_t  bytes;
+} HashedDocument;
+typedef struct {
+    HashedDocument *document; /* owned; the first DOCUMENTS_SORTED */
     int64_t         documents, bytes;
-    uint64_t        heldout_below, train_below;    /* hashes: held out, trained on; others are left out of a large text */
+    uint64_t        heldout_below,
+        train_below; /* hashes: held out, trained on; others are left out of a large text */
 } Split;
 
 /* What decides is the text alone, so that a document stays on its side whatever else is in the input. */
-static uint64_t hash_of(const Document *d) { return XXH3_64bits(d->text, (size_t)d->bytes); }
+static uint64_t hash_of(const Document *d)
+{
+    return XXH3_64bits(d->text, (size_t)d->bytes);
+}
 
 static int by_hash(const void *a, const void *b)
 {
@@ -87,7 +143,8 @@ static Status split_count(Split *p, const char *path)
     TRY(source_open(&source, path, "text"));
     Status status = source_next(source, &d, &more);
     for (; status == OK && more; status = source_next(source, &d, &more)) {
-        if (p->documents < DOCUMENTS_SORTED) p->document[p->documents] = (HashedDocument){ hash_of(&d), d.bytes };
+        if (p->documents < DOCUMENTS_SORTED)
+            p->document[p->documents] = (HashedDocument){hash_of(&d), d.bytes};
         p->documents++;
         p->bytes += d.bytes;
     }
@@ -95,10 +152,13 @@ static Status split_count(Split *p, const char *path)
     return status;
 }
 
-static uint64_t share_of_hashes(double share) { return share >= 1 ? UINT64_MAX : (uint64_t)(share * 18446744073709551615.0); }
+static uint64_t share_of_hashes(double share)
+{
+    return share >= 1 ? UINT64_MAX : (uint64_t)(share * 18446744073709551615.0);
+}
 
-/* Of few documents those with the lowest hashes until they have the share of the bytes; of many those below a share of all
- * hashes, which is as good. */
+/* Of few documents those with the lowest hashes until they have the share of the bytes; of many those below a
+ * share of all hashes, which is as good. */
 static void split_bounds(Split *p, int64_t bytes_most)
 {
     double  target = fmin(heldout_share * (double)p->bytes, heldout_most);
@@ -109,8 +169,8 @@ static void split_bounds(Split *p, int64_t bytes_most)
         while (i < sorted - 1 && (double)taken < target) taken += p->document[i++].bytes;
         p->heldout_below = sorted ? p->document[i < sorted ? i : sorted - 1].hash : 0;
     }
-    double share = (double)bytes_most / (double)p->bytes;
-    uint64_t room = UINT64_MAX - p->heldout_below;
+    double   share = (double)bytes_most / (double)p->bytes;
+    uint64_t room  = UINT64_MAX - p->heldout_below;
     p->train_below = share >= 1 ? UINT64_MAX : p->heldout_below + (uint64_t)(share * (double)room);
 }
 
@@ -122,14 +182,17 @@ static Status sink_document(Sink *sink, const Document *d)
     return sink_flush(sink, FLUSH);
 }
 
-typedef struct { Sink sink; int64_t documents, bytes; } Side;
+typedef struct {
+    Sink    sink;
+    int64_t documents, bytes;
+} Side;
 
 static Status split_write(const Speedrun *s, const Split *p, Side side[2])
 {
-    static const char *const name[2] = { "heldout.jsonl", "train.jsonl" };
-    Source  *source;
-    Document d;
-    bool     more;
+    static const char *const name[2] = {"heldout.jsonl", "train.jsonl"};
+    Source                  *source;
+    Document                 d;
+    bool                     more;
     TRY(source_open(&source, speedrun_path(s, "clean.jsonl"), "text"));
     Status status = OK;
     for (int i = 0; i < 2 && status == OK; i++) status = sink_open(&side[i].sink, speedrun_path(s, name[i]));
@@ -144,34 +207,22 @@ static Status split_write(const Speedrun *s, const Split *p, Side side[2])
         if (status != OK) break;
     }
     source_close(source);
-    if (status == OK && *s->stop) status = fail(INTERRUPTED, "stopped by a signal; the same command goes on with %s", s->folder);
+    if (status == OK && *s->stop)
+        status = fail(INTERRUPTED, "stopped by a signal; the same command goes on with %s", s->folder);
     for (int i = 0; i < 2 && status == OK; i++) status = sink_finish(&side[i].sink);
     return status;
 }
 
-static Status too_little(const Speedrun *s, const Split *p)
-{
-    const char *first = s->o->speedrun_input.text[0];
-    if (p->documents == 0)
-        return fail(BAD_FILE, "--input %s: no text is left after cleaning; %s says what was dropped and why (a text that is not UTF-8 "
-                    "can be converted by iconv -f ISO-8859-1 -t UTF-8; a file of another format, such as PDF, has to be made text first)",
-                    first, speedrun_path(s, "clean.html"));
-    return fail(BAD_FILE, "--input %s: %" PRId64 " document%s of %" PRId64 " bytes %s left after cleaning, and a run needs 2 documents "
-                "and 500 bytes or more, since some are held out; a line of a .txt file is a document", first, p->documents,
-                p->documents == 1 ? "" : "s", p->bytes, p->documents == 1 ? "is" : "are");
-}
-
 Status stage_split(Speedrun *s, json_t *facts)
 {
-    Split     p = { .document = calloc(DOCUMENTS_SORTED, sizeof *p.document) };
-    Side      side[2] = { { .sink.fd = -1 }, { .sink.fd = -1 } };
-    json_t   *asked = json_object_get(s->state, "asked");
-    RecipeAsk ask = { .seconds = 60 * json_number_value(json_object_get(asked, "minutes")),
-                      .flops = json_number_value(json_object_get(asked, "flops")),
-                      .depth = (int)json_integer_value(json_object_get(asked, "depth")) };
+    Split     p       = {.document = calloc(DOCUMENTS_SORTED, sizeof *p.document)};
+    Side      side[2] = {{.sink.fd = -1}, {.sink.fd = -1}};
+    json_t   *asked   = json_object_get(s->state, "asked");
+    RecipeAsk ask     = {.seconds = 60 * json_number_value(json_object_get(asked, "minutes")),
+                         .flops   = json_number_value(json_object_get(asked, "flops")),
+                         .depth   = (int)json_integer_value(json_object_get(asked, "depth"))};
     if (!p.document) return fail(NO_MEMORY, "no memory for the documents' hashes");
     Status status = split_count(&p, speedrun_path(s, "clean.jsonl"));
-    if (status == OK && (p.documents < 2 || p.bytes < 500)) status = too_little(s, &p);
     if (status == OK) split_bounds(&p, recipe_bytes_most(&ask, team_cores()));
     if (status == OK) status = split_write(s, &p, side);
     for (int i = 0; i < 2; i++) sink_discard(&side[i].sink);
@@ -181,9 +232,12 @@ Status stage_split(Speedrun *s, json_t *facts)
     json_object_set_new(facts, "heldout_bytes", json_integer(side[0].bytes));
     json_object_set_new(facts, "train_documents", json_integer(side[1].documents));
     json_object_set_new(facts, "train_bytes", json_integer(side[1].bytes));
-    json_object_set_new(facts, "left_out_documents", json_integer(p.documents - side[0].documents - side[1].documents));
-    log_line("speedrun: %" PRId64 " documents of %" PRId64 " bytes to train on; %" PRId64 " of %" PRId64 " bytes, those with the lowest "
-             "hashes of their text, are held out", side[1].documents, side[1].bytes, side[0].documents, side[0].bytes);
+    json_object_set_new(facts, "left_out_documents",
+                        json_integer(p.documents - side[0].documents - side[1].documents));
+    log_line("speedrun: %" PRId64 " documents of %" PRId64 " bytes to train on; %" PRId64 " of %" PRId64
+             " bytes, those with the lowest "
+             "hashes of their text, are held out",
+             side[1].documents, side[1].bytes, side[0].documents, side[0].bytes);
     if (p.documents > side[0].documents + side[1].documents)
         log_line("speedrun: %" PRId64 " documents more than the run can read are left out, by their hashes",
                  p.documents - side[0].documents - side[1].documents);
@@ -194,8 +248,8 @@ Status stage_split(Speedrun *s, json_t *facts)
 
 Status stage_tokenizer(Speedrun *s, json_t *facts)
 {
-    ChildWords words = { 0 };
-    int64_t    ids = recipe_vocabulary((int64_t)speedrun_number(s, "split", "train_bytes"));
+    ChildWords words = {0};
+    int64_t    ids   = recipe_vocabulary((int64_t)speedrun_number(s, "split", "train_bytes"));
     json_object_set_new(facts, "name", json_string(ids ? "tokenizer.json" : "bytes"));
     if (!ids) {
         log_line("speedrun: so little text teaches no tokenizer; its bytes are the tokens");
@@ -216,7 +270,7 @@ const char *speedrun_tokenizer(const Speedrun *s)
 
 static Status tokens_of(const Speedrun *s, json_t *facts, const char *side)
 {
-    ChildWords words = { 0 };
+    ChildWords words = {0};
     char       name[64];
     TokenFile  tokens;
     child_word(&words, "prepare --append-eod --tokenizer ");
