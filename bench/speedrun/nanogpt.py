@@ -18,7 +18,7 @@ import time
 
 SIZES = {   # layers, heads, width, length of a block, samples of a step, dropout
     "cpu": (4, 4, 128, 64, 12, 0.0),        # README: "on a macbook or other cheap computer"
-    "wide": (6, 6, 192, 128, 32, 0.1),      # between the two
+    "wide": (6, 6, 192, 128, 12, 0.0),      # between the two
     "char": (6, 6, 384, 256, 64, 0.2),      # config/train_shakespeare_char.py
 }
 RATE, LEAST, WARMUP, DECAY, CLIP, BETAS = 1e-3, 1e-4, 100, 0.1, 1.0, (0.9, 0.99)

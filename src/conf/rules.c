@@ -506,7 +506,6 @@ static const struct { CommandSet command; OptionIndex option; const char *says; 
     { FOR_EVAL,     OPTION_load,          "DIR (the checkpoint to evaluate)" },
     { FOR_GENERATE, OPTION_load,          "DIR (the checkpoint to generate with)" }, { FOR_SERVE,    OPTION_load,          "DIR (the checkpoint to serve)" },
     { FOR_GENERATE, OPTION_prompt,        "S (the text to continue) or --prompt-file FILE" },
-    { FOR_SPEEDRUN, OPTION_speedrun_input, "FILE|DIR (the texts to train on)" },
     { FOR_CONVERT,  OPTION_convert_input,  "PATH (the checkpoint to read)" },
     { FOR_CONVERT,  OPTION_convert_output, "PATH (the checkpoint to write)" },
     { FOR_CONVERT,  OPTION_convert_to,     "FORMAT (jotun, hf or gguf)" },

@@ -60,9 +60,9 @@ double recipe_loss(double parameters, double seen, double distinct)
 
 static int at_least_one(double x) { return x < 1 ? 1 : (int)x; }
 
-void recipe_shape(Recipe *r, const RecipeAsk *ask, int depth)
+void recipe_shape(RecipeChoice *r, const RecipeAsk *ask, int depth)
 {
-    *r = (Recipe){ .depth = depth, .hidden = rule.width * depth, .sequence = rule.sequence };
+    *r = (RecipeChoice){ .depth = depth, .hidden = rule.width * depth, .sequence = rule.sequence };
     r->heads = r->hidden / rule.head;
     /* SwiGLU has three matrices: 8/3 of the width have the parameters of 4 without a gate. */
     r->ffn = (8 * r->hidden / 3 + 63) / 64 * 64;
@@ -79,7 +79,7 @@ void recipe_shape(Recipe *r, const RecipeAsk *ask, int depth)
     r->micro = r->batch < 8 ? r->batch : 8;
 }
 
-bool recipe_horizon(Recipe *r, const RecipeAsk *ask, double step_seconds)
+bool recipe_horizon(RecipeChoice *r, const RecipeAsk *ask, double step_seconds)
 {
     double step = (double)r->batch * r->sequence, distinct = (double)ask->tokens;
     double steps = ask->seconds > 0 ? ask->seconds / step_seconds

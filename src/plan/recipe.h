@@ -25,7 +25,7 @@ typedef struct {
     int64_t steps, warmup;
     double  epochs;             /* passes over the text */
     double  loss;               /* recipe_loss of this */
-} Recipe;
+} RecipeChoice;
 
 /* Ids of a tokenizer for so many bytes of text; 0: bytes as they are. */
 int64_t recipe_vocabulary(int64_t bytes);
@@ -36,9 +36,9 @@ int64_t recipe_bytes_most(const RecipeAsk *ask, int cores);
  * (arXiv 2305.16264), in which tokens that are seen again are worth less each time. */
 double  recipe_loss(double parameters, double seen, double distinct);
 /* The shape and the batch of a depth. */
-void    recipe_shape(Recipe *r, const RecipeAsk *ask, int depth);
-/* Steps and schedule of a shape. step_seconds: measured; 0 where ask has no seconds. False: the budget is less
- * than RECIPE_STEPS_LEAST steps. */
+void    recipe_shape(RecipeChoice *r, const RecipeAsk *ask, int depth);
+/* Steps and schedule of a shape. step_seconds: measured; 0 where ask has no seconds. False: the budget is
+ * less than RECIPE_STEPS_LEAST steps. */
 enum { RECIPE_STEPS_LEAST = 10 };
-bool    recipe_horizon(Recipe *r, const RecipeAsk *ask, double step_seconds);
+bool    recipe_horizon(RecipeChoice *r, const RecipeAsk *ask, double step_seconds);
 #endif

@@ -21,9 +21,9 @@ static void test_law(void **state)
 }
 
 /* The depths that the command tries, as it tries them */
-static Recipe chosen(RecipeAsk ask, double flops_per_second)
+static RecipeChoice chosen(RecipeAsk ask, double flops_per_second)
 {
-    Recipe r, best = { .loss = INFINITY };
+    RecipeChoice r, best = { .loss = INFINITY };
     for (int depth = 1; depth <= RECIPE_DEPTH_MOST; depth++) {
         recipe_shape(&r, &ask, depth);
         double step = r.flops_per_token * r.batch * r.sequence / flops_per_second;
@@ -39,7 +39,7 @@ static void test_much_text(void **state)
     (void)state;
     for (double flops = 1e16; flops < 1e21; flops *= 10) {
         RecipeAsk ask = { .flops = flops, .tokens = (int64_t)1e13, .ids = 32768 };
-        Recipe    r = chosen(ask, 1);
+        RecipeChoice    r = chosen(ask, 1);
         double    ratio = (double)r.steps * r.batch * r.sequence / r.parameters;
         assert_in_double(ratio, 10, 40);
         assert_true(r.dropout == 0 && r.epochs < 1);
@@ -53,7 +53,7 @@ static void test_little_text(void **state)
 {
     (void)state;
     RecipeAsk ask = { .seconds = 560, .tokens = 314000, .ids = 2048 };
-    Recipe    r = chosen(ask, 150e9);
+    RecipeChoice    r = chosen(ask, 150e9);
     assert_in_double(r.parameters, 1.5e6, 8e6);
     assert_in_double(r.epochs, 5, 40);
     assert_true(r.dropout > 0);
@@ -67,7 +67,7 @@ static void test_tiny_text(void **state)
     (void)state;
     for (int64_t tokens = 100; tokens < 1000000; tokens *= 3) {
         RecipeAsk ask = { .seconds = 60, .tokens = tokens, .ids = 257 };
-        Recipe    r = chosen(ask, 50e9);
+        RecipeChoice    r = chosen(ask, 50e9);
         assert_true(r.depth >= 1 && r.steps >= RECIPE_STEPS_LEAST && r.batch >= 1 && r.micro <= r.batch);
         assert_true(r.sequence * 8 <= tokens || r.sequence == 8);
     }
@@ -79,7 +79,7 @@ static void test_time(void **state)
     (void)state;
     double before = INFINITY;
     for (double seconds = 10; seconds < 1e6; seconds *= 3) {
-        Recipe r = chosen((RecipeAsk){ .seconds = seconds, .tokens = 100000000, .ids = 8192 }, 100e9);
+        RecipeChoice r = chosen((RecipeAsk){ .seconds = seconds, .tokens = 100000000, .ids = 8192 }, 100e9);
         assert_true(r.loss < before);
         before = r.loss;
     }

@@ -56,26 +56,25 @@ static void become(const ChildWords *c, int out, pid_t parent)
 
 static Status wait_for(const Speedrun *s, pid_t child, const char *name)
 {
-    int how = 0, told = 0;
+    int how = 0, sent = 0;
     for (;;) {
         pid_t ended = waitpid(child, &how, WNOHANG);
         if (ended == child) break;
         if (ended < 0 && errno != EINTR)
             return fail(IO_FAILED, "jotun %s cannot be waited for: %s", name, strerror(errno));
-        if (*s->stop && told != *s->stop) {
-            told = *s->stop;
-            kill(child, told);
+        if (*s->stop && sent != *s->stop) {
+            sent = *s->stop;
+            kill(child, sent);
         }
         usleep(20000);
     }
-    if (*s->stop)
-        return fail(INTERRUPTED, "stopped by a signal; the same command goes on with %s", s->folder);
+    if (*s->stop) return fail(INTERRUPTED, "stopped by a signal; the same command resumes %s", s->folder);
     if (WIFEXITED(how) && WEXITSTATUS(how) == 0) return OK;
     if (WIFSIGNALED(how))
-        return fail(IO_FAILED, "jotun %s was ended by signal %d (%s); the same command goes on with %s", name,
+        return fail(IO_FAILED, "jotun %s was ended by signal %d (%s); the same command resumes %s", name,
                     WTERMSIG(how), strsignal(WTERMSIG(how)), s->folder);
     return fail(WEXITSTATUS(how) == 3 ? IO_FAILED : BAD_FILE,
-                "jotun %s failed, as the line above says; the same command goes on with %s", name, s->folder);
+                "jotun %s failed, as the line above says; the same command resumes %s", name, s->folder);
 }
 
 Status child_run(const Speedrun *s, const ChildWords *c, const char *out)

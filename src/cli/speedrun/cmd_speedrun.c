@@ -39,7 +39,7 @@ static Status dials_check(const Options *o)
     }
     for (int i = 0; i < o->speedrun_input.count; i++)
         if (!strcmp(o->speedrun_input.text[i], "-"))
-            return fail(BAD_OPTION, "--input -: a run that goes on after an interruption reads its texts "
+            return fail(BAD_OPTION, "--input -: a resumed run reads its texts "
                                     "again, which standard input "
                                     "cannot; write them to a file");
     return OK;
@@ -64,8 +64,7 @@ static Status stage_do(Speedrun *s, int i)
         log_line("speedrun: %s: done before, kept", stages[i].name);
         return OK;
     }
-    if (*s->stop)
-        return fail(INTERRUPTED, "stopped by a signal; the same command goes on with %s", s->folder);
+    if (*s->stop) return fail(INTERRUPTED, "stopped by a signal; the same command resumes %s", s->folder);
     log_line("speedrun: %s (stage %d of %d)", stages[i].what, i + 1, STAGES);
     json_t *facts   = json_object();
     Status  status  = facts ? stages[i].run(s, facts) : fail(NO_MEMORY, "no memory for the state");
@@ -104,7 +103,7 @@ static Status options_run(const Options *o)
     TRY(dials_check(o));
     folder_name(named, o);
     Status status = speedrun_open(&s, o, o->speedrun_output ? o->speedrun_output : named);
-    s.stop = signals_catch("\njotun: stops at the next place from which the run goes on; the same signal "
+    s.stop = signals_catch("\njotun: stops at the next place from which the run resumes; the same signal "
                            "again ends it at once\n");
     for (int i = 0; i < STAGES && status == OK; i++) status = stage_do(&s, i);
     if (status == OK) result_print(&s);

@@ -16,7 +16,7 @@
 
 /* The model is that of Qwen 3 (RMSNorm, QK norm, rotary positions, SwiGLU, no biases), which other programs
  * open. Muon for the matrices of layers, adam for all else; the learning rate decays to 0 along a line. */
-static void recipe_words(ChildWords *w, const Speedrun *s, const Recipe *r)
+static void recipe_words(ChildWords *w, const Speedrun *s, const RecipeChoice *r)
 {
     child_word(w,
                "train --num-layers %d --hidden-size %d --ffn-hidden-size %d --num-attention-heads %d "
@@ -44,7 +44,7 @@ static void recipe_words(ChildWords *w, const Speedrun *s, const Recipe *r)
 enum { MEASURED_STEPS = 5 };
 
 /* The median of the steps after the first, which touches its memory for the first time. */
-static Status step_seconds(double *seconds, const Speedrun *s, Recipe *r)
+static Status step_seconds(double *seconds, const Speedrun *s, RecipeChoice *r)
 {
     ChildWords  words                = {0};
     const char *path                 = speedrun_path(s, "speed.jsonl");
@@ -77,7 +77,7 @@ static Status step_seconds(double *seconds, const Speedrun *s, Recipe *r)
 }
 
 /* Of the seconds of --minutes those that are left for training, when evaluation and export have theirs. */
-static double seconds_left(const Speedrun *s, const RecipeAsk *ask, const Recipe *r, double step,
+static double seconds_left(const Speedrun *s, const RecipeAsk *ask, const RecipeChoice *r, double step,
                            double begun)
 {
     const double fixed = 3, spare = 0.03;
@@ -86,7 +86,7 @@ static double seconds_left(const Speedrun *s, const RecipeAsk *ask, const Recipe
     return (ask->seconds - speedrun_seconds(s) - begun - fixed - evaluation) * (1 - spare);
 }
 
-static void recipe_show(const Recipe *r, double step)
+static void recipe_show(const RecipeChoice *r, double step)
 {
     char time[24] = "not measured";
     if (step > 0) log_time(time, step);
@@ -95,8 +95,8 @@ static void recipe_show(const Recipe *r, double step)
              r->depth, r->parameters, time, r->steps, r->epochs, r->loss);
 }
 
-static Status try_depth(Recipe *r, double *step, bool *fits, const Speedrun *s, RecipeAsk ask, int depth,
-                        double *used)
+static Status try_depth(RecipeChoice *r, double *step, bool *fits, const Speedrun *s, RecipeAsk ask,
+                        int depth, double *used)
 {
     *step = 0;
     recipe_shape(r, &ask, depth);
@@ -112,7 +112,7 @@ static Status try_depth(Recipe *r, double *step, bool *fits, const Speedrun *s, 
     return OK;
 }
 
-static json_t *recipe_json(const Recipe *r)
+static json_t *recipe_json(const RecipeChoice *r)
 {
     return json_pack("{s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:f, s:f, s:f, s:f, s:f, s:I, s:I, s:f, s:f}",
                      "depth", r->depth, "hidden", r->hidden, "ffn", r->ffn, "heads", r->heads, "sequence",
@@ -122,10 +122,10 @@ static json_t *recipe_json(const Recipe *r)
                      (json_int_t)r->warmup, "epochs", r->epochs, "expected_loss", r->loss);
 }
 
-static Recipe recipe_of(const Speedrun *s)
+static RecipeChoice recipe_of(const Speedrun *s)
 {
     const char *k = "recipe";
-    return (Recipe){
+    return (RecipeChoice){
         .depth        = (int)speedrun_number(s, k, "depth"),
         .hidden       = (int)speedrun_number(s, k, "hidden"),
         .ffn          = (int)speedrun_number(s, k, "ffn"),
@@ -144,12 +144,12 @@ static Recipe recipe_of(const Speedrun *s)
 /* Depths are tried from 1 upwards until the expected loss has risen twice. */
 Status stage_recipe(Speedrun *s, json_t *facts)
 {
-    Recipe    r, best = {.loss = INFINITY};
-    Tokenizer t;
-    json_t   *asked = json_object_get(s->state, "asked");
-    double    step, used = 0;
-    bool      fits;
-    int       worse = 0;
+    RecipeChoice r, best = {.loss = INFINITY};
+    Tokenizer    t;
+    json_t      *asked = json_object_get(s->state, "asked");
+    double       step, used = 0;
+    bool         fits;
+    int          worse = 0;
     TRY(tokenizer_open(&t, speedrun_tokenizer(s)));
     RecipeAsk ask = {.seconds = 60 * json_number_value(json_object_get(asked, "minutes")),
                      .flops   = json_number_value(json_object_get(asked, "flops")),
@@ -188,9 +188,9 @@ static int64_t at_least(int64_t x, int64_t least)
 
 Status stage_train(Speedrun *s, json_t *facts)
 {
-    ChildWords words   = {0};
-    Recipe     r       = recipe_of(s);
-    int64_t    heldout = (int64_t)speedrun_number(s, "tokens", "heldout") / (r.sequence * r.batch);
+    ChildWords   words   = {0};
+    RecipeChoice r       = recipe_of(s);
+    int64_t      heldout = (int64_t)speedrun_number(s, "tokens", "heldout") / (r.sequence * r.batch);
     (void)facts;
     recipe_words(&words, s, &r);
     child_word(&words, "--train-iters %" PRId64 " --save-interval %" PRId64 " --keep-last 2 ", r.steps,
@@ -217,7 +217,7 @@ Status stage_evaluate(Speedrun *s, json_t *facts)
     ChildWords   words = {0};
     json_error_t error;
     const char  *path = speedrun_path(s, "evaluation.json");
-    Recipe       r    = recipe_of(s);
+    RecipeChoice r    = recipe_of(s);
     child_word(&words, "eval perplexity --window-overlap %d --load ", r.sequence / 2);
     child_word(&words, "%s", speedrun_path(s, "checkpoint"));
     child_word(&words, "--data-path");

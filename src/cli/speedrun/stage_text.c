@@ -50,8 +50,7 @@ static Status too_little(const Speedrun *s, int64_t documents, int64_t bytes, in
     char hint[300] = "";
     if (broken)
         snprintf(hint, sizeof hint,
-                 "; %" PRId64
-                 " were passed over since they are not UTF-8: iconv -f ISO-8859-1 -t UTF-8 converts "
+                 "; %" PRId64 " were skipped since they are not UTF-8: iconv -f ISO-8859-1 -t UTF-8 converts "
                  "such a text, and a file of another format, such as PDF, has to be made text first",
                  broken);
     return fail(
@@ -72,13 +71,14 @@ static Status cleaned_check(const Speedrun *s, json_t *facts)
     json_t      *written   = json_object_get(report, "written");
     int64_t      documents = json_integer_value(json_object_get(written, "documents"));
     int64_t      bytes     = json_integer_value(json_object_get(written, "bytes"));
-    int64_t      broken    = json_integer_value(json_object_get(report, "passed_over"));
+    json_t      *wrong     = json_object_get(json_object_get(report, "dropped"), "not UTF-8");
+    int64_t      broken    = json_integer_value(json_object_get(wrong, "documents"));
     json_decref(report);
     if (documents < 2 || bytes < 500) return too_little(s, documents, bytes, broken);
     json_object_set_new(facts, "documents", json_integer(documents));
-    json_object_set_new(facts, "passed_over", json_integer(broken));
+    json_object_set_new(facts, "not_utf8", json_integer(broken));
     if (broken > documents / 10)
-        log_line("speedrun: %" PRId64 " documents were passed over since they are not UTF-8, and %" PRId64
+        log_line("speedrun: %" PRId64 " documents were skipped since they are not UTF-8, and %" PRId64
                  " are used; iconv converts texts of other encodings",
                  broken, documents);
     return OK;
@@ -208,7 +208,7 @@ static Status split_write(const Speedrun *s, const Split *p, Side side[2])
     }
     source_close(source);
     if (status == OK && *s->stop)
-        status = fail(INTERRUPTED, "stopped by a signal; the same command goes on with %s", s->folder);
+        status = fail(INTERRUPTED, "stopped by a signal; the same command resumes %s", s->folder);
     for (int i = 0; i < 2 && status == OK; i++) status = sink_finish(&side[i].sink);
     return status;
 }

@@ -58,9 +58,10 @@ static Status state_read(Speedrun *s, json_t *mine)
     json_error_t error;
     const char  *path = speedrun_path(s, "speedrun.json");
     s->state          = json_load_file(path, 0, &error);
-    if (!s->state) return fail(BAD_FILE, "%s: %s; remove the directory to begin anew", path, error.text);
+    if (!s->state)
+        return fail(BAD_FILE, "%s: %s; remove the directory to begin from nothing", path, error.text);
     if (!json_is_object(json_object_get(s->state, "stages")))
-        return fail(BAD_FILE, "%s: no state of a speedrun; remove the directory to begin anew", path);
+        return fail(BAD_FILE, "%s: no state of a speedrun; remove the directory to begin from nothing", path);
     json_t *before = json_object_get(s->state, "asked");
     if (json_equal(before, mine)) return OK;
     char  *was = json_dumps(before, JSON_COMPACT), *is = json_dumps(mine, JSON_COMPACT);
