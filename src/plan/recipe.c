@@ -9,12 +9,14 @@ static const struct {
     int     head;               /* channels of a head */
     int     sequence;
     double  batch_tokens, batch_at;    /* tokens of a step where the horizon is so many tokens */
-    double  lr, weight_decay, warmup;      /* warmup: its share of the steps */
-    double  dropout, dropout_from;         /* for each doubling of the passes over the text above so many */
+    double  lr, warmup;         /* warmup: its share of the steps */
+    double  weight_decay, passes_few, weight_decay_many;   /* up to so many passes over the text, and above */
+    double  dropout;            /* for each doubling of the passes above passes_few */
     double  epochs_most;        /* further passes over the text are worth nothing */
 } rule = {
     .width = 64, .head = 64, .sequence = 256, .batch_tokens = 4096, .batch_at = 4e6,
-    .lr = 4e-3, .weight_decay = 0.1, .warmup = 0.03, .dropout = 0.05, .dropout_from = 4, .epochs_most = 40,
+    .lr = 4e-3, .warmup = 0.03, .weight_decay = 0.1, .passes_few = 4, .weight_decay_many = 1.5,
+    .dropout = 0.15, .epochs_most = 40,
 };
 /* Power Lines (arXiv 2505.13738): the best batch grows with this power of the tokens of a run. */
 static const double batch_power = 0.383;
@@ -90,8 +92,8 @@ bool recipe_horizon(RecipeChoice *r, const RecipeAsk *ask, double step_seconds)
     r->warmup = (int64_t)fmax(1, rule.warmup * (double)r->steps);
     r->epochs = (double)r->steps * step / distinct;
     r->lr     = rule.lr;
-    r->weight_decay = rule.weight_decay;
-    r->dropout = rule.dropout * fmax(log2(r->epochs / rule.dropout_from), 0);
+    r->weight_decay = r->epochs > rule.passes_few ? rule.weight_decay_many : rule.weight_decay;
+    r->dropout = fmin(rule.dropout * fmax(log2(r->epochs / rule.passes_few), 0), 0.3);
     r->dropout = floor(r->dropout * 100 + 0.5) / 100;
     r->loss = recipe_loss(r->parameters, (double)r->steps * step, distinct);
     return steps >= RECIPE_STEPS_LEAST;

@@ -30,6 +30,8 @@ static Status dials_check(const Options *o)
 {
     const OptionIndex dial[] = {OPTION_speedrun_minutes, OPTION_speedrun_depth, OPTION_speedrun_flops};
     const char       *first  = NULL;
+    if (!o->speedrun_input.count)
+        return fail(BAD_USAGE, "jotun speedrun needs --input FILE|DIR (the texts to train on)");
     for (int i = 0; i < 3; i++) {
         if (!options_typed_by_person(o, dial[i])) continue;
         if (first)
