@@ -15,8 +15,8 @@ static const struct {
     double  epochs_most;        /* further passes over the text are worth nothing */
 } rule = {
     .width = 64, .head = 64, .sequence = 256, .batch_tokens = 4096, .batch_at = 4e6,
-    .lr = 4e-3, .warmup = 0.03, .weight_decay = 0.1, .passes_few = 4, .weight_decay_many = 1.5,
-    .dropout = 0.15, .epochs_most = 40,
+    .lr = 4e-3, .warmup = 0.03, .weight_decay = 0.1, .passes_few = 4, .weight_decay_many = 4,
+    .dropout = 0.08, .epochs_most = 40,
 };
 /* Power Lines (arXiv 2505.13738): the best batch grows with this power of the tokens of a run. */
 static const double batch_power = 0.383;

@@ -11,20 +11,30 @@
 #include "cli/signals.h"
 #include "cli/speedrun/speedrun.h"
 
+/* needs: a command that not every build has; without it there is no such stage. */
 static const struct {
     const char *name, *what;
     StageRun   *run;
+    const char *needs;
 } stages[] = {
-    {"clean", "cleaning the texts", stage_clean},
-    {"split", "holding out documents", stage_split},
-    {"tokenizer", "learning a tokenizer", stage_tokenizer},
-    {"tokens", "tokenizing", stage_tokens},
-    {"recipe", "choosing the model", stage_recipe},
-    {"train", "training", stage_train},
-    {"evaluate", "evaluating on the documents held out", stage_evaluate},
-    {"export", "writing the model for Hugging Face's transformers", stage_export},
+    { "clean",     "cleaning the texts",                                 stage_clean,     NULL },
+    { "split",     "holding out documents",                              stage_split,     NULL },
+    { "tokenizer", "learning a tokenizer",                               stage_tokenizer, NULL },
+    { "tokens",    "tokenizing",                                         stage_tokens,    NULL },
+    { "recipe",    "choosing the model",                                 stage_recipe,    NULL },
+    { "train",     "training",                                           stage_train,     NULL },
+    { "evaluate",  "evaluating on the documents held out",               stage_evaluate,  NULL },
+    { "export",    "writing the model for Hugging Face's transformers",  stage_export,    NULL },
+    { "report",    "writing a report of the run",                        stage_report,    "report" },
 };
 enum { STAGES = sizeof stages / sizeof stages[0] };
+
+static bool command_known(const char *name)
+{
+    for (int i = 0; i < command_count; i++)
+        if (!strcmp(commands[i].name, name)) return true;
+    return false;
+}
 
 static Status dials_check(const Options *o)
 {
@@ -67,7 +77,7 @@ static Status stage_do(Speedrun *s, int i)
         return OK;
     }
     if (*s->stop) return fail(INTERRUPTED, "stopped by a signal; the same command resumes %s", s->folder);
-    log_line("speedrun: %s (stage %d of %d)", stages[i].what, i + 1, STAGES);
+    log_line("speedrun: %s (stage %d)", stages[i].what, i + 1);
     json_t *facts   = json_object();
     Status  status  = facts ? stages[i].run(s, facts) : fail(NO_MEMORY, "no memory for the state");
     double  seconds = (double)(seam.clock() - began) * 1e-9;
@@ -94,6 +104,9 @@ static void result_print(const Speedrun *s)
            speedrun_number(s, "recipe", "epochs"), log_time(time, speedrun_seconds(s)));
     printf("checkpoint: %s\ntransformers: %s\nmetrics: %s\n", speedrun_path(s, "checkpoint"),
            speedrun_path(s, "hf"), speedrun_path(s, "metrics.jsonl"));
+    if (command_known("report")) printf("report: %s\n", speedrun_path(s, "report.html"));
+    if (command_known("serve"))
+        printf("try it in a browser: jotun serve --load %s\n", speedrun_path(s, "checkpoint"));
     printf("try it: jotun generate --load %s --prompt TEXT --temperature 0.8\n",
            speedrun_path(s, "checkpoint"));
 }
@@ -107,7 +120,8 @@ static Status options_run(const Options *o)
     Status status = speedrun_open(&s, o, o->speedrun_output ? o->speedrun_output : named);
     s.stop = signals_catch("\njotun: stops at the next place from which the run resumes; the same signal "
                            "again ends it at once\n");
-    for (int i = 0; i < STAGES && status == OK; i++) status = stage_do(&s, i);
+    for (int i = 0; i < STAGES && status == OK; i++)
+        if (!stages[i].needs || command_known(stages[i].needs)) status = stage_do(&s, i);
     if (status == OK) result_print(&s);
     speedrun_close(&s);
     return status;

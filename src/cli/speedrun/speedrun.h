@@ -20,7 +20,7 @@ typedef struct {
 /* A stage adds what later stages and the reader need to `facts`. */
 typedef Status StageRun(Speedrun *s, json_t *facts);
 StageRun       stage_clean, stage_split, stage_tokenizer, stage_tokens; /* stage_text.c */
-StageRun       stage_recipe, stage_train, stage_evaluate, stage_export; /* stage_model.c */
+StageRun       stage_recipe, stage_train, stage_evaluate, stage_export, stage_report; /* stage_model.c */
 
 /* Opens or makes the directory and its state and takes its lock. BAD_OPTION where a run of other options is
  * begun there. */

@@ -245,3 +245,14 @@ Status stage_export(Speedrun *s, json_t *facts)
     child_word(&words, "%s", speedrun_path(s, "hf"));
     return child_run(s, &words, NULL);
 }
+
+Status stage_report(Speedrun *s, json_t *facts)
+{
+    ChildWords words = { 0 };
+    (void)facts;
+    child_word(&words, "report");
+    child_word(&words, "%s", speedrun_path(s, "checkpoint"));
+    child_word(&words, "--output");
+    child_word(&words, "%s", speedrun_path(s, "report.html"));
+    return child_run(s, &words, NULL);
+}
