@@ -137,6 +137,7 @@ void help_command(FILE *out, const Command *command)
         fprintf(out, "\noptions of jotun %s may stand beside them\n", command_name(command->takes));
     }
     if (agpt) agpt_entries(out);
+    if (command->takes == FOR_SWEEP) fprintf(out, "\n" HELP_SWEEP);
     for (int i = 0; i < OPTIONS; i++) {
         if (!option_taken(i, command->takes)) continue;
         if (option_group_title(i) != group) fprintf(out, "\n%s\n", group = option_group_title(i));

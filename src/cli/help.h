@@ -27,6 +27,12 @@ typedef void HelpRow(void *context, const char *name, const char *value, const c
 bool help_fairseq(const Command *command, HelpRow *show, void *context);
 #define HELP_FAIRSEQ "arguments of fairseq; its others are ignored or refused, with a line that says why"
 
+/* What of the other command `jotun sweep` takes. */
+#define HELP_SWEEP \
+    "Options of jotun train stand beside them. A number or choice may be a list, --lr 1e-3,2e-3,4e-3,\n" \
+    "and a flag too, --swiglu=true,false: every combination is a run. --seed 1,2,3 repeats each with\n" \
+    "other seeds.\n"
+
 /* A man page of section 1: jotun.1, or that of a command. */
 void   manual_program(FILE *out);
 void   manual_command(FILE *out, const Command *command);

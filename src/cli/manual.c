@@ -113,6 +113,7 @@ void manual_command(FILE *out, const Command *command)
     fprintf(out, ".B jotun %s\n", command->name);
     if (*command->words) fprintf(out, "\\fI%s\\fR ", command->words);
     fprintf(out, "[\\fIoptions\\fR]\n.SH OPTIONS\n");
+    if (command->takes == FOR_SWEEP) troff(out, HELP_SWEEP);
     if (help_fairseq(command, NULL, NULL)) fprintf(out, ".SS %s\n", HELP_FAIRSEQ);
     help_fairseq(command, fairseq_argument_tagged, out);
     for (int i = 0; i < OPTIONS; i++) {

@@ -49,6 +49,7 @@ typedef uint64_t CommandSet;
 #define FOR_REPORT           (UINT64_C(1) << 22)
 #define FOR_COMPARE          (UINT64_C(1) << 23)
 #define FOR_SPEEDRUN         (UINT64_C(1) << 24)
+#define FOR_SWEEP            (UINT64_C(1) << 25)
 #define FOR_SERVE            (UINT64_C(1) << 26)
 #define FOR_ANY              (FOR_SERVE * 2 - 1)                    /* all of the above */
 #define WORDS_OF_FAIRSEQ     (UINT64_C(1) << 57)    /* of options_parse_configs: fairseq's arguments */

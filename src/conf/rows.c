@@ -249,6 +249,7 @@ static const CommandRow command_rows[] = {
     { FOR_REPORT,           "report",           0,                true  },
     { FOR_COMPARE,          "compare",          0,                true  },
     { FOR_SPEEDRUN,         "speedrun",         TRAINERS,         false },
+    { FOR_SWEEP,            "sweep",            0,                false },
     { FOR_CONFIG_ALONE,     "config",           TRAINERS | HINTS, false },
     { FOR_CONFIG,           "config",           TRAINERS | HINTS, false },
 };

@@ -1,0 +1,173 @@
+/* The runs as processes, several at a time. Each is in a process group of its own, so that a
+ * terminal's Ctrl-C reaches the sweep alone, which passes it on; and each gets SIGTERM when the sweep dies,
+ * so that it saves and ends. */
+#include <errno.h>
+#include <fcntl.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+#include "base/log.h"
+#include "base/seam.h"
+#include "cli/sweep/sweep.h"
+
+enum { POLL_MS = 100, TERMINAL_POLLS = 5, FILE_POLLS = 600 };
+
+/* In the child: never returns. */
+static void become(const SweepRun *run, const char *log, pid_t parent)
+{
+    WordList all = { 0 };
+    word_list_add(&all, "jotun");
+    word_list_add(&all, "train");
+    for (int i = 0; i < run->words.count; i++) word_list_add(&all, "%s", run->words.word[i]);
+    for (int i = 0; i < run->machine.count; i++) word_list_add(&all, "%s", run->machine.word[i]);
+    setpgid(0, 0);
+    prctl(PR_SET_PDEATHSIG, SIGTERM);
+    if (getppid() != parent) _exit(143);                         /* it died before the line above */
+    int in = open("/dev/null", O_RDONLY), out = open(log, O_WRONLY | O_CREAT | O_APPEND, 0666);
+    if (in < 0 || out < 0) _exit(3);
+    dup2(in, STDIN_FILENO);
+    dup2(out, STDOUT_FILENO);
+    dup2(out, STDERR_FILENO);
+    close(in);
+    close(out);
+    execv("/proc/self/exe", all.word);
+    dprintf(STDERR_FILENO, "jotun: the program cannot be started again: %s\n", strerror(errno));
+    _exit(3);
+}
+
+static Status run_start(SweepRun *run)
+{
+    char log[1100];
+    TRY(sweep_run_begin(run));
+    snprintf(log, sizeof log, "%s/log.txt", run->folder);
+    fflush(stdout);
+    pid_t parent = getpid();
+    run->process = fork();
+    if (run->process < 0)
+        return fail(NO_MEMORY, "a process for %s cannot be made: %s", run->name, strerror(errno));
+    if (run->process == 0) become(run, log, parent);
+    setpgid(run->process, run->process);                        /* here too: whichever comes first */
+    run->state = SWEEP_RUNS;
+    run->first = run->step;
+    return OK;
+}
+
+/* state: of waitpid. A run that was stopped by our signal has saved and waits for the next sweep. */
+static Status run_ended(SweepRun *run, const Sweep *sweep, int state, bool stopping)
+{
+    char why[64], took[24];
+    bool signalled = WIFSIGNALED(state), good = WIFEXITED(state) && WEXITSTATUS(state) == 0;
+    int code = signalled ? WTERMSIG(state) : WEXITSTATUS(state);
+    run->process = 0;
+    run->state = SWEEP_WAITS;
+    if (stopping && !good) return OK;
+    if (good) TRY(sweep_run_finish(run, sweep));
+    else {
+        snprintf(why, sizeof why, signalled ? "ended by signal %d" : "exit code %d", code);
+        sweep_run_failure(run, why);
+    }
+    log_progress_end();
+    if (run->state == SWEEP_FAILED) log_line("%s: %s", run->name, run->failure);
+    else log_line("%s: loss %.4f, %s", run->name, run->loss, log_time(took, run->seconds));
+    return OK;
+}
+
+static Status reap(Sweep *sweep, bool stopping)
+{
+    for (int i = 0; i < sweep->runs; i++) {
+        int state;
+        SweepRun *run = &sweep->run[i];
+        if (run->state == SWEEP_RUNS && waitpid(run->process, &state, WNOHANG) == run->process)
+            TRY(run_ended(run, sweep, state, stopping));
+    }
+    return OK;
+}
+
+/* ---- which run is next, and how far all are ---- */
+
+static int running(const Sweep *sweep)
+{
+    int count = 0;
+    for (int i = 0; i < sweep->runs; i++) count += sweep->run[i].state == SWEEP_RUNS;
+    return count;
+}
+
+/* The longest first, so that the last ones to end are short. */
+static SweepRun *next_run(const Sweep *sweep)
+{
+    SweepRun *next = NULL;
+    for (int i = 0; i < sweep->runs; i++) {
+        SweepRun *run = &sweep->run[i];
+        if (run->state == SWEEP_WAITS && (!next || run->flops > next->flops)) next = run;
+    }
+    return next;
+}
+
+/* Time left by the FLOPs that this process has seen done. */
+static void progress(const Sweep *sweep, int64_t began)
+{
+    double done = 0, left = 0;
+    int ended = 0;
+    char time[24] = "", text[800] = "";
+    size_t used = 0;
+    for (int i = 0; i < sweep->runs; i++) {
+        SweepRun *run = &sweep->run[i];
+        double each = run->flops / (double)run->steps;
+        if (run->state == SWEEP_RUNS) run->step = sweep_run_step(run);
+        ended += run->state == SWEEP_DONE || run->state == SWEEP_FAILED;
+        done += each * (double)(run->step - run->first);
+        if (run->state <= SWEEP_RUNS) left += each * (double)(run->steps - run->step);
+        if (run->state == SWEEP_RUNS && used < sizeof text)
+            used += (size_t)snprintf(text + used, sizeof text - used, "  %s %lld%%", run->name,
+                                     (long long)(100 * run->step / run->steps));
+    }
+    double seconds = (double)(seam.clock() - began) / 1e9;
+    if (done > 0) log_time(time, left * seconds / done);
+    log_progress("%d of %d runs ended%s%s%s", ended, sweep->runs, *time ? "  left: " : "", time, text);
+}
+
+/* ---- all runs ---- */
+
+static void signal_all(const Sweep *sweep)
+{
+    for (int i = 0; i < sweep->runs; i++)
+        if (sweep->run[i].state == SWEEP_RUNS) kill(sweep->run[i].process, SIGTERM);
+}
+
+static void wait_all(Sweep *sweep)
+{
+    signal_all(sweep);
+    for (int i = 0; i < sweep->runs; i++)
+        if (sweep->run[i].state == SWEEP_RUNS) waitpid(sweep->run[i].process, NULL, 0);
+}
+
+static Status until_ended(Sweep *sweep, const volatile sig_atomic_t *stop)
+{
+    int64_t began = seam.clock(), polls = 0;
+    bool stopping = false;
+    for (;; polls++) {
+        for (SweepRun *run; !*stop && running(sweep) < sweep->at_once && (run = next_run(sweep));)
+            TRY(run_start(run));
+        if (*stop && !stopping) signal_all(sweep);
+        stopping = *stop != 0;
+        TRY(reap(sweep, stopping));
+        if (!running(sweep) && (stopping || !next_run(sweep))) break;
+        if (polls % (log_terminal() ? TERMINAL_POLLS : FILE_POLLS) == TERMINAL_POLLS - 1)
+            progress(sweep, began);
+        nanosleep(&(struct timespec){ .tv_nsec = POLL_MS * 1000000 }, NULL);
+    }
+    return OK;
+}
+
+Status sweep_execute(Sweep *sweep, const volatile sig_atomic_t *stop)
+{
+    Status status = until_ended(sweep, stop);
+    if (status != OK) wait_all(sweep);
+    log_progress_end();
+    if (status != OK || !next_run(sweep)) return status;
+    return fail(INTERRUPTED, "stopped by a signal; the runs have saved, and the same command continues them");
+}

@@ -1,0 +1,256 @@
+/* What is known of a run lies in its folder: run.json has the words it was started with, so that a folder is
+ * never continued with others; result.json exists once the run has taken all its steps. */
+#include <errno.h>
+#include <fcntl.h>
+#include <jansson.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+#include "base/file.h"
+#include "base/log.h"
+#include "cli/sweep/sweep.h"
+#include "store/checkpoint_dir.h"
+
+enum { LOCK_SECONDS = 120 };
+
+static Status path_in(char path[1024], const SweepRun *run, const char *name)
+{
+    return path_join(path, run->folder, name);
+}
+
+/* ---- JSON ---- */
+
+static json_t *words_json(const WordList *words)
+{
+    json_t *array = json_array();
+    for (int i = 0; i < words->count; i++) json_array_append_new(array, json_string(words->word[i]));
+    return array;
+}
+
+static Status json_write(const char *path, json_t *value)
+{
+    char *text = json_dumps(value, JSON_INDENT(2) | JSON_REAL_PRECISION(17));
+    json_decref(value);
+    CHECK(text, "no memory for %s", path);
+    Status status = file_write_whole(path, text, strlen(text));
+    free(text);
+    return status;
+}
+
+/* NULL: there is no such file. BAD_FILE: it is no JSON object. */
+static Status json_read(json_t **value, const char *path)
+{
+    json_error_t error;
+    *value = NULL;
+    if (!file_exists(path)) return OK;
+    *value = json_load_file(path, 0, &error);
+    if (json_is_object(*value)) return OK;
+    json_decref(*value);
+    return fail(BAD_FILE,
+                "%s is no JSON object (%s); remove the folder that it is in, and the run is made again", path,
+                *error.text ? error.text : "another value");
+}
+
+/* A number that JSON has no word for is null. */
+static json_t *real_json(double x) { return isfinite(x) ? json_real(x) : json_null(); }
+
+static double real_of(const json_t *object, const char *key)
+{
+    const json_t *value = json_object_get(object, key);
+    return json_is_number(value) ? json_number_value(value) : NAN;
+}
+
+/* ---- metrics ---- */
+
+/* Sums over the lines of metrics.jsonl. A run that was killed takes steps again, whose lines the resumed run
+ * removes. */
+typedef struct { int64_t step, late; double seconds, training, validation; } Metrics;
+
+static void metrics_line(Metrics *m, const char *line, const SweepRun *run)
+{
+    json_t *row = json_loads(line, 0, NULL);
+    const char *split = json_string_value(json_object_get(row, "split"));
+    int64_t step = (int64_t)json_integer_value(json_object_get(row, "step"));
+    double loss = real_of(row, "loss"), seconds = real_of(row, "seconds");
+    if (split && !strcmp(split, "valid") && step == run->steps) m->validation = loss;
+    if (json_is_object(row) && !split) {
+        m->step = step;
+        if (isfinite(seconds)) m->seconds += seconds;
+        if (step > run->steps - (run->steps + 19) / 20) m->training += loss, m->late++; /* the last 20th */
+    }
+    json_decref(row);
+}
+
+static Status metrics_read(Metrics *m, const SweepRun *run)
+{
+    char path[1024], *line = NULL;
+    size_t room = 0;
+    *m = (Metrics){ .validation = NAN };
+    TRY(path_in(path, run, "metrics.jsonl"));
+    FILE *in = fopen(path, "r");
+    if (!in) return fail(BAD_FILE, "%s cannot be read: %s", path, strerror(errno));
+    while (getline(&line, &room, in) > 0) metrics_line(m, line, run);
+    free(line);
+    fclose(in);
+    m->training = m->late ? m->training / (double)m->late : NAN;
+    return OK;
+}
+
+/* The end of a file, as text. */
+static void tail_read(char *text, size_t room, const char *path)
+{
+    text[0] = 0;
+    FILE *in = fopen(path, "r");
+    if (!in) return;
+    if (fseek(in, -(long)(room - 1), SEEK_END) != 0) rewind(in);
+    text[fread(text, 1, room - 1, in)] = 0;
+    fclose(in);
+}
+
+int64_t sweep_run_step(const SweepRun *run)
+{
+    char path[1024], text[4096];
+    int64_t step = 0;
+    if (path_in(path, run, "metrics.jsonl") != OK) return 0;
+    tail_read(text, sizeof text, path);
+    for (const char *at = text; (at = strstr(at, "\"step\":")); at += 7)
+        if (strchr(at, '\n')) step = strtoll(at + 7, NULL, 10);
+    return step;
+}
+
+void sweep_run_failure(SweepRun *run, const char *why)
+{
+    char path[1024], text[2048] = "";
+    if (path_in(path, run, "log.txt") == OK) tail_read(text, sizeof text, path);
+    for (size_t n = strlen(text); n > 0 && strchr("\n ", text[n - 1]); n--) text[n - 1] = 0;
+    const char *last = strrchr(text, '\n');
+    last = last ? last + 1 : text;
+    snprintf(run->failure, sizeof run->failure, "%.100s; %s/log.txt ends: %.300s", why, run->name,
+             strncmp(last, "jotun: ", 7) ? last : last + 7);
+    run->state = SWEEP_FAILED;
+}
+
+/* ---- the folder of a run ---- */
+
+static void choose_loss(SweepRun *run, const Sweep *sweep)
+{
+    bool validation = sweep->own->sweep_loss.value == CHOICE_sweep_loss_validation;
+    run->loss = validation ? run->validation : run->training;
+    run->state = SWEEP_DONE;
+    run->step = run->steps;
+}
+
+Status sweep_run_begin(const SweepRun *run)
+{
+    char path[1024];
+    TRY(folder_make(run->folder));
+    TRY(path_in(path, run, "run.json"));
+    if (file_exists(path)) return OK;                                       /* compared when it was read */
+    json_t *object = json_object();
+    json_object_set_new(object, "words", words_json(&run->words));
+    return json_write(path, object);
+}
+
+Status sweep_run_finish(SweepRun *run, const Sweep *sweep)
+{
+    char path[1024];
+    Metrics m;
+    TRY(metrics_read(&m, run));
+    if (m.step < run->steps) {
+        snprintf(path, sizeof path, "it ended after step %lld of %lld", (long long)m.step,
+                 (long long)run->steps);
+        sweep_run_failure(run, path);
+        return OK;
+    }
+    run->validation = m.validation;
+    run->training   = m.training;
+    run->seconds    = m.seconds;
+    choose_loss(run, sweep);
+    json_t *object = json_object();
+    json_object_set_new(object, "name", json_string(run->name));
+    json_object_set_new(object, "validation_loss", real_json(run->validation));
+    json_object_set_new(object, "training_loss", real_json(run->training));
+    json_object_set_new(object, "parameters", json_integer(run->parameters));
+    json_object_set_new(object, "steps", json_integer(run->steps));
+    json_object_set_new(object, "tokens", json_integer(run->tokens));
+    json_object_set_new(object, "flops", json_real(run->flops));
+    json_object_set_new(object, "seconds", json_real(run->seconds));
+    json_object_set_new(object, "words", words_json(&run->words));
+    TRY(path_in(path, run, "result.json"));
+    return json_write(path, object);
+}
+
+/* The first word in which a folder's run differs from this one; "" where a list ends. */
+static bool same_words(const char **was, const char **is, const json_t *words, const WordList *now)
+{
+    size_t count = json_array_size(words);
+    for (size_t i = 0; i < count || i < (size_t)now->count; i++) {
+        *was = i < count ? json_string_value(json_array_get(words, i)) : "";
+        *is  = i < (size_t)now->count ? now->word[i] : "";
+        if (!*was) *was = "";
+        if (strcmp(*was, *is)) return false;
+    }
+    return true;
+}
+
+static Status run_read(SweepRun *run, const Sweep *sweep)
+{
+    char path[1024];
+    const char *was, *is;
+    json_t *begun, *result;
+    TRY(path_in(path, run, "run.json"));
+    TRY(json_read(&begun, path));
+    if (!begun) return OK;
+    Status status = OK;
+    if (!same_words(&was, &is, json_object_get(begun, "words"), &run->words))
+        status =
+            fail(BAD_OPTION,
+                 "%s holds a run of other options: %s there, %s here; give another --save, or remove that "
+                 "folder",
+                 run->folder, *was ? was : "no further word", *is ? is : "no further word");
+    json_decref(begun);
+    TRY(status);
+    TRY(path_in(path, run, "result.json"));
+    TRY(json_read(&result, path));
+    run->step = run->first = sweep_run_step(run);
+    if (!result) return OK;
+    run->validation = real_of(result, "validation_loss");
+    run->training   = real_of(result, "training_loss");
+    run->seconds    = real_of(result, "seconds");
+    json_decref(result);
+    choose_loss(run, sweep);
+    run->first = run->step;                                              /* nothing of it is left to do */
+    return OK;
+}
+
+Status sweep_state_read(Sweep *sweep)
+{
+    for (int i = 0; i < sweep->runs; i++) TRY(run_read(&sweep->run[i], sweep));
+    return OK;
+}
+
+/* ---- one sweep per folder ---- */
+
+/* The descriptor is inherited by the runs, so that the lock lasts until the last of them has ended. */
+Status sweep_lock(Sweep *sweep, const volatile sig_atomic_t *stop)
+{
+    char path[1024];
+    bool taken = false;
+    TRY(folder_make(sweep->own->sweep_dir));
+    TRY(path_join(path, sweep->own->sweep_dir, "sweep.lock"));
+    sweep->lock = open(path, O_RDWR | O_CREAT, 0666);
+    if (sweep->lock < 0) return fail(BAD_FILE, "%s cannot be opened: %s", path, strerror(errno));
+    for (int tenths = 0; !taken && tenths < 10 * LOCK_SECONDS && !*stop; tenths++) {
+        TRY(file_lock(sweep->lock, path, &taken));
+        if (!taken && tenths == 10)
+            log_line("waits for the runs of another sweep of %s to end", sweep->own->sweep_dir);
+        if (!taken) nanosleep(&(struct timespec){ .tv_nsec = 100000000 }, NULL);
+    }
+    if (taken) return OK;
+    if (*stop) return fail(INTERRUPTED, "stopped by a signal before the first run");
+    return fail(BAD_FILE, "another sweep of %s is running; wait until it ends, or give another --save",
+                sweep->own->sweep_dir);
+}
