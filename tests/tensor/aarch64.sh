@@ -6,7 +6,7 @@
 # qemu-user. The options of the compiler are those of CMakeLists.txt and cmake/modules.cmake.
 set -euo pipefail
 cd "$1"; folder=$2; shift 2
-[ $# -gt 0 ] || set -- tensor/ops_test tensor/ops_law_test tensor/flash_test tensor/gemm_test tensor/dtype_test tensor/fused_test tensor/fp8_test tensor/loss_scale_test base/random_test
+[ $# -gt 0 ] || set -- tensor/ops_test tensor/ops_law_test tensor/flash_test tensor/gemm_test tensor/dtype_test tensor/fused_test tensor/fp8_test tensor/generation_rows_test tensor/generation_rows_test tensor/loss_scale_test base/random_test
 compiler=aarch64-linux-gnu-gcc; machine=qemu-aarch64
 for program in $compiler $machine; do
     command -v "$program" > /dev/null || { echo "aarch64.sh: $program is missing: apt install gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user" >&2; exit 77; }

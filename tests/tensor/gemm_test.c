@@ -246,6 +246,33 @@ static void bits_depend_on_row_and_column_alone(void **state)
 }
 
 /* 1 + 2^-8 and 1 + 3 2^-8 are ties, which go to 1 and 1 + 2^-6; the largest float rounds to infinity. */
+/* What is multiplied where it lies, in steps of whole vectors, beside what is packed for all threads. */
+static void few_rows_have_the_bits_of_many(void **state)
+{
+    static const Dtype types[] = { F32, BF16, F16 };
+    static const int64_t rows[] = { 1, 2, 3, 4, 5, 6, 8, 9, 31, 96 };
+    const Size all = { 99, 70, 1536 };
+    float *a = numbers(all.M * all.K, 11, false), *b = numbers(all.K * all.N, 12, false), *old = numbers(all.M * all.N, 13, false);
+    (void)state;
+    for (int i = 0; i < 3 * KERNEL_FAMILIES; i++) {
+        How how = { .family = i / 3, .product = NT, .input = types[i % 3], .output = F32, .bias = true, .threads = 2 };
+        if (how.family == KERNELS_AUTO || !kernel_family_callable(how.family)) continue;
+        float *many = run(all, a, b, old, how);
+        for (size_t n = 0; n < sizeof rows / sizeof *rows; n++) {
+            Size part = { rows[n], all.N, all.K };
+            float *few = run(part, a + 3 * all.K, b, old, how);
+            for (int64_t r = 0; r < part.M; r++)
+                for (int64_t j = 0; j < all.N; j++) {
+                    float got = few[r * (all.N + GAP) + j], want = many[(3 + r) * (all.N + GAP) + j];
+                    if (got != want) tell("few rows", part, how, r, j, (double)got, (double)want);
+                }
+            free(few);
+        }
+        free(many);
+    }
+    free(a), free(b), free(old);
+}
+
 static void bf16_is_rounded_to_nearest_even(void **state)
 {
     (void)state;
@@ -299,6 +326,7 @@ int main(void)
         cmocka_unit_test(whole_numbers_are_exact),
         cmocka_unit_test(real_numbers_are_near),
         cmocka_unit_test(bits_depend_on_row_and_column_alone),
+        cmocka_unit_test(few_rows_have_the_bits_of_many),
         cmocka_unit_test(bf16_is_rounded_to_nearest_even),
         cmocka_unit_test(pairs_are_emulated_to_the_bit),
     };

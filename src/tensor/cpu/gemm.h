@@ -16,6 +16,8 @@
  * widen bf16 to fp32 (avx512, avx2, neon) in bf16; fp16 is widened by all. Output in 16 bits is rounded
  * once, at the end, to the nearest even.
  *
+ * Products x wT of up to 96 rows, as in generation, read w where it lies (few/gemm_few.h), with these bits.
+ *
  * The dot product of avx512-bf16 takes subnormal inputs as 0 and flushes subnormal sums to 0. */
 #include <stdbool.h>
 #include <stddef.h>

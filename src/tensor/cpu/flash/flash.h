@@ -31,8 +31,9 @@
 typedef struct {
     Tensor   o, d_o, delta, dq, dk, dv;
     Tensor   lse, q, k, v, key_range_i, sample_i, key_distance_i;
-    /* Of a paged cache, in the forward pass alone: k and v are its pages [N, L, G, .], B is 1 and the S queries
-     * belong to the sequences sequence_i [S], whose pages are rows of page_i; key_position_i may be absent. */
+    /* Of a paged cache, in the forward pass alone: k and v are its pages [N, L, G, .], B is 1, and the S
+     * queries belong to the sequences sequence_i [S], whose pages are rows of page_i. key_position_i may be
+     * absent. */
     Tensor   page_i, sequence_i, position_i, key_position_i;
     AttentionRule rule;
     uint64_t dropout_key;
@@ -40,7 +41,8 @@ typedef struct {
 } Flash;
 
 /* Bytes to work in: those of each thread depend on D and E alone; the backward pass adds 4 bytes for each
- * tile of queries and, for a 16-bit type, dq in fp32, and a paged cache 40 bytes for each query. They are those of the family that needs most. */
+ * tile of queries and, for a 16-bit type, dq in fp32, and a paged cache 40 bytes for each query. They are
+ * those of the family that needs most. */
 size_t flash_forward_workspace (const Flash *x, int threads);
 size_t flash_backward_workspace(const Flash *x, int threads);
 /* lse = log of the sum over visible keys of exp(score),   o = sum of dropout exp(score - lse) v */
