@@ -91,7 +91,7 @@ def drip(sock):
 
 
 def time_limit():
-    with Server(seconds=0.5, rows=1, step_us=10000) as server:
+    with Server(seconds=3, rows=1, step_us=20000) as server:
         body = {"prompt": "a", "max_tokens": 2000}
         with server.send("POST", "/v1/completions", {**body, "stream": True}) as running, server.send("POST", "/v1/completions", body) as waiting:
             running.head()
