@@ -464,7 +464,7 @@ static void source(FILE *out, const RunRecord *run)
     fact_row(out, "read from", run->path);
     fact_row(out, "resumed from", run_fact_text(run, "resumed_from"));
     number_row(out, "lines", "%.0f", (double)run->lines);
-    number_row(out, "lines that are not understood, as one that a kill cut", "%.0f", (double)run->strange);
+    number_row(out, "lines that are not understood", "%.0f", (double)run->strange);
     table_end(out);
 }
 
