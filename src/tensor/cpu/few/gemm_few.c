@@ -1,5 +1,5 @@
-/* A piece of work is some strips of columns, each as wide as a register tile. With no more rows than a register
- * tile has the columns are multiplied where they lie; with more they are packed into a strip of the thread's
+/* A piece of work is some strips of columns, each as wide as a register tile. With no more rows than a
+ * register tile has the columns are multiplied where they lie; with more they are packed into a strip of the thread's
  * own, GEMM_DEPTH words at a time, which stays in the second-level cache for all rows. */
 #include "tensor/cpu/few/gemm_few.h"
 
@@ -164,7 +164,8 @@ static void few_thread(void *context, int thread, int threads)
     }
 }
 
-/* A piece reads some PIECE bytes, which takes longer than claiming it, unless threads would have none then. */
+/* A piece reads some PIECE bytes, which takes longer than claiming it, unless threads would have none
+ * then. */
 enum { PIECE = 128 << 10 };
 
 void gemm_few(Team *team, const Gemm *g, void *workspace, size_t workspace_bytes)
