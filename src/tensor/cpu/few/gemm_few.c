@@ -1,6 +1,6 @@
 /* A piece of work is some strips of columns, each as wide as a register tile. With no more rows than a
- * register tile has the columns are multiplied where they lie; with more they are packed into a strip of the thread's
- * own, GEMM_DEPTH words at a time, which stays in the second-level cache for all rows. */
+ * register tile has the columns are multiplied where they lie; with more they are packed into a strip of the
+ * thread's own, GEMM_DEPTH words at a time, which stays in the second-level cache for all rows. */
 #include "tensor/cpu/few/gemm_few.h"
 
 #include <stdatomic.h>
