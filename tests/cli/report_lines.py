@@ -206,7 +206,7 @@ def kernels_kept(data, folder):
         texts = {
             "train": lambda *more: run.jotun(*arguments(data, 3, "--load", out, *more)),
             "eval": lambda *more: run.jotun("eval", "perplexity", "--load", out, "--data-path", data, *more),
-            "generate": lambda *more: run.jotun("generate", "--load", out, "--prompt", "a", "--max-new-tokens", "4", *more)}
+            "generate": lambda *more: run.jotun("generate", "--load", out, "--prompt", "a", "--max-new-tokens", "4", *more, errors="replace")}
         for name, command in texts.items():
             if changed in command().stderr or changed not in command("--kernels", "avx2").stderr:
                 sys.exit(f"{name} from a checkpoint of --kernels portable: not said when, or said unless, they change")

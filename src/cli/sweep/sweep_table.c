@@ -44,7 +44,8 @@ void sweep_show_plan(const Sweep *sweep)
 
 static const char *loss_text(char out[32], double loss)
 {
-    snprintf(out, 32, isfinite(loss) ? "%.6f" : "", loss);
+    out[0] = 0;
+    if (isfinite(loss)) snprintf(out, 32, "%.6f", loss);
     return out;
 }
 
