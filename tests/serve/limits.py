@@ -93,11 +93,13 @@ def drip(sock):
 def time_limit():
     with Server(seconds=3, rows=1, step_us=20000) as server:
         body = {"prompt": "a", "max_tokens": 2000}
-        with server.send("POST", "/v1/completions", {**body, "stream": True}) as running, server.send("POST", "/v1/completions", body) as waiting:
-            running.head()
-            events = list(running.events())
-            assert len(events) > 5 and events[-1]["error"]["code"] == "timeout", events[-1]
-            assert code_of(waiting.answer()) == (504, "timeout")
+        with server.send("POST", "/v1/completions", {**body, "stream": True}) as running:
+            wait_for(lambda: server.metric("texts_running") == 1)           # of two requests at once either may be first
+            with server.send("POST", "/v1/completions", body) as waiting:
+                running.head()
+                events = list(running.events())
+                assert len(events) > 5 and events[-1]["error"]["code"] == "timeout", events[-1]
+                assert code_of(waiting.answer()) == (504, "timeout")
         wait_for(lambda: server.metric("texts_running") == 0)
         assert server.complete("a", 3)[0] == 200
 
