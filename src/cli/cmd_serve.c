@@ -172,7 +172,6 @@ static Status fit(Task *task)
         .connections = o->max_connections, .seconds = o->max_request_seconds,
         .client_seconds = o->client_timeout };
     generation_fit(&task->config, o, &task->size);
-    task->config.model.moe.capacity_factor = 0;    /* a text would depend on the others of its batch */
     return OK;
 }
 

@@ -22,6 +22,9 @@ void scheduler_open(Scheduler *s, const EngineSetup *g, const RequestSource *sou
     *s = (Scheduler){ .g = g, .source = source };
     s->slot = list_new(slots(s), sizeof *s->slot);
     s->pool = list_new(data_ranks(g), sizeof *s->pool);
+    s->list  = list_new(g->sequences, sizeof *s->list);
+    s->drawn = list_new(data_ranks(g), sizeof *s->drawn);
+    s->word  = list_new(slots(s), sizeof *s->word);
     for (int64_t i = 0; i < slots(s); i++) s->slot[i].page = list_new(most, sizeof(int32_t));
     for (int d = 0; d < data_ranks(g); d++) {
         PagePool *pool = &s->pool[d];
@@ -43,6 +46,9 @@ void scheduler_close(Scheduler *s)
     }
     free(s->slot);
     free(s->pool);
+    free(s->list);
+    free(s->drawn);
+    free(s->word);
     plan_close(&s->plan);
 }
 
@@ -201,14 +207,12 @@ static void end(Scheduler *s, int64_t leader, GenerationEnd reason)
 static void ask(Scheduler *s)
 {
     const RequestSource *source = s->source;
-    RequestAnswer answer = source->next(source->context, s->running == 0, &s->pending);
+    RequestAnswer answer;
+    while ((answer = source->next(source->context, s->running == 0, &s->pending)) == REQUEST_GIVEN &&
+           !runs_at_all(s, &s->pending))
+        source->ended(source->context, s->pending.number, END_TOO_LONG);
     s->has_pending = answer == REQUEST_GIVEN;
     s->closed     |= answer == REQUEST_CLOSED;
-    if (s->has_pending && !runs_at_all(s, &s->pending)) {
-        s->has_pending = false;
-        source->ended(source->context, s->pending.number, END_TOO_LONG);
-        ask(s);
-    }
 }
 
 static bool any_slot_free(const Scheduler *s)
@@ -298,20 +302,25 @@ static void plan_texts(Scheduler *s, ForwardPlan *f, int data, int64_t each, int
     f->results = most_of(f->results, n);
 }
 
-static int64_t most_slots(const Scheduler *s, SlotState state, int64_t *list)
+/* The most slots in this state that a data rank has. */
+static int64_t most_slots(const Scheduler *s, SlotState state)
 {
     int64_t most = 0;
-    for (int d = 0; d < data_ranks(s->g); d++) most = most_of(most, slots_in(s, d, state, list));
+    for (int d = 0; d < data_ranks(s->g); d++) {
+        int64_t n = 0;
+        for (int64_t i = 0; i < s->g->sequences; i++) n += s->slot[d * s->g->sequences + i].state == state;
+        most = most_of(most, n);
+    }
     return most;
 }
 
 /* Forwards of prompts and of texts alternate where there are both, so that neither waits for long. */
 void scheduler_plan(Scheduler *s, ForwardPlan *f)
 {
-    int64_t *list = list_new(s->g->sequences, sizeof *list), micros = s->g->schedule->shape.micros;
+    int64_t *list = s->list, micros = s->g->schedule->shape.micros;
     take_requests(s);
     *f = (ForwardPlan){ .segment = f->segment, .room = f->room };
-    int64_t prompts = most_slots(s, SLOT_PROMPT, list), texts = most_slots(s, SLOT_TEXT, list);
+    int64_t prompts = most_slots(s, SLOT_PROMPT), texts = most_slots(s, SLOT_TEXT);
     bool of_texts = texts > 0 && (prompts == 0 || s->texts_next);
     int64_t each = divide_up(texts, most_of(least(texts, micros), 1));
     for (int d = 0; d < data_ranks(s->g); d++) {
@@ -322,7 +331,6 @@ void scheduler_plan(Scheduler *s, ForwardPlan *f)
     f->rows   = rows_shared(s->g, of_texts ? each : f->rows);
     f->closed = s->closed && !s->has_pending && s->running == 0;
     plan_forward(&s->plan, f);
-    free(list);
 }
 
 /* ---- results ---- */
@@ -430,8 +438,10 @@ static void take_beams(Scheduler *s, int64_t i, const int32_t **word, int64_t al
 
 void scheduler_take(Scheduler *s, const ForwardPlan *f, const int32_t *results)
 {
-    int64_t W = result_words(f->alternatives), *drawn = list_new(data_ranks(s->g), sizeof *drawn);
-    const int32_t **word = list_new(slots(s), sizeof *word);
+    int64_t W = result_words(f->alternatives), *drawn = s->drawn;
+    const int32_t **word = s->word;
+    memset(drawn, 0, (size_t)data_ranks(s->g) * sizeof *drawn);
+    for (int64_t i = 0; i < slots(s); i++) word[i] = NULL;
     plan_clear(&s->plan);
     for (int64_t k = 0; k < f->segments; k++) {
         const Segment *segment = &f->segment[k];
@@ -448,6 +458,4 @@ void scheduler_take(Scheduler *s, const ForwardPlan *f, const int32_t *results)
         if (slot->search) take_beams(s, i, of, f->alternatives);
         else              take_token(s, i, word[i], f->alternatives);
     }
-    free(word);
-    free(drawn);
 }

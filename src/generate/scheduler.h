@@ -28,6 +28,9 @@ typedef struct {
     const RequestSource *source;
     TextSlot     *slot;                /* [data ranks x sequences] */
     PagePool *pool;                /* [data ranks] */
+    /* for a step's use: slots [sequences], results taken of each data rank, the results of each slot */
+    int64_t  *list, *drawn;
+    const int32_t **word;
     PlanBytes plan;                /* the steps before the next forward */
     Request   pending;             /* given and not begun */
     bool      has_pending, closed, texts_next;

@@ -3,7 +3,7 @@
 
 #include <math.h>
 
-/* ---- measured with bench/speedrun (docs/speedrun.md) ---- */
+/* ---- chosen by single runs on one small text; what is known of each: docs/howto/speedrun.md ---- */
 static const struct {
     int     width;              /* channels of a layer, as a multiple of the depth */
     int     head;               /* channels of a head */

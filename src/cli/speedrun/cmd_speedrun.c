@@ -11,49 +11,39 @@
 #include "cli/signals.h"
 #include "cli/speedrun/speedrun.h"
 
-/* needs: a command that not every build has; without it there is no such stage. */
 static const struct {
     const char *name, *what;
     StageRun   *run;
-    const char *needs;
 } stages[] = {
-    { "clean",     "cleaning the texts",                                 stage_clean,     NULL },
-    { "split",     "holding out documents",                              stage_split,     NULL },
-    { "tokenizer", "learning a tokenizer",                               stage_tokenizer, NULL },
-    { "tokens",    "tokenizing",                                         stage_tokens,    NULL },
-    { "recipe",    "choosing the model",                                 stage_recipe,    NULL },
-    { "train",     "training",                                           stage_train,     NULL },
-    { "evaluate",  "evaluating on the documents held out",               stage_evaluate,  NULL },
-    { "export",    "writing the model for Hugging Face's transformers",  stage_export,    NULL },
-    { "report",    "writing a report of the run",                        stage_report,    "report" },
+    { "clean",     "cleaning the texts",                                 stage_clean },
+    { "split",     "holding out documents",                              stage_split },
+    { "tokenizer", "learning a tokenizer",                               stage_tokenizer },
+    { "tokens",    "tokenizing",                                         stage_tokens },
+    { "recipe",    "choosing the model",                                 stage_recipe },
+    { "train",     "training",                                           stage_train },
+    { "evaluate",  "evaluating on the documents held out",               stage_evaluate },
+    { "export",    "writing the model for Hugging Face's transformers",  stage_export },
+    { "report",    "writing a report of the run",                        stage_report },
 };
 enum { STAGES = sizeof stages / sizeof stages[0] };
 
-static bool command_known(const char *name)
+static Status size_check(const Options *o)
 {
-    for (int i = 0; i < command_count; i++)
-        if (!strcmp(commands[i].name, name)) return true;
-    return false;
-}
-
-static Status dials_check(const Options *o)
-{
-    const OptionIndex dial[] = {OPTION_speedrun_minutes, OPTION_speedrun_depth, OPTION_speedrun_flops};
+    const OptionIndex size[] = { OPTION_speedrun_minutes, OPTION_speedrun_depth, OPTION_speedrun_flops };
     const char       *first  = NULL;
     if (!o->speedrun_input.count)
         return fail(BAD_USAGE, "jotun speedrun needs --input FILE|DIR (the texts to train on)");
     for (int i = 0; i < 3; i++) {
-        if (!options_typed_by_person(o, dial[i])) continue;
+        if (!options_typed_by_person(o, size[i])) continue;
         if (first)
             return fail(BAD_OPTION, "%s and %s both say how large the run is; leave one out", first,
-                        o->source[dial[i]].name);
-        first = o->source[dial[i]].name;
+                        o->source[size[i]].name);
+        first = o->source[size[i]].name;
     }
     for (int i = 0; i < o->speedrun_input.count; i++)
         if (!strcmp(o->speedrun_input.text[i], "-"))
-            return fail(BAD_OPTION, "--input -: a resumed run reads its texts "
-                                    "again, which standard input "
-                                    "cannot; write them to a file");
+            return fail(BAD_OPTION, "--input -: a resumed run reads its texts again, which standard input "
+                        "cannot; write them to a file");
     return OK;
 }
 
@@ -104,9 +94,8 @@ static void result_print(const Speedrun *s)
            speedrun_number(s, "recipe", "epochs"), log_time(time, speedrun_seconds(s)));
     printf("checkpoint: %s\ntransformers: %s\nmetrics: %s\n", speedrun_path(s, "checkpoint"),
            speedrun_path(s, "hf"), speedrun_path(s, "metrics.jsonl"));
-    if (command_known("report")) printf("report: %s\n", speedrun_path(s, "report.html"));
-    if (command_known("serve"))
-        printf("try it in a browser: jotun serve --load %s\n", speedrun_path(s, "checkpoint"));
+    printf("report: %s\n", speedrun_path(s, "report.html"));
+    printf("try it in a browser: jotun serve --load %s\n", speedrun_path(s, "checkpoint"));
     printf("try it: jotun generate --load %s --prompt TEXT --temperature 0.8\n",
            speedrun_path(s, "checkpoint"));
 }
@@ -115,13 +104,12 @@ static Status options_run(const Options *o)
 {
     char     named[1024];
     Speedrun s;
-    TRY(dials_check(o));
+    TRY(size_check(o));
     folder_name(named, o);
     Status status = speedrun_open(&s, o, o->speedrun_output ? o->speedrun_output : named);
     s.stop = signals_catch("\njotun: stops at the next place from which the run resumes; the same signal "
                            "again ends it at once\n");
-    for (int i = 0; i < STAGES && status == OK; i++)
-        if (!stages[i].needs || command_known(stages[i].needs)) status = stage_do(&s, i);
+    for (int i = 0; i < STAGES && status == OK; i++) status = stage_do(&s, i);
     if (status == OK) result_print(&s);
     speedrun_close(&s);
     return status;
