@@ -217,11 +217,28 @@ static void draw_band(FILE *out, const Chart *c, const ChartSeries *s, ChartScal
     fputs("\"/>\n", out);
 }
 
+/* Each with its label, which a browser shows beside the pointer. */
+static void draw_labelled(FILE *out, const Chart *c, const ChartSeries *s, ChartScale x, ChartScale y)
+{
+    for (int i = 0; i < s->count; i++) {
+        if (!point_drawn(c, s, i)) continue;
+        fprintf(out, "<path class=\"marks c%d\" d=\"", s->style % CHART_COLOURS);
+        draw_point(out, 'M', x, y, s->x[i], s->y[i]);
+        fputs("h0\"><title>", out);
+        escape(out, s->label ? s->label[i] : s->name);
+        fputs("</title></path>\n", out);
+    }
+}
+
 /* A point alone between two gaps is a line of no length, which round ends make a dot. */
 static void draw_curve(FILE *out, const Chart *c, const ChartSeries *s, ChartScale x, ChartScale y)
 {
     static const char *const look[] = { "line", "line pale", "line" };
     bool open = false;
+    if (s->look == CHART_POINTS) {
+        draw_labelled(out, c, s, x, y);
+        return;
+    }
     fprintf(out, "<path class=\"%s c%d d%d\" data-name=\"", look[s->look], s->style % CHART_COLOURS,
             s->style / CHART_COLOURS % CHART_DASHES);
     escape(out, s->name);

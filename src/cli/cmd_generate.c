@@ -20,12 +20,7 @@ typedef struct {
 } Task;
 
 /* Of one rank. logits: on the ranks that write theirs */
-typedef struct {
-    const Task *task;
-    Arena       session;
-    Engine     *engine;
-    LogitsFile *logits;
-} Rank;
+typedef struct { const Task *task; LogitsFile *logits; } Rank;
 
 static void look(void *context, int64_t number, int64_t made, const double *logits)
 {
@@ -33,23 +28,10 @@ static void look(void *context, int64_t number, int64_t made, const double *logi
     if (rank->logits) logits_file_put(rank->logits, number, made, logits);
 }
 
-static void open_engine(Trainer *t, Rank *rank)
+static void look_at(void *context, EngineSetup *setup)
 {
-    const Task *task = rank->task;
-    EngineSetup setup = generation_setup(t, &task->size, task->tokenizer.vocabulary, task->tokenizer.eod,
-                                         &rank->session);
-    setup.look    = look;
-    setup.context = rank;
-    rank->engine = engine_open(&setup);
-}
-
-/* Dry, for the size of the session's memory and of all arenas. */
-static void work(Trainer *t, void *context)
-{
-    Rank *rank = context;
-    open_engine(t, rank);
-    engine_run(rank->engine, NULL);
-    engine_close(rank->engine);
+    setup->look    = look;
+    setup->context = context;
 }
 
 /* Of the ranks that draw the same ids one writes their logits. */
@@ -79,8 +61,9 @@ static Status logits_end(Trainer *t, Rank *rank, LogitsFile *file, Status status
 }
 
 /* Rank 0 asks and prints. */
-static Status print(Trainer *t, Rank *rank)
+static Status print(void *context, Trainer *t, Engine *engine)
 {
+    Rank *rank = context;
     const Task *task = rank->task;
     const Options *o = task->o;
     Continuations out = { 0 };
@@ -94,9 +77,7 @@ static Status print(Trainer *t, Rank *rank)
     if (status == OK) status = logits_begin(t, rank, &logits);
     if (status == OK) {
         RequestSource source = continuations_source(&out);
-        open_engine(t, rank);
-        engine_run(rank->engine, t->mesh.rank == 0 ? &source : NULL);         /* <-> all axes */
-        engine_close(rank->engine);
+        engine_run(engine, t->mesh.rank == 0 ? &source : NULL);               /* <-> all axes */
         if (t->mesh.rank == 0 && lines) continuations_tell(&out);
         status = agree(t->world, out.status);
     }
@@ -109,29 +90,8 @@ static Status on_rank(Transport *transport, void *context)
 {
     const Task *task = context;
     Rank rank = { .task = task };
-    Trainer t;
-    arena_dry(&rank.session, "session");
-    if (strcmp(task->config.device, "cuda") == 0)
-        return fail(BAD_OPTION, "--device cuda trains and evaluates, and does not generate yet; give "
-                    "--device cpu");
-    Status status = trainer_start_work(&t, &task->config, transport, work, &rank);
-    size_t bytes = rank.session.peak;
-    arena_close(&rank.session);
-    if (status == OK) status = agree(t.world, arena_open(&rank.session, "session", bytes));
-    if (status == OK) status = generation_load(&t, &task->config);
-    if (status == OK) status = print(&t, &rank);
-    arena_close(&rank.session);
-    trainer_close(&t);
-    return status;
-}
-
-static bool weights_are_int8(const Options *o)
-{
-    switch ((enum ChoiceOf_weights)o->weights.value) {
-    case CHOICE_weights_stored: return false;
-    case CHOICE_weights_int8:   return true;
-    }
-    NO_SUCH_CHOICE(o->weights);
+    return generation_run(transport, &(GenerationRun){ .config = &task->config, .size = &task->size,
+        .tokenizer = &task->tokenizer, .setup = look_at, .work = print, .context = &rank });
 }
 
 /* A data rank continues up to --micro-batch-size prompts in one micro-batch, and has as many micro-batches as
@@ -143,8 +103,7 @@ static void fit(Task *task)
     int64_t dp = options_data_parallel(o), all = p->count * o->return_sequences, beams = 1;
     for (int64_t i = 0; i < p->count; i++) beams = most_of(beams, p->rule[i].beams);
     int64_t each = least(divide_up(all, dp), o->prompts_at_once * o->pipeline_parallel);
-    task->size = (GenerationSize){ .widest = p->widest, .capacity = p->capacity, .sequences = each * beams,
-                                    .int8 = weights_are_int8(o) };
+    task->size = (GenerationSize){ .widest = p->widest, .capacity = p->capacity, .sequences = each * beams };
     /* a beam has a page more than its text (scheduler.c) */
     if (beams > 1)
         task->size.pages = task->size.sequences *

@@ -25,30 +25,20 @@ typedef struct {
     const volatile sig_atomic_t *stop;
 } Task;
 
+typedef struct { ServedModel model; Service *service; HttpServer *server; } Served;
+
 /* Of one rank. source: of the service, which the engine asks by way of this */
 typedef struct {
     Task         *task;
-    Arena         session;
+    Served        served;
     Engine       *engine;
     RequestSource source;
 } Rank;
 
-static void open_engine(Trainer *t, Rank *rank)
+static void setup_engine(void *context, EngineSetup *setup)
 {
-    const Task *task = rank->task;
-    EngineSetup setup = generation_setup(t, &task->size, task->tokenizer.vocabulary, task->tokenizer.eod,
-                                         &rank->session);
-    setup.goes_on = true;                        /* a text may break, and not the server */
-    rank->engine  = engine_open(&setup);
-}
-
-/* Dry, for the size of the session's memory and of all arenas. */
-static void work(Trainer *t, void *context)
-{
-    Rank *rank = context;
-    open_engine(t, rank);
-    engine_run(rank->engine, NULL);
-    engine_close(rank->engine);
+    (void)context;
+    setup->goes_on = true;                       /* a text may break, and not the server */
 }
 
 /* ---- between engine and service ---- */
@@ -82,10 +72,12 @@ static void ended(void *context, int64_t number, GenerationEnd reason)
 
 /* ---- the server, on rank 0 ---- */
 
-typedef struct { ServedModel model; Service *service; HttpServer *server; } Served;
-
-static Status served_open(Served *s, Task *task)
+/* The port is taken before the weights are read, so that one that cannot be had is known at once. */
+static Status served_open(void *context)
 {
+    Rank *rank = context;
+    Served *s = &rank->served;
+    Task *task = rank->task;
     const Options *o = task->o;
     s->model = (ServedModel){ task->name, &task->tokenizer, task->size.capacity, (int64_t)time(NULL) };
     TRY(service_open(&s->service, &s->model, &task->limits, &task->metrics));
@@ -100,43 +92,31 @@ static void served_close(Served *s)
     service_close(s->service);
 }
 
-static Status serve(Trainer *t, Rank *rank, Served *s)
+static Status serve(void *context, Trainer *t, Engine *engine)
 {
+    Rank *rank = context;
+    Served *s = &rank->served;
     bool first = t->mesh.rank == 0;
     RequestSource source = { .next = next, .token = token, .wanted = wanted, .ended = ended,
                              .context = rank };
+    rank->engine = engine;
     TRY(agree(t->world, first ? http_server_start(s->server) : OK));
     if (first) {
         rank->source = service_source(s->service);
         log_line("serves %s at %s", rank->task->name, http_server_address(s->server));
     }
-    open_engine(t, rank);
-    engine_run(rank->engine, first ? &source : NULL);                                  /* <-> all axes */
-    engine_close(rank->engine);
+    engine_run(engine, first ? &source : NULL);                                        /* <-> all axes */
     return OK;
 }
 
-/* The port is taken before the weights are read, so that one that cannot be had is known at once. */
 static Status on_rank(Transport *transport, void *context)
 {
     Task *task = context;
     Rank rank = { .task = task };
-    Served served = { .server = NULL };
-    Trainer t;
-    arena_dry(&rank.session, "session");
-    if (strcmp(task->config.device, "cuda") == 0)
-        return fail(BAD_OPTION, "--device cuda trains and evaluates, and does not generate yet; give "
-                    "--device cpu");
-    Status status = trainer_start_work(&t, &task->config, transport, work, &rank);
-    size_t bytes = rank.session.peak;
-    arena_close(&rank.session);
-    if (status == OK) status = agree(t.world, arena_open(&rank.session, "session", bytes));
-    if (status == OK) status = agree(t.world, t.mesh.rank == 0 ? served_open(&served, task) : OK);
-    if (status == OK) status = generation_load(&t, &task->config);
-    if (status == OK) status = serve(&t, &rank, &served);
-    served_close(&served);
-    arena_close(&rank.session);
-    trainer_close(&t);
+    Status status = generation_run(transport, &(GenerationRun){ .config = &task->config, .size = &task->size,
+        .tokenizer = &task->tokenizer, .setup = setup_engine, .before = served_open, .work = serve,
+        .context = &rank });
+    served_close(&rank.served);
     return status;
 }
 

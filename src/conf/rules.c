@@ -551,7 +551,7 @@ Status options_needed(const Options *o)
     if (o->command == FOR_EVAL && given(o, OPTION_text) && given(o, OPTION_data_path))
         return fail(BAD_USAGE, "jotun eval perplexity takes either --text FILE or --data-path PREFIX, not"
                     " both");
-    return o->command == FOR_GENERATE ? rule_generate(o) : OK;
+    return o->command & (FOR_GENERATE | FOR_SERVE) ? rule_generate(o) : OK;
 }
 
 static Status rule_ranges(const Options *o)

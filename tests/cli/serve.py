@@ -49,8 +49,8 @@ class Served:
         return json.loads(data)["choices"][0]
 
 
-def generated(run, prompt):
-    done = jotun("generate", "--load", run, "--prompt", prompt, "--max-new-tokens", 12, "--temperature", 0)
+def generated(run, prompt, *words):
+    done = jotun("generate", "--load", run, "--prompt", prompt, "--max-new-tokens", 12, "--temperature", 0, *words)
     return done.stdout[len(prompt):-1]
 
 
@@ -92,6 +92,10 @@ with work_folder() as folder:
         status, answer = server.ask("v1/completions", {"prompt": PROMPTS[0], "max_tokens": 12, "temperature": 0, "model": "other"}, "a-secret-of-this-test")
         assert status == 200 and json.loads(answer)["choices"][0]["text"].encode("ascii", "replace") == greedy[0].encode("ascii", "replace"), (answer, greedy)
         assert server.ask("v1/completions", {"prompt": "a" * 50, "max_tokens": 14, "temperature": 0}, "a-secret-of-this-test")[0] == 200
+    with Served("--load", run, "--threads", 1, "--weights", "int8") as server:
+        rounded = server.text(PROMPTS[0], logprobs=3, seed=7)
+        assert rounded["text"].encode("ascii", "replace") == generated(run, PROMPTS[0], "--weights", "int8").encode("ascii", "replace"), rounded
+        assert rounded["logprobs"]["token_logprobs"] != alone[0]["logprobs"]["token_logprobs"], "--weights int8 changes nothing"
     for words, want in (["--load", run, "--host", "no.such.host.invalid"], "no address of this machine"), ([], "needs --load"), (["--load", run, "--token", "short"], "8 to 512"), \
             (["--load", run, "--token-file", os.path.join(folder, "nowhere")], "nowhere"), (["--load", run, "--prompt", "x"], "--prompt"):
         refused = jotun("serve", *words, check=False)

@@ -1,29 +1,57 @@
 /* What an engine needs of a run: micro-batches of positions, in one sequence, with no memory of layers that
  * have been computed. */
 #include "cli/generation/engine_setup.h"
+#include <string.h>
 #include "base/integer.h"
 
-void generation_fit(TrainConfig *config, const Options *o, const GenerationSize *size)
+static bool weights_are_int8(const Options *o)
+{
+    switch ((enum ChoiceOf_weights)o->weights.value) {
+    case CHOICE_weights_stored: return false;
+    case CHOICE_weights_int8:   return true;
+    }
+    NO_SUCH_CHOICE(o->weights);
+}
+
+void generation_fit(TrainConfig *config, const Options *o, GenerationSize *size)
 {
     int64_t cp = o->context_parallel, dp = options_data_parallel(o);
     int64_t micros = least(o->pipeline_parallel, size->sequences);
     int shared = (int)((o->sequence_parallel ? o->tensor_parallel : 1) * (cp > 1 ? 2 : 1));
     int64_t rows = engine_rows(size->widest, divide_up(size->sequences, micros), shared);
+    size->int8 = weights_are_int8(o);
     config->micro  = 1;
     config->global = micros * dp;
     config->model.sequence = rows * cp;
     config->recompute = (Recompute){ .method = RECOMPUTE_UNIFORM, .layers = 1 };
 }
 
-EngineSetup generation_setup(Trainer *t, const GenerationSize *size, int32_t ids, int32_t end, Arena *arena)
+/* session: the engine's memory */
+typedef struct { const GenerationRun *run; Arena session; } Rank;
+
+static Engine *open_engine(Trainer *t, Rank *rank)
 {
-    return (EngineSetup){ .executor = &t->executor, .pipeline = &t->pipeline, .schedule = &t->valid_schedule,
-        .world = t->world, .tp = t->tp, .cp = t->cp, .pp = t->pp, .data = t->data_comm, .arena = arena,
+    const GenerationRun *run = rank->run;
+    const GenerationSize *size = run->size;
+    EngineSetup setup = { .executor = &t->executor, .pipeline = &t->pipeline,
+        .schedule = &t->valid_schedule, .world = t->world, .tp = t->tp, .cp = t->cp, .pp = t->pp,
+        .data = t->data_comm, .arena = &rank->session,
         .rows = t->config->model.sequence / t->mesh.size.cp, .sequences = size->sequences,
-        .capacity = size->capacity, .pages = size->pages, .int8 = size->int8, .ids = ids, .end = end };
+        .capacity = size->capacity, .pages = size->pages, .int8 = size->int8,
+        .ids = run->tokenizer->vocabulary, .end = run->tokenizer->eod };
+    if (run->setup) run->setup(run->context, &setup);
+    return engine_open(&setup);
 }
 
-Status generation_load(Trainer *t, const TrainConfig *config)
+/* Dry, for the size of the session's memory and of all arenas. */
+static void work_dry(Trainer *t, void *context)
+{
+    Engine *engine = open_engine(t, context);
+    engine_run(engine, NULL);
+    engine_close(engine);
+}
+
+static Status load(Trainer *t, const TrainConfig *config)
 {
     char path[1024];
     bool found;
@@ -34,5 +62,34 @@ Status generation_load(Trainer *t, const TrainConfig *config)
     watchdog_work(t->world, "loading");
     Status status = trainer_load(t, path);
     watchdog_work(t->world, NULL);
+    return status;
+}
+
+static Status work(Trainer *t, Rank *rank)
+{
+    Engine *engine = open_engine(t, rank);
+    Status status = rank->run->work(rank->run->context, t, engine);                    /* <-> all axes */
+    engine_close(engine);
+    return status;
+}
+
+Status generation_run(Transport *transport, const GenerationRun *run)
+{
+    Rank rank = { .run = run };
+    Trainer t;
+    arena_dry(&rank.session, "session");
+    if (strcmp(run->config->device, "cuda") == 0)
+        return fail(BAD_OPTION, "--device cuda trains and evaluates, and does not generate yet; give "
+                    "--device cpu");
+    Status status = trainer_start_work(&t, run->config, transport, work_dry, &rank);
+    size_t bytes = rank.session.peak;
+    arena_close(&rank.session);
+    if (status == OK) status = agree(t.world, arena_open(&rank.session, "session", bytes));
+    if (status == OK && run->before)
+        status = agree(t.world, t.mesh.rank == 0 ? run->before(run->context) : OK);
+    if (status == OK) status = load(&t, run->config);
+    if (status == OK) status = work(&t, &rank);
+    arena_close(&rank.session);
+    trainer_close(&t);
     return status;
 }

@@ -2,12 +2,25 @@
 #include "conf/generation/generation.h"
 #include "conf/conf.h"
 
+/* Of all commands that generate. */
+static Status rule_weights(const Options *o)
+{
+    if (o->weights.value == CHOICE_weights_int8 && o->zero_stage == 3)
+        return fail(BAD_OPTION, "--weights int8 rounds weights that a rank has, and --zero-stage 3 shards "
+                    "them; leave out one of these");
+    if (o->weights.value == CHOICE_weights_int8 && (o->experts > 0 || o->mla))
+        return fail(BAD_OPTION, "--weights int8 is for models without experts and latent attention; leave it "
+                    "out");
+    return OK;
+}
+
 Status rule_generate(const Options *o)
 {
     int prompts = (o->prompt != NULL) + (o->prompt_file != NULL) + (o->prompt_jsonl != NULL);
     static const OptionIndex of_sampling[] = { OPTION_temperature, OPTION_top_k, OPTION_top_p, OPTION_min_p,
         OPTION_sampling_seed, OPTION_repetition_penalty, OPTION_presence_penalty, OPTION_frequency_penalty,
         OPTION_return_sequences };
+    TRY(rule_weights(o));
     if (prompts > 1)
         return fail(BAD_USAGE, "jotun generate takes one of --prompt S, --prompt-file FILE and "
                     "--prompt-jsonl FILE, not several");
@@ -15,12 +28,6 @@ Status rule_generate(const Options *o)
         if (options_typed_by_person(o, of_sampling[i]))
             return fail(BAD_OPTION, "--%s has no meaning in beam search, which draws nothing; leave it out, "
                         "or --num-beams", option_rows[of_sampling[i]].name);
-    if (o->weights.value == CHOICE_weights_int8 && o->zero_stage == 3)
-        return fail(BAD_OPTION, "--weights int8 rounds weights that a rank has, and --zero-stage 3 shards "
-                    "them; leave out one of these");
-    if (o->weights.value == CHOICE_weights_int8 && (o->experts > 0 || o->mla))
-        return fail(BAD_OPTION, "--weights int8 is for models without experts and latent attention; leave it "
-                    "out");
     if (o->beams > 0 && o->logprobs > 0)
         return fail(BAD_OPTION, "--logprobs %lld asks for other tokens' log-probabilities, of which beam "
                     "search has none; give --logprobs 0 for those of its tokens", (long long)o->logprobs);
