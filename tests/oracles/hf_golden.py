@@ -107,10 +107,11 @@ def make(name, wide=False, **changed):
 ROWS, COLUMNS = (0, 6, 21, 40, 58), range(0, VOCABULARY, 8)       # of the logits of TEXT [positions, VOCABULARY] that are kept
 
 
-def values(name, count, middle):
-    """`count` numbers around `middle`, which single precision holds exactly but for one rounding"""
+def values(name, count, middle, loud=1.0):
+    """`count` numbers around `middle`, which single precision holds exactly but for one rounding; loud: times as far from it"""
     seed, out = zlib.crc32(name.encode()), []
     size = 0.5 if name.endswith(".gate.weight") else 0.08 if any(x in name for x in ("embed_", "lm_head", "wte", "word_embeddings.weight")) else 0.15
+    size *= loud
     for i in range(count):
         x = (seed + i) * 2654435761 & 0xffffffff
         x = (x ^ x >> 15) * 2246822519 & 0xffffffff
@@ -119,7 +120,7 @@ def values(name, count, middle):
     return out
 
 
-def write_folder(model, folder):
+def write_folder(model, folder, loud=1.0):
     """config.json and model.safetensors of a model of models.json; a tensor may name another one, of which it is a copy"""
     os.makedirs(folder)
     with open(os.path.join(folder, "config.json"), "w") as out:
@@ -130,7 +131,7 @@ def write_folder(model, folder):
         for n in shape:
             count *= n
         header[name] = {"dtype": "F32", "shape": shape, "data_offsets": [at, at + 4 * count]}
-        parts.append(struct.pack(f"<{count}f", *values(*copied or [name], count, middle)))
+        parts.append(struct.pack(f"<{count}f", *values(*copied or [name], count, middle, loud)))
         at += 4 * count
     text = json.dumps(header).encode()
     text += b" " * (-len(text) % 8)

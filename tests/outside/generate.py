@@ -1,5 +1,5 @@
-"""Greedy text, log-probabilities and beam search of jotun generate beside Hugging Face transformers, on tiny GPT-2, Llama and Mixtral
-folders with random weights: 20 prompts each, alone and together; JOTUN is the program."""
+"""Greedy text, log-probabilities and beam search of jotun generate beside Hugging Face transformers, on tiny GPT-2, Llama, Mixtral
+and Qwen3-MoE folders with random weights: 20 prompts each, alone and together; JOTUN is the program."""
 import json
 import os
 import subprocess
@@ -20,6 +20,7 @@ MODELS = {
     "gpt2": lambda: t.GPT2LMHeadModel(t.GPT2Config(vocab_size=VOCABULARY, n_layer=2, n_head=4, n_embd=32, n_positions=256, initializer_range=0.4)),
     "llama": lambda: t.LlamaForCausalLM(t.LlamaConfig(**SMALL)),
     "mixtral": lambda: t.MixtralForCausalLM(t.MixtralConfig(**SMALL, num_local_experts=4, num_experts_per_tok=2)),
+    "qwen3_moe": lambda: t.Qwen3MoeForCausalLM(t.Qwen3MoeConfig(**SMALL, head_dim=8, num_experts=4, num_experts_per_tok=2, moe_intermediate_size=24)),
 }
 
 

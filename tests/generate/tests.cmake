@@ -1,0 +1,2 @@
+script_tests(generate transformers_texts)
+add_custom_target(generate_transformers_texts DEPENDS jotun)
