@@ -100,8 +100,8 @@ typedef struct {
     int64_t         rows;                          /* positions of a micro-batch and a chunk */
     int64_t         sequences;                     /* texts of a data rank that run at once, at most */
     int64_t         capacity;                      /* positions of a prompt with its new tokens, at most */
-    /* weights of 8 bits are made from those that the executor has, and used instead, in blocks and head: of
-     * models without experts and latent attention, and of weights that ZeRO does not shard */
+    /* weights of 8 bits are made from those that the executor has, and used instead, in blocks and head:
+     * of weights that ZeRO does not shard */
     bool            int8;
     int64_t         page;                          /* positions of a page; 0: PAGE_POSITIONS */
     int64_t         pages;                         /* of each rank; 0: all that `sequences` can need */

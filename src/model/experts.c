@@ -62,11 +62,10 @@ static void hidden_forward(const ExecContext *ctx, const MoeSizes *z, int64_t q,
     Tensor count_RX = moe_counts(q, save->received_QRX);
     int64_t rows = moe_equal_rows(z, q);
     if (gated(ctx))
-        grouped_matmul_forward(ctx->queue, (GroupedMatmulForward){ .y_MF = gate_half(z, save->h_MW),
-            .x_MC = x_MC, .w_XFC = unit_param(w, PARAM_EXPERTS_GATE_WEIGHT), .count_RX = count_RX,
-            .rows = rows });
-    grouped_matmul_forward(ctx->queue, (GroupedMatmulForward){ .y_MF = up_half(z, save->h_MW), .x_MC = x_MC,
-        .w_XFC = unit_param(w, PARAM_EXPERTS_UP_WEIGHT), .count_RX = count_RX, .rows = rows });
+        grouped_product_forward(ctx, gate_half(z, save->h_MW), x_MC, unit_param(w, PARAM_EXPERTS_GATE_WEIGHT),
+            count_RX, rows);
+    grouped_product_forward(ctx, up_half(z, save->h_MW), x_MC, unit_param(w, PARAM_EXPERTS_UP_WEIGHT),
+        count_RX, rows);
     grouped_activation_forward(ctx->queue, (GroupedActivationForward){ .y_MF = save->g_MF,
         .x_MF = save->h_MW, .count_RX = count_RX, .kind = ctx->config->activation });
 }
@@ -144,9 +143,8 @@ static void outputs_return(const ExecContext *ctx, const MoeSizes *z, int64_t q,
     comm_wait(comm, v->x);                                                                    /* <-> etp+ep */
     if (q >= 2) comm_wait(comm, v->back);                                                     /* <-> etp+ep */
     hidden_forward(ctx, z, q, w, save, v->x_MC);
-    grouped_matmul_forward(ctx->queue, (GroupedMatmulForward){ .y_MF = v->y_MC, .x_MC = save->g_MF,
-        .w_XFC = unit_param(w, PARAM_EXPERTS_DOWN_WEIGHT), .count_RX = moe_counts(q, save->received_QRX),
-        .rows = moe_equal_rows(z, q) });
+    grouped_product_forward(ctx, v->y_MC, save->g_MF, unit_param(w, PARAM_EXPERTS_DOWN_WEIGHT),
+        moe_counts(q, save->received_QRX), moe_equal_rows(z, q));
     v->back = dispatch_return_begin(ctx, z, q, moe_rows(z, q, save->back_NC), v->y_MC);       /* <-> etp+ep */
 }
 

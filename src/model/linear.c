@@ -70,24 +70,36 @@ static Quantized quantized(const ExecContext *ctx, const BlockSave *save, Linear
 
 static bool is_fp8(const BlockSave *save) { return tensor_present(save->fp8.scale); }
 
-static const Int8Matrix *int8_of(const ExecContext *ctx, Tensor w_KC)
+/* Of a matrix [K, C], or with r = 1 of experts [X, K, C] */
+static const Int8Matrix *int8_of(const ExecContext *ctx, Tensor w, int r)
 {
     const Int8Weights *all = ctx->int8;
     for (int64_t i = 0; all && i < all->count; i++) {
         const Int8Matrix *m = &all->matrix[i];
-        bool rows = m->code_PBN.dim[0] == int8_panels(w_KC.dim[0]);
-        if (rows && m->code_PBN.dim[1] == int8_blocks(w_KC.dim[1]) && m->w == w_KC.data) return m;
+        bool fits = m->code.dim[r] == int8_panels(w.dim[r]) && m->code.dim[r + 1] == int8_blocks(w.dim[r + 1])
+            && m->code.dim[r + 2] == INT8_BYTES && (r == 0 || m->code.dim[0] == w.dim[0]);
+        if (fits && m->w == w.data) return m;
     }
     return NULL;
 }
 
 void product_forward(const ExecContext *ctx, Tensor y_TK, Tensor x_TC, Tensor w_KC, Tensor bias_K)
 {
-    const Int8Matrix *m = int8_of(ctx, w_KC);
+    const Int8Matrix *m = int8_of(ctx, w_KC, 0);
     if (m) int8_matmul_forward(ctx->queue, (Int8MatmulForward){ .y_TK = y_TK, .x_TC = x_TC,
-        .code_PBN = m->code_PBN, .scale_PBR = m->scale_PBR, .bias_K = bias_K });
+        .code_PBN = m->code, .scale_PBR = m->scale, .bias_K = bias_K });
     else matmul_forward(ctx->queue, (MatmulForward){ .y_TK = y_TK, .x_TC = x_TC, .w_KC = w_KC,
         .bias_K = bias_K });
+}
+
+void grouped_product_forward(const ExecContext *ctx, Tensor y_MF, Tensor x_MC, Tensor w_XFC, Tensor count_RX,
+                             int64_t rows)
+{
+    const Int8Matrix *m = int8_of(ctx, w_XFC, 1);
+    if (m) grouped_int8_matmul_forward(ctx->queue, (GroupedInt8MatmulForward){ .y_MF = y_MF, .x_MC = x_MC,
+        .code_XPBN = m->code, .scale_XPBR = m->scale, .count_RX = count_RX, .rows = rows });
+    else grouped_matmul_forward(ctx->queue, (GroupedMatmulForward){ .y_MF = y_MF, .x_MC = x_MC,
+        .w_XFC = w_XFC, .count_RX = count_RX, .rows = rows });
 }
 
 /* y = x wT (+ bias) */

@@ -78,6 +78,9 @@ bool   moe_defers_weight  (const ExecContext *ctx);
 /* y = x wT (+ bias), by the weights in 8 bits where there are such. */
 void      product_forward       (const ExecContext *ctx, Tensor y_TK, Tensor x_TC, Tensor w_KC,
                                  Tensor bias_K);
+/* The same of experts, for rows in segments as grouped_matmul_forward has them */
+void      grouped_product_forward(const ExecContext *ctx, Tensor y_MF, Tensor x_MC, Tensor w_XFC,
+                                  Tensor count_RX, int64_t rows);
 /* The linear maps of a block (model/linear.c), in the activation type or with inputs of 8 bits. linear_scales
  * precedes them: it says which, and where the scales are. Current scaling <-> tp+cp in the first two. */
 Fp8Scales linear_scales         (const ExecContext *ctx, int64_t layer);

@@ -86,8 +86,8 @@ enum { MOE_DROPPED, MOE_BALANCE, MOE_Z, MOE_SUMS };
 
 /* Weights in 8 bits for generation, beside those that they were made from: of the linear maps of blocks and
  * of the head. w: where the matrix lies, NULL in a dry run, in which every matrix has one. code and scale as
- * row int8_quantize of tensor/ops.def has them. */
-typedef struct { const void *w; Tensor code_PBN, scale_PBR; } Int8Matrix;
+ * rows int8_quantize and, of experts, grouped_int8_matmul_forward of tensor/ops.def have them. */
+typedef struct { const void *w; Tensor code, scale; } Int8Matrix;
 typedef struct { Int8Matrix *matrix; int64_t count; } Int8Weights;
 
 /* What a unit runs with. The caller chooses the arenas, and so the lifetimes; a unit only names the one it

@@ -90,6 +90,10 @@ static double op_flops(int op, const void *arguments)
         const GroupedMatmulForward *a = arguments;
         return 2.0 * (double)a->rows * (double)a->w_XFC.dim[1] * (double)a->w_XFC.dim[2];
     }
+    case OP_grouped_int8_matmul_forward: {
+        const GroupedInt8MatmulForward *a = arguments;
+        return 2.0 * (double)a->rows * (double)a->y_MF.dim[1] * (double)a->x_MC.dim[1];
+    }
     case OP_grouped_matmul_backward_input: {
         const GroupedMatmulBackwardInput *a = arguments;
         return 2.0 * (double)a->rows * (double)a->w_XFC.dim[1] * (double)a->w_XFC.dim[2];

@@ -2,6 +2,7 @@
 #define TESTS_TENSOR_OPS_EXPERTS_H
 /* Cases of the rows of a mixture of experts for ops_test.c. */
 #include "ops_fixture.h"
+#include "tensor/int8.h"
 
 static inline Tensor ints_of(const int64_t *dim, int dims, int low, int high)       /* low .. high - 1 */
 {
@@ -154,6 +155,18 @@ static bool make_grouped_matmul_forward(Arguments *a, int variant)
     int64_t M = 330, F = variant < 3 ? 37 : 130, C = variant < 3 ? 20 : 530;
     a->grouped_matmul_forward = (GroupedMatmulForward){ .y_MF = matrix(M, F, true), .x_MC = matrix(M, C, variant & 1),
         .w_XFC = real(3, F, C), .count_RX = counts_of(variant % 3), .rows = 7 };
+    return true;
+}
+
+static bool make_grouped_int8_matmul_forward(Arguments *a, int variant)
+{
+    if (variant >= 6) return false;
+    int64_t M = 330, F = variant < 3 ? 37 : 130, C = variant < 3 ? 20 : 530;
+    Tensor code = fixture_new(U8, false, DIMS(3, int8_panels(F), int8_blocks(C), INT8_BYTES));
+    for (int64_t i = 0; i < tensor_count(code); i++) ((uint8_t *)code.data)[i] = (uint8_t)floor(draw(1, 256));
+    a->grouped_int8_matmul_forward = (GroupedInt8MatmulForward){ .y_MF = matrix(M, F, true), .x_MC = matrix(M, C, variant & 1),
+        .code_XPBN = code, .scale_XPBR = between(0, 0.01, 3, int8_panels(F), int8_blocks(C), INT8_ROWS),
+        .count_RX = counts_of(variant % 3), .rows = 7 };
     return true;
 }
 

@@ -446,6 +446,7 @@ static const struct { Make *make; double tolerance, of_pairs; } row[OP_COUNT] = 
     [OP_expert_combine] = { make_expert_combine, 3e-7, 0 },
     [OP_expert_combine_backward_weight] = { make_expert_combine_backward_weight, 1e-7, 0 },
     [OP_grouped_matmul_forward] = { make_grouped_matmul_forward, 2e-6, 0 },
+    [OP_grouped_int8_matmul_forward] = { make_grouped_int8_matmul_forward, 1e-6, 0 },
     [OP_grouped_matmul_backward_input] = { make_grouped_matmul_backward_input, 2e-6, 0 },
     [OP_grouped_matmul_backward_weight] = { make_grouped_matmul_backward_weight, 2e-6, 0 },
     [OP_grouped_activation_forward] = { make_grouped_activation_forward, 3e-7, 0 },

@@ -8,9 +8,6 @@ static Status rule_weights(const Options *o)
     if (o->weights.value == CHOICE_weights_int8 && o->zero_stage == 3)
         return fail(BAD_OPTION, "--weights int8 rounds weights that a rank has, and --zero-stage 3 shards "
                     "them; leave out one of these");
-    if (o->weights.value == CHOICE_weights_int8 && (o->experts > 0 || o->mla))
-        return fail(BAD_OPTION, "--weights int8 is for models without experts and latent attention; leave it "
-                    "out");
     return OK;
 }
 

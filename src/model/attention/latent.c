@@ -96,8 +96,7 @@ static void up_forward(const ExecContext *ctx, Sizes z, const UnitParam *w, Bloc
         .gain_C = unit_param(w, gain_id[kind]),
         .epsilon = c->latent.epsilon > 0 ? c->latent.epsilon : c->epsilon,
         .gain_offset = model_gain_offset(c) });
-    matmul_forward(ctx->queue, (MatmulForward){ .y_TK = y_TK, .x_TC = save->latent_TR[kind],
-        .w_KC = unit_param(w, up_id[kind]) });
+    product_forward(ctx, y_TK, save->latent_TR[kind], unit_param(w, up_id[kind]), tensor_none());
 }
 
 Tensor latent_forward(const ExecContext *ctx, int64_t layer, const UnitParam *w, BlockSave *save, Tensor n_TC)
@@ -107,7 +106,7 @@ Tensor latent_forward(const ExecContext *ctx, int64_t layer, const UnitParam *w,
     int64_t T = n_TC.dim[0];
     save->down_TP = tensor_new(ctx->activations_wgrad, "latent projections", ctx->precision.activation, T,
         z.P);
-    matmul_forward(q, (MatmulForward){ .y_TK = save->down_TP, .x_TC = n_TC, .w_KC = latent_down_weight(w) });
+    product_forward(ctx, save->down_TP, n_TC, latent_down_weight(w), tensor_none());
     Tensor qkv_TQ = core_qkv_new(ctx, T, latent_columns(ctx));
     Tensor kv_TU  = scratch_new(ctx, "latent keys and values", T, z.U);
     if (z.queries_down) up_forward(ctx, z, w, save, QUERY, queries(z, qkv_TQ));

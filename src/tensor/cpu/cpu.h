@@ -32,6 +32,7 @@ size_t cpu_fp8_matmul_backward_input_workspace(const Queue *q, const Fp8MatmulBa
 size_t cpu_fp8_matmul_backward_weight_workspace(const Queue *q, const Fp8MatmulBackwardWeight *a);
 size_t cpu_int8_matmul_forward_workspace(const Queue *q, const Int8MatmulForward *a);
 size_t cpu_grouped_matmul_forward_workspace(const Queue *q, const GroupedMatmulForward *a);
+size_t cpu_grouped_int8_matmul_forward_workspace(const Queue *q, const GroupedInt8MatmulForward *a);
 size_t cpu_grouped_matmul_backward_input_workspace(const Queue *q, const GroupedMatmulBackwardInput *a);
 size_t cpu_grouped_matmul_backward_weight_workspace(const Queue *q, const GroupedMatmulBackwardWeight *a);
 size_t cpu_route_sort_workspace(const Queue *q, const RouteSort *a);

@@ -164,6 +164,27 @@ size_t cpu_grouped_matmul_forward_workspace(const Queue *q, const GroupedMatmulF
     return workspace(q, linear_product(a->y_MF, a->x_MC, expert_of(a->w_XFC, 0), tensor_none()));
 }
 
+/* Codes or scales of one expert */
+static Tensor panels_of(Tensor x_XPB, int64_t x)
+{
+    Tensor one = x_XPB.data ? tensor_slice(x_XPB, 0, x, 1) : x_XPB;
+    return (Tensor){ .data = one.data, .dtype = x_XPB.dtype,
+                     .dim    = { x_XPB.dim[1], x_XPB.dim[2], x_XPB.dim[3], 1 },
+                     .stride = { x_XPB.stride[1], x_XPB.stride[2], x_XPB.stride[3], 1 } };
+}
+
+static Int8MatmulForward int8_product(const GroupedInt8MatmulForward *a, Tensor y_MF, Tensor x_MC, int64_t x)
+{
+    return (Int8MatmulForward){ .y_TK = y_MF, .x_TC = x_MC, .code_PBN = panels_of(a->code_XPBN, x),
+                                .scale_PBR = panels_of(a->scale_XPBR, x) };
+}
+
+size_t cpu_grouped_int8_matmul_forward_workspace(const Queue *q, const GroupedInt8MatmulForward *a)
+{
+    Int8MatmulForward all = int8_product(a, a->y_MF, a->x_MC, 0);
+    return cpu_int8_matmul_forward_workspace(q, &all);
+}
+
 size_t cpu_grouped_matmul_backward_input_workspace(const Queue *q, const GroupedMatmulBackwardInput *a)
 {
     return workspace(q, linear_input_product(a->dx_MC, a->dy_MF, expert_of(a->w_XFC, 0)));
@@ -187,6 +208,16 @@ CPU(grouped_matmul_forward, GroupedMatmulForward)
         if (s.count > 0)
             multiply(q, linear_product(rows_of(a->y_MF, &s), rows_of(a->x_MC, &s), expert_of(a->w_XFC, s.x),
                                        tensor_none()));
+}
+
+CPU(grouped_int8_matmul_forward, GroupedInt8MatmulForward)
+{
+    WANT(a->count_RX, a->count_RX.dim[0], a->code_XPBN.dim[0]);
+    for (Segment s = { 0 }; segment_next(&s, a->count_RX);) {
+        if (s.count == 0) continue;
+        Int8MatmulForward one = int8_product(a, rows_of(a->y_MF, &s), rows_of(a->x_MC, &s), s.x);
+        cpu_int8_matmul_forward(q, &one);
+    }
 }
 
 CPU(grouped_matmul_backward_input, GroupedMatmulBackwardInput)

@@ -14,6 +14,7 @@ size_t cpu_workspace(const Queue *q, int op, const void *arguments)
     case OP_fp8_matmul_backward_weight: return cpu_fp8_matmul_backward_weight_workspace(q, arguments);
     case OP_int8_matmul_forward:    return cpu_int8_matmul_forward_workspace(q, arguments);
     case OP_grouped_matmul_forward:         return cpu_grouped_matmul_forward_workspace(q, arguments);
+    case OP_grouped_int8_matmul_forward:    return cpu_grouped_int8_matmul_forward_workspace(q, arguments);
     case OP_grouped_matmul_backward_input:  return cpu_grouped_matmul_backward_input_workspace(q, arguments);
     case OP_grouped_matmul_backward_weight: return cpu_grouped_matmul_backward_weight_workspace(q, arguments);
     case OP_route_sort:             return cpu_route_sort_workspace(q, arguments);

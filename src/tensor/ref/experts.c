@@ -99,6 +99,21 @@ REF(grouped_matmul_forward, GroupedMatmulForward)
             .w_KC = expert_of(a->w_XFC, &s) });
 }
 
+/* Codes or scales of one expert */
+static Tensor panels_of(Tensor x_XPB, const Segment *s)
+{
+    return tensor_view(tensor_slice(x_XPB, 0, s->x, 1), x_XPB.dim[1], x_XPB.dim[2], x_XPB.dim[3]);
+}
+
+REF(grouped_int8_matmul_forward, GroupedInt8MatmulForward)
+{
+    WANT(a->count_RX, a->count_RX.dim[0], a->code_XPBN.dim[0]);
+    for (Segment s = { 0 }; segment_next(&s, a->count_RX);)
+        ref_int8_matmul_forward(q, &(Int8MatmulForward){ .y_TK = rows_of(a->y_MF, &s),
+            .x_TC = rows_of(a->x_MC, &s), .code_PBN = panels_of(a->code_XPBN, &s),
+            .scale_PBR = panels_of(a->scale_XPBR, &s) });
+}
+
 REF(grouped_matmul_backward_input, GroupedMatmulBackwardInput)
 {
     WANT_GROUPED(a->dy_MF, a->dx_MC, a->w_XFC, a->count_RX);
