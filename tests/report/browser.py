@@ -128,9 +128,10 @@ class Browser:
                     raise Failure(f"{method}: {answer['error'].get('message')}")
                 return answer["result"]
 
-    def quiet(self, seconds=0.2):
-        """Takes what the page says until it has been silent for so long."""
-        while self.receive(time.monotonic() + seconds):
+    def quiet(self, seconds=0.2, most=2):
+        """Takes what the page says until it has been silent for so long, or for `most` seconds: a stream is never silent."""
+        end = time.monotonic() + most
+        while time.monotonic() < end and self.receive(time.monotonic() + seconds):
             pass
 
     # ---- the page ----
