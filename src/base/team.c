@@ -1,4 +1,4 @@
-/* A fork-join thread pool. A worker spins for a few microseconds before it sleeps, since the next
+/* A fork-join thread pool. A worker spins for some microseconds before it sleeps, since the next
  * operation of a step usually follows at once and a wake-up through the kernel costs more than a small
  * operation. */
 #include "base/team.h"
@@ -11,7 +11,9 @@
 #include <time.h>
 #include "base/thread.h"
 
-enum { SPINS = 256 };                          /* a few microseconds: the time between two operations */
+/* Polls of some 20 ns: 50 microseconds, in which the caller does what one thread does between two products
+ * of a token, such as a norm. A wake-up through the kernel costs 20 to 50. */
+enum { SPINS = 2500 };
 
 typedef struct { Team *team; pthread_t thread; int index; } Worker;
 

@@ -44,7 +44,7 @@ static double seconds_since(int64_t clock) { return (double)(seam.clock() - cloc
 void continuations_tell(const Continuations *c)
 {
     double seconds = seconds_since(c->begun);
-    log_line("%lld of %lld texts, %lld tokens in %.1f s, %.1f tokens/s", (long long)c->next,
+    log_line("%lld of %lld texts, %lld tokens in %.3f s, %.1f tokens/s", (long long)c->next,
              (long long)(c->prompts->count * c->each), (long long)c->tokens, seconds,
              (double)c->tokens / fmax(seconds, 1e-9));
 }
