@@ -192,6 +192,7 @@ static Status run(Task *task, Options *o, int argc, char **argv)
 Status cmd_serve(int argc, char **argv)
 {
     Options o;
+    TRY(http_server_built());                            /* before a model is looked for that cannot be served */
     Task *task = calloc(1, sizeof *task);                        /* metrics are large for a stack */
     if (!task) return fail(NO_MEMORY, "no memory for a server");
     Status status = run(task, &o, argc, argv);

@@ -31,10 +31,11 @@ static Status token_string(Buffer *out, const Tokenizer *t, int32_t id)
     return buffer_add(out, "\"", 1);
 }
 
-/* JSON has no infinity: a token that cannot be drawn has a log-probability of -9999, as in OpenAI's API. */
+/* Digits that give the float again. JSON has no infinity: a token that cannot be drawn has a log-probability
+ * of -9999, as in OpenAI's API. */
 static Status logprob_number(Buffer *out, float logprob)
 {
-    return json_text_format(out, "%.6g", logprob > -9999.0f ? (double)logprob : -9999.0);
+    return json_text_format(out, "%.9g", logprob > -9999.0f ? (double)logprob : -9999.0);
 }
 
 /* {" a": -0.5, " b": -1.2} of token i; of two alternatives with one text the likelier one */

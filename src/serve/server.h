@@ -23,8 +23,10 @@ typedef struct {
     const volatile sig_atomic_t *stop;
 } HttpServerConfig;
 
+/* BAD_OPTION in a build without libmicrohttpd, which has no server. */
+Status http_server_built (void);
 /* Binds the port, so that it is known to be free before a model is loaded; connections wait. BAD_OPTION where
- * it cannot be had, or where this build has no server (libmicrohttpd). `config` stays the caller's. */
+ * it cannot be had, or where this build has no server. `config` stays the caller's. */
 Status http_server_listen(HttpServer **server, const HttpServerConfig *config);
 /* "http://127.0.0.1:8000/" */
 const char *http_server_address(const HttpServer *server);

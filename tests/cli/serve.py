@@ -1,103 +1,144 @@
-"""jotun serve on a checkpoint: its texts are those of jotun generate, alone and among others, on one rank and on many; tokens, ends, refusals."""
+"""jotun serve on a checkpoint: its texts are those of jotun generate, and to the bit the same alone and among 63 other requests; on one rank
+and on many, as threads and under MPI; foreign folders, tokens, ends, refusals."""
 import json
 import os
 import re
-import signal
-import subprocess
 import sys
 import threading
-import urllib.error
-import urllib.request
-from run import JOTUN, LLAMA, MODEL, SKIP, corpus, jotun, work_folder
-
-WAIT = 120
-
-
-class Served:
-    def __init__(self, *words, **environment):
-        self.process = subprocess.Popen([JOTUN, "serve", "--port", "0", *map(str, words)], stderr=subprocess.PIPE, text=True, env={**os.environ, **environment})
-        self.log, self.address = "", None
-        for line in self.process.stderr:
-            self.log += line
-            if (found := re.search(r"serves (\S+) at (http://\S+/)", line)):
-                self.name, self.address = found.groups()
-                break
-        if not self.address:
-            sys.exit(f"the server did not start: {self.log}")
-        threading.Thread(target=lambda: self.process.stderr.read(), daemon=True).start()
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, kind, *_):
-        self.process.send_signal(signal.SIGKILL if kind else signal.SIGTERM)
-        code = self.process.wait(WAIT)
-        assert kind or code == 0, f"the server ended with {code}"
-
-    def ask(self, path, body=None, token=None):
-        headers = {"Content-Type": "application/json", **({"Authorization": f"Bearer {token}"} if token else {})}
-        request = urllib.request.Request(self.address + path, json.dumps(body).encode() if body is not None else None, headers)
-        try:
-            with urllib.request.urlopen(request, timeout=WAIT) as answer:
-                return answer.status, answer.read().decode()
-        except urllib.error.HTTPError as e:
-            return e.code, e.read().decode()
-
-    def text(self, prompt, **members):
-        status, data = self.ask("v1/completions", {"prompt": prompt, "max_tokens": 12, "temperature": 0, **members})
-        assert status == 200, data
-        return json.loads(data)["choices"][0]
-
-
-def generated(run, prompt, *words):
-    done = jotun("generate", "--load", run, "--prompt", prompt, "--max-new-tokens", 12, "--temperature", 0, *words)
-    return done.stdout[len(prompt):-1]
-
+import time
+from concurrent.futures import ThreadPoolExecutor
+from run import SKIP, jotun, launchers, work_folder
+from serving import WAIT, Served, trained, without_server
 
 PROMPTS = ["the ra", "jo tun sees", "in of in of the", "a"]
-with work_folder() as folder:
-    if "no HTTP server" in jotun("serve", "--load", folder, check=False).stderr:
-        print("skipped: this build has no libmicrohttpd")
-        sys.exit(SKIP)
-    data, run = corpus(folder), os.path.join(folder, "run-1")
-    jotun("train", *MODEL, *LLAMA, "--data-path", data, "--train-iters", 30, "--save", run, "--tokenizer", "bytes", "--threads", 1)
-    greedy = [generated(run, p) for p in PROMPTS]
+LONG = "the sees of in " * 8                            # has several chunks
+OTHERS = 63
+EXPERTS = "--num-experts", 4, "--disable-bias-linear"
+
+
+def generated(folder, run, *words):
+    """ids and log-probabilities that jotun generate, asked for one text at a time, gives to the requests of seeded()"""
+    texts, path = [], os.path.join(folder, "prompt.jsonl")
+    for request in seeded():
+        with open(path, "w") as out:
+            json.dump({"max_tokens": 12, **request}, out)
+        done = jotun("generate", "--load", run, "--prompt-jsonl", path, "--threads", 1, *words)
+        texts.append(json.loads(done.stdout))
+    return [(t["ids"], t["logprobs"], [sorted((p for _, p in top), reverse=True) for top in t["top_logprobs"]]) for t in texts]
+
+
+def served(choices):
+    """The same of the server's answers, where bytes are tokens"""
+    def numbered(token):
+        return int(token[8:], 16) if token.startswith("bytes:") else ord(token)
+
+    lists = [c["logprobs"] for c in choices]
+    return [([numbered(t) for t in x["tokens"]], x["token_logprobs"], [sorted(top.values(), reverse=True) for top in x["top_logprobs"]]) for x in lists]
+
+
+def seeded(prompts=PROMPTS):
+    """Requests, greedy and drawn"""
+    return [{"prompt": p, "logprobs": 3, "seed": 7, "temperature": t} for p in prompts for t in (0, 1)]
+
+
+def alone_and_among(server, requests, others, at_once=1):
+    """Each request's answer alone; the same while `others` clients ask without a pause, and at_once texts run at some moment."""
+    alone = [server.text(**r) for r in requests]
+    over = threading.Event()
+
+    def disturb(i):
+        while not over.is_set():
+            server.text("sees " * (i % 3 + 1), max_tokens=16, temperature=1)
+
+    with ThreadPoolExecutor(others) as disturbing, ThreadPoolExecutor(len(requests)) as asking:
+        noise = [disturbing.submit(disturb, i) for i in range(others)]
+        try:
+            until = time.monotonic() + WAIT
+            while server.metric("texts_running") < at_once:
+                assert time.monotonic() < until, f"{at_once} texts never ran at once"
+            for _ in range(3):
+                among = list(asking.map(lambda r: server.text(**r), requests))
+                assert among == alone, f"a text depends on those beside it:\n{alone}\n{among}"
+        finally:
+            over.set()
+        for n in noise:
+            n.result()
+    return alone
+
+
+def same_texts(ours, theirs, why):
+    """Texts are equal, log-probabilities nearly so: a layout adds in another order."""
+    for a, b in zip(ours, theirs, strict=True):
+        assert a["text"] == b["text"], (why, a, b)
+        assert all(abs(x - y) < 1e-4 for x, y in zip(a["logprobs"]["token_logprobs"], b["logprobs"]["token_logprobs"], strict=True)), (why, a, b)
+
+
+def on_one_rank(folder, run):
     with Served("--load", run, "--threads", 1) as server:
         assert server.name == "run-1", server.name
-        alone = [server.text(p, logprobs=3, seed=7, temperature=t) for p in PROMPTS for t in (0, 1)]
-        assert [c["text"].encode("ascii", "replace") for c in alone[::2]] == [g.encode("ascii", "replace") for g in greedy], (alone[::2], greedy)
-        among = [None] * len(alone)
-
-        def client(i):
-            among[i] = server.text(PROMPTS[i // 2], logprobs=3, seed=7, temperature=i % 2)
-
-        noise = [threading.Thread(target=server.text, args=("the " * (i % 3 + 1),), kwargs={"max_tokens": 16, "temperature": 1}) for i in range(16)]
-        threads = noise + [threading.Thread(target=client, args=(i,)) for i in range(len(alone))]
-        for t in threads:
-            t.start()
-        for t in threads:
-            t.join()
-        assert among == alone, "a text depends on those beside it"
+        alone = alone_and_among(server, seeded(), OTHERS)
+        for ours, theirs in zip(served(alone), generated(folder, run), strict=True):
+            assert ours == theirs, f"\n{ours}\n{theirs}"
         assert len({server.text("the", temperature=1)["text"] for _ in range(6)}) > 1
-        status, page = server.ask("metrics")
-        pages = re.search(r"^jotun_cache_pages (\d+)$", page, re.M)
-        assert pages and int(pages[1]) > 0, page
+        assert server.metric("cache_pages") > 0
         status, answer = server.ask("v1/completions", {"prompt": "a" * 30, "max_tokens": 3})
         assert status == 400 and "32 positions" in answer, answer
         port = server.address.split(":")[2].strip("/")
         again = jotun("serve", "--load", run, "--port", port, "--threads", 1, check=False)
         assert again.returncode == 1 and "in use" in again.stderr, again.stderr
-    with Served("--load", run, "--ranks", 2, "--tp", 2, "--threads", 1, "--served-model-name", "other", "--max-model-len", 64, JOTUN_TOKEN="a-secret-of-this-test") as server:
-        assert server.ask("v1/models")[0] == 401
-        status, answer = server.ask("v1/completions", {"prompt": PROMPTS[0], "max_tokens": 12, "temperature": 0, "model": "other"}, "a-secret-of-this-test")
-        assert status == 200 and json.loads(answer)["choices"][0]["text"].encode("ascii", "replace") == greedy[0].encode("ascii", "replace"), (answer, greedy)
-        assert server.ask("v1/completions", {"prompt": "a" * 50, "max_tokens": 14, "temperature": 0}, "a-secret-of-this-test")[0] == 200
+    with Served("--load", run, "--threads", 2, "--micro-batch-size", 64, "--max-model-len", 256) as server:
+        wide = alone_and_among(server, seeded(PROMPTS + [LONG]), OTHERS, at_once=40)
+        same_texts(wide[:len(alone)], alone, "room for 64 texts")
     with Served("--load", run, "--threads", 1, "--weights", "int8") as server:
-        rounded = server.text(PROMPTS[0], logprobs=3, seed=7)
-        assert rounded["text"].encode("ascii", "replace") == generated(run, PROMPTS[0], "--weights", "int8").encode("ascii", "replace"), rounded
-        assert rounded["logprobs"]["token_logprobs"] != alone[0]["logprobs"]["token_logprobs"], "--weights int8 changes nothing"
+        rounded = [server.text(**r) for r in seeded()]
+        assert served(rounded) == generated(folder, run, "--weights", "int8"), rounded
+        assert served(rounded) != served(alone), "--weights int8 changes nothing"
+    return alone
+
+
+def on_many_ranks(run, alone, experts):
+    secret = "a-secret-of-this-test"
+    with Served("--load", run, "--ranks", 2, "--tp", 2, "--threads", 1, "--served-model-name", "other", "--max-model-len", 64, JOTUN_TOKEN=secret) as server:
+        assert server.ask("v1/models")[0] == 401
+        status, answer = server.ask("v1/completions", {"prompt": PROMPTS[0], "max_tokens": 12, "temperature": 0, "model": "other"}, secret)
+        assert status == 200 and json.loads(answer)["choices"][0]["text"] == alone[0]["text"], (answer, alone[0])
+        assert server.ask("v1/completions", {"prompt": "a" * 50, "max_tokens": 14, "temperature": 0}, secret)[0] == 200
+    layouts = [(run, alone, f"--ranks 2 {words}") for words in ("--tp 2", "--pp 2", "--tp 1", "--cp 2")]
+    with Served("--load", experts, "--threads", 1) as server:
+        experts_alone = [server.text(**r) for r in seeded()]
+    layouts += [(experts, experts_alone, "--ranks 2 --ep 2"), (experts, experts_alone, "--ranks 4 --pp 2 --ep 2")]
+    for folder, want, words in layouts:
+        with Served("--load", folder, "--threads", 1, *words.split()) as server:
+            same_texts(alone_and_among(server, seeded(), 12), want, words)
+    under_tsan = "thread" in os.environ.get("TEST_SANITIZE", "")             # the MPI libraries' own locks are no affair of ours
+    for mpi, launcher in [] if under_tsan else launchers().items():
+        with Served("--load", run, "--pp", 2, "--threads", 1, launcher=launcher + ["2"], ASAN_OPTIONS="detect_leaks=0") as server:
+            same_texts([server.text(**r) for r in seeded()], alone, mpi)
+
+
+def foreign(folder, run, alone):
+    """A folder of Hugging Face, with the tokenizer that it names"""
+    foreign = os.path.join(folder, "theirs")
+    jotun("convert", "--to", "hf", "--input", run, "--output", foreign)
+    with Served("--load", "hf:" + foreign, "--threads", 1, "--tokenizer", "bytes") as server:
+        assert server.name == "theirs", server.name
+        same_texts([server.text(**r) for r in seeded()], alone, "hf:")
+
+
+def refusals(folder, run):
     for words, want in (["--load", run, "--host", "no.such.host.invalid"], "no address of this machine"), ([], "needs --load"), (["--load", run, "--token", "short"], "8 to 512"), \
             (["--load", run, "--token-file", os.path.join(folder, "nowhere")], "nowhere"), (["--load", run, "--prompt", "x"], "--prompt"):
         refused = jotun("serve", *words, check=False)
         assert refused.returncode in (1, 2) and want in refused.stderr, (words, refused.stderr)
-print("the server's texts are those of jotun generate, alone and among others")
+
+
+with work_folder() as folder:
+    if without_server(folder):
+        print("skipped: this build has no libmicrohttpd")
+        sys.exit(SKIP)
+    run, experts = trained(folder), trained(folder, "experts", *EXPERTS)
+    alone = on_one_rank(folder, run)
+    on_many_ranks(run, alone, experts)
+    foreign(folder, run, alone)
+    refusals(folder, run)
+print(f"the server's texts are those of jotun generate, alone and among {OTHERS} others, on one rank and many")

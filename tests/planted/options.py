@@ -10,6 +10,8 @@ OPTIONS = [
      "look.revents & (POLLRDHUP | POLLHUP | POLLERR)", "look.revents & POLLERR", "serve.limits"),
     ("a request by another name that is answered on loopback", "src/serve/http/exchange.c",
      "return (tokens && tokens->count) || !x->server->loopback || named_local(mhd, error);", "return (tokens && tokens->count) || x->server->loopback || named_local(mhd, error);", "serve.api"),
+    ("texts drawn by where they lie in their batch", "src/generate/forward.c",
+     "s->id, r->count, s->length, r->stream);", "s->id, r->count, s->length, r->stream + (uint64_t)i);", "cli.serve"),
     ("choices of a prompt that all have one stream of random numbers", "src/serve/service.c",
      "choice[i].stream = (uint64_t)(i % c->request.n);", "choice[i].stream = 0;", "serve.api"),
     ("accumulation of Argonne's script left out of the batch", "src/conf/import/agpt_sizes.c",

@@ -1,4 +1,4 @@
-# The HTTP server before a fake engine, and clients of it.
+# The HTTP server before a fake engine, and clients of it; its page before the engine too.
 if(MICROHTTPD_FOUND)
     add_executable(serve_fake ${CMAKE_CURRENT_LIST_DIR}/fake_server.c ${CMAKE_CURRENT_LIST_DIR}/fake_engine.c)
     target_include_directories(serve_fake PRIVATE ${CMAKE_SOURCE_DIR}/tests)
@@ -15,4 +15,9 @@ if(MICROHTTPD_FOUND)
             add_custom_target(serve_${script} DEPENDS serve_fake)               # what tests/planted/bugs.py builds for it
         endif()
     endforeach()
+    if(Python3_FOUND AND NOT JOTUN_SANITIZE)
+        add_test(NAME serve.engine_page COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_LIST_DIR}/engine_page.py)
+        set_tests_properties(serve.engine_page PROPERTIES LABELS "serve;slow" TIMEOUT 600 SKIP_RETURN_CODE 77
+            ENVIRONMENT "JOTUN=$<TARGET_FILE:jotun>;PYTHONPATH=${CMAKE_SOURCE_DIR}/tests/report")
+    endif()
 endif()

@@ -71,6 +71,8 @@ static Status listen_anywhere(HttpServer *s)
     return OK;
 }
 
+Status http_server_built(void) { return OK; }
+
 Status http_server_listen(HttpServer **out, const HttpServerConfig *config)
 {
     HttpServer *s = *out = calloc(1, sizeof *s);
