@@ -1,11 +1,10 @@
 """jotun speedrun beside nanoGPT's recipe on the same texts, in the same minutes on the same cores:
 
-    race.py --text FILE --work DIR [--minutes 10] [--seeds 3] [--sizes cpu,wide,char] [--types fp32,bf16] [--tokens char]
-            [--python PROGRAM] [--jotun PROGRAM]
+    race.py FILE DIR [--minutes 10] [--seeds 3] [--sizes cpu,wide,char] [--types fp32,bf16] [--tokens char] [--jotun PROGRAM]
 
 FILE has a document a line. jotun runs first; what it holds out is what nanogpt.py evaluates on, and what it trains on is what nanogpt.py
-trains on, so that both have the same documents. One run at a time, each result in a file of DIR: the same command goes on with the runs that
-have no result yet, from their beginning. The machine has to be idle. PROGRAM of --python has PyTorch. It prints every result and the medians
+trains on, so that both have the same documents. One run at a time, each result in a file of DIR: the same command resumes with the runs that
+have no result yet, from their beginning. The machine has to be idle. JOTUN_TORCH names a Python that has PyTorch. It prints every result and the medians
 over seeds; exit code 1: jotun's is not below the lowest of nanoGPT's."""
 import argparse
 import hashlib
@@ -22,14 +21,13 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 
 def arguments():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    p.add_argument("--text", required=True)
-    p.add_argument("--work", required=True)
+    p.add_argument("text")
+    p.add_argument("work")
     p.add_argument("--minutes", type=float, default=10)
     p.add_argument("--seeds", type=int, default=3)
     p.add_argument("--sizes", default="cpu,wide,char")
     p.add_argument("--types", default="fp32", help="of nanoGPT: fp32, bf16 or both; jotun chooses its own")
     p.add_argument("--tokens", default="char", help="of nanoGPT: char, gpt2 or both")
-    p.add_argument("--python", default=sys.executable)
     p.add_argument("--jotun", default=os.path.join(HERE, "../../build/release/bin/jotun"))
     return p.parse_args()
 
@@ -47,7 +45,7 @@ def one_text(a):
     if not os.path.exists(path):
         open(path, "w").write(mine)
     if open(path).read() != mine:
-        sys.exit(f"--work {a.work} has results on another text than {a.text}; give another directory")
+        sys.exit(f"{a.work} has results on another text than {a.text}; give another directory")
 
 
 def result_of(a, name, make):
@@ -86,7 +84,7 @@ def jotun(a, folder, seed):
 
 
 def nanogpt(a, size, tokens, kind, seed):
-    words = [a.python, os.path.join(HERE, "nanogpt.py"), "--train", os.path.join(a.work, "train.txt"), "--valid", os.path.join(a.work, "valid.txt"),
+    words = [os.environ.get("JOTUN_TORCH", sys.executable), os.path.join(HERE, "nanogpt.py"), "--train", os.path.join(a.work, "train.txt"), "--valid", os.path.join(a.work, "valid.txt"),
              "--minutes", a.minutes, "--size", size, "--tokens", tokens, "--seed", seed] + (["--bf16"] if kind == "bf16" else [])
     return json.loads(checked(words, stdout=subprocess.PIPE, text=True).stdout.splitlines()[-1])
 

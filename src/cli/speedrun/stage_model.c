@@ -56,9 +56,10 @@ static Status step_seconds(double *seconds, const Speedrun *s, RecipeChoice *r)
     child_word(&words, "--train-iters %d --log-interval 1000000 --metrics ", MEASURED_STEPS);
     child_word(&words, "%s", path);
     TRY(child_run(s, &words, NULL));
-    MetricsReader reader;
-    MetricsLine   line;
-    TRY(metrics_reader_open(&reader, path, (const char *const[]){"seconds"}, 1));
+    static const char *const key[] = {"seconds"};
+    MetricsReader            reader;
+    MetricsLine              line;
+    TRY(metrics_reader_open(&reader, path, key, 1));
     while (steps < MEASURED_STEPS && metrics_reader_next(&reader, &line)) step[steps++] = line.value[0];
     metrics_reader_close(&reader);
     remove(path);

@@ -46,16 +46,17 @@ static Status inputs_check(const Speedrun *s, json_t *facts)
 /* What `jotun clean` has left, and what it dropped since no text in UTF-8 looks like it. */
 typedef struct { int64_t documents, bytes, not_utf8, with_nul; } Cleaned;
 
-/* Encodings of other programs look like files that are no text: UTF-16 by its NULs, others by bytes that are not
- * UTF-8. A single document is often a book that is not cut. */
+/* Encodings of other programs look like files that are no text: UTF-16 by its NULs, others by bytes that are
+ * not UTF-8. A single document is often a book that is not cut. */
 static void way_out(char *hint, size_t room, const Cleaned *c, const char *input)
 {
     if (c->not_utf8 + c->with_nul > c->documents)
         snprintf(hint, room,
-                 "; %" PRId64 " were skipped since they are not UTF-8 and %" PRId64 " since they have bytes 0: "
-                 "iconv -f UTF-16 -t UTF-8 converts a text with bytes 0, iconv -f ISO-8859-1 (Western Europe), "
-                 "SHIFT_JIS (Japanese) or another encoding a text without, and a file of another format, such as PDF "
-                 "or a program, is no text",
+                 "; %" PRId64 " were skipped since they are not UTF-8 and %" PRId64
+                 " since they have bytes 0: "
+                 "iconv -f UTF-16 -t UTF-8 converts a text with bytes 0, iconv -f ISO-8859-1 (Western "
+                 "Europe), SHIFT_JIS (Japanese) or another encoding a text without, and a file of another "
+                 "format, such as PDF or a program, is no text",
                  c->not_utf8, c->with_nul);
     else if (c->documents == 1)
         snprintf(hint, room, "; fold -s -w 4000 %.200s > lines.txt cuts a long line into documents", input);
@@ -101,8 +102,8 @@ static Status cleaned_check(const Speedrun *s, json_t *facts)
     json_object_set_new(facts, "with_nul", json_integer(c.with_nul));
     if (c.not_utf8 + c.with_nul > c.documents / 10)
         log_line("speedrun: %" PRId64 " documents were skipped since they are not UTF-8 and %" PRId64
-                 " since they have bytes 0, and %" PRId64 " are used; iconv converts texts of other encodings, and "
-                 "files that are no texts are better removed",
+                 " since they have bytes 0, and %" PRId64 " are used; iconv converts texts of other "
+                 "encodings, and files that are no texts are better removed",
                  c.not_utf8, c.with_nul, c.documents);
     return OK;
 }
