@@ -16,10 +16,14 @@ import os
 import resource
 import time
 
+# From github.com/karpathy/nanoGPT: cpu is the command of its README for a computer without a GPU (block_size 64, batch_size 12, n_layer 4, n_head 4,
+# n_embd 128, dropout 0), char is config/train_shakespeare_char.py, with learning_rate, min_lr, warmup_iters and beta2 of both; weight_decay, grad_clip,
+# beta1 and bias=False are the defaults of its train.py. wide is ours, between the two. Its max_iters are replaced by the steps that fit the time,
+# and lr_decay_iters equals them, as there.
 SIZES = {   # layers, heads, width, length of a block, samples of a step, dropout
-    "cpu": (4, 4, 128, 64, 12, 0.0),        # README: "on a macbook or other cheap computer"
-    "wide": (6, 6, 192, 128, 12, 0.0),      # between the two
-    "char": (6, 6, 384, 256, 64, 0.2),      # config/train_shakespeare_char.py
+    "cpu": (4, 4, 128, 64, 12, 0.0),
+    "wide": (6, 6, 192, 128, 12, 0.0),
+    "char": (6, 6, 384, 256, 64, 0.2),
 }
 RATE, LEAST, WARMUP, DECAY, CLIP, BETAS = 1e-3, 1e-4, 100, 0.1, 1.0, (0.9, 0.99)
 EVALUATIONS = 10                            # within a run, each of a part of the valid file

@@ -1,5 +1,5 @@
-"""Does the law of small models predict a larger one? Trains models of four sizes and one about four times as large as the largest of them,
-and prints what the law of the four predicts for it beside what it reached:
+"""Does the law of small models predict a larger one? Trains models of four sizes and one more than four times as large as the largest of
+them, by all parameters and by those of the layers' matrices (12 x layers x width^2) alike, and prints what the law of the four predicts for it beside what it reached:
 
     python3 bench/sweep/predict.py [JOTUN] [--work DIR] [--text TRAIN VALID] [--seeds N] [--within PERCENT]
 
@@ -16,7 +16,7 @@ import tempfile
 
 ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
 TOKENS = 1100000
-SIZES = ["--depth", "2,3,4,5", "--check-depth", "8", "--aspect-ratio", "16"]
+SIZES = ["--depth", "2,3,4,5", "--check-depth", "9", "--aspect-ratio", "16"]
 MODEL = "--seq-length 128 --position-embedding-type rope --global-batch-size 8".split()
 
 
@@ -27,10 +27,14 @@ def run(*words, **more):
 
 
 def quickstart(jotun, work):
+    """Every twentieth document is for validation."""
     texts = os.path.join(work, "train.txt"), os.path.join(work, "valid.txt")
     if not all(map(os.path.exists, texts)):
         run("./quickstart", "fetch", "pages", "language", "clean", cwd=ROOT, stdout=sys.stderr,
             env=dict(os.environ, QUICKSTART_OUT=work, QUICKSTART_JOTUN=jotun))
+        documents = open(os.path.join(work, "texts.txt"), "rb").readlines()
+        for path, chosen in zip(texts, (lambda n: n % 20, lambda n: n % 20 == 0)):
+            open(path, "wb").writelines(d for n, d in enumerate(documents, 1) if chosen(n))
     return texts
 
 
@@ -53,7 +57,7 @@ def main():
         "--train-data-path", os.path.join(work, "train_text_document"), "--valid-data-path", os.path.join(work, "valid_text_document"))
     check = json.load(open(os.path.join(out, "law.json")))["check"]
     off = 100 * (check["predicted"] / check["measured"] - 1)
-    print(f"{check['times_the_largest']:.2f} times the largest model of the law: predicted {check['predicted']:.4f}, "
+    print(f"{check['times_the_largest']:.2f} times the largest model of the law, {(9 / 5) ** 3:.2f} times by its layers' matrices: predicted {check['predicted']:.4f}, "
           f"measured {check['measured']:.4f}, {off:+.2f} %")
     return abs(off) > args.within
 

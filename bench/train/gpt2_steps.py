@@ -1,4 +1,4 @@
-"""Whole training steps of GPT-2 124M and of the quickstart's model on this CPU, beside the machine's peak and beside PyTorch:
+"""Whole training steps of GPT-2 124M and of one of 4 layers of 128 (row quickstart) on this CPU, beside the machine's peak and beside PyTorch:
 
     python3 bench/train/gpt2_steps.py [JOTUN] [--rows ROW,...] [--torch PYTHON] [--all-torch] [--steps N] [--kernels FAMILY]
 

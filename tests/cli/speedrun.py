@@ -2,12 +2,14 @@
 texts that it cannot use.
 
     speedrun.py [kills] [seed]      default 3 kills (JOTUN_FULL: 20)
+    speedrun.py large GB MINUTES    a made text of so many GB: how long it took, and the memory of its largest process; needs four times the disk
 """
 import glob
 import json
 import math
 import os
 import random
+import resource
 import signal
 import subprocess
 import sys
@@ -144,8 +146,20 @@ def refusals(folder, text):
 
     noise = random.Random(1).randbytes(20000)
     latin = "\n".join(f"H\u00e4r \u00e4r rad {i} p\u00e5 svenska." for i in range(400)).encode("latin-1")
+    japanese = "\n".join(f"\u3053\u308c\u306f{i}\u756a\u76ee\u306e\u6587\u3067\u3059\u3002" for i in range(400)).encode("shift_jis")
+    program = open(run.JOTUN, "rb").read(200000)
     whole = os.path.join(folder, "whole")
+    link = os.path.join(folder, "link.txt")
+    os.symlink("link.txt", link)
     cases = [
+        (words(made("japanese", {"a.txt": japanese}), "f1"), 1, "SHIFT_JIS (Japanese)"),
+        (words(made("utf16", {"a.txt": latin.decode("latin-1").encode("utf-16")}), "f2"), 1, "iconv -f UTF-16 -t UTF-8"),
+        (words(made("empty_file", {"a.txt": b""}), "f3"), 1, "no documents in it"),
+        (words(made("picture", {"a.png": b"\x89PNG\r\n\x1a\n" + noise}), "f4"), 1, "no file in this directory has a known ending"),
+        (words(made("program", {"jotun": program}), "f5"), 1, "give its format by --input-format"),
+        (words(made("zeros", {"a.txt": bytes(1000)}), "f6"), 1, "1 since they have bytes 0"),
+        (words(made("one_line", {"a.txt": b"Ett enda stycke. " * 600000}), "f7"), 1, "fold -s -w 4000"),
+        (words(link, "f8"), 1, "Too many levels of symbolic links"),
         (words(made("empty", {}), "e1"), 1, "no file in this directory has a known ending"),
         (words(made("blank", {"a.txt": b"\n\n"}), "e2"), 1, "no documents in it"),
         (words(made("binary", {"a.txt": noise, "b.bin": noise}), "e3"), 1, "are not UTF-8"),
@@ -160,7 +174,7 @@ def refusals(folder, text):
         (["speedrun"], 2, "--input"),
     ]
     for arguments, code, message in cases:
-        arguments = [os.path.join(folder, a) if len(a) == 2 and a[0] == "e" else a for a in arguments]
+        arguments = [os.path.join(folder, a) if len(a) == 2 and a[0] in "ef" else a for a in arguments]
         done = run.jotun(*arguments, check=False)
         if done.returncode != code or message not in done.stderr:
             sys.exit(f"{' '.join(map(str, arguments))}\nexit code {done.returncode}, wanted {code} and \"{message}\":\n{done.stderr}")
@@ -169,6 +183,28 @@ def refusals(folder, text):
     done = run.jotun(*words(huge, os.path.join(folder, "e10"), "--minutes", "1"), check=False)
     expect(f"100 GB in a minute: {done.stderr}", done.returncode == 1 and "or a part of the texts" in done.stderr)
     os.remove(huge)
+
+
+def odd_folder(folder):
+    """Links that lead nowhere or in circles, pictures and files of other bytes beside a text: it alone is trained on. As another user than
+    root, a file that may not be read is named as well."""
+    path, out = os.path.join(folder, "odd"), os.path.join(folder, "odd.speedrun")
+    os.mkdir(path)
+    lines = sentences(random.Random(6), 200)
+    open(os.path.join(path, "a.txt"), "w").write("\n".join(lines) + "\n")
+    open(os.path.join(path, "b.txt"), "wb").write(b"\xff\xfe\xfd\n" * 100)
+    open(os.path.join(path, "c.png"), "wb").write(b"\x89PNG\r\n")
+    for name, target in (("up", ".."), ("self", "self"), ("d.txt", "d.txt"), ("e.txt", "/nowhere")):
+        os.symlink(target, os.path.join(path, name))
+    open(os.path.join(path, "aa.txt"), "w").write("En fil som ingen f\u00e5r l\u00e4sa.\n")
+    os.chmod(os.path.join(path, "aa.txt"), 0)
+    readable = os.access(os.path.join(path, "aa.txt"), os.R_OK)                     # by root
+    done = run.jotun(*words(path, out, "--flops", "2e11"))
+    left = set(texts_of(os.path.join(out, "clean.jsonl")))
+    hidden = {"En fil som ingen f\u00e5r l\u00e4sa."}
+    expect(f"{len(left)} documents", len(left) > 150 and left - set(lines) == (hidden if readable else set()))
+    expect("what was skipped is not said", "5 files of the directories are skipped" in done.stderr and "100 documents were skipped" in done.stderr)
+    expect("an unreadable file is not said", readable or "aa.txt: cannot be read: Permission denied" in done.stderr)
 
 
 def small(folder):
@@ -187,7 +223,26 @@ def small(folder):
     expect("bits per byte", 0 < state["evaluate"]["bits_per_byte"] < 8)
 
 
+def large(gigabytes, minutes):
+    """More text than the run can read: documents are chosen, and the minutes are kept."""
+    rng = random.Random(2)
+    words_made = ["".join(rng.choice("aeiou\u00e5\u00e4\u00f6" if i % 2 else "bdfgklmnrstv") for i in range(rng.randint(2, 9))) for _ in range(30000)]
+    with run.work_folder() as folder:
+        path, size = os.path.join(folder, "large.txt"), 0
+        with open(path, "wb") as out:
+            while size < gigabytes * 1e9:
+                size += out.write("".join(" ".join(rng.choices(words_made, k=120)) + "\n" for _ in range(500)).encode())
+        began = time.monotonic()
+        done = subprocess.run([run.JOTUN] + words(path, os.path.join(folder, "large"), "--minutes", str(minutes)), stdout=subprocess.PIPE, text=True)
+        took = (time.monotonic() - began) / 60
+        print(f"{size} bytes: {took:.2f} minutes of {minutes:g}, {resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss} kB in the largest process")
+        expect("it failed", done.returncode == 0)
+        expect("the minutes are not kept", took < 1.2 * minutes)
+
+
 def main():
+    if sys.argv[1:2] == ["large"]:
+        return large(float(sys.argv[2]), float(sys.argv[3]))
     kills = int(sys.argv[1]) if len(sys.argv) > 1 else 20 if os.environ.get("JOTUN_FULL") else 3
     seed = int(sys.argv[2]) if len(sys.argv) > 2 else random.randrange(10**6)
     with run.work_folder() as folder:
@@ -195,6 +250,7 @@ def main():
         whole = whole_run(folder, text)
         refusals(folder, text)
         small(folder)
+        odd_folder(folder)
         timed(folder, text)
         print(f"{kills} kills, seed {seed}", flush=True)
         killed(folder, text, whole, kills, random.Random(seed))

@@ -1,17 +1,14 @@
-/* Commands of jotun as child processes: each has its own memory and signals, and a stage that fails leaves
- * this process to say what it means. */
+/* The commands of the stages: their words, shown and run one after another. A stage that fails leaves this
+ * process to say what it means. */
 #include <ctype.h>
-#include <errno.h>
-#include <fcntl.h>
 #include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include "base/file.h"
 #include "base/log.h"
+#include "cli/process/child_process.h"
 #include "cli/speedrun/speedrun.h"
 
 void child_word(ChildWords *c, const char *format, ...)
@@ -42,26 +39,11 @@ static void show(const ChildWords *c)
     log_line("$ jotun%s", line);
 }
 
-/* Between fork and exec only calls that are safe there. */
-static void become(const ChildWords *c, int out, pid_t parent)
-{
-    char *words[CHILD_WORDS + 2] = {"jotun"};
-    memcpy(words + 1, c->word, (size_t)c->words * sizeof *words);
-    prctl(PR_SET_PDEATHSIG, SIGKILL);
-    if (getppid() != parent) _exit(1); /* it has died before prctl */
-    if (out >= 0 && dup2(out, STDOUT_FILENO) < 0) _exit(1);
-    execv("/proc/self/exe", words);
-    _exit(127);
-}
-
 static Status wait_for(const Speedrun *s, pid_t child, const char *name)
 {
-    int how = 0, sent = 0;
-    for (;;) {
-        pid_t ended = waitpid(child, &how, WNOHANG);
-        if (ended == child) break;
-        if (ended < 0 && errno != EINTR)
-            return fail(IO_FAILED, "jotun %s cannot be waited for: %s", name, strerror(errno));
+    char end[80];
+    int  state = 0, sent = 0;
+    while (!child_ended(child, &state)) {
         if (*s->stop && sent != *s->stop) {
             sent = *s->stop;
             kill(child, sent);
@@ -69,11 +51,11 @@ static Status wait_for(const Speedrun *s, pid_t child, const char *name)
         usleep(20000);
     }
     if (*s->stop) return fail(INTERRUPTED, "stopped by a signal; the same command resumes %s", s->folder);
-    if (WIFEXITED(how) && WEXITSTATUS(how) == 0) return OK;
-    if (WIFSIGNALED(how))
-        return fail(IO_FAILED, "jotun %s was ended by signal %d (%s); the same command resumes %s", name,
-                    WTERMSIG(how), strsignal(WTERMSIG(how)), s->folder);
-    return fail(WEXITSTATUS(how) == 3 ? IO_FAILED : BAD_FILE,
+    if (child_succeeded(state)) return OK;
+    child_end_words(end, sizeof end, state);
+    if (WIFSIGNALED(state))
+        return fail(IO_FAILED, "jotun %s was %s; the same command resumes %s", name, end, s->folder);
+    return fail(WEXITSTATUS(state) == 3 ? IO_FAILED : BAD_FILE,
                 "jotun %s failed, as the line above says; the same command resumes %s", name, s->folder);
 }
 
@@ -81,7 +63,7 @@ Status child_run(const Speedrun *s, const ChildWords *c, const char *out)
 {
     char  part[1100] = "", name[64];
     int   fd         = -1;
-    pid_t self       = getpid();
+    pid_t child      = 0;
     bool  second     = c->words > 1 && isalpha((unsigned char)*c->word[1]);
     snprintf(name, sizeof name, "%s%s%s", c->word[0], second ? " " : "", second ? c->word[1] : "");
     show(c);
@@ -89,11 +71,9 @@ Status child_run(const Speedrun *s, const ChildWords *c, const char *out)
         snprintf(part, sizeof part, "%s.part", out);
         TRY(file_create(&fd, part));
     }
-    fflush(stdout);
-    pid_t child = fork();
-    if (child == 0) become(c, fd, self);
-    Status status = child < 0 ? fail(NO_MEMORY, "no process for jotun %s: %s", name, strerror(errno))
-                              : wait_for(s, child, name);
+    Status status = child_start(
+        &child, (ChildStart){.word = c->word, .out = fd, .err = -1, .orphan_signal = SIGKILL});
+    if (status == OK) status = wait_for(s, child, name);
     if (fd >= 0 && status != OK) close(fd);
     if (fd >= 0 && status == OK) status = file_finish(fd, part);
     if (fd >= 0 && status == OK) status = file_rename(part, out);

@@ -42,7 +42,7 @@ const char *speedrun_tokenizer(const Speedrun *s);
 /* The words of a command line of jotun. */
 enum { CHILD_WORDS = 160, CHILD_BYTES = 16384 };
 typedef struct {
-    char  *word[CHILD_WORDS];
+    char  *word[CHILD_WORDS]; /* NULL behind the last */
     char   text[CHILD_BYTES];
     int    words;
     size_t used;

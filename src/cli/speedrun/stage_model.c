@@ -8,6 +8,7 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "base/team.h"
+#include "chart/metrics_reader.h"
 #include "cli/speedrun/speedrun.h"
 #include "tensor/kernel_family.h"
 #include "text/tokenizer.h"
@@ -55,14 +56,12 @@ static Status step_seconds(double *seconds, const Speedrun *s, RecipeChoice *r)
     child_word(&words, "--train-iters %d --log-interval 1000000 --metrics ", MEASURED_STEPS);
     child_word(&words, "%s", path);
     TRY(child_run(s, &words, NULL));
-    FILE *in = fopen(path, "r");
-    char  line[4096];
-    while (in && steps < MEASURED_STEPS && fgets(line, sizeof line, in)) {
-        json_t *row   = json_loads(line, 0, NULL);
-        step[steps++] = json_number_value(json_object_get(row, "seconds"));
-        json_decref(row);
-    }
-    if (in) fclose(in);
+    static const char *const key[] = {"seconds"};
+    MetricsReader            reader;
+    MetricsLine              line;
+    TRY(metrics_reader_open(&reader, path, key, 1));
+    while (steps < MEASURED_STEPS && metrics_reader_next(&reader, &line)) step[steps++] = line.value[0];
+    metrics_reader_close(&reader);
     remove(path);
     if (steps < MEASURED_STEPS)
         return fail(IO_FAILED, "%s: %d steps were measured instead of %d", path, steps, MEASURED_STEPS);

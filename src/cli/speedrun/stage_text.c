@@ -43,23 +43,44 @@ static Status inputs_check(const Speedrun *s, json_t *facts)
                 minutes, log_bytes(size, bytes), ceil(needs), team_cores(), ceil(2 * needs));
 }
 
-/* A hint where records were not UTF-8: other programs' encodings look like that, and so do files that are no
- * text. */
-static Status too_little(const Speedrun *s, int64_t documents, int64_t bytes, int64_t broken)
+/* What `jotun clean` has left, and what it dropped since no text in UTF-8 looks like it. */
+typedef struct { int64_t documents, bytes, not_utf8, with_nul; } Cleaned;
+
+/* Encodings of other programs look like files that are no text: UTF-16 by its NULs, others by bytes that are
+ * not UTF-8. A single document is often a book that is not cut. */
+static void way_out(char *hint, size_t room, const Cleaned *c, const char *input)
 {
-    char hint[300] = "";
-    if (broken)
-        snprintf(hint, sizeof hint,
-                 "; %" PRId64 " were skipped since they are not UTF-8: iconv -f ISO-8859-1 -t UTF-8 converts "
-                 "such a text, and a file of another format, such as PDF, has to be made text first",
-                 broken);
+    if (c->not_utf8 + c->with_nul > c->documents)
+        snprintf(hint, room,
+                 "; %" PRId64 " were skipped since they are not UTF-8 and %" PRId64
+                 " since they have bytes 0: "
+                 "iconv -f UTF-16 -t UTF-8 converts a text with bytes 0, iconv -f ISO-8859-1 (Western "
+                 "Europe), SHIFT_JIS (Japanese) or another encoding a text without, and a file of another "
+                 "format, such as PDF or a program, is no text",
+                 c->not_utf8, c->with_nul);
+    else if (c->documents == 1)
+        snprintf(hint, room, "; fold -s -w 4000 %.200s > lines.txt cuts a long line into documents", input);
+}
+
+static Status too_little(const Speedrun *s, const Cleaned *c)
+{
+    char        hint[800] = "";
+    const char *input     = s->o->speedrun_input.text[0];
+    way_out(hint, sizeof hint, c, input);
     return fail(
         BAD_FILE,
         "--input %s: %" PRId64 " document%s of %" PRId64 " bytes %s left after cleaning, and a run "
         "needs 2 documents and 500 bytes or more, since some are held out (a line of a .txt file is a "
         "document); %s says what was dropped%s",
-        s->o->speedrun_input.text[0], documents, documents == 1 ? "" : "s", bytes,
-        documents == 1 ? "is" : "are", speedrun_path(s, "clean.html"), hint);
+        input, c->documents, c->documents == 1 ? "" : "s", c->bytes, c->documents == 1 ? "is" : "are",
+        speedrun_path(s, "clean.html"), hint);
+}
+
+static int64_t documents_of(const json_t *report, const char *part, const char *rule)
+{
+    const json_t *counts = json_object_get(report, part);
+    if (rule) counts = json_object_get(counts, rule);
+    return json_integer_value(json_object_get(counts, "documents"));
 }
 
 /* Of the report of `jotun clean`; a run of too little text ends before this stage counts as done, so that it
@@ -68,19 +89,22 @@ static Status cleaned_check(const Speedrun *s, json_t *facts)
 {
     json_error_t error;
     json_t      *report    = json_load_file(speedrun_path(s, "clean.json"), 0, &error);
-    json_t      *written   = json_object_get(report, "written");
-    int64_t      documents = json_integer_value(json_object_get(written, "documents"));
-    int64_t      bytes     = json_integer_value(json_object_get(written, "bytes"));
-    json_t      *wrong     = json_object_get(json_object_get(report, "dropped"), "not UTF-8");
-    int64_t      broken    = json_integer_value(json_object_get(wrong, "documents"));
+    Cleaned      c = {
+        .documents = documents_of(report, "written", NULL),
+        .bytes     = json_integer_value(json_object_get(json_object_get(report, "written"), "bytes")),
+        .not_utf8  = documents_of(report, "dropped", "not UTF-8"),
+        .with_nul  = documents_of(report, "dropped", "with NUL"),
+    };
     json_decref(report);
-    if (documents < 2 || bytes < 500) return too_little(s, documents, bytes, broken);
-    json_object_set_new(facts, "documents", json_integer(documents));
-    json_object_set_new(facts, "not_utf8", json_integer(broken));
-    if (broken > documents / 10)
-        log_line("speedrun: %" PRId64 " documents were skipped since they are not UTF-8, and %" PRId64
-                 " are used; iconv converts texts of other encodings",
-                 broken, documents);
+    if (c.documents < 2 || c.bytes < 500) return too_little(s, &c);
+    json_object_set_new(facts, "documents", json_integer(c.documents));
+    json_object_set_new(facts, "not_utf8", json_integer(c.not_utf8));
+    json_object_set_new(facts, "with_nul", json_integer(c.with_nul));
+    if (c.not_utf8 + c.with_nul > c.documents / 10)
+        log_line("speedrun: %" PRId64 " documents were skipped since they are not UTF-8 and %" PRId64
+                 " since they have bytes 0, and %" PRId64 " are used; iconv converts texts of other "
+                 "encodings, and files that are no texts are better removed",
+                 c.not_utf8, c.with_nul, c.documents);
     return OK;
 }
 

@@ -4,53 +4,33 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 #include "base/log.h"
 #include "base/seam.h"
+#include "cli/process/child_process.h"
 #include "cli/sweep/sweep.h"
 
 enum { POLL_MS = 100, TERMINAL_POLLS = 5, FILE_POLLS = 600 };
 
-/* In the child: never returns. */
-static void become(const SweepRun *run, const char *log, pid_t parent)
+static Status run_start(SweepRun *run)
 {
+    char     log[1100];
     WordList all = { 0 };
-    word_list_add(&all, "jotun");
+    TRY(sweep_run_begin(run));
+    snprintf(log, sizeof log, "%s/log.txt", run->folder);
+    int out = open(log, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+    if (out < 0) return fail(IO_FAILED, "%s cannot be written: %s", log, strerror(errno));
     word_list_add(&all, "train");
     for (int i = 0; i < run->words.count; i++) word_list_add(&all, "%s", run->words.word[i]);
     for (int i = 0; i < run->machine.count; i++) word_list_add(&all, "%s", run->machine.word[i]);
-    setpgid(0, 0);
-    prctl(PR_SET_PDEATHSIG, SIGTERM);
-    if (getppid() != parent) _exit(143);                         /* it died before the line above */
-    int in = open("/dev/null", O_RDONLY), out = open(log, O_WRONLY | O_CREAT | O_APPEND, 0666);
-    if (in < 0 || out < 0) _exit(3);
-    dup2(in, STDIN_FILENO);
-    dup2(out, STDOUT_FILENO);
-    dup2(out, STDERR_FILENO);
-    close(in);
+    Status status = child_start(&run->process, (ChildStart){ .word = all.word, .out = out, .err = out,
+                                                             .orphan_signal = SIGTERM, .group = true });
+    word_list_free(&all);
     close(out);
-    execv("/proc/self/exe", all.word);
-    dprintf(STDERR_FILENO, "jotun: the program cannot be started again: %s\n", strerror(errno));
-    _exit(3);
-}
-
-static Status run_start(SweepRun *run)
-{
-    char log[1100];
-    TRY(sweep_run_begin(run));
-    snprintf(log, sizeof log, "%s/log.txt", run->folder);
-    fflush(stdout);
-    pid_t parent = getpid();
-    run->process = fork();
-    if (run->process < 0)
-        return fail(NO_MEMORY, "a process for %s cannot be made: %s", run->name, strerror(errno));
-    if (run->process == 0) become(run, log, parent);
-    setpgid(run->process, run->process);                        /* here too: whichever comes first */
+    TRY(status);
     run->state = SWEEP_RUNS;
     run->first = run->step;
     return OK;
@@ -59,15 +39,14 @@ static Status run_start(SweepRun *run)
 /* state: of waitpid. A run that was stopped by our signal has saved and waits for the next sweep. */
 static Status run_ended(SweepRun *run, const Sweep *sweep, int state, bool stopping)
 {
-    char why[64], took[24];
-    bool signalled = WIFSIGNALED(state), good = WIFEXITED(state) && WEXITSTATUS(state) == 0;
-    int code = signalled ? WTERMSIG(state) : WEXITSTATUS(state);
+    char why[80], took[24];
+    bool good = child_succeeded(state);
     run->process = 0;
     run->state = SWEEP_WAITS;
     if (stopping && !good) return OK;
     if (good) TRY(sweep_run_finish(run, sweep));
     else {
-        snprintf(why, sizeof why, signalled ? "ended by signal %d" : "exit code %d", code);
+        child_end_words(why, sizeof why, state);
         sweep_run_failure(run, why);
     }
     log_progress_end();
@@ -81,7 +60,7 @@ static Status reap(Sweep *sweep, bool stopping)
     for (int i = 0; i < sweep->runs; i++) {
         int state;
         SweepRun *run = &sweep->run[i];
-        if (run->state == SWEEP_RUNS && waitpid(run->process, &state, WNOHANG) == run->process)
+        if (run->state == SWEEP_RUNS && child_ended(run->process, &state))
             TRY(run_ended(run, sweep, state, stopping));
     }
     return OK;

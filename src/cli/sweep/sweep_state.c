@@ -11,6 +11,7 @@
 #include <unistd.h>
 #include "base/file.h"
 #include "base/log.h"
+#include "chart/metrics_reader.h"
 #include "cli/sweep/sweep.h"
 #include "store/checkpoint_dir.h"
 
@@ -69,32 +70,31 @@ static double real_of(const json_t *object, const char *key)
  * removes. */
 typedef struct { int64_t step, late; double seconds, training, validation; } Metrics;
 
-static void metrics_line(Metrics *m, const char *line, const SweepRun *run)
+enum { KEY_STEP, KEY_LOSS, KEY_SECONDS, KEYS };
+
+static void metrics_line(Metrics *m, const MetricsLine *line, const SweepRun *run)
 {
-    json_t *row = json_loads(line, 0, NULL);
-    const char *split = json_string_value(json_object_get(row, "split"));
-    int64_t step = (int64_t)json_integer_value(json_object_get(row, "step"));
-    double loss = real_of(row, "loss"), seconds = real_of(row, "seconds");
-    if (split && !strcmp(split, "valid") && step == run->steps) m->validation = loss;
-    if (json_is_object(row) && !split) {
-        m->step = step;
-        if (isfinite(seconds)) m->seconds += seconds;
-        if (step > run->steps - (run->steps + 19) / 20) m->training += loss, m->late++; /* the last 20th */
-    }
-    json_decref(row);
+    if (isnan(line->value[KEY_STEP])) return;
+    int64_t step = (int64_t)line->value[KEY_STEP];
+    double loss = line->value[KEY_LOSS], seconds = line->value[KEY_SECONDS];
+    if (!strcmp(line->split, "valid") && step == run->steps) m->validation = loss;
+    if (*line->split) return;
+    m->step = step;
+    if (isfinite(seconds)) m->seconds += seconds;
+    if (step > run->steps - (run->steps + 19) / 20) m->training += loss, m->late++; /* the last 20th */
 }
 
 static Status metrics_read(Metrics *m, const SweepRun *run)
 {
-    char path[1024], *line = NULL;
-    size_t room = 0;
+    static const char *const key[KEYS] = { "step", "loss", "seconds" };
+    char          path[1024];
+    MetricsReader reader;
+    MetricsLine   line;
     *m = (Metrics){ .validation = NAN };
     TRY(path_in(path, run, "metrics.jsonl"));
-    FILE *in = fopen(path, "r");
-    if (!in) return fail(BAD_FILE, "%s cannot be read: %s", path, strerror(errno));
-    while (getline(&line, &room, in) > 0) metrics_line(m, line, run);
-    free(line);
-    fclose(in);
+    TRY(metrics_reader_open(&reader, path, key, KEYS));
+    while (metrics_reader_next(&reader, &line)) metrics_line(m, &line, run);
+    metrics_reader_close(&reader);
     m->training = m->late ? m->training / (double)m->late : NAN;
     return OK;
 }

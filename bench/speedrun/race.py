@@ -1,0 +1,113 @@
+"""jotun speedrun beside nanoGPT's recipe on the same texts, in the same minutes on the same cores:
+
+    race.py FILE DIR [--minutes 10] [--seeds 3] [--sizes cpu,wide,char] [--types fp32,bf16] [--tokens char] [--jotun PROGRAM]
+
+FILE has a document a line. jotun runs first; what it holds out is what nanogpt.py evaluates on, and what it trains on is what nanogpt.py
+trains on, so that both have the same documents. One run at a time, each result in a file of DIR: the same command resumes with the runs that
+have no result yet, from their beginning. The machine has to be idle. JOTUN_TORCH names a Python that has PyTorch. It prints every result and the medians
+over seeds; exit code 1: jotun's is not below the lowest of nanoGPT's."""
+import argparse
+import hashlib
+import json
+import os
+import shutil
+import statistics
+import subprocess
+import sys
+import time
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+
+
+def arguments():
+    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    p.add_argument("text")
+    p.add_argument("work")
+    p.add_argument("--minutes", type=float, default=10)
+    p.add_argument("--seeds", type=int, default=3)
+    p.add_argument("--sizes", default="cpu,wide,char")
+    p.add_argument("--types", default="fp32", help="of nanoGPT: fp32, bf16 or both; jotun chooses its own")
+    p.add_argument("--tokens", default="char", help="of nanoGPT: char, gpt2 or both")
+    p.add_argument("--jotun", default=os.path.join(HERE, "../../build/release/bin/jotun"))
+    return p.parse_args()
+
+
+def checked(words, **more):
+    done = subprocess.run([str(w) for w in words], **more)
+    if done.returncode != 0:
+        sys.exit(f"{' '.join(map(str, words))}: exit code {done.returncode}")
+    return done
+
+
+def one_text(a):
+    """DIR belongs to one text."""
+    path, mine = os.path.join(a.work, "text.sha256"), hashlib.sha256(open(a.text, "rb").read()).hexdigest()
+    if not os.path.exists(path):
+        open(path, "w").write(mine)
+    if open(path).read() != mine:
+        sys.exit(f"{a.work} has results on another text than {a.text}; give another directory")
+
+
+def result_of(a, name, make):
+    """The result in its file, or a new one that is written there as a whole."""
+    path = os.path.join(a.work, name + ".json")
+    if not os.path.exists(path):
+        print(f"{name} begins", flush=True)
+        result = make()
+        json.dump(result, open(path + ".part", "w"))
+        os.rename(path + ".part", path)
+    result = json.load(open(path))
+    print(f"{name}: {result['bits_per_byte']:.4f} bits per byte, {result['parameters']:.0f} parameters, {result['seconds']:.0f} s", flush=True)
+    return result["bits_per_byte"]
+
+
+def lines_of(folder, side, path):
+    """Documents of a speedrun as lines, their ends included as its bits per byte include them."""
+    with open(path, "w", encoding="utf-8") as out:
+        out.writelines(json.loads(line)["text"] + "\n" for line in open(os.path.join(folder, side + ".jsonl"), encoding="utf-8"))
+
+
+def jotun(a, folder, seed):
+    shutil.rmtree(folder, ignore_errors=True)                 # a run that was cut off would get more than its minutes
+    began = time.monotonic()
+    with open(folder + ".log", "w") as log:
+        checked([a.jotun, "speedrun", "--input", a.text, "--output", folder, "--minutes", a.minutes, "--seed", seed], stdout=log, stderr=log)
+    stages = json.load(open(os.path.join(folder, "speedrun.json")))["stages"]
+    for side, name in (("train", "train.txt"), ("heldout", "valid.txt")):
+        path = os.path.join(a.work, name)
+        lines_of(folder, side, path + ".part")
+        if os.path.exists(path) and open(path, "rb").read() != open(path + ".part", "rb").read():
+            sys.exit(f"{folder} has other documents than the runs before it in {a.work}")
+        os.rename(path + ".part", path)
+    return {"bits_per_byte": stages["evaluate"]["bits_per_byte"], "parameters": stages["recipe"]["parameters"],
+            "seconds": time.monotonic() - began, "stages": stages}
+
+
+def nanogpt(a, size, tokens, kind, seed):
+    words = [os.environ.get("JOTUN_TORCH", sys.executable), os.path.join(HERE, "nanogpt.py"), "--train", os.path.join(a.work, "train.txt"), "--valid", os.path.join(a.work, "valid.txt"),
+             "--minutes", a.minutes, "--size", size, "--tokens", tokens, "--seed", seed] + (["--bf16"] if kind == "bf16" else [])
+    return json.loads(checked(words, stdout=subprocess.PIPE, text=True).stdout.splitlines()[-1])
+
+
+def main():
+    a = arguments()
+    os.makedirs(a.work, exist_ok=True)
+    one_text(a)
+    ours, theirs = [], {}
+    for seed in range(1, a.seeds + 1):
+        name = f"jotun-{a.minutes:g}-{seed}"
+        ours.append(result_of(a, name, lambda: jotun(a, os.path.join(a.work, name), seed)))
+    for size in a.sizes.split(","):
+        for tokens in a.tokens.split(","):
+            for kind in a.types.split(","):
+                for seed in range(1, a.seeds + 1):
+                    bits = result_of(a, f"nanogpt-{size}-{tokens}-{kind}-{a.minutes:g}-{seed}", lambda: nanogpt(a, size, tokens, kind, seed))
+                    theirs.setdefault(f"nanoGPT's recipe, size {size}, tokens {tokens}, {kind}", []).append(bits)
+    print(f"\nmedians of {a.seeds} seeds, {a.minutes:g} minutes each, bits per byte:")
+    for name, bits in [("jotun speedrun", ours), *theirs.items()]:
+        print(f"{statistics.median(bits):.4f}  {name}")
+    return min(map(statistics.median, theirs.values())) <= statistics.median(ours)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

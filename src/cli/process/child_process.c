@@ -1,0 +1,63 @@
+#include "cli/process/child_process.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { EXIT_NO_START = 3 };          /* what jotun's commands return where the system fails them */
+
+/* Between fork and exec only calls that are safe there. */
+static void become(const ChildStart *start, char **words, pid_t parent)
+{
+    static const char failed[] = "jotun: the program cannot be started again\n";
+    int               in       = start->group ? open("/dev/null", O_RDONLY) : STDIN_FILENO;
+    if (start->group) setpgid(0, 0);
+    prctl(PR_SET_PDEATHSIG, start->orphan_signal);
+    if (getppid() != parent) _exit(128 + start->orphan_signal); /* it died before the line above */
+    if (in < 0 || (in != STDIN_FILENO && dup2(in, STDIN_FILENO) < 0)) _exit(EXIT_NO_START);
+    if (start->out >= 0 && dup2(start->out, STDOUT_FILENO) < 0) _exit(EXIT_NO_START);
+    if (start->err >= 0 && dup2(start->err, STDERR_FILENO) < 0) _exit(EXIT_NO_START);
+    if (in != STDIN_FILENO) close(in);
+    execv("/proc/self/exe", words);
+    if (write(STDERR_FILENO, failed, sizeof failed - 1) < 0) _exit(EXIT_NO_START);
+    _exit(EXIT_NO_START);
+}
+
+Status child_start(pid_t *process, ChildStart start)
+{
+    int count = 0;
+    while (start.word[count]) count++;
+    char **words = malloc((size_t)(count + 2) * sizeof *words);
+    if (!words) return fail(NO_MEMORY, "no memory for a command line of %d words", count);
+    words[0] = "jotun";
+    memcpy(words + 1, start.word, (size_t)(count + 1) * sizeof *words);
+    fflush(stdout);
+    pid_t parent = getpid();
+    *process     = fork();
+    if (*process == 0) become(&start, words, parent);
+    int error = errno;
+    free(words);
+    if (*process < 0) return fail(NO_MEMORY, "no process for jotun %s: %s", start.word[0], strerror(error));
+    if (start.group) setpgid(*process, *process); /* here too: whichever comes first */
+    return OK;
+}
+
+bool child_ended(pid_t process, int *state)
+{
+    pid_t ended = waitpid(process, state, WNOHANG);
+    CHECK(ended >= 0 || errno == EINTR, "process %d cannot be waited for: %s", (int)process, strerror(errno));
+    return ended == process;
+}
+
+bool child_succeeded(int state) { return WIFEXITED(state) && WEXITSTATUS(state) == 0; }
+
+void child_end_words(char *text, size_t room, int state)
+{
+    if (WIFSIGNALED(state))
+        snprintf(text, room, "ended by signal %d (%s)", WTERMSIG(state), strsignal(WTERMSIG(state)));
+    else snprintf(text, room, "exit code %d", WEXITSTATUS(state));
+}
