@@ -7,6 +7,7 @@ trains on, so that both have the same documents. One run at a time, each result 
 have no result yet, from their beginning. The machine has to be idle. JOTUN_TORCH names a Python that has PyTorch. It prints every result and the medians
 over seeds; exit code 1: jotun's is not below the lowest of nanoGPT's."""
 import argparse
+import fcntl
 import hashlib
 import json
 import os
@@ -26,14 +27,16 @@ def arguments():
     p.add_argument("--minutes", type=float, default=10)
     p.add_argument("--seeds", type=int, default=3)
     p.add_argument("--sizes", default="cpu,wide,char")
-    p.add_argument("--types", default="fp32", help="of nanoGPT: fp32, bf16 or both; jotun chooses its own")
+    p.add_argument("--types", default="fp32", help="of nanoGPT: some of fp32, bf16, fp32-eager, bf16-eager, the latter two without torch.compile as its README has it for the size cpu; "
+                        "jotun chooses its own")
     p.add_argument("--tokens", default="char", help="of nanoGPT: char, gpt2 or both")
     p.add_argument("--jotun", default=os.path.join(HERE, "../../build/release/bin/jotun"))
     return p.parse_args()
 
 
 def checked(words, **more):
-    done = subprocess.run([str(w) for w in words], **more)
+    # A run that outlives this process keeps the lock, since it would take the cores of the next.
+    done = subprocess.run([str(w) for w in words], pass_fds=[LOCK.fileno()], **more)
     if done.returncode != 0:
         sys.exit(f"{' '.join(map(str, words))}: exit code {done.returncode}")
     return done
@@ -85,13 +88,19 @@ def jotun(a, folder, seed):
 
 def nanogpt(a, size, tokens, kind, seed):
     words = [os.environ.get("JOTUN_TORCH", sys.executable), os.path.join(HERE, "nanogpt.py"), "--train", os.path.join(a.work, "train.txt"), "--valid", os.path.join(a.work, "valid.txt"),
-             "--minutes", a.minutes, "--size", size, "--tokens", tokens, "--seed", seed] + (["--bf16"] if kind == "bf16" else [])
+             "--minutes", a.minutes, "--size", size, "--tokens", tokens, "--seed", seed] + (["--bf16"] if "bf16" in kind else []) + (["--no-compile"] if "eager" in kind else [])
     return json.loads(checked(words, stdout=subprocess.PIPE, text=True).stdout.splitlines()[-1])
 
 
 def main():
     a = arguments()
     os.makedirs(a.work, exist_ok=True)
+    global LOCK
+    LOCK = open(os.path.join(a.work, "lock"), "w")
+    try:
+        fcntl.flock(LOCK, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        sys.exit(f"{a.work}: another race is at work there; wait until it ends")
     one_text(a)
     ours, theirs = [], {}
     for seed in range(1, a.seeds + 1):

@@ -58,14 +58,14 @@ found=$(sed -n 's/language filter: kept \([0-9]*\) of 60 Swedish.*/\1/p' "$work/
 check "a line that all pages have" 1 "$(grep -c 'Samma rad' "$work/texts.txt")"
 
 # The model of these texts, within a budget that anyone can give
-made=$work/speedrun-0.1
-"$1" --minutes 0.1 speedrun words page > "$work/log" 2>&1 || { cat "$work/log"; exit 1; }
+made=$work/speedrun-0.2
+"$1" --minutes 0.2 speedrun words page > "$work/log" 2>&1 || { cat "$work/log"; exit 1; }
 check "bits per byte" 1 "$(grep -c '^bits per byte: [0-9.]* on [1-9][0-9]* documents held out' "$work/log")"
 check "generated text" 1 "$(grep -c '^Om du vill ' "$work/log")"
 check "the report's path" "Report of the run: $made/report.html" "$(tail -n 2 "$work/log" | head -n 1)"
 check "the page's address" "Try the model at http://127.0.0.1:8000/ after   $2 serve --load $made/checkpoint" "$(tail -n 1 "$work/log")"
 [ -s "$made/report.html" ] && [ -s "$made/hf/config.json" ] || { echo "no report or no folder for transformers in $made"; failed=1; }
-"$1" --minutes 0.1 speedrun > "$work/log" 2>&1
+"$1" --minutes 0.2 speedrun > "$work/log" 2>&1
 check "a run that is done is kept" 9 "$(grep -c 'done before, kept' "$work/log")"
 QUICKSTART_MINIMUM=1000 "$1" clean > "$work/log" 2>&1
 [ -d "$made" ] || { echo "the model of the same texts was removed"; failed=1; }
