@@ -1,36 +1,61 @@
-/* jotun serve: answers HTTP requests for completions with the model of a checkpoint, on one rank or many.
- * Rank 0 has the server; the others run the engine with it. */
+/* jotun serve: answers HTTP requests for completions with the model of a checkpoint, on one rank or many, or
+ * with two models side by side, each with an engine of its own. Rank 0 of the first one has the server; the
+ * others run the engine with it. */
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include "base/integer.h"
 #include "base/log.h"
+#include "base/thread.h"
 #include "cli/command.h"
 #include "cli/generation/engine_setup.h"
 #include "cli/setup/setup.h"
 #include "cli/signals.h"
 #include "serve/server.h"
 
-/* What the ranks of this process share. name: of the model. What follows it is used by rank 0 alone. */
+enum { MODELS_MOST = 2 };
+
+/* Where the ranks 0 of all models wait for each other, in this order: all memory is there before weights are
+ * read, and all weights before requests are answered. */
+typedef enum { MEETING_MEMORY, MEETING_WEIGHTS, MEETINGS } Meeting;
+
+typedef struct Serving Serving;
+
+/* What the ranks of a model share. */
 typedef struct {
-    const Options *o;
+    Serving       *serving;
+    int            number;
+    Options        o;
     TrainConfig    config;
     Tokenizer      tokenizer;
     GenerationSize size;
     char           name[256];
+    ModelMetrics   metrics;
+} Task;
+
+/* What follows `limits` is used by ranks 0 alone. */
+struct Serving {
+    Task           task[MODELS_MOST];
+    int            models;
     ServeLimits    limits;
     AccessTokens   tokens;
     ServerMetrics  metrics;
+    ServedModel    model[MODELS_MOST];
+    Service       *service[MODELS_MOST];
+    HttpServer    *server;
     const volatile sig_atomic_t *stop;
-} Task;
-
-typedef struct { ServedModel model; Service *service; HttpServer *server; } Served;
+    pthread_mutex_t lock;                        /* of what follows */
+    pthread_cond_t met;
+    int            came[MEETINGS];
+    Status         status;                       /* of the first model that failed, with its message */
+    char           why[FAIL_BYTES];
+};
 
 /* Of one rank. source: of the service, which the engine asks by way of this */
 typedef struct {
     Task         *task;
-    Served        served;
     Engine       *engine;
     RequestSource source;
 } Rank;
@@ -70,41 +95,61 @@ static void ended(void *context, int64_t number, GenerationEnd reason)
     rank->source.ended(rank->source.context, number, reason);
 }
 
-/* ---- the server, on rank 0 ---- */
+/* ---- the models of a server ---- */
 
-/* The port is taken before the weights are read, so that one that cannot be had is known at once. */
-static Status served_open(void *context)
+static void failed(Serving *s, Status status)
 {
-    Rank *rank = context;
-    Served *s = &rank->served;
-    Task *task = rank->task;
-    const Options *o = task->o;
-    s->model = (ServedModel){ task->name, &task->tokenizer, task->size.capacity, (int64_t)time(NULL) };
-    TRY(service_open(&s->service, &s->model, &task->limits, &task->metrics));
-    return http_server_listen(&s->server, &(HttpServerConfig){ .host = o->host, .port = (int)o->port,
-        .rules = { &s->model, 1, task->limits }, .service = &s->service, .metrics = &task->metrics,
-        .tokens = &task->tokens, .forwarded = o->forwarded_for, .stop = task->stop });
+    pthread_mutex_lock(&s->lock);
+    if (s->status == OK) {
+        s->status = status;
+        snprintf(s->why, sizeof s->why, "%s", fail_text());
+    }
+    pthread_cond_broadcast(&s->met);
+    pthread_mutex_unlock(&s->lock);
 }
 
-static void served_close(Served *s)
+/* Answers begin once the weights of all models are there. */
+static Status start(Serving *s)
 {
-    http_server_close(s->server);
-    service_close(s->service);
+    TRY(http_server_start(s->server));
+    log_line("serves %s%s%s at %s", s->task[0].name, s->models > 1 ? " and " : "",
+             s->models > 1 ? s->task[1].name : "", http_server_address(s->server));
+    return OK;
+}
+
+/* Returns when all models have come here, or one has failed. Others of this model's ranks wait meanwhile. */
+static Status meet(Serving *s, Meeting meeting, Comm *world)
+{
+    watchdog_work(world, "waiting for the other model");
+    pthread_mutex_lock(&s->lock);
+    if (++s->came[meeting] == s->models && meeting == MEETING_WEIGHTS && s->status == OK) {
+        s->status = start(s);
+        snprintf(s->why, sizeof s->why, "%s", fail_text());
+    }
+    pthread_cond_broadcast(&s->met);
+    while (s->status == OK && s->came[meeting] < s->models) pthread_cond_wait(&s->met, &s->lock);
+    Status status = s->status == OK ? OK : fail(s->status, "%s", s->why);
+    pthread_mutex_unlock(&s->lock);
+    watchdog_work(world, NULL);
+    return status;
+}
+
+static Status memory_taken(void *context, Trainer *t)
+{
+    const Rank *rank = context;
+    return meet(rank->task->serving, MEETING_MEMORY, t->world);
 }
 
 static Status serve(void *context, Trainer *t, Engine *engine)
 {
     Rank *rank = context;
-    Served *s = &rank->served;
+    Serving *s = rank->task->serving;
     bool first = t->mesh.rank == 0;
     RequestSource source = { .next = next, .token = token, .wanted = wanted, .ended = ended,
                              .context = rank };
     rank->engine = engine;
-    TRY(agree(t->world, first ? http_server_start(s->server) : OK));
-    if (first) {
-        rank->source = service_source(s->service);
-        log_line("serves %s at %s", rank->task->name, http_server_address(s->server));
-    }
+    if (first) rank->source = service_source(s->service[rank->task->number]);
+    TRY(agree(t->world, first ? meet(s, MEETING_WEIGHTS, t->world) : OK));
     engine_run(engine, first ? &source : NULL);                                        /* <-> all axes */
     return OK;
 }
@@ -113,11 +158,47 @@ static Status on_rank(Transport *transport, void *context)
 {
     Task *task = context;
     Rank rank = { .task = task };
-    Status status = generation_run(transport, &(GenerationRun){ .config = &task->config, .size = &task->size,
-        .tokenizer = &task->tokenizer, .setup = setup_engine, .before = served_open, .work = serve,
+    return generation_run(transport, &(GenerationRun){ .config = &task->config, .size = &task->size,
+        .tokenizer = &task->tokenizer, .setup = setup_engine, .before = memory_taken, .work = serve,
         .context = &rank });
-    served_close(&rank.served);
-    return status;
+}
+
+static void *run_beside(void *context)
+{
+    Task *task = context;
+    Status status = setup_run(&task->o, NULL, on_rank, task);
+    if (status != OK) failed(task->serving, status);
+    return NULL;
+}
+
+/* The port is taken before the weights are read, so that one that cannot be had is known at once. */
+static Status listen_on(Serving *s)
+{
+    const Options *o = &s->task[0].o;
+    for (int i = 0; i < s->models; i++) {
+        Task *task = &s->task[i];
+        int64_t capacity = task->size.capacity;
+        s->model[i] = (ServedModel){ .name = task->name, .tokenizer = &task->tokenizer, .context = capacity,
+            .prompt_tokens = o->max_prompt_tokens ? o->max_prompt_tokens : capacity,
+            .created = (int64_t)time(NULL), .metrics = &task->metrics };
+        TRY(service_open(&s->service[i], &s->model[i], &s->limits));
+    }
+    return http_server_listen(&s->server, &(HttpServerConfig){ .host = o->host, .port = (int)o->port,
+        .rules = { s->model, s->models, s->limits }, .service = s->service, .metrics = &s->metrics,
+        .tokens = &s->tokens, .forwarded = o->forwarded_for, .stop = s->stop });
+}
+
+/* The second model's ranks are threads beside those of the first one. */
+static Status run_models(Serving *s, Transport *mpi)
+{
+    pthread_t beside;
+    bool two = s->models > 1;
+    if (two && thread_start(&beside, run_beside, &s->task[1]))
+        return fail(NO_MEMORY, "the system gives the second model no thread");
+    Status status = setup_run(&s->task[0].o, mpi, on_rank, &s->task[0]);
+    if (status != OK) failed(s, status);
+    if (two) pthread_join(beside, NULL);
+    return s->status == OK ? OK : fail(s->status, "%s", s->why);
 }
 
 /* ---- options ---- */
@@ -125,20 +206,20 @@ static Status on_rank(Transport *transport, void *context)
 /* "run" of "runs/run/" and of "hf:models/run" */
 static void name_set(Task *task)
 {
-    const Options *o = task->o;
+    const Options *o = &task->o;
     const char *path = o->load, *colon = strchr(path, ':');
     if (colon && !memchr(path, '/', (size_t)(colon - path))) path = colon + 1;
     size_t bytes = strlen(path);
     while (bytes > 1 && path[bytes - 1] == '/') bytes--;
     const char *leaf = path_leaf(path, bytes);
     snprintf(task->name, sizeof task->name, "%.*s", (int)(path + bytes - leaf), leaf);
-    if (o->served_name) snprintf(task->name, sizeof task->name, "%s", o->served_name);
+    if (o->served_name && task->number == 0) snprintf(task->name, sizeof task->name, "%s", o->served_name);
 }
 
 /* Learned positions bound a text; others are bounded by memory alone. */
 static Status fit(Task *task)
 {
-    const Options *o = task->o;
+    const Options *o = &task->o;
     const ModelConfig *m = &task->config.model;
     int64_t capacity = o->max_model_len ? o->max_model_len : m->sequence;
     if (m->position == POSITION_LEARNED && capacity > m->positions)
@@ -146,23 +227,25 @@ static Status fit(Task *task)
                     (long long)capacity, (long long)m->positions);
     task->size = (GenerationSize){ .widest = capacity, .capacity = capacity,
                                    .sequences = o->prompts_at_once * o->pipeline_parallel };
-    task->limits = (ServeLimits){ .body_bytes = o->max_body_bytes,
-        .prompt_tokens = o->max_prompt_tokens ? o->max_prompt_tokens : capacity,
-        .new_tokens = o->max_request_tokens, .texts = o->max_request_texts, .waiting = o->max_queue,
-        .connections = o->max_connections, .seconds = o->max_request_seconds,
-        .client_seconds = o->client_timeout };
     generation_fit(&task->config, o, &task->size);
     return OK;
 }
 
-static Status tokens_read(Task *task)
+static ServeLimits limits_of(const Options *o)
 {
-    const Options *o = task->o;
-    if (o->token) TRY(access_tokens_add(&task->tokens, o->token, (int64_t)strlen(o->token), "--token"));
-    if (o->token_file) TRY(access_tokens_file(&task->tokens, o->token_file));
+    return (ServeLimits){ .body_bytes = o->max_body_bytes, .new_tokens = o->max_request_tokens,
+        .texts = o->max_request_texts, .waiting = o->max_queue, .connections = o->max_connections,
+        .seconds = o->max_request_seconds, .client_seconds = o->client_timeout };
+}
+
+static Status tokens_read(Serving *s)
+{
+    const Options *o = &s->task[0].o;
+    if (o->token) TRY(access_tokens_add(&s->tokens, o->token, (int64_t)strlen(o->token), "--token"));
+    if (o->token_file) TRY(access_tokens_file(&s->tokens, o->token_file));
     if (o->token && o->source[OPTION_token].kind == SOURCE_COMMAND_LINE)
         log_line("--token is seen by all users of this machine; JOTUN_TOKEN and --token-file are not");
-    if (!task->tokens.count && strncmp(o->host, "127.", 4) && strcmp(o->host, "localhost") &&
+    if (!s->tokens.count && strncmp(o->host, "127.", 4) && strcmp(o->host, "localhost") &&
         strcmp(o->host, "::1"))
         log_line("--host %s without a token: whoever reaches this port is answered; --token-file asks for "
                  "one", o->host);
@@ -170,35 +253,78 @@ static Status tokens_read(Task *task)
 }
 
 /* What each rank reads by itself before the ranks start. */
-static Status prepare(Task *task, Options *o)
+static Status prepare(Task *task)
 {
-    TRY(setup_train_config(&task->config, o));
-    TRY(tokenizer_open(&task->tokenizer, o->tokenizer));
-    TRY(tokens_read(task));
+    TRY(setup_train_config(&task->config, &task->o));
+    TRY(tokenizer_open(&task->tokenizer, task->o.tokenizer));
     name_set(task);
     return fit(task);
 }
 
-static Status run(Task *task, Options *o, int argc, char **argv)
+static Status prepare_compared(Serving *s, const Transport *mpi, int argc, char **argv)
+{
+    Task *task = &s->task[1];
+    const char *path = s->task[0].o.compare;
+    char why[FAIL_BYTES];
+    if (!path) return OK;
+    if (mpi)
+        return fail(BAD_OPTION, "--compare %s: both models run in one process; start jotun without mpirun, "
+                    "and let --ranks say how many threads are ranks of each", path);
+    Status status = setup_compared(&task->o, FOR_SERVE, argc, argv);
+    if (status == OK) status = prepare(task);
+    snprintf(why, sizeof why, "%s", fail_text());
+    if (status != OK) return fail(status, "--compare %s: %s", path, why);
+    if (!strcmp(task->name, s->task[0].name))
+        return fail(BAD_OPTION, "--load %s and --compare %s are both called %s; --served-model-name NAME "
+                    "calls the first one otherwise", s->task[0].o.load, path, task->name);
+    s->models = 2;
+    return OK;
+}
+
+static Status prepare_all(Serving *s, const Transport *mpi, int argc, char **argv)
+{
+    s->limits = limits_of(&s->task[0].o);
+    TRY(tokens_read(s));
+    TRY(prepare(&s->task[0]));
+    TRY(prepare_compared(s, mpi, argc, argv));
+    return mpi && mpi->rank > 0 ? OK : listen_on(s);
+}
+
+static Status run(Serving *s, int argc, char **argv)
 {
     Transport *mpi;
-    task->o = o;
-    TRY(setup_options(o, &mpi, FOR_SERVE, argc, argv));
-    task->stop = signals_catch("jotun: ends when all texts that were asked for are done; again: at once\n");
-    TRY(setup_agree(mpi, prepare(task, o)));
-    return setup_run(o, mpi, on_rank, task);
+    TRY(setup_options(&s->task[0].o, &mpi, FOR_SERVE, argc, argv));
+    s->stop = signals_catch("jotun: ends when all texts that were asked for are done; again: at once\n");
+    TRY(setup_agree(mpi, prepare_all(s, mpi, argc, argv)));
+    return run_models(s, mpi);
+}
+
+static void serving_close(Serving *s)
+{
+    http_server_close(s->server);
+    for (int i = 0; i < MODELS_MOST; i++) {
+        service_close(s->service[i]);
+        tokenizer_close(&s->task[i].tokenizer);
+        options_close(&s->task[i].o);
+    }
+    access_tokens_close(&s->tokens);
+    free(s);
 }
 
 Status cmd_serve(int argc, char **argv)
 {
-    Options o;
     TRY(http_server_built());                            /* before a model is looked for that cannot be served */
-    Task *task = calloc(1, sizeof *task);                        /* metrics are large for a stack */
-    if (!task) return fail(NO_MEMORY, "no memory for a server");
-    Status status = run(task, &o, argc, argv);
-    access_tokens_close(&task->tokens);
-    tokenizer_close(&task->tokenizer);
-    options_close(&o);
-    free(task);
-    return status;
+    Serving *s = calloc(1, sizeof *s);                           /* metrics are large for a stack */
+    if (!s) return fail(NO_MEMORY, "no memory for a server");
+    s->models = 1;
+    for (int i = 0; i < MODELS_MOST; i++) s->task[i].serving = s, s->task[i].number = i;
+    pthread_mutex_init(&s->lock, NULL);
+    pthread_cond_init(&s->met, NULL);
+    Status status = run(s, argc, argv);
+    char why[FAIL_BYTES];
+    snprintf(why, sizeof why, "%s", fail_text());
+    pthread_cond_destroy(&s->met);
+    pthread_mutex_destroy(&s->lock);
+    serving_close(s);
+    return status == OK ? OK : fail(status, "%s", why);
 }

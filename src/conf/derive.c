@@ -50,7 +50,9 @@ static void derive_batch(Options *o)
 /* Ranks first: threads and the batch follow from them. */
 static void derive_layout(Options *o)
 {
-    options_derived_int(o, OPTION_threads, at_least(1, team_cores() / o->ranks), "the cores and --ranks");
+    bool two = o->compare != NULL;                       /* models, each with ranks of its own */
+    options_derived_int(o, OPTION_threads, at_least(1, team_cores() / (o->ranks * (two ? 2 : 1))),
+                        two ? "the cores, --ranks and --compare" : "the cores and --ranks");
     derive_batch(o);
     options_derived_real(o, OPTION_watchdog_seconds, 60 * o->timeout_minutes,
                          "--distributed-timeout-minutes");

@@ -206,9 +206,9 @@ static bool prompt_ids(Reading *x, ServedPrompt *p, const json_t *list)
 {
     const Tokenizer *t = model_of(x)->tokenizer;
     size_t count = json_array_size(list);
-    if (count > (size_t)x->rules->limits.prompt_tokens)
+    if (count > (size_t)model_of(x)->prompt_tokens)
         return api_refuse(x->error, 400, "prompt", "context_length_exceeded", "a prompt has %zu tokens; %lld "
-                          "at most are taken", count, (long long)x->rules->limits.prompt_tokens);
+                          "at most are taken", count, (long long)model_of(x)->prompt_tokens);
     p->id = malloc((count + 1) * sizeof *p->id);
     if (!p->id) return NO_ROOM();
     for (size_t i = 0; i < count; i++) {
@@ -266,9 +266,9 @@ static bool prompt_one(Reading *x, const json_t *value)
         return REFUSE("a prompt is empty; give a text to continue");
     if (good && p->count == 0) p->id[p->count++] = m->tokenizer->eod;
     if (good && x->r->echo && !prompt_echo(x, p, value)) return false;
-    if (!good || p->count <= x->rules->limits.prompt_tokens) return good;
+    if (!good || p->count <= m->prompt_tokens) return good;
     return api_refuse(x->error, 400, "prompt", "context_length_exceeded", "a prompt has %lld tokens; %lld at "
-                      "most are taken", (long long)p->count, (long long)x->rules->limits.prompt_tokens);
+                      "most are taken", (long long)p->count, (long long)model_of(x)->prompt_tokens);
 }
 
 /* A text, a list of ids, a list of texts, or a list of lists of ids */

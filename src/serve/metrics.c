@@ -1,7 +1,9 @@
 /* The page that Prometheus reads. */
 #include "serve/metrics.h"
 #include <stdbool.h>
+#include <string.h>
 #include "corpus/read/json_text.h"
+#include "corpus/read/utf8.h"
 
 static const double bound[METRIC_BUCKETS] = { 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5,
                                               5, 10, 30, 60, 300 };
@@ -23,7 +25,7 @@ void metric_answered(ServerMetrics *m, int status)
     if (status >= 0 && status < METRIC_STATUSES) m->status[status]++;
 }
 
-void metric_observe(ServerMetrics *m, MetricHistogram histogram, int64_t nanoseconds)
+void metric_observe(ModelMetrics *m, MetricHistogram histogram, int64_t nanoseconds)
 {
     int i = 0;
     while (i < METRIC_BUCKETS && (double)nanoseconds > bound[i] * 1e9) i++;
@@ -36,34 +38,72 @@ static Status head(Buffer *out, const char *name, const char *help, const char *
     return json_text_format(out, "# HELP jotun_%s %s\n# TYPE jotun_%s %s\n", name, help, name, type);
 }
 
-/* The buckets of the format are cumulated. */
-static Status histogram_write(Buffer *out, ServerMetrics *m, int h)
+/* model="NAME", as the format escapes it; what is not UTF-8 becomes U+FFFD. */
+static Status label(Buffer *out, const char *name)
 {
-    const char *name = histogram_rows[h].name;
-    long long sum = 0;
-    TRY(head(out, name, histogram_rows[h].help, "histogram"));
-    for (int i = 0; i < METRIC_BUCKETS; i++) {
-        sum += m->histogram[h].bucket[i];
-        TRY(json_text_format(out, "jotun_%s_bucket{le=\"%g\"} %lld\n", name, bound[i], sum));
+    Buffer repaired = { 0 };
+    Status status = utf8_repair(&repaired, name, (int64_t)strlen(name));
+    if (status == OK) status = json_text_format(out, "model=\"");
+    for (int64_t i = 0; status == OK && i < repaired.bytes; i++) {
+        char c = repaired.text[i];
+        if (c == '\n')                     status = buffer_add(out, "\\n", 2);
+        else if (c == '\\' || c == '"')     status = json_text_format(out, "\\%c", c);
+        else                               status = buffer_add(out, &c, 1);
     }
-    sum += m->histogram[h].bucket[METRIC_BUCKETS];
-    TRY(json_text_format(out, "jotun_%s_bucket{le=\"+Inf\"} %lld\n", name, sum));
-    return json_text_format(out, "jotun_%s_sum %.9f\njotun_%s_count %lld\n", name,
-                            (double)m->histogram[h].nanoseconds / 1e9, name, sum);
+    buffer_free(&repaired);
+    return status == OK ? buffer_add(out, "\"", 1) : status;
 }
 
-Status metrics_write(Buffer *out, ServerMetrics *m)
+/* jotun_NAMEsuffix{model="...", to be closed by the caller */
+static Status series(Buffer *out, const char *name, const char *suffix, const char *model)
+{
+    TRY(json_text_format(out, "jotun_%s%s{", name, suffix));
+    return label(out, model);
+}
+
+/* The buckets of the format are cumulated. */
+static Status histogram_write(Buffer *out, const NamedMetrics *of, int h)
+{
+    const char *name = histogram_rows[h].name;
+    ModelMetrics *m = of->metrics;
+    long long sum = 0;
+    for (int i = 0; i <= METRIC_BUCKETS; i++) {
+        sum += m->histogram[h].bucket[i];
+        TRY(series(out, name, "_bucket", of->name));
+        if (i < METRIC_BUCKETS) TRY(json_text_format(out, ",le=\"%g\"} %lld\n", bound[i], sum));
+        else                    TRY(json_text_format(out, ",le=\"+Inf\"} %lld\n", sum));
+    }
+    TRY(series(out, name, "_sum", of->name));
+    TRY(json_text_format(out, "} %.9f\n", (double)m->histogram[h].nanoseconds / 1e9));
+    TRY(series(out, name, "_count", of->name));
+    return json_text_format(out, "} %lld\n", sum);
+}
+
+static Status server_write(Buffer *out, ServerMetrics *m)
 {
     TRY(head(out, "requests_total", "answers by their status of HTTP", "counter"));
     for (int i = 0; i < METRIC_STATUSES; i++)
         if (m->status[i])
             TRY(json_text_format(out, "jotun_requests_total{status=\"%d\"} %lld\n", i,
                                  (long long)m->status[i]));
+    TRY(head(out, "connections", "open connections", "gauge"));
+    return json_text_format(out, "jotun_connections %lld\n", (long long)m->connections);
+}
+
+Status metrics_write(Buffer *out, ServerMetrics *server, const NamedMetrics *model, int models)
+{
+    TRY(server_write(out, server));
     for (size_t i = 0; i < sizeof value_rows / sizeof value_rows[0]; i++) {
         const char *name = value_rows[i].name;
         TRY(head(out, name, value_rows[i].help, value_rows[i].grows ? "counter" : "gauge"));
-        TRY(json_text_format(out, "jotun_%s %lld\n", name, (long long)m->value[value_rows[i].metric]));
+        for (int k = 0; k < models; k++) {
+            TRY(series(out, name, "", model[k].name));
+            TRY(json_text_format(out, "} %lld\n", (long long)model[k].metrics->value[value_rows[i].metric]));
+        }
     }
-    for (int h = 0; h < HISTOGRAMS; h++) TRY(histogram_write(out, m, h));
+    for (int h = 0; h < HISTOGRAMS; h++) {
+        TRY(head(out, histogram_rows[h].name, histogram_rows[h].help, "histogram"));
+        for (int k = 0; k < models; k++) TRY(histogram_write(out, &model[k], h));
+    }
     return OK;
 }

@@ -16,7 +16,7 @@ typedef struct {
     int                 port;                   /* 0: any that is free */
     CompletionRules     rules;
     Service *const     *service;                /* [rules.models] */
-    ServerMetrics      *metrics;
+    ServerMetrics      *metrics;                /* of the server; a model's are in `rules` */
     const AccessTokens *tokens;
     bool                forwarded;              /* a client is the last address of X-Forwarded-For */
     /* not 0: no more requests are taken, the services drain; NULL: never */

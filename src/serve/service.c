@@ -19,7 +19,7 @@ typedef struct { int64_t number; Completion *completion; int choice; } RunningTe
 struct Service {
     const ServedModel *model;
     ServeLimits        limits;
-    ServerMetrics     *metrics;
+    ModelMetrics      *metrics;
     pthread_mutex_t    lock;
     pthread_cond_t     filled;                    /* the queue has texts, or no more come */
     FairQueue          queue;
@@ -30,13 +30,12 @@ struct Service {
     bool               drains;
 };
 
-Status service_open(Service **out, const ServedModel *model, const ServeLimits *limits,
-                    ServerMetrics *metrics)
+Status service_open(Service **out, const ServedModel *model, const ServeLimits *limits)
 {
     pthread_condattr_t clock;
     Service *s = *out = calloc(1, sizeof *s);
     if (!s) return fail(NO_MEMORY, "no memory for a server");
-    *s = (Service){ .model = model, .limits = *limits, .metrics = metrics, .queue.most = limits->waiting };
+    *s = (Service){ .model = model, .limits = *limits, .metrics = model->metrics, .queue.most = limits->waiting };
     if (getrandom(&s->chance, sizeof s->chance, 0) < 0) s->chance = (uint64_t)seam.clock();
     pthread_mutex_init(&s->lock, NULL);
     pthread_condattr_init(&clock);

@@ -7,9 +7,8 @@
 #include "serve/completion_request.h"
 #include "serve/metrics.h"
 
-/* model, limits and metrics are the caller's. */
-Status service_open (Service **service, const ServedModel *model, const ServeLimits *limits,
-                     ServerMetrics *metrics);
+/* model and limits are the caller's. */
+Status service_open (Service **service, const ServedModel *model, const ServeLimits *limits);
 /* After the engine has ended; answers that are still read are lost. NULL is allowed. */
 void   service_close(Service *service);
 /* What the engine runs. Its `next` waits a second at most, so that ranks which wait for it show that they

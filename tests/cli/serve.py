@@ -1,8 +1,9 @@
 """jotun serve on a checkpoint: its texts are those of jotun generate, and to the bit the same alone and among 63 other requests; on one rank
-and on many, as threads and under MPI; foreign folders, tokens, ends, refusals."""
+and on many, two models beside each other, as threads and under MPI; foreign folders, tokens, ends, refusals."""
 import json
 import os
 import re
+import subprocess
 import sys
 import threading
 import time
@@ -125,7 +126,74 @@ def foreign(folder, run, alone):
         same_texts([server.text(**r) for r in seeded()], alone, "hf:")
 
 
+def steps_of(run):
+    return sorted(os.path.join(run, name) for name in os.listdir(run) if re.fullmatch(r"step_\d+", name) and not os.path.islink(os.path.join(run, name)))
+
+
+def names(server):
+    return [m["id"] for m in json.loads(server.ask("v1/models")[1])["data"]]
+
+
+def side_by_side(folder, run):
+    """Two steps of a run, and a folder of Hugging Face: each model's texts are those that it has alone, also while both are asked; limits and counts are each model's own."""
+    early, late = steps_of(run)[:2]
+    alone = {}
+    for path in early, late:
+        with Served("--load", path, "--threads", 1) as server:
+            assert names(server) == [os.path.basename(path)], names(server)
+            alone[names(server)[0]] = [server.text(**r) for r in seeded()]
+    first, second = map(os.path.basename, (early, late))
+    assert alone[first] != alone[second], "the two steps write the same"
+    foreign = os.path.join(folder, "theirs")
+    for load, compare, words in (early, late, ["--max-prompt-tokens", 20]), (late, early, ["--ranks", 2, "--tp", 2]), (early, "hf:" + foreign, ["--tokenizer", "bytes", "--served-model-name", "a \\\"quoted\" name"]):
+        with Served("--load", load, "--compare", compare, "--threads", 1, *words) as server:
+            a, b = names(server)
+            wants = {a: alone[os.path.basename(load)], b: alone.get(b)}
+            if "--ranks" in words:
+                wants = {}                              # sums are in another order
+            assert server.text(PROMPTS[0], logprobs=0) == server.text(PROMPTS[0], logprobs=0, model=a) != server.text(PROMPTS[0], logprobs=0, model=b)
+            with ThreadPoolExecutor(16) as pool:
+                asked = [(m, r, pool.submit(server.text, model=m, **r)) for _ in range(4) for r in seeded() for m in (a, b)]
+                for model, request, answer in asked:
+                    want = wants[model][seeded().index(request)] if wants.get(model) else server.text(model=model, **request)
+                    assert answer.result() == want, (model, request, answer.result(), want)
+            if "--max-prompt-tokens" in words:
+                assert all("20" in server.ask("v1/completions", {"prompt": "a" * 21, "model": m})[1] for m in (a, b))
+            status, answer = server.ask("v1/completions", {"prompt": "a", "model": "neither"})
+            assert status == 404 and json.loads(answer)["error"]["code"] == "model_not_found" and a.split('"')[0] in answer, answer
+            label = a.replace("\\", "\\\\").replace('"', '\\"')
+            before = [server.metric("generated_tokens_total", m) for m in (label, b)]
+            server.text("a", model=b, max_tokens=5)
+            server.text("a", model=a, max_tokens=3)
+            assert [server.metric("generated_tokens_total", m) - n for m, n in zip((label, b), before)] == [3, 5]
+            assert all(server.metric("cache_pages", m) > 0 for m in (label, b))
+
+
+def memory_of_both(run):
+    """An address space in which either model has room, and not both: refused before any weights are read."""
+    early, late = steps_of(run)[:2]
+    words = "--threads", 1, "--micro-batch-size", 64, "--max-model-len", 4096
+    with Served("--load", early, *words) as server:
+        peak = int(re.search(r"VmPeak:\s+(\d+)", open(f"/proc/{server.process.pid}/status").read())[1]) << 10
+    room = peak + (128 << 20)
+    with Served("--load", early, *words, launcher=["prlimit", f"--as={room}", "--"]) as server:
+        server.launcher = ()                            # prlimit has become the server
+    command = [os.environ["JOTUN"], "serve", "--port", "0", "--load", early, "--compare", late, *map(str, words)]
+    refused = subprocess.run(["prlimit", f"--as={room}", "--", *command], capture_output=True, text=True, timeout=WAIT)
+    assert refused.returncode == 1 and "the system has no" in refused.stderr and "serves" not in refused.stderr, refused.stderr
+
+
 def refusals(folder, run):
+    early = steps_of(run)[0]
+    again = os.path.join(folder, "again")
+    os.symlink(os.path.dirname(early), again)
+    for words, want in (["--load", early, "--compare", os.path.join(again, os.path.basename(early))], "both called"), (["--load", early, "--compare", "/nowhere/here"], "/nowhere/here"), \
+            (["--load", early, "--compare", ""], "--compare"), (["--load", "/nowhere/here", "--compare", early], "/nowhere/here"):
+        refused = jotun("serve", *words, "--port", 0, check=False)
+        assert refused.returncode in (1, 2) and want in refused.stderr, (words, refused.stderr)
+    for mpi, launcher in list(launchers().items())[:1] if "thread" not in os.environ.get("TEST_SANITIZE", "") else []:
+        refused = subprocess.run([*launcher, "2", os.environ["JOTUN"], "serve", "--port", "0", "--load", run, "--compare", early, "--tp", "2"], capture_output=True, text=True, timeout=WAIT)
+        assert refused.returncode and "without mpirun" in refused.stderr, (mpi, refused.stderr)
     for words, want in (["--load", run, "--host", "no.such.host.invalid"], "no address of this machine"), ([], "needs --load"), (["--load", run, "--token", "short"], "8 to 512"), \
             (["--load", run, "--token-file", os.path.join(folder, "nowhere")], "nowhere"), (["--load", run, "--prompt", "x"], "--prompt"):
         refused = jotun("serve", *words, check=False)
@@ -136,9 +204,12 @@ with work_folder() as folder:
     if without_server(folder):
         print("skipped: this build has no libmicrohttpd")
         sys.exit(SKIP)
-    run, experts = trained(folder), trained(folder, "experts", *EXPERTS)
+    run, experts = trained(folder, "run-1", "--save-interval", 60), trained(folder, "experts", *EXPERTS)
     alone = on_one_rank(folder, run)
     on_many_ranks(run, alone, experts)
     foreign(folder, run, alone)
+    side_by_side(folder, run)
+    if not os.environ.get("TEST_SANITIZE"):             # sanitizers reserve address space of their own
+        memory_of_both(run)
     refusals(folder, run)
 print(f"the server's texts are those of jotun generate, alone and among {OTHERS} others, on one rank and many")

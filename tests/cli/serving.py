@@ -25,7 +25,7 @@ class Served:
         self.launcher, self.log, self.address = launcher, "", None
         for line in self.process.stderr:
             self.log += line
-            if (found := re.search(r"serves (\S+) at (http://\S+/)", line)):
+            if (found := re.search(r"serves (.+) at (http://\S+/)", line)):
                 self.name, self.address = found.groups()
                 break
         if not self.address:
@@ -61,8 +61,10 @@ class Served:
         assert status == 200, data
         return json.loads(data)["choices"][0]
 
-    def metric(self, name):
-        return float(re.search(rf"^jotun_{name} (\S+)$", self.ask("metrics")[1], re.M)[1])
+    def metric(self, name, model=None):
+        """Of a model, or of all together"""
+        label = f'model="{re.escape(model)}"' if model else "[^}]*"
+        return sum(map(float, re.findall(rf"^jotun_{name}{{{label}}} (\S+)$", self.ask("metrics")[1], re.M)))
 
 
 def without_server(folder):

@@ -18,7 +18,7 @@ static void check(const CompletionRequest *r, const CompletionRules *rules)
     holds(r->sampling.temperature >= 0 && r->sampling.top_p >= 0 && r->sampling.top_p < 1 && r->sampling.top_k >= 0);
     for (int i = 0; i < r->stops; i++) holds(r->stop[i].bytes > 0);
     for (int i = 0; i < r->prompts; i++) {
-        holds(r->prompt[i].count > 0 && r->prompt[i].count <= limits->prompt_tokens);
+        holds(r->prompt[i].count > 0 && r->prompt[i].count <= m->prompt_tokens);
         holds(r->prompt[i].count + r->most <= m->context);
         for (int64_t k = 0; k < r->prompt[i].count; k++)
             holds(r->prompt[i].id[k] >= 0 && r->prompt[i].id[k] < m->tokenizer->vocabulary);
@@ -31,8 +31,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
     CompletionRequest request;
     ApiError error = { .status = 0 };
     if (!tokenizer.vocabulary) holds(tokenizer_open(&tokenizer, "bytes") == OK);
-    const ServedModel model[] = { { "one", &tokenizer, 128, 0 }, { "two", &tokenizer, 64, 0 } };
-    CompletionRules rules = { model, 2, { .body_bytes = 4096, .prompt_tokens = 100, .new_tokens = 256, .texts = 8 } };
+    const ServedModel model[] = { { "one", &tokenizer, 128, 100, 0, NULL }, { "two", &tokenizer, 64, 50, 0, NULL } };
+    CompletionRules rules = { model, 2, { .body_bytes = 4096, .new_tokens = 256, .texts = 8 } };
     char *body = malloc(bytes);                     /* as long as it is, so that no byte behind it can be read */
     if (bytes) memcpy(body, data, bytes);
     if (completion_request_read(&request, &error, &rules, body, (int64_t)bytes)) {

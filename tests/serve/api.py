@@ -192,14 +192,15 @@ def pages(server):
 
 
 def metrics():
-    with Server() as server:
+    with Server(models=2) as server:
         server.complete("abc", 20)
         server.complete("abc", 0)
         page = server.ask("GET", "/metrics")[2].decode()
         for line in page.splitlines():
-            assert re.fullmatch(r"# (HELP|TYPE) jotun_\w+ .+|jotun_\w+(\{\w+=\"[^\"]*\"\})? -?[0-9.]+(e[+-]\d+)?", line), line
-        for name, want in [('requests_total{status="200"}', 1), ('requests_total{status="400"}', 1), ("prompt_tokens_total", 3), ("generated_tokens_total", 20), ("texts_running", 0),
-                           ("texts_waiting", 0), ("request_seconds_count", 1), ("first_token_seconds_count", 1), ("token_seconds_count", 1), ('request_seconds_bucket{le="+Inf"}', 1)]:
+            assert re.fullmatch(r"# (HELP|TYPE) jotun_\w+ .+|jotun_\w+(\{\w+=\"[^\"]*\"(,le=\"[^\"]*\")?\})? -?[0-9.]+(e[+-]\d+)?", line), line
+        for name, want in [('requests_total{status="200"}', 1), ('requests_total{status="400"}', 1), ("connections", 1), ('prompt_tokens_total{model="fake"}', 3), ('generated_tokens_total{model="fake"}', 20),
+                           ('texts_running{model="fake"}', 0), ('texts_waiting{model="fake"}', 0), ('request_seconds_count{model="fake"}', 1), ('first_token_seconds_count{model="fake"}', 1),
+                           ('token_seconds_count{model="fake"}', 1), ('request_seconds_bucket{model="fake",le="+Inf"}', 1), ('generated_tokens_total{model="fake-2"}', 0)]:
             found = re.search(rf"^jotun_{re.escape(name)} (\S+)$", page, re.M)
             assert found and float(found[1]) == want, (name, want, found)
 

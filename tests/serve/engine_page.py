@@ -1,5 +1,5 @@
 """The page in headless Chromium before jotun serve itself: a trained model's text as it streams, the same as the API's, with the log-probabilities
-that the API gives, at 400 and 1400 pixels; no console error, no outside request. PICTURES=FOLDER keeps screenshots."""
+that the API gives, and two steps of a run beside each other, at 400 and 1400 pixels; no console error, no outside request. PICTURES=FOLDER keeps screenshots."""
 import json
 import math
 import os
@@ -30,7 +30,7 @@ def percent(shown):
     return float(shown.replace("%", ""))
 
 
-with work_folder() as folder, Served("--load", trained(folder, "<i>run&"), "--threads", 1, "--max-model-len", 128) as server, browser.Browser() as tab:
+with work_folder() as folder, Served("--load", trained(folder, "<i>run&", "--save-interval", 60), "--threads", 1, "--max-model-len", 128) as server, browser.Browser() as tab:
     for width in 1400, 400:
         for temperature in 0, 1:
             want = server.text(PROMPT, max_tokens=40, temperature=temperature, top_p=0.95, seed=3, logprobs=8)
@@ -48,5 +48,20 @@ with work_folder() as folder, Served("--load", trained(folder, "<i>run&"), "--th
             assert len(rows) >= 8 and all(abs(percent(r) / 100 - p) < 0.006 for r, p in zip(rows, top)), (rows, top)
             if PICTURES:
                 tab.screenshot(os.path.join(PICTURES, f"engine-{width}.png"))
+            tab.check()
+    # Two steps of a run beside each other: the same prompt and settings, each text its model's
+    early, late = sorted(os.path.join(folder, "<i>run&", name) for name in os.listdir(os.path.join(folder, "<i>run&")) if name.startswith("step_"))[:2]
+    with Served("--load", early, "--compare", late, "--threads", 1, "--max-model-len", 128) as both:
+        for width in 1400, 400:
+            tab.open(both.address, width=width)
+            tab.wait("document.getElementById('state').textContent === 'ready'")
+            run(tab, max_tokens=40, temperature=1, seed=3)
+            shown = tab.evaluate("[...document.querySelectorAll('section')].map(s => [s.querySelector('h2').textContent, s.querySelector('.text').textContent])")
+            want = [[os.path.basename(m), PROMPT + both.text(PROMPT, model=os.path.basename(m), max_tokens=40, temperature=1, top_p=0.95, seed=3)["text"]] for m in (early, late)]
+            assert shown == want and want[0][1] != want[1][1], (shown, want)
+            beside = tab.evaluate("(s => s[0].getBoundingClientRect().top === s[1].getBoundingClientRect().top)(document.querySelectorAll('section'))")
+            assert beside == (width == 1400), "texts are beside each other where there is room"
+            if PICTURES:
+                tab.screenshot(os.path.join(PICTURES, f"side-by-side-{width}.png"))
             tab.check()
 print("the page shows the texts and probabilities of jotun serve")

@@ -37,6 +37,7 @@ static Status work(int argc, char **argv, AccessTokens *tokens)
 {
     static Tokenizer tokenizer;
     static ServerMetrics metrics;
+    static ModelMetrics of_model[2];
     static ServedModel model[2];
     static Service *service[2];
     HttpServer *server;
@@ -45,7 +46,6 @@ static Status work(int argc, char **argv, AccessTokens *tokens)
     const char *token = setting(argc, argv, "token", ""), *file = setting(argc, argv, "token_file", "");
     int models = (int)number(argc, argv, "models", 1);
     ServeLimits limits = { .body_bytes = (int64_t)number(argc, argv, "body", 65536),
-        .prompt_tokens = (int64_t)number(argc, argv, "prompt", 1 << 20),
         .new_tokens = (int64_t)number(argc, argv, "new", 4096), .texts = (int64_t)number(argc, argv, "texts", 8),
         .waiting = (int64_t)number(argc, argv, "waiting", 256),
         .connections = (int64_t)number(argc, argv, "connections", 256),
@@ -55,8 +55,8 @@ static Status work(int argc, char **argv, AccessTokens *tokens)
     TRY(tokenizer_open(&tokenizer, "bytes"));
     for (int i = 0; i < models; i++) {
         model[i] = (ServedModel){ i ? "fake-2" : "fake", &tokenizer, (int64_t)number(argc, argv, "context", 2048),
-                                  time(NULL) };
-        TRY(service_open(&service[i], &model[i], &limits, &metrics));
+                                  (int64_t)number(argc, argv, "prompt", 1 << 20), time(NULL), &of_model[i] };
+        TRY(service_open(&service[i], &model[i], &limits));
         source[i] = service_source(service[i]);
     }
     engine.rows    = (int)number(argc, argv, "rows", engine.rows);

@@ -85,9 +85,9 @@ class Server:
         return status, json.loads(data)
 
     def metric(self, name, headers=None):
+        """Of all models together"""
         page = self.ask("GET", "/metrics", headers=headers)[2].decode()
-        found = re.search(rf"^jotun_{re.escape(name)} (\S+)$", page, re.M)
-        return float(found[1]) if found else None
+        return sum(map(float, re.findall(rf"^jotun_{re.escape(name)}(?:{{[^}}]*}})? (\S+)$", page, re.M)))
 
 
 class Client:

@@ -86,7 +86,7 @@ Status generation_run(Transport *transport, const GenerationRun *run)
     arena_close(&rank.session);
     if (status == OK) status = agree(t.world, arena_open(&rank.session, "session", bytes));
     if (status == OK && run->before)
-        status = agree(t.world, t.mesh.rank == 0 ? run->before(run->context) : OK);
+        status = agree(t.world, t.mesh.rank == 0 ? run->before(run->context, &t) : OK);
     if (status == OK) status = load(&t, run->config);
     if (status == OK) status = work(&t, &rank);
     arena_close(&rank.session);

@@ -17,13 +17,13 @@ void   generation_fit(TrainConfig *config, const Options *o, GenerationSize *siz
 
 /* What a command does with an engine on one rank. setup: changes what the command wants of an engine that is
  * about to be opened, once for the dry run and once for the real one; NULL: nothing. before: what can fail
- * before the weights are read, on rank 0 alone; NULL: nothing. work: with the engine, collective. */
+ * once memory is taken and before the weights are read, on rank 0 alone; NULL: nothing. work: with the engine, collective. */
 typedef struct {
     const TrainConfig    *config;
     const GenerationSize *size;
     const Tokenizer      *tokenizer;
     void   (*setup) (void *context, EngineSetup *setup);
-    Status (*before)(void *context);
+    Status (*before)(void *context, Trainer *t);
     Status (*work)  (void *context, Trainer *t, Engine *engine);
     void    *context;
 } GenerationRun;

@@ -177,6 +177,20 @@ Status setup_options(Options *o, Transport **mpi, CommandSet command, int argc, 
     return agree_on_options(o, *mpi);
 }
 
+/* What the first parse has said of the command line is not said twice. */
+Status setup_compared(Options *o, CommandSet command, int argc, char **argv)
+{
+    log_mute(true);
+    Status status = options_parse_configs(o, command, (ConfigTexts){ .none = false }, argc, argv);
+    log_mute(false);
+    TRY(status);
+    o->load = o->compare;
+    o->source[OPTION_load] = o->source[OPTION_compare];
+    TRY(take_ranks(o, NULL));
+    TRY(setup_values(o));
+    return setup_validate(o);
+}
+
 /* An allocation that fails follows from options. */
 static Status name_memory_options(Status status)
 {

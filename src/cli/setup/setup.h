@@ -11,6 +11,9 @@
 /* The options of a command, complete: parsed, joined with a checkpoint's where it gives them, ranks taken
  * from the launcher, derived, validated. *mpi: this process's rank where an MPI started us, else NULL. */
 Status setup_options(Options *o, Transport **mpi, CommandSet command, int argc, char **argv);
+/* The options of a second model beside that of setup_options: the same command line, but the checkpoint of
+ * --compare in the place of that of --load. Not under MPI. */
+Status setup_compared(Options *o, CommandSet command, int argc, char **argv);
 /* Collective under MPI: the ranks' agreement (comm/agree.h) on what each of them has set up alone; mine where
  * mpi is NULL. *mpi is closed on failure. */
 Status setup_agree  (Transport *mpi, Status mine);

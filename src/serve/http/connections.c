@@ -38,7 +38,7 @@ static void connection_open(HttpServer *server, struct MHD_Connection *mhd, void
     if (c->next) c->next->before = c;
     server->first = c;
     pthread_mutex_unlock(&server->lock);
-    metric_add(server->config.metrics, METRIC_connections, 1);
+    server->config.metrics->connections++;
 }
 
 /* MHD closes the descriptor after this, so that the watcher never touches one that is another's by then. */
@@ -51,7 +51,7 @@ static void connection_close(HttpServer *server, HttpConnection *c)
     pthread_mutex_unlock(&server->lock);
     pthread_mutex_destroy(&c->lock);
     free(c);
-    metric_add(server->config.metrics, METRIC_connections, -1);
+    server->config.metrics->connections--;
 }
 
 void connection_notify(void *server, struct MHD_Connection *mhd, void **context,

@@ -169,7 +169,13 @@ static Answer health(Exchange *x, struct MHD_Connection *mhd)
 static Answer metrics(Exchange *x, struct MHD_Connection *mhd)
 {
     Buffer body = { 0 };
-    Status made = metrics_write(&body, x->server->config.metrics);
+    const HttpServerConfig *config = &x->server->config;
+    NamedMetrics *of = calloc((size_t)config->rules.models, sizeof *of);
+    if (!of) return MHD_NO;
+    for (int i = 0; i < config->rules.models; i++)
+        of[i] = (NamedMetrics){ config->rules.model[i].name, config->rules.model[i].metrics };
+    Status made = metrics_write(&body, config->metrics, of, config->rules.models);
+    free(of);
     return respond_made(x, mhd, made, 200, "text/plain; version=0.0.4; charset=utf-8", &body);
 }
 
