@@ -63,6 +63,7 @@ typedef struct {
 static void setup_engine(void *context, EngineSetup *setup)
 {
     (void)context;
+    setup->scores_prompts = true;
     setup->goes_on = true;                       /* a text may break, and not the server */
 }
 
@@ -83,6 +84,12 @@ static bool token(void *context, int64_t number, const GeneratedToken *token)
     return rank->source.token(rank->source.context, number, token);
 }
 
+static void prompt_token(void *context, int64_t number, int64_t position, const GeneratedToken *token)
+{
+    const Rank *rank = context;
+    rank->source.prompt_token(rank->source.context, number, position, token);
+}
+
 static bool wanted(void *context, int64_t number)
 {
     const Rank *rank = context;
@@ -97,12 +104,15 @@ static void ended(void *context, int64_t number, GenerationEnd reason)
 
 /* ---- the models of a server ---- */
 
-static void failed(Serving *s, Status status)
+/* Beside another model the message names the one that failed. */
+static void failed(const Task *task, Status status)
 {
+    Serving *s = task->serving;
+    bool two = s->models > 1;
     pthread_mutex_lock(&s->lock);
     if (s->status == OK) {
         s->status = status;
-        snprintf(s->why, sizeof s->why, "%s", fail_text());
+        snprintf(s->why, sizeof s->why, "%s%s%s", two ? task->name : "", two ? ": " : "", fail_text());
     }
     pthread_cond_broadcast(&s->met);
     pthread_mutex_unlock(&s->lock);
@@ -145,8 +155,8 @@ static Status serve(void *context, Trainer *t, Engine *engine)
     Rank *rank = context;
     Serving *s = rank->task->serving;
     bool first = t->mesh.rank == 0;
-    RequestSource source = { .next = next, .token = token, .wanted = wanted, .ended = ended,
-                             .context = rank };
+    RequestSource source = { .next = next, .token = token, .prompt_token = prompt_token, .wanted = wanted,
+                             .ended = ended, .context = rank };
     rank->engine = engine;
     if (first) rank->source = service_source(s->service[rank->task->number]);
     TRY(agree(t->world, first ? meet(s, MEETING_WEIGHTS, t->world) : OK));
@@ -167,7 +177,7 @@ static void *run_beside(void *context)
 {
     Task *task = context;
     Status status = setup_run(&task->o, NULL, on_rank, task);
-    if (status != OK) failed(task->serving, status);
+    if (status != OK) failed(task, status);
     return NULL;
 }
 
@@ -196,7 +206,7 @@ static Status run_models(Serving *s, Transport *mpi)
     if (two && thread_start(&beside, run_beside, &s->task[1]))
         return fail(NO_MEMORY, "the system gives the second model no thread");
     Status status = setup_run(&s->task[0].o, mpi, on_rank, &s->task[0]);
-    if (status != OK) failed(s, status);
+    if (status != OK) failed(&s->task[0], status);
     if (two) pthread_join(beside, NULL);
     return s->status == OK ? OK : fail(s->status, "%s", s->why);
 }

@@ -45,11 +45,13 @@ typedef struct {
     /* random numbers depend on (seed, stream, number of tokens drawn before) alone */
     uint64_t stream;
     const int32_t *id;             /* [count] the prompt, at least one; the caller's until the request ends */
-    int64_t  count, most;          /* most: new tokens, at least one */
+    int64_t  count, most;          /* most: new tokens; 0: the prompt alone is computed */
     Sampling sampling;
     /* of each token, the log-probabilities of so many likeliest ids, up to ALTERNATIVES_MOST; -1: none, not
      * even its own */
     int      alternatives;
+    /* prompt_token brings the tokens of the prompt as well: without beams, by an engine that scores prompts */
+    bool     scores_prompt;
     int      beams;                /* up to BEAMS_MOST, without sampling; 0: no beam search */
     double   length_penalty;
 } Request;
@@ -79,6 +81,8 @@ typedef struct {
     /* false ends the request (stop words are the caller's, on text). Of beam search all tokens of the answer
      * come when it has ended. */
     bool (*token)(void *context, int64_t number, const GeneratedToken *token);
+    /* Of a request that scores its prompt: id `position` of it, from 1 on, in order, before its tokens */
+    void (*prompt_token)(void *context, int64_t number, int64_t position, const GeneratedToken *token);
     /* false: cancelled. Asked before each forward; NULL: always true */
     bool (*wanted)(void *context, int64_t number);
     /* Of each request once, in any order. */
@@ -107,6 +111,7 @@ typedef struct {
     int64_t         pages;                         /* of each rank; 0: all that `sequences` can need */
     int32_t         ids;                           /* ids are drawn from 0 .. ids - 1; 0: from all */
     int32_t         end;                           /* the id that ends a text; -1: none */
+    bool            scores_prompts;                /* takes requests that want it, and memory for their logits */
     /* Logits that are not finite end a text, and are no CHECK: the steps of a training run continue. */
     bool            goes_on;
     /* Called on the ranks of the last stage with the logits [vocabulary] that the next token of a request is

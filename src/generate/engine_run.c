@@ -76,7 +76,7 @@ EngineUse engine_use(const Engine *e)
 static void run_dry(Engine *e)
 {
     const EngineSetup *g = &e->g;
-    ForwardPlan plan = { .micros = g->schedule->shape.micros, .rows = g->rows, .results = g->sequences,
+    ForwardPlan plan = { .micros = g->schedule->shape.micros, .rows = g->rows, .results = logits_room(g),
                          .alternatives = ALTERNATIVES_MOST };
     forward_run(&e->forward, &plan);                                          /* <-> tp, cp, pp, data */
     plan.rows = rows_shared(g, divide_up(g->sequences, plan.micros));

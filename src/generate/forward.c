@@ -39,7 +39,7 @@ static Tensor cache_new(const Forward *f, const char *what, int64_t width)
 static Tensor logits_new(const Forward *f, int64_t shards)
 {
     const ExecContext *ctx = &f->g->executor->ctx;
-    return tensor_new(f->g->arena, "logits", ctx->precision.statistic, shards, f->g->sequences,
+    return tensor_new(f->g->arena, "logits", ctx->precision.statistic, shards, logits_room(f->g),
         model_vocabulary_held(ctx->config, comm_size(f->g->tp)));
 }
 
@@ -96,7 +96,7 @@ void forward_open(Forward *f, const EngineSetup *g, Sequence *sequence)
     CHECK(g->rows <= f->whole[0].token_i.dim[0], "micro-batches of %lld positions in slots of %lld",
         (long long)g->rows, (long long)f->whole[0].token_i.dim[0]);
     f->logits_row = host_new(g->rows, sizeof *f->logits_row);
-    f->result_n   = numbers_new(f, "drawn tokens", g->sequences, result_words(ALTERNATIVES_MOST));
+    f->result_n   = numbers_new(f, "drawn tokens", logits_room(g), result_words(ALTERNATIVES_MOST));
     f->result_Pn  = results_new(f, f->result_n, comm_size(g->pp));
     f->result_Dn  = results_new(f, f->result_n, comm_size(g->data));
     if (!holds_head(f)) return;
@@ -205,7 +205,7 @@ static int64_t rows_fill(Forward *f, const Batch *batch, int micro, int64_t *bef
             row_set(f, batch, t, id[n], s->position + n);
             cache_set(f, t, s->slot, s->position + n);
         }
-        if (s->draws) f->logits_row[drawn++] = t - 1;
+        for (int64_t n = s->draws; n > 0; n--) f->logits_row[drawn++] = t - n;
     }
     for (; t < f->plan->rows; t++) row_set(f, batch, t, 0, 0);
     *at(batch->sample_i, 0) = 0;
@@ -216,7 +216,7 @@ static void fill(void *context, Batch *batch, int micro)
 {
     Forward *f = context;
     ExecContext *ctx = &f->g->executor->ctx;
-    int64_t T = f->plan->rows, before = 0, drawn = least(f->g->sequences, T);
+    int64_t T = f->plan->rows, before = 0, drawn = least(logits_room(f->g), T);
     if (!comm_dry(f->g->tp)) drawn = rows_fill(f, batch, micro, &before);
     f->caches = (KvCaches){ .layer = f->cache, .page_i = f->page_i, .cp = f->g->cp,
         .slot_i = tensor_flat(f->slot_i, 0, T), .sequence_i = tensor_flat(f->sequence_i, 0, T),
@@ -226,7 +226,7 @@ static void fill(void *context, Batch *batch, int micro)
     ctx->logits_row = f->logits_row;
     ctx->logits_bV  = tensor_none();
     if (holds_head(f) && drawn > 0)
-        ctx->logits_bV = tensor_slice(tensor_view(f->logits_nV, f->g->sequences, f->logits_nV.dim[2]), 0,
+        ctx->logits_bV = tensor_slice(tensor_view(f->logits_nV, logits_room(f->g), f->logits_nV.dim[2]), 0,
                                       before, drawn);
 }
 
@@ -248,14 +248,15 @@ static bool logits_of(Forward *f, int64_t i, int64_t n)
     return finite;
 }
 
-static void draw_one(Forward *f, int32_t *word, const Sequence *s, int64_t i, int64_t n)
+/* From logits i, those after `position`: the next token, or of a prompt's own one its log-probability */
+static void draw_one(Forward *f, int32_t *word, const Sequence *s, int64_t position, int64_t i, int64_t n)
 {
     const EngineSetup *g = f->g;
     const Request *r = &s->request;
-    int64_t made = s->length - r->count, wanted = r->beams > 0 ? 2 * r->beams : r->alternatives;
+    int64_t made = position + 1 - r->count, wanted = r->beams > 0 ? 2 * r->beams : r->alternatives;
     memset(word, 0, (size_t)result_words(f->plan->alternatives) * sizeof *word);
     bool finite = logits_of(f, i, n);
-    if (g->look) g->look(g->context, r->number, made, f->sample.logits);
+    if (g->look && made >= 0) g->look(g->context, r->number, made, f->sample.logits);
     word[RESULT_ID] = NOT_FINITE;
     if (!finite) return;
     int32_t *id = word + RESULT_FIRST;
@@ -264,7 +265,8 @@ static void draw_one(Forward *f, int32_t *word, const Sequence *s, int64_t i, in
     if (wanted > 0) sample_likeliest(&f->sample, id, logprob, wanted, lse);
     word[RESULT_ID] = 0;
     if (r->beams > 0) return;
-    word[RESULT_ID] = sample_draw(&f->sample, &r->sampling, s->id, r->count, s->length, r->stream);
+    word[RESULT_ID] = made < 0 ? s->id[position + 1] : sample_draw(&f->sample, &r->sampling, s->id, r->count,
+                                                                   s->length, r->stream);
     if (wanted < 0) return;
     float own = sample_logprob(&f->sample, word[RESULT_ID], lse);
     memcpy(word + RESULT_LOGPROB, &own, sizeof own);
@@ -276,9 +278,10 @@ static void draw_own(Forward *f, int64_t n)
     int64_t i = 0, W = result_words(f->plan->alternatives);
     for (int64_t k = 0; k < f->plan->segments; k++) {
         const Segment *s = &f->plan->segment[k];
-        if (s->data != data_rank(f->g) || !s->draws) continue;
-        draw_one(f, at(f->result_n, i * W), &f->sequence[s->data * f->g->sequences + s->slot], i, n);
-        i++;
+        if (s->data != data_rank(f->g)) continue;
+        const Sequence *text = &f->sequence[s->data * f->g->sequences + s->slot];
+        for (int64_t last = s->position + s->count, p = last - s->draws; p < last; p++, i++)
+            draw_one(f, at(f->result_n, i * W), text, p, i, n);
     }
 }
 
@@ -286,7 +289,7 @@ static int64_t drawn_here(const Forward *f)
 {
     int64_t n = 0;
     for (int64_t i = 0; i < f->plan->segments; i++)
-        n += f->plan->segment[i].data == data_rank(f->g) && f->plan->segment[i].draws;
+        n += f->plan->segment[i].data == data_rank(f->g) ? f->plan->segment[i].draws : 0;
     return comm_dry(f->g->tp) ? f->plan->results : n;
 }
 

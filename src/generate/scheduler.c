@@ -142,7 +142,7 @@ static int data_for(const Scheduler *s, const Request *r)
 
 static bool runs_at_all(const Scheduler *s, const Request *r)
 {
-    return r->count >= 1 && r->most >= 1 && r->count + r->most <= s->g->capacity &&
+    return r->count >= 1 && r->most >= 0 && r->count + r->most <= s->g->capacity &&
            slots_wanted(r) <= s->g->sequences && pages_wanted(s, r) <= engine_pages(s->g);
 }
 
@@ -257,33 +257,36 @@ static int64_t slots_in(const Scheduler *s, int data, SlotState state, int64_t *
     return n;
 }
 
-static void segment_add(const Scheduler *s, ForwardPlan *f, int64_t i, int64_t micro, int64_t count)
+static void segment_add(const Scheduler *s, ForwardPlan *f, int64_t i, int64_t micro, int64_t count,
+                        int64_t draws)
 {
     const TextSlot *slot = &s->slot[i];
     const Request *r = &slot->request;
-    bool draws = slot->cached + count == slot->length;
     *forward_segment(f) = (Segment){ .data = data_of(s, i), .slot = own_number(s, i), .micro = (int32_t)micro,
-        .draws = draws, .position = slot->cached, .count = count };
+        .draws = (int32_t)draws, .position = slot->cached, .count = count };
     int64_t wanted = r->beams > 0 ? 2 * r->beams : r->alternatives;
     if (draws) f->alternatives = most_of(f->alternatives, wanted);
     if (micro >= f->micros) f->micros = micro + 1;
 }
 
-/* Chunks of prompts, as many as there is room for. */
+/* Chunks of prompts, as many as there is room for. Of one that is scored the logits of all rows are wanted. */
 static void plan_prompts(Scheduler *s, ForwardPlan *f, int data, int64_t *list)
 {
     int64_t n = slots_in(s, data, SLOT_PROMPT, list), micro = 0, used = 0, results = 0;
-    int64_t most = s->g->schedule->shape.micros;
+    int64_t most = s->g->schedule->shape.micros, rows = s->g->rows;
     for (int64_t k = 0; k < n; k++) {
         TextSlot *slot = &s->slot[list[k]];
+        bool scores = slot->request.scores_prompt;
         while (slot->cached < slot->length) {
-            int64_t count = least(s->g->rows, slot->length - slot->cached);
-            if (used + count > s->g->rows) micro++, used = 0;
+            int64_t count = least(scores ? least(rows, SCORED_ROWS) : rows, slot->length - slot->cached);
+            int64_t draws = scores ? count : slot->cached + count == slot->length;
+            if (used + count > rows) micro++, used = 0;
+            if (results + draws > logits_room(s->g)) micro = most;
             if (micro == most) break;
-            segment_add(s, f, list[k], micro, count);
+            segment_add(s, f, list[k], micro, count, draws);
             used += count;
             slot->cached += count;
-            results += slot->cached == slot->length;
+            results += draws;
             f->rows = most_of(f->rows, used);
         }
         if (micro == most) break;
@@ -296,7 +299,7 @@ static void plan_texts(Scheduler *s, ForwardPlan *f, int data, int64_t each, int
 {
     int64_t n = slots_in(s, data, SLOT_TEXT, list);
     for (int64_t k = 0; k < n; k++) {
-        segment_add(s, f, list[k], k / each, 1);
+        segment_add(s, f, list[k], k / each, 1, 1);
         s->slot[list[k]].cached++;
     }
     f->results = most_of(f->results, n);
@@ -350,15 +353,36 @@ static void text_continues(Scheduler *s, int64_t i, int32_t id)
     plan_token(&s->plan, data_of(s, i), own_number(s, i), slot->length, id);
 }
 
+static GeneratedToken token_of(const Request *r, const int32_t *word, int64_t alternatives)
+{
+    return (GeneratedToken){ .id = word[RESULT_ID], .logprob = number_at(word + RESULT_LOGPROB),
+        .alternatives = (int)most_of(r->alternatives, 0), .alternative_id = word + RESULT_FIRST,
+        .alternative_logprob = (const float *)(const void *)(word + RESULT_FIRST + alternatives) };
+}
+
+/* The results of a segment: what scores its prompt is given out. Returns that from which the next token
+ * follows, or one that is not finite; NULL: the text is not known so far. */
+static const int32_t *take_scores(const Scheduler *s, const TextSlot *slot, const Segment *of,
+                                  const int32_t *word, int64_t alternatives)
+{
+    const Request *r = &slot->request;
+    for (int64_t next = of->position + of->count - of->draws + 1; ; next++) {
+        if (next > of->position + of->count) return NULL;
+        if (next == slot->length || word[RESULT_ID] == NOT_FINITE) return word;
+        GeneratedToken token = token_of(r, word, alternatives);
+        s->source->prompt_token(s->source->context, r->number, next, &token);
+        word += result_words(alternatives);
+    }
+}
+
 static void take_token(Scheduler *s, int64_t i, const int32_t *word, int64_t alternatives)
 {
     TextSlot *slot = &s->slot[i];
     const Request *r = &slot->request;
     if (word[RESULT_ID] == NOT_FINITE) { end(s, i, END_NOT_FINITE); return; }
+    if (r->most == 0)                  { end(s, i, END_LENGTH);     return; }
     if (word[RESULT_ID] == s->g->end)  { end(s, i, END_OF_TEXT);    return; }
-    GeneratedToken token = { .id = word[RESULT_ID], .logprob = number_at(word + RESULT_LOGPROB),
-        .alternatives = (int)most_of(r->alternatives, 0), .alternative_id = word + RESULT_FIRST,
-        .alternative_logprob = (const float *)(const void *)(word + RESULT_FIRST + alternatives) };
+    GeneratedToken token = token_of(r, word, alternatives);
     if (!s->source->token(s->source->context, r->number, &token)) end(s, i, END_STOPPED);
     else if (slot->length + 1 - r->count >= r->most)              end(s, i, END_LENGTH);
     else text_continues(s, i, token.id);
@@ -446,9 +470,10 @@ void scheduler_take(Scheduler *s, const ForwardPlan *f, const int32_t *results)
     for (int64_t k = 0; k < f->segments; k++) {
         const Segment *segment = &f->segment[k];
         int64_t rank = (int64_t)segment->data * cp_ranks(s->g);                 /* cp rank 0 of a data rank */
-        if (segment->draws)
-            word[segment->data * s->g->sequences + segment->slot] =
-                results + (rank * f->results + drawn[segment->data]++) * W;
+        int64_t i = segment->data * s->g->sequences + segment->slot;
+        const int32_t *first = results + (rank * f->results + drawn[segment->data]) * W;
+        drawn[segment->data] += segment->draws;
+        if (!word[i]) word[i] = take_scores(s, &s->slot[i], segment, first, f->alternatives);
     }
     for (int64_t i = 0; i < slots(s); i++) {
         const int32_t *of[BEAMS_MOST];

@@ -13,12 +13,13 @@ typedef struct {
     int64_t  length;               /* ids known */
 } Sequence;
 
-/* Positions [position, position + count) of a text in micro-batch `micro` of a forward; draws: the next token
- * is drawn from the logits of the last of them. */
+/* Positions [position, position + count) of a text in micro-batch `micro` of a forward; draws: logits are wanted
+ * after so many of the last of them: the next token is drawn from those of the last position that is known,
+ * and those of an earlier one score the id that follows it. */
 typedef struct { int32_t data, slot, micro, draws; int64_t position, count; } Segment;
 
 /* A forward, the same on all ranks. rows: of each micro-batch, with padding. results: the most tokens that a
- * data rank draws in it. alternatives: the most that one of them is asked for, at least 0. */
+ * data rank draws or scores in it. alternatives: the most that one of them is asked for, at least 0. */
 typedef struct {
     bool     closed;
     int64_t  micros, rows, results, alternatives;
@@ -30,6 +31,14 @@ typedef struct {
  * log-probabilities. An id NOT_FINITE: the logits were not finite. */
 enum { NOT_FINITE = -1, RESULT_ID = 0, RESULT_LOGPROB = 1, RESULT_FIRST = 2 };
 static inline int64_t result_words(int64_t alternatives) { return RESULT_FIRST + 2 * alternatives; }
+
+/* Logits that a forward has room for on a data rank. Scored prompts run in chunks of at most SCORED_ROWS
+ * positions, so that their logits take little memory. */
+enum { SCORED_ROWS = 32 };
+static inline int64_t logits_room(const EngineSetup *g)
+{
+    return g->scores_prompts ? most_of(g->sequences, SCORED_ROWS) : g->sequences;
+}
 
 /* Rows that tp ranks can share under sequence parallelism: at least one and at least `rows`. */
 static inline int64_t rows_shared(const EngineSetup *g, int64_t rows)

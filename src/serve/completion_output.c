@@ -76,7 +76,7 @@ static Status offsets(Buffer *out, ChoiceText *c, int64_t end)
     return OK;
 }
 
-/* The four lists of OpenAI's object, of the tokens from tokens_taken to `end` */
+/* The four lists of OpenAI's object, with null for the first token of a prompt, which nothing precedes, of the tokens from tokens_taken to `end` */
 static Status logprobs(Buffer *out, ChoiceText *c, int64_t end)
 {
     ServedText *x = &c->text;
@@ -88,13 +88,15 @@ static Status logprobs(Buffer *out, ChoiceText *c, int64_t end)
     TRY(json_text_format(out, "],\"token_logprobs\":["));
     for (int64_t i = x->tokens_taken; i < end; i++) {
         if (i > x->tokens_taken) TRY(buffer_add(out, ",", 1));
-        TRY(logprob_number(out, x->token[i].logprob));
+        if (x->token[i].scored) TRY(logprob_number(out, x->token[i].logprob));
+        else                    TRY(buffer_add(out, "null", 4));
     }
     TRY(json_text_format(out, "],\"top_logprobs\":"));
     if (!x->alternatives) TRY(json_text_format(out, "null"));
     for (int64_t i = x->tokens_taken; x->alternatives && i < end; i++) {
         TRY(buffer_add(out, i > x->tokens_taken ? "," : "[", 1));
-        TRY(alternatives(out, x, i));
+        if (x->token[i].scored) TRY(alternatives(out, x, i));
+        else                    TRY(buffer_add(out, "null", 4));
     }
     if (x->alternatives) TRY(json_text_format(out, x->tokens_taken < end ? "]" : "[]"));
     TRY(json_text_format(out, ",\"text_offset\":["));
@@ -120,7 +122,7 @@ static Status choice(Completion *x, int i)
     ChoiceText *c = &x->choice[i];
     ServedText *t = &c->text;
     const ServedPrompt *prompt = &x->request.prompt[i / x->request.n];
-    bool begins = x->request.echo && !c->echoed;
+    bool begins = x->request.echo && !c->echoed && !completion_scores(&x->request);
     Buffer text = { 0 };
     Status status = begins ? buffer_add(&text, prompt->text, prompt->bytes) : OK;
     if (status == OK) status = buffer_add(&text, t->raw + t->taken, t->shown - t->taken);

@@ -102,7 +102,7 @@ static bool seed(Reading *x, const json_t *value)
 static bool max_tokens(Reading *x, const json_t *value)
 {
     x->most_given = true;
-    return read_whole(x, value, 1, x->rules->limits.new_tokens, &x->r->most);
+    return read_whole(x, value, 0, x->rules->limits.new_tokens, &x->r->most);
 }
 
 static bool choices(Reading *x, const json_t *value)
@@ -261,6 +261,7 @@ static bool prompt_one(Reading *x, const json_t *value)
 {
     const ServedModel *m = model_of(x);
     ServedPrompt *p = &x->r->prompt[x->r->prompts++];
+    p->is_text = json_is_string(value);
     bool good = json_is_string(value) ? prompt_text(x, p, value) : prompt_ids(x, p, value);
     if (good && p->count == 0 && m->tokenizer->eod < 0)
         return REFUSE("a prompt is empty; give a text to continue");
@@ -325,24 +326,33 @@ static bool all_known(Reading *x, json_t *body)
     return true;
 }
 
-/* A default number of new tokens gives way to the limits, a given one does not. */
+/* A default number of new tokens gives way to the limits, a given one does not. Of prompts that are scored
+ * the answer has as much for each token as of a new one. */
 static bool fits(Reading *x)
 {
     CompletionRequest *r = x->r;
     int64_t widest = 0, context = model_of(x)->context, texts = (int64_t)r->prompts * r->n;
-    int64_t most = x->rules->limits.new_tokens / texts;
+    int64_t limit = x->rules->limits.new_tokens, scored = 0;
     x->name = "max_tokens";
-    for (int i = 0; i < r->prompts; i++)
+    for (int i = 0; i < r->prompts; i++) {
         if (r->prompt[i].count > widest) widest = r->prompt[i].count;
-    if (widest >= context || (x->most_given && widest + r->most > context))
+        if (completion_scores(r)) scored += r->prompt[i].count * r->n;
+    }
+    if (r->most == 0 && !r->echo)
+        return REFUSE("max_tokens is 0; it is from 1 to %lld, and 0 with echo alone", (long long)limit);
+    if (widest + (x->most_given ? r->most : 1) > context)
         return api_refuse(x->error, 400, "prompt", "context_length_exceeded",
                           "this model has %lld positions; %lld tokens of the prompt and %lld new ones are "
                           "more", (long long)context, (long long)widest, (long long)r->most);
+    if (scored > limit)
+        return REFUSE("echo with logprobs of %lld tokens of prompts; a request has %lld such tokens and new "
+                      "ones at most", (long long)scored, (long long)limit);
+    int64_t most = (limit - scored) / texts;
     if (!x->most_given && r->most > context - widest) r->most = context - widest;
     if (!x->most_given && r->most > most) r->most = most;
-    if (r->most > 0 && r->most <= most) return true;
+    if (r->most <= most && (r->most > 0 || x->most_given)) return true;
     return REFUSE("%lld texts of %lld new tokens; a request makes %lld new tokens at most", (long long)texts,
-                  (long long)r->most, (long long)x->rules->limits.new_tokens);
+                  (long long)r->most, (long long)(limit - scored));
 }
 
 static bool read_members(Reading *x, json_t *body)
@@ -355,9 +365,6 @@ static bool read_members(Reading *x, json_t *body)
     }
     x->name = "prompt";
     if (!x->r->prompt) return REFUSE("prompt is missing: the text to continue");
-    x->name = "echo";
-    if (x->r->echo && x->r->alternatives >= 0)
-        return REFUSE("echo with logprobs is not built here: a prompt's tokens have no log-probabilities");
     return fits(x);
 }
 

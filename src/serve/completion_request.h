@@ -8,11 +8,11 @@
 
 enum { STOPS_MOST = 4, LOGPROBS_MOST = 20, NEW_TOKENS_DEFAULT = 16 };
 
-/* id: [count], at least one; text: of echo, [bytes], else NULL. Both owned. */
-typedef struct { int32_t *id; int64_t count; char *text; int64_t bytes; } ServedPrompt;
+/* id: [count], at least one; text: of echo, [bytes], else NULL. Both owned. is_text: it was given as one */
+typedef struct { int32_t *id; int64_t count; char *text; int64_t bytes; bool is_text; } ServedPrompt;
 typedef struct { char *text; int64_t bytes; } StopWord;                                           /* owned */
 
-/* A request has prompts x n texts. most: new tokens of each; alternatives: as in Request. Without a seed of
+/* A request has prompts x n texts. most: new tokens of each, 0 with echo alone; alternatives: as in Request. Without a seed of
  * the client's each prompt has one by chance. */
 typedef struct {
     int           model;                        /* index in CompletionRules */
@@ -31,5 +31,7 @@ typedef struct { const ServedModel *model; int models; ServeLimits limits; } Com
  * limit of its bytes, and 1 MB. Threads may read at the same time. */
 bool completion_request_read(CompletionRequest *request, ApiError *error, const CompletionRules *rules,
                              const char *body, int64_t bytes);
+/* Whether the answer has the tokens of prompts with their log-probabilities. */
+static inline bool completion_scores(const CompletionRequest *r) { return r->echo && r->alternatives >= 0; }
 void completion_request_free(CompletionRequest *request);                     /* it is empty afterwards */
 #endif

@@ -3,15 +3,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-Status served_text_open(ServedText *x, const Tokenizer *tokenizer, const CompletionRequest *r)
-{
-    *x = (ServedText){ .tokenizer = tokenizer, .stop = r->stop, .stops = r->stops,
-                       .alternatives = r->alternatives,
-                       .decoder = { .tokenizer = tokenizer, .goes_on = true } };
-    x->memory = open_memstream(&x->raw, &x->raw_bytes);
-    return x->memory ? OK : fail(NO_MEMORY, "no memory for a text");
-}
-
 void served_text_close(ServedText *x)
 {
     if (x->memory) fclose(x->memory);
@@ -30,10 +21,11 @@ static Status raw_flush(ServedText *x)
 
 /* ---- tokens, kept for log-probabilities alone ---- */
 
-static Status tokens_reserve(ServedText *x)
+static Status tokens_reserve(ServedText *x, int64_t tokens)
 {
     int64_t room = x->room ? 2 * x->room : 16, each = x->alternatives ? x->alternatives : 1;
-    if (x->tokens < x->room) return OK;
+    if (tokens <= x->room) return OK;
+    if (room < tokens) room = tokens;
     void *token = realloc(x->token, (size_t)room * sizeof *x->token);
     if (token) x->token = token;
     void *id = realloc(x->alternative_id, (size_t)(room * each) * sizeof *x->alternative_id);
@@ -45,19 +37,66 @@ static Status tokens_reserve(ServedText *x)
     return OK;
 }
 
+static void token_score(ServedText *x, int64_t at, const GeneratedToken *t)
+{
+    ServedToken *token = &x->token[at];
+    token->scored       = true;
+    token->logprob      = t->logprob;
+    token->alternatives = t->alternatives < x->alternatives ? t->alternatives : x->alternatives;
+    for (int i = 0; i < token->alternatives; i++) {
+        x->alternative_id     [at * x->alternatives + i] = t->alternative_id[i];
+        x->alternative_logprob[at * x->alternatives + i] = t->alternative_logprob[i];
+    }
+}
+
 static Status token_keep(ServedText *x, const GeneratedToken *t, int64_t begin)
 {
-    int alternatives = t->alternatives < x->alternatives ? t->alternatives : x->alternatives;
     if (x->alternatives < 0) return OK;
-    TRY(tokens_reserve(x));
-    ServedToken *token = &x->token[x->tokens];
-    *token = (ServedToken){ t->id, t->logprob, alternatives, begin, (int64_t)x->raw_bytes };
-    for (int i = 0; i < alternatives; i++) {
-        x->alternative_id     [x->tokens * x->alternatives + i] = t->alternative_id[i];
-        x->alternative_logprob[x->tokens * x->alternatives + i] = t->alternative_logprob[i];
-    }
-    x->tokens++;
+    TRY(tokens_reserve(x, x->tokens + 1));
+    x->token[x->tokens] = (ServedToken){ .id = t->id, .begin = begin, .end = (int64_t)x->raw_bytes };
+    token_score(x, x->tokens++, t);
     return OK;
+}
+
+/* Where the prompt's tokens are in its text. A tokenizer that changes a text, as by a blank before it, gives
+ * other bytes back; then places are those of the nearest byte that there is. */
+static Status prompt_keep(ServedText *x, const ServedPrompt *p)
+{
+    Decoder decoder = { .tokenizer = x->tokenizer, .goes_on = !p->is_text };
+    char *text = NULL;
+    size_t bytes = 0;
+    FILE *out = open_memstream(&text, &bytes);
+    Status status = out ? tokens_reserve(x, p->count) : fail(NO_MEMORY, "no memory for a prompt");
+    for (int64_t i = 0, begin = 0; status == OK && i < p->count; i++) {
+        decoder_put(&decoder, out, p->id[i]);
+        if (fflush(out) != 0) status = fail(NO_MEMORY, "no memory for a prompt");
+        int64_t end = i + 1 < p->count && (int64_t)bytes < p->bytes ? (int64_t)bytes : p->bytes;
+        x->token[x->tokens++] = (ServedToken){ .id = p->id[i], .begin = begin, .end = end };
+        begin = end;
+    }
+    if (out) fclose(out);
+    free(text);
+    return status;
+}
+
+Status served_text_open(ServedText *x, const Tokenizer *tokenizer, const CompletionRequest *r,
+                        const ServedPrompt *echoed)
+{
+    *x = (ServedText){ .tokenizer = tokenizer, .stop = r->stop, .stops = r->stops,
+                       .alternatives = r->alternatives,
+                       .decoder = { .tokenizer = tokenizer, .goes_on = true } };
+    x->memory = open_memstream(&x->raw, &x->raw_bytes);
+    if (!x->memory) return fail(NO_MEMORY, "no memory for a text");
+    if (!echoed) return OK;
+    fwrite(echoed->text, 1, (size_t)echoed->bytes, x->memory);
+    TRY(raw_flush(x));
+    x->shown = (int64_t)x->raw_bytes;                       /* no stop word is looked for in it */
+    return prompt_keep(x, echoed);
+}
+
+void served_text_score(ServedText *x, int64_t position, const GeneratedToken *t)
+{
+    token_score(x, position, t);
 }
 
 /* A token with a byte that is shown; one without bytes once those before it are. */

@@ -7,8 +7,8 @@
 #include "serve/completion_request.h"
 #include "text/decoder.h"
 
-/* begin, end: its bytes in the text; a token that ends within a character has none until that is whole. */
-typedef struct { int32_t id; float logprob; int alternatives; int64_t begin, end; } ServedToken;
+/* begin, end: its bytes in the text; scored: it has a log-probability; a token that ends within a character has none until that is whole. */
+typedef struct { int32_t id; float logprob; int alternatives; int64_t begin, end; bool scored; } ServedToken;
 
 typedef enum { TEXT_RUNS, TEXT_STOP, TEXT_LENGTH } TextFinish;
 
@@ -29,8 +29,12 @@ typedef struct {
     TextFinish       finish;
 } ServedText;
 
-/* NO_MEMORY. Close it after a failure too. */
-Status served_text_open (ServedText *text, const Tokenizer *tokenizer, const CompletionRequest *request);
+/* echoed: where the prompt is the beginning of the text, with its tokens, else NULL; it can be shown at once,
+ * its tokens once they are scored. NO_MEMORY. Close it after a failure too. */
+Status served_text_open (ServedText *text, const Tokenizer *tokenizer, const CompletionRequest *request,
+                         const ServedPrompt *echoed);
+/* The log-probabilities of token `position` of the prompt; the first one has none. */
+void   served_text_score(ServedText *text, int64_t position, const GeneratedToken *token);
 void   served_text_close(ServedText *text);
 /* Takes a token. A stop word ends the text before it, with TEXT_STOP: no token may follow. */
 Status served_text_put  (ServedText *text, const GeneratedToken *token);

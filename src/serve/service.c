@@ -257,14 +257,16 @@ static bool start(Service *s, Completion *c, Request *request)
     ChoiceText *choice = &c->choice[i];
     const ServedPrompt *prompt = &r->prompt[i / r->n];
     choice->opened = true;
-    if (served_text_open(&choice->text, s->model->tokenizer, r) != OK || !running_add(s, c, i))
+    bool scores = completion_scores(r);
+    if (served_text_open(&choice->text, s->model->tokenizer, r, scores ? prompt : NULL) != OK ||
+        !running_add(s, c, i))
         return fail_memory(c), false;
     c->started++;
     counts(s, 0, 1);
     metric_observe(s->metrics, HISTOGRAM_queue_seconds, seam.clock() - c->arrived);
     *request = (Request){ .number = s->numbers, .stream = choice->stream, .id = prompt->id,
                           .count = prompt->count, .most = r->most, .sampling = r->sampling,
-                          .alternatives = r->alternatives };
+                          .alternatives = r->alternatives, .scores_prompt = scores };
     request->sampling.seed = choice->seed;
     return true;
 }
@@ -330,6 +332,17 @@ static bool token(void *context, int64_t number, const GeneratedToken *token)
     return goes_on;
 }
 
+static void prompt_token(void *context, int64_t number, int64_t position, const GeneratedToken *token)
+{
+    Service *s = context;
+    lock(s);
+    const RunningText *r = running_find(s, number);
+    CHECK(r, "a token of the prompt of text %lld, which does not run", (long long)number);
+    if (!has_failed(r->completion))
+        served_text_score(&r->completion->choice[r->choice].text, position, token);
+    unlock(s);
+}
+
 static bool wanted(void *context, int64_t number)
 {
     Service *s = context;
@@ -378,7 +391,8 @@ static void ended(void *context, int64_t number, GenerationEnd reason)
 
 RequestSource service_source(Service *s)
 {
-    return (RequestSource){ .next = next, .token = token, .wanted = wanted, .ended = ended, .context = s };
+    return (RequestSource){ .next = next, .token = token, .prompt_token = prompt_token, .wanted = wanted,
+                            .ended = ended, .context = s };
 }
 
 /* ---- the threads of connections ---- */

@@ -227,6 +227,7 @@ for i, texts in enumerate((BESIDE, BESIDE[:2] + [""], ["", "", '{"bos_token":"\\
         seed("special_ids", "%d-%d" % (i, len(chat)), struct.pack("<3H", *map(len, texts)) + ("".join(texts) + chat).encode())
 for i, body in enumerate((
     {"prompt": "a"}, {"model": "two", "prompt": ["a", "b"], "n": 2, "stop": [" x", "y"], "seed": 5, "logprobs": 3, "stream": True, "stream_options": {"include_usage": True}},
+    {"prompt": ["a", "bc"], "echo": True, "logprobs": 2, "max_tokens": 0},
     {"prompt": [1, 2, 256], "echo": True, "temperature": 0.5, "top_p": 0.9, "top_k": 5, "min_p": 0.1, "repetition_penalty": 1.2, "max_tokens": 20},
     {"prompt": [[1], [2, 3]], "presence_penalty": 1, "frequency_penalty": -1, "user": "u", "best_of": 1, "suffix": None, "logit_bias": {}})):
     seed("completion_request", str(i), json.dumps(body).encode())

@@ -68,6 +68,17 @@ def true_engine(folder):
         assert [c.index for c in pair] == [0, 1, 2, 3] and pair[0].text != pair[1].text and pair[2].text != pair[3].text, pair
         assert [fields(c) for c in pair[2:]] == [fields(c) for c in ask(prompt="jo tun", n=2, seed=1, temperature=1).choices]
         assert len({ask(temperature=1).choices[0].text for _ in range(4)}) == 4, "without a seed texts differ"
+        for prompt in "the ra", "jo tun sees of " * 20, list(b"in of the"):
+            for tokens in 0, 12:
+                whole = ask(prompt=prompt, echo=True, max_tokens=tokens)
+                choice, events = whole.choices[0], list(ask(prompt=prompt, echo=True, max_tokens=tokens, stream=True, stream_options={"include_usage": True}))
+                lists, count = choice.logprobs, whole.usage.prompt_tokens
+                assert streamed(events) == fields(choice) and events[-1].usage == whole.usage, (choice, events[-2:])
+                assert lists.token_logprobs[0] is None and lists.top_logprobs[0] is None and len(lists.tokens) == count + whole.usage.completion_tokens, lists
+                assert choice.text.startswith(prompt if isinstance(prompt, str) else bytes(prompt).decode()) and whole.usage.completion_tokens <= tokens
+                assert all(p <= 0 for p in lists.token_logprobs[1:]) and [choice.text[at] for at in lists.text_offset] == lists.tokens, lists
+                again = ask(prompt=choice.text, echo=True, max_tokens=0).choices[0]
+                assert fields(again)[2] == fields(choice)[2], "a text that was made is scored as when it was made"
         errors(client, "run-1")
         asked = [{"prompt": f"{i} the ra"[i % 3:], "seed": i, "temperature": i % 2} for i in range(64)]
         alone = [fields(ask(**a).choices[0]) for a in asked[:16]]
@@ -91,6 +102,8 @@ with Server(token="token-of-this-test", rows=64) as server:
     assert ask(seed=4, temperature=1).choices[0].text == ask(seed=4, temperature=1).choices[0].text == shown(expected("abc", 30, 4))
     assert ask(extra_body={"top_k": 3, "min_p": 0.1, "repetition_penalty": 1.1}).choices[0].text == choice.text
     assert len(ask(prompt=["a", "b"], n=2, seed=1).choices) == 4 and ask(prompt=[97, 98, 99]).choices[0].text == choice.text
+    scored = ask(echo=True, logprobs=1, max_tokens=0)
+    assert (scored.choices[0].text, scored.choices[0].logprobs.token_logprobs, scored.usage.completion_tokens) == ("abc", [None, -0.125, -0.25], 0), scored
     errors(client, "fake")
     with ThreadPoolExecutor(64) as pool:
         texts = list(pool.map(lambda i: ask(prompt="abc" if i == 31 else f"another {i}", seed=9, temperature=1).choices[0].text, range(64)))

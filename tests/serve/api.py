@@ -17,7 +17,8 @@ REFUSED = [                                             # members, status, param
     ({"prompt": "a" * 2048, "max_tokens": ...}, 400, "prompt", "context_length_exceeded", "2048 positions"),
     ({"model": "other"}, 404, "model", "model_not_found", "other"),
     ({"model": 3}, 400, "model", "invalid_value", "name"),
-    ({"max_tokens": 0}, 400, "max_tokens", "invalid_value", "from 1"),
+    ({"max_tokens": 0}, 400, "max_tokens", "invalid_value", "0 with echo alone"),
+    ({"max_tokens": -1}, 400, "max_tokens", "invalid_value", "from 0"),
     ({"max_tokens": 1.5}, 400, "max_tokens", "invalid_value", "whole"),
     ({"max_tokens": 4097}, 400, "max_tokens", "invalid_value", "4096"),
     ({"max_tokens": 600, "n": 8}, 400, "max_tokens", "invalid_value", "8 texts of 600"),
@@ -34,7 +35,9 @@ REFUSED = [                                             # members, status, param
     ({"presence_penalty": 3}, 400, "presence_penalty", "invalid_value", "from -2 to 2"),
     ({"logprobs": 21}, 400, "logprobs", "invalid_value", "20"),
     ({"logprobs": True}, 400, "logprobs", "invalid_value", "whole"),
-    ({"logprobs": 1, "echo": True}, 400, "echo", "invalid_value", "not built"),
+    ({"logprobs": 1, "echo": True, "prompt": ["a" * 600] * 7}, 400, "max_tokens", "invalid_value", "4200 tokens of prompts"),
+    ({"echo": True, "logprobs": 1, "prompt": "a" * 1000, "max_tokens": 1049}, 400, "prompt", "context_length_exceeded", "2048 positions"),
+    ({"echo": True, "logprobs": 1, "prompt": ["a" * 600] * 6, "max_tokens": 100}, 400, "max_tokens", "invalid_value", "6 texts of 100"),
     ({"stop": ["a", "b", "c", "d", "e"]}, 400, "stop", "invalid_value", "4 at most"),
     ({"stop": ""}, 400, "stop", "invalid_value", "1 to 1,024"),
     ({"stop": 3}, 400, "stop", "invalid_value", "text"),
@@ -175,6 +178,46 @@ def logprobs(server):
         assert len(plain["tokens"]) == (cut if cut >= 0 else 60), (stop, plain["tokens"])
 
 
+def merged(server, prompt, tokens, **members):
+    """A choice of a stream, as if it had come at once"""
+    with server.send("POST", "/v1/completions", {"prompt": prompt, "max_tokens": tokens, "temperature": 0, "stream": True, **members}) as client:
+        client.head()
+        choices = [e["choices"][0] for e in client.events() if e]
+    lists = [c["logprobs"] for c in choices]
+    whole = {name: sum((part[name] or [] for part in lists), []) if lists[0][name] is not None else None for name in lists[0]}
+    return {"text": "".join(c["text"] for c in choices), "index": 0, "logprobs": whole, "finish_reason": choices[-1]["finish_reason"]}
+
+
+def echoed_logprobs(server):
+    """The prompt's tokens come before the text's, the first without a log-probability; with max_tokens 0 they come alone."""
+    for prompt in "abc sees", "r\u00e4ks\u96e8", [97, 98, 0xc3], [256, 97], "", "q":
+        ids = list(prompt.encode()) if isinstance(prompt, str) else prompt
+        ids = ids or [256]
+        shown_prompt = shown(bytes(i for i in ids if i < 256))
+        for tokens in 0, 1, 30:
+            answer = server.complete(prompt, tokens, echo=True, logprobs=2)[1]
+            choice, lists = answer["choices"][0], answer["choices"][0]["logprobs"]
+            made = expected(ids, tokens)
+            assert answer["usage"] == {"prompt_tokens": len(ids), "completion_tokens": tokens, "total_tokens": len(ids) + tokens}, answer
+            assert choice["text"] == (shown(bytes(i for i in ids if i < 256) + made) if ids[-1:] == [0xc3] else shown_prompt + shown(made)), choice
+            assert choice["finish_reason"] == "length" and {k: len(v) for k, v in lists.items()} == dict.fromkeys(lists, len(ids) + tokens), choice
+            assert lists["token_logprobs"] == [None, *(-(i % 8) / 8 for i in range(1, len(ids))), *[-0.25] * tokens], lists
+            assert lists["top_logprobs"][0] is None and all(t[n] == p for t, n, p in list(zip(lists["top_logprobs"], lists["tokens"], lists["token_logprobs"]))[1:]), lists
+            assert all(choice["text"][at] == token for at, token in zip(lists["text_offset"], lists["tokens"]) if len(token) == 1), choice
+            assert lists["text_offset"] == sorted(lists["text_offset"]) and lists["text_offset"][0] == 0, lists
+            assert merged(server, prompt, tokens, echo=True, logprobs=2) == choice, (prompt, tokens)
+    lists = server.complete("abc", 0, echo=True, logprobs=0)[1]["choices"][0]["logprobs"]
+    assert lists["token_logprobs"] == [None, -0.125, -0.25] and lists["top_logprobs"] is None, lists
+    plain = server.complete("abc", 0, echo=True)[1]["choices"][0]
+    assert plain == {"text": "abc", "index": 0, "logprobs": None, "finish_reason": "length"}, plain
+    assert streamed(server, "abc", 0, echo=True) == (["abc"], ["length"])
+    ends = server.complete("ab sees", 40, echo=True, logprobs=1, stop=" sees")[1]["choices"][0]
+    want = shown(expected("ab sees", 40).split(b" sees")[0])
+    assert ends["text"] == "ab sees" + want and ends["finish_reason"] == "stop" and len(ends["logprobs"]["tokens"]) == 7 + len(want.encode()), ends
+    many = server.complete(["ab", "cde"], 3, echo=True, logprobs=1, n=2, temperature=1, seed=5)[1]["choices"]
+    assert [len(c["logprobs"]["tokens"]) for c in many] == [5, 5, 6, 6] and [c["text"][:3] for c in many[2:]] == ["cde"] * 2, many
+
+
 def pages(server):
     status, headers, data = server.ask("GET", "/")
     assert status == 200 and headers["content-type"].startswith("text/html") and b"PAGE_NONCE" not in data, headers
@@ -223,6 +266,7 @@ with Server(models=2, step_us=100) as fake:
     stops(fake)
     streams(fake)
     logprobs(fake)
+    echoed_logprobs(fake)
     errors(fake)
     pages(fake)
 metrics()

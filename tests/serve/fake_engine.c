@@ -34,11 +34,18 @@ static int step(Row *row, const RequestSource *s)
     int32_t id[MOST];
     float logprob[MOST];
     if (!s->wanted(s->context, row->r.number)) return END_CANCELLED;
-    if (ends(row)) return END_OF_TEXT;
+    if (row->made > 0 && ends(row)) return END_OF_TEXT;
     int k = row->r.alternatives < 0 ? 0 : row->r.alternatives < MOST ? row->r.alternatives : MOST;
     int32_t now = (unsigned char)text[row->at++ % (sizeof text - 1)];
-    for (int i = 0; i < k; i++) id[i] = (now + i) % 256, logprob[i] = -0.25f - (float)i;
+    for (int64_t i = 1; row->r.scores_prompt && row->made == 0 && i < row->r.count; i++) {
+        int32_t of[MOST];
+        for (int a = 0; a < k; a++) of[a] = (row->r.id[i] + a) % 256, logprob[a] = -(float)(i % 8) / 8 - (float)a;
+        GeneratedToken scored = { row->r.id[i], -(float)(i % 8) / 8, k, of, logprob };
+        s->prompt_token(s->context, row->r.number, i, &scored);
+    }
+    if (row->r.most == 0) return END_LENGTH;
     row->made++;
+    for (int i = 0; i < k; i++) id[i] = (now + i) % 256, logprob[i] = -0.25f - (float)i;
     GeneratedToken token = { now, -0.25f, k, id, logprob };
     if (!s->token(s->context, row->r.number, &token)) return END_STOPPED;
     return row->made == row->r.most ? END_LENGTH : -1;
