@@ -17,9 +17,9 @@
 
 enum { MODELS_MOST = 2 };
 
-/* Where the ranks 0 of all models wait for each other, in this order: all memory is there before weights are
- * read, and all weights before requests are answered. */
-typedef enum { MEETING_MEMORY, MEETING_WEIGHTS, MEETINGS } Meeting;
+/* Barriers of the ranks 0 of all models, in this order: all memory is there before weights are read, and all
+ * weights before requests are answered. */
+typedef enum { BARRIER_MEMORY, BARRIER_WEIGHTS, BARRIERS } StartBarrier;
 
 typedef struct Serving Serving;
 
@@ -47,8 +47,8 @@ struct Serving {
     HttpServer    *server;
     const volatile sig_atomic_t *stop;
     pthread_mutex_t lock;                        /* of what follows */
-    pthread_cond_t met;
-    int            came[MEETINGS];
+    pthread_cond_t changed;
+    int            arrived[BARRIERS];
     Status         status;                       /* of the first model that failed, with its message */
     char           why[FAIL_BYTES];
 };
@@ -114,7 +114,7 @@ static void failed(const Task *task, Status status)
         s->status = status;
         snprintf(s->why, sizeof s->why, "%s%s%s", two ? task->name : "", two ? ": " : "", fail_text());
     }
-    pthread_cond_broadcast(&s->met);
+    pthread_cond_broadcast(&s->changed);
     pthread_mutex_unlock(&s->lock);
 }
 
@@ -127,17 +127,17 @@ static Status start(Serving *s)
     return OK;
 }
 
-/* Returns when all models have come here, or one has failed. Others of this model's ranks wait meanwhile. */
-static Status meet(Serving *s, Meeting meeting, Comm *world)
+/* Returns when all models have arrived, or one has failed. Others of this model's ranks wait meanwhile. */
+static Status barrier(Serving *s, StartBarrier at, Comm *world)
 {
     watchdog_work(world, "waiting for the other model");
     pthread_mutex_lock(&s->lock);
-    if (++s->came[meeting] == s->models && meeting == MEETING_WEIGHTS && s->status == OK) {
+    if (++s->arrived[at] == s->models && at == BARRIER_WEIGHTS && s->status == OK) {
         s->status = start(s);
         snprintf(s->why, sizeof s->why, "%s", fail_text());
     }
-    pthread_cond_broadcast(&s->met);
-    while (s->status == OK && s->came[meeting] < s->models) pthread_cond_wait(&s->met, &s->lock);
+    pthread_cond_broadcast(&s->changed);
+    while (s->status == OK && s->arrived[at] < s->models) pthread_cond_wait(&s->changed, &s->lock);
     Status status = s->status == OK ? OK : fail(s->status, "%s", s->why);
     pthread_mutex_unlock(&s->lock);
     watchdog_work(world, NULL);
@@ -147,7 +147,7 @@ static Status meet(Serving *s, Meeting meeting, Comm *world)
 static Status memory_taken(void *context, Trainer *t)
 {
     const Rank *rank = context;
-    return meet(rank->task->serving, MEETING_MEMORY, t->world);
+    return barrier(rank->task->serving, BARRIER_MEMORY, t->world);
 }
 
 static Status serve(void *context, Trainer *t, Engine *engine)
@@ -159,7 +159,7 @@ static Status serve(void *context, Trainer *t, Engine *engine)
                              .ended = ended, .context = rank };
     rank->engine = engine;
     if (first) rank->source = service_source(s->service[rank->task->number]);
-    TRY(agree(t->world, first ? meet(s, MEETING_WEIGHTS, t->world) : OK));
+    TRY(agree(t->world, first ? barrier(s, BARRIER_WEIGHTS, t->world) : OK));
     engine_run(engine, first ? &source : NULL);                                        /* <-> all axes */
     return OK;
 }
@@ -329,11 +329,11 @@ Status cmd_serve(int argc, char **argv)
     s->models = 1;
     for (int i = 0; i < MODELS_MOST; i++) s->task[i].serving = s, s->task[i].number = i;
     pthread_mutex_init(&s->lock, NULL);
-    pthread_cond_init(&s->met, NULL);
+    pthread_cond_init(&s->changed, NULL);
     Status status = run(s, argc, argv);
     char why[FAIL_BYTES];
     snprintf(why, sizeof why, "%s", fail_text());
-    pthread_cond_destroy(&s->met);
+    pthread_cond_destroy(&s->changed);
     pthread_mutex_destroy(&s->lock);
     serving_close(s);
     return status == OK ? OK : fail(status, "%s", why);

@@ -50,7 +50,8 @@ typedef struct {
     /* of each token, the log-probabilities of so many likeliest ids, up to ALTERNATIVES_MOST; -1: none, not
      * even its own */
     int      alternatives;
-    /* prompt_token brings the tokens of the prompt as well: without beams, by an engine that scores prompts */
+    /* prompt_token brings the tokens of the prompt as well: without beams, by an engine that scores
+     * prompts */
     bool     scores_prompt;
     int      beams;                /* up to BEAMS_MOST, without sampling; 0: no beam search */
     double   length_penalty;
@@ -111,7 +112,7 @@ typedef struct {
     int64_t         pages;                         /* of each rank; 0: all that `sequences` can need */
     int32_t         ids;                           /* ids are drawn from 0 .. ids - 1; 0: from all */
     int32_t         end;                           /* the id that ends a text; -1: none */
-    bool            scores_prompts;                /* takes requests that want it, and memory for their logits */
+    bool            scores_prompts;                /* takes such requests, and memory for their logits */
     /* Logits that are not finite end a text, and are no CHECK: the steps of a training run continue. */
     bool            goes_on;
     /* Called on the ranks of the last stage with the logits [vocabulary] that the next token of a request is

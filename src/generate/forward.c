@@ -265,8 +265,8 @@ static void draw_one(Forward *f, int32_t *word, const Sequence *s, int64_t posit
     if (wanted > 0) sample_likeliest(&f->sample, id, logprob, wanted, lse);
     word[RESULT_ID] = 0;
     if (r->beams > 0) return;
-    word[RESULT_ID] = made < 0 ? s->id[position + 1] : sample_draw(&f->sample, &r->sampling, s->id, r->count,
-                                                                   s->length, r->stream);
+    if (made < 0) word[RESULT_ID] = s->id[position + 1];
+    else word[RESULT_ID] = sample_draw(&f->sample, &r->sampling, s->id, r->count, s->length, r->stream);
     if (wanted < 0) return;
     float own = sample_logprob(&f->sample, word[RESULT_ID], lse);
     memcpy(word + RESULT_LOGPROB, &own, sizeof own);

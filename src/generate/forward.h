@@ -2,7 +2,8 @@
 #define GENERATE_FORWARD_H
 /* Private to this directory: the memory of an engine on a rank, and a forward as it was planned.
  *
- *  I slots of a data rank, or logits that a forward has room for   N pages of the cache, of L positions   T rows of a micro-batch   L layers
+ *  I slots of a data rank, or logits that a forward has room for   N pages of the cache, of L positions
+ *  T rows of a micro-batch   L layers
  *  n tokens drawn   V vocabulary columns held by a tp rank   R tp ranks   P pipeline stages   D dp x cp ranks
  *  W words of a result */
 #include "generate/plan.h"

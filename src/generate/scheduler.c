@@ -269,7 +269,7 @@ static void segment_add(const Scheduler *s, ForwardPlan *f, int64_t i, int64_t m
     if (micro >= f->micros) f->micros = micro + 1;
 }
 
-/* Chunks of prompts, as many as there is room for. Of one that is scored the logits of all rows are wanted. */
+/* Chunks of prompts, as many as there is room for. One that is scored wants the logits of all its rows. */
 static void plan_prompts(Scheduler *s, ForwardPlan *f, int data, int64_t *list)
 {
     int64_t n = slots_in(s, data, SLOT_PROMPT, list), micro = 0, used = 0, results = 0;

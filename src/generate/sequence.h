@@ -13,9 +13,9 @@ typedef struct {
     int64_t  length;               /* ids known */
 } Sequence;
 
-/* Positions [position, position + count) of a text in micro-batch `micro` of a forward; draws: logits are wanted
- * after so many of the last of them: the next token is drawn from those of the last position that is known,
- * and those of an earlier one score the id that follows it. */
+/* Positions [position, position + count) of a text in micro-batch `micro` of a forward. draws: logits are
+ * wanted after so many of the last of them: the next token is drawn from those of the last position that is
+ * known, and those of an earlier one score the id that follows it. */
 typedef struct { int32_t data, slot, micro, draws; int64_t position, count; } Segment;
 
 /* A forward, the same on all ranks. rows: of each micro-batch, with padding. results: the most tokens that a

@@ -76,7 +76,8 @@ static Status offsets(Buffer *out, ChoiceText *c, int64_t end)
     return OK;
 }
 
-/* The four lists of OpenAI's object, with null for the first token of a prompt, which nothing precedes, of the tokens from tokens_taken to `end` */
+/* The four lists of OpenAI's object, of the tokens from tokens_taken to `end`, with null for the first one of
+ * a prompt, which nothing precedes */
 static Status logprobs(Buffer *out, ChoiceText *c, int64_t end)
 {
     ServedText *x = &c->text;

@@ -12,8 +12,8 @@ enum { STOPS_MOST = 4, LOGPROBS_MOST = 20, NEW_TOKENS_DEFAULT = 16 };
 typedef struct { int32_t *id; int64_t count; char *text; int64_t bytes; bool is_text; } ServedPrompt;
 typedef struct { char *text; int64_t bytes; } StopWord;                                           /* owned */
 
-/* A request has prompts x n texts. most: new tokens of each, 0 with echo alone; alternatives: as in Request. Without a seed of
- * the client's each prompt has one by chance. */
+/* A request has prompts x n texts. most: new tokens of each, 0 with echo alone; alternatives: as in Request.
+ * Without a seed of the client's each prompt has one by chance. */
 typedef struct {
     int           model;                        /* index in CompletionRules */
     ServedPrompt *prompt;                       /* [prompts], owned */

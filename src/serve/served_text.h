@@ -7,7 +7,8 @@
 #include "serve/completion_request.h"
 #include "text/decoder.h"
 
-/* begin, end: its bytes in the text; scored: it has a log-probability; a token that ends within a character has none until that is whole. */
+/* begin, end: its bytes in the text; a token that ends within a character has none until that is whole.
+ * scored: it has a log-probability */
 typedef struct { int32_t id; float logprob; int alternatives; int64_t begin, end; bool scored; } ServedToken;
 
 typedef enum { TEXT_RUNS, TEXT_STOP, TEXT_LENGTH } TextFinish;

@@ -35,7 +35,8 @@ Status service_open(Service **out, const ServedModel *model, const ServeLimits *
     pthread_condattr_t clock;
     Service *s = *out = calloc(1, sizeof *s);
     if (!s) return fail(NO_MEMORY, "no memory for a server");
-    *s = (Service){ .model = model, .limits = *limits, .metrics = model->metrics, .queue.most = limits->waiting };
+    *s = (Service){ .model = model, .limits = *limits, .metrics = model->metrics,
+                    .queue.most = limits->waiting };
     if (getrandom(&s->chance, sizeof s->chance, 0) < 0) s->chance = (uint64_t)seam.clock();
     pthread_mutex_init(&s->lock, NULL);
     pthread_condattr_init(&clock);

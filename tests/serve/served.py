@@ -6,6 +6,7 @@ import re
 import signal
 import socket
 import subprocess
+import threading
 
 FAKE = os.environ.get("SERVE_FAKE", "build/release/bin/serve_fake")
 TEXT = "the r\u00e4ksm\u00f6rg\u00e5s sees \u96e8 and \U0001f327 <b>&amp;</b> \"so\" it goes.\n".encode()     # that of fake_engine.c
@@ -88,6 +89,21 @@ class Server:
         """Of all models together"""
         page = self.ask("GET", "/metrics", headers=headers)[2].decode()
         return sum(map(float, re.findall(rf"^jotun_{re.escape(name)}(?:{{[^}}]*}})? (\S+)$", page, re.M)))
+
+
+class EngineServer(Server):
+    """jotun serve itself; words: its options"""
+    def __init__(self, *words):
+        command = [os.environ.get("JOTUN", "build/release/bin/jotun"), "serve", "--port", "0", *map(str, words)]
+        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        said = ""
+        for line in self.process.stderr:
+            said += line
+            if (found := re.search(r"serves .* at (http://\S+:(\d+)/)", line)):
+                self.address, self.port = found[1], int(found[2])
+                threading.Thread(target=self.process.stderr.read, daemon=True).start()
+                return
+        raise AssertionError(f"the server did not start: {said}")
 
 
 class Client:

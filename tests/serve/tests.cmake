@@ -15,6 +15,10 @@ if(MICROHTTPD_FOUND)
             add_custom_target(serve_${script} DEPENDS serve_fake)               # what tests/planted/bugs.py builds for it
         endif()
     endforeach()
+    if(Python3_FOUND)
+        add_test(NAME serve.engine_clients COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_LIST_DIR}/clients.py engine)
+        set_tests_properties(serve.engine_clients PROPERTIES LABELS "serve;slow" TIMEOUT 1200 ENVIRONMENT "JOTUN=$<TARGET_FILE:jotun>;SANITIZE=${JOTUN_SANITIZE}")
+    endif()
     if(Python3_FOUND AND NOT JOTUN_SANITIZE)
         add_test(NAME serve.engine_page COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_LIST_DIR}/engine_page.py)
         set_tests_properties(serve.engine_page PROPERTIES LABELS "serve;slow" TIMEOUT 600 SKIP_RETURN_CODE 77

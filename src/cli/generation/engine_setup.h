@@ -16,8 +16,9 @@ typedef struct { int64_t widest, capacity, sequences, pages; bool int8; } Genera
 void   generation_fit(TrainConfig *config, const Options *o, GenerationSize *size);
 
 /* What a command does with an engine on one rank. setup: changes what the command wants of an engine that is
- * about to be opened, once for the dry run and once for the real one; NULL: nothing. before: what can fail
- * once memory is taken and before the weights are read, on rank 0 alone; NULL: nothing. work: with the engine, collective. */
+ * about to be opened, once for the dry run and once for the real one; NULL: nothing. before: what can
+ * fail once memory is taken and before the weights are read, on rank 0 alone; NULL: nothing. work: with the
+ * engine, collective. */
 typedef struct {
     const TrainConfig    *config;
     const GenerationSize *size;
