@@ -1,12 +1,13 @@
 """The package openai of PyPI as a client of the HTTP server: completions, streams, stop words, seeds, log-probabilities, errors, and the
-same request among 63 others; before the fake engine, whose texts are known, and before jotun serve.      openai_client.py, with JOTUN and SERVE_FAKE"""
+same request among 63 others; before the fake engine, whose texts are known, and before jotun serve, with log-probabilities
+of prompts beside those of transformers.      openai_client.py, with JOTUN and SERVE_FAKE"""
 import os
 import sys
 from concurrent.futures import ThreadPoolExecutor
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path += [os.path.join(HERE, "..", "serve"), os.path.join(HERE, "..", "cli")]         # last: tests/cli has a numbers.py as Python has
-from run import work_folder  # noqa: E402
+from run import jotun, work_folder  # noqa: E402
 from served import Server, expected, shown  # noqa: E402
 from serving import Served, trained  # noqa: E402
 
@@ -87,6 +88,30 @@ def true_engine(folder):
         assert among[:16] == alone, "a text depends on those beside it"
 
 
+def beside_transformers(folder):
+    """The log-probabilities of a prompt that the package transformers computes with the same weights, which is asked for beside the run itself"""
+    try:
+        import torch
+        import transformers
+    except ImportError:
+        return print("not compared with transformers: no package")
+    run, theirs = trained(folder, "run-2"), os.path.join(folder, "theirs")
+    jotun("convert", "--to", "hf", "--input", run, "--output", theirs)
+    ids = list(b"the ra jo tun sees, in <b> of")
+    with torch.no_grad():
+        logits = transformers.AutoModelForCausalLM.from_pretrained(theirs, dtype=torch.float32)(torch.tensor([ids])).logits[0]
+    want = torch.log_softmax(logits[:-1, :257].double(), -1).gather(-1, torch.tensor(ids[1:])[:, None])[:, 0].tolist()
+    with Served("--load", run, "--compare", "hf:" + theirs, "--tokenizer", "bytes", "--threads", 1) as server:
+        client = openai.OpenAI(base_url=server.address + "v1", api_key="none", max_retries=0)
+        assert [m.id for m in client.models.list()] == ["run-2", "theirs"]
+        for model in "run-2", "theirs":
+            lists = client.completions.create(model=model, prompt=ids, max_tokens=0, echo=True, logprobs=1).choices[0].logprobs
+            far = max(abs(a - b) for a, b in zip(lists.token_logprobs[1:], want, strict=True))
+            assert far < 1e-4, (model, far, lists.token_logprobs, want)
+            print(f"{model}: log-probabilities of a prompt are at most {far:.1e} from those of transformers")
+    return None
+
+
 with Server(token="token-of-this-test", rows=64) as server:
     client = openai.OpenAI(base_url=server.address + "v1", api_key="token-of-this-test", max_retries=0)
     assert [m.id for m in client.models.list()] == ["fake"] and client.models.retrieve("fake").owned_by == "jotun"
@@ -110,4 +135,5 @@ with Server(token="token-of-this-test", rows=64) as server:
     assert texts[31] == ask(seed=9, temperature=1).choices[0].text and all(t == shown(expected(f"another {i}", 30, 9)) for i, t in enumerate(texts) if i != 31)
 with work_folder() as folder:
     true_engine(folder)
+    beside_transformers(folder)
 print(f"openai {openai.__version__}: completions, streams, stop words, seeds, log-probabilities and errors")
