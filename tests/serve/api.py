@@ -238,7 +238,11 @@ def metrics():
     with Server(models=2) as server:
         server.complete("abc", 20)
         server.complete("abc", 0)
-        page = server.ask("GET", "/metrics")[2].decode()
+        for _ in range(100):                                  # until the server has seen that the earlier connections are closed
+            page = server.ask("GET", "/metrics")[2].decode()
+            if re.search(r"^jotun_connections 1$", page, re.M):
+                break
+            time.sleep(0.05)
         for line in page.splitlines():
             assert re.fullmatch(r"# (HELP|TYPE) jotun_\w+ .+|jotun_\w+(\{\w+=\"[^\"]*\"(,le=\"[^\"]*\")?\})? -?[0-9.]+(e[+-]\d+)?", line), line
         for name, want in [('requests_total{status="200"}', 1), ('requests_total{status="400"}', 1), ("connections", 1), ('prompt_tokens_total{model="fake"}', 3), ('generated_tokens_total{model="fake"}', 20),
