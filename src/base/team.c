@@ -15,12 +15,16 @@
  * of a token, such as a norm. A wake-up through the kernel costs 20 to 50. */
 enum { SPINS = 2500 };
 
+/* Of all pools of the process that have several threads. When they have fewer cores, as two models of one
+ * server or ranks that are threads may, a thread that spins would keep a core from one that has work. */
+static atomic_int process_threads;
+
 typedef struct { Team *team; pthread_t thread; int index; } Worker;
 
 struct Team {
     int             threads;                   /* the caller included */
     int             started;                   /* threads that run beside the caller */
-    int             spins;                     /* polls before a thread sleeps; 0 when threads share cores */
+    int             cores;                     /* of the process, when the pool was made */
     Worker         *worker;                    /* threads - 1 of them; the caller works as well */
     pthread_mutex_t lock;
     pthread_cond_t  wake, finished, passed;    /* for the workers; for the caller; for those at a barrier */
@@ -88,11 +92,14 @@ void team_poll(Team *team)
     team->polled = time;
 }
 
+/* Polls before a thread sleeps */
+static int spins(const Team *team) { return atomic_load(&process_threads) <= team->cores ? SPINS : 0; }
+
 /* Waits until more jobs are posted than this worker has done. The counter is checked again under the lock,
  * under which it is incremented, so that a wake-up between the check and the wait cannot be lost. */
 static void await_job(Team *team, long done)
 {
-    for (int i = 0; i < team->spins && atomic_load(&team->jobs) == done; i++) spin_pause();
+    for (int i = 0, most = spins(team); i < most && atomic_load(&team->jobs) == done; i++) spin_pause();
     if (atomic_load(&team->jobs) != done) return;
     pthread_mutex_lock(&team->lock);
     while (atomic_load(&team->jobs) == done) pthread_cond_wait(&team->wake, &team->lock);
@@ -127,7 +134,7 @@ static void post_job(Team *team)
 
 static void await_workers(Team *team)
 {
-    for (int i = 0; i < team->spins && atomic_load(&team->busy); i++) spin_pause();
+    for (int i = 0, most = spins(team); i < most && atomic_load(&team->busy); i++) spin_pause();
     if (!atomic_load(&team->busy)) return;
     pthread_mutex_lock(&team->lock);
     while (atomic_load(&team->busy)) pthread_cond_wait(&team->finished, &team->lock);
@@ -176,7 +183,7 @@ void team_barrier(Team *team)
         pthread_mutex_unlock(&team->lock);
         return;
     }
-    for (int i = 0; i < team->spins && atomic_load(&team->barriers) == passed; i++) spin_pause();
+    for (int i = 0, most = spins(team); i < most && atomic_load(&team->barriers) == passed; i++) spin_pause();
     if (atomic_load(&team->barriers) != passed) return;
     pthread_mutex_lock(&team->lock);
     while (atomic_load(&team->barriers) == passed) pthread_cond_wait(&team->passed, &team->lock);
@@ -194,8 +201,8 @@ Status team_open(Team **out, int threads)
         return fail(NO_MEMORY, "no memory for a pool of %d threads", threads);
     }
     team->threads = threads;
-    /* With more threads than cores a spinning thread would keep a core from one that has work. */
-    team->spins   = threads <= team_cores() ? SPINS : 0;
+    team->cores   = team_cores();
+    if (threads > 1) atomic_fetch_add(&process_threads, threads);
     pthread_mutex_init(&team->lock, NULL);
     pthread_cond_init(&team->wake, NULL);
     pthread_cond_init(&team->finished, NULL);
@@ -228,6 +235,7 @@ void team_close(Team *team)
     pthread_cond_destroy(&team->finished);
     pthread_cond_destroy(&team->wake);
     pthread_mutex_destroy(&team->lock);
+    if (team->threads > 1) atomic_fetch_sub(&process_threads, team->threads);
     free(team->worker);
     free(team);
 }

@@ -223,6 +223,15 @@ void buckets_init(Buckets *b, uint64_t seed)
     }
 }
 
+void buckets_zero_weights(Buckets *b)
+{
+    for (int i = 0; i < b->count; i++) {
+        Bucket *k = &b->bucket[i];
+        if (tensor_present(k->master)) fill_zero(b->queue, (FillZero){ .y = k->master });
+        fill_zero(b->queue, (FillZero){ .y = k->weights });
+    }
+}
+
 void buckets_zero_grads(Buckets *b)
 {
     for (int i = 0; i < b->count; i++) fill_zero(b->queue, (FillZero){ .y = b->bucket[i].grads });

@@ -479,13 +479,24 @@ void trainer_close(Trainer *t)
     trainer_comms_close(t);
 }
 
-void trainer_init(Trainer *t)
+static void init_states(Trainer *t)
 {
-    buckets_init(&t->buckets, t->config->seed);
     trainer_optimizer_init(t);
     trainer_fp8_init(t);
     trainer_moe_init(t);
     queue_wait(&t->queue);
+}
+
+void trainer_init(Trainer *t)
+{
+    buckets_init(&t->buckets, t->config->seed);
+    init_states(t);
+}
+
+void trainer_init_to_load(Trainer *t)
+{
+    buckets_zero_weights(&t->buckets);
+    init_states(t);
 }
 
 Status trainer_start_work(Trainer *t, const TrainConfig *config, Transport *transport, TrainerWork *work,

@@ -184,6 +184,8 @@ Status trainer_computable(const Trainer *dry);
  * `whole`. */
 ScheduleShape trainer_dry_schedule(const ScheduleShape *whole);
 void   trainer_init(Trainer *trainer);                               /* initial weights; optimizer states 0 */
+/* Weights 0: for a checkpoint that has all of them. trainer_load does it. */
+void   trainer_init_to_load(Trainer *trainer);
 
 /* One step with its update. <-> all axes */
 StepReport trainer_step(Trainer *trainer);
