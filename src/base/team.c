@@ -15,8 +15,9 @@
  * of a token, such as a norm. A wake-up through the kernel costs 20 to 50. */
 enum { SPINS = 2500 };
 
-/* Of all pools of the process that have several threads. When they have fewer cores, as two models of one
- * server or ranks that are threads may, a thread that spins would keep a core from one that has work. */
+/* The threads of all pools of the process that have several. With more of them than cores, as of ranks that
+ * are threads or of two models of one server, a thread that spins would keep a core from one that has
+ * work. */
 static atomic_int process_threads;
 
 typedef struct { Team *team; pthread_t thread; int index; } Worker;

@@ -130,8 +130,8 @@ void buckets_open (Buckets *buckets, const BucketsSetup *setup);
 void buckets_close(Buckets *buckets);
 /* weights as params_init makes them */
 void buckets_init (Buckets *buckets, uint64_t seed);
-/* weights and masters 0, before a checkpoint that has all of them is read: drawing them first would take
- * longer than reading them does */
+/* weights and their masters 0, before a checkpoint that has all of them is read, whose initial values would
+ * be drawn for nothing */
 void buckets_zero_weights(Buckets *buckets);
 /* The bucket of a parameter block; NULL: it is not on this stage, or there is no such block. */
 Bucket *bucket_of  (Buckets *buckets, ParamFamily family, int64_t block);

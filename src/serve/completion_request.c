@@ -269,7 +269,7 @@ static bool prompt_one(Reading *x, const json_t *value)
     if (good && x->r->echo && !prompt_echo(x, p, value)) return false;
     if (!good || p->count <= m->prompt_tokens) return good;
     return api_refuse(x->error, 400, "prompt", "context_length_exceeded", "a prompt has %lld tokens; %lld at "
-                      "most are taken", (long long)p->count, (long long)model_of(x)->prompt_tokens);
+                      "most are taken", (long long)p->count, (long long)m->prompt_tokens);
 }
 
 /* A text, a list of ids, a list of texts, or a list of lists of ids */

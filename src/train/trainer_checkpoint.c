@@ -375,9 +375,9 @@ Status trainer_load(Trainer *t, const char *path)
     CheckpointState state = { 0 };
     buckets_gathered(&t->buckets);                                                /* <-> shard, ZeRO 1, 2 */
     const char *folder = foreign_weights_folder(path);
-    /* for what is in no checkpoint: padding, which is zero, and states that are not loaded */
-    if (folder) trainer_init(t);
-    else        trainer_init_to_load(t);
+    /* for what is in no checkpoint: padding, which is zero, and states that are not loaded. A checkpoint that
+     * lacks a weight is refused. */
+    trainer_init_to_load(t);
     if (folder) TRY(load_foreign(t, folder, &state));              /* <-> world; same on every rank */
     else        TRY(agree(t->world, load_shards(t, path, &state)));
     if (folder && state.samples == 0) state.updated_samples = counted_samples(t, state.step);

@@ -6,7 +6,7 @@ import sys
 from concurrent.futures import ThreadPoolExecutor
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path += [os.path.join(HERE, "..", "serve"), os.path.join(HERE, "..", "cli")]         # last: tests/cli has a numbers.py as Python has
+sys.path += [os.path.join(HERE, "..", "serve"), os.path.join(HERE, "..", "cli")]
 from run import jotun, work_folder  # noqa: E402
 from served import Server, expected, shown  # noqa: E402
 from serving import Served, trained  # noqa: E402

@@ -1,6 +1,7 @@
 """The HTTP server answers as OpenAI's API does: texts, choices, streams, stop words across tokens, log-probabilities, errors."""
 import json
 import re
+import time
 from served import TEXT, Server, basic, bearer, expected, shown
 
 REFUSED = [                                             # members, status, param, code, words of the message
@@ -238,14 +239,14 @@ def metrics():
     with Server(models=2) as server:
         server.complete("abc", 20)
         server.complete("abc", 0)
-        for _ in range(100):                                  # until the server has seen that the earlier connections are closed
+        for polls in range(100):                              # until the server has seen that the earlier connections are closed
             page = server.ask("GET", "/metrics")[2].decode()
             if re.search(r"^jotun_connections 1$", page, re.M):
                 break
             time.sleep(0.05)
         for line in page.splitlines():
             assert re.fullmatch(r"# (HELP|TYPE) jotun_\w+ .+|jotun_\w+(\{\w+=\"[^\"]*\"(,le=\"[^\"]*\")?\})? -?[0-9.]+(e[+-]\d+)?", line), line
-        for name, want in [('requests_total{status="200"}', 1), ('requests_total{status="400"}', 1), ("connections", 1), ('prompt_tokens_total{model="fake"}', 3), ('generated_tokens_total{model="fake"}', 20),
+        for name, want in [('requests_total{status="200"}', 1 + polls), ('requests_total{status="400"}', 1), ("connections", 1), ('prompt_tokens_total{model="fake"}', 3), ('generated_tokens_total{model="fake"}', 20),
                            ('texts_running{model="fake"}', 0), ('texts_waiting{model="fake"}', 0), ('request_seconds_count{model="fake"}', 1), ('first_token_seconds_count{model="fake"}', 1),
                            ('token_seconds_count{model="fake"}', 1), ('request_seconds_bucket{model="fake",le="+Inf"}', 1), ('generated_tokens_total{model="fake-2"}', 0), ('request_seconds_count{model="fake-2"}', 0)]:
             found = re.search(rf"^jotun_{re.escape(name)} (\S+)$", page, re.M)

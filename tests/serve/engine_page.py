@@ -5,7 +5,7 @@ import math
 import os
 import sys
 
-sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "cli"))         # last: it has a numbers.py as Python has
+sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "cli"))
 import browser                                          # noqa: E402
 from run import SKIP, work_folder                       # noqa: E402
 from serving import Served, trained                     # noqa: E402
