@@ -13,7 +13,7 @@
 #include "tensor/int8.h"
 #include "tensor/ops.h"
 
-enum { REPETITIONS = 9, BLOCKS = 12, MATRICES = 4 * BLOCKS + 1, WIDEST = 50304, DEEPEST = 3072 };
+enum { PIECE = 256 << 10, REPETITIONS = 9, BLOCKS = 12, MATRICES = 4 * BLOCKS + 1, WIDEST = 50304, DEEPEST = 3072 };
 static const int64_t counts[] = { 1, 2, 4, 8, 16, 32, 64 };
 static const struct { int64_t C, K; } layer[] = { { 768, 2304 }, { 768, 768 }, { 768, 3072 }, { 3072, 768 }, { 768, WIDEST } };
 
@@ -38,14 +38,17 @@ static void fill_part(void *context, int64_t begin, int64_t end)
 }
 
 typedef struct { char *at; int64_t bytes; double sum[256]; } Reading;
-static void read_part(void *context, int64_t begin, int64_t end)
+/* Each thread adds up adjacent pieces, as a product reads them. */
+static void read_pieces(void *context, int thread, int threads)
 {
     typedef float Vec __attribute__((vector_size(64), may_alias));
     Reading *r = context;
     Vec sum[4] = { 0 };
-    for (int64_t i = begin * 4096; i + 256 <= end * 4096 && i + 256 <= r->bytes; i += 256)
-        for (int v = 0; v < 4; v++) sum[v] += *(const Vec *)(r->at + i + 64 * v);
-    r->sum[begin % 256] = (double)(sum[0] + sum[1] + sum[2] + sum[3])[0];
+    (void)threads;
+    for (int64_t i; (i = team_claim(queue.team, thread)) >= 0;)
+        for (int64_t at = i * PIECE; at + 256 <= (i + 1) * PIECE && at + 256 <= r->bytes; at += 256)
+            for (int v = 0; v < 4; v++) sum[v] += *(const Vec *)(r->at + at + 64 * v);
+    r->sum[thread % 256] = (double)(sum[0] + sum[1] + sum[2] + sum[3])[0];
 }
 
 static double reading(int64_t bytes)
@@ -53,7 +56,8 @@ static double reading(int64_t bytes)
     static Reading r;
     r.at = memory, r.bytes = bytes;
     Seconds begun = now();
-    team_for(queue.team, bytes / 4096, 64, read_part, &r);
+    team_share(queue.team, (bytes + PIECE - 1) / PIECE);
+    team_run(queue.team, read_pieces, &r);
     return since(begun).wall;
 }
 

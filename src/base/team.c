@@ -22,6 +22,10 @@ static atomic_int process_threads;
 
 typedef struct { Team *team; pthread_t thread; int index; } Worker;
 
+/* The items of a thread that nobody has claimed: [next, end). In a cache line of its own, since its thread
+ * alone writes to it most of the time. */
+typedef struct { _Alignas(64) _Atomic int64_t next; int64_t end; } Share;
+
 struct Team {
     int             threads;                   /* the caller included */
     int             started;                   /* threads that run beside the caller */
@@ -44,6 +48,7 @@ struct Team {
     void           *context;
     int64_t         n, chunk;                  /* items, items in a chunk */
     _Atomic int64_t next;                      /* the first item that no thread has claimed */
+    Share          *share;                     /* [threads], of team_claim */
     /* The barrier. */
     atomic_int      arrived;                   /* threads that wait at it */
     atomic_long     barriers;                  /* barriers that all threads have passed */
@@ -170,6 +175,26 @@ void team_for(Team *team, int64_t n, int64_t chunk, TeamBody *body, void *contex
     else team_run(team, run_chunks, team);
 }
 
+void team_share(Team *team, int64_t n)
+{
+    for (int t = 0; t < team->threads; t++) {
+        atomic_store_explicit(&team->share[t].next, n * t / team->threads, memory_order_relaxed);
+        team->share[t].end = n * (t + 1) / team->threads;
+    }
+}
+
+/* `next` is read first, so that claims that fail do not write to the lines of others again and again. */
+int64_t team_claim(Team *team, int thread)
+{
+    for (int i = 0; i < team->threads; i++) {
+        Share *share = &team->share[(thread + i) % team->threads];
+        if (atomic_load_explicit(&share->next, memory_order_relaxed) >= share->end) continue;
+        int64_t item = atomic_fetch_add_explicit(&share->next, 1, memory_order_relaxed);
+        if (item < share->end) return item;
+    }
+    return -1;
+}
+
 /* The last thread to arrive lets the others go. It resets `arrived` before it does, because a thread that
  * is let go may arrive at the next barrier at once. */
 void team_barrier(Team *team)
@@ -197,7 +222,10 @@ Status team_open(Team **out, int threads)
     if (threads < 1) return fail(BAD_OPTION, "%d threads: a thread pool needs 1 or more", threads);
     Team *team = calloc(1, sizeof *team);
     if (team) team->worker = calloc((size_t)threads, sizeof *team->worker);
-    if (!team || !team->worker) {
+    if (team) team->share  = aligned_alloc(_Alignof(Share), (size_t)threads * sizeof *team->share);
+    if (!team || !team->worker || !team->share) {
+        if (team) free(team->worker);
+        if (team) free(team->share);
         free(team);
         return fail(NO_MEMORY, "no memory for a pool of %d threads", threads);
     }
@@ -238,6 +266,7 @@ void team_close(Team *team)
     pthread_mutex_destroy(&team->lock);
     if (team->threads > 1) atomic_fetch_sub(&process_threads, team->threads);
     free(team->worker);
+    free(team->share);
     free(team);
 }
 

@@ -28,6 +28,12 @@ void   team_for  (Team *team, int64_t n, int64_t chunk, TeamBody *body, void *co
  * all have returned. For work in several phases that share memory: the threads separate the phases by
  * team_barrier. Memory is visible and nesting is forbidden as for team_for. */
 void   team_run  (Team *team, TeamThreadBody *body, void *context);
+/* Before a team_run: the items [0, n) that its threads then claim one by one. Each thread has adjacent items,
+ * which it gets in order, so that what it reads next is what it has prefetched; when they are done it gets
+ * those that others have not begun. Which thread runs an item varies. */
+void   team_share(Team *team, int64_t n);
+/* The next item for this thread of the team_run; -1: none is left. */
+int64_t team_claim(Team *team, int thread);
 /* Returns when every thread of the running team_run has called it. What a thread wrote before is visible to
  * all afterwards. All threads must call it equally often. */
 void   team_barrier(Team *team);

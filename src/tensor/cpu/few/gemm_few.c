@@ -3,7 +3,6 @@
  * thread's own, GEMM_DEPTH words at a time, which stays in the second-level cache for all rows. */
 #include "tensor/cpu/few/gemm_few.h"
 
-#include <stdatomic.h>
 #include <string.h>
 #include "base/integer.h"
 #include "tensor/cpu/gemm_family.h"
@@ -24,7 +23,6 @@ typedef struct {
     float    *sums;                    /* [thread][rows][columns] */
     Team     *team;
     int64_t   group;                   /* strips of a piece of work, adjacent, since the next is prefetched */
-    _Atomic int64_t next;
 } Few;
 
 bool gemm_few_takes(const Gemm *g)
@@ -158,8 +156,8 @@ static void few_thread(void *context, int thread, int threads)
     Few *p = context;
     int64_t width = p->f->columns, strips = divide_up(p->g->N, width);
     (void)threads;
-    for (int64_t first; (first = atomic_fetch_add(&p->next, p->group)) < strips;) {
-        for (int64_t s = first; s < least(first + p->group, strips); s++) few_strip(p, s * width, thread);
+    for (int64_t i; (i = team_claim(p->team, thread)) >= 0;) {
+        for (int64_t s = i * p->group; s < least((i + 1) * p->group, strips); s++) few_strip(p, s * width, thread);
         if (thread == 0) team_poll(p->team);
     }
 }
@@ -179,6 +177,7 @@ void gemm_few(Team *team, const Gemm *g, void *workspace, size_t workspace_bytes
     p.team  = team;
     p.group = least(divide_up(PIECE, bytes + 1), divide_up(strips, 2 * threads));
     few_read_a(&p);
+    team_share(team, divide_up(strips, p.group));
     if (strips > 1) team_run(team, few_thread, &p);
     else few_thread(&p, 0, 1);
 }

@@ -102,6 +102,7 @@ typedef struct {
     float   *scale;                    /* [T][B] */
     int32_t *offset;                   /* [T][B] */
     int64_t  groups, group;            /* of panels; a piece's, in panels */
+    Team    *team;
 } Product;
 
 static size_t aligned(size_t bytes) { return (bytes + 63) / 64 * 64; }
@@ -174,13 +175,15 @@ static void multiply_panels(const Product *p, int64_t t, int64_t panel, int64_t 
     }
 }
 
-static void multiply_pieces(void *context, int64_t begin, int64_t end)
+static void multiply_pieces(void *context, int thread, int threads)
 {
     const Product *p = context;
-    for (int64_t i = begin; i < end; i++) {
+    (void)threads;
+    for (int64_t i; (i = team_claim(p->team, thread)) >= 0;) {
         int64_t first = i % p->groups * p->group, last = least(first + p->group, p->panels);
         for (int64_t panel = first; panel < last; panel += INT8_MOST_PANELS)
             multiply_panels(p, i / p->groups * ROWS, panel, least(INT8_MOST_PANELS, last - panel));
+        if (thread == 0) team_poll(p->team);
     }
 }
 
@@ -196,5 +199,8 @@ CPU(int8_matmul_forward, Int8MatmulForward)
     CHECK(q->op_workspace_bytes >= need, "wants %zu bytes to work in", need);
     p.f = int8_family_of(q->kernels);
     team_for(q->team, T, chunk_rows(C), quantize_rows, &p);
-    team_for(q->team, divide_up(T, ROWS) * p.groups, 1, multiply_pieces, &p);
+    p.team = q->team;
+    team_share(q->team, divide_up(T, ROWS) * p.groups);
+    if (p.groups > 1) team_run(q->team, multiply_pieces, &p);
+    else multiply_pieces(&p, 0, 1);
 }
