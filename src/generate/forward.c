@@ -26,13 +26,18 @@ static void *host_new(int64_t count, size_t bytes)
     return p;
 }
 
-/* Zeros, since attention multiplies masked keys and values by zero. */
+/* [N, L, G, width], a view of [N, G, L, width], in which the positions of a head follow each other: attention
+ * of one token reads a page head by head, and memory is fastest in order. Zeros, since attention multiplies
+ * masked keys and values by zero. */
 static Tensor cache_new(const Forward *f, const char *what, int64_t width)
 {
     const ExecContext *ctx = &f->g->executor->ctx;
-    Tensor t = tensor_new(f->g->arena, what, ctx->precision.activation, engine_pages(f->g), f->g->page,
-        model_groups_held(ctx->config, comm_size(f->g->tp)), width);
+    Tensor t = tensor_new(f->g->arena, what, ctx->precision.activation, engine_pages(f->g),
+        model_groups_held(ctx->config, comm_size(f->g->tp)), f->g->page, width);
     fill_zero(ctx->queue, (FillZero){ .y = t });
+    int64_t dim = t.dim[1], stride = t.stride[1];
+    t.dim[1] = t.dim[2], t.stride[1] = t.stride[2];
+    t.dim[2] = dim,      t.stride[2] = stride;
     return t;
 }
 

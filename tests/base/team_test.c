@@ -85,6 +85,42 @@ static void phases_are_separated(void **state)
     }
 }
 
+typedef struct { Team *team; atomic_int claims[N]; atomic_int backward; int64_t n; int slow; } Claims;
+
+/* One thread waits until others have done all but the item that it holds, so that its items are taken by others. */
+static void claim_items(void *context, int thread, int threads)
+{
+    Claims *c = context;
+    int64_t last = -1, first = c->n * thread / threads, end = c->n * (thread + 1) / threads;
+    for (int64_t i; (i = team_claim(c->team, thread)) >= 0; last = i) {
+        if (i < 0 || i >= c->n) { c->backward++; return; }
+        c->claims[i]++;
+        c->backward += last >= first && last < end && i >= first && i < end && i <= last;
+        for (int done = 0; thread == c->slow && threads > 1 && done < c->n - 1;) {
+            done = 0;
+            for (int64_t k = 0; k < c->n; k++) done += k != i && c->claims[k] > 0;
+        }
+    }
+}
+
+static void items_are_claimed_once(void **state)
+{
+    (void)state;
+    static Claims c;
+    for (int threads = 1; threads <= 5; threads++) {
+        assert_int_equal(team_open(&c.team, threads), OK);
+        for (c.slow = -1; c.slow < threads; c.slow++)
+            for (c.n = 0; c.n < 60; c.n += 7) {
+                for (int i = 0; i < N; i++) c.claims[i] = 0;
+                team_share(c.team, c.n);
+                team_run(c.team, claim_items, &c);
+                for (int64_t i = 0; i < N; i++) assert_int_equal(c.claims[i], i < c.n);
+            }
+        assert_int_equal(c.backward, 0);
+        team_close(c.team);
+    }
+}
+
 static void see_rank(void *context, int64_t begin, int64_t end)
 {
     if (thread_context()->rank == 4) *(atomic_long *)context += end - begin;
@@ -118,6 +154,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(same_for_any_threads),
         cmocka_unit_test(many_jobs_in_a_row),
+        cmocka_unit_test(items_are_claimed_once),
         cmocka_unit_test(phases_are_separated),
         cmocka_unit_test(workers_know_the_rank),
         cmocka_unit_test(no_threads_is_refused),

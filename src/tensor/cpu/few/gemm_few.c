@@ -157,7 +157,8 @@ static void few_thread(void *context, int thread, int threads)
     int64_t width = p->f->columns, strips = divide_up(p->g->N, width);
     (void)threads;
     for (int64_t i; (i = team_claim(p->team, thread)) >= 0;) {
-        for (int64_t s = i * p->group; s < least((i + 1) * p->group, strips); s++) few_strip(p, s * width, thread);
+        int64_t end = least((i + 1) * p->group, strips);
+        for (int64_t s = i * p->group; s < end; s++) few_strip(p, s * width, thread);
         if (thread == 0) team_poll(p->team);
     }
 }

@@ -39,10 +39,16 @@ typedef struct {
 
 /* One query and a tile of keys, as in generation: keys [begin, end), which it sees, are added to o. */
 typedef struct {
-    const GemmWord *q;                 /* word d of its depth at q[d * columns] */
-    const GemmWord *k;                 /* packed columns, [strip][depth][columns] */
+    const GemmWord *q;                 /* [depth] */
+    /* Keys are rows where they lie, which must be there up to a multiple of the lanes behind `begin` and
+     * `end`, or packed columns, [strip][depth][columns], where k_rows is NULL. */
+    const char     *k_rows;
+    const GemmWord *k;
     const char     *v;                 /* rows of E channels, v_row bytes apart; of bf16 for pairs */
-    int64_t         depth, E, v_row;   /* depth: D in words */
+    int64_t         depth, E;          /* depth: D in words */
+    int64_t         k_row, v_row;      /* bytes */
+    int64_t         k_words;           /* 32-bit words of a row of keys */
+    GemmForm        form;
     int             begin, end;
     const float    *factor;            /* [keys]; NULL: none */
     float           scale, softcap;

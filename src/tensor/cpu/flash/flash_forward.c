@@ -14,6 +14,7 @@
 #include "tensor/cpu/flash/flash_run.h"
 
 enum { STRIPS = FORWARD_QUERIES / 8 };               /* of the narrowest family */
+enum { IN_PLACE = 2 };             /* the most single queries of a piece that read keys where they lie */
 
 /* One strip of queries of one head, and what its softmax keeps from tile to tile. Arrays are [columns]. */
 typedef struct {
@@ -58,11 +59,12 @@ static size_t thread_bytes(const FlashRun *r)
     return space_make(&space, r, NULL);
 }
 
-/* Columns beyond the last query see what it sees, so that they mask nothing more. */
+/* Columns beyond the last query see what it sees, so that they mask nothing more. One query alone is a row of
+ * words, without other columns. */
 static void strip_begin(const FlashRun *r, Strip *t, int64_t b)
 {
     t->seen = t->seen_by_all = (FlashKeys){ 0, 0 };
-    for (int64_t i = 0; i < r->columns; i++) {
+    for (int64_t i = 0; i < (t->used == 1 ? 1 : r->columns); i++) {
         FlashKeys keys = flash_keys(r, b, t->s + flash_least(i, t->used - 1));
         t->first_key[i] = keys.first, t->end_key[i] = keys.end;
         t->max[i] = -INFINITY, t->shrink[i] = 1, t->sum[i] = 0;
@@ -76,7 +78,8 @@ static void strip_begin(const FlashRun *r, Strip *t, int64_t b)
     }
     t->begun = false;
     t->slope = flash_slope(r, t->h);
-    flash_columns(r, t->q, r->x->q, b, t->s, t->h, t->used);
+    if (t->used == 1) r->g->copy_a(t->q, flash_at(r->x->q, b, t->s, t->h), 0, r->D, 1, r->form);
+    else flash_columns(r, t->q, r->x->q, b, t->s, t->h, t->used);
 }
 
 /* One tile of keys: `key` is its first, k and v are its rows. */
@@ -131,9 +134,36 @@ static void single_ahead(const FlashRun *r, float *ahead, const Strip *t, const 
     }
 }
 
-/* The same for a strip of one query, from packed columns of keys and rows of values. */
+/* A tile of keys and values of one head: rows `at` to at + count - 1 of head `g` of sequence or page `b`.
+ * `rows`: from `at` on there is memory of so many */
+typedef struct { Tensor k, v; int64_t b, at, g, rows; } KeyTile;
+
+/* Keys as single queries read them: where they lie, or packed, which pays for several queries. */
+typedef struct { const char *rows; int64_t row, words; } SingleKeys;
+
+static SingleKeys single_keys(const FlashRun *r, const Space *space, const KeyTile *tile, int64_t count,
+                              int64_t queries)
+{
+    int64_t lanes = r->g->lanes, words = r->form == GEMM_WORDS ? r->D : r->D / 2;
+    bool    whole = r->form == GEMM_WORDS ? r->D % lanes == 0 : r->D % (2 * lanes) == 0;
+    if (queries <= IN_PLACE && whole && flash_cuts(count, lanes) * lanes <= tile->rows)
+        return (SingleKeys){ flash_at(tile->k, tile->b, tile->at, tile->g),
+                             tile->k.stride[1] * (int64_t)dtype_width(tile->k.dtype), words };
+    flash_columns(r, space->k, tile->k, tile->b, tile->at, tile->g, count);
+    return (SingleKeys){ NULL, 0, 0 };
+}
+
+static FlashRows single_values(const FlashRun *r, const Space *space, const KeyTile *tile, int64_t count)
+{
+    bool in_place = r->form == GEMM_WORDS || (r->form == GEMM_PAIRS && r->E % 2 == 0);
+    if (!in_place) return flash_rows(r, space->v, tile->v, tile->b, tile->at, tile->g, count);
+    return (FlashRows){ flash_at(tile->v, tile->b, tile->at, tile->g),
+                        tile->v.stride[1] * (int64_t)dtype_width(tile->v.dtype) };
+}
+
+/* As strip_tile for a strip of one query. */
 static void single_tile(const FlashRun *r, const Space *space, Strip *t, const FlashSpan *span,
-                        int64_t key, int64_t count, FlashRows v)
+                        int64_t key, int64_t count, SingleKeys k, FlashRows v)
 {
     int64_t begin = t->seen.first > key ? t->seen.first - key : 0;
     int64_t end   = flash_least(t->seen.end - key, count);
@@ -143,7 +173,8 @@ static void single_tile(const FlashRun *r, const Space *space, Strip *t, const F
     float ahead[FORWARD_KEYS];
     if (t->slope > 0) single_ahead(r, ahead, t, span, key, count);
     r->f->single(&(FlashSingle){
-        .q = t->q, .k = space->k, .v = v.at, .depth = r->d_words, .E = r->E, .v_row = v.row,
+        .q = t->q, .k_rows = k.rows, .k_row = k.row, .k_words = k.words, .form = r->form, .k = space->k,
+        .v = v.at, .v_row = v.row, .depth = r->d_words, .E = r->E,
         .begin = (int)begin, .end = (int)end, .factor = r->x->rule.p > 0 ? space->factor : NULL,
         .scale = (float)r->x->rule.scale, .softcap = (float)r->x->rule.softcap,
         .slope = t->slope, .ahead = ahead, .max = t->max, .sum = t->sum, .o = t->o });
@@ -176,9 +207,6 @@ static void strip_end(const FlashRun *r, const Space *space, Strip *t, int64_t b
     flash_store(r, r->x->o, b, t->s, t->h, t->o, 0, t->used, space->scratch, false);
 }
 
-/* A tile of keys and values of one head: rows `at` to at + count - 1 of head `g` of sequence or page `b` */
-typedef struct { Tensor k, v; int64_t b, at, g; } KeyTile;
-
 static bool page_there(const FlashRun *r, int32_t page) { return page >= 0 && page < r->x->k.dim[0]; }
 
 /* Rows of one head out of pages, as [1, count, 1, width] without gaps at `to`; zeros where no page is, whose
@@ -199,13 +227,13 @@ static KeyTile tile_of(const FlashRun *r, const Space *space, const FlashSpan *s
                        int64_t count)
 {
     const Flash *x = r->x;
-    if (r->page == 0) return (KeyTile){ x->k, x->v, span->b, key, g };
+    if (r->page == 0) return (KeyTile){ x->k, x->v, span->b, key, g, r->U - key };
     const int32_t *page = (const int32_t *)x->page_i.data + span->pages * x->page_i.dim[1];
     int64_t first = key / r->page;
     if ((key + count - 1) / r->page == first && page_there(r, page[first]))
-        return (KeyTile){ x->k, x->v, page[first], key % r->page, g };
+        return (KeyTile){ x->k, x->v, page[first], key % r->page, g, r->page - key % r->page };
     return (KeyTile){ .k = tile_copied(r, space->page_k, x->k, page, key, g, count),
-                      .v = tile_copied(r, space->page_v, x->v, page, key, g, count) };
+                      .v = tile_copied(r, space->page_v, x->v, page, key, g, count), .rows = FORWARD_KEYS };
 }
 
 /* Strips first to first + strips - 1 of a span and the key-value head g */
@@ -214,7 +242,8 @@ static void piece(const FlashRun *r, const Space *space, const FlashSpan *span, 
 {
     Strip   strip[STRIPS];
     int64_t begin = r->U, end = 0, b = span->b;
-    bool    wide = false, single = false;
+    bool    wide = false;
+    int64_t singles = 0;
     for (int64_t i = 0; i < strips; i++) {
         Strip *t = &strip[i];
         int64_t s = (first + i) / r->group * r->columns;
@@ -223,7 +252,8 @@ static void piece(const FlashRun *r, const Space *space, const FlashSpan *span, 
         t->used = flash_least(r->columns, span->rows - s);
         t->q = space->q + i * r->columns * r->d_words;
         t->o = space->o + i * r->columns * r->e_rows;
-        *(t->used > 1 ? &wide : &single) = true;
+        wide |= t->used > 1;
+        singles += t->used == 1;
         strip_begin(r, t, b);
         if (t->seen.first == t->seen.end) continue;
         if (t->seen.first < begin) begin = t->seen.first;
@@ -238,11 +268,11 @@ static void piece(const FlashRun *r, const Space *space, const FlashSpan *span, 
             for (int64_t i = 0; i < strips; i++)
                 if (strip[i].used > 1) strip_tile(r, space, &strip[i], b, key, count, k);
         }
-        if (single) {
-            flash_columns(r, space->k, tile.k, tile.b, tile.at, tile.g, count);
-            FlashRows v = flash_rows(r, space->v, tile.v, tile.b, tile.at, tile.g, count);
+        if (singles) {
+            SingleKeys k = single_keys(r, space, &tile, count, singles);
+            FlashRows  v = single_values(r, space, &tile, count);
             for (int64_t i = 0; i < strips; i++)
-                if (strip[i].used == 1) single_tile(r, space, &strip[i], span, key, count, v);
+                if (strip[i].used == 1) single_tile(r, space, &strip[i], span, key, count, k, v);
         }
     }
     for (int64_t i = 0; i < strips; i++) strip_end(r, space, &strip[i], b);
