@@ -217,8 +217,6 @@ BUGS = [
      "row_set(f, batch, t, id[n], s->position + n);", "row_set(f, batch, t, id[n], n);", "generate.generate_test"),
     ("a thread claims items of its own alone", "src/base/team.c",
      "Share *share = &team->share[(thread + i) % team->threads];", "Share *share = &team->share[thread];", "base.team_test"),
-    ("a query alone reads keys where memory ends", "src/tensor/cpu/flash/flash_forward.c",
-     "whole && flash_cuts(count, lanes) * lanes <= tile->rows)", "whole)", "tensor.flash_test"),
     ("a row sees one position too few", "src/generate/forward.c",
      "(int32_t)keys_held(g, position + 1);", "(int32_t)keys_held(g, position);", "generate.generate_test"),
     ("all keys in the pages of the first context-parallel rank", "src/generate/forward.c",

@@ -121,7 +121,7 @@ static void wait_all(Sweep *sweep)
 {
     signal_all(sweep);
     for (int i = 0; i < sweep->runs; i++)
-        if (sweep->run[i].state == SWEEP_RUNS) waitpid(sweep->run[i].process, NULL, 0);
+        while (sweep->run[i].state == SWEEP_RUNS && waitpid(sweep->run[i].process, NULL, 0) < 0 && errno == EINTR) {}
 }
 
 static Status until_ended(Sweep *sweep, const volatile sig_atomic_t *stop)
