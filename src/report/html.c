@@ -87,7 +87,8 @@ static const char script[] =
     "      if (!x.length) continue;\n"
     "      const i = near(x, at);\n"
     "      if (shown === undefined) shown = x[i];\n"
-    "      lines.push(s.name.slice(0, 60) + '  ' + text(s.y[i]));\n"
+    "      lines.push(s.name.slice(0, 60) + '  ' + text(s.y[i]) + (s.low ? '  (' + text(s.low[i]) + ' to ' + "
+    "text(s.high[i]) + ')' : ''));\n"
     "    }\n"
     "    if (shown === undefined) return hide();\n"
     "    tip.textContent = data.x + ' ' + text(shown) + '\\n' + lines.join('\\n');\n"
@@ -171,7 +172,7 @@ static void json_numbers(FILE *out, const char *name, const double *value, int c
     fputc(']', out);
 }
 
-/* { "x": name of the axis, "series": [{ "name", "x", "y" }] }; a curve without "x" has that of the one before
+/* { "x": name of the axis, "series": [{ "name", "x", "y", and of a band "low", "high", "low_x", "high_x" }] }; a curve without "x" has that of the one before
  * it. */
 static void figure_data(FILE *out, const Chart *c)
 {
@@ -185,6 +186,14 @@ static void figure_data(FILE *out, const Chart *c)
         fputc(',', out);
         if (i == 0 || s->x != s[-1].x) json_numbers(out, "x", s->x, s->count), fputc(',', out);
         json_numbers(out, "y", s->y, s->count);
+        if (s->low && s->high) {
+            fputc(',', out), json_numbers(out, "low",  s->low,  s->count);
+            fputc(',', out), json_numbers(out, "high", s->high, s->count);
+        }
+        if (s->low_x && s->high_x) {
+            fputc(',', out), json_numbers(out, "low_x",  s->low_x,  s->count);
+            fputc(',', out), json_numbers(out, "high_x", s->high_x, s->count);
+        }
         fputc('}', out);
     }
     fputs("]}</script>\n", out);

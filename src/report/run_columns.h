@@ -9,12 +9,14 @@ enum { COLUMNS_MOST = 512 };
 typedef enum { OVER_STEPS, OVER_TOKENS, OVER_FLOPS, OVER_HOURS, OVERS } RunOver;
 extern const char *const run_over_names[OVERS];
 
-/* joined: rows are of several steps, so that low and high tell more than value */
+/* joined: rows are of several steps, so that low and high, at the steps low_at and high_at,
+ * tell more than value */
 typedef struct {
     int    count;
     bool   joined;
     double over[OVERS][COLUMNS_MOST];
     double value[RUN_NUMBERS][COLUMNS_MOST], low[RUN_NUMBERS][COLUMNS_MOST], high[RUN_NUMBERS][COLUMNS_MOST];
+    double low_at[RUN_NUMBERS][COLUMNS_MOST], high_at[RUN_NUMBERS][COLUMNS_MOST];
     double smooth[RUN_NUMBERS][COLUMNS_MOST];
 } RunColumns;
 

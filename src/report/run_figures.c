@@ -27,6 +27,8 @@ static int curves_of(ChartSeries series[2], const RunColumns *c, RunNumber n, co
                                   .count = c->count,
                                   .low   = c->joined ? c->low[n] : NULL,
                                   .high  = c->joined ? c->high[n] : NULL,
+                                  .low_x  = c->joined ? c->low_at[n] : NULL,
+                                  .high_x = c->joined ? c->high_at[n] : NULL,
                                   .look  = smoothed                   ? CHART_PALE
                                            : c->count < SMOOTHED_FROM ? CHART_MARKS
                                                                       : CHART_LINE};

@@ -41,15 +41,15 @@ def figure(tab, name):
         const svg = f.querySelector('svg.chart'), at = (ends, part) => {
             const [low, high, kind] = ends.split(' ');
             return kind == 'log' ? low * Math.pow(high / low, part) : +low + part * (high - low) };
-        const drawn = {};
+        const drawn = {}, band = f.querySelector('path.band'), places = path => [...path.getAttribute('d').matchAll(
+            /[ML]([-.0-9]+) ([-.0-9]+)/g)].map(m => [at(svg.dataset.x, m[1] / 1000), at(svg.dataset.y, 1 - m[2] / 1000)]);
         for (const path of f.querySelectorAll('path[data-name]'))
-            drawn[path.dataset.name] = [...path.getAttribute('d').matchAll(/[ML]([-.0-9]+) ([-.0-9]+)/g)].map(
-                m => [at(svg.dataset.x, m[1] / 1000), at(svg.dataset.y, 1 - m[2] / 1000)]);
+            drawn[path.dataset.name] = places(path);
         const [low, high] = svg.dataset.y.split(' ');
         const data = JSON.parse(f.querySelector('script').textContent);
         let x;
         for (const s of data.series) x = s.x = s.x || x;
-        return {drawn, series: data.series, low: +low, high: +high} })(document.getElementById(%s))""" % json.dumps(name))
+        return {drawn, band: band ? places(band) : [], series: data.series, low: +low, high: +high} })(document.getElementById(%s))""" % json.dumps(name))
 
 
 def same_curve(tab, name, curve, wanted, what):
@@ -212,6 +212,30 @@ def hostile(tab, folder):
             fail(f"jotun report {path}: {done.returncode} {done.stderr}")
 
 
+def extremes_kept(tab, path):
+    """Each point has its steps' least and largest value with the steps that have them, in the JSON and as corners of the band."""
+    steps = rows(path)
+    for name, curve, key in ("loss", "training loss", "loss"), ("norm", "gradient norm", "grad_norm"):
+        found = figure(tab, f"run0-{name}")
+        [s] = [s for s in found["series"] if s["name"] == curve]
+        high, low, before = [], [], 0
+        for i, last in enumerate(map(int, s["x"])):
+            part = steps[before:last]
+            for kind, pick, corners in ("low", min, low), ("high", max, high):
+                wanted = pick(part, key=lambda r: r[key])
+                if (s[kind + "_x"][i], s[kind][i]) != (wanted["step"], wanted[key]):
+                    fail(f"steps {before + 1} to {last}, {key}: {kind} {s[kind][i]} at {s[kind + '_x'][i]}, not {wanted[key]} at {wanted['step']}")
+                corners.append((wanted["step"], wanted[key]))
+            before = last
+        room = 2e-4 * len(steps), 1e-3 * (found["high"] - found["low"])
+        wanted = high + low[::-1]
+        if before != len(steps) or len(found["band"]) != len(wanted):
+            fail(f"{name}: {len(found['band'])} corners of the band, not {len(wanted)}")
+        for (x, y), (step, value) in zip(found["band"], wanted):
+            if abs(x - step) > room[0] or abs(y - value) > max(room[1], 0.01 * abs(value)):
+                fail(f"{name}: the band has a corner at {x} {y}, not at {step} {value}")
+
+
 def long_run(tab, folder):
     """Of a million steps (with JOTUN_FULL, else fewer) the page stays small, and the curve is the mean of its bins."""
     count, path, rng = 1_000_000 if FULL else 100_000, os.path.join(folder, "long.jsonl"), random.Random(3)
@@ -226,6 +250,7 @@ def long_run(tab, folder):
         fail(f"{count} steps: {size} bytes in {seconds:.1f} s")
     tab.open(path + ".html")
     tab.check()
+    extremes_kept(tab, path)
     [series] = [s for s in figure(tab, "run0-loss")["series"] if s["name"] == "training loss"]
     if not 200 <= len(series["x"]) <= 512 or series["x"][-1] != count or abs(series["y"][-1] - 2.05 - 8 / math.sqrt(count)) > 0.02:
         fail(f"{len(series['x'])} points, the last {series['x'][-1]} {series['y'][-1]}")

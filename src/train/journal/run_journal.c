@@ -140,6 +140,10 @@ static void steps_write(RunJournal *j, const Trainer *t, double lr, double scale
                               j->seconds / steps, "data_seconds", j->waited / steps, "tokens_per_second",
                               journal_number((double)(j->samples * model->sequence) / j->seconds),
                               "memory_bytes", (json_int_t)process_memory());
+    if (j->averaged > 1) {
+        json_object_set_new(facts, "loss_low_step",  json_integer((json_int_t)j->low_step));
+        json_object_set_new(facts, "loss_high_step", json_integer((json_int_t)j->high_step));
+    }
     if (scale > 0) json_object_set_new(facts, "loss_scale", journal_number(scale));
     if (j->averaged < j->steps)
         json_object_set_new(facts, "skipped_steps", json_integer((json_int_t)(j->steps - j->averaged)));
@@ -167,8 +171,8 @@ void run_journal_step(RunJournal *j, const Trainer *t, StepReport r, double seco
     if (closed(j)) return;
     skip_write(j, t, r);
     if (!r.skipped) {
-        j->low  = j->averaged ? fmin(j->low,  r.loss) : r.loss;
-        j->high = j->averaged ? fmax(j->high, r.loss) : r.loss;
+        if (!j->averaged || r.loss < j->low)  j->low  = r.loss, j->low_step  = t->step;
+        if (!j->averaged || r.loss > j->high) j->high = r.loss, j->high_step = t->step;
         j->losses += r.loss;
         j->norms  += r.norm;
         j->averaged++;
