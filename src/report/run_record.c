@@ -17,6 +17,10 @@ const RunNumberRow run_numbers[RUN_NUMBERS] = {
     { "mfu_full",          "MFU" },
     { "memory_bytes",      "resident memory" },
     { "loss_scale",        "loss scale" },
+    { "expert_load_max_over_mean", "load of the busiest expert" },
+    { "dropped_share",       "dropped share" },
+    { "load_balancing_loss", "load-balancing loss" },
+    { "z_loss",              "router z-loss" },
 };
 
 /* What else is read of a line; the keys of run_numbers come first. */

@@ -14,6 +14,7 @@
 
 /* The rows of run_numbers, in this order. */
 typedef enum { RUN_LOSS, RUN_LR, RUN_NORM, RUN_SECONDS, RUN_WAITED, RUN_SPEED, RUN_MFU, RUN_MEMORY, RUN_SCALE,
+               RUN_EXPERT_LOAD, RUN_DROPPED, RUN_BALANCE, RUN_Z,
                RUN_NUMBERS } RunNumber;
 /* key: in lines of the journal and of metrics; title: for people */
 typedef struct { const char *key, *title; } RunNumberRow;

@@ -11,6 +11,7 @@
 typedef struct {
     Journal file;
     double  losses, low, high, norms, seconds, waited;
+    MoeReport moe;                            /* sums, as losses */
     int64_t steps, averaged, samples, low_step, high_step;
     int64_t skips;                            /* lines of skipped steps of this run */
     int64_t from;                             /* seam clock when the run began */
