@@ -89,8 +89,8 @@ static void draw_cell(FILE *out, const Cell *cell, int chunks)
     const char *colour = verb == FORWARD ? "#6b9be0" : verb == BACKWARD_INPUT ? "#6fbf73" : "#f0b24a";
     int    x = MARGIN + cell->time * CELL_X, y = cell->stage * CELL_Y;
     double opacity = 1 - 0.6 * cell->row->chunk / chunks;
-    fprintf(out, "<rect class=\"%s\" x=\"%d\" y=\"%d\" width=\"%d\" height=\"%d\" fill=\"%s\" fill-opacity=\"%.2f\""
-                 " stroke=\"white\"/><text x=\"%d\" y=\"%d\">%d</text>\n",
+    fprintf(out, "<rect class=\"%s\" x=\"%d\" y=\"%d\" width=\"%d\" height=\"%d\" fill=\"%s\""
+                 " fill-opacity=\"%.2f\" stroke=\"white\"/><text x=\"%d\" y=\"%d\">%d</text>\n",
             name, x, y, CELL_X, CELL_Y, colour, opacity, x + CELL_X / 2, y + CELL_Y - 6, cell->row->micro);
 }
 

@@ -175,8 +175,8 @@ static void json_numbers(FILE *out, const char *name, const double *value, int c
     fputc(']', out);
 }
 
-/* { "x": name of the axis, "series": [{ "name", "x", "y", and of a band "low", "high", "low_x", "high_x" }] };
- * a curve without "x" has that of the one before it. */
+/* { "x": name of the axis, "series": [{ "name", "x", "y", and of a band "low", "high", "low_x", "high_x" }]
+ * }; a curve without "x" has that of the one before it. */
 static void figure_data(FILE *out, const Chart *c)
 {
     fputs("<script type=\"application/json\">{\"x\":", out);
