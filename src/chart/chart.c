@@ -206,12 +206,13 @@ static void draw_point(FILE *out, char command, ChartScale x, ChartScale y, doub
 /* From gap to gap: along the high values and back along the low ones. */
 static void draw_band(FILE *out, const Chart *c, const ChartSeries *s, ChartScale x, ChartScale y)
 {
+    const double *low_x = s->low_x ? s->low_x : s->x, *high_x = s->high_x ? s->high_x : s->x;
     fprintf(out, "<path class=\"band f%d\" d=\"", s->style % CHART_COLOURS);
     for (int from = 0, to; from < s->count; from = to + 1) {
         for (to = from; to < s->count && point_drawn(c, s, to) && drawn(s->low[to], c->log_y) &&
                         drawn(s->high[to], c->log_y); to++)
-            draw_point(out, to == from ? 'M' : 'L', x, y, s->x[to], s->high[to]);
-        for (int i = to; i-- > from;) draw_point(out, 'L', x, y, s->x[i], s->low[i]);
+            draw_point(out, to == from ? 'M' : 'L', x, y, high_x[to], s->high[to]);
+        for (int i = to; i-- > from;) draw_point(out, 'L', x, y, low_x[i], s->low[i]);
         if (to > from) fputc('Z', out);
     }
     fputs("\"/>\n", out);

@@ -13,11 +13,12 @@ enum { CHART_COLOURS = 7, CHART_DASHES = 3, CHART_TICKS_MAX = 12 };
  * point, which is for few points; marks alone. */
 typedef enum { CHART_LINE, CHART_PALE, CHART_MARKS, CHART_POINTS } ChartLook;
 /* x, y, low and high: [count] of the caller's. A point that is not finite, or not above 0 on a logarithmic
- * axis, is a gap. low, high: a band around the curve; NULL: none. style: 0 to CHART_COLOURS x CHART_DASHES
+ * axis, is a gap. low, high: a band around the curve; NULL: none; low_x, high_x: where
+ * its corners are; NULL: at x. style: 0 to CHART_COLOURS x CHART_DASHES
  * - 1, a colour and a dash; those of one colour come after all colours. */
 typedef struct {
     const char   *name;                      /* any bytes */
-    const double *x, *y, *low, *high;
+    const double *x, *y, *low, *high, *low_x, *high_x;
     /* [count], any bytes: of CHART_POINTS, the <title> of each mark; NULL: none */
     const char *const *label;
     int           count, style;

@@ -78,17 +78,20 @@ char *draw_schedule(const Schedule *all, int stages)
 
 enum { CELL_X = 22, CELL_Y = 20, MARGIN = 30 };            /* pixels; the margin has the stage numbers */
 
+/* Colours are attributes, so that the file is complete alone; CSS of a page overrides them by the classes
+ * forward, backward, weights and idle. */
 /* The colour is the verb, the opacity the chunk: with several chunks per stage the same micro-batch number
  * occurs in each. */
 static void draw_cell(FILE *out, const Cell *cell, int chunks)
 {
     ScheduleVerb verb = cell->row->verb;
+    const char *name   = verb == FORWARD ? "forward" : verb == BACKWARD_INPUT ? "backward" : "weights";
     const char *colour = verb == FORWARD ? "#6b9be0" : verb == BACKWARD_INPUT ? "#6fbf73" : "#f0b24a";
     int    x = MARGIN + cell->time * CELL_X, y = cell->stage * CELL_Y;
     double opacity = 1 - 0.6 * cell->row->chunk / chunks;
-    fprintf(out, "<rect x=\"%d\" y=\"%d\" width=\"%d\" height=\"%d\" fill=\"%s\" fill-opacity=\"%.2f\""
-                 " stroke=\"white\"/><text x=\"%d\" y=\"%d\">%d</text>\n",
-            x, y, CELL_X, CELL_Y, colour, opacity, x + CELL_X / 2, y + CELL_Y - 6, cell->row->micro);
+    fprintf(out, "<rect class=\"%s\" x=\"%d\" y=\"%d\" width=\"%d\" height=\"%d\" fill=\"%s\""
+                 " fill-opacity=\"%.2f\" stroke=\"white\"/><text x=\"%d\" y=\"%d\">%d</text>\n",
+            name, x, y, CELL_X, CELL_Y, colour, opacity, x + CELL_X / 2, y + CELL_Y - 6, cell->row->micro);
 }
 
 char *draw_schedule_svg(const Schedule *all, int stages)
@@ -104,7 +107,7 @@ char *draw_schedule_svg(const Schedule *all, int stages)
             MARGIN + grid.width * CELL_X, stages * CELL_Y, schedule_name(all->shape.kind), stages,
             all->shape.micros);
     /* where it remains visible the stage is idle */
-    fprintf(out, "<rect width=\"100%%\" height=\"100%%\" fill=\"#eeeeee\"/>\n");
+    fprintf(out, "<rect class=\"idle\" width=\"100%%\" height=\"100%%\" fill=\"#eeeeee\"/>\n");
     for (int i = 0; i < stages; i++)
         fprintf(out, "<text x=\"%d\" y=\"%d\">%d</text>\n", MARGIN / 2, (i + 1) * CELL_Y - 6, i);
     for (int c = 0; c < grid.cells; c++) draw_cell(out, &grid.cell[c], all->shape.chunks);

@@ -50,7 +50,10 @@ static const char style[] =
     "blockquote{margin:0 0 12px;padding-left:12px;border-left:2px solid "
     "var(--rule);white-space:pre-wrap}blockquote b{font-weight:400;"
     "color:var(--soft)}\n"
-    ".drawing{background:#fff;display:inline-block}.drawing svg{display:block}\n"
+    ".drawing{display:inline-block}.drawing svg{display:block}\n"
+    "@media(prefers-color-scheme:dark){.drawing text{fill:var(--text)}.drawing rect{stroke:var(--page)}"
+    ".drawing .idle{fill:#2a2f34}.drawing .forward{fill:#2c5c96}.drawing .backward{fill:#2b6b3a}"
+    ".drawing .weights{fill:#85561a}}\n"
     "input.axis{position:absolute;opacity:0}label.axis{display:inline-block;padding:2px 12px;margin:0 6px "
     "12px 0;border:1px solid "
     "var(--rule);cursor:pointer}.over{display:none}\n"
@@ -87,7 +90,8 @@ static const char script[] =
     "      if (!x.length) continue;\n"
     "      const i = near(x, at);\n"
     "      if (shown === undefined) shown = x[i];\n"
-    "      lines.push(s.name.slice(0, 60) + '  ' + text(s.y[i]));\n"
+    "      lines.push(s.name.slice(0, 60) + '  ' + text(s.y[i]) + (s.low ? '  (' + text(s.low[i]) + ' to ' + "
+    "text(s.high[i]) + ')' : ''));\n"
     "    }\n"
     "    if (shown === undefined) return hide();\n"
     "    tip.textContent = data.x + ' ' + text(shown) + '\\n' + lines.join('\\n');\n"
@@ -171,8 +175,8 @@ static void json_numbers(FILE *out, const char *name, const double *value, int c
     fputc(']', out);
 }
 
-/* { "x": name of the axis, "series": [{ "name", "x", "y" }] }; a curve without "x" has that of the one before
- * it. */
+/* { "x": name of the axis, "series": [{ "name", "x", "y", and of a band "low", "high", "low_x", "high_x" }]
+ * }; a curve without "x" has that of the one before it. */
 static void figure_data(FILE *out, const Chart *c)
 {
     fputs("<script type=\"application/json\">{\"x\":", out);
@@ -185,6 +189,14 @@ static void figure_data(FILE *out, const Chart *c)
         fputc(',', out);
         if (i == 0 || s->x != s[-1].x) json_numbers(out, "x", s->x, s->count), fputc(',', out);
         json_numbers(out, "y", s->y, s->count);
+        if (s->low && s->high) {
+            fputc(',', out), json_numbers(out, "low",  s->low,  s->count);
+            fputc(',', out), json_numbers(out, "high", s->high, s->count);
+        }
+        if (s->low_x && s->high_x) {
+            fputc(',', out), json_numbers(out, "low_x",  s->low_x,  s->count);
+            fputc(',', out), json_numbers(out, "high_x", s->high_x, s->count);
+        }
         fputc('}', out);
     }
     fputs("]}</script>\n", out);

@@ -34,18 +34,20 @@ static void row_put(RunColumns *c, int row, const RunPoint *p, int count)
     c->over[OVER_TOKENS][row] = last->tokens;
     c->over[OVER_FLOPS][row]  = last->flops;
     c->over[OVER_HOURS][row]  = last->hours;
+    RunPoint joined = p[0];
+    for (int i = 1; i < count; i++) joined = run_points_joined(&joined, &p[i]);
     for (int n = 0; n < RUN_NUMBERS; n++) {
-        double sum = 0, steps = 0, low = NAN, high = NAN;
+        double sum = 0, steps = 0;
         for (int i = 0; i < count; i++) {
             if (!isfinite(p[i].value[n])) continue;
             sum   += p[i].value[n] * (double)p[i].steps;
             steps += (double)p[i].steps;
-            low  = fmin(low,  p[i].low[n]);
-            high = fmax(high, p[i].high[n]);
         }
-        c->value[n][row] = count == 1 ? p->value[n] : steps > 0 ? sum / steps : NAN;
-        c->low[n][row]   = low;
-        c->high[n][row]  = high;
+        c->value[n][row]   = count == 1 ? p->value[n] : steps > 0 ? sum / steps : NAN;
+        c->low[n][row]     = joined.low[n];
+        c->high[n][row]    = joined.high[n];
+        c->low_at[n][row]  = joined.low_at[n];
+        c->high_at[n][row] = joined.high_at[n];
     }
 }
 

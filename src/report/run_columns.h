@@ -9,12 +9,14 @@ enum { COLUMNS_MOST = 512 };
 typedef enum { OVER_STEPS, OVER_TOKENS, OVER_FLOPS, OVER_HOURS, OVERS } RunOver;
 extern const char *const run_over_names[OVERS];
 
-/* joined: rows are of several steps, so that low and high tell more than value */
+/* joined: rows are of several steps, so that low and high, at the steps low_at and high_at,
+ * tell more than value */
 typedef struct {
     int    count;
     bool   joined;
     double over[OVERS][COLUMNS_MOST];
     double value[RUN_NUMBERS][COLUMNS_MOST], low[RUN_NUMBERS][COLUMNS_MOST], high[RUN_NUMBERS][COLUMNS_MOST];
+    double low_at[RUN_NUMBERS][COLUMNS_MOST], high_at[RUN_NUMBERS][COLUMNS_MOST];
     double smooth[RUN_NUMBERS][COLUMNS_MOST];
 } RunColumns;
 
@@ -24,8 +26,9 @@ RunColumns *run_columns_make(const RunRecord *run, int most);
  */
 int run_columns_evaluations(double over[OVERS][COLUMNS_MOST], double loss[COLUMNS_MOST],
                             double bits[COLUMNS_MOST], const RunRecord *run, const char *split, int most);
-/* Names of the splits that were evaluated, in the order of their first evaluation; returns how many. */
-enum { SPLITS_MOST = 12 };
+/* Names of the splits that were evaluated, in the order of their first evaluation; returns how many. A run
+ * has at most 16 validation sets, a test set, and a name that an earlier start gave. */
+enum { SPLITS_MOST = 18 };
 int         run_columns_splits(const char *name[SPLITS_MOST], const RunRecord *run);
 /* Whether a logarithmic axis shows a column better: all values are above 0, and the largest is `times` the
  * least one. */

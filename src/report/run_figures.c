@@ -27,6 +27,8 @@ static int curves_of(ChartSeries series[2], const RunColumns *c, RunNumber n, co
                                   .count = c->count,
                                   .low   = c->joined ? c->low[n] : NULL,
                                   .high  = c->joined ? c->high[n] : NULL,
+                                  .low_x  = c->joined ? c->low_at[n] : NULL,
+                                  .high_x = c->joined ? c->high_at[n] : NULL,
                                   .look  = smoothed                   ? CHART_PALE
                                            : c->count < SMOOTHED_FROM ? CHART_MARKS
                                                                       : CHART_LINE};
@@ -35,27 +37,42 @@ static int curves_of(ChartSeries series[2], const RunColumns *c, RunNumber n, co
     return smoothed ? 2 : 1;
 }
 
-/* A band that comes near 0 would make a logarithmic axis of the loss end far below the curve. */
-static void loss_figure(const Figures *f)
+/* The evaluations of all splits, whose colours and dashes are the same in both charts. */
+typedef struct {
+    int    splits, rows[SPLITS_MOST];
+    char   name[SPLITS_MOST][96];
+    double over[SPLITS_MOST][OVERS][COLUMNS_MOST], loss[SPLITS_MOST][COLUMNS_MOST],
+           bits[SPLITS_MOST][COLUMNS_MOST];
+} Evaluations;
+
+static Evaluations *evaluations_make(const RunRecord *run)
 {
-    enum { CURVES = 2 + SPLITS_MOST };
-    double      (*over)[OVERS][COLUMNS_MOST] = malloc(SPLITS_MOST * sizeof *over);
-    double      (*loss)[COLUMNS_MOST] = malloc(SPLITS_MOST * sizeof *loss), bits[COLUMNS_MOST];
-    const char *split[SPLITS_MOST];
-    char        name[SPLITS_MOST][96];
-    ChartSeries series[CURVES];
-    CHECK(over && loss, "no memory for the chart of losses");
+    const char  *split[SPLITS_MOST];
+    Evaluations *e = calloc(1, sizeof *e);
+    CHECK(e, "no memory for the evaluations of a chart");
+    e->splits = run_columns_splits(split, run);
+    for (int i = 0; i < e->splits; i++) {
+        e->rows[i] = run_columns_evaluations(e->over[i], e->loss[i], e->bits[i], run, split[i], COLUMNS_MOST);
+        snprintf(e->name[i], sizeof e->name[i], "%s", !strcmp(split[i], "valid") ? "validation" : split[i]);
+    }
+    return e;
+}
+
+static ChartSeries evaluations_series(const Evaluations *e, int split, const char *name, const double *value)
+{
+    return (ChartSeries){ .name = name, .x = e->over[split][OVER_STEPS], .y = value, .count = e->rows[split],
+                          .style = 1 + split, .look = CHART_MARKS };
+}
+
+/* A band that comes near 0 would make a logarithmic axis of the loss end far below the curve. */
+static void loss_figure(const Figures *f, const Evaluations *e)
+{
+    char        name[SPLITS_MOST][104];
+    ChartSeries series[2 + SPLITS_MOST];
     int count = curves_of(series, f->columns, RUN_LOSS, "training loss");
-    int splits = run_columns_splits(split, f->run);
-    for (int i = 0; i < splits; i++) {
-        int rows = run_columns_evaluations(over[i], loss[i], bits, f->run, split[i], COLUMNS_MOST);
-        snprintf(name[i], sizeof name[i], "%s loss", !strcmp(split[i], "valid") ? "validation" : split[i]);
-        series[count++] = (ChartSeries){.name  = name[i],
-                                        .x     = over[i][OVER_STEPS],
-                                        .y     = loss[i],
-                                        .count = rows,
-                                        .style = 1 + i,
-                                        .look  = CHART_MARKS};
+    for (int i = 0; i < e->splits; i++) {
+        snprintf(name[i], sizeof name[i], "%s loss", e->name[i]);
+        series[count++] = evaluations_series(e, i, name[i], e->loss[i]);
     }
     Chart chart = { .title = "Loss", .x_name = "step", .series = series, .count = count,
                     .log_y = run_columns_log(f->columns->value[RUN_LOSS], f->columns->count, 8) };
@@ -63,25 +80,20 @@ static void loss_figure(const Figures *f)
                f->columns->joined ? "Mean over the steps of a point; the band is from the least to the "
                                     "largest of them. Nats for a token."
                                   : "Nats for a token.");
-    free(over);
-    free(loss);
 }
 
-static void bits_figure(const Figures *f)
+/* A single curve is named by the chart; of several each has its split's name in the legend. */
+static void bits_figure(const Figures *f, const Evaluations *e)
 {
-    double      over[OVERS][COLUMNS_MOST], loss[COLUMNS_MOST], bits[COLUMNS_MOST];
-    const char *split[SPLITS_MOST];
-    if (run_columns_splits(split, f->run) == 0) return;
-    int rows = run_columns_evaluations(over, loss, bits, f->run, split[0], COLUMNS_MOST);
-    if (!run_columns_has(bits, rows)) return;
-    ChartSeries series = {.name  = "bits per byte",
-                          .x     = over[OVER_STEPS],
-                          .y     = bits,
-                          .count = rows,
-                          .style = 1,
-                          .look  = CHART_MARKS};
-    figure_put(f, &(Chart){ .title = "Bits per byte of validation text", .x_name = "step", .series = &series,
-                            .count = 1 }, "bits", NULL);
+    ChartSeries series[SPLITS_MOST];
+    int count = 0;
+    for (int i = 0; i < e->splits; i++)
+        if (run_columns_has(e->bits[i], e->rows[i]))
+            series[count++] = evaluations_series(e, i, e->name[i], e->bits[i]);
+    if (count == 0) return;
+    if (count == 1) series[0].name = "bits per byte";
+    figure_put(f, &(Chart){ .title = "Bits per byte of validation text", .x_name = "step", .series = series,
+                            .count = count }, "bits", NULL);
 }
 
 /* log: where the largest value is so many times the least one the axis is logarithmic; 0: never. */
@@ -93,6 +105,10 @@ static const struct { RunNumber number; const char *id, *title, *note; double lo
     { RUN_MEMORY, "memory", "Resident memory", "Bytes of the process of rank 0.", 0, false },
     { RUN_WAITED, "waited", "Waiting for data", "Seconds of a step, on rank 0.", 0, false },
     { RUN_SCALE,  "scale",  "Loss scale", NULL, 30, false },
+    { RUN_EXPERT_LOAD, "expert-load", "Load of the busiest expert", "Tokens of the busiest expert over the mean of all; 1 is even.", 30, true },
+    { RUN_DROPPED, "dropped", "Dropped tokens", "Share of the routed tokens that no expert had room for.", 0, true },
+    { RUN_BALANCE, "balance", "Load-balancing loss", "Not part of the training loss above.", 0, true },
+    { RUN_Z,       "z",       "Router z-loss", "Not part of the training loss above.", 0, true },
 };
 
 static void number_figures(const Figures *f)
@@ -114,8 +130,10 @@ void run_figures_put(FILE *out, const RunRecord *run, int number)
 {
     Figures f = { out, run, run_columns_make(run, COLUMNS_MOST), number };
     fputs("<div class=\"charts\">\n", out);
-    loss_figure(&f);
-    bits_figure(&f);
+    Evaluations *evaluations = evaluations_make(run);
+    loss_figure(&f, evaluations);
+    bits_figure(&f, evaluations);
+    free(evaluations);
     number_figures(&f);
     fputs("</div>\n", out);
     free(f.columns);

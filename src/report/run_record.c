@@ -17,6 +17,10 @@ const RunNumberRow run_numbers[RUN_NUMBERS] = {
     { "mfu_full",          "MFU" },
     { "memory_bytes",      "resident memory" },
     { "loss_scale",        "loss scale" },
+    { "expert_load_max_over_mean", "load of the busiest expert" },
+    { "dropped_share",       "dropped share" },
+    { "load_balancing_loss", "load-balancing loss" },
+    { "z_loss",              "router z-loss" },
 };
 
 /* What else is read of a line; the keys of run_numbers come first. */
@@ -27,6 +31,8 @@ enum {
     KEY_MEAN_OF,
     KEY_LOW,
     KEY_HIGH,
+    KEY_LOW_AT,
+    KEY_HIGH_AT,
     KEY_FLOPS_FULL,
     KEY_FLOPS_CAUSAL,
     KEY_PERPLEXITY,
@@ -36,7 +42,8 @@ enum {
     KEYS
 };
 static const char *const more_keys[KEYS - RUN_NUMBERS] = {
-    "step", "tokens", "time", "mean_of_steps", "loss_low", "loss_high", "model_flops_per_second_full",
+    "step", "tokens", "time", "mean_of_steps", "loss_low", "loss_high", "loss_low_step", "loss_high_step",
+    "model_flops_per_second_full",
     "model_flops_per_second_causal", "perplexity", "bits_per_byte", "skipped", "from" };
 
 /* A JSON line of an event may cost so much memory. */
@@ -67,14 +74,16 @@ static double mean_of(double a, double of_a, double b, double of_b)
 }
 
 /* b follows a. */
-static RunPoint points_joined(const RunPoint *a, const RunPoint *b)
+RunPoint run_points_joined(const RunPoint *a, const RunPoint *b)
 {
     RunPoint joined = *b;
     joined.steps = a->steps + b->steps;
     for (int i = 0; i < RUN_NUMBERS; i++) {
         joined.value[i] = mean_of(a->value[i], (double)a->steps, b->value[i], (double)b->steps);
-        joined.low[i]   = fmin(a->low[i], b->low[i]);
-        joined.high[i]  = fmax(a->high[i], b->high[i]);
+        if (a->low[i]  <= b->low[i]  || isnan(b->low[i]))
+            joined.low[i]  = a->low[i],  joined.low_at[i]  = a->low_at[i];
+        if (a->high[i] >= b->high[i] || isnan(b->high[i]))
+            joined.high[i] = a->high[i], joined.high_at[i] = a->high_at[i];
     }
     return joined;
 }
@@ -82,7 +91,7 @@ static RunPoint points_joined(const RunPoint *a, const RunPoint *b)
 static void points_halve(RunRecord *run)
 {
     for (int i = 0; i + 1 < run->points; i += 2)
-        run->point[i / 2] = points_joined(&run->point[i], &run->point[i + 1]);
+        run->point[i / 2] = run_points_joined(&run->point[i], &run->point[i + 1]);
     if (run->points % 2) run->point[run->points / 2] = run->point[run->points - 1];
     run->points = (run->points + 1) / 2;
 }
@@ -94,7 +103,7 @@ static void point_add(RunRecord *run, const RunPoint *point)
     if (run->points > 1) {
         RunPoint *last = &run->point[run->points - 1];
         if (last->steps + point->steps <= run->point[0].steps) {
-            *last = points_joined(last, point);
+            *last = run_points_joined(last, point);
             return;
         }
     }
@@ -193,7 +202,8 @@ static double hours_at(const RunRecord *run, double time)
 
 static void number_take(RunPoint *p, RunNumber n, double value)
 {
-    p->value[n] = p->low[n] = p->high[n] = value;
+    p->value[n]  = p->low[n]     = p->high[n] = value;
+    p->low_at[n] = p->high_at[n] = (double)p->step;
 }
 
 /* A line of steps of the journal, or of one step of metrics. */
@@ -206,7 +216,12 @@ static void steps_line(RunRecord *run, const MetricsLine *line, bool journal)
     if (p.step < 1 || p.steps < 1) { run->strange++; return; }
     for (int n = 0; n < RUN_NUMBERS; n++) number_take(&p, (RunNumber)n, v[n]);
     if (v[RUN_MEMORY] == 0) number_take(&p, RUN_MEMORY, NAN);
-    if (journal) p.low[RUN_LOSS] = v[KEY_LOW], p.high[RUN_LOSS] = v[KEY_HIGH];
+    if (journal) {
+        p.low [RUN_LOSS] = v[KEY_LOW];
+        p.high[RUN_LOSS] = v[KEY_HIGH];
+        if (counted(v[KEY_LOW_AT])  > 0) p.low_at [RUN_LOSS] = v[KEY_LOW_AT];
+        if (counted(v[KEY_HIGH_AT]) > 0) p.high_at[RUN_LOSS] = v[KEY_HIGH_AT];
+    }
     if (!journal && v[RUN_SPEED] > 0 && v[KEY_FLOPS_FULL] > 0) {
         run->flops_full   = v[KEY_FLOPS_FULL] / v[RUN_SPEED];
         run->flops_causal = v[KEY_FLOPS_CAUSAL] / v[RUN_SPEED];

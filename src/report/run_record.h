@@ -14,6 +14,7 @@
 
 /* The rows of run_numbers, in this order. */
 typedef enum { RUN_LOSS, RUN_LR, RUN_NORM, RUN_SECONDS, RUN_WAITED, RUN_SPEED, RUN_MFU, RUN_MEMORY, RUN_SCALE,
+               RUN_EXPERT_LOAD, RUN_DROPPED, RUN_BALANCE, RUN_Z,
                RUN_NUMBERS } RunNumber;
 /* key: in lines of the journal and of metrics; title: for people */
 typedef struct { const char *key, *title; } RunNumberRow;
@@ -23,11 +24,12 @@ enum { RUN_POINTS_MOST = 16384, RUN_KEPT_MOST = 4096, RUN_SAMPLES_MOST = 512, RU
        RUN_TROUBLES_MOST = 500 };
 
 /* The mean of `steps` steps up to `step`; NAN: not known. hours: that the run has run by then; low, high: the
- * range over these steps. */
+ * range over these steps; low_at, high_at: the steps of the two, the first where several have the value. */
 typedef struct {
     int64_t step, steps;
     double  hours, tokens, flops;
     double  value[RUN_NUMBERS], low[RUN_NUMBERS], high[RUN_NUMBERS];
+    double  low_at[RUN_NUMBERS], high_at[RUN_NUMBERS];
 } RunPoint;
 typedef struct {
     int64_t step, turn;
@@ -83,6 +85,8 @@ double        run_fact_number(const RunRecord *run, const char *name);      /* N
 bool          run_ended(const RunRecord *run);
 /* The last evaluation of a split; NULL: there is none. The least loss of its evaluations is in *best. */
 const RunEvaluation *run_last_evaluation(const RunRecord *run, const char *split, double *best);
+/* One point of two, of which b is the later one. */
+RunPoint      run_points_joined(const RunPoint *a, const RunPoint *b);
 /* The sum of all starts; stopped: seconds between them. */
 RunTimes      run_times(const RunRecord *run, double *total, double *stopped);
 #endif

@@ -21,6 +21,7 @@ from rules import RULES
 
 # name; file; what stands there (exactly once); what the bug makes of it; the test that must fail
 BUGS = [
+    ("an extreme of joined points at the later one's step", "src/report/run_record.c", "joined.low_at[i]  = a->low_at[i];", "joined.low_at[i]  = b->low_at[i];", "report.pages"),
     ("a report whose restart loses no step", "src/report/run_record.c", "if (loses) loses->repeated_steps += p->steps;", "(void)loses;", "report.pages"),
     ("a report that shows a text of a run as HTML", "src/chart/chart.c", "else if (*c == '<')                          fputs(\"&lt;\", out);", "", "report.pages"),
     ("a chart whose curve is upside down", "src/chart/chart.c", "SIDE * (1 - part_of(y, value))", "SIDE * part_of(y, value)", "report.pages"),

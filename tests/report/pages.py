@@ -41,15 +41,15 @@ def figure(tab, name):
         const svg = f.querySelector('svg.chart'), at = (ends, part) => {
             const [low, high, kind] = ends.split(' ');
             return kind == 'log' ? low * Math.pow(high / low, part) : +low + part * (high - low) };
-        const drawn = {};
+        const drawn = {}, band = f.querySelector('path.band'), places = path => [...path.getAttribute('d').matchAll(
+            /[ML]([-.0-9]+) ([-.0-9]+)/g)].map(m => [at(svg.dataset.x, m[1] / 1000), at(svg.dataset.y, 1 - m[2] / 1000)]);
         for (const path of f.querySelectorAll('path[data-name]'))
-            drawn[path.dataset.name] = [...path.getAttribute('d').matchAll(/[ML]([-.0-9]+) ([-.0-9]+)/g)].map(
-                m => [at(svg.dataset.x, m[1] / 1000), at(svg.dataset.y, 1 - m[2] / 1000)]);
+            drawn[path.dataset.name] = places(path);
         const [low, high] = svg.dataset.y.split(' ');
         const data = JSON.parse(f.querySelector('script').textContent);
         let x;
         for (const s of data.series) x = s.x = s.x || x;
-        return {drawn, series: data.series, low: +low, high: +high} })(document.getElementById(%s))""" % json.dumps(name))
+        return {drawn, band: band ? places(band) : [], series: data.series, low: +low, high: +high} })(document.getElementById(%s))""" % json.dumps(name))
 
 
 def same_curve(tab, name, curve, wanted, what):
@@ -212,6 +212,96 @@ def hostile(tab, folder):
             fail(f"jotun report {path}: {done.returncode} {done.stderr}")
 
 
+def extremes_kept(tab, path):
+    """Each point has its steps' least and largest value with the steps that have them, in the JSON and as corners of the band."""
+    steps = rows(path)
+    for name, curve, key in ("loss", "training loss", "loss"), ("norm", "gradient norm", "grad_norm"):
+        found = figure(tab, f"run0-{name}")
+        [s] = [s for s in found["series"] if s["name"] == curve]
+        high, low, before = [], [], 0
+        for i, last in enumerate(map(int, s["x"])):
+            part = steps[before:last]
+            for kind, pick, corners in ("low", min, low), ("high", max, high):
+                wanted = pick(part, key=lambda r: r[key])
+                if (s[kind + "_x"][i], s[kind][i]) != (wanted["step"], wanted[key]):
+                    fail(f"steps {before + 1} to {last}, {key}: {kind} {s[kind][i]} at {s[kind + '_x'][i]}, not {wanted[key]} at {wanted['step']}")
+                corners.append((wanted["step"], wanted[key]))
+            before = last
+        room = 2e-4 * len(steps), 1e-3 * (found["high"] - found["low"])
+        wanted = high + low[::-1]
+        if before != len(steps) or len(found["band"]) != len(wanted):
+            fail(f"{name}: {len(found['band'])} corners of the band, not {len(wanted)}")
+        for (x, y), (step, value) in zip(found["band"], wanted):
+            if abs(x - step) > room[0] or abs(y - value) > max(room[1], 0.01 * abs(value)):
+                fail(f"{name}: the band has a corner at {x} {y}, not at {step} {value}")
+
+
+def several(tab, data, folder):
+    """A run with two validation sets, experts and a pipeline: every set and every number of the experts is drawn, journal and metrics alike."""
+    save, metrics = os.path.join(folder, "several"), os.path.join(folder, "several.jsonl")
+    more = words(data, save, "--metrics", metrics, "--ranks", 2, "--pipeline-model-parallel-size", 2, "--num-experts", 4, "--disable-bias-linear",
+                 "--moe-router-load-balancing-type", "aux_loss", "--moe-aux-loss-coeff", 0.01, "--moe-z-loss-coeff", 0.001, "--moe-expert-capacity-factor", 1)
+    at = more.index("--data-path")
+    more[at:at + 2] = ["--train-data-path", data, "--valid-data-path", data, data, "--multiple-validation-sets", "--validation-set-names", "first", "second"]
+    at = more.index("--split")
+    del more[at:at + 2]
+    run.jotun(*more)
+    lines = rows(metrics)
+    steps = {r["step"]: r for r in lines if "split" not in r}
+    sets = {name: {r["step"]: r for r in lines if r.get("split") == name} for name in ("first", "second")}
+    for source in save, metrics:
+        page = run.jotun("report", source).stdout.strip()
+        tab.open(page)
+        tab.check()
+        for name, found in sets.items():
+            if sorted(found) != [10, 20, 30, 40]:
+                fail(f"evaluations of {name}: {sorted(found)}")
+            same_curve(tab, "run0-loss", f"{name} loss", {step: r["loss"] for step, r in found.items()}, source)
+            same_curve(tab, "run0-bits", name, {step: r["bits_per_byte"] for step, r in found.items()}, source)
+        for chart in "loss", "bits":
+            legend = tab.evaluate(f"[...document.querySelectorAll('#run0-{chart} .legend > span')].map(s => s.innerText.trim()).join()")
+            looks_of = tab.evaluate(f"[...document.querySelectorAll('#run0-{chart} path[data-name]')].map(p => getComputedStyle(p).stroke + getComputedStyle(p).strokeDasharray + p.classList.contains('pale'))")
+            if not all(name in legend for name in sets) or chart == "bits" and len(set(looks_of)) != 2:
+                fail(f"{chart}: legend {legend}, {looks_of}")
+        for chart, curve, key in (("expert-load", "load of the busiest expert", "expert_load_max_over_mean"), ("dropped", "dropped share", "dropped_share"),
+                                  ("balance", "load-balancing loss", "load_balancing_loss"), ("z", "router z-loss", "z_loss")):
+            if not any(r[key] for r in steps.values()):
+                fail(f"{key} is 0 throughout")
+            near_curve(tab, f"run0-{chart}", curve, {step: r[key] for step, r in steps.items()}, source)
+    page = run.jotun("report", save).stdout.strip()
+    looks(tab, page, "several")
+    for dark in False, True:
+        tab.open(page, dark=dark)
+        drawing_readable(tab, dark)
+
+
+def near_curve(tab, name, curve, wanted, what):
+    """As same_curve, of numbers that the metrics have with fewer digits than the journal."""
+    [series] = [s for s in figure(tab, name)["series"] if s["name"] == curve]
+    if series["x"] != sorted(wanted) or any(abs(y - wanted[x]) > 1e-4 * abs(wanted[x]) + 1e-9 for x, y in zip(series["x"], series["y"])):
+        fail(f"{what}, {name}: {series}\nis not {wanted}")
+
+
+def drawing_readable(tab, dark):
+    """The pipeline's drawing is dark on a dark page, and its numbers have the contrast of 4.5 that WCAG asks for on each kind of cell."""
+    def light(colour):
+        return sum(w * (c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4) for w, c in zip((0.2126, 0.7152, 0.0722), (c / 255 for c in colour)))
+    found = tab.evaluate("""(d => { const numbers = text => text.match(/[.0-9]+/g).map(Number);
+        const kinds = {};
+        for (const r of d.querySelectorAll('rect')) kinds[r.getAttribute('class')] = [numbers(getComputedStyle(r).fill), +getComputedStyle(r).fillOpacity];
+        return {kinds, text: numbers(getComputedStyle(d.querySelector('text')).fill), back: getComputedStyle(d).backgroundColor} })(document.querySelector('.drawing'))""")
+    kinds, text, idle = found["kinds"], light(found["text"]), found["kinds"]["idle"][0]
+    if sorted(kinds) != ["backward", "forward", "idle", "weights"][:len(kinds)] and sorted(kinds) != ["backward", "forward", "idle"]:
+        fail(f"kinds of cells: {kinds}")
+    if found["back"] != "rgba(0, 0, 0, 0)":
+        fail(f"the drawing has a background of its own: {found['back']}")
+    for kind, (fill, opacity) in kinds.items():
+        cell = light([opacity * a + (1 - opacity) * b for a, b in zip(fill, idle)])
+        contrast = (max(cell, text) + 0.05) / (min(cell, text) + 0.05)
+        if contrast < 4.5 or (cell > 0.2) == dark:
+            fail(f"{'dark' if dark else 'light'}: cells {kind} have the luminance {cell:.2f}, their numbers a contrast of {contrast:.1f}")
+
+
 def long_run(tab, folder):
     """Of a million steps (with JOTUN_FULL, else fewer) the page stays small, and the curve is the mean of its bins."""
     count, path, rng = 1_000_000 if FULL else 100_000, os.path.join(folder, "long.jsonl"), random.Random(3)
@@ -226,6 +316,7 @@ def long_run(tab, folder):
         fail(f"{count} steps: {size} bytes in {seconds:.1f} s")
     tab.open(path + ".html")
     tab.check()
+    extremes_kept(tab, path)
     [series] = [s for s in figure(tab, "run0-loss")["series"] if s["name"] == "training loss"]
     if not 200 <= len(series["x"]) <= 512 or series["x"][-1] != count or abs(series["y"][-1] - 2.05 - 8 / math.sqrt(count)) > 0.02:
         fail(f"{len(series['x'])} points, the last {series['x'][-1]} {series['y'][-1]}")
@@ -278,6 +369,7 @@ with tempfile.TemporaryDirectory() as made, browser.Browser() as window:
     report_of_run(window, long, numbers)
     other_formats(long, numbers)
     compared(window, made, long, short, numbers)
+    several(window, pair, made)
     hostile(window, made)
     long_run(window, made)
     followed(window, pair, made)

@@ -140,11 +140,22 @@ static void steps_write(RunJournal *j, const Trainer *t, double lr, double scale
                               j->seconds / steps, "data_seconds", j->waited / steps, "tokens_per_second",
                               journal_number((double)(j->samples * model->sequence) / j->seconds),
                               "memory_bytes", (json_int_t)process_memory());
+    if (j->averaged > 1) {
+        json_object_set_new(facts, "loss_low_step",  json_integer((json_int_t)j->low_step));
+        json_object_set_new(facts, "loss_high_step", json_integer((json_int_t)j->high_step));
+    }
     if (scale > 0) json_object_set_new(facts, "loss_scale", journal_number(scale));
+    if (model->experts > 0 && j->averaged) {
+        json_object_set_new(facts, "expert_load_max_over_mean", journal_number(j->moe.load / averaged));
+        json_object_set_new(facts, "dropped_share",       journal_number(j->moe.dropped / averaged));
+        json_object_set_new(facts, "load_balancing_loss", journal_number(j->moe.balance / averaged));
+        json_object_set_new(facts, "z_loss",              journal_number(j->moe.z / averaged));
+    }
     if (j->averaged < j->steps)
         json_object_set_new(facts, "skipped_steps", json_integer((json_int_t)(j->steps - j->averaged)));
     journal_add(&j->file, "steps", facts);
     j->losses = j->norms = j->seconds = j->waited = 0;
+    j->moe = (MoeReport){ 0 };
     j->steps = j->averaged = j->samples = 0;
 }
 
@@ -167,10 +178,12 @@ void run_journal_step(RunJournal *j, const Trainer *t, StepReport r, double seco
     if (closed(j)) return;
     skip_write(j, t, r);
     if (!r.skipped) {
-        j->low  = j->averaged ? fmin(j->low,  r.loss) : r.loss;
-        j->high = j->averaged ? fmax(j->high, r.loss) : r.loss;
+        if (!j->averaged || r.loss < j->low)  j->low  = r.loss, j->low_step  = t->step;
+        if (!j->averaged || r.loss > j->high) j->high = r.loss, j->high_step = t->step;
         j->losses += r.loss;
         j->norms  += r.norm;
+        j->moe = (MoeReport){ j->moe.load + r.moe.load, j->moe.dropped + r.moe.dropped,
+                              j->moe.balance + r.moe.balance, j->moe.z + r.moe.z };
         j->averaged++;
     }
     j->steps++;
@@ -212,6 +225,7 @@ void run_journal_rewind(RunJournal *j, const Trainer *t, int64_t from, double se
 {
     if (closed(j)) return;
     j->losses = j->norms = j->seconds = j->waited = 0;
+    j->moe = (MoeReport){ 0 };
     j->steps = j->averaged = j->samples = 0;
     journal_add(&j->file, "rewind", json_pack("{s:I, s:I, s:f}", "step", (json_int_t)t->step, "from",
                                               (json_int_t)from, "seconds", seconds));

@@ -6,11 +6,13 @@
 #include "train/trainer.h"
 
 /* Since the last line of steps: all `steps`, with their samples and seconds; sums over the `averaged` ones,
- * which were not skipped; low, high: of their losses. */
+ * which were not skipped; low, high: of their losses, at low_step and
+ * high_step. */
 typedef struct {
     Journal file;
     double  losses, low, high, norms, seconds, waited;
-    int64_t steps, averaged, samples;
+    MoeReport moe;                            /* sums, as losses */
+    int64_t steps, averaged, samples, low_step, high_step;
     int64_t skips;                            /* lines of skipped steps of this run */
     int64_t from;                             /* seam clock when the run began */
 } RunJournal;
