@@ -12,7 +12,8 @@ files. The weights are random, since speed does not depend on them. A round runs
 
 Bounds: a token at one prompt reads all weights but the position embeddings once, 2 bytes or 1 each; scales of the 8-bit weights
 and the key-value cache are not counted. 1,000 positions take 2 operations for each weight of the blocks and position, the head's
-for the last one alone, and attention's two products over the pairs that it sees. Medians over the rounds are printed."""
+for the last one alone, and attention's two products over the pairs that it sees. Medians over the rounds are printed, and where
+less is reached than WANTED, or than llama.cpp with prompts of 8 tokens; then the exit status is 1."""
 import argparse
 import json
 import os
@@ -29,6 +30,7 @@ BLOCKS = LAYERS * (12 * HIDDEN * HIDDEN + 13 * HIDDEN)          # weights, biase
 READ = BLOCKS + VOCABULARY * HIDDEN                             # weights that a token reads
 TYPES = {"bf16": (2, "stored", "bf16"), "int8": (1, "int8", "q8_0")}           # bytes, --weights, type of the GGUF file
 PREFILL = 2 * (BLOCKS * 1000 + VOCABULARY * HIDDEN) + 4 * LAYERS * HIDDEN * 1000 * 1001 // 2      # operations
+WANTED = {"1 prompt": 80, "16 prompts": 5, "1000 tokens": 60}                  # % of the bound, times one prompt, % of the bound
 LOADS = {"1 prompt": (1, 8), "16 prompts": (16, 8), "1000 tokens": (1, 1000)}   # prompts, tokens of each
 
 
@@ -163,6 +165,7 @@ def main():
     read, peak = statistics.median(read), statistics.median(peak)
     print(f"{a.rounds} rounds, {a.threads} threads, {a.tokens} new tokens; memory {read:.1f} GB/s, bf16 {peak:.0f} GFLOP/s; load "
           f"{os.getloadavg()[0]:.1f}")
+    missed = []
     print("| weights | what | jotun | llama.cpp | jotun / llama.cpp | of the bound |\n|---|---|---|---|---|---|")
     for kind in TYPES:
         median = {k[1:]: statistics.median(v) for k, v in speed.items() if k[0] == kind}
@@ -173,6 +176,14 @@ def main():
                      "1000 tokens": f"{own * PREFILL / peak / 1e10:.1f} %"}[load]
             peer = (f"{other:.1f} tokens/s", f"{own / other:.2f}") if other else ("not measured", "")
             print(f"| {kind} | {load} | {own:.1f} tokens/s | {peer[0]} | {peer[1]} | {share} |")
+            figure = float(share.split()[0])
+            if figure < WANTED[load]:
+                missed.append(f"{kind}, {load}: {share}, where {WANTED[load]} are wanted")
+            if other and "prompt" in load and own < other:
+                missed.append(f"{kind}, {load}: {own / other:.3f} of llama.cpp's speed")
+    for line in missed:
+        print("missed:", line)
+    sys.exit(bool(missed))
 
 
 main()

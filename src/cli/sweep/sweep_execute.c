@@ -121,7 +121,8 @@ static void wait_all(Sweep *sweep)
 {
     signal_all(sweep);
     for (int i = 0; i < sweep->runs; i++)
-        while (sweep->run[i].state == SWEEP_RUNS && waitpid(sweep->run[i].process, NULL, 0) < 0 && errno == EINTR) {}
+        while (sweep->run[i].state == SWEEP_RUNS && waitpid(sweep->run[i].process, NULL, 0) < 0)
+            if (errno != EINTR) break;
 }
 
 static Status until_ended(Sweep *sweep, const volatile sig_atomic_t *stop)
