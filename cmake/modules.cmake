@@ -15,6 +15,15 @@ function(module name)
     list(TRANSFORM ARG_MODULES PREPEND module_)
     target_link_libraries(module_${name} ${kind} ${ARG_MODULES} ${ARG_LIBS})
 endfunction()
+# embed(name module file)
+# The bytes of src/<file> are compiled into the module as `name`, an array without a NUL at its end, and `name`_bytes.
+function(embed name module file)
+    set(from ${CMAKE_SOURCE_DIR}/src/${file})
+    set(to ${CMAKE_BINARY_DIR}/${name}.c)
+    add_custom_command(OUTPUT ${to} COMMAND ${CMAKE_COMMAND} -DFROM=${from} -DTO=${to} -DNAME=${name} -P ${CMAKE_SOURCE_DIR}/cmake/embed.cmake
+        DEPENDS ${from} ${CMAKE_SOURCE_DIR}/cmake/embed.cmake)
+    target_sources(module_${module} PRIVATE ${to})
+endfunction()
 # The cpu back end, conversions of types and random numbers are plain loops that the compiler vectorises. The two flags change no value: nobody reads errno or traps.
 file(GLOB_RECURSE cpu_sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/tensor/cpu/*.c ${CMAKE_SOURCE_DIR}/src/tensor/dtype.c
     ${CMAKE_SOURCE_DIR}/src/base/random.c)

@@ -4,10 +4,6 @@ if(NOT MICROHTTPD_FOUND)
     target_sources(module_serve PRIVATE src/serve/http/absent.c)
     return()
 endif()
-set(page ${CMAKE_SOURCE_DIR}/src/serve/http/page.html)
-set(page_bytes ${CMAKE_BINARY_DIR}/page_bytes.c)
-add_custom_command(OUTPUT ${page_bytes}
-    COMMAND ${CMAKE_COMMAND} -DFROM=${page} -DTO=${page_bytes} -DNAME=server_page -P ${CMAKE_SOURCE_DIR}/cmake/embed.cmake
-    DEPENDS ${page} ${CMAKE_SOURCE_DIR}/cmake/embed.cmake)
-target_sources(module_serve PRIVATE src/serve/http/server.c src/serve/http/connections.c src/serve/http/exchange.c src/serve/http/page.c ${page_bytes})
+embed(server_page serve serve/http/page.html)
+target_sources(module_serve PRIVATE src/serve/http/server.c src/serve/http/connections.c src/serve/http/exchange.c src/serve/http/request_head.c src/serve/http/page.c)
 target_link_libraries(module_serve PUBLIC PkgConfig::MICROHTTPD)

@@ -130,11 +130,12 @@ class Llama:
 
 
 def bounds(build, threads):
-    """GB/s of reading memory, GFLOP/s in bf16"""
+    """GB/s of reading memory; GFLOP/s in bf16, or in fp32 where the cores have no products of bf16"""
     text = call(os.path.join(build, "bin", "bench_few_rows"), "best", threads, "bf16")
     read = statistics.median(float(x) for x in re.findall(r"GB/s\s+([\d.]+) GB/s", text))
     peak = call(os.path.join(build, "bin", "jotun"), "bench", "peak")
-    return read, float(re.search(r"^bf16, GFLOP/s:.* ([\d.]+)$", peak, re.M)[1])
+    burst = {kind: float(value) for kind, value in re.findall(r"^(\w+), GFLOP/s:.* ([\d.]+)$", peak, re.M)}
+    return read, burst.get("bf16", burst["fp32"])
 
 
 def main():
@@ -163,7 +164,7 @@ def main():
                         s, tokens = ours.seconds(kind, load) if name == "jotun" else theirs[kind].seconds(load)
                         speed.setdefault((kind, load, name), []).append((LOADS[load][1] if tokens == 1 else tokens) / s)
     read, peak = statistics.median(read), statistics.median(peak)
-    print(f"{a.rounds} rounds, {a.threads} threads, {a.tokens} new tokens; memory {read:.1f} GB/s, bf16 {peak:.0f} GFLOP/s; load "
+    print(f"{a.rounds} rounds, {a.threads} threads, {a.tokens} new tokens; memory {read:.1f} GB/s, products {peak:.0f} GFLOP/s; load "
           f"{os.getloadavg()[0]:.1f}")
     missed = []
     print("| weights | what | jotun | llama.cpp | jotun / llama.cpp | of the bound |\n|---|---|---|---|---|---|")

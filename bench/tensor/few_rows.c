@@ -5,8 +5,9 @@
  * TYPES: those of fp32, bf16, fp16 and int8 (weights in 8 bits, activations in bf16) that are wanted, with commas. One
  * pass multiplies so many rows with all matrices of GPT-2 124M in order: four of each of 12 blocks, which follow each
  * other in memory, and the head. They are more than caches hold, so that a pass reads them from memory. Before and after each of
- * nine passes all threads add up as many bytes. Medians of nine: microseconds of a pass, GB/s of weights with their
- * scales, GB/s of the sums, and the ratio. `op`: microseconds of an operation on 16 elements, and of one that wakes
+ * nine passes all threads add up as many bytes; and one matrix, which caches hold, is multiplied as often as makes about a pass.
+ * Medians of nine: microseconds of a pass, GB/s of weights with their scales, GB/s of the sums, the ratio, and microseconds of a pass
+ * over the one matrix, which is what computing takes. `op`: microseconds of an operation on 16 elements, and of one that wakes
  * all threads. */
 #include <math.h>
 #include "../measure.h"
@@ -79,6 +80,20 @@ static double pass(char *y, char *x, int64_t T, Dtype type)
     return since(begun).wall;
 }
 
+/* A pass over as many weights, those of one matrix of 768 x 768 many times. */
+static double cached_pass(char *y, char *x, int64_t T, Dtype type)
+{
+    enum { ONE = 1 };
+    int64_t C = layer[ONE].C, K = layer[ONE].K;
+    const Matrix *m = &matrix[ONE];
+    int64_t bytes = (int64_t)(tensor_present(m->code) ? tensor_bytes(m->code) + tensor_bytes(m->scale) : tensor_bytes(m->w));
+    int64_t times = (int64_t)used / bytes;
+    Seconds begun = now();
+    for (int64_t i = 0; i < times; i++)
+        multiply(m, tensor_at(y, type, (const int64_t[]){ T, K }, 2), tensor_at(x, type, (const int64_t[]){ T, C }, 2));
+    return since(begun).wall * (double)used / (double)(times * bytes);
+}
+
 /* All matrices in a row, from the begin of memory. */
 static void matrices_make(Dtype type, bool int8)
 {
@@ -99,17 +114,19 @@ static void measure(const char *name, Dtype type, bool int8, char *y, char *x)
 {
     matrices_make(type, int8);
     for (size_t n = 0; n < sizeof counts / sizeof *counts; n++) {
-        double took[REPETITIONS], read[REPETITIONS], ratio[REPETITIONS];
+        double took[REPETITIONS], read[REPETITIONS], ratio[REPETITIONS], cached[REPETITIONS];
         pass(y, x, counts[n], type);
         for (int i = 0; i < REPETITIONS; i++) {
             double before = reading((int64_t)used);
             took[i]  = pass(y, x, counts[n], type);
             read[i]  = (before + reading((int64_t)used)) / 2;
             ratio[i] = read[i] / took[i];
+            cached[i] = cached_pass(y, x, counts[n], type);
         }
         double typical = median(took, REPETITIONS);
-        printf("%-5s %4lld rows  %9.0f us  %6.1f GB/s  %6.1f GB/s  %5.1f %%\n", name, (long long)counts[n], 1e6 * typical,
-               1e-9 * (double)used / typical, 1e-9 * (double)used / median(read, REPETITIONS), 100 * median(ratio, REPETITIONS));
+        printf("%-5s %4lld rows  %9.0f us  %6.1f GB/s  %6.1f GB/s  %5.1f %%  %9.0f us\n", name, (long long)counts[n], 1e6 * typical,
+               1e-9 * (double)used / typical, 1e-9 * (double)used / median(read, REPETITIONS), 100 * median(ratio, REPETITIONS),
+               1e6 * median(cached, REPETITIONS));
         fflush(stdout);
     }
 }
@@ -143,7 +160,7 @@ int main(int count, char **word)
     memory = memory_new((size_t)640 << 20);
     char *y = memory_new(64 * WIDEST * 4), *x = memory_new(64 * DEEPEST * 4);
     team_for(queue.team, 64 * DEEPEST * 2, 1 << 16, fill_part, x);
-    printf("family %s, %d threads; a pass, weights, sums of memory, ratio\n", kernel_family_name(family), team_size(queue.team));
+    printf("family %s, %d threads; a pass, weights, sums of memory, ratio, a pass over one matrix\n", kernel_family_name(family), team_size(queue.team));
     measure_ops(y);
     if (strstr(types, "fp32")) measure("fp32", F32, false, y, x);
     if (strstr(types, "bf16")) measure("bf16", BF16, false, y, x);

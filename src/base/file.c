@@ -81,10 +81,32 @@ Status file_map(FileMap *map, const char *path)
     if (strlen(path) >= sizeof map->path)
         return fail(BAD_FILE, "%.80s...: the path is longer than %zu bytes", path, sizeof map->path - 1);
     memcpy(map->path, path, strlen(path) + 1);
-    int fd = seam.open(path, O_RDONLY, 0);
+    int fd = seam.open(path, O_RDONLY | O_NONBLOCK, 0);         /* a pipe without a writer does not wait */
     if (fd < 0) return file_fail(path, "read");
     Status status = map_open_file(map, fd);
     seam.close(fd);
+    return status;
+}
+
+static const char *kind_of(mode_t mode)
+{
+    return S_ISDIR(mode) ? "a directory" : S_ISFIFO(mode) ? "a pipe" : "a device";
+}
+
+Status file_stream(FILE **in, const char *path)
+{
+    struct stat about;
+    *in = NULL;
+    int fd = seam.open(path, O_RDONLY | O_NONBLOCK, 0);
+    if (fd < 0) return file_fail(path, "read");
+    Status status = fstat(fd, &about) != 0 ? file_fail(path, "read") : OK;
+    if (status == OK && !S_ISREG(about.st_mode))
+        status = fail(BAD_FILE,
+                      "%s: is %s, not a regular file, and might never end; copy what it holds into a file, "
+                      "or remove it",
+                      path, kind_of(about.st_mode));
+    if (status == OK && !(*in = fdopen(fd, "r"))) status = file_fail(path, "read");
+    if (status != OK) seam.close(fd);
     return status;
 }
 

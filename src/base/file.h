@@ -5,6 +5,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include "base/status.h"
 
 /* A read-only private mapping of a whole file; device and inode identify the mapped file. reserved: it is not
@@ -18,6 +19,9 @@ typedef struct {
 } FileMap;
 Status file_map  (FileMap *map, const char *path);             /* an empty file has data "" and size 0 */
 void   file_unmap(FileMap *map);
+/* A regular file to read from its beginning. Never waits: BAD_FILE, with what it is, where a directory, a
+ * pipe or a device has the name or is linked there. The caller closes it. */
+Status file_stream(FILE **in, const char *path);
 /* `size` bytes of value 0, above 0, of no file: the path is "". */
 Status file_map_zeros(FileMap *map, size_t size);
 /* Reserves the addresses of a file of `size` bytes, which is not opened: its data may not be read before

@@ -48,7 +48,7 @@ ChartScale chart_scale_y(const Chart *c)
         double room = s.high > s.low ? pow(s.high / s.low, 0.05) : 1.25;
         s.low /= room, s.high *= room;
     } else {
-        double room = s.high > s.low ? 0.05 * (s.high - s.low) : fmax(fabs(s.high) * 0.05, 1e-9);
+        double room = s.high > s.low ? 0.05 * (s.high - s.low) : s.high != 0 ? fabs(s.high) * 0.05 : 1;
         s.low = s.low >= 0 && s.low < room ? 0 : s.low - room;
         s.high += room;
     }

@@ -1,14 +1,14 @@
 #include "chart/metrics_reader.h"
-#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include "base/file.h"
 
 Status metrics_reader_open(MetricsReader *r, const char *path, const char *const *key, int keys)
 {
     CHECK(keys <= METRICS_READ_MAX, "%d keys of metrics; there is room for %d", keys, METRICS_READ_MAX);
-    *r = (MetricsReader){ .in = fopen(path, "re"), .key = key, .keys = keys };
-    return r->in ? OK : fail(BAD_FILE, "%s cannot be read: %s", path, strerror(errno));
+    *r = (MetricsReader){ .key = key, .keys = keys };
+    return file_stream(&r->in, path);
 }
 
 void metrics_reader_close(MetricsReader *r)

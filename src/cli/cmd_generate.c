@@ -22,7 +22,7 @@ typedef struct {
 /* Of one rank. logits: on the ranks that write theirs */
 typedef struct { const Task *task; LogitsFile *logits; } Rank;
 
-static void look(void *context, int64_t number, int64_t made, const double *logits)
+static void see_logits(void *context, int64_t number, int64_t made, const double *logits)
 {
     const Rank *rank = context;
     if (rank->logits) logits_file_put(rank->logits, number, made, logits);
@@ -30,8 +30,9 @@ static void look(void *context, int64_t number, int64_t made, const double *logi
 
 static void look_at(void *context, EngineSetup *setup)
 {
-    setup->look    = look;
-    setup->context = context;
+    const Rank *rank = context;
+    setup->see_logits = rank->task->o->save_logits ? see_logits : NULL;
+    setup->context    = context;
 }
 
 /* Of the ranks that draw the same ids one writes their logits. */
@@ -68,7 +69,7 @@ static Status print(void *context, Trainer *t, Engine *engine)
     const Options *o = task->o;
     Continuations out = { 0 };
     LogitsFile logits = { .fd = -1 };
-    bool lines = o->prompt_file || o->prompt_jsonl || o->return_sequences > 1;
+    bool lines = o->prompt_file || o->prompt_jsonl || o->return_sequences > 1 || o->logprobs >= 0;
     Status status = OK;
     if (t->mesh.rank == 0)
         status = continuations_open(&out, &task->tokenizer, &task->prompts, o->return_sequences, lines,
@@ -103,7 +104,10 @@ static void fit(Task *task)
     int64_t dp = options_data_parallel(o), all = p->count * o->return_sequences, beams = 1;
     for (int64_t i = 0; i < p->count; i++) beams = most_of(beams, p->rule[i].beams);
     int64_t each = least(divide_up(all, dp), o->prompts_at_once * o->pipeline_parallel);
-    task->size = (GenerationSize){ .widest = p->widest, .capacity = p->capacity, .sequences = each * beams };
+    /* several chunks of a prompt fill the stages of a pipeline */
+    int64_t chunk = most_of(CHUNK_THROUGHPUT / o->pipeline_parallel, CHUNK_LATENCY);
+    task->size = (GenerationSize){ .widest = p->widest, .chunk = chunk, .capacity = p->capacity,
+                                   .sequences = each * beams };
     /* a beam has a page more than its text (scheduler.c) */
     if (beams > 1)
         task->size.pages = task->size.sequences *
@@ -133,6 +137,11 @@ static Status prepare(Task *task, Options *o)
         .most_option = "--max-new-tokens", .most = o->max_new_tokens,
         .most_typed = options_typed_by_person(o, OPTION_max_new_tokens) };
     TRY(prompts_read(&task->prompts, &asked, &task->tokenizer, &task->config.model));
+    for (int64_t i = 0; o->save_logits && i < task->prompts.count; i++)
+        if (task->prompts.rule[i].beams > 0)
+            return fail(BAD_OPTION, "--save-logits writes the logits of one text of each prompt, and prompt "
+                        "%lld of %s wants num_beams %d; leave out one of these", (long long)i + 1, file,
+                        task->prompts.rule[i].beams);
     fit(task);
     return OK;
 }

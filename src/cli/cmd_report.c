@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include "base/file.h"
@@ -43,6 +44,32 @@ static Status output_of(char path[1024], const Options *o)
         return path_join(path, first, "report.html");
     if (snprintf(path, 1024, given ? "%s" : "%s.html", given ? given : first) < 1024) return OK;
     return fail(BAD_OPTION, "--output: the name is longer than 1,023 bytes");
+}
+
+/* Without --format the ending of --output says it. */
+static ReportWrite *format_asked(const ReportFormats *f, const Options *o, const char *path)
+{
+    static const char *const ending[] = {".json", ".csv", ".md"};
+    ReportWrite *const       write[] = {f->json, f->csv, f->md};
+    const char              *dot = strrchr(path, '.');
+    for (size_t i = 0; dot && i < sizeof write / sizeof *write; i++)
+        if (!strcmp(dot, ending[i]) && !options_typed_by_person(o, OPTION_report_format)) return write[i];
+    return format_of(f, o);
+}
+
+/* A page replaces a page alone, since a slip of the keyboard would replace any other file. */
+static Status page_spares(const char *path)
+{
+    struct stat about;
+    char        head[9] = "";
+    if (stat(path, &about) != 0) return OK;
+    if (S_ISDIR(about.st_mode))
+        return fail(BAD_OPTION, "--output %s is a directory; give a file's name", path);
+    FILE *in = S_ISREG(about.st_mode) ? fopen(path, "r") : NULL;
+    size_t bytes = in ? fread(head, 1, sizeof head, in) : 0;
+    if (in) fclose(in);
+    if (bytes == 0 || !strncasecmp(head, "<!doctype", sizeof head)) return OK;
+    return fail(BAD_OPTION, "--output %s is there and is no page; give another name, or remove it", path);
 }
 
 static void runs_free(RunRecord *run, int runs)
@@ -131,13 +158,17 @@ static Status report_command(const Options *o, const ReportFormats *formats)
         return fail(BAD_OPTION,
                     "--follow writes a file again and again; give --output FILE, not standard output");
     if (!prints) TRY(output_directory("--output", path));
+    ReportWrite *write = format_asked(formats, o, path);
+    if (!prints && write == formats->html) TRY(page_spares(path));
     TRY(runs_read(&run, o));
-    ReportWrite *write = format_of(formats, o);
     RunReport report = { run, o->words.count, 0 };
-    if (!prints) printf("%s\n", path);
-    fflush(stdout);
-    if (o->report_follow) return follow(o, path, write, run);
+    if (o->report_follow) {
+        printf("%s\n", path);
+        fflush(stdout);
+        return follow(o, path, write, run);
+    }
     Status status = write_once(path, write, &report);
+    if (!prints && status == OK) printf("%s\n", path);
     runs_free(run, report.runs);
     return status;
 }

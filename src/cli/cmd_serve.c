@@ -13,6 +13,7 @@
 #include "cli/generation/engine_setup.h"
 #include "cli/setup/setup.h"
 #include "cli/signals.h"
+#include "report/run_record.h"
 #include "serve/server.h"
 
 enum { MODELS_MOST = 2 };
@@ -53,53 +54,11 @@ struct Serving {
     char           why[FAIL_BYTES];
 };
 
-/* Of one rank. source: of the service, which the engine asks by way of this */
-typedef struct {
-    Task         *task;
-    Engine       *engine;
-    RequestSource source;
-} Rank;
-
 static void setup_engine(void *context, EngineSetup *setup)
 {
     (void)context;
     setup->scores_prompts = true;
-    setup->goes_on = true;                       /* a text may break, and not the server */
-}
-
-/* ---- between engine and service ---- */
-
-static RequestAnswer next(void *context, bool idle, Request *request)
-{
-    Rank *rank = context;
-    EngineUse use = engine_use(rank->engine);
-    metric_set(&rank->task->metrics, METRIC_cache_pages, use.pages);
-    metric_set(&rank->task->metrics, METRIC_cache_pages_used, use.pages_used);
-    return rank->source.next(rank->source.context, idle, request);
-}
-
-static bool token(void *context, int64_t number, const GeneratedToken *token)
-{
-    const Rank *rank = context;
-    return rank->source.token(rank->source.context, number, token);
-}
-
-static void prompt_token(void *context, int64_t number, int64_t position, const GeneratedToken *token)
-{
-    const Rank *rank = context;
-    rank->source.prompt_token(rank->source.context, number, position, token);
-}
-
-static bool wanted(void *context, int64_t number)
-{
-    const Rank *rank = context;
-    return rank->source.wanted(rank->source.context, number);
-}
-
-static void ended(void *context, int64_t number, GenerationEnd reason)
-{
-    const Rank *rank = context;
-    rank->source.ended(rank->source.context, number, reason);
+    setup->not_finite_ends = true;                       /* a text may break, and not the server */
 }
 
 /* ---- the models of a server ---- */
@@ -146,19 +105,17 @@ static Status barrier(Serving *s, StartBarrier at, Comm *world)
 
 static Status memory_taken(void *context, Trainer *t)
 {
-    const Rank *rank = context;
-    return barrier(rank->task->serving, BARRIER_MEMORY, t->world);
+    const Task *task = context;
+    return barrier(task->serving, BARRIER_MEMORY, t->world);
 }
 
 static Status serve(void *context, Trainer *t, Engine *engine)
 {
-    Rank *rank = context;
-    Serving *s = rank->task->serving;
+    const Task *task = context;
+    Serving *s = task->serving;
     bool first = t->mesh.rank == 0;
-    RequestSource source = { .next = next, .token = token, .prompt_token = prompt_token, .wanted = wanted,
-                             .ended = ended, .context = rank };
-    rank->engine = engine;
-    if (first) rank->source = service_source(s->service[rank->task->number]);
+    RequestSource source = { .context = NULL };
+    if (first) source = service_source(s->service[task->number]);
     TRY(agree(t->world, first ? barrier(s, BARRIER_WEIGHTS, t->world) : OK));
     engine_run(engine, first ? &source : NULL);                                        /* <-> all axes */
     return OK;
@@ -167,10 +124,9 @@ static Status serve(void *context, Trainer *t, Engine *engine)
 static Status on_rank(Transport *transport, void *context)
 {
     Task *task = context;
-    Rank rank = { .task = task };
     return generation_run(transport, &(GenerationRun){ .config = &task->config, .size = &task->size,
         .tokenizer = &task->tokenizer, .setup = setup_engine, .before = memory_taken, .work = serve,
-        .context = &rank });
+        .context = task });
 }
 
 static void *run_beside(void *context)
@@ -213,16 +169,15 @@ static Status run_models(Serving *s, Transport *mpi)
 
 /* ---- options ---- */
 
-/* "run" of "runs/run/" and of "hf:models/run" */
+/* Of "hf:models/run" too */
 static void name_set(Task *task)
 {
     const Options *o = &task->o;
     const char *path = o->load, *colon = strchr(path, ':');
+    size_t bytes;
     if (colon && !memchr(path, '/', (size_t)(colon - path))) path = colon + 1;
-    size_t bytes = strlen(path);
-    while (bytes > 1 && path[bytes - 1] == '/') bytes--;
-    const char *leaf = path_leaf(path, bytes);
-    snprintf(task->name, sizeof task->name, "%.*s", (int)(path + bytes - leaf), leaf);
+    const char *name = run_name_of(&bytes, path);
+    snprintf(task->name, sizeof task->name, "%.*s", (int)bytes, name);
     if (o->served_name && task->number == 0) snprintf(task->name, sizeof task->name, "%s", o->served_name);
 }
 
@@ -235,7 +190,7 @@ static Status fit(Task *task)
     if (m->position == POSITION_LEARNED && capacity > m->positions)
         return fail(BAD_OPTION, "--max-model-len %lld is more than the %lld positions the model has learned",
                     (long long)capacity, (long long)m->positions);
-    task->size = (GenerationSize){ .widest = capacity, .capacity = capacity,
+    task->size = (GenerationSize){ .widest = capacity, .chunk = CHUNK_LATENCY, .capacity = capacity,
                                    .sequences = o->prompts_at_once * o->pipeline_parallel };
     generation_fit(&task->config, o, &task->size);
     return OK;

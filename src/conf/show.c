@@ -1,4 +1,5 @@
 /* Options shown to a person, and stored in a checkpoint as JSON. */
+#include "base/shell/shell_word.h"
 #include "conf/conf.h"
 #include "conf/saved.h"
 #include "conf/value.h"
@@ -38,17 +39,6 @@ void options_show_common(FILE *out, const Options *o, char between)
     }
 }
 
-/* A word that the shell takes as it is, or in quotes. */
-static void shell_word(FILE *out, const char *word)
-{
-    bool plain = *word && !word[strspn(word, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
-                                             "_-+=./:,@%")];
-    if (plain) { fprintf(out, " %s", word); return; }
-    fputs(" '", out);
-    for (; *word; word++) fprintf(out, *word == '\'' ? "'\\''" : "%c", *word);
-    fputc('\'', out);
-}
-
 void options_show_command(FILE *out, const Options *o)
 {
     for (int i = 0; i < OPTIONS; i++) {
@@ -60,8 +50,10 @@ void options_show_command(FILE *out, const Options *o)
         if (row->kind == KIND_FLAG && !*(const OptionFLAG *)option_field_of(o, i)) continue;
         fprintf(out, " --%s", row->name);
         if (row->kind == KIND_FLAG) continue;
-        for (int w = 0; list && w < list->count; w++) shell_word(out, list->text[w]);
-        if (!list) shell_word(out, options_value_text(value, sizeof value, o, i));
+        for (int w = 0; w < (list ? list->count : 1); w++) {
+            fputc(' ', out);
+            shell_word_write(out, list ? list->text[w] : options_value_text(value, sizeof value, o, i));
+        }
     }
     fputc('\n', out);
 }

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <sys/stat.h>
 #include "base/log.h"
+#include "base/shell/shell_word.h"
 #include "chart/metrics_reader.h"
 #include "convert/hf_write.h"
 #include "text/tokenizer.h"
@@ -17,13 +18,14 @@ enum { CURVE_ROWS = 20, LINES_MOST = 10000000 };
 static void word_write(FILE *out, const char *word, bool path)
 {
     const char *leaf = path ? path_leaf(word, strlen(word)) : word;
-    size_t      kind = strspn(word, "abcdefghijklmnopqrstuvwxyz");
-    fputs(" '", out);
-    if (leaf != word && word[kind] == ':') fprintf(out, "%.*s:", (int)kind, word);
-    for (; *leaf; leaf++)
-        if (*leaf == '\'') fputs("'\\''", out);
-        else fputc(*leaf, out);
-    fputc('\'', out);
+    int         kind = (int)strspn(word, "abcdefghijklmnopqrstuvwxyz");
+    bool        prefix = leaf != word && word[kind] == ':';
+    char       *text = NULL;
+    CHECK(asprintf(&text, "%.*s%s%s", prefix ? kind : 0, word, prefix ? ":" : "", leaf) >= 0,
+          "no memory for a word of a command line");
+    fputc(' ', out);
+    shell_word_write(out, text);
+    free(text);
 }
 
 /* Lines of a path, a tab and more. */

@@ -5,7 +5,8 @@
  *
  * Rank 0 takes requests from a RequestSource and plans each forward: new positions of prompts, in chunks, or
  * one position of each text that is being continued. A request begins when there are pages for its prompt and
- * for all tokens that it may get, so nothing that has begun is ever put aside.
+ * for all tokens that it may get, so the engine puts nothing aside that has begun. Its caller can: it cancels
+ * the request, and gives it again later with the tokens that it has (`made`).
  *
  * A token depends on the weights, the prompt, (seed, stream) and its position alone, never on the requests
  * that run beside it: a chunk of a prompt ends at a multiple of `rows` of EngineSetup whatever else runs, and
@@ -46,6 +47,11 @@ typedef struct {
     uint64_t stream;
     const int32_t *id;             /* [count] the prompt, at least one; the caller's until the request ends */
     int64_t  count, most;          /* most: new tokens; 0: the prompt alone is computed */
+    /* [mades] of the new tokens those that an earlier run of the request has given out: the text continues
+     * behind them as that run would have, to the bit. None of beam search, nor where the prompt is scored.
+     * The caller's until `token` is called */
+    const int32_t *made;
+    int64_t  mades;
     Sampling sampling;
     /* of each token, the log-probabilities of so many likeliest ids, up to ALTERNATIVES_MOST; -1: none, not
      * even its own */
@@ -73,8 +79,13 @@ typedef enum { REQUEST_NONE, REQUEST_GIVEN, REQUEST_CLOSED } RequestAnswer;
 typedef enum { END_OF_TEXT, END_LENGTH, END_STOPPED, END_CANCELLED, END_NOT_FINITE,
                END_TOO_LONG } GenerationEnd;
 
+/* Pages in use and pages in all, of all data ranks; texts that run, and that could. Known on rank 0. */
+typedef struct { int64_t pages_used, pages, running, places; } EngineUse;
+
 /* Called on rank 0 alone, between two forwards, by the thread that runs the engine. */
 typedef struct {
+    /* What is in use, before each forward and before what follows is asked; may be NULL */
+    void (*use)(void *context, EngineUse use);
     /* The next request. Asked when one could begin. idle: nothing runs; it may then wait, at most a second
      * at a time, since the other ranks wait too. REQUEST_CLOSED: there will be none; the engine returns when
      * all have ended. */
@@ -114,10 +125,10 @@ typedef struct {
     int32_t         end;                           /* the id that ends a text; -1: none */
     bool            scores_prompts;                /* takes such requests, and memory for their logits */
     /* Logits that are not finite end a text, and are no CHECK: the steps of a training run continue. */
-    bool            goes_on;
+    bool            not_finite_ends;
     /* Called on the ranks of the last stage with the logits [vocabulary] that the next token of a request is
      * drawn from, `made` tokens after its prompt; NULL: none. */
-    void          (*look)(void *context, int64_t number, int64_t made, const double *logits);
+    void          (*see_logits)(void *context, int64_t number, int64_t made, const double *logits);
     void           *context;
 } EngineSetup;
 
@@ -125,18 +136,17 @@ typedef struct Engine Engine;
 /* Positions of a page of the key-value cache, which paged_attention_forward suits. */
 enum { PAGE_POSITIONS = 96 };
 
-/* Pages in use and pages in all, of all data ranks; texts that run. Known on rank 0. */
-typedef struct { int64_t pages_used, pages, running; } EngineUse;
-
 /* Collective, like all that follows. Memory that is refused is a CHECK. */
 Engine   *engine_open (const EngineSetup *setup);
 /* Runs until `source`, which is NULL on other ranks than 0, has closed and all its requests have ended. In a
  * dry run: one forward of each kind, of the most rows that there can be. <-> tp, cp, pp, data, world */
 void      engine_run  (Engine *engine, const RequestSource *source);
-EngineUse engine_use  (const Engine *engine);
 void      engine_close(Engine *engine);                              /* NULL is allowed */
 
-/* Positions of a micro-batch that suit `widest`, the most positions of a prompt, and `sequences` texts on a
- * data rank: what `rows` of EngineSetup, and so the executor's slots, should be. */
-int64_t   engine_rows(int64_t widest, int64_t sequences, int sharded);
+/* The most positions of a chunk of a prompt. Each forward of more than a few rows packs all weights, so
+ * longer chunks are faster; but texts that run beside them wait. */
+enum { CHUNK_LATENCY = 256, CHUNK_THROUGHPUT = 1024 };
+/* Positions of a micro-batch that suit `widest`, the most positions of a prompt, `chunk` and `sequences`
+ * texts on a data rank: what `rows` of EngineSetup, and so the executor's slots, should be. */
+int64_t   engine_rows(int64_t widest, int64_t chunk, int64_t sequences, int sharded);
 #endif

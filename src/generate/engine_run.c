@@ -15,13 +15,9 @@ struct Engine {
     const ModelConfig *of_executor;
 };
 
-/* A chunk of a prompt takes part of the time of the texts that run beside it; longer ones make products no
- * faster. */
-enum { CHUNK_ROWS = 256 };
-
-int64_t engine_rows(int64_t widest, int64_t sequences, int sharded)
+int64_t engine_rows(int64_t widest, int64_t chunk, int64_t sequences, int sharded)
 {
-    int64_t rows = most_of(least(widest, CHUNK_ROWS), sequences);
+    int64_t rows = most_of(least(widest, chunk), sequences);
     return divide_up(rows, sharded) * sharded;
 }
 
@@ -65,11 +61,6 @@ void engine_close(Engine *e)
     plan_close(&e->plan);
     free(e->step.segment);
     free(e);
-}
-
-EngineUse engine_use(const Engine *e)
-{
-    return e->scheduler.slot ? scheduler_use(&e->scheduler) : (EngineUse){ 0 };
 }
 
 /* The most that a forward of prompts and one of texts take. */

@@ -6,6 +6,9 @@
 #include "base/integer.h"
 #include "generate/int8_weights.h"
 
+/* Each thread that draws has memory of its own, for which a few are enough. */
+enum { MOST_DRAWERS = 8 };
+
 static bool holds_unit(const Forward *f, int64_t unit) { return stage_holds(f->g->executor->stage, unit); }
 static const ModelConfig *model(const Forward *f) { return f->g->executor->ctx.config; }
 static bool holds_head(const Forward *f) { return holds_unit(f, model_head(model(f))); }
@@ -107,7 +110,14 @@ void forward_open(Forward *f, const EngineSetup *g, Sequence *sequence)
     if (!holds_head(f)) return;
     f->logits_nV  = logits_new(f, 1);
     f->logits_RnV = comm_size(g->tp) > 1 ? logits_new(f, comm_size(g->tp)) : f->logits_nV;
-    sample_open(&f->sample, model(f)->vocabulary, g->ids ? g->ids : model(f)->vocabulary);
+    f->draw_n  = host_new(logits_room(g), sizeof *f->draw_n);
+    f->drawers = (int)least(executor->ctx.queue->threads, least(MOST_DRAWERS, logits_room(g)));
+    f->sample  = host_new(f->drawers, sizeof *f->sample);
+    for (int i = 0; i < f->drawers; i++) {
+        int64_t V = model(f)->vocabulary;
+        Tensor room = tensor_new(g->arena, "memory of a draw", U8, sample_bytes(V));
+        if (room.data) sample_open(&f->sample[i], V, g->ids ? g->ids : V, room.data);
+    }
 }
 
 /* The trainer's evaluations and steps find the executor as they left it. */
@@ -119,8 +129,9 @@ void forward_close(Forward *f)
     executor->ctx.caches     = NULL;
     executor->ctx.logits_bV  = tensor_none();
     executor->ctx.logits_row = NULL;
-    sample_close(&f->sample);
     int8_weights_close(&f->int8, f->g);
+    free(f->sample);
+    free(f->draw_n);
     free(f->schedule);
     free(f->cache);
     free(f->whole);
@@ -238,55 +249,74 @@ static void fill(void *context, Batch *batch, int micro)
 /* ---- the draw ---- */
 
 /* The logits of token i from the shards of all tp ranks, n tokens each. Returns whether they are finite. */
-static bool logits_of(Forward *f, int64_t i, int64_t n)
+static bool logits_of(const Forward *f, double *logits, int64_t i, int64_t n)
 {
     Tensor all = f->logits_RnV;
     int64_t vocabulary = model(f)->vocabulary, V = all.dim[2];
+    bool finite = true;
     for (int64_t r = 0; r * V < vocabulary; r++) {
         int64_t from = (r * n + i) * V, count = least(V, vocabulary - r * V);
-        double *x = f->sample.logits + r * V;
-        if (all.dtype == F64) memcpy(x, (const double *)all.data + from, (size_t)count * sizeof *x);
-        else sample_widen(x, (const float *)all.data + from, count);
+        finite &= all.dtype == F64 ? sample_copy(logits + r * V, (const double *)all.data + from, count)
+                                   : sample_widen(logits + r * V, (const float *)all.data + from, count);
     }
-    bool finite = isfinite(f->sample.logits[0]);
-    CHECK(f->g->goes_on || finite, "the logits are not finite: the weights of the checkpoint are broken");
+    CHECK(f->g->not_finite_ends || finite,
+          "the logits are not finite: the weights of the checkpoint are broken");
     return finite;
 }
 
-/* From logits i, those after `position`: the next token, or of a prompt's own one its log-probability */
-static void draw_one(Forward *f, int32_t *word, const Sequence *s, int64_t position, int64_t i, int64_t n)
+/* From logits i of n, those after a position: the next token, or of a prompt's own one its log-probability */
+static void draw_one(const Forward *f, SampleWork *w, int64_t i, int64_t n)
 {
     const EngineSetup *g = f->g;
+    const Sequence *s = f->draw_n[i].text;
     const Request *r = &s->request;
-    int64_t made = position + 1 - r->count, wanted = r->beams > 0 ? 2 * r->beams : r->alternatives;
+    int32_t *word = at(f->result_n, i * result_words(f->plan->alternatives));
+    int64_t position = f->draw_n[i].position, made = position + 1 - r->count;
+    int64_t wanted = r->beams > 0 ? 2 * r->beams : r->alternatives;
     memset(word, 0, (size_t)result_words(f->plan->alternatives) * sizeof *word);
-    bool finite = logits_of(f, i, n);
-    if (g->look && made >= 0) g->look(g->context, r->number, made, f->sample.logits);
+    bool finite = logits_of(f, w->logits, i, n);
+    if (g->see_logits && made >= 0) g->see_logits(g->context, r->number, made, w->logits);
     word[RESULT_ID] = NOT_FINITE;
     if (!finite) return;
     int32_t *id = word + RESULT_FIRST;
     float *logprob = (float *)(void *)(id + f->plan->alternatives);
-    double lse = wanted >= 0 ? sample_lse(&f->sample) : 0;
-    if (wanted > 0) sample_likeliest(&f->sample, id, logprob, wanted, lse);
+    double lse = wanted >= 0 ? sample_lse(w) : 0;
+    if (wanted > 0) sample_likeliest(w, id, logprob, wanted, lse);
     word[RESULT_ID] = 0;
     if (r->beams > 0) return;
     if (made < 0) word[RESULT_ID] = s->id[position + 1];
-    else word[RESULT_ID] = sample_draw(&f->sample, &r->sampling, s->id, r->count, s->length, r->stream);
+    else word[RESULT_ID] = sample_draw(w, &r->sampling, s->id, r->count, s->length, r->stream);
     if (wanted < 0) return;
-    float own = sample_logprob(&f->sample, word[RESULT_ID], lse);
+    float own = sample_logprob(w, word[RESULT_ID], lse);
     memcpy(word + RESULT_LOGPROB, &own, sizeof own);
 }
 
-/* The host reads logits here and nowhere else. All tp ranks draw the same ids from the same numbers. */
-static void draw_own(Forward *f, int64_t n)
+static void draw_thread(void *context, int thread, int threads)
 {
-    int64_t i = 0, W = result_words(f->plan->alternatives);
+    const Forward *f = context;
+    (void)threads;
+    if (thread >= f->drawers) return;
+    for (int64_t i; (i = team_claim(f->g->executor->ctx.queue->team, thread)) >= 0;)
+        draw_one(f, &f->sample[thread], i, f->draws);
+}
+
+/* The host reads logits here and nowhere else. All tp ranks draw the same ids from the same numbers. */
+static void draw_own(Forward *f)
+{
+    Team *team = f->g->executor->ctx.queue->team;
+    f->draws = 0;
     for (int64_t k = 0; k < f->plan->segments; k++) {
         const Segment *s = &f->plan->segment[k];
         if (s->data != data_rank(f->g)) continue;
         const Sequence *text = &f->sequence[s->data * f->g->sequences + s->slot];
-        for (int64_t last = s->position + s->count, p = last - s->draws; p < last; p++, i++)
-            draw_one(f, at(f->result_n, i * W), text, p, i, n);
+        for (int64_t last = s->position + s->count, p = last - s->draws; p < last; p++)
+            f->draw_n[f->draws++] = (Draw){ text, p };
+    }
+    if (f->draws > 1 && !f->g->see_logits) {
+        team_share(team, f->draws);
+        team_run(team, draw_thread, f);
+    } else {
+        for (int64_t i = 0; i < f->draws; i++) draw_one(f, &f->sample[0], i, f->draws);
     }
 }
 
@@ -310,7 +340,7 @@ static const int32_t *draw(Forward *f)
                         tensor_flat(f->logits_nV, 0, own));                       /* <-> tp: all-gather */
     }
     queue_wait(q);
-    if (holds_head(f) && !comm_dry(g->tp)) draw_own(f, n);
+    if (holds_head(f) && !comm_dry(g->tp)) draw_own(f);
     if (words == 0) return f->result_n.data;
     Tensor result = tensor_flat(f->result_n, 0, words);
     Tensor of_stages = tensor_flat(f->result_Pn, 0, P * words), all = tensor_flat(f->result_Dn, 0, D * words);

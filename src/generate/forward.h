@@ -11,6 +11,9 @@
 
 enum { KEY_RANGES = 2 };                   /* of layers without and with a sliding window */
 
+/* A token to draw, or one to score: that after `position` of a text */
+typedef struct { const Sequence *text; int64_t position; } Draw;
+
 typedef struct {
     const EngineSetup *g;
     Sequence *sequence;                    /* [data ranks x I] */
@@ -24,7 +27,10 @@ typedef struct {
     /* last stage alone: [I, V] of this rank; [R, I, V]. With one tp rank the same */
     Tensor    logits_nV, logits_RnV;
     Tensor    result_n, result_Pn, result_Dn;         /* I32: drawn here; of each stage; of each rank */
-    SampleWork sample;
+    Draw      *draw_n;                     /* [draws] of a forward */
+    int64_t    draws;
+    SampleWork *sample;                    /* [drawers]: of each thread that draws */
+    int        drawers;
     Int8Weights int8;
     const ForwardPlan *plan;               /* that runs */
 } Forward;

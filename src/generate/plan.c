@@ -5,7 +5,7 @@
 #include "comm/broadcast.h"
 
 typedef enum { STEP_BEGIN, STEP_END, STEP_TABLE, STEP_COPY, STEP_TOKEN, STEP_FORWARD } StepKind;
-/* count: ids of a prompt, pages of a table, segments of a forward, which follow */
+/* count: ids of a prompt with those made behind it, pages of a table, segments of a forward, which follow */
 typedef struct { int32_t kind, data, slot, id; int64_t count, from, to; } Step;
 
 /* So many bytes are sent at first, more in a second message. */
@@ -37,9 +37,11 @@ void plan_clear(PlanBytes *p)
 
 void plan_begin(PlanBytes *p, int data, int slot, const Request *request)
 {
-    put(p, &(Step){ .kind = STEP_BEGIN, .data = data, .slot = slot, .count = request->count }, sizeof(Step));
+    put(p, &(Step){ .kind = STEP_BEGIN, .data = data, .slot = slot,
+                    .count = request->count + request->mades }, sizeof(Step));
     put(p, request, sizeof *request);
     put(p, request->id, (size_t)request->count * sizeof *request->id);
+    put(p, request->made, (size_t)request->mades * sizeof *request->made);
 }
 
 void plan_end(PlanBytes *p, int data, int slot)
@@ -86,8 +88,9 @@ static void text_begin(const PlanBytes *p, size_t *at, Sequence *s, int64_t coun
 {
     *s = (Sequence){ .active = true, .length = count };
     get(p, at, &s->request, sizeof s->request);
-    s->id = malloc((size_t)(count + s->request.most) * sizeof *s->id);
-    CHECK(s->id, "no memory for a text of %lld ids", (long long)(count + s->request.most));
+    int64_t most = s->request.count + s->request.most;
+    s->id = malloc((size_t)most * sizeof *s->id);
+    CHECK(s->id, "no memory for a text of %lld ids", (long long)most);
     get(p, at, s->id, (size_t)count * sizeof *s->id);
     s->request.id = s->id;
 }

@@ -1,42 +1,50 @@
 /* Drawing: penalties, temperature, top-k, top-p and min-p by selection. */
 #include "generate/sample.h"
-#include <stdlib.h>
+#include <math.h>
 #include <string.h>
 #include "base/clones.h"
 #include "base/exponential.h"
 #include "base/random.h"
 
-static void *work_new(int64_t count, size_t bytes)
-{
-    void *p = calloc((size_t)count, bytes);
-    CHECK(p, "no memory to draw from %lld ids", (long long)count);
-    return p;
-}
+/* Each begins where the one before it ends, largest elements first. */
+enum { SAMPLE_WORD = 3 * sizeof(double) + sizeof(TokenCandidate) + sizeof(int32_t) };
 
-void sample_open(SampleWork *w, int64_t V, int64_t ids)
-{
-    *w = (SampleWork){ .V = V, .ids = ids < V ? ids : V, .logits = work_new(V, sizeof(double)),
-        .x = work_new(V, sizeof(double)), .weight = work_new(V, sizeof(double)),
-        .count = work_new(V, sizeof(int32_t)), .candidate = work_new(V, sizeof(TokenCandidate)) };
-}
+int64_t sample_bytes(int64_t V) { return V * SAMPLE_WORD; }
 
-void sample_close(SampleWork *w)
+void sample_open(SampleWork *w, int64_t V, int64_t ids, void *memory)
 {
-    free(w->logits);
-    free(w->x);
-    free(w->weight);
-    free(w->count);
-    free(w->candidate);
+    double *first = memory;
+    TokenCandidate *candidate = (void *)(first + 3 * V);
+    *w = (SampleWork){ .V = V, .ids = ids < V ? ids : V, .logits = first, .x = first + V,
+                       .weight = first + 2 * V, .candidate = candidate, .count = (void *)(candidate + V) };
+    memset(w->count, 0, (size_t)V * sizeof *w->count);
 }
 
 /* ---- loops over the vocabulary ---- */
 
-static CLONES void widen_floats(double *restrict out, const float *restrict x, int64_t n)
+/* Sums and maxima in LANES, which are joined in order: the same on every machine. */
+enum { LANES = 8 };
+
+/* A number that is not finite makes its product with 0, and so the sum of these products, a NaN. */
+static CLONES float widen_floats(double *restrict out, const float *restrict x, int64_t n)
 {
-    for (int64_t i = 0; i < n; i++) out[i] = (double)x[i];
+    float lane[LANES] = { 0 }, zero = 0;
+    int64_t i = 0;
+    for (; i + LANES <= n; i += LANES)
+        for (int l = 0; l < LANES; l++) out[i + l] = (double)x[i + l], lane[l] += x[i + l] * 0;
+    for (; i < n; i++) out[i] = (double)x[i], lane[0] += x[i] * 0;
+    for (int l = 0; l < LANES; l++) zero += lane[l];
+    return zero;
 }
 
-void sample_widen(double *out, const float *x, int64_t n) { widen_floats(out, x, n); }
+bool sample_widen(double *out, const float *x, int64_t n) { return widen_floats(out, x, n) == 0; }
+
+bool sample_copy(double *out, const double *x, int64_t n)
+{
+    double zero = 0;
+    for (int64_t i = 0; i < n; i++) zero += (out[i] = x[i]) * 0;
+    return zero == 0;
+}
 
 /* weight = exp((x - top) factor) */
 static CLONES void weights_of_logits(double *restrict weight, const double *restrict x, int64_t n, double top,
@@ -44,9 +52,6 @@ static CLONES void weights_of_logits(double *restrict weight, const double *rest
 {
     for (int64_t i = 0; i < n; i++) weight[i] = natural_exp((x[i] - top) * factor);
 }
-
-/* Sums and maxima in LANES, which are joined in order: the same on every machine. */
-enum { LANES = 8 };
 
 static CLONES double sum_of_weights(const double *x, int64_t n)
 {
@@ -238,9 +243,11 @@ int32_t sample_draw(SampleWork *w, const Sampling *s, const int32_t *text, int64
                     uint64_t stream)
 {
     const double *x = penalized(w, s, text, prompt, length);
-    if (s->temperature <= 0) return likeliest(x, w->ids);
+    double factor = 1 / s->temperature, top = largest_logit(x, w->ids);
+    /* A temperature so near to 0 that its inverse overflows is 0; a penalty may make a logit overflow. */
+    if (s->temperature <= 0 || !isfinite(factor) || !isfinite(top)) return likeliest(x, w->ids);
     /* the maximum is subtracted, so that exp cannot overflow */
-    weights_of_logits(w->weight, x, w->ids, largest_logit(x, w->ids), 1 / s->temperature);
+    weights_of_logits(w->weight, x, w->ids, top, factor);
     double total = sum_of_weights(w->weight, w->ids), uniform = uniform_number(s, stream, length - prompt);
     if (s->top_k <= 0 && s->top_p <= 0 && s->min_p <= 0) return draw_from_all(w, uniform * total);
     int64_t n = restricted(w, s, total), pick = 0;

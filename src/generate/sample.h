@@ -10,14 +10,18 @@ typedef struct { double weight; int32_t id; } TokenCandidate;
 /* V: logits of a token; ids: those that can be drawn are 0 .. ids - 1 */
 typedef struct {
     int64_t V, ids;
-    double *logits, *x, *weight;           /* [V]: the model's, set by the caller; after penalties; owned */
-    int32_t *count;                        /* [V]: of each id in a text; zeros between two draws; owned */
-    TokenCandidate *candidate;             /* [V] owned */
+    double *logits, *x, *weight;           /* [V]: the model's, set by the caller; after penalties */
+    int32_t *count;                        /* [V]: of each id in a text; zeros between two draws */
+    TokenCandidate *candidate;             /* [V] */
 } SampleWork;
 
-void    sample_open (SampleWork *work, int64_t V, int64_t ids);
-void    sample_close(SampleWork *work);
-void    sample_widen(double *out, const float *x, int64_t n);
+/* Bytes of the memory that sample_open wants, aligned to 8; it belongs to the work. */
+int64_t sample_bytes(int64_t V);
+void    sample_open (SampleWork *work, int64_t V, int64_t ids, void *memory);
+/* Brings n logits to `out`. Returns whether all are finite: one that is not would be drawn, or spoil the
+ * weights of the others. */
+bool    sample_widen(double *out, const float  *x, int64_t n);
+bool    sample_copy (double *out, const double *x, int64_t n);
 /* Log of the sum of exponentials of all logits; log-probability of an id, from it. */
 double  sample_lse    (SampleWork *work);
 float   sample_logprob(const SampleWork *work, int32_t id, double lse);

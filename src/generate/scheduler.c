@@ -52,16 +52,6 @@ void scheduler_close(Scheduler *s)
     plan_close(&s->plan);
 }
 
-EngineUse scheduler_use(const Scheduler *s)
-{
-    EngineUse use = { .running = s->running };
-    for (int d = 0; d < data_ranks(s->g); d++) {
-        use.pages      += engine_pages(s->g);
-        use.pages_used += engine_pages(s->g) - s->pool[d].frees;
-    }
-    return use;
-}
-
 /* ---- pages ---- */
 
 static int32_t page_take(PagePool *pool)
@@ -143,6 +133,7 @@ static int data_for(const Scheduler *s, const Request *r)
 static bool runs_at_all(const Scheduler *s, const Request *r)
 {
     return r->count >= 1 && r->most >= 0 && r->count + r->most <= s->g->capacity &&
+           (r->mades == 0 || r->mades < r->most) &&
            slots_wanted(r) <= s->g->sequences && pages_wanted(s, r) <= engine_pages(s->g);
 }
 
@@ -158,7 +149,7 @@ static void slot_begin(Scheduler *s, int64_t i, int64_t leader, const Request *r
     TextSlot *slot = &s->slot[i];
     int32_t *page = slot->page;
     *slot = (TextSlot){ .state = i == leader ? SLOT_PROMPT : SLOT_BEAM, .order = s->orders, .request = *r,
-                    .length = r->count, .page = page, .pages = pages, .leader = (int)leader };
+                    .length = r->count + r->mades, .page = page, .pages = pages, .leader = (int)leader };
     for (int64_t k = 0; k < pages; k++) page[k] = page_take(&s->pool[data_of(s, i)]);
     plan_begin(&s->plan, data_of(s, i), own_number(s, i), r);
     plan_table(&s->plan, data_of(s, i), own_number(s, i), page, pages);
@@ -222,10 +213,21 @@ static bool any_slot_free(const Scheduler *s)
     return false;
 }
 
+static EngineUse use_of(const Scheduler *s)
+{
+    EngineUse use = { .running = s->running, .places = slots(s) };
+    for (int d = 0; d < data_ranks(s->g); d++) {
+        use.pages      += engine_pages(s->g);
+        use.pages_used += engine_pages(s->g) - s->pool[d].frees;
+    }
+    return use;
+}
+
 /* In the order in which they are given: a long one is not overtaken for ever by short ones. */
 static void take_requests(Scheduler *s)
 {
     const RequestSource *source = s->source;
+    if (source->use) source->use(source->context, use_of(s));
     for (int64_t i = 0; source->wanted && i < slots(s); i++)
         if ((s->slot[i].state == SLOT_PROMPT || s->slot[i].state == SLOT_TEXT) && s->slot[i].leader == i &&
             !source->wanted(source->context, s->slot[i].request.number)) end(s, i, END_CANCELLED);
@@ -426,13 +428,13 @@ static void answer(Scheduler *s, int64_t leader, GenerationEnd reason)
     const RequestSource *source = s->source;
     const Request *r = &s->slot[leader].request;
     const BeamText *best = beams_best(s->slot[leader].search);
-    bool goes_on = best != NULL;
+    bool taken = best != NULL;
     if (best && source->scored) source->scored(source->context, r->number, best->score);
-    for (int64_t i = 0; goes_on && i < best->count; i++)
-        goes_on = source->token(source->context, r->number,
+    for (int64_t i = 0; taken && i < best->count; i++)
+        taken = source->token(source->context, r->number,
                                 &(GeneratedToken){ .id = best->id[i], .logprob = best->logprob[i] });
     if (best && best->count < r->most) reason = END_OF_TEXT;
-    end(s, leader, best && !goes_on ? END_STOPPED : reason);
+    end(s, leader, best && !taken ? END_STOPPED : reason);
 }
 
 /* word: [alive], the results of the beams */

@@ -43,5 +43,4 @@ void scheduler_close(Scheduler *s);
 void scheduler_plan (Scheduler *s, ForwardPlan *forward);
 /* The results of the forward, as forward_run returns them. */
 void scheduler_take (Scheduler *s, const ForwardPlan *forward, const int32_t *results);
-EngineUse scheduler_use(const Scheduler *s);
 #endif

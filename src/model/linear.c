@@ -70,15 +70,17 @@ static Quantized quantized(const ExecContext *ctx, const BlockSave *save, Linear
 
 static bool is_fp8(const BlockSave *save) { return tensor_present(save->fp8.scale); }
 
-/* Of a matrix [K, C], or with r = 1 of experts [X, K, C] */
+/* Of a matrix [K, C], or with r = 1 of experts [X, K, C]. They are asked for in their order, over and over,
+ * so that the next one is mostly the one behind the last. */
 static const Int8Matrix *int8_of(const ExecContext *ctx, Tensor w, int r)
 {
-    const Int8Weights *all = ctx->int8;
-    for (int64_t i = 0; all && i < all->count; i++) {
-        const Int8Matrix *m = &all->matrix[i];
+    Int8Weights *all = ctx->int8;
+    for (int64_t i = 1; all && i <= all->count; i++) {
+        int64_t at = (all->found + i) % all->count;
+        const Int8Matrix *m = &all->matrix[at];
         bool fits = m->code.dim[r] == int8_panels(w.dim[r]) && m->code.dim[r + 1] == int8_blocks(w.dim[r + 1])
             && m->code.dim[r + 2] == INT8_BYTES && (r == 0 || m->code.dim[0] == w.dim[0]);
-        if (fits && m->w == w.data) return m;
+        if (fits && m->w == w.data) return all->found = at, m;
     }
     return NULL;
 }

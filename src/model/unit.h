@@ -88,7 +88,7 @@ enum { MOE_DROPPED, MOE_BALANCE, MOE_Z, MOE_SUMS };
  * of the head. w: where the matrix lies, NULL in a dry run, in which every matrix has one. code and scale as
  * rows int8_quantize and, of experts, grouped_int8_matmul_forward of tensor/ops.def have them. */
 typedef struct { const void *w; Tensor code, scale; } Int8Matrix;
-typedef struct { Int8Matrix *matrix; int64_t count; } Int8Weights;
+typedef struct { Int8Matrix *matrix; int64_t count, found; } Int8Weights;   /* found: the last asked for */
 
 /* What a unit runs with. The caller chooses the arenas, and so the lifetimes; a unit only names the one it
  * needs. */
@@ -109,7 +109,7 @@ typedef struct {
     unsigned recompute;            /* RecomputeModules whose saves are computed again in backward */
     const Batch *batch;            /* the micro-batch; in host memory */
     const KvCaches *caches;        /* NULL in training */
-    const Int8Weights *int8;       /* generation in 8 bits; else NULL */
+    Int8Weights *int8;             /* generation in 8 bits; else NULL */
     bool    drop;                  /* dropout is on: training */
     bool    backward_follows;      /* training: the head leaves its loss to backward */
     /* The run also takes gradients of targets that the model draws (Sophia); `drawn`: now. Then there are no

@@ -1,7 +1,7 @@
 #ifndef PLAN_RECIPE_H
 #define PLAN_RECIPE_H
 /* What `jotun speedrun` trains: vocabulary, shape, batch, learning rate, regularization and horizon, from the
- * text, the budget and the measured speed. Pure functions; docs/speedrun.md has their sources. */
+ * text, the budget and the measured speed. Pure functions; docs/howto/speedrun.md has their sources. */
 #include <stdbool.h>
 #include <stdint.h>
 

@@ -260,8 +260,8 @@ Status scaling_law_confidence(ScalingConfidence *out, const ScalingLaw *law, con
     if (count <= fitted)
         return fail(
             BAD_OPTION,
-            "%d runs fit %d coefficients exactly, so that nothing says how good the law is; a further "
-            "size or further seeds do",
+            "%d runs fit %d coefficients exactly, so that nothing says how good the law is; add a size, "
+            "or repeat the runs with other seeds (--seed 1,2)",
             count, fitted);
     double *drawn = malloc(((size_t)draws * 4 + (size_t)count) * sizeof *drawn);
     ScalingPoint *made = malloc((size_t)(count + 1) * sizeof *made);

@@ -163,7 +163,10 @@ Status clean_report_write(const char *page, const char *path)
     char  *text = NULL;
     size_t bytes = 0;
     json_error_t error;
-    json_t *report = json_load_file(path, 0, &error);
+    FILE *in;
+    TRY(file_stream(&in, path));
+    json_t *report = json_loadf(in, 0, &error);
+    fclose(in);
     if (!json_is_object(report)) {
         json_decref(report);
         return fail(BAD_FILE, "%s: line %d: %s", path, error.line, error.text);

@@ -3,105 +3,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char style[] =
-    "*{box-sizing:border-box}\n"
-    "body{margin:0 auto;max-width:1200px;padding:24px 20px 64px;font:15px/1.5 system-ui,-apple-system,'Segoe "
-    "UI',sans-serif;"
-    "color:var(--text);background:var(--page);overflow-wrap:anywhere}\n"
-    "h1{font-size:24px;line-height:1.25;margin:0 0 4px}h2{font-size:18px;margin:40px 0 12px;padding-top:12px;"
-    "border-top:1px solid var(--rule)}h3{font-size:15px;margin:24px 0 8px}\n"
-    "p{margin:0 0 12px}.soft,caption{color:var(--soft)}a{color:var(--c0)}nav a{margin-right:16px}\n"
-    ".tiles{display:grid;grid-template-columns:repeat(auto-fill,minmax(170px,1fr));gap:12px 24px;margin:20px "
-    "0 0}\n"
-    ".tiles div{border-top:2px solid var(--rule);padding-top:6px}.tiles "
-    "b{display:block;font-size:20px;font-weight:600;"
-    "font-variant-numeric:tabular-nums}.tiles span{color:var(--soft);font-size:13px}\n"
-    ".charts{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(100%,480px),1fr));gap:28px 40px}\n"
-    "figure{margin:0;min-width:0}figcaption{font-weight:600;margin-bottom:4px}figure.whole{grid-column:1/"
-    "-1}\n"
-    ".plot{position:relative;padding:8px 14px 38px 58px;height:280px}.whole .plot{height:340px}\n"
-    ".plot>svg{width:100%;height:100%;display:block}\n"
-    ".axisname{position:absolute;right:14px;bottom:2px;font-size:12px;color:var(--soft)}\n"
-    ".tip{position:absolute;z-index:1;pointer-events:none;background:var(--page);border:1px solid "
-    "var(--soft);padding:4px 8px;"
-    "font-size:12px;white-space:pre;display:none;font-variant-numeric:tabular-nums;max-width:90vw;overflow:"
-    "hidden}\n"
-    ".cursor{position:absolute;top:8px;bottom:38px;width:1px;background:var(--soft);display:none;pointer-"
-    "events:none}\n"
-    ".legend{display:flex;flex-wrap:wrap;gap:2px 18px;font-size:13px;margin:4px 0 0 58px}.legend "
-    "svg{vertical-align:middle;"
-    "margin-right:6px}.note{font-size:13px;color:var(--soft);margin:4px 0 0 58px}\n"
-    "details{font-size:13px;margin:6px 0 0 "
-    "58px}summary{cursor:pointer;color:var(--soft)}h2+details,section>details{margin-left:0}\n"
-    ".scroll{overflow-x:auto;max-width:100%}\n"
-    "table{border-collapse:collapse;font-variant-numeric:tabular-nums;font-size:14px}caption{text-align:left;"
-    "padding-bottom:4px}\n"
-    "th,td{text-align:right;padding:3px 20px 3px "
-    "0;vertical-align:top;white-space:nowrap}th{font-weight:600;border-bottom:1px solid "
-    "var(--rule)}td.t,th.t{text-align:left}td.w{white-space:normal;text-align:left;min-width:180px;max-width:"
-    "640px}"
-    "tbody th{border:0;font-weight:400;white-space:normal}\n"
-    "tr.sum td{border-top:1px solid var(--rule)}\n"
-    ".bar{height:12px;min-width:1px}.bars td:last-child{width:40%;min-width:120px;padding:7px 0 "
-    "0}.bars{width:100%}\n"
-    "pre{white-space:pre-wrap;overflow-wrap:anywhere;font:13px/1.5 ui-monospace,monospace;margin:0 0 "
-    "12px;padding:12px;"
-    "border:1px solid var(--rule)}\n"
-    "blockquote{margin:0 0 12px;padding-left:12px;border-left:2px solid "
-    "var(--rule);white-space:pre-wrap}blockquote b{font-weight:400;"
-    "color:var(--soft)}\n"
-    ".drawing{display:inline-block}.drawing svg{display:block}\n"
-    "@media(prefers-color-scheme:dark){.drawing text{fill:var(--text)}.drawing rect{stroke:var(--page)}"
-    ".drawing .idle{fill:#2a2f34}.drawing .forward{fill:#2c5c96}.drawing .backward{fill:#2b6b3a}"
-    ".drawing .weights{fill:#85561a}}\n"
-    "input.axis{position:absolute;opacity:0}label.axis{display:inline-block;padding:2px 12px;margin:0 6px "
-    "12px 0;border:1px solid "
-    "var(--rule);cursor:pointer}.over{display:none}\n"
-    "@media(max-width:600px){body{padding:16px 14px 48px}.plot{padding-left:48px;height:230px}.whole "
-    ".plot{height:260px}"
-    ".legend,.note,details{margin-left:0}td,th{padding-right:14px}}\n"
-    "@media print{details{display:none}}\n";
-
-/* The values at the pointer, as text. */
-static const char script[] =
-    "document.querySelectorAll('figure').forEach(f => {\n"
-    "  const plot = f.querySelector('.plot'), svg = f.querySelector('svg.chart'), tip = "
-    "f.querySelector('.tip'), "
-    "cursor = f.querySelector('.cursor');\n"
-    "  if (!plot) return;\n"
-    "  const data = JSON.parse(f.querySelector('script').textContent), [low, high, kind] = "
-    "svg.dataset.x.split(' ');\n"
-    "  const near = (x, at) => { let a = 0, b = x.length - 1; while (b - a > 1) { const m = (a + b) >> 1; "
-    "x[m] < at ? a = m : b = m } return Math.abs(x[a] - at) <= Math.abs(x[b] - at) ? a : b };\n"
-    "  const text = v => v === null ? '-' : Math.abs(v) >= 1e6 || v && Math.abs(v) < 1e-3 ? v.toPrecision(5) "
-    ": "
-    "String(+v.toPrecision(6));\n"
-    "  const hide = () => { tip.style.display = cursor.style.display = 'none' };\n"
-    "  plot.addEventListener('pointerleave', hide);\n"
-    "  plot.addEventListener('pointermove', e => {\n"
-    "    const box = svg.getBoundingClientRect(), outer = plot.getBoundingClientRect(), part = (e.clientX - "
-    "box.left) / box.width;\n"
-    "    if (part < 0 || part > 1) return hide();\n"
-    "    const at = kind == 'log' ? low * Math.pow(high / low, part) : +low + part * (high - low), lines = "
-    "[];\n"
-    "    let x, shown;\n"
-    "    for (const s of data.series) {\n"
-    "      x = s.x || x;\n"
-    "      if (!x.length) continue;\n"
-    "      const i = near(x, at);\n"
-    "      if (shown === undefined) shown = x[i];\n"
-    "      lines.push(s.name.slice(0, 60) + '  ' + text(s.y[i]) + (s.low ? '  (' + text(s.low[i]) + ' to ' + "
-    "text(s.high[i]) + ')' : ''));\n"
-    "    }\n"
-    "    if (shown === undefined) return hide();\n"
-    "    tip.textContent = data.x + ' ' + text(shown) + '\\n' + lines.join('\\n');\n"
-    "    tip.style.display = cursor.style.display = 'block';\n"
-    "    cursor.style.left = e.clientX - outer.left + 'px';\n"
-    "    tip.style.top = '12px';\n"
-    "    tip.style.left = Math.max(0, Math.min(e.clientX - outer.left + 12, outer.width - tip.offsetWidth)) "
-    "+ 'px';\n"
-    "  });\n"
-    "});\n";
+/* page.css; and page.js, which shows the values at the pointer, as text. Made by cmake/embed.cmake; no NUL at
+ * their ends */
+extern const char report_style[], report_script[];
+extern const size_t report_style_bytes, report_script_bytes;
 
 void html_text(FILE *out, const char *text) { if (text) chart_escape(out, text, strlen(text)); }
 
@@ -118,10 +23,16 @@ void html_begin(FILE *out, const char *title, int refresh)
     html_text(out, title);
     fputs("</title>\n<style>\n", out);
     chart_style(out);
-    fprintf(out, "%s</style></head><body>\n", style);
+    fwrite(report_style, 1, report_style_bytes, out);
+    fputs("</style></head><body>\n", out);
 }
 
-void html_end(FILE *out) { fprintf(out, "<script>\n%s</script>\n</body></html>\n", script); }
+void html_end(FILE *out)
+{
+    fputs("<script>\n", out);
+    fwrite(report_script, 1, report_script_bytes, out);
+    fputs("</script>\n</body></html>\n", out);
+}
 
 /* What could end a <script> or the string is escaped, so that chart_escape, which mends what is no UTF-8, has
  * nothing to replace by the names of HTML. */

@@ -55,11 +55,11 @@ RunColumns *run_columns_make(const RunRecord *run, int most)
 {
     RunColumns *c = calloc(1, sizeof *c);
     CHECK(c, "no memory for the columns of a chart");
-    int each = (run->points + most - 1) / most;
-    for (int i = 0; i < run->points; i += each) {
-        int count = run->points - i < each ? run->points - i : each;
-        row_put(c, c->count++, &run->point[i], count);
-        for (int k = i; k < i + count; k++) c->joined |= count > 1 || run->point[k].steps > 1;
+    int each = (run->curve.points + most - 1) / most;
+    for (int i = 0; i < run->curve.points; i += each) {
+        int count = run->curve.points - i < each ? run->curve.points - i : each;
+        row_put(c, c->count++, &run->curve.point[i], count);
+        for (int k = i; k < i + count; k++) c->joined |= count > 1 || run->curve.point[k].steps > 1;
     }
     for (int n = 0; n < RUN_NUMBERS; n++) smooth(c->smooth[n], c->value[n], c->count);
     return c;

@@ -62,14 +62,14 @@ static RunResult result_of(const RunRecord *run)
     RunResult x = { NAN, NAN, NAN, NAN, NAN, NAN, NAN, NAN, NAN };
     const RunEvaluation *valid = run_last_evaluation(run, "valid", &x.best);
     if (valid) x.valid = valid->loss, x.bits = valid->bits;
-    if (run->points == 0) return x;
-    const RunPoint *last = &run->point[run->points - 1];
+    if (run->curve.points == 0) return x;
+    const RunPoint *last = &run->curve.point[run->curve.points - 1];
     x.step = (double)last->step, x.tokens = last->tokens, x.flops = last->flops, x.hours = last->hours;
     double loss = 0, of_loss = 0, speed = 0, of_speed = 0;
-    for (int i = 0; i < run->points; i++) {
-        const RunPoint *p = &run->point[i];
+    for (int i = 0; i < run->curve.points; i++) {
+        const RunPoint *p = &run->curve.point[i];
         double steps = (double)p->steps;
-        if (i >= run->points - 1 - run->points / 20 && isfinite(p->value[RUN_LOSS]))
+        if (i >= run->curve.points - 1 - run->curve.points / 20 && isfinite(p->value[RUN_LOSS]))
             loss += p->value[RUN_LOSS] * steps, of_loss += steps;
         if (isfinite(p->value[RUN_SPEED])) speed += p->value[RUN_SPEED] * steps, of_speed += steps;
     }

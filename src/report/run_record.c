@@ -1,4 +1,5 @@
 #include "report/run_record.h"
+#include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -46,8 +47,9 @@ static const char *const more_keys[KEYS - RUN_NUMBERS] = {
     "model_flops_per_second_full",
     "model_flops_per_second_causal", "perplexity", "bits_per_byte", "skipped", "from" };
 
-/* A JSON line of an event may cost so much memory. */
-enum { COST_MOST = 256 << 20 };
+/* A JSON line of an event may cost so much memory, and one of a start or a stop have so many bytes. A start
+ * with 10,000 data sets has 2 MB and costs 13. */
+enum { COST_MOST = 32 << 20, FACTS_MOST = 4 << 20 };
 
 static void *grown(void *memory, int count, size_t each)
 {
@@ -64,53 +66,6 @@ static char *copied(const char *text, size_t bytes)
     if (bytes) memcpy(copy, text, bytes);
     copy[bytes] = '\0';
     return copy;
-}
-
-/* ---- points ---- */
-
-static double mean_of(double a, double of_a, double b, double of_b)
-{
-    return isfinite(a) && isfinite(b) ? (a * of_a + b * of_b) / (of_a + of_b) : isfinite(b) ? b : a;
-}
-
-/* b follows a. */
-RunPoint run_points_joined(const RunPoint *a, const RunPoint *b)
-{
-    RunPoint joined = *b;
-    joined.steps = a->steps + b->steps;
-    for (int i = 0; i < RUN_NUMBERS; i++) {
-        joined.value[i] = mean_of(a->value[i], (double)a->steps, b->value[i], (double)b->steps);
-        if (a->low[i]  <= b->low[i]  || isnan(b->low[i]))
-            joined.low[i]  = a->low[i],  joined.low_at[i]  = a->low_at[i];
-        if (a->high[i] >= b->high[i] || isnan(b->high[i]))
-            joined.high[i] = a->high[i], joined.high_at[i] = a->high_at[i];
-    }
-    return joined;
-}
-
-static void points_halve(RunRecord *run)
-{
-    for (int i = 0; i + 1 < run->points; i += 2)
-        run->point[i / 2] = run_points_joined(&run->point[i], &run->point[i + 1]);
-    if (run->points % 2) run->point[run->points / 2] = run->point[run->points - 1];
-    run->points = (run->points + 1) / 2;
-}
-
-/* One place for the steps of later starts in the same file: a line of them joins the last point, until it is
- * of as many steps as its neighbours. */
-static void point_add(RunRecord *run, const RunPoint *point)
-{
-    if (run->points > 1) {
-        RunPoint *last = &run->point[run->points - 1];
-        if (last->steps + point->steps <= run->point[0].steps) {
-            *last = run_points_joined(last, point);
-            return;
-        }
-    }
-    if (run->points == RUN_POINTS_MOST) points_halve(run);
-    if (!run->point) run->point = malloc(RUN_POINTS_MOST * sizeof *run->point);
-    CHECK(run->point, "no memory for the points of a run");
-    run->point[run->points++] = *point;
 }
 
 /* ---- what belongs to a step of evaluations or samples ---- */
@@ -158,23 +113,71 @@ static bool turn_take(RunRecord *run, int64_t *turn, int64_t step)
 
 static void steps_drop(RunRecord *run, int64_t to, RunStart *loses)
 {
-    while (run->points > 0 && run->point[run->points - 1].step > to) {
-        const RunPoint *p = &run->point[run->points - 1];
-        double seconds = (double)p->steps * p->value[RUN_SECONDS];
-        if (loses) loses->times.repeated += isfinite(seconds) ? seconds : 0;
-        if (loses) loses->repeated_steps += p->steps;
-        run->points--;
-    }
+    RunDropped dropped = run_points_drop(&run->curve, to);
+    if (loses) loses->times.repeated += dropped.seconds;
+    if (loses) loses->repeated_steps += dropped.steps;
     evaluations_filter(run, to);
     samples_filter(run, to);
 }
 
 /* ---- lines ---- */
 
+static double start_seconds(const RunStart *s) { return fmax(0, s->end - s->begin - s->stopped); }
+
+static void start_free(RunStart *s)
+{
+    json_decref(s->facts);
+    json_decref(s->stop);
+    free(s->changed);
+}
+
+static void times_add(RunTimes *sum, const RunTimes *t)
+{
+    sum->loading     += t->loading;
+    sum->steps       += t->steps;
+    sum->waiting     += t->waiting;
+    sum->evaluations += t->evaluations;
+    sum->saves       += t->saves;
+    sum->samples     += t->samples;
+    sum->other       += t->other;
+    sum->repeated    += t->repeated;
+}
+
+/* The first half of the starts becomes one. */
+static void starts_join(RunRecord *run)
+{
+    RunStart *all = run->start;
+    int half = run->starts / 2;
+    for (int i = 1; i < half; i++) {
+        all->stopped += all[i].stopped + fmax(0, all[i].begin - all->end);
+        all->starts  += all[i].starts;
+        all->end      = fmax(all->end, all[i].end);
+        all->last     = all[i].last;
+        all->repeated_steps += all[i].repeated_steps;
+        all->saves          += all[i].saves;
+        all->evaluations    += all[i].evaluations;
+        times_add(&all->times, &all[i].times);
+        start_free(&all[i]);
+    }
+    run->starts -= half - 1;
+    memmove(all + 1, all + half, (size_t)(run->starts - 1) * sizeof *all);
+}
+
+/* Of the start before it only what is in a table stays. */
 static RunStart *start_add(RunRecord *run)
 {
-    run->start = grown(run->start, run->starts, sizeof *run->start);
-    run->start[run->starts] = (RunStart){ 0 };
+    double before = 0;
+    if (run->starts == RUN_STARTS_MOST) starts_join(run);
+    if (!run->start) run->start = malloc(RUN_STARTS_MOST * sizeof *run->start);
+    CHECK(run->start, "no memory for the starts of a run");
+    if (run->starts) {
+        RunStart *last = &run->start[run->starts - 1];
+        before = last->before + start_seconds(last);
+        json_decref(last->facts);
+        json_decref(last->stop);
+        last->facts = last->stop = NULL;
+    }
+    run->start[run->starts] = (RunStart){ .starts = 1, .before = before, .ranks = NAN };
     return &run->start[run->starts++];
 }
 
@@ -186,18 +189,10 @@ static RunStart *start_now(RunRecord *run)
 /* A number that may be a count of steps or bytes; 0 where it is none. */
 static int64_t counted(double value) { return value >= 0 && value < 9e15 ? (int64_t)value : 0; }
 
-/* Hours of all starts before the last one. */
-static double hours_before(const RunRecord *run)
-{
-    double seconds = 0;
-    for (int i = 0; i + 1 < run->starts; i++) seconds += fmax(0, run->start[i].end - run->start[i].begin);
-    return seconds / 3600;
-}
-
 static double hours_at(const RunRecord *run, double time)
 {
     const RunStart *s = &run->start[run->starts - 1];
-    return isfinite(time) ? hours_before(run) + fmax(0, time - s->begin) / 3600 : NAN;
+    return isfinite(time) ? (s->before + fmax(0, time - s->begin)) / 3600 : NAN;
 }
 
 static void number_take(RunPoint *p, RunNumber n, double value)
@@ -213,7 +208,7 @@ static void steps_line(RunRecord *run, const MetricsLine *line, bool journal)
     RunStart *start = start_now(run);
     RunPoint  p = { .step = counted(v[KEY_STEP]), .steps = counted(v[KEY_MEAN_OF]), .tokens = v[KEY_TOKENS] };
     if (!journal) p.steps = 1;
-    if (p.step < 1 || p.steps < 1) { run->strange++; return; }
+    if (p.step < 1 || p.steps < 1 || p.steps > p.step) { run->strange++; return; }
     for (int n = 0; n < RUN_NUMBERS; n++) number_take(&p, (RunNumber)n, v[n]);
     if (v[RUN_MEMORY] == 0) number_take(&p, RUN_MEMORY, NAN);
     if (journal) {
@@ -229,8 +224,8 @@ static void steps_line(RunRecord *run, const MetricsLine *line, bool journal)
     }
     if (journal && run->peak > 0) number_take(&p, RUN_MFU, v[RUN_SPEED] * run->flops_full / run->peak);
     p.flops = run->flops_full > 0 ? p.tokens * run->flops_full : NAN;
-    if (run->points && p.step <= run->point[run->points - 1].step)
-        steps_drop(run, p.step - 1, journal ? start : NULL);
+    if (run->curve.points && p.step <= run->curve.point[run->curve.points - 1].step)
+        steps_drop(run, p.step - p.steps, journal ? start : NULL);
     double seconds = (double)p.steps * v[RUN_SECONDS], waited = (double)p.steps * v[RUN_WAITED];
     start->times.steps   += isfinite(seconds) ? seconds : 0;
     start->times.waiting += isfinite(waited) ? waited : 0;
@@ -239,7 +234,7 @@ static void steps_line(RunRecord *run, const MetricsLine *line, bool journal)
     if (!journal && v[KEY_SKIPPED] == 1) run->skipped++;
     if (start->first == 0) start->first = p.step - p.steps + 1;
     start->last = p.step;
-    point_add(run, &p);
+    run_points_add(&run->curve, &p);
 }
 
 static void evaluation_line(RunRecord *run, const MetricsLine *line, bool journal)
@@ -249,7 +244,8 @@ static void evaluation_line(RunRecord *run, const MetricsLine *line, bool journa
     RunEvaluation e = { .step = counted(v[KEY_STEP]), .loss = v[RUN_LOSS], .perplexity = v[KEY_PERPLEXITY],
                         .bits = v[KEY_BITS], .tokens = v[KEY_TOKENS] };
     snprintf(e.split, sizeof e.split, "%s", line->split);
-    if (run->points && !isfinite(e.tokens)) e.tokens = run->point[run->points - 1].tokens;
+    const RunCurve *c = &run->curve;
+    if (c->points && !isfinite(e.tokens)) e.tokens = c->point[c->points - 1].tokens;
     e.hours = journal ? hours_at(run, v[KEY_TIME]) : start->times.steps / 3600;
     start->evaluations++;
     if (journal && v[RUN_SECONDS] > 0) start->times.evaluations += v[RUN_SECONDS];
@@ -300,36 +296,44 @@ static char *options_changed(const json_t *before, const json_t *after)
 {
     char  *text = NULL;
     size_t bytes = 0;
+    int64_t more = 0;
     const char *name;
     json_t *value;
     FILE *out = open_memstream(&text, &bytes);
     CHECK(out, "no memory for the names of options");
-    json_object_foreach((json_t *)after, name, value) if (!json_equal(value, json_object_get(before, name)))
-        fprintf(out, "%s--%s", ftell(out) ? ", " : "", name);
-    json_object_foreach((json_t *)before, name, value)
-        if (!json_object_get(after, name)) fprintf(out, "%s--%s", ftell(out) ? ", " : "", name);
+    for (int lost = 0; lost < 2; lost++)
+        json_object_foreach((json_t *)(lost ? before : after), name, value) {
+            const json_t *other = json_object_get(lost ? after : before, name);
+            if (lost ? other != NULL : json_equal(value, other)) continue;
+            if (ftell(out) < RUN_CHANGED_MOST) fprintf(out, "%s--%.200s", ftell(out) ? ", " : "", name);
+            else more++;
+        }
+    if (more) fprintf(out, " and %" PRId64 " more", more);
     CHECK(fclose(out) == 0, "no memory for the names of options");
     if (bytes) return text;
     free(text);
     return NULL;
 }
 
-static void start_event(RunRecord *run, json_t *facts)
+/* facts: NULL where they are too large; then the line's own numbers say where it begins. */
+static void start_event(RunRecord *run, const MetricsLine *line, json_t *facts)
 {
-    double loading    = above_zero(number_of(facts, "loading_seconds")),
-           time       = above_zero(number_of(facts, "time"));
-    int64_t  step    = counted(number_of(facts, "step"));
+    double loading = above_zero(number_of(facts, "loading_seconds"));
+    double time    = above_zero(line->value[KEY_TIME]);
     RunStart *before = run->starts ? &run->start[run->starts - 1] : NULL;
+    const json_t *options = json_object_get(facts, "options");
     char *changed = NULL;
-    if (before && before->facts) {
-        const json_t *options = json_object_get(facts, "options");
+    if (before && before->facts && facts)
         changed = options_changed(json_object_get(before->facts, "options"), options);
-        json_object_del(before->facts, "options");
-    }
-    steps_drop(run, step, before);
+    steps_drop(run, counted(line->value[KEY_STEP]), before);
     RunStart *s = start_add(run);
-    *s = (RunStart){ .facts = json_incref(facts), .changed = changed, .begin = time - loading, .end = time,
-                     .times.loading = loading };
+    s->facts = json_incref(facts);
+    s->changed = changed;
+    s->begin = time - loading;
+    s->end   = time;
+    s->ranks = number_of(facts, "ranks");
+    s->times.loading = loading;
+    run_layout_text(s->layout, facts);
     run->flops_full   = above_zero(number_of(facts, "flops_per_token_full"));
     run->flops_causal = above_zero(number_of(facts, "flops_per_token_causal"));
     run->peak         = above_zero(number_of(facts, "peak_flops"));
@@ -338,8 +342,11 @@ static void start_event(RunRecord *run, json_t *facts)
 static void stop_event(RunRecord *run, json_t *facts)
 {
     RunStart *s = start_now(run);
+    const char *how = json_string_value(json_object_get(facts, "how"));
     json_decref(s->stop);
-    s->stop = json_incref(facts);
+    s->stop  = json_incref(facts);
+    s->ended = true;
+    snprintf(s->how, sizeof s->how, "%s", how ? how : "");
 }
 
 static void skip_event(RunRecord *run, json_t *facts)
@@ -381,7 +388,7 @@ static void profile_event(RunRecord *run, json_t *facts)
 static void sample_event(RunRecord *run, json_t *facts) { sample_line(run, facts); }
 
 static const struct { const char *name; void (*take)(RunRecord *run, json_t *facts); } events[] = {
-    { "start", start_event }, { "stop", stop_event }, { "skip", skip_event }, { "rewind", rewind_event },
+    { "skip", skip_event }, { "rewind", rewind_event },
     { "save", save_event }, { "samples", samples_event }, { "profile", profile_event }, { "sample", sample_event },
 };
 
@@ -395,6 +402,18 @@ static json_t *line_object(const MetricsLine *line)
     return NULL;
 }
 
+/* A start or a stop whose facts are too large is one without facts. */
+static void start_or_stop(RunRecord *run, const MetricsLine *line, bool starts)
+{
+    bool large = line->bytes > FACTS_MOST || json_cost(line->text, line->bytes) > COST_MOST;
+    json_t *facts = large ? NULL : line_object(line);
+    run->large   += large;
+    run->strange += !large && !facts;
+    if ((large || facts) && starts) start_event(run, line, facts);
+    else if (large || facts) stop_event(run, facts);
+    json_decref(facts);
+}
+
 /* An event that only a later version has is left out. */
 static void event_line(RunRecord *run, const MetricsLine *line)
 {
@@ -406,6 +425,8 @@ static void event_line(RunRecord *run, const MetricsLine *line)
     } else if (letters == 10 && !memcmp(name, "evaluation", 10)) {
         start_now(run);
         evaluation_line(run, line, true);
+    } else if (letters == 5 && !memcmp(name, "start", 5)) { start_or_stop(run, line, true);
+    } else if (letters == 4 && !memcmp(name, "stop", 4)) { start_or_stop(run, line, false);
     } else
         for (size_t i = 0; i < sizeof events / sizeof events[0]; i++) {
             if (strlen(events[i].name) != letters || memcmp(events[i].name, name, letters) != 0) continue;
@@ -462,6 +483,19 @@ static Status file_of(char path[1024], const char *given)
                 given, given);
 }
 
+const char *run_name_of(size_t *bytes, const char *path)
+{
+    static const char own[] = "checkpoint";
+    const char *leaf = path_leaf(path, strlen(path));
+    *bytes = strcspn(leaf, "/");
+    if (*bytes != sizeof own - 1 || memcmp(leaf, own, sizeof own - 1)) return leaf;
+    const char *above = path_leaf(path, (size_t)(leaf - path));
+    size_t letters = strcspn(above, "/");
+    if (above == leaf || letters == 0 || (letters <= 2 && !memcmp(above, "..", letters))) return leaf;
+    *bytes = letters;
+    return above;
+}
+
 Status run_record_read(RunRecord *run, const char *given)
 {
     const char *keys[KEYS];
@@ -474,14 +508,16 @@ Status run_record_read(RunRecord *run, const char *given)
     for (int i = 0; i < KEYS; i++)
         keys[i] = i < RUN_NUMBERS ? run_numbers[i].key : more_keys[i - RUN_NUMBERS];
     TRY(metrics_reader_open(&reader, path, keys, KEYS));
-    run->name = copied(given, path_leaf(given, strlen(given)) - given +
-                                  strcspn(path_leaf(given, strlen(given)), "/"));
+    size_t letters;
+    const char *name = run_name_of(&letters, given);
+    run->name = copied(name, letters);
     run->path = copied(path, strlen(path));
     if (stat(path, &about) == 0) run->size = about.st_size;
     while (metrics_reader_next(&reader, &line)) line_take(run, &line);
     run->lines    = reader.lines;
     run->strange += reader.strange;
     metrics_reader_close(&reader);
+    run_points_even(&run->curve);
     if (run->starts) return OK;
     run_record_free(run);
     return fail(BAD_FILE,
@@ -491,14 +527,10 @@ Status run_record_read(RunRecord *run, const char *given)
 
 void run_record_free(RunRecord *run)
 {
-    for (int i = 0; i < run->starts; i++) {
-        json_decref(run->start[i].facts);
-        json_decref(run->start[i].stop);
-        free(run->start[i].changed);
-    }
+    for (int i = 0; i < run->starts; i++) start_free(&run->start[i]);
     samples_filter(run, -1);
     free(run->start);
-    free(run->point);
+    free(run->curve.point);
     free(run->evaluation);
     free(run->sample);
     free(run->trouble);
@@ -524,7 +556,9 @@ double run_fact_number(const RunRecord *run, const char *name)
     return run->starts ? number_of(run->start[run->starts - 1].facts, name) : NAN;
 }
 
-bool run_ended(const RunRecord *run) { return !run->journal || run->start[run->starts - 1].stop; }
+bool run_ended(const RunRecord *run) { return !run->journal || run->start[run->starts - 1].ended; }
+
+int64_t run_starts(const RunRecord *run) { return run->starts - 1 + run->start[0].starts; }
 
 const RunEvaluation *run_last_evaluation(const RunRecord *run, const char *split, double *best)
 {
@@ -545,18 +579,12 @@ RunTimes run_times(const RunRecord *run, double *total, double *stopped)
     for (int i = 0; i < run->starts; i++) {
         const RunStart *s = &run->start[i];
         const RunTimes *t = &s->times;
-        double whole = fmax(0, s->end - s->begin);
+        double whole = start_seconds(s);
         double known = t->loading + t->steps + t->evaluations + t->saves + t->samples + t->other;
-        all.loading     += t->loading;
-        all.steps       += t->steps;
-        all.waiting     += t->waiting;
-        all.evaluations += t->evaluations;
-        all.saves       += t->saves;
-        all.samples     += t->samples;
-        all.repeated    += t->repeated;
-        all.other       += t->other + fmax(0, whole - known);
-        *total          += fmax(whole, known);
-        if (i > 0) *stopped += fmax(0, s->begin - run->start[i - 1].end);
+        times_add(&all, t);
+        all.other += fmax(0, whole - known);
+        *total    += fmax(whole, known);
+        *stopped  += s->stopped + (i > 0 ? fmax(0, s->begin - s[-1].end) : 0);
     }
     return all;
 }

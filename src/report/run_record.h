@@ -4,33 +4,19 @@
  * file of --metrics or --history. Steps that the run took again (after a resume, after a spike) count once:
  * the last time stands, and the seconds of the earlier times are what the run has lost.
  *
- * Memory is bounded however long the run is: where there are too many points neighbours are joined, with
- * their means, and of evaluations and samples of text every second step is left out. The facts of the starts
- * are kept as JSON, which takes up to 60 times their bytes. Time: one pass over the file. */
+ * Memory is bounded whatever the file holds: where there are too many points or starts neighbours are
+ * joined, points with their means, and of evaluations and samples of text every second step is left out. Of
+ * the last start the facts are kept as JSON, of those before it a few. Time: one pass over the file. */
 #include <jansson.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include "base/status.h"
+#include "report/run_layout.h"
+#include "report/run_points.h"
 
-/* The rows of run_numbers, in this order. */
-typedef enum { RUN_LOSS, RUN_LR, RUN_NORM, RUN_SECONDS, RUN_WAITED, RUN_SPEED, RUN_MFU, RUN_MEMORY, RUN_SCALE,
-               RUN_EXPERT_LOAD, RUN_DROPPED, RUN_BALANCE, RUN_Z,
-               RUN_NUMBERS } RunNumber;
-/* key: in lines of the journal and of metrics; title: for people */
-typedef struct { const char *key, *title; } RunNumberRow;
-extern const RunNumberRow run_numbers[RUN_NUMBERS];
+enum { RUN_KEPT_MOST = 4096, RUN_SAMPLES_MOST = 512, RUN_TEXT_MOST = 4000,
+       RUN_TROUBLES_MOST = 500, RUN_STARTS_MOST = 4096, RUN_CHANGED_MOST = 4000 };
 
-enum { RUN_POINTS_MOST = 16384, RUN_KEPT_MOST = 4096, RUN_SAMPLES_MOST = 512, RUN_TEXT_MOST = 4000,
-       RUN_TROUBLES_MOST = 500 };
-
-/* The mean of `steps` steps up to `step`; NAN: not known. hours: that the run has run by then; low, high: the
- * range over these steps; low_at, high_at: the steps of the two, the first where several have the value. */
-typedef struct {
-    int64_t step, steps;
-    double  hours, tokens, flops;
-    double  value[RUN_NUMBERS], low[RUN_NUMBERS], high[RUN_NUMBERS];
-    double  low_at[RUN_NUMBERS], high_at[RUN_NUMBERS];
-} RunPoint;
 typedef struct {
     int64_t step, turn;
     char    split[64];
@@ -47,14 +33,18 @@ typedef struct { int64_t step, to; char why[24]; double loss, norm; } RunTrouble
 
 /* Where the time of a start went, in seconds. waiting and repeated are parts of steps. */
 typedef struct { double loading, steps, waiting, evaluations, saves, samples, other, repeated; } RunTimes;
-/* From a start of the program to its end. facts: of its line in the journal (NULL: of a metrics file),
- * without "options" where a later start follows; stop: of its last line, NULL: it was killed, or still runs.
- * changed: options that differ from the start before it; owned. begin, end: seconds since 1970. */
+/* From a start of the program to its end. starts: joined in this one, the first of very many; stopped:
+ * seconds between them. before: seconds of all starts before it. begin, end: seconds since 1970.
+ * ended, how: by its last line; else it was killed, or still runs. changed: options that differ from the
+ * start before it; owned. facts, stop: of the last start alone, NULL where its lines had none or were too
+ * large; RunRecord.large counts these. */
 typedef struct {
     json_t  *facts, *stop;
+    bool     ended;
+    char     how[16], layout[RUN_LAYOUT_ROOM];
     char    *changed;
-    double   begin, end;
-    int64_t  first, last, repeated_steps, saves, evaluations;
+    double   ranks, begin, end, before, stopped;
+    int64_t  starts, first, last, repeated_steps, saves, evaluations;
     RunTimes times;
 } RunStart;
 
@@ -62,17 +52,21 @@ typedef struct {
     char          *name, *path; /* as it was given; the file that was read. Owned, as what follows */
     bool           journal;
     RunStart      *start;      int starts;
-    RunPoint      *point;      int points;
+    RunCurve       curve;
     RunEvaluation *evaluation; int evaluations;
     RunSample     *sample;     int samples;
     RunTrouble    *trouble;    int troubles;
     int64_t        skipped, rewinds;         /* all, those beyond RUN_TROUBLES_MOST too */
     int64_t        lines, strange; /* of the file; those that are not understood, a cut last one too */
+    int64_t        large;         /* lines of starts and stops whose facts were too large to be read */
     int64_t        size;           /* bytes of the file when it was opened, for a reader that follows */
     double         flops_full, flops_causal, peak;      /* FLOPs of a token; FLOP/s; 0: not known */
     int64_t        turns, kept_every; /* steps with evaluations or samples; of these every n-th is kept */
 } RunRecord;
 
+/* The name of a run: the last one of its path, "run" of "runs/run/", or the one before it of
+ * "run/checkpoint", as every speedrun calls its own. */
+const char *run_name_of(size_t *bytes, const char *path);
 /* path: a directory of --save or --history, or a file. BAD_FILE, with what would be taken; a file without a
  * line of a run is refused too. */
 Status run_record_read(RunRecord *run, const char *path);
@@ -85,8 +79,8 @@ double        run_fact_number(const RunRecord *run, const char *name);      /* N
 bool          run_ended(const RunRecord *run);
 /* The last evaluation of a split; NULL: there is none. The least loss of its evaluations is in *best. */
 const RunEvaluation *run_last_evaluation(const RunRecord *run, const char *split, double *best);
-/* One point of two, of which b is the later one. */
-RunPoint      run_points_joined(const RunPoint *a, const RunPoint *b);
+/* Of all, joined ones too. */
+int64_t       run_starts(const RunRecord *run);
 /* The sum of all starts; stopped: seconds between them. */
 RunTimes      run_times(const RunRecord *run, double *total, double *stopped);
 #endif

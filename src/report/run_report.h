@@ -20,7 +20,6 @@ void run_compare_md  (FILE *out, const RunReport *report);
 
 /* Words about a run for several formats. */
 const char *run_state_text (char out[512], const RunRecord *run);     /* "ended after step 500 of 500" */
-const char *run_layout_text(char out[200], const json_t *start);      /* "tp 2, pp 2 by 1f1b, dp 4, ZeRO 1" */
 const char *run_date_text  (char out[40], double seconds);            /* "2026-11-23 21:04:05 UTC" */
 /* The parts of the run's time, in seconds, by name; none are in two. */
 enum { RUN_TIME_PARTS = 9 };

@@ -70,10 +70,10 @@ static void count_tile(FILE *out, const char *what, double value)
 static double mean_value(const RunRecord *run, RunNumber n)
 {
     double sum = 0, steps = 0;
-    for (int i = 0; i < run->points; i++) {
-        if (!isfinite(run->point[i].value[n])) continue;
-        sum   += run->point[i].value[n] * (double)run->point[i].steps;
-        steps += (double)run->point[i].steps;
+    for (int i = 0; i < run->curve.points; i++) {
+        if (!isfinite(run->curve.point[i].value[n])) continue;
+        sum   += run->curve.point[i].value[n] * (double)run->curve.point[i].steps;
+        steps += (double)run->curve.point[i].steps;
     }
     return steps > 0 ? sum / steps : NAN;
 }
@@ -82,8 +82,8 @@ static void time_left_tile(FILE *out, const RunRecord *run)
 {
     char   text[24];
     double steps = run_fact_number(run, "steps"), each = mean_value(run, RUN_SECONDS);
-    if (run_ended(run) || run->points == 0 || !(steps > 0) || !isfinite(each)) return;
-    double left = steps - (double)run->point[run->points - 1].step;
+    if (run_ended(run) || run->curve.points == 0 || !(steps > 0) || !isfinite(each)) return;
+    double left = steps - (double)run->curve.point[run->curve.points - 1].step;
     if (left > 0) html_tile(out, "left, at the mean speed", log_time(text, left * each));
 }
 
@@ -91,7 +91,7 @@ static void head(FILE *out, const RunRecord *run)
 {
     char state[512], text[24];
     double best, total, stopped;
-    const RunPoint *last = run->points ? &run->point[run->points - 1] : NULL;
+    const RunPoint *last = run->curve.points ? &run->curve.point[run->curve.points - 1] : NULL;
     const RunEvaluation *valid = run_last_evaluation(run, "valid", &best);
     run_times(run, &total, &stopped);
     fputs("<h1>", out);
@@ -147,20 +147,19 @@ enum { STARTS_SHOWN = 50 };
 
 static void start_row(FILE *out, const RunRecord *run, int i)
 {
-    char date[40], text[24], layout[200];
+    char date[40], text[24];
     const RunStart *s = &run->start[i];
-    const char *how = text_in(s->stop, "how");
-    fprintf(out, "<tr><td>%d</td><td>%s</td><td>%lld</td><td>%lld</td><td>%s</td><td class=\"t\">%s</td>",
-            i + 1, run_date_text(date, s->begin), (long long)s->first, (long long)s->last,
+    long long number = i + run->start[0].starts;
+    fprintf(out, "<tr><td>%lld</td><td>%s</td><td>%lld</td><td>%lld</td><td>%s</td><td class=\"t\">%s</td>",
+            number, run_date_text(date, s->begin), (long long)s->first, (long long)s->last,
             log_time(text, fmax(0, s->end - s->begin)),
-            how                   ? !strcmp(how, "end")      ? "end"
-                                    : !strcmp(how, "signal") ? "signal"
-                                                             : "failure"
+            s->ended              ? !strcmp(s->how, "signal") || !strcmp(s->how, "end") ? s->how : "failure"
             : i + 1 < run->starts ? "killed"
                                   : "");
-    fprintf(out, "<td>%lld</td><td>%.0f</td><td class=\"t\">%s</td><td class=\"w\">",
-            (long long)s->repeated_steps, fmax(0, number_in(s->facts, "ranks")),
-            run_layout_text(layout, s->facts));
+    fprintf(out, "<td>%lld</td><td>%.0f</td><td class=\"t\">", (long long)s->repeated_steps,
+            fmax(0, s->ranks));
+    html_text(out, s->layout);
+    fputs("</td><td class=\"w\">", out);
     html_text(out, s->changed);
     fputs("</td></tr>\n", out);
 }
@@ -169,7 +168,8 @@ static void starts(FILE *out, const RunRecord *run)
 {
     if (!run->journal || run->starts < 2) return;
     heading(out, "Starts");
-    if (run->starts > STARTS_SHOWN) fprintf(out, "<p>The last %d of %d.</p>\n", STARTS_SHOWN, run->starts);
+    if (run->starts > STARTS_SHOWN)
+        fprintf(out, "<p>The last %d of %lld.</p>\n", STARTS_SHOWN, (long long)run_starts(run));
     fputs("<div class=\"scroll\"><table><thead><tr><th>start</th><th>begun</th><th>first step</th><th>last "
           "step</th><th>time</th>"
           "<th class=\"t\">ended by</th><th>steps taken again</th><th>ranks</th><th class=\"t\">layout</th>"
@@ -355,7 +355,7 @@ static void pipeline(FILE *out, const RunRecord *run)
 
 static void model_and_layout(FILE *out, const RunRecord *run)
 {
-    char layout[200], peak[80];
+    char peak[80];
     if (!run->journal) return;
     heading(out, "Model and layout");
     table_begin(out);
@@ -366,7 +366,7 @@ static void model_and_layout(FILE *out, const RunRecord *run)
     number_row(out, "FLOPs for a token, causal attention", "%.6g", run->flops_causal);
     number_row(out, "positions of a sample", "%.0f", run_fact_number(run, "sequence"));
     number_row(out, "ranks", "%.0f", run_fact_number(run, "ranks"));
-    fact_row(out, "layout", run_layout_text(layout, run->start[run->starts - 1].facts));
+    fact_row(out, "layout", run->start[run->starts - 1].layout);
     fact_row(out, "optimizer", run_fact_text(run, "optimizer"));
     fact_row(out, "type of numbers", run_fact_text(run, "type"));
     fact_row(out, "device", run_fact_text(run, "device"));
@@ -465,6 +465,9 @@ static void source(FILE *out, const RunRecord *run)
     fact_row(out, "resumed from", run_fact_text(run, "resumed_from"));
     number_row(out, "lines", "%.0f", (double)run->lines);
     number_row(out, "lines that are not understood", "%.0f", (double)run->strange);
+    if (run->large)
+        number_row(out, "starts and ends whose facts are left out: above 4 MB, or 32 MB of memory", "%.0f",
+                   (double)run->large);
     table_end(out);
 }
 

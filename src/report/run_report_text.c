@@ -20,8 +20,8 @@ static json_t *text(const char *value)
 static json_t *points_json(const RunRecord *run)
 {
     json_t *list = json_array();
-    for (int i = 0; i < run->points; i++) {
-        const RunPoint *p = &run->point[i];
+    for (int i = 0; i < run->curve.points; i++) {
+        const RunPoint *p = &run->curve.point[i];
         json_t         *row =
             json_pack("{s:I, s:I, s:o, s:o, s:o}", "step", (json_int_t)p->step, "steps", (json_int_t)p->steps,
                       "tokens", number(p->tokens), "flops", number(p->flops), "hours", number(p->hours));
@@ -73,13 +73,15 @@ static json_t *starts_json(const RunRecord *run)
     json_t *list = json_array();
     for (int i = 0; i < run->starts; i++) {
         const RunStart *s = &run->start[i];
-        json_array_append_new(list, json_pack("{s:o, s:o, s:I, s:I, s:I, s:I, s:o, s:o, s:o}", "begin",
-                                              number(s->begin), "end", number(s->end), "first_step",
-                                              (json_int_t)s->first, "last_step", (json_int_t)s->last,
-                                              "repeated_steps", (json_int_t)s->repeated_steps, "saves",
-                                              (json_int_t)s->saves, "changed", text(s->changed), "facts",
-                                              s->facts ? json_incref(s->facts) : json_null(), "stop",
-                                              s->stop ? json_incref(s->stop) : json_null()));
+        json_t *row = json_pack(
+            "{s:I, s:o, s:o, s:I, s:I, s:I, s:I, s:o, s:o, s:o, s:b, s:o}", "starts", (json_int_t)s->starts,
+            "begin", number(s->begin), "end", number(s->end), "first_step", (json_int_t)s->first, "last_step",
+            (json_int_t)s->last, "repeated_steps", (json_int_t)s->repeated_steps, "saves",
+            (json_int_t)s->saves, "changed", text(s->changed), "ranks", number(s->ranks), "layout",
+            text(s->layout), "ended", s->ended, "how", text(s->ended ? s->how : NULL));
+        json_object_set(row, "facts", s->facts ? s->facts : json_null());
+        json_object_set(row, "stop", s->stop ? s->stop : json_null());
+        json_array_append_new(list, row);
     }
     return list;
 }
@@ -87,11 +89,12 @@ static json_t *starts_json(const RunRecord *run)
 static json_t *run_json(const RunRecord *run)
 {
     char state[512];
-    return json_pack("{s:o, s:o, s:o, s:b, s:o, s:o, s:I, s:I, s:o, s:o, s:o}", "name", text(run->name),
+    return json_pack("{s:o, s:o, s:o, s:b, s:o, s:o, s:I, s:I, s:I, s:o, s:o, s:o}", "name", text(run->name),
                      "file", text(run->path), "state", text(run_state_text(state, run)), "ended",
-                     run_ended(run), "time", time_json(run), "starts", starts_json(run), "skipped_steps",
-                     (json_int_t)run->skipped, "rewinds", (json_int_t)run->rewinds, "steps", points_json(run),
-                     "evaluations", evaluations_json(run), "samples", samples_json(run));
+                     run_ended(run), "time", time_json(run), "starts", starts_json(run), "facts_left_out",
+                     (json_int_t)run->large, "skipped_steps", (json_int_t)run->skipped, "rewinds",
+                     (json_int_t)run->rewinds, "steps", points_json(run), "evaluations",
+                     evaluations_json(run), "samples", samples_json(run));
 }
 
 void run_report_json(FILE *out, const RunReport *r)
@@ -125,8 +128,8 @@ static void csv_number(FILE *out, double value)
 
 static void csv_run(FILE *out, const RunRecord *run)
 {
-    for (int i = 0; i < run->points; i++) {
-        const RunPoint *p = &run->point[i];
+    for (int i = 0; i < run->curve.points; i++) {
+        const RunPoint *p = &run->curve.point[i];
         csv_text(out, run->name);
         fprintf(out, ",train,%lld,%lld", (long long)p->step, (long long)p->steps);
         csv_number(out, p->tokens);
@@ -235,7 +238,7 @@ static void md_samples(FILE *out, const RunRecord *run)
 
 void run_report_md(FILE *out, const RunReport *r)
 {
-    char state[512], layout[200];
+    char state[512];
     for (int i = 0; i < r->runs; i++) {
         const RunRecord *run = &r->run[i];
         fputs(i ? "\n# " : "# ", out);
@@ -243,9 +246,14 @@ void run_report_md(FILE *out, const RunReport *r)
         fputs("\n\nThe run ", out);
         md_text(out, run_state_text(state, run), 400);
         fputs(".", out);
-        run_layout_text(layout, run->start[run->starts - 1].facts);
-        if (*layout) fprintf(out, " Layout: %s.", layout);
+        const char *layout = run->start[run->starts - 1].layout;
+        if (*layout) fputs(" Layout: ", out), md_text(out, layout, RUN_LAYOUT_ROOM), fputc('.', out);
         fputc('\n', out);
+        if (run->large)
+            fprintf(out,
+                    "The facts of %lld starts and ends are left out: they have more than 4 MB, or would take "
+                    "more than 32 MB of memory.\n",
+                    (long long)run->large);
         md_curve(out, run);
         md_evaluations(out, run);
         md_times(out, run);

@@ -76,6 +76,29 @@ static Status offsets(Buffer *out, ChoiceText *c, int64_t end)
     return OK;
 }
 
+Status completion_prepare(ChoiceText *c, int64_t end, int64_t most, int64_t *left)
+{
+    const ServedText *x = &c->text;
+    if (c->prepared < x->tokens_taken) c->prepared = x->tokens_taken;
+    for (*left = most; x->alternatives > 0 && c->prepared < end && *left > 0; c->prepared++, --*left) {
+        if (c->prepared > x->tokens_taken) TRY(buffer_add(&c->likely, ",", 1));
+        if (x->token[c->prepared].scored) TRY(alternatives(&c->likely, x, c->prepared));
+        else                              TRY(buffer_add(&c->likely, "null", 4));
+    }
+    return OK;
+}
+
+/* [{" a": -0.5, " b": -1.2}, ...] of the tokens up to `end` */
+static Status likely(Buffer *out, ChoiceText *c, int64_t end)
+{
+    int64_t left;
+    TRY(completion_prepare(c, end, INT64_MAX, &left));
+    TRY(buffer_add(out, "[", 1));
+    TRY(buffer_add(out, c->likely.text, c->likely.bytes));
+    buffer_free(&c->likely);
+    return buffer_add(out, "]", 1);
+}
+
 /* The four lists of OpenAI's object, of the tokens from tokens_taken to `end`, with null for the first one of
  * a prompt, which nothing precedes */
 static Status logprobs(Buffer *out, ChoiceText *c, int64_t end)
@@ -93,13 +116,8 @@ static Status logprobs(Buffer *out, ChoiceText *c, int64_t end)
         else                    TRY(buffer_add(out, "null", 4));
     }
     TRY(json_text_format(out, "],\"top_logprobs\":"));
-    if (!x->alternatives) TRY(json_text_format(out, "null"));
-    for (int64_t i = x->tokens_taken; x->alternatives && i < end; i++) {
-        TRY(buffer_add(out, i > x->tokens_taken ? "," : "[", 1));
-        if (x->token[i].scored) TRY(alternatives(out, x, i));
-        else                    TRY(buffer_add(out, "null", 4));
-    }
-    if (x->alternatives) TRY(json_text_format(out, x->tokens_taken < end ? "]" : "[]"));
+    if (x->alternatives) TRY(likely(out, c, end));
+    else                 TRY(json_text_format(out, "null"));
     TRY(json_text_format(out, ",\"text_offset\":["));
     TRY(offsets(out, c, end));
     x->tokens_taken = end;

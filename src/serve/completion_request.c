@@ -51,11 +51,17 @@ static bool read_flag(Reading *x, const json_t *value, bool *out)
 
 /* ---- members ---- */
 
+/* A text may hold NUL. */
+static bool is_text(const json_t *value, const char *text)
+{
+    return json_string_length(value) == strlen(text) && !memcmp(json_string_value(value), text, strlen(text));
+}
+
 static bool model(Reading *x, const json_t *value)
 {
     if (!json_is_string(value)) return REFUSE("model is the name of a model; /v1/models lists them");
     for (int i = 0; i < x->rules->models; i++)
-        if (!strcmp(json_string_value(value), x->rules->model[i].name)) return x->r->model = i, true;
+        if (is_text(value, x->rules->model[i].name)) return x->r->model = i, true;
     return api_refuse(x->error, 404, "model", "model_not_found", "there is no model %.200s here; /v1/models "
                       "lists those there are, as %.200s", json_string_value(value), x->rules->model[0].name);
 }
@@ -223,8 +229,7 @@ static bool prompt_ids(Reading *x, ServedPrompt *p, const json_t *list)
     return true;
 }
 
-/* A text may have as many ids as it has bytes, so it is cut before it is encoded: where all of it is above
- * the limit of bytes, by the limit of the body. */
+/* A text may have as many ids as it has bytes, which the limit of the body bounds. */
 static bool prompt_text(Reading *x, ServedPrompt *p, const json_t *value)
 {
     const Tokenizer *t = model_of(x)->tokenizer;
@@ -375,6 +380,8 @@ bool completion_request_read(CompletionRequest *r, ApiError *error, const Comple
     json_error_t wrong;
     *r = (CompletionRequest){ .n = 1, .alternatives = -1, .most = NEW_TOKENS_DEFAULT,
                               .sampling = { .temperature = 1, .repetition_penalty = 1 } };
+    if (bytes == 0)
+        return api_refuse(error, 400, "", "invalid_json", "the body is empty; a JSON object is wanted");
     if (json_cost(body, (size_t)bytes) > (size_t)rules->limits.body_bytes * 16 + (1 << 20))
         return api_refuse(error, 400, "", "invalid_json", "the body has too many lists and objects");
     json_t *parsed = json_loadb(body, (size_t)bytes, JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, &wrong);

@@ -8,7 +8,7 @@ struct FairClient {
     char        name[CLIENT_NAME];
     FairClient *next, *before;             /* of the ring */
     FairEntry  *first, *last;
-    int64_t     texts;                     /* of all its entries */
+    int64_t     texts, running;            /* of all its entries; that were taken and run */
 };
 
 static FairClient *client_find(const FairQueue *q, const char *name)
@@ -45,6 +45,16 @@ static void client_remove(FairQueue *q, FairClient *c)
     free(c);
 }
 
+void fair_queue_close(FairQueue *q)
+{
+    while (q->turn) client_remove(q, q->turn);
+}
+
+static void client_leave(FairQueue *q, FairClient *c)
+{
+    if (!c->first && c->running == 0) client_remove(q, c);
+}
+
 void fair_queue_remove(FairQueue *q, FairEntry *e)
 {
     FairClient *c = e->client;
@@ -55,21 +65,60 @@ void fair_queue_remove(FairQueue *q, FairEntry *e)
     q->texts  -= e->texts;
     e->client  = NULL;
     e->next = e->before = NULL;
-    if (!c->first) client_remove(q, c);
+    client_leave(q, c);
 }
 
-FairEntry *fair_queue_take(FairQueue *q)
+FairEntry *fair_queue_take(FairQueue *q, FairClient **client)
 {
-    FairClient *c = q->turn;
-    FairEntry *e = c ? c->first : NULL;
-    if (!e) return NULL;
+    FairClient *c = NULL, *at = q->turn;
+    if (q->texts == 0) return NULL;
+    do {
+        if (at->first && (!c || at->running < c->running)) c = at;
+        at = at->next;
+    } while (at != q->turn);
+    FairEntry *e = c->first;
     q->turn = c->next;
     e->taken = true;
     e->texts--;
     c->texts--;
     q->texts--;
+    c->running++;
     if (e->texts == 0) fair_queue_remove(q, e);
+    *client = c;
     return e;
+}
+
+void fair_queue_end(FairQueue *q, FairClient *c)
+{
+    c->running--;
+    client_leave(q, c);
+}
+
+/* An entry that is still here is its client's first one, or stands behind others that were put aside. */
+void fair_queue_return(FairQueue *q, FairEntry *e, FairClient *c)
+{
+    if (!e->client) {
+        *e = (FairEntry){ .client = c, .next = c->first, .taken = true };
+        if (c->first) c->first->before = e; else c->last = e;
+        c->first = e;
+    }
+    c->running--;
+    e->texts++;
+    c->texts++;
+    q->texts++;
+}
+
+FairClient *fair_queue_yields(const FairQueue *q, int64_t places)
+{
+    FairClient *most = q->turn, *c = q->turn;
+    int64_t without = 0;
+    if (q->texts == 0) return NULL;
+    do {
+        without += c->first && c->running == 0;
+        if (c->running > most->running) most = c;
+        c = c->next;
+    } while (c != q->turn);
+    return without > places && most->running > 1 ? most : NULL;
 }
 
 /* The newest entry, none of whose texts was taken, of the client with the most texts, where these are more
@@ -85,18 +134,22 @@ static FairEntry *largest(const FairQueue *q, int64_t than)
     return found;
 }
 
+/* An entry leaves only for one that is sure to be added. */
 bool fair_queue_put(FairQueue *q, FairEntry *e, int64_t texts, const char *name, FairEntry **dropped)
 {
     FairClient *c = client_find(q, name);
     *dropped = NULL;
+    if (!c) c = client_add(q, name);
+    if (!c) return false;
     if (q->texts + texts > q->most) {
-        FairEntry *out = largest(q, (c ? c->texts : 0) + texts);
-        if (!out || q->texts - out->texts + texts > q->most) return false;
+        FairEntry *out = largest(q, c->texts + texts);
+        if (!out || q->texts - out->texts + texts > q->most) {
+            client_leave(q, c);
+            return false;
+        }
         *dropped = out;
         fair_queue_remove(q, out);
     }
-    if (!c) c = client_add(q, name);
-    if (!c) return false;
     *e = (FairEntry){ .client = c, .before = c->last, .texts = texts };
     if (c->last) c->last->next = e; else c->first = e;
     c->last   = e;

@@ -62,7 +62,7 @@ static Status token_keep(ServedText *x, const GeneratedToken *t, int64_t begin)
  * other bytes back; then places are those of the nearest byte that there is. */
 static Status prompt_keep(ServedText *x, const ServedPrompt *p)
 {
-    Decoder decoder = { .tokenizer = x->tokenizer, .goes_on = !p->is_text };
+    Decoder decoder = { .tokenizer = x->tokenizer, .continues = !p->is_text };
     char *text = NULL;
     size_t bytes = 0;
     FILE *out = open_memstream(&text, &bytes);
@@ -84,7 +84,7 @@ Status served_text_open(ServedText *x, const Tokenizer *tokenizer, const Complet
 {
     *x = (ServedText){ .tokenizer = tokenizer, .stop = r->stop, .stops = r->stops,
                        .alternatives = r->alternatives,
-                       .decoder = { .tokenizer = tokenizer, .goes_on = true } };
+                       .decoder = { .tokenizer = tokenizer, .continues = true } };
     x->memory = open_memstream(&x->raw, &x->raw_bytes);
     if (!x->memory) return fail(NO_MEMORY, "no memory for a text");
     if (!echoed) return OK;

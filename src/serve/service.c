@@ -10,11 +10,20 @@
 #include "base/seam.h"
 #include "serve/completion.h"
 
-/* A client that reads more slowly than its text is made gets no more than this ahead. */
-enum { UNREAD_MOST = 4 << 20, IDLE_WAIT_S = 1 };
+/* A stream whose client reads more slowly than its text is made ends where it is so far ahead. A whole answer
+ * is made of so many tokens at a time, so that other connections of the same thread wait for some
+ * milliseconds alone. */
+enum { UNREAD_MOST = 4 << 20, IDLE_WAIT_S = 1, PIECE_TOKENS = 256 };
 
-/* A text that the engine makes, by the number of its request */
-typedef struct { int64_t number; Completion *completion; int choice; } RunningText;
+/* A text that the engine makes, by the number of its request. aside: it shall make room for another client's,
+ * and continue later. */
+typedef struct {
+    int64_t     number;
+    Completion *completion;
+    FairClient *client;
+    int         choice;
+    bool        aside;
+} RunningText;
 
 struct Service {
     const ServedModel *model;
@@ -62,15 +71,18 @@ static void completion_free(Completion *c)
     Service *s = c->service;
     if (c->before) c->before->next = c->next; else s->first = c->next;
     if (c->next)   c->next->before = c->before;
-    for (int i = 0; i < c->choices; i++)
+    for (int i = 0; i < c->choices; i++) {
         if (c->choice[i].opened) served_text_close(&c->choice[i].text);
+        free(c->choice[i].id);
+        buffer_free(&c->choice[i].likely);
+    }
     completion_request_free(&c->request);
     free(c->choice);
     buffer_free(&c->out);
     free(c);
 }
 
-static bool engine_has(const Completion *c) { return c->ended < c->started; }
+static bool engine_has(const Completion *c) { return c->running > 0; }
 
 static void wake(Completion *c)
 {
@@ -113,10 +125,8 @@ static void fail_memory(Completion *c)
 
 static void completion_done(Completion *c)
 {
-    const ServedModel *model = c->service->model;
     metric_observe(c->service->metrics, HISTOGRAM_request_seconds, seam.clock() - c->arrived);
-    Status status = c->request.stream ? completion_last_event(c, model) : completion_whole(c, model);
-    if (status != OK) fail_memory(c);
+    if (c->request.stream && completion_last_event(c, c->service->model) != OK) fail_memory(c);
     c->done = true;
     wake(c);
 }
@@ -212,8 +222,6 @@ void service_tick(Service *s, int64_t now)
     for (Completion *c = s->first; c; c = c->next) {
         if (!c->done && now > c->deadline)
             fail_with(c, 504, "timeout", "the time for a request is over; ask for fewer tokens");
-        if (!c->done && c->out.bytes - c->read > UNREAD_MOST)
-            fail_with(c, 408, "slow_client", "the client reads more slowly than the text is made");
     }
     unlock(s);
 }
@@ -222,6 +230,7 @@ void service_close(Service *s)
 {
     if (!s) return;
     while (s->first) completion_free(s->first);
+    fair_queue_close(&s->queue);
     pthread_mutex_destroy(&s->lock);
     pthread_cond_destroy(&s->filled);
     free(s->running);
@@ -237,7 +246,7 @@ static RunningText *running_find(Service *s, int64_t number)
     return NULL;
 }
 
-static bool running_add(Service *s, Completion *c, int choice)
+static bool running_add(Service *s, Completion *c, FairClient *client, int choice)
 {
     if (s->texts == s->room) {
         int64_t room = s->room ? 2 * s->room : 64;
@@ -246,28 +255,40 @@ static bool running_add(Service *s, Completion *c, int choice)
         s->running = more;
         s->room    = room;
     }
-    s->running[s->texts++] = (RunningText){ ++s->numbers, c, choice };
+    s->running[s->texts++] = (RunningText){ ++s->numbers, c, client, choice, false };
     return true;
 }
 
-/* The next text of the entry whose turn it is. false: it could not be started, and its request has failed. */
-static bool start(Service *s, Completion *c, Request *request)
+static bool choice_open(const Service *s, const CompletionRequest *r, ChoiceText *choice,
+                        const ServedPrompt *prompt)
 {
-    int i = c->started;
+    choice->opened = true;
+    choice->id     = malloc((size_t)(r->most + 1) * sizeof *choice->id);
+    return choice->id && served_text_open(&choice->text, s->model->tokenizer, r,
+                                          completion_scores(r) ? prompt : NULL) == OK;
+}
+
+/* The next text of the entry whose turn it is; the first of those that do not run, so one that was put aside
+ * before a new one. false: it could not be started, and its request has failed. */
+static bool start(Service *s, Completion *c, FairClient *client, Request *request)
+{
+    int i = 0;
     const CompletionRequest *r = &c->request;
+    while (c->choice[i].runs || c->choice[i].ended) i++;
     ChoiceText *choice = &c->choice[i];
     const ServedPrompt *prompt = &r->prompt[i / r->n];
-    choice->opened = true;
-    bool scores = completion_scores(r);
-    if (served_text_open(&choice->text, s->model->tokenizer, r, scores ? prompt : NULL) != OK ||
-        !running_add(s, c, i))
+    if ((!choice->opened && !choice_open(s, r, choice, prompt)) || !running_add(s, c, client, i))
         return fail_memory(c), false;
-    c->started++;
+    if (choice->text.drawn == 0)
+        metric_observe(s->metrics, HISTOGRAM_queue_seconds, seam.clock() - c->arrived);
+    choice->runs = true;
+    c->running++;
     counts(s, 0, 1);
-    metric_observe(s->metrics, HISTOGRAM_queue_seconds, seam.clock() - c->arrived);
     *request = (Request){ .number = s->numbers, .stream = choice->stream, .id = prompt->id,
-                          .count = prompt->count, .most = r->most, .sampling = r->sampling,
-                          .alternatives = r->alternatives, .scores_prompt = scores };
+                          .count = prompt->count, .most = r->most, .made = choice->id,
+                          .mades = choice->text.drawn, .sampling = r->sampling,
+                          .alternatives = r->alternatives,
+                          .scores_prompt = completion_scores(r) && choice->text.drawn == 0 };
     request->sampling.seed = choice->seed;
     return true;
 }
@@ -275,9 +296,11 @@ static bool start(Service *s, Completion *c, Request *request)
 static RequestAnswer take(Service *s, Request *request)
 {
     FairEntry *e;
-    while ((e = fair_queue_take(&s->queue))) {
+    FairClient *client;
+    while ((e = fair_queue_take(&s->queue, &client))) {
         counts(s, -1, 0);
-        if (start(s, (Completion *)(void *)e, request)) return REQUEST_GIVEN;
+        if (start(s, (Completion *)(void *)e, client, request)) return REQUEST_GIVEN;
+        fair_queue_end(&s->queue, client);
     }
     return REQUEST_NONE;
 }
@@ -289,7 +312,7 @@ static RequestAnswer next(void *context, bool idle, Request *request)
     clock_gettime(CLOCK_MONOTONIC, &until);
     until.tv_sec += IDLE_WAIT_S;
     lock(s);
-    while (idle && !s->queue.turn && !s->drains &&
+    while (idle && s->queue.texts == 0 && !s->drains &&
            pthread_cond_timedwait(&s->filled, &s->lock, &until) == 0)
         ;
     RequestAnswer answer = take(s, request);
@@ -298,9 +321,46 @@ static RequestAnswer next(void *context, bool idle, Request *request)
     return answer;
 }
 
+/* Of a client's texts the one that is computed again soonest */
+static void put_aside(Service *s, const FairClient *client)
+{
+    RunningText *shortest = NULL;
+    int64_t fewest = 0;
+    for (RunningText *r = s->running; r < s->running + s->texts; r++) {
+        const CompletionRequest *of = &r->completion->request;
+        int64_t ids = of->prompt[r->choice / of->n].count + r->completion->choice[r->choice].text.drawn;
+        if (r->client != client || (shortest && ids >= fewest)) continue;
+        shortest = r;
+        fewest   = ids;
+    }
+    if (shortest) shortest->aside = true;
+}
+
+static void use(void *context, EngineUse use)
+{
+    Service *s = context;
+    metric_set(s->metrics, METRIC_cache_pages, use.pages);
+    metric_set(s->metrics, METRIC_cache_pages_used, use.pages_used);
+    lock(s);
+    const FairClient *client = fair_queue_yields(&s->queue, use.places - s->texts);
+    if (client) put_aside(s, client);
+    unlock(s);
+}
+
 static bool has_failed(const Completion *c) { return c->left || c->failed; }
 
-/* In a stream what is new becomes an event at once. */
+/* What is new of a stream becomes an event at once. One event may be longer than what may be unread, so that
+ * is asked before it. */
+static Status event(Completion *c, int i)
+{
+    if (c->out.bytes - c->read > UNREAD_MOST)
+        fail_with(c, 408, "slow_client", "the client reads more slowly than the text is made");
+    if (c->failed) return OK;
+    TRY(completion_event(c, i, c->service->model));
+    if (c->out.bytes > c->read) wake(c);
+    return OK;
+}
+
 static Status put(Completion *c, int i, const GeneratedToken *token)
 {
     ChoiceText *choice = &c->choice[i];
@@ -310,27 +370,25 @@ static Status put(Completion *c, int i, const GeneratedToken *token)
         metric_observe(c->service->metrics, HISTOGRAM_first_token_seconds, now - c->arrived);
     if (!choice->first_token) choice->first_token = now;
     choice->last_token = now;
+    choice->id[choice->text.drawn] = token->id;
     TRY(served_text_put(&choice->text, token));
-    if (!c->request.stream) return OK;
-    TRY(completion_event(c, i, c->service->model));
-    if (c->out.bytes > c->read) wake(c);
-    return OK;
+    return c->request.stream ? event(c, i) : OK;
 }
 
 static bool token(void *context, int64_t number, const GeneratedToken *token)
 {
     Service *s = context;
-    bool goes_on = false;
+    bool runs = false;
     lock(s);
     const RunningText *r = running_find(s, number);
     CHECK(r, "a token of text %lld, which does not run", (long long)number);
     Completion *c = r->completion;
     if (!has_failed(c) && c->choice[r->choice].text.finish == TEXT_RUNS) {
         if (put(c, r->choice, token) != OK) fail_memory(c);
-        goes_on = !has_failed(c) && c->choice[r->choice].text.finish == TEXT_RUNS;
+        runs = !has_failed(c) && c->choice[r->choice].text.finish == TEXT_RUNS;
     }
     unlock(s);
-    return goes_on;
+    return runs;
 }
 
 static void prompt_token(void *context, int64_t number, int64_t position, const GeneratedToken *token)
@@ -339,8 +397,14 @@ static void prompt_token(void *context, int64_t number, int64_t position, const 
     lock(s);
     const RunningText *r = running_find(s, number);
     CHECK(r, "a token of the prompt of text %lld, which does not run", (long long)number);
-    if (!has_failed(r->completion))
-        served_text_score(&r->completion->choice[r->choice].text, position, token);
+    Completion *c = r->completion;
+    ChoiceText *choice = &c->choice[r->choice];
+    int64_t left;
+    if (!has_failed(c)) {
+        served_text_score(&choice->text, position, token);
+        if (c->request.stream && completion_prepare(choice, position + 1, PIECE_TOKENS, &left) != OK)
+            fail_memory(c);
+    }
     unlock(s);
 }
 
@@ -349,7 +413,7 @@ static bool wanted(void *context, int64_t number)
     Service *s = context;
     lock(s);
     const RunningText *r = running_find(s, number);
-    bool wants = r && !has_failed(r->completion);
+    bool wants = r && !r->aside && !has_failed(r->completion);
     unlock(s);
     return wants;
 }
@@ -367,8 +431,7 @@ static void end(Completion *c, int i, GenerationEnd reason)
     if (text->drawn > 1)
         metric_observe(c->service->metrics, HISTOGRAM_token_seconds,
                        (choice->last_token - choice->first_token) / (text->drawn - 1));
-    if (c->request.stream && completion_event(c, i, c->service->model) != OK) fail_memory(c);
-    if (!c->failed && c->out.bytes > c->read) wake(c);
+    if (c->request.stream && event(c, i) != OK) fail_memory(c);
 }
 
 static void ended(void *context, int64_t number, GenerationEnd reason)
@@ -378,13 +441,23 @@ static void ended(void *context, int64_t number, GenerationEnd reason)
     RunningText *r = running_find(s, number);
     CHECK(r, "the end of text %lld, which does not run", (long long)number);
     Completion *c = r->completion;
-    int choice = r->choice;
+    const RunningText of = *r;
     *r = s->running[--s->texts];
     counts(s, 0, -1);
+    c->running--;
+    c->choice[of.choice].runs = false;
+    if (of.aside && reason == END_CANCELLED && !has_failed(c)) {
+        counts(s, 1, 0);
+        metric_add(s->metrics, METRIC_texts_put_aside, 1);
+        fair_queue_return(&s->queue, &c->entry, of.client);
+        unlock(s);
+        return;
+    }
+    fair_queue_end(&s->queue, of.client);
     c->ended++;
-    c->choice[choice].ended = true;
+    c->choice[of.choice].ended = true;
     if (has_failed(c)) metric_add(s->metrics, METRIC_texts_cancelled, 1);
-    else               end(c, choice, reason);
+    else               end(c, of.choice, reason);
     if (!has_failed(c) && c->ended == c->choices) completion_done(c);
     if (c->left && !engine_has(c)) completion_free(c);
     unlock(s);
@@ -392,8 +465,8 @@ static void ended(void *context, int64_t number, GenerationEnd reason)
 
 RequestSource service_source(Service *s)
 {
-    return (RequestSource){ .next = next, .token = token, .prompt_token = prompt_token, .wanted = wanted,
-                            .ended = ended, .context = s };
+    return (RequestSource){ .use = use, .next = next, .token = token, .prompt_token = prompt_token,
+                            .wanted = wanted, .ended = ended, .context = s };
 }
 
 /* ---- the threads of connections ---- */
@@ -402,6 +475,35 @@ static void sleep_until_more(Completion *c)
 {
     c->asleep = true;
     c->wait.sleep(c->wait.context);
+}
+
+/* A piece of a whole answer. *made: that was the last one */
+static Status make_piece(Completion *c, bool *made)
+{
+    int64_t left = PIECE_TOKENS;
+    for (int i = 0; i < c->choices && left > 0; i++) {
+        ChoiceText *choice = &c->choice[i];
+        TRY(completion_prepare(choice, served_text_tokens(&choice->text), left, &left));
+    }
+    *made = left > 0;
+    return left > 0 ? completion_whole(c, c->service->model) : OK;
+}
+
+/* Without the lock: nothing else has to do with a completion that is done. The thread of its connection is
+ * woken at once between two pieces. */
+static AnswerKind make_whole(Completion *c, ApiError *error)
+{
+    bool made = false;
+    if (make_piece(c, &made) != OK) {
+        api_refuse(error, 503, "", "no_memory", "there is no memory for this answer now");
+        return ANSWER_ERROR;
+    }
+    if (made) return ANSWER_WHOLE;
+    lock(c->service);
+    sleep_until_more(c);
+    wake(c);
+    unlock(c->service);
+    return ANSWER_LATER;
 }
 
 AnswerKind completion_answer(Completion *c, ApiError *error)
@@ -415,7 +517,18 @@ AnswerKind completion_answer(Completion *c, ApiError *error)
     if (kind == ANSWER_LATER) sleep_until_more(c);
     else                      c->sent = true;
     unlock(c->service);
-    return kind;
+    return kind == ANSWER_WHOLE ? make_whole(c, error) : kind;
+}
+
+/* What was read makes room once it is half of all, so that each byte is moved once on average, and the memory
+ * of a stream is that of what is unread however long it gets. */
+static void release(Completion *c)
+{
+    int64_t unread = c->out.bytes - c->read;
+    if (c->read < unread) return;
+    if (unread) memmove(c->out.text, c->out.text + c->read, (size_t)unread);
+    c->out.bytes = unread;
+    c->read = 0;
 }
 
 int64_t completion_read(Completion *c, char *out, int64_t most)
@@ -425,7 +538,7 @@ int64_t completion_read(Completion *c, char *out, int64_t most)
     if (bytes > most) bytes = most;
     if (bytes > 0) memcpy(out, c->out.text + c->read, (size_t)bytes);
     c->read += bytes;
-    if (c->read == c->out.bytes) c->read = c->out.bytes = 0;
+    release(c);
     if (bytes == 0 && !c->done) sleep_until_more(c);
     if (bytes == 0 && c->done)  bytes = ANSWER_END;
     unlock(c->service);

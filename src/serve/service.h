@@ -2,7 +2,8 @@
 #define SERVE_SERVICE_H
 /* Completions of one model between the threads of the HTTP server, which submit requests and read answers,
  * and the thread of the engine, which asks for requests and brings tokens (RequestSource). A lock of the
- * service protects all of it; what is done under it is short, since encoding and parsing come before. */
+ * service protects all of it; what is done under it is short, since encoding and parsing come before, and a
+ * whole answer is made after it by the thread of its connection, in pieces. */
 #include "serve/answer.h"
 #include "serve/completion_request.h"
 #include "serve/metrics.h"
@@ -26,8 +27,9 @@ void service_end  (Service *service);
 /* Ends what has taken too long. To be called several times a second. */
 void service_tick (Service *service, int64_t now);
 
-/* ANSWER_LATER: nothing yet, and `sleep` was called; ANSWER_ERROR: `error` is set, nothing else follows;
- * ANSWER_WHOLE, ANSWER_EVENTS: the body, or the first events, can be read. */
+/* ANSWER_LATER: nothing yet, and `sleep` was called, and `wake` too between the pieces of a whole answer;
+ * ANSWER_ERROR: `error` is set, nothing else follows; ANSWER_WHOLE, ANSWER_EVENTS: the body, or the first
+ * events, can be read. */
 typedef enum { ANSWER_LATER, ANSWER_ERROR, ANSWER_WHOLE, ANSWER_EVENTS } AnswerKind;
 AnswerKind completion_answer(Completion *completion, ApiError *error);
 /* Copies up to `most` bytes of the answer. 0: nothing yet, and `sleep` was called; ANSWER_END: that was all.

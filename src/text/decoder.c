@@ -43,8 +43,8 @@ void decoder_put(Decoder *d, FILE *out, int32_t id)
 {
     TextPiece piece = d->tokenizer->decode(d->tokenizer, id);
     if (piece.bytes == 0) return;
-    if (!d->goes_on) piece.text += piece.prefix, piece.bytes -= piece.prefix;
-    d->goes_on |= piece.bytes || !d->tokenizer->drops_prefixes;
+    if (!d->continues) piece.text += piece.prefix, piece.bytes -= piece.prefix;
+    d->continues |= piece.bytes || !d->tokenizer->drops_prefixes;
     held_complete(d, out, &piece);
     int keep = incomplete_bytes(piece);
     fwrite(piece.text, 1, (size_t)(piece.bytes - keep), out);
@@ -54,5 +54,5 @@ void decoder_put(Decoder *d, FILE *out, int32_t id)
 void decoder_end(Decoder *d, FILE *out)
 {
     held_write(d, out);
-    d->goes_on = false;
+    d->continues = false;
 }

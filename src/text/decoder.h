@@ -14,7 +14,7 @@
 
 typedef struct {
     const Tokenizer *tokenizer;         /* borrowed */
-    bool goes_on;                       /* the ids continue a text, so no leading space is dropped */
+    bool continues;                       /* the ids continue a text, so no leading space is dropped */
     char held[4];                       /* the first bytes of an incomplete character */
     int  count;                         /* bytes in held */
 } Decoder;

@@ -155,6 +155,9 @@ def errors(load, folder):
     refused("jotun generate needs --prompt S (the text to continue) or --prompt-file FILE", "generate", "--load", load)
     refused("--zero-stage 2 shards gradients and optimizer states", "generate", "--load", load, "--prompt", "a", "--zero-stage", 2)
     refused("cannot be created", "generate", "--load", load, "--prompt", "a", "--save-logits", os.path.join(folder, "absent", "f"))
+    lines = os.path.join(folder, "beams.jsonl")
+    open(lines, "w").write('{"prompt": "a"}\n{"prompt": "b", "num_beams": 2}\n')
+    refused("prompt 2 of " + lines + " wants num_beams 2", "generate", "--load", load, "--prompt-jsonl", lines, "--save-logits", os.path.join(folder, "f"))
     refused("--tp 3 does not divide", "generate", "--load", load, "--prompt", "a", "--ranks", 3, "--tp", 3)
 
 

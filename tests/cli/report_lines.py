@@ -104,8 +104,8 @@ def speed_told(data, folder):
         off = 1 + mean * (1e-4 + 0.5e-6 * len(part) / sum(r["seconds"] for r in part))                          # seconds have six decimals
         if abs(mean - float(speed)) > off or abs(row["mean_tokens_per_second"] - mean) > off or row["mean_of_steps"] != len(part):
             sys.exit(f"step {step}: {speed} tokens/s, the mean of {len(part)} steps is {mean}: {row}")
-        share = 1e9 * float(flops) / 2e10 * 100
-        if abs(share - float(full)) > 0.06 + 1e-2 * share or not 0.8 < (float(causal) + 0.05) / (float(full) + 0.05) <= 1 or abs(row["mfu_full"] * 2e10 / row["model_flops_per_second_full"] - 1) > 1e-4:
+        share = 1e9 * float(flops) / 2e10 * 100                                                                 # both are told with one decimal
+        if abs(share - float(full)) > 0.051 + 0.051 * 1e9 / 2e10 * 100 or not 0.8 < (float(causal) + 0.05) / (float(full) + 0.05) <= 1 or abs(row["mfu_full"] * 2e10 / row["model_flops_per_second_full"] - 1) > 1e-4:
             sys.exit(f"step {step}: MFU {full} and {causal} at {flops} GFLOP/s: {row}")
         before = int(step)
     if before != 12 or any("mean_loss" in rows[s] for s in (2, 7, 11)):

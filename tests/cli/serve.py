@@ -8,6 +8,7 @@ import sys
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from http.client import HTTPConnection
 from run import SKIP, jotun, launchers, work_folder
 from serving import WAIT, Served, trained, without_server
 
@@ -124,6 +125,33 @@ def foreign(folder, run, alone):
     with Served("--load", "hf:" + foreign, "--threads", 1, "--tokenizer", "bytes") as server:
         assert server.name == "theirs", server.name
         same_texts([server.text(**r) for r in seeded()], alone, "hf:")
+
+
+def put_aside(run, experts):
+    """A text that makes room for other clients' and continues later is to the bit the one that it is alone, within its prompt, soon after it and late."""
+    def newcomers(server, over):
+        port, asked = int(server.address.split(":")[2].strip("/")), 0
+        while not over.is_set():
+            client = HTTPConnection("127.0.0.1", port, WAIT, source_address=(f"127.0.0.{2 + asked % 100}", 0))
+            client.request("POST", "/v1/completions", json.dumps({"prompt": "in", "max_tokens": 1}), {"Content-Type": "application/json"})
+            assert client.getresponse().status == 200
+            client.close()
+            asked += 1
+
+    penalties = {"repetition_penalty": 1.1, "frequency_penalty": 0.1}
+    requests = [{**r, "max_tokens": 120, **(penalties if r["temperature"] else {})} for r in seeded(["a", LONG])]
+    for folder, words in (run, ""), (run, "--weights int8"), (run, "--ranks 2 --tp 2"), (run, "--ranks 2 --cp 2"), (run, "--ranks 2 --pp 2"), (experts, "--ranks 2 --ep 2"):
+        with Served("--load", folder, "--threads", 1, "--micro-batch-size", 2, "--max-model-len", 256, *words.split()) as server:
+            alone, over = [server.text(**r) for r in requests], threading.Event()
+            with ThreadPoolExecutor(2 * len(requests) + 1) as pool:
+                others = pool.submit(newcomers, server, over)
+                try:
+                    for _ in range(2):
+                        assert list(pool.map(lambda r: server.text(**r), 2 * requests)) == 2 * alone, f"{words}: a text that was put aside is another one"
+                finally:
+                    over.set()
+                others.result()
+            assert server.metric("texts_put_aside_total") > 5, server.metric("texts_put_aside_total")
 
 
 def steps_of(run):
@@ -245,6 +273,7 @@ with work_folder() as folder:
     run, experts = trained(folder, "run-1", "--save-interval", 60), trained(folder, "experts", *EXPERTS)
     alone = on_one_rank(folder, run)
     on_many_ranks(run, alone, experts)
+    put_aside(run, experts)
     foreign(folder, run, alone)
     prompts_scored(folder, run)
     side_by_side(folder, run)

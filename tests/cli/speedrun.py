@@ -1,7 +1,7 @@
 """jotun speedrun: from texts to a model in one command; killed at random moments it ends with the same model; and its words for
 texts that it cannot use.
 
-    speedrun.py [kills] [seed]      default 3 kills (JOTUN_FULL: 20)
+    speedrun.py [kills] [seed]      default 2 kills (JOTUN_FULL: 20), of a run of --minutes half as many
     speedrun.py large GB MINUTES    a made text of so many GB: how long it took, and the memory of its largest process; needs four times the disk
 """
 import glob
@@ -9,7 +9,9 @@ import json
 import math
 import os
 import random
+import re
 import resource
+import shutil
 import signal
 import subprocess
 import sys
@@ -17,6 +19,7 @@ import time
 
 import run
 
+MINUTES = "0.15"
 SYLLABLES = "ka ri so lu me ta no vi".split()
 
 
@@ -92,16 +95,26 @@ def whole_run(folder, text):
     before = run.digest(last_step(out))
     again = run.jotun(*words(text, out))
     expect("a run that is done trains again", "$ jotun" not in again.stderr and run.digest(last_step(out)) == before)
+    os.remove(os.path.join(out, "report.html"))
+    os.remove(os.path.join(out, "hf", "config.json"))
+    again = run.jotun(*words(text, out))
+    expect("what was removed is not made again", os.path.exists(os.path.join(out, "report.html")) and os.path.exists(os.path.join(out, "hf", "config.json")))
+    expect("it trains for that", "$ jotun train" not in again.stderr and run.digest(last_step(out)) == before)
     return out
 
 
 def killed(folder, text, whole, kills, rng):
     """kill -9 of the one process, whose children end with it; SIGTERM in between."""
-    out = os.path.join(folder, "killed")
+    kill_often(os.path.join(folder, "killed"), words(text, os.path.join(folder, "killed")), whole, kills, rng, lambda: None)
+
+
+def kill_often(out, command, whole, kills, rng, begin):
+    """begin makes what the command finds; it is called again where a run was over before its kill."""
     seconds = max(1.0, sum(stage["seconds"] for stage in state_of(whole).values()))
     kill = 0
+    begin()
     while kill < kills:
-        child = subprocess.Popen([run.JOTUN] + words(text, out), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+        child = subprocess.Popen([run.JOTUN] + command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
         time.sleep(rng.uniform(0.02, 0.7 * seconds))
         asked = signal.SIGTERM if kill % 3 == 1 else signal.SIGKILL
         child.send_signal(asked)
@@ -112,11 +125,75 @@ def killed(folder, text, whole, kills, rng):
         if child.returncode == 0:                             # it was over: the machine has become faster, or few stages were left
             compare(whole, out, kill)
             subprocess.run(["rm", "-rf", out], check=True)
+            begin()
             seconds *= 0.8
         else:
             kill += 1
-    run.jotun(*words(text, out))
+    run.jotun(*command)
     compare(whole, out, kills)
+
+
+def measured_copy(run_folder, out, depths):
+    """The directory of a run as a kill behind so many measurements leaves it."""
+    shutil.rmtree(out, ignore_errors=True)
+    os.mkdir(out)
+    state = json.load(open(os.path.join(run_folder, "speedrun.json")))
+    state["stages"] = {name: state["stages"][name] for name in ("clean", "split", "tokenizer", "tokens")}
+    state["measured"] = dict(list(state["measured"].items())[:depths])
+    json.dump(state, open(os.path.join(out, "speedrun.json"), "w"))
+    for name in ("clean.jsonl", "clean.json", "train.jsonl", "heldout.jsonl", "tokenizer.json", *(f"{s}_text_document.{e}" for s in ("train", "heldout") for e in ("bin", "idx"))):
+        shutil.copy(os.path.join(run_folder, name), os.path.join(out, name))
+    open(os.path.join(out, "speedrun.lock"), "w").close()
+
+
+def killed_minutes(folder, text, kills, rng):
+    """A run of --minutes: depths that were measured before a kill are not measured again, and what was measured decides, whenever it is killed."""
+    whole, minutes = os.path.join(folder, "timed"), ("--minutes", MINUTES)
+    measured, recipe = json.load(open(os.path.join(whole, "speedrun.json")))["measured"], state_of(whole)["recipe"]
+    expect(f"{measured} was measured", list(measured)[:1] == ["1"] and str(recipe["depth"]) in measured and all(v["step"] > 0 and v["took"] > 0 for v in measured.values()))
+    # A kill behind the first measurement: that one stays, and the others, if there are any, are made.
+    first = os.path.join(folder, "first")
+    measured_copy(whole, first, 1)
+    child = subprocess.Popen([run.JOTUN] + words(text, first, *minutes), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    said = ""
+    while "chosen: depth" not in said and child.poll() is None:
+        said += child.stderr.readline()
+    child.kill()
+    child.communicate()
+    now = json.load(open(os.path.join(first, "speedrun.json")))["measured"]
+    expect(f"{now} after {measured}", now["1"] == measured["1"] and "depth 1: measured before" in said)
+    expect(f"measured again:\n{said}", said.count("--train-iters 5 ") == len(now) - 1)
+    # Killed at any moment after the last measurement, however often, it ends with the same model.
+    out = os.path.join(folder, "timed_killed")
+    kill_often(out, words(text, out, *minutes), whole, kills, rng, lambda: measured_copy(whole, out, len(measured)))
+    mine = state_of(out)["recipe"]
+    differ = [name for name in recipe if name != "seconds" and mine[name] != recipe[name]]
+    expect(f"chosen otherwise: {differ}", not differ)
+
+
+def odd_paths(folder, text):
+    """Blanks, quotes and newlines in paths belong to them: of `ab ` nothing of `ab` is read, and the command lines of the log are right. Texts
+    whose path is not UTF-8 are the same ones when the run is started again."""
+    base = os.path.join(folder, "paths")
+    os.mkdir(base)
+    os.mkdir(os.path.join(base, "ab"))
+    open(os.path.join(base, "ab", "a.txt"), "w").write("En fil som ingen har bett om.\n" * 50)
+    bytes_alone = os.fsdecode(b"\xff\xe5 ")
+    for i, name in enumerate(("ab ", " it's \"a\"  $b `c`", "a\nb\\\u00e5 ", bytes_alone)):
+        place, out = os.path.join(base, name), os.path.join(base, f"out {i}{name if name != bytes_alone else ''}")
+        shutil.copytree(text, place)
+        done = run.jotun(*words(place, out, "--flops", "1e11"), errors="surrogateescape")
+        if name == bytes_alone:
+            refused = run.jotun(*words(place, os.path.join(base, name, "x"), "--flops", "1e11"), errors="surrogateescape", check=False)
+            expect(f"a directory that is not UTF-8: {refused.stderr}", refused.returncode == 1 and "is not UTF-8" in refused.stderr)
+            again = run.jotun(*words(place, out, "--flops", "1e11"), errors="surrogateescape")
+            expect(f"started again: {again.stderr}", again.stderr.count("done before, kept") == len(state_of(out)) and "cleaning the texts" not in again.stderr)
+        right = texts_of(os.path.join(folder, "whole", "clean.jsonl"))
+        expect(f"{name!r}: other texts", texts_of(os.path.join(out, "clean.jsonl")) == right)
+        shown = re.findall(r"^jotun: \$ jotun (clean .*)$", done.stderr, re.MULTILINE)
+        expect(f"{name!r}: {shown}", len(shown) == 1)
+        parts = subprocess.run(["bash", "-c", f"printf '%s\\0' {shown[0]}"], capture_output=True, check=True).stdout.split(b"\0")
+        expect(f"{name!r}: {parts}", os.fsencode(place) in parts and os.fsencode(os.path.join(out, "clean.jsonl")) in parts)
 
 
 def compare(whole, out, kills):
@@ -132,10 +209,13 @@ def compare(whole, out, kills):
 def timed(folder, text):
     """--minutes measures the speed, writes the horizon down, and keeps to it."""
     out = os.path.join(folder, "timed")
-    done = run.jotun(*words(text, out, "--minutes", "0.15"))
+    done = run.jotun(*words(text, out, "--minutes", MINUTES))
     state = state_of(out)
     expect("no depth was measured", done.stderr.count("--train-iters 5 ") >= 1 and "chosen: depth" in done.stderr)
     expect("steps in the metrics", len(run.metrics(os.path.join(out, "metrics.jsonl"))) == state["recipe"]["steps"])
+    measured = json.load(open(os.path.join(out, "speedrun.json")))["measured"][str(state["recipe"]["depth"])]
+    planned = sum(state[s]["seconds"] for s in ("clean", "split", "tokenizer", "tokens", "recipe")) + state["recipe"]["steps"] * measured["step"]
+    expect(f"{planned} seconds are planned for 9", planned <= 9)
     expect("more passes than are worth anything", state["recipe"]["epochs"] < 41)
 
 
@@ -170,7 +250,7 @@ def refusals(folder, text):
         (words(made("tiny", {"a.txt": b"Ett enda stycke. " * 60}), "e5"), 1, "needs 2 documents"),
         (words("absent", "e6"), 1, "absent: cannot be read"),
         (words("-", "e7"), 1, "write them to a file"),
-        (words(text, whole, "--flops", "5e11"), 1, "holds a run of other options"),
+        (words(text, whole, "--flops", "5e11"), 1, "holds a run of other options: --flops"),
         (words(text, "e8", "--flops", "5e11", "--depth", "2"), 1, "leave one out"),
         (words(text, text, "--depth", "1"), 1, "is no directory of a speedrun"),
         (words(text, "e9", "--flops", "1e6"), 1, "not enough for"),
@@ -181,6 +261,8 @@ def refusals(folder, text):
         done = run.jotun(*arguments, check=False)
         if done.returncode != code or message not in done.stderr:
             sys.exit(f"{' '.join(map(str, arguments))}\nexit code {done.returncode}, wanted {code} and \"{message}\":\n{done.stderr}")
+    done = run.jotun(*words(text, os.path.join(folder, "e9"), "--depth", "1"))
+    expect("a larger budget after one that was too small", "starts over" in done.stderr and "bits per byte" in done.stdout)
     huge = os.path.join(folder, "huge.txt")
     open(huge, "wb").truncate(100 * 10**9)                # of holes: its size is judged, not one byte is read
     done = run.jotun(*words(huge, os.path.join(folder, "e10"), "--minutes", "1"), check=False)
@@ -220,10 +302,23 @@ def small(folder):
         lines.append(line[:80])
         size += len(line[:80]) + 1
     open(path, "w").write("\n".join(lines) + "\n")
+    os.mkdir(out)
+    for name in "speedrun.lock", "speedrun.json.part":       # what a kill leaves before there is a state
+        open(os.path.join(out, name), "w").close()
     run.jotun(*words(path, out, "--depth", "1"))
     state = state_of(out)
     expect("the smallest text has a tokenizer", state["tokenizer"]["name"] == "bytes")
     expect("bits per byte", 0 < state["evaluate"]["bits_per_byte"] < 8)
+
+
+def large_documents(folder):
+    """While there is a small document, none is held out that is larger than a twentieth of all."""
+    path, out = os.path.join(folder, "documents.txt"), os.path.join(folder, "documents")
+    rng = random.Random(12)
+    lines = [" ".join("".join(rng.choices("aeiklmnorstv", k=5)) for _ in range(n)) for n in (800, 800, 800, 800, 800, 12)]
+    open(path, "w").write("\n".join(lines) + "\n")
+    run.jotun(*words(path, out, "--depth", "1"))
+    expect("a large document is held out", texts_of(os.path.join(out, "heldout.jsonl")) == [lines[-1]] and len(texts_of(os.path.join(out, "train.jsonl"))) == 5)
 
 
 def large(gigabytes, minutes):
@@ -246,17 +341,20 @@ def large(gigabytes, minutes):
 def main():
     if sys.argv[1:2] == ["large"]:
         return large(float(sys.argv[2]), float(sys.argv[3]))
-    kills = int(sys.argv[1]) if len(sys.argv) > 1 else 20 if os.environ.get("JOTUN_FULL") else 3
+    kills = int(sys.argv[1]) if len(sys.argv) > 1 else 20 if os.environ.get("JOTUN_FULL") else 2
     seed = int(sys.argv[2]) if len(sys.argv) > 2 else random.randrange(10**6)
     with run.work_folder() as folder:
         text = texts(folder)
         whole = whole_run(folder, text)
         refusals(folder, text)
+        odd_paths(folder, text)
         small(folder)
         odd_folder(folder)
+        large_documents(folder)
         timed(folder, text)
         print(f"{kills} kills, seed {seed}", flush=True)
         killed(folder, text, whole, kills, random.Random(seed))
+        killed_minutes(folder, text, (kills + 1) // 2, random.Random(seed + 1))
 
 
 main()

@@ -157,6 +157,9 @@ def best_value(folder, data):
     best = min(losses, key=losses.get)
     if f"best --lr: {best}, loss {losses[best]:.4f}" not in done.stdout:
         sys.exit(f"{losses}\n{done.stdout}")
+    other = run.jotun("sweep", "--data-path", data, "--split", "90,10,0", "--save", out, "--lr", "2e-3,4e-3", *words, check=False)
+    if other.returncode != 1 or "holds a run of another series" not in other.stderr or set(rows(out)) != set(f"lr={lr},seed={s}" for lr in losses for s in (1, 2)):
+        sys.exit(f"another series wrote over the results: {other.stderr}, {rows(out)}")
 
 
 def failures(folder, data):
@@ -187,6 +190,10 @@ def refusals(folder, data):
         (["--lr", "1e-3,2e-3", "--train-iters", 5, "--eval-interval", 2], 1, "give a divisor"),
         (["--lr", "1e-3,2e-3", "--train-iters", 4, "--split", "1"], 1, "no validation data"),
         (["--lr", "1e-3,many", "--train-iters", 4], 1, "many"),
+        (["--lr", "1e-3,2e-3", "--train-iters", 4, "--lr", "3e-3"], 1, "--lr has a list of values and is given twice"),
+        (["--lr", "3e-3", "--lr=1e-3,2e-3", "--train-iters", 4], 1, "--lr has a list of values and is given twice"),
+        ([w for n in ("lr", "min-lr", "weight-decay", "adam-beta1", "adam-beta2", "adam-eps", "clip-grad")
+          for w in ("--" + n, "0.12345678901234567890123456789,0.2234567890123456789012345678")] + ["--train-iters", 4], 1, "give fewer lists"),
         (["--hidden-size", "30,32", "--num-attention-heads", "4", "--train-iters", 4], 1, "30"),
     ):
         done = sweep(data, out, *words, check=False)

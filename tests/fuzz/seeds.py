@@ -231,6 +231,9 @@ for i, body in enumerate((
     {"prompt": [1, 2, 256], "echo": True, "temperature": 0.5, "top_p": 0.9, "top_k": 5, "min_p": 0.1, "repetition_penalty": 1.2, "max_tokens": 20},
     {"prompt": [[1], [2, 3]], "presence_penalty": 1, "frequency_penalty": -1, "user": "u", "best_of": 1, "suffix": None, "logit_bias": {}})):
     seed("completion_request", str(i), json.dumps(body).encode())
+for i, (settings, lines) in enumerate([(0, ["Host:localhost", "Content-Length:2"]), (2, ["Host:127.0.0.1:8000", "Transfer-Encoding:chunked"]), (1, ["Authorization:Bearer token-of-one", "Content-Type:application/json"]),
+                                       (33, ["Authorization:Basic eDp5", "Expect:100-continue"]), (4, ["X-Forwarded-For:192.0.2.1, [2001:db8::1]:80"]), (10, ["Host:[::1]:80", "Origin:http://[::1]:80"]), (8, ["Sec-Fetch-Site:same-origin"])]):
+    seed("request_head", str(i), bytes([settings]) + "\n".join(lines).encode())
 
 START = {"event": "start", "time": 1.0, "step": 0, "steps": 8, "options": {"lr": 1e-3, "seed": 1}, "given": "lr", "flops_per_token_full": 9.0, "peak_flops": 99.0, "ranks": 2,
          "layout": {"tp": 1, "pp": 2, "dp": 1}, "schedule": {"name": "1f1b", "stages": 2, "chunks": 1, "micro_batches": 4, "group": 0, "extra": 0, "v_shaped": False},

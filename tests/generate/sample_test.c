@@ -13,10 +13,11 @@ static int32_t drawn_from(const double *logits, int64_t V, Sampling sampling, ui
 {
     SampleWork work;
     static int32_t text[32768];
-    sample_open(&work, V, V);
+    void *memory = malloc((size_t)sample_bytes(V));
+    sample_open(&work, V, V, memory);
     memcpy(work.logits, logits, (size_t)V * sizeof *logits);
     int32_t id = sample_draw(&work, &sampling, text, 0, number, stream);
-    sample_close(&work);
+    free(memory);
     return id;
 }
 
@@ -41,6 +42,41 @@ static void test_sampling(void **state)
     const double share[4] = { 0.1, 0.4, 0.3, 0.2 };
     for (int i = 0; i < 4; i++) assert_true(fabs((double)drawn[i] / 20000 - share[i]) < 0.02);
     assert_true(fabs((double)other / 20000 - 0.7) < 0.02);         /* 1 - 0.01 - 0.16 - 0.09 - 0.04 */
+}
+
+/* Temperatures and penalties at the end of what a double holds draw what temperature 0 does. */
+static void test_extremes(void **state)
+{
+    (void)state;
+    const double logits[4] = { 1, 4, 3, 2 };
+    const double small[] = { 1e-300, 1e-307, 1e-309, 4.9e-324 };
+    for (int64_t i = 0; i < 4; i++) {
+        assert_int_equal(drawn_from(logits, 4, (Sampling){ .temperature = small[i], .seed = 3 }, 0, i), 1);
+        assert_int_equal(drawn_from(logits, 4, (Sampling){ .temperature = small[i], .top_p = 0.5, .seed = 3 }, 0, i), 1);
+        assert_int_equal(drawn_from(logits, 4, (Sampling){ .temperature = small[i], .min_p = 0.5, .seed = 3 }, 0, i), 1);
+    }
+    assert_int_equal(drawn_from(logits, 4, (Sampling){ .temperature = 1, .top_p = 0.5, .repetition_penalty = 4.9e-324, .seed = 3 }, 0, 9), 0);
+}
+
+static void test_not_finite(void **state)
+{
+    enum { V = 37 };
+    (void)state;
+    double x[V] = { 0 }, y[V];
+    float  f[V] = { 0 };
+    assert_true(sample_copy(y, x, V) && sample_widen(y, f, V));
+    for (int64_t i = 0; i < V; i++) {
+        const double broken[] = { NAN, INFINITY, -INFINITY };
+        for (int k = 0; k < 3; k++) {
+            x[i] = broken[k], f[i] = (float)broken[k];
+            assert_false(sample_copy(y, x, V) || sample_widen(y, f, V));
+        }
+        x[i] = i % 2 ? -1e308 : 1e308, f[i] = i % 2 ? -3e38f : 3e38f;
+    }
+    assert_true(sample_copy(y, x, V));
+    assert_memory_equal(x, y, sizeof x);
+    assert_true(sample_widen(y, f, V));
+    for (int64_t i = 0; i < V; i++) assert_true(y[i] == (double)f[i]);
 }
 
 /* ---- selection against a sort ---- */
@@ -106,7 +142,8 @@ static void test_penalties(void **state)
 {
     (void)state;
     SampleWork w;
-    sample_open(&w, 5, 5);
+    void *memory = malloc((size_t)sample_bytes(5));
+    sample_open(&w, 5, 5, memory);
     const double x[5] = { 2, 1.9, -1, 1.5, 0 };
     int32_t text[] = { 0, 2, 1, 1 };                               /* prompt 0 2, text 1 1 */
     memcpy(w.logits, x, sizeof x);
@@ -126,11 +163,11 @@ static void test_penalties(void **state)
     const int32_t order[7] = { 0, 1, 3, 4, 2, -1, -1 };
     assert_memory_equal(id, order, sizeof order);
     assert_true(fabs((double)logprob[1] - (1.9 - lse)) < 1e-6);
-    sample_close(&w);
+    free(memory);
 }
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(test_sampling), cmocka_unit_test(test_selection), cmocka_unit_test(test_penalties) };
+    const struct CMUnitTest tests[] = { cmocka_unit_test(test_sampling), cmocka_unit_test(test_extremes), cmocka_unit_test(test_not_finite), cmocka_unit_test(test_selection), cmocka_unit_test(test_penalties) };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -17,12 +17,13 @@ from conversions import CONVERSIONS
 from gpu_kernels import GPU_KERNELS
 from optimizers import OPTIMIZERS
 from options import OPTIONS
+from reports import REPORTS
 from rules import RULES
 
 # name; file; what stands there (exactly once); what the bug makes of it; the test that must fail
 BUGS = [
-    ("an extreme of joined points at the later one's step", "src/report/run_record.c", "joined.low_at[i]  = a->low_at[i];", "joined.low_at[i]  = b->low_at[i];", "report.pages"),
-    ("a report whose restart loses no step", "src/report/run_record.c", "if (loses) loses->repeated_steps += p->steps;", "(void)loses;", "report.pages"),
+    ("an extreme of joined points at the later one's step", "src/report/run_points.c", "joined.low_at[i]  = a->low_at[i];", "joined.low_at[i]  = b->low_at[i];", "report.pages"),
+    ("a report whose restart loses no step", "src/report/run_record.c", "if (loses) loses->repeated_steps += dropped.steps;", "", "report.pages"),
     ("a report that shows a text of a run as HTML", "src/chart/chart.c", "else if (*c == '<')                          fputs(\"&lt;\", out);", "", "report.pages"),
     ("a chart whose curve is upside down", "src/chart/chart.c", "SIDE * (1 - part_of(y, value))", "SIDE * part_of(y, value)", "report.pages"),
     ("a journal whose means count skipped steps", "src/train/journal/run_journal.c", "j->losses / averaged : NAN", "j->losses / (averaged + 1) : NAN", "report.pages"),
@@ -212,6 +213,19 @@ BUGS = [
      "KVR,   C,   TP_SHARED,", "KVR,   C,   TP_REPLICATED,", "layouts.drawn"),
     ("values cached as keys", "src/model/attention/kv_cache.c",
      "tensor_slice(qkv_TQ, 1, Q - G * (D + E), G * D);", "tensor_slice(qkv_TQ, 1, Q - G * D, G * D);", "generate.generate_test"),
+    ("logits that are looked at for NaN at the first id alone", "src/generate/forward.c",
+     "sample_widen(logits + r * V, (const float *)all.data + from, count);", "(sample_widen(logits + r * V, (const float *)all.data + from, count), isfinite(logits[0]));", "generate.broken_weights"),
+    ("a temperature whose inverse is infinite", "src/generate/sample.c", "|| !isfinite(factor) ||", "||", "generate.sample_test"),
+    ("int8 rows beyond the first tile by the first one's scales", "src/tensor/cpu/int8/int8.c", ".x_scale = p->scale + at,", ".x_scale = p->scale + t * B,",
+     "tensor.generation_rows_test"),
+    ("ties that are rounded away from zero", "src/tensor/cpu/gemm_kernel.inc", "rounded = bits + 0x7fff + (bits >> 16 & 1), nan", "rounded = bits + 0x8000, nan", "tensor.gemm_test"),
+    ("a NaN that is rounded like a number", "src/tensor/cpu/gemm_kernel.inc", "((is_nan & nan) | (~is_nan & rounded)) >> 16", "(rounded | (is_nan & nan & 0)) >> 16", "tensor.gemm_test"),
+    ("blocks of rows without the last tile", "src/tensor/cpu/gemm.c", "int64_t tiles = divide_up(p->g->M, p->f->rows);", "int64_t tiles = p->g->M / p->f->rows;", "tensor.gemm_test"),
+    ("every second key-value head left out", "src/tensor/cpu/flash/flash_forward.c", "piece(r, &space, &span, of_span / pieces, first,", "piece(r, &space, &span, of_span / pieces / 2 * 2, first,", "tensor.flash_test"),
+    ("tiles of the last rows read the first ones", "src/tensor/cpu/few/gemm_few.c", "p->a + m * p->a_row + k * 4, p->a_row, strip,", "p->a + (m & 12) * p->a_row + k * 4, p->a_row, strip,",
+     "tensor.gemm_test"),
+    ("one query's channels beyond the first registers", "src/tensor/cpu/flash/flash_kernel.inc", "single_channels(x, prob, shrink, d, 1, LANES, widened);", "single_channels(x, prob, shrink, d - LANES, 1, LANES, widened);",
+     "tensor.generation_rows_test"),
     ("logits of the first shard of the vocabulary", "src/generate/forward.c",
      "int64_t from = (r * n + i) * V,", "int64_t from = i * V,", "generate.generate_test"),
     ("positions of a prompt's later chunk counted from 0", "src/generate/forward.c",
@@ -486,7 +500,7 @@ BUGS = [
      "return k->block.family == PARAMS_DENSE && k->block.index == 0;", "return k->block.family == PARAMS_DENSE && k->block.index < 0;", "train.replay_test"),
     ("bytes of evaluations counted by each chunk", "src/train/step.c",
      "[target[i]] / config->chunks;", "[target[i]];", "cli.run_ends"),
-] + CHECKPOINTS + CONVERSIONS + GPU_KERNELS + OPTIMIZERS + OPTIONS + RULES
+] + CHECKPOINTS + CONVERSIONS + GPU_KERNELS + OPTIMIZERS + OPTIONS + REPORTS + RULES
 
 # Planted in ./check: one of each kind of parallelism and of what keeps it right.
 QUICK = [

@@ -1,8 +1,10 @@
 """Planted bugs in rules of optimizers: Sophia's estimates, experts, sides without factors. The columns are those of bugs.py."""
 RULES = [
     ("tokens that are worth as much each time they are seen", "src/plan/recipe.c", "again <= 0 ? seen", "again <= 1e9 ? seen", "plan.recipe_test"),
-    ("documents held out that are trained on too", "src/cli/speedrun/stage_text.c", "Side *mine = &side[hash >= p->heldout_below];",
-     "Side *mine = &side[hash >= p->heldout_below || d.bytes % 2];", "cli.speedrun"),
+    ("documents held out that are trained on too", "src/cli/speedrun/stage_text.c", "Side *mine = &side[!held];",
+     "Side *mine = &side[!held || d.bytes % 2];", "cli.speedrun"),
+    ("documents held out that are larger than the share", "src/cli/speedrun/stage_text.c", "hash < p->heldout_below && d.bytes <= p->heldout_bytes;",
+     "hash < p->heldout_below;", "cli.speedrun"),
     ("Sophia: an estimate by the targets of the text", "src/model/head.c",
      "if (!ctx->drawn) return of_chunk(c, target_i);", "if (!ctx->drawn || R > 0) return of_chunk(c, target_i);", "train.optimizers_test"),
     ("Sophia: a second estimate where a step was skipped", "src/train/step.c",

@@ -17,6 +17,7 @@ REFUSED = [                                             # members, status, param
     ({"prompt": "a" * 2040}, 400, "prompt", "context_length_exceeded", "2048 positions"),
     ({"prompt": "a" * 2048, "max_tokens": ...}, 400, "prompt", "context_length_exceeded", "2048 positions"),
     ({"model": "other"}, 404, "model", "model_not_found", "other"),
+    ({"model": "fake\0"}, 404, "model", "model_not_found", "fake"),
     ({"model": 3}, 400, "model", "invalid_value", "name"),
     ({"max_tokens": 0}, 400, "max_tokens", "invalid_value", "0 with echo alone"),
     ({"max_tokens": -1}, 400, "max_tokens", "invalid_value", "from 0"),
@@ -63,19 +64,29 @@ def errors(server):
         status, data = ask(server, {"prompt": "a", **members})
         check_error(status, data, *want)
     for body in b"", b"{", b"[]", b'{"prompt": "a", "prompt": "b"}', b'{"prompt": "\xff"}', b"[" * 5000, b'{"a":' * 3000 + b"1" + b"}" * 3000, \
-            b'{"prompt": "a", "seed": 1e400}', b'{"seed": 99999999999999999999, "prompt": "a"}':
+            b'{"prompt": "a", "seed": 1e400}', b'{"prompt": "a", "temperature": NaN}', b'{"prompt": "a", "temperature": -Infinity}', b'{"prompt": "\\ud800"}', \
+            b'{"prompt": "a", "n": 1, "n": 1}', b'{"a\\u0000": 1}', b'{"prompt": "a"}x', b"\xef\xbb\xbf{}", b'{"prompt": "a", "stop": "\xc0\x80"}', b'{"seed": 99999999999999999999, "prompt": "a"}':
         status, headers, data = server.ask("POST", "/v1/completions", body)
         check_error(status, json.loads(data), 400, None, "invalid_json", "")
         assert headers["content-type"] == "application/json", headers
     for method, path, want, code in [("GET", "/nothing", 404, "not_found"), ("GET", "/v1/models/none", 404, "model_not_found"), ("POST", "/health", 405, "method_not_allowed"),
-                                     ("GET", "/v1/completions", 405, "method_not_allowed"), ("DELETE", "/v1/models", 405, "method_not_allowed"), ("GET", "/v1/completions/x", 404, "not_found")]:
+                                     ("GET", "/v1/completions", 405, "method_not_allowed"), ("DELETE", "/v1/models", 405, "method_not_allowed"), ("GET", "/v1/completions/x", 404, "not_found"), ("OPTIONS", "/v1/completions", 405, "method_not_allowed"), ("OPTIONS", "*", 404, "not_found"),
+                                     ("TRACE", "/health", 405, "method_not_allowed"), ("get", "/health", 405, "method_not_allowed"), ("GET", "/health%00", 404, "not_found"), ("GET", "/health%00x", 404, "not_found"),
+                                     ("GET", "/v1/models/fake%00", 404, "model_not_found"), ("GET", "//health", 404, "not_found"), ("GET", "/v1/../health", 404, "not_found"), ("GET", "/%0d%0aX:y", 404, "not_found"),
+                                     ("GET", "/v1/models/%0d%0aSet-Cookie:x", 404, "model_not_found"), ("GET", "/v1/models/%ff", 404, "model_not_found"), ("GET", "/" + "a" * 5000, 404, "not_found")]:
         status, headers, data = server.ask(method, path)
         assert status == want and json.loads(data)["error"]["code"] == code, (method, path, status, data)
-        assert (status == 405) == ("allow" in headers), headers
+        assert (status == 405) == ("allow" in headers) and "set-cookie" not in headers and "x" not in headers, headers
     for kind in "text/plain", "application/x-www-form-urlencoded", None:
         status, _, data = server.ask("POST", "/v1/completions", {"prompt": "a"}, json_type=kind)
         assert status == 415 and json.loads(data)["error"]["code"] == "unsupported_media_type", data
     assert server.ask("POST", "/v1/completions", {"prompt": "a"}, json_type="application/json; charset=utf-8")[0] == 200
+    for headers, want in [({"Sec-Fetch-Site": "same-origin", "Origin": "https://name.of.a.proxy"}, 200), ({"Sec-Fetch-Site": "none"}, 200), ({"Origin": "http://127.0.0.1"}, 200),
+                          ({"Sec-Fetch-Site": "cross-site"}, 403), ({"Sec-Fetch-Site": "same-site", "Origin": "http://127.0.0.1:1"}, 403), ({"Origin": "http://evil.example"}, 403),
+                          ({"Origin": "null"}, 403), ({"Origin": "http://127.0.0.1:1"}, 403), ({"Origin": "http://127.0.0.1.evil.example"}, 403), ({"Origin": ""}, 403)]:
+        status, _, data = server.ask("POST", "/v1/completions", {"prompt": "a"}, headers)
+        assert status == want and (want == 200 or json.loads(data)["error"]["code"] == "forbidden_origin"), (headers, status, data)
+        assert server.ask("GET", "/health", headers=headers)[0] == 200 and "access-control-allow-origin" not in server.ask("OPTIONS", "/v1/completions", headers=headers)[1], headers
     for host, want in [("localhost:8000", 200), ("127.0.0.1", 200), ("[::1]:80", 200), ("evil.example", 403), ("127.0.0.1.evil.example", 403), ("localhost.evil", 403)]:
         assert server.ask("GET", "/health", host=host)[0] == want, host
 

@@ -1,5 +1,5 @@
 """The page in headless Chromium before jotun serve itself: a trained model's text as it streams, the same as the API's, with the log-probabilities
-that the API gives, and two steps of a run beside each other, at 400 and 1400 pixels; no console error, no outside request. PICTURES=FOLDER keeps screenshots."""
+that the API gives, and two steps of a run beside each other, at 400 and 1400 pixels; no console error, no outside request. Screenshots stay in build/.../screenshots."""
 import json
 import math
 import os
@@ -7,11 +7,11 @@ import sys
 
 sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "cli"))
 import browser                                          # noqa: E402
-from run import SKIP, work_folder                       # noqa: E402
+from run import JOTUN, SKIP, work_folder                # noqa: E402
 from serving import Served, trained                     # noqa: E402
 
 PROMPT = "the ra <b>"
-PICTURES = os.environ.get("PICTURES", "")
+PICTURES = os.path.join(os.path.dirname(os.path.abspath(JOTUN)), "..", "screenshots")
 
 if browser.absent():
     print("skipped:", browser.absent())
@@ -46,8 +46,7 @@ with work_folder() as folder, Served("--load", trained(folder, "<i>run&", "--sav
             rows = tab.evaluate("[...document.querySelectorAll('.chances tr')].slice(1).map(r => r.lastChild.textContent)")
             top = sorted((math.exp(p) for p in want["logprobs"]["top_logprobs"][0].values()), reverse=True)
             assert len(rows) >= 8 and all(abs(percent(r) / 100 - p) < 0.006 for r, p in zip(rows, top)), (rows, top)
-            if PICTURES:
-                tab.screenshot(os.path.join(PICTURES, f"engine-{width}.png"))
+            tab.screenshot(os.path.join(PICTURES, f"serve-engine-{width}.png"))
             tab.check()
     # Two steps of a run beside each other: the same prompt and settings, each text its model's
     early, late = sorted(os.path.join(folder, "<i>run&", name) for name in os.listdir(os.path.join(folder, "<i>run&")) if name.startswith("step_"))[:2]
@@ -61,7 +60,6 @@ with work_folder() as folder, Served("--load", trained(folder, "<i>run&", "--sav
             assert shown == want and want[0][1] != want[1][1], (shown, want)
             beside = tab.evaluate("(s => s[0].getBoundingClientRect().top === s[1].getBoundingClientRect().top)(document.querySelectorAll('section'))")
             assert beside == (width == 1400), "texts are beside each other where there is room"
-            if PICTURES:
-                tab.screenshot(os.path.join(PICTURES, f"side-by-side-{width}.png"))
+            tab.screenshot(os.path.join(PICTURES, f"serve-side-by-side-{width}.png"))
             tab.check()
 print("the page shows the texts and probabilities of jotun serve")

@@ -59,8 +59,9 @@ void fake_engine_run(const FakeEngine *e, const RequestSource *s)
     while (row && (answer != REQUEST_CLOSED || rows)) {
         Request request;
         while (rows < e->rows && (answer = s->next(s->context, rows == 0, &request)) == REQUEST_GIVEN)
-            row[rows++] = (Row){ .r = request, .at = place(&request) };
+            row[rows++] = (Row){ .r = request, .made = request.mades, .at = place(&request) + (uint32_t)request.mades };
         if (rows && e->step_us) usleep((useconds_t)e->step_us);
+        s->use(s->context, (EngineUse){ .running = rows, .places = e->rows });
         for (int i = rows; i-- > 0; ) {
             int reason = step(&row[i], s);
             if (reason < 0) continue;

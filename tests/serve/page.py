@@ -1,13 +1,13 @@
 """The page in headless Chromium: texts and settings, streams, probabilities by mouse and by keys, two models, hostile prompts shown as text,
-no console error, no outside request, at 400 and 1400 pixels, light and dark. PICTURES=FOLDER keeps screenshots."""
+no console error, no outside request, at 400 and 1400 pixels, light and dark. Screenshots stay in build/.../screenshots."""
 import json
 import os
 import sys
 import browser
-from served import Server, expected, shown
+from served import FAKE, Server, expected, shown
 
 HOSTILE = "<img src=x onerror=document.title='broken'><script>document.title='broken'</script>\u001b[31m\u0000\u202e\"'`${7*7}</textarea></div>"
-PICTURES = os.environ.get("PICTURES", "")
+PICTURES = os.path.join(os.path.dirname(os.path.abspath(FAKE)), "..", "screenshots")
 
 if browser.absent():
     print("skipped:", browser.absent())
@@ -30,8 +30,7 @@ def done(tab):
 
 
 def picture(tab, name):
-    if PICTURES:
-        tab.screenshot(os.path.join(PICTURES, name + ".png"))
+    tab.screenshot(os.path.join(PICTURES, f"serve-{name}.png"))
 
 
 with Server(models=2, step_us=2000, body=20_000_000, client=30) as server, browser.Browser() as tab:

@@ -68,12 +68,13 @@ class Server:
         """Bytes of resident memory"""
         return int(re.search(r"VmRSS:\s+(\d+)", open(f"/proc/{self.process.pid}/status").read())[1]) * 1024
 
-    def connect(self, timeout=WAIT):
-        return socket.create_connection(("127.0.0.1", self.port), timeout=timeout)
+    def connect(self, timeout=WAIT, own="127.0.0.1"):
+        """own: the address of this end"""
+        return socket.create_connection(("127.0.0.1", self.port), timeout=timeout, source_address=(own, 0))
 
-    def send(self, method, path, body=None, headers=None, **more):
+    def send(self, method, path, body=None, headers=None, own="127.0.0.1", **more):
         """A client that has sent a request, and reads the answer"""
-        return Client(self.connect(), method, path, body, headers, **more)
+        return Client(self.connect(own=own), method, path, body, headers, **more)
 
     def ask(self, method, path, body=None, headers=None, **more):
         with self.send(method, path, body, headers, **more) as client:
@@ -129,6 +130,13 @@ class Client:
     def close(self):
         self.file.close()
         self.sock.close()
+
+    @classmethod
+    def read(cls, sock):
+        """The answer to what was sent already"""
+        client = cls.__new__(cls)
+        client.sock, client.file = sock, sock.makefile("rb")
+        return client.answer()
 
     def head(self):
         line = self.file.readline().decode()

@@ -1,4 +1,5 @@
 # The HTTP server before a fake engine, and clients of it; its page before the engine too.
+target_link_options(serve_service_test PRIVATE LINKER:--wrap=calloc)
 if(MICROHTTPD_FOUND)
     add_executable(serve_fake ${CMAKE_CURRENT_LIST_DIR}/fake_server.c ${CMAKE_CURRENT_LIST_DIR}/fake_engine.c)
     target_include_directories(serve_fake PRIVATE ${CMAKE_SOURCE_DIR}/tests)

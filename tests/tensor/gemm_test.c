@@ -245,7 +245,6 @@ static void bits_depend_on_row_and_column_alone(void **state)
     everywhere(same_bits_case);
 }
 
-/* 1 + 2^-8 and 1 + 3 2^-8 are ties, which go to 1 and 1 + 2^-6; the largest float rounds to infinity. */
 /* What is multiplied where it lies, in steps of whole vectors, beside what is packed for all threads. */
 static void few_rows_have_the_bits_of_many(void **state)
 {
@@ -273,18 +272,22 @@ static void few_rows_have_the_bits_of_many(void **state)
     free(a), free(b), free(old);
 }
 
+/* 1 + 2^-8 and 1 + 3 2^-8 are ties, which go to 1 and 1 + 2^-6; the largest float rounds to infinity. Columns are more than a register
+ * tile has, and no multiple of a vector. */
 static void bf16_is_rounded_to_nearest_even(void **state)
 {
     (void)state;
-    static const float    given[] = { 0x1.01p0f, 0x1.03p0f, 0x1.010002p0f, -0x1.03p0f, 0x1.fffffep127f, INFINITY, NAN, 0x1p-130f };
-    static const uint16_t want[]  = { 0x3f80,    0x3f82,    0x3f81,        0xbf82,     0x7f80,          0x7f80,   0x7fc0, 0x0008 };
-    enum { COUNT = sizeof want / sizeof *want };
-    const float one = 1, zero[COUNT] = { 0 };
+    static const float    given[] = { 0x1.01p0f, 0x1.03p0f, 0x1.010002p0f, -0x1.03p0f, 0x1.fffffep127f, INFINITY, NAN, __builtin_nanf("0x3fffff"), 0x1p-130f };
+    static const uint16_t want[]  = { 0x3f80,    0x3f82,    0x3f81,        0xbf82,     0x7f80,          0x7f80,   0x7fc0, 0x7fff,                    0x0008 };
+    enum { COUNT = sizeof want / sizeof *want, N = 53 };
+    const float zero[COUNT * N] = { 0 };
+    float one[N];
+    for (int j = 0; j < N; j++) one[j] = 1;
     for (KernelFamily f = KERNELS_AUTO + 1; f < KERNEL_FAMILIES; f++) {
         How how = { .family = f, .product = NN, .input = F32, .output = BF16, .threads = 1 };
         if (!kernel_family_callable(f)) continue;
-        uint16_t *y = run((Size){ COUNT, 1, 1 }, given, &one, zero, how);
-        for (int i = 0; i < COUNT; i++) assert_int_equal(y[i * (1 + GAP)], want[i]);
+        uint16_t *y = run((Size){ COUNT, N, 1 }, given, one, zero, how);
+        for (int i = 0; i < COUNT * N; i++) assert_int_equal(y[i / N * (N + GAP) + i % N], want[i / N]);
         free(y);
     }
 }

@@ -39,7 +39,7 @@ endfunction()
 
 function(shim_check name)                  # the command after it
     add_test(NAME tensor.${name} COMMAND ${ARGN})
-    set_tests_properties(tensor.${name} PROPERTIES LABELS "tensor;shim" TIMEOUT 120)
+    set_tests_properties(tensor.${name} PROPERTIES LABELS "tensor;shim" TIMEOUT 600)
 endfunction()
 
 if(JOTUN_SANITIZE MATCHES "thread")

@@ -55,7 +55,7 @@ static void pieces_of_many_bytes(void **state)
     expect_said(&d, "x|\xE2 a|", 2, 0);
     t.drops_prefixes = true;
     expect_said(&d, "||a| a|", 1, 1, 0, 0);
-    d.goes_on = true;
+    d.continues = true;
     expect_said(&d, " a|", 0);
 }
 

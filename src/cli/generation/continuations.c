@@ -143,7 +143,7 @@ static RequestAnswer next(void *context, bool idle, Request *request)
         .most = p->most, .sampling = rule->sampling, .alternatives = rule->logprobs, .beams = rule->beams,
         .length_penalty = rule->length_penalty };
     Continuation *k = &c->of[c->asked++];
-    k->decoder = (Decoder){ .tokenizer = c->tokenizer, .goes_on = true };
+    k->decoder = (Decoder){ .tokenizer = c->tokenizer, .continues = true };
     k->memory  = open_memstream(&k->text, &k->bytes);
     if (!k->memory) failed(c, fail(NO_MEMORY, "no memory for a text of %lld tokens", (long long)p->most));
     return k->memory ? REQUEST_GIVEN : REQUEST_CLOSED;
@@ -177,12 +177,14 @@ static bool token_keep(Continuation *k, const GeneratedToken *made, bool with_lo
     return true;
 }
 
-/* Where the first stop word begins in the text; -1: there is none. */
-static int64_t stop_place(const PromptRule *rule, const Continuation *k)
+/* Where the first stop word begins in the text; -1: there is none. The first `before` bytes have none as a
+ * whole. */
+static int64_t stop_place(const PromptRule *rule, const Continuation *k, size_t before)
 {
     int64_t first = -1;
-    for (int i = 0; i < rule->stops; i++) {
-        const char *found = k->bytes ? memmem(k->text, k->bytes, rule->stop[i], strlen(rule->stop[i])) : NULL;
+    for (int i = 0; i < rule->stops && k->bytes > 0; i++) {
+        size_t bytes = strlen(rule->stop[i]), from = before >= bytes ? before - bytes + 1 : 0;
+        const char *found = memmem(k->text + from, k->bytes - from, rule->stop[i], bytes);
         if (found && (first < 0 || found - k->text < first)) first = found - k->text;
     }
     return first;
@@ -193,11 +195,12 @@ static bool token(void *context, int64_t number, const GeneratedToken *made)
     Continuations *c = context;
     Continuation *k = &c->of[number];
     const PromptRule *rule = rule_of(c, number);
+    size_t before = k->bytes;
     if (!token_keep(k, made, rule->logprobs >= 0)) failed(c, fail(NO_MEMORY, "no memory for a text"));
     decoder_put(&k->decoder, k->memory, made->id);
     fflush(k->memory);
     c->tokens++;
-    int64_t stop = stop_place(rule, k);
+    int64_t stop = stop_place(rule, k, before);
     if (stop >= 0) fclose(k->memory), k->memory = NULL, k->bytes = (size_t)stop;
     else if (!c->lines) stream(c, k, false), fflush(c->out);
     if (c->lines && seconds_since(c->reported) > 10) c->reported = seam.clock(), continuations_tell(c);
@@ -224,7 +227,7 @@ static void ended(void *context, int64_t number, GenerationEnd reason)
         decoder_end(&k->decoder, k->memory);
         if (fclose(k->memory) != 0) failed(c, fail(NO_MEMORY, "no memory for a text"));
         k->memory = NULL;
-        int64_t stop = stop_place(rule_of(c, number), k);
+        int64_t stop = stop_place(rule_of(c, number), k, 0);
         if (stop >= 0) k->bytes = (size_t)stop, reason = END_STOPPED;
     }
     k->reason = reason_word(reason);

@@ -18,7 +18,7 @@ void generation_fit(TrainConfig *config, const Options *o, GenerationSize *size)
     int64_t cp = o->context_parallel, dp = options_data_parallel(o);
     int64_t micros = least(o->pipeline_parallel, size->sequences);
     int shared = (int)((o->sequence_parallel ? o->tensor_parallel : 1) * (cp > 1 ? 2 : 1));
-    int64_t rows = engine_rows(size->widest, divide_up(size->sequences, micros), shared);
+    int64_t rows = engine_rows(size->widest, size->chunk, divide_up(size->sequences, micros), shared);
     size->int8 = weights_are_int8(o);
     config->micro  = 1;
     config->global = micros * dp;

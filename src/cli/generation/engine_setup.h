@@ -7,10 +7,10 @@
 #include "text/tokenizer.h"
 #include "train/trainer.h"
 
-/* widest: positions of the longest prompt. capacity: of a prompt with its new tokens, at most. sequences:
- * that a data rank continues at once. pages: of its cache; 0: what so many texts of that length can take.
- * int8: weights of 8 bits, which generation_fit sets */
-typedef struct { int64_t widest, capacity, sequences, pages; bool int8; } GenerationSize;
+/* widest: positions of the longest prompt. chunk: of a prompt in a forward, at most. capacity: of a prompt
+ * with its new tokens, at most. sequences: that a data rank continues at once. pages: of its cache; 0: what
+ * so many texts of that length can take. int8: weights of 8 bits, which generation_fit sets */
+typedef struct { int64_t widest, chunk, capacity, sequences, pages; bool int8; } GenerationSize;
 
 /* Sets sizes of micro-batches in the configuration. */
 void   generation_fit(TrainConfig *config, const Options *o, GenerationSize *size);

@@ -14,7 +14,7 @@ static const NumberKey numbers[] = {
     { "max_tokens",         NUMBER_WHOLE, true, offsetof(PromptLine, most), 1, 16777216 },
     { "temperature",        NUMBER_REAL,  RULE(sampling.temperature), 0, 1000 },
     { "top_p",              NUMBER_REAL,  RULE(sampling.top_p), 0, 1 },
-    { "top_k",              NUMBER_WHOLE, RULE(sampling.top_k), 0, 16777216 },
+    { "top_k",              NUMBER_WHOLE, RULE(sampling.top_k), -1, 16777216 },
     { "min_p",              NUMBER_REAL,  RULE(sampling.min_p), 0, 1 },
     { "repetition_penalty", NUMBER_REAL,  RULE(sampling.repetition_penalty), 0.01, 100 },
     { "presence_penalty",   NUMBER_REAL,  RULE(sampling.presence_penalty), -100, 100 },

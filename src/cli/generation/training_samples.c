@@ -31,7 +31,7 @@ static void repaired(Buffer *out, const char *text, int64_t bytes)
 static void hand_over(const TrainingSamples *s, const Drawn *drawn, SampleTake *take, void *report)
 {
     for (int64_t i = 0; i < s->prompts.count; i++) {
-        Decoder decoder = { .tokenizer = &s->tokenizer, .goes_on = true };
+        Decoder decoder = { .tokenizer = &s->tokenizer, .continues = true };
         Buffer prompt = { 0 }, text = { 0 };
         char *raw = NULL;
         size_t bytes = 0;
@@ -77,8 +77,10 @@ static void make(const Sampler *sampler, Trainer *t, SampleTake *take, void *rep
                           .seed = random_mix(t->config->seed, (uint64_t)t->step) };
     generate(&(EngineSetup){ .executor = executor, .pipeline = &t->pipeline, .schedule = &schedule,
         .world = t->world, .tp = t->tp, .cp = t->cp, .pp = t->pp, .data = t->data_comm, .arena = arena,
-        .rows = least(slot_rows, engine_rows(p->widest, each, shared)), .sequences = least(each, slot_rows),
-        .capacity = p->capacity, .ids = s->tokenizer.vocabulary, .end = s->tokenizer.eod, .goes_on = true,
+        .rows = least(slot_rows, engine_rows(p->widest, CHUNK_LATENCY, each, shared)),
+        .sequences = least(each, slot_rows),
+        .capacity = p->capacity, .ids = s->tokenizer.vocabulary, .end = s->tokenizer.eod,
+        .not_finite_ends = true,
         .context = &drawn }, p->prompt, p->count, &sampling, emit);           /* <-> all axes */
     arena_reset(arena, mark);
     schedule_free(&schedule);

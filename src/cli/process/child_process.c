@@ -1,6 +1,7 @@
 #include "cli/process/child_process.h"
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,10 +11,17 @@
 
 enum { EXIT_NO_START = 3 };          /* what jotun's commands return where the system fails them */
 
-/* Between fork and exec only calls that are safe there. */
-static void become(const ChildStart *start, char **words, pid_t parent)
+/* Ends a child that could not become the command. */
+static void end_with(const char *why)
 {
-    static const char failed[] = "jotun: the program cannot be started again\n";
+    if (write(STDERR_FILENO, why, strlen(why)) < 0) _exit(EXIT_NO_START);
+    _exit(EXIT_NO_START);
+}
+
+/* Between fork and exec only calls that are safe there. All signals are blocked until none of this process's
+ * handlers can take one that is meant for the child. */
+static void become(const ChildStart *start, char **words, pid_t parent, const sigset_t *mask)
+{
     int               in       = start->group ? open("/dev/null", O_RDONLY) : STDIN_FILENO;
     if (start->group) setpgid(0, 0);
     prctl(PR_SET_PDEATHSIG, start->orphan_signal);
@@ -22,9 +30,17 @@ static void become(const ChildStart *start, char **words, pid_t parent)
     if (start->out >= 0 && dup2(start->out, STDOUT_FILENO) < 0) _exit(EXIT_NO_START);
     if (start->err >= 0 && dup2(start->err, STDERR_FILENO) < 0) _exit(EXIT_NO_START);
     if (in != STDIN_FILENO) close(in);
+    for (int number = 1; number < NSIG; number++) {
+        struct sigaction now;
+        if (sigaction(number, NULL, &now) != 0 || now.sa_handler == SIG_IGN) continue;
+        signal(number, SIG_DFL);
+    }
+    sigprocmask(SIG_SETMASK, mask, NULL);
     execv("/proc/self/exe", words);
-    if (write(STDERR_FILENO, failed, sizeof failed - 1) < 0) _exit(EXIT_NO_START);
-    _exit(EXIT_NO_START);
+    if (errno == E2BIG)
+        end_with("jotun: the command line of a stage is longer than the system takes; give a directory, or "
+                 "@F, a list of files\n");
+    end_with("jotun: the program cannot be started again\n");
 }
 
 Status child_start(pid_t *process, ChildStart start)
@@ -36,10 +52,14 @@ Status child_start(pid_t *process, ChildStart start)
     words[0] = "jotun";
     memcpy(words + 1, start.word, (size_t)(count + 1) * sizeof *words);
     fflush(stdout);
+    sigset_t all, mask;
+    sigfillset(&all);
+    sigprocmask(SIG_BLOCK, &all, &mask);
     pid_t parent = getpid();
     *process     = fork();
-    if (*process == 0) become(&start, words, parent);
+    if (*process == 0) become(&start, words, parent, &mask);
     int error = errno;
+    sigprocmask(SIG_SETMASK, &mask, NULL);
     free(words);
     if (*process < 0) return fail(NO_MEMORY, "no process for jotun %s: %s", start.word[0], strerror(error));
     if (start.group) setpgid(*process, *process); /* here too: whichever comes first */

@@ -3,6 +3,7 @@
 #include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include "base/file.h"
 #include "base/log.h"
 #include "cli/in_out.h"
@@ -149,6 +150,11 @@ static Status find_checkpoint(Options *o)
 static Status take_checkpoint_options(Options *o)
 {
     if (!o->checkpoint.path && o->fairseq && o->command == FOR_EVAL) return fairseq_no_checkpoint(o);
+    char inner[1024];
+    struct stat about;
+    if (!o->checkpoint.path && snprintf(inner, sizeof inner, "%s/checkpoint", o->load) < (int)sizeof inner &&
+        stat(inner, &about) == 0 && S_ISDIR(about.st_mode))
+        return fail(BAD_FILE, "--load %s is the directory of a speedrun; its model is in %s", o->load, inner);
     if (!o->checkpoint.path)
         return fail(BAD_FILE, "--load %s holds no checkpoint; give the directory that jotun train --save"
                     " wrote",

@@ -7,23 +7,26 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "base/seam.h"
+#include "base/shell/shell_word.h"
 #include "cli/command.h"
 #include "cli/signals.h"
 #include "cli/speedrun/speedrun.h"
 
+/* product: what a stage leaves for the user; a stage whose product is gone is run again */
 static const struct {
     const char *name, *what;
     StageRun   *run;
+    const char *product;
 } stages[] = {
-    { "clean",     "cleaning the texts",                                 stage_clean },
-    { "split",     "holding out documents",                              stage_split },
-    { "tokenizer", "learning a tokenizer",                               stage_tokenizer },
-    { "tokens",    "tokenizing",                                         stage_tokens },
-    { "recipe",    "choosing the model",                                 stage_recipe },
-    { "train",     "training",                                           stage_train },
-    { "evaluate",  "evaluating on the documents held out",               stage_evaluate },
-    { "export",    "writing the model for Hugging Face's transformers",  stage_export },
-    { "report",    "writing a report of the run",                        stage_report },
+    { "clean",     "cleaning the texts",                                 stage_clean, NULL },
+    { "split",     "holding out documents",                              stage_split, NULL },
+    { "tokenizer", "learning a tokenizer",                               stage_tokenizer, NULL },
+    { "tokens",    "tokenizing",                                         stage_tokens, NULL },
+    { "recipe",    "choosing the model",                                 stage_recipe, NULL },
+    { "train",     "training",                                           stage_train, "checkpoint/latest" },
+    { "evaluate",  "evaluating on the documents held out",               stage_evaluate, "evaluation.json" },
+    { "export",    "writing the model for Hugging Face's transformers",  stage_export, "hf/config.json" },
+    { "report",    "writing a report of the run",                        stage_report, "report.html" },
 };
 enum { STAGES = sizeof stages / sizeof stages[0] };
 
@@ -62,10 +65,14 @@ static Status stage_do(Speedrun *s, int i)
 {
     char    time[24];
     int64_t began = seam.clock();
-    if (speedrun_facts(s, stages[i].name)) {
+    bool gone = stages[i].product && !file_exists(speedrun_path(s, stages[i].product));
+    if (speedrun_facts(s, stages[i].name) && !gone) {
         log_line("speedrun: %s: done before, kept", stages[i].name);
         return OK;
     }
+    if (speedrun_facts(s, stages[i].name))
+        log_line("speedrun: %s: %s is gone, and is made again", stages[i].name,
+                 speedrun_path(s, stages[i].product));
     if (*s->stop) return fail(INTERRUPTED, "stopped by a signal; the same command resumes %s", s->folder);
     log_line("speedrun: %s (stage %d)", stages[i].what, i + 1);
     json_t *facts   = json_object();
@@ -89,15 +96,17 @@ static void result_print(const Speedrun *s)
     printf("bits per byte: %.4f on %.0f documents held out (%.0f bytes)\n",
            speedrun_number(s, "evaluate", "bits_per_byte"), speedrun_number(s, "split", "heldout_documents"),
            speedrun_number(s, "split", "heldout_bytes"));
-    printf("model: %.0f parameters, %.0f steps, %.1f passes over the text; %s in all\n",
+    printf("model: %.0f parameters, %.0f steps, %.1f passes over the text; its stages took %s\n",
            speedrun_number(s, "recipe", "parameters"), speedrun_number(s, "recipe", "steps"),
            speedrun_number(s, "recipe", "epochs"), log_time(time, speedrun_seconds(s)));
     printf("checkpoint: %s\ntransformers: %s\nmetrics: %s\n", speedrun_path(s, "checkpoint"),
            speedrun_path(s, "hf"), speedrun_path(s, "metrics.jsonl"));
     printf("report: %s\n", speedrun_path(s, "report.html"));
-    printf("try it in a browser: jotun serve --load %s\n", speedrun_path(s, "checkpoint"));
-    printf("try it: jotun generate --load %s --prompt TEXT --temperature 0.8\n",
-           speedrun_path(s, "checkpoint"));
+    printf("try it in a browser: jotun serve --load ");
+    shell_word_write(stdout, speedrun_path(s, "checkpoint"));
+    printf("\ntry it: jotun generate --load ");
+    shell_word_write(stdout, speedrun_path(s, "checkpoint"));
+    printf(" --prompt TEXT --temperature 0.8\n");
 }
 
 static Status options_run(const Options *o)

@@ -3,12 +3,16 @@
 /* jotun speedrun: its directory, its state, and the stages of a run. Private to cli/speedrun. */
 #include <jansson.h>
 #include <signal.h>
+#include "cli/process/word_list.h"
 #include "conf/conf.h"
 #include "plan/recipe.h"
 
-/* The state is the file speedrun.json of the directory, replaced as a whole after each stage:
- *     { "asked": {...}, "stages": { "clean": { "seconds": 1.5, ... facts of the stage }, ... } }
- * A stage that has an entry is done and is not run again. */
+/* The state is the file speedrun.json of the directory, replaced as a whole after each stage and each
+ * depth that is measured:
+ *     { "asked": {...}, "stages": { "clean": { "seconds": 1.5, ... facts of the stage }, ... },
+ *       "measured": { "1": { "step": 0.017, "took": 1.2 }, ... by depth } }
+ * step: seconds of a training step; took: seconds that measuring it took.
+ * A stage that has an entry is done, and is run again only where what it leaves for the user is gone. */
 typedef struct {
     const Options               *o;
     const char                  *folder;
@@ -39,18 +43,8 @@ double speedrun_seconds(const Speedrun *s);
 /* The tokenizer as the commands take it: a path, or `bytes`. */
 const char *speedrun_tokenizer(const Speedrun *s);
 
-/* The words of a command line of jotun. */
-enum { CHILD_WORDS = 160, CHILD_BYTES = 16384 };
-typedef struct {
-    char  *word[CHILD_WORDS]; /* NULL behind the last */
-    char   text[CHILD_BYTES];
-    int    words;
-    size_t used;
-} ChildWords;
-/* One word each, formatted; a word that ends in a blank is cut at its blanks: "--lr 1e-3 --bf16 ". */
-void child_word(ChildWords *c, const char *format, ...) __attribute__((format(printf, 2, 3)));
-/* Shows the command line, runs it as a child process and waits. A signal that asks this process to stop is
- * passed on. The child ends when this process is killed. out: file that takes its standard output, as a
- * whole; NULL: it goes where ours goes. */
-Status child_run(const Speedrun *s, const ChildWords *c, const char *out);
+/* Shows a command line of jotun as a shell takes it, runs it as a child process, waits, and frees the words.
+ * A signal that asks this process to stop is passed on. The child ends when this process is killed. out: file
+ * that takes its standard output, as a whole; NULL: it goes where ours goes. */
+Status child_run(const Speedrun *s, WordList *words, const char *out);
 #endif

@@ -7,6 +7,7 @@
 #include <string.h>
 #include "base/file.h"
 #include "base/log.h"
+#include "base/seam.h"
 #include "base/team.h"
 #include "chart/metrics_reader.h"
 #include "cli/speedrun/speedrun.h"
@@ -17,27 +18,27 @@
 
 /* The model is that of Qwen 3 (RMSNorm, QK norm, rotary positions, SwiGLU, no biases), which other programs
  * open. Muon for the matrices of layers, adam for all else; the learning rate decays to 0 along a line. */
-static void recipe_words(ChildWords *w, const Speedrun *s, const RecipeChoice *r)
+static void recipe_words(WordList *w, const Speedrun *s, const RecipeChoice *r)
 {
-    child_word(w,
+    word_list_split(w,
                "train --num-layers %d --hidden-size %d --ffn-hidden-size %d --num-attention-heads %d "
-               "--seq-length %d ",
+               "--seq-length %d",
                r->depth, r->hidden, r->ffn, r->heads, r->sequence);
-    child_word(w, "--normalization RMSNorm --qk-layernorm --position-embedding-type rope --swiglu "
-                  "--disable-bias-linear ");
-    child_word(w, "--attention-dropout 0 --hidden-dropout %g --micro-batch-size %d --global-batch-size %d ",
-               r->dropout, r->micro, r->batch);
-    child_word(w, "--optimizer muon --muon-momentum 0.95 --muon-nesterov --muon-extra-scale-factor 0.2 "
-                  "--adam-beta2 0.95 ");
-    child_word(w,
+    word_list_split(w, "--normalization RMSNorm --qk-layernorm --position-embedding-type rope --swiglu "
+                   "--disable-bias-linear");
+    word_list_split(w, "--attention-dropout 0 --hidden-dropout %g", r->dropout);
+    word_list_split(w, "--micro-batch-size %d --global-batch-size %d", r->micro, r->batch);
+    word_list_split(w, "--optimizer muon --muon-momentum 0.95 --muon-nesterov --muon-extra-scale-factor 0.2 "
+                   "--adam-beta2 0.95");
+    word_list_split(w,
                "--lr %g --lr-decay-style linear --lr-warmup-iters %" PRId64
-               " --weight-decay %g --seed %" PRId64 " ",
+               " --weight-decay %g --seed %" PRId64,
                r->lr, r->warmup, r->weight_decay, s->o->seed);
-    if (kernel_family_has_pairs(kernel_family_best())) child_word(w, "--bf16");
-    child_word(w, "--tokenizer");
-    child_word(w, "%s", speedrun_tokenizer(s));
-    child_word(w, "--train-data-path");
-    child_word(w, "%s", speedrun_path(s, "train_text_document"));
+    if (kernel_family_has_pairs(kernel_family_best())) word_list_add(w, "--bf16");
+    word_list_add(w, "--tokenizer");
+    word_list_add(w, "%s", speedrun_tokenizer(s));
+    word_list_add(w, "--train-data-path");
+    word_list_add(w, "%s", speedrun_path(s, "train_text_document"));
 }
 
 /* ---- the choice ---- */
@@ -47,14 +48,14 @@ enum { MEASURED_STEPS = 5 };
 /* The median of the steps after the first, which touches its memory for the first time. */
 static Status step_seconds(double *seconds, const Speedrun *s, RecipeChoice *r)
 {
-    ChildWords  words                = {0};
+    WordList  words                = {0};
     const char *path                 = speedrun_path(s, "speed.jsonl");
     double      step[MEASURED_STEPS] = {0};
     int         steps                = 0;
     remove(path);
     recipe_words(&words, s, r);
-    child_word(&words, "--train-iters %d --log-interval 1000000 --metrics ", MEASURED_STEPS);
-    child_word(&words, "%s", path);
+    word_list_split(&words, "--train-iters %d --log-interval 1000000 --metrics", MEASURED_STEPS);
+    word_list_add(&words, "%s", path);
     TRY(child_run(s, &words, NULL));
     static const char *const key[] = {"seconds"};
     MetricsReader            reader;
@@ -73,6 +74,33 @@ static Status step_seconds(double *seconds, const Speedrun *s, RecipeChoice *r)
         }
     *seconds = (step[steps / 2] + step[steps / 2 + (steps % 2 == 0)]) / 2;
     return OK;
+}
+
+/* Seconds of a step of a depth, and those that measuring it took. */
+typedef struct { double step, took; } Measured;
+
+/* Each depth is measured once: what was measured is written down at once, so that a run that is killed and
+ * started again chooses by the same numbers. */
+static Status measure_once(Measured *m, const Speedrun *s, RecipeChoice *r)
+{
+    char    name[16];
+    int64_t began = seam.clock();
+    json_t *all = json_object_get(s->state, "measured");
+    if (!all && json_object_set_new(s->state, "measured", all = json_object()) != 0)
+        return fail(NO_MEMORY, "no memory for the state");
+    snprintf(name, sizeof name, "%d", r->depth);
+    const json_t *before = json_object_get(all, name);
+    if (before) {
+        log_line("speedrun: depth %d: measured before", r->depth);
+        *m = (Measured){json_number_value(json_object_get(before, "step")),
+                        json_number_value(json_object_get(before, "took"))};
+        return OK;
+    }
+    TRY(step_seconds(&m->step, s, r));
+    m->took = (double)(seam.clock() - began) * 1e-9;
+    if (json_object_set_new(all, name, json_pack("{s:f, s:f}", "step", m->step, "took", m->took)) != 0)
+        return fail(NO_MEMORY, "no memory for the state");
+    return speedrun_save(s);
 }
 
 /* Of the seconds of --minutes those that are left for training, when evaluation and export have theirs. */
@@ -94,20 +122,37 @@ static void recipe_show(const RecipeChoice *r, double step)
              r->depth, r->parameters, time, r->steps, r->epochs, r->loss);
 }
 
-static Status try_depth(RecipeChoice *r, double *step, bool *fits, const Speedrun *s, RecipeAsk ask,
-                        int depth, double *used)
+/* A depth that was tried. used: seconds of --minutes that measuring has taken. False: the budget is too small
+ * for it. */
+typedef struct { RecipeChoice choice; double step; } Tried;
+
+static bool tried_fits(Tried *t, const Speedrun *s, RecipeAsk ask, double used)
 {
-    *step = 0;
-    recipe_shape(r, &ask, depth);
-    if (ask.seconds > 0) {
-        r->warmup = 1;
-        r->lr     = 1e-3;
-        TRY(step_seconds(step, s, r));
-        *used += *step * MEASURED_STEPS + 1;
-        ask.seconds = fmax(seconds_left(s, &ask, r, *step, *used), 1e-3);
+    if (ask.seconds > 0) ask.seconds = fmax(seconds_left(s, &ask, &t->choice, t->step, used), 1e-3);
+    return recipe_horizon(&t->choice, &ask, t->step);
+}
+
+/* Measuring the next depth takes some four times as long as this one's did: too long where that is more than
+ * a quarter of what is left for this one. */
+static bool next_is_dear(const Tried *t, const Speedrun *s, const RecipeAsk *ask, double took, double used)
+{
+    return ask->seconds > 0 && 4 * took > 0.25 * seconds_left(s, ask, &t->choice, t->step, used);
+}
+
+static Status try_depth(Tried *t, bool *fits, const Speedrun *s, const RecipeAsk *ask, int depth,
+                        double *used)
+{
+    Measured m = {0};
+    recipe_shape(&t->choice, ask, depth);
+    if (ask->seconds > 0) {
+        t->choice.warmup = 1;
+        t->choice.lr     = 1e-3;
+        TRY(measure_once(&m, s, &t->choice));
+        *used += m.took;
     }
-    *fits = recipe_horizon(r, &ask, *step);
-    recipe_show(r, *step);
+    t->step = m.step;
+    *fits   = tried_fits(t, s, *ask, *used);
+    recipe_show(&t->choice, t->step);
     return OK;
 }
 
@@ -140,15 +185,18 @@ static RecipeChoice recipe_of(const Speedrun *s)
     };
 }
 
-/* Depths are tried from 1 upwards until the expected loss has risen twice. */
+/* Depths are tried from 1 upwards until the expected loss has risen twice, or the next one takes too long to
+ * measure. The time that this took is gone for each of them, so that the best is looked for when all are
+ * measured; where none fits then, the best is the one that fitted before. */
 Status stage_recipe(Speedrun *s, json_t *facts)
 {
-    RecipeChoice r, best = {.loss = INFINITY};
+    static Tried tried[RECIPE_DEPTH_MOST];
+    RecipeChoice best = {.loss = INFINITY}, before = best;
     Tokenizer    t;
     json_t      *asked = json_object_get(s->state, "asked");
-    double       step, used = 0;
+    double       used = 0;
     bool         fits;
-    int          worse = 0;
+    int          worse = 0, count = 0;
     TRY(tokenizer_open(&t, speedrun_tokenizer(s)));
     RecipeAsk ask = {.seconds = 60 * json_number_value(json_object_get(asked, "minutes")),
                      .flops   = json_number_value(json_object_get(asked, "flops")),
@@ -158,11 +206,18 @@ Status stage_recipe(Speedrun *s, json_t *facts)
     tokenizer_close(&t);
     int first = ask.depth ? ask.depth : 1, last = ask.depth ? ask.depth : RECIPE_DEPTH_MOST;
     for (int depth = first; depth <= last && worse < 2; depth++) {
-        TRY(try_depth(&r, &step, &fits, s, ask, depth, &used));
+        double   used_before = used;
+        Tried   *now         = &tried[count];
+        TRY(try_depth(now, &fits, s, &ask, depth, &used));
         if (!fits) break;
-        worse = r.loss < best.loss ? 0 : worse + 1;
-        if (r.loss < best.loss) best = r;
+        count++;
+        worse = now->choice.loss < before.loss ? 0 : worse + 1;
+        if (now->choice.loss < before.loss) before = now->choice;
+        if (next_is_dear(now, s, &ask, used - used_before, used)) break;
     }
+    for (int i = 0; i < count; i++)
+        if (tried_fits(&tried[i], s, ask, used) && tried[i].choice.loss < best.loss) best = tried[i].choice;
+    if (!best.depth) best = before;
     if (!best.depth)
         return fail(BAD_OPTION, "%s: not enough for %d steps of the smallest model; give more",
                     ask.seconds > 0 ? "--minutes" : "--flops", RECIPE_STEPS_LEAST);
@@ -187,24 +242,24 @@ static int64_t at_least(int64_t x, int64_t least)
 
 Status stage_train(Speedrun *s, json_t *facts)
 {
-    ChildWords   words   = {0};
+    WordList   words   = {0};
     RecipeChoice r       = recipe_of(s);
     int64_t      heldout = (int64_t)speedrun_number(s, "tokens", "heldout") / (r.sequence * r.batch);
     (void)facts;
     recipe_words(&words, s, &r);
-    child_word(&words, "--train-iters %" PRId64 " --save-interval %" PRId64 " --keep-last 2 ", r.steps,
+    word_list_split(&words, "--train-iters %" PRId64 " --save-interval %" PRId64 " --keep-last 2", r.steps,
                at_least(r.steps / SAVES, 1));
     for (int i = 0; i < 2; i++) {
-        child_word(&words, i ? "--load" : "--save");
-        child_word(&words, "%s", speedrun_path(s, "checkpoint"));
+        word_list_add(&words, i ? "--load" : "--save");
+        word_list_add(&words, "%s", speedrun_path(s, "checkpoint"));
     }
-    child_word(&words, "--metrics");
-    child_word(&words, "%s", speedrun_path(s, "metrics.jsonl"));
+    word_list_add(&words, "--metrics");
+    word_list_add(&words, "%s", speedrun_path(s, "metrics.jsonl"));
     if (heldout > 0) {
-        child_word(&words, "--eval-interval %" PRId64 " --eval-iters %" PRId64 " --valid-data-path ",
+        word_list_split(&words, "--eval-interval %" PRId64 " --eval-iters %" PRId64 " --valid-data-path",
                    at_least(r.steps / EVALUATIONS, 1),
                    heldout < EVALUATION_BATCHES ? heldout : EVALUATION_BATCHES);
-        child_word(&words, "%s", speedrun_path(s, "heldout_text_document"));
+        word_list_add(&words, "%s", speedrun_path(s, "heldout_text_document"));
     }
     return child_run(s, &words, NULL);
 }
@@ -213,14 +268,14 @@ Status stage_train(Speedrun *s, json_t *facts)
  * too, which count as a byte each; half of a window is context. */
 Status stage_evaluate(Speedrun *s, json_t *facts)
 {
-    ChildWords   words = {0};
+    WordList   words = {0};
     json_error_t error;
     const char  *path = speedrun_path(s, "evaluation.json");
     RecipeChoice r    = recipe_of(s);
-    child_word(&words, "eval perplexity --window-overlap %d --load ", r.sequence / 2);
-    child_word(&words, "%s", speedrun_path(s, "checkpoint"));
-    child_word(&words, "--data-path");
-    child_word(&words, "%s", speedrun_path(s, "heldout_text_document"));
+    word_list_split(&words, "eval perplexity --window-overlap %d --load", r.sequence / 2);
+    word_list_add(&words, "%s", speedrun_path(s, "checkpoint"));
+    word_list_add(&words, "--data-path");
+    word_list_add(&words, "%s", speedrun_path(s, "heldout_text_document"));
     TRY(child_run(s, &words, path));
     json_t *result = json_load_file(path, 0, &error);
     double  nats   = json_number_value(json_object_get(result, "loss")) *
@@ -235,23 +290,23 @@ Status stage_evaluate(Speedrun *s, json_t *facts)
 
 Status stage_export(Speedrun *s, json_t *facts)
 {
-    ChildWords words = {0};
+    WordList words = {0};
     (void)facts;
     TRY(folder_remove(speedrun_path(s, "hf"))); /* what a killed run has left */
-    child_word(&words, "convert --to hf --input ");
-    child_word(&words, "%s", speedrun_path(s, "checkpoint"));
-    child_word(&words, "--output");
-    child_word(&words, "%s", speedrun_path(s, "hf"));
+    word_list_split(&words, "convert --to hf --input");
+    word_list_add(&words, "%s", speedrun_path(s, "checkpoint"));
+    word_list_add(&words, "--output");
+    word_list_add(&words, "%s", speedrun_path(s, "hf"));
     return child_run(s, &words, NULL);
 }
 
 Status stage_report(Speedrun *s, json_t *facts)
 {
-    ChildWords words = { 0 };
+    WordList words = { 0 };
     (void)facts;
-    child_word(&words, "report");
-    child_word(&words, "%s", speedrun_path(s, "checkpoint"));
-    child_word(&words, "--output");
-    child_word(&words, "%s", speedrun_path(s, "report.html"));
+    word_list_add(&words, "report");
+    word_list_add(&words, "%s", speedrun_path(s, "checkpoint"));
+    word_list_add(&words, "--output");
+    word_list_add(&words, "%s", speedrun_path(s, "report.html"));
     return child_run(s, &words, NULL);
 }

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <xxhash.h>
 #include "base/log.h"
+#include "base/shell/shell_word.h"
 #include "base/team.h"
 #include "cli/speedrun/speedrun.h"
 #include "corpus/clean/sink.h"
@@ -58,13 +59,17 @@ static void way_out(char *hint, size_t room, const Cleaned *c, const char *input
                  "Europe), SHIFT_JIS (Japanese) or another encoding a text without, and a file of another "
                  "format, such as PDF or a program, is no text",
                  c->not_utf8, c->with_nul);
-    else if (c->documents == 1)
-        snprintf(hint, room, "; fold -s -w 4000 %.200s > lines.txt cuts a long line into documents", input);
+    FILE *out = c->documents == 1 && !*hint ? fmemopen(hint, room - 1, "w") : NULL;
+    if (!out) return;
+    fputs("; fold -s -w 4000 ", out);
+    shell_word_write(out, input);
+    fputs(" > lines.txt cuts a long line into documents", out);
+    fclose(out);
 }
 
 static Status too_little(const Speedrun *s, const Cleaned *c)
 {
-    char        hint[800] = "";
+    char        hint[1600] = "";
     const char *input     = s->o->speedrun_input.text[0];
     way_out(hint, sizeof hint, c, input);
     return fail(
@@ -110,21 +115,17 @@ static Status cleaned_check(const Speedrun *s, json_t *facts)
 
 Status stage_clean(Speedrun *s, json_t *facts)
 {
-    ChildWords words = {0};
+    WordList words = {0};
     TRY(inputs_check(s, facts));
-    child_word(&words, "clean");
-    child_word(&words, "--input");
-    for (int i = 0; i < s->o->speedrun_input.count; i++) {
-        if (i > 60)
-            return fail(BAD_OPTION, "--input: %d names; give a directory, or @F, a list of files",
-                        s->o->speedrun_input.count);
-        child_word(&words, "%s", s->o->speedrun_input.text[i]);
-    }
-    child_word(&words, "--output");
-    child_word(&words, "%s", speedrun_path(s, "clean.jsonl"));
-    child_word(&words, "--report");
-    child_word(&words, "%s", speedrun_path(s, "clean.json"));
-    child_word(&words, "--dedup exact --near-threshold 0.8 ");
+    word_list_add(&words, "clean");
+    word_list_add(&words, "--input");
+    for (int i = 0; i < s->o->speedrun_input.count; i++)
+        word_list_add(&words, "%s", s->o->speedrun_input.text[i]);
+    word_list_add(&words, "--output");
+    word_list_add(&words, "%s", speedrun_path(s, "clean.jsonl"));
+    word_list_add(&words, "--report");
+    word_list_add(&words, "%s", speedrun_path(s, "clean.json"));
+    word_list_split(&words, "--dedup exact --near-threshold 0.8");
     TRY(child_run(s, &words, NULL));
     return cleaned_check(s, facts);
 }
@@ -142,9 +143,11 @@ typedef struct {
 } HashedDocument;
 typedef struct {
     HashedDocument *document; /* owned; the first DOCUMENTS_SORTED */
-    int64_t         documents, bytes;
-    uint64_t        heldout_below,
-        train_below; /* hashes: held out, trained on; others are left out of a large text */
+    int64_t         documents, bytes, smallest;
+    /* Documents of at most so many bytes with hashes below this are held out; of the others those below
+     * train_below are trained on, the rest of a large text is left out. */
+    int64_t  heldout_bytes;
+    uint64_t heldout_below, train_below;
 } Split;
 
 /* What decides is the text alone, so that a document stays on its side whatever else is in the input. */
@@ -169,7 +172,7 @@ static Status split_count(Split *p, const char *path)
     for (; status == OK && more; status = source_next(source, &d, &more)) {
         if (p->documents < DOCUMENTS_SORTED)
             p->document[p->documents] = (HashedDocument){hash_of(&d), d.bytes};
-        p->documents++;
+        p->smallest = p->documents++ && p->smallest < d.bytes ? p->smallest : d.bytes;
         p->bytes += d.bytes;
     }
     source_close(source);
@@ -182,16 +185,20 @@ static uint64_t share_of_hashes(double share)
 }
 
 /* Of few documents those with the lowest hashes until they have the share of the bytes; of many those below a
- * share of all hashes, which is as good. */
+ * share of all hashes, which is as good. A document that is larger than the share is trained on, unless all
+ * are. */
 static void split_bounds(Split *p, int64_t bytes_most)
 {
     double  target = fmin(heldout_share * (double)p->bytes, heldout_most);
     int64_t taken = 0, i = 0, sorted = p->documents < DOCUMENTS_SORTED ? p->documents : DOCUMENTS_SORTED;
+    p->heldout_bytes = target > (double)p->smallest ? (int64_t)target : p->smallest;
     p->heldout_below = share_of_hashes(target / (double)p->bytes);
     if (p->documents <= DOCUMENTS_SORTED) {
         qsort(p->document, (size_t)sorted, sizeof *p->document, by_hash);
-        while (i < sorted - 1 && (double)taken < target) taken += p->document[i++].bytes;
-        p->heldout_below = sorted ? p->document[i < sorted ? i : sorted - 1].hash : 0;
+        for (; i < sorted - 1 && (double)taken < target; i++)
+            if (p->document[i].bytes <= p->heldout_bytes) taken += p->document[i].bytes;
+        p->heldout_below = sorted < 2 ? 0 : p->document[i].hash;
+        if (sorted >= 2 && taken == 0) p->heldout_below = UINT64_MAX;        /* only the last one is small */
     }
     double   share = (double)bytes_most / (double)p->bytes;
     uint64_t room  = UINT64_MAX - p->heldout_below;
@@ -223,8 +230,9 @@ static Status split_write(const Speedrun *s, const Split *p, Side side[2])
     if (status == OK) status = source_next(source, &d, &more);
     for (; status == OK && more && !*s->stop; status = source_next(source, &d, &more)) {
         uint64_t hash = hash_of(&d);
-        if (hash >= p->train_below && hash >= p->heldout_below) continue;
-        Side *mine = &side[hash >= p->heldout_below];
+        bool     held = hash < p->heldout_below && d.bytes <= p->heldout_bytes;
+        if (hash >= p->train_below && !held) continue;
+        Side *mine = &side[!held];
         mine->documents++;
         mine->bytes += d.bytes;
         status = sink_document(&mine->sink, &d);
@@ -259,7 +267,7 @@ Status stage_split(Speedrun *s, json_t *facts)
     json_object_set_new(facts, "left_out_documents",
                         json_integer(p.documents - side[0].documents - side[1].documents));
     log_line("speedrun: %" PRId64 " documents of %" PRId64 " bytes to train on; %" PRId64 " of %" PRId64
-             " bytes, those with the lowest "
+             " bytes, small ones with the lowest "
              "hashes of their text, are held out",
              side[1].documents, side[1].bytes, side[0].documents, side[0].bytes);
     if (p.documents > side[0].documents + side[1].documents)
@@ -272,17 +280,17 @@ Status stage_split(Speedrun *s, json_t *facts)
 
 Status stage_tokenizer(Speedrun *s, json_t *facts)
 {
-    ChildWords words = {0};
+    WordList words = {0};
     int64_t    ids   = recipe_vocabulary((int64_t)speedrun_number(s, "split", "train_bytes"));
     json_object_set_new(facts, "name", json_string(ids ? "tokenizer.json" : "bytes"));
     if (!ids) {
         log_line("speedrun: so little text teaches no tokenizer; its bytes are the tokens");
         return OK;
     }
-    child_word(&words, "tokenizer train --vocab-size %" PRId64 " --input ", ids);
-    child_word(&words, "%s", speedrun_path(s, "train.jsonl"));
-    child_word(&words, "--output");
-    child_word(&words, "%s", speedrun_path(s, "tokenizer.json"));
+    word_list_split(&words, "tokenizer train --vocab-size %" PRId64 " --input", ids);
+    word_list_add(&words, "%s", speedrun_path(s, "train.jsonl"));
+    word_list_add(&words, "--output");
+    word_list_add(&words, "%s", speedrun_path(s, "tokenizer.json"));
     return child_run(s, &words, NULL);
 }
 
@@ -294,16 +302,16 @@ const char *speedrun_tokenizer(const Speedrun *s)
 
 static Status tokens_of(const Speedrun *s, json_t *facts, const char *side)
 {
-    ChildWords words = {0};
+    WordList words = {0};
     char       name[64];
     TokenFile  tokens;
-    child_word(&words, "prepare --append-eod --tokenizer ");
-    child_word(&words, "%s", speedrun_tokenizer(s));
+    word_list_split(&words, "prepare --append-eod --tokenizer");
+    word_list_add(&words, "%s", speedrun_tokenizer(s));
     snprintf(name, sizeof name, "%s.jsonl", side);
-    child_word(&words, "--input");
-    child_word(&words, "%s", speedrun_path(s, name));
-    child_word(&words, "--output-prefix");
-    child_word(&words, "%s", speedrun_path(s, side));
+    word_list_add(&words, "--input");
+    word_list_add(&words, "%s", speedrun_path(s, name));
+    word_list_add(&words, "--output-prefix");
+    word_list_add(&words, "%s", speedrun_path(s, side));
     TRY(child_run(s, &words, NULL));
     snprintf(name, sizeof name, "%s_text_document", side);
     TRY(token_file_open(&tokens, speedrun_path(s, name)));

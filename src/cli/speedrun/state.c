@@ -1,4 +1,5 @@
 /* The directory of a speedrun and its state. */
+#include <dirent.h>
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
@@ -6,7 +7,9 @@
 #include <string.h>
 #include <unistd.h>
 #include "base/file.h"
+#include "base/log.h"
 #include "cli/speedrun/speedrun.h"
+#include "corpus/read/utf8.h"
 
 enum { PATHS = 8, LOCK_TRIES = 100 }; /* tries 0.1 s apart: children of a killed run end within this */
 
@@ -26,7 +29,8 @@ static json_t *asked(const Options *o)
     bool    depth  = options_typed_by_person(o, OPTION_speedrun_depth);
     bool    flops  = options_typed_by_person(o, OPTION_speedrun_flops);
     for (int i = 0; i < o->speedrun_input.count; i++)
-        json_array_append_new(inputs, json_string(o->speedrun_input.text[i]));
+        CHECK(json_array_append_new(inputs, word_json(o->speedrun_input.text[i])) == 0,
+              "no memory for the state");
     return json_pack("{s:o, s:f, s:I, s:f, s:I}", "input", inputs, "minutes",
                      depth || flops ? 0.0 : o->speedrun_minutes, "depth",
                      (json_int_t)(depth ? o->speedrun_depth : 0), "flops", flops ? o->speedrun_flops : 0.0,
@@ -37,7 +41,7 @@ static Status lock_take(Speedrun *s)
 {
     int         fd;
     bool        taken = false;
-    const char *path  = speedrun_path(s, "lock");
+    const char *path  = speedrun_path(s, "speedrun.lock");
     TRY(file_create(&fd, path));
     s->lock = dup(fd); /* a descriptor that children inherit */
     close(fd);
@@ -53,26 +57,54 @@ static Status lock_take(Speedrun *s)
         s->folder);
 }
 
+/* Until a model is chosen nothing of a run is worth keeping for others than its own options: a run that was
+ * refused for a budget that is too small starts over with a larger one. */
+static Status other_options(Speedrun *s, json_t *before, json_t *mine)
+{
+    const char *name = "";
+    json_t     *now  = NULL;
+    if (!speedrun_facts(s, "recipe")) {
+        log_line("speedrun: %s holds a run of other options that had chosen no model: it starts over",
+                 s->folder);
+        json_decref(s->state);
+        s->state = json_pack("{s:O, s:{}}", "asked", mine, "stages");
+        return s->state ? speedrun_save(s) : fail(NO_MEMORY, "no memory for the state");
+    }
+    json_object_foreach(mine, name, now) if (!json_equal(now, json_object_get(before, name))) break;
+    int   flags = JSON_COMPACT | JSON_ENCODE_ANY | JSON_REAL_PRECISION(6);
+    char *was = json_dumps(json_object_get(before, name), (size_t)flags);
+    char *is  = json_dumps(now, (size_t)flags);
+    Status status = fail(BAD_OPTION, "--output %s holds a run of other options: --%s %.300s there, %.300s "
+                         "here; give the options that it began with, or another directory",
+                         s->folder, name ? name : "input", was ? was : "", is ? is : "");
+    free(was);
+    free(is);
+    return status;
+}
+
 static Status state_read(Speedrun *s, json_t *mine)
 {
     json_error_t error;
     const char  *path = speedrun_path(s, "speedrun.json");
-    s->state          = json_load_file(path, 0, &error);
+    FILE        *in;
+    TRY(file_stream(&in, path));
+    s->state = json_loadf(in, 0, &error);
+    fclose(in);
     if (!s->state)
         return fail(BAD_FILE, "%s: %s; remove the directory to begin from nothing", path, error.text);
     if (!json_is_object(json_object_get(s->state, "stages")))
         return fail(BAD_FILE, "%s: no state of a speedrun; remove the directory to begin from nothing", path);
     json_t *before = json_object_get(s->state, "asked");
-    if (json_equal(before, mine)) return OK;
-    char  *was = json_dumps(before, JSON_COMPACT), *is = json_dumps(mine, JSON_COMPACT);
-    Status status = fail(
-        BAD_OPTION,
-        "--output %s holds a run of other options: %.600s, and these are %.600s; give the options that it "
-        "began with, or another directory",
-        s->folder, was ? was : "", is ? is : "");
-    free(was);
-    free(is);
-    return status;
+    return json_equal(before, mine) ? OK : other_options(s, before, mine);
+}
+
+static bool is_empty(const char *folder)
+{
+    DIR *dir = opendir(folder);
+    int  names = dir ? 0 : 3;
+    for (; dir && names <= 2 && readdir(dir);) names++;        /* "." and ".." are there */
+    if (dir) closedir(dir);
+    return names <= 2;
 }
 
 Status speedrun_open(Speedrun *s, const Options *o, const char *folder)
@@ -80,8 +112,12 @@ Status speedrun_open(Speedrun *s, const Options *o, const char *folder)
     *s = (Speedrun){.o = o, .folder = folder, .lock = -1};
     if (strlen(folder) > 900)
         return fail(BAD_OPTION, "--output %.80s...: the path is longer than 900 bytes", folder);
-    bool begun = file_exists(speedrun_path(s, "speedrun.json"));
-    if (!begun && file_exists(folder) && !file_exists(speedrun_path(s, "lock")) && rmdir(folder) != 0)
+    if (utf8_broken(folder, (int64_t)strlen(folder)) >= 0)
+        return fail(BAD_OPTION, "--output %s: is not UTF-8, but a checkpoint names a file there, as UTF-8; "
+                                "give another directory", folder);
+    bool begun = file_exists(speedrun_path(s, "speedrun.json")) ||
+                 file_exists(speedrun_path(s, "speedrun.lock"));
+    if (!begun && file_exists(folder) && !is_empty(folder))
         return fail(BAD_OPTION, "--output %s: is there and is no directory of a speedrun; give another one",
                     folder);
     TRY(folder_make(folder));

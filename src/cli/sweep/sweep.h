@@ -7,6 +7,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <sys/types.h>
+#include "cli/process/word_list.h"
 #include "conf/conf.h"
 #include "plan/scaling_law.h"
 
@@ -26,9 +27,6 @@ typedef struct {
     const char *value[SWEEP_VALUES_MAX];
     double number[SWEEP_VALUES_MAX];
 } SweepAxis;
-
-/* Owned; ends with NULL where it is not empty. */
-typedef struct { char **word; int count; } WordList;
 
 typedef enum { SWEEP_WAITS, SWEEP_RUNS, SWEEP_DONE, SWEEP_FAILED } SweepState;
 typedef struct {
@@ -58,10 +56,6 @@ typedef struct {
     int       depth_axis, seed_axis;       /* -1: none */
     int       lock;                        /* descriptor that this process and its runs hold; -1 */
 } Sweep;
-
-void word_list_add (WordList *list, const char *format, ...) __attribute__((format(printf, 2, 3)));
-void word_list_free(WordList *list);
-void word_list_show(FILE *out, const WordList *list); /* as a shell reads them, each after a blank */
 
 /* sweep_words.c: the command line. The caller closes *sweep, after a failure too. */
 Status sweep_words(Sweep *sweep, int argc, char **argv);

@@ -163,7 +163,7 @@ static void show_command(const SweepRun *run, const char *option, const char *va
         else          word_list_add(&words, "%s", word);
     }
     printf("$ jotun train");
-    word_list_show(stdout, &words);
+    word_list_write(stdout, &words);
     printf(" --save DIR\n");
     word_list_free(&words);
 }
@@ -211,16 +211,16 @@ static Status show_next(const Sweep *sweep, const ScalingLaw *law, const Scaling
     return OK;
 }
 
-static void json_law(FILE *out, const Sweep *sweep, const ScalingLaw *law, const ScalingPoint *point,
-                     int count)
+/* c: NULL where there is no confidence; size: the largest of the law's runs */
+static void json_law(FILE *out, const Sweep *sweep, const ScalingLaw *law, const ScalingConfidence *c,
+                     double size, int count)
 {
-    ScalingConfidence c;
-    double measured, size = point[count - 1].size;
+    double measured;
     fprintf(out, "{\"floor\":%.17g,\"scale\":%.17g,\"exponent\":%.17g,\"runs\":%d", law->floor, law->scale,
             law->exponent, count);
-    if (confidence_at(&c, law, point, count, size))
-        fprintf(out, ",\"floor_95\":[%.17g,%.17g],\"exponent_95\":[%.17g,%.17g]", c.floor.low, c.floor.high,
-                c.exponent.low, c.exponent.high);
+    if (c)
+        fprintf(out, ",\"floor_95\":[%.17g,%.17g],\"exponent_95\":[%.17g,%.17g]", c->floor.low,
+                c->floor.high, c->exponent.low, c->exponent.high);
     const SweepRun *run = check_run(&measured, sweep);
     if (run)
         fprintf(out,
@@ -231,13 +231,14 @@ static void json_law(FILE *out, const Sweep *sweep, const ScalingLaw *law, const
     fprintf(out, "}\n");
 }
 
-static Status write_law(const Sweep *sweep, const ScalingLaw *law, const ScalingPoint *point, int count)
+static Status write_law(const Sweep *sweep, const ScalingLaw *law, const ScalingConfidence *c, double size,
+                        int count)
 {
     char path[1024], *text = NULL;
     size_t bytes;
     TRY(path_join(path, sweep->own->sweep_dir, "law.json"));
     FILE *out = open_memstream(&text, &bytes);
-    if (out) json_law(out, sweep, law, point, count);
+    if (out) json_law(out, sweep, law, c, size, count);
     CHECK(out && fclose(out) == 0, "no memory for %s", path);
     Status status = file_write_whole(path, text, bytes);
     free(text);
@@ -263,13 +264,14 @@ static Status find_law(const Sweep *sweep, int axis)
         free(point);
         return plot(sweep, NULL, axis);
     }
+    log_line("redraws the series %d times for the confidence of its law", SWEEP_DRAWS);
     const ScalingConfidence *known = confidence_at(&c, &law, point, count, point[count - 1].size);
     show_law(&law, known);
     if (!known) printf("no confidence: %s\n", fail_text());
     show_hindsight(point, count);
     show_check(sweep, &law, point, count);
     if (axis == sweep->depth_axis) status = show_next(sweep, &law, point, count);
-    if (status == OK) status = write_law(sweep, &law, point, count);
+    if (status == OK) status = write_law(sweep, &law, known, point[count - 1].size, count);
     free(point);
     return status == OK ? plot(sweep, &law, axis) : status;
 }

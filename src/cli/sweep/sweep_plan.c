@@ -192,7 +192,8 @@ static Status add_depth(SweepRun *run, const Sweep *sweep)
 
 /* ---- one run ---- */
 
-static void name_run(SweepRun *run, const Sweep *sweep)
+/* A name is also that of a folder, of which no two runs may have the same. */
+static Status name_run(SweepRun *run, const Sweep *sweep)
 {
     size_t used = 0;
     run->name[0] = 0;
@@ -204,6 +205,9 @@ static void name_run(SweepRun *run, const Sweep *sweep)
         used += (size_t)snprintf(run->name + used, sizeof run->name - used, "%s%s=%s", used ? "," : "",
                                  axis->name, value);
     }
+    if (used < sizeof run->name) return OK;
+    return fail(BAD_OPTION, "a run named %s... after its values: the name is longer than %zu bytes; give "
+                "fewer lists, or shorter values", run->name, sizeof run->name - 1);
 }
 
 /* Where it saves and logs, how many threads it has: nothing that its losses follow from. */
@@ -279,7 +283,7 @@ Status sweep_run_plan(SweepRun *run, const Sweep *sweep)
         if (axis) word_list_add(&run->words, "--%s=%s", axis->name, axis->value[run->at[axis - sweep->axis]]);
         else      word_list_add(&run->words, "%s", sweep->word.word[i]);
     }
-    name_run(run, sweep);
+    TRY(name_run(run, sweep));
     TRY(path_join(run->folder, sweep->own->sweep_dir, run->name));
     if (run->depth) TRY(add_depth(run, sweep));
     return measure(run, sweep);

@@ -1,5 +1,6 @@
 /* What is known of a run lies in its folder: run.json has the words it was started with, so that a folder is
  * never continued with others; result.json exists once the run has taken all its steps. */
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <jansson.h>
@@ -24,13 +25,6 @@ static Status path_in(char path[1024], const SweepRun *run, const char *name)
 
 /* ---- JSON ---- */
 
-static json_t *words_json(const WordList *words)
-{
-    json_t *array = json_array();
-    for (int i = 0; i < words->count; i++) json_array_append_new(array, json_string(words->word[i]));
-    return array;
-}
-
 static Status json_write(const char *path, json_t *value)
 {
     char *text = json_dumps(value, JSON_INDENT(2) | JSON_REAL_PRECISION(17));
@@ -47,7 +41,10 @@ static Status json_read(json_t **value, const char *path)
     json_error_t error;
     *value = NULL;
     if (!file_exists(path)) return OK;
-    *value = json_load_file(path, 0, &error);
+    FILE *in;
+    TRY(file_stream(&in, path));
+    *value = json_loadf(in, 0, &error);
+    fclose(in);
     if (json_is_object(*value)) return OK;
     json_decref(*value);
     return fail(BAD_FILE,
@@ -103,8 +100,8 @@ static Status metrics_read(Metrics *m, const SweepRun *run)
 static void tail_read(char *text, size_t room, const char *path)
 {
     text[0] = 0;
-    FILE *in = fopen(path, "r");
-    if (!in) return;
+    FILE *in;
+    if (file_stream(&in, path) != OK) return;
     if (fseek(in, -(long)(room - 1), SEEK_END) != 0) rewind(in);
     text[fread(text, 1, room - 1, in)] = 0;
     fclose(in);
@@ -150,7 +147,7 @@ Status sweep_run_begin(const SweepRun *run)
     TRY(path_in(path, run, "run.json"));
     if (file_exists(path)) return OK;                                       /* compared when it was read */
     json_t *object = json_object();
-    json_object_set_new(object, "words", words_json(&run->words));
+    json_object_set_new(object, "words", word_list_json(&run->words));
     return json_write(path, object);
 }
 
@@ -178,20 +175,18 @@ Status sweep_run_finish(SweepRun *run, const Sweep *sweep)
     json_object_set_new(object, "tokens", json_integer(run->tokens));
     json_object_set_new(object, "flops", json_real(run->flops));
     json_object_set_new(object, "seconds", json_real(run->seconds));
-    json_object_set_new(object, "words", words_json(&run->words));
+    json_object_set_new(object, "words", word_list_json(&run->words));
     TRY(path_in(path, run, "result.json"));
     return json_write(path, object);
 }
 
-/* The first word in which a folder's run differs from this one; "" where a list ends. */
-static bool same_words(const char **was, const char **is, const json_t *words, const WordList *now)
+/* The first word in which two lists differ; NULL where one ends. */
+static bool same_words(const char **was, const char **is, const json_t *before, const json_t *now)
 {
-    size_t count = json_array_size(words);
-    for (size_t i = 0; i < count || i < (size_t)now->count; i++) {
-        *was = i < count ? json_string_value(json_array_get(words, i)) : "";
-        *is  = i < (size_t)now->count ? now->word[i] : "";
-        if (!*was) *was = "";
-        if (strcmp(*was, *is)) return false;
+    for (size_t i = 0; i < json_array_size(before) || i < json_array_size(now); i++) {
+        *was = json_string_value(json_array_get(before, i));
+        *is  = json_string_value(json_array_get(now, i));
+        if (!*was || !*is || strcmp(*was, *is)) return false;
     }
     return true;
 }
@@ -205,13 +200,15 @@ static Status run_read(SweepRun *run, const Sweep *sweep)
     TRY(json_read(&begun, path));
     if (!begun) return OK;
     Status status = OK;
-    if (!same_words(&was, &is, json_object_get(begun, "words"), &run->words))
+    json_t *now = word_list_json(&run->words);
+    if (!same_words(&was, &is, json_object_get(begun, "words"), now))
         status =
             fail(BAD_OPTION,
                  "%s holds a run of other options: %s there, %s here; give another --save, or remove that "
                  "folder",
                  run->folder, *was ? was : "no further word", *is ? is : "no further word");
     json_decref(begun);
+    json_decref(now);
     TRY(status);
     TRY(path_in(path, run, "result.json"));
     TRY(json_read(&result, path));
@@ -226,10 +223,35 @@ static Status run_read(SweepRun *run, const Sweep *sweep)
     return OK;
 }
 
+static bool is_of(const Sweep *sweep, const char *name)
+{
+    for (int i = 0; i < sweep->runs; i++) if (!strcmp(sweep->run[i].name, name)) return true;
+    return false;
+}
+
+/* The tables have the runs of one series: where there are others, theirs would be lost. A series may get
+ * further values. */
+static Status only_these(const Sweep *sweep)
+{
+    char        folder[1024], path[1024];
+    const char *series = sweep->own->sweep_dir;
+    DIR        *dir    = opendir(series);
+    Status      status = OK;
+    for (struct dirent *e; dir && status == OK && (e = readdir(dir));) {
+        if (e->d_name[0] == '.' || is_of(sweep, e->d_name)) continue;
+        if (path_join(folder, series, e->d_name) != OK || path_join(path, folder, "run.json") != OK) continue;
+        if (file_exists(path))
+            status = fail(BAD_OPTION, "%s holds a run of another series, %s; give another --save, or values "
+                          "that have it", series, e->d_name);
+    }
+    if (dir) closedir(dir);
+    return status;
+}
+
 Status sweep_state_read(Sweep *sweep)
 {
     for (int i = 0; i < sweep->runs; i++) TRY(run_read(&sweep->run[i], sweep));
-    return OK;
+    return only_these(sweep);
 }
 
 /* ---- one sweep per folder ---- */

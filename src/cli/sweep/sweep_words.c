@@ -1,47 +1,10 @@
 /* The command line of `jotun sweep`: its own options, and those of jotun train, of which a number or a choice
  * may have a list of values with commas between. */
 #include <math.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include "cli/sweep/sweep.h"
 #include "conf/rows.h"
-
-void word_list_add(WordList *list, const char *format, ...)
-{
-    va_list arguments;
-    char *word = NULL;
-    va_start(arguments, format);
-    int letters = vasprintf(&word, format, arguments);
-    va_end(arguments);
-    list->word = realloc(list->word, (size_t)(list->count + 2) * sizeof *list->word);
-    CHECK(letters >= 0 && list->word, "no memory for a word of a command line");
-    list->word[list->count++] = word;
-    list->word[list->count] = NULL;
-}
-
-void word_list_free(WordList *list)
-{
-    for (int i = 0; i < list->count; i++) free(list->word[i]);
-    free(list->word);
-    *list = (WordList){ 0 };
-}
-
-void word_list_show(FILE *out, const WordList *list)
-{
-    static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_=./,:+@%";
-    for (int i = 0; i < list->count; i++) {
-        const char *word = list->word[i];
-        fputc(' ', out);
-        if (*word && strspn(word, plain) == strlen(word)) {
-            fputs(word, out);
-            continue;
-        }
-        fputc('\'', out);
-        for (; *word; word++) fprintf(out, *word == '\'' ? "'\\''" : "%c", *word);
-        fputc('\'', out);
-    }
-}
 
 /* ---- a list of values ---- */
 
@@ -106,8 +69,11 @@ static bool takes_list(OptionIndex option)
     return kind == KIND_INT || kind == KIND_REAL || kind == KIND_CHOICE || kind == KIND_FLAG;
 }
 
-/* One option of jotun train from argv[i] on; returns the index of its last word. */
-static Status train_word(Sweep *sweep, int argc, char **argv, int *i)
+/* Whether an option of jotun train was given, and as what */
+typedef enum { NOT_GIVEN, GIVEN_VALUE, GIVEN_LIST } Given;
+
+/* One option of jotun train from argv[i] on; i becomes the index of its last word. given: by option */
+static Status train_word(Sweep *sweep, Given *given, int argc, char **argv, int *i)
 {
     const char *word = argv[*i], *equals = strchr(word, '=');
     char name[64] = "";
@@ -115,7 +81,12 @@ static Status train_word(Sweep *sweep, int argc, char **argv, int *i)
     int option = *name ? option_find(name, FOR_TRAIN) : -1;
     bool flag = option >= 0 && option_rows[option].kind == KIND_FLAG;
     const char *value = equals ? equals + 1 : !flag && *i + 1 < argc ? argv[*i + 1] : NULL;
-    if (option < 0 || !takes_list((OptionIndex)option) || !value || !strchr(value, ',')) {
+    bool list = option >= 0 && takes_list((OptionIndex)option) && value && strchr(value, ',');
+    if (option >= 0 && given[option] && (list || given[option] == GIVEN_LIST))
+        return fail(BAD_OPTION, "--%s has a list of values and is given twice; give it once",
+                    option_rows[option].name);
+    if (option >= 0) given[option] = list ? GIVEN_LIST : GIVEN_VALUE;
+    if (!list) {
         word_list_add(&sweep->word, "%s", word);
         return OK;
     }
@@ -128,6 +99,7 @@ static Status train_word(Sweep *sweep, int argc, char **argv, int *i)
 /* Puts the sweep's own words into `own`, and those of jotun train into sweep->word. */
 static Status words_part(Sweep *sweep, WordList *own, int argc, char **argv)
 {
+    Given given[OPTIONS] = { NOT_GIVEN };
     for (int i = 0; i < argc; i++) {
         char name[64] = "";
         if (!strcmp(argv[i], "--"))
@@ -136,7 +108,7 @@ static Status words_part(Sweep *sweep, WordList *own, int argc, char **argv)
             snprintf(name, sizeof name, "%.*s", (int)strcspn(argv[i] + 2, "="), argv[i] + 2);
         int option = *name ? option_find(name, FOR_SWEEP) : -1;
         if (option < 0) {
-            TRY(train_word(sweep, argc, argv, &i));
+            TRY(train_word(sweep, given, argc, argv, &i));
             continue;
         }
         word_list_add(own, "%s", argv[i]);

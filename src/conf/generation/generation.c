@@ -23,8 +23,8 @@ Status rule_generate(const Options *o)
                     "--prompt-jsonl FILE, not several");
     for (size_t i = 0; o->beams > 0 && i < sizeof of_sampling / sizeof *of_sampling; i++)
         if (options_typed_by_person(o, of_sampling[i]))
-            return fail(BAD_OPTION, "--%s has no meaning in beam search, which draws nothing; leave it out, "
-                        "or --num-beams", option_rows[of_sampling[i]].name);
+            return fail(BAD_OPTION, "--%s with beam search is not built, which draws nothing here; leave it "
+                        "out, or --num-beams", option_rows[of_sampling[i]].name);
     if (o->beams > 0 && o->logprobs > 0)
         return fail(BAD_OPTION, "--logprobs %lld asks for other tokens' log-probabilities, of which beam "
                     "search has none; give --logprobs 0 for those of its tokens", (long long)o->logprobs);

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "base/log.h"
+#include "base/shell/shell_word.h"
 #include "conf/conf.h"
 #include "conf/import/fairseq_internal.h"
 #include "conf/value.h"
@@ -247,14 +248,6 @@ bool fairseq_argument(FairseqArgument *out, int i, CommandSet command)
 
 int fairseq_arguments(void) { return FAIRSEQ_HELD; }
 
-static void show_word(FILE *out, const char *word)
-{
-    bool plain =
-        *word && strspn(word, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+=./:,%") ==
-                     strlen(word);
-    fprintf(out, plain ? " %s" : " '%s'", word);
-}
-
 void fairseq_show(FILE *out, const Options *o)
 {
     fprintf(out, "jotun %s", command_name(o->command));
@@ -266,7 +259,9 @@ void fairseq_show(FILE *out, const Options *o)
         fprintf(out, " --%s", option_rows[i].name);
         if (option_rows[i].kind == KIND_FLAG && strcmp(value, "true")) fputs("=false", out);
         if (option_rows[i].kind == KIND_FLAG) continue;
-        if (!list) show_word(out, value);
-        for (int w = 0; list && w < list->count; w++) show_word(out, list->text[w]);
+        for (int w = 0; w < (list ? list->count : 1); w++) {
+            fputc(' ', out);
+            shell_word_write(out, list ? list->text[w] : value);
+        }
     }
 }

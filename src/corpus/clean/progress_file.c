@@ -66,7 +66,7 @@ Status progress_file_write(const ProgressFile *progress, const CleanCounts *coun
     bool  summed = root && checksum_of(sum, root) && !json_object_set_new(root, "checksum", json_string(sum));
     char *text   = summed ? json_dumps(root, JSON_INDENT(0)) : NULL;
     Status status = text ? file_write_whole(path, text, strlen(text))
-                         : fail(BAD_FILE, "%s: an option or path is not UTF-8", path);
+                         : fail(NO_MEMORY, "%s: no memory for its text", path);
     free(text);
     json_decref(root);
     return status;

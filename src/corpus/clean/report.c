@@ -46,7 +46,7 @@ static Status inputs_json(Buffer *out, const CleanPlan *plan)
 {
     for (int i = 0; i < plan->paths; i++) {
         TRY(json_text_format(out, "%s", i ? ", " : " \"inputs\": ["));
-        TRY(json_text_string(out, json_text_of(plan->path[i], (int64_t)strlen(plan->path[i]))));
+        TRY(json_text_label(out, plan->path[i]));
     }
     return json_text_format(out, "],\n");
 }

@@ -132,7 +132,7 @@ static Status dropped_put(const DocumentFilter *filter, ScanSlot *s, const Recor
     if (!filter->plan->dropped) return OK;
     TRY(json_text_format(out, "{\"rule\": \"%s\"", drop_reason_name(rule)));
     TRY(json_text_member(out, "id", r->id));
-    TRY(json_text_member(out, "file", json_text_of(s->name, (int64_t)strlen(s->name))));
+    TRY(json_text_path(out, "file", s->name));
     TRY(json_text_format(out, ", \"line\": %" PRId64 ", \"bytes\": %" PRId64, r->line, r->bytes));
     if (result && result->label >= 0) {
         TRY(json_text_format(out, ", \"language\": "));

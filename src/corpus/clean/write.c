@@ -11,6 +11,7 @@
 #include "base/log.h"
 #include "base/seam.h"
 #include "corpus/read/json_text.h"
+#include "corpus/read/utf8.h"
 #include "corpus/clean/eta.h"
 #include "corpus/clean/sink.h"
 #include "corpus/read/codec.h"
@@ -73,12 +74,12 @@ static const char *input_name(const CleanPlan *p, int input)
     return strcmp(p->path[input], "-") ? p->path[input] : "standard input";
 }
 
-/* The id of a document: its own, or "F.txt:12" where the input has none. */
+/* The id of a document: its own, or "F.txt:12" where the input has none, as UTF-8. */
 static Status id_make(Buffer *out, const CleanPlan *p, const StoredDocument *d)
 {
     out->bytes = 0;
     if (d->id.text) return buffer_add(out, d->id.text, d->id.bytes);
-    TRY(buffer_add(out, input_name(p, d->input), (int64_t)strlen(input_name(p, d->input))));
+    TRY(utf8_repair(out, input_name(p, d->input), (int64_t)strlen(input_name(p, d->input))));
     return json_text_format(out, ":%" PRId64, d->line);
 }
 
@@ -126,8 +127,7 @@ static Status json_put(WriteJob *job, const StoredDocument *d, JsonText text)
     TRY(id_make(&job->id, job->plan, d));
     TRY(buffer_add(out, "{\"id\": ", 7));
     TRY(json_text_string(out, json_text_of(job->id.text, job->id.bytes)));
-    TRY(json_text_member(out, "source",
-                         d->source.text ? d->source : json_text_of(file, (int64_t)strlen(file))));
+    TRY(d->source.text ? json_text_member(out, "source", d->source) : json_text_path(out, "source", file));
     TRY(json_text_member(out, "url", d->url));
     TRY(json_text_member(out, "title", d->title));
     if (d->label >= 0) {
@@ -188,7 +188,7 @@ static Status dropped_put(WriteJob *job, int64_t document, const StoredDocument 
     const char *file = input_name(job->plan, d->input);
     TRY(json_text_format(out, "{\"rule\": \"%s\"", drop_reason_name(rule)));
     TRY(json_text_member(out, "id", d->id));
-    TRY(json_text_member(out, "file", json_text_of(file, (int64_t)strlen(file))));
+    TRY(json_text_path(out, "file", file));
     TRY(json_text_format(out, ", \"line\": %" PRId64 ", \"bytes\": %" PRId64, d->line, row->bytes));
     if (rule != DROP_PARTS) {
         TRY(id_of(job, duplicate_sets_keeper(job->duplicates, document)));

@@ -64,3 +64,9 @@ Status json_text_label(Buffer *out, const char *label)
     buffer_free(&copy);
     return status;
 }
+
+Status json_text_path(Buffer *out, const char *name, const char *path)
+{
+    TRY(json_text_format(out, ", \"%s\": ", name));
+    return json_text_label(out, path);
+}

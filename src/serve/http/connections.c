@@ -1,5 +1,6 @@
 /* Open connections, and the thread that ends those that have left, are too slow or wait too long. */
 #include <errno.h>
+#include <fcntl.h>
 #include <netdb.h>
 #include <poll.h>
 #include <stdio.h>
@@ -11,7 +12,7 @@
 #include "base/seam.h"
 #include "serve/http/http.h"
 
-enum { TICK_MS = 100 };
+enum { TICK_MS = 100, SILENT_S = 1, LINGER_S = 2, LINGER_READS = 16 };
 
 /* "127.0.0.1", without the port, which differs between connections of one client */
 static void client_name(char out[CLIENT_NAME], struct MHD_Connection *mhd)
@@ -41,6 +42,16 @@ static void connection_open(HttpServer *server, struct MHD_Connection *mhd, void
     server->config.metrics->connections++;
 }
 
+/* A socket that is closed with bytes which nobody has read resets its connection, and the client may not see
+ * the answer; so what still comes is read for a while. */
+static void linger(HttpServer *server, const HttpConnection *c)
+{
+    if (!c->lingers || server->lingering == LINGERING_MOST) return;
+    int fd = fcntl(c->fd, F_DUPFD_CLOEXEC, 0);
+    int64_t until = seam.clock() + LINGER_S * (int64_t)1000000000;
+    if (fd >= 0) server->linger[server->lingering++] = (LingeringSocket){ fd, until };
+}
+
 /* MHD closes the descriptor after this, so that the watcher never touches one that is another's by then. */
 static void connection_close(HttpServer *server, HttpConnection *c)
 {
@@ -48,6 +59,7 @@ static void connection_close(HttpServer *server, HttpConnection *c)
     pthread_mutex_lock(&server->lock);
     if (c->before) c->before->next = c->next; else server->first = c->next;
     if (c->next)   c->next->before = c->before;
+    linger(server, c);
     pthread_mutex_unlock(&server->lock);
     pthread_mutex_destroy(&c->lock);
     free(c);
@@ -70,10 +82,13 @@ HttpConnection *connection_of(struct MHD_Connection *mhd)
 void connection_set(HttpConnection *c, ConnectionState state)
 {
     pthread_mutex_lock(&c->lock);
-    c->state = state;
-    c->since = seam.clock();
+    c->state  = state;
+    c->since  = seam.clock();
+    c->known |= state != CONNECTION_IDLE;
     pthread_mutex_unlock(&c->lock);
 }
+
+void connection_linger(HttpConnection *c) { c->lingers = true; }
 
 bool connection_gone(HttpConnection *c)
 {
@@ -113,13 +128,13 @@ static bool has_left(int fd)
     return poll(&look, 1, 0) > 0 && look.revents & (POLLRDHUP | POLLHUP | POLLERR);
 }
 
-/* A request is sent within a client's seconds. An answer is taken within the time for requests and twice a
- * client's seconds; MHD ends connections that do not move for that long. */
+/* The head of a request is sent within a client's seconds, and its body as well. An answer is taken within
+ * the time for requests and twice a client's seconds; MHD ends connections that do not move for that long. */
 static void look_at(const ServeLimits *limits, HttpConnection *c, int64_t now)
 {
     pthread_mutex_lock(&c->lock);
-    double most = c->state == CONNECTION_RECEIVES ? limits->client_seconds
-                                                  : limits->seconds + 2 * limits->client_seconds;
+    double most = c->state == CONNECTION_ANSWERS ? limits->seconds + 2 * limits->client_seconds
+                                                 : limits->client_seconds;
     bool over = (double)(now - c->since) > most * 1e9;
     if (over) shutdown(c->fd, SHUT_RDWR);
     if (over || (c->suspended && has_left(c->fd))) {
@@ -127,6 +142,69 @@ static void look_at(const ServeLimits *limits, HttpConnection *c, int64_t now)
         resume(c);
     }
     pthread_mutex_unlock(&c->lock);
+}
+
+/* ---- room for others ---- */
+
+static bool is_silent(const HttpConnection *c, int64_t now)
+{
+    return c->state == CONNECTION_IDLE && !c->ended && now - c->since > SILENT_S * (int64_t)1000000000;
+}
+
+/* Ends the oldest `count` of all `silent` connections that are known, or are not. New ones come first in the
+ * list. */
+static void end_oldest(HttpServer *server, bool known, int64_t silent, int64_t count, int64_t now)
+{
+    for (HttpConnection *c = server->first; c && count > 0; c = c->next) {
+        pthread_mutex_lock(&c->lock);
+        bool one = is_silent(c, now) && c->known == known;
+        if (one && silent <= count) {
+            c->ended = true;
+            shutdown(c->fd, SHUT_RDWR);
+        }
+        silent -= one;
+        pthread_mutex_unlock(&c->lock);
+    }
+}
+
+/* Connections that ask for nothing give way to those that wait to be accepted: where seven eighths of all are
+ * taken those that have never brought a request that is taken, and where all are and there is none of these,
+ * those that are idle between two requests. So no number of silent clients keeps the others out. */
+static void make_room(HttpServer *server, int64_t now)
+{
+    int64_t most = server->config.rules.limits.connections, reserve = most < 8 ? 1 : most / 8;
+    int64_t open = 0, unknown = 0, silent[2] = { 0 };
+    for (HttpConnection *c = server->first; c; c = c->next) {
+        pthread_mutex_lock(&c->lock);
+        open    += !c->ended;
+        unknown += !c->ended && !c->known;
+        silent[c->known] += is_silent(c, now);
+        pthread_mutex_unlock(&c->lock);
+    }
+    end_oldest(server, false, silent[false], open - (most - reserve), now);
+    if (open >= most && !unknown) end_oldest(server, true, silent[true], reserve, now);
+}
+
+/* ---- answers before the end of a request ---- */
+
+/* Drops what has come. true: the client has closed its side. */
+static bool drained(int fd)
+{
+    char dropped[16384];
+    for (int i = 0; i < LINGER_READS; i++) {
+        ssize_t bytes = recv(fd, dropped, sizeof dropped, MSG_DONTWAIT);
+        if (bytes <= 0) return bytes == 0 || errno != EAGAIN;
+    }
+    return false;
+}
+
+void connections_drain(HttpServer *server, int64_t now)
+{
+    for (int i = server->lingering; i-- > 0; ) {
+        if (!drained(server->linger[i].fd) && now < server->linger[i].until) continue;
+        close(server->linger[i].fd);
+        server->linger[i] = server->linger[--server->lingering];
+    }
 }
 
 bool connections_answer(HttpServer *server)
@@ -142,12 +220,12 @@ bool connections_answer(HttpServer *server)
     return any;
 }
 
-/* New connections are refused from now on, so that a balancer of load asks another server. */
+/* New connections are refused from now on, so that a balancer of load asks another server. The socket stays
+ * open, since threads of MHD may still use its number. */
 static void drain(HttpServer *server)
 {
-    int fd = MHD_quiesce_daemon(server->daemon);
-    if (fd >= 0) close(fd);
-    server->fd = -1;
+    MHD_quiesce_daemon(server->daemon);
+    shutdown(server->fd, SHUT_RDWR);
     for (int i = 0; i < server->config.rules.models; i++) service_drain(server->config.service[i]);
 }
 
@@ -165,6 +243,8 @@ void *connections_watch(void *context)
         pthread_cond_timedwait(&server->tick, &server->lock, &until);
         int64_t now = seam.clock();
         for (HttpConnection *c = server->first; c; c = c->next) look_at(&config->rules.limits, c, now);
+        make_room(server, now);
+        connections_drain(server, now);
         bool drains = !server->drains && config->stop && __atomic_load_n(config->stop, __ATOMIC_RELAXED);
         server->drains |= drains;
         pthread_mutex_unlock(&server->lock);

@@ -1,20 +1,23 @@
-/* One request and its answer: who may ask, which path it is, and what the service has for it. */
+/* One request and its answer: which path it is, its body, and what the service has for it. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 #include <sys/random.h>
 #include "corpus/read/json_text.h"
 #include "serve/http/http.h"
 
 enum { EVENT_BLOCK = 16384 };
 
+typedef struct Route Route;
+
 typedef struct Exchange {
     HttpServer     *server;
     HttpConnection *connection;
+    RequestHead     head;
+    const Route    *route;                  /* NULL: it is refused */
+    ApiError        error;                  /* where it is refused by its head */
     Buffer          body;                   /* what has come of the request's */
     bool            too_large, no_memory, routed;
-    int             client;                 /* which token it brought; -1: there are none */
     char            path[512];
     Completion     *completion;             /* from its submission on; it is left at the end */
 } Exchange;
@@ -69,66 +72,6 @@ static Answer respond_made(const Exchange *x, struct MHD_Connection *mhd, Status
     if (made == OK) return respond_with(x, mhd, status, type, body);
     buffer_free(body);
     return MHD_NO;
-}
-
-/* ---- who may ask ---- */
-
-static const char *header(struct MHD_Connection *mhd, const char *name)
-{
-    return MHD_lookup_connection_value(mhd, MHD_HEADER_KIND, name);
-}
-
-/* "Authorization: Bearer TOKEN" of programs; a browser asks its user for a name, which does not count, and a
- * password, which is the token. */
-static bool brings_token(Exchange *x, struct MHD_Connection *mhd, ApiError *error)
-{
-    const AccessTokens *tokens = x->server->config.tokens;
-    const char *given = header(mhd, "Authorization");
-    char *password = NULL;
-    x->client = -1;
-    if (!tokens || !tokens->count) return true;
-    if (given && !strncasecmp(given, "Bearer ", 7)) x->client = access_token_find(tokens, given + 7);
-    else {
-        char *name = MHD_basic_auth_get_username_password(mhd, &password);
-        if (password) x->client = access_token_find(tokens, password);
-        if (name) MHD_free(name);
-        if (password) MHD_free(password);
-    }
-    if (x->client >= 0) return true;
-    return api_refuse(error, 401, "", "invalid_api_key", given ? "the token is not known here" :
-                      "a token is wanted: Authorization: Bearer TOKEN");
-}
-
-/* A page of another site that a browser on this machine shows may send requests here under a name of its own
- * that leads to this machine; they bear that name. */
-static bool named_local(struct MHD_Connection *mhd, ApiError *error)
-{
-    const char *host = header(mhd, "Host");
-    size_t bytes = host ? strcspn(host, *host == '[' ? "]" : ":") : 0;
-    bool local = !host || !*host || (bytes == 9 && !strncasecmp(host, "localhost", 9)) ||
-                 !strncmp(host, "127.", 4) || !strncmp(host, "[::1", 4);
-    if (local && host && !strncmp(host, "127.", 4)) local = strspn(host, "0123456789.") == bytes;
-    if (local) return true;
-    return api_refuse(error, 403, "", "forbidden_host", "the server is asked as %.100s, and answers to "
-                      "localhost; give it a --token to be asked by other names", host);
-}
-
-static bool may_ask(Exchange *x, struct MHD_Connection *mhd, ApiError *error)
-{
-    const AccessTokens *tokens = x->server->config.tokens;
-    if (!brings_token(x, mhd, error)) return false;
-    return (tokens && tokens->count) || !x->server->loopback || named_local(mhd, error);
-}
-
-/* Whose turn a request waits for: that of the token, where there are several; else that of the address. */
-static void client_name(char out[CLIENT_NAME], const Exchange *x, struct MHD_Connection *mhd)
-{
-    const HttpServerConfig *config = &x->server->config;
-    const char *forwarded = config->forwarded ? header(mhd, "X-Forwarded-For") : NULL;
-    const char *comma = forwarded ? strrchr(forwarded, ',') : NULL, *last = comma ? comma + 1 : forwarded;
-    while (last && *last == ' ') last++;
-    if (config->tokens && config->tokens->count > 1) snprintf(out, CLIENT_NAME, "token %d", x->client);
-    else snprintf(out, CLIENT_NAME, "%s", last && *last ? last : x->connection->client);
 }
 
 /* ---- paths ---- */
@@ -254,26 +197,15 @@ static Answer completion_go_on(Exchange *x, struct MHD_Connection *mhd)
     return respond(x, mhd, 200, "text/event-stream; charset=utf-8", r);
 }
 
-/* A browser sends other types to other sites without asking them first, so they are refused. */
-static bool is_json(struct MHD_Connection *mhd, ApiError *error)
-{
-    const char *type = header(mhd, "Content-Type");
-    size_t bytes = type ? strcspn(type, "; ") : 0;
-    if (bytes == sizeof json_type - 1 && !strncasecmp(type, json_type, bytes)) return true;
-    return api_refuse(error, 415, "", "unsupported_media_type", "the request is not of Content-Type: "
-                      "application/json, but of %.100s", type ? type : "none");
-}
-
 static bool completion_begin(Exchange *x, struct MHD_Connection *mhd, ApiError *error)
 {
     const HttpServerConfig *config = &x->server->config;
     CompletionRequest request;
     char client[CLIENT_NAME];
     AnswerWait wait = { connection_suspend, connection_resume, x->connection };
-    if (!is_json(mhd, error)) return false;
     if (!completion_request_read(&request, error, &config->rules, x->body.text, x->body.bytes)) return false;
     buffer_free(&x->body);
-    client_name(client, x, mhd);
+    request_head_client(client, &x->head, x->server, x->connection, mhd);
     return service_submit(config->service[request.model], &x->completion, error, &request, client, &wait);
 }
 
@@ -286,39 +218,73 @@ static Answer completions(Exchange *x, struct MHD_Connection *mhd)
 /* ---- requests ---- */
 
 /* whole: the path is all of it; else its beginning, with more behind */
-static const struct {
+struct Route {
     const char *path;
     bool        posts, whole;
     Answer    (*answer)(Exchange *, struct MHD_Connection *);
-} routes[] = {
+};
+
+static const Route routes[] = {
     { "/v1/completions", true,  true,  completions }, { "/v1/models",   false, true, models },
     { "/v1/models/",     false, false, one_model },   { "/health",      false, true, health },
     { "/metrics",        false, true,  metrics },     { "/favicon.ico", false, true, icon },
     { "/",               false, true,  page },
 };
 
-static Answer route(Exchange *x, struct MHD_Connection *mhd, const char *method)
+static const Route *route_find(ApiError *error, const char *path, const char *method)
+{
+    bool gets = !strcmp(method, "GET") || !strcmp(method, "HEAD");
+    for (const Route *r = routes; r < routes + sizeof routes / sizeof routes[0]; r++) {
+        size_t bytes = strlen(r->path);
+        if (strncmp(path, r->path, bytes) || (r->whole ? path[bytes] : !path[bytes])) continue;
+        if (r->posts ? !strcmp(method, "POST") : gets) return r;
+        api_refuse(error, 405, "", "method_not_allowed", "%s takes %s", r->path, r->posts ? "POST" : "GET");
+        return NULL;
+    }
+    api_refuse(error, 404, "", "not_found", "there is nothing at this path");
+    return NULL;
+}
+
+static bool refuse_large(ApiError *error, const ServeLimits *limits)
+{
+    return api_refuse(error, 413, "", "body_too_large", "a request has %lld bytes at most",
+                      (long long)limits->body_bytes);
+}
+
+/* A browser sends other types than JSON to other sites without asking them first, so they are refused. A body
+ * that is too large is refused before it is sent where its client waits for that (Expect: 100-continue). */
+static bool body_wanted(Exchange *x, struct MHD_Connection *mhd)
+{
+    const ServeLimits *limits = &x->server->config.rules.limits;
+    if (x->route->posts && !request_head_json(&x->error, mhd)) return false;
+    x->too_large = x->head.declared > limits->body_bytes;
+    return !x->too_large || !request_head_expects(mhd) || refuse_large(&x->error, limits);
+}
+
+/* A request is refused by its head before its body comes, and none is read behind it: libmicrohttpd closes a
+ * connection whose answer is given now. Without a body the answer waits for the next call, and the connection
+ * stays, except where its client may not ask. */
+static Answer head_handle(Exchange *x, struct MHD_Connection *mhd, const char *method, const char *version)
+{
+    bool closes = !request_head_read(&x->head, &x->error, x->server, mhd, method, version);
+    if (!closes) connection_set(x->connection, CONNECTION_RECEIVES);
+    x->route = closes ? NULL : route_find(&x->error, x->path, method);
+    if (x->route && !body_wanted(x, mhd)) x->route = NULL;
+    if (x->route || !(closes || x->head.body)) return MHD_YES;
+    x->routed = true;
+    if (x->head.body) connection_linger(x->connection);
+    return respond_error(x, mhd, &x->error);
+}
+
+static Answer request_handle(Exchange *x, struct MHD_Connection *mhd)
 {
     ApiError error;
-    const ServeLimits *limits = &x->server->config.rules.limits;
-    if (!may_ask(x, mhd, &error)) return respond_error(x, mhd, &error);
-    for (size_t i = 0; i < sizeof routes / sizeof routes[0]; i++) {
-        size_t bytes = strlen(routes[i].path);
-        bool gets = !strcmp(method, "GET") || !strcmp(method, "HEAD");
-        if (strncmp(x->path, routes[i].path, bytes) || (routes[i].whole ? x->path[bytes] : !x->path[bytes]))
-            continue;
-        if (routes[i].posts ? strcmp(method, "POST") != 0 : !gets)
-            api_refuse(&error, 405, "", "method_not_allowed", "%s takes %s", routes[i].path,
-                       routes[i].posts ? "POST" : "GET");
-        else if (x->too_large)
-            api_refuse(&error, 413, "", "body_too_large", "a request has %lld bytes at most",
-                       (long long)limits->body_bytes);
-        else if (x->no_memory)
-            api_refuse(&error, 503, "", "no_memory", "there is no memory for this request now");
-        else return routes[i].answer(x, mhd);
-        return respond_error(x, mhd, &error);
-    }
-    api_refuse(&error, 404, "", "not_found", "there is nothing at this path");
+    x->routed = true;
+    connection_set(x->connection, CONNECTION_ANSWERS);
+    if (!x->route) return respond_error(x, mhd, &x->error);
+    if (!x->too_large && !x->no_memory) return x->route->answer(x, mhd);
+    if (x->too_large) refuse_large(&error, &x->server->config.rules.limits);
+    else api_refuse(&error, 503, "", "no_memory", "there is no memory for this request now");
     return respond_error(x, mhd, &error);
 }
 
@@ -332,32 +298,33 @@ static Exchange *exchange_begin(HttpServer *server, struct MHD_Connection *mhd, 
     return x;
 }
 
-/* What is above the limit is read and dropped, so that its client reads why. */
+/* What is above the limit, or of a request that has no body, is read and dropped, so that its client reads
+ * why. */
 static void body_add(Exchange *x, const char *data, size_t bytes)
 {
+    if (!x->route || !x->route->posts) return;
     x->too_large |= x->body.bytes + (int64_t)bytes > x->server->config.rules.limits.body_bytes;
     if (!x->too_large && buffer_add(&x->body, data, (int64_t)bytes) != OK) x->no_memory = true;
     if (x->too_large || x->no_memory) buffer_free(&x->body);
 }
 
-/* MHD calls it once with the header, then with each part of the body, then without one, and once more each
- * time that a suspended connection is resumed. */
+/* MHD calls it once with the head, then with each part of the body, then without one, and once more each time
+ * that a suspended connection is resumed. */
 Answer exchange_handle(void *server, struct MHD_Connection *mhd, const char *path, const char *method,
                        const char *version, const char *data, size_t *bytes, void **context)
 {
     Exchange *x = *context;
-    (void)version;
-    if (!x) return (*context = exchange_begin(server, mhd, path)) ? MHD_YES : MHD_NO;
+    if (!x) {
+        x = *context = exchange_begin(server, mhd, path);
+        return x ? head_handle(x, mhd, method, version) : MHD_NO;
+    }
     if (*bytes) {
         body_add(x, data, *bytes);
         *bytes = 0;
         return MHD_YES;
     }
     if (x->completion) return completion_go_on(x, mhd);
-    if (x->routed) return MHD_NO;
-    x->routed = true;
-    connection_set(x->connection, CONNECTION_ANSWERS);
-    return route(x, mhd, method);
+    return x->routed ? MHD_NO : request_handle(x, mhd);
 }
 
 void exchange_end(void *server, struct MHD_Connection *mhd, void **context,
@@ -369,7 +336,7 @@ void exchange_end(void *server, struct MHD_Connection *mhd, void **context,
     (void)code;
     if (!x) return;
     if (x->completion) completion_leave(x->completion);
-    connection_set(x->connection, CONNECTION_RECEIVES);
+    connection_set(x->connection, CONNECTION_IDLE);
     buffer_free(&x->body);
     free(x);
     *context = NULL;

@@ -64,6 +64,9 @@ static Status listen_anywhere(HttpServer *s)
     for (const struct addrinfo *at = found; at && s->fd < 0; at = at->ai_next) s->fd = listen_at(at);
     int error = errno;
     freeaddrinfo(found);
+    if (s->fd < 0 && error == EADDRNOTAVAIL)
+        return fail(BAD_OPTION, "--host %s is no address of this machine; 127.0.0.1 is this machine alone, "
+                    "0.0.0.0 all of its networks", c->host);
     if (s->fd < 0)
         return fail(BAD_OPTION, "--host %s --port %d: %s; give another --port, or 0 for any that is free",
                     c->host, c->port, strerror(error));
@@ -96,6 +99,17 @@ const char *http_server_address(const HttpServer *s) { return s->address; }
 
 /* ---- threads ---- */
 
+/* A NUL would end a path before the end that a proxy has looked at. */
+static size_t unescape(void *context, struct MHD_Connection *mhd, char *text)
+{
+    size_t bytes = MHD_http_unescape(text);
+    (void)context;
+    (void)mhd;
+    for (size_t i = 0; i < bytes; i++)
+        if (!text[i]) text[i] = 127;
+    return bytes;
+}
+
 /* Signals are for the threads of the run, as base/thread.h has it. */
 static struct MHD_Daemon *daemon_start(HttpServer *s)
 {
@@ -111,6 +125,8 @@ static struct MHD_Daemon *daemon_start(HttpServer *s)
         MHD_OPTION_CONNECTION_LIMIT, (unsigned)limits->connections,
         MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)(limits->client_seconds + 0.999),
         MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)CONNECTION_MEMORY,
+        MHD_OPTION_STRICT_FOR_CLIENT, 1,             /* 0.9.75: Host is wanted; later ones check more */
+        MHD_OPTION_UNESCAPE_CALLBACK, unescape, NULL,
         MHD_OPTION_NOTIFY_CONNECTION, connection_notify, s,
         MHD_OPTION_NOTIFY_COMPLETED, exchange_end, s, MHD_OPTION_END);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
@@ -138,9 +154,10 @@ void http_server_close(HttpServer *s)
     pthread_cond_signal(&s->tick);
     pthread_mutex_unlock(&s->lock);
     if (s->watched) pthread_join(s->watcher, NULL);
-    if (s->daemon && s->fd >= 0) MHD_quiesce_daemon(s->daemon);         /* else MHD closes it as well */
+    if (s->daemon && !s->drains) MHD_quiesce_daemon(s->daemon);         /* else MHD closes it as well */
     if (s->daemon) MHD_stop_daemon(s->daemon);
     if (s->fd >= 0) close(s->fd);
+    connections_drain(s, INT64_MAX);
     pthread_mutex_destroy(&s->lock);
     pthread_cond_destroy(&s->tick);
     free(s);

@@ -127,6 +127,12 @@ INLINE int64_t chunk_rows(int64_t width)
 {
     return width < CHUNK_ELEMENTS ? CHUNK_ELEMENTS / (width > 0 ? width : 1) : 1;
 }
+/* Chunks of an eighth as many elements where there are few: for operations with much work on each, whose few
+ * rows in generation are to be divided among threads. */
+INLINE int64_t chunk_of_few(int64_t rows, int64_t width)
+{
+    return chunk_rows(rows * width < 16 * CHUNK_ELEMENTS ? 8 * width : width);
+}
 
 /* Sums over the rows of a matrix: a chunk of work owns so many columns. Narrower strips of rows that are a
  * multiple of 2 KiB apart would fall into a few sets of the cache. Loops over a whole strip are compiled for

@@ -2,7 +2,7 @@
  *
  *   NC columns of b and KC_PASS of the depth   all threads pack this part of b into a slab that stays in the
  *                                              third-level cache; a barrier before and after
- *     a block of about MC rows                 handed to whichever thread is free
+ *     a block of up to MC rows                 handed to whichever thread is free
  *       KC of the depth                        the block's part of a, in the second-level cache
  *         a strip of `columns` columns of b    in the first- or second-level cache, used for the whole block
  *           a tile of `rows` rows              rows x KC of a in the first-level cache, sums in registers
@@ -35,7 +35,8 @@ typedef struct {
     int64_t    element;                /* bytes of an element of a and b */
     int64_t    per_word;               /* elements in a word of the depth: 2 for pairs */
     int64_t    words;                  /* of the whole depth */
-    int64_t    block_rows;             /* MC, a multiple of the tile's rows */
+    int64_t    block_rows;             /* the most rows of a block: MC, a multiple of the tile's rows */
+    int64_t    blocks;                 /* of rows, among which the tiles are divided evenly */
     int64_t    groups;                 /* a row block's columns are divided into so many pieces of work */
     GemmWord  *slab;                   /* packed b of one pass */
     GemmWord  *a;                      /* packed a: block_rows x KC words for each thread */
@@ -86,8 +87,12 @@ static size_t product_make(Product *p, const Gemm *g, int threads, char *memory)
 
     int64_t columns = least(rounded(g->N, f->columns), NC), rows = rounded(g->M, p->block_rows);
     int64_t strips = columns / f->columns, blocks = rows / p->block_rows;
-    /* Few rows, as in generation, are divided by columns as well, so that every thread has work. Each piece
-     * packs its rows of a again, which costs nothing where there are few. */
+    /* As many blocks for each thread. They are smaller, so that fewer rows use a strip of b that has come
+     * from the third level. */
+    if (blocks > threads) blocks = least(rounded(blocks, threads), divide_up(g->M, f->rows));
+    p->blocks = blocks;
+    /* Few rows are divided by columns as well, so that every thread has work. Each piece packs its rows of a
+     * again, which costs nothing where there are few. */
     bool whole = blocks < 1 || strips < 1 || g->epilogue.whole_rows;
     p->groups = whole ? 1 : least(strips, divide_up(4 * threads, blocks));
     p->sums_of_all_rows = p->words > KC_PASS;
@@ -195,9 +200,10 @@ typedef struct { int64_t m, n; int rows, columns; bool first, last; float *sums;
 static void bias_rows(float *sum, int64_t sum_row, const Product *p, const Tile *t)
 {
     int64_t width = rounded(t->columns, p->f->lanes);
-    float bias[TILE_FLOATS] = { 0 };
+    float bias[TILE_FLOATS];
     dtype_convert(bias, F32, (const char *)p->g->bias + t->n * (int64_t)dtype_width(p->g->bias_type),
                   p->g->bias_type, t->columns);
+    for (int64_t c = t->columns; c < width; c++) bias[c] = 0;
     for (int r = 0; r < p->f->rows; r++)
         memcpy(sum + r * sum_row, bias, (size_t)width * sizeof *bias);
 }
@@ -216,7 +222,7 @@ static void scale_tile(const Product *p, const Tile *t, float *sum, int64_t sum_
 }
 
 static void multiply_tile(const Product *p, const Tile *t, const char *a, const BlockOfA *block,
-                          const GemmWord *b, int64_t words, const void *ahead)
+                          const GemmWord *b, int64_t words, GemmAhead ahead)
 {
     const Gemm *g = p->g;
     const GemmFamily *f = p->f;
@@ -239,15 +245,24 @@ static void multiply_tile(const Product *p, const Tile *t, const char *a, const 
     if (!t->sums || t->last) f->store(y, g->y_row, sum, sum_row, t->rows, t->columns, g->output);
 }
 
+/* The first row of a block, and M behind the last one. */
+static int64_t block_row(const Product *p, int64_t block)
+{
+    int64_t tiles = divide_up(p->g->M, p->f->rows);
+    return least(block * tiles / p->blocks * p->f->rows, p->g->M);
+}
+
 /* The rows of one block times some strips of the slab. */
 static void multiply_piece(const Product *p, const Pass *pass, int64_t piece, int thread)
 {
     const GemmFamily *f = p->f;
-    int64_t m0 = piece / p->groups * p->block_rows, rows = least(p->block_rows, p->g->M - m0);
+    int64_t m0 = block_row(p, piece / p->groups), rows = block_row(p, piece / p->groups + 1) - m0;
     int64_t strips = divide_up(pass->columns, f->columns), width = strips * f->columns;
     int64_t group = piece % p->groups;
     int64_t begin = group * strips / p->groups, end = (group + 1) * strips / p->groups;
     GemmWord *packed = p->a + thread * p->block_rows * KC;
+    int64_t tiles = divide_up(rows, f->rows);
+    GemmAhead ahead = { .step = least(divide_up(f->columns * 4, tiles), f->most_ahead) };
     float *sums = p->sums;
     if (sums) sums += (p->sums_of_all_rows ? m0 : thread * p->block_rows) * width;
 
@@ -265,8 +280,8 @@ static void multiply_piece(const Product *p, const Pass *pass, int64_t piece, in
             for (int64_t m = 0; m < rows; m += f->rows) {
                 t.m = m0 + m, t.rows = (int)least(f->rows, rows - m);
                 if (sums) t.sums = sums + m * width + s * f->columns;
-                multiply_tile(p, &t, block.at + m / f->rows * block.tile, &block, b, words,
-                              (const void *)(next + (uintptr_t)m * bytes / (uintptr_t)p->block_rows));
+                ahead.at = (const void *)(next + (uintptr_t)(m / f->rows) * bytes / (uintptr_t)tiles);
+                multiply_tile(p, &t, block.at + m / f->rows * block.tile, &block, b, words, ahead);
             }
         }
         k0 += words;
@@ -292,7 +307,7 @@ static void multiply_all(void *context, int thread, int threads)
             int64_t packs = divide_up(pass.words, KC) * divide_up(pass.columns, strips);
             while ((piece = claim(p, phase, packs)) >= 0) pack_piece(p, &pass, piece);
             phase_end(p, &phase, thread);
-            int64_t pieces = divide_up(p->g->M, p->block_rows) * p->groups;
+            int64_t pieces = p->blocks * p->groups;
             while ((piece = claim(p, phase, pieces)) >= 0) {
                 multiply_piece(p, &pass, piece, thread);
                 if (thread == 0) team_poll(p->team);

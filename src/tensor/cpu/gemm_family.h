@@ -17,23 +17,28 @@ typedef enum {
     GEMM_HALVES                        /* fp16, converted to fp32 */
 } GemmForm;
 
+/* Memory that is wanted soon: the bytes at `at` are prefetched, and `step` bytes further with each word of
+ * the depth. It may lie beyond what is allocated. */
+typedef struct { const void *at; int64_t step; } GemmAhead;
+
 /* sum[rows][columns] (+)= a b over `words` words. Rows of sum are sum_row floats apart. Row r of a begins
  * a_row bytes after row r - 1. b is a packed strip. The tile has all rows and complete vectors: callers pass
- * a buffer for what overhangs y. `ahead` is memory that is wanted soon and is prefetched; it may lie beyond
- * what is allocated. */
+ * a buffer for what overhangs y. */
 typedef void GemmTile(float *sum, int64_t sum_row, bool add, const void *a, int64_t a_row, const GemmWord *b,
-                      int64_t words, const void *ahead);
+                      int64_t words, GemmAhead ahead);
 /* Packs the rows k of a matrix with adjacent columns into strips: strip[s][k][r] = from[k][s * width + r],
  * where width is the family's rows or columns; zero beyond `count`. `depth` and `row` are in elements. */
 typedef void GemmPack(GemmWord *to, const void *from, int64_t row, int64_t depth, int64_t count,
                       GemmForm form);
 
-/* A tile of `lanes` columns of b with adjacent k, read where they lie and transposed in registers: for so
- * few rows that packing would take longer than the product. sum[rows][lanes] (+)= a b in the same order.
+/* Tiles of `lanes` columns of b with adjacent k, read where they lie and transposed in registers: for so
+ * few rows that packing would take longer than the product. sum[rows][groups lanes] (+)= a b in the same
+ * order.
  * `words` are 32-bit words of a column of b, a multiple of the lanes; one of 16-bit numbers that are not
- * multiplied in pairs holds two k. The columns behind these are prefetched. */
+ * multiplied in pairs holds two k. From `ahead` on as many bytes are prefetched as are read, in order, which
+ * memory is fastest in. */
 typedef void GemmFew(float *sum, int64_t sum_row, bool add, const void *a, int64_t a_row, const void *b,
-                     int64_t column_bytes, int64_t words);
+                     int64_t column_bytes, int64_t words, int64_t groups, const void *ahead);
 
 /* GEMM_DEPTH: the words of a block of the depth, whose terms are added to a sum that begins at 0. Longer
  * blocks save additions to y, but not many. It is part of the results and therefore the same in all
@@ -41,13 +46,16 @@ typedef void GemmFew(float *sum, int64_t sum_row, bool add, const void *a, int64
 enum { GEMM_MOST_VECTORS = 3, GEMM_DEPTH = 384, GEMM_FORMS = GEMM_HALVES + 1 };
 /* The numbers of rows for which there is such a tile: 1, 2, 4 and all of a register tile. */
 enum { GEMM_FEW = 4 };
-/* How a lies: rows of words, or strips with the tile's rows adjacent. */
-typedef enum { GEMM_ROWS, GEMM_STRIPS, GEMM_LAYOUTS } GemmLayout;
+/* How a lies: rows of words, or strips with the tile's rows adjacent; or GEMM_SHORT rows of words alone, with
+ * which fewer rows than a register tile's take less time. */
+typedef enum { GEMM_ROWS, GEMM_STRIPS, GEMM_SHORT_ROWS, GEMM_LAYOUTS } GemmLayout;
+enum { GEMM_SHORT = 4 };
 
 typedef struct {
     int         rows, columns;         /* of a register tile */
     int         lanes;                 /* of a vector; the columns are some vectors */
     bool        pairs;                 /* has a dot product of bf16 pairs */
+    int         most_ahead;            /* the largest step of GemmAhead with which no line is left out */
     /* [v - 1]: of the first v vectors of a strip, for one with few columns. The sums are the same. */
     GemmTile   *tile      [GEMM_MOST_VECTORS][GEMM_LAYOUTS];
     GemmTile   *tile_pairs[GEMM_MOST_VECTORS][GEMM_LAYOUTS];

@@ -69,7 +69,7 @@ CPU(norm_forward, NormForward)
     WANT(a->gain_C, C);
     if (tensor_present(a->mean_T)) WANT(a->mean_T, T);
     if (tensor_present(a->bias_C)) WANT(a->bias_C, C);
-    team_for(q->team, T, chunk_rows(C), norm_forward_rows, (void *)a);
+    team_for(q->team, T, chunk_of_few(T, C), norm_forward_rows, (void *)a);
 }
 
 /* With g = dy (gain + gain_offset):   dx = rstd (g - mean of g - h mean of (g h)) + residual

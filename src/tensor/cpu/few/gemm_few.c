@@ -85,10 +85,11 @@ static void few_read_a(Few *p)
 static bool few_begin(const Few *p, float *sums, int64_t n, int64_t columns)
 {
     const Gemm *g = p->g;
-    float bias[FLOATS] = { 0 };
+    float bias[FLOATS];
     if (!g->bias) return false;
     const char *from = (const char *)g->bias + n * (int64_t)dtype_width(g->bias_type);
     dtype_convert(bias, F32, from, g->bias_type, columns);
+    for (int64_t c = columns; c < p->f->columns; c++) bias[c] = 0;
     for (int64_t r = 0; r < p->rows; r++)
         memcpy(sums + r * p->f->columns, bias, (size_t)p->f->columns * sizeof *bias);
     return true;
@@ -105,31 +106,38 @@ static int64_t few_in_place(const Few *p, float *sums, bool add, int64_t n, int6
 {
     const GemmFamily *f = p->f;
     int64_t two = p->form == GEMM_WIDENED || p->form == GEMM_HALVES ? 2 : 1;
-    int64_t whole = columns / f->lanes * f->lanes;
+    int64_t groups = columns / f->lanes;
     int which = few_which(p);
     if (which < 0) return 0;
-    for (int64_t c = 0; c < whole; c += f->lanes)
-        for (int64_t k = 0; k < p->words; k += GEMM_DEPTH)
-            f->few[p->form][which](sums + c, f->columns, add || k > 0, p->a + k * 4, p->a_row,
-                                   few_column(p, n + c, k), p->g->b.col * p->element,
-                                   least(GEMM_DEPTH, p->words - k) / two);
-    return whole;
+    const char *ahead = few_column(p, n + columns, 0);
+    for (int64_t k = 0, words; k < p->words; k += GEMM_DEPTH, ahead += words * groups * f->lanes * 4) {
+        words = least(GEMM_DEPTH, p->words - k) / two;
+        f->few[p->form][which](sums, f->columns, add || k > 0, p->a + k * 4, p->a_row, few_column(p, n, k),
+                               p->g->b.col * p->element, words, groups, ahead);
+    }
+    return groups * f->lanes;
 }
 
-/* Columns [n, n + columns) by a packed strip */
+/* Columns [n, n + columns) by a packed strip. Meanwhile the tiles prefetch the columns that follow, which are
+ * adjacent in memory. */
 static void few_packed(const Few *p, float *sums, GemmWord *strip, bool add, int64_t n, int64_t columns)
 {
     const GemmFamily *f = p->f;
     const Gemm *g = p->g;
-    GemmTile *multiply = gemm_tile(f, columns, p->form == GEMM_PAIRS, GEMM_ROWS);
-    int64_t k = 0;
+    const char *ahead = few_column(p, n + columns, 0), *end = few_column(p, n + columns + f->columns, 0);
+    /* Bytes of the next strip for a word of the depth, divided among the tiles. */
+    int64_t share = divide_up(f->columns * p->per_word * p->element, divide_up(g->M, f->rows));
+    int64_t step = least(share, f->most_ahead), k = 0;
     do {                               /* once for a depth of 0 */
         int64_t words = least(GEMM_DEPTH, p->words - k);
         int64_t depth = least(words * p->per_word, g->K - k * p->per_word);
         f->pack_b_transposed(strip, few_column(p, n, k), g->b.col, depth, columns, p->form);
-        for (int64_t m = 0; m < p->rows; m += f->rows)
-            multiply(sums + m * f->columns, f->columns, add || k > 0, p->a + m * p->a_row + k * 4, p->a_row,
-                     strip, words, strip);
+        for (int64_t m = 0; m < g->M; m += f->rows, ahead += words * step) {
+            GemmLayout rows = g->M - m <= GEMM_SHORT ? GEMM_SHORT_ROWS : GEMM_ROWS;
+            gemm_tile(f, columns, p->form == GEMM_PAIRS, rows)(
+                sums + m * f->columns, f->columns, add || k > 0, p->a + m * p->a_row + k * 4, p->a_row, strip,
+                words, (GemmAhead){ ahead < end ? ahead : (const char *)strip, step });
+        }
         k += words;
     } while (k < p->words);
 }

@@ -44,9 +44,10 @@ typedef struct {
      * `end`, or packed columns, [strip][depth][columns], where k_rows is NULL. */
     const char     *k_rows;
     const GemmWord *k;
-    const char     *v;                 /* rows of E channels, v_row bytes apart; of bf16 for pairs */
+    const char     *v;                 /* rows of E channels, v_row bytes apart: bf16 for pairs and widened */
     int64_t         depth, E;          /* depth: D in words */
     int64_t         k_row, v_row;      /* bytes */
+    const char     *next_rows;         /* like k_rows: prefetched while v is read; unused without k_rows */
     int64_t         k_words;           /* 32-bit words of a row of keys */
     GemmForm        form;
     int             begin, end;

@@ -150,20 +150,20 @@ static SingleKeys single_keys(const FlashRun *r, const Space *space, const KeyTi
         return (SingleKeys){ flash_at(tile->k, tile->b, tile->at, tile->g),
                              tile->k.stride[1] * (int64_t)dtype_width(tile->k.dtype), words };
     flash_columns(r, space->k, tile->k, tile->b, tile->at, tile->g, count);
-    return (SingleKeys){ NULL, 0, 0 };
+    return (SingleKeys){ 0 };
 }
 
 static FlashRows single_values(const FlashRun *r, const Space *space, const KeyTile *tile, int64_t count)
 {
-    bool in_place = r->form == GEMM_WORDS || (r->form == GEMM_PAIRS && r->E % 2 == 0);
-    if (!in_place) return flash_rows(r, space->v, tile->v, tile->b, tile->at, tile->g, count);
+    bool copied = r->form == GEMM_HALVES || (r->form == GEMM_PAIRS && r->E % 2 != 0);
+    if (copied) return flash_rows(r, space->v, tile->v, tile->b, tile->at, tile->g, count);
     return (FlashRows){ flash_at(tile->v, tile->b, tile->at, tile->g),
                         tile->v.stride[1] * (int64_t)dtype_width(tile->v.dtype) };
 }
 
 /* As strip_tile for a strip of one query. */
 static void single_tile(const FlashRun *r, const Space *space, Strip *t, const FlashSpan *span,
-                        int64_t key, int64_t count, SingleKeys k, FlashRows v)
+                        int64_t key, int64_t count, SingleKeys k, FlashRows v, const char *next_rows)
 {
     int64_t begin = t->seen.first > key ? t->seen.first - key : 0;
     int64_t end   = flash_least(t->seen.end - key, count);
@@ -173,8 +173,8 @@ static void single_tile(const FlashRun *r, const Space *space, Strip *t, const F
     float ahead[FORWARD_KEYS];
     if (t->slope > 0) single_ahead(r, ahead, t, span, key, count);
     r->f->single(&(FlashSingle){
-        .q = t->q, .k_rows = k.rows, .k_row = k.row, .k_words = k.words, .form = r->form, .k = space->k,
-        .v = v.at, .v_row = v.row, .depth = r->d_words, .E = r->E,
+        .q = t->q, .k_rows = k.rows, .k_row = k.row, .k_words = k.words, .form = r->form,
+        .next_rows = next_rows, .k = space->k, .v = v.at, .v_row = v.row, .depth = r->d_words, .E = r->E,
         .begin = (int)begin, .end = (int)end, .factor = r->x->rule.p > 0 ? space->factor : NULL,
         .scale = (float)r->x->rule.scale, .softcap = (float)r->x->rule.softcap,
         .slope = t->slope, .ahead = ahead, .max = t->max, .sum = t->sum, .o = t->o });
@@ -236,6 +236,20 @@ static KeyTile tile_of(const FlashRun *r, const Space *space, const FlashSpan *s
                       .v = tile_copied(r, space->page_v, x->v, page, key, g, count), .rows = FORWARD_KEYS };
 }
 
+/* Where the keys lie that a thread reads after this tile: the next one of the head, or the first one of the
+ * next head, which it claims next; NULL: unknown. */
+static const char *keys_after(const FlashRun *r, const FlashSpan *span, const KeyTile *tile, int64_t key,
+                              int64_t begin, int64_t end)
+{
+    const Flash *x = r->x;
+    bool    last = key + FORWARD_KEYS >= end;
+    int64_t next = last ? begin : key + FORWARD_KEYS, g = tile->g + last;
+    if (g == r->G) return NULL;
+    if (r->page == 0) return flash_at(x->k, span->b, next, g);
+    int32_t page = ((const int32_t *)x->page_i.data)[span->pages * x->page_i.dim[1] + next / r->page];
+    return page_there(r, page) ? flash_at(x->k, page, next % r->page, g) : NULL;
+}
+
 /* Strips first to first + strips - 1 of a span and the key-value head g */
 static void piece(const FlashRun *r, const Space *space, const FlashSpan *span, int64_t g, int64_t first,
                   int64_t strips)
@@ -259,7 +273,8 @@ static void piece(const FlashRun *r, const Space *space, const FlashSpan *span, 
         if (t->seen.first < begin) begin = t->seen.first;
         if (t->seen.end > end) end = t->seen.end;
     }
-    for (int64_t key = begin / FORWARD_KEYS * FORWARD_KEYS; key < end; key += FORWARD_KEYS) {
+    int64_t tiles_begin = begin / FORWARD_KEYS * FORWARD_KEYS;
+    for (int64_t key = tiles_begin; key < end; key += FORWARD_KEYS) {
         int64_t count = flash_least(FORWARD_KEYS, (r->page > 0 ? end : r->U) - key);
         KeyTile tile = tile_of(r, space, span, key, g, count);
         if (wide) {
@@ -271,8 +286,10 @@ static void piece(const FlashRun *r, const Space *space, const FlashSpan *span, 
         if (singles) {
             SingleKeys k = single_keys(r, space, &tile, count, singles);
             FlashRows  v = single_values(r, space, &tile, count);
+            const char *next_rows = keys_after(r, span, &tile, key, tiles_begin, end);
+            if (!next_rows) next_rows = k.rows;
             for (int64_t i = 0; i < strips; i++)
-                if (strip[i].used == 1) single_tile(r, space, &strip[i], span, key, count, k, v);
+                if (strip[i].used == 1) single_tile(r, space, &strip[i], span, key, count, k, v, next_rows);
         }
     }
     for (int64_t i = 0; i < strips; i++) strip_end(r, space, &strip[i], b);
@@ -337,20 +354,20 @@ static int64_t all_pieces(const FlashRun *r)
     return r->span[r->spans - 1].pieces + span_pieces(r, r->span[r->spans - 1].rows);
 }
 
-/* The last positions first: under the causal mask they see most keys, and short pieces at the end leave the
- * least waiting. */
+/* Head after head of a span, so that a thread has whole heads. Of a head the last positions first: under the
+ * causal mask they see most keys, and short pieces at the end leave the least waiting. */
 static void forward_thread(void *context, int thread, int threads)
 {
     FlashRun *r = context;
     Space space;
     space_make(&space, r, r->memory + (size_t)thread * r->thread_bytes);
-    int64_t most = FORWARD_QUERIES / r->columns, all = all_pieces(r) * r->G;
+    int64_t most = FORWARD_QUERIES / r->columns;
     (void)threads;
-    for (int64_t i; (i = atomic_fetch_add(&r->next, 1)) < all;) {
+    for (int64_t i; (i = team_claim(r->team, thread)) >= 0;) {
         FlashSpan span = span_of(r, i / r->G);
         int64_t strips = span_strips(r, span.rows), pieces = span_pieces(r, span.rows);
-        int64_t first = (pieces - 1 - (i / r->G - span.pieces)) * most;
-        piece(r, &space, &span, i % r->G, first, flash_least(most, strips - first));
+        int64_t of_span = i - span.pieces * r->G, first = (pieces - 1 - of_span % pieces) * most;
+        piece(r, &space, &span, of_span / pieces, first, flash_least(most, strips - first));
         if (thread == 0) team_poll(r->team);
     }
 }
@@ -373,5 +390,6 @@ void flash_forward(Team *team, const Flash *x, void *workspace, size_t workspace
     CHECK(workspace_bytes >= need, "attention wants %zu bytes to work in, got %zu", need, workspace_bytes);
     r.memory = (char *)workspace + spans_bytes(x), r.team = team;
     if (flash_paged(x)) spans_make(&r, workspace);
+    team_share(team, all_pieces(&r) * r.G);
     team_run(team, forward_thread, &r);
 }

@@ -187,12 +187,16 @@ int64_t flash_store_words(const FlashRun *r)
 
 /* ---- products ---- */
 
+/* One line that is in the cache */
+static GemmAhead nothing_ahead(const void *b) { return (GemmAhead){ b, 0 }; }
+
 void flash_multiply_rows(const FlashRun *r, float *strip, int64_t rows, FlashRows a, const GemmWord *b,
                          int64_t depth, int64_t used)
 {
     GemmTile *multiply = gemm_tile(r->g, used, r->f->pairs, GEMM_ROWS);
     for (int64_t i = 0; i < rows; i += r->g->rows)
-        multiply(strip + i * r->columns, r->columns, false, a.at + i * a.row, a.row, b, depth, b);
+        multiply(strip + i * r->columns, r->columns, false, a.at + i * a.row, a.row, b, depth,
+                 nothing_ahead(b));
 }
 
 void flash_multiply_strips(const FlashRun *r, float *strip, bool add, int64_t rows, const GemmWord *a,
@@ -200,5 +204,6 @@ void flash_multiply_strips(const FlashRun *r, float *strip, bool add, int64_t ro
 {
     GemmTile *multiply = gemm_tile(r->g, used, r->f->pairs, GEMM_STRIPS);
     for (int64_t i = 0; i < rows; i += r->g->rows)
-        multiply(strip + i * r->columns, r->columns, add, a + i * stride + from * r->g->rows, 0, b, depth, b);
+        multiply(strip + i * r->columns, r->columns, add, a + i * stride + from * r->g->rows, 0, b, depth,
+                 nothing_ahead(b));
 }

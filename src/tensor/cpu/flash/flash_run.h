@@ -31,7 +31,7 @@ typedef struct {
     float    dropout_scale;
     char    *memory;                   /* of thread t from t * thread_bytes on */
     size_t   thread_bytes;
-    _Atomic int64_t  next;             /* the next piece of work */
+    _Atomic int64_t  next;             /* the next piece of the backward pass, which needs their order */
     Tensor dq;                         /* backward: x's, or its sums in fp32 where that has 16 bits */
     _Atomic int32_t *added;            /* backward: how many tiles of keys have added to dq, [B, H, tiles] */
 } FlashRun;

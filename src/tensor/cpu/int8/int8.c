@@ -1,5 +1,6 @@
 /* Linear maps with weights in 8 bits.
  * T rows   C channels in   K channels out   P panels of 16 channels out   B blocks of 64 channels in */
+#include <string.h>
 #include "base/integer.h"
 #include "tensor/cpu/cpu.h"
 #include "tensor/cpu/int8/int8_family.h"
@@ -24,20 +25,25 @@ const Int8Family *int8_family_of(KernelFamily family)
 
 /* ---- codes and scales of a row, zeros beyond its last channel ---- */
 
-static CLONES float int8_block(int8_t code[INT8_BLOCK], const float x[INT8_BLOCK])
+/* *sum: of the codes */
+static CLONES float int8_block(int8_t code[INT8_BLOCK], int32_t *sum, const float x[INT8_BLOCK])
 {
     float scale = int8_scale(x, INT8_BLOCK), inverse = int8_inverse(scale);
+    int32_t all = 0;
     for (int i = 0; i < INT8_BLOCK; i++) code[i] = int8_code(x[i], inverse);
+    for (int i = 0; i < INT8_BLOCK; i++) all += code[i];
+    *sum = all;
     return scale;
 }
 
 /* Block b of row i of a matrix with C channels */
-static float row_block(int8_t code[INT8_BLOCK], Tensor x, int64_t i, int64_t b)
+static float row_block(int8_t code[INT8_BLOCK], int32_t *sum, Tensor x, int64_t i, int64_t b)
 {
-    float   block[INT8_BLOCK] = { 0 };
-    int64_t c = b * INT8_BLOCK;
-    tile_load(block, x, i, c, least(INT8_BLOCK, x.dim[1] - c));
-    return int8_block(code, block);
+    float   block[INT8_BLOCK];
+    int64_t c = b * INT8_BLOCK, n = least(INT8_BLOCK, x.dim[1] - c);
+    tile_load(block, x, i, c, n);
+    for (; n < INT8_BLOCK; n++) block[n] = 0;
+    return int8_block(code, sum, block);
 }
 
 /* ---- weights ---- */
@@ -49,8 +55,9 @@ static void quantize_panels(void *context, int64_t begin, int64_t end)
     for (int64_t k = begin * INT8_ROWS; k < end * INT8_ROWS; k++)
         for (int64_t b = 0; b < blocks; b++) {
             int8_t   code[INT8_BLOCK] = { 0 };
+            int32_t  sum;
             uint8_t *to = (uint8_t *)a->code_PBN.data + int8_place(k, b * INT8_BLOCK, blocks);
-            float    scale = k < K ? row_block(code, a->w_KC, k, b) : 0;
+            float    scale = k < K ? row_block(code, &sum, a->w_KC, k, b) : 0;
             flat(a->scale_PBR)[int8_scale_place(k, b * INT8_BLOCK, blocks)] = scale;
             for (int c = 0; c < INT8_BLOCK; c++)
                 to[int8_place(0, c, 1)] = (uint8_t)(code[c] + INT8_ZERO);
@@ -137,30 +144,53 @@ static void quantize_rows(void *context, int64_t begin, int64_t end)
     for (int64_t t = begin; t < end; t++)
         for (int64_t i = t * p->blocks, b = 0; b < p->blocks; i++, b++) {
             int32_t sum = 0;
-            p->scale[i] = row_block(p->code + i * INT8_BLOCK, p->a->x_TC, t, b);
-            for (int c = 0; c < INT8_BLOCK; c++) sum += p->code[i * INT8_BLOCK + c];
+            p->scale[i] = row_block(p->code + i * INT8_BLOCK, &sum, p->a->x_TC, t, b);
             p->offset[i] = -INT8_ZERO * sum;
         }
+}
+
+static CLONES void add_rows(float *restrict sum, int64_t width, int64_t rows, const float *restrict add,
+                            int64_t columns)
+{
+    for (int64_t r = 0; r < rows; r++, sum += width)
+        for (int64_t c = 0; c < columns; c++) sum[c] += add[c];
+}
+
+static CLONES void round_rows(uint16_t *restrict y, int64_t y_row, const float *restrict sum, int64_t width,
+                              int64_t rows, int64_t columns)
+{
+    for (int64_t r = 0; r < rows; r++, y += y_row, sum += width) {
+        int64_t c = 0;
+        for (; c + INT8_ROWS <= columns; c += INT8_ROWS)
+            for (int i = 0; i < INT8_ROWS; i++) y[c + i] = bf16_encode(sum[c + i]);
+        for (; c < columns; c++) y[c] = bf16_encode(sum[c]);
+    }
 }
 
 /* y = sum + bias, of so many rows and columns from row t and column k on; rows of sums are `width` apart. */
 static void store(const Product *p, float *sum, int64_t width, int64_t t, int64_t rows, int64_t k)
 {
-    Tensor  bias = p->a->bias_K;
-    int64_t columns = least(width, p->K - k);
-    float   add[INT8_MOST_PANELS * INT8_ROWS] = { 0 };
-    if (tensor_present(bias)) tile_load(add, bias, 0, k, columns);
-    for (int64_t r = 0; r < rows; r++, sum += width) {
-        if (tensor_present(bias)) for (int64_t c = 0; c < columns; c++) sum[c] += add[c];
-        tile_store(p->a->y_TK, t + r, k, sum, columns);
+    Dtype   type = p->a->y_TK.dtype;
+    int64_t columns = least(width, p->K - k), y_row = p->a->y_TK.stride[0];
+    void   *y = tile_at(p->a->y_TK, t, k);
+    if (tensor_present(p->a->bias_K)) {
+        float add[INT8_MOST_PANELS * INT8_ROWS];
+        tile_load(add, p->a->bias_K, 0, k, columns);
+        add_rows(sum, width, rows, add, columns);
     }
+    if (type == BF16) round_rows(y, y_row, sum, width, rows, columns);
+    else if (type == F32) for (int64_t r = 0; r < rows; r++)
+        memcpy((float *)y + r * y_row, sum + r * width, (size_t)columns * sizeof *sum);
+    else for (int64_t r = 0; r < rows; r++)
+        dtype_convert((char *)y + r * y_row * (int64_t)dtype_width(type), type, sum + r * width, F32,
+                      columns);
 }
 
 /* ROWS rows from t on times one or two panels, of which the next ones are brought nearer by the way. */
 static void multiply_panels(const Product *p, int64_t t, int64_t panel, int64_t panels)
 {
     float   sum[INT8_MOST_ROWS * INT8_MOST_PANELS * INT8_ROWS] __attribute__((aligned(64)));
-    int64_t rows = least(ROWS, p->T - t), tiles = divide_up(rows, INT8_MOST_ROWS), B = p->blocks;
+    int64_t rows = least(ROWS, p->T - t), tiles = divide_up(rows, p->f->rows), B = p->blocks;
     const uint8_t *code = (const uint8_t *)p->a->code_PBN.data + panel * B * INT8_BYTES;
     const char *ahead = (const char *)code + panels * B * INT8_BYTES;
     int64_t lines = divide_up(panels * INT8_BYTES / 64, tiles);
@@ -178,11 +208,12 @@ static void multiply_panels(const Product *p, int64_t t, int64_t panel, int64_t 
 static void multiply_pieces(void *context, int thread, int threads)
 {
     const Product *p = context;
+    int64_t at_once = p->T == 1 ? INT8_MOST_PANELS : p->f->panels;
     (void)threads;
     for (int64_t i; (i = team_claim(p->team, thread)) >= 0;) {
         int64_t first = i % p->groups * p->group, last = least(first + p->group, p->panels);
-        for (int64_t panel = first; panel < last; panel += INT8_MOST_PANELS)
-            multiply_panels(p, i / p->groups * ROWS, panel, least(INT8_MOST_PANELS, last - panel));
+        for (int64_t panel = first; panel < last; panel += at_once)
+            multiply_panels(p, i / p->groups * ROWS, panel, least(at_once, last - panel));
         if (thread == 0) team_poll(p->team);
     }
 }
@@ -198,7 +229,7 @@ CPU(int8_matmul_forward, Int8MatmulForward)
     size_t need = product_make(&p, a, q->op_workspace);
     CHECK(q->op_workspace_bytes >= need, "wants %zu bytes to work in", need);
     p.f = int8_family_of(q->kernels);
-    team_for(q->team, T, chunk_rows(C), quantize_rows, &p);
+    team_for(q->team, T, chunk_of_few(T, C), quantize_rows, &p);
     p.team = q->team;
     team_share(q->team, divide_up(T, ROWS) * p.groups);
     if (p.groups > 1) team_run(q->team, multiply_pieces, &p);

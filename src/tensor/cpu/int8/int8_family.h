@@ -27,8 +27,11 @@ typedef struct {
 } Int8Product;
 
 typedef void Int8Kernel(const Int8Product *x);
-/* [R - 1][P - 1] */
-typedef struct { Int8Kernel *kernel[INT8_MOST_ROWS][INT8_MOST_PANELS]; } Int8Family;
+typedef struct {
+    int         rows;                  /* the most that a kernel takes, at most INT8_MOST_ROWS */
+    int         panels;                /* that several rows take at once: one row takes INT8_MOST_PANELS */
+    Int8Kernel *kernel[INT8_MOST_ROWS][INT8_MOST_PANELS];                /* [R - 1][P - 1]; NULL: unused */
+} Int8Family;
 
 /* The one that a family of kernels takes on this machine. */
 const Int8Family *int8_family_of(KernelFamily family);

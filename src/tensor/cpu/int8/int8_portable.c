@@ -30,4 +30,5 @@ static inline void portable(const Int8Product *x, int rows, int panels)
 #define KERNELS(r)      KERNEL(r, 1) KERNEL(r, 2)
 #define NAMES(r)        { portable_##r##_1, portable_##r##_2 }
 KERNELS(1) KERNELS(2) KERNELS(3) KERNELS(4) KERNELS(5) KERNELS(6)
-const Int8Family int8_portable = { { NAMES(1), NAMES(2), NAMES(3), NAMES(4), NAMES(5), NAMES(6) } };
+const Int8Family int8_portable = { INT8_MOST_ROWS, INT8_MOST_PANELS,
+                                   { NAMES(1), NAMES(2), NAMES(3), NAMES(4), NAMES(5), NAMES(6) } };

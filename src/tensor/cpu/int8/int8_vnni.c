@@ -7,12 +7,19 @@
 #define LANES   16
 #define VECTORS 1
 #define ROWS    6
+#define PANELS  2
 typedef __m512i Ints;
 typedef __m512  Floats;
 #define BEGIN(offset)        _mm512_set1_epi32(offset)
 #define ACTIVATIONS(at)      _mm512_set1_epi32(quad_of(at))
 #define WEIGHTS(at)          _mm512_loadu_si512(at)
-#define MULTIPLY(sum, w, x)  _mm512_dpbusd_epi32(sum, w, x)
+/* Compilers would begin all multiplications of a step before they add, for which there are not enough
+ * registers, unless they cannot tell what becomes of a sum. */
+#define MULTIPLY(sum, w, x)                                                                          \
+    do {                                                                                             \
+        sum = _mm512_dpbusd_epi32(sum, w, x);                                                        \
+        __asm__ volatile("" : "+v"(sum));                                                            \
+    } while (0)
 #define FLOATS(x)            _mm512_cvtepi32_ps(x)
 #define SPLAT(x)             _mm512_set1_ps(x)
 #define LOAD(at)             _mm512_loadu_ps(at)
