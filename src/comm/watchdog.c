@@ -33,7 +33,8 @@ static const int64_t MS = 1000000;
 
 /* What the ranks exchange when the watchdog opens. heartbeat and watchdog are valid only where ranks are
  * threads. started: the start time of the process in clock ticks since boot, which tells it from a later
- * process with the same pid. */
+ * process with the same pid; 0 in w->identity where this process does not see it: on another host, or in
+ * another container. */
 typedef struct {
     char    host[64];
     int64_t pid;
@@ -140,7 +141,8 @@ static void leave(Watchdog *w, int rank)
 }
 
 /* ---- ending the job ---- */
-/* Field 22 (starttime) of /proc/PID/stat, see proc(5); 0 where this host has no such process. */
+/* Field 22 (starttime) of /proc/PID/stat, see proc(5); 0 where this host has no such process, or one that has ended
+ * and which its parent has not waited for (field 3, its state, is Z or X). */
 static unsigned long long process_start_time(int64_t pid)
 {
     char path[64], text[1024];
@@ -150,20 +152,23 @@ static unsigned long long process_start_time(int64_t pid)
     if (fd >= 0) close(fd);
     text[n > 0 ? n : 0] = '\0';
     char *at = strrchr(text, ')');                    /* ends field 2, a name that may contain blanks */
+    if (at && at[1] && (at[2] == 'Z' || at[2] == 'X')) return 0;
     for (int field = 2; at && field < 22; field++) at = strchr(at + 1, ' ');
     return at ? strtoull(at, NULL, 10) : 0;
 }
 
+/* Whether this process sees that of a rank, and it has not ended. */
+static bool is_running(const RankIdentity *identity)
+{
+    return identity->started && process_start_time(identity->pid) == identity->started;
+}
+
 /* A process stopped by SIGSTOP or blocked in the kernel does not end by itself, and some launchers wait
- * for it for ever. Only processes of the same host can kill it. The start time guards against killing
- * another process with a reused pid. */
+ * for it for ever. Only processes of the same host can kill it. */
 static void kill_frozen(const Watchdog *w, int rank)
 {
     if (rank < 0 || rank >= w->size || rank == w->rank) return;
-    const RankIdentity *identity = &w->identity[rank];
-    bool same_host = strcmp(identity->host, w->identity[w->rank].host) == 0;
-    if (same_host && identity->started && process_start_time(identity->pid) == identity->started)
-        kill((pid_t)identity->pid, SIGKILL);
+    if (is_running(&w->identity[rank])) kill((pid_t)w->identity[rank].pid, SIGKILL);
 }
 
 /* Tells the other processes to end, and ends after LAUNCHER_READS_US, like all of them: on a busy host
@@ -201,6 +206,23 @@ static bool waits_for(const ObservedRank *seen, int rank)
     return false;
 }
 
+/* Other ranks of this host whose processes have ended. One of them may be the cause: UCX, below MPICH, aborts a rank
+ * that reads the memory of a dead one. */
+static void text_add_ended_ranks(VerdictText *text, const Watchdog *w, int rank)
+{
+    bool *marked = w->marked;
+    int   ended  = 0;
+    for (int r = 0; r < w->size; r++) {
+        const RankIdentity *identity = &w->identity[r];
+        marked[r] = r != rank && !w->seen[r].left && identity->started && !is_running(identity);
+        ended += marked[r];
+    }
+    if (ended == 0) return;
+    text_add(text, "; ");
+    text_add_ranks(text, marked, w->size);
+    text_add(text, " of this host ended too");
+}
+
 /* A connection was closed without a goodbye: the system does that when a process ends for any reason. */
 static void report_dead(Watchdog *w, int rank)
 {
@@ -213,6 +235,7 @@ static void report_dead(Watchdog *w, int rank)
     text_add_rank(&text, w, rank);
     text_add(&text, " (pid %lld) died; last seen in ", (long long)w->identity[rank].pid);
     text_add_progress(&text, &w->seen[rank].progress);
+    text_add_ended_ranks(&text, w, rank);
     text_add(&text, "; the job is stopped");
     end_job(w, &text, NOBODY);
 }
@@ -523,10 +546,13 @@ static Status exchange_identities(Watchdog **w, Comm *world)
     comm_gather_bytes(world, "watchdog", all, &mine, sizeof mine);
     bool one_host = true;
     for (int r = 0; r < world->size; r++) one_host &= strcmp(all[r].host, all[0].host) == 0;
-    if (*w)
-        memcpy((*w)->identity, all, (size_t)world->size * sizeof *all);
-    else
+    if (!*w) {
         *w = all[0].watchdog;
+    } else {
+        for (int r = 0; r < world->size; r++)
+            if (strcmp(all[r].host, mine.host) != 0 || !is_running(&all[r])) all[r].started = 0;
+        memcpy((*w)->identity, all, (size_t)world->size * sizeof *all);
+    }
     free(all);
     return (*w)->threads ? OK : heartbeat_tcp_open((*w)->fd, world, one_host);
 }

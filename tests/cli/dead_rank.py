@@ -39,6 +39,19 @@ def pids_of(out):
     return pids
 
 
+def has_ended(pid):
+    try:
+        return open(f"/proc/{pid}/stat").read().rpartition(")")[2].split()[0] == "Z"
+    except OSError:
+        return True
+
+
+def ranks_at_fault(line):
+    """The rank that a line reports, and those of which it says that they ended too."""
+    ended = re.search(r"; ranks? ([0-9, ]+) of this host ended too", line)
+    return [int(rank) for rank in re.search(r"rank (\d+) on host", line).groups() + tuple(ended[1].split(", ") if ended else [])]
+
+
 def wait_for(what, seconds, told):
     end = time.monotonic() + seconds
     while time.monotonic() < end:
@@ -48,7 +61,8 @@ def wait_for(what, seconds, told):
     sys.exit(f"waited {seconds} s for {what}")
 
 
-def one(mpi, launcher, data, folder, number, victim, tries):
+def one(mpi, launcher, data, folder, number, victim, tries, before=None):
+    """`before`: a rank that is killed before the victim, which is frozen until then and so cannot report it."""
     out = os.path.join(folder, f"{mpi.replace(' ', '')}-{number.name}-{victim}-{tries}")
     args = ["train", "--data-path", data, "--train-iters", 1000000, *run.MODEL, "--tp", 2, "--threads", 1, "--watchdog-seconds", 2,
             "--save", out, "--metrics", out + ".jsonl"]
@@ -59,6 +73,10 @@ def one(mpi, launcher, data, folder, number, victim, tries):
         pids = pids_of(out)
         if sorted(pids) != [0, 1, 2, 3]:
             sys.exit(f"found ranks {sorted(pids)}, not 0 to 3")
+        if before is not None:
+            os.kill(pids[victim], signal.SIGSTOP)
+            os.kill(pids[before], signal.SIGKILL)
+            wait_for("the end of a killed process", 10, lambda: has_ended(pids[before]))
         os.kill(pids[victim], number)
         begin = time.monotonic()
         try:
@@ -72,9 +90,9 @@ def one(mpi, launcher, data, folder, number, victim, tries):
         child.kill()
         child.wait()
     ours = [line for line in stderr.splitlines() if line.startswith("jotun:") and line.endswith("the job is stopped")]
-    if len(ours) != 1 or f"rank {victim} " not in ours[0]:
+    if len(ours) != 1 or victim not in ranks_at_fault(ours[0]) or before not in [None, *ranks_at_fault(ours[0])]:
         if tries > 1:
-            return one(mpi, launcher, data, folder, number, victim, tries - 1)
+            return one(mpi, launcher, data, folder, number, victim, tries - 1, before)
         sys.exit(f"{mpi}, {number.name} of rank {victim}: lines of ours are {ours}\n{stderr}")
     if took > 10 or child.returncode == 0:
         sys.exit(f"{mpi}, {number.name} of rank {victim}: ended after {took:.1f} s with exit code {child.returncode}")
@@ -128,9 +146,10 @@ def main():
         data = run.corpus(folder)
         for mpi, launcher in launchers.items():
             for number, victim in (signal.SIGKILL, 2), (signal.SIGKILL, 0), (signal.SIGSTOP, 1), (signal.SIGSTOP, 0):
-                # UCX, below MPICH, aborts a rank that reads a dead rank's memory, and MPICH's launcher kills the ranks a
-                # millisecond after it has seen the death; either may be faster than the watchdog's line.
+                # MPICH's launcher kills the ranks a millisecond after it has seen a death, which may be faster than the
+                # watchdog's line. UCX, below MPICH, aborts a rank that reads a dead rank's memory: then two have ended.
                 one(mpi, launcher, data, folder, number, victim, 3 if mpi == "MPICH" and number == signal.SIGKILL else 1)
+            one(mpi, launcher, data, folder, signal.SIGKILL, 0, 3, before=2)
         if "MPICH" in launchers:                        # both wait for 30 seconds, so they run side by side
             jobs = [start_early(launchers["MPICH"], data, folder, SLEEPS, "MPI_Init"),
                     start_early(launchers["MPICH"], data, folder, STOPS, "the first synchronization of all ranks")]
