@@ -141,8 +141,8 @@ static void leave(Watchdog *w, int rank)
 }
 
 /* ---- ending the job ---- */
-/* Field 22 (starttime) of /proc/PID/stat, see proc(5); 0 where this host has no such process, or one that has ended
- * and which its parent has not waited for (field 3, its state, is Z or X). */
+/* Field 22 (starttime) of /proc/PID/stat, see proc(5); 0 where this host has no such process, or one that
+ * has ended and waits for its parent (field 3, its state, is Z or X). */
 static unsigned long long process_start_time(int64_t pid)
 {
     char path[64], text[1024];
@@ -158,10 +158,7 @@ static unsigned long long process_start_time(int64_t pid)
 }
 
 /* Whether this process sees that of a rank, and it has not ended. */
-static bool is_running(const RankIdentity *identity)
-{
-    return identity->started && process_start_time(identity->pid) == identity->started;
-}
+static bool is_running(const RankIdentity *i) { return i->started && process_start_time(i->pid) == i->started; }
 
 /* A process stopped by SIGSTOP or blocked in the kernel does not end by itself, and some launchers wait
  * for it for ever. Only processes of the same host can kill it. */
@@ -206,20 +203,19 @@ static bool waits_for(const ObservedRank *seen, int rank)
     return false;
 }
 
-/* Other ranks of this host whose processes have ended. One of them may be the cause: UCX, below MPICH, aborts a rank
- * that reads the memory of a dead one. */
+/* Other ranks of this host whose processes have ended. One of them may be the cause: UCX, below MPICH, aborts
+ * a rank that reads the memory of a dead one. */
 static void text_add_ended_ranks(VerdictText *text, const Watchdog *w, int rank)
 {
-    bool *marked = w->marked;
-    int   ended  = 0;
+    int ended = 0;
     for (int r = 0; r < w->size; r++) {
         const RankIdentity *identity = &w->identity[r];
-        marked[r] = r != rank && !w->seen[r].left && identity->started && !is_running(identity);
-        ended += marked[r];
+        w->marked[r] = r != rank && !w->seen[r].left && identity->started && !is_running(identity);
+        ended += w->marked[r];
     }
     if (ended == 0) return;
     text_add(text, "; ");
-    text_add_ranks(text, marked, w->size);
+    text_add_ranks(text, w->marked, w->size);
     text_add(text, " of this host ended too");
 }
 
@@ -545,14 +541,14 @@ static Status exchange_identities(Watchdog **w, Comm *world)
     identity_fill(&mine, world, *w);
     comm_gather_bytes(world, "watchdog", all, &mine, sizeof mine);
     bool one_host = true;
-    for (int r = 0; r < world->size; r++) one_host &= strcmp(all[r].host, all[0].host) == 0;
-    if (!*w) {
-        *w = all[0].watchdog;
-    } else {
-        for (int r = 0; r < world->size; r++)
-            if (strcmp(all[r].host, mine.host) != 0 || !is_running(&all[r])) all[r].started = 0;
-        memcpy((*w)->identity, all, (size_t)world->size * sizeof *all);
+    for (int r = 0; r < world->size; r++) {
+        one_host &= strcmp(all[r].host, all[0].host) == 0;
+        if (strcmp(all[r].host, mine.host) != 0 || !is_running(&all[r])) all[r].started = 0;
     }
+    if (*w)
+        memcpy((*w)->identity, all, (size_t)world->size * sizeof *all);
+    else
+        *w = all[0].watchdog;
     free(all);
     return (*w)->threads ? OK : heartbeat_tcp_open((*w)->fd, world, one_host);
 }

@@ -149,7 +149,8 @@ def main():
                 # MPICH's launcher kills the ranks a millisecond after it has seen a death, which may be faster than the
                 # watchdog's line. UCX, below MPICH, aborts a rank that reads a dead rank's memory: then two have ended.
                 one(mpi, launcher, data, folder, number, victim, 3 if mpi == "MPICH" and number == signal.SIGKILL else 1)
-            one(mpi, launcher, data, folder, signal.SIGKILL, 0, 3, before=2)
+        if "Open MPI" in launchers:                     # whose launcher lets the others speak
+            one("Open MPI", launchers["Open MPI"], data, folder, signal.SIGKILL, 0, 3, before=2)
         if "MPICH" in launchers:                        # both wait for 30 seconds, so they run side by side
             jobs = [start_early(launchers["MPICH"], data, folder, SLEEPS, "MPI_Init"),
                     start_early(launchers["MPICH"], data, folder, STOPS, "the first synchronization of all ranks")]
