@@ -99,11 +99,6 @@ static void text_add_progress(VerdictText *text, const RankProgress *progress)
                  (long long)progress->file_calls);
 }
 
-static void text_add_rank(VerdictText *text, const Watchdog *w, int rank)
-{
-    text_add(text, "rank %d on host %s", rank, w->identity[rank].host);
-}
-
 /* "rank 1" or "ranks 0, 2": the marked ranks, of which at most 16 are listed. Returns how many are marked. */
 static int text_add_ranks(VerdictText *text, const bool *marked, int size)
 {
@@ -157,8 +152,11 @@ static unsigned long long process_start_time(int64_t pid)
     return at ? strtoull(at, NULL, 10) : 0;
 }
 
-/* Whether this process sees that of a rank, and it has not ended. */
-static bool is_running(const RankIdentity *i) { return i->started && process_start_time(i->pid) == i->started; }
+/* This process sees that of the rank, which has not ended. */
+static bool is_running(const RankIdentity *of)
+{
+    return of->started && process_start_time(of->pid) == of->started;
+}
 
 /* A process stopped by SIGSTOP or blocked in the kernel does not end by itself, and some launchers wait
  * for it for ever. Only processes of the same host can kill it. */
@@ -227,8 +225,7 @@ static void report_dead(Watchdog *w, int rank)
         _exit(3);
     }
     VerdictText text = { .at = 0 };
-    text_add(&text, "jotun: ");
-    text_add_rank(&text, w, rank);
+    text_add(&text, "jotun: rank %d on host %s", rank, w->identity[rank].host);
     text_add(&text, " (pid %lld) died; last seen in ", (long long)w->identity[rank].pid);
     text_add_progress(&text, &w->seen[rank].progress);
     text_add_ended_ranks(&text, w, rank);
@@ -247,8 +244,7 @@ static void report_unresponsive(Watchdog *w, int rank, bool frozen)
         _exit(3);
     }
     VerdictText text = { .at = 0 };
-    text_add(&text, "jotun: ");
-    text_add_rank(&text, w, rank);
+    text_add(&text, "jotun: rank %d on host %s", rank, w->identity[rank].host);
     if (frozen)
         text_add(&text, " has been silent for %.3g s, last seen in ", (double)w->limit * 1e-9);
     else
