@@ -32,7 +32,7 @@ enum { SANITIZED = 2 };                        /* some 40 s each */
 #else
 enum { SANITIZED = 3 };
 #endif
-enum { SEED = 23, COUNT = 200, QUICK = 25, QUICK_DOUBLE = 15, SECONDS = 120 };
+enum { SEED = 23, COUNT = 200, QUICK = 25, QUICK_DOUBLE = 8, SECONDS = 120 };
 typedef struct { int seed, count, run, only, in_order, from, with; bool list, resumed, exact; const char *traffic; } Arguments;
 
 /* For traffic_check.py: the lines of the run, and of that of one rank, or of few, the loads of experts. */

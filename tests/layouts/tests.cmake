@@ -18,7 +18,7 @@ function(layouts_test NAME name labels)                # layouts_test(NAME layou
         ENVIRONMENT "JOTUN=$<TARGET_FILE:jotun>;PYTHONPATH=${CMAKE_CURRENT_SOURCE_DIR}/cli")
 endfunction()
 
-# The same layouts in double, other ones than those that layouts.drawn has trained in double by chance: the quick part 15 of seed 31.
+# The same layouts in double, other ones than those that layouts.drawn has trained in double by chance: the quick part 8 of seed 31.
 add_test(NAME layouts.double COMMAND layouts_drawn --seed 31 --double)
 set_tests_properties(layouts.double PROPERTIES LABELS layouts TIMEOUT 7200 COST 50)
 

@@ -30,7 +30,7 @@ UNEVEN = {
 PURPOSES = ["persistent", "weights", "master weights", "gradients", "optimizer states", "activations", "wgrad_saved", "recomputed", "gathered", "scratch", "workspace", "host", "total"]
 UNIT = {"B": 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "TiB": 2**40}
 failures = []
-DRAWN = 400 if os.environ.get("JOTUN_FULL") else 60
+DRAWN = 400 if os.environ.get("JOTUN_FULL") else 15 if os.environ.get("SANITIZE") else 60      # drawn runs
 
 
 def dry_run(words, addresses=None):
