@@ -53,6 +53,7 @@ if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
 endif()
 # Vectors of 64 bytes without AVX-512: the warning is about functions that pass them, and all of these are inlined.
 set_property(SOURCE ${CMAKE_SOURCE_DIR}/src/tensor/cpu/gemm_emulated.c ${CMAKE_SOURCE_DIR}/src/tensor/cpu/flash/flash_emulated.c ${CMAKE_SOURCE_DIR}/src/tensor/cpu/flash/flash_emulated_bf16.c
-    APPEND PROPERTY COMPILE_OPTIONS -Wno-psabi $<$<CONFIG:Debug>:-O0>)              # sanitizers take half a minute to optimise them
+    APPEND PROPERTY COMPILE_OPTIONS -Wno-psabi $<$<CONFIG:Debug>:-O0>
+    $<$<BOOL:${JOTUN_SANITIZE}>:-fno-sanitize=all>)              # their source is that of the others, which are checked; it takes a minute to compile
 # The writer's loops over ids are vectorised as well.
 set_source_files_properties(${CMAKE_SOURCE_DIR}/src/data/token_file_write.c PROPERTIES COMPILE_OPTIONS "$<$<CONFIG:Release>:-O3>")
