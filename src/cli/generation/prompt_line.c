@@ -30,9 +30,12 @@ static Status number_read(const NumberKey *k, void *to, const char *name, const 
 {
     double x = json_number_value(value);
     bool whole = k->kind != NUMBER_REAL;
-    if (!json_is_number(value) || (whole && !json_is_integer(value)) || !(x >= k->least && x <= k->most))
-        return fail(BAD_FILE, "%s: \"%s\" must be %s from %.15g to %.15g", name, k->key,
-                    whole ? "a whole number" : "a number", k->least, k->most);
+    bool good = json_is_number(value) && (!whole || json_is_integer(value)) && x >= k->least && x <= k->most;
+    if (!good && whole)
+        return fail(BAD_FILE, "%s: \"%s\" must be a whole number from %lld to %lld", name, k->key,
+                    (long long)k->least, (long long)k->most);
+    if (!good)
+        return fail(BAD_FILE, "%s: \"%s\" must be a number from %g to %g", name, k->key, k->least, k->most);
     switch (k->kind) {
     case NUMBER_REAL:  *(double *)to   = x;                                     break;
     case NUMBER_WHOLE: *(int64_t *)to  = json_integer_value(value);             break;
