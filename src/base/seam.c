@@ -126,8 +126,8 @@ void seam_fault_open(void)
     int         words   = sscanf(text, "%31[^:]:%ld:%7[a-z]%n", fault.point, &fault.number, name, &end);
     FaultAction action  = action_named(name);
     CHECK(words == 3 && text[end] == '\0' && fault.number > 0 && action != FAULT_NONE,
-          "JOTUN_FAULT=%s is not point:n:action, such as write:3:fail; actions are kill, stop, fail, exit, term",
-          text);
+          "JOTUN_FAULT=%s is not point:n:action, such as write:3:fail; actions are kill, stop, fail, exit "
+          "and term", text);
     fault.action = action;
     seam.write   = fault_write;
     seam.sync    = fault_sync;

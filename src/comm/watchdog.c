@@ -158,14 +158,14 @@ static unsigned long long process_start_time(int64_t pid)
 }
 
 /* Whether this process sees that of a rank, and it has not ended. */
-static bool is_running(const RankIdentity *i) { return i->started && process_start_time(i->pid) == i->started; }
+static bool is_alive(const RankIdentity *i) { return i->started && process_start_time(i->pid) == i->started; }
 
 /* A process stopped by SIGSTOP or blocked in the kernel does not end by itself, and some launchers wait
  * for it for ever. Only processes of the same host can kill it. */
 static void kill_frozen(const Watchdog *w, int rank)
 {
     if (rank < 0 || rank >= w->size || rank == w->rank) return;
-    if (is_running(&w->identity[rank])) kill((pid_t)w->identity[rank].pid, SIGKILL);
+    if (is_alive(&w->identity[rank])) kill((pid_t)w->identity[rank].pid, SIGKILL);
 }
 
 /* Tells the other processes to end, and ends after LAUNCHER_READS_US, like all of them: on a busy host
@@ -210,7 +210,7 @@ static void text_add_ended_ranks(VerdictText *text, const Watchdog *w, int rank)
     int ended = 0;
     for (int r = 0; r < w->size; r++) {
         const RankIdentity *identity = &w->identity[r];
-        w->marked[r] = r != rank && !w->seen[r].left && identity->started && !is_running(identity);
+        w->marked[r] = r != rank && !w->seen[r].left && identity->started && !is_alive(identity);
         ended += w->marked[r];
     }
     if (ended == 0) return;
@@ -543,7 +543,7 @@ static Status exchange_identities(Watchdog **w, Comm *world)
     bool one_host = true;
     for (int r = 0; r < world->size; r++) {
         one_host &= strcmp(all[r].host, all[0].host) == 0;
-        if (strcmp(all[r].host, mine.host) != 0 || !is_running(&all[r])) all[r].started = 0;
+        if (strcmp(all[r].host, mine.host) != 0 || !is_alive(&all[r])) all[r].started = 0;
     }
     if (*w)
         memcpy((*w)->identity, all, (size_t)world->size * sizeof *all);

@@ -35,7 +35,8 @@ static bool read_number(Reading *x, const json_t *value, double low, double high
 static bool read_whole(Reading *x, const json_t *value, int64_t low, int64_t high, int64_t *out)
 {
     if (!json_is_integer(value))
-        return REFUSE("%s must be a whole number from %lld to %lld", x->name, (long long)low, (long long)high);
+        return REFUSE("%s must be a whole number from %lld to %lld", x->name, (long long)low,
+                      (long long)high);
     *out = json_integer_value(value);
     if (*out >= low && *out <= high) return true;
     return REFUSE("%s is %lld; it must be from %lld to %lld", x->name, (long long)*out, (long long)low,

@@ -29,8 +29,8 @@ typedef struct { int64_t count; double mean, variance; } LossStatistics;
  * was none. */
 typedef struct { double lowest; int64_t since; } EvaluationLosses;
 
-/* Of what follows a step, that which a signal prevented and the resumed run does first: the evaluation of data
- * set i is bit i (data/split.h), samples of text are the bit above all of them. */
+/* Of what follows a step, that which a signal prevented and the resumed run does first: the evaluation of
+ * data set i is bit i (data/split.h), samples of text are the bit above all of them. */
 enum { DUE_SAMPLES = DATA_SETS, DUE_BITS };
 
 typedef struct {

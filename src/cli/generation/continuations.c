@@ -217,8 +217,8 @@ static void progress(void *context, EngineUse use)
     if (seconds_since(c->reported) < PROGRESS_SECONDS || (!c->lines && c->tokens > 0)) return;
     c->reported = seam.clock();
     for (int64_t i = 0; i < c->prompts->count; i++) all += c->prompts->prompt[i].count * c->each;
-    log_line("after %.0f s: %lld of %lld tokens of prompts are computed, %lld tokens made, %lld of %lld texts "
-             "written", seconds_since(c->begun), (long long)use.prompt_tokens, (long long)all,
+    log_line("after %.0f s: %lld of %lld tokens of prompts are computed, %lld tokens made, %lld of %lld "
+             "texts written", seconds_since(c->begun), (long long)use.prompt_tokens, (long long)all,
              (long long)c->tokens, (long long)c->next, (long long)(c->prompts->count * c->each));
 }
 
@@ -264,5 +264,6 @@ static void scored(void *context, int64_t number, double score)
 
 RequestSource continuations_source(Continuations *c)
 {
-    return (RequestSource){ .use = progress, .next = next, .token = token, .ended = ended, .scored = scored, .context = c };
+    return (RequestSource){ .use = progress, .next = next, .token = token, .ended = ended,
+                            .scored = scored, .context = c };
 }

@@ -25,8 +25,8 @@ typedef struct {
 } PromptLine;
 
 /* Reads a line, and what it says of the rule into *rule. BAD_FILE with `name`, the line's: no JSON object, a
- * key that has no meaning here, a value of another type or out of range, settings that exclude each other once
- * those of the options are there too. texts: of each prompt. Close it after a failure too. */
+ * key that has no meaning here, a value of another type or out of range, settings that exclude each other
+ * once those of the options are there too. texts: of each prompt. Close it after a failure too. */
 Status prompt_line_read (PromptLine *line, PromptRule *rule, const char *name, const char *text,
                          int64_t bytes, int64_t texts);
 void   prompt_line_close(PromptLine *line);
