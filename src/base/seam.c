@@ -67,7 +67,7 @@ const Seam seam_system = SYSTEM_SEAM;
 Seam       seam        = SYSTEM_SEAM;
 
 /* ---- JOTUN_FAULT ---- */
-typedef enum { FAULT_NONE, FAULT_KILL, FAULT_STOP, FAULT_FAIL, FAULT_EXIT } FaultAction;
+typedef enum { FAULT_NONE, FAULT_KILL, FAULT_STOP, FAULT_FAIL, FAULT_EXIT, FAULT_TERM } FaultAction;
 
 /* Written once before threads start; `reached` is atomic because ranks may be threads that share the
  * count. */
@@ -83,6 +83,7 @@ static bool fault_at(const char *point)
     if (fault.action == FAULT_KILL) raise(SIGKILL);
     if (fault.action == FAULT_STOP) raise(SIGSTOP);
     if (fault.action == FAULT_EXIT) _exit(3);
+    if (fault.action == FAULT_TERM) raise(SIGTERM);
     return fault.action == FAULT_FAIL;
 }
 
@@ -110,8 +111,8 @@ static int fault_remove(const char *path) { return fault_at("remove") ? disk_ful
 static FaultAction action_named(const char *name)
 {
     static const char *const names[] = { [FAULT_KILL] = "kill", [FAULT_STOP] = "stop", [FAULT_FAIL] = "fail",
-                                         [FAULT_EXIT] = "exit" };
-    for (FaultAction a = FAULT_KILL; a <= FAULT_EXIT; a++)
+                                         [FAULT_EXIT] = "exit", [FAULT_TERM] = "term" };
+    for (FaultAction a = FAULT_KILL; a <= FAULT_TERM; a++)
         if (strcmp(name, names[a]) == 0) return a;
     return FAULT_NONE;
 }
@@ -125,8 +126,8 @@ void seam_fault_open(void)
     int         words   = sscanf(text, "%31[^:]:%ld:%7[a-z]%n", fault.point, &fault.number, name, &end);
     FaultAction action  = action_named(name);
     CHECK(words == 3 && text[end] == '\0' && fault.number > 0 && action != FAULT_NONE,
-          "JOTUN_FAULT=%s is not point:n:action, such as write:3:fail; actions are kill, stop, fail and exit",
-          text);
+          "JOTUN_FAULT=%s is not point:n:action, such as write:3:fail; actions are kill, stop, fail, exit "
+          "and term", text);
     fault.action = action;
     seam.write   = fault_write;
     seam.sync    = fault_sync;

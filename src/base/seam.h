@@ -28,9 +28,10 @@ extern const Seam seam_system;       /* the system's own calls */
 
 /* Fault injection for tests. JOTUN_FAULT="point:n:action" runs `action` when `point` is reached for the
  * n-th time in this process. Points are write, sync, rename, mkdir, remove and the names given to
- * seam_point (step, collective, ...); actions are kill (SIGKILL), stop (SIGSTOP), fail (ENOSPC, or a CHECK
- * at a named point) and exit (exit code 3). Reads the variable once and replaces the entries of `seam`;
- * without the variable it does nothing. A malformed value is a CHECK. */
+ * seam_point (step, evaluation, collective, ...); actions are kill (SIGKILL), stop (SIGSTOP), fail (ENOSPC,
+ * or a CHECK at a named point), exit (exit code 3) and term (SIGTERM, which a command may handle). Reads the
+ * variable once and replaces the entries of `seam`; without the variable it does nothing. A malformed value
+ * is a CHECK. */
 void seam_fault_open(void);
 /* A named point outside of the calls above, at which JOTUN_FAULT may act. */
 void seam_point(const char *point);

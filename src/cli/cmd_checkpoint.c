@@ -61,6 +61,9 @@ static Status info(const char *dir)
         printf("lacks      %s%s%s\n", m.state.lacks & CHECKPOINT_STATES ? "optimizer states" : "",
                m.state.lacks == (CHECKPOINT_STATES | CHECKPOINT_POSITION) ? ", " : "",
                m.state.lacks & CHECKPOINT_POSITION ? "position of a run" : "");
+    for (int bit = 0; bit < DUE_BITS; bit++)
+        if (m.state.due >> bit & 1)
+            printf("due        %s\n", bit == DUE_SAMPLES ? "samples of text" : "an evaluation");
     if (m.kernels) printf("kernels    %s\n", m.kernels);
     if (m.state.loss_scale.scale > 0) printf("loss scale %g\n", m.state.loss_scale.scale);
     printf("tensors    %d in %d files, %s\noptions    as the run was given them\n", m.tensors, m.files,

@@ -10,6 +10,7 @@
 #include "cli/generation/engine_setup.h"
 #include "cli/generation/logits_file.h"
 #include "cli/setup/setup.h"
+#include "conf/generation/generation.h"
 
 typedef struct {
     const Options *o;
@@ -133,7 +134,9 @@ static Status prepare(Task *task, Options *o)
     PromptsAsked asked = { .option = "--prompt", .text = &o->prompt, .texts = file ? 0 : 1,
         .file = file, .json = o->prompt_jsonl != NULL,
         .rule = { .sampling = setup_sampling(o), .logprobs = (int)o->logprobs, .beams = (int)o->beams,
-                  .length_penalty = o->length_penalty, .stop = o->stop.text, .stops = o->stop.count },
+                  .length_penalty = o->length_penalty, .stop = o->stop.text, .stops = o->stop.count,
+                  .typed = generation_typed(o) },
+        .each = o->return_sequences,
         .most_option = "--max-new-tokens", .most = o->max_new_tokens,
         .most_typed = options_typed_by_person(o, OPTION_max_new_tokens) };
     TRY(prompts_read(&task->prompts, &asked, &task->tokenizer, &task->config.model));

@@ -79,8 +79,9 @@ typedef enum { REQUEST_NONE, REQUEST_GIVEN, REQUEST_CLOSED } RequestAnswer;
 typedef enum { END_OF_TEXT, END_LENGTH, END_STOPPED, END_CANCELLED, END_NOT_FINITE,
                END_TOO_LONG } GenerationEnd;
 
-/* Pages in use and pages in all, of all data ranks; texts that run, and that could. Known on rank 0. */
-typedef struct { int64_t pages_used, pages, running, places; } EngineUse;
+/* Pages in use and pages in all, of all data ranks; texts that run, and that could; tokens of prompts that
+ * were computed since the engine runs. Known on rank 0. */
+typedef struct { int64_t pages_used, pages, running, places, prompt_tokens; } EngineUse;
 
 /* Called on rank 0 alone, between two forwards, by the thread that runs the engine. */
 typedef struct {

@@ -215,7 +215,7 @@ static bool any_slot_free(const Scheduler *s)
 
 static EngineUse use_of(const Scheduler *s)
 {
-    EngineUse use = { .running = s->running, .places = slots(s) };
+    EngineUse use = { .running = s->running, .places = slots(s), .prompt_tokens = s->prompt_tokens };
     for (int d = 0; d < data_ranks(s->g); d++) {
         use.pages      += engine_pages(s->g);
         use.pages_used += engine_pages(s->g) - s->pool[d].frees;
@@ -288,6 +288,7 @@ static void plan_prompts(Scheduler *s, ForwardPlan *f, int data, int64_t *list)
             segment_add(s, f, list[k], micro, count, draws);
             used += count;
             slot->cached += count;
+            s->prompt_tokens += count;
             results += draws;
             f->rows = most_of(f->rows, used);
         }

@@ -35,6 +35,7 @@ typedef struct {
     Request   pending;             /* given and not begun */
     bool      has_pending, closed, texts_next;
     int64_t   orders, running;     /* requests begun; that run */
+    int64_t   prompt_tokens;       /* computed, of all prompts */
 } Scheduler;
 
 void scheduler_open (Scheduler *s, const EngineSetup *g, const RequestSource *source);

@@ -26,25 +26,26 @@ static const ServedModel *model_of(const Reading *x) { return &x->rules->model[x
 
 static bool read_number(Reading *x, const json_t *value, double low, double high, double *out)
 {
-    if (!json_is_number(value)) return REFUSE("%s is a number from %g to %g", x->name, low, high);
+    if (!json_is_number(value)) return REFUSE("%s must be a number from %g to %g", x->name, low, high);
     *out = json_number_value(value);
     if (isfinite(*out) && *out >= low && *out <= high) return true;
-    return REFUSE("%s is %g; it is from %g to %g", x->name, *out, low, high);
+    return REFUSE("%s is %g; it must be from %g to %g", x->name, *out, low, high);
 }
 
 static bool read_whole(Reading *x, const json_t *value, int64_t low, int64_t high, int64_t *out)
 {
     if (!json_is_integer(value))
-        return REFUSE("%s is a whole number from %lld to %lld", x->name, (long long)low, (long long)high);
+        return REFUSE("%s must be a whole number from %lld to %lld", x->name, (long long)low,
+                      (long long)high);
     *out = json_integer_value(value);
     if (*out >= low && *out <= high) return true;
-    return REFUSE("%s is %lld; it is from %lld to %lld", x->name, (long long)*out, (long long)low,
+    return REFUSE("%s is %lld; it must be from %lld to %lld", x->name, (long long)*out, (long long)low,
                   (long long)high);
 }
 
 static bool read_flag(Reading *x, const json_t *value, bool *out)
 {
-    if (!json_is_boolean(value)) return REFUSE("%s is true or false", x->name);
+    if (!json_is_boolean(value)) return REFUSE("%s must be true or false", x->name);
     *out = json_is_true(value);
     return true;
 }
@@ -59,7 +60,7 @@ static bool is_text(const json_t *value, const char *text)
 
 static bool model(Reading *x, const json_t *value)
 {
-    if (!json_is_string(value)) return REFUSE("model is the name of a model; /v1/models lists them");
+    if (!json_is_string(value)) return REFUSE("model must be the name of a model; /v1/models lists them");
     for (int i = 0; i < x->rules->models; i++)
         if (is_text(value, x->rules->model[i].name)) return x->r->model = i, true;
     return api_refuse(x->error, 404, "model", "model_not_found", "there is no model %.200s here; /v1/models "
@@ -71,11 +72,10 @@ static bool temperature(Reading *x, const json_t *value)
     return read_number(x, value, 0, 1000, &x->r->sampling.temperature);
 }
 
-/* 1 is no restriction, which 0 means to the engine. */
+/* 1 is no restriction, as 0, which means that to the engine and as an option. */
 static bool top_p(Reading *x, const json_t *value)
 {
     if (!read_number(x, value, 0, 1, &x->r->sampling.top_p)) return false;
-    if (x->r->sampling.top_p == 0) return REFUSE("top_p is above 0; temperature 0 takes the likeliest token");
     if (x->r->sampling.top_p == 1) x->r->sampling.top_p = 0;
     return true;
 }
@@ -100,7 +100,7 @@ static bool repetition_penalty(Reading *x, const json_t *value)
 
 static bool seed(Reading *x, const json_t *value)
 {
-    if (!json_is_integer(value)) return REFUSE("seed is a whole number");
+    if (!json_is_integer(value)) return REFUSE("seed must be a whole number");
     x->r->sampling.seed = (uint64_t)json_integer_value(value);
     return x->r->seeded = true;
 }
@@ -143,7 +143,7 @@ static bool stream_options(Reading *x, const json_t *value)
 {
     const char *name;
     json_t *one;
-    if (!json_is_object(value)) return REFUSE("stream_options is an object, {\"include_usage\": true}");
+    if (!json_is_object(value)) return REFUSE("stream_options must be an object, {\"include_usage\": true}");
     if (!x->r->stream) return REFUSE("stream_options has no effect without \"stream\": true");
     json_object_foreach((json_t *)value, name, one) {
         if (strcmp(name, "include_usage"))
@@ -158,7 +158,7 @@ static bool stop_word(Reading *x, const json_t *value)
 {
     size_t bytes = json_string_length(value);
     if (!json_is_string(value) || !bytes || bytes > 1024)
-        return REFUSE("stop is a text of 1 to 1,024 bytes, or a list of %d at most", STOPS_MOST);
+        return REFUSE("stop must be a text of 1 to 1,024 bytes, or a list of %d at most", STOPS_MOST);
     StopWord *stop = &x->r->stop[x->r->stops];
     *stop = (StopWord){ malloc(bytes), (int64_t)bytes };
     if (!stop->text) return NO_ROOM();
@@ -202,7 +202,7 @@ static bool suffix(Reading *x, const json_t *value)
 /* Names a user for a provider's own purposes, and changes no text. */
 static bool user(Reading *x, const json_t *value)
 {
-    return json_is_string(value) || REFUSE("user is a text");
+    return json_is_string(value) || REFUSE("user must be a text");
 }
 
 /* ---- prompts ---- */
@@ -286,7 +286,7 @@ static bool prompt(Reading *x, const json_t *value)
     size_t count = many ? json_array_size(value) : 1;
     if (list && !first) return REFUSE("prompt is an empty list");
     if (!list && !json_is_string(value))
-        return REFUSE("prompt is a text, a list of texts, a list of ids or a list of such lists");
+        return REFUSE("prompt must be a text, a list of texts, a list of ids or a list of such lists");
     if (count > (size_t)x->rules->limits.texts || (int64_t)count * x->r->n > x->rules->limits.texts)
         return REFUSE("%zu prompts and n %d; a request has %lld texts at most", count, x->r->n,
                       (long long)x->rules->limits.texts);
@@ -344,7 +344,7 @@ static bool fits(Reading *x)
         if (completion_scores(r)) scored += r->prompt[i].count * r->n;
     }
     if (r->most == 0 && !r->echo)
-        return REFUSE("max_tokens is 0; it is from 1 to %lld, and 0 with echo alone", (long long)limit);
+        return REFUSE("max_tokens is 0; it must be from 1 to %lld, and 0 with echo alone", (long long)limit);
     if (widest + (x->most_given ? r->most : 1) > context)
         return api_refuse(x->error, 400, "prompt", "context_length_exceeded",
                           "this model has %lld positions; %lld tokens of the prompt and %lld new ones are "

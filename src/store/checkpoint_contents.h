@@ -3,6 +3,7 @@
 /* What a checkpoint contains, as plain structs: logical tensors, the files that hold them, and the position
  * of training. The other headers of this directory share them, so they are below all of them. */
 #include <stdint.h>
+#include "data/split.h"
 #include "tensor/step_state.h"
 #include "tensor/tensor.h"
 
@@ -28,6 +29,10 @@ typedef struct { int64_t count; double mean, variance; } LossStatistics;
  * was none. */
 typedef struct { double lowest; int64_t since; } EvaluationLosses;
 
+/* Of what follows a step, that which a signal prevented and the resumed run does first: the evaluation of
+ * data set i is bit i (data/split.h), samples of text are the bit above all of them. */
+enum { DUE_SAMPLES = DATA_SETS, DUE_BITS };
+
 typedef struct {
     unsigned    lacks;                     /* of these bits those that it does not have; 0: it has both */
     int64_t     step, samples, updates;    /* steps done, samples consumed, optimizer updates done */
@@ -48,6 +53,7 @@ typedef struct {
     LossStatistics losses;
     EvaluationLosses evaluations;
     double      valid_loss;                /* of the evaluation after this step; 0: there was none */
+    unsigned    due;                       /* bits of what should still follow this step */
     const char *kernels;                   /* family of kernels that computed the steps; NULL: not known */
 } CheckpointState;
 #endif

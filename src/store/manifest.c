@@ -159,6 +159,23 @@ static json_t *lacks_json(unsigned lacks)
     return names;
 }
 
+/* "valid", "test", "valid-3" of several validation sets, "samples". */
+static const char *due_name(char out[16], int bit)
+{
+    if (bit < SPLITS) return split_name((SplitKind)bit);
+    snprintf(out, 16, "valid-%d", (bit - SPLITS) % VALID_SETS_MAX);
+    return bit == DUE_SAMPLES ? "samples" : out;
+}
+
+static json_t *due_json(unsigned due)
+{
+    char number[16];
+    json_t *names = json_array();
+    for (int bit = 0; bit < DUE_BITS; bit++)
+        if (due >> bit & 1) json_array_append_new(names, json_string(due_name(number, bit)));
+    return names;
+}
+
 /* What older versions can do without: they ignore a key of it that they do not know. json_string returns NULL
  * for a name that is not UTF-8, and then it is left out. */
 static json_t *run_json(const CheckpointState *state)
@@ -191,6 +208,7 @@ static json_t *run_json(const CheckpointState *state)
         json_object_set_new(run, "evaluations", json_pack("{s:f, s:I}", "lowest", state->evaluations.lowest,
                                 "since", (json_int_t)state->evaluations.since));
     if (state->valid_loss > 0) json_object_set_new(run, "valid_loss", json_real(state->valid_loss));
+    if (state->due) json_object_set_new(run, "due", due_json(state->due));
     if (state->lacks) json_object_set_new(run, "lacks", lacks_json(state->lacks));
     return run;
 }
@@ -403,6 +421,22 @@ static Status lacks_read(unsigned *lacks, const char *path, const json_t *record
     return OK;
 }
 
+/* record: "due" of "run", NULL where all that follows the step was done. Work of a newer version is not
+ * known. */
+static Status due_read(unsigned *due, const char *path, const json_t *record)
+{
+    char number[16];
+    if (record && !json_is_array(record)) return fail(BAD_FILE, "%s: due is not a list of names", path);
+    for (size_t n = 0; n < json_array_size(record); n++) {
+        const char *name = json_string_value(json_array_get(record, n));
+        int bit = 0;
+        while (name && bit < DUE_BITS && strcmp(name, due_name(number, bit)) != 0) bit++;
+        if (!name || bit == DUE_BITS) return fail(BAD_FILE, "%s: due has a name that is not known", path);
+        *due |= 1u << bit;
+    }
+    return OK;
+}
+
 /* record: "updated_samples" of "run", NULL where they are the samples. Older manifests do not have it: their
  * steps are taken as equally large. */
 static Status updated_samples_read(CheckpointState *state, const char *path, json_t *record)
@@ -457,6 +491,7 @@ static Status state_read(Manifest *m, const char *path, json_t *root, json_t **f
     TRY(valid_loss_read(&state->valid_loss, path, json_object_get(run, "valid_loss")));
     TRY(losses_read(&state->losses, path, json_object_get(run, "losses")));
     TRY(evaluations_read(&state->evaluations, path, json_object_get(run, "evaluations")));
+    TRY(due_read(&state->due, path, json_object_get(run, "due")));
     TRY(lacks_read(&state->lacks, path, json_object_get(run, "lacks")));
     TRY(text_read(&m->kernels, path, "kernels", run));
     TRY(text_read(&m->given, path, "given", run));

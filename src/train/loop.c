@@ -227,53 +227,78 @@ static Status check_step(Trainer *t, Report *report, StepReport done, RunFlags f
     return saving->in_row < SKIPS_MAX ? OK : diverged(t, saving);
 }
 
+static bool evaluates_after(const TrainConfig *config, int64_t step)
+{
+    return at_interval(step, config->eval_interval) && step >= config->eval_from;
+}
+
+/* DUE_ bits of what follows the present step. Samples are not made of weights that a skipped step may have
+ * broken. */
+static unsigned follows_step(const Trainer *t, const Saving *saving)
+{
+    const TrainConfig *config = t->config;
+    bool valid = config->skip_train || evaluates_after(config, t->step);
+    bool test  = config->skip_train || t->step == t->steps;
+    bool samples = !config->skip_train && at_interval(t->step, config->sampler.interval) && !saving->in_row;
+    unsigned due = (unsigned)samples << DUE_SAMPLES;
+    for (int set = SPLIT_VALID; set < DATA_SETS; set++) {
+        bool follows = set == SPLIT_TEST ? test : valid;
+        due |= (unsigned)(follows && train_config_takes(config, set)) << set;
+    }
+    return due;
+}
+
 /* A signal gives up an evaluation, which may take minutes, because schedulers kill a job soon after
- * their first signal. Data that a rank could not read ends the run before its loss is reported. */
+ * their first signal; it stays due. Data that a rank could not read ends the run before its loss is
+ * reported. */
 static Status evaluate_set(Trainer *t, Report *report, Saving *saving, int set)
 {
-    if (!train_config_takes(t->config, set)) return OK;
-    double loss = t->signal ? NAN : trainer_evaluate_split(t, set);              /* <-> all axes */
+    double loss = trainer_evaluate_split(t, set);                                /* <-> all axes */
     bool given_up = t->signal != 0;      /* trainer_join_flags also sees one that came after the last batch */
     bool counts = set == SPLIT_VALID || set == SPLITS;              /* of several sets the first one */
     bool best = counts && !given_up && best_beaten(&saving->best, loss);
     RunFlags mine = { .failed = t->failed != OK, .best = best };
     RunFlags flags = trainer_join_flags(t, mine);                                /* <-> all axes */
     if (flags.failed) return unreadable_data(t, saving);
-    if (counts && !given_up) {
+    if (given_up) return OK;
+    if (counts) {
         t->valid_loss = loss;
         bool lower = isfinite(loss) && (loss < t->evaluations.lowest || t->evaluations.lowest == 0);
         t->evaluations = lower ? (EvaluationLosses){ loss, 0 }
                                : (EvaluationLosses){ t->evaluations.lowest, t->evaluations.since + 1 };
     }
     saving->best.due = saving->best.due || (flags.best && saving->in_row == 0);
-    if (!given_up) report_evaluation(report, t, set, loss, t->bits_per_byte);
-    else if (t->mesh.rank == 0)
-        log_line("step %lld: the evaluation is stopped by a signal", (long long)t->step);
+    t->due &= ~(1u << set);
+    report_evaluation(report, t, set, loss, t->bits_per_byte);
     return OK;
 }
 
-/* All data sets of a split, one after the other, until a signal comes. */
-static Status evaluate(Trainer *t, Report *report, Saving *saving, SplitKind kind)
+/* The data sets that are due, one after the other, the test split last, until a signal comes. */
+static Status evaluate(Trainer *t, Report *report, Saving *saving)
 {
-    for (int set = 0; set < DATA_SETS; set++)
-        if (set_split(set) == kind && (set < SPLITS || !t->signal))
-            TRY(evaluate_set(t, report, saving, set));                           /* same on every rank */
+    for (int i = 0; i < DATA_SETS && !t->signal; i++) {
+        int set = (SPLIT_TEST + 1 + i) % DATA_SETS;
+        if (t->due >> set & 1) TRY(evaluate_set(t, report, saving, set));        /* same on every rank */
+    }
+    if (t->signal && t->due & ~(1u << DUE_SAMPLES) && t->mesh.rank == 0)
+        log_line("step %lld: the evaluation is stopped by a signal", (long long)t->step);
     return OK;
 }
 
 /* ---- the loop ---- */
 /* INTERRUPTED, with the way to continue. The signal is recorded for the exit code, since another rank
- * may have received it. first: the step that the run started after; loaded: --load has its checkpoint. */
-static Status interrupted(const Trainer *t, int64_t first, bool loaded)
+ * may have received it. saving: of this run; loaded: --load has its checkpoint. */
+static Status interrupted(const Trainer *t, const Saving *saving, bool loaded)
 {
     const TrainConfig *config = t->config;
     long long   step  = t->step;
-    const char *holds = t->step > first ? config->save : loaded ? config->load : NULL;
+    bool trained = t->step > saving->first;
+    const char *holds = trained || saving->saves > 0 ? config->save : loaded ? config->load : NULL;
     status_signal(t->signal);
     if (holds)
         return fail(INTERRUPTED, "stopped by a signal after step %lld; --load %s resumes from there",
                     step, holds);
-    if (t->step == first)
+    if (!trained)
         return fail(INTERRUPTED, "stopped by a signal before the first step; nothing was saved yet");
     return fail(INTERRUPTED,
                 "stopped by a signal after step %lld; nothing was saved, since --save was not given", step);
@@ -300,6 +325,7 @@ static Status do_step(Trainer *t, Report *report, Profile *profile, Saving *savi
     seam_point("step");
     profile_begin(profile, t);                                                   /* <-> world */
     t->valid_loss = 0;
+    t->due = 0;
     StepReport done = trainer_step(t);                                           /* <-> all axes */
     profile_end(profile, t);
     RunFlags flags = trainer_step_flags(t);                                      /* <-> all axes */
@@ -318,28 +344,46 @@ static bool leave_out(Trainer *t)
     if (!out) return false;
     trainer_leave_out(t);
     t->valid_loss = 0;
+    t->due = 0;
     if (t->mesh.rank == 0)
         log_line("step %lld is left out, with its %lld samples", (long long)t->step, (long long)t->batch);
     return true;
 }
 
-/* Text by the present weights. Not where a signal wants the run to end, nor of weights that a skipped step
- * may have broken. */
-static void make_samples(Trainer *t, Report *report, const Saving *saving)
+/* Text by the present weights, where it is due. Where a signal wants the run to end it stays due. */
+static void make_samples(Trainer *t, Report *report)
 {
     const Sampler *sampler = &t->config->sampler;
-    if (!at_interval(t->step, sampler->interval) || t->signal || saving->in_row > 0) return;
+    if (!(t->due >> DUE_SAMPLES & 1) || t->signal) return;
     report->sampled_step = t->step;
     trainer_parameters(t, true);                                                 /* <-> shard */
     sampler->make(sampler, t, report_sample, report);                            /* <-> all axes */
     trainer_parameters(t, false);                                                /* <-> shard */
     t->work |= WORK_SAMPLES;
+    t->due &= ~(1u << DUE_SAMPLES);
     report_pause(report, t, "samples");
 }
 
-static bool evaluates_after(const TrainConfig *config, int64_t step)
+static Status save_step(Trainer *t, Report *report, Saving *saving)
 {
-    return at_interval(step, config->eval_interval) && step >= config->eval_from;
+    TRY(save(t, saving));
+    report_pause(report, t, "save");
+    return OK;
+}
+
+/* What a signal prevented after the step of the checkpoint. The step is saved again, as in a run that no
+ * signal came to: its evaluation may make it the best one. */
+static Status make_up(Trainer *t, Report *report, Saving *saving)
+{
+    t->due &= follows_step(t, saving);                 /* options may say otherwise than those before */
+    unsigned due = t->due;
+    if (due == 0 || t->signal) return OK;
+    if (t->mesh.rank == 0)
+        log_line("step %lld: what a signal stopped after this step is done now", (long long)t->step);
+    TRY(evaluate(t, report, saving));                                            /* same on every rank */
+    make_samples(t, report);                                                     /* <-> all axes */
+    report_commit(report);
+    return t->config->save && t->due != due ? save_step(t, report, saving) : OK;
 }
 
 /* A signal is looked for once per step, in the message that also carries errors, so that all ranks stop
@@ -347,15 +391,14 @@ static bool evaluates_after(const TrainConfig *config, int64_t step)
 static Status steps(Trainer *t, Report *report, Profile *profile, bool loaded)
 {
     const TrainConfig *config = t->config;
-    int64_t first = t->step;
-    Saving saving = { .first = first, .saved = first, .holds = loaded ? config->load : NULL,
+    Saving saving = { .first = t->step, .saved = t->step, .holds = loaded ? config->load : NULL,
                       .best = best_open(t) };
-    bool stop = trainer_join_flags(t, (RunFlags){ 0 }).signal != 0;              /* <-> all axes */
-    if (config->skip_train) {
-        TRY(evaluate(t, report, &saving, SPLIT_VALID));                          /* same on every rank */
-        return evaluate(t, report, &saving, SPLIT_TEST);                         /* same on every rank */
-    }
-    if (t->step < t->steps && waited(t)) {
+    trainer_join_flags(t, (RunFlags){ 0 });                                      /* <-> all axes */
+    if (config->skip_train) t->due = follows_step(t, &saving);
+    if (config->skip_train) return evaluate(t, report, &saving);                 /* same on every rank */
+    TRY(make_up(t, report, &saving));                                            /* same on every rank */
+    bool stop = t->signal != 0;
+    if (t->step < t->steps && waited(t) && !stop) {
         report_waited(t, "the run has ended; a larger number continues it");
         return OK;
     }
@@ -368,22 +411,18 @@ static Status steps(Trainer *t, Report *report, Profile *profile, bool loaded)
                      (long long)t->step, config->exit_minutes);
         stop = t->signal || over;
         if (saving.back) continue;      /* what follows a step has followed this one, with these weights */
-        if (evaluates_after(config, t->step))
-            TRY(evaluate(t, report, &saving, SPLIT_VALID));                      /* same on every rank */
-        if (t->step == t->steps) TRY(evaluate(t, report, &saving, SPLIT_TEST));  /* same on every rank */
-        make_samples(t, report, &saving);                                        /* <-> all axes */
+        t->due = follows_step(t, &saving);
+        TRY(evaluate(t, report, &saving));                                       /* same on every rank */
+        make_samples(t, report);                                                 /* <-> all axes */
         report_commit(report);
         stop = t->signal || over || at_interval(t->step, config->exit_interval) || waited(t);
         if (waited(t)) report_waited(t, "the run saves and ends");
         bool last = stop || t->step == t->steps;
         bool due = saving.best.due || (at_interval(t->step, config->save_interval) && saving.in_row == 0);
-        if (config->save && (due || last)) {
-            TRY(save(t, &saving));
-            report_pause(report, t, "save");
-        }
+        if (config->save && (due || last)) TRY(save_step(t, report, &saving));   /* same on every rank */
     }
-    if (!t->signal || t->step == t->steps) return OK;
-    return interrupted(t, first, loaded);
+    if (!t->signal || (t->step >= t->steps && !t->due)) return OK;
+    return interrupted(t, &saving, loaded);
 }
 
 /* ---- the run ---- */

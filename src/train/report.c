@@ -35,8 +35,8 @@ Status report_open(Report *report, const Trainer *t, const char *resumed)
     const TrainConfig *config = t->config;
     bool prints = t->mesh.rank == 0;
     *report = (Report){ .config = config, .prints = prints, .first_step = t->step,
-                        .first_sample = t->samples, .logs = logs_none(), .ranks = t->mesh.world,
-                        .journal = run_journal_none() };
+                        .first_sample = t->samples, .consumed = t->samples, .logs = logs_none(),
+                        .ranks = t->mesh.world, .journal = run_journal_none() };
     if (prints && t->step < t->steps) report->peak = peak_of_run(t);
     report->started_at = report->step_at = seam.clock();
     Status status = prints ? logs_open(&report->logs, &config->logs, t->step) : OK;

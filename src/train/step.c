@@ -421,6 +421,7 @@ double trainer_evaluate(Trainer *t, int64_t steps, TrainerFill *fill, void *cont
     fill_zero(&t->queue, (FillZero){ .y = t->own_sums_S });
     /* The ranks agree before each batch whether any of them has received a signal. */
     for (; e.step < steps; e.step++) {
+        if (!e.dry) seam_point("evaluation");
         if (t->stop && trainer_join_flags(t, (RunFlags){ 0 }).signal) break;     /* <-> world */
         t->work |= WORK_EVALUATION;
         pipeline_run(pipeline, &t->valid_schedule,

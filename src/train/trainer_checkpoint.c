@@ -241,7 +241,7 @@ Status trainer_save(Trainer *t, const char *dir, int64_t keep_last)
     Fp8Largest largest = trainer_fp8_largest(t);
     CheckpointState state = { .data_fingerprint = data, .tokenizer = t->config->tokenizer,
         .lacks = t->config->no_save_states ? CHECKPOINT_STATES : 0,
-        .fp8_largest = { largest.x, largest.dy }, .valid_loss = t->valid_loss,
+        .fp8_largest = { largest.x, largest.dy }, .valid_loss = t->valid_loss, .due = t->due,
         .losses = t->losses, .evaluations = t->evaluations,
         .loss_scale = t->step_state.loss, .step = t->step,
         .average = { t->average.sum, t->average.largest }, .estimated = t->estimated,
@@ -392,6 +392,8 @@ Status trainer_load(Trainer *t, const char *path)
     if (!(loaded & CHECKPOINT_POSITION)) return OK;
     if (t->config->spike.window > 0) t->losses = state.losses;
     t->evaluations = state.evaluations;
+    t->valid_loss = state.valid_loss;
+    t->due = state.due;
     trainer_set_position(t, state.step, state.samples);
     t->updated_samples = state.updated_samples;
     /* a constant scale, or the first dynamic one, is that of the options */

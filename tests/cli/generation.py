@@ -161,6 +161,60 @@ def errors(load, folder):
     refused("--tp 3 does not divide", "generate", "--load", load, "--prompt", "a", "--ranks", 3, "--tp", 3)
 
 
+def lines_and_options(load, folder):
+    """A line of JSON and the options beside it are one request: what excludes each other as options does so in a line, which is named."""
+    path = os.path.join(folder, "asked.jsonl")
+
+    def file_of(*lines):
+        with open(path, "w") as out:
+            out.write("\n".join(lines))
+        return ["generate", "--load", load, "--max-new-tokens", 2, "--threads", 1, "--prompt-jsonl", path]
+    plain, beams = '{"prompt": "a"}', '{"prompt": "a", "num_beams": 2%s}'
+    for key, value in ("temperature", 0.5), ("top_p", 0.9), ("seed", 3), ("min_p", 0.1), ("presence_penalty", 1):
+        option = "--" + key.replace("_", "-")
+        refused(f'line 2 of --prompt-jsonl {path}: "{key}" with beam search is not built', *file_of(plain, beams % f', "{key}": {value}'))
+        refused(f"line 1 of --prompt-jsonl {path}: {option} with beam search is not built", *file_of(beams % ""), option, value)
+        refused(f"{option} with beam search is not built", "generate", "--load", load, "--prompt", "a", "--num-beams", 2, option, value)
+    refused("--num-return-sequences 2 with beam search is not built", *file_of(beams % ""), "--num-return-sequences", 2)
+    refused("line 1 of --prompt-jsonl " + path + ": logprobs 2 asks", *file_of(beams % ', "logprobs": 2'))
+    refused("logprobs 2 asks", *file_of(beams % ""), "--logprobs", 2)
+    refused('line 1 of --prompt-jsonl ' + path + ': "length_penalty" has no effect', *file_of('{"prompt": "a", "length_penalty": 3}'))
+    run.jotun(*file_of('{"prompt": "a", "length_penalty": 3}'), "--num-beams", 2)
+    run.jotun(*file_of(plain, beams % ""), "--length-penalty", 2)
+    run.jotun(*file_of('{"prompt": "a", "num_beams": 0, "temperature": 0.5}'), "--num-beams", 2)
+    refused("has no effect without --num-beams", "generate", "--load", load, "--prompt", "a", "--length-penalty", 2)
+    refused("--stop has an empty text", "generate", "--load", load, "--prompt", "a", "--stop", "")
+    refused('"stop" must be a text of at least one character', *file_of('{"prompt": "a", "stop": ""}'))
+    refused('"stop" has the character \\u0000', *file_of('{"prompt": "a", "stop": "x\\u0000"}'))
+    refused('"top_k" must be a whole number from -1 to 16777216', *file_of('{"prompt": "a", "top_k": -2}'))
+    refused('"seed" must be a whole number from 0 to 9000000000000000', *file_of('{"prompt": "a", "seed": 1.5}'))
+    refused("has no line; each line is a JSON object with \"prompt\"", *file_of(""))
+    refused("has no line", *file_of("", " ", ""))
+    refused(f"line 2 of --prompt-jsonl {path} is no JSON object: each line is one", *file_of(plain, "", plain))
+    made = run.jotun(*file_of(plain, '{"prompt": "a\\u0000b"}', "", " \r", ""))
+    wanted = ["a", "a\ufffdb"]                                              # the lines have no NUL
+    if [json.loads(line)["prompt"] for line in made.stdout.splitlines()] != wanted:
+        sys.exit(f"lines that are blank at the end, NUL: {made.stdout}")
+
+
+def beyond(gpt, llama, folder):
+    """Learned positions end; of rotary ones a line counts the texts that go beyond those of training."""
+    path = os.path.join(folder, "long.jsonl")
+    with open(path, "w") as out:
+        out.write('{"prompt": "a"}\n{"prompt": "%s"}\n{"prompt": "b", "max_tokens": 32}\n' % ("x" * 40))
+    words = ["--threads", 1, "--max-new-tokens", 4]
+    told = run.jotun("generate", "--load", llama, "--prompt-jsonl", path, *words).stderr
+    if "warning: 2 of 3 texts may go beyond the 32 positions that the model was trained with" not in told or f"the first is line 2 of --prompt-jsonl {path}, of 40 tokens and up to 4 new ones" not in told:
+        sys.exit(f"texts of positions that were not trained: {told}")
+    with open(path, "w") as out:
+        out.write('{"prompt": "%s"}\n' % ("x" * 28))
+    if "warning" in run.jotun("generate", "--load", llama, "--prompt-jsonl", path, *words).stderr:
+        sys.exit("a warning of a text that fits")
+    with open(path, "w") as out:
+        out.write('{"prompt": "a", "max_tokens": 32}\n')
+    refused(f'"max_tokens" 32 is more than the 32 positions the model has learned; beside line 1 of --prompt-jsonl {path} 31 or less', "generate", "--load", gpt, "--prompt-jsonl", path)
+
+
 def main():
     with run.work_folder() as folder:
         data = run.corpus(folder)
@@ -180,7 +234,9 @@ def main():
             under_mpi(load, prompts, texts[0])
             if name == "gpt":
                 errors(load, folder)
+                lines_and_options(load, folder)
                 samples(data, folder)
+        beyond(os.path.join(folder, "gpt"), load, folder)
     return 0
 
 

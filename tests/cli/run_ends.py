@@ -172,6 +172,36 @@ def early_stop(data, folder):
     wanted(f"step {steps[-1] + 1} is saved" in done.stderr, "does not train on", done.stderr)
 
 
+def evaluations_made_up(data, folder):
+    """An evaluation or a sample that a signal stopped is made by the next start, at the last step too, so that metrics, journal and
+    best are those of a run without a signal."""
+    words = ["train", "--train-data-path", data, "--valid-data-path", data, "--test-data-path", data, *run.MODEL, "--threads", 1, "--train-iters", 12,
+             "--eval-interval", 4, "--eval-iters", 2, "--lr", 1e-2, "--lr-decay-style", "constant", "--keep-best", "--sample-interval", 4,
+             "--sample-prompt", "a", "--sample-max-new-tokens", 2, "--tokenizer", "bytes"]
+    rows = {}
+    for name, fault in ("unstopped", None), ("stopped", "evaluation:3:term"):
+        out = os.path.join(folder, name)
+        codes, told = [], []
+        while not codes or (codes[-1] == 143 and len(codes) < 9):
+            done = run.jotun(*words, "--save", out, "--load", out, "--metrics", out + ".jsonl", check=False, env=dict(os.environ, JOTUN_FAULT=fault) if fault else None)
+            codes.append(done.returncode)
+            told.append(done.stderr)
+            if codes == [143]:                              # the second evaluation is due, and the samples behind it
+                due = json.load(open(os.path.join(out, "step_00000008", "manifest.json")))["run"]["due"]
+                wanted(due == ["valid", "samples"], f"due are {due}")
+                wanted(run.jotun("checkpoint", "info", out).stdout.count("\ndue ") == 2, "info does not name what is due")
+        wanted(codes == ([143, 143, 143, 0] if fault else [0]), f"exit codes {codes}", "\n".join(told))
+        run.jotun("checkpoint", "verify", out)
+        manifest = json.load(open(os.path.join(out, "best", "manifest.json")))
+        journal = [json.loads(line) for line in open(os.path.join(out, "journal.jsonl"))]
+        events = [(e["event"], e["step"], e.get("split"), e.get("loss"), e.get("text")) for e in journal if e["event"] in ("evaluation", "sample")]
+        timeless = [{k: v for k, v in json.loads(line).items() if k in ("step", "split", "loss", "text")} for line in open(out + ".jsonl")]
+        rows[name] = (timeless, events, best_of(out), manifest["run"], run.digest(os.path.join(out, "step_00000012")))
+    wanted("due" not in rows["stopped"][3] and rows["stopped"][2] == 12, f"best: {rows['stopped'][2:]}")
+    for stopped, unstopped in zip(rows["stopped"], rows["unstopped"]):
+        wanted(stopped == unstopped, f"with signals {stopped}\nwithout {unstopped}")
+
+
 def memory(data, folder):
     """A run that ends before work that is rare has used less memory than the dry run of a whole one, and says nothing of it."""
     words = ["train", "--data-path", data, *run.MODEL, "--threads", 1]
@@ -214,5 +244,6 @@ with run.work_folder() as folder:
     megatron_lines(data)
     duration(data, folder)
     best(data, folder)
+    evaluations_made_up(data, folder)
     early_stop(data, folder)
     counts(data, folder)

@@ -55,7 +55,7 @@ static void same_again(const Manifest *manifest, const char *folder)
     copy.state.data_fingerprint = manifest->data_fingerprint;
     copy.state.tokenizer = (TokenizerRecord){ manifest->tokenizer, manifest->fingerprint };
     if (manifest_write(&copy, folder) != OK || manifest_read(&again, folder) != OK) abort();
-    if (again.state.lacks != state->lacks || again.state.valid_loss != state->valid_loss ||
+    if (again.state.lacks != state->lacks || again.state.due != state->due || again.state.valid_loss != state->valid_loss ||
         again.state.losses.count != state->losses.count || again.state.step != state->step ||
         again.state.updated_samples != state->updated_samples || again.tensors != manifest->tensors) abort();
     manifest_free(&again);

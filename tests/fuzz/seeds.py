@@ -143,7 +143,8 @@ MANIFEST = {"format": "jotun checkpoint", "version": 2, "step": 3, "samples": 24
             "files": [{"file": "block_0000.safetensors", "bytes": len(WEIGHTS), "tensors": TENSORS}]}
 for i, run in enumerate(({}, {"lacks": ["optimizer states", "position"], "kernels": "avx2"}, {"valid_loss": 2.5, "updated_samples": 16},
                          {"losses": {"count": 3, "mean": 5.5, "variance": 0.25}, "tokenizer": {"name": "bytes", "fingerprint": "x"}},
-                         {"loss_scale": {"scale": 256.0, "growth": 1, "hysteresis": 2}, "fp8_largest": [448.0, 57344.0], "lacks": ["position"]})):
+                         {"loss_scale": {"scale": 256.0, "growth": 1, "hysteresis": 2}, "fp8_largest": [448.0, 57344.0], "lacks": ["position"]},
+                         {"due": ["valid", "test", "valid-3", "samples"]})):
     text = json.dumps(dict(MANIFEST, run=run, step=0 if "lacks" in run else 3)).encode()
     seed("manifest", str(i), struct.pack("<H", len(text)) + text + WEIGHTS)
 import hostile_megatron                                                  # noqa: E402

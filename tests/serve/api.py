@@ -26,7 +26,8 @@ REFUSED = [                                             # members, status, param
     ({"max_tokens": 600, "n": 8}, 400, "max_tokens", "invalid_value", "8 texts of 600"),
     ({"temperature": -1}, 400, "temperature", "invalid_value", "from 0"),
     ({"temperature": "1"}, 400, "temperature", "invalid_value", "number"),
-    ({"top_p": 0}, 400, "top_p", "invalid_value", "above 0"),
+    ({"top_p": -0.1}, 400, "top_p", "invalid_value", "must be from 0 to 1"),
+    ({"top_p": "1"}, 400, "top_p", "invalid_value", "top_p must be a number from 0 to 1"),
     ({"top_p": 1.1}, 400, "top_p", "invalid_value", "1.1"),
     ({"top_k": 1.5}, 400, "top_k", "invalid_value", "whole"),
     ({"min_p": 2}, 400, "min_p", "invalid_value", "from 0 to 1"),
@@ -104,6 +105,7 @@ def texts(server):
     assert choice == {"text": shown(expected("abc", 40)), "index": 0, "logprobs": None, "finish_reason": "length"}, choice
     assert data["usage"] == {"prompt_tokens": 3, "completion_tokens": 40, "total_tokens": 43}, data
     assert server.complete("abc", ..., user="me", suffix=None, best_of=1, presence_penalty=0, logit_bias={})[1]["choices"][0]["text"] == shown(expected("abc", 16))
+    assert server.complete("abc", 40, top_p=0)[1]["choices"][0]["text"] == shown(expected("abc", 40)), "top_p 0 is no restriction"
     data = server.complete("b!", 40)[1]
     assert (data["choices"][0]["text"], data["choices"][0]["finish_reason"]) == (shown(expected("b!", 40)), "stop"), data
     many = server.complete(["a", "bc"], 9, n=2, seed=5, temperature=1)[1]

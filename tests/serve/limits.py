@@ -111,6 +111,9 @@ def framing():
         for junk in b"GET /health HTTP/1.1\r\n\r\n" + GET, b"GET /a b HTTP/1.1\r\nHost: localhost\r\n\r\n" + GET, post("Transfer-Encoding: chunked", version="HTTP/1.0", body=b"0\r\n\r\n" + GET):
             said, ended = raw(server, junk)
             assert ended and b" 200 " not in said, (junk, said)
+        for junk, want in (GET.replace(b"1.1", b"9.9"), 505), (GET.replace(b"Host", b"X"), 400), (GET.replace(b"health", b"a" * 100000), 414), \
+                (GET.replace(b"localhost", b"localhost\r\nX: " + b"a" * 100000), 431):         # the library's own pages
+            assert raw(server, junk)[0].startswith(b"HTTP/1.1 %d " % want), want
         body = json.dumps({"prompt": "a", "max_tokens": 1}).encode()
         for good in post(f"Content-Length: {len(body)}", body=body), post("transfer-encoding: Chunked", body=b"%x\r\n%s\r\n0\r\n\r\n" % (len(body), body)), GET:
             said, ended = raw(server, good + GET + GET.replace(b"\r\n\r\n", b"\r\nConnection: close\r\n\r\n"))

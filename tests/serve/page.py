@@ -25,8 +25,10 @@ def run(tab, prompt, **settings):
     tab.click("#go")
 
 
-def done(tab):
-    tab.wait("document.getElementById('state').textContent === 'done'")
+def done(tab, how="done"):
+    tab.wait("!['running', 'ready'].includes(document.getElementById('state').textContent)")
+    state = tab.evaluate("document.getElementById('state').textContent")
+    assert state == how, f"{state}, not {how}"
 
 
 def picture(tab, name):
@@ -73,7 +75,7 @@ with Server(models=2, step_us=2000, body=20_000_000, client=30) as server, brows
     tab.evaluate("document.getElementById('max_tokens').value = 1500, document.getElementById('go').click()")
     tab.evaluate("new Promise(done => { const look = () => document.querySelectorAll('.token').length > 20 ? done() : setTimeout(look, 5); look() })")
     tab.click("#halt")
-    done(tab)
+    done(tab, "stopped")
     notes = tab.evaluate("[...document.querySelectorAll('section > p')].map(p => p.textContent)")
     assert notes == ["stopped"] * 2, notes
     run(tab, "abc", temperature=0, max_tokens=60, stop=" sees")
@@ -85,9 +87,26 @@ with Server(models=2, step_us=2000, body=20_000_000, client=30) as server, brows
     assert text_of(tab) == "abc" + shown(expected("abc", 30, 7)), text_of(tab)
     assert not tab.faults(), tab.faults()
     run(tab, "abc", max_tokens=2047)
-    done(tab)
+    done(tab, "refused")
     assert "positions" in tab.evaluate("document.querySelector('.wrong').textContent")
     tab.forget()                                        # the browser counts a refusal as an error of the console
+
+    # An empty field is left out, so that the server's default holds: 16 tokens, drawn as with temperature 1
+    fields = dict.fromkeys(("max_tokens", "temperature", "top_k", "top_p", "min_p", "repetition_penalty"), "")
+    run(tab, "abc", seed=7, **fields)
+    done(tab)
+    assert text_of(tab) == "abc" + shown(expected("abc", 16, 7)), text_of(tab)
+    run(tab, "abc", temperature=0, max_tokens=1)
+    done(tab)
+    assert tab.evaluate("document.querySelector('.quiet').textContent").startswith("1 token in"), "1 tokens"
+
+    # A text of blanks stays in its box
+    tab.open(server.address, width=400)
+    tab.wait("document.getElementById('state').textContent === 'ready'")
+    run(tab, " " * 500, temperature=0, max_tokens=1)
+    done(tab)
+    assert tab.evaluate("(t => t.querySelector('.prompt').getBoundingClientRect().right <= t.getBoundingClientRect().right + 1)(document.querySelector('.text'))")
+    tab.check()
 
     # Hostile prompts are text
     run(tab, HOSTILE, temperature=0, max_tokens=80, seed="")
@@ -97,6 +116,6 @@ with Server(models=2, step_us=2000, body=20_000_000, client=30) as server, brows
     assert not tab.faults(), tab.faults()
     tab.evaluate("document.getElementById('prompt').value = '<b>x'.repeat(2500000)")       # 10 MB
     tab.click("#go")
-    done(tab)
+    done(tab, "refused")
     assert tab.evaluate("document.querySelectorAll('.wrong').length") == 2 and tab.evaluate("document.title") == "jotun: try a model"
 print("the page shows texts, probabilities and refusals as text, at both widths")

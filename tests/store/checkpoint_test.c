@@ -277,16 +277,22 @@ static void versions(void **unused)
         json_pack("{s:{s:i, s:f, s:f}}", "losses", "count", -2, "mean", 5.5, "variance", 1.0),
         json_pack("{s:{s:i, s:f, s:f}}", "losses", "count", 2, "mean", 1e140, "variance", 1.0), json_pack("{s:[]}", "losses"),
         json_pack("{s:s}", "lacks", "position"), json_pack("{s:[s]}", "lacks", "weights"), json_pack("{s:[i]}", "lacks", 1),
+        json_pack("{s:s}", "due", "valid"), json_pack("{s:[s]}", "due", "train-1"), json_pack("{s:[i]}", "due", 1),
         json_pack("{s:i}", "kernels", 1), json_pack("{s:[]}", "given"),
         json_pack("{s:i}", "estimated", -1), json_pack("{s:I}", "estimated", (json_int_t)1 << 40), json_pack("{s:f}", "estimated", 1.0) };
     static const char *const says[] = { "valid_loss is not a number", "valid_loss is not a number", "valid_loss is not a number",
         "no run has 2 losses", "no run has -2 losses", "mean 1e+140", "losses is not { count", "lacks is not a list", "a name that is not known",
-        "a name that is not known", "kernels is not a text", "given is not a text",
+        "a name that is not known", "due is not a list", "due has a name", "due has a name", "kernels is not a text", "given is not a text",
         "estimated is not a number from 0", "estimated is not a number from 0", "estimated is not a number from 0" };
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         manifest_forge_json(path, "run", bad[i]);
         assert_said(checkpoint_facts(&facts, path), BAD_FILE, says[i]);
     }
+
+    manifest_forge_json(path, "run", json_pack("{s:[s, s, s]}", "due", "test", "valid-15", "samples"));
+    assert_int_equal(checkpoint_facts(&facts, path), OK);
+    assert_int_equal(facts.state.due, 1u << SPLIT_TEST | 1u << (SPLITS + 15) | 1u << DUE_SAMPLES);
+    checkpoint_facts_free(&facts);
 
     manifest_forge_json(path, "run", NULL);
     manifest_forge(path, "version", 1);

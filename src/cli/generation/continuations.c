@@ -39,6 +39,8 @@ void continuations_close(Continuations *c)
     free(c->of);
 }
 
+enum { PROGRESS_SECONDS = 10 };
+
 static double seconds_since(int64_t clock) { return (double)(seam.clock() - clock) * 1e-9; }
 
 void continuations_tell(const Continuations *c)
@@ -203,8 +205,21 @@ static bool token(void *context, int64_t number, const GeneratedToken *made)
     int64_t stop = stop_place(rule, k, before);
     if (stop >= 0) fclose(k->memory), k->memory = NULL, k->bytes = (size_t)stop;
     else if (!c->lines) stream(c, k, false), fflush(c->out);
-    if (c->lines && seconds_since(c->reported) > 10) c->reported = seam.clock(), continuations_tell(c);
     return stop < 0 && c->status == OK;
+}
+
+/* Long prompts take long before the first token. The one text of --prompt shows by itself how far it is, once
+ * it has begun. */
+static void progress(void *context, EngineUse use)
+{
+    Continuations *c = context;
+    int64_t all = 0;
+    if (seconds_since(c->reported) < PROGRESS_SECONDS || (!c->lines && c->tokens > 0)) return;
+    c->reported = seam.clock();
+    for (int64_t i = 0; i < c->prompts->count; i++) all += c->prompts->prompt[i].count * c->each;
+    log_line("after %.0f s: %lld of %lld tokens of prompts are computed, %lld tokens made, %lld of %lld "
+             "texts written", seconds_since(c->begun), (long long)use.prompt_tokens, (long long)all,
+             (long long)c->tokens, (long long)c->next, (long long)(c->prompts->count * c->each));
 }
 
 static const char *reason_word(GenerationEnd reason)
@@ -249,5 +264,6 @@ static void scored(void *context, int64_t number, double score)
 
 RequestSource continuations_source(Continuations *c)
 {
-    return (RequestSource){ .next = next, .token = token, .ended = ended, .scored = scored, .context = c };
+    return (RequestSource){ .use = progress, .next = next, .token = token, .ended = ended,
+                            .scored = scored, .context = c };
 }

@@ -4,6 +4,7 @@
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
+#include "conf/generation/generation.h"
 
 /* Numbers of a rule or of a line: its place there, whether it is whole, and its range. */
 typedef enum { NUMBER_REAL, NUMBER_WHOLE, NUMBER_INT, NUMBER_SEED } NumberKind;
@@ -29,9 +30,12 @@ static Status number_read(const NumberKey *k, void *to, const char *name, const 
 {
     double x = json_number_value(value);
     bool whole = k->kind != NUMBER_REAL;
-    if (!json_is_number(value) || (whole && !json_is_integer(value)) || !(x >= k->least && x <= k->most))
-        return fail(BAD_FILE, "%s: \"%s\" is %s from %g to %g", name, k->key,
-                    whole ? "a whole number" : "a number", k->least, k->most);
+    bool good = json_is_number(value) && (!whole || json_is_integer(value)) && x >= k->least && x <= k->most;
+    if (!good && whole)
+        return fail(BAD_FILE, "%s: \"%s\" must be a whole number from %lld to %lld", name, k->key,
+                    (long long)k->least, (long long)k->most);
+    if (!good)
+        return fail(BAD_FILE, "%s: \"%s\" must be a number from %g to %g", name, k->key, k->least, k->most);
     switch (k->kind) {
     case NUMBER_REAL:  *(double *)to   = x;                                     break;
     case NUMBER_WHOLE: *(int64_t *)to  = json_integer_value(value);             break;
@@ -44,7 +48,7 @@ static Status number_read(const NumberKey *k, void *to, const char *name, const 
 static Status text_read(PromptLine *line, const char *name, const json_t *value)
 {
     if (!json_is_string(value) || json_string_length(value) == 0)
-        return fail(BAD_FILE, "%s: \"prompt\" is a text of at least one character", name);
+        return fail(BAD_FILE, "%s: \"prompt\" must be a text of at least one character", name);
     line->bytes = (int64_t)json_string_length(value);
     line->text  = malloc((size_t)line->bytes + 1);
     if (!line->text) return fail(NO_MEMORY, "no memory for a prompt of %lld bytes", (long long)line->bytes);
@@ -56,7 +60,7 @@ static Status ids_read(PromptLine *line, const char *name, const json_t *value)
 {
     line->count = (int64_t)json_array_size(value);
     if (!json_is_array(value) || line->count == 0)
-        return fail(BAD_FILE, "%s: \"ids\" is a list of at least one token id", name);
+        return fail(BAD_FILE, "%s: \"ids\" must be a list of at least one token id", name);
     line->id = malloc((size_t)line->count * sizeof *line->id);
     if (!line->id) return fail(NO_MEMORY, "no memory for a prompt of %lld ids", (long long)line->count);
     for (int64_t i = 0; i < line->count; i++) {
@@ -77,7 +81,10 @@ static Status stop_read(PromptLine *line, PromptRule *rule, const char *name, co
     for (size_t i = 0; i < n; i++) {
         const json_t *text = json_is_array(value) ? json_array_get(value, i) : value;
         if (!json_is_string(text) || json_string_length(text) == 0)
-            return fail(BAD_FILE, "%s: \"stop\" is a text of at least one character, or a list of such",
+            return fail(BAD_FILE, "%s: \"stop\" must be a text of at least one character, or a list of such",
+                        name);
+        if (strlen(json_string_value(text)) < json_string_length(text))
+            return fail(BAD_FILE, "%s: \"stop\" has the character \\u0000, at which no text can end here",
                         name);
         line->stop[i] = strdup(json_string_value(text));
         if (!line->stop[i]) return fail(NO_MEMORY, "no memory for %zu stop words", n);
@@ -91,6 +98,8 @@ static Status stop_read(PromptLine *line, PromptRule *rule, const char *name, co
 static Status member_read(PromptLine *line, PromptRule *rule, const char *name, const char *key,
                           const json_t *value)
 {
+    int setting = generation_setting(key);
+    if (setting >= 0) rule->members |= 1u << setting;
     if (strcmp(key, "prompt") == 0) return text_read(line, name, value);
     if (strcmp(key, "ids") == 0)    return ids_read(line, name, value);
     if (strcmp(key, "stop") == 0)   return stop_read(line, rule, name, value);
@@ -103,14 +112,24 @@ static Status member_read(PromptLine *line, PromptRule *rule, const char *name, 
                 "num_beams and length_penalty have a meaning", name, key);
 }
 
-Status prompt_line_read(PromptLine *line, PromptRule *rule, const char *name, const char *text, int64_t bytes)
+/* The line begins with another character than an object. */
+static const char *no_object(const json_t *other, const json_error_t *error, const char *text, int64_t bytes)
+{
+    int64_t blanks = 0;
+    while (blanks < bytes && strchr(" \t", text[blanks])) blanks++;
+    bool begins = blanks < bytes && text[blanks] == '{';
+    return other || !begins ? "each line is one, with \"prompt\" or \"ids\"" : error->text;
+}
+
+Status prompt_line_read(PromptLine *line, PromptRule *rule, const char *name, const char *text, int64_t bytes,
+                        int64_t texts)
 {
     json_error_t error;
     const char *key;
-    json_t *value, *object = json_loadb(text, (size_t)bytes, JSON_REJECT_DUPLICATES, &error);
+    json_t *value, *object = json_loadb(text, (size_t)bytes, JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, &error);
     Status status = OK;
     if (!json_is_object(object)) {
-        status = fail(BAD_FILE, "%s is no JSON object: %s", name, object ? "another value" : error.text);
+        status = fail(BAD_FILE, "%s is no JSON object: %s", name, no_object(object, &error, text, bytes));
         json_decref(object);
         return status;
     }
@@ -120,7 +139,10 @@ Status prompt_line_read(PromptLine *line, PromptRule *rule, const char *name, co
     if (status == OK && !line->text == !line->id)
         return fail(BAD_FILE, "%s has %s; give one of \"prompt\" and \"ids\"", name,
                     line->text ? "both" : "neither \"prompt\" nor \"ids\"");
-    return status;
+    if (status != OK) return status;
+    return rule_request(&(RequestSettings){ .line = name, .typed = rule->typed, .members = rule->members,
+                                            .beams = rule->beams, .logprobs = rule->logprobs,
+                                            .texts = texts });
 }
 
 void prompt_line_close(PromptLine *line)

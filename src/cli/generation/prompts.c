@@ -30,11 +30,17 @@ static const char *line_end(const char *line, const char *end)
     return newline ? newline : end;
 }
 
+static bool is_blank(const char *line, const char *end)
+{
+    while (line < end && strchr(" \t\r", *line)) line++;
+    return line == end;
+}
+
 /* A carriage return before the newline is not of the prompt. */
 static void split_lines(Prompts *p)
 {
     const char *line = (const char *)p->file.data, *end = line + p->file.size;
-    for (int64_t i = 0; line < end; i++) {
+    for (int64_t i = 0; i < p->count; i++) {
         const char *stop = line_end(line, end);
         bool returns = stop > line && stop[-1] == '\r';
         p->text[i] = (JsonText){ line, stop - line - returns };
@@ -42,12 +48,21 @@ static void split_lines(Prompts *p)
     }
 }
 
+/* Of JSON, blank lines at the end are none. */
 static Status read_file(Prompts *p, const PromptsAsked *asked)
 {
     TRY(file_map(&p->file, asked->file));
-    const char *line = (const char *)p->file.data, *end = line + p->file.size;
-    for (; line < end; line = line_end(line, end) + 1) p->count++;
+    const char *line = (const char *)p->file.data, *end = line + p->file.size, *next;
+    int64_t lines = 0;
+    for (; line < end; line = next + 1) {
+        next = line_end(line, end);
+        lines++;
+        if (!asked->json || !is_blank(line, next)) p->count = lines;
+    }
     if (p->count) return OK;
+    if (asked->json)
+        return fail(BAD_FILE, "%s %s has no line; each line is a JSON object with \"prompt\"",
+                    file_option(asked), asked->file);
     return fail(BAD_FILE, "%s %s is empty; give one prompt on each line", file_option(asked), asked->file);
 }
 
@@ -58,7 +73,7 @@ static Status read_json(Prompts *p, const PromptsAsked *asked)
     if (!p->line) return fail(NO_MEMORY, "no memory for %lld prompts", (long long)p->count);
     for (int64_t i = 0; i < p->count; i++) {
         TRY(prompt_line_read(&p->line[i], &p->rule[i], prompt_name(name, asked, i), p->text[i].text,
-                             p->text[i].bytes));
+                             p->text[i].bytes, asked->each));
         p->text[i] = (JsonText){ p->line[i].text, p->line[i].bytes };
     }
     return OK;
@@ -135,11 +150,20 @@ static const char *tokens_text(char out[32], int64_t count)
     return out;
 }
 
+/* Whether a person gave the number of new tokens, and what it is named. */
+static bool most_given(const Prompts *p, const PromptsAsked *asked, int64_t i, const char **option)
+{
+    bool line = p->line && p->line[i].most > 0;
+    *option = line ? "\"max_tokens\"" : asked->most_option;
+    return line || asked->most_typed;
+}
+
 /* Reports why the new tokens after prompt i exceed the learned positions, and which lengths are possible. */
 static Status too_long(const Prompts *p, const PromptsAsked *asked, int64_t i, int64_t most)
 {
     int64_t count = p->prompt[i].count, made = p->prompt[i].most, left = most - count;
-    bool    keeps   = asked->most_typed && made < most;
+    const char *option;
+    bool    keeps   = most_given(p, asked, i, &option) && made < most;
     int64_t shorter = keeps ? most - made : most - 1;
     char prompt[32], wanted[32], said[NAME];
     const char *name = prompt_name(said, asked, i);
@@ -149,12 +173,12 @@ static Status too_long(const Prompts *p, const PromptsAsked *asked, int64_t i, i
         return fail(BAD_OPTION, "%s of %s leaves nothing of the %lld positions the model has learned; "
                     "shorten the prompt to %s or less", name, prompt, (long long)most, wanted);
     if (made >= most)
-        return fail(BAD_OPTION, "%s %lld is more than the %lld positions the model has learned; beside this "
-                    "prompt %lld or less is possible", asked->most_option, (long long)made, (long long)most,
-                    (long long)left);
+        return fail(BAD_OPTION, "%s %lld is more than the %lld positions the model has learned; beside %s "
+                    "%lld or less is possible", option, (long long)made, (long long)most,
+                    asked->texts == 1 ? "this prompt" : name, (long long)left);
     return fail(BAD_OPTION, "%s of %s and %s %lld are more than the %lld positions the model has learned; "
-                "shorten the prompt to %s or give %s %lld", name, prompt, asked->most_option,
-                (long long)made, (long long)most, wanted, asked->most_option, (long long)left);
+                "shorten the prompt to %s or give %s %lld", name, prompt, option,
+                (long long)made, (long long)most, wanted, option, (long long)left);
 }
 
 /* Learned position embeddings limit the length. The default number of new tokens is reduced to the limit,
@@ -163,14 +187,30 @@ static Status fit_one(Prompts *p, const PromptsAsked *asked, int64_t i, int64_t 
 {
     int64_t left = positions - p->prompt[i].count;
     char fitting[32], name[NAME];
+    const char *option;
     if (p->prompt[i].most <= left) return OK;
-    if (left < 1 || asked->most_typed) return too_long(p, asked, i, positions);
+    if (left < 1 || most_given(p, asked, i, &option)) return too_long(p, asked, i, positions);
     log_line("makes %s%s%s, not %lld (default): the model has learned no more than %lld positions",
              tokens_text(fitting, left), asked->texts != 1 ? " for " : "",
              asked->texts != 1 ? prompt_name(name, asked, i) : "", (long long)p->prompt[i].most,
              (long long)positions);
     p->prompt[i].most = left;
     return OK;
+}
+
+/* Rotary and other computed positions go on, but what the model makes of them it has never learned. */
+static void tell_beyond(const Prompts *p, const PromptsAsked *asked, const ModelConfig *model)
+{
+    char name[NAME], tokens[32];
+    int64_t beyond = 0, first = 0;
+    for (int64_t i = p->count - 1; i >= 0; i--)
+        if (p->prompt[i].count + p->prompt[i].most > model->sequence) beyond++, first = i;
+    if (beyond == 0) return;
+    log_line("warning: %lld of %lld texts may go beyond the %lld positions that the model was trained with, "
+             "which are computed all the same, and may be poor: the first is %s, of %s and up to %lld new "
+             "ones", (long long)beyond, (long long)p->count, (long long)model->sequence,
+             prompt_name(name, asked, first), tokens_text(tokens, p->prompt[first].count),
+             (long long)p->prompt[first].most);
 }
 
 static Status fit_all(Prompts *p, const PromptsAsked *asked, const ModelConfig *model)
@@ -182,6 +222,7 @@ static Status fit_all(Prompts *p, const PromptsAsked *asked, const ModelConfig *
         if (end - count > p->most) p->most   = end - count;
         if (end   > p->capacity) p->capacity = end;
     }
+    if (model->position != POSITION_LEARNED) tell_beyond(p, asked, model);
     return OK;
 }
 

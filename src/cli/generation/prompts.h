@@ -18,7 +18,7 @@ typedef struct {
     const char *file, *most_option;
     bool        json;
     PromptRule  rule;
-    int64_t     most;
+    int64_t     most, each;             /* each: texts of a prompt */
     bool        most_typed;
 } PromptsAsked;
 
@@ -35,9 +35,10 @@ typedef struct {
 } Prompts;
 
 /* Reads and encodes the prompts, and sets how many tokens each may get: as many as are asked for, or what
- * learned positions leave, which is an error where a person gave that number. BAD_OPTION or BAD_FILE with the
- * line of the file: a prompt without ids, a prompt that is too long, a line that is empty. Close it after a
- * failure too. */
+ * learned positions leave, which is an error where a person gave that number. Other positions have no end; a
+ * line in the log counts the texts that may go beyond those that the model was trained with. BAD_OPTION or
+ * BAD_FILE with the line of the file: a prompt without ids, a prompt that is too long, a line that is empty.
+ * Close it after a failure too. */
 Status prompts_read (Prompts *prompts, const PromptsAsked *asked, const Tokenizer *tokenizer,
                      const ModelConfig *model);
 void   prompts_close(Prompts *prompts);
