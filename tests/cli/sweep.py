@@ -143,6 +143,10 @@ def resumed_is_whole(folder, data):
     found = run.jotun("sweep", "--data-path", data, "--split", "90,10,0", "--save", parts, *depths(parts, "--lr", "9e-3"), check=False)
     if found.returncode != 1 or "holds a run of other options" not in found.stderr or "--lr" not in found.stderr:
         sys.exit(f"a folder of other options was taken: {found.stderr}")
+    other = [8 if w == "4" and v == "--global-batch-size" else w for v, w in zip([None] + depths(parts), depths(parts))]
+    found = run.jotun("sweep", "--data-path", data, "--split", "90,10,0", "--save", parts, *other, check=False)
+    if found.returncode != 1 or "of other options: --global-batch-size 4 there, 8 here" not in found.stderr:
+        sys.exit(f"the option that differs is not named: {found.stderr}")
 
 
 def best_value(folder, data):
@@ -186,6 +190,8 @@ def refusals(folder, data):
         ([*base, "--depth", "1,,2"], 1, "is empty"),
         ([*base, "--depth", "1,2", "--num-layers", "3"], 1, "--depth is the number of layers"),
         (["--train-iters", 4], 2, "varies an option"),
+        (["--lrr", "1e-3,2e-3", "--train-iters", 4], 2, "--lrr is no option of jotun train; did you mean --lr?"),
+        (["--lr", "1e-3,2e-3", "--train-iters", 4, "--seq-length", 1000000], 1, "one sample of --seq-length 1000000 takes"),
         (["--lr", "1e-3,2e-3", "--train-iters", 4, "--load", "x"], 1, "resumes from its own folder"),
         (["--lr", "1e-3,2e-3", "--train-iters", 5, "--eval-interval", 2], 1, "give a divisor"),
         (["--lr", "1e-3,2e-3", "--train-iters", 4, "--split", "1"], 1, "no validation data"),
@@ -199,6 +205,11 @@ def refusals(folder, data):
         done = sweep(data, out, *words, check=False)
         if done.returncode != code or text not in done.stderr or os.path.exists(out):
             sys.exit(f"{words}: exit code {done.returncode}, {done.stderr}")
+
+
+    done = sweep(os.path.join(folder, "nofile"), out, "--lr", "1e-3,2e-3", "--train-iters", 4, check=False)
+    if done.returncode != 1 or "nofile" not in done.stderr or os.path.exists(out):
+        sys.exit(f"data that is not there: exit code {done.returncode}, {done.stderr}")
 
 
 def main():
