@@ -48,7 +48,8 @@ ChartScale chart_scale_y(const Chart *c)
             if (series->low)  scale_take(&s, series->low[i]);
             if (series->high) scale_take(&s, series->high[i]);
         }
-    if (!(s.low <= s.high)) return (ChartScale){ c->log_y ? 1 : 0, c->log_y ? 10 : 1, c->log_y, .whole = false };
+    if (!(s.low <= s.high))
+        return (ChartScale){ c->log_y ? 1 : 0, c->log_y ? 10 : 1, c->log_y, .whole = false };
     if (s.log) {
         double room = s.high > s.low ? pow(s.high / s.low, 0.05) : 1.25;
         s.low /= room, s.high *= room;

@@ -6,7 +6,8 @@
 #include <stddef.h>
 #include "base/status.h"
 
-/* given: a directory of --save, of --history or of a speedrun, or a file. BAD_FILE, with what would be taken. */
+/* given: a directory of --save, of --history or of a speedrun, or a file. BAD_FILE, with what
+ * would be taken. */
 Status run_place_file(char path[1024], const char *given);
 /* The name of a run: the last one of its path, "run" of "runs/run/", or the one before it of
  * "run/checkpoint", as every speedrun calls its own. */

@@ -459,8 +459,9 @@ static void line_take(RunRecord *run, const MetricsLine *line)
 bool run_is_lost(const RunRecord *run)
 {
     struct stat about;
-    return run->starts && !run_ended(run) && run_place_left(run->path, run_fact_text(run, "host")) && stat(run->path, &about) == 0 &&
-           about.st_size == run->size;
+    if (!run->starts || run_ended(run)) return false;
+    if (!run_place_left(run->path, run_fact_text(run, "host"))) return false;
+    return stat(run->path, &about) == 0 && about.st_size == run->size;
 }
 
 Status run_record_read(RunRecord *run, const char *given)

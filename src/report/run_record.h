@@ -78,10 +78,10 @@ const char   *run_fact_text(const RunRecord *run, const char *name);
 double        run_fact_number(const RunRecord *run, const char *name);      /* NAN: not known */
 /* Whether the last start has ended, by its own words. A file of metrics does not tell: true. */
 bool          run_ended(const RunRecord *run);
-/* Looks whether the process of the last start, which has not ended, is gone by now: RunRecord.lost is what was
- * found when the file was read. */
+/* Looks whether the process of the last start, which has not ended, is gone by now: RunRecord.lost is what
+ * was found when the file was read. */
 bool          run_is_lost(const RunRecord *run);
-/* Whether it goes on no more: it has ended, or its process is gone. */
+/* Whether it continues no more: it has ended, or its process is gone. */
 bool          run_over (const RunRecord *run);
 /* The last evaluation of a split; NULL: there is none. The least loss of its evaluations is in *best. */
 const RunEvaluation *run_last_evaluation(const RunRecord *run, const char *split, double *best);

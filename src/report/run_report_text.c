@@ -93,12 +93,12 @@ static json_t *run_json(const RunRecord *run)
     json_t *heldout = json_pack("{s:o, s:o, s:o}", "bits_per_byte", number(h->bits), "documents",
                                 number(h->documents), "bytes", number(h->bytes));
     if (!isfinite(h->bits)) json_decref(heldout), heldout = json_null();
-    return json_pack("{s:o, s:o, s:o, s:o, s:b, s:o, s:o, s:I, s:I, s:I, s:o, s:o, s:o}", "name", text(run->name),
-                     "file", text(run->path), "heldout", heldout, "state", text(run_state_text(state, run)), "ended",
-                     run_ended(run), "time", time_json(run), "starts", starts_json(run), "facts_left_out",
-                     (json_int_t)run->large, "skipped_steps", (json_int_t)run->skipped, "rewinds",
-                     (json_int_t)run->rewinds, "steps", points_json(run), "evaluations",
-                     evaluations_json(run), "samples", samples_json(run));
+    return json_pack("{s:o, s:o, s:o, s:o, s:b, s:o, s:o, s:I, s:I, s:I, s:o, s:o, s:o}", "name",
+                     text(run->name), "file", text(run->path), "heldout", heldout, "state",
+                     text(run_state_text(state, run)), "ended", run_ended(run), "time", time_json(run),
+                     "starts", starts_json(run), "facts_left_out", (json_int_t)run->large, "skipped_steps",
+                     (json_int_t)run->skipped, "rewinds", (json_int_t)run->rewinds, "steps",
+                     points_json(run), "evaluations", evaluations_json(run), "samples", samples_json(run));
 }
 
 void run_report_json(FILE *out, const RunReport *r)

@@ -195,12 +195,12 @@ def refusals(folder, data):
         (["--lr", "1e-3,2e-3", "--train-iters", 4, "--load", "x"], 1, "resumes from its own folder"),
         (["--lr", "1e-3,2e-3", "--train-iters", 5, "--eval-interval", 2], 1, "give a divisor"),
         (["--lr", "1e-3,2e-3", "--train-iters", 4, "--split", "1"], 1, "no validation data"),
-        (["--lr", "1e-3,many", "--train-iters", 4], 1, "many"),
+        (["--lr", "1e-3,many", "--train-iters", 4, "--seq-length", 32], 1, "many"),
         (["--lr", "1e-3,2e-3", "--train-iters", 4, "--lr", "3e-3"], 1, "--lr has a list of values and is given twice"),
         (["--lr", "3e-3", "--lr=1e-3,2e-3", "--train-iters", 4], 1, "--lr has a list of values and is given twice"),
         ([w for n in ("lr", "min-lr", "weight-decay", "adam-beta1", "adam-beta2", "adam-eps", "clip-grad")
           for w in ("--" + n, "0.12345678901234567890123456789,0.2234567890123456789012345678")] + ["--train-iters", 4], 1, "give fewer lists"),
-        (["--hidden-size", "30,32", "--num-attention-heads", "4", "--train-iters", 4], 1, "30"),
+        (["--hidden-size", "30,32", "--num-attention-heads", "4", "--train-iters", 4, "--seq-length", 32], 1, "30"),
     ):
         done = sweep(data, out, *words, check=False)
         if done.returncode != code or text not in done.stderr or os.path.exists(out):

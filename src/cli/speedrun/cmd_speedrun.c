@@ -136,7 +136,8 @@ static void result_print(const Speedrun *s)
 static Status refused_leave(const Speedrun *s, Status status)
 {
     char why[2048];
-    bool nothing = status == BAD_FILE && speedrun_nothing_done(s) && !file_exists(speedrun_path(s, "clean.json"));
+    bool nothing = status == BAD_FILE && speedrun_nothing_done(s) &&
+                   !file_exists(speedrun_path(s, "clean.json"));
     bool budget  = status == BAD_OPTION && s->made && !speedrun_facts(s, "recipe");
     if (!nothing && !budget) return status;
     snprintf(why, sizeof why, "%s", fail_text());

@@ -50,8 +50,8 @@ bool speedrun_nothing_done(const Speedrun *s);
 double speedrun_number(const Speedrun *s, const char *stage, const char *name);
 /* "directory/name", to be freed by nobody: it is one of few buffers that later calls use again. */
 const char *speedrun_path(const Speedrun *s, const char *name);
-/* Seconds that all stages have taken: training in all its starts, each other one, which a stop begins anew,
- * in its last. */
+/* Seconds that all stages have taken: training in all its starts, each other one, which starts over after a
+ * stop, in its last. */
 double speedrun_seconds(const Speedrun *s);
 
 /* The tokenizer as the commands take it: a path, or `bytes`. */

@@ -89,16 +89,14 @@ static Status folder_add(Inputs *in, const char *path, BlockKind wanted)
 
 static Status folder_useless(const char *path, BlockKind wanted, bool empty)
 {
-    const char *known = wanted == BLOCK_AUTO ? ".txt (one document per line), .jsonl and .json (one JSON object "
-                                               "per line), .xml (MediaWiki)"
-                                             : ".txt (one document per line), .jsonl and .json (one JSON object "
-                                               "per line)";
     if (empty) return fail(BAD_FILE, "%s: there is no file in this directory", path);
     if (wanted > BLOCK_AUTO)
         return fail(BAD_FILE, "%s: no file in this directory can be read: hidden ones and those of .xz and "
                     ".parquet are left out; decompress them, or name the files", path);
-    return fail(BAD_FILE, "%s: no file in this directory has a known ending: %s, each also with .gz, .zst or "
-                ".bz2 added; rename them, or give their format by --input-format", path, known);
+    return fail(BAD_FILE, "%s: no file in this directory has a known ending: .txt (one document per line), "
+                ".jsonl and .json (one JSON object per line)%s, each also with .gz, .zst or .bz2 added; "
+                "rename them, or give their format by --input-format",
+                path, wanted == BLOCK_AUTO ? ", .xml (MediaWiki)" : "");
 }
 
 static Status folder_expand(Inputs *in, const char *path, BlockKind wanted)
