@@ -105,7 +105,11 @@ def whole_run(folder, text):
 
 def killed(folder, text, whole, kills, rng):
     """kill -9 of the one process, whose children end with it; SIGTERM in between."""
-    kill_often(os.path.join(folder, "killed"), words(text, os.path.join(folder, "killed")), whole, kills, rng, lambda: None)
+    out = os.path.join(folder, "killed")
+    kill_often(out, words(text, out), whole, kills, rng, lambda: None)
+    starts = json.loads(run.jotun("report", out, "--format", "json").stdout)["runs"][0]["starts"]
+    trained = sum(start["end"] - start["begin"] for start in starts)
+    expect(f"{len(starts)} starts of training took {trained} s", state_of(out)["train"]["seconds"] > trained - 0.5)
 
 
 def kill_often(out, command, whole, kills, rng, begin):
