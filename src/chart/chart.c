@@ -22,10 +22,15 @@ static bool point_drawn(const Chart *c, const ChartSeries *s, int i)
 
 ChartScale chart_scale_x(const Chart *c)
 {
-    ChartScale s = { INFINITY, -INFINITY, c->log_x };
+    ChartScale s = { INFINITY, -INFINITY, c->log_x, .whole = true };
     for (int k = 0; k < c->count; k++)
-        for (int i = 0; i < c->series[k].count; i++)
-            if (point_drawn(c, &c->series[k], i)) scale_take(&s, c->series[k].x[i]);
+        for (int i = 0; i < c->series[k].count; i++) {
+            double x = c->series[k].x[i];
+            if (!point_drawn(c, &c->series[k], i)) continue;
+            scale_take(&s, x);
+            s.whole = s.whole && x == floor(x);
+        }
+    s.whole = s.whole && s.low <= s.high;
     if (!(s.low <= s.high)) s.low = c->log_x ? 1 : 0, s.high = s.low;
     if (!(s.high > s.low)) s.high = c->log_x ? 2 * s.low : s.low + fmax(1, fabs(s.low) * 1e-6);
     return s;
@@ -34,7 +39,7 @@ ChartScale chart_scale_x(const Chart *c)
 /* A curve that is level gets some room above and below. */
 ChartScale chart_scale_y(const Chart *c)
 {
-    ChartScale s = { INFINITY, -INFINITY, c->log_y };
+    ChartScale s = { INFINITY, -INFINITY, c->log_y, .whole = false };
     for (int k = 0; k < c->count; k++)
         for (int i = 0; i < c->series[k].count; i++) {
             const ChartSeries *series = &c->series[k];
@@ -43,7 +48,8 @@ ChartScale chart_scale_y(const Chart *c)
             if (series->low)  scale_take(&s, series->low[i]);
             if (series->high) scale_take(&s, series->high[i]);
         }
-    if (!(s.low <= s.high)) return (ChartScale){ c->log_y ? 1 : 0, c->log_y ? 10 : 1, c->log_y };
+    if (!(s.low <= s.high))
+        return (ChartScale){ c->log_y ? 1 : 0, c->log_y ? 10 : 1, c->log_y, .whole = false };
     if (s.log) {
         double room = s.high > s.low ? pow(s.high / s.low, 0.05) : 1.25;
         s.low /= room, s.high *= room;
@@ -103,6 +109,7 @@ static int ticks_even(ChartTick *tick, ChartScale s, int most)
         step = ten * factor[i];
         if (floor(s.high / step) - ceil(s.low / step) + 1 <= most) break;
     }
+    if (s.whole) step = fmax(step, 1);
     for (double k = ceil(s.low / step - 1e-9); k * step <= s.high + 1e-9 * step && count < most; k++)
         count = tick_put(tick, count, k == 0 ? 0 : k * step);
     return count;

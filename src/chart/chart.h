@@ -31,8 +31,9 @@ typedef struct {
     bool log_x, log_y;
 } Chart;
 
-/* low to high: what an axis shows; room is left above and below the values of y. */
-typedef struct { double low, high; bool log; } ChartScale;
+/* low to high: what an axis shows; room is left above and below the values of y. whole: its values are whole
+ * numbers, such as steps, and so are its ticks */
+typedef struct { double low, high; bool log, whole; } ChartScale;
 typedef struct { double at; char text[24]; } ChartTick;
 /* What the chart's axes show. A chart without points has 0 to 1. */
 ChartScale chart_scale_x(const Chart *chart);

@@ -178,19 +178,6 @@ static Status warnings_read(CleanPlan *p, const Options *o)
     return OK;
 }
 
-static BlockKind block_kind(const Options *o)
-{
-    switch ((enum ChoiceOf_input_format)o->input_format.value) {
-    case CHOICE_input_format_auto:       return BLOCK_AUTO;
-    case CHOICE_input_format_txt:        return BLOCK_TEXT;
-    case CHOICE_input_format_jsonl:      return BLOCK_JSON;
-    case CHOICE_input_format_paragraphs: return BLOCK_PARAGRAPHS;
-    case CHOICE_input_format_doc:        return BLOCK_DOCS;
-    case CHOICE_input_format_wiki:       return BLOCK_PAGES;
-    }
-    NO_SUCH_CHOICE(o->input_format);
-}
-
 static Status records_read(CleanPlan *p, const Options *o)
 {
     bool key = options_typed_by_person(o, OPTION_clean_json_key);
@@ -200,7 +187,7 @@ static Status records_read(CleanPlan *p, const Options *o)
     if (o->document_most > INT32_MAX)
         return fail(BAD_OPTION, "--max-document-bytes %" PRId64 ": clean counts the words of a document up "
                     "to %d", o->document_most, INT32_MAX);
-    p->input_format = block_kind(o);
+    p->input_format = input_block_kind(o);
     p->ratio_most = o->ratio_most;
     p->record     = (RecordPlan){
         .text_key = key ? o->clean_json_key.text[0] : NULL, .bytes_most = o->document_most,

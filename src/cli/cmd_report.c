@@ -1,5 +1,6 @@
 /* jotun report DIR... and jotun compare DIR...: what training runs have written about themselves, as a page,
  * JSON, a table or Markdown, also while they go on. */
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,6 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 #include "base/file.h"
+#include "base/log.h"
 #include "cli/command.h"
 #include "cli/in_out.h"
 #include "cli/signals.h"
@@ -78,6 +80,25 @@ static void runs_free(RunRecord *run, int runs)
     free(run);
 }
 
+/* What is left out is said once, where the person who typed the command looks. */
+static void strange_say(const RunRecord *run, int runs)
+{
+    for (int i = 0; i < runs; i++)
+        if (run[i].strange)
+            log_line("%s: %" PRId64 " of its %" PRId64 " lines %s not understood, and left out", run[i].path,
+                     run[i].strange, run[i].lines, run[i].strange == 1 ? "is" : "are");
+}
+
+static void runs_name(RunRecord *run, const Options *o)
+{
+    char *name[WORDS_MOST];
+    run_names_apart(name, o->words.text, o->words.count);
+    for (int i = 0; i < o->words.count; i++) {
+        free(run[i].name);
+        run[i].name = name[i];
+    }
+}
+
 static Status runs_read(RunRecord **run, const Options *o)
 {
     int runs = 0;
@@ -86,7 +107,8 @@ static Status runs_read(RunRecord **run, const Options *o)
     if (!*run) return fail(NO_MEMORY, "no memory for %d runs", o->words.count);
     for (; status == OK && runs < o->words.count; runs++)
         status = run_record_read(&(*run)[runs], o->words.text[runs]);
-    if (status != OK) runs_free(*run, runs), *run = NULL;
+    if (status == OK) runs_name(*run, o);
+    else runs_free(*run, runs), *run = NULL;
     return status;
 }
 
@@ -106,7 +128,7 @@ static Status write_once(const char *path, ReportWrite *write, const RunReport *
 
 static bool all_ended(const RunReport *report)
 {
-    for (int i = 0; i < report->runs; i++) if (!run_ended(&report->run[i])) return false;
+    for (int i = 0; i < report->runs; i++) if (!run_over(&report->run[i])) return false;
     return true;
 }
 
@@ -116,6 +138,14 @@ static bool changed(const RunReport *report)
     struct stat about;
     for (int i = 0; i < report->runs; i++)
         if (stat(report->run[i].path, &about) == 0 && about.st_size != report->run[i].size) return true;
+    return false;
+}
+
+/* Whether the process of a run that is not over has gone without a last line: nothing will change. */
+static bool process_gone(const RunReport *report)
+{
+    for (int i = 0; i < report->runs; i++)
+        if (!run_over(&report->run[i]) && run_is_lost(&report->run[i])) return true;
     return false;
 }
 
@@ -130,7 +160,10 @@ static Status follow(const Options *o, const char *path, ReportWrite *write, Run
         report.refresh = over ? 0 : RELOAD_SECONDS;
         status = write_once(path, write, &report);
         if (over) break;
-        for (int tenths = 0; !*stop && (tenths < 10 || !changed(&report)); tenths++) usleep(100000);
+        for (int tenths = 0; !*stop && (tenths < 10 || !changed(&report)); tenths++) {
+            if (tenths >= 10 && tenths % 10 == 0 && process_gone(&report)) break;
+            usleep(100000);
+        }
         if (*stop || status != OK) continue;
         RunRecord *fresh;
         status = runs_read(&fresh, o);
@@ -161,6 +194,7 @@ static Status report_command(const Options *o, const ReportFormats *formats)
     ReportWrite *write = format_asked(formats, o, path);
     if (!prints && write == formats->html) TRY(page_spares(path));
     TRY(runs_read(&run, o));
+    strange_say(run, o->words.count);
     RunReport report = { run, o->words.count, 0 };
     if (o->report_follow) {
         printf("%s\n", path);

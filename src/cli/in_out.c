@@ -48,6 +48,19 @@ Status output_directory(const char *option, const char *path)
                 path, directory);
 }
 
+BlockKind input_block_kind(const Options *o)
+{
+    switch ((enum ChoiceOf_input_format)o->input_format.value) {
+    case CHOICE_input_format_auto:       return BLOCK_AUTO;
+    case CHOICE_input_format_txt:        return BLOCK_TEXT;
+    case CHOICE_input_format_jsonl:      return BLOCK_JSON;
+    case CHOICE_input_format_paragraphs: return BLOCK_PARAGRAPHS;
+    case CHOICE_input_format_doc:        return BLOCK_DOCS;
+    case CHOICE_input_format_wiki:       return BLOCK_PAGES;
+    }
+    NO_SUCH_CHOICE(o->input_format);
+}
+
 Status inputs_are_files(const char *const *paths, int64_t count)
 {
     for (int64_t i = 0; i < count; i++)

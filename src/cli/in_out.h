@@ -4,6 +4,8 @@
  * a mistake costs no time and no file. */
 #include <stdint.h>
 #include "base/status.h"
+#include "conf/conf.h"
+#include "corpus/read/lines.h"
 
 /* BAD_OPTION where "-" would be read more than once, because standard input is empty the second time. each:
  * how often every path is read, which is once for each of --json-keys. */
@@ -14,6 +16,8 @@ Status input_spared(const char *input, const char *output);
 /* BAD_OPTION where the directory of what `option` names does not exist. It is not created, so that a
  * mistyped name is noticed. */
 Status output_directory(const char *option, const char *path);
+/* The word of --input-format */
+BlockKind input_block_kind(const Options *o);
 /* BAD_OPTION where one of --input is a directory. */
 Status inputs_are_files(const char *const *paths, int64_t count);
 /* BAD_OPTION where a checkpoint's path is a file, with the directory that is meant. name: the option and the

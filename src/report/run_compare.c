@@ -15,10 +15,14 @@ static const json_t *option_of(const RunRecord *run, const char *name)
     return json_object_get(run_fact(run, "options"), name);
 }
 
-/* Every run has a directory of its own, which tells nothing. */
+/* Places of what a run writes, which every run has of its own and which tell nothing; --load is mostly the
+ * directory of --save. */
+static const char *const places[] = { "save", "load", "metrics", "history", "tensorboard-dir", "profile",
+                                      "wandb-save-dir", "wandb-exp-name" };
+
 static bool differs(const RunReport *r, const char *name)
 {
-    if (!strcmp(name, "save") || !strcmp(name, "load")) return false;
+    for (size_t i = 0; i < sizeof places / sizeof *places; i++) if (!strcmp(name, places[i])) return false;
     const RunRecord *first = NULL;
     for (int i = 0; i < r->runs; i++) {
         if (!run_fact(&r->run[i], "options")) continue;
@@ -109,7 +113,7 @@ static void options_table(FILE *out, const RunReport *r)
                 "<p class=\"soft\">%d of the runs: their options are not known, as a file of metrics has "
                 "none.</p>\n",
                 r->runs - known);
-    if (json_object_size(names) == 0) fputs("<p>None, but for --save and --load.</p>\n", out);
+    if (json_object_size(names) == 0) fputs("<p>None, but for where the runs write.</p>\n", out);
     else {
         fputs("<div class=\"scroll\"><table><thead><tr><th class=\"t\">option</th>", out);
         for (int i = 0; i < r->runs; i++) {

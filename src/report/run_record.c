@@ -205,10 +205,10 @@ static void number_take(RunPoint *p, RunNumber n, double value)
 static void steps_line(RunRecord *run, const MetricsLine *line, bool journal)
 {
     const double *v = line->value;
-    RunStart *start = start_now(run);
     RunPoint  p = { .step = counted(v[KEY_STEP]), .steps = counted(v[KEY_MEAN_OF]), .tokens = v[KEY_TOKENS] };
     if (!journal) p.steps = 1;
     if (p.step < 1 || p.steps < 1 || p.steps > p.step) { run->strange++; return; }
+    RunStart *start = start_now(run);
     for (int n = 0; n < RUN_NUMBERS; n++) number_take(&p, (RunNumber)n, v[n]);
     if (v[RUN_MEMORY] == 0) number_take(&p, RUN_MEMORY, NAN);
     if (journal) {
@@ -240,6 +240,7 @@ static void steps_line(RunRecord *run, const MetricsLine *line, bool journal)
 static void evaluation_line(RunRecord *run, const MetricsLine *line, bool journal)
 {
     const double *v = line->value;
+    if (!isfinite(v[KEY_STEP])) { run->strange++; return; }
     RunStart *start = start_now(run);
     RunEvaluation e = { .step = counted(v[KEY_STEP]), .loss = v[RUN_LOSS], .perplexity = v[KEY_PERPLEXITY],
                         .bits = v[KEY_BITS], .tokens = v[KEY_TOKENS] };
@@ -265,6 +266,8 @@ static char *text_taken(size_t *bytes, const json_t *value)
 
 static void sample_line(RunRecord *run, const json_t *facts)
 {
+    if (!json_is_number(json_object_get(facts, "step"))) { run->strange++; return; }
+    start_now(run);
     RunSample s = { .step = counted(json_number_value(json_object_get(facts, "step"))),
                     .number = counted(json_number_value(json_object_get(facts, "sample"))) };
     if (!turn_take(run, &s.turn, s.step)) return;
@@ -421,9 +424,8 @@ static void event_line(RunRecord *run, const MetricsLine *line)
     const char *name = line->text + sizeof begin - 1;
     size_t letters = strcspn(name, "\"");
     run->journal = true;
-    if (letters == 5 && !memcmp(name, "steps", 5)) { start_now(run); steps_line(run, line, true);
+    if (letters == 5 && !memcmp(name, "steps", 5)) { steps_line(run, line, true);
     } else if (letters == 10 && !memcmp(name, "evaluation", 10)) {
-        start_now(run);
         evaluation_line(run, line, true);
     } else if (letters == 5 && !memcmp(name, "start", 5)) { start_or_stop(run, line, true);
     } else if (letters == 4 && !memcmp(name, "stop", 4)) { start_or_stop(run, line, false);
@@ -453,47 +455,13 @@ static void line_take(RunRecord *run, const MetricsLine *line)
 
 /* ---- the file ---- */
 
-static bool folder(const char *path)
+/* A process writes its last line before it gives its lock back: where none was written, it was killed. */
+bool run_is_lost(const RunRecord *run)
 {
     struct stat about;
-    return stat(path, &about) == 0 && S_ISDIR(about.st_mode);
-}
-
-/* The file of a directory of --save or --history. */
-static Status file_of(char path[1024], const char *given)
-{
-    static const char *const name[] = { "journal.jsonl", "metrics.jsonl", "metrics.csv" };
-    if (!folder(given)) {
-        if (!file_exists(given))
-            return fail(
-                BAD_FILE,
-                "%s: there is no such file or directory; give the directory of a run's --save, or its "
-                "file of --metrics",
-                given);
-        snprintf(path, 1024, "%.1023s", given);
-        return OK;
-    }
-    for (int i = 0; i < 3; i++) {
-        TRY(path_join(path, given, name[i]));
-        if (file_exists(path)) return OK;
-    }
-    return fail(BAD_FILE,
-                "%s has no journal.jsonl, which jotun train --save %s writes; a directory of --history and a "
-                "file of --metrics are taken too",
-                given, given);
-}
-
-const char *run_name_of(size_t *bytes, const char *path)
-{
-    static const char own[] = "checkpoint";
-    const char *leaf = path_leaf(path, strlen(path));
-    *bytes = strcspn(leaf, "/");
-    if (*bytes != sizeof own - 1 || memcmp(leaf, own, sizeof own - 1)) return leaf;
-    const char *above = path_leaf(path, (size_t)(leaf - path));
-    size_t letters = strcspn(above, "/");
-    if (above == leaf || letters == 0 || (letters <= 2 && !memcmp(above, "..", letters))) return leaf;
-    *bytes = letters;
-    return above;
+    if (!run->starts || run_ended(run)) return false;
+    if (!run_place_left(run->path, run_fact_text(run, "host"))) return false;
+    return stat(run->path, &about) == 0 && about.st_size == run->size;
 }
 
 Status run_record_read(RunRecord *run, const char *given)
@@ -504,7 +472,7 @@ Status run_record_read(RunRecord *run, const char *given)
     MetricsReader reader;
     MetricsLine line;
     *run = (RunRecord){ .kept_every = 1 };
-    TRY(file_of(path, given));
+    TRY(run_place_file(path, given));
     for (int i = 0; i < KEYS; i++)
         keys[i] = i < RUN_NUMBERS ? run_numbers[i].key : more_keys[i - RUN_NUMBERS];
     TRY(metrics_reader_open(&reader, path, keys, KEYS));
@@ -518,6 +486,8 @@ Status run_record_read(RunRecord *run, const char *given)
     run->strange += reader.strange;
     metrics_reader_close(&reader);
     run_points_even(&run->curve);
+    run->lost    = run_is_lost(run);
+    run->heldout = run_heldout_read(path);
     if (run->starts) return OK;
     run_record_free(run);
     return fail(BAD_FILE,
@@ -555,6 +525,8 @@ double run_fact_number(const RunRecord *run, const char *name)
 {
     return run->starts ? number_of(run->start[run->starts - 1].facts, name) : NAN;
 }
+
+bool run_over(const RunRecord *run) { return run->lost || run_ended(run); }
 
 bool run_ended(const RunRecord *run) { return !run->journal || run->start[run->starts - 1].ended; }
 

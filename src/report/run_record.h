@@ -11,7 +11,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include "base/status.h"
+#include "report/run_heldout.h"
 #include "report/run_layout.h"
+#include "report/run_place.h"
 #include "report/run_points.h"
 
 enum { RUN_KEPT_MOST = 4096, RUN_SAMPLES_MOST = 512, RUN_TEXT_MOST = 4000,
@@ -61,13 +63,12 @@ typedef struct {
     int64_t        large;         /* lines of starts and stops whose facts were too large to be read */
     int64_t        size;           /* bytes of the file when it was opened, for a reader that follows */
     double         flops_full, flops_causal, peak;      /* FLOPs of a token; FLOP/s; 0: not known */
+    bool           lost;           /* the last start has not ended, and its process is gone */
+    RunHeldout     heldout;
     int64_t        turns, kept_every; /* steps with evaluations or samples; of these every n-th is kept */
 } RunRecord;
 
-/* The name of a run: the last one of its path, "run" of "runs/run/", or the one before it of
- * "run/checkpoint", as every speedrun calls its own. */
-const char *run_name_of(size_t *bytes, const char *path);
-/* path: a directory of --save or --history, or a file. BAD_FILE, with what would be taken; a file without a
+/* path: of run_place_file. BAD_FILE, with what would be taken; a file without a
  * line of a run is refused too. */
 Status run_record_read(RunRecord *run, const char *path);
 void   run_record_free(RunRecord *run);
@@ -77,6 +78,11 @@ const char   *run_fact_text(const RunRecord *run, const char *name);
 double        run_fact_number(const RunRecord *run, const char *name);      /* NAN: not known */
 /* Whether the last start has ended, by its own words. A file of metrics does not tell: true. */
 bool          run_ended(const RunRecord *run);
+/* Looks whether the process of the last start, which has not ended, is gone by now: RunRecord.lost is what
+ * was found when the file was read. */
+bool          run_is_lost(const RunRecord *run);
+/* Whether it continues no more: it has ended, or its process is gone. */
+bool          run_over (const RunRecord *run);
 /* The last evaluation of a split; NULL: there is none. The least loss of its evaluations is in *best. */
 const RunEvaluation *run_last_evaluation(const RunRecord *run, const char *split, double *best);
 /* Of all, joined ones too. */

@@ -82,27 +82,44 @@ static void time_left_tile(FILE *out, const RunRecord *run)
 {
     char   text[24];
     double steps = run_fact_number(run, "steps"), each = mean_value(run, RUN_SECONDS);
-    if (run_ended(run) || run->curve.points == 0 || !(steps > 0) || !isfinite(each)) return;
+    if (run_over(run) || run->curve.points == 0 || !(steps > 0) || !isfinite(each)) return;
     double left = steps - (double)run->curve.point[run->curve.points - 1].step;
     if (left > 0) html_tile(out, "left, at the mean speed", log_time(text, left * each));
+}
+
+/* Of a speedrun the result is of all documents held out, and validation of some batches of them. */
+static void evaluation_tiles(FILE *out, const RunRecord *run)
+{
+    char   what[96], batches[40] = "";
+    const json_t *options = run_fact(run, "options");
+    double best, some = number_in(options, "eval-iters");
+    const RunEvaluation *valid = run_last_evaluation(run, "valid", &best);
+    if (isfinite(run->heldout.bits)) {
+        snprintf(what, sizeof what, "bits per byte, documents held out: all %.0f", run->heldout.documents);
+        tile(out, what, "%.4f", run->heldout.bits);
+    }
+    if (!valid) return;
+    bool whole = json_is_true(json_object_get(options, "full-validation"));
+    if (some > 0 && !whole) snprintf(batches, sizeof batches, ", %.0f batch%s", some, some == 1 ? "" : "es");
+    tile(out, "validation loss", "%.4f", valid->loss);
+    if (best < valid->loss) tile(out, "least validation loss", "%.4f", best);
+    snprintf(what, sizeof what, "bits per byte, validation at step %lld%s", (long long)valid->step, batches);
+    tile(out, what, "%.4f", valid->bits);
 }
 
 static void head(FILE *out, const RunRecord *run)
 {
     char state[512], text[24];
-    double best, total, stopped;
+    double total, stopped;
     const RunPoint *last = run->curve.points ? &run->curve.point[run->curve.points - 1] : NULL;
-    const RunEvaluation *valid = run_last_evaluation(run, "valid", &best);
     run_times(run, &total, &stopped);
     fputs("<h1>", out);
     html_text(out, run->name);
     fputs("</h1>\n<p class=\"soft\">", out);
     html_text(out, run_state_text(state, run));
     fputs("</p>\n<div class=\"tiles\">\n", out);
-    if (last)  tile(out, "training loss", "%.4f", last->value[RUN_LOSS]);
-    if (valid) tile(out, "validation loss", "%.4f", valid->loss);
-    if (valid && best < valid->loss) tile(out, "least validation loss", "%.4f", best);
-    if (valid) tile(out, "bits per byte", "%.4f", valid->bits);
+    if (last) tile(out, "training loss", "%.4f", last->value[RUN_LOSS]);
+    evaluation_tiles(out, run);
     if (last) {
         tile(out, "steps", "%.0f", (double)last->step);
         count_tile(out, "tokens", last->tokens);
@@ -155,6 +172,7 @@ static void start_row(FILE *out, const RunRecord *run, int i)
             log_time(text, fmax(0, s->end - s->begin)),
             s->ended              ? !strcmp(s->how, "signal") || !strcmp(s->how, "end") ? s->how : "failure"
             : i + 1 < run->starts ? "killed"
+            : run->lost           ? "killed or lost"
                                   : "");
     fprintf(out, "<td>%lld</td><td>%.0f</td><td class=\"t\">", (long long)s->repeated_steps,
             fmax(0, s->ranks));

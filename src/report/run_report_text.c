@@ -89,12 +89,16 @@ static json_t *starts_json(const RunRecord *run)
 static json_t *run_json(const RunRecord *run)
 {
     char state[512];
-    return json_pack("{s:o, s:o, s:o, s:b, s:o, s:o, s:I, s:I, s:I, s:o, s:o, s:o}", "name", text(run->name),
-                     "file", text(run->path), "state", text(run_state_text(state, run)), "ended",
-                     run_ended(run), "time", time_json(run), "starts", starts_json(run), "facts_left_out",
-                     (json_int_t)run->large, "skipped_steps", (json_int_t)run->skipped, "rewinds",
-                     (json_int_t)run->rewinds, "steps", points_json(run), "evaluations",
-                     evaluations_json(run), "samples", samples_json(run));
+    const RunHeldout *h = &run->heldout;
+    json_t *heldout = json_pack("{s:o, s:o, s:o}", "bits_per_byte", number(h->bits), "documents",
+                                number(h->documents), "bytes", number(h->bytes));
+    if (!isfinite(h->bits)) json_decref(heldout), heldout = json_null();
+    return json_pack("{s:o, s:o, s:o, s:o, s:b, s:o, s:o, s:I, s:I, s:I, s:o, s:o, s:o}", "name",
+                     text(run->name), "file", text(run->path), "heldout", heldout, "state",
+                     text(run_state_text(state, run)), "ended", run_ended(run), "time", time_json(run),
+                     "starts", starts_json(run), "facts_left_out", (json_int_t)run->large, "skipped_steps",
+                     (json_int_t)run->skipped, "rewinds", (json_int_t)run->rewinds, "steps",
+                     points_json(run), "evaluations", evaluations_json(run), "samples", samples_json(run));
 }
 
 void run_report_json(FILE *out, const RunReport *r)
@@ -254,6 +258,12 @@ void run_report_md(FILE *out, const RunReport *r)
                     "The facts of %lld starts and ends are left out: they have more than 4 MB, or would take "
                     "more than 32 MB of memory.\n",
                     (long long)run->large);
+        if (run->strange)
+            fprintf(out, "%lld of its %lld lines are not understood, and left out.\n",
+                    (long long)run->strange, (long long)run->lines);
+        if (isfinite(run->heldout.bits))
+            fprintf(out, "Bits per byte of the documents held out (all %.0f, %.0f bytes): %.4f.\n",
+                    run->heldout.documents, run->heldout.bytes, run->heldout.bits);
         md_curve(out, run);
         md_evaluations(out, run);
         md_times(out, run);

@@ -29,6 +29,9 @@ const char *run_state_text(char out[512], const RunRecord *run)
     if (steps > 0) snprintf(of, sizeof of, " of %.0f", steps);
     if (!run->journal)
         snprintf(out, 512, "up to step %lld", last_step(run));
+    else if (run->lost)
+        snprintf(out, 512, "killed or lost at step %lld%s, last heard of %s", last_step(run), of,
+                 run_date_text(date, last->end));
     else if (!last->ended)
         snprintf(out, 512, "running, or killed: step %lld%s, last heard of %s", last_step(run), of,
                  run_date_text(date, last->end));

@@ -105,7 +105,11 @@ def whole_run(folder, text):
 
 def killed(folder, text, whole, kills, rng):
     """kill -9 of the one process, whose children end with it; SIGTERM in between."""
-    kill_often(os.path.join(folder, "killed"), words(text, os.path.join(folder, "killed")), whole, kills, rng, lambda: None)
+    out = os.path.join(folder, "killed")
+    kill_often(out, words(text, out), whole, kills, rng, lambda: None)
+    starts = json.loads(run.jotun("report", out, "--format", "json").stdout)["runs"][0]["starts"]
+    trained = sum(start["end"] - start["begin"] for start in starts)
+    expect(f"{len(starts)} starts of training took {trained} s", state_of(out)["train"]["seconds"] > trained - 0.5)
 
 
 def kill_often(out, command, whole, kills, rng, begin):
@@ -238,12 +242,12 @@ def refusals(folder, text):
         (words(made("japanese", {"a.txt": japanese}), "f1"), 1, "SHIFT_JIS (Japanese)"),
         (words(made("utf16", {"a.txt": latin.decode("latin-1").encode("utf-16")}), "f2"), 1, "iconv -f UTF-16 -t UTF-8"),
         (words(made("empty_file", {"a.txt": b""}), "f3"), 1, "no documents in it"),
-        (words(made("picture", {"a.png": b"\x89PNG\r\n\x1a\n" + noise}), "f4"), 1, "no file in this directory has a known ending"),
+        (words(made("picture", {"a.png": b"\x89PNG\r\n\x1a\n" + noise}), "f4"), 1, "has a known ending: .txt (one document per line), .jsonl"),
         (words(made("program", {"jotun": program}), "f5"), 1, "give its format by --input-format"),
         (words(made("zeros", {"a.txt": bytes(1000)}), "f6"), 1, "1 since they have bytes 0"),
         (words(made("one_line", {"a.txt": b"Ett enda stycke. " * 600000}), "f7"), 1, "fold -s -w 4000"),
         (words(link, "f8"), 1, "Too many levels of symbolic links"),
-        (words(made("empty", {}), "e1"), 1, "no file in this directory has a known ending"),
+        (words(made("empty", {}), "e1"), 1, "there is no file in this directory"),
         (words(made("blank", {"a.txt": b"\n\n"}), "e2"), 1, "no documents in it"),
         (words(made("binary", {"a.txt": noise, "b.bin": noise}), "e3"), 1, "are not UTF-8"),
         (words(made("latin", {"a.txt": latin}), "e4"), 1, "iconv -f ISO-8859-1"),
@@ -254,14 +258,27 @@ def refusals(folder, text):
         (words(text, "e8", "--flops", "5e11", "--depth", "2"), 1, "leave one out"),
         (words(text, text, "--depth", "1"), 1, "is no directory of a speedrun"),
         (words(text, "e9", "--flops", "1e6"), 1, "not enough for"),
+        (words(text, "eb", "--flops", "1e6"), 1, "not enough for"),
+        (words(made("other_key", {"a.jsonl": b'{"body": "Ett enda stycke."}\n' * 9}), "ec"), 1, "9 were skipped as broken, as the lines above say: --json-keys"),
+        (words("/", "ed")[:3], 1, "give --output DIR"),
         (["speedrun"], 2, "--input"),
     ]
     for arguments, code, message in cases:
+        if "eb" in arguments:                                  # an empty directory is the user's, and stays
+            os.mkdir(os.path.join(folder, "eb"))
         arguments = [os.path.join(folder, a) if len(a) == 2 and a[0] in "ef" else a for a in arguments]
         done = run.jotun(*arguments, check=False)
         if done.returncode != code or message not in done.stderr:
             sys.exit(f"{' '.join(map(str, arguments))}\nexit code {done.returncode}, wanted {code} and \"{message}\":\n{done.stderr}")
-    done = run.jotun(*words(text, os.path.join(folder, "e9"), "--depth", "1"))
+    left = [name for name in ("f4", "f5", "f8", "e1", "e6", "e7", "e8", "e9") if os.path.exists(os.path.join(folder, name))]
+    expect(f"directories of refused runs are left: {left}", not left)
+    expect("clean.html is named and gone", os.path.exists(os.path.join(folder, "e3", "clean.html")))
+    least = re.search("give ([0-9.e+]+) or more", run.jotun(*words(text, os.path.join(folder, "e9"), "--flops", "1e6"), check=False).stderr).group(1)
+    run.jotun(*words(text, os.path.join(folder, "e9"), "--flops", least))
+    short = run.jotun(*words(text, os.path.join(folder, "ea"), "--minutes", "0.05"), check=False)
+    if short.returncode:
+        expect(f"too few minutes: {short.stderr}", re.search(r"--minutes 0\.05: not enough for 10 steps .* about [0-9.e-]+ would do", short.stderr))
+    done = run.jotun(*words(text, os.path.join(folder, "eb"), "--depth", "1"))
     expect("a larger budget after one that was too small", "starts over" in done.stderr and "bits per byte" in done.stdout)
     huge = os.path.join(folder, "huge.txt")
     open(huge, "wb").truncate(100 * 10**9)                # of holes: its size is judged, not one byte is read
@@ -311,6 +328,75 @@ def small(folder):
     expect("bits per byte", 0 < state["evaluate"]["bits_per_byte"] < 8)
 
 
+def one_token_short(folder):
+    """A part held out of as many tokens as a sample has is a token short of one: it is evaluated, and no validation is asked for. A stage that
+    fails says that its cause is to be mended, and then the command continues."""
+    path, out = os.path.join(folder, "short.txt"), os.path.join(folder, "short")
+    rng = random.Random(3)
+    open(path, "w").write("".join("".join(rng.choices("aeiklmnorstv", k=63)) + "\n" for _ in range(15)))
+    run.jotun(*words(path, out, "--depth", "1"))
+    expect("the text is no boundary case", state_of(out)["tokens"]["heldout"] == state_of(out)["recipe"]["sequence"] == 64)
+    state = json.load(open(os.path.join(out, "speedrun.json")))
+    del state["stages"]["evaluate"]
+    json.dump(state, open(os.path.join(out, "speedrun.json"), "w"))
+    os.rename(os.path.join(out, "heldout_text_document.bin"), os.path.join(out, "away"))
+    done = run.jotun(*words(path, out, "--depth", "1"), check=False)
+    expect(f"a stage that fails: {done.stderr}", done.returncode == 1 and "the same command continues there once the cause is mended" in done.stderr
+           and "the same command resumes" not in done.stderr)
+    os.rename(os.path.join(out, "away"), os.path.join(out, "heldout_text_document.bin"))
+    run.jotun(*words(path, out, "--depth", "1"))
+
+
+def same_report(out):
+    """jotun report of the directory makes the page again that the run made, from the journal; all parameters and the result are on it."""
+    path = os.path.join(out, "report.html")
+    own = open(path).read()
+    run.jotun("report", out)
+    expect("the page is another one", open(path).read() == own)
+    found = json.loads(run.jotun("report", out, "--format", "json").stdout)["runs"][0]
+    state = state_of(out)
+    expect(f"held out: {found['heldout']}", found["heldout"]["bits_per_byte"] == state["evaluate"]["bits_per_byte"])
+    expect("parameters", state["train"]["parameters"] == found["starts"][-1]["facts"]["parameters"] > state["recipe"]["parameters"])
+    bits = f"{state['evaluate']['bits_per_byte']:.4f}"
+    said = run.jotun("report", out, "--format", "md").stdout
+    expect(f"not said: {said[:500]}", f"bytes): {bits}." in said and bits in own)
+    if found["evaluations"]:
+        batches = f"bits per byte, validation at step {found['evaluations'][-1]['step']}, "
+        expect("validation is not told apart", batches in own)
+    both = run.jotun("compare", out, out, "--format", "md").stdout
+    expect("compare knows no options", "--train-data-path" not in both and json.loads(run.jotun("compare", out, out, "--format", "json").stdout)["runs"][0]["file"].endswith("journal.jsonl"))
+
+
+def named_beside(folder):
+    """The directory of a run lies beside the texts, also where these are the directory at hand."""
+    place = os.path.join(folder, "beside")
+    os.makedirs(os.path.join(place, "t2", "in"))
+    open(os.path.join(place, "t2", "a.txt"), "w").write("\n".join(sentences(random.Random(8), 30)) + "\n")
+    for at, name in ("t2", "."), ("t2", "./"), ("t2/in", ".."), (".", "t2/"):
+        subprocess.run([run.JOTUN, "speedrun", "--input", name, "--depth", "1"], cwd=os.path.join(place, at), check=True, capture_output=True)
+        expect(f"{name}: {os.listdir(place)}", sorted(os.listdir(place)) == ["t2", "t2.speedrun"] and sorted(os.listdir(os.path.join(place, "t2"))) == ["a.txt", "in"])
+        shutil.rmtree(os.path.join(place, "t2.speedrun"))
+
+
+def how_texts_are_read(folder):
+    """Options of clean say it. Wrapped prose as lines is noticed, and paragraphs are its cure."""
+    place = os.path.join(folder, "read")
+    os.mkdir(place)
+    lines = sentences(random.Random(10), 40)
+    open(os.path.join(place, "a.jsonl"), "w").write("".join(json.dumps({"body": line}) + "\n" for line in lines))
+    open(os.path.join(place, "a.md"), "w").write("\n\n".join(line.replace(" ", "\n") for line in lines))
+    shutil.copy(os.path.join(place, "a.md"), os.path.join(place, "a.txt"))
+    for name, options in ("a.jsonl", ("--json-keys", "body")), ("a.md", ("--input-format", "paragraphs")), ("a.txt", ("--input-format", "paragraphs")):
+        out = os.path.join(place, "out")
+        done = run.jotun(*words(os.path.join(place, name), out, "--depth", "1", *options))
+        expect(f"{name}: {state_of(out)['clean']}", state_of(out)["clean"]["documents"] == 40 and "wrapped prose" not in done.stderr)
+        other = run.jotun(*words(os.path.join(place, name), out, "--depth", "1"), check=False)
+        expect(f"{name}, read otherwise: {other.stderr}", other.returncode == 1 and f"of other options: {options[0]} " in other.stderr)
+        shutil.rmtree(out)
+    done = run.jotun(*words(os.path.join(place, "a.txt"), os.path.join(place, "out"), "--depth", "1"), check=False)
+    expect(f"wrapped prose: {done.stderr}", re.search(r"is a document: [0-9]{4} of [0-9]{1,2} bytes on average, [0-9]+ of them dropped; .* --input-format paragraphs", done.stderr))
+
+
 def large_documents(folder):
     """While there is a small document, none is held out that is larger than a twentieth of all."""
     path, out = os.path.join(folder, "documents.txt"), os.path.join(folder, "documents")
@@ -348,7 +434,11 @@ def main():
         whole = whole_run(folder, text)
         refusals(folder, text)
         odd_paths(folder, text)
+        same_report(whole)
         small(folder)
+        one_token_short(folder)
+        named_beside(folder)
+        how_texts_are_read(folder)
         odd_folder(folder)
         large_documents(folder)
         timed(folder, text)

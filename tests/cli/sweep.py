@@ -143,6 +143,10 @@ def resumed_is_whole(folder, data):
     found = run.jotun("sweep", "--data-path", data, "--split", "90,10,0", "--save", parts, *depths(parts, "--lr", "9e-3"), check=False)
     if found.returncode != 1 or "holds a run of other options" not in found.stderr or "--lr" not in found.stderr:
         sys.exit(f"a folder of other options was taken: {found.stderr}")
+    other = [8 if w == "4" and v == "--global-batch-size" else w for v, w in zip([None] + depths(parts), depths(parts))]
+    found = run.jotun("sweep", "--data-path", data, "--split", "90,10,0", "--save", parts, *other, check=False)
+    if found.returncode != 1 or "of other options: --global-batch-size 4 there, 8 here" not in found.stderr:
+        sys.exit(f"the option that differs is not named: {found.stderr}")
 
 
 def best_value(folder, data):
@@ -186,19 +190,26 @@ def refusals(folder, data):
         ([*base, "--depth", "1,,2"], 1, "is empty"),
         ([*base, "--depth", "1,2", "--num-layers", "3"], 1, "--depth is the number of layers"),
         (["--train-iters", 4], 2, "varies an option"),
+        (["--lrr", "1e-3,2e-3", "--train-iters", 4], 2, "--lrr is no option of jotun train; did you mean --lr?"),
+        (["--lr", "1e-3,2e-3", "--train-iters", 4, "--seq-length", 1000000], 1, "one sample of --seq-length 1000000 takes"),
         (["--lr", "1e-3,2e-3", "--train-iters", 4, "--load", "x"], 1, "resumes from its own folder"),
         (["--lr", "1e-3,2e-3", "--train-iters", 5, "--eval-interval", 2], 1, "give a divisor"),
         (["--lr", "1e-3,2e-3", "--train-iters", 4, "--split", "1"], 1, "no validation data"),
-        (["--lr", "1e-3,many", "--train-iters", 4], 1, "many"),
+        (["--lr", "1e-3,many", "--train-iters", 4, "--seq-length", 32], 1, "many"),
         (["--lr", "1e-3,2e-3", "--train-iters", 4, "--lr", "3e-3"], 1, "--lr has a list of values and is given twice"),
         (["--lr", "3e-3", "--lr=1e-3,2e-3", "--train-iters", 4], 1, "--lr has a list of values and is given twice"),
         ([w for n in ("lr", "min-lr", "weight-decay", "adam-beta1", "adam-beta2", "adam-eps", "clip-grad")
           for w in ("--" + n, "0.12345678901234567890123456789,0.2234567890123456789012345678")] + ["--train-iters", 4], 1, "give fewer lists"),
-        (["--hidden-size", "30,32", "--num-attention-heads", "4", "--train-iters", 4], 1, "30"),
+        (["--hidden-size", "30,32", "--num-attention-heads", "4", "--train-iters", 4, "--seq-length", 32], 1, "30"),
     ):
         done = sweep(data, out, *words, check=False)
         if done.returncode != code or text not in done.stderr or os.path.exists(out):
             sys.exit(f"{words}: exit code {done.returncode}, {done.stderr}")
+
+
+    done = sweep(os.path.join(folder, "nofile"), out, "--lr", "1e-3,2e-3", "--train-iters", 4, check=False)
+    if done.returncode != 1 or "nofile" not in done.stderr or os.path.exists(out):
+        sys.exit(f"data that is not there: exit code {done.returncode}, {done.stderr}")
 
 
 def main():

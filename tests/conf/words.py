@@ -7,7 +7,7 @@ import tempfile
 
 SOURCE = sys.argv[1]
 COMPILER = sys.argv[2:]
-FILES = ["setup/data.c", "setup/model.c", "setup/optimizer.c", "setup/precision.c", "setup/train_config.c", "cmd_clean.c", "generation/engine_setup.c", "cmd_report.c", "cmd_tokenizer.c"]
+FILES = ["setup/data.c", "setup/model.c", "setup/optimizer.c", "setup/precision.c", "setup/train_config.c", "cmd_clean.c", "in_out.c", "generation/engine_setup.c", "cmd_report.c", "cmd_tokenizer.c"]
 # Passed on as a word, or a question of yes and no that one comparison answers.
 NOT_SWITCHED = {"device", "optimizer", "on_error", "clean_format", "invalid_utf8", "decontaminate_by", "convert_from", "convert_to", "convert_type",
                 "log_format", "sweep_loss"}

@@ -11,6 +11,8 @@ REPORTS = [
     ("a report that reads facts of any size", "src/report/run_record.c", "line->bytes > FACTS_MOST || ", "", "report.records"),
     ("joined starts whose stops are lost", "src/report/run_record.c", "all->stopped += all[i].stopped + fmax(0, all[i].begin - all->end);", "", "report.records"),
     ("a speedrun that measures again what it has measured", "src/cli/speedrun/stage_model.c", "    if (before) {", "    if (before && false) {", "cli.speedrun"),
+    ("a validation of a speedrun whose text is a token short", "src/cli/speedrun/stage_model.c",
+     "\"heldout\") - 1) / (r.sequence * r.batch)", "\"heldout\")) / (r.sequence * r.batch)", "cli.speedrun"),
     ("a path of a speedrun that is cut at its blanks", "src/cli/speedrun/stage_text.c",
-     "word_list_add(&words, \"%s\", s->o->speedrun_input.text[i]);", "word_list_split(&words, \"%s\", s->o->speedrun_input.text[i]);", "cli.speedrun"),
+     "word_list_add(&words, \"%s\", o->speedrun_input.text[i]);", "word_list_split(&words, \"%s\", o->speedrun_input.text[i]);", "cli.speedrun"),
 ]

@@ -203,7 +203,7 @@ def hostile(tab, folder):
         run.jotun("report", place, "--format", kind)
     name = os.path.join(os.fsencode(folder), b"\xff\xfe")
     os.rename(place, name)
-    run.jotun("compare", os.fsdecode(name), os.fsdecode(name), "--output", page)
+    run.jotun("compare", os.fsdecode(name), os.fsdecode(name), "--output", page, errors="surrogateescape")
     tab.open(page)
     tab.check()
     for path, says in (os.path.join(folder, "nothing"), "there is no such file"), (folder, "has no journal.jsonl"), (os.path.join(folder, "text.txt"), "has no line of a run"):

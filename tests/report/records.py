@@ -8,6 +8,7 @@ import re
 import resource
 import subprocess
 import sys
+import time
 
 import run
 
@@ -66,7 +67,7 @@ def endless(folder):
             make(os.path.join(place, file))
             words = ["speedrun", "--input", good, "--output", place]
             if command == "sweep":
-                words = ["sweep", "--data-path", "none", "--lr", "1e-3,2e-3", "--save", place, "--train-iters", "4", "--num-layers", "1", "--hidden-size", "16",
+                words = ["sweep", "--mock-data", "--vocab-size", "64", "--compare-loss", "training", "--lr", "1e-3,2e-3", "--save", place, "--train-iters", "4", "--num-layers", "1", "--hidden-size", "16",
                          "--num-attention-heads", "2", "--seq-length", "32", "--global-batch-size", "4"]
             refused(words, f"{file}: is {kind}, not a regular file", 1)
 
@@ -162,12 +163,66 @@ def many_starts(folder):
     expect("steps taken again", sum(s["repeated_steps"] for s in found["starts"]) == 8999)
 
 
+def no_run(folder):
+    """JSON lines that are no run are refused; in a run, lines that are not understood are counted where a person looks."""
+    for name, lines in ("texts", ['{"text": "a"}', '{"text": "b"}']), ("values", ["{}", "5"]), ("splits", ['{"split": "train", "text": "a"}']):
+        path = os.path.join(folder, f"{name}.jsonl")
+        open(path, "w").write("\n".join(lines) + "\n")
+        refused(("report", path, "--format", "md"), f"{path} has no line of a run", 1)
+    path = os.path.join(folder, "metrics.jsonl")
+    open(path, "w").write('{"step":400,"loss":2.5,"seconds":1,"tokens":10}\n{}\nnot a line\n')
+    done = run.jotun("report", path, "--format", "md")
+    expect(f"not said: {done.stderr}", f"{path}: 2 of its 3 lines are not understood, and left out" in done.stderr)
+    expect("Markdown does not say it", "2 of its 3 lines are not understood" in done.stdout)
+    page = os.path.join(folder, "one_step.html")
+    run.jotun("report", path, "--output", page)
+    expect("a step is no whole number", ">400.5<" not in open(page).read() and ">400<" in open(page).read())
+
+
+def told_apart(folder):
+    """Runs of one name are named by as much more of their paths as tells them apart; places of what they write are no differing options."""
+    paths = []
+    for name in "a", "b":
+        os.makedirs(os.path.join(folder, "apart", name))
+        paths.append(os.path.join(folder, "apart", name, "metrics.jsonl"))
+        open(paths[-1], "w").write('{"step":1,"loss":2.5}\n')
+        places = {o: f"{name}/{o}" for o in ("save", "load", "metrics", "history", "tensorboard-dir", "profile")}
+        journal(os.path.join(folder, "apart", name, "run"), [start(0, 1e9, options={"lr": len(name), "seed": ord(name), **places}), steps(1)])
+    said = run.jotun("compare", *paths, "--format", "md").stdout
+    expect(said, "| a/metrics.jsonl |" in said and "| b/metrics.jsonl |" in said and folder not in said)
+    said = run.jotun("compare", *(os.path.join(folder, "apart", n, "run") for n in "ab"), "--format", "md").stdout
+    expect(said, re.findall("^[|] (--[a-z-]+)", said, re.M) == ["--seed"] and "| a/run | b/run |" in said)
+
+
+def killed(folder):
+    """--follow ends when the process of a run that was killed is gone, and the page says so."""
+    data, save = run.corpus(folder), os.path.join(folder, "killed")
+    words = ["train", *run.MODEL, "--data-path", data, "--tokenizer", "bytes", "--train-iters", 1000000, "--log-interval", 1, "--save", save]
+    child = subprocess.Popen([run.JOTUN, *map(str, words)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    path, page = os.path.join(save, "journal.jsonl"), os.path.join(folder, "killed.html")
+    while not os.path.exists(path) or '"steps"' not in open(path).read():
+        expect("the run ended", child.poll() is None)
+        time.sleep(0.05)
+    expect("a run that goes on", "running, or killed" in run.jotun("report", save, "--format", "md").stdout)
+    follows = subprocess.Popen([run.JOTUN, "report", save, "--follow", "--output", page], stdout=subprocess.DEVNULL)
+    time.sleep(1.5)
+    expect("--follow ends before the run", follows.poll() is None)
+    child.kill()
+    child.wait()
+    expect("--follow fails", follows.wait(timeout=60) == 0)
+    expect("the page says something else", "killed or lost at step" in open(page).read() and "http-equiv=\"refresh\"" not in open(page).read())
+    expect("the state", report(save)["state"].startswith("killed or lost at step"))
+
+
 def main():
     with run.work_folder() as folder:
         endless(folder)
         taken_again(folder)
         bounded(folder)
         many_starts(folder)
+        no_run(folder)
+        told_apart(folder)
+        killed(folder)
 
 
 main()

@@ -1,6 +1,7 @@
 /* How runs are called: by the last name of their path, or by the one before "checkpoint". */
 #include "base/testing.h"
 
+#include <stdlib.h>
 #include "report/run_record.h"
 
 static void names(void **state)
@@ -23,8 +24,24 @@ static void names(void **state)
     }
 }
 
+static void apart(void **state)
+{
+    static const char *const path[] = { "x/a/metrics.jsonl", "x/b/metrics.jsonl", "y/b/metrics.jsonl",
+                                        "metrics.jsonl", "runs/c/checkpoint", "/c", "d", "d" };
+    static const char *const name[] = { "a/metrics.jsonl", "x/b/metrics.jsonl", "y/b/metrics.jsonl",
+                                        "metrics.jsonl", "runs/c", "/c", "d", "d" };
+    enum { PATHS = sizeof path / sizeof *path };
+    char *found[PATHS];
+    (void)state;
+    run_names_apart(found, path, PATHS);
+    for (int i = 0; i < PATHS; i++) {
+        assert_string_equal(found[i], name[i]);
+        free(found[i]);
+    }
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(names) };
+    const struct CMUnitTest tests[] = { cmocka_unit_test(names), cmocka_unit_test(apart) };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -36,8 +36,11 @@ static Status wait_for(const Speedrun *s, pid_t child, const char *name)
     child_end_words(end, sizeof end, state);
     if (WIFSIGNALED(state))
         return fail(IO_FAILED, "jotun %s was %s; the same command resumes %s", name, end, s->folder);
+    if (WEXITSTATUS(state) != 3 && speedrun_nothing_done(s))
+        return fail(BAD_FILE, "jotun %s failed, as the line above says", name);
     return fail(WEXITSTATUS(state) == 3 ? IO_FAILED : BAD_FILE,
-                "jotun %s failed, as the line above says; the same command resumes %s", name, s->folder);
+                "jotun %s failed, as the line above says; what is done is kept in %s, and the same command "
+                "continues there once the cause is mended", name, s->folder);
 }
 
 Status child_run(const Speedrun *s, WordList *words, const char *out)

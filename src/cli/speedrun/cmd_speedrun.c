@@ -1,8 +1,10 @@
 /* jotun speedrun --input FILE|DIR --minutes N: from texts to a trained, evaluated and exported model. The
  * work is done by the other commands, as child processes, and what the run consists of by plan/recipe.c; this
  * file goes through the stages. */
+#include <limits.h>
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include "base/file.h"
 #include "base/log.h"
@@ -50,15 +52,32 @@ static Status size_check(const Options *o)
     return OK;
 }
 
-/* "texts.speedrun" of "texts/" and of "texts.jsonl" */
-static void folder_name(char out[1024], const Options *o)
+/* The path without slashes behind it; of ".", "..", "texts/.." and the like the directory's own one, since
+ * nothing that is named after these lies beside the texts. */
+static const char *input_path(char real[PATH_MAX], const char *input, size_t *bytes)
 {
-    const char *input = o->speedrun_input.text[0];
-    size_t      bytes = strlen(input);
-    while (bytes > 1 && input[bytes - 1] == '/') bytes--;
+    for (*bytes = strlen(input); *bytes > 1 && input[*bytes - 1] == '/';) --*bytes;
+    const char *leaf    = path_leaf(input, *bytes);
+    size_t      letters = (size_t)(input + *bytes - leaf);
+    bool        dots    = letters <= 2 && strspn(leaf, ".") >= letters;
+    if (!dots || !realpath(input, real)) return input;
+    *bytes = strlen(real);
+    return real;
+}
+
+/* "texts.speedrun" of "texts/" and of "texts.jsonl" */
+static Status folder_name(char out[1024], const Options *o)
+{
+    char        real[PATH_MAX];
+    size_t      bytes;
+    const char *input = input_path(real, o->speedrun_input.text[0], &bytes);
     const char *leaf = path_leaf(input, bytes), *dot = strchr(leaf + 1, '.');
+    if (bytes == 1 && *input == '/')
+        return fail(BAD_OPTION, "--input %s: no directory can be beside it; give --output DIR",
+                    o->speedrun_input.text[0]);
     if (dot && dot < input + bytes) bytes = (size_t)(dot - input);
     snprintf(out, 1024, "%.*s.speedrun", (int)(bytes < 900 ? bytes : 900), input);
+    return OK;
 }
 
 static Status stage_do(Speedrun *s, int i)
@@ -78,6 +97,7 @@ static Status stage_do(Speedrun *s, int i)
     json_t *facts   = json_object();
     Status  status  = facts ? stages[i].run(s, facts) : fail(NO_MEMORY, "no memory for the state");
     double  seconds = (double)(seam.clock() - began) * 1e-9;
+    if (status == OK) seconds += json_number_value(json_object_get(facts, "seconds_before"));
     if (status != OK || json_object_set_new(facts, "seconds", json_real(seconds)) ||
         json_object_set(json_object_get(s->state, "stages"), stages[i].name, facts)) {
         json_decref(facts);
@@ -93,11 +113,12 @@ static Status stage_do(Speedrun *s, int i)
 static void result_print(const Speedrun *s)
 {
     char time[24];
-    printf("bits per byte: %.4f on %.0f documents held out (%.0f bytes)\n",
-           speedrun_number(s, "evaluate", "bits_per_byte"), speedrun_number(s, "split", "heldout_documents"),
+    double documents = speedrun_number(s, "split", "heldout_documents");
+    printf("bits per byte: %.4f on %.0f document%s held out (%.0f bytes)\n",
+           speedrun_number(s, "evaluate", "bits_per_byte"), documents, documents == 1 ? "" : "s",
            speedrun_number(s, "split", "heldout_bytes"));
     printf("model: %.0f parameters, %.0f steps, %.1f passes over the text; its stages took %s\n",
-           speedrun_number(s, "recipe", "parameters"), speedrun_number(s, "recipe", "steps"),
+           speedrun_number(s, "train", "parameters"), speedrun_number(s, "recipe", "steps"),
            speedrun_number(s, "recipe", "epochs"), log_time(time, speedrun_seconds(s)));
     printf("checkpoint: %s\ntransformers: %s\nmetrics: %s\n", speedrun_path(s, "checkpoint"),
            speedrun_path(s, "hf"), speedrun_path(s, "metrics.jsonl"));
@@ -109,17 +130,36 @@ static void result_print(const Speedrun *s)
     printf(" --prompt TEXT --temperature 0.8\n");
 }
 
+/* Nothing is left of a directory that this start has made where there is nothing in it, or where the budget
+ * is too small, since another one keeps nothing. It stays where cleaned texts are too little: the message
+ * names clean.html. */
+static Status refused_leave(const Speedrun *s, Status status)
+{
+    char why[2048];
+    bool nothing = status == BAD_FILE && speedrun_nothing_done(s) &&
+                   !file_exists(speedrun_path(s, "clean.json"));
+    bool budget  = status == BAD_OPTION && s->made && !speedrun_facts(s, "recipe");
+    if (!nothing && !budget) return status;
+    snprintf(why, sizeof why, "%s", fail_text());
+    if (folder_remove(s->folder) != OK) log_line("%s", fail_text());
+    return fail(status, "%s", why);
+}
+
 static Status options_run(const Options *o)
 {
-    char     named[1024];
-    Speedrun s;
+    char           named[1024];
+    Speedrun       s;
+    SpeedrunInputs inputs;
     TRY(size_check(o));
-    folder_name(named, o);
-    Status status = speedrun_open(&s, o, o->speedrun_output ? o->speedrun_output : named);
+    if (!o->speedrun_output) TRY(folder_name(named, o));
+    const char *folder = o->speedrun_output ? o->speedrun_output : named;
+    if (!speedrun_begun(folder)) TRY(speedrun_inputs(&inputs, o));
+    Status status = speedrun_open(&s, o, folder);
     s.stop = signals_catch("\njotun: stops at the next place from which the run resumes; the same signal "
                            "again ends it at once\n");
     for (int i = 0; i < STAGES && status == OK; i++) status = stage_do(&s, i);
     if (status == OK) result_print(&s);
+    status = refused_leave(&s, status);
     speedrun_close(&s);
     return status;
 }

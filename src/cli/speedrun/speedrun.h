@@ -18,8 +18,17 @@ typedef struct {
     const char                  *folder;
     json_t                      *state; /* owned */
     int                          lock; /* descriptor; children inherit it, so that it outlives this process */
+    bool                         made; /* this start has made the directory */
     const volatile sig_atomic_t *stop; /* a signal asks this process to end */
 } Speedrun;
+
+/* What --input names. plain: files of .txt, whose lines are documents */
+typedef struct { int64_t files, plain; double bytes; } SpeedrunInputs;
+/* BAD_FILE or BAD_OPTION where nothing can be read, or cleaning it would take most of the minutes: known
+ * before a directory is made. */
+Status speedrun_inputs (SpeedrunInputs *found, const Options *o);
+/* --minutes; 0: another option says how large the run is. */
+double speedrun_minutes(const Options *o);
 
 /* A stage adds what later stages and the reader need to `facts`. */
 typedef Status StageRun(Speedrun *s, json_t *facts);
@@ -30,14 +39,19 @@ StageRun       stage_recipe, stage_train, stage_evaluate, stage_export, stage_re
  * begun there. */
 Status speedrun_open(Speedrun *s, const Options *o, const char *folder);
 void   speedrun_close(Speedrun *s);
+/* Whether a run is begun in the directory. */
+bool   speedrun_begun(const char *folder);
 Status speedrun_save(const Speedrun *s);
 /* The facts of a stage that is done; NULL: it is not. */
 json_t *speedrun_facts(const Speedrun *s, const char *stage);
+/* No stage is, in a directory that this start has made. */
+bool speedrun_nothing_done(const Speedrun *s);
 /* A number of them; NAN: there is none. */
 double speedrun_number(const Speedrun *s, const char *stage, const char *name);
 /* "directory/name", to be freed by nobody: it is one of few buffers that later calls use again. */
 const char *speedrun_path(const Speedrun *s, const char *name);
-/* Seconds that all stages have taken, each in its last start. */
+/* Seconds that all stages have taken: training in all its starts, each other one, which starts over after a
+ * stop, in its last. */
 double speedrun_seconds(const Speedrun *s);
 
 /* The tokenizer as the commands take it: a path, or `bytes`. */

@@ -11,6 +11,7 @@
 #include "base/team.h"
 #include "chart/metrics_reader.h"
 #include "cli/speedrun/speedrun.h"
+#include "report/run_record.h"
 #include "tensor/kernel_family.h"
 #include "text/tokenizer.h"
 
@@ -156,6 +157,30 @@ static Status try_depth(Tried *t, bool *fits, const Speedrun *s, const RecipeAsk
     return OK;
 }
 
+/* A number of which more than it says does, in two digits. */
+static double rounded_up(double x)
+{
+    double digit = pow(10, floor(log10(x)) - 1);
+    return ceil(x / digit) * digit;
+}
+
+/* smallest: the first depth, with the seconds of its steps. used: those that measuring has taken, which it
+ * takes again. A tenth is added, since no two measurements are the same. */
+static Status too_small(const Speedrun *s, const RecipeAsk *ask, const Tried *smallest, double used)
+{
+    const RecipeChoice *r = &smallest->choice;
+    double flops = 1.01 * RECIPE_STEPS_LEAST * r->flops_per_token * r->batch * r->sequence;
+    if (ask->seconds <= 0)
+        return fail(BAD_OPTION, "--flops %g: not enough for %d steps of the smallest model; give %g or more",
+                    ask->flops, RECIPE_STEPS_LEAST, rounded_up(flops));
+    double spare = seconds_left(s, ask, r, smallest->step, used);
+    double lacks = RECIPE_STEPS_LEAST * smallest->step - spare;
+    return fail(BAD_OPTION, "--minutes %g: not enough for %d steps of the smallest model, of %.3g s each, "
+                "besides the other stages; about %g would do",
+                ask->seconds / 60, RECIPE_STEPS_LEAST, smallest->step,
+                rounded_up(1.1 * (ask->seconds + lacks / 0.97) / 60));
+}
+
 static json_t *recipe_json(const RecipeChoice *r)
 {
     return json_pack("{s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:f, s:f, s:f, s:f, s:f, s:I, s:I, s:f, s:f}",
@@ -218,9 +243,7 @@ Status stage_recipe(Speedrun *s, json_t *facts)
     for (int i = 0; i < count; i++)
         if (tried_fits(&tried[i], s, ask, used) && tried[i].choice.loss < best.loss) best = tried[i].choice;
     if (!best.depth) best = before;
-    if (!best.depth)
-        return fail(BAD_OPTION, "%s: not enough for %d steps of the smallest model; give more",
-                    ask.seconds > 0 ? "--minutes" : "--flops", RECIPE_STEPS_LEAST);
+    if (!best.depth) return too_small(s, &ask, &tried[0], used);
     log_line("speedrun: chosen: depth %d, width %d, %" PRId64
              " steps of %d samples of %d tokens (%.1f passes), learning rate %g; the law of "
              "arXiv 2305.16264 for repeated text, 20 tokens a parameter by arXiv 2203.15556",
@@ -240,12 +263,27 @@ static int64_t at_least(int64_t x, int64_t least)
     return x > least ? x : least;
 }
 
+/* What the run's journal says: all parameters, norms too, and the seconds of the starts before the last. A
+ * journal may be missing, as on a full disk; then the recipe's count of the matrices stands. */
+static void train_facts(const Speedrun *s, json_t *facts)
+{
+    RunRecord run;
+    double    parameters = speedrun_number(s, "recipe", "parameters"), before = 0;
+    if (run_record_read(&run, speedrun_path(s, "checkpoint")) == OK) {
+        if (run_fact_number(&run, "parameters") > 0) parameters = run_fact_number(&run, "parameters");
+        before = run.start[run.starts - 1].before;
+        run_record_free(&run);
+    }
+    json_object_set_new(facts, "parameters", json_real(parameters));
+    if (before > 0) json_object_set_new(facts, "seconds_before", json_real(before));
+}
+
 Status stage_train(Speedrun *s, json_t *facts)
 {
     WordList   words   = {0};
     RecipeChoice r       = recipe_of(s);
-    int64_t      heldout = (int64_t)speedrun_number(s, "tokens", "heldout") / (r.sequence * r.batch);
-    (void)facts;
+    /* Batches of validation: the last sample needs a token more, which it predicts. */
+    int64_t heldout = ((int64_t)speedrun_number(s, "tokens", "heldout") - 1) / (r.sequence * r.batch);
     recipe_words(&words, s, &r);
     word_list_split(&words, "--train-iters %" PRId64 " --save-interval %" PRId64 " --keep-last 2", r.steps,
                at_least(r.steps / SAVES, 1));
@@ -261,7 +299,9 @@ Status stage_train(Speedrun *s, json_t *facts)
                    heldout < EVALUATION_BATCHES ? heldout : EVALUATION_BATCHES);
         word_list_add(&words, "%s", speedrun_path(s, "heldout_text_document"));
     }
-    return child_run(s, &words, NULL);
+    TRY(child_run(s, &words, NULL));
+    train_facts(s, facts);
+    return OK;
 }
 
 /* Bits per byte of the documents held out: every token but the first is predicted once, ends of documents
@@ -305,8 +345,6 @@ Status stage_report(Speedrun *s, json_t *facts)
     WordList words = { 0 };
     (void)facts;
     word_list_add(&words, "report");
-    word_list_add(&words, "%s", speedrun_path(s, "checkpoint"));
-    word_list_add(&words, "--output");
-    word_list_add(&words, "%s", speedrun_path(s, "report.html"));
+    word_list_add(&words, "%s", s->folder);
     return child_run(s, &words, NULL);
 }

@@ -6,9 +6,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <xxhash.h>
+#include "base/file.h"
 #include "base/log.h"
 #include "base/shell/shell_word.h"
 #include "base/team.h"
+#include "cli/in_out.h"
 #include "cli/speedrun/speedrun.h"
 #include "corpus/clean/sink.h"
 #include "corpus/read/inputs.h"
@@ -22,18 +24,18 @@
  * minutes */
 static const double clean_rate = 2e7;
 
-/* Refused before hours of cleaning, not after */
-static Status inputs_check(const Speedrun *s, json_t *facts)
+Status speedrun_inputs(SpeedrunInputs *found, const Options *o)
 {
-    const Options *o     = s->o;
-    Inputs         in    = {0};
-    double         bytes = 0;
-    TRY(inputs_expand(&in, o->speedrun_input.text, o->speedrun_input.count, BLOCK_AUTO));
-    for (int64_t i = 0; i < in.paths; i++) bytes += (double)source_size(in.path[i]);
-    json_object_set_new(facts, "files", json_integer(in.paths));
-    json_object_set_new(facts, "input_bytes", json_real(bytes));
+    Inputs in = {0};
+    *found = (SpeedrunInputs){0};
+    TRY(inputs_expand(&in, o->speedrun_input.text, o->speedrun_input.count, input_block_kind(o)));
+    for (int64_t i = 0; i < in.paths; i++) {
+        found->bytes += (double)source_size(in.path[i]);
+        found->plain += strstr(path_leaf(in.path[i], strlen(in.path[i])), ".txt") != NULL;
+    }
+    found->files = in.paths;
     inputs_free(&in);
-    double minutes = json_number_value(json_object_get(json_object_get(s->state, "asked"), "minutes"));
+    double minutes = speedrun_minutes(o), bytes = found->bytes;
     double needs   = bytes / (clean_rate * team_cores()) / 60;
     char   size[24];
     if (minutes == 0 || needs <= minutes / 2) return OK;
@@ -45,7 +47,7 @@ static Status inputs_check(const Speedrun *s, json_t *facts)
 }
 
 /* What `jotun clean` has left, and what it dropped since no text in UTF-8 looks like it. */
-typedef struct { int64_t documents, bytes, not_utf8, with_nul; } Cleaned;
+typedef struct { int64_t documents, bytes, read, bytes_read, not_utf8, with_nul, broken; } Cleaned;
 
 /* Encodings of other programs look like files that are no text: UTF-16 by its NULs, others by bytes that are
  * not UTF-8. A single document is often a book that is not cut. */
@@ -59,6 +61,11 @@ static void way_out(char *hint, size_t room, const Cleaned *c, const char *input
                  "Europe), SHIFT_JIS (Japanese) or another encoding a text without, and a file of another "
                  "format, such as PDF or a program, is no text",
                  c->not_utf8, c->with_nul);
+    else if (c->broken > c->documents)
+        snprintf(hint, room,
+                 "; %" PRId64 " were skipped as broken, as the lines above say: --json-keys names the key "
+                 "under which JSON lines have their text, and --input-format another format",
+                 c->broken);
     FILE *out = c->documents == 1 && !*hint ? fmemopen(hint, room - 1, "w") : NULL;
     if (!out) return;
     fputs("; fold -s -w 4000 ", out);
@@ -81,6 +88,11 @@ static Status too_little(const Speedrun *s, const Cleaned *c)
         speedrun_path(s, "clean.html"), hint);
 }
 
+static int64_t bytes_of(const json_t *report, const char *part)
+{
+    return json_integer_value(json_object_get(json_object_get(report, part), "bytes"));
+}
+
 static int64_t documents_of(const json_t *report, const char *part, const char *rule)
 {
     const json_t *counts = json_object_get(report, part);
@@ -88,19 +100,36 @@ static int64_t documents_of(const json_t *report, const char *part, const char *
     return json_integer_value(json_object_get(counts, "documents"));
 }
 
+/* Prose that is wrapped at a column looks like very many short documents. */
+static void warn_wrapped(const Cleaned *c, const SpeedrunInputs *in)
+{
+    enum { MEAN_BYTES = 100, LINES_OF_FILE = 100 };
+    if (in->plain < in->files || c->read < LINES_OF_FILE * in->files) return;
+    if (c->bytes_read >= MEAN_BYTES * c->read) return;
+    log_line("speedrun: each line of a .txt file is a document: %" PRId64 " of %" PRId64
+             " bytes on average, %" PRId64 " of them dropped; where the lines are wrapped prose, "
+             "--input-format paragraphs makes a document of the lines between two blank ones, or write each "
+             "document on one line, or as a JSON line",
+             c->read, c->bytes_read / c->read, c->read - c->documents);
+}
+
 /* Of the report of `jotun clean`; a run of too little text ends before this stage counts as done, so that it
  * can be begun again with more. */
-static Status cleaned_check(const Speedrun *s, json_t *facts)
+static Status cleaned_check(const Speedrun *s, const SpeedrunInputs *in, json_t *facts)
 {
     json_error_t error;
     json_t      *report    = json_load_file(speedrun_path(s, "clean.json"), 0, &error);
     Cleaned      c = {
         .documents = documents_of(report, "written", NULL),
-        .bytes     = json_integer_value(json_object_get(json_object_get(report, "written"), "bytes")),
+        .bytes     = bytes_of(report, "written"),
+        .read      = documents_of(report, "in", NULL),
+        .bytes_read = bytes_of(report, "in"),
         .not_utf8  = documents_of(report, "dropped", "not UTF-8"),
         .with_nul  = documents_of(report, "dropped", "with NUL"),
+        .broken    = documents_of(report, "dropped", "broken"),
     };
     json_decref(report);
+    if (!options_typed_by_person(s->o, OPTION_input_format)) warn_wrapped(&c, in);
     if (c.documents < 2 || c.bytes < 500) return too_little(s, &c);
     json_object_set_new(facts, "documents", json_integer(c.documents));
     json_object_set_new(facts, "not_utf8", json_integer(c.not_utf8));
@@ -115,19 +144,28 @@ static Status cleaned_check(const Speedrun *s, json_t *facts)
 
 Status stage_clean(Speedrun *s, json_t *facts)
 {
-    WordList words = {0};
-    TRY(inputs_check(s, facts));
+    const Options *o     = s->o;
+    WordList       words = {0};
+    SpeedrunInputs in;
+    TRY(speedrun_inputs(&in, o));
+    json_object_set_new(facts, "files", json_integer(in.files));
+    json_object_set_new(facts, "input_bytes", json_real(in.bytes));
     word_list_add(&words, "clean");
     word_list_add(&words, "--input");
-    for (int i = 0; i < s->o->speedrun_input.count; i++)
-        word_list_add(&words, "%s", s->o->speedrun_input.text[i]);
+    for (int i = 0; i < o->speedrun_input.count; i++)
+        word_list_add(&words, "%s", o->speedrun_input.text[i]);
+    if (options_typed_by_person(o, OPTION_input_format))
+        word_list_split(&words, "--input-format %s", o->input_format.word);
+    if (options_typed_by_person(o, OPTION_clean_json_key)) word_list_add(&words, "--json-keys");
+    for (int i = 0; options_typed_by_person(o, OPTION_clean_json_key) && i < o->clean_json_key.count; i++)
+        word_list_add(&words, "%s", o->clean_json_key.text[i]);
     word_list_add(&words, "--output");
     word_list_add(&words, "%s", speedrun_path(s, "clean.jsonl"));
     word_list_add(&words, "--report");
     word_list_add(&words, "%s", speedrun_path(s, "clean.json"));
     word_list_split(&words, "--dedup exact --near-threshold 0.8");
     TRY(child_run(s, &words, NULL));
-    return cleaned_check(s, facts);
+    return cleaned_check(s, &in, facts);
 }
 
 /* ---- documents held out ---- */

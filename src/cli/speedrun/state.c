@@ -22,19 +22,35 @@ const char *speedrun_path(const Speedrun *s, const char *name)
     return out;
 }
 
-/* What the result depends on. Numbers that nobody gave are 0. */
+double speedrun_minutes(const Options *o)
+{
+    bool other = options_typed_by_person(o, OPTION_speedrun_depth) ||
+                 options_typed_by_person(o, OPTION_speedrun_flops);
+    return other ? 0 : o->speedrun_minutes;
+}
+
+static json_t *words_json(const TextList *list)
+{
+    json_t *words = json_array();
+    for (int i = 0; i < list->count; i++)
+        CHECK(json_array_append_new(words, word_json(list->text[i])) == 0, "no memory for the state");
+    return words;
+}
+
+/* What the result depends on. Numbers that nobody gave are 0; how texts are read is there where it was said,
+ * by the name of the option. */
 static json_t *asked(const Options *o)
 {
-    json_t *inputs = json_array();
-    bool    depth  = options_typed_by_person(o, OPTION_speedrun_depth);
-    bool    flops  = options_typed_by_person(o, OPTION_speedrun_flops);
-    for (int i = 0; i < o->speedrun_input.count; i++)
-        CHECK(json_array_append_new(inputs, word_json(o->speedrun_input.text[i])) == 0,
-              "no memory for the state");
-    return json_pack("{s:o, s:f, s:I, s:f, s:I}", "input", inputs, "minutes",
-                     depth || flops ? 0.0 : o->speedrun_minutes, "depth",
-                     (json_int_t)(depth ? o->speedrun_depth : 0), "flops", flops ? o->speedrun_flops : 0.0,
-                     "seed", (json_int_t)o->seed);
+    bool    depth = options_typed_by_person(o, OPTION_speedrun_depth);
+    bool    flops = options_typed_by_person(o, OPTION_speedrun_flops);
+    json_t *asked = json_pack("{s:o, s:f, s:I, s:f, s:I}", "input", words_json(&o->speedrun_input), "minutes",
+                              speedrun_minutes(o), "depth", (json_int_t)(depth ? o->speedrun_depth : 0),
+                              "flops", flops ? o->speedrun_flops : 0.0, "seed", (json_int_t)o->seed);
+    if (options_typed_by_person(o, OPTION_input_format))
+        json_object_set_new(asked, "input-format", json_string(o->input_format.word));
+    if (options_typed_by_person(o, OPTION_clean_json_key))
+        json_object_set_new(asked, "json-keys", words_json(&o->clean_json_key));
+    return asked;
 }
 
 static Status lock_take(Speedrun *s)
@@ -71,12 +87,14 @@ static Status other_options(Speedrun *s, json_t *before, json_t *mine)
         return s->state ? speedrun_save(s) : fail(NO_MEMORY, "no memory for the state");
     }
     json_object_foreach(mine, name, now) if (!json_equal(now, json_object_get(before, name))) break;
+    if (!name) json_object_foreach(before, name, now) if (!json_object_get(mine, name)) break;
+    now = json_object_get(mine, name);
     int   flags = JSON_COMPACT | JSON_ENCODE_ANY | JSON_REAL_PRECISION(6);
     char *was = json_dumps(json_object_get(before, name), (size_t)flags);
     char *is  = json_dumps(now, (size_t)flags);
     Status status = fail(BAD_OPTION, "--output %s holds a run of other options: --%s %.300s there, %.300s "
                          "here; give the options that it began with, or another directory",
-                         s->folder, name ? name : "input", was ? was : "", is ? is : "");
+                         s->folder, name ? name : "input", was ? was : "none", is ? is : "none");
     free(was);
     free(is);
     return status;
@@ -107,6 +125,13 @@ static bool is_empty(const char *folder)
     return names <= 2;
 }
 
+bool speedrun_begun(const char *folder)
+{
+    Speedrun there = {.folder = folder};
+    return file_exists(speedrun_path(&there, "speedrun.json")) ||
+           file_exists(speedrun_path(&there, "speedrun.lock"));
+}
+
 Status speedrun_open(Speedrun *s, const Options *o, const char *folder)
 {
     *s = (Speedrun){.o = o, .folder = folder, .lock = -1};
@@ -115,11 +140,10 @@ Status speedrun_open(Speedrun *s, const Options *o, const char *folder)
     if (utf8_broken(folder, (int64_t)strlen(folder)) >= 0)
         return fail(BAD_OPTION, "--output %s: is not UTF-8, but a checkpoint names a file there, as UTF-8; "
                                 "give another directory", folder);
-    bool begun = file_exists(speedrun_path(s, "speedrun.json")) ||
-                 file_exists(speedrun_path(s, "speedrun.lock"));
-    if (!begun && file_exists(folder) && !is_empty(folder))
+    if (!speedrun_begun(folder) && file_exists(folder) && !is_empty(folder))
         return fail(BAD_OPTION, "--output %s: is there and is no directory of a speedrun; give another one",
                     folder);
+    s->made = !file_exists(folder);
     TRY(folder_make(folder));
     TRY(lock_take(s));
     json_t *mine   = asked(o);
@@ -153,6 +177,11 @@ Status speedrun_save(const Speedrun *s)
 json_t *speedrun_facts(const Speedrun *s, const char *stage)
 {
     return json_object_get(json_object_get(s->state, "stages"), stage);
+}
+
+bool speedrun_nothing_done(const Speedrun *s)
+{
+    return s->made && json_object_size(json_object_get(s->state, "stages")) == 0;
 }
 
 double speedrun_number(const Speedrun *s, const char *stage, const char *name)

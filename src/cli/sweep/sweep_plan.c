@@ -255,6 +255,21 @@ static Status add_evaluation(SweepRun *run, const Sweep *sweep, const Trained *m
                 "out, or give a divisor of that", interval->name, interval->value, (long long)config->steps);
 }
 
+/* Opens the token files, and counts their samples where that reads no index of them: a run would fail on what
+ * is missing or too short. */
+static Status data_check(const TrainConfig *config)
+{
+    Datasets     datasets;
+    DatasetsPlan plan  = train_config_datasets(config);
+    LoaderConfig shape = { .sequence = config->model.sequence, .micro = config->micro,
+        .global = config->global, .dp = 1, .cp = 1, .seed = config->seed, .eod = config->eod };
+    Status status = datasets_open(&datasets, &plan);
+    for (int set = 0; status == OK && plan.rules.order == ORDER_JOTUN && set < DATA_SETS; set++)
+        if (train_config_takes(config, set)) status = datasets_measure(&datasets, set, &shape);
+    datasets_close(&datasets);
+    return status;
+}
+
 static Status measure(SweepRun *run, const Sweep *sweep)
 {
     Trained made;
@@ -267,6 +282,8 @@ static Status measure(SweepRun *run, const Sweep *sweep)
         run->flops  = model_flops(&made.config.model, true) * (double)run->tokens;
         status = add_evaluation(run, sweep, &made);
     }
+    /* A dry run may be on a machine that has no data. */
+    if (status == OK && !sweep->own->sweep_dry) status = data_check(&made.config);
     if (status == OK) add_machine(run, sweep, &made.o, &made.config);
     options_close(&made.o);
     return status;

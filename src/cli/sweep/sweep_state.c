@@ -180,13 +180,23 @@ Status sweep_run_finish(SweepRun *run, const Sweep *sweep)
     return json_write(path, object);
 }
 
-/* The first word in which two lists differ; NULL where one ends. */
-static bool same_words(const char **was, const char **is, const json_t *before, const json_t *now)
+/* The first word in which two lists differ; NULL where one ends. option: whose value it is, with a blank;
+ * "": it names its option itself */
+typedef struct { const char *was, *is; char option[80]; } Differing;
+
+static bool same_words(Differing *d, const json_t *before, const json_t *now)
 {
+    *d = (Differing){ 0 };
     for (size_t i = 0; i < json_array_size(before) || i < json_array_size(now); i++) {
-        *was = json_string_value(json_array_get(before, i));
-        *is  = json_string_value(json_array_get(now, i));
-        if (!*was || !*is || strcmp(*was, *is)) return false;
+        d->was = json_string_value(json_array_get(before, i));
+        d->is  = json_string_value(json_array_get(now, i));
+        if (!d->was || !d->is) return false;
+        if (strcmp(d->was, d->is) != 0) {
+            if (!strncmp(d->was, "--", 2) || !strncmp(d->is, "--", 2)) d->option[0] = '\0';
+            return false;
+        }
+        if (!strncmp(d->is, "--", 2))
+            snprintf(d->option, sizeof d->option, "%.*s ", (int)fmin(strcspn(d->is, "="), 70), d->is);
     }
     return true;
 }
@@ -194,19 +204,19 @@ static bool same_words(const char **was, const char **is, const json_t *before, 
 static Status run_read(SweepRun *run, const Sweep *sweep)
 {
     char path[1024];
-    const char *was, *is;
+    Differing d;
     json_t *begun, *result;
     TRY(path_in(path, run, "run.json"));
     TRY(json_read(&begun, path));
     if (!begun) return OK;
     Status status = OK;
     json_t *now = word_list_json(&run->words);
-    if (!same_words(&was, &is, json_object_get(begun, "words"), now))
+    if (!same_words(&d, json_object_get(begun, "words"), now))
         status =
             fail(BAD_OPTION,
-                 "%s holds a run of other options: %s there, %s here; give another --save, or remove that "
+                 "%s holds a run of other options: %s%s there, %s here; give another --save, or remove that "
                  "folder",
-                 run->folder, *was ? was : "no further word", *is ? is : "no further word");
+                 run->folder, d.option, d.was ? d.was : "no further word", d.is ? d.is : "no further word");
     json_decref(begun);
     json_decref(now);
     TRY(status);

@@ -134,15 +134,24 @@ static Status depth_axis(Sweep *sweep)
     return OK;
 }
 
+/* A list of a name that jotun train does not know is no list, so that this name is said first. */
+static Status no_list(const Sweep *sweep)
+{
+    Options o;
+    Status  status = options_parse(&o, FOR_TRAIN, sweep->word.count, sweep->word.word);
+    options_close(&o);
+    if (status == BAD_USAGE) return status;
+    return fail(BAD_USAGE,
+                    "jotun sweep varies an option: --depth 4,6,8, or any number, choice or flag of jotun "
+                    "train as a list, such as --lr 1e-3,2e-3,4e-3");
+}
+
 static Status own_fit(const Sweep *sweep)
 {
     const Options *own = sweep->own;
     if (!own->sweep_dir)
         return fail(BAD_USAGE, "jotun sweep needs --save DIR (a folder for each run, and the results)");
-    if (!sweep->axes)
-        return fail(BAD_USAGE,
-                    "jotun sweep varies an option: --depth 4,6,8, or any number, choice or flag of jotun "
-                    "train as a list, such as --lr 1e-3,2e-3,4e-3");
+    if (!sweep->axes) return no_list(sweep);
     if (!own->sweep_check) return OK;
     int depths = sweep->axis[sweep->depth_axis].count;
     if (depths < SCALING_COEFFICIENTS)

@@ -87,13 +87,23 @@ static Status folder_add(Inputs *in, const char *path, BlockKind wanted)
     return status;
 }
 
+static Status folder_useless(const char *path, BlockKind wanted, bool empty)
+{
+    if (empty) return fail(BAD_FILE, "%s: there is no file in this directory", path);
+    if (wanted > BLOCK_AUTO)
+        return fail(BAD_FILE, "%s: no file in this directory can be read: hidden ones and those of .xz and "
+                    ".parquet are left out; decompress them, or name the files", path);
+    return fail(BAD_FILE, "%s: no file in this directory has a known ending: .txt (one document per line), "
+                ".jsonl and .json (one JSON object per line)%s, each also with .gz, .zst or .bz2 added; "
+                "rename them, or give their format by --input-format",
+                path, wanted == BLOCK_AUTO ? ", .xml (MediaWiki)" : "");
+}
+
 static Status folder_expand(Inputs *in, const char *path, BlockKind wanted)
 {
-    int64_t before = in->paths;
+    int64_t before = in->paths, ignored = in->ignored;
     TRY(folder_add(in, path, wanted));
-    if (in->paths > before) return OK;
-    return fail(BAD_FILE, "%s: no file in this directory has a known ending; name the files,"
-                " or give their format by --input-format", path);
+    return in->paths > before ? OK : folder_useless(path, wanted, in->ignored == ignored);
 }
 
 /* ---- files and lists ---- */
