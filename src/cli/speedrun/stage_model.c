@@ -271,7 +271,7 @@ static void train_facts(const Speedrun *s, json_t *facts)
     double    parameters = speedrun_number(s, "recipe", "parameters"), before = 0;
     if (run_record_read(&run, speedrun_path(s, "checkpoint")) == OK) {
         if (run_fact_number(&run, "parameters") > 0) parameters = run_fact_number(&run, "parameters");
-        before = run.start[run.starts - 1].before;
+        if (run.starts > 0) before = run.start[run.starts - 1].before;
         run_record_free(&run);
     }
     json_object_set_new(facts, "parameters", json_real(parameters));
