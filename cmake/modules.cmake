@@ -51,9 +51,13 @@ if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
         set_property(SOURCE ${CMAKE_SOURCE_DIR}/src/tensor/cpu/${family}.c APPEND PROPERTY COMPILE_OPTIONS ${${family}})
     endforeach()
 endif()
-# Vectors of 64 bytes without AVX-512: the warning is about functions that pass them, and all of these are inlined.
+# Vectors of 64 bytes without AVX-512: the warning is about functions that pass them, and all of these are inlined. Sanitizers leave them out:
+# their source is that of the others, which are checked, and takes a minute to compile.
+set(emulated -Wno-psabi $<$<CONFIG:Debug>:-O0>)
+if(JOTUN_SANITIZE)
+    list(APPEND emulated -fno-sanitize=all)
+endif()
 set_property(SOURCE ${CMAKE_SOURCE_DIR}/src/tensor/cpu/gemm_emulated.c ${CMAKE_SOURCE_DIR}/src/tensor/cpu/flash/flash_emulated.c ${CMAKE_SOURCE_DIR}/src/tensor/cpu/flash/flash_emulated_bf16.c
-    APPEND PROPERTY COMPILE_OPTIONS -Wno-psabi $<$<CONFIG:Debug>:-O0>
-    $<$<BOOL:${JOTUN_SANITIZE}>:-fno-sanitize=all>)              # their source is that of the others, which are checked; it takes a minute to compile
+    APPEND PROPERTY COMPILE_OPTIONS ${emulated})
 # The writer's loops over ids are vectorised as well.
 set_source_files_properties(${CMAKE_SOURCE_DIR}/src/data/token_file_write.c PROPERTIES COMPILE_OPTIONS "$<$<CONFIG:Release>:-O3>")
