@@ -51,13 +51,8 @@ if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
         set_property(SOURCE ${CMAKE_SOURCE_DIR}/src/tensor/cpu/${family}.c APPEND PROPERTY COMPILE_OPTIONS ${${family}})
     endforeach()
 endif()
-# Vectors of 64 bytes without AVX-512: the warning is about functions that pass them, and all of these are inlined. Sanitizers leave them out:
-# their source is that of the others, which are checked, and takes a minute to compile.
-set(emulated -Wno-psabi $<$<CONFIG:Debug>:-O0>)
-if(JOTUN_SANITIZE)
-    list(APPEND emulated -fno-sanitize=all)
-endif()
+# Vectors of 64 bytes without AVX-512: the warning is about functions that pass them, and all of these are inlined.
 set_property(SOURCE ${CMAKE_SOURCE_DIR}/src/tensor/cpu/gemm_emulated.c ${CMAKE_SOURCE_DIR}/src/tensor/cpu/flash/flash_emulated.c ${CMAKE_SOURCE_DIR}/src/tensor/cpu/flash/flash_emulated_bf16.c
-    APPEND PROPERTY COMPILE_OPTIONS ${emulated})
+    APPEND PROPERTY COMPILE_OPTIONS -Wno-psabi $<$<CONFIG:Debug>:-O0>)              # sanitizers take half a minute to optimise them
 # The writer's loops over ids are vectorised as well.
 set_source_files_properties(${CMAKE_SOURCE_DIR}/src/data/token_file_write.c PROPERTIES COMPILE_OPTIONS "$<$<CONFIG:Release>:-O3>")

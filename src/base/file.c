@@ -205,12 +205,33 @@ static Status create_as(int *fd, const char *path, const char *shown)
 
 Status file_create(int *fd, const char *path) { return create_as(fd, path, path); }
 
+enum { LOOK_US = 10000 };
+
+static int lock_try(int fd, int kind)
+{
+    int done;
+    do done = flock(fd, kind | LOCK_NB); while (done != 0 && errno == EINTR);
+    return done;
+}
+
+bool file_is_free(const char *path)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+    if (fd < 0) return false;
+    bool nobody = lock_try(fd, LOCK_SH) == 0;                  /* given back at once, by close */
+    close(fd);
+    return nobody;
+}
+
 /* flock, not fcntl: its lock belongs to the open file, so closing another descriptor of the same file does
  * not release it. The last three errors mean that the file system has no locks. */
 Status file_lock(int fd, const char *path, bool *taken)
 {
-    int done;
-    do done = flock(fd, LOCK_EX | LOCK_NB); while (done != 0 && errno == EINTR);
+    int done = lock_try(fd, LOCK_EX);
+    if (done != 0 && errno == EWOULDBLOCK) {             /* perhaps by file_is_free, for a moment */
+        usleep(LOOK_US);
+        done = lock_try(fd, LOCK_EX);
+    }
     *taken = done == 0 || errno == ENOLCK || errno == ENOTSUP || errno == ENOSYS;
     return *taken || errno == EWOULDBLOCK ? OK : file_fail(path, "locked");
 }

@@ -47,6 +47,9 @@ Status file_create(int *fd, const char *path);
 /* Takes an exclusive lock on an open file, held until the descriptor is closed or its process ends. *taken
  * is false if another process holds it. On a file system without locks it counts as taken. */
 Status file_lock  (int fd, const char *path, bool *taken);
+/* Whether the file is there and no process holds its lock. False where that is not known: it cannot be
+ * opened, or the file system has no locks. It holds a shared lock for a moment, which file_lock waits for. */
+bool   file_is_free(const char *path);
 /* Creates or truncates a file and locks it; BAD_FILE while another process holds the lock. It ends with
  * the descriptor or the process. */
 Status file_create_alone(int *fd, const char *path);

@@ -15,8 +15,8 @@ static const json_t *option_of(const RunRecord *run, const char *name)
     return json_object_get(run_fact(run, "options"), name);
 }
 
-/* Places of what a run writes, which every run has of its own and which tell nothing; --load is mostly the
- * directory of --save. */
+/* Places and names of what a run writes, which every run has of its own and which tell nothing; --load is
+ * mostly the directory of --save. */
 static const char *const places[] = { "save", "load", "metrics", "history", "tensorboard-dir", "profile",
                                       "wandb-save-dir", "wandb-exp-name" };
 

@@ -1,9 +1,6 @@
 #include "report/run_place.h"
-#include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include "base/file.h"
@@ -116,9 +113,5 @@ bool run_place_left(const char *journal, const char *host)
     if (!host || gethostname(here, sizeof here - 1) != 0 || strcmp(here, host) != 0) return false;
     if (snprintf(path, sizeof path, "%.*s.lock", (int)(leaf - journal), journal) >= (int)sizeof path)
         return false;
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-    if (fd < 0) return false;
-    bool left = flock(fd, LOCK_SH | LOCK_NB) == 0;             /* given back at once, by close */
-    close(fd);
-    return left;
+    return file_is_free(path);
 }

@@ -280,12 +280,15 @@ static void locks(void **state)
     assert_int_equal(file_lock(first, at("locked"), &taken), OK);
     assert_true(taken);
     assert_int_equal(file_create(&second, at("locked")), OK);
+    assert_false(file_is_free(at("locked")));                     /* first holds it */
     assert_int_equal(file_lock(second, at("locked"), &taken), OK);
     assert_false(taken);
     close(first);
     assert_int_equal(file_lock(second, at("locked"), &taken), OK);
     assert_true(taken);
     close(second);
+    assert_true(file_is_free(at("locked")));
+    assert_false(file_is_free(at("not there")));
     assert_int_equal(file_lock(second, at("locked"), &taken), IO_FAILED);
     assert_contains(fail_text(), "locked: cannot be locked: Bad file descriptor");
 }

@@ -185,7 +185,7 @@ def lines_and_options(load, folder):
     refused("has no effect without --num-beams", "generate", "--load", load, "--prompt", "a", "--length-penalty", 2)
     refused("--stop has an empty text", "generate", "--load", load, "--prompt", "a", "--stop", "")
     refused('"stop" must be a text of at least one character', *file_of('{"prompt": "a", "stop": ""}'))
-    refused('"stop" has the character \\u0000', *file_of('{"prompt": "a", "stop": "x\\u0000"}'))
+    refused('"stop" must not have the character \\u0000', *file_of('{"prompt": "a", "stop": "x\\u0000"}'))
     refused('"top_k" must be a whole number from -1 to 16777216', *file_of('{"prompt": "a", "top_k": -2}'))
     refused('"seed" must be a whole number from 0 to 9000000000000000', *file_of('{"prompt": "a", "seed": 1.5}'))
     refused("has no line; each line is a JSON object with \"prompt\"", *file_of(""))

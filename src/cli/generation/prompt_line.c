@@ -84,8 +84,7 @@ static Status stop_read(PromptLine *line, PromptRule *rule, const char *name, co
             return fail(BAD_FILE, "%s: \"stop\" must be a text of at least one character, or a list of such",
                         name);
         if (strlen(json_string_value(text)) < json_string_length(text))
-            return fail(BAD_FILE, "%s: \"stop\" has the character \\u0000, at which no text can end here",
-                        name);
+            return fail(BAD_FILE, "%s: \"stop\" must not have the character \\u0000", name);
         line->stop[i] = strdup(json_string_value(text));
         if (!line->stop[i]) return fail(NO_MEMORY, "no memory for %zu stop words", n);
         line->stops++;
@@ -112,11 +111,11 @@ static Status member_read(PromptLine *line, PromptRule *rule, const char *name, 
                 "num_beams and length_penalty have a meaning", name, key);
 }
 
-/* The line begins with another character than an object. */
+/* Why a line is no object: what jansson says of one that is broken, else what a line should be. */
 static const char *no_object(const json_t *other, const json_error_t *error, const char *text, int64_t bytes)
 {
     int64_t blanks = 0;
-    while (blanks < bytes && strchr(" \t", text[blanks])) blanks++;
+    while (blanks < bytes && memchr(" \t", text[blanks], 2)) blanks++;
     bool begins = blanks < bytes && text[blanks] == '{';
     return other || !begins ? "each line is one, with \"prompt\" or \"ids\"" : error->text;
 }

@@ -32,7 +32,7 @@ static const char *line_end(const char *line, const char *end)
 
 static bool is_blank(const char *line, const char *end)
 {
-    while (line < end && strchr(" \t\r", *line)) line++;
+    while (line < end && memchr(" \t\r", *line, 3)) line++;
     return line == end;
 }
 

@@ -133,7 +133,7 @@ static void result_print(const Speedrun *s)
 /* Nothing is left of a directory that this start has made where there is nothing in it, or where the budget
  * is too small, since another one keeps nothing. It stays where cleaned texts are too little: the message
  * names clean.html. */
-static Status refused_leave(const Speedrun *s, Status status)
+static Status remove_refused(const Speedrun *s, Status status)
 {
     char why[2048];
     bool nothing = status == BAD_FILE && speedrun_nothing_done(s) &&
@@ -149,17 +149,18 @@ static Status options_run(const Options *o)
 {
     char           named[1024];
     Speedrun       s;
-    SpeedrunInputs inputs;
+    SpeedrunInputs inputs = { 0 };
     TRY(size_check(o));
     if (!o->speedrun_output) TRY(folder_name(named, o));
     const char *folder = o->speedrun_output ? o->speedrun_output : named;
     if (!speedrun_begun(folder)) TRY(speedrun_inputs(&inputs, o));
     Status status = speedrun_open(&s, o, folder);
+    s.inputs = inputs;
     s.stop = signals_catch("\njotun: stops at the next place from which the run resumes; the same signal "
                            "again ends it at once\n");
     for (int i = 0; i < STAGES && status == OK; i++) status = stage_do(&s, i);
     if (status == OK) result_print(&s);
-    status = refused_leave(&s, status);
+    status = remove_refused(&s, status);
     speedrun_close(&s);
     return status;
 }

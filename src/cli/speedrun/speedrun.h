@@ -7,6 +7,9 @@
 #include "conf/conf.h"
 #include "plan/recipe.h"
 
+/* What --input names. plain: files of .txt, whose lines are documents */
+typedef struct { int64_t files, plain; double bytes; } SpeedrunInputs;
+
 /* The state is the file speedrun.json of the directory, replaced as a whole after each stage and each
  * depth that is measured:
  *     { "asked": {...}, "stages": { "clean": { "seconds": 1.5, ... facts of the stage }, ... },
@@ -19,11 +22,10 @@ typedef struct {
     json_t                      *state; /* owned */
     int                          lock; /* descriptor; children inherit it, so that it outlives this process */
     bool                         made; /* this start has made the directory */
+    SpeedrunInputs               inputs; /* of a run that this start began; no files: not looked at yet */
     const volatile sig_atomic_t *stop; /* a signal asks this process to end */
 } Speedrun;
 
-/* What --input names. plain: files of .txt, whose lines are documents */
-typedef struct { int64_t files, plain; double bytes; } SpeedrunInputs;
 /* BAD_FILE or BAD_OPTION where nothing can be read, or cleaning it would take most of the minutes: known
  * before a directory is made. */
 Status speedrun_inputs (SpeedrunInputs *found, const Options *o);

@@ -135,7 +135,8 @@ static bool tried_fits(Tried *t, const Speedrun *s, RecipeAsk ask, double used)
 
 /* Measuring the next depth takes some four times as long as this one's did: too long where that is more than
  * a quarter of what is left for this one. */
-static bool next_is_dear(const Tried *t, const Speedrun *s, const RecipeAsk *ask, double took, double used)
+static bool next_takes_too_long(const Tried *t, const Speedrun *s, const RecipeAsk *ask, double took,
+                                double used)
 {
     return ask->seconds > 0 && 4 * took > 0.25 * seconds_left(s, ask, &t->choice, t->step, used);
 }
@@ -157,7 +158,7 @@ static Status try_depth(Tried *t, bool *fits, const Speedrun *s, const RecipeAsk
     return OK;
 }
 
-/* A number of which more than it says does, in two digits. */
+/* To two significant digits. */
 static double rounded_up(double x)
 {
     double digit = pow(10, floor(log10(x)) - 1);
@@ -238,7 +239,7 @@ Status stage_recipe(Speedrun *s, json_t *facts)
         count++;
         worse = now->choice.loss < before.loss ? 0 : worse + 1;
         if (now->choice.loss < before.loss) before = now->choice;
-        if (next_is_dear(now, s, &ask, used - used_before, used)) break;
+        if (next_takes_too_long(now, s, &ask, used - used_before, used)) break;
     }
     for (int i = 0; i < count; i++)
         if (tried_fits(&tried[i], s, ask, used) && tried[i].choice.loss < best.loss) best = tried[i].choice;

@@ -115,7 +115,7 @@ static void warn_wrapped(const Cleaned *c, const SpeedrunInputs *in)
 
 /* Of the report of `jotun clean`; a run of too little text ends before this stage counts as done, so that it
  * can be begun again with more. */
-static Status cleaned_check(const Speedrun *s, const SpeedrunInputs *in, json_t *facts)
+static Status cleaned_check(const Speedrun *s, json_t *facts)
 {
     json_error_t error;
     json_t      *report    = json_load_file(speedrun_path(s, "clean.json"), 0, &error);
@@ -129,7 +129,7 @@ static Status cleaned_check(const Speedrun *s, const SpeedrunInputs *in, json_t 
         .broken    = documents_of(report, "dropped", "broken"),
     };
     json_decref(report);
-    if (!options_typed_by_person(s->o, OPTION_input_format)) warn_wrapped(&c, in);
+    if (!options_typed_by_person(s->o, OPTION_input_format)) warn_wrapped(&c, &s->inputs);
     if (c.documents < 2 || c.bytes < 500) return too_little(s, &c);
     json_object_set_new(facts, "documents", json_integer(c.documents));
     json_object_set_new(facts, "not_utf8", json_integer(c.not_utf8));
@@ -146,10 +146,9 @@ Status stage_clean(Speedrun *s, json_t *facts)
 {
     const Options *o     = s->o;
     WordList       words = {0};
-    SpeedrunInputs in;
-    TRY(speedrun_inputs(&in, o));
-    json_object_set_new(facts, "files", json_integer(in.files));
-    json_object_set_new(facts, "input_bytes", json_real(in.bytes));
+    if (s->inputs.files == 0) TRY(speedrun_inputs(&s->inputs, o));
+    json_object_set_new(facts, "files", json_integer(s->inputs.files));
+    json_object_set_new(facts, "input_bytes", json_real(s->inputs.bytes));
     word_list_add(&words, "clean");
     word_list_add(&words, "--input");
     for (int i = 0; i < o->speedrun_input.count; i++)
@@ -165,7 +164,7 @@ Status stage_clean(Speedrun *s, json_t *facts)
     word_list_add(&words, "%s", speedrun_path(s, "clean.json"));
     word_list_split(&words, "--dedup exact --near-threshold 0.8");
     TRY(child_run(s, &words, NULL));
-    return cleaned_check(s, &in, facts);
+    return cleaned_check(s, facts);
 }
 
 /* ---- documents held out ---- */

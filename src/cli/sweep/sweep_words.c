@@ -142,8 +142,8 @@ static Status no_list(const Sweep *sweep)
     options_close(&o);
     if (status == BAD_USAGE) return status;
     return fail(BAD_USAGE,
-                    "jotun sweep varies an option: --depth 4,6,8, or any number, choice or flag of jotun "
-                    "train as a list, such as --lr 1e-3,2e-3,4e-3");
+                "jotun sweep varies an option: --depth 4,6,8, or any number, choice or flag of jotun "
+                "train as a list, such as --lr 1e-3,2e-3,4e-3");
 }
 
 static Status own_fit(const Sweep *sweep)
