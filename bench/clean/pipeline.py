@@ -62,8 +62,15 @@ def synthetic(number, out):
     return number
 
 
+def size_of(path):
+    try:
+        return os.path.getsize(path)
+    except FileNotFoundError:                                   # removed since it was listed
+        return 0
+
+
 def disk(folder):
-    return sum(os.path.getsize(os.path.join(at, name)) for at, _, names in os.walk(folder) for name in names if os.path.exists(os.path.join(at, name)))
+    return sum(size_of(os.path.join(at, name)) for at, _, names in os.walk(folder) for name in names)
 
 
 def measure(jotun, source, documents, workers, more):

@@ -10,8 +10,11 @@ BENCH = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../bench/cl
 
 
 def main():
-    told = subprocess.run([sys.executable, BENCH, run.JOTUN, "synthetic", "20000", "100000"], capture_output=True, text=True).stdout
+    done = subprocess.run([sys.executable, BENCH, run.JOTUN, "synthetic", "20000", "100000"], stdout=subprocess.PIPE, text=True)
+    told = done.stdout
     print(told)
+    if done.returncode:
+        sys.exit(f"the benchmark ended with exit code {done.returncode}")
     slower = float(re.search(r"last against first: ([0-9.]+)", told).group(1))
     peak = [int(m) for m in re.findall(r"peak (\d+) MiB", told)]
     exact = [float(m) for m in re.findall(r"exact duplicate +\d+ +([0-9.]+)%", told)]

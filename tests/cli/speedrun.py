@@ -279,7 +279,7 @@ def refusals(folder, text):
     short = run.jotun(*words(text, os.path.join(folder, "ea"), "--minutes", "0.05"), check=False)
     if short.returncode:
         expect(f"too few minutes: {short.stderr}", re.search(r"--minutes 0\.05: not enough for 10 steps .* about [0-9.e-]+ would do", short.stderr))
-    done = run.jotun(*words(text, os.path.join(folder, "eb"), "--depth", "1"))
+    done = run.jotun(*words(text, os.path.join(folder, "eb"), "--flops", "5e10"))
     expect("a larger budget after one that was too small", "starts over" in done.stderr and "bits per byte" in done.stdout)
     huge = os.path.join(folder, "huge.txt")
     open(huge, "wb").truncate(100 * 10**9)                # of holes: its size is judged, not one byte is read
@@ -302,7 +302,7 @@ def odd_folder(folder):
     open(os.path.join(path, "aa.txt"), "w").write("En fil som ingen f\u00e5r l\u00e4sa.\n")
     os.chmod(os.path.join(path, "aa.txt"), 0)
     readable = os.access(os.path.join(path, "aa.txt"), os.R_OK)                     # by root
-    done = run.jotun(*words(path, out, "--flops", "2e11"))
+    done = run.jotun(*words(path, out, "--flops", "5e10"))
     left = set(texts_of(os.path.join(out, "clean.jsonl")))
     hidden = {"En fil som ingen f\u00e5r l\u00e4sa."}
     expect(f"{len(left)} documents", len(left) > 150 and left - set(lines) == (hidden if readable else set()))
@@ -374,7 +374,7 @@ def named_beside(folder):
     os.makedirs(os.path.join(place, "t2", "in"))
     open(os.path.join(place, "t2", "a.txt"), "w").write("\n".join(sentences(random.Random(8), 30)) + "\n")
     for at, name in ("t2", "."), ("t2", "./"), ("t2/in", ".."), (".", "t2/"):
-        subprocess.run([run.JOTUN, "speedrun", "--input", name, "--depth", "1"], cwd=os.path.join(place, at), check=True, capture_output=True)
+        subprocess.run([run.JOTUN, "speedrun", "--input", name, "--flops", "3e10"], cwd=os.path.join(place, at), check=True, capture_output=True)
         expect(f"{name}: {os.listdir(place)}", sorted(os.listdir(place)) == ["t2", "t2.speedrun"] and sorted(os.listdir(os.path.join(place, "t2"))) == ["a.txt", "in"])
         shutil.rmtree(os.path.join(place, "t2.speedrun"))
 
@@ -389,12 +389,12 @@ def how_texts_are_read(folder):
     shutil.copy(os.path.join(place, "a.md"), os.path.join(place, "a.txt"))
     for name, options in ("a.jsonl", ("--json-keys", "body")), ("a.md", ("--input-format", "paragraphs")), ("a.txt", ("--input-format", "paragraphs")):
         out = os.path.join(place, "out")
-        done = run.jotun(*words(os.path.join(place, name), out, "--depth", "1", *options))
+        done = run.jotun(*words(os.path.join(place, name), out, "--flops", "3e10", *options))
         expect(f"{name}: {state_of(out)['clean']}", state_of(out)["clean"]["documents"] == 40 and "wrapped prose" not in done.stderr)
-        other = run.jotun(*words(os.path.join(place, name), out, "--depth", "1"), check=False)
+        other = run.jotun(*words(os.path.join(place, name), out, "--flops", "3e10"), check=False)
         expect(f"{name}, read otherwise: {other.stderr}", other.returncode == 1 and f"of other options: {options[0]} " in other.stderr)
         shutil.rmtree(out)
-    done = run.jotun(*words(os.path.join(place, "a.txt"), os.path.join(place, "out"), "--depth", "1"), check=False)
+    done = run.jotun(*words(os.path.join(place, "a.txt"), os.path.join(place, "out"), "--flops", "3e10"), check=False)
     expect(f"wrapped prose: {done.stderr}", re.search(r"is a document: [0-9]{4} of [0-9]{1,2} bytes on average, [0-9]+ of them dropped; .* --input-format paragraphs", done.stderr))
 
 
