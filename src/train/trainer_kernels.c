@@ -5,9 +5,10 @@
 #include "base/seam.h"
 #include "train/trainer.h"
 
-/* From this bit on: what the run is to have, which ranks must agree on. They may have read it from different
- * files, where directories of the same name are not the same. */
-enum { WANTED = 32 };
+/* From this bit on: PREFERRED, the families that `auto` may choose; WANTED, what the run is to have, which ranks
+ * must agree on. They may have read it from different files, where directories of the same name are not the
+ * same. */
+enum { PREFERRED = 16, WANTED = 32 };
 
 static uint32_t families_run(int rank)
 {
@@ -47,19 +48,20 @@ Status trainer_choose_kernels(Trainer *t)
     if (t->queue.backend != &cpu_backend) return OK;
     const char  *name = config->kernels_before;
     KernelFamily before = name ? kernel_family_named(name) : KERNELS_AUTO;
-    KernelFamily wanted = config->kernels ? config->kernels : before, chosen = KERNELS_AUTO + 1;
-    uint32_t mine = families_run(t->mesh.rank);
-    uint64_t all  = agree_bits(t->world, mine | (uint64_t)1 << (WANTED + wanted));         /* <-> world */
+    KernelFamily wanted = config->kernels ? config->kernels : before, chosen = kernel_family_best();
+    uint64_t mine = families_run(t->mesh.rank), preferred = mine >> chosen << chosen;
+    uint64_t all  = agree_bits(t->world, mine | preferred << PREFERRED |
+                               UINT64_C(1) << (WANTED + wanted));                       /* <-> world */
     if (all >> WANTED == 0)                              /* collective like the first one, and it fails */
         return agree_on(t->world, wanted, "the family of kernels in the checkpoint of --load, by its number");
     if (config->kernels && !(all >> wanted & 1)) {
         char list[96];
-        kernel_family_list(list, (uint32_t)all);
+        kernel_family_list(list, (uint16_t)all);
         return agree(t->world, mine >> wanted & 1 ? OK :
                      fail(BAD_OPTION, "--kernels %s: this machine does not have these instructions; every "
                           "rank runs %s", kernel_family_name(wanted), list));
     }
-    while (!(all >> chosen & 1)) chosen++;
+    while (!(all >> (PREFERRED + chosen) & 1)) chosen++;
     if (all >> wanted & 1) chosen = wanted;
     t->queue.kernels = chosen;
     if (t->mesh.rank == 0) log_change(t, chosen, before);
