@@ -144,6 +144,7 @@ def measured_copy(run_folder, out, depths):
     state = json.load(open(os.path.join(run_folder, "speedrun.json")))
     state["stages"] = {name: state["stages"][name] for name in ("clean", "split", "tokenizer", "tokens")}
     state["measured"] = dict(list(state["measured"].items())[:depths])
+    expect("the type is not written down", state["type"] in ("bf16", "fp32"))
     json.dump(state, open(os.path.join(out, "speedrun.json"), "w"))
     for name in ("clean.jsonl", "clean.json", "train.jsonl", "heldout.jsonl", "tokenizer.json", *(f"{s}_text_document.{e}" for s in ("train", "heldout") for e in ("bin", "idx"))):
         shutil.copy(os.path.join(run_folder, name), os.path.join(out, name))
@@ -221,6 +222,9 @@ def timed(folder, text):
     measured = json.load(open(os.path.join(out, "speedrun.json")))["measured"][str(state["recipe"]["depth"])]
     planned = sum(state[s]["seconds"] for s in ("clean", "split", "tokenizer", "tokens", "recipe")) + state["recipe"]["steps"] * measured["step"]
     expect(f"{planned} seconds are planned for 9", planned <= 9)
+    interval, batches = map(int, re.search(r"--eval-interval (\d+) --eval-iters (\d+) ", done.stderr).groups())
+    steps = state["recipe"]["steps"]
+    expect(f"{steps} steps, {batches} batches every {interval}", steps // interval * batches / 3 <= max(steps / 30, 1) * 1.1)
     expect("more passes than are worth anything", state["recipe"]["epochs"] < 41)
 
 
@@ -263,6 +267,7 @@ def refusals(folder, text):
         (words(made("other_key", {"a.jsonl": b'{"body": "Ett enda stycke."}\n' * 9}), "ec"), 1, "9 were skipped as broken, as the lines above say: --json-keys"),
         (words("/", "ed")[:3], 1, "give --output DIR"),
         (["speedrun"], 2, "--input"),
+        (["speedrun", "--input", ""], 1, "empty path"),
     ]
     for arguments, code, message in cases:
         if "eb" in arguments:                                  # an empty directory is the user's, and stays

@@ -71,6 +71,7 @@ static Status folder_name(char out[1024], const Options *o)
     char        real[PATH_MAX];
     size_t      bytes;
     const char *input = input_path(real, o->speedrun_input.text[0], &bytes);
+    if (bytes == 0) return fail(BAD_OPTION, "--input has an empty path");
     const char *leaf = path_leaf(input, bytes), *dot = strchr(leaf + 1, '.');
     if (bytes == 1 && *input == '/')
         return fail(BAD_OPTION, "--input %s: no directory can be beside it; give --output DIR",
@@ -136,6 +137,7 @@ static void result_print(const Speedrun *s)
 static Status remove_refused(const Speedrun *s, Status status)
 {
     char why[2048];
+    if (!s->state) return status;                   /* the directory is another run's, or could not be read */
     bool nothing = status == BAD_FILE && speedrun_nothing_done(s) &&
                    !file_exists(speedrun_path(s, "clean.json"));
     bool budget  = status == BAD_OPTION && s->made && !speedrun_facts(s, "recipe");

@@ -17,6 +17,14 @@
 
 /* ---- the options of a recipe ---- */
 
+/* The type of the run's numbers: bf16 where products of it are faster than those of fp32. It is chosen once
+ * and written down, so that a run goes on in it on another machine. */
+static const char *speedrun_type(const Speedrun *s)
+{
+    const char *chosen = json_string_value(json_object_get(s->state, "type"));
+    return chosen ? chosen : kernel_family_has_pairs(kernel_family_best()) ? "bf16" : "fp32";
+}
+
 /* The model is that of Qwen 3 (RMSNorm, QK norm, rotary positions, SwiGLU, no biases), which other programs
  * open. Muon for the matrices of layers, adam for all else; the learning rate decays to 0 along a line. */
 static void recipe_words(WordList *w, const Speedrun *s, const RecipeChoice *r)
@@ -35,7 +43,7 @@ static void recipe_words(WordList *w, const Speedrun *s, const RecipeChoice *r)
                "--lr %g --lr-decay-style linear --lr-warmup-iters %" PRId64
                " --weight-decay %g --seed %" PRId64,
                r->lr, r->warmup, r->weight_decay, s->o->seed);
-    if (kernel_family_has_pairs(kernel_family_best())) word_list_add(w, "--bf16");
+    if (strcmp(speedrun_type(s), "bf16") == 0) word_list_add(w, "--bf16");
     word_list_add(w, "--tokenizer");
     word_list_add(w, "%s", speedrun_tokenizer(s));
     word_list_add(w, "--train-data-path");
@@ -73,7 +81,7 @@ static Status step_seconds(double *seconds, const Speedrun *s, RecipeChoice *r)
             step[j]     = step[j - 1];
             step[j - 1] = swap;
         }
-    *seconds = (step[steps / 2] + step[steps / 2 + (steps % 2 == 0)]) / 2;
+    *seconds = (step[steps / 2] + step[(steps + 1) / 2]) / 2;
     return OK;
 }
 
@@ -104,14 +112,35 @@ static Status measure_once(Measured *m, const Speedrun *s, RecipeChoice *r)
     return speedrun_save(s);
 }
 
-/* Of the seconds of --minutes those that are left for training, when evaluation and export have theirs. */
+enum { SAVES = 20, EVALUATIONS = 10, EVALUATION_BATCHES = 8, EVALUATION_SHARE = 30 };
+
+static int64_t within(int64_t x, int64_t least, int64_t most)
+{
+    return x < least ? least : x > most ? most : x;
+}
+
+/* Validations during training, and the batches of each: a batch takes a third of a step's time, and all of
+ * them a thirtieth of that of all steps at most. No batches: fewer tokens are held out than one has. */
+typedef struct { int64_t times, batches; } Validation;
+static Validation validation_of(const Speedrun *s, const RecipeChoice *r)
+{
+    /* The last sample needs a token more, which it predicts. */
+    int64_t heldout = ((int64_t)speedrun_number(s, "tokens", "heldout") - 1) / (r->sequence * r->batch);
+    int64_t most    = within(heldout, 0, EVALUATION_BATCHES);
+    int64_t batches = most ? within(r->steps * 3 / EVALUATION_SHARE / EVALUATIONS, 1, most) : 0;
+    int64_t times   = batches ? within(r->steps * 3 / EVALUATION_SHARE / batches, 1, EVALUATIONS) : 0;
+    return (Validation){times, batches};
+}
+
+/* Of the seconds of --minutes those that are left for steps of training, when validation, saves, the
+ * evaluation and the export have theirs. A save writes weights and two moments, at 500 MB/s. */
 static double seconds_left(const Speedrun *s, const RecipeAsk *ask, const RecipeChoice *r, double step,
                            double begun)
 {
-    const double fixed = 3, spare = 0.03;
+    const double fixed = 3, spare = 0.03 + 1.0 / EVALUATION_SHARE, save = 12 * r->parameters / 500e6;
     double       tokens_a_second = (double)r->batch * r->sequence / step;
     double       evaluation      = 2 * speedrun_number(s, "tokens", "heldout") / (3 * tokens_a_second);
-    return (ask->seconds - speedrun_seconds(s) - begun - fixed - evaluation) * (1 - spare);
+    return (ask->seconds - speedrun_seconds(s) - begun - fixed - evaluation - SAVES * save) * (1 - spare);
 }
 
 static void recipe_show(const RecipeChoice *r, double step)
@@ -179,7 +208,7 @@ static Status too_small(const Speedrun *s, const RecipeAsk *ask, const Tried *sm
     return fail(BAD_OPTION, "--minutes %g: not enough for %d steps of the smallest model, of %.3g s each, "
                 "besides the other stages; about %g would do",
                 ask->seconds / 60, RECIPE_STEPS_LEAST, smallest->step,
-                rounded_up(1.1 * (ask->seconds + lacks / 0.97) / 60));
+                rounded_up(1.1 * (ask->seconds + 1.07 * lacks) / 60));
 }
 
 static json_t *recipe_json(const RecipeChoice *r)
@@ -230,6 +259,9 @@ Status stage_recipe(Speedrun *s, json_t *facts)
                      .tokens  = (int64_t)speedrun_number(s, "tokens", "train"),
                      .ids     = t.vocabulary};
     tokenizer_close(&t);
+    if (!json_object_get(s->state, "type") &&
+        json_object_set_new(s->state, "type", json_string(speedrun_type(s))) != 0)
+        return fail(NO_MEMORY, "no memory for the state");
     int first = ask.depth ? ask.depth : 1, last = ask.depth ? ask.depth : RECIPE_DEPTH_MOST;
     for (int depth = first; depth <= last && worse < 2; depth++) {
         double   used_before = used;
@@ -250,19 +282,14 @@ Status stage_recipe(Speedrun *s, json_t *facts)
              "arXiv 2305.16264 for repeated text, 20 tokens a parameter by arXiv 2203.15556",
              best.depth, best.hidden, best.steps, best.batch, best.sequence, best.epochs, best.lr);
     json_t *chosen = recipe_json(&best);
-    if (!chosen || json_object_update(facts, chosen)) return fail(NO_MEMORY, "no memory for the state");
+    if (!chosen || json_object_update(facts, chosen) ||
+        json_object_set_new(facts, "type", json_string(speedrun_type(s))) != 0)
+        return fail(NO_MEMORY, "no memory for the state");
     json_decref(chosen);
     return OK;
 }
 
 /* ---- the model ---- */
-
-enum { SAVES = 20, EVALUATIONS = 10, EVALUATION_BATCHES = 8 };
-
-static int64_t at_least(int64_t x, int64_t least)
-{
-    return x > least ? x : least;
-}
 
 /* What the run's journal says: all parameters, norms too, and the seconds of the starts before the last. A
  * journal may be missing, as on a full disk; then the recipe's count of the matrices stands. */
@@ -283,21 +310,19 @@ Status stage_train(Speedrun *s, json_t *facts)
 {
     WordList   words   = {0};
     RecipeChoice r       = recipe_of(s);
-    /* Batches of validation: the last sample needs a token more, which it predicts. */
-    int64_t heldout = ((int64_t)speedrun_number(s, "tokens", "heldout") - 1) / (r.sequence * r.batch);
+    Validation   validation = validation_of(s, &r);
     recipe_words(&words, s, &r);
     word_list_split(&words, "--train-iters %" PRId64 " --save-interval %" PRId64 " --keep-last 2", r.steps,
-               at_least(r.steps / SAVES, 1));
+               within(r.steps / SAVES, 1, r.steps));
     for (int i = 0; i < 2; i++) {
         word_list_add(&words, i ? "--load" : "--save");
         word_list_add(&words, "%s", speedrun_path(s, "checkpoint"));
     }
     word_list_add(&words, "--metrics");
     word_list_add(&words, "%s", speedrun_path(s, "metrics.jsonl"));
-    if (heldout > 0) {
+    if (validation.batches > 0) {
         word_list_split(&words, "--eval-interval %" PRId64 " --eval-iters %" PRId64 " --valid-data-path",
-                   at_least(r.steps / EVALUATIONS, 1),
-                   heldout < EVALUATION_BATCHES ? heldout : EVALUATION_BATCHES);
+                   r.steps / validation.times, validation.batches);
         word_list_add(&words, "%s", speedrun_path(s, "heldout_text_document"));
     }
     TRY(child_run(s, &words, NULL));

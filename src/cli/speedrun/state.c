@@ -143,9 +143,10 @@ Status speedrun_open(Speedrun *s, const Options *o, const char *folder)
     if (!speedrun_begun(folder) && file_exists(folder) && !is_empty(folder))
         return fail(BAD_OPTION, "--output %s: is there and is no directory of a speedrun; give another one",
                     folder);
-    s->made = !file_exists(folder);
+    bool absent = !file_exists(folder);
     TRY(folder_make(folder));
     TRY(lock_take(s));
+    s->made = absent;
     json_t *mine   = asked(o);
     Status  status = OK;
     if (file_exists(speedrun_path(s, "speedrun.json"))) status = state_read(s, mine);

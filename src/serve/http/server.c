@@ -137,8 +137,10 @@ Status http_server_start(HttpServer *s)
 {
     s->daemon = daemon_start(s);
     if (!s->daemon) return fail(NO_MEMORY, "the system gives the HTTP server no threads");
-    s->watched = thread_start(&s->watcher, connections_watch, s) == 0;
-    return s->watched ? OK : fail(NO_MEMORY, "the system gives the HTTP server no thread");
+    int error  = thread_start(&s->watcher, connections_watch, s);
+    s->watched = error == 0;
+    return s->watched ? OK : fail(NO_MEMORY, "the system gives the HTTP server no thread: %s",
+                                  strerror(error));
 }
 
 /* Answers that are ready are sent first. */
