@@ -17,7 +17,7 @@ int thread_start(pthread_t *thread, void *(*run)(void *argument), void *argument
     sigdelset(&all, SIGBUS);
     pthread_sigmask(SIG_SETMASK, &all, &caller_mask);
     int error = pthread_create(thread, NULL, run, argument);
-    /* Other processes' threads count as well where a limit is the system's, and may have ended in a moment. */
+    /* Where a limit is the system's, threads of other processes count, which may have ended in a moment. */
     for (int i = 0; error == EAGAIN && i < TRIES; i++) {
         usleep(2000u << i);
         error = pthread_create(thread, NULL, run, argument);

@@ -5,7 +5,7 @@
  * middle of a read. */
 #include <pthread.h>
 
-/* Runs run(argument) on a new thread. Returns 0, or the error number of pthread_create, which is tried for half
- * a second where the system has no thread left (EAGAIN). The caller joins the thread. */
+/* Runs run(argument) on a new thread. Returns 0, or the error number of pthread_create, which is tried for
+ * half a second where the system has no thread left (EAGAIN). The caller joins the thread. */
 int thread_start(pthread_t *thread, void *(*run)(void *argument), void *argument);
 #endif

@@ -35,10 +35,10 @@ def sentences(rng, count):
     return lines
 
 
-def texts(folder):
-    path = os.path.join(folder, "texts")
+def texts(folder, name="texts", count=900):
+    path = os.path.join(folder, name)
     os.mkdir(path)
-    lines = sentences(random.Random(4), 900)
+    lines = sentences(random.Random(4), count)
     with open(os.path.join(path, "a.txt"), "w") as out:
         out.write("\n".join(lines[:600]) + "\n")
     with open(os.path.join(path, "b.jsonl"), "w") as out:
@@ -447,10 +447,11 @@ def main():
         how_texts_are_read(folder)
         odd_folder(folder)
         large_documents(folder)
-        timed(folder, text)
+        many = texts(folder, "many", 6000)                        # so many that a validation's batch is held out
+        timed(folder, many)
         print(f"{kills} kills, seed {seed}", flush=True)
         killed(folder, text, whole, kills, random.Random(seed))
-        killed_minutes(folder, text, (kills + 1) // 2, random.Random(seed + 1))
+        killed_minutes(folder, many, (kills + 1) // 2, random.Random(seed + 1))
 
 
 main()

@@ -12,7 +12,9 @@ REPORTS = [
     ("joined starts whose stops are lost", "src/report/run_record.c", "all->stopped += all[i].stopped + fmax(0, all[i].begin - all->end);", "", "report.records"),
     ("a speedrun that measures again what it has measured", "src/cli/speedrun/stage_model.c", "    if (before) {", "    if (before && false) {", "cli.speedrun"),
     ("a validation of a speedrun whose text is a token short", "src/cli/speedrun/stage_model.c",
-     "\"heldout\") - 1) / (r.sequence * r.batch)", "\"heldout\")) / (r.sequence * r.batch)", "cli.speedrun"),
+     "\"heldout\") - 1) / (r->sequence * r->batch)", "\"heldout\")) / (r->sequence * r->batch)", "cli.speedrun"),
+    ("ten validations of a speedrun however few its steps are", "src/cli/speedrun/stage_model.c",
+     "within(r->steps * 3 / EVALUATION_SHARE / batches, 1, EVALUATIONS)", "EVALUATIONS", "cli.speedrun"),
     ("a path of a speedrun that is cut at its blanks", "src/cli/speedrun/stage_text.c",
      "word_list_add(&words, \"%s\", o->speedrun_input.text[i]);", "word_list_split(&words, \"%s\", o->speedrun_input.text[i]);", "cli.speedrun"),
 ]

@@ -18,7 +18,7 @@
 /* ---- the options of a recipe ---- */
 
 /* The type of the run's numbers: bf16 where products of it are faster than those of fp32. It is chosen once
- * and written down, so that a run goes on in it on another machine. */
+ * and written down, so that a run that is resumed on another machine keeps it. */
 static const char *speedrun_type(const Speedrun *s)
 {
     const char *chosen = json_string_value(json_object_get(s->state, "type"));
