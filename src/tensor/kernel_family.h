@@ -6,7 +6,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Best first. KERNELS_AUTO: the best that this machine runs (kernel_family_best). KERNELS_EMULATED is for tests alone: the source
+/* Best first. KERNELS_AUTO: the best that this machine runs (kernel_family_best).
+ * KERNELS_EMULATED is for tests alone: the source
  * of avx512 and avx512-bf16 with their instructions in plain C (cpu/emulated.h); it has the bits of
  * avx512-bf16. */
 typedef enum {
@@ -26,8 +27,8 @@ bool         kernel_family_runs (KernelFamily family);
 bool         kernel_family_callable(KernelFamily family);
 /* Whether products of bf16 take pairs: avx512-bf16 and its emulation. */
 bool         kernel_family_has_pairs(KernelFamily family);
-/* The first that this machine runs; avx512-bf16 not on Intel's processors, whose dot products of bf16 are slower
- * than multiply-adds of fp32. */
+/* The first that this machine runs; avx512-bf16 not on Intel's processors, whose dot products of bf16 are
+ * slower than multiply-adds of fp32. */
 KernelFamily kernel_family_best (void);
 /* Whether fp32 results have the same bits. */
 bool         kernel_family_alike(KernelFamily one, KernelFamily other);
