@@ -53,7 +53,8 @@ bool kernel_family_has_pairs(KernelFamily family)
 
 /* Measured by `jotun bench peak --kernels`: AMD's Zen 5 begins two vdpbf16ps in a cycle, as many as vfmadd;
  * Intel's Emerald Rapids one in two cycles, but two vfmadd in each, so that its products of bf16 by avx512
- * take half the time. It is a rule, and nothing that each run measures, since the bits of results depend on it. */
+ * take half the time. It is a rule, and nothing that each run measures, since the bits of results depend on
+ * it. */
 static bool pairs_are_slow(void)
 {
 #ifdef __x86_64__

@@ -6,8 +6,8 @@
 #include "train/trainer.h"
 
 /* From this bit on: PREFERRED, the families that `auto` may choose; WANTED, what the run is to have, which
- * ranks must agree on. They may have read it from different files, where directories of the same name are not the
- * same. */
+ * ranks must agree on. They may have read it from different files, where directories of the same name are
+ * not the same. */
 enum { PREFERRED = 16, WANTED = 32 };
 
 static uint32_t families_run(int rank)
