@@ -326,6 +326,50 @@ void run_compare_md(FILE *out, const RunReport *r)
         md_cell(out, r->run[i].name);
         fprintf(out, " %s |", shown(text, "%.4f", x.loss));
         fprintf(out, " %s |", shown(text, "%.4f", x.valid));
+
+/* ---- JSON ---- */
+
+static json_t *number(double value) { return isfinite(value) ? json_real(value) : json_null(); }
+
+/* For each option its values, in the order of the runs; null: the run has none. */
+static json_t *differing_json(const RunReport *r)
+{
+    json_t *names = options_differing(r), *none, *all = json_object();
+    const char *name;
+    json_object_foreach(names, name, none) {
+        json_t *values = json_array();
+        for (int i = 0; i < r->runs; i++) {
+            const json_t *value = option_of(&r->run[i], name);
+            json_array_append_new(values, value ? json_incref((json_t *)value) : json_null());
+        }
+        json_object_set_new(all, name, values);
+    }
+    json_decref(names);
+    return all;
+}
+
+static json_t *results_json(const RunReport *r)
+{
+    json_t *list = json_array();
+    for (int i = 0; i < r->runs; i++) {
+        RunResult x = result_of(&r->run[i]);
+        json_t *name = json_string(r->run[i].name);                          /* NULL: it is no UTF-8 */
+        json_array_append_new(list, json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "run",
+            name ? name : json_null(), "training_loss", number(x.loss), "validation_loss", number(x.valid),
+            "least_validation_loss", number(x.best), "bits_per_byte", number(x.bits), "step", number(x.step),
+            "tokens", number(x.tokens), "flops", number(x.flops), "hours", number(x.hours),
+            "tokens_per_second", number(x.speed)));
+    }
+    return list;
+}
+
+void run_compare_json(FILE *out, const RunReport *r)
+{
+    json_t *whole = run_report_tree(r);
+    json_object_set_new(whole, "differing", differing_json(r));
+    json_object_set_new(whole, "results", results_json(r));
+    run_report_put(out, whole);
+}
         fprintf(out, " %s |", shown(text, "%.0f", x.step));
         fprintf(out, " %s |", shown(text, NULL, x.tokens));
         fprintf(out, " %s |\n", shown(text, "%.3f", x.hours));

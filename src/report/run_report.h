@@ -3,6 +3,7 @@
 /* What `jotun report` and `jotun compare` write about runs, in each of their formats. Writing to `out` is the
  * caller's to check. */
 #include "report/run_record.h"
+#include <stdbool.h>
 #include <stdio.h>
 
 typedef struct { const RunRecord *run; int runs; int refresh; } RunReport;     /* refresh: html_begin */
@@ -17,6 +18,10 @@ void run_compare_html(FILE *out, const RunReport *report);
 void run_compare_json(FILE *out, const RunReport *report);
 void run_compare_csv (FILE *out, const RunReport *report);
 void run_compare_md  (FILE *out, const RunReport *report);
+
+/* { "runs": [...] } of run_report_json, to which more members may be added, and what writes and frees it. */
+json_t *run_report_tree(const RunReport *report);
+void    run_report_put (FILE *out, json_t *whole);
 
 /* Words about a run for several formats. */
 const char *run_state_text (char out[512], const RunRecord *run);     /* "ended after step 500 of 500" */

@@ -101,17 +101,22 @@ static json_t *run_json(const RunRecord *run)
                      points_json(run), "evaluations", evaluations_json(run), "samples", samples_json(run));
 }
 
-void run_report_json(FILE *out, const RunReport *r)
+json_t *run_report_tree(const RunReport *r)
 {
     json_t *runs = json_array();
     for (int i = 0; i < r->runs; i++) json_array_append_new(runs, run_json(&r->run[i]));
-    json_t *whole = json_pack("{s:o}", "runs", runs);
-    CHECK(json_dumpf(whole, out, JSON_INDENT(1) | JSON_REAL_PRECISION(17)) == 0, "the report cannot be written as JSON");
+    return json_pack("{s:o}", "runs", runs);
+}
+
+void run_report_put(FILE *out, json_t *whole)
+{
+    CHECK(json_dumpf(whole, out, JSON_INDENT(1) | JSON_REAL_PRECISION(17)) == 0,
+          "the report cannot be written as JSON");
     fputc('\n', out);
     json_decref(whole);
 }
 
-void run_compare_json(FILE *out, const RunReport *r) { run_report_json(out, r); }
+void run_report_json(FILE *out, const RunReport *r) { run_report_put(out, run_report_tree(r)); }
 
 /* ---- a table ---- */
 

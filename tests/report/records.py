@@ -194,6 +194,19 @@ def told_apart(folder):
     expect(said, re.findall("^[|] (--[a-z-]+)", said, re.M) == ["--seed"] and "| a/run | b/run |" in said)
 
 
+def differing(folder):
+    """The JSON of a comparison has the options that differ and the results."""
+    places = [journal(os.path.join(folder, name), [start(0, 1e9, options={"lr": lr, "seed": 1, "save": name, **more}), steps(1), steps(2, loss=1.5),
+                                                   {"event": "evaluation", "step": 2, "split": "valid", "loss": 1.75, "bits_per_byte": 2.5}])
+              for name, lr, more in (("first", 1e-3, {}), ("second", 2e-3, {"muon": ["a", True]}))]
+    found = json.loads(run.jotun("compare", *places, "--format", "json").stdout)
+    expect(f"differing: {found['differing']}", found["differing"] == {"lr": [1e-3, 2e-3], "muon": [None, ["a", True]]})
+    expect("the runs", len(found["runs"]) == 2)
+    for name, row in zip(("first", "second"), found["results"]):
+        wanted = {"run": name, "training_loss": 1.5, "validation_loss": 1.75, "least_validation_loss": 1.75, "bits_per_byte": 2.5, "step": 2, "tokens": 20}
+        expect(f"results: {row}", all(row[k] == v for k, v in wanted.items()) and row["flops"] is None)
+
+
 def killed(folder):
     """--follow ends when the process of a run that was killed is gone, and the page says so."""
     data, save = run.corpus(folder), os.path.join(folder, "killed")
@@ -222,6 +235,7 @@ def main():
         many_starts(folder)
         no_run(folder)
         told_apart(folder)
+        differing(folder)
         killed(folder)
 
 
