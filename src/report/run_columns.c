@@ -37,13 +37,7 @@ static void row_put(RunColumns *c, int row, const RunPoint *p, int count)
     RunPoint joined = p[0];
     for (int i = 1; i < count; i++) joined = run_points_joined(&joined, &p[i]);
     for (int n = 0; n < RUN_NUMBERS; n++) {
-        double sum = 0, steps = 0;
-        for (int i = 0; i < count; i++) {
-            if (!isfinite(p[i].value[n])) continue;
-            sum   += p[i].value[n] * (double)p[i].steps;
-            steps += (double)p[i].steps;
-        }
-        c->value[n][row]   = count == 1 ? p->value[n] : steps > 0 ? sum / steps : NAN;
+        c->value[n][row]   = run_points_mean(p, count, (RunNumber)n);
         c->low[n][row]     = joined.low[n];
         c->high[n][row]    = joined.high[n];
         c->low_at[n][row]  = joined.low_at[n];

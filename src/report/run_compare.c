@@ -69,16 +69,9 @@ static RunResult result_of(const RunRecord *run)
     if (run->curve.points == 0) return x;
     const RunPoint *last = &run->curve.point[run->curve.points - 1];
     x.step = (double)last->step, x.tokens = last->tokens, x.flops = last->flops, x.hours = last->hours;
-    double loss = 0, of_loss = 0, speed = 0, of_speed = 0;
-    for (int i = 0; i < run->curve.points; i++) {
-        const RunPoint *p = &run->curve.point[i];
-        double steps = (double)p->steps;
-        if (i >= run->curve.points - 1 - run->curve.points / 20 && isfinite(p->value[RUN_LOSS]))
-            loss += p->value[RUN_LOSS] * steps, of_loss += steps;
-        if (isfinite(p->value[RUN_SPEED])) speed += p->value[RUN_SPEED] * steps, of_speed += steps;
-    }
-    x.loss  = of_loss > 0 ? loss / of_loss : NAN;
-    x.speed = of_speed > 0 ? speed / of_speed : NAN;
+    int late = 1 + run->curve.points / 20;
+    x.loss  = run_points_mean(last + 1 - late, late, RUN_LOSS);
+    x.speed = run_points_mean(run->curve.point, run->curve.points, RUN_SPEED);
     return x;
 }
 

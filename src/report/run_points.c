@@ -1,5 +1,6 @@
 #include "report/run_points.h"
 #include <math.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include "base/status.h"
 
@@ -8,13 +9,40 @@ static double mean_of(double a, double of_a, double b, double of_b)
     return isfinite(a) && isfinite(b) ? (a * of_a + b * of_b) / (of_a + of_b) : isfinite(b) ? b : a;
 }
 
+/* Throughput is tokens over seconds, so that a rate counts by the seconds it lasted, all else by steps. */
+static bool is_rate(RunNumber n) { return n == RUN_SPEED || n == RUN_MFU; }
+
+static double seconds_of(const RunPoint *p)
+{
+    double seconds = (double)p->steps * p->value[RUN_SECONDS];
+    return seconds > 0 && isfinite(seconds) ? seconds : 0;
+}
+
+double run_points_mean(const RunPoint *point, int count, RunNumber n)
+{
+    double sum = 0, weights = 0, timed = 0;
+    if (count == 1) return point->value[n];
+    for (int i = 0; i < count && is_rate(n); i++)
+        if (isfinite(point[i].value[n])) timed += seconds_of(&point[i]);
+    for (int i = 0; i < count; i++) {
+        double weight = timed > 0 ? seconds_of(&point[i]) : (double)point[i].steps;
+        if (!isfinite(point[i].value[n])) continue;
+        sum     += point[i].value[n] * weight;
+        weights += weight;
+    }
+    return weights > 0 ? sum / weights : NAN;
+}
+
 /* b follows a. */
 RunPoint run_points_joined(const RunPoint *a, const RunPoint *b)
 {
     RunPoint joined = *b;
+    bool timed = seconds_of(a) > 0 && seconds_of(b) > 0;
     joined.steps = a->steps + b->steps;
     for (int i = 0; i < RUN_NUMBERS; i++) {
-        joined.value[i] = mean_of(a->value[i], (double)a->steps, b->value[i], (double)b->steps);
+        bool   rate = timed && is_rate((RunNumber)i);
+        double of_a = rate ? seconds_of(a) : (double)a->steps, of_b = rate ? seconds_of(b) : (double)b->steps;
+        joined.value[i] = mean_of(a->value[i], of_a, b->value[i], of_b);
         if (a->low[i]  <= b->low[i]  || isnan(b->low[i]))
             joined.low[i]  = a->low[i],  joined.low_at[i]  = a->low_at[i];
         if (a->high[i] >= b->high[i] || isnan(b->high[i]))

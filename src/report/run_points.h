@@ -28,7 +28,10 @@ typedef struct { RunPoint *point; int points; int64_t width; } RunCurve;
 /* What was taken away. seconds: of these steps */
 typedef struct { int64_t steps; double seconds; } RunDropped;
 
-/* One point of two, of which b is the later one. */
+/* The mean over points of what is known of a number: by steps, of speed and MFU by seconds. Where no seconds
+ * are known it is by steps for these too. NAN: nothing is known. count above 0. */
+double     run_points_mean  (const RunPoint *point, int count, RunNumber n);
+/* One point of two, of which b is the later one, with means as above. */
 RunPoint   run_points_joined(const RunPoint *a, const RunPoint *b);
 /* The point's step is later than all others'. */
 void       run_points_add (RunCurve *c, const RunPoint *point);

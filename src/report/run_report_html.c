@@ -66,16 +66,9 @@ static void count_tile(FILE *out, const char *what, double value)
     if (isfinite(value) && value > 0) html_tile(out, what, chart_number(text, value));
 }
 
-/* Over all points, weighted by their steps. */
 static double mean_value(const RunRecord *run, RunNumber n)
 {
-    double sum = 0, steps = 0;
-    for (int i = 0; i < run->curve.points; i++) {
-        if (!isfinite(run->curve.point[i].value[n])) continue;
-        sum   += run->curve.point[i].value[n] * (double)run->curve.point[i].steps;
-        steps += (double)run->curve.point[i].steps;
-    }
-    return steps > 0 ? sum / steps : NAN;
+    return run->curve.points ? run_points_mean(run->curve.point, run->curve.points, n) : NAN;
 }
 
 static void time_left_tile(FILE *out, const RunRecord *run)

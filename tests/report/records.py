@@ -194,6 +194,23 @@ def told_apart(folder):
     expect(said, re.findall("^[|] (--[a-z-]+)", said, re.M) == ["--seed"] and "| a/run | b/run |" in said)
 
 
+def throughput(folder):
+    """Speed and MFU are tokens and FLOPs over seconds, in the page, the comparison and joined points; 100 tokens a step."""
+    begin = start(0, 1e9, flops_per_token_full=6, peak_flops=6000)
+    uneven = journal(os.path.join(folder, "uneven"), [begin, steps(10, 10, seconds=0.1, tokens_per_second=1000), steps(20, 10, seconds=1.0, tokens_per_second=100)])
+    page = os.path.join(folder, "uneven.html")
+    run.jotun("report", uneven, "--output", page)
+    tiles = {what: value for value, what in re.findall("<div><b>([^<]*)</b><span>([^<]*)</span></div>", open(page).read())}
+    expect(f"the mean speed of 2,000 tokens in 11 s: {tiles}", (tiles["tokens per second, mean"], tiles["MFU, mean"]) == ("181.8", "18.2 %"))
+    speed = json.loads(run.jotun("compare", uneven, uneven, "--format", "json").stdout)["results"][0]["tokens_per_second"]
+    expect(f"compare: {speed}", abs(speed - 2000 / 11) < 1e-9)
+    long = journal(os.path.join(folder, "alternately"), [begin] + [steps(i, seconds=(1.0, 0.1)[i % 2], tokens_per_second=(100, 1000)[i % 2]) for i in range(1, 30_001)])
+    points = report(long)["steps"]
+    expect("no point is joined", any(p["steps"] > 1 for p in points))
+    for p in points:
+        expect(f"a point of {p}", abs(p["tokens_per_second"] * p["seconds"] - 100) < 1e-6 and abs(p["mfu_full"] * p["seconds"] - 0.1) < 1e-9)
+
+
 def differing(folder):
     """The JSON of a comparison has the options that differ and the results."""
     places = [journal(os.path.join(folder, name), [start(0, 1e9, options={"lr": lr, "seed": 1, "save": name, **more}), steps(1), steps(2, loss=1.5),
@@ -235,6 +252,7 @@ def main():
         many_starts(folder)
         no_run(folder)
         told_apart(folder)
+        throughput(folder)
         differing(folder)
         killed(folder)
 
