@@ -154,7 +154,7 @@ static void csv_run(FILE *out, const RunRecord *run)
         csv_text(out, e->split);
         fprintf(out, ",%lld,0", (long long)e->step);
         csv_number(out, e->tokens);
-        csv_number(out, e->tokens * run->flops_full);
+        csv_number(out, run->flops_full > 0 ? e->tokens * run->flops_full : NAN);
         csv_number(out, e->hours);
         csv_number(out, e->loss);
         for (int n = 1; n < RUN_NUMBERS; n++) fputc(',', out);

@@ -211,6 +211,14 @@ def throughput(folder):
         expect(f"a point of {p}", abs(p["tokens_per_second"] * p["seconds"] - 100) < 1e-6 and abs(p["mfu_full"] * p["seconds"] - 0.1) < 1e-9)
 
 
+def unknown_flops(folder):
+    """FLOPs of an evaluation are empty where those of a token are not known, as those of a step."""
+    path = os.path.join(folder, "flops.jsonl")
+    open(path, "w").write('{"step":1,"loss":2.5,"tokens":10}\n{"step":1,"split":"valid","loss":2.4,"tokens":10}\n')
+    lines = [line.split(",") for line in run.jotun("report", path, "--format", "csv").stdout.splitlines()]
+    expect(f"FLOPs: {lines}", [line[5] for line in lines] == ["flops", "", ""])
+
+
 def differing(folder):
     """The JSON of a comparison has the options that differ and the results."""
     places = [journal(os.path.join(folder, name), [start(0, 1e9, options={"lr": lr, "seed": 1, "save": name, **more}), steps(1), steps(2, loss=1.5),
@@ -253,6 +261,7 @@ def main():
         no_run(folder)
         told_apart(folder)
         throughput(folder)
+        unknown_flops(folder)
         differing(folder)
         killed(folder)
 
