@@ -275,9 +275,10 @@ void run_compare_html(FILE *out, const RunReport *r)
 
 /* ---- Markdown ---- */
 
-static void md_cell(FILE *out, const char *text)
+/* first: what stands before the text, as it is */
+static void md_cell(FILE *out, const char *first, const char *text)
 {
-    fputs(" ", out);
+    fprintf(out, " %s", first);
     for (; *text; text++)
         if (strchr("\\`*_[]<>|&", *text)) fprintf(out, "\\%c", *text);
         else fputc((unsigned char)*text < ' ' ? ' ' : *text, out);
@@ -287,7 +288,7 @@ static void md_cell(FILE *out, const char *text)
 static void md_names(FILE *out, const RunReport *r, const char *first)
 {
     fprintf(out, "| %s |", first);
-    for (int i = 0; i < r->runs; i++) md_cell(out, r->run[i].name);
+    for (int i = 0; i < r->runs; i++) md_cell(out, "", r->run[i].name);
     fputs("\n|---|", out);
     for (int i = 0; i < r->runs; i++) fputs("---|", out);
     fputc('\n', out);
@@ -301,10 +302,11 @@ void run_compare_md(FILE *out, const RunReport *r)
     fprintf(out, "# %d runs\n\n## Options that differ\n\n", r->runs);
     md_names(out, r, "option");
     json_object_foreach(names, name, none) {
-        fprintf(out, "| --%s |", name);
+        fputc('|', out);
+        md_cell(out, "--", name);
         for (int i = 0; i < r->runs; i++) {
             char *value = value_text(option_of(&r->run[i], name));
-            md_cell(out, value);
+            md_cell(out, "", value);
             free(value);
         }
         fputc('\n', out);
@@ -316,7 +318,7 @@ void run_compare_md(FILE *out, const RunReport *r)
     for (int i = 0; i < r->runs; i++) {
         RunResult x = result_of(&r->run[i]);
         fputs("|", out);
-        md_cell(out, r->run[i].name);
+        md_cell(out, "", r->run[i].name);
         fprintf(out, " %s |", shown(text, "%.4f", x.loss));
         fprintf(out, " %s |", shown(text, "%.4f", x.valid));
 

@@ -4,6 +4,7 @@ import json
 import math
 import os
 import random
+import re
 import subprocess
 import sys
 import tempfile
@@ -201,6 +202,14 @@ def hostile(tab, folder):
         fail(f"{figure(tab, 'run0-loss')}")
     for kind in "json", "csv", "md":
         run.jotun("report", place, "--format", kind)
+    two = [os.path.join(folder, name) for name in ("named", "plain")]
+    for path, options in zip(two, (start["options"], {"lr": "1"})):
+        os.mkdir(path)
+        with open(os.path.join(path, "journal.jsonl"), "w") as out:
+            out.write("".join(json.dumps(line, separators=(",", ":")) + "\n" for line in ({**start, "options": options}, lines[1])))
+    table = run.jotun("compare", *two, "--format", "md").stdout
+    if re.search(r"(?<!\\)[<&]", table) or "| --\\<script\\>" not in table:
+        fail(table)
     name = os.path.join(os.fsencode(folder), b"\xff\xfe")
     os.rename(place, name)
     run.jotun("compare", os.fsdecode(name), os.fsdecode(name), "--output", page, errors="surrogateescape")
