@@ -4,7 +4,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include "base/file.h"
@@ -17,19 +16,28 @@
 
 enum { RELOAD_SECONDS = 10, WORDS_MOST = 100 };
 typedef void ReportWrite(FILE *out, const RunReport *report);
+/* is: whether a file that begins so may be replaced; name: of what is written */
+typedef struct { ReportWrite *write; bool (*is)(const char *head); const char *name; } ReportFormat;
 /* By the words of --format. */
-typedef struct { ReportWrite *html, *json, *csv, *md; } ReportFormats;
-static const ReportFormats report_formats = {run_report_html, run_report_json, run_report_csv, run_report_md};
-static const ReportFormats compare_formats = {run_compare_html, run_compare_json, run_compare_csv,
-                                              run_compare_md};
+typedef struct { ReportFormat html, json, csv, md; } ReportFormats;
+static const ReportFormats report_formats = {
+    { run_report_html, run_report_is_html, "page" },
+    { run_report_json, run_report_is_json, "JSON of jotun report" },
+    { run_report_csv,  run_report_is_csv,  "table of jotun report" },
+    { run_report_md,   run_report_is_md,   "Markdown of jotun report" } };
+static const ReportFormats compare_formats = {
+    { run_compare_html, run_report_is_html, "page" },
+    { run_compare_json, run_report_is_json, "JSON of jotun compare" },
+    { run_compare_csv,  run_report_is_csv,  "table of jotun compare" },
+    { run_compare_md,   run_report_is_md,   "Markdown of jotun compare" } };
 
-static ReportWrite *format_of(const ReportFormats *f, const Options *o)
+static const ReportFormat *format_of(const ReportFormats *f, const Options *o)
 {
     switch ((enum ChoiceOf_report_format)o->report_format.value) {
-    case CHOICE_report_format_html: return f->html;
-    case CHOICE_report_format_json: return f->json;
-    case CHOICE_report_format_csv:  return f->csv;
-    case CHOICE_report_format_md:   return f->md;
+    case CHOICE_report_format_html: return &f->html;
+    case CHOICE_report_format_json: return &f->json;
+    case CHOICE_report_format_csv:  return &f->csv;
+    case CHOICE_report_format_md:   return &f->md;
     }
     NO_SUCH_CHOICE(o->report_format);
 }
@@ -49,29 +57,30 @@ static Status output_of(char path[1024], const Options *o)
 }
 
 /* Without --format the ending of --output says it. */
-static ReportWrite *format_asked(const ReportFormats *f, const Options *o, const char *path)
+static const ReportFormat *format_asked(const ReportFormats *f, const Options *o, const char *path)
 {
-    static const char *const ending[] = {".json", ".csv", ".md"};
-    ReportWrite *const       write[] = {f->json, f->csv, f->md};
-    const char              *dot = strrchr(path, '.');
-    for (size_t i = 0; dot && i < sizeof write / sizeof *write; i++)
-        if (!strcmp(dot, ending[i]) && !options_typed_by_person(o, OPTION_report_format)) return write[i];
+    static const char *const  ending[] = {".json", ".csv", ".md"};
+    const ReportFormat *const format[] = {&f->json, &f->csv, &f->md};
+    const char               *dot = strrchr(path, '.');
+    for (size_t i = 0; dot && i < sizeof format / sizeof *format; i++)
+        if (!strcmp(dot, ending[i]) && !options_typed_by_person(o, OPTION_report_format)) return format[i];
     return format_of(f, o);
 }
 
-/* A page replaces a page alone, since a slip of the keyboard would replace any other file. */
-static Status page_spares(const char *path)
+/* A report replaces one of its format alone, since a slip of the keyboard would replace any other file. */
+static Status output_spares(const char *path, const ReportFormat *format)
 {
     struct stat about;
-    char        head[9] = "";
+    char        head[RUN_HEAD_ROOM + 1] = "";
     if (stat(path, &about) != 0) return OK;
     if (S_ISDIR(about.st_mode))
         return fail(BAD_OPTION, "--output %s is a directory; give a file's name", path);
     FILE *in = S_ISREG(about.st_mode) ? fopen(path, "r") : NULL;
-    size_t bytes = in ? fread(head, 1, sizeof head, in) : 0;
+    size_t bytes = in ? fread(head, 1, RUN_HEAD_ROOM, in) : 0;
     if (in) fclose(in);
-    if (bytes == 0 || !strncasecmp(head, "<!doctype", sizeof head)) return OK;
-    return fail(BAD_OPTION, "--output %s is there and is no page; give another name, or remove it", path);
+    if (bytes == 0 || format->is(head)) return OK;
+    return fail(BAD_OPTION, "--output %s is there and is no %s; give another name, or remove it", path,
+                format->name);
 }
 
 static void runs_free(RunRecord *run, int runs)
@@ -191,17 +200,17 @@ static Status report_command(const Options *o, const ReportFormats *formats)
         return fail(BAD_OPTION,
                     "--follow writes a file again and again; give --output FILE, not standard output");
     if (!prints) TRY(output_directory("--output", path));
-    ReportWrite *write = format_asked(formats, o, path);
-    if (!prints && write == formats->html) TRY(page_spares(path));
+    const ReportFormat *format = format_asked(formats, o, path);
+    if (!prints) TRY(output_spares(path, format));
     TRY(runs_read(&run, o));
     strange_say(run, o->words.count);
     RunReport report = { run, o->words.count, 0 };
     if (o->report_follow) {
         printf("%s\n", path);
         fflush(stdout);
-        return follow(o, path, write, run);
+        return follow(o, path, format->write, run);
     }
-    Status status = write_once(path, write, &report);
+    Status status = write_once(path, format->write, &report);
     if (!prints && status == OK) printf("%s\n", path);
     runs_free(run, report.runs);
     return status;

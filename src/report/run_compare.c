@@ -299,7 +299,7 @@ void run_compare_md(FILE *out, const RunReport *r)
     json_t *names = options_differing(r), *none;
     const char *name;
     char text[24];
-    fprintf(out, "# %d runs\n\n## Options that differ\n\n", r->runs);
+    fprintf(out, "# %d runs\n\n" RUN_COMPARE_MD_FIRST "\n", r->runs);
     md_names(out, r, "option");
     json_object_foreach(names, name, none) {
         fputc('|', out);
@@ -321,6 +321,11 @@ void run_compare_md(FILE *out, const RunReport *r)
         md_cell(out, "", r->run[i].name);
         fprintf(out, " %s |", shown(text, "%.4f", x.loss));
         fprintf(out, " %s |", shown(text, "%.4f", x.valid));
+        fprintf(out, " %s |", shown(text, "%.0f", x.step));
+        fprintf(out, " %s |", shown(text, NULL, x.tokens));
+        fprintf(out, " %s |\n", shown(text, "%.3f", x.hours));
+    }
+}
 
 /* ---- JSON ---- */
 
@@ -364,9 +369,4 @@ void run_compare_json(FILE *out, const RunReport *r)
     json_object_set_new(whole, "differing", differing_json(r));
     json_object_set_new(whole, "results", results_json(r));
     run_report_put(out, whole);
-}
-        fprintf(out, " %s |", shown(text, "%.0f", x.step));
-        fprintf(out, " %s |", shown(text, NULL, x.tokens));
-        fprintf(out, " %s |\n", shown(text, "%.3f", x.hours));
-    }
 }

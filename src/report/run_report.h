@@ -23,6 +23,15 @@ void run_compare_md  (FILE *out, const RunReport *report);
 json_t *run_report_tree(const RunReport *report);
 void    run_report_put (FILE *out, json_t *whole);
 
+/* Whether a file that begins with `head`, of RUN_HEAD_ROOM bytes or its end, was written by a report or a
+ * comparison in this format; any page is taken for one. */
+enum { RUN_HEAD_ROOM = 4096 };
+bool run_report_is_html(const char *head);
+bool run_report_is_json(const char *head);
+bool run_report_is_csv (const char *head);
+bool run_report_is_md  (const char *head);
+#define RUN_COMPARE_MD_FIRST "## Options that differ\n"
+
 /* Words about a run for several formats. */
 const char *run_state_text (char out[512], const RunRecord *run);     /* "ended after step 500 of 500" */
 const char *run_date_text  (char out[40], double seconds);            /* "2026-11-23 21:04:05 UTC" */

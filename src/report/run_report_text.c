@@ -2,9 +2,13 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include "base/log.h"
 #include "report/run_columns.h"
 #include "report/run_report.h"
+
+#define CSV_FIRST "run,split,step,steps,tokens,flops,hours"
+#define MD_FIRST  "The run "
 
 static json_t *number(double value) { return isfinite(value) ? json_real(value) : json_null(); }
 
@@ -165,7 +169,7 @@ static void csv_run(FILE *out, const RunRecord *run)
 
 void run_report_csv(FILE *out, const RunReport *r)
 {
-    fputs("run,split,step,steps,tokens,flops,hours", out);
+    fputs(CSV_FIRST, out);
     for (int n = 0; n < RUN_NUMBERS; n++) fprintf(out, ",%s", run_numbers[n].key);
     fputs(",bits_per_byte\n", out);
     for (int i = 0; i < r->runs; i++) csv_run(out, &r->run[i]);
@@ -252,7 +256,7 @@ void run_report_md(FILE *out, const RunReport *r)
         const RunRecord *run = &r->run[i];
         fputs(i ? "\n# " : "# ", out);
         md_text(out, run->name, 200);
-        fputs("\n\nThe run ", out);
+        fputs("\n\n" MD_FIRST, out);
         md_text(out, run_state_text(state, run), 400);
         fputs(".", out);
         const char *layout = run->start[run->starts - 1].layout;
@@ -274,4 +278,21 @@ void run_report_md(FILE *out, const RunReport *r)
         md_times(out, run);
         md_samples(out, run);
     }
+}
+
+/* ---- what these have written ---- */
+
+static bool begins(const char *text, const char *with) { return !strncmp(text, with, strlen(with)); }
+
+/* As run_report_put indents the first member of run_report_tree. */
+bool run_report_is_json(const char *head) { return begins(head, "{\n \"runs\": ["); }
+bool run_report_is_csv (const char *head) { return begins(head, CSV_FIRST); }
+bool run_report_is_html(const char *head) { return !strncasecmp(head, "<!doctype", 9); }
+
+/* A title, an empty line, and what run_report_md or run_compare_md begins with. */
+bool run_report_is_md(const char *head)
+{
+    const char *end = strchr(head, '\n');
+    return begins(head, "# ") && end &&
+           (begins(end, "\n\n" MD_FIRST) || begins(end, "\n\n" RUN_COMPARE_MD_FIRST));
 }

@@ -11,6 +11,7 @@ REPORTS = [
     ("a report that reads facts of any size", "src/report/run_record.c", "line->bytes > FACTS_MOST || ", "", "report.records"),
     ("joined starts whose stops are lost", "src/report/run_record.c", "all->stopped += all[i].stopped + fmax(0, all[i].begin - all->end);", "", "report.records"),
     ("a mean speed over steps", "src/report/run_points.c", "return n == RUN_SPEED || n == RUN_MFU;", "return n == RUN_NUMBERS;", "report.records"),
+    ("a report that replaces any file", "src/cli/cmd_report.c", "if (bytes == 0 || format->is(head)) return OK;", "if (bytes < sizeof head) return OK;", "report.records"),
     ("a name of an option that is Markdown", "src/report/run_compare.c", "md_cell(out, \"--\", name);", "fprintf(out, \" --%s |\", name);", "report.pages"),
     ("a speedrun that measures again what it has measured", "src/cli/speedrun/stage_model.c", "    if (before) {", "    if (before && false) {", "cli.speedrun"),
     ("a validation of a speedrun whose text is a token short", "src/cli/speedrun/stage_model.c",

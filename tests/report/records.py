@@ -219,6 +219,23 @@ def unknown_flops(folder):
     expect(f"FLOPs: {lines}", [line[5] for line in lines] == ["flops", "", ""])
 
 
+def replaced(folder):
+    """A report takes the place of one of its own format; any other file is left as it is."""
+    place = journal(os.path.join(folder, "replaced"), [start(0, 1e9), steps(1)])
+    for kind, other in ("csv", "step,loss\n1,2\n"), ("csv", "run,split\n"), ("json", '{"stages": {"split": {}}}'), ("json", '{\n "stages": {}}'), ("md", "# A title\n\nA text.\n"), ("html", "a text"):
+        path = os.path.join(folder, f"other.{kind}")
+        open(path, "w").write(other)
+        for words in ("report", place, "--output", path), ("compare", place, place, "--output", path), ("report", place, "--format", kind, "--output", path):
+            refused(words, f"--output {path} is there and is no ", 1)
+            expect(f"{path} was written", open(path).read() == other)
+    for kind in "csv", "json", "md", "html":
+        path = os.path.join(folder, f"own.{kind}")
+        for words in (("report", place), ("compare", place, place)) * 2:
+            run.jotun(*words, "--output", path)
+    open(path, "w").close()
+    run.jotun("report", place, "--output", path)                        # an empty file holds nothing
+
+
 def differing(folder):
     """The JSON of a comparison has the options that differ and the results."""
     places = [journal(os.path.join(folder, name), [start(0, 1e9, options={"lr": lr, "seed": 1, "save": name, **more}), steps(1), steps(2, loss=1.5),
@@ -262,6 +279,7 @@ def main():
         told_apart(folder)
         throughput(folder)
         unknown_flops(folder)
+        replaced(folder)
         differing(folder)
         killed(folder)
 
