@@ -266,18 +266,23 @@ Status scaling_law_confidence(ScalingConfidence *out, const ScalingLaw *law, con
     double *drawn = malloc(((size_t)draws * 4 + (size_t)count) * sizeof *drawn);
     ScalingPoint *made = malloc((size_t)(count + 1) * sizeof *made);
     CHECK(drawn && made, "no memory for %d draws", draws);
-    double *residuals = drawn + (size_t)draws * 4, enlarge = sqrt((double)count / (count - fitted));
-    for (int i = 0; i < count; i++)
-        residuals[i] = enlarge * log(point[i].loss / scaling_law_at(law, point[i].size));
+    double *residuals = drawn + (size_t)draws * 4, enlarge = sqrt((double)count / (count - fitted)), mean = 0;
+    for (int i = 0; i < count; i++) {
+        residuals[i] = log(point[i].loss / scaling_law_at(law, point[i].size));
+        mean += residuals[i] / count;
+    }
+    /* Huber's loss and the prior leave a mean, which every redrawn series would add to the law. */
+    for (int i = 0; i < count; i++) residuals[i] = enlarge * (residuals[i] - mean);
     draw_all(out, drawn, law, point, residuals, made, count, size, draws, random_key(seed, "scaling law"));
-    bool enough = 2 * out->fits >= draws && out->fits > 0;
+    bool enough = out->fits > 0 && out->fits >= SCALING_FITS_LEAST * draws;
     ScalingRange *range[] = { &out->floor, &out->scale, &out->exponent, &out->loss };
     for (int i = 0; i < 4 && enough; i++) *range[i] = range_of(drawn + (size_t)i * (size_t)draws, out->fits);
     free(drawn);
     free(made);
     return enough ? OK
                   : fail(BAD_OPTION,
-                         "%d of %d redrawn series have a law: the runs scatter too much for one; "
-                         "further seeds or sizes make it known better",
-                         out->fits, draws);
+                         "%d of %d redrawn series have a law, less than %.0f %%, so that a range of these "
+                         "alone would be too narrow: the runs scatter too much; further seeds or sizes make "
+                         "the law known better",
+                         out->fits, draws, 100 * SCALING_FITS_LEAST);
 }

@@ -30,15 +30,17 @@ double scaling_law_cost(const ScalingLaw *law, const ScalingPoint *point, int co
 Status scaling_law_fit(ScalingLaw *law, const ScalingPoint *point, int count);
 
 /* 95 % of `draws` fits to the fitted losses times exp of residuals drawn with replacement (residual
- * bootstrap), which are first enlarged by sqrt(count / (count - coefficients)), because a fit makes them too
- * small. */
+ * bootstrap), which are first centred, and enlarged by sqrt(count / (count - coefficients)), because a fit
+ * makes them too small. The range is of the draws that have a law; the others would lie outside of it. */
 typedef struct {
     ScalingRange floor, scale, exponent;
     ScalingRange loss;                    /* of a new run of the size that was asked for */
-    int          fits;                    /* draws that had a law */
+    int          fits;                    /* draws that have a law; known where the ranges are refused too */
 } ScalingConfidence;
-/* BAD_OPTION where as many runs as coefficients leave no residual, and where fewer than half of the draws
- * have a law. The same seed draws the same residuals. */
+/* The share of the draws that must have a law. */
+#define SCALING_FITS_LEAST 0.95
+/* BAD_OPTION where as many runs as coefficients leave no residual (fits is 0), and where fewer draws have a
+ * law than that share. The same seed draws the same residuals. */
 Status scaling_law_confidence(ScalingConfidence *out, const ScalingLaw *law, const ScalingPoint *point,
                               int count, double size, int draws, unsigned long seed);
 #endif

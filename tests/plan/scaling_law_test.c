@@ -100,6 +100,38 @@ static void test_confidence(void **state)
     assert_contains(fail_text(), "nothing says how good");
 }
 
+/* Runs that all have 2 % more than the law: their residuals have no spread, and no redrawn series is off. */
+static void test_centred(void **state)
+{
+    (void)state;
+    enum { RUNS = 6, DRAWS = 100 };
+    ScalingLaw law = { 1.2, 3000, SCALING_EXPONENT };
+    ScalingConfidence c;
+    ScalingPoint point[RUNS];
+    for (int i = 0; i < RUNS; i++) {
+        double size = 1e5 * pow(2, i);
+        point[i] = (ScalingPoint){ size, 1.02 * scaling_law_at(&law, size) };
+    }
+    assert_int_equal(scaling_law_confidence(&c, &law, point, RUNS, 1e7, DRAWS, 1), OK);
+    assert_int_equal(c.fits, DRAWS);
+    near("low end",  c.loss.low,  scaling_law_at(&law, 1e7), 1e-5);
+    near("high end", c.loss.high, scaling_law_at(&law, 1e7), 1e-5);
+}
+
+/* Where redrawn series are left out because their loss does not fall, there is no range; their number stays. */
+static void test_left_out(void **state)
+{
+    (void)state;
+    enum { RUNS = 5, DRAWS = 200 };
+    ScalingLaw law;
+    ScalingConfidence c;
+    ScalingPoint point[RUNS] = { { 1e5, 2.0 }, { 2e5, 2.01 }, { 4e5, 1.96 }, { 8e5, 1.99 }, { 1.6e6, 1.95 } };
+    assert_int_equal(scaling_law_fit(&law, point, RUNS), OK);
+    assert_int_equal(scaling_law_confidence(&c, &law, point, RUNS, 3.2e6, DRAWS, 1), BAD_OPTION);
+    assert_contains(fail_text(), "of 200 redrawn series have a law, less than 95 %");
+    if (c.fits <= DRAWS / 2 || c.fits >= DRAWS * 95 / 100) fail_msg("%d of %d have a law", c.fits, DRAWS);
+}
+
 static void test_best(void **state)
 {
     (void)state;
@@ -124,6 +156,7 @@ static void test_best(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = { cmocka_unit_test(test_scipy), cmocka_unit_test(test_refused),
-                                        cmocka_unit_test(test_confidence), cmocka_unit_test(test_best) };
+                                        cmocka_unit_test(test_confidence), cmocka_unit_test(test_centred),
+                                        cmocka_unit_test(test_left_out), cmocka_unit_test(test_best) };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -93,8 +93,9 @@ static void show_law(const ScalingLaw *law, const ScalingConfidence *c)
 {
     printf("\nlaw: loss = %.4f + (%.4g / parameters)^%.4f\n", law->floor, law->scale, law->exponent);
     if (c)
-        printf("95 %% of redrawn series: floor %.4f to %.4f, exponent %.4f to %.4f\n", c->floor.low,
-               c->floor.high, c->exponent.low, c->exponent.high);
+        printf("95 %% of the %d of %d redrawn series that have a law: floor %.4f to %.4f, exponent %.4f to "
+               "%.4f\n",
+               c->fits, SWEEP_DRAWS, c->floor.low, c->floor.high, c->exponent.low, c->exponent.high);
 }
 
 /* The largest size, predicted by the law of the others; points are in the order of sizes. */
@@ -211,11 +212,13 @@ static Status show_next(const Sweep *sweep, const ScalingLaw *law, const Scaling
     return OK;
 }
 
-/* c: NULL where there is no confidence; size: the largest of the law's runs */
+/* c: NULL where there is no confidence; fits: redrawn series that have a law; size: the largest of the law's
+ * runs */
 static void json_law(FILE *out, const Sweep *sweep, const ScalingLaw *law, const ScalingConfidence *c,
-                     double size, int count)
+                     int fits, double size, int count)
 {
     double measured;
+    if (count > SCALING_COEFFICIENTS) fprintf(out, ",\"redrawn\":%d,\"fits\":%d", SWEEP_DRAWS, fits);
     fprintf(out, "{\"floor\":%.17g,\"scale\":%.17g,\"exponent\":%.17g,\"runs\":%d", law->floor, law->scale,
             law->exponent, count);
     if (c)
@@ -231,14 +234,14 @@ static void json_law(FILE *out, const Sweep *sweep, const ScalingLaw *law, const
     fprintf(out, "}\n");
 }
 
-static Status write_law(const Sweep *sweep, const ScalingLaw *law, const ScalingConfidence *c, double size,
-                        int count)
+static Status write_law(const Sweep *sweep, const ScalingLaw *law, const ScalingConfidence *c, int fits,
+                        double size, int count)
 {
     char path[1024], *text = NULL;
     size_t bytes;
     TRY(path_join(path, sweep->own->sweep_dir, "law.json"));
     FILE *out = open_memstream(&text, &bytes);
-    if (out) json_law(out, sweep, law, c, size, count);
+    if (out) json_law(out, sweep, law, c, fits, size, count);
     CHECK(out && fclose(out) == 0, "no memory for %s", path);
     Status status = file_write_whole(path, text, bytes);
     free(text);
@@ -271,7 +274,7 @@ static Status find_law(const Sweep *sweep, int axis)
     show_hindsight(point, count);
     show_check(sweep, &law, point, count);
     if (axis == sweep->depth_axis) status = show_next(sweep, &law, point, count);
-    if (status == OK) status = write_law(sweep, &law, known, point[count - 1].size, count);
+    if (status == OK) status = write_law(sweep, &law, known, c.fits, point[count - 1].size, count);
     free(point);
     return status == OK ? plot(sweep, &law, axis) : status;
 }
