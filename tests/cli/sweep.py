@@ -166,6 +166,46 @@ def best_value(folder, data):
         sys.exit(f"another series wrote over the results: {other.stderr}, {rows(out)}")
 
 
+def made_results(out, loss):
+    """Finished runs get these losses, of parameters and the values in the run's name."""
+    for name, row in rows(out).items():
+        path = os.path.join(out, name, "result.json")
+        result = json.load(open(path))
+        result["training_loss"] = loss(row["parameters"], dict(word.split("=") for word in name.split(",")))
+        json.dump(result, open(path, "w"))
+
+
+def law_of_two_lists(folder, data):
+    """The best runs of a list of sizes may have other sizes in another order; redrawn series without a law are counted, and too many leave no range."""
+    out = os.path.join(folder, "two")
+    words = ["--num-layers", "1,2,3,4", "--hidden-size", "16,48", "--compare-loss", "training",
+             *"--num-attention-heads 2 --seq-length 32 --global-batch-size 4 --train-iters 2 --threads 1".split()]
+    sweep(data, out, *words)
+
+    def loss(of_size, scatter):
+        """The wide model of one layer is the best of its list, and larger than the narrow ones of more layers, which are the best of theirs."""
+        def of(size, at):
+            best = (at["num-layers"] == "1") == (at["hidden-size"] == "48")
+            return of_size(size) + scatter[int(at["num-layers"]) - 1] + (0 if best else 1)
+        return of
+
+    made_results(out, loss(lambda size: 1.2 + (3000 / size) ** 0.34, [0, 1e-3, -1e-3, 0]))
+    done = sweep(data, out, *words)
+    largest = rows(out)["num-layers=1,hidden-size=48"]
+    if largest["parameters"] <= rows(out)["num-layers=4,hidden-size=16"]["parameters"]:
+        sys.exit(f"the wide model is not the largest: {largest}")
+    if not re.search(f"in hindsight: .* for the largest one, which has {largest['training_loss']:.4f} ", done.stdout):
+        sys.exit(f"not the largest size is predicted:\n{done.stdout}")
+    law = json.load(open(os.path.join(out, "law.json")))
+    if not 950 <= law["fits"] <= law["redrawn"] == 1000 or "floor_95" not in law or f"95 % of the {law['fits']} of 1000 redrawn series" not in done.stdout:
+        sys.exit(f"{law}\n{done.stdout}")
+    made_results(out, loss(lambda size: 2.0, [-0.02, 0, 0.02, -0.03]))
+    done = sweep(data, out, *words)
+    law = json.load(open(os.path.join(out, "law.json")))
+    if not 0 < law["fits"] < 950 or "floor_95" in law or f"no confidence: {law['fits']} of 1000 redrawn series have a law, less than 95 %" not in done.stdout:
+        sys.exit(f"{law}\n{done.stdout}")
+
+
 def failures(folder, data):
     """A run that fails is in the table with the reason; the others have results."""
     out = os.path.join(folder, "fails")
@@ -217,6 +257,7 @@ def main():
         data = run.corpus(folder)
         refusals(folder, data)
         best_value(folder, data)
+        law_of_two_lists(folder, data)
         failures(folder, data)
         resumed_is_whole(folder, data)
     print("sweep: stopped, killed and continued runs have the losses of whole ones")

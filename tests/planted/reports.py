@@ -15,6 +15,7 @@ REPORTS = [
     ("a name of an option that is Markdown", "src/report/run_compare.c", "md_cell(out, \"--\", name);", "fprintf(out, \" --%s |\", name);", "report.pages"),
     ("residuals that are not centred", "src/plan/scaling_law.c", "enlarge * (residuals[i] - mean)", "enlarge * (residuals[i] - 0 * mean)", "plan.scaling_law_test"),
     ("a range of the half of the series that has a law", "src/plan/scaling_law.h", "#define SCALING_FITS_LEAST 0.95", "#define SCALING_FITS_LEAST 0.5", "plan.scaling_law_test"),
+    ("points of a law in the order of the list", "src/cli/sweep/sweep_findings.c", "    qsort(point,", "    if (*count < 0) qsort(point,", "cli.sweep"),
     ("a speedrun that measures again what it has measured", "src/cli/speedrun/stage_model.c", "    if (before) {", "    if (before && false) {", "cli.speedrun"),
     ("a validation of a speedrun whose text is a token short", "src/cli/speedrun/stage_model.c",
      "\"heldout\") - 1) / (r->sequence * r->batch)", "\"heldout\")) / (r->sequence * r->batch)", "cli.speedrun"),

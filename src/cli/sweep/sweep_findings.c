@@ -72,7 +72,14 @@ static int size_axis(const Sweep *sweep)
     return -1;
 }
 
-/* The runs of the best setting of each size; the caller frees them. */
+static int by_size(const void *a, const void *b)
+{
+    const ScalingPoint *x = a, *y = b;
+    return (x->size > y->size) - (x->size < y->size);
+}
+
+/* The runs of the best setting of each value of the axis, in the order of their sizes, which is another one
+ * where a second list makes models grow too. The caller frees them. */
 static ScalingPoint *law_points(int *count, const Sweep *sweep, int axis)
 {
     ScalingPoint *point = malloc((size_t)sweep->runs * sizeof *point);
@@ -84,6 +91,7 @@ static ScalingPoint *law_points(int *count, const Sweep *sweep, int axis)
             if (alike(sweep, &sweep->run[i], best, -1))
                 point[(*count)++] = (ScalingPoint){ (double)sweep->run[i].parameters, sweep->run[i].loss };
     }
+    qsort(point, (size_t)*count, sizeof *point, by_size);
     return point;
 }
 
@@ -152,21 +160,11 @@ static void show_check(const Sweep *sweep, const ScalingLaw *law, const ScalingP
 
 /* ---- what to do next ---- */
 
-static void show_command(const SweepRun *run, const char *option, const char *value)
+static void show_command(const SweepRun *run)
 {
-    WordList words = { 0 };
-    size_t letters = option ? strlen(option) : 0;
-    for (int i = 0; i < run->words.count; i++) {
-        const char *word = run->words.word[i];
-        bool replaced = option && !strncmp(word, "--", 2) && !strncmp(word + 2, option, letters) &&
-                        word[2 + letters] == '=';
-        if (replaced) word_list_add(&words, "--%s=%s", option, value);
-        else          word_list_add(&words, "%s", word);
-    }
     printf("$ jotun train");
-    word_list_write(stdout, &words);
+    word_list_write(stdout, &run->words);
     printf(" --save DIR\n");
-    word_list_free(&words);
 }
 
 /* Seconds that a run of so many FLOPs takes at the speed of the largest run. */
@@ -206,7 +204,7 @@ static Status show_next(const Sweep *sweep, const ScalingLaw *law, const Scaling
         show_range(confidence_at(&c, law, point, count, (double)next.parameters));
         printf(", in about %s at the speed of the largest run\n",
                log_time(took, seconds_for(sweep, next.flops)));
-        show_command(&next, NULL, NULL);
+        show_command(&next);
     }
     sweep_run_free(&next);
     return OK;
@@ -218,9 +216,9 @@ static void json_law(FILE *out, const Sweep *sweep, const ScalingLaw *law, const
                      int fits, double size, int count)
 {
     double measured;
-    if (count > SCALING_COEFFICIENTS) fprintf(out, ",\"redrawn\":%d,\"fits\":%d", SWEEP_DRAWS, fits);
     fprintf(out, "{\"floor\":%.17g,\"scale\":%.17g,\"exponent\":%.17g,\"runs\":%d", law->floor, law->scale,
             law->exponent, count);
+    if (count > SCALING_COEFFICIENTS) fprintf(out, ",\"redrawn\":%d,\"fits\":%d", SWEEP_DRAWS, fits);
     if (c)
         fprintf(out, ",\"floor_95\":[%.17g,%.17g],\"exponent_95\":[%.17g,%.17g]", c->floor.low,
                 c->floor.high, c->exponent.low, c->exponent.high);
@@ -320,7 +318,7 @@ static void find_best(const Sweep *sweep, int sizes)
     }
     for (int a = 0; a < sweep->axes && best; a++)
         if (a != sizes && a != sweep->seed_axis) show_best(sweep, a, best);
-    if (best && sizes < 0) show_command(best, NULL, NULL);
+    if (best && sizes < 0) show_command(best);
 }
 
 Status sweep_findings(const Sweep *sweep)
