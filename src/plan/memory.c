@@ -158,6 +158,19 @@ static Status stage_measure(RankMemory *most, const TrainConfig *config, int sta
     return status;
 }
 
+Status memory_bytes(double *bytes, const TrainConfig *config, int world)
+{
+    RankMemory *most = malloc(sizeof *most);
+    Status status = most ? OK : fail(NO_MEMORY, "no memory for the count of a rank");
+    *bytes = 0;
+    for (int i = 0; status == OK && i < config->pp; i++) {
+        status = stage_measure(most, config, i, world);
+        if (status == OK) *bytes += (double)most->total * world / config->pp;
+    }
+    free(most);
+    return status;
+}
+
 static Status show_stages(const TrainConfig *config, int world)
 {
     RankMemory *stage = calloc((size_t)config->pp, sizeof *stage);

@@ -12,4 +12,6 @@
  * each candidate of a stage (plan/largest.h), mostly one or two, or for each rank with verbose; with verbose
  * only two ranks are in memory at once. */
 Status memory_show(const TrainConfig *config, int world, bool verbose);
+/* Bytes of all ranks together, each taken for as large as the largest of its stage. Fails as memory_show. */
+Status memory_bytes(double *bytes, const TrainConfig *config, int world);
 #endif

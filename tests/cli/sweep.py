@@ -206,6 +206,21 @@ def law_of_two_lists(folder, data):
         sys.exit(f"{law}\n{done.stdout}")
 
 
+def memory_counts(folder):
+    """As many runs at once as memory has room for; --runs-at-once is what a person wants."""
+    out = os.path.join(folder, "memory")
+    words = ["--mock-data", "--vocab-size", 64, "--compare-loss", "training", "--lr", "1e-3,2e-3", "--threads", 1, "--train-iters", 2, "--seq-length", 32,
+             "--global-batch-size", 2, "--save", out, "--dry-run"]
+    huge = ["--num-layers", 100, "--hidden-size", 65536, "--num-attention-heads", 64]                # terabytes
+    few = run.jotun("sweep", *words, *huge)
+    if len(os.sched_getaffinity(0)) > 1 and not re.search("runs at once: 1, not 2, since lr=1e-3 takes .* of memory and .* are free", few.stderr):
+        sys.exit(f"a sweep for which memory has no room says {few.stderr}")
+    for more in (["--num-layers", 1, "--hidden-size", 16, "--num-attention-heads", 2], [*huge, "--runs-at-once", 2]):
+        done = run.jotun("sweep", *words, *more)
+        if "runs at once" in done.stderr:
+            sys.exit(f"{more}: {done.stderr}")
+
+
 def failures(folder, data):
     """A run that fails is in the table with the reason; the others have results."""
     out = os.path.join(folder, "fails")
@@ -258,6 +273,7 @@ def main():
         refusals(folder, data)
         best_value(folder, data)
         law_of_two_lists(folder, data)
+        memory_counts(folder)
         failures(folder, data)
         resumed_is_whole(folder, data)
     print("sweep: stopped, killed and continued runs have the losses of whole ones")

@@ -16,6 +16,8 @@ REPORTS = [
     ("residuals that are not centred", "src/plan/scaling_law.c", "enlarge * (residuals[i] - mean)", "enlarge * (residuals[i] - 0 * mean)", "plan.scaling_law_test"),
     ("a range of the half of the series that has a law", "src/plan/scaling_law.h", "#define SCALING_FITS_LEAST 0.95", "#define SCALING_FITS_LEAST 0.5", "plan.scaling_law_test"),
     ("points of a law in the order of the list", "src/cli/sweep/sweep_findings.c", "    qsort(point,", "    if (*count < 0) qsort(point,", "cli.sweep"),
+    ("a sweep that fills the memory", "src/cli/sweep/sweep_plan.c", "    fit_memory(sweep);", "    if (sweep->runs < 0) fit_memory(sweep);", "cli.sweep"),
+    ("file pages that count as taken memory", "src/plan/free_memory.c", "(isnan(cache) ? 0 : cache)", "0 * cache", "plan.free_memory_test"),
     ("a speedrun that measures again what it has measured", "src/cli/speedrun/stage_model.c", "    if (before) {", "    if (before && false) {", "cli.speedrun"),
     ("a validation of a speedrun whose text is a token short", "src/cli/speedrun/stage_model.c",
      "\"heldout\") - 1) / (r->sequence * r->batch)", "\"heldout\")) / (r->sequence * r->batch)", "cli.speedrun"),

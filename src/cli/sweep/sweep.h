@@ -36,6 +36,9 @@ typedef struct {
     bool    check;                         /* of --check-depth: no part of the law */
     WordList words;                        /* of jotun train, from which its losses follow */
     WordList machine;                      /* the rest: its folder, threads, logs */
+    int64_t ranks;
+    bool    threads;                       /* are among the words */
+    double  bytes;                         /* of its ranks, by the dry run; 0: not counted */
     int64_t parameters, steps, tokens;
     double  flops;                         /* of the model, forward and backward, over the run */
     SweepState state;

@@ -11,6 +11,8 @@
 #include "conf/rows.h"
 #include "conf/schedule.h"
 #include "data/split.h"
+#include "plan/free_memory.h"
+#include "plan/memory.h"
 #include "plan/size_rule.h"
 
 static bool length_said(const Options *o)
@@ -210,18 +212,28 @@ static Status name_run(SweepRun *run, const Sweep *sweep)
                 "fewer lists, or shorter values", run->name, sizeof run->name - 1);
 }
 
-/* Where it saves and logs, how many threads it has: nothing that its losses follow from. */
-static void add_machine(SweepRun *run, const Sweep *sweep, const Options *o, const TrainConfig *config)
+/* Where it saves and logs: nothing that its losses follow from. */
+static void add_machine(SweepRun *run, const Options *o, const TrainConfig *config)
 {
     WordList *words = &run->machine;
     int64_t tenth = config->steps / 10 > 0 ? config->steps / 10 : 1;
-    int64_t cores = team_cores() / (sweep->at_once > 0 ? sweep->at_once : 1) / o->ranks;
     word_list_add(words, "--save=%s", run->folder);
     word_list_add(words, "--load=%s", run->folder);
     word_list_add(words, "--metrics=%s/metrics.jsonl", run->folder);
     add_count(words, o, OPTION_save_interval, tenth);
     add(words, o, OPTION_keep_last, "1");
-    add_count(words, o, OPTION_threads, cores > 0 ? cores : 1);
+    run->ranks   = o->ranks;
+    run->threads = options_said(o, OPTION_threads);
+}
+
+/* The memory of the host, where that is what it takes and other runs are beside it. */
+static Status count_bytes(SweepRun *run, const Sweep *sweep, const Trained *made)
+{
+    if (sweep->at_once < 2 || sweep->own->sweep_at_once || !strcmp(made->config.device, "cuda")) return OK;
+    log_mute(true);
+    Status status = memory_bytes(&run->bytes, &made->config, (int)made->o.ranks);
+    log_mute(false);
+    return status;
 }
 
 /* Whether there is validation data: of its own, or a share of the split. */
@@ -284,7 +296,8 @@ static Status measure(SweepRun *run, const Sweep *sweep)
     }
     /* A dry run may be on a machine that has no data. */
     if (status == OK && !sweep->own->sweep_dry) status = data_check(&made.config);
-    if (status == OK) add_machine(run, sweep, &made.o, &made.config);
+    if (status == OK) status = count_bytes(run, sweep, &made);
+    if (status == OK) add_machine(run, &made.o, &made.config);
     options_close(&made.o);
     return status;
 }
@@ -354,7 +367,7 @@ static Status list_runs(Sweep *sweep)
 }
 
 /* How many runs the cores of this process have room for. */
-static Status fit_machine(Sweep *sweep)
+static Status fit_cores(Sweep *sweep)
 {
     Options o;
     if (sweep->own->sweep_at_once) sweep->at_once = (int)sweep->own->sweep_at_once;
@@ -367,9 +380,31 @@ static Status fit_machine(Sweep *sweep)
     return status;
 }
 
+/* Fewer where the memory has no room for so many of the largest run. One is begun in any case. */
+static void fit_memory(Sweep *sweep)
+{
+    char   each[24], all[24];
+    double most = 0, left = free_memory("");
+    const SweepRun *largest = NULL;
+    for (int i = 0; i < sweep->runs; i++)
+        if (sweep->run[i].bytes > most) largest = &sweep->run[i], most = largest->bytes;
+    if (!largest || most * sweep->at_once <= left) return;
+    int fit = (int)(left / most);
+    log_line("runs at once: %d, not %d, since %s takes %s of memory and %s are free; --runs-at-once N takes "
+             "another number", fit > 1 ? fit : 1, sweep->at_once, largest->name, log_bytes(each, most),
+             log_bytes(all, left));
+    sweep->at_once = fit > 1 ? fit : 1;
+}
+
+static void add_threads(SweepRun *run, const Sweep *sweep)
+{
+    int64_t cores = team_cores() / sweep->at_once / run->ranks;
+    if (!run->threads) word_list_add(&run->machine, "--threads=%lld", (long long)(cores > 0 ? cores : 1));
+}
+
 Status sweep_plan(Sweep *sweep)
 {
-    TRY(fit_machine(sweep));
+    TRY(fit_cores(sweep));
     TRY(list_runs(sweep));
     if (sweep->at_once > sweep->runs) sweep->at_once = sweep->runs;
     for (int i = 0; i < sweep->runs; i++) {
@@ -378,5 +413,7 @@ Status sweep_plan(Sweep *sweep)
         log_mute(false);
         TRY(status);
     }
+    fit_memory(sweep);
+    for (int i = 0; i < sweep->runs; i++) add_threads(&sweep->run[i], sweep);
     return OK;
 }
