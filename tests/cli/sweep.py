@@ -103,6 +103,9 @@ def law_is_of_these(out, stdout):
     check = next(r for r in rows(out).values() if r["check"])
     if law["check"]["measured"] != check["validation_loss"] or law["check"]["parameters"] != check["parameters"]:
         sys.exit(f"the check is of another run: {law['check']} and {check}")
+    predicted = law["floor"] + (law["scale"] / check["parameters"]) ** law["exponent"]
+    if abs(law["check"]["predicted"] / predicted - 1) > 1e-9:
+        sys.exit(f"the check's prediction is {law['check']['predicted']}, by the law itself {predicted}")
     words = f"predicted {law['check']['predicted']:.4f}", f"measured {law['check']['measured']:.4f}", "\n$ jotun train --"
     if not all(w in stdout for w in words):
         sys.exit(f"not said: {words}\n{stdout}")
