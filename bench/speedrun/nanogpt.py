@@ -39,7 +39,7 @@ def arguments():
     p.add_argument("--dropout", type=float)
     p.add_argument("--tokens", choices=("char", "gpt2"), default="char")
     p.add_argument("--seed", type=int, default=1337)
-    p.add_argument("--threads", type=int, default=os.cpu_count())
+    p.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)), help="the cores that this process may use")
     p.add_argument("--bf16", action="store_true", help="autocast, where it is faster on this CPU")
     p.add_argument("--no-compile", action="store_true")
     return p.parse_args()
@@ -206,7 +206,7 @@ def main():
             break
     model.load_state_dict(best_state)
     nats = whole(model, valid)
-    print(json.dumps({"recipe": "nanoGPT", "size": a.size, "tokens": a.tokens, "torch": torch.__version__, "seed": a.seed,
+    print(json.dumps({"recipe": "nanoGPT", "size": a.size, "tokens": a.tokens, "torch": torch.__version__, "seed": a.seed, "threads": a.threads,
                       "parameters": sum(p.numel() for p in model.parameters()), "steps": steps, "kept": kept,
                       "tokens_seen": steps * BATCH * BLOCK, "seconds": round(now() - BEGUN, 1),
                       "bits_per_byte": nats * per_byte}))
