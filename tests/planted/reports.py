@@ -10,7 +10,7 @@ REPORTS = [
      "        json_decref(last->facts);\n        json_decref(last->stop);\n        last->facts = last->stop = NULL;", "        last->stop = NULL;", "report.records"),
     ("a report that reads facts of any size", "src/report/run_record.c", "line->bytes > FACTS_MOST || ", "", "report.records"),
     ("joined starts whose stops are lost", "src/report/run_record.c", "all->stopped += all[i].stopped + fmax(0, all[i].begin - all->end);", "", "report.records"),
-    ("a mean speed over steps", "src/report/run_points.c", "return n == RUN_SPEED || n == RUN_MFU;", "return n == RUN_NUMBERS;", "report.records"),
+    ("a mean speed over steps", "src/report/run_points.c", "return n == RUN_SPEED || n == RUN_MFU;", "return n == RUN_LR;", "report.records"),
     ("a report that replaces any file", "src/cli/cmd_report.c", "if (bytes == 0 || format->is(head)) return OK;", "if (bytes < sizeof head) return OK;", "report.records"),
     ("a name of an option that is Markdown", "src/report/run_compare.c", "md_cell(out, \"--\", name);", "fprintf(out, \" --%s |\", name);", "report.pages"),
     ("residuals that are not centred", "src/plan/scaling_law.c", "enlarge * (residuals[i] - mean)", "enlarge * (residuals[i] - 0 * mean)", "plan.scaling_law_test"),

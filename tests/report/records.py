@@ -197,7 +197,8 @@ def told_apart(folder):
 def throughput(folder):
     """Speed and MFU are tokens and FLOPs over seconds, in the page, the comparison and joined points; 100 tokens a step."""
     begin = start(0, 1e9, flops_per_token_full=6, peak_flops=6000)
-    uneven = journal(os.path.join(folder, "uneven"), [begin, steps(10, 10, seconds=0.1, tokens_per_second=1000), steps(20, 10, seconds=1.0, tokens_per_second=100)])
+    uneven = journal(os.path.join(folder, "uneven"), [begin, steps(10, 10, seconds=0.1, tokens_per_second=1000, tokens=1000),
+                                                               steps(20, 10, seconds=1.0, tokens_per_second=100, tokens=2000)])
     page = os.path.join(folder, "uneven.html")
     run.jotun("report", uneven, "--output", page)
     tiles = {what: value for value, what in re.findall("<div><b>([^<]*)</b><span>([^<]*)</span></div>", open(page).read())}
