@@ -9,6 +9,9 @@ struct FairClient {
     FairClient *next, *before;             /* of the ring */
     FairEntry  *first, *last;
     int64_t     texts, running;            /* of all its entries; that were taken and run */
+    /* while room is looked for: its newest entry that would stay, and the texts up to that one */
+    FairEntry  *newest;
+    int64_t     stay;
 };
 
 static FairClient *client_find(const FairQueue *q, const char *name)
@@ -121,35 +124,55 @@ FairClient *fair_queue_yields(const FairQueue *q, int64_t places)
     return without > places && most->running > 1 ? most : NULL;
 }
 
-/* The newest entry, none of whose texts was taken, of the client with the most texts, where these are more
- * than `than`. */
-static FairEntry *largest(const FairQueue *q, int64_t than)
+/* The client that would keep the most texts, where these are more than `than` and its newest entry is whole:
+ * none of its texts was taken. */
+static FairClient *largest(const FairQueue *q, int64_t than)
 {
-    FairEntry *found = NULL;
-    FairClient *c = q->turn;
-    for (bool first = true; c && (first || c != q->turn); c = c->next, first = false) {
-        bool whole = c->last && !c->last->taken;
-        if (whole && c->texts > than) found = c->last, than = c->texts;
-    }
+    FairClient *found = NULL, *c = q->turn;
+    do {
+        bool whole = c->newest && !c->newest->taken;
+        if (whole && c->stay > than) found = c, than = c->stay;
+        c = c->next;
+    } while (c != q->turn);
     return found;
 }
 
-/* An entry leaves only for one that is sure to be added. */
+/* Entries that make room for `texts` of a client that has `share` texts with them: one after the
+ * other the newest of the client that has the most. false: that is not enough. Nothing leaves here. */
+static bool find_room(FairEntry **dropped, const FairQueue *q, int64_t texts, int64_t share)
+{
+    int64_t left = q->texts;
+    FairClient *c = q->turn;
+    *dropped = NULL;
+    do {
+        c->newest = c->last;
+        c->stay   = c->texts;
+        c = c->next;
+    } while (c != q->turn);
+    while (left + texts > q->most && (c = largest(q, share))) {
+        FairEntry *e = c->newest;
+        c->newest = e->before;
+        c->stay  -= e->texts;
+        left     -= e->texts;
+        e->also_dropped = *dropped;
+        *dropped = e;
+    }
+    return left + texts <= q->most;
+}
+
+/* Entries leave only for one that is sure to be added. */
 bool fair_queue_put(FairQueue *q, FairEntry *e, int64_t texts, const char *name, FairEntry **dropped)
 {
     FairClient *c = client_find(q, name);
     *dropped = NULL;
     if (!c) c = client_add(q, name);
     if (!c) return false;
-    if (q->texts + texts > q->most) {
-        FairEntry *out = largest(q, c->texts + texts);
-        if (!out || q->texts - out->texts + texts > q->most) {
-            client_leave(q, c);
-            return false;
-        }
-        *dropped = out;
-        fair_queue_remove(q, out);
+    if (!find_room(dropped, q, texts, c->texts + texts)) {
+        *dropped = NULL;
+        client_leave(q, c);
+        return false;
     }
+    for (FairEntry *out = *dropped; out; out = out->also_dropped) fair_queue_remove(q, out);
     *e = (FairEntry){ .client = c, .before = c->last, .texts = texts };
     if (c->last) c->last->next = e; else c->first = e;
     c->last   = e;

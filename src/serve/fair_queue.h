@@ -3,9 +3,9 @@
 /* Requests that wait, in turn of their clients: the next text is that of the client with the fewest texts
  * that run, round robin between those with as many, first come, first served for one client. No client waits
  * without a text that runs while another one has several: that one is to put a text aside, which waits again
- * before its others. Where the queue is full the client with the most waiting texts loses its newest request
- * (longest queue drop), so that one client that floods the server keeps none of the others out. Not
- * thread-safe. */
+ * before its others. Where the queue has no room the client with the most waiting texts loses its newest
+ * request, and so on until there is room (longest queue drop), so that one client that floods the server keeps
+ * none of the others out, whatever the sizes of their requests. Not thread-safe. */
 #include <stdbool.h>
 #include <stdint.h>
 #include "base/status.h"
@@ -13,9 +13,10 @@
 enum { CLIENT_NAME = 64 };
 
 typedef struct FairClient FairClient;
-/* Part of what waits. texts: that have not been taken; taken: of them at least one was */
+/* Part of what waits. texts: that have not been taken; taken: of them at least one was. also_dropped: the
+ * next one of the list of fair_queue_put */
 typedef struct FairEntry {
-    struct FairEntry *next, *before;
+    struct FairEntry *next, *before, *also_dropped;
     FairClient       *client;              /* NULL: it is in no queue */
     int64_t           texts;
     bool              taken;
@@ -24,8 +25,9 @@ typedef struct FairEntry {
 /* turn: a ring of clients that have texts here, or some that run; texts: that wait */
 typedef struct { FairClient *turn; int64_t texts, most; } FairQueue;
 
-/* Adds `entry` of `texts` texts. *dropped: an entry that had to leave for it, NULL: none. false: the queue is
- * full, and this client's share of it the largest, or there is no memory; nothing has left then. */
+/* Adds `entry` of `texts` texts. *dropped: the entries that had to leave for it, linked by also_dropped; NULL:
+ * none. false: the queue is full, and this client's share of it the largest, or there is no memory; nothing
+ * has left then. */
 bool fair_queue_put(FairQueue *queue, FairEntry *entry, int64_t texts, const char *client,
                     FairEntry **dropped);
 /* Takes one text of the entry whose turn it is, which leaves with its last text; NULL: nobody waits. It runs

@@ -161,6 +161,20 @@ static bool refuse_full(Service *s, ApiError *error)
                       (long long)s->limits.waiting);
 }
 
+/* Requests that had to leave the queue, the newest of clients with many, are answered as one that did not get
+ * into it. */
+static void refuse_dropped(Service *s, FairEntry *dropped)
+{
+    for (FairEntry *e = dropped; e; ) {
+        ApiError full;
+        FairEntry *more = e->also_dropped;
+        counts(s, -e->texts, 0);
+        refuse_full(s, &full);
+        completion_fail((Completion *)(void *)e, &full);
+        e = more;
+    }
+}
+
 static bool submit(Service *s, Completion **out, ApiError *error, CompletionRequest *r, const char *client,
                    const AnswerWait *wait)
 {
@@ -174,12 +188,7 @@ static bool submit(Service *s, Completion **out, ApiError *error, CompletionRequ
         completion_free(c);
         return refuse_full(s, error);
     }
-    if (dropped) {
-        ApiError full;
-        counts(s, -dropped->texts, 0);
-        refuse_full(s, &full);
-        completion_fail((Completion *)(void *)dropped, &full);
-    }
+    refuse_dropped(s, dropped);
     for (int i = 0; i < c->request.prompts; i++)
         metric_add(s->metrics, METRIC_prompt_tokens, c->request.prompt[i].count);
     counts(s, c->choices, 0);

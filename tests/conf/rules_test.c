@@ -248,6 +248,8 @@ static const RuleRow refused[] = {
     { FOR_CONFIG, "--step-batch-size-schedule 0:8,3K:8,2K:4", "2K:4 does not come after the entry before it" },
     { FOR_CONFIG, "--step-batch-size-schedule 0:8,3K:16 --global-batch-size 8", "--global-batch-size 8 is not the last size of" },
     { FOR_CLEAN,  "--input i --output o.txt --charset sv --charset-mode strict --charset-line 0.1", "has no effect without --charset-mode graded" },
+    { FOR_SERVE,  "--load l --max-queue 10", "--max-request-texts 64 (default) is more than --max-queue 10, where such a request would never have room; give --max-request-texts 10 or less, or --max-queue 64 or more" },
+    { FOR_SERVE,  "--load l --max-queue 10 --max-request-texts 11", "give --max-request-texts 10 or less, or --max-queue 11 or more" },
     { FOR_EVAL,   "--load l --data-path 1 d", "jotun eval perplexity reads one --data-path PREFIX, and there are 2 words" },
 };
 
@@ -305,6 +307,7 @@ static const RuleRow allowed[] = {
     { FOR_TRAIN,    "--draw-schedule --pp 4 --ranks 4 --global-batch-size 8", "" },
     { FOR_EVAL,     "--load l --data-path d", "" },
     { FOR_GENERATE, "--load l --prompt p", "" },
+    { FOR_SERVE,    "--load l --max-queue 10 --max-request-texts 10", "" },
     { FOR_PREPARE,  "--input i --output-prefix o", "" },
     { FOR_DATA_INFO,     "p", "" },
 };

@@ -318,24 +318,26 @@ def flooded(server, body, headers):
 
 
 def turns():
-    """One client that floods the server with requests does not keep out another one, whose request waits for one text at most."""
+    """One client that floods the server with requests does not keep out another one, whose first text waits for one of the flood at most."""
     with tempfile.TemporaryDirectory() as folder:
         file = os.path.join(folder, "tokens")
         open(file, "w").write("flooding-client\n\nanother-client\r\n")
-        with Server(rows=1, step_us=8000, waiting=10, token_file=file) as server:
-            one, other = bearer("flooding-client"), bearer("another-client")
-            body = {"prompt": "a", "max_tokens": 20}
-            flood = flooded(server, body, [one] * 10)
-            assert code_of(server.ask("POST", "/v1/completions", body, one)) == (429, "queue_full")
-            begun = time.time()
-            assert server.complete("b", 20, other, seed=1)[1]["choices"][0]["text"] == shown(expected("b", 20))
-            took = time.time() - begun
-            answers = [client.answer() for client in flood]
-            assert took < time.time() - begun - 5 * 20 * 0.008, (took, time.time() - begun)
-            assert [a[0] for a in answers].count(429) == 1 and answers[-1][0] == 429, "the newest of the flood gives way"
-            assert answers[-1][1]["retry-after"] == "1"
-            for client in flood:
-                client.close()
+        for texts in 1, 3:                               # of the other client's request, for which as many requests of the flood have to leave
+            with Server(rows=1, step_us=8000, waiting=10, token_file=file) as server:
+                one, other = bearer("flooding-client"), bearer("another-client")
+                body = {"prompt": "a", "max_tokens": 20}
+                flood = flooded(server, body, [one] * 10)
+                assert code_of(server.ask("POST", "/v1/completions", body, one)) == (429, "queue_full")
+                begun = time.time()
+                assert [c["text"] for c in server.complete("b", 20, other, seed=1, n=texts)[1]["choices"]] == texts * [shown(expected("b", 20))]
+                took = time.time() - begun
+                answers = [client.answer() for client in flood]
+                if texts == 1:
+                    assert took < time.time() - begun - 5 * 20 * 0.008, (took, time.time() - begun)
+                assert [a[0] for a in answers] == (len(flood) - texts) * [200] + texts * [429], "the newest of the flood give way"
+                assert answers[-1][1]["retry-after"] == "1" and server.metric("queue_refusals_total", one) == 1 + texts
+                for client in flood:
+                    client.close()
 
 
 def places():

@@ -205,11 +205,44 @@ static void queue_without_memory(void **state)
     assert_null(queue.turn);
 }
 
+/* Requests of one text of one client, or of two, make room for one of several texts of another, as long as theirs are more. */
+static void queue_makes_room(void **state)
+{
+    enum { MOST = 8 };
+    (void)state;
+    for (int floods = 1; floods <= 2; floods++) {
+        FairQueue queue = { .most = MOST };
+        FairEntry entry[MOST], newcomer, other, *dropped;
+        FairClient *client;
+        static const char *const name[] = { "one", "two" };
+        for (int i = 0; i < MOST; i++) assert_true(fair_queue_put(&queue, &entry[i], 1, name[i % floods], &dropped));
+        int64_t fits = floods == 1 ? 4 : 2, too_many = fits + 1;
+        assert_false(fair_queue_put(&queue, &newcomer, too_many, "three", &dropped));
+        assert_null(dropped);
+        assert_int_equal(queue.texts, MOST);
+        for (int i = 0; i < MOST; i++) assert_non_null(entry[i].client);
+        assert_true(fair_queue_put(&queue, &newcomer, fits, "three", &dropped));
+        int left = 0;
+        for (; dropped; dropped = dropped->also_dropped, left++) {
+            assert_null(dropped->client);
+            assert_in_range(dropped - entry, MOST - fits, MOST - 1);             /* the newest ones */
+        }
+        assert_int_equal(left, fits);
+        assert_int_equal(queue.texts, MOST);
+        assert_false(fair_queue_put(&queue, &other, 1, "three", &dropped));      /* whose share is as large now */
+        for (int texts = MOST; texts > 0; texts--) {
+            assert_non_null(fair_queue_take(&queue, &client));
+            fair_queue_end(&queue, client);
+        }
+        assert_null(queue.turn);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(late_reader), cmocka_unit_test(no_reader), cmocka_unit_test(long_event),
-        cmocka_unit_test(large_answer), cmocka_unit_test(queue_without_memory),
+        cmocka_unit_test(large_answer), cmocka_unit_test(queue_without_memory), cmocka_unit_test(queue_makes_room),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

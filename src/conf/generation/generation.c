@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 #include "conf/conf.h"
+#include "conf/value.h"
 
 /* Those up to SAMPLINGS are of sampling. */
 static const OptionIndex settings[] = { OPTION_temperature, OPTION_top_k, OPTION_top_p, OPTION_min_p,
@@ -80,10 +81,21 @@ static Status rule_weights(const Options *o)
     return OK;
 }
 
+/* A request that can never enter the queue would get 429 with Retry-After, however often it comes. */
+static Status rule_serve(const Options *o)
+{
+    if (o->max_request_texts <= o->max_queue) return OK;
+    return fail(BAD_OPTION, "%s is more than %s, where such a request would never have room; give "
+                "--max-request-texts %lld or less, or --max-queue %lld or more",
+                TYPED(OPTION_max_request_texts), TYPED(OPTION_max_queue), (long long)o->max_queue,
+                (long long)o->max_request_texts);
+}
+
 Status rule_generate(const Options *o)
 {
     int prompts = (o->prompt != NULL) + (o->prompt_file != NULL) + (o->prompt_jsonl != NULL);
     TRY(rule_weights(o));
+    if (o->command == FOR_SERVE) return rule_serve(o);
     if (prompts > 1)
         return fail(BAD_USAGE, "jotun generate takes one of --prompt S, --prompt-file FILE and "
                     "--prompt-jsonl FILE, not several");

@@ -19,6 +19,7 @@ typedef struct {
 /* BAD_OPTION, of a line BAD_FILE: beam search draws nothing and makes one text. */
 Status rule_request(const RequestSettings *r);
 
-/* One source of prompts; beam search takes no options of sampling. */
+/* Of both commands that generate. One source of prompts; beam search takes no options of sampling. Of serve:
+ * the queue has room for every request that is taken. */
 Status rule_generate(const Options *o);
 #endif
