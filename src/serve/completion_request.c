@@ -229,7 +229,8 @@ static bool prompt_ids(Reading *x, ServedPrompt *p, const json_t *list)
     return true;
 }
 
-/* A text may have as many ids as it has bytes, which the limit of the body bounds. */
+/* A text may have as many ids as it has bytes, which the limit of the body bounds. Most have far fewer, and
+ * wait for long: only their own memory is kept, with room for one id where there is none. */
 static bool prompt_text(Reading *x, ServedPrompt *p, const json_t *value)
 {
     const Tokenizer *t = model_of(x)->tokenizer;
@@ -239,6 +240,8 @@ static bool prompt_text(Reading *x, ServedPrompt *p, const json_t *value)
     if (!p->id) return NO_ROOM();
     p->count = t->encode(t, p->id, text, bytes);
     if (p->count < 0) return p->count = 0, REFUSE("the prompt cannot be encoded: %s", fail_text());
+    int32_t *shrunk = realloc(p->id, (size_t)(p->count + 1) * sizeof *p->id);
+    if (shrunk) p->id = shrunk;
     return true;
 }
 

@@ -1,4 +1,5 @@
 /* The service and its queue without a server: what an answer that is read late costs, and what a queue does without memory. */
+#include <malloc.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -180,6 +181,30 @@ static void large_answer(void **state)
     tokenizer_close(&a.tokenizer);
 }
 
+/* Of a text that has far fewer ids than bytes the memory of its ids alone is kept. */
+static int64_t bound_of_ids(const Tokenizer *t, const char *text, int64_t bytes) { return (void)t, (void)text, 100 * bytes; }
+static void prompt_memory(void **state)
+{
+    enum { PROMPT = 10000 };
+    static char body[PROMPT + 100];
+    Tokenizer tokenizer;
+    CompletionRequest request;
+    ApiError error;
+    (void)state;
+    assert_int_equal(tokenizer_open(&tokenizer, "bytes"), OK);
+    tokenizer.max_ids = bound_of_ids;
+    ServedModel model = { "m", &tokenizer, 1 << 20, 1 << 20, 0, NULL };
+    CompletionRules rules = { &model, 1, { .body_bytes = 1 << 20, .new_tokens = 1 << 20, .texts = 8 } };
+    int at = snprintf(body, sizeof body, "{\"prompt\": \"");
+    memset(body + at, 'a', PROMPT);
+    strcpy(body + at + PROMPT, "\"}");
+    assert_true(completion_request_read(&request, &error, &rules, body, (int64_t)strlen(body)));
+    assert_int_equal(request.prompt[0].count, PROMPT);
+    assert_in_range(malloc_usable_size(request.prompt[0].id), PROMPT * 4, PROMPT * 8);
+    completion_request_free(&request);
+    tokenizer_close(&tokenizer);
+}
+
 /* Nothing leaves the queue for an entry that cannot be added. */
 static void queue_without_memory(void **state)
 {
@@ -242,7 +267,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(late_reader), cmocka_unit_test(no_reader), cmocka_unit_test(long_event),
-        cmocka_unit_test(large_answer), cmocka_unit_test(queue_without_memory), cmocka_unit_test(queue_makes_room),
+        cmocka_unit_test(large_answer), cmocka_unit_test(prompt_memory), cmocka_unit_test(queue_without_memory), cmocka_unit_test(queue_makes_room),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
