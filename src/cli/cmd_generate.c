@@ -57,9 +57,11 @@ static Status logits_end(Trainer *t, Rank *rank, LogitsFile *file, Status status
 {
     Status closed = rank->logits ? logits_file_close(file) : OK;
     rank->logits = NULL;
-    if (!rank->task->o->save_logits || status != OK) return status;
-    TRY(agree(t->world, closed));
-    return agree(t->world, t->mesh.rank == 0 ? logits_file_name(file) : OK);
+    if (!rank->task->o->save_logits) return status;
+    if (status == OK) status = agree(t->world, closed);
+    if (status == OK) status = agree(t->world, t->mesh.rank == 0 ? logits_file_name(file) : OK);
+    if (status != OK) logits_file_remove(file);
+    return status;
 }
 
 /* Rank 0 asks and prints. */

@@ -3,6 +3,7 @@ of one rank, as threads and under both MPIs; what they refuse."""
 import json
 import os
 import struct
+import subprocess
 import sys
 
 import run
@@ -155,6 +156,16 @@ def errors(load, folder):
     refused("jotun generate needs --prompt S (the text to continue) or --prompt-file FILE", "generate", "--load", load)
     refused("--zero-stage 2 shards gradients and optimizer states", "generate", "--load", load, "--prompt", "a", "--zero-stage", 2)
     refused("cannot be created", "generate", "--load", load, "--prompt", "a", "--save-logits", os.path.join(folder, "absent", "f"))
+    logits = os.path.join(folder, "logits")             # of a run that fails at its end, and in between, nothing is left
+    os.mkdir(logits)
+    refused("cannot be renamed to " + logits, "generate", "--load", load, "--prompt", "a", "--save-logits", logits)
+    with open("/dev/full", "w") as full:
+        command = [run.JOTUN, "generate", "--load", load, "--prompt", "a", "--ranks", "2", "--tp", "2", "--save-logits", os.path.join(folder, "full")]
+        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, timeout=300)
+    if done.returncode == 0 or "standard output cannot be written" not in done.stderr:
+        sys.exit(f"generate --save-logits with a full output: exit code {done.returncode}\n{done.stderr}")
+    if left := [name for name in os.listdir(folder) if name.endswith(".part")]:
+        sys.exit(f"failures of --save-logits leave {left}")
     lines = os.path.join(folder, "beams.jsonl")
     open(lines, "w").write('{"prompt": "a"}\n{"prompt": "b", "num_beams": 2}\n')
     refused("prompt 2 of " + lines + " wants num_beams 2", "generate", "--load", load, "--prompt-jsonl", lines, "--save-logits", os.path.join(folder, "f"))

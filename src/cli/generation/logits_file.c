@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 #include "base/file.h"
 #include "base/seam.h"
 #include "store/safetensors.h"
@@ -21,7 +22,8 @@ static Status layout(LogitsFile *f, char **header, size_t *header_bytes, size_t 
 
 static Status begin(LogitsFile *f, const char *path, int64_t prompts, int64_t most, int64_t vocabulary)
 {
-    *f = (LogitsFile){ .path = path, .fd = -1, .prompts = prompts, .most = most, .vocabulary = vocabulary };
+    *f = (LogitsFile){ .path = path, .fd = -1, .created = f->created, .prompts = prompts, .most = most,
+                       .vocabulary = vocabulary };
     if (snprintf(f->part, sizeof f->part, "%s.part", path) < (int)sizeof f->part) return OK;
     return fail(BAD_OPTION, "--save-logits %.200s...: a path has at most %zu bytes", path,
                 sizeof f->part - sizeof ".part");
@@ -35,6 +37,7 @@ Status logits_file_create(LogitsFile *f, const char *path, int64_t prompts, int6
     TRY(begin(f, path, prompts, most, vocabulary));
     TRY(layout(f, &header, &header_bytes, &bytes));
     Status status = file_create(&f->fd, f->part);
+    f->created = status == OK;
     if (status == OK) {
         status = file_write(f->fd, f->part, header, header_bytes, 0);
         if (status == OK) status = file_write(f->fd, f->part, "", 1, (int64_t)bytes - 1);
@@ -84,4 +87,10 @@ Status logits_file_name(const LogitsFile *f)
 {
     TRY(file_rename(f->part, f->path));
     return folder_sync_for(f->path);
+}
+
+/* Not by the seam: an injected fault must not keep the left-over. */
+void logits_file_remove(const LogitsFile *f)
+{
+    if (f->created) unlink(f->part);
 }

@@ -3,6 +3,7 @@
 /* What --save-logits writes: a safetensors file with one tensor `logits` [prompts, new tokens, vocabulary] of
  * F32. Row (p, n) is what new token n of prompt p was drawn from; rows after the end of a text are zeros. The
  * ranks that draw write their own rows into the same file, which gets its name when it is whole. */
+#include <stdbool.h>
 #include <stdint.h>
 #include "base/status.h"
 
@@ -10,6 +11,7 @@ typedef struct {
     const char *path;                   /* the caller's */
     char    part[1024];                 /* the file until it is whole */
     int     fd;
+    bool    created;                    /* `part`, by this rank */
     int64_t first, prompts, most, vocabulary;       /* first: offset of the first row */
     float  *row;                        /* [vocabulary], owned */
     Status  status;                     /* of writing; with its message in fail_text() */
@@ -27,4 +29,6 @@ void   logits_file_put   (LogitsFile *file, int64_t prompt, int64_t number, cons
 Status logits_file_close (LogitsFile *file);
 /* On one rank, when all have closed it: gives it its name. */
 Status logits_file_name  (const LogitsFile *file);
+/* On all ranks, after a failure: the one that has created the file removes what there is of it. */
+void   logits_file_remove(const LogitsFile *file);
 #endif
