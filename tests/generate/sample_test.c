@@ -89,31 +89,30 @@ static int descending(const void *a, const void *b)
     return x->id - y->id;
 }
 
-/* Whether the rules of engine.h allow the id, by sorting all of them. */
-static bool allowed(const double *x, int V, const Sampling *s, int32_t id)
+/* The probabilities of all ids by the rules of engine.h behind the penalties, by sorting them. */
+static void probabilities(double *p, const double *x, int V, const Sampling *s)
 {
     static Sorted sorted[4096];
     double top = x[0], total = 0, sum = 0;
     int n = V;
     for (int i = 1; i < V; i++) top = fmax(top, x[i]);
-    for (int i = 0; i < V; i++) sorted[i] = (Sorted){ exp((x[i] - top) / s->temperature), i };
+    for (int i = 0; i < V; i++) sorted[i] = (Sorted){ exp((x[i] - top) / s->temperature), i }, p[i] = 0;
     qsort(sorted, (size_t)V, sizeof *sorted, descending);
     if (s->top_k > 0 && s->top_k < n) n = (int)s->top_k;
     for (int i = 0; i < n; i++) total += sorted[i].weight;
     for (int i = 0; i < n; i++) {
         bool reached = s->top_p > 0 && sum >= s->top_p * total * (1 + 1e-12);
-        if (reached || sorted[i].weight < s->min_p * (1 - 1e-12)) return false;
-        if (sorted[i].id == id) return true;
-        sum += sorted[i].weight;
+        if (reached || sorted[i].weight < s->min_p * (1 - 1e-12)) break;
+        sum += p[sorted[i].id] = sorted[i].weight;
     }
-    return false;
+    for (int i = 0; i < V; i++) p[i] /= sum;
 }
 
 static void test_selection(void **state)
 {
     (void)state;
     enum { V = 3000, DRAWS = 200 };
-    static double x[V];
+    static double x[V], p[V];
     static const Sampling rule[] = { { .temperature = 1, .top_k = 17 }, { .temperature = 1.3, .top_p = 0.9 }, { .temperature = 0.7, .min_p = 0.05 },
         { .temperature = 1, .top_k = 300, .top_p = 0.5 }, { .temperature = 2, .top_k = 900, .top_p = 0.8, .min_p = 0.01 }, { .temperature = 1, .top_k = 1 },
         { .temperature = 1, .top_p = 1e-9 } };
@@ -126,9 +125,10 @@ static void test_selection(void **state)
         for (size_t r = 0; r < sizeof rule / sizeof *rule; r++) {
             int kinds = 0;
             bool seen[V] = { false };
+            probabilities(p, x, V, &rule[r]);
             for (int n = 0; n < DRAWS; n++) {
                 int32_t id = drawn_from(x, V, rule[r], 0, n);
-                if (!allowed(x, V, &rule[r], id)) fail_msg("logits %d, rule %zu: id %d of weight %g is drawn", kind, r, id, x[id]);
+                if (p[id] == 0) fail_msg("logits %d, rule %zu: id %d of weight %g is drawn", kind, r, id, x[id]);
                 kinds += !seen[id];
                 seen[id] = true;
             }
@@ -136,6 +136,49 @@ static void test_selection(void **state)
             assert_true(kinds > 3);
         }
     }
+}
+
+/* The penalties of engine.h, one id after the other. */
+static void penalize(double *y, const double *x, int V, const Sampling *s, const int32_t *text, int prompt, int length)
+{
+    for (int v = 0; v < V; v++) {
+        int before = 0, own = 0;
+        for (int i = 0; i < length; i++) before += text[i] == v && i < prompt, own += text[i] == v && i >= prompt;
+        y[v] = x[v];
+        if (before + own > 0 && s->repetition_penalty > 0) y[v] = x[v] > 0 ? x[v] / s->repetition_penalty : x[v] * s->repetition_penalty;
+        if (own > 0) y[v] -= s->presence_penalty + own * s->frequency_penalty;
+    }
+}
+
+/* Each id is drawn as often as its probability says, within five standard deviations, by each rule and by several together. Of the two
+ * equal logits top_k 4 takes the first one alone. */
+static void test_distribution(void **state)
+{
+    (void)state;
+    enum { V = 12, DRAWS = 20000, PROMPT = 3, LENGTH = 8 };
+    static const double x[V] = { 0.3, 2.1, 1.2, 1.5, -0.4, 0.9, 1.8, -0.1, 1.5, 0.6, 2.4, -0.9 };
+    static const int32_t text[LENGTH] = { 10, 6, 4, 1, 10, 1, 5, 1 };
+    static const Sampling rule[] = { { .temperature = 1.2 }, { .temperature = 1, .top_k = 4 }, { .temperature = 1, .top_p = 0.8 }, { .temperature = 1.5, .min_p = 0.2 },
+        { .temperature = 1, .repetition_penalty = 1.4 }, { .temperature = 1, .presence_penalty = 0.5 }, { .temperature = 1, .frequency_penalty = 0.3 },
+        { .temperature = 0.7, .top_k = 8, .top_p = 0.9 }, { .temperature = 1, .top_k = 9, .top_p = 0.95, .min_p = 0.25 },
+        { .temperature = 0.8, .repetition_penalty = 1.2, .presence_penalty = 0.3, .frequency_penalty = -0.2, .top_k = 7, .top_p = 0.9 } };
+    void *memory = malloc((size_t)sample_bytes(V));
+    SampleWork work;
+    sample_open(&work, V, V, memory);
+    memcpy(work.logits, x, sizeof x);
+    for (size_t r = 0; r < sizeof rule / sizeof *rule; r++) {
+        double y[V], p[V];
+        int count[V] = { 0 };
+        penalize(y, x, V, &rule[r], text, PROMPT, LENGTH);
+        probabilities(p, y, V, &rule[r]);
+        for (int n = 0; n < DRAWS; n++) count[sample_draw(&work, &rule[r], text, PROMPT, LENGTH, (uint64_t)n)]++;
+        for (int i = 0; i < V; i++) {
+            double off = fabs(count[i] - DRAWS * p[i]), deviation = sqrt(DRAWS * p[i] * (1 - p[i]));
+            assert_true(p[i] == 0 || DRAWS * p[i] > 50);           /* so that each id that is allowed comes */
+            if (off > 5 * deviation) fail_msg("rule %zu: id %d is drawn %d times of %d, and its probability is %g", r, i, count[i], DRAWS, p[i]);
+        }
+    }
+    free(memory);
 }
 
 static void test_penalties(void **state)
@@ -168,6 +211,7 @@ static void test_penalties(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(test_sampling), cmocka_unit_test(test_extremes), cmocka_unit_test(test_not_finite), cmocka_unit_test(test_selection), cmocka_unit_test(test_penalties) };
+    const struct CMUnitTest tests[] = { cmocka_unit_test(test_sampling), cmocka_unit_test(test_extremes), cmocka_unit_test(test_not_finite), cmocka_unit_test(test_selection),
+        cmocka_unit_test(test_distribution), cmocka_unit_test(test_penalties) };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -215,6 +215,8 @@ BUGS = [
      "tensor_slice(qkv_TQ, 1, Q - G * (D + E), G * D);", "tensor_slice(qkv_TQ, 1, Q - G * D, G * D);", "generate.generate_test"),
     ("logits that are looked at for NaN at the first id alone", "src/generate/forward.c",
      "sample_widen(logits + r * V, (const float *)all.data + from, count);", "(sample_widen(logits + r * V, (const float *)all.data + from, count), isfinite(logits[0]));", "generate.broken_weights"),
+    ("a draw among the candidates that are left in which all are as likely", "src/generate/sample.c",
+     "(left -= c[pick].weight) >= 0", "(left -= weight_of(c, 0, n) / (double)n) >= 0", "generate.sample_test"),
     ("a temperature whose inverse is infinite", "src/generate/sample.c", "|| !isfinite(factor) ||", "||", "generate.sample_test"),
     ("int8 rows beyond the first tile by the first one's scales", "src/tensor/cpu/int8/int8.c", ".x_scale = p->scale + at,", ".x_scale = p->scale + t * B,",
      "tensor.generation_rows_test"),
