@@ -23,10 +23,10 @@ typedef struct {
 /* Of one rank. logits: on the ranks that write theirs */
 typedef struct { const Task *task; LogitsFile *logits; } Rank;
 
-static void see_logits(void *context, int64_t number, int64_t made, const double *logits)
+static void see_logits(void *context, int64_t number, int64_t generated, const double *logits)
 {
     const Rank *rank = context;
-    if (rank->logits) logits_file_put(rank->logits, number, made, logits);
+    if (rank->logits) logits_file_put(rank->logits, number, generated, logits);
 }
 
 static void look_at(void *context, EngineSetup *setup)

@@ -5,8 +5,8 @@
  *
  * Rank 0 takes requests from a RequestSource and plans each forward: new positions of prompts, in chunks, or
  * one position of each text that is being continued. A request begins when there are pages for its prompt and
- * for all tokens that it may get, so the engine puts nothing aside that has begun. Its caller can: it cancels
- * the request, and gives it again later with the tokens that it has (`made`).
+ * for all tokens that it may get, so the engine preempts nothing. Its caller can: it cancels the request, and
+ * gives it again later with the tokens that it has (`generated`), whose keys and values are computed again.
  *
  * A token depends on the weights, the prompt, (seed, stream) and its position alone, never on the requests
  * that run beside it: a chunk of a prompt ends at a multiple of `rows` of EngineSetup whatever else runs, and
@@ -47,11 +47,11 @@ typedef struct {
     uint64_t stream;
     const int32_t *id;             /* [count] the prompt, at least one; the caller's until the request ends */
     int64_t  count, most;          /* most: new tokens; 0: the prompt alone is computed */
-    /* [mades] of the new tokens those that an earlier run of the request has given out: the text continues
-     * behind them as that run would have, to the bit. None of beam search, nor where the prompt is scored.
-     * The caller's until `token` is called */
-    const int32_t *made;
-    int64_t  mades;
+    /* [generated_count] of the new tokens those that the request has given out before it was preempted: the
+     * text continues behind them as it would have, to the bit. None of beam search, nor where the prompt is
+     * scored. The caller's until `token` is called */
+    const int32_t *generated;
+    int64_t  generated_count;
     Sampling sampling;
     /* of each token, the log-probabilities of so many likeliest ids, up to ALTERNATIVES_MOST; -1: none, not
      * even its own */
@@ -128,8 +128,9 @@ typedef struct {
     /* Logits that are not finite end a text, and are no CHECK: the steps of a training run continue. */
     bool            not_finite_ends;
     /* Called on the ranks of the last stage with the logits [vocabulary] that the next token of a request is
-     * drawn from, `made` tokens after its prompt; NULL: none. */
-    void          (*see_logits)(void *context, int64_t number, int64_t made, const double *logits);
+     * drawn from, `generated` tokens after its prompt; NULL: none. */
+    void          (*see_logits)(void *context, int64_t number, int64_t generated,
+                                 const double *logits);
     void           *context;
 } EngineSetup;
 

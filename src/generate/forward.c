@@ -7,7 +7,7 @@
 #include "generate/int8_weights.h"
 
 /* Each thread that draws has memory of its own, for which a few are enough. */
-enum { MOST_DRAWERS = 8 };
+enum { SAMPLING_THREADS_MOST = 8 };
 
 static bool holds_unit(const Forward *f, int64_t unit) { return stage_holds(f->g->executor->stage, unit); }
 static const ModelConfig *model(const Forward *f) { return f->g->executor->ctx.config; }
@@ -111,9 +111,10 @@ void forward_open(Forward *f, const EngineSetup *g, Sequence *sequence)
     f->logits_nV  = logits_new(f, 1);
     f->logits_RnV = comm_size(g->tp) > 1 ? logits_new(f, comm_size(g->tp)) : f->logits_nV;
     f->draw_n  = host_new(logits_room(g), sizeof *f->draw_n);
-    f->drawers = (int)least(executor->ctx.queue->threads, least(MOST_DRAWERS, logits_room(g)));
-    f->sample  = host_new(f->drawers, sizeof *f->sample);
-    for (int i = 0; i < f->drawers; i++) {
+    int64_t threads = least(executor->ctx.queue->threads, SAMPLING_THREADS_MOST);
+    f->sampling_threads = (int)least(threads, logits_room(g));
+    f->sample  = host_new(f->sampling_threads, sizeof *f->sample);
+    for (int i = 0; i < f->sampling_threads; i++) {
         int64_t V = model(f)->vocabulary;
         Tensor room = tensor_new(g->arena, "memory of a draw", U8, sample_bytes(V));
         if (room.data) sample_open(&f->sample[i], V, g->ids ? g->ids : V, room.data);
@@ -271,11 +272,11 @@ static void draw_one(const Forward *f, SampleWork *w, int64_t i, int64_t n)
     const Sequence *s = f->draw_n[i].text;
     const Request *r = &s->request;
     int32_t *word = at(f->result_n, i * result_words(f->plan->alternatives));
-    int64_t position = f->draw_n[i].position, made = position + 1 - r->count;
+    int64_t position = f->draw_n[i].position, generated = position + 1 - r->count;
     int64_t wanted = r->beams > 0 ? 2 * r->beams : r->alternatives;
     memset(word, 0, (size_t)result_words(f->plan->alternatives) * sizeof *word);
     bool finite = logits_of(f, w->logits, i, n);
-    if (g->see_logits && made >= 0) g->see_logits(g->context, r->number, made, w->logits);
+    if (g->see_logits && generated >= 0) g->see_logits(g->context, r->number, generated, w->logits);
     word[RESULT_ID] = NOT_FINITE;
     if (!finite) return;
     int32_t *id = word + RESULT_FIRST;
@@ -284,7 +285,7 @@ static void draw_one(const Forward *f, SampleWork *w, int64_t i, int64_t n)
     if (wanted > 0) sample_likeliest(w, id, logprob, wanted, lse);
     word[RESULT_ID] = 0;
     if (r->beams > 0) return;
-    if (made < 0) word[RESULT_ID] = s->id[position + 1];
+    if (generated < 0) word[RESULT_ID] = s->id[position + 1];
     else word[RESULT_ID] = sample_draw(w, &r->sampling, s->id, r->count, s->length, r->stream);
     if (wanted < 0) return;
     float own = sample_logprob(w, word[RESULT_ID], lse);
@@ -295,7 +296,7 @@ static void draw_thread(void *context, int thread, int threads)
 {
     const Forward *f = context;
     (void)threads;
-    if (thread >= f->drawers) return;
+    if (thread >= f->sampling_threads) return;
     for (int64_t i; (i = team_claim(f->g->executor->ctx.queue->team, thread)) >= 0;)
         draw_one(f, &f->sample[thread], i, f->draws);
 }

@@ -29,8 +29,8 @@ typedef struct {
     Tensor    result_n, result_Pn, result_Dn;         /* I32: drawn here; of each stage; of each rank */
     Draw      *draw_n;                     /* [draws] of a forward */
     int64_t    draws;
-    SampleWork *sample;                    /* [drawers]: of each thread that draws */
-    int        drawers;
+    SampleWork *sample;                    /* [sampling_threads] */
+    int        sampling_threads;
     Int8Weights int8;
     const ForwardPlan *plan;               /* that runs */
 } Forward;

@@ -5,7 +5,8 @@
 #include "comm/broadcast.h"
 
 typedef enum { STEP_BEGIN, STEP_END, STEP_TABLE, STEP_COPY, STEP_TOKEN, STEP_FORWARD } StepKind;
-/* count: ids of a prompt with those made behind it, pages of a table, segments of a forward, which follow */
+/* count: ids of a prompt with those generated behind it, pages of a table, segments of a forward, which
+ * follow */
 typedef struct { int32_t kind, data, slot, id; int64_t count, from, to; } Step;
 
 /* So many bytes are sent at first, more in a second message. */
@@ -38,10 +39,10 @@ void plan_clear(PlanBytes *p)
 void plan_begin(PlanBytes *p, int data, int slot, const Request *request)
 {
     put(p, &(Step){ .kind = STEP_BEGIN, .data = data, .slot = slot,
-                    .count = request->count + request->mades }, sizeof(Step));
+                    .count = request->count + request->generated_count }, sizeof(Step));
     put(p, request, sizeof *request);
     put(p, request->id, (size_t)request->count * sizeof *request->id);
-    put(p, request->made, (size_t)request->mades * sizeof *request->made);
+    put(p, request->generated, (size_t)request->generated_count * sizeof *request->generated);
 }
 
 void plan_end(PlanBytes *p, int data, int slot)

@@ -205,9 +205,9 @@ static int32_t likeliest(const double *x, int64_t n)
 }
 
 /* Texts take the numbers of 2^32 tokens each. */
-static double uniform_number(const Sampling *s, uint64_t stream, int64_t made)
+static double uniform_number(const Sampling *s, uint64_t stream, int64_t generated)
 {
-    return random_uniform(random_key(s->seed, "sample"), (stream << 32) + (uint64_t)made);
+    return random_uniform(random_key(s->seed, "sample"), (stream << 32) + (uint64_t)generated);
 }
 
 /* The ids with weights that a draw restricted by top_k, top_p or min_p may take; they come first. No id whose

@@ -133,7 +133,7 @@ static int data_for(const Scheduler *s, const Request *r)
 static bool runs_at_all(const Scheduler *s, const Request *r)
 {
     return r->count >= 1 && r->most >= 0 && r->count + r->most <= s->g->capacity &&
-           (r->mades == 0 || r->mades < r->most) &&
+           (r->generated_count == 0 || r->generated_count < r->most) &&
            slots_wanted(r) <= s->g->sequences && pages_wanted(s, r) <= engine_pages(s->g);
 }
 
@@ -149,7 +149,8 @@ static void slot_begin(Scheduler *s, int64_t i, int64_t leader, const Request *r
     TextSlot *slot = &s->slot[i];
     int32_t *page = slot->page;
     *slot = (TextSlot){ .state = i == leader ? SLOT_PROMPT : SLOT_BEAM, .order = s->orders, .request = *r,
-                    .length = r->count + r->mades, .page = page, .pages = pages, .leader = (int)leader };
+                    .length = r->count + r->generated_count, .page = page, .pages = pages,
+                    .leader = (int)leader };
     for (int64_t k = 0; k < pages; k++) page[k] = page_take(&s->pool[data_of(s, i)]);
     plan_begin(&s->plan, data_of(s, i), own_number(s, i), r);
     plan_table(&s->plan, data_of(s, i), own_number(s, i), page, pages);

@@ -8,7 +8,7 @@
 #include "serve/served_text.h"
 
 /* What the service knows of a text beside its bytes: when it was started, when tokens came. id: of its
- * tokens, by which it continues after it was put aside. offset: of the text before its first token that is
+ * tokens, by which it continues after it was preempted. offset: of the text before its first token that is
  * not given out, in characters, which end at byte `counted`. likely: JSON of the alternatives of tokens that
  * are not given out, up to token `prepared`. */
 typedef struct {

@@ -97,7 +97,7 @@ void fair_queue_end(FairQueue *q, FairClient *c)
     client_leave(q, c);
 }
 
-/* An entry that is still here is its client's first one, or stands behind others that were put aside. */
+/* An entry that is still here is its client's first one, or stands behind others that were preempted. */
 void fair_queue_return(FairQueue *q, FairEntry *e, FairClient *c)
 {
     if (!e->client) {
@@ -111,7 +111,7 @@ void fair_queue_return(FairQueue *q, FairEntry *e, FairClient *c)
     q->texts++;
 }
 
-FairClient *fair_queue_yields(const FairQueue *q, int64_t places)
+FairClient *fair_queue_preempt(const FairQueue *q, int64_t places)
 {
     FairClient *most = q->turn, *c = q->turn;
     int64_t without = 0;

@@ -15,14 +15,14 @@
  * milliseconds alone. */
 enum { UNREAD_MOST = 4 << 20, IDLE_WAIT_S = 1, PIECE_TOKENS = 256 };
 
-/* A text that the engine makes, by the number of its request. aside: it shall make room for another client's,
- * and continue later. */
+/* A text that the engine makes, by the number of its request. preempted: it ends before its next token, and
+ * continues later. */
 typedef struct {
     int64_t     number;
     Completion *completion;
     FairClient *client;
     int         choice;
-    bool        aside;
+    bool        preempted;
 } RunningText;
 
 struct Service {
@@ -60,8 +60,8 @@ static void unlock(Service *s) { pthread_mutex_unlock(&s->lock); }
 
 static void counts(Service *s, int64_t waiting, int64_t running)
 {
-    metric_add(s->metrics, METRIC_texts_waiting, waiting);
-    metric_add(s->metrics, METRIC_texts_running, running);
+    metric_add(s->metrics, METRIC_sequences_waiting, waiting);
+    metric_add(s->metrics, METRIC_sequences_running, running);
 }
 
 /* ---- completions ---- */
@@ -277,8 +277,8 @@ static bool choice_open(const Service *s, const CompletionRequest *r, ChoiceText
                                           completion_scores(r) ? prompt : NULL) == OK;
 }
 
-/* The next text of the entry whose turn it is; the first of those that do not run, so one that was put aside
- * before a new one. false: it could not be started, and its request has failed. */
+/* The next text of the entry whose turn it is; the first of those that do not run, so a preempted
+ * one before a new one. false: it could not be started, and its request has failed. */
 static bool start(Service *s, Completion *c, FairClient *client, Request *request)
 {
     int i = 0;
@@ -294,8 +294,8 @@ static bool start(Service *s, Completion *c, FairClient *client, Request *reques
     c->running++;
     counts(s, 0, 1);
     *request = (Request){ .number = s->numbers, .stream = choice->stream, .id = prompt->id,
-                          .count = prompt->count, .most = r->most, .made = choice->id,
-                          .mades = choice->text.drawn, .sampling = r->sampling,
+                          .count = prompt->count, .most = r->most, .generated = choice->id,
+                          .generated_count = choice->text.drawn, .sampling = r->sampling,
                           .alternatives = r->alternatives,
                           .scores_prompt = completion_scores(r) && choice->text.drawn == 0 };
     request->sampling.seed = choice->seed;
@@ -331,7 +331,7 @@ static RequestAnswer next(void *context, bool idle, Request *request)
 }
 
 /* Of a client's texts the one that is computed again soonest */
-static void put_aside(Service *s, const FairClient *client)
+static void preempt(Service *s, const FairClient *client)
 {
     RunningText *shortest = NULL;
     int64_t fewest = 0;
@@ -342,7 +342,7 @@ static void put_aside(Service *s, const FairClient *client)
         shortest = r;
         fewest   = ids;
     }
-    if (shortest) shortest->aside = true;
+    if (shortest) shortest->preempted = true;
 }
 
 static void use(void *context, EngineUse use)
@@ -351,8 +351,8 @@ static void use(void *context, EngineUse use)
     metric_set(s->metrics, METRIC_cache_pages, use.pages);
     metric_set(s->metrics, METRIC_cache_pages_used, use.pages_used);
     lock(s);
-    const FairClient *client = fair_queue_yields(&s->queue, use.places - s->texts);
-    if (client) put_aside(s, client);
+    const FairClient *client = fair_queue_preempt(&s->queue, use.places - s->texts);
+    if (client) preempt(s, client);
     unlock(s);
 }
 
@@ -422,7 +422,7 @@ static bool wanted(void *context, int64_t number)
     Service *s = context;
     lock(s);
     const RunningText *r = running_find(s, number);
-    bool wants = r && !r->aside && !has_failed(r->completion);
+    bool wants = r && !r->preempted && !has_failed(r->completion);
     unlock(s);
     return wants;
 }
@@ -455,9 +455,9 @@ static void ended(void *context, int64_t number, GenerationEnd reason)
     counts(s, 0, -1);
     c->running--;
     c->choice[of.choice].runs = false;
-    if (of.aside && reason == END_CANCELLED && !has_failed(c)) {
+    if (of.preempted && reason == END_CANCELLED && !has_failed(c)) {
         counts(s, 1, 0);
-        metric_add(s->metrics, METRIC_texts_put_aside, 1);
+        metric_add(s->metrics, METRIC_preemptions, 1);
         fair_queue_return(&s->queue, &c->entry, of.client);
         unlock(s);
         return;
@@ -465,7 +465,7 @@ static void ended(void *context, int64_t number, GenerationEnd reason)
     fair_queue_end(&s->queue, of.client);
     c->ended++;
     c->choice[of.choice].ended = true;
-    if (has_failed(c)) metric_add(s->metrics, METRIC_texts_cancelled, 1);
+    if (has_failed(c)) metric_add(s->metrics, METRIC_sequences_cancelled, 1);
     else               end(c, of.choice, reason);
     if (!has_failed(c) && c->ended == c->choices) completion_done(c);
     if (c->left && !engine_has(c)) completion_free(c);

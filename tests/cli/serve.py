@@ -56,7 +56,7 @@ def alone_and_among(server, requests, others, at_once=1):
         noise = [disturbing.submit(disturb, i) for i in range(others)]
         try:
             until = time.monotonic() + WAIT
-            while server.metric("texts_running") < at_once:
+            while server.metric("sequences_running") < at_once:
                 assert time.monotonic() < until, f"{at_once} texts never ran at once"
             for _ in range(3):
                 among = list(asking.map(lambda r: server.text(**r), requests))
@@ -127,7 +127,7 @@ def foreign(folder, run, alone):
         same_texts([server.text(**r) for r in seeded()], alone, "hf:")
 
 
-def put_aside(run, experts):
+def preempted(run, experts):
     """A text that makes room for other clients' and continues later is to the bit the one that it is alone, within its prompt, soon after it and late."""
     def newcomers(server, over):
         port, asked = int(server.address.split(":")[2].strip("/")), 0
@@ -147,11 +147,11 @@ def put_aside(run, experts):
                 others = pool.submit(newcomers, server, over)
                 try:
                     for _ in range(2):
-                        assert list(pool.map(lambda r: server.text(**r), 2 * requests)) == 2 * alone, f"{words}: a text that was put aside is another one"
+                        assert list(pool.map(lambda r: server.text(**r), 2 * requests)) == 2 * alone, f"{words}: a text that was preempted is another one"
                 finally:
                     over.set()
                 others.result()
-            assert server.metric("texts_put_aside_total") > 5, server.metric("texts_put_aside_total")
+            assert server.metric("preemptions_total") > 5, server.metric("preemptions_total")
 
 
 def steps_of(run):
@@ -273,7 +273,7 @@ with work_folder() as folder:
     run, experts = trained(folder, "run-1", "--save-interval", 60), trained(folder, "experts", *EXPERTS)
     alone = on_one_rank(folder, run)
     on_many_ranks(run, alone, experts)
-    put_aside(run, experts)
+    preempted(run, experts)
     foreign(folder, run, alone)
     prompts_scored(folder, run)
     side_by_side(folder, run)

@@ -260,7 +260,7 @@ def metrics():
         for line in page.splitlines():
             assert re.fullmatch(r"# (HELP|TYPE) jotun_\w+ .+|jotun_\w+(\{\w+=\"[^\"]*\"(,le=\"[^\"]*\")?\})? -?[0-9.]+(e[+-]\d+)?", line), line
         for name, want in [('requests_total{status="200"}', 1 + polls), ('requests_total{status="400"}', 1), ("connections", 1), ('prompt_tokens_total{model="fake"}', 3), ('generated_tokens_total{model="fake"}', 20),
-                           ('texts_running{model="fake"}', 0), ('texts_waiting{model="fake"}', 0), ('request_seconds_count{model="fake"}', 1), ('first_token_seconds_count{model="fake"}', 1),
+                           ('sequences_running{model="fake"}', 0), ('sequences_waiting{model="fake"}', 0), ('request_seconds_count{model="fake"}', 1), ('first_token_seconds_count{model="fake"}', 1),
                            ('token_seconds_count{model="fake"}', 1), ('request_seconds_bucket{model="fake",le="+Inf"}', 1), ('generated_tokens_total{model="fake-2"}', 0), ('request_seconds_count{model="fake-2"}', 0)]:
             found = re.search(rf"^jotun_{re.escape(name)} (\S+)$", page, re.M)
             assert found and float(found[1]) == want, (name, want, found)

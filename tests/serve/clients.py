@@ -185,7 +185,7 @@ def started(folder):
 
 def idle(server):
     """Nothing runs or waits, and no text has a page of a cache."""
-    names = ["texts_running", "texts_waiting", "cache_pages_used"]
+    names = ["sequences_running", "sequences_waiting", "cache_pages_used"]
     return all(server.metric(name) == 0 for name in names) and server.metric("connections") <= 1
 
 

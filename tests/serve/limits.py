@@ -259,7 +259,7 @@ def slow_clients():
         with server.connect() as sock:                   # asks for much and reads none of it
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
             client = Client(sock, "POST", "/v1/completions", {"prompt": "a", "max_tokens": 1500, "stream": True, "logprobs": 20})
-            wait_for(lambda: server.metric("texts_running") == 0)
+            wait_for(lambda: server.metric("sequences_running") == 0)
             wait_for(lambda: server.metric("connections") == 1)
             client.close()
         wait_for(lambda: server.complete("a")[0] == 200)
@@ -278,13 +278,13 @@ def time_limit():
     with Server(seconds=3, rows=1, step_us=20000) as server:
         body = {"prompt": "a", "max_tokens": 2000}
         with server.send("POST", "/v1/completions", {**body, "stream": True}) as running:
-            wait_for(lambda: server.metric("texts_running") == 1)           # of two requests at once either may be first
+            wait_for(lambda: server.metric("sequences_running") == 1)           # of two requests at once either may be first
             with server.send("POST", "/v1/completions", body) as waiting:
                 running.head()
                 events = list(running.events())
                 assert len(events) > 5 and events[-1]["error"]["code"] == "timeout", events[-1]
                 assert code_of(waiting.answer()) == (504, "timeout")
-        wait_for(lambda: server.metric("texts_running") == 0)
+        wait_for(lambda: server.metric("sequences_running") == 0)
         assert server.complete("a", 3)[0] == 200
 
 
@@ -295,25 +295,25 @@ def cancellation():
             clients = []
             for _ in range(3):                               # the first runs; of two requests at once either may be first
                 clients.append(server.send("POST", "/v1/completions", {"prompt": "a", "max_tokens": 2000, "n": 2, "stream": stream}))
-                wait_for(lambda: server.metric("texts_running") + server.metric("texts_waiting") == 2 * len(clients))
-            wait_for(lambda: (server.metric("texts_running"), server.metric("texts_waiting")) == (2, 4))
+                wait_for(lambda: server.metric("sequences_running") + server.metric("sequences_waiting") == 2 * len(clients))
+            wait_for(lambda: (server.metric("sequences_running"), server.metric("sequences_waiting")) == (2, 4))
             clients.pop().close()
-            wait_for(lambda: server.metric("texts_waiting") == 2)
+            wait_for(lambda: server.metric("sequences_waiting") == 2)
             clients.pop(0).close()
-            wait_for(lambda: (server.metric("texts_running"), server.metric("texts_waiting")) == (2, 0))
+            wait_for(lambda: (server.metric("sequences_running"), server.metric("sequences_waiting")) == (2, 0))
             clients.pop().close()
-            wait_for(lambda: server.metric("texts_running") == 0)
-        wait_for(lambda: server.metric("texts_cancelled_total") == 8)           # those that ran: of the first and the last client, twice
+            wait_for(lambda: server.metric("sequences_running") == 0)
+        wait_for(lambda: server.metric("sequences_cancelled_total") == 8)           # those that ran: of the first and the last client, twice
         assert server.complete("a", 3)[0] == 200
 
 
 def flooded(server, body, headers):
     """Requests, the first of which runs for 500 steps and the others wait, so that the queue is full"""
     flood = [server.send("POST", "/v1/completions", {**body, "max_tokens": 500}, headers[0])]
-    wait_for(lambda: server.metric("texts_running", headers[0]) == 1)
+    wait_for(lambda: server.metric("sequences_running", headers[0]) == 1)
     for i, header in enumerate(headers):                 # one after the other, since threads of the server may change their order
         flood.append(server.send("POST", "/v1/completions", body, header))
-        wait_for(lambda: server.metric("texts_waiting", headers[0]) == i + 1)
+        wait_for(lambda: server.metric("sequences_waiting", headers[0]) == i + 1)
     return flood
 
 
@@ -341,15 +341,15 @@ def turns():
 
 
 def places():
-    """A client with long texts in all places puts one aside for another client's, and each text continues where it was."""
+    """Of a client with long texts in all places one is preempted for another client's, and each text continues where it was."""
     with Server(rows=4, step_us=10000) as server:
         members = {"max_tokens": 600, "temperature": 1, "seed": 5, "n": 2, "stop": ["never"]}
         long = [server.send("POST", "/v1/completions", {**members, "prompt": p, "stream": p == "b", **({"echo": True, "logprobs": 2} if p != "b" else {})}) for p in "abc"]
-        wait_for(lambda: (server.metric("texts_running"), server.metric("texts_waiting")) == (4, 2))
+        wait_for(lambda: (server.metric("sequences_running"), server.metric("sequences_waiting")) == (4, 2))
         for i in range(3):                               # 600 steps take 6 seconds at least, and there are two rounds of them
             with server.send("POST", "/v1/completions", {"prompt": "other", "max_tokens": 1, "seed": 1}, own=f"127.0.0.{2 + i}") as other:
                 assert json.loads(other.answer()[2])["choices"][0]["text"] == shown(expected("other", 1, 1))
-            wait_for(lambda: (server.metric("texts_running"), server.metric("texts_waiting")) == (4, 2))      # no long text has ended
+            wait_for(lambda: (server.metric("sequences_running"), server.metric("sequences_waiting")) == (4, 2))      # no long text has ended
         texts = []
         for client in long:
             if client is long[1]:
@@ -363,8 +363,8 @@ def places():
             client.close()
         for prompt, of in zip("abc", texts, strict=True):
             assert of == [shown(expected(prompt, 600, 5, i)) for i in range(2)], (prompt, of)
-        assert server.metric("texts_cancelled_total") == 0 and 3 <= server.metric("texts_put_aside_total") <= 6 and server.metric("generated_tokens_total") == 6 * 600 + 3
-        assert server.metric("texts_waiting") == server.metric("texts_running") == 0
+        assert server.metric("sequences_cancelled_total") == 0 and 3 <= server.metric("preemptions_total") <= 6 and server.metric("generated_tokens_total") == 6 * 600 + 3
+        assert server.metric("sequences_waiting") == server.metric("sequences_running") == 0
 
 
 def forwarded():
@@ -388,7 +388,7 @@ def ends():
     server = Server(rows=1, step_us=20000)
     texts = [server.send("POST", "/v1/completions", {"prompt": "a", "max_tokens": 60, "temperature": 0}) for _ in range(3)]
     idle = server.connect()
-    wait_for(lambda: server.metric("texts_waiting") == 2)
+    wait_for(lambda: server.metric("sequences_waiting") == 2)
     server.process.send_signal(signal.SIGTERM)
     health = Client(idle, "GET", "/health")
     wait_for(lambda: refused(server))
