@@ -31,8 +31,8 @@
  * transformers; fairseq would add the end to each. The text with the best score is the answer. */
 #include "parallel/pipeline.h"
 
-/* 0 turns off: top_p, min_p, top_k, presence_penalty, frequency_penalty and, since 1 has no effect either,
- * repetition_penalty */
+/* 0 turns off: top_p, min_p, top_k, presence_penalty, frequency_penalty and repetition_penalty. So do 1 of
+ * top_p and repetition_penalty, and -1 of top_k. Ranges: base/generation/sampling_parameters.def */
 typedef struct {
     double   temperature, top_p, min_p, repetition_penalty, presence_penalty, frequency_penalty;
     int64_t  top_k;

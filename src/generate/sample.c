@@ -210,13 +210,16 @@ static double uniform_number(const Sampling *s, uint64_t stream, int64_t generat
     return random_uniform(random_key(s->seed, "sample"), (stream << 32) + (uint64_t)generated);
 }
 
+/* Of 0 and 1 all ids are left, which are drawn from in the same way, so that rounding cannot differ. */
+static bool has_nucleus(const Sampling *s) { return s->top_p > 0 && s->top_p < 1; }
+
 /* The ids with weights that a draw restricted by top_k, top_p or min_p may take; they come first. No id whose
  * weight is below a V-th of what top_p leaves out can be among the likeliest. */
 static int64_t restricted(SampleWork *w, const Sampling *s, double total)
 {
     TokenCandidate *c = w->candidate;
     int64_t n = 0, V = w->ids, kept = 0;
-    bool whole = s->top_k <= 0 || s->top_k >= V, nucleus = s->top_p > 0 && s->top_p < 1;
+    bool whole = s->top_k <= 0 || s->top_k >= V, nucleus = has_nucleus(s);
     double floor = whole && nucleus ? (1 - s->top_p) * total / (2 * (double)V) : 0;
     for (int64_t i = 0; i < V; i++)
         if (w->weight[i] >= floor) c[n++] = (TokenCandidate){ w->weight[i], (int32_t)i };
@@ -249,7 +252,7 @@ int32_t sample_draw(SampleWork *w, const Sampling *s, const int32_t *text, int64
     /* the maximum is subtracted, so that exp cannot overflow */
     weights_of_logits(w->weight, x, w->ids, top, factor);
     double total = sum_of_weights(w->weight, w->ids), uniform = uniform_number(s, stream, length - prompt);
-    if (s->top_k <= 0 && s->top_p <= 0 && s->min_p <= 0) return draw_from_all(w, uniform * total);
+    if (s->top_k <= 0 && !has_nucleus(s) && s->min_p <= 0) return draw_from_all(w, uniform * total);
     int64_t n = restricted(w, s, total), pick = 0;
     const TokenCandidate *c = w->candidate;
     double left = uniform * weight_of(c, 0, n);

@@ -2,6 +2,7 @@
 #include "serve/completion_request.h"
 #include <jansson.h>
 #include <math.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -67,35 +68,22 @@ static bool model(Reading *x, const json_t *value)
                       "lists those there are, as %.200s", json_string_value(value), x->rules->model[0].name);
 }
 
-static bool temperature(Reading *x, const json_t *value)
-{
-    return read_number(x, value, 0, 1000, &x->r->sampling.temperature);
-}
+/* The numbers of Sampling; kind: double or int64_t */
+typedef enum { SAMPLING_REAL, SAMPLING_INT } SamplingKind;
+static const struct { const char *name; SamplingKind kind; size_t at; double low, high; } sampling_rows[] = {
+#define SAMPLING_PARAMETER(kind, field, text, low, high, served_low, served_high, ...) \
+    { #field, SAMPLING_##kind, offsetof(Sampling, field), served_low, served_high },
+#include "base/generation/sampling_parameters.def"
+};
 
-/* 1 is no restriction, as 0, which means that to the engine and as an option. */
-static bool top_p(Reading *x, const json_t *value)
+static bool sampling(Reading *x, const json_t *value)
 {
-    if (!read_number(x, value, 0, 1, &x->r->sampling.top_p)) return false;
-    if (x->r->sampling.top_p == 1) x->r->sampling.top_p = 0;
-    return true;
-}
-
-/* -1, as other servers have it, is no restriction, as 0. */
-static bool top_k(Reading *x, const json_t *value)
-{
-    if (!read_whole(x, value, -1, 16777216, &x->r->sampling.top_k)) return false;
-    if (x->r->sampling.top_k < 0) x->r->sampling.top_k = 0;
-    return true;
-}
-
-static bool min_p(Reading *x, const json_t *value)
-{
-    return read_number(x, value, 0, 1, &x->r->sampling.min_p);
-}
-
-static bool repetition_penalty(Reading *x, const json_t *value)
-{
-    return read_number(x, value, 0.01, 100, &x->r->sampling.repetition_penalty);
+    int i = 0;
+    while (strcmp(sampling_rows[i].name, x->name)) i++;
+    double low = sampling_rows[i].low, high = sampling_rows[i].high;
+    void *to = (char *)&x->r->sampling + sampling_rows[i].at;
+    return sampling_rows[i].kind == SAMPLING_INT ? read_whole(x, value, (int64_t)low, (int64_t)high, to)
+                                                 : read_number(x, value, low, high, to);
 }
 
 static bool seed(Reading *x, const json_t *value)
@@ -175,16 +163,6 @@ static bool stop(Reading *x, const json_t *value)
     for (size_t i = 0; i < json_array_size(value); i++)
         if (!stop_word(x, json_array_get(value, i))) return false;
     return true;
-}
-
-static bool presence_penalty(Reading *x, const json_t *value)
-{
-    return read_number(x, value, -2, 2, &x->r->sampling.presence_penalty);
-}
-
-static bool frequency_penalty(Reading *x, const json_t *value)
-{
-    return read_number(x, value, -2, 2, &x->r->sampling.frequency_penalty);
 }
 
 static bool logit_bias(Reading *x, const json_t *value)
@@ -310,10 +288,9 @@ static bool prompt(Reading *x, const json_t *value)
 /* In the order in which they are read, since some look at others. */
 static const struct { const char *name; bool (*read)(Reading *, const json_t *); } members[] = {
     { "model", model }, { "user", user }, { "suffix", suffix }, { "logit_bias", logit_bias },
-    { "presence_penalty", presence_penalty }, { "frequency_penalty", frequency_penalty },
-    { "n", choices }, { "best_of", best_of }, { "max_tokens", max_tokens },
-    { "temperature", temperature }, { "top_p", top_p }, { "top_k", top_k }, { "min_p", min_p },
-    { "repetition_penalty", repetition_penalty }, { "seed", seed }, { "stop", stop },
+#define SAMPLING_PARAMETER(kind, field, ...) { #field, sampling },
+#include "base/generation/sampling_parameters.def"
+    { "n", choices }, { "best_of", best_of }, { "max_tokens", max_tokens }, { "seed", seed }, { "stop", stop },
     { "logprobs", logprobs }, { "echo", echo }, { "stream", stream }, { "stream_options", stream_options },
     { "prompt", prompt },
 };

@@ -198,6 +198,10 @@ def lines_and_options(load, folder):
     refused('"stop" must be a text of at least one character', *file_of('{"prompt": "a", "stop": ""}'))
     refused('"stop" must not have the character \\u0000', *file_of('{"prompt": "a", "stop": "x\\u0000"}'))
     refused('"top_k" must be a whole number from -1 to 16777216', *file_of('{"prompt": "a", "top_k": -2}'))
+    refused('"logprobs" must be a whole number from -1 to 64', *file_of('{"prompt": "a", "logprobs": 65}'))
+    refused('"presence_penalty" must be a number from -100 to 100', *file_of('{"prompt": "a", "presence_penalty": 101}'))
+    if "logprobs" in run.jotun(*file_of('{"prompt": "a", "logprobs": -1}'), "--logprobs", 2).stdout:
+        sys.exit("logprobs -1 of a line, as of the option, asks for none")
     refused('"seed" must be a whole number from 0 to 9000000000000000', *file_of('{"prompt": "a", "seed": 1.5}'))
     refused("has no line; each line is a JSON object with \"prompt\"", *file_of(""))
     refused("has no line", *file_of("", " ", ""))

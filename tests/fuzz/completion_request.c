@@ -15,7 +15,7 @@ static void check(const CompletionRequest *r, const CompletionRules *rules)
     holds(r->prompts > 0 && r->n > 0 && r->prompts * r->n <= limits->texts);
     holds((r->most > 0 || (r->most == 0 && r->echo)) && r->most * r->prompts * r->n <= limits->new_tokens);
     holds(r->stops >= 0 && r->stops <= STOPS_MOST && r->alternatives >= -1 && r->alternatives <= LOGPROBS_MOST);
-    holds(r->sampling.temperature >= 0 && r->sampling.top_p >= 0 && r->sampling.top_p < 1 && r->sampling.top_k >= 0);
+    holds(r->sampling.temperature >= 0 && r->sampling.top_p >= 0 && r->sampling.top_p <= 1 && r->sampling.top_k >= -1);
     for (int i = 0; i < r->stops; i++) holds(r->stop[i].bytes > 0);
     for (int i = 0; i < r->prompts; i++) {
         holds(r->prompt[i].count > 0 && r->prompt[i].count <= m->prompt_tokens);

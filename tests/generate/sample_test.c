@@ -44,6 +44,25 @@ static void test_sampling(void **state)
     assert_true(fabs((double)other / 20000 - 0.7) < 0.02);         /* 1 - 0.01 - 0.16 - 0.09 - 0.04 */
 }
 
+/* top_p 1 restricts nothing, as 0, and draws in the same way: no candidates are selected, whose weights would be added in another order. */
+static void test_whole_nucleus(void **state)
+{
+    enum { V = 1000 };
+    static int32_t text[1];
+    (void)state;
+    SampleWork work;
+    void *memory = malloc((size_t)sample_bytes(V));
+    sample_open(&work, V, V, memory);
+    for (int i = 0; i < V; i++) work.logits[i] = (double)(i % 37) / 10;
+    work.candidate[0].id = -1;
+    for (uint64_t n = 0; n < 100; n++) {
+        int32_t all = sample_draw(&work, &(Sampling){ .temperature = 1 }, text, 0, 0, n);
+        assert_int_equal(sample_draw(&work, &(Sampling){ .temperature = 1, .top_p = 1, .top_k = -1 }, text, 0, 0, n), all);
+    }
+    assert_int_equal(work.candidate[0].id, -1);
+    free(memory);
+}
+
 /* Temperatures and penalties at the end of what a double holds draw what temperature 0 does. */
 static void test_extremes(void **state)
 {
@@ -211,7 +230,7 @@ static void test_penalties(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(test_sampling), cmocka_unit_test(test_extremes), cmocka_unit_test(test_not_finite), cmocka_unit_test(test_selection),
+    const struct CMUnitTest tests[] = { cmocka_unit_test(test_sampling), cmocka_unit_test(test_whole_nucleus), cmocka_unit_test(test_extremes), cmocka_unit_test(test_not_finite), cmocka_unit_test(test_selection),
         cmocka_unit_test(test_distribution), cmocka_unit_test(test_penalties) };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

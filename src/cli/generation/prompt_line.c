@@ -6,40 +6,39 @@
 #include <string.h>
 #include "conf/generation/generation.h"
 
-/* Numbers of a rule or of a line: its place there, whether it is whole, and its range. */
-typedef enum { NUMBER_REAL, NUMBER_WHOLE, NUMBER_INT, NUMBER_SEED } NumberKind;
-typedef struct { const char *key; NumberKind kind; bool of_line; size_t at; double least, most; } NumberKey;
+/* Numbers of a rule or of a line: the option that has its range, its place there, and what it is there: REAL
+ * and INT as of options, double and int64_t. */
+typedef enum { NUMBER_REAL, NUMBER_INT, NUMBER_INT32, NUMBER_SEED } NumberKind;
+typedef struct { const char *key; OptionIndex option; NumberKind kind; bool of_line; size_t at; } NumberKey;
 
 #define RULE(field) false, offsetof(PromptRule, field)
 static const NumberKey numbers[] = {
-    { "max_tokens",         NUMBER_WHOLE, true, offsetof(PromptLine, most), 1, 16777216 },
-    { "temperature",        NUMBER_REAL,  RULE(sampling.temperature), 0, 1000 },
-    { "top_p",              NUMBER_REAL,  RULE(sampling.top_p), 0, 1 },
-    { "top_k",              NUMBER_WHOLE, RULE(sampling.top_k), -1, 16777216 },
-    { "min_p",              NUMBER_REAL,  RULE(sampling.min_p), 0, 1 },
-    { "repetition_penalty", NUMBER_REAL,  RULE(sampling.repetition_penalty), 0.01, 100 },
-    { "presence_penalty",   NUMBER_REAL,  RULE(sampling.presence_penalty), -100, 100 },
-    { "frequency_penalty",  NUMBER_REAL,  RULE(sampling.frequency_penalty), -100, 100 },
-    { "seed",               NUMBER_SEED,  RULE(sampling.seed), 0, 9e15 },
-    { "logprobs",           NUMBER_INT,   RULE(logprobs), 0, ALTERNATIVES_MOST },
-    { "num_beams",          NUMBER_INT,   RULE(beams), 0, BEAMS_MOST },
-    { "length_penalty",     NUMBER_REAL,  RULE(length_penalty), -100, 100 },
+#define SAMPLING_PARAMETER(kind, field, ...) { #field, OPTION_##field, NUMBER_##kind, RULE(sampling.field) },
+#include "base/generation/sampling_parameters.def"
+    { "max_tokens",     OPTION_max_new_tokens, NUMBER_INT,   true, offsetof(PromptLine, most) },
+    { "seed",           OPTION_sampling_seed,  NUMBER_SEED,  RULE(sampling.seed) },
+    { "logprobs",       OPTION_logprobs,       NUMBER_INT32, RULE(logprobs) },
+    { "num_beams",      OPTION_beams,          NUMBER_INT32, RULE(beams) },
+    { "length_penalty", OPTION_length_penalty, NUMBER_REAL,  RULE(length_penalty) },
 };
 
 static Status number_read(const NumberKey *k, void *to, const char *name, const json_t *value)
 {
+    const OptionRow *range = &option_rows[k->option];
     double x = json_number_value(value);
     bool whole = k->kind != NUMBER_REAL;
-    bool good = json_is_number(value) && (!whole || json_is_integer(value)) && x >= k->least && x <= k->most;
+    bool good = whole ? json_is_integer(value) : json_is_number(value);
+    good = good && x >= range->low && x <= range->high;
     if (!good && whole)
         return fail(BAD_FILE, "%s: \"%s\" must be a whole number from %lld to %lld", name, k->key,
-                    (long long)k->least, (long long)k->most);
+                    (long long)range->low, (long long)range->high);
     if (!good)
-        return fail(BAD_FILE, "%s: \"%s\" must be a number from %g to %g", name, k->key, k->least, k->most);
+        return fail(BAD_FILE, "%s: \"%s\" must be a number from %g to %g", name, k->key, range->low,
+                    range->high);
     switch (k->kind) {
     case NUMBER_REAL:  *(double *)to   = x;                                     break;
-    case NUMBER_WHOLE: *(int64_t *)to  = json_integer_value(value);             break;
-    case NUMBER_INT:   *(int *)to      = (int)json_integer_value(value);        break;
+    case NUMBER_INT:   *(int64_t *)to  = json_integer_value(value);             break;
+    case NUMBER_INT32: *(int *)to      = (int)json_integer_value(value);        break;
     case NUMBER_SEED:  *(uint64_t *)to = (uint64_t)json_integer_value(value);   break;
     }
     return OK;
