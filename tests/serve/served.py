@@ -70,7 +70,17 @@ class Server:
 
     def connect(self, timeout=WAIT, own="127.0.0.1"):
         """own: the address of this end"""
-        return socket.create_connection(("127.0.0.1", self.port), timeout=timeout, source_address=(own, 0))
+        sock = socket.socket()
+        sock.settimeout(timeout)
+        # The port is chosen when it connects: then one whose connection has just ended is taken again, of which a fast machine has more than ports.
+        sock.setsockopt(socket.IPPROTO_IP, getattr(socket, "IP_BIND_ADDRESS_NO_PORT", 24), 1)
+        try:
+            sock.bind((own, 0))
+            sock.connect(("127.0.0.1", self.port))
+        except OSError:
+            sock.close()
+            raise
+        return sock
 
     def send(self, method, path, body=None, headers=None, own="127.0.0.1", **more):
         """A client that has sent a request, and reads the answer"""
