@@ -52,8 +52,9 @@ def made(load, tokens):
 
 
 class Jotun:
-    def __init__(self, build, folder, threads, tokens):
+    def __init__(self, build, folder, threads, tokens, kernels):
         self.program, self.folder, self.threads, self.tokens = os.path.join(build, "bin", "jotun"), folder, threads, tokens
+        self.kernels = ["--kernels", kernels] if kernels else []
         text = os.path.join(folder, "text.txt")
         with open(text, "w") as f:
             f.write("A text of some words that nothing depends on. " * 100)
@@ -79,7 +80,7 @@ class Jotun:
         """Of the engine, from the first prompt to the last token; and tokens"""
         text = call(self.program, "generate", "--load", os.path.join(self.folder, "run"), "--tokenizer", "bytes", "--bf16",
                     "--weights", TYPES[kind][1], "--prompt-jsonl", self.file(load), "--temperature", 0,
-                    "--max-new-tokens", made(load, self.tokens), "--micro-batch-size", 16, "--threads", self.threads)
+                    "--max-new-tokens", made(load, self.tokens), "--micro-batch-size", 16, "--threads", self.threads, *self.kernels)
         found = re.search(r"(\d+) tokens in ([\d.]+) s", text)
         return float(found[2]), int(found[1])
 
@@ -129,11 +130,11 @@ class Llama:
         return time.perf_counter() - begun, len(texts) * made(load, self.tokens)
 
 
-def bounds(build, threads):
+def bounds(build, threads, kernels):
     """GB/s of reading memory; GFLOP/s in bf16, or in fp32 where the cores have no products of bf16"""
-    text = call(os.path.join(build, "bin", "bench_few_rows"), "best", threads, "bf16")
+    text = call(os.path.join(build, "bin", "bench_few_rows"), kernels or "best", threads, "bf16")
     read = statistics.median(float(x) for x in re.findall(r"GB/s\s+([\d.]+) GB/s", text))
-    peak = call(os.path.join(build, "bin", "jotun"), "bench", "peak")
+    peak = call(os.path.join(build, "bin", "jotun"), "bench", "peak", *(["--kernels", kernels] if kernels else []))
     burst = {kind: float(value) for kind, value in re.findall(r"^(\w+), GFLOP/s:.* ([\d.]+)$", peak, re.M)}
     return read, burst.get("bf16", burst["fp32"])
 
@@ -144,6 +145,7 @@ def main():
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)))
     parser.add_argument("--tokens", type=int, default=128)
+    parser.add_argument("--kernels", help="jotun's family, and that of the bound of products; without it the one that jotun takes")
     a = parser.parse_args()
     try:
         import llama_cpp
@@ -152,11 +154,11 @@ def main():
         llama_cpp = None
         print("llama-cpp-python and numpy are not installed: llama.cpp is not measured")
     with tempfile.TemporaryDirectory() as folder:
-        ours = Jotun(a.build, folder, a.threads, a.tokens)
+        ours = Jotun(a.build, folder, a.threads, a.tokens, a.kernels)
         theirs = {kind: Llama(ours.export(TYPES[kind][2]), a.threads, a.tokens) for kind in TYPES} if llama_cpp else {}
         read, peak, speed = [], [], {}
         for _ in range(a.rounds):
-            r, p = bounds(a.build, a.threads)
+            r, p = bounds(a.build, a.threads, a.kernels)
             read.append(r), peak.append(p)
             for kind in TYPES:
                 for load in LOADS:
