@@ -22,7 +22,7 @@ REPORTS = [
     ("a validation of a speedrun whose text is a token short", "src/cli/speedrun/stage_model.c",
      "\"heldout\") - 1) / (r->sequence * r->batch)", "\"heldout\")) / (r->sequence * r->batch)", "cli.speedrun"),
     ("ten validations of a speedrun however few its steps are", "src/cli/speedrun/stage_model.c",
-     "within(r->steps * 3 / EVALUATION_SHARE / batches, 1, EVALUATIONS)", "EVALUATIONS", "cli.speedrun"),
+     "least(most_of(all / batches, 1), EVALUATIONS)", "EVALUATIONS", "cli.speedrun"),
     ("a path of a speedrun that is cut at its blanks", "src/cli/speedrun/stage_text.c",
      "word_list_add(&words, \"%s\", o->speedrun_input.text[i]);", "word_list_split(&words, \"%s\", o->speedrun_input.text[i]);", "cli.speedrun"),
 ]

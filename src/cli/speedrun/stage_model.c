@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "base/file.h"
+#include "base/integer.h"
 #include "base/log.h"
 #include "base/seam.h"
 #include "base/team.h"
@@ -113,11 +114,9 @@ static Status measure_once(Measured *m, const Speedrun *s, RecipeChoice *r)
 }
 
 enum { SAVES = 20, EVALUATIONS = 10, EVALUATION_BATCHES = 8, EVALUATION_SHARE = 30 };
-
-static int64_t within(int64_t x, int64_t least, int64_t most)
-{
-    return x < least ? least : x > most ? most : x;
-}
+/* Of the time that is left for training, what is kept for validation and for steps that take longer than the
+ * measured ones. */
+static const double SPARE = 1.0 / EVALUATION_SHARE + 0.03;
 
 /* Validations during training, and the batches of each: a batch takes a third of a step's time, and all of
  * them a thirtieth of that of all steps at most. No batches: fewer tokens are held out than one has. */
@@ -126,10 +125,10 @@ static Validation validation_of(const Speedrun *s, const RecipeChoice *r)
 {
     /* The last sample needs a token more, which it predicts. */
     int64_t heldout = ((int64_t)speedrun_number(s, "tokens", "heldout") - 1) / (r->sequence * r->batch);
-    int64_t most    = within(heldout, 0, EVALUATION_BATCHES);
-    int64_t batches = most ? within(r->steps * 3 / EVALUATION_SHARE / EVALUATIONS, 1, most) : 0;
-    int64_t times   = batches ? within(r->steps * 3 / EVALUATION_SHARE / batches, 1, EVALUATIONS) : 0;
-    return (Validation){times, batches};
+    int64_t all     = r->steps * 3 / EVALUATION_SHARE;                     /* batches of all validations */
+    int64_t batches = least(least(heldout, EVALUATION_BATCHES), most_of(all / EVALUATIONS, 1));
+    if (batches <= 0) return (Validation){0, 0};
+    return (Validation){least(most_of(all / batches, 1), EVALUATIONS), batches};
 }
 
 /* Of the seconds of --minutes those that are left for steps of training, when validation, saves, the
@@ -137,10 +136,10 @@ static Validation validation_of(const Speedrun *s, const RecipeChoice *r)
 static double seconds_left(const Speedrun *s, const RecipeAsk *ask, const RecipeChoice *r, double step,
                            double begun)
 {
-    const double fixed = 3, spare = 0.03 + 1.0 / EVALUATION_SHARE, save = 12 * r->parameters / 500e6;
+    const double fixed = 3, save = 12 * r->parameters / 500e6;
     double       tokens_a_second = (double)r->batch * r->sequence / step;
     double       evaluation      = 2 * speedrun_number(s, "tokens", "heldout") / (3 * tokens_a_second);
-    return (ask->seconds - speedrun_seconds(s) - begun - fixed - evaluation - SAVES * save) * (1 - spare);
+    return (ask->seconds - speedrun_seconds(s) - begun - fixed - evaluation - SAVES * save) * (1 - SPARE);
 }
 
 static void recipe_show(const RecipeChoice *r, double step)
@@ -208,7 +207,7 @@ static Status too_small(const Speedrun *s, const RecipeAsk *ask, const Tried *sm
     return fail(BAD_OPTION, "--minutes %g: not enough for %d steps of the smallest model, of %.3g s each, "
                 "besides the other stages; about %g would do",
                 ask->seconds / 60, RECIPE_STEPS_LEAST, smallest->step,
-                rounded_up(1.1 * (ask->seconds + 1.07 * lacks) / 60));
+                rounded_up(1.1 * (ask->seconds + lacks / (1 - SPARE)) / 60));
 }
 
 static json_t *recipe_json(const RecipeChoice *r)
@@ -313,7 +312,7 @@ Status stage_train(Speedrun *s, json_t *facts)
     Validation   validation = validation_of(s, &r);
     recipe_words(&words, s, &r);
     word_list_split(&words, "--train-iters %" PRId64 " --save-interval %" PRId64 " --keep-last 2", r.steps,
-               within(r.steps / SAVES, 1, r.steps));
+               most_of(r.steps / SAVES, 1));
     for (int i = 0; i < 2; i++) {
         word_list_add(&words, i ? "--load" : "--save");
         word_list_add(&words, "%s", speedrun_path(s, "checkpoint"));
