@@ -212,6 +212,13 @@ def compare(whole, out, kills):
     expect(f"left behind: {left}", not left)
 
 
+def few_validations(done, state):
+    """All validations take a thirtieth of the time of the steps, or are one."""
+    interval, batches = map(int, re.search(r"--eval-interval (\d+) --eval-iters (\d+) ", done.stderr).groups())
+    steps = state["recipe"]["steps"]
+    expect(f"{steps} steps, {batches} batches every {interval}", steps // interval * batches / 3 <= max(steps / 30, 1) * 1.1)
+
+
 def timed(folder, text):
     """--minutes measures the speed, writes the horizon down, and keeps to it."""
     out = os.path.join(folder, "timed")
@@ -222,9 +229,10 @@ def timed(folder, text):
     measured = json.load(open(os.path.join(out, "speedrun.json")))["measured"][str(state["recipe"]["depth"])]
     planned = sum(state[s]["seconds"] for s in ("clean", "split", "tokenizer", "tokens", "recipe")) + state["recipe"]["steps"] * measured["step"]
     expect(f"{planned} seconds are planned for 9", planned <= 9)
-    interval, batches = map(int, re.search(r"--eval-interval (\d+) --eval-iters (\d+) ", done.stderr).groups())
-    steps = state["recipe"]["steps"]
-    expect(f"{steps} steps, {batches} batches every {interval}", steps // interval * batches / 3 <= max(steps / 30, 1) * 1.1)
+    few_validations(done, state)
+    short = ["--flops", re.search("give ([0-9.e+]+) or more", run.jotun(*words(text, out + "-short", "--flops", "1e6"), check=False).stderr).group(1)]
+    done = run.jotun(*words(text, out + "-short", *short))                # of the fewest steps
+    few_validations(done, state_of(out + "-short"))
     expect("more passes than are worth anything", state["recipe"]["epochs"] < 41)
 
 
