@@ -121,7 +121,7 @@ static inline CheckpointState state_at(int64_t step)
     CheckpointState state = { .step = step, .samples = 8 * step, .updates = step - 1 };
     state.seed = UINT64_MAX - 5;
     state.options = "{\"lr\":0.00014999999999999999,\"model\":\"tiny\"}";
-    state.tokenizer = (TokenizerRecord){ "a\tb.json", "v1: 257 ids" };
+    state.tokenizer = (TokenizerRecord){ .name = "a\tb.json", .fingerprint = "v1: 257 ids" };
     return state;
 }
 

@@ -6,6 +6,7 @@
 #include "base/log.h"
 #include "cli/command.h"
 #include "cli/setup/tokenizer.h"
+#include "comm/transport.h"
 #include "conf/recompute.h"
 #include "conf/schedule.h"
 #include "conf/value.h"
@@ -192,7 +193,7 @@ static void leave_out_evaluations(TrainConfig *r)
 Status setup_train_config(TrainConfig *r, Options *o)
 {
     TokenizerFacts facts = { .eod = -1 };
-    TokenizerRecord tokenizer = { NULL, NULL };
+    TokenizerRecord tokenizer = { 0 };
     const char *device = o->device.value == CHOICE_device_auto ? "cpu" : o->device.word;
     const char *json = "", *given = NULL;
     BatchStep last;
@@ -203,13 +204,18 @@ Status setup_train_config(TrainConfig *r, Options *o)
     TRY(options_left_out(left_out, &left_outs, o));
     bool without = setup_without_tokenizer(o);
     if (setup_trains(o) && !without) {                        /* others open their own */
-        TRY(setup_tokenizer_facts(&facts, o->tokenizer));
-        tokenizer = (TokenizerRecord){ o->tokenizer, options_hold(o, facts.fingerprint) };
+        TRY(setup_tokenizer_facts(&facts, setup_tokenizer_path(o)));
+        tokenizer.name        = o->tokenizer;
+        tokenizer.fingerprint = options_hold(o, facts.fingerprint);
+        if (o->save && transport_launcher_rank() <= 0)
+            TRY(setup_tokenizer_copies(&tokenizer, o, setup_tokenizer_path(o)));
     }
     if (without && o->mock_data) facts.eod = (int32_t)o->vocabulary - 1;        /* of made documents */
     /* What nobody changed on purpose stays as it was recorded. */
-    if (setup_trains(o) && o->checkpoint.fingerprint && !options_typed_by_person(o, OPTION_tokenizer))
-        tokenizer = (TokenizerRecord){ o->checkpoint.tokenizer, o->checkpoint.fingerprint };
+    if (setup_trains(o) && o->checkpoint.fingerprint && !options_typed_by_person(o, OPTION_tokenizer)) {
+        tokenizer.name = o->checkpoint.tokenizer;
+        tokenizer.fingerprint = o->checkpoint.fingerprint;
+    }
     if (setup_trains(o)) TRY(options_json(o, &json));                             /* kept in checkpoints */
     if (setup_trains(o)) TRY(options_given(o, &given));
     *r = (TrainConfig){
