@@ -74,7 +74,7 @@ layers)
     plant src/tensor/x.cu    'upward: tensor/x.cu:1:'          '#include "comm/comm.h"\n'
     plant src/parallel/x.c   'upward: parallel/x.c:1:'         '#include "optim/lr.h"\n'
     plant src/corpus/x.c     'upward inside corpus'            '#include "corpus/clean/document_filter.h"\n'
-    plant src/model/x.c      'cli alone includes conf'         '#include "conf/options.h"\n'
+    plant src/model/x.c      'only cli and compat include conf'         '#include "conf/options.h"\n'
     plant src/model/x.c      'no module of the tree'            '#include "utils/lists.h"\n'
     plant src/utils.c        'no module of the tree'            '#include "base/status.h"\n'
     plant src/model/x.c      'an include without its directory'     '#include "mlp.h"\n'
