@@ -128,6 +128,7 @@ def damage(copied, empty, data):
     json.dump(other, open(given, "w"))
     refused(["is not the one that", "was trained with"], *generate, "--tokenizer", given, cwd=empty)
     # another step was whole: a resumed run saves a whole copy again, and no link to a damaged one
+    open(file, "wb").write(kept[:-2] + b" " + kept[-1:])
     before = os.path.join(copied, "step_00000004")
     jotun("train", "--data-path", data, *run.MODEL, "--vocab-size", 300, "--load", before, "--save", copied, "--train-iters", 8, "--save-interval", 4, cwd=empty)
     jotun("checkpoint", "verify", os.path.join(copied, "step_00000008"), cwd=empty)
@@ -149,8 +150,11 @@ def older(folder, data, tokenizer):
     os.rename(home, there)
     if answers(os.path.join(there, "runs", "ck"), empty) != before:
         sys.exit("an older checkpoint answers otherwise from another directory")
-    os.remove(os.path.join(there, "tok.json"))
-    refused(["tok.json", "--tokenizer"], "generate", "--load", os.path.join(there, "runs/ck"), "--prompt", "a", cwd=empty)
+    os.rename(os.path.join(there, "tok.json"), os.path.join(there, "unchanged.json"))
+    json_of = json.load(open(os.path.join(there, "unchanged.json")))
+    json_of["model"]["merges"].reverse()
+    json.dump(json_of, open(os.path.join(there, "tok.json"), "w"))                  # the name leads to another tokenizer
+    refused(["tok.json", "where the tokenizer of the checkpoint was", "--tokenizer"], "generate", "--load", os.path.join(there, "runs/ck"), "--prompt", "a", cwd=empty)
 
 
 def speedrun_folder(folder, copied, empty):

@@ -190,6 +190,22 @@ static void leave_out_evaluations(TrainConfig *r)
     r->eval_iters = r->eval_interval = 0;
 }
 
+/* What checkpoints keep of the tokenizer. What nobody changed on purpose stays as it was recorded. */
+static Status tokenizer_record(TokenizerRecord *record, TokenizerFacts *facts, Options *o)
+{
+    if (!setup_without_tokenizer(o)) {
+        const char *path = setup_tokenizer_path(o);
+        TRY(setup_tokenizer_facts(facts, path));
+        record->name        = o->tokenizer;
+        record->fingerprint = options_hold(o, facts->fingerprint);
+        if (o->save && transport_launcher_rank() <= 0) TRY(setup_tokenizer_copies(record, o, path));
+    }
+    if (!o->checkpoint.fingerprint || options_typed_by_person(o, OPTION_tokenizer)) return OK;
+    record->name        = o->checkpoint.tokenizer;
+    record->fingerprint = o->checkpoint.fingerprint;
+    return OK;
+}
+
 Status setup_train_config(TrainConfig *r, Options *o)
 {
     TokenizerFacts facts = { .eod = -1 };
@@ -203,19 +219,8 @@ Status setup_train_config(TrainConfig *r, Options *o)
     TRY(batch_schedule(&batch, &last, o));
     TRY(options_left_out(left_out, &left_outs, o));
     bool without = setup_without_tokenizer(o);
-    if (setup_trains(o) && !without) {                        /* others open their own */
-        TRY(setup_tokenizer_facts(&facts, setup_tokenizer_path(o)));
-        tokenizer.name        = o->tokenizer;
-        tokenizer.fingerprint = options_hold(o, facts.fingerprint);
-        if (o->save && transport_launcher_rank() <= 0)
-            TRY(setup_tokenizer_copies(&tokenizer, o, setup_tokenizer_path(o)));
-    }
+    if (setup_trains(o)) TRY(tokenizer_record(&tokenizer, &facts, o));           /* others open their own */
     if (without && o->mock_data) facts.eod = (int32_t)o->vocabulary - 1;        /* of made documents */
-    /* What nobody changed on purpose stays as it was recorded. */
-    if (setup_trains(o) && o->checkpoint.fingerprint && !options_typed_by_person(o, OPTION_tokenizer)) {
-        tokenizer.name = o->checkpoint.tokenizer;
-        tokenizer.fingerprint = o->checkpoint.fingerprint;
-    }
     if (setup_trains(o)) TRY(options_json(o, &json));                             /* kept in checkpoints */
     if (setup_trains(o)) TRY(options_given(o, &given));
     *r = (TrainConfig){
