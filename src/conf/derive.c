@@ -3,7 +3,7 @@
 #include <inttypes.h>
 #include "base/team.h"
 #include "conf/conf.h"
-#include "conf/import/fairseq.h"
+#include "compat/fairseq/fairseq.h"
 #include "conf/schedule.h"
 #include "conf/value.h"
 

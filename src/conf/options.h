@@ -142,10 +142,10 @@ typedef struct Options {
     bool         no_positions;         /* Megatron-LM's --no-position-embedding was given */
     bool         sums_fp32;            /* Megatron-LM's --accumulate-allreduce-grads-in-fp32 was given */
     const char  *run_name;             /* of the folders of `jotun agpt`; NULL: none */
-    const void  *agpt_found;           /* AgptFound of conf/import/agpt.h; NULL: none */
+    const void  *agpt_found;           /* AgptFound of compat/alcf/agpt.h; NULL: none */
     TextList     words;                /* positional arguments, in order */
     const struct Fairseq
-        *fairseq; /* of a command of fairseq's (conf/import/fairseq.c); NULL: of jotun's own */
+        *fairseq; /* of a command of fairseq's (compat/fairseq/fairseq.c); NULL: of jotun's own */
     TextList    *notes;                /* takes the lines of names that are ignored; NULL: the log has them */
     const char  *changed;              /* what a resumed run changes (options_match_json); NULL: nothing */
     /* Of the checkpoint that --load means, which is looked for once; NULL: there is none, or it has none. */

@@ -7,7 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 #include "base/log.h"
-#include "conf/import/import.h"
+#include "compat/import.h"
 
 enum { SAID = 1 << 16 };
 static char folder[64], said[SAID];
@@ -413,7 +413,7 @@ static void arguments_of_fairseq(void **state)
     (void)state;
     static const struct { const char *name; OptionKind kind; double low, high; } held[] = {
 #define HELD(kind, field, text, low, high, name, ...) { name, KIND_##kind, low, high },
-#include "conf/import/fairseq_combined.def"
+#include "compat/fairseq/fairseq_combined.def"
     };
     begin("fairseq");
     for (size_t i = 0; i < sizeof held / sizeof held[0]; i++) {

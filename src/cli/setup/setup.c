@@ -8,7 +8,7 @@
 #include "base/log.h"
 #include "cli/in_out.h"
 #include "cli/setup/tokenizer.h"
-#include "conf/import/fairseq.h"
+#include "compat/fairseq/fairseq.h"
 #include "conf/rows.h"
 #include "conf/value.h"
 #include "convert/formats.h"

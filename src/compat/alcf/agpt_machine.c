@@ -1,5 +1,5 @@
 /* What machine train_aGPT_7B.sh would find: a job of PBS or Slurm, a file of hosts, GPUs. */
-#include "conf/import/agpt_machine.h"
+#include "compat/alcf/agpt_machine.h"
 #include <ctype.h>
 #include <glob.h>
 #include <stdio.h>
@@ -16,7 +16,7 @@ static const struct {
     const char *name, *hosts;
 } machines[] = {
 #define MACHINE(name, hosts, ...) {name, hosts},
-#include "conf/dialects.def"
+#include "compat/dialects.def"
 };
 enum { MACHINES = sizeof machines / sizeof machines[0] };
 

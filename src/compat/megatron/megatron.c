@@ -1,6 +1,6 @@
 /* Options from scripts of Megatron-LM and its forks. Each argument is read as on a command line of jotun, by
  * itself, so that one that is refused does not hide the others. */
-#include "conf/import/import.h"
+#include "compat/import.h"
 #include <stdlib.h>
 #include <string.h>
 #include "base/file.h"

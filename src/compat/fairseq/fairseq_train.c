@@ -1,6 +1,6 @@
 /* Options of jotun train from the arguments of fairseq-train that are used together: data, model, optimizer
  * and schedule, checkpoints. Batches and epochs are in fairseq_batches.c. */
-#include "conf/import/fairseq.h"
+#include "compat/fairseq/fairseq.h"
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -9,15 +9,15 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "conf/conf.h"
-#include "conf/import/fairseq_internal.h"
+#include "compat/fairseq/fairseq_internal.h"
 
 static const Architecture architectures[] = {
 #define ARCHITECTURE(name, ...) { #name, __VA_ARGS__ },
-#include "conf/import/fairseq_combined.def"
+#include "compat/fairseq/fairseq_combined.def"
 };
 static const struct { OptionIndex option; const char *value; } standards[] = {
 #define STANDARD(field, value) { OPTION_##field, value },
-#include "conf/import/fairseq_combined.def"
+#include "compat/fairseq/fairseq_combined.def"
 };
 enum { ARCHITECTURES = sizeof architectures / sizeof architectures[0] };
 

@@ -6,7 +6,7 @@
 
 const DialectName dialect_names[DIALECTS] = {
 #define DIALECT(dialect, name, prefix) { name, prefix, #dialect },
-#include "conf/dialects.def"
+#include "compat/dialects.def"
 };
 
 /* Columns in the order of Dialect: verb, whose, name, given, option, conversion, words that follow, text,
@@ -40,7 +40,7 @@ const Dialect dialects[] = {
     { VERB_SUGGEST, DIALECT_##whose##_INDEX, name, "", -1, CONVERT_NONE, 0, ours, "" },
 #define MISSING(whose, name, ...) \
     { VERB_MISSING, DIALECT_##whose##_INDEX, name, "", -1, CONVERT_NONE, 0, __VA_ARGS__ },
-#include "conf/dialects.def"
+#include "compat/dialects.def"
 };
 const int dialect_count = sizeof dialects / sizeof dialects[0];
 

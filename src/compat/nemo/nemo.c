@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
-#include "conf/import/import.h"
+#include "compat/import.h"
 #include "conf/conf.h"
 #include "conf/rows.h"
 #include "conf/yaml/yaml_file.h"

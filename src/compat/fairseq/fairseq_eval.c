@@ -1,5 +1,5 @@
 /* Options of jotun eval perplexity from the arguments of fairseq-eval-lm that are used together. */
-#include "conf/import/fairseq_internal.h"
+#include "compat/fairseq/fairseq_internal.h"
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>

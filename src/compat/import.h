@@ -1,5 +1,5 @@
-#ifndef CONF_IMPORT_IMPORT_H
-#define CONF_IMPORT_IMPORT_H
+#ifndef COMPAT_IMPORT_H
+#define COMPAT_IMPORT_H
 /* Options from other trainers' files. For `jotun config`: a script or list of arguments of Megatron-LM or its
  * DeepSpeed forks (--from-megatron), a model configuration of NeMo (--from-nemo). Nothing is executed. What
  * cannot be taken is refused with its file, line, reason and cure; the rest is taken all the same, so that

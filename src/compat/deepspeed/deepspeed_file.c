@@ -4,7 +4,7 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "conf/config_file.h"
-#include "conf/import/deepspeed.h"
+#include "compat/deepspeed/deepspeed.h"
 
 enum { JSON_BYTES = 64 << 10 };
 

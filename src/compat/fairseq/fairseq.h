@@ -1,5 +1,5 @@
-#ifndef CONF_IMPORT_FAIRSEQ_H
-#define CONF_IMPORT_FAIRSEQ_H
+#ifndef COMPAT_FAIRSEQ_FAIRSEQ_H
+#define COMPAT_FAIRSEQ_FAIRSEQ_H
 /* Command lines of fairseq-train and fairseq-eval-lm as options of jotun train and jotun eval perplexity. A
  * value has the source and the name that was typed, so that messages name it; what fairseq has by default, or
  * by --arch, is as strong as a file of --config. Names that fairseq does not have are jotun's own. */

@@ -3,7 +3,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include "conf/conf.h"
-#include "conf/import/agpt_internal.h"
+#include "compat/alcf/agpt_internal.h"
 
 enum { NUMBER_MAX = 1 << 20 };                      /* of ranks, and of micro-batches of a step */
 

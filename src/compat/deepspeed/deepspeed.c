@@ -1,6 +1,6 @@
 /* Options from DeepSpeed's JSON: its keys are names of a dialect, deepspeed.def. The command line and the
  * JSON have to say the same, since DeepSpeed takes some values from the one and some from the other. */
-#include "conf/import/deepspeed.h"
+#include "compat/deepspeed/deepspeed.h"
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -155,7 +155,7 @@ static void note_auto(DeepSpeed *d, const char *key, int option)
 typedef struct { const char *key, *given; OptionIndex option; const char *value; } AlsoKey;
 static const AlsoKey ALSO_KEYS[] = {
 #define ALSO(key, given, field, value) { key, given, OPTION_##field, value },
-#include "conf/dialects.def"
+#include "compat/dialects.def"
 };
 
 static void take_also(DeepSpeed *d, const char *key, const char *value)
@@ -175,19 +175,19 @@ typedef enum { COMMAND_LINES, NEITHERS } WhoseValue;
 typedef struct { const char *key, *needs, *value, *before; WhoseValue whose; } AbsentKey;
 static const AbsentKey ABSENT_KEYS[] = {
 #define ABSENT(key, needs, value, whose, before) { key, needs, value, before, whose },
-#include "conf/dialects.def"
+#include "compat/dialects.def"
 };
 enum { ABSENT_ROWS = sizeof ABSENT_KEYS / sizeof ABSENT_KEYS[0] };
 typedef struct { const char *key, *needs; OptionIndex option; } InsteadKey;
 static const InsteadKey INSTEAD_KEYS[] = {
 #define INSTEAD(key, needs, field) { key, needs, OPTION_##field },
-#include "conf/dialects.def"
+#include "compat/dialects.def"
 };
 
 typedef struct { const char *key, *needs, *why; } VoidKey;
 static const VoidKey VOID_KEYS[] = {
 #define VOID(key, needs, why) { key, needs, why },
-#include "conf/dialects.def"
+#include "compat/dialects.def"
 };
 
 static const AbsentKey *absent_row(const DeepSpeed *d, const char *key);

@@ -1,6 +1,6 @@
 /* Names of train_aGPT_7B.sh's variables, and those that people write instead. The environment has many
  * others, so that a name counts as mistyped only where it is long enough to be no coincidence. */
-#include "conf/import/agpt.h"
+#include "compat/alcf/agpt.h"
 #include <string.h>
 #include "conf/rows.h"
 
@@ -10,7 +10,7 @@ static const struct {
 #define VARIABLE(id, names, text) {names, NULL},
 #define WRONG(names, right) {names, right},
 #define EXPORTED(names) {names, NULL},
-#include "conf/dialects.def"
+#include "compat/dialects.def"
 };
 enum { NAMES = sizeof names / sizeof names[0], NAME = 64, LEAST_LETTERS = 5 };
 
@@ -76,16 +76,16 @@ bool agpt_variable(const char *name, const char **right, bool *certain)
 
 enum {
 #define VARIABLE(id, names, text) V_##id,
-#include "conf/dialects.def"
+#include "compat/dialects.def"
     VARIABLES
 };
 static const struct { const char *names, *text; } variables[VARIABLES] = {
 #define VARIABLE(id, names, text) [V_##id] = {names, text},
-#include "conf/dialects.def"
+#include "compat/dialects.def"
 };
 static const char *const said[VARIABLES] = {
 #define SAID(id, what) [V_##id] = what,
-#include "conf/dialects.def"
+#include "compat/dialects.def"
 };
 
 /* Of the architecture that is the default. */
@@ -100,7 +100,7 @@ static const char *default_shape(int v)
         if (v == V_FFN_HIDDEN_SIZE) return #ffn;                                                             \
         if (v == V_SEQ) return #seq;                                                                         \
     }
-#include "conf/dialects.def"
+#include "compat/dialects.def"
     return "";
 }
 
@@ -134,7 +134,7 @@ const char *agpt_default(char *out, size_t size, OptionIndex option)
     if (option == OPTION_##field) return snprintf(out, size, "%s", from), out;
 #define FIXED(without, ours, value)                                                                           \
     if (!strcmp(option_rows[option].name, ours)) return snprintf(out, size, "%s", value), out;
-#include "conf/dialects.def"
+#include "compat/dialects.def"
     for (int v = 0; v < VARIABLES; v++) {
         const Dialect *row = row_of(v);
         if (!row || row->verb != VERB_ALIAS || row->option != (int)option) continue;

@@ -1,7 +1,7 @@
 /* Options from the variables of Argonne's train_aGPT_7B.sh: what the environment gives, what the script
  * chooses by architecture and machine, and what it computes of them. What somebody gave on the command line
  * counts instead of a variable, in the arithmetic too. */
-#include "conf/import/agpt.h"
+#include "compat/alcf/agpt.h"
 #include <inttypes.h>
 #include <math.h>
 #include <stdarg.h>
@@ -11,12 +11,12 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "conf/conf.h"
-#include "conf/import/agpt_internal.h"
+#include "compat/alcf/agpt_internal.h"
 #include "conf/value.h"
 
 static const struct { const char *names, *fallback; } variables[VARIABLES] = {
 #define VARIABLE(id, names, text) {names, text},
-#include "conf/dialects.def"
+#include "compat/dialects.def"
 };
 
 void agpt_refuse(Agpt *a, const char *format, ...)
@@ -111,7 +111,7 @@ static bool is_one_of(const char *text, const char *list)
 static const struct { const char *name, *shape[6], *keeps; } architectures[] = {
 #define ARCHITECTURE(name, heads, layers, hidden, kv, ffn, seq, keeps)                                       \
     {name, {#heads, #layers, #hidden, #kv, #ffn, #seq}, keeps},
-#include "conf/dialects.def"
+#include "compat/dialects.def"
 };
 enum { ARCHITECTURES = sizeof architectures / sizeof architectures[0] };
 
@@ -136,7 +136,7 @@ static void choose_architecture(Agpt *a)
         }
 #define CHOSEN(architecture, id, text)                                                                       \
     if (!strcmp(architecture, name)) choose(a, V_##id, text);
-#include "conf/dialects.def"
+#include "compat/dialects.def"
         return;
     }
     agpt_refuse(a,
@@ -150,12 +150,12 @@ static void choose_by_machine(Agpt *a)
     const AgptMachine *m = &a->found.machine;
 #define BY_HOSTS(machine_name, id, least, text)                                                              \
     if (!strcmp(machine_name, m->name) && m->hosts >= least) choose(a, V_##id, text);
-#include "conf/dialects.def"
+#include "compat/dialects.def"
 #define MACHINE(name_, hosts_, tp, dtype, micro, steps)                                                      \
     if (!strcmp(name_, m->name))                                                                             \
         choose(a, V_TP, tp), choose(a, V_DTYPE, dtype), choose(a, V_MICRO_BATCH, micro),                     \
             choose(a, V_GRAD_ACC_STEPS, steps);
-#include "conf/dialects.def"
+#include "compat/dialects.def"
 }
 
 static void read_values(Agpt *a)
@@ -166,7 +166,7 @@ static void read_values(Agpt *a)
     choose_by_machine(a);
 #define NEEDS(id, values, other, needed)                                                                     \
     if (is_one_of(a->value[V_##id].text, values)) choose(a, V_##other, needed);
-#include "conf/dialects.def"
+#include "compat/dialects.def"
     for (int v = 0; v < VARIABLES; v++)
         if (*variables[v].fallback) choose(a, v, variables[v].fallback);
 }
@@ -313,7 +313,7 @@ static void give_fixed(Agpt *a)
 {
     static const struct { const char *without, *option, *value; } fixed[] = {
 #define FIXED(without, option, value) {without, option, value},
-#include "conf/dialects.def"
+#include "compat/dialects.def"
     };
     for (size_t i = 0; i < sizeof fixed / sizeof fixed[0]; i++) {
         const char *off    = getenv(fixed[i].without);
@@ -376,7 +376,7 @@ static void take_tokenizer(Agpt *a)
 {
     static const struct { const char *name, *ids; } known[] = {
 #define TOKENIZER(name, ids) {name, ids},
-#include "conf/dialects.def"
+#include "compat/dialects.def"
     };
     const AgptValue *model = &a->value[V_TOKENIZER_MODEL], *type = &a->value[V_TOKENIZER_TYPE];
     const char      *name  = model->text ? model->text : "google/gemma-7B";
@@ -409,7 +409,7 @@ static void give_beside(Agpt *a)
 {
 #define WHERE(id, values, option, text) { V_##id, values, option, text },
     static const struct { int variable; const char *values, *option, *text; } beside[] = {
-#include "conf/dialects.def"
+#include "compat/dialects.def"
     };
     for (size_t i = 0; i < sizeof beside / sizeof beside[0]; i++) {
         const AgptValue *value  = &a->value[beside[i].variable];

@@ -2,7 +2,7 @@
  * misspelt. */
 #include <limits.h>
 #include <string.h>
-#include "conf/import/deepspeed.h"
+#include "compat/deepspeed/deepspeed.h"
 
 bool deepspeed_group(const char *key)
 {

@@ -1,5 +1,5 @@
-#ifndef CONF_IMPORT_AGPT_MACHINE_H
-#define CONF_IMPORT_AGPT_MACHINE_H
+#ifndef COMPAT_ALCF_AGPT_MACHINE_H
+#define COMPAT_ALCF_AGPT_MACHINE_H
 /* What `jotun agpt` finds on the machine: a job, its hosts, and files. */
 #include <stdbool.h>
 #include "base/status.h"

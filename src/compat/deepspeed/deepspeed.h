@@ -1,9 +1,9 @@
-#ifndef CONF_IMPORT_DEEPSPEED_H
-#define CONF_IMPORT_DEEPSPEED_H
+#ifndef COMPAT_DEEPSPEED_DEEPSPEED_H
+#define COMPAT_DEEPSPEED_DEEPSPEED_H
 /* What the files share that read DeepSpeed's JSON. Keys are the names of objects joined by dots,
  * "fp16.loss_scale"; an element of a list has its number. */
 #include <jansson.h>
-#include "conf/import/import.h"
+#include "compat/import.h"
 #include "conf/rows.h"
 
 enum { DEEPSPEED_KEY = 128, DEEPSPEED_TEXT = 512, DEEPSPEED_WHY = 1000, DEEPSPEED_NOTES = 64 };

@@ -1,7 +1,7 @@
 /* Where a run of train_aGPT_7B.sh has its checkpoints. The script's folder has world size, layout and
  * learning rate in its name, so that a job on other hosts would begin a new run; here it resumes the run that
  * differs in these alone, unless that one is finished: then another learning rate is another run. */
-#include "conf/import/agpt_internal.h"
+#include "compat/alcf/agpt_internal.h"
 #include <glob.h>
 #include <jansson.h>
 #include <stdio.h>

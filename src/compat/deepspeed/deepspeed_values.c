@@ -2,7 +2,7 @@
 #include <string.h>
 #include <strings.h>
 #include "conf/conf.h"
-#include "conf/import/deepspeed.h"
+#include "compat/deepspeed/deepspeed.h"
 #include "conf/value.h"
 
 /* ---- batch sizes ---- */

@@ -1,5 +1,5 @@
 /* What is said of other trainers' files, and one option of them at a time. */
-#include "conf/import/import.h"
+#include "compat/import.h"
 #include <stdlib.h>
 #include "base/log.h"
 #include "conf/conf.h"

@@ -1,9 +1,9 @@
-#ifndef CONF_IMPORT_AGPT_H
-#define CONF_IMPORT_AGPT_H
+#ifndef COMPAT_ALCF_AGPT_H
+#define COMPAT_ALCF_AGPT_H
 /* Argonne's train_aGPT_7B.sh as options: its variables (agpt.def) from the environment, its defaults, its
  * arithmetic of ranks and batches, the machine that it would find, and the names of its folders. */
-#include "conf/import/agpt_machine.h"
-#include "conf/import/import.h"
+#include "compat/alcf/agpt_machine.h"
+#include "compat/import.h"
 
 /* The variables of the environment, weaker than the command line, and the script's own values, weaker than
  * files of --config. found: as another process has found it; NULL: this one looks. Sets o->run_name and

@@ -1,5 +1,5 @@
-#ifndef CONF_IMPORT_FAIRSEQ_INTERNAL_H
-#define CONF_IMPORT_FAIRSEQ_INTERNAL_H
+#ifndef COMPAT_FAIRSEQ_FAIRSEQ_INTERNAL_H
+#define COMPAT_FAIRSEQ_FAIRSEQ_INTERNAL_H
 /* The arguments of fairseq's commands that are used together, once they are read. Shared by the files that
  * read them (fairseq.c) and that make options of them (fairseq_train.c, fairseq_batches.c,
  * fairseq_eval.c). */
@@ -15,7 +15,7 @@ typedef struct {
 
 enum {
 #define HELD(kind, field, ...) HELD_##field,
-#include "conf/import/fairseq_combined.def"
+#include "compat/fairseq/fairseq_combined.def"
     FAIRSEQ_HELD,
     FREQUENCIES_MAX = 40                 /* of --update-freq */
 };
@@ -23,7 +23,7 @@ enum {
 /* A field for each row HELD; typed: the argument as typed, NULL where nobody gave it. */
 typedef struct Fairseq {
 #define HELD(kind, field, ...) Option##kind field;
-#include "conf/import/fairseq_combined.def"
+#include "compat/fairseq/fairseq_combined.def"
     const char *typed[FAIRSEQ_HELD];
     const char *data;                   /* the folder of fairseq-preprocess */
     const Architecture *architecture;

@@ -1,15 +1,15 @@
-#ifndef CONF_IMPORT_AGPT_INTERNAL_H
-#define CONF_IMPORT_AGPT_INTERNAL_H
+#ifndef COMPAT_ALCF_AGPT_INTERNAL_H
+#define COMPAT_ALCF_AGPT_INTERNAL_H
 /* The variables of train_aGPT_7B.sh while they become options. Shared by the files that read them and make
  * options of them (agpt.c) and that compute ranks, batch and steps (agpt_sizes.c). */
-#include "conf/import/agpt_machine.h"
-#include "conf/import/import.h"
+#include "compat/alcf/agpt_machine.h"
+#include "compat/import.h"
 #include "conf/rows.h"
 
 #define SCRIPT "train_aGPT_7B.sh"
 enum {
 #define VARIABLE(id, names, text) V_##id,
-#include "conf/dialects.def"
+#include "compat/dialects.def"
     VARIABLES,
     AGPT_TEXT = 1024
 };

@@ -7,8 +7,8 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "conf/conf.h"
-#include "conf/import/fairseq.h"
-#include "conf/import/fairseq_internal.h"
+#include "compat/fairseq/fairseq.h"
+#include "compat/fairseq/fairseq_internal.h"
 
 static int64_t smaller(int64_t a, int64_t b) { return a < b ? a : b; }
 

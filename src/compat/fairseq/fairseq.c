@@ -1,7 +1,7 @@
 /* Reads the arguments of fairseq's commands. Most are rows of a dialect (fairseq.def), one option each; the
  * others are held until all are read, because several of them make one value: --batch-size and --max-tokens,
  * --lr-scheduler and what belongs to it, --arch and the options that change it. */
-#include "conf/import/fairseq.h"
+#include "compat/fairseq/fairseq.h"
 #include <ctype.h>
 #include <errno.h>
 #include <math.h>
@@ -11,7 +11,7 @@
 #include "base/log.h"
 #include "base/shell/shell_word.h"
 #include "conf/conf.h"
-#include "conf/import/fairseq_internal.h"
+#include "compat/fairseq/fairseq_internal.h"
 #include "conf/value.h"
 
 static const struct {
@@ -20,11 +20,11 @@ static const struct {
 } held[] = {
 #define HELD(kind, field, text, low, high, name, commands, help) \
     { name, text, KIND_##kind, low, high, offsetof(Fairseq, field), commands, help },
-#include "conf/import/fairseq_combined.def"
+#include "compat/fairseq/fairseq_combined.def"
 };
 static const struct { const char *name, *other; } also[] = {
 #define ALSO(name, other) { name, other },
-#include "conf/import/fairseq_combined.def"
+#include "compat/fairseq/fairseq_combined.def"
 };
 const char *fairseq_command(const Options *o)
 {
