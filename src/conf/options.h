@@ -156,6 +156,9 @@ typedef struct Options {
                                               are known, `options` are all of a run of jotun train */
         const char *kernels;               /* family of kernels that computed its steps */
         double      loss_scale;            /* of its next step; 0: it has none */
+        /* Its position: steps; samples as the schedules count them, 0: it does not say; how many of them each
+         * step counted as (store/checkpoint_contents.h) */
+        int64_t     step, updated_samples, step_samples;
         bool        foreign, whole;        /* of another program; `options` are all of its model */
         const char *continued;             /* --save, whose run began with the model of --load; or NULL */
         bool        states, position;      /* whether these are taken from it (store/checkpoint_contents.h) */

@@ -198,6 +198,8 @@ static json_t *run_json(const CheckpointState *state)
         json_object_set_new(run, "estimated", json_integer((json_int_t)state->estimated));
     if (state->updated_samples != state->samples)
         json_object_set_new(run, "updated_samples", json_integer((json_int_t)state->updated_samples));
+    if (state->step_samples)
+        json_object_set_new(run, "step_samples", json_integer((json_int_t)state->step_samples));
     if (state->given) json_object_set_new(run, "given", json_string(state->given));
     if (state->kernels) json_object_set_new(run, "kernels", json_string(state->kernels));
     if (state->losses.count > 0)
@@ -449,6 +451,14 @@ static Status updated_samples_read(CheckpointState *state, const char *path, jso
     return fail(BAD_FILE, "%s: updated_samples is not a number from 0 to 2^53", path);
 }
 
+static Status step_samples_read(CheckpointState *state, const char *path, json_t *record)
+{
+    state->step_samples = json_integer_value(record);
+    bool known = json_is_integer(record) && state->step_samples > 0 && state->step_samples <= COUNT_LIMIT;
+    if (!record || known) return OK;
+    return fail(BAD_FILE, "%s: step_samples is not a number from 1 to 2^53", path);
+}
+
 static Status estimated_read(CheckpointState *state, const char *path, json_t *record)
 {
     state->estimated = json_integer_value(record);
@@ -478,6 +488,7 @@ static Status state_read(Manifest *m, const char *path, json_t *root, json_t **f
                     (long long)step, (long long)samples, (long long)updates);
     *state = (CheckpointState){ .step = step, .samples = samples, .updates = updates };
     TRY(updated_samples_read(state, path, json_object_get(run, "updated_samples")));
+    TRY(step_samples_read(state, path, json_object_get(run, "step_samples")));
     char *end;
     state->seed = strtoull(seed, &end, 10);
     if (seed[0] < '0' || seed[0] > '9' || *end) return fail(BAD_FILE, "%s: seed is not a number", path);

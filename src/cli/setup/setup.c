@@ -23,6 +23,13 @@ static void checkpoint_parts(Options *o, unsigned lacks)
     o->checkpoint.states   = o->checkpoint.position && !o->no_load_optim && !(lacks & CHECKPOINT_STATES);
 }
 
+static void take_position(Options *o, const CheckpointState *state)
+{
+    o->checkpoint.step = state->step;
+    o->checkpoint.updated_samples = state->updated_samples;
+    o->checkpoint.step_samples = state->step_samples;
+}
+
 void setup_tell_unknown(const char *path, const char *names)
 {
     if (*names)
@@ -39,6 +46,7 @@ Status setup_take_foreign(Options *o, const char *packed, size_t bytes)
     setup_tell_unknown(o->load, facts.unknown);
     if (!setup_trains(o)) return OK;
     checkpoint_parts(o, facts.state.lacks);
+    take_position(o, &facts.state);
     if (!o->finetune && !o->no_load_optim && *facts.states_unread)
         return fail(BAD_FILE, "%s; %s continues without its optimizer states", facts.states_unread,
                     o->fairseq ? "--reset-optimizer" : "--no-load-optim");
@@ -135,6 +143,7 @@ static Status find_checkpoint(Options *o)
     o->checkpoint.options = options_hold(o, facts.state.options);
     checkpoint_parts(o, facts.state.lacks);
     o->checkpoint.loss_scale = o->checkpoint.position ? facts.state.loss_scale.scale : 0;
+    take_position(o, &facts.state);
     if (facts.state.given) o->checkpoint.given = options_hold(o, facts.state.given);
     if (facts.state.kernels) o->checkpoint.kernels = options_hold(o, facts.state.kernels);
     if (tokenizer.fingerprint) {
@@ -198,6 +207,7 @@ Status setup_values(Options *o)
     if (o->checkpoint.path) TRY(take_checkpoint_positions(o));
     TRY(setup_take_tokenizer(o));
     TRY(options_derive(o));
+    if (o->checkpoint.path && o->checkpoint_schedule) TRY(options_keep_lengths(o));
     if (foreign) note_longer(o);
     return OK;
 }
@@ -220,6 +230,7 @@ static Status judge_with_checkpoint(Options *o)
     if (!o->checkpoint.path) return OK;
     o->checkpoint.share_states = optimizers_share_states;
     TRY(options_match_json(o, o->checkpoint.options, o->checkpoint.path));
+    if (o->checkpoint.position) TRY(setup_compare_rates(o));
     note_initial_loss_scale(o);
     if (!change) return OK;
     snprintf(all, sizeof all, "%s%s%s", o->changed ? o->changed : "", o->changed ? "; " : "", change);
