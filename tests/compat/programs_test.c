@@ -12,7 +12,7 @@ static void programs_are_known_by_their_path(void **state)
     (void)state;
     static const struct { const char *path; ProgramKind kind; const char *words; } row[] = {
         { "pretrain_gpt.py", PROGRAM_TRAINS_GPT, "" },
-        { "/home/someone/Megatron-LM/pretrain_gpt.py", PROGRAM_TRAINS_GPT, "" },
+        { "/code/Megatron-LM/pretrain_gpt.py", PROGRAM_TRAINS_GPT, "" },
         { "../../pretrain_gpt_deepspeed.py", PROGRAM_TRAINS_GPT, "" },
         { "pretrain_bert.py", PROGRAM_IS_OTHER, "BERT" },
         { "./pretrain_t5.py", PROGRAM_IS_OTHER, "T5" },

@@ -285,8 +285,8 @@ static void leave_out_gelu(Import *m, Options *o)
     CHECK(status == OK, "%s", fail_text());
 }
 
-/* The forks that run under DeepSpeed, and Megatron-LM before its core had data sets (end of 2023), order samples
- * otherwise than Megatron-core. --data-impl and --DDP-impl went with that change. */
+/* The forks that run under DeepSpeed, and Megatron-LM before its core had data sets (end of 2023), order
+ * samples otherwise than Megatron-core. --data-impl and --DDP-impl went with that change. */
 static bool orders_as_forks(const TextList *words)
 {
     for (int i = 0; i < words->count; i++)
@@ -309,8 +309,9 @@ static Status name_placeholders(Import *m, Options *o, const char *path)
 /* A list of arguments names no program. */
 static Status choose_program(const Options *o, const Script *s)
 {
-    int chosen;
-    return *s->program ? program_choose(&chosen, 1, (const char *const[]){ s->program }, o->program_is_gpt) : OK;
+    int         chosen;
+    const char *path[] = {s->program};
+    return *s->program ? program_choose(&chosen, 1, path, o->program_is_gpt) : OK;
 }
 
 static TextList all_words(Options *o, const Script *s)

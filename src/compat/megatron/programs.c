@@ -10,8 +10,8 @@ typedef struct {
 } ProgramRow;
 
 static const ProgramRow program_rows[] = {
-#define TRAINS(names)               { names, { PROGRAM_TRAINS_GPT, "", "" } },
-#define OTHER(names, what, instead) { names, { PROGRAM_IS_OTHER, what, instead } },
+#define TRAINS(names) {names, {PROGRAM_TRAINS_GPT, "", ""}},
+#define OTHER(names, what, instead) {names, {PROGRAM_IS_OTHER, what, instead}},
 #include "compat/megatron/programs.def"
 };
 enum { PROGRAM_ROWS = sizeof program_rows / sizeof program_rows[0] };
@@ -51,9 +51,13 @@ static Status none_trains(int count, const char *const *path)
         Program     p   = program_of(path[i]);
         const char *end = i ? "; " : "";
         if (p.kind == PROGRAM_IS_OTHER)
-            used += (size_t)snprintf(line + used, sizeof line - used, "%s%s %s; %s", end, path[i], p.what, p.instead);
+            used += (size_t)snprintf(line + used, sizeof line - used, "%s%s %s; %s", end, path[i], p.what,
+                                     p.instead);
         else
-            used += (size_t)snprintf(line + used, sizeof line - used, "%s%s is not known as a program that pretrains a GPT; give --program-is-gpt if it is one", end, path[i]);
+            used += (size_t)snprintf(
+                line + used, sizeof line - used,
+                "%s%s is not known as a program that pretrains a GPT; give --program-is-gpt if it is one",
+                end, path[i]);
     }
     return fail(BAD_OPTION, "%s", line);
 }
