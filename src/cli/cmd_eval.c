@@ -13,6 +13,7 @@
 #include "cli/fairseq/fairseq.h"
 #include "cli/setup/setup.h"
 #include "cli/setup/tokenizer.h"
+#include "data/token_facts.h"
 #include "comm/broadcast.h"
 #include "corpus/read/codec.h"
 #include "eval/windows.h"
@@ -174,9 +175,22 @@ static Status blocks_of(Task *task)
     return OK;
 }
 
+static Status tokens_suit(const Task *task, const char *prefix)
+{
+    TokenizerFacts facts;
+    const Options *o = task->o;
+    TokenReader reader = { o->tokenizer, NULL, task->config.model.vocabulary, false };
+    if (!setup_without_tokenizer(o)) {
+        TRY(setup_tokenizer_facts(&facts, setup_tokenizer_path(o)));
+        reader.fingerprint = facts.fingerprint;
+    }
+    return token_facts_suit(&task->file, prefix, &reader);
+}
+
 static Status ids_of_token_file(Task *task, const char *prefix)
 {
     TRY(token_file_open(&task->file, prefix));
+    TRY(tokens_suit(task, prefix));
     const TokenFile file = task->file;
     task->ids   = malloc(((size_t)file.tokens + 2) * sizeof *task->ids);
     task->count = file.tokens;

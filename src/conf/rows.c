@@ -233,6 +233,7 @@ static const CommandRow command_rows[] = {
     { FOR_DATA_INFO,        "data info",        TRAINERS,         true  },
     { FOR_DATA_CAT,         "data cat",         TRAINERS,         true  },
     { FOR_MERGE,            "data merge",       TRAINERS,         true  },
+    { FOR_DATA_CHECK,       "data check",       TRAINERS,         true  },
     { FOR_TOKENIZER_ENCODE, "tokenizer encode", TRAINERS,         false },
     { FOR_TOKENIZER_DECODE, "tokenizer decode", TRAINERS,         false },
     { FOR_TOKENIZER_INFO,   "tokenizer info",   TRAINERS,         false },
