@@ -90,10 +90,11 @@ static int64_t broken_weights(const Trainer *t)
 static Status explain_loss(Trainer *t, const char *path)
 {
     double broken = (double)broken_weights(t);
-    trainer_world_max(t, tensor_at(&broken, F64, (int64_t[]){ 1 }, 1));                 /* <-> tp, dp+cp, pp */
+    trainer_world_max(t, tensor_at(&broken, F64, (int64_t[]){ 1 }, 1));            /* <-> tp, dp+cp, pp */
     if (broken > 0)
-        return fail(BAD_FILE, "%s gives a loss that is not finite: %.0f of its weights%s are NaN or infinite; load "
-                    "an earlier checkpoint", path, broken, comm_size(t->world) > 1 ? " on one rank" : "");
+        return fail(BAD_FILE, "%s gives a loss that is not finite: %.0f of its weights%s are NaN or "
+                    "infinite; load an earlier checkpoint", path, broken,
+                    comm_size(t->world) > 1 ? " on one rank" : "");
     return fail(BAD_FILE, "%s gives a loss that is not finite, though all its weights are finite numbers: "
                 "activations exceed the range of %s%s", path, train_config_type(t->config),
                 strcmp(train_config_type(t->config), "fp32") ? "; evaluate it without that type" : "");
@@ -113,8 +114,9 @@ static Status evaluate(Trainer *t, const Task *task)
         log_line("evaluates step %lld of %s; %s%s%s%s", (long long)state.step, path,
                  train_config_type(t->config), kernels_of(t) ? ", " : "", kernels_of(t) ? kernels_of(t) : "",
                  kernels_of(t) ? " kernels" : "");
+    bool blocks = task->blocks.kind != BREAK_OVERLAPPING;
     Windows w = { .ids = task->ids, .count = task->count, .config = trainer_loader_config(t),
-                  .overlap = task->o->overlap, .blocks = task->blocks.table ? &task->blocks : NULL };
+                  .overlap = task->o->overlap, .blocks = blocks ? &task->blocks : NULL };
     int64_t began = seam.clock();
     double loss = trainer_evaluate(t, windows_steps(&w), fill, &w);
     /* The loss is all-reduced, so that every rank takes this branch or none does. */

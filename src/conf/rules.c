@@ -502,8 +502,8 @@ static Status rule_valid_sets(const Options *o)
 static Status rule_overlap(const Options *o)
 {
     if (o->command != FOR_EVAL || o->overlap < o->context) return OK;
-    return fail(BAD_OPTION, "%s leaves no token of a window of %" PRId64 " (%s) to be predicted; give %" PRId64
-                " or less", TYPED(OPTION_overlap), o->context, TYPED(OPTION_context), o->context - 1);
+    return fail(BAD_OPTION, "%s leaves no token of a window of %" PRId64 " (%s) to be predicted; give %"
+                PRId64 " or less", TYPED(OPTION_overlap), o->context, TYPED(OPTION_context), o->context - 1);
 }
 
 /* --- what a command needs ------------------------------------------------------------------------------- */

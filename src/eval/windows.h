@@ -3,8 +3,9 @@
 /* Divides a text into windows for the measurement of perplexity, as Megatron-LM does with --overlapping-eval
  * S - overlap. Window k has the ids from k (S - overlap) on and predicts the S that follow each of them. All
  * predictions of the first window count; of the others those of the first `overlap` ids are context only. So
- * every id but the first is predicted exactly once. Or a window predicts the tokens of one block. Windows are distributed over the data-parallel and context-parallel ranks as training samples
- * are. What is beyond the text in the last window and the last batch has loss weight 0. */
+ * every id but the first is predicted exactly once. Or a window predicts the tokens of one block. Windows are
+ * distributed over the data-parallel and context-parallel ranks as training samples are. What is beyond the
+ * text in the last window and the last batch has loss weight 0. */
 #include "data/loader.h"
 
 typedef struct {
