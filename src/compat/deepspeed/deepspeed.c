@@ -242,7 +242,7 @@ static OptionIndex option_of(const DeepSpeed *d, const Dialect *row)
 
 /* ---- names that are not known ---- */
 
-/* Whether a value says that something is off: false, or a group with enabled: false or of such values only. */
+/* Whether a value says that something is off: false, a group with enabled: false, or one of such values. */
 static bool is_off(const json_t *value)
 {
     const char *name;
@@ -261,8 +261,8 @@ static bool is_empty(const json_t *value)
            (json_is_object(value) && !json_object_size(value));
 }
 
-/* DeepSpeed passes over names that it does not know, but for parameters of optimizers and schedulers. One whose
- * value asks for nothing is passed over here too. */
+/* DeepSpeed passes over names that it does not know, but for parameters of optimizers and schedulers. One
+ * whose value asks for nothing is ignored here. */
 static void refuse_unknown(DeepSpeed *d, const char *key, const json_t *value)
 {
     char why[DEEPSPEED_WHY], name[DEEPSPEED_KEY];
