@@ -13,6 +13,7 @@
 #include "cli/fairseq/fairseq.h"
 #include "cli/setup/setup.h"
 #include "cli/setup/tokenizer.h"
+#include "corpus/read/encoding.h"
 #include "data/token_facts.h"
 #include "comm/broadcast.h"
 #include "corpus/read/codec.h"
@@ -160,11 +161,16 @@ static Status ids_of_text(Task *task, const Tokenizer *t, const char *path)
         return status;
     }
     const char *text = (const char *)map.data;
-    int64_t bytes = (int64_t)map.size, capacity = tokenizer_max_ids(t, text, bytes);
+    Buffer  converted = { 0 };
+    int64_t bytes = (int64_t)map.size;
+    status = text_to_utf8(&text, &bytes, &converted, task->o->input_encoding, path);
+    int64_t capacity = status == OK ? tokenizer_max_ids(t, text, bytes) : 0;
     task->ids   = malloc(((size_t)capacity + 1) * sizeof *task->ids);
-    task->count = task->ids ? t->encode(t, task->ids, text, bytes) : 0;
+    task->count = task->ids && status == OK ? t->encode(t, task->ids, text, bytes) : 0;
     task->bytes = task->count > 0 ? bytes - first_bytes(t, task->ids[0]) : 0;
     file_unmap(&map);
+    buffer_free(&converted);
+    TRY(status);
     if (!task->ids) return fail(NO_MEMORY, "no memory for the %lld tokens of %s", (long long)capacity, path);
     return task->count < 0 ? BAD_FILE : OK;                     /* encode has written the message */
 }

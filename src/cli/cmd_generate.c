@@ -133,14 +133,15 @@ static void report_greedy(const Options *o)
 static Status prepare(Task *task, Options *o)
 {
     TRY(setup_train_config(&task->config, o));
-    TRY(tokenizer_open(&task->tokenizer, setup_tokenizer_path(o)));
+    if (setup_without_tokenizer(o)) tokenizer_ids_only(&task->tokenizer, (int32_t)o->vocabulary);
+    else TRY(tokenizer_open(&task->tokenizer, setup_tokenizer_path(o)));
     const char *file = o->prompt_jsonl ? o->prompt_jsonl : o->prompt_file;
     PromptsAsked asked = { .option = "--prompt", .text = &o->prompt, .texts = file ? 0 : 1,
         .file = file, .json = o->prompt_jsonl != NULL,
         .rule = { .sampling = setup_sampling(o), .logprobs = (int)o->logprobs, .beams = (int)o->beams,
                   .length_penalty = o->length_penalty, .stop = o->stop.text, .stops = o->stop.count,
                   .typed = generation_typed(o) },
-        .each = o->return_sequences,
+        .each = o->return_sequences, .encoding = o->input_encoding,
         .most_option = "--max-new-tokens", .most = o->max_new_tokens,
         .most_typed = options_typed_by_person(o, OPTION_max_new_tokens) };
     TRY(prompts_read(&task->prompts, &asked, &task->tokenizer, &task->config.model));

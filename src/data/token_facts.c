@@ -46,7 +46,7 @@ Status token_facts_largest(int64_t *largest, const TokenFile *file, const volati
     for (; r.at < file->tokens; r.at += AT_ONCE) {
         r.count = file->tokens - r.at < AT_ONCE ? file->tokens - r.at : AT_ONCE;
         TRY(token_file_guarded(file, measure_guarded, &r));
-        if (stop && *stop) return fail(INTERRUPTED, "stopped by a signal");
+        if (stop && *stop) return fail(INTERRUPTED, "stopped by a signal; nothing is written");
     }
     *largest = file->tokens ? (int64_t)r.largest : -1;
     return OK;

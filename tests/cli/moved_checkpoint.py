@@ -173,10 +173,12 @@ def speedrun_folder(folder, copied, empty):
 
 def main():
     with run.work_folder() as folder:
-        data = run.corpus(folder)
+        run.corpus(folder)
         tokenizer = os.path.join(folder, "learned.json")
         run.jotun("tokenizer", "train", "--input", os.path.join(folder, "text.txt"), "--vocab-size", 280, "--output", tokenizer)
         pair_of(tokenizer, os.path.join(folder, "pair"))
+        run.jotun("prepare", "--input", os.path.join(folder, "text.txt"), "--tokenizer", tokenizer, "--append-eod", "--output-prefix", os.path.join(folder, "learned"))
+        data = os.path.join(folder, "learned_text_document")
         older(folder, data, tokenizer)
         works_anywhere(folder, data, os.path.join(folder, "pair"), "pair")
         copied, empty = works_anywhere(folder, data, tokenizer, "json")

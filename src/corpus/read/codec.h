@@ -23,6 +23,8 @@ typedef struct {
      * nowhere. NULL: the format's first bytes are too few to find members by. A wrong guess must be
      * possible to detect by decompressing. */
     int64_t     (*start)(const char *text, size_t bytes, size_t from);
+    /* Sets the largest window, 2^log bytes. NULL: the format bounds it. */
+    void        (*window)(void *state, int log);
 } Codec;
 
 const Codec *codec_by_ending(const char *path);                     /* NULL: not compressed */
