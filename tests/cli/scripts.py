@@ -11,7 +11,9 @@ from run import corpus, jotun
 HERE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "conf", "scripts")
 run.JOTUN = os.path.abspath(run.JOTUN)
 # What a script is called with; the others without arguments.
-ARGUMENTS = {"deepspeed_gpt.sh": [["125"], ["350"], ["1.3"], ["6.7"], ["13"]]}
+PLACES = [["checkpoints", "vocab.json", "merges.txt", "data"]]
+ARGUMENTS = {"deepspeed_gpt.sh": [["125"], ["350"], ["1.3"], ["6.7"], ["13"]],
+             **{f"megatron_gpt_{size}.sh": PLACES for size in ("125m", "350m", "1p3b", "13b", "175b")}}
 # What is computed of several keys.
 COMPUTED = {"nemo_gpt_126m.yaml": {"lr-decay-iters": "50000", "apply-layernorm-1p": "true", "data-order": "megatron"}}
 # Of the layout: one process has one rank.
