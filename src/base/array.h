@@ -1,7 +1,7 @@
 #ifndef BASE_ARRAY_H
 #define BASE_ARRAY_H
-/* Growable arrays. Their owner keeps the items, a count, and the room: how many items there is memory for. All
- * begin as 0, count and room are integers of any type, and the owner frees the items.
+/* Growable arrays. Their owner keeps the items, a count, and the room: how many items there is memory for.
+ * All begin as 0, count and room are integers of any type, and the owner frees the items.
  *
  *     struct { Word *word; int32_t words, room; } d = { 0 };
  *     TRY(ARRAY_RESERVE(d.word, d.room, d.words + 1));

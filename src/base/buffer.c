@@ -41,8 +41,9 @@ Status buffer_add_number(Buffer *b, uint64_t number, int count)
     return OK;
 }
 
-/* What a character is replaced by; NULL: it stays. Broken bytes, U+FFFE and U+FFFF (which XML forbids), and the
- * control characters C1, which a terminal would obey, become U+FFFD; those of ASCII a picture of themselves. */
+/* What a character is replaced by; NULL: it stays. Broken bytes, U+FFFE and U+FFFF (which XML forbids), and
+ * the control characters C1, which a terminal would obey, become U+FFFD; those of ASCII become a picture of
+ * themselves. */
 static const char *html_reference(char picture[4], uint32_t point)
 {
     switch (point) {

@@ -1,8 +1,9 @@
 #ifndef BASE_BUFFER_H
 #define BASE_BUFFER_H
 /* The one text and byte string that grows. It begins as { 0 }, never shrinks, and is usually kept by a thread
- * and used again for every document, so that after a few of them nothing is allocated any more. Functions that
- * append fail only with NO_MEMORY, which leaves the buffer as it was. JSON is appended by base/json_text.h. */
+ * and used again for every document, so that after a few of them nothing is allocated any more. Functions
+ * that append fail only with NO_MEMORY, which leaves the buffer as it was; those named ..._or_stop end the
+ * job instead. JSON is appended by base/json_text.h. */
 #include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
@@ -40,9 +41,22 @@ static inline Status buffer_add_text(Buffer *buffer, const char *text)
 Status buffer_format(Buffer *buffer, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* The lowest `count` bytes of the number, the lowest first. */
 Status buffer_add_number(Buffer *buffer, uint64_t number, int count);
-/* Text from anywhere for an HTML page or its attributes: & < > " ' become references, and what is no character
- * U+FFFD. */
+/* Text from anywhere for an HTML page or its attributes: & < > " ' become references, and what is no
+ * character U+FFFD. */
 Status buffer_add_html(Buffer *buffer, const char *text, int64_t bytes);
+static inline void buffer_add_or_stop(Buffer *buffer, const void *data, int64_t bytes)
+{
+    CHECK(buffer_add(buffer, data, bytes) == OK, "%s", fail_text());
+}
+static inline void buffer_add_text_or_stop(Buffer *buffer, const char *text)
+{
+    buffer_add_or_stop(buffer, text, (int64_t)strlen(text));
+}
+static inline void buffer_add_number_or_stop(Buffer *buffer, uint64_t number, int count)
+{
+    CHECK(buffer_add_number(buffer, number, count) == OK, "%s", fail_text());
+}
+
 /* Puts a NUL after the bytes in use, which is not one of them, and returns the text; NULL without memory. */
 const char *buffer_string(Buffer *buffer);
 void   buffer_free(Buffer *buffer);     /* it can be used again afterwards, as { 0 } */

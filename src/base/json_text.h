@@ -1,7 +1,7 @@
 #ifndef BASE_JSON_TEXT_H
 #define BASE_JSON_TEXT_H
-/* Writes JSON piece by piece into a buffer; names, numbers and brackets by buffer_format. All functions append,
- * and fail only with NO_MEMORY. */
+/* Writes JSON piece by piece into a buffer; names, numbers and brackets by buffer_format. All functions
+ * append, and fail only with NO_MEMORY. */
 #include "base/buffer.h"
 
 typedef struct { const char *text; int64_t bytes; } JsonText;      /* not owned, no NUL at its end */

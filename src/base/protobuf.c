@@ -6,21 +6,11 @@
 enum { FIELD_MOST = (1 << 29) - 1, VARINT_BYTES = 10 };
 
 /* ---- writing ---- */
-static void add(Buffer *out, const void *data, int64_t bytes)
-{
-    CHECK(buffer_add(out, data, bytes) == OK, "%s", fail_text());
-}
-
-static void add_number(Buffer *out, uint64_t number, int bytes)
-{
-    CHECK(buffer_add_number(out, number, bytes) == OK, "%s", fail_text());
-}
-
 /* Seven bits a byte, the lowest first; the highest bit says that more follow. */
 void protobuf_varint(Buffer *out, uint64_t number)
 {
-    for (; number >= 128; number >>= 7) add_number(out, number | 128, 1);
-    add_number(out, number, 1);
+    for (; number >= 128; number >>= 7) buffer_add_number_or_stop(out, number | 128, 1);
+    buffer_add_number_or_stop(out, number, 1);
 }
 
 static void tag(Buffer *out, int field, ProtobufKind kind)
@@ -39,7 +29,7 @@ void protobuf_double(Buffer *out, int field, double value)
     uint64_t bits;
     memcpy(&bits, &value, sizeof bits);
     tag(out, field, PROTOBUF_64);
-    add_number(out, bits, 8);
+    buffer_add_number_or_stop(out, bits, 8);
 }
 
 void protobuf_float(Buffer *out, int field, float value)
@@ -47,7 +37,7 @@ void protobuf_float(Buffer *out, int field, float value)
     uint32_t bits;
     memcpy(&bits, &value, sizeof bits);
     tag(out, field, PROTOBUF_32);
-    add_number(out, bits, 4);
+    buffer_add_number_or_stop(out, bits, 4);
 }
 
 void protobuf_text(Buffer *out, int field, const char *text)
@@ -55,7 +45,7 @@ void protobuf_text(Buffer *out, int field, const char *text)
     int64_t bytes = (int64_t)strlen(text);
     tag(out, field, PROTOBUF_BYTES);
     protobuf_varint(out, (uint64_t)bytes);
-    add(out, text, bytes);
+    buffer_add_or_stop(out, text, bytes);
 }
 
 int64_t protobuf_begin(Buffer *out) { return out->bytes; }
@@ -74,7 +64,7 @@ void protobuf_end(Buffer *out, int field, int64_t begin)
 }
 
 /* ---- reading ---- */
-static Status varint_read(uint64_t *value, Reader *r)
+static Status varint_read(uint64_t *value, ByteReader *r)
 {
     *value = 0;
     for (int shift = 0; shift < 64; shift += 7) {
@@ -86,7 +76,7 @@ static Status varint_read(uint64_t *value, Reader *r)
     return reader_refuse(r, "a number of more than 64 bits");
 }
 
-Status protobuf_next(ProtobufField *f, Reader *r)
+Status protobuf_next(ProtobufField *f, ByteReader *r)
 {
     uint64_t head, length;
     const uint8_t *at = NULL;

@@ -14,8 +14,8 @@ void    protobuf_integer(Buffer *out, int field, int64_t value);
 void    protobuf_double (Buffer *out, int field, double value);
 void    protobuf_float  (Buffer *out, int field, float value);
 void    protobuf_text   (Buffer *out, int field, const char *text);
-/* A message in a message: its fields are those that are added between begin and end. begin returns a number that
- * end takes. */
+/* A message in a message: its fields are those that are added between begin and end. begin returns a number
+ * that end takes. */
 int64_t protobuf_begin  (Buffer *out);
 void    protobuf_end    (Buffer *out, int field, int64_t begin);
 
@@ -23,13 +23,18 @@ void    protobuf_end    (Buffer *out, int field, int64_t begin);
 typedef struct {
     uint64_t     field;            /* its number in the .proto file, 1 to 2^29 - 1 */
     ProtobufKind kind;
-    uint64_t     number;           /* the value, but of kind PROTOBUF_BYTES: of a float or a double its bits */
-    Reader       bytes;            /* the value of kind PROTOBUF_BYTES: a message, or text; otherwise empty */
+    uint64_t     number;           /* the value, except of PROTOBUF_BYTES; the bits of a float or double */
+    ByteReader   bytes;            /* the value of PROTOBUF_BYTES: a message or a text; otherwise empty */
 } ProtobufField;
 
-/* The next field of a message, of which reader_left is above 0. BAD_FILE where its bytes are no field, or groups,
- * which proto3 has no more. */
-Status protobuf_next(ProtobufField *field, Reader *message);
+/* The next field of a message, of which reader_left is above 0. BAD_FILE where its bytes are no field, or a
+ * group, which proto3 no longer has. */
+Status protobuf_next(ProtobufField *field, ByteReader *message);
+/* False at the end of the message, and where its bytes are no field. */
+static inline bool protobuf_has_next(ProtobufField *field, ByteReader *message)
+{
+    return reader_left(message) && protobuf_next(field, message) == OK;
+}
 /* The value of kind PROTOBUF_32 as a float. */
 float  protobuf_float_of(const ProtobufField *field);
 #endif

@@ -16,24 +16,24 @@ typedef struct {
     const uint8_t *begin;           /* of the file, from which messages count */
     const char    *path;            /* for messages; the caller's */
     const char    *hint;            /* what a person can do, at the end of messages; NULL: nothing */
-} Reader;
+} ByteReader;
 
-static inline Reader reader_open(const void *data, size_t bytes, const char *path, const char *hint)
+static inline ByteReader reader_open(const void *data, size_t bytes, const char *path, const char *hint)
 {
     const uint8_t *at = data;
-    return (Reader){ at, at + bytes, at, path, hint };
+    return (ByteReader){ at, at + bytes, at, path, hint };
 }
 
-static inline size_t reader_left(const Reader *r)   { return (size_t)(r->end - r->at); }
-static inline size_t reader_offset(const Reader *r) { return (size_t)(r->at - r->begin); }
+static inline size_t reader_left(const ByteReader *r)   { return (size_t)(r->end - r->at); }
+static inline size_t reader_offset(const ByteReader *r) { return (size_t)(r->at - r->begin); }
 
 /* Fails with the file, the byte at which the reader is, a reason and the hint. */
-Status reader_refuse(const Reader *r, const char *format, ...) __attribute__((format(printf, 2, 3)));
+Status reader_refuse(const ByteReader *r, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* The case of reader_bytes in which they are not there. */
-Status reader_short(const Reader *r, uint64_t bytes, const char *what);
+Status reader_short(const ByteReader *r, uint64_t bytes, const char *what);
 
 /* *piece: the next `bytes` bytes, in the file. `what` names them in messages. */
-static inline Status reader_bytes(const uint8_t **piece, Reader *r, uint64_t bytes, const char *what)
+static inline Status reader_bytes(const uint8_t **piece, ByteReader *r, uint64_t bytes, const char *what)
 {
     if (bytes > reader_left(r)) return reader_short(r, bytes, what);
     *piece = r->at;
@@ -49,7 +49,7 @@ static inline uint64_t little_endian(const uint8_t *at, int bytes)
     return number;
 }
 
-static inline Status reader_number(uint64_t *number, Reader *r, int bytes, const char *what)
+static inline Status reader_number(uint64_t *number, ByteReader *r, int bytes, const char *what)
 {
     const uint8_t *at = NULL;
     TRY(reader_bytes(&at, r, (uint64_t)bytes, what));
@@ -58,7 +58,8 @@ static inline Status reader_number(uint64_t *number, Reader *r, int bytes, const
 }
 
 /* A signed number of `bytes` bytes, which must be within its range. After a failure the reader is at it. */
-Status reader_integer(int64_t *value, Reader *r, int bytes, int64_t least, int64_t most, const char *what);
+Status reader_integer(int64_t *value, ByteReader *r, int bytes, int64_t least, int64_t most,
+                      const char *what);
 /* The same of four bytes. */
-Status reader_int32(int32_t *value, Reader *r, int32_t least, int32_t most, const char *what);
+Status reader_int32(int32_t *value, ByteReader *r, int32_t least, int32_t most, const char *what);
 #endif

@@ -1,6 +1,7 @@
 #ifndef BASE_UTF8_H
 #define BASE_UTF8_H
-/* UTF-8 as RFC 3629 defines it: only the shortest encoding of a code point is valid, and surrogates are not. */
+/* UTF-8 as RFC 3629 defines it: only the shortest encoding of a code point is valid, and surrogates are
+ * not. */
 #include <stdint.h>
 #include "base/buffer.h"
 
@@ -27,8 +28,9 @@ static inline int utf8_decode_wide(uint32_t *point, const uint8_t *p, int64_t le
     return following + 1;
 }
 
-/* The character at p, of which at most `left` >= 1 bytes are read. Returns its length, 1 to 4. A byte that begins
- * no valid character is UTF8_BROKEN and has length 1, so that a caller who advances visits every byte once. */
+/* The character at p, of which at most `left` >= 1 bytes are read. Returns its length, 1 to 4. A byte that
+ * begins no valid character is UTF8_BROKEN and has length 1, so that a caller who advances visits every byte
+ * once. */
 static inline int utf8_decode(uint32_t *point, const uint8_t *p, int64_t left)
 {
     if (*p >= 0x80) return utf8_decode_wide(point, p, left);

@@ -12,6 +12,7 @@
 #include "cli/command.h"
 #include "cli/fairseq/fairseq.h"
 #include "cli/setup/setup.h"
+#include "cli/setup/tokenizer.h"
 #include "comm/broadcast.h"
 #include "corpus/read/codec.h"
 #include "eval/windows.h"
@@ -137,7 +138,7 @@ static Status ids_of_text(Task *task, const Tokenizer *t, const char *path)
 static Status ids_of_file(Task *task, const char *path)
 {
     Tokenizer t;
-    TRY(tokenizer_open(&t, task->o->tokenizer));
+    TRY(tokenizer_open(&t, setup_tokenizer_path(task->o)));
     Status status = ids_of_text(task, &t, path);
     tokenizer_close(&t);
     return status;
@@ -161,7 +162,10 @@ static Status blocks_of(Task *task)
     Tokenizer   t;
     int32_t     eod = -1;
     if (breaks == BREAK_OVERLAPPING) return OK;
-    if (!task->file.fairseq && tokenizer_open(&t, task->o->tokenizer) == OK) eod = t.eod, tokenizer_close(&t);
+    if (!task->file.fairseq && tokenizer_open(&t, setup_tokenizer_path(task->o)) == OK) {
+        eod = t.eod;
+        tokenizer_close(&t);
+    }
     TRY(blocks_open(&task->blocks, &task->file, 0, task->file.sequences, breaks,
                     task->config.model.sequence - task->o->overlap, eod));
     memmove(task->ids + 1, task->ids, (size_t)task->count * sizeof *task->ids);

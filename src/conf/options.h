@@ -152,6 +152,7 @@ typedef struct Options {
     struct {
         const char *path, *options;        /* its step directory; its options as one JSON object */
         const char *tokenizer, *fingerprint, *change;   /* change: that of the tokenizer in a resumed run */
+        const char *tokenizer_path;        /* where its tokenizer is now; NULL: at the name that it records */
         const char *given;                 /* names of options that a person gave; NULL: not known. Where they
                                               are known, `options` are all of a run of jotun train */
         const char *kernels;               /* family of kernels that computed its steps */

@@ -107,3 +107,41 @@ Status tokenizer_file_find(TokenizerFile *f, const char *name)
                 " .model, or a directory with encoder.json and vocab.bpe, or vocab.json and"
                 " merges.txt", name);
 }
+
+static void part_add(TokenizerPart *part, const char *path, const char *name)
+{
+    snprintf(part->path, sizeof part->path, "%s", path);
+    snprintf(part->name, sizeof part->name, "%s", name);
+}
+
+static const char *leaf_of(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash ? slash + 1 : path;
+}
+
+static void own_name(char name[64], const char *path)
+{
+    static const char plain[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-";
+    const char *leaf = leaf_of(path), *dot = strrchr(leaf, '.');
+    bool usual = *leaf != '.' && strlen(leaf) < 64 && !leaf[strspn(leaf, plain)];
+    snprintf(name, 64, "%s%s", usual ? "" : "tokenizer", usual ? leaf : dot ? dot : "");
+}
+
+int tokenizer_file_parts(TokenizerPart part[TOKENIZER_PARTS], const TokenizerFile *f)
+{
+    static const char *const beside[] = { "tokenizer_config.json", "special_tokens_map.json",
+                                          "added_tokens.json", "chat_template.jinja", "tokenizer.model" };
+    char path[1024], name[64];
+    int  parts = 0;
+    bool gpt2 = f->kind == TOKENIZER_FILE_PAIR && !strcmp(leaf_of(f->merges), "vocab.bpe");
+    if (f->kind == TOKENIZER_FILE_BYTES) return 0;
+    own_name(name, f->path);
+    bool pair = f->kind == TOKENIZER_FILE_PAIR;
+    part_add(&part[parts++], f->path, !pair ? name : gpt2 ? "encoder.json" : "vocab.json");
+    if (pair) part_add(&part[parts++], f->merges, gpt2 ? "vocab.bpe" : "merges.txt");
+    for (size_t i = 0; i < sizeof beside / sizeof *beside; i++)
+        if (strcmp(beside[i], part[0].name) && tokenizer_file_beside(path, f, beside[i]))
+            part_add(&part[parts++], path, beside[i]);
+    return parts;
+}

@@ -39,8 +39,8 @@ static inline int unicode_is_symbol(uint32_t point)
     return page < (uint32_t)unicode_pages && unicode_row[unicode_page[page]][point & 255] & SYMBOL;
 }
 
-/* The character at p, of which at most `left` >= 1 bytes are read (base/utf8.h). rune_at handles ASCII inline,
- * rune_wide all other characters. */
+/* The character at p, of which at most `left` >= 1 bytes are read (base/utf8.h). rune_at handles ASCII
+ * inline, rune_wide all other characters. */
 Rune rune_wide(const uint8_t *p, int64_t left);
 static inline Rune rune_at(const uint8_t *p, int64_t left)
 {

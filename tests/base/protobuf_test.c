@@ -46,7 +46,7 @@ static void nests(void **state)
     for (int i = 0; i < 300; i++) protobuf_varint(&b, 7);
     protobuf_end(&b, 15, inner);
     protobuf_end(&b, 16, outer);
-    Reader r = reader_open(b.text, (size_t)b.bytes, "x", NULL);
+    ByteReader r = reader_open(b.text, (size_t)b.bytes, "x", NULL);
     assert_int_equal(protobuf_next(&f, &r), OK);
     assert_int_equal(f.field, 16);
     assert_int_equal(reader_left(&r), 0);
@@ -59,7 +59,7 @@ static void nests(void **state)
 
 static const char message[] = "\x08\x96\x01" "\x12\x07testing" "\x1d\xcd\xcc\xcc\xbd" "\x21\0\0\0\0\0\0\xf8\x3f";
 
-static Status all_read(ProtobufField field[4], Reader r, int *count)
+static Status all_read(ProtobufField field[4], ByteReader r, int *count)
 {
     for (*count = 0; reader_left(&r); ++*count) TRY(protobuf_next(&field[*count], &r));
     return OK;
@@ -88,6 +88,21 @@ static void every_truncated_length(void **state)
     assert_true(f[3].kind == PROTOBUF_64 && f[3].number == 0x3ff8000000000000);
 }
 
+/* Every byte changed in every way: what is read stays inside. */
+static void every_changed_byte(void **state)
+{
+    (void)state;
+    char data[sizeof message];
+    for (size_t place = 0; place + 1 < sizeof message; place++)
+        for (int change = 1; change < 256; change++) {
+            ProtobufField f;
+            memcpy(data, message, sizeof message);
+            data[place] = (char)(data[place] ^ change);
+            ByteReader r = reader_open(data, sizeof message - 1, "x", NULL);
+            while (protobuf_has_next(&f, &r)) assert_true(f.bytes.at <= f.bytes.end && f.bytes.end <= r.end);
+        }
+}
+
 static void what_is_no_field(void **state)
 {
     (void)state;
@@ -103,7 +118,7 @@ static void what_is_no_field(void **state)
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         ProtobufField f;
-        Reader r = reader_open(rows[i].bytes, rows[i].count, "x", NULL);
+        ByteReader r = reader_open(rows[i].bytes, rows[i].count, "x", NULL);
         assert_int_equal(protobuf_next(&f, &r), BAD_FILE);
         assert_contains(fail_text(), rows[i].why);
     }
@@ -115,6 +130,7 @@ int main(void)
         cmocka_unit_test(writes_known_bytes),
         cmocka_unit_test(nests),
         cmocka_unit_test(every_truncated_length),
+        cmocka_unit_test(every_changed_byte),
         cmocka_unit_test(what_is_no_field),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -8,7 +8,7 @@
 static const uint8_t file[] = { 0x0c, 0, 0, 0, 0xfe, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 'a', 'b', 0x34, 0x12 };
 
 /* All of the file above; *value: the signed number in it */
-static Status file_read(int64_t *value, Reader *r)
+static Status file_read(int64_t *value, ByteReader *r)
 {
     int32_t        version;
     uint64_t       end;
@@ -26,7 +26,7 @@ static void whole_file(void **state)
 {
     (void)state;
     int64_t value;
-    Reader  r = reader_open(file, sizeof file, "x.bin", NULL);
+    ByteReader  r = reader_open(file, sizeof file, "x.bin", NULL);
     assert_int_equal(file_read(&value, &r), OK);
     assert_int_equal(value, -2);
     assert_int_equal(reader_left(&r), 0);
@@ -43,7 +43,7 @@ static void every_truncated_length(void **state)
         size_t  from = bytes < 4 ? 0 : bytes < 12 ? 4 : bytes < 14 ? 12 : 14;
         uint8_t *cut = malloc(bytes + !bytes);
         memcpy(cut, file, bytes);
-        Reader r = reader_open(cut, bytes, "x.bin", "copy it again");
+        ByteReader r = reader_open(cut, bytes, "x.bin", "copy it again");
         assert_int_equal(file_read(&value, &r), BAD_FILE);
         snprintf(wanted, sizeof wanted, "x.bin: byte %zu: the %s: %d bytes are expected and %zu are left; copy it again",
                  from, from == 0 ? "version" : from == 4 ? "number" : from == 12 ? "text" : "end",
@@ -65,7 +65,7 @@ static void ranges(void **state)
         int64_t value;
         uint8_t bytes[8];
         for (int b = 0; b < 8; b++) bytes[b] = (uint8_t)((uint64_t)rows[i].value >> 8 * b);
-        Reader r = reader_open(bytes, sizeof bytes, "x", NULL), again = r;
+        ByteReader r = reader_open(bytes, sizeof bytes, "x", NULL), again = r;
         assert_int_equal(reader_integer(&value, &r, rows[i].bytes, rows[i].least, rows[i].most, "it"), OK);
         assert_int_equal(value, rows[i].value);
         assert_int_equal(reader_offset(&r), rows[i].bytes);
@@ -73,7 +73,7 @@ static void ranges(void **state)
         assert_int_equal(reader_offset(&again), 0);
     }
     int32_t version;
-    Reader  r = reader_open(file, sizeof file, "x.bin", NULL);
+    ByteReader  r = reader_open(file, sizeof file, "x.bin", NULL);
     assert_int_equal(reader_int32(&version, &r, 13, 14, "the version"), BAD_FILE);
     assert_string_equal(fail_text(), "x.bin: byte 0: the version is 12, which is not one of 13 to 14");
 }
@@ -83,7 +83,7 @@ static void huge_lengths(void **state)
 {
     (void)state;
     const uint8_t *piece = NULL;
-    Reader r = reader_open(file, sizeof file, "x", NULL);
+    ByteReader r = reader_open(file, sizeof file, "x", NULL);
     assert_int_equal(reader_bytes(&piece, &r, UINT64_MAX, "it"), BAD_FILE);
     assert_int_equal(reader_bytes(&piece, &r, (uint64_t)INT64_MAX + 1, "it"), BAD_FILE);
     assert_int_equal(reader_bytes(&piece, &r, sizeof file + 1, "it"), BAD_FILE);

@@ -3,7 +3,6 @@
 #include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include "base/file.h"
 #include "base/log.h"
 #include "cli/in_out.h"
@@ -125,7 +124,7 @@ static Status refuse_prefix(const char *load)
  * weights of another. */
 static Status find_checkpoint(Options *o)
 {
-    char path[1024];
+    char path[1024], copy[1024] = "";
     bool found;
     CheckpointFacts facts;
     if (setup_foreign_folder(o)) return find_foreign(o);
@@ -150,8 +149,11 @@ static Status find_checkpoint(Options *o)
         o->checkpoint.tokenizer   = options_hold(o, tokenizer.name);
         o->checkpoint.fingerprint = options_hold(o, tokenizer.fingerprint);
     }
+    Status status = options_typed_by_person(o, OPTION_tokenizer) ? OK
+                  : setup_checkpoint_tokenizer(copy, path, &tokenizer);
+    if (status == OK && *copy) o->checkpoint.tokenizer_path = options_hold(o, copy);
     checkpoint_facts_free(&facts);
-    return OK;
+    return status;
 }
 
 /* The model's shape is the checkpoint's, but for options that a person gives, which judge_with_checkpoint
@@ -159,11 +161,6 @@ static Status find_checkpoint(Options *o)
 static Status take_checkpoint_options(Options *o)
 {
     if (!o->checkpoint.path && o->fairseq && o->command == FOR_EVAL) return fairseq_no_checkpoint(o);
-    char inner[1024];
-    struct stat about;
-    if (!o->checkpoint.path && snprintf(inner, sizeof inner, "%s/checkpoint", o->load) < (int)sizeof inner &&
-        stat(inner, &about) == 0 && S_ISDIR(about.st_mode))
-        return fail(BAD_FILE, "--load %s is the directory of a speedrun; its model is in %s", o->load, inner);
     if (!o->checkpoint.path)
         return fail(BAD_FILE, "--load %s holds no checkpoint; give the directory that jotun train --save"
                     " wrote",

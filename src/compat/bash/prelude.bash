@@ -21,16 +21,27 @@ unset JOTUN_NAME
 exec {BASH_XTRACEFD}>>"$JOTUN_RUN/trace"
 # Copies of the first letter tell how deep a substitution is; then process, file and line.
 PS4=$'\1$BASHPID\2$BASH_SOURCE\2$LINENO\2'
+set -T
+JOTUN_TRAP='set -x'                         # before each command: a script's own `set +x` would end the trace
 if [ -n "$JOTUN_LENIENT" ]; then
   exit() { return 0; }                      # the trace has each call of it
-  cd() { builtin cd "$@" || return 0; }
+  cd() { builtin cd "$@" || : JOTUN_FAILED $? "cd $*"; }
   shopt -s execfail
-  set -TE
-  trap ': JOTUN_FAILED $? "$BASH_COMMAND"' ERR
-  trap 'set +eu -x' DEBUG
-else
-  set -T
-  trap ': JOTUN_FAILED $? "$BASH_COMMAND"' ERR
-  trap 'set -x' DEBUG                       # before each command: a script's own `set +x` would end the trace
+  set -E
+  JOTUN_TRAP='set +eu -x'
 fi
+if [ -n "$JOTUN_EXEC" ]; then               # real programs are not covered here: exec starts their recorders
+  JOTUN_TRAP='set +x
+  case $BASH_COMMAND in "exec "[a-zA-Z/\$\"]*)
+    JOTUN_REST=${BASH_COMMAND#exec }
+    JOTUN_WORD=${JOTUN_REST%% *}
+    JOTUN_REST=${JOTUN_REST#"$JOTUN_WORD"}
+    eval "JOTUN_WORD=$JOTUN_WORD"
+    [ -e "$JOTUN_RUN/bin/${JOTUN_WORD##*/}" ] && eval "exec $JOTUN_RUN/bin/${JOTUN_WORD##*/} $JOTUN_REST" ;;
+  esac
+  '$JOTUN_TRAP
+fi
+trap ': JOTUN_FAILED $? "$BASH_COMMAND"' ERR
+trap "$JOTUN_TRAP" DEBUG
+unset JOTUN_TRAP JOTUN_EXEC
 set -x

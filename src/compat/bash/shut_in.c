@@ -83,10 +83,17 @@ static bool is_plain_path(const char *path)
 static Status put_prelude(const char *at, const char *seen_as, const RunInput *in)
 {
     Buffer text = { 0 };
-    Status status = buffer_format(&text, "JOTUN_RUN=%s JOTUN_LENIENT=%s\n", seen_as, in->lenient ? "1" : "");
+    bool   covered = !strcmp(seen_as, "/.jotun");       /* by recorders, which Landlock cannot do */
+    Status status = buffer_format(&text, "JOTUN_RUN=%s JOTUN_LENIENT=%s JOTUN_EXEC=%s\n", seen_as, in->lenient ? "1" : "", covered ? "" : "1");
     if (status == OK) status = buffer_add(&text, launch_prelude, (int64_t)launch_prelude_bytes);
     if (status == OK && in->host)                       /* after which the trace is on */
         status = buffer_format(&text, "HOSTNAME=%s\n", in->host);
+    for (const char *const *name = recorded_names; !covered && *name && status == OK; name++)
+        for (int i = 0; i < 3 && status == OK; i++) {
+            static const char *const folders[] = { "/usr/bin", "/usr/local/bin", "/bin" };
+            if (strcmp(*name, "sh") && strcmp(*name, "sleep"))
+                status = buffer_format(&text, "function %s/%s { %s/bin/%s \"$@\"; }\n", folders[i], *name, seen_as, *name);
+        }
     for (int i = 0; status == OK && i < in->lackings; i++) {
         const Lacking *l = &in->lacking[i];
         if (l->kind != LACKING_PROGRAM || !is_plain_path(l->path)) continue;

@@ -94,7 +94,7 @@ static bool read_entry(TraceEntry *e, char *p, char *end)
 
 static bool is_ours(const TraceEntry *e)
 {
-    return !strcmp(e->text, "set -x") || !strcmp(e->text, "set +eu -x") || (strstr(e->file, "/prelude") && strlen(e->file) < 300 &&
+    return !strcmp(e->text, "set -x") || !strcmp(e->text, "set +x") || !strcmp(e->text, "set +eu -x") || (strstr(e->file, "/prelude") && strlen(e->file) < 300 &&
            strstr(e->file, "jotun"));
 }
 
@@ -108,7 +108,9 @@ static void read_trace(Run *run)
         TraceEntry e = { .at = p - b->text };
         char *last = next > p && next[-1] == '\n' ? next - 1 : next;    /* b has a NUL behind its end */
         *last = 0;
-        if (read_entry(&e, p, last) && !is_ours(&e)) {
+        bool known = read_entry(&e, p, last), last_cd = known && run->entries && is_ours(&e) && !strncmp(e.text, ": JOTUN_FAILED", 14);
+        if (last_cd) e.file = run->entry[run->entries - 1].file, e.line = run->entry[run->entries - 1].line;
+        if (known && !is_ours(&e)) {
             ARRAY_RESERVE_OR_STOP(run->entry, run->entry_room, run->entries + 1);
             run->entry[run->entries++] = e;
         }
@@ -438,7 +440,7 @@ static bool is_tested(const char *text, const char *at, const char *end)
     const char *line = at;
     while (line > text && line[-1] != '\n') line--;
     for (const char *c = line; c < at; c++)
-        if ((c[0] == '-' && strchr("znv", c[1]) && isspace((unsigned char)c[2]) && at - c < 8) || (c[0] == '[' && isspace((unsigned char)c[1])))
+        if ((c[0] == '-' && (c == line || c[-1] != '-') && strchr("znv", c[1]) && isspace((unsigned char)c[2]) && at - c < 8) || (c[0] == '[' && isspace((unsigned char)c[1])))
             return true;
     return find_word(line, "case", 4) && find_word(line, "case", 4) < at;
 }
@@ -586,14 +588,30 @@ static bool is_answered(const Run *run, const char *name)
     return false;
 }
 
-/* The program whose output or exit code made entry `at`: of the substitutions right before it. */
-static bool program_before(char *out, size_t size, const Run *run, const Run *other, int at)
+/* A reader of a file that is not there, in whose place another run had one. */
+static bool reads_missing(const char *command, const char *text)
 {
-    for (int i = at; i >= 0 && i > at - 40; i--) {
+    static const char *const readers[] = { "cat", "head", "tail", "grep", "sed", "awk", "jq", "wc", "[", "[[", "test", "source", ".", NULL };
+    bool reads = false;
+    for (const char *const *r = readers; *r; r++) reads |= !strcmp(command, *r) || (*command == '\'' && !strcmp(*r, "[") && command[1] == '[');
+    for (const char *p = text; reads && (p = strstr(p, " /"));) {
+        char   path[1024];
+        struct stat about;
+        size_t n = strcspn(++p, " \t\n'\"");
+        snprintf(path, sizeof path, "%.*s", (int)(n < sizeof path ? n : 0), p);
+        if (*path && stat(path, &about) != 0) return true;
+    }
+    return false;
+}
+
+/* The program whose output or exit code made entry `at`: of the substitutions right before it, or its own. */
+static bool program_before(char *out, size_t size, const Run *run, const Run *other, int at, bool own)
+{
+    for (int i = own ? at : at - 1; i >= 0 && i > at - 40; i--) {
         command_of(out, size, run->entry[i].text);
         bool inner = i == at || (run->entry[i].depth > run->entry[at].depth && same_place(&run->entry[i], &run->entry[at]));
         if (!inner && i < at) break;
-        if (is_answered(run, out) || (other && is_answered(other, out))) return true;
+        if (is_answered(run, out) || is_answered(other, out) || reads_missing(out, run->entry[i].text)) return true;
     }
     return false;
 }
@@ -621,7 +639,7 @@ static const char *condition_cause(const Sources *s, const Run *base, const Run 
     char program[256];
     for (int i = at - 1; i >= 0 && i > at - 200; i--) {
         const TraceEntry *e = &base->entry[i], *t = twin(base, i, other);
-        if (program_before(program, sizeof program, base, other, i)) return describe(s, program, e, texts);
+        if (program_before(program, sizeof program, base, other, i, true)) return describe(s, program, e, texts);
         bool test = e->text[0] == '[' || e->text[0] == '\'' || !strncmp(e->text, "test ", 5) || !strncmp(e->text, "((", 2) || !strncmp(e->text, "case ", 5);
         if (test && (!t || strcmp(t->text, e->text))) return describe(s, printable(texts, e->text, 120), e, texts);
     }
@@ -634,7 +652,7 @@ static const char *follow(const Sources *s, const Run *base, const Run *other, i
     char program[256];
     for (int steps = 0; steps < 10; steps++) {
         const TraceEntry *e = &base->entry[at];
-        if (program_before(program, sizeof program, base, other, at)) return describe(s, program, e, texts);
+        if (program_before(program, sizeof program, base, other, at, true)) return describe(s, program, e, texts);
         if (!twin(base, at, other)) return condition_cause(s, base, other, at, texts);
         int from = -1;
         for (int i = at - 1; i >= 0 && from < 0; i--) {
@@ -644,7 +662,11 @@ static const char *follow(const Sources *s, const Run *base, const Run *other, i
             t = twin(base, i, other);
             if (!t || strcmp(t->text, base->entry[i].text)) from = i;
         }
-        if (from < 0) return describe(s, "", e, texts);
+        if (from < 0) {                                 /* A && N=1 || N=2 */
+            for (int i = at - 1; i >= 0 && same_place(&base->entry[i], e); i--)
+                if (program_before(program, sizeof program, base, other, i, true)) return describe(s, program, &base->entry[i], texts);
+            return describe(s, "", e, texts);
+        }
         at = from;
     }
     return describe(s, "", &base->entry[at], texts);
@@ -666,8 +688,14 @@ const char *word_cause(const Sources *s, const Run *base, const Run *other, cons
             if (!pass && t && changed && !shares(changed, value_of(t->text))) continue;
             return follow(s, base, other, i, texts);
         }
+    for (int i = changed ? other->entries - 1 : -1; i >= 0; i--) {      /* a value that is empty here */
+        const char *text = other->entry[i].text;
+        if (!assigned_letters(text) || !shares(changed, value_of(text))) continue;
+        const TraceEntry *t = twin(other, i, base);
+        if (!t || strcmp(t->text, text)) return follow(s, other, base, i, texts);
+    }
     for (int i = base->entries - 1; i >= 0; i--)        /* in the words of the call itself */
-        if (find_word(base->entry[i].text, word, strlen(word)) && program_before(program, sizeof program, base, other, i))
+        if (find_word(base->entry[i].text, word, strlen(word)) && program_before(program, sizeof program, base, other, i, false))
             return describe(s, program, &base->entry[i], texts);
     for (int i = 0; i < unset->names; i++)
         if (unset->name[i].counted) return texts_format(texts, "$%s, which is not set (%s:%d)", unset->name[i].name, unset->name[i].file, unset->name[i].line);

@@ -2,6 +2,8 @@
  * itself, so that one that is refused does not hide the others. */
 #include "compat/bash/launch_script.h"
 #include "compat/import.h"
+#include "compat/megatron/beside.h"
+#include "compat/megatron/programs.h"
 #include <stdlib.h>
 #include <string.h>
 #include "base/file.h"
@@ -88,51 +90,8 @@ static void say_what_is_empty(Import *m, Options *o, Argument *a, const LaunchWo
     }
 }
 
-/* The value of an argument of the script; NULL where it is not given. */
-static const char *script_value(const LaunchCall *s, const char *name)
-{
-    size_t      letters = strlen(name);
-    const char *value   = NULL;
-    for (int i = 0; i < s->words; i++) {
-        const char *word = s->word[i].text;
-        if (!strcmp(word, name) && i + 1 < s->words) value = s->word[i + 1].text;
-        else if (!strncmp(word, name, letters) && word[letters] == '=') value = word + letters + 1;
-    }
-    return value;
-}
-
-/* Arguments that are taken only beside others of the script. false: a is none of them. */
-static bool take_beside(Import *m, Options *o, const LaunchCall *s, const Argument *a, const char *from)
-{
-    static const struct { const char *tokens, *samples; } lengths[] = {
-        { "--lr-decay-tokens", "--lr-decay-samples" }, { "--lr-warmup-tokens", "--lr-warmup-samples" },
-    };
-    char        why[LINE], word[64], *words[] = { word };
-    const char *kind = script_value(s, "--tokenizer-type"), *length = script_value(s, "--seq-length");
-    bool        other = kind && strcmp(kind, "TikTokenizer") != 0;
-    if (other && a->count == 2 && !strcmp(a->word[0], "--tiktoken-pattern")) {
-        snprintf(why, sizeof why, "--tiktoken-pattern of Megatron-LM is ignored: %.100s does not read it",
-                 kind);
-        import_remark(m, o, from, why);
-        return true;
-    }
-    for (size_t i = 0; a->count == 2 && i < sizeof lengths / sizeof lengths[0]; i++) {
-        char     *end[2];
-        long long tokens = strtoll(a->word[1], &end[0], 10);
-        long long sequence = length ? strtoll(length, &end[1], 10) : 0;
-        if (strcmp(a->word[0], lengths[i].tokens) || *end[0] || sequence <= 0 || *end[1]) continue;
-        snprintf(word, sizeof word, "%s=%lld", lengths[i].samples, tokens / sequence);
-        snprintf(why, sizeof why, "%s %lld is %s of %lld tokens%s", a->word[0], tokens, word, sequence,
-                 tokens % sequence ? ", rounded down" : "");
-        import_remark(m, o, from, why);
-        import_take(m, o, from, 1, words);
-        return true;
-    }
-    return false;
-}
-
 /* The words from `at` to the next name. Returns where that is. */
-static int take_argument(Import *m, Options *o, const LaunchCall *s, int at)
+static int take_argument(Import *m, Options *o, const LaunchCall *s, const TextList *words, int at)
 {
     Argument          a = {.count = 0};
     char              from[1100];
@@ -141,13 +100,9 @@ static int take_argument(Import *m, Options *o, const LaunchCall *s, int at)
     add_value(m, o, &a, name, from);
     for (at++; at < s->words && !is_name(s->word[at].text); at++) add_value(m, o, &a, &s->word[at], from);
     say_what_is_empty(m, o, &a, &s->word[at - 1], from);
-    char file[] = "profile.json", *profile[] = { a.word[0], file };
-    if (a.count == 1 && !strcmp(a.word[0], "--profile")) {
-        import_remark(m, o, from, "--profile of Megatron-LM has no file; here it writes profile.json");
-        import_take(m, o, from, 2, profile);
-    } else if (!a.refused && take_beside(m, o, s, &a, from)) {
-        return at;
-    } else if (a.count && !a.refused && !is_name(a.word[0])) {
+    if (a.count && !a.refused) python_numbers(o, a.count, a.word);
+    if (a.count && !a.refused && beside_take(m, o, words, from, a.count, a.word)) return at;
+    if (a.count && !a.refused && !is_name(a.word[0])) {
         char why[LINE];
         snprintf(why, sizeof why, "%.200s is no option; options begin with --", a.word[0]);
         import_refuse(m, o, from, why);
@@ -349,21 +304,55 @@ static void leave_out_gelu(Import *m, Options *o)
     CHECK(status == OK, "%s", fail_text());
 }
 
-/* The forks that run under DeepSpeed order samples otherwise than Megatron-core. */
-static bool runs_deepspeed(const LaunchCall *s)
+/* The forks that run under DeepSpeed, and Megatron-LM before its core had data sets (end of 2023), order
+ * samples otherwise than Megatron-core. --data-impl and --DDP-impl went with that change. */
+static bool orders_as_forks(const TextList *words)
 {
-    for (int i = 0; i < s->words; i++)
-        if (!strncmp(s->word[i].text, "--deepspeed", strlen("--deepspeed"))) return true;
-    return false;
+    for (int i = 0; i < words->count; i++)
+        if (!strncmp(words->text[i], "--deepspeed", strlen("--deepspeed"))) return true;
+    return given_value(words, "--data-impl") || given_value(words, "--DDP-impl");
+}
+
+static Status name_placeholders(Import *m, Options *o, const char *path)
+{
+    FileMap map;
+    TRY(file_map(&map, path));
+    char *text = strndup((const char *)map.data, map.size);
+    CHECK(text, "no memory for %s", path);
+    placeholders_of_script(m, o, path, text);
+    free(text);
+    file_unmap(&map);
+    return OK;
+}
+
+/* A list of arguments names no program. The files that are one program to Python come after -m too. */
+static Status choose_call(const LaunchCall **out, const Options *o, const LaunchRecord *r)
+{
+    int          chosen = 0;
+    const char **path   = calloc((size_t)r->calls, sizeof *path);
+    CHECK(path, "no memory for %d programs", r->calls);
+    for (int i = 0; i < r->calls; i++) path[i] = r->call[i].program;
+    Status status = *path[0] ? program_choose(&chosen, r->calls, path, o->program_is_gpt) : OK;
+    free(path);
+    *out = &r->call[status == OK ? chosen : 0];
+    return status;
+}
+
+static TextList all_words(Options *o, const LaunchCall *s)
+{
+    TextList words = {0};
+    for (int i = 0; i < s->words; i++) text_list_add(&words, options_hold(o, s->word[i].text));
+    return words;
 }
 
 static void take_call(Import *m, Options *o, const LaunchCall *s, const char *path)
 {
+    TextList words = all_words(o, s);
     show_launcher(m, o, s);
     for (int i = 0; i < s->words;) {
         bool known  = deepspeed_config(m, o, s, i, false),
              equals = known && strchr(s->word[i].text, '=');
-        i           = known ? i + 1 + !equals : take_argument(m, o, s, i);
+        i           = known ? i + 1 + !equals : take_argument(m, o, s, &words, i);
     }
     refuse_others(m, o, s);
     for (int i = 0; i < s->words; i++) deepspeed_config(m, o, s, i, true);
@@ -373,27 +362,45 @@ static void take_call(Import *m, Options *o, const LaunchCall *s, const char *pa
     name_split(m, o);
     take_one_duration(m, o);
     leave_out_gelu(m, o);
+    beside_defaults(m, o, path);
+    required_check(m, o, path);
     import_gelu(m, o, path);
-    import_data_order(m, o, path, runs_deepspeed(s) ? "megatron-deepspeed" : "megatron");
+    import_data_order(m, o, path, orders_as_forks(&words) ? "megatron-deepspeed" : "megatron");
+    free(words.text);
+}
+
+/* Failures that were passed over, and what else the run has to say, with their lines. */
+static void show_notes(Import *m, Options *o, const LaunchRecord *r)
+{
+    char from[1100];
+    for (int i = 0; i < r->notes; i++) {
+        const LaunchNote *n = &r->note[i];
+        snprintf(from, sizeof from, "%s:%d", n->file, n->line);
+        import_remark(m, o, *n->file ? from : r->path, n->text);
+    }
+}
+
+static Status take_script(Import *m, Options *o, const LaunchInput *in)
+{
+    LaunchRecord      r;
+    const LaunchCall *call;
+    TRY(name_placeholders(m, o, in->script));
+    Status status = launch_record(&r, in);
+    if (status == OK) show_notes(m, o, &r), status = choose_call(&call, o, &r);
+    if (status == OK) take_call(m, o, call, in->script);
+    launch_close(&r);
+    return status;
 }
 
 Status import_megatron(Import *m, Options *o)
 {
     const int    count    = o->from_megatron.count;
     const char **argument = calloc((size_t)count + 1, sizeof *argument), **variable = calloc((size_t)count + 1, sizeof *variable);
-    char         from[1100];
     LaunchInput  in;
-    LaunchRecord r = { 0 };
-    *m             = (Import){0};
+    *m = (Import){0};
     CHECK(argument && variable, "no memory for %d words", count);
     Status status = launch_words(&in, argument, variable, count, o->from_megatron.text);
-    if (status == OK) status = launch_record(&r, &in);
-    for (int i = 0; status == OK && i < r.notes; i++) {
-        snprintf(from, sizeof from, "%s:%d", *r.note[i].file ? r.note[i].file : in.script, r.note[i].line);
-        import_remark(m, o, *r.note[i].file ? from : in.script, r.note[i].text);
-    }
-    if (status == OK) take_call(m, o, &r.call[r.calls - 1], in.script);
-    launch_close(&r);
+    if (status == OK) status = take_script(m, o, &in);
     free(argument);
     free(variable);
     return status;
