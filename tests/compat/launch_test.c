@@ -128,6 +128,7 @@ static void answers_decide(void **state)
     EACH_WAY(way)
         for (size_t i = 0; i < sizeof row / sizeof row[0]; i++) {
             LaunchRecord r;
+            if (way == LAUNCH_LANDLOCK && row[i].script[0] == '[') continue;        /* no file can be made where none is */
             assert_ok(launch(&r, way, row[i].script, 0, NULL));
             const LaunchCall *c = &r.call[r.calls - 1];
             int different = 0;

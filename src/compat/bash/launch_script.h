@@ -16,6 +16,7 @@
  * The answers here are made up, so that what depends on them must not be taken as the script's. The script
  * runs three times with other answers each, and a word counts as agreed where all three give it (runs.c). */
 #include <stdbool.h>
+#include <stddef.h>
 #include "base/status.h"
 
 /* ---- what is asked ---- */
@@ -95,8 +96,9 @@ bool launch_is_list(const char *text, const char *end);
 
 /* ---- the recorder, for machines that can shut nothing in ---- */
 
-/* Makes the folder with recorders that a person puts before PATH and runs the script with. */
-Status launch_offer(const char *folder, const char *recorder);
+/* Makes a folder with recorders. out: what a person writes before the name of the script, to run it with them.
+ * BAD_FILE where the folder is there. */
+Status launch_offer(char *out, size_t size, const char *folder, const char *recorder);
 /* The role that the program has under the name of another one: whether argv asks for it, and its exit code.
  * It may become another program instead. */
 bool launch_is_recorder(int argc, char **argv);

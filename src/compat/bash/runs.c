@@ -756,9 +756,40 @@ static Status read_file(Launch *l, bool *list)
     return status;
 }
 
+/* What a script left that a person has run with the recorders of launch_offer: one run, of a machine that has
+ * what it asks for, so that all is agreed. */
+static Status read_own_run(Launch *l)
+{
+    Run        *run = &l->run[0];
+    const char *name[] = { "calls", "trace" }, *script = NULL;
+    Buffer     *part[] = { &run->result.calls, &run->result.trace };
+    for (int i = 0; i < 2; i++) {
+        FileMap map;
+        char    path[1024];
+        TRY(path_join(path, l->in->script, name[i]));
+        TRY(file_map(&map, path));
+        Status status = map.size > RUN_FILE_BYTES ? fail(BAD_FILE, "%s: it has %zu bytes; a record has at most 32 MiB", path, map.size)
+                                                  : buffer_add(part[i], map.data, (int64_t)map.size);
+        file_unmap(&map);
+        TRY(status);
+        if (!buffer_string(part[i])) return fail(NO_MEMORY, "no memory for %s", path);
+    }
+    run_read(run, l->texts);
+    for (int i = 0; i < run->entries && !script; i++)
+        if (*run->entry[i].file) script = run->entry[i].file;
+    l->folder = run->calls ? run->call[0].folder : "";
+    if (script) sources_add(&l->sources, run, script, script, l->folder, l->texts);
+    if (!calls_of(run)) return fail(BAD_FILE, "%s: no Python program was started, or not with the recorders before PATH", l->in->script);
+    add_calls(l);
+    failures(l, run, true);
+    return OK;
+}
+
 static Status run_all(Launch *l)
 {
-    bool list;
+    bool        list;
+    struct stat about;
+    if (stat(l->in->script, &about) == 0 && S_ISDIR(about.st_mode)) return read_own_run(l);
     TRY(read_file(l, &list));
     if (list) return OK;
     TRY(find_programs(l));
@@ -789,12 +820,25 @@ Status launch_record(LaunchRecord *out, const LaunchInput *in)
     out->texts = kept;
     l->in = in, l->out = out, l->texts = &kept->texts, l->note_room = &kept->note_room, l->way = in->way;
     Status status = run_all(l);
-    out->way = l->way == LAUNCH_LANDLOCK ? "Landlock" : "namespaces";
+    out->way = l->way == LAUNCH_LANDLOCK ? "Landlock" : l->way == LAUNCH_NAMESPACES ? "namespaces" : "its own run";
     memcpy(kept->run, l->run, sizeof l->run);           /* the words are in their texts */
     sources_free(&l->sources);
     free(l->unset.name);
     free(l);
     return status;
+}
+
+Status launch_offer(char *out, size_t size, const char *folder, const char *recorder)
+{
+    char     program[PATH_MAX], at[PATH_MAX];
+    RunInput in = { .answers = 0 };
+    if (file_exists(folder)) return fail(BAD_FILE, "%s already exists; name a new folder for the recorders", folder);
+    TRY(folder_make(folder));
+    if (!realpath(folder, at) || !realpath(recorder ? recorder : "/proc/self/exe", program))
+        return fail(BAD_FILE, "%s: %s", folder, strerror(errno));
+    TRY(run_folder_make(at, at, program, &in));
+    snprintf(out, size, "PATH=%s/bin:$PATH BASH_ENV=%s/prelude bash", at, at);
+    return OK;
 }
 
 void launch_close(LaunchRecord *r)

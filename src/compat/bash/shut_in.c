@@ -60,7 +60,8 @@ static Status put_recorders(const char *at, const char *seen_as, const char *pro
 {
     char line[256], path[1200], digit = (char)('0' + answers);
     int  bytes = snprintf(line, sizeof line, "#!%s --record-call=%s\n", program, seen_as);
-    CHECK(bytes < (int)sizeof line - 2, "%s is too long a path for the first line of a script", program);
+    if (bytes >= (int)sizeof line - 2)
+        return fail(BAD_OPTION, "%s and %s are too long paths for the first line of a script, which has 255 bytes", program, seen_as);
     TRY(put(at, "missing", line, (size_t)bytes, 0755));
     TRY(put(at, "answers", &digit, 1, 0644));
     snprintf(path, sizeof path, "%s/bin", at);
@@ -79,7 +80,8 @@ static bool is_plain_path(const char *path)
     return path[strspn(path, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./+@%,-")] == 0;
 }
 
-/* A program that is missing in a folder which cannot be made here is at least found as a function. */
+/* Where recorders cannot cover programs, and missing files cannot be made, functions of their names stand in
+ * their place. */
 static Status put_prelude(const char *at, const char *seen_as, const RunInput *in)
 {
     Buffer text = { 0 };
@@ -100,6 +102,11 @@ static Status put_prelude(const char *at, const char *seen_as, const RunInput *i
         status = buffer_format(&text, "[ -e %s ] || function %s { %s/bin/%s \"$@\"; }\n", l->path, l->path,
                                seen_as, path_leaf(l->path, strlen(l->path)));
     }
+    bool files = false;
+    for (int i = 0; i < in->lackings; i++) files |= in->lacking[i].kind == LACKING_FILE;
+    static const char *const readers[] = { "cat", "head", "tail", "jq", "wc", "sed", "awk" };
+    for (size_t i = 0; files && !covered && status == OK && i < sizeof readers / sizeof *readers; i++)
+        status = buffer_format(&text, "%s() { command %s \"$@\" || echo %d; }\n", readers[i], readers[i], in->answers == 2 ? 8 : 6);
     if (status == OK) status = put(at, "prelude", text.text, (size_t)text.bytes, 0644);
     buffer_free(&text);
     return status;

@@ -6,6 +6,7 @@
 #include "compat/megatron/programs.h"
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include "base/file.h"
 #include "base/log.h"
 #include "conf/conf.h"
@@ -384,7 +385,8 @@ static Status take_script(Import *m, Options *o, const LaunchInput *in)
 {
     LaunchRecord      r;
     const LaunchCall *call;
-    TRY(name_placeholders(m, o, in->script));
+    struct stat about;                                  /* a folder has the record of a person's own run */
+    if (stat(in->script, &about) || !S_ISDIR(about.st_mode)) TRY(name_placeholders(m, o, in->script));
     Status status = launch_record(&r, in);
     if (status == OK) show_notes(m, o, &r), status = choose_call(&call, o, &r);
     if (status == OK) take_call(m, o, call, in->script);
