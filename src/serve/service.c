@@ -6,6 +6,7 @@
 #include <string.h>
 #include <sys/random.h>
 #include <time.h>
+#include "base/array.h"
 #include "base/random.h"
 #include "base/seam.h"
 #include "serve/completion.h"
@@ -257,13 +258,7 @@ static RunningText *running_find(Service *s, int64_t number)
 
 static bool running_add(Service *s, Completion *c, FairClient *client, int choice)
 {
-    if (s->texts == s->room) {
-        int64_t room = s->room ? 2 * s->room : 64;
-        RunningText *more = realloc(s->running, (size_t)room * sizeof *more);
-        if (!more) return false;
-        s->running = more;
-        s->room    = room;
-    }
+    if (ARRAY_RESERVE(s->running, s->room, s->texts + 1) != OK) return false;
     s->running[s->texts++] = (RunningText){ ++s->numbers, c, client, choice, false };
     return true;
 }
@@ -432,7 +427,8 @@ static void end(Completion *c, int i, GenerationEnd reason)
     ChoiceText *choice = &c->choice[i];
     ServedText *text = &choice->text;
     if (reason == END_NOT_FINITE)
-        fail_with(c, 500, "broken_model", "the model's logits are not finite: its weights are broken");
+        fail_with(c, 500, "broken_model", "the model's logits are not finite; jotun eval perplexity tells "
+                  "whether its weights are");
     if (reason == END_TOO_LONG)
         fail_with(c, 400, "context_length_exceeded", "the engine has no room for a text of this length");
     if (served_text_end(text, reason == END_LENGTH ? TEXT_LENGTH : TEXT_STOP) != OK) fail_memory(c);
