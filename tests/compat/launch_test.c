@@ -249,14 +249,14 @@ static bool has_note(const LaunchRecord *r, int line, const char *text)
     return false;
 }
 
-/* Where bash stops before the call, a second run passes failures over and says which. */
-static void failures_are_passed_over(void **state)
+/* Where bash stops before the call, a second run skips failures and says which. */
+static void failures_are_skipped(void **state)
 {
     (void)state;
     static const struct { const char *script; int line; const char *note; } row[] = {
         { "set -e\nsource missing.sh\npython t.py --n 1", 2, "source missing.sh failed here with exit code 1" },
         { "set -eu\necho $NOT_THERE\npython t.py --n 1", 0, NULL },
-        { "if [ $# -lt 1 ]; then\n  exit 1\nfi\npython t.py --n 1", 2, "exit 1 was passed over" },
+        { "if [ $# -lt 1 ]; then\n  exit 1\nfi\npython t.py --n 1", 2, "exit 1 was skipped" },
         { "cd /nowhere || exit 2\npython t.py --n 1", 1, "cd /nowhere failed here with exit code 1" },
         { ". ./missing.sh\npython t.py --n 1", 1, "./missing.sh failed here" },
         { "cp /nowhere/x y\npython t.py --n 1", 1, "cp /nowhere/x y failed here" },
@@ -280,7 +280,7 @@ static void wrong_scripts(void **state)
 {
     (void)state;
     static const struct { const char *text, *says; } row[] = {
-        { "echo hello\n", "run.sh: bash runs it, failures and exits passed over, and it starts no Python program" },
+        { "echo hello\n", "run.sh: bash runs it, failures and exits skipped, and it starts no Python program" },
         { "", "it starts no Python program" }, { "\npython t.py \"a\n", "run.sh:2: bash cannot read it: unexpected EOF while looking for matching" },
         { "X=<Specify path>\npython t.py\n", "run.sh:1: bash cannot read it: syntax error" }, { "X=<Specify path>\npython t.py\n", "put a value in the place of <Specify path>" },
         { "fi\npython t.py\n", "run.sh:1: bash cannot read it: syntax error" }, { "--a 'x\n", "run.sh:1: a ' is not closed" },
@@ -332,7 +332,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(scripts_give_words), cmocka_unit_test(words_keep_their_lines), cmocka_unit_test(answers_decide), cmocka_unit_test(answers_do_not_decide),
         cmocka_unit_test(empty_values_are_named), cmocka_unit_test(programs_are_recorded), cmocka_unit_test(files_are_read_at_the_call),
-        cmocka_unit_test(failures_are_passed_over), cmocka_unit_test(wrong_scripts), cmocka_unit_test(lists_are_not_run), cmocka_unit_test(words_of_a_command_line),
+        cmocka_unit_test(failures_are_skipped), cmocka_unit_test(wrong_scripts), cmocka_unit_test(lists_are_not_run), cmocka_unit_test(words_of_a_command_line),
     };
     int status = cmocka_run_group_tests(tests, NULL, NULL);
     folder_remove(test_folder());

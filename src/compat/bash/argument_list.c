@@ -10,13 +10,16 @@
 
 typedef struct {
     const char *p, *end, *path;
-    int         line, room;
-    Buffer      word;
-    Texts      *texts;
+    int line, room;
+    Buffer word;
+    Texts *texts;
     LaunchCall *call;
 } Reader;
 
-static void add(Reader *r, char c) { CHECK(buffer_add(&r->word, &c, 1) == OK, "%s", fail_text()); }
+static void add(Reader *r, char c)
+{
+    CHECK(buffer_add(&r->word, &c, 1) == OK, "%s", fail_text());
+}
 
 /* Between the quotes; bash's rules for what a backslash means there. */
 static Status read_quoted(Reader *r, char quote)
@@ -24,7 +27,8 @@ static Status read_quoted(Reader *r, char quote)
     int line = r->line;
     for (r->p++; r->p < r->end && *r->p != quote; r->p++) {
         r->line += *r->p == '\n';
-        if (quote == '"' && *r->p == '\\' && r->p + 1 < r->end && strchr("\"\\$`\n", r->p[1]) && *++r->p == '\n') {
+        if (quote == '"' && *r->p == '\\' && r->p + 1 < r->end && strchr("\"\\$`\n", r->p[1]) &&
+            *++r->p == '\n') {
             r->line++;
             continue;
         }
@@ -41,8 +45,12 @@ static const char *variable_in(Reader *r, const char *begin)
     bool single = false;
     for (const char *c = begin; c < r->p; c++) {
         if (*c == '\'') single = !single;
-        if (*c == '\\') { c++; continue; }
-        if (single || *c != '$' || c + 1 == r->p || !(isalnum((unsigned char)c[1]) || strchr("_{(@*#", c[1]))) continue;
+        if (*c == '\\') {
+            c++;
+            continue;
+        }
+        if (single || *c != '$' || c + 1 == r->p || !(isalnum((unsigned char)c[1]) || strchr("_{(@*#", c[1])))
+            continue;
         size_t n = 1;
         while (c + n < r->p && (isalnum((unsigned char)c[n]) || c[n] == '_' || c[n] == '{')) n++;
         return texts_format(r->texts, "%.*s, which a list of arguments gives no value", (int)n, c);
@@ -76,7 +84,8 @@ Status argument_list_read(LaunchCall *call, Texts *texts, const char *path, cons
     while (r.p < r.end && status == OK) {
         bool between = *r.p == '\\' && (r.p + 1 == r.end || isspace((unsigned char)r.p[1]));
         if (isspace((unsigned char)*r.p) || between) r.line += *r.p++ == '\n';
-        else if (*r.p == '#') while (r.p < r.end && *r.p != '\n') r.p++;
+        else if (*r.p == '#')
+            while (r.p < r.end && *r.p != '\n') r.p++;
         else status = read_word(&r);
     }
     buffer_free(&r.word);

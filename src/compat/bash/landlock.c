@@ -3,8 +3,8 @@
  *
  *   parent   makes the private folder with a copy of the working folders, and removes it
  *   keeper   reaps what the script leaves, watches it, kills it, and sends what it left
- *   bash     in the domain; of root, as a user whom nobody else is, so that the number of its processes can be
- *            limited, and kill -9 -1 reaches none but its own
+ *   bash     in the domain; of root, as a user whom nobody else is, so that the number of its processes can
+ * be limited, and kill -9 -1 reaches none but its own
  *
  * Landlock cannot cover one file of a folder that may be read: around each secret all its neighbours are
  * allowed one by one. */
@@ -32,31 +32,46 @@
 
 /* As the kernel numbers them; headers of older systems lack some. */
 enum { LANDLOCK_CREATE = 444, LANDLOCK_ADD = 445, LANDLOCK_RESTRICT = 446 };
-enum { EXECUTE = 1 << 0, WRITE_FILE = 1 << 1, READ_FILE = 1 << 2, READ_DIR = 1 << 3, TRUNCATE = 1 << 14, ALL = (1 << 16) - 1 };
-struct ruleset { uint64_t fs, net, scoped; };
-struct beneath { uint64_t access; int32_t fd; } __attribute__((packed));
+enum {
+    EXECUTE = 1 << 0,
+    WRITE_FILE = 1 << 1,
+    READ_FILE = 1 << 2,
+    READ_DIR = 1 << 3,
+    TRUNCATE = 1 << 14,
+    ALL = (1 << 16) - 1
+};
+struct ruleset {
+    uint64_t fs, net, scoped;
+};
+struct beneath {
+    uint64_t access;
+    int32_t fd;
+} __attribute__((packed));
 
 typedef struct {
     const RunInput *in;
-    RunInput seen;                          /* with the paths that the script sees */
-    char  at[256];                          /* the private folder */
-    char  script[1280], folder[1280];       /* in the copy */
-    char  home[1024], note[512];
-    int   abi, rules;
-    int   user;                             /* in the place of root; -1: the user's own */
-    rlim_t processes;                       /* the most of this user: those that are there, and the run's */
+    RunInput seen;                   /* with the paths that the script sees */
+    char at[256];                    /* the private folder */
+    char script[1280], folder[1280]; /* in the copy */
+    char home[1024], note[512];
+    int abi, rules;
+    int user;         /* in the place of root; -1: the user's own */
+    rlim_t processes; /* the most of this user: those that are there, and the run's */
 } Domain;
 
 static const char *const readers[] = {
-    "bash", "dash", "env", "cat", "tac", "head", "tail", "sed", "awk", "gawk", "mawk", "nawk", "original-awk", "grep", "egrep", "fgrep", "cut",
-    "tr", "sort", "uniq", "wc", "tee", "date", "dirname", "basename", "readlink", "realpath", "pwd", "ls", "mkdir", "rmdir", "touch",
-    "rm", "cp", "mv", "ln", "expr", "seq", "bc", "dc", "printf", "echo", "test", "[", "true", "false", "id", "whoami", "hostname", "uname",
-    "arch", "nproc", "getconf", "mktemp", "find", "xargs", "jq", "yq", "paste", "nl", "od", "xxd", "hexdump", "base64", "base32", "md5sum",
-    "sha1sum", "sha256sum", "sha512sum", "cksum", "flock", "stat", "du", "df", "which", "shuf", "comm", "join", "rev", "fold", "fmt", "column",
-    "envsubst", "numfmt", "factor", "split", "csplit", "lscpu", "free", "ps", "sync", "tput", "clear", "chmod", "chown", "install", "diff", "cmp",
-    "patch", "yes", "timeout", "nohup", "nice", "ionice", "stdbuf", "setsid", "taskset", "time", "logger", "getopt", "mkfifo", "truncate", "dd",
-    "gzip", "gunzip", "zcat", "tar", "git", "file", "locale", "tty", "groups", "logname", "hostid", "kill", "pidof", "pgrep", "pkill", "cal", "sleep",
-    NULL
+    "bash", "dash", "env", "cat", "tac", "head", "tail", "sed", "awk", "gawk", "mawk", "nawk",
+    "original-awk", "grep", "egrep", "fgrep", "cut", "tr", "sort", "uniq", "wc", "tee", "date", "dirname",
+    "basename", "readlink", "realpath", "pwd", "ls", "mkdir", "rmdir", "touch", "rm", "cp", "mv", "ln",
+    "expr", "seq", "bc", "dc", "printf", "echo", "test", "[", "true", "false", "id", "whoami", "hostname",
+    "uname", "arch", "nproc", "getconf", "mktemp", "find", "xargs", "jq", "yq", "paste", "nl", "od", "xxd",
+    "hexdump", "base64", "base32", "md5sum", "sha1sum", "sha256sum", "sha512sum", "cksum", "flock", "stat",
+    "du", "df", "which", "shuf", "comm", "join", "rev", "fold", "fmt", "column", "envsubst", "numfmt",
+    "factor", "split", "csplit", "lscpu", "free", "ps", "sync", "tput", "clear", "chmod", "chown",
+    "install", "diff", "cmp", "patch", "yes", "timeout", "nohup", "nice", "ionice", "stdbuf", "setsid",
+    "taskset", "time", "logger", "getopt", "mkfifo", "truncate", "dd", "gzip", "gunzip", "zcat", "tar",
+    "git", "file", "locale", "tty", "groups", "logname", "hostid", "kill", "pidof", "pgrep", "pkill", "cal",
+    "sleep", NULL
 };
 
 /* ---- the rules ---- */
@@ -66,7 +81,8 @@ static void allow(Domain *d, const char *path, uint64_t access)
     struct stat about;
     struct beneath rule = { access, open(path, O_PATH | O_CLOEXEC) };
     if (rule.fd < 0) return;
-    if (fstat(rule.fd, &about) == 0 && !S_ISDIR(about.st_mode)) rule.access &= EXECUTE | WRITE_FILE | READ_FILE | TRUNCATE;
+    if (fstat(rule.fd, &about) == 0 && !S_ISDIR(about.st_mode))
+        rule.access &= EXECUTE | WRITE_FILE | READ_FILE | TRUNCATE;
     (void)syscall(LANDLOCK_ADD, d->rules, 1, &rule, 0);
     close(rule.fd);
 }
@@ -77,20 +93,21 @@ static bool holds_secrets(const Domain *d, const char *folder)
     size_t letters = strlen(folder);
     if (!strcmp(folder, "/etc")) return true;
     if (strncmp(d->home, folder, letters) == 0 && (d->home[letters] == '/' || !d->home[letters])) return true;
-    if (d->in && geteuid() == 0 && (!strcmp(folder, "/root") || !strncmp(folder, "/home", 5))) {
+    if (geteuid() == 0 && !strncmp(folder, "/home", 5)) {
         int depth = 0;
         for (const char *c = folder; *c; c++) depth += *c == '/';
         return depth <= 2;
     }
     size_t home = strlen(d->home);
     return home > 1 && !strncmp(folder, d->home, home) &&
-           (!strcmp(folder + home, "/.cache") || !strcmp(folder + home, "/.local") || !strcmp(folder + home, "/.local/share"));
+           (!strcmp(folder + home, "/.cache") || !strcmp(folder + home, "/.local") ||
+            !strcmp(folder + home, "/.local/share"));
 }
 
 static bool is_secret_of_anyone(const Domain *d, const char *path)
 {
     char home[1024];
-    if (run_is_secret(path, d->home) || run_is_secret(path, "/root")) return true;
+    if (run_is_secret(path, d->home)) return true;
     if (strncmp(path, "/home/", 6)) return false;
     snprintf(home, sizeof home, "%.*s", (int)(6 + strcspn(path + 6, "/")), path);
     return run_is_secret(path, home);
@@ -114,10 +131,13 @@ static void allow_reading(Domain *d, const char *folder)
 
 static void allow_system(Domain *d)
 {
-    static const char *const devices[] = { "/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom" };
-    static const char *const facts[] = { "/proc/cpuinfo", "/proc/meminfo", "/proc/sys/kernel", "/proc/version", "/proc/filesystems",
-                                         "/proc/stat", "/proc/uptime", "/proc/loadavg" };
-    for (size_t i = 0; i < sizeof devices / sizeof *devices; i++) allow(d, devices[i], READ_FILE | WRITE_FILE);
+    static const char *const devices[] = { "/dev/null", "/dev/zero", "/dev/full", "/dev/random",
+                                           "/dev/urandom" };
+    static const char *const facts[] = { "/proc/cpuinfo", "/proc/meminfo",     "/proc/sys/kernel",
+                                         "/proc/version", "/proc/filesystems", "/proc/stat",
+                                         "/proc/uptime",  "/proc/loadavg" };
+    for (size_t i = 0; i < sizeof devices / sizeof *devices; i++)
+        allow(d, devices[i], READ_FILE | WRITE_FILE);
     for (size_t i = 0; i < sizeof facts / sizeof *facts; i++) allow(d, facts[i], READ_FILE | READ_DIR);
     allow(d, "/", READ_DIR);
 }
@@ -125,7 +145,7 @@ static void allow_system(Domain *d)
 static void allow_programs(Domain *d)
 {
     static const char *const folders[] = { "/usr/bin", "/bin", "/usr/local/bin" };
-    char   path[1100];
+    char path[1100];
     glob_t loaders;
     for (size_t i = 0; i < sizeof folders / sizeof *folders; i++)
         for (const char *const *name = readers; *name; name++) {
@@ -146,10 +166,19 @@ static void allow_programs(Domain *d)
 
 static void allow_private(Domain *d, uint64_t all)
 {
-    static const struct { const char *name; uint64_t access; } parts[] = {
-        { "bin", EXECUTE | READ_FILE | READ_DIR }, { "missing", EXECUTE | READ_FILE }, { "jotun", EXECUTE | READ_FILE },
-        { "prelude", READ_FILE }, { "answers", READ_FILE }, { "calls", READ_FILE | WRITE_FILE | TRUNCATE },
-        { "trace", READ_FILE | WRITE_FILE | TRUNCATE }, { "work", ALL }, { "tmp", ALL },
+    static const struct {
+        const char *name;
+        uint64_t access;
+    } parts[] = {
+        { "bin", EXECUTE | READ_FILE | READ_DIR },
+        { "missing", EXECUTE | READ_FILE },
+        { "jotun", EXECUTE | READ_FILE },
+        { "prelude", READ_FILE },
+        { "answers", READ_FILE },
+        { "calls", READ_FILE | WRITE_FILE | TRUNCATE },
+        { "trace", READ_FILE | WRITE_FILE | TRUNCATE },
+        { "copy", ALL },
+        { "tmp", ALL },
     };
     char path[512];
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
@@ -167,7 +196,7 @@ static bool make_rules(Domain *d)
     if (d->rules < 0) return false;
     allow_system(d);
     allow_reading(d, "");
-    for (int i = 0; i < d->in->tops; i++)               /* below /tmp they are not read otherwise */
+    for (int i = 0; i < d->in->tops; i++) /* below /tmp they are not read otherwise */
         if (!strncmp(d->in->top[i], "/tmp/", 5) || !strncmp(d->in->top[i], "/run/", 5))
             allow(d, d->in->top[i], READ_FILE | READ_DIR);
     allow(d, d->in->script, READ_FILE);
@@ -182,7 +211,7 @@ static void keep_reading(void)
 {
     const uint32_t kept = 1u << CAP_DAC_READ_SEARCH | 1u << CAP_DAC_OVERRIDE;
     struct __user_cap_header_struct head = { _LINUX_CAPABILITY_VERSION_3, 0 };
-    struct __user_cap_data_struct   data[2] = { { 0, 0, 0 }, { 0, 0, 0 } };
+    struct __user_cap_data_struct data[2] = { { 0, 0, 0 }, { 0, 0, 0 } };
     if (syscall(SYS_capget, &head, data)) return;
     uint32_t have = data[0].permitted & kept;
     data[0] = (struct __user_cap_data_struct){ have, have, have };
@@ -209,7 +238,7 @@ static bool confine(void *context)
         dprintf(STDERR_FILENO, "jotun: Landlock: %s\n", strerror(errno));
         _exit(126);
     }
-    return d->abi >= 6 || d->user >= 0;                 /* before, signals reach the user's other processes */
+    return d->abi >= 6 || d->user >= 0; /* before, signals reach the user's other processes */
 }
 
 /* A user and group number that is mapped here and has no name; -1: there is none. */
@@ -221,11 +250,13 @@ static int free_user(void)
             int user = from[i] + (int)((unsigned)(getpid() + k) % 90);
             if (getpwuid((uid_t)user)) continue;
             pid_t child = fork();
-            int   how   = 1;
-            if (child == 0) _exit(setresgid((gid_t)user, (gid_t)user, (gid_t)user) || setresuid((uid_t)user, (uid_t)user, (uid_t)user));
+            int how = 1;
+            if (child == 0)
+                _exit(setresgid((gid_t)user, (gid_t)user, (gid_t)user) ||
+                      setresuid((uid_t)user, (uid_t)user, (uid_t)user));
             if (child > 0) waitpid(child, &how, 0);
             if (how == 0) return user;
-            break;                                      /* the whole range is not mapped */
+            break; /* the whole range is not mapped */
         }
     return -1;
 }
@@ -234,17 +265,18 @@ static int free_user(void)
 
 static int below(pid_t pid, pid_t *list, int count, int most)
 {
-    char  path[64];
-    int   child;
+    char path[64];
+    int child;
     snprintf(path, sizeof path, "/proc/%d/task/%d/children", (int)pid, (int)pid);
     FILE *f = fopen(path, "re");
-    int   first = count;
+    int first = count;
     while (f && fscanf(f, "%d", &child) == 1) {
         if (count < most) list[count] = child;
         count++;
     }
     if (f) fclose(f);
-    for (int i = first, end = count < most ? count : most; i < end; i++) count = below(list[i], list, count, most);
+    for (int i = first, end = count < most ? count : most; i < end; i++)
+        count = below(list[i], list, count, most);
     return count;
 }
 
@@ -261,7 +293,9 @@ static int64_t folder_bytes(const char *folder, int depth, int64_t sum)
     for (struct dirent *e; entries && sum <= 2 * (int64_t)RUN_PRIVATE_BYTES && (e = readdir(entries));) {
         struct stat about;
         if (!strcmp(e->d_name, ".") || !strcmp(e->d_name, "..")) continue;
-        if (snprintf(path, sizeof path, "%s/%s", folder, e->d_name) >= (int)sizeof path || lstat(path, &about)) continue;
+        if (snprintf(path, sizeof path, "%s/%s", folder, e->d_name) >= (int)sizeof path ||
+            lstat(path, &about))
+            continue;
         sum += 512 + (S_ISREG(about.st_mode) ? about.st_blocks * 512 : 0);
         if (S_ISDIR(about.st_mode)) sum = folder_bytes(path, depth + 1, sum);
     }
@@ -269,22 +303,25 @@ static int64_t folder_bytes(const char *folder, int depth, int64_t sum)
     return sum;
 }
 
-static int64_t private_bytes(void *context) { return folder_bytes(((Domain *)context)->at, 0, 0); }
+static int64_t private_bytes(void *context)
+{
+    return folder_bytes(((Domain *)context)->at, 0, 0);
+}
 
-/* Stops all before it kills one: what is stopped starts no other, and keeps its place among the processes that
- * the user may have, so that at some point no new one can come. */
+/* Stops all before it kills one: what is stopped starts no other, and keeps its place among the processes
+ * that the user may have, so that at some point no new one can come. */
 static void kill_run(const Domain *d)
 {
     static pid_t list[4096];
     int count = 0;
     for (int before = -1, rounds = 0; rounds < 1000 && count != before; rounds++) {
         before = count;
-        count  = below(getpid(), list, 0, 4096);
+        count = below(getpid(), list, 0, 4096);
         for (int i = 0; i < count && i < 4096; i++) kill(list[i], SIGSTOP);
     }
     for (int rounds = 0; rounds < 10000; rounds++) {
         if (d->user >= 0) {
-            pid_t killer = fork();                      /* all of the user's at once */
+            pid_t killer = fork(); /* all of the user's at once */
             if (killer == 0) {
                 if (!setresuid((uid_t)d->user, (uid_t)d->user, (uid_t)d->user)) kill(-1, SIGKILL);
                 _exit(0);
@@ -298,7 +335,7 @@ static void kill_run(const Domain *d)
     }
 }
 
-static Domain *kept;                        /* of this process, which keeps one run; for the signal that ends it */
+static Domain *kept; /* of this process, which keeps one run; for the signal that ends it */
 static void end_run(int number)
 {
     (void)number;
@@ -310,7 +347,7 @@ static void keep(Domain *d, int report) __attribute__((noreturn));
 static void keep(Domain *d, int report)
 {
     RunFiles files;
-    int      status;
+    int status;
     kept = d;
     prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
     prctl(PR_SET_PDEATHSIG, SIGTERM, 0, 0, 0);
@@ -322,12 +359,12 @@ static void keep(Domain *d, int report)
     pid_t bash = fork();
     if (bash == 0) {
         signal(SIGTERM, SIG_DFL);
-        d->rules = fcntl(d->rules, F_DUPFD, 1100);       /* above those that are closed */
+        d->rules = fcntl(d->rules, F_DUPFD, 1100); /* above those that are closed */
         run_become_bash(&d->seen, &files, d->at, true, confine, d);
     }
     if (bash < 0) run_report_failure(report, "no process for bash");
-    Watch  watch = { bash, d->in->seconds, run_processes, private_bytes, d };
-    RunEnd end   = run_watch(&watch, &status);
+    Watch watch = { bash, d->in->seconds, run_processes, private_bytes, d };
+    RunEnd end = run_watch(&watch, &status);
     kill_run(d);
     run_report(report, end, status, d->note, &files);
     _exit(0);
@@ -342,23 +379,26 @@ static Status make_place(Domain *d)
     for (size_t i = 0; i < sizeof folders / sizeof *folders; i++) {
         struct statvfs about;
         char path[128];
-        if (!folders[i] || strlen(folders[i]) > 100 || folders[i][0] != '/' || statvfs(folders[i], &about) || about.f_flag & ST_NOEXEC)
+        if (!folders[i] || strlen(folders[i]) > 100 || folders[i][0] != '/' || statvfs(folders[i], &about) ||
+            about.f_flag & ST_NOEXEC)
             continue;
         snprintf(path, sizeof path, "%s/jotun-XXXXXX", folders[i]);
         if (!mkdtemp(path)) continue;
         snprintf(d->at, sizeof d->at, "%s", path);
         return OK;
     }
-    return fail(BAD_OPTION, "no folder for temporary files in which programs may be started; name one in TMPDIR");
+    return fail(BAD_OPTION,
+                "no folder for temporary files in which programs may be started; name one in TMPDIR");
 }
 
-/* PRIVATE/work/repository/run.sh for /home/me/repository/run.sh, where that is copied. */
+/* PRIVATE/copy/a/b/run.sh for /a/b/run.sh, where that is copied. */
 static void translate(const Domain *d, char *out, size_t size, const char *path, const bool *copied)
 {
     for (int i = 0; i < d->in->tops; i++) {
         size_t letters = strlen(d->in->top[i]);
-        if (!copied[i] || strncmp(path, d->in->top[i], letters) || (path[letters] && path[letters] != '/')) continue;
-        snprintf(out, size, "%s/work%s", d->at, path);
+        if (!copied[i] || strncmp(path, d->in->top[i], letters) || (path[letters] && path[letters] != '/'))
+            continue;
+        snprintf(out, size, "%s/copy%s", d->at, path);
         return;
     }
     snprintf(out, size, "%s", path);
@@ -369,11 +409,12 @@ static Status copy_tops(Domain *d, bool *copied)
     char path[1400];
     int64_t bytes = 0;
     for (int i = 0; i < d->in->tops; i++) {
-        snprintf(path, sizeof path, "%s/work%s", d->at, d->in->top[i]);
+        snprintf(path, sizeof path, "%s/copy%s", d->at, d->in->top[i]);
         TRY(folder_make(path));
         copied[i] = run_copy_folder(d->in->top[i], path, &bytes, d->user);
         if (!copied[i])
-            snprintf(d->note, sizeof d->note, "%.400s is above %d MiB, so that it was not copied and was read-only", d->in->top[i],
+            snprintf(d->note, sizeof d->note,
+                     "%.400s is above %d MiB, so that it was not copied and was read-only", d->in->top[i],
                      RUN_COPY_BYTES >> 20);
     }
     return OK;
@@ -383,7 +424,8 @@ static Status make_private(Domain *d)
 {
     char path[512], program[512];
     bool copied[TOPS] = { false };
-    static const char *const folders[] = { "work", "tmp" }, *const files[] = { "calls", "trace", "tmp", "work" };
+    static const char *const folders[] = { "copy", "tmp" }, *const files[] = { "calls", "trace", "tmp",
+                                                                               "copy" };
     if (chmod(d->at, 0711)) return fail(IO_FAILED, "%s: %s", d->at, strerror(errno));
     for (int i = 0; i < 2; i++) {
         snprintf(path, sizeof path, "%s/%s", d->at, folders[i]);
@@ -395,11 +437,12 @@ static Status make_private(Domain *d)
     TRY(copy_tops(d, copied));
     for (int i = 0; d->user >= 0 && i < 4; i++) {
         snprintf(path, sizeof path, "%s/%s", d->at, files[i]);
-        if (chown(path, (uid_t)d->user, (gid_t)d->user)) return fail(IO_FAILED, "%s: %s", path, strerror(errno));
+        if (chown(path, (uid_t)d->user, (gid_t)d->user))
+            return fail(IO_FAILED, "%s: %s", path, strerror(errno));
     }
     translate(d, d->script, sizeof d->script, d->in->script, copied);
     translate(d, d->folder, sizeof d->folder, d->in->folder, copied);
-    d->seen        = *d->in;
+    d->seen = *d->in;
     d->seen.script = d->script, d->seen.folder = d->folder;
     return OK;
 }
@@ -407,10 +450,11 @@ static Status make_private(Domain *d)
 /* What bash and the recorders wrote has the copy's paths; the machine's stand in their place. */
 static Status restore_paths(Buffer *b, const char *at)
 {
-    char   copy[300];
+    char copy[300];
     Buffer out = { 0 };
-    int64_t from = 0, letters = snprintf(copy, sizeof copy, "%s/work", at);
-    for (char *hit; b->text && (hit = memmem(b->text + from, (size_t)(b->bytes - from), copy, (size_t)letters));) {
+    int64_t from = 0, letters = snprintf(copy, sizeof copy, "%s/copy", at);
+    for (char *hit;
+         b->text && (hit = memmem(b->text + from, (size_t)(b->bytes - from), copy, (size_t)letters));) {
         TRY(buffer_add(&out, b->text + from, hit - (b->text + from)));
         from = hit - b->text + letters;
     }
@@ -434,7 +478,8 @@ static Status run(RunResult *out, Domain *d)
         keep(d, report[1]);
     }
     close(report[1]);
-    Status status = keeper > 0 ? run_receive(out, report[0], d->in->seconds) : fail(NO_MEMORY, "no process for bash");
+    Status status =
+        keeper > 0 ? run_receive(out, report[0], d->in->seconds) : fail(NO_MEMORY, "no process for bash");
     close(report[0]);
     if (keeper > 0) kill(keeper, SIGTERM), waitpid(keeper, NULL, 0);
     if (status == OK) status = restore_paths(&out->calls, d->at);
@@ -447,19 +492,21 @@ Status run_in_landlock(RunResult *out, const RunInput *in)
 {
     Domain d = { .in = in, .user = -1, .abi = (int)syscall(LANDLOCK_CREATE, NULL, 0, 1) };
     const struct passwd *user = getpwuid(geteuid());
-    if (d.abi < 1) return fail(BAD_OPTION, "Landlock is not there (Linux 5.13 and later have it): %s", strerror(errno));
+    if (d.abi < 1)
+        return fail(BAD_OPTION, "Landlock is not there (Linux 5.13 and later have it): %s", strerror(errno));
     snprintf(d.home, sizeof d.home, "%s", user && user->pw_dir ? user->pw_dir : "");
     if (geteuid() == 0) d.user = free_user();
     struct rlimit now = { RLIM_INFINITY, RLIM_INFINITY };
     getrlimit(RLIMIT_NPROC, &now);
     d.processes = RUN_PROCESSES_MOST;
-    if (d.user < 0) {                                   /* beside those that the user has already */
+    if (d.user < 0) { /* beside those that the user has already */
         struct stat about;
         char path[64];
         DIR *proc = opendir("/proc");
         for (struct dirent *e; proc && (e = readdir(proc));) {
-            snprintf(path, sizeof path, "/proc/%.20s/task", e->d_name);     /* each thread counts */
-            if (e->d_name[0] >= '1' && e->d_name[0] <= '9' && stat(path, &about) == 0 && about.st_uid == geteuid())
+            snprintf(path, sizeof path, "/proc/%.20s/task", e->d_name); /* each thread counts */
+            if (e->d_name[0] >= '1' && e->d_name[0] <= '9' && stat(path, &about) == 0 &&
+                about.st_uid == geteuid())
                 d.processes += about.st_nlink;
         }
         if (proc) closedir(proc);
@@ -467,7 +514,7 @@ Status run_in_landlock(RunResult *out, const RunInput *in)
     if (now.rlim_max < d.processes) d.processes = now.rlim_max;
     TRY(make_place(&d));
     Status status = run(out, &d);
-    char   why[FAIL_BYTES];
+    char why[FAIL_BYTES];
     snprintf(why, sizeof why, "%s", fail_text());
     if (folder_remove(d.at) != OK && status == OK) return IO_FAILED;
     return status == OK ? OK : fail(status, "%s", why);

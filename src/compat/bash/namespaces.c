@@ -2,11 +2,12 @@
  *
  *   parent   clone() with all namespaces; writes the maps of users and groups
  *   first    process of the namespaces: a new root on a tmpfs, the machine's folders below it read-only,
- *            overlays on the working folders, secrets covered, /proc and /dev of its own; forks bash, watches it,
- *            sends what it left, and ends, with which the kernel ends all that is left
- *   bash     without any capability
+ *            overlays on the working folders, secrets covered, /proc and /dev of its own; forks bash, watches
+ * it, sends what it left, and ends, with which the kernel ends all that is left bash     without any
+ * capability
  *
- * The first process has our environment and memory; it overwrites the one and closes /proc/1 to the script. */
+ * The first process has our environment and memory; it overwrites the one and closes /proc/1 to the script.
+ */
 #include "compat/bash/shut_in.h"
 
 #include <dirent.h>
@@ -26,18 +27,18 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define PRIVATE "/.jotun"               /* the private folder as the script sees it */
-#define NEW     "/new"                  /* the new root, until it is the root */
-#define OLD     "/old"                  /* the machine's root, until it is gone */
+#define PRIVATE "/.jotun" /* the private folder as the script sees it */
+#define NEW "/new"        /* the new root, until it is the root */
+#define OLD "/old"        /* the machine's root, until it is gone */
 
 enum { PLAIN = MS_NOSUID | MS_NODEV };
 
 typedef struct {
     const RunInput *in;
-    int   report;                       /* the pipe to the parent */
-    bool  root;                         /* the user is the machine's root */
-    char  home[1024];
-    char  note[512];
+    int report; /* the pipe to the parent */
+    bool root;  /* the user is the machine's root */
+    char home[1024];
+    char note[512];
 } First;
 
 static void need(First *f, bool done, const char *what)
@@ -64,7 +65,8 @@ static void enter_new_root(First *f)
     char size[64];
     snprintf(size, sizeof size, "mode=0755,size=%d,nr_inodes=40000", RUN_PRIVATE_BYTES);
     need(f, mount("tmpfs", "/tmp", "tmpfs", PLAIN, size) == 0, "a tmpfs on /tmp");
-    need(f, !mkdir("/tmp" NEW, 0755) && !mkdir("/tmp" OLD, 0755) && !mkdir("/tmp/lower", 0755), "folders in /tmp");
+    need(f, !mkdir("/tmp" NEW, 0755) && !mkdir("/tmp" OLD, 0755) && !mkdir("/tmp/lower", 0755),
+         "folders in /tmp");
     need(f, mount("/tmp" NEW, "/tmp" NEW, NULL, MS_BIND, NULL) == 0, "a bind mount");
     need(f, syscall(SYS_pivot_root, "/tmp", "/tmp" OLD) == 0 && chdir("/") == 0, "pivot_root");
 }
@@ -94,9 +96,12 @@ static void bind_root(First *f)
 /* The flags of a mount that a user namespace may not take away. */
 static unsigned long locked_flags(const char *options)
 {
-    static const struct { const char *name; unsigned long flag; } names[] = {
-        { "nosuid", MS_NOSUID }, { "nodev", MS_NODEV }, { "noexec", MS_NOEXEC }, { "noatime", MS_NOATIME },
-        { "nodiratime", MS_NODIRATIME }, { "relatime", MS_RELATIME },
+    static const struct {
+        const char *name;
+        unsigned long flag;
+    } names[] = {
+        { "nosuid", MS_NOSUID },   { "nodev", MS_NODEV },           { "noexec", MS_NOEXEC },
+        { "noatime", MS_NOATIME }, { "nodiratime", MS_NODIRATIME }, { "relatime", MS_RELATIME },
     };
     unsigned long flags = 0;
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
@@ -121,7 +126,7 @@ static void unescape(char *path)
 /* Every mount below the new root becomes read-only. One that this user cannot even reach may stay. */
 static void make_read_only(First *f)
 {
-    char  line[8192], path[4096], options[1024];
+    char line[8192], path[4096], options[1024];
     FILE *list = fopen(OLD "/proc/self/mountinfo", "re");
     if (!list) list = fopen("/proc/self/mountinfo", "re");
     need(f, list != NULL, "/proc/self/mountinfo");
@@ -138,8 +143,9 @@ static void make_read_only(First *f)
 static void mount_system(First *f)
 {
     static const char *const devices[] = { "null", "zero", "full", "random", "urandom" };
-    static const char *const links[][2] = { { "/proc/self/fd", "fd" }, { "fd/0", "stdin" }, { "fd/1", "stdout" },
-                                            { "fd/2", "stderr" } };
+    static const char *const links[][2] = {
+        { "/proc/self/fd", "fd" }, { "fd/0", "stdin" }, { "fd/1", "stdout" }, { "fd/2", "stderr" }
+    };
     char from[64], to[64];
     for (int i = 0; i < 5; i++) {
         static const char *const folders[] = { "/proc", "/dev", "/tmp", "/run", "/sys" };
@@ -160,7 +166,8 @@ static void mount_system(First *f)
         (void)!symlink(links[i][0], to);
     }
     mkdir(NEW "/dev/shm", 01777);
-    int fd = open(NEW "/proc/sys/kernel/pid_max", O_WRONLY | O_CLOEXEC);    /* of this namespace since Linux 6.14 */
+    int fd =
+        open(NEW "/proc/sys/kernel/pid_max", O_WRONLY | O_CLOEXEC); /* of this namespace since Linux 6.14 */
     if (fd >= 0) (void)!write(fd, "2048", 4), close(fd);
 }
 
@@ -189,23 +196,25 @@ static bool copied(const char *from, const char *top, const char *to)
     return run_copy_folder(from, to, &bytes, -1) && mount(to, top, NULL, MS_BIND, NULL) == 0;
 }
 
-/* The folder as the script may change it: an overlay, else a copy, else read-only. A colon in a path would end
- * it in the overlay's options, so that the lower folder has a name of its own. */
+/* The folder as the script may change it: an overlay, else a copy, else read-only. A colon in a path would
+ * end it in the overlay's options, so that the lower folder has a name of its own. */
 static void make_writable(First *f, int i)
 {
     char old[1100], top[1100], lower[64], work[64];
     place(old, OLD, f->in->top[i], false), place(top, NEW, f->in->top[i], true);
-    snprintf(lower, sizeof lower, "/lower/%d", i), snprintf(work, sizeof work, "/work%d", i);
+    snprintf(lower, sizeof lower, "/lower/%d", i), snprintf(work, sizeof work, "/upper%d", i);
     need(f, mkdir(lower, 0755) == 0 && mount(old, lower, NULL, MS_BIND, NULL) == 0, f->in->top[i]);
     if (overlay(lower, top, work)) return;
     snprintf(work, sizeof work, "/copy%d", i);
     if (copied(lower, top, work)) return;
     need(f, mount(old, top, NULL, MS_BIND | MS_REC, NULL) == 0, f->in->top[i]);
-    snprintf(f->note, sizeof f->note, "%.400s is above %d MiB and no overlay can be mounted here, so that it was read-only",
+    snprintf(f->note, sizeof f->note,
+             "%.400s is above %d MiB and no overlay can be mounted here, so that it was read-only",
              f->in->top[i], RUN_COPY_BYTES >> 20);
 }
 
-/* A file outside of the working folders that has to be there, below /tmp or /run: the script, the recorder. */
+/* A file outside of the working folders that has to be there, below /tmp or /run: the script, the recorder.
+ */
 static void bind_file(First *f, const char *from, const char *to)
 {
     char old[1100], new[1100];
@@ -226,14 +235,14 @@ static void cover(First *f, const char *path)
     if (lstat(at, &about)) return;
     bool done = S_ISDIR(about.st_mode)   ? mount("/none", at, NULL, MS_BIND, NULL) == 0
                 : S_ISREG(about.st_mode) ? mount("/nothing", at, NULL, MS_BIND, NULL) == 0
-                                         : true;        /* a link leads to what is covered by its own name */
+                                         : true; /* a link leads to what is covered by its own name */
     need(f, done || errno == EACCES, path);
 }
 
 static void cover_below(First *f, const char *folder, const char *home)
 {
-    char  path[2200], at[1100];
-    DIR  *entries;
+    char path[2200], at[1100];
+    DIR *entries;
     snprintf(at, sizeof at, NEW "%s", folder);
     if (!(entries = opendir(at))) return;
     for (struct dirent *e; (e = readdir(entries));) {
@@ -260,10 +269,11 @@ static void cover_secrets(First *f)
     if (fd >= 0) close(fd);
     cover_below(f, "/etc", "");
     cover_home(f, f->home);
-    if (!f->root) return;                               /* who may read everybody's */
+    if (!f->root) return; /* who may read everybody's */
     char home[1100];
+    const struct passwd *root = getpwuid(0);
     DIR *homes = opendir(NEW "/home");
-    cover_home(f, "/root");
+    if (root && root->pw_dir) cover_home(f, root->pw_dir);
     for (struct dirent *e; homes && (e = readdir(homes));) {
         snprintf(home, sizeof home, "/home/%s", e->d_name);
         if (e->d_name[0] != '.') cover_home(f, home);
@@ -286,7 +296,10 @@ static void cover_programs(First *f, const char *folder)
     snprintf(at, sizeof at, NEW "%s", folder), snprintf(old, sizeof old, OLD "%s", folder);
     DIR *programs = opendir(old);
     struct stat about;
-    if (!programs || lstat(at, &about) || !S_ISDIR(about.st_mode)) { if (programs) closedir(programs); return; }
+    if (!programs || lstat(at, &about) || !S_ISDIR(about.st_mode)) {
+        if (programs) closedir(programs);
+        return;
+    }
     for (struct dirent *e; (e = readdir(programs));) {
         snprintf(to, sizeof to, NEW PRIVATE "/bin/%.100s", e->d_name);
         if (is_python(e->d_name)) (void)!symlink("../missing", to);
@@ -295,7 +308,8 @@ static void cover_programs(First *f, const char *folder)
     snprintf(options, sizeof options, "lowerdir=" NEW PRIVATE "/over:%s", old);
     bool over = mount("overlay", at, "overlay", PLAIN | MS_RDONLY, options) == 0;
     for (struct dirent *e; !over && (e = readdir(programs));) {
-        snprintf(to, sizeof to, NEW PRIVATE "/bin/%.100s", e->d_name), snprintf(from, sizeof from, "%s/%.100s", at, e->d_name);
+        snprintf(to, sizeof to, NEW PRIVATE "/bin/%.100s", e->d_name),
+            snprintf(from, sizeof from, "%s/%.100s", at, e->d_name);
         if (lstat(to, &about) == 0 && lstat(from, &about) == 0)
             need(f, mount(NEW PRIVATE "/missing", from, NULL, MS_BIND, NULL) == 0, from);
     }
@@ -351,8 +365,10 @@ static void leave_old_root(First *f)
     need(f, mount(NULL, OLD, NULL, MS_REC | MS_PRIVATE, NULL) == 0 || true, OLD);
     need(f, umount2(OLD, MNT_DETACH) == 0, "the machine's root cannot be left");
     int root = open("/", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    need(f, root >= 0 && chdir(NEW) == 0 && syscall(SYS_pivot_root, ".", ".") == 0, "pivot_root into the new root");
-    need(f, fchdir(root) == 0 && umount2(".", MNT_DETACH) == 0 && chdir("/") == 0, "the first root cannot be left");
+    need(f, root >= 0 && chdir(NEW) == 0 && syscall(SYS_pivot_root, ".", ".") == 0,
+         "pivot_root into the new root");
+    need(f, fchdir(root) == 0 && umount2(".", MNT_DETACH) == 0 && chdir("/") == 0,
+         "the first root cannot be left");
     close(root);
 }
 
@@ -367,7 +383,7 @@ static bool drop_capabilities(void *context)
         if (c > 31 || !(kept & 1u << c)) prctl(PR_CAPBSET_DROP, c, 0, 0, 0);
     prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0);
     struct __user_cap_header_struct head = { _LINUX_CAPABILITY_VERSION_3, 0 };
-    struct __user_cap_data_struct   data[2] = { { kept, kept, kept }, { 0, 0, 0 } };
+    struct __user_cap_data_struct data[2] = { { kept, kept, kept }, { 0, 0, 0 } };
     if (syscall(SYS_capset, &head, data)) _exit(126);
     return true;
 }
@@ -375,10 +391,10 @@ static bool drop_capabilities(void *context)
 static int all_processes(void *context, pid_t *list, int most)
 {
     (void)context;
-    int  count = 0;
-    DIR *proc  = opendir("/proc");
+    int count = 0;
+    DIR *proc = opendir("/proc");
     for (struct dirent *e; proc && (e = readdir(proc));) {
-        int pid = e->d_name[0] >= '1' && e->d_name[0] <= '9' ? atoi(e->d_name) : 0;
+        int pid = e->d_name[0] >= '1' && e->d_name[0] <= '9' ? (int)strtol(e->d_name, NULL, 10) : 0;
         if (pid <= 1) continue;
         if (count < most) list[count] = pid;
         count++;
@@ -412,7 +428,7 @@ static void first_process(First *f) __attribute__((noreturn));
 static void first_process(First *f)
 {
     RunFiles files;
-    int      status;
+    int status;
     umask(0);
     build(f);
     run_forget_environment();
@@ -420,9 +436,9 @@ static void first_process(First *f)
     pid_t bash = fork();
     if (bash == 0) run_become_bash(f->in, &files, PRIVATE, false, drop_capabilities, f);
     if (bash < 0) run_report_failure(f->report, "no process for bash");
-    Watch  watch = { bash, f->in->seconds, all_processes, NULL, f };
-    RunEnd end   = run_watch(&watch, &status);
-    if (end != RUN_ENDED) kill(-1, SIGKILL);
+    Watch watch = { bash, f->in->seconds, all_processes, NULL, f };
+    RunEnd end = run_watch(&watch, &status);
+    if (end != END_NORMALLY) kill(-1, SIGKILL);
     run_report(f->report, end, status, f->note, &files);
     _exit(0);
 }
@@ -431,7 +447,7 @@ static bool write_map(pid_t pid, const char *name, const char *text)
 {
     char path[64];
     snprintf(path, sizeof path, "/proc/%d/%s", (int)pid, name);
-    int  fd   = open(path, O_WRONLY | O_CLOEXEC);
+    int fd = open(path, O_WRONLY | O_CLOEXEC);
     bool done = fd >= 0 && write(fd, text, strlen(text)) == (ssize_t)strlen(text);
     if (fd >= 0) close(fd);
     return done;
@@ -452,13 +468,14 @@ static bool write_maps(pid_t pid)
 /* The parent: starts the first process, lets it go on once its users are mapped, and reads its report. */
 static Status start(RunResult *out, const RunInput *in, unsigned long flags)
 {
-    int   report[2], go[2];
-    char  byte = 0;
-    First f    = { .in = in, .root = geteuid() == 0 };
+    int report[2], go[2];
+    char byte = 0;
+    First f = { .in = in, .root = geteuid() == 0 };
     const struct passwd *user = getpwuid(geteuid());
     snprintf(f.home, sizeof f.home, "%s", user && user->pw_dir ? user->pw_dir : "");
     if (pipe2(report, O_CLOEXEC)) return fail(BAD_OPTION, "no pipe: %s", strerror(errno));
-    if (pipe2(go, O_CLOEXEC)) return close(report[0]), close(report[1]), fail(BAD_OPTION, "no pipe: %s", strerror(errno));
+    if (pipe2(go, O_CLOEXEC))
+        return close(report[0]), close(report[1]), fail(BAD_OPTION, "no pipe: %s", strerror(errno));
     fflush(NULL);
     pid_t first = (pid_t)syscall(SYS_clone, flags | SIGCHLD, NULL, NULL, NULL, NULL);
     if (first == 0) {
@@ -484,9 +501,10 @@ static Status start(RunResult *out, const RunInput *in, unsigned long flags)
 
 Status run_in_namespaces(RunResult *out, const RunInput *in)
 {
-    const unsigned long inner = CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWNET | CLONE_NEWIPC | CLONE_NEWUTS | CLONE_NEWCGROUP;
+    const unsigned long inner =
+        CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWNET | CLONE_NEWIPC | CLONE_NEWUTS | CLONE_NEWCGROUP;
     Status status = start(out, in, inner | CLONE_NEWUSER);
     if (status == OK || geteuid() != 0) return status;
     run_free(out);
-    return start(out, in, inner);                       /* root needs no namespace of users for the others */
+    return start(out, in, inner); /* root needs no namespace of users for the others */
 }

@@ -1,14 +1,14 @@
-/* What stands for python, torchrun, srun, docker and their like in a run: it writes down its words and starts
- * nothing, but the program that a wrapper (srun, docker run, uv run) was to start, which is a recorder again or
- * bash.
+/* The program in the place of python, torchrun, srun, docker and their like in a run: it writes down its
+ * words and starts nothing, but the program that a wrapper (srun, docker run, uv run) was to start, which is
+ * a recorder again or bash.
  *
  *     #!/.jotun/jotun --record-call=/.jotun        the file `missing`, to which all names of bin/ are links
  *
- * so that argv is: jotun, --record-call=FOLDER, the path by which it was called, its words. A call of the file
- * by its own name is for a program that nobody knows, whose name is the first word.
+ * so that argv is: jotun, --record-call=FOLDER, the path by which it was called, its words. A call of the
+ * file by its own name is for a program that nobody knows, whose name is the first word.
  *
- * A record is a list of texts that end with NUL: "CALL", name, folder, bytes of the trace, processes from this
- * one upward, number of words, the words, number of files, and of each file its path, size and bytes. */
+ * A record is a list of texts that end with NUL: "CALL", name, folder, bytes of the trace, processes from
+ * this one upward, number of words, the words, number of files, and of each file its path, size and bytes. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -61,18 +61,19 @@ static void add_number(Buffer *b, long long number)
 static int parent_of(int pid)
 {
     char path[64], line[1024], *end;
-    int  parent = 0;
+    int parent = 0;
     snprintf(path, sizeof path, "/proc/%d/stat", pid);
     FILE *f = fopen(path, "re");
     if (!f) return pid == (int)getpid() ? (int)getppid() : 0;
-    if (fgets(line, sizeof line, f) && (end = strrchr(line, ')')) && sscanf(end + 1, " %*c %d", &parent) != 1) parent = 0;
+    if (fgets(line, sizeof line, f) && (end = strrchr(line, ')')) && sscanf(end + 1, " %*c %d", &parent) != 1)
+        parent = 0;
     fclose(f);
     return parent;
 }
 
 static void add_processes(Buffer *b)
 {
-    char   line[512] = "";
+    char line[512] = "";
     size_t used = 0;
     for (int pid = (int)getpid(), n = 0; pid > 1 && n < 32; pid = parent_of(pid), n++)
         used += (size_t)snprintf(line + used, sizeof line - used, "%d ", pid);
@@ -87,9 +88,9 @@ static bool add_file(Buffer *b, const char *word)
     if (!ends_with(path, ".json") && !ends_with(path, ".yaml") && !ends_with(path, ".yml")) return false;
     int fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
     if (fd < 0) return false;
-    bool  fits = fstat(fd, &about) == 0 && S_ISREG(about.st_mode) && about.st_size <= FILE_BYTES;
+    bool fits = fstat(fd, &about) == 0 && S_ISREG(about.st_mode) && about.st_size <= FILE_BYTES;
     char *data = fits ? malloc((size_t)about.st_size + 1) : NULL;
-    ssize_t n  = data ? read(fd, data, (size_t)about.st_size) : -1;
+    ssize_t n = data ? read(fd, data, (size_t)about.st_size) : -1;
     if (n >= 0) {
         add_text(b, path);
         add_number(b, n);
@@ -103,9 +104,9 @@ static bool add_file(Buffer *b, const char *word)
 static void record(const char *folder, const char *name, int words, char **word)
 {
     Buffer b = { 0 }, files = { 0 };
-    char   path[1100], here[4096];
+    char path[1100], here[4096];
     struct stat trace;
-    int    count = 0;
+    int count = 0;
     snprintf(path, sizeof path, "%s/trace", folder);
     long long traced = stat(path, &trace) == 0 ? (long long)trace.st_size : 0;
     add_text(&b, "CALL"), add_text(&b, name), add_text(&b, getcwd(here, sizeof here) ? here : "");
@@ -141,24 +142,29 @@ static bool is_recorded(const char *folder, const char *name)
     return *name && lstat(path, &about) == 0;
 }
 
-static bool is_python(const char *name) { return !strncmp(name, "python", 6) && !name[6 + strspn(name + 6, "0123456789.")]; }
+static bool is_python(const char *name)
+{
+    return !strncmp(name, "python", 6) && !name[6 + strspn(name + 6, "0123456789.")];
+}
 
 /* These start programs that the recorder has to follow, and stay themselves otherwise. */
-static const char *const passing[] = { "bash", "env", "nohup", "timeout", "nice", "time", "stdbuf", "setsid", "xargs", "taskset", NULL };
+static const char *const passing[] = { "bash",   "env",    "nohup", "timeout", "nice", "time",
+                                       "stdbuf", "setsid", "xargs", "taskset", NULL };
 
 static void become(const char *folder, const char *name, char **word)
 {
     char path[1200];
     if (!strcmp(name, "sh")) name = "bash";
     word[0] = (char *)(uintptr_t)name;
-    snprintf(path, sizeof path, "%s/bin/%s", folder, is_python(name) && !is_recorded(folder, name) ? "python" : name);
+    snprintf(path, sizeof path, "%s/bin/%s", folder,
+             is_python(name) && !is_recorded(folder, name) ? "python" : name);
     execv(path, word);
     execvp(name, word);
 }
 
-static void become_bash(char **word)                /* word[0]: any, word[1]: a script or -c */
+static void become_bash(char **word) /* word[0]: any, word[1]: a script or -c */
 {
-    word[0] = (char *)(uintptr_t)"bash";
+    word[0] = (char *)(uintptr_t) "bash";
     execv("/bin/bash", word);
     execvp("bash", word);
 }
@@ -183,15 +189,17 @@ static bool is_command(const char *folder, const char *word)
 {
     char copy[4096], *rest = copy;
     if (!strchr(word, ' ') || strlen(word) >= sizeof copy) return strlen(word) >= sizeof copy;
-    strcpy(copy, word);
+    snprintf(copy, sizeof copy, "%s", word);
     for (char *part; (part = strsep(&rest, " \t\n;&|("));)
-        if (*part && (is_recorded(folder, leaf(part)) || is_one_of(leaf(part), passing) || ends_with(part, ".sh"))) return true;
+        if (*part &&
+            (is_recorded(folder, leaf(part)) || is_one_of(leaf(part), passing) || ends_with(part, ".sh")))
+            return true;
     return false;
 }
 
 static void run_command(const char *command)
 {
-    char *word[] = { (char *)(uintptr_t)"bash", (char *)(uintptr_t)"-c", (char *)(uintptr_t)command, NULL };
+    char *word[] = { (char *)(uintptr_t) "bash", (char *)(uintptr_t) "-c", (char *)(uintptr_t)command, NULL };
     become_bash(word);
 }
 
@@ -205,11 +213,12 @@ static void go_on(const char *folder, const char *name, int words, char **word)
         if (queued && !strncmp(word[i], "--wrap=", 7)) run_command(word[i] + 7);
         if (queued && !strcmp(word[i], "--wrap") && i + 1 < words) run_command(word[i + 1]);
         if ((remote || queued) && is_command(folder, word[i])) run_command(word[i]);
-        if (is_python(own) || is_recorded(folder, own) || is_one_of(own, passing)) become(folder, own, word + i);
+        if (is_python(own) || is_recorded(folder, own) || is_one_of(own, passing))
+            become(folder, own, word + i);
         if (ends_with(word[i], ".py")) become(folder, "python", word + i - 1);
         if (word[i][0] != '-' && is_script(word[i])) become_bash(word + i - 1);
     }
-    if (queued) word[1] = NULL, become_bash(word);      /* a script on its standard input */
+    if (queued) word[1] = NULL, become_bash(word); /* a script on its standard input */
 }
 
 /* ---- the role ---- */
@@ -217,8 +226,11 @@ static void go_on(const char *folder, const char *name, int words, char **word)
 /* Programs that start what follows only where a word says that it is no Python program. */
 static bool ends_here(const char *name, int words, char **word)
 {
-    static const char *const names[] = { "ipython", "torchrun", "deepspeed", "accelerate", "horovodrun", "pip", "pip3", "wget", "curl",
-        "scp", "rsync", "aria2c", "module", "ml", "nvidia-smi", "rocm-smi", "amd-smi", "xpu-smi", "scontrol", "sinfo", "squeue", "sacct", "scancel", NULL };
+    static const char *const names[] = {
+        "ipython", "torchrun", "deepspeed", "accelerate", "horovodrun", "pip", "pip3", "wget", "curl",
+        "scp", "rsync", "aria2c", "module", "ml", "nvidia-smi", "rocm-smi", "amd-smi", "xpu-smi",
+        "scontrol", "sinfo", "squeue", "sacct", "scancel", NULL
+    };
     if (!is_python(name) && !is_one_of(name, names)) return false;
     for (int i = 1; i < words; i++)
         if (!strcmp(word[i], "--no-python") || !strcmp(word[i], "--no_python")) return false;
@@ -231,7 +243,7 @@ static int answer(const char *folder, int words, char **word)
     snprintf(path, sizeof path, "%s/answers", folder);
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd >= 0 && read(fd, &digit, 1) != 1) digit = '0';
-    bool trains = false;                                /* a program that ends well, whatever comes after it */
+    bool trains = false; /* a program that ends well, whatever comes after it */
     for (int i = 1; i < words; i++) trains |= ends_with(word[i], ".py");
     if (digit == '1') printf("6\n");
     else if (digit == '0') printf("4\n");
@@ -247,8 +259,8 @@ bool launch_is_recorder(int argc, char **argv)
 int launch_recorder(int argc, char **argv)
 {
     const char *folder = argv[1] + strlen(ROLE), *name = leaf(argv[2]);
-    int    words = argc - 2;
-    char **word  = argv + 2;
+    int words = argc - 2;
+    char **word = argv + 2;
     if (!strcmp(name, "missing") && words > 1) word++, words--, name = leaf(word[0]);
     if (!strcmp(name, "sh") || !strcmp(name, "bash")) become_bash(word);
     if (!strcmp(name, "sleep")) return 0;

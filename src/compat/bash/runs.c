@@ -1,10 +1,10 @@
 /* Which runs a script gets, and what follows from them together.
  *
  *   strict      bash as it is, in an empty environment but what the caller names
- *   lenient     where no call is reached so: errexit, nounset, `exit` and a failing cd are passed over
+ *   lenient     where no call is reached so: errexit, nounset, `exit` and a failing cd are skipped
  *   two more    with other answers: another line, then none and exit code 1; another host;
- *               variables that nobody sets have their names as values, then numbers; files that an earlier run
- *               missed are there; variables of a site's scheduler are set
+ *               variables that nobody sets have their names as values, then numbers; files that an earlier
+ * run missed are there; variables of a site's scheduler are set
  *
  * The first run that reaches a call gives the words. A word is agreed where the two more give it, too.
  *
@@ -30,18 +30,18 @@ enum { LACKINGS_MOST = 200, VARIABLES_MOST = 400, SECONDS = 10, RERUNS = 2, COMP
 typedef struct {
     const LaunchInput *in;
     LaunchRecord *out;
-    Texts    *texts;
-    char      script[PATH_MAX], recorder[PATH_MAX], current[PATH_MAX], own[PATH_MAX], top[PATH_MAX];
+    Texts *texts;
+    char script[PATH_MAX], recorder[PATH_MAX], current[PATH_MAX], own[PATH_MAX], top[PATH_MAX];
     const char *bash;
-    Lacking   lacking[LACKINGS_MOST];
-    int       lackings;
-    LaunchWay way;              /* the one that works here */
-    Run       run[3];           /* base, and two with other answers */
-    Sources   sources;
+    Lacking lacking[LACKINGS_MOST];
+    int lackings;
+    LaunchWay way; /* the one that works here */
+    Run run[3];    /* base, and two with other answers */
+    Sources sources;
     UnsetNames unset;
-    const char *folder;         /* in which the script starts */
-    bool      lenient;          /* of the base run */
-    int      *note_room;
+    const char *folder; /* in which the script starts */
+    bool lenient;       /* of the base run */
+    int *note_room;
 } Launch;
 
 /* ---- words of a command line ---- */
@@ -53,7 +53,8 @@ static bool is_assignment(const char *word)
     return n && word[n] == '=' && !isdigit((unsigned char)word[0]);
 }
 
-Status launch_words(LaunchInput *out, const char **argument, const char **variable, int count, const char *const *words)
+Status launch_words(LaunchInput *out, const char **argument, const char **variable, int count,
+                    const char *const *words)
 {
     bool all = false;
     *out = (LaunchInput){ .argument = argument, .variable = variable };
@@ -64,7 +65,8 @@ Status launch_words(LaunchInput *out, const char **argument, const char **variab
         else argument[out->arguments++] = words[i];
     }
     if (out->script) return OK;
-    return fail(BAD_USAGE, "--from-megatron needs a script or a list of arguments: [NAME=value...] FILE [ARGUMENT...]");
+    return fail(BAD_USAGE,
+                "--from-megatron needs a script or a list of arguments: [NAME=value...] FILE [ARGUMENT...]");
 }
 
 bool launch_is_list(const char *p, const char *end)
@@ -83,7 +85,8 @@ static void add_note(Launch *l, const char *file, int line, const char *text)
 {
     LaunchRecord *r = l->out;
     for (int i = 0; i < r->notes; i++)
-        if (!strcmp(r->note[i].text, text) && r->note[i].line == line && !strcmp(r->note[i].file, file)) return;
+        if (!strcmp(r->note[i].text, text) && r->note[i].line == line && !strcmp(r->note[i].file, file))
+            return;
     ARRAY_RESERVE_OR_STOP(r->note, *l->note_room, r->notes + 1);
     r->note[r->notes++] = (LaunchNote){ file, line, text };
 }
@@ -98,7 +101,10 @@ static void find_top(char out[PATH_MAX], const char *folder)
     snprintf(out, PATH_MAX, "%s", folder);
     for (char *slash; strlen(path) > 1; *slash = 0) {
         snprintf(git, sizeof git, "%s/.git", path);
-        if (access(git, F_OK) == 0) { snprintf(out, PATH_MAX, "%s", path); return; }
+        if (access(git, F_OK) == 0) {
+            snprintf(out, PATH_MAX, "%s", path);
+            return;
+        }
         slash = strrchr(path, '/');
         if (!slash || slash == path) return;
     }
@@ -113,22 +119,28 @@ static bool is_below(const char *path, const char *folder)
 /* The root and folders of the system are not laid over. */
 static void add_top(RunInput *in, const char *folder)
 {
-    static const char *const never[] = { "/", "/usr", "/bin", "/etc", "/proc", "/sys", "/dev", "/tmp", "/run", "/var", "/lib", "/opt", "/boot", NULL };
+    static const char *const never[] = { "/",    "/usr", "/bin", "/etc", "/proc", "/sys",  "/dev",
+                                         "/tmp", "/run", "/var", "/lib", "/opt",  "/boot", NULL };
     for (const char *const *n = never; *n; n++)
         if (!strcmp(folder, *n)) return;
     if (strlen(folder) >= sizeof in->top[0]) return;
     for (int i = 0; i < in->tops; i++) {
         if (is_below(folder, in->top[i])) return;
-        if (is_below(in->top[i], folder)) { snprintf(in->top[i], sizeof in->top[i], "%s", folder); return; }
+        if (is_below(in->top[i], folder)) {
+            snprintf(in->top[i], sizeof in->top[i], "%s", folder);
+            return;
+        }
     }
     if (in->tops < TOPS) snprintf(in->top[in->tops++], sizeof in->top[0], "%s", folder);
 }
 
 /* Variables that a scheduler's job has; the values are no machine's. */
 static const char *const site[] = {
-    "SLURM_JOB_ID=77", "SLURM_JOBID=77", "SLURM_JOB_NAME=seven", "SLURM_NNODES=7", "SLURM_JOB_NUM_NODES=7", "SLURM_NTASKS=56", "SLURM_NTASKS_PER_NODE=8",
-    "SLURM_GPUS_ON_NODE=8", "SLURM_NODEID=0", "SLURM_PROCID=0", "SLURM_LOCALID=0", "SLURM_JOB_NODELIST=h[1-7]", "SLURM_NODELIST=h[1-7]",
-    "PBS_JOBID=77", "WORLD_SIZE=56", "RANK=0", "LOCAL_RANK=0", "NODE_RANK=0", "MASTER_ADDR=h1", "MASTER_PORT=7777", "CUDA_VISIBLE_DEVICES=0,1", NULL
+    "SLURM_JOB_ID=77", "SLURM_JOBID=77", "SLURM_JOB_NAME=seven", "SLURM_NNODES=7", "SLURM_JOB_NUM_NODES=7",
+    "SLURM_NTASKS=56", "SLURM_NTASKS_PER_NODE=8", "SLURM_GPUS_ON_NODE=8", "SLURM_NODEID=0",
+    "SLURM_PROCID=0", "SLURM_LOCALID=0", "SLURM_JOB_NODELIST=h[1-7]", "SLURM_NODELIST=h[1-7]",
+    "PBS_JOBID=77", "WORLD_SIZE=56", "RANK=0", "LOCAL_RANK=0", "NODE_RANK=0", "MASTER_ADDR=h1",
+    "MASTER_PORT=7777", "CUDA_VISIBLE_DEVICES=0, 1", NULL
 };
 
 static bool is_set(const char *const *variable, int count, const char *name)
@@ -144,8 +156,12 @@ static int environment(Launch *l, const char **out, int answers)
     const LaunchInput *in = l->in;
     const struct passwd *user = getpwuid(geteuid());
     const char *name = user ? user->pw_name : "user", *home = user ? user->pw_dir : "/";
-    const char *own[] = { texts_format(l->texts, "HOME=%s", home), texts_format(l->texts, "USER=%s", name),
-                          texts_format(l->texts, "LOGNAME=%s", name), "SHELL=/bin/bash", "LANG=C.UTF-8", "TERM=dumb" };
+    const char *own[] = { texts_format(l->texts, "HOME=%s", home),
+                          texts_format(l->texts, "USER=%s", name),
+                          texts_format(l->texts, "LOGNAME=%s", name),
+                          "SHELL=/bin/bash",
+                          "LANG=C.UTF-8",
+                          "TERM=dumb" };
     int n = 0;
     for (int i = 0; i < in->variables && n < VARIABLES_MOST / 2; i++) out[n++] = in->variable[i];
     for (size_t i = 0; i < sizeof own / sizeof *own; i++)
@@ -173,20 +189,35 @@ static Status shut_in(Launch *l, RunResult *out, const RunInput *in)
     if (status == OK) return l->way = LAUNCH_LANDLOCK, OK;
     char also[FAIL_BYTES / 4];
     snprintf(also, sizeof also, "%s", fail_text());
-    return fail(status, "%s is not run, because this machine allows nothing to shut it in: no namespaces (%.300s), no Landlock (%.300s); "
-                "run it yourself with recorders in the place of its programs: jotun config --record FOLDER says how", l->in->script, why, also);
+    return fail(
+        status,
+        "%s is not run, because this machine allows nothing to shut it in: no namespaces (%.300s), no "
+        "Landlock (%.300s); "
+        "run it yourself with recorders in the place of its programs: jotun config --record FOLDER says how",
+        l->in->script, why, also);
 }
 
 static Status run_once(Launch *l, Run *run, int answers, bool lenient)
 {
     const char *variable[VARIABLES_MOST];
-    RunInput in = { .recorder = l->recorder, .bash = l->bash, .script = l->script, .argument = l->in->argument, .arguments = l->in->arguments,
-                    .variable = variable, .folder = l->folder, .lacking = l->lacking, .lackings = l->lackings, .answers = answers,
-                    .host = answers == 1 ? "host6" : answers == 2 ? "other8" : NULL, .lenient = lenient,
+    RunInput in = { .recorder = l->recorder,
+                    .bash = l->bash,
+                    .script = l->script,
+                    .argument = l->in->argument,
+                    .arguments = l->in->arguments,
+                    .variable = variable,
+                    .folder = l->folder,
+                    .lacking = l->lacking,
+                    .lackings = l->lackings,
+                    .answers = answers,
+                    .host = answers == 1   ? "host6"
+                            : answers == 2 ? "other8"
+                                           : NULL,
+                    .lenient = lenient,
                     .seconds = l->in->seconds ? l->in->seconds : SECONDS };
     Lacking kept[LACKINGS_MOST];
-    int     n = 0;
-    for (int i = 0; i < l->lackings; i++)               /* files are made for the other answers only */
+    int n = 0;
+    for (int i = 0; i < l->lackings; i++) /* files are made for the other answers only */
         if (answers || l->lacking[i].kind != LACKING_FILE) kept[n++] = l->lacking[i];
     in.lacking = kept, in.lackings = n;
     in.variables = environment(l, variable, answers);
@@ -197,7 +228,8 @@ static Status run_once(Launch *l, Run *run, int answers, bool lenient)
     TRY(shut_in(l, &run->result, &in));
     run_read(run, l->texts);
     if (run->old_bash)
-        return fail(BAD_OPTION, "%s is older than bash 4.1, which running a script takes; install a later one", l->bash);
+        return fail(BAD_OPTION,
+                    "%s is older than bash 4.1, which running a script takes; install a later one", l->bash);
     return OK;
 }
 
@@ -209,17 +241,23 @@ static bool ends_with(const char *text, const char *end)
     return n >= e && !strcmp(text + n - e, end);
 }
 
-static bool is_python(const char *name) { return !strncmp(name, "python", 6) && !name[6 + strspn(name + 6, "0123456789.")]; }
+static bool is_python(const char *name)
+{
+    return !strncmp(name, "python", 6) && !name[6 + strspn(name + 6, "0123456789.")];
+}
 
 static bool is_launcher_module(const char *module)
 {
-    return !strncmp(module, "torch.distributed.", 18) || !strncmp(module, "deepspeed.launcher", 18) || !strncmp(module, "accelerate.commands", 19);
+    return !strncmp(module, "torch.distributed.", 18) || !strncmp(module, "deepspeed.launcher", 18) ||
+           !strncmp(module, "accelerate.commands", 19);
 }
 
-/* The word that is the program of a recorded call: a .py file, or a module behind -m or --module. -1: it has none. */
+/* The word that is the program of a recorded call: a .py file, or a module behind -m or --module. -1: it has
+ * none. */
 static int program_word(const CallRecord *c)
 {
-    static const char *const names[] = { "torchrun", "deepspeed", "accelerate", "horovodrun", "ipython", "ray", NULL };
+    static const char *const names[] = { "torchrun", "deepspeed", "accelerate", "horovodrun",
+                                         "ipython",  "ray",       NULL };
     bool runs = is_python(c->name);
     for (const char *const *n = names; *n; n++) runs |= !strcmp(c->name, *n);
     for (int i = 0; runs && i < c->words; i++) {
@@ -261,7 +299,9 @@ static bool is_plain(const char *path, size_t letters)
 static void add_lacking(Launch *l, const char *path, size_t letters, LackingKind kind)
 {
     Lacking *new = &l->lacking[l->lackings];
-    if (l->lackings == LACKINGS_MOST || letters >= sizeof new->path || path[0] != '/' || !is_plain(path, letters)) return;
+    if (l->lackings == LACKINGS_MOST || letters >= sizeof new->path || path[0] != '/' ||
+        !is_plain(path, letters))
+        return;
     snprintf(new->path, sizeof new->path, "%.*s", (int)letters, path);
     new->kind = kind;
     if (strstr(new->path, "/../") || strstr(new->path, "/.jotun")) return;
@@ -285,11 +325,11 @@ static void lacking_programs(Launch *l, const Run *run)
         const char *text = run->entry[i].text;
         if (!strncmp(text, "exec ", 5)) text += 5;
         size_t n = strcspn(text, " \t\n");
-        char   path[1024];
+        char path[1024];
         if (*text != '/' || n >= sizeof path) continue;
         snprintf(path, sizeof path, "%.*s", (int)n, text);
-        if (is_program_name(path_leaf(path, n)) && !strstr(path, "/.jotun/") && !is_below(path, "/usr/bin") && !is_below(path, "/usr/local/bin") &&
-            !is_below(path, "/bin"))
+        if (is_program_name(path_leaf(path, n)) && !strstr(path, "/.jotun/") && !is_below(path, "/usr/bin") &&
+            !is_below(path, "/usr/local/bin") && !is_below(path, "/bin"))
             add_lacking(l, path, n, LACKING_PROGRAM);
     }
 }
@@ -297,14 +337,16 @@ static void lacking_programs(Launch *l, const Run *run)
 /* Real programs in the folders of a PATH that the script sets. */
 static void lacking_in_path(Launch *l, const Run *run)
 {
-    static const char *const names[] = { "python", "python3", "torchrun", "deepspeed", "accelerate", "srun", "mpirun", "mpiexec" };
+    static const char *const names[] = { "python",     "python3", "torchrun", "deepspeed",
+                                         "accelerate", "srun",    "mpirun",   "mpiexec" };
     for (int i = 0; i < run->entries; i++) {
         const char *text = run->entry[i].text;
         if (strncmp(text, "PATH=", 5)) continue;
         for (const char *p = text + 5; *p && *p != '\n'; p += strcspn(p, ":\n"), p += *p == ':') {
-            int  n = (int)strcspn(p, ":\n'");
+            int n = (int)strcspn(p, ":\n'");
             char path[1200];
-            if (*p != '/' || n > 1000 || !strncmp(p, "/.jotun", 7) || (n == 8 && !strncmp(p, "/usr/bin", 8)) || !strncmp(p, "/usr/local/bin", 14) ||
+            if (*p != '/' || n > 1000 || !strncmp(p, "/.jotun", 7) ||
+                (n == 8 && !strncmp(p, "/usr/bin", 8)) || !strncmp(p, "/usr/local/bin", 14) ||
                 (n == 4 && !strncmp(p, "/bin", 4)))
                 continue;
             for (size_t k = 0; k < sizeof names / sizeof *names; k++) {
@@ -329,30 +371,35 @@ static void lacking_folders(Launch *l, const Run *run)
         const char *to = stop - n, *from = to;
         while (from > p && from[-1] != ' ') from--;
         char path[2300];
-        int  letters = *from == '/' ? snprintf(path, sizeof path, "%.*s", (int)(to - from), from)
-                                    : snprintf(path, sizeof path, "%s/%.*s", l->folder, (int)(to - from), from);
+        int letters = *from == '/'
+                          ? snprintf(path, sizeof path, "%.*s", (int)(to - from), from)
+                          : snprintf(path, sizeof path, "%s/%.*s", l->folder, (int)(to - from), from);
         if (letters >= 1024 || to == from) continue;
         char *slash = strrchr(path, '/');
         struct stat about;
-        if (slash > path && (*slash = 0, stat(path, &about) != 0)) add_lacking(l, path, strlen(path), LACKING_FOLDER);
+        if (slash > path && (*slash = 0, stat(path, &about) != 0))
+            add_lacking(l, path, strlen(path), LACKING_FOLDER);
     }
 }
 
 /* Files of this machine that readers and tests asked for in vain, outside of the folders handed over. */
 static void lacking_files(Launch *l, const Run *run)
 {
-    static const char *const readers[] = { "cat ", "head ", "tail ", "grep ", "sed ", "awk ", "jq ", "wc ", "source ", ". ", "[ ", "'[' ", "[[ ", "test ", NULL };
+    static const char *const readers[] = { "cat ", "head ", "tail ", "grep ",   "sed ",
+                                           "awk ", "jq ",   "wc ",   "source ", ". ",
+                                           "[ ",   "'[' ",  "[[ ",   "test ",   NULL };
     struct stat about;
     for (int i = 0; i < run->entries; i++) {
         const char *text = run->entry[i].text;
         bool reads = false;
         for (const char *const *r = readers; *r; r++) reads |= !strncmp(text, *r, strlen(*r));
-        for (const char *p = text; reads && (p = strstr(p, " /")); ) {
+        for (const char *p = text; reads && (p = strstr(p, " /"));) {
             size_t n = strcspn(++p, " \t\n'\"");
-            char   path[1024];
+            char path[1024];
             if (n >= sizeof path) continue;
             snprintf(path, sizeof path, "%.*s", (int)n, p);
-            if (stat(path, &about) != 0 && !is_below(path, l->folder) && !is_below(path, l->top) && !is_below(path, l->own))
+            if (stat(path, &about) != 0 && !is_below(path, l->folder) && !is_below(path, l->top) &&
+                !is_below(path, l->own))
                 add_lacking(l, path, n, LACKING_FILE);
         }
     }
@@ -372,12 +419,15 @@ static bool begins_with_any(const char *text, const char *const *list)
 /* Commands whose failure is an answer, and no fault. */
 static bool is_question(const char *command)
 {
-    static const char *const asks[] = { "[", "[[", "test", "grep", "egrep", "fgrep", "false", "let", "read", "command", "which", "type", "expr", "diff", "cmp",
-                                        "kill", "wait", "ls", "stat", "((", "return", "shift", "unset", "hash", "trap", "clear", "tput", "wait", NULL };
+    static const char *const asks[] = {
+        "[", "[[", "test", "grep", "egrep", "fgrep", "false", "let", "read", "command", "which", "type",
+        "expr", "diff", "cmp", "kill", "wait", "ls", "stat", "((", "return", "shift", "unset", "hash",
+        "trap", "clear", "tput", "wait", NULL
+    };
     return begins_with_any(command, asks) || !strncmp(command, "((", 2) || !strncmp(command, "[[", 2);
 }
 
-/* The failures of a run: `: JOTUN_FAILED 1 'source missing.sh'`; and exits that a lenient one passed over. */
+/* The failures of a run: `: JOTUN_FAILED 1 'source missing.sh'`; and exits that a lenient one skipped. */
 static int failures(Launch *l, const Run *run, bool tell)
 {
     static const char mark[] = ": JOTUN_FAILED ";
@@ -386,7 +436,8 @@ static int failures(Launch *l, const Run *run, bool tell)
         const TraceEntry *e = &run->entry[i];
         const char *file = source_shown(&l->sources, e->file);
         if (l->lenient && begins_with_any(e->text, (const char *const[]){ "exit", NULL }) && tell)
-            add_note(l, file, e->line, texts_format(l->texts, "%.40s was passed over", printable(l->texts, e->text, 40)));
+            add_note(l, file, e->line,
+                     texts_format(l->texts, "%.40s was skipped", printable(l->texts, e->text, 40)));
         if (strncmp(e->text, mark, sizeof mark - 1)) continue;
         const char *code = e->text + sizeof mark - 1, *command = code + strcspn(code, " ");
         command += strspn(command, " '");
@@ -396,13 +447,18 @@ static int failures(Launch *l, const Run *run, bool tell)
         if (letters && command[letters - 1] == '\'') letters--;
         const char *shown = printable(l->texts, texts_keep(l->texts, command, letters), 200);
         if (tell)
-            add_note(l, file, e->line, texts_format(l->texts, "%s failed here with exit code %.*s and was passed over; what it does or sets is missing",
-                                                    shown, (int)strcspn(code, " "), code));
+            add_note(
+                l, file, e->line,
+                texts_format(
+                    l->texts,
+                    "%s failed here with exit code %.*s and was skipped; what it does or sets is missing",
+                    shown, (int)strcspn(code, " "), code));
     }
     return count;
 }
 
-/* Lines that bash itself prints: "FILE: line N: TEXT". The text of the first that has `what`, with its line. */
+/* Lines that bash itself prints: "FILE: line N: TEXT". The text of the first that has `what`, with its line.
+ */
 static const char *bash_says(Launch *l, const Run *run, const char *what, int *line)
 {
     const char *text = run->result.printed.text, *hit = run->result.printed.bytes ? strstr(text, what) : NULL;
@@ -410,7 +466,7 @@ static const char *bash_says(Launch *l, const Run *run, const char *what, int *l
     const char *begin = hit;
     while (begin > text && begin[-1] != '\n') begin--;
     const char *at = strstr(begin, ": line ");
-    *line = at && at < hit ? atoi(at + 7) : 0;
+    *line = at && at < hit ? (int)strtol(at + 7, NULL, 10) : 0;
     return printable(l->texts, texts_keep(l->texts, hit, (int64_t)strcspn(hit, "\n")), 300);
 }
 
@@ -418,7 +474,8 @@ static const char *bash_says(Launch *l, const Run *run, const char *what, int *l
 static const char *placeholder(Launch *l, int line)
 {
     int bytes;
-    const char *text = source_line(&l->sources, l->script, line, &bytes), *open = memchr(text, '<', (size_t)bytes);
+    const char *text = source_line(&l->sources, l->script, line, &bytes),
+               *open = memchr(text, '<', (size_t)bytes);
     const char *close = open ? memchr(open, '>', (size_t)(text + bytes - open)) : NULL;
     if (!close) return "";
     const char *shown = printable(l->texts, texts_keep(l->texts, open, close + 1 - open), 100);
@@ -429,23 +486,35 @@ static Status fail_without_call(Launch *l)
 {
     const Run *run = &l->run[0];
     int line = 0;
-    static const char *const ends[] = { "", "it ran longer than its time and was ended", "it started too many processes and was ended",
-                                        "it took too much memory and was ended", "it wrote too much and was ended" };
+    static const char *const ends[] = { "", "it ran longer than its time and was ended",
+                                        "it started too many processes and was ended",
+                                        "it took too much memory and was ended",
+                                        "it wrote too much and was ended" };
     const char *says = bash_says(l, run, "syntax error", &line);
     if (!says) says = bash_says(l, run, "unexpected EOF", &line);
-    if (says) return fail(BAD_FILE, "%s:%d: bash cannot read it: %s%s", l->in->script, line, says, placeholder(l, line));
-    if (run->result.end != RUN_ENDED)
-        return fail(BAD_FILE, "%s: bash was started with it, and no program was reached: %s (at most %d s, %d processes, %d MiB of memory)", l->in->script,
-                    ends[run->result.end], l->in->seconds ? l->in->seconds : SECONDS, RUN_PROCESSES_MOST, RUN_MEMORY_MIB);
+    if (says)
+        return fail(BAD_FILE, "%s:%d: bash cannot read it: %s%s", l->in->script, line, says,
+                    placeholder(l, line));
+    if (run->result.end != END_NORMALLY)
+        return fail(BAD_FILE,
+                    "%s: bash was started with it, and no program was reached: %s (at most %d s, %d "
+                    "processes, %d MiB of memory)",
+                    l->in->script, ends[run->result.end], l->in->seconds ? l->in->seconds : SECONDS,
+                    RUN_PROCESSES_MOST, RUN_MEMORY_MIB);
     if (run->damaged)
-        return fail(BAD_FILE, "%s: the script has written into the records of its run, so that they say nothing", l->in->script);
+        return fail(BAD_FILE,
+                    "%s: the script has written into the records of its run, so that they say nothing",
+                    l->in->script);
     failures(l, run, true);
     char why[600] = "";
     for (int i = 0, used = 0; i < l->out->notes && i < 2 && used < 500; i++)
-        used += snprintf(why + used, sizeof why - (size_t)used, "; %.100s:%d: %.150s", l->out->note[i].file, l->out->note[i].line, l->out->note[i].text);
-    return fail(BAD_FILE, "%s: bash runs it%s, and it starts no Python program, such as torchrun pretrain_gpt.py ${ARGS[@]}%s; "
-                "give a file that starts one with the arguments it wants, or the arguments alone", l->in->script,
-                l->lenient ? ", failures and exits passed over" : "", why);
+        used += snprintf(why + used, sizeof why - (size_t)used, "; %.100s:%d: %.150s", l->out->note[i].file,
+                         l->out->note[i].line, l->out->note[i].text);
+    return fail(
+        BAD_FILE,
+        "%s: bash runs it%s, and it starts no Python program, such as torchrun pretrain_gpt.py ${ARGS[@]}%s; "
+        "give a file that starts one with the arguments it wants, or the arguments alone",
+        l->in->script, l->lenient ? ", failures and exits skipped" : "", why);
 }
 
 /* ---- the base run ---- */
@@ -464,7 +533,7 @@ static Status run_base(Launch *l)
             lacking_folders(l, run);
             if (l->lackings == before) break;
         }
-        if (calls_of(run) || run->result.end != RUN_ENDED) break;
+        if (calls_of(run) || run->result.end != END_NORMALLY) break;
     }
     sources_add(&l->sources, run, l->script, l->in->script, l->folder, l->texts);
     return OK;
@@ -489,10 +558,12 @@ static Status run_where_it_fits(Launch *l)
         l->folder = folders[i];
         sources_free(&l->sources);
         TRY(run_base(l));
-        int missed = !missed_files(l) ? 0 : calls_of(&l->run[0]) ? 1 + failures(l, &l->run[0], false) + 100 * l->lenient : 10000;
+        int missed = !missed_files(l)       ? 0
+                     : calls_of(&l->run[0]) ? 1 + failures(l, &l->run[0], false) + 100 * l->lenient
+                                            : 10000;
         if (!calls_of(&l->run[0])) missed += 10000;
         if (missed < least) least = missed, best = folders[i];
-        if (!missed || l->run[0].result.end != RUN_ENDED) break;
+        if (!missed || l->run[0].result.end != END_NORMALLY) break;
     }
     if (strcmp(l->folder, best)) {
         l->folder = best;
@@ -500,7 +571,10 @@ static Status run_where_it_fits(Launch *l)
         TRY(run_base(l));
     }
     if (strcmp(best, l->current) && calls_of(&l->run[0]))
-        add_note(l, "", 0, texts_format(l->texts, "it was run in %s, which has files that it misses in the current folder", printable(l->texts, best, 500)));
+        add_note(l, "", 0,
+                 texts_format(l->texts,
+                              "it was run in %s, which has files that it misses in the current folder",
+                              printable(l->texts, best, 500)));
     return OK;
 }
 
@@ -521,7 +595,8 @@ static void match_words(int *out, const char *const *a, int n, const char *const
     for (int i = rows - 1; i >= 0; i--)
         for (int k = columns - 1; k >= 0; k--)
             BEST(i, k) = !strcmp(a[first + i], b[first + k]) ? (short)(BEST(i + 1, k + 1) + 1)
-                       : BEST(i + 1, k) > BEST(i, k + 1)     ? BEST(i + 1, k) : BEST(i, k + 1);
+                         : BEST(i + 1, k) > BEST(i, k + 1)   ? BEST(i + 1, k)
+                                                             : BEST(i, k + 1);
     for (int i = 0, k = 0; i < rows && k < columns;) {
         if (!strcmp(a[first + i], b[first + k])) out[first + i++] = first + k++;
         else if (BEST(i + 1, k) >= BEST(i, k + 1)) i++;
@@ -531,7 +606,10 @@ static void match_words(int *out, const char *const *a, int n, const char *const
     free(best);
 }
 
-static const char *in_place_of(Launch *l, const char *text) { return texts_keep(l->texts, text, (int64_t)strlen(text)); }
+static const char *in_place_of(Launch *l, const char *text)
+{
+    return texts_keep(l->texts, text, (int64_t)strlen(text));
+}
 
 static bool is_unset_value(const Launch *l, const char *text)
 {
@@ -541,7 +619,8 @@ static bool is_unset_value(const Launch *l, const char *text)
 }
 
 /* Words that only the other run has, between those that both have. */
-static void add_others(Launch *l, LaunchCall *call, const CallRecord *c, const CallRecord *other, const int *match, int from, int other_from, int which)
+static void add_others(Launch *l, LaunchCall *call, const CallRecord *c, const CallRecord *other,
+                       const int *match, int from, int other_from, int which)
 {
     int words = c->words - from, at = 0, room = call->others;
     for (int k = 0; k < other->words - other_from; k++) {
@@ -551,12 +630,19 @@ static void add_others(Launch *l, LaunchCall *call, const CallRecord *c, const C
             if (match[i] == k) both = true, at = i + 1;
         if (both) continue;
         if (which == 1 && at && is_unset_value(l, text) && !*call->word[at - 1].lacks)
-            call->word[at - 1].lacks = word_cause(&l->sources, &l->run[0], &l->run[which], &l->unset, "", text, l->texts);
-        bool changed = at < words && match[at] < 0;                 /* it stands in the place of a word of ours */
+            call->word[at - 1].lacks =
+                word_cause(&l->sources, &l->run[0], &l->run[which], &l->unset, "", text, l->texts);
+        bool changed = at < words && match[at] < 0; /* in the place of a word of ours */
         if (strncmp(text, "--", 2) || changed) continue;
         ARRAY_RESERVE_OR_STOP(call->other, room, call->others + 1);
-        call->other[call->others++] = (LaunchWord){ in_place_of(l, text), call->file, call->line, false,
-            word_cause(&l->sources, &l->run[which], &l->run[0], &l->unset, text, NULL, l->texts), in_place_of(l, text), "" };
+        call->other[call->others++] = (LaunchWord){ in_place_of(l, text),
+                                                    call->file,
+                                                    call->line,
+                                                    false,
+                                                    word_cause(&l->sources, &l->run[which], &l->run[0],
+                                                               &l->unset, text, NULL, l->texts),
+                                                    in_place_of(l, text),
+                                                    "" };
     }
 }
 
@@ -577,7 +663,9 @@ static void compare(Launch *l, LaunchCall *call, const CallRecord *c, int from, 
         const char *changed = one ? other->word[other_from + before + 1] : NULL;
         LaunchWord *w = &call->word[i];
         if (changed && which == 1) w->unset = in_place_of(l, changed);
-        if (w->agreed) w->decided_by = word_cause(&l->sources, &l->run[0], &l->run[which], &l->unset, w->text, changed, l->texts);
+        if (w->agreed)
+            w->decided_by =
+                word_cause(&l->sources, &l->run[0], &l->run[which], &l->unset, w->text, changed, l->texts);
         w->agreed = false;
     }
     add_others(l, call, c, other, match, from, other_from, which);
@@ -592,7 +680,8 @@ static void add_words(Launch *l, LaunchWord *out, const CallRecord *c, int from,
         const char *text = c->word[from + i], *value = from + i + 1 < c->words ? c->word[from + i + 1] : NULL;
         Place place = { call->file, call->line };
         if (text[0] == '-' && text[1] == '-') {
-            Place written = word_place(&l->sources, &l->run[0], c->traced, text, value && strncmp(value, "--", 2) ? value : NULL);
+            Place written = word_place(&l->sources, &l->run[0], c->traced, text,
+                                       value && strncmp(value, "--", 2) ? value : NULL);
             if (*written.file) place = written;
         } else if (i) place = (Place){ out[i - 1].file, out[i - 1].line };
         out[i] = (LaunchWord){ text, place.file, place.line, true, "", text, "" };
@@ -603,8 +692,10 @@ static void find_lacks(Launch *l, LaunchCall *call)
 {
     for (int i = 0; i < call->words; i++) {
         LaunchWord *w = &call->word[i];
-        bool bare = !strncmp(w->text, "--", 2) && (i + 1 == call->words || !strncmp(call->word[i + 1].text, "--", 2));
-        if (bare && !*w->lacks) w->lacks = word_lacks(&l->sources, &l->run[0], (Place){ w->file, w->line }, w->text, l->texts);
+        bool bare =
+            !strncmp(w->text, "--", 2) && (i + 1 == call->words || !strncmp(call->word[i + 1].text, "--", 2));
+        if (bare && !*w->lacks)
+            w->lacks = word_lacks(&l->sources, &l->run[0], (Place){ w->file, w->line }, w->text, l->texts);
     }
 }
 
@@ -614,13 +705,15 @@ static int launcher_words(LaunchWord *out, Launch *l, const CallRecord *c, int p
     int n = 0;
     for (const CallRecord *w = l->run[0].call; w <= c; w++) {
         bool leads = w == c;
-        for (int i = 0; i < c->pids && !leads; i++) leads = w->pids && w->pid[0] == c->pid[i] && program_word(w) < 0;
+        for (int i = 0; i < c->pids && !leads; i++)
+            leads = w->pids && w->pid[0] == c->pid[i] && program_word(w) < 0;
         int words = w == c ? program : w->words;
         if (!leads) continue;
         for (int i = -1; i < words; i++) {
             const char *text = i < 0 ? w->name : w->word[i];
-            bool next = w < c && (strchr(text, ' ') || strchr(text, '\n') || !strcmp(path_leaf(text, strlen(text)), (w + 1)->name));
-            if (i >= 0 && next) break;                  /* from there on they are the next one's */
+            bool next = w < c && (strchr(text, ' ') || strchr(text, '\n') ||
+                                  !strcmp(path_leaf(text, strlen(text)), (w + 1)->name));
+            if (i >= 0 && next) break; /* from there on they are the next one's */
             if (out) out[n] = (LaunchWord){ text, call->file, call->line, true, "", text, "" };
             n++;
         }
@@ -633,9 +726,11 @@ static void compare_file(Launch *l, LaunchFile *f, const char *program, int k)
     for (int which = 1; which < 3; which++) {
         const CallRecord *other = call_like(&l->run[which], program, k);
         for (int i = 0; other && i < other->files; i++) {
-            if (strcmp(other->file[i].path, f->path) || !strcmp(other->file[i].text, f->text) || !f->agreed) continue;
+            if (strcmp(other->file[i].path, f->path) || !strcmp(other->file[i].text, f->text) || !f->agreed)
+                continue;
             f->agreed = false;
-            f->decided_by = word_cause(&l->sources, &l->run[0], &l->run[which], &l->unset, f->path, NULL, l->texts);
+            f->decided_by =
+                word_cause(&l->sources, &l->run[0], &l->run[which], &l->unset, f->path, NULL, l->texts);
         }
     }
 }
@@ -644,12 +739,16 @@ static void add_call(Launch *l, const CallRecord *c, int program, int k)
 {
     LaunchCall *call = &l->out->call[l->out->calls++];
     Place place = call_place(&l->sources, &l->run[0], c);
-    *call = (LaunchCall){ .program = c->word[program], .folder = c->folder, .file = place.file, .line = place.line,
-                          .words = c->words - program - 1, .files = c->files };
+    *call = (LaunchCall){ .program = c->word[program],
+                          .folder = c->folder,
+                          .file = place.file,
+                          .line = place.line,
+                          .words = c->words - program - 1,
+                          .files = c->files };
     call->launchers = launcher_words(NULL, l, c, program, call);
-    call->word     = calloc((size_t)call->words + 1, sizeof *call->word);
+    call->word = calloc((size_t)call->words + 1, sizeof *call->word);
     call->launcher = calloc((size_t)call->launchers + 1, sizeof *call->launcher);
-    call->made     = calloc((size_t)call->files + 1, sizeof *call->made);
+    call->made = calloc((size_t)call->files + 1, sizeof *call->made);
     CHECK(call->word && call->launcher && call->made, "no memory for a call of %s", call->program);
     add_words(l, call->word, c, program + 1, call->words, call);
     launcher_words(call->launcher, l, c, program, call);
@@ -687,8 +786,12 @@ static void note_environment(Launch *l)
         if (n >= sizeof name || is_set(l->in->variable, l->in->variables, *v)) continue;
         snprintf(name, sizeof name, "%.*s", (int)n, *v);
         if (sources_read(&l->sources, name))
-            add_note(l, "", 0, texts_format(l->texts, "%s is set in the environment, and the script, which reads it, is run without it; "
-                                            "give %s=VALUE before the script's name if it counts", name, name));
+            add_note(l, "", 0,
+                     texts_format(
+                         l->texts,
+                         "%s is set in the environment, and the script, which reads it, is run without it; "
+                         "give %s=VALUE before the script's name if it counts",
+                         name, name));
     }
 }
 
@@ -703,11 +806,17 @@ static void note_run(Launch *l)
     for (int i = 0; i < 2; i++) {
         static const char *const refused[] = { "Read-only file system", "Permission denied" };
         says = bash_says(l, run, refused[i], &line);
-        if (says) add_note(l, l->in->script, line, texts_format(l->texts, "bash was refused a write or a program: %s", says));
+        if (says)
+            add_note(l, l->in->script, line,
+                     texts_format(l->texts, "bash was refused a write or a program: %s", says));
     }
-    if (run->result.end != RUN_ENDED)
-        add_note(l, "", 0, "it was ended at a limit of time, processes, memory or disk; what it does after these calls is not known");
-    if (run->damaged) add_note(l, "", 0, "the script has written into the records of its run; what follows there is not read");
+    if (run->result.end != END_NORMALLY)
+        add_note(l, "", 0,
+                 "it was ended at a limit of time, processes, memory or disk; what it does after these calls "
+                 "is not known");
+    if (run->damaged)
+        add_note(l, "", 0,
+                 "the script has written into the records of its run; what follows there is not read");
     note_environment(l);
 }
 
@@ -718,16 +827,20 @@ static Status find_programs(Launch *l)
     static const char *const places[] = { "/bin/bash", "/usr/bin/bash", "/usr/local/bin/bash" };
     for (size_t i = 0; i < sizeof places / sizeof *places && !l->bash; i++)
         if (access(places[i], X_OK) == 0) l->bash = places[i];
-    if (!l->bash) return fail(BAD_OPTION, "%s is a script, and no bash is installed here (looked for %s) to read it", l->in->script, places[0]);
+    if (!l->bash)
+        return fail(BAD_OPTION, "%s is a script, and no bash is installed here (looked for %s) to read it",
+                    l->in->script, places[0]);
     const char *recorder = l->in->recorder ? l->in->recorder : "/proc/self/exe";
-    if (!realpath(recorder, l->recorder)) return fail(BAD_OPTION, "%s cannot be found: %s", recorder, strerror(errno));
+    if (!realpath(recorder, l->recorder))
+        return fail(BAD_OPTION, "%s cannot be found: %s", recorder, strerror(errno));
     return OK;
 }
 
 static Status find_folders(Launch *l)
 {
     if (!realpath(l->in->script, l->script)) return fail(BAD_FILE, "%s: %s", l->in->script, strerror(errno));
-    if (!getcwd(l->current, sizeof l->current)) return fail(BAD_FILE, "the current folder cannot be named: %s", strerror(errno));
+    if (!getcwd(l->current, sizeof l->current))
+        return fail(BAD_FILE, "the current folder cannot be named: %s", strerror(errno));
     snprintf(l->own, sizeof l->own, "%s", l->script);
     char *slash = strrchr(l->own, '/');
     if (slash == l->own) slash++;
@@ -743,8 +856,10 @@ static Status read_file(Launch *l, bool *list)
     const char *path = l->in->script;
     TRY(file_map(&map, path));
     const char *text = (const char *)map.data, *end = text + map.size;
-    Status status = map.size > 1 << 20 ? fail(BAD_FILE, "%s: it has %zu bytes; a script has at most 1 MiB", path, map.size)
-                    : memchr(text, 0, map.size) ? fail(BAD_FILE, "%s: it is no text: byte 0", path) : OK;
+    Status status = map.size > 1 << 20
+                        ? fail(BAD_FILE, "%s: it has %zu bytes; a script has at most 1 MiB", path, map.size)
+                    : memchr(text, 0, map.size) ? fail(BAD_FILE, "%s: it is no text: byte 0", path)
+                                                : OK;
     *list = status == OK && launch_is_list(text, end);
     if (*list) {
         l->out->call = calloc(1, sizeof *l->out->call);
@@ -760,16 +875,18 @@ static Status read_file(Launch *l, bool *list)
  * what it asks for, so that all is agreed. */
 static Status read_own_run(Launch *l)
 {
-    Run        *run = &l->run[0];
+    Run *run = &l->run[0];
     const char *name[] = { "calls", "trace" }, *script = NULL;
-    Buffer     *part[] = { &run->result.calls, &run->result.trace };
+    Buffer *part[] = { &run->result.calls, &run->result.trace };
     for (int i = 0; i < 2; i++) {
         FileMap map;
-        char    path[1024];
+        char path[1024];
         TRY(path_join(path, l->in->script, name[i]));
         TRY(file_map(&map, path));
-        Status status = map.size > RUN_FILE_BYTES ? fail(BAD_FILE, "%s: it has %zu bytes; a record has at most 32 MiB", path, map.size)
-                                                  : buffer_add(part[i], map.data, (int64_t)map.size);
+        Status status =
+            map.size > RUN_FILE_BYTES
+                ? fail(BAD_FILE, "%s: it has %zu bytes; a record has at most 32 MiB", path, map.size)
+                : buffer_add(part[i], map.data, (int64_t)map.size);
         file_unmap(&map);
         TRY(status);
         if (!buffer_string(part[i])) return fail(NO_MEMORY, "no memory for %s", path);
@@ -779,7 +896,9 @@ static Status read_own_run(Launch *l)
         if (*run->entry[i].file) script = run->entry[i].file;
     l->folder = run->calls ? run->call[0].folder : "";
     if (script) sources_add(&l->sources, run, script, script, l->folder, l->texts);
-    if (!calls_of(run)) return fail(BAD_FILE, "%s: no Python program was started, or not with the recorders before PATH", l->in->script);
+    if (!calls_of(run))
+        return fail(BAD_FILE, "%s: no Python program was started, or not with the recorders before PATH",
+                    l->in->script);
     add_calls(l);
     failures(l, run, true);
     return OK;
@@ -787,7 +906,7 @@ static Status read_own_run(Launch *l)
 
 static Status run_all(Launch *l)
 {
-    bool        list;
+    bool list;
     struct stat about;
     if (stat(l->in->script, &about) == 0 && S_ISDIR(about.st_mode)) return read_own_run(l);
     TRY(read_file(l, &list));
@@ -800,28 +919,37 @@ static Status run_all(Launch *l)
     unset_names(&l->unset, &l->sources, l->in->variable, l->in->variables, l->texts);
     for (int which = 1; which < 3; which++) {
         TRY(run_once(l, &l->run[which], which, l->lenient || which == 2));
-        if (!calls_of(&l->run[which]) && which == 1 && !l->lenient) TRY(run_once(l, &l->run[which], which, true));
+        if (!calls_of(&l->run[which]) && which == 1 && !l->lenient)
+            TRY(run_once(l, &l->run[which], which, true));
         if (!calls_of(&l->run[which]))
-            add_note(l, "", 0, "with other answers of what this machine lacks it starts no program, so that its words were compared with fewer runs");
+            add_note(l, "", 0,
+                     "with other answers of what this machine lacks it starts no program, so that its words "
+                     "were compared with fewer runs");
     }
     add_calls(l);
     note_run(l);
     return OK;
 }
 
-typedef struct { Texts texts; Run run[3]; int note_room; } Kept;
+typedef struct {
+    Texts texts;
+    Run run[3];
+    int note_room;
+} Kept;
 
 Status launch_record(LaunchRecord *out, const LaunchInput *in)
 {
     *out = (LaunchRecord){ .path = in->script };
     Kept *kept = calloc(1, sizeof *kept);
-    Launch *l  = calloc(1, sizeof *l);
+    Launch *l = calloc(1, sizeof *l);
     CHECK(kept && l, "no memory for a run of %s", in->script);
     out->texts = kept;
     l->in = in, l->out = out, l->texts = &kept->texts, l->note_room = &kept->note_room, l->way = in->way;
     Status status = run_all(l);
-    out->way = l->way == LAUNCH_LANDLOCK ? "Landlock" : l->way == LAUNCH_NAMESPACES ? "namespaces" : "its own run";
-    memcpy(kept->run, l->run, sizeof l->run);           /* the words are in their texts */
+    out->way = l->way == LAUNCH_LANDLOCK     ? "Landlock"
+               : l->way == LAUNCH_NAMESPACES ? "namespaces"
+                                             : "its own run";
+    memcpy(kept->run, l->run, sizeof l->run); /* the words are in their texts */
     sources_free(&l->sources);
     free(l->unset.name);
     free(l);
@@ -830,9 +958,10 @@ Status launch_record(LaunchRecord *out, const LaunchInput *in)
 
 Status launch_offer(char *out, size_t size, const char *folder, const char *recorder)
 {
-    char     program[PATH_MAX], at[PATH_MAX];
+    char program[PATH_MAX], at[PATH_MAX];
     RunInput in = { .answers = 0 };
-    if (file_exists(folder)) return fail(BAD_FILE, "%s already exists; name a new folder for the recorders", folder);
+    if (file_exists(folder))
+        return fail(BAD_FILE, "%s already exists; name a new folder for the recorders", folder);
     TRY(folder_make(folder));
     if (!realpath(folder, at) || !realpath(recorder ? recorder : "/proc/self/exe", program))
         return fail(BAD_FILE, "%s: %s", folder, strerror(errno));

@@ -1,5 +1,5 @@
-/* What both ways of shutting bash in share: the private folder, the system calls that are refused, the limits,
- * the keeper's watch, and how the texts of a run come to the process that waits for them. */
+/* What both ways of shutting bash in share: the private folder, the system calls that are refused, the
+ * limits, the keeper's watch, and how the texts of a run come to the process that waits for them. */
 #include "compat/bash/shut_in.h"
 
 #include <dirent.h>
@@ -33,15 +33,16 @@ extern const unsigned long launch_prelude_bytes;
 const char *const recorded_names[] = {
     "python", "python2", "python3", "ipython", "torchrun", "deepspeed", "accelerate", "horovodrun", "ray",
     "srun", "sbatch", "salloc", "qsub", "bsub", "mpirun", "mpiexec", "mpiexec.hydra", "mpiexec.slurm",
-    "mpirun_rsh", "orterun", "prterun", "prun", "jsrun", "lrun", "aprun", "ibrun", "flux",
-    "singularity", "apptainer", "docker", "podman", "nerdctl", "enroot", "sarus", "shifter", "udocker", "ch-run",
-    "uv", "poetry", "conda", "mamba", "micromamba", "pip", "pip3", "sudo", "nsys", "ncu", "rocprof", "rocprofv3",
-    "numactl", "ssh", "pdsh", "clush", "scp", "rsync", "curl", "wget", "aria2c", "sh", "sleep",
-    "scontrol", "sinfo", "squeue", "sacct", "scancel", "module", "ml", "nvidia-smi", "rocm-smi", "amd-smi", "xpu-smi",
-    "ip", "ifconfig", "ibstat", "lspci", "aws", "gsutil", "azcopy", "kubectl", "wandb", "huggingface-cli", "nvcc",
-    NULL
+    "mpirun_rsh", "orterun", "prterun", "prun", "jsrun", "lrun", "aprun", "ibrun", "flux", "singularity",
+    "apptainer", "docker", "podman", "nerdctl", "enroot", "sarus", "shifter", "udocker", "ch-run", "uv",
+    "poetry", "conda", "mamba", "micromamba", "pip", "pip3", "sudo", "nsys", "ncu", "rocprof", "rocprofv3",
+    "numactl", "ssh", "pdsh", "clush", "scp", "rsync", "curl", "wget", "aria2c", "sh", "sleep", "scontrol",
+    "sinfo", "squeue", "sacct", "scancel", "module", "ml", "nvidia-smi", "rocm-smi", "amd-smi", "xpu-smi",
+    "ip", "ifconfig", "ibstat", "lspci", "aws", "gsutil", "azcopy", "kubectl", "wandb", "huggingface-cli",
+    "nvcc", NULL
 };
-const char *const asked_names[] = { "hostname", "nproc", "lscpu", "free", "df", "uname", "arch", "hostid", NULL };
+const char *const asked_names[] = { "hostname", "nproc", "lscpu",  "free", "df",
+                                    "uname",    "arch",  "hostid", NULL };
 
 /* ---- the private folder ---- */
 
@@ -55,13 +56,16 @@ static Status put(const char *at, const char *name, const void *data, size_t byt
     return written ? OK : fail(IO_FAILED, "%s cannot be written: %s", path, strerror(errno));
 }
 
-/* A recorder is a file of one line: the kernel starts the program that the line names, with the file's path. */
+/* A recorder is a file of one line: the kernel starts the program that the line names, with the file's path.
+ */
 static Status put_recorders(const char *at, const char *seen_as, const char *program, int answers)
 {
     char line[256], path[1200], digit = (char)('0' + answers);
-    int  bytes = snprintf(line, sizeof line, "#!%s --record-call=%s\n", program, seen_as);
+    int bytes = snprintf(line, sizeof line, "#!%s --record-call=%s\n", program, seen_as);
     if (bytes >= (int)sizeof line - 2)
-        return fail(BAD_OPTION, "%s and %s are too long paths for the first line of a script, which has 255 bytes", program, seen_as);
+        return fail(BAD_OPTION,
+                    "%s and %s are too long paths for the first line of a script, which has 255 bytes",
+                    program, seen_as);
     TRY(put(at, "missing", line, (size_t)bytes, 0755));
     TRY(put(at, "answers", &digit, 1, 0644));
     snprintf(path, sizeof path, "%s/bin", at);
@@ -85,16 +89,18 @@ static bool is_plain_path(const char *path)
 static Status put_prelude(const char *at, const char *seen_as, const RunInput *in)
 {
     Buffer text = { 0 };
-    bool   covered = !strcmp(seen_as, "/.jotun");       /* by recorders, which Landlock cannot do */
-    Status status = buffer_format(&text, "JOTUN_RUN=%s JOTUN_LENIENT=%s JOTUN_EXEC=%s\n", seen_as, in->lenient ? "1" : "", covered ? "" : "1");
+    bool covered = !strcmp(seen_as, "/.jotun"); /* by recorders, which Landlock cannot do */
+    Status status = buffer_format(&text, "JOTUN_RUN=%s JOTUN_LENIENT=%s JOTUN_EXEC=%s\n", seen_as,
+                                  in->lenient ? "1" : "", covered ? "" : "1");
     if (status == OK) status = buffer_add(&text, launch_prelude, (int64_t)launch_prelude_bytes);
-    if (status == OK && in->host)                       /* after which the trace is on */
+    if (status == OK && in->host) /* after which the trace is on */
         status = buffer_format(&text, "HOSTNAME=%s\n", in->host);
     for (const char *const *name = recorded_names; !covered && *name && status == OK; name++)
         for (int i = 0; i < 3 && status == OK; i++) {
             static const char *const folders[] = { "/usr/bin", "/usr/local/bin", "/bin" };
             if (strcmp(*name, "sh") && strcmp(*name, "sleep"))
-                status = buffer_format(&text, "function %s/%s { %s/bin/%s \"$@\"; }\n", folders[i], *name, seen_as, *name);
+                status = buffer_format(&text, "function %s/%s { %s/bin/%s \"$@\"; }\n", folders[i], *name,
+                                       seen_as, *name);
         }
     for (int i = 0; status == OK && i < in->lackings; i++) {
         const Lacking *l = &in->lacking[i];
@@ -106,7 +112,8 @@ static Status put_prelude(const char *at, const char *seen_as, const RunInput *i
     for (int i = 0; i < in->lackings; i++) files |= in->lacking[i].kind == LACKING_FILE;
     static const char *const readers[] = { "cat", "head", "tail", "jq", "wc", "sed", "awk" };
     for (size_t i = 0; files && !covered && status == OK && i < sizeof readers / sizeof *readers; i++)
-        status = buffer_format(&text, "%s() { command %s \"$@\" || echo %d; }\n", readers[i], readers[i], in->answers == 2 ? 8 : 6);
+        status = buffer_format(&text, "%s() { command %s \"$@\" || echo %d; }\n", readers[i], readers[i],
+                               in->answers == 2 ? 8 : 6);
     if (status == OK) status = put(at, "prelude", text.text, (size_t)text.bytes, 0644);
     buffer_free(&text);
     return status;
@@ -138,7 +145,8 @@ Status run_files_open(RunFiles *f, const char *at)
 static bool copy_file(const char *from, const char *to, const struct stat *about, int64_t *bytes, int owner)
 {
     char buffer[65536];
-    int  in = open(from, O_RDONLY | O_CLOEXEC | O_NOFOLLOW), out = open(to, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    int in = open(from, O_RDONLY | O_CLOEXEC | O_NOFOLLOW),
+        out = open(to, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
     ssize_t n = in >= 0 && out >= 0 ? 1 : -1;
     while (n > 0 && (n = read(in, buffer, sizeof buffer)) > 0)
         if ((*bytes += n) > RUN_COPY_BYTES || write(out, buffer, (size_t)n) != n) n = -1;
@@ -148,13 +156,13 @@ static bool copy_file(const char *from, const char *to, const struct stat *about
         close(out);
     }
     if (in >= 0) close(in);
-    return n == 0 || (n < 0 && in < 0 && errno == EACCES);      /* what cannot be read is missing there */
+    return n == 0 || (n < 0 && in < 0 && errno == EACCES); /* what cannot be read is missing there */
 }
 
 static bool copy_entry(const char *from, const char *to, int64_t *bytes, int owner)
 {
     struct stat about;
-    char        target[1024];
+    char target[1024];
     if (lstat(from, &about)) return true;
     if (S_ISDIR(about.st_mode)) return run_copy_folder(from, to, bytes, owner);
     if (S_ISREG(about.st_mode)) return copy_file(from, to, &about, bytes, owner);
@@ -172,7 +180,7 @@ bool run_copy_folder(const char *from, const char *to, int64_t *bytes, int owner
     if (owner >= 0 && chown(to, (uid_t)owner, (gid_t)owner)) return false;
     DIR *folder = opendir(from);
     bool all = true;
-    *bytes += 1024;                                     /* so that the number of files is bounded as well */
+    *bytes += 1024; /* so that the number of files is bounded as well */
     for (struct dirent *e; folder && all && (e = readdir(folder));) {
         if (!strcmp(e->d_name, ".") || !strcmp(e->d_name, "..") || !strcmp(e->d_name, ".git")) continue;
         bool fits = snprintf(source, sizeof source, "%s/%s", from, e->d_name) < (int)sizeof source &&
@@ -188,11 +196,16 @@ bool run_copy_folder(const char *from, const char *to, int64_t *bytes, int owner
 
 bool run_is_secret(const char *path, const char *home)
 {
-    static const char *const files[] = { "/etc/shadow", "/etc/gshadow", "/etc/shadow-", "/etc/gshadow-", "/etc/sudoers",
-                                         "/etc/krb5.keytab", "/etc/munge", "/etc/ssh", "/etc/sssd", NULL };
-    static const char *const beneath[] = { ".ssh", ".gnupg", ".aws", ".azure", ".kube", ".docker", ".netrc", ".pgpass", ".config",
-        ".git-credentials", ".npmrc", ".pypirc", ".boto", ".s3cfg", ".wandb", ".bash_history", ".python_history",
-        ".cache/huggingface", ".huggingface", ".local/share/keyrings", ".mozilla", ".oci", ".vault-token", NULL };
+    static const char *const files[] = {
+        "/etc/shadow",      "/etc/gshadow", "/etc/shadow-", "/etc/gshadow-", "/etc/sudoers",
+        "/etc/krb5.keytab", "/etc/munge",   "/etc/ssh",     "/etc/sssd",     NULL
+    };
+    static const char *const beneath[] = {
+        ".ssh", ".gnupg", ".aws", ".azure", ".kube", ".docker", ".netrc", ".pgpass", ".config",
+        ".git-credentials", ".npmrc", ".pypirc", ".boto", ".s3cfg", ".wandb", ".bash_history",
+        ".python_history", ".cache/huggingface", ".huggingface", ".local/share/keyrings", ".mozilla",
+        ".oci", ".vault-token", NULL
+    };
     for (const char *const *f = files; *f; f++)
         if (!strcmp(path, *f)) return true;
     size_t letters = strlen(home);
@@ -207,7 +220,7 @@ void run_forget_environment(void)
     for (char **v = environ; v && *v; v++) memset(*v, 0, strlen(*v));
     static char *none[] = { NULL };
     environ = none;
-    prctl(PR_SET_DUMPABLE, 0);                          /* closes /proc/PID to everybody else */
+    prctl(PR_SET_DUMPABLE, 0); /* closes /proc/PID to everybody else */
 }
 
 /* ---- system calls ---- */
@@ -221,32 +234,49 @@ enum { ARCHITECTURE = AUDIT_ARCH_RISCV64 };
 #elif defined(__powerpc64__) && __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
 enum { ARCHITECTURE = AUDIT_ARCH_PPC64LE };
 #else
-enum { ARCHITECTURE = 0 };                              /* no filter can be written: nothing is run */
+enum { ARCHITECTURE = 0 }; /* no filter can be written: nothing is run */
 #endif
 
 /* Numbers that all of these machines share, and older headers lack. */
-enum { IO_URING_SETUP = 425, IO_URING_ENTER, IO_URING_REGISTER, OPEN_TREE = 428, MOVE_MOUNT, FSOPEN, FSCONFIG, FSMOUNT,
-       FSPICK, PIDFD_SEND_SIGNAL = 424, CLONE3 = 435, PIDFD_GETFD = 438, PROCESS_MADVISE = 440, MOUNT_SETATTR = 442,
-       MEMFD_SECRET = 447, FCHMODAT2 = 452, SETXATTRAT = 463, REMOVEXATTRAT = 466 };
+enum {
+    IO_URING_SETUP = 425,
+    IO_URING_ENTER,
+    IO_URING_REGISTER,
+    OPEN_TREE = 428,
+    MOVE_MOUNT, FSOPEN, FSCONFIG, FSMOUNT, FSPICK,
+    PIDFD_SEND_SIGNAL = 424,
+    CLONE3 = 435,
+    PIDFD_GETFD = 438,
+    PROCESS_MADVISE = 440,
+    MOUNT_SETATTR = 442,
+    MEMFD_SECRET = 447,
+    FCHMODAT2 = 452,
+    SETXATTRAT = 463,
+    REMOVEXATTRAT = 466
+};
 
 /* Sockets by path reach daemons past every namespace and past Landlock; the others have had holes, or act on
  * what lies outside the run. */
-static const int refused[] = { SYS_socket, SYS_socketpair, SYS_ptrace, SYS_process_vm_readv, SYS_process_vm_writev, SYS_mount,
-    SYS_umount2, SYS_pivot_root, SYS_chroot, SYS_unshare, SYS_setns, SYS_bpf, SYS_keyctl, SYS_add_key, SYS_request_key,
-    SYS_perf_event_open, SYS_userfaultfd, SYS_shmget, SYS_msgget, SYS_semget, SYS_mq_open, SYS_quotactl, SYS_reboot,
-    SYS_kexec_load, SYS_init_module, SYS_finit_module, SYS_delete_module, SYS_swapon, SYS_swapoff, SYS_acct, SYS_syslog,
-    SYS_settimeofday, SYS_clock_settime, SYS_clock_adjtime, SYS_adjtimex, SYS_sethostname, SYS_setdomainname, SYS_personality,
-    SYS_name_to_handle_at, SYS_open_by_handle_at, SYS_fanotify_init, SYS_lookup_dcookie, SYS_vhangup,
-    IO_URING_SETUP, IO_URING_ENTER, IO_URING_REGISTER, OPEN_TREE, MOVE_MOUNT, FSOPEN, FSCONFIG, FSMOUNT, FSPICK, PIDFD_GETFD,
-    PROCESS_MADVISE, MOUNT_SETATTR, MEMFD_SECRET,
+static const int refused[] = {
+    SYS_socket, SYS_socketpair, SYS_ptrace, SYS_process_vm_readv, SYS_process_vm_writev, SYS_mount,
+    SYS_umount2, SYS_pivot_root, SYS_chroot, SYS_unshare, SYS_setns, SYS_bpf, SYS_keyctl, SYS_add_key,
+    SYS_request_key, SYS_perf_event_open, SYS_userfaultfd, SYS_shmget, SYS_msgget, SYS_semget, SYS_mq_open,
+    SYS_quotactl, SYS_reboot, SYS_kexec_load, SYS_init_module, SYS_finit_module, SYS_delete_module,
+    SYS_swapon, SYS_swapoff, SYS_acct, SYS_syslog, SYS_settimeofday, SYS_clock_settime, SYS_clock_adjtime,
+    SYS_adjtimex, SYS_sethostname, SYS_setdomainname, SYS_personality, SYS_name_to_handle_at,
+    SYS_open_by_handle_at, SYS_fanotify_init, SYS_lookup_dcookie, SYS_vhangup, IO_URING_SETUP,
+    IO_URING_ENTER, IO_URING_REGISTER, OPEN_TREE, MOVE_MOUNT, FSOPEN, FSCONFIG, FSMOUNT, FSPICK,
+    PIDFD_GETFD, PROCESS_MADVISE, MOUNT_SETATTR, MEMFD_SECRET,
 #ifdef SYS_iopl
     SYS_iopl, SYS_ioperm, SYS_modify_ldt,
 #endif
 };
 /* Landlock does not see these. They report success, since `touch` and `cp` end with a failure otherwise. */
-static const int pretended[] = { SYS_fchmod, SYS_fchmodat, FCHMODAT2, SYS_fchown, SYS_fchownat, SYS_utimensat, SYS_setxattr,
-    SYS_lsetxattr, SYS_fsetxattr, SYS_removexattr, SYS_lremovexattr, SYS_fremovexattr, SETXATTRAT, REMOVEXATTRAT,
-    SYS_setpriority, SYS_ioprio_set, SYS_sched_setaffinity, SYS_sched_setscheduler, SYS_sched_setparam, SYS_sched_setattr,
+static const int pretended[] = {
+    SYS_fchmod, SYS_fchmodat, FCHMODAT2, SYS_fchown, SYS_fchownat, SYS_utimensat, SYS_setxattr,
+    SYS_lsetxattr, SYS_fsetxattr, SYS_removexattr, SYS_lremovexattr, SYS_fremovexattr, SETXATTRAT,
+    REMOVEXATTRAT, SYS_setpriority, SYS_ioprio_set, SYS_sched_setaffinity, SYS_sched_setscheduler,
+    SYS_sched_setparam, SYS_sched_setattr,
 #ifdef SYS_chmod
     SYS_chmod, SYS_chown, SYS_lchown, SYS_utime, SYS_utimes, SYS_futimesat,
 #endif
@@ -259,10 +289,12 @@ static bool forbid_system_calls(bool pretend, bool kills)
     enum { MOST = 2 * (REFUSED + PRETENDED) + 50 };
     struct sock_filter code[MOST];
     int n = 0;
-    const uint32_t refuse = SECCOMP_RET_ERRNO | EPERM, succeed = SECCOMP_RET_ERRNO | 0, lacking = SECCOMP_RET_ERRNO | ENOSYS;
-    const uint32_t namespaces = 0x7e020000 | 0x80;      /* CLONE_NEW*: user, mount, pid, net, ipc, uts, cgroup, time */
+    const uint32_t refuse = SECCOMP_RET_ERRNO | EPERM, succeed = SECCOMP_RET_ERRNO | 0,
+                   lacking = SECCOMP_RET_ERRNO | ENOSYS;
+    const uint32_t namespaces =
+        0x7e020000 | 0x80; /* CLONE_NEW*: user, mount, pid, net, ipc, uts, cgroup, time */
 #define ADD(...) code[n++] = (struct sock_filter)__VA_ARGS__
-#define IF_CALL(number, answer) \
+#define IF_CALL(number, answer)                                                                              \
     ADD(BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (uint32_t)(number), 0, 1)), ADD(BPF_STMT(BPF_RET | BPF_K, answer))
     ADD(BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, arch)));
     ADD(BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, ARCHITECTURE, 1, 0));
@@ -272,7 +304,8 @@ static bool forbid_system_calls(bool pretend, bool kills)
     ADD(BPF_JUMP(BPF_JMP | BPF_JGE | BPF_K, 0x40000000, 0, 1)); /* x32: the same calls under other numbers */
     ADD(BPF_STMT(BPF_RET | BPF_K, lacking));
 #endif
-    ADD(BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, CLONE3, 0, 1)); /* its flags are in memory; libraries then use clone */
+    ADD(BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, CLONE3, 0,
+                 1)); /* its flags are in memory; libraries then use clone */
     ADD(BPF_STMT(BPF_RET | BPF_K, lacking));
     ADD(BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_clone, 0, 4));
     ADD(BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args[0])));
@@ -284,14 +317,16 @@ static bool forbid_system_calls(bool pretend, bool kills)
     ADD(BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 0, 1, 0));
     ADD(BPF_STMT(BPF_RET | BPF_K, refuse));
     ADD(BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW));
-    ADD(BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_ioctl, 0, 5)); /* TIOCSTI and TIOCLINUX type into a terminal */
+    ADD(BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_ioctl, 0,
+                 5)); /* TIOCSTI and TIOCLINUX type into a terminal */
     ADD(BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args[1])));
     ADD(BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 0x5412, 1, 0));
     ADD(BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 0x541c, 0, 1));
     ADD(BPF_STMT(BPF_RET | BPF_K, refuse));
     ADD(BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW));
     for (int i = 0; i < REFUSED; i++) IF_CALL(refused[i], refuse);
-    static const int signals[] = { SYS_kill, SYS_tkill, SYS_rt_sigqueueinfo, SYS_rt_tgsigqueueinfo, PIDFD_SEND_SIGNAL };
+    static const int signals[] = { SYS_kill, SYS_tkill, SYS_rt_sigqueueinfo, SYS_rt_tgsigqueueinfo,
+                                   PIDFD_SEND_SIGNAL };
     for (size_t i = 0; !kills && i < sizeof signals / sizeof *signals; i++) IF_CALL(signals[i], refuse);
     for (int i = 0; pretend && i < PRETENDED; i++) IF_CALL(pretended[i], succeed);
     ADD(BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW));
@@ -317,7 +352,7 @@ static void limit_process(const RunInput *in)
     limit(RLIMIT_FSIZE, RUN_FILE_BYTES);
     limit(RLIMIT_NOFILE, RUN_OPEN_FILES);
     limit(RLIMIT_CORE, 0);
-#if !defined(__SANITIZE_ADDRESS__)                      /* which maps terabytes, also in the recorder */
+#if !defined(__SANITIZE_ADDRESS__) /* which maps terabytes, also in the recorder */
     limit(RLIMIT_AS, (rlim_t)1 << 30);
 #endif
     signal(SIGXFSZ, SIG_DFL);
@@ -353,14 +388,16 @@ static void stop_child(const char *what)
 void run_become_bash(const RunInput *in, const RunFiles *files, const char *at, bool pretend,
                      bool (*confine)(void *), void *context)
 {
-    char **argv = calloc((size_t)in->arguments + 3, sizeof *argv), **variables = environment_of(in, at, pretend);
+    char **argv = calloc((size_t)in->arguments + 3, sizeof *argv),
+         **variables = environment_of(in, at, pretend);
     if (!argv) _exit(126);
     argv[0] = (char *)(uintptr_t)in->bash, argv[1] = (char *)(uintptr_t)in->script;
     for (int i = 0; i < in->arguments; i++) argv[2 + i] = (char *)(uintptr_t)in->argument[i];
     setsid();
     umask(022);
     int nothing = open("/dev/null", O_RDONLY);
-    if (nothing < 0 || dup2(nothing, 0) < 0 || dup2(files->printed, 1) < 0 || dup2(files->printed, 2) < 0) _exit(126);
+    if (nothing < 0 || dup2(nothing, 0) < 0 || dup2(files->printed, 1) < 0 || dup2(files->printed, 2) < 0)
+        _exit(126);
     for (int fd = 3; fd < 1024; fd++) close(fd);
     if (chdir(in->folder)) stop_child(in->folder);
     limit_process(in);
@@ -385,7 +422,7 @@ static double now(void)
 /* Memory that a process does not share with files, in MiB. */
 static int64_t private_memory(pid_t pid)
 {
-    char      path[64];
+    char path[64];
     long long total, resident, shared;
     snprintf(path, sizeof path, "/proc/%d/statm", (int)pid);
     FILE *f = fopen(path, "re");
@@ -398,31 +435,35 @@ static int64_t private_memory(pid_t pid)
 static bool exceeds(const Watch *w, double began, int rounds, RunEnd *end)
 {
     static pid_t list[4 * RUN_PROCESSES_MOST];
-    int     count = w->processes(w->context, list, 4 * RUN_PROCESSES_MOST);
+    int count = w->processes(w->context, list, 4 * RUN_PROCESSES_MOST);
     int64_t memory = 0;
     for (int i = 0; i < count && count <= RUN_PROCESSES_MOST; i++) memory += private_memory(list[i]);
-    *end = count > RUN_PROCESSES_MOST ? RUN_PROCESSES : memory > RUN_MEMORY_MIB ? RUN_MEMORY
-         : now() - began > w->seconds ? RUN_TIME
-         : rounds % 16 == 15 && w->private_bytes && w->private_bytes(w->context) > RUN_PRIVATE_BYTES ? RUN_DISK : RUN_ENDED;
-    return *end != RUN_ENDED;
+    *end = count > RUN_PROCESSES_MOST   ? END_PROCESSES
+           : memory > RUN_MEMORY_MIB    ? END_MEMORY
+           : now() - began > w->seconds ? END_TIME
+           : rounds % 16 == 15 && w->private_bytes && w->private_bytes(w->context) > RUN_PRIVATE_BYTES
+               ? END_DISK
+               : END_NORMALLY;
+    return *end != END_NORMALLY;
 }
 
-/* Looks every 10 ms, and at once when a process ends. After bash has ended, what it left in the background gets
- * half a second: a program that it starts there must be recorded. */
+/* Looks every 10 ms, and at once when a process ends. After bash has ended, what it left in the background
+ * gets half a second: a program that it starts there must be recorded. */
 RunEnd run_watch(const Watch *w, int *status)
 {
-    double   began = now(), ended = 0;
-    RunEnd   end = RUN_ENDED;
+    double began = now(), ended = 0;
+    RunEnd end = END_NORMALLY;
     sigset_t child;
     sigemptyset(&child);
     sigaddset(&child, SIGCHLD);
     sigprocmask(SIG_BLOCK, &child, NULL);
     *status = -1;
     for (int rounds = 0;; rounds++) {
-        int   how;
+        int how;
         pid_t pid;
         while ((pid = waitpid(-1, &how, WNOHANG)) > 0)
-            if (pid == w->bash) *status = WIFEXITED(how) ? WEXITSTATUS(how) : 128 + WTERMSIG(how), ended = now();
+            if (pid == w->bash)
+                *status = WIFEXITED(how) ? WEXITSTATUS(how) : 128 + WTERMSIG(how), ended = now();
         if (pid < 0 && errno == ECHILD) break;
         if (ended > 0 && (w->processes(w->context, &pid, 1) == 0 || now() - ended > 0.5)) break;
         if (exceeds(w, began, rounds, &end)) break;
@@ -433,7 +474,12 @@ RunEnd run_watch(const Watch *w, int *status)
 
 /* ---- the report ---- */
 
-typedef struct { uint32_t magic; int32_t end, status; char note[512]; int64_t bytes[3]; } Report;
+typedef struct {
+    uint32_t magic;
+    int32_t end, status;
+    char note[512];
+    int64_t bytes[3];
+} Report;
 enum { REPORT = 0x4a6f7475, FAILURE = 0x4661696c };
 
 static void send_bytes(int pipe, const void *data, size_t bytes)
@@ -448,10 +494,10 @@ static void send_bytes(int pipe, const void *data, size_t bytes)
 
 void run_report(int pipe, RunEnd end, int status, const char *note, const RunFiles *files)
 {
-    const int   fd[3] = { files->calls, files->trace, files->printed };
-    Report      r = { .magic = REPORT, .end = end, .status = status };
+    const int fd[3] = { files->calls, files->trace, files->printed };
+    Report r = { .magic = REPORT, .end = end, .status = status };
     struct stat about;
-    char        data[65536];
+    char data[65536];
     snprintf(r.note, sizeof r.note, "%s", note);
     for (int i = 0; i < 3; i++) {
         r.bytes[i] = fstat(fd[i], &about) == 0 ? about.st_size : 0;
@@ -484,7 +530,9 @@ static Status receive_bytes(int pipe, void *data, int64_t bytes, double until)
         int some = poll(&ready, 1, left > 0 ? left : 0);
         if (some < 0 && errno == EINTR) continue;
         ssize_t n = some > 0 ? read(pipe, p, (size_t)bytes) : -1;
-        if (n <= 0) return fail(BAD_OPTION, n == 0 ? "the first process has ended" : "the first process does not answer");
+        if (n <= 0)
+            return fail(BAD_OPTION,
+                        n == 0 ? "the first process has ended" : "the first process does not answer");
         p += n, bytes -= n;
     }
     return OK;
@@ -492,9 +540,9 @@ static Status receive_bytes(int pipe, void *data, int64_t bytes, double until)
 
 Status run_receive(RunResult *out, int pipe, int seconds)
 {
-    Report  r;
+    Report r;
     Buffer *part[3] = { &out->calls, &out->trace, &out->printed };
-    double  until = now() + seconds + 20;               /* the keeper ends the run; this is for its own failure */
+    double until = now() + seconds + 20; /* the keeper ends the run; this is for its own failure */
     TRY(receive_bytes(pipe, &r, sizeof r, until));
     r.note[sizeof r.note - 1] = 0;
     if (r.magic != REPORT) return fail(BAD_OPTION, "%s", r.note);

@@ -23,55 +23,62 @@
 /* Something that an earlier run missed, which this one is given. */
 typedef enum { LACKING_FOLDER, LACKING_FILE, LACKING_PROGRAM } LackingKind;
 typedef struct {
-    char        path[1024];             /* absolute */
+    char path[1024]; /* absolute */
     LackingKind kind;
 } Lacking;
 
 enum { TOPS = 3 };
 
 typedef struct {
-    const char *recorder, *bash;        /* absolute paths of programs */
-    const char *script;                 /* absolute */
+    const char *recorder, *bash; /* absolute paths of programs */
+    const char *script;          /* absolute */
     const char *const *argument;
-    int         arguments;
-    const char *const *variable;        /* [variables] the whole environment, but what a way has to add */
-    int         variables;
-    const char *folder;                 /* in which the script starts */
-    char        top[TOPS][1024];        /* [tops] folders whose changes are private; `folder` is below one */
-    int         tops;
+    int arguments;
+    const char *const *variable; /* [variables] the whole environment, but what a way has to add */
+    int variables;
+    const char *folder;   /* in which the script starts */
+    char top[TOPS][1024]; /* [tops] folders whose changes are private; `folder` is below one */
+    int tops;
     const Lacking *lacking;
-    int         lackings;
-    const char *host;                   /* the name of the host; NULL: its own */
-    int         answers;                /* which answers recorders give: 0, 1 or 2 */
-    bool        lenient;                /* errexit, nounset, exit and a failing cd are passed over */
-    int         seconds;
+    int lackings;
+    const char *host; /* the name of the host; NULL: its own */
+    int answers;      /* which answers recorders give: 0, 1 or 2 */
+    bool lenient;     /* errexit, nounset, exit and a failing cd are skipped */
+    int seconds;
 } RunInput;
 
-typedef enum { RUN_ENDED, RUN_TIME, RUN_PROCESSES, RUN_MEMORY, RUN_DISK } RunEnd;
+typedef enum { END_NORMALLY, END_TIME, END_PROCESSES, END_MEMORY, END_DISK } RunEnd;
 
 typedef struct {
     Buffer calls, trace, printed;
     RunEnd end;
-    int    status;                      /* of bash: its exit code, or 128 and the signal */
-    char   note[512];                   /* what of the working folder could not be made private; "": nothing */
+    int status;     /* of bash: its exit code, or 128 and the signal */
+    char note[512]; /* what of the working folder could not be made private; "": nothing */
 } RunResult;
 
-/* BAD_OPTION where the machine does not allow this way. The result is freed by run_free after failure, too. */
+/* BAD_OPTION where the machine does not allow this way. The result is freed by run_free after failure, too.
+ */
 Status run_in_namespaces(RunResult *out, const RunInput *in);
 Status run_in_landlock(RunResult *out, const RunInput *in);
-void   run_free(RunResult *result);
+void run_free(RunResult *result);
 
 /* ---- for the two ways ---- */
 
 enum {
-    RUN_FILE_BYTES = 32 << 20, RUN_PRIVATE_BYTES = 96 << 20, RUN_COPY_BYTES = 64 << 20, RUN_MEMORY_MIB = 2048,
-    RUN_PROCESSES_MOST = 400, RUN_OPEN_FILES = 256
+    RUN_FILE_BYTES = 32 << 20,
+    RUN_PRIVATE_BYTES = 96 << 20,
+    RUN_COPY_BYTES = 64 << 20,
+    RUN_MEMORY_MIB = 2048,
+    RUN_PROCESSES_MOST = 400,
+    RUN_OPEN_FILES = 256
 };
 
 /* The three files of a run; they are open in the keeper. */
-typedef struct { int calls, trace, printed; } RunFiles;
+typedef struct {
+    int calls, trace, printed;
+} RunFiles;
 
-/* Writes what stands in the private folder `at` besides the three files: bin/, record, prelude. seen_as: the
+/* Makes the private folder `at`: bin/, prelude and the three files. seen_as: the
  * path by which the script sees it; program: that of the recorder there. */
 Status run_folder_make(const char *at, const char *seen_as, const char *program, const RunInput *in);
 Status run_files_open(RunFiles *files, const char *at);
@@ -88,21 +95,21 @@ void run_become_bash(const RunInput *in, const RunFiles *files, const char *at, 
 /* What the keeper looks after until bash and all that it left have ended, or a limit is exceeded. */
 typedef struct {
     pid_t bash;
-    int   seconds;
-    int  (*processes)(void *context, pid_t *list, int most);    /* of the run, now */
-    int64_t (*private_bytes)(void *context);                    /* NULL: bounded otherwise */
+    int seconds;
+    int (*processes)(void *context, pid_t *list, int most); /* of the run, now */
+    int64_t (*private_bytes)(void *context);                /* NULL: bounded otherwise */
     void *context;
 } Watch;
 RunEnd run_watch(const Watch *watch, int *status);
 
 /* From the keeper to the process that waits for it. */
-void   run_report(int pipe, RunEnd end, int status, const char *note, const RunFiles *files);
-void   run_report_failure(int pipe, const char *what) __attribute__((noreturn));
+void run_report(int pipe, RunEnd end, int status, const char *note, const RunFiles *files);
+void run_report_failure(int pipe, const char *what) __attribute__((noreturn));
 Status run_receive(RunResult *out, int pipe, int seconds);
 
 /* Copies a folder; *bytes counts and stops the copy above RUN_COPY_BYTES, which is false. */
 bool run_copy_folder(const char *from, const char *to, int64_t *bytes, int owner);
 /* Overwrites the environment of this process, which others could read in /proc. */
 void run_forget_environment(void);
-bool run_is_secret(const char *path, const char *home);     /* a path that no script may read */
+bool run_is_secret(const char *path, const char *home); /* a path that no script may read */
 #endif

@@ -2,8 +2,8 @@
  *
  *     \1 (once for each depth)  process \2 file \2 line \2  text, which may have more lines
  *
- * and the text is what bash executed, with its variables expanded: an assignment, a command with its words, the
- * words of [[ ]]. All of it is the script's own doing, so that nothing here trusts it. */
+ * and the text is what bash executed, with its variables expanded: an assignment, a command with its words,
+ * the words of [[ ]]. All of it is the script's own doing, so that nothing here trusts it. */
 #include "compat/bash/trace.h"
 
 #include <ctype.h>
@@ -16,7 +16,13 @@
 #include "base/array.h"
 #include "base/file.h"
 
-enum { ENTRIES_MOST = 400000, CALLS_MOST = 4000, WORDS_MOST = 20000, SOURCES_MOST = 100, SOURCE_BYTES = 1 << 20 };
+enum {
+    ENTRIES_MOST = 400000,
+    CALLS_MOST = 4000,
+    WORDS_MOST = 20000,
+    SOURCES_MOST = 100,
+    SOURCE_BYTES = 1 << 20
+};
 
 /* ---- texts ---- */
 
@@ -32,7 +38,7 @@ const char *texts_keep(Texts *t, const char *text, int64_t bytes)
 
 const char *texts_format(Texts *t, const char *format, ...)
 {
-    char    line[4096];
+    char line[4096];
     va_list arguments;
     va_start(arguments, format);
     vsnprintf(line, sizeof line, format, arguments);
@@ -50,7 +56,11 @@ void texts_free(Texts *t)
 /* Bytes of the character that begins here; 0: it is none, or one that a terminal obeys. */
 static int character(const unsigned char *c)
 {
-    int n = *c < 0x80 ? 1 : *c >= 0xc2 && *c < 0xe0 ? 2 : (*c & 0xf0) == 0xe0 ? 3 : *c >= 0xf0 && *c < 0xf5 ? 4 : 0;
+    int n = *c < 0x80                 ? 1
+            : *c >= 0xc2 && *c < 0xe0 ? 2
+            : (*c & 0xf0) == 0xe0     ? 3
+            : *c >= 0xf0 && *c < 0xf5 ? 4
+                                      : 0;
     if (*c < ' ' || *c == 0x7f || (*c == 0xc2 && c[1] < 0xa0)) return 0;
     for (int i = 1; i < n; i++)
         if ((c[i] & 0xc0) != 0x80) return 0;
@@ -60,11 +70,14 @@ static int character(const unsigned char *c)
 const char *printable(Texts *t, const char *text, int most)
 {
     char out[2048];
-    int  used = 0;
+    int used = 0;
     if (most > (int)sizeof out - 8) most = sizeof out - 8;
-    for (const unsigned char *c = (const unsigned char *)text; *c; ) {
+    for (const unsigned char *c = (const unsigned char *)text; *c;) {
         int n = character(c);
-        if (used + (n ? n : 4) > most) { used += snprintf(out + used, sizeof out - (size_t)used, "..."); break; }
+        if (used + (n ? n : 4) > most) {
+            used += snprintf(out + used, sizeof out - (size_t)used, "...");
+            break;
+        }
         if (n) memcpy(out + used, c, (size_t)n), used += n, c += n;
         else if (*c == '\n' || *c == '\t') out[used++] = ' ', c++;
         else used += snprintf(out + used, sizeof out - (size_t)used, "\\x%02x", *c), c++;
@@ -86,7 +99,7 @@ static bool read_entry(TraceEntry *e, char *p, char *end)
         field[i] = p, *stop = 0, p = stop + 1;
     }
     long pid = strtol(field[0], NULL, 10), line = strtol(field[2], NULL, 10);
-    e->pid  = pid > 0 && pid < INT_MAX ? (int)pid : 0;
+    e->pid = pid > 0 && pid < INT_MAX ? (int)pid : 0;
     e->line = line > 0 && line < INT_MAX ? (int)line : 0;
     e->file = field[1], e->text = p;
     return e->depth > 0;
@@ -94,8 +107,8 @@ static bool read_entry(TraceEntry *e, char *p, char *end)
 
 static bool is_ours(const TraceEntry *e)
 {
-    return !strcmp(e->text, "set -x") || !strcmp(e->text, "set +x") || !strcmp(e->text, "set +eu -x") || (strstr(e->file, "/prelude") && strlen(e->file) < 300 &&
-           strstr(e->file, "jotun"));
+    return !strcmp(e->text, "set -x") || !strcmp(e->text, "set +x") || !strcmp(e->text, "set +eu -x") ||
+           (strstr(e->file, "/prelude") && strlen(e->file) < 300 && strstr(e->file, "jotun"));
 }
 
 static void read_trace(Run *run)
@@ -106,9 +119,10 @@ static void read_trace(Run *run)
         do next = memchr(next, '\n', (size_t)(end - next)), next = next ? next + 1 : end;
         while (next < end && *next != 1);
         TraceEntry e = { .at = p - b->text };
-        char *last = next > p && next[-1] == '\n' ? next - 1 : next;    /* b has a NUL behind its end */
+        char *last = next > p && next[-1] == '\n' ? next - 1 : next; /* b has a NUL behind its end */
         *last = 0;
-        bool known = read_entry(&e, p, last), last_cd = known && run->entries && is_ours(&e) && !strncmp(e.text, ": JOTUN_FAILED", 14);
+        bool known = read_entry(&e, p, last),
+             last_cd = known && run->entries && is_ours(&e) && !strncmp(e.text, ": JOTUN_FAILED", 14);
         if (last_cd) e.file = run->entry[run->entries - 1].file, e.line = run->entry[run->entries - 1].line;
         if (known && !is_ours(&e)) {
             ARRAY_RESERVE_OR_STOP(run->entry, run->entry_room, run->entries + 1);
@@ -120,7 +134,10 @@ static void read_trace(Run *run)
 
 /* ---- the calls ---- */
 
-typedef struct { char *at, *end; bool bad; } Cursor;
+typedef struct {
+    char *at, *end;
+    bool bad;
+} Cursor;
 
 static const char *next_text(Cursor *c)
 {
@@ -155,16 +172,19 @@ static void read_call(Cursor *c, CallRecord *call)
     call->name = next_text(c), call->folder = next_text(c), call->traced = next_number(c, INT64_MAX);
     next_processes(c, call);
     call->words = (int)next_number(c, WORDS_MOST);
-    call->word  = calloc((size_t)call->words + 1, sizeof *call->word);
+    call->word = calloc((size_t)call->words + 1, sizeof *call->word);
     CHECK(call->word, "no memory for %d words", call->words);
     for (int i = 0; i < call->words; i++) call->word[i] = next_text(c);
     call->files = (int)next_number(c, 16);
     for (int i = 0; i < call->files; i++) {
-        call->file[i].path  = next_text(c);
+        call->file[i].path = next_text(c);
         call->file[i].bytes = next_number(c, c->end - c->at);
-        call->file[i].text  = c->at;
+        call->file[i].text = c->at;
         if (call->file[i].bytes > c->end - c->at) c->bad = true;
-        if (c->bad) { call->files = i; return; }
+        if (c->bad) {
+            call->files = i;
+            return;
+        }
         c->at += call->file[i].bytes;
     }
 }
@@ -172,14 +192,21 @@ static void read_call(Cursor *c, CallRecord *call)
 static void read_calls(Run *run, Texts *texts)
 {
     Buffer *b = &run->result.calls;
-    Cursor  c = { b->text, b->text + b->bytes, false };
+    Cursor c = { b->text, b->text + b->bytes, false };
     while (c.at < c.end && !c.bad) {
         const char *kind = next_text(&c);
-        if (!strcmp(kind, "OLD")) { run->old_bash = true; return; }
-        if (strcmp(kind, "CALL") || run->calls == CALLS_MOST) { c.bad = true; break; }
+        if (!strcmp(kind, "OLD")) {
+            run->old_bash = true;
+            return;
+        }
+        if (strcmp(kind, "CALL") || run->calls == CALLS_MOST) {
+            c.bad = true;
+            break;
+        }
         CallRecord call = { 0 };
         read_call(&c, &call);
-        for (int i = 0; i < call.files; i++) call.file[i].text = texts_keep(texts, call.file[i].text, call.file[i].bytes);
+        for (int i = 0; i < call.files; i++)
+            call.file[i].text = texts_keep(texts, call.file[i].text, call.file[i].bytes);
         ARRAY_RESERVE_OR_STOP(run->call, run->call_room, run->calls + 1);
         run->call[run->calls++] = call;
         if (c.bad) free(run->call[--run->calls].word);
@@ -208,9 +235,12 @@ static void add_source(Sources *s, const char *seen_as, const char *shown_as, co
 {
     FileMap map;
     struct stat about;
-    if (s->sources == SOURCES_MOST || stat(path, &about) || !S_ISREG(about.st_mode) || about.st_size > SOURCE_BYTES) return;
+    if (s->sources == SOURCES_MOST || stat(path, &about) || !S_ISREG(about.st_mode) ||
+        about.st_size > SOURCE_BYTES)
+        return;
     if (file_map(&map, path) != OK) return;
-    Source source = { .seen_as = texts_keep(texts, seen_as, (int64_t)strlen(seen_as)), .shown_as = printable(texts, shown_as, 1000) };
+    SourceText source = { .seen_as = texts_keep(texts, seen_as, (int64_t)strlen(seen_as)),
+                          .shown_as = printable(texts, shown_as, 1000) };
     source.text = malloc(map.size + 1);
     CHECK(source.text, "no memory for %zu bytes", map.size);
     memcpy(source.text, map.data, map.size);
@@ -231,7 +261,7 @@ static void add_source(Sources *s, const char *seen_as, const char *shown_as, co
     s->source[s->sources++] = source;
 }
 
-static const Source *source_find(const Sources *s, const char *seen_as)
+static const SourceText *source_find(const Sources *s, const char *seen_as)
 {
     for (int i = 0; i < s->sources; i++)
         if (!strcmp(s->source[i].seen_as, seen_as)) return &s->source[i];
@@ -239,17 +269,21 @@ static const Source *source_find(const Sources *s, const char *seen_as)
 }
 
 /* A name without a slash may be a file of the folder, or of PATH, which is no matter of ours. */
-void sources_add(Sources *s, const Run *run, const char *script, const char *shown_as, const char *folder, Texts *texts)
+void sources_add(Sources *s, const Run *run, const char *script, const char *shown_as, const char *folder,
+                 Texts *texts)
 {
     char path[2048];
     if (!source_find(s, script)) add_source(s, script, shown_as, script, texts);
     const char *last = "";
     for (int i = 0; i < run->entries; i++) {
         const char *file = run->entry[i].file;
-        if (!*file || !strcmp(file, last) || source_find(s, file)) { last = file; continue; }
+        if (!*file || !strcmp(file, last) || source_find(s, file)) {
+            last = file;
+            continue;
+        }
         last = file;
         if (*file == '/') snprintf(path, sizeof path, "%s", file);
-        else              snprintf(path, sizeof path, "%s/%s", folder, file);
+        else snprintf(path, sizeof path, "%s/%s", folder, file);
         add_source(s, file, file, path, texts);
     }
 }
@@ -263,13 +297,13 @@ void sources_free(Sources *s)
 
 const char *source_shown(const Sources *s, const char *seen_as)
 {
-    const Source *source = source_find(s, seen_as);
+    const SourceText *source = source_find(s, seen_as);
     return source ? source->shown_as : "";
 }
 
 const char *source_line(const Sources *s, const char *seen_as, int line, int *bytes)
 {
-    const Source *source = source_find(s, seen_as);
+    const SourceText *source = source_find(s, seen_as);
     *bytes = 0;
     if (!source || line < 1 || line > source->lines) return "";
     *bytes = (int)(source->line[line] - source->line[line - 1]);
@@ -279,7 +313,10 @@ const char *source_line(const Sources *s, const char *seen_as, int line, int *by
 
 /* ---- where a word is written ---- */
 
-static bool is_letter(char c) { return isalnum((unsigned char)c) || c == '_' || c == '-' || c == '.'; }
+static bool is_letter(char c)
+{
+    return isalnum((unsigned char)c) || c == '_' || c == '-' || c == '.';
+}
 
 /* The word in a text, not as a part of a longer one. */
 static const char *find_word(const char *text, const char *word, size_t letters)
@@ -297,10 +334,10 @@ static bool is_comment(const char *begin, const char *at)
 }
 
 /* The line of the source nearest to `line` that has the word; 0: none has. */
-static int nearest_line(const Source *source, const char *word, int line)
+static int nearest_line(const SourceText *source, const char *word, int line)
 {
     size_t letters = strlen(word);
-    int    best = 0;
+    int best = 0;
     for (const char *at = source->text; (at = find_word(at, word, letters)); at++) {
         int low = 0, high = source->lines;
         while (high - low > 1) {
@@ -321,10 +358,12 @@ static const TraceEntry *first_entry(const Run *run, int64_t traced, const char 
     size_t letters = strlen(word);
     const TraceEntry *found = NULL;
     snprintf(both, sizeof both, "%s %s", word, value ? value : "");
-    for (int pass = value && strlen(word) + strlen(value) < sizeof both - 2 ? 0 : 1; !found && pass < 2; pass++)
+    for (int pass = value && strlen(word) + strlen(value) < sizeof both - 2 ? 0 : 1; !found && pass < 2;
+         pass++)
         for (int i = 0; !found && i < run->entries && run->entry[i].at < traced; i++) {
             const char *text = run->entry[i].text;
-            if (pass ? find_word(text, word, letters) != NULL : strstr(text, both) != NULL) found = &run->entry[i];
+            if (pass ? find_word(text, word, letters) != NULL : strstr(text, both) != NULL)
+                found = &run->entry[i];
         }
     return found;
 }
@@ -334,10 +373,10 @@ Place word_place(const Sources *s, const Run *run, int64_t traced, const char *w
     char name[256];
     snprintf(name, sizeof name, "%.*s", (int)(word[0] == '-' ? strcspn(word, "=") : strlen(word)), word);
     const TraceEntry *e = *name ? first_entry(run, traced, name, value) : NULL;
-    const Source *source = e ? source_find(s, e->file) : NULL;
+    const SourceText *source = e ? source_find(s, e->file) : NULL;
     int line = source && *name ? nearest_line(source, name, e->line) : 0;
     if (line) return (Place){ source->shown_as, line };
-    for (int i = 0; *name && i < s->sources; i++)       /* of bash -c, or made of parts */
+    for (int i = 0; *name && i < s->sources; i++) /* of bash -c, or made of parts */
         if ((line = nearest_line(&s->source[i], name, 0))) return (Place){ s->source[i].shown_as, line };
     return source ? (Place){ source->shown_as, e->line } : (Place){ "", 0 };
 }
@@ -349,7 +388,8 @@ static bool had_value(const Run *run, const char *name, size_t letters, const ch
         const char *text = run->entry[i].text;
         if (strncmp(text, name, letters) || text[letters] != '=') continue;
         size_t quoted = text[letters + 1] == '\'', n = strlen(value);
-        if (!strncmp(text + letters + 1 + quoted, value, n) && strchr("'\n", text[letters + 1 + quoted + n])) return true;
+        if (!strncmp(text + letters + 1 + quoted, value, n) && strchr("'\n", text[letters + 1 + quoted + n]))
+            return true;
     }
     return false;
 }
@@ -370,11 +410,12 @@ static bool writes_file(const Run *run, const char *target, const char *end, con
 Place file_place(const Sources *s, const Run *run, const char *path)
 {
     for (int i = 0; i < s->sources; i++) {
-        const Source *source = &s->source[i];
+        const SourceText *source = &s->source[i];
         for (int line = 0; line < source->lines; line++) {
             const char *begin = source->line[line], *end = source->line[line + 1];
             for (const char *at = begin; (at = memchr(at, '>', (size_t)(end - at))); at++)
-                if (!is_comment(begin, at) && writes_file(run, at, end, path)) return (Place){ source->shown_as, line + 1 };
+                if (!is_comment(begin, at) && writes_file(run, at, end, path))
+                    return (Place){ source->shown_as, line + 1 };
         }
     }
     return (Place){ "", 0 };
@@ -399,20 +440,27 @@ Place call_place(const Sources *s, const Run *run, const CallRecord *call)
 
 /* ---- variables that nobody sets ---- */
 
-static bool is_name_letter(char c) { return isalnum((unsigned char)c) || c == '_'; }
+static bool is_name_letter(char c)
+{
+    return isalnum((unsigned char)c) || c == '_';
+}
 
 /* What bash sets itself, or every system's environment has. */
 static bool is_common(const char *name)
 {
-    static const char *const names[] = { "PATH", "HOME", "USER", "LOGNAME", "SHELL", "PWD", "OLDPWD", "HOSTNAME", "RANDOM", "SECONDS",
-        "LINENO", "BASHPID", "UID", "EUID", "PPID", "IFS", "OSTYPE", "HOSTTYPE", "MACHTYPE", "SHLVL", "REPLY", "OPTARG", "OPTIND", "FUNCNAME",
-        "PIPESTATUS", "LANG", "TERM", "TMPDIR", "DIRSTACK", "GROUPS", "COLUMNS", "LINES", "EPOCHSECONDS", "EPOCHREALTIME", "SRANDOM", "_", NULL };
+    static const char *const names[] = {
+        "PATH", "HOME", "USER", "LOGNAME", "SHELL", "PWD", "OLDPWD", "HOSTNAME", "RANDOM", "SECONDS",
+        "LINENO", "BASHPID", "UID", "EUID", "PPID", "IFS", "OSTYPE", "HOSTTYPE", "MACHTYPE", "SHLVL",
+        "REPLY", "OPTARG", "OPTIND", "FUNCNAME", "PIPESTATUS", "LANG", "TERM", "TMPDIR", "DIRSTACK",
+        "GROUPS", "COLUMNS", "LINES", "EPOCHSECONDS", "EPOCHREALTIME", "SRANDOM", "_", NULL
+    };
     for (const char *const *n = names; *n; n++)
         if (!strcmp(name, *n)) return true;
     return !strncmp(name, "BASH", 4) || !strncmp(name, "JOTUN_RUN", 9);
 }
 
-/* Whether the sources give the name a value anywhere: NAME=, NAME+=, NAME[...]=, for NAME, read NAME and the like. */
+/* Whether the sources give the name a value anywhere: NAME=, NAME+=, NAME[...]=, for NAME, read NAME and the
+ * like. */
 static bool is_assigned(const Sources *s, const char *name)
 {
     size_t letters = strlen(name);
@@ -421,10 +469,14 @@ static bool is_assigned(const Sources *s, const char *name)
             if (at > text && (is_name_letter(at[-1]) || strchr("$", at[-1]))) continue;
             const char *end = at + letters;
             if (is_name_letter(*end) || (at > text && at[-1] == '{')) continue;
-            if (*end == '=' || !strncmp(end, "+=", 2) || *end == '[' || !strncmp(end, "++", 2) || !strncmp(end, "--", 2)) return true;
+            if (*end == '=' || !strncmp(end, "+=", 2) || *end == '[' || !strncmp(end, "++", 2) ||
+                !strncmp(end, "--", 2))
+                return true;
             const char *line = at;
             while (line > text && line[-1] != '\n' && line[-1] != ';') line--;
-            static const char *const words[] = { "read", "for", "getopts", "mapfile", "readarray", "printf", "local", "declare", "typeset", "select", "let", NULL };
+            static const char *const words[] = { "read",      "for",    "getopts", "mapfile",
+                                                 "readarray", "printf", "local",   "declare",
+                                                 "typeset",   "select", "let",     NULL };
             for (const char *const *w = words; *w; w++) {
                 const char *hit = find_word(line, *w, strlen(*w));
                 if (hit && hit < at) return true;
@@ -436,11 +488,13 @@ static bool is_assigned(const Sources *s, const char *name)
 /* "$NAME" as the operand of a test, or with a default: being unset has a meaning there. */
 static bool is_tested(const char *text, const char *at, const char *end)
 {
-    if (at[0] == '{' && *end && strchr(":-=+?", *end)) return true;     /* ${NAME:-12} */
+    if (at[0] == '{' && *end && strchr(":-=+?", *end)) return true; /* ${NAME:-12} */
     const char *line = at;
     while (line > text && line[-1] != '\n') line--;
     for (const char *c = line; c < at; c++)
-        if ((c[0] == '-' && (c == line || c[-1] != '-') && strchr("znv", c[1]) && isspace((unsigned char)c[2]) && at - c < 8) || (c[0] == '[' && isspace((unsigned char)c[1])))
+        if ((c[0] == '-' && (c == line || c[-1] != '-') && strchr("znv", c[1]) &&
+             isspace((unsigned char)c[2]) && at - c < 8) ||
+            (c[0] == '[' && isspace((unsigned char)c[1])))
             return true;
     return find_word(line, "case", 4) && find_word(line, "case", 4) < at;
 }
@@ -463,7 +517,10 @@ static bool is_given(const char *name, const char *const *given, int count)
 }
 
 /* Calls with each name that the sources read; `tested` where it is tested there or has a default. */
-static void each_read(const Sources *s, void (*see)(void *, const char *name, bool tested, bool counted, const Source *, const char *at), void *context)
+static void each_read(const Sources *s,
+                      void (*see)(void *, const char *name, bool tested, bool counted, const SourceText *,
+                                  const char *at),
+                      void *context)
 {
     char name[128];
     for (int i = 0; i < s->sources; i++)
@@ -482,7 +539,11 @@ static void each_read(const Sources *s, void (*see)(void *, const char *name, bo
         }
 }
 
-typedef struct { UnsetNames *out; UnsetNames tested; Texts *texts; } Reading;
+typedef struct {
+    UnsetNames *out;
+    UnsetNames tested;
+    Texts *texts;
+} Reading;
 
 static int find_name(const UnsetNames *n, const char *name)
 {
@@ -491,15 +552,20 @@ static int find_name(const UnsetNames *n, const char *name)
     return -1;
 }
 
-static void see_name(void *context, const char *name, bool tested, bool counted, const Source *source, const char *at)
+static void see_name(void *context, const char *name, bool tested, bool counted, const SourceText *source,
+                     const char *at)
 {
     Reading *r = context;
     UnsetNames *list = tested ? &r->tested : r->out;
     int i = find_name(list, name), line = 1;
-    if (i >= 0) { list->name[i].counted |= counted; return; }
+    if (i >= 0) {
+        list->name[i].counted |= counted;
+        return;
+    }
     while (line < source->lines && source->line[line] <= at) line++;
     ARRAY_RESERVE_OR_STOP(list->name, list->room, list->names + 1);
-    list->name[list->names++] = (UnsetName){ texts_keep(r->texts, name, (int64_t)strlen(name)), counted, source->shown_as, line };
+    list->name[list->names++] =
+        (UnsetName){ texts_keep(r->texts, name, (int64_t)strlen(name)), counted, source->shown_as, line };
 }
 
 void unset_names(UnsetNames *out, const Sources *s, const char *const *given, int count, Texts *texts)
@@ -509,14 +575,17 @@ void unset_names(UnsetNames *out, const Sources *s, const char *const *given, in
     int kept = 0;
     for (int i = 0; i < out->names; i++) {
         const char *name = out->name[i].name;
-        if (is_common(name) || is_given(name, given, count) || find_name(&r.tested, name) >= 0 || is_assigned(s, name)) continue;
+        if (is_common(name) || is_given(name, given, count) || find_name(&r.tested, name) >= 0 ||
+            is_assigned(s, name))
+            continue;
         out->name[kept++] = out->name[i];
     }
     out->names = kept;
     free(r.tested.name);
 }
 
-static void see_one(void *context, const char *name, bool tested, bool counted, const Source *source, const char *at)
+static void see_one(void *context, const char *name, bool tested, bool counted, const SourceText *source,
+                    const char *at)
 {
     (void)tested, (void)counted, (void)source, (void)at;
     const char **wanted = context;
@@ -541,7 +610,10 @@ static size_t assigned_letters(const char *text)
     return n && (text[n] == '=' || !strncmp(text + n, "+=", 2)) ? n : 0;
 }
 
-static bool same_place(const TraceEntry *a, const TraceEntry *b) { return a->line == b->line && !strcmp(a->file, b->file); }
+static bool same_place(const TraceEntry *a, const TraceEntry *b)
+{
+    return a->line == b->line && !strcmp(a->file, b->file);
+}
 
 /* Entry `at` of `run` in the other one: the same place, as often met before. */
 static const TraceEntry *twin(const Run *run, int at, const Run *other)
@@ -549,9 +621,11 @@ static const TraceEntry *twin(const Run *run, int at, const Run *other)
     int before = 0;
     size_t letters = assigned_letters(run->entry[at].text);
     for (int i = 0; i < at; i++)
-        before += same_place(&run->entry[i], &run->entry[at]) && !strncmp(run->entry[i].text, run->entry[at].text, letters + 1);
+        before += same_place(&run->entry[i], &run->entry[at]) &&
+                  !strncmp(run->entry[i].text, run->entry[at].text, letters + 1);
     for (int i = 0; i < other->entries; i++)
-        if (same_place(&other->entry[i], &run->entry[at]) && !strncmp(other->entry[i].text, run->entry[at].text, letters + 1) && before-- == 0)
+        if (same_place(&other->entry[i], &run->entry[at]) &&
+            !strncmp(other->entry[i].text, run->entry[at].text, letters + 1) && before-- == 0)
             return &other->entry[i];
     return NULL;
 }
@@ -591,11 +665,13 @@ static bool is_answered(const Run *run, const char *name)
 /* A reader of a file that is not there, in whose place another run had one. */
 static bool reads_missing(const char *command, const char *text)
 {
-    static const char *const readers[] = { "cat", "head", "tail", "grep", "sed", "awk", "jq", "wc", "[", "[[", "test", "source", ".", NULL };
+    static const char *const readers[] = { "cat", "head", "tail", "grep", "sed",    "awk", "jq",
+                                           "wc",  "[",    "[[",   "test", "source", ".",   NULL };
     bool reads = false;
-    for (const char *const *r = readers; *r; r++) reads |= !strcmp(command, *r) || (*command == '\'' && !strcmp(*r, "[") && command[1] == '[');
+    for (const char *const *r = readers; *r; r++)
+        reads |= !strcmp(command, *r) || (*command == '\'' && !strcmp(*r, "[") && command[1] == '[');
     for (const char *p = text; reads && (p = strstr(p, " /"));) {
-        char   path[1024];
+        char path[1024];
         struct stat about;
         size_t n = strcspn(++p, " \t\n'\"");
         snprintf(path, sizeof path, "%.*s", (int)(n < sizeof path ? n : 0), p);
@@ -609,9 +685,11 @@ static bool program_before(char *out, size_t size, const Run *run, const Run *ot
 {
     for (int i = own ? at : at - 1; i >= 0 && i > at - 40; i--) {
         command_of(out, size, run->entry[i].text);
-        bool inner = i == at || (run->entry[i].depth > run->entry[at].depth && same_place(&run->entry[i], &run->entry[at]));
+        bool inner = i == at || (run->entry[i].depth > run->entry[at].depth &&
+                                 same_place(&run->entry[i], &run->entry[at]));
         if (!inner && i < at) break;
-        if (is_answered(run, out) || is_answered(other, out) || reads_missing(out, run->entry[i].text)) return true;
+        if (is_answered(run, out) || is_answered(other, out) || reads_missing(out, run->entry[i].text))
+            return true;
     }
     return false;
 }
@@ -629,8 +707,9 @@ static const char *describe(const Sources *s, const char *program, const TraceEn
 {
     size_t letters = assigned_letters(e->text);
     const char *file = source_shown(s, e->file);
-    return texts_format(texts, "%.200s%s(%s:%d%s%.*s)", printable(texts, program, 200), *program ? " " : "", *file ? file : "bash -c", e->line,
-                        letters ? ", " : "", (int)(letters < 100 ? letters : 100), e->text);
+    return texts_format(texts, "%.200s%s(%s:%d%s%.*s)", printable(texts, program, 200), *program ? " " : "",
+                        *file ? file : "bash -c", e->line, letters ? ", " : "",
+                        (int)(letters < 100 ? letters : 100), e->text);
 }
 
 /* The condition before an assignment that only one run makes. */
@@ -639,9 +718,12 @@ static const char *condition_cause(const Sources *s, const Run *base, const Run 
     char program[256];
     for (int i = at - 1; i >= 0 && i > at - 200; i--) {
         const TraceEntry *e = &base->entry[i], *t = twin(base, i, other);
-        if (program_before(program, sizeof program, base, other, i, true)) return describe(s, program, e, texts);
-        bool test = e->text[0] == '[' || e->text[0] == '\'' || !strncmp(e->text, "test ", 5) || !strncmp(e->text, "((", 2) || !strncmp(e->text, "case ", 5);
-        if (test && (!t || strcmp(t->text, e->text))) return describe(s, printable(texts, e->text, 120), e, texts);
+        if (program_before(program, sizeof program, base, other, i, true))
+            return describe(s, program, e, texts);
+        bool test = e->text[0] == '[' || e->text[0] == '\'' || !strncmp(e->text, "test ", 5) ||
+                    !strncmp(e->text, "((", 2) || !strncmp(e->text, "case ", 5);
+        if (test && (!t || strcmp(t->text, e->text)))
+            return describe(s, printable(texts, e->text, 120), e, texts);
     }
     return describe(s, "", &base->entry[at], texts);
 }
@@ -652,7 +734,8 @@ static const char *follow(const Sources *s, const Run *base, const Run *other, i
     char program[256];
     for (int steps = 0; steps < 10; steps++) {
         const TraceEntry *e = &base->entry[at];
-        if (program_before(program, sizeof program, base, other, at, true)) return describe(s, program, e, texts);
+        if (program_before(program, sizeof program, base, other, at, true))
+            return describe(s, program, e, texts);
         if (!twin(base, at, other)) return condition_cause(s, base, other, at, texts);
         int from = -1;
         for (int i = at - 1; i >= 0 && from < 0; i--) {
@@ -662,9 +745,10 @@ static const char *follow(const Sources *s, const Run *base, const Run *other, i
             t = twin(base, i, other);
             if (!t || strcmp(t->text, base->entry[i].text)) from = i;
         }
-        if (from < 0) {                                 /* A && N=1 || N=2 */
+        if (from < 0) { /* A && N=1 || N=2 */
             for (int i = at - 1; i >= 0 && same_place(&base->entry[i], e); i--)
-                if (program_before(program, sizeof program, base, other, i, true)) return describe(s, program, &base->entry[i], texts);
+                if (program_before(program, sizeof program, base, other, i, true))
+                    return describe(s, program, &base->entry[i], texts);
             return describe(s, "", e, texts);
         }
         at = from;
@@ -672,13 +756,14 @@ static const char *follow(const Sources *s, const Run *base, const Run *other, i
     return describe(s, "", &base->entry[at], texts);
 }
 
-const char *word_cause(const Sources *s, const Run *base, const Run *other, const UnsetNames *unset, const char *word, const char *changed,
-                       Texts *texts)
+const char *word_cause(const Sources *s, const Run *base, const Run *other, const UnsetNames *unset,
+                       const char *word, const char *changed, Texts *texts)
 {
     char program[256];
     for (int i = 0; changed && i < unset->names; i++)
         if (strstr(changed, unset->name[i].name) && !strstr(word, unset->name[i].name))
-            return texts_format(texts, "$%s, which is not set (%s:%d)", unset->name[i].name, unset->name[i].file, unset->name[i].line);
+            return texts_format(texts, "$%s, which is not set (%s:%d)", unset->name[i].name,
+                                unset->name[i].file, unset->name[i].line);
     for (int pass = 0; pass < 2; pass++)
         for (int i = base->entries - 1; i >= 0; i--) {
             const char *text = base->entry[i].text;
@@ -688,17 +773,20 @@ const char *word_cause(const Sources *s, const Run *base, const Run *other, cons
             if (!pass && t && changed && !shares(changed, value_of(t->text))) continue;
             return follow(s, base, other, i, texts);
         }
-    for (int i = changed ? other->entries - 1 : -1; i >= 0; i--) {      /* a value that is empty here */
+    for (int i = changed ? other->entries - 1 : -1; i >= 0; i--) { /* a value that is empty here */
         const char *text = other->entry[i].text;
         if (!assigned_letters(text) || !shares(changed, value_of(text))) continue;
         const TraceEntry *t = twin(other, i, base);
         if (!t || strcmp(t->text, text)) return follow(s, other, base, i, texts);
     }
-    for (int i = base->entries - 1; i >= 0; i--)        /* in the words of the call itself */
-        if (find_word(base->entry[i].text, word, strlen(word)) && program_before(program, sizeof program, base, other, i, false))
+    for (int i = base->entries - 1; i >= 0; i--) /* in the words of the call itself */
+        if (find_word(base->entry[i].text, word, strlen(word)) &&
+            program_before(program, sizeof program, base, other, i, false))
             return describe(s, program, &base->entry[i], texts);
     for (int i = 0; i < unset->names; i++)
-        if (unset->name[i].counted) return texts_format(texts, "$%s, which is not set (%s:%d)", unset->name[i].name, unset->name[i].file, unset->name[i].line);
+        if (unset->name[i].counted)
+            return texts_format(texts, "$%s, which is not set (%s:%d)", unset->name[i].name,
+                                unset->name[i].file, unset->name[i].line);
     return "what this machine answers";
 }
 
@@ -716,17 +804,22 @@ static size_t variable_at(const char *p, const char *end, const char **name)
     return n;
 }
 
-/* The source of NAME's last empty assignment, if that is another variable's or a positional parameter's value. */
-static const char *emptied_by(const Sources *s, const Run *run, const char *name, size_t letters, Texts *texts)
+/* The source of NAME's last empty assignment, if that is another variable's or a positional parameter's
+ * value. */
+static const char *emptied_by(const Sources *s, const Run *run, const char *name, size_t letters,
+                              Texts *texts)
 {
     for (int i = run->entries - 1; i >= 0; i--) {
         const TraceEntry *e = &run->entry[i];
-        if (assigned_letters(e->text) != letters || strncmp(e->text, name, letters) || *value_of(e->text)) continue;
+        if (assigned_letters(e->text) != letters || strncmp(e->text, name, letters) || *value_of(e->text))
+            continue;
         int bytes;
         const char *line = source_line(s, e->file, e->line, &bytes), *inner = NULL;
         for (const char *p = line; p < line + bytes; p++) {
             size_t n = variable_at(p, line + bytes, &inner);
-            if (n) return texts_format(texts, ", which %s:%d sets to $%.*s", source_shown(s, e->file), e->line, (int)n, inner);
+            if (n)
+                return texts_format(texts, ", which %s:%d sets to $%.*s", source_shown(s, e->file), e->line,
+                                    (int)n, inner);
         }
         return texts_format(texts, ", which %s:%d sets to nothing", source_shown(s, e->file), e->line);
     }
@@ -738,12 +831,14 @@ const char *word_lacks(const Sources *s, const Run *run, Place place, const char
     int bytes = 0;
     const char *line = "", *name = NULL;
     for (int i = 0; i < s->sources; i++)
-        if (!strcmp(s->source[i].shown_as, place.file)) line = source_line(s, s->source[i].seen_as, place.line, &bytes);
+        if (!strcmp(s->source[i].shown_as, place.file))
+            line = source_line(s, s->source[i].seen_as, place.line, &bytes);
     size_t letters = strcspn(word, "=");
     const char *end = line + bytes, *at = bytes ? memmem(line, (size_t)bytes, word, letters) : NULL;
     if (!at) return "";
     for (at += letters; at < end && strchr(" \t=\"'", *at); at++) {}
     size_t n = variable_at(at, end, &name);
     if (!n) return "";
-    return texts_format(texts, "$%.*s%s (%s:%d)", (int)n, name, emptied_by(s, run, name, n, texts), place.file, place.line);
+    return texts_format(texts, "$%.*s%s (%s:%d)", (int)n, name, emptied_by(s, run, name, n, texts),
+                        place.file, place.line);
 }

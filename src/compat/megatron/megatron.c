@@ -37,17 +37,18 @@ static bool wants_value(const Options *o, const char *word)
 typedef struct {
     char *word[ARGUMENT_WORDS];
     int   count;
-    bool  refused;
+    bool refused;
 } Argument;
 
-/* Whether other values of this option change nothing that is computed: where files lie, and what is ignored. */
+/* Whether other values of this option change nothing that is computed: where files lie, and what is ignored.
+ */
 static bool is_place(const Options *o, const char *word)
 {
     char name[128];
     snprintf(name, sizeof name, "%.*s", (int)strcspn(word, "="), word);
     if (!is_name(name)) return false;
-    int            option = option_find(name + 2, o->command);
-    const Dialect *row    = option < 0 ? dialect_find(o->dialects, name + 2, NULL) : NULL;
+    int option = option_find(name + 2, o->command);
+    const Dialect *row = option < 0 ? dialect_find(o->dialects, name + 2, NULL) : NULL;
     if (row && row->verb == VERB_ALIAS) option = row->option;
     return option >= 0 ? option_rows[option].path : row && row->verb == VERB_IGNORED;
 }
@@ -55,18 +56,19 @@ static bool is_place(const Options *o, const char *word)
 static const char *const give_value =
     "give the script what it lacks: jotun config --from-megatron NAME=VALUE... FILE ARGUMENT...";
 
-/* A word that depends on what this machine answers is not taken, but for the place of a file: that of the text
- * with the names of variables that nobody set. */
+/* A word that depends on what this machine answers is not taken, but for the place of a file: that of the
+ * text with the names of variables that nobody set. */
 static void add_value(Import *m, Options *o, Argument *a, const LaunchWord *w, const char *from)
 {
-    char        why[LINE];
+    char why[LINE];
     const char *text = w->text, *name = a->count ? a->word[0] : text;
     if (!w->agreed && is_place(o, name)) {
         text = options_hold(o, w->unset);
         snprintf(why, sizeof why, "%s depends on %s and stands here as %s", name, w->decided_by, text);
         import_remark(m, o, from, why);
     } else if (!w->agreed) {
-        snprintf(why, sizeof why, "%s: '%.200s' depends on %s; put the value in its place, or %s", name, text, w->decided_by, give_value);
+        snprintf(why, sizeof why, "%s: '%.200s' depends on %s; put the value in its place, or %s", name, text,
+                 w->decided_by, give_value);
         import_refuse(m, o, from, why);
         a->refused = true;
         return;
@@ -129,14 +131,16 @@ static bool deepspeed_config(Import *m, Options *o, const LaunchCall *s, int at,
     if (letters != strlen("--deepspeed_config") || strncmp(word + 2, "deepspeed", 9) ||
         !strchr("-_", word[11]) || strncmp(word + 12, "config", 6))
         return false;
-    const char       *value = equals ? equals + 1 : at + 1 < s->words ? s->word[at + 1].text : "";
-    const LaunchFile *file  = deepspeed_file(s, value);
-    char              from[1100], why[LINE];
+    const char *value = equals ? equals + 1 : at + 1 < s->words ? s->word[at + 1].text : "";
+    const LaunchFile *file = deepspeed_file(s, value);
+    char from[1100], why[LINE];
     if (!file || !read) return file != NULL;
-    snprintf(from, sizeof from, "%s:%d", *file->file ? file->file : s->file, *file->file ? file->line : s->line);
+    snprintf(from, sizeof from, "%s:%d", *file->file ? file->file : s->file,
+             *file->file ? file->line : s->line);
     if (file->agreed) import_deepspeed(m, o, from, file->text);
     else {
-        snprintf(why, sizeof why, "%.100s: the JSON that is written depends on %s; %s", word, file->decided_by, give_value);
+        snprintf(why, sizeof why, "%.100s: the JSON that is written depends on %s; %s", word,
+                 file->decided_by, give_value);
         import_refuse(m, o, from, why);
     }
     return true;
@@ -370,7 +374,7 @@ static void take_call(Import *m, Options *o, const LaunchCall *s, const char *pa
     free(words.text);
 }
 
-/* Failures that were passed over, and what else the run has to say, with their lines. */
+/* Failures that were skipped, and what else the run reports, with their lines. */
 static void show_notes(Import *m, Options *o, const LaunchRecord *r)
 {
     char from[1100];
@@ -396,10 +400,11 @@ static Status take_script(Import *m, Options *o, const LaunchInput *in)
 
 Status import_megatron(Import *m, Options *o)
 {
-    const int    count    = o->from_megatron.count;
-    const char **argument = calloc((size_t)count + 1, sizeof *argument), **variable = calloc((size_t)count + 1, sizeof *variable);
-    LaunchInput  in;
-    *m = (Import){0};
+    const int count = o->from_megatron.count;
+    const char **argument = calloc((size_t)count + 1, sizeof *argument),
+               **variable = calloc((size_t)count + 1, sizeof *variable);
+    LaunchInput in;
+    *m = (Import){ 0 };
     CHECK(argument && variable, "no memory for %d words", count);
     Status status = launch_words(&in, argument, variable, count, o->from_megatron.text);
     if (status == OK) status = take_script(m, o, &in);
