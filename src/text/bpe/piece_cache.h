@@ -13,7 +13,8 @@
 #include <string.h>
 #include "base/status.h"
 #include "text/bpe/bpe.h"
-#include "text/pretokenize/normalizer.h"
+#include "text/bpe/piece_models.h"
+#include "text/pretokenize/pretokenizer.h"
 
 enum {
     PIECE_SHORT_BYTES = 15, PIECE_LONG_BYTES = 31,
@@ -31,7 +32,7 @@ typedef union { struct { uint64_t low, high; } wide; uint16_t narrow[8]; } Piece
 typedef struct { PieceKey key; PieceIds ids; } ShortPiece;
 /* top byte of id[0]: number of ids */
 typedef struct { uint64_t key[4]; uint32_t id[PIECE_LONG_IDS]; } LongPiece;
-typedef struct {
+typedef struct PieceCache {
     ShortPiece *short_pieces;                           /* [sets][PIECE_WAYS], 16 MiB */
     LongPiece  *long_pieces;                            /* [sets][2], 6 MiB */
     uint64_t    long_filter[1 << (LONG_FILTER_LOG - 6)];        /* a Bloom filter with one hash, of all
@@ -40,7 +41,9 @@ typedef struct {
     bool        narrow;                                 /* ids have 16 bits; else 24 */
     int64_t     pieces, misses;                         /* looked up; of these, how many had to be merged */
     BpeSpace    space;
-    struct RegexSpace *regex;
+    UnigramNode *node;                                  /* [nodes], of the longest piece so far */
+    int64_t      nodes;
+    PretokenizerSpace pretokenizer;
     NormalizerBuffers normalizer;
 } PieceCache;
 

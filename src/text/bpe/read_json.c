@@ -1,77 +1,123 @@
-/* Reads a tokenizer.json of Hugging Face's tokenizers library with a model of type BPE. Each part of the file
- * has a "type"; a table maps the types to functions, and a type or value that is not implemented is refused
- * by its name, since ignoring it would give other ids. */
+/* Reads a tokenizer.json of Hugging Face's tokenizers library: what its parts have in common, its model, added
+ * tokens and post-processor. The normalizer and the pre-tokenizer are in text/bpe/read_json_parts.c, the
+ * decoder in text/bpe/read_json_decoder.c.
+ *
+ * Malformed files are refused, also where the library takes them in a way that the file does not say: an added
+ * token with another id than the one that the library numbers it with, an id with two tokens. */
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include "base/log.h"
-#include "text/bpe/read_internal.h"
+#include "text/bpe/read_json_internal.h"
 #include "text/unicode.h"
 
-typedef struct {
-    BpeTokenizer *bpe;                   /* being filled */
-    const char   *path;                  /* for messages */
-    const char   *invalid_key;           /* the first key with a value of the wrong type; NULL: none */
-    const char   *expected;              /* the right type */
-    const json_t *vocab;                 /* {token: id} of the model, with which added tokens must agree */
-} JsonReader;
-typedef Status JsonPart(JsonReader *r, const json_t *part);
-typedef struct { const char *type; JsonPart *read; } JsonField;
+/* ---- members ---- */
 
-static const char *type_of(const json_t *part)
+const char *json_type_of(const json_t *part)
 {
     const char *type = json_string_value(json_object_get(part, "type"));
     return type ? type : "(without a type)";
 }
 
-/* Notes a value of the wrong type, which is not the same as a missing one; check_invalid reports it at the
- * end. */
-static void note_invalid(JsonReader *r, const char *key, const char *expected)
+void note_invalid(JsonReader *r, const char *key, const char *expected)
 {
     if (!r->invalid_key) r->invalid_key = key, r->expected = expected;
 }
 
-/* `otherwise` where the key is missing */
-static bool read_bool(JsonReader *r, const json_t *part, const char *key, bool otherwise)
+Status check_invalid(const JsonReader *r)
+{
+    if (!r->invalid_key) return OK;
+    return r->expected ? fail(BAD_FILE, "%s: \"%s\" is not %s; correct the file", r->path, r->invalid_key,
+                              r->expected)
+                       : fail(BAD_FILE, "%s: \"%s\" is missing; correct the file", r->path, r->invalid_key);
+}
+
+static const json_t *needed(JsonReader *r, const json_t *part, const char *key)
+{
+    const json_t *value = json_object_get(part, key);
+    if (!value || json_is_null(value)) note_invalid(r, key, NULL);
+    return value;
+}
+
+bool read_bool(JsonReader *r, const json_t *part, const char *key, bool otherwise)
 {
     const json_t *value = json_object_get(part, key);
     if (value && !json_is_null(value) && !json_is_boolean(value)) note_invalid(r, key, "true or false");
     return json_is_boolean(value) ? json_is_true(value) : otherwise;
 }
 
-/* NULL where the key is missing */
-static const char *read_string(JsonReader *r, const json_t *part, const char *key)
+const char *read_string(JsonReader *r, const json_t *part, const char *key)
 {
     const json_t *value = json_object_get(part, key);
     if (value && !json_is_null(value) && !json_is_string(value)) note_invalid(r, key, "a text");
+    if (json_is_string(value) && strlen(json_string_value(value)) != json_string_length(value))
+        note_invalid(r, key, "a text without NUL");
     return json_string_value(value);
 }
 
-static Status check_invalid(const JsonReader *r)
+bool need_bool(JsonReader *r, const json_t *part, const char *key)
 {
-    return r->invalid_key ? fail(BAD_FILE, "%s: \"%s\" is not %s; correct the file", r->path, r->invalid_key,
-                                 r->expected) : OK;
+    needed(r, part, key);
+    return read_bool(r, part, key, false);
 }
 
-/* Puts the path before a message of code that does not know the file. */
-static Status fail_with_path(const JsonReader *r, Status status)
+const char *need_string(JsonReader *r, const json_t *part, const char *key)
+{
+    needed(r, part, key);
+    const char *text = read_string(r, part, key);
+    return text ? text : "";
+}
+
+const char *need_character(JsonReader *r, const json_t *part, const char *key)
+{
+    const char *text = need_string(r, part, key);
+    int64_t     bytes = (int64_t)strlen(text);
+    if (bytes && rune_at((const uint8_t *)text, bytes).bytes == bytes) return text;
+    note_invalid(r, key, "one character");
+    return "";
+}
+
+int64_t need_count(JsonReader *r, const json_t *part, const char *key)
+{
+    int64_t count = json_id(needed(r, part, key));
+    if (count >= 0) return count;
+    note_invalid(r, key, "a whole number");
+    return 0;
+}
+
+Status fail_with_path(const JsonReader *r, Status status)
 {
     return fail(status, "%s: %s", r->path, fail_text());
 }
 
-static Status dispatch_by_type(JsonReader *r, const json_t *part, const char *what, const JsonField *rows,
-                               int count)
+Status read_pattern(JsonReader *r, const json_t *part, Pattern *pattern)
+{
+    const json_t *kinds = json_object_get(part, "pattern");
+    const json_t *regex = json_object_get(kinds, "Regex"), *text = json_object_get(kinds, "String");
+    bool good = json_object_size(kinds) == 1 && (json_is_string(regex) || json_is_string(text));
+    *pattern = (Pattern){ 0 };
+    if (!good)
+        return fail(BAD_FILE, "%s: %s without a pattern {\"String\": text} or {\"Regex\": text}", r->path,
+                    json_type_of(part));
+    if (text) return pattern_open_text(pattern, json_string_value(text), (int64_t)json_string_length(text));
+    if (strlen(json_string_value(regex)) != json_string_length(regex))
+        return fail(BAD_FILE, "%s: a regular expression with NUL is not read", r->path);
+    Status status = regex_open(&pattern->regex, json_string_value(regex));
+    return status == OK ? OK : fail_with_path(r, status);
+}
+
+Status dispatch_by_type(JsonReader *r, const json_t *part, const char *what, const JsonField *rows, int count)
 {
     if (!part || json_is_null(part)) return OK;
     for (int i = 0; i < count; i++)
-        if (!strcmp(rows[i].type, type_of(part))) return rows[i].read ? rows[i].read(r, part) : OK;
+        if (!strcmp(rows[i].type, json_type_of(part))) return rows[i].read ? rows[i].read(r, part) : OK;
     return fail(BAD_FILE,
                 "%s: the %s %.60s is not known; encode with another program, or give another tokenizer",
-                r->path, what, type_of(part));
+                r->path, what, json_type_of(part));
 }
-#define DISPATCH(r, part, what, rows) dispatch_by_type(r, part, what, rows, sizeof rows / sizeof rows[0])
 
-static Status for_each(JsonReader *r, const json_t *list, const char *what, JsonPart *read)
+Status for_each(JsonReader *r, const json_t *list, const char *what, JsonPart *read)
 {
     size_t  i;
     json_t *part;
@@ -80,289 +126,272 @@ static Status for_each(JsonReader *r, const json_t *list, const char *what, Json
     return OK;
 }
 
-/* ---- normalizers ---- */
-
-static Status step_add(JsonReader *r, Normalizer *n, NormalizerKind kind, const char *old, const char *new)
-{
-    size_t old_bytes = old ? strlen(old) : 0, new_bytes = new ? strlen(new) : 0;
-    if (n->steps == NORMALIZER_STEPS_MAX)
-        return fail(BAD_FILE, "%s: more than %d normalizers", r->path, NORMALIZER_STEPS_MAX);
-    if (old_bytes > NORMALIZER_TEXT_MAX || new_bytes > NORMALIZER_TEXT_MAX ||
-        (kind == NORMALIZER_REPLACE && (!old_bytes || !new)))
-        return fail(BAD_FILE, "%s: a normalizer replaces or puts what is missing or longer than %d bytes",
-                    r->path,
-                    NORMALIZER_TEXT_MAX);
-    NormalizerStep *s = &n->step[n->steps++];
-    *s = (NormalizerStep){ .kind = kind, .old_bytes = (int)old_bytes, .new_bytes = (int)new_bytes };
-    if (old) memcpy(s->old, old, old_bytes);
-    if (new) memcpy(s->new, new, new_bytes);
-    int64_t ratio, extra;
-    normalizer_growth(n, &ratio, &extra);
-    return ratio > 64 ? fail(BAD_FILE, "%s: normalizers that make a text more than 64 times longer", r->path)
-        : OK;
-}
-
-static Status normalizer_add(JsonReader *r, NormalizerKind kind, const char *old, const char *new)
-{
-    return step_add(r, &r->bpe->normalizer, kind, old, new);
-}
-
-static Status normalizer_form(JsonReader *r, const json_t *part)
-{
-    /* In the order of NormalizerKind */
-    static const char *const forms[] = { "NFC", "NFD", "NFKC", "NFKD" };
-    int kind = 0;
-    while (strcmp(forms[kind], type_of(part))) kind++;
-    return normalizer_add(r, (NormalizerKind)kind, NULL, NULL);
-}
-
-static Status normalizer_prepend(JsonReader *r, const json_t *part)
-{
-    r->bpe->prepends_mark = r->bpe->strip_first_space = true;
-    return normalizer_add(r, NORMALIZER_PREPEND, NULL, read_string(r, part, "prepend"));
-}
-
-static Status normalizer_replace(JsonReader *r, const json_t *part)
-{
-    const json_t *old = json_object_get(json_object_get(part, "pattern"), "String");
-    if (!old)
-        return fail(BAD_FILE, "%s: the normalizer Replace by a regular expression is not known", r->path);
-    return normalizer_add(r, NORMALIZER_REPLACE, json_string_value(old), read_string(r, part, "content"));
-}
-
-static JsonPart normalizer_read;
-static Status normalizer_list(JsonReader *r, const json_t *p)
-{
-    return for_each(r, json_object_get(p, "normalizers"), "the \"normalizers\" of a Sequence",
-                    normalizer_read);
-}
-static const JsonField normalizers[] = {
-    { "Sequence", normalizer_list }, { "NFC", normalizer_form }, { "NFD", normalizer_form },
-    { "NFKC", normalizer_form }, { "NFKD", normalizer_form },
-    { "Prepend", normalizer_prepend }, { "Replace", normalizer_replace },
-};
-static Status normalizer_read(JsonReader *r, const json_t *part)
-{
-    return DISPATCH(r, part, "normalizer", normalizers);
-}
-
-/* ---- pre-tokenizers ---- */
-
-static Status pretokenizer_add(JsonReader *r, PretokenizerStep step)
-{
-    Pretokenizer *cut = &r->bpe->pretokenizer;
-    if (cut->steps == PRETOKENIZER_STEPS_MAX) {
-        regex_close(step.regex);
-        return fail(BAD_FILE, "%s: more than %d pre-tokenizers", r->path, PRETOKENIZER_STEPS_MAX);
-    }
-    cut->step[cut->steps++] = step;
-    return OK;
-}
-
-/* For each segment of a text, not for the whole text */
-static Status segment_normalizer_add(JsonReader *r, NormalizerKind kind, const char *old, const char *new)
-{
-    return step_add(r, &r->bpe->segment_normalizer, kind, old, new);
-}
-
-static Status pretokenizer_byte_level(JsonReader *r, const json_t *part)
-{
-    BpeTokenizer *m = r->bpe;
-    m->byte_level = true;
-    if (read_bool(r, part, "add_prefix_space", true)) {
-        if (m->pretokenizer.steps)
-            return fail(BAD_FILE,
-                        "%s: ByteLevel with add_prefix_space after another pre-tokenizer is not known",
-                        r->path);
-        TRY(segment_normalizer_add(r, NORMALIZER_PREPEND_UNLESS, NULL, " "));
-    }
-    return read_bool(r, part, "use_regex", true)
-         ? pretokenizer_add(r, (PretokenizerStep){ .kind = SPLIT_SCAN, .scan = PRETOKEN_GPT2 }) : OK;
-}
-
-/* In the order of SplitBehavior */
-static const char *const behaviors[] = {
-    "Isolated", "Removed", "MergedWithPrevious", "MergedWithNext", "Contiguous"
-};
-
-static Status behavior_read(JsonReader *r, const json_t *part, SplitBehavior *behavior)
-{
-    const char *word = json_string_value(json_object_get(part, "behavior"));
-    for (int i = 0; i < 5; i++)
-        if (word && !strcmp(word, behaviors[i])) {
-            *behavior = (SplitBehavior)i;
-            return OK;
-        }
-    return fail(BAD_FILE, "%s: Split: behavior %.40s is not known", r->path, word ? word : "(missing)");
-}
-
-/* Writes a plain text as a regular expression that matches it. */
-static void regex_quote(char *out, size_t size, const char *text)
-{
-    size_t used = 0;
-    for (; *text && used + 3 < size; text++) {
-        if ((unsigned char)*text < 128 && strchr("\\^$.|?*+()[]{}#- ", *text)) out[used++] = '\\';
-        out[used++] = *text;
-    }
-    out[used] = 0;
-}
-
-/* A scanner's pieces are the matches and the text between them. The expressions before DeepSeek's in
- * PretokenKind match every text completely, so for them "isolated" is the same as "removed" with invert,
- * which keeps the matches only. */
-static Status pretokenizer_split(JsonReader *r, const json_t *part)
-{
-    const json_t *pattern = json_object_get(part, "pattern");
-    const char *regex = json_string_value(json_object_get(pattern, "Regex"));
-    const char *text  = json_string_value(json_object_get(pattern, "String"));
-    char        plain[512], version[24];
-    PretokenizerStep     step = { .kind = SPLIT_REGEX, .invert = read_bool(r, part, "invert", false) };
-    TRY(behavior_read(r, part, &step.behavior));
-    if ((!regex || !*regex) && (!text || !*text || strlen(text) > 200))
-        return fail(BAD_FILE, "%s: Split without a pattern, or with a text above 200 bytes", r->path);
-    if (!regex) regex_quote(plain, sizeof plain, text);
-    PretokenKind kind = regex ? pretoken_of_pattern(regex) : PRETOKEN_KINDS;
-    bool kept = step.behavior == SPLIT_REMOVED && step.invert;
-    if (kind != PRETOKEN_KINDS && (step.behavior == SPLIT_ISOLATED || (kept && kind < PRETOKEN_DEEPSEEK)))
-        return pretokenizer_add(r, (PretokenizerStep){ .kind = SPLIT_SCAN, .scan = kind });
-    if (kind == PRETOKEN_CLIP && kept)
-        return pretokenizer_add(r, (PretokenizerStep){ .kind = SPLIT_SCAN_NO_SPACE, .scan = kind });
-    Status status = regex_open(&step.regex, regex ? regex : plain);
-    if (status != OK) return fail_with_path(r, status);
-    const char *unicode = regex_unicode(regex ? regex : "", version);
-    if (unicode)
-        log_line("%s: the pattern %.40s... is not built in; PCRE2 matches it by Unicode %s, so characters"
-                 " newer than that may be split differently than by Hugging Face's library",
-                 r->path, regex, unicode);
-    return pretokenizer_add(r, step);
-}
-
-static Status pretokenizer_digits(JsonReader *r, const json_t *part)
-{
-    return pretokenizer_add(r, (PretokenizerStep){
-        .kind = read_bool(r, part, "individual_digits", false) ? SPLIT_DIGIT : SPLIT_DIGITS });
-}
-
-static Status pretokenizer_metaspace(JsonReader *r, const json_t *part)
-{
-    const char *mark   = read_string(r, part, "replacement");
-    const char *scheme = read_string(r, part, "prepend_scheme");
-    if (!scheme) scheme = read_bool(r, part, "add_prefix_space", true) ? "always" : "never";
-    if (!mark || strcmp(mark, "\xE2\x96\x81"))
-        return fail(BAD_FILE, "%s: Metaspace with another replacement than U+2581 is not known", r->path);
-    if (r->bpe->pretokenizer.steps)
-        return fail(BAD_FILE, "%s: Metaspace after another pre-tokenizer is not known", r->path);
-    TRY(segment_normalizer_add(r, NORMALIZER_REPLACE, " ", mark));
-    r->bpe->prepends_mark = strcmp(scheme, "never");
-    if (!strcmp(scheme, "first"))       TRY(segment_normalizer_add(r, NORMALIZER_PREPEND_FIRST, NULL, mark));
-    else if (!strcmp(scheme, "always")) TRY(segment_normalizer_add(r, NORMALIZER_PREPEND_UNLESS, NULL, mark));
-    else if (r->bpe->prepends_mark)
-        return fail(BAD_FILE, "%s: Metaspace: prepend_scheme %.40s is not known", r->path, scheme);
-    return read_bool(r, part, "split", true)
-         ? pretokenizer_add(r, (PretokenizerStep){ .kind = SPLIT_MARK }) : OK;
-}
-
-static JsonPart pretokenizer_read;
-static Status pretokenizer_list(JsonReader *r, const json_t *p)
-{
-    return for_each(r, json_object_get(p, "pretokenizers"), "the \"pretokenizers\" of a Sequence",
-                    pretokenizer_read);
-}
-static const JsonField pretokenizers[] = {
-    { "Sequence", pretokenizer_list }, { "ByteLevel", pretokenizer_byte_level }, { "Split", pretokenizer_split }, { "Digits", pretokenizer_digits },
-    { "Metaspace", pretokenizer_metaspace },
-};
-static Status pretokenizer_read(JsonReader *r, const json_t *part)
-{
-    return DISPATCH(r, part, "pre-tokenizer", pretokenizers);
-}
-
-/* ---- decoders: how tokens are decoded follows from the model, except for Strip ---- */
-
-static Status decoder_strip(JsonReader *r, const json_t *part)
-{
-    (void)part;
-    r->bpe->strip_first_space = true;
-    return OK;
-}
-
-static JsonPart decoder_read;
-static Status decoder_list(JsonReader *r, const json_t *p)
-{
-    return for_each(r, json_object_get(p, "decoders"), "the \"decoders\" of a Sequence", decoder_read);
-}
-static const JsonField decoders[] = {
-    { "Sequence", decoder_list }, { "ByteLevel", NULL }, { "Metaspace", NULL }, { "ByteFallback", NULL },
-    { "Fuse", NULL }, { "Strip", decoder_strip }, { "Replace", NULL },
-};
-static Status decoder_read(JsonReader *r, const json_t *part)
-{
-    return DISPATCH(r, part, "decoder", decoders);
-}
-
 /* ---- the model ---- */
 
-static Status merge_read(JsonReader *r, const json_t *merge, uint32_t rank)
+/* The two tokens of a merge, [left, right] or "left right"; false: it is not two tokens */
+static bool merge_sides(const json_t *merge, bool pairs, const char *side[2], int64_t bytes[2])
 {
     const char *text = json_string_value(merge), *blank = text ? strchr(text, ' ') : NULL;
     const json_t *a = json_array_get(merge, 0), *b = json_array_get(merge, 1);
-    if (json_is_string(a) && json_is_string(b))
-        return bpe_add_encoded_merge(r->bpe, json_string_value(a), (int64_t)json_string_length(a),
-                                       json_string_value(b), (int64_t)json_string_length(b), rank);
-    if (!blank) return fail(BAD_FILE, "merge %" PRIu32 " is not two tokens", rank);
-    return bpe_add_encoded_merge(r->bpe, text, blank - text, blank + 1, (int64_t)strlen(blank + 1), rank);
+    if (pairs) {
+        side[0]  = json_string_value(a);
+        side[1]  = json_string_value(b);
+        bytes[0] = (int64_t)json_string_length(a);
+        bytes[1] = (int64_t)json_string_length(b);
+        return json_array_size(merge) == 2 && side[0] && side[1];
+    }
+    if (!blank || strchr(blank + 1, ' ') || strlen(text) != json_string_length(merge)) return false;
+    side[0]  = text;
+    side[1]  = blank + 1;
+    bytes[0] = blank - text;
+    bytes[1] = (int64_t)strlen(blank + 1);
+    return true;
 }
 
+/* A byte-level merge of tokens that are not written in letters joins nothing, as no text has them. */
+static bool is_idle(const JsonReader *r, const char *side[2], const int64_t bytes[2])
+{
+    uint8_t raw[1024];
+    for (int i = 0; i < 2 && r->bpe->byte_level; i++) {
+        int64_t count = bytes[i];
+        if (count > (int64_t)sizeof raw) continue;
+        memcpy(raw, side[i], (size_t)count);
+        if (!letters_to_bytes(raw, &count)) return true;
+    }
+    return false;
+}
+
+static bool is_token(const JsonReader *r, const char *text, int64_t bytes)
+{
+    return json_object_getn(r->vocab, text, (size_t)bytes) != NULL;
+}
+
+static Status idle_merge_check(const JsonReader *r, const char *side[2], const int64_t bytes[2], uint32_t rank)
+{
+    char joined[2048];
+    bool fits = bytes[0] + bytes[1] < (int64_t)sizeof joined;
+    if (fits) {
+        memcpy(joined, side[0], (size_t)bytes[0]);
+        memcpy(joined + bytes[0], side[1], (size_t)bytes[1]);
+    }
+    if (fits && is_token(r, side[0], bytes[0]) && is_token(r, side[1], bytes[1]) &&
+        is_token(r, joined, bytes[0] + bytes[1]))
+        return OK;
+    return fail(BAD_FILE, "merge %" PRIu32 ", %.*s %.*s: one of them, or what they make, is no token of the"
+                " vocabulary", rank, (int)bytes[0], side[0], (int)bytes[1], side[1]);
+}
+
+static Status merge_read(JsonReader *r, const json_t *merge, bool pairs, uint32_t rank)
+{
+    const char *side[2];
+    int64_t     bytes[2];
+    if (!merge_sides(merge, pairs, side, bytes)) return fail(BAD_FILE, "merge %" PRIu32 " is not two tokens", rank);
+    if (is_idle(r, side, bytes)) return idle_merge_check(r, side, bytes, rank);
+    return bpe_add_encoded_merge(r->bpe, side[0], bytes[0], side[1], bytes[1], rank);
+}
+
+static bool is_version(const json_t *merge)
+{
+    return json_is_string(merge) && !strncmp(json_string_value(merge), "#version", 8);
+}
+
+/* In the order of the file a merge has the number of its place among those that are no "#version". The last
+ * merge of a pair counts, and merges_add keeps the first, so they are added from the last on. */
 static Status merges_read(JsonReader *r, const json_t *merges)
 {
-    size_t  i;
-    json_t *merge;
-    if (!json_is_array(merges))
-        return fail(BAD_FILE, "%s: the model has no merges; only BPE is known", r->path);
-    json_array_foreach((json_t *)(uintptr_t)merges, i, merge) {
-        if (merge_read(r, merge, (uint32_t)i) != OK) return fail_with_path(r, BAD_FILE);
+    size_t  count = json_array_size(merges);
+    bool    pairs = json_is_array(json_array_get(merges, 0));
+    int64_t rank  = 0;
+    if (!json_is_array(merges)) return fail(BAD_FILE, "%s: the BPE model has no list of merges", r->path);
+    for (size_t i = 0; i < count && !pairs; i++) rank += !is_version(json_array_get(merges, i));
+    if (pairs) rank = (int64_t)count;
+    for (size_t i = count; i-- > 0; ) {
+        const json_t *merge = json_array_get(merges, i);
+        if (!pairs && is_version(merge)) continue;
+        if (merge_read(r, merge, pairs, (uint32_t)--rank) != OK) return fail_with_path(r, BAD_FILE);
     }
     return OK;
 }
 
-static Status unknown_read(JsonReader *r, const json_t *bpe)
+/* The id that the vocabulary gives to a token, or VOCAB_NONE */
+static int32_t model_id(const JsonReader *r, const char *token)
 {
-    const char *token = read_string(r, bpe, "unk_token");
+    const json_t *id = json_object_get(r->vocab, token);
+    return id ? (int32_t)json_id(id) : VOCAB_NONE;
+}
+
+static Status affix_read(JsonReader *r, Affix *affix, const json_t *model, const char *key)
+{
+    const char *text = read_string(r, model, key);
+    if (!text) return OK;
+    if (strlen(text) > AFFIX_BYTES_MAX)
+        return fail(BAD_FILE, "%s: %s has more than %d bytes", r->path, key, AFFIX_BYTES_MAX);
+    memcpy(affix->text, text, strlen(text) + 1);
+    affix->bytes = (int)strlen(text);
+    return OK;
+}
+
+/* Whether the text can stay as it is until the model, because the last thing that happens to it is that its
+ * bytes are written in letters, all of which are tokens: then the step that writes them goes. */
+static void take_bytes(JsonReader *r, const json_t *model)
+{
+    BpeTokenizer *m = r->bpe;
+    Pretokenizer *p = &m->pretokenizer;
+    if (r->letters != 1 || r->last_letters < 0 || r->last_letters != p->steps - 1) return;
+    if (m->prefix.bytes || m->suffix.bytes) return;
+    for (int byte = 0; byte < 256; byte++) {
+        char letter[3] = "";
+        letters_of_bytes(letter, &(uint8_t){ (uint8_t)byte }, 1);
+        if (!json_object_get(json_object_get(model, "vocab"), letter)) return;
+    }
+    pretokenizer_step_close(&p->step[--p->steps]);
+    m->byte_level = true;
+}
+
+static Status dropout_check(JsonReader *r, const json_t *model)
+{
+    const json_t *dropout = json_object_get(model, "dropout");
+    if (dropout && !json_is_null(dropout) && !json_is_number(dropout)) note_invalid(r, "dropout", "a number");
+    if (!dropout || json_number_value(dropout) == 0) return OK;
+    return fail(BAD_FILE, "%s: dropout %g: merges that are dropped at random would give a text other ids each"
+                " time; set it to null", r->path, json_number_value(dropout));
+}
+
+static Status unknown_read(JsonReader *r, const char *token)
+{
     if (!token) return OK;
-    r->bpe->unknown = vocab_find(&r->bpe->vocab, token, (int64_t)strlen(token));
+    r->bpe->unknown = model_id(r, token);
     return r->bpe->unknown >= 0 ? OK : fail(BAD_FILE, "%s: unk_token %.80s is no token", r->path, token);
 }
 
-static Status model_read(JsonReader *r, const json_t *bpe)
+static Status bpe_model_read(JsonReader *r, const json_t *model)
 {
-    static const char *const empty[] = { "continuing_subword_prefix", "end_of_word_suffix" };
-    const json_t *type = json_object_get(bpe, "type"), *dropout = json_object_get(bpe, "dropout");
-    if (type && strcmp(type_of(bpe), "BPE"))
-        return fail(BAD_FILE, "%s: a model of type %.40s; only BPE is known%s", r->path, type_of(bpe),
-                    !strcmp(type_of(bpe), "Unigram") ? "; give the sentencepiece .model that it was made of"
-                        : "");
-    if (dropout && !json_is_null(dropout) && !json_is_number(dropout)) note_invalid(r, "dropout", "a number");
-    if (dropout && json_number_value(dropout) != 0)
-        return fail(BAD_FILE, "%s: dropout %g; merges that are dropped at random are not known", r->path,
-                    json_number_value(dropout));
-    for (int i = 0; i < 2; i++) {
-        const char *text = read_string(r, bpe, empty[i]);
-        if (text && *text) return fail(BAD_FILE, "%s: %s %.40s is not known", r->path, empty[i], text);
-    }
-    r->bpe->byte_fallback = read_bool(r, bpe, "byte_fallback", false);
-    r->bpe->fuse_unknown  = read_bool(r, bpe, "fuse_unk", false);
-    r->bpe->ignore_merges         = read_bool(r, bpe, "ignore_merges", false);
-    r->vocab = json_object_get(bpe, "vocab");
+    BpeTokenizer *m = r->bpe;
+    TRY(dropout_check(r, model));
+    TRY(affix_read(r, &m->prefix, model, "continuing_subword_prefix"));
+    TRY(affix_read(r, &m->suffix, model, "end_of_word_suffix"));
+    m->byte_fallback = read_bool(r, model, "byte_fallback", false);
+    m->fuse_unknown  = read_bool(r, model, "fuse_unk", false);
+    m->ignore_merges = read_bool(r, model, "ignore_merges", false);
+    if (m->byte_fallback && (m->prefix.bytes || m->suffix.bytes))
+        return fail(BAD_FILE, "%s: byte_fallback with a prefix or suffix of tokens, whose bytes would become"
+                    " tokens as well, is not read", r->path);
+    take_bytes(r, model);
+    TRY(bpe_add_vocab(m, r->vocab, r->path));
+    TRY(merges_read(r, json_object_get(model, "merges")));
+    return unknown_read(r, read_string(r, model, "unk_token"));
+}
+
+static Status word_level_read(JsonReader *r, const json_t *model)
+{
+    r->bpe->model = PIECE_MODEL_WORD_LEVEL;
     TRY(bpe_add_vocab(r->bpe, r->vocab, r->path));
-    TRY(merges_read(r, json_object_get(bpe, "merges")));
-    return unknown_read(r, bpe);
+    r->bpe->unknown = model_id(r, need_string(r, model, "unk_token"));
+    return OK;
+}
+
+/* Opens the trie of the tokens in m->vocab. */
+static Status trie_fill(JsonReader *r)
+{
+    const Vocab *v = &r->bpe->vocab;
+    if (trie_open(&r->bpe->trie.trie, v->used) != OK) return fail_with_path(r, BAD_FILE);
+    for (int32_t id = 0; id < v->ids; id++) {
+        if (!vocab_has(v, id) || v->length[id] == 0) continue;
+        int32_t node = trie_add(&r->bpe->trie.trie, (const char *)vocab_bytes(v, id), v->length[id]);
+        if (node == TRIE_NONE)
+            return fail(BAD_FILE, "%s: token %" PRId32 ": its bytes collide with those of %d others", r->path,
+                        id, TRIE_PROBES_MAX);
+        r->bpe->trie.trie.piece[node] = id;
+    }
+    return OK;
+}
+
+static Status word_piece_read(JsonReader *r, const json_t *model)
+{
+    r->bpe->model = PIECE_MODEL_WORD_PIECE;
+    TRY(bpe_add_vocab(r->bpe, r->vocab, r->path));
+    r->bpe->unknown = model_id(r, need_string(r, model, "unk_token"));
+    r->bpe->max_characters = need_count(r, model, "max_input_chars_per_word");
+    need_string(r, model, "continuing_subword_prefix");
+    TRY(affix_read(r, &r->bpe->prefix, model, "continuing_subword_prefix"));
+    return trie_fill(r);
+}
+
+static Status unigram_tokens_read(JsonReader *r, const json_t *list)
+{
+    TokenTrie *t = &r->bpe->trie;
+    size_t     i;
+    json_t    *row;
+    if (!json_is_array(list) || json_array_size(list) == 0)
+        return fail(BAD_FILE, "%s: the vocabulary of a Unigram model is not a list of [token, score]", r->path);
+    t->score = malloc(json_array_size(list) * sizeof *t->score);
+    if (!t->score) return fail(NO_MEMORY, "%s: no memory for its scores", r->path);
+    json_array_foreach((json_t *)(uintptr_t)list, i, row) {
+        const json_t *text = json_array_get(row, 0), *score = json_array_get(row, 1);
+        if (json_array_size(row) != 2 || !json_is_string(text) || !json_is_number(score))
+            return fail(BAD_FILE, "%s: token %zu of the vocabulary is not [token, score]", r->path, i);
+        if (vocab_add(&r->bpe->vocab, (int64_t)i, json_string_value(text),
+                      (int64_t)json_string_length(text)) != OK)
+            return fail_with_path(r, BAD_FILE);
+        t->score[i] = json_number_value(score);
+        if (i == 0 || t->score[i] < t->least) t->least = t->score[i];
+    }
+    return OK;
+}
+
+static Status unigram_read(JsonReader *r, const json_t *model)
+{
+    const json_t *unknown = json_object_get(model, "unk_id");
+    r->bpe->model = PIECE_MODEL_UNIGRAM;
+    r->bpe->byte_fallback = read_bool(r, model, "byte_fallback", false);
+    TRY(unigram_tokens_read(r, json_object_get(model, "vocab")));
+    if (unknown && !json_is_null(unknown)) {
+        int64_t id = json_id(unknown);
+        if (id < 0 || id >= r->bpe->vocab.ids)
+            return fail(BAD_FILE, "%s: unk_id is not one of the ids 0 to %" PRId32, r->path,
+                        r->bpe->vocab.ids - 1);
+        r->bpe->unknown = (int32_t)id;
+    }
+    return trie_fill(r);
+}
+
+static const JsonField models[] = {
+    { "BPE", bpe_model_read }, { "WordLevel", word_level_read }, { "WordPiece", word_piece_read },
+    { "Unigram", unigram_read },
+};
+
+/* Files of old have no type; then it follows from the members. */
+Status model_read(JsonReader *r, const json_t *model)
+{
+    r->model = model;
+    r->vocab = json_object_get(model, "vocab");
+    if (!json_is_object(r->vocab)) r->vocab = NULL;
+    if (json_object_get(model, "type")) return DISPATCH(r, model, "model", models);
+    if (json_object_get(model, "merges") || !r->vocab)
+        return json_is_array(json_object_get(model, "vocab")) ? unigram_read(r, model) : bpe_model_read(r, model);
+    return json_object_get(model, "max_input_chars_per_word") ? word_piece_read(r, model)
+                                                               : word_level_read(r, model);
 }
 
 /* ---- added tokens ---- */
 
-/* token: its properties {"lstrip", ...}; NULL: defaults */
-static Status added_token_add(JsonReader *r, const json_t *token, const json_t *content, int64_t id,
-                              bool special)
+/* Two added tokens of one text: the properties of the last one count. */
+static Status added_put(JsonReader *r, AddedToken token)
+{
+    AddedTokens *added = &r->bpe->added;
+    for (int i = 0; i < added->count; i++) {
+        AddedToken *was = &added->token[i];
+        if (was->bytes != token.bytes || memcmp(was->text, token.text, (size_t)token.bytes)) continue;
+        added->specials += token.special && !was->special;
+        token.text    = was->text;
+        token.special |= was->special;
+        *was = token;
+        return OK;
+    }
+    return bpe_add_token(r->bpe, token);
+}
+
+Status added_token_add(JsonReader *r, const json_t *token, const json_t *content, int64_t id, bool special)
 {
     BpeTokenizer      *m = r->bpe;
     const char *text = json_string_value(content);
@@ -378,7 +407,7 @@ static Status added_token_add(JsonReader *r, const json_t *token, const json_t *
         return fail(BAD_FILE,
                     "%s: the added token %.80s has id %" PRId64 ", which is another token's; give it one"
                     " of its own", r->path, text, id);
-    return bpe_add_token(m, (AddedToken){
+    return added_put(r, (AddedToken){
         .text = (uint8_t *)(uintptr_t)text, .bytes = bytes, .id = (int32_t)id,
         .strip_left = read_bool(r, token, "lstrip", false),
         .strip_right = read_bool(r, token, "rstrip", false),
@@ -386,10 +415,47 @@ static Status added_token_add(JsonReader *r, const json_t *token, const json_t *
         .normalized = read_bool(r, token, "normalized", !special) });
 }
 
-static Status added_read(JsonReader *r, const json_t *token)
+/* The library numbers added tokens that the model does not have by their order, from the model's size on,
+ * whatever ids the file gives them. *next: the next such id */
+static Status number_check(const JsonReader *r, const json_t *token, int64_t *next)
 {
-    return added_token_add(r, token, json_object_get(token, "content"), json_id(json_object_get(token, "id")),
-                     read_bool(r, token, "special", false));
+    const json_t *content = json_object_get(token, "content");
+    const char   *text = json_string_value(content);
+    int64_t       bytes = (int64_t)json_string_length(content), id = json_id(json_object_get(token, "id"));
+    int32_t       known = vocab_find(&r->bpe->vocab, text, bytes);
+    if (r->vocab ? json_object_get(r->vocab, text) != NULL : known >= 0) return OK;
+    for (int i = 0; i < r->bpe->added.count; i++)
+        if (r->bpe->added.token[i].bytes == bytes && !memcmp(r->bpe->added.token[i].text, text, (size_t)bytes))
+            return id == r->bpe->added.token[i].id ? OK
+                 : fail(BAD_FILE, "%s: the added token %.80s has ids %" PRId32 " and %" PRId64, r->path, text,
+                        r->bpe->added.token[i].id, id);
+    if (id == (*next)++) return OK;
+    return fail(BAD_FILE,
+                "%s: the added token %.80s has id %" PRId64 ", and Hugging Face's library, which numbers added"
+                " tokens in order from the size of the model's vocabulary on, gives it %" PRId64 "; correct"
+                " the file", r->path, text, id, *next - 1);
+}
+
+Status added_tokens_read(JsonReader *r, const json_t *list)
+{
+    const json_t *vocab = json_object_get(r->model, "vocab");
+    int64_t       next = (int64_t)(json_is_array(vocab) ? json_array_size(vocab) : json_object_size(vocab));
+    size_t        i;
+    json_t       *token;
+    if (!json_is_array(list)) return fail(BAD_FILE, "%s: \"added_tokens\" is missing or no list", r->path);
+    json_array_foreach((json_t *)(uintptr_t)list, i, token) {
+        static const char *const flags[] = { "single_word", "lstrip", "rstrip", "normalized", "special" };
+        for (size_t k = 0; k < sizeof flags / sizeof flags[0]; k++) need_bool(r, token, flags[k]);
+        int64_t       id = json_id(json_object_get(token, "id"));
+        const json_t *content = json_object_get(token, "content");
+        TRY(check_invalid(r));
+        if (!json_is_string(content) || id < 0)
+            return fail(BAD_FILE, "%s: an added token without content or id", r->path);
+        if (json_string_length(content) == 0) continue;                    /* as the library does */
+        TRY(number_check(r, token, &next));
+        TRY(added_token_add(r, token, content, id, json_is_true(json_object_get(token, "special"))));
+    }
+    return OK;
 }
 
 /* ---- post-processors: ids added before and after each text ---- */
@@ -431,7 +497,6 @@ static Status post_pair(JsonReader *r, const json_t *part)
     return template_id_add(r, &r->bpe->after, json_array_get(json_object_get(part, "sep"), 1));
 }
 
-static JsonPart post_read;
 static Status post_list(JsonReader *r, const json_t *p)
 {
     return for_each(r, json_object_get(p, "processors"), "the \"processors\" of a Sequence", post_read);
@@ -440,7 +505,7 @@ static const JsonField post_processors[] = {
     { "Sequence", post_list }, { "ByteLevel", NULL }, { "TemplateProcessing", post_template },
     { "RobertaProcessing", post_pair }, { "BertProcessing", post_pair },
 };
-static Status post_read(JsonReader *r, const json_t *part)
+Status post_read(JsonReader *r, const json_t *part)
 {
     if (r->bpe->before.count + r->bpe->after.count)
         return fail(BAD_FILE, "%s: a post-processor after one that adds tokens to a text is not known",
@@ -448,8 +513,39 @@ static Status post_read(JsonReader *r, const json_t *part)
     return DISPATCH(r, part, "post-processor", post_processors);
 }
 
+/* Without a decoder the library puts blanks between tokens. A BPE that is byte-level, or writes blanks as
+ * marks, is decoded by that here, so that its texts come back. */
+static Status chain_finish(JsonReader *r, const json_t *decoder)
+{
+    BpeTokenizer *m = r->bpe;
+    bool marks = m->prepends_mark;
+    for (int i = 0; i < m->normalizer.steps + m->segment_normalizer.steps; i++) {
+        const NormalizerStep *s = i < m->normalizer.steps ? &m->normalizer.step[i]
+                                                          : &m->segment_normalizer.step[i - m->normalizer.steps];
+        marks |= s->kind == NORMALIZER_REPLACE && s->new_bytes == 3 && !memcmp(s->new, "\xE2\x96\x81", 3);
+    }
+    bool none = !decoder || json_is_null(decoder);
+    if (m->chain.steps || (none && m->model == PIECE_MODEL_BPE && (m->byte_level || marks))) return OK;
+    m->chain.step[m->chain.steps++] = (DecodeStep){ .kind = none ? DECODE_JOIN : DECODE_STRIP };
+    return OK;
+}
+
+/* Both belong to the caller of the library, who mostly sets others. */
+static void tell_cut(const JsonReader *r, const json_t *json)
+{
+    static const char *const keys[] = { "truncation", "padding" };
+    for (int i = 0; i < 2; i++) {
+        const json_t *part = json_object_get(json, keys[i]);
+        if (part && !json_is_null(part))
+            log_line("%s: its %s is not applied: texts keep their length", r->path, keys[i]);
+    }
+}
+
 static Status parts_read(JsonReader *r, const json_t *json)
 {
+    const char *version = read_string(r, json, "version");
+    if (version && strcmp(version, "1.0"))
+        return fail(BAD_FILE, "%s: version %.20s of the format is not known; 1.0 is", r->path, version);
     TRY(normalizer_read(r, json_object_get(json, "normalizer")));
     TRY(pretokenizer_read(r, json_object_get(json, "pre_tokenizer")));
     TRY(decoder_read(r, json_object_get(json, "decoder")));
@@ -457,8 +553,10 @@ static Status parts_read(JsonReader *r, const json_t *json)
         return fail(BAD_FILE, "%s: it has no model, so it is no tokenizer.json; of GPT-2's two files give the"
                     " directory", r->path);
     TRY(model_read(r, json_object_get(json, "model")));
+    TRY(chain_finish(r, json_object_get(json, "decoder")));
     const json_t *added = json_object_get(json, "added_tokens");
-    if (added && !json_is_null(added)) TRY(for_each(r, added, "\"added_tokens\"", added_read));
+    if (added) TRY(added_tokens_read(r, added));
+    tell_cut(r, json);
     return post_read(r, json_object_get(json, "post_processor"));
 }
 
@@ -479,7 +577,7 @@ static Status rules_hash(JsonReader *r, const json_t *json)
 Status bpe_read_json(BpeTokenizer *m, const char *path)
 {
     json_t *json;
-    JsonReader    r = { .bpe = m, .path = path };
+    JsonReader    r = { .bpe = m, .path = path, .last_letters = -1 };
     TRY(json_read(&json, m, path));
     Status status = json_is_object(json) ? parts_read(&r, json)
         : fail(BAD_FILE, "%s: it is no JSON object", path);
