@@ -134,63 +134,98 @@ class Composer:
 
     # ---- models ----
 
+    def words(self, data):
+        """How often the normalizer and pre-tokenizer of the library make each piece of a few texts."""
+        t, pieces = self.library["tokenizers"], {}
+        read = t.Tokenizer.from_str(json.dumps({**data, "model": {"type": "BPE", "vocab": {}, "merges": []}}))
+        for text in ["the cat sat on the mat", "don't stop 12 345", "Hello, world! Привет 你好世界", "naïve café éé", "lower Lowest newer wider"] * 2 + self.random.sample(self.texts, 20):
+            text = text.replace("\0", "")                                         # no key of a JSON object has NUL
+            text = read.normalizer.normalize_str(text) if read.normalizer else text
+            for piece, _ in read.pre_tokenizer.pre_tokenize_str(text) if read.pre_tokenizer else [(text, None)]:
+                if piece:
+                    pieces[piece[:60]] = pieces.get(piece[:60], 0) + 1
+        return pieces
+
+    def merges(self, words, prefix, suffix, count):
+        """BPE by the book: the most frequent pair of neighbours becomes a token, again and again."""
+        spelt = {word: [("" if i == 0 else prefix) + c + (suffix if i == len(word) - 1 else "") for i, c in enumerate(word)] for word in sorted(words)}
+        merges, tokens = [], sorted({token for symbols in spelt.values() for token in symbols})
+        for _ in range(count):
+            pairs = {}
+            for word, symbols in spelt.items():
+                for pair in zip(symbols, symbols[1:]):
+                    pairs[pair] = pairs.get(pair, 0) + words[word]
+            if not pairs:
+                break
+            left, right = min(pairs, key=lambda pair: (-pairs[pair], pair))
+            made = left + right[len(prefix):]
+            merges.append([left, right])
+            tokens += [made] if made not in tokens else []
+            for symbols in spelt.values():
+                i = 0
+                while i < len(symbols) - 1:
+                    if (symbols[i], symbols[i + 1]) == (left, right):
+                        symbols[i:i + 2] = [made]
+                    i += 1
+        return tokens, merges
+
     def train(self, data):
-        """The vocabulary of a model that the library trains behind these parts."""
-        t, r = self.library["tokenizers"], self.random
+        r = self.random
         kind = r.choice(["BPE", "BPE", "BPE", "WordLevel", "WordPiece", "Unigram"])
-        size = r.choice([60, 120, 300])
-        unknown = r.choice(["<unk>", "[UNK]"])
-        levels = '"ByteLevel"' in json.dumps([data["normalizer"], data["pre_tokenizer"]])
-        alphabet = t.pre_tokenizers.ByteLevel.alphabet() if levels and self.flip(0.8) else []
-        more = {}
+        unknown, size, words = r.choice(["<unk>", "[UNK]"]), r.choice([10, 30, 60]), self.words(data)
+        if kind == "WordLevel":
+            tokens = [unknown] + sorted(words, key=lambda word: (-words[word], word))[:2 * size]
+            return {"type": kind, "vocab": self.numbered(dict.fromkeys(tokens)), "unk_token": unknown}
         if kind == "BPE":
-            has_unknown = not alphabet or self.flip(0.2)
-            prefix, suffix = r.choice([None, None, None, "##", "@"]), r.choice([None, None, None, "</w>"])
-            options = {k: v for k, v in (("continuing_subword_prefix", prefix), ("end_of_word_suffix", suffix)) if v}
-            model = t.models.BPE(unk_token=unknown if has_unknown else None, fuse_unk=self.flip(0.3), **options)
-            trainer = t.trainers.BpeTrainer(vocab_size=size + len(alphabet), special_tokens=[unknown] if has_unknown else [], initial_alphabet=alphabet, show_progress=False, limit_alphabet=max(len(alphabet), r.choice([20, 60, 500])), **options)
-            more = {"byte_fallback": not options and not alphabet and self.flip(0.4), "ignore_merges": self.flip(0.3)}
-            if has_unknown and self.flip(0.2):
-                more["unk_token"] = None
-        elif kind == "WordLevel":
-            model, trainer = t.models.WordLevel(unk_token=unknown), t.trainers.WordLevelTrainer(vocab_size=size, special_tokens=[unknown], show_progress=False)
-        elif kind == "WordPiece":
-            longest = r.choice([100, 5])
-            model = t.models.WordPiece(unk_token=unknown, max_input_chars_per_word=longest)
-            trainer = t.trainers.WordPieceTrainer(vocab_size=size, special_tokens=[unknown], limit_alphabet=r.choice([20, 60, 500]), show_progress=False)
-        else:
-            model = t.models.Unigram()
-            trainer = t.trainers.UnigramTrainer(vocab_size=size, special_tokens=[unknown], unk_token=unknown, show_progress=False)
-        made = t.Tokenizer(model)
-        parts = t.Tokenizer.from_str(json.dumps({**data, "model": {"type": "BPE", "vocab": {}, "merges": []}, "decoder": None}))
-        if parts.normalizer:
-            made.normalizer = parts.normalizer
-        if parts.pre_tokenizer:
-            made.pre_tokenizer = parts.pre_tokenizer
-        words = ["the cat sat on the mat", "don't stop 12 345", "Hello, world! Привет 你好世界", "naïve café éé", "lower Lowest newer wider"] + r.sample(self.texts, 25)
-        made.train_from_iterator([text.replace("\0", "") for text in words], trainer)
-        model = {**json.loads(made.to_str())["model"], **more}
-        if model.get("byte_fallback"):
-            for name in BYTES if self.flip(0.8) else BYTES[:200]:
-                model["vocab"].setdefault(name, len(model["vocab"]))
-        if kind == "Unigram" and self.flip(0.5):
-            model["byte_fallback"] = True
-            model["vocab"] += [[name, -9.0 - i / 7] for i, name in enumerate(BYTES)]
-        if kind == "Unigram" and self.flip(0.3):                                  # other scores, and many equal ones
-            model["vocab"] = [[token, float(-r.randrange(1, 6))] for token, _ in model["vocab"]]
+            return self.bpe(data, words, unknown, size)
+        tokens, _ = self.merges(words, "##" if kind == "WordPiece" else "", "", size)
+        tokens = [unknown] + [token for token in tokens if token != unknown and self.flip(0.97)]
+        if kind == "WordPiece":
+            return {"type": kind, "vocab": self.numbered(tokens), "unk_token": unknown, "continuing_subword_prefix": "##", "max_input_chars_per_word": r.choice([100, 5])}
+        coarse = self.flip(0.4)                                                   # many sums are equal
+        model = {"type": kind, "unk_id": 0, "vocab": [[token, float(-r.randrange(1, 6)) if coarse else -r.random() * 12] for token in tokens], "byte_fallback": self.flip(0.4)}
+        if model["byte_fallback"]:
+            model["vocab"] += [[name, -9.0 - i / 7] for i, name in enumerate(BYTES if self.flip(0.8) else BYTES[:200])]
         return model
+
+    def numbered(self, tokens):
+        """{token: id}, now and then with holes."""
+        step = self.random.choice([1, 1, 1, 1, 1, 1, 3])
+        return {token: i * step for i, token in enumerate(tokens)}
+
+    def bpe(self, data, words, unknown, size):
+        r = self.random
+        levels = '"ByteLevel"' in json.dumps([data["normalizer"], data["pre_tokenizer"]])
+        alphabet = sorted(self.library["tokenizers"].pre_tokenizers.ByteLevel.alphabet()) if levels and self.flip(0.8) else []
+        prefix, suffix = r.choice(["", "", "", "##", "@"]), r.choice(["", "", "", "</w>"])
+        tokens, merges = self.merges(words, prefix, suffix, size)
+        known = not alphabet or self.flip(0.2)
+        kept = tokens if alphabet else [token for token in tokens if self.flip(0.97)]
+        vocab = list(dict.fromkeys(([unknown] if known else []) + alphabet + kept))
+        merges = [[a, b] for a, b in merges if a in vocab and b in vocab and a + b[len(prefix):] in vocab]
+        if merges and self.flip(0.2):                                             # the last one of a pair counts
+            merges.append(r.choice(merges))
+        falls = not prefix and not suffix and not alphabet and self.flip(0.4)
+        vocab += [name for name in (BYTES if self.flip(0.8) else BYTES[:200]) if name not in vocab] if falls else []
+        if self.flip() and not any(" " in a + b for a, b in merges):
+            merges = ["#version: 0.2"] * self.flip() + [f"{a} {b}" for a, b in merges]
+        return {"type": "BPE", "dropout": r.choice([None, None, 0.0]), "unk_token": unknown if known and self.flip(0.8) else None, "continuing_subword_prefix": prefix or None,
+                "end_of_word_suffix": suffix or None, "fuse_unk": self.flip(0.3), "byte_fallback": falls, "ignore_merges": self.flip(0.3), "vocab": self.numbered(vocab), "merges": merges}
 
     def added(self, model):
         r, found = self.random, []
         vocab = [row[0] for row in model["vocab"]] if isinstance(model["vocab"], list) else list(model["vocab"])
         ids = {token: i for i, token in enumerate(vocab)} if isinstance(model["vocab"], list) else model["vocab"]
         next_id = len(vocab)
+        taken = set(ids.values())
         texts = ["<pad>", "<tool>", "[CLS]", "[SEP]", "<mask>", "the", " the", "ab", "你好", "  ", "\n\n", "e\u0301", "Hello", MARK * 2, "a", "İ"] + r.sample(vocab, min(2, len(vocab)))
         for text in r.sample(texts, r.randrange(0, 6)):
             if not text or text in ENDS or any(token["content"] == text for token in found):
                 continue
             special = text[0] in "<[" and self.flip(0.8)
             known = text in ids
+            if not known and next_id in taken:                                    # a vocabulary with holes
+                continue
             found.append({"id": ids[text] if known else next_id, "content": text, "single_word": self.flip(0.2), "lstrip": self.flip(0.2), "rstrip": self.flip(0.2),
                           "normalized": self.flip(0.2 if special else 0.7), "special": special})
             next_id += not known
@@ -252,10 +287,12 @@ class Composer:
         for text in self.texts:
             try:
                 ids.append(read.encode(text).ids)
-            except BaseException as refused:                                      # a panic of the library is no Exception
-                if isinstance(refused, KeyboardInterrupt):
-                    raise
+            except Exception:                                                     # it refuses the text
                 ids.append(None)
+            except BaseException as panic:
+                if isinstance(panic, KeyboardInterrupt):
+                    raise
+                ids.append(False)
             decoded.append(self.decoded(read, data, text, [i for i in ids[-1] or [] if i not in without]))
         return {"file": data, "special": special, "ids": ids, "decoded": decoded}
 

@@ -28,8 +28,8 @@ typedef struct {
 } AddedTokens;
 typedef struct { bool normalized, specials; } AddedTokensKind;      /* which tokens are searched for */
 /* The state of a search through a text: the token found covers from .. to, and the text between the previous
- * `to` and `from` belongs to no token. from >= to: white space, all of which an earlier token included; the token
- * gives no id. */
+ * `to` and `from` belongs to no token. from >= to: white space, all of which an earlier token included; the
+ * token gives no id. */
 typedef struct {
     int64_t from, to;
     int64_t searched;                       /* where the search continues */

@@ -4,6 +4,7 @@
 #include <string.h>
 #include "text/pretokenize/letters.h"
 #include "text/bpe/bpe_tokenizer.h"
+#include "text/bpe/piece_models.h"
 #include "text/pretokenize/pretoken_gpt2.h"
 #include "text/unicode.h"
 
@@ -187,8 +188,11 @@ static Status pretokens_encode(void *context, Chars piece)
     if (w->step == steps->steps) return piece_encode(w, piece.text, piece.bytes);
     const PretokenizerStep *step = &steps->step[w->step++];
     bool   last   = w->step == steps->steps && w->ids;
-    Status status = last && step->kind == SPLIT_SCAN ? scan_encode(w, step->scan, piece.text, piece.bytes)
-                  : pretokenizer_step(steps, w->step - 1, &w->cache->pretokenizer, piece, pretokens_encode, w);
+    Status                  status =
+        last && step->kind == SPLIT_SCAN
+                             ? scan_encode(w, step->scan, piece.text, piece.bytes)
+                             : pretokenizer_step(steps, w->step - 1, &w->cache->pretokenizer, piece,
+                                                 pretokens_encode, w);
     w->step--;
     return status;
 }
@@ -215,7 +219,7 @@ static Status added_encode(EncodeState *w, bool normalized, Chars text, SegmentE
 
 static Status segment_encode(EncodeState *w, Chars text)
 {
-    TRY(normalizer_apply(&w->bpe->segment_normalizer, &text, &w->cache->normalizer));
+    TRY(normalizer_apply(&w->bpe->segment_normalizer, &text, &w->cache->segment));
     return pretokens_encode(w, text);
 }
 

@@ -63,8 +63,9 @@ Status bpe_add_merge(BpeTokenizer *m, const uint8_t *left, int64_t left_bytes, c
     if (bytes > (int64_t)sizeof joined)
         return fail(BAD_FILE, "merge %" PRIu32 " makes more than %zu bytes", rank, sizeof joined);
     if (right_bytes < prefix)
-        return fail(BAD_FILE, "merge %" PRIu32 ", %.*s %.*s: the right one lacks continuing_subword_prefix %s",
-                    rank, (int)left_bytes, left, (int)right_bytes, right, m->prefix.text);
+        return fail(BAD_FILE,
+                    "merge %" PRIu32 ", %.*s %.*s: the right one lacks continuing_subword_prefix %s", rank,
+                    (int)left_bytes, left, (int)right_bytes, right, m->prefix.text);
     memcpy(joined, left, (size_t)left_bytes);
     memcpy(joined + left_bytes, right + prefix, (size_t)(right_bytes - prefix));
     int32_t a = vocab_find(&m->vocab, left, left_bytes), b = vocab_find(&m->vocab, right, right_bytes);
@@ -164,8 +165,8 @@ static Status marks_decoded_add(BpeTokenizer *m, int32_t id, const uint8_t *from
     return status;
 }
 
-/* By the decoder, for each place in a text that matters. A byte-level tokenizer keeps tokens as bytes, and the
- * decoder knows them in letters. */
+/* By the decoder, for each place in a text that matters. A byte-level tokenizer keeps tokens as bytes, and
+ * the decoder knows them in letters. */
 static Status chain_decoded_add(BpeTokenizer *m, int32_t id, const uint8_t *from, int64_t bytes, bool own)
 {
     int        places = decode_chain_places(&m->chain);
@@ -199,11 +200,12 @@ static bool is_added(const BpeTokenizer *m, int32_t id) { return m->special && m
 static Status decoded_add(BpeTokenizer *m, int32_t id, const uint8_t *from, int64_t bytes, bool own)
 {
     if (is_bytes_only(m)) return vocab_add(&m->decoded, id, from, bytes);
-    return m->chain.steps ? chain_decoded_add(m, id, from, bytes, own) : marks_decoded_add(m, id, from, bytes);
+    return m->chain.steps ? chain_decoded_add(m, id, from, bytes, own)
+                          : marks_decoded_add(m, id, from, bytes);
 }
 
-/* Ids that the post-processor adds decode to nothing. An added token that the normalizer changes decodes to its
- * normalized text, because that is what it replaced. All others decode to their own text. */
+/* Ids that the post-processor adds decode to nothing. An added token that the normalizer changes decodes to
+ * its normalized text, because that is what it replaced. All others decode to their own text. */
 static Status decoded_fill(BpeTokenizer *m)
 {
     for (int i = 0; i < m->before.count + m->after.count; i++) {
@@ -212,7 +214,8 @@ static Status decoded_fill(BpeTokenizer *m)
     }
     for (int i = 0; i < m->added.count; i++) {
         const AddedToken *t = &m->added.token[i];
-        if (t->rewritten && !vocab_has(&m->decoded, t->id)) TRY(decoded_add(m, t->id, t->text, t->bytes, true));
+        if (t->rewritten && !vocab_has(&m->decoded, t->id))
+            TRY(decoded_add(m, t->id, t->text, t->bytes, true));
     }
     for (int32_t id = 0; id < m->vocab.ids; id++)
         if (vocab_has(&m->vocab, id) && !vocab_has(&m->decoded, id))
@@ -285,9 +288,10 @@ static Status added_check(const BpeTokenizer *m)
         bool same = i + 1 < m->added.count && t->normalized && next->normalized && t->bytes == next->bytes &&
                     !memcmp(t->text, next->text, (size_t)t->bytes);
         if (same)
-            return fail(BAD_FILE, "--tokenizer %s: the added tokens with ids %d and %d are the same after the"
-                        " normalizer, \"%.80s\"; set \"normalized\" of one to false", m->name, t->id, next->id,
-                        (const char *)t->text);
+            return fail(BAD_FILE,
+                        "--tokenizer %s: the added tokens with ids %d and %d are the same after the"
+                        " normalizer, \"%.80s\"; set \"normalized\" of one to false",
+                        m->name, t->id, next->id, (const char *)t->text);
     }
     return OK;
 }
@@ -357,7 +361,8 @@ const BpeTokenizer *bpe_tokenizer_of(const Tokenizer *t)
     return t->encode == bpe_tokenizer_encode ? t->state : NULL;
 }
 
-/* A bound of the ids for each byte of a text; where it is too large to be of use, a text's ids are counted. */
+/* A bound of the ids for each byte of a text; where it is too large to be of use, a text's ids are counted.
+ */
 static void growth_find(Tokenizer *t, const BpeTokenizer *m)
 {
     const int64_t most = 64;

@@ -1,20 +1,20 @@
 #ifndef TEXT_BPE_BPE_TOKENIZER_H
 #define TEXT_BPE_BPE_TOKENIZER_H
-/* A tokenizer of pretokens, BPE and the other models of a tokenizer.json, as its files describe it: the readers
- * fill it, and bpe_tokenizer_make turns it into a Tokenizer. A text passes these stages; added tokens take
- * their part of it out before and after the normalizer:
+/* A tokenizer of pretokens, BPE and the other models of a tokenizer.json, as its files describe it: the
+ * readers fill it, and bpe_tokenizer_make turns it into a Tokenizer. A text passes these stages; added
+ * tokens take their part of it out before and after the normalizer:
  *
- *     text -> added tokens -> normalizer -> added tokens -> segment normalizer -> pretokenizer -> model -> ids
+ *     text -> added tokens -> normalizer -> added tokens -> segment normalizer -> pretokenizer -> model
  *
- * Where all that changes a text is GPT-2's letters for bytes, and they come last (byte_level), tokens are kept
- * as the bytes that they stand for and the text is left as it is: this is the fast path of GPT-2, Llama 3 and
- * their like. Elsewhere a step of the pretokenizer writes the letters (CHANGE_PIECE). */
+ * Where all that changes a text is GPT-2's letters for bytes, and they come last (byte_level), tokens are
+ * kept as the bytes that they stand for and the text is left as it is: this is the fast path of GPT-2, Llama
+ * 3 and their like. Elsewhere a step of the pretokenizer writes the letters (CHANGE_PIECE). */
 #include <stdatomic.h>
 #include <stdlib.h>
 #include "text/bpe/added_tokens.h"
 #include "text/bpe/bpe.h"
 #include "text/bpe/decode_chain.h"
-#include "text/bpe/piece_models.h"
+#include "text/bpe/token_trie.h"
 #include "text/pretokenize/pretokenizer.h"
 #include "text/pretokenize/normalizer.h"
 #include "text/tokenizer.h"
@@ -27,7 +27,7 @@ enum { BPE_TOKENIZER_THREADS = 64 };                /* caches kept; further thre
 enum { TEMPLATE_IDS_MAX = 8 };
 typedef struct { int32_t id[TEMPLATE_IDS_MAX]; int count; } TemplateIds;
 
-typedef struct BpeTokenizer {
+typedef struct {
     char     name[1024];                  /* as given to --tokenizer */
     Vocab    vocab;                       /* the bytes of each token as the files define them */
     Merges   merges;
@@ -39,8 +39,8 @@ typedef struct BpeTokenizer {
     Pretokenizer pretokenizer;
     uint8_t *special;                     /* [VOCAB_IDS_MAX]: 1 where the model makes the id of no text: an
                                            * added token that is not of the model's own vocabulary, or in a
-                                           * byte-level one a token that is not written in letters; NULL: there
-                                           * is none */
+                                           * byte-level one a token that is not written in letters; NULL:
+                                           * there is none */
     uint64_t rules;                       /* hash of the rules that the file has and that are not hashed
                                            * from the fields here */
     TemplateIds before, after;            /* ids that the post_processor of a tokenizer.json puts around
@@ -48,7 +48,7 @@ typedef struct BpeTokenizer {
     int32_t  vocabulary, eod, unknown;    /* number of ids; ids of the end of document and of unknown text;
                                            * VOCAB_NONE: none */
     PieceModel model;
-    Affix    prefix, suffix;              /* of tokens within a word, and of those that end one; empty: none */
+    Affix    prefix, suffix;              /* of tokens within a word, and of those that end one */
     TokenTrie trie;                       /* of WordPiece and Unigram */
     int64_t  max_characters;              /* of WordPiece: a longer word is unknown */
     DecodeChain chain;                    /* the decoder of a tokenizer.json; without steps: tokens are texts,
@@ -65,8 +65,8 @@ typedef struct BpeTokenizer {
     uint8_t  word_prefix[256];            /* 1: this byte may precede the letters of a word within a
                                            * pretoken */
     Vocab    decoded;                     /* the text that each id decodes to */
-    Vocab    decoded_at[PIECE_PLACES];    /* the same by its place in a text, where that matters; empty: it does
-                                           * not */
+    Vocab    decoded_at[PIECE_PLACES];    /* the same by its place in a text; empty where that does not
+                                           * matter */
     _Atomic(PieceCache *) cache[BPE_TOKENIZER_THREADS];     /* the caches that no thread uses now */
 } BpeTokenizer;
 
@@ -110,8 +110,8 @@ Status bpe_read_added(BpeTokenizer *bpe, const char *path, const char *vocab_pat
                       const char *map_path);
 /* The eos_token of a tokenizer_config.json becomes the end of document. */
 Status bpe_read_config  (BpeTokenizer *bpe, const char *path);
-/* Adds a merge by the bytes of its two tokens; both, and their concatenation without the prefix that the right
- * one has within a word, must be tokens already. */
+/* Adds a merge by the bytes of its two tokens; both, and their concatenation without the prefix that the
+ * right one has within a word, must be tokens already. */
 Status bpe_add_merge(BpeTokenizer *bpe, const uint8_t *left, int64_t left_bytes, const uint8_t *right,
                      int64_t right_bytes, uint32_t rank);
 #endif

@@ -30,7 +30,8 @@ static Status append(DecodeText *out, const void *text, int64_t bytes)
 }
 
 /* Every `old` by `new` */
-static Status replace(DecodeText *text, const char *old, int64_t old_bytes, const char *new, int64_t new_bytes)
+static Status replace(DecodeText *text, const char *old, int64_t old_bytes, const char *new,
+                      int64_t new_bytes)
 {
     DecodeText out = { 0 };
     Status     status = append(&out, "", 0);
@@ -139,7 +140,8 @@ static Status byte_level(DecodeText *text)
 {
     DecodeText out = { 0 };
     TRY(append(&out, text->text, text->bytes));
-    if (letters_to_bytes(out.text, &out.bytes)) memcpy(text->text, out.text, (size_t)(text->bytes = out.bytes));
+    if (letters_to_bytes(out.text, &out.bytes))
+        memcpy(text->text, out.text, (size_t)(text->bytes = out.bytes));
     free(out.text);
     return OK;
 }

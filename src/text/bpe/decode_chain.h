@@ -1,6 +1,6 @@
 #ifndef TEXT_BPE_DECODE_CHAIN_H
 #define TEXT_BPE_DECODE_CHAIN_H
-/* The decoder of a tokenizer.json: a chain of steps from the text of a token to the text that it stands for.
+/* The decoder of a tokenizer.json: a chain of steps from the text of a token to what is written for it.
  * The library decodes all tokens of a text together; here each token is decoded by itself, once, when the
  * tokenizer is opened. Steps that look at more than one token are refused by the reader, but for the place of
  * the token: whether it is the first of the text, or the last. */
@@ -13,11 +13,12 @@
 typedef enum {
     DECODE_JOIN,                        /* a blank between tokens: the library's way without a decoder. The
                                          * blank before the first is a prefix (TextPiece) */
-    DECODE_BYTE_LEVEL,                  /* GPT-2's letters become bytes; a token with another character stays */
+    DECODE_BYTE_LEVEL,                  /* GPT-2's letters become bytes; a token with another character is
+                                         * left as it is */
     DECODE_BYTE_FALLBACK,               /* a token <0x0A> becomes a byte */
     DECODE_METASPACE,                   /* `text` becomes a blank; in the first token, if `drops`, nothing */
-    DECODE_WORD_PIECE,                  /* the prefix `text` goes, or a blank comes before the token; not in the
-                                         * first token. cleanup: blanks before punctuation go */
+    DECODE_WORD_PIECE,                  /* the prefix `text` goes, or a blank comes before it, unless it is
+                                         * the first. cleanup: blanks before punctuation go */
     DECODE_SUFFIX,                      /* `text` becomes a blank; in the last token nothing */
     DECODE_STRIP,                       /* up to `start` and `stop` times the character `text` goes at the two
                                          * ends of the token */

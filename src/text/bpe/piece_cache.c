@@ -51,6 +51,7 @@ void piece_cache_close(PieceCache *w)
     free(w->node);
     pretokenizer_space_close(&w->pretokenizer);
     normalizer_buffers_close(&w->normalizer);
+    normalizer_buffers_close(&w->segment);
     free(w);
 }
 

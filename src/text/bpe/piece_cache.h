@@ -13,7 +13,7 @@
 #include <string.h>
 #include "base/status.h"
 #include "text/bpe/bpe.h"
-#include "text/bpe/piece_models.h"
+#include "text/bpe/token_trie.h"
 #include "text/pretokenize/pretokenizer.h"
 
 enum {
@@ -32,7 +32,7 @@ typedef union { struct { uint64_t low, high; } wide; uint16_t narrow[8]; } Piece
 typedef struct { PieceKey key; PieceIds ids; } ShortPiece;
 /* top byte of id[0]: number of ids */
 typedef struct { uint64_t key[4]; uint32_t id[PIECE_LONG_IDS]; } LongPiece;
-typedef struct PieceCache {
+typedef struct {
     ShortPiece *short_pieces;                           /* [sets][PIECE_WAYS], 16 MiB */
     LongPiece  *long_pieces;                            /* [sets][2], 6 MiB */
     uint64_t    long_filter[1 << (LONG_FILTER_LOG - 6)];        /* a Bloom filter with one hash, of all
@@ -44,7 +44,7 @@ typedef struct PieceCache {
     UnigramNode *node;                                  /* [nodes], of the longest piece so far */
     int64_t      nodes;
     PretokenizerSpace pretokenizer;
-    NormalizerBuffers normalizer;
+    NormalizerBuffers normalizer, segment;              /* apart: segments lie in the normalized text */
 } PieceCache;
 
 Status piece_cache_open (PieceCache **cache, int32_t vocabulary);        /* NO_MEMORY */

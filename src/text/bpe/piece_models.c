@@ -1,17 +1,10 @@
-/* The models of a tokenizer.json, one pretoken at a time (models/ in the sources of Hugging Face's library). */
+/* The models of a tokenizer.json, one pretoken at a time (models/ in the sources of Hugging Face's library).
+ */
 #include "text/bpe/piece_models.h"
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-#include "text/bpe/bpe_tokenizer.h"
 #include "text/unicode.h"
-
-void token_trie_close(TokenTrie *t)
-{
-    trie_close(&t->trie);
-    free(t->score);
-    *t = (TokenTrie){ 0 };
-}
 
 /* ---- BPE: the symbols before the first merge ---- */
 
@@ -139,7 +132,8 @@ static int32_t word_piece_find(const BpeTokenizer *m, const uint8_t *text, int64
 static int64_t word_piece_encode(const BpeTokenizer *m, int32_t *ids, const uint8_t *text, int64_t bytes)
 {
     int64_t count = 0;
-    if (bytes > m->max_characters && characters_of(text, bytes) > m->max_characters) return unknown_put(m, ids);
+    if (bytes > m->max_characters && characters_of(text, bytes) > m->max_characters)
+        return unknown_put(m, ids);
     for (int64_t at = 0, length = 0; at < bytes; at += length) {
         int32_t id = word_piece_find(m, text + at, bytes - at, at == 0, &length);
         if (id < 0) return unknown_put(m, ids);
@@ -167,8 +161,8 @@ static void node_relax(UnigramNode *node, int64_t from, int32_t id, double score
 }
 
 /* All tokens that begin at `at`, and the unknown one where none of them is exactly the character */
-static bool nodes_from(const BpeTokenizer *m, UnigramNode *node, const uint8_t *text, int64_t at, int64_t bytes,
-                       int character)
+static bool nodes_from(const BpeTokenizer *m, UnigramNode *node, const uint8_t *text, int64_t at,
+                       int64_t bytes, int character)
 {
     const TokenTrie *u = &m->trie;
     double  here = node[at].score;

@@ -66,7 +66,8 @@ static bool token_bytes(uint8_t *raw, int64_t *count, const char *token)
 }
 
 /* No text has a byte-level token with a character that is no byte letter; an added token may be one. It is
- * kept as it is, behind those of letters, so that vocab_find finds these. letters: which of the two are added */
+ * kept as it is, behind those of letters, so that vocab_find finds these. letters: which of the two are
+ * added */
 static Status token_add(BpeTokenizer *m, const char *token, int64_t id, bool letters)
 {
     uint8_t raw[4096];

@@ -16,17 +16,19 @@ static Status decode_add(JsonReader *r, DecodeStep step, const char *text)
     }
     free(step.text);
     pattern_close(&step.pattern);
-    return c->steps < DECODE_STEPS_MAX ? fail(NO_MEMORY, "%s: no memory for its decoder", r->path)
-                                       : fail(BAD_FILE, "%s: more than %d decoders", r->path, DECODE_STEPS_MAX);
+    return c->steps < DECODE_STEPS_MAX
+               ? fail(NO_MEMORY, "%s: no memory for its decoder", r->path)
+               : fail(BAD_FILE, "%s: more than %d decoders", r->path, DECODE_STEPS_MAX);
 }
 
 static Status refuse_after_joining(const JsonReader *r, const json_t *part)
 {
     if (!r->bpe->chain.joined && !r->decodes_bytes) return OK;
-    return fail(BAD_FILE,
-                "%s: the decoder %s after %s works on the text of several tokens, which are written one by one;"
-                " put it before, or leave it out", r->path, json_type_of(part),
-                r->bpe->chain.joined ? "ByteLevel or Fuse" : "ByteFallback");
+    return fail(
+        BAD_FILE,
+        "%s: the decoder %s after %s works on the text of several tokens, which are written one by one;"
+        " put it before, or leave it out",
+        r->path, json_type_of(part), r->bpe->chain.joined ? "ByteLevel or Fuse" : "ByteFallback");
 }
 
 static Status decoder_byte_level(JsonReader *r, const json_t *part)
@@ -41,15 +43,9 @@ static Status decoder_byte_level(JsonReader *r, const json_t *part)
 
 static Status decoder_metaspace(JsonReader *r, const json_t *part)
 {
-    const char *mark = need_character(r, part, "replacement"), *scheme = read_string(r, part, "prepend_scheme");
-    bool prefix = read_bool(r, part, "add_prefix_space", true);
+    const char *mark = need_character(r, part, "replacement"), *scheme = metaspace_scheme(r, part);
     TRY(refuse_after_joining(r, part));
-    if (scheme && strcmp(scheme, "always") && strcmp(scheme, "first") && strcmp(scheme, "never"))
-        note_invalid(r, "prepend_scheme", "always, first or never");
-    if (scheme && !prefix && strcmp(scheme, "never"))
-        note_invalid(r, "add_prefix_space", "what prepend_scheme says");
-    bool never = scheme ? !strcmp(scheme, "never") : !prefix;
-    return decode_add(r, (DecodeStep){ .kind = DECODE_METASPACE, .drops = !never }, mark);
+    return decode_add(r, (DecodeStep){.kind = DECODE_METASPACE, .drops = strcmp(scheme, "never") != 0}, mark);
 }
 
 static Status decoder_word_piece(JsonReader *r, const json_t *part)
@@ -69,7 +65,8 @@ static Status decoder_suffix(JsonReader *r, const json_t *part)
 }
 
 /* At the beginning of the whole text; nothing else may depend on the first token. */
-static Status decoder_lead(JsonReader *r, const json_t *part, const char *content, int64_t start, int64_t stop)
+static Status decoder_lead(JsonReader *r, const json_t *part, const char *content, int64_t start,
+                           int64_t stop)
 {
     if (start == 0 && stop == 0) return OK;
     const DecodeChain *c = &r->bpe->chain;
@@ -115,9 +112,11 @@ static Status decoder_fuse(JsonReader *r, const json_t *part)
 static Status decoder_ctc(JsonReader *r, const json_t *part)
 {
     (void)part;
-    return fail(BAD_FILE,
-                "%s: the decoder CTC drops tokens that repeat, as the outputs of speech models do and texts do"
-                " not; encode with another program, or give another tokenizer", r->path);
+    return fail(
+        BAD_FILE,
+        "%s: the decoder CTC drops tokens that repeat, as the outputs of speech models do and texts do"
+        " not; encode with another program, or give another tokenizer",
+        r->path);
 }
 
 static Status decoder_list(JsonReader *r, const json_t *p)
@@ -126,10 +125,11 @@ static Status decoder_list(JsonReader *r, const json_t *p)
 }
 
 static const JsonField decoders[] = {
-    { "Sequence", decoder_list },       { "ByteLevel", decoder_byte_level }, { "Metaspace", decoder_metaspace },
-    { "WordPiece", decoder_word_piece }, { "BPEDecoder", decoder_suffix },   { "Strip", decoder_strip },
-    { "Replace", decoder_replace },     { "ByteFallback", decoder_byte_fallback }, { "Fuse", decoder_fuse },
-    { "CTC", decoder_ctc },
+    {"Sequence", decoder_list},       {"ByteLevel", decoder_byte_level},
+    {"Metaspace", decoder_metaspace}, {"WordPiece", decoder_word_piece},
+    {"BPEDecoder", decoder_suffix},   {"Strip", decoder_strip},
+    {"Replace", decoder_replace},     {"ByteFallback", decoder_byte_fallback},
+    {"Fuse", decoder_fuse},           {"CTC", decoder_ctc},
 };
 Status decoder_read(JsonReader *r, const json_t *part)
 {

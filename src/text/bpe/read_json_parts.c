@@ -55,8 +55,9 @@ static Status normalizer_form(JsonReader *r, const json_t *part)
 
 static Status normalizer_prepend(JsonReader *r, const json_t *part)
 {
-    r->bpe->prepends_mark = r->bpe->strip_first_space = true;
-    return normalizer_add(r, NORMALIZER_PREPEND, need_string(r, part, "prepend"));
+    const char *text = need_string(r, part, "prepend");
+    if (!strcmp(text, MARK)) r->bpe->prepends_mark = r->bpe->strip_first_space = true;
+    return normalizer_add(r, NORMALIZER_PREPEND, text);
 }
 
 /* A fixed text that grows little has a step of its own, which is faster. */
@@ -150,6 +151,7 @@ static const JsonField normalizers[] = {
     { "Replace", normalizer_replace },   { "Strip", normalizer_strip },
     { "Lowercase", normalizer_lowercase }, { "StripAccents", normalizer_strip_accents },
     { "Nmt", normalizer_nmt },           { "BertNormalizer", normalizer_bert },
+    { "Bert", normalizer_bert },
     { "ByteLevel", normalizer_letters }, { "Precompiled", normalizer_precompiled },
 };
 Status normalizer_read(JsonReader *r, const json_t *part)
@@ -217,8 +219,8 @@ static bool scanner_find(PretokenizerStep *scan, const char *regex, const Pretok
     bool kept = step->behavior == SPLIT_REMOVED && step->invert;
     *scan = (PretokenizerStep){ .kind = SPLIT_SCAN, .scan = kind };
     if (kind == PRETOKEN_CLIP && kept) scan->kind = SPLIT_SCAN_NO_SPACE;
-    return kind != PRETOKEN_KINDS &&
-           (step->behavior == SPLIT_ISOLATED || (kept && (kind < PRETOKEN_DEEPSEEK || kind == PRETOKEN_CLIP)));
+    return kind != PRETOKEN_KINDS && (step->behavior == SPLIT_ISOLATED ||
+                                      (kept && (kind < PRETOKEN_DEEPSEEK || kind == PRETOKEN_CLIP)));
 }
 
 static Status pretokenizer_split(JsonReader *r, const json_t *part)
@@ -243,16 +245,16 @@ static Status pretokenizer_digits(JsonReader *r, const json_t *part)
         .kind = need_bool(r, part, "individual_digits") ? SPLIT_DIGIT : SPLIT_DIGITS });
 }
 
-/* Metaspace's scheme: "always", "first" or "never". Files older than it have add_prefix_space in its place. */
-static const char *metaspace_scheme(JsonReader *r, const json_t *part)
+const char *metaspace_scheme(JsonReader *r, const json_t *part)
 {
-    const char *scheme = read_string(r, part, "prepend_scheme");
+    const char *scheme =
+        json_object_get(part, "prepend_scheme") ? need_string(r, part, "prepend_scheme") : "always";
     bool prefix = read_bool(r, part, "add_prefix_space", true);
-    bool known  = scheme && (!strcmp(scheme, "always") || !strcmp(scheme, "first") || !strcmp(scheme, "never"));
-    if (scheme && !known) note_invalid(r, "prepend_scheme", "always, first or never");
-    if (known && !prefix && strcmp(scheme, "never"))
-        note_invalid(r, "add_prefix_space", "what prepend_scheme says");
-    return known ? scheme : prefix ? "always" : "never";
+    if (strcmp(scheme, "always") && strcmp(scheme, "first") && strcmp(scheme, "never"))
+        note_invalid(r, "prepend_scheme", "always, first or never");
+    if (!prefix && strcmp(scheme, "never"))
+        note_invalid(r, "add_prefix_space", "true where prepend_scheme is not never");
+    return scheme;
 }
 
 static Status pretokenizer_metaspace(JsonReader *r, const json_t *part)

@@ -38,15 +38,16 @@ bool character_is_nonspacing(uint32_t point)
 
 bool character_is_control(uint32_t point)
 {
-    if (point < 128) return point == 0x7F || (point < 0x20 && point != '\t' && point != '\n' && point != '\r');
+    if (point < 128)
+        return point == 0x7F || (point < 0x20 && point != '\t' && point != '\n' && point != '\r');
     return in_ranges(characters_control, characters_control_count, point);
 }
 
 bool character_is_chinese(uint32_t point)
 {
     static const CharacterRange ideographs[] = {
-        { 0x3400, 0x4DBF }, { 0x4E00, 0x9FFF }, { 0xF900, 0xFAFF }, { 0x20000, 0x2A6DF }, { 0x2A700, 0x2B73F },
-        { 0x2B740, 0x2B81F }, { 0x2B920, 0x2CEAF }, { 0x2F800, 0x2FA1F },
+        {0x3400, 0x4DBF},   {0x4E00, 0x9FFF},   {0xF900, 0xFAFF},   {0x20000, 0x2A6DF},
+        {0x2A700, 0x2B73F}, {0x2B740, 0x2B81F}, {0x2B920, 0x2CEAF}, {0x2F800, 0x2FA1F},
     };
     return point >= 0x3400 && in_ranges(ideographs, sizeof ideographs / sizeof ideographs[0], point);
 }

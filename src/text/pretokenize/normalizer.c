@@ -201,7 +201,7 @@ static int64_t growth(const NormalizerStep *s)
         return forms[s->kind].ratio;
     case NORMALIZER_REPLACE:
         return s->new_bytes <= s->old_bytes ? 1 : (s->new_bytes + s->old_bytes - 1) / s->old_bytes;
-    case NORMALIZER_REPLACE_MATCHES:    return 1 + 2 * (int64_t)s->new_bytes;    /* also around each character */
+    case NORMALIZER_REPLACE_MATCHES:    return 1 + 2 * (int64_t)s->new_bytes;      /* around each character */
     case NORMALIZER_LOWERCASE: case NORMALIZER_SPACE_CHINESE: case NORMALIZER_LETTERS: return 2;
     case NORMALIZER_PRECOMPILED:        return 64;
     default:                            return 1;

@@ -32,8 +32,8 @@ static Status match_at(const Pattern *p, RegexSpace **space, const uint8_t *text
     return OK;
 }
 
-Status pattern_next(const Pattern *p, RegexSpace **space, PatternSearch *s, const uint8_t *text, int64_t bytes,
-                    int64_t *from, int64_t *to, bool *found)
+Status pattern_next(const Pattern *p, RegexSpace **space, PatternSearch *s, const uint8_t *text,
+                    int64_t bytes, int64_t *from, int64_t *to, bool *found)
 {
     for (*found = false, *from = *to = bytes; s->at <= bytes; ) {
         TRY(match_at(p, space, text, bytes, s->at, from, to, found));

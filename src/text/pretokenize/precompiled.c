@@ -59,8 +59,8 @@ static int64_t cluster_bytes(const uint8_t *text, int64_t bytes)
     int64_t at = r.bytes;
     while (r.point != RUNE_BROKEN && at < bytes) {
         Rune next = rune_at(text + at, bytes - at);
-        if (next.point == RUNE_BROKEN || utf8proc_grapheme_break_stateful((utf8proc_int32_t)r.point,
-                                                                          (utf8proc_int32_t)next.point, &state))
+        if (next.point == RUNE_BROKEN ||
+            utf8proc_grapheme_break_stateful((utf8proc_int32_t)r.point, (utf8proc_int32_t)next.point, &state))
             break;
         at += next.bytes;
         r = next;
@@ -68,9 +68,9 @@ static int64_t cluster_bytes(const uint8_t *text, int64_t bytes)
     return at;
 }
 
-/* The library notes for each character that is written which one of the text it stands for. That decides here
- * whether it still belongs to the first (Chars.first): taken: the place in the text up to which characters are
- * spoken for. */
+/* The library notes for each character that is written which one of the text it replaces. That decides
+ * here whether it still belongs to the first (Chars.first): taken: the place in the text up to which
+ * characters are spoken for. */
 typedef struct {
     Chars   in;
     NormalizerBuffer *out;
