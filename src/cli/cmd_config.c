@@ -4,7 +4,7 @@
 #include "cli/command.h"
 #include "cli/setup/setup.h"
 #include "conf/config_file.h"
-#include "conf/import/import.h"
+#include "compat/import.h"
 
 /* Another trainer's file as YAML. What depends on the ranks is not checked, because the file does not say on
  * how many its values are used. */

@@ -2,8 +2,8 @@
  * dialects, so that they cannot differ from what the program does. */
 #include "cli/help.h"
 #include <string.h>
-#include "conf/import/agpt.h"
-#include "conf/import/fairseq.h"
+#include "compat/alcf/agpt.h"
+#include "compat/fairseq/fairseq.h"
 #include "conf/rows.h"
 
 enum { WIDTH = 100, LEFT = 44, TEXT = 512 };     /* width of a line, column of the help, bytes of a text */

@@ -80,6 +80,13 @@ Status options_take_saved(Options *o, OptionIndex option, const char *json, cons
 /* --use-checkpoint-opt-param-scheduler: the schedule of o->checkpoint, also where a person gave another one,
  * which a line then names. What an imported checkpoint does not tell stays as it is given. */
 Status options_take_schedule(Options *o);
+/* After options_derive: lengths of that schedule in steps become what they are in samples, where
+ * --global-batch-size is another one than the checkpoint's. */
+Status options_keep_lengths(Options *o);
+/* The options of the schedule of o->checkpoint, and what they follow from; the others, and what the
+ * checkpoint does not tell, are those of `o`. The caller closes `was`, after a failure too; it points into
+ * `o`. */
+Status options_saved_schedule(Options *was, const Options *o);
 /* A run that resumes from the checkpoint at `path`, after options_derive and with o->checkpoint filled in:
  * BAD_OPTION where a row differs that has to be the checkpoint's (conf/resume.c), with all of them, both
  * values and what to do; o->changed lists the FOR_SAME_RUN rows that differ, with what keeps them where they

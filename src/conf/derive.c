@@ -3,7 +3,7 @@
 #include <inttypes.h>
 #include "base/team.h"
 #include "conf/conf.h"
-#include "conf/import/fairseq.h"
+#include "compat/fairseq/fairseq.h"
 #include "conf/schedule.h"
 #include "conf/value.h"
 
@@ -58,6 +58,16 @@ static void derive_layout(Options *o)
                          "--distributed-timeout-minutes");
 }
 
+/* Weight decay that changes does so over the whole run. */
+static void derive_weight_decay(Options *o)
+{
+    bool samples = o->train_samples > 0;
+    int64_t whole = samples ? o->train_samples : o->train_iters * o->global_batch;
+    if (o->weight_decay_style.value == CHOICE_weight_decay_style_constant || !whole) return;
+    options_derived_int(o, OPTION_weight_decay_samples, whole,
+                        samples ? NAMED(OPTION_train_samples) : "--train-iters and --global-batch-size");
+}
+
 /* Tokens become samples, and samples the steps that they are with the batch sizes of the run. */
 static Status derive_duration(Options *o)
 {
@@ -99,5 +109,7 @@ Status options_derive(Options *o)
     options_derived_int(o, OPTION_ranks, 1, "one process");
     TRY(fairseq_derive(o));
     derive_layout(o);
-    return derive_duration(o);
+    TRY(derive_duration(o));
+    derive_weight_decay(o);
+    return OK;
 }

@@ -142,20 +142,24 @@ typedef struct Options {
     bool         no_positions;         /* Megatron-LM's --no-position-embedding was given */
     bool         sums_fp32;            /* Megatron-LM's --accumulate-allreduce-grads-in-fp32 was given */
     const char  *run_name;             /* of the folders of `jotun agpt`; NULL: none */
-    const void  *agpt_found;           /* AgptFound of conf/import/agpt.h; NULL: none */
+    const void  *agpt_found;           /* AgptFound of compat/alcf/agpt.h; NULL: none */
     TextList     words;                /* positional arguments, in order */
     const struct Fairseq
-        *fairseq; /* of a command of fairseq's (conf/import/fairseq.c); NULL: of jotun's own */
+        *fairseq; /* of a command of fairseq's (compat/fairseq/fairseq.c); NULL: of jotun's own */
     TextList    *notes;                /* takes the lines of names that are ignored; NULL: the log has them */
     const char  *changed;              /* what a resumed run changes (options_match_json); NULL: nothing */
     /* Of the checkpoint that --load means, which is looked for once; NULL: there is none, or it has none. */
     struct {
         const char *path, *options;        /* its step directory; its options as one JSON object */
         const char *tokenizer, *fingerprint, *change;   /* change: that of the tokenizer in a resumed run */
+        const char *tokenizer_path;        /* where its tokenizer is now; NULL: at the name that it records */
         const char *given;                 /* names of options that a person gave; NULL: not known. Where they
                                               are known, `options` are all of a run of jotun train */
         const char *kernels;               /* family of kernels that computed its steps */
         double      loss_scale;            /* of its next step; 0: it has none */
+        /* Its position: steps; samples as the schedules count them, 0: it does not say; how many of them each
+         * step counted as (store/checkpoint_contents.h) */
+        int64_t     step, updated_samples, step_samples;
         bool        foreign, whole;        /* of another program; `options` are all of its model */
         const char *continued;             /* --save, whose run began with the model of --load; or NULL */
         bool        states, position;      /* whether these are taken from it (store/checkpoint_contents.h) */

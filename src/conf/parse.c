@@ -4,9 +4,9 @@
 #include "base/log.h"
 #include "conf/conf.h"
 #include "conf/config_file.h"
-#include "conf/import/agpt.h"
-#include "conf/import/fairseq.h"
-#include "conf/import/import.h"
+#include "compat/alcf/agpt.h"
+#include "compat/fairseq/fairseq.h"
+#include "compat/import.h"
 #include "conf/value.h"
 #include <ctype.h>
 #include <stdarg.h>

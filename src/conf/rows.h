@@ -63,12 +63,12 @@ const Preset *preset_find(const char *name);
  * chooses which ones it understands (command_dialects, options_parse_dialects). */
 typedef enum {
 #define DIALECT(dialect, name, prefix) DIALECT_##dialect##_INDEX,
-#include "conf/dialects.def"
+#include "compat/dialects.def"
     DIALECTS
 } DialectIndex;
 enum {
 #define DIALECT(dialect, name, prefix) DIALECT_##dialect = 1 << DIALECT_##dialect##_INDEX,
-#include "conf/dialects.def"
+#include "compat/dialects.def"
 };
 /* prefix: of its environment variables; key: "ARGONNE", which JOTUN_DIALECT names in upper or lower case */
 typedef struct { const char *name, *prefix, *key; } DialectName;

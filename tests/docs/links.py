@@ -141,7 +141,7 @@ TREE = files_below("src", "tests", "bench", "cmake")
 SOURCES = [f for f in TREE if f.endswith(SOURCE) and not f.endswith("links.py")]
 WORDS = set(re.findall(r"\w+", " ".join(map(read, SOURCES))))
 CMAKE = " ".join(read(f) for f in TREE if f.endswith((".cmake", "CMakeLists.txt")))
-OPTIONS = " ".join(read(f) for f in files_below("src/conf", "src/cli", "src/base/generation"))
+OPTIONS = " ".join(read(f) for f in files_below("src/conf", "src/compat", "src/cli", "src/base/generation"))
 NAMES = {name for names in re.findall(r'"([\w*-]+(?: [\w*-]+)*)"', OPTIONS) for name in names.split()}        # a row may have several
 DEFAULTS = {}
 for NAME, DEFAULT in re.findall(r"^\| `--([\w-]+)`[^|]* \|(?: (?:[^|\\]|\\.)*\|) ([^|]*) \|", read(os.path.join(ROOT, "docs/options.md")), re.M):

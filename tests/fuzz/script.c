@@ -5,7 +5,7 @@
 #include <unistd.h>
 #include "conf/conf.h"
 #include "conf/config_file.h"
-#include "conf/import/import.h"
+#include "compat/import.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes);
 

@@ -1,75 +1,96 @@
-"""Circles of includes, with each .c file's includes counted as its header's: file A depends on B where A.c or A.h includes B.h.
-Prints each knot, which is a strongly connected component of two files or more; fails above the limits.
-usage: knots.py ROOT [KNOTS FILES [FOLDER]]      at most so many knots, of at most so many files; only those within src/FOLDER"""
+"""Circles of .c files by the symbols that they use: file A depends on B where A's object file refers to a function or a variable that B
+defines. A table of functions is a variable, so whoever uses it depends on all its rows. Headers do not count: what matters is which code has
+to be read together. Prints each circle, which is a strongly connected component of two files or more. Fails where one in a bounded folder
+has more files than its bound.
+usage: knots.py BUILD [FOLDER FILES]...      BUILD: a folder that CMake built in; at most FILES files a circle within src/FOLDER"""
 import os
-import re
+import subprocess
 import sys
 
-KNOTS, FILES = 4, 3
+
+def object_files(build):
+    """Paths of all object files of src: .../CMakeFiles/module_conf.dir/src/conf/parse.c.o"""
+    return [os.path.join(folder, name) for folder, _, names in os.walk(os.path.join(build, "CMakeFiles"))
+            if "/src/" in folder + "/" for name in sorted(names) if name.endswith(".c.o")]
 
 
-def dependencies(source):
-    """{"corpus/lines": {"corpus/stream", ...}}: x.c, x.h and x.cu are one file "x"; rows in a .def depend on nothing."""
-    needs = {}
-    for folder, _, names in os.walk(source):
+def dependencies(objects):
+    """{"conf/parse.c": {"conf/value.c": {"options_set", ...}}}. A symbol with two definitions, as of a back end that one program has and
+    another has not, belongs to no file."""
+    table = subprocess.run(["nm", "-A", "-P", *objects], capture_output=True, text=True, check=True).stdout
+    wanted, defined = {}, {}
+    for line in table.splitlines():
+        path, words = line.rsplit(": ", 1)
+        source = path.split("/src/", 1)[1][:-len(".o")]
+        name, kind = words.split()[:2]
+        if kind == "U":
+            wanted.setdefault(source, set()).add(name)
+        elif kind.isupper():                                      # a small letter is static
+            defined.setdefault(name, set()).add(source)
+    needs = {source: {} for source in set(wanted) | {source for sources in defined.values() for source in sources}}
+    for source, names in wanted.items():
         for name in names:
-            stem, ending = os.path.splitext(os.path.join(folder, name)[len(source) + 1:])
-            if ending not in (".c", ".h", ".cu", ".cpp"):
-                continue
-            text = open(os.path.join(folder, name), encoding="utf-8").read()
-            found = re.findall(r'^ *# *include *"([^"]+\.h)"', text, re.MULTILINE)
-            needs.setdefault(stem, set()).update(os.path.splitext(include)[0] for include in found)
-    return {stem: {need for need in wanted if need in needs and need != stem} for stem, wanted in needs.items()}
+            owners = defined.get(name, ())
+            for owner in owners if len(owners) == 1 else ():
+                if owner != source:
+                    needs[source].setdefault(owner, set()).add(name)
+    return needs
 
 
 def components(needs):
     """Kosaraju: the order in which a walk leaves the files, then walks against the arrows in the reverse of that order."""
-    order, seen, against = [], set(), {stem: set() for stem in needs}
-    for stem, wanted in needs.items():
+    order, seen, against = [], set(), {source: set() for source in needs}
+    for source, wanted in needs.items():
         for need in wanted:
-            against[need].add(stem)
+            against[need].add(source)
 
     def walk(start, arrows, left):
         stack = [(start, iter(sorted(arrows[start])))]
         seen.add(start)
         while stack:
-            stem, rest = stack[-1]
+            source, rest = stack[-1]
             new = next((need for need in rest if need not in seen), None)
             if new is None:
-                left.append(stem)
+                left.append(source)
                 stack.pop()
             else:
                 seen.add(new)
                 stack.append((new, iter(sorted(arrows[new]))))
 
-    for stem in sorted(needs):
-        if stem not in seen:
-            walk(stem, needs, order)
+    for source in sorted(needs):
+        if source not in seen:
+            walk(source, needs, order)
     seen.clear()
     found = []
-    for stem in reversed(order):
-        if stem not in seen:
+    for source in reversed(order):
+        if source not in seen:
             found.append([])
-            walk(stem, against, found[-1])
+            walk(source, against, found[-1])
     return found
 
 
+def show(circle, needs):
+    print(f"a circle of {len(circle)} files:")
+    for source in circle:
+        uses = [f"{need} ({', '.join(sorted(needs[source][need])[:3])})" for need in sorted(needs[source]) if need in circle]
+        print(f"    {source} -> {', '.join(uses)}")
+
+
 def main():
-    root, limits = sys.argv[1], [int(word) for word in sys.argv[2:4]] or [KNOTS, FILES]
-    within = sys.argv[4] + "/" if len(sys.argv) > 4 else ""
-    needs = dependencies(os.path.join(root, "src"))
-    if not any(needs.values()):
-        sys.exit("no includes in src: nothing was looked at")
-    knots = sorted((sorted(knot) for knot in components(needs) if len(knot) > 1), key=len, reverse=True)
-    knots = [knot for knot in knots if any(stem.startswith(within) for stem in knot)]
-    for knot in knots:
-        print(f"a circle of includes of {len(knot)} files:")
-        for stem in knot:
-            print(f"    {stem} -> {', '.join(sorted(needs[stem] & set(knot)))}")
-    if len(knots) > limits[0] or any(len(knot) > limits[1] for knot in knots):
-        sys.exit(f"{len(knots)} knots; at most {limits[0]} of at most {limits[1]} files each."
-                 " Move what both need into a file below them")
-    print(f"{len(needs)} files, {len(knots)} knots")
+    build, bounds = sys.argv[1], dict(zip(sys.argv[2::2], map(int, sys.argv[3::2])))
+    objects = object_files(build)
+    if not objects:
+        sys.exit(f"{build}: no object files of src: nothing was looked at")
+    needs = dependencies(objects)
+    circles = sorted((sorted(circle) for circle in components(needs) if len(circle) > 1), key=lambda c: (-len(c), c))
+    bad = []
+    for circle in circles:
+        show(circle, needs)
+        bad += [f"src/{folder}: a circle of {len(circle)} files; {files} is the bound. Move what both need into a file below them"
+                for folder, files in bounds.items() if len(circle) > files and any(source.startswith(folder + "/") for source in circle)]
+    print(f"{len(needs)} files, {len(circles)} circles")
+    if bad:
+        sys.exit("\n".join(bad))
 
 
 main()

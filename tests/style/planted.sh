@@ -12,6 +12,11 @@ look() {                                       # the check itself
     if [ -f "$here/$check.py" ]; then python3 "$here/$check.py" "$tree"; else sh "$here/$check.sh" "$tree"; fi
 }
 
+compiled() {                                   # compiled NAME TEXT: the object of a file of base
+    mkdir -p "$tree/CMakeFiles/module_base.dir/src/base"
+    printf '%b' "$2" | cc -c -x c - -o "$tree/CMakeFiles/module_base.dir/src/base/$1.c.o" || status=1
+}
+
 clean() {
     rm -rf "$tree/src" "$tree/tests" "$tree/cmake"
     mkdir -p "$tree/src/base" "$tree/src/tensor" "$tree/src/conf" "$tree/src/model" "$tree/src/corpus" "$tree/src/optim" "$tree/src/parallel" "$tree/src/train" "$tree/src/cli" "$tree/tests" "$tree/cmake"
@@ -23,6 +28,7 @@ clean() {
     printf '/* What a status is. */\n/* Two lines that say why. */\ntypedef int Status;\n' > "$tree/src/base/status.h"
     printf '/* A tensor. */\ntypedef struct { int dims; } Tensor;\nint tensor_size(void);\n' > "$tree/src/tensor/shape.h"
     printf 'set(CMAKE_C_FLAGS "-O2")                # never -ffast-math\n' > "$tree/CMakeLists.txt"
+    [ "$check" != knots ] || compiled x 'int x;\n'
 }
 
 # plant FILE WORDS LINES: with LINES added to FILE the check fails and its answer has WORDS
@@ -44,18 +50,6 @@ passes() {
     answer=$(look 2>&1) || { echo "$check.sh refuses $1: $answer"; status=1; }
 }
 
-# crowds FOLDER N TEXT: with N more files there the check fails and its answer has TEXT
-crowds() {
-    clean
-    plants=$((plants + 1))
-    for i in $(seq "$2"); do printf 'int f%d(void)\n{\n%s}\n' "$i" "$4" > "$tree/$1/x$i.c"; done
-    answer=$(sh "$here/$check.sh" "$tree" 2>&1)
-    case $?:$answer in
-    1:*"$3"*) ;;
-    *) echo "$check.sh does not say \"$3\", but: $answer"; status=1 ;;
-    esac
-}
-
 lines() {                                      # lines N TEXT
     awk -v n="$1" -v text="$2" 'BEGIN { for (i = 0; i < n; i++) printf "%s\\n", text }'
 }
@@ -64,7 +58,7 @@ wide() { printf '%*s' "$1" '' | tr ' ' x; }        # wide N: N letters in a line
 
 clean
 answer=$(look 2>&1) || { echo "$check.sh refuses a clean tree: $answer"; status=1; }
-rm -rf "$tree/src" "$tree/CMakeLists.txt"
+rm -rf "$tree/src" "$tree/CMakeLists.txt" "$tree/CMakeFiles"
 look > /dev/null 2>&1 && { echo "$check.sh is content with an empty tree"; status=1; }
 
 case $check in
@@ -74,32 +68,30 @@ layers)
     plant src/tensor/x.cu    'upward: tensor/x.cu:1:'          '#include "comm/comm.h"\n'
     plant src/parallel/x.c   'upward: parallel/x.c:1:'         '#include "optim/lr.h"\n'
     plant src/corpus/x.c     'upward inside corpus'            '#include "corpus/clean/document_filter.h"\n'
-    plant src/model/x.c      'cli alone includes conf'         '#include "conf/options.h"\n'
+    plant src/model/x.c      'only cli and compat include conf'         '#include "conf/options.h"\n'
     plant src/model/x.c      'no module of the tree'            '#include "utils/lists.h"\n'
     plant src/utils.c        'no module of the tree'            '#include "base/status.h"\n'
     plant src/model/x.c      'an include without its directory'     '#include "mlp.h"\n'
     plant src/tensor/tensor.h 'a circle of includes'           '#include "tensor/tensor.h"\n' ;;
 knots)
-    ring() {                                   # ring N: files of base in a circle, x1.c -> x2.h ... xN.h -> x1.h
-        for i in $(seq "$1"); do
-            printf '#include "base/x%s.h"\n' $((i % $1 + 1)) > "$tree/src/base/x$i.$([ "$i" = 1 ] && echo c || echo h)"
-        done
-        : > "$tree/src/base/x1.h"
+    ring() {                                   # ring N: files x1 to xN, each of which calls the next and xN the first
+        rm -rf "$tree/CMakeFiles"
+        for i in $(seq "$1"); do compiled "x$i" "void x$((i % $1 + 1))(void);\nvoid x$i(void) { x$((i % $1 + 1))(); }\n"; done
     }
-    clean && ring 4
+    bounded() { python3 "$here/knots.py" "$tree" base 3; }
+    ring 4
     plants=$((plants + 1))
-    answer=$(look 2>&1) && { echo "knots.py is content with a circle of 4 files: $answer"; status=1; }
-    case $answer in *"a circle of includes of 4 files"*) ;; *) echo "knots.py does not name the circle: $answer"; status=1 ;; esac
-    clean && ring 3
-    answer=$(look 2>&1) || { echo "knots.py refuses a circle of 3 files: $answer"; status=1; } ;;
+    answer=$(bounded 2>&1) && { echo "knots.py is content with a circle of 4 files: $answer"; status=1; }
+    case $answer in *"a circle of 4 files"*"3 is the bound"*) ;; *) echo "knots.py does not name the circle: $answer"; status=1 ;; esac
+    compiled x4 'void x1(void);\nvoid (*const x4[])(void) = { x1 };\n'
+    compiled x3 'extern void (*const x4[])(void);\nvoid x3(void) { x4[0](); }\n'
+    plants=$((plants + 1))
+    bounded > /dev/null 2>&1 && { echo "knots.py does not follow a table of functions"; status=1; }
+    ring 3
+    answer=$(bounded 2>&1) || { echo "knots.py refuses a circle of 3 files: $answer"; status=1; } ;;
 sizes)
-    plant src/model/x.c      'above 600 lines'                 "$(lines 601 'int x;')"
-    plant tests/x.py         'above 600 lines'                 "$(lines 601 'x = 1')"
     plant src/model/x.c      'src/model/x.c:2: a function of 81 lines' "void f(void)\n{\n$(lines 81 '    g();')}\n"
     plant src/model/x.c      'a function of 81 lines'          "/* long: of another */\n\nvoid f(void)\n{\n$(lines 81 '    g();')}\n"
-    crowds src/model 31      'src/model: 3'                    ''
-    crowds src/model 20      'the median function of src has 13 lines'  "$(printf '%b' "$(lines 13 '    g();')")
-"
     passes src/model/x.c                                       "/* long: one formula after the other */\nvoid f(void)\n{\n$(lines 81 '    g();')}\n"
     passes src/model/x.c                                       "void f(void)\n{\n$(lines 80 '    g();')}\n" ;;
 headers)

@@ -1,7 +1,7 @@
 #ifndef CLI_AGPT_START_H
 #define CLI_AGPT_START_H
 /* What `jotun agpt` does before a run trains: ranks on several hosts, and the run's folders. */
-#include "conf/import/agpt.h"
+#include "compat/alcf/agpt.h"
 
 /* The machine and the ranks, in one line of the log. */
 void agpt_tell(const Options *o, const AgptMachine *machine);

@@ -1,5 +1,5 @@
 /* jotun agpt: Argonne's train_aGPT_7B.sh without Python. Variables of the environment, or words NAME=VALUE,
- * are options of `jotun train` (conf/import/agpt.c); words that begin with -- are such options themselves. */
+ * are options of `jotun train` (compat/alcf/agpt.c); words that begin with -- are such options themselves. */
 #include <ctype.h>
 #include <errno.h>
 #include <stdlib.h>

@@ -8,7 +8,7 @@
 #include "cli/command.h"
 #include "cli/fairseq/fairseq.h"
 #include "conf/conf.h"
-#include "conf/import/fairseq.h"
+#include "compat/fairseq/fairseq.h"
 #include "logs/fairseq_line.h"
 
 Status cmd_fairseq_train(int argc, char **argv)

@@ -8,7 +8,7 @@
 #include "cli/setup/setup.h"
 #include "cli/setup/tokenizer.h"
 #include "comm/broadcast.h"
-#include "conf/import/agpt.h"
+#include "compat/alcf/agpt.h"
 #include "conf/value.h"
 #include "convert/weights/foreign_weights.h"
 

@@ -3,6 +3,7 @@
 #include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
+#include "base/array.h"
 #include "text/bpe/vocab.h"
 #include "text/unicode.h"
 
@@ -17,13 +18,7 @@ void decode_chain_close(DecodeChain *chain)
 
 static Status append(DecodeText *out, const void *text, int64_t bytes)
 {
-    if (out->bytes + bytes > out->capacity || !out->text) {
-        int64_t  capacity = 2 * (out->bytes + bytes) + 64;
-        uint8_t *grown = realloc(out->text, (size_t)capacity);
-        if (!grown) return fail(NO_MEMORY, "no memory to decode a token");
-        out->text     = grown;
-        out->capacity = capacity;
-    }
+    TRY(ARRAY_RESERVE(out->text, out->capacity, out->bytes + bytes + 1));
     if (bytes) memcpy(out->text + out->bytes, text, (size_t)bytes);
     out->bytes += bytes;
     return OK;
@@ -78,7 +73,7 @@ static Status cleanup(DecodeText *text)
         { " .", "." }, { " ?", "?" }, { " !", "!" }, { " ,", "," }, { " ' ", "'" }, { " n't", "n't" },
         { " 'm", "'m" }, { " do not", " don't" }, { " 's", "'s" }, { " 've", "'ve" }, { " 're", "'re" },
     };
-    for (size_t i = 0; i < sizeof pairs / sizeof pairs[0]; i++)
+    for (int i = 0; i < COUNT(pairs); i++)
         TRY(replace(text, pairs[i][0], (int64_t)strlen(pairs[i][0]), pairs[i][1],
                     (int64_t)strlen(pairs[i][1])));
     return OK;

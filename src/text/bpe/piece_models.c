@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include "base/array.h"
 #include "text/unicode.h"
 
 /* ---- BPE: the symbols before the first merge ---- */
@@ -144,16 +145,6 @@ static int64_t word_piece_encode(const BpeTokenizer *m, int32_t *ids, const uint
 
 /* ---- Unigram: the Viterbi algorithm, with sums of doubles from the beginning of the pretoken ---- */
 
-static bool nodes_reserve(PieceCache *cache, int64_t nodes)
-{
-    if (nodes <= cache->nodes) return true;
-    UnigramNode *grown = realloc(cache->node, (size_t)(2 * nodes) * sizeof *grown);
-    if (!grown) return false;
-    cache->node  = grown;
-    cache->nodes = 2 * nodes;
-    return true;
-}
-
 /* Of equal scores the first is kept. */
 static void node_relax(UnigramNode *node, int64_t from, int32_t id, double score)
 {
@@ -210,10 +201,8 @@ static int64_t unigram_encode(const BpeTokenizer *m, PieceCache *cache, int32_t 
                               int64_t bytes)
 {
     Symbols s = { .bpe = m, .ids = ids };
-    if (bytes > INT32_MAX - 1 || !nodes_reserve(cache, bytes + 1)) {
-        fail(NO_MEMORY, "no memory to encode a piece of %" PRId64 " bytes", bytes);
-        return -1;
-    }
+    if (bytes > INT32_MAX - 1) fail(BAD_FILE, "a piece of %" PRId64 " bytes is too long", bytes);
+    if (bytes > INT32_MAX - 1 || ARRAY_RESERVE(cache->node, cache->nodes, bytes + 1) != OK) return -1;
     UnigramNode *node = cache->node;
     for (int64_t i = 0; i <= bytes; i++) node[i] = (UnigramNode){ .from = -1 };
     for (int64_t at = 0; at < bytes; ) {

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include "base/array.h"
 #include "base/log.h"
 #include "text/bpe/read_json_internal.h"
 #include "text/unicode.h"

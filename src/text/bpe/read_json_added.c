@@ -79,7 +79,7 @@ Status added_tokens_read(JsonReader *r, const json_t *list)
     if (!json_is_array(list)) return fail(BAD_FILE, "%s: \"added_tokens\" is missing or no list", r->path);
     json_array_foreach((json_t *)(uintptr_t)list, i, token) {
         static const char *const flags[] = { "single_word", "lstrip", "rstrip", "normalized", "special" };
-        for (size_t k = 0; k < sizeof flags / sizeof flags[0]; k++) need_bool(r, token, flags[k]);
+        for (int k = 0; k < COUNT(flags); k++) need_bool(r, token, flags[k]);
         int64_t       id = json_id(json_object_get(token, "id"));
         const json_t *content = json_object_get(token, "content");
         TRY(check_invalid(r));

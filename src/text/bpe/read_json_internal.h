@@ -3,6 +3,7 @@
 /* Shared by the readers of the parts of a tokenizer.json. Each part of the file has a "type"; tables map the
  * types to functions. A type or value that is not implemented is refused by its name, since ignoring it would
  * give other ids, and a member that Hugging Face's library requires is required here too. */
+#include "base/array.h"
 #include "text/bpe/read_internal.h"
 
 typedef struct {
@@ -44,7 +45,7 @@ Status      fail_with_path(const JsonReader *r, Status status);
 
 Status dispatch_by_type(JsonReader *r, const json_t *part, const char *what, const JsonField *rows,
                         int count);
-#define DISPATCH(r, part, what, rows) dispatch_by_type(r, part, what, rows, sizeof rows / sizeof rows[0])
+#define DISPATCH(r, part, what, rows) dispatch_by_type(r, part, what, rows, COUNT(rows))
 Status for_each(JsonReader *r, const json_t *list, const char *what, JsonPart *read);
 
 JsonPart normalizer_read, pretokenizer_read, decoder_read, model_read, post_read, added_tokens_read;

@@ -1,5 +1,6 @@
 /* Looks characters up in the sorted ranges of characters_table.c. */
 #include "text/pretokenize/characters.h"
+#include "base/array.h"
 
 static bool in_ranges(const CharacterRange *range, int count, uint32_t point)
 {
@@ -49,7 +50,7 @@ bool character_is_chinese(uint32_t point)
         {0x3400, 0x4DBF},   {0x4E00, 0x9FFF},   {0xF900, 0xFAFF},   {0x20000, 0x2A6DF},
         {0x2A700, 0x2B73F}, {0x2B740, 0x2B81F}, {0x2B920, 0x2CEAF}, {0x2F800, 0x2FA1F},
     };
-    return point >= 0x3400 && in_ranges(ideographs, sizeof ideographs / sizeof ideographs[0], point);
+    return point >= 0x3400 && in_ranges(ideographs, COUNT(ideographs), point);
 }
 
 uint32_t character_lower(uint32_t point)

@@ -6,19 +6,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include <utf8proc.h>
+#include "base/array.h"
 #include "text/bpe/vocab.h"
 #include "text/pretokenize/characters.h"
 #include "text/unicode.h"
-
-Status normalizer_buffer_reserve(NormalizerBuffer *t, int64_t capacity)
-{
-    if (capacity <= t->capacity) return OK;
-    uint8_t *data = realloc(t->data, (size_t)capacity + (size_t)capacity / 2);
-    if (!data) return fail(NO_MEMORY, "no memory to normalize a text of %" PRId64 " bytes", capacity);
-    t->data = data;
-    t->capacity = capacity + capacity / 2;
-    return OK;
-}
 
 /* ---- the four Unicode normalization forms: decompose, order combining marks, compose ---- */
 
@@ -83,7 +74,7 @@ static int64_t form_run(Points *p, uint8_t *out, Chars text)
     decompose(p, text);
     marks_order(p);
     if (p->flags & UTF8PROC_COMPOSE) p->count = utf8proc_normalize_utf32(p->point, p->count, p->flags);
-    for (int64_t i = 0; i < p->count; i++) wrote += rune_write(out + wrote, (uint32_t)p->point[i]);
+    for (int64_t i = 0; i < p->count; i++) wrote += utf8_encode(out + wrote, (uint32_t)p->point[i]);
     return wrote;
 }
 
@@ -116,7 +107,7 @@ static int64_t last_character_bytes(Chars text, int64_t from, int64_t at)
 static Status form_runs(Points *p, NormalizerBuffer *out, Chars *text, uint32_t below, int64_t ratio)
 {
     int64_t at = 0, wrote = 0;
-    TRY(normalizer_buffer_reserve(out, text->bytes * ratio + 4));
+    TRY(ARRAY_RESERVE(out->data, out->capacity, text->bytes * ratio + 4));
     while (at < text->bytes) {
         int64_t plain  = run_bytes(*text, at, below, true);
         int64_t formed = run_bytes(*text, at + plain, below, false);
@@ -169,7 +160,7 @@ static Status unicode_form(NormalizerKind kind, NormalizerBuffer *out, Chars *te
     Status status = form_runs(&p, out, text, forms[kind].below, forms[kind].ratio);
     if (status == OK && before.bytes) {
         NormalizerBuffer spare = { 0 };
-        status = normalizer_buffer_reserve(&spare, before.bytes * forms[kind].ratio + 4);
+        status = ARRAY_RESERVE(spare.data, spare.capacity, before.bytes * forms[kind].ratio + 4);
         if (status == OK) text->first = form_first(&p, &spare, before, *text);
         free(spare.data);
     }
@@ -186,7 +177,7 @@ static bool begins(Chars text, const uint8_t *with, int bytes)
 
 static Status prepend(const NormalizerStep *s, NormalizerBuffer *out, Chars *text)
 {
-    TRY(normalizer_buffer_reserve(out, text->bytes + s->new_bytes));
+    TRY(ARRAY_RESERVE(out->data, out->capacity, text->bytes + s->new_bytes));
     memcpy(out->data, s->new, (size_t)s->new_bytes);
     memcpy(out->data + s->new_bytes, text->text, (size_t)text->bytes);
     *text = (Chars){ out->data, text->bytes + s->new_bytes, text->first ? text->first + s->new_bytes : 0 };
@@ -211,7 +202,7 @@ static int64_t growth(const NormalizerStep *s)
 static Status replace(const NormalizerStep *s, NormalizerBuffer *out, Chars *text)
 {
     int64_t wrote = 0, first = 0;
-    TRY(normalizer_buffer_reserve(out, text->bytes * growth(s)));
+    TRY(ARRAY_RESERVE(out->data, out->capacity, text->bytes * growth(s)));
     for (int64_t at = 0; at < text->bytes; ) {
         if (begins((Chars){ text->text + at, text->bytes - at, 0 }, s->old, s->old_bytes)) {
             memcpy(out->data + wrote, s->new, (size_t)s->new_bytes);
@@ -228,7 +219,7 @@ static Status replace(const NormalizerStep *s, NormalizerBuffer *out, Chars *tex
 
 static Status append(NormalizerBuffer *out, int64_t *wrote, const uint8_t *text, int64_t bytes)
 {
-    TRY(normalizer_buffer_reserve(out, *wrote + bytes));
+    TRY(ARRAY_RESERVE(out->data, out->capacity, *wrote + bytes));
     if (bytes) memcpy(out->data + *wrote, text, (size_t)bytes);
     *wrote += bytes;
     return OK;
@@ -279,23 +270,23 @@ static void strip(const NormalizerStep *s, Chars *text)
 
 static int lower_write(uint8_t *out, Rune r)
 {
-    int bytes = rune_write(out, character_lower(r.point));
-    if (r.point == 0x130) bytes += rune_write(out + bytes, 0x307);
+    int bytes = utf8_encode(out, character_lower(r.point));
+    if (r.point == 0x130) bytes += utf8_encode(out + bytes, 0x307);
     return bytes;
 }
 
-static int kept_write(uint8_t *out, Rune r, bool kept) { return kept ? rune_write(out, r.point) : 0; }
+static int kept_write(uint8_t *out, Rune r, bool kept) { return kept ? utf8_encode(out, r.point) : 0; }
 
 static int clean_write(uint8_t *out, Rune r)
 {
     if (character_is_control(r.point)) return 0;
-    return rune_write(out, r.kind & SPACE ? ' ' : r.point);
+    return utf8_encode(out, r.kind & SPACE ? ' ' : r.point);
 }
 
 static int chinese_write(uint8_t *out, Rune r)
 {
-    if (!character_is_chinese(r.point)) return rune_write(out, r.point);
-    int bytes = 1 + rune_write(out + 1, r.point);
+    if (!character_is_chinese(r.point)) return utf8_encode(out, r.point);
+    int bytes = 1 + utf8_encode(out + 1, r.point);
     out[0] = out[bytes] = ' ';
     return bytes + 1;
 }
@@ -304,8 +295,8 @@ static int nmt_write(uint8_t *out, Rune r)
 {
     static const uint32_t blanks[] = { 0x09, 0x0A, 0x0C, 0x0D, 0x1680, 0x200B, 0x200C, 0x200D, 0x200E, 0x200F,
                                        0x2028, 0x2029, 0x2581, 0xFEFF, 0xFFFD };
-    for (size_t i = 0; i < sizeof blanks / sizeof blanks[0]; i++)
-        if (r.point == blanks[i]) return rune_write(out, ' ');
+    for (int i = 0; i < COUNT(blanks); i++)
+        if (r.point == blanks[i]) return utf8_encode(out, ' ');
     bool dropped = (r.point && r.point < 0x20) || r.point == 0x7F || r.point == 0x8F || r.point == 0x9F;
     return kept_write(out, r, !dropped);
 }
@@ -325,7 +316,7 @@ static int character_write(NormalizerKind kind, uint8_t *out, Rune r)
 static Status characters(NormalizerKind kind, NormalizerBuffer *out, Chars *text)
 {
     int64_t wrote = 0, first = 0;
-    TRY(normalizer_buffer_reserve(out, 2 * text->bytes + 8));
+    TRY(ARRAY_RESERVE(out->data, out->capacity, 2 * text->bytes + 8));
     for (int64_t at = 0; at < text->bytes; ) {
         Rune r = rune_at(text->text + at, text->bytes - at);
         if (r.point == RUNE_BROKEN) out->data[wrote++] = text->text[at];
@@ -339,7 +330,7 @@ static Status characters(NormalizerKind kind, NormalizerBuffer *out, Chars *text
 
 static Status letters(NormalizerBuffer *out, Chars *text)
 {
-    TRY(normalizer_buffer_reserve(out, 2 * text->bytes));
+    TRY(ARRAY_RESERVE(out->data, out->capacity, 2 * text->bytes));
     int64_t first = (int64_t)letters_of_bytes((char *)out->data, text->text, text->first);
     int64_t bytes = (int64_t)letters_of_bytes((char *)out->data, text->text, text->bytes);
     *text = (Chars){ out->data, bytes, first };

@@ -65,7 +65,6 @@ void    normalizer_close(Normalizer *n);
 void    normalizer_buffers_close(NormalizerBuffers *buffers);
 /* A bound of the output: at most bytes * ratio + extra bytes. */
 void    normalizer_growth(const Normalizer *n, int64_t *ratio, int64_t *extra);
-Status  normalizer_buffer_reserve(NormalizerBuffer *buffer, int64_t capacity);             /* NO_MEMORY */
 
 /* The rules of a sentencepiece model as the step Precompiled applies them (text/pretokenize/precompiled.c) */
 Status  precompiled_check(const uint8_t *rules, int64_t bytes);       /* BAD_FILE: they are damaged */

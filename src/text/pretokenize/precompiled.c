@@ -4,6 +4,7 @@
  * none, and in longer ones, each character is replaced by itself. */
 #include <string.h>
 #include <utf8proc.h>
+#include "base/array.h"
 #include "text/pretokenize/normalizer.h"
 #include "text/sentencepiece/darts.h"
 #include "text/unicode.h"
@@ -103,7 +104,7 @@ static Status rule_put(Rewrite *w, const uint8_t *old, int64_t old_bytes, const 
     if (bytes > RULE_GROWTH * old_bytes)
         return fail(BAD_FILE, "a rule of the tokenizer's normalizer writes more than %d bytes for each that"
                     " it replaces", RULE_GROWTH);
-    TRY(normalizer_buffer_reserve(w->out, w->wrote + bytes));
+    TRY(ARRAY_RESERVE(w->out->data, w->out->capacity, w->wrote + bytes));
     for (int64_t at = 0, i = 0; at < bytes; i++) {
         Rune r = rune_at(new + at, bytes - at);
         character_put(w, new + at, r.bytes, i < was);
@@ -124,7 +125,7 @@ static Status cluster_put(Rewrite *w, const Rules *rules, const uint8_t *text, i
         if (rule) {
             TRY(rule_put(w, text + at, one, rule));
         } else {
-            TRY(normalizer_buffer_reserve(w->out, w->wrote + one));
+            TRY(ARRAY_RESERVE(w->out->data, w->out->capacity, w->wrote + one));
             character_put(w, text + at, one, true);
         }
         at += one;
@@ -136,7 +137,7 @@ Status precompiled_apply(const NormalizerStep *step, NormalizerBuffer *out, Char
 {
     Rules   rules = rules_of(step->old, step->old_bytes);
     Rewrite w = { .in = *text, .out = out, .beginning = true };
-    TRY(normalizer_buffer_reserve(out, text->bytes + 1));
+    TRY(ARRAY_RESERVE(out->data, out->capacity, text->bytes + 1));
     for (int64_t at = 0, bytes; at < text->bytes; at += bytes) {
         bytes = cluster_bytes(text->text + at, text->bytes - at);
         TRY(cluster_put(&w, &rules, text->text + at, bytes));

@@ -1,0 +1,482 @@
+/* Options from the variables of Argonne's train_aGPT_7B.sh: what the environment gives, what the script
+ * chooses by architecture and machine, and what it computes of them. What somebody gave on the command line
+ * counts instead of a variable, in the arithmetic too. */
+#include "compat/alcf/agpt.h"
+#include <inttypes.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include "base/file.h"
+#include "base/log.h"
+#include "conf/conf.h"
+#include "compat/alcf/agpt_internal.h"
+#include "conf/value.h"
+
+static const struct { const char *names, *fallback; } variables[VARIABLES] = {
+#define VARIABLE(id, names, text) {names, text},
+#include "compat/dialects.def"
+};
+
+void agpt_refuse(Agpt *a, const char *format, ...)
+{
+    char    why[IMPORT_LINE];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(why, sizeof why, format, arguments);
+    va_end(arguments);
+    text_list_add(&a->refused, options_hold(a->o, why));
+}
+
+const char *agpt_held(Agpt *a, const char *format, ...)
+{
+    char    text[AGPT_TEXT];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(text, sizeof text, format, arguments);
+    va_end(arguments);
+    return options_hold(a->o, text);
+}
+
+bool agpt_given(const Agpt *a, int v)
+{
+    return a->value[v].given || a->value[v].ours;
+}
+
+/* ---- what is given ---- */
+
+const Dialect *agpt_row(const char *name, const char *text)
+{
+    return dialect_find(DIALECT_ARGONNE, name, text);
+}
+
+/* Whether an option of jotun says what this variable would. */
+static bool option_instead(Agpt *a, int v)
+{
+    AgptValue     *value = &a->value[v];
+    const Options *o     = a->o;
+    const Dialect *row   = agpt_row(value->name, NULL);
+    char           text[AGPT_TEXT];
+    if (v == V_DTYPE) {
+        bool said = o->source[OPTION_bf16].kind > SOURCE_CHECKPOINT ||
+                    o->source[OPTION_fp16].kind > SOURCE_CHECKPOINT;
+        if (said) value->text = o->bf16 ? "bf16" : o->fp16 ? "fp16" : "fp32";
+        return said;
+    }
+    bool same = row && (row->verb == VERB_ALIAS || row->verb == VERB_WITH);
+    if (!same || !options_typed_by_person(o, row->option)) return false;
+    value->text = options_hold(a->o, options_value_text(text, sizeof text, o, row->option));
+    if (value->given)
+        log_line("%s counts, and %s does not", options_typed(text, sizeof text, o, row->option), value->name);
+    return true;
+}
+
+static void read_variable(Agpt *a, int v)
+{
+    AgptValue  *value = &a->value[v];
+    const char *list  = variables[v].names;
+    for (bool first = true; *list; first = false) {
+        const char *name = agpt_held(a, "%.*s", (int)strcspn(list, " "), list);
+        const char *text = getenv(name);
+        list += strlen(name) + (list[strlen(name)] == ' ');
+        if (first) value->name = name;
+        if (!text || !*text) continue; /* "" is as if it were not set, as there */
+        if (value->given) {
+            if (strcmp(text, value->text)) log_line("%s=%s is not read: %s counts", name, text, value->name);
+            continue;
+        }
+        *value = (AgptValue){.name = name, .text = options_hold(a->o, text), .given = true};
+    }
+    if (option_instead(a, v)) value->ours = true, value->given = false;
+}
+
+/* ---- what the script chooses ---- */
+
+static void choose(Agpt *a, int v, const char *text)
+{
+    if (!a->value[v].text) a->value[v].text = text;
+}
+
+/* Whether the text is a word of the list, in any case of its letters. */
+static bool is_one_of(const char *text, const char *list)
+{
+    for (size_t letters; text && *list; list += letters + (list[letters] == ' ')) {
+        letters = strcspn(list, " ");
+        if (strlen(text) == letters && !strncasecmp(text, list, letters)) return true;
+    }
+    return false;
+}
+
+static const struct { const char *name, *shape[6], *keeps; } architectures[] = {
+#define ARCHITECTURE(name, heads, layers, hidden, kv, ffn, seq, keeps)                                       \
+    {name, {#heads, #layers, #hidden, #kv, #ffn, #seq}, keeps},
+#include "compat/dialects.def"
+};
+enum { ARCHITECTURES = sizeof architectures / sizeof architectures[0] };
+
+/* Some architectures keep their shape there, whatever the variables say; here what is given counts. */
+static void choose_architecture(Agpt *a)
+{
+    static const int shape[6]   = {V_HEADS, V_NLAYERS, V_HIDDEN, V_NUM_KV_HEAD, V_FFN_HIDDEN_SIZE, V_SEQ};
+    const char      *name       = a->value[V_MODEL_ARCH].text;
+    char             known[256] = "";
+    for (int i = 0; i < ARCHITECTURES; i++) {
+        size_t used = strlen(known);
+        snprintf(known + used, sizeof known - used, "%s%s", i ? ", " : "", architectures[i].name);
+        if (strcmp(architectures[i].name, name)) continue;
+        for (int s = 0; s < 6; s++) {
+            AgptValue *value = &a->value[shape[s]];
+            bool       keeps =
+                strcmp(architectures[i].keeps, "all") && !strstr(architectures[i].keeps, value->name);
+            if (value->given && keeps && strcmp(value->text, architectures[i].shape[s]))
+                log_line("%s=%s counts; " SCRIPT " would take MODEL_ARCH=%s's %s", value->name, value->text,
+                         name, architectures[i].shape[s]);
+            choose(a, shape[s], architectures[i].shape[s]);
+        }
+#define CHOSEN(architecture, id, text)                                                                       \
+    if (!strcmp(architecture, name)) choose(a, V_##id, text);
+#include "compat/dialects.def"
+        return;
+    }
+    agpt_refuse(a,
+           "MODEL_ARCH=%s is not known; these are: %s; give one of them, or HEADS, NLAYERS, HIDDEN, "
+           "NUM_KV_HEAD, FFN_HIDDEN_SIZE and SEQ",
+           name, known);
+}
+
+static void choose_by_machine(Agpt *a)
+{
+    const AgptMachine *m = &a->found.machine;
+#define BY_HOSTS(machine_name, id, least, text)                                                              \
+    if (!strcmp(machine_name, m->name) && m->hosts >= least) choose(a, V_##id, text);
+#include "compat/dialects.def"
+#define MACHINE(name_, hosts_, tp, dtype, micro, steps)                                                      \
+    if (!strcmp(name_, m->name))                                                                             \
+        choose(a, V_TP, tp), choose(a, V_DTYPE, dtype), choose(a, V_MICRO_BATCH, micro),                     \
+            choose(a, V_GRAD_ACC_STEPS, steps);
+#include "compat/dialects.def"
+}
+
+static void read_values(Agpt *a)
+{
+    for (int v = 0; v < VARIABLES; v++) read_variable(a, v);
+    choose(a, V_MODEL_ARCH, variables[V_MODEL_ARCH].fallback);
+    choose_architecture(a);
+    choose_by_machine(a);
+#define NEEDS(id, values, other, needed)                                                                     \
+    if (is_one_of(a->value[V_##id].text, values)) choose(a, V_##other, needed);
+#include "compat/dialects.def"
+    for (int v = 0; v < VARIABLES; v++)
+        if (*variables[v].fallback) choose(a, v, variables[v].fallback);
+}
+
+/* Weights of training, validation and test, which are one text of --split. */
+static void check_splits(Agpt *a)
+{
+    static const int splits[] = {V_TRAIN_SPLIT, V_VAL_SPLIT, V_TEST_SPLIT};
+    for (int i = 0; i < 3; i++) {
+        const AgptValue *value = &a->value[splits[i]];
+        double           weight;
+        if (!value_weight(&weight, value->text, strlen(value->text)))
+            agpt_refuse(a, "%s=%s is no number from 0 on; give %s", value->name, value->text,
+                   variables[splits[i]].fallback);
+    }
+}
+
+/* ---- names of folders ---- */
+
+static const char *text_of(const Agpt *a, int v)
+{
+    return a->value[v].text ? a->value[v].text : "";
+}
+
+/* `any` replaces what a run that resumes may change: "", or "*" of a pattern. */
+static const char *run_name(Agpt *a, const char *any)
+{
+#define OWN(v) (*any ? any : text_of(a, v))
+    char    world[24], type[128] = "", model[512] = "", decay[64] = "";
+    int64_t tokens = a->value[V_TRAIN_TOKENS].text ? agpt_number(a, V_TRAIN_TOKENS) : 0;
+    snprintf(world, sizeof world, "%" PRId64, a->world);
+    if (a->value[V_TOKENIZER_TYPE].given) {
+        const char *kind = text_of(a, V_TOKENIZER_TYPE), *suffix = strstr(kind, "Tokenizer");
+        snprintf(type, sizeof type, "_tok%.*s", suffix ? (int)(suffix - kind) : 100, kind);
+    }
+    if (a->value[V_TOKENIZER_MODEL].given)
+        snprintf(model, sizeof model, "_tm%s", text_of(a, V_TOKENIZER_MODEL));
+    for (char *c = model; *c; c++)
+        if (*c == '/') *c = '_';
+    if (*text_of(a, V_LR_DECAY_ITERS)) snprintf(decay, sizeof decay, "_ldi%s", text_of(a, V_LR_DECAY_ITERS));
+    return agpt_held(a,
+                "%s-ws%s-ds-stage%s-nl%s-hs%s-mb%s-seq%s-gb%s-sp%s-pp%s-tp%s-%s-opt%s-lr%s-lwf%s_ntok%" PRId64
+                "B%s%s%s%s",
+                text_of(a, V_MODEL_ARCH), *any ? any : world, OWN(V_ZERO_STAGE), text_of(a, V_NLAYERS),
+                text_of(a, V_HIDDEN), OWN(V_MICRO_BATCH), text_of(a, V_SEQ), OWN(V_GLOBAL_BATCH), OWN(V_SP),
+                OWN(V_PP), OWN(V_TP), text_of(a, V_DTYPE), text_of(a, V_OPT), OWN(V_LR),
+                text_of(a, V_LR_WARMUP_FRAC), tokens / 1000000000, type, model, decay,
+                a->value[V_NO_FLASH_ATTN].given ? "" : "_flash");
+#undef OWN
+}
+
+static void name_folders(Agpt *a)
+{
+    enum { LETTERS_MAX = 255 }; /* of a name in a file system */
+    AgptValue *folder = &a->value[V_CKPT_DIR];
+    AgptFound *found = &a->found;
+    a->o->run_name = run_name(a, "");
+    for (const char *c = a->o->run_name; *c; c++)
+        if (*c == '/')
+            return agpt_refuse(a, "the folder of a run cannot be named %s; give values without /",
+                               a->o->run_name);
+    if (strlen(a->o->run_name) > LETTERS_MAX)
+        return agpt_refuse(
+            a,
+            "the name of the run's folder would have %zu letters, and %d are possible: %s; give a shorter "
+            "path as TOKENIZER_MODEL",
+            strlen(a->o->run_name), LETTERS_MAX, a->o->run_name);
+    if (folder->text) return;
+    if (a->value[V_SAVE].ours) {
+        folder->text = a->o->save;
+        return;
+    } /* --save on the command line */
+    if (!a->known) found->resumes = agpt_checkpoints(found, a->o->run_name, run_name(a, "*"));
+    if (found->resumes)
+        log_line(
+            "%s is resumed, a run of another world size, layout or learning rate; CKPT_DIR=DIR begins a "
+            "new one, OVERRIDE_CKPT_OPT_PARAM=1 takes the new learning rate",
+            found->run);
+    else if (*found->finished)
+        log_line("a new run begins: %s, of another world size, layout or learning rate, is finished; "
+                 "CKPT_DIR=%s with more steps continues it",
+                 found->finished, found->finished);
+    folder->text = options_hold(a->o, found->run);
+}
+
+/* ---- values to options ---- */
+
+static void set(Agpt *a, OptionIndex option, const char *text, const char *name, const char *from)
+{
+    OptionSource source = {SOURCE_PRESET, name, text, from, CONVERT_NONE};
+    if (options_set(a->o, option, text, source) != OK) agpt_refuse(a, "%s", fail_text());
+}
+
+/* What the script gives without a variable: from says how it comes about. */
+static void set_own(Agpt *a, OptionIndex option, const char *text, const char *from)
+{
+    char name[128];
+    snprintf(name, sizeof name, "--%s", option_rows[option].name);
+    set(a, option, text, name, from);
+}
+
+/* Through its row of dialects.def. A default that changes nothing is not logged. */
+static void take(Agpt *a, int v)
+{
+    const AgptValue *value = &a->value[v];
+    const Dialect   *row   = value->text ? agpt_row(value->name, value->text) : NULL;
+    if (!row || value->ours || v == V_GRAD_ACC_STEPS || v == V_TRAIN_TOKENS) return;
+    if (!value->given && row->verb == VERB_IGNORED) return;
+    SourceKind   kind   = value->given ? SOURCE_ENVIRONMENT : SOURCE_PRESET;
+    OptionSource source = {kind, value->name, value->text, SCRIPT, CONVERT_NONE};
+    if (dialect_apply(a->o, row, value->text, source) != OK) agpt_refuse(a, "%s", fail_text());
+}
+
+/* Without the flags of Llama some variables go nowhere; a wrong value of theirs is refused all the same. */
+static bool goes_nowhere(Agpt *a, int v)
+{
+    bool llama     = v == V_NUM_KV_HEAD || v == V_FFN_HIDDEN_SIZE || v == V_ROPE_THETA;
+    bool recompute = v == V_ACT_CKPT_NUM_LAYERS && !a->value[V_USE_ACTIVATION_CHECKPOINTING].given;
+    bool idle      = (llama && a->value[V_NO_LLAMA].given) || recompute;
+    if (!idle || !a->value[v].given) return idle;
+    Options      unused = {0};
+    const char  *name = a->value[v].name, *text = a->value[v].text;
+    OptionSource source = {SOURCE_ENVIRONMENT, name, text, SCRIPT, CONVERT_NONE};
+    if (dialect_apply(&unused, agpt_row(name, text), text, source) != OK) agpt_refuse(a, "%s", fail_text());
+    else log_line("%s=%s has no effect %s", name, text,
+                  recompute ? "without USE_ACTIVATION_CHECKPOINTING=1" : "with NO_LLAMA");
+    options_close(&unused);
+    return idle;
+}
+
+static bool wandb_off(const Agpt *a)
+{
+    const char *mode = text_of(a, V_WANDB_MODE), *off = text_of(a, V_WANDB_DISABLED);
+    return !strcmp(mode, "disabled") || (*off && strcmp(off, "0") && strcmp(off, "false"));
+}
+
+static void take_variables(Agpt *a)
+{
+    for (int v = 0; v < VARIABLES; v++)
+        if (!goes_nowhere(a, v) && !(v == V_WB_PROJECT && wandb_off(a))) take(a, v);
+}
+
+static void give_fixed(Agpt *a)
+{
+    static const struct { const char *without, *option, *value; } fixed[] = {
+#define FIXED(without, option, value) {without, option, value},
+#include "compat/dialects.def"
+    };
+    for (size_t i = 0; i < sizeof fixed / sizeof fixed[0]; i++) {
+        const char *off    = getenv(fixed[i].without);
+        int         option = option_find(fixed[i].option, FOR_TRAIN);
+        CHECK(option >= 0, SCRIPT " gives --%s, which is no option", fixed[i].option);
+        if (off && *off) continue;
+        if (option == OPTION_data_order && a->o->mock_data) continue;
+        set_own(a, option, fixed[i].value, SCRIPT);
+    }
+}
+
+/* ---- data and tokenizer ---- */
+
+static bool has_data(const Options *o)
+{
+    return o->data_file_list || o->data_path.count || o->train_data_path.count || o->mock_data;
+}
+
+/* As rank 0 has seen it, where that is known. */
+static bool is_file(const Agpt *a, bool *there, const char *path)
+{
+    if (!a->known) *there = file_exists(path);
+    return *there;
+}
+
+static void choose_data(Agpt *a)
+{
+    const Options *o       = a->o;
+    const char    *machine = *a->found.machine.name ? a->found.machine.name : "MACHINE";
+    const char    *dolma   = agpt_held(a, "ALCF/data-lists/%s/dolma.txt", machine);
+    a->lacks_data = !has_data(o) && !is_file(a, &a->found.data_list, dolma);
+    if (a->lacks_data)
+        agpt_refuse(a,
+               "DATA_FILE_LIST is not given, and the script's own list %s is not here; give a file whose "
+               "lines are: weight, prefix of a token file, corpus",
+               dolma);
+    else if (!has_data(o)) set(a, OPTION_data_file_list, dolma, "DATA_FILE_LIST", SCRIPT);
+    if (!o->data_file_list) return;
+    const char *slash = strrchr(o->data_file_list, '/'), *stem = slash ? slash + 1 : o->data_file_list;
+    const char *dot = strstr(stem, ".txt");
+    set_own(a, OPTION_corpus_shuffled, "true", SCRIPT);
+    set_own(a, OPTION_data_cache_path,
+            agpt_held(a, "%s/.cache/%.*s/index-cache", text_of(a, V_CKPT_DIR),
+                      dot ? (int)(dot - stem) : 200, stem),
+            "CKPT_DIR");
+}
+
+/* GPT-2's tokenizer and BookCorpus, from DATA_PARENT. */
+static void take_gpt2(Agpt *a)
+{
+    const char *parent = text_of(a, V_DATA_PARENT);
+    set(a, OPTION_tokenizer, parent, "DATA_PARENT", SCRIPT);
+    if (!has_data(a->o))
+        set(a, OPTION_data_path, agpt_held(a, "%s/BookCorpusDataset_text_document", parent), "DATA_PARENT",
+            SCRIPT);
+}
+
+/* A tokenizer that is not here says how many ids there are, which is all that training on tokens needs. */
+static void take_tokenizer(Agpt *a)
+{
+    static const struct { const char *name, *ids; } known[] = {
+#define TOKENIZER(name, ids) {name, ids},
+#include "compat/dialects.def"
+    };
+    const AgptValue *model = &a->value[V_TOKENIZER_MODEL], *type = &a->value[V_TOKENIZER_TYPE];
+    const char      *name  = model->text ? model->text : "google/gemma-7B";
+    bool             llama = type->text && !strcmp(type->text, "Llama2Tokenizer");
+    if (options_typed_by_person(a->o, OPTION_tokenizer)) return;
+    if (type->text && !strncasecmp(type->text, "gpt", 3)) return take_gpt2(a);
+    if (!model->text && llama)
+        name = is_file(a, &a->found.llama, "ALCF/tokenizer.model") ? "ALCF/tokenizer.model"
+                                                                   : "meta-llama/Llama-2-7b";
+    if (is_file(a, &a->found.tokenizer, name)) return set(a, OPTION_tokenizer, name, model->name, SCRIPT);
+    for (size_t i = 0; i < sizeof known / sizeof known[0]; i++) {
+        if (strcmp(known[i].name, name)) continue;
+        set(a, OPTION_tokenizer, "none", model->name, SCRIPT);
+        set(a, OPTION_vocabulary, known[i].ids, model->name, name);
+        a->note = agpt_held(
+            a,
+            "TOKENIZER_MODEL %s is not here: tokens are its %s ids without text, as --tokenizer none; give "
+            "its folder or file for evaluations by byte and for samples",
+            name, known[i].ids);
+        return;
+    }
+    agpt_refuse(a,
+           "TOKENIZER_MODEL=%s is no file or folder, and nothing is downloaded; give the folder of its "
+           "tokenizer.json or its sentencepiece .model, or --tokenizer bytes, without one",
+           name);
+}
+
+/* What the script's programs take beside a value, where no option of jotun gives that value. */
+static void give_beside(Agpt *a)
+{
+#define WHERE(id, values, option, text) { V_##id, values, option, text },
+    static const struct { int variable; const char *values, *option, *text; } beside[] = {
+#include "compat/dialects.def"
+    };
+    for (size_t i = 0; i < sizeof beside / sizeof beside[0]; i++) {
+        const AgptValue *value  = &a->value[beside[i].variable];
+        int              option = option_find(beside[i].option, FOR_TRAIN);
+        CHECK(option >= 0, SCRIPT " gives --%s, which is no option", beside[i].option);
+        if (!value->ours && is_one_of(value->text, beside[i].values))
+            set(a, option, beside[i].text, value->name, SCRIPT);
+    }
+}
+
+static void give_computed(Agpt *a)
+{
+    Options *o = a->o;
+    give_beside(a);
+    if (!options_typed_by_person(o, OPTION_ranks))
+        set(a, OPTION_ranks, agpt_held(a, "%" PRId64, a->world), "WORLD_SIZE",
+            "hosts, NGPU_PER_HOST, TP, PP and SP");
+    if (!a->value[V_GLOBAL_BATCH].given) take(a, V_GLOBAL_BATCH);
+    if (!a->value[V_TRAIN_ITERS].given) take(a, V_TRAIN_ITERS);
+    if (a->samples)
+        set_own(a, OPTION_train_samples, agpt_held(a, "%" PRId64, a->samples),
+                "TRAIN_TOKENS, SEQ and GLOBAL_BATCH");
+    set_own(a, OPTION_positions, agpt_held(a, "%" PRId64, 16 * agpt_number(a, V_SEQ)), "16 x SEQ");
+    set_own(a, OPTION_init_std, agpt_initial_deviation(a), "HIDDEN");
+    set_own(a, OPTION_split,
+            agpt_held(a, "%s,%s,%s", text_of(a, V_TRAIN_SPLIT), text_of(a, V_VAL_SPLIT),
+                      text_of(a, V_TEST_SPLIT)),
+            "TRAIN_SPLIT, VAL_SPLIT and TEST_SPLIT");
+    set(a, OPTION_save, text_of(a, V_CKPT_DIR), "CKPT_DIR", SCRIPT);
+    set(a, OPTION_load, text_of(a, V_CKPT_DIR), "CKPT_DIR", SCRIPT);
+    if (a->value[V_OVERRIDE_CKPT_OPT_PARAM].given)
+        set(a, OPTION_override_schedule, "true", "OVERRIDE_CKPT_OPT_PARAM", SCRIPT);
+    if (!a->value[V_EZPZ_NO_DISTRIBUTED_HISTORY].given)
+        set_own(a, OPTION_history, agpt_held(a, "%s/history", text_of(a, V_CKPT_DIR)), "CKPT_DIR");
+    if (!a->value[V_NO_TENSORBOARD].given) {
+        set_own(a, OPTION_tensorboard_dir, agpt_held(a, "%s/tensorboard", text_of(a, V_CKPT_DIR)),
+                "CKPT_DIR");
+        set_own(a, OPTION_log_timers, "true", SCRIPT);
+    }
+    if (o->wandb_project) set_own(a, OPTION_wandb_names, "argonne", SCRIPT);
+}
+
+/* All that is refused is named: each but the first, from which others may follow, in a line of the log. */
+static Status conclude(Agpt *a)
+{
+    Status status = OK;
+    for (int i = 1; i < a->refused.count; i++) log_line("%s", a->refused.text[i]);
+    Status kind = a->lacks_data && a->refused.count == 1 ? BAD_USAGE : BAD_OPTION;
+    if (a->refused.count) status = fail(kind, "%s", a->refused.text[0]);
+    else if (a->note) log_line("%s", a->note);
+    free(a->refused.text);
+    return status;
+}
+
+Status import_agpt(Options *o, const AgptFound *found)
+{
+    Agpt a = {.o = o, .known = found != NULL};
+    if (found) a.found = *found;
+    else TRY(agpt_machine(&a.found.machine));
+    read_values(&a);
+    take_variables(&a);
+    give_fixed(&a);
+    take_tokenizer(&a);
+    if (!a.refused.count) agpt_compute(&a), check_splits(&a);
+    if (!a.refused.count) name_folders(&a);
+    choose_data(&a);
+    if (!a.refused.count) give_computed(&a);
+    o->agpt_found = options_hold_bytes(o, &a.found, sizeof a.found);
+    return conclude(&a);
+}

@@ -1,0 +1,117 @@
+/* Names of other trainers: the table that dialects.def makes, and looking names up in it. */
+#include "conf/rows.h"
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+const DialectName dialect_names[DIALECTS] = {
+#define DIALECT(dialect, name, prefix) { name, prefix, #dialect },
+#include "compat/dialects.def"
+};
+
+/* Columns in the order of Dialect: verb, whose, name, given, option, conversion, words that follow, text,
+ * cure. The last two columns of a REFUSE may come as one macro of dialects.def, so they are read together. */
+const Dialect dialects[] = {
+#define ALIAS(whose, name, field) \
+    { VERB_ALIAS, DIALECT_##whose##_INDEX, name, "", OPTION_##field, CONVERT_NONE, 1, "", "" },
+#define OPTIONAL(whose, name, field, why) \
+    { VERB_OPTIONAL, DIALECT_##whose##_INDEX, name, "", OPTION_##field, CONVERT_NONE, 0, why, "" },
+#define CONVERTED(whose, name, field, conversion) \
+    { VERB_ALIAS, DIALECT_##whose##_INDEX, name, "", OPTION_##field, CONVERT_##conversion, 1, "", "" },
+#define WITH(whose, name, field, other, value) \
+    { VERB_WITH, DIALECT_##whose##_INDEX, name, "", OPTION_##field, CONVERT_NONE, OPTION_##other, value, "" },
+#define MEANS(whose, name, field, value) \
+    { VERB_MEANS, DIALECT_##whose##_INDEX, name, "", OPTION_##field, CONVERT_NONE, 0, value, "" },
+#define VALUE_MEANS(whose, name, given, field, value) \
+    { VERB_MEANS, DIALECT_##whose##_INDEX, name, given, OPTION_##field, CONVERT_NONE, 1, value, "" },
+#define IGNORED(whose, name, values, why) \
+    { VERB_IGNORED, DIALECT_##whose##_INDEX, name, "", -1, CONVERT_NONE, values, why, "" },
+#define PART(whose, name, what) \
+    { VERB_PART, DIALECT_##whose##_INDEX, name, "", -1, CONVERT_NONE, 1, what, "" },
+#define VALUE_IGNORED(whose, name, given, why) \
+    { VERB_IGNORED, DIALECT_##whose##_INDEX, name, given, -1, CONVERT_NONE, 1, why, "" },
+#define REFUSE(whose, name, ...) \
+    { VERB_REFUSE, DIALECT_##whose##_INDEX, name, "", -1, CONVERT_NONE, 0, __VA_ARGS__ },
+#define VALUE_REFUSE(whose, name, given, ...) \
+    { VERB_REFUSE, DIALECT_##whose##_INDEX, name, given, -1, CONVERT_NONE, 1, __VA_ARGS__ },
+#define REFUSE_FLAG(whose, name, ...) \
+    { VERB_REFUSE_FLAG, DIALECT_##whose##_INDEX, name, "", -1, CONVERT_NONE, 0, __VA_ARGS__ },
+#define SUGGEST(whose, name, ours) \
+    { VERB_SUGGEST, DIALECT_##whose##_INDEX, name, "", -1, CONVERT_NONE, 0, ours, "" },
+#define MISSING(whose, name, ...) \
+    { VERB_MISSING, DIALECT_##whose##_INDEX, name, "", -1, CONVERT_NONE, 0, __VA_ARGS__ },
+#include "compat/dialects.def"
+};
+const int dialect_count = sizeof dialects / sizeof dialects[0];
+
+bool dialect_has_names(const Dialect *row) { return strpbrk(row->name, " *") != NULL; }
+
+bool dialect_only_hints(const Dialect *row)
+{
+    return row->verb == VERB_SUGGEST || row->verb == VERB_MISSING;
+}
+
+/* Whether one of the row's names, "mask-type dino-*", is this one. Python scripts have --n_layer, others
+ * --n-layer. */
+static bool names_it(const char *names, const char *name)
+{
+    for (const char *a = names; *a; a += strcspn(a, " "), a += *a == ' ') {
+        const char *b = name;
+        while (*b && (*a == *b || (*a && strchr("-_", *a) && strchr("-_", *b)))) a++, b++;
+        if (*a == '*' || (!*b && (!*a || *a == ' '))) return true;
+    }
+    return false;
+}
+
+/* A row of one name has exactly that. */
+static bool named(const Dialect *row, const char *name)
+{
+    return dialect_has_names(row) ? names_it(row->name, name) : !strcmp(row->name, name);
+}
+
+/* 1: a word of YAML for true, 0: for false, -1: neither */
+static int truth_of(const char *value)
+{
+    static const char *const words[] = { "false", "no", "off", "true", "yes", "on" };
+    for (int i = 0; i < 6; i++)
+        if (!strcasecmp(value, words[i])) return i / 3;
+    return -1;
+}
+
+/* Whether a value is the one that a row is for: 0 is 0.0, and no is false; but variables of a script are
+ * compared by it as text. */
+static bool is_given(const Dialect *row, const char *value)
+{
+    char *end, *given_end;
+    const char *given = row->given;
+    if (!strcasecmp(given, value)) return true;
+    if (row->whose == DIALECT_ARGONNE_INDEX) return false;
+    if (truth_of(given) >= 0) return truth_of(given) == truth_of(value);
+    double number = strtod(value, &end), of_row = strtod(given, &given_end);
+    return end != value && !*end && given_end != given && !*given_end && number == of_row;
+}
+
+const Dialect *dialect_find(unsigned understood, const char *name, const char *value)
+{
+    for (int i = 0; i < dialect_count; i++) {
+        const Dialect *row = &dialects[i];
+        bool for_value = !*row->given || (value && is_given(row, value));
+        if (dialect_only_hints(row) || !(understood >> row->whose & 1)) continue;
+        if (for_value && named(row, name)) return row;
+    }
+    return NULL;
+}
+
+bool dialect_taken(const Dialect *row, CommandSet command)
+{
+    CommandSet others = row->whose == DIALECT_PREPROCESS_INDEX ? FOR_FAIRSEQ_PREPROCESS : FOR_CONFIG;
+    return row->option >= 0 ? option_taken(row->option, command) : (command & others) != 0;
+}
+
+const Dialect *dialect_suggestion(unsigned understood, const char *name)
+{
+    for (int i = 0; i < dialect_count; i++)
+        if (dialect_only_hints(&dialects[i]) && understood >> dialects[i].whose & 1 &&
+            names_it(dialects[i].name, name)) return &dialects[i];
+    return NULL;
+}

@@ -1,0 +1,267 @@
+/* Reads the arguments of fairseq's commands. Most are rows of a dialect (fairseq.def), one option each; the
+ * others are held until all are read, because several of them make one value: --batch-size and --max-tokens,
+ * --lr-scheduler and what belongs to it, --arch and the options that change it. */
+#include "compat/fairseq/fairseq.h"
+#include <ctype.h>
+#include <errno.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include "base/log.h"
+#include "base/shell/shell_word.h"
+#include "conf/conf.h"
+#include "compat/fairseq/fairseq_internal.h"
+#include "conf/value.h"
+
+static const struct {
+    const char *name, *text; OptionKind kind; double low, high; size_t offset; CommandSet commands;
+    const char *help;
+} held[] = {
+#define HELD(kind, field, text, low, high, name, commands, help) \
+    { name, text, KIND_##kind, low, high, offsetof(Fairseq, field), commands, help },
+#include "compat/fairseq/fairseq_combined.def"
+};
+static const struct { const char *name, *other; } also[] = {
+#define ALSO(name, other) { name, other },
+#include "compat/fairseq/fairseq_combined.def"
+};
+const char *fairseq_command(const Options *o)
+{
+    return o->command == FOR_EVAL ? "fairseq-eval-lm" : "fairseq-train";
+}
+
+const char *fairseq_held_name(int argument) { return held[argument].name; }
+
+/* ---- values ---- */
+
+Status fairseq_give(Options *o, OptionIndex option, const char *from, const char *format, ...)
+{
+    char name[128], value[1200];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(value, sizeof value, format, arguments);
+    va_end(arguments);
+    snprintf(name, sizeof name, "--%s", option_rows[option].name);
+    return options_set(o, option, value, (OptionSource){ SOURCE_CONFIG_FILE, name, "", from, CONVERT_NONE });
+}
+
+Status fairseq_give_typed(Options *o, const Fairseq *f, OptionIndex option, int argument, const char *format,
+                          ...)
+{
+    char value[1200];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(value, sizeof value, format, arguments);
+    va_end(arguments);
+    if (!f->typed[argument]) return fairseq_give(o, option, "fairseq's default", "%s", value);
+    return options_set(o, option, value,
+                       (OptionSource){ SOURCE_COMMAND_LINE, f->typed[argument], value, "", CONVERT_NONE });
+}
+
+static Status held_number(void *field, int argument, const char *typed, const char *value)
+{
+    char  *end;
+    double low = held[argument].low, high = held[argument].high;
+    bool   whole = held[argument].kind == KIND_INT;
+    errno = 0;
+    double read = strtod(value, &end);
+    bool   number = end != value && !*end && !isspace((unsigned char)*value) && !strpbrk(value, "xXnN");
+    if (number && whole) number = read == floor(read) && !strpbrk(value, ".eE");
+    if (!number || read < low || read > high)
+        return fail(BAD_OPTION, "%s %s is %s; give a value from %.15g to %.15g", typed, value,
+                    number  ? "out of range"
+                    : whole ? "not a whole number"
+                            : "not a decimal number",
+                    low, high);
+    if (whole) *(OptionINT *)field = (int64_t)read;
+    else       *(OptionREAL *)field = read;
+    return OK;
+}
+
+static Status held_set(Options *o, Fairseq *f, int argument, const char *typed, const char *value)
+{
+    void *field = (char *)f + held[argument].offset;
+    if (f->typed[argument] && held[argument].kind != KIND_FLAG)
+        log_line("%s %s replaces the one before it: the last one counts", typed, value);
+    f->typed[argument] = options_hold(o, typed);
+    switch (held[argument].kind) {
+    case KIND_FLAG: *(OptionFLAG *)field = true; return OK;
+    case KIND_TEXT: *(OptionTEXT *)field = options_hold(o, value); return OK;
+    default:        return held_number(field, argument, typed, value);
+    }
+}
+
+static void held_defaults(Fairseq *f)
+{
+    for (int i = 0; i < FAIRSEQ_HELD; i++) {
+        void *field = (char *)f + held[i].offset;
+        if (held[i].kind == KIND_TEXT) *(OptionTEXT *)field = held[i].text;
+        if (held[i].kind == KIND_INT)  *(OptionINT  *)field = strtoll(held[i].text, NULL, 10);
+        if (held[i].kind == KIND_REAL) *(OptionREAL *)field = strtod(held[i].text, NULL);
+    }
+}
+
+static int held_find(const char *name)
+{
+    for (size_t i = 0; i < sizeof also / sizeof also[0]; i++)
+        if (!strcmp(also[i].name, name)) name = also[i].other;
+    for (int i = 0; i < FAIRSEQ_HELD; i++)
+        if (!strcmp(held[i].name, name)) return i;
+    return -1;
+}
+
+/* ---- arguments ---- */
+
+static bool is_flag(const Dialect *row)
+{
+    switch (row->verb) {
+    case VERB_MEANS:       return !*row->given;
+    case VERB_IGNORED:     return row->values == 0;
+    case VERB_ALIAS:       return option_rows[row->option].kind == KIND_FLAG;
+    case VERB_REFUSE_FLAG: return true;
+    default:               return false;
+    }
+}
+
+static Status unknown(const Options *o, const char *typed)
+{
+    const char *nearest = option_nearest(typed + 2, o->command, DIALECT_FAIRSEQ_LINE), *name = typed + 2;
+    int letters = (int)strlen(name), near = letters < 12 ? letters / 3 : 4;
+    if (nearest) near = word_distance(name, nearest);
+    for (int i = 0; i < FAIRSEQ_HELD; i++)
+        if (word_distance(name, held[i].name) <= near)
+            near = word_distance(name, held[i].name), nearest = held[i].name;
+    if (nearest)
+        return fail(BAD_USAGE, "%s is no argument of %s; did you mean --%s?", typed, fairseq_command(o),
+                    nearest);
+    return fail(BAD_USAGE,
+                "%s is no argument of %s, nor an option of jotun %s; docs/howto/from-fairseq.md has "
+                "those that are understood",
+                typed, fairseq_command(o), command_name(o->command));
+}
+
+/* The window of an evaluation is an option of its own. */
+static const Dialect *row_of(const Options *o, Dialect *here, const char *name, const char *value)
+{
+    const Dialect *row = dialect_find(DIALECT_FAIRSEQ_LINE, name, value);
+    if (!row || o->command != FOR_EVAL || row->option != OPTION_sequence) return row;
+    *here = *row;
+    here->option = OPTION_context;
+    return here;
+}
+
+/* Arguments of training that fairseq-eval-lm takes as well say nothing there. */
+static bool idle(const Options *o, const Dialect *row)
+{
+    return o->command == FOR_EVAL && row->option >= 0 && !option_taken((OptionIndex)row->option, o->command);
+}
+
+/* One argument with its value. Returns the words it has taken in *used. */
+static Status take(Options *o, Fairseq *f, int *used, int count, char **word)
+{
+    char typed[128], name[128], *equals = strchr(word[0], '=');
+    Dialect here;
+    if (snprintf(typed, sizeof typed, "%.*s", (int)strcspn(word[0], "="), word[0]) >= (int)sizeof typed)
+        return fail(BAD_USAGE, "%s... is no argument of %s", typed, fairseq_command(o));
+    snprintf(name, sizeof name, "%s", !strcmp(typed, "-a") ? "arch" : typed + 2);
+    const char    *value = equals ? equals + 1 : count > 1 ? word[1] : NULL;
+    int            argument = held_find(name);
+    const Dialect *row = argument < 0 ? row_of(o, &here, name, value) : NULL;
+    bool flag = argument >= 0 ? held[argument].kind == KIND_FLAG : row && is_flag(row);
+    if (argument < 0 && !row) {                                          /* an option of jotun's own */
+        int option = option_find(name, o->command);
+        if (option < 0) return unknown(o, typed);
+        *used = equals || option_rows[option].kind == KIND_FLAG ? 1 : 2;
+        return options_words(o, SOURCE_COMMAND_LINE, "", *used < count ? *used : count, word);
+    }
+    *used = equals || flag ? 1 : 2;
+    if (flag && equals) return fail(BAD_OPTION, "%s takes no value in fairseq; leave =%s out", typed, value);
+    if (!flag && !value) return fail(BAD_USAGE, "%s needs a value", typed);
+    if (!flag && !equals && value[0] == '-' && value[1] == '-')
+        return fail(BAD_USAGE, "%s needs a value, and %s follows it", typed, value);
+    if (argument >= 0) return held_set(o, f, argument, typed, value);
+    OptionSource source = { SOURCE_COMMAND_LINE, typed, flag ? "" : value, "", CONVERT_NONE };
+    if (!idle(o, row)) return dialect_apply(o, row, flag ? NULL : value, source);
+    log_line("%s is ignored: it is of training", typed);
+    return OK;
+}
+
+/* ---- the commands ---- */
+
+static Status folder_of(Fairseq *f, const Options *o, int words, const char *word)
+{
+    if (words == 0 && o->mock_data && o->command != FOR_EVAL) f->data = ".";
+    else if (words != 1)
+        return fail(BAD_USAGE,
+                    "%s needs one folder of data, that of fairseq-preprocess --destdir, and %d are given",
+                    fairseq_command(o), words);
+    else f->data = word;
+    const char *colon = strchr(f->data, ':');
+    if (!colon || !colon[1]) return OK;
+    return fail(BAD_OPTION,
+                "%s: several folders, which fairseq reads in turn, one each epoch; give one: jotun data "
+                "merge joins their token files",
+                f->data);
+}
+
+static Status read_words(Options *o, Fairseq *f, int argc, char **argv)
+{
+    const char *folder = NULL;
+    int words = 0;
+    for (int i = 0, used; i < argc; i += used) {
+        used = 1;
+        if (argv[i][0] == '-' && argv[i][1]) TRY(take(o, f, &used, argc - i, argv + i));
+        else words++, folder = argv[i];
+    }
+    return folder_of(f, o, words, folder);
+}
+
+Status fairseq_no_checkpoint(const Options *o)
+{
+    const Fairseq *f = o->fairseq;
+    const char    *dot = strrchr(f->path, '.');
+    bool           file = dot && !strcmp(dot, ".pt");
+    return fail(BAD_FILE, "%s %s: %s%s%sholds no checkpoint; give a file of fairseq's own (model.pt), or the "
+                "folder that fairseq-train --save-dir wrote", f->typed[HELD_path], f->path,
+                file ? "no such file, and " : "", file ? o->load : "", file ? " " : "");
+}
+
+Status import_fairseq(Options *o, int argc, char **argv)
+{
+    Fairseq zero = { .data = "." };
+    held_defaults(&zero);
+    Fairseq *f = (Fairseq *)(uintptr_t)options_hold_bytes(o, &zero, sizeof zero);
+    o->fairseq = f;
+    TRY(read_words(o, f, argc, argv));
+    return o->command == FOR_EVAL ? fairseq_eval_complete(o, f) : fairseq_train_complete(o, f);
+}
+
+bool fairseq_argument(FairseqArgument *out, int i, CommandSet command)
+{
+    static const char *const values[] = { [KIND_INT] = "N", [KIND_REAL] = "X", [KIND_TEXT] = "TEXT",
+                                          [KIND_FLAG] = "" };
+    bool unset = *held[i].text == '-' || !strcmp(held[i].text, "0") || !strcmp(held[i].text, "false");
+    *out = (FairseqArgument){ held[i].name, values[held[i].kind], unset ? "" : held[i].text, held[i].help };
+    return (held[i].commands & command) == command;
+}
+
+int fairseq_arguments(void) { return FAIRSEQ_HELD; }
+
+void fairseq_show(FILE *out, const Options *o)
+{
+    fprintf(out, "jotun %s", command_name(o->command));
+    for (int i = 0; i < OPTIONS; i++) {
+        char value[1300];
+        const TextList *list = option_rows[i].kind == KIND_LIST ? option_field_of(o, i) : NULL;
+        if (!option_taken(i, o->command) || o->source[i].kind < SOURCE_CONFIG_FILE) continue;
+        options_value_text(value, sizeof value, o, i);
+        fprintf(out, " --%s", option_rows[i].name);
+        if (option_rows[i].kind == KIND_FLAG && strcmp(value, "true")) fputs("=false", out);
+        if (option_rows[i].kind == KIND_FLAG) continue;
+        for (int w = 0; w < (list ? list->count : 1); w++) {
+            fputc(' ', out);
+            shell_word_write(out, list ? list->text[w] : value);
+        }
+    }
+}

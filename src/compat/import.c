@@ -1,0 +1,99 @@
+/* What is said of other trainers' files, and one option of them at a time. */
+#include "compat/import.h"
+#include <stdlib.h>
+#include "base/log.h"
+#include "conf/conf.h"
+#include "conf/value.h"
+
+void import_remark(Import *m, Options *o, const char *from, const char *text)
+{
+    char line[3 * IMPORT_LINE];
+    snprintf(line, sizeof line, "%s: %s", from, text);
+    for (char *c = line; *c; c++)
+        if ((unsigned char)*c < ' ') *c = ' '; /* a comment is one line */
+    text_list_add(&m->remarks, options_hold(o, line));
+}
+
+void import_refuse(Import *m, Options *o, const char *from, const char *why)
+{
+    char text[IMPORT_LINE + 16];
+    snprintf(text, sizeof text, "not taken: %s", why);
+    import_remark(m, o, from, text);
+    log_line("%s: %s", from, why);
+    m->refused++;
+}
+
+/* What is ignored makes a remark instead of a line in the log. */
+static void notes_end(Import *m, Options *o, const char *from, Status status)
+{
+    for (int i = 0; i < o->notes->count; i++) import_remark(m, o, from, o->notes->text[i]);
+    free(o->notes->text);
+    o->notes = NULL;
+    if (status == OK) m->taken++;
+    else {
+        char why[FAIL_BYTES];
+        snprintf(why, sizeof why, "%s", fail_text());
+        import_refuse(m, o, from, why);
+    }
+}
+
+void import_take(Import *m, Options *o, const char *from, int count, char **words)
+{
+    TextList notes = {0};
+    o->notes       = &notes;
+    notes_end(m, o, from, options_words(o, SOURCE_CONFIG_FILE, from, count, words));
+}
+
+void import_take_name(Import *m, Options *o, const char *from, const Dialect *row, const char *name,
+                      const char *value)
+{
+    TextList     notes  = {0};
+    OptionSource source = {SOURCE_CONFIG_FILE, name, value, from, CONVERT_NONE};
+    o->notes            = &notes;
+    notes_end(m, o, from, dialect_apply(o, row, value, source));
+}
+
+void import_gelu(Import *m, Options *o, const char *from)
+{
+    char word[] = "--gelu-approximate=none", *words[] = { word };
+    bool other = o->swiglu || o->geglu || o->quick_geglu || o->squared_relu || o->relu;
+    if (other || !o->disable_bias || options_said(o, OPTION_gelu_approximate)) return;
+    import_remark(m, o, from, "GELU is by tanh there where it is fused with a bias, and by erf where linear "
+                  "layers have none: --gelu-approximate none");
+    import_take(m, o, from, 1, words);
+}
+
+void import_data_order(Import *m, Options *o, const char *from, const char *order)
+{
+    static const OptionIndex data[] = {OPTION_data_path, OPTION_train_data_path, OPTION_data_file_list};
+    char                     word[64], text[IMPORT_LINE], *words[] = { word };
+    if (options_said(o, OPTION_data_order)) return;
+    for (size_t i = 0; i < sizeof data / sizeof data[0]; i++) {
+        if (!options_said(o, data[i])) continue;
+        snprintf(word, sizeof word, "--data-order=%s", order);
+        snprintf(text, sizeof text, "samples come in the order that they have there, and data sets are "
+                 "blended as there: %s", word);
+        import_remark(m, o, from, text);
+        import_take(m, o, from, 1, words);
+        return;
+    }
+}
+
+void import_show(FILE *out, const Import *m)
+{
+    for (int i = 0; i < m->remarks.count; i++) fprintf(out, "# %s\n", m->remarks.text[i]);
+    if (m->remarks.count) fprintf(out, "\n");
+}
+
+Status import_ends(const Import *m, const char *path)
+{
+    if (!m->refused) return OK;
+    return fail(BAD_OPTION, "%s: %d of its %d options %s not taken, as said above; the others are written",
+                path, m->refused, m->refused + m->taken, m->refused == 1 ? "is" : "are");
+}
+
+void import_close(Import *m)
+{
+    free(m->remarks.text);
+    *m = (Import){0};
+}

@@ -1,0 +1,49 @@
+#ifndef COMPAT_IMPORT_H
+#define COMPAT_IMPORT_H
+/* Options from other trainers' files. For `jotun config`: a script or list of arguments of Megatron-LM or its
+ * DeepSpeed forks (--from-megatron), a model configuration of NeMo (--from-nemo). Nothing is executed. What
+ * cannot be taken is refused with its file, line, reason and cure; the rest is taken all the same, so that
+ * one run names everything. */
+#include <stdio.h>
+#include "conf/conf.h"
+#include "conf/rows.h"
+
+/* remarks: what was ignored, refused or not followed, a line each; owned by the options. */
+typedef struct {
+    TextList remarks;
+    int      taken, refused;
+} Import;
+
+/* Values are as strong as those of a file of --config. BAD_FILE where the file cannot be read at all. */
+Status import_megatron(Import *import, Options *o);  /* o->from_megatron: FILE [ARGUMENT...] */
+Status import_nemo(Import *import, Options *o);      /* o->from_nemo */
+void   import_show(FILE *out, const Import *import); /* as comments of YAML */
+/* BAD_OPTION where something was refused. */
+Status import_ends(const Import *import, const char *path);
+void   import_close(Import *import);
+
+/* The file of --deepspeed-config, whose values are as strong as those of a file of --config: for all commands
+ * that take the option, after everything else was read. What is not taken as it is given is a line in the
+ * log. BAD_OPTION where something is refused, after a line for each. */
+Status deepspeed_config_read(Options *o, ConfigTexts *texts);
+
+/* For the files that read one kind. from: "run.sh:12" */
+enum { IMPORT_LINE = 1400 };
+
+void import_remark(Import *m, Options *o, const char *from, const char *text);
+void import_refuse(Import *m, Options *o, const char *from, const char *why); /* and a line in the log */
+/* One option with its values, as words of a command line. What is ignored makes a remark instead of a line in
+ * the log. */
+void import_take(Import *m, Options *o, const char *from, int count, char **words);
+/* One name of a file's own dialect with its value, by the name as it is written there. */
+void import_take_name(Import *m, Options *o, const char *from, const Dialect *row, const char *name,
+                      const char *value);
+/* After all options: Megatron-LM computes GELU by erf where no linear layer has a bias to fuse it with. */
+void import_gelu(Import *m, Options *o, const char *from);
+/* After all options: samples come in the order of the program that the file is for, where it names data. */
+void import_data_order(Import *m, Options *o, const char *from, const char *order);
+/* DeepSpeed's JSON, held against the options that the command line gave before. */
+void import_deepspeed(Import *m, Options *o, const char *from, const char *text);
+/* The same of a file. BAD_FILE where it cannot be read at all. */
+Status import_deepspeed_file(Import *m, Options *o, const char *path);
+#endif
