@@ -233,7 +233,7 @@ def words(folder):
     lines = written(folder, "lists.jsonl", {"text": ["a", "b"]})
     done = refused('"text": the value of the key is not a string, at byte 9 of the line: write it', "prepare", "--input", lines, "--output-prefix", prefix)
     expect(done.stderr, 'the line has "text"' in done.stderr, False)
-    big = written(folder, "big.json", model(("Å", 300, False, False), normalizer=None))
+    big = written(folder, "big.json", model(("Å", 262, False, False), normalizer=None))
     run.jotun("prepare", "--input", written(folder, "big.txt", "a\nÅ\n".encode()), "--tokenizer", big, "--output-prefix", prefix)
     done = refused("is none of the 257 of --tokenizer bytes", "data", "cat", prefix + "_text_document", "--tokenizer", "bytes")
     expect("printed before it fails", done.stdout, "")
