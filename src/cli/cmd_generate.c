@@ -2,6 +2,7 @@
  * checkpoint, on one rank or many. Data-parallel ranks share the prompts; rank 0 prints. */
 #include <stdlib.h>
 #include <string.h>
+#include "base/array.h"
 #include "base/integer.h"
 #include "base/log.h"
 #include "base/random.h"
@@ -123,7 +124,7 @@ static void fit(Task *task)
 static void report_greedy(const Options *o)
 {
     static const OptionIndex idle[] = { OPTION_top_k, OPTION_top_p, OPTION_min_p, OPTION_sampling_seed };
-    for (size_t i = 0; o->temperature <= 0 && i < sizeof idle / sizeof idle[0]; i++)
+    for (size_t i = 0; o->temperature <= 0 && i < COUNT(idle); i++)
         if (options_typed_by_person(o, idle[i]))
             log_line("%s has no effect with --temperature 0", o->source[idle[i]].name);
 }

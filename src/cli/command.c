@@ -1,13 +1,14 @@
 /* The table of the commands, and which of them the first one or two words of the command line name. */
 #include "cli/command.h"
 #include <string.h>
+#include "base/array.h"
 #include "conf/rows.h"
 
 const Command commands[] = {
 #define COMMAND(function, name, takes, words, job) { name, words, job, takes, cmd_##function },
 #include "cli/commands.def"
 };
-const int command_count = sizeof commands / sizeof commands[0];
+const int command_count = COUNT(commands);
 
 static const struct { const char *word, *cure; } insteads[] = {
 #define INSTEAD(word, cure) { word, cure },
@@ -56,7 +57,7 @@ static Status unknown(int argc, char **argv)
 {
     char known[256] = "";
     size_t used = 0;
-    for (size_t i = 0; i < sizeof insteads / sizeof insteads[0]; i++)
+    for (size_t i = 0; i < COUNT(insteads); i++)
         if (!strcmp(argv[0], insteads[i].word))
             return fail(BAD_USAGE, "%s is no command; %s", argv[0], insteads[i].cure);
     bool half = argc == 1 || argv[1][0] == '-';

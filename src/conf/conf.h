@@ -84,7 +84,8 @@ Status options_take_schedule(Options *o);
  * --global-batch-size is another one than the checkpoint's. */
 Status options_keep_lengths(Options *o);
 /* The options of the schedule of o->checkpoint, and what they follow from; the others, and what the
- * checkpoint does not tell, are those of `o`. The caller closes `was`, after a failure too; it points into `o`. */
+ * checkpoint does not tell, are those of `o`. The caller closes `was`, after a failure too; it points into
+ * `o`. */
 Status options_saved_schedule(Options *was, const Options *o);
 /* A run that resumes from the checkpoint at `path`, after options_derive and with o->checkpoint filled in:
  * BAD_OPTION where a row differs that has to be the checkpoint's (conf/resume.c), with all of them, both

@@ -50,7 +50,7 @@ typedef struct {
     unsigned    lacks;                     /* of these bits those that it does not have; 0: it has both */
     int64_t     step, samples, updates;    /* steps done, samples consumed, optimizer updates done */
     int64_t     updated_samples;           /* of the steps that were updates, as the schedules count them */
-    int64_t     step_samples;              /* of which each of these steps counted as so many; 0: as its own */
+    int64_t     step_samples;              /* as which each of these steps counted; 0: as its own */
     uint64_t    seed;                      /* of initialisation, data order and dropout */
     /* Texts are for saving; after reading, checkpoint_facts alone has them. */
     const char *options;                   /* the resolved options as one JSON object */

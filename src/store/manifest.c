@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <xxhash.h>
+#include "base/array.h"
 #include "base/file.h"
 #include "store/tensor_entry.h"
 
@@ -149,7 +150,7 @@ static Status checksum_of(char out[24], const json_t *root)
 
 static const struct { unsigned bit; const char *name; } parts[] = {
     { CHECKPOINT_STATES, "optimizer states" }, { CHECKPOINT_POSITION, "position" } };
-enum { PARTS = sizeof parts / sizeof *parts };
+enum { PARTS = COUNT(parts) };
 
 static json_t *lacks_json(unsigned lacks)
 {

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include "base/array.h"
 #include "base/file.h"
 
 static bool has_suffix(const char *name, const char *end)
@@ -69,7 +70,7 @@ static Status folder_find(TokenizerFile *f, const char *name)
     if (snprintf(f->folder, sizeof f->folder, "%s", name) >= (int)sizeof f->folder)
         return fail(BAD_OPTION, "--tokenizer %.60s...: the path has more than %zu bytes", name,
                     sizeof f->folder - 1);
-    for (size_t i = 0; i < sizeof in_folders / sizeof in_folders[0]; i++) {
+    for (size_t i = 0; i < COUNT(in_folders); i++) {
         bool found = tokenizer_file_beside(f->path, f, in_folders[i].path);
         if (in_folders[i].merges) found = tokenizer_file_beside(f->merges, f, in_folders[i].merges) && found;
         f->kind = in_folders[i].kind;

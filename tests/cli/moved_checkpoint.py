@@ -127,10 +127,12 @@ def damage(copied, empty, data):
     merges[0], merges[1] = merges[1], merges[0]
     json.dump(other, open(given, "w"))
     refused(["is not the one that", "was trained with"], *generate, "--tokenizer", given, cwd=empty)
-    # another step was whole: a resumed run saves a whole copy again, and no link to a damaged one
-    open(file, "wb").write(kept[:-2] + b" " + kept[-1:])
+    # a run that resumes with a whole tokenizer saves that, and no link to the damaged one of the step before
     before = os.path.join(copied, "step_00000004")
-    jotun("train", "--data-path", data, *run.MODEL, "--vocab-size", 300, "--load", before, "--save", copied, "--train-iters", 8, "--save-interval", 4, cwd=empty)
+    open(os.path.join(before, "tokenizer", "tok.json"), "wb").write(kept[:-2] + b" " + kept[-1:])
+    again = os.path.join(empty, "tok.json")
+    open(again, "wb").write(kept)
+    jotun("train", "--data-path", data, *run.MODEL, "--vocab-size", 300, "--load", before, "--tokenizer", again, "--save", copied, "--train-iters", 8, "--save-interval", 4, cwd=empty)
     jotun("checkpoint", "verify", os.path.join(copied, "step_00000008"), cwd=empty)
     renamed = os.path.join(copied, "step_00000007")
     os.rename(os.path.join(copied, "step_00000008"), renamed)

@@ -4,7 +4,7 @@
 #include "base/integer.h"
 #include "base/random.h"
 #include "cli/setup/tokenizer.h"
-#include "corpus/read/utf8.h"
+#include "base/utf8.h"
 #include "text/bytes.h"
 #include "text/decoder.h"
 #include "train/trainer.h"

@@ -27,7 +27,8 @@ static Rates rates_of(const Options *o)
     Rates r = {
         .lr = setup_lr(o), .decay = setup_weight_decay(o), .at = o->checkpoint.updated_samples, .unit = 1};
     if (r.lr.by_steps) r.unit = (int64_t)r.lr.step;
-    if (o->checkpoint.foreign && r.at == 0) r.at = o->checkpoint.step * o->global_batch; /* it does not say its samples */
+    bool unknown = o->checkpoint.foreign && r.at == 0;               /* it does not say its samples */
+    if (unknown) r.at = o->checkpoint.step * o->global_batch;
     else if (r.lr.by_steps && o->checkpoint.step_samples) r.at = r.at / o->checkpoint.step_samples * r.unit;
     return r;
 }

@@ -1,5 +1,6 @@
 /* Arguments that are read beside others of the same command line. */
 #include "compat/megatron/beside.h"
+#include "compat/megatron/partition.h"
 #include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
@@ -274,6 +275,7 @@ bool beside_take(Import *m, Options *o, const TextList *words, const char *from,
     name_placeholders(m, o, from, count, word);
     return take_experts(m, o, words, from, count, word) || take_optimizers(m, o, words, from, word) ||
            take_profile(m, o, from, count, word) || (count == 2 && take_tokens(m, o, words, from, word)) ||
+           partition_take(m, o, words, from, word) ||
            (count == 2 && take_gate(m, o, words, from, word)) || refuse_several(m, o, from, count, word);
 }
 
