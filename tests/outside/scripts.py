@@ -103,7 +103,7 @@ class Bash:
                 continue
             args += ["--symlink", os.readlink(path), path] if os.path.islink(path) else ["--ro-bind-try", path, path] if os.path.isdir(path) else []
         args += ["--proc", "/proc", "--dev", "/dev", "--size", "33554432", "--tmpfs", "/tmp", "--tmpfs", "/run", "--bind", os.path.join(self.folder, "view"), self.top,
-                 "--bind", self.folder, "/rec", "--clearenv", "--setenv", "PATH", "/rec/bin:/usr/local/bin:/usr/bin:/bin", "--setenv", "HOME", "/home/user",
+                 "--bind", self.folder, "/rec", "--clearenv", "--setenv", "PATH", "/rec/bin:/usr/local/bin:/usr/bin:/bin", "--setenv", "HOME", "/nowhere",
                  "--setenv", "USER", "user", "--setenv", "BASH_ENV", "/rec/prelude", "--setenv", "REC_LENIENT", "1" if lenient else ""]
         for name, value in variables.items():
             args += ["--setenv", name, value]
@@ -179,7 +179,7 @@ def without_placeholders(text):
 class Answer:
     """One run of jotun config. why: its refusals, [text]; values: option -> text, defaults included."""
     def __init__(self, script, words=(), variables=None):
-        env = {"PATH": os.environ["PATH"], "HOME": "/home/user"}
+        env = {"PATH": os.environ["PATH"], "HOME": "/nowhere"}
         command = [JOTUN, "config", "--from-megatron", *[f"{name}={value}" for name, value in (variables or {}).items()], script, *words]
         try:
             ran = subprocess.run(command, capture_output=True, text=True, errors="replace", env=env, cwd=os.path.dirname(script), timeout=120, check=False)
