@@ -324,8 +324,8 @@ static Status family_find(Family *family, const json_t *config, const char *path
                     "model_type %.60s, as a folder of its own; these are supported: %s", path,
                     type ? type : "(none)", json_string_value(part), known);
     return fail(BAD_FILE, "%s: model_type %.60s is not supported; these are: %s. If its weights have the "
-                "names and the meaning of one of them, as many Llama models of other names do, write that one as "
-                "model_type and its class into architectures; else no layer of it is built here", path,
+                "names and the meaning of one of them, as many Llama models of other names do, write that "
+                "one as model_type and its class into architectures; else no layer of it is built here", path,
                 type ? type : "is missing,", known);
 }
 
