@@ -367,7 +367,7 @@ static void take_call(Import *m, Options *o, const LaunchCall *s, const char *pa
     name_split(m, o);
     take_one_duration(m, o);
     leave_out_gelu(m, o);
-    beside_defaults(m, o, path);
+    beside_defaults(m, o, &words, path);
     required_check(m, o, path);
     import_gelu(m, o, path);
     import_data_order(m, o, path, orders_as_forks(&words) ? "megatron-deepspeed" : "megatron");
