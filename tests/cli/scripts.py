@@ -20,7 +20,7 @@ COMPUTED = {"nemo_gpt_126m.yaml": {"lr-decay-iters": "50000", "apply-layernorm-1
 ONE_RANK = {"tensor-model-parallel-size": 1, "pipeline-model-parallel-size": 1, "context-parallel-size": 1, "expert-model-parallel-size": 1}
 # What a run writes goes to the temporary folder, whatever the script says.
 WRITTEN = ["save", "load", "tensorboard-dir", "wandb-save-dir", "data-cache-path"]
-DROPPED_ON_ONE_RANK = ["num-layers-per-virtual-pipeline-stage", "num-virtual-stages-per-pipeline-rank"]
+DROPPED_ON_ONE_RANK = ["pipeline-model-parallel-layout", "num-layers-per-virtual-pipeline-stage", "num-virtual-stages-per-pipeline-rank"]
 SMALL = {"num-layers": 2, "hidden-size": 32, "ffn-hidden-size": 64, "num-attention-heads": 4, "seq-length": 32, "max-position-embeddings": 32,
          "micro-batch-size": 1, "global-batch-size": 2, "split": "90,10,0", "vocab-size": 257, "tokenizer": "bytes",
          "log-interval": 1, "init-method-std": 0.02}
