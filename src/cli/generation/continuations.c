@@ -4,6 +4,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include "base/array.h"
 #include "base/log.h"
 #include "base/seam.h"
 #include "base/json_text.h"
@@ -41,11 +42,9 @@ void continuations_close(Continuations *c)
 
 enum { PROGRESS_SECONDS = 10 };
 
-static double seconds_since(int64_t clock) { return (double)(seam.clock() - clock) * 1e-9; }
-
 void continuations_tell(const Continuations *c)
 {
-    double seconds = seconds_since(c->begun);
+    double seconds = seam_seconds_since(c->begun);
     log_line("%lld of %lld texts, %lld tokens in %.3f s, %.1f tokens/s", (long long)c->next,
              (long long)(c->prompts->count * c->each), (long long)c->tokens, seconds,
              (double)c->tokens / fmax(seconds, 1e-9));
@@ -167,14 +166,8 @@ static bool logprobs_take(TokenLogprobs *to, const GeneratedToken *made)
 
 static bool token_keep(Continuation *k, const GeneratedToken *made, bool with_logprobs)
 {
-    if (k->count == k->room) {
-        k->room = k->room ? 2 * k->room : 32;
-        int32_t *id = realloc(k->id, (size_t)k->room * sizeof *id);
-        if (id) k->id = id;
-        TokenLogprobs *all = with_logprobs ? realloc(k->logprobs, (size_t)k->room * sizeof *all) : NULL;
-        if (all) k->logprobs = all;
-        if (!id || (with_logprobs && !all)) return false;
-    }
+    if (ARRAY_RESERVE(k->id, k->room, k->count + 1) != OK) return false;
+    if (with_logprobs && ARRAY_RESERVE(k->logprobs, k->logprobs_room, k->count + 1) != OK) return false;
     if (with_logprobs && !logprobs_take(&k->logprobs[k->count], made)) return false;
     k->id[k->count++] = made->id;
     return true;
@@ -215,11 +208,11 @@ static void progress(void *context, EngineUse use)
 {
     Continuations *c = context;
     int64_t all = 0;
-    if (seconds_since(c->reported) < PROGRESS_SECONDS || (!c->lines && c->tokens > 0)) return;
+    if (seam_seconds_since(c->reported) < PROGRESS_SECONDS || (!c->lines && c->tokens > 0)) return;
     c->reported = seam.clock();
     for (int64_t i = 0; i < c->prompts->count; i++) all += c->prompts->prompt[i].count * c->each;
     log_line("after %.0f s: %lld of %lld tokens of prompts are computed, %lld tokens made, %lld of %lld "
-             "texts written", seconds_since(c->begun), (long long)use.prompt_tokens, (long long)all,
+             "texts written", seam_seconds_since(c->begun), (long long)use.prompt_tokens, (long long)all,
              (long long)c->tokens, (long long)c->next, (long long)(c->prompts->count * c->each));
 }
 
