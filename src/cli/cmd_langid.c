@@ -142,13 +142,14 @@ static Status block_read(LangidJob *job, Stream *stream, const char *name, size_
 
 static Status block_check(const LangidJob *job, const char *name, size_t whole, int64_t *lines)
 {
-    const char *text = job->block.data, *end = text + whole, *line = text;
+    const char *text = job->block.text, *end = text + whole, *line = text;
     int64_t broken = text_not_utf8(text, (int64_t)whole);
     const char *stop = broken < 0 ? end : text + broken;
     for (const char *at; (at = memchr(line, '\n', (size_t)(stop - line))); line = at + 1) ++*lines;
     if (broken < 0) return OK;
-    return fail(BAD_FILE, "%s:%" PRId64 ": byte %td of the line is 0x%02X, which is not UTF-8; --input-encoding "
-                "names another encoding", name, *lines + 1, stop - line, (unsigned char)*stop);
+    return fail(BAD_FILE, "%s:%" PRId64 ": byte %td of the line is 0x%02X, which is not UTF-8; "
+                "--input-encoding names another encoding", name, *lines + 1, stop - line,
+                (unsigned char)*stop);
 }
 
 static Status stream_guess(LangidJob *job, Stream *stream, const char *name)

@@ -112,7 +112,7 @@ def windows(folder):
     for log in 28, 31:
         data = subprocess.run([zstd, "-q", "--ultra", f"--long={log}", "-c"], input=text, capture_output=True, check=True).stdout
         path = put(folder, f"w{log}.jsonl.zst", data + data)                           # two frames
-        refused(["its window is above", "--zstd-window-log"], "prepare", "--input", path, "--output-prefix", os.path.join(folder, "x"))
+        refused(["whose window is above the limit of 2^27 bytes", "--zstd-window-log N"], "prepare", "--input", path, "--output-prefix", os.path.join(folder, "x"))
         expect(f"a window of 2^{log}", documents(folder, path, "--zstd-window-log", log).count("document") == 100)
         run.jotun("clean", "--input", path, "--zstd-window-log", log, "--output", os.path.join(folder, f"w{log}.jsonl"))
 

@@ -122,8 +122,9 @@ static Status refuse_text(const Prompts *p, const PromptsAsked *asked, int64_t i
     char name[NAME];
     bool text = !p->line || !p->line[i].id;
     if (!text && p->rule[i].stops == 0) return OK;
-    return fail(BAD_OPTION, "%s has a %s, which is text, and there is no tokenizer; give %s, or a --tokenizer",
-                prompt_name(name, asked, i), text ? "prompt" : "stop", text ? "\"ids\"" : "no stop");
+    return fail(BAD_OPTION, "%s has a %s, which is text, and there is no tokenizer; give %s, or a "
+                "--tokenizer", prompt_name(name, asked, i), text ? "prompt" : "stop",
+                text ? "\"ids\"" : "no stop");
 }
 
 static Status encode_one(Prompts *p, const PromptsAsked *asked, const Tokenizer *t, int64_t i, int64_t *used)

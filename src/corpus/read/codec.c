@@ -56,8 +56,7 @@ static void gz_close(void *state)
 
 static void *zst_open(void) { return ZSTD_createDStream(); }
 
-/* The library refuses frames whose window is above 128 MiB (ZSTD_WINDOWLOG_LIMIT_DEFAULT), or what zst_window
- * has set, so memory is bounded. */
+/* The library refuses frames whose window is above what zst_window has set, so memory is bounded. */
 static CodecStep zst_step(void *state, CodecWindow *w, const char **why)
 {
     ZSTD_inBuffer  in  = { w->in, w->in_bytes, 0 };
@@ -65,10 +64,8 @@ static CodecStep zst_step(void *state, CodecWindow *w, const char **why)
     size_t left = ZSTD_decompressStream(state, &out, &in);
     *w = (CodecWindow){ w->in + in.pos, w->in_bytes - in.pos, w->out + out.pos, w->out_bytes - out.pos };
     if (!ZSTD_isError(left)) return left ? CODEC_MORE : CODEC_END;
-    bool window = ZSTD_getErrorCode(left) == ZSTD_error_frameParameter_windowTooLarge;
-    *why = window ? "its window is above the limit, of 128 MiB unless --zstd-window-log says otherwise: up to"
-                    " 31 is possible, and takes 2^31 bytes of memory"
-                  : ZSTD_getErrorName(left);
+    if (ZSTD_getErrorCode(left) == ZSTD_error_frameParameter_windowTooLarge) return CODEC_WIDE;
+    *why = ZSTD_getErrorName(left);
     return CODEC_BROKEN;
 }
 

@@ -9,9 +9,9 @@
 
 /* Compressed input that is left and output capacity that is left; a step advances both. */
 typedef struct { const char *in; size_t in_bytes; char *out; size_t out_bytes; } CodecWindow;
-/* END: one member (gzip, bzip2) or frame (zstd) is complete, and another may follow. BROKEN: damaged, *why
- * says how. */
-typedef enum { CODEC_MORE, CODEC_END, CODEC_BROKEN } CodecStep;
+/* END: one member (gzip, bzip2) or frame (zstd) is complete, and another may follow. WIDE: its window is
+ * above the limit. BROKEN: damaged, *why says how. */
+typedef enum { CODEC_MORE, CODEC_END, CODEC_WIDE, CODEC_BROKEN } CodecStep;
 
 typedef struct {
     const char *name, *ending, *magic;                      /* "gzip", ".gz", the first bytes of each file */

@@ -44,15 +44,15 @@ static const char *unmarked(const char *head, size_t bytes)
     return !head[0] && head[1] && !head[2] && head[3] ? "UTF-16BE" : NULL;
 }
 
-Status encoding_open(Encoding **encoding, size_t *mark, const char *named, const char *path, const char *head,
-                     size_t bytes)
+Status encoding_open(Encoding **encoding, size_t *mark, const char *named, const char *path,
+                     const char *head, size_t bytes)
 {
     *encoding = NULL;
     *mark = 0;
     const char *name = named, *like = named ? NULL : unmarked(head, bytes);
     if (like)
-        return fail(BAD_FILE, "%s:1: byte 1 is a NUL: the text looks like %s without a byte order mark; if it "
-                    "is, give --input-encoding %s", path, like, like);
+        return fail(BAD_FILE, "%s:1: byte 1 is a NUL: the text looks like %s without a byte order mark; if "
+                    "it is, give --input-encoding %s", path, like, like);
     for (size_t i = 0; !name && i < sizeof marks / sizeof *marks; i++) {
         if (bytes < marks[i].bytes || memcmp(head, marks[i].mark, marks[i].bytes) != 0) continue;
         name  = marks[i].name;

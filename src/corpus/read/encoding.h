@@ -18,8 +18,8 @@ typedef struct Encoding Encoding;
 /* The conversion of the text whose first `bytes` bytes are at `head`, 4 or the whole text. *encoding is NULL
  * where it is UTF-8 already. *mark: bytes of the byte order mark that are to be skipped. path: for messages.
  * BAD_FILE: it looks like UTF-16 and has no mark. */
-Status encoding_open (Encoding **encoding, size_t *mark, const char *named, const char *path, const char *head,
-                      size_t bytes);
+Status encoding_open (Encoding **encoding, size_t *mark, const char *named, const char *path,
+                      const char *head, size_t bytes);
 /* Input and room that are left; a step advances both. */
 typedef struct { const char *in; size_t in_bytes; char *out; size_t out_bytes; } EncodingWindow;
 /* Converts until one of both runs out; a character that the input cuts stays in it. last: no more input

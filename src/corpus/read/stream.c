@@ -29,6 +29,7 @@ struct Stream {
     size_t         text_bytes;      /*     and its bytes */
     const char    *in;              /* the compressed input: chunk, or a piece */
     size_t         at, end;
+    int            window_log;      /* largest window: 2^window_log */
     bool           texts, begun;    /* stream_texts was called; the first bytes were looked at */
     const char    *named;           /* --input-encoding; NULL: the first bytes say it */
     char           head[4];         /* of the text: those of head_at to head_end are still to be returned */
@@ -90,7 +91,8 @@ Status stream_of(Stream **stream, FILE *file, const char *name, const Codec *cod
 {
     Stream *s = calloc(1, sizeof *s);
     *stream = NULL;
-    if (s) *s = (Stream){ .file = file, .name = strdup(name), .codec = codec, .ratio_most = ratio_most };
+    if (s) *s = (Stream){ .file = file, .name = strdup(name), .codec = codec, .ratio_most = ratio_most,
+                      .window_log = STREAM_WINDOW_LOG };
     if (s) s->in = s->chunk;
     if (s && codec) s->state = codec->open();
     if (s && s->name && (!codec || s->state)) {
@@ -183,6 +185,10 @@ static Status member_step(Stream *s, char **out, size_t *capacity)
     *out   = w.out;
     *capacity  = w.out_bytes;
     s->needs_input = *capacity > 0;
+    if (step == CODEC_WIDE)
+        return fail(BAD_FILE, "%s: byte %" PRId64 ": a %s frame whose window is above the limit of 2^%d "
+                    "bytes: --zstd-window-log N accepts windows up to 2^N, which take as much memory; N is at "
+                    "most 31", s->name, stream_used(s), s->codec->name, s->window_log);
     if (step == CODEC_BROKEN)
         return fail(BAD_FILE, "%s: byte %" PRId64 ": not %s, or damaged: %s", s->name, stream_used(s),
                     s->codec->name, why);
@@ -262,7 +268,8 @@ Status stream_texts(Stream *s, TextRules rules)
 {
     s->texts = true;
     s->named = rules.encoding;
-    if (s->codec && s->codec->window && rules.window_log) s->codec->window(s->state, rules.window_log);
+    if (rules.window_log) s->window_log = rules.window_log;
+    if (s->codec && s->codec->window) s->codec->window(s->state, s->window_log);
     return encoding_known(rules.encoding);
 }
 
@@ -274,13 +281,13 @@ static Status texts_begin(Stream *s)
     s->begun = true;
     TRY(bytes_read(s, s->head, sizeof s->head, &s->head_end));
     Status status = encoding_open(&encoding, &mark, s->named, s->name, s->head, s->head_end);
-    if (status != OK) return stream_break(s, status);
+    if (status != OK) return failure_keep(&s->broken, status);
     s->head_at = mark;
     if (!encoding) return OK;
     s->conversion = calloc(1, sizeof *s->conversion);
     if (!s->conversion) {
         encoding_close(encoding);
-        return stream_break(s, fail(NO_MEMORY, "%s: no memory to convert it", s->name));
+        return failure_keep(&s->broken, fail(NO_MEMORY, "%s: no memory to convert it", s->name));
     }
     Conversion *c = s->conversion;
     c->encoding = encoding;
@@ -312,7 +319,7 @@ static void wide_fill(Stream *s, Conversion *c)
     c->raw_end  = w.in_bytes;
     c->wide_at  = 0;
     c->wide_end = sizeof c->wide - w.out_bytes;
-    if (status != OK) stream_break(s, status);
+    failure_keep(&s->broken, status);
     c->ended = status != OK || (c->raw_ended && (c->raw_end == 0 || c->raw_end == before) && !c->wide_end);
 }
 
@@ -329,8 +336,7 @@ static Status converted_read(Stream *s, char *out, size_t capacity, size_t *got)
         if (c->ended) break;
         wide_fill(s, c);
     }
-    if (*got || s->broken == OK) return OK;
-    return fail(s->broken, "%s", s->why);
+    return *got ? OK : failure_report(&s->broken);
 }
 
 Status stream_read(Stream *s, char *out, size_t capacity, size_t *got)

@@ -5,13 +5,15 @@
  * one text. A file that is cut or damaged gives what precedes the damage and then BAD_FILE with the byte of
  * the compressed file. bzip2 verifies the checksum of a block, of at most 900 kB, only after its text has
  * been returned. Memory: 256 KiB and the library's, which is at most 128 MiB for zstd (a frame with a
- * larger window is refused, unless stream_texts allows it) and 4 MiB for bzip2; with threads also what corpus/read/stream_ahead.h says. */
+ * larger window is refused, unless stream_texts allows it) and 4 MiB for bzip2; with threads also what
+ * corpus/read/stream_ahead.h says. */
 #include <stdint.h>
 #include <stdio.h>
 #include "base/status.h"
 #include "corpus/read/codec.h"
 #include "corpus/read/encoding.h"
 
+enum { STREAM_WINDOW_LOG = 27 };   /* the default of zstd's library for the largest window: 128 MiB */
 enum { STREAM_RATIO_MOST = 400 };  /* default for the largest compression ratio; text reaches about 20 */
 
 typedef struct Stream Stream;
