@@ -171,7 +171,7 @@ def help_for(text):
 
 
 def without_placeholders(text):
-    return re.sub(r"<[A-Za-z][^<>\n|&;()$]*>", "/data/placeholder", text)
+    return re.sub(r"(?<!<)<[A-Za-z][^<>\n|&;()$]*>", "/data/placeholder", text)
 
 
 # ---- what jotun makes of it ----
@@ -325,6 +325,8 @@ def differences(answer, original, words):
             continue                                                           # micro-batch size x data-parallel ranks
         if key in ("train-iters", "lr-decay-iters") and a.get("train_samples") or key == "lr-decay-samples" and a.get("train_iters"):
             continue
+        if key == "sequence-parallel" and answer.values.get("tensor-model-parallel-size") == "1":
+            continue                                                           # it counts for nothing
         if key in ("initial-loss-scale", "loss-scale-window", "hysteresis") and not a.get("fp16"):
             continue
         if key.startswith("rotary-") and position(a) != "rope":
@@ -382,9 +384,9 @@ def judge(script, bash, original):
                 now["kind"] = "not run"
                 if answer.code == 0:
                     now["differs"] = [("program", "taken", "bash starts nothing")]
-            if not result or now["kind"] == "taken" or result["kind"] == "not run" and now["kind"] != "not run" or result["kind"] == now["kind"] == "refused":
-                if not (result and result.get("differs")):
-                    result = now
+            better = not result or now["kind"] == "taken" or result["kind"] == "not run" and now["kind"] != "not run"
+            if better or result["kind"] == now["kind"] == "refused" and len(now["why"]) < len(result["why"]):
+                result = now
             if now.get("differs") or now["kind"] in ("taken", "other"):
                 break
     finally:
