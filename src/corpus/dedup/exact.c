@@ -48,7 +48,7 @@ static Status nfc_compose(ExactSpace *space, Chars *chars)
     NormalizerBuffers buffers;
     for (int i = 0; i < 2; i++)
         buffers.text[i] = (NormalizerBuffer){ space->text[i].data, space->text[i].capacity };
-    Status status = normalizer_apply(&nfc, chars, true, &buffers);
+    Status status = normalizer_apply(&nfc, chars, &buffers);
     for (int i = 0; i < 2; i++)
         space->text[i].data = buffers.text[i].data, space->text[i].capacity = buffers.text[i].capacity;
     return status;
@@ -97,14 +97,14 @@ static Status collapse_spaces(ExactSpace *space, Chars *chars)
         at += r.bytes;
     }
     if (wrote && out[wrote - 1] == ' ') wrote--;
-    *chars = (Chars){ out, wrote };
+    *chars = (Chars){ out, wrote, 0 };
     return OK;
 }
 
 Status exact_hash(Hash128 *hash, const ExactNormalization *n, ExactSpace *space, const char *text,
                   int64_t bytes)
 {
-    Chars chars = { (const uint8_t *)text, bytes };
+    Chars chars = { (const uint8_t *)text, bytes, 0 };
     *hash = (Hash128){ 0 };
     if (n->spaces) TRY(collapse_spaces(space, &chars));
     if (n->words) {

@@ -257,8 +257,8 @@ static Status nfc(Buffer *text, Buffer *spare, CharsetVerdict *v)
 {
     static const Normalizer steps = { .step = { { .kind = NORMALIZER_NFC } }, .steps = 1 };
     NormalizerBuffers words = { .text = { { (uint8_t *)spare->text, spare->capacity } } };
-    Chars chars = { (const uint8_t *)text->text, text->bytes };
-    Status status = normalizer_apply(&steps, &chars, true, &words);
+    Chars chars = { (const uint8_t *)text->text, text->bytes, 0 };
+    Status status = normalizer_apply(&steps, &chars, &words);
     spare->text = (char *)words.text[0].data;
     spare->capacity = words.text[0].capacity;
     TRY(status);
