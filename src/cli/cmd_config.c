@@ -4,6 +4,7 @@
 #include "cli/command.h"
 #include "cli/setup/setup.h"
 #include "conf/config_file.h"
+#include "compat/bash/launch_script.h"
 #include "compat/import.h"
 
 /* Another trainer's file as YAML. What depends on the ranks is not checked, because the file does not say on
@@ -29,8 +30,17 @@ static Status write_other_trainers(Options *o)
 
 /* The values are printed before they are checked, so that a reader sees the values that a message is
  * about. */
+static Status make_recorders(const char *folder)
+{
+    char command[9000];
+    TRY(launch_offer(command, sizeof command, folder, NULL));
+    printf("%s SCRIPT [ARGUMENT...]\njotun config --from-megatron %s > run.yaml\n", command, folder);
+    return OK;
+}
+
 static Status config(Options *o)
 {
+    if (o->record) return make_recorders(o->record);
     if (o->from_megatron.count || o->from_nemo) return write_other_trainers(o);
     TRY(setup_values(o));
     if (o->yaml) TRY(options_yaml(stdout, o));

@@ -1,9 +1,9 @@
 #ifndef COMPAT_IMPORT_H
 #define COMPAT_IMPORT_H
 /* Options from other trainers' files. For `jotun config`: a script or list of arguments of Megatron-LM or its
- * DeepSpeed forks (--from-megatron), a model configuration of NeMo (--from-nemo). Nothing is executed. What
- * cannot be taken is refused with its file, line, reason and cure; the rest is taken all the same, so that
- * one run names everything. */
+ * DeepSpeed forks (--from-megatron), a model configuration of NeMo (--from-nemo). A script is run by bash,
+ * shut in. What cannot be taken is refused with its file, line, reason and cure; the rest is taken all the
+ * same, so that one run names everything. */
 #include <stdio.h>
 #include "conf/conf.h"
 #include "conf/rows.h"

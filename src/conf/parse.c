@@ -251,6 +251,12 @@ static Status value_missing(const char *typed)
     return fail(BAD_USAGE, "%s needs a value; if that begins with --, write %s=VALUE", typed, typed);
 }
 
+/* All that follows a script is its own, whatever it looks like. */
+static bool takes_all_words(const CommandLine *c, OptionIndex option)
+{
+    return option == OPTION_from_megatron && c->word < c->end;
+}
+
 /* inlined: what follows = in the same word, or NULL */
 static Status parse_value(CommandLine *c, OptionIndex option, OptionSource source, const char *after_equals)
 {
@@ -259,7 +265,7 @@ static Status parse_value(CommandLine *c, OptionIndex option, OptionSource sourc
     if (kind == KIND_FLAG) return options_set(c->o, option, "true", source);
     if (!value_follows(c)) return value_missing(source.name);
     do TRY(options_set(c->o, option, *c->word++, source));
-    while (kind == KIND_LIST && value_follows(c));
+    while (kind == KIND_LIST && (value_follows(c) || takes_all_words(c, option)));
     return OK;
 }
 
