@@ -187,8 +187,8 @@ static Status member_step(Stream *s, char **out, size_t *capacity)
     s->needs_input = *capacity > 0;
     if (step == CODEC_WIDE)
         return fail(BAD_FILE, "%s: byte %" PRId64 ": a %s frame whose window is above the limit of 2^%d "
-                    "bytes: --zstd-window-log N accepts windows up to 2^N, which take as much memory; N is at "
-                    "most 31", s->name, stream_used(s), s->codec->name, s->window_log);
+                    "bytes: --zstd-window-log N accepts windows up to 2^N, which take as much memory; N is "
+                    "at most 31", s->name, stream_used(s), s->codec->name, s->window_log);
     if (step == CODEC_BROKEN)
         return fail(BAD_FILE, "%s: byte %" PRId64 ": not %s, or damaged: %s", s->name, stream_used(s),
                     s->codec->name, why);
