@@ -141,7 +141,7 @@ static SavedIds saved_ids(Options *o)
 static Status set_none(Options *o, SourceKind kind, const char *from)
 {
     return options_set(o, OPTION_tokenizer, TOKENIZER_NONE,
-                       (OptionSource){ kind, "--tokenizer", TOKENIZER_NONE, from, CONVERT_NONE });
+                       (OptionSource){ .kind = kind, .name = "--tokenizer", .value = TOKENIZER_NONE, .from = from });
 }
 
 /* The checkpoint's, where it has none and this run names none. */

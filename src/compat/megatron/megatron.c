@@ -23,7 +23,7 @@ static bool wants_value(const Options *o, const char *word)
 {
     if (strchr(word, '=')) return false;
     int            option = option_find(word + 2, o->command);
-    const Dialect *row    = option < 0 ? dialect_find(o->dialects, word + 2, NULL) : NULL;
+    const Dialect *row    = option < 0 ? dialect_find(dialects_understood(o->command), word + 2, NULL) : NULL;
     if (row && (row->verb == VERB_ALIAS || row->verb == VERB_OPTIONAL)) option = row->option;
     if (option >= 0) return option_rows[option].kind != KIND_FLAG;
     return !row || row->values > 0 || row->verb == VERB_REFUSE;
@@ -182,8 +182,8 @@ static bool deepspeed_config(Import *m, Options *o, const Script *s, int at, boo
 static void read_deepspeed_file(Import *m, Options *o, const Script *s)
 {
     char        beside[1024 + 256], why[LINE];
-    const char *path = o->deepspeed_config, *slash = strrchr(s->path, '/');
-    const char *from = o->source[OPTION_deepspeed_config].from;
+    const char *path = o->json_config, *slash = strrchr(s->path, '/');
+    const char *from = o->source[OPTION_json_config].from;
     if (!path) return;
     snprintf(beside, sizeof beside, "%.*s/%s", slash ? (int)(slash - s->path) : 1, slash ? s->path : ".",
              path);
@@ -194,7 +194,7 @@ static void read_deepspeed_file(Import *m, Options *o, const Script *s)
     } else
         snprintf(why, sizeof why, "%s %s is neither written by the script nor a file here or in its folder; "
                  "start from the folder in which it lies, or give its path",
-                 o->source[OPTION_deepspeed_config].name, path);
+                 o->source[OPTION_json_config].name, path);
     import_refuse(m, o, from, why);
 }
 
@@ -254,7 +254,7 @@ static void name_eval_interval(Import *m, Options *o)
         for (int i = 0; i < 2; i++) {
             OptionSource *s    = &o->source[both[i]];
             SourceKind    kind = i ? SOURCE_NOTHING : SOURCE_DEFAULT;
-            *s                 = (OptionSource){kind, s->name, "", "", CONVERT_NONE};
+            *s                 = (OptionSource){ .kind = kind, .name = s->name, .value = "", .from = "" };
         }
         o->eval_iters = 100, o->eval_interval = 0;
         return;
@@ -269,7 +269,7 @@ static void leave_out(Import *m, Options *o, OptionIndex option, const char *why
 {
     OptionSource *source = &o->source[option];
     import_remark(m, o, source->from, why);
-    *source = (OptionSource){SOURCE_NOTHING, source->name, "", source->from, CONVERT_NONE};
+    *source = (OptionSource){ .kind = SOURCE_NOTHING, .name = source->name, .value = "", .from = source->from };
 }
 
 /* Forks count a run in tokens beside its samples: it ends with the first of the two. Their scripts give more
@@ -321,7 +321,7 @@ static void name_split(Import *m, Options *o)
 static void leave_out_gelu(Import *m, Options *o)
 {
     OptionSource *gelu   = &o->source[OPTION_gelu_approximate];
-    OptionSource  unsaid = {SOURCE_DEFAULT, "--gelu-approximate", "", "", CONVERT_NONE};
+    OptionSource  unsaid = { .kind = SOURCE_DEFAULT, .name = "--gelu-approximate", .from = "" };
     bool          other  = o->swiglu || o->quick_geglu || o->squared_relu || o->relu;
     if (!other || strcmp(gelu->name, "--no-bias-gelu-fusion")) return;
     import_remark(m, o, gelu->from, "--no-bias-gelu-fusion is ignored: the activation is no GELU");
@@ -342,8 +342,7 @@ Status import_megatron(Import *m, Options *o)
 {
     Script s;
     char   from[1100];
-    *m = (Import){0};
-    TRY(script_read(&s, o->from_megatron.text[0], o->from_megatron.count - 1, o->from_megatron.text + 1));
+    TRY(script_read(&s, o->from_script.text[0], o->from_script.count - 1, o->from_script.text + 1));
     show_launcher(m, o, &s);
     for (int i = 0; i < s.notes.count; i++) {
         snprintf(from, sizeof from, "%s:%d", s.path, s.notes.word[i].line);
