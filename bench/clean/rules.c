@@ -8,7 +8,7 @@
 #include "corpus/quality/charset.h"
 #include "corpus/quality/quality.h"
 #include "corpus/read/record.h"
-#include "corpus/read/utf8.h"
+#include "base/utf8.h"
 
 typedef struct { Buffer text; int64_t *end, documents; } Corpus;
 

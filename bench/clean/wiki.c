@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-#include "corpus/read/buffer.h"
+#include "base/buffer.h"
 #include "corpus/read/source.h"
 #include "corpus/read/stream.h"
 #include "corpus/wiki/wiki_page.h"

@@ -28,6 +28,29 @@ Status fail(Status code, const char *format, ...)
 
 const char *fail_text(void) { return last_text; }
 
+Status fail_prefix(Status code, const char *format, ...)
+{
+    char    prefix[FAIL_BYTES];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(prefix, sizeof prefix, format, args);
+    va_end(args);
+    return fail(code, "%s%s", prefix, last_text);
+}
+
+Status failure_keep(Failure *failure, Status code)
+{
+    if (code == OK || failure->status != OK) return code;
+    failure->status = code;
+    memcpy(failure->text, last_text, sizeof failure->text);
+    return code;
+}
+
+Status failure_report(const Failure *failure)
+{
+    return failure->status == OK ? OK : fail(failure->status, "%s", failure->text);
+}
+
 /* A process ended by a signal has exit code 128 + signal in every shell; an interrupted run follows that. */
 int status_exit_code(Status code)
 {

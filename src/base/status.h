@@ -31,6 +31,17 @@ enum { FAIL_BYTES = 2048 };              /* of a message, with its end */
 Status fail(Status code, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* The calling thread's last message. The buffer belongs to the thread and the next fail() overwrites it. */
 const char *fail_text(void);
+/* Puts text before the calling thread's last message: return fail_prefix(status, "%s: ", path); */
+Status fail_prefix(Status code, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* A failure that is kept, because other calls may fail before it is reported, or because another thread
+ * reports it. It begins as { 0 }, which is OK. */
+typedef struct { Status status; char text[FAIL_BYTES]; } Failure;
+/* Keeps the calling thread's last message if code is not OK. Of several failures the first is kept. Returns
+ * code. */
+Status failure_keep(Failure *failure, Status code);
+/* Makes it the calling thread's last message. Returns its status. */
+Status failure_report(const Failure *failure);
 int status_exit_code(Status code);
 /* Sets which signal INTERRUPTED reports; SIGINT until it is called. Safe in a signal handler. */
 void status_signal(int number);

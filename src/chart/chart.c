@@ -2,6 +2,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include "base/array.h"
 #include "base/file.h"
 
 /* ---- scales ---- */
@@ -84,9 +85,9 @@ const char *chart_number(char out[24], double x)
         } else snprintf(out, 24, "%s", digits);
         return out;
     }
-    for (size_t i = 0; i < sizeof unit / sizeof unit[0]; i++)
+    for (size_t i = 0; i < COUNT(unit); i++)
         if (size >= unit[i].from) {
-            double by = i + 1 == sizeof unit / sizeof unit[0] ? 1e3 : unit[i].from;
+            double by = i + 1 == COUNT(unit) ? 1e3 : unit[i].from;
             return snprintf(out, 24, "%.4g%s", x / by, unit[i].letter), out;
         }
     return snprintf(out, 24, "%.4g", x), out;

@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <jansson.h>
 #include "base/file.h"
 #include "base/log.h"
@@ -67,6 +68,9 @@ static Status info(const char *dir)
             printf("due        %s\n", bit == DUE_SAMPLES ? "samples of text" : "an evaluation");
     if (m.kernels) printf("kernels    %s\n", m.kernels);
     if (m.state.loss_scale.scale > 0) printf("loss scale %g\n", m.state.loss_scale.scale);
+    if (m.tokenizer)
+        printf("tokenizer  %s (%s)%s\n", m.tokenizer, m.fingerprint, m.state.tokenizer.copies ?
+               ", carried in tokenizer/" : strcmp(m.tokenizer, "bytes") ? ", not carried" : "");
     printf("tensors    %d in %d files, %s\noptions    as the run was given them\n", m.tensors, m.files,
            log_bytes(bytes, sum));
     options_list(m.options);
@@ -78,8 +82,15 @@ static Status info(const char *dir)
 
 /* ---- verify: unlike a resuming run, it never substitutes an older checkpoint for a damaged one ---- */
 
-/* How many checkpoints were read and how many are damaged; Status and message of the first damaged one. */
-typedef struct { int looked, bad; Status first; char words[400]; } Findings;
+/* How many checkpoints were read and how many are damaged; Status and message of the first defect. */
+typedef struct { int looked, bad; Status first; char words[FAIL_BYTES]; } Findings;
+
+static void findings_keep(Findings *all, Status status)
+{
+    if (all->first != OK) return;
+    all->first = status;
+    snprintf(all->words, sizeof all->words, "%s", fail_text());
+}
 
 static void findings_add(Findings *all, Status status, const char *path)
 {
@@ -89,9 +100,8 @@ static void findings_add(Findings *all, Status status, const char *path)
         return;
     }
     printf("%s: DAMAGED: %s\n", path, fail_text());
-    if (all->bad++) return;
-    all->first = status;
-    snprintf(all->words, sizeof all->words, "%s", fail_text());
+    all->bad++;
+    findings_keep(all, status);
 }
 
 /* A folder that was renamed aside counts only where no new checkpoint of its step has taken its name;
@@ -117,8 +127,10 @@ static Status latest_verify(const char *dir, const CheckpointFolder *list, int c
     TRY(checkpoint_dir_latest(dir, &latest, &named));
     for (int i = 0; i < count; i++) there |= list[i].step == latest.step && list[i].kind != FOLDER_PART;
     if (!named || there) return OK;
-    Status status = fail(BAD_FILE, "names step %lld, which is not there", (long long)latest.step);
-    findings_add(all, status, "latest");
+    Status status = fail(BAD_FILE, "%s/latest names step %lld, which is not there", dir,
+                         (long long)latest.step);
+    printf("%s\n", fail_text());
+    findings_keep(all, status);
     return OK;
 }
 
@@ -137,10 +149,14 @@ static Status steps_verify(const char *dir, Findings *all)
 static Status verify(const char *dir)
 {
     Findings all = { 0 };
+    char inner[1024];
+    TRY(checkpoint_dir_inner(inner, dir));
+    dir = inner;
     if (checkpoint_dir_is_step(dir)) findings_add(&all, checkpoint_verify(dir, true), dir);
     else TRY(steps_verify(dir, &all));
-    if (all.looked == 0) return none_fail(dir);
-    if (all.bad == 0) return OK;
+    if (all.looked == 0 && all.first == OK) return none_fail(dir);
+    if (all.first == OK) return OK;
+    if (all.bad == 0) return fail(all.first, "%s", all.words);
     return fail(all.first, "%s: %d of %d checkpoints are damaged; the first: %s", dir, all.bad, all.looked,
                 all.words);
 }

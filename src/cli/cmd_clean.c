@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include "base/array.h"
 #include "base/log.h"
 #include "base/team.h"
 #include "cli/setup/parse.h"
@@ -171,7 +172,7 @@ static Status warnings_read(CleanPlan *p, const Options *o)
     p->warnings = o->drop_warnings.count;
     for (int i = 0; i < p->warnings; i++) {
         bool met = false;
-        for (size_t k = 0; k < sizeof known / sizeof known[0]; k++) met |= !strcmp(p->warning[i], known[k]);
+        for (size_t k = 0; k < COUNT(known); k++) met |= !strcmp(p->warning[i], known[k]);
         if (!met)
             return fail(BAD_OPTION, "--drop-warnings %s is none of OSCAR's; they are tiny, short_sentences, "
                         "header, footer, noisy and adult", p->warning[i]);

@@ -156,7 +156,7 @@ static Status take_tokenizer(ConvertTask *c, TokenizerFacts *facts)
     }
     bool  word = tokenizer_is_none(name) || strcmp(name, "bytes") == 0;
     char *path = word ? NULL : realpath(name, NULL);
-    OptionSource source = { .kind = SOURCE_CHECKPOINT, .name = "--tokenizer", .value = name, .from = c->o->convert_input };
+    OptionSource source = option_source(SOURCE_CHECKPOINT, "--tokenizer", name, c->o->convert_input);
     Status status = options_set(&c->model, OPTION_tokenizer, path ? path : name, source);
     free(path);
     return status == OK ? tokenizer_check_model(facts, c, c->model.tokenizer) : status;
@@ -206,7 +206,10 @@ static Status to_jotun(ConvertTask *c, void *context)
     TRY(take_tokenizer(c, &facts));
     TRY(state.lacks & CHECKPOINT_POSITION ? options_json(&c->model, &state.options)
                                           : options_of_run(&state.options, c));
-    if (facts.fingerprint[0]) state.tokenizer = (TokenizerRecord){ c->model.tokenizer, facts.fingerprint };
+    if (facts.fingerprint[0]) {
+        state.tokenizer = (TokenizerRecord){ .name = c->model.tokenizer, .fingerprint = facts.fingerprint };
+        TRY(setup_tokenizer_copies(&state.tokenizer, &c->model, c->model.tokenizer));
+    }
     return jotun_write(&c->run, &config, &state);
 }
 
@@ -361,10 +364,24 @@ static void know_positions(Options *model)
     if (model->positions < model->sequence) model->positions = model->sequence;
 }
 
+/* That of a checkpoint of jotun is in the step's folder, or was found. */
+static Status find_own_tokenizer(ConvertTask *c)
+{
+    CheckpointFacts facts;
+    char path[1024];
+    if (options_typed_by_person(c->o, OPTION_tokenizer)) return OK;
+    TRY(checkpoint_facts(&facts, c->from.file.path));
+    Status status = setup_checkpoint_tokenizer(path, c->from.file.path, &facts.state.tokenizer);
+    if (status == OK && *path) snprintf(c->from.tokenizer, sizeof c->from.tokenizer, "%s", path);
+    checkpoint_facts_free(&facts);
+    return status;
+}
+
 static Status export(ConvertTask *c)
 {
     const char *json;
     TRY(jotun_open(&c->from, c->o->convert_input));
+    TRY(find_own_tokenizer(c));
     TRY(setup_model_options(&c->model, c->from.options, c->o->convert_input));
     TRY(setup_model_canonical(&c->model));
     leave_out_mtp(c);

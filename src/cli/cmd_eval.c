@@ -12,6 +12,7 @@
 #include "cli/command.h"
 #include "cli/eval_lines.h"
 #include "cli/setup/setup.h"
+#include "cli/setup/tokenizer.h"
 #include "comm/broadcast.h"
 #include "corpus/read/codec.h"
 #include "eval/windows.h"
@@ -68,6 +69,38 @@ static void show(const Task *task, const Trainer *t, int64_t tokens, int64_t ste
     printf("}\n");
 }
 
+/* How many of the weights that this rank has are NaN or infinite. */
+static int64_t broken_weights(const Trainer *t)
+{
+    enum { CHUNK = 1 << 16 };
+    unsigned char bytes[CHUNK];
+    int64_t broken = 0;
+    for (int i = 0; i < t->buckets.count; i++) {
+        Tensor x = t->buckets.bucket[i].weights;
+        int64_t width = (int64_t)dtype_width(x.dtype), step = CHUNK / width;
+        for (int64_t at = 0, n = tensor_count(x); tensor_present(x) && at < n; at += step) {
+            int64_t count = n - at < step ? n - at : step;
+            queue_read((Queue *)&t->queue, bytes, (char *)x.data + at * width, (size_t)(count * width));
+            broken += dtype_not_finite(bytes, x.dtype, count);
+        }
+    }
+    return broken;
+}
+
+/* A loss that is not finite comes from such weights, or from sums beyond the range of the run's type. */
+static Status explain_loss(Trainer *t, const char *path)
+{
+    double broken = (double)broken_weights(t);
+    trainer_world_max(t, tensor_at(&broken, F64, (int64_t[]){ 1 }, 1));            /* <-> tp, dp+cp, pp */
+    if (broken > 0)
+        return fail(BAD_FILE, "%s gives a loss that is not finite: %.0f of its weights%s are NaN or "
+                    "infinite; load an earlier checkpoint", path, broken,
+                    comm_size(t->world) > 1 ? " on one rank" : "");
+    return fail(BAD_FILE, "%s gives a loss that is not finite, though all its weights are finite numbers: "
+                "activations exceed the range of %s%s", path, train_config_type(t->config),
+                strcmp(train_config_type(t->config), "fp32") ? "; evaluate it without that type" : "");
+}
+
 static Status evaluate(Trainer *t, const Task *task)
 {
     char path[1024];
@@ -82,13 +115,14 @@ static Status evaluate(Trainer *t, const Task *task)
         log_line("evaluates step %lld of %s; %s%s%s%s", (long long)state.step, path,
                  train_config_type(t->config), kernels_of(t) ? ", " : "", kernels_of(t) ? kernels_of(t) : "",
                  kernels_of(t) ? " kernels" : "");
+    bool blocks = task->blocks.kind != BREAK_OVERLAPPING;
     Windows w = { .ids = task->ids, .count = task->count, .config = trainer_loader_config(t),
-                  .overlap = task->o->overlap, .blocks = task->blocks.table ? &task->blocks : NULL };
+                  .overlap = task->o->overlap, .blocks = blocks ? &task->blocks : NULL };
     int64_t began = seam.clock();
     double loss = trainer_evaluate(t, windows_steps(&w), fill, &w);
     /* The loss is all-reduced, so that every rank takes this branch or none does. */
     if (!isfinite(loss))
-        return fail(BAD_FILE, "%s gives a loss that is not finite; its weights are broken", path);
+        return explain_loss(t, path);                                    /* <-> world; same on every rank */
     double seconds = (double)(seam.clock() - began) * 1e-9;
     int64_t tokens = windows_predictions(&w);
     if (t->mesh.rank == 0 && task->o->log_format.value != CHOICE_log_format_jotun)
@@ -137,7 +171,7 @@ static Status ids_of_text(Task *task, const Tokenizer *t, const char *path)
 static Status ids_of_file(Task *task, const char *path)
 {
     Tokenizer t;
-    TRY(tokenizer_open(&t, task->o->tokenizer));
+    TRY(tokenizer_open(&t, setup_tokenizer_path(task->o)));
     Status status = ids_of_text(task, &t, path);
     tokenizer_close(&t);
     return status;
@@ -161,7 +195,10 @@ static Status blocks_of(Task *task)
     Tokenizer   t;
     int32_t     eod = -1;
     if (breaks == BREAK_OVERLAPPING) return OK;
-    if (!task->file.fairseq && tokenizer_open(&t, task->o->tokenizer) == OK) eod = t.eod, tokenizer_close(&t);
+    if (!task->file.fairseq && tokenizer_open(&t, setup_tokenizer_path(task->o)) == OK) {
+        eod = t.eod;
+        tokenizer_close(&t);
+    }
     TRY(blocks_open(&task->blocks, &task->file, 0, task->file.sequences, breaks,
                     task->config.model.sequence - task->o->overlap, eod));
     memmove(task->ids + 1, task->ids, (size_t)task->count * sizeof *task->ids);

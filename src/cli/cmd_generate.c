@@ -2,6 +2,7 @@
  * checkpoint, on one rank or many. Data-parallel ranks share the prompts; rank 0 prints. */
 #include <stdlib.h>
 #include <string.h>
+#include "base/array.h"
 #include "base/integer.h"
 #include "base/log.h"
 #include "base/random.h"
@@ -10,6 +11,7 @@
 #include "cli/generation/engine_setup.h"
 #include "cli/generation/logits_file.h"
 #include "cli/setup/setup.h"
+#include "cli/setup/tokenizer.h"
 #include "conf/generation/generation.h"
 
 typedef struct {
@@ -122,7 +124,7 @@ static void fit(Task *task)
 static void report_greedy(const Options *o)
 {
     static const OptionIndex idle[] = { OPTION_top_k, OPTION_top_p, OPTION_min_p, OPTION_sampling_seed };
-    for (size_t i = 0; o->temperature <= 0 && i < sizeof idle / sizeof idle[0]; i++)
+    for (size_t i = 0; o->temperature <= 0 && i < COUNT(idle); i++)
         if (options_typed_by_person(o, idle[i]))
             log_line("%s has no effect with --temperature 0", o->source[idle[i]].name);
 }
@@ -131,7 +133,7 @@ static void report_greedy(const Options *o)
 static Status prepare(Task *task, Options *o)
 {
     TRY(setup_train_config(&task->config, o));
-    TRY(tokenizer_open(&task->tokenizer, o->tokenizer));
+    TRY(tokenizer_open(&task->tokenizer, setup_tokenizer_path(o)));
     const char *file = o->prompt_jsonl ? o->prompt_jsonl : o->prompt_file;
     PromptsAsked asked = { .option = "--prompt", .text = &o->prompt, .texts = file ? 0 : 1,
         .file = file, .json = o->prompt_jsonl != NULL,

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include "base/array.h"
 #include "base/file.h"
 #include "base/log.h"
 #include "cli/command.h"
@@ -63,7 +64,7 @@ static const ReportFormat *format_asked(const ReportFormats *f, const Options *o
     static const char *const  ending[] = {".json", ".csv", ".md"};
     const ReportFormat *const format[] = {&f->json, &f->csv, &f->md};
     const char               *dot = strrchr(path, '.');
-    for (size_t i = 0; dot && i < sizeof format / sizeof *format; i++)
+    for (size_t i = 0; dot && i < COUNT(format); i++)
         if (!strcmp(dot, ending[i]) && !options_typed_by_person(o, OPTION_report_format)) return format[i];
     return format_of(f, o);
 }

@@ -12,6 +12,7 @@
 #include "cli/command.h"
 #include "cli/generation/engine_setup.h"
 #include "cli/setup/setup.h"
+#include "cli/setup/tokenizer.h"
 #include "cli/signals.h"
 #include "report/run_record.h"
 #include "serve/server.h"
@@ -221,7 +222,7 @@ static Status tokens_read(Serving *s)
 static Status prepare(Task *task)
 {
     TRY(setup_train_config(&task->config, &task->o));
-    TRY(tokenizer_open(&task->tokenizer, task->o.tokenizer));
+    TRY(tokenizer_open(&task->tokenizer, setup_tokenizer_path(&task->o)));
     name_set(task);
     return fit(task);
 }

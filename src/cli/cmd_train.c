@@ -9,6 +9,7 @@
 #include "cli/generation/training_samples.h"
 #include "cli/in_out.h"
 #include "cli/setup/setup.h"
+#include "cli/setup/tokenizer.h"
 #include "cli/signals.h"
 #include "data/blend_spec.h"
 #include "plan/memory.h"
@@ -147,7 +148,8 @@ static Status train(Options *o, int argc, char **argv)
     run.stop = signals_catch(
         first ? "\njotun: stops after this step; the same signal again ends it at once\n" : "");
     uint16_t *id_bytes = NULL;
-    if (run.config.eval_iters > 0 && record->name) id_bytes = id_bytes_of(&run.config, o->tokenizer);
+    if (run.config.eval_iters > 0 && record->name)
+        id_bytes = id_bytes_of(&run.config, setup_tokenizer_path(o));
     status = setup_run(o, mpi, on_rank, &run);
     free(id_bytes);
     training_samples_close(&samples);

@@ -1,5 +1,6 @@
-/* jotun data words --only-source: a dictionary, and texts of words as its ids in token files without documents,
- * each line an item that ends with </s>. Threads find the ids of parts of a text, which are then written in order. */
+/* jotun data words --only-source: a dictionary, and texts of words as its ids in token files without
+ * documents, each line an item that ends with </s>. Threads find the ids of parts of a text, which are then
+ * written in order. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>

@@ -2,24 +2,26 @@
 #include "cli/command.h"
 #include <stdlib.h>
 #include <string.h>
+#include "base/array.h"
 #include "conf/rows.h"
 
 /* Those of other programs follow, which are run by a command of jotun. */
 const Command commands[] = {
 #define COMMAND(function, name, takes, words, job) { name, words, job, takes, cmd_##function, NULL },
 #include "cli/commands.def"
-#define PROGRAM(name, takes, words, does, gives, kind, job) { name, words, job, takes, cmd_##does, name },
+#define FOREIGN(name, takes, words, does, gives, kind, job) { name, words, job, takes, cmd_##does, name },
 #include "compat/commands.def"
 };
-const int command_count = sizeof commands / sizeof commands[0];
+const int command_count = COUNT(commands);
 
 /* The words of a command of another program have its name before them. */
 Status command_run(const Command *command, int argc, char **argv)
 {
     char as[64], **words;
     if (!command->program) return command->run(argc, argv);
-    if (!(words = calloc((size_t)argc + 2, sizeof *words))) return fail(NO_MEMORY, "no memory for %d words", argc);
-    snprintf(as, sizeof as, PROGRAM_WORD "%s", command->program);
+    words = calloc((size_t)argc + 2, sizeof *words);
+    if (!words) return fail(NO_MEMORY, "no memory for %d words", argc);
+    snprintf(as, sizeof as, FOREIGN_WORD "%s", command->program);
     words[0] = as;
     for (int i = 0; i < argc; i++) words[i + 1] = argv[i];
     Status status = command->run(argc + 1, words);
@@ -74,7 +76,7 @@ static Status unknown(int argc, char **argv)
 {
     char known[256] = "";
     size_t used = 0;
-    for (size_t i = 0; i < sizeof insteads / sizeof insteads[0]; i++)
+    for (size_t i = 0; i < COUNT(insteads); i++)
         if (!strcmp(argv[0], insteads[i].word))
             return fail(BAD_USAGE, "%s is no command; %s", argv[0], insteads[i].cure);
     bool half = argc == 1 || argv[1][0] == '-';

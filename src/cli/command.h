@@ -11,8 +11,11 @@
  * prints. */
 typedef Status CommandRun(int argc, char **argv);
 /* words: its positional arguments, for help; job: what it does, in one line; takes: the set of its options */
-/* program: its name where it is a command of another program (compat/commands.def); NULL: it is jotun's own */
-typedef struct { const char *name, *words, *job; CommandSet takes; CommandRun *run; const char *program; } Command;
+/* program: its name where it is a command of another program (compat/commands.def); NULL: it is jotun's own
+ * */
+typedef struct {
+    const char *name, *words, *job; CommandSet takes; CommandRun *run; const char *program;
+} Command;
 extern const Command commands[];
 extern const int     command_count;
 Status command_run(const Command *command, int argc, char **argv);

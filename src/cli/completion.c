@@ -46,13 +46,13 @@ static void arms(FILE *out, const Command *command)
     shared_arm(out, command, FOLLOWS_VALUE, "follows=value");
 }
 
-/* Arguments of another program, but those that have the name of an option of the command; and, before the arms of
- * jotun's options, since the first that fits is taken, what follows them. */
+/* Arguments of another program, but those that have the name of an option of the command; and, before the
+ * arms of jotun's options, since the first that fits is taken, what follows them. */
 static void program_words(FILE *out, const Command *command, bool follow)
 {
-    ProgramArgument a;
-    const Program *program = command->program ? program_find(command->program) : NULL;
-    for (int i = 0; program && program_argument(&a, program, i); i++) {
+    ForeignArgument a;
+    const ForeignCommand *program = command->program ? foreign_command(command->program) : NULL;
+    for (int i = 0; program && foreign_argument(&a, program, i); i++) {
         if (!*a.dashes) continue;
         if (follow && *a.value) fprintf(out, "        --%s) follows=value ;;\n", a.name);
         if (!follow && option_find(a.name, command->takes) < 0) fprintf(out, " --%s", a.name);

@@ -77,23 +77,23 @@ static void option_entry(FILE *out, OptionIndex option, CommandSet command, cons
 }
 
 /* Arguments of a program, or its variables, whose names have no dashes. */
-static void program_entries(FILE *out, const Program *program)
+static void program_entries(FILE *out, const ForeignCommand *program)
 {
     char both[2 * TEXT];
-    ProgramArgument a;
-    if (!program_heading(program)) return;
-    fprintf(out, "\n%s\n", program_heading(program));
-    for (int i = 0; program_argument(&a, program, i); i++) {
+    ForeignArgument a;
+    if (!foreign_heading(program)) return;
+    fprintf(out, "\n%s\n", foreign_heading(program));
+    for (int i = 0; foreign_argument(&a, program, i); i++) {
         snprintf(both, sizeof both, "%s%s%s%s", a.dashes, a.name, *a.value ? " " : "", a.value);
         entry(out, LEFT, both, a.help);
     }
-    fprintf(out, "\n%s\n", program_options_heading(program));
+    fprintf(out, "\n%s\n", foreign_options_heading(program));
 }
 
 void help_command(FILE *out, const Command *command)
 {
     const char *group = NULL;
-    const Program *program = command->program ? program_find(command->program) : NULL;
+    const ForeignCommand *program = command->program ? foreign_command(command->program) : NULL;
     char given[TEXT];
     fprintf(out, "jotun %s%s%s [options]\n\n  %s\n", command->name, *command->words ? " " : "",
             command->words, command->job);
@@ -102,7 +102,8 @@ void help_command(FILE *out, const Command *command)
     for (int i = 0; i < OPTIONS; i++) {
         if (!option_taken(i, command->takes)) continue;
         if (option_group_title(i) != group) fprintf(out, "\n%s\n", group = option_group_title(i));
-        option_entry(out, i, command->takes, program ? program_default(given, sizeof given, program, i) : NULL);
+        option_entry(out, i, command->takes,
+                     program ? foreign_default(given, sizeof given, program, i) : NULL);
     }
     int shapes = command->takes & FOR_CONFIG ? preset_count : 0;
     if (shapes) fprintf(out, "\nshapes for --model\n");

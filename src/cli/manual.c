@@ -98,12 +98,12 @@ void manual_program(FILE *out)
     }
 }
 
-static void program_tagged(FILE *out, const Program *program)
+static void program_tagged(FILE *out, const ForeignCommand *program)
 {
     char dashed[TEXT];
-    ProgramArgument a;
-    if (program_heading(program)) fprintf(out, ".SS %s\n", program_heading(program));
-    for (int i = 0; program_argument(&a, program, i); i++) {
+    ForeignArgument a;
+    if (foreign_heading(program)) fprintf(out, ".SS %s\n", foreign_heading(program));
+    for (int i = 0; foreign_argument(&a, program, i); i++) {
         snprintf(dashed, sizeof dashed, "%s%s", a.dashes, a.name);
         tagged(out, dashed, a.value, a.help);
     }
@@ -118,7 +118,7 @@ void manual_command(FILE *out, const Command *command)
     if (*command->words) fprintf(out, "\\fI%s\\fR ", command->words);
     fprintf(out, "[\\fIoptions\\fR]\n.SH OPTIONS\n");
     if (command->takes == FOR_SWEEP) troff(out, HELP_SWEEP);
-    if (command->program) program_tagged(out, program_find(command->program));
+    if (command->program) program_tagged(out, foreign_command(command->program));
     for (int i = 0; i < OPTIONS; i++) {
         if (!option_taken(i, command->takes)) continue;
         if (option_group_title(i) != group) fprintf(out, ".SS %s\n", group = option_group_title(i));

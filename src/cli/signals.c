@@ -5,6 +5,7 @@
 #include <stdint.h>
 #include <string.h>
 #include <time.h>
+#include "base/array.h"
 #include "base/log.h"
 #include "base/status.h"
 
@@ -41,7 +42,7 @@ const volatile sig_atomic_t *signals_catch(const char *words)
     struct sigaction action = { .sa_handler = on_signal, .sa_flags = SA_RESTART };
     message = words;
     signal(SIGPIPE, SIG_IGN);       /* a write to a closed pipe then fails with EPIPE, which is reported */
-    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
+    for (size_t i = 0; i < COUNT(numbers); i++) {
         struct sigaction inherited;
         /* `nohup` starts a program with SIGHUP ignored, so that it outlives its terminal. */
         sigaction(numbers[i], NULL, &inherited);

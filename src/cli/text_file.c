@@ -6,7 +6,7 @@
 #include <unistd.h>
 #include "base/file.h"
 #include "corpus/read/stream.h"
-#include "corpus/read/utf8.h"
+#include "base/utf8.h"
 
 static Status not_text(const char *path, int64_t byte, char value)
 {

@@ -2,7 +2,7 @@
 #define CLI_TEXT_FILE_H
 /* Texts that are read and written line by line. */
 #include <stdbool.h>
-#include "corpus/read/buffer.h"
+#include "base/buffer.h"
 #include "text/lines.h"
 
 /* A text in pieces of whole lines, decompressed where its name says so; "-" is standard input. Of memory for

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include "base/array.h"
 #include "comm/start.h"
 
 /* Allocates and fills the struct. *out is set even on failure, so that the caller may close what was
@@ -96,7 +97,7 @@ Status comm_open_axes(Comm **comm, Comm *world, const Mesh *mesh, int axes)
         { AXIS_TP, "tp" }, { AXIS_ETP, "etp" }, { AXIS_EP, "ep" }, { AXIS_EDP, "edp" }, { AXIS_DP, "dp" },
         { AXIS_CP, "cp" }, { AXIS_PP, "pp" } };
     char name[HEARTBEAT_NAME] = "";
-    for (size_t i = 0; i < sizeof axis / sizeof *axis; i++)
+    for (size_t i = 0; i < COUNT(axis); i++)
         if (axes & axis[i].axis)
             snprintf(name + strlen(name), sizeof name - strlen(name), "%s%s", *name ? "+" : "", axis[i].name);
     int count = mesh_group(mesh, axes, NULL);

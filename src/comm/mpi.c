@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+#include "base/array.h"
 #include "comm/start.h"
 
 /* package: the Debian package that jotun must be built with to have the plug-in. */
@@ -33,7 +34,7 @@ static const Launcher launchers[] = {
  * taken as a start under MPI. */
 static const Launcher *launcher_of_environment(void)
 {
-    for (size_t i = 0; i < sizeof launchers / sizeof *launchers; i++) {
+    for (size_t i = 0; i < COUNT(launchers); i++) {
         const Launcher *l = &launchers[i];
         const char *size = l->size ? getenv(l->size) : NULL;
         bool marked = getenv(l->mark[0]) && (!l->mark[1] || getenv(l->mark[1]));

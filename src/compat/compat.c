@@ -7,27 +7,29 @@
 #include "compat/import.h"
 #include "conf/value.h"
 
-static const Program programs[] = {
-#define PROGRAM(name, takes, words, does, gives, kind, job) { name, gives, takes, PROGRAM_##kind },
+static const ForeignCommand foreign_commands[] = {
+#define FOREIGN(name, takes, words, does, gives, kind, job) { name, gives, takes, READ_##kind },
 #include "compat/commands.def"
 };
 
-const Program *program_find(const char *name)
+const ForeignCommand *foreign_command(const char *name)
 {
-    for (size_t i = 0; i < sizeof programs / sizeof programs[0]; i++)
-        if (!strcmp(programs[i].name, name)) return &programs[i];
+    for (size_t i = 0; i < sizeof foreign_commands / sizeof foreign_commands[0]; i++)
+        if (!strcmp(foreign_commands[i].name, name)) return &foreign_commands[i];
     return NULL;
 }
 
 Status compat_open(Compat *c, CommandSet command, int ranks, int *argc, char ***argv)
 {
-    const char *as = *argc && !strncmp(**argv, PROGRAM_WORD, strlen(PROGRAM_WORD)) ? **argv : NULL;
+    const char *as = *argc && !strncmp(**argv, FOREIGN_WORD, strlen(FOREIGN_WORD)) ? **argv : NULL;
     c->ranks = ranks;
     if (!as) return OK;
     ++*argv, --*argc;
-    c->as = program_find(as + strlen(PROGRAM_WORD));
-    if (!c->as || !(c->as->takes & command)) return fail(BAD_USAGE, "%s: no command of another program that is jotun %s", as, command_name(command));
-    c->variables = c->as->kind == PROGRAM_SCRIPT;
+    c->as = foreign_command(as + strlen(FOREIGN_WORD));
+    if (!c->as || !(c->as->takes & command))
+        return fail(BAD_USAGE, "%s: no command of another program that is jotun %s", as,
+                    command_name(command));
+    c->variables = c->as->kind == READ_SCRIPT;
     return OK;
 }
 
@@ -44,26 +46,27 @@ static bool is_variables_switch(const OptionWord *w)
 }
 
 /* What the program has without being asked, weaker than what was typed. */
-static void add_given(OptionWords *out, const Program *program)
+static void add_given(OptionWords *out, const ForeignCommand *program)
 {
     char words[256], *word[16], *rest;
     int  count = 0;
     snprintf(words, sizeof words, "%s", program->gives);
-    for (char *w = strtok_r(words, " ", &rest); w && count < 16; w = strtok_r(NULL, " ", &rest)) word[count++] = w;
+    for (char *w = strtok_r(words, " ", &rest); w && count < 16; w = strtok_r(NULL, " ", &rest))
+        word[count++] = w;
     words_command_line(out, SOURCE_PRESET, program->name, count, word);
 }
 
-bool compat_reads_together(const Compat *c) { return c->as && c->as->kind == PROGRAM_FAIRSEQ; }
+bool compat_reads_together(const Compat *c) { return c->as && c->as->kind == READ_FAIRSEQ; }
 
 void compat_words(OptionWords *out, Compat *c, const OptionWords *words, CommandSet command)
 {
     OptionWords rest = { 0 };
     unsigned    understood = dialects_understood(command);
-    if (c->as && c->as->kind == PROGRAM_FAIRSEQ) understood = DIALECT_FAIRSEQ_LINE | DIALECT_JOTUN;
+    if (c->as && c->as->kind == READ_FAIRSEQ) understood = DIALECT_FAIRSEQ_LINE | DIALECT_JOTUN;
     if (c->as) add_given(out, c->as);
     for (int i = 0; i < words->count; i++)
-        if (is_variables_switch(&words->word[i]) && command & FOR_CONFIG) c->variables = true;
-        else                                                              words_append(&rest, &words->word[i]);
+        if (command & FOR_CONFIG && is_variables_switch(&words->word[i])) c->variables = true;
+        else words_append(&rest, &words->word[i]);
     translate_words(out, &rest, command, understood);
     words_close(&rest);
 }
@@ -91,13 +94,14 @@ Status compat_file(OptionWords *out, char **remarks, Status *status, const Optio
     const char *path = o->from_yaml ? o->from_yaml : o->from_script.text[0];
     *remarks = NULL;
     if (o->from_yaml && o->from_script.count)
-        return fail(BAD_USAGE, "%s and %s are two files; give one of them", o->source[OPTION_from_script].name,
-                    o->source[OPTION_from_yaml].name);
+        return fail(BAD_USAGE, "%s and %s are two files; give one of them",
+                    o->source[OPTION_from_script].name, o->source[OPTION_from_yaml].name);
     import_open(&m, o);
     Status read = o->from_yaml ? import_nemo(&m, &m.copy) : import_megatron(&m, &m.copy);
     FILE  *text = open_memstream(remarks, &bytes);
     if (text) import_show(text, &m);
-    if ((!text || fclose(text)) && read == OK) read = fail(NO_MEMORY, "no memory for the remarks on %s", path);
+    if ((!text || fclose(text)) && read == OK)
+        read = fail(NO_MEMORY, "no memory for the remarks on %s", path);
     if (read == OK) words_between(out, &m.copy, o);
     if (read == OK) *status = import_ends(&m, path);
     import_close(&m);
@@ -116,16 +120,16 @@ static const char *value_text(char *out, size_t size, OptionIndex option)
     return out;
 }
 
-/* Arguments of fairseq: those that several rows make together, then those that are one option. What is ignored or
- * refused has its line in the log. */
-static bool fairseq_help(ProgramArgument *out, CommandSet takes, int i)
+/* Arguments of fairseq: those that several rows make together, then those that are one option. What is
+ * ignored or refused has its line in the log. */
+static bool fairseq_help(ForeignArgument *out, CommandSet takes, int i)
 {
     static _Thread_local char text[512], value[512];
     FairseqArgument a;
     for (int n = 0; n < fairseq_arguments(); n++) {
         if (!fairseq_argument(&a, n, takes) || i--) continue;
         snprintf(text, sizeof text, *a.fallback ? "%s [%s]" : "%s", a.help, a.fallback);
-        *out = (ProgramArgument){ "--", a.name, a.value, text };
+        *out = (ForeignArgument){ "--", a.name, a.value, text };
         return true;
     }
     for (int n = 0; n < dialect_count; n++) {
@@ -138,42 +142,46 @@ static bool fairseq_help(ProgramArgument *out, CommandSet takes, int i)
         value_text(value, sizeof value, (OptionIndex)row->option);
         snprintf(text, sizeof text, "--%s%s%s", option_rows[row->option].name, alias || flag ? "" : " ",
                  alias || flag ? "" : row->text);
-        *out = (ProgramArgument){ "--", row->name, alias ? value : row->given, text };
+        *out = (ForeignArgument){ "--", row->name, alias ? value : row->given, text };
         return true;
     }
     return false;
 }
 
-bool program_argument(ProgramArgument *out, const Program *program, int i)
+bool foreign_argument(ForeignArgument *out, const ForeignCommand *program, int i)
 {
     static _Thread_local AgptHelp help;
     static _Thread_local char text[1024];
-    if (program->kind == PROGRAM_FAIRSEQ) return fairseq_help(out, program->takes, i);
-    if (program->kind != PROGRAM_SCRIPT || !agpt_help(&help, i)) return false;
+    if (program->kind == READ_FAIRSEQ) return fairseq_help(out, program->takes, i);
+    if (program->kind != READ_SCRIPT || !agpt_help(&help, i)) return false;
     snprintf(text, sizeof text, *help.fallback ? "%s [%s]" : "%s", help.what, help.fallback);
-    *out = (ProgramArgument){ "", help.names, "", text };
+    *out = (ForeignArgument){ "", help.names, "", text };
     return true;
 }
 
-const char *program_heading(const Program *program)
+const char *foreign_heading(const ForeignCommand *program)
 {
-    static const char *const headings[] = { [PROGRAM_WORDS] = NULL, [PROGRAM_FAIRSEQ] = "arguments of fairseq; its others are ignored or refused, with a line that says why",
-                                            [PROGRAM_SCRIPT] = "variables, of the environment or as words NAME=VALUE" };
+    static const char *const headings[] = {
+        [READ_WORDS]   = NULL,
+        [READ_FAIRSEQ] = "arguments of fairseq; its others are ignored or refused, with a line that says "
+                            "why",
+        [READ_SCRIPT]  = "variables, of the environment or as words NAME=VALUE",
+    };
     return headings[program->kind];
 }
 
-const char *program_options_heading(const Program *program)
+const char *foreign_options_heading(const ForeignCommand *program)
 {
     static _Thread_local char text[128];
-    snprintf(text, sizeof text, program->kind == PROGRAM_SCRIPT
+    snprintf(text, sizeof text, program->kind == READ_SCRIPT
              ? "options of jotun %s, which count more; [what the script gives, or the default]"
              : "options of jotun %s may stand beside them", command_name(program->takes));
     return text;
 }
 
-const char *program_default(char *out, size_t size, const Program *program, OptionIndex option)
+const char *foreign_default(char *out, size_t size, const ForeignCommand *program, OptionIndex option)
 {
-    return program->kind == PROGRAM_SCRIPT ? agpt_default(out, size, option) : NULL;
+    return program->kind == READ_SCRIPT ? agpt_default(out, size, option) : NULL;
 }
 
 /* Which option replaces an option of another program, or why there is none. */

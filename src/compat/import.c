@@ -55,7 +55,7 @@ void import_take_name(Import *m, Options *o, const char *from, const Dialect *ro
                       const char *value)
 {
     TextList     notes  = { 0 };
-    OptionSource source = { .kind = SOURCE_CONFIG_FILE, .name = name, .value = value, .from = from };
+    OptionSource source = option_source(SOURCE_CONFIG_FILE, name, value, from);
     Status       status = translate_name(o, row, value, source, &notes);
     take_ends(m, o, from, &notes, status);
 }

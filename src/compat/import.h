@@ -1,8 +1,8 @@
 #ifndef COMPAT_IMPORT_H
 #define COMPAT_IMPORT_H
-/* Options from other programs' files. What cannot be taken is refused with its file, line, reason and cure; the
- * rest is taken all the same, so that one run names everything. A reader works on a copy of the options so far,
- * on which it sees what its values do; what the copy has in addition are its words. */
+/* Options from other programs' files. What cannot be taken is refused with its file, line, reason and cure;
+ * the rest is taken all the same, so that one run names everything. A reader works on a copy of the options
+ * so far, on which it sees what its values do; what the copy has in addition are its words. */
 #include <stdio.h>
 #include "compat/translate.h"
 #include "conf/conf.h"
@@ -21,8 +21,9 @@ void   import_show (FILE *out, const Import *import); /* as comments of YAML */
 Status import_ends (const Import *import, const char *path);
 void   import_close(Import *import);
 
-/* For `jotun config`: a script or list of arguments of Megatron-LM or its DeepSpeed forks, a model configuration
- * of NeMo. Values are as strong as those of a file of --config. BAD_FILE where the file cannot be read at all. */
+/* For `jotun config`: a script or list of arguments of Megatron-LM or its DeepSpeed forks, a model
+ * configuration of NeMo. Values are as strong as those of a file of --config. BAD_FILE where the file cannot
+ * be read at all. */
 Status import_megatron(Import *m, Options *o);       /* o->from_script: FILE [ARGUMENT...] */
 Status import_nemo(Import *m, Options *o);           /* o->from_yaml */
 

@@ -6,8 +6,8 @@
 #include <string.h>
 #include <strings.h>
 
-/* The variable that names a namespace without a prefix, whose variables are read as well. Short names such as TP
- * may be set for something else, so that somebody has to ask for them. */
+/* The variable that names a namespace without a prefix, whose variables are read as well. Short names such
+ * as TP may be set for something else, so that somebody has to ask for them. */
 #define DIALECT_VARIABLE "JOTUN_DIALECT"
 
 /* ---- one row ---- */
@@ -97,8 +97,8 @@ void translate_row(OptionWords *out, const Dialect *row, const OptionWord *w, Co
 {
     const char *value = w->values ? w->value[0] : NULL;
     if (w->list && w->values != 1 && row->option >= 0 && row->verb != VERB_ALIAS) {
-        refuse(out, w, BAD_OPTION, words_format(out, "%s takes one value, and a list of %d was given", w->source.name,
-                                                w->values));
+        refuse(out, w, BAD_OPTION, words_format(out, "%s takes one value, and a list of %d was given",
+                                                w->source.name, w->values));
         return;
     }
     switch (row->verb) {
@@ -106,8 +106,8 @@ void translate_row(OptionWords *out, const Dialect *row, const OptionWord *w, Co
     case VERB_OPTIONAL:
         if (value && *value && !is_true(value)) give(out, w, row->option, value);
         else
-            note(out, w, words_format(out, "%s of %s is ignored: %s", w->source.name, dialect_owner(row, command),
-                                      row->text));
+            note(out, w, words_format(out, "%s of %s is ignored: %s", w->source.name,
+                                      dialect_owner(row, command), row->text));
         leave_rest(out, w, 1);
         break;
     case VERB_WITH:
@@ -169,12 +169,12 @@ static bool refuse_hinted(OptionWords *out, const OptionWord *w, CommandSet comm
            hint->verb == VERB_MISSING
                ? words_format(out, "%s is a name of %s and no option of jotun %s: %s; %s", typed, owner, name,
                               hint->text, hint->cure)
-               : words_format(out, "%s is a name of %s and no option of jotun %s; here it is %s", typed, owner, name,
-                              hint->text));
+               : words_format(out, "%s is a name of %s and no option of jotun %s; here it is %s", typed,
+                              owner, name, hint->text));
     return true;
 }
 
-/* In a variable's name a - is a _, and no name that a star stands for is looked for. */
+/* In a variable's name a - is a _. */
 static const Dialect *row_of(const OptionWord *w, unsigned understood)
 {
     char name[128];
@@ -241,7 +241,8 @@ static void add_variables(OptionWords *out, const Dialect *row, CommandSet comma
         char name[128];
         snprintf(name, sizeof name, "%.*s", (int)strcspn(a, " "), a);
         const char *value = getenv(name);
-        if (!value || !dialect_taken(row, command) || dialect_find(1u << row->whose, name, value) != row) continue;
+        if (!value || !dialect_taken(row, command)) continue;
+        if (dialect_find(1u << row->whose, name, value) != row) continue;
         OptionWord word = { .name = name, .value = &value, .values = 1, .whole = true,
                             .source = { .kind = SOURCE_ENVIRONMENT, .name = name, .value = "", .from = "" } };
         translate_row(out, row, &word, command);
@@ -255,11 +256,12 @@ static void add_namespace(OptionWords *out, const OptionWord *w, CommandSet comm
     for (int d = 0; d < DIALECTS; d++) {
         if (*dialect_names[d].prefix || strcasecmp(dialect_names[d].key, name)) continue;
         for (int i = 0; i < dialect_count; i++)
-            if ((int)dialects[i].whose == d && !dialect_only_hints(&dialects[i])) add_variables(out, &dialects[i], command);
+            if ((int)dialects[i].whose == d && !dialect_only_hints(&dialects[i]))
+                add_variables(out, &dialects[i], command);
         return;
     }
-    refuse(out, w, BAD_OPTION,
-           words_format(out, DIALECT_VARIABLE "=%s is not known; the known one is argonne", name))->shared = false;
+    const char *why = words_format(out, DIALECT_VARIABLE "=%s is not known; the known one is argonne", name);
+    refuse(out, w, BAD_OPTION, why)->shared = false;
 }
 
 void translate_words(OptionWords *out, const OptionWords *in, CommandSet command, unsigned understood)

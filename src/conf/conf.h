@@ -5,14 +5,15 @@
 #include <stdio.h>
 #include "conf/options.h"
 
-/* Defaults; from here on options_close has to be called. What follows sets values by options_take (conf/words.h)
- * and options_set: of each option that of the strongest source counts, whatever the order. */
+/* Defaults; from here on options_close has to be called. What follows sets values by options_take
+ * (conf/words.h) and options_set: of each option that of the strongest source counts, whatever the order. */
 Status options_begin (Options *o, CommandSet command);
-/* The values of --model, weaker than all that a person gave, which is why they may come last. BAD_OPTION where
- * there is no such preset. */
+/* The values of --model, weaker than all that a person gave, which is why they may come last. BAD_OPTION
+ * where there is no such preset. */
 Status options_take_preset(Options *o);
-/* The files of --config and --json-config: read by this process (zeros); not read (none); or as rank 0 has read
- * them and sent them to all (packed, which options_config_texts has made and which is not needed afterwards). */
+/* The files of --config and --json-config: read by this process (zeros); not read (none); or as rank 0 has
+ * read them and sent them to all (packed, which options_config_texts has made and which is not needed
+ * afterwards). */
 typedef struct { bool none; const char *packed; size_t bytes; } ConfigTexts;
 /* The bytes of these files, one after the other; the caller frees *packed, after a failure too. BAD_FILE. */
 Status options_config_texts (char **packed, size_t *bytes, const Options *o);
@@ -75,6 +76,13 @@ Status options_take_saved(Options *o, OptionIndex option, const char *json, cons
 /* --use-checkpoint-opt-param-scheduler: the schedule of o->checkpoint, also where a person gave another one,
  * which a line then names. What an imported checkpoint does not tell stays as it is given. */
 Status options_take_schedule(Options *o);
+/* After options_derive: lengths of that schedule in steps become what they are in samples, where
+ * --global-batch-size is another one than the checkpoint's. */
+Status options_keep_lengths(Options *o);
+/* The options of the schedule of o->checkpoint, and what they follow from; the others, and what the
+ * checkpoint does not tell, are those of `o`. The caller closes `was`, after a failure too; it points into
+ * `o`. */
+Status options_saved_schedule(Options *was, const Options *o);
 /* A run that resumes from the checkpoint at `path`, after options_derive and with o->checkpoint filled in:
  * BAD_OPTION where a row differs that has to be the checkpoint's (conf/resume.c), with all of them, both
  * values and what to do; o->changed lists the FOR_SAME_RUN rows that differ, with what keeps them where they

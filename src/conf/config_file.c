@@ -1,5 +1,5 @@
-/* Options from YAML files: each key becomes a word, as --num-layers=12 does, so that names, ranges and choices
- * are checked in one place. */
+/* Options from YAML files: each key becomes a word, as --num-layers=12 does, so that names, ranges and
+ * choices are checked in one place. */
 #include "conf/config_file.h"
 #include <ctype.h>
 #include <inttypes.h>
@@ -29,8 +29,8 @@ static const char *name_of(OptionWord *word, OptionWords *words, const YamlEntry
     word->status = BAD_FILE;
     snprintf(group, sizeof group, "%.*s", dot ? (int)(dot - e->key) : 0, e->key);
     if (dot && !option_group_find(group))
-        word->refusal = words_format(words, "%s is no group of options; these are: %s; or write the keys without a group",
-                                     group, option_group_keys(known, sizeof known));
+        word->refusal = words_format(words, "%s is no group of options; these are: %s; or write the keys "
+                                     "without a group", group, option_group_keys(known, sizeof known));
     else if (!*name || strchr(name, '='))
         word->refusal = words_format(words, "\"%s\" is no option's name", name);
     else if (!strcmp(name, option_rows[OPTION_config].name))
@@ -43,8 +43,8 @@ static void add_entry(OptionWords *words, const YamlFile *file, const YamlEntry 
     OptionWord named = { 0 };
     if (e->missing) return;
     const char  *name   = name_of(&named, words, e);
-    OptionSource source = { .kind = SOURCE_CONFIG_FILE, .name = words_format(words, "--%s", name), .value = "",
-                            .from = words_format(words, "%s:%d", file->path, e->line) };
+    OptionSource source = option_source(SOURCE_CONFIG_FILE, words_format(words, "--%s", name), "",
+                                        words_format(words, "%s:%d", file->path, e->line));
     OptionWord *word = words_push(words, named.refusal ? NULL : name, source);
     word->whole = word->shared = true;
     word->list  = e->list;
@@ -55,12 +55,12 @@ static void add_entry(OptionWords *words, const YamlFile *file, const YamlEntry 
     word->refusal = words_format(words, "--%s takes words, and its list has more than that", name);
 }
 
-void words_tell_passed(const OptionWords *words, const char *path, CommandSet command)
+void words_tell_left_out(const OptionWords *words, const char *path, CommandSet command)
 {
     char names[256];
-    bool one = words->passed == 1;
-    if (words->passed)
-        log_line("%s: %d of its options %s not of jotun %s but of %s, and %s not read", path, words->passed,
+    bool one = words->left_out == 1;
+    if (words->left_out)
+        log_line("%s: %d of its options %s not of jotun %s but of %s, and %s not read", path, words->left_out,
                  one ? "is" : "are", command_name(command),
                  command_names(names, sizeof names, words->takers, "jotun ", " and "), one ? "is" : "are");
 }

@@ -57,6 +57,16 @@ static void derive_layout(Options *o)
                          "--distributed-timeout-minutes");
 }
 
+/* Weight decay that changes does so over the whole run. */
+static void derive_weight_decay(Options *o)
+{
+    bool samples = o->train_samples > 0;
+    int64_t whole = samples ? o->train_samples : o->train_iters * o->global_batch;
+    if (o->weight_decay_style.value == CHOICE_weight_decay_style_constant || !whole) return;
+    options_derived_int(o, OPTION_weight_decay_samples, whole,
+                        samples ? NAMED(OPTION_train_samples) : "--train-iters and --global-batch-size");
+}
+
 /* Tokens become samples, and samples the steps that they are with the batch sizes of the run. */
 static Status derive_duration(Options *o)
 {
@@ -97,5 +107,7 @@ Status options_derive(Options *o)
     derive_model(o);
     options_derived_int(o, OPTION_ranks, 1, "one process");
     derive_layout(o);
-    return derive_duration(o);
+    TRY(derive_duration(o));
+    derive_weight_decay(o);
+    return OK;
 }

@@ -5,7 +5,7 @@
  *     Status cmd_train(int argc, char **argv)
  *     {
  *         Options o;
- *         Status status = options_parse(&o, FOR_TRAIN, argc, argv);      environment, command line, preset
+ *         Status status = setup_parse(&o, FOR_TRAIN, argc, argv);        environment, command line, preset
  *         if (status == OK) status = train(&o);
  *         options_close(&o);
  *         return status;
@@ -125,9 +125,15 @@ typedef struct {
     Conversion  convert;   /* the field has `value` converted */
     bool        bare;      /* typed as a name without a value, which means `value` */
 } OptionSource;
+static inline OptionSource option_source(SourceKind kind, const char *name, const char *value,
+                                         const char *from)
+{
+    return (OptionSource){ kind, name, value, from, CONVERT_NONE, false };
+}
 
-/* What an option has to be beside words that were given, whatever sets it; checked with the rules. The message
- * is `before`, the option as it was typed, and `after`; or of a number `before`, it, `after`, and it with `more`. */
+/* What an option has to be beside words that were given, whatever sets it; checked with the rules. The
+ * message is `before`, the option as it was typed, and `after`; or of a number `before`, it, `after`, and it
+ * with `more`. */
 typedef enum { DEMAND_NOT, DEMAND_AT_LEAST } DemandKind;
 typedef struct {
     OptionIndex option;
@@ -157,10 +163,14 @@ typedef struct Options {
     struct {
         const char *path, *options;        /* its step directory; its options as one JSON object */
         const char *tokenizer, *fingerprint, *change;   /* change: that of the tokenizer in a resumed run */
+        const char *tokenizer_path;        /* where its tokenizer is now; NULL: at the name that it records */
         const char *given;                 /* names of options that a person gave; NULL: not known. Where they
                                               are known, `options` are all of a run of jotun train */
         const char *kernels;               /* family of kernels that computed its steps */
         double      loss_scale;            /* of its next step; 0: it has none */
+        /* Its position: steps; samples as the schedules count them, 0: it does not say; how many of them each
+         * step counted as (store/checkpoint_contents.h) */
+        int64_t     step, updated_samples, step_samples;
         bool        foreign, whole;        /* of another program; `options` are all of its model */
         const char *continued;             /* --save, whose run began with the model of --load; or NULL */
         bool        states, position;      /* whether these are taken from it (store/checkpoint_contents.h) */

@@ -21,7 +21,7 @@ Status options_begin(Options *o, CommandSet command)
         snprintf(name, sizeof name, "--%s", row->name);
         o->source[i] = (OptionSource){ SOURCE_NOTHING, options_hold(o, name), "", "", CONVERT_NONE, false };
         const char *text = row->kind == KIND_FLAG ? "false" : row->text;
-        if (*text) TRY(options_set(o, i, text, (OptionSource){ .kind = SOURCE_DEFAULT, .name = name, .from = "" }));
+        if (*text) TRY(options_set(o, i, text, option_source(SOURCE_DEFAULT, name, "", "")));
     }
     return OK;
 }
@@ -78,11 +78,11 @@ static Status add_positional(Options *o, const OptionWord *w, int from, const ch
         if (word[0] == '-' && word[1] && !w->ended)
             return fail(BAD_USAGE, "%s is no option; options begin with --", word);
         if (before && i == from && !command_takes_words(o->command))
-            return fail(BAD_USAGE, "%s takes no value: leave %s out, or write %s=true or %s=false", before, word,
-                        before, before);
+            return fail(BAD_USAGE, "%s takes no value: leave %s out, or write %s=true or %s=false", before,
+                        word, before, before);
         if (!command_takes_words(o->command))
-            return fail(BAD_USAGE, "%s: jotun %s takes no positional argument; give an option's name before it",
-                        word, command_name(o->command));
+            return fail(BAD_USAGE, "%s: jotun %s takes no positional argument; give an option's name before "
+                        "it", word, command_name(o->command));
         options_add_word(o, word);
     }
     return OK;
@@ -145,12 +145,12 @@ static void tell_unknown_variable(const Options *o, const OptionWord *w)
     else log_line("%s is no option and is not read", w->source.name);
 }
 
-/* Whether the word is of another command, or of none but in the environment, and so is passed over. */
-static bool is_passed_over(OptionWords *words, const Options *o, const OptionWord *w)
+/* Whether the word is of another command, or of none but in the environment, and so is left out. */
+static bool is_left_out(OptionWords *words, const Options *o, const OptionWord *w)
 {
     CommandSet takers = w->takers || !w->name ? w->takers : option_takers(w->name);
     if (!w->shared || (w->name && option_find(w->name, o->command) >= 0)) return false;
-    if (takers) words->passed++, words->takers |= takers;
+    if (takers) words->left_out++, words->takers |= takers;
     else if (w->source.kind == SOURCE_ENVIRONMENT && !w->refusal) tell_unknown_variable(o, w);
     else return false;
     return true;
@@ -158,7 +158,7 @@ static bool is_passed_over(OptionWords *words, const Options *o, const OptionWor
 
 static Status take_word(OptionWords *words, Options *o, const OptionWord *w, TextList *notes)
 {
-    if (is_passed_over(words, o, w)) return OK;
+    if (is_left_out(words, o, w)) return OK;
     if (w->refusal) return fail(w->status, "%s", w->refusal);
     if (w->note && notes) text_list_add(notes, options_hold(o, w->note));
     else if (w->note) log_line("%s", w->note);
@@ -171,7 +171,8 @@ static Status take_word(OptionWords *words, Options *o, const OptionWord *w, Tex
 
 /* ---- all words ---- */
 
-/* Messages of several words as one: each has a line of its own while there is room, and then only its name. */
+/* Messages of several words as one: each has a line of its own while there is room, and then only its name.
+ * */
 typedef struct { Status status; int count, more; char first[FAIL_BYTES], lines[1500], names[400]; } Faults;
 
 static void add_fault(Faults *f, Status status, const OptionWord *w)
@@ -245,7 +246,7 @@ Status options_take_preset(Options *o)
         int option = option_find(word + 2, FOR_CONFIG);
         CHECK(option >= 0, "preset %s names %s, which is no option", preset->name, word);
         const char *value = option_rows[option].kind == KIND_FLAG ? "true" : strtok_r(NULL, " ", &rest);
-        OptionSource source = { .kind = SOURCE_PRESET, .name = word, .value = value, .from = from };
+        OptionSource source = option_source(SOURCE_PRESET, word, value, from);
         TRY(options_set(o, option, value, source));
     }
     return OK;

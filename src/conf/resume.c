@@ -7,7 +7,8 @@
  *     FOR_SAME_RUN   what else the losses depend on: named in one line
  *
  * All that is refused is named at once, with both values and what to do. A run that takes weights alone
- * (--finetune) is another run, so that only FOR_SHAPE counts. */
+ * (--finetune) is another run, so that only FOR_SHAPE counts. Options may be the same and mean another
+ * schedule, beside another batch size: cli/setup/resumed_schedule.c compares the rates. */
 #include "base/log.h"
 #include "conf/conf.h"
 #include "conf/saved.h"
@@ -109,12 +110,6 @@ static bool same_states(const Options *now, const Options *was)
            now->checkpoint.share_states(now->optimizer.word, was->optimizer.word);
 }
 
-static Status read_saved(Options *o, OptionIndex option, const json_t *saved, const char *path)
-{
-    const json_t *value = json_object_get(saved, option_rows[option].name);
-    return value ? options_set_saved(o, option, value, path) : OK;
-}
-
 /* Which rows are compared depends on what is loaded. */
 static CommandSet compared_rows(const Options *o)
 {
@@ -132,17 +127,6 @@ static json_t *saved_value(const CheckpointComparison *m, OptionIndex option, co
     return *row->text ? json_string(row->text) : NULL;
 }
 
-/* What the length of a schedule follows from. */
-static Status lengths_read(Options *was, const json_t *saved, const char *path)
-{
-    static const OptionIndex more[] = { OPTION_global_batch, OPTION_train_iters, OPTION_train_samples };
-    for (int i = 0; i < SCHEDULE_LENGTHS; i++)
-        for (int k = 0; k < schedule_lengths[i].ways; k++)
-            TRY(read_saved(was, schedule_lengths[i].way[k], saved, path));
-    for (size_t i = 0; i < sizeof more / sizeof *more; i++) TRY(read_saved(was, more[i], saved, path));
-    return OK;
-}
-
 /* -1: the option says no length of a schedule. */
 static int length_of(OptionIndex option)
 {
@@ -152,21 +136,100 @@ static int length_of(OptionIndex option)
     return -1;
 }
 
-/* Of a length that one run says in steps and the other in samples, or as a share of them, samples are
- * compared. Returns whether that has compared `option`. */
+/* Whether the checkpoint says the value, or that there is none. */
+static bool saved_tells(const Options *o, const json_t *saved, OptionIndex option)
+{
+    int length = length_of(option);
+    bool known = o->checkpoint.given || json_object_get(saved, option_rows[option].name);
+    for (int k = 0; length >= 0 && k < schedule_lengths[length].ways; k++)
+        known |= json_object_get(saved, option_rows[schedule_lengths[length].way[k]].name) != NULL;
+    return known;
+}
+
+/* As if the option had not been given. */
+static Status take_back(Options *o, OptionIndex option)
+{
+    const OptionRow *row = &option_rows[option];
+    char name[128];
+    snprintf(name, sizeof name, "--%s", row->name);
+    OptionSource source = option_source(SOURCE_DEFAULT, name, "", "");
+    CHECK(row->kind == KIND_INT || row->kind == KIND_REAL || *row->text, "%s has no value to go back to",
+          name);
+    o->source[option].kind = SOURCE_NOTHING;
+    if (*row->text) return options_set(o, option, row->text, source);
+    if (row->kind == KIND_INT) *(OptionINT *)option_field(o, option) = 0;
+    else                       *(OptionREAL *)option_field(o, option) = 0;
+    o->source[option] = (OptionSource){ SOURCE_NOTHING, options_hold(o, name), "", "", CONVERT_NONE, false };
+    return OK;
+}
+
+/* What the schedule follows from beside its own options. */
+static bool schedule_follows(OptionIndex option)
+{
+    switch (option) {
+    case OPTION_global_batch: case OPTION_sequence:
+    case OPTION_train_iters:  case OPTION_train_samples: case OPTION_train_tokens: return true;
+    default: return option_taken(option, FOR_SCHEDULE);
+    }
+}
+
+/* The options of the checkpoint's schedule, the others as here; the caller closes them, after a failure
+ * too. */
+static Status read_schedule(Options *was, const Options *o, const json_t *saved, const char *path)
+{
+    *was = *o;
+    was->held = NULL;
+    was->words = (TextList){ NULL, 0 };
+    for (int i = 0; i < OPTIONS; i++)
+        if (option_rows[i].kind == KIND_LIST) *(TextList *)option_field(was, i) = (TextList){ NULL, 0 };
+    for (int i = 0; i < OPTIONS; i++) {
+        const json_t *value = json_object_get(saved, option_rows[i].name);
+        if (!schedule_follows(i) || !saved_tells(o, saved, i)) continue;
+        TRY(take_back(was, i));
+        if (value) TRY(options_set_saved(was, i, value, path));
+    }
+    return OK;
+}
+
+Status options_saved_schedule(Options *was, const Options *o)
+{
+    json_t *saved = json_loads(o->checkpoint.options, 0, NULL);
+    Status status = read_schedule(was, o, saved, o->checkpoint.path);
+    json_decref(saved);
+    return status;
+}
+
+/* The length of the checkpoint's schedule as an option that has the same meaning here: in samples where it is
+ * in steps of another batch size. */
+static const char *same_length(char *out, size_t size, const CheckpointComparison *m, int length)
+{
+    char value[64];
+    OptionIndex there = options_length_said(&m->was, length);
+    options_value_text(value, sizeof value, &m->was, there);
+    if (m->was.global_batch != m->o->global_batch && there == schedule_lengths[length].way[0])
+        snprintf(out, size, "--%s %.0f", option_rows[schedule_lengths[length].way[1]].name,
+                 options_length(&m->was, length));
+    else snprintf(out, size, "--%s %s", option_rows[there].name, value);
+    return out;
+}
+
+/* Of a length that one run says in steps and the other in samples, as a share of them, or in steps of another
+ * batch size, samples are compared. The same steps of another batch size are no other value: whether they
+ * change a rate is seen from the rates (cli/setup/resumed_schedule.c). Returns whether that has compared
+ * `option`. */
 static bool match_length(CheckpointComparison *m, int length, OptionIndex option)
 {
     enum { DIGITS = 1000000000 };                       /* a share of samples is rounded */
-    char value[64], was[160];
+    char was[160];
     OptionIndex here = options_length_said(m->o, length), there = options_length_said(&m->was, length);
+    bool none = m->o->source[here].kind == SOURCE_NOTHING || m->was.source[there].kind == SOURCE_NOTHING;
     if (option != here) return true;                    /* it says nothing beside that one */
-    if (here == there) return false;
-    if (m->o->source[here].kind == SOURCE_NOTHING || m->was.source[there].kind == SOURCE_NOTHING) return true;
+    if (here == there && (none || m->was.global_batch == m->o->global_batch)) return false;
+    if (none) return true;
     double now = options_length(m->o, length), before = options_length(&m->was, length);
     if (fabs(now - before) * DIGITS <= fmax(now, before)) return true;
-    options_value_text(value, sizeof value, &m->was, there);
-    snprintf(was, sizeof was, "--%s %s", option_rows[there].name, value);
-    note_difference(m, here, was);
+    if (here == there && same_value(m->o, &m->was, option)) return true;
+    note_difference(m, here, same_length(was, sizeof was, m, length));
     return true;
 }
 
@@ -282,8 +345,7 @@ Status options_match_json(Options *o, const char *json, const char *path)
     CheckpointComparison m = { .o = o, .path = path };
     Status status = json_is_object(object) ? OK
                   : fail(BAD_FILE, "%s: its options are not a JSON object", path);
-    if (status == OK) status = lengths_read(&m.was, object, path);
-    if (m.was.global_batch == 0) m.was.global_batch = o->global_batch;    /* imported runs may lack it */
+    if (status == OK) status = read_schedule(&m.was, o, object, path);
     for (int i = 0; i < OPTIONS && status == OK; i++) status = match_value(&m, i, object);
     if (status == OK && o->checkpoint.position) match_loss_scale(&m, object);
     if (status == OK) status = refuse_contradictions(&m, object);
@@ -297,33 +359,6 @@ Status options_match_json(Options *o, const char *json, const char *path)
 }
 
 /* ---- the checkpoint's schedule instead ---- */
-
-/* Whether the checkpoint says the value, or that there is none. */
-static bool saved_tells(const Options *o, const json_t *saved, OptionIndex option)
-{
-    int length = length_of(option);
-    bool known = o->checkpoint.given || json_object_get(saved, option_rows[option].name);
-    for (int k = 0; length >= 0 && k < schedule_lengths[length].ways; k++)
-        known |= json_object_get(saved, option_rows[schedule_lengths[length].way[k]].name) != NULL;
-    return known;
-}
-
-/* As if the option had not been given. */
-static Status take_back(Options *o, OptionIndex option)
-{
-    const OptionRow *row = &option_rows[option];
-    char name[128];
-    snprintf(name, sizeof name, "--%s", row->name);
-    OptionSource source = { .kind = SOURCE_DEFAULT, .name = name, .from = "" };
-    CHECK(row->kind == KIND_INT || row->kind == KIND_REAL || *row->text, "%s has no value to go back to",
-          name);
-    o->source[option].kind = SOURCE_NOTHING;
-    if (*row->text) return options_set(o, option, row->text, source);
-    if (row->kind == KIND_INT) *(OptionINT *)option_field(o, option) = 0;
-    else                       *(OptionREAL *)option_field(o, option) = 0;
-    o->source[option] = (OptionSource){ SOURCE_NOTHING, options_hold(o, name), "", "", CONVERT_NONE, false };
-    return OK;
-}
 
 /* How long the checkpoint's run was to be; "" where it does not tell, or this run is as long. */
 static const char *other_length(char *out, size_t size, const Options *o, const json_t *saved)
@@ -398,5 +433,21 @@ Status options_take_schedule(Options *o)
         if (typed[i]) note_kept(o, i, typed[i], was[i]);
     if (status == OK) note_kept_length(o, saved);
     json_decref(saved);
+    return status;
+}
+
+Status options_keep_lengths(Options *o)
+{
+    Options was;
+    Status status = options_saved_schedule(&was, o);
+    for (int i = 0; i < SCHEDULE_LENGTHS && status == OK && was.global_batch != o->global_batch; i++) {
+        char samples[64];
+        const OptionIndex *way = schedule_lengths[i].way;
+        OptionSource source = option_source(SOURCE_CHECKPOINT, NAMED(way[1]), "", o->checkpoint.path);
+        if (options_length_said(&was, i) != way[0] || !(options_length(&was, i) > 0)) continue;
+        snprintf(samples, sizeof samples, "%.0f", options_length(&was, i));
+        status = options_set(o, way[1], samples, source);
+    }
+    options_close(&was);
     return status;
 }

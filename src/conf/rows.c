@@ -344,7 +344,8 @@ const char *option_nearest(const char *name, CommandSet command)
     const char *best = NULL;
     int near = name_near_enough(name);
     for (int i = 0; i < OPTIONS; i++)
-        if (option_taken(i, command) && name_is_nearer(&near, name, option_rows[i].name)) best = option_rows[i].name;
+        if (option_taken(i, command) && name_is_nearer(&near, name, option_rows[i].name))
+            best = option_rows[i].name;
     return best;
 }
 

@@ -1,6 +1,7 @@
 #ifndef CONF_ROWS_H
 #define CONF_ROWS_H
-/* Looks up the rows of options.def and presets.def, and the field of a row. The tables are constant; all returned strings are static unless the function has an `out`. */
+/* Looks up the rows of options.def and presets.def, and the field of a row. The tables are constant; all
+ * returned strings are static unless the function has an `out`. */
 #include "conf/options.h"
 
 /* The row that one of these commands takes under this name, long or short, without dashes; -1 where none

@@ -367,7 +367,8 @@ static Status rule_demands(const Options *o)
         if (demand_holds(o, d)) continue;
         if (d->kind == DEMAND_NOT) return fail(BAD_OPTION, "%s%s%s", d->before, TYPED(d->option), d->after);
         options_value_text(value, sizeof value, o, d->option);
-        return fail(BAD_OPTION, "%s%s%s%" PRId64, d->before, value, d->after, strtoll(value, NULL, 10) + d->more);
+        return fail(BAD_OPTION, "%s%s%s%" PRId64, d->before, value, d->after,
+                    (int64_t)strtoll(value, NULL, 10) + d->more);
     }
     return OK;
 }
@@ -516,6 +517,14 @@ static Status rule_valid_sets(const Options *o)
     return OK;
 }
 
+/* A window of an evaluation predicts at least one token. */
+static Status rule_overlap(const Options *o)
+{
+    if (o->command != FOR_EVAL || o->overlap < o->context) return OK;
+    return fail(BAD_OPTION, "%s leaves no token of a window of %" PRId64 " (%s) to be predicted; give %"
+                PRId64 " or less", TYPED(OPTION_overlap), o->context, TYPED(OPTION_context), o->context - 1);
+}
+
 /* --- what a command needs ------------------------------------------------------------------------------- */
 
 static const struct { CommandSet command; OptionIndex option; const char *says; } needed[] = {
@@ -587,7 +596,7 @@ static Rule *const model_rules[] = {
     rule_virtual_stages, rule_groups,
     rule_batch, rule_duration, rule_rate, rule_watchdog, rule_one_view, rule_zero, rule_copies, rule_hybrid,
     rule_experts, rule_spikes, rule_wandb, rule_demands, rule_grad_reduce, rule_precision, rule_fp8,
-    rule_recompute, rule_context, rule_window, options_fit_optimizer
+    rule_recompute, rule_context, rule_window, rule_overlap, options_fit_optimizer
 };
 static Rule *const last_rules[] = { options_wants, rule_one_source, rule_valid_sets };
 

@@ -412,6 +412,7 @@ ScheduleSamples options_schedule_samples(const Options *o)
 {
     int64_t step = o->global_batch;
     ScheduleSamples s = { .whole = o->train_samples ? o->train_samples : o->train_iters * step };
+    s.weight_decay = o->weight_decay_samples ? o->weight_decay_samples : s.whole;
     s.decay  = o->lr_decay_samples ? o->lr_decay_samples : o->lr_decay_iters * step;
     if (!s.decay) s.decay = s.whole;
     s.warmup = options_said(o, OPTION_lr_warmup_fraction) ? o->lr_warmup_fraction * (double)s.decay

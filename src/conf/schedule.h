@@ -10,9 +10,9 @@
 Status options_batch(BatchStep step[BATCH_STEPS_MAX], int *steps, const Options *o);
 /* The last batch size of --step-batch-size-schedule; 0 without it. */
 Status options_last_batch(int64_t *size, const Options *o);
-/* Lengths of the schedules, in samples: of the whole run (0: not said), of warm-up, until the end of the
- * decay, of WSD's decay. */
-typedef struct { int64_t whole, decay, wsd; double warmup; } ScheduleSamples;
+/* Lengths of the schedules, in samples: of the whole run (0: not given), of warm-up, until the end of the
+ * decay, of WSD's decay, until the end of the weight decay's change. */
+typedef struct { int64_t whole, decay, wsd, weight_decay; double warmup; } ScheduleSamples;
 ScheduleSamples options_schedule_samples(const Options *o);
 /* A length of a schedule and the options that say it in steps, samples or a share of the samples. */
 enum { LENGTH_WARMUP, LENGTH_DECAY, LENGTH_WSD, SCHEDULE_LENGTHS, LENGTH_WAYS = 3 };

@@ -127,7 +127,7 @@ Status options_set_saved(Options *o, OptionIndex option, const json_t *value, co
     else return fail(BAD_FILE, "%s: option %s is not a number, a text or true or false", path,
                      option_rows[option].name);
     snprintf(name, sizeof name, "--%s", option_rows[option].name);
-    OptionSource source = { .kind = SOURCE_CHECKPOINT, .name = name, .value = text, .from = path };
+    OptionSource source = option_source(SOURCE_CHECKPOINT, name, text, path);
     if (options_set(o, option, text, source) == OK) return OK;
     char why[FAIL_BYTES];
     snprintf(why, sizeof why, "%s", fail_text());

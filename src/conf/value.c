@@ -293,7 +293,7 @@ static bool derive_from(Options *o, OptionIndex option, SourceKind kind, const c
 {
     OptionSource *source = &o->source[option];
     if (source->kind > kind) return false;
-    *source = (OptionSource){ .kind = kind, .name = source->name, .value = "", .from = options_hold(o, from) };
+    *source = option_source(kind, source->name, "", options_hold(o, from));
     return true;
 }
 

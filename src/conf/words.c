@@ -100,7 +100,7 @@ static bool is_other_variable(const char *name)
 
 static void add_variable(OptionWords *words, const char *name, const char *typed, const char *value)
 {
-    OptionSource source = { .kind = SOURCE_ENVIRONMENT, .name = typed, .value = "", .from = "" };
+    OptionSource source = option_source(SOURCE_ENVIRONMENT, typed, "", "");
     OptionWord  *word   = words_push(words, name, source);
     word->whole = word->shared = true;
     words_value(words, word, value);
@@ -159,7 +159,7 @@ void words_command_line(OptionWords *words, SourceKind kind, const char *from, i
     int at = 0;
     bool ended = false;
     while (at < argc) {
-        OptionSource source = { .kind = kind, .name = "", .value = "", .from = from };
+        OptionSource source = option_source(kind, "", "", from);
         OptionWord  *word;
         if (!ended && !strcmp(argv[at], "--")) {
             ended = true, at++;
@@ -179,7 +179,8 @@ void words_command_line(OptionWords *words, SourceKind kind, const char *from, i
             if (word->whole) words_value(words, word, argv[at] + letters + 1);
             at++;
         }
-        while (!word->whole && at < argc && (ended || !is_option(argv[at]))) words_value(words, word, argv[at++]);
+        while (!word->whole && at < argc && (ended || !is_option(argv[at])))
+            words_value(words, word, argv[at++]);
     }
 }
 

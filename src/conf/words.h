@@ -13,18 +13,17 @@ typedef struct {
     const char  *name;          /* of an option, without dashes; NULL: positional words */
     const char **value;         /* [values]: what is written behind it */
     int          values;
-    bool         whole;         /* all of `value` is the option's, as after = or in a file; else it takes what its kind
-                                   needs, and the rest is positional */
-    bool         list;          /* `value` was written as a list, so that one value is not the same */
-    bool         shared;        /* of a source for several commands: an option of another one is passed over */
+    bool         whole;         /* all values are the option's, as after =; else as many as its kind needs */
+    bool         list;          /* they were written as a list, so that one value is not the same */
+    bool         shared;        /* of a source for several commands: options of others are left out */
     bool         ended;         /* positional words behind -- */
     bool         replaces;      /* a list that replaces the one from the same source */
     OptionSource source;        /* kind; name as typed; from; of a translated word convert and bare */
     CommandSet   takers;        /* of a name that is no option's: commands that know it; 0: none */
-    const char  *note;          /* why it has no effect as it was given, a line for the log; NULL: none */
+    const char  *note;          /* why it has no effect as it was given, a line for the log; or NULL */
     const char  *refusal;       /* why it cannot be taken, a message; NULL: it can */
     Status       status;        /* of the refusal */
-    const char  *nearest;       /* another program's name that is near to this one, which is unknown; NULL */
+    const char  *nearest;       /* another program's name near to this one, which is unknown; or NULL */
 } OptionWord;
 
 typedef struct {
@@ -32,7 +31,7 @@ typedef struct {
     int           count;
     OptionDemand *demand;
     int           demands;
-    int           passed;       /* options_take: words of other commands that were passed over, and whose they are */
+    int           left_out;     /* by options_take: words of other commands, and whose they are */
     CommandSet    takers;
     void         *held;         /* memory of texts: words_close */
 } OptionWords;
@@ -55,9 +54,9 @@ void words_environment (OptionWords *words, CommandSet command);
 /* --num-layers 4, --num-layers=4 and positional words. kind, from: of the source of their values. */
 void words_command_line(OptionWords *words, SourceKind kind, const char *from, int argc, char **argv);
 
-/* Sets the words. What cannot be taken is refused all at once: one message of all of them. notes: gets the lines
- * about words that have no effect as they were given; NULL: the log has them. Words of other commands are counted
- * in words->passed, where their source is shared. */
+/* Sets the words. What cannot be taken is refused all at once: one message of all of them. notes: gets the
+ * lines about words that have no effect as they were given; NULL: the log has them. Words of other commands
+ * are counted in words->left_out, where their source is shared. */
 Status options_take(Options *o, OptionWords *words, TextList *notes);
 
 /* A copy of the options, for whoever wants to see what words would do to them. It may outlive neither o nor

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include "base/array.h"
 #include "convert/family/family_keys.h"
 #include "convert/family/value_rows.h"
 #include "store/tensor_entry.h"
@@ -37,7 +38,6 @@ static const ValueRow set_rows[] = {
 #define SET(families, option, value) { families, option, value },
 #include "convert/families.def"
 };
-#define COUNT(array) ((int)(sizeof(array) / sizeof((array)[0])))
 
 Naming      family_naming(Family family)     { return families[family].naming; }
 const char *family_model_type(Family family) { return families[family].model_type; }

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include "base/array.h"
 #include "convert/family.h"
 #include "convert/torch/torch_file.h"
 #include "store/checkpoint.h"
@@ -101,7 +102,7 @@ weights[] = {
     { "pytorch_model.bin",              false, pickled_add },
     { "pytorch_model.bin.index.json",   true,  pickled_add },
 };
-enum { WEIGHTS = sizeof weights / sizeof weights[0] };
+enum { WEIGHTS = COUNT(weights) };
 
 /* A plain name: with a slash in it, an index could make this program open any file of the system. */
 static Status shard_name_check(const char *path, const json_t *name)

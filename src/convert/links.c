@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include "base/array.h"
 
 typedef enum { AS_IS, TURNED, ROW, GROUPED, PAIRS, HEADS, HEADS_TURNED } View;
 typedef enum { ALWAYS, TIED, MTP } SurplusWhen;
@@ -92,7 +93,7 @@ const char *links_facts(Naming naming) { return facts[naming]; }
 bool links_surplus(Naming naming, const char *name, bool tied)
 {
     size_t prefix = strlen(prefixes[naming]);
-    for (size_t i = 0; i < sizeof surplus / sizeof surplus[0]; i++) {
+    for (size_t i = 0; i < COUNT(surplus); i++) {
         Naming of = naming;
         while (of != surplus[i].naming && bases[of] != of) of = bases[of];
         if (of != surplus[i].naming || surplus[i].when == MTP || (surplus[i].when == TIED && !tied)) continue;
@@ -105,7 +106,7 @@ bool links_surplus(Naming naming, const char *name, bool tied)
 
 bool links_mtp(int64_t *layer, char mark[96], Naming naming, const char *name)
 {
-    for (size_t i = 0; i < sizeof surplus / sizeof surplus[0]; i++) {
+    for (size_t i = 0; i < COUNT(surplus); i++) {
         size_t bytes = strcspn(surplus[i].name, "{");
         if (surplus[i].naming != naming || surplus[i].when != MTP) continue;
         size_t digits = strncmp(name, surplus[i].name, bytes) ? 0 : strspn(name + bytes, "0123456789");

@@ -4,26 +4,30 @@
 /* A window: its first id, the first one from which it predicts, and the end of these. */
 typedef struct { int64_t first, from, end; } Window;
 
+/* A block's context is what of the text is before it. */
+static Window block_window(const Windows *w, int64_t i)
+{
+    SampleBlock block = block_at(w->blocks, i);
+    int64_t first = block.first > w->overlap ? block.first - w->overlap : 0;
+    return (Window){ first, block.first, block.first + block.tokens };
+}
+
 /* Those behind the last one are empty. */
 static Window window_at(const Windows *w, int64_t i)
 {
-    int64_t B = w->config.sequence - w->overlap;
-    Window  x = { .from = i * B, .end = (i + 1) * B };
+    int64_t S = w->config.sequence, first = i * (S - w->overlap);
     if (i >= windows_count(w)) return (Window){ 0 };
-    if (w->blocks) {
-        SampleBlock block = block_at(w->blocks, i);
-        x.from = block.first, x.end = block.first + block.tokens;
-    }
+    Window x = w->blocks ? block_window(w, i) : (Window){ first, i ? first + w->overlap : 0, first + S };
     if (x.end > w->count - 1) x.end = w->count - 1;
-    x.first = x.from > w->overlap ? x.from - w->overlap : 0;
     return x;
 }
 
-/* count ids have count - 1 predictions; the division rounds up. */
+/* count ids have count - 1 predictions, of which the first window has S; the division rounds up. */
 int64_t windows_count(const Windows *w)
 {
-    int64_t B = w->config.sequence - w->overlap;
-    return w->blocks ? w->blocks->samples : (w->count - 1 + B - 1) / B;
+    int64_t S = w->config.sequence, stride = S - w->overlap, rest = w->count - 1 - S;
+    if (w->blocks) return w->blocks->samples;
+    return rest > 0 ? 1 + (rest + stride - 1) / stride : 1;
 }
 
 int64_t windows_predictions(const Windows *w)

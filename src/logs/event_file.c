@@ -7,6 +7,7 @@
 #include <unistd.h>
 #include "base/file.h"
 #include "base/log.h"
+#include "base/protobuf.h"
 #include "logs/checksum.h"
 #include "logs/log_names.h"
 
@@ -23,69 +24,58 @@ enum { TENSOR_TYPE = 1, TENSOR_SHAPE = 2, TENSOR_TEXT = 8, SHAPE_DIM = 2, DIM_SI
 /* ---- what earlier runs left ---- */
 typedef struct { bool ours, twin; int64_t step; } EventFacts;
 
-/* The text of field `wanted` of a message; "" of size 0 where it has none. */
-static ProtobufField field_of(const uint8_t *data, size_t size, int wanted)
+/* Field `wanted` of a message; where it has none, one that holds nothing. */
+static ProtobufField field_of(ByteReader message, uint64_t wanted)
 {
     ProtobufField f;
-    for (size_t at = 0; protobuf_next(&f, data, size, &at);)
+    while (protobuf_has_next(&f, &message))
         if (f.field == wanted) return f;
-    return (ProtobufField){ .data = (const uint8_t *)"" };
+    return (ProtobufField){ .bytes = reader_open("", 0, "", NULL) };
 }
 
-static bool ends_with(ProtobufField f, const char *text)
+static bool ends_with(ByteReader text, const char *end)
 {
-    size_t n = strlen(text);
-    return f.size >= n && memcmp(f.data + f.size - n, text, n) == 0;
+    size_t n = strlen(end);
+    return reader_left(&text) >= n && memcmp(text.end - n, end, n) == 0;
 }
 
-static EventFacts event_facts(const uint8_t *data, size_t size)
+static EventFacts event_facts(ByteReader event)
 {
-    ProtobufField source = field_of(data, size, EVENT_SOURCE), summary = field_of(data, size, EVENT_SUMMARY);
-    ProtobufField value = field_of(summary.data, summary.size, SUMMARY_VALUE);
-    ProtobufField by = field_of(source.data, source.size, SOURCE_WRITER);
-    return (EventFacts){ .ours = by.size == strlen(writer) && ends_with(by, writer),
-                         .twin = ends_with(field_of(value.data, value.size, VALUE_TAG), TWIN),
-                         .step = (int64_t)field_of(data, size, EVENT_STEP).number };
+    ByteReader source = field_of(event, EVENT_SOURCE).bytes, summary = field_of(event, EVENT_SUMMARY).bytes;
+    ByteReader by  = field_of(source, SOURCE_WRITER).bytes;
+    ByteReader tag = field_of(field_of(summary, SUMMARY_VALUE).bytes, VALUE_TAG).bytes;
+    return (EventFacts){ .ours = reader_left(&by) == strlen(writer) && ends_with(by, writer),
+                         .twin = ends_with(tag, TWIN), .step = (int64_t)field_of(event, EVENT_STEP).number };
 }
 
-static uint64_t little_endian(const uint8_t *data, int bytes)
+/* The next message of the file. False at the end and before a record that is incomplete or damaged. */
+static bool record_next(ByteReader *message, ByteReader *file)
 {
-    uint64_t number = 0;
-    for (int i = 0; i < bytes; i++) number |= (uint64_t)data[i] << 8 * i;
-    return number;
-}
-
-/* The message at *at, which is moved behind it. False at the end and before a record that is incomplete or
- * damaged. */
-static bool record_next(const FileMap *map, size_t *at, const uint8_t **data, size_t *size)
-{
-    size_t left = map->size - *at;
+    size_t left = reader_left(file);
     if (left < 16) return false;
-    const uint8_t *p = map->data + *at;
+    const uint8_t *p = file->at;
     uint64_t bytes = little_endian(p, 8);
     if (bytes > left - 16 || little_endian(p + 8, 4) != crc32_masked(p, 8)) return false;
     if (little_endian(p + 12 + bytes, 4) != crc32_masked(p + 12, bytes)) return false;
-    *data = p + 12;
-    *size = bytes;
-    *at += 16 + bytes;
+    *message = reader_open(p + 12, bytes, file->path, NULL);
+    file->at += 16 + bytes;
     return true;
 }
 
-/* Bytes of a file up to the end of the last event that is not of a later step; all of them where another
+/* Buffer of a file up to the end of the last event that is not of a later step; all of them where another
  * program wrote it. *events: how many are removed; *reaches: an event of a step that is kept is in it. */
 static size_t bytes_kept(const FileMap *map, int64_t resumed, int64_t *events, bool *reaches)
 {
-    const uint8_t *data;
-    size_t at = 0, size, kept = 0;
+    ByteReader file = reader_open(map->data, map->size, map->path, NULL), event;
     *events = 0;
     *reaches = false;
-    if (!record_next(map, &at, &data, &size) || !event_facts(data, size).ours) return map->size;
-    kept = at;
-    for (bool later = false; record_next(map, &at, &data, &size);) {
-        EventFacts e = event_facts(data, size);
+    if (!record_next(&event, &file) || !event_facts(event).ours) return map->size;
+    size_t kept = reader_offset(&file);
+    for (bool later = false; record_next(&event, &file);) {
+        EventFacts e = event_facts(event);
         if (!e.twin) later = e.step > resumed;        /* a twin stands behind the event of its step */
         ++*events;
-        if (!later) kept = at, *events = 0, *reaches |= e.step > 0;
+        if (!later) kept = reader_offset(&file), *events = 0, *reaches |= e.step > 0;
     }
     return kept;
 }
@@ -119,36 +109,37 @@ static Status cut_later(const LogNames *names, const char *directory, int64_t re
 
 /* ---- writing ---- */
 /* Frames what was added since `begin`: length, its checksum, the bytes, their checksum. */
-static void record_end(Bytes *out, size_t begin)
+static void record_end(Buffer *out, int64_t begin)
 {
-    size_t bytes = out->size - begin;
-    uint8_t head[12];
-    uint32_t sum = crc32_masked(out->data + begin, bytes);
-    for (int i = 0; i < 8; i++) head[i] = (uint8_t)((uint64_t)bytes >> 8 * i);
-    uint32_t of_length = crc32_masked(head, 8);
-    for (int i = 0; i < 4; i++) head[8 + i] = (uint8_t)(of_length >> 8 * i);
-    bytes_add(out, head, sizeof head);                                 /* room for what is moved */
-    memmove(out->data + begin + sizeof head, out->data + begin, bytes);
-    memcpy(out->data + begin, head, sizeof head);
-    bytes_add_little_endian(out, sum, 4);
+    enum { HEAD = 12 };
+    int64_t  end   = out->bytes;
+    size_t   bytes = (size_t)(end - begin);
+    char     head[HEAD];
+    uint32_t sum = crc32_masked(out->text + begin, bytes);
+    buffer_add_number_or_stop(out, bytes, 8);
+    buffer_add_number_or_stop(out, crc32_masked(out->text + end, 8), 4);
+    memcpy(head, out->text + end, HEAD);
+    memmove(out->text + begin + HEAD, out->text + begin, bytes);
+    memcpy(out->text + begin, head, HEAD);
+    buffer_add_number_or_stop(out, sum, 4);
 }
 
-static size_t event_begin(Bytes *out, double time, int64_t step)
+static int64_t event_begin(Buffer *out, double time, int64_t step)
 {
-    size_t begin = out->size;
+    int64_t begin = out->bytes;
     protobuf_double(out, EVENT_TIME, time);
     protobuf_integer(out, EVENT_STEP, step);
     return begin;
 }
 
-static void add_scalars(Bytes *out, double time, int64_t step, const LogNamed *value, int count,
+static void add_scalars(Buffer *out, double time, int64_t step, const LogNamed *value, int count,
                         const char *end)
 {
     char tag[160];
     if (count == 0) return;
-    size_t event = event_begin(out, time, step), summary = protobuf_begin(out);
+    int64_t event = event_begin(out, time, step), summary = protobuf_begin(out);
     for (int i = 0; i < count; i++) {
-        size_t one = protobuf_begin(out);
+        int64_t one = protobuf_begin(out);
         snprintf(tag, sizeof tag, "%s%s", value[i].name, end);
         protobuf_text(out, VALUE_TAG, tag);
         protobuf_float(out, VALUE_SIMPLE, (float)value[i].value);
@@ -161,28 +152,28 @@ static void add_scalars(Bytes *out, double time, int64_t step, const LogNamed *v
 void event_file_add(EventFile *e, double time, int64_t step, const LogNamed *value, int count,
                     int64_t samples, const LogNamed *twin, int twins)
 {
-    e->record.size = 0;
+    e->record.bytes = 0;
     add_scalars(&e->record, time, step, value, count, "");
     add_scalars(&e->record, time, samples, twin, twins, TWIN);
-    if (e->record.size > 0) log_file_add(&e->file, e->record.data, e->record.size);
+    if (e->record.bytes > 0) log_file_add(&e->file, e->record.text, e->record.bytes);
 }
 
 /* What the text plugin of TensorBoard reads: a tensor of one text. */
-static void add_text(Bytes *out, const char *name, const char *text)
+static void add_text(Buffer *out, const char *name, const char *text)
 {
     char tag[160];
-    size_t value = protobuf_begin(out);
+    int64_t value = protobuf_begin(out);
     snprintf(tag, sizeof tag, "%s/text_summary", name);
     protobuf_text(out, VALUE_TAG, tag);
-    size_t tensor = protobuf_begin(out);
+    int64_t tensor = protobuf_begin(out);
     protobuf_integer(out, TENSOR_TYPE, TYPE_TEXT);
-    size_t shape = protobuf_begin(out), dim = protobuf_begin(out);
+    int64_t shape = protobuf_begin(out), dim = protobuf_begin(out);
     protobuf_integer(out, DIM_SIZE, 1);
     protobuf_end(out, SHAPE_DIM, dim);
     protobuf_end(out, TENSOR_SHAPE, shape);
     protobuf_text(out, TENSOR_TEXT, text);
     protobuf_end(out, VALUE_TENSOR, tensor);
-    size_t metadata = protobuf_begin(out), plugin = protobuf_begin(out);
+    int64_t metadata = protobuf_begin(out), plugin = protobuf_begin(out);
     protobuf_text(out, PLUGIN_NAME, "text");
     protobuf_end(out, METADATA_PLUGIN, plugin);
     protobuf_end(out, VALUE_METADATA, metadata);
@@ -191,12 +182,12 @@ static void add_text(Bytes *out, const char *name, const char *text)
 
 void event_file_add_text(EventFile *e, double time, int64_t step, const char *name, const char *text)
 {
-    e->record.size = 0;
-    size_t event = event_begin(&e->record, time, step), summary = protobuf_begin(&e->record);
+    e->record.bytes = 0;
+    int64_t event = event_begin(&e->record, time, step), summary = protobuf_begin(&e->record);
     add_text(&e->record, name, text);
     protobuf_end(&e->record, EVENT_SUMMARY, summary);
     record_end(&e->record, event);
-    log_file_add(&e->file, e->record.data, e->record.size);
+    log_file_add(&e->file, e->record.text, e->record.bytes);
 }
 
 void event_file_options(EventFile *e, double time, int64_t step, const char *options)
@@ -204,8 +195,8 @@ void event_file_options(EventFile *e, double time, int64_t step, const char *opt
     const char *name;
     json_t *object = json_loads(options, 0, NULL), *value;
     CHECK(object, "the options are no JSON object");
-    e->record.size = 0;
-    size_t event = event_begin(&e->record, time, step), summary = protobuf_begin(&e->record);
+    e->record.bytes = 0;
+    int64_t event = event_begin(&e->record, time, step), summary = protobuf_begin(&e->record);
     json_object_foreach(object, name, value) {
         char *text = json_dumps(value, JSON_ENCODE_ANY | JSON_COMPACT | JSON_REAL_PRECISION(17));
         CHECK(text, "no memory for the text of an option");
@@ -219,7 +210,7 @@ void event_file_options(EventFile *e, double time, int64_t step, const char *opt
     protobuf_end(&e->record, EVENT_SUMMARY, summary);
     record_end(&e->record, event);
     json_decref(object);
-    log_file_add(&e->file, e->record.data, e->record.size);
+    log_file_add(&e->file, e->record.text, e->record.bytes);
 }
 
 /* The name has the time as TensorBoard's own writers have it, at least one second after the last file's:
@@ -238,14 +229,14 @@ static Status create(EventFile *e, const char *directory, double time, const cha
 /* The first event says which version of the format follows and who writes. */
 static void add_version(EventFile *e, double time)
 {
-    e->record.size = 0;
+    e->record.bytes = 0;
     protobuf_double(&e->record, EVENT_TIME, time);
     protobuf_text(&e->record, EVENT_VERSION, "brain.Event:2");
-    size_t source = protobuf_begin(&e->record);
+    int64_t source = protobuf_begin(&e->record);
     protobuf_text(&e->record, SOURCE_WRITER, writer);
     protobuf_end(&e->record, EVENT_SOURCE, source);
     record_end(&e->record, 0);
-    log_file_add(&e->file, e->record.data, e->record.size);
+    log_file_add(&e->file, e->record.text, e->record.bytes);
 }
 
 Status event_file_open(EventFile *e, const char *directory, double time, int64_t resumed)
@@ -265,6 +256,6 @@ Status event_file_open(EventFile *e, const char *directory, double time, int64_t
 
 Status event_file_close(EventFile *e, Status status, const char *saved)
 {
-    bytes_free(&e->record);
+    buffer_free(&e->record);
     return log_file_close(&e->file, status, saved);
 }

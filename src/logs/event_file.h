@@ -3,13 +3,13 @@
 /* Event files of TensorBoard: records of TFRecord's framing, each an Event message
  * (docs/formats.md#tensorboard). Each start begins a new file, whose name sorts after all others in the
  * directory. */
+#include "base/buffer.h"
 #include "logs/log_file.h"
 #include "logs/log_record.h"
-#include "logs/protobuf.h"
 
 typedef struct {
     LogFile file;
-    Bytes   record;                          /* framed records that are written together */
+    Buffer  record;                          /* framed records that are written together */
 } EventFile;
 
 /* Makes the directory. resumed: the step that the run continues after, 0 for none: events of later steps at

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include "base/array.h"
 #include "base/file.h"
 #include "chart/chart.h"
 #include "chart/curve_bins.h"
@@ -45,7 +46,7 @@ static const struct { const char *name, *column, *split, *title; } pictures[] = 
     { "tokens_per_second", "tokens_per_second", "train", "tokens per second" },
     { "memory_bytes",      "memory_bytes/mean", "train", "memory of a process in bytes" },
 };
-enum { PICTURES = sizeof pictures / sizeof pictures[0] };
+enum { PICTURES = COUNT(pictures) };
 
 /* One picture of the table at `table`: the curve, and the band between the least and the largest value, over
  * ranks and over the steps of one bin. */

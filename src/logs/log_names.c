@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include "base/array.h"
 
 static int later_first(const void *a, const void *b) { return strcmp(*(char *const *)b, *(char *const *)a); }
 
@@ -16,9 +17,8 @@ Status log_names_find(LogNames *names, const char *option, const char *directory
         size_t length = strlen(e->d_name), first = strlen(begin), last = strlen(end);
         if (length < first + last || strncmp(e->d_name, begin, first) != 0) continue;
         if (strcmp(e->d_name + length - last, end) != 0) continue;
-        names->name = realloc(names->name, (size_t)(names->count + 1) * sizeof *names->name);
-        CHECK(names->name && (names->name[names->count] = strdup(e->d_name)), "no memory for names of logs");
-        names->count++;
+        ARRAY_RESERVE_OR_STOP(names->name, names->room, names->count + 1);
+        CHECK((names->name[names->count++] = strdup(e->d_name)), "no memory for names of logs");
     }
     closedir(folder);
     if (names->count > 0) qsort(names->name, (size_t)names->count, sizeof *names->name, later_first);

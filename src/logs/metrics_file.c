@@ -23,7 +23,7 @@ static int64_t line_step(const char *line, size_t bytes, bool csv)
     return step;
 }
 
-/* Bytes up to the end of the last line that is not of a later step; a header and foreign lines are none.
+/* Buffer up to the end of the last line that is not of a later step; a header and foreign lines are none.
  * *lines: how many whole lines follow. */
 static size_t bytes_kept(const FileMap *map, bool csv, int64_t resumed, int64_t *lines)
 {
@@ -76,17 +76,16 @@ static void own_columns(MetricsFile *m)
     }
 }
 
-static void add_text(MetricsFile *m, const char *text) { bytes_add(&m->line, text, strlen(text)); }
-
 static void add_header(MetricsFile *m)
 {
-    m->line.size = 0;
+    m->line.bytes = 0;
     for (int i = 0; i < m->columns; i++) {
-        if (i > 0) add_text(m, ",");
-        add_text(m, m->column[i] == METRICS_SPLIT ? "split" : log_fact_rows[m->column[i]].key);
+        if (i > 0) buffer_add_text_or_stop(&m->line, ",");
+        bool split = m->column[i] == METRICS_SPLIT;
+        buffer_add_text_or_stop(&m->line, split ? "split" : log_fact_rows[m->column[i]].key);
     }
-    add_text(m, "\n");
-    log_file_add(&m->file, m->line.data, m->line.size);
+    buffer_add_text_or_stop(&m->line, "\n");
+    log_file_add(&m->file, m->line.text, m->line.bytes);
 }
 
 static int fact_of(const char *key, size_t bytes)
@@ -149,17 +148,17 @@ static void add_json(MetricsFile *m, const LogRecord *r)
     for (int i = 0; i < r->count; i++) {
         const LogFactRow *row = &log_fact_rows[r->value[i].fact];
         if (!*row->key || (row->when == LOG_WITH_HISTORY && !m->history)) continue;
-        add_text(m, before);
-        add_text(m, row->key);
-        add_text(m, "\":");
-        add_text(m, log_number(number, row->form, r->value[i].value, "null"));
+        buffer_add_text_or_stop(&m->line, before);
+        buffer_add_text_or_stop(&m->line, row->key);
+        buffer_add_text_or_stop(&m->line, "\":");
+        buffer_add_text_or_stop(&m->line, log_number(number, row->form, r->value[i].value, "null"));
         before = ",\"";
         if (i > 0 || !r->split) continue;
-        add_text(m, ",\"split\":\"");
-        add_text(m, r->split);
-        add_text(m, "\"");
+        buffer_add_text_or_stop(&m->line, ",\"split\":\"");
+        buffer_add_text_or_stop(&m->line, r->split);
+        buffer_add_text_or_stop(&m->line, "\"");
     }
-    add_text(m, "}\n");
+    buffer_add_text_or_stop(&m->line, "}\n");
 }
 
 /* An evaluation's row has the name of its split, a training step's "train". A value that is not finite is
@@ -168,26 +167,26 @@ static void add_row(MetricsFile *m, const LogRecord *r)
 {
     char number[40];
     for (int c = 0; c < m->columns; c++) {
-        if (c > 0) add_text(m, ",");
-        if (m->column[c] == METRICS_SPLIT) add_text(m, r->split ? r->split : "train");
+        if (c > 0) buffer_add_text_or_stop(&m->line, ",");
+        if (m->column[c] == METRICS_SPLIT) buffer_add_text_or_stop(&m->line, r->split ? r->split : "train");
         if (m->column[c] >= LOG_FACTS) continue;
         const char *key = log_fact_rows[m->column[c]].key;
         for (int i = 0; i < r->count; i++) {
             const LogFactRow *row = &log_fact_rows[r->value[i].fact];
             if (strcmp(row->key, key) != 0) continue;
-            add_text(m, log_number(number, row->form, r->value[i].value, "nan"));
+            buffer_add_text_or_stop(&m->line, log_number(number, row->form, r->value[i].value, "nan"));
         }
     }
-    add_text(m, "\n");
+    buffer_add_text_or_stop(&m->line, "\n");
 }
 
 void metrics_file_add(MetricsFile *m, const LogRecord *r)
 {
     if (m->file.fd < 0) return;
-    m->line.size = 0;
+    m->line.bytes = 0;
     if (m->csv) add_row(m, r);
     else        add_json(m, r);
-    log_file_add(&m->file, m->line.data, m->line.size);
+    log_file_add(&m->file, m->line.text, m->line.bytes);
 }
 
 /* The split "sample" is no data set's, so that who reads losses passes over the line. */
@@ -199,15 +198,15 @@ void metrics_file_add_sample(MetricsFile *m, const LogSample *s)
     snprintf(head, sizeof head, "{\"step\":%lld,\"split\":\"sample\",\"sample\":%lld,\"prompt\":",
              (long long)s->step, (long long)s->number);
     const char *part[] = { head, prompt, ",\"text\":", text, "}\n" };
-    m->line.size = 0;
-    for (int i = 0; i < 5; i++) add_text(m, part[i]);
-    log_file_add(&m->file, m->line.data, m->line.size);
+    m->line.bytes = 0;
+    for (int i = 0; i < 5; i++) buffer_add_text_or_stop(&m->line, part[i]);
+    log_file_add(&m->file, m->line.text, m->line.bytes);
     free(prompt);
     free(text);
 }
 
 Status metrics_file_close(MetricsFile *m, Status status, const char *saved)
 {
-    bytes_free(&m->line);
+    buffer_free(&m->line);
     return log_file_close(&m->file, status, saved);
 }

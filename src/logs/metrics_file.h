@@ -3,9 +3,9 @@
 /* The file of --metrics, or one of --history: one JSON object for each record, or where its name ends in
  * .csv a table with a header. A CSV file keeps the columns that its header has, of which "step" is the
  * first. */
+#include "base/buffer.h"
 #include "logs/log_file.h"
 #include "logs/log_record.h"
-#include "logs/protobuf.h"
 
 enum { METRICS_SPLIT = LOG_FACTS, METRICS_UNKNOWN, METRICS_COLUMNS_MAX = 64 };
 typedef struct {
@@ -15,7 +15,7 @@ typedef struct {
     int     columns;                         /* of a CSV file */
     /* by column: the facts of its key, the first of them; METRICS_SPLIT; METRICS_UNKNOWN stays empty */
     int     column[METRICS_COLUMNS_MAX];
-    Bytes   line;
+    Buffer  line;
 } MetricsFile;
 
 /* resumed: the step that the run continues after, 0 for none: lines of later steps at the end of the file are

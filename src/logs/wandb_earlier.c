@@ -5,6 +5,7 @@
 #include <string.h>
 #include "base/file.h"
 #include "base/log.h"
+#include "base/protobuf.h"
 #include "logs/log_file.h"
 #include "logs/log_names.h"
 #include "logs/wandb_store.h"
@@ -47,29 +48,28 @@ Status wandb_earlier_keep_id(const char *directory, const char *id)
 }
 
 /* The run time of a history record, whose item has the key "_runtime". */
-static double run_time(const uint8_t *data, size_t size)
+static double run_time(ByteReader history)
 {
     ProtobufField item, part;
     char number[64];
-    for (size_t at = 0; protobuf_next(&item, data, size, &at);) {
+    while (protobuf_has_next(&item, &history)) {
         bool wanted = false;
-        for (size_t in = 0; item.field == ITEMS && protobuf_next(&part, item.data, item.size, &in);) {
-            if (part.field == ITEM_KEY)
-                wanted = part.size == 8 && memcmp(part.data, "_runtime", 8) == 0;
-            if (!wanted || part.field != ITEM_VALUE || part.size >= sizeof number) continue;
-            snprintf(number, sizeof number, "%.*s", (int)part.size, (const char *)part.data);
+        while (item.field == ITEMS && protobuf_has_next(&part, &item.bytes)) {
+            size_t bytes = reader_left(&part.bytes);
+            if (part.field == ITEM_KEY) wanted = bytes == 8 && memcmp(part.bytes.at, "_runtime", 8) == 0;
+            if (!wanted || part.field != ITEM_VALUE || bytes >= sizeof number) continue;
+            snprintf(number, sizeof number, "%.*s", (int)bytes, (const char *)part.bytes.at);
             return strtod(number, NULL);
         }
     }
     return 0;
 }
 
-static int64_t history_step(const uint8_t *data, size_t size)
+static int64_t history_step(ByteReader history)
 {
     ProtobufField f, step;
-    for (size_t at = 0, in = 0; protobuf_next(&f, data, size, &at);)
-        if (f.field == HISTORY_STEP && f.kind == 2 && protobuf_next(&step, f.data, f.size, &in) &&
-            step.field == STEP_NUM)
+    while (protobuf_has_next(&f, &history))
+        if (f.field == HISTORY_STEP && protobuf_has_next(&step, &f.bytes) && step.field == STEP_NUM)
             return (int64_t)step.number;
     return 0;
 }
@@ -81,21 +81,22 @@ typedef struct { size_t bytes; int64_t removed; bool reaches; double seconds; } 
  * until the row itself tells whether it is kept. */
 static Kept kept_records(const FileMap *map, int64_t resumed)
 {
-    Bytes record = { 0 };
+    Buffer record = { 0 };
     ProtobufField f;
     Kept k = { .bytes = WANDB_STORE_HEADER };
     for (size_t at = WANDB_STORE_HEADER; wandb_store_next(&record, map->data, map->size, &at);) {
         bool row = false, part = false;
-        for (size_t in = 0; protobuf_next(&f, record.data, record.size, &in);) {
+        ByteReader fields = reader_open(record.text, (size_t)record.bytes, map->path, NULL);
+        while (protobuf_has_next(&f, &fields)) {
             part |= f.field == RECORD_SUMMARY;
-            if (f.field != RECORD_HISTORY || f.kind != 2) continue;
+            if (f.field != RECORD_HISTORY || f.kind != PROTOBUF_BYTES) continue;
             row = true;
-            if (history_step(f.data, f.size) > resumed) k.removed++;
-            else k.reaches = true, k.removed = 0, k.seconds = run_time(f.data, f.size), k.bytes = at;
+            if (history_step(f.bytes) > resumed) k.removed++;
+            else k.reaches = true, k.removed = 0, k.seconds = run_time(f.bytes), k.bytes = at;
         }
         if (!row && !part && k.removed == 0) k.bytes = at;       /* of the start, or the exit record */
     }
-    bytes_free(&record);
+    buffer_free(&record);
     return k;
 }
 

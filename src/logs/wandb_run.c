@@ -12,6 +12,7 @@
 #include <time.h>
 #include <unistd.h>
 #include "base/file.h"
+#include "base/protobuf.h"
 #include "logs/wandb_earlier.h"
 #include "logs/wandb_store.h"
 
@@ -26,24 +27,24 @@ enum { ENVIRONMENT_OS = 1, ENVIRONMENT_STARTED = 3, ENVIRONMENT_PROGRAM = 6, ENV
 enum { TIME_SECONDS = 1, TIME_NANOSECONDS = 2, EXIT_CODE = 1, EXIT_RUNTIME = 2 };
 
 /* ---- records ---- */
-static void add_item(Bytes *out, const char *key, const char *json)
+static void add_item(Buffer *out, const char *key, const char *json)
 {
-    size_t begin = protobuf_begin(out);
+    int64_t begin = protobuf_begin(out);
     protobuf_text(out, ITEM_KEY, key);
     protobuf_text(out, ITEM_VALUE, json);
     protobuf_end(out, ITEMS, begin);
 }
 
 /* As Python's json writes numbers. */
-static void add_number(Bytes *out, const char *key, double x)
+static void add_number(Buffer *out, const char *key, double x)
 {
     char number[40];
     add_item(out, key, log_number(number, LOG_EXACT, x, isnan(x) ? "NaN" : x > 0 ? "Infinity" : "-Infinity"));
 }
 
-static void add_time(Bytes *out, int field, double time)
+static void add_time(Buffer *out, int field, double time)
 {
-    size_t begin = protobuf_begin(out);
+    int64_t begin = protobuf_begin(out);
     protobuf_integer(out, TIME_SECONDS, (int64_t)time);
     protobuf_integer(out, TIME_NANOSECONDS, (int64_t)(1e9 * (time - floor(time))));
     protobuf_end(out, field, begin);
@@ -52,20 +53,20 @@ static void add_time(Bytes *out, int field, double time)
 /* Puts what run->record holds into a Record, as field `kind`, and frames it behind what is framed already. */
 static void frame(WandbRun *run, int kind)
 {
-    Bytes *r = &run->record;
+    Buffer *r = &run->record;
     protobuf_end(r, kind, 0);
     protobuf_integer(r, RECORD_NUM, ++run->records);
-    size_t info = protobuf_begin(r);
+    int64_t info = protobuf_begin(r);
     protobuf_text(r, INFO_STREAM, run->id);
     protobuf_end(r, RECORD_INFO, info);
-    wandb_store_add(&run->framed, run->at + run->framed.size, r->data, r->size);
-    r->size = 0;
+    wandb_store_add(&run->framed, run->at + run->framed.bytes, r->text, r->bytes);
+    r->bytes = 0;
 }
 
 static void write_framed(WandbRun *run)
 {
-    if (log_file_add(&run->file, run->framed.data, run->framed.size)) run->at += run->framed.size;
-    run->framed.size = 0;
+    if (log_file_add(&run->file, run->framed.text, run->framed.bytes)) run->at += run->framed.bytes;
+    run->framed.bytes = 0;
 }
 
 /* The names that Megatron-LM's arguments have: with _ instead of -. */
@@ -86,14 +87,14 @@ static char *json_text(const json_t *value)
 static void add_run(WandbRun *run, const WandbConfig *config, const json_t *options, int64_t resumed,
                     const char *host)
 {
-    Bytes *r = &run->record;
+    Buffer *r = &run->record;
     const char *name;
     json_t *value;
     char key[160];
     protobuf_text(r, RUN_ID, run->id);
     if (config->entity) protobuf_text(r, RUN_ENTITY, config->entity);
     protobuf_text(r, RUN_PROJECT, config->project);
-    size_t begin = protobuf_begin(r);
+    int64_t begin = protobuf_begin(r);
     json_object_foreach((json_t *)options, name, value) {
         char *text = json_text(value);
         config_name(key, name);
@@ -113,7 +114,7 @@ static void add_run(WandbRun *run, const WandbConfig *config, const json_t *opti
 /* The oldest version of the service that reads these records is the one that wandb itself writes. */
 static void add_header(WandbRun *run)
 {
-    size_t version = protobuf_begin(&run->record);
+    int64_t version = protobuf_begin(&run->record);
     protobuf_text(&run->record, VERSION_PRODUCER, "jotun");
     protobuf_text(&run->record, VERSION_CONSUMER, "0.65.0");
     protobuf_end(&run->record, HEADER_VERSION, version);
@@ -122,7 +123,7 @@ static void add_header(WandbRun *run)
 
 static void add_environment(WandbRun *run, const char *os, const char *host, const char *executable)
 {
-    Bytes *r = &run->record;
+    Buffer *r = &run->record;
     int64_t cpus = sysconf(_SC_NPROCESSORS_ONLN);
     protobuf_text(r, ENVIRONMENT_OS, os);
     add_time(r, ENVIRONMENT_STARTED, run->begun);
@@ -136,35 +137,33 @@ static void add_environment(WandbRun *run, const char *os, const char *host, con
 }
 
 /* ---- files beside the records ---- */
-static Status write_file(const WandbRun *run, const char *name, const Bytes *text)
+static Status write_file(const WandbRun *run, const char *name, const Buffer *text)
 {
     char folder[1024], path[1024];
     TRY(path_join(folder, run->folder, "files"));
     TRY(folder_make(folder));
     TRY(path_join(path, folder, name));
-    return file_write_whole(path, text->data, text->size);
+    return file_write_whole(path, text->text, text->bytes);
 }
-
-static void add_text(Bytes *out, const char *text) { bytes_add(out, text, strlen(text)); }
 
 /* JSON values are values of YAML too. */
 static Status write_config(const WandbRun *run, const json_t *options)
 {
-    Bytes out = { 0 };
+    Buffer out = { 0 };
     const char *name;
     json_t *value;
     char key[160];
     json_object_foreach((json_t *)options, name, value) {
         char *text = json_text(value);
         config_name(key, name);
-        add_text(&out, key);
-        add_text(&out, ":\n    value: ");
-        add_text(&out, text);
-        add_text(&out, "\n");
+        buffer_add_text_or_stop(&out, key);
+        buffer_add_text_or_stop(&out, ":\n    value: ");
+        buffer_add_text_or_stop(&out, text);
+        buffer_add_text_or_stop(&out, "\n");
         free(text);
     }
     Status status = write_file(run, "config.yaml", &out);
-    bytes_free(&out);
+    buffer_free(&out);
     return status;
 }
 
@@ -179,10 +178,10 @@ static Status write_metadata(const WandbRun *run, const char *os, const char *ho
                                "cpu_count", (json_int_t)sysconf(_SC_NPROCESSORS_ONLN));
     char *text = object ? json_dumps(object, JSON_INDENT(2)) : NULL;
     CHECK(text, "no memory for wandb-metadata.json");
-    Bytes out = { 0 };
-    add_text(&out, text);
+    Buffer out = { 0 };
+    buffer_add_text_or_stop(&out, text);
     Status status = write_file(run, "wandb-metadata.json", &out);
-    bytes_free(&out);
+    buffer_free(&out);
     free(text);
     json_decref(object);
     return status;
@@ -263,7 +262,7 @@ static void row_of(WandbRun *run, double time, int64_t step)
 {
     if (step != run->step) wandb_run_commit(run);
     json_object_set_new(run->summary, "_step", json_integer(step));
-    if (run->row.size == 0) {
+    if (run->row.bytes == 0) {
         add_number(&run->row, "_step", (double)step);
         add_number(&run->row, "_runtime", run->earlier + time - run->begun);
         add_number(&run->row, "_timestamp", time);
@@ -295,25 +294,25 @@ void wandb_run_add(WandbRun *run, double time, int64_t step, const LogNamed *val
 /* The row as an update of the summary too, so that the file of a killed run has its summary. */
 void wandb_run_commit(WandbRun *run)
 {
-    if (run->file.fd < 0 || run->row.size == 0) return;
-    bytes_add(&run->record, run->row.data, run->row.size);
+    if (run->file.fd < 0 || run->row.bytes == 0) return;
+    buffer_add_or_stop(&run->record, run->row.text, run->row.bytes);
     frame(run, RECORD_SUMMARY);
-    bytes_add(&run->record, run->row.data, run->row.size);
-    size_t step = protobuf_begin(&run->record);
+    buffer_add_or_stop(&run->record, run->row.text, run->row.bytes);
+    int64_t step = protobuf_begin(&run->record);
     protobuf_integer(&run->record, STEP_NUM, run->step);
     protobuf_end(&run->record, HISTORY_STEP, step);
     frame(run, RECORD_HISTORY);
     write_framed(run);
-    run->row.size = 0;
+    run->row.bytes = 0;
 }
 
 static Status write_summary(const WandbRun *run)
 {
     char *text = json_text(run->summary);
-    Bytes out = { 0 };
-    add_text(&out, text);
+    Buffer out = { 0 };
+    buffer_add_text_or_stop(&out, text);
     Status status = write_file(run, "wandb-summary.json", &out);
-    bytes_free(&out);
+    buffer_free(&out);
     free(text);
     return status;
 }
@@ -333,8 +332,8 @@ Status wandb_run_close(WandbRun *run, Status status, const char *saved)
         if (status == OK) status = written;
     }
     status = log_file_close(&run->file, status, saved);
-    Bytes *all[] = { &run->row, &run->record, &run->framed };
-    for (int i = 0; i < 3; i++) bytes_free(all[i]);
+    Buffer *all[] = { &run->row, &run->record, &run->framed };
+    for (int i = 0; i < 3; i++) buffer_free(all[i]);
     json_decref(run->summary);
     run->summary = NULL;
     return status;

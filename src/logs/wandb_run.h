@@ -3,9 +3,9 @@
 /* A run of Weights & Biases that is recorded offline, as its own program records one: the folder
  * DIRECTORY/wandb/offline-run-DATE_TIME-ID with run-ID.wandb, which `wandb sync` uploads
  * (docs/formats.md#weights-and-biases). Nothing is sent. */
+#include "base/buffer.h"
 #include "logs/log_file.h"
 #include "logs/log_record.h"
-#include "logs/protobuf.h"
 
 /* Strings are not owned. name, entity: NULL for none, which the service chooses. */
 typedef struct { const char *project, *name, *entity, *directory; } WandbConfig;
@@ -17,7 +17,7 @@ typedef struct {
     int64_t records, step;                   /* records written; step of the row */
     double  begun, earlier;                  /* seconds since 1970; of the run before this process */
     /* items of the row that is not written yet, a record, and framed records */
-    Bytes   row, record, framed;
+    Buffer  row, record, framed;
     struct json_t *summary;                  /* the last value of each key; owned */
 } WandbRun;
 

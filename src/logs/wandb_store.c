@@ -1,32 +1,33 @@
 #include "logs/wandb_store.h"
+#include "base/reader.h"
 #include "logs/checksum.h"
 
 enum { BLOCK = 32768, HEAD = 7, FULL = 1, FIRST, MIDDLE, LAST };
 
-void wandb_store_header(Bytes *out)
+void wandb_store_header(Buffer *out)
 {
-    bytes_add(out, ":W&B", 4);
-    bytes_add_little_endian(out, 0xbee1, 2);                /* of the format */
-    bytes_add_little_endian(out, 0, 1);                     /* its version */
+    buffer_add_or_stop(out, ":W&B", 4);
+    buffer_add_number_or_stop(out, 0xbee1, 2);                /* of the format */
+    buffer_add_number_or_stop(out, 0, 1);                     /* its version */
 }
 
 /* A part of a record: checksum over its kind and bytes, length, kind, bytes. */
-static void add_part(Bytes *out, uint8_t kind, const uint8_t *data, size_t size)
+static void add_part(Buffer *out, uint8_t kind, const uint8_t *data, size_t size)
 {
-    bytes_add_little_endian(out, crc32_zlib(crc32_zlib(0, &kind, 1), data, size), 4);
-    bytes_add_little_endian(out, size, 2);
-    bytes_add(out, &kind, 1);
-    bytes_add(out, data, size);
+    buffer_add_number_or_stop(out, crc32_zlib(crc32_zlib(0, &kind, 1), data, size), 4);
+    buffer_add_number_or_stop(out, size, 2);
+    buffer_add_or_stop(out, &kind, 1);
+    buffer_add_or_stop(out, data, size);
 }
 
-void wandb_store_add(Bytes *out, size_t at, const void *record, size_t size)
+void wandb_store_add(Buffer *out, size_t at, const void *record, size_t size)
 {
     static const uint8_t zeros[HEAD];
     const uint8_t *data = record;
     for (bool first = true, last = false; !last; first = false) {
-        size_t left = BLOCK - at % BLOCK, before = out->size;
+        size_t left = BLOCK - at % BLOCK, before = out->bytes;
         if (left < HEAD) {
-            bytes_add(out, zeros, left);
+            buffer_add_or_stop(out, zeros, left);
             left = BLOCK;
         }
         size_t part = size < left - HEAD ? size : left - HEAD;
@@ -34,28 +35,27 @@ void wandb_store_add(Bytes *out, size_t at, const void *record, size_t size)
         add_part(out, first ? last ? FULL : FIRST : last ? LAST : MIDDLE, data, part);
         data += part;
         size -= part;
-        at += out->size - before;
+        at += out->bytes - before;
     }
 }
 
-bool wandb_store_next(Bytes *record, const uint8_t *data, size_t size, size_t *at)
+bool wandb_store_next(Buffer *record, const uint8_t *data, size_t size, size_t *at)
 {
     size_t next = *at;
-    record->size = 0;
+    record->bytes = 0;
     for (uint8_t kind = 0; kind != FULL && kind != LAST;) {
         size_t left = BLOCK - next % BLOCK;
         if (left < HEAD) next += left;
         if (next > size || size - next < HEAD) return false;
         const uint8_t *part = data + next;
-        size_t bytes = (size_t)(part[4] | part[5] << 8);
-        uint32_t sum = (uint32_t)part[0] | (uint32_t)part[1] << 8 | (uint32_t)part[2] << 16 |
-                       (uint32_t)part[3] << 24;
-        bool first = record->size == 0 && kind == 0;
+        size_t bytes = little_endian(part + 4, 2);
+        uint32_t sum = (uint32_t)little_endian(part, 4);
+        bool first = record->bytes == 0 && kind == 0;
         kind = part[6];
         if (bytes > size - next - HEAD || bytes > BLOCK - HEAD - next % BLOCK) return false;
         if (kind < FULL || kind > LAST || first != (kind == FULL || kind == FIRST)) return false;
         if (sum != crc32_zlib(crc32_zlib(0, &kind, 1), part + HEAD, bytes)) return false;
-        bytes_add(record, part + HEAD, bytes);
+        buffer_add_or_stop(record, part + HEAD, bytes);
         next += HEAD + bytes;
     }
     *at = next;

@@ -4,6 +4,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
+#include "base/array.h"
 #include "base/random.h"
 
 /* The words of the table's columns. KV is the width of all keys, or of all values: key-value heads times head
@@ -95,7 +96,7 @@ static ParamFacts facts_of(const ModelConfig *config, int64_t index)
         { EMBED_NORM, config->embedding_norm },
     };
     ParamFacts holding = 0;
-    for (size_t i = 0; i < sizeof facts / sizeof *facts; i++)
+    for (size_t i = 0; i < COUNT(facts); i++)
         if (facts[i].holds) holding |= facts[i].fact;
     return holding;
 }

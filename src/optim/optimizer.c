@@ -2,6 +2,7 @@
  * Gradient clipping is the operation clip_and_skip of tensor/ops.def. */
 #include "optim/optimizer.h"
 #include <string.h>
+#include "base/array.h"
 
 /* States are the first and second moment, exp_avg and exp_avg_sq as in PyTorch. */
 static void adam_begin(Queue *q, const OptimizerSettings *s, const OptimizerPiece *p)
@@ -70,7 +71,7 @@ static const Optimizer optimizers[] = {
 
 const Optimizer *optimizer_named(const char *name)
 {
-    for (size_t i = 0; i < sizeof optimizers / sizeof *optimizers; i++)
+    for (size_t i = 0; i < COUNT(optimizers); i++)
         if (!strcmp(optimizers[i].name, name)) return &optimizers[i];
     return NULL;
 }

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include "base/array.h"
 #include "base/log.h"
 #include "plan/largest.h"
 
@@ -123,7 +124,7 @@ static void show_table(const RankMemory *stage, const int *column, int columns)
         snprintf(text, sizeof text, "stage %d", column[i]);
         printf("%11s", text);
     }
-    for (size_t row = 0; row < sizeof purposes / sizeof *purposes; row++) {
+    for (size_t row = 0; row < COUNT(purposes); row++) {
         bool shown = purposes[row].bytes != samples;
         for (int i = 0; i < columns; i++) shown |= samples(&stage[column[i]]) > 0;
         if (!shown) continue;

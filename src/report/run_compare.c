@@ -3,6 +3,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include "base/array.h"
 #include "base/log.h"
 #include "report/html.h"
 #include "report/run_columns.h"
@@ -22,7 +23,7 @@ static const char *const places[] = { "save", "load", "metrics", "history", "ten
 
 static bool differs(const RunReport *r, const char *name)
 {
-    for (size_t i = 0; i < sizeof places / sizeof *places; i++) if (!strcmp(name, places[i])) return false;
+    for (size_t i = 0; i < COUNT(places); i++) if (!strcmp(name, places[i])) return false;
     const RunRecord *first = NULL;
     for (int i = 0; i < r->runs; i++) {
         if (!run_fact(&r->run[i], "options")) continue;
@@ -151,7 +152,7 @@ static void results_table(FILE *out, const RunReport *r)
         swatch(out, i);
         html_text(out, r->run[i].name);
         fputs("</td>", out);
-        for (size_t c = 0; c < sizeof cell / sizeof cell[0]; c++)
+        for (size_t c = 0; c < COUNT(cell); c++)
             fprintf(out, "<td>%s</td>", shown(text, cell[c].format, cell[c].value));
         fputs("</tr>\n", out);
     }

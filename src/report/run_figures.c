@@ -2,6 +2,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include "base/array.h"
 #include "report/html.h"
 
 /* A page for one run, with what its charts are drawn from. */
@@ -114,7 +115,7 @@ static const struct { RunNumber number; const char *id, *title, *note; double lo
 static void number_figures(const Figures *f)
 {
     const RunColumns *c = f->columns;
-    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+    for (size_t i = 0; i < COUNT(rows); i++) {
         ChartSeries series[2];
         RunNumber n = rows[i].number;
         if (!run_columns_has(c->value[n], c->count)) continue;

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include "base/array.h"
 #include "base/file.h"
 #include "base/json_cost.h"
 #include "chart/metrics_reader.h"
@@ -430,7 +431,7 @@ static void event_line(RunRecord *run, const MetricsLine *line)
     } else if (letters == 5 && !memcmp(name, "start", 5)) { start_or_stop(run, line, true);
     } else if (letters == 4 && !memcmp(name, "stop", 4)) { start_or_stop(run, line, false);
     } else
-        for (size_t i = 0; i < sizeof events / sizeof events[0]; i++) {
+        for (size_t i = 0; i < COUNT(events); i++) {
             if (strlen(events[i].name) != letters || memcmp(events[i].name, name, letters) != 0) continue;
             json_t *facts = line_object(line);
             if (facts) events[i].take(run, facts);

@@ -3,7 +3,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
-#include "corpus/read/json_text.h"
+#include "base/json_text.h"
 
 bool api_refuse(ApiError *error, int status, const char *param, const char *code, const char *format, ...)
 {
@@ -26,10 +26,10 @@ static const char *type_of(int status)
 
 Status api_error_json(Buffer *out, const ApiError *error)
 {
-    TRY(json_text_format(out, "{\"error\":{\"message\":"));
+    TRY(buffer_format(out, "{\"error\":{\"message\":"));
     TRY(json_text_label(out, error->message));
-    TRY(json_text_format(out, ",\"type\":\"%s\",\"param\":", type_of(error->status)));
+    TRY(buffer_format(out, ",\"type\":\"%s\",\"param\":", type_of(error->status)));
     if (*error->param) TRY(json_text_label(out, error->param));
-    else               TRY(json_text_format(out, "null"));
-    return json_text_format(out, ",\"code\":\"%s\"}}", error->code);
+    else               TRY(buffer_format(out, "null"));
+    return buffer_format(out, ",\"code\":\"%s\"}}", error->code);
 }

@@ -3,7 +3,7 @@
 /* Errors in the shape of OpenAI's API:
  *     {"error": {"message": "...", "type": "invalid_request_error", "param": "top_p", "code": "unknown"}} */
 #include <stdbool.h>
-#include "corpus/read/buffer.h"
+#include "base/buffer.h"
 
 enum { API_ERROR_BYTES = 1024 };            /* of a message, with its end */
 

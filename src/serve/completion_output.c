@@ -1,7 +1,7 @@
 /* The JSON of completions, as a whole and as server-sent events. */
 #include <string.h>
-#include "corpus/read/json_text.h"
-#include "corpus/read/utf8.h"
+#include "base/json_text.h"
+#include "base/utf8.h"
 #include "serve/completion.h"
 #include "text/unicode.h"
 
@@ -25,9 +25,9 @@ static Status token_string(Buffer *out, const Tokenizer *t, int32_t id)
     if (piece.bytes == 0) return buffer_add(out, "\"\"", 2);
     if (utf8_broken(piece.text, piece.bytes) < 0)
         return json_text_string(out, json_text_of(piece.text, piece.bytes));
-    TRY(json_text_format(out, "\"bytes:"));
+    TRY(buffer_format(out, "\"bytes:"));
     for (int64_t i = 0; i < piece.bytes; i++)
-        TRY(json_text_format(out, "\\\\x%02x", (unsigned)(uint8_t)piece.text[i]));
+        TRY(buffer_format(out, "\\\\x%02x", (unsigned)(uint8_t)piece.text[i]));
     return buffer_add(out, "\"", 1);
 }
 
@@ -35,7 +35,7 @@ static Status token_string(Buffer *out, const Tokenizer *t, int32_t id)
  * of -9999, as in OpenAI's API. */
 static Status logprob_number(Buffer *out, float logprob)
 {
-    return json_text_format(out, "%.9g", logprob > -9999.0f ? (double)logprob : -9999.0);
+    return buffer_format(out, "%.9g", logprob > -9999.0f ? (double)logprob : -9999.0);
 }
 
 /* {" a": -0.5, " b": -1.2} of token i; of two alternatives with one text the likelier one */
@@ -71,7 +71,7 @@ static Status offsets(Buffer *out, ChoiceText *c, int64_t end)
             c->counted += rune.bytes;
             c->offset++;
         }
-        TRY(json_text_format(out, "%s%lld", i > x->tokens_taken ? "," : "", (long long)c->offset));
+        TRY(buffer_format(out, "%s%lld", i > x->tokens_taken ? "," : "", (long long)c->offset));
     }
     return OK;
 }
@@ -104,34 +104,34 @@ static Status likely(Buffer *out, ChoiceText *c, int64_t end)
 static Status logprobs(Buffer *out, ChoiceText *c, int64_t end)
 {
     ServedText *x = &c->text;
-    TRY(json_text_format(out, "{\"tokens\":["));
+    TRY(buffer_format(out, "{\"tokens\":["));
     for (int64_t i = x->tokens_taken; i < end; i++) {
         if (i > x->tokens_taken) TRY(buffer_add(out, ",", 1));
         TRY(token_string(out, x->tokenizer, x->token[i].id));
     }
-    TRY(json_text_format(out, "],\"token_logprobs\":["));
+    TRY(buffer_format(out, "],\"token_logprobs\":["));
     for (int64_t i = x->tokens_taken; i < end; i++) {
         if (i > x->tokens_taken) TRY(buffer_add(out, ",", 1));
         if (x->token[i].scored) TRY(logprob_number(out, x->token[i].logprob));
         else                    TRY(buffer_add(out, "null", 4));
     }
-    TRY(json_text_format(out, "],\"top_logprobs\":"));
+    TRY(buffer_format(out, "],\"top_logprobs\":"));
     if (x->alternatives) TRY(likely(out, c, end));
-    else                 TRY(json_text_format(out, "null"));
-    TRY(json_text_format(out, ",\"text_offset\":["));
+    else                 TRY(buffer_format(out, "null"));
+    TRY(buffer_format(out, ",\"text_offset\":["));
     TRY(offsets(out, c, end));
     x->tokens_taken = end;
-    return json_text_format(out, "]}");
+    return buffer_format(out, "]}");
 }
 
 /* ---- choices ---- */
 
 static Status head(Buffer *out, const Completion *x, const ServedModel *model)
 {
-    TRY(json_text_format(out, "{\"id\":\"%s\",\"object\":\"text_completion\",\"created\":%lld,\"model\":",
+    TRY(buffer_format(out, "{\"id\":\"%s\",\"object\":\"text_completion\",\"created\":%lld,\"model\":",
                          x->id, (long long)x->created));
     TRY(json_text_label(out, model->name));
-    return json_text_format(out, ",\"choices\":[");
+    return buffer_format(out, ",\"choices\":[");
 }
 
 /* {"text": ..., "index": ..., "logprobs": ..., "finish_reason": ...} of what was not given out */
@@ -145,17 +145,17 @@ static Status choice(Completion *x, int i)
     Buffer text = { 0 };
     Status status = begins ? buffer_add(&text, prompt->text, prompt->bytes) : OK;
     if (status == OK) status = buffer_add(&text, t->raw + t->taken, t->shown - t->taken);
-    if (status == OK) status = json_text_format(&x->out, "{\"text\":");
+    if (status == OK) status = buffer_format(&x->out, "{\"text\":");
     if (status == OK) status = text_string(&x->out, text.text, text.bytes);
     buffer_free(&text);
     TRY(status);
     t->taken = t->shown;
-    TRY(json_text_format(&x->out, ",\"index\":%d,\"logprobs\":", i));
-    if (t->alternatives < 0) TRY(json_text_format(&x->out, "null"));
+    TRY(buffer_format(&x->out, ",\"index\":%d,\"logprobs\":", i));
+    if (t->alternatives < 0) TRY(buffer_format(&x->out, "null"));
     else                     TRY(logprobs(&x->out, c, served_text_tokens(t)));
     c->finish_given = t->finish != TEXT_RUNS;
     c->echoed = true;
-    return json_text_format(&x->out, ",\"finish_reason\":%s}", finish[t->finish]);
+    return buffer_format(&x->out, ",\"finish_reason\":%s}", finish[t->finish]);
 }
 
 static Status usage(Completion *x)
@@ -163,7 +163,7 @@ static Status usage(Completion *x)
     long long prompts = 0, made = 0;
     for (int i = 0; i < x->request.prompts; i++) prompts += x->request.prompt[i].count;
     for (int i = 0; i < x->choices; i++) made += x->choice[i].text.drawn;
-    return json_text_format(&x->out, "{\"prompt_tokens\":%lld,\"completion_tokens\":%lld,"
+    return buffer_format(&x->out, "{\"prompt_tokens\":%lld,\"completion_tokens\":%lld,"
                             "\"total_tokens\":%lld}", prompts, made, prompts + made);
 }
 
@@ -176,7 +176,7 @@ Status completion_event(Completion *x, int i, const ServedModel *model)
     TRY(buffer_add(&x->out, "data: ", 6));
     TRY(head(&x->out, x, model));
     TRY(choice(x, i));
-    return json_text_format(&x->out, "]%s}\n\n", x->request.include_usage ? ",\"usage\":null" : "");
+    return buffer_format(&x->out, "]%s}\n\n", x->request.include_usage ? ",\"usage\":null" : "");
 }
 
 Status completion_last_event(Completion *x, const ServedModel *model)
@@ -189,11 +189,11 @@ Status completion_last_event(Completion *x, const ServedModel *model)
     if (x->request.include_usage) {
         TRY(buffer_add(&x->out, "data: ", 6));
         TRY(head(&x->out, x, model));
-        TRY(json_text_format(&x->out, "],\"usage\":"));
+        TRY(buffer_format(&x->out, "],\"usage\":"));
         TRY(usage(x));
         TRY(buffer_add(&x->out, "}\n\n", 3));
     }
-    return json_text_format(&x->out, "data: [DONE]\n\n");
+    return buffer_format(&x->out, "data: [DONE]\n\n");
 }
 
 Status completion_whole(Completion *x, const ServedModel *model)
@@ -203,7 +203,7 @@ Status completion_whole(Completion *x, const ServedModel *model)
         if (i) TRY(buffer_add(&x->out, ",", 1));
         TRY(choice(x, i));
     }
-    TRY(json_text_format(&x->out, "],\"usage\":"));
+    TRY(buffer_format(&x->out, "],\"usage\":"));
     TRY(usage(x));
     return buffer_add(&x->out, "}\n", 2);
 }

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
+#include "base/array.h"
 #include "base/json_cost.h"
 
 /* One body that is being read. name: of the member at hand */
@@ -294,7 +295,7 @@ static const struct { const char *name; bool (*read)(Reading *, const json_t *);
     { "logprobs", logprobs }, { "echo", echo }, { "stream", stream }, { "stream_options", stream_options },
     { "prompt", prompt },
 };
-enum { MEMBERS = sizeof members / sizeof members[0] };
+enum { MEMBERS = COUNT(members) };
 
 static bool all_known(Reading *x, json_t *body)
 {

@@ -4,7 +4,7 @@
  * called by any thread. */
 #include <stdatomic.h>
 #include <stdint.h>
-#include "corpus/read/buffer.h"
+#include "base/buffer.h"
 
 typedef enum {
 #define COUNTER(name, ...) METRIC_##name,

@@ -432,7 +432,8 @@ static void end(Completion *c, int i, GenerationEnd reason)
     ChoiceText *choice = &c->choice[i];
     ServedText *text = &choice->text;
     if (reason == END_NOT_FINITE)
-        fail_with(c, 500, "broken_model", "the model's logits are not finite: its weights are broken");
+        fail_with(c, 500, "broken_model", "the model's logits are not finite; jotun eval perplexity tells "
+                  "whether its weights are");
     if (reason == END_TOO_LONG)
         fail_with(c, 400, "context_length_exceeded", "the engine has no room for a text of this length");
     if (served_text_end(text, reason == END_LENGTH ? TEXT_LENGTH : TEXT_STOP) != OK) fail_memory(c);

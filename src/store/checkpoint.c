@@ -4,6 +4,7 @@
  *     phase    ranks      action                                                      durable after it
  *     begin    rank 0     repairs what a killed save left, makes .step_N.part/        -
  *     create   owners     each file: header, full size                            headers
+ *              rank 0     tokenizer/: linked to the step before, or copied        the tokenizer
  *     write    all        their shards at their offsets; fsync of what they wrote     all data
  *     checksum owners     map their files, check them, checksum each tensor           -
  *     publish  all        all-gather the checks and check that each element was       -
@@ -31,6 +32,7 @@
 #include "store/checkpoint_file.h"
 #include "store/tensor_entry.h"
 #include "store/checkpoint_dir.h"
+#include "store/checkpoint_tokenizer.h"
 
 /* A rank's contribution to the checks of one tensor; all fields are summed over ranks, modulo 2^64.
  *
@@ -140,7 +142,7 @@ static Status save_create(CheckpointSave *s)
 {
     for (int f = 0; f < s->manifest.files; f++)
         if (save_owns(s, f)) TRY(checkpoint_file_create(&s->plan[f], s->part));
-    return OK;
+    return s->rank == 0 ? checkpoint_tokenizer_write(s->part, s->dir, &s->manifest.state.tokenizer) : OK;
 }
 
 /* The random function of TensorCheck.coverage; the tensor's index makes the marks of two tensors

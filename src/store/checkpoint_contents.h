@@ -2,6 +2,7 @@
 #define STORE_CHECKPOINT_CONTENTS_H
 /* What a checkpoint contains, as plain structs: logical tensors, the files that hold them, and the position
  * of training. The other headers of this directory share them, so they are below all of them. */
+#include <stdbool.h>
 #include <stdint.h>
 #include "data/split.h"
 #include "tensor/step_state.h"
@@ -14,9 +15,21 @@ typedef struct { char name[96]; int dims; int64_t dim[4]; Dtype dtype; } Logical
 /* The tensors of one file; name: "block_0003.safetensors". The array belongs to whoever fills it. */
 typedef struct { char name[64]; int tensors; LogicalTensor *tensor; } CheckpointFile;
 
+/* One file of a tokenizer that a checkpoint carries: its name in the step's folder tokenizer/, its size and
+ * the XXH3 of its bytes. data: those bytes, for saving; NULL after reading. */
+typedef struct { char name[64]; int64_t bytes; uint64_t checksum; const void *data; } TokenizerCopy;
+enum { TOKENIZER_COPIES = 8 };
+
 /* The tokenizer of a run: the argument of --tokenizer and its fingerprint (text/tokenizer.h). Both NULL:
- * none; name "": it was not UTF-8 and was left out. */
-typedef struct { const char *name, *fingerprint; } TokenizerRecord;
+ * none; name "": it was not UTF-8 and was left out. copies: of its files; 0: it has none, as `bytes`, or the
+ * checkpoint is of a version that kept the name only. folder: the argument is the folder of the copies, not
+ * copy[0] alone. */
+typedef struct {
+    const char   *name, *fingerprint;
+    bool          folder;
+    int           copies;
+    TokenizerCopy copy[TOKENIZER_COPIES];
+} TokenizerRecord;
 
 /* What a checkpoint has beside weights: the states of the optimizer (and the scales of 8-bit inputs); the
  * position of a run: steps, samples, updates, loss scale, data. */
@@ -37,6 +50,7 @@ typedef struct {
     unsigned    lacks;                     /* of these bits those that it does not have; 0: it has both */
     int64_t     step, samples, updates;    /* steps done, samples consumed, optimizer updates done */
     int64_t     updated_samples;           /* of the steps that were updates, as the schedules count them */
+    int64_t     step_samples;              /* as which each of these steps counted; 0: as its own */
     uint64_t    seed;                      /* of initialisation, data order and dropout */
     /* Texts are for saving; after reading, checkpoint_facts alone has them. */
     const char *options;                   /* the resolved options as one JSON object */

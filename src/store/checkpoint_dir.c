@@ -210,6 +210,17 @@ Status checkpoint_dir_missing(const char *path)
                 "train --save wrote", path, dir);
 }
 
+/* A speedrun writes speedrun.json and trains into checkpoint/. */
+Status checkpoint_dir_inner(char inner[1024], const char *dir)
+{
+    char state[1024], latest[1024];
+    TRY(path_join(state, dir, "speedrun.json"));
+    TRY(path_join(latest, dir, "latest"));
+    TRY(path_join(inner, dir, "checkpoint"));
+    if (!file_exists(state) || file_exists(latest) || !file_exists(inner)) snprintf(inner, 1024, "%s", dir);
+    return OK;
+}
+
 bool checkpoint_dir_is_step(const char *path)
 {
     char             manifest[1024], dir[1024];
@@ -229,7 +240,8 @@ Status checkpoint_dir_advise(Status status, const char *path)
     if (!checkpoint_dir_split(path, dir, &folder) ||
         checkpoint_dir_newest(dir, folder.step, before, &step, &found) != OK || !found)
         return fail(status, "%s", message);
-    return fail(status, "%s; the checkpoint before it is complete: --load %s", message, before);
+    return fail(status, "%s; the files of the checkpoint before it have their sizes, and jotun checkpoint "
+                "verify %s checks their bytes: --load %s", message, before, before);
 }
 
 /* ---- changing ---- */

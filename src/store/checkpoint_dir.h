@@ -27,6 +27,9 @@ Status checkpoint_dir_check(const char *folder);
  * silently resumes from an older one. */
 Status checkpoint_dir_inspect(const char *dir, CheckpointFolder folder, char path[1024], bool *complete);
 
+/* The directory of checkpoints that `dir` means: DIR/checkpoint if dir is the folder of a speedrun, otherwise
+ * dir. */
+Status checkpoint_dir_inner(char inner[1024], const char *dir);
 /* Splits DIR/step_N or DIR/step_N/ into DIR and the step; false if the last component is no step. */
 bool   checkpoint_dir_split(const char *path, char dir[1024], CheckpointFolder *folder);
 /* Whether the path is a step directory, complete or not: it contains a manifest or is named like a step. */
@@ -45,7 +48,7 @@ Status checkpoint_dir_steps(char *text, size_t size, const char *dir, int64_t ab
  * checkpoint is meant; so that no run starts at step 0 because of a mistyped step. */
 Status checkpoint_dir_missing(const char *path);
 /* Returns `status`, an error about the step directory `path`. If it is BAD_FILE, adds to fail_text() which
- * complete checkpoint precedes it. */
+ * checkpoint precedes it whose files have their sizes; their bytes are not read. */
 Status checkpoint_dir_advise(Status status, const char *path);
 
 /* The functions below change the directory; rank 0 alone calls them. */

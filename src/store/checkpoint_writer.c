@@ -13,6 +13,7 @@
 #include "store/checkpoint.h"
 #include "store/checkpoint_dir.h"
 #include "store/checkpoint_file.h"
+#include "store/checkpoint_tokenizer.h"
 #include "store/tensor_entry.h"
 
 /* hash: from the first element of the tensor to its last, then freed */
@@ -171,7 +172,7 @@ static Status writer_begin(CheckpointWriter *w, const char *option, const Checkp
     TRY(checkpoint_dir_path(w->part, w->dir, (CheckpointFolder){ state->step, FOLDER_PART }));
     TRY(checkpoint_dir_begin(w->dir, state->step));
     for (int f = 0; f < nfiles; f++) TRY(checkpoint_file_create(&w->plan[f], w->part));
-    return OK;
+    return checkpoint_tokenizer_write(w->part, w->dir, &state->tokenizer);
 }
 
 Status checkpoint_writer_open(CheckpointWriter **writer, const char *option, const char *dir,

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <xxhash.h>
+#include "base/array.h"
 #include "base/file.h"
 #include "store/tensor_entry.h"
 
@@ -149,7 +150,7 @@ static Status checksum_of(char out[24], const json_t *root)
 
 static const struct { unsigned bit; const char *name; } parts[] = {
     { CHECKPOINT_STATES, "optimizer states" }, { CHECKPOINT_POSITION, "position" } };
-enum { PARTS = sizeof parts / sizeof *parts };
+enum { PARTS = COUNT(parts) };
 
 static json_t *lacks_json(unsigned lacks)
 {
@@ -176,15 +177,30 @@ static json_t *due_json(unsigned due)
     return names;
 }
 
+static json_t *tokenizer_json(const TokenizerRecord *t)
+{
+    json_t *record = json_object(), *files = json_array();
+    json_object_set_new(record, "fingerprint", json_string(t->fingerprint));
+    json_object_set_new(record, "name", json_string(t->name));
+    for (int i = 0; i < t->copies; i++) {
+        char sum[24];
+        snprintf(sum, sizeof sum, "%016" PRIx64, t->copy[i].checksum);
+        json_array_append_new(files, json_pack("{s:s, s:I, s:s}", "file", t->copy[i].name, "bytes",
+                                               (json_int_t)t->copy[i].bytes, "xxh3", sum));
+    }
+    if (t->copies) json_object_set_new(record, "folder", json_boolean(t->folder));
+    if (t->copies) json_object_set(record, "files", files);
+    json_decref(files);
+    return record;
+}
+
 /* What older versions can do without: they ignore a key of it that they do not know. json_string returns NULL
  * for a name that is not UTF-8, and then it is left out. */
 static json_t *run_json(const CheckpointState *state)
 {
-    json_t *run = json_object(), *tokenizer = json_object();
-    json_object_set_new(tokenizer, "fingerprint", json_string(state->tokenizer.fingerprint));
-    json_object_set_new(tokenizer, "name", json_string(state->tokenizer.name));
-    if (state->tokenizer.fingerprint) json_object_set(run, "tokenizer", tokenizer);
-    json_decref(tokenizer);
+    json_t *run = json_object();
+    if (state->tokenizer.fingerprint)
+        json_object_set_new(run, "tokenizer", tokenizer_json(&state->tokenizer));
     if (state->loss_scale.scale > 0)
         json_object_set_new(run, "loss_scale", json_pack("{s:f, s:I, s:I}", "scale", state->loss_scale.scale,
                                 "growth", (json_int_t)state->loss_scale.growth,
@@ -198,6 +214,8 @@ static json_t *run_json(const CheckpointState *state)
         json_object_set_new(run, "estimated", json_integer((json_int_t)state->estimated));
     if (state->updated_samples != state->samples)
         json_object_set_new(run, "updated_samples", json_integer((json_int_t)state->updated_samples));
+    if (state->step_samples)
+        json_object_set_new(run, "step_samples", json_integer((json_int_t)state->step_samples));
     if (state->given) json_object_set_new(run, "given", json_string(state->given));
     if (state->kernels) json_object_set_new(run, "kernels", json_string(state->kernels));
     if (state->losses.count > 0)
@@ -309,6 +327,24 @@ static Status file_read(Manifest *m, const char *path, json_t *json)
     return tensors_read(&m->file[m->files - 1], path, tensors);
 }
 
+/* files: "files" of "tokenizer"; NULL: of a version that kept the name only, or a tokenizer without files. */
+static Status copies_read(TokenizerRecord *t, const char *path, const json_t *files)
+{
+    if (files && (!json_is_array(files) || json_array_size(files) > TOKENIZER_COPIES))
+        return fail(BAD_FILE, "%s: the tokenizer's files are not a list of up to %d", path, TOKENIZER_COPIES);
+    for (size_t i = 0; i < json_array_size(files); i++) {
+        TokenizerCopy *copy = &t->copy[t->copies++];
+        const char *name, *sum;
+        json_int_t bytes;
+        if (json_unpack(json_array_get(files, i), "{s:s, s:I, s:s}", "file", &name, "bytes", &bytes, "xxh3",
+                        &sum) != 0 || bytes < 0 || !checksum_read(&copy->checksum, sum))
+            return fail(BAD_FILE, "%s: a file of the tokenizer is not { file, bytes, xxh3 }", path);
+        TRY(file_name_read(copy->name, path, name));
+        copy->bytes = bytes;
+    }
+    return OK;
+}
+
 /* Version 1 has the name, a tab and the fingerprint in one text, and the name may have tabs of its own. */
 static Status tokenizer_read(Manifest *m, const char *path, const char *joined, const json_t *record)
 {
@@ -319,7 +355,9 @@ static Status tokenizer_read(Manifest *m, const char *path, const char *joined, 
     if (!fingerprint) return fail(BAD_FILE, "%s: tokenizer is not { name, fingerprint }", path);
     m->tokenizer   = tab ? strndup(joined, (size_t)(tab - joined)) : strdup(name ? name : "");
     m->fingerprint = strdup(fingerprint);
-    return m->tokenizer && m->fingerprint ? OK : fail(NO_MEMORY, "%s: no memory for its tokenizer", path);
+    if (!m->tokenizer || !m->fingerprint) return fail(NO_MEMORY, "%s: no memory for its tokenizer", path);
+    m->state.tokenizer.folder = json_is_true(json_object_get(record, "folder"));
+    return copies_read(&m->state.tokenizer, path, json_object_get(record, "files"));
 }
 
 /* record: "loss_scale" of "run", NULL where losses are not scaled. 256 is read as well as 256.0. */
@@ -449,6 +487,14 @@ static Status updated_samples_read(CheckpointState *state, const char *path, jso
     return fail(BAD_FILE, "%s: updated_samples is not a number from 0 to 2^53", path);
 }
 
+static Status step_samples_read(CheckpointState *state, const char *path, json_t *record)
+{
+    state->step_samples = json_integer_value(record);
+    bool known = json_is_integer(record) && state->step_samples > 0 && state->step_samples <= COUNT_LIMIT;
+    if (!record || known) return OK;
+    return fail(BAD_FILE, "%s: step_samples is not a number from 1 to 2^53", path);
+}
+
 static Status estimated_read(CheckpointState *state, const char *path, json_t *record)
 {
     state->estimated = json_integer_value(record);
@@ -478,6 +524,7 @@ static Status state_read(Manifest *m, const char *path, json_t *root, json_t **f
                     (long long)step, (long long)samples, (long long)updates);
     *state = (CheckpointState){ .step = step, .samples = samples, .updates = updates };
     TRY(updated_samples_read(state, path, json_object_get(run, "updated_samples")));
+    TRY(step_samples_read(state, path, json_object_get(run, "step_samples")));
     char *end;
     state->seed = strtoull(seed, &end, 10);
     if (seed[0] < '0' || seed[0] > '9' || *end) return fail(BAD_FILE, "%s: seed is not a number", path);

@@ -9,6 +9,7 @@
 #include "store/checkpoint_file.h"
 #include "store/checkpoint.h"
 #include "store/checkpoint_dir.h"
+#include "store/checkpoint_tokenizer.h"
 #include "store/manifest.h"
 #include "store/tensor_entry.h"
 
@@ -57,6 +58,14 @@ static Status newest_find(const char *dir, char path[1024], bool *found, Checkpo
     return OK;
 }
 
+/* What is wrong with a step directory that is not complete, for a line in the log. */
+static const char *defect_of(const char *dir, CheckpointFolder folder)
+{
+    char path[1024];
+    if (checkpoint_dir_path(path, dir, folder) == OK && !file_exists(path)) return "it is not there";
+    return checkpoint_dir_check(path) == OK ? "it is complete now" : fail_text();
+}
+
 /* Where no `latest` tells which is the newest: a later one than that which is loaded is damaged. */
 static Status log_damaged(const char *dir, const char *path)
 {
@@ -67,8 +76,8 @@ static Status log_damaged(const char *dir, const char *path)
     TRY(checkpoint_dir_list(dir, &list, &count));
     for (int i = 0; i < count && list[i].step > taken.step; i++)
         if (list[i].kind == FOLDER_WHOLE)
-            log_line("%s: its checkpoint of step %lld is not complete; loading %s", dir,
-                     (long long)list[i].step, path);
+            log_line("%s: its checkpoint of step %lld is not complete: %s; loading %s", dir,
+                     (long long)list[i].step, defect_of(dir, list[i]), path);
     free(list);
     return OK;
 }
@@ -77,13 +86,16 @@ Status checkpoint_find(const char *dir, char path[1024], bool *found)
 {
     CheckpointFolder latest;
     bool             named, known;
+    char             inner[1024];
+    TRY(checkpoint_dir_inner(inner, dir));
+    dir = inner;
     TRY(newest_find(dir, path, found, &latest, &named));
     bool tells = *found && !named && thread_context()->rank <= 0 && !checkpoint_dir_is_step(dir);
     if (tells) TRY(checkpoint_dir_latest(dir, &latest, &known));
     if (tells && !known) return log_damaged(dir, path);
     if (named && *found && thread_context()->rank <= 0)
-        log_line("%s/latest names step %lld, which is not complete; loading %s", dir, (long long)latest.step,
-                 path);
+        log_line("%s/latest names step %lld, which is not complete: %s; loading %s", dir,
+                 (long long)latest.step, defect_of(dir, latest), path);
     return OK;
 }
 
@@ -91,7 +103,9 @@ Status checkpoint_find_silent(const char *dir, char path[1024], bool *found)
 {
     CheckpointFolder latest;
     bool             named;
-    return newest_find(dir, path, found, &latest, &named);
+    char             inner[1024];
+    TRY(checkpoint_dir_inner(inner, dir));
+    return newest_find(inner, path, found, &latest, &named);
 }
 
 /* ---- opening ---- */
@@ -313,7 +327,8 @@ Status checkpoint_facts(CheckpointFacts *facts, const char *path)
     facts->state.data_fingerprint = m->data_fingerprint;
     facts->state.kernels = m->kernels;
     facts->state.given = m->given;
-    facts->state.tokenizer = (TokenizerRecord){ m->tokenizer, m->fingerprint };
+    facts->state.tokenizer.name = m->tokenizer;
+    facts->state.tokenizer.fingerprint = m->fingerprint;
     return OK;
 }
 
@@ -353,12 +368,38 @@ static void file_verify(Checkpoint *c, int f, bool list, FirstError *first)
     safetensors_close(&c->file[f]);
 }
 
+static void tokenizer_verify(const Checkpoint *c, bool list, FirstError *first)
+{
+    const TokenizerRecord *t = &c->manifest.state.tokenizer;
+    for (int i = 0; i < t->copies; i++) {
+        TokenizerRecord one = { .copies = 1, .copy = { t->copy[i] } };
+        Status status = checkpoint_tokenizer_check(c->manifest.folder, &one);
+        error_note(first, status);
+        if (list)
+            printf("%-8s %016llx  tokenizer/%s  %lld bytes\n", status == OK ? "good" : "DAMAGED",
+                   (unsigned long long)t->copy[i].checksum, t->copy[i].name, (long long)t->copy[i].bytes);
+    }
+}
+
+/* Two step folders whose names were exchanged are each whole. */
+static Status name_verify(const Checkpoint *c)
+{
+    char dir[1024];
+    CheckpointFolder named;
+    const Manifest *m = &c->manifest;
+    if (!checkpoint_dir_split(m->folder, dir, &named) || named.step == m->state.step) return OK;
+    return fail(BAD_FILE, "%s: its manifest is that of step %lld; the folder was renamed", m->folder,
+                (long long)m->state.step);
+}
+
 Status checkpoint_verify(const char *path, bool list)
 {
     Checkpoint *c;
     FirstError  first = { .status = OK };
     TRY(checkpoint_open(&c, path));
     for (int f = 0; f < c->manifest.files; f++) file_verify(c, f, list, &first);
+    tokenizer_verify(c, list, &first);
+    error_note(&first, name_verify(c));
     checkpoint_close(c);
     return first.status == OK ? OK : fail(first.status, "%s", first.message);
 }

@@ -2,6 +2,7 @@
 #include "tensor/queue.h"
 
 #include <string.h>
+#include "base/array.h"
 #include "base/seam.h"
 #include "base/trace.h"
 #include "tensor/cuda/device.h"
@@ -16,7 +17,7 @@ Status queue_open(Queue *q, const char *device, int threads, StepState *step_sta
     memset(q, 0, sizeof *q);
     q->step_state = q->host_state = step_state;
     q->kernels = kernel_family_best();
-    for (size_t i = 0; i < sizeof table / sizeof *table; i++)
+    for (size_t i = 0; i < COUNT(table); i++)
         if (strcmp(device, table[i].device) == 0) q->backend = table[i].backend;
     bool cuda = strcmp(device, "cuda") == 0;
     if (cuda || strcmp(device, "dry-cuda") == 0) TRY(cuda_queue_open(q, !cuda));

@@ -3,6 +3,7 @@
 #include "text/moses.h"
 #include <stdlib.h>
 #include <string.h>
+#include "base/array.h"
 #include "text/unicode.h"
 
 /* ---- replacing ---- */
@@ -34,7 +35,7 @@ static const Replacement wikitext[] = {
 
 int64_t moses_wikitext(char *text, int64_t bytes)
 {
-    for (size_t i = 0; i < sizeof wikitext / sizeof wikitext[0]; i++)
+    for (size_t i = 0; i < COUNT(wikitext); i++)
         bytes = replace(text, bytes, wikitext[i]);
     return bytes;
 }
@@ -49,7 +50,7 @@ static bool among(uint32_t point, const Points *range, size_t ranges)
         if (point >= range[i].first && point <= range[i].last) return true;
     return false;
 }
-#define AMONG(point, ranges) among(point, ranges, sizeof ranges / sizeof *ranges)
+#define AMONG(point, ranges) among(point, ranges, COUNT(ranges))
 
 static const Points cjk[] = { { 4352, 4607 },     { 11904, 42191 },   { 43072, 43135 },  { 44032, 55215 },
                               { 63744, 64255 },   { 65072, 65103 },   { 65381, 65500 },  { 94208, 101119 },
@@ -82,7 +83,7 @@ static bool all_among(TextSpan word, const Points *range, size_t ranges)
     }
     return true;
 }
-#define ALL_AMONG(word, ranges) all_among(word, ranges, sizeof ranges / sizeof *ranges)
+#define ALL_AMONG(word, ranges) all_among(word, ranges, COUNT(ranges))
 
 static bool begins_cjk(TextSpan word)
 {
@@ -177,7 +178,7 @@ int64_t moses_detokenize(char *out, char *scratch, TextSpan line)
     memcpy(scratch + bytes, line.text, (size_t)line.bytes);
     bytes += line.bytes;
     scratch[bytes++] = ' ';
-    for (size_t i = 0; i < sizeof before / sizeof before[0]; i++) bytes = replace(scratch, bytes, before[i]);
+    for (size_t i = 0; i < COUNT(before); i++) bytes = replace(scratch, bytes, before[i]);
     TextSpan rest = { scratch, bytes }, word, last = { "", 0 };
     Detokenizer d = { .out = out, .blank = true };
     while (text_word_next(&rest, &word)) {

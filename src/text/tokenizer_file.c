@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include "base/array.h"
 #include "base/file.h"
 
 static bool has_suffix(const char *name, const char *end)
@@ -69,7 +70,7 @@ static Status folder_find(TokenizerFile *f, const char *name)
     if (snprintf(f->folder, sizeof f->folder, "%s", name) >= (int)sizeof f->folder)
         return fail(BAD_OPTION, "--tokenizer %.60s...: the path has more than %zu bytes", name,
                     sizeof f->folder - 1);
-    for (size_t i = 0; i < sizeof in_folders / sizeof in_folders[0]; i++) {
+    for (size_t i = 0; i < COUNT(in_folders); i++) {
         bool found = tokenizer_file_beside(f->path, f, in_folders[i].path);
         if (in_folders[i].merges) found = tokenizer_file_beside(f->merges, f, in_folders[i].merges) && found;
         f->kind = in_folders[i].kind;
@@ -105,4 +106,42 @@ Status tokenizer_file_find(TokenizerFile *f, const char *name)
                 "--tokenizer %s: give the word bytes, a tokenizer.json, a .tiktoken file, a sentencepiece"
                 " .model, or a directory with encoder.json and vocab.bpe, or vocab.json and"
                 " merges.txt", name);
+}
+
+static void part_add(TokenizerPart *part, const char *path, const char *name)
+{
+    snprintf(part->path, sizeof part->path, "%s", path);
+    snprintf(part->name, sizeof part->name, "%s", name);
+}
+
+static const char *leaf_of(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash ? slash + 1 : path;
+}
+
+static void own_name(char name[64], const char *path)
+{
+    static const char plain[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-";
+    const char *leaf = leaf_of(path), *dot = strrchr(leaf, '.');
+    bool usual = *leaf != '.' && strlen(leaf) < 64 && !leaf[strspn(leaf, plain)];
+    snprintf(name, 64, "%s%s", usual ? "" : "tokenizer", usual ? leaf : dot ? dot : "");
+}
+
+int tokenizer_file_parts(TokenizerPart part[TOKENIZER_PARTS], const TokenizerFile *f)
+{
+    static const char *const beside[] = { "tokenizer_config.json", "special_tokens_map.json",
+                                          "added_tokens.json", "chat_template.jinja", "tokenizer.model" };
+    char path[1024], name[64];
+    int  parts = 0;
+    bool gpt2 = f->kind == TOKENIZER_FILE_PAIR && !strcmp(leaf_of(f->merges), "vocab.bpe");
+    if (f->kind == TOKENIZER_FILE_BYTES) return 0;
+    own_name(name, f->path);
+    bool pair = f->kind == TOKENIZER_FILE_PAIR;
+    part_add(&part[parts++], f->path, !pair ? name : gpt2 ? "encoder.json" : "vocab.json");
+    if (pair) part_add(&part[parts++], f->merges, gpt2 ? "vocab.bpe" : "merges.txt");
+    for (size_t i = 0; i < sizeof beside / sizeof *beside; i++)
+        if (strcmp(beside[i], part[0].name) && tokenizer_file_beside(path, f, beside[i]))
+            part_add(&part[parts++], path, beside[i]);
+    return parts;
 }

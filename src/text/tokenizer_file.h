@@ -24,4 +24,12 @@ Status tokenizer_file_find(TokenizerFile *file, const char *name);
 /* Writes "folder/name" where the tokenizer has a folder and that file exists in it; otherwise "" and
  * false. */
 bool   tokenizer_file_beside(char path[1024], const TokenizerFile *file, const char *name);
+
+/* The files that a copy of the tokenizer needs, the main one first: also those which only conversion reads
+ * (chat template, ...). name: to be given to the copy, so that a folder of the copies is found as the
+ * original was; of a file that is taken alone its own name, or "tokenizer" with its ending where that has
+ * bytes other than letters, digits and ._- or is longer than 63. */
+enum { TOKENIZER_PARTS = 8 };
+typedef struct { char path[1024], name[64]; } TokenizerPart;
+int    tokenizer_file_parts(TokenizerPart part[TOKENIZER_PARTS], const TokenizerFile *file);
 #endif

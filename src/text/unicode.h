@@ -5,6 +5,7 @@
  * character decodes to a character of class 0 and length 1, so a caller that advances by `bytes` visits every
  * byte once. */
 #include <stdint.h>
+#include "base/utf8.h"
 
 /* Bits of a class; the letters in comments are Unicode's general categories. */
 enum {
@@ -24,7 +25,7 @@ extern const char    unicode_row[][256];            /* [row][code point & 255]: 
 
 /* point: the code point, or RUNE_BROKEN; bytes: 1 to 4; kind: the class without SYMBOL */
 typedef struct { uint32_t point; int bytes, kind; } Rune;
-#define RUNE_BROKEN UINT32_MAX
+#define RUNE_BROKEN UTF8_BROKEN
 
 static inline int unicode_class(uint32_t point)
 {
@@ -38,15 +39,12 @@ static inline int unicode_is_symbol(uint32_t point)
     return page < (uint32_t)unicode_pages && unicode_row[unicode_page[page]][point & 255] & SYMBOL;
 }
 
-/* The character at p, of which at most `left` >= 1 bytes are read. As RFC 3629 demands, only the shortest
- * encoding of a code point is valid, and surrogates are not. rune_at handles ASCII inline, rune_wide all
- * other characters. */
+/* The character at p, of which at most `left` >= 1 bytes are read (base/utf8.h). rune_at handles ASCII
+ * inline, rune_wide all other characters. */
 Rune rune_wide(const uint8_t *p, int64_t left);
 static inline Rune rune_at(const uint8_t *p, int64_t left)
 {
     if (*p < 0x80) return (Rune){ *p, 1, unicode_row[0][*p] & 31 };
     return rune_wide(p, left);
 }
-/* Writes the UTF-8 of a valid code point and returns its length in bytes, 1 to 4. */
-int rune_write(uint8_t out[4], uint32_t point);
 #endif

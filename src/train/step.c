@@ -6,6 +6,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
+#include "base/array.h"
 #include "base/seam.h"
 
 /* Parts of this rank's sums (SumPlace). */
@@ -457,7 +458,7 @@ RunFlags trainer_join_flags(Trainer *t, RunFlags mine)
 {
     if (t->stop) mine.signal = __atomic_load_n(t->stop, __ATOMIC_RELAXED);
     double x[] = { mine.failed, mine.memory, mine.signal, mine.expired, mine.best };
-    trainer_world_max(t, tensor_at(x, F64, (int64_t[]){ sizeof x / sizeof *x }, 1));   /* <-> tp, dp+cp, pp */
+    trainer_world_max(t, tensor_at(x, F64, (int64_t[]){ COUNT(x) }, 1));   /* <-> tp, dp+cp, pp */
     t->signal = (int)x[2];
     return (RunFlags){ .failed = x[0] > 0, .memory = x[1] > 0, .signal = t->signal, .expired = x[3] > 0,
                        .best = x[4] > 0 };

@@ -246,6 +246,7 @@ Status trainer_save(Trainer *t, const char *dir, int64_t keep_last)
         .loss_scale = t->step_state.loss, .step = t->step,
         .average = { t->average.sum, t->average.largest }, .estimated = t->estimated,
         .samples = t->samples, .updates = t->step_state.updates, .updated_samples = t->updated_samples,
+        .step_samples = t->config->lr.by_steps ? (int64_t)t->config->lr.step : 0,
         .seed = t->config->seed, .options = t->config->options, .given = t->config->given,
         .kernels = t->queue.backend == &cpu_backend ? kernel_family_name(t->queue.kernels) : NULL };
     CheckpointFile *files;
@@ -370,6 +371,13 @@ static Status load_shards(Trainer *t, const char *path, CheckpointState *state)
     return status;
 }
 
+/* A schedule of steps continues at the same step, however many samples each of them counts as now. */
+static int64_t schedule_position(const LrSchedule *lr, const CheckpointState *state)
+{
+    bool steps = lr->by_steps && state->step_samples > 0;
+    return steps ? state->updated_samples / state->step_samples * (int64_t)lr->step : state->updated_samples;
+}
+
 Status trainer_load(Trainer *t, const char *path)
 {
     CheckpointState state = { 0 };
@@ -395,7 +403,7 @@ Status trainer_load(Trainer *t, const char *path)
     t->valid_loss = state.valid_loss;
     t->due = state.due;
     trainer_set_position(t, state.step, state.samples);
-    t->updated_samples = state.updated_samples;
+    t->updated_samples = schedule_position(&t->config->lr, &state);
     /* a constant scale, or the first dynamic one, is that of the options */
     if (t->config->scaling.dynamic && state.loss_scale.scale > 0) t->step_state.loss = state.loss_scale;
     return OK;

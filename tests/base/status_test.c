@@ -75,6 +75,27 @@ static void stops_with_hook(void *context)
     stops_outside(context);
 }
 
+static void a_prefix_is_put_before(void **state)
+{
+    (void)state;
+    fail(BAD_FILE, "no end");
+    assert_int_equal(fail_prefix(BAD_SHAPE, "%s:%d: ", "x.txt", 3), BAD_SHAPE);
+    assert_string_equal(fail_text(), "x.txt:3: no end");
+}
+
+static void a_failure_is_kept(void **state)
+{
+    (void)state;
+    Failure kept = { 0 };
+    assert_int_equal(failure_report(&kept), OK);
+    assert_int_equal(failure_keep(&kept, OK), OK);
+    assert_int_equal(failure_keep(&kept, fail(BAD_FILE, "the first")), BAD_FILE);
+    assert_int_equal(failure_keep(&kept, fail(IO_FAILED, "the second")), IO_FAILED);
+    fail(NO_MEMORY, "another");
+    assert_int_equal(failure_report(&kept), BAD_FILE);
+    assert_string_equal(fail_text(), "the first");
+}
+
 static void stop_is_one_line(void **state)
 {
     (void)state;
@@ -100,6 +121,8 @@ int main(void)
         cmocka_unit_test(exit_codes),
         cmocka_unit_test(messages),
         cmocka_unit_test(threads_have_their_own),
+        cmocka_unit_test(a_prefix_is_put_before),
+        cmocka_unit_test(a_failure_is_kept),
         cmocka_unit_test(stop_is_one_line),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -164,7 +164,7 @@ def damaged_newest(folder, data):
     run.jotun(*train, "--train-iters", 3, "--lr-decay-iters", 9)
     os.remove(os.path.join(out, "latest"))
     os.truncate(os.path.join(out, "step_00000003", "block_0000.safetensors"), 100)
-    expect(0, f"{out}: its checkpoint of step 3 is not complete; loading {out}/step_00000002\n", *train, "--train-iters", 3, "--lr-decay-iters", 9)
+    expect(0, f"{out}: its checkpoint of step 3 is not complete: {out}/step_00000003/block_0000.safetensors: 100 bytes, the manifest says", *train, "--train-iters", 3, "--lr-decay-iters", 9)
 
 
 def broken_latest(folder, changed):
@@ -173,7 +173,7 @@ def broken_latest(folder, changed):
     os.truncate(glob.glob(os.path.join(newest, "*.safetensors"))[0], 10)
     for command in (["generate", "--load", os.path.join(folder, "ck"), "--prompt", "a", "--max-new-tokens", 1], [*changed, "--use-checkpoint-args"]):
         told = run.jotun(*command, errors="replace").stderr
-        if told.count("/latest names step 7, which is not complete; loading") != 1:
+        if told.count("/latest names step 7, which is not complete: ") != 1 or ".safetensors: 10 bytes, the manifest says" not in told:
             faults.append(f"wanted one line about step 7:\n{told}")
 
 

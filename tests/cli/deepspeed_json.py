@@ -10,7 +10,8 @@ import sys
 import run
 from deepspeed_files import FILES
 
-ARGUMENTS = "--num-layers 2 --micro-batch-size 2 --global-batch-size 16 --lr 0.001"
+ARGUMENTS = "--micro-batch-size 2 --global-batch-size 16 --lr 0.001"
+SIZES = "--num-layers 2 --hidden-size 64 --num-attention-heads 4 --seq-length 64 --max-position-embeddings 64"
 NONE = object()
 
 
@@ -19,7 +20,7 @@ def config(folder, keys, arguments=ARGUMENTS):
     path = os.path.join(folder, "run.sh")
     with open(path, "w") as out:
         out.write("cat <<EOT > ds.json\n" + (keys if isinstance(keys, str) else json.dumps(keys)) + "\nEOT\n"
-                  f"deepspeed pretrain_gpt.py {arguments} --deepspeed --deepspeed_config ds.json\n")
+                  f"deepspeed pretrain_gpt.py {SIZES} {arguments} --deepspeed --deepspeed_config ds.json\n")
     done = run.jotun("config", "--from-megatron", path, check=False, env={"PATH": os.environ["PATH"]})
     given = dict(re.findall(r"^([\w-]+): (.*?)  # ", done.stdout, re.M))
     return done.returncode, given, done.stderr + done.stdout[:done.stdout.find("\n\n") + 1]
@@ -68,7 +69,7 @@ TAKEN = [
     ("communication_data_type", "fp32", "grad-reduce-in-bf16", NONE, "gradients are summed in fp32"),
     ("zero_optimization.offload_optimizer.device", "cpu", "zero-stage", NONE, "stay in the memory of the device"),
     ("zero_optimization.reduce_bucket_size", "auto", "zero-stage", NONE, "does not change results"),
-    ("curriculum_learning", {"enabled": False, "anything": [1, 2]}, "seq-length", NONE, "curriculum_learning of DeepSpeed's JSON is ignored: it is off"),
+    ("curriculum_learning", {"enabled": False, "anything": [1, 2]}, "seq-length", "64", "curriculum_learning of DeepSpeed's JSON is ignored: it is off"),
     ("gradient_accumulation_steps", 4, "gradient-accumulation-steps", "4", ""),
 ]
 # What is refused: of the key, or beside the command line.
@@ -113,8 +114,6 @@ MEGATRON = [
     ("--mock-data", {"data-order": NONE}, ""),
     ("--data-path 1 a_text_document", {"data-order": "megatron-deepspeed"}, "blended as there"),
     ("--data-path a_text_document --data-order jotun", {"data-order": "jotun"}, ""),
-    ("--lr-decay-tokens 640000", {}, "here it is --lr-decay-samples: these tokens / --seq-length"),
-    ("--lr-warmup-tokens 64000", {}, "here it is --lr-warmup-samples: these tokens / --seq-length"),
 ]
 # What does not fit together on any number of ranks; the file is written all the same.
 UNFIT = [("--bf16 --fp16", "are two types; give one of them"), ("--hidden-size 64 --num-attention-heads 3", "does not divide --hidden-size 64"),
@@ -197,7 +196,7 @@ def check_sources(folder):
         yield f"a file that is not there: {done.stderr}"
     script = os.path.join(folder, "named.sh")
     with open(script, "w") as out:
-        out.write("torchrun pretrain_gpt.py --num-layers 2 --deepspeed --deepspeed_config ds.json\n")
+        out.write(f"torchrun pretrain_gpt.py {SIZES} --micro-batch-size 1 --deepspeed --deepspeed_config ds.json\n")
     done = run.jotun("config", "--from-megatron", script)
     if written(done).get("lr") != "0.002" or "deepspeed-config" in written(done):
         yield f"a JSON beside a script: {done.stdout} {done.stderr}"

@@ -89,6 +89,7 @@ BESIDE["deepspeed-config"] = {"lr": "ABSENT"}
 BESIDE["yarn-beta-fast"] = {**YARN, "rotary-base": 100}
 DECAYS = {"start-weight-decay": 0.01, "end-weight-decay": 0.1}
 BESIDE["weight-decay-incr-style"] = {"+start-weight-decay": 0.01, "+end-weight-decay": 0.1}
+BESIDE["weight-decay-incr-samples"] = {**DECAYS, "weight-decay-incr-style": "linear"}
 BESIDE["start-weight-decay"] = BESIDE["end-weight-decay"] = {**DECAYS, "weight-decay-incr-style": "linear"}
 LATENT = {"multi-latent-attention": None, "disable-bias-linear": None, "position-embedding-type": "rope", "normalization": "RMSNorm", "qk-layernorm": None}
 BESIDE.update({name: LATENT for name in "q-lora-rank kv-lora-rank qk-head-dim qk-pos-emb-head-dim v-head-dim latent-norm-epsilon".split()})

@@ -64,7 +64,7 @@ def environment(**values):
 
 
 def names_of_training_elsewhere():
-    for words in (["prepare", "--num-workers", 8], ["clean", "--use-cpu-initialization"], ["tokenizer", "encode", "--use-cpu-initialization"]):
+    for words in (["prepare", "--num-workers", 8], ["clean", "--universal-checkpoint"], ["tokenizer", "encode", "--universal-checkpoint"]):
         command = " ".join(w for w in words[:2] if not str(w).startswith("-"))
         name = next(w for w in words if str(w).startswith("--"))
         refused(2, f"{name} is no option of jotun {command}; ", *words)
@@ -73,13 +73,13 @@ def names_of_training_elsewhere():
 
 
 def refused_flags_that_are_off():
-    for name, off in (("JOTUN_USE_CPU_INITIALIZATION", "false"), ("JOTUN_USE_CPU_INITIALIZATION", "0"), ("JOTUN_USE_CPU_INITIALIZATION", "False")):
+    for name, off in (("JOTUN_UNIVERSAL_CHECKPOINT", "false"), ("JOTUN_UNIVERSAL_CHECKPOINT", "0"), ("JOTUN_UNIVERSAL_CHECKPOINT", "False")):
         told = run.jotun("config", env=environment(**{name: off})).stderr
         if told:
             sys.exit(f"{name}={off} asks for nothing and gets: {told}")
-        refused(1, f"{name} of Megatron-LM is refused", "config", env=environment(**{name: "1"}))
-    refused(0, "", "config", "--use-cpu-initialization=false")
-    refused(1, "--use-cpu-initialization of Megatron-LM is refused", "config", "--use-cpu-initialization=true")
+        refused(1, f"{name} of Megatron-DeepSpeed is refused", "config", env=environment(**{name: "1"}))
+    refused(0, "", "config", "--universal-checkpoint=false")
+    refused(1, "--universal-checkpoint of Megatron-DeepSpeed is refused", "config", "--universal-checkpoint=true")
     refused(1, "JOTUN_TOKENIZER_TYPE of Megatron-LM is refused", "config", env=environment(JOTUN_TOKENIZER_TYPE="BertWordPieceCase"))
 
 

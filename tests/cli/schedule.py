@@ -1,6 +1,7 @@
 """Runs on made tokens (--mock-data) whose batch grows: what they say of their arithmetic, steps that are left out, where they end, and
 the same bits after a resume in the middle of the ramp, under another layout to rounding; evaluation alone."""
 import json
+import math
 import os
 import sys
 import tempfile
@@ -120,7 +121,118 @@ def evaluation(folder):
     check("--start-eval-at-iter 4: evaluated after " + str(evaluated), evaluated == [6, 9])
 
 
+def rate(style, done, warmup, decay, peak=1e-3, low=1e-4, wsd=0):
+    """Megatron-LM's learning rate after so many samples: its formula, not jotun's code."""
+    if warmup and done <= warmup:
+        return peak * done / warmup
+    if style == "constant":
+        return peak
+    if done > decay:
+        return low
+    if style == "inverse-square-root":
+        return max(low, peak * max(warmup, 1) ** 0.5 / done ** 0.5)
+    part = (done - warmup) / (decay - warmup)
+    if style == "WSD":
+        begin = decay - wsd
+        left = 1 if done <= begin else 1 - (done - begin) / wsd
+    else:
+        left = 1 - part if style == "linear" else (math.cos(math.pi * part) + 1) / 2
+    return low + left * (peak - low)
+
+
+def other_batch(folder):
+    """10 steps of 4 samples, resumed after 4 of them with steps of 8 and of 2: refused where a rate of the rest of the run would be
+    another one, and both rates are those of the formula; the ways out keep the rates or take the new ones."""
+    model = ("train --mock-data --vocab-size 100 --num-layers 1 --hidden-size 16 --num-attention-heads 2 --seq-length 16 --lr 1e-3 --threads 1 "
+             "--log-interval 1000").split()
+    cases = 0
+    for style in "cosine", "linear", "WSD", "inverse-square-root", "constant":
+        for warmup in 0, 2, 6:
+            decay = 0 if style == "constant" else 9
+            wsd = 3 if style == "WSD" else 0
+            if warmup + wsd > decay and decay:
+                continue
+            name = os.path.join(folder, f"batch-{style}-{warmup}")
+            words = [*model, "--lr-decay-style", style, *(["--lr-wsd-decay-style", "linear"] if wsd else [])]
+            steps = ["--lr-warmup-iters", warmup] + (["--lr-decay-iters", decay, "--min-lr", 1e-4] if decay else []) + \
+                (["--lr-wsd-decay-iters", wsd] if wsd else [])
+            run.jotun(*words, *steps, "--global-batch-size", 4, "--train-iters", 10, "--save", name, "--exit-interval", 4)
+            for batch in 8, 2:
+                resumed = [*words, *steps, "--global-batch-size", batch, "--train-iters", 10, "--load", name]
+                def at(done, unit):
+                    return rate(style, done, warmup * unit, decay * unit, wsd=wsd * unit)
+                points = range(16, 200)
+                first = next((n for n in points if abs(at(n, batch) - at(n, 4)) > 1e-12), None)
+                done = run.jotun(*resumed, check=False)
+                cases += 1
+                if first is None:
+                    check(f"{style} {warmup} {batch}: refused without a reason: {done.stderr}", done.returncode == 0)
+                    continue
+                when = "of the next step" if first == 16 else f"{first - 16} samples later"
+                says = f"the learning rate {when} would be {at(first, batch):.6g} in place of {at(first, 4):.6g}; "
+                check(f"{style} {warmup} {batch}: wanted \"{says}\" in {done.stderr}", done.returncode == 1 and says in done.stderr)
+                metrics = name + ".jsonl"
+                lengths = done.stderr.split("schedule, which is ")[1].split(";")[0].split()
+                kept = [w for k, w in enumerate(resumed) if w not in STEPS and resumed[k - 1] not in STEPS]
+                rest = [w for length in (("--lr-warmup-iters", "--lr-warmup-samples", warmup), ("--lr-decay-iters", "--lr-decay-samples", decay),
+                                         ("--lr-wsd-decay-iters", "--lr-wsd-decay-samples", wsd)) if length[1] not in lengths and length[2]
+                        for w in (length[0], length[2])]
+                for more, unit in ((["--use-checkpoint-opt-param-scheduler"], 4), (["--override-opt-param-scheduler"], batch), (None, 4)):
+                    if os.path.exists(metrics):
+                        os.remove(metrics)
+                    said = run.jotun(*(resumed + more if more else kept + lengths + rest), "--metrics", metrics).stderr
+                    rates = [r["lr"] for r in rows(metrics)]
+                    good = [at(16 + batch * k, unit) for k in range(6)]
+                    check(f"{style} {warmup} {batch} {more or lengths}: {rates}, not {good}", all(abs(a - b) <= 1e-12 for a, b in zip(rates, good)) and len(rates) == 6)
+                    line = f"the learning rate {when} is {at(first, batch):.6g}, and {at(first, 4):.6g} by the checkpoint's schedule"
+                    check(f"{style} {warmup} {batch} {more}: {said}", (line in said) == (unit == batch))
+    check(f"{cases} cases", cases == 30)
+
+
+STEPS = "--lr-warmup-iters", "--lr-decay-iters", "--lr-wsd-decay-iters"
+
+
+def other_meanings(folder):
+    """What else changes the schedule while its options stay: ranks without --global-batch-size, --seq-length beside --train-tokens, the length of
+    the run for weight decay; and a schedule that counts steps, which a batch size does not change."""
+    model = "train --mock-data --vocab-size 100 --num-layers 1 --hidden-size 16 --num-attention-heads 2 --position-embedding-type rope --lr 1e-3 --threads 1 --log-interval 1000".split()
+    name = os.path.join(folder, "means")
+    short = [*model, "--seq-length", 16]
+    def resumed(code, says, *words, base=short):
+        done = run.jotun(*base, *words, "--load", name, check=False)
+        check(f"{words}: wanted {code} and \"{says}\": {done.stderr}", done.returncode == code and says in done.stderr)
+        return done.stderr
+    run.jotun(*short, "--train-iters", 10, "--save", name, "--exit-interval", 4)
+    resumed(1, "--global-batch-size 2 (derived from --micro-batch-size and the data-parallel ranks), but", "--train-iters", 10, "--ranks", 2)
+    resumed(1, "schedule, which is --lr-decay-samples 10; ", "--train-iters", 10, "--ranks", 2)
+    resumed(0, "", "--train-iters", 10, "--ranks", 2, "--lr-decay-samples", 10)
+    resumed(0, "the learning rate of the next step is 0.0008, and 0.0006 by the checkpoint's schedule", "--train-iters", 20)
+    resumed(0, "--lr-decay-iters 10 keeps that", "--train-iters", 20)
+    name += "t"
+    run.jotun(*short, "--train-tokens", 160, "--save", name, "--exit-interval", 4)
+    resumed(1, f"--seq-length 8, but {name}/step_00000004 was trained with 16", "--train-tokens", 160, base=[*model, "--seq-length", 8])
+    name += "d"
+    decay = "--weight-decay-incr-style linear --start-weight-decay 0 --end-weight-decay 0.1 --lr-decay-style constant".split()
+    short += decay
+    run.jotun(*short, "--global-batch-size", 2, "--train-iters", 10, "--save", name, "--exit-interval", 4)
+    resumed(1, "the weight decay of the next step would be 0.02 in place of 0.04; --use-checkpoint-opt-param-scheduler keeps the checkpoint's schedule, which is "
+            "--weight-decay-incr-samples 20; ", "--global-batch-size", 4, "--train-iters", 10)
+    resumed(0, "--weight-decay-incr-samples 40 (derived from --train-iters and --global-batch-size), was 20 (--weight-decay-incr-samples 20 keeps that)",
+            "--global-batch-size", 2, "--train-iters", 20)
+    said = resumed(0, "", "--global-batch-size", 4, "--train-iters", 20, "--use-checkpoint-opt-param-scheduler")
+    check("a schedule that is kept is another: " + said, "by the checkpoint's schedule" not in said)
+    name += "u"
+    counts = [*model, *"--seq-length 16 --lr-schedule-unit steps --lr-warmup-iters 2 --train-iters 10".split()]
+    run.jotun(*counts, "--step-batch-size-schedule", "0:2 64:4", "--save", name, "--exit-interval", 4)
+    metrics = name + ".jsonl"
+    resumed(0, "", "--step-batch-size-schedule", "0:2 64:8", "--metrics", metrics, base=counts)
+    rates = [r["lr"] for r in rows(metrics)]
+    check(f"a schedule of steps with another batch: {rates}", all(abs(a - 1e-3 * (10 - k) / 8) < 1e-15 for a, k in zip(rates, range(4, 10))) and len(rates) == 6)
+
+
 with tempfile.TemporaryDirectory() as folder:
+    other_batch(folder)
+    other_meanings(folder)
     accumulation()
     whole = arithmetic(folder)
     resumed(folder, whole)

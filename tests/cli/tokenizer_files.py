@@ -3,6 +3,7 @@ transformers 5.23) and sentencepiece 0.2.3 do, what contradicts itself or costs 
 import json
 import os
 import resource
+import shutil
 import struct
 import sys
 
@@ -171,6 +172,7 @@ def exported(folder):
 
     run.jotun(*trained("nul", "tokenizer.json", model(), b'{"model_max_length": 1%s, "eos_token": "b", "other": "a\\u0000"}' % (b"0" * 30)))
     costly = trained("sp", "tokenizer.model", pieces((MARK, 1), ("a", 1)), {})
+    shutil.rmtree(os.path.join(folder, "sp-ours", "step_00000001", "tokenizer"))         # the folder that it names is read
     path = written(folder, "sp/tokenizer_config.json", b'{"a": [' + b"[]," * 50000 + b"[]]}")
     refused(f"{path}: 150", *costly)
     refused("give the file that was published with the tokenizer, or remove it", *costly)

@@ -87,7 +87,7 @@ static void wrong_words(void **state)
         { FOR_TRAIN, "--model gpt5",        BAD_OPTION, "--model gpt5 is not known; give a model that jotun train --help lists, such as gpt2-124m" },
         { FOR_TRAIN, "--model llama-7b",    BAD_OPTION, "--model llama-7b is not known; did you mean llama1-7b, llama2-7b, llama2-70b, llama3-8b, llama3-70b? jotun train --help lists all" },
         { FOR_TRAIN, "--model Llama3.2",    BAD_OPTION, "did you mean llama3.2-1b, llama3.2-3b?" },
-        { FOR_TRAIN, "--use-cpu-initialization", BAD_OPTION, "leave it out" },
+        { FOR_TRAIN, "--universal-checkpoint", BAD_OPTION, "leave it out" },
         { FOR_TRAIN, "--transformer-impl",  BAD_USAGE,  "--transformer-impl of Megatron-LM needs a value" },
         { FOR_DATA_INFO, "--lr 1 p",        BAD_USAGE,
           "--lr is no option of jotun data info but of jotun train" },
@@ -101,7 +101,7 @@ static void wrong_words(void **state)
         { FOR_TRAIN, "--per_device_train_batch_size 3", BAD_USAGE, "a name of Hugging Face and" },
         { FOR_TRAIN, "--save-every 3",      BAD_USAGE,  "here it is --save-interval" },
         { FOR_TRAIN, "--TP 3",              BAD_USAGE,  "--TP is no option of jotun train" },
-        { FOR_TRAIN, "--use-cpu-initialization", BAD_OPTION, "--use-cpu-initialization of Megatron-LM is refused: weights depend on" },
+        { FOR_TRAIN, "--universal-checkpoint", BAD_OPTION, "--universal-checkpoint of Megatron-DeepSpeed is refused: universal checkpoints" },
         { FOR_TOKENIZER_ENCODE, "--format txt", BAD_OPTION, "--format txt is not known; give text, u16 or i32" },
         { FOR_CLEAN, "--format u16",        BAD_OPTION, "--format u16 is not known; give txt or jsonl" },
         { FOR_TRAIN, "--adam-eps 0",        BAD_OPTION, "--adam-eps 0 is out of range; give a value from 1e-30 to 1" },
@@ -172,11 +172,11 @@ static void names_in_the_environment(void **state)
     assert_int_equal(o.layers, 6);
     assert_int_equal(o.zero_stage, 1);
     options_close(&o);
-    setenv("JOTUN_USE_CPU_INITIALIZATION", "1", 1);
-    assert_says(parse_line(&o, FOR_TRAIN, ""), BAD_OPTION, "JOTUN_USE_CPU_INITIALIZATION of Megatron-LM is refused");
+    setenv("JOTUN_UNIVERSAL_CHECKPOINT", "1", 1);
+    assert_says(parse_line(&o, FOR_TRAIN, ""), BAD_OPTION, "JOTUN_UNIVERSAL_CHECKPOINT of Megatron-DeepSpeed is refused");
     assert_ok(parse_line(&o, FOR_PREPARE, ""));                 /* a variable for one command troubles no other */
     options_close(&o);
-    unsetenv("JOTUN_USE_CPU_INITIALIZATION");
+    unsetenv("JOTUN_UNIVERSAL_CHECKPOINT");
     unsetenv("JOTUN_TP");
     unsetenv("JOTUN_DECODER_LAYERS");
     unsetenv("JOTUN_USE_DISTRIBUTED_OPTIMIZER");

@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include "corpus/read/record.h"
-#include "corpus/read/utf8.h"
+#include "base/utf8.h"
 
 static char folder[] = "/tmp/jotun-record-XXXXXX";
 static char got[1 << 16];

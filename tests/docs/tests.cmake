@@ -7,6 +7,9 @@ if(Python3_FOUND)
         add_test(NAME docs.tutorial COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_LIST_DIR}/tutorial.py)
         set_tests_properties(docs.tutorial PROPERTIES LABELS "docs;slow" TIMEOUT 600 SKIP_RETURN_CODE 77
             ENVIRONMENT "JOTUN=$<TARGET_FILE:jotun>")
+        add_test(NAME docs.resume COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_LIST_DIR}/tutorial.py howto/resume.md)
+        set_tests_properties(docs.resume PROPERTIES LABELS docs TIMEOUT 300 SKIP_RETURN_CODE 77
+            ENVIRONMENT "JOTUN=$<TARGET_FILE:jotun>")
         add_test(NAME docs.convert COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_LIST_DIR}/tutorial.py howto/convert.md)
         set_tests_properties(docs.convert PROPERTIES LABELS docs TIMEOUT 300 SKIP_RETURN_CODE 77
             ENVIRONMENT "JOTUN=$<TARGET_FILE:jotun>")

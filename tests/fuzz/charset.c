@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "corpus/quality/charset.h"
-#include "corpus/read/utf8.h"
+#include "base/utf8.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes);
 

@@ -53,7 +53,8 @@ static void same_again(const Manifest *manifest, const char *folder)
     copy.state.options = manifest->options;
     copy.state.kernels = manifest->kernels;
     copy.state.data_fingerprint = manifest->data_fingerprint;
-    copy.state.tokenizer = (TokenizerRecord){ manifest->tokenizer, manifest->fingerprint };
+    copy.state.tokenizer.name = manifest->tokenizer;
+    copy.state.tokenizer.fingerprint = manifest->fingerprint;
     if (manifest_write(&copy, folder) != OK || manifest_read(&again, folder) != OK) abort();
     if (again.state.lacks != state->lacks || again.state.due != state->due || again.state.valid_loss != state->valid_loss ||
         again.state.losses.count != state->losses.count || again.state.step != state->step ||

@@ -1,10 +1,7 @@
 /* Records of all lengths around a block, at all places around its end, are read back as they were written; a
  * file that is cut or damaged is read up to that place and not beyond it. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
-#include <string.h>
-#include <cmocka.h>
+#include "base/testing.h"
+
 #include "logs/wandb_store.h"
 
 enum { BLOCK = 32768, LONGEST = 2 * BLOCK + 40 };
@@ -15,14 +12,16 @@ static void fill(void)
     for (size_t i = 0; i < LONGEST; i++) text[i] = (uint8_t)(i * 2654435761u >> 13);
 }
 
-static void put(Bytes *file, size_t size) { wandb_store_add(file, file->size, text, size); }
+static void put(Buffer *file, size_t size) { wandb_store_add(file, (size_t)file->bytes, text, size); }
 
-static bool got(const Bytes *file, size_t *at, size_t size)
+static const uint8_t *data_of(const Buffer *file) { return (const uint8_t *)file->text; }
+
+static bool got(const Buffer *file, size_t *at, size_t size)
 {
-    Bytes record = { 0 };
-    bool found = wandb_store_next(&record, file->data, file->size, at);
-    bool same = found && record.size == size && (size == 0 || memcmp(record.data, text, size) == 0);
-    bytes_free(&record);
+    Buffer record = { 0 };
+    bool found = wandb_store_next(&record, data_of(file), (size_t)file->bytes, at);
+    bool same = found && record.bytes == (int64_t)size && (size == 0 || memcmp(record.text, text, size) == 0);
+    buffer_free(&record);
     return same;
 }
 
@@ -35,7 +34,7 @@ static void test_around_the_end(void **state)
     for (size_t before = 0; before < 24; before++)
         for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
             size_t first = BLOCK - WANDB_STORE_HEADER - 7 - before, at = WANDB_STORE_HEADER;
-            Bytes file = { 0 };
+            Buffer file = { 0 };
             wandb_store_header(&file);
             put(&file, first);
             put(&file, sizes[i]);
@@ -43,43 +42,44 @@ static void test_around_the_end(void **state)
             assert_true(got(&file, &at, first));
             assert_true(got(&file, &at, sizes[i]));
             assert_true(got(&file, &at, 3));
-            assert_int_equal(at, file.size);
+            assert_int_equal(at, file.bytes);
             assert_false(got(&file, &at, 0));
-            bytes_free(&file);
+            buffer_free(&file);
         }
 }
 
 /* The end of the last whole record is told, wherever the file ends or a byte is changed. */
 static void test_damaged(void **state)
 {
-    Bytes file = { 0 }, record = { 0 };
+    Buffer file = { 0 }, record = { 0 };
     size_t end[4];
     (void)state;
     fill();
     wandb_store_header(&file);
     for (int i = 0; i < 4; i++) {
-        end[i] = file.size;
+        end[i] = (size_t)file.bytes;
         put(&file, (size_t)(40 * i + 1));
     }
-    for (size_t size = WANDB_STORE_HEADER; size <= file.size; size++) {
+    const size_t all = (size_t)file.bytes;
+    for (size_t size = WANDB_STORE_HEADER; size <= all; size++) {
         size_t at = WANDB_STORE_HEADER, whole = 0;
         for (int i = 1; i < 4; i++)
             if (size >= end[i]) whole = end[i];
-        while (wandb_store_next(&record, file.data, size, &at)) assert_true(at <= size);
-        assert_true(at == (size == file.size ? file.size : whole ? whole : WANDB_STORE_HEADER));
+        while (wandb_store_next(&record, data_of(&file), size, &at)) assert_true(at <= size);
+        assert_true(at == (size == all ? all : whole ? whole : WANDB_STORE_HEADER));
     }
-    for (size_t place = WANDB_STORE_HEADER; place < file.size; place++)
+    for (size_t place = WANDB_STORE_HEADER; place < all; place++)
         for (int bit = 0; bit < 8; bit++) {
             size_t at = WANDB_STORE_HEADER, last = 0;
             for (int i = 0; i < 4; i++)
                 if (place >= end[i]) last = end[i];
-            file.data[place] ^= (uint8_t)(1 << bit);
-            while (wandb_store_next(&record, file.data, file.size, &at));
+            file.text[place] = (char)(file.text[place] ^ 1 << bit);
+            while (wandb_store_next(&record, data_of(&file), all, &at));
             assert_int_equal(at, last);
-            file.data[place] ^= (uint8_t)(1 << bit);
+            file.text[place] = (char)(file.text[place] ^ 1 << bit);
         }
-    bytes_free(&record);
-    bytes_free(&file);
+    buffer_free(&record);
+    buffer_free(&file);
 }
 
 int main(void)

@@ -46,4 +46,10 @@ CHECKPOINTS = [
      'NAME( MEGATRON, ATTENTION_VALUE_WEIGHT, "decoder.layers.{layer}.self_attention.linear_qkv.weight", GROUPED, QUERY / G,', "convert.megatron_convert"),
     ("a view of a storage that begins at the storage's first element", "src/convert/torch/torch_file.c",
      "t->offset * (int64_t)torch_type_width(t->type)", "0 * (int64_t)torch_type_width(t->type)", "convert.torch_files"),
+    ("a link to a damaged copy of a tokenizer", "src/store/checkpoint_tokenizer.c", " && has_bytes(there, copy) &&", " &&", "cli.moved_checkpoint"),
+    ("a copy of a tokenizer whose checksum is not compared", "src/store/checkpoint_tokenizer.c",
+     "XXH3_64bits(map.data, map.size) != copy->checksum", "copy->bytes < 0", "cli.moved_checkpoint"),
+    ("a step folder whose name is another step's", "src/store/restore.c", "named.step == m->state.step", "true", "cli.moved_checkpoint"),
+    ("a tokenizer above the checkpoint without its fingerprint", "src/cli/setup/tokenizer.c",
+     "tokenizer_match(record->fingerprint, facts.fingerprint) == TOKENIZER_SAME;", "true;", "cli.moved_checkpoint"),
 ]

@@ -193,13 +193,14 @@ static Status load(const char *path)
 static void damage_names_the_one_before(void **unused)
 {
     (void)unused;
-    char dir[64], path[1024], words[160];
+    char dir[64], path[1024], words[300];
     bool found;
     folder_fresh(dir, "advice");
     for (int64_t step = 2; step <= 4; step += 2) assert_int_equal(save(dir, 1, 1, step, 0), OK);
     flip_last_bit(dir, 4);
     assert_int_equal(checkpoint_find(dir, path, &found), OK);
-    snprintf(words, sizeof words, "; the checkpoint before it is complete: --load %s/step_00000002", dir);
+    snprintf(words, sizeof words, "; the files of the checkpoint before it have their sizes, and jotun checkpoint verify"
+             " %s/step_00000002 checks their bytes: --load %s/step_00000002", dir, dir);
     assert_said(load(path), BAD_FILE, words);
     assert_said(load(path), BAD_FILE, "tensor 'head.gain', bytes ");
     snprintf(path, sizeof path, "%s/step_00000002", dir);

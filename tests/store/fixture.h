@@ -9,11 +9,13 @@
 #include <string.h>
 #include <unistd.h>
 #include <cmocka.h>
+#include <xxhash.h>
 #undef fail                                /* ours is in base/status.h */
 #include "base/file.h"
 #include "base/random.h"
 #include "comm/transport.h"
 #include "store/checkpoint.h"
+#include "store/checkpoint_tokenizer.h"
 
 static LogicalTensor embed_tensors[] = {
     { "embed.weight", 2, { 13, 8 }, F32 },         { "embed.weight/m", 2, { 13, 8 }, F64 },
@@ -121,7 +123,9 @@ static inline CheckpointState state_at(int64_t step)
     CheckpointState state = { .step = step, .samples = 8 * step, .updates = step - 1 };
     state.seed = UINT64_MAX - 5;
     state.options = "{\"lr\":0.00014999999999999999,\"model\":\"tiny\"}";
-    state.tokenizer = (TokenizerRecord){ "a\tb.json", "v1: 257 ids" };
+    static const char tokens[] = "the tokens of a tokenizer";
+    state.tokenizer = (TokenizerRecord){ .name = "a\tb.json", .fingerprint = "v1: 257 ids", .copies = 2,
+        .copy = { { "a.json", 25, XXH3_64bits(tokens, 25), tokens }, { "b.txt", 10, XXH3_64bits(tokens, 10), tokens } } };
     return state;
 }
 
@@ -135,6 +139,8 @@ static inline void assert_state(const char *path, int64_t step)
     assert_string_equal(state.tokenizer.name, wanted.tokenizer.name);
     assert_string_equal(state.tokenizer.fingerprint, wanted.tokenizer.fingerprint);
     assert_true(state.step == wanted.step && state.samples == wanted.samples && state.updates == wanted.updates && state.seed == wanted.seed);
+    assert_int_equal(state.tokenizer.copies, 2);
+    assert_int_equal(checkpoint_tokenizer_check(path, &state.tokenizer), OK);
     checkpoint_facts_free(&facts);
 }
 

@@ -6,8 +6,8 @@
 #include <string.h>
 #include "base/log.h"
 #include "base/seam.h"
-#include "corpus/read/json_text.h"
-#include "corpus/read/utf8.h"
+#include "base/json_text.h"
+#include "base/utf8.h"
 
 Status continuations_open(Continuations *c, const Tokenizer *tokenizer, const Prompts *p, int64_t each,
                           bool lines, FILE *out)
@@ -71,20 +71,20 @@ static Status member(Buffer *line, const char *name, const char *text, int64_t b
 /* "logprobs":[-0.5,...], and where alternatives were asked for "top_logprobs":[[[id,-0.5],...],...] */
 static Status logprobs_make(Buffer *line, const Continuation *k, int alternatives)
 {
-    TRY(json_text_format(line, ",\"logprobs\":["));
+    TRY(buffer_format(line, ",\"logprobs\":["));
     for (int64_t n = 0; n < k->count; n++)
-        TRY(json_text_format(line, n ? ",%.9g" : "%.9g", (double)k->logprobs[n].own));
-    TRY(json_text_format(line, "]"));
+        TRY(buffer_format(line, n ? ",%.9g" : "%.9g", (double)k->logprobs[n].own));
+    TRY(buffer_format(line, "]"));
     if (alternatives < 1) return OK;
-    TRY(json_text_format(line, ",\"top_logprobs\":["));
+    TRY(buffer_format(line, ",\"top_logprobs\":["));
     for (int64_t n = 0; n < k->count; n++) {
-        TRY(json_text_format(line, n ? ",[" : "["));
+        TRY(buffer_format(line, n ? ",[" : "["));
         for (int a = 0; k->logprobs[n].id && a < alternatives && k->logprobs[n].id[a] >= 0; a++)
-            TRY(json_text_format(line, a ? ",[%d,%.9g]" : "[%d,%.9g]", (int)k->logprobs[n].id[a],
+            TRY(buffer_format(line, a ? ",[%d,%.9g]" : "[%d,%.9g]", (int)k->logprobs[n].id[a],
                                  (double)k->logprobs[n].logprob[a]));
-        TRY(json_text_format(line, "]"));
+        TRY(buffer_format(line, "]"));
     }
-    return json_text_format(line, "]");
+    return buffer_format(line, "]");
 }
 
 /* {"line":1, "prompt":"...", "text":"...", "ids":[...], "finish_reason":"length"} and what was asked for */
@@ -92,16 +92,16 @@ static Status line_make(Buffer *line, const Continuations *c, int64_t i)
 {
     const Continuation *k = &c->of[i];
     const JsonText *prompt = &c->prompts->text[i / c->each];
-    TRY(json_text_format(line, "{\"line\":%lld", (long long)(i / c->each) + 1));
-    if (c->each > 1) TRY(json_text_format(line, ",\"index\":%lld", (long long)(i % c->each)));
+    TRY(buffer_format(line, "{\"line\":%lld", (long long)(i / c->each) + 1));
+    if (c->each > 1) TRY(buffer_format(line, ",\"index\":%lld", (long long)(i % c->each)));
     if (prompt->text) TRY(member(line, "prompt", prompt->text, prompt->bytes));
     TRY(member(line, "text", k->text ? k->text : "", (int64_t)k->bytes));
-    TRY(json_text_format(line, ",\"ids\":["));
-    for (int64_t n = 0; n < k->count; n++) TRY(json_text_format(line, n ? ",%d" : "%d", (int)k->id[n]));
-    TRY(json_text_format(line, "]"));
+    TRY(buffer_format(line, ",\"ids\":["));
+    for (int64_t n = 0; n < k->count; n++) TRY(buffer_format(line, n ? ",%d" : "%d", (int)k->id[n]));
+    TRY(buffer_format(line, "]"));
     if (k->logprobs) TRY(logprobs_make(line, k, rule_of(c, i)->logprobs));
-    if (k->scored) TRY(json_text_format(line, ",\"score\":%.9g", k->score));
-    return json_text_format(line, ",\"finish_reason\":\"%s\"}\n", k->reason);
+    if (k->scored) TRY(buffer_format(line, ",\"score\":%.9g", k->score));
+    return buffer_format(line, ",\"finish_reason\":\"%s\"}\n", k->reason);
 }
 
 static Status line_write(const Continuations *c, int64_t i)

@@ -4,6 +4,7 @@
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
+#include "base/array.h"
 #include "conf/generation/generation.h"
 
 /* Numbers of a rule or of a line: the option that has its range, its place there, and what it is there: REAL
@@ -101,7 +102,7 @@ static Status member_read(PromptLine *line, PromptRule *rule, const char *name, 
     if (strcmp(key, "prompt") == 0) return text_read(line, name, value);
     if (strcmp(key, "ids") == 0)    return ids_read(line, name, value);
     if (strcmp(key, "stop") == 0)   return stop_read(line, rule, name, value);
-    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
+    for (size_t i = 0; i < COUNT(numbers); i++)
         if (strcmp(key, numbers[i].key) == 0)
             return number_read(&numbers[i], (numbers[i].of_line ? (char *)line : (char *)rule)
                                + numbers[i].at, name, value);

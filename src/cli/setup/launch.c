@@ -106,8 +106,8 @@ static Status parse_again(Options *o, ConfigTexts texts, AgptRun *run, CommandSe
     return status == OK ? options_needed(o) : status;
 }
 
-/* Variables of a script mean what the machine and its files say: rank 0 looks, and the others take what it has
- * found. */
+/* Variables of a script mean what the machine and its files say: rank 0 looks, and the others take what it
+ * has found. */
 static Status parse_found(Options *o, ConfigTexts texts, CommandSet command, int argc, char **argv,
                           Transport *mpi)
 {

@@ -68,7 +68,7 @@ LrSchedule setup_lr(const Options *o)
 WeightDecaySchedule setup_weight_decay(const Options *o)
 {
     WeightDecaySchedule s = { .start = o->start_weight_decay, .end = o->end_weight_decay,
-                              .samples = options_schedule_samples(o).whole };
+                              .samples = options_schedule_samples(o).weight_decay };
     switch ((enum ChoiceOf_weight_decay_style)o->weight_decay_style.value) {
     case CHOICE_weight_decay_style_constant: return (WeightDecaySchedule){ .end = o->weight_decay };
     case CHOICE_weight_decay_style_linear:   s.style = WEIGHT_DECAY_LINEAR; return s;

@@ -36,7 +36,7 @@ static Status take_file(Options *o, Compat *c, const char *path, ConfigTexts *te
         compat_words(&words, c, &written, o->command);
         status = options_take(o, &words, NULL);
     }
-    if (status == OK) words_tell_passed(&words, path, o->command);
+    if (status == OK) words_tell_left_out(&words, path, o->command);
     words_close(&words);
     words_close(&written);
     return status;
@@ -52,7 +52,8 @@ static Status take_all(Options *o, Compat *c, ConfigTexts texts, int argc, char 
     return take(o, &words, compat_settings(&words, c, o, &texts));
 }
 
-Status setup_parse_found(Options *o, CommandSet command, ConfigTexts texts, AgptRun *run, int argc, char **argv)
+Status setup_parse_found(Options *o, CommandSet command, ConfigTexts texts, AgptRun *run, int argc,
+                         char **argv)
 {
     Compat c      = { .as = NULL };
     Status status = options_begin(o, command);
@@ -73,7 +74,7 @@ Status setup_parse(Options *o, CommandSet command, int argc, char **argv)
 bool setup_is_foreign(CommandSet command, int argc, char **argv)
 {
     Compat c = { .as = NULL };
-    return compat_open(&c, command, 0, &argc, &argv) == OK && c.as && c.as->kind == PROGRAM_FAIRSEQ;
+    return compat_open(&c, command, 0, &argc, &argv) == OK && c.as && c.as->kind == READ_FAIRSEQ;
 }
 
 void setup_tell_command(const Options *o)

@@ -3,7 +3,6 @@
 #include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include "base/file.h"
 #include "base/log.h"
 #include "cli/in_out.h"
@@ -22,6 +21,13 @@ static void checkpoint_parts(Options *o, unsigned lacks)
     o->checkpoint.states   = o->checkpoint.position && !o->no_load_optim && !(lacks & CHECKPOINT_STATES);
 }
 
+static void take_position(Options *o, const CheckpointState *state)
+{
+    o->checkpoint.step = state->step;
+    o->checkpoint.updated_samples = state->updated_samples;
+    o->checkpoint.step_samples = state->step_samples;
+}
+
 void setup_tell_unknown(const char *path, const char *names)
 {
     if (*names)
@@ -38,6 +44,7 @@ Status setup_take_foreign(Options *o, const char *packed, size_t bytes)
     setup_tell_unknown(o->load, facts.unknown);
     if (!setup_trains(o)) return OK;
     checkpoint_parts(o, facts.state.lacks);
+    take_position(o, &facts.state);
     if (!o->finetune && !o->no_load_optim && *facts.states_unread)
         return fail(BAD_FILE, "%s; %s continues without its optimizer states", facts.states_unread,
                     "--no-load-optim");
@@ -116,7 +123,7 @@ static Status refuse_prefix(const char *load)
  * weights of another. */
 static Status find_checkpoint(Options *o)
 {
-    char path[1024];
+    char path[1024], copy[1024] = "";
     bool found;
     CheckpointFacts facts;
     if (setup_foreign_folder(o)) return find_foreign(o);
@@ -134,25 +141,24 @@ static Status find_checkpoint(Options *o)
     o->checkpoint.options = options_hold(o, facts.state.options);
     checkpoint_parts(o, facts.state.lacks);
     o->checkpoint.loss_scale = o->checkpoint.position ? facts.state.loss_scale.scale : 0;
+    take_position(o, &facts.state);
     if (facts.state.given) o->checkpoint.given = options_hold(o, facts.state.given);
     if (facts.state.kernels) o->checkpoint.kernels = options_hold(o, facts.state.kernels);
     if (tokenizer.fingerprint) {
         o->checkpoint.tokenizer   = options_hold(o, tokenizer.name);
         o->checkpoint.fingerprint = options_hold(o, tokenizer.fingerprint);
     }
+    Status status = options_typed_by_person(o, OPTION_tokenizer) ? OK
+                  : setup_checkpoint_tokenizer(copy, path, &tokenizer);
+    if (status == OK && *copy) o->checkpoint.tokenizer_path = options_hold(o, copy);
     checkpoint_facts_free(&facts);
-    return OK;
+    return status;
 }
 
 /* The model's shape is the checkpoint's, but for options that a person gives, which judge_with_checkpoint
  * compares. */
 static Status take_checkpoint_options(Options *o)
 {
-    char inner[1024];
-    struct stat about;
-    if (!o->checkpoint.path && snprintf(inner, sizeof inner, "%s/checkpoint", o->load) < (int)sizeof inner &&
-        stat(inner, &about) == 0 && S_ISDIR(about.st_mode))
-        return fail(BAD_FILE, "--load %s is the directory of a speedrun; its model is in %s", o->load, inner);
     if (!o->checkpoint.path)
         return fail(BAD_FILE, "--load %s holds no checkpoint; give the directory that jotun train --save"
                     " wrote",
@@ -196,6 +202,7 @@ Status setup_values(Options *o)
     if (o->checkpoint.path) TRY(take_checkpoint_positions(o));
     TRY(setup_take_tokenizer(o));
     TRY(options_derive(o));
+    if (o->checkpoint.path && o->checkpoint_schedule) TRY(options_keep_lengths(o));
     if (foreign) note_longer(o);
     return OK;
 }
@@ -218,6 +225,7 @@ static Status judge_with_checkpoint(Options *o)
     if (!o->checkpoint.path) return OK;
     o->checkpoint.share_states = optimizers_share_states;
     TRY(options_match_json(o, o->checkpoint.options, o->checkpoint.path));
+    if (o->checkpoint.position) TRY(setup_compare_rates(o));
     note_initial_loss_scale(o);
     if (!change) return OK;
     snprintf(all, sizeof all, "%s%s%s", o->changed ? o->changed : "", o->changed ? "; " : "", change);

@@ -36,6 +36,10 @@ Status setup_take_foreign(Options *o, const char *packed, size_t bytes);
 void   setup_tell_unknown(const char *path, const char *names);
 Status setup_validate  (Options *o);
 
+/* Of a run that resumes, after options_match_json: BAD_OPTION where the same options mean other rates than in
+ * the checkpoint's run (resumed_schedule.c); a line in the log where others do. */
+Status setup_compare_rates(const Options *o);
+
 /* Options are read-only from here on, and outlive the structs, which point into them. */
 ModelConfig      setup_model   (const Options *o);
 LrSchedule setup_lr      (const Options *o);

@@ -2,10 +2,15 @@
  * that a checkpoint keeps. */
 #include "cli/setup/tokenizer.h"
 #include <jansson.h>
+#include <stdlib.h>
 #include <string.h>
+#include <xxhash.h>
+#include "base/file.h"
 #include "base/log.h"
 #include "conf/value.h"
 #include "convert/weights/foreign_weights.h"
+#include "store/checkpoint_tokenizer.h"
+#include "text/tokenizer_file.h"
 
 Status setup_tokenizer_facts(TokenizerFacts *facts, const char *name)
 {
@@ -15,6 +20,79 @@ Status setup_tokenizer_facts(TokenizerFacts *facts, const char *name)
     facts->eod        = t.eod;
     tokenizer_fingerprint(facts->fingerprint, &t);
     tokenizer_close(&t);
+    return OK;
+}
+
+const char *setup_tokenizer_path(const Options *o)
+{
+    bool theirs = o->source[OPTION_tokenizer].kind == SOURCE_CHECKPOINT && o->checkpoint.tokenizer_path;
+    return theirs ? o->checkpoint.tokenizer_path : o->tokenizer;
+}
+
+/* ---- where a checkpoint's tokenizer is ---- */
+
+/* A relative name is of the folder where training was started, which may be any that holds the checkpoint. */
+static bool found_above(char path[1024], const char *folder, const TokenizerRecord *record)
+{
+    char above[1024], *slash, *whole = realpath(folder, NULL);
+    TokenizerFacts facts;
+    bool found = false;
+    if (!whole || *record->name == '/' || !*record->name) return free(whole), false;
+    snprintf(above, sizeof above, "%s", whole);
+    free(whole);
+    while (!found && (slash = strrchr(above, '/'))) {
+        *slash = 0;
+        found = snprintf(path, 1024, "%s/%s", above, record->name) < 1024 && file_exists(path) &&
+                setup_tokenizer_facts(&facts, path) == OK &&
+                tokenizer_match(record->fingerprint, facts.fingerprint) == TOKENIZER_SAME;
+    }
+    return found;
+}
+
+static Status refuse_copy(Status status, const TokenizerRecord *record)
+{
+    char why[FAIL_BYTES];
+    snprintf(why, sizeof why, "%s", fail_text());
+    return fail(status, "%s; it is the tokenizer that the checkpoint carries, recorded as %s: give an "
+                "unchanged one by --tokenizer, or load another step", why,
+                *record->name ? record->name : "(no name)");
+}
+
+Status setup_checkpoint_tokenizer(char path[1024], const char *folder, const TokenizerRecord *record)
+{
+    char copy[1024] = "";
+    *path = 0;
+    if (!record->fingerprint) return OK;
+    if (record->copies) TRY(checkpoint_tokenizer_path(copy, folder, record));
+    if (*copy && file_exists(copy)) {
+        Status status = checkpoint_tokenizer_check(folder, record);
+        snprintf(path, 1024, "%s", copy);
+        return status == OK ? OK : refuse_copy(status, record);
+    }
+    if (!strcmp(record->name, "bytes") || file_exists(record->name)) return OK;
+    if (!found_above(path, folder, record)) *path = 0;
+    if (!*path && *copy)
+        return fail(BAD_FILE, "%s: there is no such file, and none at %s, where the tokenizer of the "
+                    "checkpoint was; give it by --tokenizer", copy, record->name);
+    return OK;
+}
+
+Status setup_tokenizer_copies(TokenizerRecord *record, Options *o, const char *name)
+{
+    TokenizerFile file;
+    TokenizerPart part[TOKENIZER_PARTS];
+    FileMap       map;
+    TRY(tokenizer_file_find(&file, name));
+    record->folder = *file.folder != 0;
+    record->copies = tokenizer_file_parts(part, &file);
+    for (int i = 0; i < record->copies; i++) {
+        TokenizerCopy *copy = &record->copy[i];
+        TRY(file_map(&map, part[i].path));
+        *copy = (TokenizerCopy){ .bytes = (int64_t)map.size, .checksum = XXH3_64bits(map.data, map.size) };
+        memcpy(copy->name, part[i].name, sizeof copy->name);
+        copy->data = options_hold_bytes(o, map.data, map.size);
+        file_unmap(&map);
+    }
     return OK;
 }
 
@@ -141,7 +219,7 @@ static SavedIds saved_ids(Options *o)
 static Status set_none(Options *o, SourceKind kind, const char *from)
 {
     return options_set(o, OPTION_tokenizer, TOKENIZER_NONE,
-                       (OptionSource){ .kind = kind, .name = "--tokenizer", .value = TOKENIZER_NONE, .from = from });
+                       option_source(kind, "--tokenizer", TOKENIZER_NONE, from));
 }
 
 /* The checkpoint's, where it has none and this run names none. */
@@ -151,6 +229,16 @@ static Status inherit_none(Options *o, SavedIds saved)
     if (!none || options_typed_by_person(o, OPTION_tokenizer)) return OK;
     if (saved.vocabulary > 0) options_fill(o, OPTION_vocabulary, saved.vocabulary, o->checkpoint.path);
     return set_none(o, SOURCE_CHECKPOINT, o->checkpoint.path);
+}
+
+/* A run that resumes and names none has the checkpoint's, like one with --use-checkpoint-args. */
+static Status inherit_tokenizer(Options *o)
+{
+    bool names = o->source[OPTION_tokenizer].kind != SOURCE_DEFAULT || o->mock_data;
+    if (names || !o->checkpoint.fingerprint || !*o->checkpoint.tokenizer) return OK;
+    return options_set(o, OPTION_tokenizer, o->checkpoint.tokenizer,
+                       (OptionSource){ .kind = SOURCE_CHECKPOINT, .name = "--tokenizer",
+                                       .value = o->checkpoint.tokenizer, .from = o->checkpoint.path });
 }
 
 /* --tokenizer none: ids alone are read and written. */
@@ -178,7 +266,8 @@ Status setup_take_tokenizer(Options *o)
     bool typed = options_typed_by_person(o, OPTION_tokenizer), foreign = setup_foreign_folder(o);
     TRY(inherit_none(o, saved));
     if (tokenizer_is_none(o->tokenizer)) return take_none(o, saved);
-    Status status = setup_tokenizer_facts(&facts, o->tokenizer);
+    TRY(inherit_tokenizer(o));
+    Status status = setup_tokenizer_facts(&facts, setup_tokenizer_path(o));
     if (status != OK && o->load && !options_typed_by_person(o, OPTION_tokenizer)) return moved(o, status);
     TRY(status);
     int32_t vocabulary = facts.vocabulary;

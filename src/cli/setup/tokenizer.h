@@ -2,11 +2,20 @@
 #define CLI_SETUP_TOKENIZER_H
 /* What a tokenizer adds to the options. Private to cli/. */
 #include "conf/conf.h"
+#include "store/checkpoint_contents.h"
 #include "text/tokenizer.h"
 
 /* What a run takes from its tokenizer. */
 typedef struct { int32_t vocabulary, eod; char fingerprint[TOKENIZER_FINGERPRINT]; } TokenizerFacts;
 Status setup_tokenizer_facts(TokenizerFacts *facts, const char *name);
+/* Where the tokenizer of the options is: --tokenizer, or where that of the checkpoint was found. */
+const char *setup_tokenizer_path(const Options *o);
+/* Where the tokenizer of the step directory `folder` is: the copy in it; or, if it has none, the name that it
+ * records, or that name below a directory above it with the same fingerprint. "": at the recorded name, or
+ * nowhere. BAD_FILE: the copy is damaged, or it is gone and nothing is at the name. */
+Status setup_checkpoint_tokenizer(char path[1024], const char *folder, const TokenizerRecord *record);
+/* Reads the files of the tokenizer `name`, which a checkpoint gets; they are held by the options. */
+Status setup_tokenizer_copies(TokenizerRecord *record, Options *o, const char *name);
 /* The size of the vocabulary, where nobody gave another; a smaller one is refused, and so is a tokenizer that
  * is not the checkpoint's. A run whose checkpoint has none continues without one, unless it names one; what
  * reads or writes text is then refused. */

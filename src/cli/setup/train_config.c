@@ -6,6 +6,7 @@
 #include "base/log.h"
 #include "cli/command.h"
 #include "cli/setup/tokenizer.h"
+#include "comm/transport.h"
 #include "conf/recompute.h"
 #include "conf/schedule.h"
 #include "conf/value.h"
@@ -189,10 +190,26 @@ static void leave_out_evaluations(TrainConfig *r)
     r->eval_iters = r->eval_interval = 0;
 }
 
+/* What checkpoints keep of the tokenizer. What nobody changed on purpose stays as it was recorded. */
+static Status tokenizer_record(TokenizerRecord *record, TokenizerFacts *facts, Options *o)
+{
+    if (!setup_without_tokenizer(o)) {
+        const char *path = setup_tokenizer_path(o);
+        TRY(setup_tokenizer_facts(facts, path));
+        record->name        = o->tokenizer;
+        record->fingerprint = options_hold(o, facts->fingerprint);
+        if (o->save && transport_launcher_rank() <= 0) TRY(setup_tokenizer_copies(record, o, path));
+    }
+    if (!o->checkpoint.fingerprint || options_typed_by_person(o, OPTION_tokenizer)) return OK;
+    record->name        = o->checkpoint.tokenizer;
+    record->fingerprint = o->checkpoint.fingerprint;
+    return OK;
+}
+
 Status setup_train_config(TrainConfig *r, Options *o)
 {
     TokenizerFacts facts = { .eod = -1 };
-    TokenizerRecord tokenizer = { NULL, NULL };
+    TokenizerRecord tokenizer = { 0 };
     const char *device = o->device.value == CHOICE_device_auto ? "cpu" : o->device.word;
     const char *json = "", *given = NULL;
     BatchStep last;
@@ -202,14 +219,8 @@ Status setup_train_config(TrainConfig *r, Options *o)
     TRY(batch_schedule(&batch, &last, o));
     TRY(options_left_out(left_out, &left_outs, o));
     bool without = setup_without_tokenizer(o);
-    if (setup_trains(o) && !without) {                        /* others open their own */
-        TRY(setup_tokenizer_facts(&facts, o->tokenizer));
-        tokenizer = (TokenizerRecord){ o->tokenizer, options_hold(o, facts.fingerprint) };
-    }
+    if (setup_trains(o)) TRY(tokenizer_record(&tokenizer, &facts, o));           /* others open their own */
     if (without && o->mock_data) facts.eod = (int32_t)o->vocabulary - 1;        /* of made documents */
-    /* What nobody changed on purpose stays as it was recorded. */
-    if (setup_trains(o) && o->checkpoint.fingerprint && !options_typed_by_person(o, OPTION_tokenizer))
-        tokenizer = (TokenizerRecord){ o->checkpoint.tokenizer, o->checkpoint.fingerprint };
     if (setup_trains(o)) TRY(options_json(o, &json));                             /* kept in checkpoints */
     if (setup_trains(o)) TRY(options_given(o, &given));
     *r = (TrainConfig){

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include "base/array.h"
 #include "base/file.h"
 #include "base/log.h"
 #include "base/seam.h"
@@ -31,7 +32,7 @@ static const struct {
     { "export",    "writing the model for Hugging Face's transformers",  stage_export, "hf/config.json" },
     { "report",    "writing a report of the run",                        stage_report, "report.html" },
 };
-enum { STAGES = sizeof stages / sizeof stages[0] };
+enum { STAGES = COUNT(stages) };
 
 static Status size_check(const Options *o)
 {

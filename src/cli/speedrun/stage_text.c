@@ -14,7 +14,7 @@
 #include "cli/speedrun/speedrun.h"
 #include "corpus/clean/sink.h"
 #include "corpus/read/inputs.h"
-#include "corpus/read/json_text.h"
+#include "base/json_text.h"
 #include "corpus/read/source.h"
 #include "data/token_file.h"
 
@@ -244,9 +244,9 @@ static void split_bounds(Split *p, int64_t bytes_most)
 
 static Status sink_document(Sink *sink, const Document *d)
 {
-    TRY(json_text_format(&sink->text, "{\"text\": "));
+    TRY(buffer_format(&sink->text, "{\"text\": "));
     TRY(json_text_string(&sink->text, json_text_of(d->text, d->bytes)));
-    TRY(json_text_format(&sink->text, "}\n"));
+    TRY(buffer_format(&sink->text, "}\n"));
     return sink_flush(sink, FLUSH);
 }
 

@@ -9,7 +9,7 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "cli/speedrun/speedrun.h"
-#include "corpus/read/utf8.h"
+#include "base/utf8.h"
 
 enum { PATHS = 8, LOCK_TRIES = 100 }; /* tries 0.1 s apart: children of a killed run end within this */
 

@@ -4,6 +4,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include "base/array.h"
 #include "base/log.h"
 #include "base/team.h"
 #include "cli/setup/parse.h"
@@ -163,7 +164,7 @@ static Status add_shape(SweepRun *run, ModelShape shape)
 {
     Options o;
     Status status = setup_parse(&o, FOR_TRAIN, run->words.count, run->words.word);
-    if (status == OK) status = refuse(&o, of_depth, sizeof of_depth / sizeof of_depth[0]);
+    if (status == OK) status = refuse(&o, of_depth, COUNT(of_depth));
     if (status == OK) {
         word_list_add(&run->words, "--num-layers=%lld", (long long)shape.layers);
         word_list_add(&run->words, "--hidden-size=%lld", (long long)shape.width);
@@ -287,7 +288,7 @@ static Status measure(SweepRun *run, const Sweep *sweep)
 {
     Trained made;
     Status status = train_options(&made, &run->words, sweep);
-    if (status == OK) status = refuse(&made.o, refused, sizeof refused / sizeof refused[0]);
+    if (status == OK) status = refuse(&made.o, refused, COUNT(refused));
     if (status == OK) {
         run->parameters = model_parameters(&made.config.model);
         run->steps  = made.config.steps;

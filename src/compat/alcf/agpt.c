@@ -255,7 +255,7 @@ static void name_folders(Agpt *a)
 
 static void set(Agpt *a, OptionIndex option, const char *text, const char *name, const char *from)
 {
-    OptionSource source = { .kind = SOURCE_PRESET, .name = name, .value = text, .from = from };
+    OptionSource source = option_source(SOURCE_PRESET, name, text, from);
     if (options_set(a->o, option, text, source) != OK) agpt_refuse(a, "%s", fail_text());
 }
 
@@ -275,7 +275,7 @@ static void take(Agpt *a, int v)
     if (!row || value->ours || v == V_GRAD_ACC_STEPS || v == V_TRAIN_TOKENS) return;
     if (!value->given && row->verb == VERB_IGNORED) return;
     SourceKind   kind   = value->given ? SOURCE_ENVIRONMENT : SOURCE_PRESET;
-    OptionSource source = { .kind = kind, .name = value->name, .value = value->text, .from = SCRIPT };
+    OptionSource source = option_source(kind, value->name, value->text, SCRIPT);
     if (translate_name(a->o, row, value->text, source, NULL) != OK) agpt_refuse(a, "%s", fail_text());
 }
 
@@ -288,8 +288,9 @@ static bool goes_nowhere(Agpt *a, int v)
     if (!idle || !a->value[v].given) return idle;
     Options      unused = { .command = FOR_TRAIN };
     const char  *name = a->value[v].name, *text = a->value[v].text;
-    OptionSource source = { .kind = SOURCE_ENVIRONMENT, .name = name, .value = text, .from = SCRIPT };
-    if (translate_name(&unused, agpt_row(name, text), text, source, NULL) != OK) agpt_refuse(a, "%s", fail_text());
+    OptionSource source = option_source(SOURCE_ENVIRONMENT, name, text, SCRIPT);
+    if (translate_name(&unused, agpt_row(name, text), text, source, NULL) != OK)
+        agpt_refuse(a, "%s", fail_text());
     else log_line("%s=%s has no effect %s", name, text,
                   recompute ? "without USE_ACTIVATION_CHECKPOINTING=1" : "with NO_LLAMA");
     options_close(&unused);

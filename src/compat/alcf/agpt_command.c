@@ -1,5 +1,5 @@
-/* The command line of `jotun agpt`: words NAME=VALUE are variables of train_aGPT_7B.sh, as those of the environment
- * are; words that begin with -- are options of `jotun train`. */
+/* The command line of `jotun agpt`: words NAME=VALUE are variables of train_aGPT_7B.sh, as those of the
+ * environment are; words that begin with -- are options of `jotun train`. */
 #include <ctype.h>
 #include <errno.h>
 #include <stdlib.h>

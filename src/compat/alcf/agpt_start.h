@@ -3,9 +3,9 @@
 /* What `jotun agpt` does before a run trains: ranks on several hosts, and the run's folders. */
 #include "compat/alcf/agpt.h"
 
-/* Of the words of its command line: sets the variables of words NAME=VALUE, which may stand anywhere but as the value
- * of an option; option: the others, in their order. BAD_OPTION where a name is mistaken for one of the script's. Enters
- * the folder in which the job was submitted. */
+/* Of the words of its command line: sets the variables of words NAME=VALUE, which may stand anywhere but as
+ * the value of an option; option: the others, in their order. BAD_OPTION where a name is mistaken for one of
+ * the script's. Enters the folder in which the job was submitted. */
 Status agpt_prepare(char **option, int *options, int argc, char **argv);
 /* The machine and the ranks, in one line of the log. launcher: what has started them; NULL: nothing. */
 void agpt_tell(const Options *o, const AgptMachine *machine, const char *launcher);

@@ -20,8 +20,8 @@ typedef struct {
 } DeepSpeed;
 
 /* The words of the file of --json-config beside the options so far, since "auto" has their values and what
- * contradicts them is refused. What is not taken as it is given is a line in the log. BAD_OPTION where something is
- * refused, after a line for each. */
+ * contradicts them is refused. What is not taken as it is given is a line in the log. BAD_OPTION where
+ * something is refused, after a line for each. */
 Status deepspeed_words(OptionWords *words, const Options *so_far, ConfigTexts *texts);
 
 /* The value of a key; NULL: there is none, or null. */

@@ -42,7 +42,7 @@ Status fairseq_give(Options *o, OptionIndex option, const char *from, const char
     vsnprintf(value, sizeof value, format, arguments);
     va_end(arguments);
     snprintf(name, sizeof name, "--%s", option_rows[option].name);
-    return options_set(o, option, value, (OptionSource){ .kind = SOURCE_CONFIG_FILE, .name = name, .value = "", .from = from });
+    return options_set(o, option, value, option_source(SOURCE_CONFIG_FILE, name, "", from));
 }
 
 Status fairseq_give_typed(Options *o, const Fairseq *f, OptionIndex option, int argument, const char *format,
@@ -55,8 +55,7 @@ Status fairseq_give_typed(Options *o, const Fairseq *f, OptionIndex option, int 
     va_end(arguments);
     if (!f->typed[argument]) return fairseq_give(o, option, "fairseq's default", "%s", value);
     return options_set(o, option, value,
-                       (OptionSource){ .kind = SOURCE_COMMAND_LINE, .name = f->typed[argument], .value = value,
-                                       .from = "" });
+                       option_source(SOURCE_COMMAND_LINE, f->typed[argument], value, ""));
 }
 
 static Status held_number(void *field, int argument, const char *typed, const char *value)
@@ -191,7 +190,7 @@ static Status take(Options *o, Fairseq *f, int *used, int count, char **word)
     if (!flag && !equals && value[0] == '-' && value[1] == '-')
         return fail(BAD_USAGE, "%s needs a value, and %s follows it", typed, value);
     if (argument >= 0) return held_set(f, argument, typed, value);
-    OptionSource source = { .kind = SOURCE_COMMAND_LINE, .name = typed, .value = "", .from = "" };
+    OptionSource source = option_source(SOURCE_COMMAND_LINE, typed, "", "");
     if (!idle(o, row)) return translate_name(o, row, flag ? NULL : value, source, NULL);
     log_line("%s is ignored: it is of training", typed);
     return OK;
@@ -237,7 +236,8 @@ Status fairseq_words(Fairseq **made, OptionWords *words, const Options *so_far, 
     held_defaults(f);
     options_copy(&o, so_far);
     Status status = read_words(&o, f, argc, argv);
-    if (status == OK) status = o.command == FOR_EVAL ? fairseq_eval_complete(&o, f) : fairseq_train_complete(&o, f);
+    if (status == OK && o.command == FOR_EVAL) status = fairseq_eval_complete(&o, f);
+    else if (status == OK)                     status = fairseq_train_complete(&o, f);
     if (status == OK) words_between(words, &o, so_far);
     options_close(&o);
     return status;

@@ -87,9 +87,9 @@ Status fairseq_eval_complete(Options *o, Fairseq *f)
     return check_model(o, f);
 }
 
-/* fairseq leaves out windows whose own tokens are more than the model's positions, with a line in its log: of
- * --sample-break-mode none all but the last. The context before them may go beyond sinusoidal positions, but not
- * beyond learned ones, which is a rule for all. */
+/* fairseq leaves out windows whose own tokens are more than the model's positions, with a line in its log:
+ * of --sample-break-mode none all but the last. The context before them may go beyond sinusoidal positions,
+ * but not beyond learned ones, which is a rule for all. */
 void fairseq_eval_demand(Options *o, const Fairseq *f)
 {
     char    least[24], before[200];
@@ -99,6 +99,7 @@ void fairseq_eval_demand(Options *o, const Fairseq *f)
     snprintf(before, sizeof before, "--tokens-per-sample %s%" PRId64 "%s, which is more than the ",
              typed ? "" : "is by default ", o->context, f->context_window ? " without --context-window" : "");
     options_demand(o, (OptionDemand){ OPTION_positions, DEMAND_AT_LEAST, least, before,
-                   " positions of the model of --path: fairseq leaves such windows out; give --tokens-per-sample ",
+                   " positions of the model of --path: fairseq leaves such windows out; give "
+                   "--tokens-per-sample ",
                    f->context_window });
 }

@@ -1,6 +1,8 @@
 /* Options from scripts of Megatron-LM and its forks. Each argument is read as on a command line of jotun, by
  * itself, so that one that is refused does not hide the others. */
 #include "compat/import.h"
+#include "compat/megatron/beside.h"
+#include "compat/megatron/programs.h"
 #include <stdlib.h>
 #include <string.h>
 #include "base/file.h"
@@ -71,51 +73,8 @@ static void add_value(Import *m, Options *o, Argument *a, const ScriptWord *w, c
     else if (!a->refused) import_refuse(m, o, from, "an option has more than 512 words"), a->refused = true;
 }
 
-/* The value of an argument of the script; NULL where it is not given. */
-static const char *script_value(const Script *s, const char *name)
-{
-    size_t      letters = strlen(name);
-    const char *value   = NULL;
-    for (int i = 0; i < s->arguments.count; i++) {
-        const char *word = s->arguments.word[i].text;
-        if (!strcmp(word, name) && i + 1 < s->arguments.count) value = s->arguments.word[i + 1].text;
-        else if (!strncmp(word, name, letters) && word[letters] == '=') value = word + letters + 1;
-    }
-    return value;
-}
-
-/* Arguments that are taken only beside others of the script. false: a is none of them. */
-static bool take_beside(Import *m, Options *o, const Script *s, const Argument *a, const char *from)
-{
-    static const struct { const char *tokens, *samples; } lengths[] = {
-        { "--lr-decay-tokens", "--lr-decay-samples" }, { "--lr-warmup-tokens", "--lr-warmup-samples" },
-    };
-    char        why[LINE], word[64], *words[] = { word };
-    const char *kind = script_value(s, "--tokenizer-type"), *length = script_value(s, "--seq-length");
-    bool        other = kind && strcmp(kind, "TikTokenizer") != 0;
-    if (other && a->count == 2 && !strcmp(a->word[0], "--tiktoken-pattern")) {
-        snprintf(why, sizeof why, "--tiktoken-pattern of Megatron-LM is ignored: %.100s does not read it",
-                 kind);
-        import_remark(m, o, from, why);
-        return true;
-    }
-    for (size_t i = 0; a->count == 2 && i < sizeof lengths / sizeof lengths[0]; i++) {
-        char     *end[2];
-        long long tokens = strtoll(a->word[1], &end[0], 10);
-        long long sequence = length ? strtoll(length, &end[1], 10) : 0;
-        if (strcmp(a->word[0], lengths[i].tokens) || *end[0] || sequence <= 0 || *end[1]) continue;
-        snprintf(word, sizeof word, "%s=%lld", lengths[i].samples, tokens / sequence);
-        snprintf(why, sizeof why, "%s %lld is %s of %lld tokens%s", a->word[0], tokens, word, sequence,
-                 tokens % sequence ? ", rounded down" : "");
-        import_remark(m, o, from, why);
-        import_take(m, o, from, 1, words);
-        return true;
-    }
-    return false;
-}
-
 /* The words from `at` to the next name. Returns where that is. */
-static int take_argument(Import *m, Options *o, const Script *s, int at)
+static int take_argument(Import *m, Options *o, const Script *s, const TextList *words, int at)
 {
     Argument          a = {.count = 0};
     char              from[1100];
@@ -131,13 +90,9 @@ static int take_argument(Import *m, Options *o, const Script *s, int at)
     if (is_name(name->text)) a.word[a.count++] = (char *)(uintptr_t)name->text, at++;
     while (at < s->arguments.count && !is_name(s->arguments.word[at].text))
         add_value(m, o, &a, &s->arguments.word[at++], from);
-    char file[] = "profile.json", *profile[] = { a.word[0], file };
-    if (a.count == 1 && !strcmp(a.word[0], "--profile")) {
-        import_remark(m, o, from, "--profile of Megatron-LM has no file; here it writes profile.json");
-        import_take(m, o, from, 2, profile);
-    } else if (!a.refused && take_beside(m, o, s, &a, from)) {
-        return at;
-    } else if (a.count && !a.refused && !is_name(a.word[0])) {
+    if (a.count && !a.refused) python_numbers(o, a.count, a.word);
+    if (a.count && !a.refused && beside_take(m, o, words, from, a.count, a.word)) return at;
+    if (a.count && !a.refused && !is_name(a.word[0])) {
         char why[LINE];
         snprintf(why, sizeof why, "%.200s is no option; options begin with --", a.word[0]);
         import_refuse(m, o, from, why);
@@ -254,7 +209,7 @@ static void name_eval_interval(Import *m, Options *o)
         for (int i = 0; i < 2; i++) {
             OptionSource *s    = &o->source[both[i]];
             SourceKind    kind = i ? SOURCE_NOTHING : SOURCE_DEFAULT;
-            *s                 = (OptionSource){ .kind = kind, .name = s->name, .value = "", .from = "" };
+            *s                 = option_source(kind, s->name, "", "");
         }
         o->eval_iters = 100, o->eval_interval = 0;
         return;
@@ -269,7 +224,7 @@ static void leave_out(Import *m, Options *o, OptionIndex option, const char *why
 {
     OptionSource *source = &o->source[option];
     import_remark(m, o, source->from, why);
-    *source = (OptionSource){ .kind = SOURCE_NOTHING, .name = source->name, .value = "", .from = source->from };
+    *source = option_source(SOURCE_NOTHING, source->name, "", source->from);
 }
 
 /* Forks count a run in tokens beside its samples: it ends with the first of the two. Their scripts give more
@@ -321,7 +276,7 @@ static void name_split(Import *m, Options *o)
 static void leave_out_gelu(Import *m, Options *o)
 {
     OptionSource *gelu   = &o->source[OPTION_gelu_approximate];
-    OptionSource  unsaid = { .kind = SOURCE_DEFAULT, .name = "--gelu-approximate", .from = "" };
+    OptionSource  unsaid = option_source(SOURCE_DEFAULT, "--gelu-approximate", "", "");
     bool          other  = o->swiglu || o->quick_geglu || o->squared_relu || o->relu;
     if (!other || strcmp(gelu->name, "--no-bias-gelu-fusion")) return;
     import_remark(m, o, gelu->from, "--no-bias-gelu-fusion is ignored: the activation is no GELU");
@@ -330,12 +285,46 @@ static void leave_out_gelu(Import *m, Options *o)
     CHECK(status == OK, "%s", fail_text());
 }
 
-/* The forks that run under DeepSpeed order samples otherwise than Megatron-core. */
-static bool runs_deepspeed(const Script *s)
+/* The forks that run under DeepSpeed, and Megatron-LM before its core had data sets (end of 2023), order
+ * samples otherwise than Megatron-core. --data-impl and --DDP-impl went with that change. */
+static bool orders_as_forks(const TextList *words)
 {
-    for (int i = 0; i < s->arguments.count; i++)
-        if (!strncmp(s->arguments.word[i].text, "--deepspeed", strlen("--deepspeed"))) return true;
-    return false;
+    for (int i = 0; i < words->count; i++)
+        if (!strncmp(words->text[i], "--deepspeed", strlen("--deepspeed"))) return true;
+    return given_value(words, "--data-impl") || given_value(words, "--DDP-impl");
+}
+
+static Status name_placeholders(Import *m, Options *o, const char *path)
+{
+    FileMap map;
+    TRY(file_map(&map, path));
+    char *text = strndup((const char *)map.data, map.size);
+    CHECK(text, "no memory for %s", path);
+    placeholders_of_script(m, o, path, text);
+    free(text);
+    file_unmap(&map);
+    return OK;
+}
+
+/* A list of arguments names no program. */
+static Status choose_program(const Options *o, const Script *s)
+{
+    int         chosen;
+    const char *path[] = {s->program};
+    return *s->program ? program_choose(&chosen, 1, path, o->program_is_gpt) : OK;
+}
+
+static TextList all_words(Options *o, const Script *s)
+{
+    TextList words = {0};
+    for (int i = 0; i < s->arguments.count; i++) {
+        char *plain = strdup(s->arguments.word[i].text);
+        CHECK(plain, "no memory for a word");
+        script_plain(plain, strlen(plain) + 1, s->arguments.word[i].text);
+        text_list_add(&words, options_hold(o, plain));
+        free(plain);
+    }
+    return words;
 }
 
 Status import_megatron(Import *m, Options *o)
@@ -343,6 +332,9 @@ Status import_megatron(Import *m, Options *o)
     Script s;
     char   from[1100];
     TRY(script_read(&s, o->from_script.text[0], o->from_script.count - 1, o->from_script.text + 1));
+    TRY(choose_program(o, &s));
+    TextList words = all_words(o, &s);
+    TRY(name_placeholders(m, o, s.path));
     show_launcher(m, o, &s);
     for (int i = 0; i < s.notes.count; i++) {
         snprintf(from, sizeof from, "%s:%d", s.path, s.notes.word[i].line);
@@ -351,7 +343,7 @@ Status import_megatron(Import *m, Options *o)
     for (int i = 0; i < s.arguments.count;) {
         bool known  = deepspeed_config(m, o, &s, i, false),
              equals = known && strchr(s.arguments.word[i].text, '=');
-        i           = known ? i + 1 + !equals : take_argument(m, o, &s, i);
+        i           = known ? i + 1 + !equals : take_argument(m, o, &s, &words, i);
     }
     for (int i = 0; i < s.arguments.count; i++) deepspeed_config(m, o, &s, i, true);
     read_deepspeed_file(m, o, &s);
@@ -360,8 +352,11 @@ Status import_megatron(Import *m, Options *o)
     name_split(m, o);
     take_one_duration(m, o);
     leave_out_gelu(m, o);
+    beside_defaults(m, o, s.path);
+    required_check(m, o, s.path);
     import_gelu(m, o, s.path);
-    import_data_order(m, o, s.path, runs_deepspeed(&s) ? "megatron-deepspeed" : "megatron");
+    import_data_order(m, o, s.path, orders_as_forks(&words) ? "megatron-deepspeed" : "megatron");
+    free(words.text);
     script_close(&s);
     return OK;
 }

@@ -2,6 +2,7 @@
  * fairseq 0.10, in the sections "model" and "task" of "cfg": dictionaries, Namespaces or omegaconf's. */
 #include <math.h>
 #include <string.h>
+#include "base/array.h"
 #include "convert/fairseq/fairseq_internal.h"
 
 /* ---- arguments ---- */
@@ -37,7 +38,7 @@ static const PickleValue *argument(const FairseqFile *f, const char *name)
     const PickleValue *root = fairseq_root(f, 0), *args = pickle_get(root, "args");
     static const char *const sections[] = { "model", "task" };
     if (is_there(args)) return pickle_get(args, name);
-    for (size_t i = 0; i < sizeof sections / sizeof sections[0]; i++) {
+    for (size_t i = 0; i < COUNT(sections); i++) {
         const PickleValue *v = entry(entry(pickle_get(root, "cfg"), sections[i]), name);
         if (v && !is_elsewhere(v)) return v;
     }
@@ -70,7 +71,7 @@ static Status refuse_others(const FairseqFile *f)
                                           "scale_fc", "scale_attn", "scale_heads", "scale_resids" };
     char text[FAIRSEQ_NAME];
     int64_t layers;
-    for (size_t i = 0; i < sizeof others / sizeof others[0]; i++) {
+    for (size_t i = 0; i < COUNT(others); i++) {
         bool counted = !strcmp(others[i], "base_layers");
         bool on = counted ? pickle_integer(argument(f, others[i]), &layers) && layers > 0
                           : fairseq_is_on(f, others[i]);

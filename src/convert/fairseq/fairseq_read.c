@@ -2,6 +2,7 @@
 #include "convert/fairseq/fairseq_read.h"
 #include <stdlib.h>
 #include <string.h>
+#include "base/array.h"
 #include "convert/fairseq/fairseq_internal.h"
 
 /* ---- files ---- */
@@ -62,7 +63,7 @@ static int split_dim(const char *name)
         { "k_proj.weight", 0 }, { "v_proj.weight", 0 }, { "fc1.weight", 0 }, { "q_proj.bias", 0 },
         { "k_proj.bias", 0 }, { "v_proj.bias", 0 }, { "fc1.bias", 0 },
     };
-    for (size_t i = 0; i < sizeof split / sizeof split[0]; i++)
+    for (size_t i = 0; i < COUNT(split); i++)
         if (ends(name, split[i].part)) return split[i].dim;
     return -1;
 }

@@ -6,13 +6,14 @@
 #include <math.h>
 #include <stdbool.h>
 #include <string.h>
+#include "base/array.h"
 
 static const struct { const char *type, *key, *missing, *option; } rope_rows[] = {
 #define ROPE_KEY(type, key, missing, option) { type, key, missing, option },
 #include "convert/families.def"
 };
 static const char *const types[] = { "default", "linear", "llama3", "yarn" };
-enum { ROPE_ROWS = sizeof rope_rows / sizeof rope_rows[0], TYPES = sizeof types / sizeof types[0] };
+enum { ROPE_ROWS = COUNT(rope_rows), TYPES = COUNT(types) };
 
 static const char LOCAL[] = "rotary-base-local", PARTIAL[] = "partial_rotary_factor";
 

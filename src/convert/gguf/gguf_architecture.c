@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include "base/array.h"
 #include "convert/family/value_rows.h"
 
 typedef enum { NONE, LOCAL, SHARED } Windows;
@@ -47,7 +48,6 @@ static const struct { int of; const char *option; } take_rows[] = {
 #define TAKES(architectures, option) { architectures, option },
 #include "convert/gguf/architectures.def"
 };
-#define COUNT(array) ((int)(sizeof(array) / sizeof((array)[0])))
 
 const char *gguf_architecture_name(GgufArchitecture a)   { return architectures[a].name; }
 Naming      gguf_architecture_naming(GgufArchitecture a) { return architectures[a].naming; }

@@ -2,6 +2,7 @@
  * knows how a text is split before merges. */
 #include <stdlib.h>
 #include <string.h>
+#include "base/array.h"
 #include "base/log.h"
 #include "convert/gguf/gguf_tokens.h"
 
@@ -52,7 +53,7 @@ static const struct {
     { "gpt-4o",    false, 1, { SCAN(O200K) }, CASES },
     { "dbrx",      false, 1, { SCAN(CL100K) }, "white space with line breaks at the end of a text" },
 };
-enum { SPLITS = sizeof splits / sizeof splits[0] };
+enum { SPLITS = COUNT(splits) };
 
 static bool step_is(const PretokenizerStep *s, const SplitStep *known)
 {

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include "base/array.h"
 #include "base/log.h"
 #include "convert/gguf/gguf.h"
 #include "convert/gguf/gguf_tokens.h"
@@ -86,7 +87,7 @@ static int end_kind(const char *text)
 {
     static const char *const turns[] = { "<|eot_id|>", "<|im_end|>", "<end_of_turn>", "<|end|>", "<|eot|>",
                                          "<|end_of_turn|>", "<EOT>", "[EOT]", "<end_of_utterance>" };
-    for (size_t i = 0; i < sizeof turns / sizeof turns[0]; i++)
+    for (size_t i = 0; i < COUNT(turns); i++)
         if (!strcmp(text, turns[i])) return EOT;
     return strcmp(text, "<|eom_id|>") ? EOS : EOM;
 }

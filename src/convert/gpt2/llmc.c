@@ -3,6 +3,7 @@
 #include "convert/gpt2/llmc_state.h"
 #include <stdio.h>
 #include <string.h>
+#include "base/array.h"
 
 enum { HEADER = 256, MAGIC = 20240326, VERSION_F32 = 3, VERSION_BF16 = 5, SIZE_MAX_OF = 1 << 24 };
 
@@ -79,7 +80,7 @@ static Status tensors_add(ForeignFile *file, const Sizes *s, Dtype dtype)
     char   name[64];
     TRY(tensor_add(file, &at, "transformer.wte.weight", dtype, s->padded, s->channels, s->vocabulary));
     TRY(tensor_add(file, &at, "transformer.wpe.weight", dtype, s->positions, s->channels, s->positions));
-    for (size_t i = 0; i < sizeof layer_rows / sizeof *layer_rows; i++)
+    for (size_t i = 0; i < COUNT(layer_rows); i++)
         for (int64_t layer = 0; layer < s->layers; layer++) {
             int64_t rows = layer_rows[i].rows * s->channels;
             snprintf(name, sizeof name, "transformer.h.%lld.%s", (long long)layer, layer_rows[i].name);

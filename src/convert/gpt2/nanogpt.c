@@ -2,6 +2,7 @@
 #include "convert/gpt2/nanogpt.h"
 #include <stdlib.h>
 #include <string.h>
+#include "base/array.h"
 #include "convert/torch/torch_optimizer.h"
 
 /* Arguments of the model and the option, or two, that have their value. */
@@ -18,8 +19,8 @@ static Status arguments_known(const PickleValue *args, const char *path)
     char name[64];
     for (uint32_t i = 0; i < args->items; i += 2) {
         size_t k = 0;
-        while (k < sizeof rows / sizeof *rows && !pickle_is_text(args->item[i], rows[k].argument)) k++;
-        if (k == sizeof rows / sizeof *rows)
+        while (k < COUNT(rows) && !pickle_is_text(args->item[i], rows[k].argument)) k++;
+        if (k == COUNT(rows))
             return fail(BAD_FILE, "%s: model_args has '%s', which nanoGPT's model does not; checkpoints of "
                         "nanoGPT's own model.py are read", path,
                         pickle_text(name, sizeof name, args->item[i]));
@@ -34,7 +35,7 @@ static Status options_read(json_t *options, const PickleValue *args, const char 
         return fail(BAD_FILE, "%s: no model_args, so not a checkpoint of nanoGPT; give the ckpt.pt that its "
                     "train.py saves", path);
     TRY(arguments_known(args, path));
-    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+    for (size_t i = 0; i < COUNT(rows); i++) {
         const PickleValue *v = pickle_get(args, rows[i].argument);
         int64_t integer;
         double  real = 0;

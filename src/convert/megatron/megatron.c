@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include "base/array.h"
 #include "convert/megatron/megatron_internal.h"
 #include "convert/torch/torch_optimizer.h"
 
@@ -99,7 +100,7 @@ static bool is_deepspeed(const char *folder)
         "mp_rank_00_model_states.pt", "layer_01-model_00-model_states.pt" };
     char    path[1024];
     FileMap map;
-    for (size_t i = 0; i < sizeof files / sizeof *files; i++)
+    for (size_t i = 0; i < COUNT(files); i++)
         if (path_join(path, folder, files[i]) == OK && file_exists(path)) return true;
     bool has = path_join(path, folder, "latest") == OK && file_exists(path);
     if (!has || file_map(&map, path) != OK) return false;

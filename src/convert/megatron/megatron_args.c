@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include "base/array.h"
 #include "convert/megatron/megatron_internal.h"
 
 typedef enum { NEEDED, SAME, ABOVE, LAYERS, WINDOW, FLAG, NOT, HERE } Kind;
@@ -25,8 +26,8 @@ static const char *const passed_over[] = {
 #include "convert/megatron/megatron_args.def"
 };
 
-enum { ROWS = sizeof rows / sizeof *rows, ONLY_ROWS = sizeof only_rows / sizeof *only_rows };
-enum { PASSED_OVER = sizeof passed_over / sizeof *passed_over, ARGUMENTS_MOST = 4096 };
+enum { ROWS = COUNT(rows), ONLY_ROWS = COUNT(only_rows) };
+enum { PASSED_OVER = COUNT(passed_over), ARGUMENTS_MOST = 4096 };
 
 /* ---- values ---- */
 

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include "base/array.h"
 #include "convert/megatron/megatron_internal.h"
 
 enum { DIST_DIMS = 6 };
@@ -93,7 +94,7 @@ static bool state_prefix(size_t *bytes, ForeignKind *kind, const char *name)
     if (at == name && strncmp(at, "optimizer.", 10) != 0) return true;
     if (strncmp(at, state, sizeof state - 1) != 0) return false;
     at += sizeof state - 1;
-    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+    for (size_t i = 0; i < COUNT(rows); i++) {
         size_t length = strlen(rows[i].name);
         if (strncmp(at, rows[i].name, length) != 0) continue;
         *kind  = rows[i].kind;

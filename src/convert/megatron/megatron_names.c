@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include "base/array.h"
 
 typedef struct { const char *part, *spelling; MegatronJoin join; } Row;
 
@@ -24,7 +25,7 @@ static const char *const buffers[] = {
 
 bool megatron_is_parameter(const MegatronName *name)
 {
-    for (size_t i = 0; i < sizeof buffers / sizeof *buffers; i++)
+    for (size_t i = 0; i < COUNT(buffers); i++)
         if (strcmp(buffers[i], name->part) == 0) return false;
     return true;
 }
@@ -50,9 +51,9 @@ static int number(const char **name, char end)
 
 static bool look_up(MegatronName *out, const char *part)
 {
-    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+    for (size_t i = 0; i < COUNT(others); i++)
         if (strcmp(others[i].spelling, part) == 0) part = others[i].part;
-    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+    for (size_t i = 0; i < COUNT(rows); i++)
         if (strcmp(rows[i].part, part) == 0) {
             out->part = rows[i].part;
             out->join = rows[i].join;

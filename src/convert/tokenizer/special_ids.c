@@ -2,6 +2,7 @@
 #include "convert/tokenizer/special_ids.h"
 #include <stdio.h>
 #include <string.h>
+#include "base/array.h"
 #include "base/file.h"
 #include "base/json_cost.h"
 #include "store/tensor_entry.h"
@@ -158,7 +159,7 @@ static int64_t usual_bos(const Tokenizer *t)
     if (pieces) return id_of_text(t, pieces->bos.data, pieces->bos.bytes);
     for (int i = 0; bpe && i < bpe->added.count; i++) {
         const AddedToken *token = &bpe->added.token[i];
-        for (size_t k = 0; k < sizeof names / sizeof names[0] && token->special; k++)
+        for (size_t k = 0; k < COUNT(names) && token->special; k++)
             if (id_of_text(t, names[k], strlen(names[k])) == token->id) return token->id;
     }
     return t->eod;

@@ -1,6 +1,7 @@
 /* What a pickle's names mean, and what a call of a name makes. Nothing is called: each case looks at the
  * arguments and makes a value of them. */
 #include <string.h>
+#include "base/array.h"
 #include "convert/torch/pickle_internal.h"
 
 enum { NAME_LIMIT = 200 };
@@ -18,7 +19,7 @@ static bool same(const char *word, const char *text, size_t bytes)
 /* 0: the name is not known. */
 static int meaning_of(const char *module, size_t module_bytes, const char *name, size_t name_bytes)
 {
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+    for (size_t i = 0; i < COUNT(names); i++) {
         size_t prefix = strlen(names[i].module);
         bool   all    = names[i].module[prefix - 1] == '.';           /* every module below it, every name */
         if (all ? module_bytes > prefix && !memcmp(module, names[i].module, prefix)

@@ -15,8 +15,8 @@
 #include "base/log.h"
 #include "base/seam.h"
 #include "corpus/clean/scan.h"
-#include "corpus/read/json_text.h"
-#include "corpus/read/utf8.h"
+#include "base/json_text.h"
+#include "base/utf8.h"
 #include "corpus/clean/eta.h"
 #include "corpus/clean/path_check.h"
 #include "corpus/clean/report.h"
@@ -142,7 +142,7 @@ static Status identity_add_file(Buffer *out, const char *what, const char *path)
     if (stat(path, &about)) return fail(BAD_FILE, "%s: cannot be read: %m", path);
     TRY(buffer_add(out, what, (int64_t)strlen(what)));
     TRY(buffer_add(out, path, (int64_t)strlen(path)));
-    return json_text_format(out, ", %lld bytes of %lld.%09ld\n", (long long)about.st_size,
+    return buffer_format(out, ", %lld bytes of %lld.%09ld\n", (long long)about.st_size,
                             (long long)about.st_mtim.tv_sec, about.st_mtim.tv_nsec);
 }
 
@@ -155,7 +155,7 @@ static Status identity_to_utf8(Buffer *text)
     if (utf8_broken(text->text, text->bytes) < 0) return OK;
     for (int64_t i = 0; status == OK && i < text->bytes; i++) {
         unsigned char c = (unsigned char)text->text[i];
-        status = c < 0x80 ? buffer_add(&out, &text->text[i], 1) : json_text_format(&out, "\\x%02x", c);
+        status = c < 0x80 ? buffer_add(&out, &text->text[i], 1) : buffer_format(&out, "\\x%02x", c);
     }
     buffer_free(text);
     *text = out;

@@ -13,7 +13,7 @@
  * off what follows. Numbers are in the machine's byte order: a run is resumed on the kind of machine where
  * it began. */
 #include <zstd.h>
-#include "corpus/read/buffer.h"
+#include "base/buffer.h"
 #include "corpus/dedup/exact.h"
 #include "corpus/read/json_line.h"
 

@@ -5,9 +5,10 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include "base/array.h"
 #include "base/file.h"
 #include "base/log.h"
-#include "corpus/read/json_text.h"
+#include "base/json_text.h"
 
 /* ---- the table ---- */
 
@@ -36,31 +37,31 @@ void report_print(FILE *out, const CleanPlan *plan, const CleanCounts *counts)
 
 static Status count_json(Buffer *out, const char *before, const char *name, Count c)
 {
-    TRY(json_text_format(out, "%s", before));
+    TRY(buffer_format(out, "%s", before));
     TRY(json_text_label(out, name));
-    return json_text_format(out, ": {\"documents\": %" PRId64 ", \"bytes\": %" PRId64 "}", c.documents,
+    return buffer_format(out, ": {\"documents\": %" PRId64 ", \"bytes\": %" PRId64 "}", c.documents,
                             c.bytes);
 }
 
 static Status inputs_json(Buffer *out, const CleanPlan *plan)
 {
     for (int i = 0; i < plan->paths; i++) {
-        TRY(json_text_format(out, "%s", i ? ", " : " \"inputs\": ["));
+        TRY(buffer_format(out, "%s", i ? ", " : " \"inputs\": ["));
         TRY(json_text_label(out, plan->path[i]));
     }
-    return json_text_format(out, "],\n");
+    return buffer_format(out, "],\n");
 }
 
 static Status drop_reasons_json(Buffer *out, const CleanCounts *counts)
 {
     bool first = true;
-    TRY(json_text_format(out, " \"dropped\": {"));
+    TRY(buffer_format(out, " \"dropped\": {"));
     for (int i = 0; i < DROP_REASONS; i++) {
         if (!counts->dropped[i].documents) continue;
         TRY(count_json(out, first ? "\n  " : ",\n  ", drop_reason_name(i), counts->dropped[i]));
         first = false;
     }
-    return json_text_format(out, "},\n");
+    return buffer_format(out, "},\n");
 }
 
 /* The most probable language of each document that reached that stage, also of those that were dropped
@@ -68,49 +69,49 @@ static Status drop_reasons_json(Buffer *out, const CleanCounts *counts)
 static Status languages_json(Buffer *out, const DocumentFilter *filter, const CleanCounts *counts)
 {
     LanguageRow row[256];
-    int count = clean_counts_languages(row, (int)(sizeof row / sizeof *row), counts);
-    TRY(json_text_format(out, " \"languages\": {"));
+    int count = clean_counts_languages(row, COUNT(row), counts);
+    TRY(buffer_format(out, " \"languages\": {"));
     for (int i = 0; i < count; i++)
         TRY(count_json(out, i ? ",\n  " : "\n  ", document_filter_label(filter, row[i].label), row[i].count));
-    return json_text_format(out, "},\n");
+    return buffer_format(out, "},\n");
 }
 
 /* Bin 0 holds documents of 0 and of 1 byte, so it begins at 0. */
 static Status lengths_json(Buffer *out, const CleanCounts *counts)
 {
     bool first = true;
-    TRY(json_text_format(out, " \"lengths\": ["));
+    TRY(buffer_format(out, " \"lengths\": ["));
     for (int i = 0; i < COUNTS_LENGTHS; i++) {
         if (!counts->length_in[i]) continue;
-        TRY(json_text_format(
+        TRY(buffer_format(
             out, "%s{\"bytes_from\": %" PRId64 ", \"in\": %" PRId64 ", \"kept\": %" PRId64 "}",
             first ? "\n  " : ",\n  ", i ? (int64_t)1 << i : 0, counts->length_in[i], counts->length_kept[i]));
         first = false;
     }
-    return json_text_format(out, "],\n");
+    return buffer_format(out, "],\n");
 }
 
 /* What was changed inside documents that passed: numbers of documents, lines or characters, as the name
  * says. */
 static Status changes_json(Buffer *out, const CleanCounts *counts)
 {
-    TRY(json_text_format(
+    TRY(buffer_format(
         out, " \"changes\": {\"documents repaired\": %" PRId64 ", \"parts that stood before\": %" PRId64,
         counts->repaired, counts->parts));
     for (int i = 0; i < CHARSET_COUNTS; i++)
         if (counts->charset[i])
-            TRY(json_text_format(out, ", \"%s\": %" PRId64, charset_count_name((CharsetCount)i),
+            TRY(buffer_format(out, ", \"%s\": %" PRId64, charset_count_name((CharsetCount)i),
                                  counts->charset[i]));
     for (int i = 0; i < QUALITY_RULES; i++)
         if (counts->lines[i])
-            TRY(json_text_format(out, ", \"lines: %s\": %" PRId64, quality_row[i].name, counts->lines[i]));
-    return json_text_format(out, "},\n");
+            TRY(buffer_format(out, ", \"lines: %s\": %" PRId64, quality_row[i].name, counts->lines[i]));
+    return buffer_format(out, "},\n");
 }
 
 static Status near_json(Buffer *out, const MinHashCounts *n)
 {
     if (!n) return OK;
-    return json_text_format(out,
+    return buffer_format(out,
                             " \"near\": {\"clusters\": %" PRId64 ", \"pairs\": %" PRId64
                             ", \"compared\": %" PRId64 ", \"too_short\": %" PRId64
                             ", \"largest_bucket\": %" PRId64 "},\n",
@@ -120,18 +121,18 @@ static Status near_json(Buffer *out, const MinHashCounts *n)
 static Status report_json(Buffer *out, const DocumentFilter *filter, const CleanCounts *counts,
                           const MinHashCounts *minhash)
 {
-    TRY(json_text_format(out, "{\n"));
+    TRY(buffer_format(out, "{\n"));
     TRY(inputs_json(out, filter->plan));
     TRY(count_json(out, " ", "in", counts->in));
     TRY(count_json(out, ",\n ", "kept", counts->kept));
     TRY(count_json(out, ",\n ", "written", counts->written));
-    TRY(json_text_format(out, ",\n"));
+    TRY(buffer_format(out, ",\n"));
     TRY(drop_reasons_json(out, counts));
     TRY(languages_json(out, filter, counts));
     TRY(lengths_json(out, counts));
     TRY(changes_json(out, counts));
     TRY(near_json(out, minhash));
-    return json_text_format(out, " \"passed_over\": %" PRId64 ",\n \"damaged_files\": %" PRId64 "\n}\n",
+    return buffer_format(out, " \"passed_over\": %" PRId64 ",\n \"damaged_files\": %" PRId64 "\n}\n",
                             counts->skipped_pages, counts->damaged);
 }
 

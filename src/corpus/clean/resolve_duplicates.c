@@ -6,6 +6,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include "base/array.h"
 #include "base/log.h"
 #include "corpus/clean/eta.h"
 
@@ -32,7 +33,7 @@ static Status stop_check(const DocumentFilter *filter)
 static Status hashes_add(ResolveJob *job)
 {
     StoredRow row[256];
-    int64_t all = job->duplicates->documents, most = (int64_t)(sizeof row / sizeof *row);
+    int64_t all = job->duplicates->documents, most = COUNT(row);
     for (int64_t at = 0, count; at < all; at += count) {
         count = all - at < most ? all - at : most;
         TRY(document_store_rows(job->store, row, at, count));

@@ -11,7 +11,7 @@
 #include "base/log.h"
 #include "base/ordered_pipeline.h"
 #include "corpus/clean/eta.h"
-#include "corpus/read/json_text.h"
+#include "base/json_text.h"
 #include "corpus/read/input_blocks.h"
 #include "corpus/read/source.h"
 
@@ -130,14 +130,14 @@ static Status dropped_put(const DocumentFilter *filter, ScanSlot *s, const Recor
 {
     Buffer *out = &s->part.part[STORE_DROPPED];
     if (!filter->plan->dropped) return OK;
-    TRY(json_text_format(out, "{\"rule\": \"%s\"", drop_reason_name(rule)));
+    TRY(buffer_format(out, "{\"rule\": \"%s\"", drop_reason_name(rule)));
     TRY(json_text_member(out, "id", r->id));
     TRY(json_text_path(out, "file", s->name));
-    TRY(json_text_format(out, ", \"line\": %" PRId64 ", \"bytes\": %" PRId64, r->line, r->bytes));
+    TRY(buffer_format(out, ", \"line\": %" PRId64 ", \"bytes\": %" PRId64, r->line, r->bytes));
     if (result && result->label >= 0) {
-        TRY(json_text_format(out, ", \"language\": "));
+        TRY(buffer_format(out, ", \"language\": "));
         TRY(json_text_label(out, document_filter_label(filter, result->label)));
-        TRY(json_text_format(out, ", \"probability\": %.4f", (double)result->probability));
+        TRY(buffer_format(out, ", \"probability\": %.4f", (double)result->probability));
     }
     if (r->text) TRY(json_text_member(out, "begin", text_beginning(r->text, r->bytes)));
     return buffer_add(out, "}\n", 2);

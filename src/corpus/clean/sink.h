@@ -3,7 +3,7 @@
 /* An output file that appears complete or not at all: it is written as PATH.part, synced, then renamed. It
  * is compressed with zstd where its name ends in .zst. */
 #include <zstd.h>
-#include "corpus/read/buffer.h"
+#include "base/buffer.h"
 
 typedef struct {
     int        fd;                  /* -1: not open */

@@ -7,11 +7,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include "base/array.h"
 #include "base/file.h"
 #include "base/log.h"
 #include "base/seam.h"
-#include "corpus/read/json_text.h"
-#include "corpus/read/utf8.h"
+#include "base/json_text.h"
+#include "base/utf8.h"
 #include "corpus/clean/eta.h"
 #include "corpus/clean/sink.h"
 #include "corpus/read/codec.h"
@@ -80,7 +81,7 @@ static Status id_make(Buffer *out, const CleanPlan *p, const StoredDocument *d)
     out->bytes = 0;
     if (d->id.text) return buffer_add(out, d->id.text, d->id.bytes);
     TRY(utf8_repair(out, input_name(p, d->input), (int64_t)strlen(input_name(p, d->input))));
-    return json_text_format(out, ":%" PRId64, d->line);
+    return buffer_format(out, ":%" PRId64, d->line);
 }
 
 /* ---- documents that are kept ---- */
@@ -131,9 +132,9 @@ static Status json_put(WriteJob *job, const StoredDocument *d, JsonText text)
     TRY(json_text_member(out, "url", d->url));
     TRY(json_text_member(out, "title", d->title));
     if (d->label >= 0) {
-        TRY(json_text_format(out, ", \"language\": "));
+        TRY(buffer_format(out, ", \"language\": "));
         TRY(json_text_label(out, document_filter_label(job->filter, d->label)));
-        TRY(json_text_format(out, ", \"language_probability\": %.5f", (double)d->probability));
+        TRY(buffer_format(out, ", \"language_probability\": %.5f", (double)d->probability));
     }
     TRY(json_text_member(out, "text", text));
     return buffer_add(out, "}\n", 2);
@@ -186,10 +187,10 @@ static Status dropped_put(WriteJob *job, int64_t document, const StoredDocument 
 {
     Buffer *out = &job->dropped.text;
     const char *file = input_name(job->plan, d->input);
-    TRY(json_text_format(out, "{\"rule\": \"%s\"", drop_reason_name(rule)));
+    TRY(buffer_format(out, "{\"rule\": \"%s\"", drop_reason_name(rule)));
     TRY(json_text_member(out, "id", d->id));
     TRY(json_text_path(out, "file", file));
-    TRY(json_text_format(out, ", \"line\": %" PRId64 ", \"bytes\": %" PRId64, d->line, row->bytes));
+    TRY(buffer_format(out, ", \"line\": %" PRId64 ", \"bytes\": %" PRId64, d->line, row->bytes));
     if (rule != DROP_PARTS) {
         TRY(id_of(job, duplicate_sets_keeper(job->duplicates, document)));
         TRY(json_text_member(out, "kept", json_text_of(job->id.text, job->id.bytes)));
@@ -251,7 +252,7 @@ static int by_keeper(const void *a, const void *b)
 static Status id_put(WriteJob *job, Buffer *out, const char *before, int64_t document)
 {
     TRY(id_of(job, document));
-    TRY(json_text_format(out, "%s", before));
+    TRY(buffer_format(out, "%s", before));
     return json_text_string(out, json_text_of(job->id.text, job->id.bytes));
 }
 
@@ -262,9 +263,9 @@ static Status pairs_put(WriteJob *job, Sink *sink)
         bool exact = duplicate_sets_reason(job->duplicates, pair.removed) == DROP_EXACT;
         TRY(id_put(job, &sink->text, "{\"removed\": ", pair.removed));
         TRY(id_put(job, &sink->text, ", \"kept\": ", pair.kept));
-        if (exact) TRY(json_text_format(&sink->text, ", \"rule\": \"%s\"}\n", drop_reason_name(DROP_EXACT)));
+        if (exact) TRY(buffer_format(&sink->text, ", \"rule\": \"%s\"}\n", drop_reason_name(DROP_EXACT)));
         else
-            TRY(json_text_format(&sink->text, ", \"rule\": \"%s\", \"jaccard\": %.4f}\n",
+            TRY(buffer_format(&sink->text, ", \"rule\": \"%s\", \"jaccard\": %.4f}\n",
                                  drop_reason_name(DROP_NEAR),
                                  (double)job->duplicates->jaccard[pair.removed]));
         TRY(sink_flush(sink, FLUSH));
@@ -277,7 +278,7 @@ static Status clusters_put(WriteJob *job, Sink *sink)
 {
     for (int64_t i = 0, end; i < job->pairs; i = end) {
         for (end = i; end < job->pairs && job->pair[end].kept == job->pair[i].kept; ) end++;
-        TRY(json_text_format(&sink->text, "{\"documents\": %" PRId64, end - i + 1));
+        TRY(buffer_format(&sink->text, "{\"documents\": %" PRId64, end - i + 1));
         TRY(id_put(job, &sink->text, ", \"kept\": ", job->pair[i].kept));
         for (int64_t k = i; k < end; k++) {
             TRY(id_put(job, &sink->text, k == i ? ", \"removed\": [" : ", ", job->pair[k].removed));
@@ -315,7 +316,7 @@ static Status document_write(WriteJob *job, int64_t document, const StoredRow *r
 static Status documents_write(WriteJob *job)
 {
     StoredRow row[256];
-    int64_t total = job->duplicates->documents, most = (int64_t)(sizeof row / sizeof *row);
+    int64_t total = job->duplicates->documents, most = COUNT(row);
     job->eta = eta_begin("clean: writing", 0, total);
     for (int64_t at = 0, count; at < total; at += count) {
         count = total - at < most ? total - at : most;

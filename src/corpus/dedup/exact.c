@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <xxhash.h>
+#include "base/array.h"
 #include "corpus/dedup/spill.h"
 #include "text/pretokenize/normalizer.h"
 #include "text/unicode.h"
@@ -20,7 +21,7 @@ static const ExactNormalization normalizations[] = {
     { "words",  "words in lower case after NFC; spaces and punctuation count nothing", true,  false, false },
     { "digits", "as words, and each digit is a 0",                                     true,  true,  false },
 };
-enum { NORMALIZATIONS = sizeof normalizations / sizeof *normalizations };
+enum { NORMALIZATIONS = COUNT(normalizations) };
 
 const ExactNormalization *exact_normalization(int row)
 {

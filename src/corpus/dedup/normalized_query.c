@@ -2,7 +2,7 @@
  * everything, so that both always agree. */
 #include "corpus/dedup/normalized_query.h"
 
-#include "corpus/read/utf8.h"
+#include "base/utf8.h"
 
 Status normalized_query_open(NormalizedQuery *n)
 {

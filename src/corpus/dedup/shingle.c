@@ -59,7 +59,7 @@ static int word_char_wide(WordHash *w, const uint8_t *p, int64_t left, bool digi
     if (!(r.kind & ~SPACE)) return -r.bytes;
     uint8_t bytes[4] = { '0' };
     int count = digits && (r.kind & NUMBER) ? 1
-                : rune_write(bytes, (uint32_t)utf8proc_tolower((utf8proc_int32_t)r.point));
+                : utf8_encode(bytes, (uint32_t)utf8proc_tolower((utf8proc_int32_t)r.point));
     for (int i = 0; i < count; i++) hash_byte(w, bytes[i]);
     return r.bytes;
 }

@@ -10,6 +10,7 @@
 #ifdef __SSE2__
 #include <emmintrin.h>
 #endif
+#include "base/array.h"
 #include "text/pretokenize/normalizer.h"
 #include "text/unicode.h"
 
@@ -60,7 +61,7 @@ static const char *const common[] = {
 #undef COMMON
 #undef CHARSET
 };
-enum { LANGUAGES = sizeof languages / sizeof *languages, COMMONS = sizeof common / sizeof *common };
+enum { LANGUAGES = COUNT(languages), COMMONS = COUNT(common) };
 
 static bool is_emoji(uint32_t point, const utf8proc_property_t *property)
 {
@@ -133,7 +134,7 @@ static void latin_add(Charset *c)
     static const uint32_t range[][2] = {
         { 0x100, 0x24F }, { 0x259, 0x259 }, { 0x292, 0x292 }, { 0x2BB, 0x2BC }, { 0x1E00, 0x1EFF }
     };
-    for (size_t i = 0; i < sizeof range / sizeof *range; i++)
+    for (size_t i = 0; i < COUNT(range); i++)
         for (uint32_t point = range[i][0]; point <= range[i][1]; point++) class_set(c, point, LETTER_);
 }
 

@@ -11,7 +11,7 @@
  *               the lines was removed; foreign characters below the limits stay. A share is the number of
  *               foreign characters over that of foreign characters and letters. */
 #include <stdbool.h>
-#include "corpus/read/buffer.h"
+#include "base/buffer.h"
 
 /* NONE: only normalized. */
 typedef enum { CHARSET_NONE, CHARSET_GRADED, CHARSET_STRICT } CharsetMode;

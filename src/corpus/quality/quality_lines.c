@@ -3,6 +3,7 @@
 #ifdef __SSE2__
 #include <emmintrin.h>
 #endif
+#include "base/array.h"
 #include "corpus/quality/quality_internal.h"
 
 static bool is_blank(char c) { return c == ' ' || (c >= '\t' && c <= '\r'); }
@@ -44,7 +45,7 @@ static bool contains_policy(const char *text, int64_t bytes)
     static const char *const part[] = { "cookie policy", "uses cookies", "use of cookies", "use cookies" };
     if (contains(text, bytes, "terms of use") || contains(text, bytes, "privacy policy")) return true;
     if (!contains(text, bytes, "cookie")) return false;
-    for (size_t i = 0; i < sizeof part / sizeof *part; i++)
+    for (size_t i = 0; i < COUNT(part); i++)
         if (contains(text, bytes, part[i])) return true;
     return false;
 }
@@ -84,7 +85,7 @@ static bool ends_in_punctuation(const char *text, int64_t bytes)
     static const char *const end[] = { ".",      "?",      "!",      "\"",     "'",     "\u201D",
                                       "\u2019", "\u201C", "\u2018", "\u00BB", "\u203A" };
     if (bytes >= 3 && !memcmp(text + bytes - 3, "...", 3)) return false;
-    for (size_t i = 0; i < sizeof end / sizeof *end; i++) {
+    for (size_t i = 0; i < COUNT(end); i++) {
         int64_t length = (int64_t)strlen(end[i]);
         if (bytes >= length && !memcmp(text + bytes - length, end[i], (size_t)length)) return true;
     }
@@ -121,7 +122,7 @@ static int64_t closing_marks(const char *text, int64_t bytes)
     static const char *const mark[] = { ".",      "!",      "?",      "\"",     "'",     ")",
                                        "\u201D", "\u2019", "\u00BB", "\u203A", "\u201C" };
     int64_t at = 0;
-    for (size_t i = 0; i < sizeof mark / sizeof *mark; ) {
+    for (size_t i = 0; i < COUNT(mark); ) {
         int64_t length = (int64_t)strlen(mark[i]);
         bool    same   = bytes - at >= length && !memcmp(text + at, mark[i], (size_t)length);
         at += same ? length : 0;

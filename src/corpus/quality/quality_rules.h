@@ -3,7 +3,7 @@
 /* The quality rules as rows of quality.def, a plan of which rules are on with which limits, and the
  * verdict on a document. */
 #include <stdbool.h>
-#include "corpus/read/buffer.h"
+#include "base/buffer.h"
 
 typedef enum {
 #define RULE(rule, name, side, limit, preset, source, help) QUALITY_##rule,

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #define XXH_INLINE_ALL
 #include <xxhash.h>
+#include "base/array.h"
 #include "corpus/quality/quality_internal.h"
 
 /* ---- hash table ---- */
@@ -157,7 +158,7 @@ static bool ends_sentence(const char *text, int64_t bytes)
                                        "\u3002", "\uFF01", "\uFF0E", "\uFF1F" };
     if (!bytes) return false;
     char last = text[bytes - 1];
-    for (size_t i = 0; (last & 0x80) && i < sizeof wide / sizeof *wide; i++)
+    for (size_t i = 0; (last & 0x80) && i < COUNT(wide); i++)
         if (has_ending(text, bytes, wide[i])) return true;
     return last == '.' || last == '!' || last == '?';
 }

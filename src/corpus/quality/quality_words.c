@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <utf8proc.h>
+#include "base/array.h"
 #include "corpus/quality/quality_internal.h"
 #include "corpus/dedup/normalized_query.h"
 #include "text/unicode.h"
@@ -23,7 +24,7 @@ static int lower_write(uint8_t out[4], const char *text, int64_t left, int *leng
         out[0] = (uint8_t)*text;
         return 1;
     }
-    return rune_write(out, (uint32_t)utf8proc_tolower((utf8proc_int32_t)r.point));
+    return utf8_encode(out, (uint32_t)utf8proc_tolower((utf8proc_int32_t)r.point));
 }
 
 /* ---- stop words ---- */
@@ -33,7 +34,7 @@ static const struct { const char *language, *words; } stop_lists[] = {
 #include "corpus/quality/quality_stop.def"
 #undef STOP
 };
-enum { STOP_LISTS = sizeof stop_lists / sizeof *stop_lists };
+enum { STOP_LISTS = COUNT(stop_lists) };
 
 /* Eight bytes of ASCII in lower case: subtractions with the high bit set mark the bytes from A to Z, and
  * bit 5 is added to these. No borrow crosses a byte. */

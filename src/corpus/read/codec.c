@@ -9,6 +9,7 @@
 #include <zlib.h>
 #include <zstd.h>
 #include <zstd_errors.h>
+#include "base/array.h"
 
 /* Zlib and bzip2 count bytes in ints; what does not fit is left for the next step. */
 static size_t int_bytes(size_t bytes) { return bytes < INT_MAX ? bytes : INT_MAX; }
@@ -149,7 +150,7 @@ static const Codec codecs[] = {
     { "zstd",  ".zst", "\x28\xb5\x2f\xfd", zst_open, zst_step, zst_again, zst_close, NULL      },
     { "bzip2", ".bz2", "BZh",              bz2_open, bz2_step, bz2_again, bz2_close, bz2_start },
 };
-enum { CODECS = sizeof codecs / sizeof *codecs };
+enum { CODECS = COUNT(codecs) };
 
 const Codec *codec_by_ending(const char *path)
 {

@@ -8,8 +8,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-
-typedef struct { const char *text; int64_t bytes; } JsonText;      /* not owned, no NUL at its end */
+#include "base/json_text.h"
 
 typedef struct {
     const char *why;    /* a static message; NULL: no fault */

@@ -7,7 +7,8 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
-#include "corpus/read/utf8.h"
+#include "base/array.h"
+#include "base/utf8.h"
 #include "corpus/wiki/wiki_page.h"
 
 typedef enum { TEXT, ID, URL, TITLE, SOURCE, LABEL, WARNINGS, FIELDS } RecordField;
@@ -17,7 +18,7 @@ static const struct { RecordField field; const char *key; } known[] = {
 #include "corpus/read/record.def"
 #undef FIELD
 };
-enum { KNOWN = sizeof known / sizeof *known };
+enum { KNOWN = COUNT(known) };
 _Static_assert(KNOWN + SOURCE + 1 <= JSON_PATHS_MOST, "json_line.h: more paths");
 
 const char *record_fault_name(RecordFaultKind kind)

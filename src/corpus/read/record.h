@@ -12,7 +12,7 @@
  * that is not is a fault, which names file and line, and the walk continues after it; with `repair`,
  * invalid bytes and NULs become U+FFFD instead. */
 #include <stdbool.h>
-#include "corpus/read/buffer.h"
+#include "base/buffer.h"
 #include "corpus/read/json_line.h"
 #include "corpus/read/lines.h"
 

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "base/ordered_pipeline.h"
-#include "corpus/read/buffer.h"
+#include "base/buffer.h"
 
 enum {
     READ_ONCE   = 256 << 10,  /* bytes of one read */

@@ -4,6 +4,7 @@
 
 #include <stdbool.h>
 #include <string.h>
+#include "base/array.h"
 
 enum { NAME_MOST = 10 };                        /* bytes; no name is longer */
 
@@ -48,7 +49,7 @@ static int name_index(const char *names, const char *name, size_t bytes)
 static uint32_t name_find(const char *name, int64_t bytes)
 {
     if (bytes == 4 && !memcmp(name, "nbsp", 4)) return 0xa0;            /* nine of ten references */
-    for (size_t i = 0; bytes && i < sizeof entities / sizeof *entities; i++) {
+    for (size_t i = 0; bytes && i < COUNT(entities); i++) {
         int index = name_index(entities[i].names, name, (size_t)bytes);
         if (index >= 0) return entities[i].first + (uint32_t)index;
     }

@@ -4,6 +4,7 @@
 #include "corpus/wiki/wiki_page.h"
 
 #include <string.h>
+#include "base/array.h"
 #include "corpus/wiki/wiki_entity.h"
 #include "corpus/wiki/wiki_words.h"
 #include "text/unicode.h"
@@ -41,7 +42,7 @@ static uint32_t entity_read(const char *name, int64_t bytes)
     static const struct { const char *name; char c; } entities[] =
         { { "lt", '<' }, { "gt", '>' }, { "amp", '&' }, { "quot", '"' }, { "apos", '\'' } };
     if (bytes > 1 && *name == '#') return entity_number(name + 1, bytes - 1);
-    for (size_t i = 0; i < sizeof entities / sizeof *entities; i++)
+    for (size_t i = 0; i < COUNT(entities); i++)
         if (name_is((JsonText){ name, bytes }, entities[i].name)) return (uint32_t)entities[i].c;
     return 0;
 }
@@ -61,7 +62,7 @@ static bool decode(Xml *x, JsonText *field)
         char *stop = memchr(in, ';', (size_t)(end - in < NAME_MOST ? end - in : NAME_MOST));
         uint32_t point = stop ? entity_read(in + 1, stop - in - 1) : 0;
         if (!point) return broken(x, in - x->text, "an & that is no entity of XML");
-        out += rune_write((uint8_t *)out, point);
+        out += utf8_encode((uint8_t *)out, point);
         in   = stop + 1;
     }
     field->bytes = out - start;

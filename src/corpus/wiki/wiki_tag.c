@@ -3,6 +3,7 @@
 #include "corpus/wiki/wiki_tag.h"
 
 #include <string.h>
+#include "base/array.h"
 
 enum { NAME_MOST = 16, ATTRIBUTES_MOST = 2048 };
 
@@ -31,7 +32,7 @@ static bool is_name_char(char c)
 static void kind_by_name(Tag *tag, const char *name, size_t bytes)
 {
     int row = 0;
-    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
+    for (size_t i = 0; i < COUNT(kinds); i++)
         for (const char *at = kinds[i].names; *at; row++) {
             size_t length = strcspn(at, " ");
             if (length == bytes && !memcmp(at, name, bytes)) {

@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
+#include "base/array.h"
 #include "corpus/wiki/wiki_entity.h"
 #include "corpus/wiki/wiki_lines.h"
 #include "corpus/wiki/wiki_marks.h"
@@ -220,7 +221,7 @@ static int64_t protocol_length(const char *text, int64_t bytes)
 {
     static const char *const protocols[] = { "http://", "https://", "//", "ftp://", "ftps://", "mailto:",
                                              "news:", "irc://", "git://", "tel:", "magnet:", "urn:" };
-    for (size_t i = 0; i < sizeof protocols / sizeof *protocols; i++) {
+    for (size_t i = 0; i < COUNT(protocols); i++) {
         int64_t length = (int64_t)strlen(protocols[i]);
         if (bytes > length && !strncasecmp(text, protocols[i], (size_t)length)) return length;
     }
@@ -268,7 +269,7 @@ static void entity_emit(Wiki *w)
     uint8_t  bytes[4];
     uint32_t point = entity_at(w->text + w->at, w->limit - w->at, &length);
     if (point == 0xa0 || point < 0x20) point = ' ';
-    if (length) emit(w, (char *)bytes, rune_write(bytes, point));
+    if (length) emit(w, (char *)bytes, utf8_encode(bytes, point));
     else        emit(w, "&", 1);
     w->at += length ? length : 1;
 }

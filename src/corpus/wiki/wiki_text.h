@@ -19,7 +19,7 @@
  * Markup that opens and never closes removes little: [[ only its brackets and what precedes "|"; {{, {|, a
  * comment, a file and a tag that is removed with its content the rest of their line, {{ and {| also the
  * following lines that begin with | ! or }. */
-#include "corpus/read/buffer.h"
+#include "base/buffer.h"
 
 /* Appends the text to out. Fails only with NO_MEMORY; out is then as it was before. */
 Status wiki_text(Buffer *out, const char *wikitext, int64_t bytes);

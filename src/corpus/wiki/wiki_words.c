@@ -5,6 +5,7 @@
 
 #include <string.h>
 #include <utf8proc.h>
+#include "base/array.h"
 #include "text/unicode.h"
 
 enum { WORD_MOST = 96 };                       /* bytes; longer words are in no table */
@@ -26,7 +27,7 @@ static int64_t fold_case(char *out, int64_t capacity, const char *text, int64_t 
         Rune rune = rune_at((const uint8_t *)text + at, bytes - at);
         at += rune.bytes;
         if (rune.point != RUNE_BROKEN)
-            length += rune_write((uint8_t *)out + length,
+            length += utf8_encode((uint8_t *)out + length,
                                  (uint32_t)utf8proc_tolower((utf8proc_int32_t)rune.point));
     }
     return length;
@@ -54,7 +55,7 @@ bool wiki_word_redirect(const char *text, int64_t bytes)
     while (at < bytes && memchr(" \t\r\n", text[at], 4)) at++;
     if (at == bytes || text[at] != '#') return false;
     length = fold_case(word, sizeof word, text + at, bytes - at < 60 ? bytes - at : 60);
-    for (size_t i = 0; i < sizeof redirects / sizeof *redirects; i++) {
+    for (size_t i = 0; i < COUNT(redirects); i++) {
         int64_t n = (int64_t)strlen(redirects[i]);
         if (length >= n && !memcmp(word, redirects[i], (size_t)n) &&
             (length == n || memchr(" \t\n:[", word[n], 5)))
@@ -146,7 +147,7 @@ bool wiki_word_hidden(const char *prefix, int64_t bytes)
     while (lower < bytes && prefix[lower] >= 'a' && prefix[lower] <= 'z') lower++;
     if (lower == bytes && (bytes == 2 || bytes == 3)) return true;
     return length > 0 &&
-           row_has(hidden_prefixes, sizeof hidden_prefixes / sizeof *hidden_prefixes, word, length);
+           row_has(hidden_prefixes, COUNT(hidden_prefixes), word, length);
 }
 
 bool wiki_word_end(const char *heading, int64_t bytes)
@@ -154,7 +155,7 @@ bool wiki_word_end(const char *heading, int64_t bytes)
     char word[WORD_MOST];
     int64_t length = word_fold(word, heading, bytes);
     if (length > 1 && word[length - 1] == ':') length--;
-    return length > 0 && row_has(end_headings, sizeof end_headings / sizeof *end_headings, word, length);
+    return length > 0 && row_has(end_headings, COUNT(end_headings), word, length);
 }
 
 /* ---- templates ---- */
@@ -170,7 +171,7 @@ const WikiTemplate *wiki_word_template(const char *name, int64_t bytes)
 {
     char word[WORD_MOST];
     int64_t length = word_fold(word, name, bytes);
-    for (size_t i = 0; length > 0 && i < sizeof templates / sizeof *templates; i++) {
+    for (size_t i = 0; length > 0 && i < COUNT(templates); i++) {
         const WikiTemplate *t = &templates[i];
         if (t->name[0] != word[0]) continue;
         size_t own = strlen(t->name);
@@ -186,5 +187,5 @@ bool wiki_word_range(const char *text, int64_t bytes)
                                          "+/-", "och", "till", "og", "til", "und", "bis" };
     char word[WORD_MOST];
     int64_t length = word_fold(word, text, bytes);
-    return length > 0 && row_has(words, sizeof words / sizeof *words, word, length);
+    return length > 0 && row_has(words, COUNT(words), word, length);
 }

@@ -3,7 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
-#include "corpus/read/json_text.h"
+#include "base/array.h"
+#include "base/json_text.h"
 #include "serve/http/http.h"
 
 enum { EVENT_BLOCK = 16384 };
@@ -105,7 +106,7 @@ static Answer health(Exchange *x, struct MHD_Connection *mhd)
     bool drains = x->server->drains;
     pthread_mutex_unlock(&x->server->lock);
     Buffer body = { 0 };
-    Status made = json_text_format(&body, "{\"status\":\"%s\"}\n", drains ? "shutting down" : "ok");
+    Status made = buffer_format(&body, "{\"status\":\"%s\"}\n", drains ? "shutting down" : "ok");
     return respond_made(x, mhd, made, drains ? 503 : 200, json_type, &body);
 }
 
@@ -124,20 +125,20 @@ static Answer metrics(Exchange *x, struct MHD_Connection *mhd)
 
 static Status model_json(Buffer *out, const ServedModel *m)
 {
-    TRY(json_text_format(out, "{\"id\":"));
+    TRY(buffer_format(out, "{\"id\":"));
     TRY(json_text_label(out, m->name));
-    return json_text_format(out, ",\"object\":\"model\",\"created\":%lld,\"owned_by\":\"jotun\","
+    return buffer_format(out, ",\"object\":\"model\",\"created\":%lld,\"owned_by\":\"jotun\","
                             "\"max_model_len\":%lld}", (long long)m->created, (long long)m->context);
 }
 
 static Status model_list(Buffer *out, const CompletionRules *rules)
 {
-    TRY(json_text_format(out, "{\"object\":\"list\",\"data\":["));
+    TRY(buffer_format(out, "{\"object\":\"list\",\"data\":["));
     for (int i = 0; i < rules->models; i++) {
         if (i) TRY(buffer_add(out, ",", 1));
         TRY(model_json(out, &rules->model[i]));
     }
-    return json_text_format(out, "]}\n");
+    return buffer_format(out, "]}\n");
 }
 
 static Answer models(Exchange *x, struct MHD_Connection *mhd)
@@ -234,7 +235,7 @@ static const Route routes[] = {
 static const Route *route_find(ApiError *error, const char *path, const char *method)
 {
     bool gets = !strcmp(method, "GET") || !strcmp(method, "HEAD");
-    for (const Route *r = routes; r < routes + sizeof routes / sizeof routes[0]; r++) {
+    for (const Route *r = routes; r < routes + COUNT(routes); r++) {
         size_t bytes = strlen(r->path);
         if (strncmp(path, r->path, bytes) || (r->whole ? path[bytes] : !path[bytes])) continue;
         if (r->posts ? !strcmp(method, "POST") : gets) return r;

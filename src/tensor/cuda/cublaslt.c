@@ -2,11 +2,12 @@
 #include "tensor/cuda/cublaslt.h"
 
 #include <dlfcn.h>
+#include "base/array.h"
 
 Status lt_open(Lt *lt)
 {
     static const char *const names[] = { "libcublasLt.so.13", "libcublasLt.so.12", "libcublasLt.so" };
-    for (size_t i = 0; !lt->library && i < sizeof names / sizeof *names; i++)
+    for (size_t i = 0; !lt->library && i < COUNT(names); i++)
         lt->library = dlopen(names[i], RTLD_NOW | RTLD_LOCAL);
     if (!lt->library)
         return fail(BAD_OPTION, "--device cuda needs the library cuBLASLt, which cannot be opened: %s; "

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include "base/array.h"
 #include "text/unicode.h"
 
 Status bpe_tokenizer_open(BpeTokenizer **bpe, const char *name)
@@ -187,7 +188,7 @@ static Status tokenizer_finish(BpeTokenizer *m)
     if (m->merges.count && m->vocabulary > MERGES_IDS)
         return fail(BAD_FILE, "--tokenizer %s: %d tokens, and %d are the most that can merge", m->name,
                     m->vocabulary, MERGES_IDS);
-    for (size_t i = 0; i < sizeof eod_names / sizeof eod_names[0] && m->eod < 0; i++)
+    for (size_t i = 0; i < COUNT(eod_names) && m->eod < 0; i++)
         m->eod = vocab_find(&m->vocab, eod_names[i], (int64_t)strlen(eod_names[i]));
     TRY(bytes_find(m));
     TRY(added_normalize(m));

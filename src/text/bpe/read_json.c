@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include "base/array.h"
 #include "base/log.h"
 #include "text/bpe/read_internal.h"
 #include "text/unicode.h"
@@ -69,7 +70,7 @@ static Status dispatch_by_type(JsonReader *r, const json_t *part, const char *wh
                 "%s: the %s %.60s is not known; encode with another program, or give another tokenizer",
                 r->path, what, type_of(part));
 }
-#define DISPATCH(r, part, what, rows) dispatch_by_type(r, part, what, rows, sizeof rows / sizeof rows[0])
+#define DISPATCH(r, part, what, rows) dispatch_by_type(r, part, what, rows, COUNT(rows))
 
 static Status for_each(JsonReader *r, const json_t *list, const char *what, JsonPart *read)
 {

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include "base/array.h"
 #include "text/bpe/read_internal.h"
 
 /* The published families, by the number of tokens in the file. eod and vocabulary include special tokens. */
@@ -18,7 +19,7 @@ static const struct { const char *name; int32_t tokens, eod, vocabulary; Pretoke
     { "qwen",   151643, 151643, 151851, PRETOKEN_QWEN2 },
     { "o200k",  199998, 199999, 200019, PRETOKEN_O200K },
 };
-enum { FAMILIES = sizeof families / sizeof families[0] };
+enum { FAMILIES = COUNT(families) };
 
 /* The special tokens of the families, by the number of tokens; reserved ids are not among them. */
 static const struct { int32_t tokens, id; const char *text; } specials[] = {
@@ -65,7 +66,7 @@ static Status specials_add(BpeTokenizer *m)
 {
     int32_t tokens = m->vocab.ids;
     if (m->vocabulary == tokens + 1 && m->eod == tokens) return special_add(m, m->eod, "<|endoftext|>");
-    for (size_t i = 0; i < sizeof specials / sizeof specials[0]; i++)
+    for (size_t i = 0; i < COUNT(specials); i++)
         if (specials[i].tokens == tokens) TRY(special_add(m, specials[i].id, specials[i].text));
     return OK;
 }

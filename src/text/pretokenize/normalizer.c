@@ -6,17 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <utf8proc.h>
+#include "base/array.h"
 #include "text/unicode.h"
-
-static Status buffer_reserve(NormalizerBuffer *t, int64_t capacity)
-{
-    if (capacity <= t->capacity) return OK;
-    uint8_t *data = realloc(t->data, (size_t)capacity + (size_t)capacity / 2);
-    if (!data) return fail(NO_MEMORY, "no memory to normalize a text of %" PRId64 " bytes", capacity);
-    t->data = data;
-    t->capacity = capacity + capacity / 2;
-    return OK;
-}
 
 /* ---- the four Unicode normalization forms: decompose, order combining marks, compose ---- */
 
@@ -81,7 +72,7 @@ static int64_t form_run(Points *p, uint8_t *out, Chars text)
     decompose(p, text);
     marks_order(p);
     if (p->flags & UTF8PROC_COMPOSE) p->count = utf8proc_normalize_utf32(p->point, p->count, p->flags);
-    for (int64_t i = 0; i < p->count; i++) wrote += rune_write(out + wrote, (uint32_t)p->point[i]);
+    for (int64_t i = 0; i < p->count; i++) wrote += utf8_encode(out + wrote, (uint32_t)p->point[i]);
     return wrote;
 }
 
@@ -114,7 +105,7 @@ static int64_t last_character_bytes(Chars text, int64_t from, int64_t at)
 static Status form_runs(Points *p, NormalizerBuffer *out, Chars *text, uint32_t below, int64_t ratio)
 {
     int64_t at = 0, wrote = 0;
-    TRY(buffer_reserve(out, text->bytes * ratio + 4));
+    TRY(ARRAY_RESERVE(out->data, out->capacity, text->bytes * ratio + 4));
     while (at < text->bytes) {
         int64_t plain  = run_bytes(*text, at, below, true);
         int64_t formed = run_bytes(*text, at + plain, below, false);
@@ -165,7 +156,7 @@ static bool begins(Chars text, const uint8_t *with, int bytes)
 
 static Status prepend(const NormalizerStep *s, NormalizerBuffer *out, Chars *text)
 {
-    TRY(buffer_reserve(out, text->bytes + s->new_bytes));
+    TRY(ARRAY_RESERVE(out->data, out->capacity, text->bytes + s->new_bytes));
     memcpy(out->data, s->new, (size_t)s->new_bytes);
     memcpy(out->data + s->new_bytes, text->text, (size_t)text->bytes);
     *text = (Chars){ out->data, text->bytes + s->new_bytes };
@@ -183,7 +174,7 @@ static int64_t growth(const NormalizerStep *s)
 static Status replace(const NormalizerStep *s, NormalizerBuffer *out, Chars *text)
 {
     int64_t wrote = 0;
-    TRY(buffer_reserve(out, text->bytes * growth(s)));
+    TRY(ARRAY_RESERVE(out->data, out->capacity, text->bytes * growth(s)));
     for (int64_t at = 0; at < text->bytes; ) {
         if (begins((Chars){ text->text + at, text->bytes - at }, s->old, s->old_bytes)) {
             memcpy(out->data + wrote, s->new, (size_t)s->new_bytes);

@@ -4,6 +4,7 @@
 #include "text/pretokenize/pretoken.h"
 #include <stdbool.h>
 #include <string.h>
+#include "base/array.h"
 #include "text/unicode.h"
 
 typedef struct { const uint8_t *at, *end; } RuneRun;            /* the text that remains */
@@ -201,7 +202,7 @@ static const uint8_t *skip_bloom(RuneRun s, const uint8_t *p, bool word)
     while (p < s.end) {
         Rune r = rune_of(s, p);
         bool part = !(r.kind & SPACE);
-        for (size_t i = 0; i < sizeof ends / sizeof ends[0]; i++) part &= r.point != ends[i];
+        for (size_t i = 0; i < COUNT(ends); i++) part &= r.point != ends[i];
         if (part != word) break;
         p += r.bytes;
     }
@@ -276,14 +277,14 @@ static bool same_pattern(const char *known_one, const char *given)
 
 const char *pretoken_pattern(PretokenKind kind)
 {
-    for (size_t i = 0; i < sizeof known / sizeof known[0]; i++)
+    for (size_t i = 0; i < COUNT(known); i++)
         if (known[i].kind == kind) return known[i].pattern;
     return NULL;
 }
 
 PretokenKind pretoken_of_pattern(const char *pattern)
 {
-    for (size_t i = 0; i < sizeof known / sizeof known[0]; i++)
+    for (size_t i = 0; i < COUNT(known); i++)
         if (same_pattern(known[i].pattern, pattern)) return known[i].kind;
     return PRETOKEN_KINDS;
 }

@@ -8,6 +8,7 @@
 #include <string.h>
 #define PCRE2_CODE_UNIT_WIDTH 8
 #include <pcre2.h>
+#include "base/array.h"
 #include "text/unicode.h"
 
 /* A hostile expression must not stop the program: matching fails after this many backtracking steps. */
@@ -27,7 +28,7 @@ static const struct { char letter; const char *alone, *inside; } escapes[] = {
     { 'b', "(?:(?<=[" WORD "])(?![" WORD "])|(?<![" WORD "])(?=[" WORD "]))", "\\b" },
     { 'B', "(?:(?<=[" WORD "])(?=[" WORD "])|(?<![" WORD "])(?![" WORD "]))", NULL },
 };
-enum { ESCAPES = sizeof escapes / sizeof escapes[0] };
+enum { ESCAPES = COUNT(escapes) };
 
 /* The translation of a backslash and a letter; "": unchanged, NULL: PCRE2 cannot express it */
 static const char *letter_translate(char letter, bool inside)

@@ -1,5 +1,6 @@
 #include "train/history/rank_numbers.h"
 #include <math.h>
+#include "base/array.h"
 
 /* The number of a rank, and the first of its four facts: mean, max, min, std. */
 static const struct { size_t offset; LogFact first; } numbers[] = {
@@ -8,7 +9,7 @@ static const struct { size_t offset; LogFact first; } numbers[] = {
     { offsetof(RankNumbers, data_seconds), FACT_data_seconds_mean },
     { offsetof(RankNumbers, memory),       FACT_memory_mean },
 };
-enum { NUMBERS = sizeof numbers / sizeof *numbers };
+enum { NUMBERS = COUNT(numbers) };
 
 /* Of each number what all ranks know of it after two messages, whose size does not depend on how many ranks
  * there are: the largest value and the least, negated; then the sums. These are of distances from the middle

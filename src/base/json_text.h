@@ -1,11 +1,11 @@
-#ifndef CORPUS_READ_JSON_TEXT_H
-#define CORPUS_READ_JSON_TEXT_H
-/* Writes JSON piece by piece into a buffer. All functions append, and fail only with NO_MEMORY. */
-#include "corpus/read/buffer.h"
-#include "corpus/read/json_line.h"
+#ifndef BASE_JSON_TEXT_H
+#define BASE_JSON_TEXT_H
+/* Writes JSON piece by piece into a buffer; names, numbers and brackets by buffer_format. All functions
+ * append, and fail only with NO_MEMORY. */
+#include "base/buffer.h"
 
-/* The formatted text itself, not escaped; at most 2047 bytes. */
-Status json_text_format(Buffer *out, const char *format, ...) __attribute__((format(printf, 2, 3)));
+typedef struct { const char *text; int64_t bytes; } JsonText;      /* not owned, no NUL at its end */
+
 Status json_text_string(Buffer *out, JsonText text);  /* "...", escaped; the text must be UTF-8 */
 /* , "name": "..."; a NULL text writes nothing */
 Status json_text_member(Buffer *out, const char *name, JsonText text);

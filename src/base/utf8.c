@@ -1,12 +1,22 @@
-/* UTF-8 validation and repair. Valid text is the rule, so 16 bytes at a time are classified with SSE2, and
- * only what that cannot decide is decoded character by character. */
-#include "corpus/read/utf8.h"
+/* Decodes, encodes, checks and repairs UTF-8. In a check valid text is the rule, so 16 bytes at a time are
+ * classified with SSE2, and only what that cannot decide is decoded character by character. */
+#include "base/utf8.h"
 
 #include <stdbool.h>
 #ifdef __SSE2__
 #include <emmintrin.h>
 #endif
-#include "text/unicode.h"
+
+int utf8_encode(uint8_t out[4], uint32_t point)
+{
+    int following = point < 0x80 ? 0 : point < 0x800 ? 1 : point < 0x10000 ? 2 : 3;
+    const uint8_t lead[] = { 0, 0xC0, 0xE0, 0xF0 };
+    for (int i = following; i > 0; i--, point >>= 6) out[i] = (uint8_t)(0x80 | (point & 0x3F));
+    out[0] = (uint8_t)(lead[following] | point);
+    return following + 1;
+}
+
+/* ---- texts ---- */
 
 /* How many of the 16 bytes at p are certainly valid: ASCII except NUL, and whole characters of two bytes,
  * which are most letters of the Latin, Greek and Cyrillic scripts. 15 where the last byte begins such a
@@ -41,9 +51,10 @@ int64_t utf8_broken(const char *text, int64_t bytes)
         at += valid;
         if (valid) continue;
         for (int64_t stop = bytes - at < 16 ? bytes : at + 16; at < stop; ) {
-            Rune r = rune_at((const uint8_t *)text + at, bytes - at);
-            if (r.point == RUNE_BROKEN || !r.point) return at;
-            at += r.bytes;
+            uint32_t point;
+            int      whole = utf8_decode(&point, (const uint8_t *)text + at, bytes - at);
+            if (point == UTF8_BROKEN || !point) return at;
+            at += whole;
         }
     }
     return -1;

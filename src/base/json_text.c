@@ -1,23 +1,9 @@
 /* Writes JSON: strings are escaped as RFC 8259 requires and no more, so that UTF-8 stays readable. */
-#include "corpus/read/json_text.h"
+#include "base/json_text.h"
 
-#include <stdarg.h>
-#include <stdio.h>
+#include <stdbool.h>
 #include <string.h>
-#include "corpus/read/utf8.h"
-
-/* The text is built on the stack: callers write short pieces, and a longer one is a mistake in the
- * program. */
-Status json_text_format(Buffer *out, const char *format, ...)
-{
-    char words[2048];
-    va_list args;
-    va_start(args, format);
-    int bytes = vsnprintf(words, sizeof words, format, args);
-    va_end(args);
-    CHECK(bytes >= 0 && bytes < (int)sizeof words, "%d bytes of words", bytes);
-    return buffer_add(out, words, bytes);
-}
+#include "base/utf8.h"
 
 static bool needs_no_escape(unsigned char c) { return c >= 0x20 && c != '"' && c != '\\'; }
 
@@ -30,7 +16,7 @@ static Status escape_add(Buffer *out, unsigned char c)
     case '\t': return buffer_add(out, "\\t", 2);
     case '\r': return buffer_add(out, "\\r", 2);
     }
-    return json_text_format(out, "\\u%04x", c);
+    return buffer_format(out, "\\u%04x", c);
 }
 
 /* Runs of bytes without an escape are appended at once, since most strings have no escape at all. */
@@ -50,7 +36,7 @@ Status json_text_string(Buffer *out, JsonText text)
 Status json_text_member(Buffer *out, const char *name, JsonText text)
 {
     if (!text.text) return OK;
-    TRY(json_text_format(out, ", \"%s\": ", name));
+    TRY(buffer_format(out, ", \"%s\": ", name));
     return json_text_string(out, text);
 }
 
@@ -67,6 +53,6 @@ Status json_text_label(Buffer *out, const char *label)
 
 Status json_text_path(Buffer *out, const char *name, const char *path)
 {
-    TRY(json_text_format(out, ", \"%s\": ", name));
+    TRY(buffer_format(out, ", \"%s\": ", name));
     return json_text_label(out, path);
 }

@@ -1,0 +1,385 @@
+/* Arguments that are read beside others of the same command line. */
+#include "compat/megatron/beside.h"
+#include <ctype.h>
+#include <stdlib.h>
+#include <string.h>
+#include "conf/value.h"
+
+const char *given_value(const TextList *words, const char *name)
+{
+    size_t      letters = strlen(name);
+    const char *value   = NULL;
+    for (int i = 0; i < words->count; i++) {
+        const char *word = words->text[i];
+        if (!strcmp(word, name) && i + 1 < words->count) value = words->text[i + 1];
+        else if (!strncmp(word, name, letters) && word[letters] == '=') value = word + letters + 1;
+    }
+    return value;
+}
+
+bool given_flag(const TextList *words, const char *name)
+{
+    for (int i = 0; i < words->count; i++)
+        if (!strcmp(words->text[i], name)) return true;
+    return false;
+}
+
+static bool begins(const char *text, const char *with)
+{
+    return !strncmp(text, with, strlen(with));
+}
+
+/* ---- tokens in the place of samples ---- */
+
+static bool take_tokens(Import *m, Options *o, const TextList *words, const char *from, char **word)
+{
+    static const struct {
+        const char *tokens, *samples;
+    } lengths[] = {
+        {"--lr-decay-tokens", "--lr-decay-samples"},
+        {"--lr-warmup-tokens", "--lr-warmup-samples"},
+    };
+    char        why[IMPORT_LINE], taken[64], *takes[] = {taken};
+    const char *length = given_value(words, "--seq-length");
+    for (size_t i = 0; i < sizeof lengths / sizeof lengths[0]; i++) {
+        char     *end[2];
+        long long tokens   = strtoll(word[1], &end[0], 10);
+        long long sequence = length ? strtoll(length, &end[1], 10) : 0;
+        if (strcmp(word[0], lengths[i].tokens) || *end[0] || sequence <= 0 || *end[1]) continue;
+        snprintf(taken, sizeof taken, "%s=%lld", lengths[i].samples, tokens / sequence);
+        snprintf(why, sizeof why, "%s %lld is %s of %lld tokens%s", word[0], tokens, taken, sequence,
+                 tokens % sequence ? ", rounded down" : "");
+        import_remark(m, o, from, why);
+        import_take(m, o, from, 1, takes);
+        return true;
+    }
+    return false;
+}
+
+/* ---- experts of DeepSpeed ---- */
+
+/* Its forks give --num-experts as a list, a number for each layer or one for all; 1 is a dense model there.
+ */
+static bool is_dense(const TextList *words)
+{
+    for (int i = 0; i + 1 < words->count; i++)
+        for (int at = i + 1;
+             !strcmp(words->text[i], "--num-experts") && at < words->count && !begins(words->text[at], "--");
+             at++)
+            if (strcmp(words->text[at], "1") != 0) return false;
+    return true;
+}
+
+static const char *const ITS_EXPERTS[] = {
+    "--topk",
+    "--moe-loss-coeff",
+    "--moe-train-capacity-factor",
+    "--moe-eval-capacity-factor",
+    "--moe-min-capacity",
+    "--moe-expert-parallel-size",
+    "--expert-interval",
+    "--disable-moe-token-dropping",
+    "--disable-moe-top2-2nd-expert-sampling",
+    "--mlp-type",
+    "--create-moe-param-group",
+    "--use-tutel",
+    "--enable-expert-tensor-parallelism",
+    "--num-experts",
+};
+
+static bool take_experts(Import *m, Options *o, const TextList *words, const char *from, int count,
+                         char **word)
+{
+    char why[IMPORT_LINE];
+    bool its = false;
+    for (size_t i = 0; i < sizeof ITS_EXPERTS / sizeof ITS_EXPERTS[0]; i++)
+        its |= !strcmp(word[0], ITS_EXPERTS[i]);
+    if (!its) return false;
+    if (is_dense(words)) {
+        snprintf(why, sizeof why,
+                 "%s of Megatron-DeepSpeed is ignored: there is one expert, which is a dense model", word[0]);
+        import_remark(m, o, from, why);
+        return true;
+    }
+    bool several = !strcmp(word[0], "--num-experts") && count > 2;
+    if (several)
+        import_refuse(m, o, from,
+                      "--num-experts has another number for each layer: all layers with experts have as "
+                      "many; give one number, and "
+                      "--moe-layer-freq a list with a 1 for each layer that has them");
+    return several;
+}
+
+/* ---- options of one of Argonne's optimizers ---- */
+
+static const struct {
+    const char *begins, *optimizer;
+} its_optimizers[] = {
+    {"--dshampooadamw-", "dshampooadamw"}, {"--sophiag-", "sophiag"},   {"--muonadamw-", "muon"},
+    {"--muonclip-", "muonclip"},           {"--ademamix-", "ademamix"},
+};
+
+/* They are read with that optimizer alone; here some share a name with another one's. */
+static bool take_optimizers(Import *m, Options *o, const TextList *words, const char *from, char **word)
+{
+    const char *given = given_value(words, "--optimizer"), *optimizer = given ? given : "adam";
+    char        why[IMPORT_LINE];
+    for (size_t i = 0; i < sizeof its_optimizers / sizeof its_optimizers[0]; i++) {
+        if (!begins(word[0], its_optimizers[i].begins) || begins(optimizer, its_optimizers[i].optimizer))
+            continue;
+        snprintf(why, sizeof why, "%.100s is ignored: it is of --optimizer %s, not of %.60s", word[0],
+                 its_optimizers[i].optimizer, optimizer);
+        import_remark(m, o, from, why);
+        return true;
+    }
+    return false;
+}
+
+/* ---- gated activations of BigScience ---- */
+
+/* Its width stays 4 x hidden size, where --swiglu has two thirds of it; its GELU is by erf. */
+static bool take_gate(Import *m, Options *o, const TextList *words, const char *from, char **word)
+{
+    char swiglu[] = "--swiglu", geglu[] = "--geglu", erf[] = "--gelu-approximate=none", width[64],
+         why[IMPORT_LINE];
+    char       *takes[3];
+    int         count  = 0;
+    const char *hidden = given_value(words, "--hidden-size");
+    if (strcmp(word[0], "--glu-activation")) return false;
+    if (!strcmp(word[1], "swiglu")) takes[count++] = swiglu;
+    else if (!strcmp(word[1], "geglu")) takes[count++] = geglu, takes[count++] = erf;
+    else {
+        snprintf(why, sizeof why, "--glu-activation %.60s is not built; give swiglu or geglu", word[1]);
+        import_refuse(m, o, from, why);
+        return true;
+    }
+    if (!given_value(words, "--ffn-hidden-size") && hidden) {
+        snprintf(width, sizeof width, "--ffn-hidden-size=%lld", 4 * strtoll(hidden, NULL, 10));
+        snprintf(why, sizeof why, "--glu-activation %s is %s of width 4 x --hidden-size: %s", word[1],
+                 takes[0], width);
+        import_remark(m, o, from, why);
+        takes[count++] = width;
+    }
+    import_take(m, o, from, count, takes);
+    return true;
+}
+
+/* ---- profiles ---- */
+
+/* A flag there; in Microsoft's fork the kind of profiler. */
+static bool take_profile(Import *m, Options *o, const char *from, int count, char **word)
+{
+    char        file[] = "profile.json", *profile[] = {word[0], file};
+    const char *kind = count == 2 ? word[1] : "pt";
+    if (strcmp(word[0], "--profile") || count > 2) return false;
+    if (!strcmp(kind, "none")) {
+        import_remark(m, o, from, "--profile none is ignored: it is the default");
+        return true;
+    }
+    if (strcmp(kind, "pt") && strcmp(kind, "pt-full")) return false;
+    import_remark(m, o, from, "--profile of Megatron-LM has no file; here it writes profile.json");
+    import_take(m, o, from, 2, profile);
+    return true;
+}
+
+/* ---- more words than an option has here ---- */
+
+static const OptionRow *row_of(const Options *o, const char *word, int *option)
+{
+    char name[128];
+    snprintf(name, sizeof name, "%.*s", (int)strcspn(word + 2, "="), word + 2);
+    *option            = option_find(name, o->command);
+    const Dialect *row = *option < 0 ? dialect_find(dialects_understood(o->command), name, NULL) : NULL;
+    if (row && (row->verb == VERB_ALIAS || row->verb == VERB_OPTIONAL || row->verb == VERB_WITH))
+        *option = row->option;
+    return *option < 0 ? NULL : &option_rows[*option];
+}
+
+static bool refuse_several(Import *m, Options *o, const char *from, int count, char **word)
+{
+    char             why[IMPORT_LINE];
+    int              option;
+    const OptionRow *row = row_of(o, word[0], &option);
+    if (!row || row->kind == KIND_LIST || row->kind == KIND_FLAG || count <= 2) return false;
+    snprintf(why, sizeof why, "%s %.60s %.60s: %s has one value here; give one", word[0], word[1], word[2],
+             word[0]);
+    import_refuse(m, o, from, why);
+    return true;
+}
+
+/* ---- placeholders ---- */
+
+/* <Specify path> in the place of a value; without quotes bash makes several words of it. */
+static bool refuse_placeholder(Import *m, Options *o, const char *from, int count, char **word)
+{
+    char        text[256] = "", why[IMPORT_LINE];
+    size_t      used      = 0;
+    const char *equals = strchr(word[0], '='), *value = equals ? equals + 1 : count > 1 ? word[1] : "";
+    if (*value != '<') return false;
+    for (int i = equals ? 0 : 1; i < count && used < sizeof text; i++)
+        used +=
+            (size_t)snprintf(text + used, sizeof text - used, "%s%s", used ? " " : "", i ? word[i] : value);
+    if (!strchr(text, '>')) return false;
+    snprintf(why, sizeof why, "%.*s %s: that is a placeholder; put the value in its place",
+             (int)strcspn(word[0], "="), word[0], text);
+    import_refuse(m, o, from, why);
+    return true;
+}
+
+/* A name that only looks like a value is taken, as there, with a remark. */
+static void name_placeholders(Import *m, Options *o, const char *from, int count, char **word)
+{
+    static const char *const signs[] = {"/path/to", "path/to/", "PATH_TO",   "YOUR_",    "your_", "your-",
+                                        "CHANGE_ME", "CHANGEME", "<"};
+    char                     why[IMPORT_LINE];
+    for (int i = 1; i < count; i++)
+        for (size_t k = 0; k < sizeof signs / sizeof signs[0]; k++) {
+            if (!strstr(word[i], signs[k])) continue;
+            snprintf(why, sizeof why, "%s %.200s looks like a placeholder: put the value in its place",
+                     word[0], word[i]);
+            import_remark(m, o, from, why);
+            break;
+        }
+}
+
+void placeholders_of_script(Import *m, Options *o, const char *path, const char *text)
+{
+    char from[1100], why[IMPORT_LINE];
+    int  line = 1;
+    for (const char *at = text; *at; at += strcspn(at, "\n"), at += *at == '\n', line++) {
+        const char *c = at + strspn(at, " \t");
+        if (begins(c, "export ")) c += strlen("export ");
+        size_t name  = strspn(c, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_0123456789");
+        size_t inner = begins(c + name, "=<") ? strcspn(c + name + 2, "<>\n") : 0;
+        if (!name || !inner || c[name + 2 + inner] != '>') continue;
+        snprintf(from, sizeof from, "%s:%d", path, line);
+        snprintf(why, sizeof why, "%.*s is a placeholder: put the value in its place",
+                 (int)(name + inner + 3 < 300 ? name + inner + 3 : 300), c);
+        import_remark(m, o, from, why);
+    }
+}
+
+bool beside_take(Import *m, Options *o, const TextList *words, const char *from, int count, char **word)
+{
+    const char *kind = given_value(words, "--tokenizer-type");
+    char        why[IMPORT_LINE];
+    bool        other = kind && strcmp(kind, "TikTokenizer") != 0;
+    if (other && count == 2 && !strcmp(word[0], "--tiktoken-pattern")) {
+        snprintf(why, sizeof why, "--tiktoken-pattern of Megatron-LM is ignored: %.100s does not read it",
+                 kind);
+        import_remark(m, o, from, why);
+        return true;
+    }
+    if (refuse_placeholder(m, o, from, count, word)) return true;
+    name_placeholders(m, o, from, count, word);
+    return take_experts(m, o, words, from, count, word) || take_optimizers(m, o, words, from, word) ||
+           take_profile(m, o, from, count, word) || (count == 2 && take_tokens(m, o, words, from, word)) ||
+           (count == 2 && take_gate(m, o, words, from, word)) || refuse_several(m, o, from, count, word);
+}
+
+/* ---- numbers ---- */
+
+/* out has room for text. false: no number that only Python reads. */
+static bool python_number(char *out, const char *text)
+{
+    const char *end   = text + strlen(text);
+    bool        other = false;
+    while (isspace((unsigned char)*text)) text++, other = true;
+    while (end > text && isspace((unsigned char)end[-1])) end--, other = true;
+    for (const char *c = text; c < end; c++) {
+        bool between = *c == '_' && c > text && isdigit((unsigned char)c[-1]) && isdigit((unsigned char)c[1]);
+        if (!between && !isdigit((unsigned char)*c) && !strchr("+-.eE", *c)) return false;
+        if (between) other = true;
+        else *out++ = *c;
+    }
+    *out = 0;
+    return other;
+}
+
+void python_numbers(Options *o, int count, char **word)
+{
+    int              option;
+    const OptionRow *row    = word[0][0] == '-' ? row_of(o, word[0], &option) : NULL;
+    bool             list   = row && (option == OPTION_rampup_batch || option == OPTION_left_out);
+    bool             tokens = !row && (strstr(word[0], "-tokens") || strstr(word[0], "-samples"));
+    if (!tokens && !list && (!row || (row->kind != KIND_INT && row->kind != KIND_REAL))) return;
+    for (int i = 0; i < count; i++) {
+        const char *value = i ? word[i] : strchr(word[0], '=');
+        char       *plain = value ? malloc(strlen(word[i]) + 1) : NULL;
+        size_t      name  = i || !value ? 0 : (size_t)(value + 1 - word[0]);
+        if (!plain) continue;
+        memcpy(plain, word[i], name);
+        if (python_number(plain + name, word[i] + name)) word[i] = (char *)(uintptr_t)options_hold(o, plain);
+        free(plain);
+    }
+}
+
+/* ---- defaults ---- */
+
+static void write_default(Import *m, Options *o, const char *from, const char *word, const char *why)
+{
+    char text[128], line[IMPORT_LINE], *words[] = {text};
+    snprintf(text, sizeof text, "%s", word);
+    snprintf(line, sizeof line, "%s: %s is written", why, word);
+    import_remark(m, o, from, line);
+    import_take(m, o, from, 1, words);
+}
+
+void beside_defaults(Import *m, Options *o, const char *from)
+{
+    if (o->experts > 0 && o->balance_coefficient > 0 && !options_said(o, OPTION_balancing))
+        write_default(m, o, from, "--moe-router-load-balancing-type=aux_loss",
+                      "Megatron-LM balances experts within a micro-batch where nothing else is given");
+}
+
+/* ---- what has to be given ---- */
+
+/* Sizes that a checkpoint has, and those that it has not. */
+static const OptionIndex required[] = {OPTION_layers,    OPTION_hidden,      OPTION_heads, OPTION_sequence,
+                                       OPTION_positions, OPTION_micro_batch, OPTION_lr};
+enum { REQUIRED = sizeof required / sizeof required[0], STORED = 5 };
+
+/* --no-position-embedding, which demands that positions are not learned. */
+static bool has_no_positions(const Options *o)
+{
+    for (int i = 0; i < o->demands; i++)
+        if (o->demand[i].option == OPTION_position) return true;
+    return false;
+}
+
+/* The table of positions is read only by models with learned ones. */
+static bool is_missing(const Options *o, int i)
+{
+    bool table = o->position.value == CHOICE_position_learned_absolute && !has_no_positions(o);
+    return !options_said(o, required[i]) && (required[i] != OPTION_positions || table);
+}
+
+/* "--num-layers, --lr" of those from first to end that are not given; their number. */
+static int list_missing(char *out, size_t size, const Options *o, int first, int end)
+{
+    int    count = 0;
+    size_t used  = 0;
+    for (int i = first; i < end && used < size; i++)
+        if (is_missing(o, i))
+            used += (size_t)snprintf(out + used, size - used, "%s--%s", count++ ? ", " : "",
+                                     option_rows[required[i]].name);
+    return count;
+}
+
+void required_check(Import *m, Options *o, const char *from)
+{
+    char names[256], why[IMPORT_LINE];
+    int  first = 0, count;
+    if (o->use_checkpoint_args && list_missing(names, sizeof names, o, 0, STORED)) {
+        snprintf(why, sizeof why, "%s: from the checkpoint of --load, as --use-checkpoint-args says", names);
+        import_remark(m, o, from, why);
+    }
+    if (o->use_checkpoint_args) first = STORED;
+    count = list_missing(names, sizeof names, o, first, REQUIRED);
+    if (!count) return;
+    snprintf(why, sizeof why,
+             "%s %s not given, and the original does not train without %s; give %s in the script, or behind "
+             "it here",
+             names, count == 1 ? "is" : "are", count == 1 ? "it" : "them", count == 1 ? "it" : "them");
+    import_refuse(m, o, from, why);
+}
