@@ -6,22 +6,23 @@
 #include <stdio.h>
 #include <string.h>
 
-static bool add(char *out, size_t size, const char *between, const char *format, va_list arguments)
+/* part: what does not fit whole is cut, not left out. */
+static bool add(char *out, size_t size, bool part, const char *between, const char *format, va_list arguments)
 {
-    size_t used = strnlen(out, size);
-    if (used == size) return false;
-    int before = snprintf(out + used, size - used, "%s", between);
-    if (before < 0 || (size_t)before >= size - used) return false;
-    used += (size_t)before;
-    int bytes = vsnprintf(out + used, size - used, format, arguments);
-    return bytes >= 0 && (size_t)bytes < size - used;
+    size_t used = strnlen(out, size), before = strlen(between);
+    if (used + before >= size) return false;
+    memcpy(out + used, between, before + 1);
+    int  bytes = vsnprintf(out + used + before, size - used - before, format, arguments);
+    bool whole = bytes >= 0 && (size_t)bytes < size - used - before;
+    if (!whole && !part) out[used] = 0;
+    return whole;
 }
 
 bool message_add(char *out, size_t size, const char *format, ...)
 {
     va_list arguments;
     va_start(arguments, format);
-    bool whole = add(out, size, "", format, arguments);
+    bool whole = add(out, size, true, "", format, arguments);
     va_end(arguments);
     return whole;
 }
@@ -30,7 +31,7 @@ bool message_item(char *out, size_t size, const char *between, const char *forma
 {
     va_list arguments;
     va_start(arguments, format);
-    bool whole = add(out, size, size && *out ? between : "", format, arguments);
+    bool whole = add(out, size, false, size && *out ? between : "", format, arguments);
     va_end(arguments);
     return whole;
 }
@@ -39,14 +40,14 @@ bool message_choice(char *out, size_t size, int at, int count, const char *forma
 {
     va_list arguments;
     va_start(arguments, format);
-    bool whole = add(out, size, at == 0 ? "" : at + 1 < count ? ", " : " or ", format, arguments);
+    bool whole = add(out, size, false, at == 0 ? "" : at + 1 < count ? ", " : " or ", format, arguments);
     va_end(arguments);
     return whole;
 }
 
 const char *message_shape(char *out, size_t size, const int64_t *dim, int dims)
 {
-    snprintf(out, size, "[");
+    message_add(out, size, "[");
     for (int d = 0; d < dims; d++) message_add(out, size, "%s%" PRId64, d ? ", " : "", dim[d]);
     message_add(out, size, "]");
     return out;

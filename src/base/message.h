@@ -1,17 +1,18 @@
 #ifndef BASE_MESSAGE_H
 #define BASE_MESSAGE_H
 /* Texts that are put together in an array of fixed size, as for a message: `out` holds `size` bytes and a
- * text that ends with NUL. What does not fit is cut. */
+ * text that ends with NUL. All functions append. */
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-/* Appends. False: it did not fit whole. */
+/* What does not fit is cut; then false. */
 bool message_add (char *out, size_t size, const char *format, ...) __attribute__((format(printf, 3, 4)));
-/* Appends an item of a list: `between`, usually ", ", which the first item lacks, and then the item. */
+/* An item of a list: `between`, usually ", ", which the first item lacks, and then the item. One that does
+ * not fit whole is left out; then false. */
 bool message_item(char *out, size_t size, const char *between, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
-/* Appends item `at` of a list of `count`: "a, b or c". */
+/* The same: item `at` of a list of `count`, "a, b or c". */
 bool message_choice(char *out, size_t size, int at, int count, const char *format, ...)
     __attribute__((format(printf, 5, 6)));
 /* The sizes of a tensor: "[2, 3]". Returns out. */

@@ -2,6 +2,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include "base/array.h"
 #include "base/file.h"
 
 Status metrics_reader_open(MetricsReader *r, const char *path, const char *const *key, int keys)
@@ -20,11 +21,7 @@ void metrics_reader_close(MetricsReader *r)
 
 static void line_put(MetricsReader *r, int c)
 {
-    if (r->bytes + 1 >= r->room) {
-        r->room = r->room ? 2 * r->room : 4096;
-        r->line = realloc(r->line, r->room);
-        CHECK(r->line, "no memory for a line of %zu bytes", r->room);
-    }
+    ARRAY_RESERVE_OR_STOP(r->line, r->room, r->bytes + 2);
     r->line[r->bytes++] = (char)c;
     r->line[r->bytes] = '\0';
 }

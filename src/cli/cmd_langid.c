@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include "base/buffer.h"
 #include "base/team.h"
 #include "cli/command.h"
 #include "cli/setup/parse.h"
@@ -15,13 +16,12 @@
 #include "corpus/read/stream.h"
 #include "text/fasttext/langid.h"
 
-/* Bytes of a block, bytes of the longest line, pieces of a block, and characters of a printed probability.
+/* Bytes of a block, bytes of the longest line, and pieces of a block.
  * There are more pieces than threads, so that pieces of short lines, which take longer, balance out. */
-enum { BLOCK_USUAL = 4 << 20, LINE_MOST = 256 << 20, PIECES = 64, PROBABILITY_MOST = 24 };
+enum { BLOCK_USUAL = 4 << 20, LINE_MOST = 256 << 20, PIECES = 64 };
 
-typedef struct { char *data; size_t bytes, capacity; } ByteBuffer;      /* owns data */
 /* text: into the job's block; out: the labels of its lines; no_memory: out is incomplete */
-typedef struct { const char *text; int64_t bytes; ByteBuffer out; bool no_memory; } LangidChunk;
+typedef struct { const char *text; int64_t bytes; Buffer out; bool no_memory; } LangidChunk;
 typedef struct {
     const Options  *options;
     Langid         *langid;
@@ -30,37 +30,19 @@ typedef struct {
     int             spaces;
     pthread_mutex_t lock;                       /* of the two above */
     int             top;                        /* labels printed for a line */
-    ByteBuffer      block;
+    Buffer          block;
     LangidChunk     piece[PIECES];
 } LangidJob;
 
 /* ---- lines of a piece ---- */
 
-static bool text_reserve(ByteBuffer *t, size_t more)
-{
-    if (t->bytes + more <= t->capacity) return true;
-    size_t capacity = 2 * (t->bytes + more);
-    char  *grown    = realloc(t->data, capacity);
-    if (!grown) return false;
-    t->data     = grown;
-    t->capacity = capacity;
-    return true;
-}
-
-static bool guesses_print(const Langid *langid, ByteBuffer *out, const LangidGuess *guess, int count)
+static Status guesses_print(const Langid *langid, Buffer *out, const LangidGuess *guess, int count)
 {
     for (int i = 0; i < count; i++) {
-        const char *label = langid_label(langid, guess[i].label);
-        size_t bytes = strlen(label);
-        if (!text_reserve(out, bytes + PROBABILITY_MOST)) return false;
-        memcpy(out->data + out->bytes, label, bytes);
-        out->bytes += bytes;
-        out->bytes += (size_t)snprintf(out->data + out->bytes, PROBABILITY_MOST, " %g%s",
-                                       (double)guess[i].probability, i < count - 1 ? " " : "");
+        TRY(buffer_add_text(out, langid_label(langid, guess[i].label)));
+        TRY(buffer_format(out, " %g%s", (double)guess[i].probability, i < count - 1 ? " " : ""));
     }
-    if (!text_reserve(out, 1)) return false;
-    out->data[out->bytes++] = '\n';
-    return true;
+    return buffer_add(out, "\n", 1);
 }
 
 static void piece_guess(const LangidJob *job, LangidSpace *space, LangidGuess *guess, LangidChunk *piece)
@@ -71,7 +53,7 @@ static void piece_guess(const LangidJob *job, LangidSpace *space, LangidGuess *g
         const char *line = piece->text + at, *end = memchr(line, '\n', (size_t)(piece->bytes - at));
         int64_t bytes = end ? end - line : piece->bytes - at;
         int     count = langid_guess(job->langid, space, line, bytes, guess, job->top);
-        piece->no_memory = !guesses_print(job->langid, &piece->out, guess, count);
+        piece->no_memory = guesses_print(job->langid, &piece->out, guess, count) != OK;
         at += bytes + 1;
     }
 }
@@ -114,9 +96,9 @@ static void block_cut(LangidJob *job, size_t bytes)
     size_t at = 0;
     for (size_t i = 0; i < PIECES; i++) {
         size_t to = bytes * (i + 1) / PIECES;
-        const char *end = to < bytes && to > at ? memchr(job->block.data + to, '\n', bytes - to) : NULL;
-        to = to <= at ? at : end ? (size_t)(end - job->block.data) + 1 : bytes;
-        job->piece[i].text  = job->block.data + at;
+        const char *end = to < bytes && to > at ? memchr(job->block.text + to, '\n', bytes - to) : NULL;
+        to = to <= at ? at : end ? (size_t)(end - job->block.text) + 1 : bytes;
+        job->piece[i].text  = job->block.text + at;
         job->piece[i].bytes = (int64_t)(to - at);
         at = to;
     }
@@ -130,7 +112,8 @@ static Status block_print(LangidJob *job, size_t bytes)
         const LangidChunk *piece = &job->piece[i];
         if (piece->no_memory)
             return fail(NO_MEMORY, "no memory for the labels of %" PRId64 " bytes", piece->bytes);
-        if (piece->out.bytes && fwrite(piece->out.data, 1, piece->out.bytes, stdout) != piece->out.bytes)
+        size_t printed = (size_t)piece->out.bytes;
+        if (printed && fwrite(piece->out.text, 1, printed, stdout) != printed)
             return fail(IO_FAILED, "standard output cannot be written: %s", strerror(errno));
     }
     return OK;
@@ -140,20 +123,19 @@ static Status block_print(LangidJob *job, size_t bytes)
  * follows them stays for the next block. A line longer than the block makes the block grow. */
 static Status block_read(LangidJob *job, Stream *stream, const char *name, size_t *whole, bool *ended)
 {
-    ByteBuffer *b = &job->block;
+    Buffer *b = &job->block;
     size_t got, wanted;
     *whole = 0;
     do {
         if (b->bytes > LINE_MOST)
             return fail(BAD_FILE, "%s: a line of more than %d bytes; cut it", name, LINE_MOST);
-        if (b->bytes == b->capacity && !text_reserve(b, b->capacity ? 1 : BLOCK_USUAL / 2))
-            return fail(NO_MEMORY, "%s: no memory for a line of %zu bytes", name, b->bytes);
-        wanted = b->capacity - b->bytes;
-        TRY(stream_read(stream, b->data + b->bytes, wanted, &got));
-        const char *end = got ? memrchr(b->data + b->bytes, '\n', got) : NULL;
-        b->bytes += got;
+        TRY(buffer_reserve(b, b->capacity ? 1 : BLOCK_USUAL));
+        wanted = (size_t)(b->capacity - b->bytes);
+        TRY(stream_read(stream, b->text + b->bytes, wanted, &got));
+        const char *end = got ? memrchr(b->text + b->bytes, '\n', got) : NULL;
+        b->bytes += (int64_t)got;
         *ended = got < wanted;
-        *whole = *ended ? b->bytes : end ? (size_t)(end - b->data) + 1 : 0;
+        *whole = *ended ? (size_t)b->bytes : end ? (size_t)(end - b->text) + 1 : 0;
     } while (*whole == 0 && !*ended);
     return OK;
 }
@@ -165,8 +147,8 @@ static Status stream_guess(LangidJob *job, Stream *stream, const char *name)
     for (bool ended = false; !ended; ) {
         TRY(block_read(job, stream, name, &whole, &ended));
         TRY(block_print(job, whole));
-        job->block.bytes -= whole;
-        memmove(job->block.data, job->block.data + whole, job->block.bytes);
+        job->block.bytes -= (int64_t)whole;
+        memmove(job->block.text, job->block.text + whole, (size_t)job->block.bytes);
     }
     return OK;
 }
@@ -199,9 +181,9 @@ static Status job_open(LangidJob *job)
 static void job_close(LangidJob *job)
 {
     for (int i = 0; i < job->spaces; i++) langid_space_close(job->space[i]);
-    for (int i = 0; i < PIECES; i++) free(job->piece[i].out.data);
+    for (int i = 0; i < PIECES; i++) buffer_free(&job->piece[i].out);
     free(job->space);
-    free(job->block.data);
+    buffer_free(&job->block);
     team_close(job->team);
     langid_close(job->langid);
 }

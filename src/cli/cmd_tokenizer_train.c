@@ -4,6 +4,8 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include "base/array.h"
+#include "base/buffer.h"
 #include "base/file.h"
 #include "base/log.h"
 #include "base/seam.h"
@@ -22,8 +24,7 @@ typedef struct {
     const Options *options;
     Team          *team;
     BpeTrain      *train;
-    char          *batch;                        /* owned; the text of its documents, without gaps */
-    int64_t        bytes, capacity;              /* of the batch */
+    Buffer         batch;                        /* the text of its documents, without gaps */
     TextPiece     *document;                     /* owned; [documents] of the batch */
     int64_t        documents, documents_capacity;
     int64_t        all, read;                    /* documents and bytes of the whole input so far */
@@ -34,44 +35,25 @@ static double seconds_since(int64_t then) { return (double)(seam.clock() - then)
 
 static void batch_feed(Learn *l)
 {
-    const char *at = l->batch;
+    const char *at = l->batch.text;
     /* The texts get their addresses only now, because the batch may have moved whenever it grew. */
     for (int64_t i = 0; i < l->documents; at += l->document[i++].bytes) l->document[i].text = at;
     bpe_train_feed(l->train, l->document, l->documents);
-    l->bytes = l->documents = 0;
+    l->batch.bytes = l->documents = 0;
     if (seconds_since(l->last_report) < (log_terminal() ? 0.2 : 10)) return;
     l->last_report = seam.clock();
     char read[24];
     log_progress("tokenizer train: %s read", log_bytes(read, (double)l->read));
 }
 
-static Status batch_reserve(Learn *l, int64_t bytes)
-{
-    if (l->bytes + bytes > l->capacity) {
-        char *grown = realloc(l->batch, (size_t)(l->bytes + bytes + BATCH_BYTES));
-        if (!grown) return fail(NO_MEMORY, "no memory for a document of %" PRId64 " bytes", bytes);
-        l->batch    = grown;
-        l->capacity = l->bytes + bytes + BATCH_BYTES;
-    }
-    if (l->documents == l->documents_capacity) {
-        int64_t    capacity = l->documents_capacity ? 2 * l->documents_capacity : 1024;
-        TextPiece *grown    = realloc(l->document, (size_t)capacity * sizeof *grown);
-        if (!grown) return fail(NO_MEMORY, "no memory for %" PRId64 " documents", capacity);
-        l->document = grown;
-        l->documents_capacity = capacity;
-    }
-    return OK;
-}
-
 static Status document_add(Learn *l, Document d)
 {
-    TRY(batch_reserve(l, d.bytes));
-    memcpy(l->batch + l->bytes, d.text, (size_t)d.bytes);
+    TRY(ARRAY_RESERVE(l->document, l->documents_capacity, l->documents + 1));
+    TRY(buffer_add(&l->batch, d.text, d.bytes));
     l->document[l->documents++].bytes = d.bytes;
-    l->bytes += d.bytes;
     l->read  += d.bytes;
     l->all++;
-    if (l->bytes >= BATCH_BYTES) batch_feed(l);
+    if (l->batch.bytes >= BATCH_BYTES) batch_feed(l);
     return OK;
 }
 
@@ -147,7 +129,7 @@ static Status options_run(const Options *o)
     log_progress_end();
     bpe_train_close(l.train);
     team_close(l.team);
-    free(l.batch);
+    buffer_free(&l.batch);
     free(l.document);
     return status;
 }

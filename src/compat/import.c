@@ -60,6 +60,15 @@ void import_take_name(Import *m, Options *o, const char *from, const Dialect *ro
     take_ends(m, o, from, &notes, status);
 }
 
+void import_default(Import *m, Options *o, const char *from, const char *word, const char *why)
+{
+    char text[128], line[IMPORT_LINE], *words[] = { text };
+    snprintf(text, sizeof text, "%s", word);
+    snprintf(line, sizeof line, "%s: %s is written", why, word);
+    import_remark(m, o, from, line);
+    import_take(m, o, from, 1, words);
+}
+
 void import_gelu(Import *m, Options *o, const char *from)
 {
     char word[] = "--gelu-approximate=none", *words[] = { word };

@@ -35,6 +35,8 @@ void import_refuse(Import *m, Options *o, const char *from, const char *why); /*
 /* One option with its values, as words of a command line. What is ignored makes a remark instead of a line in
  * the log. */
 void import_take(Import *m, Options *o, const char *from, int count, char **words);
+/* A default of the other program that is not jotun's, "--lr=0.1", with a remark that says why. */
+void import_default(Import *m, Options *o, const char *from, const char *word, const char *why);
 /* One name of a file's own dialect with its value, by the name as it is written there. */
 void import_take_name(Import *m, Options *o, const char *from, const Dialect *row, const char *name,
                       const char *value);

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include "base/array.h"
 #include "base/random.h"
 #include "data/blend.h"
 #include "data/mt19937.h"
@@ -101,7 +102,7 @@ static Status level_one(Blend *b, BlendSizes *sizes, const BlendSpec *list, cons
  * member[which[j]]; the samples are used in the order of `shuffle`. */
 typedef struct {
     const char *name;
-    int         count, *member;                /* [count] indices of data sets in the list */
+    int         count, room, *member;          /* [count] indices of data sets in the list */
     NpyArray    which, sample, shuffle;        /* [samples] */
     int64_t     samples;
 } Corpus;
@@ -127,9 +128,7 @@ static Status corpora_sort(Corpora *all, const BlendSpec *list, const BlendSizes
     all->corpus = calloc((size_t)list->count, sizeof *all->corpus);
     for (int i = 0; all->corpus && i < list->count; i++) {
         Corpus *c = corpus_named(all, list->part[i].corpus);
-        int *grown = realloc(c->member, (size_t)(c->count + 1) * sizeof *grown);
-        if (!grown) return fail(NO_MEMORY, "no memory for %d data sets", list->count);
-        c->member = grown;
+        TRY(ARRAY_RESERVE(c->member, c->room, c->count + 1));
         c->member[c->count++] = i;
         c->samples += sizes->asked[i];
     }

@@ -3,6 +3,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include "base/array.h"
 #include "base/file.h"
 #include "data/blend_spec.h"
 
@@ -53,10 +54,8 @@ static Status part_add(BlendSpec *list, const char *prefix, const char *corpus, 
     if (list->count == PARTS_MAX)
         return fail(BAD_OPTION, "more than %d data sets; join some of them with `jotun data merge`",
                     PARTS_MAX);
-    BlendPart *grown = realloc(list->part, (size_t)(list->count + 1) * sizeof *grown);
-    if (!grown) return fail(NO_MEMORY, "no memory for %d data sets", list->count + 1);
-    list->part = grown;
-    BlendPart *part = &grown[list->count++];
+    TRY(ARRAY_RESERVE(list->part, list->room, list->count + 1));
+    BlendPart *part = &list->part[list->count++];
     *part = (BlendPart){ .prefix = strdup(prefix), .corpus = corpus ? strdup(corpus) : NULL,
                          .weight = weight };
     if (part->prefix && (part->corpus || !corpus)) return OK;

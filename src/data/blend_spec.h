@@ -7,7 +7,7 @@
 /* Owned; corpus NULL: in no corpus. */
 typedef struct { char *prefix, *corpus; double weight; } BlendPart;
 /* weighted: the weights are as given; else 1. */
-typedef struct { BlendPart *part; int count; bool weighted; } BlendSpec;
+typedef struct { BlendPart *part; int count, room; bool weighted; } BlendSpec;
 
 /* Megatron's rule: an even number of words with numbers at the even positions is W P W P ..., else all are
  * prefixes. BAD_OPTION if some weights are numbers and others are not. */

@@ -11,7 +11,7 @@
 /* Double buffering: one is copied while the other is filled. */
 enum { BUFFERS = 2 };
 
-typedef struct { Batch batch; Status status; char message[FAIL_BYTES]; } PrefetchBuffer;
+typedef struct { Batch batch; Failure failure; } PrefetchBuffer;
 /* first: of the step; i: index in its order */
 typedef struct { int64_t first; int i; const StepOrder *order; } BatchPosition;
 
@@ -51,9 +51,9 @@ static bool buffer_fill(void *context, int slot, int64_t *weight)
     Prefetch       *p = context;
     PrefetchBuffer *b = &p->buffer[slot];
     (void)weight;
-    b->status = loader_fill(p->setup.loader, &b->batch, p->fill.first, p->fill.order->micro[p->fill.i],
-                            p->setup.vocabulary);
-    if (b->status != OK) snprintf(b->message, sizeof b->message, "%s", fail_text());
+    b->failure.status = OK;
+    failure_keep(&b->failure, loader_fill(p->setup.loader, &b->batch, p->fill.first,
+                                          p->fill.order->micro[p->fill.i], p->setup.vocabulary));
     p->fill = position_next(p, p->fill);
     return true;
 }
@@ -107,7 +107,7 @@ Status prefetch_take(Prefetch *p, Queue *q, Batch *batch, int64_t first, int i)
         ordered_pipeline_resume(p->pipeline);
     }
     const PrefetchBuffer *b = &p->buffer[ordered_pipeline_next(p->pipeline)];
-    Status status = b->status == OK ? OK : fail(b->status, "%s", b->message);
+    Status status = failure_report(&b->failure);
     if (status == OK) batch_copy(q, batch, &b->batch);
     ordered_pipeline_release(p->pipeline);
     p->take = position_next(p, p->take);

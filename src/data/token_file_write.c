@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+#include "base/buffer.h"
 #include "base/seam.h"
 #include "data/token_file.h"
 
@@ -17,12 +18,10 @@ enum { BUFFER = 1 << 20, SLICE = 4096, NARROW_BELOW = 65500, CODE_INT32 = 4, COD
 
 /* A file written through a buffer of BUFFER bytes. at: bytes already written; fd -1: not open. */
 typedef struct { int fd; char path[1024]; int64_t at; size_t used; uint8_t *buffer; } BufferedFile;
-typedef struct { uint8_t *data; size_t used, capacity; } ByteArray;        /* grows by doubling */
-
 struct TokenFileWriter {
     char         bin[1000], idx[1000];         /* final paths */
     BufferedFile out;                          /* .bin.part, at the end .idx.part */
-    ByteArray    length, document;             /* i32 tokens of each sequence; i64 document entries */
+    Buffer       length, document;             /* i32 tokens of each sequence; i64 document entries */
     int64_t      vocabulary, sequences, documents;
     int          width;                        /* bytes of a token */
     bool         fairseq;                      /* an index without documents */
@@ -69,28 +68,19 @@ static Status buffered_close(BufferedFile *out)
 
 /* ---- the writer ---- */
 
-static Status bytes_put(ByteArray *bytes, const void *data, size_t count)
+static Status index_add(Buffer *index, const void *entry, int64_t bytes)
 {
-    if (bytes->used + count > bytes->capacity) {
-        size_t   capacity = bytes->capacity ? 2 * bytes->capacity : 4096;
-        uint8_t *grown    = realloc(bytes->data, capacity);
-        if (!grown)
-            return fail(NO_MEMORY,
-                        "%zu bytes of the index do not fit into memory; prepare the text in parts", capacity);
-        bytes->data     = grown;
-        bytes->capacity = capacity;
-    }
-    memcpy(bytes->data + bytes->used, data, count);
-    bytes->used += count;
-    return OK;
+    if (buffer_add(index, entry, bytes) == OK) return OK;
+    return fail(NO_MEMORY, "%lld bytes of the index do not fit into memory; prepare the text in parts",
+                (long long)(index->bytes + bytes));
 }
 
 static void writer_free(TokenFileWriter *w)
 {
     if (w->lock >= 0) seam.close(w->lock);
     free(w->out.buffer);
-    free(w->length.data);
-    free(w->document.data);
+    buffer_free(&w->length);
+    buffer_free(&w->document);
     free(w);
 }
 
@@ -122,7 +112,7 @@ Status token_file_create(TokenFileWriter **writer, const char *prefix, int64_t v
     w->width      = vocabulary < NARROW_BELOW ? 2 : 4;
     w->out.fd     = w->lock = -1;
     Status status = parts_open(w);
-    if (status == OK) status = bytes_put(&w->document, &(int64_t){ 0 }, 8);
+    if (status == OK) status = index_add(&w->document, &(int64_t){ 0 }, 8);
     if (status == OK) *writer = w;
     else              token_file_discard(w);
     return status;
@@ -167,13 +157,13 @@ Status token_file_add(TokenFileWriter *w, const int32_t *ids, int64_t count)
     for (int64_t i = 0; i < count; i += SLICE)
         TRY(ids_put(w, ids + i, count - i < SLICE ? count - i : SLICE));
     w->sequences++;
-    return bytes_put(&w->length, &(int32_t){ (int32_t)count }, 4);
+    return index_add(&w->length, &(int32_t){ (int32_t)count }, 4);
 }
 
 Status token_file_end_document(TokenFileWriter *w)
 {
     w->documents++;
-    return bytes_put(&w->document, &w->sequences, 8);
+    return index_add(&w->document, &w->sequences, 8);
 }
 
 static Status stop_check(const volatile sig_atomic_t *stop)
@@ -200,9 +190,9 @@ Status token_file_merge(TokenFileWriter *w, const TokenFile *part, const volatil
                     " tokenizer", part->bin.path, part->width, w->width);
     int64_t before = w->sequences;
     TRY(tokens_merge(w, &part->bin, stop));
-    for (int64_t s = 0; s < part->sequences; s++) TRY(bytes_put(&w->length, part->length + 4 * s, 4));
+    for (int64_t s = 0; s < part->sequences; s++) TRY(index_add(&w->length, part->length + 4 * s, 4));
     for (int64_t d = 1; d <= part->documents; d++)
-        TRY(bytes_put(&w->document, &(int64_t){ before + token_file_document(part, d) }, 8));
+        TRY(index_add(&w->document, &(int64_t){ before + token_file_document(part, d) }, 8));
     w->sequences += part->sequences;
     w->documents += part->documents;
     return OK;
@@ -219,15 +209,15 @@ static Status index_write(TokenFileWriter *w)
     TRY(buffered_put(out, &code, 1));
     TRY(buffered_put(out, &w->sequences, 8));
     if (!w->fairseq) TRY(buffered_put(out, &entries, 8));
-    for (size_t i = 0; i < w->length.used; i += 4) TRY(buffered_put(out, w->length.data + i, 4));
-    for (size_t i = 0; i < w->length.used; i += 4) {
+    for (int64_t i = 0; i < w->length.bytes; i += 4) TRY(buffered_put(out, w->length.text + i, 4));
+    for (int64_t i = 0; i < w->length.bytes; i += 4) {
         int32_t length;
-        memcpy(&length, w->length.data + i, 4);
+        memcpy(&length, w->length.text + i, 4);
         TRY(buffered_put(out, &pointer, 8));
         pointer += (int64_t)length * w->width;
     }
-    for (size_t i = 0; i < w->document.used && !w->fairseq; i += 8)
-        TRY(buffered_put(out, w->document.data + i, 8));
+    for (int64_t i = 0; i < w->document.bytes && !w->fairseq; i += 8)
+        TRY(buffered_put(out, w->document.text + i, 8));
     return OK;
 }
 

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include "base/array.h"
 #include "base/ordered_pipeline.h"
 #include "corpus/read/input_blocks.h"
 #include "corpus/read/document.h"
@@ -22,8 +23,7 @@ typedef struct {
     int32_t      *ids;                          /* [ids_capacity] owned */
     int64_t      *end;                          /* [end_capacity] owned */
     int64_t       ids_capacity, end_capacity;
-    Status        status;                       /* an error that ends the run */
-    char          message[FAIL_BYTES];                 /* its message, since fail_text() is thread-local */
+    Failure       failure;                      /* ends the run */
 } TokenizeSlot;
 
 struct TokenizeRun {
@@ -47,41 +47,14 @@ static bool fault_skip(TokenizeSlot *s, Status status)
     return true;
 }
 
-static bool fault_stop(TokenizeSlot *s, Status status)
-{
-    s->status = status;
-    snprintf(s->message, sizeof s->message, "%s", fail_text());
-    return false;
-}
-
 /* True if the run continues after this error. */
 static bool fault_handle(const TokenizeRun *m, TokenizeSlot *s, Status status)
 {
-    return status == BAD_FILE && m->plan->skip ? fault_skip(s, status) : fault_stop(s, status);
+    if (status == BAD_FILE && m->plan->skip) return fault_skip(s, status);
+    return failure_keep(&s->failure, status) == OK;
 }
 
 /* ---- a worker ---- */
-
-static bool ids_reserve(TokenizeSlot *s, int64_t wanted)
-{
-    if (wanted <= s->ids_capacity) return true;
-    int32_t *grown = realloc(s->ids, (size_t)wanted * 2 * sizeof *grown);
-    if (!grown) return false;
-    s->ids          = grown;
-    s->ids_capacity = wanted * 2;
-    return true;
-}
-
-static bool end_reserve(TokenizeSlot *s, int keys)
-{
-    int64_t wanted = (s->batch.documents + 1) * keys;
-    if (wanted <= s->end_capacity) return true;
-    int64_t *grown = realloc(s->end, (size_t)wanted * 2 * sizeof *grown);
-    if (!grown) return false;
-    s->end          = grown;
-    s->end_capacity = wanted * 2;
-    return true;
-}
 
 /* As in Megatron-LM, a document without ids gets no end-of-document id either. */
 static int64_t text_encode(const TokenizePlan *p, int32_t *ids, JsonText text)
@@ -89,14 +62,6 @@ static int64_t text_encode(const TokenizePlan *p, int32_t *ids, JsonText text)
     int64_t count = p->tokenizer->encode(p->tokenizer, ids, text.text, text.bytes);
     if (count > 0 && p->append_eod) ids[count++] = p->tokenizer->eod;
     return count;
-}
-
-/* Adds file and line to the tokenizer's message. */
-static Status encode_fault(const TokenizeSlot *s, Line line)
-{
-    char message[FAIL_BYTES];
-    snprintf(message, sizeof message, "%s", fail_text());
-    return fail(BAD_FILE, "%s:%" PRId64 ": %s", s->name, line.number, message);
 }
 
 /* Appends the ids of one document, key by key, to those of the slot. *used: ids in the slot so far. */
@@ -109,14 +74,13 @@ static Status line_encode(const TokenizeRun *m, TokenizeSlot *s, Line line, int6
         return OK;
     }
     TRY(document_read(text, s->block.kind == BLOCK_JSON, p->key, p->keys, line, s->name));
-    if (!end_reserve(s, p->keys)) return fail(NO_MEMORY, "%s: no memory for its documents", s->name);
+    TRY(ARRAY_RESERVE(s->end, s->end_capacity, (s->batch.documents + 1) * p->keys));
     int64_t at = *used;             /* a key that cannot be encoded leaves nothing of the keys before it */
     for (int k = 0; k < p->keys; k++) {
-        if (!ids_reserve(s, at + tokenizer_max_ids(p->tokenizer, text[k].text, text[k].bytes) + 1))
-            return fail(NO_MEMORY, "%s: no memory for the ids of %lld bytes", s->name,
-                        (long long)text[k].bytes);
+        int64_t most = at + tokenizer_max_ids(p->tokenizer, text[k].text, text[k].bytes) + 1;
+        TRY(ARRAY_RESERVE(s->ids, s->ids_capacity, most));
         int64_t count = text_encode(p, s->ids + at, text[k]);
-        if (count < 0) return encode_fault(s, line);
+        if (count < 0) return fail_prefix(BAD_FILE, "%s:%" PRId64 ": ", s->name, line.number);
         at += count;
         s->end[s->batch.documents * p->keys + k] = at;
     }
@@ -130,7 +94,7 @@ static void slot_encode(const TokenizeRun *m, TokenizeSlot *s)
     Line     line;
     LineWalk walk = { 0 };
     int64_t  used = 0;
-    bool     more = s->status == OK;
+    bool     more = s->failure.status == OK;
     while (more && block_next(&s->block, &walk, &line)) {
         Status status = line_encode(m, s, line, &used);
         if (status != OK) more = fault_handle(m, s, status);
@@ -155,7 +119,7 @@ static bool slot_fill(void *context, int slot, int64_t *weight)
     TokenizeSlot *s = &m->slot[slot];
     bool  more = false;
     if (m->stopped) return false;
-    s->status = OK;
+    s->failure.status = OK;
     s->batch  = (TokenizeBatch){ 0 };
     Status status = input_blocks_fill(&m->blocks_in, &s->block, &more);
     if (status == OK && !more) return false;
@@ -211,7 +175,7 @@ Status tokenize_next(TokenizeRun *m, const TokenizeBatch **batch)
     m->current = ordered_pipeline_next(m->pipeline);
     TokenizeSlot *s = m->current < 0 ? NULL : &m->slot[m->current];
     *batch = s ? &s->batch : NULL;
-    return s && s->status != OK ? fail(s->status, "%s", s->message) : OK;
+    return s ? failure_report(&s->failure) : OK;
 }
 
 void tokenize_close(TokenizeRun *m)

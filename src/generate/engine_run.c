@@ -9,7 +9,7 @@ struct Engine {
     Sequence   *sequence;                  /* [data ranks x sequences] */
     Forward     forward;
     Scheduler   scheduler;                 /* of rank 0, while it runs */
-    PlanBytes   plan;                      /* of other ranks */
+    Buffer      plan;                      /* of other ranks */
     ForwardPlan step;
     ModelConfig model;
     const ModelConfig *of_executor;
@@ -81,7 +81,7 @@ void engine_run(Engine *e, const RequestSource *source)
                           .copy = forward_copy_page, .context = &e->forward };
     if (comm_dry(g->tp)) { run_dry(e); return; }
     bool plans = comm_rank(g->world) == 0;
-    PlanBytes *steps = plans ? &e->scheduler.plan : &e->plan;
+    Buffer *steps = plans ? &e->scheduler.plan : &e->plan;
     if (plans) scheduler_open(&e->scheduler, g, source);
     for (;;) {
         if (plans) scheduler_plan(&e->scheduler, &e->step);

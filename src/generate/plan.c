@@ -2,6 +2,7 @@
 #include "generate/plan.h"
 #include <stdlib.h>
 #include <string.h>
+#include "base/array.h"
 #include "comm/broadcast.h"
 
 typedef enum { STEP_BEGIN, STEP_END, STEP_TABLE, STEP_COPY, STEP_TOKEN, STEP_FORWARD } StepKind;
@@ -14,29 +15,16 @@ enum { PLAN_FIRST = 1024 };
 
 /* ---- writing ---- */
 
-static void plan_room(PlanBytes *p, size_t bytes)
-{
-    if (bytes <= p->room) return;
-    while (p->room < bytes) p->room = p->room ? 2 * p->room : PLAN_FIRST;
-    p->data = realloc(p->data, p->room);
-    CHECK(p->data, "no memory for a plan of %zu bytes", p->room);
-}
+static void put(Buffer *p, const void *data, size_t bytes) { buffer_add_or_stop(p, data, (int64_t)bytes); }
 
-static void put(PlanBytes *p, const void *data, size_t bytes)
-{
-    plan_room(p, p->used + bytes);
-    if (bytes) memcpy(p->data + p->used, data, bytes);
-    p->used += bytes;
-}
-
-void plan_clear(PlanBytes *p)
+void plan_clear(Buffer *p)
 {
     uint64_t bytes = 0;
-    p->used = 0;
+    p->bytes = 0;
     put(p, &bytes, sizeof bytes);
 }
 
-void plan_begin(PlanBytes *p, int data, int slot, const Request *request)
+void plan_begin(Buffer *p, int data, int slot, const Request *request)
 {
     put(p, &(Step){ .kind = STEP_BEGIN, .data = data, .slot = slot,
                     .count = request->count + request->generated_count }, sizeof(Step));
@@ -45,47 +33,47 @@ void plan_begin(PlanBytes *p, int data, int slot, const Request *request)
     put(p, request->generated, (size_t)request->generated_count * sizeof *request->generated);
 }
 
-void plan_end(PlanBytes *p, int data, int slot)
+void plan_end(Buffer *p, int data, int slot)
 {
     put(p, &(Step){ .kind = STEP_END, .data = data, .slot = slot }, sizeof(Step));
 }
 
-void plan_table(PlanBytes *p, int data, int slot, const int32_t *page, int64_t pages)
+void plan_table(Buffer *p, int data, int slot, const int32_t *page, int64_t pages)
 {
     put(p, &(Step){ .kind = STEP_TABLE, .data = data, .slot = slot, .count = pages }, sizeof(Step));
     put(p, page, (size_t)pages * sizeof *page);
 }
 
-void plan_copy(PlanBytes *p, int data, int64_t from, int64_t to)
+void plan_copy(Buffer *p, int data, int64_t from, int64_t to)
 {
     put(p, &(Step){ .kind = STEP_COPY, .data = data, .from = from, .to = to }, sizeof(Step));
 }
 
-void plan_token(PlanBytes *p, int data, int slot, int64_t length, int32_t id)
+void plan_token(Buffer *p, int data, int slot, int64_t length, int32_t id)
 {
     put(p, &(Step){ .kind = STEP_TOKEN, .data = data, .slot = slot, .count = length, .id = id },
         sizeof(Step));
 }
 
-void plan_forward(PlanBytes *p, const ForwardPlan *forward)
+void plan_forward(Buffer *p, const ForwardPlan *forward)
 {
     put(p, &(Step){ .kind = STEP_FORWARD, .count = forward->segments }, sizeof(Step));
     put(p, forward, sizeof *forward);
     put(p, forward->segment, (size_t)forward->segments * sizeof *forward->segment);
-    uint64_t bytes = p->used;
-    memcpy(p->data, &bytes, sizeof bytes);
+    uint64_t bytes = (uint64_t)p->bytes;
+    memcpy(p->text, &bytes, sizeof bytes);
 }
 
 /* ---- taking the steps ---- */
 
-static void get(const PlanBytes *p, size_t *at, void *out, size_t bytes)
+static void get(const Buffer *p, size_t *at, void *out, size_t bytes)
 {
-    CHECK(*at + bytes <= p->used, "a plan of %zu bytes ends within a step", p->used);
-    if (bytes) memcpy(out, p->data + *at, bytes);
+    CHECK(*at + bytes <= (size_t)p->bytes, "a plan of %lld bytes ends within a step", (long long)p->bytes);
+    if (bytes) memcpy(out, p->text + *at, bytes);
     *at += bytes;
 }
 
-static void text_begin(const PlanBytes *p, size_t *at, Sequence *s, int64_t count)
+static void text_begin(const Buffer *p, size_t *at, Sequence *s, int64_t count)
 {
     *s = (Sequence){ .active = true, .length = count };
     get(p, at, &s->request, sizeof s->request);
@@ -96,7 +84,7 @@ static void text_begin(const PlanBytes *p, size_t *at, Sequence *s, int64_t coun
     s->request.id = s->id;
 }
 
-static void table_take(const PlanBytes *p, size_t *at, const PlanTarget *t, const Step *step)
+static void table_take(const Buffer *p, size_t *at, const PlanTarget *t, const Step *step)
 {
     int32_t *row = (int32_t *)t->page_i.data + step->slot * t->page_i.dim[1];
     CHECK(step->count <= t->page_i.dim[1], "a text of %lld pages", (long long)step->count);
@@ -104,7 +92,7 @@ static void table_take(const PlanBytes *p, size_t *at, const PlanTarget *t, cons
     else                               *at += (size_t)step->count * sizeof *row;
 }
 
-static void forward_take(const PlanBytes *p, size_t *at, ForwardPlan *forward, int64_t segments)
+static void forward_take(const Buffer *p, size_t *at, ForwardPlan *forward, int64_t segments)
 {
     ForwardPlan sent;
     get(p, at, &sent, sizeof sent);
@@ -113,18 +101,18 @@ static void forward_take(const PlanBytes *p, size_t *at, ForwardPlan *forward, i
     for (int64_t i = 0; i < segments; i++) get(p, at, forward_segment(forward), sizeof(Segment));
 }
 
-void plan_take(PlanBytes *p, Comm *world, const PlanTarget *t, ForwardPlan *forward)
+void plan_take(Buffer *p, Comm *world, const PlanTarget *t, ForwardPlan *forward)
 {
-    uint64_t bytes = p->used;
+    uint64_t bytes = (uint64_t)p->bytes;
     size_t at = sizeof bytes;
-    plan_room(p, PLAN_FIRST);
-    broadcast_same(world, p->data, PLAN_FIRST);                                   /* <-> world: broadcast */
-    memcpy(&bytes, p->data, sizeof bytes);
-    plan_room(p, bytes);
-    p->used = bytes;
+    ARRAY_RESERVE_OR_STOP(p->text, p->capacity, PLAN_FIRST);
+    broadcast_same(world, p->text, PLAN_FIRST);                                   /* <-> world: broadcast */
+    memcpy(&bytes, p->text, sizeof bytes);
+    ARRAY_RESERVE_OR_STOP(p->text, p->capacity, bytes);
+    p->bytes = (int64_t)bytes;
     if (bytes > PLAN_FIRST)
-        broadcast_same(world, p->data + PLAN_FIRST, bytes - PLAN_FIRST);          /* <-> world: broadcast */
-    while (at < p->used) {
+        broadcast_same(world, p->text + PLAN_FIRST, bytes - PLAN_FIRST);          /* <-> world: broadcast */
+    while (at < bytes) {
         Step step;
         get(p, &at, &step, sizeof step);
         Sequence *s = &t->sequence[step.data * t->g->sequences + step.slot];
@@ -139,14 +127,10 @@ void plan_take(PlanBytes *p, Comm *world, const PlanTarget *t, ForwardPlan *forw
     }
 }
 
-void plan_close(PlanBytes *p) { free(p->data); }
+void plan_close(Buffer *p) { buffer_free(p); }
 
 Segment *forward_segment(ForwardPlan *f)
 {
-    if (f->segments == f->room) {
-        f->room    = f->room ? 2 * f->room : 64;
-        f->segment = realloc(f->segment, (size_t)f->room * sizeof *f->segment);
-        CHECK(f->segment, "no memory for %lld parts of a forward", (long long)f->room);
-    }
+    ARRAY_RESERVE_OR_STOP(f->segment, f->room, f->segments + 1);
     return &f->segment[f->segments++];
 }

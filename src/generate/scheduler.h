@@ -31,7 +31,7 @@ typedef struct {
     /* for a step's use: slots [sequences], results taken of each data rank, the results of each slot */
     int64_t  *list, *drawn;
     const int32_t **word;
-    PlanBytes plan;                /* the steps before the next forward */
+    Buffer    plan;                /* the steps before the next forward */
     Request   pending;             /* given and not begun */
     bool      has_pending, closed, texts_next;
     int64_t   orders, running;     /* requests begun; that run */

@@ -52,14 +52,6 @@ static const char *const more_keys[KEYS - RUN_NUMBERS] = {
  * with 10,000 data sets has 2 MB and costs 13. */
 enum { COST_MOST = 32 << 20, FACTS_MOST = 4 << 20 };
 
-static void *grown(void *memory, int count, size_t each)
-{
-    if (count & (count - 1)) return memory;                       /* it doubles at powers of two */
-    memory = realloc(memory, (count ? 2 * (size_t)count : 1) * each);
-    CHECK(memory, "no memory for %d entries of a run's record", 2 * count);
-    return memory;
-}
-
 static char *copied(const char *text, size_t bytes)
 {
     char *copy = malloc(bytes + 1);
@@ -252,7 +244,7 @@ static void evaluation_line(RunRecord *run, const MetricsLine *line, bool journa
     start->evaluations++;
     if (journal && v[RUN_SECONDS] > 0) start->times.evaluations += v[RUN_SECONDS];
     if (!turn_take(run, &e.turn, e.step)) return;
-    run->evaluation = grown(run->evaluation, run->evaluations, sizeof *run->evaluation);
+    ARRAY_RESERVE_OR_STOP(run->evaluation, run->evaluation_room, run->evaluations + 1);
     run->evaluation[run->evaluations++] = e;
 }
 
@@ -274,14 +266,14 @@ static void sample_line(RunRecord *run, const json_t *facts)
     if (!turn_take(run, &s.turn, s.step)) return;
     s.prompt = text_taken(&s.prompt_bytes, json_object_get(facts, "prompt"));
     s.text   = text_taken(&s.text_bytes,   json_object_get(facts, "text"));
-    run->sample = grown(run->sample, run->samples, sizeof *run->sample);
+    ARRAY_RESERVE_OR_STOP(run->sample, run->sample_room, run->samples + 1);
     run->sample[run->samples++] = s;
 }
 
 static void trouble_add(RunRecord *run, RunTrouble trouble)
 {
     if (run->troubles == RUN_TROUBLES_MOST) return;
-    run->trouble = grown(run->trouble, run->troubles, sizeof *run->trouble);
+    ARRAY_RESERVE_OR_STOP(run->trouble, run->trouble_room, run->troubles + 1);
     run->trouble[run->troubles++] = trouble;
 }
 

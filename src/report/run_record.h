@@ -55,9 +55,9 @@ typedef struct {
     bool           journal;
     RunStart      *start;      int starts;
     RunCurve       curve;
-    RunEvaluation *evaluation; int evaluations;
-    RunSample     *sample;     int samples;
-    RunTrouble    *trouble;    int troubles;
+    RunEvaluation *evaluation; int evaluations, evaluation_room;
+    RunSample     *sample;     int samples, sample_room;
+    RunTrouble    *trouble;    int troubles, trouble_room;
     int64_t        skipped, rewinds;         /* all, those beyond RUN_TROUBLES_MOST too */
     int64_t        lines, strange; /* of the file; those that are not understood, a cut last one too */
     int64_t        large;         /* lines of starts and stops whose facts were too large to be read */

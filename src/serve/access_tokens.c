@@ -2,6 +2,7 @@
 #include "serve/access_tokens.h"
 #include <stdlib.h>
 #include <string.h>
+#include "base/array.h"
 #include "base/file.h"
 
 enum { TOKEN_LEAST = 8, TOKEN_MOST = 512 };
@@ -14,9 +15,8 @@ Status access_tokens_add(AccessTokens *t, const char *text, int64_t bytes, const
     if (!visible)
         return fail(BAD_OPTION, "%s: a token has %d to %d letters, digits and signs of ASCII, and no blanks",
                     from, TOKEN_LEAST, TOKEN_MOST);
-    char **more = realloc(t->text, (size_t)(t->count + 1) * sizeof *more);
-    if (more) t->text = more;
-    char *copy = more ? strndup(text, (size_t)bytes) : NULL;
+    TRY(ARRAY_RESERVE(t->text, t->room, t->count + 1));
+    char *copy = strndup(text, (size_t)bytes);
     if (!copy) return fail(NO_MEMORY, "no memory for %d tokens", t->count + 1);
     t->text[t->count++] = copy;
     return OK;

@@ -6,7 +6,7 @@
 #include "base/status.h"
 
 /* Without tokens everybody has access. It begins as { 0 }. */
-typedef struct { char **text; int count; } AccessTokens;
+typedef struct { char **text; int count, room; } AccessTokens;
 
 /* One more. `from` is for messages. BAD_OPTION: it has other bytes than visible ASCII, fewer than 8, or more
  * than 512. */

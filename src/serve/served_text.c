@@ -2,6 +2,7 @@
 #include "serve/served_text.h"
 #include <stdlib.h>
 #include <string.h>
+#include "base/array.h"
 
 void served_text_close(ServedText *x)
 {
@@ -23,18 +24,9 @@ static Status raw_flush(ServedText *x)
 
 static Status tokens_reserve(ServedText *x, int64_t tokens)
 {
-    int64_t room = x->room ? 2 * x->room : 16, each = x->alternatives ? x->alternatives : 1;
-    if (tokens <= x->room) return OK;
-    if (room < tokens) room = tokens;
-    void *token = realloc(x->token, (size_t)room * sizeof *x->token);
-    if (token) x->token = token;
-    void *id = realloc(x->alternative_id, (size_t)(room * each) * sizeof *x->alternative_id);
-    if (id) x->alternative_id = id;
-    void *logprob = realloc(x->alternative_logprob, (size_t)(room * each) * sizeof *x->alternative_logprob);
-    if (logprob) x->alternative_logprob = logprob;
-    if (!token || !id || !logprob) return fail(NO_MEMORY, "no memory for %lld tokens", (long long)room);
-    x->room = room;
-    return OK;
+    TRY(ARRAY_RESERVE(x->token, x->room, tokens));
+    TRY(ARRAY_RESERVE(x->alternative_id, x->id_room, tokens * x->alternatives));
+    return ARRAY_RESERVE(x->alternative_logprob, x->logprob_room, tokens * x->alternatives);
 }
 
 static void token_score(ServedText *x, int64_t at, const GeneratedToken *t)

@@ -26,7 +26,8 @@ typedef struct {
     ServedToken     *token;                /* [tokens], owned */
     int32_t         *alternative_id;       /* [tokens, alternatives], owned */
     float           *alternative_logprob;
-    int64_t          tokens, room, tokens_taken;
+    int64_t          room, id_room, logprob_room;       /* of the three arrays above */
+    int64_t          tokens, tokens_taken;
     TextFinish       finish;
 } ServedText;
 

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <sys/random.h>
 #include <time.h>
+#include "base/array.h"
 #include "base/random.h"
 #include "base/seam.h"
 #include "serve/completion.h"
@@ -257,13 +258,7 @@ static RunningText *running_find(Service *s, int64_t number)
 
 static bool running_add(Service *s, Completion *c, FairClient *client, int choice)
 {
-    if (s->texts == s->room) {
-        int64_t room = s->room ? 2 * s->room : 64;
-        RunningText *more = realloc(s->running, (size_t)room * sizeof *more);
-        if (!more) return false;
-        s->running = more;
-        s->room    = room;
-    }
+    if (ARRAY_RESERVE(s->running, s->room, s->texts + 1) != OK) return false;
     s->running[s->texts++] = (RunningText){ ++s->numbers, c, client, choice, false };
     return true;
 }

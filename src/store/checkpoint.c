@@ -326,10 +326,9 @@ Status checkpoint_save(Comm *world, const char *dir, const CheckpointState *stat
 {
     CheckpointSave s = { .world = world, .rank = comm_rank(world), .size = comm_size(world), .dir = dir,
                .shards = shards, .nshards = nshards };
-    Status status = save_phases(&s, state, files, nfiles, keep_last);
-    char   message[FAIL_BYTES];                /* kept, since folder_remove may replace it by its own */
-    snprintf(message, sizeof message, "%s", fail_text());
+    Failure failure = { 0 };                   /* kept, since folder_remove may fail as well */
+    Status  status  = failure_keep(&failure, save_phases(&s, state, files, nfiles, keep_last));
     if (status != OK && s.rank == 0 && s.part[0]) folder_remove(s.part);
     save_end(&s);
-    return status == OK ? OK : fail(status, "%s", message);
+    return failure_report(&failure);
 }

@@ -10,8 +10,10 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include "base/array.h"
 #include "base/file.h"
 #include "base/log.h"
+#include "base/message.h"
 #include "base/seam.h"
 
 static const struct { const char *prefix, *suffix; } NAMES[] = {
@@ -57,6 +59,7 @@ Status checkpoint_dir_list(const char *dir, CheckpointFolder **list, int *count)
 {
     CheckpointFolder folder;
     Status           status = OK;
+    int              room   = 0;
     *list  = NULL;
     *count = 0;
     DIR *stream = opendir(dir);
@@ -64,9 +67,8 @@ Status checkpoint_dir_list(const char *dir, CheckpointFolder **list, int *count)
     if (!stream) return fail(BAD_FILE, "%s: cannot be listed: %s", dir, strerror(errno));
     for (struct dirent *entry; status == OK && (entry = readdir(stream));) {
         if (!step_parse(&folder, entry->d_name)) continue;
-        CheckpointFolder *more = realloc(*list, ((size_t)*count + 1) * sizeof folder);
-        if (!more) status = fail(NO_MEMORY, "%s: no memory for a list of checkpoints", dir);
-        else (*list = more)[(*count)++] = folder;
+        status = ARRAY_RESERVE(*list, room, *count + 1);
+        if (status == OK) (*list)[(*count)++] = folder;
     }
     closedir(stream);
     if (*count) qsort(*list, (size_t)*count, sizeof **list, step_order);
@@ -183,13 +185,11 @@ Status checkpoint_dir_steps(char *text, size_t size, const char *dir, int64_t ab
 {
     CheckpointFolder *list;
     int               count;
-    size_t            used = 0;
     *text = 0;
     TRY(checkpoint_dir_list(dir, &list, &count));
     for (int i = count - 1; i >= 0; i--) {
-        if (list[i].kind != FOLDER_WHOLE || list[i].step <= above || used + 32 > size) continue;
-        used += (size_t)snprintf(text + used, size - used, "%s%lld", used ? ", " : "",
-                                 (long long)list[i].step);
+        if (list[i].kind != FOLDER_WHOLE || list[i].step <= above) continue;
+        if (!message_item(text, size, ", ", "%lld", (long long)list[i].step)) break;
     }
     free(list);
     return OK;
@@ -231,17 +231,18 @@ bool checkpoint_dir_is_step(const char *path)
 
 Status checkpoint_dir_advise(Status status, const char *path)
 {
-    char             message[FAIL_BYTES], dir[1024], before[1024];
+    char             dir[1024], before[1024];
+    Failure          why = { 0 };                               /* the search below may fail as well */
     CheckpointFolder folder;
     int64_t          step;
     bool             found;
     if (status != BAD_FILE) return status;
-    snprintf(message, sizeof message, "%s", fail_text());      /* the search below may replace it */
+    failure_keep(&why, status);
     if (!checkpoint_dir_split(path, dir, &folder) ||
         checkpoint_dir_newest(dir, folder.step, before, &step, &found) != OK || !found)
-        return fail(status, "%s", message);
+        return failure_report(&why);
     return fail(status, "%s; the files of the checkpoint before it have their sizes, and jotun checkpoint "
-                "verify %s checks their bytes: --load %s", message, before, before);
+                "verify %s checks their bytes: --load %s", why.text, before, before);
 }
 
 /* ---- changing ---- */

@@ -91,9 +91,8 @@ static Status probe(const char *dir)
  * the option. */
 static Status save_refuse(Status status, Place place)
 {
-    char why[400];
     if (status == OK) return OK;
-    snprintf(why, sizeof why, "%s", fail_text());
+    const char *why    = fail_text();
     size_t      same   = strlen(place.dir);
     bool        named  = !strncmp(why, place.dir, same) && why[same] == ':';
     const char *inside = !strncmp(why, place.dir, same) && why[same] == '/' ? strstr(why, ": ") : NULL;

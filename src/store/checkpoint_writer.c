@@ -25,8 +25,8 @@ typedef struct {
     pthread_t thread;
     bool      runs;                                 /* the thread is to be joined */
     int       file, fd;
-    char      path[1024], why[FAIL_BYTES];
-    Status    status;
+    char      path[1024];
+    Failure   failure;
 } FileEnd;
 
 struct CheckpointWriter {
@@ -114,9 +114,9 @@ static void *file_end_run(void *argument)
 {
     FileEnd *end = argument;
     bool     complete = end->writer->compared[end->file];
-    end->status = file_finish(end->fd, end->path);
-    if (end->status == OK && complete) end->status = file_compare(end->writer, end->file);
-    if (end->status != OK) snprintf(end->why, sizeof end->why, "%s", fail_text());
+    Status   status = file_finish(end->fd, end->path);
+    if (status == OK && complete) status = file_compare(end->writer, end->file);
+    failure_keep(&end->failure, status);
     return NULL;
 }
 
@@ -126,7 +126,7 @@ static Status file_end_join(CheckpointWriter *w)
     FileEnd *end = &w->end;
     if (end->runs) pthread_join(end->thread, NULL);
     end->runs = false;
-    return end->status == OK ? OK : fail(end->status, "%s", end->why);
+    return failure_report(&end->failure);
 }
 
 static Status file_leave(CheckpointWriter *w)
@@ -184,13 +184,11 @@ Status checkpoint_writer_open(CheckpointWriter **writer, const char *option, con
     snprintf(w->dir, sizeof w->dir, "%s", dir);
     CHECK((state->lacks & CHECKPOINT_POSITION) == 0 || state->step == 0,
           "a checkpoint without a position is of step 0, not %lld", (long long)state->step);
-    Status status = writer_begin(w, option, state, files, nfiles);
-    if (status == OK) return OK;
-    char message[FAIL_BYTES];
-    snprintf(message, sizeof message, "%s", fail_text());
+    Failure failure = { 0 };
+    if (failure_keep(&failure, writer_begin(w, option, state, files, nfiles)) == OK) return OK;
     checkpoint_writer_close(w);
     *writer = NULL;
-    return fail(status, "%s", message);
+    return failure_report(&failure);
 }
 
 /* Of a checkpoint whose name was not written to `latest`, the directory has its last name already. The lock

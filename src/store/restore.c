@@ -340,26 +340,17 @@ void checkpoint_facts_free(CheckpointFacts *facts)
 
 /* ---- verifying: continues after an error, so that one pass lists all of them; the first is returned ---- */
 
-typedef struct { Status status; char message[FAIL_BYTES]; } FirstError;
-
-static void error_note(FirstError *first, Status status)
-{
-    if (status == OK || first->status != OK) return;
-    first->status = status;
-    snprintf(first->message, sizeof first->message, "%s", fail_text());
-}
-
 /* Closes the file again, so that at most one file is mapped at a time. */
-static void file_verify(Checkpoint *c, int f, bool list, FirstError *first)
+static void file_verify(Checkpoint *c, int f, bool list, Failure *first)
 {
     const ManifestFile *file   = &c->manifest.file[f];
     Status              mapped = file_map_once(c, f);
     char                text[128];
-    error_note(first, mapped);
+    failure_keep(first, mapped);
     for (int t = 0; t < file->contents.tensors; t++) {
         ManifestEntry entry  = { file->contents.tensor[t].name, f, t };
         Status        status = mapped == OK ? checksum_check(c, &entry) : mapped;
-        error_note(first, status);
+        failure_keep(first, status);
         if (list)
             printf("%-8s %016llx  %s  %s  %s\n", status == OK ? "good" : "DAMAGED",
                    (unsigned long long)file->checksum[t], file->contents.name, entry.name,
@@ -368,13 +359,13 @@ static void file_verify(Checkpoint *c, int f, bool list, FirstError *first)
     safetensors_close(&c->file[f]);
 }
 
-static void tokenizer_verify(const Checkpoint *c, bool list, FirstError *first)
+static void tokenizer_verify(const Checkpoint *c, bool list, Failure *first)
 {
     const TokenizerRecord *t = &c->manifest.state.tokenizer;
     for (int i = 0; i < t->copies; i++) {
         TokenizerRecord one = { .copies = 1, .copy = { t->copy[i] } };
         Status status = checkpoint_tokenizer_check(c->manifest.folder, &one);
-        error_note(first, status);
+        failure_keep(first, status);
         if (list)
             printf("%-8s %016llx  tokenizer/%s  %lld bytes\n", status == OK ? "good" : "DAMAGED",
                    (unsigned long long)t->copy[i].checksum, t->copy[i].name, (long long)t->copy[i].bytes);
@@ -395,11 +386,11 @@ static Status name_verify(const Checkpoint *c)
 Status checkpoint_verify(const char *path, bool list)
 {
     Checkpoint *c;
-    FirstError  first = { .status = OK };
+    Failure     first = { 0 };
     TRY(checkpoint_open(&c, path));
     for (int f = 0; f < c->manifest.files; f++) file_verify(c, f, list, &first);
     tokenizer_verify(c, list, &first);
-    error_note(&first, name_verify(c));
+    failure_keep(&first, name_verify(c));
     checkpoint_close(c);
-    return first.status == OK ? OK : fail(first.status, "%s", first.message);
+    return failure_report(&first);
 }

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 #include "base/json_cost.h"
+#include "base/message.h"
 
 /* Control characters are refused because names are printed, and an escape sequence would control the
  * user's terminal. */
@@ -82,11 +83,8 @@ bool tensor_entry_equal(const LogicalTensor *a, const LogicalTensor *b)
 
 const char *tensor_entry_text(char out[128], const LogicalTensor *tensor)
 {
-    int at = snprintf(out, 128, "%s [", dtype_name(tensor->dtype));
-    for (int d = 0; d < tensor->dims; d++)
-        at += snprintf(out + at, 128 - (size_t)at, d ? ", %lld" : "%lld", (long long)tensor->dim[d]);
-    snprintf(out + at, 128 - (size_t)at, "]");
-    return out;
+    snprintf(out, 128, "%s ", dtype_name(tensor->dtype));
+    return message_shape(out, 128, tensor->dim, tensor->dims);
 }
 
 /* The cost is an upper bound from one pass over the text, since the parser itself has no limit on memory. */

@@ -39,20 +39,53 @@ static int incomplete_bytes(TextPiece piece)
     return 0;
 }
 
-void decoder_put(Decoder *d, FILE *out, int32_t id)
+static void piece_write(Decoder *d, FILE *out, TextPiece piece)
 {
-    TextPiece piece = d->tokenizer->decode(d->tokenizer, id);
-    if (piece.bytes == 0) return;
-    if (!d->continues) piece.text += piece.prefix, piece.bytes -= piece.prefix;
-    d->continues |= piece.bytes || !d->tokenizer->drops_prefixes;
     held_complete(d, out, &piece);
     int keep = incomplete_bytes(piece);
     fwrite(piece.text, 1, (size_t)(piece.bytes - keep), out);
     for (int i = 0; i < keep; i++) d->held[d->count++] = piece.text[piece.bytes - keep + i];
 }
 
+static void placed_write(Decoder *d, FILE *out, int32_t id, int place)
+{
+    TextPiece piece = d->tokenizer->decode_at(d->tokenizer, id, place | (d->continues ? 0 : PIECE_FIRST));
+    if (!piece.text) return;
+    d->continues = true;
+    if (piece.bytes) piece_write(d, out, piece);
+}
+
+/* Where the last id of a text has another text, each waits for the next one. */
+static void placed_put(Decoder *d, FILE *out, int32_t id)
+{
+    const Tokenizer *t = d->tokenizer;
+    if (!t->decodes_last) {
+        placed_write(d, out, id, 0);
+        return;
+    }
+    if (!t->decode_at(t, id, 0).text) return;
+    if (d->waits) placed_write(d, out, d->waiting, 0);
+    d->waits   = true;
+    d->waiting = id;
+}
+
+void decoder_put(Decoder *d, FILE *out, int32_t id)
+{
+    if (d->tokenizer->decode_at) {
+        placed_put(d, out, id);
+        return;
+    }
+    TextPiece piece = d->tokenizer->decode(d->tokenizer, id);
+    if (piece.bytes == 0) return;
+    if (!d->continues) piece.text += piece.prefix, piece.bytes -= piece.prefix;
+    d->continues |= piece.bytes || !d->tokenizer->drops_prefixes;
+    piece_write(d, out, piece);
+}
+
 void decoder_end(Decoder *d, FILE *out)
 {
+    if (d->waits) placed_write(d, out, d->waiting, PIECE_LAST);
+    d->waits = false;
     held_write(d, out);
     d->continues = false;
 }

@@ -15,6 +15,8 @@
 typedef struct {
     const Tokenizer *tokenizer;         /* borrowed */
     bool continues;                       /* the ids continue a text, so no leading space is dropped */
+    bool waits;                         /* `waiting` is written when it is known whether an id follows */
+    int32_t waiting;
     char held[4];                       /* the first bytes of an incomplete character */
     int  count;                         /* bytes in held */
 } Decoder;

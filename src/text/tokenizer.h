@@ -15,6 +15,8 @@
  * dropped where the piece is the first of a text, because encode added them (the prefix space). */
 typedef struct { const char *text; int64_t bytes, prefix; } TextPiece;
 
+enum { PIECE_FIRST = 1, PIECE_LAST = 2, PIECE_PLACES = 4 };          /* of a piece in a text */
+
 /* Of what the files of a tokenizer define. tokens: the vocabulary and the merges in order, or the pieces
  * with their scores; the same in every format of file. rules: what else decides which ids a text gets
  * (normalizer, pre-tokenizer, post-processor, properties of added tokens), as that format writes it. */
@@ -44,6 +46,10 @@ struct Tokenizer {
     int64_t   (*encode)(const Tokenizer *t, int32_t *ids, const char *text, int64_t bytes);
     /* id: 0 to vocabulary - 1. The end of document and ids without a token give "". */
     TextPiece (*decode)(const Tokenizer *t, int32_t id);
+    /* The text of an id by its place in a text, bits of PIECE_FIRST and PIECE_LAST; text NULL: the id is left
+     * out, as the end of document, and has no place. NULL: the prefix of decode says all there is. */
+    TextPiece (*decode_at)(const Tokenizer *t, int32_t id, int place);
+    bool    decodes_last;                   /* decode_at heeds PIECE_LAST */
     /* An upper bound of the ids that encode writes for this text. NULL: ids_per_byte and
      * extra_ids bound it. */
     int64_t   (*max_ids)(const Tokenizer *t, const char *text, int64_t bytes);

@@ -92,13 +92,14 @@ static Status claim(Trainer *t, const char *loaded, bool resumed, int *lock)
 /* A save that failed has changed no earlier checkpoint; the message says which one a run resumes from. */
 static Status save_failed(const Trainer *t, Status status)
 {
-    char why[400], path[1024];
+    char path[1024];
     bool found = false;
+    Failure why = { 0 };
     if (status != IO_FAILED && status != BAD_FILE) return status;
-    snprintf(why, sizeof why, "%s", fail_text());
+    failure_keep(&why, status);
     if (checkpoint_find_silent(t->config->save, path, &found) != OK || !found)
-        return fail(status, "%s; step %lld is not saved, nor is any before it", why, (long long)t->step);
-    return fail(status, "%s; step %lld is not saved, and %s stays valid: --load %s resumes from it", why,
+        return fail(status, "%s; step %lld is not saved, nor is any before it", why.text, (long long)t->step);
+    return fail(status, "%s; step %lld is not saved, and %s stays valid: --load %s resumes from it", why.text,
                 (long long)t->step, path, t->config->save);
 }
 

@@ -237,11 +237,8 @@ static Status add_schedule(Trainer *t, int64_t samples)
         return fail(BAD_OPTION, "a step of %lld samples is no multiple of --micro-batch-size %lld x %d "
                     "data-parallel ranks", (long long)samples, (long long)t->config->micro, t->mesh.size.dp);
     Status status = schedule_accepts(&shape);
-    if (status != OK && t->config->batch.steps > 1) {
-        char why[400];
-        snprintf(why, sizeof why, "%s", fail_text());
-        return fail(status, "steps of %lld samples: %s", (long long)samples, why);
-    }
+    if (status != OK && t->config->batch.steps > 1)
+        return fail_prefix(status, "steps of %lld samples: ", (long long)samples);
     TRY(status);
     if (comm_dry(t->world)) shape = trainer_dry_schedule(&shape);
     TRY(schedule_make(&made, &shape, t->mesh.at.pp));

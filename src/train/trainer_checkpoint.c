@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include "base/array.h"
 #include "comm/broadcast.h"
 #include "store/checkpoint_writer.h"
 #include "convert/weights/foreign_weights.h"
@@ -20,11 +21,7 @@ static void shards_add(const Trainer *t, ShardList *list, TensorShard shard, Ten
                        int64_t at)
 {
     if (shard.count == 0) return;
-    if (list->count == list->capacity) {
-        list->capacity = list->capacity ? 2 * list->capacity : 256;
-        list->shard = realloc(list->shard, (size_t)list->capacity * sizeof *list->shard);
-        CHECK(list->shard, "no memory for %d shards", list->capacity);
-    }
+    ARRAY_RESERVE_OR_STOP(list->shard, list->capacity, list->count + 1);
     shard.local = tensor_flat(flat, at + shard.first - flat_first, shard.count);
     if (t->queue.memory) shard.queue = (Queue *)&t->queue;
     list->shard[list->count++] = shard;

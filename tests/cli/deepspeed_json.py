@@ -27,7 +27,7 @@ def config(folder, keys, arguments=ARGUMENTS):
 
 
 def nested(path, value):
-    for key in reversed(path.split(".")):
+    for key in reversed(path.split(".") if path else []):
         value = {key: value}
     return value
 
@@ -71,6 +71,15 @@ TAKEN = [
     ("zero_optimization.reduce_bucket_size", "auto", "zero-stage", NONE, "does not change results"),
     ("curriculum_learning", {"enabled": False, "anything": [1, 2]}, "seq-length", "64", "curriculum_learning of DeepSpeed's JSON is ignored: it is off"),
     ("gradient_accumulation_steps", 4, "gradient-accumulation-steps", "4", ""),
+    ("bf16.enabled", True, "zero-stage", "1", "with ZeRO stage 0 is its BF16_Optimizer"), ("bfloat16.enabled", True, "zero-stage", "1", "is its BF16_Optimizer"),
+    ("", {"bf16": {"enabled": True}, "zero_optimization": {"stage": 0}}, "zero-stage", "1", "is its BF16_Optimizer"),
+    ("", {"bf16": {"enabled": True}, "zero_optimization": {"stage": 2}}, "zero-stage", "2", ""), ("fp16.enabled", True, "zero-stage", NONE, ""),
+    ("comms_config", {"verbose": False, "prof_all": True}, "lr", "0.001", "comms_config of DeepSpeed's JSON is ignored: DeepSpeed does not read it either"),
+    ("monitor_config", {"csv_monitor": {"enabled": True}}, "metrics", NONE, "monitor_config of DeepSpeed's JSON is ignored: DeepSpeed does not read it either"),
+    *((f"my_{n}", value, "lr", "0.001", f"my_{n} of DeepSpeed's JSON is ignored: it is not known, and its value asks for nothing")
+      for n, value in enumerate((False, "", [], {}, {"enabled": False, "deep": 3}, {"a": {"b": False}}))),
+    ("compression_training", {"weight_quantization": {"shared_parameters": {"enabled": False, "groups": 1}}}, "lr", "0.001", "it is off"),
+    ("sparse_attention", None, "lr", "0.001", "null is as if it were not there"),
 ]
 # What is refused: of the key, or beside the command line.
 REFUSED = [
@@ -81,7 +90,7 @@ REFUSED = [
     ("scheduler.type", "OneCycle", "needs cycle_min_lr and cycle_max_lr; give both"),
     ("scheduler", {"type": "WarmupLR", "params": {"warmup_min_ratio": 0.1}}, "warmup_min_ratio of DeepSpeed's JSON is no parameter of WarmupLR, which has warmup_min_lr"),
     ("scheduler", {"type": "OneCycle", "params": {"cycle_min_lr": 0, "cycle_max_lr": 0.001, "decay_lr_rate": 0.1, "decay_step_size": 2}}, "decay_lr_rate of DeepSpeed's JSON is refused"),
-    ("checkpoint.load_universal", True, "--load DIR opens checkpoints"), ("zero_optimization.offload_param", False, "offload_param of DeepSpeed's JSON is a group of keys; give an object"), ("train_batch_size", {}, "has a value that is not understood"), ("nonsense", {}, "nonsense of DeepSpeed's JSON is not known"),
+    ("checkpoint.load_universal", True, "--load DIR opens checkpoints"), ("zero_optimization.offload_param", False, "offload_param of DeepSpeed's JSON is a group of keys; give an object"), ("train_batch_size", {}, "has a value that is not understood"), ("nonsense", {"a": 1}, "nonsense of DeepSpeed's JSON is not known"),
     ("amp", {"enabled": True, "opt_level": "O1"}, "numbers are fp32, --bf16 or --fp16"), ("torch_autocast.enabled", True, "give bf16"), ("optimizer", {"type": "Muon", "params": {}}, "give lr"),
     ("zero_optimization.stage", "two", "is not a whole number"), ("zero_optimization.zero_quantized_weights", True, "give false"),
     ("fp16", {"enabled": True, "initial_scale_power": 1.5}, "initial_scale_power 1.5 is not a whole number; give a value from 0 to 99"),
@@ -91,6 +100,9 @@ REFUSED = [
     ("scheduler", {"type": "WarmupDecayLR", "params": {"warmup_num_steps": 5}}, "scheduler.params of DeepSpeed's JSON needs total_num_steps"),
     ("scheduler", {"type": "WarmupCosineLR", "params": {"warmup_num_steps": 5}}, "scheduler.params of DeepSpeed's JSON needs total_num_steps"),
     ("optimizer", {"type": "AdamW", "params": {"betas": [0.9]}}, "optimizer.params.betas of DeepSpeed's JSON needs two numbers"),
+    ("my_group", {"a": {"b": True}}, "my_group of DeepSpeed's JSON is not known"), ("my_number", 0, "is not known"), ("sparse_attention", {}, "attention is dense"),
+    ("gradient_clippin", False, "did you mean gradient_clipping?"),
+    ("optimizer", {"type": "AdamW", "params": {"bias_correct": False}}, "is not known"),
     ("curriculum_learning.enabled", True, "sequences have one length"), ("communication_data_type", "int8", "give fp32, fp16 or bf16"),
 ]
 

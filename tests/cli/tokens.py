@@ -53,9 +53,9 @@ def begun(folder):
     """A tokenizer that puts an id before each text, as Llama 3's does"""
     data = json.load(open(os.path.join(TESTS, "data/tokenizers/qwen2.json")))
     first = 1 + max(max(data["model"]["vocab"].values()), *[token["id"] for token in data["added_tokens"]])
-    data["added_tokens"].append({"content": "<begin>", "id": first, "special": True})
+    data["added_tokens"].append({"content": "<begin>", "id": first, "special": True, "normalized": False, "single_word": False, "lstrip": False, "rstrip": False})
     data["post_processor"] = {"type": "TemplateProcessing", "single": [{"SpecialToken": {"id": "<begin>"}}, {"Sequence": {"id": "A"}}],
-                              "special_tokens": {"<begin>": {"ids": [first]}}}
+                              "pair": [], "special_tokens": {"<begin>": {"ids": [first]}}}
     os.makedirs(os.path.join(folder, "begun"))
     with open(os.path.join(folder, "begun", "t.json"), "w") as out:
         json.dump(data, out)

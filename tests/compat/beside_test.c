@@ -114,6 +114,13 @@ static void names_of_the_forks(void **state)
         { "--profile none", "profile", "", "it is the default" },
         { "--optimizer sophiag --sophiag-beta2 0.9", "adam-beta2", "0.9", "" },
         { "--optimizer adam --adam-beta2 0.95 --sophiag-beta2 0.9", "adam-beta2", "0.95", "it is of --optimizer sophiag" },
+        { "--deepspeed --optimizer sophiag --adam-beta2 0.99", "adam-beta2", "0.95", "does not read it there" },
+        { "--deepspeed --optimizer sophiag", "sophia-rho", "0.01", "a default of this optimizer" },
+        { "--deepspeed --optimizer dshampooadamw", "precondition-frequency", "100", "" },
+        { "--deepspeed --optimizer muon --muonadamw-beta2 0.97 --adam-beta2 0.9", "adam-beta2", "0.97", "" },
+        { "--deepspeed --optimizer muon", "adam-eps", "1e-12", "" },
+        { "--optimizer muon", "adam-eps", "1e-08", "" },                                      /* Megatron-LM's own */
+        { "--muon-nesterov False", "muon-nesterov", "true", "any value is" },                 /* type=bool */
         { "--tensor-model-parallel-size 2 4", NULL, NULL, "has one value here" },
         { "--no-such-option 1 --no-such-other 2", NULL, NULL, "--no-such-other" },
         { "--goldfish-loss", NULL, NULL, "use the program that has it" },

@@ -18,7 +18,7 @@ CONVERSIONS = [
     ("a damaged checkpoint of another program refused without what to do", "src/convert/formats.c",
      "if (status != BAD_FILE || strchr", "if (status == BAD_FILE || strchr", "convert.hostile_megatron"),
     ("an expression of a tokenizer known by its beginning", "src/convert/gguf/gguf_bpe.c",
-     "!strcmp(regex_pattern(s->regex), known->pattern);", "!strncmp(regex_pattern(s->regex), known->pattern, 12);", "convert.gguf"),
+     "!strcmp(regex_pattern(s->pattern.regex), known->pattern);", "!strncmp(regex_pattern(s->pattern.regex), known->pattern, 12);", "convert.gguf"),
     ("an exported folder without version 4's rotary base", "src/convert/family/family_rope.c", "json_object_set(config, \"rope_theta\",", "json_object_set(config, \"rope_base\",", "convert.hf"),
     ("a window that begins one row late", "src/convert/plan.c",
      "low = (w->first - to - inside) / stride + 1;", "low = (w->first - to - 1) / stride + 1;", "convert.plan_test"),

@@ -19,7 +19,7 @@ PAIRS = [(a, b) for a in WRITTEN for b in WRITTEN]                       # the r
 
 def tokenizer(steps):
     vocab = {token: id for id, token in enumerate(WRITTEN + [a + b for a, b in PAIRS])}
-    steps = steps + [{"type": "ByteLevel", "add_prefix_space": False, "use_regex": False}]
+    steps = steps + [{"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": False}]
     return {"pre_tokenizer": {"type": "Sequence", "pretokenizers": steps}, "model": {"type": "BPE", "vocab": vocab, "merges": [f"{a} {b}" for a, b in PAIRS]}}
 
 

@@ -4,6 +4,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include "base/array.h"
 #include "base/log.h"
 #include "base/seam.h"
 #include "base/json_text.h"
@@ -166,14 +167,8 @@ static bool logprobs_take(TokenLogprobs *to, const GeneratedToken *made)
 
 static bool token_keep(Continuation *k, const GeneratedToken *made, bool with_logprobs)
 {
-    if (k->count == k->room) {
-        k->room = k->room ? 2 * k->room : 32;
-        int32_t *id = realloc(k->id, (size_t)k->room * sizeof *id);
-        if (id) k->id = id;
-        TokenLogprobs *all = with_logprobs ? realloc(k->logprobs, (size_t)k->room * sizeof *all) : NULL;
-        if (all) k->logprobs = all;
-        if (!id || (with_logprobs && !all)) return false;
-    }
+    if (ARRAY_RESERVE(k->id, k->room, k->count + 1) != OK) return false;
+    if (with_logprobs && ARRAY_RESERVE(k->logprobs, k->logprobs_room, k->count + 1) != OK) return false;
     if (with_logprobs && !logprobs_take(&k->logprobs[k->count], made)) return false;
     k->id[k->count++] = made->id;
     return true;

@@ -14,7 +14,7 @@ typedef struct { float own; int32_t *id; float *logprob; } TokenLogprobs;
 typedef struct {
     int32_t       *id;                  /* [count] owned, with room for `room` */
     TokenLogprobs *logprobs;            /* [count] owned, where the rule asks for them */
-    int64_t        count, room, written;
+    int64_t        count, room, logprobs_room, written;
     Decoder        decoder;
     FILE          *memory;              /* the text, `bytes` of `text`; open while tokens are drawn */
     char          *text;

@@ -2,6 +2,7 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include "base/array.h"
 #include "base/shell/shell_word.h"
 #include "base/status.h"
 
@@ -15,8 +16,8 @@ static char *formatted(const char *format, va_list arguments)
 /* Takes the word over. */
 static void push(WordList *list, char *word)
 {
-    list->word = realloc(list->word, (size_t)(list->count + 2) * sizeof *list->word);
-    CHECK(list->word && word, "no memory for the words of a command line");
+    ARRAY_RESERVE_OR_STOP(list->word, list->room, list->count + 2);
+    CHECK(word, "no memory for the words of a command line");
     list->word[list->count++] = word;
     list->word[list->count] = NULL;
 }

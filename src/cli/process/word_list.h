@@ -5,7 +5,7 @@
 #include <stdio.h>
 
 /* Owned; begins as zeros; ends with NULL where it is not empty, as child_start wants it. */
-typedef struct { char **word; int count; } WordList;
+typedef struct { char **word; int count, room; } WordList;
 
 /* One word, formatted, of any bytes: a path of the user's may have blanks. Memory that is refused is a
  * CHECK. */

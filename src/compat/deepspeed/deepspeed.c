@@ -242,10 +242,35 @@ static OptionIndex option_of(const DeepSpeed *d, const Dialect *row)
 
 /* ---- names that are not known ---- */
 
-static void refuse_unknown(DeepSpeed *d, const char *key)
+/* Whether a value says that something is off: false, a group with enabled: false, or one of such values. */
+static bool is_off(const json_t *value)
+{
+    const char *name;
+    json_t     *member;
+    if (!json_is_object(value)) return json_is_false(value);
+    if (json_is_false(json_object_get(value, "enabled"))) return true;
+    json_object_foreach((json_t *)value, name, member)
+        if (!is_off(member)) return false;
+    return json_object_size(value) > 0;
+}
+
+static bool is_empty(const json_t *value)
+{
+    return json_is_null(value) || (json_is_string(value) && !*json_string_value(value)) ||
+           (json_is_array(value) && !json_array_size(value)) ||
+           (json_is_object(value) && !json_object_size(value));
+}
+
+/* DeepSpeed passes over names that it does not know, but for parameters of optimizers and schedulers. One
+ * whose value asks for nothing is ignored here. */
+static void refuse_unknown(DeepSpeed *d, const char *key, const json_t *value)
 {
     char why[DEEPSPEED_WHY], name[DEEPSPEED_KEY];
-    if (*deepspeed_nearest(name, sizeof name, key))
+    bool parameter = !strncmp(key, "optimizer.", 10) || !strncmp(key, "scheduler.", 10);
+    deepspeed_nearest(name, sizeof name, key);
+    if (!*name && !parameter && (is_off(value) || is_empty(value)))
+        return note_ignored(d, key, "it is not known, and its value asks for nothing");
+    if (*name)
         snprintf(why, sizeof why, "is not known; did you mean %s?", name);
     else snprintf(why, sizeof why, "is not known; leave it out, or give the option of jotun for it");
     deepspeed_refuse(d, key, why);
@@ -261,7 +286,7 @@ static void take_value(DeepSpeed *d, const char *key, const json_t *json, const 
     const Dialect *any = dialect_find(DIALECT_DSJSON, key, NULL);
     if (!row && !json_is_object(json) && deepspeed_group(key))
         return deepspeed_refuse(d, key, "is a group of keys; give an object, { \"key\": value, ... }");
-    if (!row) return refuse_unknown(d, key);
+    if (!row) return refuse_unknown(d, key, json);
     if (deepspeed_is_auto(json) && any && any->option >= 0) return note_auto(d, key, option_of(d, any));
     if (row->option >= 0 && !value)
         return deepspeed_refuse(d, key, "has a value that is not understood; give a number, a text, true or "
@@ -282,6 +307,8 @@ static void take_value(DeepSpeed *d, const char *key, const json_t *json, const 
     case VERB_REFUSE_FLAG:
         if (deepspeed_is_auto(json)) return note_ignored(d, key, "auto is what is built");
         if (row->verb == VERB_REFUSE_FLAG && value && (!strcmp(value, "false") || !strcmp(value, "0")))
+            return note_ignored(d, key, "it is off");
+        if (json_is_object(json) && is_off(json))
             return note_ignored(d, key, "it is off");
         bool said = value && *value;
         snprintf(why, sizeof why, "is %.100s%srefused: %s; %s", said ? value : "", said ? ", " : "",
@@ -355,7 +382,8 @@ static void refuse_unknown_names(DeepSpeed *d, const char *group, json_t *object
         char key[DEEPSPEED_KEY], text[DEEPSPEED_TEXT];
         int letters = snprintf(key, sizeof key, "%s.%s", group, name);
         deepspeed_text(text, sizeof text, value);
-        if (letters >= (int)sizeof key || !dialect_find(DIALECT_DSJSON, key, text)) refuse_unknown(d, key);
+        if (letters >= (int)sizeof key || !dialect_find(DIALECT_DSJSON, key, text))
+            refuse_unknown(d, key, value);
     }
 }
 
@@ -370,7 +398,7 @@ static void take_group(DeepSpeed *d, const char *key, json_t *object, int depth)
     const Dialect *turns   = dialect_find(DIALECT_DSJSON, inner, NULL);
     const char    *why     = off(d, key);
     if (row) return take_value(d, key, object, NULL);
-    if (!deepspeed_group(key)) return refuse_unknown(d, key);
+    if (!deepspeed_group(key)) return refuse_unknown(d, key, object);
     if (type_refused(d, key)) return;
     bool truth = !enabled || json_is_boolean(enabled) || json_is_null(enabled) || deepspeed_is_auto(enabled);
     if (turns && !truth)

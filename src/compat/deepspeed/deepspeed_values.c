@@ -217,9 +217,31 @@ static void set_folder(DeepSpeed *d, const char *group, OptionIndex option, cons
     deepspeed_set(d, key, option, CONVERT_NONE, whole);
 }
 
+/* ---- what an engine does ---- */
+
+static bool is_on(const DeepSpeed *d, const char *key)
+{
+    const json_t *value = deepspeed_at(d, key);
+    return deepspeed_is_auto(value) ? d->o->bf16 : json_is_true(value);
+}
+
+/* DeepSpeed's BF16_Optimizer, which it takes for bf16 without ZeRO, shards optimizer states and fp32 weights
+ * over the data-parallel ranks (partition_count of runtime/bf16_optimizer.py). That is ZeRO 1, also where the
+ * command line has the 0 of the JSON. */
+static void judge_stage(DeepSpeed *d)
+{
+    Options *o = d->o;
+    if (o->zero_stage > 0 || !(is_on(d, "bf16.enabled") || is_on(d, "bfloat16.enabled"))) return;
+    import_remark(d->m, o, d->from, "bf16 of DeepSpeed's JSON with ZeRO stage 0 is its BF16_Optimizer, which "
+                  "shards optimizer states over the data-parallel ranks: that is --zero-stage 1 here");
+    o->source[OPTION_zero_stage].kind = SOURCE_NOTHING;
+    deepspeed_set(d, "zero_optimization.stage", OPTION_zero_stage, CONVERT_NONE, "1");
+}
+
 void deepspeed_values(DeepSpeed *d)
 {
     judge_batch(d);
+    judge_stage(d);
     judge_optimizer(d);
     judge_scheduler(d);
     set_folder(d, "tensorboard", OPTION_tensorboard_dir, "");

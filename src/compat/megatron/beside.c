@@ -1,5 +1,7 @@
 /* Arguments that are read beside others of the same command line. */
 #include "compat/megatron/beside.h"
+#include "compat/megatron/optimizers.h"
+#include "compat/megatron/partition.h"
 #include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
@@ -110,31 +112,6 @@ static bool take_experts(Import *m, Options *o, const TextList *words, const cha
     return several;
 }
 
-/* ---- options of one of Argonne's optimizers ---- */
-
-static const struct {
-    const char *begins, *optimizer;
-} its_optimizers[] = {
-    {"--dshampooadamw-", "dshampooadamw"}, {"--sophiag-", "sophiag"},   {"--muonadamw-", "muon"},
-    {"--muonclip-", "muonclip"},           {"--ademamix-", "ademamix"},
-};
-
-/* They are read with that optimizer alone; here some share a name with another one's. */
-static bool take_optimizers(Import *m, Options *o, const TextList *words, const char *from, char **word)
-{
-    const char *given = given_value(words, "--optimizer"), *optimizer = given ? given : "adam";
-    char        why[IMPORT_LINE];
-    for (size_t i = 0; i < sizeof its_optimizers / sizeof its_optimizers[0]; i++) {
-        if (!begins(word[0], its_optimizers[i].begins) || begins(optimizer, its_optimizers[i].optimizer))
-            continue;
-        snprintf(why, sizeof why, "%.100s is ignored: it is of --optimizer %s, not of %.60s", word[0],
-                 its_optimizers[i].optimizer, optimizer);
-        import_remark(m, o, from, why);
-        return true;
-    }
-    return false;
-}
-
 /* ---- gated activations of BigScience ---- */
 
 /* Its width stays 4 x hidden size, where --swiglu has two thirds of it; its GELU is by erf. */
@@ -229,8 +206,8 @@ static bool refuse_placeholder(Import *m, Options *o, const char *from, int coun
 /* A name that only looks like a value is taken, as there, with a remark. */
 static void name_placeholders(Import *m, Options *o, const char *from, int count, char **word)
 {
-    static const char *const signs[] = {"/path/to", "path/to/", "PATH_TO",   "YOUR_",    "your_", "your-",
-                                        "CHANGE_ME", "CHANGEME", "<"};
+    static const char *const signs[] = {"/path/to", "path/to/",  "PATH_TO",  "YOUR_", "your_",
+                                        "your-",    "CHANGE_ME", "CHANGEME", "<"};
     char                     why[IMPORT_LINE];
     for (int i = 1; i < count; i++)
         for (size_t k = 0; k < sizeof signs / sizeof signs[0]; k++) {
@@ -272,9 +249,10 @@ bool beside_take(Import *m, Options *o, const TextList *words, const char *from,
     }
     if (refuse_placeholder(m, o, from, count, word)) return true;
     name_placeholders(m, o, from, count, word);
-    return take_experts(m, o, words, from, count, word) || take_optimizers(m, o, words, from, word) ||
+    return take_experts(m, o, words, from, count, word) || optimizers_take(m, o, words, from, count, word) ||
            take_profile(m, o, from, count, word) || (count == 2 && take_tokens(m, o, words, from, word)) ||
-           (count == 2 && take_gate(m, o, words, from, word)) || refuse_several(m, o, from, count, word);
+           partition_take(m, o, words, from, word) || (count == 2 && take_gate(m, o, words, from, word)) ||
+           refuse_several(m, o, from, count, word);
 }
 
 /* ---- numbers ---- */
@@ -316,20 +294,12 @@ void python_numbers(Options *o, int count, char **word)
 
 /* ---- defaults ---- */
 
-static void write_default(Import *m, Options *o, const char *from, const char *word, const char *why)
+void beside_defaults(Import *m, Options *o, const TextList *words, const char *from)
 {
-    char text[128], line[IMPORT_LINE], *words[] = {text};
-    snprintf(text, sizeof text, "%s", word);
-    snprintf(line, sizeof line, "%s: %s is written", why, word);
-    import_remark(m, o, from, line);
-    import_take(m, o, from, 1, words);
-}
-
-void beside_defaults(Import *m, Options *o, const char *from)
-{
+    optimizers_defaults(m, o, words, from);
     if (o->experts > 0 && o->balance_coefficient > 0 && !options_said(o, OPTION_balancing))
-        write_default(m, o, from, "--moe-router-load-balancing-type=aux_loss",
-                      "Megatron-LM balances experts within a micro-batch where nothing else is given");
+        import_default(m, o, from, "--moe-router-load-balancing-type=aux_loss",
+                       "Megatron-LM balances experts within a micro-batch where nothing else is given");
 }
 
 /* ---- what has to be given ---- */

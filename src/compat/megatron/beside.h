@@ -22,7 +22,7 @@ void python_numbers(Options *o, int count, char **word);
 
 /* After all arguments: defaults of the original that are not jotun's are written, where the script has what
  * they count for. */
-void beside_defaults(Import *m, Options *o, const char *from);
+void beside_defaults(Import *m, Options *o, const TextList *words, const char *from);
 
 /* What the original does not start without and jotun has a default for is refused where it is not given. */
 void required_check(Import *m, Options *o, const char *from);

@@ -352,7 +352,7 @@ Status import_megatron(Import *m, Options *o)
     name_split(m, o);
     take_one_duration(m, o);
     leave_out_gelu(m, o);
-    beside_defaults(m, o, s.path);
+    beside_defaults(m, o, &words, s.path);
     required_check(m, o, s.path);
     import_gelu(m, o, s.path);
     import_data_order(m, o, s.path, orders_as_forks(&words) ? "megatron-deepspeed" : "megatron");

@@ -60,8 +60,8 @@ static bool step_is(const PretokenizerStep *s, const SplitStep *known)
     if (s->kind != known->kind) return false;
     if (s->kind == SPLIT_SCAN) return s->scan == known->scan;
     if (s->kind != SPLIT_REGEX) return true;
-    return s->behavior == SPLIT_ISOLATED && !s->invert &&
-           !strcmp(regex_pattern(s->regex), known->pattern);
+    return s->behavior == SPLIT_ISOLATED && !s->invert && s->pattern.regex &&
+           !strcmp(regex_pattern(s->pattern.regex), known->pattern);
 }
 
 static bool split_is(const Pretokenizer *p, int which)

@@ -78,7 +78,7 @@ static bool split_is_none(const Pretokenizer *p)
     if (p->steps != 1) return p->steps == 0;
     return s->kind == SPLIT_MARKS ||
            (s->kind == SPLIT_REGEX && !s->invert && s->behavior != SPLIT_REMOVED &&
-            (!strcmp(regex_pattern(s->regex), " ") || !strcmp(regex_pattern(s->regex), "\\ ")));
+            !strcmp(s->pattern.regex ? regex_pattern(s->pattern.regex) : s->pattern.text, " "));
 }
 
 static const char *other_rule(const BpeTokenizer *m, const GgufTokens *tokens, bool *prefix, bool *first)

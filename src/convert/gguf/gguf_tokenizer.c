@@ -164,6 +164,10 @@ static Status vocabulary_put(GgufText *out, const Tokenizer *t, int64_t vocabula
                     "that the model was trained with", t->name, t->vocabulary, (long long)vocabulary);
     if (pieces) return gguf_sentencepiece_put(out, pieces, t->name, vocabulary);
     if (!bpe)   return bytes_put(out, t, vocabulary);
+    if (bpe->model != PIECE_MODEL_BPE || bpe->prefix.bytes || bpe->suffix.bytes)
+        return fail(BAD_OPTION, "--to gguf: the tokenizer %s is no BPE, or its tokens have a prefix or suffix"
+                    " within words; llama.cpp reads no such tokenizer.json; --to hf writes it for"
+                    " transformers", t->name);
     added_tell(bpe);
     return bpe->byte_level ? gguf_bpe_put(out, bpe, vocabulary) : gguf_llama_put(out, bpe, vocabulary);
 }

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 #include "base/log.h"
+#include "base/message.h"
 #include "corpus/wiki/wiki_text.h"
 
 #define LABEL_PREFIX "__label__"
@@ -26,11 +27,9 @@ const char *document_filter_label(const DocumentFilter *f, int label)
 /* "da, de, en": as many labels of the model as fit, for a message that shows how labels look. */
 static const char *first_labels(char *out, size_t size, const DocumentFilter *f)
 {
-    size_t used = 0;
     out[0] = 0;
-    for (int i = 0; i < f->languages && used + 24 < size; i++)
-        used += (size_t)snprintf(out + used, size - used, "%s%.16s", i ? ", " : "",
-                                 document_filter_label(f, i));
+    for (int i = 0; i < f->languages; i++)
+        if (!message_item(out, size, ", ", "%.16s", document_filter_label(f, i))) break;
     return out;
 }
 

@@ -24,8 +24,7 @@ typedef struct {
     ProgressFile after;                     /* where reading resumes after this block */
     int64_t      read;                      /* bytes of all files up to the end of this block */
     int64_t      quota;                     /* documents to take from it */
-    Status       status;                    /* not OK: the run ends when the caller comes to this slot */
-    char         why[FAIL_BYTES];                  /* the message of `status`; fail_text() is per thread */
+    Failure      failure;                   /* the run ends when the caller comes to this slot */
     StorePart    part;
     CleanCounts *counts;
     int64_t      faults;                    /* records skipped, and their first messages */
@@ -48,12 +47,6 @@ typedef struct {
 } ScanJob;
 
 /* ---- faults ---- */
-
-static void slot_stop(ScanSlot *s, Status status)
-{
-    s->status = status;
-    snprintf(s->why, sizeof s->why, "%s", fail_text());
-}
 
 static void slot_note(ScanSlot *s, const char *words)
 {
@@ -84,7 +77,7 @@ static bool slot_fill(void *context, int slot, int64_t *weight)
     ScanSlot *s = &job->slot[slot];
     bool more = false;
     if (job->stopped) return false;
-    s->status = OK;
+    s->failure.status = OK;
     s->faults = 0;
     clean_counts_clear(s->counts);
     document_store_clear_part(&s->part, CAPACITY_KEPT);
@@ -106,7 +99,7 @@ static bool slot_fill(void *context, int slot, int64_t *weight)
         s->counts->damaged++;
         slot_note(s, fail_text());
     } else if (status != OK) {
-        slot_stop(s, status);
+        failure_keep(&s->failure, status);
         job->stopped = true;
     }
     *weight = (int64_t)s->block.bytes;
@@ -192,9 +185,9 @@ static void slot_work(void *context, int worker, int slot)
 {
     ScanJob *job = context;
     ScanSlot *s = &job->slot[slot];
-    if (s->status != OK) return;
+    if (s->failure.status != OK) return;
     Status status = block_process(job, &job->worker_state[worker], s);
-    if (status != OK) slot_stop(s, status);
+    failure_keep(&s->failure, status);
 }
 
 /* ---- the caller's thread ---- */
@@ -224,7 +217,7 @@ static Status progress_save(ScanJob *job)
 static Status slot_append(ScanJob *job, ScanSlot *s, int64_t *since)
 {
     CleanScan *scan = job->scan;
-    if (s->status != OK) return fail(s->status, "%s", s->why);
+    TRY(failure_report(&s->failure));
     TRY(document_store_add(scan->store, &s->part));
     clean_counts_add(scan->counts, s->counts);
     faults_log(job, s);

@@ -201,15 +201,9 @@ static Status dropped_put(WriteJob *job, int64_t document, const StoredDocument 
 
 static Status pair_append(WriteJob *job, int64_t document)
 {
-    if (job->pairs == job->pairs_capacity) {
-        int64_t capacity = job->pairs_capacity ? 2 * job->pairs_capacity : 1024;
-        DuplicatePair *grown = realloc(job->pair, (size_t)capacity * sizeof *grown);
-        if (!grown)
-            return fail(NO_MEMORY, "no memory for %" PRId64 " duplicates; leave out --pairs and --clusters",
-                        capacity);
-        job->pair = grown;
-        job->pairs_capacity = capacity;
-    }
+    if (ARRAY_RESERVE(job->pair, job->pairs_capacity, job->pairs + 1) != OK)
+        return fail(NO_MEMORY, "no memory for %" PRId64 " duplicates; leave out --pairs and --clusters",
+                    job->pairs + 1);
     job->pair[job->pairs++] = (DuplicatePair){ duplicate_sets_keeper(job->duplicates, document), document };
     return OK;
 }

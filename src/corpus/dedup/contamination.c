@@ -6,6 +6,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include "base/array.h"
 #include "corpus/dedup/shingle.h"
 #include "corpus/read/source.h"
 #include "corpus/dedup/normalized_query.h"
@@ -115,16 +116,6 @@ void contamination_close(Contamination *c)
 
 /* ---- a document ---- */
 
-static Status reserve_one(void **items, int64_t *capacity, int64_t count, size_t size)
-{
-    if (count < *capacity) return OK;
-    void *grown = realloc(*items, (size_t)(*capacity * 2 + 16) * size);
-    if (!grown) return fail(NO_MEMORY, "no memory for what a document shares with test sets");
-    *items = grown;
-    *capacity  = *capacity * 2 + 16;
-    return OK;
-}
-
 Status contamination_find(const Contamination *c, ContaminationFound *found, const char *text, int64_t bytes)
 {
     int64_t     from[SHINGLE_WORDS_MOST];              /* ring: where the last n words begin */
@@ -138,7 +129,7 @@ Status contamination_find(const Contamination *c, ContaminationFound *found, con
         if (!shingle_push(&roll, word.hash, &hash)) continue;
         const NGram *gram = ngram_slot(c, hash);
         if (!gram->word) continue;
-        TRY(reserve_one((void **)&found->hit, &found->hits_capacity, found->hits, sizeof *found->hit));
+        TRY(ARRAY_RESERVE(found->hit, found->hits_capacity, found->hits + 1));
         found->hit[found->hits++] = (ContaminationHit){ from[(seen + 1) % c->words], word.end,
                                                           gram->file, gram->text, gram->word };
     }
@@ -185,7 +176,7 @@ static int64_t count_characters(const char *text, int64_t from, int64_t end)
 static Status piece_keep(ContaminationFound *f, const char *text, int64_t from, int64_t end, int64_t least)
 {
     if (from >= end || count_characters(text, from, end) < least) return OK;
-    TRY(reserve_one((void **)&f->piece, &f->pieces_capacity, f->pieces, sizeof *f->piece));
+    TRY(ARRAY_RESERVE(f->piece, f->pieces_capacity, f->pieces + 1));
     f->piece[f->pieces++] = (ContaminationPiece){ from, end };
     return OK;
 }

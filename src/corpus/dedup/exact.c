@@ -48,7 +48,7 @@ static Status nfc_compose(ExactSpace *space, Chars *chars)
     NormalizerBuffers buffers;
     for (int i = 0; i < 2; i++)
         buffers.text[i] = (NormalizerBuffer){ space->text[i].data, space->text[i].capacity };
-    Status status = normalizer_apply(&nfc, chars, true, &buffers);
+    Status status = normalizer_apply(&nfc, chars, &buffers);
     for (int i = 0; i < 2; i++)
         space->text[i].data = buffers.text[i].data, space->text[i].capacity = buffers.text[i].capacity;
     return status;
@@ -63,13 +63,7 @@ static Status hash_words(ExactSpace *space, Chars chars, bool digits)
     WordSpan  word;
     words->count = 0;
     while (word_next(&walk, &word)) {
-        if (words->count == words->capacity) {
-            int64_t   capacity = words->capacity * 2 + 512;
-            uint64_t *hash = realloc(words->hash, (size_t)capacity * sizeof *hash);
-            if (!hash) return fail(NO_MEMORY, "no memory for the words of a document: %" PRId64, capacity);
-            words->hash = hash;
-            words->capacity = capacity;
-        }
+        TRY(ARRAY_RESERVE(words->hash, words->capacity, words->count + 1));
         words->hash[words->count++] = word.hash;
     }
     return OK;
@@ -90,12 +84,7 @@ static inline Rune space_or_byte(const uint8_t *p, int64_t left)
  * buffer. */
 static Status collapse_spaces(ExactSpace *space, Chars *chars)
 {
-    if (space->text[0].capacity < chars->bytes) {
-        uint8_t *data = realloc(space->text[0].data, (size_t)chars->bytes * 2);
-        if (!data) return fail(NO_MEMORY, "no memory to normalize a text of %" PRId64 " bytes", chars->bytes);
-        space->text[0].data = data;
-        space->text[0].capacity = chars->bytes * 2;
-    }
+    TRY(ARRAY_RESERVE(space->text[0].data, space->text[0].capacity, chars->bytes));
     uint8_t *out = space->text[0].data;
     int64_t  wrote = 0;
     for (int64_t at = 0; at < chars->bytes; ) {
@@ -108,14 +97,14 @@ static Status collapse_spaces(ExactSpace *space, Chars *chars)
         at += r.bytes;
     }
     if (wrote && out[wrote - 1] == ' ') wrote--;
-    *chars = (Chars){ out, wrote };
+    *chars = (Chars){ out, wrote, 0 };
     return OK;
 }
 
 Status exact_hash(Hash128 *hash, const ExactNormalization *n, ExactSpace *space, const char *text,
                   int64_t bytes)
 {
-    Chars chars = { (const uint8_t *)text, bytes };
+    Chars chars = { (const uint8_t *)text, bytes, 0 };
     *hash = (Hash128){ 0 };
     if (n->spaces) TRY(collapse_spaces(space, &chars));
     if (n->words) {
@@ -235,8 +224,7 @@ typedef struct {
     int       partition;
     WideHash *record;       /* [records], owned by the job while it runs */
     uint32_t *slot;         /* hash table: index in record, plus 1; 0: free */
-    Status    status;
-    char      why[FAIL_BYTES];     /* fail_text() is per thread, so the message is copied for the caller */
+    Failure   failure;
 } ExactJob;
 
 /* Relaxed order is enough: neighbouring bits are set by other partitions, and results are read after
@@ -294,8 +282,7 @@ static void resolve_body(void *context, int64_t begin, int64_t end)
 {
     for (int64_t i = begin; i < end; i++) {
         ExactJob *job = (ExactJob *)context + i;
-        job->status = partition_resolve(job);
-        if (job->status != OK) strncpy(job->why, fail_text(), sizeof job->why - 1);
+        failure_keep(&job->failure, partition_resolve(job));
         free(job->record);
         free(job->slot);
         spill_drop(job->exact->spill, job->partition);
@@ -323,7 +310,7 @@ Status exact_resolve(Exact *e, Team *team)
     team_for(team, SPILL_PARTITIONS, 1, resolve_body, job);
     Status status = OK;
     for (int i = 0; i < SPILL_PARTITIONS && status == OK; i++)
-        if (job[i].status != OK) status = fail(job[i].status, "%s", job[i].why);
+        status = failure_report(&job[i].failure);
     free(job);
     e->disk = spill_disk(e->spill);
     spill_close(e->spill);

@@ -5,6 +5,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include "base/array.h"
 #include "corpus/dedup/minhash_internal.h"
 
 enum { LARGE_BUCKET = 5 };  /* documents from which a bucket is large and has a list of kept documents */
@@ -21,8 +22,7 @@ typedef struct {
     MinHashPair   *pair;    int64_t pairs, pairs_capacity;
     MinHashMember *member;  int64_t members, members_capacity;  /* buckets count from 0 in each partition */
     int64_t        buckets, large, largest;
-    Status         status;
-    char           why[FAIL_BYTES];
+    Failure        failure;
 } JoinJob;
 
 /* Arrays are kept from one partition to the next and only grow. */
@@ -55,27 +55,16 @@ static BandBucket *bucket_find(JoinJob *job, const MinHashEntry *e)
     return &job->bucket[at];
 }
 
-static Status reserve_one(void **items, int64_t *capacity, int64_t count, size_t size)
-{
-    if (count < *capacity) return OK;
-    void *grown = realloc(*items, (size_t)(*capacity * 2 + 1024) * size);
-    if (!grown)
-        return fail(NO_MEMORY, "no memory for %" PRId64 " candidate pairs of near duplicates", *capacity * 2);
-    *items = grown;
-    *capacity  = *capacity * 2 + 1024;
-    return OK;
-}
-
 static Status pair_push(JoinJob *job, uint32_t document, uint32_t earlier)
 {
-    TRY(reserve_one((void **)&job->pair, &job->pairs_capacity, job->pairs, sizeof *job->pair));
+    TRY(ARRAY_RESERVE(job->pair, job->pairs_capacity, job->pairs + 1));
     job->pair[job->pairs++] = (MinHashPair){ document, earlier };
     return OK;
 }
 
 static Status member_push(JoinJob *job, const BandBucket *b, uint32_t document)
 {
-    TRY(reserve_one((void **)&job->member, &job->members_capacity, job->members, sizeof *job->member));
+    TRY(ARRAY_RESERVE(job->member, job->members_capacity, job->members + 1));
     job->member[job->members++] = (MinHashMember){ document, b->number };
     return OK;
 }
@@ -130,8 +119,7 @@ static void join_body(void *context, int64_t begin, int64_t end)
 {
     for (int64_t i = begin; i < end; i++) {
         JoinJob *job = (JoinJob *)context + i;
-        job->status = partition_join(job);
-        if (job->status != OK) strncpy(job->why, fail_text(), sizeof job->why - 1);
+        failure_keep(&job->failure, partition_join(job));
     }
 }
 
@@ -140,7 +128,7 @@ static void join_body(void *context, int64_t begin, int64_t end)
 static Status job_collect(MinHash *minhash, const JoinJob *job)
 {
     MinHashCounts *counts = &minhash->counts;
-    if (job->status != OK) return fail(job->status, "%s", job->why);
+    TRY(failure_report(&job->failure));
     if (counts->large + job->large > UINT32_MAX)
         return fail(BAD_OPTION, "too many large buckets of near duplicates; split the corpus");
     for (int64_t i = 0; i < job->pairs; i++)

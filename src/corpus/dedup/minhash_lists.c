@@ -5,6 +5,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include "base/array.h"
 
 /* ---- a part ---- */
 
@@ -121,15 +122,9 @@ Status minhash_lists_add(MinHashLists *lists, uint32_t bucket, uint32_t document
         lists->unlisted++;
         return OK;
     }
-    if (lists->nodes >= lists->nodes_capacity) {
-        int64_t    capacity  = lists->nodes_capacity * 2 + 1024;
-        MinHashNode *node = capacity > UINT32_MAX ? NULL
-                                                  : realloc(lists->node, (size_t)capacity * sizeof *node);
-        if (!node)
-            return fail(NO_MEMORY, "no memory for %" PRId64 " kept documents of large buckets", capacity);
-        lists->node = node;
-        lists->nodes_capacity = capacity;
-    }
+    if (lists->nodes == UINT32_MAX)
+        return fail(NO_MEMORY, "no memory for %" PRId64 " kept documents of large buckets", lists->nodes);
+    TRY(ARRAY_RESERVE(lists->node, lists->nodes_capacity, lists->nodes + 1));
     lists->node[lists->nodes] = (MinHashNode){ document, list->last };
     list->last = (uint32_t)lists->nodes++;
     list->count++;

@@ -7,6 +7,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include "base/array.h"
 #include "corpus/dedup/minhash.h"
 #include "corpus/dedup/minhash_lists.h"
 
@@ -58,24 +59,13 @@ static void candidate_insert(Resolver *s, QueryState *state, uint32_t document)
     state->count++;
 }
 
-/* Capacity for all candidates that this query can have, so that pointers into the array stay valid while
- * it is filled. */
-static Status candidates_reserve(Resolver *s, const MinHashQuery *query)
-{
-    int64_t most = s->candidates + query->earliers + query->buckets * MINHASH_LISTED;
-    if (most <= s->candidates_capacity) return OK;
-    MinHashCandidate *grown = realloc(s->candidate, (size_t)most * 2 * sizeof *grown);
-    if (!grown) return fail(NO_MEMORY, "no memory for %" PRId64 " candidates of near duplicates", most * 2);
-    s->candidate = grown;
-    s->candidates_capacity = most * 2;
-    return OK;
-}
-
 /* Candidates before the round are replaced by the documents that were kept for them; those in the round
  * are not decided yet and are compared as they are. The sets of all are requested. */
 static Status query_open(Resolver *s, QueryState *state, const MinHashQuery *query)
 {
-    TRY(candidates_reserve(s, query));
+    /* Room for all candidates that this query can have, so that pointers to them stay valid. */
+    int64_t most = s->candidates + query->earliers + query->buckets * MINHASH_LISTED;
+    TRY(ARRAY_RESERVE(s->candidate, s->candidates_capacity, most));
     *state = (QueryState){ .document = query->document, .best = NO_DOCUMENT, .from = s->candidates };
     for (int64_t i = 0; i < query->earliers; i++)
         candidate_insert(s, state, query->earlier[i] < s->first ? s->minhash->keeper[query->earlier[i]]

@@ -5,6 +5,7 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include "base/array.h"
 #include "corpus/dedup/minhash_internal.h"
 
 enum { READ_AHEAD = 16 };  /* consecutive documents for one worker: they are stored near each other */
@@ -36,13 +37,7 @@ static Status slots_rebuild(MinHashSets *s, uint64_t slots)
 /* May move the sets, so pointers from minhash_sets_find end here. */
 static Status sets_reserve(MinHashSets *s)
 {
-    if (s->sets == s->sets_capacity) {
-        int64_t  capacity = s->sets_capacity * 2 + 1024;
-        MinHashSet *set  = realloc(s->set, (size_t)capacity * sizeof *set);
-        if (!set) return fail(NO_MEMORY, "no memory to hold %" PRId64 " documents", capacity);
-        s->set = set;
-        s->sets_capacity = capacity;
-    }
+    TRY(ARRAY_RESERVE(s->set, s->sets_capacity, s->sets + 1));
     return (uint64_t)s->sets * 2 >= s->slots ? slots_rebuild(s, s->slots ? s->slots * 2 : 4096) : OK;
 }
 
@@ -73,8 +68,7 @@ typedef struct {
     _Atomic int64_t      *next;     /* shared by all jobs: next index in order */
     Shingles              read;
     int64_t               bytes;
-    Status                status;
-    char                  why[FAIL_BYTES];
+    Failure               failure;
 } FillJob;
 
 /* Reads into the scratch buffer of the job, makes a set, and copies it to memory of exactly its size. */
@@ -105,8 +99,7 @@ static void fill_body(void *context, int64_t begin, int64_t end)
 {
     for (int64_t worker = begin; worker < end; worker++) {
         FillJob *job = (FillJob *)context + worker;
-        job->status = job_fill(job, (int)worker);
-        if (job->status != OK) strncpy(job->why, fail_text(), sizeof job->why - 1);
+        failure_keep(&job->failure, job_fill(job, (int)worker));
     }
 }
 
@@ -143,7 +136,7 @@ static Status jobs_fill(MinHashSets *s, FillJob *job, int jobs, const MinHashRea
                             .next = &next };
     if (status == OK) team_for(reading->team, jobs, 1, fill_body, job);
     for (int i = 0; i < jobs; i++) {
-        if (job[i].status != OK && status == OK) status = fail(job[i].status, "%s", job[i].why);
+        if (status == OK) status = failure_report(&job[i].failure);
         s->bytes += job[i].bytes;
         shingles_free(&job[i].read);
     }

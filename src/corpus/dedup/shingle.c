@@ -11,6 +11,7 @@
 #ifdef __SSE2__
 #include <emmintrin.h>
 #endif
+#include "base/array.h"
 
 /* The lower-case letter or the digit for each ASCII byte of a word, else 0 */
 #define NONE8  0, 0, 0, 0, 0, 0, 0, 0
@@ -183,17 +184,6 @@ static inline bool roll_step(ShingleRoll *roll, uint64_t word, uint64_t *hash)
 
 bool shingle_push(ShingleRoll *roll, uint64_t word, uint64_t *hash) { return roll_step(roll, word, hash); }
 
-static Status shingles_reserve(Shingles *s, int64_t capacity)
-{
-    if (capacity <= s->capacity) return OK;
-    uint64_t *hash = realloc(s->hash, (size_t)capacity * sizeof *hash);
-    if (!hash)
-        return fail(NO_MEMORY, "no memory for the shingles of a document: %" PRId64 " bytes", capacity * 8);
-    s->hash = hash;
-    s->capacity = capacity;
-    return OK;
-}
-
 Status shingles_of(Shingles *s, int words, const char *text, int64_t bytes)
 {
     WordWalk    walk = { .text = text, .bytes = bytes };
@@ -203,7 +193,7 @@ Status shingles_of(Shingles *s, int words, const char *text, int64_t bytes)
     s->count = 0;
     while (word_step(&walk, &word)) {
         if (!roll_step(&roll, word.hash, &hash)) continue;
-        if (s->count == s->capacity) TRY(shingles_reserve(s, s->capacity * 2 + 512));
+        TRY(ARRAY_RESERVE(s->hash, s->capacity, s->count + 1));
         s->hash[s->count++] = hash;
     }
     return OK;
@@ -244,7 +234,7 @@ Status shingles_set(Shingles *s)
 {
     int bits = 1;
     while ((int64_t)1 << bits < s->count) bits++;
-    TRY(shingles_reserve(s, 2 * s->count + ((int64_t)1 << bits)));
+    TRY(ARRAY_RESERVE(s->hash, s->capacity, 2 * s->count + ((int64_t)1 << bits)));
     uint64_t *sorted = s->hash + s->count;
     bucket_sort(sorted, s->hash, s->count, sorted + s->count, bits);
     s->count = insertion_sort_unique(s->hash, sorted, s->count);

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+#include "base/array.h"
 #include "base/file.h"
 #include "base/log.h"
 #include "base/seam.h"
@@ -90,13 +91,7 @@ static Status chunk_write(Spill *s, Chunk *chunk, const char *data)
  * reused. */
 static Status chunk_close(Spill *s, Partition *p)
 {
-    if (p->fulls == p->fulls_capacity) {
-        int64_t capacity = p->fulls_capacity * 2 + 4;
-        Chunk  *full = realloc(p->full, (size_t)capacity * sizeof *full);
-        if (!full) return no_memory(s);
-        p->full = full;
-        p->fulls_capacity = capacity;
-    }
+    TRY(ARRAY_RESERVE(p->full, p->fulls_capacity, p->fulls + 1));
     Chunk *chunk = &p->full[p->fulls];
     if (s->held < s->memory) {
         *chunk  = (Chunk){ .memory = p->open };

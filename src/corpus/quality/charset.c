@@ -11,6 +11,7 @@
 #include <emmintrin.h>
 #endif
 #include "base/array.h"
+#include "base/message.h"
 #include "text/pretokenize/normalizer.h"
 #include "text/unicode.h"
 
@@ -140,10 +141,8 @@ static void latin_add(Charset *c)
 
 static Status name_unknown(const char *name, size_t bytes)
 {
-    char names[400];
-    int  used = 0;
-    for (int i = 0; i < LANGUAGES; i++)
-        used += snprintf(names + used, sizeof names - (size_t)used, "%s, ", languages[i].name);
+    char names[400] = "";
+    for (int i = 0; i < LANGUAGES; i++) message_add(names, sizeof names, "%s, ", languages[i].name);
     return fail(BAD_OPTION, "--charset %.*s: no such language; %sor latin for all Latin letters", (int)bytes,
                 name, names);
 }
@@ -258,8 +257,8 @@ static Status nfc(Buffer *text, Buffer *spare, CharsetVerdict *v)
 {
     static const Normalizer steps = { .step = { { .kind = NORMALIZER_NFC } }, .steps = 1 };
     NormalizerBuffers words = { .text = { { (uint8_t *)spare->text, spare->capacity } } };
-    Chars chars = { (const uint8_t *)text->text, text->bytes };
-    Status status = normalizer_apply(&steps, &chars, true, &words);
+    Chars chars = { (const uint8_t *)text->text, text->bytes, 0 };
+    Status status = normalizer_apply(&steps, &chars, &words);
     spare->text = (char *)words.text[0].data;
     spare->capacity = words.text[0].capacity;
     TRY(status);

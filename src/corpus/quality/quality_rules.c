@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include "base/message.h"
 
 /* In the order of QualityRule, from the same file. */
 const QualityRow quality_row[QUALITY_RULES] = {
@@ -61,10 +62,8 @@ static int rule_find(const char *name, size_t bytes)
 static Status rule_unknown(const char *name, size_t bytes)
 {
     char names[400] = "";
-    size_t used = 0;
-    for (int r = 0; r < QUALITY_RULES && used < sizeof names; r++)
-        used += (size_t)snprintf(names + used, sizeof names - used, "%s%s", r ? ", " : "",
-                                 quality_row[r].name);
+    for (int r = 0; r < QUALITY_RULES; r++)
+        message_item(names, sizeof names, ", ", "%s", quality_row[r].name);
     return fail(BAD_OPTION, "--quality-rules %.*s: no such rule; there are %s", (int)bytes, name, names);
 }
 

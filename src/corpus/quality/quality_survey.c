@@ -39,18 +39,6 @@ GramSlot *gram_table_put(GramTable *t, uint64_t key, int64_t first)
 
 /* ---- words ---- */
 
-static Status words_reserve(QualitySpace *space)
-{
-    if (space->words < space->words_capacity) return OK;
-    int64_t capacity = space->words_capacity ? 2 * space->words_capacity : 1024;
-    QualityWord *grown = realloc(space->word, (size_t)capacity * sizeof *grown);
-    if (!grown)
-        return fail(NO_MEMORY, "no memory to check a document of %lld words", (long long)space->words);
-    space->word       = grown;
-    space->words_capacity = capacity;
-    return OK;
-}
-
 /* The part of a word from its first to its last letter or digit, as offsets in the text; empty where it
  * has none. */
 typedef struct { int64_t begin, end; } WordCore;
@@ -107,7 +95,7 @@ Status survey_words(QualitySurvey *s, QualitySpace *space, const StopWords *stop
     space->words = 0;
     for (int64_t begin, end = 0; (begin = mask_next(m->space, end, bytes, false)) < bytes; ) {
         end = mask_next(m->space, begin, bytes, true);
-        TRY(words_reserve(space));
+        TRY(ARRAY_RESERVE(space->word, space->words_capacity, space->words + 1));
         int64_t chars = mask_count(m->start, begin, end);
         space->word[space->words++] = (QualityWord){ XXH3_64bits(text + begin, (size_t)(end - begin)),
                                                      (int32_t)chars };

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include "base/array.h"
 
 static Status no_memory(const char *path)
 {
@@ -19,13 +20,7 @@ static Status no_memory(const char *path)
 
 static Status path_add(Inputs *in, const char *path)
 {
-    if (in->paths == in->capacity) {
-        int64_t capacity = in->capacity ? 2 * in->capacity : 64;
-        char **grown = realloc(in->path, (size_t)capacity * sizeof *grown);
-        if (!grown) return no_memory(path);
-        in->path = grown;
-        in->capacity = capacity;
-    }
+    TRY(ARRAY_RESERVE(in->path, in->capacity, in->paths + 1));
     char *copy = strdup(path);
     if (!copy) return no_memory(path);
     in->path[in->paths++] = copy;

@@ -6,6 +6,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include "base/array.h"
 
 struct Lines {
     Stream    *stream;
@@ -114,13 +115,8 @@ const char *lines_name(const Lines *l) { return l->name; }
 
 static Status reserve(const Lines *l, char **text, size_t *capacity, size_t wanted)
 {
-    if (wanted <= *capacity) return OK;
-    char *grown = realloc(*text, wanted);
-    if (!grown)
-        return fail(NO_MEMORY, "%s:%" PRId64 ": no memory for %zu bytes of text", l->name, l->line, wanted);
-    *text = grown;
-    *capacity = wanted;
-    return OK;
+    Status status = ARRAY_RESERVE(*text, *capacity, wanted);
+    return status == OK ? OK : fail_prefix(status, "%s:%" PRId64 ": ", l->name, l->line);
 }
 
 /* Reads until the block is full or the file ends. A read error counts as the end here: the next read

@@ -23,8 +23,7 @@ struct Stream {
     int64_t        ratio_most;
     /* Ratio check: compressed bytes used at the last check, text bytes since. */
     int64_t        in_marked, out_since;
-    Status         broken;          /* a failure, kept until the text before it was returned */
-    char           why[FAIL_BYTES];
+    Failure        broken;          /* kept until the text before it was returned */
     Ahead         *ahead;           /* NULL: the calling thread decompresses */
     const char    *text;            /* rest of the text of a piece decompressed ahead */
     size_t         text_bytes;      /*     and its bytes */
@@ -35,13 +34,6 @@ struct Stream {
 
 /* Compressed bytes that were used: those read without the unused rest of the chunk. */
 static int64_t stream_used(const Stream *s) { return s->file_bytes - (int64_t)(s->end - s->at); }
-
-static Status stream_break(Stream *s, Status status)
-{
-    s->broken = status;
-    snprintf(s->why, sizeof s->why, "%s", fail_text());
-    return status;
-}
 
 /* ---- opening ---- */
 
@@ -242,9 +234,9 @@ Status stream_read(Stream *s, char *out, size_t capacity, size_t *got)
 {
     size_t left = capacity;
     *got = 0;
-    if (s->broken != OK) return fail(s->broken, "%s", s->why);
+    TRY(failure_report(&s->broken));
     Status status = s->codec ? compressed_read(s, &out, &left) : plain_read(s, &out, &left);
     *got = capacity - left;
-    if (status != OK) stream_break(s, status);
+    failure_keep(&s->broken, status);
     return *got ? OK : status;                  /* what precedes the damage is returned first */
 }

@@ -5,6 +5,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include "base/array.h"
 #include "corpus/wiki/wiki_tag.h"
 
 enum { NOTHING = -1 };
@@ -32,17 +33,8 @@ static bool byte_is(const MarkScan *s, int64_t at, char c)
 static void mark_add(MarkScan *s, int64_t from, int64_t after, MarkKind kind)
 {
     Marks *m = s->marks;
-    if (m->count == m->capacity) {
-        int64_t capacity = m->capacity ? 2 * m->capacity : 256;
-        Mark *grown = realloc(m->mark, (size_t)capacity * sizeof *grown);
-        if (!grown) {
-            s->status = fail(NO_MEMORY, "no memory for the markup of a page");
-            return;
-        }
-        m->mark = grown;
-        m->capacity = capacity;
-    }
-    m->mark[m->count++] = (Mark){ from, after, kind };
+    s->status = ARRAY_RESERVE(m->mark, m->capacity, m->count + 1);
+    if (s->status == OK) m->mark[m->count++] = (Mark){ from, after, kind };
 }
 
 /* ---- the stack ---- */

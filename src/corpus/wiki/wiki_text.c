@@ -138,16 +138,7 @@ static void argument_end(Wiki *w)
 
 static void frame_push(Wiki *w, const WikiTemplate *row, int64_t end)
 {
-    if (w->frames == w->frames_capacity) {
-        int64_t capacity = w->frames_capacity ? 2 * w->frames_capacity : 16;
-        Frame *grown = realloc(w->frame, (size_t)capacity * sizeof *grown);
-        if (!grown) {
-            w->status = fail(NO_MEMORY, "no memory for templates within templates");
-            return;
-        }
-        w->frame = grown;
-        w->frames_capacity = capacity;
-    }
+    if ((w->status = ARRAY_RESERVE(w->frame, w->frames_capacity, w->frames + 1)) != OK) return;
     w->frame[w->frames++] = (Frame){ .row = row, .end = end, .output = w->out->bytes, .argument = -1,
                                      .last = row->last == WIKI_CONVERT ? row->first + 1 : row->last };
     w->limit = end;

@@ -37,8 +37,10 @@ Status added_rewrite(AddedToken *token, const uint8_t *text, int64_t bytes)
 static int compare(const void *left, const void *right)
 {
     const AddedToken *a = left, *b = right;
-    if (*a->text != *b->text) return *a->text < *b->text ? -1 : 1;
-    return (a->bytes < b->bytes) - (a->bytes > b->bytes);
+    int first = a->bytes ? *a->text : 0, other = b->bytes ? *b->text : 0;
+    if (first != other) return first < other ? -1 : 1;
+    if (a->bytes != b->bytes) return a->bytes > b->bytes ? -1 : 1;
+    return memcmp(a->text, b->text, (size_t)a->bytes);
 }
 
 void added_sort(AddedTokens *a)
@@ -104,6 +106,7 @@ static const AddedToken *token_at(const AddedTokens *a, bool normalized, const u
  * time. */
 static void strip(const AddedToken *t, const uint8_t *text, int64_t bytes, int64_t least, AddedMatch *m)
 {
+    if (t->strip_left && m->from < least) m->from = least;          /* an earlier token has its beginning */
     while (t->strip_left && m->from > least) {
         Rune r = rune_before(text, m->from);
         if (!(r.kind & SPACE)) break;

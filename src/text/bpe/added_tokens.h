@@ -15,6 +15,7 @@ typedef struct {
     bool     strip_left, strip_right;       /* the token includes the white space on that side */
     bool     single;                        /* is found only where no word character is next to it */
     bool     normalized;                    /* is searched for after the normalizer, else before it */
+    bool     rewritten;                     /* the normalizer has changed `text` */
     bool     special;                       /* is found only where the caller parses specials, else it is
                                              * text */
 } AddedToken;
@@ -27,7 +28,8 @@ typedef struct {
 } AddedTokens;
 typedef struct { bool normalized, specials; } AddedTokensKind;      /* which tokens are searched for */
 /* The state of a search through a text: the token found covers from .. to, and the text between the previous
- * `to` and `from` belongs to no token. */
+ * `to` and `from` belongs to no token. from >= to: white space, all of which an earlier token included; the
+ * token gives no id. */
 typedef struct {
     int64_t from, to;
     int64_t searched;                       /* where the search continues */

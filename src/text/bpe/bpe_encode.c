@@ -1,10 +1,10 @@
 /* Encoding: a text is split at added tokens, normalized, pretokenized, and each pretoken is looked up in a
  * cache or merged. The cost of a lookup is the cache miss, so pretokens are processed in batches whose cache
  * lines are prefetched. */
-#include <inttypes.h>
 #include <string.h>
 #include "text/pretokenize/letters.h"
 #include "text/bpe/bpe_tokenizer.h"
+#include "text/bpe/piece_models.h"
 #include "text/pretokenize/pretoken_gpt2.h"
 #include "text/unicode.h"
 
@@ -12,55 +12,12 @@
 typedef struct {
     const BpeTokenizer *bpe;
     PieceCache *cache;                   /* of this thread, for the duration of the call */
-    int32_t *ids;                        /* of the caller; count: ids written */
+    int32_t *ids;                        /* of the caller; count: ids written. NULL: the bytes of all pieces
+                                          * are counted, which is never less */
     int64_t  count;
     bool     specials;                   /* special tokens become their ids */
-    bool     text_started;               /* the segment is not the first of the text */
     int      step;                       /* of the pretokenizer */
 } EncodeState;
-
-/* A character that is no token gives the ids of its bytes, or else the unknown token, once for a run of such
- * characters where fuse_unknown. */
-static int64_t character_fallback(const BpeTokenizer *m, int32_t *ids, int64_t count, const uint8_t *p,
-                                  int bytes)
-{
-    bool good = m->byte_fallback;
-    for (int i = 0; i < bytes; i++) good = good && m->byte_id[p[i]] >= 0;
-    for (int i = 0; i < bytes && good; i++) ids[count++] = m->byte_id[p[i]];
-    if (good || m->unknown < 0 || (m->fuse_unknown && count && ids[count - 1] == m->unknown)) return count;
-    ids[count++] = m->unknown;
-    return count;
-}
-
-/* The ids before the first merge: of bytes or of characters */
-static int64_t symbols(const BpeTokenizer *m, int32_t *ids, const uint8_t *text, int64_t bytes)
-{
-    int64_t count = 0;
-    if (m->byte_level) {
-        for (; count < bytes; count++) ids[count] = m->byte_id[text[count]];
-        return count;
-    }
-    for (int64_t at = 0; at < bytes; ) {
-        Rune    r  = rune_at(text + at, bytes - at);
-        int32_t id = r.point == RUNE_BROKEN ? VOCAB_NONE : bpe_model_find(m, text + at, r.bytes);
-        if (id >= 0) ids[count++] = id;
-        else         count = character_fallback(m, ids, count, text + at, r.bytes);
-        at += r.bytes;
-    }
-    return count;
-}
-
-/* The ids of a piece that is not in the cache. -1: no memory */
-static int64_t piece_merge(const BpeTokenizer *m, PieceCache *cache, int32_t *ids, const uint8_t *text,
-                           int64_t bytes)
-{
-    int32_t id = m->ignore_merges ? bpe_model_find(m, text, bytes) : VOCAB_NONE;
-    if (id >= 0) {
-        *ids = id;
-        return 1;
-    }
-    return bpe_merge(&m->merges, ids, symbols(m, ids, text, bytes), &cache->space);
-}
 
 /* set NULL: a long piece */
 typedef struct { PieceKey key; ShortPiece *set; const uint8_t *text; } PieceLookup;
@@ -72,7 +29,8 @@ static inline PieceLookup short_lookup(const PieceCache *w, const uint8_t *text,
     return (PieceLookup){ key, piece_cache_set(w, key), text };
 }
 
-/* After a miss of piece_cache_find. ids has capacity for PIECE_IDS_WRITTEN more than there are bytes. */
+/* After a miss of piece_cache_find. ids has capacity for PIECE_IDS_WRITTEN more than there are bytes. -1: as
+ * piece_model_encode */
 static int64_t short_piece_encode(EncodeState *w, const PieceLookup *piece, int64_t bytes, int32_t *ids)
 {
     PieceCache *cache = w->cache;
@@ -82,20 +40,21 @@ static int64_t short_piece_encode(EncodeState *w, const PieceLookup *piece, int6
         ? piece_cache_find_long(cache, piece->text, bytes, ids) : 0;
     if (known) return known;
     cache->misses++;
-    known = piece_merge(w->bpe, cache, ids, piece->text, bytes);
+    known = piece_model_encode(w->bpe, cache, ids, piece->text, bytes);
+    if (known < 0) return known;
     memset(ids + known, 0, PIECE_IDS_WRITTEN * sizeof *ids);
     if (!piece_cache_put(cache, piece->set, piece->key, ids, known))
         piece_cache_put_long(cache, piece->text, bytes, ids, known);
     return known;
 }
 
-/* -1: no memory */
+/* -1: as piece_model_encode */
 static int64_t long_piece_encode(EncodeState *w, const uint8_t *text, int64_t bytes, int32_t *ids)
 {
     int64_t known = bytes <= PIECE_LONG_BYTES ? piece_cache_find_long(w->cache, text, bytes, ids) : 0;
     if (known) return known;
     w->cache->misses++;
-    known = piece_merge(w->bpe, w->cache, ids, text, bytes);
+    known = piece_model_encode(w->bpe, w->cache, ids, text, bytes);
     if (known > 0) piece_cache_put_long(w->cache, text, bytes, ids, known);
     return known;
 }
@@ -107,16 +66,20 @@ static Status piece_encode(EncodeState *w, const uint8_t *text, int64_t bytes)
     int32_t *ids = w->ids + w->count, made[PIECE_SHORT_BYTES + PIECE_IDS_WRITTEN];
     uint8_t  raw[16] = { 0 };
     int64_t  count;
+    if (!w->ids) {
+        w->count += bytes;
+        return OK;
+    }
     if (bytes <= PIECE_SHORT_BYTES) {
         memcpy(raw, text, (size_t)bytes);
         PieceLookup piece = short_lookup(w->cache, raw, bytes);
         const ShortPiece *cached = piece_cache_find(piece.set, piece.key);
         count = cached ? piece_ids(w->cache, cached, made) : short_piece_encode(w, &piece, bytes, made);
-        memcpy(ids, made, (size_t)count * sizeof *ids);
+        if (count > 0) memcpy(ids, made, (size_t)count * sizeof *ids);
     } else {
         count = long_piece_encode(w, text, bytes, ids);
-        if (count < 0) return fail(NO_MEMORY, "no memory to merge a piece of %" PRId64 " bytes", bytes);
     }
+    if (count < 0) return BAD_FILE;                         /* after fail() */
     w->count += count;
     w->cache->pieces++;
     return OK;
@@ -199,9 +162,14 @@ static Status scan_encode(EncodeState *w, PretokenKind kind, const uint8_t *text
             int later = i + PREFETCH_AHEAD < batch.count ? i + PREFETCH_AHEAD : i;
             if (batch.piece[later].set) __builtin_prefetch(batch.piece[later].set + 2);
             int64_t length = piece[1].text - piece->text;
-            if (piece->set) w->count += short_piece_encode(w, piece, length, w->ids + w->count);
-            else            TRY(piece_encode(w, piece->text, length));
-            w->cache->pieces -= !piece->set;        /* piece_encode counted it */
+            if (piece->set) {
+                int64_t made = short_piece_encode(w, piece, length, w->ids + w->count);
+                if (made < 0) return BAD_FILE;      /* after fail() */
+                w->count += made;
+            } else {
+                TRY(piece_encode(w, piece->text, length));
+                w->cache->pieces--;                 /* piece_encode counted it */
+            }
         }
     }
     while (p < end) {
@@ -213,15 +181,18 @@ static Status scan_encode(EncodeState *w, PretokenKind kind, const uint8_t *text
 }
 
 /* Applies one pretokenizer step, and itself to each resulting piece; the last step may use the fast loop. */
-static Status pretokens_encode(void *context, const uint8_t *text, int64_t bytes)
+static Status pretokens_encode(void *context, Chars piece)
 {
     EncodeState *w = context;
     const Pretokenizer *steps = &w->bpe->pretokenizer;
-    if (w->step == steps->steps) return piece_encode(w, text, bytes);
+    if (w->step == steps->steps) return piece_encode(w, piece.text, piece.bytes);
     const PretokenizerStep *step = &steps->step[w->step++];
-    bool   last   = w->step == steps->steps;
-    Status status = last && step->kind == SPLIT_SCAN ? scan_encode(w, step->scan, text, bytes)
-                  : pretokenizer_step(step, &w->cache->regex, text, bytes, pretokens_encode, w);
+    bool   last   = w->step == steps->steps && w->ids;
+    Status                  status =
+        last && step->kind == SPLIT_SCAN
+                             ? scan_encode(w, step->scan, piece.text, piece.bytes)
+                             : pretokenizer_step(steps, w->step - 1, &w->cache->pretokenizer, piece,
+                                                 pretokens_encode, w);
     w->step--;
     return status;
 }
@@ -234,19 +205,22 @@ static Status added_encode(EncodeState *w, bool normalized, Chars text, SegmentE
     AddedTokensKind  kind  = { normalized, w->specials };
     AddedMatch match = { 0 };
     const AddedToken *token;
-    for (int64_t at = 0; ; at = match.to, w->text_started = true) {
+    for (int64_t at = 0; ; at = match.to) {
         token = added_next(&w->bpe->added, kind, text.text, text.bytes, &match);
-        int64_t end = token ? match.from : text.bytes;
-        if (end > at) TRY(segment(w, (Chars){ text.text + at, end - at }));
+        int64_t end = token ? match.from : text.bytes, first = text.first - at;
+        first = first < 0 ? 0 : first < end - at ? first : end - at;
+        if (end > at) TRY(segment(w, (Chars){ text.text + at, end - at, first }));
         if (!token) return OK;
-        w->ids[w->count++] = token->id;
+        if (match.from >= match.to) continue;
+        if (w->ids) w->ids[w->count] = token->id;
+        w->count++;
     }
 }
 
 static Status segment_encode(EncodeState *w, Chars text)
 {
-    TRY(normalizer_apply(&w->bpe->segment_normalizer, &text, !w->text_started, &w->cache->normalizer));
-    return pretokens_encode(w, text.text, text.bytes);
+    TRY(normalizer_apply(&w->bpe->segment_normalizer, &text, &w->cache->segment));
+    return pretokens_encode(w, text);
 }
 
 static bool looks_for_added(const EncodeState *w)
@@ -256,8 +230,8 @@ static bool looks_for_added(const EncodeState *w)
 
 static Status normalized_encode(EncodeState *w, Chars text)
 {
-    if (w->bpe->normalizer.steps)
-        TRY(normalizer_apply(&w->bpe->normalizer, &text, !w->text_started, &w->cache->normalizer));
+    if (w->bpe->normalizer.steps) TRY(normalizer_apply(&w->bpe->normalizer, &text, &w->cache->normalizer));
+    if (text.bytes == 0) return OK;
     return looks_for_added(w) ? added_encode(w, true, text, segment_encode) : segment_encode(w, text);
 }
 
@@ -293,17 +267,20 @@ void bpe_tokenizer_pieces(const Tokenizer *t, int64_t *pieces, int64_t *misses)
 
 static void template_add(EncodeState *w, const TemplateIds *ids)
 {
-    for (int i = 0; i < ids->count; i++) w->ids[w->count++] = ids->id[i];
+    for (int i = 0; i < ids->count && w->ids; i++) w->ids[w->count + i] = ids->id[i];
+    w->count += ids->count;
 }
 
-int64_t bpe_tokenizer_encode(const Tokenizer *t, int32_t *ids, const char *text, int64_t bytes)
+/* The ids, or with ids NULL a bound of their number; -1 after fail() */
+static int64_t text_encode(const Tokenizer *t, int32_t *ids, const char *text, int64_t bytes)
 {
     BpeTokenizer *m = t->state;
     EncodeState   w = { .bpe = m, .ids = ids, .specials = t->parse_special };
-    Chars  chars = { (const uint8_t *)text, bytes };
+    Chars  chars = { (const uint8_t *)text, bytes, 0 };
     Status status = OK;
     template_add(&w, &m->before);
     if (bytes) {
+        chars.first = rune_at(chars.text, bytes).bytes;
         if (cache_acquire(m, &w.cache) != OK) return -1;
         status = looks_for_added(&w) ? added_encode(&w, false, chars, normalized_encode)
             : normalized_encode(&w, chars);
@@ -311,4 +288,15 @@ int64_t bpe_tokenizer_encode(const Tokenizer *t, int32_t *ids, const char *text,
     }
     template_add(&w, &m->after);
     return status == OK ? w.count : -1;
+}
+
+int64_t bpe_tokenizer_encode(const Tokenizer *t, int32_t *ids, const char *text, int64_t bytes)
+{
+    return text_encode(t, ids, text, bytes);
+}
+
+int64_t bpe_tokenizer_count(const Tokenizer *t, const char *text, int64_t bytes)
+{
+    int64_t count = text_encode(t, NULL, text, bytes);
+    return count < 0 ? 0 : count;
 }

@@ -3,7 +3,6 @@
 #include "text/bpe/piece_cache.h"
 #include <stdlib.h>
 #include <sys/mman.h>
-#include "text/pretokenize/regex.h"
 
 #define X16 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255
 const uint8_t piece_key_mask[64] = { X16, X16 };
@@ -49,8 +48,10 @@ void piece_cache_close(PieceCache *w)
     table_close(w->short_pieces, short_bytes);
     table_close(w->long_pieces, long_bytes);
     bpe_space_close(&w->space);
-    regex_space_close(w->regex);
+    free(w->node);
+    pretokenizer_space_close(&w->pretokenizer);
     normalizer_buffers_close(&w->normalizer);
+    normalizer_buffers_close(&w->segment);
     free(w);
 }
 

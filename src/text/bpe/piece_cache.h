@@ -13,7 +13,8 @@
 #include <string.h>
 #include "base/status.h"
 #include "text/bpe/bpe.h"
-#include "text/pretokenize/normalizer.h"
+#include "text/bpe/token_trie.h"
+#include "text/pretokenize/pretokenizer.h"
 
 enum {
     PIECE_SHORT_BYTES = 15, PIECE_LONG_BYTES = 31,
@@ -40,8 +41,10 @@ typedef struct {
     bool        narrow;                                 /* ids have 16 bits; else 24 */
     int64_t     pieces, misses;                         /* looked up; of these, how many had to be merged */
     BpeSpace    space;
-    struct RegexSpace *regex;
-    NormalizerBuffers normalizer;
+    UnigramNode *node;                                  /* [nodes], of the longest piece so far */
+    int64_t      nodes;
+    PretokenizerSpace pretokenizer;
+    NormalizerBuffers normalizer, segment;              /* apart: segments lie in the normalized text */
 } PieceCache;
 
 Status piece_cache_open (PieceCache **cache, int32_t vocabulary);        /* NO_MEMORY */

@@ -56,15 +56,28 @@ int64_t json_id(const json_t *value)
         : INT64_MIN;
 }
 
-/* A token with a character that is no byte letter, as an added token may have, is taken as it is. */
-static Status token_add(BpeTokenizer *m, const char *token, int64_t bytes, int64_t id)
+/* A byte-level token as the bytes that its letters stand for; false: it has another character, or more than
+ * the 4096 bytes of `raw`. */
+static bool token_bytes(uint8_t *raw, int64_t *count, const char *token)
+{
+    if (*count > 4096) return false;
+    memcpy(raw, token, (size_t)*count);
+    return letters_to_bytes(raw, count);
+}
+
+/* No text has a byte-level token with a character that is no byte letter; an added token may be one. It is
+ * kept as it is, behind those of letters, so that vocab_find finds these. letters: which of the two are
+ * added */
+static Status token_add(BpeTokenizer *m, const char *token, int64_t id, bool letters)
 {
     uint8_t raw[4096];
-    int64_t count = bytes;
-    if (!m->byte_level || bytes > (int64_t)sizeof raw) return vocab_add(&m->vocab, id, token, bytes);
-    memcpy(raw, token, (size_t)bytes);
-    if (letters_to_bytes(raw, &count)) return vocab_add(&m->vocab, id, raw, count);
-    return vocab_add(&m->vocab, id, token, bytes);
+    int64_t bytes = (int64_t)strlen(token), count = bytes;
+    bool    spelt = m->byte_level && token_bytes(raw, &count, token);
+    if (!m->byte_level) return letters ? vocab_add(&m->vocab, id, token, bytes) : OK;
+    if (spelt != letters) return OK;
+    if (spelt) return vocab_add(&m->vocab, id, raw, count);
+    TRY(vocab_add(&m->vocab, id, token, bytes));
+    return bpe_mark_special(m, (int32_t)id);
 }
 
 Status bpe_add_vocab(BpeTokenizer *m, const json_t *tokens, const char *path)
@@ -73,12 +86,13 @@ Status bpe_add_vocab(BpeTokenizer *m, const json_t *tokens, const char *path)
     json_t     *id;
     if (!json_is_object(tokens))
         return fail(BAD_FILE, "%s: the vocabulary is not a JSON object {token: id}", path);
-    json_object_foreach((json_t *)(uintptr_t)tokens, token, id) {
-        if (json_id(id) == INT64_MIN)
-            return fail(BAD_FILE, "%s: token %.80s: its id is not a whole number", path, token);
-        if (token_add(m, token, (int64_t)strlen(token), json_id(id)) != OK)
-            return fail(BAD_FILE, "%s: token %.80s: %s", path, token, fail_text());
-    }
+    for (int others = 0; others < 2; others++)
+        json_object_foreach((json_t *)(uintptr_t)tokens, token, id) {
+            if (json_id(id) == INT64_MIN)
+                return fail(BAD_FILE, "%s: token %.80s: its id is not a whole number", path, token);
+            if (token_add(m, token, json_id(id), !others) != OK)
+                return fail(BAD_FILE, "%s: token %.80s: %s", path, token, fail_text());
+        }
     return OK;
 }
 

@@ -22,4 +22,6 @@ Status bpe_add_vocab(BpeTokenizer *m, const json_t *tokens, const char *path);
 /* A merge of two tokens as a file writes them: in byte letters where the model is byte-level. */
 Status bpe_add_encoded_merge(BpeTokenizer *m, const char *left, int64_t left_bytes, const char *right,
                              int64_t right_bytes, uint32_t rank);
+/* Decodes base64 and returns the length; -1: not base64, or more than `capacity` bytes. */
+int64_t base64_decode(uint8_t *out, int64_t capacity, const uint8_t *in, int64_t count);
 #endif

@@ -79,8 +79,7 @@ static int digit_of(uint8_t c)
     return c == '+' ? 62 : c == '/' ? 63 : -1;
 }
 
-/* Decodes base64 and returns the length; -1: not base64, or more than `capacity` bytes. */
-static int64_t base64(uint8_t *out, int64_t capacity, const uint8_t *in, int64_t count)
+int64_t base64_decode(uint8_t *out, int64_t capacity, const uint8_t *in, int64_t count)
 {
     uint32_t bits = 0;
     int      held = 0;
@@ -109,7 +108,7 @@ static Status token_line(BpeTokenizer *m, const char *line, int64_t count, uint3
         return fail(BAD_FILE, "it is not base64, a space and a number");
     memcpy(number, blank + 1, (size_t)left);
     long    rank  = strtol(number, &end, 10);
-    int64_t bytes = base64(token, sizeof token, (const uint8_t *)line, blank - line);
+    int64_t bytes = base64_decode(token, sizeof token, (const uint8_t *)line, blank - line);
     if (bytes < 1 || *end || number[0] < '0' || number[0] > '9')
         return fail(BAD_FILE, "it is not base64 of 1 to %zu bytes, a space and a number", sizeof token);
     return vocab_add(&m->vocab, rank, token, bytes);

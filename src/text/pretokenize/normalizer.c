@@ -7,6 +7,8 @@
 #include <string.h>
 #include <utf8proc.h>
 #include "base/array.h"
+#include "text/bpe/vocab.h"
+#include "text/pretokenize/characters.h"
 #include "text/unicode.h"
 
 /* ---- the four Unicode normalization forms: decompose, order combining marks, compose ---- */
@@ -112,12 +114,12 @@ static Status form_runs(Points *p, NormalizerBuffer *out, Chars *text, uint32_t 
         int64_t joined = formed ? last_character_bytes(*text, at, at + plain) : 0;
         memcpy(out->data + wrote, text->text + at, (size_t)(plain - joined));
         wrote += plain - joined;
-        Chars run = { text->text + at + plain - joined, formed + joined };
+        Chars run = { text->text + at + plain - joined, formed + joined, 0 };
         TRY(points_reserve(p, run));
         wrote += form_run(p, out->data + wrote, run);
         at += plain + formed;
     }
-    *text = (Chars){ out->data, wrote };
+    *text = (Chars){ out->data, wrote, 0 };
     return OK;
 }
 
@@ -138,16 +140,35 @@ static bool all_below(Chars text, uint32_t below)
     return true;
 }
 
+/* How many bytes of the form stand for the first character: those of as many characters as the part before
+ * `first` makes by itself. */
+static int64_t form_first(Points *p, NormalizerBuffer *out, Chars before, Chars after)
+{
+    int64_t bytes = 0;
+    if (points_reserve(p, before) != OK) return 0;
+    form_run(p, out->data, before);
+    for (int64_t i = 0; i < p->count && bytes < after.bytes; i++)
+        bytes += rune_at(after.text + bytes, after.bytes - bytes).bytes;
+    return bytes;
+}
+
 static Status unicode_form(NormalizerKind kind, NormalizerBuffer *out, Chars *text)
 {
     if (all_below(*text, forms[kind].below)) return OK;
     Points p = { .flags = forms[kind].flags };
+    Chars  before = { text->text, text->first, 0 };
     Status status = form_runs(&p, out, text, forms[kind].below, forms[kind].ratio);
+    if (status == OK && before.bytes) {
+        NormalizerBuffer spare = { 0 };
+        status = ARRAY_RESERVE(spare.data, spare.capacity, before.bytes * forms[kind].ratio + 4);
+        if (status == OK) text->first = form_first(&p, &spare, before, *text);
+        free(spare.data);
+    }
     free(p.point);
     return status;
 }
 
-/* ---- prepend and replace ---- */
+/* ---- prepend, replace and strip ---- */
 
 static bool begins(Chars text, const uint8_t *with, int bytes)
 {
@@ -159,51 +180,223 @@ static Status prepend(const NormalizerStep *s, NormalizerBuffer *out, Chars *tex
     TRY(ARRAY_RESERVE(out->data, out->capacity, text->bytes + s->new_bytes));
     memcpy(out->data, s->new, (size_t)s->new_bytes);
     memcpy(out->data + s->new_bytes, text->text, (size_t)text->bytes);
-    *text = (Chars){ out->data, text->bytes + s->new_bytes };
+    *text = (Chars){ out->data, text->bytes + s->new_bytes, text->first ? text->first + s->new_bytes : 0 };
     return OK;
 }
 
 /* The most bytes that a byte of text can become by this step */
 static int64_t growth(const NormalizerStep *s)
 {
-    if (s->kind <= NORMALIZER_NFKD)    return forms[s->kind].ratio;
-    if (s->kind != NORMALIZER_REPLACE) return 1;
-    return s->new_bytes <= s->old_bytes ? 1 : (s->new_bytes + s->old_bytes - 1) / s->old_bytes;
+    switch (s->kind) {
+    case NORMALIZER_NFC: case NORMALIZER_NFD: case NORMALIZER_NFKC: case NORMALIZER_NFKD:
+        return forms[s->kind].ratio;
+    case NORMALIZER_REPLACE:
+        return s->new_bytes <= s->old_bytes ? 1 : (s->new_bytes + s->old_bytes - 1) / s->old_bytes;
+    case NORMALIZER_REPLACE_MATCHES:    return 1 + 2 * (int64_t)s->new_bytes;      /* around each character */
+    case NORMALIZER_LOWERCASE: case NORMALIZER_SPACE_CHINESE: case NORMALIZER_LETTERS: return 2;
+    case NORMALIZER_PRECOMPILED:        return 64;
+    default:                            return 1;
+    }
 }
 
 static Status replace(const NormalizerStep *s, NormalizerBuffer *out, Chars *text)
 {
-    int64_t wrote = 0;
+    int64_t wrote = 0, first = 0;
     TRY(ARRAY_RESERVE(out->data, out->capacity, text->bytes * growth(s)));
     for (int64_t at = 0; at < text->bytes; ) {
-        if (begins((Chars){ text->text + at, text->bytes - at }, s->old, s->old_bytes)) {
+        if (begins((Chars){ text->text + at, text->bytes - at, 0 }, s->old, s->old_bytes)) {
             memcpy(out->data + wrote, s->new, (size_t)s->new_bytes);
             wrote += s->new_bytes;
             at    += s->old_bytes;
         } else {
             out->data[wrote++] = text->text[at++];
         }
+        if (at <= text->first) first = wrote;
     }
-    *text = (Chars){ out->data, wrote };
+    *text = (Chars){ out->data, wrote, first };
     return OK;
 }
 
-static Status step_apply(const NormalizerStep *s, NormalizerBuffer *out, Chars *text, bool first)
+static Status append(NormalizerBuffer *out, int64_t *wrote, const uint8_t *text, int64_t bytes)
 {
-    if (text->bytes == 0)          return OK;
-    if (s->kind <= NORMALIZER_NFKD)    return unicode_form(s->kind, out, text);
-    if (s->kind == NORMALIZER_REPLACE) return replace(s, out, text);
-    bool begun = begins(*text, s->new, s->new_bytes);
-    if (s->kind == NORMALIZER_PREPEND_FIRST && (begun || !first)) return OK;
-    if (s->kind == NORMALIZER_PREPEND_UNLESS && begun)            return OK;
-    return prepend(s, out, text);
+    TRY(ARRAY_RESERVE(out->data, out->capacity, *wrote + bytes));
+    if (bytes) memcpy(out->data + *wrote, text, (size_t)bytes);
+    *wrote += bytes;
+    return OK;
 }
 
-Status normalizer_apply(const Normalizer *n, Chars *text, bool first, NormalizerBuffers *buffers)
+/* What replaces a match belongs to the last character of the match, as in the library's alignments. */
+static Status replace_matches(const NormalizerStep *s, NormalizerBuffer *out, RegexSpace **regex, Chars *text)
 {
+    PatternSearch search = { 0 };
+    int64_t at = 0, wrote = 0, first = 0, from, to;
+    bool    found = true;
+    while (found) {
+        TRY(pattern_next(&s->pattern, regex, &search, text->text, text->bytes, &from, &to, &found));
+        if (text->first > at) first = wrote + (from < text->first ? from : text->first) - at;
+        TRY(append(out, &wrote, text->text + at, from - at));
+        if (!found) break;
+        TRY(append(out, &wrote, s->new, s->new_bytes));
+        if (wrote > 64 * text->bytes + 4096) break;                     /* normalizer_apply refuses it */
+        if (text->first && to <= text->first) first = wrote;
+        at = to;
+    }
+    *text = (Chars){ out->data ? out->data : text->text, wrote, first };
+    return OK;
+}
+
+/* The character that ends the text */
+static Rune last_rune(Chars text)
+{
+    int64_t back = 1;
+    while (back < 4 && back < text.bytes && (text.text[text.bytes - back] & 0xC0) == 0x80) back++;
+    Rune r = rune_at(text.text + text.bytes - back, back);
+    return r.bytes == back ? r : (Rune){ RUNE_BROKEN, 1, 0 };
+}
+
+static void strip(const NormalizerStep *s, Chars *text)
+{
+    Rune r;
+    while (s->left && text->bytes && (r = rune_at(text->text, text->bytes)).kind & SPACE) {
+        text->text  += r.bytes;
+        text->bytes -= r.bytes;
+        text->first = text->first > r.bytes ? text->first - r.bytes : 0;
+    }
+    while (s->right && text->bytes && (r = last_rune(*text)).kind & SPACE) text->bytes -= r.bytes;
+    if (text->first > text->bytes) text->first = text->bytes;
+}
+
+/* ---- steps that change each character by itself ---- */
+
+static int lower_write(uint8_t *out, Rune r)
+{
+    int bytes = utf8_encode(out, character_lower(r.point));
+    if (r.point == 0x130) bytes += utf8_encode(out + bytes, 0x307);
+    return bytes;
+}
+
+static int kept_write(uint8_t *out, Rune r, bool kept) { return kept ? utf8_encode(out, r.point) : 0; }
+
+static int clean_write(uint8_t *out, Rune r)
+{
+    if (character_is_control(r.point)) return 0;
+    return utf8_encode(out, r.kind & SPACE ? ' ' : r.point);
+}
+
+static int chinese_write(uint8_t *out, Rune r)
+{
+    if (!character_is_chinese(r.point)) return utf8_encode(out, r.point);
+    int bytes = 1 + utf8_encode(out + 1, r.point);
+    out[0] = out[bytes] = ' ';
+    return bytes + 1;
+}
+
+static int nmt_write(uint8_t *out, Rune r)
+{
+    static const uint32_t blanks[] = { 0x09, 0x0A, 0x0C, 0x0D, 0x1680, 0x200B, 0x200C, 0x200D, 0x200E, 0x200F,
+                                       0x2028, 0x2029, 0x2581, 0xFEFF, 0xFFFD };
+    for (int i = 0; i < COUNT(blanks); i++)
+        if (r.point == blanks[i]) return utf8_encode(out, ' ');
+    bool dropped = (r.point && r.point < 0x20) || r.point == 0x7F || r.point == 0x8F || r.point == 0x9F;
+    return kept_write(out, r, !dropped);
+}
+
+static int character_write(NormalizerKind kind, uint8_t *out, Rune r)
+{
+    switch (kind) {
+    case NORMALIZER_LOWERCASE:        return lower_write(out, r);
+    case NORMALIZER_STRIP_MARKS:      return kept_write(out, r, !character_is_mark(r.point));
+    case NORMALIZER_STRIP_NONSPACING: return kept_write(out, r, !character_is_nonspacing(r.point));
+    case NORMALIZER_CLEAN:            return clean_write(out, r);
+    case NORMALIZER_SPACE_CHINESE:    return chinese_write(out, r);
+    default:                          return nmt_write(out, r);
+    }
+}
+
+static Status characters(NormalizerKind kind, NormalizerBuffer *out, Chars *text)
+{
+    int64_t wrote = 0, first = 0;
+    TRY(ARRAY_RESERVE(out->data, out->capacity, 2 * text->bytes + 8));
+    for (int64_t at = 0; at < text->bytes; ) {
+        Rune r = rune_at(text->text + at, text->bytes - at);
+        if (r.point == RUNE_BROKEN) out->data[wrote++] = text->text[at];
+        else                        wrote += character_write(kind, out->data + wrote, r);
+        at += r.bytes;
+        if (at <= text->first) first = wrote;
+    }
+    *text = (Chars){ out->data, wrote, first };
+    return OK;
+}
+
+static Status letters(NormalizerBuffer *out, Chars *text)
+{
+    TRY(ARRAY_RESERVE(out->data, out->capacity, 2 * text->bytes));
+    int64_t first = (int64_t)letters_of_bytes((char *)out->data, text->text, text->first);
+    int64_t bytes = (int64_t)letters_of_bytes((char *)out->data, text->text, text->bytes);
+    *text = (Chars){ out->data, bytes, first };
+    return OK;
+}
+
+/* ---- all steps ---- */
+
+Status normalizer_step_make(NormalizerStep *s, NormalizerKind kind, const char *old, int64_t old_bytes,
+                            const char *new, int64_t new_bytes)
+{
+    uint8_t *copy = malloc((size_t)(old_bytes + new_bytes) + 1);
+    if (!copy) return fail(NO_MEMORY, "no memory for a normalizer");
+    if (old_bytes) memcpy(copy, old, (size_t)old_bytes);
+    if (new_bytes) memcpy(copy + old_bytes, new, (size_t)new_bytes);
+    *s = (NormalizerStep){ .kind = kind, .owned = copy, .old = copy, .old_bytes = (int)old_bytes,
+                           .new = copy + old_bytes, .new_bytes = (int)new_bytes };
+    return OK;
+}
+
+void normalizer_step_close(NormalizerStep *s)
+{
+    free(s->owned);
+    pattern_close(&s->pattern);
+    *s = (NormalizerStep){ 0 };
+}
+
+void normalizer_close(Normalizer *n)
+{
+    for (int i = 0; i < n->steps; i++) normalizer_step_close(&n->step[i]);
+    *n = (Normalizer){ 0 };
+}
+
+Status normalizer_step_apply(const NormalizerStep *s, NormalizerBuffer *out, RegexSpace **regex, Chars *text)
+{
+    if (text->bytes == 0) return OK;
+    bool begun = s->new_bytes && begins(*text, s->new, s->new_bytes);
+    switch (s->kind) {
+    case NORMALIZER_NFC: case NORMALIZER_NFD: case NORMALIZER_NFKC: case NORMALIZER_NFKD:
+        return unicode_form(s->kind, out, text);
+    case NORMALIZER_PREPEND:         return prepend(s, out, text);
+    case NORMALIZER_PREPEND_FIRST:   return begun || !text->first ? OK : prepend(s, out, text);
+    case NORMALIZER_PREPEND_UNLESS:  return begun ? OK : prepend(s, out, text);
+    case NORMALIZER_REPLACE:         return replace(s, out, text);
+    case NORMALIZER_REPLACE_MATCHES: return replace_matches(s, out, regex, text);
+    case NORMALIZER_STRIP:           strip(s, text); return OK;
+    case NORMALIZER_LETTERS:         return letters(out, text);
+    case NORMALIZER_PRECOMPILED:     return precompiled_apply(s, out, text);
+    default:                         return characters(s->kind, out, text);
+    }
+}
+
+static bool is_in(Chars text, const NormalizerBuffer *buffer)
+{
+    return buffer->data && text.text >= buffer->data && text.text <= buffer->data + buffer->capacity;
+}
+
+Status normalizer_apply(const Normalizer *n, Chars *text, NormalizerBuffers *buffers)
+{
+    int64_t most = 64 * text->bytes + 4096;
     for (int i = 0; i < n->steps; i++) {
-        /* A step never writes the buffer that it reads. */
-        TRY(step_apply(&n->step[i], &buffers->text[text->text == buffers->text[0].data], text, first));
+        /* a step never writes the buffer that it reads */
+        NormalizerBuffer *out = &buffers->text[is_in(*text, &buffers->text[0])];
+        TRY(normalizer_step_apply(&n->step[i], out, &buffers->regex, text));
+        if (text->bytes > most)
+            return fail(BAD_FILE, "the tokenizer's normalizers make a text more than 64 times longer");
     }
     return OK;
 }
@@ -212,18 +405,23 @@ void normalizer_buffers_close(NormalizerBuffers *buffers)
 {
     free(buffers->text[0].data);
     free(buffers->text[1].data);
+    regex_space_close(buffers->regex);
     *buffers = (NormalizerBuffers){ 0 };
 }
 
+/* Bounds that are too large to be of use are cut, so that products do not overflow. */
 void normalizer_growth(const Normalizer *n, int64_t *ratio, int64_t *extra)
 {
+    const int64_t most = 1 << 20;
     *ratio = 1;
     *extra  = 0;
     for (int i = 0; i < n->steps; i++) {
         const NormalizerStep *s = &n->step[i];
         bool grows = s->kind >= NORMALIZER_PREPEND && s->kind <= NORMALIZER_PREPEND_UNLESS;
         *ratio *= growth(s);
-        *extra  *= growth(s);
+        *extra *= growth(s);
         if (grows) *extra += s->new_bytes;
+        if (*ratio > most) *ratio = most;
+        if (*extra > most) *extra = most;
     }
 }

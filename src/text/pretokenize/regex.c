@@ -17,12 +17,14 @@ struct Regex { pcre2_code *code; char *pattern; };        /* pattern: as given *
 
 /* ---- translation from Oniguruma's syntax to PCRE2's (Oniguruma's doc/RE) ---- */
 
-#define WORD "\\p{Alphabetic}\\p{M}\\p{Nd}\\p{Pc}\\x{B2}\\x{B3}\\x{B9}\\x{BC}-\\x{BE}"
+/* Within brackets the numbers of Latin-1 are no word characters. */
+#define WORD_IN_CLASS "\\p{Alphabetic}\\p{M}\\p{Nd}\\p{Pc}"
+#define WORD WORD_IN_CLASS "\\x{B2}\\x{B3}\\x{B9}\\x{BC}-\\x{BE}"
 #define HEX  "0-9a-fA-F"
 #define HEX_DIGITS "0123456789abcdefABCDEF"
 /* inside: within a class; NULL: inexpressible */
 static const struct { char letter; const char *alone, *inside; } escapes[] = {
-    { 'w', "[" WORD "]",       WORD },               { 'W', "[^" WORD "]", NULL },
+    { 'w', "[" WORD "]",       WORD_IN_CLASS },               { 'W', "[^" WORD "]", NULL },
     { 'h', "[" HEX "]",        HEX },                { 'H', "[^" HEX "]",  NULL },
     { 's', "\\p{White_Space}", "\\p{White_Space}" }, { 'S', "\\P{White_Space}", "\\P{White_Space}" },
     { 'b', "(?:(?<=[" WORD "])(?![" WORD "])|(?<![" WORD "])(?=[" WORD "]))", "\\b" },
@@ -83,7 +85,7 @@ static Status pattern_translate(FILE *out, const char *pattern)
     return OK;
 }
 
-static Status compile(Regex **regex, const char *pattern, const char *whole);
+static Status compile(Regex **regex, const char *pattern);
 
 Status regex_open(Regex **regex, const char *pattern)
 {
@@ -94,7 +96,7 @@ Status regex_open(Regex **regex, const char *pattern)
     if (!out) return fail(NO_MEMORY, "no memory for a pattern");
     Status status = pattern_translate(out, pattern);
     if (fclose(out) != 0 && status == OK) status = fail(NO_MEMORY, "no memory for a pattern");
-    if (status == OK) status = compile(regex, translated, pattern);
+    if (status == OK) status = compile(regex, translated);
     free(translated);
     if (status != OK || ((*regex)->pattern = strdup(pattern))) return status;
     regex_close(*regex);
@@ -102,9 +104,8 @@ Status regex_open(Regex **regex, const char *pattern)
     return fail(NO_MEMORY, "no memory for a pattern");
 }
 
-/* PCRE2_MULTILINE, because in Ruby's syntax ^ and $ match at lines. whole: the expression as given, for
- * messages */
-static Status compile(Regex **regex, const char *pattern, const char *whole)
+/* PCRE2_MULTILINE, because in Ruby's syntax ^ and $ match at lines. */
+static Status compile(Regex **regex, const char *pattern)
 {
     int        wrong;
     PCRE2_SIZE place;
@@ -113,17 +114,9 @@ static Status compile(Regex **regex, const char *pattern, const char *whole)
     *regex = r;
     if (!r) return fail(NO_MEMORY, "no memory for a pattern");
     r->code = pcre2_compile((PCRE2_SPTR)pattern, PCRE2_ZERO_TERMINATED, flags, &wrong, &place, NULL);
-    uint32_t empty = 0;
     if (r->code) {
         pcre2_jit_compile(r->code, PCRE2_JIT_COMPLETE);        /* an optimization: may fail */
-        pcre2_pattern_info(r->code, PCRE2_INFO_MATCHEMPTY, &empty);
-        if (!empty) return OK;
-        regex_close(r);
-        *regex = NULL;
-        return fail(BAD_FILE,
-                    "the pattern %.120s matches the empty text, where other programs split and this one"
-                    " does not; change it so that each match has a character (+ instead of *), or encode with"
-                    " another program", whole);
+        return OK;
     }
     PCRE2_UCHAR words[128];
     pcre2_get_error_message(wrong, words, sizeof words);
@@ -182,24 +175,20 @@ static Status space_open(RegexSpace **space)
 }
 
 Status regex_next(const Regex *r, RegexSpace **space, const uint8_t *text, int64_t bytes, int64_t at,
-                  int64_t *from, int64_t *to)
+                  int64_t *from, int64_t *to, bool *found)
 {
     *from = *to = bytes;
+    *found = false;
     if (!*space) TRY(space_open(space));
     RegexSpace *s = *space;
-    for (unsigned flags = 0; at < bytes; flags = PCRE2_NOTEMPTY_ATSTART) {
-        int found = pcre2_match(r->code, text, (PCRE2_SIZE)bytes, (PCRE2_SIZE)at, flags, s->data, s->limits);
-        if (found == PCRE2_ERROR_NOMATCH) return OK;
-        if (found < 0)
-            return fail(BAD_FILE,
-                        "the tokenizer's pattern takes too many backtracking steps at byte %" PRId64, at);
-        const PCRE2_SIZE *span = pcre2_get_ovector_pointer(s->data);
-        if (span[1] > span[0]) {
-            *from = (int64_t)span[0];
-            *to   = (int64_t)span[1];
-            return OK;
-        }
-        at = (int64_t)span[0];
-    }
+    int matches = pcre2_match(r->code, text, (PCRE2_SIZE)bytes, (PCRE2_SIZE)at, 0, s->data, s->limits);
+    if (matches == PCRE2_ERROR_NOMATCH) return OK;
+    if (matches < 0)
+        return fail(BAD_FILE,
+                    "the tokenizer's pattern takes too many backtracking steps at byte %" PRId64, at);
+    const PCRE2_SIZE *span = pcre2_get_ovector_pointer(s->data);
+    *found = true;
+    *from  = (int64_t)span[0];
+    *to    = (int64_t)span[1];
     return OK;
 }

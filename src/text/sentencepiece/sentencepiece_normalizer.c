@@ -4,6 +4,7 @@
 #include "text/sentencepiece/sentencepiece_normalizer.h"
 #include <inttypes.h>
 #include <string.h>
+#include "text/sentencepiece/darts.h"
 #include "text/unicode.h"
 
 enum {
@@ -38,33 +39,23 @@ Status sentencepiece_normalizer_open(SentencePieceNormalizer *n, const SentenceP
 typedef struct { ByteSpan text; int64_t used; } Replacement;        /* used: bytes replaced; -1: the rule
                                                                      * grows too much */
 
-static uint32_t unit_at(const SentencePieceNormalizer *n, uint32_t at)
-{
-    const uint8_t *u = n->unit + 4 * (size_t)at;
-    return u[0] | u[1] << 8 | u[2] << 16 | (uint32_t)u[3] << 24;
-}
-
-static uint32_t unit_offset(uint32_t unit) { return unit >> 10 << ((unit & 1u << 9) >> 6); }
-
-/* Finds the longest rule that the text begins with. Of a Darts unit the low byte and bit 31 are the label,
- * bit 8 says that a key ends here, whose value is the unit at the offset, and bits 9 to 30 are that
- * offset. */
+/* Finds the longest rule that the text begins with. */
 static bool rule_find(Replacement *s, const SentencePieceNormalizer *n, const char *text, int64_t bytes)
 {
     bool     found = false;
     int      rules = 0;
-    uint32_t at = unit_offset(unit_at(n, 0));
+    uint32_t at = darts_offset(darts_unit(n->unit, 0));
     for (int64_t i = 0; i < bytes && i < RULE_BYTES_MAX && rules < RULES_MAX; i++) {
         uint8_t byte = (uint8_t)text[i];
         at ^= byte;
         if (at >= n->units) break;
-        uint32_t unit = unit_at(n, at);
-        if ((unit & (1u << 31 | 0xFF)) != byte) break;
-        at ^= unit_offset(unit);
+        uint32_t unit = darts_unit(n->unit, at);
+        if (darts_label(unit) != byte) break;
+        at ^= darts_offset(unit);
         if (at >= n->units) break;
-        if (!(unit & 1u << 8)) continue;
+        if (!darts_is_key(unit)) continue;
         rules++;
-        uint32_t value = unit_at(n, at) & ~(1u << 31);
+        uint32_t value = darts_value(darts_unit(n->unit, at));
         if (value >= n->texts.bytes) break;
         /* texts ends with a zero */
         size_t length = strnlen(n->texts.data + value, GROWTH_MAX * RULE_BYTES_MAX + 1);
