@@ -452,10 +452,7 @@ static Status run(ConvertTask *c, Options *o)
     char path[1024];
     bool ours = false;
     if (!foreign && to_jotun_step) TRY(checkpoint_find_silent(o->convert_input, path, &ours));
-    if (!foreign && to_jotun_step && !ours)
-        return fail(BAD_OPTION, "--input %s is in no format that is read: a folder of transformers with "
-                    "config.json, a checkpoint of Megatron-LM, llm.c or nanoGPT; --from names the format",
-                    o->convert_input);
+    if (!foreign && to_jotun_step && !ours) return foreign_format_refuse(o->convert_input);
     if (foreign != to_jotun_step)
         return fail(BAD_OPTION, "--to %s: the input has this format already; %s", o->convert_to.word,
                     foreign ? "transformers' save_pretrained writes another type or size of files"

@@ -212,11 +212,21 @@ static void tokenizer_find(ForeignModel *model, const char *folder)
         snprintf(model->tokenizer, sizeof model->tokenizer, "%s", folder);
 }
 
+Status hf_refuse_adapter(const char *folder)
+{
+    char path[1024];
+    if (hf_is_folder(folder) || path_join(path, folder, "adapter_config.json") != OK || !file_exists(path))
+        return OK;
+    return fail(BAD_FILE, "%s: an adapter (LoRA), which changes the weights of another model; merge the two "
+                "by peft's merge_and_unload, save the model, and give that folder", folder);
+}
+
 /* One of our checkpoints has no config.json. */
 static Status refuse_checkpoint(const char *folder)
 {
     char path[1024];
     bool found = false;
+    TRY(hf_refuse_adapter(folder));
     if (hf_is_folder(folder) || checkpoint_find_silent(folder, path, &found) != OK || !found) return OK;
     return fail(BAD_FILE, "%s: a checkpoint of jotun, and no folder of transformers; name it without hf:, or "
                 "--from jotun", folder);
