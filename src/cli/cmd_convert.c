@@ -6,6 +6,7 @@
 #include <string.h>
 #include <sys/stat.h>
 #include "base/log.h"
+#include "base/message.h"
 #include "base/seam.h"
 #include "cli/command.h"
 #include "cli/in_out.h"
@@ -39,8 +40,8 @@ static void progress(void *context, int64_t done, int64_t total)
 {
     ConvertTask *c = context;
     char     so_far[24], all[24];
-    double   seconds = (double)(seam.clock() - c->begun) * 1e-9;
-    if ((double)(seam.clock() - c->last_report) * 1e-9 < (log_terminal() ? 0.2 : 10)) return;
+    double   seconds = seam_seconds_since(c->begun);
+    if (seam_seconds_since(c->last_report) < (log_terminal() ? 0.2 : 10)) return;
     c->last_report = seam.clock();
     log_progress("convert: %s of %s, %.1f MB/s", log_bytes(so_far, (double)done),
                  log_bytes(all, (double)total), (double)done / seconds * 1e-6);
@@ -63,7 +64,7 @@ static void report_not_finite(const ConvertTask *c)
 static void report(const ConvertTask *c)
 {
     char   bytes[24], time[24];
-    double seconds = (double)(seam.clock() - c->begun) * 1e-9;
+    double seconds = seam_seconds_since(c->begun);
     log_progress_end();
     log_line("convert: %s of weights, %d tensors in %s, %.1f MB/s: %s",
              log_bytes(bytes, (double)c->run.total), c->run.plan->tensors, log_time(time, seconds),
@@ -293,8 +294,7 @@ static Status family_choose(Family *family, json_t **config, const ConvertTask *
             json_decref(*config);
         found = status == OK;
         *family = f;
-        size_t used = strlen(why);
-        if (!found) snprintf(why + used, sizeof why - used, "%s%.200s", used ? "; " : "", fail_text());
+        if (!found) message_item(why, sizeof why, "; ", "%.200s", fail_text());
     }
     json_decref(options);
     if (found) return OK;

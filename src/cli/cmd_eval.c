@@ -123,7 +123,7 @@ static Status evaluate(Trainer *t, const Task *task)
     /* The loss is all-reduced, so that every rank takes this branch or none does. */
     if (!isfinite(loss))
         return explain_loss(t, path);                                    /* <-> world; same on every rank */
-    double seconds = (double)(seam.clock() - began) * 1e-9;
+    double seconds = seam_seconds_since(began);
     int64_t tokens = windows_predictions(&w);
     if (t->mesh.rank == 0 && task->o->log_format.value != CHOICE_log_format_jotun)
         epoch_evaluated(task->o, model_parameters(&task->config.model), windows_count(&w), tokens,

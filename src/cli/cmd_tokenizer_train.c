@@ -31,8 +31,6 @@ typedef struct {
     int64_t        last_report;                    /* clock of the last line of progress, nanoseconds */
 } Learn;
 
-static double seconds_since(int64_t then) { return (double)(seam.clock() - then) * 1e-9; }
-
 static void batch_feed(Learn *l)
 {
     const char *at = l->batch.text;
@@ -40,7 +38,7 @@ static void batch_feed(Learn *l)
     for (int64_t i = 0; i < l->documents; at += l->document[i++].bytes) l->document[i].text = at;
     bpe_train_feed(l->train, l->document, l->documents);
     l->batch.bytes = l->documents = 0;
-    if (seconds_since(l->last_report) < (log_terminal() ? 0.2 : 10)) return;
+    if (seam_seconds_since(l->last_report) < (log_terminal() ? 0.2 : 10)) return;
     l->last_report = seam.clock();
     char read[24];
     log_progress("tokenizer train: %s read", log_bytes(read, (double)l->read));
@@ -104,7 +102,7 @@ static Status learn(Learn *l)
                  " ids, fewer than --vocab-size %" PRId64, o->min_frequency, ids, o->learned_vocabulary);
     log_line("tokenizer train: %" PRId64 " documents, %s, %" PRId64 " distinct words, %d ids in %s: %s",
              l->all, log_bytes(bytes, (double)l->read), bpe_train_words(l->train), ids,
-             log_time(time, seconds_since(begun)), o->tokenizer_output);
+             log_time(time, seam_seconds_since(begun)), o->tokenizer_output);
     return OK;
 }
 

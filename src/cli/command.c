@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "base/array.h"
+#include "base/message.h"
 #include "conf/rows.h"
 
 /* Those of other programs follow, which are run by a command of jotun. */
@@ -75,22 +76,20 @@ static Status mistyped(const Command *meant, int argc, char **argv)
 static Status unknown(int argc, char **argv)
 {
     char known[256] = "";
-    size_t used = 0;
     for (size_t i = 0; i < COUNT(insteads); i++)
         if (!strcmp(argv[0], insteads[i].word))
             return fail(BAD_USAGE, "%s is no command; %s", argv[0], insteads[i].cure);
     bool half = argc == 1 || argv[1][0] == '-';
     const Command *nearest = NULL;
-    for (int i = 0, edits = 3; i < command_count && used < sizeof known; i++) {
+    for (int i = 0, edits = 3; i < command_count; i++) {
         if (edits_from(&commands[i], argc, argv) < edits)
             nearest = &commands[i], edits = edits_from(nearest, argc, argv);
         if (command_begins(&commands[i], argv[0]))
-            used += (size_t)snprintf(known + used, sizeof known - used, "%sjotun %s", used ? ", " : "",
-                                     commands[i].name);
+            message_item(known, sizeof known, ", ", "jotun %s", commands[i].name);
     }
-    if (nearest && !(used && half)) return mistyped(nearest, argc, argv);
-    if (used && half) return fail(BAD_USAGE, "jotun %s needs a subcommand: %s", argv[0], known);
-    if (used) return fail(BAD_USAGE, "%s %s is no command; these are: %s", argv[0], argv[1], known);
+    if (nearest && !(*known && half)) return mistyped(nearest, argc, argv);
+    if (*known && half) return fail(BAD_USAGE, "jotun %s needs a subcommand: %s", argv[0], known);
+    if (*known) return fail(BAD_USAGE, "%s %s is no command; these are: %s", argv[0], argv[1], known);
     return fail(BAD_USAGE, "%s is no command; jotun --help lists them", argv[0]);
 }
 

@@ -6,6 +6,7 @@
 #include <string.h>
 #include "base/array.h"
 #include "base/log.h"
+#include "base/message.h"
 #include "convert/family/family_keys.h"
 #include "convert/family/value_rows.h"
 #include "store/tensor_entry.h"
@@ -305,13 +306,11 @@ static Status keys_known(const json_t *config, Family family, const char *path)
 static Status family_find(Family *family, const json_t *config, const char *path)
 {
     char known[256] = "";
-    size_t used = 0;
     const char *type = json_string_value(json_object_get(config, "model_type"));
     const json_t *architectures = json_object_get(config, "architectures");
     const char *architecture = json_string_value(json_array_get(architectures, 0));
     for (Family f = 0; f < FAMILIES; f++) {
-        used += (size_t)snprintf(known + used, sizeof known - used, "%s%s", f ? ", " : "",
-                                 families[f].model_type);
+        message_item(known, sizeof known, ", ", "%s", families[f].model_type);
         if (!type || strcmp(type, families[f].model_type)) continue;
         *family = f;
         if (!architecture || !strcmp(architecture, families[f].architecture)) return OK;

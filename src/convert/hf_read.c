@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "base/array.h"
+#include "base/message.h"
 #include "convert/family.h"
 #include "convert/torch/torch_file.h"
 #include "store/checkpoint.h"
@@ -141,9 +142,8 @@ static void note_unread(ForeignFile *file, const char *folder, int read)
 {
     char path[1024], unread[200] = "";
     for (int i = read + 1; i < WEIGHTS; i++) {
-        size_t used = strlen(unread);
         if (path_join(path, folder, weights[i].name) == OK && file_exists(path))
-            snprintf(unread + used, sizeof unread - used, "%s%s", used ? ", " : "", weights[i].name);
+            message_item(unread, sizeof unread, ", ", "%s", weights[i].name);
     }
     if (*unread)
         snprintf(file->note, sizeof file->note, "weights are those of %s, which transformers takes first; "
@@ -168,10 +168,9 @@ static Status weights_open(ForeignModel *model, const char *folder)
 /* Appends a key's id where the vocabulary has fewer. */
 static void id_note(ForeignModel *model, const char *key, const json_t *id, int64_t vocabulary)
 {
-    size_t used = strlen(model->ids_left);
     if (!json_is_integer(id) || json_integer_value(id) < vocabulary) return;
-    snprintf(model->ids_left + used, sizeof model->ids_left - used, "%s%s %lld", used ? ", " : "", key,
-             (long long)json_integer_value(id));
+    message_item(model->ids_left, sizeof model->ids_left, ", ", "%s %lld", key,
+                 (long long)json_integer_value(id));
 }
 
 /* Ids below 0 are how older configs say that there is none. */

@@ -55,7 +55,7 @@ Status report_close(Report *report, const Trainer *t, Status status)
 }
 
 /* Seconds since *at, which becomes the present time. */
-static double seconds_since(int64_t *at)
+static double lap_seconds(int64_t *at)
 {
     int64_t now = seam.clock();
     double seconds = (double)(now - *at) * 1e-9;
@@ -224,7 +224,7 @@ static EpochLine epoch_place(const Report *report, const Trainer *t)
     EpochPlace e = samples > 0 ? epoch_of(trainer_batches(t), samples, step) : (EpochPlace){ 1, 0, t->steps };
     return (EpochLine){ .epoch = e.number, .at = step - e.first, .size = e.steps,
         .updates = t->step_state.updates, .json = report->config->lines == LINES_EPOCHS_JSON, .now = now(),
-        .wall = (double)(seam.clock() - report->started_at) * 1e-9 };
+        .wall = seam_seconds_since(report->started_at) };
 }
 
 /* The means of a line. The norm is one too, and NAN where every step was skipped. */
@@ -283,7 +283,7 @@ static void epoch_overflow(double scale)
 void report_step(Report *report, Trainer *t, StepReport r)
 {
     int64_t step = t->step;
-    double seconds = seconds_since(&report->step_at);
+    double seconds = lap_seconds(&report->step_at);
     bool   progress = step % report->config->log_interval == 0 || step == t->steps ||
                       step == report->first_step + 1;
     LogRecord ranks = log_record(t->step, t->samples, NULL);
@@ -341,7 +341,7 @@ void report_step(Report *report, Trainer *t, StepReport r)
 void report_rewind(Report *report, const Trainer *t, int64_t from)
 {
     int64_t to = t->step;
-    run_journal_rewind(&report->journal, t, from, seconds_since(&report->step_at));
+    run_journal_rewind(&report->journal, t, from, lap_seconds(&report->step_at));
     report->losses   = report->seconds = 0;
     report->averaged = report->steps   = report->samples = report->not_finite = 0;
     memset(report->mtp, 0, sizeof report->mtp);
@@ -381,7 +381,7 @@ void report_commit(Report *report) { logs_commit(&report->logs); }
 
 void report_pause(Report *report, const Trainer *t, const char *what)
 {
-    run_journal_pause(&report->journal, t, what, seconds_since(&report->step_at));
+    run_journal_pause(&report->journal, t, what, lap_seconds(&report->step_at));
 }
 
 /* Between lines of dashes as long as the line. */
@@ -423,7 +423,7 @@ void report_evaluation(Report *report, const Trainer *t, int set, double loss, d
     char number[16], of[80] = "";
     const char *name = train_config_set_name(number, report->config, set);
     const char *split = set_split(set) == SPLIT_VALID ? "validation" : split_name(set_split(set));
-    double seconds = seconds_since(&report->step_at);
+    double seconds = lap_seconds(&report->step_at);
     if (!report->prints) return;
     LogRecord record = log_record(step, report->consumed, *name ? name : split_name(set_split(set)));
     run_journal_evaluation(&report->journal, t, record.split, loss, bits, seconds);

@@ -6,6 +6,7 @@
 #include <string.h>
 #include "base/array.h"
 #include "base/log.h"
+#include "base/message.h"
 #include "base/team.h"
 #include "cli/setup/parse.h"
 #include "cli/setup/setup.h"
@@ -199,17 +200,16 @@ static Status add_depth(SweepRun *run, const Sweep *sweep)
 /* A name is also that of a folder, of which no two runs may have the same. */
 static Status name_run(SweepRun *run, const Sweep *sweep)
 {
-    size_t used = 0;
+    bool whole = true;
     run->name[0] = 0;
-    for (int i = 0; i < sweep->axes && used < sizeof run->name; i++) {
+    for (int i = 0; i < sweep->axes && whole; i++) {
         char depth[32];
         const SweepAxis *axis = &sweep->axis[i];
         snprintf(depth, sizeof depth, "%lld", (long long)run->depth);
         const char *value = i == sweep->depth_axis ? depth : axis->value[run->at[i]];
-        used += (size_t)snprintf(run->name + used, sizeof run->name - used, "%s%s=%s", used ? "," : "",
-                                 axis->name, value);
+        whole = message_add(run->name, sizeof run->name, "%s%s=%s", i ? "," : "", axis->name, value);
     }
-    if (used < sizeof run->name) return OK;
+    if (whole) return OK;
     return fail(BAD_OPTION, "a run named %s... after its values: the name is longer than %zu bytes; give "
                 "fewer lists, or shorter values", run->name, sizeof run->name - 1);
 }
