@@ -32,6 +32,7 @@ static Status write_other_trainers(Options *o)
  * about. */
 static Status config(Options *o)
 {
+    if (o->record) return compat_recorders(stdout, o->record);
     if (o->from_script.count || o->from_yaml) return write_other_trainers(o);
     TRY(setup_values(o));
     if (o->yaml) TRY(options_yaml(stdout, o));

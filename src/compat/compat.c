@@ -2,6 +2,7 @@
 #include "compat/compat.h"
 #include <stdlib.h>
 #include <string.h>
+#include "compat/bash/launch_script.h"
 #include "compat/deepspeed/deepspeed.h"
 #include "compat/fairseq/fairseq.h"
 #include "compat/import.h"
@@ -53,7 +54,7 @@ static void add_given(OptionWords *out, const ForeignCommand *program)
     snprintf(words, sizeof words, "%s", program->gives);
     for (char *w = strtok_r(words, " ", &rest); w && count < 16; w = strtok_r(NULL, " ", &rest))
         word[count++] = w;
-    words_command_line(out, SOURCE_PRESET, program->name, count, word);
+    words_command_line(out, SOURCE_PRESET, program->name, "", count, word);
 }
 
 bool compat_reads_together(const Compat *c) { return c->as && c->as->kind == READ_FAIRSEQ; }
@@ -106,6 +107,14 @@ Status compat_file(OptionWords *out, char **remarks, Status *status, const Optio
     if (read == OK) *status = import_ends(&m, path);
     import_close(&m);
     return read;
+}
+
+Status compat_recorders(FILE *out, const char *folder)
+{
+    char command[9000];
+    TRY(launch_offer(command, sizeof command, folder, NULL));
+    fprintf(out, "%s SCRIPT [ARGUMENT...]\njotun config --from-megatron %s > run.yaml\n", command, folder);
+    return OK;
 }
 
 /* ---- help ---- */

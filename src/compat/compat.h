@@ -44,6 +44,10 @@ Status compat_settings (OptionWords *out, Compat *c, const Options *o, ConfigTex
 /* For `jotun config`: the words of another program's file, and remarks on them as comments of YAML, which
  * the caller frees. *status: BAD_OPTION where some of it cannot be taken. BAD_FILE: it cannot be read. */
 Status compat_file(OptionWords *out, char **remarks, Status *status, const Options *o);
+/* Names of options that take all words behind them, whatever these look like, as a script's own arguments. */
+#define COMPAT_REST "from-script from-megatron"
+/* Makes a folder of recorders, and says how a script is run with them and what reads what they wrote. */
+Status compat_recorders(FILE *out, const char *folder);
 
 /* Arguments of a program for its help. Argument i, from 0; false behind the last one. The texts live until
  * the next call of this thread. */

@@ -44,7 +44,7 @@ void import_take(Import *m, Options *o, const char *from, int count, char **word
 {
     TextList    notes = { 0 };
     OptionWords typed = { 0 }, ours = { 0 };
-    words_command_line(&typed, SOURCE_CONFIG_FILE, from, count, words);
+    words_command_line(&typed, SOURCE_CONFIG_FILE, from, "", count, words);
     translate_words(&ours, &typed, o->command, dialects_understood(o->command));
     take_ends(m, o, from, &notes, options_take(o, &ours, &notes));
     words_close(&typed);

@@ -154,7 +154,17 @@ void words_environment(OptionWords *words, CommandSet command)
 /* A value may begin with one dash: -1. */
 static bool is_option(const char *word) { return word[0] == '-' && word[1] == '-'; }
 
-void words_command_line(OptionWords *words, SourceKind kind, const char *from, int argc, char **argv)
+static bool is_in(const char *names, const char *name)
+{
+    for (size_t letters; *names; names += letters + (names[letters] == ' ')) {
+        letters = strcspn(names, " ");
+        if (strlen(name) == letters && !strncmp(names, name, letters)) return true;
+    }
+    return false;
+}
+
+void words_command_line(OptionWords *words, SourceKind kind, const char *from, const char *rest, int argc,
+                        char **argv)
 {
     int at = 0;
     bool ended = false;
@@ -179,7 +189,8 @@ void words_command_line(OptionWords *words, SourceKind kind, const char *from, i
             if (word->whole) words_value(words, word, argv[at] + letters + 1);
             at++;
         }
-        while (!word->whole && at < argc && (ended || !is_option(argv[at])))
+        bool all = word->name && is_in(rest, word->name);
+        while (!word->whole && at < argc && (all || ended || !is_option(argv[at])))
             words_value(words, word, argv[at++]);
     }
 }

@@ -51,8 +51,10 @@ void        words_close (OptionWords *words);
 /* Variables JOTUN_NUM_LAYERS: those that are no options of the command first, which may be names of other
  * programs, then its options. */
 void words_environment (OptionWords *words, CommandSet command);
-/* --num-layers 4, --num-layers=4 and positional words. kind, from: of the source of their values. */
-void words_command_line(OptionWords *words, SourceKind kind, const char *from, int argc, char **argv);
+/* --num-layers 4, --num-layers=4 and positional words. kind, from: of the source of their values; rest: names
+ * of options, with blanks between, to which all words behind them belong. */
+void words_command_line(OptionWords *words, SourceKind kind, const char *from, const char *rest, int argc,
+                        char **argv);
 
 /* Sets the words. What cannot be taken is refused all at once: one message of all of them. notes: gets the
  * lines about words that have no effect as they were given; NULL: the log has them. Words of other commands

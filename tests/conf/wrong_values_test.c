@@ -164,7 +164,7 @@ static void ask_option(const char *name, const char *value)
     judge(parsed(FOR_TRAIN, 2, (char *[]){ "--config", (char *)(uintptr_t)path }), typed, place, value);
 }
 
-/* A script, and what `jotun config` says of it. */
+/* A list of arguments, and what `jotun config` says of it. */
 static void ask_script(const char *name, const char *value, bool flag)
 {
     Options o;
@@ -173,8 +173,8 @@ static void ask_script(const char *name, const char *value, bool flag)
     /* Argonne's options of one optimizer are read beside that alone. */
     const char *optimizer = !strncmp(name, "dshampooadamw-", 14) ? "dshampooadamw" : !strncmp(name, "sophiag-", 8) ? "sophiag" : !strncmp(name, "muonadamw-", 10) ? "muon" : NULL;
     snprintf(typed, sizeof typed, "--%s", name);
-    snprintf(text, sizeof text, "A=\"--num-layers 2 --hidden-size 64 --num-attention-heads 4 --seq-length 64 --max-position-embeddings 64 --micro-batch-size 1 --lr 0.1 %s%s\"\ntorchrun pretrain_gpt.py $A \\\n   --%s%s%s\n", optimizer ? "--optimizer " : "", optimizer ? optimizer : "", name, flag ? "=" : " ", value);
-    const char *path = put("run.sh", text);
+    snprintf(text, sizeof text, "# arguments\n--num-layers 2 --hidden-size 64 --num-attention-heads 4 --seq-length 64 --max-position-embeddings 64 --micro-batch-size 1 --lr 0.1 %s%s \\\n   --%s%s%s\n", optimizer ? "--optimizer " : "", optimizer ? optimizer : "", name, flag ? "=" : " ", value);
+    const char *path = put("run.args", text);
     snprintf(place, sizeof place, "%s:3", path);
     int    kept = log_begin();
     Status status = setup_parse(&o, FOR_CONFIG_COMMAND, 2, (char *[]){ "--from-megatron", (char *)(uintptr_t)path });

@@ -21,7 +21,8 @@ static Status take_arguments(Options *o, Compat *c, int argc, char **argv)
 {
     OptionWords written = { 0 }, words = { 0 };
     words_environment(&written, o->command);
-    words_command_line(&written, SOURCE_COMMAND_LINE, "", compat_reads_together(c) ? 0 : argc, argv);
+    words_command_line(&written, SOURCE_COMMAND_LINE, "", COMPAT_REST, compat_reads_together(c) ? 0 : argc,
+                       argv);
     compat_words(&words, c, &written, o->command);
     words_close(&written);
     TRY(take(o, &words, OK));

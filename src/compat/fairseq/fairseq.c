@@ -160,7 +160,7 @@ static bool idle(const Options *o, const Dialect *row)
 static Status take_own(Options *o, int count, char **word)
 {
     OptionWords words = { 0 };
-    words_command_line(&words, SOURCE_COMMAND_LINE, "", count, word);
+    words_command_line(&words, SOURCE_COMMAND_LINE, "", "", count, word);
     Status status = options_take(o, &words, NULL);
     words_close(&words);
     return status;
