@@ -128,6 +128,14 @@ def options_of_commands():
             expect(0, "--", command, "--help", never=other)
 
 
+def names_of_other_models():
+    """What is not built is said so, and no option of another meaning is offered."""
+    for name, says in (("decoder-num-layers", "models with an encoder and a decoder (T5) are not built"), ("decoder-seq-length", "(T5) are not built"),
+                       ("task", "of which the perplexity of a text is built; use jotun eval perplexity"), ("valid-data", "perplexity of a text"), ("strict-lambada", "zero-shot"),
+                       ("use-post-ln", "norm(x + f(x))"), ("parallel-attention", "the MLP follows the attention of its layer")):
+        expect(2, says, "train", "--" + name, 1, never="here it is")
+
+
 def tokenizer_that_was_not_named(data):
     expect(0, "--tokenizer was not given: id 256 is taken for the end of a document", "train", "--data-path", data, *run.MODEL,
            "--train-iters", 1, "--vocab-size", 300)
@@ -324,6 +332,7 @@ def main():
     mistyped_commands()
     output_that_was_lost()
     options_of_commands()
+    names_of_other_models()
     with run.work_folder() as folder:
         no_argument(folder)
         data = run.corpus(folder)

@@ -255,6 +255,8 @@ static Status take_none(Options *o, SavedIds saved)
         note_tokenizer(o, &(TokenizerFacts){ .fingerprint = "ids without text" });
     if (typed && setup_foreign_folder(o))
         setup_note_other_tokenizer(o->tokenizer, NULL, saved.tokenizer, o->load);
+    if (!o->vocabulary && o->checkpoint.path)
+        TRY(options_take_saved(o, OPTION_vocabulary, o->checkpoint.options, o->checkpoint.path));
     if (o->vocabulary > 0) return OK;
     return fail(BAD_OPTION, "--tokenizer none does not tell how many ids there are; give --vocab-size");
 }
