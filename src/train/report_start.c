@@ -121,8 +121,8 @@ static void log_step(const Trainer *t)
              (long long)(last * config->model.sequence));
 }
 
-/* The same of a batch of an evaluation, where it has sizes of its own or reads all there is: "an evaluation has 10 batches of 64
- * samples = --eval-micro-batch-size 8 x 4 data-parallel ranks x 2 micro-batches". */
+/* The same of a batch of an evaluation, where it has sizes of its own or reads all there is: "an evaluation
+ * has 10 batches of 64 samples = --eval-micro-batch-size 8 x 4 data-parallel ranks x 2 micro-batches". */
 static void log_evaluation(const Trainer *t)
 {
     const TrainConfig *config = t->config;

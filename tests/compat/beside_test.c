@@ -110,6 +110,8 @@ static void names_of_the_forks(void **state)
         { "--activations-checkpoint-method uniform --activations-checkpoint-num-layers 2", "recompute-granularity", "full", "" },
         { "--attention-head-type multiquery", "num-query-groups", "1", "" },
         { "--DDP-impl local --kill-switch-path off --log-optimizer-states-to-tensorboard", "num-layers", "2", "is ignored" },
+        { "--data-path d --deepspeed --kill-switch-path off", "final-epoch-cut", "0.95", "as in BigScience's fork" },
+        { "--data-path d --deepspeed", "final-epoch-cut", "0.8", "" },
         { "--profile", "profile", "profile.json", "" },
         { "--profile none", "profile", "", "it is the default" },
         { "--optimizer sophiag --sophiag-beta2 0.9", "adam-beta2", "0.9", "" },

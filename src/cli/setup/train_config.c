@@ -190,8 +190,8 @@ static bool has_no_validation(const TrainConfig *r)
     return r->split && (!comma || strtod(comma + 1, NULL) == 0);
 }
 
-/* Evaluations that could read nothing are left out, with a line. What needs them is refused where the data are
- * opened. */
+/* Evaluations that could read nothing are left out, with a line. What needs them is refused where the data
+ * are opened. */
 static void leave_out_evaluations(TrainConfig *r)
 {
     if (!r->training || r->eval_iters == 0) return;

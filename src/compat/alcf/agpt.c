@@ -116,16 +116,26 @@ static const struct { const char *name, *shape[6], *keeps; } architectures[] = {
 };
 enum { ARCHITECTURES = sizeof architectures / sizeof architectures[0] };
 
+/* The architecture that a value of MODEL_ARCH means there; itself where it is one, or none. */
+static const char *architecture_of(const char *name)
+{
+#define SPELLED(architecture, names)                                                                         \
+    if (is_one_of(name, names)) return architecture;
+#include "compat/dialects.def"
+    return name;
+}
+
 /* Some architectures keep their shape there, whatever the variables say; here what is given counts. */
 static void choose_architecture(Agpt *a)
 {
     static const int shape[6]   = {V_HEADS, V_NLAYERS, V_HIDDEN, V_NUM_KV_HEAD, V_FFN_HIDDEN_SIZE, V_SEQ};
-    const char      *name       = a->value[V_MODEL_ARCH].text;
+    const char      *name       = architecture_of(a->value[V_MODEL_ARCH].text);
     char             known[256] = "";
     for (int i = 0; i < ARCHITECTURES; i++) {
         size_t used = strlen(known);
         snprintf(known + used, sizeof known - used, "%s%s", i ? ", " : "", architectures[i].name);
         if (strcmp(architectures[i].name, name)) continue;
+        a->value[V_MODEL_ARCH].text = architectures[i].name;
         for (int s = 0; s < 6; s++) {
             AgptValue *value = &a->value[shape[s]];
             bool       keeps =

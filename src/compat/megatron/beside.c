@@ -294,9 +294,24 @@ void python_numbers(Options *o, int count, char **word)
 
 /* ---- defaults ---- */
 
+/* Names that BigScience's fork has since its last epoch is cut at another share (November 2021). */
+static bool cuts_as_bigscience(const TextList *words)
+{
+    static const char *const names[] = {
+        "--embed-layernorm", "--kill-switch-path", "--pp-partition-method", "--pad-vocab-size-to",
+        "--abort-on-unmet-fused-kernel-constraints", "--valid-num-workers", "--sync-tp-duplicated-parameters",
+    };
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+        if (given_flag(words, names[i])) return true;
+    return false;
+}
+
 void beside_defaults(Import *m, Options *o, const TextList *words, const char *from)
 {
+    bool data = options_said(o, OPTION_data_path) || options_said(o, OPTION_train_data_path);
     optimizers_defaults(m, o, words, from);
+    if (data && cuts_as_bigscience(words) && !options_said(o, OPTION_final_epoch_cut))
+        import_default(m, o, from, "--final-epoch-cut=0.95", "the last epoch is cut as in BigScience's fork");
     if (o->experts > 0 && o->balance_coefficient > 0 && !options_said(o, OPTION_balancing))
         import_default(m, o, from, "--moe-router-load-balancing-type=aux_loss",
                        "Megatron-LM balances experts within a micro-batch where nothing else is given");
