@@ -11,6 +11,7 @@
 #include "base/buffer.h"
 #include "base/team.h"
 #include "cli/command.h"
+#include "cli/setup/parse.h"
 #include "cli/text_rules.h"
 #include "conf/conf.h"
 #include "corpus/read/stream.h"
@@ -217,7 +218,7 @@ static Status guess(const Options *o)
 Status cmd_langid(int argc, char **argv)
 {
     Options o;
-    Status status = options_parse(&o, FOR_LANGID, argc, argv);
+    Status status = setup_parse(&o, FOR_LANGID, argc, argv);
     if (status == OK) status = guess(&o);
     options_close(&o);
     return status;
