@@ -201,7 +201,7 @@ static void programs_are_recorded(void **state)
         "uv run python t.py --n 1", "uv run --no-sync t.py --n 1", "conda run -n env python t.py --n 1", "singularity exec --nv img.sif python t.py --n 1",
         "apptainer exec img bash -c 'torchrun t.py --n 1'", "docker run --rm -v a:b image torchrun t.py --n 1", "podman run image python t.py --n 1",
         "enroot start image python t.py --n 1", "srun singularity exec img bash -c \"deepspeed t.py --n 1\"", "sbatch <<EOF\n#!/bin/bash\nsrun python t.py --n 1\nEOF",
-        "sbatch --wrap=\"python t.py --n 1\"", "sbatch --wrap 'python t.py --n 1'", "echo 'python t.py --n $1' > job.sh\nsbatch -N 2 job.sh 1", "echo 'python t.py --n 1' > job.sh\nsrun ./job.sh",
+        "sbatch --wrap=\"python t.py --n 1\"", "sbatch --wrap 'python t.py --n 1'", "[ -z $SLURM_JOB_ID ] && { sbatch \"$0\"; exit; }\npython t.py --n 1", "echo 'python t.py --n $1' > job.sh\nsbatch -N 2 job.sh 1", "echo 'python t.py --n 1' > job.sh\nsrun ./job.sh",
         "ssh host \"cd /x; python t.py --n 1\"", "numactl -N 0 python t.py --n 1", "nsys profile -o x python t.py --n 1", "sudo python t.py --n 1", "env -i python t.py --n 1",
         "unset PATH\n/usr/bin/env PATH=/usr/bin python3 t.py --n 1", "python -m t.py --n 1", "echo 't.py --n 1' | xargs python", "my_launcher -x python t.py --n 1",
         "time python t.py --n 1", "trap 'python t.py --n 1' EXIT", "coproc python t.py --n 1; wait", "x=$(python t.py --n 1)", "python t.py --n 1 > /nowhere/to/be/log",

@@ -203,11 +203,19 @@ static void run_command(const char *command)
     become_bash(word);
 }
 
+/* A script that is not in a job submits itself: sbatch "$0". Other runs have other numbers (runs.c). */
+static void enter_job(void)
+{
+    static const char *const number[] = { "SLURM_JOB_ID", "SLURM_JOBID", "PBS_JOBID", "LSB_JOBID" };
+    for (size_t i = 0; i < sizeof number / sizeof *number; i++) setenv(number[i], "1", false);
+}
+
 /* word[words] is NULL; word[0] is the wrapper's own name. Returns where there is nothing to start. */
 static void go_on(const char *folder, const char *name, int words, char **word)
 {
     bool remote = !strcmp(name, "ssh") || !strcmp(name, "pdsh") || !strcmp(name, "clush");
     bool queued = !strcmp(name, "sbatch") || !strcmp(name, "qsub") || !strcmp(name, "bsub");
+    if (queued) enter_job();
     for (int i = 1; i < words; i++) {
         const char *own = leaf(word[i]);
         if (queued && !strncmp(word[i], "--wrap=", 7)) run_command(word[i] + 7);
