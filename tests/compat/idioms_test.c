@@ -28,7 +28,7 @@ static const char *const idioms[] = {
     "N=1; ( N=2 )", "N=1; { N=2; }", "N=1; N=2 | cat", "N=1; (N=2) & wait", "N=$( (exit 3); echo $? )", "f() { N=$1; }; f 5", "f() { echo $1; }; N=$(f 6)", "f() { [ $1 -le 1 ] && { echo 1; return; }; echo $(( $1 * $(f $(($1-1))) )); }; N=$(f 5)",
     "f() { return 3; }; f; N=$?", "f() { local -n r=$1; r=9; }; f N", "function f { N=${FUNCNAME[0]}; }; f", "set -e; N=1; false || N=2", "N=1; set -u; N=${M-2}", "trap 'N=8' USR1; kill -USR1 $BASHPID; N=$N", "select_one() { N=$1; }; select_one \"$@\"",
     "for f in r*.sh; do N=$f; done", "N=$(ls r*.sh | head -1)", "N=$(echo a,b,c | cut -d, -f2)", "N=$(echo 3 4 | awk '{print $1 * $2}')", "N=$(echo abc | sed 's/b/X/')", "N=$(echo abc | tr a-c A-C)", "N=$(seq -s, 3)", "N=$(expr 3 + 4)", "N=$(printf '3\\n1\\n2\\n' | sort -n | tail -1)",
-    "N=$(basename /a/b.sh .sh)", "N=$(dirname /a/b.sh)", "echo '{\"a\": 5}' > a.json; N=$(grep -o '[0-9]*' a.json)", "echo M=6 > m.inc; . ./m.inc; N=$M", "N=$(wc -l < run.sh); N=${N:+lines}", "N=$(date +%Y); N=${#N}", "N=$(mktemp -u XXX); N=${#N}", "N=$(xargs echo <<< '1 2')",
+    "N=$(basename /a/b.sh .sh)", "N=$(dirname /a/b.sh)", "echo '{\"a\": 5}' > a.json; N=$(grep -o '[0-9]*' a.json)", "echo M=6 > m.inc; . ./m.inc; N=$M", "N=$(wc -l < run.sh); N=${N:+lines}", "N=$(date +%Y); N=${#N}", "N=$(xargs echo <<< '1 2')",
     "coproc cat; echo 5 >&${COPROC[1]}; read -u ${COPROC[0]} N", "N=$(cat <(echo 1) <(echo 2) | paste -sd+)", "N=$(tee /dev/null <<< 7)", "N=$(env X=8 bash -c 'echo $X')", "X=9; export X; N=$(bash -c 'echo $X')", "N=$( { echo out; echo err >&2; } 2>&1 | paste -sd-)",
     "N=$(cd / && pwd)", "pushd / > /dev/null; N=$PWD; popd > /dev/null", "N=$(type -t cd)", "N=$BASH_SUBSHELL; N=${N:+set}", "set -o noglob; N='*'; set -- $N; N=$1", "N=1,2,3; IFS=,; set -- $N; N=$#", "A='--x 1'; set -- $A; N=$#", "alias z=true; N=${BASH_ALIASES[z]}",
     "N=5 # a comment", "N=$(echo 1; # comment\necho 2)", "N=\"1\n2\"; N=${N//$'\\n'/+}", "N=1 M=$N; N=$M", "A=1; B=A; C=B; N=${!C}", "shopt -s extglob; A=aab; N=${A##+(a)}", "shopt -s nullglob; set -- none*; N=$#",
@@ -51,7 +51,7 @@ static void run_bash(char lines[IDIOMS][512])
 {
     char line[4096];
     put("plain.sh", "python() { printf '%s|' \"${@//$'\\n'/ }\"; echo; } >&9\n. ./run.sh\n");
-    FILE *out = popen("env -i HOME=/root USER=root PATH=/usr/local/bin:/usr/bin:/bin LANG=C.UTF-8 bash plain.sh one two 'three 3' 9>&1 > /dev/null 2>&1", "r");
+    FILE *out = popen("env -i HOME=/ USER=root PATH=/usr/local/bin:/usr/bin:/bin LANG=C.UTF-8 bash plain.sh one two 'three 3' 9>&1 > /dev/null 2>&1", "r");
     assert_non_null(out);
     while (fgets(line, sizeof line, out)) {
         int id;
