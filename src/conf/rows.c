@@ -79,6 +79,7 @@ const OptionWants option_wants[] = {
 #define TRAIN_WANTS(field, other, value)  { WANTS_IN_TRAINING, OPTION_##field, OPTION_##other, value },
 #define IDLE_WITHOUT(field, other, value) { WANTS_REPORTED,    OPTION_##field, OPTION_##other, value },
 #define IDLE_BESIDE(field, other, value)  { WANTS_ABSENT,      OPTION_##field, OPTION_##other, value },
+#define BUILT_WITH(field, other, value)   { WANTS_BUILT,       OPTION_##field, OPTION_##other, value },
 #include "conf/options.def"
 };
 const int option_wants_count = sizeof option_wants / sizeof option_wants[0];

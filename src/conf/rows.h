@@ -52,7 +52,8 @@ static inline const void *option_field_of(const Options *o, OptionIndex option)
 }
 
 /* What an option does nothing without: rows of options.def, in their order. */
-typedef enum { WANTS_REFUSED, WANTS_ALTERNATIVE, WANTS_IN_TRAINING, WANTS_REPORTED, WANTS_ABSENT } WantsKind;
+typedef enum { WANTS_REFUSED, WANTS_ALTERNATIVE, WANTS_IN_TRAINING, WANTS_REPORTED, WANTS_ABSENT,
+               WANTS_BUILT } WantsKind;
 typedef struct { WantsKind kind; OptionIndex option, other; const char *value; } OptionWants;
 extern const OptionWants option_wants[];
 extern const int         option_wants_count;
