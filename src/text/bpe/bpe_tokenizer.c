@@ -309,9 +309,8 @@ static Status tokenizer_finish(BpeTokenizer *m)
     TRY(bytes_find(m));
     TRY(added_normalize(m));
     TRY(decoded_fill(m));
-    bool affixes = m->prefix.bytes || m->suffix.bytes;
-    if (m->model == PIECE_MODEL_BPE && !affixes && !m->byte_level && !m->pretokenizer.steps &&
-        marks_only_begin(m))
+    bool whole = m->prefix.bytes || m->suffix.bytes || m->ignore_merges || m->byte_level;
+    if (m->model == PIECE_MODEL_BPE && !whole && !m->pretokenizer.steps && marks_only_begin(m))
         m->pretokenizer.step[m->pretokenizer.steps++] = (PretokenizerStep){ .kind = SPLIT_MARKS };
     word_prefixes_find(m);
     added_sort(&m->added);
