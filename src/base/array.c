@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { ITEMS_LEAST = 8 };      /* of an array that has any: a smaller one would be grown again at once */
+enum { ITEMS_LEAST = 4 };      /* of an array that has any: a smaller one would be grown again at once */
 
 /* The largest value of a signed integer of this many bytes; unsigned ones stop there as well. */
 static uint64_t most_of(size_t bytes) { return UINT64_MAX >> (64 - 8 * bytes) >> 1; }

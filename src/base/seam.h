@@ -26,6 +26,9 @@ typedef struct {
 extern Seam       seam;              /* the entries in use */
 extern const Seam seam_system;       /* the system's own calls */
 
+/* since an earlier seam.clock() */
+static inline double seam_seconds_since(int64_t then) { return (double)(seam.clock() - then) * 1e-9; }
+
 /* Fault injection for tests. JOTUN_FAULT="point:n:action" runs `action` when `point` is reached for the
  * n-th time in this process. Points are write, sync, rename, mkdir, remove and the names given to
  * seam_point (step, evaluation, collective, ...); actions are kill (SIGKILL), stop (SIGSTOP), fail (ENOSPC,

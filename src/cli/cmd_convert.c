@@ -6,11 +6,13 @@
 #include <string.h>
 #include <sys/stat.h>
 #include "base/log.h"
+#include "base/message.h"
 #include "base/seam.h"
 #include "cli/command.h"
 #include "cli/in_out.h"
 #include "cli/setup/foreign.h"
 #include "cli/setup/gguf.h"
+#include "cli/setup/parse.h"
 #include "cli/setup/tokenizer.h"
 #include "cli/signals.h"
 #include "conf/rows.h"
@@ -38,8 +40,8 @@ static void progress(void *context, int64_t done, int64_t total)
 {
     ConvertTask *c = context;
     char     so_far[24], all[24];
-    double   seconds = (double)(seam.clock() - c->begun) * 1e-9;
-    if ((double)(seam.clock() - c->last_report) * 1e-9 < (log_terminal() ? 0.2 : 10)) return;
+    double   seconds = seam_seconds_since(c->begun);
+    if (seam_seconds_since(c->last_report) < (log_terminal() ? 0.2 : 10)) return;
     c->last_report = seam.clock();
     log_progress("convert: %s of %s, %.1f MB/s", log_bytes(so_far, (double)done),
                  log_bytes(all, (double)total), (double)done / seconds * 1e-6);
@@ -62,7 +64,7 @@ static void report_not_finite(const ConvertTask *c)
 static void report(const ConvertTask *c)
 {
     char   bytes[24], time[24];
-    double seconds = (double)(seam.clock() - c->begun) * 1e-9;
+    double seconds = seam_seconds_since(c->begun);
     log_progress_end();
     log_line("convert: %s of weights, %d tensors in %s, %.1f MB/s: %s",
              log_bytes(bytes, (double)c->run.total), c->run.plan->tensors, log_time(time, seconds),
@@ -155,7 +157,7 @@ static Status take_tokenizer(ConvertTask *c, TokenizerFacts *facts)
     }
     bool  word = tokenizer_is_none(name) || strcmp(name, "bytes") == 0;
     char *path = word ? NULL : realpath(name, NULL);
-    OptionSource source = { SOURCE_CHECKPOINT, "--tokenizer", name, c->o->convert_input, CONVERT_NONE };
+    OptionSource source = option_source(SOURCE_CHECKPOINT, "--tokenizer", name, c->o->convert_input);
     Status status = options_set(&c->model, OPTION_tokenizer, path ? path : name, source);
     free(path);
     return status == OK ? tokenizer_check_model(facts, c, c->model.tokenizer) : status;
@@ -292,8 +294,7 @@ static Status family_choose(Family *family, json_t **config, const ConvertTask *
             json_decref(*config);
         found = status == OK;
         *family = f;
-        size_t used = strlen(why);
-        if (!found) snprintf(why + used, sizeof why - used, "%s%.200s", used ? "; " : "", fail_text());
+        if (!found) message_item(why, sizeof why, "; ", "%.200s", fail_text());
     }
     json_decref(options);
     if (found) return OK;
@@ -451,10 +452,7 @@ static Status run(ConvertTask *c, Options *o)
     char path[1024];
     bool ours = false;
     if (!foreign && to_jotun_step) TRY(checkpoint_find_silent(o->convert_input, path, &ours));
-    if (!foreign && to_jotun_step && !ours)
-        return fail(BAD_OPTION, "--input %s is in no format that is read: a folder of transformers with "
-                    "config.json, a checkpoint of Megatron-LM, llm.c or nanoGPT; --from names the format",
-                    o->convert_input);
+    if (!foreign && to_jotun_step && !ours) return foreign_format_refuse(o->convert_input);
     if (foreign != to_jotun_step)
         return fail(BAD_OPTION, "--to %s: the input has this format already; %s", o->convert_to.word,
                     foreign ? "transformers' save_pretrained writes another type or size of files"
@@ -466,7 +464,7 @@ Status cmd_convert(int argc, char **argv)
 {
     Options o;
     ConvertTask c = { .o = &o };
-    Status status = options_parse(&o, FOR_CONVERT, argc, argv);
+    Status status = setup_parse(&o, FOR_CONVERT, argc, argv);
     if (status == OK) status = run(&c, &o);
     foreign_model_close(&c.from);
     options_close(&c.model);

@@ -9,6 +9,7 @@
 #include "base/seam.h"
 #include "cli/command.h"
 #include "cli/in_out.h"
+#include "cli/setup/parse.h"
 #include "cli/setup/setup.h"
 #include "cli/signals.h"
 #include "cli/special_tokens.h"
@@ -34,13 +35,11 @@ typedef struct {
 
 /* ---- progress ---- */
 
-static double seconds_since(int64_t then) { return (double)(seam.clock() - then) * 1e-9; }
-
 static void progress_report(Prepare *p)
 {
     char done[24], all[24], left[24];
-    double bytes = (double)p->bytes_read, seconds = seconds_since(p->begun), rate = bytes / seconds;
-    if (seconds_since(p->last_report) < (log_terminal() ? 0.2 : 10)) return;
+    double bytes = (double)p->bytes_read, seconds = seam_seconds_since(p->begun), rate = bytes / seconds;
+    if (seam_seconds_since(p->last_report) < (log_terminal() ? 0.2 : 10)) return;
     p->last_report = seam.clock();
     if (p->total < 0) log_progress("prepare: %s, %.1f MB/s", log_bytes(done, bytes), rate * 1e-6);
     else log_progress("prepare: %s of %s, %.1f MB/s, %s left", log_bytes(done, bytes),
@@ -170,7 +169,7 @@ static void prepare_report(const Prepare *p)
 {
     char bytes[24], time[24], more[64] = "";
     const Options *o = p->options;
-    double seconds = seconds_since(p->begun);
+    double seconds = seam_seconds_since(p->begun);
     if (p->keys > 1) snprintf(more, sizeof more, " and %d more token files", p->keys - 1);
     if (p->faults) log_line("prepare: %" PRId64 " lines or files were skipped", p->faults);
     log_line("prepare: %" PRId64 " documents (%" PRId64 " empty), %" PRId64 " tokens of --tokenizer %s%s, %s "
@@ -223,7 +222,7 @@ static Status options_run(Options *o)
 Status cmd_prepare(int argc, char **argv)
 {
     Options o;
-    Status status = options_parse(&o, FOR_PREPARE, argc, argv);
+    Status status = setup_parse(&o, FOR_PREPARE, argc, argv);
     if (status == OK) status = options_run(&o);
     options_close(&o);
     return status;

@@ -51,8 +51,7 @@ struct Serving {
     pthread_mutex_t lock;                        /* of what follows */
     pthread_cond_t changed;
     int            arrived[BARRIERS];
-    Status         status;                       /* of the first model that failed, with its message */
-    char           why[FAIL_BYTES];
+    Failure        failure;                      /* of the first model that failed */
 };
 
 static void setup_engine(void *context, EngineSetup *setup)
@@ -68,12 +67,9 @@ static void setup_engine(void *context, EngineSetup *setup)
 static void failed(const Task *task, Status status)
 {
     Serving *s = task->serving;
-    bool two = s->models > 1;
+    if (s->models > 1) fail_prefix(status, "%s: ", task->name);
     pthread_mutex_lock(&s->lock);
-    if (s->status == OK) {
-        s->status = status;
-        snprintf(s->why, sizeof s->why, "%s%s%s", two ? task->name : "", two ? ": " : "", fail_text());
-    }
+    failure_keep(&s->failure, status);
     pthread_cond_broadcast(&s->changed);
     pthread_mutex_unlock(&s->lock);
 }
@@ -92,13 +88,11 @@ static Status barrier(Serving *s, StartBarrier at, Comm *world)
 {
     watchdog_work(world, "waiting for the other model");
     pthread_mutex_lock(&s->lock);
-    if (++s->arrived[at] == s->models && at == BARRIER_WEIGHTS && s->status == OK) {
-        s->status = start(s);
-        snprintf(s->why, sizeof s->why, "%s", fail_text());
-    }
+    if (++s->arrived[at] == s->models && at == BARRIER_WEIGHTS && s->failure.status == OK)
+        failure_keep(&s->failure, start(s));
     pthread_cond_broadcast(&s->changed);
-    while (s->status == OK && s->arrived[at] < s->models) pthread_cond_wait(&s->changed, &s->lock);
-    Status status = s->status == OK ? OK : fail(s->status, "%s", s->why);
+    while (s->failure.status == OK && s->arrived[at] < s->models) pthread_cond_wait(&s->changed, &s->lock);
+    Status status = failure_report(&s->failure);
     pthread_mutex_unlock(&s->lock);
     watchdog_work(world, NULL);
     return status;
@@ -165,7 +159,7 @@ static Status run_models(Serving *s, Transport *mpi)
     Status status = setup_run(&s->task[0].o, mpi, on_rank, &s->task[0]);
     if (status != OK) failed(&s->task[0], status);
     if (two) pthread_join(beside, NULL);
-    return s->status == OK ? OK : fail(s->status, "%s", s->why);
+    return failure_report(&s->failure);
 }
 
 /* ---- options ---- */
@@ -231,15 +225,13 @@ static Status prepare_compared(Serving *s, const Transport *mpi, int argc, char 
 {
     Task *task = &s->task[1];
     const char *path = s->task[0].o.compare;
-    char why[FAIL_BYTES];
     if (!path) return OK;
     if (mpi)
         return fail(BAD_OPTION, "--compare %s: both models run in one process; start jotun without mpirun, "
                     "and let --ranks say how many threads are ranks of each", path);
     Status status = setup_compared(&task->o, FOR_SERVE, argc, argv);
     if (status == OK) status = prepare(task);
-    snprintf(why, sizeof why, "%s", fail_text());
-    if (status != OK) return fail(status, "--compare %s: %s", path, why);
+    if (status != OK) return fail_prefix(status, "--compare %s: ", path);
     if (!strcmp(task->name, s->task[0].name))
         return fail(BAD_OPTION, "--load %s and --compare %s are both called %s; --served-model-name NAME "
                     "calls the first one otherwise", s->task[0].o.load, path, task->name);
@@ -286,11 +278,10 @@ Status cmd_serve(int argc, char **argv)
     for (int i = 0; i < MODELS_MOST; i++) s->task[i].serving = s, s->task[i].number = i;
     pthread_mutex_init(&s->lock, NULL);
     pthread_cond_init(&s->changed, NULL);
-    Status status = run(s, argc, argv);
-    char why[FAIL_BYTES];
-    snprintf(why, sizeof why, "%s", fail_text());
+    Failure failure = { 0 };
+    failure_keep(&failure, run(s, argc, argv));
     pthread_cond_destroy(&s->changed);
     pthread_mutex_destroy(&s->lock);
     serving_close(s);
-    return status == OK ? OK : fail(status, "%s", why);
+    return failure_report(&failure);
 }

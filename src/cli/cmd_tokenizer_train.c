@@ -12,6 +12,7 @@
 #include "base/team.h"
 #include "cli/command.h"
 #include "cli/in_out.h"
+#include "cli/setup/parse.h"
 #include "cli/setup/setup.h"
 #include "conf/conf.h"
 #include "corpus/read/source.h"
@@ -30,8 +31,6 @@ typedef struct {
     int64_t        last_report;                    /* clock of the last line of progress, nanoseconds */
 } Learn;
 
-static double seconds_since(int64_t then) { return (double)(seam.clock() - then) * 1e-9; }
-
 static void batch_feed(Learn *l)
 {
     const char *at = l->batch.text;
@@ -39,7 +38,7 @@ static void batch_feed(Learn *l)
     for (int64_t i = 0; i < l->documents; at += l->document[i++].bytes) l->document[i].text = at;
     bpe_train_feed(l->train, l->document, l->documents);
     l->batch.bytes = l->documents = 0;
-    if (seconds_since(l->last_report) < (log_terminal() ? 0.2 : 10)) return;
+    if (seam_seconds_since(l->last_report) < (log_terminal() ? 0.2 : 10)) return;
     l->last_report = seam.clock();
     char read[24];
     log_progress("tokenizer train: %s read", log_bytes(read, (double)l->read));
@@ -103,7 +102,7 @@ static Status learn(Learn *l)
                  " ids, fewer than --vocab-size %" PRId64, o->min_frequency, ids, o->learned_vocabulary);
     log_line("tokenizer train: %" PRId64 " documents, %s, %" PRId64 " distinct words, %d ids in %s: %s",
              l->all, log_bytes(bytes, (double)l->read), bpe_train_words(l->train), ids,
-             log_time(time, seconds_since(begun)), o->tokenizer_output);
+             log_time(time, seam_seconds_since(begun)), o->tokenizer_output);
     return OK;
 }
 
@@ -136,7 +135,7 @@ static Status options_run(const Options *o)
 Status cmd_tokenizer_train(int argc, char **argv)
 {
     Options o;
-    Status status = options_parse(&o, FOR_TOKENIZER_TRAIN, argc, argv);
+    Status status = setup_parse(&o, FOR_TOKENIZER_TRAIN, argc, argv);
     if (status == OK) status = options_run(&o);
     options_close(&o);
     return status;

@@ -1,14 +1,34 @@
 /* The table of the commands, and which of them the first one or two words of the command line name. */
 #include "cli/command.h"
+#include <stdlib.h>
 #include <string.h>
 #include "base/array.h"
+#include "base/message.h"
 #include "conf/rows.h"
 
+/* Those of other programs follow, which are run by a command of jotun. */
 const Command commands[] = {
-#define COMMAND(function, name, takes, words, job) { name, words, job, takes, cmd_##function },
+#define COMMAND(function, name, takes, words, job) { name, words, job, takes, cmd_##function, NULL },
 #include "cli/commands.def"
+#define FOREIGN(name, takes, words, does, gives, kind, job) { name, words, job, takes, cmd_##does, name },
+#include "compat/commands.def"
 };
 const int command_count = COUNT(commands);
+
+/* The words of a command of another program have its name before them. */
+Status command_run(const Command *command, int argc, char **argv)
+{
+    char as[64], **words;
+    if (!command->program) return command->run(argc, argv);
+    words = calloc((size_t)argc + 2, sizeof *words);
+    if (!words) return fail(NO_MEMORY, "no memory for %d words", argc);
+    snprintf(as, sizeof as, FOREIGN_WORD "%s", command->program);
+    words[0] = as;
+    for (int i = 0; i < argc; i++) words[i + 1] = argv[i];
+    Status status = command->run(argc + 1, words);
+    free(words);
+    return status;
+}
 
 static const struct { const char *word, *cure; } insteads[] = {
 #define INSTEAD(word, cure) { word, cure },
@@ -56,22 +76,20 @@ static Status mistyped(const Command *meant, int argc, char **argv)
 static Status unknown(int argc, char **argv)
 {
     char known[256] = "";
-    size_t used = 0;
     for (size_t i = 0; i < COUNT(insteads); i++)
         if (!strcmp(argv[0], insteads[i].word))
             return fail(BAD_USAGE, "%s is no command; %s", argv[0], insteads[i].cure);
     bool half = argc == 1 || argv[1][0] == '-';
     const Command *nearest = NULL;
-    for (int i = 0, edits = 3; i < command_count && used < sizeof known; i++) {
+    for (int i = 0, edits = 3; i < command_count; i++) {
         if (edits_from(&commands[i], argc, argv) < edits)
             nearest = &commands[i], edits = edits_from(nearest, argc, argv);
         if (command_begins(&commands[i], argv[0]))
-            used += (size_t)snprintf(known + used, sizeof known - used, "%sjotun %s", used ? ", " : "",
-                                     commands[i].name);
+            message_item(known, sizeof known, ", ", "jotun %s", commands[i].name);
     }
-    if (nearest && !(used && half)) return mistyped(nearest, argc, argv);
-    if (used && half) return fail(BAD_USAGE, "jotun %s needs a subcommand: %s", argv[0], known);
-    if (used) return fail(BAD_USAGE, "%s %s is no command; these are: %s", argv[0], argv[1], known);
+    if (nearest && !(*known && half)) return mistyped(nearest, argc, argv);
+    if (*known && half) return fail(BAD_USAGE, "jotun %s needs a subcommand: %s", argv[0], known);
+    if (*known) return fail(BAD_USAGE, "%s %s is no command; these are: %s", argv[0], argv[1], known);
     return fail(BAD_USAGE, "%s is no command; jotun --help lists them", argv[0]);
 }
 

@@ -10,6 +10,7 @@
 #include "cli/help.h"
 #include "cli/setup/setup.h"
 #include "comm/transport.h"
+#include "compat/bash/launch_script.h"
 
 /* Output that cannot be written is a failure even where the command knows nothing of it. Where an earlier
  * write has failed its reason is lost. Rank 0 writes the message that all have agreed on: the others end
@@ -102,7 +103,7 @@ static Status run_called(const Command *command, int argc, char **argv)
         return OK;
     }
     Status status = started_alone(command);
-    return status == OK ? command->run(argc, argv) : setup_refused(status, argc, argv);
+    return status == OK ? command_run(command, argc, argv) : setup_refused(status, argc, argv);
 }
 
 static Status run(int argc, char **argv)
@@ -123,17 +124,18 @@ static void standard_streams_fill(void)
         if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDONLY) < 0) return;
 }
 
-/* Called through a link by the name of a command of fairseq's, the program is that command. */
+/* Called through a link by the name of a command of another program, the program is that command. */
 static const Command *called_as(const char *path)
 {
     const char *name = path_leaf(path, strlen(path));
     for (int i = 0; i < command_count; i++)
-        if (!strncmp(name, "fairseq-", 8) && !strcmp(commands[i].name, name)) return &commands[i];
+        if (commands[i].program && strchr(name, '-') && !strcmp(commands[i].name, name)) return &commands[i];
     return NULL;
 }
 
 int main(int argc, char **argv)
 {
+    if (launch_is_recorder(argc, argv)) return launch_recorder(argc, argv);
     standard_streams_fill();
     seam_fault_open();
     /* Above `ulimit -f` a write then fails instead of ending the process; it is reported like a full disk. */

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+#include "base/message.h"
 #include "base/seam.h"
 #include "base/trace.h"
 
@@ -197,8 +198,8 @@ void comm_record(Comm *comm, SentVerb verb, int64_t bytes, Tensor x)
     int last = 3;                                     /* trailing dimensions of 1 are not printed */
     while (last > 0 && x.dim[last] == 1) last--;
     char text[192];
-    int at = snprintf(text, sizeof text, "%s %s %s ", comm->name, sent_verb_name(verb), dtype_name(x.dtype));
+    snprintf(text, sizeof text, "%s %s %s ", comm->name, sent_verb_name(verb), dtype_name(x.dtype));
     for (int i = 0; i <= last; i++)
-        at += snprintf(text + at, sizeof text - (size_t)at, "%s%lld", i ? "x" : "", (long long)x.dim[i]);
+        message_add(text, sizeof text, "%s%lld", i ? "x" : "", (long long)x.dim[i]);
     comm->line(comm->line_context, text);
 }

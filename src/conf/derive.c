@@ -3,7 +3,6 @@
 #include <inttypes.h>
 #include "base/team.h"
 #include "conf/conf.h"
-#include "compat/fairseq/fairseq.h"
 #include "conf/schedule.h"
 #include "conf/value.h"
 
@@ -45,6 +44,17 @@ static void derive_batch(Options *o)
                         o->accumulation ? "--micro-batch-size, --gradient-accumulation-steps and the "
                                           "data-parallel ranks"
                                         : "--micro-batch-size and the data-parallel ranks");
+}
+
+/* The type of a preset yields to one that somebody gave, and to --device ref, which has one of its own. */
+static void derive_type(Options *o)
+{
+    OptionSource *fp16 = &o->source[OPTION_fp16];
+    bool other = o->bf16 && o->source[OPTION_bf16].kind > SOURCE_PRESET;
+    if (!o->fp16 || fp16->kind != SOURCE_PRESET) return;
+    if (!other && o->device.value != CHOICE_device_ref) return;
+    o->fp16 = false;
+    fp16->kind = SOURCE_DEFAULT;
 }
 
 /* Ranks first: threads and the batch follow from them. */
@@ -106,8 +116,8 @@ int64_t options_data_parallel(const Options *o)
 Status options_derive(Options *o)
 {
     derive_model(o);
+    derive_type(o);
     options_derived_int(o, OPTION_ranks, 1, "one process");
-    TRY(fairseq_derive(o));
     derive_layout(o);
     TRY(derive_duration(o));
     derive_weight_decay(o);

@@ -66,9 +66,8 @@ static Status taken(const ConvertRun *c)
 /* The messages of file operations name the hidden folder; the user knows the option. */
 static Status place_refuse(const ConvertRun *c, Status status)
 {
-    char   why[400];
+    const char *why = fail_text();
     size_t same = strlen(c->part);
-    snprintf(why, sizeof why, "%s", fail_text());
     bool named = !strncmp(why, c->part, same) && why[same] == ':';
     return fail(status, "--output %s: %s", c->output, named ? why + same + 2 : why);
 }
@@ -126,7 +125,7 @@ Status convert_run_stopped(const ConvertRun *c)
 
 Status convert_run_finish(ConvertRun *c, Status status)
 {
-    char why[FAIL_BYTES];
+    Failure failure = { 0 };
     free(c->verified);
     c->verified = NULL;
     if (status == OK) status = folder_sync(c->part);
@@ -136,10 +135,9 @@ Status convert_run_finish(ConvertRun *c, Status status)
     if (status == OK && c->single) status = path_join(from, c->part, CONVERT_RUN_FILE);
     if (status == OK) status = file_rename(from, c->output);
     if (status == OK && c->single) folder_remove(c->part);
-    snprintf(why, sizeof why, "%s", fail_text());
-    if (status != OK) folder_remove(c->part);
+    if (failure_keep(&failure, status) != OK) folder_remove(c->part);
     if (c->lock >= 0) close(c->lock);
-    return status == OK ? folder_sync_for(c->output) : fail(status, "%s", why);
+    return status == OK ? folder_sync_for(c->output) : failure_report(&failure);
 }
 
 /* ---- windows ---- */
@@ -153,8 +151,7 @@ typedef struct {
     XXH3_state_t *hash;                    /* of what was read of it */
     char         *memory;                  /* [WINDOWS, WINDOW_BYTES] */
     ConvertWindow window[WINDOWS];
-    Status        status;
-    char          why[FAIL_BYTES];
+    Failure       failure;
 } Gathering;
 
 Status convert_run_verify(ConvertRun *c, const PlanTensor *tensor)
@@ -251,15 +248,14 @@ static bool window_fill(void *context, int slot, int64_t *weight)
         g->tensor++, g->first = 0;
     if (g->tensor == g->end || (c->stop && *c->stop)) return false;
     const PlanTensor *tensor = &c->plan->tensor[g->tensor];
-    if (g->first == 0) g->status = tensor_begin(g, tensor);
+    Status status = g->first == 0 ? tensor_begin(g, tensor) : OK;
     int64_t left = plan_count(tensor) - g->first;
     int64_t most = WINDOW_BYTES / (int64_t)dtype_width(convert_run_dtype(c, tensor));
     ConvertWindow *w = &g->window[slot];
     *w = (ConvertWindow){ .tensor = tensor, .first = g->first, .count = left < most ? left : most };
-    if (g->status == OK) g->status = window_take(g, w, g->memory + (size_t)slot * WINDOW_BYTES);
-    if (g->status != OK) snprintf(g->why, sizeof g->why, "%s", fail_text());
+    if (status == OK) status = window_take(g, w, g->memory + (size_t)slot * WINDOW_BYTES);
     g->first += w->count;
-    return g->status == OK;
+    return failure_keep(&g->failure, status) == OK;
 }
 
 static Status windows_put(Gathering *g, ConvertPut *put, void *context)
@@ -282,7 +278,7 @@ static Status windows_put(Gathering *g, ConvertPut *put, void *context)
     ordered_pipeline_close(pipeline);
     if (status != OK) return status;
     TRY(convert_run_stopped(c));
-    return g->status == OK ? OK : fail(g->status, "%s", g->why);
+    return failure_report(&g->failure);
 }
 
 Status convert_run_windows(ConvertRun *c, int first, int count, ConvertPut *put, void *context)

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include "base/array.h"
+#include "base/log.h"
+#include "base/message.h"
 #include "convert/family/family_keys.h"
 #include "convert/family/value_rows.h"
 #include "store/tensor_entry.h"
@@ -235,34 +237,80 @@ static Status key_read(json_t *options, const KeyRow *row, const json_t *config,
     return status;
 }
 
+typedef struct { const char *keys, *values; } NeutralRow;
+static const NeutralRow neutral_rows[] = {
+#define NEUTRAL(keys, values) { keys, values },
+#include "convert/families.def"
+};
+
+static bool in_list(const char *list, const char *word)
+{
+    size_t letters = strlen(word);
+    for (const char *at = list; (at = strstr(at, word)); at += letters)
+        if ((at == list || at[-1] == ' ') && (at[letters] == ' ' || !at[letters])) return true;
+    return false;
+}
+
+/* A window that is not used, and how many layers have none. */
+static bool of_unused_window(const json_t *config, const char *key)
+{
+    return json_is_false(json_object_get(config, "use_sliding_window")) &&
+           (!strcmp(key, "sliding_window") || !strcmp(key, "max_window_layers"));
+}
+
+/* Whether a key that no row of the family names computes nothing with this value. */
+static bool is_neutral(const json_t *config, const char *key, const json_t *value)
+{
+    bool empty = (json_is_string(value) && !json_string_length(value)) ||
+                 (json_is_array(value) && !json_array_size(value)) ||
+                 (json_is_object(value) && !json_object_size(value));
+    if (empty || of_unused_window(config, key)) return true;
+    for (int i = 0; i < COUNT(neutral_rows); i++) {
+        bool allowed = in_list(neutral_rows[i].keys, key), all = json_array_size(value) > 0;
+        if (allowed && value_row_allows(neutral_rows[i].values, value)) return true;
+        for (size_t k = 0; allowed && k < json_array_size(value); k++)
+            all &= value_row_allows(neutral_rows[i].values, json_array_get(value, k));
+        if (allowed && all) return true;
+    }
+    return false;
+}
+
+static bool has_row(Family family, const char *key)
+{
+    for (int i = 0; i < COUNT(keys); i++)
+        if (keys[i].families >> family & 1 && !strcmp(keys[i].key, key)) return true;
+    return !strcmp(key, "rope_theta") || !strcmp(key, "rope_scaling");
+}
+
 static Status keys_known(const json_t *config, Family family, const char *path)
 {
-    char        now[64];
+    char        now[64], ignored[512] = "";
     const char *key;
     json_t     *value;
     json_object_foreach((json_t *)config, key, value) {
-        bool known = json_is_null(value) || !strcmp(key, "rope_theta") || !strcmp(key, "rope_scaling");
-        for (int i = 0; i < COUNT(keys); i++)
-            known |= keys[i].families >> family & 1 && !strcmp(keys[i].key, key);
-        if (!known)
-            return fail(BAD_FILE,
-                        "%s: key %.60s, which is %s, is not known for %s and could change what the model "
-                        "computes; remove it if transformers computes the same without it",
-                        path, key, value_text(now, value), families[family].model_type);
+        size_t used = strlen(ignored);
+        if (json_is_null(value) || has_row(family, key)) continue;
+        if (is_neutral(config, key, value)) {
+            snprintf(ignored + used, sizeof ignored - used, "%s%.60s %s", used ? ", " : "", key,
+                     value_text(now, value));
+            continue;
+        }
+        return fail(BAD_FILE, "%s: key %.60s, which is %s, is not known for %s and could change what the "
+                    "model computes; remove it if transformers computes the same without it", path, key,
+                    value_text(now, value), families[family].model_type);
     }
+    if (*ignored) log_line("%s: ignored, since they compute nothing with these values: %s", path, ignored);
     return OK;
 }
 
 static Status family_find(Family *family, const json_t *config, const char *path)
 {
     char known[256] = "";
-    size_t used = 0;
     const char *type = json_string_value(json_object_get(config, "model_type"));
     const json_t *architectures = json_object_get(config, "architectures");
     const char *architecture = json_string_value(json_array_get(architectures, 0));
     for (Family f = 0; f < FAMILIES; f++) {
-        used += (size_t)snprintf(known + used, sizeof known - used, "%s%s", f ? ", " : "",
-                                 families[f].model_type);
+        message_item(known, sizeof known, ", ", "%s", families[f].model_type);
         if (!type || strcmp(type, families[f].model_type)) continue;
         *family = f;
         if (!architecture || !strcmp(architecture, families[f].architecture)) return OK;
@@ -274,7 +322,9 @@ static Status family_find(Family *family, const json_t *config, const char *path
         return fail(BAD_FILE, "%s: model_type %.60s is not of text alone; save the part that is, of "
                     "model_type %.60s, as a folder of its own; these are supported: %s", path,
                     type ? type : "(none)", json_string_value(part), known);
-    return fail(BAD_FILE, "%s: model_type %.60s is not supported; these are: %s", path,
+    return fail(BAD_FILE, "%s: model_type %.60s is not supported; these are: %s. If its weights have the "
+                "names and the meaning of one of them, as many Llama models of other names do, write that "
+                "one as model_type and its class into architectures; else no layer of it is built here", path,
                 type ? type : "is missing,", known);
 }
 

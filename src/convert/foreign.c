@@ -8,6 +8,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 #include <xxhash.h>
+#include "base/array.h"
 
 void foreign_begin(ForeignFile *file, const char *path)
 {
@@ -34,19 +35,9 @@ void foreign_close(ForeignFile *file)
 
 /* ---- filling ---- */
 
-/* Makes room for one more of `used` items: the capacity is the next power of two, 4 at least. */
-static Status grow(void **items, int used, size_t width, const char *path)
-{
-    if (used && (used < 4 || (used & (used - 1)))) return OK;
-    void *more = realloc(*items, (size_t)(used ? 2 * used : 4) * width);
-    if (!more) return fail(NO_MEMORY, "%s: no memory for a list of %d entries", path, 2 * used);
-    *items = more;
-    return OK;
-}
-
 Status foreign_adopt(ForeignFile *file, int *index, FileMap *map)
 {
-    Status status = grow((void **)&file->map, file->maps, sizeof *file->map, file->path);
+    Status status = ARRAY_RESERVE(file->map, file->map_room, file->maps + 1);
     if (status == OK) file->map[*index = file->maps++] = *map;
     else file_unmap(map);
     *map = (FileMap){ 0 };
@@ -96,7 +87,7 @@ Status foreign_tensor_of(ForeignFile *file, int *index, ForeignKind kind, const 
             return fail(BAD_FILE, "%s: tensor '%.200s' has a shape with %lld elements in dimension %d, which "
                         "no file holds", file->path, name, (long long)shape[d], d);
     }
-    TRY(grow((void **)&file->tensor, file->tensors, sizeof *file->tensor, file->path));
+    TRY(ARRAY_RESERVE(file->tensor, file->tensor_room, file->tensors + 1));
     if (!(tensor.name = strdup(name)))
         return fail(NO_MEMORY, "%s: no memory for the names of its tensors", file->path);
     *index = file->tensors;
@@ -110,7 +101,7 @@ Status foreign_piece(ForeignFile *file, int tensor, const ForeignPiece *piece)
     if (t->pieces >= FOREIGN_PIECES_MAX)
         return fail(BAD_FILE, "%s: tensor '%.200s' is in more than %d parts", file->path, t->name,
                     FOREIGN_PIECES_MAX);
-    TRY(grow((void **)&t->piece, t->pieces, sizeof *t->piece, file->path));
+    TRY(ARRAY_RESERVE(t->piece, t->piece_room, t->pieces + 1));
     t->piece[t->pieces++] = *piece;
     return OK;
 }

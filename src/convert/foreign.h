@@ -32,7 +32,7 @@ typedef struct {
     Dtype         dtype;
     int           dims;                    /* 0 to FOREIGN_DIMS */
     int64_t       shape[FOREIGN_DIMS];     /* unused dims are 1 and come last */
-    int           pieces;
+    int           pieces, piece_room;
     ForeignPiece *piece;                   /* owned */
     int           map;                     /* mapped file of the first piece, its index; by foreign_finish */
     bool          opened;                  /* by foreign_need: its files are mapped */
@@ -55,12 +55,12 @@ typedef struct { int64_t step, samples, updates; } ForeignPosition;
 
 typedef struct {
     char            path[1024];            /* what the user named, for messages */
-    int             tensors, maps;
+    int             tensors, tensor_room, maps, map_room;
     ForeignTensor  *tensor;                /* by kind and name after foreign_finish; owned */
     FileMap        *map;                   /* owned */
     int            *by_place;              /* [maps] places in `map`, by address; by foreign_finish; owned */
     ForeignSum     *sum;                   /* by place after foreign_finish; owned */
-    size_t          sums;
+    size_t          sums, sum_room;
     ForeignPosition position;
     bool            states;                /* it has moments, and updates is known; by foreign_finish */
     char            states_unread[400];    /* "", or why states that it has are not read */

@@ -1,17 +1,14 @@
 /* Checksums of ranges of mapped files, compared once for each range. */
 #include <stdlib.h>
 #include <zlib.h>
+#include "base/array.h"
 #include "convert/foreign.h"
 
 enum { PART_BYTES = 64 << 20 };
 
 Status foreign_sum(ForeignFile *file, const ForeignSum *sum)
 {
-    if (!(file->sums & (file->sums + 1))) {
-        ForeignSum *more = realloc(file->sum, (2 * file->sums + 2) * sizeof *more);
-        if (!more) return fail(NO_MEMORY, "%s: no memory for %zu checksums", file->path, file->sums + 1);
-        file->sum = more;
-    }
+    TRY(ARRAY_RESERVE(file->sum, file->sum_room, file->sums + 1));
     file->sum[file->sums] = *sum;
     file->sum[file->sums].number = (int64_t)file->sums;
     file->sums++;

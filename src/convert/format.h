@@ -29,6 +29,8 @@ void   foreign_model_close(ForeignModel *model);         /* one of zeros is allo
  * its bytes of memory, headers of safetensors files as store/safetensors.h says. */
 Status hf_open(ForeignModel *model, const char *folder);
 bool   hf_is_folder(const char *path);
+/* BAD_FILE of a folder that is an adapter (LoRA), which has no model of its own. */
+Status hf_refuse_adapter(const char *folder);
 /* One of our checkpoints: a --save directory, whose newest is taken, or a step's own. */
 Status jotun_open(ForeignModel *model, const char *path);
 #endif

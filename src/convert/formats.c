@@ -52,6 +52,14 @@ bool foreign_format_find(ForeignFormat *format, const char *path)
     return false;
 }
 
+Status foreign_format_refuse(const char *path)
+{
+    TRY(hf_refuse_adapter(path));
+    return fail(BAD_OPTION, "--input %s is in no format that is read: a folder of transformers with "
+                "config.json, a checkpoint of Megatron-LM, llm.c or nanoGPT, or by --from fairseq a file of "
+                "fairseq; those of metaseq (OPT) and DeepSpeed are not read; --from names the format", path);
+}
+
 bool foreign_format_of(ForeignFormat *format, const char **path, const char *text)
 {
     for (*format = 0; text && *format < FORMATS; ++*format) {

@@ -10,6 +10,8 @@ typedef enum { FORMAT_HF, FORMAT_MEGATRON, FORMAT_LLMC, FORMAT_NANOGPT, FORMAT_F
 const char *foreign_format_name(ForeignFormat format);
 /* By the files that are there; false: of none of them. */
 bool   foreign_format_find(ForeignFormat *format, const char *path);
+/* Why an input that is in none of them is not read. */
+Status foreign_format_refuse(const char *path);
 /* The format of "megatron:PATH"; *path is then PATH. False: it begins with no format. */
 bool   foreign_format_of(ForeignFormat *format, const char **path, const char *text);
 /* What is said of a path where nothing is. */

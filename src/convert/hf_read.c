@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "base/array.h"
+#include "base/message.h"
 #include "convert/family.h"
 #include "convert/torch/torch_file.h"
 #include "store/checkpoint.h"
@@ -141,9 +142,8 @@ static void note_unread(ForeignFile *file, const char *folder, int read)
 {
     char path[1024], unread[200] = "";
     for (int i = read + 1; i < WEIGHTS; i++) {
-        size_t used = strlen(unread);
         if (path_join(path, folder, weights[i].name) == OK && file_exists(path))
-            snprintf(unread + used, sizeof unread - used, "%s%s", used ? ", " : "", weights[i].name);
+            message_item(unread, sizeof unread, ", ", "%s", weights[i].name);
     }
     if (*unread)
         snprintf(file->note, sizeof file->note, "weights are those of %s, which transformers takes first; "
@@ -168,10 +168,9 @@ static Status weights_open(ForeignModel *model, const char *folder)
 /* Appends a key's id where the vocabulary has fewer. */
 static void id_note(ForeignModel *model, const char *key, const json_t *id, int64_t vocabulary)
 {
-    size_t used = strlen(model->ids_left);
     if (!json_is_integer(id) || json_integer_value(id) < vocabulary) return;
-    snprintf(model->ids_left + used, sizeof model->ids_left - used, "%s%s %lld", used ? ", " : "", key,
-             (long long)json_integer_value(id));
+    message_item(model->ids_left, sizeof model->ids_left, ", ", "%s %lld", key,
+                 (long long)json_integer_value(id));
 }
 
 /* Ids below 0 are how older configs say that there is none. */
@@ -212,11 +211,21 @@ static void tokenizer_find(ForeignModel *model, const char *folder)
         snprintf(model->tokenizer, sizeof model->tokenizer, "%s", folder);
 }
 
+Status hf_refuse_adapter(const char *folder)
+{
+    char path[1024];
+    if (hf_is_folder(folder) || path_join(path, folder, "adapter_config.json") != OK || !file_exists(path))
+        return OK;
+    return fail(BAD_FILE, "%s: an adapter (LoRA), which changes the weights of another model; merge the two "
+                "by peft's merge_and_unload, save the model, and give that folder", folder);
+}
+
 /* One of our checkpoints has no config.json. */
 static Status refuse_checkpoint(const char *folder)
 {
     char path[1024];
     bool found = false;
+    TRY(hf_refuse_adapter(folder));
     if (hf_is_folder(folder) || checkpoint_find_silent(folder, path, &found) != OK || !found) return OK;
     return fail(BAD_FILE, "%s: a checkpoint of jotun, and no folder of transformers; name it without hf:, or "
                 "--from jotun", folder);

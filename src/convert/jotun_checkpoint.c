@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include "base/message.h"
 #include "store/checkpoint.h"
 #include "store/checkpoint_file.h"
 #include "store/checkpoint_writer.h"
@@ -78,9 +79,8 @@ static void moments_add(CheckpointFile *file, const Plan *plan)
         all[count++] = *weight;
         for (ForeignKind k = FOREIGN_MOMENT; k <= FOREIGN_SQUARE; k++) {
             LogicalTensor *moment = &all[count];
-            size_t         used   = strlen(weight->name);
             *moment = *weight;
-            snprintf(moment->name + used, sizeof moment->name - used, ".%s", foreign_kind_name(k));
+            message_add(moment->name, sizeof moment->name, ".%s", foreign_kind_name(k));
             count += plan_find(plan, moment->name) != NULL;
         }
     }
@@ -115,15 +115,15 @@ static Status checkpoint_write(ConvertRun *c, const CheckpointState *state, cons
                                int count)
 {
     CheckpointWriter *writer;
-    char              why[FAIL_BYTES];
+    Failure           failure = { 0 };                         /* removing may fail too */
     TRY(checkpoint_writer_open(&writer, "--output", c->output, state, files, count));
     Status status = convert_run_count(c, c->output);
     if (status == OK) status = convert_run_windows(c, 0, c->plan->tensors, window_put, writer);
     if (status == OK) status = convert_run_stopped(c);
     if (status == OK) status = checkpoint_writer_finish(writer);
-    snprintf(why, sizeof why, "%s", fail_text());              /* removing may fail too */
+    failure_keep(&failure, status);
     checkpoint_writer_close(writer);
-    return status == OK ? OK : fail(status, "%s", why);
+    return failure_report(&failure);
 }
 
 Status jotun_write(ConvertRun *c, const ModelConfig *config, const CheckpointState *state)

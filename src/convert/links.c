@@ -198,9 +198,7 @@ static Status bias_add(Links *links, Naming naming, const ModelConfig *config, i
     int row = row_find(naming, PARAM_EXPERT_BIAS);
     if (row < 0)
         return fail(BAD_SHAPE, "tensor '%s' has no place in a checkpoint of this architecture", tensor.name);
-    Link *more = realloc(links->link, (size_t)(links->count + 1) * sizeof *more);
-    if (!more) return fail(NO_MEMORY, "no memory for the names of tensors");
-    links->link = more;
+    TRY(ARRAY_RESERVE(links->link, links->room, links->count + 1));
     Link *link = &links->link[links->count++];
     *link = (Link){ .ours   = { .dims = 1, .shape = { config->experts, 1, 1, 1 }, .keeps_type = true },
                     .theirs = { .keeps_type = true } };
@@ -217,9 +215,7 @@ static Status link_add(Links *links, int row, const Param *p, int64_t layer, Wid
         return fail(BAD_SHAPE, "tensor '%s' has no place in a checkpoint of this architecture", p->name);
     bool    experts = p->dims == PARAM_DIMS;
     int64_t copies = experts ? p->global[0] : 1, r = p->global[experts], c = p->global[experts + 1];
-    Link   *more = realloc(links->link, (size_t)(links->count + copies) * sizeof *more);
-    if (!more) return fail(NO_MEMORY, "no memory for the names of %lld tensors", (long long)copies);
-    links->link = more;
+    TRY(ARRAY_RESERVE(links->link, links->room, links->count + copies));
     for (int64_t e = 0; e < copies; e++) {
         Link *link = &links->link[links->count++];
         *link = (Link){.ours = {.dims = p->dims, .shape = {p->global[0], p->global[1], p->global[2], 1}}};

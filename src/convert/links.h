@@ -21,7 +21,7 @@ typedef struct {
     int64_t    size[LINK_DIMS];
     int64_t    our_first, our_stride[LINK_DIMS], their_first, their_stride[LINK_DIMS];
 } Link;
-typedef struct { Link *link; int count; } Links;                                   /* owned */
+typedef struct { Link *link; int count, room; } Links;                             /* owned */
 
 /* One link for each parameter, or two where it is two tensors there, of experts one for each expert, in the
  * order of parameter blocks. BAD_SHAPE, naming the parameter, where the naming has no row for one that the

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include "base/message.h"
 
 /* ---- making ---- */
 
@@ -16,11 +17,8 @@ static bool shape_equal(const LinkTensor *want, const ForeignTensor *held)
 
 static const char *shape_text(char out[128], int dims, const int64_t *shape)
 {
-    size_t used = (size_t)snprintf(out, 128, "[");
-    for (int d = 0; d < dims; d++)
-        used += (size_t)snprintf(out + used, 128 - used, "%s%lld", d ? ", " : "", (long long)shape[d]);
-    snprintf(out + used, 128 - used, "]");
-    return out;
+    out[0] = 0;
+    return message_shape(out, 128, shape, dims);
 }
 
 /* Whether the names of the file lack the prefix that names.def gives them. */
@@ -217,10 +215,8 @@ static int link_order(const void *a, const void *b)
 /* A moment's name, as checkpoints have it. */
 static void state_name(PlanTensor *tensor)
 {
-    char  *name = tensor->as.name;
-    size_t used = strlen(name);
     if (tensor->kind == FOREIGN_WEIGHT) return;
-    snprintf(name + used, sizeof tensor->as.name - used, ".%s", foreign_kind_name(tensor->kind));
+    message_add(tensor->as.name, sizeof tensor->as.name, ".%s", foreign_kind_name(tensor->kind));
 }
 
 static Status tensors_order(Plan *plan, const PlanName *sorted, int links)

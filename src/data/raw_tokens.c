@@ -2,16 +2,10 @@
 #include "data/raw_tokens.h"
 #include <inttypes.h>
 #include <sys/stat.h>
+#include "base/reader.h"
 
 /* SEQUENCE_MOST: a document is cut into sequences of at most so many tokens, which bounds the memory. */
 enum { HEADER_BYTES = 1024, LLMC_MAGIC = 20240520, SEQUENCE_MOST = 1 << 16 };
-
-static uint32_t number_at(const uint8_t *at, int bytes)
-{
-    uint32_t value = 0;
-    for (int i = 0; i < bytes; i++) value |= (uint32_t)at[i] << 8 * i;
-    return value;
-}
 
 bool raw_tokens_is_file(const char *path)
 {
@@ -22,7 +16,8 @@ bool raw_tokens_is_file(const char *path)
 static Status llmc_header(RawTokens *raw)
 {
     const FileMap *map     = &raw->map;
-    uint32_t       version = number_at(map->data + 4, 4), tokens = number_at(map->data + 8, 4);
+    uint32_t       version = (uint32_t)little_endian(map->data + 4, 4);
+    uint32_t       tokens  = (uint32_t)little_endian(map->data + 8, 4);
     if (version != 1 && version != 2)
         return fail(BAD_FILE, "%s: version %" PRIu32 " of llm.c's token files; 1 and 2 are read", map->path,
                     version);
@@ -38,7 +33,7 @@ static Status llmc_header(RawTokens *raw)
 static Status raw_header(RawTokens *raw)
 {
     const FileMap *map = &raw->map;
-    if (map->size >= HEADER_BYTES && number_at(map->data, 4) == LLMC_MAGIC) return llmc_header(raw);
+    if (map->size >= HEADER_BYTES && little_endian(map->data, 4) == LLMC_MAGIC) return llmc_header(raw);
     raw->width  = 2;
     raw->first  = map->data;
     raw->tokens = (int64_t)(map->size / 2);
@@ -68,7 +63,7 @@ Status raw_tokens_copy(TokenFileWriter *writer, const RawTokens *raw, int32_t vo
     int32_t ids[SEQUENCE_MOST];
     int64_t held = 0;
     for (int64_t at = 0; at < raw->tokens; at++) {
-        uint32_t id = number_at(raw->first + at * raw->width, raw->width);
+        uint32_t id = (uint32_t)little_endian(raw->first + at * raw->width, raw->width);
         if (id >= (uint32_t)vocabulary)
             return fail(BAD_FILE, "%s: token %" PRId64 " is %" PRIu32 "; the tokenizer has %" PRId32 " ids",
                         raw->map.path, at, id, vocabulary);

@@ -168,8 +168,13 @@ static bool stop(Reading *x, const json_t *value)
 
 static bool logit_bias(Reading *x, const json_t *value)
 {
-    if (json_is_object(value) && json_object_size(value) == 0) return true;
-    return REFUSE("logit_bias is not built here");
+    const char *token;
+    json_t     *bias;
+    if (!json_is_object(value)) return REFUSE("logit_bias is not built here");
+    json_object_foreach((json_t *)value, token, bias)
+        if (!json_is_number(bias) || json_number_value(bias) != 0)
+            return REFUSE("logit_bias is not built here");
+    return true;
 }
 
 static bool suffix(Reading *x, const json_t *value)
@@ -297,17 +302,44 @@ static const struct { const char *name; bool (*read)(Reading *, const json_t *);
 };
 enum { MEMBERS = COUNT(members) };
 
+static const struct { const char *name, *values, *why; } neutral_members[] = {
+#define NEUTRAL(name, values, why) { name, values, why },
+#include "serve/neutral_members.def"
+};
+
+/* 1 is 1.0 */
+static bool same_value(const json_t *a, const json_t *b)
+{
+    if (json_is_number(a) && json_is_number(b)) return json_number_value(a) == json_number_value(b);
+    return json_equal((json_t *)a, (json_t *)b);
+}
+
+/* A member that is not read here, with the value `value`. */
+static bool asks_for_nothing(Reading *x, const json_t *value)
+{
+    for (int i = 0; i < (int)COUNT(neutral_members); i++) {
+        if (strcmp(x->name, neutral_members[i].name)) continue;
+        json_t *all = json_loads(neutral_members[i].values, 0, NULL);
+        bool    neutral = false;
+        for (size_t k = 0; k < json_array_size(all); k++)
+            neutral |= same_value(value, json_array_get(all, k));
+        json_decref(all);
+        return neutral || REFUSE("%s must be one of %s: %s", x->name, neutral_members[i].values,
+                                 neutral_members[i].why);
+    }
+    return api_refuse(x->error, 400, x->name, "unknown_parameter", "%.100s is not known here; a text "
+                      "made without it would not be what it asks for", x->name);
+}
+
 static bool all_known(Reading *x, json_t *body)
 {
     const char *name;
     json_t *value;
     json_object_foreach(body, name, value) {
-        bool known = false;
+        bool known = json_is_null(value);
         for (int i = 0; i < MEMBERS; i++) known |= !strcmp(name, members[i].name);
         x->name = name;
-        if (!known)
-            return api_refuse(x->error, 400, name, "unknown_parameter", "%.100s is not known here; a text "
-                              "made without it would not be what it asks for", name);
+        if (!known && !asks_for_nothing(x, value)) return false;
     }
     return true;
 }

@@ -3,6 +3,7 @@
 #include "store/safetensors.h"
 #include <stdlib.h>
 #include <string.h>
+#include "base/reader.h"
 #include "store/tensor_entry.h"
 
 /* The length prefix, the most bytes of a header, and the most memory of its JSON tree in multiples of
@@ -106,10 +107,9 @@ static Status tensors_read(SafeFile *file, size_t base, json_t *header)
 static Status header_read(SafeFile *file)
 {
     const FileMap *map = &file->map;
-    uint64_t       bytes = 0;
     if (map->size < LENGTH_BYTES)
         return fail(BAD_FILE, "%s: %zu bytes are too few for a safetensors file", map->path, map->size);
-    for (int i = 0; i < LENGTH_BYTES; i++) bytes |= (uint64_t)map->data[i] << 8 * i;
+    uint64_t bytes = little_endian(map->data, LENGTH_BYTES);
     TRY(file_fetched(map->path, map->data, map->size));
     if (bytes > HEADER_LIMIT)
         return fail(BAD_FILE, "%s: a header of %llu bytes; at most %d are read", map->path,

@@ -3,6 +3,7 @@
 
 #include <stdio.h>
 #include <string.h>
+#include "base/message.h"
 
 static const char *const names[KERNEL_FAMILIES] = {
     [KERNELS_AUTO] = "auto", [KERNELS_AVX512_BF16] = "avx512-bf16", [KERNELS_AVX512] = "avx512",
@@ -78,10 +79,8 @@ bool kernel_family_alike(KernelFamily one, KernelFamily other)
 
 const char *kernel_family_list(char out[96], uint32_t families)
 {
-    size_t used = 0;
     out[0] = 0;
     for (KernelFamily f = KERNELS_AVX512_BF16; f < KERNEL_FAMILIES; f++)
-        if (families >> f & 1)
-            used += (size_t)snprintf(out + used, 96 - used, "%s%s", used ? ", " : "", names[f]);
+        if (families >> f & 1) message_item(out, 96, ", ", "%s", names[f]);
     return out;
 }

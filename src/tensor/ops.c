@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 #include "base/exponential.h"
+#include "base/message.h"
 #include "base/random.h"
 #include "base/seam.h"
 
@@ -222,16 +223,15 @@ static bool finding_text(char out[240], Queue *q, int op, const void *arguments)
     const Tensor *x = arguments;
     int64_t at[4], other[4];
     double  value, unused;
-    int length, used;
+    int length;
     if (!tensor_finding(q, op, x[0], at, &value)) return false;
     const char *name = tensor_name(op, 0, &length);
-    used = snprintf(out, 240, "%.*s[%" PRId64 ", %" PRId64 ", %" PRId64 ", %" PRId64 "] is %g", length, name,
+    snprintf(out, 240, "%.*s[%" PRId64 ", %" PRId64 ", %" PRId64 ", %" PRId64 "] is %g", length, name,
                     at[0], at[1], at[2], at[3], value);
-    for (int i = 1, found = 0; i < row[op].tensors && used < 200; i++) {
+    for (int i = 1, found = 0; i < row[op].tensors; i++) {
         if (!tensor_finding(q, op, x[i], other, &unused)) continue;
         name  = tensor_name(op, i, &length);
-        used += snprintf(out + used, (size_t)(240 - used), "%s%.*s",
-                         found++ ? ", " : "; not finite as well: ", length, name);
+        message_add(out, 240, "%s%.*s", found++ ? ", " : "; not finite as well: ", length, name);
     }
     return true;
 }

@@ -81,7 +81,7 @@ void queue_record(Queue *q, int op, int64_t begin, double flops, double bytes)
     OpCount *count = &q->count[op];
     Trace   *trace = thread_context()->trace;
     if (trace) trace_add(trace, TRACE_OP, NULL, op_name(op), begin, flops, bytes);
-    if (q->timed) count->seconds += (double)(seam.clock() - begin) * 1e-9;
+    if (q->timed) count->seconds += seam_seconds_since(begin);
     count->calls   += 1;
     count->flops   += flops;
     count->bytes   += bytes;

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include "base/array.h"
 #include "base/file.h"
 #include "text/tokenizer.h"
 
@@ -41,17 +42,13 @@ static Status no_memory(const Dictionary *d) { return fail(NO_MEMORY, "no memory
 
 static Status grow(Dictionary *d)
 {
-    if (d->words == d->capacity) {
-        if (d->capacity > INT32_MAX / 2) return fail(BAD_FILE, "a dictionary has at most 2^31 - 1 words");
-        int32_t capacity = d->capacity ? 2 * d->capacity : FIRST_SLOTS / 2;
-        Word   *word = realloc(d->word, (size_t)capacity * sizeof *word);
-        if (!word) return no_memory(d);
-        d->word = word, d->capacity = capacity;
-    }
+    if (d->words == INT32_MAX) return fail(BAD_FILE, "a dictionary has at most 2^31 - 1 words");
+    TRY(ARRAY_RESERVE(d->word, d->capacity, d->words + 1));
     if (2 * (int64_t)d->words < d->slots) return OK;
     int64_t  slots = d->slots ? 2 * d->slots : FIRST_SLOTS;
-    int32_t *slot  = realloc(d->slot, (size_t)slots * sizeof *slot);
+    int32_t *slot  = malloc((size_t)slots * sizeof *slot);
     if (!slot) return no_memory(d);
+    free(d->slot);
     d->slot = slot, d->slots = slots;
     slots_fill(d);
     return OK;

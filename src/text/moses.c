@@ -122,11 +122,7 @@ static QuoteCount *quote_count(Quotes *q, TextSpan mark)
         if (q->count[i].mark.bytes == mark.bytes &&
             !memcmp(q->count[i].mark.text, mark.text, (size_t)mark.bytes))
             return &q->count[i];
-    if (q->used == q->room) {
-        QuoteCount *grown = realloc(q->count, (size_t)(2 * q->room + 8) * sizeof *grown);
-        if (!grown) return q->failed = true, &q->lost;
-        q->count = grown, q->room = 2 * q->room + 8;
-    }
+    if (ARRAY_RESERVE(q->count, q->room, q->used + 1) != OK) return q->failed = true, &q->lost;
     q->count[q->used] = (QuoteCount){ mark, 0 };
     return &q->count[q->used++];
 }

@@ -121,16 +121,19 @@ static void log_step(const Trainer *t)
              (long long)(last * config->model.sequence));
 }
 
-/* The same of a batch of an evaluation, where it has sizes of its own: "an evaluation has 10 batches of 64
- * samples = --eval-micro-batch-size 8 x 4 data-parallel ranks x 2 micro-batches". */
+/* The same of a batch of an evaluation, where it has sizes of its own or reads all there is: "an evaluation
+ * has 10 batches of 64 samples = --eval-micro-batch-size 8 x 4 data-parallel ranks x 2 micro-batches". */
 static void log_evaluation(const Trainer *t)
 {
     const TrainConfig *config = t->config;
     int64_t micro = train_config_valid_micro(config), global = train_config_valid_global(config);
     int64_t each = global / (micro * t->mesh.size.dp);
     char batches[64] = "reads all samples in batches";
-    if (config->eval_iters == 0 || (config->valid_micro == 0 && config->valid_global == 0)) return;
-    if (!config->full_validation)
+    bool own = config->valid_micro > 0 || config->valid_global > 0, whole = config->full_validation;
+    if (config->eval_iters == 0 || !train_config_takes(config, SPLIT_VALID) || !(own || whole)) return;
+    int64_t all = whole ? validation_samples(t) : 0;
+    if (all > 0) snprintf(batches, sizeof batches, "reads all %lld samples in batches", (long long)all);
+    if (!whole)
         snprintf(batches, sizeof batches, "has %lld batch%s", (long long)config->eval_iters,
                  config->eval_iters == 1 ? "" : "es");
     log_line("an evaluation %s of %lld samples = %s %lld x %d data-parallel rank%s x %lld micro-batch%s",

@@ -108,7 +108,7 @@ def no_argument(folder):
     """Each command by itself says what it needs; a few have nothing that they need."""
     rows = open(os.path.join(os.path.dirname(__file__), "../../src/cli/commands.def")).read()
     names = re.findall(r'^COMMAND\(\s*\w+,\s*"([^"]+)"', rows, re.M)
-    complete = {"config", "tokenizer encode", "tokenizer decode", "tokenizer info", "bench peak", "fairseq-detok"}
+    complete = {"config", "tokenizer encode", "tokenizer decode", "tokenizer info", "bench peak", "data detokenize"}
     if len(names) < 12 or not complete <= set(names):
         sys.exit(f"the commands were read as {names}")
     for words in [*(name.split() for name in names), ["generate", "--prompt", "x"], ["eval", "perplexity", "--text", "x"]]:
@@ -126,6 +126,14 @@ def options_of_commands():
     for command in ("train", "prepare", "clean", "langid", "generate", "config"):
         for other in ("clean:", "langid:", "tokenizer train:", "merged,"):
             expect(0, "--", command, "--help", never=other)
+
+
+def names_of_other_models():
+    """What is not built is said so, and no option of another meaning is offered."""
+    for name, says in (("decoder-num-layers", "models with an encoder and a decoder (T5) are not built"), ("decoder-seq-length", "(T5) are not built"),
+                       ("task", "of which the perplexity of a text is built; use jotun eval perplexity"), ("valid-data", "perplexity of a text"), ("strict-lambada", "zero-shot"),
+                       ("use-post-ln", "norm(x + f(x))"), ("parallel-attention", "the MLP follows the attention of its layer")):
+        expect(2, says, "train", "--" + name, 1, never="here it is")
 
 
 def tokenizer_that_was_not_named(data):
@@ -324,6 +332,7 @@ def main():
     mistyped_commands()
     output_that_was_lost()
     options_of_commands()
+    names_of_other_models()
     with run.work_folder() as folder:
         no_argument(folder)
         data = run.corpus(folder)

@@ -219,6 +219,7 @@ def evaluation(places):
     check(f"{tokens} tokens are not the {size} of the file", tokens == size)
     check(done.stdout, f"wikitext103-bin/ test {(size + 11) // 12:,} examples" in done.stdout and "num. model params: " in done.stdout)
     told = shlex.split(re.search("the same: jotun (.*)", done.stderr).group(1))
+    told += ["--log-format", "jotun"]
     result = json.loads(jotun(*told).stdout)
     check(f"{result} is not {ppl}", abs(result["perplexity"] - ppl) < 0.006 and abs(result["bits_per_token"] - bits) < 6e-5 and result["tokens"] == size)
     raw = "wikitext-103-raw/wiki.test.raw"
@@ -363,13 +364,15 @@ def own_checkpoints(data):
             check(f"{more}: {on.stderr}", ("the optimizer states begin at 0" in on.stderr) == bool(given))
             os.remove(os.path.join(folder, "on.jsonl"))
     finetune(folder, base + tied, os.path.join(folder, "theirs0.pt"))
+    other_sizes(folder, base + tied + ["--decoder-attention-heads", "4", "--dropout", "0", "--attention-dropout", "0"],
+                {**args, **shared, "decoder_attention_heads": 4, "dropout": 0.0, "attention_dropout": 0.0})
     wrong = os.path.join(folder, "wrong.pt")
     all_tensors = tensors(glob.glob(os.path.join(folder, "own0", "step_*4"))[0])
     weights = {name: rows for name, rows in all_tensors.items() if ".exp_avg" not in name}
     for state, says in (({"state": {}, "param_groups": []}, "a parameter has no state"), ({"state": {0: {"step": 4}}, "param_groups": [{"params": [0]}]}, "has no exp_avg")):
         checkpoint(wrong, weights, {**args, **shared}, 1, states=state)
         done = jotun(*base, *tied, "--max-update", 6, "--restore-file", wrong, "--no-save", check=False)
-        check(done.stderr, done.returncode == 1 and says in done.stderr and "; its states are not read; --reset-optimizer continues without its optimizer states" in done.stderr)
+        check(done.stderr, done.returncode == 1 and says in done.stderr and "; its states are not read; --no-load-optim continues without its optimizer states" in done.stderr)
     for change, says in ({"adaptive_input": True}, "its argument adaptive_input is on"), ({"activation_fn": "swish"}, "its activation_fn swish is not built; models with relu, gelu"), \
             ({"decoder_layers": None}, "its arguments have no whole number decoder_layers"), ({"adaptive_softmax_cutoff": "10000,20000"}, "its output layer has an adaptive softmax (10000,20000)"), \
             ({"scale_heads": True}, "its argument scale_heads is on"), ({"base_layers": 1}, "its argument base_layers is on"):
@@ -377,6 +380,28 @@ def own_checkpoints(data):
             checkpoint(wrong, weights, {**args, **shared, **change}, 1, cfg=cfg)
             done = jotun("fairseq-eval-lm", os.path.join(folder, "small", "part"), "--path", wrong, check=False)
             check(f"{change}: {done.stderr}", done.returncode == 1 and f"{wrong}: {says}" in done.stderr)
+
+
+def other_sizes(folder, base, args):
+    """Parts of one model-parallel size are trained on at any other, though the dictionary would be filled up to another multiple of 8 x size there; so
+    is a folder of jotun's own."""
+    save, file, metrics = os.path.join(folder, "sizes"), os.path.join(folder, "sizes.pt"), os.path.join(folder, "sizes.jsonl")
+    parallel = lambda n: ["--model-parallel-size", n, "--distributed-world-size", n]
+    jotun(*base, *parallel(4), "--max-update", 4, "--save-dir", save)
+    all_tensors = tensors(glob.glob(os.path.join(save, "step_*4"))[0])
+    rows = len(all_tensors["embed.token.weight"])
+    ids = 4 + len(open(os.path.join(base[1], "dict.txt")).read().splitlines())
+    check(f"{rows} rows of {ids} ids: other sizes have as many", rows % 32 == 0 and ids + 7 < rows)
+    checkpoint(file, all_tensors, args, 4, states="each")
+    for given in ["--restore-file", file, "--no-save"], ["--restore-file", save, "--no-save"]:
+        losses = []
+        for size in 1, 2, 4:
+            if os.path.exists(metrics):
+                os.remove(metrics)
+            done = jotun(*base, *parallel(size), *given, "--max-update", 5, "--metrics", metrics)
+            losses += [row["loss"] for row in map(json.loads, open(metrics)) if "grad_norm" in row]
+            check(f"{size} {given}: {done.stderr}", "resumes after step 4" in done.stderr)
+        check(f"losses of other sizes: {losses}", len(losses) == 3 and all(abs(loss - losses[0]) < 1e-4 for loss in losses))
 
 
 def finetune(folder, base, file):

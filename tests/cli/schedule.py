@@ -116,6 +116,13 @@ def evaluation(folder):
     words = ["train", *MODEL, *RAMP, "--skip-train", "--eval-interval", 1, "--eval-iters", 1]           # new weights, before the first step
     said = run.jotun(*words).stderr
     check("--skip-train of a new run: " + said, "step 0: validation loss" in said)
+    words = ["train", *MODEL, "--train-samples", 60, "--global-batch-size", 30, "--eval-interval", 1, "--eval-iters", 1]
+    for split, none in ("100,0,0", True), ("1,0,1", True), ("7", True), ("1,0.0,0", True), ("9,1,0", False):
+        said = run.jotun(*words, "--split", split).stderr
+        check(f"--split {split}: {said}", (f"--split {split} has no validation set: nothing is evaluated" in said) == none and ("validation loss" in said) != none)
+    for more in ["--keep-best", "--save", os.path.join(folder, "best")], ["--early-stopping-patience", 1, "--save", os.path.join(folder, "best")], ["--skip-train"]:
+        done = run.jotun(*words, "--split", "1,0,0", *more, check=False)
+        check(f"{more}: {done.stderr}", done.returncode == 1 and "the valid part under --split 1,0,0 has 0 tokens" in done.stderr)
     said, lines = train(folder, "late", "--eval-interval", 3, "--eval-iters", 1, "--start-eval-at-iter", 4)
     evaluated = [r["step"] for r in lines if "split" in r]
     check("--start-eval-at-iter 4: evaluated after " + str(evaluated), evaluated == [6, 9])

@@ -11,14 +11,16 @@ from run import corpus, jotun
 HERE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "conf", "scripts")
 run.JOTUN = os.path.abspath(run.JOTUN)
 # What a script is called with; the others without arguments.
-ARGUMENTS = {"deepspeed_gpt.sh": [["125"], ["350"], ["1.3"], ["6.7"], ["13"]]}
+PLACES = [["checkpoints", "vocab.json", "merges.txt", "data"]]
+ARGUMENTS = {"deepspeed_gpt.sh": [["125"], ["350"], ["1.3"], ["6.7"], ["13"]],
+             **{f"megatron_gpt_{size}.sh": PLACES for size in ("125m", "350m", "1p3b", "13b", "175b")}}
 # What is computed of several keys.
 COMPUTED = {"nemo_gpt_126m.yaml": {"lr-decay-iters": "50000", "apply-layernorm-1p": "true", "data-order": "megatron"}}
 # Of the layout: one process has one rank.
 ONE_RANK = {"tensor-model-parallel-size": 1, "pipeline-model-parallel-size": 1, "context-parallel-size": 1, "expert-model-parallel-size": 1}
 # What a run writes goes to the temporary folder, whatever the script says.
 WRITTEN = ["save", "load", "tensorboard-dir", "wandb-save-dir", "data-cache-path"]
-DROPPED_ON_ONE_RANK = ["num-layers-per-virtual-pipeline-stage", "num-virtual-stages-per-pipeline-rank"]
+DROPPED_ON_ONE_RANK = ["pipeline-model-parallel-layout", "num-layers-per-virtual-pipeline-stage", "num-virtual-stages-per-pipeline-rank"]
 SMALL = {"num-layers": 2, "hidden-size": 32, "ffn-hidden-size": 64, "num-attention-heads": 4, "seq-length": 32, "max-position-embeddings": 32,
          "micro-batch-size": 1, "global-batch-size": 2, "split": "90,10,0", "vocab-size": 257, "tokenizer": "bytes",
          "log-interval": 1, "init-method-std": 0.02}

@@ -253,6 +253,11 @@ def published(work, text):
          {"transformer.h.0.attn.bias": [[1, 1, 64, 64], 1], "transformer.h.1.attn.masked_bias": [[], -1e4], "lm_head.weight": [[257, 16], 0, "transformer.wte.weight"]})
     same("llama_tied", {"rope_theta": 10000.0, "rope_scaling": None, "is_llama_config": True, "rope_interleaved": False},
          {"lm_head.weight": [[257, 16], 0, "model.embed_tokens.weight"], "model.layers.1.self_attn.rotary_emb.inv_freq": [[4], 1]}, ["rope_parameters"])
+    layers = MODELS["llama"]["config"]["num_hidden_layers"]
+    same("llama", {"transformers.js_config": {"dtype": "q4"}, "embd_pdrop": 0.0, "resid_pdrop": 0, "attn_pdrop": 0.0, "layer_types": ["full_attention"] * layers, "use_sliding_window": False,
+                   "sliding_window": 8, "max_window_layers": 1, "qk_layernorm": False, "logit_scale": 1.0, "partial_rotary_factor": 1.0, "num_local_experts": 0, "pruned_heads": {},
+                   "suppress_words": [], "prefix_text": "", "unsloth_version": "2026.1", "temperature": 0.6, "is_decoder": False, "initializer_factor": 1, "_attn_implementation": "sdpa"})
+    same("mistral", {"attention_bias": False, "mlp_bias": False, "use_qk_norm": False, "residual_multiplier": 1.0, "causal": True})
     if not QUICK:
         llama3 = dict(MODELS["llama3"]["config"]["rope_parameters"])
         same("llama3", {"rope_theta": llama3.pop("rope_theta"), "rope_scaling": llama3}, without=["rope_parameters"])
@@ -324,7 +329,19 @@ def refusals(work):
     refused("llama", work, config(attention_bias=1), "attention_bias")
     refused("llama", work, config(hidden_act="relu"), "hidden_act")
     refused("llama", work, config(attention_sink=3), "attention_sink")
-    refused("llama", work, config(model_type="bert"), "bert", "llama")
+    for key, value in (("embd_pdrop", 0.1), ("layer_types", ["full_attention", "sliding_attention"]), ("logit_scale", 0.5), ("partial_rotary_factor", 0.5), ("sliding_window", 8), ("qk_layernorm", True),
+                       ("num_local_experts", 8), ("use_rope", False), ("use_sliding_window", True), ("layer_types", "full"), ("residual_multiplier", 0)):
+        refused("llama", work, config(**{key: value}), key, "is not known for llama and could change what the model computes")
+    refused("llama", work, config(model_type="bert"), "bert", "llama", "If its weights have the names and the meaning of one of them")
+    adapter = os.path.join(work, "adapter")
+    os.mkdir(adapter)
+    open(os.path.join(adapter, "adapter_config.json"), "w").write('{"peft_type": "LORA", "base_model_name_or_path": "x"}')
+    for more in ([], ["--from", "hf"]):
+        done = to_jotun(adapter, adapter + "-no", *more, check=False)
+        assert done.returncode == 1 and "an adapter (LoRA), which changes the weights of another model; merge the two" in done.stderr, done.stderr
+    os.mkdir(adapter + "-empty")
+    done = to_jotun(adapter + "-empty", adapter + "-no", check=False)
+    assert done.returncode == 1 and "is in no format that is read" in done.stderr and "metaseq" in done.stderr, done.stderr
     refused("llama", work, config(architectures=["LlamaForSequenceClassification"]), "LlamaForSequenceClassification")
     refused("llama", work, config(vocab_size="REMOVE"), "vocab_size")
     refused("llama", work, config(hidden_size=0), "hidden-size")

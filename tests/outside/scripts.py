@@ -109,10 +109,10 @@ class Bash:
             args += ["--setenv", name, value]
         return args
 
-    def calls(self, script, words=(), variables=None, lenient=False):
+    def calls(self, script, folder, words=(), variables=None, lenient=False):
         record = os.path.join(self.folder, "calls")
         open(record, "w").close()
-        inner = self.sandbox(lenient, variables or {}) + ["--chdir", os.path.dirname(script), "bash", script, *words]
+        inner = self.sandbox(lenient, variables or {}) + ["--chdir", folder, "bash", script, *words]
         command = ["timeout", "-s", "KILL", "5", "unshare", "--user", "--map-root-user", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc",
                    "bash", "-c", MOUNT, "rec", os.path.join(self.folder, "view"), self.top, *inner]
         subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, env={"PATH": os.environ["PATH"]}, check=False)
@@ -163,26 +163,38 @@ def help_for(text):
     plain = re.sub(r"(^|\s)#.*", "", text)
     numbers = [int(n) for n in re.findall(r"\$\{?([1-9])\b", re.sub(r"awk\s+'[^']*'", "", plain))]
     words = [guess(plain, str(i)) for i in range(1, max(numbers, default=0) + 1)]
-    read = set(re.findall(r"\$\{?([A-Za-z_]\w*)\}?", plain))
-    written = set(re.findall(r"(?:^|[\s;({])(?:export\s+|local\s+|readonly\s+|declare\s+(?:-\w+\s+)?)?([A-Za-z_]\w*)\+?=", plain))
-    written |= set(re.findall(r"\bfor\s+(\w+)\s+in", plain)) | set(re.findall(r"\bread\s+(?:-\w+\s+)*(\w+)", plain))
+    reads, writes = {}, {}
+    for found in re.finditer(r"\$\{?([A-Za-z_]\w*)", plain):
+        reads.setdefault(found.group(1), found.start())
+    for found in re.finditer(r"(?:^|[\s;({])(?:export\s+|local\s+|readonly\s+|declare\s+(?:-\w+\s+)?)?([A-Za-z_]\w*)\+?=|\bfor\s+(\w+)\s+in|\bread\s+(?:-\w+\s+)*(\w+)", plain):
+        writes.setdefault(next(filter(None, found.groups())), found.start())
+    read = {name for name, at in reads.items() if at < writes.get(name, len(plain))}
     own = {"PATH", "HOME", "USER", "PWD", "OLDPWD", "BASH_SOURCE", "RANDOM", "SECONDS", "HOSTNAME", "LD_LIBRARY_PATH", "PYTHONPATH", "IFS", "LINENO", "BASH_VERSION"}
-    return words, {name: guess(plain, name) for name in sorted(read - written - own) if not name.startswith("BASH")}
+    return words, {name: guess(plain, name) for name in sorted(read - own) if not name.startswith("BASH")}
+
+
+def folder_of(script, text, top):
+    """Where the script is started: its own folder, or the top of the checkout where that alone has a file that it names."""
+    own = os.path.dirname(script)
+    named = re.findall(r"(?:^|[\s;])(?:source|\.|bash|sh|python3?(?:\s+-u)?|cat)\s+[\"']?(?:\./)?([\w][\w./-]*)|[\s\"'](?:\./)?([\w-]+(?:/[\w-]+)*\.(?:py|json|sh))\b", text)
+    files = [a or b for a, b in named]
+    here, above = (sum(os.path.exists(os.path.join(place, f)) for f in files) for place in (own, top))
+    return top if above > here else own
 
 
 def without_placeholders(text):
-    return re.sub(r"<[A-Za-z][^<>\n|&;()$]*>", "/data/placeholder", text)
+    return re.sub(r"(?<!<)<[A-Za-z][^<>\n|&;()$]*>", "/data/placeholder", text)
 
 
 # ---- what jotun makes of it ----
 
 class Answer:
     """One run of jotun config. why: its refusals, [text]; values: option -> text, defaults included."""
-    def __init__(self, script, words=(), variables=None):
+    def __init__(self, script, folder, words=(), variables=None):
         env = {"PATH": os.environ["PATH"], "HOME": "/nowhere"}
         command = [JOTUN, "config", "--from-megatron", *[f"{name}={value}" for name, value in (variables or {}).items()], script, *words]
         try:
-            ran = subprocess.run(command, capture_output=True, text=True, errors="replace", env=env, cwd=os.path.dirname(script), timeout=120, check=False)
+            ran = subprocess.run(command, capture_output=True, text=True, errors="replace", env=env, cwd=folder, timeout=120, check=False)
         except subprocess.TimeoutExpired:
             self.code, self.why, self.values, self.said = -1, ["no answer in 120 s"], {}, ""
             return
@@ -325,6 +337,8 @@ def differences(answer, original, words):
             continue                                                           # micro-batch size x data-parallel ranks
         if key in ("train-iters", "lr-decay-iters") and a.get("train_samples") or key == "lr-decay-samples" and a.get("train_iters"):
             continue
+        if key == "sequence-parallel" and answer.values.get("tensor-model-parallel-size") == "1":
+            continue                                                           # it counts for nothing
         if key in ("initial-loss-scale", "loss-scale-window", "hysteresis") and not a.get("fp16"):
             continue
         if key.startswith("rotary-") and position(a) != "rope":
@@ -349,6 +363,7 @@ def judge(script, bash, original):
     """{kind, helped, why, ...} of a script."""
     text = read(script)
     words, variables = help_for(text)
+    folder = folder_of(script, text, bash.top)
     tries = [(False, script, [], {})]
     copy = os.path.join(os.path.dirname(script), ".helped." + os.path.basename(script))
     tries.append((True, copy, words, variables))
@@ -358,12 +373,12 @@ def judge(script, bash, original):
             if helped:
                 with open(copy, "w") as out:
                     out.write(without_placeholders(text))
-            calls = bash.calls(path, positional, environment) or []
+            calls = bash.calls(path, folder, positional, environment)
             lenient = not any(PROGRAMS.search(p) for p, _ in calls)
             if lenient:
-                calls = bash.calls(path, positional, environment, lenient=True) or calls
+                calls = bash.calls(path, folder, positional, environment, lenient=True) or calls
             trains = [c for c in calls if GPT.search(c[0])]
-            answer = Answer(path, positional, environment)
+            answer = Answer(path, folder, positional, environment)
             now = {"helped": helped, "lenient": lenient, "calls": [c[0] for c in calls][:6], "code": answer.code, "why": answer.why}
             if trains:
                 now["kind"] = "taken" if answer.code == 0 else "refused"
@@ -382,9 +397,9 @@ def judge(script, bash, original):
                 now["kind"] = "not run"
                 if answer.code == 0:
                     now["differs"] = [("program", "taken", "bash starts nothing")]
-            if not result or now["kind"] == "taken" or result["kind"] == "not run" and now["kind"] != "not run" or result["kind"] == now["kind"] == "refused":
-                if not (result and result.get("differs")):
-                    result = now
+            better = not result or now["kind"] == "taken" or result["kind"] == "not run" and now["kind"] != "not run"
+            if better or result["kind"] == now["kind"] == "refused" and len(now["why"]) < len(result["why"]):
+                result = now
             if now.get("differs") or now["kind"] in ("taken", "other"):
                 break
     finally:

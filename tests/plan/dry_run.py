@@ -151,9 +151,26 @@ def check_states():
         check(abs(found - said) < 0.02, f"{model}: {found:.3f} bytes of 8-bit states a parameter, not {said}")
 
 
+def check_published():
+    """The models of Narayanan et al. fit GPUs of 80 GB by their layout, precision and recomputation, as they did; a given type counts more."""
+    path = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "golden", "presets", "megatron_table.txt")
+    models = [line.split()[0] for line in open(path) if not line.startswith("#")]
+    for name in models:
+        done = dry_run(f"--model megatron-{name}")
+        found = table(done.stdout).get("total", [1e99])
+        check(max(found) < 80e9, f"megatron-{name}: {max(found):.4g} bytes on a rank {done.stderr.strip()}")
+        check("fp16" in done.stdout + done.stderr, f"megatron-{name}: not fp16: {done.stdout[:300]}")
+    check(len(models) == 10, f"{len(models)} models")
+    for more in "--bf16", "--device ref", "--fp16=false":
+        done = dry_run(f"--model megatron-1.7b {more}")
+        check(done.returncode == 0 and "fp16" not in done.stdout, f"megatron-1.7b {more}: {done.stderr} {done.stdout[:300]}")
+    check(dry_run("--model megatron-1.7b --bf16 --fp16").returncode == 1, "--bf16 --fp16 are taken both")
+
+
 for name, words in UNEVEN.items():
     check_most(name, words)
 check_states()
+check_published()
 check_drawn(DRAWN)
 for name, words in LAYOUTS.items():
     check_table(name, words)

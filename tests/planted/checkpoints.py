@@ -10,7 +10,7 @@ CHECKPOINTS = [
     ("a shared value's levels not counted", "src/convert/torch/pickle_value.c",
      "if (height > marks->height[v->id]) marks->height[v->id] = height;", "", "convert.hostile_pickles"),
     ("zip entries whose data may lie in another's", "src/convert/torch/zip.c",
-     "if (zip->entry[i - 1].data + zip->entry[i - 1].bytes > b->data + zip->entry[i].header)",
+     "if (zip->entry[i - 1].data + zip->entry[i - 1].bytes > b->begin + zip->entry[i].header)",
      "if (zip->entry[i - 1].data > b->data + zip->entry[i].header)", "convert.hostile_pickles"),
     ("a gated MLP's shards joined as if they had no halves", "src/convert/megatron/megatron_legacy.c",
      "bool halves = join == MEGATRON_UP && l->m->gated;", "bool halves = join == MEGATRON_UP && l->m->gated && t > 99;", "convert.megatron"),

@@ -49,7 +49,12 @@ REFUSED = [                                             # members, status, param
     ({"stream": 1}, 400, "stream", "invalid_value", "true or false"),
     ({"stream_options": {"include_usage": True}}, 400, "stream_options", "invalid_value", "stream"),
     ({"stream": True, "stream_options": {"other": True}}, 400, "stream_options", "unknown_parameter", "other"),
-    ({"tools": []}, 400, "tools", "unknown_parameter", "tools"),
+    ({"tools": [{"type": "function"}]}, 400, "tools", "invalid_value", "must be one of [[]]: a base model continues a text"),
+    ({"ignore_eos": True}, 400, "ignore_eos", "invalid_value", "must be one of [false]"), ({"min_tokens": 1}, 400, "min_tokens", "invalid_value", "a text may end"),
+    ({"skip_special_tokens": False}, 400, "skip_special_tokens", "invalid_value", "special tokens"), ({"response_format": {"type": "json_object"}}, 400, "response_format", "invalid_value", "grammar"),
+    ({"metadata": {"a": "b"}}, 400, "metadata", "invalid_value", "nothing is kept"), ({"typical_p": 0.9}, 400, "typical_p", "invalid_value", "not built"),
+    ({"add_special_tokens": False}, 400, "add_special_tokens", "invalid_value", "tokenizer"), ({"logit_bias": {"5": 1}}, 400, "logit_bias", "invalid_value", "not built"),
+    ({"something": False}, 400, "something", "unknown_parameter", "not known here"),
     ({"Temperature": 1}, 400, "Temperature", "unknown_parameter", "Temperature"),
 ]
 
@@ -90,6 +95,31 @@ def errors(server):
         assert server.ask("GET", "/health", headers=headers)[0] == 200 and "access-control-allow-origin" not in server.ask("OPTIONS", "/v1/completions", headers=headers)[1], headers
     for host, want in [("localhost:8000", 200), ("127.0.0.1", 200), ("[::1]:80", 200), ("evil.example", 403), ("127.0.0.1.evil.example", 403), ("localhost.evil", 403)]:
         assert server.ask("GET", "/health", host=host)[0] == want, host
+
+
+# Members that ask for nothing: v01 of vLLM's and OpenAI's clients, and others.
+NEUTRAL = [{"skip_special_tokens": True}, {"ignore_eos": False}, {"min_tokens": 0}, {"use_beam_search": False}, {"response_format": {"type": "text"}}, {"metadata": {}},
+           {"min_tokens": 0.0}, {"length_penalty": 1.0, "early_stopping": False}, {"stop_token_ids": [], "bad_words": [], "allowed_token_ids": []}, {"typical_p": 1, "mirostat": 0},
+           {"guided_json": None, "anything": None}, {"logit_bias": {"5": 0, "7": 0.0}}, {"tools": [], "tool_choice": "none"}, {"store": False, "service_tier": "auto"},
+           {"detokenize": True, "add_special_tokens": True, "spaces_between_special_tokens": True, "include_stop_str_in_output": False}, {"top_k": -1, "min_p": 0}]
+
+
+def neutral(server):
+    wanted = ask(server, {"prompt": "abc"})[1]["choices"]
+    for members in NEUTRAL:
+        status, data = ask(server, {"prompt": "abc", **members})
+        assert status == 200 and data["choices"] == wanted, (members, status, data)
+
+
+def paths(server):
+    """A slash at the end is taken, and what clients of chats ask for is answered with what is here."""
+    assert server.ask("POST", "/v1/completions/", {"prompt": "a"})[0] == 200
+    for path in "/v1/models/", "/health/", "/metrics/":
+        assert server.ask("GET", path)[0] == 200, path
+    for path, words in (("/v1/chat/completions", "base models, without a chat; POST the text to continue to /v1/completions"), ("/v1/chat/completions/", "base models"),
+                        ("/v1/embeddings", "no embeddings"), ("/v1/responses", "/v1/completions"), ("/v1/completions//", "nothing at this path"), ("/v1/chat/completionsx", "nothing at this path")):
+        status, _, data = server.ask("POST", path, {"messages": []})
+        check_error(status, json.loads(data), 404, None, "not_found", words)
 
 
 def ask(server, members):
@@ -286,6 +316,8 @@ with Server(models=2, step_us=100) as fake:
     logprobs(fake)
     echoed_logprobs(fake)
     errors(fake)
+    neutral(fake)
+    paths(fake)
     pages(fake)
 metrics()
 token()

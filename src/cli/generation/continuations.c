@@ -42,11 +42,9 @@ void continuations_close(Continuations *c)
 
 enum { PROGRESS_SECONDS = 10 };
 
-static double seconds_since(int64_t clock) { return (double)(seam.clock() - clock) * 1e-9; }
-
 void continuations_tell(const Continuations *c)
 {
-    double seconds = seconds_since(c->begun);
+    double seconds = seam_seconds_since(c->begun);
     log_line("%lld of %lld texts, %lld tokens in %.3f s, %.1f tokens/s", (long long)c->next,
              (long long)(c->prompts->count * c->each), (long long)c->tokens, seconds,
              (double)c->tokens / fmax(seconds, 1e-9));
@@ -209,11 +207,11 @@ static void progress(void *context, EngineUse use)
 {
     Continuations *c = context;
     int64_t all = 0;
-    if (seconds_since(c->reported) < PROGRESS_SECONDS || (!c->lines && c->tokens > 0)) return;
+    if (seam_seconds_since(c->reported) < PROGRESS_SECONDS || (!c->lines && c->tokens > 0)) return;
     c->reported = seam.clock();
     for (int64_t i = 0; i < c->prompts->count; i++) all += c->prompts->prompt[i].count * c->each;
     log_line("after %.0f s: %lld of %lld tokens of prompts are computed, %lld tokens made, %lld of %lld "
-             "texts written", seconds_since(c->begun), (long long)use.prompt_tokens, (long long)all,
+             "texts written", seam_seconds_since(c->begun), (long long)use.prompt_tokens, (long long)all,
              (long long)c->tokens, (long long)c->next, (long long)(c->prompts->count * c->each));
 }
 

@@ -114,8 +114,8 @@ static LogLines log_lines(const Options *o)
     switch ((enum ChoiceOf_log_format)o->log_format.value) {
     case CHOICE_log_format_jotun:        return LINES_JOTUN;
     case CHOICE_log_format_megatron:     return LINES_MEGATRON;
-    case CHOICE_log_format_fairseq:      return LINES_FAIRSEQ;
-    case CHOICE_log_format_fairseq_json: return LINES_FAIRSEQ_JSON;
+    case CHOICE_log_format_epochs:      return LINES_EPOCHS;
+    case CHOICE_log_format_epochs_json: return LINES_EPOCHS_JSON;
     }
     NO_SUCH_CHOICE(o->log_format);
 }
@@ -156,7 +156,7 @@ static const char *command_text(Options *o)
     FILE  *out = open_memstream(&text, &bytes);
     CHECK(out, "no memory for the command of a run");
     fprintf(out, "jotun train");
-    options_show_command(out, o);
+    options_show_command(out, o, SOURCE_PRESET);
     CHECK(fclose(out) == 0, "no memory for the command of a run");
     text[strcspn(text, "\n")] = '\0';
     const char *held = options_hold(o, text);
@@ -180,10 +180,27 @@ static LogsConfig setup_logs(Options *o, const char *json)
                          .version = JOTUN_VERSION, .command = setup_trains(o) ? command_text(o) : NULL };
 }
 
-/* Evaluations that could read nothing are left out, with a line. */
+/* Whether validation is a part of the data by --split, and its weight, the second one, is 0 or missing. */
+static bool has_no_validation(const TrainConfig *r)
+{
+    const char *comma = r->split ? strchr(r->split, ',') : NULL;
+    const DatasetRules *rules = &r->datasets;
+    if (rules->split_path[SPLIT_TRAIN].count || rules->split_path[SPLIT_VALID].count || rules->valid_sets)
+        return false;
+    return r->split && (!comma || strtod(comma + 1, NULL) == 0);
+}
+
+/* Evaluations that could read nothing are left out, with a line. What needs them is refused where the data
+ * are opened. */
 static void leave_out_evaluations(TrainConfig *r)
 {
     if (!r->training || r->eval_iters == 0) return;
+    bool needed = r->skip_train || r->keep_best || r->patience > 0;
+    if (has_no_validation(r) && !needed) {
+        log_line("--split %s has no validation set: nothing is evaluated", r->split);
+        r->eval_iters = r->eval_interval = 0;
+        return;
+    }
     for (int set = SPLIT_VALID; set < DATA_SETS; set++)
         if (datasets_has(&r->datasets, set)) return;
     log_line("--train-data-path is given without --valid-data-path: nothing is evaluated");

@@ -12,6 +12,7 @@
 #include "base/seam.h"
 #include "base/shell/shell_word.h"
 #include "cli/command.h"
+#include "cli/setup/parse.h"
 #include "cli/signals.h"
 #include "cli/speedrun/speedrun.h"
 
@@ -98,7 +99,7 @@ static Status stage_do(Speedrun *s, int i)
     log_line("speedrun: %s (stage %d)", stages[i].what, i + 1);
     json_t *facts   = json_object();
     Status  status  = facts ? stages[i].run(s, facts) : fail(NO_MEMORY, "no memory for the state");
-    double  seconds = (double)(seam.clock() - began) * 1e-9;
+    double  seconds = seam_seconds_since(began);
     if (status == OK) seconds += json_number_value(json_object_get(facts, "seconds_before"));
     if (status != OK || json_object_set_new(facts, "seconds", json_real(seconds)) ||
         json_object_set(json_object_get(s->state, "stages"), stages[i].name, facts)) {
@@ -137,15 +138,15 @@ static void result_print(const Speedrun *s)
  * names clean.html. */
 static Status remove_refused(const Speedrun *s, Status status)
 {
-    char why[2048];
+    Failure failure = { 0 };
     if (!s->state) return status;                   /* the directory is another run's, or could not be read */
     bool nothing = status == BAD_FILE && speedrun_nothing_done(s) &&
                    !file_exists(speedrun_path(s, "clean.json"));
     bool budget  = status == BAD_OPTION && s->made && !speedrun_facts(s, "recipe");
     if (!nothing && !budget) return status;
-    snprintf(why, sizeof why, "%s", fail_text());
+    failure_keep(&failure, status);
     if (folder_remove(s->folder) != OK) log_line("%s", fail_text());
-    return fail(status, "%s", why);
+    return failure_report(&failure);
 }
 
 static Status options_run(const Options *o)
@@ -171,7 +172,7 @@ static Status options_run(const Options *o)
 Status cmd_speedrun(int argc, char **argv)
 {
     Options o;
-    Status  status = options_parse(&o, FOR_SPEEDRUN, argc, argv);
+    Status  status = setup_parse(&o, FOR_SPEEDRUN, argc, argv);
     if (status == OK) status = options_derive(&o);
     if (status == OK) status = options_validate(&o);
     if (status == OK) status = options_run(&o);

@@ -107,7 +107,7 @@ static Status measure_once(Measured *m, const Speedrun *s, RecipeChoice *r)
         return OK;
     }
     TRY(step_seconds(&m->step, s, r));
-    m->took = (double)(seam.clock() - began) * 1e-9;
+    m->took = seam_seconds_since(began);
     if (json_object_set_new(all, name, json_pack("{s:f, s:f}", "step", m->step, "took", m->took)) != 0)
         return fail(NO_MEMORY, "no memory for the state");
     return speedrun_save(s);

@@ -9,6 +9,7 @@
 #include <time.h>
 #include <unistd.h>
 #include "base/log.h"
+#include "base/message.h"
 #include "base/seam.h"
 #include "cli/process/child_process.h"
 #include "cli/sweep/sweep.h"
@@ -92,7 +93,6 @@ static void progress(const Sweep *sweep, int64_t began)
     double done = 0, left = 0;
     int ended = 0;
     char time[24] = "", text[800] = "";
-    size_t used = 0;
     for (int i = 0; i < sweep->runs; i++) {
         SweepRun *run = &sweep->run[i];
         double each = run->flops / (double)run->steps;
@@ -100,11 +100,11 @@ static void progress(const Sweep *sweep, int64_t began)
         ended += run->state == SWEEP_DONE || run->state == SWEEP_FAILED;
         done += each * (double)(run->step - run->first);
         if (run->state <= SWEEP_RUNS) left += each * (double)(run->steps - run->step);
-        if (run->state == SWEEP_RUNS && used < sizeof text)
-            used += (size_t)snprintf(text + used, sizeof text - used, "  %s %lld%%", run->name,
-                                     (long long)(100 * run->step / run->steps));
+        if (run->state == SWEEP_RUNS)
+            message_add(text, sizeof text, "  %s %lld%%", run->name,
+                        (long long)(100 * run->step / run->steps));
     }
-    double seconds = (double)(seam.clock() - began) / 1e9;
+    double seconds = seam_seconds_since(began);
     if (done > 0) log_time(time, left * seconds / done);
     log_progress("%d of %d runs ended%s%s%s", ended, sweep->runs, *time ? "  left: " : "", time, text);
 }

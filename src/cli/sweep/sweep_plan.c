@@ -6,7 +6,9 @@
 #include <string.h>
 #include "base/array.h"
 #include "base/log.h"
+#include "base/message.h"
 #include "base/team.h"
+#include "cli/setup/parse.h"
 #include "cli/setup/setup.h"
 #include "cli/sweep/sweep.h"
 #include "conf/rows.h"
@@ -32,7 +34,7 @@ static Status train_options(Trained *made, const WordList *words, const Sweep *s
     WordList all = { 0 };
     Options *o = &made->o;
     for (int i = 0; i < words->count; i++) word_list_add(&all, "%s", words->word[i]);
-    Status status = options_parse(o, FOR_TRAIN, all.count, all.word);
+    Status status = setup_parse(o, FOR_TRAIN, all.count, all.word);
     if (status == OK) {
         made->length    = length_said(o);
         made->evaluates = options_said(o, OPTION_eval_interval);
@@ -40,7 +42,7 @@ static Status train_options(Trained *made, const WordList *words, const Sweep *s
         if (validates && !made->evaluates) word_list_add(&all, "--eval-interval=1");
         if (!made->length && sweep->own->sweep_depths) word_list_add(&all, "--train-iters=1");
         options_close(o);
-        status = options_parse(o, FOR_TRAIN, all.count, all.word);
+        status = setup_parse(o, FOR_TRAIN, all.count, all.word);
     }
     word_list_free(&all);                                                    /* options keep copies */
     TRY(status);
@@ -162,7 +164,7 @@ static void add_course(WordList *words, const Options *o, double rule_lr)
 static Status add_shape(SweepRun *run, ModelShape shape)
 {
     Options o;
-    Status status = options_parse(&o, FOR_TRAIN, run->words.count, run->words.word);
+    Status status = setup_parse(&o, FOR_TRAIN, run->words.count, run->words.word);
     if (status == OK) status = refuse(&o, of_depth, COUNT(of_depth));
     if (status == OK) {
         word_list_add(&run->words, "--num-layers=%lld", (long long)shape.layers);
@@ -198,17 +200,16 @@ static Status add_depth(SweepRun *run, const Sweep *sweep)
 /* A name is also that of a folder, of which no two runs may have the same. */
 static Status name_run(SweepRun *run, const Sweep *sweep)
 {
-    size_t used = 0;
+    bool whole = true;
     run->name[0] = 0;
-    for (int i = 0; i < sweep->axes && used < sizeof run->name; i++) {
+    for (int i = 0; i < sweep->axes && whole; i++) {
         char depth[32];
         const SweepAxis *axis = &sweep->axis[i];
         snprintf(depth, sizeof depth, "%lld", (long long)run->depth);
         const char *value = i == sweep->depth_axis ? depth : axis->value[run->at[i]];
-        used += (size_t)snprintf(run->name + used, sizeof run->name - used, "%s%s=%s", used ? "," : "",
-                                 axis->name, value);
+        whole = message_add(run->name, sizeof run->name, "%s%s=%s", i ? "," : "", axis->name, value);
     }
-    if (used < sizeof run->name) return OK;
+    if (whole) return OK;
     return fail(BAD_OPTION, "a run named %s... after its values: the name is longer than %zu bytes; give "
                 "fewer lists, or shorter values", run->name, sizeof run->name - 1);
 }
@@ -373,7 +374,7 @@ static Status fit_cores(Sweep *sweep)
     Options o;
     if (sweep->own->sweep_at_once) sweep->at_once = (int)sweep->own->sweep_at_once;
     if (sweep->own->sweep_at_once) return OK;
-    Status status = options_parse(&o, FOR_TRAIN, sweep->word.count, sweep->word.word);
+    Status status = setup_parse(&o, FOR_TRAIN, sweep->word.count, sweep->word.word);
     int64_t each =
         (o.ranks > 0 ? o.ranks : 1) * (options_said(&o, OPTION_threads) && o.threads > 0 ? o.threads : 1);
     sweep->at_once = team_cores() / each > 0 ? (int)(team_cores() / each) : 1;

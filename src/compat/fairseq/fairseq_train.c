@@ -1,6 +1,6 @@
 /* Options of jotun train from the arguments of fairseq-train that are used together: data, model, optimizer
  * and schedule, checkpoints. Batches and epochs are in fairseq_batches.c. */
-#include "compat/fairseq/fairseq.h"
+#include "compat/fairseq/fairseq_internal.h"
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -8,8 +8,6 @@
 #include <string.h>
 #include "base/file.h"
 #include "base/log.h"
-#include "conf/conf.h"
-#include "compat/fairseq/fairseq_internal.h"
 
 static const Architecture architectures[] = {
 #define ARCHITECTURE(name, ...) { #name, __VA_ARGS__ },
@@ -362,6 +360,18 @@ static Status give_checkpoints(Options *o, const Fairseq *f)
     return fairseq_give_typed(o, f, OPTION_load, HELD_restore_file, "%s", f->restore_file);
 }
 
+/* A checkpoint says by its rows how large the vocabulary is: it was filled up for the parts of the run that
+ * wrote it, and this one may have others. */
+static bool has_checkpoint(const char *load)
+{
+    char path[1200];
+    if (!load || !strncmp(load, "fairseq:", strlen("fairseq:"))) return load;
+    snprintf(path, sizeof path, "%s/latest", load);
+    if (file_exists(path)) return true;
+    snprintf(path, sizeof path, "%s/manifest.json", load);
+    return file_exists(path);
+}
+
 /* ---- the command ---- */
 
 /* The architecture comes first, since arguments override it. */
@@ -377,11 +387,11 @@ Status fairseq_train_complete(Options *o, Fairseq *f)
                     *f->task ? "language models alone are trained" : "without it fairseq translates");
     TRY(give_activation(o, f));
     TRY(give_embedding(o, f));
-    if (!o->mock_data) TRY(give_vocabulary(o, f));
+    TRY(give_checkpoints(o, f));
+    if (!o->mock_data && !has_checkpoint(o->load)) TRY(give_vocabulary(o, f));
     TRY(give_data(o, f));
     TRY(give_optimizer(o, f));
     TRY(give_schedule(o, f));
     TRY(give_precision(o, f));
-    TRY(fairseq_give_batch(o, f));
-    return give_checkpoints(o, f);
+    return fairseq_give_batch(o, f);
 }

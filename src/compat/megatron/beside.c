@@ -166,7 +166,7 @@ static const OptionRow *row_of(const Options *o, const char *word, int *option)
     char name[128];
     snprintf(name, sizeof name, "%.*s", (int)strcspn(word + 2, "="), word + 2);
     *option            = option_find(name, o->command);
-    const Dialect *row = *option < 0 ? dialect_find(o->dialects, name, NULL) : NULL;
+    const Dialect *row = *option < 0 ? dialect_find(dialects_understood(o->command), name, NULL) : NULL;
     if (row && (row->verb == VERB_ALIAS || row->verb == VERB_OPTIONAL || row->verb == VERB_WITH))
         *option = row->option;
     return *option < 0 ? NULL : &option_rows[*option];
@@ -294,9 +294,24 @@ void python_numbers(Options *o, int count, char **word)
 
 /* ---- defaults ---- */
 
+/* Names that BigScience's fork has since its last epoch is cut at another share (November 2021). */
+static bool cuts_as_bigscience(const TextList *words)
+{
+    static const char *const names[] = {
+        "--embed-layernorm", "--kill-switch-path", "--pp-partition-method", "--pad-vocab-size-to",
+        "--abort-on-unmet-fused-kernel-constraints", "--valid-num-workers", "--sync-tp-duplicated-parameters",
+    };
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+        if (given_flag(words, names[i])) return true;
+    return false;
+}
+
 void beside_defaults(Import *m, Options *o, const TextList *words, const char *from)
 {
+    bool data = options_said(o, OPTION_data_path) || options_said(o, OPTION_train_data_path);
     optimizers_defaults(m, o, words, from);
+    if (data && cuts_as_bigscience(words) && !options_said(o, OPTION_final_epoch_cut))
+        import_default(m, o, from, "--final-epoch-cut=0.95", "the last epoch is cut as in BigScience's fork");
     if (o->experts > 0 && o->balance_coefficient > 0 && !options_said(o, OPTION_balancing))
         import_default(m, o, from, "--moe-router-load-balancing-type=aux_loss",
                        "Megatron-LM balances experts within a micro-batch where nothing else is given");
@@ -309,10 +324,18 @@ static const OptionIndex required[] = {OPTION_layers,    OPTION_hidden,      OPT
                                        OPTION_positions, OPTION_micro_batch, OPTION_lr};
 enum { REQUIRED = sizeof required / sizeof required[0], STORED = 5 };
 
-/* The table of positions is read by models with learned ones alone. */
+/* --no-position-embedding, which demands that positions are not learned. */
+static bool has_no_positions(const Options *o)
+{
+    for (int i = 0; i < o->demands; i++)
+        if (o->demand[i].option == OPTION_position) return true;
+    return false;
+}
+
+/* The table of positions is read only by models with learned ones. */
 static bool is_missing(const Options *o, int i)
 {
-    bool table = o->position.value == CHOICE_position_learned_absolute && !o->no_positions;
+    bool table = o->position.value == CHOICE_position_learned_absolute && !has_no_positions(o);
     return !options_said(o, required[i]) && (required[i] != OPTION_positions || table);
 }
 

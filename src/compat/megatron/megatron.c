@@ -1,14 +1,15 @@
 /* Options from scripts of Megatron-LM and its forks. Each argument is read as on a command line of jotun, by
  * itself, so that one that is refused does not hide the others. */
+#include "compat/bash/launch_script.h"
 #include "compat/import.h"
 #include "compat/megatron/beside.h"
 #include "compat/megatron/programs.h"
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include "base/file.h"
 #include "base/log.h"
 #include "conf/conf.h"
-#include "conf/script/script.h"
 #include "conf/value.h"
 
 enum { LINE = IMPORT_LINE, ARGUMENT_WORDS = 512 };
@@ -25,71 +26,83 @@ static bool wants_value(const Options *o, const char *word)
 {
     if (strchr(word, '=')) return false;
     int            option = option_find(word + 2, o->command);
-    const Dialect *row    = option < 0 ? dialect_find(o->dialects, word + 2, NULL) : NULL;
-    if (row && (row->verb == VERB_ALIAS || row->verb == VERB_OPTIONAL)) option = row->option;
+    const Dialect *row    = option < 0 ? dialect_find(dialects_understood(o->command), word + 2, NULL) : NULL;
+    if (row && row->verb == VERB_OPTIONAL) return false;
+    if (row && row->verb == VERB_ALIAS) option = row->option;
     if (option >= 0) return option_rows[option].kind != KIND_FLAG;
     return !row || row->values > 0 || row->verb == VERB_REFUSE;
 }
 
-/* One argument's words, unknown parts resolved: a variable that nobody set is left out where no value is
- * needed, and has its own name where one is. */
+/* One argument's words. */
 typedef struct {
     char *word[ARGUMENT_WORDS];
     int   count;
-    bool  refused;
+    bool refused;
 } Argument;
 
-static void add_value(Import *m, Options *o, Argument *a, const ScriptWord *w, const char *from)
+/* Whether other values of this option change nothing that is computed: where files lie, and what is ignored.
+ */
+static bool is_place(const Options *o, const char *word)
 {
-    char        part[256], why[LINE];
-    const char *text = w->text;
-    if (script_unknown(text)) {
-        script_unknown_part(part, sizeof part, text);
-        bool variable = strncmp(part, "$(", 2) && strncmp(part, "${", 2) && *part == '$';
-        if (script_unset(text) && !(a->count == 1 && wants_value(o, a->word[0]))) {
-            snprintf(why, sizeof why, "%s is set nowhere and is left out", part);
-            import_remark(m, o, from, why);
-            return;
-        }
-        if (variable)
-            snprintf(why, sizeof why,
-                     "%s is set nowhere: its name is in the place of its value; set it in the environment",
-                     part);
-        else {
-            snprintf(why, sizeof why, "%s: %s is not run or not understood; put its value in its place",
-                     a->count ? a->word[0] : text, part);
-            import_refuse(m, o, from, why);
-            a->refused = true;
-            return;
-        }
+    char name[128];
+    snprintf(name, sizeof name, "%.*s", (int)strcspn(word, "="), word);
+    if (!is_name(name)) return false;
+    int option = option_find(name + 2, o->command);
+    const Dialect *row = option < 0 ? dialect_find(dialects_understood(o->command), name + 2, NULL) : NULL;
+    if (row && row->verb == VERB_ALIAS) option = row->option;
+    return option >= 0 ? option_rows[option].path : row && row->verb == VERB_IGNORED;
+}
+
+static const char *const give_value =
+    "give the script what it lacks: jotun config --from-megatron NAME=VALUE... FILE ARGUMENT...";
+
+/* A word that depends on what this machine answers is not taken, but for the place of a file: that of the
+ * text with the names of variables that nobody set. */
+static void add_value(Import *m, Options *o, Argument *a, const LaunchWord *w, const char *from)
+{
+    char why[LINE];
+    const char *text = w->text, *name = a->count ? a->word[0] : text;
+    if (!w->agreed && is_place(o, name)) {
+        text = options_hold(o, w->unset);
+        snprintf(why, sizeof why, "%s depends on %s and stands here as %s", name, w->decided_by, text);
         import_remark(m, o, from, why);
-        size_t size  = strlen(text) + 1;
-        char  *plain = malloc(size);
-        CHECK(plain, "no memory for %zu bytes", size);
-        text = options_hold(o, script_plain(plain, size, text));
-        free(plain);
+    } else if (!w->agreed) {
+        snprintf(why, sizeof why, "%s: '%.200s' depends on %s; put the value in its place, or %s", name, text,
+                 w->decided_by, give_value);
+        import_refuse(m, o, from, why);
+        a->refused = true;
+        return;
     }
     if (a->count < ARGUMENT_WORDS) a->word[a->count++] = (char *)(uintptr_t)text;
     else if (!a->refused) import_refuse(m, o, from, "an option has more than 512 words"), a->refused = true;
 }
 
+/* An empty variable behind the words of an option: what it lacks, or what is left out. */
+static void say_what_is_empty(Import *m, Options *o, Argument *a, const LaunchWord *last, const char *from)
+{
+    char why[LINE];
+    if (!*last->lacks || !a->count) return;
+    bool needed = a->count == 1 && is_name(a->word[0]) && wants_value(o, a->word[0]);
+    if (!needed) {
+        snprintf(why, sizeof why, "%s is empty and is left out", last->lacks);
+        import_remark(m, o, from, why);
+    } else if (!a->refused) {
+        snprintf(why, sizeof why, "%s has no value: %s is empty; %s", a->word[0], last->lacks, give_value);
+        import_refuse(m, o, from, why);
+        a->refused = true;
+    }
+}
+
 /* The words from `at` to the next name. Returns where that is. */
-static int take_argument(Import *m, Options *o, const Script *s, const TextList *words, int at)
+static int take_argument(Import *m, Options *o, const LaunchCall *s, const TextList *words, int at)
 {
     Argument          a = {.count = 0};
     char              from[1100];
-    const ScriptWord *name = &s->arguments.word[at];
-    snprintf(from, sizeof from, "%s:%d", s->path, name->line);
-    if (is_name(name->text) && script_unknown(name->text)) {
-        char part[256], why[LINE];
-        snprintf(why, sizeof why, "%s in an option's name is not known; put its value in its place",
-                 script_unknown_part(part, sizeof part, name->text));
-        import_refuse(m, o, from, why);
-        return at + 1;
-    }
-    if (is_name(name->text)) a.word[a.count++] = (char *)(uintptr_t)name->text, at++;
-    while (at < s->arguments.count && !is_name(s->arguments.word[at].text))
-        add_value(m, o, &a, &s->arguments.word[at++], from);
+    const LaunchWord *name = &s->word[at];
+    snprintf(from, sizeof from, "%s:%d", name->file, name->line);
+    add_value(m, o, &a, name, from);
+    for (at++; at < s->words && !is_name(s->word[at].text); at++) add_value(m, o, &a, &s->word[at], from);
+    say_what_is_empty(m, o, &a, &s->word[at - 1], from);
     if (a.count && !a.refused) python_numbers(o, a.count, a.word);
     if (a.count && !a.refused && beside_take(m, o, words, from, a.count, a.word)) return at;
     if (a.count && !a.refused && !is_name(a.word[0])) {
@@ -102,46 +115,45 @@ static int take_argument(Import *m, Options *o, const Script *s, const TextList 
 
 /* ---- DeepSpeed's JSON, where the script writes it itself ---- */
 
-/* The file that --deepspeed_config names, if the script writes it. It is held against the arguments, so that
- * it is read after them. */
-static const ScriptFile *deepspeed_file(const Script *s, const char *value)
+/* The file that --deepspeed_config names, as it was when the program was started. It is compared with the
+ * arguments, so that it is read after them. */
+static const LaunchFile *deepspeed_file(const LaunchCall *s, const char *value)
 {
     for (int i = 0; i < s->files; i++)
-        if (!strcmp(s->file[i].name, value)) return &s->file[i];
+        if (!strcmp(s->made[i].path, value)) return &s->made[i];
     return NULL;
 }
 
-static bool deepspeed_config(Import *m, Options *o, const Script *s, int at, bool read)
+static bool deepspeed_config(Import *m, Options *o, const LaunchCall *s, int at, bool read)
 {
-    const char *word = s->arguments.word[at].text, *equals = strchr(word, '=');
+    const char *word = s->word[at].text, *equals = strchr(word, '=');
     size_t      letters = equals ? (size_t)(equals - word) : strlen(word);
     if (letters != strlen("--deepspeed_config") || strncmp(word + 2, "deepspeed", 9) ||
         !strchr("-_", word[11]) || strncmp(word + 12, "config", 6))
         return false;
-    const char       *value = equals                        ? equals + 1
-                              : at + 1 < s->arguments.count ? s->arguments.word[at + 1].text
-                                                            : "";
-    const ScriptFile *file  = deepspeed_file(s, value);
-    char              from[1100], *plain;
-    if (!file) return false;
-    if (!read) return true;
-    snprintf(from, sizeof from, "%s:%d", s->path, file->line);
-    size_t size = strlen(file->text) + 1;
-    CHECK((plain = malloc(size)), "no memory for %zu bytes", size);
-    import_deepspeed(m, o, from, script_plain(plain, size, file->text));
-    free(plain);
+    const char *value = equals ? equals + 1 : at + 1 < s->words ? s->word[at + 1].text : "";
+    const LaunchFile *file = deepspeed_file(s, value);
+    char from[1100], why[LINE];
+    if (!file || !read) return file != NULL;
+    snprintf(from, sizeof from, "%s:%d", *file->file ? file->file : s->file,
+             *file->file ? file->line : s->line);
+    if (file->agreed) import_deepspeed(m, o, from, file->text);
+    else {
+        snprintf(why, sizeof why, "%.100s: the JSON that is written depends on %s; %s", word,
+                 file->decided_by, give_value);
+        import_refuse(m, o, from, why);
+    }
     return true;
 }
 
 /* A file of the disk, which the script may name from its own folder. */
-static void read_deepspeed_file(Import *m, Options *o, const Script *s)
+static void read_deepspeed_file(Import *m, Options *o, const char *script)
 {
     char        beside[1024 + 256], why[LINE];
-    const char *path = o->deepspeed_config, *slash = strrchr(s->path, '/');
-    const char *from = o->source[OPTION_deepspeed_config].from;
+    const char *path = o->json_config, *slash = strrchr(script, '/');
+    const char *from = o->source[OPTION_json_config].from;
     if (!path) return;
-    snprintf(beside, sizeof beside, "%.*s/%s", slash ? (int)(slash - s->path) : 1, slash ? s->path : ".",
-             path);
+    snprintf(beside, sizeof beside, "%.*s/%s", slash ? (int)(slash - script) : 1, slash ? script : ".", path);
     bool here = file_exists(path);
     if (here || (*path != '/' && file_exists(beside))) {
         if (import_deepspeed_file(m, o, here ? path : beside) == OK) return;
@@ -149,26 +161,38 @@ static void read_deepspeed_file(Import *m, Options *o, const Script *s)
     } else
         snprintf(why, sizeof why, "%s %s is neither written by the script nor a file here or in its folder; "
                  "start from the folder in which it lies, or give its path",
-                 o->source[OPTION_deepspeed_config].name, path);
+                 o->source[OPTION_json_config].name, path);
     import_refuse(m, o, from, why);
 }
 
 /* ---- a script ---- */
 
 /* What starts the ranks is not an option of ours, but says how many there are. */
-static void show_launcher(Import *m, Options *o, const Script *s)
+static void show_launcher(Import *m, Options *o, const LaunchCall *s)
 {
-    char   line[1024] = "", part[256];
+    char   line[1024] = "";
     size_t used       = 0;
-    if (!s->launcher.count) return;
-    for (int i = 0; i < s->launcher.count && used < sizeof line; i++)
-        used += (size_t)snprintf(line + used, sizeof line - used, "%s%s", i ? " " : "",
-                                 script_plain(part, sizeof part, s->launcher.word[i].text));
+    if (!s->launchers) return;
+    for (int i = 0; i < s->launchers && used < sizeof line; i++)
+        used += (size_t)snprintf(line + used, sizeof line - used, "%s%s", i ? " " : "", s->launcher[i].text);
     char text[LINE], from[1100];
     snprintf(text, sizeof text, "%s is started by: %s; here mpirun or srun start the ranks of jotun train",
              s->program, line);
-    snprintf(from, sizeof from, "%s:%d", s->path, s->launcher.word[0].line);
+    snprintf(from, sizeof from, "%s:%d", s->file, s->line);
     import_remark(m, o, from, text);
+}
+
+/* Options that bash gives only where the machine answers otherwise than it did. */
+static void refuse_others(Import *m, Options *o, const LaunchCall *s)
+{
+    char from[1100], why[LINE];
+    for (int i = 0; i < s->others; i++) {
+        const LaunchWord *w = &s->other[i];
+        if (is_place(o, w->text)) continue;
+        snprintf(from, sizeof from, "%s:%d", w->file, w->line);
+        snprintf(why, sizeof why, "%.200s is given or not by %s; %s", w->text, w->decided_by, give_value);
+        import_refuse(m, o, from, why);
+    }
 }
 
 /* An option that Megatron-LM has by another one or by default, in the place of what was given. */
@@ -209,7 +233,7 @@ static void name_eval_interval(Import *m, Options *o)
         for (int i = 0; i < 2; i++) {
             OptionSource *s    = &o->source[both[i]];
             SourceKind    kind = i ? SOURCE_NOTHING : SOURCE_DEFAULT;
-            *s                 = (OptionSource){kind, s->name, "", "", CONVERT_NONE};
+            *s                 = option_source(kind, s->name, "", "");
         }
         o->eval_iters = 100, o->eval_interval = 0;
         return;
@@ -224,7 +248,7 @@ static void leave_out(Import *m, Options *o, OptionIndex option, const char *why
 {
     OptionSource *source = &o->source[option];
     import_remark(m, o, source->from, why);
-    *source = (OptionSource){SOURCE_NOTHING, source->name, "", source->from, CONVERT_NONE};
+    *source = option_source(SOURCE_NOTHING, source->name, "", source->from);
 }
 
 /* Forks count a run in tokens beside its samples: it ends with the first of the two. Their scripts give more
@@ -276,7 +300,7 @@ static void name_split(Import *m, Options *o)
 static void leave_out_gelu(Import *m, Options *o)
 {
     OptionSource *gelu   = &o->source[OPTION_gelu_approximate];
-    OptionSource  unsaid = {SOURCE_DEFAULT, "--gelu-approximate", "", "", CONVERT_NONE};
+    OptionSource  unsaid = option_source(SOURCE_DEFAULT, "--gelu-approximate", "", "");
     bool          other  = o->swiglu || o->quick_geglu || o->squared_relu || o->relu;
     if (!other || strcmp(gelu->name, "--no-bias-gelu-fusion")) return;
     import_remark(m, o, gelu->from, "--no-bias-gelu-fusion is ignored: the activation is no GELU");
@@ -306,58 +330,84 @@ static Status name_placeholders(Import *m, Options *o, const char *path)
     return OK;
 }
 
-/* A list of arguments names no program. */
-static Status choose_program(const Options *o, const Script *s)
+/* A list of arguments names no program. The files that are one program to Python come after -m too. */
+static Status choose_call(const LaunchCall **out, const Options *o, const LaunchRecord *r)
 {
-    int         chosen;
-    const char *path[] = {s->program};
-    return *s->program ? program_choose(&chosen, 1, path, o->program_is_gpt) : OK;
+    int          chosen = 0;
+    const char **path   = calloc((size_t)r->calls, sizeof *path);
+    CHECK(path, "no memory for %d programs", r->calls);
+    for (int i = 0; i < r->calls; i++) path[i] = r->call[i].program;
+    Status status = *path[0] ? program_choose(&chosen, r->calls, path, o->program_is_gpt) : OK;
+    free(path);
+    *out = &r->call[status == OK ? chosen : 0];
+    return status;
 }
 
-static TextList all_words(Options *o, const Script *s)
+static TextList all_words(Options *o, const LaunchCall *s)
 {
     TextList words = {0};
-    for (int i = 0; i < s->arguments.count; i++) {
-        char *plain = strdup(s->arguments.word[i].text);
-        CHECK(plain, "no memory for a word");
-        script_plain(plain, strlen(plain) + 1, s->arguments.word[i].text);
-        text_list_add(&words, options_hold(o, plain));
-        free(plain);
-    }
+    for (int i = 0; i < s->words; i++) text_list_add(&words, options_hold(o, s->word[i].text));
     return words;
 }
 
-Status import_megatron(Import *m, Options *o)
+static void take_call(Import *m, Options *o, const LaunchCall *s, const char *path)
 {
-    Script s;
-    char   from[1100];
-    *m = (Import){0};
-    TRY(script_read(&s, o->from_megatron.text[0], o->from_megatron.count - 1, o->from_megatron.text + 1));
-    TRY(choose_program(o, &s));
-    TextList words = all_words(o, &s);
-    TRY(name_placeholders(m, o, s.path));
-    show_launcher(m, o, &s);
-    for (int i = 0; i < s.notes.count; i++) {
-        snprintf(from, sizeof from, "%s:%d", s.path, s.notes.word[i].line);
-        import_remark(m, o, from, s.notes.word[i].text);
+    TextList words = all_words(o, s);
+    show_launcher(m, o, s);
+    for (int i = 0; i < s->words;) {
+        bool known  = deepspeed_config(m, o, s, i, false),
+             equals = known && strchr(s->word[i].text, '=');
+        i           = known ? i + 1 + !equals : take_argument(m, o, s, &words, i);
     }
-    for (int i = 0; i < s.arguments.count;) {
-        bool known  = deepspeed_config(m, o, &s, i, false),
-             equals = known && strchr(s.arguments.word[i].text, '=');
-        i           = known ? i + 1 + !equals : take_argument(m, o, &s, &words, i);
-    }
-    for (int i = 0; i < s.arguments.count; i++) deepspeed_config(m, o, &s, i, true);
-    read_deepspeed_file(m, o, &s);
+    refuse_others(m, o, s);
+    for (int i = 0; i < s->words; i++) deepspeed_config(m, o, s, i, true);
+    read_deepspeed_file(m, o, path);
     count_end_of_document(m, o);
     name_eval_interval(m, o);
     name_split(m, o);
     take_one_duration(m, o);
     leave_out_gelu(m, o);
-    beside_defaults(m, o, &words, s.path);
-    required_check(m, o, s.path);
-    import_gelu(m, o, s.path);
-    import_data_order(m, o, s.path, orders_as_forks(&words) ? "megatron-deepspeed" : "megatron");
+    beside_defaults(m, o, &words, path);
+    required_check(m, o, path);
+    import_gelu(m, o, path);
+    import_data_order(m, o, path, orders_as_forks(&words) ? "megatron-deepspeed" : "megatron");
     free(words.text);
-    script_close(&s);
-    return OK;
+}
+
+/* Failures that were skipped, and what else the run reports, with their lines. */
+static void show_notes(Import *m, Options *o, const LaunchRecord *r)
+{
+    char from[1100];
+    for (int i = 0; i < r->notes; i++) {
+        const LaunchNote *n = &r->note[i];
+        snprintf(from, sizeof from, "%s:%d", n->file, n->line);
+        import_remark(m, o, *n->file ? from : r->path, n->text);
+    }
+}
+
+static Status take_script(Import *m, Options *o, const LaunchInput *in)
+{
+    LaunchRecord      r;
+    const LaunchCall *call;
+    struct stat about;                                  /* a folder has the record of a person's own run */
+    if (stat(in->script, &about) || !S_ISDIR(about.st_mode)) TRY(name_placeholders(m, o, in->script));
+    Status status = launch_record(&r, in);
+    if (status == OK) show_notes(m, o, &r), status = choose_call(&call, o, &r);
+    if (status == OK) take_call(m, o, call, in->script);
+    launch_close(&r);
+    return status;
+}
+
+Status import_megatron(Import *m, Options *o)
+{
+    const int count = o->from_script.count;
+    const char **argument = calloc((size_t)count + 1, sizeof *argument),
+               **variable = calloc((size_t)count + 1, sizeof *variable);
+    LaunchInput in;
+    CHECK(argument && variable, "no memory for %d words", count);
+    Status status = launch_words(&in, argument, variable, count, o->from_script.text);
+    if (status == OK) status = take_script(m, o, &in);
+    free(argument);
+    free(variable);
+    return status;
 }

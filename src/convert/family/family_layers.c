@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include "base/message.h"
 
 enum { LAYERS_MOST = 1024 };
 typedef struct { int64_t count; bool has[LAYERS_MOST]; } Layers;
@@ -28,11 +29,10 @@ static int64_t layers_with(const Layers *layers)
 /* "[1,0,1]" */
 static json_t *layers_text(const Layers *layers)
 {
-    char   text[2 * LAYERS_MOST + 2];
-    size_t used = 0;
+    char text[2 * LAYERS_MOST + 2] = "[";
     for (int64_t l = 0; l < layers->count; l++)
-        used += (size_t)snprintf(text + used, sizeof text - used, "%c%d", l ? ',' : '[', layers->has[l]);
-    snprintf(text + used, sizeof text - used, "]");
+        message_add(text, sizeof text, "%s%d", l ? "," : "", layers->has[l]);
+    message_add(text, sizeof text, "]");
     return json_string(text);
 }
 

@@ -189,11 +189,11 @@ static Status head_make(GgufText *head, const GgufTensors *list, const GgufTexts
     gguf_put_number(head, VERSION, 4);
     gguf_put_number(head, (uint64_t)list->tensors, 8);
     gguf_put_number(head, (uint64_t)keys.keys, 8);
-    gguf_put(head, keys.data ? keys.data : "", keys.used);
+    gguf_put(head, keys.text.text, (size_t)keys.text.bytes);
     infos_put(head, list);
-    while (head->used % ALIGNMENT && head->status == OK) gguf_put_number(head, 0, 1);
+    while (head->text.bytes % ALIGNMENT && head->status == OK) gguf_put_number(head, 0, 1);
     if (status == OK) status = keys.status;
-    free(keys.data);
+    buffer_free(&keys.text);
     return status == OK ? head->status : status;
 }
 
@@ -203,9 +203,9 @@ static Status file_fill(ConvertRun *c, Output *out, const GgufTensors *list, con
     Status   status = head_make(&head, list, texts);
     if (status == OK) status = path_join(out->path, c->part, CONVERT_RUN_FILE);
     if (status == OK) status = file_create(&out->fd, out->path);
-    if (status == OK) status = file_write(out->fd, out->path, head.data, head.used, 0);
-    out->at = (int64_t)head.used;
-    free(head.data);
+    if (status == OK) status = file_write(out->fd, out->path, head.text.text, (size_t)head.text.bytes, 0);
+    out->at = head.text.bytes;
+    buffer_free(&head.text);
     for (int i = 0; i < list->tensors && status == OK; i++)
         status = tensor_write(c, out, list, &list->tensor[i]);
     if (out->fd < 0) return status;

@@ -5,25 +5,12 @@
 
 void gguf_put(GgufText *out, const void *data, size_t bytes)
 {
-    if (out->status != OK) return;
-    if (out->used + bytes > out->capacity) {
-        size_t capacity = 2 * (out->used + bytes) + 4096;
-        char  *more = realloc(out->data, capacity);
-        if (!more) {
-            out->status = fail(NO_MEMORY, "no memory for the keys of a GGUF file");
-            return;
-        }
-        out->data = more, out->capacity = capacity;
-    }
-    memcpy(out->data + out->used, data, bytes);
-    out->used += bytes;
+    if (out->status == OK) out->status = buffer_add(&out->text, data, (int64_t)bytes);
 }
 
 void gguf_put_number(GgufText *out, uint64_t value, int bytes)
 {
-    char text[8];
-    for (int i = 0; i < bytes; i++) text[i] = (char)(value >> 8 * i);
-    gguf_put(out, text, (size_t)bytes);
+    if (out->status == OK) out->status = buffer_add_number(&out->text, value, bytes);
 }
 
 void gguf_put_real(GgufText *out, double value)

@@ -5,10 +5,9 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include "base/status.h"
+#include "base/buffer.h"
 
-/* data: owned */
-typedef struct { char *data; size_t used, capacity; int64_t keys; Status status; } GgufText;
+typedef struct { Buffer text; int64_t keys; Status status; } GgufText;
 typedef enum { GGUF_UINT8 = 0, GGUF_UINT32 = 4, GGUF_INT32 = 5, GGUF_FLOAT32 = 6, GGUF_BOOL = 7,
                GGUF_STRING = 8, GGUF_ARRAY = 9 } GgufKind;
 void gguf_put       (GgufText *out, const void *data, size_t bytes);

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 #include "base/array.h"
+#include "base/reader.h"
 
 enum { HEADER = 256, MAGIC = 20240326, VERSION_F32 = 3, VERSION_BF16 = 5, SIZE_MAX_OF = 1 << 24 };
 
@@ -21,8 +22,7 @@ static const struct { const char *name; int rows, columns; } layer_rows[] = {
 
 static int64_t header_at(const FileMap *map, int i)
 {
-    const uint8_t *p = map->data + 4 * i;
-    return (int32_t)((uint32_t)p[0] | (uint32_t)p[1] << 8 | (uint32_t)p[2] << 16 | (uint32_t)p[3] << 24);
+    return (int32_t)little_endian(map->data + 4 * i, 4);
 }
 
 static Status header_read(Sizes *s, Dtype *dtype, const FileMap *map)

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include "base/reader.h"
 
 enum { HEADER_BYTES = 1024, MAGIC = 20240527, RANKS_MAX = 65536 };
 
@@ -17,8 +18,7 @@ typedef struct {
 
 static int64_t header_at(const FileMap *map, int i)
 {
-    const uint8_t *p = map->data + 4 * i;
-    return (int32_t)((uint32_t)p[0] | (uint32_t)p[1] << 8 | (uint32_t)p[2] << 16 | (uint32_t)p[3] << 24);
+    return (int32_t)little_endian(map->data + 4 * i, 4);
 }
 
 /* state_00000010_00002.bin beside model_00000010.bin; false where the model has another name. */

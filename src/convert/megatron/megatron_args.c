@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "base/array.h"
+#include "base/message.h"
 #include "convert/megatron/megatron_internal.h"
 
 typedef enum { NEEDED, SAME, ABOVE, LAYERS, WINDOW, FLAG, NOT, HERE } Kind;
@@ -244,11 +245,9 @@ static bool is_known(const char *name)
 
 static void note_name(ForeignFile *file, const char *name)
 {
-    size_t used = strlen(file->unknown);
-    if (used + strlen(name) + 8 <= sizeof file->unknown)
-        snprintf(file->unknown + used, sizeof file->unknown - used, "%s%s", used ? ", " : "", name);
-    else if (used < 4 || strcmp(file->unknown + used - 4, " ...") != 0)
-        snprintf(file->unknown + used, sizeof file->unknown - used, ", ...");
+    size_t used = strlen(file->unknown), whole = sizeof file->unknown - sizeof ", ..." + 1;
+    if (used > 4 && !strcmp(file->unknown + used - 4, " ...")) return;
+    if (!message_item(file->unknown, whole, ", ", "%s", name)) strcat(file->unknown, ", ...");
 }
 
 /* Of a version or a fork that these tables do not know: what they mean for the model is not known either. */

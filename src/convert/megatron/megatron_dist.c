@@ -31,7 +31,7 @@ typedef struct {
     DistTensor   *tensor;                  /* sorted by key */
     size_t        tensors;
     DistFile     *file;
-    size_t        files;
+    size_t        files, file_room;
 } Dist;
 
 static Status path_in(char out[1024], const MegatronRead *m, const char *name)
@@ -206,9 +206,7 @@ static Status distcp_open(int *map, Dist *d, const PickleValue *path, const char
     if (path->bytes >= sizeof name || memchr(path->text, '/', path->bytes) || !starts(path, "__"))
         return fail(BAD_FILE, "%s: a part in a file '%s', which is not one of its own", label, name);
     TRY(path_in(full, d->m, name));
-    DistFile *grown = realloc(d->file, (d->files + 1) * sizeof *grown);
-    if (!grown) return fail(NO_MEMORY, "%s: no memory for its files", label);
-    d->file = grown;
+    TRY(ARRAY_RESERVE(d->file, d->file_room, d->files + 1));
     TRY(foreign_map(d->m->file, map, full));
     d->file[d->files++] = (DistFile){ path, *map };
     return OK;

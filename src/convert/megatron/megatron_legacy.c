@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include "base/message.h"
 #include "convert/megatron/megatron_internal.h"
 #include "convert/megatron/megatron_rank.h"
 
@@ -24,10 +25,10 @@ typedef struct {
 static Status rank_path(char out[1024], const char *folder, const Legacy *l, int t, int p, int e)
 {
     char name[64];
-    int  used = snprintf(name, sizeof name, "mp_rank_%02d", t);
-    if (l->pp > 1) used += snprintf(name + used, sizeof name - (size_t)used, "_%03d", p);
-    if (l->ep > 1) used += snprintf(name + used, sizeof name - (size_t)used, "_%03d", e);
-    snprintf(name + used, sizeof name - (size_t)used, "/%s", file_name);
+    snprintf(name, sizeof name, "mp_rank_%02d", t);
+    if (l->pp > 1) message_add(name, sizeof name, "_%03d", p);
+    if (l->ep > 1) message_add(name, sizeof name, "_%03d", e);
+    message_add(name, sizeof name, "/%s", file_name);
     return path_join(out, folder, name);
 }
 

@@ -3,15 +3,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include "base/array.h"
 
-static Status tensor_add(RankTensors *list, RankTensor tensor, const char *label)
+static Status tensor_add(RankTensors *list, RankTensor tensor)
 {
-    if (list->items == list->room) {
-        size_t      room  = list->room ? 2 * list->room : 64;
-        RankTensor *grown = realloc(list->item, room * sizeof *grown);
-        if (!grown) return fail(NO_MEMORY, "%s: no memory for its tensors", label);
-        list->item = grown, list->room = room;
-    }
+    TRY(ARRAY_RESERVE(list->item, list->room, list->items + 1));
     list->item[list->items++] = tensor;
     return OK;
 }
@@ -31,7 +27,7 @@ static Status collect(RankTensors *list, const PickleValue *dict, const char *pr
         if (snprintf(t.name, sizeof t.name, "%s%s%s", prefix, *prefix ? "." : "", key) >= RANK_NAME_BYTES)
             return fail(BAD_FILE, "%s: a tensor's name is longer than %d bytes", label, RANK_NAME_BYTES - 1);
         t.tensor = value->kind == PICKLE_TENSOR ? value->tensor : NULL;
-        if (t.tensor) TRY(tensor_add(list, t, label));
+        if (t.tensor) TRY(tensor_add(list, t));
         else          TRY(collect(list, value, t.name, chunk, label));
     }
     return OK;
@@ -89,7 +85,7 @@ Status rank_states(RankTensors *list, const PickleValue *optimizer, int64_t *upd
         for (ForeignKind k = FOREIGN_MOMENT; k < FOREIGN_KINDS && status == OK; k++) {
             RankTensor state = list->item[at[p]];
             state.kind = k, state.tensor = parameter[p].state[k];
-            if (state.tensor) status = tensor_add(list, state, label);
+            if (state.tensor) status = tensor_add(list, state);
             else if (k != FOREIGN_MASTER)
                 status = fail(BAD_FILE, "%s: its optimizer has no state of '%s'", label, state.name);
         }

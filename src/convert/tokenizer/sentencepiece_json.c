@@ -3,6 +3,7 @@
  * pre-tokenizer, because sentencepiece has none: a piece may contain blanks. */
 #include <stdlib.h>
 #include <string.h>
+#include "base/array.h"
 #include "base/file.h"
 #include "convert/tokenizer/tokenizer_json.h"
 #include "text/sentencepiece/sentencepiece_model.h"
@@ -124,11 +125,7 @@ static SentencePieceMerge *merges_find(size_t *count, const SentencePieceModel *
             int32_t  left = piece_find(vocab, t.data, cut),
                      right = left < 0 ? -1 : piece_find(vocab, t.data + cut, t.bytes - cut);
             if (right < 0) continue;
-            if (*count == room) {
-                SentencePieceMerge *more = realloc(list, (room = 2 * room + 1024) * sizeof *more);
-                if (!more) return free(list), NULL;
-                list = more;
-            }
+            if (ARRAY_RESERVE(list, room, *count + 1) != OK) return free(list), NULL;
             list[(*count)++] = (SentencePieceMerge){ left, right, i, m->piece[i].score };
         }
     if (list) qsort(list, *count, sizeof *list, merge_order);

@@ -86,7 +86,6 @@ Status pickle_persistent(PickleValue **value, PickleReader *r, const PickleValue
 {
     PickleMemory *m = r->memory;
     int64_t       count = -1, first = 0, all;
-    size_t        room  = (size_t)m->storage_room;
     if (!is_kind(id, PICKLE_TUPLE) || id->items < 5 || !pickle_is_text(id->item[0], "storage"))
         return pickle_refuse(r, "a persistent id that is not a tensor's storage");
     const PickleValue *key = id->item[2], *view = item_at(id, 5);
@@ -104,8 +103,7 @@ Status pickle_persistent(PickleValue **value, PickleReader *r, const PickleValue
     TRY(pickle_block(&(*value)->storage, r, sizeof *(*value)->storage));
     *(*value)->storage = (PickleStorage){ .type = type, .key = key->text, .key_bytes = (uint32_t)key->bytes,
                                           .count = count, .first = first };
-    TRY(pickle_grow(&m->storage, &room, (size_t)m->storages + 1, sizeof *m->storage, r));
-    m->storage_room = (int)room;
+    TRY(ARRAY_RESERVE(m->storage, m->storage_room, m->storages + 1));
     m->storage[m->storages++] = (*value)->storage;
     return OK;
 }
@@ -140,7 +138,6 @@ static Status tensor_make(PickleValue **value, PickleReader *r, const PickleValu
 {
     PickleMemory      *m      = r->memory;
     const PickleValue *memory = item_at(a, 0), *size = item_at(a, 2), *stride = item_at(a, 3);
-    size_t             room   = (size_t)m->tensor_room;
     PickleTensor      *t;
     if (!is_kind(memory, PICKLE_STORAGE) || !is_kind(size, PICKLE_TUPLE) || !is_kind(stride, PICKLE_TUPLE)
         || size->items != stride->items)
@@ -160,8 +157,7 @@ static Status tensor_make(PickleValue **value, PickleReader *r, const PickleValu
         if (!pickle_integer(size->item[d], &t->size[d]) || !pickle_integer(stride->item[d], &t->stride[d]))
             return pickle_refuse(r, "a tensor whose shape or strides are not integers");
     TRY(extent_check(r, t));
-    TRY(pickle_grow(&m->tensor, &room, (size_t)m->tensors + 1, sizeof *m->tensor, r));
-    m->tensor_room = (int)room;
+    TRY(ARRAY_RESERVE(m->tensor, m->tensor_room, m->tensors + 1));
     m->tensor[m->tensors++] = t;
     return OK;
 }
@@ -229,7 +225,6 @@ static Status scalar_make(PickleValue **value, PickleReader *r, const PickleValu
 {
     const PickleValue *type = item_at(a, 0), *raw = item_at(a, 1);
     char               code[8];
-    uint64_t           bits = 0;
     if (!pickle_is_record(type, "numpy.dtype") || !raw ||
         (raw->kind != PICKLE_BYTES && raw->kind != PICKLE_TEXT))
         return record_make(value, r, type, a, NULL);
@@ -238,7 +233,7 @@ static Status scalar_make(PickleValue **value, PickleReader *r, const PickleValu
     bool               big   = is_kind(state, PICKLE_TUPLE) && pickle_is_text(item_at(state, 1), ">");
     size_t width = code[0] && code[1] >= '1' && code[1] <= '8' && !code[2] ? (size_t)(code[1] - '0') : 0;
     if (!width || raw->bytes != width || big) return record_make(value, r, type, a, NULL);
-    for (size_t i = 0; i < width; i++) bits |= (uint64_t)(unsigned char)raw->text[i] << 8 * i;
+    uint64_t bits = little_endian((const uint8_t *)raw->text, (int)width);
     TRY(pickle_new(value, r, code[0] == 'f' ? PICKLE_FLOAT : code[0] == 'b' ? PICKLE_BOOL : PICKLE_INT));
     float single;
     uint32_t low = (uint32_t)bits;

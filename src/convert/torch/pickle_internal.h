@@ -2,6 +2,7 @@
 #define CONVERT_TORCH_PICKLE_INTERNAL_H
 /* What the files of the pickle reader share: the machine that reads opcodes (pickle_reader.c), what calls of
  * known names make (pickle_calls.c), memory and checks of the finished value (pickle_value.c). */
+#include "base/reader.h"
 #include "convert/torch/pickle.h"
 
 typedef enum {
@@ -22,11 +23,9 @@ typedef struct PickleMemory {
 } PickleMemory;
 
 typedef struct {
-    const uint8_t *data;
-    size_t         size, at;               /* of all that may be read; the next byte */
-    const char    *label;                  /* of the file, for messages */
+    ByteReader     in;
     PickleMemory  *memory;
-    size_t         spent;                  /* bytes and items copied by calls; at most twice `at` */
+    size_t         spent;                  /* bytes and items copied by calls; at most twice those read */
     PickleValue  **stack, **memo;
     size_t         depth, stack_room, memo_room;
     size_t         memoized;               /* by MEMOIZE */
@@ -39,7 +38,6 @@ Status pickle_refuse(const PickleReader *r, const char *format, ...) __attribute
 Status pickle_new   (PickleValue **value, PickleReader *r, PickleKind kind);
 Status pickle_block(void *block, PickleReader *r, size_t bytes); /* *block: zeros, freed with the rest */
 Status pickle_add   (PickleValue *list, PickleReader *r, PickleValue *item);         /* to its `item` */
-Status pickle_grow  (void *array, size_t *room, size_t needed, size_t width, const PickleReader *r);
 Status pickle_spend (PickleReader *r, size_t amount);
 void   pickle_memory_free(PickleMemory *memory);
 /* Depth, cycles and unfolded size of the whole value. */

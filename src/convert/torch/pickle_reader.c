@@ -3,19 +3,21 @@
 #include "convert/torch/pickle.h"
 #include <stdlib.h>
 #include <string.h>
+#include "base/array.h"
+#include "base/utf8.h"
 #include "convert/torch/pickle_internal.h"
 
 /* ---- bytes ---- */
 
-static size_t left(const PickleReader *r) { return r->size - r->at; }
+static size_t left(const PickleReader *r) { return reader_left(&r->in); }
 
 static Status take(const char **bytes, PickleReader *r, uint64_t count)
 {
     if (count > left(r))
         return pickle_refuse(r, "%llu bytes are announced, %zu are left, so it is truncated or damaged",
                              (unsigned long long)count, left(r));
-    *bytes = (const char *)r->data + r->at;
-    r->at += count;
+    *bytes = (const char *)r->in.at;
+    r->in.at += count;
     return OK;
 }
 
@@ -23,19 +25,18 @@ static Status number(uint64_t *value, PickleReader *r, int bytes)
 {
     const char *at = NULL;
     TRY(take(&at, r, (uint64_t)bytes));
-    *value = 0;
-    for (int i = 0; i < bytes; i++) *value |= (uint64_t)(unsigned char)at[i] << 8 * i;
+    *value = little_endian((const uint8_t *)at, bytes);
     return OK;
 }
 
 /* Up to a newline, which is read and not counted. */
 static Status line(const char **text, size_t *bytes, PickleReader *r)
 {
-    const uint8_t *end = memchr(r->data + r->at, '\n', left(r));
+    const uint8_t *end = memchr(r->in.at, '\n', left(r));
     if (!end) return pickle_refuse(r, "a line without an end");
-    *text  = (const char *)r->data + r->at;
-    *bytes = (size_t)(end - (r->data + r->at));
-    r->at += *bytes + 1;
+    *text  = (const char *)r->in.at;
+    *bytes = (size_t)(end - r->in.at);
+    r->in.at = end + 1;
     return OK;
 }
 
@@ -43,7 +44,7 @@ static Status line(const char **text, size_t *bytes, PickleReader *r)
 
 static Status push(PickleReader *r, PickleValue *value)
 {
-    TRY(pickle_grow(&r->stack, &r->stack_room, r->depth + 1, sizeof *r->stack, r));
+    TRY(ARRAY_RESERVE(r->stack, r->stack_room, r->depth + 1));
     r->stack[r->depth++] = value;
     return OK;
 }
@@ -67,7 +68,7 @@ static Status top(PickleValue **value, PickleReader *r)
 
 static Status mark_push(PickleReader *r)
 {
-    TRY(pickle_grow(&r->mark, &r->mark_room, r->marks + 1, sizeof *r->mark, r));
+    TRY(ARRAY_RESERVE(r->mark, r->mark_room, r->marks + 1));
     r->mark[r->marks++] = r->depth;
     return OK;
 }
@@ -142,8 +143,8 @@ static Status memo_put(PickleReader *r, uint64_t index)
     PickleValue *value = NULL;
     size_t       room = r->memo_room;
     TRY(top(&value, r));
-    if (index >= r->at) return pickle_refuse(r, "memo entry %llu", (unsigned long long)index);
-    TRY(pickle_grow(&r->memo, &r->memo_room, index + 1, sizeof *r->memo, r));
+    if (index >= reader_offset(&r->in)) return pickle_refuse(r, "memo entry %llu", (unsigned long long)index);
+    TRY(ARRAY_RESERVE(r->memo, r->memo_room, index + 1));
     if (r->memo_room > room) memset(r->memo + room, 0, (r->memo_room - room) * sizeof *r->memo);
     r->memo[index] = value;
     return OK;
@@ -191,8 +192,7 @@ static Status push_long(PickleReader *r, int size_bytes)
     TRY(push_sized(r, PICKLE_BIG, size_bytes));
     TRY(top(&value, r));
     if (value->bytes > 8) return OK;
-    uint64_t bits = 0;
-    for (size_t i = 0; i < value->bytes; i++) bits |= (uint64_t)(unsigned char)value->text[i] << 8 * i;
+    uint64_t bits = little_endian((const uint8_t *)value->text, (int)value->bytes);
     int unused = value->bytes ? (int)(64 - 8 * value->bytes) : 0;
     value->kind    = PICKLE_INT;
     value->integer = (int64_t)(bits << unused) >> unused;
@@ -261,20 +261,6 @@ static long hex(const char *text, size_t bytes, size_t n)
     return value;
 }
 
-static size_t utf8_put(char *out, unsigned long c)
-{
-    if (c < 0x80) return out[0] = (char)c, 1;
-    if (c < 0x800) return out[0] = (char)(0xc0 | c >> 6), out[1] = (char)(0x80 | (c & 63)), 2;
-    if (c < 0x10000) {
-        out[0] = (char)(0xe0 | c >> 12), out[1] = (char)(0x80 | (c >> 6 & 63)),
-        out[2] = (char)(0x80 | (c & 63));
-        return 3;
-    }
-    out[0] = (char)(0xf0 | (c >> 18 & 7)), out[1] = (char)(0x80 | (c >> 12 & 63));
-    out[2] = (char)(0x80 | (c >> 6 & 63)), out[3] = (char)(0x80 | (c & 63));
-    return 4;
-}
-
 /* Protocol 0's text: Latin-1 with \uXXXX and \UXXXXXXXX. It takes at most twice its bytes as UTF-8. */
 static Status push_unicode_line(PickleReader *r)
 {
@@ -290,7 +276,7 @@ static Status push_unicode_line(PickleReader *r)
         size_t digits = kind == 'u' ? 4 : kind == 'U' ? 8 : 0;
         long   code   = digits ? hex(text + i + 2, bytes - i - 2, digits) : (unsigned char)text[i];
         if (code < 0 || code > 0x10ffff) return pickle_refuse(r, "text with a broken \\u");
-        used += utf8_put(out + used, (unsigned long)code);
+        used += (size_t)utf8_encode((uint8_t *)out + used, (uint32_t)code);
         if (digits) i += 1 + digits;
     }
     value->text = out, value->bytes = used;
@@ -564,9 +550,9 @@ Status pickle_open(Pickle *p, const void *data, size_t size, const char *label)
 {
     *p = (Pickle){ .memory = calloc(1, sizeof *p->memory) };
     if (!p->memory) return fail(NO_MEMORY, "%s: no memory to read a pickle", label);
-    PickleReader r = { .data = data, .size = size, .label = label, .memory = p->memory };
+    PickleReader r = { .in = reader_open(data, size, label, NULL), .memory = p->memory };
     Status       status = run(&p->root, &r);
-    p->bytes = r.at;
+    p->bytes = reader_offset(&r.in);
     free(r.stack);
     free(r.memo);
     free(r.mark);

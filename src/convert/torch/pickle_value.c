@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include "base/array.h"
 #include "convert/torch/pickle_internal.h"
 
 enum { VALUES_A_CHUNK = 1024, UNFOLDED_MULTIPLE = 64, UNFOLDED_BASE = 65536 };
@@ -16,29 +17,14 @@ Status pickle_refuse(const PickleReader *r, const char *format, ...)
     va_start(words, format);
     vsnprintf(why, sizeof why, format, words);
     va_end(words);
-    return fail(BAD_FILE, "%s: pickle, byte %zu: %s", r->label, r->at, why);
-}
-
-/* Doubles an array until it has `needed` elements. */
-Status pickle_grow(void *array, size_t *room, size_t needed, size_t width, const PickleReader *r)
-{
-    void *old, *grown;
-    if (needed <= *room) return OK;
-    size_t more = *room ? *room : 4;
-    while (more < needed) more *= 2;
-    memcpy(&old, array, sizeof old);                   /* a pointer of any type */
-    if (!(grown = realloc(old, more * width)))
-        return fail(NO_MEMORY, "%s: no memory for a list of %zu values", r->label, more);
-    memcpy(array, &grown, sizeof grown);
-    *room = more;
-    return OK;
+    return fail(BAD_FILE, "%s: pickle, byte %zu: %s", r->in.path, reader_offset(&r->in), why);
 }
 
 static Status block_add(PickleBlocks *blocks, PickleReader *r, size_t bytes)
 {
-    TRY(pickle_grow(&blocks->block, &blocks->room, blocks->blocks + 1, sizeof *blocks->block, r));
+    TRY(ARRAY_RESERVE(blocks->block, blocks->room, blocks->blocks + 1));
     void *block = calloc(1, bytes);
-    if (!block) return fail(NO_MEMORY, "%s: no memory for %zu bytes of a pickle", r->label, bytes);
+    if (!block) return fail(NO_MEMORY, "%s: no memory for %zu bytes of a pickle", r->in.path, bytes);
     blocks->block[blocks->blocks++] = block;
     return OK;
 }
@@ -64,10 +50,8 @@ Status pickle_new(PickleValue **value, PickleReader *r, PickleKind kind)
 
 Status pickle_add(PickleValue *list, PickleReader *r, PickleValue *item)
 {
-    size_t room = list->room;
     if (list->items >= UINT32_MAX / 2) return pickle_refuse(r, "a list of more than 2^31 values");
-    TRY(pickle_grow(&list->item, &room, (size_t)list->items + 1, sizeof *list->item, r));
-    list->room = (uint32_t)room;
+    TRY(ARRAY_RESERVE(list->item, list->room, (size_t)list->items + 1));
     list->item[list->items++] = item;
     return OK;
 }
@@ -77,7 +61,7 @@ Status pickle_add(PickleValue *list, PickleReader *r, PickleValue *item)
 Status pickle_spend(PickleReader *r, size_t amount)
 {
     r->spent += amount;
-    if (r->spent <= 2 * r->at) return OK;
+    if (r->spent <= 2 * reader_offset(&r->in)) return OK;
     return pickle_refuse(r, "calls copy more than twice the bytes that were read, which no writer does");
 }
 
@@ -133,7 +117,7 @@ typedef struct { uint64_t *weight; uint8_t *open; uint16_t *height; } Marks;
 static Status walk(const PickleReader *r, const PickleValue *root, Marks *marks)
 {
     Step     path[PICKLE_DEPTH] = { { root, 0 } };
-    uint64_t most = (uint64_t)UNFOLDED_MULTIPLE * r->at + UNFOLDED_BASE;
+    uint64_t most = (uint64_t)UNFOLDED_MULTIPLE * reader_offset(&r->in) + UNFOLDED_BASE;
     for (int depth = 1; depth > 0;) {
         Step              *step  = &path[depth - 1];
         const PickleValue *v     = step->value, *child = NULL;
@@ -169,7 +153,7 @@ Status pickle_check(const PickleReader *r, const PickleValue *root)
     Marks  marks  = { calloc(values, sizeof *marks.weight), calloc(values, 1),
                       calloc(values, sizeof *marks.height) };
     Status status = marks.weight && marks.open && marks.height
-                  ? walk(r, root, &marks) : fail(NO_MEMORY, "%s: no memory to check a pickle", r->label);
+                  ? walk(r, root, &marks) : fail(NO_MEMORY, "%s: no memory to check a pickle", r->in.path);
     free(marks.weight);
     free(marks.open);
     free(marks.height);

@@ -2,6 +2,7 @@
 #include "convert/torch/torch_file.h"
 #include <stdlib.h>
 #include <string.h>
+#include "base/reader.h"
 
 /* ---- zip archives: NAME/data.pkl, NAME/byteorder and a storage in each NAME/data/KEY ---- */
 
@@ -113,8 +114,7 @@ static Status storages_walk(StorageAt *at, const PickleValue *keys, const KeyTyp
         if (!type) return fail(BAD_FILE, "%s: a storage that no tensor uses (number %u)", label, i);
         if (size - used < 8)
             return fail(BAD_FILE, "%s: it ends before storage %u, so it is truncated", label, i);
-        uint64_t elements = 0;
-        for (int b = 0; b < 8; b++) elements |= (uint64_t)data[used + (size_t)b] << 8 * b;
+        uint64_t elements = little_endian((const uint8_t *)data + used, 8);
         used += 8;
         size_t width = torch_type_width(type->type);
         if (elements > (size - used) / width)

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <zlib.h>
+#include "base/reader.h"
 
 enum {
     LOCAL_MAGIC = 0x04034b50, LOCAL_BYTES = 30, CENTRAL_MAGIC = 0x02014b50, CENTRAL_BYTES = 46,
@@ -13,62 +14,53 @@ enum {
     EXTRA64 = 1, FLAG_ENCRYPTED = 1, FLAG_MASKED = 1 << 13
 };
 
-typedef struct { const uint8_t *data; size_t size; const char *label; } Bytes;
-/* The directory: its place, bytes and entries. */
+/* The archive is a reader that stays at its beginning. The directory: its place, bytes and entries. */
 typedef struct { uint64_t at, bytes, entries, end; } Directory;
 
-/* The callers check that the bytes are there. */
-static uint64_t number_at(const uint8_t *at, int bytes)
+static bool inside(const ByteReader *b, uint64_t at, uint64_t bytes)
 {
-    uint64_t value = 0;
-    for (int i = 0; i < bytes; i++) value |= (uint64_t)at[i] << 8 * i;
-    return value;
-}
-
-static bool inside(const Bytes *b, uint64_t at, uint64_t bytes)
-{
-    return at <= b->size && bytes <= b->size - at;
+    return at <= reader_left(b) && bytes <= reader_left(b) - at;
 }
 
 /* The end record is the last thing but for a comment, whose length it says. */
-static Status end_find(uint64_t *at, const Bytes *b)
+static Status end_find(uint64_t *at, const ByteReader *b)
 {
-    for (size_t comment = 0; comment <= COMMENT_MAX && comment + END_BYTES <= b->size; comment++) {
-        const uint8_t *end = b->data + b->size - END_BYTES - comment;
-        if (number_at(end, 4) != END_MAGIC || number_at(end + 20, 2) != comment) continue;
-        *at = (uint64_t)(end - b->data);
+    for (size_t comment = 0; comment <= COMMENT_MAX && comment + END_BYTES <= reader_left(b); comment++) {
+        const uint8_t *end = b->begin + reader_left(b) - END_BYTES - comment;
+        if (little_endian(end, 4) != END_MAGIC || little_endian(end + 20, 2) != comment) continue;
+        *at = (uint64_t)(end - b->begin);
         return OK;
     }
-    return fail(BAD_FILE, "%s: no zip directory at its end, so the file is truncated or damaged", b->label);
+    return fail(BAD_FILE, "%s: no zip directory at its end, so the file is truncated or damaged", b->path);
 }
 
 /* Fields that are all ones stand in the zip64 end record, which a locator before the end record points to. */
-static Status directory_find(Directory *d, const Bytes *b)
+static Status directory_find(Directory *d, const ByteReader *b)
 {
     uint64_t at = 0;
     TRY(end_find(&at, b));
-    const uint8_t *end = b->data + at;
-    *d = (Directory){ .at = number_at(end + 16, 4), .bytes = number_at(end + 12, 4),
-                      .entries = number_at(end + 10, 2), .end = at };
-    if (number_at(end + 4, 2) != number_at(end + 6, 2) || number_at(end + 8, 2) != d->entries)
-        return fail(BAD_FILE, "%s: a zip archive of several disks", b->label);
+    const uint8_t *end = b->begin + at;
+    *d = (Directory){ .at = little_endian(end + 16, 4), .bytes = little_endian(end + 12, 4),
+                      .entries = little_endian(end + 10, 2), .end = at };
+    if (little_endian(end + 4, 2) != little_endian(end + 6, 2) || little_endian(end + 8, 2) != d->entries)
+        return fail(BAD_FILE, "%s: a zip archive of several disks", b->path);
     if (d->entries == 0xffff || d->at == 0xffffffff || d->bytes == 0xffffffff) {
         uint64_t locator = at - LOCATOR_BYTES, end64;
-        if (at < LOCATOR_BYTES || number_at(b->data + locator, 4) != LOCATOR_MAGIC)
-            return fail(BAD_FILE, "%s: a zip directory whose 64-bit record is missing", b->label);
-        end64 = number_at(b->data + locator + 8, 8);
+        if (at < LOCATOR_BYTES || little_endian(b->begin + locator, 4) != LOCATOR_MAGIC)
+            return fail(BAD_FILE, "%s: a zip directory whose 64-bit record is missing", b->path);
+        end64 = little_endian(b->begin + locator + 8, 8);
         if (!inside(b, end64, END64_BYTES) || end64 > locator - END64_BYTES
-            || number_at(b->data + end64, 4) != END64_MAGIC)
-            return fail(BAD_FILE, "%s: a zip directory whose 64-bit record lies outside", b->label);
-        const uint8_t *record = b->data + end64;
-        *d = (Directory){ .at = number_at(record + 48, 8), .bytes = number_at(record + 40, 8),
-                          .entries = number_at(record + 32, 8), .end = end64 };
+            || little_endian(b->begin + end64, 4) != END64_MAGIC)
+            return fail(BAD_FILE, "%s: a zip directory whose 64-bit record lies outside", b->path);
+        const uint8_t *record = b->begin + end64;
+        *d = (Directory){ .at = little_endian(record + 48, 8), .bytes = little_endian(record + 40, 8),
+                          .entries = little_endian(record + 32, 8), .end = end64 };
     }
     if (d->at > d->end || d->bytes > d->end - d->at)
         return fail(BAD_FILE, "%s: a zip directory at byte %llu of %llu bytes lies outside the file",
-                    b->label, (unsigned long long)d->at, (unsigned long long)d->bytes);
+                    b->path, (unsigned long long)d->at, (unsigned long long)d->bytes);
     if (d->entries > d->bytes / CENTRAL_BYTES)
-        return fail(BAD_FILE, "%s: a zip directory of %llu bytes cannot have %llu entries", b->label,
+        return fail(BAD_FILE, "%s: a zip directory of %llu bytes cannot have %llu entries", b->path,
                     (unsigned long long)d->bytes, (unsigned long long)d->entries);
     return OK;
 }
@@ -78,14 +70,14 @@ static Status directory_find(Directory *d, const Bytes *b)
 static bool extra_read(const uint8_t *extra, size_t bytes, uint64_t *number[3])
 {
     while (bytes >= 4) {
-        size_t kind = number_at(extra, 2), size = number_at(extra + 2, 2);
+        size_t kind = little_endian(extra, 2), size = little_endian(extra + 2, 2);
         if (size > bytes - 4) return false;
         if (kind == EXTRA64) {
             size_t at = 4;
             for (int i = 0; i < 3; i++) {
                 if (*number[i] != 0xffffffff) continue;
                 if (at + 8 > size + 4) return false;
-                *number[i] = number_at(extra + at, 8);
+                *number[i] = little_endian(extra + at, 8);
                 at += 8;
             }
             return true;
@@ -96,19 +88,19 @@ static bool extra_read(const uint8_t *extra, size_t bytes, uint64_t *number[3])
 }
 
 /* The local header repeats the name; the data follows its name and extra field. */
-static Status local_check(ZipEntry *e, const Bytes *b, uint64_t header, uint64_t bytes, uint64_t limit,
+static Status local_check(ZipEntry *e, const ByteReader *b, uint64_t header, uint64_t bytes, uint64_t limit,
                           size_t i)
 {
-    const uint8_t *local = b->data + (header < limit ? header : 0);
-    if (header > limit || limit - header < LOCAL_BYTES || number_at(local, 4) != LOCAL_MAGIC)
+    const uint8_t *local = b->begin + (header < limit ? header : 0);
+    if (header > limit || limit - header < LOCAL_BYTES || little_endian(local, 4) != LOCAL_MAGIC)
         return fail(BAD_FILE, "%s: entry %zu of the zip directory points to byte %llu, where no entry is",
-                    b->label, i, (unsigned long long)header);
-    uint64_t name = number_at(local + 26, 2), skip = LOCAL_BYTES + name + number_at(local + 28, 2);
+                    b->path, i, (unsigned long long)header);
+    uint64_t name = little_endian(local + 26, 2), skip = LOCAL_BYTES + name + little_endian(local + 28, 2);
     if (name != e->name_bytes || limit - header < skip || memcmp(local + LOCAL_BYTES, e->name, name) != 0)
         return fail(BAD_FILE, "%s: entry %zu has another name in the zip directory than at its data",
-                    b->label, i);
+                    b->path, i);
     if (bytes > limit - header - skip)
-        return fail(BAD_FILE, "%s: entry %zu of the zip directory has %llu bytes, %llu are there", b->label,
+        return fail(BAD_FILE, "%s: entry %zu of the zip directory has %llu bytes, %llu are there", b->path,
                     i, (unsigned long long)bytes, (unsigned long long)(limit - header - skip));
     e->data   = local + skip;
     e->bytes  = bytes;
@@ -116,26 +108,27 @@ static Status local_check(ZipEntry *e, const Bytes *b, uint64_t header, uint64_t
     return OK;
 }
 
-static Status entry_read(ZipEntry *e, const Bytes *b, const Directory *d, uint64_t *at, size_t i)
+static Status entry_read(ZipEntry *e, const ByteReader *b, const Directory *d, uint64_t *at, size_t i)
 {
-    const uint8_t *c = b->data + *at;
+    const uint8_t *c = b->begin + *at;
     uint64_t       room = d->at + d->bytes - *at;
-    if (room < CENTRAL_BYTES || number_at(c, 4) != CENTRAL_MAGIC)
-        return fail(BAD_FILE, "%s: entry %zu of the zip directory is damaged", b->label, i);
-    uint64_t packed = number_at(c + 20, 4), bytes = number_at(c + 24, 4), header = number_at(c + 42, 4);
-    size_t   name = number_at(c + 28, 2), extra = number_at(c + 30, 2), comment = number_at(c + 32, 2);
+    if (room < CENTRAL_BYTES || little_endian(c, 4) != CENTRAL_MAGIC)
+        return fail(BAD_FILE, "%s: entry %zu of the zip directory is damaged", b->path, i);
+    uint64_t packed = little_endian(c + 20, 4), bytes = little_endian(c + 24, 4);
+    uint64_t name = little_endian(c + 28, 2), extra = little_endian(c + 30, 2);
+    uint64_t comment = little_endian(c + 32, 2), header = little_endian(c + 42, 4);
     if (room - CENTRAL_BYTES < name + extra + comment
         || !extra_read(c + CENTRAL_BYTES + name, extra, (uint64_t *[]){ &bytes, &packed, &header }))
-        return fail(BAD_FILE, "%s: entry %zu of the zip directory is damaged", b->label, i);
-    if (number_at(c + 8, 2) & (FLAG_ENCRYPTED | FLAG_MASKED))
-        return fail(BAD_FILE, "%s: entry %zu of the zip archive is encrypted", b->label, i);
-    if (number_at(c + 10, 2) != 0 || packed != bytes)
+        return fail(BAD_FILE, "%s: entry %zu of the zip directory is damaged", b->path, i);
+    if (little_endian(c + 8, 2) & (FLAG_ENCRYPTED | FLAG_MASKED))
+        return fail(BAD_FILE, "%s: entry %zu of the zip archive is encrypted", b->path, i);
+    if (little_endian(c + 10, 2) != 0 || packed != bytes)
         return fail(BAD_FILE,
                     "%s: entry %zu of the zip archive is compressed; torch.save writes stored entries, as "
                     "`zip -0` does",
-                    b->label, i);
+                    b->path, i);
     *e = (ZipEntry){ .name = (const char *)c + CENTRAL_BYTES, .name_bytes = name,
-                     .crc = (uint32_t)number_at(c + 16, 4) };
+                     .crc = (uint32_t)little_endian(c + 16, 4) };
     *at += CENTRAL_BYTES + name + extra + comment;
     return local_check(e, b, header, bytes, d->at, i);
 }
@@ -158,34 +151,34 @@ static int by_name(const void *a, const void *b)
     return names_compare(x->name, x->name_bytes, y->name, y->name_bytes);
 }
 
-static Status entries_check(ZipArchive *zip, const Bytes *b)
+static Status entries_check(ZipArchive *zip, const ByteReader *b)
 {
     if (zip->entries == 0) return OK;
     qsort(zip->entry, zip->entries, sizeof *zip->entry, by_header);
     for (size_t i = 1; i < zip->entries; i++)
-        if (zip->entry[i - 1].data + zip->entry[i - 1].bytes > b->data + zip->entry[i].header)
-            return fail(BAD_FILE, "%s: entries of the zip archive overlap at byte %zu", b->label,
+        if (zip->entry[i - 1].data + zip->entry[i - 1].bytes > b->begin + zip->entry[i].header)
+            return fail(BAD_FILE, "%s: entries of the zip archive overlap at byte %zu", b->path,
                         zip->entry[i].header);
     qsort(zip->entry, zip->entries, sizeof *zip->entry, by_name);
     for (size_t i = 1; i < zip->entries; i++)
         if (by_name(&zip->entry[i - 1], &zip->entry[i]) == 0)
             return fail(BAD_FILE, "%s: two entries of the zip archive have one name, the second at byte %zu",
-                        b->label, zip->entry[i].header);
+                        b->path, zip->entry[i].header);
     return OK;
 }
 
-static Status directory_read(ZipArchive *zip, const Bytes *b)
+static Status directory_read(ZipArchive *zip, const ByteReader *b)
 {
     Directory d;
     TRY(directory_find(&d, b));
     uint64_t at = d.at;
     if (!(zip->entry = calloc(d.entries + 1, sizeof *zip->entry)))
-        return fail(NO_MEMORY, "%s: no memory for %llu entries of a zip archive", b->label,
+        return fail(NO_MEMORY, "%s: no memory for %llu entries of a zip archive", b->path,
                     (unsigned long long)d.entries);
     for (; zip->entries < d.entries; zip->entries++)
         TRY(entry_read(&zip->entry[zip->entries], b, &d, &at, zip->entries));
     if (at != d.at + d.bytes)
-        return fail(BAD_FILE, "%s: the zip directory has more bytes than its %zu entries", b->label,
+        return fail(BAD_FILE, "%s: the zip directory has more bytes than its %zu entries", b->path,
                     zip->entries);
     return entries_check(zip, b);
 }
@@ -193,7 +186,7 @@ static Status directory_read(ZipArchive *zip, const Bytes *b)
 Status zip_open(ZipArchive *zip, const uint8_t *data, size_t size, const char *label)
 {
     *zip = (ZipArchive){ 0 };
-    Status status = directory_read(zip, &(Bytes){ data, size, label });
+    Status status = directory_read(zip, &(ByteReader){ data, data + size, data, label, NULL });
     if (status != OK) zip_close(zip);
     return status;
 }

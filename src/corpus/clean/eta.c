@@ -12,7 +12,7 @@ Eta eta_begin(const char *what, int64_t from, int64_t total)
 }
 
 /* The nanosecond keeps rates finite. */
-double eta_seconds(const Eta *eta) { return (double)(seam.clock() - eta->begun) * 1e-9 + 1e-9; }
+double eta_seconds(const Eta *eta) { return seam_seconds_since(eta->begun) + 1e-9; }
 
 /* Whether a line is due. A line on a terminal overwrites the previous one; elsewhere, in a log file, every
  * line stays. */

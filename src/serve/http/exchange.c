@@ -232,17 +232,41 @@ static const Route routes[] = {
     { "/",               false, true,  page },
 };
 
+/* What other servers have at these paths. */
+static const struct { const char *path, *says; } not_here[] = {
+    { "/v1/chat/completions", "the models here are base models, without a chat; POST the text to continue to "
+                              "/v1/completions" },
+    { "/v1/responses",        "the models here are base models, without a chat; POST the text to continue to "
+                              "/v1/completions" },
+    { "/v1/embeddings",       "the models here continue texts, and give no embeddings" },
+};
+
+/* Whether the rest of a path is its end, with a slash or without. */
+static bool ends(const char *rest) { return !*rest || !strcmp(rest, "/"); }
+
+static bool refuse_path(ApiError *error, const char *path)
+{
+    for (size_t i = 0; i < COUNT(not_here); i++) {
+        size_t bytes = strlen(not_here[i].path);
+        if (!strncmp(path, not_here[i].path, bytes) && ends(path + bytes))
+            return api_refuse(error, 404, "", "not_found", "%s", not_here[i].says);
+    }
+    return api_refuse(error, 404, "", "not_found", "there is nothing at this path");
+}
+
 static const Route *route_find(ApiError *error, const char *path, const char *method)
 {
     bool gets = !strcmp(method, "GET") || !strcmp(method, "HEAD");
     for (const Route *r = routes; r < routes + COUNT(routes); r++) {
         size_t bytes = strlen(r->path);
-        if (strncmp(path, r->path, bytes) || (r->whole ? path[bytes] : !path[bytes])) continue;
+        if (strncmp(path, r->path, bytes)) continue;
+        const char *rest = path + bytes;
+        if (!(!r->whole ? *rest : bytes > 1 ? ends(rest) : !*rest)) continue;
         if (r->posts ? !strcmp(method, "POST") : gets) return r;
         api_refuse(error, 405, "", "method_not_allowed", "%s takes %s", r->path, r->posts ? "POST" : "GET");
         return NULL;
     }
-    api_refuse(error, 404, "", "not_found", "there is nothing at this path");
+    refuse_path(error, path);
     return NULL;
 }
 

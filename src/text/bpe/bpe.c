@@ -3,6 +3,7 @@
 #include "text/bpe/bpe.h"
 #include <stdlib.h>
 #include <string.h>
+#include "base/array.h"
 
 /* ---- the table ---- */
 
@@ -80,13 +81,10 @@ static Status ranks_grow(Merges *m, uint32_t rank)
         for (int i = 0; i < 1 << 16; i++) m->byte_pair_rank[i] = NO_RANK;
     }
     if (rank < (uint32_t)m->capacity) return OK;
-    int32_t   capacity = (int32_t)rank < 1024 ? 2048 : 2 * (int32_t)rank;
-    int32_t  *result = realloc(m->result, (size_t)capacity * sizeof *result);
-    if (result) m->result = result;
-    uint64_t *pair = result ? realloc(m->pair, (size_t)capacity * sizeof *pair) : NULL;
-    if (!pair) return no_memory(m);
-    memset(pair + m->capacity, -1, (size_t)(capacity - m->capacity) * sizeof *pair);
-    m->pair = pair, m->capacity = capacity;
+    int32_t before = m->capacity, room = before;                     /* both arrays grow by the same rule */
+    TRY(ARRAY_RESERVE(m->result, room, (int64_t)rank + 1));
+    TRY(ARRAY_RESERVE(m->pair, m->capacity, (int64_t)rank + 1));
+    memset(m->pair + before, -1, (size_t)(m->capacity - before) * sizeof *m->pair);
     return OK;
 }
 

@@ -11,21 +11,21 @@
 #include "text/pretokenize/pretoken.h"
 #define XXH_INLINE_ALL
 #include <xxhash.h>
+#include "base/array.h"
 
 /* ---- tokens ---- */
 
 static void slots_fill(BpeTrain *t);
 
-/* Doubles the capacity, and the hash table to four slots per token. */
+/* Makes room for a token, and doubles the hash table when there are fewer than four slots per token. */
 static void tokens_grow(BpeTrain *t)
 {
-    if (t->ids < t->capacity) return;
-    t->capacity   = t->capacity ? 2 * t->capacity : 1024;
-    t->slots = 4 * t->capacity;
+    ARRAY_RESERVE_OR_STOP(t->token, t->capacity, t->ids + 1);
+    if (4 * (int64_t)t->ids < t->slots) return;
+    t->slots = t->slots ? 2 * t->slots : 4096;
     free(t->token_slot);
-    t->token       = realloc(t->token, (size_t)t->capacity * sizeof *t->token);
     t->token_slot = calloc((size_t)t->slots, sizeof *t->token_slot);
-    CHECK(t->token && t->token_slot, "no memory for %d tokens", t->capacity);
+    CHECK(t->token_slot, "no memory for %d tokens", t->ids);
     slots_fill(t);
 }
 

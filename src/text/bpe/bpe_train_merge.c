@@ -8,6 +8,7 @@
  * time, and then its later merge counts. */
 #include <stdlib.h>
 #include <string.h>
+#include "base/array.h"
 #include "text/bpe/bpe_train_internal.h"
 
 typedef struct { int64_t begin, count; int32_t length; } TrainWord;  /* symbols begin .. begin + length;
@@ -47,13 +48,6 @@ typedef struct {
     WordListBlock  *block;               /* memory of the heap entries' words */
 } Merger;
 
-#define GROW(array, count, capacity) do { \
-        if ((count) < (capacity)) break; \
-        (capacity) = (capacity) ? 2 * (capacity) : 4096; \
-        (array) = realloc(array, (size_t)(capacity) * sizeof *(array)); \
-        CHECK(array, "no memory for %lld pairs of a vocabulary", (long long)(capacity)); \
-    } while (0)
-
 /* ---- pairs ---- */
 
 static uint64_t pair_key(int32_t left, int32_t right)
@@ -84,7 +78,7 @@ static TrainPair *pair_of(Merger *m, uint64_t key)
 {
     int32_t *slot = pair_slot(m, key);
     if (*slot) return &m->pair[*slot - 1];
-    GROW(m->pair, m->pairs, m->pair_capacity);
+    ARRAY_RESERVE_OR_STOP(m->pair, m->pair_capacity, m->pairs + 1);
     m->pair[m->pairs] = (TrainPair){ .pair = key, .word = -1 };
     *slot = (int32_t)++m->pairs;
     TrainPair *made = &m->pair[m->pairs - 1];
@@ -106,10 +100,10 @@ static void pair_added(Merger *m, int32_t left, int32_t right, int32_t word)
     if (p->new_words && p->word == word) return;
     int32_t index = (int32_t)(p - m->pair);
     if (!p->new_words) {
-        GROW(m->touched, m->touches, m->touched_capacity);
+        ARRAY_RESERVE_OR_STOP(m->touched, m->touched_capacity, m->touches + 1);
         m->touched[m->touches++] = index;
     }
-    GROW(m->occurrence, m->occurrences, m->occurrence_capacity);
+    ARRAY_RESERVE_OR_STOP(m->occurrence, m->occurrence_capacity, m->occurrences + 1);
     m->occurrence[m->occurrences++] = (PairOccurrence){ index, word };
     p->word = word;
     p->new_words++;
@@ -124,7 +118,7 @@ static bool entry_above(const PairHeapEntry *a, const PairHeapEntry *b)
 
 static void heap_push(Merger *m, PairHeapEntry e)
 {
-    GROW(m->heap, m->entries, m->heap_capacity);
+    ARRAY_RESERVE_OR_STOP(m->heap, m->heap_capacity, m->entries + 1);
     int64_t at = m->entries++;
     for (; at > 0 && entry_above(&e, &m->heap[(at - 1) / 4]); at = (at - 1) / 4)
         m->heap[at] = m->heap[(at - 1) / 4];
@@ -276,7 +270,7 @@ static void merge_keep(BpeTrain *t, BpeMerge merge, bool again)
         t->merges--;
         break;
     }
-    GROW(t->merge, t->merges, t->merge_capacity);
+    ARRAY_RESERVE_OR_STOP(t->merge, t->merge_capacity, t->merges + 1);
     t->merge[t->merges++] = merge;
 }
 

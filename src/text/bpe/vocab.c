@@ -3,6 +3,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include "base/array.h"
 #include "text/unicode.h"
 
 static uint64_t hash_of(const uint8_t *bytes, int64_t count)
@@ -57,28 +58,10 @@ static Status slots_grow(Vocab *v)
 
 static Status ids_grow(Vocab *v, int64_t id)
 {
-    int32_t capacity = v->ids_capacity ? v->ids_capacity : 1024;
-    while (capacity <= id) capacity *= 2;
-    if (capacity > v->ids_capacity) {
-        int64_t *offset = realloc(v->offset, (size_t)capacity * sizeof *offset);
-        if (offset) v->offset = offset;
-        int32_t *length = realloc(v->length, (size_t)capacity * sizeof *length);
-        if (length) v->length = length;
-        if (!offset || !length) return no_memory();
-        v->ids_capacity = capacity;
-    }
+    int32_t room = v->ids_capacity;                                  /* both arrays grow by the same rule */
+    TRY(ARRAY_RESERVE(v->offset, room, id + 1));
+    TRY(ARRAY_RESERVE(v->length, v->ids_capacity, id + 1));
     for (; v->ids <= id; v->ids++) v->offset[v->ids] = -1, v->length[v->ids] = 0;
-    return OK;
-}
-
-static Status bytes_grow(Vocab *v, int64_t count)
-{
-    if (v->bytes && v->used + count <= v->capacity) return OK;
-    int64_t  capacity  = (v->used + count) * 2 + 4096;
-    uint8_t *bytes = realloc(v->bytes, (size_t)capacity);
-    if (!bytes) return no_memory();
-    v->bytes = bytes;
-    v->capacity  = capacity;
     return OK;
 }
 
@@ -92,7 +75,7 @@ Status vocab_add(Vocab *v, int64_t id, const void *bytes, int64_t count)
                     file_bytes < VOCAB_IDS_MAX ? ", which is 65536 more than the file has bytes" : "");
     if (vocab_has(v, id)) return fail(BAD_FILE, "id %" PRId64 " is given to two tokens", id);
     TRY(ids_grow(v, id));
-    TRY(bytes_grow(v, count));
+    TRY(ARRAY_RESERVE(v->bytes, v->capacity, v->used + count + 1));
     TRY(slots_grow(v));
     memcpy(v->bytes + v->used, bytes, (size_t)count);
     v->offset[id]   = v->used;

@@ -7,6 +7,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include "base/reader.h"
 
 /* WORD_BYTES_MIN: of a word in the file, its terminating zero, count and kind. PROBES_MAX: longest run of
  * occupied hash slots */
@@ -15,116 +16,71 @@ enum { MAGIC = 793712314, VERSION = 12, VERSION_OLD = 11, SUPERVISED = 3, WORD_B
 static const int64_t LABEL_COUNT_MAX = 1000000000000000;       /* 1e15: infinity in fastText's Huffman tree */
 static const float   NUMBER_MAX = 1e6f;                        /* sums of products of three stay finite */
 
-/* The file being read: at .. end. begin and path are for messages. */
-typedef struct { const uint8_t *at, *end, *begin; const char *path; } ModelReader;
-
-#define BROKEN(wire, why, ...) \
-    fail(BAD_FILE, "%s: byte %td: " why "; the model is damaged or truncated: copy it again", (wire)->path, \
-         (wire)->at - (wire)->begin, __VA_ARGS__)
-
 /* ---- values of the file ---- */
 
-static int64_t left_of(const ModelReader *w) { return w->end - w->at; }
+static int64_t left_of(const ByteReader *r) { return (int64_t)reader_left(r); }
 
-static Status bytes_read(const uint8_t **piece, ModelReader *w, int64_t bytes, const char *what)
+static Status flag_read(bool *value, ByteReader *r, const char *what)
 {
-    if (bytes < 0 || bytes > left_of(w))
-        return BROKEN(w, "%s: %" PRId64 " bytes are expected and %" PRId64 " are left", what, bytes,
-                      left_of(w));
-    *piece = w->at;
-    w->at += bytes;
-    return OK;
-}
-
-static Status value_read(void *value, ModelReader *w, size_t bytes, const char *what)
-{
-    const uint8_t *piece = NULL;
-    TRY(bytes_read(&piece, w, (int64_t)bytes, what));
-    memcpy(value, piece, bytes);
-    return OK;
-}
-
-/* A count or size, which must be within its range; on failure `at` is its position, for the message. */
-static Status int_read(int32_t *value, ModelReader *w, int32_t least, int32_t most, const char *what)
-{
-    TRY(value_read(value, w, sizeof *value, what));
-    if (*value >= least && *value <= most) return OK;
-    w->at -= sizeof *value;
-    return BROKEN(w, "%s is %d, which is not one of %d to %d", what, *value, least, most);
-}
-
-static Status long_read(int64_t *value, ModelReader *w, int64_t least, int64_t most, const char *what)
-{
-    TRY(value_read(value, w, sizeof *value, what));
-    if (*value >= least && *value <= most) return OK;
-    w->at -= sizeof *value;
-    return BROKEN(w, "%s is %" PRId64 ", which is not one of %" PRId64 " to %" PRId64, what, *value, least,
-                  most);
-}
-
-static Status flag_read(bool *value, ModelReader *w, const char *what)
-{
-    uint8_t byte;
-    TRY(value_read(&byte, w, 1, what));
+    uint64_t byte;
+    TRY(reader_number(&byte, r, 1, what));
     *value = byte;
     if (byte < 2) return OK;
-    w->at--;
-    return BROKEN(w, "%s is %d, neither 0 nor 1", what, byte);
+    r->at--;
+    return reader_refuse(r, "%s is %d, neither 0 nor 1", what, (int)byte);
 }
 
-static Status floats_read(const uint8_t **piece, ModelReader *w, int64_t count, const char *what)
+static Status floats_read(const uint8_t **piece, ByteReader *r, int64_t count, const char *what)
 {
-    if (count > left_of(w) / 4)
-        return BROKEN(w, "%s: %" PRId64 " numbers are expected and %" PRId64 " bytes are left", what, count,
-                      left_of(w));
+    if (count > left_of(r) / 4)
+        return reader_refuse(r, "%s: %" PRId64 " numbers are expected and %" PRId64 " bytes are left", what,
+                             count, left_of(r));
     for (int64_t i = 0; i < count; i++) {
         float value;
-        memcpy(&value, w->at + 4 * i, sizeof value);
+        memcpy(&value, r->at + 4 * i, sizeof value);
         if (fabsf(value) <= NUMBER_MAX) continue;
-        w->at += 4 * i;
-        return BROKEN(w, "number %" PRId64 " of %s is %g", i, what, (double)value);
+        r->at += 4 * i;
+        return reader_refuse(r, "number %" PRId64 " of %s is %g", i, what, (double)value);
     }
-    return bytes_read(piece, w, 4 * count, what);
+    return reader_bytes(piece, r, 4 * (uint64_t)count, what);
 }
 
 /* ---- header and arguments ---- */
 
-static Status magic_read(ModelReader *w, int32_t *version)
+static Status magic_read(ByteReader *r, int32_t *version)
 {
     int32_t magic = 0;
-    if (left_of(w) >= 8) TRY(value_read(&magic, w, sizeof magic, "the magic number"));
+    if (left_of(r) >= 8) TRY(reader_int32(&magic, r, INT32_MIN, INT32_MAX, "the magic number"));
     if (magic != MAGIC)
         return fail(BAD_FILE, "%s: is not a fastText model (it does not begin with fastText's magic number);"
-                    " give a .bin or .ftz file", w->path);
-    TRY(value_read(version, w, sizeof *version, "the version"));
+                    " give a .bin or .ftz file", r->path);
+    TRY(reader_int32(version, r, INT32_MIN, INT32_MAX, "the version"));
     if (*version == VERSION || *version == VERSION_OLD) return OK;
     return fail(BAD_FILE, "%s: is a fastText model of version %d, and versions %d and %d are read; save it"
-                " with fastText 0.9", w->path, *version, VERSION_OLD, VERSION);
+                " with fastText 0.9", r->path, *version, VERSION_OLD, VERSION);
 }
 
-static Status arguments_read(FasttextModel *m, ModelReader *w, int32_t version)
+static Status arguments_read(FasttextModel *m, ByteReader *r, int32_t version)
 {
-    int32_t any, kind;
-    double  sampling;
-    TRY(int_read(&m->dim, w, 1, FASTTEXT_DIM_MAX, "the dimension"));
-    for (int i = 0; i < 4; i++)                                    /* ws, epoch, minCount, neg: of training */
-        TRY(value_read(&any, w, sizeof any, "the arguments"));
-    TRY(int_read(&m->word_ngram, w, INT32_MIN, FASTTEXT_NGRAM_MAX, "the length of word n-grams"));
-    TRY(int_read(&m->loss, w, FASTTEXT_HIERARCHICAL, FASTTEXT_ONE_VS_ALL, "the loss"));
-    TRY(int_read(&kind, w, 1, SUPERVISED, "the kind of model"));
-    TRY(int_read(&m->bucket, w, 0, INT32_MAX, "the number of buckets"));
-    TRY(int_read(&m->ngram_min, w, INT32_MIN, FASTTEXT_NGRAM_MAX, "the shortest subword"));
-    TRY(int_read(&m->ngram_max, w, INT32_MIN, FASTTEXT_NGRAM_MAX, "the longest subword"));
-    TRY(value_read(&any, w, sizeof any, "the arguments"));                                 /* lrUpdateRate */
-    TRY(value_read(&sampling, w, sizeof sampling, "the arguments"));
+    const uint8_t *any;
+    int32_t kind;
+    TRY(reader_int32(&m->dim, r, 1, FASTTEXT_DIM_MAX, "the dimension"));
+    TRY(reader_bytes(&any, r, 4 * 4, "the arguments"));            /* ws, epoch, minCount, neg: of training */
+    TRY(reader_int32(&m->word_ngram, r, INT32_MIN, FASTTEXT_NGRAM_MAX, "the length of word n-grams"));
+    TRY(reader_int32(&m->loss, r, FASTTEXT_HIERARCHICAL, FASTTEXT_ONE_VS_ALL, "the loss"));
+    TRY(reader_int32(&kind, r, 1, SUPERVISED, "the kind of model"));
+    TRY(reader_int32(&m->bucket, r, 0, INT32_MAX, "the number of buckets"));
+    TRY(reader_int32(&m->ngram_min, r, INT32_MIN, FASTTEXT_NGRAM_MAX, "the shortest subword"));
+    TRY(reader_int32(&m->ngram_max, r, INT32_MIN, FASTTEXT_NGRAM_MAX, "the longest subword"));
+    TRY(reader_bytes(&any, r, 4 + 8, "the arguments"));            /* lrUpdateRate, t */
     if (kind != SUPERVISED)
         return fail(BAD_FILE, "%s: holds word vectors, not labels; give a model of `fasttext supervised`",
-                    w->path);
+                    r->path);
     if (version == VERSION_OLD || m->ngram_max < 0) m->ngram_max = 0;
     if (m->word_ngram < 1) m->word_ngram = 1;
     if (m->bucket || (m->ngram_max == 0 && m->word_ngram == 1)) return OK;
-    return BROKEN(w, "no buckets for subwords of up to %d characters and word %d-grams", m->ngram_max,
-                  m->word_ngram);
+    return reader_refuse(r, "no buckets for subwords of up to %d characters and word %d-grams", m->ngram_max,
+                         m->word_ngram);
 }
 
 /* ---- words ---- */
@@ -160,54 +116,59 @@ int32_t fasttext_word_find(const FasttextModel *m, const uint8_t *text, int64_t 
 void fasttext_word_prefetch(const FasttextModel *m,
                             uint32_t hash) { __builtin_prefetch(&m->slot[slot_start(m, hash)]); }
 
-static Status word_read(FasttextWord *word, ModelReader *w, bool label)
+static Status word_read(FasttextWord *word, ByteReader *r, bool label)
 {
-    const uint8_t *end = memchr(w->at, 0, (size_t)left_of(w));
-    uint8_t kind;
-    if (!end) return BROKEN(w, "a word%s has no end", "");
-    if (end - w->at > INT32_MAX) return BROKEN(w, "a word of %td bytes", end - w->at);
-    *word = (FasttextWord){ .text = (const char *)w->at, .bytes = (uint32_t)(end - w->at), .label = label };
-    w->at = end + 1;
-    TRY(long_read(&word->count, w, 0, INT64_MAX, "a word's count"));
-    TRY(value_read(&kind, w, 1, "a word's kind"));
-    if (kind == label) return OK;
-    w->at--;
-    return BROKEN(w, "an entry of kind %d where a %s is expected", kind, label ? "label" : "word");
+    const uint8_t *end = memchr(r->at, 0, reader_left(r));
+    uint64_t kind;
+    if (!end) return reader_refuse(r, "a word has no end");
+    if (end - r->at > INT32_MAX) return reader_refuse(r, "a word of %td bytes", end - r->at);
+    *word = (FasttextWord){ .text = (const char *)r->at, .bytes = (uint32_t)(end - r->at), .label = label };
+    r->at = end + 1;
+    TRY(reader_integer(&word->count, r, 8, 0, INT64_MAX, "a word's count"));
+    TRY(reader_number(&kind, r, 1, "a word's kind"));
+    if (kind == (uint64_t)label) return OK;
+    r->at--;
+    return reader_refuse(r, "an entry of kind %d where a %s is expected", (int)kind,
+                         label ? "label" : "word");
 }
 
 /* kept: the number of buckets that were not pruned; -1: no pruning */
-static Status sizes_read(FasttextModel *m, ModelReader *w, int64_t *kept)
+static Status sizes_read(FasttextModel *m, ByteReader *r, int64_t *kept)
 {
     int32_t size;
-    int64_t tokens, most = left_of(w) / WORD_BYTES_MIN;
-    TRY(int_read(&size, w, 1, most < INT32_MAX / 4 ? (int32_t)most : INT32_MAX / 4, "the number of words and labels"));
-    TRY(int_read(&m->words, w, 0, size, "the number of words"));
-    TRY(int_read(&m->labels, w, 1, size, "the number of labels"));
-    TRY(long_read(&tokens, w, 0, INT64_MAX, "the number of tokens"));
-    most = left_of(w) / (int64_t)sizeof(FasttextKeptBucket);
-    TRY(long_read(kept, w, -1, most < INT32_MAX / 4 ? most : INT32_MAX / 4, "the number of buckets kept"));
+    int64_t tokens, most = left_of(r) / WORD_BYTES_MIN;
+    TRY(reader_int32(&size, r, 1, most < INT32_MAX / 4 ? (int32_t)most : INT32_MAX / 4,
+                     "the number of words and labels"));
+    TRY(reader_int32(&m->words, r, 0, size, "the number of words"));
+    TRY(reader_int32(&m->labels, r, 1, size, "the number of labels"));
+    TRY(reader_integer(&tokens, r, 8, 0, INT64_MAX, "the number of tokens"));
+    most = left_of(r) / (int64_t)sizeof(FasttextKeptBucket);
+    TRY(reader_integer(kept, r, 8, -1, most < INT32_MAX / 4 ? most : INT32_MAX / 4,
+                       "the number of buckets kept"));
     if (m->words + m->labels == size) return OK;
-    return BROKEN(w, "%d words and %d labels are not the %d entries announced", m->words, m->labels, size);
+    return reader_refuse(r, "%d words and %d labels are not the %d entries announced", m->words, m->labels,
+                         size);
 }
 
-static Status words_read(FasttextModel *m, ModelReader *w)
+static Status words_read(FasttextModel *m, ByteReader *r)
 {
     int64_t label_count = 0;
     m->slots = slots_for(m->words + m->labels);
     m->word  = calloc((size_t)(m->words + m->labels), sizeof *m->word);
     m->slot  = calloc(m->slots, sizeof *m->slot);
     if (!m->word || !m->slot)
-        return fail(NO_MEMORY, "%s: no memory for %d words", w->path, m->words + m->labels);
+        return fail(NO_MEMORY, "%s: no memory for %d words", r->path, m->words + m->labels);
     for (int32_t i = 0; i < m->words + m->labels; i++) {
         FasttextWord *word = &m->word[i];
-        TRY(word_read(word, w, i >= m->words));
+        TRY(word_read(word, r, i >= m->words));
         if (word->label && word->count >= LABEL_COUNT_MAX - label_count)
-            return BROKEN(w, "%s and the labels before it have counts of 1e15 or more together", word->text);
+            return reader_refuse(r, "%s and the labels before it have counts of 1e15 or more together",
+                                 word->text);
         if (word->label) label_count += word->count;
         uint32_t hash = fasttext_hash((const uint8_t *)word->text, word->bytes);
         uint32_t at   = word_slot(m, word->text, word->bytes, hash);
         if (((at - slot_start(m, hash)) & (m->slots - 1)) > PROBES_MAX)
-            return BROKEN(w, "more than %d words collide in the hash table", PROBES_MAX);
+            return reader_refuse(r, "more than %d words collide in the hash table", PROBES_MAX);
         m->slot[at] = (FasttextSlot){ word->text, hash, i };  /* of equal words the last one counts, as in
                                                                * fastText */
     }
@@ -234,21 +195,21 @@ int32_t fasttext_bucket_find(const FasttextModel *m, int32_t bucket)
     return m->kept_slots ? m->kept[kept_slot(m, bucket)].to : -1;
 }
 
-static Status kept_buckets_read(FasttextModel *m, ModelReader *w, int64_t count)
+static Status kept_buckets_read(FasttextModel *m, ByteReader *r, int64_t count)
 {
     m->pruned = count >= 0;
     if (count < 1) return OK;
     m->kept_slots = slots_for(count);
     m->kept = malloc(m->kept_slots * sizeof *m->kept);
-    if (!m->kept) return fail(NO_MEMORY, "%s: no memory for %" PRId64 " buckets", w->path, count);
+    if (!m->kept) return fail(NO_MEMORY, "%s: no memory for %" PRId64 " buckets", r->path, count);
     memset(m->kept, -1, m->kept_slots * sizeof *m->kept);
     for (int64_t i = 0; i < count; i++) {
         FasttextKeptBucket kept;
-        TRY(int_read(&kept.from, w, 0, m->bucket ? m->bucket - 1 : 0, "a bucket that was kept"));
-        TRY(int_read(&kept.to, w, 0, (int32_t)count - 1, "a bucket's new number"));
+        TRY(reader_int32(&kept.from, r, 0, m->bucket ? m->bucket - 1 : 0, "a bucket that was kept"));
+        TRY(reader_int32(&kept.to, r, 0, (int32_t)count - 1, "a bucket's new number"));
         uint32_t at = kept_slot(m, kept.from);
         if (((at - kept_start(m, kept.from)) & (m->kept_slots - 1)) > PROBES_MAX)
-            return BROKEN(w, "more than %d buckets collide in the hash table", PROBES_MAX);
+            return reader_refuse(r, "more than %d buckets collide in the hash table", PROBES_MAX);
         m->kept[at] = kept;
     }
     return OK;
@@ -257,64 +218,65 @@ static Status kept_buckets_read(FasttextModel *m, ModelReader *w, int64_t count)
 /* ---- matrices ---- */
 
 /* The rows and columns of a matrix, which the dictionary and the arguments determine */
-static Status dimensions_read(FasttextMatrix *x, ModelReader *w, int64_t rows, const char *what)
+static Status dimensions_read(FasttextMatrix *x, ByteReader *r, int64_t rows, const char *what)
 {
     int64_t dim;
-    TRY(long_read(&x->rows, w, rows, rows, what));
-    TRY(long_read(&dim, w, x->dim, x->dim, what));
+    TRY(reader_integer(&x->rows, r, 8, rows, rows, what));
+    TRY(reader_integer(&dim, r, 8, x->dim, x->dim, what));
     return OK;
 }
 
 /* A product quantizer (productquantizer.cc): its parts and their centroids */
-static Status quantizer_read(const uint8_t **centroid, FasttextMatrix *x, int32_t dim, ModelReader *w,
+static Status quantizer_read(const uint8_t **centroid, FasttextMatrix *x, int32_t dim, ByteReader *r,
                              const char *what)
 {
     int32_t whole;
-    TRY(int_read(&whole, w, dim, dim, what));
-    TRY(int_read(&x->parts, w, 1, dim, what));
-    TRY(int_read(&x->width, w, 1, dim, what));
-    TRY(int_read(&x->last, w, 1, x->width, what));
+    TRY(reader_int32(&whole, r, dim, dim, what));
+    TRY(reader_int32(&x->parts, r, 1, dim, what));
+    TRY(reader_int32(&x->width, r, 1, dim, what));
+    TRY(reader_int32(&x->last, r, 1, x->width, what));
     if ((int64_t)(x->parts - 1) * x->width + x->last != dim)
-        return BROKEN(w, "%s: %d parts of %d, the last of %d, are not %d dimensions", what, x->parts,
-                      x->width, x->last, dim);
-    return floats_read(centroid, w, (int64_t)FASTTEXT_CENTROIDS * dim, what);
+        return reader_refuse(r, "%s: %d parts of %d, the last of %d, are not %d dimensions", what, x->parts,
+                             x->width, x->last, dim);
+    return floats_read(centroid, r, (int64_t)FASTTEXT_CENTROIDS * dim, what);
 }
 
-static Status quantized_read(FasttextMatrix *x, ModelReader *w, int64_t rows, const char *what)
+static Status quantized_read(FasttextMatrix *x, ByteReader *r, int64_t rows, const char *what)
 {
     bool    norms;
     int32_t codes;
     FasttextMatrix norm = { .rows = rows };
-    TRY(flag_read(&norms, w, what));
-    TRY(dimensions_read(x, w, rows, what));
-    TRY(int_read(&codes, w, 0, INT32_MAX, what));
-    TRY(bytes_read(&x->code, w, codes, what));
-    TRY(quantizer_read(&x->centroid, x, x->dim, w, what));
+    TRY(flag_read(&norms, r, what));
+    TRY(dimensions_read(x, r, rows, what));
+    TRY(reader_int32(&codes, r, 0, INT32_MAX, what));
+    TRY(reader_bytes(&x->code, r, (uint64_t)codes, what));
+    TRY(quantizer_read(&x->centroid, x, x->dim, r, what));
     if ((int64_t)x->parts * rows != codes)
-        return BROKEN(w, "%s: %d codes are not %" PRId64 " rows of %d parts", what, codes, rows, x->parts);
+        return reader_refuse(r, "%s: %d codes are not %" PRId64 " rows of %d parts", what, codes, rows,
+                             x->parts);
     if (!norms) return OK;
-    TRY(bytes_read(&x->norm, w, rows, what));
-    return quantizer_read(&x->norm_centroid, &norm, 1, w, what);
+    TRY(reader_bytes(&x->norm, r, (uint64_t)rows, what));
+    return quantizer_read(&x->norm_centroid, &norm, 1, r, what);
 }
 
-static Status matrix_read(FasttextMatrix *x, ModelReader *w, bool quantized, int64_t rows, int32_t dim,
+static Status matrix_read(FasttextMatrix *x, ByteReader *r, bool quantized, int64_t rows, int32_t dim,
                           const char *what)
 {
     x->dim = dim;
-    if (quantized) return quantized_read(x, w, rows, what);
-    TRY(dimensions_read(x, w, rows, what));
-    return floats_read(&x->dense, w, rows * dim, what);
+    if (quantized) return quantized_read(x, r, rows, what);
+    TRY(dimensions_read(x, r, rows, what));
+    return floats_read(&x->dense, r, rows * dim, what);
 }
 
 /* grams: rows of the input matrix after those of the words, for buckets */
-static Status matrices_read(FasttextModel *m, ModelReader *w, int64_t grams)
+static Status matrices_read(FasttextModel *m, ByteReader *r, int64_t grams)
 {
     bool input, output;
-    TRY(flag_read(&input, w, "the input's kind"));
-    TRY(matrix_read(&m->input, w, input, m->words + grams, m->dim, "the input matrix"));
-    TRY(flag_read(&output, w, "the output's kind"));
-    TRY(matrix_read(&m->output, w, input && output, m->labels, m->dim, "the output matrix"));
-    if (left_of(w)) return BROKEN(w, "%" PRId64 " bytes more than a model has", left_of(w));
+    TRY(flag_read(&input, r, "the input's kind"));
+    TRY(matrix_read(&m->input, r, input, m->words + grams, m->dim, "the input matrix"));
+    TRY(flag_read(&output, r, "the output's kind"));
+    TRY(matrix_read(&m->output, r, input && output, m->labels, m->dim, "the output matrix"));
+    if (left_of(r)) return reader_refuse(r, "%" PRId64 " bytes more than a model has", left_of(r));
     return OK;
 }
 
@@ -370,13 +332,14 @@ static Status model_read(FasttextModel *m)
 {
     int32_t version;
     int64_t kept;
-    ModelReader w = { m->file.data, m->file.data + m->file.size, m->file.data, m->file.path };
-    TRY(magic_read(&w, &version));
-    TRY(arguments_read(m, &w, version));
-    TRY(sizes_read(m, &w, &kept));
-    TRY(words_read(m, &w));
-    TRY(kept_buckets_read(m, &w, kept));
-    return matrices_read(m, &w, m->pruned ? kept : m->bucket);
+    ByteReader r = reader_open(m->file.data, m->file.size, m->file.path,
+                               "the model is damaged or truncated: copy it again");
+    TRY(magic_read(&r, &version));
+    TRY(arguments_read(m, &r, version));
+    TRY(sizes_read(m, &r, &kept));
+    TRY(words_read(m, &r));
+    TRY(kept_buckets_read(m, &r, kept));
+    return matrices_read(m, &r, m->pruned ? kept : m->bucket);
 }
 
 Status fasttext_model_open(FasttextModel *m, const char *path)

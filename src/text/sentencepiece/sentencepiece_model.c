@@ -1,178 +1,121 @@
-/* Reads a sentencepiece model: the wire format of protocol buffers, and the fields of ModelProto by their
- * numbers in sentencepiece_model.proto. */
+/* Reads a sentencepiece model: the fields of ModelProto by their numbers in sentencepiece_model.proto. */
 #include "text/sentencepiece/sentencepiece_model.h"
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include "base/array.h"
+#include "base/protobuf.h"
 
-/* ---- the wire format: a message is a sequence of fields (number, wire type, value); messages nest two
- * levels here ---- */
-
-/* A message being read: at .. end. begin: of the file, for messages */
-typedef struct { const uint8_t *at, *end, *begin; const char *path; } ProtobufReader;
-typedef struct { uint64_t number, varint; ByteSpan text; float real; int type; } ProtobufField;
-enum { WIRE_VARINT = 0, WIRE_64 = 1, WIRE_TEXT = 2, WIRE_32 = 5 };
-
-static Status broken(const ProtobufReader *w, const char *why)
+static Status kind_check(const ByteReader *r, const ProtobufField *f, ProtobufKind kind)
 {
-    return fail(BAD_FILE, "%s: %s at byte %td; it is not a sentencepiece model, or is truncated", w->path,
-                why,
-                w->at - w->begin);
+    return f->kind == kind ? OK : reader_refuse(r, "a field of another type than its number says");
 }
 
-static Status varint_read(uint64_t *value, ProtobufReader *w)
+static Status text_read(ByteSpan *text, const ByteReader *r, const ProtobufField *f)
 {
-    *value = 0;
-    for (int shift = 0; shift < 64; shift += 7) {
-        if (w->at == w->end) return broken(w, "a number has no end");
-        uint8_t byte = *w->at++;
-        *value |= (uint64_t)(byte & 127) << shift;
-        if (byte < 128) return OK;
-    }
-    return broken(w, "a number of more than 64 bits");
-}
-
-static Status span_read(ByteSpan *span, ProtobufReader *w, uint64_t bytes)
-{
-    if (bytes > (uint64_t)(w->end - w->at)) return broken(w, "a length beyond the end");
-    *span = (ByteSpan){ (const char *)w->at, (size_t)bytes };
-    w->at += bytes;
+    TRY(kind_check(r, f, PROTOBUF_BYTES));
+    *text = (ByteSpan){ (const char *)f->bytes.at, reader_left(&f->bytes) };
     return OK;
 }
 
-static Status field_read(ProtobufField *f, ProtobufReader *w)
+static Status flag_read(bool *flag, const ByteReader *r, const ProtobufField *f)
 {
-    uint64_t tag, length;
-    *f = (ProtobufField){ 0 };
-    TRY(varint_read(&tag, w));
-    f->number = tag >> 3;
-    f->type   = (int)(tag & 7);
-    if (f->number == 0) return broken(w, "field number 0");
-    switch (f->type) {
-    case WIRE_VARINT: return varint_read(&f->varint, w);
-    case WIRE_64:     return span_read(&f->text, w, 8);
-    case WIRE_TEXT:
-        TRY(varint_read(&length, w));
-        return span_read(&f->text, w, length);
-    case WIRE_32:
-        TRY(span_read(&f->text, w, 4));
-        uint32_t bits = 0;
-        for (int i = 3; i >= 0; i--) bits = bits << 8 | (uint8_t)f->text.data[i];
-        memcpy(&f->real, &bits, sizeof bits);
-        return OK;
-    }
-    return broken(w, "an unknown wire type");
-}
-
-/* A reader of the message that is the value of a field */
-static ProtobufReader reader_inside(const ProtobufReader *w, ByteSpan text)
-{
-    const uint8_t *data = (const uint8_t *)text.data;
-    return (ProtobufReader){ data, data + text.bytes, w->begin, w->path };
-}
-
-static Status type_check(const ProtobufReader *w, const ProtobufField *f, int type)
-{
-    return f->type == type ? OK : broken(w, "a field of another type than its number says");
+    TRY(kind_check(r, f, PROTOBUF_VARINT));
+    *flag = f->number;
+    return OK;
 }
 
 /* ---- the messages ---- */
 
 /* SentencePiece: piece, score, type */
-static Status piece_read(SentencePieceEntry *p, ProtobufReader w)
+static Status piece_read(SentencePieceEntry *p, ByteReader r)
 {
     ProtobufField f;
     *p = (SentencePieceEntry){ .text = { "", 0 }, .kind = SP_PIECE_NORMAL };
-    while (w.at < w.end) {
-        TRY(field_read(&f, &w));
-        switch (f.number) {
-        case 1: TRY(type_check(&w, &f, WIRE_TEXT));   p->text  = f.text; break;
-        case 2: TRY(type_check(&w, &f, WIRE_32));     p->score = f.real; break;
-        case 3: TRY(type_check(&w, &f, WIRE_VARINT));
-            if (f.varint < SP_PIECE_NORMAL || f.varint > SP_PIECE_BYTE)
-                return broken(&w, "a piece of unknown kind");
-            p->kind = (SentencePieceKind)f.varint;
+    while (reader_left(&r)) {
+        TRY(protobuf_next(&f, &r));
+        switch (f.field) {
+        case 1: TRY(text_read(&p->text, &r, &f)); break;
+        case 2: TRY(kind_check(&r, &f, PROTOBUF_32)); p->score = protobuf_float_of(&f); break;
+        case 3: TRY(kind_check(&r, &f, PROTOBUF_VARINT));
+            if (f.number < SP_PIECE_NORMAL || f.number > SP_PIECE_BYTE)
+                return reader_refuse(&r, "a piece of unknown kind");
+            p->kind = (SentencePieceKind)f.number;
         }
     }
-    if (!isfinite(p->score)) return broken(&w, "a score that is not finite");
-    if (p->text.bytes == 0)  return broken(&w, "an empty piece");
-    if (p->text.bytes > SENTENCEPIECE_BYTES_MAX) return broken(&w, "a piece of more than 1024 bytes");
+    if (!isfinite(p->score)) return reader_refuse(&r, "a score that is not finite");
+    if (p->text.bytes == 0)  return reader_refuse(&r, "an empty piece");
+    if (p->text.bytes > SENTENCEPIECE_BYTES_MAX) return reader_refuse(&r, "a piece of more than 1024 bytes");
     return OK;
 }
 
-static Status piece_add(SentencePieceModel *m, const ProtobufReader *w, ByteSpan text)
+static Status piece_add(SentencePieceModel *m, const ByteReader *r, ByteReader piece)
 {
-    if (m->pieces == SENTENCEPIECES_MAX) return broken(w, "more than 1048576 pieces");
-    if (m->pieces == m->capacity) {
-        int32_t capacity  = m->capacity ? 2 * m->capacity : 1024;
-        SentencePieceEntry  *grown = realloc(m->piece, (size_t)capacity * sizeof *grown);
-        if (!grown) return fail(NO_MEMORY, "%s: no memory for %d pieces", w->path, capacity);
-        m->piece = grown;
-        m->capacity  = capacity;
-    }
-    return piece_read(&m->piece[m->pieces++], reader_inside(w, text));
+    if (m->pieces == SENTENCEPIECES_MAX) return reader_refuse(r, "more than 1048576 pieces");
+    TRY(ARRAY_RESERVE(m->piece, m->capacity, m->pieces + 1));
+    return piece_read(&m->piece[m->pieces++], piece);
 }
 
 /* TrainerSpec: model_type, treat_whitespace_as_suffix, byte_fallback, unk_surface, bos_piece, eos_piece */
-static Status trainer_read(SentencePieceModel *m, ProtobufReader w)
+static Status trainer_read(SentencePieceModel *m, ByteReader r)
 {
     ProtobufField f;
-    while (w.at < w.end) {
-        TRY(field_read(&f, &w));
-        switch (f.number) {
-        case 3:  TRY(type_check(&w, &f, WIRE_VARINT)); m->kind = f.varint < 5 ? (int)f.varint : 0; break;
-        case 24: TRY(type_check(&w, &f, WIRE_VARINT)); m->space_last    = f.varint; break;
-        case 35: TRY(type_check(&w, &f, WIRE_VARINT)); m->byte_fallback = f.varint; break;
-        case 44: TRY(type_check(&w, &f, WIRE_TEXT));   m->unk_surface   = f.text; break;
-        case 46: TRY(type_check(&w, &f, WIRE_TEXT));   m->bos           = f.text; break;
-        case 47: TRY(type_check(&w, &f, WIRE_TEXT));   m->eos           = f.text;
+    while (reader_left(&r)) {
+        TRY(protobuf_next(&f, &r));
+        switch (f.field) {
+        case 3:  TRY(kind_check(&r, &f, PROTOBUF_VARINT)); m->kind = f.number < 5 ? (int)f.number : 0; break;
+        case 24: TRY(flag_read(&m->space_last, &r, &f)); break;
+        case 35: TRY(flag_read(&m->byte_fallback, &r, &f)); break;
+        case 44: TRY(text_read(&m->unk_surface, &r, &f)); break;
+        case 46: TRY(text_read(&m->bos, &r, &f)); break;
+        case 47: TRY(text_read(&m->eos, &r, &f));
         }
     }
     return OK;
 }
 
 /* NormalizerSpec: precompiled_charsmap, add_dummy_prefix, remove_extra_whitespaces, escape_whitespaces */
-static Status normalizer_read(SentencePieceModel *m, ProtobufReader w)
+static Status normalizer_read(SentencePieceModel *m, ByteReader r)
 {
     ProtobufField f;
-    while (w.at < w.end) {
-        TRY(field_read(&f, &w));
-        switch (f.number) {
-        case 2: TRY(type_check(&w, &f, WIRE_TEXT));   m->charsmap      = f.text; break;
-        case 3: TRY(type_check(&w, &f, WIRE_VARINT)); m->dummy_prefix  = f.varint; break;
-        case 4: TRY(type_check(&w, &f, WIRE_VARINT)); m->drop_spaces   = f.varint; break;
-        case 5: TRY(type_check(&w, &f, WIRE_VARINT)); m->escape_spaces = f.varint;
+    while (reader_left(&r)) {
+        TRY(protobuf_next(&f, &r));
+        switch (f.field) {
+        case 2: TRY(text_read(&m->charsmap, &r, &f)); break;
+        case 3: TRY(flag_read(&m->dummy_prefix, &r, &f)); break;
+        case 4: TRY(flag_read(&m->drop_spaces, &r, &f)); break;
+        case 5: TRY(flag_read(&m->escape_spaces, &r, &f));
         }
     }
     return OK;
 }
 
-static Status denormalizer_read(SentencePieceModel *m, ProtobufReader w)
+static Status denormalizer_read(SentencePieceModel *m, ByteReader r)
 {
     ProtobufField f;
-    while (w.at < w.end) {
-        TRY(field_read(&f, &w));
-        if (f.number == 2 && f.type == WIRE_TEXT) m->denormalizer = f.text;
+    while (reader_left(&r)) {
+        TRY(protobuf_next(&f, &r));
+        if (f.field == 2 && f.kind == PROTOBUF_BYTES) TRY(text_read(&m->denormalizer, &r, &f));
     }
     return OK;
 }
 
-static Status message_read(SentencePieceModel *m, ProtobufReader *w)
+static Status message_read(SentencePieceModel *m, ByteReader *r)
 {
     ProtobufField f;
-    while (w->at < w->end) {
-        TRY(field_read(&f, w));
-        if (f.number == 0 || f.number > 5) continue;                 /* extensions */
-        TRY(type_check(w, &f, WIRE_TEXT));
-        switch (f.number) {
-        case 1: TRY(piece_add(m, w, f.text)); break;
-        case 2: TRY(trainer_read(m, reader_inside(w, f.text))); break;
-        case 3: TRY(normalizer_read(m, reader_inside(w, f.text))); break;
-        case 5: TRY(denormalizer_read(m, reader_inside(w, f.text)));
+    while (reader_left(r)) {
+        TRY(protobuf_next(&f, r));
+        if (f.field > 5) continue;                 /* extensions */
+        TRY(kind_check(r, &f, PROTOBUF_BYTES));
+        switch (f.field) {
+        case 1: TRY(piece_add(m, r, f.bytes)); break;
+        case 2: TRY(trainer_read(m, f.bytes)); break;
+        case 3: TRY(normalizer_read(m, f.bytes)); break;
+        case 5: TRY(denormalizer_read(m, f.bytes));
         }
     }
-    return m->pieces ? OK : broken(w, "no pieces");
+    return m->pieces ? OK : reader_refuse(r, "no pieces");
 }
 
 Status sentencepiece_model_read(SentencePieceModel *m, const void *data, size_t bytes, const char *path)
@@ -181,8 +124,8 @@ Status sentencepiece_model_read(SentencePieceModel *m, const void *data, size_t 
     static const char surface[] = " \xE2\x81\x87 ", bos[] = "<s>", eos[] = "</s>";
     *m = (SentencePieceModel){ .kind = SP_MODEL_UNIGRAM, .unk_surface = { surface, 5 }, .bos = { bos, 3 },
                   .eos = { eos, 4 }, .dummy_prefix = true, .drop_spaces = true, .escape_spaces = true };
-    ProtobufReader w = { data, (const uint8_t *)data + bytes, data, path };
-    Status status = message_read(m, &w);
+    ByteReader r = reader_open(data, bytes, path, "it is not a sentencepiece model, or is truncated");
+    Status status = message_read(m, &r);
     if (status != OK) sentencepiece_model_close(m);
     return status;
 }

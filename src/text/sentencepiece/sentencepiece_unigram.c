@@ -6,6 +6,7 @@
  * whatever the length of the text. */
 #include <math.h>
 #include <stdlib.h>
+#include "base/array.h"
 #include "text/sentencepiece/sentencepiece_internal.h"
 
 /* The best segmentation that ends at a position */
@@ -26,14 +27,6 @@ static LatticeNode *node_at(Lattice *l, int64_t at)
 {
     while (at > l->reach) l->node[++l->reach - l->begin].piece_bytes = 0;
     return &l->node[at - l->begin];
-}
-
-static void lattice_grow(Lattice *l, int64_t nodes)
-{
-    if (nodes <= l->capacity) return;
-    l->capacity = 2 * nodes;
-    l->node = realloc(l->node, (size_t)l->capacity * sizeof *l->node);
-    CHECK(l->node, "no memory to encode %lld bytes of text that pieces span without a gap", (long long)nodes);
 }
 
 /* Keeps a piece begin .. end where it improves the best score at end; of equal scores the first is kept. */
@@ -95,10 +88,10 @@ static void lattice_flush(Lattice *l, SentencePieceIds *list, const char *text, 
 void sentencepiece_unigram(SentencePieceIds *list, const char *text, int64_t bytes)
 {
     Lattice l = { .sp = list->sp };
-    lattice_grow(&l, 2 * SENTENCEPIECE_BYTES_MAX);
+    ARRAY_RESERVE_OR_STOP(l.node, l.capacity, 2 * SENTENCEPIECE_BYTES_MAX);
     l.node[0] = (LatticeNode){ .id = -1 };
     for (int64_t at = 0; at < bytes;) {
-        lattice_grow(&l, at - l.begin + SENTENCEPIECE_BYTES_MAX + 8);
+        ARRAY_RESERVE_OR_STOP(l.node, l.capacity, at - l.begin + SENTENCEPIECE_BYTES_MAX + 8);
         scores_rebase(&l, at);
         pieces_relax(&l, text, at, bytes);
         int64_t character = utf8_bytes_of_lead(text[at]);

@@ -92,7 +92,7 @@ static json_t *start_facts(const Trainer *t, double peak, const char *resumed)
                   (json_int_t)model_active_parameters(model), "device", config->device, "type",
                   train_config_type(config), "optimizer", config->optimizer ? config->optimizer->name : "",
                   "kernels", journal_text(kernel_family_name(t->queue.kernels), NAME_MOST), "threads",
-                  config->threads, "loading_seconds", (double)(seam.clock() - t->started) * 1e-9);
+                  config->threads, "loading_seconds", seam_seconds_since(t->started));
     json_object_update(facts, work);
     json_object_update(facts, machine);
     json_decref(work);
@@ -252,6 +252,6 @@ void run_journal_close(RunJournal *j, const Trainer *t, Status status)
                           ending(status), "message",
                           status == OK ? json_null() : journal_text(fail_text(), NAME_MOST), "memory", memory,
                           "resident_bytes", process_memory_most(), "seconds",
-                          (double)(seam.clock() - j->from) * 1e-9, "done", t->step >= t->steps));
+                          seam_seconds_since(j->from), "done", t->step >= t->steps));
     journal_close(&j->file);
 }

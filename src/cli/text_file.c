@@ -1,0 +1,99 @@
+/* Reading texts in pieces of whole lines, and writing them. */
+#include "cli/text_file.h"
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+#include "base/file.h"
+#include "corpus/read/stream.h"
+#include "base/utf8.h"
+
+static Status not_text(const char *path, int64_t byte, char value)
+{
+    if (!value)
+        return fail(BAD_FILE, "%s: byte %" PRId64 " is NUL, which no text here may have; jotun clean "
+                    "--invalid-utf8 repair writes U+FFFD instead", path, byte);
+    return fail(BAD_FILE, "%s: byte %" PRId64 " is not UTF-8; jotun clean writes texts that are", path, byte);
+}
+
+enum { PIECE_BYTES = 4 << 20 };
+
+Status text_reader_open(TextReader *reader, const char *path)
+{
+    *reader = (TextReader){ .path = path };
+    return stream_open(&reader->stream, path, STREAM_RATIO_MOST);
+}
+
+void text_reader_close(TextReader *reader)
+{
+    if (reader->stream) stream_close(reader->stream);
+    buffer_free(&reader->text);
+    *reader = (TextReader){ 0 };
+}
+
+/* The bytes from `from` on up to the last end of a line, counted from the beginning; 0: it has none. */
+static int64_t lines_end(const Buffer *text, int64_t from)
+{
+    for (int64_t i = text->bytes; i > from; i--)
+        if (text->text[i - 1] == '\n') return i;
+    return 0;
+}
+
+/* The rest of the last piece, which has no end of a line, is the beginning of the next one. */
+Status text_reader_next(TextSpan *lines, TextReader *r)
+{
+    Buffer *text = &r->text;
+    size_t  got;
+    r->before += r->used;
+    if (r->used) memmove(text->text, text->text + r->used, (size_t)(text->bytes - r->used));
+    text->bytes -= r->used;
+    r->used = 0;
+    while (!r->ended && !r->used) {
+        int64_t from = text->bytes;
+        TRY(buffer_reserve(text, PIECE_BYTES));
+        TRY(stream_read(r->stream, text->text + from, PIECE_BYTES, &got));
+        text->bytes += (int64_t)got;
+        r->ended = got == 0;                                 /* damage is reported by the call behind it */
+        r->used  = lines_end(text, from);
+    }
+    if (r->ended) r->used = text->bytes;
+    int64_t broken = r->used ? utf8_broken(text->text, r->used) : -1;
+    if (broken >= 0) return not_text(r->path, r->before + broken, text->text[broken]);
+    *lines = (TextSpan){ text->text ? text->text : "", r->used };
+    return OK;
+}
+
+/* ---- writing ---- */
+
+static bool is_standard(const TextOutput *out) { return !strcmp(out->path, "-"); }
+
+Status text_output_open(TextOutput *out, const char *path)
+{
+    *out = (TextOutput){ .path = path, .fd = -1 };
+    if (is_standard(out)) return OK;
+    if (snprintf(out->part, sizeof out->part, "%s.part", path) >= 1024)
+        return fail(BAD_OPTION, "%.80s...: the path is too long", path);
+    return file_create(&out->fd, out->part);
+}
+
+Status text_output_put(TextOutput *out, const void *text, int64_t bytes)
+{
+    if (is_standard(out)) {
+        fwrite(text, 1, (size_t)bytes, stdout);               /* main reports a failure */
+        return OK;
+    }
+    TRY(file_write(out->fd, out->part, text, (size_t)bytes, out->at));
+    out->at += bytes;
+    return OK;
+}
+
+Status text_output_finish(TextOutput *out, Status status)
+{
+    if (is_standard(out) || out->fd < 0) return status;
+    if (status == OK) status = file_finish(out->fd, out->part);
+    else              close(out->fd);
+    if (status == OK) status = file_rename(out->part, out->path);
+    if (status != OK) unlink(out->part);
+    out->fd = -1;
+    return status;
+}

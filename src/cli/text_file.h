@@ -1,0 +1,24 @@
+#ifndef CLI_TEXT_FILE_H
+#define CLI_TEXT_FILE_H
+/* Texts that are read and written line by line. */
+#include <stdbool.h>
+#include "base/buffer.h"
+#include "text/lines.h"
+
+/* A text in pieces of whole lines, decompressed where its name says so; "-" is standard input. Of memory for
+ * one piece: at least 4 MiB, or one line that is longer. text_reader_close also after a failure. */
+typedef struct {
+    const char *path; struct Stream *stream; Buffer text; int64_t used, before; bool ended;
+} TextReader;
+Status text_reader_open (TextReader *reader, const char *path);
+/* The next lines, which the following call replaces; none at the end. BAD_FILE where the text is not
+ * UTF-8 or cannot be read whole. */
+Status text_reader_next (TextSpan *lines, TextReader *reader);
+void   text_reader_close(TextReader *reader);
+
+/* A file that is written piece by piece and gets its name at the end; "-" is standard output. */
+typedef struct { const char *path; char part[1100]; int fd; int64_t at; } TextOutput;
+Status text_output_open  (TextOutput *out, const char *path);
+Status text_output_put   (TextOutput *out, const void *text, int64_t bytes);
+Status text_output_finish(TextOutput *out, Status status); /* removes the part where status is not OK */
+#endif

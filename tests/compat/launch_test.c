@@ -1,0 +1,340 @@
+/* What a launch script gives to its program: bash's own words, where they are written, and which of them depend on what this machine
+ * answers; in both ways of shutting it in. */
+#include "launch.h"
+
+static const LaunchWay ways[] = { LAUNCH_NAMESPACES, LAUNCH_LANDLOCK };
+static const char *const way_names[] = { "", "namespaces", "Landlock" };
+
+/* Ways that this machine does not allow are left out, with a word; one has to be there. */
+static bool allowed(LaunchWay way)
+{
+    static int known[3];
+    LaunchRecord r;
+    if (!known[way]) {
+        known[way] = launch(&r, way, "python t.py --a 1\n", 0, NULL) == OK ? 1 : -1;
+        if (known[way] < 0) print_message("%s: not tested, %s\n", way_names[way], fail_text());
+        launch_close(&r);
+    }
+    return known[way] > 0;
+}
+
+#define EACH_WAY(way) for (size_t w_ = 0; w_ < 2; w_++) for (LaunchWay way = ways[w_], once_ = way; once_ && allowed(way); once_ = 0)
+
+static void scripts_give_words(void **state)
+{
+    (void)state;
+    static const struct { const char *script, *words; } row[] = {
+        { "python t.py --a 1", "--a|1" },
+        { "A=3\npython t.py --a $A --b ${A} --c \"$A x\" '$A'", "--a|3|--b|3|--c|3 x|$A" },
+        { "A=(--x 1 # one\n  --y \"2 3\"\n)\ntorchrun t.py ${A[@]} \"${A[@]}\" ${A[1]} ${#A[@]}", "--x|1|--y|2|3|--x|1|--y|2 3|1|4" },
+        { "A=\"--x 1 \\\n --y 2\"\nB=\"$A --z\"\npython t.py $B \"$B\"", "--x|1|--y|2|--z|--x 1  --y 2 --z" },
+        { "A=${NOT_SET_HERE:-7}\npython t.py ${A:-8} ${NOT_SET_HERE:+x} ${A:+y} ${Q:=5} $Q", "7|y|5|5" },
+        { "G=8; N=$((G*2+1)); python t.py $N $(( (G-2)/3 )) $((G%3)) $((2**10)) $((-G)) $((G>7&&1))", "17|2|2|1024|-8|1" },
+        { "F=/a/b/c.tar.gz; python t.py ${F%.*} ${F%%.*} ${F#*/} ${F##*/} ${#F}", "/a/b/c.tar|/a/b/c|a/b/c.tar.gz|c.tar.gz|13" },
+        { "X=abC; python t.py ${X^^} ${X,,} ${X^}", "ABC|abc|AbC" },
+        { "if [ \"$X\" = y ]; then A=1; else A=2; fi\npython t.py $A", "2" },
+        { "X=y\nif [[ $X == y && ! -z $X ]]; then\n A=1\nelif [ 1 -eq 1 ]; then A=3\nelse A=2; fi\npython t.py $A", "1" },
+        { "N=13\nif [ $N -eq 7 ]; then L=1\nelif [ $N -eq 13 ]; then if true; then L=2; fi\nelse L=3; fi; python t.py $L", "2" },
+        { "case 7B in\n 1B) A=1;;\n 7*|8B) A=2 ;;\n *) A=3;; esac\npython t.py $A", "2" },
+        { "set_model() { H=1536; A=\"--n 24\"; }\nH=1\nset_model; python t.py $A --h $H", "--n|24|--h|1536" },
+        { "f() { local X=$1 Y; shift; declare Z=$#; Y=5; A+=(\"$X\" \"$@\" $# $Z); }\nX=9 Z=8\nf 1 '2 3'; f 4\npython t.py \"${A[@]}\" $X $Z $1", "1|2 3|1|1|4|0|0|9|8|one" },
+        { "g() { [ $1 -eq 0 ] && return 1; A=\"$A $1\"; g $(($1-1)); }\nfunction h () {\n if [ $1 = y ]; then B=2; return; fi\n B=3\n}\ng 3 || C=4\nh y\nif h n; then D=$B; fi\npython t.py $A $B $C $D",
+          "3|2|1|3|4|3" },
+        { "run() { python t.py \"$@\"; }\nf() { A=1; }\nf() { A=2; }\nf\nrun --a $A", "--a|2" },
+        { "f() (\n A=7\n)\nA=1\nf\n{ B=2; }\npython t.py $A $B", "1|2" },
+        { "[ -z \"$U\" ] && A=1\n[ -n \"$U\" ] && A=2\n[ 1 -eq 2 ] || B=3\npython t.py $A $B", "1|3" },
+        { "export A=1 B=\"2 3\"\ndeclare -a C=(4 5)\nreadonly D=6; python t.py $A $B ${C[@]} $D", "1|2|3|4|5|6" },
+        { "A=(1)\nA+=(2 3)\nB=x\nB+=y\npython t.py ${A[*]} $B", "1|2|3|xy" },
+        { "CMD=\"torchrun --n 8 t.py --a 1\"\necho $CMD\neval $CMD", "--a|1" },
+        { "CMD='python t.py --a \"1 2\"'\nbash -c \"$CMD\"", "--a|1 2" },
+        { "srun -N 2 bash -c \"python -u t.py --a 1\" 2>&1 | tee log", "--a|1" },
+        { "python t.py --a 1 > out 2>&1 &\nwait", "--a|1" },
+        { "cat <<EOF > f\n--no \"$A\"\nEOF\npython t.py --a 1", "--a|1" },
+        { "python t.py \\\n  --a 1 \\\n  --b 2 # end\n", "--a|1|--b|2" },
+        { "P=${1:-none}; python t.py $P $2 \"$@\"", "one|two|one|two" },
+        { "A=\"\"; python t.py $A \"$A\" x''y \"\"", "|xy|" },
+        { "python t.py a\\ b \"c\\\"d\" e\\$A $'x' ", "a b|c\"d|e$A|x" },
+        { "V=/usr\npython $V/x/t.py --v ${V}/lib", "--v|/usr/lib" },
+        { "OPT=1 python t.py --a; time python t.py --b", "--b" },
+        { "M=\"--n 4 --h 64\"; A=( $M --s 64 '5 6' )\nbash -c \"python -u t.py ${A[*]} --save x\"", "--n|4|--h|64|--s|64|5|6|--save|x" },
+        { "A=(1 \"2 3\"); python t.py \"${A[*]}\" \"$*\" \"x${A[@]}y\" ${A[*]}", "1 2 3|one two|x1|2 3y|1|2|3" },
+        { "S=small\ndeclare -A Z=([small]=\"--n 4 --h 64\"\n [\"big\"]='--n 8' )\nZ[huge]=\"--n 9\"\npython t.py ${Z[$S]} \"${Z[big]}\" ${Z[huge]} ${Z[no]:-7} ${#Z[@]}",
+          "--n|4|--h|64|--n 8|--n|9|7|3" },
+        { "for i in 1 2; do A=9; done; while false; do A=8; done; f() { A=7; }\npython t.py $A", "9" },
+        { "A='a b'; python t.py ${A// /_}", "a_b" },
+        { "A=2; ((A = 3)); let A=A+2; python t.py $A; (A=1); { B=2; }; python t2.py $B $A", "2|5" },
+        { "S=small\nwhile [ $# -gt 0 ]; do case $1 in one) S=$2; shift 2 ;; esac; done\npython t.py $S", "two" },
+    };
+    static const char *const given[] = { "one", "two" };
+    EACH_WAY(way)
+        for (size_t i = 0; i < sizeof row / sizeof row[0]; i++) {
+            LaunchRecord r;
+            assert_ok(launch(&r, way, row[i].script, 2, given));
+            assert_string_equal(words_of(&r.call[r.calls - 1]), row[i].words);
+            launch_close(&r);
+        }
+}
+
+/* "2:--x|2:1|3:--y" */
+static const char *lines_of(const LaunchCall *c)
+{
+    static char out[4096];
+    size_t used = 0;
+    for (int i = 0; i < c->words && used < sizeof out; i++)
+        used += (size_t)snprintf(out + used, sizeof out - used, "%s%d:%s", i ? "|" : "", c->word[i].line, c->word[i].text);
+    return out;
+}
+
+static void words_keep_their_lines(void **state)
+{
+    (void)state;
+    static const char text[] = "A=(\n  --x 1\n  --y 2\n)\nB=\"--z 3\"\nif true; then\n  C=\"--q 5\"\nelse\n  C=\"--q 6\"\nfi\n# --w 9\n. ./more.inc\n\ntorchrun \\\n"
+                               "  t.py ${A[@]} $B $C $D \\\n  --w";
+    put("more.inc", "# of the other file\nD=\"--more 7\"\n");
+    EACH_WAY(way) {
+        LaunchRecord r;
+        assert_ok(launch(&r, way, text, 0, NULL));
+        assert_string_equal(lines_of(r.call), "2:--x|2:1|3:--y|3:2|5:--z|5:3|7:--q|7:5|2:--more|2:7|16:--w");
+        assert_string_equal(r.call->program, "t.py");
+        assert_string_equal(r.call->word[0].file, "run.sh");
+        assert_non_null(strstr(r.call->word[8].file, "more.inc"));
+        assert_int_equal(r.call->launchers, 1);
+        assert_string_equal(r.call->launcher[0].text, "torchrun");
+        assert_true(r.call->line >= 14 && r.call->line <= 16);
+        launch_close(&r);
+    }
+}
+
+/* What another machine would answer otherwise is not agreed, and named with the program, the line and the variable. */
+static void answers_decide(void **state)
+{
+    (void)state;
+    static const struct { const char *script, *word, *decided_by; } row[] = {
+        { "N=$(nvidia-smi -L | wc -l)\nT=$((N*8))\npython t.py --a 1 --n $T --b 2", "8", NULL },
+        { "G=$(scontrol show job)\npython t.py --a 1 --n $G --b 2", "4", "scontrol (run.sh:1, G)" },
+        { "G=$(scontrol show job)\nM=x$G\npython t.py --n $M", "x4", "scontrol (run.sh:1, G)" },
+        { "python t.py --n $(scontrol show job)", "4", "scontrol (run.sh:1)" },
+        { "N=1\nif rocm-smi >/dev/null; then\n  N=2\nfi\npython t.py --n $N", "2", "rocm-smi (run.sh:2)" },
+        { "N=$(python -c 'print(3)')\npython t.py --n $N", "4", "python (run.sh:1, N)" },
+        { "N=$(nproc)\npython t.py --n p$N", NULL, "nproc (run.sh:1, N)" },
+        { "N=$HOSTNAME\npython t.py --n x$N", NULL, "(run.sh:1, N)" },
+        { "python t.py --n ${PLACE}/x", "/x", "$PLACE, which is not set (run.sh:1)" },
+        { "N=$(cat /nowhere/at/all)\npython t.py --n x$N", "x", "cat (run.sh:1, N)" },
+        { "[ -f /nowhere/at/all ] && N=1\npython t.py --n x$N", "x", NULL },
+        { "N=$((SLURM_NNODES * 2))\npython t.py --n $N", "0", NULL },
+        { "N=${SLURM_NNODES:-3}\npython t.py --n $N", "3", "(run.sh:1, N)" },
+        { "module load x && N=1 || N=2\npython t.py --n $N", "1", "module (run.sh:1)" },
+    };
+    EACH_WAY(way)
+        for (size_t i = 0; i < sizeof row / sizeof row[0]; i++) {
+            LaunchRecord r;
+            if (way == LAUNCH_LANDLOCK && row[i].script[0] == '[') continue;        /* no file can be made where none is */
+            assert_ok(launch(&r, way, row[i].script, 0, NULL));
+            const LaunchCall *c = &r.call[r.calls - 1];
+            int different = 0;
+            for (int k = 0; k < c->words; k++) {
+                if (c->word[k].agreed) continue;
+                different++;
+                if (row[i].word && strcmp(c->word[k].text, row[i].word)) fail_msg("%s\n%s is not agreed", row[i].script, c->word[k].text);
+                if (row[i].decided_by && strcmp(c->word[k].decided_by, row[i].decided_by))
+                    fail_msg("%s\nis decided by %s, not %s", row[i].script, c->word[k].decided_by, row[i].decided_by);
+                if (!*c->word[k].decided_by) fail_msg("%s\nis decided by nothing", row[i].script);
+            }
+            if (different != 1) fail_msg("%s\n%s: %d words are not agreed", row[i].script, words_of(c), different);
+            launch_close(&r);
+        }
+}
+
+static void answers_do_not_decide(void **state)
+{
+    (void)state;
+    static const char *const scripts[] = {
+        "nvidia-smi\nmodule load x\nN=3\npython t.py --n $N", "A=$(date +%Y)\npython t.py --n 1",
+        "set -e\ncommand -v nosuch || true\nif [ -z \"$DEPTH\" ]; then DEPTH=4; fi\npython t.py --n ${DEPTH} --m ${WIDTH:-7}",
+        "nvidia-smi || exit 1\npython t.py --n 1", "python prepare.py && python t.py --n 2", "for i in 1 2 3; do sleep 100; done; python t.py --n 3",
+    };
+    EACH_WAY(way)
+        for (size_t i = 0; i < sizeof scripts / sizeof scripts[0]; i++) {
+            LaunchRecord r;
+            assert_ok(launch(&r, way, scripts[i], 0, NULL));
+            const LaunchCall *c = &r.call[r.calls - 1];
+            for (int k = 0; k < c->words; k++)
+                if (!c->word[k].agreed) fail_msg("%s\n%s is decided by %s", scripts[i], c->word[k].text, c->word[k].decided_by);
+            assert_int_equal(c->others, 0);
+            launch_close(&r);
+        }
+}
+
+static void empty_values_are_named(void **state)
+{
+    (void)state;
+    static const struct { const char *script, *lacks; } row[] = {
+        { "DEPTH=$1\npython t.py --a 1 --n $DEPTH --b 2", "$DEPTH, which run.sh:1 sets to $1 (run.sh:2)" },
+        { "python t.py --a 1 --n $3 --b 2", "$3 (run.sh:1)" },
+        { "python t.py --a 1 --n $DEPTH --b 2", "$DEPTH, which is not set (run.sh:1)" },
+        { "ARGS=\"\n --a 1\n --n ${DEPTH}\n --b 2\"\npython t.py $ARGS", "$DEPTH, which is not set (run.sh:3)" },
+        { "DEPTH=$2\nARGS=(\n --a 1\n --n ${DEPTH}\n --b 2\n)\npython t.py ${ARGS[@]}", "$DEPTH, which run.sh:1 sets to $2 (run.sh:4)" },
+    };
+    EACH_WAY(way)
+        for (size_t i = 0; i < sizeof row / sizeof row[0]; i++) {
+            LaunchRecord r;
+            assert_ok(launch(&r, way, row[i].script, 0, NULL));
+            assert_string_equal(words_of(r.call), "--a|1|--n|--b|2");
+            assert_string_equal(r.call->word[2].lacks, row[i].lacks);
+            assert_true(r.call->word[3].agreed && r.call->word[4].agreed);
+            launch_close(&r);
+        }
+}
+
+/* A program is recorded however it is named, and whatever starts it. */
+static void programs_are_recorded(void **state)
+{
+    (void)state;
+    static const char *const scripts[] = {
+        "python t.py --n 1", "python3 -u t.py --n 1", "/usr/bin/python3 t.py --n 1", "/opt/none/bin/python t.py --n 1", "P=/opt/none/bin/python3\n$P t.py --n 1",
+        "exec python t.py --n 1", "exec /usr/bin/env python3 t.py --n 1", "export PATH=/usr/bin\npython t.py --n 1", "PATH=/nowhere:/usr/bin:/bin\nexec torchrun t.py --n 1",
+        "bash -c 'python t.py --n 1'", "sh -c 'python t.py --n 1'", "eval \"python t.py --n 1\"", "f() { python \"$@\"; }\nf t.py --n 1",
+        "python t.py --n 1 &\nwait", "python t.py --n 1 &", "(sleep 1; python t.py --n 1) &", "nohup python t.py --n 1 > log 2>&1 &", "timeout 10 python t.py --n 1",
+        "torchrun --nproc_per_node 8 t.py --n 1", "python -m torch.distributed.run --nproc_per_node 8 t.py --n 1", "python -m torch.distributed.launch t.py --n 1",
+        "deepspeed --hostfile h t.py --n 1", "accelerate launch --num_processes 8 t.py --n 1", "srun -N 2 --ntasks 8 python t.py --n 1", "srun bash -c \"python t.py --n 1\"",
+        "mpirun -n 8 python t.py --n 1", "mpiexec -n 8 --ppn 4 python3 t.py --n 1", "jsrun -n 1 python t.py --n 1", "aprun -n 8 python t.py --n 1",
+        "uv run python t.py --n 1", "uv run --no-sync t.py --n 1", "conda run -n env python t.py --n 1", "singularity exec --nv img.sif python t.py --n 1",
+        "apptainer exec img bash -c 'torchrun t.py --n 1'", "docker run --rm -v a:b image torchrun t.py --n 1", "podman run image python t.py --n 1",
+        "enroot start image python t.py --n 1", "srun singularity exec img bash -c \"deepspeed t.py --n 1\"", "sbatch <<EOF\n#!/bin/bash\nsrun python t.py --n 1\nEOF",
+        "sbatch --wrap=\"python t.py --n 1\"", "sbatch --wrap 'python t.py --n 1'", "[ -z $SLURM_JOB_ID ] && { sbatch \"$0\"; exit; }\npython t.py --n 1", "echo 'python t.py --n $1' > job.sh\nsbatch -N 2 job.sh 1", "echo 'python t.py --n 1' > job.sh\nsrun ./job.sh",
+        "ssh host \"cd /x; python t.py --n 1\"", "numactl -N 0 python t.py --n 1", "nsys profile -o x python t.py --n 1", "sudo python t.py --n 1", "env -i python t.py --n 1",
+        "unset PATH\n/usr/bin/env PATH=/usr/bin python3 t.py --n 1", "python -m t.py --n 1", "echo 't.py --n 1' | xargs python", "my_launcher -x python t.py --n 1",
+        "time python t.py --n 1", "trap 'python t.py --n 1' EXIT", "coproc python t.py --n 1; wait", "x=$(python t.py --n 1)", "python t.py --n 1 > /nowhere/to/be/log",
+        "cd /nowhere/to/be && true; python t.py --n 1", "command python t.py --n 1", "builtin eval python t.py --n 1", "bash <<< 'python t.py --n 1'", "source <(echo python t.py --n 1)",
+        "set -euo pipefail\npython t.py --n 1 2>&1 | tee log", "if ! python t.py --n 1; then exit 3; fi", "[ -n \"\" ] || exec accelerate launch t.py --n 1",
+    };
+    EACH_WAY(way)
+        for (size_t i = 0; i < sizeof scripts / sizeof scripts[0]; i++) {
+            LaunchRecord r;
+            /* Landlock covers no program, and makes no folder outside of its own. */
+            bool real = strstr(scripts[i], "env -i") || strstr(scripts[i], "unset PATH") || strstr(scripts[i], "> /nowhere");
+            if (real && way == LAUNCH_LANDLOCK) continue;
+            if (launch(&r, way, scripts[i], 0, NULL) != OK) fail_msg("%s: %s\n%s", way_names[way], scripts[i], fail_text());
+            const LaunchCall *c = &r.call[r.calls - 1];
+            if (strcmp(words_of(c), "--n|1") || strcmp(c->program, "t.py")) fail_msg("%s\ngives %s %s", scripts[i], c->program, words_of(c));
+            launch_close(&r);
+        }
+}
+
+static void files_are_read_at_the_call(void **state)
+{
+    (void)state;
+    static const char text[] = "Z=1\nCFG=ds.json\ncat <<EOT > $CFG\n{ \"stage\": $Z }\nEOT\nsed -i 's/1/2/' ds.json\npython t.py --c $CFG\necho gone > $CFG\n"
+                               "echo $(nvidia-smi) > other.json\npython t.py --c=other.json\n";
+    EACH_WAY(way) {
+        LaunchRecord r;
+        assert_ok(launch(&r, way, text, 0, NULL));
+        assert_int_equal(r.calls, 2);
+        assert_int_equal(r.call[0].files, 1);
+        assert_string_equal(r.call[0].made[0].path, "ds.json");
+        assert_string_equal(r.call[0].made[0].text, "{ \"stage\": 2 }\n");
+        assert_int_equal(r.call[0].made[0].line, 3);
+        assert_true(r.call[0].made[0].agreed);
+        assert_false(r.call[1].made[0].agreed);
+        assert_int_equal(access("ds.json", F_OK), -1);
+        launch_close(&r);
+    }
+}
+
+static bool has_note(const LaunchRecord *r, int line, const char *text)
+{
+    for (int i = 0; i < r->notes; i++)
+        if (r->note[i].line == line && strstr(r->note[i].text, text)) return true;
+    for (int i = 0; i < r->notes; i++) print_error("%s:%d: %s\n", r->note[i].file, r->note[i].line, r->note[i].text);
+    return false;
+}
+
+/* Where bash stops before the call, a second run skips failures and says which. */
+static void failures_are_skipped(void **state)
+{
+    (void)state;
+    static const struct { const char *script; int line; const char *note; } row[] = {
+        { "set -e\nsource missing.sh\npython t.py --n 1", 2, "source missing.sh failed here with exit code 1" },
+        { "set -eu\necho $NOT_THERE\npython t.py --n 1", 0, NULL },
+        { "if [ $# -lt 1 ]; then\n  exit 1\nfi\npython t.py --n 1", 2, "exit 1 was skipped" },
+        { "cd /nowhere || exit 2\npython t.py --n 1", 1, "cd /nowhere failed here with exit code 1" },
+        { ". ./missing.sh\npython t.py --n 1", 1, "./missing.sh failed here" },
+        { "cp /nowhere/x y\npython t.py --n 1", 1, "cp /nowhere/x y failed here" },
+    };
+    EACH_WAY(way)
+        for (size_t i = 0; i < sizeof row / sizeof row[0]; i++) {
+            LaunchRecord r;
+            assert_ok(launch(&r, way, row[i].script, 0, NULL));
+            assert_string_equal(words_of(r.call), "--n|1");
+            if (row[i].note && !has_note(&r, row[i].line, row[i].note)) fail_msg("%s", row[i].script);
+            launch_close(&r);
+        }
+}
+
+#define assert_says(call, code, text) do {                                                  \
+        assert_int_equal(call, code);                                                        \
+        if (!strstr(fail_text(), text)) fail_msg("no \"%s\" in \"%s\"", text, fail_text());   \
+    } while (0)
+
+static void wrong_scripts(void **state)
+{
+    (void)state;
+    static const struct { const char *text, *says; } row[] = {
+        { "echo hello\n", "run.sh: bash runs it, failures and exits skipped, and it starts no Python program" },
+        { "", "it starts no Python program" }, { "\npython t.py \"a\n", "run.sh:2: bash cannot read it: unexpected EOF while looking for matching" },
+        { "X=<Specify path>\npython t.py\n", "run.sh:1: bash cannot read it: syntax error" }, { "X=<Specify path>\npython t.py\n", "put a value in the place of <Specify path>" },
+        { "fi\npython t.py\n", "run.sh:1: bash cannot read it: syntax error" }, { "--a 'x\n", "run.sh:1: a ' is not closed" },
+    };
+    LaunchRecord r;
+    for (size_t i = 0; i < sizeof row / sizeof row[0]; i++) {
+        assert_says(launch(&r, LAUNCH_ANY_WAY, row[i].text, 0, NULL), BAD_FILE, row[i].says);
+        launch_close(&r);
+    }
+    LaunchInput in = { .script = "/nowhere/x.sh", .recorder = JOTUN_BINARY };
+    assert_says(launch_record(&r, &in), BAD_FILE, "/nowhere/x.sh");
+    launch_close(&r);
+}
+
+static void lists_are_not_run(void **state)
+{
+    (void)state;
+    static const struct { const char *text, *words; } row[] = {
+        { "# words alone\n--a 1 \\\n--b '2 3'\n# more\n --c ([0]*3) ", "1:--a|1:1|3:--b|3:2 3|5:--c|5:([0]*3)" },
+    };
+    LaunchRecord r;
+    for (size_t i = 0; i < sizeof row / sizeof row[0]; i++) {
+        assert_ok(launch(&r, LAUNCH_ANY_WAY, row[i].text, 0, NULL));
+        assert_string_equal(lines_of(r.call), "2:--a|2:1|3:--b|3:2 3|5:--c|5:([0]*3)");
+        launch_close(&r);
+    }
+    assert_ok(launch(&r, LAUNCH_ANY_WAY, "--a $X 'a$b' \"$(date)\"\n", 0, NULL));
+    assert_true(r.call->word[0].agreed && !r.call->word[1].agreed && r.call->word[2].agreed && !r.call->word[3].agreed);
+    launch_close(&r);
+}
+
+/* NAME=value is the environment's, before and among the arguments; all that follows -- is an argument. */
+static void words_of_a_command_line(void **state)
+{
+    (void)state;
+    static const char *const words[] = { "one", "B=2", "--", "--depth", "C=3" };
+    EACH_WAY(way) {
+        LaunchRecord r;
+        setenv("SECRET_OF_OURS", "hidden", 1);
+        assert_ok(launch(&r, way, "python t.py \"$@\" $B $C x${SECRET_OF_OURS}", 5, words));
+        assert_string_equal(words_of(r.call), "one|--depth|C=3|2|x");
+        assert_true(has_note(&r, 0, "SECRET_OF_OURS is set in the environment"));
+        launch_close(&r);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(scripts_give_words), cmocka_unit_test(words_keep_their_lines), cmocka_unit_test(answers_decide), cmocka_unit_test(answers_do_not_decide),
+        cmocka_unit_test(empty_values_are_named), cmocka_unit_test(programs_are_recorded), cmocka_unit_test(files_are_read_at_the_call),
+        cmocka_unit_test(failures_are_skipped), cmocka_unit_test(wrong_scripts), cmocka_unit_test(lists_are_not_run), cmocka_unit_test(words_of_a_command_line),
+    };
+    int status = cmocka_run_group_tests(tests, NULL, NULL);
+    folder_remove(test_folder());
+    return status;
+}
