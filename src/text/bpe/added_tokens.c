@@ -52,6 +52,21 @@ void added_sort(AddedTokens *a)
     }
 }
 
+void added_limit(AddedTokens *a, int32_t ids)
+{
+    int kept = 0;
+    for (int i = 0; i < a->count; i++) {
+        if (a->token[i].id < ids) {
+            a->token[kept++] = a->token[i];
+            continue;
+        }
+        a->specials -= a->token[i].special;
+        free(a->token[i].text);
+    }
+    a->count = kept;
+    added_sort(a);
+}
+
 void added_close(AddedTokens *a)
 {
     for (int i = 0; i < a->count; i++) free(a->token[i].text);

@@ -377,6 +377,31 @@ static void growth_find(Tokenizer *t, const BpeTokenizer *m)
     if (t->ids_per_byte > most) t->max_ids = bpe_tokenizer_count;
 }
 
+/* Whether a text, or what is put around it, may have the id. */
+static bool may_occur(const BpeTokenizer *m, int32_t id)
+{
+    if (id == m->eod || is_template_id(m, id)) return true;
+    for (int i = 0; i < m->added.count; i++)
+        if (m->added.token[i].id == id) return !m->added.token[i].special || !is_added(m, id);
+    return vocab_has(&m->vocab, id);
+}
+
+Status bpe_tokenizer_limit(Tokenizer *t, int32_t ids)
+{
+    BpeTokenizer *m = t->state;
+    for (int32_t id = ids; id < m->vocab.ids; id++)
+        if (may_occur(m, id))
+            return fail(BAD_OPTION, "--tokenizer %s: its token %.*s has id %d, and the model has ids 0 to %d;"
+                        " give the tokenizer it was trained with", t->name,
+                        (int)(m->vocab.length[id] < 80 ? m->vocab.length[id] : 80),
+                        (const char *)vocab_bytes(&m->vocab, id), id, ids - 1);
+    added_limit(&m->added, ids);
+    if (m->vocab.ids > ids) m->vocab.ids = ids;
+    t->vocabulary = m->vocabulary = ids;
+    t->specials   = m->added.specials > 0;
+    return OK;
+}
+
 static void tokenizer_close_bpe(Tokenizer *t) { bpe_tokenizer_close(t->state); }
 
 Status bpe_tokenizer_make(Tokenizer *t, BpeTokenizer *m)

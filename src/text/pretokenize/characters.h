@@ -19,8 +19,8 @@ extern const int characters_word_count, characters_punctuation_count, characters
                  characters_mark_count,
                  characters_nonspacing_count, characters_control_count, characters_whole_count,
                  characters_starter_count;
-extern const uint64_t characters_newer_page[];   /* a bit for each 256 characters: some of them are in the last
-                                                  * two tables */
+extern const uint64_t characters_newer_page[];   /* a bit for each 256 characters: some are in one of the two
+                                                  * tables before */
 extern const LowerRun    characters_lower[];
 extern const int         characters_lower_count;
 extern const ScriptRange characters_script[];
