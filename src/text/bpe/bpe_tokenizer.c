@@ -391,10 +391,10 @@ Status bpe_tokenizer_limit(Tokenizer *t, int32_t ids)
     BpeTokenizer *m = t->state;
     for (int32_t id = ids; id < m->vocab.ids; id++)
         if (may_occur(m, id))
-            return fail(BAD_OPTION, "--tokenizer %s: its token %.*s has id %d, and the model has ids 0 to %d;"
-                        " give the tokenizer it was trained with", t->name,
-                        (int)(m->vocab.length[id] < 80 ? m->vocab.length[id] : 80),
-                        (const char *)vocab_bytes(&m->vocab, id), id, ids - 1);
+            return fail(BAD_OPTION, "--tokenizer %s has %d ids, and the model has %d: its token %.*s with id"
+                        " %d may be in a text; give the tokenizer it was trained with", t->name,
+                        t->vocabulary, ids, (int)(m->vocab.length[id] < 80 ? m->vocab.length[id] : 80),
+                        (const char *)vocab_bytes(&m->vocab, id), id);
     added_limit(&m->added, ids);
     if (m->vocab.ids > ids) m->vocab.ids = ids;
     t->vocabulary = m->vocabulary = ids;
