@@ -26,6 +26,7 @@
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include "base/array.h"
 
 #define PRIVATE "/.jotun" /* the private folder as the script sees it */
 #define NEW "/new"        /* the new root, until it is the root */
@@ -104,7 +105,7 @@ static unsigned long locked_flags(const char *options)
         { "noatime", MS_NOATIME }, { "nodiratime", MS_NODIRATIME }, { "relatime", MS_RELATIME },
     };
     unsigned long flags = 0;
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+    for (size_t i = 0; i < COUNT(names); i++) {
         const char *at = strstr(options, names[i].name);
         if (at && (at == options || at[-1] == ',')) flags |= names[i].flag;
     }
@@ -256,7 +257,7 @@ static void cover_home(First *f, const char *home)
 {
     static const char *const deeper[] = { "", "/.cache", "/.local/share" };
     char folder[1100];
-    for (size_t i = 0; strlen(home) > 1 && i < sizeof deeper / sizeof *deeper; i++) {
+    for (size_t i = 0; strlen(home) > 1 && i < COUNT(deeper); i++) {
         snprintf(folder, sizeof folder, "%s%s", home, deeper[i]);
         cover_below(f, folder, home);
     }
