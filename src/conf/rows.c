@@ -81,9 +81,16 @@ const OptionWants option_wants[] = {
 #define TRAIN_WANTS(field, other, value)  { WANTS_IN_TRAINING, OPTION_##field, OPTION_##other, value },
 #define IDLE_WITHOUT(field, other, value) { WANTS_REPORTED,    OPTION_##field, OPTION_##other, value },
 #define IDLE_BESIDE(field, other, value)  { WANTS_ABSENT,      OPTION_##field, OPTION_##other, value },
+#define BUILT_WITH(field, other, value)   { WANTS_BUILT,       OPTION_##field, OPTION_##other, value },
 #include "conf/options.def"
 };
 const int option_wants_count = COUNT(option_wants);
+
+const OptionNeeded options_needed_rows[] = {
+#define NEEDED(command, field, says) { command, OPTION_##field, says },
+#include "conf/options.def"
+    { 0, 0, NULL }
+};
 
 /* Presets are parsed like words of a command line, so they need no table of fields. */
 const Preset presets[] = {
@@ -136,6 +143,13 @@ const char *option_choice_refused(OptionIndex option, const char *word)
 {
     for (int i = 0; i < NO_CHOICES; i++)
         if (no_choices[i].option == option && !strcasecmp(no_choices[i].word, word)) return no_choices[i].why;
+    return NULL;
+}
+
+const char *option_needed(OptionIndex option, CommandSet command)
+{
+    for (const OptionNeeded *n = options_needed_rows; n->says; n++)
+        if (n->option == option && n->command == command) return n->says;
     return NULL;
 }
 

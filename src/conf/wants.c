@@ -97,8 +97,9 @@ Status options_wants(const Options *o)
         option_wants_text(wanted, sizeof wanted, unmet);
         const char *how = unmet->kind == WANTS_ABSENT ? "beside" : "without";
         if (unmet->kind != WANTS_REPORTED && unmet->kind != WANTS_ABSENT)
-            return fail(BAD_OPTION, "%s has no effect without %s; give that too, or leave it out", typed,
-                        wanted);
+            return fail(BAD_OPTION, unmet->kind == WANTS_BUILT
+                        ? "%s is built with %s only; give that too, or leave it out"
+                        : "%s has no effect without %s; give that too, or leave it out", typed, wanted);
         log_line("%s is ignored: it has no effect %s %s", typed, how, wanted);
     }
     return OK;

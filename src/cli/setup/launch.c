@@ -219,8 +219,23 @@ static void warn_of_too_many_threads(const Options *o, const Transport *mpi)
                  bound ? "that this process may use" : "of this host");
 }
 
+/* Processes that a launcher has started for one job train alone where no MPI joins them. */
+static void note_other_processes(const Options *o, const Transport *mpi)
+{
+    static const char *const started[] = { "WORLD_SIZE", "SLURM_NTASKS", "OMPI_COMM_WORLD_SIZE", "PMI_SIZE" };
+    if (mpi || o->ranks > 1 || o->dry_run) return;
+    for (size_t i = 0; i < sizeof started / sizeof *started; i++) {
+        const char *count = getenv(started[i]);
+        if (!count || strtol(count, NULL, 10) <= 1) continue;
+        log_line("%s is %s, and this process is a run of its own, with 1 rank: mpirun or srun --mpi=pmi2 "
+                 "join processes, and --ranks N makes ranks of one", started[i], count);
+        return;
+    }
+}
+
 Status setup_run(const Options *o, Transport *mpi, RankBody *body, void *context)
 {
+    note_other_processes(o, mpi);
     if (!mpi && ranks_of_preset(o) && o->ranks > team_cores())
         return fail(BAD_OPTION, "%s is laid out for %lld ranks (tp %lld x pp %lld x dp %lld), and this is "
                     "one process with %d cores: start them by mpirun -n %lld, or give --ranks, --tp and "

@@ -918,9 +918,8 @@ static Status run_all(Launch *l)
     lacking_files(l, &l->run[0]);
     unset_names(&l->unset, &l->sources, l->in->variable, l->in->variables, l->texts);
     for (int which = 1; which < 3; which++) {
-        TRY(run_once(l, &l->run[which], which, l->lenient || which == 2));
-        if (!calls_of(&l->run[which]) && which == 1 && !l->lenient)
-            TRY(run_once(l, &l->run[which], which, true));
+        TRY(run_once(l, &l->run[which], which, l->lenient));
+        if (!calls_of(&l->run[which]) && !l->lenient) TRY(run_once(l, &l->run[which], which, true));
         if (!calls_of(&l->run[which]))
             add_note(l, "", 0,
                      "with other answers of what this machine lacks it starts no program, so that its words "
