@@ -257,7 +257,7 @@ static const char *try_script(World *w, int row, LaunchWay way)
     put_at(w->folder, "run.sh", rows[row].script);
     snprintf(path, sizeof path, "%s/run.sh", w->folder);
     assert_int_equal(chdir(w->folder), 0);
-    LaunchInput  in = { .script = path, .variable = variables, .variables = 3, .way = way, .recorder = JOTUN_BINARY, .seconds = 2 };
+    LaunchInput  in = { .script = path, .variable = variables, .variables = 3, .way = way, .recorder = JOTUN_BINARY, .seconds = 1 };
     LaunchRecord r;
     uint64_t     was = fingerprint(w->at);
     struct timespec begin, end;
