@@ -84,6 +84,12 @@ const OptionWants option_wants[] = {
 };
 const int option_wants_count = sizeof option_wants / sizeof option_wants[0];
 
+const OptionNeeded options_needed_rows[] = {
+#define NEEDED(command, field, says) { command, OPTION_##field, says },
+#include "conf/options.def"
+    { 0, 0, NULL }
+};
+
 /* Presets are parsed like words of a command line, so they need no table of fields. */
 const Preset presets[] = {
 #define PRESET(name, words, help) { name, words, help },
@@ -135,6 +141,13 @@ const char *option_choice_refused(OptionIndex option, const char *word)
 {
     for (int i = 0; i < NO_CHOICES; i++)
         if (no_choices[i].option == option && !strcasecmp(no_choices[i].word, word)) return no_choices[i].why;
+    return NULL;
+}
+
+const char *option_needed(OptionIndex option, CommandSet command)
+{
+    for (const OptionNeeded *n = options_needed_rows; n->says; n++)
+        if (n->option == option && n->command == command) return n->says;
     return NULL;
 }
 

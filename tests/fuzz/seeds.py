@@ -216,7 +216,13 @@ for folder in DATA, os.path.join(DATA, "..", "..", "golden", "text"):
         ending = name.rpartition(".")[2]
         if ending in ("json", "model", "tiktoken") and len(data) < 16000:
             seed("tokenizer_" + ending, name, bytes([len(TEXT)]) + data + TEXT)
-SMALL = {"added_tokens": [{"id": 4, "content": "<s>", "special": True}], "normalizer": {"type": "Replace", "pattern": {"String": " "}, "content": "_"},
+with gzip.open(os.path.join(DATA, "..", "..", "golden", "text", "composed.jsonl.gz"), "rt", encoding="utf-8") as rows:
+    for i, row in enumerate(rows):                               # tokenizers of all components
+        data = json.dumps(json.loads(row).get("file"), ensure_ascii=False, separators=(",", ":")).encode()
+        if 100 < len(data) < 9000:
+            seed("tokenizer_json", f"composed{i}", bytes([len(TEXT)]) + data + TEXT)
+FLAGS = {"single_word": False, "lstrip": False, "rstrip": False, "normalized": False}
+SMALL = {"added_tokens": [{"id": 4, "content": "<s>", "special": True, **FLAGS}], "normalizer": {"type": "Replace", "pattern": {"String": " "}, "content": "_"},
          "pre_tokenizer": {"type": "Split", "pattern": {"Regex": "\\p{L}+|\\s+(?!\\S)"}, "behavior": "Isolated", "invert": False},
          "decoder": {"type": "Sequence", "decoders": [{"type": "Replace", "pattern": {"String": "_"}, "content": " "}, {"type": "ByteFallback"}, {"type": "Fuse"}]},
          "model": {"type": "BPE", "unk_token": "_", "vocab": {"a": 0, "b": 1, "_": 2, "ab": 3}, "merges": [["a", "b"]]}}

@@ -261,6 +261,30 @@ static Status take_none(Options *o, SavedIds saved)
     return fail(BAD_OPTION, "--tokenizer none does not tell how many ids there are; give --vocab-size");
 }
 
+Status setup_open_tokenizer(Tokenizer *t, const Options *o)
+{
+    TRY(tokenizer_open(t, setup_tokenizer_path(o)));
+    Status status = tokenizer_limit(t, o->vocabulary);
+    if (status != OK) tokenizer_close(t);
+    return status;
+}
+
+/* A tokenizer may have more ids than the model, if no text makes them. */
+static Status take_limited(Options *o, const TokenizerFacts *facts)
+{
+    Tokenizer t;
+    TRY(setup_open_tokenizer(&t, o));
+    tokenizer_close(&t);
+    setup_note_limited(o->tokenizer, facts->vocabulary, o->vocabulary);
+    return compare_tokenizer(o, facts);
+}
+
+void setup_note_limited(const char *tokenizer, int32_t ids, int64_t model)
+{
+    log_line("--tokenizer %s has %d ids, and the model %lld: those above are special tokens that no text "
+             "makes, and are not used", tokenizer, ids, (long long)model);
+}
+
 Status setup_take_tokenizer(Options *o)
 {
     TokenizerFacts facts;
@@ -278,10 +302,7 @@ Status setup_take_tokenizer(Options *o)
     if (typed && foreign && o->vocabulary >= vocabulary)
         setup_note_other_tokenizer(o->tokenizer, &facts, saved.tokenizer, o->load);
     if (o->vocabulary >= vocabulary) return compare_tokenizer(o, &facts);
-    if (!setup_trains(o) || foreign)
-        return fail(BAD_OPTION, "--tokenizer %s has %d ids, and the model of --load %s has %lld; give the "
-                    "tokenizer it "
-                    "was trained with", o->tokenizer, vocabulary, o->load, (long long)o->vocabulary);
+    if (!setup_trains(o) || foreign || o->checkpoint.path) return take_limited(o, &facts);
     return fail(BAD_OPTION, "--vocab-size %lld is less than the %d ids of --tokenizer %s; give %d or more",
                 (long long)o->vocabulary, vocabulary, o->tokenizer, vocabulary);
 }
