@@ -167,9 +167,12 @@ static void mount_system(First *f)
         (void)!symlink(links[i][0], to);
     }
     mkdir(NEW "/dev/shm", 01777);
-    int fd =
-        open(NEW "/proc/sys/kernel/pid_max", O_WRONLY | O_CLOEXEC); /* of this namespace since Linux 6.14 */
+    /* Of this namespace since Linux 6.14. Most other settings are the whole machine's, and root may write
+     * them: from here on /proc is read-only. */
+    int fd = open(NEW "/proc/sys/kernel/pid_max", O_WRONLY | O_CLOEXEC);
     if (fd >= 0) (void)!write(fd, "2048", 4), close(fd);
+    const unsigned long flags = MS_REMOUNT | MS_BIND | MS_RDONLY | PLAIN | MS_NOEXEC;
+    need(f, mount(NULL, NEW "/proc", NULL, flags, NULL) == 0, "a read-only /proc");
 }
 
 /* ---- the working folders ---- */
@@ -362,8 +365,6 @@ static void make_lacking(First *f)
 
 static void leave_old_root(First *f)
 {
-    need(f, mount(OLD, OLD, NULL, MS_BIND | MS_REC, NULL) == 0 || true, OLD);
-    need(f, mount(NULL, OLD, NULL, MS_REC | MS_PRIVATE, NULL) == 0 || true, OLD);
     need(f, umount2(OLD, MNT_DETACH) == 0, "the machine's root cannot be left");
     int root = open("/", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     need(f, root >= 0 && chdir(NEW) == 0 && syscall(SYS_pivot_root, ".", ".") == 0,

@@ -721,13 +721,13 @@ static int launcher_words(LaunchWord *out, Launch *l, const CallRecord *c, int p
     return n;
 }
 
-static void compare_file(Launch *l, LaunchFile *f, const char *program, int k)
+/* The file at this place of the call: its name may depend on the machine, too. */
+static void compare_file(Launch *l, LaunchFile *f, const char *program, int k, int place)
 {
     for (int which = 1; which < 3; which++) {
         const CallRecord *other = call_like(&l->run[which], program, k);
-        for (int i = 0; other && i < other->files; i++) {
-            if (strcmp(other->file[i].path, f->path) || !strcmp(other->file[i].text, f->text) || !f->agreed)
-                continue;
+        for (int i = place; f->agreed && other && i < other->files; i = other->files) {
+            if (!strcmp(other->file[i].text, f->text)) continue;
             f->agreed = false;
             f->decided_by =
                 word_cause(&l->sources, &l->run[0], &l->run[which], &l->unset, f->path, NULL, l->texts);
@@ -757,7 +757,7 @@ static void add_call(Launch *l, const CallRecord *c, int program, int k)
     for (int i = 0; i < c->files; i++) {
         Place made = file_place(&l->sources, &l->run[0], c->file[i].path);
         call->made[i] = (LaunchFile){ c->file[i].path, c->file[i].text, made.file, made.line, true, "" };
-        compare_file(l, &call->made[i], call->program, k);
+        compare_file(l, &call->made[i], call->program, k, i);
     }
 }
 
