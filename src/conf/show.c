@@ -129,9 +129,7 @@ Status options_set_saved(Options *o, OptionIndex option, const json_t *value, co
     snprintf(name, sizeof name, "--%s", option_rows[option].name);
     OptionSource source = option_source(SOURCE_CHECKPOINT, name, text, path);
     if (options_set(o, option, text, source) == OK) return OK;
-    char why[FAIL_BYTES];
-    snprintf(why, sizeof why, "%s", fail_text());
-    return fail(BAD_FILE, "%s: %s", path, why);
+    return fail_prefix(BAD_FILE, "%s: ", path);
 }
 
 Status options_take_saved(Options *o, OptionIndex option, const char *json, const char *path)

@@ -1,6 +1,7 @@
 /* What several keys of DeepSpeed's JSON say together: batch sizes, the scheduler, folders of monitors. */
 #include <string.h>
 #include <strings.h>
+#include "base/array.h"
 #include "conf/conf.h"
 #include "compat/deepspeed/deepspeed.h"
 #include "conf/value.h"
@@ -55,7 +56,7 @@ static const Scheduler *scheduler_of(const DeepSpeed *d)
 {
     char text[DEEPSPEED_TEXT];
     deepspeed_text(text, sizeof text, deepspeed_at(d, "scheduler.type"));
-    for (size_t i = 0; i < sizeof SCHEDULERS / sizeof SCHEDULERS[0]; i++)
+    for (size_t i = 0; i < COUNT(SCHEDULERS); i++)
         if (!strcasecmp(text, SCHEDULERS[i].type)) return &SCHEDULERS[i];
     return NULL;
 }
