@@ -63,21 +63,17 @@ static int64_t long_piece_encode(EncodeState *w, const uint8_t *text, int64_t by
  * the text. */
 static Status piece_encode(EncodeState *w, const uint8_t *text, int64_t bytes)
 {
-    int32_t *ids = w->ids + w->count, made[PIECE_SHORT_BYTES + PIECE_IDS_WRITTEN];
-    uint8_t  raw[16] = { 0 };
-    int64_t  count;
-    if (!w->ids) {
-        w->count += bytes;
-        return OK;
-    }
+    int32_t made[PIECE_SHORT_BYTES + PIECE_IDS_WRITTEN];
+    uint8_t raw[16] = { 0 };
+    int64_t count;
     if (bytes <= PIECE_SHORT_BYTES) {
         memcpy(raw, text, (size_t)bytes);
         PieceLookup piece = short_lookup(w->cache, raw, bytes);
         const ShortPiece *cached = piece_cache_find(piece.set, piece.key);
         count = cached ? piece_ids(w->cache, cached, made) : short_piece_encode(w, &piece, bytes, made);
-        if (count > 0) memcpy(ids, made, (size_t)count * sizeof *ids);
+        if (count > 0) memcpy(w->ids + w->count, made, (size_t)count * sizeof *made);
     } else {
-        count = long_piece_encode(w, text, bytes, ids);
+        count = long_piece_encode(w, text, bytes, w->ids + w->count);
     }
     if (count < 0) return BAD_FILE;                         /* after fail() */
     w->count += count;
@@ -180,12 +176,19 @@ static Status scan_encode(EncodeState *w, PretokenKind kind, const uint8_t *text
     return OK;
 }
 
+static Status piece_take(EncodeState *w, Chars piece)
+{
+    if (w->ids) return piece_encode(w, piece.text, piece.bytes);
+    w->count += piece.bytes;
+    return OK;
+}
+
 /* Applies one pretokenizer step, and itself to each resulting piece; the last step may use the fast loop. */
 static Status pretokens_encode(void *context, Chars piece)
 {
     EncodeState *w = context;
     const Pretokenizer *steps = &w->bpe->pretokenizer;
-    if (w->step == steps->steps) return piece_encode(w, piece.text, piece.bytes);
+    if (w->step == steps->steps) return piece_take(w, piece);
     const PretokenizerStep *step = &steps->step[w->step++];
     bool   last   = w->step == steps->steps && w->ids;
     Status                  status =
