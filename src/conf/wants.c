@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "base/log.h"
+#include "base/message.h"
 #include "conf/conf.h"
 #include "conf/value.h"
 
@@ -68,11 +69,11 @@ bool option_counts(const Options *o, OptionIndex option)
 
 const char *option_wants_text(char *out, size_t size, const OptionWants *unmet)
 {
-    size_t used = 0;
     const OptionWants *w = unmet;
-    do used += (size_t)snprintf(out + used, size - used, "%s--%s%s%s", w > unmet ? " or " : "",
-                                option_rows[w->other].name, *w->value ? " " : "", w->value);
-    while (is_alternative(++w) && used < size);
+    out[0] = 0;
+    do message_item(out, size, " or ", "--%s%s%s", option_rows[w->other].name, *w->value ? " " : "",
+                    w->value);
+    while (is_alternative(++w));
     return out;
 }
 

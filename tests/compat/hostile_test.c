@@ -92,7 +92,7 @@ static const struct { const char *what, *script, *says; } rows[] = {
     { "shared memory", PERL "python t.py --x \"$(perl -e 'print syscall(29,4711,4096,01666) >= 0 ? \"made\" : \"refused\"')\"\n", NULL },
     { "changes the root", "chroot / rm -rf \"$OUT\"; chroot \"$OUT\" true; pivot_root . ." CALL, NULL },
     { "devices", "mknod d b 8 0 && cat d; mknod n c 1 3; head -c 1 /dev/sda /dev/vda /dev/mem /dev/kmsg; echo x > /dev/kmsg; echo x > /dev/vda" CALL, NULL },
-    { "settings of the kernel", "echo 1 > /proc/sys/kernel/panic; echo c > /proc/sysrq-trigger; echo x > /proc/self/oom_score_adj; for f in /sys/class/*/*/*; do echo 0 > $f; done 2>/dev/null" CALL, NULL },
+    { "settings of the kernel", "echo 7 > /proc/sys/vm/stat_interval; echo x > /proc/self/oom_score_adj; for f in /sys/class/*/*/*; do echo 0 > $f; done 2>/dev/null" CALL, NULL },
     { "slows others", "renice 19 $VICTIM; taskset -p 1 $VICTIM; ionice -c 3 -p $VICTIM; prlimit --pid $VICTIM --nofile=1" CALL, NULL },
     { "its own memory", "exec 5<>/proc/self/mem; echo x >&5; cat /proc/self/maps > /dev/null" CALL, NULL },
     { "another user", "su -c 'rm -rf \"$OUT\"'; sudo rm -rf \"$OUT\"; /usr/bin/passwd -d root; newgrp root; chage -d 0 root" CALL, NULL },
@@ -137,6 +137,16 @@ static uint64_t fingerprint(const char *path)
     }
     if (folder) closedir(folder);
     return mix(h, &sum, sizeof sum);
+}
+
+/* A setting of the whole machine that a script tries to change. */
+static uint64_t setting(void)
+{
+    long value = 0;
+    FILE *f = fopen("/proc/sys/vm/stat_interval", "r");
+    if (f && fscanf(f, "%ld", &value) != 1) value = 0;
+    if (f) fclose(f);
+    return (uint64_t)value;
 }
 
 /* Processes under a filter of system calls, as all of a run are: other tests may have some, too, but not for long. */
@@ -257,16 +267,16 @@ static const char *try_script(World *w, int row, LaunchWay way)
     put_at(w->folder, "run.sh", rows[row].script);
     snprintf(path, sizeof path, "%s/run.sh", w->folder);
     assert_int_equal(chdir(w->folder), 0);
-    LaunchInput  in = { .script = path, .variable = variables, .variables = 3, .way = way, .recorder = JOTUN_BINARY, .seconds = 2 };
+    LaunchInput  in = { .script = path, .variable = variables, .variables = 3, .way = way, .recorder = JOTUN_BINARY, .seconds = 1 };
     LaunchRecord r;
-    uint64_t     was = fingerprint(w->at);
+    uint64_t     was = fingerprint(w->at) + setting();
     struct timespec begin, end;
     clock_gettime(CLOCK_MONOTONIC, &begin);
     Status status = launch_record(&r, &in);
     clock_gettime(CLOCK_MONOTONIC, &end);
     const char *harm = reached(w);
     double seconds = (double)(end.tv_sec - begin.tv_sec);
-    if (fingerprint(w->at) != was) harm = "something outside has changed";
+    if (fingerprint(w->at) + setting() != was) harm = "something outside has changed";
     else if (any_left(before, befores)) harm = "a process is left";
     else if (status == OK && is_leak(&r)) harm = "a secret is in an argument";
     else if (seconds > 150) harm = "it was not ended within the limits";

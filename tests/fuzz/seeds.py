@@ -119,6 +119,8 @@ for i, text in enumerate(("A=(--lr 1 # one\n --seed \"2\")\nN=$((2*${M:-3}))\nif
                           "--num-layers 2 \\\n--data-path 'a b' # end\n--lr ${X^^}\n",
                           "model:\n  num_layers: 2\n  ffn_hidden_size: ${multiply:4, ${.hidden_size}}\n  hidden_size: 8\n  optim: {betas: [0.9, 0.8]}\n")):
     seed("script", str(i), text.encode())
+seed("script", "run", b"CALL\0torchrun\0/here\00060\09 8 \0005\0t.py\0--num-layers\0002\0--deepspeed_config\0d.json\0001\0d.json\0002\0{}"
+     b"\xff8\2/etc/hostname\0021\2L=2\n\1\0019\2\0022\2nvidia-smi\n\0018\2/etc/hostname\0022\2: JOTUN_FAILED 1 'source x'\n")
 for i, (options, keys) in enumerate((
         (0, {"train_batch_size": 16, "gradient_accumulation_steps": 4, "gradient_clipping": 1.0, "bf16": {"enabled": True}, "zero_optimization": {"stage": 1}}),
         (1, {"communication_data_type": "fp16", "fp16": {"enabled": "auto", "loss_scale": 0, "initial_scale_power": 12}, "wandb": {"project": "p"}}),

@@ -51,10 +51,8 @@ static bool found_above(char path[1024], const char *folder, const TokenizerReco
 
 static Status refuse_copy(Status status, const TokenizerRecord *record)
 {
-    char why[FAIL_BYTES];
-    snprintf(why, sizeof why, "%s", fail_text());
     return fail(status, "%s; it is the tokenizer that the checkpoint carries, recorded as %s: give an "
-                "unchanged one by --tokenizer, or load another step", why,
+                "unchanged one by --tokenizer, or load another step", fail_text(),
                 *record->name ? record->name : "(no name)");
 }
 
@@ -98,10 +96,8 @@ Status setup_tokenizer_copies(TokenizerRecord *record, Options *o, const char *n
 
 Status setup_refuse_foreign_tokenizer(Status status, const char *of, bool needed)
 {
-    char why[FAIL_BYTES];
-    snprintf(why, sizeof why, "%s", fail_text());
-    return fail(status, "%s; the tokenizer of %s cannot be read: give another one by --tokenizer%s", why, of,
-                needed ? "" : ", or --tokenizer none");
+    return fail(status, "%s; the tokenizer of %s cannot be read: give another one by --tokenizer%s",
+                fail_text(), of, needed ? "" : ", or --tokenizer none");
 }
 
 const char *setup_foreign_folder(const Options *o)
@@ -113,12 +109,10 @@ const char *setup_foreign_folder(const Options *o)
  * tokenizer itself. */
 static Status moved(const Options *o, Status status)
 {
-    char why[FAIL_BYTES];
     bool needed = o->command & (FOR_GENERATE | FOR_SERVE) || (o->command == FOR_EVAL && o->text);
     if (setup_foreign_folder(o)) return setup_refuse_foreign_tokenizer(status, o->load, needed);
-    snprintf(why, sizeof why, "%s", fail_text());
-    return fail(status, "%s; the checkpoint of --load %s names it: say where it is now by --tokenizer", why,
-                o->load);
+    return fail(status, "%s; the checkpoint of --load %s names it: say where it is now by --tokenizer",
+                fail_text(), o->load);
 }
 
 /* Of a fingerprint what was found to differ: "257 ids, tokens 0123456789abcdef" */
