@@ -30,8 +30,8 @@ static inline PieceLookup short_lookup(const PieceCache *w, const uint8_t *text,
     return (PieceLookup){ key, piece_cache_set(w, key), text };
 }
 
-/* After a miss of piece_cache_find. ids has capacity for PIECE_IDS_WRITTEN more than there are bytes. Where the
- * model fails it writes none, and w->failed says so: the hot loop does not look. */
+/* After a miss of piece_cache_find. ids has capacity for PIECE_IDS_WRITTEN more than there are bytes. Where
+ * the model fails it writes none, and w->failed says so: the hot loop does not look. */
 static int64_t short_piece_encode(EncodeState *w, const PieceLookup *piece, int64_t bytes, int32_t *ids)
 {
     PieceCache *cache = w->cache;
