@@ -382,9 +382,8 @@ static void note_kept_length(Options *o, const json_t *saved)
 {
     char length[128], value[64], decay[128] = "";
     if (!*other_length(length, sizeof length, o, saved)) return;
-    for (int k = 0; k < schedule_lengths[LENGTH_DECAY].ways; k++) {
-        OptionIndex option = schedule_lengths[LENGTH_DECAY].way[k];
-        if (o->source[option].kind <= SOURCE_DEFAULT) continue;
+    OptionIndex option = options_length_said(o, LENGTH_DECAY);
+    if (o->source[option].kind > SOURCE_DEFAULT) {
         options_value_text(value, sizeof value, o, option);
         snprintf(decay, sizeof decay, ", --%s %s", option_rows[option].name, value);
     }
@@ -424,7 +423,6 @@ Status options_take_schedule(Options *o)
     if (status == OK) status = options_from_json(o, o->checkpoint.options, o->checkpoint.path, FOR_SCHEDULE);
     for (int i = 0; i < OPTIONS && status == OK; i++)
         if (typed[i]) note_kept(o, i, typed[i], was[i]);
-    if (status == OK) note_kept_length(o, saved);
     json_decref(saved);
     return status;
 }
@@ -442,5 +440,8 @@ Status options_keep_lengths(Options *o)
         status = options_set(o, way[1], samples, source);
     }
     options_close(&was);
+    json_t *saved = json_loads(o->checkpoint.options, 0, NULL);
+    if (status == OK) note_kept_length(o, saved);
+    json_decref(saved);
     return status;
 }
