@@ -292,6 +292,37 @@ const char *command_names(char *out, size_t size, CommandSet commands, const cha
     return out;
 }
 
+/* ---- what a command needs ---- */
+
+const NeededOption needed_options[] = {
+    { FOR_TRAIN,    OPTION_data_path,     "PREFIX (the tokens of PREFIX.bin and PREFIX.idx)" },
+    { FOR_TRAIN,    OPTION_train_iters,   "N (the steps of the whole run)" },
+    { FOR_EVAL,     OPTION_load,          "DIR (the checkpoint to evaluate)" },
+    { FOR_GENERATE, OPTION_load,          "DIR (the checkpoint to generate with)" },
+    { FOR_SERVE,    OPTION_load,          "DIR (the checkpoint to serve)" },
+    { FOR_GENERATE, OPTION_prompt,        "S (the text to continue) or --prompt-file FILE" },
+    { FOR_CONVERT,  OPTION_convert_input,  "PATH (the checkpoint to read)" },
+    { FOR_CONVERT,  OPTION_convert_output, "PATH (the checkpoint to write)" },
+    { FOR_CONVERT,  OPTION_convert_to,     "FORMAT (jotun, hf or gguf)" },
+    { FOR_PREPARE,  OPTION_input,         "FILE... (the documents to read)" },
+    { FOR_PREPARE,  OPTION_output_prefix, "P (it writes P_text_document.bin and .idx)" },
+    { FOR_CLEAN,    OPTION_clean_input,   "FILE... (the documents to read)" },
+    { FOR_CLEAN,    OPTION_clean_output,  "FILE (a name in .txt or .jsonl, also with .zst, or a directory)" },
+    { FOR_LANGID,   OPTION_langid_model,  "FILE (a fastText classifier, .bin or .ftz)" },
+    { FOR_TOKENIZER_TRAIN, OPTION_input,              "FILE... (the documents to read)" },
+    { FOR_TOKENIZER_TRAIN, OPTION_learned_vocabulary, "N (say 32000)" },
+    { FOR_TOKENIZER_TRAIN, OPTION_tokenizer_output,   "FILE (say tokenizer.json)" },
+};
+const int options_needed_count = sizeof needed_options / sizeof needed_options[0];
+
+const char *option_needed(OptionIndex option, CommandSet command)
+{
+    for (int i = 0; i < options_needed_count; i++)
+        if (needed_options[i].option == option && needed_options[i].command == command)
+            return needed_options[i].says;
+    return NULL;
+}
+
 /* ---- presets ---- */
 
 const Preset *preset_find(const char *name)

@@ -57,6 +57,13 @@ typedef struct { WantsKind kind; OptionIndex option, other; const char *value; }
 extern const OptionWants option_wants[];
 extern const int         option_wants_count;
 
+/* What to write after an option that the command cannot do without, and what it is: "S (the text to
+ * continue)"; NULL for other options. */
+const char *option_needed(OptionIndex option, CommandSet command);
+typedef struct { CommandSet command; OptionIndex option; const char *says; } NeededOption;
+extern const NeededOption needed_options[];
+extern const int          options_needed_count;
+
 /* A preset is a piece of command line. */
 typedef struct { const char *name, *words, *help; } Preset;
 extern const Preset presets[];

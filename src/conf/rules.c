@@ -527,33 +527,6 @@ static Status rule_overlap(const Options *o)
 
 /* --- what a command needs ------------------------------------------------------------------------------- */
 
-static const struct { CommandSet command; OptionIndex option; const char *says; } needed[] = {
-    { FOR_TRAIN,    OPTION_data_path,     "PREFIX (the tokens of PREFIX.bin and PREFIX.idx)" },
-    { FOR_TRAIN,    OPTION_train_iters,   "N (the steps of the whole run)" },
-    { FOR_EVAL,     OPTION_load,          "DIR (the checkpoint to evaluate)" },
-    { FOR_GENERATE, OPTION_load,          "DIR (the checkpoint to generate with)" }, { FOR_SERVE,    OPTION_load,          "DIR (the checkpoint to serve)" },
-    { FOR_GENERATE, OPTION_prompt,        "S (the text to continue) or --prompt-file FILE" },
-    { FOR_CONVERT,  OPTION_convert_input,  "PATH (the checkpoint to read)" },
-    { FOR_CONVERT,  OPTION_convert_output, "PATH (the checkpoint to write)" },
-    { FOR_CONVERT,  OPTION_convert_to,     "FORMAT (jotun, hf or gguf)" },
-    { FOR_PREPARE,  OPTION_input,         "FILE... (the documents to read)" },
-    { FOR_PREPARE,  OPTION_output_prefix, "P (it writes P_text_document.bin and .idx)" },
-    { FOR_CLEAN,    OPTION_clean_input,   "FILE... (the documents to read)" },
-    { FOR_CLEAN,    OPTION_clean_output,  "FILE (a name in .txt or .jsonl, also with .zst, or a directory)" },
-    { FOR_LANGID,   OPTION_langid_model,  "FILE (a fastText classifier, .bin or .ftz)" },
-    { FOR_TOKENIZER_TRAIN, OPTION_input,              "FILE... (the documents to read)" },
-    { FOR_TOKENIZER_TRAIN, OPTION_learned_vocabulary, "N (say 32000)" },
-    { FOR_TOKENIZER_TRAIN, OPTION_tokenizer_output,   "FILE (say tokenizer.json)" },
-};
-enum { NEEDED = sizeof needed / sizeof needed[0] };
-
-const char *option_needed(OptionIndex option, CommandSet command)
-{
-    for (int i = 0; i < NEEDED; i++)
-        if (needed[i].option == option && needed[i].command == command) return needed[i].says;
-    return NULL;
-}
-
 Status options_needed(const Options *o)
 {
     bool only_shows = o->dry_run || o->clean_dry_run || o->draw_schedule || o->schedule_svg;
@@ -562,14 +535,15 @@ Status options_needed(const Options *o)
     bool no_text = o->command == FOR_EVAL && !given(o, OPTION_text) && !given(o, OPTION_data_path);
     char missing[2 * SAID] = "";
     size_t used = 0;
-    for (int i = 0; i < NEEDED; i++) {
-        if (o->command != needed[i].command || given(o, needed[i].option) || only_shows) continue;
-        if (needed[i].option == OPTION_data_path && other_data) continue;
-        if (needed[i].option == OPTION_train_iters && other_length) continue;
-        if (needed[i].option == OPTION_prompt && 
+    for (int i = 0; i < options_needed_count; i++) {
+        const NeededOption *n = &needed_options[i];
+        if (o->command != n->command || given(o, n->option) || only_shows) continue;
+        if (n->option == OPTION_data_path && other_data) continue;
+        if (n->option == OPTION_train_iters && other_length) continue;
+        if (n->option == OPTION_prompt && 
             (given(o, OPTION_prompt_file) || given(o, OPTION_prompt_jsonl))) continue;
         used += (size_t)snprintf(missing + used, sizeof missing - used, "%s--%s %s", used ? " and " : "",
-                                 option_rows[needed[i].option].name, needed[i].says);
+                                 option_rows[n->option].name, n->says);
     }
     if (no_text)
         used += (size_t)snprintf(missing + used, sizeof missing - used, "%seither --text FILE or "

@@ -1,4 +1,4 @@
-/* fairseq's log lines. */
+/* Lines of --log-format epochs. */
 #include "logs/epoch_line.h"
 #include <math.h>
 #include <stdarg.h>
@@ -78,7 +78,7 @@ static void put_training(Fields *f, const EpochLine *x)
 
 int epoch_line(char *out, size_t size, const EpochLine *x)
 {
-    Line l = line_begin(out, size, x->now, "train_inner");
+    Line l = line_begin(out, size, x->now, compat_line_speakers[SAYS_STEP]);
     Fields f = { &l, x->json ? FIELDS_JSON : FIELDS_COMMAS, "", 0 };
     double update = (double)(x->epoch - 1) + (double)x->at / (double)x->size;
     if (x->json)
@@ -92,7 +92,7 @@ int epoch_line(char *out, size_t size, const EpochLine *x)
 
 int epoch_end_line(char *out, size_t size, const EpochLine *x)
 {
-    Line l = line_begin(out, size, x->now, "train");
+    Line l = line_begin(out, size, x->now, compat_line_speakers[SAYS_EPOCH]);
     Fields f = { &l, x->json ? FIELDS_JSON : FIELDS_PIPES, x->json ? "train_" : "", 0 };
     add(&l, x->json ? "{\"epoch\": %lld" : "epoch %03lld | ", (long long)x->epoch);
     put_training(&f, x);
@@ -115,9 +115,9 @@ int epoch_evaluation_line(char *out, size_t size, const EpochLine *x, const char
     return l.used;
 }
 
-int epoch_message(char *out, size_t size, double now, const char *logger, const char *text)
+int epoch_message(char *out, size_t size, double now, LineSpeaker speaker, const char *text)
 {
-    Line l = line_begin(out, size, now, logger);
+    Line l = line_begin(out, size, now, compat_line_speakers[speaker]);
     add(&l, "%s", text);
     return l.used;
 }
