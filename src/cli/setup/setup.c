@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include "base/array.h"
 #include "base/file.h"
 #include "base/log.h"
 #include "base/message.h"
@@ -129,7 +130,7 @@ static bool is_published(const char *name)
         "granite", "gpt-oss", "bert", "t5" };
     const char *slash = strchr(name, '/'), *leaf = slash ? slash + 1 : name;
     if (strchr("./~", *name) || strchr(leaf, '/')) return false;
-    for (size_t i = 0; i < sizeof family / sizeof *family; i++) {
+    for (size_t i = 0; i < COUNT(family); i++) {
         size_t letters = strlen(family[i]);
         if (!strncasecmp(leaf, family[i], letters) && !isalpha((unsigned char)leaf[letters])) return true;
     }
