@@ -101,7 +101,7 @@ def main():
         faults += judge(file, os.path.join(SHARED, file), words, code, options, says)
         shared += 1
     print(f"{len(CASES)} cases; " + (f"{shared} of {os.path.normpath(SHARED)}" if shared else "the folder of shared cases is not there"))
-    sys.exit("\n".join(faults))
+    sys.exit("\n".join(faults) or 0)
 
 
 main()
