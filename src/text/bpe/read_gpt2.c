@@ -66,8 +66,8 @@ static bool token_bytes(uint8_t *raw, int64_t *count, const char *token)
 }
 
 /* No text has a byte-level token with a character that is no byte letter; an added token may be one. It is
- * kept as it is, behind those of letters, so that vocab_find finds these: *others counts such tokens, and only
- * the second round adds them. */
+ * kept as it is, behind those of letters, so that vocab_find finds these: *others counts such tokens, and
+ * only the second round adds them. */
 static Status token_add(BpeTokenizer *m, const char *token, int64_t id, bool second, int64_t *others)
 {
     uint8_t raw[4096];
