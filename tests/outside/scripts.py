@@ -10,7 +10,7 @@ is independent of jotun's own way; and by jotun. Then:
     taken       jotun takes every option, or ignores it with a reason
     refused     an option is refused; reasons are counted
     other       bash starts another program than GPT's pretraining, and jotun refuses that by its name
-    not run     bash reaches no program: templates, parts of other scripts
+    not run     bash reaches no program, or one without a model's size: templates, parts of other scripts
 
 What does not reach that as it is gets what a user would give it (helped, counted by itself): <placeholders> get a path, the positional arguments
 that the script reads get a word it compares them with, else a path or 1, and unset variables likewise (see guess).
@@ -145,7 +145,7 @@ def compared_with(text, name):
 
 
 def guess(text, name):
-    """A value for a variable that nobody sets: a word that it is compared with, a path for what is called one, else 1."""
+    """A value for a variable that nobody sets: a word that it is compared with, a path for what is called one (GUESSES), else 1."""
     word = compared_with(text, name)
     if word:
         return word
@@ -153,30 +153,50 @@ def guess(text, name):
     called = assigned.group(1) if assigned else name
     if assigned and compared_with(text, called):
         return compared_with(text, called)
-    if re.search(r"(?i)path|dir|file|data|root|home|folder|save|load|log|model$|vocab|merge|token|ckpt|checkpoint|work|repo|scratch", called):
-        return "/data/" + called.lower()
+    for pattern, value in GUESSES:
+        if re.search(pattern, called):
+            return value.format(called.lower())
     return "1"
+
+
+GUESSES = [(r"(?i)(args|opts|options|flags)$", ""), (r"(?i)interval|samples|tokens|iters?$|steps?$", "1000000"), (r"(?i)^opt$|optimizer", "adam"),
+           (r"(?i)dtype|precision", "bf16"), (r"(?i)size|num|len|layers|heads|rate|batch|seed|nodes|gpus|rank|port", "1"),
+           (r"(?i)path|dir|file|data|root|home|folder|save|load|log|model$|vocab|merge|token|ckpt|checkpoint|work|repo|scratch", "/data/{}")]
+
+
+def slurm(text):
+    """What Slurm sets for a job with the script's own #SBATCH lines."""
+    def asked(name, short):
+        found = re.search(r"^#SBATCH\s+(?:--" + name + r"[= ]|-" + short + r"\s*)(\d+)", text, re.M)
+        return int(found.group(1)) if found else 1
+    nodes, tasks = asked("nodes", "N"), asked("ntasks-per-node", "-")
+    return {"SLURM_JOB_NUM_NODES": str(nodes), "SLURM_NNODES": str(nodes), "SLURM_NTASKS_PER_NODE": str(tasks), "SLURM_NTASKS": str(nodes * tasks),
+            "SLURM_NPROCS": str(nodes * tasks), "SLURM_JOB_NODELIST": "node0", "SLURM_NODELIST": "node0"}
 
 
 def help_for(text):
     """(positional words, variables) that the script reads and does not set."""
     plain = re.sub(r"(^|\s)#.*", "", text)
-    numbers = [int(n) for n in re.findall(r"\$\{?([1-9])\b", re.sub(r"awk\s+'[^']*'", "", plain))]
+    numbers = [int(pair[0] or pair[1]) for pair in re.findall(r"\$(?:\{([1-9]\d?)|([1-9]))", re.sub(r"awk\s+'[^']*'", "", plain))]
     words = [guess(plain, str(i)) for i in range(1, max(numbers, default=0) + 1)]
     reads, writes = {}, {}
     for found in re.finditer(r"\$\{?([A-Za-z_]\w*)", plain):
         reads.setdefault(found.group(1), found.start())
+    for inner in re.finditer(r"\$\(\(([^()]*)", plain):                        # names need no $ there
+        for name in re.findall(r"[A-Za-z_]\w*", inner.group(1)):
+            reads[name] = min(reads.get(name, len(plain)), inner.start())
     for found in re.finditer(r"(?:^|[\s;({])(?:export\s+|local\s+|readonly\s+|declare\s+(?:-\w+\s+)?)?([A-Za-z_]\w*)\+?=|\bfor\s+(\w+)\s+in|\bread\s+(?:-\w+\s+)*(\w+)", plain):
         writes.setdefault(next(filter(None, found.groups())), found.start())
     read = {name for name, at in reads.items() if at < writes.get(name, len(plain))}
     own = {"PATH", "HOME", "USER", "PWD", "OLDPWD", "BASH_SOURCE", "RANDOM", "SECONDS", "HOSTNAME", "LD_LIBRARY_PATH", "PYTHONPATH", "IFS", "LINENO", "BASH_VERSION"}
-    return words, {name: guess(plain, name) for name in sorted(read - own) if not name.startswith("BASH")}
+    job = slurm(text)
+    return words, {name: job.get(name) or guess(plain, name) for name in sorted(read - own) if not name.startswith("BASH")}
 
 
 def folder_of(script, text, top):
     """Where the script is started: its own folder, or the top of the checkout where that alone has a file that it names."""
     own = os.path.dirname(script)
-    named = re.findall(r"(?:^|[\s;])(?:source|\.|bash|sh|python3?(?:\s+-u)?|cat)\s+[\"']?(?:\./)?([\w][\w./-]*)|[\s\"'](?:\./)?([\w-]+(?:/[\w-]+)*\.(?:py|json|sh))\b", text)
+    named = re.findall(r"(?:^|[\s;])(?:source|\.|bash|sh|python3?(?:\s+-u)?|cat)\s+[\"']?(?:\./)?([\w.][\w./-]*)|[\s\"'=](?:\./)?((?:\.\./)*[\w-]+(?:/[\w-]+)*\.(?:py|json|sh))\b", text)
     files = [a or b for a, b in named]
     here, above = (sum(os.path.exists(os.path.join(place, f)) for f in files) for place in (own, top))
     return top if above > here else own
@@ -378,9 +398,12 @@ def judge(script, bash, original):
             if lenient:
                 calls = bash.calls(path, folder, positional, environment, lenient=True) or calls
             trains = [c for c in calls if GPT.search(c[0])]
+            part = trains and not any(re.match(r"--(encoder-)?num-layers|--use-checkpoint-args|--config", w) for _, words_ in trains for w in words_)
             answer = Answer(path, folder, positional, environment)
             now = {"helped": helped, "lenient": lenient, "calls": [c[0] for c in calls][:6], "code": answer.code, "why": answer.why}
-            if trains:
+            if part and answer.code:
+                now["kind"], now["part"] = "not run", True
+            elif trains:
                 now["kind"] = "taken" if answer.code == 0 else "refused"
                 if answer.code == 0 and original and original.usable():
                     compared = [original.parse(w) for _, w in trains]
@@ -474,7 +497,7 @@ def report(results, everything):
         if "differs" in r:
             print("DIFFERS", r["script"], "; ".join(f"{k}: jotun {o}, original {t}" for k, o, t in r["differs"]))
         if r["kind"] == "not run":
-            print("not run by bash:", r["script"])
+            print("a part of other scripts:" if r.get("part") else "not run by bash:", r["script"])
         if everything and r["kind"] == "refused":
             print("refused:", r["script"], *["\n      " + w[:260] for w in r["why"][:12]])
     return any("differs" in r for r in results)
