@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 #include "cli/command.h"
+#include "cli/setup/parse.h"
 #include "conf/conf.h"
 #include "tensor/cpu/burst.h"
 #include "train/peak_file.h"
@@ -68,7 +69,7 @@ static Status bench_peak(const Options *o)
 Status cmd_bench_peak(int argc, char **argv)
 {
     Options o;
-    Status status = options_parse(&o, FOR_BENCH_PEAK, argc, argv);
+    Status status = setup_parse(&o, FOR_BENCH_PEAK, argc, argv);
     if (status == OK) status = bench_peak(&o);
     options_close(&o);
     return status;

@@ -10,6 +10,7 @@
 #include "base/log.h"
 #include "cli/command.h"
 #include "cli/in_out.h"
+#include "cli/setup/parse.h"
 #include "conf/conf.h"
 #include "store/checkpoint.h"
 #include "store/tensor_entry.h"
@@ -163,7 +164,7 @@ static Status verify(const char *dir)
 static Status look(CommandSet command, int argc, char **argv, Status (*at)(const char *))
 {
     Options o;
-    Status  status = options_parse(&o, command, argc, argv);
+    Status  status = setup_parse(&o, command, argc, argv);
     if (status == OK) status = options_expect(&o, 1, "DIR");
     if (status == OK) status = checkpoint_directory(o.words.text[0], o.words.text[0]);
     if (status == OK) status = at(o.words.text[0]);

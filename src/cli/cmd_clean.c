@@ -10,6 +10,7 @@
 #include "base/array.h"
 #include "base/log.h"
 #include "base/team.h"
+#include "cli/setup/parse.h"
 #include "corpus/clean/clean.h"
 #include "corpus/clean/report.h"
 #include "cli/command.h"
@@ -292,7 +293,7 @@ static Status options_run(Options *o)
 Status cmd_clean(int argc, char **argv)
 {
     Options o;
-    Status status = options_parse(&o, FOR_CLEAN, argc, argv);
+    Status status = setup_parse(&o, FOR_CLEAN, argc, argv);
     if (status == OK) status = options_run(&o);
     options_close(&o);
     return status;

@@ -12,6 +12,7 @@
 #include "cli/in_out.h"
 #include "cli/setup/foreign.h"
 #include "cli/setup/gguf.h"
+#include "cli/setup/parse.h"
 #include "cli/setup/tokenizer.h"
 #include "cli/signals.h"
 #include "conf/rows.h"
@@ -156,7 +157,7 @@ static Status take_tokenizer(ConvertTask *c, TokenizerFacts *facts)
     }
     bool  word = tokenizer_is_none(name) || strcmp(name, "bytes") == 0;
     char *path = word ? NULL : realpath(name, NULL);
-    OptionSource source = { SOURCE_CHECKPOINT, "--tokenizer", name, c->o->convert_input, CONVERT_NONE };
+    OptionSource source = option_source(SOURCE_CHECKPOINT, "--tokenizer", name, c->o->convert_input);
     Status status = options_set(&c->model, OPTION_tokenizer, path ? path : name, source);
     free(path);
     return status == OK ? tokenizer_check_model(facts, c, c->model.tokenizer) : status;
@@ -463,7 +464,7 @@ Status cmd_convert(int argc, char **argv)
 {
     Options o;
     ConvertTask c = { .o = &o };
-    Status status = options_parse(&o, FOR_CONVERT, argc, argv);
+    Status status = setup_parse(&o, FOR_CONVERT, argc, argv);
     if (status == OK) status = run(&c, &o);
     foreign_model_close(&c.from);
     options_close(&c.model);

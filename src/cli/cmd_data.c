@@ -10,6 +10,7 @@
 #include "cli/command.h"
 #include "cli/data_run.h"
 #include "cli/in_out.h"
+#include "cli/setup/parse.h"
 #include "cli/signals.h"
 #include "conf/conf.h"
 #include "data/fairseq_tokens.h"
@@ -147,7 +148,7 @@ static Status on_token_file(const Options *o, TokenFileCommand *on_megatron, Fai
 Status cmd_data_info(int argc, char **argv)
 {
     Options o;
-    Status  status = options_parse(&o, FOR_DATA_INFO, argc, argv);
+    Status  status = setup_parse(&o, FOR_DATA_INFO, argc, argv);
     bool    run = status == OK && data_run_asked(&o);
     const char *wanted = run ? "no PREFIX beside --data-path" : "PREFIX or --data-path [W] PREFIX...";
     if (status == OK) status = options_expect(&o, run ? 0 : 1, wanted);
@@ -159,7 +160,7 @@ Status cmd_data_info(int argc, char **argv)
 Status cmd_data_cat(int argc, char **argv)
 {
     Options o;
-    Status  status = options_parse(&o, FOR_DATA_CAT, argc, argv);
+    Status  status = setup_parse(&o, FOR_DATA_CAT, argc, argv);
     if (status == OK) status = options_expect(&o, 1, "PREFIX");
     if (status == OK) status = on_token_file(&o, cat, fairseq_tokens_cat);
     options_close(&o);
@@ -254,7 +255,7 @@ static Status merge(const Options *o)
 Status cmd_data_merge(int argc, char **argv)
 {
     Options o;
-    Status  status = options_parse(&o, FOR_MERGE, argc, argv);
+    Status  status = setup_parse(&o, FOR_MERGE, argc, argv);
     if (status == OK) status = merge(&o);
     options_close(&o);
     return status;

@@ -10,7 +10,7 @@
 #include "base/random.h"
 #include "base/seam.h"
 #include "cli/command.h"
-#include "cli/fairseq/fairseq.h"
+#include "cli/eval_lines.h"
 #include "cli/setup/setup.h"
 #include "cli/setup/tokenizer.h"
 #include "comm/broadcast.h"
@@ -125,8 +125,8 @@ static Status evaluate(Trainer *t, const Task *task)
         return explain_loss(t, path);                                    /* <-> world; same on every rank */
     double seconds = seam_seconds_since(began);
     int64_t tokens = windows_predictions(&w);
-    if (t->mesh.rank == 0 && task->o->fairseq)
-        fairseq_evaluated(task->o, model_parameters(&task->config.model), windows_count(&w), tokens,
+    if (t->mesh.rank == 0 && task->o->log_format.value != CHOICE_log_format_jotun)
+        epoch_evaluated(task->o, model_parameters(&task->config.model), windows_count(&w), tokens,
                           task->original, seconds, loss);
     else if (t->mesh.rank == 0) show(task, t, tokens, state.step, loss);
     return OK;
@@ -287,12 +287,11 @@ static void ids_shown(char out[1200], const Task *task, const Options *o)
              o->text ? o->text : o->data_path.text[0], (long long)task->count, (unsigned long long)hash);
 }
 
-static Status run(Options *o, Task *task, CommandSet words, int argc, char **argv)
+static Status run(Options *o, Task *task, int argc, char **argv)
 {
     Transport *mpi;
     task->o = o;
-    TRY(setup_options(o, &mpi, FOR_EVAL | words, argc, argv));
-    if (words && transport_launcher_rank() <= 0) fairseq_told(o);
+    TRY(setup_options(o, &mpi, FOR_EVAL, argc, argv));
     TRY(setup_agree(mpi, ids_read(task, o)));
     TRY(original_share(task, o, mpi));                                        /* same on every rank */
     char ids[1200];
@@ -301,16 +300,14 @@ static Status run(Options *o, Task *task, CommandSet words, int argc, char **arg
     return setup_run(o, mpi, on_rank, task);
 }
 
-Status command_perplexity(CommandSet words, int argc, char **argv)
+Status cmd_perplexity(int argc, char **argv)
 {
     Options o;
     Task task = { 0 };
-    Status status = run(&o, &task, words, argc, argv);
+    Status status = run(&o, &task, argc, argv);
     free(task.ids);
     blocks_close(&task.blocks);
     token_file_close(&task.file);
     options_close(&o);
     return status;
 }
-
-Status cmd_perplexity(int argc, char **argv) { return command_perplexity(0, argc, argv); }

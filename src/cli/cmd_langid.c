@@ -11,6 +11,7 @@
 #include "base/buffer.h"
 #include "base/team.h"
 #include "cli/command.h"
+#include "cli/setup/parse.h"
 #include "conf/conf.h"
 #include "corpus/read/stream.h"
 #include "text/fasttext/langid.h"
@@ -201,7 +202,7 @@ static Status guess(const Options *o)
 Status cmd_langid(int argc, char **argv)
 {
     Options o;
-    Status status = options_parse(&o, FOR_LANGID, argc, argv);
+    Status status = setup_parse(&o, FOR_LANGID, argc, argv);
     if (status == OK) status = guess(&o);
     options_close(&o);
     return status;

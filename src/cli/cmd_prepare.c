@@ -9,6 +9,7 @@
 #include "base/seam.h"
 #include "cli/command.h"
 #include "cli/in_out.h"
+#include "cli/setup/parse.h"
 #include "cli/setup/setup.h"
 #include "cli/signals.h"
 #include "cli/special_tokens.h"
@@ -221,7 +222,7 @@ static Status options_run(Options *o)
 Status cmd_prepare(int argc, char **argv)
 {
     Options o;
-    Status status = options_parse(&o, FOR_PREPARE, argc, argv);
+    Status status = setup_parse(&o, FOR_PREPARE, argc, argv);
     if (status == OK) status = options_run(&o);
     options_close(&o);
     return status;

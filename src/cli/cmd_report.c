@@ -11,6 +11,7 @@
 #include "base/log.h"
 #include "cli/command.h"
 #include "cli/in_out.h"
+#include "cli/setup/parse.h"
 #include "cli/signals.h"
 #include "conf/conf.h"
 #include "report/run_report.h"
@@ -220,7 +221,7 @@ static Status report_command(const Options *o, const ReportFormats *formats)
 static Status command(CommandSet which, const ReportFormats *formats, int argc, char **argv)
 {
     Options o;
-    Status status = options_parse(&o, which, argc, argv);
+    Status status = setup_parse(&o, which, argc, argv);
     if (status == OK) status = report_command(&o, formats);
     options_close(&o);
     return status;

@@ -10,6 +10,7 @@
 #include "base/file.h"
 #include "cli/command.h"
 #include "cli/in_out.h"
+#include "cli/setup/parse.h"
 #include "cli/special_tokens.h"
 #include "conf/conf.h"
 #include "corpus/read/codec.h"
@@ -188,7 +189,7 @@ static Status job_run(const Options *o, Status (*work)(TokenizerJob *))
 static Status tokenizer(CommandSet command, int argc, char **argv, Status (*work)(TokenizerJob *))
 {
     Options o;
-    Status status = options_parse(&o, command, argc, argv);
+    Status status = setup_parse(&o, command, argc, argv);
     if (status == OK) status = job_run(&o, work);
     options_close(&o);
     return status;
@@ -197,7 +198,7 @@ static Status tokenizer(CommandSet command, int argc, char **argv, Status (*work
 Status cmd_tokenizer_info(int argc, char **argv)
 {
     Options o;
-    Status status = options_parse(&o, FOR_TOKENIZER_INFO, argc, argv);
+    Status status = setup_parse(&o, FOR_TOKENIZER_INFO, argc, argv);
     if (status == OK) status = info(&o);
     options_close(&o);
     return status;

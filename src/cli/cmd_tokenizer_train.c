@@ -12,6 +12,7 @@
 #include "base/team.h"
 #include "cli/command.h"
 #include "cli/in_out.h"
+#include "cli/setup/parse.h"
 #include "cli/setup/setup.h"
 #include "conf/conf.h"
 #include "corpus/read/source.h"
@@ -134,7 +135,7 @@ static Status options_run(const Options *o)
 Status cmd_tokenizer_train(int argc, char **argv)
 {
     Options o;
-    Status status = options_parse(&o, FOR_TOKENIZER_TRAIN, argc, argv);
+    Status status = setup_parse(&o, FOR_TOKENIZER_TRAIN, argc, argv);
     if (status == OK) status = options_run(&o);
     options_close(&o);
     return status;

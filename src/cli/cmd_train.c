@@ -6,7 +6,6 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "cli/command.h"
-#include "cli/fairseq/fairseq.h"
 #include "cli/generation/training_samples.h"
 #include "cli/in_out.h"
 #include "cli/setup/setup.h"
@@ -115,12 +114,11 @@ static uint16_t *id_bytes_of(TrainConfig *config, const char *name)
     return bytes;
 }
 
-Status command_train(Options *o, CommandSet words, int argc, char **argv)
+static Status train(Options *o, int argc, char **argv)
 {
     Transport *mpi;
     TrainingRun run;
-    TRY(setup_options(o, &mpi, FOR_TRAIN | words, argc, argv));
-    if (words && transport_launcher_rank() <= 0) fairseq_told(o);
+    TRY(setup_options(o, &mpi, FOR_TRAIN, argc, argv));
     Status status = setup_train_config(&run.config, o);
     if (status == OK) status = inputs_spared(o, o->schedule_svg);
     if (status == OK) status = inputs_spared(o, o->metrics);
@@ -161,7 +159,7 @@ Status command_train(Options *o, CommandSet words, int argc, char **argv)
 Status cmd_train(int argc, char **argv)
 {
     Options o;
-    Status status = command_train(&o, 0, argc, argv);
+    Status status = train(&o, argc, argv);
     options_close(&o);
     return status;
 }

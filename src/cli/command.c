@@ -1,15 +1,34 @@
 /* The table of the commands, and which of them the first one or two words of the command line name. */
 #include "cli/command.h"
+#include <stdlib.h>
 #include <string.h>
 #include "base/array.h"
 #include "base/message.h"
 #include "conf/rows.h"
 
+/* Those of other programs follow, which are run by a command of jotun. */
 const Command commands[] = {
-#define COMMAND(function, name, takes, words, job) { name, words, job, takes, cmd_##function },
+#define COMMAND(function, name, takes, words, job) { name, words, job, takes, cmd_##function, NULL },
 #include "cli/commands.def"
+#define FOREIGN(name, takes, words, does, gives, kind, job) { name, words, job, takes, cmd_##does, name },
+#include "compat/commands.def"
 };
 const int command_count = COUNT(commands);
+
+/* The words of a command of another program have its name before them. */
+Status command_run(const Command *command, int argc, char **argv)
+{
+    char as[64], **words;
+    if (!command->program) return command->run(argc, argv);
+    words = calloc((size_t)argc + 2, sizeof *words);
+    if (!words) return fail(NO_MEMORY, "no memory for %d words", argc);
+    snprintf(as, sizeof as, FOREIGN_WORD "%s", command->program);
+    words[0] = as;
+    for (int i = 0; i < argc; i++) words[i + 1] = argv[i];
+    Status status = command->run(argc + 1, words);
+    free(words);
+    return status;
+}
 
 static const struct { const char *word, *cure; } insteads[] = {
 #define INSTEAD(word, cure) { word, cure },

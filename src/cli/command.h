@@ -2,6 +2,7 @@
 #define CLI_COMMAND_H
 /* The commands of the program, from the rows of commands.def, and how one of them is found by its name. */
 #include <stdio.h>
+#include "compat/compat.h"
 #include "conf/options.h"
 
 #define JOTUN_VERSION "0.1.0"           /* a test compares it with the version in CMakeLists.txt */
@@ -10,17 +11,18 @@
  * prints. */
 typedef Status CommandRun(int argc, char **argv);
 /* words: its positional arguments, for help; job: what it does, in one line; takes: the set of its options */
-typedef struct { const char *name, *words, *job; CommandSet takes; CommandRun *run; } Command;
+/* program: its name where it is a command of another program (compat/commands.def); NULL: it is jotun's own
+ * */
+typedef struct {
+    const char *name, *words, *job; CommandSet takes; CommandRun *run; const char *program;
+} Command;
 extern const Command commands[];
 extern const int     command_count;
-
-/* The commands train and eval perplexity; words: 0, or the dialect of the command line (WORDS_OF_FAIRSEQ).
- * The caller closes the options. */
-Status command_train     (Options *o, CommandSet words, int argc, char **argv);
-Status command_perplexity(CommandSet words, int argc, char **argv);
+Status command_run(const Command *command, int argc, char **argv);
 
 #define COMMAND(function, ...) CommandRun cmd_##function;
 #include "cli/commands.def"
+CommandRun cmd_agpt;
 
 /* The command named by argv[0], or by argv[0] and argv[1] ("data info"); *used: how many words name it.
  * BAD_USAGE: none. */

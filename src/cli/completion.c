@@ -46,21 +46,17 @@ static void arms(FILE *out, const Command *command)
     shared_arm(out, command, FOLLOWS_VALUE, "follows=value");
 }
 
-typedef struct { FILE *out; CommandSet takes; } FairseqWords;
-
-/* An argument of fairseq, but those that have the name of an option of the command. */
-static void fairseq_name(void *context, const char *name, const char *value, const char *text)
+/* Arguments of another program, but those that have the name of an option of the command; and, before the
+ * arms of jotun's options, since the first that fits is taken, what follows them. */
+static void program_words(FILE *out, const Command *command, bool follow)
 {
-    FairseqWords *words = context;
-    (void)value, (void)text;
-    if (option_find(name, words->takes) < 0) fprintf(words->out, " --%s", name);
-}
-
-/* Before the arms of jotun's options, since the first that fits is taken. */
-static void fairseq_arm(void *out, const char *name, const char *value, const char *text)
-{
-    (void)text;
-    if (*value) fprintf(out, "        --%s) follows=value ;;\n", name);
+    ForeignArgument a;
+    const ForeignCommand *program = command->program ? foreign_command(command->program) : NULL;
+    for (int i = 0; program && foreign_argument(&a, program, i); i++) {
+        if (!*a.dashes) continue;
+        if (follow && *a.value) fprintf(out, "        --%s) follows=value ;;\n", a.name);
+        if (!follow && option_find(a.name, command->takes) < 0) fprintf(out, " --%s", a.name);
+    }
 }
 
 /* The options of one command, and for each of them what may follow it. */
@@ -72,9 +68,9 @@ static void command_arm(FILE *out, const Command *command)
         fprintf(out, " --%s", option_rows[i].name);
         if (*option_short(i)) fprintf(out, " --%s", option_short(i));
     }
-    help_fairseq(command, fairseq_name, &(FairseqWords){ out, command->takes });
+    program_words(out, command, false);
     fprintf(out, "'\n        case $option in\n");
-    help_fairseq(command, fairseq_arm, out);
+    program_words(out, command, true);
     arms(out, command);
     fprintf(out, "        esac ;;\n");
 }

@@ -2,8 +2,7 @@
  * dialects, so that they cannot differ from what the program does. */
 #include "cli/help.h"
 #include <string.h>
-#include "compat/alcf/agpt.h"
-#include "compat/fairseq/fairseq.h"
+#include "compat/compat.h"
 #include "conf/rows.h"
 
 enum { WIDTH = 100, LEFT = 44, TEXT = 512 };     /* width of a line, column of the help, bytes of a text */
@@ -77,71 +76,34 @@ static void option_entry(FILE *out, OptionIndex option, CommandSet command, cons
     entry(out, LEFT, name, text);
 }
 
-/* Arguments of fairseq's command: those that several rows make together, then those that are one option. What
- * is ignored or refused has its line in the log. */
-bool help_fairseq(const Command *command, HelpRow *show, void *context)
-{
-    char value[TEXT], text[TEXT];
-    FairseqArgument a;
-    if (strncmp(command->name, "fairseq-", 8) || !(command->takes & (FOR_TRAIN | FOR_EVAL))) return false;
-    if (!show) return true;
-    for (int i = 0; i < fairseq_arguments(); i++) {
-        if (!fairseq_argument(&a, i, command->takes)) continue;
-        snprintf(text, sizeof text, *a.fallback ? "%s [%s]" : "%s", a.help, a.fallback);
-        show(context, a.name, a.value, text);
-    }
-    for (int i = 0; i < dialect_count; i++) {
-        const Dialect *row = &dialects[i];
-        bool sequence = row->option == OPTION_sequence;              /* the window of an evaluation */
-        if (row->whose != DIALECT_FAIRSEQ_LINE_INDEX || row->option < 0) continue;
-        if (!sequence && !option_taken((OptionIndex)row->option, command->takes)) continue;
-        bool alias = row->verb == VERB_ALIAS || row->verb == VERB_WITH;
-        bool flag = option_rows[row->option].kind == KIND_FLAG;
-        help_value(value, sizeof value, (OptionIndex)row->option);
-        snprintf(text, sizeof text, "--%s%s%s", option_rows[row->option].name, alias || flag ? "" : " ",
-                 alias || flag ? "" : row->text);
-        show(context, row->name, alias ? value : row->given, text);
-    }
-    return true;
-}
-
-static void fairseq_entry(void *out, const char *name, const char *value, const char *text)
+/* Arguments of a program, or its variables, whose names have no dashes. */
+static void program_entries(FILE *out, const ForeignCommand *program)
 {
     char both[2 * TEXT];
-    snprintf(both, sizeof both, "--%s%s%s", name, *value ? " " : "", value);
-    entry(out, LEFT, both, text);
-}
-
-static void agpt_entries(FILE *out)
-{
-    char text[2 * TEXT];
-    AgptHelp help;
-    fprintf(out, "\nvariables, of the environment or as words NAME=VALUE\n");
-    for (int i = 0; agpt_help(&help, i); i++) {
-        snprintf(text, sizeof text, *help.fallback ? "%s [%s]" : "%s", help.what, help.fallback);
-        entry(out, LEFT, help.names, text);
+    ForeignArgument a;
+    if (!foreign_heading(program)) return;
+    fprintf(out, "\n%s\n", foreign_heading(program));
+    for (int i = 0; foreign_argument(&a, program, i); i++) {
+        snprintf(both, sizeof both, "%s%s%s%s", a.dashes, a.name, *a.value ? " " : "", a.value);
+        entry(out, LEFT, both, a.help);
     }
-    fprintf(out, "\noptions of jotun train, which count more; [what the script gives, or the default]\n");
+    fprintf(out, "\n%s\n", foreign_options_heading(program));
 }
 
 void help_command(FILE *out, const Command *command)
 {
     const char *group = NULL;
-    bool agpt = !strcmp(command->name, "agpt");
+    const ForeignCommand *program = command->program ? foreign_command(command->program) : NULL;
     char given[TEXT];
     fprintf(out, "jotun %s%s%s [options]\n\n  %s\n", command->name, *command->words ? " " : "",
             command->words, command->job);
-    if (help_fairseq(command, NULL, NULL)) {
-        fprintf(out, "\n%s\n", HELP_FAIRSEQ);
-        help_fairseq(command, fairseq_entry, out);
-        fprintf(out, "\noptions of jotun %s may stand beside them\n", command_name(command->takes));
-    }
-    if (agpt) agpt_entries(out);
+    if (program) program_entries(out, program);
     if (command->takes == FOR_SWEEP) fprintf(out, "\n" HELP_SWEEP);
     for (int i = 0; i < OPTIONS; i++) {
         if (!option_taken(i, command->takes)) continue;
         if (option_group_title(i) != group) fprintf(out, "\n%s\n", group = option_group_title(i));
-        option_entry(out, i, command->takes, agpt ? agpt_default(given, sizeof given, i) : NULL);
+        option_entry(out, i, command->takes,
+                     program ? foreign_default(given, sizeof given, program, i) : NULL);
     }
     int shapes = command->takes & FOR_CONFIG ? preset_count : 0;
     if (shapes) fprintf(out, "\nshapes for --model\n");
@@ -206,48 +168,13 @@ static void option_lines(FILE *out, OptionIndex option)
     }
 }
 
-/* Writes which option replaces an option of another trainer, or why there is none. */
-static void dialect_line(FILE *out, const Dialect *row)
-{
-    static const char *const units[] = { "", ", x 60", ", 2 to the power of it", ", the folder of the file" };
-    const char *ours = row->option >= 0 ? option_rows[row->option].name : "";
-    bool variable = !*dialect_names[row->whose].prefix;
-    bool key      = row->whose == DIALECT_NEMO_INDEX || row->whose == DIALECT_DSJSON_INDEX;
-    const char *between = !*row->given ? "" : variable ? "=" : key ? ": " : " ";
-    const char *dashes = variable || key ? "" : "--";
-    fprintf(out, "| `%s", dashes);
-    for (const char *c = row->name; *c; c++)                             /* a row may have several names */
-        if (*c == ' ') fprintf(out, "`, `%s", dashes);
-        else           fputc(*c, out);
-    fprintf(out, "%s%s` | %s | ", between, row->given, dialect_names[row->whose].name);
-    switch (row->verb) {
-    case VERB_ALIAS:   fprintf(out, "`--%s`%s", ours, units[row->convert]); break;
-    case VERB_OPTIONAL:
-        fprintf(out, "`--%s`; without a value ignored: %s", ours, row->text);
-        break;
-    case VERB_WITH:
-        fprintf(out, "`--%s` with `--%s %s`", ours, option_rows[row->values].name, row->text);
-        break;
-    case VERB_MEANS:   fprintf(out, "`--%s %s`", ours, row->text); break;
-    case VERB_IGNORED: fprintf(out, "ignored: %s", row->text); break;
-    case VERB_PART:    fprintf(out, "%s", row->text); break;
-    case VERB_REFUSE:
-    case VERB_REFUSE_FLAG:
-        fprintf(out, "refused: %s; %s", row->text, row->cure);
-        break;
-    case VERB_MISSING: fprintf(out, "not taken: %s; %s", row->text, row->cure); break;
-    case VERB_SUGGEST: fprintf(out, "not taken; here %s", row->text); break;
-    }
-    fprintf(out, " |\n");
-}
-
 void help_markdown(FILE *out)
 {
     fprintf(out,
         "# Options\n\nWritten by `jotun --help-markdown` from the rows of `src/conf`.\n\n"
         "Sources, weakest first: default, preset (`--model`), checkpoint\n"
         "(`--use-checkpoint-args`), YAML files (`--config`), environment (`JOTUN_NUM_LAYERS=4`),\n"
-        "command line. DeepSpeed's JSON (`--deepspeed-config`) is stronger than a checkpoint's values,\n"
+        "command line. another trainer's JSON (`--json-config`) is stronger than a checkpoint's values,\n"
         "and refused where it contradicts what a person said elsewhere.\n"
         "`jotun config` shows each value with its source.\n\n"
         "Of an option given twice on one command line the last one counts, and a line in the log names\n"
@@ -271,11 +198,5 @@ void help_markdown(FILE *out)
     fprintf(out, "\n## Shapes for `--model`\n\n| name | is | options |\n|---|---|---|\n");
     for (int i = 0; i < preset_count; i++)
         fprintf(out, "| %s | %s | `%s` |\n", presets[i].name, presets[i].help, presets[i].words);
-    fprintf(out, "\n## Options of other trainers\n\n"
-                 "In the environment their names begin with `JOTUN_` as well, but for those of %s,\n"
-                 "which are variables of their own: `jotun train` and `jotun config` read them where\n"
-                 "`JOTUN_DIALECT=argonne` is set, since names as short as `TP` may mean something else.\n\n"
-                 "| option | whose | here |\n|---|---|---|\n",
-            dialect_names[DIALECT_ARGONNE_INDEX].name);
-    for (int i = 0; i < dialect_count; i++) dialect_line(out, &dialects[i]);
+    compat_markdown(out);
 }

@@ -20,13 +20,6 @@ void help_markdown   (FILE *out);                                /* docs/options
 /* The word for an option's value: "N", "DIR", "LayerNorm|RMSNorm", "" of a flag. Returns out. */
 const char *help_value(char *out, size_t size, OptionIndex option);
 
-/* An argument's name without its dashes, the word for its value, "" of a flag, and its help. */
-typedef void HelpRow(void *context, const char *name, const char *value, const char *text);
-/* Calls `show` for each argument of fairseq that the command takes. false: it is no command with arguments of
- * fairseq's. show NULL: only that is answered. */
-bool help_fairseq(const Command *command, HelpRow *show, void *context);
-#define HELP_FAIRSEQ "arguments of fairseq; its others are ignored or refused, with a line that says why"
-
 /* What of the other command `jotun sweep` takes. */
 #define HELP_SWEEP \
     "Options of jotun train stand beside them. A number or choice may be a list, --lr 1e-3,2e-3,4e-3,\n" \

@@ -103,7 +103,7 @@ static Status run_called(const Command *command, int argc, char **argv)
         return OK;
     }
     Status status = started_alone(command);
-    return status == OK ? command->run(argc, argv) : setup_refused(status, argc, argv);
+    return status == OK ? command_run(command, argc, argv) : setup_refused(status, argc, argv);
 }
 
 static Status run(int argc, char **argv)
@@ -124,12 +124,12 @@ static void standard_streams_fill(void)
         if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDONLY) < 0) return;
 }
 
-/* Called through a link by the name of a command of fairseq's, the program is that command. */
+/* Called through a link by the name of a command of another program, the program is that command. */
 static const Command *called_as(const char *path)
 {
     const char *name = path_leaf(path, strlen(path));
     for (int i = 0; i < command_count; i++)
-        if (!strncmp(name, "fairseq-", 8) && !strcmp(commands[i].name, name)) return &commands[i];
+        if (commands[i].program && strchr(name, '-') && !strcmp(commands[i].name, name)) return &commands[i];
     return NULL;
 }
 

@@ -98,11 +98,15 @@ void manual_program(FILE *out)
     }
 }
 
-static void fairseq_argument_tagged(void *out, const char *name, const char *value, const char *text)
+static void program_tagged(FILE *out, const ForeignCommand *program)
 {
     char dashed[TEXT];
-    snprintf(dashed, sizeof dashed, "--%s", name);
-    tagged(out, dashed, value, text);
+    ForeignArgument a;
+    if (foreign_heading(program)) fprintf(out, ".SS %s\n", foreign_heading(program));
+    for (int i = 0; foreign_argument(&a, program, i); i++) {
+        snprintf(dashed, sizeof dashed, "%s%s", a.dashes, a.name);
+        tagged(out, dashed, a.value, a.help);
+    }
 }
 
 void manual_command(FILE *out, const Command *command)
@@ -114,8 +118,7 @@ void manual_command(FILE *out, const Command *command)
     if (*command->words) fprintf(out, "\\fI%s\\fR ", command->words);
     fprintf(out, "[\\fIoptions\\fR]\n.SH OPTIONS\n");
     if (command->takes == FOR_SWEEP) troff(out, HELP_SWEEP);
-    if (help_fairseq(command, NULL, NULL)) fprintf(out, ".SS %s\n", HELP_FAIRSEQ);
-    help_fairseq(command, fairseq_argument_tagged, out);
+    if (command->program) program_tagged(out, foreign_command(command->program));
     for (int i = 0; i < OPTIONS; i++) {
         if (!option_taken(i, command->takes)) continue;
         if (option_group_title(i) != group) fprintf(out, ".SS %s\n", group = option_group_title(i));

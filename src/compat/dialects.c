@@ -1,5 +1,5 @@
 /* Names of other trainers: the table that dialects.def makes, and looking names up in it. */
-#include "conf/rows.h"
+#include "compat/dialects.h"
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -104,7 +104,7 @@ const Dialect *dialect_find(unsigned understood, const char *name, const char *v
 
 bool dialect_taken(const Dialect *row, CommandSet command)
 {
-    CommandSet others = row->whose == DIALECT_PREPROCESS_INDEX ? FOR_FAIRSEQ_PREPROCESS : FOR_CONFIG;
+    CommandSet others = row->whose == DIALECT_PREPROCESS_INDEX ? FOR_WORDS : FOR_CONFIG;
     return row->option >= 0 ? option_taken(row->option, command) : (command & others) != 0;
 }
 
@@ -113,5 +113,54 @@ const Dialect *dialect_suggestion(unsigned understood, const char *name)
     for (int i = 0; i < dialect_count; i++)
         if (dialect_only_hints(&dialects[i]) && understood >> dialects[i].whose & 1 &&
             names_it(dialects[i].name, name)) return &dialects[i];
+    return NULL;
+}
+
+/* Names of environment variables are no suggestion for a command line. */
+static bool is_suggested(const Dialect *row, unsigned understood, CommandSet command)
+{
+    if (!(understood >> row->whose & 1) || dialect_only_hints(row) || dialect_has_names(row)) return false;
+    return *dialect_names[row->whose].prefix && dialect_taken(row, command);
+}
+
+const char *dialect_nearest(unsigned understood, const char *name, CommandSet command)
+{
+    const char *best = NULL;
+    int near = name_near_enough(name);
+    for (int i = 0; i < dialect_count; i++)
+        if (is_suggested(&dialects[i], understood, command) && name_is_nearer(&near, name, dialects[i].name))
+            best = dialects[i].name;
+    return best;
+}
+
+/* Both commands for language models of fairseq read the same rows. */
+const char *dialect_owner(const Dialect *row, CommandSet command)
+{
+    bool evaluates = row->whose == DIALECT_FAIRSEQ_LINE_INDEX && command == FOR_EVAL;
+    return evaluates ? "fairseq-eval-lm" : dialect_names[row->whose].name;
+}
+
+unsigned dialects_understood(CommandSet command)
+{
+    enum {
+        TRAINERS = DIALECT_JOTUN | DIALECT_MEGATRON | DIALECT_DEEPSPEED | DIALECT_FAIRSEQ,
+        HINTS    = DIALECT_NANOGPT | DIALECT_NANOCHAT | DIALECT_HF | DIALECT_LIGHTNING | DIALECT_OTHERS
+    };
+    const CommandSet alone = FOR_WORDS | FOR_LINES | FOR_DETOKENIZE | FOR_REPORT | FOR_COMPARE | FOR_SWEEP;
+    if (command == FOR_WORDS) return DIALECT_PREPROCESS;
+    if (command & (FOR_TRAIN | FOR_CONFIG_ALONE)) return TRAINERS | HINTS;
+    return command & alone ? 0 : TRAINERS;
+}
+
+static const struct { const char *name; OptionDemand demand; } demands[] = {
+#define DEMAND(whose, name, field, value, before, after) \
+    { name, { OPTION_##field, DEMAND_NOT, value, before, after, 0 } },
+#include "compat/dialects.def"
+};
+
+const OptionDemand *dialect_demand(const Dialect *row)
+{
+    for (size_t i = 0; i < sizeof demands / sizeof demands[0]; i++)
+        if (!strcmp(demands[i].name, row->name)) return &demands[i].demand;
     return NULL;
 }

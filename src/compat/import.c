@@ -2,8 +2,13 @@
 #include "compat/import.h"
 #include <stdlib.h>
 #include "base/log.h"
-#include "conf/conf.h"
 #include "conf/value.h"
+
+void import_open(Import *m, const Options *so_far)
+{
+    *m = (Import){ .taken = 0 };
+    options_copy(&m->copy, so_far);
+}
 
 void import_remark(Import *m, Options *o, const char *from, const char *text)
 {
@@ -23,12 +28,10 @@ void import_refuse(Import *m, Options *o, const char *from, const char *why)
     m->refused++;
 }
 
-/* What is ignored makes a remark instead of a line in the log. */
-static void notes_end(Import *m, Options *o, const char *from, Status status)
+static void take_ends(Import *m, Options *o, const char *from, TextList *notes, Status status)
 {
-    for (int i = 0; i < o->notes->count; i++) import_remark(m, o, from, o->notes->text[i]);
-    free(o->notes->text);
-    o->notes = NULL;
+    for (int i = 0; i < notes->count; i++) import_remark(m, o, from, notes->text[i]);
+    free(notes->text);
     if (status == OK) m->taken++;
     else {
         char why[FAIL_BYTES];
@@ -39,18 +42,22 @@ static void notes_end(Import *m, Options *o, const char *from, Status status)
 
 void import_take(Import *m, Options *o, const char *from, int count, char **words)
 {
-    TextList notes = {0};
-    o->notes       = &notes;
-    notes_end(m, o, from, options_words(o, SOURCE_CONFIG_FILE, from, count, words));
+    TextList    notes = { 0 };
+    OptionWords typed = { 0 }, ours = { 0 };
+    words_command_line(&typed, SOURCE_CONFIG_FILE, from, "", count, words);
+    translate_words(&ours, &typed, o->command, dialects_understood(o->command));
+    take_ends(m, o, from, &notes, options_take(o, &ours, &notes));
+    words_close(&typed);
+    words_close(&ours);
 }
 
 void import_take_name(Import *m, Options *o, const char *from, const Dialect *row, const char *name,
                       const char *value)
 {
-    TextList     notes  = {0};
-    OptionSource source = {SOURCE_CONFIG_FILE, name, value, from, CONVERT_NONE};
-    o->notes            = &notes;
-    notes_end(m, o, from, dialect_apply(o, row, value, source));
+    TextList     notes  = { 0 };
+    OptionSource source = option_source(SOURCE_CONFIG_FILE, name, value, from);
+    Status       status = translate_name(o, row, value, source, &notes);
+    take_ends(m, o, from, &notes, status);
 }
 
 void import_default(Import *m, Options *o, const char *from, const char *word, const char *why)
@@ -104,5 +111,6 @@ Status import_ends(const Import *m, const char *path)
 void import_close(Import *m)
 {
     free(m->remarks.text);
-    *m = (Import){0};
+    options_close(&m->copy);
+    *m = (Import){ .taken = 0 };
 }

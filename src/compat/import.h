@@ -1,31 +1,31 @@
 #ifndef COMPAT_IMPORT_H
 #define COMPAT_IMPORT_H
-/* Options from other trainers' files. For `jotun config`: a script or list of arguments of Megatron-LM or its
- * DeepSpeed forks (--from-megatron), a model configuration of NeMo (--from-nemo). A script is run by bash,
- * shut in. What cannot be taken is refused with its file, line, reason and cure; the rest is taken all the
- * same, so that one run names everything. */
+/* Options from other programs' files. What cannot be taken is refused with its file, line, reason and cure;
+ * the rest is taken all the same, so that one run names everything. A reader works on a copy of the options
+ * so far, on which it sees what its values do; what the copy has in addition are its words. */
 #include <stdio.h>
+#include "compat/translate.h"
 #include "conf/conf.h"
-#include "conf/rows.h"
 
-/* remarks: what was ignored, refused or not followed, a line each; owned by the options. */
+/* remarks: what was ignored, refused or not followed, a line each; owned by `copy`. */
 typedef struct {
+    Options  copy;
     TextList remarks;
     int      taken, refused;
 } Import;
 
-/* Values are as strong as those of a file of --config. BAD_FILE where the file cannot be read at all. */
-Status import_megatron(Import *import, Options *o);  /* o->from_megatron: FILE [ARGUMENT...] */
-Status import_nemo(Import *import, Options *o);      /* o->from_nemo */
-void   import_show(FILE *out, const Import *import); /* as comments of YAML */
+/* import_close has to be called. */
+void   import_open (Import *import, const Options *so_far);
+void   import_show (FILE *out, const Import *import); /* as comments of YAML */
 /* BAD_OPTION where something was refused. */
-Status import_ends(const Import *import, const char *path);
+Status import_ends (const Import *import, const char *path);
 void   import_close(Import *import);
 
-/* The file of --deepspeed-config, whose values are as strong as those of a file of --config: for all commands
- * that take the option, after everything else was read. What is not taken as it is given is a line in the
- * log. BAD_OPTION where something is refused, after a line for each. */
-Status deepspeed_config_read(Options *o, ConfigTexts *texts);
+/* For `jotun config`: a script or list of arguments of Megatron-LM or its DeepSpeed forks, a model
+ * configuration of NeMo. Values are as strong as those of a file of --config. BAD_FILE where the file cannot
+ * be read at all. */
+Status import_megatron(Import *m, Options *o);       /* o->from_script: FILE [ARGUMENT...] */
+Status import_nemo(Import *m, Options *o);           /* o->from_yaml */
 
 /* For the files that read one kind. from: "run.sh:12" */
 enum { IMPORT_LINE = 1400 };

@@ -157,10 +157,3 @@ Status rule_context(const Options *o)
                 " size); give --cp-comm-type a2a+p2p --hierarchical-context-parallel-sizes %" PRId64
                 " %" PRId64, typed, u, heads, of, works, cp / works);
 }
-
-Status rule_no_positions(const Options *o)
-{
-    if (!o->no_positions || o->position.value != CHOICE_position_learned_absolute) return OK;
-    return fail(BAD_OPTION, "--no-position-embedding of Megatron-LM and %s contradict each other; give "
-                "--position-embedding-type none or rope", TYPED(OPTION_position));
-}

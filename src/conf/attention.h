@@ -10,5 +10,4 @@ Status rule_window (const Options *o);           /* --window-size is L,R, and R 
 /* Rotary embeddings turn pairs of channels, at most ROPE_CHANNELS_MOST, and have one kind of scaling. */
 enum { ROPE_CHANNELS_MOST = 512 };
 Status rule_rope   (const Options *o);
-Status rule_no_positions(const Options *o);
 #endif

@@ -5,20 +5,16 @@
 #include <stdio.h>
 #include "conf/options.h"
 
-/* Defaults, environment (JOTUN_NUM_LAYERS=4), command line (--num-layers 4, --num-layers=4), preset. argv
- * is what follows the command's name. Wrong words are BAD_USAGE, wrong values BAD_OPTION. Words without an
- * option's name are refused where the command takes none. Other trainers' names (dialects.def) count, in
- * the environment as well. Of an option given twice the last one counts, and a line in the log names both
- * where they differ; a list appends. With JOTUN_DIALECT=argonne train and config also read the
- * variables of that dialect, which have no prefix; another name is BAD_OPTION. */
-Status options_parse (Options *o, CommandSet command, int argc, char **argv);
-/* The same for a command that understands these DIALECT_... of conf/rows.h, not those of command_dialects. */
-Status options_parse_dialects(Options *o, CommandSet command, unsigned understood, int argc, char **argv);
-/* The files of --config and --deepspeed-config: read by this process (zeros); not read (none); or as rank
- * 0 has read them and sent them to all (packed, which options_config_texts has made and which is not
- * needed afterwards). agpt_found: likewise what `jotun agpt` has found on rank 0's machine. */
-typedef struct { bool none; const char *packed; size_t bytes; const void *agpt_found; } ConfigTexts;
-Status options_parse_configs(Options *o, CommandSet command, ConfigTexts texts, int argc, char **argv);
+/* Defaults; from here on options_close has to be called. What follows sets values by options_take
+ * (conf/words.h) and options_set: of each option that of the strongest source counts, whatever the order. */
+Status options_begin (Options *o, CommandSet command);
+/* The values of --model, weaker than all that a person gave, which is why they may come last. BAD_OPTION
+ * where there is no such preset. */
+Status options_take_preset(Options *o);
+/* The files of --config and --json-config: read by this process (zeros); not read (none); or as rank 0 has
+ * read them and sent them to all (packed, which options_config_texts has made and which is not needed
+ * afterwards). */
+typedef struct { bool none; const char *packed; size_t bytes; } ConfigTexts;
 /* The bytes of these files, one after the other; the caller frees *packed, after a failure too. BAD_FILE. */
 Status options_config_texts (char **packed, size_t *bytes, const Options *o);
 void   options_close (Options *o);
@@ -56,8 +52,8 @@ int64_t options_rotary      (const Options *o);
  * is left out: hosts may have different numbers of cores. A list has a line for each word. */
 void   options_show_common(FILE *out, const Options *o, char between);
 void   options_show  (FILE *out, const Options *o);   /* each value of the command with its source */
-/* What a person, a script or a preset gave, as options of a command line that says the same. */
-void   options_show_command(FILE *out, const Options *o);
+/* What sources from this one on gave, as options of a command line that says the same: " --num-layers 2". */
+void   options_show_command(FILE *out, const Options *o, SourceKind least);
 /* The value as a person would type it; of a LIST the first word. */
 const char *options_value_text (char *out, size_t size, const Options *o, OptionIndex option);
 /* The shortest decimal that reads back as the same double. */

@@ -1,5 +1,5 @@
-/* Options from YAML files: each key becomes a word of a command line, "--num-layers=12", so that names, other
- * trainers' names, ranges and choices are checked in one place. */
+/* Options from YAML files: each key becomes a word, as --num-layers=12 does, so that names, ranges and
+ * choices are checked in one place. */
 #include "conf/config_file.h"
 #include <ctype.h>
 #include <inttypes.h>
@@ -11,113 +11,58 @@
 #include "conf/value.h"
 #include "conf/yaml/yaml_file.h"
 
-typedef struct {
-    Options        *o;
-    const YamlFile *file;
-    int             foreign;
-    CommandSet      takers;
-} ConfigFile;
-
 static void hyphens(char *name)
 {
     for (; *name; name++)
         if (*name == '_') *name = '-';
 }
 
-/* "run.yaml:3: " before the message that was just made */
-static Status at_line(const YamlFile *file, const YamlEntry *e, Status status)
-{
-    char why[FAIL_BYTES];
-    snprintf(why, sizeof why, "%s", fail_text());
-    return status == OK ? OK : fail(status, "%s:%d: %s", file->path, e->line, why);
-}
-
 /* ---- keys ---- */
 
-/* The name after the groups, in an option's spelling. */
-static Status name_of(const YamlFile *file, const YamlEntry *e, char name[YAML_KEY])
+/* The name after the groups, in an option's spelling; a refusal of the word where it has none. */
+static const char *name_of(OptionWord *word, OptionWords *words, const YamlEntry *e)
 {
     const char *dot = strrchr(e->key, '.');
-    char        group[YAML_KEY], known[512];
-    snprintf(name, YAML_KEY, "%s", dot ? dot + 1 : e->key);
+    char        group[YAML_KEY], name[YAML_KEY], known[512];
+    snprintf(name, sizeof name, "%s", dot ? dot + 1 : e->key);
     hyphens(name);
-    if (!dot) return OK;
-    snprintf(group, sizeof group, "%.*s", (int)(dot - e->key), e->key);
-    if (option_group_find(group)) return OK;
-    return fail(BAD_FILE,
-                "%s:%d: %s is no group of options; these are: %s; or write the keys without a group",
-                file->path, e->line, group, option_group_keys(known, sizeof known));
+    word->status = BAD_FILE;
+    snprintf(group, sizeof group, "%.*s", dot ? (int)(dot - e->key) : 0, e->key);
+    if (dot && !option_group_find(group))
+        word->refusal = words_format(words, "%s is no group of options; these are: %s; or write the keys "
+                                     "without a group", group, option_group_keys(known, sizeof known));
+    else if (!*name || strchr(name, '='))
+        word->refusal = words_format(words, "\"%s\" is no option's name", name);
+    else if (!strcmp(name, option_rows[OPTION_config].name))
+        word->refusal = "a file of options names no other; give --config A B";
+    return words_hold(words, name);
 }
 
-/* Whether the name is an option, or another trainer's name for one, of some other command alone. */
-static bool of_another_command(ConfigFile *c, const char *name)
+static void add_entry(OptionWords *words, const YamlFile *file, const YamlEntry *e)
 {
-    CommandSet     takers = option_takers(name);
-    const Dialect *row    = takers ? NULL : dialect_find(command_dialects(FOR_TRAIN), name, NULL);
-    if (option_find(name, c->o->command) >= 0) return false;
-    if (row && dialect_taken(row, c->o->command)) return false;
-    if (row) takers = row->option >= 0 ? option_rows[row->option].commands & FOR_ANY : FOR_TRAIN;
-    if (takers) c->foreign++, c->takers |= takers;
-    return takers != 0;
+    OptionWord named = { 0 };
+    if (e->missing) return;
+    const char  *name   = name_of(&named, words, e);
+    OptionSource source = option_source(SOURCE_CONFIG_FILE, words_format(words, "--%s", name), "",
+                                        words_format(words, "%s:%d", file->path, e->line));
+    OptionWord *word = words_push(words, named.refusal ? NULL : name, source);
+    word->whole = word->shared = true;
+    word->list  = e->list;
+    word->refusal = named.refusal, word->status = named.status;
+    for (int i = 0; i < e->count; i++) words_value(words, word, e->value[i]);
+    if (!e->nested || word->refusal) return;
+    word->status  = BAD_OPTION;
+    word->refusal = words_format(words, "--%s takes words, and its list has more than that", name);
 }
 
-/* ---- values ---- */
-
-/* One word: the value cannot be taken for an option's name. */
-static Status set_one(ConfigFile *c, const char *name, const char *value, const char *from)
+void words_tell_left_out(const OptionWords *words, const char *path, CommandSet command)
 {
-    size_t bytes = strlen(name) + strlen(value) + 4;
-    char  *word  = malloc(bytes);
-    CHECK(word, "no memory for %zu bytes of an option", bytes);
-    snprintf(word, bytes, "--%s=%s", name, value);
-    Status status = options_words(c->o, SOURCE_CONFIG_FILE, from, 1, &word);
-    free(word);
-    return status;
-}
-
-/* A list option takes each word by itself; another one takes none of several. */
-static Status set_list(ConfigFile *c, const YamlEntry *e, const char *name, const char *from)
-{
-    int            option = option_find(name, c->o->command);
-    const Dialect *row    = option < 0 ? dialect_find(c->o->dialects, name, NULL) : NULL;
-    if (row && row->verb == VERB_ALIAS) option = row->option;
-    bool several =
-        (option >= 0 && option_rows[option].kind == KIND_LIST) || (row && row->option < 0) || e->count == 1;
-    if (e->nested) return fail(BAD_OPTION, "--%s takes words, and its list has more than that", name);
-    if (!several) return fail(BAD_OPTION, "--%s takes one value, and a list of %d was given", name, e->count);
-    int count = row && row->option < 0 && e->count ? 1 : e->count; /* what is ignored or refused is so once */
-    for (int i = 0; i < count; i++) TRY(set_one(c, name, e->value[i], from));
-    return OK;
-}
-
-static Status read_entry(ConfigFile *c, const YamlEntry *e)
-{
-    char name[YAML_KEY], from[1100];
-    if (e->missing) return OK;
-    TRY(name_of(c->file, e, name));
-    if (!*name || strchr(name, '='))
-        return fail(BAD_FILE, "%s:%d: \"%s\" is no option's name", c->file->path, e->line, name);
-    if (!strcmp(name, option_rows[OPTION_config].name))
-        return fail(BAD_FILE, "%s:%d: a file of options names no other; give --config A B", c->file->path,
-                    e->line);
-    if (of_another_command(c, name)) return OK;
-    snprintf(from, sizeof from, "%s:%d", c->file->path, e->line);
-    Status status = e->list ? set_list(c, e, name, from) : set_one(c, name, e->value[0], from);
-    return at_line(c->file, e, status);
-}
-
-static Status read_entries(Options *o, const YamlFile *file)
-{
-    char       names[256];
-    ConfigFile c      = {.o = o, .file = file};
-    Status     status = OK;
-    for (int i = 0; i < file->count && status == OK; i++) status = read_entry(&c, &file->entry[i]);
-    if (status == OK && c.foreign)
-        log_line("%s: %d of its options %s not of jotun %s but of %s, and %s not read", file->path, c.foreign,
-                 c.foreign == 1 ? "is" : "are", command_name(o->command),
-                 command_names(names, sizeof names, c.takers, "jotun ", " and "),
-                 c.foreign == 1 ? "is" : "are");
-    return status;
+    char names[256];
+    bool one = words->left_out == 1;
+    if (words->left_out)
+        log_line("%s: %d of its options %s not of jotun %s but of %s, and %s not read", path, words->left_out,
+                 one ? "is" : "are", command_name(command),
+                 command_names(names, sizeof names, words->takers, "jotun ", " and "), one ? "is" : "are");
 }
 
 /* Another rank's --config may name more files than rank 0's. */
@@ -145,16 +90,12 @@ static Status text_open(YamlFile *file, const char *path, ConfigTexts *texts)
     return yaml_text_open(file, path, text, bytes);
 }
 
-Status config_files_read(Options *o, ConfigTexts *texts)
+Status words_config_file(OptionWords *words, const char *path, ConfigTexts *texts)
 {
-    for (int i = 0; i < o->config.count && !texts->none; i++) {
-        YamlFile    file;
-        const char *path = o->config.text[i];
-        TRY(texts->packed ? text_open(&file, path, texts) : yaml_file_open(&file, path));
-        Status status = read_entries(o, &file);
-        yaml_file_close(&file);
-        TRY(status);
-    }
+    YamlFile file;
+    TRY(texts->packed ? text_open(&file, path, texts) : yaml_file_open(&file, path));
+    for (int i = 0; i < file.count; i++) add_entry(words, &file, &file.entry[i]);
+    yaml_file_close(&file);
     return OK;
 }
 
@@ -162,9 +103,9 @@ Status options_config_texts(char **packed, size_t *bytes, const Options *o)
 {
     FILE  *out    = open_memstream(packed, bytes);
     Status status = out ? OK : fail(NO_MEMORY, "no memory for the files of options");
-    for (int i = 0; i < o->config.count + (o->deepspeed_config != NULL) && status == OK; i++) {
+    for (int i = 0; i < o->config.count + (o->json_config != NULL) && status == OK; i++) {
         FileMap map;
-        status = file_map(&map, i < o->config.count ? o->config.text[i] : o->deepspeed_config);
+        status = file_map(&map, i < o->config.count ? o->config.text[i] : o->json_config);
         if (status != OK) break;
         uint64_t size = map.size < YAML_FILE_BYTES ? map.size : YAML_FILE_BYTES + 1;   /* refused by size */
         fwrite(&size, 1, sizeof size, out);
@@ -285,7 +226,7 @@ Status options_yaml(FILE *out, const Options *o)
         if (option_taken(i, FOR_CONFIG) && o->source[i].kind != SOURCE_NOTHING && !value_utf8(o, i))
             return fail(BAD_OPTION, "--%s is not UTF-8 and cannot be written as YAML", option_rows[i].name);
     for (int i = 0; i < OPTIONS; i++) {
-        bool source = i == OPTION_config || i == OPTION_deepspeed_config || i == OPTION_agpt_variables;
+        bool source = i == OPTION_config || i == OPTION_json_config;
         if (!option_taken(i, FOR_CONFIG) || source || o->source[i].kind == SOURCE_NOTHING)
             continue;
         if (option_group_title(i) != group) {

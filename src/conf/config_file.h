@@ -1,17 +1,16 @@
 #ifndef CONF_CONFIG_FILE_H
 #define CONF_CONFIG_FILE_H
-/* Options from YAML files (--config FILE...), and options written as one. Used by this directory and `jotun
- * config`. */
+/* Options from YAML files (--config FILE...), and options written as one. */
 #include <stdio.h>
-#include "conf/conf.h"
+#include "conf/words.h"
 
-/* Reads the files of --config, or their texts, in their order: of a key in two of them the later one counts,
- * and a list is replaced. Their values are weaker than the environment's, so that it is called after the
- * command line is read. A key is an option's name, with - or _, or another trainer's; keys may stand in
- * groups, whose names are those of options.def in small letters (model, optimizer, ...) and say nothing else.
- * null is as if the key were not there. A key of another command's options is not read, so that train and
- * generate can share a file. BAD_FILE, BAD_OPTION and BAD_USAGE name file and line. */
-Status config_files_read(Options *o, ConfigTexts *texts);
+/* The keys of a file of --config as words, from the file or its text. A key is an option's name, with - or
+ * _; keys may stand in groups, whose names are those of options.def in small letters (model, optimizer, ...)
+ * and say nothing else. null is as if the key were not there. A key of another command's options is passed
+ * over, so that train and generate can share a file. BAD_FILE where the file is no YAML. */
+Status words_config_file(OptionWords *words, const char *path, ConfigTexts *texts);
+/* A line in the log where options_take has left out words of the file. */
+void   words_tell_left_out(const OptionWords *words, const char *path, CommandSet command);
 /* The bytes of the next file of the pack, of another rank's options perhaps: BAD_OPTION, naming this option.
  */
 Status config_text_next(const char **text, size_t *bytes, const char *option, const char *path,

@@ -3,7 +3,6 @@
 #include <inttypes.h>
 #include "base/team.h"
 #include "conf/conf.h"
-#include "compat/fairseq/fairseq.h"
 #include "conf/schedule.h"
 #include "conf/value.h"
 
@@ -119,7 +118,6 @@ Status options_derive(Options *o)
     derive_model(o);
     derive_type(o);
     options_derived_int(o, OPTION_ranks, 1, "one process");
-    TRY(fairseq_derive(o));
     derive_layout(o);
     TRY(derive_duration(o));
     derive_weight_decay(o);

@@ -5,7 +5,7 @@
  *     Status cmd_train(int argc, char **argv)
  *     {
  *         Options o;
- *         Status status = options_parse(&o, FOR_TRAIN, argc, argv);      environment, command line, preset
+ *         Status status = setup_parse(&o, FOR_TRAIN, argc, argv);        environment, command line, preset
  *         if (status == OK) status = train(&o);
  *         options_close(&o);
  *         return status;
@@ -43,16 +43,15 @@ typedef uint64_t CommandSet;
 #define FOR_CHECKPOINT_VERIFY (UINT64_C(1) << 15)
 #define FOR_BENCH_PEAK       (UINT64_C(1) << 16)
 #define FOR_CONVERT          (UINT64_C(1) << 18)
-#define FOR_FAIRSEQ_PREPROCESS (UINT64_C(1) << 19)
-#define FOR_FAIRSEQ_BPE      (UINT64_C(1) << 20)
-#define FOR_FAIRSEQ_DETOK    (UINT64_C(1) << 21)
+#define FOR_WORDS (UINT64_C(1) << 19)
+#define FOR_LINES      (UINT64_C(1) << 20)
+#define FOR_DETOKENIZE    (UINT64_C(1) << 21)
 #define FOR_REPORT           (UINT64_C(1) << 22)
 #define FOR_COMPARE          (UINT64_C(1) << 23)
 #define FOR_SPEEDRUN         (UINT64_C(1) << 24)
 #define FOR_SWEEP            (UINT64_C(1) << 25)
 #define FOR_SERVE            (UINT64_C(1) << 26)
 #define FOR_ANY              (FOR_SERVE * 2 - 1)                    /* all of the above */
-#define WORDS_OF_FAIRSEQ     (UINT64_C(1) << 57)    /* of options_parse_configs: fairseq's arguments */
 #define FOR_SCHEDULE         (UINT64_C(1) << 58)    /* on resume: the schedule, see conf/resume.c */
 #define FOR_STATES           (UINT64_C(1) << 59)    /* on resume: which states the optimizer has */
 #define FOR_CHECKPOINT_ARGS  (UINT64_C(1) << 60)    /* taken from a checkpoint */
@@ -110,7 +109,7 @@ typedef enum {
     SOURCE_CONFIG_FILE, SOURCE_ENVIRONMENT, SOURCE_COMMAND_LINE
 } SourceKind;
 
-/* How a value in another trainer's unit becomes ours. */
+/* How a value in another unit becomes ours. */
 typedef enum {
     CONVERT_NONE,
     CONVERT_MINUTES_TO_SECONDS,
@@ -124,7 +123,25 @@ typedef struct {
     const char *value;     /* as typed; "" where nothing was */
     const char *from;      /* "--model gpt2-124m", "run.yaml:3", options it was derived from; else "" */
     Conversion  convert;   /* the field has `value` converted */
+    bool        bare;      /* typed as a name without a value, which means `value` */
 } OptionSource;
+static inline OptionSource option_source(SourceKind kind, const char *name, const char *value,
+                                         const char *from)
+{
+    return (OptionSource){ kind, name, value, from, CONVERT_NONE, false };
+}
+
+/* What an option has to be beside words that were given, whatever sets it; checked with the rules. The
+ * message is `before`, the option as it was typed, and `after`; or of a number `before`, it, `after`, and it
+ * with `more`. */
+typedef enum { DEMAND_NOT, DEMAND_AT_LEAST } DemandKind;
+typedef struct {
+    OptionIndex option;
+    DemandKind  kind;
+    const char *value;                 /* the word that it must not have, or the least number */
+    const char *before, *after;
+    int64_t     more;
+} OptionDemand;
 
 typedef struct Options {
 #define OPT_INT(field, ...)    OptionINT    field;
@@ -138,15 +155,9 @@ typedef struct Options {
 #include "conf/options.def"
     OptionSource source[OPTIONS];
     CommandSet   command;              /* one FOR_... */
-    unsigned     dialects;             /* DIALECT_... bits (conf/rows.h): whose names are understood */
-    bool         no_positions;         /* Megatron-LM's --no-position-embedding was given */
-    bool         sums_fp32;            /* Megatron-LM's --accumulate-allreduce-grads-in-fp32 was given */
-    const char  *run_name;             /* of the folders of `jotun agpt`; NULL: none */
-    const void  *agpt_found;           /* AgptFound of compat/alcf/agpt.h; NULL: none */
     TextList     words;                /* positional arguments, in order */
-    const struct Fairseq
-        *fairseq; /* of a command of fairseq's (compat/fairseq/fairseq.c); NULL: of jotun's own */
-    TextList    *notes;                /* takes the lines of names that are ignored; NULL: the log has them */
+    OptionDemand *demand;              /* [demands] */
+    int          demands;
     const char  *changed;              /* what a resumed run changes (options_match_json); NULL: nothing */
     /* Of the checkpoint that --load means, which is looked for once; NULL: there is none, or it has none. */
     struct {

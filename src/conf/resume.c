@@ -152,14 +152,14 @@ static Status take_back(Options *o, OptionIndex option)
     const OptionRow *row = &option_rows[option];
     char name[128];
     snprintf(name, sizeof name, "--%s", row->name);
-    OptionSource source = { SOURCE_DEFAULT, name, "", "", CONVERT_NONE };
+    OptionSource source = option_source(SOURCE_DEFAULT, name, "", "");
     CHECK(row->kind == KIND_INT || row->kind == KIND_REAL || *row->text, "%s has no value to go back to",
           name);
     o->source[option].kind = SOURCE_NOTHING;
     if (*row->text) return options_set(o, option, row->text, source);
     if (row->kind == KIND_INT) *(OptionINT *)option_field(o, option) = 0;
     else                       *(OptionREAL *)option_field(o, option) = 0;
-    o->source[option] = (OptionSource){ SOURCE_NOTHING, options_hold(o, name), "", "", CONVERT_NONE };
+    o->source[option] = (OptionSource){ SOURCE_NOTHING, options_hold(o, name), "", "", CONVERT_NONE, false };
     return OK;
 }
 
@@ -375,14 +375,17 @@ static const char *other_length(char *out, size_t size, const Options *o, const 
     return out;
 }
 
-static const char *new_schedule(const Options *o)
+static const char *new_schedule(Options *o)
 {
-    return o->agpt_variables ? "OVERRIDE_CKPT_OPT_PARAM=1 takes the new schedule"
-         : "--override-opt-param-scheduler instead of --use-checkpoint-opt-param-scheduler takes the new one";
+    char text[256];
+    const OptionSource *kept = &o->source[OPTION_checkpoint_schedule];
+    snprintf(text, sizeof text, "it is kept by %.200s", kept->from);
+    if (kept->kind == SOURCE_PRESET) return options_hold(o, text);
+    return "--override-opt-param-scheduler instead of --use-checkpoint-opt-param-scheduler takes the new one";
 }
 
 /* A schedule that ends elsewhere than this run. */
-static void note_kept_length(const Options *o, const json_t *saved)
+static void note_kept_length(Options *o, const json_t *saved)
 {
     char length[128], value[64], decay[128] = "";
     if (!*other_length(length, sizeof length, o, saved)) return;
@@ -397,7 +400,7 @@ static void note_kept_length(const Options *o, const json_t *saved)
 }
 
 /* typed, was: what somebody gave here, and its value. */
-static void note_kept(const Options *o, OptionIndex option, const char *typed, const char *was)
+static void note_kept(Options *o, OptionIndex option, const char *typed, const char *was)
 {
     char value[256];
     bool none = o->source[option].kind == SOURCE_NOTHING;
@@ -440,7 +443,7 @@ Status options_keep_lengths(Options *o)
     for (int i = 0; i < SCHEDULE_LENGTHS && status == OK && was.global_batch != o->global_batch; i++) {
         char samples[64];
         const OptionIndex *way = schedule_lengths[i].way;
-        OptionSource source = { SOURCE_CHECKPOINT, NAMED(way[1]), "", o->checkpoint.path, CONVERT_NONE };
+        OptionSource source = option_source(SOURCE_CHECKPOINT, NAMED(way[1]), "", o->checkpoint.path);
         if (options_length_said(&was, i) != way[0] || !(options_length(&was, i) > 0)) continue;
         snprintf(samples, sizeof samples, "%.0f", options_length(&was, i));
         status = options_set(o, way[1], samples, source);

@@ -216,42 +216,37 @@ const char *option_group_keys(char *out, size_t size)
 
 /* ---- commands ---- */
 
-enum {
-    TRAINERS = DIALECT_MEGATRON | DIALECT_DEEPSPEED | DIALECT_FAIRSEQ,
-    HINTS    = DIALECT_NANOGPT | DIALECT_NANOCHAT | DIALECT_HF | DIALECT_LIGHTNING | DIALECT_OTHERS
-};
-
 /* config follows train, so that an option that both take is named after train. words: takes positional
  * arguments. */
-typedef struct { CommandSet command; const char *name; unsigned dialects; bool words; } CommandRow;
+typedef struct { CommandSet command; const char *name; bool words; } CommandRow;
 static const CommandRow command_rows[] = {
-    { FOR_TRAIN,            "train",            TRAINERS | HINTS, false },
-    { FOR_EVAL,             "eval perplexity",  TRAINERS,         false },
-    { FOR_GENERATE,         "generate",         TRAINERS,         false },
-    { FOR_SERVE,            "serve",            TRAINERS,         false },
-    { FOR_PREPARE,          "prepare",          TRAINERS,         false },
-    { FOR_DATA_INFO,        "data info",        TRAINERS,         true  },
-    { FOR_DATA_CAT,         "data cat",         TRAINERS,         true  },
-    { FOR_MERGE,            "data merge",       TRAINERS,         true  },
-    { FOR_TOKENIZER_ENCODE, "tokenizer encode", TRAINERS,         false },
-    { FOR_TOKENIZER_DECODE, "tokenizer decode", TRAINERS,         false },
-    { FOR_TOKENIZER_INFO,   "tokenizer info",   TRAINERS,         false },
-    { FOR_TOKENIZER_TRAIN,  "tokenizer train",  TRAINERS,         false },
-    { FOR_LANGID,           "langid",           TRAINERS,         false },
-    { FOR_CLEAN,            "clean",            TRAINERS,         false },
-    { FOR_CHECKPOINT_INFO,  "checkpoint info",  TRAINERS,         true  },
-    { FOR_CHECKPOINT_VERIFY, "checkpoint verify", TRAINERS,       true  },
-    { FOR_BENCH_PEAK,       "bench peak",       TRAINERS,         false },
-    { FOR_CONVERT,          "convert",          TRAINERS,         false },
-    { FOR_FAIRSEQ_PREPROCESS, "fairseq-preprocess", DIALECT_PREPROCESS, false },
-    { FOR_FAIRSEQ_BPE,      "fairseq-bpe-encoder", 0,             false },
-    { FOR_FAIRSEQ_DETOK,    "fairseq-detok",    0,                true  },
-    { FOR_REPORT,           "report",           0,                true  },
-    { FOR_COMPARE,          "compare",          0,                true  },
-    { FOR_SPEEDRUN,         "speedrun",         TRAINERS,         false },
-    { FOR_SWEEP,            "sweep",            0,                false },
-    { FOR_CONFIG_ALONE,     "config",           TRAINERS | HINTS, false },
-    { FOR_CONFIG,           "config",           TRAINERS | HINTS, false },
+    { FOR_TRAIN,            "train",            false },
+    { FOR_EVAL,             "eval perplexity",  false },
+    { FOR_GENERATE,         "generate",         false },
+    { FOR_SERVE,            "serve",            false },
+    { FOR_PREPARE,          "prepare",          false },
+    { FOR_DATA_INFO,        "data info",        true  },
+    { FOR_DATA_CAT,         "data cat",         true  },
+    { FOR_MERGE,            "data merge",       true  },
+    { FOR_TOKENIZER_ENCODE, "tokenizer encode", false },
+    { FOR_TOKENIZER_DECODE, "tokenizer decode", false },
+    { FOR_TOKENIZER_INFO,   "tokenizer info",   false },
+    { FOR_TOKENIZER_TRAIN,  "tokenizer train",  false },
+    { FOR_LANGID,           "langid",           false },
+    { FOR_CLEAN,            "clean",            false },
+    { FOR_CHECKPOINT_INFO,  "checkpoint info",  true  },
+    { FOR_CHECKPOINT_VERIFY, "checkpoint verify", true  },
+    { FOR_BENCH_PEAK,       "bench peak",       false },
+    { FOR_CONVERT,          "convert",          false },
+    { FOR_WORDS,            "data words",       false },
+    { FOR_LINES,            "tokenizer lines",  false },
+    { FOR_DETOKENIZE,       "data detokenize",  true  },
+    { FOR_REPORT,           "report",           true  },
+    { FOR_COMPARE,          "compare",          true  },
+    { FOR_SPEEDRUN,         "speedrun",         false },
+    { FOR_SWEEP,            "sweep",            false },
+    { FOR_CONFIG_ALONE,     "config",           false },
+    { FOR_CONFIG,           "config",           false },
 };
 enum { COMMAND_ROWS = sizeof command_rows / sizeof command_rows[0] };
 
@@ -267,12 +262,6 @@ const char *command_name(CommandSet command)
 {
     int row = command_row(command);
     return row < 0 ? "jotun" : command_rows[row].name;
-}
-
-unsigned command_dialects(CommandSet command)
-{
-    int row = command_row(command);
-    return row < 0 ? 0 : command_rows[row].dialects;
 }
 
 bool command_takes_words(CommandSet command)
@@ -336,28 +325,32 @@ int word_distance(const char *a, const char *b)
     return cost[n][m];
 }
 
-/* Names of environment variables alone are no suggestion for a command line. */
-static bool suggested(const Dialect *row, CommandSet command, unsigned understood)
-{
-    if (!(understood >> row->whose & 1) || dialect_only_hints(row) || dialect_has_names(row)) return false;
-    if (!*dialect_names[row->whose].prefix) return false;
-    return dialect_taken(row, command);
-}
-
 static bool negated(const char *name) { return !strncmp(name, "no-", 3) || !strncmp(name, "no_", 3); }
 
-/* The first of those that are equally near, but never the opposite: --swiglu for --no-swiglu. */
-const char *option_nearest(const char *name, CommandSet command, unsigned understood)
+/* More than a third wrong is another word. */
+int name_near_enough(const char *name) { return least((int)strlen(name) / 3, 4) + 1; }
+
+bool name_is_nearer(int *near, const char *a, const char *b)
+{
+    int distance = negated(a) == negated(b) ? word_distance(a, b) : *near;
+    if (distance >= *near) return false;
+    *near = distance;
+    return true;
+}
+
+/* The first of those that are equally near. */
+const char *option_nearest(const char *name, CommandSet command)
 {
     const char *best = NULL;
-    int near = least((int)strlen(name) / 3, 4) + 1, d;       /* more than a third wrong is another word */
+    int near = name_near_enough(name);
     for (int i = 0; i < OPTIONS; i++)
-        if (option_taken(i, command) && negated(name) == negated(option_rows[i].name) &&
-            (d = word_distance(name, option_rows[i].name)) < near)
-            near = d, best = option_rows[i].name;
-    for (int i = 0; i < dialect_count; i++)
-        if (suggested(&dialects[i], command, understood) && negated(name) == negated(dialects[i].name) &&
-            (d = word_distance(name, dialects[i].name)) < near)
-            near = d, best = dialects[i].name;
+        if (option_taken(i, command) && name_is_nearer(&near, name, option_rows[i].name))
+            best = option_rows[i].name;
     return best;
+}
+
+const char *option_nearer(const char *name, const char *a, const char *b)
+{
+    if (!a || !b) return a ? a : b;
+    return word_distance(name, b) < word_distance(name, a) ? b : a;
 }

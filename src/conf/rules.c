@@ -351,11 +351,30 @@ static Status rule_hybrid(const Options *o)
     return OK;
 }
 
+static bool demand_holds(const Options *o, const OptionDemand *d)
+{
+    char value[256];
+    options_value_text(value, sizeof value, o, d->option);
+    return d->kind == DEMAND_NOT ? strcmp(value, d->value) != 0
+                                 : strtoll(value, NULL, 10) >= strtoll(d->value, NULL, 10);
+}
+
+static Status rule_demands(const Options *o)
+{
+    char value[256];
+    for (int i = 0; i < o->demands; i++) {
+        const OptionDemand *d = &o->demand[i];
+        if (demand_holds(o, d)) continue;
+        if (d->kind == DEMAND_NOT) return fail(BAD_OPTION, "%s%s%s", d->before, TYPED(d->option), d->after);
+        options_value_text(value, sizeof value, o, d->option);
+        return fail(BAD_OPTION, "%s%s%s%" PRId64, d->before, value, d->after,
+                    (int64_t)strtoll(value, NULL, 10) + d->more);
+    }
+    return OK;
+}
+
 static Status rule_grad_reduce(const Options *o)
 {
-    if (o->grad_reduce_in_bf16 && o->sums_fp32)
-        return fail(BAD_OPTION, "%s and --accumulate-allreduce-grads-in-fp32 of Megatron-LM are two types of "
-                    "the same sums; leave one out", TYPED(OPTION_grad_reduce_in_bf16));
     if (!o->grad_reduce_in_bf16 || options_data_parallel(o) * o->context_parallel > 1) return OK;
     log_line("%s changes nothing on one data-parallel rank, which sends no gradients",
              TYPED(OPTION_grad_reduce_in_bf16));
@@ -576,7 +595,7 @@ static Rule *const model_rules[] = {
     rule_activation, rule_model, rule_mtp, rule_dividing, rule_ranks, rule_sequence,
     rule_virtual_stages, rule_groups,
     rule_batch, rule_duration, rule_rate, rule_watchdog, rule_one_view, rule_zero, rule_copies, rule_hybrid,
-    rule_experts, rule_spikes, rule_wandb, rule_no_positions, rule_grad_reduce, rule_precision, rule_fp8,
+    rule_experts, rule_spikes, rule_wandb, rule_demands, rule_grad_reduce, rule_precision, rule_fp8,
     rule_recompute, rule_context, rule_window, rule_overlap, options_fit_optimizer
 };
 static Rule *const last_rules[] = { options_wants, rule_one_source, rule_valid_sets };
@@ -584,7 +603,7 @@ static Rule *const last_rules[] = { options_wants, rule_one_source, rule_valid_s
 /* What holds on any number of ranks, and whatever a command line of train adds. */
 static Rule *const file_rules[] = {
     rule_ranges, rule_activation, rule_model, rule_mtp, rule_dividing, rule_duration,
-    rule_experts, rule_spikes, rule_no_positions, rule_precision, rule_window, rule_one_source
+    rule_experts, rule_spikes, rule_demands, rule_precision, rule_window, rule_one_source
 };
 
 static Status apply_rules(const Options *o, Rule *const *rule, size_t count)

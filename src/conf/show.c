@@ -39,23 +39,23 @@ void options_show_common(FILE *out, const Options *o, char between)
     }
 }
 
-void options_show_command(FILE *out, const Options *o)
+void options_show_command(FILE *out, const Options *o, SourceKind least)
 {
     for (int i = 0; i < OPTIONS; i++) {
         const OptionRow *row = &option_rows[i];
         char value[1024];
-        if (!option_taken(i, o->command) || o->source[i].kind <= SOURCE_DEFAULT) continue;
-        if (i == OPTION_agpt_variables || i == OPTION_config) continue;
+        if (!option_taken(i, o->command) || o->source[i].kind < least) continue;
+        if (i == OPTION_config) continue;
         const TextList *list = row->kind == KIND_LIST ? option_field_of(o, i) : NULL;
-        if (row->kind == KIND_FLAG && !*(const OptionFLAG *)option_field_of(o, i)) continue;
-        fprintf(out, " --%s", row->name);
+        bool off = row->kind == KIND_FLAG && !*(const OptionFLAG *)option_field_of(o, i);
+        if (off && o->source[i].kind < SOURCE_CONFIG_FILE) continue;          /* as it is without it */
+        fprintf(out, " --%s%s", row->name, off ? "=false" : "");
         if (row->kind == KIND_FLAG) continue;
         for (int w = 0; w < (list ? list->count : 1); w++) {
             fputc(' ', out);
             shell_word_write(out, list ? list->text[w] : options_value_text(value, sizeof value, o, i));
         }
     }
-    fputc('\n', out);
 }
 
 /* Numbers stay numbers and flags truth values, so that other programs can read the options of a
@@ -103,7 +103,7 @@ Status options_given(Options *o, const char **names)
     FILE  *out = open_memstream(&text, &bytes);
     for (int i = 0; out && i < OPTIONS; i++)
         if (option_taken(i, o->command) && options_typed_by_person(o, i) && i != OPTION_config &&
-            i != OPTION_deepspeed_config)
+            i != OPTION_json_config)
             fprintf(out, "%s%s", ftell(out) > 0 ? " " : "", option_rows[i].name);
     bool whole = out && fclose(out) == 0;
     *names = whole ? options_hold(o, text) : "";
@@ -127,7 +127,7 @@ Status options_set_saved(Options *o, OptionIndex option, const json_t *value, co
     else return fail(BAD_FILE, "%s: option %s is not a number, a text or true or false", path,
                      option_rows[option].name);
     snprintf(name, sizeof name, "--%s", option_rows[option].name);
-    OptionSource source = { SOURCE_CHECKPOINT, name, text, path, CONVERT_NONE };
+    OptionSource source = option_source(SOURCE_CHECKPOINT, name, text, path);
     if (options_set(o, option, text, source) == OK) return OK;
     char why[FAIL_BYTES];
     snprintf(why, sizeof why, "%s", fail_text());

@@ -19,18 +19,27 @@ typedef struct HeldText { struct HeldText *next; char text[]; } HeldText;
 
 /* Memory that lives as long as the options. Running out of memory here is not worth a Status in every caller:
  * it stops the program. */
-static void *hold_bytes(Options *o, size_t bytes)
+void *held_bytes(void **list, size_t bytes)
 {
     HeldText *held = calloc(1, sizeof *held + bytes);
     CHECK(held, "no memory for %zu bytes of options", bytes);
-    held->next = o->held;
-    o->held = held;
+    held->next = *list;
+    *list = held;
     return held->text;
+}
+
+void held_free(void **list)
+{
+    for (HeldText *held = *list, *next; held; held = next) {
+        next = held->next;
+        free(held);
+    }
+    *list = NULL;
 }
 
 const void *options_hold_bytes(Options *o, const void *bytes, size_t count)
 {
-    return memcpy(hold_bytes(o, count), bytes, count);
+    return memcpy(held_bytes(&o->held, count), bytes, count);
 }
 
 const char *options_hold(Options *o, const char *text)
@@ -40,13 +49,11 @@ const char *options_hold(Options *o, const char *text)
 
 void options_close(Options *o)
 {
-    for (HeldText *held = o->held, *next; held; held = next) {
-        next = held->next;
-        free(held);
-    }
+    held_free(&o->held);
     for (int i = 0; i < OPTIONS; i++)
         if (option_rows[i].kind == KIND_LIST) free(((TextList *)option_field(o, (OptionIndex)i))->text);
     free(o->words.text);
+    free(o->demand);
     *o = (Options){ 0 };
 }
 
@@ -172,6 +179,32 @@ void text_list_add(TextList *list, const char *text)
     list->text[list->count++] = text;
 }
 
+void text_list_copy(TextList *copy, const TextList *list)
+{
+    *copy = (TextList){ 0 };
+    for (int i = 0; i < list->count; i++) text_list_add(copy, list->text[i]);
+}
+
+void options_demand(Options *o, OptionDemand demand)
+{
+    OptionDemand *grown = realloc(o->demand, (size_t)(o->demands + 1) * sizeof *grown);
+    CHECK(grown, "no memory for %d demands", o->demands + 1);
+    demand.value  = options_hold(o, demand.value);
+    demand.before = options_hold(o, demand.before);
+    demand.after  = options_hold(o, demand.after);
+    o->demand = grown;
+    grown[o->demands++] = demand;
+}
+
+const char *environment_name(char *out, size_t size, const char *option)
+{
+    size_t used = (size_t)snprintf(out, size, ENVIRONMENT_PREFIX);
+    for (const char *c = option; *c && used < size - 1; c++)
+        out[used++] = *c == '-' ? '_' : (char)toupper((unsigned char)*c);
+    out[used] = 0;
+    return out;
+}
+
 void options_add_word(Options *o, const char *word) { text_list_add(&o->words, options_hold(o, word)); }
 
 /* "--tp 3", "--tp=" where the value is empty, "--sp=false", "JOTUN_TP=3", "TP=3" of a script's variables: as
@@ -250,7 +283,7 @@ Status options_set(Options *o, OptionIndex option, const char *value, OptionSour
     if (list && (source.kind > now->kind || other_key)) ((TextList *)option_field(o, option))->count = 0;
     TRY(read_value(o, option, value, &source));
     *now = (OptionSource){ source.kind, options_hold(o, source.name), options_hold(o, value),
-                           options_hold(o, source.from), source.convert };
+                           options_hold(o, source.from), source.convert, source.bare };
     if (again) report_replaced(o, option, was, was_typed);
     return OK;
 }
@@ -260,7 +293,7 @@ static bool derive_from(Options *o, OptionIndex option, SourceKind kind, const c
 {
     OptionSource *source = &o->source[option];
     if (source->kind > kind) return false;
-    *source = (OptionSource){ kind, source->name, "", options_hold(o, from), CONVERT_NONE };
+    *source = option_source(kind, source->name, "", options_hold(o, from));
     return true;
 }
 
@@ -343,8 +376,7 @@ const char *options_typed(char *out, size_t size, const Options *o, OptionIndex 
     options_value_text(value, sizeof value, o, option);
     if (source->convert) snprintf(value, sizeof value, "%s", source->value);
     bool typed = source->kind == SOURCE_COMMAND_LINE;
-    const Dialect *theirs = typed ? dialect_find(o->dialects, source->name + 2, "") : NULL;
-    bool flag = theirs ? theirs->verb == VERB_MEANS : kind == KIND_FLAG && !strcmp(value, "true");
+    bool flag  = source->bare || (kind == KIND_FLAG && !strcmp(value, "true"));
     if (typed && flag)
         snprintf(out, size, "%s", source->name);
     else said_text(out, size, source, value, source->kind < SOURCE_ENVIRONMENT ? KIND_TEXT : kind);

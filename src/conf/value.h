@@ -3,17 +3,20 @@
 /* One value: from text to its field and back, with its source. Used by the files of this directory only. */
 #include "conf/rows.h"
 
+/* Zeroed memory of a list that held_free frees as a whole. */
+void *held_bytes(void **held, size_t bytes);
+void  held_free (void **held);
 /* A copy of the text that is valid until options_close. */
 const char *options_hold(Options *o, const char *text);
 /* The same of bytes. */
 const void *options_hold_bytes(Options *o, const void *bytes, size_t count);
 void        options_add_word(Options *o, const char *word);  /* a positional argument */
 void        text_list_add(TextList *list, const char *text);  /* not copied; the owner frees list->text */
-/* Words as of a command line, from this kind of source; from: see OptionSource. Names of other trainers
- * count. */
-Status      options_words(Options *o, SourceKind kind, const char *from, int argc, char **argv);
-/* One name of another trainer with its value; NULL where a flag has none. */
-Status      dialect_apply(Options *o, const Dialect *row, const char *value, OptionSource source);
+void        text_list_copy(TextList *copy, const TextList *list);         /* the list, not its texts */
+void        options_demand(Options *o, OptionDemand demand);
+#define ENVIRONMENT_PREFIX "JOTUN_"
+/* JOTUN_NUM_LAYERS for num-layers; returns out. */
+const char *environment_name(char *out, size_t size, const char *option);
 /* Whether a word is a number and nothing else. */
 bool value_number (const char *word, double *value);
 /* So many letters of a text as a number from 0 on. */

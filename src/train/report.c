@@ -8,7 +8,7 @@
 #include <unistd.h>
 #include "base/log.h"
 #include "base/seam.h"
-#include "logs/fairseq_line.h"
+#include "logs/epoch_line.h"
 #include "optim/lr.h"
 #include "train/journal/process_memory.h"
 #include "train/megatron_line.h"
@@ -186,9 +186,9 @@ static void megatron_step(const Report *report, const Trainer *t, StepReport r)
     log_write(line, (size_t)n);
 }
 
-static bool fairseq_lines(const Report *report)
+static bool epoch_lines(const Report *report)
 {
-    return report->config->lines == LINES_FAIRSEQ || report->config->lines == LINES_FAIRSEQ_JSON;
+    return report->config->lines == LINES_EPOCHS || report->config->lines == LINES_EPOCHS_JSON;
 }
 
 static void write_line(char *line, int bytes)
@@ -217,18 +217,18 @@ static EpochPlace epoch_of(BatchSchedule batch, int64_t samples, int64_t step)
 }
 
 /* A blend has one epoch. */
-static FairseqLine fairseq_place(const Report *report, const Trainer *t)
+static EpochLine epoch_place(const Report *report, const Trainer *t)
 {
     const Loader *loader = &t->loader[SPLIT_TRAIN];
     int64_t samples = loader->blend ? 0 : loader->samples, step = t->step > 0 ? t->step : 1;
     EpochPlace e = samples > 0 ? epoch_of(trainer_batches(t), samples, step) : (EpochPlace){ 1, 0, t->steps };
-    return (FairseqLine){ .epoch = e.number, .at = step - e.first, .size = e.steps,
-        .updates = t->step_state.updates, .json = report->config->lines == LINES_FAIRSEQ_JSON, .now = now(),
+    return (EpochLine){ .epoch = e.number, .at = step - e.first, .size = e.steps,
+        .updates = t->step_state.updates, .json = report->config->lines == LINES_EPOCHS_JSON, .now = now(),
         .wall = seam_seconds_since(report->started_at) };
 }
 
 /* The means of a line. The norm is one too, and NAN where every step was skipped. */
-static void fairseq_means(FairseqLine *x, FairseqSums sums, bool clips)
+static void epoch_means(EpochLine *x, EpochSums sums, bool clips)
 {
     double steps = (double)sums.steps;
     x->steps = sums.steps, x->samples = sums.samples, x->seconds = sums.seconds;
@@ -240,25 +240,25 @@ static void fairseq_means(FairseqLine *x, FairseqSums sums, bool clips)
 
 /* Lines within an epoch are at multiples of the interval alone, in updates; the epoch's own line ends it, and
  * the run. As there, the learning rate and the loss scale are those that the next update will have. */
-static void fairseq_step(Report *report, const Trainer *t, StepReport r)
+static void epoch_step(Report *report, const Trainer *t, StepReport r)
 {
     const TrainConfig *config = report->config;
     char line[1000];
-    FairseqLine x = fairseq_place(report, t);
+    EpochLine x = epoch_place(report, t);
     x.lr = lr_at(&config->lr, t->updated_samples);
     x.loss_scale = r.loss_scale > 0 ? t->step_state.loss.scale : 0;
     if (!r.skipped && t->step_state.updates % config->log_interval == 0) {
-        fairseq_means(&x, report->line, config->clip > 0);
-        write_line(line, fairseq_line(line, sizeof line - 1, &x));
-        report->line = (FairseqSums){ 0 };
+        epoch_means(&x, report->line, config->clip > 0);
+        write_line(line, epoch_line(line, sizeof line - 1, &x));
+        report->line = (EpochSums){ 0 };
     }
     if (x.at != x.size && t->step != t->steps) return;
-    fairseq_means(&x, report->epoch, config->clip > 0);
-    write_line(line, fairseq_epoch(line, sizeof line - 1, &x));
-    report->epoch = (FairseqSums){ 0 };
+    epoch_means(&x, report->epoch, config->clip > 0);
+    write_line(line, epoch_end_line(line, sizeof line - 1, &x));
+    report->epoch = (EpochSums){ 0 };
 }
 
-static void fairseq_add(FairseqSums *sums, StepReport r, double clip, double seconds)
+static void epoch_add(EpochSums *sums, StepReport r, double clip, double seconds)
 {
     sums->seconds += seconds;
     if (r.skipped) return;
@@ -271,13 +271,13 @@ static void fairseq_add(FairseqSums *sums, StepReport r, double clip, double sec
 }
 
 /* An overflow in fairseq's words. scale: that of the next step */
-static void fairseq_overflow(double scale)
+static void epoch_overflow(double scale)
 {
     char text[200], line[400];
     snprintf(text, sizeof text,
              "NOTE: gradient overflow detected, ignoring gradient, setting loss scale to: %.15g%s", scale,
              scale == floor(scale) ? ".0" : "");
-    write_line(line, fairseq_message(line, sizeof line - 1, now(), "fairseq.trainer", text));
+    write_line(line, epoch_message(line, sizeof line - 1, now(), "fairseq.trainer", text));
 }
 
 void report_step(Report *report, Trainer *t, StepReport r)
@@ -294,8 +294,8 @@ void report_step(Report *report, Trainer *t, StepReport r)
     report->steps++;
     report->samples += r.samples;
     report->seconds += seconds;
-    fairseq_add(&report->line, r, report->config->clip, seconds);
-    fairseq_add(&report->epoch, r, report->config->clip, seconds);
+    epoch_add(&report->line, r, report->config->clip, seconds);
+    epoch_add(&report->epoch, r, report->config->clip, seconds);
     if (r.estimate.left_out) {
         log_progress_end();
         log_line("step %lld: the loss %g of an estimate of the Hessian, or its gradient norm %g, is %s; the "
@@ -313,8 +313,8 @@ void report_step(Report *report, Trainer *t, StepReport r)
         if (r.spike)
             log_line("step %lld: loss %g is a spike, the running mean is %.4f; the step is skipped and the "
                      "weights are unchanged", (long long)step, r.loss, r.mean);
-        else if (r.overflow && fairseq_lines(report))
-            fairseq_overflow(t->step_state.loss.scale);
+        else if (r.overflow && epoch_lines(report))
+            epoch_overflow(t->step_state.loss.scale);
         else if (r.overflow)
             log_line("step %lld: gradients overflow at loss scale %g; the step is skipped and the weights "
                      "are unchanged", (long long)step, r.loss_scale);
@@ -325,13 +325,13 @@ void report_step(Report *report, Trainer *t, StepReport r)
     record_step(report, t, seconds, r, progress, &ranks);
     run_journal_step(&report->journal, t, r, seconds);
     report->consumed = t->samples;
-    if (fairseq_lines(report)) {
-        fairseq_step(report, t, r);
+    if (epoch_lines(report)) {
+        epoch_step(report, t, r);
         progress = step % report->config->log_interval == 0;
     }
     if (!progress) return;
     if (report->config->lines == LINES_MEGATRON) megatron_step(report, t, r);
-    else if (!fairseq_lines(report))             progress_step(report, t, r);
+    else if (!epoch_lines(report))             progress_step(report, t, r);
     report->losses   = report->seconds = 0;
     report->averaged = report->steps   = report->samples = report->not_finite = 0;
     memset(report->mtp, 0, sizeof report->mtp);
@@ -345,7 +345,7 @@ void report_rewind(Report *report, const Trainer *t, int64_t from)
     report->losses   = report->seconds = 0;
     report->averaged = report->steps   = report->samples = report->not_finite = 0;
     memset(report->mtp, 0, sizeof report->mtp);
-    report->line = (FairseqSums){ 0 };
+    report->line = (EpochSums){ 0 };
     if (!report->prints) return;
     log_line("step %lld: back to the checkpoint of step %lld; the samples taken since are left out",
              (long long)from, (long long)to);
@@ -437,12 +437,12 @@ void report_evaluation(Report *report, const Trainer *t, int set, double loss, d
         megatron_blocks(step, *name ? name : split, loss);
         return;
     }
-    if (fairseq_lines(report)) {
+    if (epoch_lines(report)) {
         char line[600];
-        FairseqLine x = fairseq_place(report, t);
+        EpochLine x = epoch_place(report, t);
         x.loss = loss;
         write_line(line,
-                   fairseq_evaluation(line, sizeof line - 1, &x, *name ? name : split_name(set_split(set)),
+                   epoch_evaluation_line(line, sizeof line - 1, &x, *name ? name : split_name(set_split(set)),
                                       t->evaluations.lowest));
         return;
     }

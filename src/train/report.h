@@ -10,7 +10,7 @@
 
 /* Of fairseq's lines: sums over the steps that were not skipped, and the seconds of all. losses: of all
  * tokens together; norms: one of each step; clipped: steps whose gradients were. */
-typedef struct { double losses, tokens, norms, seconds; int64_t steps, samples, clipped; } FairseqSums;
+typedef struct { double losses, tokens, norms, seconds; int64_t steps, samples, clipped; } EpochSums;
 
 typedef struct {
     const TrainConfig *config;        /* not owned */
@@ -29,7 +29,7 @@ typedef struct {
     double  losses, seconds, mtp[MTP_MOST];           /* mtp: sums of the losses of its depths */
     int64_t averaged, steps, samples, not_finite;
     int64_t skipped;                  /* steps of the run that were skipped */
-    FairseqSums line, epoch;          /* since the last line within an epoch; since the epoch began */
+    EpochSums line, epoch;          /* since the last line within an epoch; since the epoch began */
 } Report;
 
 /* Opens the logs and finds the peak: what `jotun bench peak` has kept, else a measurement of 40 ms. resumed:

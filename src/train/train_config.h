@@ -12,7 +12,7 @@
 #include "store/checkpoint_contents.h"
 #include "train/spike.h"
 
-typedef enum { LINES_JOTUN, LINES_MEGATRON, LINES_FAIRSEQ, LINES_FAIRSEQ_JSON } LogLines;
+typedef enum { LINES_JOTUN, LINES_MEGATRON, LINES_EPOCHS, LINES_EPOCHS_JSON } LogLines;
 
 /* What takes a text that the weights have made, on rank 0: the continuation of prompt `number`, from 1. */
 typedef void SampleTake(void *report, int64_t number, const char *prompt, const char *text);

@@ -153,14 +153,14 @@ def resume(folder):
     second = agpt(folder, **other)
     check(second.returncode == 0 and "resumes after step 2" in second.stderr and "LR=0.0003 is ignored" in second.stderr, second.stderr)
     check("step 4/4" in second.stderr and "-ws1-" in re.search(r"(\S+) is resumed, a run of another", second.stderr).group(1), second.stderr)
-    check("use-checkpoint-opt" not in second.stderr and "--lr 0.0002; OVERRIDE_CKPT_OPT_PARAM=1 takes the new schedule" in second.stderr, second.stderr)
+    check("use-checkpoint-opt" not in second.stderr and "--lr 0.0002; it is kept by train_aGPT_7B.sh without OVERRIDE_CKPT_OPT_PARAM=1" in second.stderr, second.stderr)
     run_folder = re.search(r"(\S+) is resumed, a run of another", second.stderr).group(1)
     new = agpt(folder, **dict(given, LR="0.0004", DTYPE="fp32"))
     check("step 1/4" in new.stderr and "DTYPE=fp32" not in new.stderr, new.stderr)
     new = agpt(folder, **dict(given, LR="0.0005"))
     check(f"a new run begins: {run_folder}, of another" in new.stderr and "step 1/4" in new.stderr, new.stderr)
     longer = agpt(folder, **dict(given, TRAIN_ITERS="6", SAVE_INTERVAL="6"))
-    says = "is of a run of --train-iters 4, whose schedule of learning rate and weight decay is kept, --lr-decay-iters 4; OVERRIDE_CKPT_OPT_PARAM=1"
+    says = "is of a run of --train-iters 4, whose schedule of learning rate and weight decay is kept, --lr-decay-iters 4; it is kept by train_aGPT_7B.sh without OVERRIDE_CKPT_OPT_PARAM=1"
     check(says in longer.stderr, longer.stderr)
     third = agpt(folder, OVERRIDE_CKPT_OPT_PARAM="1", CKPT_DIR=run_folder, **dict(other, TRAIN_ITERS="8"))
     check(third.returncode == 0 and "resumes after step 6" in third.stderr and "lr 3.00e-04" not in third.stderr.split("step 7/8")[0], third.stderr)

@@ -108,7 +108,7 @@ def no_argument(folder):
     """Each command by itself says what it needs; a few have nothing that they need."""
     rows = open(os.path.join(os.path.dirname(__file__), "../../src/cli/commands.def")).read()
     names = re.findall(r'^COMMAND\(\s*\w+,\s*"([^"]+)"', rows, re.M)
-    complete = {"config", "tokenizer encode", "tokenizer decode", "tokenizer info", "bench peak", "fairseq-detok"}
+    complete = {"config", "tokenizer encode", "tokenizer decode", "tokenizer info", "bench peak", "data detokenize"}
     if len(names) < 12 or not complete <= set(names):
         sys.exit(f"the commands were read as {names}")
     for words in [*(name.split() for name in names), ["generate", "--prompt", "x"], ["eval", "perplexity", "--text", "x"]]:

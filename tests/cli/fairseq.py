@@ -219,6 +219,7 @@ def evaluation(places):
     check(f"{tokens} tokens are not the {size} of the file", tokens == size)
     check(done.stdout, f"wikitext103-bin/ test {(size + 11) // 12:,} examples" in done.stdout and "num. model params: " in done.stdout)
     told = shlex.split(re.search("the same: jotun (.*)", done.stderr).group(1))
+    told += ["--log-format", "jotun"]
     result = json.loads(jotun(*told).stdout)
     check(f"{result} is not {ppl}", abs(result["perplexity"] - ppl) < 0.006 and abs(result["bits_per_token"] - bits) < 6e-5 and result["tokens"] == size)
     raw = "wikitext-103-raw/wiki.test.raw"
@@ -371,7 +372,7 @@ def own_checkpoints(data):
     for state, says in (({"state": {}, "param_groups": []}, "a parameter has no state"), ({"state": {0: {"step": 4}}, "param_groups": [{"params": [0]}]}, "has no exp_avg")):
         checkpoint(wrong, weights, {**args, **shared}, 1, states=state)
         done = jotun(*base, *tied, "--max-update", 6, "--restore-file", wrong, "--no-save", check=False)
-        check(done.stderr, done.returncode == 1 and says in done.stderr and "; its states are not read; --reset-optimizer continues without its optimizer states" in done.stderr)
+        check(done.stderr, done.returncode == 1 and says in done.stderr and "; its states are not read; --no-load-optim continues without its optimizer states" in done.stderr)
     for change, says in ({"adaptive_input": True}, "its argument adaptive_input is on"), ({"activation_fn": "swish"}, "its activation_fn swish is not built; models with relu, gelu"), \
             ({"decoder_layers": None}, "its arguments have no whole number decoder_layers"), ({"adaptive_softmax_cutoff": "10000,20000"}, "its output layer has an adaptive softmax (10000,20000)"), \
             ({"scale_heads": True}, "its argument scale_heads is on"), ({"base_layers": 1}, "its argument base_layers is on"):

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
+#include "compat/dialects.h"
 #include "base/file.h"
 #include "cli/command.h"
 #include "conf/rows.h"
@@ -129,7 +130,7 @@ static void every_option_is_read(void **state)
         bool inside = i == OPTION_model || i == OPTION_timeout_minutes || i == OPTION_window_size ||
                       i == OPTION_hierarchical_cp || i == OPTION_train_tokens || i == OPTION_rotary_percent ||
                       i == OPTION_window_skip || i == OPTION_no_rope_freq || i == OPTION_moe_layer_freq ||
-                      i == OPTION_deepspeed_config || i == OPTION_agpt_variables;
+                      i == OPTION_json_config || i == OPTION_program_is_gpt;      /* compat does */
         char field[128];
         snprintf(field, sizeof field, " %s ", option_rows[i].field);
         if (option_taken(i, takes) && !inside && !strstr(output, field))

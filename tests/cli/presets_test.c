@@ -9,6 +9,7 @@
 #include <string.h>
 #include "cli/setup/foreign.h"
 #include "cli/setup/setup.h"
+#include "cli/setup/parse.h"
 #include "conf/conf.h"
 #include "conf/rows.h"
 #include "convert/family.h"
@@ -20,7 +21,7 @@ static int64_t parameters_of(const char *name)
     char *words[] = { "--model", preset, "--dry-run" };
     Options o;
     snprintf(preset, sizeof preset, "%s", name);
-    if (options_parse(&o, FOR_TRAIN, 3, words) != OK) fail_msg("%s: %s", name, fail_text());
+    if (setup_parse(&o, FOR_TRAIN, 3, words) != OK) fail_msg("%s: %s", name, fail_text());
     if (setup_values(&o) != OK || setup_validate(&o) != OK) fail_msg("%s: %s", name, fail_text());
     ModelConfig model = setup_model(&o);
     options_close(&o);
@@ -60,7 +61,7 @@ static void test_megatron_table(void **state)
         Options o;
         char   *words[] = { "--model", word, "--dry-run" };
         snprintf(word, sizeof word, "megatron-%s", name);
-        if (options_parse(&o, FOR_TRAIN, 3, words) != OK || setup_values(&o) != OK || setup_validate(&o) != OK)
+        if (setup_parse(&o, FOR_TRAIN, 3, words) != OK || setup_values(&o) != OK || setup_validate(&o) != OK)
             fail_msg("%s: %s", word, fail_text());
         bool same = o.heads == heads && o.hidden == hidden && o.layers == layers && o.tensor_parallel == tp && o.pipeline_parallel == pp &&
                     options_data_parallel(&o) == dp && o.ranks == ranks && o.micro_batch == micro && o.global_batch == global;
@@ -107,7 +108,7 @@ static int compare_with_preset(const Options *o, const char *name, const char *p
     Options p;
     int     differ = 0;
     snprintf(word, sizeof word, "%s", preset);
-    if (options_parse(&p, FOR_TRAIN, 3, words) != OK || setup_values(&p) != OK || setup_model_canonical(&p) != OK)
+    if (setup_parse(&p, FOR_TRAIN, 3, words) != OK || setup_values(&p) != OK || setup_model_canonical(&p) != OK)
         fail_msg("%s: %s", preset, fail_text());
     for (OptionIndex i = 0; i < OPTIONS; i++) {
         if (!is_compared(&p, i)) continue;

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 #include "base/log.h"
+#include "cli/setup/parse.h"
 #include "compat/import.h"
 #include "conf/value.h"
 #include <cmocka.h>             /* last: its fail() is a macro */
@@ -20,20 +21,21 @@ static int refused_of(char *value, size_t size, char *remarks, size_t room, cons
 {
     char    path[64];
     Options o;
-    Import  m = { 0 };
+    Import  m;
     snprintf(path, sizeof path, "/tmp/jotun_beside_%d.args", (int)getpid());
     FILE *out = fopen(path, "w");
     assert_non_null(out);
     fprintf(out, "%s\n%s\n", sizes, line);
     fclose(out);
-    assert_int_equal(options_parse(&o, FOR_CONFIG_COMMAND, 2, (char *[]){ "--from-megatron", path }), OK);
+    assert_int_equal(setup_parse(&o, FOR_CONFIG_COMMAND, 2, (char *[]){ "--from-megatron", path }), OK);
+    import_open(&m, &o);
     log_mute(true);
-    assert_int_equal(import_megatron(&m, &o), OK);
+    assert_int_equal(import_megatron(&m, &m.copy), OK);
     log_mute(false);
     remarks[0] = 0;
     for (int i = 0; i < m.remarks.count; i++)
         snprintf(remarks + strlen(remarks), room - strlen(remarks), "%s\n", m.remarks.text[i]);
-    if (option) options_value_text(value, size, &o, option_find(option, FOR_TRAIN));
+    if (option) options_value_text(value, size, &m.copy, option_find(option, FOR_TRAIN));
     int refused = m.refused;
     import_close(&m);
     options_close(&o);

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include "cli/setup/parse.h"
 #include "base/log.h"
 #include "compat/megatron/beside.h"
 #include "compat/megatron/partition.h"
@@ -24,7 +25,7 @@ static void same_stages(const int64_t *wanted, const char *method, int layers, i
     char    number[2][24];
     int64_t made[STAGES] = { 0 };
     Options o;
-    Import  m = { 0 };
+    Import  m;
     snprintf(number[0], sizeof number[0], "%d", layers);
     snprintf(number[1], sizeof number[1], "%d", stages);
     char *text[] = { "--num-layers", number[0], "--pipeline-model-parallel-size", number[1], "--pp-partition-method", (char *)(uintptr_t)method,
@@ -32,12 +33,13 @@ static void same_stages(const int64_t *wanted, const char *method, int layers, i
     const char *given[sizeof text / sizeof *text];
     memcpy(given, text, sizeof given);
     TextList words = { given, sizeof text / sizeof *text };
-    assert_int_equal(options_parse(&o, FOR_CONFIG_COMMAND, 0, NULL), OK);
+    assert_int_equal(setup_parse(&o, FOR_CONFIG_COMMAND, 0, NULL), OK);
+    import_open(&m, &o);
     log_mute(true);
-    assert_true(partition_take(&m, &o, &words, "run.sh:1", text + 4));
+    assert_true(partition_take(&m, &m.copy, &words, "run.sh:1", text + 4));
     log_mute(false);
     assert_int_equal(m.refused, wanted[0] ? 0 : 1);
-    StageSplit    split = { .embedding = o.count_embedding, .loss = o.count_loss, .layout = o.pipeline_layout };
+    StageSplit    split = { .embedding = m.copy.count_embedding, .loss = m.copy.count_loss, .layout = m.copy.pipeline_layout };
     ModelConfig   model = { .layers = layers, .hidden = 64, .vocabulary = 64, .heads = 4, .sequence = 64, .ffn = 256 };
     ScheduleShape shape = { .stages = stages, .chunks = 1, .micros = stages };
     if (wanted[0] && stage_split_layers(made, &split, &model, &shape) != OK) fail_msg("%s %d %d: %s", method, layers, stages, why_not());

@@ -224,8 +224,7 @@ static const char *json_of(Options *o)
 /* Not the names of other files, and not the preset, whose values come back by themselves. */
 static bool in_file(OptionIndex i)
 {
-    return option_taken(i, FOR_CONFIG) && i != OPTION_config && i != OPTION_deepspeed_config && i != OPTION_model &&
-           i != OPTION_agpt_variables;
+    return option_taken(i, FOR_CONFIG) && i != OPTION_config && i != OPTION_json_config && i != OPTION_model;
 }
 
 /* Each option alone, and all of them at once, two values each. */
@@ -241,7 +240,7 @@ static void written_files_read_back(void **state)
             size_t bytes;
             assert_ok(parse_line(&o, FOR_CONFIG_COMMAND, ""));
             for (int i = 0; i < OPTIONS; i++) {
-                OptionSource source = { SOURCE_COMMAND_LINE, "--x", "", "", CONVERT_NONE };
+                OptionSource source = { SOURCE_COMMAND_LINE, "--x", "", "", CONVERT_NONE, false };
                 if (!in_file(i) || (option >= 0 && i != option)) continue;
                 assert_ok(options_set(&o, i, other_value(i, turn), source));
                 if (option_rows[i].kind == KIND_LIST) assert_ok(options_set(&o, i, "second", source));

@@ -7,6 +7,7 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
+#include "cli/setup/parse.h"
 #include "conf/conf.h"
 #include "conf/rows.h"
 #include <cmocka.h>             /* last: its fail() is a macro */
@@ -17,7 +18,7 @@ static inline Status parse_line(Options *o, CommandSet command, const char *line
     int count = 0;
     snprintf(words, sizeof words, "%s", line);
     for (char *w = strtok_r(words, " ", &rest); w; w = strtok_r(NULL, " ", &rest)) word[count++] = w;
-    return options_parse(o, command, count, word);
+    return setup_parse(o, command, count, word);
 }
 
 static inline Status validate_line(CommandSet command, const char *line)

@@ -1,5 +1,6 @@
 /* Every argument of Megatron-LM, with as many values as it takes there, is taken, converted, ignored with a reason, or
  * refused with a reason and a cure. docs/howto/from-megatron-lm.md promises it. */
+#include "compat/dialects.h"
 #include "line.h"
 #include "base/log.h"
 
@@ -41,8 +42,8 @@ static int judge(const char *name, const char *values, const char *sample)
     for (int i = 0; i < several; i++) words[count++] = value;
     words[count++] = layers, words[count++] = three;
     bool ours = option_find(name, FOR_TRAIN) >= 0;
-    const Dialect *row = dialect_find(command_dialects(FOR_TRAIN), name, several ? sample : NULL);
-    Status status = options_parse(&o, FOR_TRAIN, count, words);
+    const Dialect *row = dialect_find(dialects_understood(FOR_TRAIN), name, several ? sample : NULL);
+    Status status = setup_parse(&o, FOR_TRAIN, count, words);
     if (status == OK) assert_int_equal(o.layers, 3);            /* the words after it are read as what they are */
     options_close(&o);
     if (status == OK) return ours || row->option >= 0 ? TAKEN : IGNORED_ARGUMENT;
@@ -84,7 +85,7 @@ static bool parses(const char *name, char *value)
     Options o;
     char option[160], *words[] = { option, value };
     snprintf(option, sizeof option, "--%s", name);
-    Status status = options_parse(&o, FOR_TRAIN, 2, words);
+    Status status = setup_parse(&o, FOR_TRAIN, 2, words);
     options_close(&o);
     return status == OK;
 }

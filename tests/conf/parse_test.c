@@ -224,8 +224,8 @@ static void argonne_variables(void **state)
     assert_int_equal(o.layers, 12);
     options_close(&o);
     char *words[] = { "--seq-length", "1024" };
-    unsigned argonne = DIALECT_ARGONNE | DIALECT_DEEPSPEED;
-    assert_ok(options_parse_dialects(&o, FOR_TRAIN, argonne, 2, words));
+    setenv("JOTUN_DIALECT", "argonne", 1);
+    assert_ok(setup_parse(&o, FOR_TRAIN, 2, words));
     assert_ok(options_derive(&o));
     assert_int_equal(o.tensor_parallel, 2);
     assert_int_equal(o.layers, 6);
@@ -237,14 +237,15 @@ static void argonne_variables(void **state)
     assert_int_equal(o.optimizer.value, CHOICE_optimizer_adam);
     options_close(&o);
     setenv("SP", "2", 1);
-    assert_ok(options_parse_dialects(&o, FOR_TRAIN, argonne, 0, NULL));      /* DeepSpeed's sequence parallelism is Ulysses's */
+    assert_ok(setup_parse(&o, FOR_TRAIN, 0, NULL));      /* DeepSpeed's sequence parallelism is Ulysses's */
     assert_int_equal(o.context_parallel, 2);
     assert_int_equal(o.cp_comm_type.value, CHOICE_cp_comm_type_a2a);
     options_close(&o);
     setenv("SP", "1", 1);
     setenv("OPT", "tiger", 1);
-    assert_says(options_parse_dialects(&o, FOR_TRAIN, argonne, 0, NULL), BAD_OPTION, "OPT=tiger is not known; give adam, sgd, lion, ");
+    assert_says(setup_parse(&o, FOR_TRAIN, 0, NULL), BAD_OPTION, "OPT=tiger is not known; give adam, sgd, lion, ");
     for (size_t i = 0; i < sizeof set / sizeof set[0]; i++) unsetenv(set[i][0]);
+    unsetenv("JOTUN_DIALECT");
 }
 
 /* One flag that means different things in two commands is two rows. */
@@ -491,7 +492,7 @@ static void derived(void **state)
     assert_int_equal(o.global_batch, 12);
     assert_int_equal(o.lr_decay_iters, 50);
     assert_true(o.watchdog_seconds == 600);
-    OptionSource typed = { SOURCE_COMMAND_LINE, "--swiglu", "", "", CONVERT_NONE };
+    OptionSource typed = { SOURCE_COMMAND_LINE, "--swiglu", "", "", CONVERT_NONE, false };
     assert_ok(options_set(&o, OPTION_swiglu, "true", typed));
     assert_ok(options_derive(&o));                      /* again, after more was said */
     assert_int_equal(o.ffn, 10880);                     /* 10922.67 down to a multiple of 64 */
@@ -554,7 +555,7 @@ static void long_lists_are_kept(void **state)
         snprintf(prefix[i], sizeof prefix[i], "/a/folder/of/many/parts/of/a/corpus/part_%04d_text_document", i);
         argv[i + 1] = prefix[i];
     }
-    assert_ok(options_parse(&o, FOR_TRAIN, PREFIXES + 1, argv));
+    assert_ok(setup_parse(&o, FOR_TRAIN, PREFIXES + 1, argv));
     assert_ok(options_json(&o, &json));
     assert_true(strlen(json) > PREFIXES * strlen(prefix[0]));
     assert_ok(parse_line(&back, FOR_TRAIN, ""));

@@ -1,6 +1,7 @@
 /* A wrong value of each name of each dialect, made from the rows: no number, a number out of range, a word that is not known, a list or
  * an object. Each is refused with the name as it was typed, the place where it was (FILE:LINE, the path of a key, a variable), and with
  * what would work, and no name of jotun's own comes before the one that was typed. */
+#include "compat/dialects.h"
 #include "line.h"
 #include <jansson.h>
 #include <stdlib.h>
@@ -127,7 +128,7 @@ static Status parsed(CommandSet command, int count, char **words)
 {
     Options o;
     int     kept = log_begin();
-    Status  status = options_parse(&o, command, count, words);
+    Status  status = setup_parse(&o, command, count, words);
     if (status == OK) status = options_derive(&o);
     if (status == OK) status = options_validate_file(&o);
     log_end(kept, status);
@@ -176,11 +177,11 @@ static void ask_script(const char *name, const char *value, bool flag)
     const char *path = put("run.args", text);
     snprintf(place, sizeof place, "%s:3", path);
     int    kept = log_begin();
-    Status status = options_parse(&o, FOR_CONFIG_COMMAND, 2, (char *[]){ "--from-megatron", (char *)(uintptr_t)path });
-    if (status == OK) status = import_megatron(&m, &o);
-    if (status == OK) status = options_derive(&o);
+    Status status = setup_parse(&o, FOR_CONFIG_COMMAND, 2, (char *[]){ "--from-megatron", (char *)(uintptr_t)path });
+    if (status == OK) import_open(&m, &o), status = import_megatron(&m, &m.copy);
+    if (status == OK) status = options_derive(&m.copy);
     if (status == OK) status = import_ends(&m, path);
-    if (status == OK) status = options_validate_file(&o);
+    if (status == OK) status = options_validate_file(&m.copy);
     log_end(kept, status);
     judge(status, typed, place, value);
     import_close(&m);
@@ -189,7 +190,7 @@ static void ask_script(const char *name, const char *value, bool flag)
 
 static void ask_fairseq(const char *name, const char *value)
 {
-    static char *base[] = { "--mock-data", "--task", "language_modeling", "--arch", "transformer_lm_gpt", "--optimizer", "adam", "--batch-size", "8", "--max-update", "5",
+    static char *base[] = { "--as=fairseq-train", "--mock-data", "--task", "language_modeling", "--arch", "transformer_lm_gpt", "--optimizer", "adam", "--batch-size", "8", "--max-update", "5",
                             "--vocab-size", "64", "--share-decoder-input-output-embed" };
     char *words[20], typed[160], given[80];
     int   count = 0;
@@ -200,7 +201,7 @@ static void ask_fairseq(const char *name, const char *value)
     if (*value) words[count++] = given;
     Options o;
     int     kept = log_begin();
-    Status  status = options_parse(&o, FOR_TRAIN | WORDS_OF_FAIRSEQ, count, words);
+    Status  status = setup_parse(&o, FOR_TRAIN, count, words);
     if (status == OK) status = options_derive(&o);
     if (status == OK) status = options_validate(&o);
     log_end(kept, status);
@@ -327,9 +328,9 @@ static void ask_nemo(const char *key, const char *value)
     const char *path = put("nemo.yaml", text);
     snprintf(place, sizeof place, "%s:%d", path, line);
     int    kept = log_begin();
-    Status status = options_parse(&o, FOR_CONFIG_COMMAND, 2, (char *[]){ "--from-nemo", (char *)(uintptr_t)path });
-    if (status == OK) status = import_nemo(&m, &o);
-    if (status == OK) status = options_derive(&o);
+    Status status = setup_parse(&o, FOR_CONFIG_COMMAND, 2, (char *[]){ "--from-nemo", (char *)(uintptr_t)path });
+    if (status == OK) import_open(&m, &o), status = import_nemo(&m, &m.copy);
+    if (status == OK) status = options_derive(&m.copy);
     if (status == OK) status = import_ends(&m, path);
     log_end(kept, status);
     judge(status, key, place, value);

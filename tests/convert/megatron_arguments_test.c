@@ -8,6 +8,7 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
+#include "compat/dialects.h"
 #include "conf/rows.h"
 #include <cmocka.h>             /* last: its fail() is a macro */
 
@@ -64,8 +65,8 @@ static int judge(const char *name, const char *saved, const char *preset)
     bool several;
     const SavedRow *row = row_of(saved, &several);
     int option = option_find(name, FOR_TRAIN);
-    const Dialect *theirs = option < 0 ? dialect_find(command_dialects(FOR_TRAIN), name, NULL) : NULL;
-    const Dialect *hint   = option < 0 ? dialect_suggestion(command_dialects(FOR_TRAIN), name) : NULL;
+    const Dialect *theirs = option < 0 ? dialect_find(dialects_understood(FOR_TRAIN), name, NULL) : NULL;
+    const Dialect *hint   = option < 0 ? dialect_suggestion(dialects_understood(FOR_TRAIN), name) : NULL;
     if (theirs && theirs->option >= 0) option = theirs->option;
     bool unknown  = option < 0 && (theirs ? theirs->verb == VERB_REFUSE : hint && hint->verb == VERB_MISSING);
     bool of_model = option >= 0 && option_taken(option, FOR_CHECKPOINT_ARGS) && !option_taken(option, FOR_GENERATE);   /* --bf16 */

@@ -14,4 +14,4 @@ foreach(script torch_files hostile_pickles megatron small_formats hostile_megatr
 endforeach()
 set_tests_properties(convert.torch_files convert.hostile_pickles convert.megatron convert.small_formats convert.hostile_megatron PROPERTIES
     ENVIRONMENT "DUMP=$<TARGET_FILE:foreign_dump>;PYTHONPATH=${CMAKE_SOURCE_DIR}/tests/cli;SANITIZE=${JOTUN_SANITIZE}")
-target_link_libraries(convert_megatron_arguments_test PRIVATE module_conf)   # its options are the other side of a table
+target_link_libraries(convert_megatron_arguments_test PRIVATE module_compat)   # its options are the other side of a table

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include "cli/setup/parse.h"
 #include "conf/conf.h"
 #include "conf/config_file.h"
 #include "compat/import.h"
@@ -25,7 +26,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
     static const char *const option[] = { "--fp16", "--bf16", "--global-batch-size=16", "--micro-batch-size=2", "--clip-grad=0.5",
                                           "--lr=0.002", "--lr-warmup-iters=5", "--weight-decay=0.2" };
     Options o;
-    Import  import = { 0 };
+    Import  import;
     char   *words[8];
     int     count = 0;
     if (bytes < 1) return 0;
@@ -34,11 +35,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
     char *text = malloc(bytes);                      /* as long as it is, so that no byte behind it can be read */
     memcpy(text, data + 1, bytes - 1);
     text[bytes - 1] = 0;
-    if (options_parse(&o, FOR_CONFIG_COMMAND, count, words) == OK) {
-        import_deepspeed(&import, &o, "ds.json:1", text);
-        show(&o, &import);
+    if (setup_parse(&o, FOR_CONFIG_COMMAND, count, words) == OK) {
+        import_open(&import, &o);
+        import_deepspeed(&import, &import.copy, "ds.json:1", text);
+        show(&import.copy, &import);
+        import_close(&import);
     }
-    import_close(&import);
     options_close(&o);
     free(text);
     return 0;

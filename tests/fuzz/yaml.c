@@ -5,6 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 #include "base/log.h"
+#include "cli/setup/parse.h"
 #include "conf/conf.h"
 #include "conf/config_file.h"
 
@@ -33,7 +34,7 @@ static void round_trip(Options *o, const char *path)
     fclose(out);
     file_put(path, text, length);
     const char *was = json_of(o);
-    if (options_parse(&again, FOR_TRAIN, 2, words) != OK) abort();
+    if (setup_parse(&again, FOR_TRAIN, 2, words) != OK) abort();
     if (was && strcmp(was, json_of(&again))) abort();
     options_close(&again);
     free(text);
@@ -45,7 +46,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
     char path[64], *words[] = { "--config", path };
     snprintf(path, sizeof path, "/dev/shm/jotun-fuzz-%d.yaml", (int)getpid());
     file_put(path, data, bytes);
-    if (options_parse(&o, FOR_TRAIN, 2, words) == OK) round_trip(&o, path);
+    if (setup_parse(&o, FOR_TRAIN, 2, words) == OK) round_trip(&o, path);
     options_close(&o);
     return 0;
 }

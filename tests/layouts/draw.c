@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 #include "base/random.h"
+#include "cli/setup/parse.h"
 
 /* What all layouts have in common. The vocabulary is the tokenizer's 257, which no tp divides. */
 #define COMMON "--hidden-size 32 --num-attention-heads 8 --seq-length 16 --init-method-std 0.05 --lr 1e-3 " \
@@ -108,7 +109,7 @@ Status parsed_open(Parsed *p, const char *words)
     *p = (Parsed){ .words = 0 };
     snprintf(p->text, sizeof p->text, "%s", words);
     for (char *w = strtok_r(p->text, " ", &rest); w; w = strtok_r(NULL, " ", &rest)) p->word[p->words++] = w;
-    TRY(options_parse(&p->options, FOR_TRAIN, p->words, p->word));
+    TRY(setup_parse(&p->options, FOR_TRAIN, p->words, p->word));
     TRY(options_needed(&p->options));
     TRY(setup_values(&p->options));
     TRY(setup_validate(&p->options));

@@ -20,7 +20,6 @@ function told(why) { print why ": " $0; bad = 1 }
     if (path !~ /^corpus\/clean\// && from == "corpus" && what ~ /^corpus\/clean\//) told("upward inside corpus")
     if (from == to) next
     if (!(to in level)) told("no module of the tree")
-    else if (from == "conf" && to == "compat") next         # until conf knows no other program
     else if (level[to] >= level[from]) told("upward")
     else if (to == "conf" && from != "cli" && from != "compat") told("only cli and compat include conf")
 }

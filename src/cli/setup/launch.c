@@ -5,10 +5,10 @@
 #include "base/log.h"
 #include "base/team.h"
 #include "cli/in_out.h"
+#include "cli/setup/parse.h"
 #include "cli/setup/setup.h"
 #include "cli/setup/tokenizer.h"
 #include "comm/broadcast.h"
-#include "compat/alcf/agpt.h"
 #include "conf/value.h"
 #include "convert/weights/foreign_weights.h"
 
@@ -98,31 +98,33 @@ static Status send_configs(char **packed, size_t *bytes, const Options *o, Trans
 }
 
 /* What was parsed before knew no file, and so is parsed again. */
-static Status parse_again(Options *o, ConfigTexts texts, CommandSet command, int argc, char **argv)
+static Status parse_again(Options *o, ConfigTexts texts, AgptRun *run, CommandSet command, int argc,
+                          char **argv)
 {
     options_close(o);
-    Status status = options_parse_configs(o, command, texts, argc, argv);
+    Status status = setup_parse_found(o, command, texts, run, argc, argv);
     return status == OK ? options_needed(o) : status;
 }
 
-/* `jotun agpt` also looks at the machine and for files: rank 0 does, and the others take what it has found.
- */
+/* Variables of a script mean what the machine and its files say: rank 0 looks, and the others take what it
+ * has found. */
 static Status parse_found(Options *o, ConfigTexts texts, CommandSet command, int argc, char **argv,
                           Transport *mpi)
 {
-    char  *found  = NULL;
-    size_t bytes  = sizeof(AgptFound);
-    Status status = OK;
-    if (!o->agpt_variables) return parse_again(o, texts, command, argc, argv);
+    AgptRun run    = { .known = false };
+    char   *found  = NULL;
+    size_t  bytes  = sizeof run;
+    Status  status = OK;
     if (mpi->rank == 0) {
-        status = parse_again(o, texts, command, argc, argv);
+        status = parse_again(o, texts, &run, command, argc, argv);
         if (status == OK && !(found = malloc(bytes)))
             status = fail(NO_MEMORY, "no memory for %zu bytes", bytes);
-        if (status == OK) memcpy(found, o->agpt_found, bytes);
+        run.known = true;
+        if (status == OK) memcpy(found, &run, bytes);
     }
     status = broadcast_bytes_at_start(mpi, status, &found, &bytes);                /* <-> world: broadcast */
-    texts.agpt_found = found;
-    if (status == OK && mpi->rank != 0) status = parse_again(o, texts, command, argc, argv);
+    if (status == OK) memcpy(&run, found, sizeof run);
+    if (status == OK && mpi->rank != 0) status = parse_again(o, texts, &run, command, argc, argv);
     free(found);
     return status;
 }
@@ -150,7 +152,7 @@ Status setup_options(Options *o, Transport **mpi, CommandSet command, int argc, 
     bool launched = transport_launcher() != NULL;
     *mpi = NULL;
     log_mute(launched);                                 /* rank 0 logs for all, once it knows the files */
-    Status status = options_parse_configs(o, command, (ConfigTexts){ .none = launched }, count, words);
+    Status status = setup_parse_found(o, command, (ConfigTexts){ .none = launched }, NULL, count, words);
     if (status == OK && !launched) status = options_needed(o);
     snprintf(why, sizeof why, "%s", fail_text());
     /* Nothing is derived yet; the minutes, from which the seconds follow, are known. */
@@ -174,14 +176,16 @@ Status setup_options(Options *o, Transport **mpi, CommandSet command, int argc, 
     if (status == OK) status = setup_values(o);
     if (status == OK) status = setup_validate(o);
     TRY(setup_agree(*mpi, status));
-    return agree_on_options(o, *mpi);
+    TRY(agree_on_options(o, *mpi));
+    if (setup_is_foreign(command, count, words) && transport_launcher_rank() <= 0) setup_tell_command(o);
+    return OK;
 }
 
 /* What the first parse has said of the command line is not said twice. */
 Status setup_compared(Options *o, CommandSet command, int argc, char **argv)
 {
     log_mute(true);
-    Status status = options_parse_configs(o, command, (ConfigTexts){ .none = false }, argc, argv);
+    Status status = setup_parse(o, command, argc, argv);
     log_mute(false);
     TRY(status);
     o->load = o->compare;

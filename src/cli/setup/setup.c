@@ -7,7 +7,6 @@
 #include "base/log.h"
 #include "cli/in_out.h"
 #include "cli/setup/tokenizer.h"
-#include "compat/fairseq/fairseq.h"
 #include "conf/rows.h"
 #include "conf/value.h"
 #include "convert/formats.h"
@@ -48,7 +47,7 @@ Status setup_take_foreign(Options *o, const char *packed, size_t bytes)
     take_position(o, &facts.state);
     if (!o->finetune && !o->no_load_optim && *facts.states_unread)
         return fail(BAD_FILE, "%s; %s continues without its optimizer states", facts.states_unread,
-                    o->fairseq ? "--reset-optimizer" : "--no-load-optim");
+                    "--no-load-optim");
     if (o->checkpoint.position && !facts.counts_samples)
         log_line("%s does not say which samples its run has consumed: the data begin at their first",
                  o->load);
@@ -160,7 +159,6 @@ static Status find_checkpoint(Options *o)
  * compares. */
 static Status take_checkpoint_options(Options *o)
 {
-    if (!o->checkpoint.path && o->fairseq && o->command == FOR_EVAL) return fairseq_no_checkpoint(o);
     if (!o->checkpoint.path)
         return fail(BAD_FILE, "--load %s holds no checkpoint; give the directory that jotun train --save"
                     " wrote",

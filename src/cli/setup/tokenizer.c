@@ -219,7 +219,7 @@ static SavedIds saved_ids(Options *o)
 static Status set_none(Options *o, SourceKind kind, const char *from)
 {
     return options_set(o, OPTION_tokenizer, TOKENIZER_NONE,
-                       (OptionSource){ kind, "--tokenizer", TOKENIZER_NONE, from, CONVERT_NONE });
+                       option_source(kind, "--tokenizer", TOKENIZER_NONE, from));
 }
 
 /* The checkpoint's, where it has none and this run names none. */
@@ -237,8 +237,8 @@ static Status inherit_tokenizer(Options *o)
     bool names = o->source[OPTION_tokenizer].kind != SOURCE_DEFAULT || o->mock_data;
     if (names || !o->checkpoint.fingerprint || !*o->checkpoint.tokenizer) return OK;
     return options_set(o, OPTION_tokenizer, o->checkpoint.tokenizer,
-                       (OptionSource){ SOURCE_CHECKPOINT, "--tokenizer", o->checkpoint.tokenizer,
-                                       o->checkpoint.path, CONVERT_NONE });
+                       (OptionSource){ .kind = SOURCE_CHECKPOINT, .name = "--tokenizer",
+                                       .value = o->checkpoint.tokenizer, .from = o->checkpoint.path });
 }
 
 /* --tokenizer none: ids alone are read and written. */

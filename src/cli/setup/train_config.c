@@ -114,8 +114,8 @@ static LogLines log_lines(const Options *o)
     switch ((enum ChoiceOf_log_format)o->log_format.value) {
     case CHOICE_log_format_jotun:        return LINES_JOTUN;
     case CHOICE_log_format_megatron:     return LINES_MEGATRON;
-    case CHOICE_log_format_fairseq:      return LINES_FAIRSEQ;
-    case CHOICE_log_format_fairseq_json: return LINES_FAIRSEQ_JSON;
+    case CHOICE_log_format_epochs:      return LINES_EPOCHS;
+    case CHOICE_log_format_epochs_json: return LINES_EPOCHS_JSON;
     }
     NO_SUCH_CHOICE(o->log_format);
 }
@@ -156,7 +156,7 @@ static const char *command_text(Options *o)
     FILE  *out = open_memstream(&text, &bytes);
     CHECK(out, "no memory for the command of a run");
     fprintf(out, "jotun train");
-    options_show_command(out, o);
+    options_show_command(out, o, SOURCE_PRESET);
     CHECK(fclose(out) == 0, "no memory for the command of a run");
     text[strcspn(text, "\n")] = '\0';
     const char *held = options_hold(o, text);

@@ -12,6 +12,7 @@
 #include "base/seam.h"
 #include "base/shell/shell_word.h"
 #include "cli/command.h"
+#include "cli/setup/parse.h"
 #include "cli/signals.h"
 #include "cli/speedrun/speedrun.h"
 
@@ -171,7 +172,7 @@ static Status options_run(const Options *o)
 Status cmd_speedrun(int argc, char **argv)
 {
     Options o;
-    Status  status = options_parse(&o, FOR_SPEEDRUN, argc, argv);
+    Status  status = setup_parse(&o, FOR_SPEEDRUN, argc, argv);
     if (status == OK) status = options_derive(&o);
     if (status == OK) status = options_validate(&o);
     if (status == OK) status = options_run(&o);

@@ -8,6 +8,7 @@
 #include "base/log.h"
 #include "base/message.h"
 #include "base/team.h"
+#include "cli/setup/parse.h"
 #include "cli/setup/setup.h"
 #include "cli/sweep/sweep.h"
 #include "conf/rows.h"
@@ -33,7 +34,7 @@ static Status train_options(Trained *made, const WordList *words, const Sweep *s
     WordList all = { 0 };
     Options *o = &made->o;
     for (int i = 0; i < words->count; i++) word_list_add(&all, "%s", words->word[i]);
-    Status status = options_parse(o, FOR_TRAIN, all.count, all.word);
+    Status status = setup_parse(o, FOR_TRAIN, all.count, all.word);
     if (status == OK) {
         made->length    = length_said(o);
         made->evaluates = options_said(o, OPTION_eval_interval);
@@ -41,7 +42,7 @@ static Status train_options(Trained *made, const WordList *words, const Sweep *s
         if (validates && !made->evaluates) word_list_add(&all, "--eval-interval=1");
         if (!made->length && sweep->own->sweep_depths) word_list_add(&all, "--train-iters=1");
         options_close(o);
-        status = options_parse(o, FOR_TRAIN, all.count, all.word);
+        status = setup_parse(o, FOR_TRAIN, all.count, all.word);
     }
     word_list_free(&all);                                                    /* options keep copies */
     TRY(status);
@@ -163,7 +164,7 @@ static void add_course(WordList *words, const Options *o, double rule_lr)
 static Status add_shape(SweepRun *run, ModelShape shape)
 {
     Options o;
-    Status status = options_parse(&o, FOR_TRAIN, run->words.count, run->words.word);
+    Status status = setup_parse(&o, FOR_TRAIN, run->words.count, run->words.word);
     if (status == OK) status = refuse(&o, of_depth, COUNT(of_depth));
     if (status == OK) {
         word_list_add(&run->words, "--num-layers=%lld", (long long)shape.layers);
@@ -373,7 +374,7 @@ static Status fit_cores(Sweep *sweep)
     Options o;
     if (sweep->own->sweep_at_once) sweep->at_once = (int)sweep->own->sweep_at_once;
     if (sweep->own->sweep_at_once) return OK;
-    Status status = options_parse(&o, FOR_TRAIN, sweep->word.count, sweep->word.word);
+    Status status = setup_parse(&o, FOR_TRAIN, sweep->word.count, sweep->word.word);
     int64_t each =
         (o.ranks > 0 ? o.ranks : 1) * (options_said(&o, OPTION_threads) && o.threads > 0 ? o.threads : 1);
     sweep->at_once = team_cores() / each > 0 ? (int)(team_cores() / each) : 1;

@@ -3,6 +3,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include "cli/setup/parse.h"
 #include "cli/sweep/sweep.h"
 #include "conf/rows.h"
 
@@ -138,7 +139,7 @@ static Status depth_axis(Sweep *sweep)
 static Status no_list(const Sweep *sweep)
 {
     Options o;
-    Status  status = options_parse(&o, FOR_TRAIN, sweep->word.count, sweep->word.word);
+    Status  status = setup_parse(&o, FOR_TRAIN, sweep->word.count, sweep->word.word);
     options_close(&o);
     if (status == BAD_USAGE) return status;
     return fail(BAD_USAGE,
@@ -179,7 +180,7 @@ Status sweep_words(Sweep *sweep, int argc, char **argv)
     *sweep = (Sweep){ .own = calloc(1, sizeof *sweep->own), .depth_axis = -1, .seed_axis = -1, .lock = -1 };
     CHECK(sweep->own, "no memory for options");
     Status status = words_part(sweep, &own, argc, argv);
-    if (status == OK) status = options_parse(sweep->own, FOR_SWEEP, own.count, own.word);
+    if (status == OK) status = setup_parse(sweep->own, FOR_SWEEP, own.count, own.word);
     word_list_free(&own);                                  /* options keep copies */
     TRY(status);
     TRY(options_needed(sweep->own));

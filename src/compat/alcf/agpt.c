@@ -12,6 +12,7 @@
 #include "base/log.h"
 #include "conf/conf.h"
 #include "compat/alcf/agpt_internal.h"
+#include "compat/translate.h"
 #include "conf/value.h"
 
 static const struct { const char *names, *fallback; } variables[VARIABLES] = {
@@ -233,23 +234,21 @@ static void name_folders(Agpt *a)
     enum { LETTERS_MAX = 255 }; /* of a name in a file system */
     AgptValue *folder = &a->value[V_CKPT_DIR];
     AgptFound *found = &a->found;
-    a->o->run_name = run_name(a, "");
-    for (const char *c = a->o->run_name; *c; c++)
-        if (*c == '/')
-            return agpt_refuse(a, "the folder of a run cannot be named %s; give values without /",
-                               a->o->run_name);
-    if (strlen(a->o->run_name) > LETTERS_MAX)
+    a->name = run_name(a, "");
+    if (strchr(a->name, '/'))
+        return agpt_refuse(a, "the folder of a run cannot be named %s; give values without /", a->name);
+    if (strlen(a->name) > LETTERS_MAX)
         return agpt_refuse(
             a,
             "the name of the run's folder would have %zu letters, and %d are possible: %s; give a shorter "
             "path as TOKENIZER_MODEL",
-            strlen(a->o->run_name), LETTERS_MAX, a->o->run_name);
+            strlen(a->name), LETTERS_MAX, a->name);
     if (folder->text) return;
     if (a->value[V_SAVE].ours) {
         folder->text = a->o->save;
         return;
     } /* --save on the command line */
-    if (!a->known) found->resumes = agpt_checkpoints(found, a->o->run_name, run_name(a, "*"));
+    if (!a->known) found->resumes = agpt_checkpoints(found, a->name, run_name(a, "*"));
     if (found->resumes)
         log_line(
             "%s is resumed, a run of another world size, layout or learning rate; CKPT_DIR=DIR begins a "
@@ -266,7 +265,7 @@ static void name_folders(Agpt *a)
 
 static void set(Agpt *a, OptionIndex option, const char *text, const char *name, const char *from)
 {
-    OptionSource source = {SOURCE_PRESET, name, text, from, CONVERT_NONE};
+    OptionSource source = option_source(SOURCE_PRESET, name, text, from);
     if (options_set(a->o, option, text, source) != OK) agpt_refuse(a, "%s", fail_text());
 }
 
@@ -286,8 +285,8 @@ static void take(Agpt *a, int v)
     if (!row || value->ours || v == V_GRAD_ACC_STEPS || v == V_TRAIN_TOKENS) return;
     if (!value->given && row->verb == VERB_IGNORED) return;
     SourceKind   kind   = value->given ? SOURCE_ENVIRONMENT : SOURCE_PRESET;
-    OptionSource source = {kind, value->name, value->text, SCRIPT, CONVERT_NONE};
-    if (dialect_apply(a->o, row, value->text, source) != OK) agpt_refuse(a, "%s", fail_text());
+    OptionSource source = option_source(kind, value->name, value->text, SCRIPT);
+    if (translate_name(a->o, row, value->text, source, NULL) != OK) agpt_refuse(a, "%s", fail_text());
 }
 
 /* Without the flags of Llama some variables go nowhere; a wrong value of theirs is refused all the same. */
@@ -297,10 +296,11 @@ static bool goes_nowhere(Agpt *a, int v)
     bool recompute = v == V_ACT_CKPT_NUM_LAYERS && !a->value[V_USE_ACTIVATION_CHECKPOINTING].given;
     bool idle      = (llama && a->value[V_NO_LLAMA].given) || recompute;
     if (!idle || !a->value[v].given) return idle;
-    Options      unused = {0};
+    Options      unused = { .command = FOR_TRAIN };
     const char  *name = a->value[v].name, *text = a->value[v].text;
-    OptionSource source = {SOURCE_ENVIRONMENT, name, text, SCRIPT, CONVERT_NONE};
-    if (dialect_apply(&unused, agpt_row(name, text), text, source) != OK) agpt_refuse(a, "%s", fail_text());
+    OptionSource source = option_source(SOURCE_ENVIRONMENT, name, text, SCRIPT);
+    if (translate_name(&unused, agpt_row(name, text), text, source, NULL) != OK)
+        agpt_refuse(a, "%s", fail_text());
     else log_line("%s=%s has no effect %s", name, text,
                   recompute ? "without USE_ACTIVATION_CHECKPOINTING=1" : "with NO_LLAMA");
     options_close(&unused);
@@ -331,7 +331,8 @@ static void give_fixed(Agpt *a)
         CHECK(option >= 0, SCRIPT " gives --%s, which is no option", fixed[i].option);
         if (off && *off) continue;
         if (option == OPTION_data_order && a->o->mock_data) continue;
-        set_own(a, option, fixed[i].value, SCRIPT);
+        set_own(a, option, fixed[i].value, *fixed[i].without
+                ? agpt_held(a, SCRIPT " without %s=1", fixed[i].without) : SCRIPT);
     }
 }
 
@@ -474,11 +475,12 @@ static Status conclude(Agpt *a)
     return status;
 }
 
-Status import_agpt(Options *o, const AgptFound *found)
+Status agpt_words(OptionWords *words, AgptRun *run, const Options *so_far)
 {
-    Agpt a = {.o = o, .known = found != NULL};
-    if (found) a.found = *found;
-    else TRY(agpt_machine(&a.found.machine));
+    Options o;
+    Agpt    a = { .o = &o, .known = run->known, .found = run->found, .name = "" };
+    if (!run->known) TRY(agpt_machine(&a.found.machine));
+    options_copy(&o, so_far);
     read_values(&a);
     take_variables(&a);
     give_fixed(&a);
@@ -487,6 +489,10 @@ Status import_agpt(Options *o, const AgptFound *found)
     if (!a.refused.count) name_folders(&a);
     choose_data(&a);
     if (!a.refused.count) give_computed(&a);
-    o->agpt_found = options_hold_bytes(o, &a.found, sizeof a.found);
-    return conclude(&a);
+    run->found = a.found;
+    snprintf(run->name, sizeof run->name, "%s", a.name);
+    Status status = conclude(&a);
+    if (status == OK) words_between(words, &o, so_far);
+    options_close(&o);
+    return status;
 }

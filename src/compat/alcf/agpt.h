@@ -5,11 +5,18 @@
 #include "compat/alcf/agpt_machine.h"
 #include "compat/import.h"
 
+/* What is not an option: what was found on the machine, and the name of the run's folders. known: another
+ * process has found it already. */
+typedef struct {
+    AgptFound found;
+    bool      known;
+    char      name[AGPT_NAME];
+} AgptRun;
+
 /* The variables of the environment, weaker than the command line, and the script's own values, weaker than
- * files of --config. found: as another process has found it; NULL: this one looks. Sets o->run_name and
- * o->agpt_found. BAD_OPTION where variables are refused: all of them are named, the last one in the
- * message. */
-Status import_agpt(Options *o, const AgptFound *found);
+ * files of --config, beside the options so far. BAD_OPTION where variables are refused: all of them are
+ * named, the last one in the message; what was found is known then, too. */
+Status agpt_words(OptionWords *words, AgptRun *run, const Options *so_far);
 
 /* Of a word NAME=VALUE, or of a variable of the environment: whether train_aGPT_7B.sh has it. right: the name
  * that is meant instead, NULL where none is near; certain: somebody has mistaken it before. */

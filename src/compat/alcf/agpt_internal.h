@@ -4,7 +4,7 @@
  * options of them (agpt.c) and that compute ranks, batch and steps (agpt_sizes.c). */
 #include "compat/alcf/agpt_machine.h"
 #include "compat/import.h"
-#include "conf/rows.h"
+#include "compat/dialects.h"
 
 #define SCRIPT "train_aGPT_7B.sh"
 enum {
@@ -24,6 +24,7 @@ typedef struct {
     AgptValue   value[VARIABLES];
     int64_t     world, data_parallel, samples; /* samples of the run; 0: TRAIN_ITERS says */
     TextList    refused;
+    const char *name;                  /* of the run's folders */
     bool        lacks_data;
     const char *note; /* a line for a run that is not refused; NULL: none */
 } Agpt;

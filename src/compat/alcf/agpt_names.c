@@ -2,7 +2,7 @@
  * others, so that a name counts as mistyped only where it is long enough to be no coincidence. */
 #include "compat/alcf/agpt.h"
 #include <string.h>
-#include "conf/rows.h"
+#include "compat/dialects.h"
 
 static const struct {
     const char *names, *right;

@@ -100,7 +100,7 @@ static Status same_value(bool *same, const DeepSpeed *d, OptionIndex option, con
 
 static OptionSource source_of(const DeepSpeed *d, const char *key, const char *value, Conversion convert)
 {
-    return (OptionSource){ SOURCE_CONFIG_FILE, key, value, d->from, convert };
+    return (OptionSource){ SOURCE_CONFIG_FILE, key, value, d->from, convert, false };
 }
 
 /* What has been said already, on the command line, in the environment, in a file or by another key. */

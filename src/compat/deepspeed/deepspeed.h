@@ -4,7 +4,7 @@
  * "fp16.loss_scale"; an element of a list has its number. */
 #include <jansson.h>
 #include "compat/import.h"
-#include "conf/rows.h"
+#include "compat/dialects.h"
 
 enum { DEEPSPEED_KEY = 128, DEEPSPEED_TEXT = 512, DEEPSPEED_WHY = 1000, DEEPSPEED_NOTES = 64 };
 
@@ -18,6 +18,11 @@ typedef struct {
     struct { const char *what; char keys[DEEPSPEED_WHY]; int count; } note[DEEPSPEED_NOTES];
     int         notes;
 } DeepSpeed;
+
+/* The words of the file of --json-config beside the options so far, since "auto" has their values and what
+ * contradicts them is refused. What is not taken as it is given is a line in the log. BAD_OPTION where
+ * something is refused, after a line for each. */
+Status deepspeed_words(OptionWords *words, const Options *so_far, ConfigTexts *texts);
 
 /* The value of a key; NULL: there is none, or null. */
 const json_t *deepspeed_at(const DeepSpeed *d, const char *key);

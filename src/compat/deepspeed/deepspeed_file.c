@@ -79,26 +79,33 @@ Status import_deepspeed_file(Import *m, Options *o, const char *path)
     return OK;
 }
 
-Status deepspeed_config_read(Options *o, ConfigTexts *texts)
+/* The words that are not taken are named before, each in a line. */
+static Status conclude(const Import *m, const char *path)
 {
-    const char *text, *path = o->deepspeed_config;
+    for (int i = 0; i < m->remarks.count; i++)
+        if (!strstr(m->remarks.text[i], ": not taken: ")) log_line("%s", m->remarks.text[i]);
+    if (!m->refused) return OK;
+    return fail(BAD_OPTION, "%s: %d fault%s, as said above; mend %s, or leave the keys out", path, m->refused,
+                m->refused == 1 ? "" : "s", m->refused == 1 ? "it" : "them");
+}
+
+Status deepspeed_words(OptionWords *words, const Options *so_far, ConfigTexts *texts)
+{
+    const char *text, *path = so_far->json_config;
     size_t      bytes;
-    Import      m = { 0 };
+    Import      m;
     Status      status = OK;
-    if (!path || texts->none) return OK;
-    if (o->from_megatron.count || o->from_nemo)
+    if (so_far->from_script.count || so_far->from_yaml)
         return fail(BAD_USAGE, "%s: the options are read from another trainer's file, and that names its own "
-                    "JSON; leave it out", o->source[OPTION_deepspeed_config].name);
-    if (!texts->packed) status = import_deepspeed_file(&m, o, path);
+                    "JSON; leave it out", so_far->source[OPTION_json_config].name);
+    import_open(&m, so_far);
+    if (!texts->packed) status = import_deepspeed_file(&m, &m.copy, path);
     else {
         status = config_text_next(&text, &bytes, "--deepspeed-config", path, texts);
-        if (status == OK) import_bytes(&m, o, path, text, bytes < JSON_BYTES ? bytes : JSON_BYTES);
+        if (status == OK) import_bytes(&m, &m.copy, path, text, bytes < JSON_BYTES ? bytes : JSON_BYTES);
     }
-    for (int i = 0; i < m.remarks.count; i++)
-        if (!strstr(m.remarks.text[i], ": not taken: ")) log_line("%s", m.remarks.text[i]);
-    if (status == OK && m.refused)
-        status = fail(BAD_OPTION, "%s: %d fault%s, as said above; mend %s, or leave the keys out", path,
-                      m.refused, m.refused == 1 ? "" : "s", m.refused == 1 ? "it" : "them");
+    if (status == OK) status = conclude(&m, path);
+    if (status == OK) words_between(words, &m.copy, so_far);
     import_close(&m);
     return status;
 }

@@ -1,7 +1,7 @@
 /* Reads the arguments of fairseq's commands. Most are rows of a dialect (fairseq.def), one option each; the
  * others are held until all are read, because several of them make one value: --batch-size and --max-tokens,
  * --lr-scheduler and what belongs to it, --arch and the options that change it. */
-#include "compat/fairseq/fairseq.h"
+#include "compat/fairseq/fairseq_internal.h"
 #include <ctype.h>
 #include <errno.h>
 #include <math.h>
@@ -9,9 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include "base/log.h"
-#include "base/shell/shell_word.h"
 #include "conf/conf.h"
-#include "compat/fairseq/fairseq_internal.h"
+#include "compat/translate.h"
 #include "conf/value.h"
 
 static const struct {
@@ -43,7 +42,7 @@ Status fairseq_give(Options *o, OptionIndex option, const char *from, const char
     vsnprintf(value, sizeof value, format, arguments);
     va_end(arguments);
     snprintf(name, sizeof name, "--%s", option_rows[option].name);
-    return options_set(o, option, value, (OptionSource){ SOURCE_CONFIG_FILE, name, "", from, CONVERT_NONE });
+    return options_set(o, option, value, option_source(SOURCE_CONFIG_FILE, name, "", from));
 }
 
 Status fairseq_give_typed(Options *o, const Fairseq *f, OptionIndex option, int argument, const char *format,
@@ -56,7 +55,7 @@ Status fairseq_give_typed(Options *o, const Fairseq *f, OptionIndex option, int 
     va_end(arguments);
     if (!f->typed[argument]) return fairseq_give(o, option, "fairseq's default", "%s", value);
     return options_set(o, option, value,
-                       (OptionSource){ SOURCE_COMMAND_LINE, f->typed[argument], value, "", CONVERT_NONE });
+                       option_source(SOURCE_COMMAND_LINE, f->typed[argument], value, ""));
 }
 
 static Status held_number(void *field, int argument, const char *typed, const char *value)
@@ -79,15 +78,15 @@ static Status held_number(void *field, int argument, const char *typed, const ch
     return OK;
 }
 
-static Status held_set(Options *o, Fairseq *f, int argument, const char *typed, const char *value)
+static Status held_set(Fairseq *f, int argument, const char *typed, const char *value)
 {
     void *field = (char *)f + held[argument].offset;
     if (f->typed[argument] && held[argument].kind != KIND_FLAG)
         log_line("%s %s replaces the one before it: the last one counts", typed, value);
-    f->typed[argument] = options_hold(o, typed);
+    f->typed[argument] = words_hold(&f->texts, typed);
     switch (held[argument].kind) {
     case KIND_FLAG: *(OptionFLAG *)field = true; return OK;
-    case KIND_TEXT: *(OptionTEXT *)field = options_hold(o, value); return OK;
+    case KIND_TEXT: *(OptionTEXT *)field = words_hold(&f->texts, value); return OK;
     default:        return held_number(field, argument, typed, value);
     }
 }
@@ -126,7 +125,8 @@ static bool is_flag(const Dialect *row)
 
 static Status unknown(const Options *o, const char *typed)
 {
-    const char *nearest = option_nearest(typed + 2, o->command, DIALECT_FAIRSEQ_LINE), *name = typed + 2;
+    const char *nearest = dialect_nearest(DIALECT_FAIRSEQ_LINE, typed + 2, o->command), *name = typed + 2;
+    nearest = option_nearer(name, option_nearest(name, o->command), nearest);
     int letters = (int)strlen(name), near = letters < 12 ? letters / 3 : 4;
     if (nearest) near = word_distance(name, nearest);
     for (int i = 0; i < FAIRSEQ_HELD; i++)
@@ -157,6 +157,15 @@ static bool idle(const Options *o, const Dialect *row)
     return o->command == FOR_EVAL && row->option >= 0 && !option_taken((OptionIndex)row->option, o->command);
 }
 
+static Status take_own(Options *o, int count, char **word)
+{
+    OptionWords words = { 0 };
+    words_command_line(&words, SOURCE_COMMAND_LINE, "", "", count, word);
+    Status status = options_take(o, &words, NULL);
+    words_close(&words);
+    return status;
+}
+
 /* One argument with its value. Returns the words it has taken in *used. */
 static Status take(Options *o, Fairseq *f, int *used, int count, char **word)
 {
@@ -173,16 +182,16 @@ static Status take(Options *o, Fairseq *f, int *used, int count, char **word)
         int option = option_find(name, o->command);
         if (option < 0) return unknown(o, typed);
         *used = equals || option_rows[option].kind == KIND_FLAG ? 1 : 2;
-        return options_words(o, SOURCE_COMMAND_LINE, "", *used < count ? *used : count, word);
+        return take_own(o, *used < count ? *used : count, word);
     }
     *used = equals || flag ? 1 : 2;
     if (flag && equals) return fail(BAD_OPTION, "%s takes no value in fairseq; leave =%s out", typed, value);
     if (!flag && !value) return fail(BAD_USAGE, "%s needs a value", typed);
     if (!flag && !equals && value[0] == '-' && value[1] == '-')
         return fail(BAD_USAGE, "%s needs a value, and %s follows it", typed, value);
-    if (argument >= 0) return held_set(o, f, argument, typed, value);
-    OptionSource source = { SOURCE_COMMAND_LINE, typed, flag ? "" : value, "", CONVERT_NONE };
-    if (!idle(o, row)) return dialect_apply(o, row, flag ? NULL : value, source);
+    if (argument >= 0) return held_set(f, argument, typed, value);
+    OptionSource source = option_source(SOURCE_COMMAND_LINE, typed, "", "");
+    if (!idle(o, row)) return translate_name(o, row, flag ? NULL : value, source, NULL);
     log_line("%s is ignored: it is of training", typed);
     return OK;
 }
@@ -217,24 +226,27 @@ static Status read_words(Options *o, Fairseq *f, int argc, char **argv)
     return folder_of(f, o, words, folder);
 }
 
-Status fairseq_no_checkpoint(const Options *o)
+Status fairseq_words(Fairseq **made, OptionWords *words, const Options *so_far, int argc, char **argv)
 {
-    const Fairseq *f = o->fairseq;
-    const char    *dot = strrchr(f->path, '.');
-    bool           file = dot && !strcmp(dot, ".pt");
-    return fail(BAD_FILE, "%s %s: %s%s%sholds no checkpoint; give a file of fairseq's own (model.pt), or the "
-                "folder that fairseq-train --save-dir wrote", f->typed[HELD_path], f->path,
-                file ? "no such file, and " : "", file ? o->load : "", file ? " " : "");
+    Options  o;
+    Fairseq *f = calloc(1, sizeof *f);
+    CHECK(f, "no memory for the arguments of fairseq");
+    *made = f;
+    f->data = ".";
+    held_defaults(f);
+    options_copy(&o, so_far);
+    Status status = read_words(&o, f, argc, argv);
+    if (status == OK && o.command == FOR_EVAL) status = fairseq_eval_complete(&o, f);
+    else if (status == OK)                     status = fairseq_train_complete(&o, f);
+    if (status == OK) words_between(words, &o, so_far);
+    options_close(&o);
+    return status;
 }
 
-Status import_fairseq(Options *o, int argc, char **argv)
+void fairseq_close(Fairseq *f)
 {
-    Fairseq zero = { .data = "." };
-    held_defaults(&zero);
-    Fairseq *f = (Fairseq *)(uintptr_t)options_hold_bytes(o, &zero, sizeof zero);
-    o->fairseq = f;
-    TRY(read_words(o, f, argc, argv));
-    return o->command == FOR_EVAL ? fairseq_eval_complete(o, f) : fairseq_train_complete(o, f);
+    if (f) words_close(&f->texts);
+    free(f);
 }
 
 bool fairseq_argument(FairseqArgument *out, int i, CommandSet command)
@@ -247,21 +259,3 @@ bool fairseq_argument(FairseqArgument *out, int i, CommandSet command)
 }
 
 int fairseq_arguments(void) { return FAIRSEQ_HELD; }
-
-void fairseq_show(FILE *out, const Options *o)
-{
-    fprintf(out, "jotun %s", command_name(o->command));
-    for (int i = 0; i < OPTIONS; i++) {
-        char value[1300];
-        const TextList *list = option_rows[i].kind == KIND_LIST ? option_field_of(o, i) : NULL;
-        if (!option_taken(i, o->command) || o->source[i].kind < SOURCE_CONFIG_FILE) continue;
-        options_value_text(value, sizeof value, o, i);
-        fprintf(out, " --%s", option_rows[i].name);
-        if (option_rows[i].kind == KIND_FLAG && strcmp(value, "true")) fputs("=false", out);
-        if (option_rows[i].kind == KIND_FLAG) continue;
-        for (int w = 0; w < (list ? list->count : 1); w++) {
-            fputc(' ', out);
-            shell_word_write(out, list ? list->text[w] : value);
-        }
-    }
-}

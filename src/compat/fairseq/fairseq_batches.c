@@ -6,8 +6,6 @@
 #include <string.h>
 #include "base/file.h"
 #include "base/log.h"
-#include "conf/conf.h"
-#include "compat/fairseq/fairseq.h"
 #include "compat/fairseq/fairseq_internal.h"
 
 static int64_t smaller(int64_t a, int64_t b) { return a < b ? a : b; }
@@ -189,11 +187,8 @@ static Status derive_epochs(Options *o, const Fairseq *f, Epoch x)
     return fairseq_give(o, OPTION_save_interval, "--save-interval", "%" PRId64, smaller(saves, last));
 }
 
-Status fairseq_derive(Options *o)
+static Status derive(Options *o, const Fairseq *f)
 {
-    const Fairseq *f = o->fairseq;
-    if (!f) return OK;
-    if (o->command == FOR_EVAL) return fairseq_eval_fits(o, f);
     int64_t dp = options_data_parallel(o), window = (1 << 14) / dp / f->freq[0];
     Epoch   epoch = { epoch_samples(o, f), f->micro * dp };
     TRY(give_frequencies(o, f, epoch));
@@ -207,4 +202,17 @@ Status fairseq_derive(Options *o)
     if (past && o->lr_warmup_iters >= o->train_iters)                  /* a decay ends behind its warm-up */
         TRY(fairseq_give(o, OPTION_lr_decay_iters, "--warmup-updates", "%" PRId64, o->lr_warmup_iters + 1));
     return OK;
+}
+
+Status fairseq_derived(OptionWords *words, const Fairseq *f, const Options *so_far, int ranks)
+{
+    Options o;
+    Status  status = OK;
+    options_copy(&o, so_far);
+    options_fill(&o, OPTION_ranks, ranks ? ranks : 1, "the launcher");
+    if (o.command == FOR_EVAL) fairseq_eval_demand(&o, f);
+    else                       status = derive(&o, f);
+    if (status == OK) words_between(words, &o, so_far);
+    options_close(&o);
+    return status;
 }

@@ -4,10 +4,20 @@
 #include <stdio.h>
 #include <string.h>
 #include "base/file.h"
-#include "conf/conf.h"
+#include "conf/value.h"
 
 static int64_t larger (int64_t a, int64_t b) { return a > b ? a : b; }
 static int64_t smaller(int64_t a, int64_t b) { return a < b ? a : b; }
+
+/* One of jotun's: the folder of a run or of a step. */
+static bool is_checkpoint(const char *folder)
+{
+    char path[1300];
+    snprintf(path, sizeof path, "%s/latest", folder);
+    if (file_exists(path)) return true;
+    snprintf(path, sizeof path, "%s/manifest.json", folder);
+    return file_exists(path);
+}
 
 /* A checkpoint of fairseq's own, which is a file or, of model parallelism, its parts; else the folder that a
  * path of fairseq means: itself, or that of the file that it names, which is not there. */
@@ -23,6 +33,17 @@ static Status give_model(Options *o, const Fairseq *f)
     char *slash = strrchr(folder, '/');
     if (file) snprintf(slash ? slash : folder, 2, "%s", slash ? "" : ".");
     return fairseq_give_typed(o, f, OPTION_load, HELD_path, "%s", folder);
+}
+
+/* The folder of jotun's own has a checkpoint. */
+static Status check_model(const Options *o, const Fairseq *f)
+{
+    size_t letters = strlen(f->path);
+    bool   file = letters > 3 && !strcmp(f->path + letters - 3, ".pt");
+    if (!strncmp(o->load, "fairseq:", 8) || is_checkpoint(o->load)) return OK;
+    return fail(BAD_FILE, "%s %s: %s%s%sholds no checkpoint; give a file of fairseq's own (model.pt), or the "
+                "folder that fairseq-train --save-dir wrote", f->typed[HELD_path], f->path,
+                file ? "no such file, and " : "", file ? o->load : "", file ? " " : "");
 }
 
 /* fairseq evaluates in the type that its arguments say, whatever the model was trained in. */
@@ -57,26 +78,28 @@ Status fairseq_eval_complete(Options *o, Fairseq *f)
                     f->typed[HELD_context_window], f->context_window, o->context);
     if (f->context_window)
         TRY(fairseq_give_typed(o, f, OPTION_overlap, HELD_context_window, "%" PRId64, f->context_window));
+    TRY(fairseq_give(o, OPTION_log_format, "fairseq's default", "epochs"));
     TRY(give_type(o, f));
     int64_t own = o->context - f->context_window, window = o->context;     /* its context is computed too */
     int64_t tokens = f->max_tokens ? f->max_tokens : larger(EVALUATED_TOKENS, window);
     TRY(fairseq_micro(&micro, o, f, larger(own, smaller(tokens, window)), tokens));
-    return fairseq_give_typed(o, f, OPTION_micro_batch, HELD_batch_size, "%" PRId64, micro);
+    TRY(fairseq_give_typed(o, f, OPTION_micro_batch, HELD_batch_size, "%" PRId64, micro));
+    return check_model(o, f);
 }
 
-/* fairseq leaves out windows whose own tokens are more than the model's positions, with a line in its log: of
- * --sample-break-mode none all but the last. The context before them may go beyond sinusoidal positions, but
- * not beyond learned ones. */
-Status fairseq_eval_fits(const Options *o, const Fairseq *f)
+/* fairseq leaves out windows whose own tokens are more than the model's positions, with a line in its log:
+ * of --sample-break-mode none all but the last. The context before them may go beyond sinusoidal positions,
+ * but not beyond learned ones, which is a rule for all. */
+void fairseq_eval_demand(Options *o, const Fairseq *f)
 {
+    char    least[24], before[200];
     bool    typed = o->source[OPTION_context].kind == SOURCE_COMMAND_LINE;
-    bool    learned = o->position.value == CHOICE_position_learned_absolute;
-    int64_t own = learned ? o->context : o->context - f->context_window;
-    if (own <= o->positions) return OK;
-    return fail(BAD_OPTION,
-                "--tokens-per-sample %s%" PRId64 "%s, which is more than the %" PRId64 " positions of the "
-                "model of --path: fairseq leaves such windows out; give --tokens-per-sample %" PRId64,
-                typed ? "" : "is by default ", o->context,
-                own < o->context ? " without --context-window" : "", o->positions,
-                o->positions + o->context - own);
+    int64_t own = o->context - f->context_window;
+    snprintf(least, sizeof least, "%" PRId64, own);
+    snprintf(before, sizeof before, "--tokens-per-sample %s%" PRId64 "%s, which is more than the ",
+             typed ? "" : "is by default ", o->context, f->context_window ? " without --context-window" : "");
+    options_demand(o, (OptionDemand){ OPTION_positions, DEMAND_AT_LEAST, least, before,
+                   " positions of the model of --path: fairseq leaves such windows out; give "
+                   "--tokens-per-sample ",
+                   f->context_window });
 }

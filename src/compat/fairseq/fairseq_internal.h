@@ -3,7 +3,8 @@
 /* The arguments of fairseq's commands that are used together, once they are read. Shared by the files that
  * read them (fairseq.c) and that make options of them (fairseq_train.c, fairseq_batches.c,
  * fairseq_eval.c). */
-#include "conf/options.h"
+#include "compat/fairseq/fairseq.h"
+#include "conf/conf.h"
 
 /* A row ARCHITECTURE of fairseq_combined.def. */
 typedef struct {
@@ -21,7 +22,7 @@ enum {
 };
 
 /* A field for each row HELD; typed: the argument as typed, NULL where nobody gave it. */
-typedef struct Fairseq {
+struct Fairseq {
 #define HELD(kind, field, ...) Option##kind field;
 #include "compat/fairseq/fairseq_combined.def"
     const char *typed[FAIRSEQ_HELD];
@@ -30,7 +31,8 @@ typedef struct Fairseq {
     int64_t micro;                      /* samples of a micro-batch */
     int64_t freq[FREQUENCIES_MAX];      /* [freqs] micro-batches of a step, by epoch; the last one stays */
     int     freqs;
-} Fairseq;
+    OptionWords texts;                  /* owns them */
+};
 
 /* "path", of HELD_path */
 const char *fairseq_held_name(int argument);
@@ -56,6 +58,8 @@ Status fairseq_give_batch(Options *o, Fairseq *f);
 /* All options of a command, from what was read. */
 Status fairseq_train_complete(Options *o, Fairseq *f);
 Status fairseq_eval_complete (Options *o, Fairseq *f);
-/* Whether the windows of fairseq-eval-lm fit the model, once its checkpoint is read. */
-Status fairseq_eval_fits     (const Options *o, const Fairseq *f);
+/* "fairseq-train", or "fairseq-eval-lm" */
+const char *fairseq_command(const Options *o);
+/* What its windows demand of the model, whose checkpoint is read later. */
+void   fairseq_eval_demand   (Options *o, const Fairseq *f);
 #endif

@@ -1,6 +1,6 @@
 /* Options of jotun train from the arguments of fairseq-train that are used together: data, model, optimizer
  * and schedule, checkpoints. Batches and epochs are in fairseq_batches.c. */
-#include "compat/fairseq/fairseq.h"
+#include "compat/fairseq/fairseq_internal.h"
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -8,8 +8,6 @@
 #include <string.h>
 #include "base/file.h"
 #include "base/log.h"
-#include "conf/conf.h"
-#include "compat/fairseq/fairseq_internal.h"
 
 static const Architecture architectures[] = {
 #define ARCHITECTURE(name, ...) { #name, __VA_ARGS__ },

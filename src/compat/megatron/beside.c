@@ -176,7 +176,7 @@ static const OptionRow *row_of(const Options *o, const char *word, int *option)
     char name[128];
     snprintf(name, sizeof name, "%.*s", (int)strcspn(word + 2, "="), word + 2);
     *option            = option_find(name, o->command);
-    const Dialect *row = *option < 0 ? dialect_find(o->dialects, name, NULL) : NULL;
+    const Dialect *row = *option < 0 ? dialect_find(dialects_understood(o->command), name, NULL) : NULL;
     if (row && (row->verb == VERB_ALIAS || row->verb == VERB_OPTIONAL || row->verb == VERB_WITH))
         *option = row->option;
     return *option < 0 ? NULL : &option_rows[*option];
@@ -347,10 +347,18 @@ static const OptionIndex required[] = {OPTION_layers,    OPTION_hidden,      OPT
                                        OPTION_positions, OPTION_micro_batch, OPTION_lr};
 enum { REQUIRED = sizeof required / sizeof required[0], STORED = 5 };
 
-/* The table of positions is read by models with learned ones alone. */
+/* --no-position-embedding, which demands that positions are not learned. */
+static bool has_no_positions(const Options *o)
+{
+    for (int i = 0; i < o->demands; i++)
+        if (o->demand[i].option == OPTION_position) return true;
+    return false;
+}
+
+/* The table of positions is read only by models with learned ones. */
 static bool is_missing(const Options *o, int i)
 {
-    bool table = o->position.value == CHOICE_position_learned_absolute && !o->no_positions;
+    bool table = o->position.value == CHOICE_position_learned_absolute && !has_no_positions(o);
     return !options_said(o, required[i]) && (required[i] != OPTION_positions || table);
 }
 

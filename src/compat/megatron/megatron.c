@@ -26,7 +26,7 @@ static bool wants_value(const Options *o, const char *word)
 {
     if (strchr(word, '=')) return false;
     int            option = option_find(word + 2, o->command);
-    const Dialect *row    = option < 0 ? dialect_find(o->dialects, word + 2, NULL) : NULL;
+    const Dialect *row    = option < 0 ? dialect_find(dialects_understood(o->command), word + 2, NULL) : NULL;
     if (row && row->verb == VERB_OPTIONAL) return false;
     if (row && row->verb == VERB_ALIAS) option = row->option;
     if (option >= 0) return option_rows[option].kind != KIND_FLAG;
@@ -48,7 +48,7 @@ static bool is_place(const Options *o, const char *word)
     snprintf(name, sizeof name, "%.*s", (int)strcspn(word, "="), word);
     if (!is_name(name)) return false;
     int option = option_find(name + 2, o->command);
-    const Dialect *row = option < 0 ? dialect_find(o->dialects, name + 2, NULL) : NULL;
+    const Dialect *row = option < 0 ? dialect_find(dialects_understood(o->command), name + 2, NULL) : NULL;
     if (row && row->verb == VERB_ALIAS) option = row->option;
     return option >= 0 ? option_rows[option].path : row && row->verb == VERB_IGNORED;
 }
@@ -150,8 +150,8 @@ static bool deepspeed_config(Import *m, Options *o, const LaunchCall *s, int at,
 static void read_deepspeed_file(Import *m, Options *o, const char *script)
 {
     char        beside[1024 + 256], why[LINE];
-    const char *path = o->deepspeed_config, *slash = strrchr(script, '/');
-    const char *from = o->source[OPTION_deepspeed_config].from;
+    const char *path = o->json_config, *slash = strrchr(script, '/');
+    const char *from = o->source[OPTION_json_config].from;
     if (!path) return;
     snprintf(beside, sizeof beside, "%.*s/%s", slash ? (int)(slash - script) : 1, slash ? script : ".", path);
     bool here = file_exists(path);
@@ -161,7 +161,7 @@ static void read_deepspeed_file(Import *m, Options *o, const char *script)
     } else
         snprintf(why, sizeof why, "%s %s is neither written by the script nor a file here or in its folder; "
                  "start from the folder in which it lies, or give its path",
-                 o->source[OPTION_deepspeed_config].name, path);
+                 o->source[OPTION_json_config].name, path);
     import_refuse(m, o, from, why);
 }
 
@@ -233,7 +233,7 @@ static void name_eval_interval(Import *m, Options *o)
         for (int i = 0; i < 2; i++) {
             OptionSource *s    = &o->source[both[i]];
             SourceKind    kind = i ? SOURCE_NOTHING : SOURCE_DEFAULT;
-            *s                 = (OptionSource){kind, s->name, "", "", CONVERT_NONE};
+            *s                 = option_source(kind, s->name, "", "");
         }
         o->eval_iters = 100, o->eval_interval = 0;
         return;
@@ -248,7 +248,7 @@ static void leave_out(Import *m, Options *o, OptionIndex option, const char *why
 {
     OptionSource *source = &o->source[option];
     import_remark(m, o, source->from, why);
-    *source = (OptionSource){SOURCE_NOTHING, source->name, "", source->from, CONVERT_NONE};
+    *source = option_source(SOURCE_NOTHING, source->name, "", source->from);
 }
 
 /* Forks count a run in tokens beside its samples: it ends with the first of the two. Their scripts give more
@@ -300,7 +300,7 @@ static void name_split(Import *m, Options *o)
 static void leave_out_gelu(Import *m, Options *o)
 {
     OptionSource *gelu   = &o->source[OPTION_gelu_approximate];
-    OptionSource  unsaid = {SOURCE_DEFAULT, "--gelu-approximate", "", "", CONVERT_NONE};
+    OptionSource  unsaid = option_source(SOURCE_DEFAULT, "--gelu-approximate", "", "");
     bool          other  = o->swiglu || o->quick_geglu || o->squared_relu || o->relu;
     if (!other || strcmp(gelu->name, "--no-bias-gelu-fusion")) return;
     import_remark(m, o, gelu->from, "--no-bias-gelu-fusion is ignored: the activation is no GELU");
@@ -400,13 +400,12 @@ static Status take_script(Import *m, Options *o, const LaunchInput *in)
 
 Status import_megatron(Import *m, Options *o)
 {
-    const int count = o->from_megatron.count;
+    const int count = o->from_script.count;
     const char **argument = calloc((size_t)count + 1, sizeof *argument),
                **variable = calloc((size_t)count + 1, sizeof *variable);
     LaunchInput in;
-    *m = (Import){ 0 };
     CHECK(argument && variable, "no memory for %d words", count);
-    Status status = launch_words(&in, argument, variable, count, o->from_megatron.text);
+    Status status = launch_words(&in, argument, variable, count, o->from_script.text);
     if (status == OK) status = take_script(m, o, &in);
     free(argument);
     free(variable);

@@ -4,8 +4,6 @@
 #include <string.h>
 #include <strings.h>
 #include "compat/import.h"
-#include "conf/conf.h"
-#include "conf/rows.h"
 #include "conf/yaml/yaml_file.h"
 
 enum { REFERENCES = 8 }; /* of keys to keys, one after the other */
@@ -180,17 +178,13 @@ static void take_no_clipping(Import *m, Options *o, const char *from)
 Status import_nemo(Import *m, Options *o)
 {
     YamlFile file;
-    unsigned understood = o->dialects;
-    *m                  = (Import){0};
-    TRY(yaml_file_open(&file, o->from_nemo));
-    o->dialects = DIALECT_NEMO;
+    TRY(yaml_file_open(&file, o->from_yaml));
     for (int i = 0; i < file.count; i++)
         if (strcmp(file.entry[i].key, CONSTANT_STEPS) != 0) take_nemo(m, o, &file, &file.entry[i]);
     take_constant_steps(m, o, &file);
-    o->dialects = understood;
-    take_no_clipping(m, o, o->from_nemo);
-    import_gelu(m, o, o->from_nemo);
-    import_data_order(m, o, o->from_nemo, "megatron");
+    take_no_clipping(m, o, o->from_yaml);
+    import_gelu(m, o, o->from_yaml);
+    import_data_order(m, o, o->from_yaml, "megatron");
     yaml_file_close(&file);
     return OK;
 }

@@ -1,6 +1,6 @@
-#ifndef CLI_FAIRSEQ_TEXT_FILE_H
-#define CLI_FAIRSEQ_TEXT_FILE_H
-/* The texts that fairseq's tools read and write. */
+#ifndef CLI_TEXT_FILE_H
+#define CLI_TEXT_FILE_H
+/* Texts that are read and written line by line. */
 #include <stdbool.h>
 #include "base/buffer.h"
 #include "text/lines.h"

@@ -1,5 +1,6 @@
-/* jotun fairseq-preprocess --only-source: a dictionary, and texts as ids in fairseq's token files, each line
- * an item that ends with </s>. Threads find the ids of parts of a text, which are then written in order. */
+/* jotun data words --only-source: a dictionary, and texts of words as its ids in token files without
+ * documents, each line an item that ends with </s>. Threads find the ids of parts of a text, which are then
+ * written in order. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -10,10 +11,11 @@
 #include "base/log.h"
 #include "base/team.h"
 #include "cli/command.h"
-#include "cli/fairseq/text_file.h"
+#include "cli/text_file.h"
+#include "cli/setup/parse.h"
 #include "conf/conf.h"
 #include "data/token_file.h"
-#include "logs/fairseq_line.h"
+#include "logs/epoch_line.h"
 #include "text/dictionary.h"
 
 enum { PART_BYTES = 1 << 18, PARTS_AT_ONCE = 16 };
@@ -38,7 +40,12 @@ typedef struct {
 static void say(const Preprocess *p, const char *text)
 {
     char line[1600];
-    int bytes = fairseq_message(line, sizeof line - 1, (double)time(NULL), "fairseq_cli.preprocess", text);
+    if (p->o->log_format.value == CHOICE_log_format_jotun) {
+        log_line("%s", text);
+        if (p->log) fprintf(p->log, "%s\n", text);
+        return;
+    }
+    int bytes = epoch_message(line, sizeof line - 1, (double)time(NULL), "fairseq_cli.preprocess", text);
     line[bytes++] = '\n';
     log_write(line, (size_t)bytes);
     if (p->log) fwrite(line, 1, (size_t)bytes, p->log);
@@ -220,12 +227,12 @@ static Status options_fit(const Options *o)
     if (!o->only_source)
         return fail(
             BAD_USAGE,
-            "jotun fairseq-preprocess needs --only-source: texts of one language are prepared, and no "
+            "jotun data words needs --only-source: texts of one language are prepared, and no "
             "translations");
     if (!o->srcdict && !o->trainpref)
         return fail(
             BAD_USAGE,
-            "jotun fairseq-preprocess needs --trainpref, of which it makes the dictionary, or --srcdict");
+            "jotun data words needs --trainpref, of which it makes the dictionary, or --srcdict");
     return OK;
 }
 
@@ -245,11 +252,11 @@ static Status preprocess(Preprocess *p)
     return OK;
 }
 
-Status cmd_fairseq_preprocess(int argc, char **argv)
+Status cmd_data_words(int argc, char **argv)
 {
     Options o;
     Preprocess p = { .o = &o };
-    Status status = options_parse(&o, FOR_FAIRSEQ_PREPROCESS, argc, argv);
+    Status status = setup_parse(&o, FOR_WORDS, argc, argv);
     if (status == OK) status = preprocess(&p);
     for (int i = 0; i < PARTS_AT_ONCE; i++) free(p.part[i].id), free(p.part[i].length);
     if (p.log) fclose(p.log);

@@ -9,7 +9,7 @@
 #include <unistd.h>
 #include "base/file.h"
 #include "base/log.h"
-#include "cli/agpt/agpt_start.h"
+#include "compat/alcf/agpt_start.h"
 #include "conf/conf.h"
 
 extern char **environ;
@@ -90,7 +90,7 @@ static Status append_line(const char *path, const char *line)
 }
 
 /* The log of this start begins with the command of jotun train that says the same. */
-static Status open_log(const Options *o)
+static Status open_log(const Options *o, const char *name)
 {
     char      path[PATH_LETTERS], host[64] = "", when[32], *command = NULL;
     size_t    bytes;
@@ -98,14 +98,14 @@ static Status open_log(const Options *o)
     struct tm local;
     if (gethostname(host, sizeof host - 1)) snprintf(host, sizeof host, "?");
     strftime(when, sizeof when, "%Y%m%d-%H%M%S", localtime_r(&now, &local));
-    if (snprintf(path, sizeof path, "logs/%s/%s_%lld_%s/output.log", o->run_name, when, (long long)o->ranks,
+    if (snprintf(path, sizeof path, "logs/%s/%s_%lld_%s/output.log", name, when, (long long)o->ranks,
                  host) >= (int)sizeof path)
-        return fail(BAD_OPTION, "logs/%s/...: the path is longer than %d letters", o->run_name,
+        return fail(BAD_OPTION, "logs/%s/...: the path is longer than %d letters", name,
                     PATH_LETTERS - 1);
     FILE *out = open_memstream(&command, &bytes);
     if (!out) return fail(NO_MEMORY, "no memory for the command");
     fprintf(out, "jotun train");
-    options_show_command(out, o);
+    options_show_command(out, o, SOURCE_PRESET);
     if (fclose(out)) return fail(NO_MEMORY, "no memory for the command");
     command[strcspn(command, "\n")] = 0;
     Status status                   = append_line(path, command);
@@ -120,10 +120,10 @@ static Status open_log(const Options *o)
     return OK;
 }
 
-Status agpt_open_folders(const Options *o)
+Status agpt_open_folders(const Options *o, const char *name)
 {
     TRY(folder_make(o->save));
     if (o->data_cache_path) TRY(folder_make(o->data_cache_path));
     TRY(write_environment(o->save));
-    return open_log(o);
+    return open_log(o, name);
 }

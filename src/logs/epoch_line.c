@@ -1,5 +1,5 @@
 /* fairseq's log lines. */
-#include "logs/fairseq_line.h"
+#include "logs/epoch_line.h"
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -58,7 +58,7 @@ static void put_loss(Fields *f, double nats)
     put(f, "ppl", exp2(bits), 2);
 }
 
-static void put_training(Fields *f, const FairseqLine *x)
+static void put_training(Fields *f, const EpochLine *x)
 {
     double steps = (double)x->steps, seconds = x->seconds > 0 ? x->seconds : 1e-9;
     double each = x->steps > 0 ? steps : 1;
@@ -76,7 +76,7 @@ static void put_training(Fields *f, const FairseqLine *x)
     put(f, "wall", x->wall, 0);
 }
 
-int fairseq_line(char *out, size_t size, const FairseqLine *x)
+int epoch_line(char *out, size_t size, const EpochLine *x)
 {
     Line l = line_begin(out, size, x->now, "train_inner");
     Fields f = { &l, x->json ? FIELDS_JSON : FIELDS_COMMAS, "", 0 };
@@ -90,7 +90,7 @@ int fairseq_line(char *out, size_t size, const FairseqLine *x)
     return l.used;
 }
 
-int fairseq_epoch(char *out, size_t size, const FairseqLine *x)
+int epoch_end_line(char *out, size_t size, const EpochLine *x)
 {
     Line l = line_begin(out, size, x->now, "train");
     Fields f = { &l, x->json ? FIELDS_JSON : FIELDS_PIPES, x->json ? "train_" : "", 0 };
@@ -100,7 +100,7 @@ int fairseq_epoch(char *out, size_t size, const FairseqLine *x)
     return l.used;
 }
 
-int fairseq_evaluation(char *out, size_t size, const FairseqLine *x, const char *set, double best)
+int epoch_evaluation_line(char *out, size_t size, const EpochLine *x, const char *set, double best)
 {
     char prefix[100] = "";
     Line l = line_begin(out, size, x->now, set);
@@ -115,7 +115,7 @@ int fairseq_evaluation(char *out, size_t size, const FairseqLine *x, const char 
     return l.used;
 }
 
-int fairseq_message(char *out, size_t size, double now, const char *logger, const char *text)
+int epoch_message(char *out, size_t size, double now, const char *logger, const char *text)
 {
     Line l = line_begin(out, size, now, logger);
     add(&l, "%s", text);

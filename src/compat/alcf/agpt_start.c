@@ -5,13 +5,12 @@
 #include <unistd.h>
 #include "base/log.h"
 #include "base/team.h"
-#include "cli/agpt/agpt_start.h"
-#include "comm/transport.h"
+#include "compat/alcf/agpt_start.h"
 
 extern char **environ;
 enum { WORD = 1200, OWN_WORDS = 16 };
 
-void agpt_tell(const Options *o, const AgptMachine *m)
+void agpt_tell(const Options *o, const AgptMachine *m, const char *launcher)
 {
     char gpus[64] = "no GPU", each[64] = "";
     if (m->gpus) snprintf(gpus, sizeof gpus, "%d GPU%s", m->gpus, m->gpus == 1 ? "" : "s");
@@ -25,7 +24,7 @@ void agpt_tell(const Options *o, const AgptMachine *m)
              m->hosts == 1 ? "" : "s", *m->hostfile ? " of " : "", m->hostfile, each, gpus, team_cores(),
              team_cores() == 1 ? "" : "s", ranks, ranks == 1 ? "" : "s", (long long)o->tensor_parallel,
              (long long)o->pipeline_parallel, (long long)o->context_parallel, ranks / unit,
-             transport_launcher() ? transport_launcher()
+             launcher             ? launcher
              : m->hosts > 1       ? "mpiexec or srun, now"
                                   : "threads");
 }

@@ -1,36 +1,13 @@
-/* fairseq-train and fairseq-eval-lm: jotun train and jotun eval perplexity with fairseq's arguments. */
+/* The result of an evaluation in lines of --log-format epochs. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include "base/log.h"
-#include "cli/command.h"
-#include "cli/fairseq/fairseq.h"
+#include "cli/eval_lines.h"
 #include "conf/conf.h"
-#include "compat/fairseq/fairseq.h"
-#include "logs/fairseq_line.h"
-
-Status cmd_fairseq_train(int argc, char **argv)
-{
-    Options o;
-    Status status = command_train(&o, WORDS_OF_FAIRSEQ, argc, argv);
-    options_close(&o);
-    return status;
-}
-
-Status cmd_fairseq_eval_lm(int argc, char **argv) { return command_perplexity(WORDS_OF_FAIRSEQ, argc, argv); }
-
-void fairseq_told(const Options *o)
-{
-    char  *text = NULL;
-    size_t bytes;
-    FILE  *out = open_memstream(&text, &bytes);
-    if (!out) return;
-    fairseq_show(out, o);
-    if (fclose(out) == 0) log_line("the same: %s", text);
-    free(text);
-}
+#include "logs/epoch_line.h"
 
 /* 1234567 as 1,234,567 */
 static const char *with_commas(char out[32], int64_t number)
@@ -48,12 +25,12 @@ static const char *with_commas(char out[32], int64_t number)
 static void say(const char *text)
 {
     char line[1600];
-    fairseq_message(line, sizeof line, (double)time(NULL), "fairseq_cli.eval_lm", text);
+    epoch_message(line, sizeof line, (double)time(NULL), "fairseq_cli.eval_lm", text);
     printf("%s\n", line);
 }
 
 /* "DIR/test" is "DIR test" there. */
-void fairseq_evaluated(const Options *o, int64_t parameters, int64_t examples, int64_t tokens,
+void epoch_evaluated(const Options *o, int64_t parameters, int64_t examples, int64_t tokens,
                        int64_t original, double seconds, double loss)
 {
     char text[1400], number[32], words[32], prefix[1100];

@@ -1,5 +1,5 @@
 /* Reading texts in pieces of whole lines, and writing them. */
-#include "cli/fairseq/text_file.h"
+#include "cli/text_file.h"
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>

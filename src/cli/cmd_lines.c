@@ -1,4 +1,4 @@
-/* jotun fairseq-bpe-encoder: each line of the inputs as ids of GPT-2's BPE, decimal numbers with blanks
+/* jotun tokenizer lines: each line of the inputs as ids of GPT-2's BPE, decimal numbers with blanks
  * between. The texts are read in pieces of whole lines; threads encode so many lines of a piece, which are
  * then written in order. */
 #include <inttypes.h>
@@ -8,8 +8,9 @@
 #include "base/log.h"
 #include "base/team.h"
 #include "cli/command.h"
-#include "cli/fairseq/text_file.h"
+#include "cli/text_file.h"
 #include "cli/in_out.h"
+#include "cli/setup/parse.h"
 #include "conf/conf.h"
 #include "text/bpe/bpe_tokenizer.h"
 
@@ -155,7 +156,7 @@ static Status encode(Encoder *e)
     if (!o->encoder_json || !o->vocab_bpe)
         return fail(
             BAD_USAGE,
-            "jotun fairseq-bpe-encoder needs --encoder-json and --vocab-bpe, the files of GPT-2's BPE");
+            "jotun tokenizer lines needs --encoder-json and --vocab-bpe, the files of GPT-2's BPE");
     TRY(tokenizer_of(&e->tokenizer, o));
     TRY(files_open(e));
     TRY(team_open(&team, o->encoder_workers < team_cores() ? (int)o->encoder_workers : team_cores()));
@@ -164,11 +165,11 @@ static Status encode(Encoder *e)
     return status;
 }
 
-Status cmd_fairseq_bpe_encoder(int argc, char **argv)
+Status cmd_tokenizer_lines(int argc, char **argv)
 {
     Options o;
     Encoder *e = calloc(1, sizeof *e);
-    Status status = options_parse(&o, FOR_FAIRSEQ_BPE, argc, argv);
+    Status status = setup_parse(&o, FOR_LINES, argc, argv);
     if (!e) status = fail(NO_MEMORY, "no memory");
     if (e) e->o = &o;
     if (status == OK) status = encode(e);

@@ -1,15 +1,13 @@
-/* jotun agpt: Argonne's train_aGPT_7B.sh without Python. Variables of the environment, or words NAME=VALUE,
- * are options of `jotun train` (compat/alcf/agpt.c); words that begin with -- are such options themselves. */
+/* The command line of `jotun agpt`: words NAME=VALUE are variables of train_aGPT_7B.sh, as those of the
+ * environment are; words that begin with -- are options of `jotun train`. */
 #include <ctype.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 #include "base/log.h"
-#include "cli/agpt/agpt_start.h"
-#include "cli/command.h"
-#include "cli/setup/setup.h"
-#include "conf/conf.h"
+#include "compat/alcf/agpt.h"
+#include "compat/alcf/agpt_start.h"
 #include "conf/rows.h"
 
 extern char **environ;
@@ -94,54 +92,9 @@ static Status enter_folder(void)
                 folder, strerror(errno));
 }
 
-static Status prepare(char **option, int *options, int argc, char **argv)
+Status agpt_prepare(char **option, int *options, int argc, char **argv)
 {
     TRY(take_words(option, options, argc, argv));
     TRY(judge_environment());
     return enter_folder();
-}
-
-/* Rank 0 looks at the options without a word, and makes what the run needs before it starts. What is wrong
- * with them cmd_train says, and no folder is made for it. */
-static Status start(int count, char **words, int argc, char **argv)
-{
-    Options o;
-    log_mute(true);
-    Status status = options_parse(&o, FOR_TRAIN, count, words);
-    if (status == OK) status = setup_values(&o);
-    if (status == OK) status = setup_validate(&o);
-    log_mute(false);
-    bool looks = o.dry_run || o.draw_schedule || o.schedule_svg;
-    const AgptFound *found = o.agpt_found;
-    if (status == OK) agpt_tell(&o, &found->machine);
-    bool trains = status == OK && !looks;
-    status      = OK;
-    if (trains && !transport_launcher()) status = agpt_start_ranks(&o, &found->machine, argc, argv);
-    if (trains && status == OK) status = agpt_open_folders(&o);
-    options_close(&o);
-    return status;
-}
-
-Status cmd_agpt(int argc, char **argv)
-{
-    int    options = 0, count = 0;
-    char   ranks[32], variables[] = "--agpt-variables";
-    char **words  = calloc((size_t)argc + 3, sizeof *words);
-    char **option = calloc((size_t)argc + 1, sizeof *option);
-    CHECK(words && option, "no memory for %d words", argc);
-    log_mute(transport_launcher_rank() != 0);
-    Status status  = prepare(option, &options, argc, argv);
-    words[count++] = variables;
-    if (transport_launcher_size()) {
-        snprintf(ranks, sizeof ranks, "--ranks=%d", transport_launcher_size());
-        words[count++] = ranks;
-    }
-    for (int i = 0; i < options; i++) words[count++] = option[i];
-    bool first = transport_launcher_rank() == 0;
-    if (status == OK && first) status = start(count, words, options, option);
-    if (status == OK) status = cmd_train(count, words);
-    else status = setup_refused(status, argc, argv);
-    free(option);
-    free(words);
-    return status;
 }

@@ -1,5 +1,5 @@
-#ifndef LOGS_FAIRSEQ_LINE_H
-#define LOGS_FAIRSEQ_LINE_H
+#ifndef LOGS_EPOCH_LINE_H
+#define LOGS_EPOCH_LINE_H
 /* The lines that fairseq prints, for scripts that read its logs (--log-format fairseq, fairseq-json): fields,
  * their order and their formats are those of its simple and json progress bars. */
 #include <stdbool.h>
@@ -17,13 +17,13 @@ typedef struct {
     double  loss, seconds, lr, norm, clip, loss_scale, wall;
     double  now;                      /* seconds since 1970 */
     bool    json;
-} FairseqLine;
+} EpochLine;
 
 /* All write a line without its end into `out` and return its bytes. */
-int fairseq_line      (char *out, size_t size, const FairseqLine *line);      /* within an epoch */
-int fairseq_epoch     (char *out, size_t size, const FairseqLine *line);      /* at its end */
+int epoch_line           (char *out, size_t size, const EpochLine *line);      /* within an epoch */
+int epoch_end_line       (char *out, size_t size, const EpochLine *line);      /* at its end */
 /* set: the name of the data set; best: the lowest loss so far. Of `line` epoch, loss, updates, now and json
  * count. */
-int fairseq_evaluation(char *out, size_t size, const FairseqLine *line, const char *set, double best);
-int fairseq_message   (char *out, size_t size, double now, const char *logger, const char *text);
+int epoch_evaluation_line(char *out, size_t size, const EpochLine *line, const char *set, double best);
+int epoch_message        (char *out, size_t size, double now, const char *logger, const char *text);
 #endif

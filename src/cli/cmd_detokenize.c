@@ -1,8 +1,9 @@
-/* jotun fairseq-detok [FILE...]: WikiText's words as plain text, a line for each line. */
+/* jotun data detokenize [FILE...]: WikiText's words as plain text, a line for each line. */
 #include <stdio.h>
 #include <stdlib.h>
 #include "cli/command.h"
-#include "cli/fairseq/text_file.h"
+#include "cli/text_file.h"
+#include "cli/setup/parse.h"
 #include "conf/conf.h"
 #include "text/moses.h"
 
@@ -41,10 +42,10 @@ static Status detokenize_file(const char *path)
     return status;
 }
 
-Status cmd_fairseq_detok(int argc, char **argv)
+Status cmd_data_detokenize(int argc, char **argv)
 {
     Options o;
-    Status status = options_parse(&o, FOR_FAIRSEQ_DETOK, argc, argv);
+    Status status = setup_parse(&o, FOR_DETOKENIZE, argc, argv);
     if (status == OK && o.words.count == 0) status = detokenize_file("-");
     for (int i = 0; status == OK && i < o.words.count; i++) status = detokenize_file(o.words.text[i]);
     options_close(&o);
