@@ -198,6 +198,9 @@ def parse(module, words):
 
 def main():
     out = sys.stdout
+    if len(sys.argv) < 2:
+        print("no checkout is given")
+        sys.exit(77)
     try:
         with contextlib.redirect_stdout(sys.stderr):
             module = load(sys.argv[1])

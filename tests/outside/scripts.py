@@ -446,10 +446,11 @@ KINDS = "taken", "refused", "other", "not run"
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--json"), parser.add_argument("--list", action="store_true"), parser.add_argument("--only", default="")
-    parser.add_argument("folders", nargs="+")
+    parser.add_argument("folders", nargs="*")
     options = parser.parse_args()
-    if not shutil.which("bwrap"):
-        sys.exit("bubblewrap (bwrap) is not installed")
+    if not options.folders or not shutil.which("bwrap"):
+        print("no checkout is given" if shutil.which("bwrap") else "bubblewrap (bwrap) is not installed")
+        return 77
     seen, results, originals = set(), [], {}
     if options.json:
         open(options.json, "w").close()
