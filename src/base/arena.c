@@ -1,6 +1,7 @@
 /* A stack of pushes in one anonymous mapping. A log of the live pushes maps each of them to the name it is
  * counted under. */
 #include "base/arena.h"
+#include "base/array.h"
 #include "base/log.h"
 
 #include <stdint.h>
@@ -154,13 +155,11 @@ static int tag_of(Arena *a, const char *what)
     return a->tags++;
 }
 
-/* Doubles the log, so that a step which pushes no more than an earlier step allocates nothing. */
+/* Grows the log, so that a step which pushes no more than an earlier step allocates nothing. */
 static void log_grow(Arena *a, const char *what)
 {
     CHECK(a->logs < LOG_PUSHES, "arena %s: %s is push %d; is a reset missing?", a->name, what, LOG_PUSHES + 1);
-    a->log_size = a->log_size ? 2 * a->log_size : LOG_FIRST;
-    a->log      = realloc(a->log, a->log_size * sizeof *a->log);
-    CHECK(a->log, "arena %s: no memory for a log of %zu pushes", a->name, a->log_size);
+    ARRAY_RESERVE_OR_STOP(a->log, a->log_size, a->logs ? a->logs + 1 : LOG_FIRST);
 }
 
 /* Logs a push at the current end and counts it under its name. */

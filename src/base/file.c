@@ -60,11 +60,19 @@ bool file_exists(const char *path)
     return stat(path, &about) == 0;
 }
 
+/* Files are mapped, which needs a length that stays. */
+static Status refuse_kind(const char *path, mode_t mode)
+{
+    return S_ISDIR(mode) ? fail(BAD_FILE, "%s: cannot be read: it is a folder and not a file", path)
+                         : fail(BAD_FILE, "%s: cannot be read: it is not a file but a pipe or a device, such "
+                                "as <(...) of a shell; write its contents to a file first", path);
+}
+
 static Status map_open_file(FileMap *map, int fd)
 {
     struct stat about;
     if (fstat(fd, &about) != 0) return file_fail(map->path, "read");
-    if (!S_ISREG(about.st_mode)) return fail(BAD_FILE, "%s: cannot be read: it is not a file", map->path);
+    if (!S_ISREG(about.st_mode)) return refuse_kind(map->path, about.st_mode);
     if (about.st_size == 0) return OK;
     void *data = mmap(NULL, (size_t)about.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
     if (data == MAP_FAILED) return file_fail(map->path, "mapped");
@@ -138,7 +146,7 @@ static Status fill_open_file(FileMap *map, int fd)
 {
     struct stat about;
     if (fstat(fd, &about) != 0) return file_fail(map->path, "read");
-    if (!S_ISREG(about.st_mode)) return fail(BAD_FILE, "%s: cannot be read: it is not a file", map->path);
+    if (!S_ISREG(about.st_mode)) return refuse_kind(map->path, about.st_mode);
     if ((size_t)about.st_size != map->size)
         return fail(BAD_FILE, "%s: has %lld bytes here, and %zu where it was listed; all hosts must see the"
                     " same files, which nobody changes meanwhile", map->path, (long long)about.st_size,

@@ -7,13 +7,12 @@
 
 Status reader_refuse(const ByteReader *r, const char *format, ...)
 {
-    char    why[FAIL_BYTES];
     va_list arguments;
     va_start(arguments, format);
-    vsnprintf(why, sizeof why, format, arguments);
+    fail_list(BAD_FILE, format, arguments);
     va_end(arguments);
-    return fail(BAD_FILE, "%s: byte %zu: %s%s%s", r->path, reader_offset(r), why, r->hint ? "; " : "",
-                r->hint ? r->hint : "");
+    return fail(BAD_FILE, "%s: byte %zu: %s%s%s", r->path, reader_offset(r), fail_text(),
+                r->hint ? "; " : "", r->hint ? r->hint : "");
 }
 
 Status reader_short(const ByteReader *r, uint64_t bytes, const char *what)

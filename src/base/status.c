@@ -3,7 +3,6 @@
 #include "base/status.h"
 
 #include <signal.h>
-#include <stdarg.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
@@ -17,11 +16,17 @@ static atomic_int stop_signal = SIGINT;         /* lock-free, so that a signal h
 
 Status fail(Status code, const char *format, ...)
 {
-    char    text[FAIL_BYTES];    /* not last_text, because fail_text() may be among the arguments */
     va_list args;
     va_start(args, format);
-    vsnprintf(text, sizeof text, format, args);
+    fail_list(code, format, args);
     va_end(args);
+    return code;
+}
+
+Status fail_list(Status code, const char *format, va_list args)
+{
+    char text[FAIL_BYTES];       /* not last_text, because fail_text() may be among the arguments */
+    vsnprintf(text, sizeof text, format, args);
     memcpy(last_text, text, sizeof text);
     return code;
 }

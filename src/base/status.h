@@ -9,6 +9,8 @@
  *     TRY(file_map(&f, path));
  *     CHECK(t.dtype == F32, "loss must be F32, not %s", dtype_name(t.dtype)); */
 
+#include <stdarg.h>
+
 /* The exit codes are part of the command-line interface: schedulers and scripts test them. */
 typedef enum {
     OK,
@@ -31,6 +33,8 @@ enum { FAIL_BYTES = 2048 };              /* of a message, with its end */
 Status fail(Status code, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* The calling thread's last message. The buffer belongs to the thread and the next fail() overwrites it. */
 const char *fail_text(void);
+/* The same for functions that take a format themselves. */
+Status fail_list(Status code, const char *format, va_list arguments) __attribute__((format(printf, 2, 0)));
 /* Puts text before the calling thread's last message: return fail_prefix(status, "%s: ", path); */
 Status fail_prefix(Status code, const char *format, ...) __attribute__((format(printf, 2, 3)));
 

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "base/array.h"
+#include "base/buffer.h"
 #include "base/file.h"
 
 /* ---- scales ---- */
@@ -146,36 +147,12 @@ int chart_ticks(ChartTick tick[CHART_TICKS_MAX], ChartScale s, int most)
 
 /* ---- texts ---- */
 
-/* Bytes of the character that begins here; 0: it is no UTF-8. Surrogates and what is longer than it needs to
- * be are none. */
-static int character_bytes(const unsigned char *c, size_t left)
-{
-    int bytes = c[0] < 0x80 ? 1 : c[0] < 0xc2 ? 0 : c[0] < 0xe0 ? 2 : c[0] < 0xf0 ? 3 : c[0] < 0xf5 ? 4 : 0;
-    if (bytes == 0 || (size_t)bytes > left) return 0;
-    for (int i = 1; i < bytes; i++) if ((c[i] & 0xc0) != 0x80) return 0;
-    if ((c[0] == 0xe0 && c[1] < 0xa0) || (c[0] == 0xed && c[1] > 0x9f)) return 0;
-    if ((c[0] == 0xf0 && c[1] < 0x90) || (c[0] == 0xf4 && c[1] > 0x8f)) return 0;
-    return bytes;
-}
-
 void chart_escape(FILE *out, const char *text, size_t bytes)
 {
-    for (size_t i = 0; i < bytes;) {
-        const unsigned char *c = (const unsigned char *)text + i;
-        int whole = character_bytes(c, bytes - i);
-        i += whole ? (size_t)whole : 1;
-        /* U+FFFE and U+FFFF are no characters of XML; C1 controls are bytes of a terminal. */
-        bool none = whole == 3 && c[0] == 0xef && c[1] == 0xbf && c[2] >= 0xbe;
-        bool high = whole == 2 && c[0] == 0xc2 && c[1] < 0xa0;
-        if (!whole || none || high)                  fputs("\xef\xbf\xbd", out);
-        else if (*c == '&')                          fputs("&amp;", out);
-        else if (*c == '<')                          fputs("&lt;", out);
-        else if (*c == '>')                          fputs("&gt;", out);
-        else if (*c == '"')                          fputs("&quot;", out);
-        else if (*c == '\'')                         fputs("&#39;", out);
-        else if (*c == '\t' || *c == '\n' || (*c >= ' ' && *c != 0x7f)) fwrite(c, 1, (size_t)whole, out);
-        else fprintf(out, "\xe2\x90%c", *c == 0x7f ? 0xa1 : 0x80 + *c);
-    }
+    Buffer escaped = { 0 };
+    CHECK(buffer_add_html(&escaped, text, (int64_t)bytes) == OK, "%s", fail_text());
+    if (escaped.bytes) fwrite(escaped.text, 1, (size_t)escaped.bytes, out);
+    buffer_free(&escaped);
 }
 
 static void escape(FILE *out, const char *text) { chart_escape(out, text, strlen(text)); }

@@ -43,8 +43,7 @@ int  chart_ticks(ChartTick tick[CHART_TICKS_MAX], ChartScale scale, int most);
 /* A number for people: "12.5k", "3e21", "0.0012". */
 const char *chart_number(char out[24], double value);
 
-/* Text as XML has it: & < > and quotes replaced, invalid UTF-8 by U+FFFD, control bytes by their pictures
- * (U+2400 and following); tab and newline stay. */
+/* Text as HTML and XML have it (buffer_add_html of base/buffer.h). */
 void chart_escape(FILE *out, const char *text, size_t bytes);
 /* An <svg> element for a page that has chart_style, which gives its box. data-x and data-y hold the ends of
  * the axes, with 17 digits, so that coordinates can be read back. */

@@ -14,14 +14,14 @@ static Status write_other_trainers(Options *o)
     OptionWords words   = { 0 };
     char       *remarks = NULL;
     Status      taken   = OK, status = compat_file(&words, &remarks, &taken, o);
-    char        why[FAIL_BYTES];
-    snprintf(why, sizeof why, "%s", fail_text());
+    Failure     failure = { 0 };
+    failure_keep(&failure, taken);
     if (status == OK) status = options_take(o, &words, NULL);
     if (status == OK) status = options_derive(o);
     if (status == OK) fputs(remarks, stdout);
     if (status == OK) status = options_yaml(stdout, o);
     fflush(stdout);
-    if (status == OK && taken != OK) status = fail(taken, "%s", why);
+    if (status == OK && taken != OK) status = failure_report(&failure);
     if (status == OK) status = options_validate_file(o);
     words_close(&words);
     free(remarks);

@@ -132,9 +132,14 @@ static Status tokenizer_check_model(TokenizerFacts *facts, const ConvertTask *c,
     Status status = setup_tokenizer_facts(facts, name);
     if (status != OK && own) return setup_refuse_foreign_tokenizer(status, c->o->convert_input, false);
     TRY(status);
-    if (facts->vocabulary > c->model.vocabulary)
-        return fail(BAD_OPTION, "the tokenizer %s has %d ids, and the model %lld; give another one by "
-                    "--tokenizer, or none", name, facts->vocabulary, (long long)c->model.vocabulary);
+    if (facts->vocabulary > c->model.vocabulary) {
+        Tokenizer t;
+        TRY(tokenizer_open(&t, name));
+        status = tokenizer_limit(&t, c->model.vocabulary);
+        tokenizer_close(&t);
+        if (status != OK) return fail(status, "%s, or give none", fail_text());
+        setup_note_limited(name, facts->vocabulary, c->model.vocabulary);
+    }
     if (!own) setup_note_other_tokenizer(name, facts, c->from.tokenizer, c->o->convert_input);
     return OK;
 }

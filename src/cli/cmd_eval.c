@@ -171,7 +171,7 @@ static Status ids_of_text(Task *task, const Tokenizer *t, const char *path)
 static Status ids_of_file(Task *task, const char *path)
 {
     Tokenizer t;
-    TRY(tokenizer_open(&t, setup_tokenizer_path(task->o)));
+    TRY(setup_open_tokenizer(&t, task->o));
     Status status = ids_of_text(task, &t, path);
     tokenizer_close(&t);
     return status;

@@ -133,7 +133,7 @@ static void report_greedy(const Options *o)
 static Status prepare(Task *task, Options *o)
 {
     TRY(setup_train_config(&task->config, o));
-    TRY(tokenizer_open(&task->tokenizer, setup_tokenizer_path(o)));
+    TRY(setup_open_tokenizer(&task->tokenizer, o));
     const char *file = o->prompt_jsonl ? o->prompt_jsonl : o->prompt_file;
     PromptsAsked asked = { .option = "--prompt", .text = &o->prompt, .texts = file ? 0 : 1,
         .file = file, .json = o->prompt_jsonl != NULL,

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include "base/buffer.h"
 #include "base/log.h"
 #include "base/team.h"
 #include "cli/command.h"
@@ -36,16 +37,13 @@ static void encode_line(const Tokenizer *t, EncodedLine *x)
     int64_t  capacity = tokenizer_max_ids(t, x->line.text, x->line.bytes);
     int32_t *ids = malloc(((size_t)capacity + 1) * sizeof *ids);
     int64_t  count = ids ? t->encode(t, ids, x->line.text, x->line.bytes) : -1;
-    x->bytes = -1;
-    size_t room = (size_t)(12 * count + 2);               /* of an id and a blank, and the end */
-    x->ids = count < 0 ? NULL : malloc(room);
-    if (x->ids) {
-        x->bytes = 0;
-        for (int64_t i = 0; i < count; i++)
-            x->bytes +=
-                snprintf(x->ids + x->bytes, room - (size_t)x->bytes, "%s%" PRId32, i ? " " : "", ids[i]);
-        x->ids[x->bytes++] = '\n';
-    }
+    Buffer   out   = { 0 };
+    bool     good  = count >= 0;
+    for (int64_t i = 0; i < count && good; i++)
+        good = buffer_format(&out, "%s%" PRId32, i ? " " : "", ids[i]) == OK;
+    good     = good && buffer_add(&out, "\n", 1) == OK;
+    x->ids   = out.text;
+    x->bytes = good ? out.bytes : -1;
     free(ids);
 }
 

@@ -216,7 +216,7 @@ static Status tokens_read(Serving *s)
 static Status prepare(Task *task)
 {
     TRY(setup_train_config(&task->config, &task->o));
-    TRY(tokenizer_open(&task->tokenizer, setup_tokenizer_path(&task->o)));
+    TRY(setup_open_tokenizer(&task->tokenizer, &task->o));
     name_set(task);
     return fit(task);
 }

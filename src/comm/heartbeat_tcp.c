@@ -16,6 +16,7 @@
 #include <sys/random.h>
 #include <sys/socket.h>
 #include <unistd.h>
+#include "base/array.h"
 #include "comm/agree.h"
 
 /* COOKIE: bytes, 128 bits that cannot be guessed. BLOCK_SECONDS bounds the reads and writes that wait: the
@@ -161,15 +162,13 @@ static void unsent_send(int fd, UnsentBytes *unsent, int flags)
 static void unsent_keep(int fd, UnsentBytes *unsent, const struct iovec part[2], size_t sent)
 {
     size_t rest = part[0].iov_len + part[1].iov_len - sent;
-    char *bytes = realloc(unsent->bytes, unsent->count + rest);
-    if (!bytes) {
+    if (ARRAY_RESERVE(unsent->bytes, unsent->room, unsent->count + rest) != OK) {
         shutdown(fd, SHUT_RDWR);
         return;
     }
-    unsent->bytes = bytes;
     for (int i = 0; i < 2; i++) {
         size_t skip = sent < part[i].iov_len ? sent : part[i].iov_len, left = part[i].iov_len - skip;
-        if (left > 0) memcpy(bytes + unsent->count, (const char *)part[i].iov_base + skip, left);
+        if (left > 0) memcpy(unsent->bytes + unsent->count, (const char *)part[i].iov_base + skip, left);
         unsent->count += left;
         sent -= skip;
     }
@@ -218,10 +217,8 @@ ReceivedState heartbeat_tcp_recv(int fd, ReceivedFrame *received, int capacity)
     said->comm[HEARTBEAT_NAME - 1] = said->verb[HEARTBEAT_NAME - 1] = said->work[HEARTBEAT_NAME - 1] = '\0';
     if (frame->members > 0) {
         size_t bytes = (size_t)frame->members * sizeof *received->members;
-        int *members = realloc(received->members, bytes);
-        if (!members) return RECEIVED_PART;
-        received->members = members;
-        state = receive_bytes(fd, received, members, head, head + bytes);
+        if (ARRAY_RESERVE(received->members, received->room, frame->members) != OK) return RECEIVED_PART;
+        state = receive_bytes(fd, received, received->members, head, head + bytes);
     }
     if (state == RECEIVED_FRAME) received->count = 0;
     return state;

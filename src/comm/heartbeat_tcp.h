@@ -17,7 +17,7 @@ typedef struct { int32_t kind, rank, members, victim; RankProgress progress; } H
 Status heartbeat_tcp_open(int *fd, Comm *world, bool one_host);
 /* Of a connection: what the system has not taken yet of frames that were begun, or that must arrive.
  * Zeroed at first; the memory is freed by heartbeat_tcp_leave. */
-typedef struct { char *bytes; size_t count; } UnsentBytes;
+typedef struct { char *bytes; size_t count, room; } UnsentBytes;
 /* Never blocks, because a dead reader must not stop the writer. What is unsent is sent first, so that frames
  * stay whole. While the reader does not read, a FRAME_PROGRESS is dropped, since a later one replaces it;
  * the other kinds are kept. Errors are ignored: a broken connection is noticed by heartbeat_tcp_recv. One
@@ -25,7 +25,7 @@ typedef struct { char *bytes; size_t count; } UnsentBytes;
 void   heartbeat_tcp_send(int fd, UnsentBytes *unsent, const HeartbeatFrame *frame, const int *members);
 /* Of a connection: the `count` bytes of a frame that have arrived, its head and the members' ranks. Zeroed
  * at first; the caller frees members. */
-typedef struct { HeartbeatFrame frame; int *members; size_t count; } ReceivedFrame;
+typedef struct { HeartbeatFrame frame; int *members; size_t count; int room; } ReceivedFrame;
 typedef enum { RECEIVED_CLOSED, RECEIVED_PART, RECEIVED_FRAME } ReceivedState;
 /* Never blocks, because one reader serves all ranks, and a rank that stops in the middle of a frame is
  * frozen and not dead. RECEIVED_FRAME: `received` holds a frame of at most `capacity` members, until the

@@ -18,6 +18,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+#include "base/array.h"
 #include "base/log.h"
 #include "base/seam.h"
 #include "comm/agree.h"
@@ -47,7 +48,7 @@ typedef struct {
 typedef struct {
     RankProgress progress;
     int64_t heard;                                    /* seam.clock when it was received */
-    int    *needs, count;                             /* world ranks of its long wait; owned */
+    int    *needs, count, room;                       /* world ranks of its long wait; owned */
     bool    left;                                     /* has said goodbye: not watched any more */
 } ObservedRank;
 
@@ -370,10 +371,8 @@ static void observe(Watchdog *w, int rank, const RankProgress *progress, const i
     seen->progress = *progress;
     seen->heard    = seam.clock();
     seen->count    = 0;
-    int *needs     = count > 0 ? realloc(seen->needs, (size_t)count * sizeof *needs) : NULL;
-    if (!needs) return;
-    memcpy(needs, ranks, (size_t)count * sizeof *needs);
-    seen->needs = needs;
+    if (count <= 0 || ARRAY_RESERVE(seen->needs, seen->room, count) != OK) return;
+    memcpy(seen->needs, ranks, (size_t)count * sizeof *ranks);
     seen->count = count;
 }
 

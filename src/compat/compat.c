@@ -2,6 +2,7 @@
 #include "compat/compat.h"
 #include <stdlib.h>
 #include <string.h>
+#include "base/array.h"
 #include "compat/bash/launch_script.h"
 #include "compat/deepspeed/deepspeed.h"
 #include "compat/fairseq/fairseq.h"
@@ -15,7 +16,7 @@ static const ForeignCommand foreign_commands[] = {
 
 const ForeignCommand *foreign_command(const char *name)
 {
-    for (size_t i = 0; i < sizeof foreign_commands / sizeof foreign_commands[0]; i++)
+    for (size_t i = 0; i < COUNT(foreign_commands); i++)
         if (!strcmp(foreign_commands[i].name, name)) return &foreign_commands[i];
     return NULL;
 }

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include "base/array.h"
 
 const DialectName dialect_names[DIALECTS] = {
 #define DIALECT(dialect, name, prefix) { name, prefix, #dialect },
@@ -42,7 +43,7 @@ const Dialect dialects[] = {
     { VERB_MISSING, DIALECT_##whose##_INDEX, name, "", -1, CONVERT_NONE, 0, __VA_ARGS__ },
 #include "compat/dialects.def"
 };
-const int dialect_count = sizeof dialects / sizeof dialects[0];
+const int dialect_count = COUNT(dialects);
 
 bool dialect_has_names(const Dialect *row) { return strpbrk(row->name, " *") != NULL; }
 
@@ -160,7 +161,7 @@ static const struct { const char *name; OptionDemand demand; } demands[] = {
 
 const OptionDemand *dialect_demand(const Dialect *row)
 {
-    for (size_t i = 0; i < sizeof demands / sizeof demands[0]; i++)
+    for (size_t i = 0; i < COUNT(demands); i++)
         if (!strcmp(demands[i].name, row->name)) return &demands[i].demand;
     return NULL;
 }

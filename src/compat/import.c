@@ -1,6 +1,7 @@
 /* What is said of other trainers' files, and one option of them at a time. */
 #include "compat/import.h"
 #include <stdlib.h>
+#include "base/array.h"
 #include "base/log.h"
 #include "conf/value.h"
 
@@ -84,7 +85,7 @@ void import_data_order(Import *m, Options *o, const char *from, const char *orde
     static const OptionIndex data[] = {OPTION_data_path, OPTION_train_data_path, OPTION_data_file_list};
     char                     word[64], text[IMPORT_LINE], *words[] = { word };
     if (options_said(o, OPTION_data_order)) return;
-    for (size_t i = 0; i < sizeof data / sizeof data[0]; i++) {
+    for (size_t i = 0; i < COUNT(data); i++) {
         if (!options_said(o, data[i])) continue;
         snprintf(word, sizeof word, "--data-order=%s", order);
         snprintf(text, sizeof text, "samples come in the order that they have there, and data sets are "

@@ -81,6 +81,18 @@ static Status rule_latent(const Options *o)
     return OK;
 }
 
+/* The shape of a checkpoint's model cannot be changed. */
+static Status refuse_width(const Options *o, int64_t channels)
+{
+    char cure[SAID] = "such a model is not built";
+    if (o->source[OPTION_kv_channels].kind != SOURCE_CHECKPOINT)
+        snprintf(cure, sizeof cure, "give --kv-channels %" PRId64 " or another --rotary-percent",
+                 o->kv_channels + o->kv_channels % 2);
+    return fail(BAD_OPTION, "%s needs heads of even width, and of %s %s leaves %" PRId64 " channels; %s",
+                TYPED(OPTION_position), TYPED(OPTION_kv_channels), TYPED(OPTION_rotary_percent), channels,
+                cure);
+}
+
 Status rule_rope(const Options *o)
 {
     TRY(rule_latent(o));
@@ -90,11 +102,7 @@ Status rule_rope(const Options *o)
         return fail(BAD_OPTION, "%s: half of the channels of %s are sines; give an even number of 4 or more",
                     TYPED(OPTION_position), TYPED(OPTION_hidden));
     if (!rotary(o) || o->kv_channels == 0) return OK;        /* rule_dividing says what would work */
-    if (channels % 2 || channels == 0)
-        return fail(BAD_OPTION, "%s needs heads of even width, and of %s %s leaves %" PRId64 " channels; give"
-                    " --kv-channels %" PRId64 " or another --rotary-percent", TYPED(OPTION_position),
-                    TYPED(OPTION_kv_channels), TYPED(OPTION_rotary_percent), channels,
-                    o->kv_channels + o->kv_channels % 2);
+    if (channels % 2 || channels == 0) return refuse_width(o, channels);
     if (channels > ROPE_CHANNELS_MOST)
         return fail(BAD_OPTION, "%s turns at most %d channels of a head, and %s has %" PRId64 "; give"
                     " --rotary-percent %.3g", TYPED(OPTION_position), ROPE_CHANNELS_MOST,
@@ -151,8 +159,9 @@ Status rule_context(const Options *o)
     const char *typed = TYPED(OPTION_cp_comm_type), *of = TYPED(OPTION_heads);
     if (works == u) return OK;
     if (works == 1)
-        return fail(BAD_OPTION, "%s: %" PRId64 " ranks cannot exchange %" PRId64 " heads (%s / tensor"
-                    " parallel size); give --cp-comm-type p2p or allgather", typed, u, heads, of);
+        return fail(BAD_OPTION, "%s: %" PRId64 " ranks cannot exchange %" PRId64 " head%s (%s / tensor"
+                    " parallel size); give --cp-comm-type p2p or allgather", typed, u, heads,
+                    heads == 1 ? "" : "s", of);
     return fail(BAD_OPTION, "%s: %" PRId64 " ranks cannot exchange %" PRId64 " heads (%s / tensor parallel"
                 " size); give --cp-comm-type a2a+p2p --hierarchical-context-parallel-sizes %" PRId64
                 " %" PRId64, typed, u, heads, of, works, cp / works);

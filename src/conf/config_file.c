@@ -5,8 +5,10 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include "base/array.h"
 #include "base/file.h"
 #include "base/log.h"
+#include "base/message.h"
 #include "conf/conf.h"
 #include "conf/value.h"
 #include "conf/yaml/yaml_file.h"
@@ -127,7 +129,7 @@ static bool bare(const char *text)
     for (const char *c = text; *c; c++)
         if (!isalnum((unsigned char)*c) && !strchr("-_./", *c)) return false;
     static const char *const words[] = {"null", "true", "false", "yes", "no", "on", "off", "y", "n"};
-    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++)
+    for (size_t i = 0; i < COUNT(words); i++)
         if (!strcasecmp(text, words[i])) return false;
     return true;
 }
@@ -210,10 +212,9 @@ static void put_line(FILE *out, const Options *o, OptionIndex option)
     put_value(out, o, option);
     options_source_text(source, sizeof source, o, option);
     const OptionSource *from = &o->source[option];
-    size_t              used = strlen(source);
     if (!from->convert && from->kind == SOURCE_CONFIG_FILE &&
         strcmp(from->name + 2 * !strncmp(from->name, "--", 2), option_rows[option].name))
-        snprintf(source + used, sizeof source - used, ", %s", from->name);
+        message_add(source, sizeof source, ", %s", from->name);
     for (char *c = source; *c; c++)
         if ((unsigned char)*c < ' ') *c = ' '; /* a comment ends with its line */
     fprintf(out, "%*s# %s\n", 2, "", utf8(source) ? source : "given");

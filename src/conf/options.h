@@ -60,7 +60,7 @@ typedef uint64_t CommandSet;
 #define FOR_CLEAN_RESULT     (UINT64_C(1) << 63)    /* restart of clean: has to be what the run began with */
 
 typedef struct { int value; const char *word; } Choice;       /* value: a CHOICE_... constant below */
-typedef struct { const char **text; int count; } TextList;
+typedef struct { const char **text; int count, room; } TextList;
 typedef int64_t     OptionINT;
 typedef double      OptionREAL;
 typedef const char *OptionTEXT;
@@ -157,7 +157,7 @@ typedef struct Options {
     CommandSet   command;              /* one FOR_... */
     TextList     words;                /* positional arguments, in order */
     OptionDemand *demand;              /* [demands] */
-    int          demands;
+    int          demands, demand_room;
     const char  *changed;              /* what a resumed run changes (options_match_json); NULL: nothing */
     /* Of the checkpoint that --load means, which is looked for once; NULL: there is none, or it has none. */
     struct {

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include "base/message.h"
 
 enum { NAME_LETTERS = 128 };                                  /* fits "--" or JOTUN_ and a name */
 
@@ -173,32 +174,30 @@ static Status take_word(OptionWords *words, Options *o, const OptionWord *w, Tex
 
 /* Messages of several words as one: each has a line of its own while there is room, and then only its name.
  * */
-typedef struct { Status status; int count, more; char first[FAIL_BYTES], lines[1500], names[400]; } Faults;
+typedef struct { Failure first; int count, more; char lines[1500], names[400]; } Faults;
 
 static void add_fault(Faults *f, Status status, const OptionWord *w)
 {
-    char   why[FAIL_BYTES];
-    size_t used = strlen(f->lines), named = strlen(f->names);
-    bool   placed = w->shared && *w->source.from;
-    snprintf(why, sizeof why, "%s%s%s", placed ? w->source.from : "", placed ? ": " : "", fail_text());
-    if (f->count++ == 0) f->status = status, memcpy(f->first, why, sizeof why);
-    if (used + strlen(why) + 4 < sizeof f->lines)
-        snprintf(f->lines + used, sizeof f->lines - used, "\n  %s", why);
-    else if (++f->more, named + strlen(w->source.name) + 3 < sizeof f->names)
-        snprintf(f->names + named, sizeof f->names - named, "%s%s", named ? ", " : "", w->source.name);
+    if (w->shared && *w->source.from) fail_prefix(status, "%s: ", w->source.from);
+    failure_keep(&f->first, status);
+    f->count++;
+    if (message_item(f->lines, sizeof f->lines, "\n  ", "%s", fail_text())) return;
+    f->more++;
+    message_item(f->names, sizeof f->names, ", ", "%s", w->source.name);
 }
 
 static Status conclude(const Faults *f)
 {
-    if (f->count < 2) return f->count ? fail(f->status, "%s", f->first) : OK;
-    if (!f->more) return fail(f->status, "%d options cannot be taken:%s", f->count, f->lines);
-    return fail(f->status, "%d options cannot be taken:%s\n  and %d more: %s", f->count, f->lines, f->more,
+    Status status = failure_report(&f->first);
+    if (f->count < 2) return status;
+    if (!f->more) return fail(status, "%d options cannot be taken:\n  %s", f->count, f->lines);
+    return fail(status, "%d options cannot be taken:\n  %s\n  and %d more: %s", f->count, f->lines, f->more,
                 f->names);
 }
 
 Status options_take(Options *o, OptionWords *words, TextList *notes)
 {
-    Faults faults = { .status = OK };
+    Faults faults = { 0 };
     for (int i = 0; i < words->count; i++) {
         const OptionWord *w = &words->word[i];
         Status status = take_word(words, o, w, notes);
@@ -221,8 +220,7 @@ static Status unknown_preset(const Options *o)
         const char *name  = presets[i].name;
         bool        begin = letters > 2 && !strncmp(name, typed, (size_t)letters);
         if (!begin && word_distance(name, typed) > letters / 4) continue;
-        size_t used = strlen(meant);
-        snprintf(meant + used, sizeof meant - used, "%s%s", count++ ? ", " : "", name);
+        count += message_item(meant, sizeof meant, ", ", "%s", name);
     }
     options_typed(said, sizeof said, o, OPTION_model);
     if (!count)

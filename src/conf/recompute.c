@@ -3,6 +3,7 @@
 
 #include <inttypes.h>
 #include <string.h>
+#include "base/array.h"
 #include "base/log.h"
 #include "conf/conf.h"
 #include "conf/layer_pattern.h"
@@ -13,7 +14,7 @@ int option_recompute_module(const char *word)
 {
     static const char *const known[] = { "core_attn", "layernorm", "mlp", "mlp_act", "moe", "moe_act",
                                          "shared_experts" };
-    for (int i = 0; i < (int)(sizeof known / sizeof *known); i++)
+    for (int i = 0; i < COUNT(known); i++)
         if (!strcmp(word, known[i])) return i;
     return -1;
 }

@@ -17,6 +17,7 @@
 #include "conf/wants.h"
 #include <math.h>
 #include <string.h>
+#include "base/message.h"
 
 enum { MORE = 40 };                         /* bytes of "; and 12 more" */
 typedef enum { REFUSED_SHAPE, REFUSED_STATES, REFUSED_SCHEDULE, REFUSALS } Refusal;
@@ -35,11 +36,7 @@ typedef struct {
 
 static void note_change(CheckpointComparison *m, const char *now, const char *was, const char *keeps)
 {
-    size_t used = strlen(m->changed), left = sizeof m->changed - MORE - used;
-    int bytes = snprintf(m->changed + used, left, "%s%s, was %s%s", used ? "; " : "", now, was, keeps);
-    if ((size_t)bytes < left) return;
-    m->changed[used] = 0;
-    m->more++;
+    m->more += !message_item(m->changed, sizeof m->changed - MORE, "; ", "%s, was %s%s", now, was, keeps);
 }
 
 /* "--lr 0.25", "--lr 0.0003 (default)", "no --decoupled-lr" */
@@ -55,7 +52,6 @@ static void note_refused(CheckpointComparison *m, Refusal kind, OptionIndex opti
     char said[512];
     bool derived = m->o->source[option].kind == SOURCE_DERIVED;
     RefusedOptions *r = derived ? &m->derived[kind] : &m->refused[kind];
-    size_t used = strlen(r->all);
     said_here(said, sizeof said, m->o, option);
     if (m->tells && !derived) log_line("%s contradicts %s, which has %s", said, m->path, was);
     if (m->tells) return;
@@ -64,8 +60,7 @@ static void note_refused(CheckpointComparison *m, Refusal kind, OptionIndex opti
         snprintf(r->was, sizeof r->was, "%s", was);
     }
     r->typed += options_typed_by_person(m->o, option);
-    int bytes = snprintf(r->all + used, sizeof r->all - used, "%s%s, was %s", used ? "; " : "", said, was);
-    if ((size_t)bytes >= sizeof r->all - used) r->all[used] = 0;
+    message_item(r->all, sizeof r->all, "; ", "%s, was %s", said, was);
 }
 
 /* One that is derived from an option that may change, like lr-decay-iters from train-iters, is kept only
@@ -179,9 +174,9 @@ static Status read_schedule(Options *was, const Options *o, const json_t *saved,
 {
     *was = *o;
     was->held = NULL;
-    was->words = (TextList){ NULL, 0 };
+    was->words = (TextList){ 0 };
     for (int i = 0; i < OPTIONS; i++)
-        if (option_rows[i].kind == KIND_LIST) *(TextList *)option_field(was, i) = (TextList){ NULL, 0 };
+        if (option_rows[i].kind == KIND_LIST) *(TextList *)option_field(was, i) = (TextList){ 0 };
     for (int i = 0; i < OPTIONS; i++) {
         const json_t *value = json_object_get(saved, option_rows[i].name);
         if (!schedule_follows(i) || !saved_tells(o, saved, i)) continue;
@@ -351,9 +346,7 @@ Status options_match_json(Options *o, const char *json, const char *path)
     if (status == OK) status = refuse_contradictions(&m, object);
     json_decref(object);
     options_close(&m.was);
-    size_t used = strlen(m.changed);
-    if (m.more)
-        snprintf(m.changed + used, sizeof m.changed - used, "%s%d more", used ? "; and " : "", m.more);
+    if (m.more) message_item(m.changed, sizeof m.changed, "; and ", "%d more", m.more);
     o->changed = *m.changed ? options_hold(o, m.changed) : NULL;
     return status;
 }
@@ -389,9 +382,8 @@ static void note_kept_length(Options *o, const json_t *saved)
 {
     char length[128], value[64], decay[128] = "";
     if (!*other_length(length, sizeof length, o, saved)) return;
-    for (int k = 0; k < schedule_lengths[LENGTH_DECAY].ways; k++) {
-        OptionIndex option = schedule_lengths[LENGTH_DECAY].way[k];
-        if (o->source[option].kind <= SOURCE_DEFAULT) continue;
+    OptionIndex option = options_length_said(o, LENGTH_DECAY);
+    if (o->source[option].kind > SOURCE_DEFAULT) {
         options_value_text(value, sizeof value, o, option);
         snprintf(decay, sizeof decay, ", --%s %s", option_rows[option].name, value);
     }
@@ -431,7 +423,6 @@ Status options_take_schedule(Options *o)
     if (status == OK) status = options_from_json(o, o->checkpoint.options, o->checkpoint.path, FOR_SCHEDULE);
     for (int i = 0; i < OPTIONS && status == OK; i++)
         if (typed[i]) note_kept(o, i, typed[i], was[i]);
-    if (status == OK) note_kept_length(o, saved);
     json_decref(saved);
     return status;
 }
@@ -449,5 +440,8 @@ Status options_keep_lengths(Options *o)
         status = options_set(o, way[1], samples, source);
     }
     options_close(&was);
+    json_t *saved = json_loads(o->checkpoint.options, 0, NULL);
+    if (status == OK) note_kept_length(o, saved);
+    json_decref(saved);
     return status;
 }

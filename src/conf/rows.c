@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
+#include "base/array.h"
+#include "base/message.h"
 
 /* Each kind of row is written out whole, so that a row is one macro deep. */
 const OptionRow option_rows[OPTIONS] = {
@@ -54,8 +56,8 @@ static const struct { OptionIndex option; const char *word, *why; } no_choices[]
 #define NO_CHOICE(field, word, why) { OPTION_##field, word, why },
 #include "conf/options.def"
 };
-enum { NO_CHOICES = sizeof no_choices / sizeof no_choices[0] };
-enum { SYNONYMS = sizeof synonyms / sizeof synonyms[0] };
+enum { NO_CHOICES = COUNT(no_choices) };
+enum { SYNONYMS = COUNT(synonyms) };
 
 /* SHORT, VALUE and HELP rows: properties that only a few options have, so that the others need no column. */
 typedef enum { NOTE_SHORT, NOTE_VALUE, NOTE_HELP } NoteKind;
@@ -65,13 +67,13 @@ static const struct { NoteKind kind; OptionIndex option; CommandSet commands; co
 #define HELP(field, commands, help)  { NOTE_HELP,  OPTION_##field, commands, help },
 #include "conf/options.def"
 };
-enum { NOTES = sizeof notes / sizeof notes[0] };
+enum { NOTES = COUNT(notes) };
 
 static const struct { int first; const char *title, *key; } groups[] = {
 #define GROUP(group, title) { GROUP_##group, title, #group },
 #include "conf/options.def"
 };
-enum { GROUPS = sizeof groups / sizeof groups[0] };
+enum { GROUPS = COUNT(groups) };
 
 const OptionWants option_wants[] = {
 #define WANTS(field, other, value)        { WANTS_REFUSED,     OPTION_##field, OPTION_##other, value },
@@ -79,16 +81,23 @@ const OptionWants option_wants[] = {
 #define TRAIN_WANTS(field, other, value)  { WANTS_IN_TRAINING, OPTION_##field, OPTION_##other, value },
 #define IDLE_WITHOUT(field, other, value) { WANTS_REPORTED,    OPTION_##field, OPTION_##other, value },
 #define IDLE_BESIDE(field, other, value)  { WANTS_ABSENT,      OPTION_##field, OPTION_##other, value },
+#define BUILT_WITH(field, other, value)   { WANTS_BUILT,       OPTION_##field, OPTION_##other, value },
 #include "conf/options.def"
 };
-const int option_wants_count = sizeof option_wants / sizeof option_wants[0];
+const int option_wants_count = COUNT(option_wants);
+
+const OptionNeeded options_needed_rows[] = {
+#define NEEDED(command, field, says) { command, OPTION_##field, says },
+#include "conf/options.def"
+    { 0, 0, NULL }
+};
 
 /* Presets are parsed like words of a command line, so they need no table of fields. */
 const Preset presets[] = {
 #define PRESET(name, words, help) { name, words, help },
 #include "conf/presets.def"
 };
-const int preset_count = sizeof presets / sizeof presets[0];
+const int preset_count = COUNT(presets);
 
 /* ---- options ---- */
 
@@ -137,6 +146,13 @@ const char *option_choice_refused(OptionIndex option, const char *word)
     return NULL;
 }
 
+const char *option_needed(OptionIndex option, CommandSet command)
+{
+    for (const OptionNeeded *n = options_needed_rows; n->says; n++)
+        if (n->option == option && n->command == command) return n->says;
+    return NULL;
+}
+
 bool option_taken(OptionIndex option, CommandSet commands)
 {
     return option_rows[option].commands & commands;
@@ -170,13 +186,11 @@ const char *option_choices(char *out, size_t size, OptionIndex option, const cha
 {
     int left = 0;
     for (int i = CHOICE_NOTHING + 1; i < OPTION_CHOICES; i++) left += option_choice_rows[i].option == option;
-    size_t used = 0;
     out[0] = 0;
-    for (int i = CHOICE_NOTHING + 1; i < OPTION_CHOICES && used < size; i++) {
+    for (int i = CHOICE_NOTHING + 1; i < OPTION_CHOICES; i++) {
         if (option_choice_rows[i].option != option) continue;
         left--;
-        used += (size_t)snprintf(out + used, size - used, "%s%s", option_choice_rows[i].word,
-                                 left > 1 ? between : left ? last : "");
+        message_add(out, size, "%s%s", option_choice_rows[i].word, left > 1 ? between : left ? last : "");
     }
     return out;
 }
@@ -206,10 +220,8 @@ bool option_group_find(const char *key)
 
 const char *option_group_keys(char *out, size_t size)
 {
-    size_t used = 0;
     out[0] = 0;
-    for (int i = 0; i < GROUPS && used < size; i++)
-        used += (size_t)snprintf(out + used, size - used, "%s%s", i ? ", " : "", groups[i].key);
+    for (int i = 0; i < GROUPS; i++) message_item(out, size, ", ", "%s", groups[i].key);
     for (char *c = out; *c; c++) *c = (char)tolower((unsigned char)*c);
     return out;
 }
@@ -248,7 +260,7 @@ static const CommandRow command_rows[] = {
     { FOR_CONFIG_ALONE,     "config",           false },
     { FOR_CONFIG,           "config",           false },
 };
-enum { COMMAND_ROWS = sizeof command_rows / sizeof command_rows[0] };
+enum { COMMAND_ROWS = COUNT(command_rows) };
 
 /* -1 where the set holds no whole command */
 static int command_row(CommandSet commands)
@@ -280,14 +292,12 @@ static bool named_among(int row, CommandSet commands)
 const char *command_names(char *out, size_t size, CommandSet commands, const char *before, const char *last)
 {
     int left = 0;
-    size_t used = 0;
     out[0] = 0;
     for (int i = 0; i < COMMAND_ROWS; i++) left += named_among(i, commands);
-    for (int i = 0; i < COMMAND_ROWS && used < size; i++) {
+    for (int i = 0; i < COMMAND_ROWS; i++) {
         if (!named_among(i, commands)) continue;
         left--;
-        used += (size_t)snprintf(out + used, size - used, "%s%s%s", before, command_rows[i].name,
-                                 left > 1 ? ", " : left ? last : "");
+        message_add(out, size, "%s%s%s", before, command_rows[i].name, left > 1 ? ", " : left ? last : "");
     }
     return out;
 }

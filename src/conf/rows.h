@@ -52,10 +52,18 @@ static inline const void *option_field_of(const Options *o, OptionIndex option)
 }
 
 /* What an option does nothing without: rows of options.def, in their order. */
-typedef enum { WANTS_REFUSED, WANTS_ALTERNATIVE, WANTS_IN_TRAINING, WANTS_REPORTED, WANTS_ABSENT } WantsKind;
+typedef enum { WANTS_REFUSED, WANTS_ALTERNATIVE, WANTS_IN_TRAINING, WANTS_REPORTED, WANTS_ABSENT,
+               WANTS_BUILT } WantsKind;
 typedef struct { WantsKind kind; OptionIndex option, other; const char *value; } OptionWants;
 extern const OptionWants option_wants[];
 extern const int         option_wants_count;
+
+/* What a command cannot do without, to a row without `says`. */
+typedef struct { CommandSet command; OptionIndex option; const char *says; } OptionNeeded;
+extern const OptionNeeded options_needed_rows[];
+/* What to write after an option that the command cannot do without, and what it is: "S (the text to
+ * continue)"; NULL for other options. */
+const char *option_needed(OptionIndex option, CommandSet command);
 
 /* A preset is a piece of command line. */
 typedef struct { const char *name, *words, *help; } Preset;

@@ -5,7 +5,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include "base/array.h"
 #include "base/log.h"
+#include "base/message.h"
 #include "conf/attention.h"
 #include "conf/generation/generation.h"
 #include "conf/conf.h"
@@ -34,7 +36,7 @@ static const struct { OptionIndex divisor, whole; bool either; } dividing[] = {
     { OPTION_tensor_parallel,   OPTION_groups, true },
     { OPTION_tensor_parallel,   OPTION_ffn,    false },
 };
-enum { DIVIDING = sizeof dividing / sizeof dividing[0] };
+enum { DIVIDING = COUNT(dividing) };
 
 static bool fits(const Options *o, int row, int64_t value)
 {
@@ -63,12 +65,9 @@ static const char *cure_divisor(char out[SAID], const Options *o, OptionIndex di
         if (count < LISTED) works[count++] = v;
         else more = true;
     }
-    size_t used = 0;
-    for (int i = 0; i < count; i++) {
-        const char *between = !i ? "" : i + 1 < count || more ? ", " : " or ";
-        used += (size_t)snprintf(out + used, SAID - used, "%s%" PRId64, between, works[i]);
-    }
-    snprintf(out + used, SAID - used, "%s", more ? " ..." : "");
+    out[0] = 0;
+    for (int i = 0; i < count; i++) message_choice(out, SAID, i, count + more, "%" PRId64, works[i]);
+    if (more) message_add(out, SAID, " ...");
     return out;
 }
 
@@ -112,17 +111,13 @@ static Status rule_ranks(const Options *o)
     static const OptionIndex axis[] = { OPTION_tensor_parallel, OPTION_pipeline_parallel,
                                         OPTION_context_parallel };
     char why[SAID] = "";
-    size_t used = 0;
     int64_t unit = 1;
-    for (size_t i = 0; i < sizeof axis / sizeof axis[0]; i++) {
+    for (size_t i = 0; i < COUNT(axis); i++) {
         int64_t size = value_of(o, axis[i]);
-        if (size > 1 && used < sizeof why)
-            used += (size_t)snprintf(why + used, sizeof why - used, "%s%s %" PRId64, used ? " x " : "",
-                                     NAMED(axis[i]), size);
+        if (size > 1) message_item(why, sizeof why, " x ", "%s %" PRId64, NAMED(axis[i]), size);
         unit *= size;
     }
-    if (used < sizeof why)
-        snprintf(why + used, sizeof why - used, "; data-parallel ranks are ranks / (tp x pp x cp)");
+    message_add(why, sizeof why, "; data-parallel ranks are ranks / (tp x pp x cp)");
     return want_multiple(o, OPTION_ranks, unit, why);
 }
 
@@ -196,7 +191,7 @@ static Status rule_activation(const Options *o)
     static const OptionIndex kind[] = { OPTION_swiglu, OPTION_squared_relu, OPTION_relu, OPTION_geglu,
                                         OPTION_quick_geglu };
     int first = -1;
-    for (size_t i = 0; i < sizeof kind / sizeof *kind; i++) {
+    for (size_t i = 0; i < COUNT(kind); i++) {
         if (!*(const OptionFLAG *)option_field_of(o, kind[i])) continue;
         if (first >= 0)
             return fail(BAD_OPTION, "%s and %s: a model has one activation; leave one out", TYPED(first),
@@ -292,7 +287,7 @@ static Status rule_experts(const Options *o)
     if (o->router_topk == 1 && o->router_score.value == CHOICE_router_score_softmax && !o->router_pre_softmax)
         return fail(BAD_OPTION, "%s: a softmax over one expert is 1, from which the router learns nothing; "
                     "give --moe-router-pre-softmax", TYPED(OPTION_router_topk));
-    for (size_t i = 0; i < sizeof split / sizeof *split; i++)
+    for (size_t i = 0; i < COUNT(split); i++)
         if (value_of(o, split[i].whole) % value_of(o, split[i].divisor))
             return fail(BAD_OPTION, "%s does not divide %s; give one that does", TYPED(split[i].divisor),
                         TYPED(split[i].whole));
@@ -392,7 +387,7 @@ static Status rule_precision(const Options *o)
         return fail(BAD_OPTION, "%s is below %s; give a scale to begin with that is not below the least one",
                     TYPED(OPTION_initial_loss_scale), TYPED(OPTION_min_loss_scale));
     if (o->device.value != CHOICE_device_ref) return OK;
-    for (size_t i = 0; i < sizeof narrow / sizeof *narrow; i++)
+    for (size_t i = 0; i < COUNT(narrow); i++)
         if (*(const OptionFLAG *)option_field_of(o, narrow[i]))
             return fail(BAD_OPTION, "%s: --device ref computes in double alone; give --device cpu, or "
                         "--%s=false", TYPED(narrow[i]), option_rows[narrow[i]].name);
@@ -428,7 +423,7 @@ static Status rule_one_view(const Options *o)
 {
     static const OptionIndex view[] = { OPTION_dry_run, OPTION_draw_schedule, OPTION_schedule_svg };
     int first = -1;
-    for (size_t i = 0; i < sizeof view / sizeof view[0]; i++) {
+    for (size_t i = 0; i < COUNT(view); i++) {
         if (!option_asked(o, view[i])) continue;
         if (first >= 0)
             return fail(BAD_OPTION, "%s and %s: each shows one thing and stops; leave one out", NAMED(first),
@@ -449,7 +444,7 @@ static Status rule_blend(const Options *o)
     static const OptionIndex blend[] = { OPTION_data_path, OPTION_train_data_path, OPTION_valid_data_path,
                                          OPTION_test_data_path };
     double weight;
-    for (size_t b = 0; b < sizeof blend / sizeof blend[0]; b++) {
+    for (size_t b = 0; b < COUNT(blend); b++) {
         const TextList *list = option_field_of(o, blend[b]);
         for (int i = 0; list->count % 2 == 0 && i < list->count; i += 2)
             if (value_number(list->text[i], &weight) && !(weight > 0 && isfinite(weight)))
@@ -527,33 +522,6 @@ static Status rule_overlap(const Options *o)
 
 /* --- what a command needs ------------------------------------------------------------------------------- */
 
-static const struct { CommandSet command; OptionIndex option; const char *says; } needed[] = {
-    { FOR_TRAIN,    OPTION_data_path,     "PREFIX (the tokens of PREFIX.bin and PREFIX.idx)" },
-    { FOR_TRAIN,    OPTION_train_iters,   "N (the steps of the whole run)" },
-    { FOR_EVAL,     OPTION_load,          "DIR (the checkpoint to evaluate)" },
-    { FOR_GENERATE, OPTION_load,          "DIR (the checkpoint to generate with)" }, { FOR_SERVE,    OPTION_load,          "DIR (the checkpoint to serve)" },
-    { FOR_GENERATE, OPTION_prompt,        "S (the text to continue) or --prompt-file FILE" },
-    { FOR_CONVERT,  OPTION_convert_input,  "PATH (the checkpoint to read)" },
-    { FOR_CONVERT,  OPTION_convert_output, "PATH (the checkpoint to write)" },
-    { FOR_CONVERT,  OPTION_convert_to,     "FORMAT (jotun, hf or gguf)" },
-    { FOR_PREPARE,  OPTION_input,         "FILE... (the documents to read)" },
-    { FOR_PREPARE,  OPTION_output_prefix, "P (it writes P_text_document.bin and .idx)" },
-    { FOR_CLEAN,    OPTION_clean_input,   "FILE... (the documents to read)" },
-    { FOR_CLEAN,    OPTION_clean_output,  "FILE (a name in .txt or .jsonl, also with .zst, or a directory)" },
-    { FOR_LANGID,   OPTION_langid_model,  "FILE (a fastText classifier, .bin or .ftz)" },
-    { FOR_TOKENIZER_TRAIN, OPTION_input,              "FILE... (the documents to read)" },
-    { FOR_TOKENIZER_TRAIN, OPTION_learned_vocabulary, "N (say 32000)" },
-    { FOR_TOKENIZER_TRAIN, OPTION_tokenizer_output,   "FILE (say tokenizer.json)" },
-};
-enum { NEEDED = sizeof needed / sizeof needed[0] };
-
-const char *option_needed(OptionIndex option, CommandSet command)
-{
-    for (int i = 0; i < NEEDED; i++)
-        if (needed[i].option == option && needed[i].command == command) return needed[i].says;
-    return NULL;
-}
-
 Status options_needed(const Options *o)
 {
     bool only_shows = o->dry_run || o->clean_dry_run || o->draw_schedule || o->schedule_svg;
@@ -561,20 +529,16 @@ Status options_needed(const Options *o)
     bool other_length = given(o, OPTION_train_samples) || given(o, OPTION_train_tokens);
     bool no_text = o->command == FOR_EVAL && !given(o, OPTION_text) && !given(o, OPTION_data_path);
     char missing[2 * SAID] = "";
-    size_t used = 0;
-    for (int i = 0; i < NEEDED; i++) {
-        if (o->command != needed[i].command || given(o, needed[i].option) || only_shows) continue;
-        if (needed[i].option == OPTION_data_path && other_data) continue;
-        if (needed[i].option == OPTION_train_iters && other_length) continue;
-        if (needed[i].option == OPTION_prompt && 
-            (given(o, OPTION_prompt_file) || given(o, OPTION_prompt_jsonl))) continue;
-        used += (size_t)snprintf(missing + used, sizeof missing - used, "%s--%s %s", used ? " and " : "",
-                                 option_rows[needed[i].option].name, needed[i].says);
+    for (const OptionNeeded *n = options_needed_rows; n->says; n++) {
+        if (o->command != n->command || given(o, n->option) || only_shows) continue;
+        if (n->option == OPTION_data_path && other_data) continue;
+        if (n->option == OPTION_train_iters && other_length) continue;
+        if (n->option == OPTION_prompt && (given(o, OPTION_prompt_file) || given(o, OPTION_prompt_jsonl)))
+            continue;
+        message_item(missing, sizeof missing, " and ", "--%s %s", option_rows[n->option].name, n->says);
     }
-    if (no_text)
-        used += (size_t)snprintf(missing + used, sizeof missing - used, "%seither --text FILE or "
-                                 "--data-path PREFIX", used ? " and " : "");
-    if (used) return fail(BAD_USAGE, "jotun %s needs %s", command_name(o->command), missing);
+    if (no_text) message_item(missing, sizeof missing, " and ", "either --text FILE or --data-path PREFIX");
+    if (*missing) return fail(BAD_USAGE, "jotun %s needs %s", command_name(o->command), missing);
     if (o->command == FOR_EVAL && given(o, OPTION_text) && given(o, OPTION_data_path))
         return fail(BAD_USAGE, "jotun eval perplexity takes either --text FILE or --data-path PREFIX, not"
                     " both");
@@ -615,13 +579,13 @@ static Status apply_rules(const Options *o, Rule *const *rule, size_t count)
 Status options_validate(const Options *o)
 {
     bool model = o->command & (FOR_TRAIN | FOR_EVAL | FOR_GENERATE | FOR_SERVE);
-    TRY(apply_rules(o, rules, sizeof rules / sizeof rules[0]));
-    if (model) TRY(apply_rules(o, model_rules, sizeof model_rules / sizeof model_rules[0]));
-    return apply_rules(o, last_rules, sizeof last_rules / sizeof last_rules[0]);
+    TRY(apply_rules(o, rules, COUNT(rules)));
+    if (model) TRY(apply_rules(o, model_rules, COUNT(model_rules)));
+    return apply_rules(o, last_rules, COUNT(last_rules));
 }
 
 Status options_validate_file(const Options *o)
 {
     if (options_said(o, OPTION_global_batch)) TRY(rule_rate(o));        /* else it follows from the ranks */
-    return apply_rules(o, file_rules, sizeof file_rules / sizeof file_rules[0]);
+    return apply_rules(o, file_rules, COUNT(file_rules));
 }

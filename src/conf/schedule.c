@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include "base/array.h"
 #include "conf/value.h"
 
 /* --- batch size ----------------------------------------------------------------------------------------- */
@@ -75,7 +76,7 @@ static bool threshold_read(double *tokens, int64_t *size, const char *text)
     char *end;
     if (!isdigit((unsigned char)*text) && *text != '.') return false;
     *tokens = strtod(text, &end);
-    for (size_t i = 0; i < sizeof unit / sizeof *unit; i++)
+    for (size_t i = 0; i < COUNT(unit); i++)
         if (toupper((unsigned char)*end) == unit[i].letter) { *tokens *= unit[i].factor, end++; break; }
     if (*end != ':' || !(*tokens < 9e15)) return false;
     *tokens = floor(*tokens);

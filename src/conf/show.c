@@ -129,9 +129,7 @@ Status options_set_saved(Options *o, OptionIndex option, const json_t *value, co
     snprintf(name, sizeof name, "--%s", option_rows[option].name);
     OptionSource source = option_source(SOURCE_CHECKPOINT, name, text, path);
     if (options_set(o, option, text, source) == OK) return OK;
-    char why[FAIL_BYTES];
-    snprintf(why, sizeof why, "%s", fail_text());
-    return fail(BAD_FILE, "%s: %s", path, why);
+    return fail_prefix(BAD_FILE, "%s: ", path);
 }
 
 Status options_take_saved(Options *o, OptionIndex option, const char *json, const char *path)
@@ -152,6 +150,7 @@ Status options_from_json(Options *o, const char *json, const char *path, Command
         status = fail(BAD_FILE, "%s: its options are not a JSON object: %s", path, object ? "" : error.text);
     json_object_foreach(object, name, value) {
         int option = option_find(name, FOR_CONFIG);         /* alone jotun train writes checkpoints */
+        if (option < 0 && json_is_false(value)) continue;       /* a flag of another version that was off */
         if (option < 0) status = fail(BAD_FILE, "%s: its option %s is unknown to this version", path, name);
         else if (option_taken(option, which)) status = options_set_saved(o, option, value, path);
         if (status != OK) break;

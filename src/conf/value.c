@@ -10,7 +10,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include "base/array.h"
 #include "base/log.h"
+#include "base/message.h"
 #include "conf/conf.h"
 
 /* Texts live in a list that options_close frees: values point into them, and so does whoever read the
@@ -170,12 +172,9 @@ static Status read_choice(OptionCHOICE *field, OptionIndex option, const char *s
     return OK;
 }
 
-/* One realloc for each word: lists are short. */
 void text_list_add(TextList *list, const char *text)
 {
-    const char **grown = realloc(list->text, (size_t)(list->count + 1) * sizeof *grown);
-    CHECK(grown, "no memory for %d words", list->count + 1);
-    list->text = grown;
+    ARRAY_RESERVE_OR_STOP(list->text, list->room, list->count + 1);
     list->text[list->count++] = text;
 }
 
@@ -187,13 +186,11 @@ void text_list_copy(TextList *copy, const TextList *list)
 
 void options_demand(Options *o, OptionDemand demand)
 {
-    OptionDemand *grown = realloc(o->demand, (size_t)(o->demands + 1) * sizeof *grown);
-    CHECK(grown, "no memory for %d demands", o->demands + 1);
+    ARRAY_RESERVE_OR_STOP(o->demand, o->demand_room, o->demands + 1);
     demand.value  = options_hold(o, demand.value);
     demand.before = options_hold(o, demand.before);
     demand.after  = options_hold(o, demand.after);
-    o->demand = grown;
-    grown[o->demands++] = demand;
+    o->demand[o->demands++] = demand;
 }
 
 const char *environment_name(char *out, size_t size, const char *option)
@@ -361,10 +358,9 @@ const char *options_source_text(char *out, size_t size, const Options *o, Option
     case SOURCE_ENVIRONMENT:  snprintf(out, size, "%s", source->name); break;
     case SOURCE_COMMAND_LINE: snprintf(out, size, "command line"); break;
     }
-    size_t used = strlen(out);
     bool variable = source->kind == SOURCE_ENVIRONMENT;
-    if (source->convert && variable) snprintf(out + used, size - used, "=%s", source->value);
-    else if (source->convert) snprintf(out + used, size - used, ", %s %s", source->name, source->value);
+    if (source->convert && variable) message_add(out, size, "=%s", source->value);
+    else if (source->convert) message_add(out, size, ", %s %s", source->name, source->value);
     return out;
 }
 
@@ -381,8 +377,7 @@ const char *options_typed(char *out, size_t size, const Options *o, OptionIndex 
         snprintf(out, size, "%s", source->name);
     else said_text(out, size, source, value, source->kind < SOURCE_ENVIRONMENT ? KIND_TEXT : kind);
     if (source->kind >= SOURCE_ENVIRONMENT) return out;
-    size_t used = strlen(out);
-    snprintf(out + used, size - used, " (%s)", options_source_text(from, sizeof from, o, option));
+    message_add(out, size, " (%s)", options_source_text(from, sizeof from, o, option));
     return out;
 }
 

@@ -32,9 +32,6 @@ enum { SAID = 256 };
 #define NAMED(option) (o->source[option].name)
 /* BAD_OPTION where the value is outside of its row's range. */
 Status      options_range(const Options *o, OptionIndex option);
-/* What to write after an option that the command cannot do without, and what it is: "S (the text to
- * continue)"; NULL for other options. */
-const char *option_needed(OptionIndex option, CommandSet command);
 /* The number of a word of --recompute-modules: core_attn 0, layernorm 1, mlp 2, mlp_act 3, moe 4, moe_act 5,
  * shared_experts 6; -1: none of them. */
 int         option_recompute_module(const char *word);

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "base/log.h"
+#include "base/message.h"
 #include "conf/conf.h"
 #include "conf/value.h"
 
@@ -68,11 +69,11 @@ bool option_counts(const Options *o, OptionIndex option)
 
 const char *option_wants_text(char *out, size_t size, const OptionWants *unmet)
 {
-    size_t used = 0;
     const OptionWants *w = unmet;
-    do used += (size_t)snprintf(out + used, size - used, "%s--%s%s%s", w > unmet ? " or " : "",
-                                option_rows[w->other].name, *w->value ? " " : "", w->value);
-    while (is_alternative(++w) && used < size);
+    out[0] = 0;
+    do message_item(out, size, " or ", "--%s%s%s", option_rows[w->other].name, *w->value ? " " : "",
+                    w->value);
+    while (is_alternative(++w));
     return out;
 }
 
@@ -96,8 +97,9 @@ Status options_wants(const Options *o)
         option_wants_text(wanted, sizeof wanted, unmet);
         const char *how = unmet->kind == WANTS_ABSENT ? "beside" : "without";
         if (unmet->kind != WANTS_REPORTED && unmet->kind != WANTS_ABSENT)
-            return fail(BAD_OPTION, "%s has no effect without %s; give that too, or leave it out", typed,
-                        wanted);
+            return fail(BAD_OPTION, unmet->kind == WANTS_BUILT
+                        ? "%s is built with %s only; give that too, or leave it out"
+                        : "%s has no effect without %s; give that too, or leave it out", typed, wanted);
         log_line("%s is ignored: it has no effect %s %s", typed, how, wanted);
     }
     return OK;

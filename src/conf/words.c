@@ -5,6 +5,7 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include "base/array.h"
 #include "conf/value.h"
 
 extern char **environ;
@@ -35,14 +36,12 @@ static const char *hold_or_null(OptionWords *words, const char *text)
 
 OptionWord *words_push(OptionWords *words, const char *name, OptionSource source)
 {
-    OptionWord *grown = realloc(words->word, (size_t)(words->count + 1) * sizeof *grown);
-    CHECK(grown, "no memory for %d words of options", words->count + 1);
-    words->word = grown;
+    ARRAY_RESERVE_OR_STOP(words->word, words->room, words->count + 1);
     source.name  = words_hold(words, source.name);
     source.value = words_hold(words, source.value);
     source.from  = words_hold(words, source.from);
-    grown[words->count] = (OptionWord){ .name = hold_or_null(words, name), .source = source };
-    return &grown[words->count++];
+    words->word[words->count] = (OptionWord){ .name = hold_or_null(words, name), .source = source };
+    return &words->word[words->count++];
 }
 
 void words_value(OptionWords *words, OptionWord *word, const char *value)
@@ -70,13 +69,11 @@ OptionWord *words_append(OptionWords *words, const OptionWord *from)
 
 void words_demand(OptionWords *words, OptionDemand demand)
 {
-    OptionDemand *grown = realloc(words->demand, (size_t)(words->demands + 1) * sizeof *grown);
-    CHECK(grown, "no memory for %d demands", words->demands + 1);
+    ARRAY_RESERVE_OR_STOP(words->demand, words->demand_room, words->demands + 1);
     demand.value  = words_hold(words, demand.value);
     demand.before = words_hold(words, demand.before);
     demand.after  = words_hold(words, demand.after);
-    words->demand = grown;
-    grown[words->demands++] = demand;
+    words->demand[words->demands++] = demand;
 }
 
 void words_close(OptionWords *words)
@@ -93,7 +90,7 @@ void words_close(OptionWords *words)
 static bool is_other_variable(const char *name)
 {
     static const char *const others[] = { "fault", "full", "sanitize", "shared" };
-    for (size_t i = 0; i < sizeof others / sizeof others[0]; i++)
+    for (size_t i = 0; i < COUNT(others); i++)
         if (!strcmp(name, others[i])) return true;
     return false;
 }
@@ -111,11 +108,11 @@ static int by_text(const void *a, const void *b) { return strcmp(*(char *const *
 /* Sorted, because of two names of one option the last one counts. */
 static void add_others(OptionWords *words, CommandSet command)
 {
-    int    count = 0;
+    int    count = 0, room = 0;
     char **other = NULL;
     for (char **variable = environ; *variable; variable++) {
         if (strncmp(*variable, ENVIRONMENT_PREFIX, strlen(ENVIRONMENT_PREFIX))) continue;
-        CHECK(other = realloc(other, (size_t)(count + 1) * sizeof *other), "no memory for %d variables", count + 1);
+        ARRAY_RESERVE_OR_STOP(other, room, count + 1);
         other[count++] = *variable;
     }
     if (count) qsort(other, (size_t)count, sizeof *other, by_text);

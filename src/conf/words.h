@@ -28,9 +28,9 @@ typedef struct {
 
 typedef struct {
     OptionWord   *word;
-    int           count;
+    int           count, room;
     OptionDemand *demand;
-    int           demands;
+    int           demands, demand_room;
     int           left_out;     /* by options_take: words of other commands, and whose they are */
     CommandSet    takers;
     void         *held;         /* memory of texts: words_close */

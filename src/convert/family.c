@@ -288,11 +288,9 @@ static Status keys_known(const json_t *config, Family family, const char *path)
     const char *key;
     json_t     *value;
     json_object_foreach((json_t *)config, key, value) {
-        size_t used = strlen(ignored);
         if (json_is_null(value) || has_row(family, key)) continue;
         if (is_neutral(config, key, value)) {
-            snprintf(ignored + used, sizeof ignored - used, "%s%.60s %s", used ? ", " : "", key,
-                     value_text(now, value));
+            message_item(ignored, sizeof ignored, ", ", "%.60s %s", key, value_text(now, value));
             continue;
         }
         return fail(BAD_FILE, "%s: key %.60s, which is %s, is not known for %s and could change what the "

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "base/array.h"
+#include "base/message.h"
 
 typedef enum { AS_IS, TURNED, ROW, GROUPED, PAIRS, HEADS, HEADS_TURNED } View;
 typedef enum { ALWAYS, TIED, MTP } SurplusWhen;
@@ -61,16 +62,14 @@ static Rows rows_of(int row, Widths w)
 /* Writes the number for each {layer} and {expert}. */
 static void name_fill(char *out, size_t size, const char *name, int64_t layer, int64_t expert)
 {
-    size_t used = 0;
-    while (*name && used + 1 < size) {
+    out[0] = 0;
+    while (*name) {
         bool of_layer = !strncmp(name, "{layer}", 7), of_expert = !strncmp(name, "{expert}", 8);
-        if (of_layer || of_expert) {
-            used += (size_t)snprintf(out + used, size - used, "%lld",
-                                     (long long)(of_layer ? layer : expert));
-            name += of_layer ? 7 : 8;
-        } else out[used++] = *name++;
+        int  plain    = of_layer || of_expert ? 0 : 1 + (int)strcspn(name + 1, "{");
+        if (plain) message_add(out, size, "%.*s", plain, name);
+        else       message_add(out, size, "%lld", (long long)(of_layer ? layer : expert));
+        name += of_layer ? 7 : of_expert ? 8 : plain;
     }
-    out[used < size ? used : size - 1] = 0;
 }
 
 /* Whether the name is the pattern with any numbers. */

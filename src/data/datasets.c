@@ -38,6 +38,13 @@ static const char *datasets_split(const Datasets *datasets)
     return has_split_paths(&datasets->spec.rules) ? NULL : datasets->spec.split;
 }
 
+static bool is_number(const char *word)
+{
+    char *end;
+    strtod(word, &end);
+    return end != word && !*end;
+}
+
 /* Jotun's own order reads exactly one token file; only Megatron's orders blend. */
 static Status files_list(BlendSpec *list, const DatasetRules *rules, DataPath path)
 {
@@ -49,6 +56,11 @@ static Status files_list(BlendSpec *list, const DatasetRules *rules, DataPath pa
         return fail(BAD_OPTION,
                     "--data-path %g %s: --data-order jotun reads one prefix, for which a weight has no"
                     " meaning; leave the weight out", list->part[0].weight, list->part[0].prefix);
+    for (int i = 0; !list->weighted && i < list->count; i++)
+        if (is_number(list->part[i].prefix))
+            return fail(BAD_OPTION, "--data-path has %d words, so that %s is a prefix and no weight; weights "
+                        "and prefixes are pairs, W PREFIX W PREFIX ..., which --data-order megatron blends",
+                        list->count, list->part[i].prefix);
     return fail(BAD_OPTION,
                 "--data-order jotun reads one prefix without a weight, and there are %d; --data-order"
                 " megatron blends them", list->count);

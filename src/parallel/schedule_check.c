@@ -9,15 +9,14 @@
 
 Status schedule_error(const Schedule *s, int row, const char *format, ...)
 {
-    char why[256];
     va_list list;
     va_start(list, format);
-    vsnprintf(why, sizeof why, format, list);
+    fail_list(BAD_OPTION, format, list);
     va_end(list);
     ScheduleRow r = row < s->rows ? s->row[row] : (ScheduleRow){ STEP, -1, -1, -1, -1, -1, -1 };
-    return fail(BAD_OPTION, "schedule %s, stage %d row %d of %d (%s, chunk %d, micro-batch %d): %s",
+    return fail_prefix(BAD_OPTION, "schedule %s, stage %d row %d of %d (%s, chunk %d, micro-batch %d): ",
                 schedule_name(s->shape.kind), s->stage, row, s->rows,
-                row < s->rows ? schedule_verb_name(r.verb) : "the end", r.chunk, r.micro, why);
+                row < s->rows ? schedule_verb_name(r.verb) : "the end", r.chunk, r.micro);
 }
 
 static bool is_work   (ScheduleVerb v) { return v == FORWARD || v == BACKWARD_INPUT || v == BACKWARD_WEIGHT; }

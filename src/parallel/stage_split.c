@@ -115,10 +115,27 @@ static Status not_even(const char *what, int64_t layers, int64_t parts, const ch
                 (long long)((layers / parts + 1) * parts));
 }
 
-/* Stage i's layers divide evenly among its chunks. */
-static Status stage_fill(int64_t *layers, const ScheduleShape *shape, int stage, int64_t count)
+/* The options that were given. */
+static const char *ends_given(const StageSplit *split)
 {
-    static const char what[] = "--decoder-first-pipeline-num-layers, --decoder-last-pipeline-num-layers";
+    return !split->last  ? "--decoder-first-pipeline-num-layers"
+         : !split->first ? "--decoder-last-pipeline-num-layers"
+                         : "--decoder-first-pipeline-num-layers, --decoder-last-pipeline-num-layers";
+}
+
+static const char *units_given(const StageSplit *split)
+{
+    return !split->loss      ? "--account-for-embedding-in-pipeline-split"
+         : !split->embedding ? "--account-for-loss-in-pipeline-split"
+                             : "--account-for-embedding-in-pipeline-split, "
+                               "--account-for-loss-in-pipeline-split";
+}
+
+/* Stage i's layers divide evenly among its chunks. */
+static Status stage_fill(int64_t *layers, const StageSplit *split, const ScheduleShape *shape, int stage,
+                         int64_t count)
+{
+    const char *what = ends_given(split);
     if (count % shape->chunks || count < 1) return not_even(what, count, shape->chunks, "chunks of a stage");
     for (int c = 0; c < shape->chunks; c++)
         layers[schedule_virtual(shape, stage, c)] = count / shape->chunks;
@@ -128,7 +145,7 @@ static Status stage_fill(int64_t *layers, const ScheduleShape *shape, int stage,
 static Status split_by_ends(int64_t *layers, const StageSplit *split, const ModelConfig *config,
                             const ScheduleShape *shape)
 {
-    static const char what[] = "--decoder-first-pipeline-num-layers, --decoder-last-pipeline-num-layers";
+    const char *what = ends_given(split);
     int p = shape->stages, from = split->first > 0, to = p - (split->last > 0), between = to - from;
     int64_t rest = config->layers - split->first - split->last;
     if (shape->v_shaped || p < 2)
@@ -137,8 +154,10 @@ static Status split_by_ends(int64_t *layers, const StageSplit *split, const Mode
         return fail(BAD_OPTION, "%s: %lld of %lld layers are left for %d other stages; give others", what,
                     (long long)rest, (long long)config->layers, between);
     if (between > 0 && rest % between) return not_even(what, rest, between, "other stages");
-    for (int i = 0; i < p; i++)
-        TRY(stage_fill(layers, shape, i, i < from ? split->first : i >= to ? split->last : rest / between));
+    for (int i = 0; i < p; i++) {
+        int64_t count = i < from ? split->first : i >= to ? split->last : rest / between;
+        TRY(stage_fill(layers, split, shape, i, count));
+    }
     return OK;
 }
 
@@ -147,8 +166,7 @@ static Status split_with_units(int64_t *layers, const StageSplit *split, const M
 {
     int64_t all = config->layers + split->embedding + split->loss;
     if (all % virtuals)
-        return not_even("--account-for-embedding-in-pipeline-split, --account-for-loss-in-pipeline-split",
-                        all, virtuals, "virtual stages (embedding or head counted)");
+        return not_even(units_given(split), all, virtuals, "virtual stages (embedding or head counted)");
     for (int v = 0; v < virtuals; v++) layers[v] = all / virtuals;
     layers[0]            -= split->embedding;
     layers[virtuals - 1] -= split->loss;

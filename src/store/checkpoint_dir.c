@@ -267,10 +267,10 @@ static Status abandoned_path(char path[1024], const char *dir, int64_t step)
 {
     char   step_only[64], name[96];
     step_name(step_only, (CheckpointFolder){ step, FOLDER_WHOLE });
-    int bytes = snprintf(name, sizeof name, "abandoned_%s", step_only);
+    snprintf(name, sizeof name, "abandoned_%s", step_only);
     TRY(path_join(path, dir, name));
     for (int i = 2; file_exists(path); i++) {
-        snprintf(name + bytes, sizeof name - (size_t)bytes, "_%d", i);
+        snprintf(name, sizeof name, "abandoned_%s_%d", step_only, i);
         TRY(path_join(path, dir, name));
     }
     return OK;

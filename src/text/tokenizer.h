@@ -65,6 +65,11 @@ bool   tokenizer_is_none(const char *name);
  * tokenizer.model. BAD_OPTION where it is none of these, as is the word none; BAD_FILE, IO_FAILED or
  * NO_MEMORY where reading the file fails. */
 Status tokenizer_open (Tokenizer *t, const char *name);
+/* For a model of `ids` ids: those above, such as a <pad> that was added later, are not used, and `vocabulary`
+ * becomes `ids`. BAD_OPTION, which names the token, where a text could make one of them: all must be special
+ * tokens that no text and no post-processor makes, and not the end of document. The fingerprint is taken
+ * before. */
+Status tokenizer_limit(Tokenizer *t, int64_t ids);
 void   tokenizer_close(Tokenizer *t);
 /* The capacity in ids that encode needs for this text: an upper bound, which some tokenizers find by
  * normalizing it. */

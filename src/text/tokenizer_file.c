@@ -140,7 +140,7 @@ int tokenizer_file_parts(TokenizerPart part[TOKENIZER_PARTS], const TokenizerFil
     bool pair = f->kind == TOKENIZER_FILE_PAIR;
     part_add(&part[parts++], f->path, !pair ? name : gpt2 ? "encoder.json" : "vocab.json");
     if (pair) part_add(&part[parts++], f->merges, gpt2 ? "vocab.bpe" : "merges.txt");
-    for (size_t i = 0; i < sizeof beside / sizeof *beside; i++)
+    for (size_t i = 0; i < COUNT(beside); i++)
         if (strcmp(beside[i], part[0].name) && tokenizer_file_beside(path, f, beside[i]))
             part_add(&part[parts++], path, beside[i]);
     return parts;

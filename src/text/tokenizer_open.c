@@ -26,6 +26,14 @@ static Status bpe_read(BpeTokenizer *m, const TokenizerFile *file)
     return *config ? bpe_read_config(m, config) : OK;
 }
 
+Status tokenizer_limit(Tokenizer *t, int64_t ids)
+{
+    if (t->vocabulary <= ids) return OK;
+    if (bpe_tokenizer_of(t)) return bpe_tokenizer_limit(t, (int32_t)ids);
+    return fail(BAD_OPTION, "--tokenizer %s has %d ids, and the model has %lld; give the tokenizer it was "
+                "trained with", t->name, t->vocabulary, (long long)ids);
+}
+
 bool tokenizer_is_none(const char *name) { return strcmp(name, TOKENIZER_NONE) == 0; }
 
 static Status refuse_pointer(const char *path)

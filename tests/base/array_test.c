@@ -59,7 +59,7 @@ static void what_is_refused_changes_nothing(void **state)
 
 static void asks_too_much(void *context)
 {
-    uint8_t *item = context;
+    int64_t *item = context;
     int64_t  room = 0;
     ARRAY_RESERVE_OR_STOP(item, room, INT64_MAX);
 }
@@ -69,7 +69,7 @@ static void no_memory_stops(void **state)
     (void)state;
     Ended ended = run_in_child(asks_too_much, NULL);
     assert_int_equal(ended.exit_code, 3);
-    assert_contains(ended.text, "no memory for 9223372036854775807 items of 1 bytes");
+    assert_contains(ended.text, "no memory for 9223372036854775807 items of 8 bytes");
 }
 
 int main(void)

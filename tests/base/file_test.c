@@ -42,7 +42,9 @@ static void maps(void **state)
     assert_contains(fail_text(), "/missing: cannot be read: No such file");
     assert_false(file_exists(at("missing")));
     assert_int_equal(file_map(&map, root), BAD_FILE);
-    assert_contains(fail_text(), "it is not a file");
+    assert_contains(fail_text(), "it is a folder and not a file");
+    assert_int_equal(file_map(&map, "/dev/null"), BAD_FILE);
+    assert_contains(fail_text(), "it is not a file but a pipe or a device");
     char path[3000];
     memset(path, 'p', sizeof path);
     path[sizeof path - 1] = '\0';

@@ -128,6 +128,27 @@ def options_of_commands():
             expect(0, "--", command, "--help", never=other)
 
 
+def words_of_messages(folder, data):
+    """What a message names was given, and is what is wrong."""
+    small = ["train", "--data-path", data, *run.MODEL, "--train-iters", 2]
+    expect(1, "--data-path has 3 words, so that 1 is a prefix and no weight", "train", *run.MODEL, "--train-iters", 2, "--data-path", 1, data, data)
+    expect(2, "here it is --num-layers", "train", "--layers", 3)
+    expect(2, "here it is --ranks N", "train", "--num_gpus", 3)
+    expect(1, "--account-for-loss-in-pipeline-split: 5 layers do not divide into 2", *small, "--ranks", 2, "--pp", 2, "--account-for-loss-in-pipeline-split",
+           never="--account-for-embedding")
+    expect(1, "--decoder-last-pipeline-num-layers: 3 layers do not divide into 2 other stages", *small, "--ranks", 3, "--pp", 3, "--decoder-last-pipeline-num-layers", 1,
+           "--micro-batch-size", 1, "--global-batch-size", 8, never="--decoder-first")
+    expect(1, "cannot exchange 1 head (", *small, "--ranks", 8, "--tp", 4, "--cp", 2, "--cp-comm-type", "a2a")
+    os.mkfifo(os.path.join(folder, "pipe"))
+    writer = os.open(os.path.join(folder, "pipe"), os.O_RDWR)
+    expect(1, "it is not a file but a pipe or a device, such as <(...)", *small, "--config", os.path.join(folder, "pipe"))
+    os.close(writer)
+    for name, count, says in ("WORLD_SIZE", "2", True), ("SLURM_NTASKS", "4", True), ("SLURM_NTASKS", "1", False), ("WORLD_SIZE", "x", False):
+        done = run.jotun(*small, env={**os.environ, name: count})
+        if (f"{name} is {count}, and this process is a run of its own, with 1 rank" in done.stderr) != says:
+            faults.append(f"{name}={count}: {done.stderr}")
+
+
 def names_of_other_models():
     """What is not built is said so, and no option of another meaning is offered."""
     for name, says in (("decoder-num-layers", "models with an encoder and a decoder (T5) are not built"), ("decoder-seq-length", "(T5) are not built"),
@@ -343,6 +364,7 @@ def main():
         damaged_newest(folder, data)
         paths(folder, data)
         words_of_a_run(data)
+        words_of_messages(folder, data)
         more_threads_than_cores(data)
         without_effect_in_a_run(data)
     print("\n".join(faults) or "as wanted")

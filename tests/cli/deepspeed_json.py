@@ -73,7 +73,8 @@ TAKEN = [
     ("gradient_accumulation_steps", 4, "gradient-accumulation-steps", "4", ""),
     ("bf16.enabled", True, "zero-stage", "1", "with ZeRO stage 0 is its BF16_Optimizer"), ("bfloat16.enabled", True, "zero-stage", "1", "is its BF16_Optimizer"),
     ("", {"bf16": {"enabled": True}, "zero_optimization": {"stage": 0}}, "zero-stage", "1", "is its BF16_Optimizer"),
-    ("", {"bf16": {"enabled": True}, "zero_optimization": {"stage": 2}}, "zero-stage", "2", ""), ("fp16.enabled", True, "zero-stage", NONE, ""),
+    ("", {"bf16": {"enabled": True}, "zero_optimization": {"stage": 2}}, "zero-stage", "2", ""),
+    ("", {"bf16": {"enabled": True}, "optimizer": {"type": "OneBitLamb", "params": {"lr": 0.001, "freeze_step": 1}}}, "zero-stage", NONE, ""), ("fp16.enabled", True, "zero-stage", NONE, ""),
     ("comms_config", {"verbose": False, "prof_all": True}, "lr", "0.001", "comms_config of DeepSpeed's JSON is ignored: DeepSpeed does not read it either"),
     ("monitor_config", {"csv_monitor": {"enabled": True}}, "metrics", NONE, "monitor_config of DeepSpeed's JSON is ignored: DeepSpeed does not read it either"),
     *((f"my_{n}", value, "lr", "0.001", f"my_{n} of DeepSpeed's JSON is ignored: it is not known, and its value asks for nothing")

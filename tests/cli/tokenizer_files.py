@@ -191,6 +191,36 @@ def exported(folder):
     run.jotun("convert", "--to", "jotun", "--input", theirs, "--output", ours, "--tokenizer", "none")
 
 
+def more_ids(folder):
+    """A token that was added after training, beyond the model's ids: <pad> of many published folders"""
+    blanks = {"type": "Replace", "pattern": {"String": " "}, "content": MARK}
+    place = os.path.dirname(written(folder, "own/tokenizer.json", model(normalizer=blanks)))
+    ours, theirs = os.path.join(folder, "own-ck"), os.path.join(folder, "own-hf")
+    run.jotun("train", "--mock-data", "--tokenizer", place, "--train-iters", 1, *run.MODEL, "--save", ours)
+    run.jotun("convert", "--to", "hf", "--input", ours, "--output", theirs)
+    text = written(folder, "own.txt", b"ab<pad> a")
+    again = os.path.join(folder, "own-again")
+    uses = [("generate", "--load", "hf:" + theirs, "--prompt", "ab<pad>", "--max-new-tokens", 3, "--temperature", 0),
+            ("eval", "perplexity", "--load", "hf:" + theirs, "--text", text),
+            ("train", "--load", "hf:" + theirs, "--mock-data", "--train-iters", 1, "--save", os.path.join(folder, "own-tuned")),
+            ("train", "--load", "hf:" + theirs, "--mock-data", "--train-iters", 2, "--save", os.path.join(folder, "own-tuned")),     # continued
+            ("convert", "--to", "jotun", "--input", theirs, "--output", again),
+            ("generate", "--load", again, "--prompt", "ab<pad>", "--max-new-tokens", 3, "--temperature", 0)]
+    before = [run.jotun(*words).stdout for words in uses[:2]]
+    written(folder, "own-hf/tokenizer.json", model(("<pad>", 262, True, False), normalizer=blanks))
+    for i, words in enumerate(uses):
+        done = run.jotun(*words)
+        expect(f"{words}: {done.stderr}", "has 263 ids, and the model 262: those above are special tokens that no text makes, and are not used" in done.stderr, True)
+        if i < 2:
+            expect(f"{words}", done.stdout, before[i])
+    run.jotun("convert", "--to", "gguf", "--input", again, "--output", os.path.join(folder, "own.gguf"))
+    run.jotun("convert", "--to", "hf", "--input", again, "--output", os.path.join(folder, "own-back"))
+    for row, token in ((("<tool>", 262, False, False), "<tool>"), (("</s>", 262, True, False), "</s>")):           # </s>: the end of a document
+        written(folder, "own-hf/tokenizer.json", model(row, normalizer=blanks))
+        for words in uses[:2] + [uses[2][:-2]] + [uses[4]]:
+            refused(f"has 263 ids, and the model has 262: its token {token} with id 262 may be in a text; give the tokenizer it was trained with", *words)
+
+
 # ---- what a file may cost ----
 
 def costly_files(folder):
@@ -245,7 +275,7 @@ def words(folder):
 
 
 def main():
-    for test in (huge_numbers, added_tokens, beside_vocabulary, around_a_text, sentencepiece, exported, costly_files, words):
+    for test in (huge_numbers, more_ids, added_tokens, beside_vocabulary, around_a_text, sentencepiece, exported, costly_files, words):
         if len(sys.argv) > 1 and test.__name__ not in sys.argv[1:]:
             continue
         with run.work_folder() as folder:

@@ -120,7 +120,7 @@ def special_tokens(folder):
 
 def what_does_not_fit(folder, checkpoint):
     big = os.path.join(TESTS, "data/tokenizers/cl100k_small.tiktoken")
-    refused(1, f"--tokenizer {big} has 701 ids, and the model of --load {checkpoint} has 257; give the tokenizer it was trained with",
+    refused(1, f"--tokenizer {big} has 701 ids, and the model has 257: its token ",
             "generate", "--load", checkpoint, "--prompt", "x", "--tokenizer", big)
     refused(1, "--vocab-size 256 is less than the 257 ids of --tokenizer bytes; give 257 or more", "config", "--vocab-size", 256)
     refused(1, "is none of the 257 of --tokenizer bytes; give the one it was prepared with", "data", "cat", os.path.join(folder, "p_text_document"))

@@ -32,7 +32,7 @@ static void same_stages(const int64_t *wanted, const char *method, int layers, i
                      half ? "--bf16" : "--lr=1" };
     const char *given[sizeof text / sizeof *text];
     memcpy(given, text, sizeof given);
-    TextList words = { given, sizeof text / sizeof *text };
+    TextList words = { .text = given, .count = sizeof text / sizeof *text };
     assert_int_equal(setup_parse(&o, FOR_CONFIG_COMMAND, 0, NULL), OK);
     import_open(&m, &o);
     log_mute(true);

@@ -537,6 +537,8 @@ static void json_round_trip(void **state)
     assert_says(options_from_json(&back, "{\"num-layers\":[]}", "here", FOR_CHECKPOINT_ARGS), BAD_FILE,
                 "is not a number, a text or true or false");
     assert_says(options_from_json(&back, "{\"num-layerz\":1}", "here", FOR_CHECKPOINT_ARGS), BAD_FILE, "num-layerz is unknown");
+    assert_ok(options_from_json(&back, "{\"a-flag-of-another-version\":false}", "here", FOR_CHECKPOINT_ARGS));       /* it asks for nothing */
+    assert_says(options_from_json(&back, "{\"a-flag-of-another-version\":true}", "here", FOR_CHECKPOINT_ARGS), BAD_FILE, "is unknown");
     assert_says(options_from_json(&back, "{\"num-la", "here", FOR_CHECKPOINT_ARGS), BAD_FILE, "not a JSON object");
     options_close(&back);
     options_close(&o);

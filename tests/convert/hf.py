@@ -345,6 +345,7 @@ def refusals(work):
     refused("llama", work, config(architectures=["LlamaForSequenceClassification"]), "LlamaForSequenceClassification")
     refused("llama", work, config(vocab_size="REMOVE"), "vocab_size")
     refused("llama", work, config(hidden_size=0), "hidden-size")
+    refused("llama", work, config(head_dim=3), "needs heads of even width", "leaves 3 channels; such a model is not built")
     refused("llama", work, config(hidden_size=1e300), "hidden-size")
     refused("llama", work, config(num_hidden_layers=3), "model.layers.2.", "missing")
     refused("llama", work, config(num_hidden_layers=1), "model.layers.1", "has no place")

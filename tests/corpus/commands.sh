@@ -97,7 +97,7 @@ refused "unknown tokenizer" 1 "--tokenizer gpt2" "$jotun" prepare --input a.txt 
 refused "no folder" 1 "a.txt" "$jotun" prepare --input a.txt --output-prefix a.txt/no
 # a pattern whose matching takes exponentially many backtracking steps on a a a a b
 "$jotun" tokenizer train --input a.txt --vocab-size 300 --output evil.json 2> log
-split='{"type": "Split", "pattern": {"Regex": "(a+)+$"}, "behavior": "Isolated"}'
+split='{"type": "Split", "pattern": {"Regex": "(a+)+$"}, "behavior": "Isolated", "invert": false}'
 bytes='{"type": "ByteLevel", "add_prefix_space": false, "use_regex": false}'
 sed -i "s/^\"pre_tokenizer\": .*/\"pre_tokenizer\": {\"type\": \"Sequence\", \"pretokenizers\": [$split, $bytes]},/" evil.json
 printf 'x\naaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaab\n' > evil.txt

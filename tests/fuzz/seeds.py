@@ -119,6 +119,8 @@ for i, text in enumerate(("A=(--lr 1 # one\n --seed \"2\")\nN=$((2*${M:-3}))\nif
                           "--num-layers 2 \\\n--data-path 'a b' # end\n--lr ${X^^}\n",
                           "model:\n  num_layers: 2\n  ffn_hidden_size: ${multiply:4, ${.hidden_size}}\n  hidden_size: 8\n  optim: {betas: [0.9, 0.8]}\n")):
     seed("script", str(i), text.encode())
+seed("script", "run", b"CALL\0torchrun\0/here\00060\09 8 \0005\0t.py\0--num-layers\0002\0--deepspeed_config\0d.json\0001\0d.json\0002\0{}"
+     b"\xff8\2/etc/hostname\0021\2L=2\n\1\0019\2\0022\2nvidia-smi\n\0018\2/etc/hostname\0022\2: JOTUN_FAILED 1 'source x'\n")
 for i, (options, keys) in enumerate((
         (0, {"train_batch_size": 16, "gradient_accumulation_steps": 4, "gradient_clipping": 1.0, "bf16": {"enabled": True}, "zero_optimization": {"stage": 1}}),
         (1, {"communication_data_type": "fp16", "fp16": {"enabled": "auto", "loss_scale": 0, "initial_scale_power": 12}, "wandb": {"project": "p"}}),
@@ -214,7 +216,13 @@ for folder in DATA, os.path.join(DATA, "..", "..", "golden", "text"):
         ending = name.rpartition(".")[2]
         if ending in ("json", "model", "tiktoken") and len(data) < 16000:
             seed("tokenizer_" + ending, name, bytes([len(TEXT)]) + data + TEXT)
-SMALL = {"added_tokens": [{"id": 4, "content": "<s>", "special": True}], "normalizer": {"type": "Replace", "pattern": {"String": " "}, "content": "_"},
+with gzip.open(os.path.join(DATA, "..", "..", "golden", "text", "composed.jsonl.gz"), "rt", encoding="utf-8") as rows:
+    for i, row in enumerate(rows):                               # tokenizers of all components
+        data = json.dumps(json.loads(row).get("file"), ensure_ascii=False, separators=(",", ":")).encode()
+        if 100 < len(data) < 9000:
+            seed("tokenizer_json", f"composed{i}", bytes([len(TEXT)]) + data + TEXT)
+FLAGS = {"single_word": False, "lstrip": False, "rstrip": False, "normalized": False}
+SMALL = {"added_tokens": [{"id": 4, "content": "<s>", "special": True, **FLAGS}], "normalizer": {"type": "Replace", "pattern": {"String": " "}, "content": "_"},
          "pre_tokenizer": {"type": "Split", "pattern": {"Regex": "\\p{L}+|\\s+(?!\\S)"}, "behavior": "Isolated", "invert": False},
          "decoder": {"type": "Sequence", "decoders": [{"type": "Replace", "pattern": {"String": "_"}, "content": " "}, {"type": "ByteFallback"}, {"type": "Fuse"}]},
          "model": {"type": "BPE", "unk_token": "_", "vocab": {"a": 0, "b": 1, "_": 2, "ab": 3}, "merges": [["a", "b"]]}}

@@ -29,6 +29,10 @@ static void text_turn(Tokenizer *t, const char *text, int64_t bytes)
         TextPiece piece = t->decode(t, id);
         if (piece.prefix < 0 || piece.prefix > piece.bytes) abort();
         for (int64_t i = 0; i < piece.bytes; i++) decoded += (uint8_t)piece.text[i];
+        for (int place = 0; t->decode_at && place < PIECE_PLACES; place++) {
+            piece = t->decode_at(t, id, place);
+            for (int64_t i = 0; piece.text && i < piece.bytes; i++) decoded += (uint8_t)piece.text[i];
+        }
     }
     tokenizer_fingerprint(fingerprint, t);
     free(ids);

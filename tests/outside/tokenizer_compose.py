@@ -32,7 +32,8 @@ TEXTS = ["", " ", "  ", "a", "Hello, world!", "  two  blanks ", "a\tb\r\nc\n\n  
          "café CAFÉ", "0\u0660\u06f0", "\r\n\r\n", "x\u200dy\u00ad", "\uac00\ud7a3\u3131", "𝒳y", "\u0345\u1fb3 ᾳ", "ŉ ǰ ΐ", "lower UPPER Title"]
 ALPHABETS = ["abcde ", "aAbB .,!?'", "eé\u0301\u0323 aä", "αβΣσς ", "你好世a ", "кот КОТ ", " \t\n\r\u00a0\u3000", "0123456789 ٣½", MARK + "ab ", "👍🏽👩\u200d ❤️", "\x00\x01\x7f\u200b\ufeffa ",
              "가각\u1100\u1161", "<unk>[CLS] ", "शि क्ष", "-_()[]{}#$%&*+/=~^|<>", "ﬁﬀ㎏ｆ ", "İIıiſsẞß", "שלאב \u202e", "the cat sat on mat "]
-REGEXES = [r"\s+", r"\w+", r"[aeiou]", r"\d", r"\p{L}+", r"[^\s\w]+", r" ?\w+", r"(?i:the)", r"x*", r"\b", r"\p{Lu}\p{Ll}*|\d{1,2}", r"'s|'t|\s+(?!\S)", r"[\p{P}\p{S}]", r"^a|b$", r"(?=\p{Lu})"]
+EMPTY = [r"x*", r"\b", r"(?=\p{Lu})"]                                            # regular expressions that match the empty text
+REGEXES = EMPTY + [r"\s+", r"\w+", r"[aeiou]", r"\d", r"\p{L}+", r"[^\s\w]+", r" ?\w+", r"(?i:the)", r"\p{Lu}\p{Ll}*|\d{1,2}", r"'s|'t|\s+(?!\S)", r"[\p{P}\p{S}]", r"^a|b$"]
 BEHAVIORS = ["Isolated", "Removed", "MergedWithPrevious", "MergedWithNext", "Contiguous"]
 
 
@@ -69,8 +70,10 @@ class Composer:
 
     # ---- parts ----
 
-    def pattern(self):
-        return {"Regex": self.random.choice(REGEXES)} if self.flip() else {"String": self.random.choice([" ", "a", "ab", "é", ".", "  ", "", "the ", "你", MARK])}
+    def pattern(self, empty=True):
+        """empty: it may match nothing. A normalizer that puts a text there is refused."""
+        strings = [" ", "a", "ab", "é", ".", "  ", "the ", "你", MARK] + [""] * empty
+        return {"Regex": self.random.choice(REGEXES if empty else REGEXES[len(EMPTY):])} if self.flip() else {"String": self.random.choice(strings)}
 
     def normalizer(self):
         r = self.random
@@ -79,7 +82,8 @@ class Composer:
         if kind == "Strip":
             part.update(strip_left=self.flip(), strip_right=self.flip())
         elif kind == "Replace":
-            part.update(pattern=self.pattern(), content=r.choice(["", " ", MARK, "x", "yz", "é"]))
+            content = r.choice(["", " ", MARK, "x", "yz", "é"])
+            part.update(pattern=self.pattern(empty=not content), content=content)
         elif kind == "Prepend":
             part.update(prepend=r.choice([MARK, " ", "a", "<s>"]))
         elif kind == "BertNormalizer":

@@ -8,10 +8,20 @@ import subprocess
 import sys
 
 
+def source_of(path):
+    return path.split("/src/", 1)[1][:-len(".o")]
+
+
 def object_files(build):
-    """Paths of all object files of src: .../CMakeFiles/module_conf.dir/src/conf/parse.c.o"""
-    return [os.path.join(folder, name) for folder, _, names in os.walk(os.path.join(build, "CMakeFiles"))
-            if "/src/" in folder + "/" for name in sorted(names) if name.endswith(".c.o")]
+    """Paths of all object files of src: .../CMakeFiles/module_conf.dir/src/conf/parse.c.o. A build that was made before has objects of
+    sources that are gone; they do not count."""
+    found = []
+    for folder, _, names in os.walk(os.path.join(build, "CMakeFiles")):
+        if "/src/" in folder + "/":
+            found += [os.path.join(folder, name) for name in sorted(names) if name.endswith(".c.o")]
+    cache = os.path.join(build, "CMakeCache.txt")
+    homes = [line.split("=", 1)[1].strip() for line in open(cache) if line.startswith("CMAKE_HOME_DIRECTORY")] if os.path.exists(cache) else []
+    return [path for path in found if not homes or os.path.exists(os.path.join(homes[0], "src", source_of(path)))]
 
 
 def dependencies(objects):
@@ -21,7 +31,7 @@ def dependencies(objects):
     wanted, defined = {}, {}
     for line in table.splitlines():
         path, words = line.rsplit(": ", 1)
-        source = path.split("/src/", 1)[1][:-len(".o")]
+        source = source_of(path)
         name, kind = words.split()[:2]
         if kind == "U":
             wanted.setdefault(source, set()).add(name)

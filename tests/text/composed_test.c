@@ -15,6 +15,7 @@
 #include "text/unicode.h"
 
 static const char *path = TESTS_DIR "/golden/text/composed.jsonl.gz";
+static int most = 3;                                                  /* texts of a tokenizer that are shown */
 
 /* A line without its end, to be freed; NULL at the end of the file */
 static char *line_read(FILE *file)
@@ -55,7 +56,7 @@ static int tell(const char *what, const json_t *row, const char *text, const cha
     json_object_del(model, "vocab");
     json_object_del(model, "merges");
     char *parts = json_dumps(file, JSON_COMPACT);
-    print_error("%s of %s\n  want %s\n  got  %s\n  by   %s\n", what, text, want, got, parts);
+    fprintf(stderr, "%s of %s\n  want %s\n  got  %s\n  by   %s\n", what, text, want, got, parts);
     free(parts);
     json_decref(file);
     return 1;
@@ -94,10 +95,10 @@ static int text_compare(const Tokenizer *t, const json_t *row, const json_t *tex
                         const json_t *decoded)
 {
     const char *s = json_string_value(text);
-    int64_t  bytes = (int64_t)json_string_length(text), most = tokenizer_max_ids(t, s, bytes);
-    int32_t *ids = malloc((size_t)(most + 1) * sizeof *ids);
+    int64_t  bytes = (int64_t)json_string_length(text), bound = tokenizer_max_ids(t, s, bytes);
+    int32_t *ids = malloc((size_t)(bound + 1) * sizeof *ids);
     int64_t  count = t->encode(t, ids, s, bytes);
-    int      wrong = count > most ? tell("number of ids", row, s, "", "more than the bound") : 0;
+    int      wrong = count > bound ? tell("number of ids", row, s, "", "more than the bound") : 0;
     char    *got = count < 0 ? strdup("null") : ids_text(ids, count);
     char    *wanted = json_dumps(want, JSON_COMPACT | JSON_ENCODE_ANY);
     if (json_is_false(want)) {
@@ -124,7 +125,7 @@ static int tokenizer_compare(const json_t *row, const json_t *texts)
     if (tokenizer_open(&t, name) != OK) wrong = tell("opening", row, "", "", fail_text());
     else {
         t.parse_special = t.specials && json_is_true(json_object_get(row, "special"));
-        for (size_t i = 0; i < json_array_size(texts) && wrong < 3; i++)
+        for (size_t i = 0; i < json_array_size(texts) && wrong < most; i++)
             wrong += text_compare(&t, row, json_array_get(texts, i),
                                   json_array_get(json_object_get(row, "ids"), i),
                                   json_array_get(json_object_get(row, "decoded"), i));
@@ -165,6 +166,6 @@ static void as_the_library(void **state)
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = { cmocka_unit_test(as_the_library) };
-    if (argc > 1) path = argv[1];
+    if (argc > 1) path = argv[1], most = 20;
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -4,7 +4,7 @@
  * samples that a training run makes. */
 #include "base/file.h"
 #include "cli/generation/prompt_line.h"
-#include "corpus/read/json_line.h"
+#include "base/json_text.h"
 #include "model/model_config.h"
 #include "generate/generate.h"
 #include "text/tokenizer.h"

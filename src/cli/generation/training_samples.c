@@ -119,7 +119,7 @@ Status training_samples_open(TrainingSamples *s, const Options *o, TrainConfig *
         .texts = o->sample_prompts.count, .most_option = "--sample-max-new-tokens", .most = o->sample_tokens,
         .most_typed = options_typed_by_person(o, OPTION_sample_tokens) };
     TRY(refuse(o, config));
-    Status status = tokenizer_open(&s->tokenizer, setup_tokenizer_path(o));
+    Status status = setup_open_tokenizer(&s->tokenizer, o);
     if (status == OK) status = prompts_read(&s->prompts, &asked, &s->tokenizer, &config->model);
     if (status == OK) status = fits(&s->prompts, config);
     if (status != OK) training_samples_close(s);

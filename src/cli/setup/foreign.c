@@ -3,6 +3,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include "base/message.h"
 #include "cli/setup/parse.h"
 #include "conf/layer_pattern.h"
 
@@ -21,13 +22,12 @@ static Status layers_canonical(Options *o, OptionIndex option, const char *text,
                              Status (*layers_of)(uint8_t layer[LAYER_PATTERN_MAX], const Options *o))
 {
     uint8_t layer[LAYER_PATTERN_MAX];
-    char    list[2 * LAYER_PATTERN_MAX + 2];
-    size_t  used = 0;
+    char    list[2 * LAYER_PATTERN_MAX + 2] = "[";
     if (!strcmp(text, all) || o->layers > LAYER_PATTERN_MAX) return OK;
     TRY(layers_of(layer, o));
     for (int64_t l = 0; l < o->layers; l++)
-        used += (size_t)snprintf(list + used, sizeof list - used, "%c%d", l ? ',' : '[', layer[l]);
-    snprintf(list + used, sizeof list - used, "]");
+        message_add(list, sizeof list, "%s%d", l ? "," : "", layer[l]);
+    message_add(list, sizeof list, "]");
     return options_set(o, option, list, o->source[option]);
 }
 

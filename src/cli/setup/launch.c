@@ -64,12 +64,11 @@ static Status take_ranks(Options *o, const Transport *mpi)
 /* A rank without MPI cannot agree with the others, so it prints its own message. */
 static Status unagreed(Status status)
 {
-    char why[FAIL_BYTES], host[64] = "";
+    char host[64] = "";
     if (transport_launcher_rank() == 0) return status;
     log_mute(false);
-    snprintf(why, sizeof why, "%s", fail_text());
     if (gethostname(host, sizeof host - 1) != 0) snprintf(host, sizeof host, "?");
-    return fail(status, "rank %d on %s: %s", transport_launcher_rank(), host, why);
+    return fail_prefix(status, "rank %d on %s: ", transport_launcher_rank(), host);
 }
 
 /* Other ranks may have a command and wait for this one. Without MPI rank 0 writes it, since what is wrong is
@@ -77,13 +76,13 @@ static Status unagreed(Status status)
 Status setup_refused(Status status, int argc, char **argv)
 {
     enum { SECONDS = 600 };                     /* the default of --watchdog-seconds */
-    char why[FAIL_BYTES];
+    Failure failure = { 0 };
     Transport *mpi = NULL;
     if (!transport_launcher()) return status;
-    snprintf(why, sizeof why, "%s", fail_text());
+    failure_keep(&failure, status);
     log_mute(transport_launcher_rank() != 0);
     Status opened = transport_mpi_open(&mpi, SECONDS, &argc, &argv);
-    status = fail(status, "%s", why);
+    status = failure_report(&failure);
     return opened == OK ? setup_agree(mpi, status) : status;
 }
 
@@ -147,21 +146,21 @@ static Status read_foreign(Options *o, Transport *mpi, Status status)
  * that could not be parsed are agreed on as well, once MPI is open. */
 Status setup_options(Options *o, Transport **mpi, CommandSet command, int argc, char **argv)
 {
-    char why[FAIL_BYTES], **words = argv;
+    char **words = argv;
     int  count = argc;
+    Failure failure = { 0 };
     bool launched = transport_launcher() != NULL;
     *mpi = NULL;
     log_mute(launched);                                 /* rank 0 logs for all, once it knows the files */
     Status status = setup_parse_found(o, command, (ConfigTexts){ .none = launched }, NULL, count, words);
     if (status == OK && !launched) status = options_needed(o);
-    snprintf(why, sizeof why, "%s", fail_text());
+    failure_keep(&failure, status);
     /* Nothing is derived yet; the minutes, from which the seconds follow, are known. */
     bool said = options_typed_by_person(o, OPTION_watchdog_seconds);
     double limit = said ? o->watchdog_seconds : 60 * o->timeout_minutes;
     Status opened = transport_mpi_open(mpi, limit, &argc, &argv);
     log_mute(transport_launcher_rank() != 0);
-    if (status != OK) status = fail(status, "%s", why);
-    else              status = opened;
+    status = status != OK ? failure_report(&failure) : opened;
     if (opened != OK) return unagreed(status);
     if (*mpi) {
         char  *packed = NULL;
@@ -198,12 +197,10 @@ Status setup_compared(Options *o, CommandSet command, int argc, char **argv)
 /* An allocation that fails follows from options. */
 static Status name_memory_options(Status status)
 {
-    char why[FAIL_BYTES];
     if (status != NO_MEMORY) return status;
-    snprintf(why, sizeof why, "%s", fail_text());
     return fail(NO_MEMORY, "%s; a smaller --micro-batch-size, --seq-length or model, or more ranks "
                 "(--tp, --pp, --cp, "
-                "--zero-stage) need less; jotun train --dry-run shows what each rank needs", why);
+                "--zero-stage) need less; jotun train --dry-run shows what each rank needs", fail_text());
 }
 
 /* Of ranks that are threads: each has a stack, and a part in every collective of every other. */
@@ -222,8 +219,23 @@ static void warn_of_too_many_threads(const Options *o, const Transport *mpi)
                  bound ? "that this process may use" : "of this host");
 }
 
+/* Processes that a launcher has started for one job train alone where no MPI joins them. */
+static void note_other_processes(const Options *o, const Transport *mpi)
+{
+    static const char *const started[] = { "WORLD_SIZE", "SLURM_NTASKS", "OMPI_COMM_WORLD_SIZE", "PMI_SIZE" };
+    if (mpi || o->ranks > 1 || o->dry_run) return;
+    for (size_t i = 0; i < sizeof started / sizeof *started; i++) {
+        const char *count = getenv(started[i]);
+        if (!count || strtol(count, NULL, 10) <= 1) continue;
+        log_line("%s is %s, and this process is a run of its own, with 1 rank: mpirun or srun --mpi=pmi2 "
+                 "join processes, and --ranks N makes ranks of one", started[i], count);
+        return;
+    }
+}
+
 Status setup_run(const Options *o, Transport *mpi, RankBody *body, void *context)
 {
+    note_other_processes(o, mpi);
     if (!mpi && ranks_of_preset(o) && o->ranks > team_cores())
         return fail(BAD_OPTION, "%s is laid out for %lld ranks (tp %lld x pp %lld x dp %lld), and this is "
                     "one process with %d cores: start them by mpirun -n %lld, or give --ranks, --tp and "

@@ -9,7 +9,9 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
+#include "base/array.h"
 #include "base/log.h"
+#include "base/message.h"
 #include "cli/setup/setup.h"
 #include "conf/schedule.h"
 #include "conf/value.h"
@@ -78,7 +80,7 @@ static RateDifference compare_rates(const Rates *now, const Rates *was)
     for (int i = 0; i < 2; i++) {
         const LrSchedule *lr = &both[i]->lr;
         int64_t end[] = {(int64_t)lr->warmup, lr->decay - lr->wsd_decay, lr->decay, both[i]->decay.samples};
-        for (size_t k = 0; k < sizeof end / sizeof *end; k++) {
+        for (size_t k = 0; k < COUNT(end); k++) {
             int64_t x = (end[k] - both[i]->at) / both[i]->unit;
             for (int64_t beside = x - 1; beside <= x + 1; beside++)
                 if (beside > 0) compare_at(&d, now, was, beside);
@@ -103,9 +105,7 @@ static const char *named_rate(char out[128], const RateDifference *d, int64_t un
 
 static void add_length(char out[SAID], OptionIndex option, double samples, double now)
 {
-    size_t used = strlen(out);
-    if (samples != now)
-        snprintf(out + used, SAID - used, "%s--%s %.0f", used ? " " : "", option_rows[option].name, samples);
+    if (samples != now) message_item(out, SAID, " ", "--%s %.0f", option_rows[option].name, samples);
 }
 
 /* The lengths in samples with which this run has the checkpoint's rates; "" where they do not depend on these

@@ -5,6 +5,7 @@
 #include <string.h>
 #include "base/file.h"
 #include "base/log.h"
+#include "base/message.h"
 #include "cli/in_out.h"
 #include "cli/setup/tokenizer.h"
 #include "conf/rows.h"
@@ -110,11 +111,8 @@ static Status refuse_prefix(const char *load)
     char   known[128] = "";
     size_t letters    = strspn(load, "abcdefghijklmnopqrstuvwxyz");
     if (letters < 2 || load[letters] != ':' || file_exists(load)) return OK;
-    for (int i = 0; i < FORMATS; i++) {
-        size_t used = strlen(known);
-        snprintf(known + used, sizeof known - used, "%s%s:", i ? ", " : "",
-                 foreign_format_name((ForeignFormat)i));
-    }
+    for (int i = 0; i < FORMATS; i++)
+        message_item(known, sizeof known, ", ", "%s:", foreign_format_name((ForeignFormat)i));
     return fail(BAD_OPTION, "--load %s: %.*s: is no format that is read; these are %s, and a checkpoint of "
                 "jotun has none", load, (int)letters, load, known);
 }

@@ -51,10 +51,8 @@ static bool found_above(char path[1024], const char *folder, const TokenizerReco
 
 static Status refuse_copy(Status status, const TokenizerRecord *record)
 {
-    char why[FAIL_BYTES];
-    snprintf(why, sizeof why, "%s", fail_text());
     return fail(status, "%s; it is the tokenizer that the checkpoint carries, recorded as %s: give an "
-                "unchanged one by --tokenizer, or load another step", why,
+                "unchanged one by --tokenizer, or load another step", fail_text(),
                 *record->name ? record->name : "(no name)");
 }
 
@@ -98,10 +96,8 @@ Status setup_tokenizer_copies(TokenizerRecord *record, Options *o, const char *n
 
 Status setup_refuse_foreign_tokenizer(Status status, const char *of, bool needed)
 {
-    char why[FAIL_BYTES];
-    snprintf(why, sizeof why, "%s", fail_text());
-    return fail(status, "%s; the tokenizer of %s cannot be read: give another one by --tokenizer%s", why, of,
-                needed ? "" : ", or --tokenizer none");
+    return fail(status, "%s; the tokenizer of %s cannot be read: give another one by --tokenizer%s",
+                fail_text(), of, needed ? "" : ", or --tokenizer none");
 }
 
 const char *setup_foreign_folder(const Options *o)
@@ -113,12 +109,10 @@ const char *setup_foreign_folder(const Options *o)
  * tokenizer itself. */
 static Status moved(const Options *o, Status status)
 {
-    char why[FAIL_BYTES];
     bool needed = o->command & (FOR_GENERATE | FOR_SERVE) || (o->command == FOR_EVAL && o->text);
     if (setup_foreign_folder(o)) return setup_refuse_foreign_tokenizer(status, o->load, needed);
-    snprintf(why, sizeof why, "%s", fail_text());
-    return fail(status, "%s; the checkpoint of --load %s names it: say where it is now by --tokenizer", why,
-                o->load);
+    return fail(status, "%s; the checkpoint of --load %s names it: say where it is now by --tokenizer",
+                fail_text(), o->load);
 }
 
 /* Of a fingerprint what was found to differ: "257 ids, tokens 0123456789abcdef" */
@@ -261,6 +255,30 @@ static Status take_none(Options *o, SavedIds saved)
     return fail(BAD_OPTION, "--tokenizer none does not tell how many ids there are; give --vocab-size");
 }
 
+Status setup_open_tokenizer(Tokenizer *t, const Options *o)
+{
+    TRY(tokenizer_open(t, setup_tokenizer_path(o)));
+    Status status = tokenizer_limit(t, o->vocabulary);
+    if (status != OK) tokenizer_close(t);
+    return status;
+}
+
+/* A tokenizer may have more ids than the model, if no text makes them. */
+static Status take_limited(Options *o, const TokenizerFacts *facts)
+{
+    Tokenizer t;
+    TRY(setup_open_tokenizer(&t, o));
+    tokenizer_close(&t);
+    setup_note_limited(o->tokenizer, facts->vocabulary, o->vocabulary);
+    return compare_tokenizer(o, facts);
+}
+
+void setup_note_limited(const char *tokenizer, int32_t ids, int64_t model)
+{
+    log_line("--tokenizer %s has %d ids, and the model %lld: those above are special tokens that no text "
+             "makes, and are not used", tokenizer, ids, (long long)model);
+}
+
 Status setup_take_tokenizer(Options *o)
 {
     TokenizerFacts facts;
@@ -278,10 +296,7 @@ Status setup_take_tokenizer(Options *o)
     if (typed && foreign && o->vocabulary >= vocabulary)
         setup_note_other_tokenizer(o->tokenizer, &facts, saved.tokenizer, o->load);
     if (o->vocabulary >= vocabulary) return compare_tokenizer(o, &facts);
-    if (!setup_trains(o) || foreign)
-        return fail(BAD_OPTION, "--tokenizer %s has %d ids, and the model of --load %s has %lld; give the "
-                    "tokenizer it "
-                    "was trained with", o->tokenizer, vocabulary, o->load, (long long)o->vocabulary);
+    if (!setup_trains(o) || foreign || o->checkpoint.path) return take_limited(o, &facts);
     return fail(BAD_OPTION, "--vocab-size %lld is less than the %d ids of --tokenizer %s; give %d or more",
                 (long long)o->vocabulary, vocabulary, o->tokenizer, vocabulary);
 }

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include "base/array.h"
 #include "base/file.h"
 #include "base/log.h"
 #include "conf/conf.h"
@@ -114,7 +115,7 @@ static const struct { const char *name, *shape[6], *keeps; } architectures[] = {
     {name, {#heads, #layers, #hidden, #kv, #ffn, #seq}, keeps},
 #include "compat/dialects.def"
 };
-enum { ARCHITECTURES = sizeof architectures / sizeof architectures[0] };
+enum { ARCHITECTURES = COUNT(architectures) };
 
 /* The architecture that a value of MODEL_ARCH means there; itself where it is one, or none. */
 static const char *architecture_of(const char *name)
@@ -325,7 +326,7 @@ static void give_fixed(Agpt *a)
 #define FIXED(without, option, value) {without, option, value},
 #include "compat/dialects.def"
     };
-    for (size_t i = 0; i < sizeof fixed / sizeof fixed[0]; i++) {
+    for (size_t i = 0; i < COUNT(fixed); i++) {
         const char *off    = getenv(fixed[i].without);
         int         option = option_find(fixed[i].option, FOR_TRAIN);
         CHECK(option >= 0, SCRIPT " gives --%s, which is no option", fixed[i].option);
@@ -398,7 +399,7 @@ static void take_tokenizer(Agpt *a)
         name = is_file(a, &a->found.llama, "ALCF/tokenizer.model") ? "ALCF/tokenizer.model"
                                                                    : "meta-llama/Llama-2-7b";
     if (is_file(a, &a->found.tokenizer, name)) return set(a, OPTION_tokenizer, name, model->name, SCRIPT);
-    for (size_t i = 0; i < sizeof known / sizeof known[0]; i++) {
+    for (size_t i = 0; i < COUNT(known); i++) {
         if (strcmp(known[i].name, name)) continue;
         set(a, OPTION_tokenizer, "none", model->name, SCRIPT);
         set(a, OPTION_vocabulary, known[i].ids, model->name, name);
@@ -422,7 +423,7 @@ static void give_beside(Agpt *a)
     static const struct { int variable; const char *values, *option, *text; } beside[] = {
 #include "compat/dialects.def"
     };
-    for (size_t i = 0; i < sizeof beside / sizeof beside[0]; i++) {
+    for (size_t i = 0; i < COUNT(beside); i++) {
         const AgptValue *value  = &a->value[beside[i].variable];
         int              option = option_find(beside[i].option, FOR_TRAIN);
         CHECK(option >= 0, SCRIPT " gives --%s, which is no option", beside[i].option);

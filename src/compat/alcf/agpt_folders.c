@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
+#include "base/array.h"
 #include "base/file.h"
 #include "base/log.h"
 #include "compat/alcf/agpt_start.h"
@@ -36,7 +37,7 @@ static bool is_secret(const char *name)
     bool certain;
     bool harmless = !strcmp(name, "PWD") || !strcmp(name, "OLDPWD");
     if (harmless || agpt_variable(name, &right, &certain)) return false;
-    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++)
+    for (size_t i = 0; i < COUNT(words); i++)
         if (has_word(name, words[i], false)) return true;
     return has_word(name, "PAT", true);
 }

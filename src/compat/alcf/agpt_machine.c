@@ -7,6 +7,7 @@
 #include <string.h>
 #include <strings.h>
 #include <unistd.h>
+#include "base/array.h"
 #include "base/file.h"
 #include "base/log.h"
 
@@ -18,7 +19,7 @@ static const struct {
 #define MACHINE(name, hosts, ...) {name, hosts},
 #include "compat/dialects.def"
 };
-enum { MACHINES = sizeof machines / sizeof machines[0] };
+enum { MACHINES = COUNT(machines) };
 
 static bool begins_with_one(const char *host, const char *beginnings)
 {

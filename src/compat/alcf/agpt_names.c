@@ -2,6 +2,7 @@
  * others, so that a name counts as mistyped only where it is long enough to be no coincidence. */
 #include "compat/alcf/agpt.h"
 #include <string.h>
+#include "base/array.h"
 #include "compat/dialects.h"
 
 static const struct {
@@ -12,7 +13,7 @@ static const struct {
 #define EXPORTED(names) {names, NULL},
 #include "compat/dialects.def"
 };
-enum { NAMES = sizeof names / sizeof names[0], NAME = 64, LEAST_LETTERS = 5 };
+enum { NAMES = COUNT(names), NAME = 64, LEAST_LETTERS = 5 };
 
 /* The names of the list one after the other; false behind the last one. */
 static bool next_name(char out[NAME], const char **list)

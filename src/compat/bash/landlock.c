@@ -28,6 +28,7 @@
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include "base/array.h"
 #include "base/file.h"
 
 /* As the kernel numbers them; headers of older systems lack some. */
@@ -121,7 +122,7 @@ static void allow_reading(Domain *d, const char *folder)
     for (struct dirent *e; entries && (e = readdir(entries));) {
         bool other = !strcmp(e->d_name, ".") || !strcmp(e->d_name, "..");
         if (other || snprintf(path, sizeof path, "%s/%s", folder, e->d_name) >= 1024) continue;
-        for (size_t i = 0; i < sizeof others / sizeof *others; i++) other |= !strcmp(path, others[i]);
+        for (size_t i = 0; i < COUNT(others); i++) other |= !strcmp(path, others[i]);
         if (other || is_secret_of_anyone(d, path)) continue;
         if (holds_secrets(d, path)) allow_reading(d, path);
         else allow(d, path, READ_FILE | READ_DIR);
@@ -136,9 +137,9 @@ static void allow_system(Domain *d)
     static const char *const facts[] = { "/proc/cpuinfo", "/proc/meminfo",     "/proc/sys/kernel",
                                          "/proc/version", "/proc/filesystems", "/proc/stat",
                                          "/proc/uptime",  "/proc/loadavg" };
-    for (size_t i = 0; i < sizeof devices / sizeof *devices; i++)
+    for (size_t i = 0; i < COUNT(devices); i++)
         allow(d, devices[i], READ_FILE | WRITE_FILE);
-    for (size_t i = 0; i < sizeof facts / sizeof *facts; i++) allow(d, facts[i], READ_FILE | READ_DIR);
+    for (size_t i = 0; i < COUNT(facts); i++) allow(d, facts[i], READ_FILE | READ_DIR);
     allow(d, "/", READ_DIR);
 }
 
@@ -147,7 +148,7 @@ static void allow_programs(Domain *d)
     static const char *const folders[] = { "/usr/bin", "/bin", "/usr/local/bin" };
     char path[1100];
     glob_t loaders;
-    for (size_t i = 0; i < sizeof folders / sizeof *folders; i++)
+    for (size_t i = 0; i < COUNT(folders); i++)
         for (const char *const *name = readers; *name; name++) {
             snprintf(path, sizeof path, "%s/%s", folders[i], *name);
             allow(d, path, EXECUTE | READ_FILE);
@@ -181,7 +182,7 @@ static void allow_private(Domain *d, uint64_t all)
         { "tmp", ALL },
     };
     char path[512];
-    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
+    for (size_t i = 0; i < COUNT(parts); i++) {
         snprintf(path, sizeof path, "%s/%s", d->at, parts[i].name);
         allow(d, path, parts[i].access & all);
     }
@@ -245,7 +246,7 @@ static bool confine(void *context)
 static int free_user(void)
 {
     static const int from[] = { 2147400000, 61600, 54300 };
-    for (size_t i = 0; i < sizeof from / sizeof *from; i++)
+    for (size_t i = 0; i < COUNT(from); i++)
         for (int k = 0; k < 64; k++) {
             int user = from[i] + (int)((unsigned)(getpid() + k) % 90);
             if (getpwuid((uid_t)user)) continue;
@@ -376,7 +377,7 @@ static void keep(Domain *d, int report)
 static Status make_place(Domain *d)
 {
     const char *folders[] = { getenv("TMPDIR"), "/tmp", "/dev/shm", d->in->folder };
-    for (size_t i = 0; i < sizeof folders / sizeof *folders; i++) {
+    for (size_t i = 0; i < COUNT(folders); i++) {
         struct statvfs about;
         char path[128];
         if (!folders[i] || strlen(folders[i]) > 100 || folders[i][0] != '/' || statvfs(folders[i], &about) ||

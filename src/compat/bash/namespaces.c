@@ -26,6 +26,7 @@
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include "base/array.h"
 
 #define PRIVATE "/.jotun" /* the private folder as the script sees it */
 #define NEW "/new"        /* the new root, until it is the root */
@@ -104,7 +105,7 @@ static unsigned long locked_flags(const char *options)
         { "noatime", MS_NOATIME }, { "nodiratime", MS_NODIRATIME }, { "relatime", MS_RELATIME },
     };
     unsigned long flags = 0;
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+    for (size_t i = 0; i < COUNT(names); i++) {
         const char *at = strstr(options, names[i].name);
         if (at && (at == options || at[-1] == ',')) flags |= names[i].flag;
     }
@@ -166,9 +167,12 @@ static void mount_system(First *f)
         (void)!symlink(links[i][0], to);
     }
     mkdir(NEW "/dev/shm", 01777);
-    int fd =
-        open(NEW "/proc/sys/kernel/pid_max", O_WRONLY | O_CLOEXEC); /* of this namespace since Linux 6.14 */
+    /* Of this namespace since Linux 6.14. Most other settings are the whole machine's, and root may write
+     * them: from here on /proc is read-only. */
+    int fd = open(NEW "/proc/sys/kernel/pid_max", O_WRONLY | O_CLOEXEC);
     if (fd >= 0) (void)!write(fd, "2048", 4), close(fd);
+    const unsigned long flags = MS_REMOUNT | MS_BIND | MS_RDONLY | PLAIN | MS_NOEXEC;
+    need(f, mount(NULL, NEW "/proc", NULL, flags, NULL) == 0, "a read-only /proc");
 }
 
 /* ---- the working folders ---- */
@@ -256,7 +260,7 @@ static void cover_home(First *f, const char *home)
 {
     static const char *const deeper[] = { "", "/.cache", "/.local/share" };
     char folder[1100];
-    for (size_t i = 0; strlen(home) > 1 && i < sizeof deeper / sizeof *deeper; i++) {
+    for (size_t i = 0; strlen(home) > 1 && i < COUNT(deeper); i++) {
         snprintf(folder, sizeof folder, "%s%s", home, deeper[i]);
         cover_below(f, folder, home);
     }
@@ -361,8 +365,6 @@ static void make_lacking(First *f)
 
 static void leave_old_root(First *f)
 {
-    need(f, mount(OLD, OLD, NULL, MS_BIND | MS_REC, NULL) == 0 || true, OLD);
-    need(f, mount(NULL, OLD, NULL, MS_REC | MS_PRIVATE, NULL) == 0 || true, OLD);
     need(f, umount2(OLD, MNT_DETACH) == 0, "the machine's root cannot be left");
     int root = open("/", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     need(f, root >= 0 && chdir(NEW) == 0 && syscall(SYS_pivot_root, ".", ".") == 0,

@@ -17,6 +17,7 @@
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include "base/array.h"
 #include "base/buffer.h"
 #include "base/file.h"
 #include "compat/bash/launch_script.h"
@@ -176,7 +177,7 @@ static bool is_script(const char *path)
     struct stat about;
     char first[64] = "";
     if (stat(path, &about) || !S_ISREG(about.st_mode)) return false;
-    for (size_t i = 0; i < sizeof ends / sizeof *ends; i++)
+    for (size_t i = 0; i < COUNT(ends); i++)
         if (ends_with(path, ends[i])) return true;
     FILE *f = fopen(path, "re");
     if (f && !fgets(first, sizeof first, f)) first[0] = 0;
@@ -207,7 +208,7 @@ static void run_command(const char *command)
 static void enter_job(void)
 {
     static const char *const number[] = { "SLURM_JOB_ID", "SLURM_JOBID", "PBS_JOBID", "LSB_JOBID" };
-    for (size_t i = 0; i < sizeof number / sizeof *number; i++) setenv(number[i], "1", false);
+    for (size_t i = 0; i < COUNT(number); i++) setenv(number[i], "1", false);
 }
 
 /* word[words] is NULL; word[0] is the wrapper's own name. Returns where there is nothing to start. */

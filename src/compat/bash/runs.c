@@ -164,7 +164,7 @@ static int environment(Launch *l, const char **out, int answers)
                           "TERM=dumb" };
     int n = 0;
     for (int i = 0; i < in->variables && n < VARIABLES_MOST / 2; i++) out[n++] = in->variable[i];
-    for (size_t i = 0; i < sizeof own / sizeof *own; i++)
+    for (size_t i = 0; i < COUNT(own); i++)
         if (!is_set(out, n, own[i])) out[n++] = own[i];
     for (int i = 0; answers && i < l->unset.names && n < VARIABLES_MOST - 60; i++) {
         const UnsetName *u = &l->unset.name[i];
@@ -349,7 +349,7 @@ static void lacking_in_path(Launch *l, const Run *run)
                 (n == 8 && !strncmp(p, "/usr/bin", 8)) || !strncmp(p, "/usr/local/bin", 14) ||
                 (n == 4 && !strncmp(p, "/bin", 4)))
                 continue;
-            for (size_t k = 0; k < sizeof names / sizeof *names; k++) {
+            for (size_t k = 0; k < COUNT(names); k++) {
                 int letters = snprintf(path, sizeof path, "%.*s/%s", n, p, names[k]);
                 if (access(path, X_OK) == 0) add_lacking(l, path, (size_t)letters, LACKING_PROGRAM);
             }
@@ -721,13 +721,13 @@ static int launcher_words(LaunchWord *out, Launch *l, const CallRecord *c, int p
     return n;
 }
 
-static void compare_file(Launch *l, LaunchFile *f, const char *program, int k)
+/* The file at this place of the call: its name may depend on the machine, too. */
+static void compare_file(Launch *l, LaunchFile *f, const char *program, int k, int place)
 {
     for (int which = 1; which < 3; which++) {
         const CallRecord *other = call_like(&l->run[which], program, k);
-        for (int i = 0; other && i < other->files; i++) {
-            if (strcmp(other->file[i].path, f->path) || !strcmp(other->file[i].text, f->text) || !f->agreed)
-                continue;
+        for (int i = place; f->agreed && other && i < other->files; i = other->files) {
+            if (!strcmp(other->file[i].text, f->text)) continue;
             f->agreed = false;
             f->decided_by =
                 word_cause(&l->sources, &l->run[0], &l->run[which], &l->unset, f->path, NULL, l->texts);
@@ -757,7 +757,7 @@ static void add_call(Launch *l, const CallRecord *c, int program, int k)
     for (int i = 0; i < c->files; i++) {
         Place made = file_place(&l->sources, &l->run[0], c->file[i].path);
         call->made[i] = (LaunchFile){ c->file[i].path, c->file[i].text, made.file, made.line, true, "" };
-        compare_file(l, &call->made[i], call->program, k);
+        compare_file(l, &call->made[i], call->program, k, i);
     }
 }
 
@@ -825,7 +825,7 @@ static void note_run(Launch *l)
 static Status find_programs(Launch *l)
 {
     static const char *const places[] = { "/bin/bash", "/usr/bin/bash", "/usr/local/bin/bash" };
-    for (size_t i = 0; i < sizeof places / sizeof *places && !l->bash; i++)
+    for (size_t i = 0; i < COUNT(places) && !l->bash; i++)
         if (access(places[i], X_OK) == 0) l->bash = places[i];
     if (!l->bash)
         return fail(BAD_OPTION, "%s is a script, and no bash is installed here (looked for %s) to read it",
@@ -918,9 +918,8 @@ static Status run_all(Launch *l)
     lacking_files(l, &l->run[0]);
     unset_names(&l->unset, &l->sources, l->in->variable, l->in->variables, l->texts);
     for (int which = 1; which < 3; which++) {
-        TRY(run_once(l, &l->run[which], which, l->lenient || which == 2));
-        if (!calls_of(&l->run[which]) && which == 1 && !l->lenient)
-            TRY(run_once(l, &l->run[which], which, true));
+        TRY(run_once(l, &l->run[which], which, l->lenient));
+        if (!calls_of(&l->run[which]) && !l->lenient) TRY(run_once(l, &l->run[which], which, true));
         if (!calls_of(&l->run[which]))
             add_note(l, "", 0,
                      "with other answers of what this machine lacks it starts no program, so that its words "

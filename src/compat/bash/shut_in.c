@@ -111,7 +111,7 @@ static Status put_prelude(const char *at, const char *seen_as, const RunInput *i
     bool files = false;
     for (int i = 0; i < in->lackings; i++) files |= in->lacking[i].kind == LACKING_FILE;
     static const char *const readers[] = { "cat", "head", "tail", "jq", "wc", "sed", "awk" };
-    for (size_t i = 0; files && !covered && status == OK && i < sizeof readers / sizeof *readers; i++)
+    for (size_t i = 0; files && !covered && status == OK && i < COUNT(readers); i++)
         status = buffer_format(&text, "%s() { command %s \"$@\" || echo %d; }\n", readers[i], readers[i],
                                in->answers == 2 ? 8 : 6);
     if (status == OK) status = put(at, "prelude", text.text, (size_t)text.bytes, 0644);
@@ -281,7 +281,7 @@ static const int pretended[] = {
     SYS_chmod, SYS_chown, SYS_lchown, SYS_utime, SYS_utimes, SYS_futimesat,
 #endif
 };
-enum { REFUSED = sizeof refused / sizeof *refused, PRETENDED = sizeof pretended / sizeof *pretended };
+enum { REFUSED = COUNT(refused), PRETENDED = COUNT(pretended) };
 
 /* kills: signals may be sent, because nothing outside can be reached by them. */
 static bool forbid_system_calls(bool pretend, bool kills)
@@ -327,7 +327,7 @@ static bool forbid_system_calls(bool pretend, bool kills)
     for (int i = 0; i < REFUSED; i++) IF_CALL(refused[i], refuse);
     static const int signals[] = { SYS_kill, SYS_tkill, SYS_rt_sigqueueinfo, SYS_rt_tgsigqueueinfo,
                                    PIDFD_SEND_SIGNAL };
-    for (size_t i = 0; !kills && i < sizeof signals / sizeof *signals; i++) IF_CALL(signals[i], refuse);
+    for (size_t i = 0; !kills && i < COUNT(signals); i++) IF_CALL(signals[i], refuse);
     for (int i = 0; pretend && i < PRETENDED; i++) IF_CALL(pretended[i], succeed);
     ADD(BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW));
 #undef ADD

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include "base/array.h"
 #include "base/log.h"
 #include "conf/conf.h"
 #include "conf/value.h"
@@ -160,7 +161,7 @@ static const AlsoKey ALSO_KEYS[] = {
 
 static void take_also(DeepSpeed *d, const char *key, const char *value)
 {
-    for (size_t i = 0; value && i < sizeof ALSO_KEYS / sizeof ALSO_KEYS[0]; i++) {
+    for (size_t i = 0; value && i < COUNT(ALSO_KEYS); i++) {
         const AlsoKey *row = &ALSO_KEYS[i];
         if (!strcmp(row->key, key) && !strcasecmp(row->given, value) &&
             !options_typed_by_person(d->o, row->option))
@@ -177,7 +178,7 @@ static const AbsentKey ABSENT_KEYS[] = {
 #define ABSENT(key, needs, value, whose, before) { key, needs, value, before, whose },
 #include "compat/dialects.def"
 };
-enum { ABSENT_ROWS = sizeof ABSENT_KEYS / sizeof ABSENT_KEYS[0] };
+enum { ABSENT_ROWS = COUNT(ABSENT_KEYS) };
 typedef struct { const char *key, *needs; OptionIndex option; } InsteadKey;
 static const InsteadKey INSTEAD_KEYS[] = {
 #define INSTEAD(key, needs, field) { key, needs, OPTION_##field },
@@ -226,7 +227,7 @@ static bool needs_met(const DeepSpeed *d, const char *needs)
 /* Why other keys leave this one without effect; NULL: they do not. */
 static const char *void_beside(const DeepSpeed *d, const char *key)
 {
-    for (size_t i = 0; i < sizeof VOID_KEYS / sizeof VOID_KEYS[0]; i++)
+    for (size_t i = 0; i < COUNT(VOID_KEYS); i++)
         if (!strcmp(VOID_KEYS[i].key, key) && needs_met(d, VOID_KEYS[i].needs)) return VOID_KEYS[i].why;
     return NULL;
 }
@@ -234,7 +235,7 @@ static const char *void_beside(const DeepSpeed *d, const char *key)
 /* The option of a row ALIAS, which may be another one beside other keys. */
 static OptionIndex option_of(const DeepSpeed *d, const Dialect *row)
 {
-    for (size_t i = 0; i < sizeof INSTEAD_KEYS / sizeof INSTEAD_KEYS[0]; i++)
+    for (size_t i = 0; i < COUNT(INSTEAD_KEYS); i++)
         if (!strcmp(INSTEAD_KEYS[i].key, row->name) && needs_met(d, INSTEAD_KEYS[i].needs))
             return INSTEAD_KEYS[i].option;
     return (OptionIndex)row->option;

@@ -1,6 +1,7 @@
 /* What several keys of DeepSpeed's JSON say together: batch sizes, the scheduler, folders of monitors. */
 #include <string.h>
 #include <strings.h>
+#include "base/array.h"
 #include "conf/conf.h"
 #include "compat/deepspeed/deepspeed.h"
 #include "conf/value.h"
@@ -55,7 +56,7 @@ static const Scheduler *scheduler_of(const DeepSpeed *d)
 {
     char text[DEEPSPEED_TEXT];
     deepspeed_text(text, sizeof text, deepspeed_at(d, "scheduler.type"));
-    for (size_t i = 0; i < sizeof SCHEDULERS / sizeof SCHEDULERS[0]; i++)
+    for (size_t i = 0; i < COUNT(SCHEDULERS); i++)
         if (!strcasecmp(text, SCHEDULERS[i].type)) return &SCHEDULERS[i];
     return NULL;
 }
@@ -227,10 +228,11 @@ static bool is_on(const DeepSpeed *d, const char *key)
 
 /* DeepSpeed's BF16_Optimizer, which it takes for bf16 without ZeRO, shards optimizer states and fp32 weights
  * over the data-parallel ranks (partition_count of runtime/bf16_optimizer.py). That is ZeRO 1, also where the
- * command line has the 0 of the JSON. */
+ * command line has the 0 of the JSON. 1-bit optimizers shard nothing. */
 static void judge_stage(DeepSpeed *d)
 {
     Options *o = d->o;
+    if (o->optimizer.value == CHOICE_optimizer_onebitlamb) return;
     if (o->zero_stage > 0 || !(is_on(d, "bf16.enabled") || is_on(d, "bfloat16.enabled"))) return;
     import_remark(d->m, o, d->from, "bf16 of DeepSpeed's JSON with ZeRO stage 0 is its BF16_Optimizer, which "
                   "shards optimizer states over the data-parallel ranks: that is --zero-stage 1 here");

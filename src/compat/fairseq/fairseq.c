@@ -8,6 +8,7 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include "base/array.h"
 #include "base/log.h"
 #include "conf/conf.h"
 #include "compat/translate.h"
@@ -103,7 +104,7 @@ static void held_defaults(Fairseq *f)
 
 static int held_find(const char *name)
 {
-    for (size_t i = 0; i < sizeof also / sizeof also[0]; i++)
+    for (size_t i = 0; i < COUNT(also); i++)
         if (!strcmp(also[i].name, name)) name = also[i].other;
     for (int i = 0; i < FAIRSEQ_HELD; i++)
         if (!strcmp(held[i].name, name)) return i;

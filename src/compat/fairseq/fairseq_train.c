@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include "base/array.h"
 #include "base/file.h"
 #include "base/log.h"
 
@@ -17,7 +18,7 @@ static const struct { OptionIndex option; const char *value; } standards[] = {
 #define STANDARD(field, value) { OPTION_##field, value },
 #include "compat/fairseq/fairseq_combined.def"
 };
-enum { ARCHITECTURES = sizeof architectures / sizeof architectures[0] };
+enum { ARCHITECTURES = COUNT(architectures) };
 
 /* ---- data ---- */
 
@@ -263,7 +264,7 @@ static Status give_schedule(Options *o, const Fairseq *f)
         { "polynomial_decay", give_polynomial, false },
         { "cosine", give_cosine, true },
     };
-    for (size_t i = 0; i < sizeof scheduler / sizeof scheduler[0]; i++) {
+    for (size_t i = 0; i < COUNT(scheduler); i++) {
         if (strcmp(f->lr_scheduler, scheduler[i].name)) continue;
         TRY(scheduler[i].give(o, f));
         if (f->warmup_init_lr < 0) return OK;
@@ -312,7 +313,7 @@ static Status give_finetune(Options *o, const Fairseq *f)
     static const OptionIndex parts[] = { OPTION_no_load_optim, OPTION_override_schedule };
     const char *typed = f->typed[HELD_finetune_from];
     char latest[1200];
-    for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++)
+    for (size_t i = 0; i < COUNT(parts); i++)
         if (options_typed_by_person(o, parts[i]))
             return fail(BAD_OPTION, "%s and %s: a run that begins with another one's weights has its own "
                         "optimizer and schedule; leave the second out", typed, o->source[parts[i]].name);
@@ -378,7 +379,7 @@ static bool has_checkpoint(const char *load)
 Status fairseq_train_complete(Options *o, Fairseq *f)
 {
     TRY(find_architecture(f));
-    for (size_t i = 0; i < sizeof standards / sizeof standards[0]; i++)
+    for (size_t i = 0; i < COUNT(standards); i++)
         TRY(fairseq_give(o, standards[i].option, "fairseq's default", "%s", standards[i].value));
     TRY(give_architecture(o, f));
     if (strcmp(f->task, "language_modeling"))

@@ -5,6 +5,7 @@
 #include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
+#include "base/array.h"
 #include "conf/value.h"
 
 const char *given_value(const TextList *words, const char *name)
@@ -43,7 +44,7 @@ static bool take_tokens(Import *m, Options *o, const TextList *words, const char
     };
     char        why[IMPORT_LINE], taken[64], *takes[] = {taken};
     const char *length = given_value(words, "--seq-length");
-    for (size_t i = 0; i < sizeof lengths / sizeof lengths[0]; i++) {
+    for (size_t i = 0; i < COUNT(lengths); i++) {
         char     *end[2];
         long long tokens   = strtoll(word[1], &end[0], 10);
         long long sequence = length ? strtoll(length, &end[1], 10) : 0;
@@ -94,7 +95,7 @@ static bool take_experts(Import *m, Options *o, const TextList *words, const cha
 {
     char why[IMPORT_LINE];
     bool its = false;
-    for (size_t i = 0; i < sizeof ITS_EXPERTS / sizeof ITS_EXPERTS[0]; i++)
+    for (size_t i = 0; i < COUNT(ITS_EXPERTS); i++)
         its |= !strcmp(word[0], ITS_EXPERTS[i]);
     if (!its) return false;
     if (is_dense(words)) {
@@ -232,7 +233,7 @@ static void name_placeholders(Import *m, Options *o, const char *from, int count
                                         "your-",    "CHANGE_ME", "CHANGEME", "<"};
     char                     why[IMPORT_LINE];
     for (int i = 1; i < count; i++)
-        for (size_t k = 0; k < sizeof signs / sizeof signs[0]; k++) {
+        for (size_t k = 0; k < COUNT(signs); k++) {
             if (!strstr(word[i], signs[k])) continue;
             snprintf(why, sizeof why, "%s %.200s looks like a placeholder: put the value in its place",
                      word[0], word[i]);
@@ -324,7 +325,7 @@ static bool cuts_as_bigscience(const TextList *words)
         "--embed-layernorm", "--kill-switch-path", "--pp-partition-method", "--pad-vocab-size-to",
         "--abort-on-unmet-fused-kernel-constraints", "--valid-num-workers", "--sync-tp-duplicated-parameters",
     };
-    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+    for (size_t i = 0; i < COUNT(names); i++)
         if (given_flag(words, names[i])) return true;
     return false;
 }
@@ -345,7 +346,7 @@ void beside_defaults(Import *m, Options *o, const TextList *words, const char *f
 /* Sizes that a checkpoint has, and those that it has not. */
 static const OptionIndex required[] = {OPTION_layers,    OPTION_hidden,      OPTION_heads, OPTION_sequence,
                                        OPTION_positions, OPTION_micro_batch, OPTION_lr};
-enum { REQUIRED = sizeof required / sizeof required[0], STORED = 5 };
+enum { REQUIRED = COUNT(required), STORED = 5 };
 
 /* --no-position-embedding, which demands that positions are not learned. */
 static bool has_no_positions(const Options *o)

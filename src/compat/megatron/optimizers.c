@@ -2,6 +2,7 @@
  * megatron/optimizer/__init__.py). */
 #include "compat/megatron/optimizers.h"
 #include <string.h>
+#include "base/array.h"
 #include "compat/megatron/beside.h"
 
 /* reads: whether the optimizer reads these names alone; else it is the only one that reads them. */
@@ -50,7 +51,7 @@ bool optimizers_take(Import *m, Options *o, const TextList *words, const char *f
         import_take(m, o, from, 1, flag);
         return true;
     }
-    for (size_t i = 0; i < sizeof its_options / sizeof its_options[0]; i++) {
+    for (size_t i = 0; i < COUNT(its_options); i++) {
         bool is_it = !strncmp(optimizer, its_options[i].optimizer, strlen(its_options[i].optimizer));
         bool other = its_options[i].passes_over ? is_it && its_optimizer(words) : !is_it;
         if (strncmp(word[0], its_options[i].begins, strlen(its_options[i].begins)) || !other) continue;
@@ -70,7 +71,7 @@ void optimizers_defaults(Import *m, Options *o, const TextList *words, const cha
 {
     const char *optimizer = its_optimizer(words);
     char        word[128];
-    for (size_t i = 0; optimizer && i < sizeof its_defaults / sizeof its_defaults[0]; i++) {
+    for (size_t i = 0; optimizer && i < COUNT(its_defaults); i++) {
         const char *found  = strstr(its_defaults[i].optimizers, optimizer);
         char        after  = found ? found[strlen(optimizer)] : 'x';
         int         option = option_find(its_defaults[i].option, FOR_TRAIN);

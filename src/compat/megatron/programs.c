@@ -3,6 +3,7 @@
 #include <fnmatch.h>
 #include <stdio.h>
 #include <string.h>
+#include "base/array.h"
 
 typedef struct {
     const char *names;
@@ -14,7 +15,7 @@ static const ProgramRow program_rows[] = {
 #define OTHER(names, what, instead) {names, {PROGRAM_IS_OTHER, what, instead}},
 #include "compat/megatron/programs.def"
 };
-enum { PROGRAM_ROWS = sizeof program_rows / sizeof program_rows[0] };
+enum { PROGRAM_ROWS = COUNT(program_rows) };
 
 /* The end of a path that has as many folders as a pattern: tasks/main.py of ../tasks/main.py. */
 static const char *path_end(const char *path, const char *pattern)

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include "base/array.h"
 #include "compat/import.h"
 #include "conf/yaml/yaml_file.h"
 
@@ -94,7 +95,7 @@ static const char *nemo_idle(const YamlFile *file, const char *key)
     if (!fp8_on && !strncmp(key, "model.fp8_", 10)) return "without model.fp8: true it has no effect";
     if (!strcmp(key, "model.data.splits_string") && yaml_file_find(file, "model.data.data_prefix.train"))
         return "the parts of the data are named one by one";
-    for (size_t i = 0; i < sizeof idle_rows / sizeof idle_rows[0]; i++)
+    for (size_t i = 0; i < COUNT(idle_rows); i++)
         if (!strcmp(key, idle_rows[i].key) &&
             nemo_has(file, idle_rows[i].other, idle_rows[i].values) == idle_rows[i].beside)
             return idle_rows[i].why;

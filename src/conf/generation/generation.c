@@ -2,6 +2,7 @@
 #include "conf/generation/generation.h"
 #include <stdio.h>
 #include <string.h>
+#include "base/array.h"
 #include "conf/conf.h"
 #include "conf/value.h"
 
@@ -9,7 +10,7 @@
 static const OptionIndex settings[] = { OPTION_temperature, OPTION_top_k, OPTION_top_p, OPTION_min_p,
     OPTION_sampling_seed, OPTION_repetition_penalty, OPTION_presence_penalty, OPTION_frequency_penalty,
     OPTION_length_penalty };
-enum { SETTINGS = sizeof settings / sizeof *settings, SAMPLINGS = SETTINGS - 1 };
+enum { SETTINGS = COUNT(settings), SAMPLINGS = SETTINGS - 1 };
 
 /* "top_p" of "top-p" */
 static const char *member_name(char out[64], OptionIndex option)

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <yaml.h>
+#include "base/array.h"
 #include "base/file.h"
 
 /* What yaml_file_close frees. Texts of entries are those of the document, but for joined keys. */
@@ -50,7 +51,7 @@ static bool foreign_tag(const yaml_char_t *tag)
 {
     static const char *const known[] = {YAML_NULL_TAG,  YAML_BOOL_TAG, YAML_STR_TAG, YAML_INT_TAG,
                                         YAML_FLOAT_TAG, YAML_SEQ_TAG,  YAML_MAP_TAG, "!"};
-    for (size_t i = 0; tag && i < sizeof known / sizeof known[0]; i++)
+    for (size_t i = 0; tag && i < COUNT(known); i++)
         if (!strcmp((const char *)tag, known[i])) return false;
     return tag != NULL;
 }
@@ -133,7 +134,7 @@ static bool plain(const yaml_node_t *node)
 static bool is_null(const yaml_node_t *node)
 {
     static const char *const nulls[] = {"", "~", "null", "Null", "NULL"};
-    for (size_t i = 0; plain(node) && i < sizeof nulls / sizeof nulls[0]; i++)
+    for (size_t i = 0; plain(node) && i < COUNT(nulls); i++)
         if (!strcmp(text_of(node), nulls[i])) return true;
     return false;
 }

@@ -159,9 +159,6 @@ static Status vocabulary_put(GgufText *out, const Tokenizer *t, int64_t vocabula
 {
     const BpeTokenizer       *bpe = bpe_tokenizer_of(t);
     const SentencePieceModel *pieces = sentencepiece_model_of(t);
-    if (t->vocabulary > vocabulary)
-        return fail(BAD_OPTION, "the tokenizer %s has %d ids, and the model %lld; give --tokenizer the one "
-                    "that the model was trained with", t->name, t->vocabulary, (long long)vocabulary);
     if (pieces) return gguf_sentencepiece_put(out, pieces, t->name, vocabulary);
     if (!bpe)   return bytes_put(out, t, vocabulary);
     if (bpe->model != PIECE_MODEL_BPE || bpe->prefix.bytes || bpe->suffix.bytes)
@@ -183,11 +180,12 @@ Status gguf_tokenizer(GgufText *out, const char *name, int64_t vocabulary)
 {
     Tokenizer     t;
     TokenizerFile file;
-    SpecialIds    ids;
+    SpecialIds    ids = { 0 };
     if (tokenizer_is_none(name)) return none_write(out);
     TRY(tokenizer_file_find(&file, name));
     TRY(tokenizer_open(&t, name));
-    Status status = special_ids_find(&ids, &t, &file);
+    Status status = tokenizer_limit(&t, vocabulary);
+    if (status == OK) status = special_ids_find(&ids, &t, &file);
     if (status == OK) status = vocabulary_put(out, &t, vocabulary);
     if (status == OK) ids_put(out, &ids, &t, name);
     special_ids_free(&ids);

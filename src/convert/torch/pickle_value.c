@@ -12,12 +12,11 @@ enum { VALUES_A_CHUNK = 1024, UNFOLDED_MULTIPLE = 64, UNFOLDED_BASE = 65536 };
 
 Status pickle_refuse(const PickleReader *r, const char *format, ...)
 {
-    char    why[400];
     va_list words;
     va_start(words, format);
-    vsnprintf(why, sizeof why, format, words);
+    fail_list(BAD_FILE, format, words);
     va_end(words);
-    return fail(BAD_FILE, "%s: pickle, byte %zu: %s", r->in.path, reader_offset(&r->in), why);
+    return fail_prefix(BAD_FILE, "%s: pickle, byte %zu: ", r->in.path, reader_offset(&r->in));
 }
 
 static Status block_add(PickleBlocks *blocks, PickleReader *r, size_t bytes)

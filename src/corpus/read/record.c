@@ -56,12 +56,12 @@ static RecordStep fault(RecordWalk *w, RecordFaultKind kind, Line piece, const c
 static RecordStep fault(RecordWalk *w, RecordFaultKind kind, Line piece, const char *format, ...)
 {
     w->fault = (RecordFault){ .kind = kind, .line = piece.number, .bytes = piece.bytes };
-    int used = snprintf(w->fault.message, sizeof w->fault.message, "%.300s:%" PRId64 ": ", w->name,
-                        piece.number);
     va_list values;
     va_start(values, format);
-    vsnprintf(w->fault.message + used, sizeof w->fault.message - (size_t)used, format, values);
+    fail_list(BAD_FILE, format, values);
     va_end(values);
+    snprintf(w->fault.message, sizeof w->fault.message, "%.300s:%" PRId64 ": %s", w->name, piece.number,
+             fail_text());
     return RECORD_FAULT;
 }
 

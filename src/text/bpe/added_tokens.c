@@ -3,7 +3,7 @@
 #include "text/bpe/added_tokens.h"
 #include <stdlib.h>
 #include <string.h>
-#include <utf8proc.h>
+#include "text/pretokenize/characters.h"
 #include "text/unicode.h"
 
 Status added_add(AddedTokens *a, AddedToken token)
@@ -52,26 +52,26 @@ void added_sort(AddedTokens *a)
     }
 }
 
+void added_limit(AddedTokens *a, int32_t ids)
+{
+    int kept = 0;
+    for (int i = 0; i < a->count; i++) {
+        if (a->token[i].id < ids) {
+            a->token[kept++] = a->token[i];
+            continue;
+        }
+        a->specials -= a->token[i].special;
+        free(a->token[i].text);
+    }
+    a->count = kept;
+    added_sort(a);
+}
+
 void added_close(AddedTokens *a)
 {
     for (int i = 0; i < a->count; i++) free(a->token[i].text);
     free(a->token);
     *a = (AddedTokens){ 0 };
-}
-
-/* \w of Rust's regex, which Hugging Face's library uses (Unicode Technical Standard 18): Alphabetic,
- * marks, decimal numbers, connector punctuation and joiners. The circled letters are Alphabetic but of
- * category So. */
-static bool is_word(Rune r)
-{
-    static const uint32_t circled[][2] = { { 0x24B6, 0x24E9 }, { 0x1F130, 0x1F149 }, { 0x1F150, 0x1F169 },
-                                           { 0x1F170, 0x1F189 } };
-    if (r.point == RUNE_BROKEN) return false;
-    for (int i = 0; i < 4; i++)
-        if (r.point >= circled[i][0] && r.point <= circled[i][1]) return true;
-    utf8proc_category_t c = utf8proc_category((utf8proc_int32_t)r.point);
-    return (c >= UTF8PROC_CATEGORY_LU &&
-            c <= UTF8PROC_CATEGORY_NL) || c == UTF8PROC_CATEGORY_PC || r.point == 0x200C || r.point == 0x200D;
 }
 
 /* The character that ends at `at` > 0 */
@@ -84,8 +84,8 @@ static Rune rune_before(const uint8_t *text, int64_t at)
 
 static bool stands_alone(const uint8_t *text, int64_t bytes, int64_t from, int64_t to)
 {
-    if (from && is_word(rune_before(text, from))) return false;
-    return to == bytes || !is_word(rune_at(text + to, bytes - to));
+    if (from && character_is_word(rune_before(text, from).point)) return false;
+    return to == bytes || !character_is_word(rune_at(text + to, bytes - to).point);
 }
 
 /* The longest token at a position, or NULL */

@@ -40,6 +40,7 @@ Status added_add  (AddedTokens *a, AddedToken token);       /* copies token.text
 /* Replaces the text of a token, before added_sort; NO_MEMORY */
 Status added_rewrite(AddedToken *token, const uint8_t *text, int64_t bytes);
 void   added_sort (AddedTokens *a);                         /* required before added_next */
+void   added_limit(AddedTokens *a, int32_t ids);            /* drops those with higher ids, and sorts */
 void   added_close(AddedTokens *a);
 /* The next token, or NULL where there is none. *match is all 0 for the first call, then as the last call left
  * it. A whole text takes time linear in it, times the tokens that share a first byte. */

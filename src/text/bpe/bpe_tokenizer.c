@@ -309,9 +309,8 @@ static Status tokenizer_finish(BpeTokenizer *m)
     TRY(bytes_find(m));
     TRY(added_normalize(m));
     TRY(decoded_fill(m));
-    bool affixes = m->prefix.bytes || m->suffix.bytes;
-    if (m->model == PIECE_MODEL_BPE && !affixes && !m->byte_level && !m->pretokenizer.steps &&
-        marks_only_begin(m))
+    bool whole = m->prefix.bytes || m->suffix.bytes || m->ignore_merges || m->byte_level;
+    if (m->model == PIECE_MODEL_BPE && !whole && !m->pretokenizer.steps && marks_only_begin(m))
         m->pretokenizer.step[m->pretokenizer.steps++] = (PretokenizerStep){ .kind = SPLIT_MARKS };
     word_prefixes_find(m);
     added_sort(&m->added);
@@ -376,6 +375,31 @@ static void growth_find(Tokenizer *t, const BpeTokenizer *m)
     t->extra_ids    = extra * segment + before + m->before.count + m->after.count;
     t->ids_per_byte = ratio * segment;
     if (t->ids_per_byte > most) t->max_ids = bpe_tokenizer_count;
+}
+
+/* Whether a text, or what is put around it, may have the id. */
+static bool may_occur(const BpeTokenizer *m, int32_t id)
+{
+    if (id == m->eod || is_template_id(m, id)) return true;
+    for (int i = 0; i < m->added.count; i++)
+        if (m->added.token[i].id == id) return !m->added.token[i].special || !is_added(m, id);
+    return vocab_has(&m->vocab, id);
+}
+
+Status bpe_tokenizer_limit(Tokenizer *t, int32_t ids)
+{
+    BpeTokenizer *m = t->state;
+    for (int32_t id = ids; id < m->vocab.ids; id++)
+        if (may_occur(m, id))
+            return fail(BAD_OPTION, "--tokenizer %s has %d ids, and the model has %d: its token %.*s with id"
+                        " %d may be in a text; give the tokenizer it was trained with", t->name,
+                        t->vocabulary, ids, (int)(m->vocab.length[id] < 80 ? m->vocab.length[id] : 80),
+                        (const char *)vocab_bytes(&m->vocab, id), id);
+    added_limit(&m->added, ids);
+    if (m->vocab.ids > ids) m->vocab.ids = ids;
+    t->vocabulary = m->vocabulary = ids;
+    t->specials   = m->added.specials > 0;
+    return OK;
 }
 
 static void tokenizer_close_bpe(Tokenizer *t) { bpe_tokenizer_close(t->state); }

@@ -78,6 +78,8 @@ static inline int32_t bpe_model_find(const BpeTokenizer *m, const uint8_t *text,
 }
 /* The description of an open tokenizer, which owns it; NULL: it is of another kind. */
 const BpeTokenizer *bpe_tokenizer_of(const Tokenizer *t);
+/* tokenizer_limit */
+Status bpe_tokenizer_limit(Tokenizer *t, int32_t ids);
 /* Pretokens encoded so far, and how many of them missed the cache. Call it while no thread encodes. */
 void bpe_tokenizer_pieces(const Tokenizer *t, int64_t *pieces, int64_t *misses);
 /* The `encode` of the Tokenizer; threads may call it at the same time. */

@@ -44,18 +44,27 @@ static Status normalizer_add(JsonReader *r, NormalizerKind kind, const char *new
     return step_add(r, &r->bpe->normalizer, kind, NULL, new);
 }
 
+static Status form_add(JsonReader *r, NormalizerKind kind)
+{
+    NormalizerStep step;
+    TRY(step_make(r, &step, kind, NULL, NULL));
+    step.library = true;
+    return normalizer_put(r, &r->bpe->normalizer, step);
+}
+
 static Status normalizer_form(JsonReader *r, const json_t *part)
 {
     /* In the order of NormalizerKind */
     static const char *const forms[] = { "NFC", "NFD", "NFKC", "NFKD" };
     int kind = 0;
     while (strcmp(forms[kind], json_type_of(part))) kind++;
-    return normalizer_add(r, (NormalizerKind)kind, NULL);
+    return form_add(r, (NormalizerKind)kind);
 }
 
 static Status normalizer_prepend(JsonReader *r, const json_t *part)
 {
     const char *text = need_string(r, part, "prepend");
+    if (!*text && !r->invalid_key) note_invalid(r, "prepend", "a text that is not empty");
     if (!strcmp(text, MARK)) r->bpe->prepends_mark = r->bpe->strip_first_space = true;
     return normalizer_add(r, NORMALIZER_PREPEND, text);
 }
@@ -67,6 +76,13 @@ static Status normalizer_replace(JsonReader *r, const json_t *part)
     const char *new = need_string(r, part, "content");
     TRY(read_pattern(r, part, &pattern));
     int64_t bytes = length_of(new);
+    bool    empty = pattern.regex ? regex_matches_empty(pattern.regex) : !pattern.bytes;
+    if (empty && bytes) {
+        pattern_close(&pattern);
+        return fail(BAD_FILE, "%s: the normalizer Replace puts \"%.40s\" where nothing is, and Hugging Face's"
+                    " library then loses its place in the text; change the pattern so that each match has a"
+                    " character (+ instead of *)", r->path, new);
+    }
     bool    fixed = !pattern.regex && pattern.bytes && bytes <= 4 * pattern.bytes &&
                     (int64_t)strlen(pattern.text) == pattern.bytes;
     NormalizerStep step = { 0 };
@@ -118,7 +134,7 @@ static Status normalizer_bert(JsonReader *r, const json_t *part)
     bool lower = need_bool(r, part, "lowercase"), accents = read_bool(r, part, "strip_accents", lower);
     if (clean)   TRY(normalizer_add(r, NORMALIZER_CLEAN, NULL));
     if (chinese) TRY(normalizer_add(r, NORMALIZER_SPACE_CHINESE, NULL));
-    if (accents) TRY(normalizer_add(r, NORMALIZER_NFD, NULL));
+    if (accents) TRY(form_add(r, NORMALIZER_NFD));
     if (accents) TRY(normalizer_add(r, NORMALIZER_STRIP_NONSPACING, NULL));
     return lower ? normalizer_add(r, NORMALIZER_LOWERCASE, NULL) : OK;
 }

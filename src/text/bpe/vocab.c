@@ -93,7 +93,7 @@ Status vocab_add(Vocab *v, int64_t id, const void *bytes, int64_t count)
 int32_t vocab_find(const Vocab *v, const void *bytes, int64_t count)
 {
     int32_t slot = v->slots ? v->slot[slot_of(v, hash_of(bytes, count), bytes, count)] : VOCAB_NONE;
-    return slot < 0 ? VOCAB_NONE : slot & ID_MASK;
+    return slot < 0 || (slot & ID_MASK) >= v->ids ? VOCAB_NONE : slot & ID_MASK;
 }
 
 void vocab_close(Vocab *v)

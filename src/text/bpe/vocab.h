@@ -17,7 +17,8 @@ typedef struct {
     int64_t  used, capacity;                /* of bytes */
     int64_t *offset;                        /* [id]: in bytes; -1: there is no such token */
     int32_t *length;                        /* [id]: bytes */
-    int32_t  ids, ids_capacity;             /* ids: the highest id and one */
+    int32_t  ids, ids_capacity;             /* ids: the highest id and one; may be lowered, which takes tokens
+                                             * out */
     int32_t *slot;                          /* [slots]: 7 bits of the hash << 24 | id; -1: empty. Linear
                                              * probing */
     int64_t  slots, filled;                 /* slots: a power of two, at most half filled */

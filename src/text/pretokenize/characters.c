@@ -27,6 +27,12 @@ bool character_is_punctuation(uint32_t point)
     return in_ranges(characters_punctuation, characters_punctuation_count, point);
 }
 
+bool character_is_numeric(uint32_t point)
+{
+    if (point < 128) return point - '0' < 10;
+    return in_ranges(characters_numeric, characters_numeric_count, point);
+}
+
 bool character_is_mark(uint32_t point)
 {
     return point >= 128 && in_ranges(characters_mark, characters_mark_count, point);
@@ -42,6 +48,21 @@ bool character_is_control(uint32_t point)
     if (point < 128)
         return point == 0x7F || (point < 0x20 && point != '\t' && point != '\n' && point != '\r');
     return in_ranges(characters_control, characters_control_count, point);
+}
+
+static bool in_newer_page(uint32_t point)
+{
+    return point < 0x110000 && characters_newer_page[point >> 14] >> (point >> 8 & 63) & 1;
+}
+
+bool character_is_whole(uint32_t point)
+{
+    return in_newer_page(point) && in_ranges(characters_whole, characters_whole_count, point);
+}
+
+bool character_is_starter(uint32_t point)
+{
+    return in_newer_page(point) && in_ranges(characters_starter, characters_starter_count, point);
 }
 
 bool character_is_chinese(uint32_t point)

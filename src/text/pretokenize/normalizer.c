@@ -13,19 +13,29 @@
 
 /* ---- the four Unicode normalization forms: decompose, order combining marks, compose ---- */
 
-/* The code points of a run; capacity 0: they are only counted. flags: utf8proc's options of the form */
-typedef struct { utf8proc_int32_t *point; int64_t count, capacity; int flags; } Points;
+/* The code points of a run; capacity 0: they are only counted. flags: utf8proc's options of the form;
+ * library: as in NormalizerStep */
+typedef struct { utf8proc_int32_t *point; int64_t count, capacity; int flags; bool library; } Points;
 
-static int combining_class(utf8proc_int32_t point) { return utf8proc_get_property(point)->combining_class; }
+static bool is_starter(const Points *p, utf8proc_int32_t point)
+{
+    return p->library && character_is_starter((uint32_t)point);
+}
+
+static int combining_class(const Points *p, utf8proc_int32_t point)
+{
+    return is_starter(p, point) ? 0 : utf8proc_get_property(point)->combining_class;
+}
 
 /* Sorts a run of combining marks by their class, stably, as the canonical ordering algorithm demands. A
  * counting sort, so that a text of nothing but marks takes linear time. */
-static void marks_sort(utf8proc_int32_t *point, int64_t count, utf8proc_int32_t *space)
+static void marks_sort(const Points *p, utf8proc_int32_t *point, int64_t count)
 {
     int64_t at[257] = { 0 };
-    for (int64_t i = 0; i < count; i++) at[combining_class(point[i]) + 1]++;
+    utf8proc_int32_t *space = p->point + p->count;
+    for (int64_t i = 0; i < count; i++) at[combining_class(p, point[i]) + 1]++;
     for (int r = 0; r < 256; r++) at[r + 1] += at[r];
-    for (int64_t i = 0; i < count; i++) space[at[combining_class(point[i])]++] = point[i];
+    for (int64_t i = 0; i < count; i++) space[at[combining_class(p, point[i])]++] = point[i];
     memcpy(point, space, (size_t)count * sizeof *point);
 }
 
@@ -33,9 +43,9 @@ static void marks_order(Points *p)
 {
     for (int64_t from = 0, to; from < p->count; from = to) {
         bool moves = false;
-        for (to = from; to < p->count && combining_class(p->point[to]); to++)
-            moves |= to > from && combining_class(p->point[to]) < combining_class(p->point[to - 1]);
-        if (moves) marks_sort(p->point + from, to - from, p->point + p->count);
+        for (to = from; to < p->count && combining_class(p, p->point[to]); to++)
+            moves |= to > from && combining_class(p, p->point[to]) < combining_class(p, p->point[to - 1]);
+        if (moves) marks_sort(p, p->point + from, to - from);
         to += to == from;
     }
 }
@@ -48,17 +58,22 @@ static void decompose(Points *p, Chars text)
     p->count = 0;
     for (int64_t at = 0; at < text.bytes; ) {
         Rune r = rune_at(text.text + at, text.bytes - at);
+        at += r.bytes;
+        if (p->library && character_is_whole(r.point)) {
+            if (p->capacity) p->point[p->count] = (utf8proc_int32_t)r.point;
+            p->count++;
+            continue;
+        }
         p->count += utf8proc_decompose_char((utf8proc_int32_t)r.point,
                                             p->capacity ? p->point + p->count : NULL,
                                             p->capacity - (p->capacity ? p->count : 0), flags, &last);
-        at += r.bytes;
     }
 }
 
 /* Reserves twice the number of code points: marks_sort uses the second half. */
 static Status points_reserve(Points *p, Chars text)
 {
-    Points counted = { .flags = p->flags };
+    Points counted = { .flags = p->flags, .library = p->library };
     decompose(&counted, text);
     if (2 * counted.count <= p->capacity) return OK;
     free(p->point);
@@ -67,13 +82,27 @@ static Status points_reserve(Points *p, Chars text)
     return p->point ? OK : fail(NO_MEMORY, "no memory to normalize %" PRId64 " characters", counted.count);
 }
 
+/* Composes what lies between starters that compose with nothing. */
+static void compose(Points *p)
+{
+    int64_t kept = 0;
+    for (int64_t from = 0, to; from < p->count; from = to) {
+        for (to = from + 1; to < p->count; to++)
+            if (is_starter(p, p->point[to]) || is_starter(p, p->point[to - 1])) break;
+        int64_t count = utf8proc_normalize_utf32(p->point + from, to - from, p->flags);
+        memmove(p->point + kept, p->point + from, (size_t)count * sizeof *p->point);
+        kept += count;
+    }
+    p->count = kept;
+}
+
 /* Writes the normalized run to out and returns its length in bytes. */
 static int64_t form_run(Points *p, uint8_t *out, Chars text)
 {
     int64_t wrote = 0;
     decompose(p, text);
     marks_order(p);
-    if (p->flags & UTF8PROC_COMPOSE) p->count = utf8proc_normalize_utf32(p->point, p->count, p->flags);
+    if (p->flags & UTF8PROC_COMPOSE) compose(p);
     for (int64_t i = 0; i < p->count; i++) wrote += utf8_encode(out + wrote, (uint32_t)p->point[i]);
     return wrote;
 }
@@ -152,10 +181,11 @@ static int64_t form_first(Points *p, NormalizerBuffer *out, Chars before, Chars 
     return bytes;
 }
 
-static Status unicode_form(NormalizerKind kind, NormalizerBuffer *out, Chars *text)
+static Status unicode_form(const NormalizerStep *step, NormalizerBuffer *out, Chars *text)
 {
+    NormalizerKind kind = step->kind;
     if (all_below(*text, forms[kind].below)) return OK;
-    Points p = { .flags = forms[kind].flags };
+    Points p = { .flags = forms[kind].flags, .library = step->library };
     Chars  before = { text->text, text->first, 0 };
     Status status = form_runs(&p, out, text, forms[kind].below, forms[kind].ratio);
     if (status == OK && before.bytes) {
@@ -370,7 +400,7 @@ Status normalizer_step_apply(const NormalizerStep *s, NormalizerBuffer *out, Reg
     bool begun = s->new_bytes && begins(*text, s->new, s->new_bytes);
     switch (s->kind) {
     case NORMALIZER_NFC: case NORMALIZER_NFD: case NORMALIZER_NFKC: case NORMALIZER_NFKD:
-        return unicode_form(s->kind, out, text);
+        return unicode_form(s, out, text);
     case NORMALIZER_PREPEND:         return prepend(s, out, text);
     case NORMALIZER_PREPEND_FIRST:   return begun || !text->first ? OK : prepend(s, out, text);
     case NORMALIZER_PREPEND_UNLESS:  return begun ? OK : prepend(s, out, text);

@@ -38,6 +38,8 @@ typedef struct {
     void   *owned;
     Pattern pattern;
     bool    left, right;
+    bool    library;                    /* of the forms: by the tables of Hugging Face's library, which are
+                                         * older (text/pretokenize/characters.h) */
 } NormalizerStep;
 typedef struct { NormalizerStep step[NORMALIZER_STEPS_MAX]; int steps; } Normalizer;
 

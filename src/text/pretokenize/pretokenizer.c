@@ -140,7 +140,7 @@ static int64_t number_run_bytes(const uint8_t *text, int64_t bytes, bool numbers
     int64_t at = 0;
     while (at < bytes) {
         Rune r = rune_at(text + at, bytes - at);
-        if (!!(r.kind & NUMBER) != numbers) break;
+        if (character_is_numeric(r.point) != numbers) break;
         at += r.bytes;
     }
     return at;
@@ -149,7 +149,8 @@ static int64_t number_run_bytes(const uint8_t *text, int64_t bytes, bool numbers
 static int64_t digits_bytes(const uint8_t *text, int64_t bytes, bool alone)
 {
     Rune r = rune_at(text, bytes);
-    return alone && r.kind & NUMBER ? r.bytes : number_run_bytes(text, bytes, r.kind & NUMBER);
+    bool number = character_is_numeric(r.point);
+    return alone && number ? r.bytes : number_run_bytes(text, bytes, number);
 }
 
 enum { WORD_SPACE, WORD_LETTERS, WORD_OTHERS };

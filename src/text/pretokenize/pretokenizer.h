@@ -12,7 +12,7 @@ typedef enum {
     SPLIT_SCAN,            /* by a scanner of text/pretokenize/pretoken.h */
     SPLIT_SCAN_NO_SPACE,   /* the same, and pieces that begin with white space are dropped */
     SPLIT_REGEX,           /* by the matches of `pattern` */
-    SPLIT_DIGIT,           /* each character of class NUMBER is a piece */
+    SPLIT_DIGIT,           /* each number character is a piece */
     SPLIT_DIGITS,          /* each run of them is a piece */
     SPLIT_MARK,            /* before each U+2581, sentencepiece's mark for a space */
     SPLIT_MARKS,           /* before each run of U+2581 */

@@ -142,6 +142,13 @@ void regex_close(Regex *r)
     free(r);
 }
 
+bool regex_matches_empty(const Regex *r)
+{
+    uint32_t empty = 0;
+    pcre2_pattern_info(r->code, PCRE2_INFO_MATCHEMPTY, &empty);
+    return empty;
+}
+
 const char *regex_pattern(const Regex *r) { return r->pattern; }
 
 /* The JIT stack and match data are not shareable between threads, so each has its own. */

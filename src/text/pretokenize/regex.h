@@ -16,6 +16,7 @@ typedef struct RegexSpace RegexSpace;                                /* the work
  * *regex, which is NULL after a failure. */
 Status regex_open (Regex **regex, const char *pattern);
 void   regex_close(Regex *regex);
+bool   regex_matches_empty(const Regex *regex);                      /* it may match the empty text */
 /* As it was given to regex_open; it belongs to the expression. */
 const char *regex_pattern(const Regex *regex);
 /* PCRE2's Unicode version, written to `version`, where the pattern uses character classes and that version is

@@ -1,0 +1,107 @@
+"""Launch scripts and lists of arguments by `jotun config --from-megatron`, each with the values that bash gives or the refusal that names what is
+missing. One script for each kind of fault that readers of scripts have had; and the cases of ../shared, where that folder is there."""
+import os
+import re
+import sys
+import tempfile
+
+import run
+
+run.JOTUN = os.path.abspath(run.JOTUN)
+SHARED = os.environ.get("JOTUN_SHARED", os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../../shared")) + "/cases"
+SIZES = "--hidden-size 64 --num-attention-heads 4 --seq-length 64 --max-position-embeddings 64 --micro-batch-size 1 --lr 1e-4 --data-path tokens"
+GPT = f"torchrun pretrain_gpt.py {SIZES} --train-iters 10"
+JSON = '{"train_micro_batch_size_per_gpu": 1, "zero_optimization": {"stage": STAGE}}'
+# What it shows, script, words behind it, exit code, options of the YAML (None: not written), what is said.
+CASES = [
+    ("digits with underscores", f"S=4_000\ntorchrun pretrain_gpt.py {SIZES} --num-layers 2 --global-batch-size 4 --train-samples $S --lr-decay-samples 3_000", [], 0,
+     {"train-samples": "4000", "lr-decay-samples": "3000"}, ""),
+    ("a long substitution of a file that is missing",
+     f"LIST=$(cat /somewhere/with/a/path/that/is/longer/than/sixty/bytes/mixture_of_parts.txt)\nC=\"pretrain_gpt.py {SIZES.replace(' --data-path tokens', '')} --num-layers 2 --train-iters 10 --data-path $LIST --split 9,1,0\"\nsrun bash -c \"python $C\"",
+     [], 1, {"split": "9,1,0", "num-layers": "2", "data-path": None}, "--data-path has no value: $LIST"),
+    ("options of the script, defaults", "OPTIONS", [], 0, {"num-layers": "3", "tensor-model-parallel-size": "1"}, ""),
+    ("options of the script, given", "OPTIONS", ["--", "--layers", "12", "--tp", "2"], 0, {"num-layers": "12", "tensor-model-parallel-size": "2"}, ""),
+    ("options of the script, without --", "OPTIONS", ["--layers", "12"], 0, {"num-layers": "12"}, ""),
+    ("let", f"L=2\nlet L=L*4\n{GPT} --num-layers $L", [], 0, {"num-layers": "8"}, ""),
+    ("double parentheses", f"L=2\n((L += 5))\n{GPT} --num-layers $L", [], 0, {"num-layers": "7"}, ""),
+    ("a file that is sourced", f"L=2\n. ./sizes.inc\n{GPT} --num-layers $L", [], 0, {"num-layers": "9"}, ""),
+    ("case in a loop", f"L=2\nfor m in big; do case $m in big) L=5 ;; esac; done\n{GPT} --num-layers $L", [], 0, {"num-layers": "5"}, ""),
+    ("eval with an empty variable", f"R=\"{GPT} --num-layers 2 --log-interval 7 ${{more}}\"\neval $R", [], 0, {"log-interval": "7"}, ""),
+    ("JSON made of a template", f"sed s/STAGE/2/ template.json > made.json\ndeepspeed pretrain_gpt.py {SIZES} --num-layers 2 --train-iters 10 --deepspeed --deepspeed_config made.json", [], 0,
+     {"zero-stage": "2"}, ""),
+    ("JSON changed in its place", f"cat > made.json <<E\n{JSON.replace('STAGE', '1')}\nE\nsed -i 's/\"stage\": 1/\"stage\": 2/' made.json\ndeepspeed pretrain_gpt.py {SIZES} --num-layers 2 --train-iters 10 --deepspeed --deepspeed_config made.json",
+     [], 0, {"zero-stage": "2"}, ""),
+    ("JSON named by the job", f"c=./d.$JOB.json\ncat <<E > $c\n{JSON.replace('STAGE', '1')}\nE\nsrun bash -c \"python pretrain_gpt.py {SIZES} --num-layers 2 --train-iters 10 --deepspeed --deepspeed_config ${{c}}\"", [], 0,
+     {"zero-stage": "1"}, ""),
+    ("JSON that depends on the machine", f"echo '{JSON}' | sed s/STAGE/$(nvidia-smi -L | wc -l)/ > made.json\ndeepspeed pretrain_gpt.py {SIZES} --num-layers 2 --train-iters 10 --deepspeed --deepspeed_config made.json", [], 1,
+     {"zero-stage": None, "num-layers": "2"}, "the JSON that is written depends on"),
+    ("a here-document of sbatch", f"R=\"{GPT} --num-layers 2\"\nsbatch <<E\n#!/bin/bash\n#SBATCH -N 2\nsrun bash -c \"${{R}}\"\nE", [], 0, {"num-layers": "2"}, ""),
+    ("a comment in a continued line", f"torchrun pretrain_gpt.py --hidden-size 64 \\\n  # --num-layers 9 \\\n  --num-layers 4 --seq-length 64", [], 1, {"num-layers": None}, "--num-layers"),
+    ("letters taken away", f"T=32_000\nT=${{T//_}}\ntorchrun pretrain_gpt.py {SIZES} --num-layers 2 --global-batch-size 4 --train-samples $((T/64))", [], 0, {"train-samples": "500"}, ""),
+    ("a value set in a loop", f"L=2\nfor m in a; do L=5; done\n{GPT} --num-layers $L", [], 0, {"num-layers": "5"}, ""),
+    ("unset", f"L=4\nunset L\n{GPT} --num-layers ${{L:-5}}", [], 0, {"num-layers": "5"}, ""),
+    ("a subshell", f"L=4\n(L=9)\n{GPT} --num-layers $L", [], 0, {"num-layers": "4"}, ""),
+    ("positional arguments", f"L=$1\n{GPT} --num-layers $L --save $2", ["6", "ck"], 0, {"num-layers": "6", "save": "ck"}, ""),
+    ("positional arguments that are missing", f"L=$1\n{GPT} --num-layers $L --save $2", ["6"], 1, {"num-layers": "6", "save": None}, "--save has no value: $2 (CASE:2) is empty"),
+    ("the environment", f"{GPT} --num-layers ${{L:-2}} --lr-warmup-iters $W", ["L=6", "W=1"], 0, {"num-layers": "6", "lr-warmup-iters": "1"}, ""),
+    ("what this machine lacks", f"N=$(scontrol show hostnames | wc -l)\n{GPT} --num-layers 2 --global-batch-size $((N * 8))", [], 1, {"global-batch-size": None, "num-layers": "2"},
+     "--global-batch-size: '8' depends on scontrol (CASE:1, N)"),
+    ("a place by what this machine lacks", f"{GPT} --num-layers 2 --save $SCRATCH/run_$(hostname)", [], 0, {"num-layers": "2"}, "--save depends on"),
+    ("an option by what this machine lacks", f"if nvidia-smi; then MORE=--bf16; fi\n{GPT} --num-layers 2 $MORE", [], 1, {"bf16": None}, "--bf16: '--bf16' depends on nvidia-smi (CASE:1)"),
+    ("an option that another machine would give", f"nvidia-smi || MORE=--bf16\n{GPT} --num-layers 2 $MORE", [], 1, {"bf16": None}, "--bf16 is given or not by nvidia-smi (CASE:1)"),
+    ("an empty variable behind a flag", f"{GPT} --num-layers 2 --bf16 $MORE", [], 0, {"bf16": "true"}, "$MORE, which is not set (CASE:1) is empty and is left out"),
+    ("failures that are skipped", f"set -e\nsource /etc/none/env.sh\ncd /none || exit 1\n{GPT} --num-layers 2", [], 0, {"num-layers": "2"}, "source /etc/none/env.sh failed here"),
+    ("an escape in an argument", f"{GPT} --num-layers 2 --save \"$(printf 'a\\033[31mb')\" --wrong \"$(printf '\\033]0;x\\007')\"", [], 1, {"num-layers": "2"}, ""),
+    ("a list", f"# arguments\n{SIZES} \\\n --num-layers 4 --train-iters 10", [], 0, {"num-layers": "4"}, ""),
+]
+OPTIONS = "TP=1\nL=3\nwhile [[ $# -gt 0 ]]; do\n  case \"$1\" in\n    --tp) TP=\"$2\"; shift 2 ;;\n    --layers) L=\"$2\"; shift 2 ;;\n    *) exit 1 ;;\n  esac\ndone\n" + GPT + " --num-layers $L --tensor-model-parallel-size $TP"
+# Of the folder of shared cases: words behind the script, exit code, options, what is said.
+OF_SHARED = {
+    "s01_underscores.sh": ([], 0, {"train-samples": "2000", "lr-decay-samples": "2000", "lr-warmup-samples": "100"}, ""),
+    "s02_long_substitution.sh": ([], 1, {"split": "9,1,0", "data-path": None}, "--data-path has no value"),
+    "s03_option_loop.sh": (["--", "--depth", "30", "--width-tp", "4"], 0, {"num-layers": "30", "tensor-model-parallel-size": "4"}, ""),
+    "s04_let.sh": ([], 0, {"num-layers": "5"}, ""), "s05_double_paren.sh": ([], 0, {"num-layers": "6"}, ""), "s06_sourced.sh": ([], 0, {"num-layers": "6"}, ""),
+    "s07_loop_case.sh": ([], 0, {"num-layers": "6"}, ""), "s08_eval_unset.sh": ([], 0, {"log-interval": "5"}, ""), "s09_template_sed.sh": ([], 0, {"zero-stage": "2", "micro-batch-size": "1"}, ""),
+    "s13_sbatch_heredoc.sh": ([], 0, {"num-layers": "2"}, ""), "s14_comment_in_continuation.sh": ([], 1, {"num-layers": None}, "--num-layers"),
+    "s15_drop_underscores.sh": ([], 0, {"train-samples": "1000"}, ""), "s16_loop_constant.sh": ([], 0, {"num-layers": "6"}, ""), "s20_unset.sh": ([], 0, {"num-layers": "6"}, ""),
+    "s22_subshell.sh": ([], 0, {"num-layers": "3"}, ""), "s27_json_changed.sh": ([], 0, {"zero-stage": "2"}, ""), "s28_json_job_name.sh": ([], 0, {"zero-stage": "1", "micro-batch-size": "1"}, ""),
+}
+
+
+def judge(name, path, words, code, options, says, before=()):
+    done = run.jotun("config", "--from-megatron", *before, path, *words, check=False, env={"PATH": os.environ["PATH"]})
+    text = done.stdout + done.stderr
+    given = dict(re.findall(r'^([\w-]+): "?(.*?)"?  # ', done.stdout, re.M))
+    says = says.replace("CASE", path)
+    wrong = {k: given.get(k) for k, v in options.items() if given.get(k) != v}
+    if any(ord(c) < 32 and c != "\n" or 0x7f <= ord(c) < 0xa0 for c in text):
+        yield f"{name}: a control character is printed: {text!r}"
+    if done.returncode != code or wrong or says not in text:
+        yield f"{name}: exit code {done.returncode}, {wrong} instead of {options}, wanted {says!r}\n{done.stderr}\n{done.stdout[:600]}"
+
+
+def main():
+    faults = []
+    with tempfile.TemporaryDirectory() as folder:
+        os.chdir(folder)
+        for file, text in (("sizes.inc", "L=9\n"), ("template.json", JSON)):
+            with open(file, "w") as out:
+                out.write(text)
+        before = sorted(os.listdir("."))
+        for name, script, words, code, options, says in CASES:
+            with open("case.sh", "w") as out:
+                out.write((OPTIONS if script == "OPTIONS" else script) + "\n")
+            faults += judge(name, "case.sh", words, code, options, says)
+        os.remove("case.sh")
+        if sorted(os.listdir(".")) != before:
+            faults.append(f"the scripts have left {os.listdir('.')}")
+    os.chdir("/")
+    shared = 0
+    for file, (words, code, options, says) in OF_SHARED.items() if os.path.isdir(SHARED) else []:
+        faults += judge(file, os.path.join(SHARED, file), words, code, options, says)
+        shared += 1
+    print(f"{len(CASES)} cases; " + (f"{shared} of {os.path.normpath(SHARED)}" if shared else "the folder of shared cases is not there"))
+    sys.exit("\n".join(faults))
+
+
+main()
