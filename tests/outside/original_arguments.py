@@ -171,7 +171,7 @@ def world_of(words):
 
 
 def parse(module, words):
-    os.environ.update(RANK="0", WORLD_SIZE=str(world_of(words)), LOCAL_RANK="0", CUDA_DEVICE_MAX_CONNECTIONS="1")
+    os.environ.update(RANK="0", WORLD_SIZE=str(world_of(words)), LOCAL_RANK="0", OMPI_COMM_WORLD_RANK="0", OMPI_COMM_WORLD_SIZE=str(world_of(words)), OMPI_COMM_WORLD_LOCAL_RANK="0", CUDA_DEVICE_MAX_CONNECTIONS="1")
     sys.argv = ["pretrain_gpt.py", *words]
     defaults = {"tokenizer_type": "GPT2BPETokenizer"}
     said, answer = io.StringIO(), {}

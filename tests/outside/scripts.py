@@ -168,8 +168,8 @@ def guess(text, name):
     return "1"
 
 
-GUESSES = [(r"(?i)(args|opts|options|flags)$", ""), (r"(?i)interval|samples|tokens|iters?$|steps?$", "1000000"), (r"(?i)^opt$|optimizer", "adam"),
-           (r"(?i)dtype|precision", "bf16"), (r"(?i)size|num|len|layers|heads|rate|batch|seed|nodes|gpus|rank|port", "1"),
+GUESSES = [(r"(?i)(args|opts|options|flags|params)$", ""), (r"(?i)interval|samples|tokens|iters?$|steps?$", "1000000"), (r"(?i)^opt$|optimizer", "adam"),
+           (r"(?i)dtype|data_type|precision", "bf16"), (r"(?i)size|num|len|layers|heads|rate|batch|seed|nodes|gpus|rank|port", "1"),
            (r"(?i)path|dir|file|data|root|home|folder|save|load|log|model$|vocab|merge|token|ckpt|checkpoint|work|repo|scratch", "/data/{}")]
 
 
