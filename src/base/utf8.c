@@ -50,6 +50,8 @@ int64_t utf8_broken(const char *text, int64_t bytes)
         int valid = bytes - at >= 16 ? valid_prefix_16(text + at) : 0;
         at += valid;
         if (valid) continue;
+        /* The end of a text is looked at together with bytes before it, which are valid. */
+        if (bytes >= 16 && bytes - at < 16 && valid_prefix_16(text + bytes - 16) == 16) return -1;
         for (int64_t stop = bytes - at < 16 ? bytes : at + 16; at < stop; ) {
             uint32_t point;
             int      whole = utf8_decode(&point, (const uint8_t *)text + at, bytes - at);

@@ -16,6 +16,7 @@
 #include "cli/command.h"
 #include "cli/in_out.h"
 #include "cli/signals.h"
+#include "cli/text_rules.h"
 #include "conf/conf.h"
 #include "conf/rows.h"
 #include "corpus/read/inputs.h"
@@ -191,6 +192,7 @@ static Status records_read(CleanPlan *p, const Options *o)
                     "to %d", o->document_most, INT32_MAX);
     p->input_format = input_block_kind(o);
     p->ratio_most = o->ratio_most;
+    p->texts = text_rules(o);
     p->record     = (RecordPlan){
         .text_key = key ? o->clean_json_key.text[0] : NULL, .bytes_most = o->document_most,
         .repair = o->invalid_utf8.value == CHOICE_invalid_utf8_repair, .all_pages = o->all_pages,

@@ -1,11 +1,13 @@
 /* The commands for token files, PREFIX.bin with PREFIX.idx, of Megatron or of fairseq:
  *   jotun data info PREFIX | --data-path ...          counts a token file, or what a run would read
  *   jotun data cat PREFIX [--tokenizer T]             prints its documents
+ *   jotun data check PREFIX... [--tokenizer T]        reads all of them, and makes or compares their facts
  *   jotun data merge PREFIX... --output-prefix P      concatenates token files, also
  *                                                     of llm.c and nanoGPT */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include "base/file.h"
 #include "base/log.h"
 #include "cli/command.h"
 #include "cli/data_run.h"
@@ -15,12 +17,35 @@
 #include "conf/conf.h"
 #include "data/fairseq_tokens.h"
 #include "data/raw_tokens.h"
-#include "data/token_file.h"
+#include "data/token_facts.h"
 #include "text/decoder.h"
+
+static void facts_print(const TokenFacts *f)
+{
+    if (*f->fingerprint) printf("tokenizer  %s (%s)\n", *f->tokenizer ? f->tokenizer : "(no name)",
+                                f->fingerprint);
+    if (*f->options)     printf("options    %s\n", f->options);
+    if (f->largest >= 0) printf("largest id %" PRId64 "\n", f->largest);
+}
+
+/* The facts beside the pair; of a pair without them the largest id, which takes reading all of it. */
+static Status facts_show(const TokenFile *file, const char *prefix)
+{
+    enum { READ_MOST = 1 << 30 };
+    TokenFacts facts = { 0 };
+    bool       found;
+    token_facts_find(&facts, &found, file, prefix);
+    if (!found && file->bin.size > READ_MOST) {
+        printf("largest id not known: jotun data check %s finds it\n", prefix);
+        return OK;
+    }
+    if (!found) TRY(token_facts_largest(&facts.largest, file, NULL));
+    facts_print(&facts);
+    return OK;
+}
 
 static Status info(const TokenFile *token_file, const Options *o)
 {
-    (void)o;
     int64_t shortest = token_file->sequences ? INT64_MAX : 0, longest = 0, empty = 0;
     char bytes[24];
     for (int64_t s = 0; s < token_file->sequences; s++) {
@@ -38,7 +63,7 @@ static Status info(const TokenFile *token_file, const Options *o)
     printf("documents  %" PRId64 " (%" PRId64 " empty)\n", token_file->documents, empty);
     printf("sequences  %" PRId64 " (%" PRId64 " to %" PRId64 " tokens)\n", token_file->sequences, shortest,
            longest);
-    return OK;
+    return facts_show(token_file, o->words.text[0]);
 }
 
 static Status token_check(const TokenFile *token_file, const Tokenizer *t, int64_t at)
@@ -76,8 +101,12 @@ static Status documents_print(const TokenFile *token_file, const Tokenizer *toke
 static Status cat(const TokenFile *token_file, const Options *o)
 {
     Tokenizer t;
+    char      fingerprint[TOKENIZER_FINGERPRINT];
     TRY(tokenizer_open(&t, o->tokenizer));
-    Status status = documents_print(token_file, &t);
+    tokenizer_fingerprint(fingerprint, &t);
+    TokenReader reader = { o->tokenizer, fingerprint, INT64_MAX, false };     /* documents_print checks ids */
+    Status status = token_facts_suit(token_file, o->words.text[0], &reader);
+    if (status == OK) status = documents_print(token_file, &t);
     tokenizer_close(&t);
     return status;
 }
@@ -167,18 +196,173 @@ Status cmd_data_cat(int argc, char **argv)
     return status;
 }
 
+/* ---- checking ---- */
+
+/* Fills the tokenizer of the facts, where a person names one. *ids: how many it has; INT64_MAX: not known. */
+static Status take_named_tokenizer(TokenFacts *facts, int64_t *ids, const Options *o)
+{
+    Tokenizer t;
+    *ids = INT64_MAX;
+    if (!options_typed_by_person(o, OPTION_tokenizer)) return OK;
+    TRY(tokenizer_open(&t, o->tokenizer));
+    *ids = t.vocabulary;
+    snprintf(facts->tokenizer, sizeof facts->tokenizer, "%s", o->tokenizer);
+    tokenizer_fingerprint(facts->fingerprint, &t);
+    tokenizer_close(&t);
+    return OK;
+}
+
+static Status check_ids(int64_t largest, int64_t ids, const char *prefix, const char *tokenizer)
+{
+    if (largest < ids) return OK;
+    return fail(BAD_OPTION, "%s: its largest id is %" PRId64 ", and --tokenizer %s has %" PRId64 " ids: it "
+                "is not the one that made these tokens", prefix, largest, tokenizer, ids);
+}
+
+static Status refuse_stale(const char *prefix)
+{
+    char why[FAIL_BYTES];
+    snprintf(why, sizeof why, "%s", fail_text());
+    return fail(BAD_FILE, "%s; remove %s.facts.json, and jotun data check %s makes it again", why, prefix,
+                prefix);
+}
+
+/* The facts that are there have to be these; the tokenizer that a person names has to be theirs. */
+static Status facts_check(const TokenFacts *there, const TokenFacts *now, const TokenFile *file,
+                          const char *prefix)
+{
+    Status status = token_facts_compare(there, file, prefix);
+    if (status == OK && there->largest != now->largest)
+        status = fail(BAD_FILE, "%s.facts.json: its largest id is %" PRId64 ", and that of %s.bin %" PRId64,
+                      prefix, there->largest, prefix, now->largest);
+    if (status != OK) return refuse_stale(prefix);
+    bool both = *there->fingerprint && *now->fingerprint;
+    if (both && tokenizer_match(there->fingerprint, now->fingerprint) == TOKENIZER_OTHER)
+        return fail(BAD_OPTION, "%s was made by --tokenizer %s (%s), not by %s (%s)", prefix,
+                    there->tokenizer, there->fingerprint, now->tokenizer, now->fingerprint);
+    return OK;
+}
+
+/* A pair in a directory that cannot be written is checked as well. */
+static void facts_make(const TokenFacts *facts, const char *prefix)
+{
+    bool wrote = token_facts_write(facts, prefix) == OK;
+    if (wrote) printf("%s: whole; %s.facts.json is written\n", prefix, prefix);
+    else       printf("%s: whole; %s\n", prefix, fail_text());
+    facts_print(facts);
+}
+
+static Status pair_check(const TokenFile *file, const char *prefix, const Options *o,
+                         const volatile sig_atomic_t *stop)
+{
+    TokenFacts now = { 0 }, there;
+    bool       found;
+    int64_t    ids;
+    TRY(take_named_tokenizer(&now, &ids, o));
+    TRY(token_facts_measure(&now, file, stop));
+    TRY(check_ids(now.largest, ids, prefix, o->tokenizer));
+    if (token_facts_read(&there, &found, prefix) != OK) return refuse_stale(prefix);
+    if (found) TRY(facts_check(&there, &now, file, prefix));
+    bool names = found && !*there.fingerprint && *now.fingerprint;
+    if (names) memcpy(now.options, there.options, sizeof now.options);
+    if (found && !names) printf("%s: whole, and as %s.facts.json says\n", prefix, prefix);
+    else facts_make(&now, prefix);
+    return OK;
+}
+
+static Status check(const Options *o)
+{
+    const volatile sig_atomic_t *stop =
+        signals_catch("\njotun: stops; the same signal again ends it at once\n");
+    if (o->words.count == 0) return options_expect(o, 1, "PREFIX");
+    for (int i = 0; i < o->words.count; i++) {
+        TokenFile file;
+        TRY(token_file_open(&file, o->words.text[i]));
+        Status status = pair_check(&file, o->words.text[i], o, stop);
+        token_file_close(&file);
+        TRY(status);
+    }
+    return OK;
+}
+
+Status cmd_data_check(int argc, char **argv)
+{
+    Options o;
+    Status  status = setup_parse(&o, FOR_DATA_CHECK, argc, argv);
+    if (status == OK) status = check(&o);
+    options_close(&o);
+    return status;
+}
+
 /* ---- merging ---- */
+
+/* The facts of the result. of: the first part with a tokenizer, or "the result" where a person names it;
+ * NULL: no part had one yet. named: a person names it. unknown: a part has none. */
+typedef struct { TokenFacts facts; const char *of; bool named, unknown; int parts; } Merged;
+
+static Status merged_begin(Merged *m, const Options *o)
+{
+    int64_t ids;
+    *m = (Merged){ .named = options_typed_by_person(o, OPTION_tokenizer) };
+    if (m->named) m->of = "the result";
+    return take_named_tokenizer(&m->facts, &ids, o);
+}
+
+static void keep_equal_options(Merged *m, const char *options)
+{
+    char *kept = m->facts.options;
+    if (m->parts++ == 0) snprintf(kept, sizeof m->facts.options, "%s", options);
+    else if (strcmp(kept, options) != 0) *kept = 0;
+}
+
+/* A part without facts is of the tokenizer that a person names; otherwise that of the result is not known. */
+static Status merged_add(Merged *m, const TokenFile *file, const char *part)
+{
+    TokenFacts its;
+    bool       found;
+    token_facts_find(&its, &found, file, part);
+    keep_equal_options(m, found ? its.options : "");
+    if (!found || !*its.fingerprint) {
+        m->unknown |= !m->named;
+        return OK;
+    }
+    if (!m->of) {
+        m->of = part;
+        memcpy(m->facts.tokenizer, its.tokenizer, sizeof its.tokenizer);
+        memcpy(m->facts.fingerprint, its.fingerprint, sizeof its.fingerprint);
+    }
+    if (tokenizer_match(m->facts.fingerprint, its.fingerprint) != TOKENIZER_OTHER) return OK;
+    return fail(BAD_OPTION, "the tokens of %s are of --tokenizer %s (%s), and those of %s of --tokenizer %s "
+                "(%s): in one file an id has one meaning; prepare them with the same tokenizer", part,
+                its.tokenizer, its.fingerprint, m->of, m->facts.tokenizer, m->facts.fingerprint);
+}
+
+static Status merged_finish(Merged *m, TokenFileWriter *writer, const Options *o)
+{
+    int64_t ids = INT64_MAX;
+    TokenFacts named;
+    TRY(take_named_tokenizer(&named, &ids, o));
+    TRY(check_ids(token_file_largest(writer), ids, o->merge_prefix, o->tokenizer));
+    if (m->unknown)
+        log_line("data merge: not every part has a PREFIX.facts.json that names its tokenizer, so that of %s "
+                 "names none; --tokenizer names it", o->merge_prefix);
+    if (m->unknown) m->facts.fingerprint[0] = 0;
+    token_file_describe(writer, &m->facts);
+    return OK;
+}
 
 /* The writer is made when the first part is open, because that part decides how many bytes a token has. The
  * width follows from the vocabulary that the writer is given: Megatron writes uint16 for fewer than 65500
  * ids, int32 otherwise. */
-static Status part_merge(TokenFileWriter **writer, const char *part, const char *prefix,
+static Status part_merge(TokenFileWriter **writer, Merged *merged, const char *part, const char *prefix,
                          const volatile sig_atomic_t *stop)
 {
     enum { NARROW = 65499, WIDE = INT32_MAX };
     TokenFile token_file;
     TRY(token_file_open(&token_file, part));
-    Status status = *writer ? OK : token_file_create(writer, prefix, token_file.width == 2 ? NARROW : WIDE);
+    Status status = merged_add(merged, &token_file, part);
+    if (status == OK && !*writer)
+        status = token_file_create(writer, prefix, token_file.width == 2 ? NARROW : WIDE);
     if (status == OK) status = token_file_merge(*writer, &token_file, stop);
     token_file_close(&token_file);
     return status;
@@ -234,7 +418,7 @@ static Status parts_spared(const TextList *parts, const char *prefix)
 static Status merge(const Options *o)
 {
     TokenFileWriter *writer = NULL;
-    Status status = OK;
+    Merged merged;
     if (o->words.count == 0) return options_expect(o, 1, "PREFIX");
     if (!o->merge_prefix)
         return fail(BAD_OPTION, "jotun data merge needs --output-prefix P (it writes P.bin and P.idx)");
@@ -242,9 +426,12 @@ static Status merge(const Options *o)
     TRY(output_directory("--output-prefix", o->merge_prefix));
     const volatile sig_atomic_t *stop =
         signals_catch("\njotun: stops and removes its files; the same signal again ends it at once\n");
+    Status status = merged_begin(&merged, o);
     for (int i = 0; status == OK && i < o->words.count; i++)
-        status = is_raw(o->words.text[i]) ? raw_merge(&writer, o->words.text[i], o, stop)
-                                          : part_merge(&writer, o->words.text[i], o->merge_prefix, stop);
+        status = is_raw(o->words.text[i])
+                     ? raw_merge(&writer, o->words.text[i], o, stop)
+                     : part_merge(&writer, &merged, o->words.text[i], o->merge_prefix, stop);
+    if (status == OK) status = merged_finish(&merged, writer, o);
     if (status == OK) status = token_file_finish(writer);
     else if (writer) token_file_discard(writer);
     if (status == OK) log_line("data merge: %d token file%s: %s.bin, .idx", o->words.count,

@@ -13,6 +13,8 @@
 #include "cli/eval_lines.h"
 #include "cli/setup/setup.h"
 #include "cli/setup/tokenizer.h"
+#include "corpus/read/encoding.h"
+#include "data/token_facts.h"
 #include "comm/broadcast.h"
 #include "corpus/read/codec.h"
 #include "eval/windows.h"
@@ -159,11 +161,16 @@ static Status ids_of_text(Task *task, const Tokenizer *t, const char *path)
         return status;
     }
     const char *text = (const char *)map.data;
-    int64_t bytes = (int64_t)map.size, capacity = tokenizer_max_ids(t, text, bytes);
+    Buffer  converted = { 0 };
+    int64_t bytes = (int64_t)map.size;
+    status = text_to_utf8(&text, &bytes, &converted, task->o->input_encoding, path);
+    int64_t capacity = status == OK ? tokenizer_max_ids(t, text, bytes) : 0;
     task->ids   = malloc(((size_t)capacity + 1) * sizeof *task->ids);
-    task->count = task->ids ? t->encode(t, task->ids, text, bytes) : 0;
+    task->count = task->ids && status == OK ? t->encode(t, task->ids, text, bytes) : 0;
     task->bytes = task->count > 0 ? bytes - first_bytes(t, task->ids[0]) : 0;
     file_unmap(&map);
+    buffer_free(&converted);
+    TRY(status);
     if (!task->ids) return fail(NO_MEMORY, "no memory for the %lld tokens of %s", (long long)capacity, path);
     return task->count < 0 ? BAD_FILE : OK;                     /* encode has written the message */
 }
@@ -207,9 +214,22 @@ static Status blocks_of(Task *task)
     return OK;
 }
 
+static Status tokens_suit(const Task *task, const char *prefix)
+{
+    TokenizerFacts facts;
+    const Options *o = task->o;
+    TokenReader reader = { o->tokenizer, NULL, task->config.model.vocabulary, false };
+    if (!setup_without_tokenizer(o)) {
+        TRY(setup_tokenizer_facts(&facts, setup_tokenizer_path(o)));
+        reader.fingerprint = facts.fingerprint;
+    }
+    return token_facts_suit(&task->file, prefix, &reader);
+}
+
 static Status ids_of_token_file(Task *task, const char *prefix)
 {
     TRY(token_file_open(&task->file, prefix));
+    TRY(tokens_suit(task, prefix));
     const TokenFile file = task->file;
     task->ids   = malloc(((size_t)file.tokens + 2) * sizeof *task->ids);
     task->count = file.tokens;

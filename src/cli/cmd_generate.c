@@ -140,7 +140,7 @@ static Status prepare(Task *task, Options *o)
         .rule = { .sampling = setup_sampling(o), .logprobs = (int)o->logprobs, .beams = (int)o->beams,
                   .length_penalty = o->length_penalty, .stop = o->stop.text, .stops = o->stop.count,
                   .typed = generation_typed(o) },
-        .each = o->return_sequences,
+        .each = o->return_sequences, .encoding = o->input_encoding,
         .most_option = "--max-new-tokens", .most = o->max_new_tokens,
         .most_typed = options_typed_by_person(o, OPTION_max_new_tokens) };
     TRY(prompts_read(&task->prompts, &asked, &task->tokenizer, &task->config.model));

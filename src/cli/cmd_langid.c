@@ -12,6 +12,7 @@
 #include "base/team.h"
 #include "cli/command.h"
 #include "cli/setup/parse.h"
+#include "cli/text_rules.h"
 #include "conf/conf.h"
 #include "corpus/read/stream.h"
 #include "text/fasttext/langid.h"
@@ -140,12 +141,26 @@ static Status block_read(LangidJob *job, Stream *stream, const char *name, size_
     return OK;
 }
 
+static Status block_check(const LangidJob *job, const char *name, size_t whole, int64_t *lines)
+{
+    const char *text = job->block.text, *end = text + whole, *line = text;
+    int64_t broken = text_not_utf8(text, (int64_t)whole);
+    const char *stop = broken < 0 ? end : text + broken;
+    for (const char *at; (at = memchr(line, '\n', (size_t)(stop - line))); line = at + 1) ++*lines;
+    if (broken < 0) return OK;
+    return fail(BAD_FILE, "%s:%" PRId64 ": byte %td of the line is 0x%02X, which is not UTF-8; "
+                "--input-encoding names another encoding", name, *lines + 1, stop - line,
+                (unsigned char)*stop);
+}
+
 static Status stream_guess(LangidJob *job, Stream *stream, const char *name)
 {
     size_t whole = 0;
+    int64_t lines = 0;                  /* of the blocks before */
     job->block.bytes = 0;
     for (bool ended = false; !ended; ) {
         TRY(block_read(job, stream, name, &whole, &ended));
+        TRY(block_check(job, name, whole, &lines));
         TRY(block_print(job, whole));
         job->block.bytes -= (int64_t)whole;
         memmove(job->block.text, job->block.text + whole, (size_t)job->block.bytes);
@@ -157,7 +172,8 @@ static Status input_guess(LangidJob *job, const char *path)
 {
     Stream *stream;
     TRY(stream_open(&stream, path, STREAM_RATIO_MOST));
-    Status status = stream_guess(job, stream, strcmp(path, "-") ? path : "standard input");
+    Status status = stream_texts(stream, text_rules(job->options));
+    if (status == OK) status = stream_guess(job, stream, strcmp(path, "-") ? path : "standard input");
     stream_close(stream);
     return status;
 }

@@ -2,6 +2,7 @@
  * .idx, one token file for each key of --json-keys. data/tokenize runs the threads; this file writes them and
  * reports the progress. */
 #include <inttypes.h>
+#include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,7 +18,7 @@
 #include "corpus/read/json_line.h"
 #include "data/tokenize.h"
 #include "corpus/read/source.h"
-#include "data/token_file.h"
+#include "data/token_facts.h"
 
 enum { FAULTS_REPORTED = 20 };                      /* skipped lines or files that the log names */
 
@@ -133,10 +134,29 @@ static void pairs_discard(Prepare *p)
         if (p->writer[k]) token_file_discard(p->writer[k]);
 }
 
+/* What the pair of a key does not say of itself. */
+static TokenFacts facts_of(const Prepare *p, const char *key)
+{
+    TokenFacts facts = { 0 };
+    const Options *o = p->options;
+    json_t *options = json_pack("{s:s, s:b, s:b}", "json-key", key, "append-eod", o->append_eod,
+                                "parse-special-tokens", o->parse_special);
+    char *text = options ? json_dumps(options, JSON_COMPACT) : NULL;
+    bool fits = text && strlen(text) < sizeof facts.options;
+    snprintf(facts.options, sizeof facts.options, "%s", fits ? text : "");
+    free(text);
+    json_decref(options);
+    snprintf(facts.tokenizer, sizeof facts.tokenizer, "%s", o->tokenizer);
+    tokenizer_fingerprint(facts.fingerprint, &p->tokenizer);
+    return facts;
+}
+
 static Status pairs_finish(Prepare *p)
 {
     for (int k = 0; k < p->keys; k++) {
         TokenFileWriter *writer = p->writer[k];
+        TokenFacts facts = facts_of(p, p->options->json_keys.text[k]);
+        token_file_describe(writer, &facts);
         p->writer[k] = NULL;                    /* token_file_finish frees it even where it fails */
         TRY(token_file_finish(writer));
     }

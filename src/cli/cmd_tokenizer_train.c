@@ -14,6 +14,7 @@
 #include "cli/in_out.h"
 #include "cli/setup/parse.h"
 #include "cli/setup/setup.h"
+#include "cli/text_rules.h"
 #include "conf/conf.h"
 #include "corpus/read/source.h"
 #include "text/bpe/bpe_train.h"
@@ -78,7 +79,8 @@ static Status inputs_add(Learn *l)
     for (int i = 0; i < o->input.count * o->json_keys.count; i++) {
         Source *source;
         TRY(source_open(&source, o->input.text[i / o->json_keys.count], o->json_keys.text[i % o->json_keys.count]));
-        Status status = source_add(l, source, o->input.text[i / o->json_keys.count]);
+        Status status = source_texts(source, text_rules(o));
+        if (status == OK) status = source_add(l, source, o->input.text[i / o->json_keys.count]);
         source_close(source);
         TRY(status);
     }

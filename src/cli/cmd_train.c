@@ -65,9 +65,9 @@ static Status look(const Options *o, const TrainConfig *config, Transport *mpi)
 /* A token file's bytes or its index, or the path itself. */
 static Status prefix_spared(const char *prefix, const char *output)
 {
-    static const char *const ending[] = { "", ".bin", ".idx" };
+    static const char *const ending[] = { "", ".bin", ".idx", ".facts.json" };
     char path[1024];
-    for (int i = 0; i < 3; i++) {
+    for (int i = 0; i < 4; i++) {
         snprintf(path, sizeof path, "%s%s", prefix, ending[i]);
         TRY(input_spared(path, output));
     }

@@ -240,6 +240,7 @@ static const CommandRow command_rows[] = {
     { FOR_DATA_INFO,        "data info",        true  },
     { FOR_DATA_CAT,         "data cat",         true  },
     { FOR_MERGE,            "data merge",       true  },
+    { FOR_DATA_CHECK,       "data check",       true  },
     { FOR_TOKENIZER_ENCODE, "tokenizer encode", false },
     { FOR_TOKENIZER_DECODE, "tokenizer decode", false },
     { FOR_TOKENIZER_INFO,   "tokenizer info",   false },

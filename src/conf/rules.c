@@ -542,6 +542,12 @@ Status options_needed(const Options *o)
     if (o->command == FOR_EVAL && given(o, OPTION_text) && given(o, OPTION_data_path))
         return fail(BAD_USAGE, "jotun eval perplexity takes either --text FILE or --data-path PREFIX, not"
                     " both");
+    bool reads = o->command == FOR_EVAL ? given(o, OPTION_text)
+                                        : given(o, OPTION_prompt_file) || given(o, OPTION_prompt_jsonl);
+    if (o->command & (FOR_EVAL | FOR_GENERATE) && o->input_encoding && !reads)
+        return fail(BAD_USAGE, "--input-encoding %s is of a file that is read as text: %s", o->input_encoding,
+                    o->command == FOR_EVAL ? "give --text FILE, or leave it out"
+                                           : "give --prompt-file or --prompt-jsonl, or leave it out");
     return o->command & (FOR_GENERATE | FOR_SERVE) ? rule_generate(o) : OK;
 }
 

@@ -91,6 +91,16 @@ Status datasets_open(Datasets *datasets, const DatasetsPlan *spec)
     return status;
 }
 
+Status datasets_suit(const Datasets *datasets, const TokenReader *reader)
+{
+    for (int set = 0; set < DATA_SETS; set++) {
+        const DatasetFiles *files = &datasets->files[set];
+        for (int i = 0; files->token_file && i < files->list.count; i++)
+            TRY(token_facts_suit(&files->token_file[i], files->list.part[i].prefix, reader));
+    }
+    return OK;
+}
+
 static BlendRules blend_rules(const Datasets *datasets, int set, const LoaderConfig *config)
 {
     const DatasetRules *rules = &datasets->spec.rules;

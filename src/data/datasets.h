@@ -3,6 +3,7 @@
 /* The data of a run: its open token files and the order of their samples, for the loaders of train, valid
  * (one set or several) and test. */
 #include "data/loader.h"
+#include "data/token_facts.h"
 
 /* Jotun's own order of one token file; Megatron-core's; that of its DeepSpeed forks. */
 typedef enum { ORDER_JOTUN, ORDER_MEGATRON, ORDER_FORKS } OrderKind;
@@ -49,6 +50,8 @@ Status datasets_loader(Datasets *datasets, Loader *loader, int set, LoaderConfig
 /* Computes what datasets_loader would build: numbers only, no indices; also for jotun's order,
  * which then has one Order without indices. Not to be mixed with datasets_loader on the same Datasets. */
 Status datasets_measure(Datasets *datasets, int set, const LoaderConfig *config);
+/* Compares the facts beside the token files with the run (data/token_facts.h); for rank 0. */
+Status datasets_suit(const Datasets *datasets, const TokenReader *reader);
 /* All token files, one per line: the prefix, a tab, token_file_fingerprint's text. The first call reads
  * the files; later calls give the same text, so that a run reports the data that it began with. It belongs
  * to *datasets. BAD_FILE if a file was truncated or its disk fails, NO_MEMORY. */

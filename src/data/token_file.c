@@ -283,7 +283,13 @@ static Status missing_fail(const char *prefix, const char *path)
 {
     static const char added[] = "_text_document";
     char meant[1024], index[1100];
-    if (ends_with(prefix, ".idx") || ends_with(prefix, ".bin"))
+    bool bin = ends_with(prefix, ".bin");
+    snprintf(meant, sizeof meant, "%s%s", prefix, bin ? "" : ".bin");
+    snprintf(index, sizeof index, "%.*s.idx", (int)(strlen(prefix) - (bin ? 4 : 0)), prefix);
+    if (file_exists(meant) && !file_exists(index))
+        return fail(BAD_FILE, "%s has no index %s, as token files of nanoGPT and llm.c: jotun data merge %s "
+                    "--tokenizer T --output-prefix P makes the pair P.bin and P.idx", meant, index, meant);
+    if (ends_with(prefix, ".idx") || bin)
         return fail(BAD_FILE, "%s: no such file; give the prefix without .bin or .idx", path);
     if (ends_with(prefix, added))
         snprintf(meant, sizeof meant, "%.*s", (int)(strlen(prefix) - strlen(added)), prefix);

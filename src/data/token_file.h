@@ -66,6 +66,12 @@ Status token_file_end_document(TokenFileWriter *writer);
 /* Appends all documents of `part`, whose tokens must have the writer's width. INTERRUPTED once *stop is
  * not 0; stop may be NULL. */
 Status token_file_merge (TokenFileWriter *writer, const TokenFile *part, const volatile sig_atomic_t *stop);
+/* The largest id so far; -1: there is none. */
+int64_t token_file_largest(const TokenFileWriter *writer);
+/* The pair gets a PREFIX.facts.json (data/token_facts.h) with this tokenizer and these options; counts,
+ * largest id and hash are the writer's. Without a call it gets none. */
+struct TokenFacts;
+void   token_file_describe(TokenFileWriter *writer, const struct TokenFacts *facts);
 /* Writes .idx and renames both files. Frees the writer, on failure too. */
 Status token_file_finish(TokenFileWriter *writer);
 /* Removes what was written and frees the writer. */

@@ -8,9 +8,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+#include <xxhash.h>
 #include "base/buffer.h"
 #include "base/seam.h"
-#include "data/token_file.h"
+#include "data/token_facts.h"
 
 /* BUFFER: bytes of a write; SLICE: tokens narrowed at a time; NARROW_BELOW: Megatron-LM's limit for
  * uint16. */
@@ -20,9 +21,14 @@ enum { BUFFER = 1 << 20, SLICE = 4096, NARROW_BELOW = 65500, CODE_INT32 = 4, COD
 typedef struct { int fd; char path[1024]; int64_t at; size_t used; uint8_t *buffer; } BufferedFile;
 struct TokenFileWriter {
     char         bin[1000], idx[1000];         /* final paths */
+    char         prefix[1000];
+    TokenFacts   facts;                        /* of the file beside them */
+    bool         described;                    /* there is one */
+    int64_t      largest;                      /* id; -1: no tokens */
     BufferedFile out;                          /* .bin.part, at the end .idx.part */
     Buffer       length, document;             /* i32 tokens of each sequence; i64 document entries */
     int64_t      vocabulary, sequences, documents;
+    int64_t      tokens;                       /* once .bin is written */
     int          width;                        /* bytes of a token */
     bool         fairseq;                      /* an index without documents */
     int          lock;                         /* descriptor of the locked .idx.part; -1: not locked */
@@ -98,9 +104,9 @@ static Status parts_open(TokenFileWriter *w)
 Status token_file_create(TokenFileWriter **writer, const char *prefix, int64_t vocabulary)
 {
     *writer = NULL;
-    if (strlen(prefix) + sizeof ".bin.part" > sizeof (*writer)->bin)
+    if (strlen(prefix) + sizeof ".facts.json.part" > sizeof (*writer)->bin)
         return fail(BAD_FILE, "%.80s...: the path is too long; at most %zu bytes are possible", prefix,
-                    sizeof (*writer)->bin - sizeof ".bin.part");
+                    sizeof (*writer)->bin - sizeof ".facts.json.part");
     TokenFileWriter *w = calloc(1, sizeof *w);
     if (!w || !(w->out.buffer = malloc(BUFFER))) {
         free(w);
@@ -108,6 +114,8 @@ Status token_file_create(TokenFileWriter **writer, const char *prefix, int64_t v
     }
     snprintf(w->bin, sizeof w->bin, "%s.bin", prefix);
     snprintf(w->idx, sizeof w->idx, "%s.idx", prefix);
+    snprintf(w->prefix, sizeof w->prefix, "%s", prefix);
+    w->largest    = -1;
     w->vocabulary = vocabulary;
     w->width      = vocabulary < NARROW_BELOW ? 2 : 4;
     w->out.fd     = w->lock = -1;
@@ -127,11 +135,11 @@ Status token_file_create_fairseq(TokenFileWriter **writer, const char *prefix, i
 
 /* A maximum instead of a comparison per id, so that the loop vectorises. As unsigned, a negative id is
  * above all others. */
-static bool ids_known(const int32_t *ids, int64_t count, int64_t vocabulary)
+static uint32_t ids_largest(const int32_t *ids, int64_t count)
 {
-    uint32_t largest = 0, last = vocabulary > INT32_MAX ? INT32_MAX : (uint32_t)vocabulary - 1;
+    uint32_t largest = 0;
     for (int64_t i = 0; i < count; i++) largest = (uint32_t)ids[i] > largest ? (uint32_t)ids[i] : largest;
-    return largest <= last;
+    return largest;
 }
 
 static void ids_narrow(uint16_t *restrict narrow, const int32_t *restrict ids, int64_t count)
@@ -142,8 +150,10 @@ static void ids_narrow(uint16_t *restrict narrow, const int32_t *restrict ids, i
 static Status ids_put(TokenFileWriter *w, const int32_t *ids, int64_t count)
 {
     uint16_t narrow[SLICE];
-    CHECK(ids_known(ids, count, w->vocabulary), "a token of %s is beyond the vocabulary of %" PRId64, w->bin,
-          w->vocabulary);
+    uint32_t largest = ids_largest(ids, count), last = w->vocabulary > INT32_MAX ? INT32_MAX
+                                                     : (uint32_t)w->vocabulary - 1;
+    CHECK(largest <= last, "a token of %s is beyond the vocabulary of %" PRId64, w->bin, w->vocabulary);
+    if (largest > w->largest) w->largest = largest;
     if (w->width == 2) ids_narrow(narrow, ids, count);
     return buffered_put(&w->out, w->width == 2 ? (const void *)narrow : ids, (size_t)(count * w->width));
 }
@@ -188,7 +198,9 @@ Status token_file_merge(TokenFileWriter *w, const TokenFile *part, const volatil
         return fail(BAD_FILE,
                     "%s: tokens of %d bytes, and the files before it have %d; prepare it with the same"
                     " tokenizer", part->bin.path, part->width, w->width);
-    int64_t before = w->sequences;
+    int64_t before = w->sequences, largest;
+    TRY(token_facts_largest(&largest, part, stop));
+    if (largest > w->largest) w->largest = largest;
     TRY(tokens_merge(w, &part->bin, stop));
     for (int64_t s = 0; s < part->sequences; s++) TRY(index_add(&w->length, part->length + 4 * s, 4));
     for (int64_t d = 1; d <= part->documents; d++)
@@ -237,19 +249,54 @@ static Status part_rename(const char *path)
     return file_rename(part, path);
 }
 
+static Status old_remove(const char *path)
+{
+    if (!file_exists(path) || seam.remove(path) == 0) return OK;
+    return fail(IO_FAILED, "%s: cannot be replaced: %m", path);
+}
+
+/* The counts and the hash are those of the index as it reads back. */
+static Status facts_write(TokenFileWriter *w)
+{
+    char    part[1024];
+    FileMap map;
+    if (!w->described) return OK;
+    part_path(part, w->idx);
+    TRY(file_map(&map, part));
+    w->facts.index = XXH3_64bits(map.data, map.size);
+    file_unmap(&map);
+    w->facts.sequences = w->sequences;
+    w->facts.documents = w->documents;
+    w->facts.tokens    = w->tokens;
+    w->facts.largest   = w->largest;
+    return token_facts_write(&w->facts, w->prefix);
+}
+
 /* A previous index is removed before .bin is renamed: a kill between the renames must not leave it with
  * the new .bin. */
 static Status files_finish(TokenFileWriter *w)
 {
+    char facts[1024];
+    snprintf(facts, sizeof facts, "%s.facts.json", w->prefix);
     TRY(buffered_close(&w->out));
+    w->tokens = w->out.at / w->width;
     TRY(index_open(w));
     TRY(index_write(w));
     TRY(buffered_close(&w->out));
-    if (file_exists(w->idx) && seam.remove(w->idx) != 0)
-        return fail(IO_FAILED, "%s: cannot be replaced: %m", w->idx);
+    TRY(old_remove(w->idx));
+    TRY(old_remove(facts));
     TRY(part_rename(w->bin));
+    TRY(facts_write(w));
     TRY(part_rename(w->idx));
     return folder_sync_for(w->idx);
+}
+
+int64_t token_file_largest(const TokenFileWriter *w) { return w->largest; }
+
+void token_file_describe(TokenFileWriter *w, const TokenFacts *facts)
+{
+    w->facts = *facts;
+    w->described = true;
 }
 
 Status token_file_finish(TokenFileWriter *w)

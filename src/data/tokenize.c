@@ -146,7 +146,7 @@ Status tokenize_open(TokenizeRun **run, const TokenizePlan *plan)
     m->slot    = calloc((size_t)m->slots, sizeof *m->slot);
     m->blocks_in = (InputBlocks){ .path = plan->path, .paths = plan->paths, .wanted = BLOCK_LINES,
                                   .ahead = plan->workers, .line_most = plan->line_most,
-                                  .ratio_most = plan->ratio_most };
+                                  .ratio_most = plan->ratio_most, .texts = plan->texts };
     OrderedPipelinePlan pipeline = { .what = "--workers", .workers = plan->workers, .slots = m->slots,
                                      .reader = true,
                                      .weight_most = (int64_t)m->slots * BLOCK_USUAL, .context = m,

@@ -26,6 +26,7 @@ typedef struct {
     bool    skip;
     int     workers;
     int64_t line_most;                          /* bytes; a longer line is skipped, whatever `skip` says */
+    TextRules texts;                            /* encoding of the files, windows of zstd */
     int64_t ratio_most;                         /* limit on decompressed bytes per compressed byte */
 } TokenizePlan;
 

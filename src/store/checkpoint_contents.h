@@ -18,7 +18,7 @@ typedef struct { char name[64]; int tensors; LogicalTensor *tensor; } Checkpoint
 /* One file of a tokenizer that a checkpoint carries: its name in the step's folder tokenizer/, its size and
  * the XXH3 of its bytes. data: those bytes, for saving; NULL after reading. */
 typedef struct { char name[64]; int64_t bytes; uint64_t checksum; const void *data; } TokenizerCopy;
-enum { TOKENIZER_COPIES = 8 };
+enum { TOKENIZER_COPIES = 12 };
 
 /* The tokenizer of a run: the argument of --tokenizer and its fingerprint (text/tokenizer.h). Both NULL:
  * none; name "": it was not UTF-8 and was left out. copies: of its files; 0: it has none, as `bytes`, or the

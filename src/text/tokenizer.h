@@ -60,6 +60,8 @@ struct Tokenizer {
 /* The argument of --tokenizer that means ids without text: their number is then --vocab-size. */
 #define TOKENIZER_NONE "none"
 bool   tokenizer_is_none(const char *name);
+/* The tokenizer of that word: it encodes nothing, and its ids have no text. */
+void   tokenizer_ids_only(Tokenizer *t, int32_t vocabulary);
 /* name: the argument of --tokenizer: the word bytes, a tokenizer.json, a .tiktoken file, a sentencepiece
  * .model, or a folder with tokenizer.json, encoder.json and vocab.bpe, vocab.json and merges.txt, or
  * tokenizer.model. BAD_OPTION where it is none of these, as is the word none; BAD_FILE, IO_FAILED or

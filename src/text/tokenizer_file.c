@@ -131,7 +131,8 @@ static void own_name(char name[64], const char *path)
 int tokenizer_file_parts(TokenizerPart part[TOKENIZER_PARTS], const TokenizerFile *f)
 {
     static const char *const beside[] = { "tokenizer_config.json", "special_tokens_map.json",
-                                          "added_tokens.json", "chat_template.jinja", "tokenizer.model" };
+                                          "added_tokens.json", "config.json", "generation_config.json",
+                                          "chat_template.jinja", "tokenizer.model" };
     char path[1024], name[64];
     int  parts = 0;
     bool gpt2 = f->kind == TOKENIZER_FILE_PAIR && !strcmp(leaf_of(f->merges), "vocab.bpe");

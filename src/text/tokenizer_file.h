@@ -29,7 +29,7 @@ bool   tokenizer_file_beside(char path[1024], const TokenizerFile *file, const c
  * (chat template, ...). name: to be given to the copy, so that a folder of the copies is found as the
  * original was; of a file that is taken alone its own name, or "tokenizer" with its ending where that has
  * bytes other than letters, digits and ._- or is longer than 63. */
-enum { TOKENIZER_PARTS = 8 };
+enum { TOKENIZER_PARTS = 12 };
 typedef struct { char path[1024], name[64]; } TokenizerPart;
 int    tokenizer_file_parts(TokenizerPart part[TOKENIZER_PARTS], const TokenizerFile *file);
 #endif

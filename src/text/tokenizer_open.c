@@ -36,6 +36,25 @@ Status tokenizer_limit(Tokenizer *t, int64_t ids)
 
 bool tokenizer_is_none(const char *name) { return strcmp(name, TOKENIZER_NONE) == 0; }
 
+static int64_t encode_nothing(const Tokenizer *t, int32_t *ids, const char *text, int64_t bytes)
+{
+    (void)t, (void)ids, (void)text, (void)bytes;
+    fail(BAD_OPTION, "without a tokenizer a text has no ids");
+    return -1;
+}
+
+static TextPiece decode_nothing(const Tokenizer *t, int32_t id)
+{
+    (void)t, (void)id;
+    return (TextPiece){ .text = "" };
+}
+
+void tokenizer_ids_only(Tokenizer *t, int32_t vocabulary)
+{
+    *t = (Tokenizer){ .name = TOKENIZER_NONE, .vocabulary = vocabulary, .eod = -1, .encode = encode_nothing,
+                      .decode = decode_nothing };
+}
+
 static Status refuse_pointer(const char *path)
 {
     FileMap map;

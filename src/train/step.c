@@ -134,7 +134,11 @@ static void fill_or_fail(Trainer *t, Queue *q, int set, Batch *batch, int64_t fi
     Status status = prefetch_take(t->prefetch[set], q, batch, first, t->taken++);
     if (status == OK) return;
     t->failed = status;
-    snprintf(t->failure, sizeof t->failure, "%s", fail_text());
+    int used = snprintf(t->failure, sizeof t->failure, "%s", fail_text());
+    long long step = (long long)t->step + 1;
+    if (status == BAD_FILE && set_split(set) == SPLIT_TRAIN && used < (int)sizeof t->failure)
+        snprintf(t->failure + used, sizeof t->failure - (size_t)used, "; step %lld reads it, and "
+                 "--iterations-to-skip %lld leaves that step out", step, step);
     if (q) fill_zero(q, (FillZero){ .y = batch->token_i });
     else   memset(batch->token_i.data, 0, tensor_bytes(batch->token_i));
     if (q) fill_zero(q, (FillZero){ .y = batch->target_i });

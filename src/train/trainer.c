@@ -177,7 +177,10 @@ static Status open_data(Trainer *t)
     if (comm_dry(t->world) || !config->training) return OK;
     DatasetsPlan spec = train_config_datasets(config);
     watchdog_work(t->world, "opening data");
+    TokenReader reader = { config->tokenizer.name, config->tokenizer.fingerprint, config->model.vocabulary,
+                           config->left_outs > 0 };
     Status status = datasets_open(&t->datasets, &spec);
+    if (status == OK && t->mesh.rank == 0) status = datasets_suit(&t->datasets, &reader);
     for (int set = 0; status == OK && set < DATA_SETS; set++) {
         if (!train_config_takes(config, set)) continue;
         status = datasets_loader(&t->datasets, &t->loader[set], set, set == SPLIT_TRAIN ?

@@ -96,7 +96,7 @@ def mistyped_commands():
     for typed, meant in [("checkpoint verfy", "checkpoint verify"), ("tokenizer trian", "tokenizer train"), ("data inf", "data info"),
                          ("chekpoint verify DIR", "checkpoint verify"), ("trian --lr 3", "train"), ("tokeniser", "tokenizer")]:
         expect(2, f" is no command; did you mean jotun {meant}?", *typed.split())
-    expect(2, "data remove is no command; these are: jotun data info, jotun data cat, jotun data merge", "data", "remove")
+    expect(2, "data remove is no command; these are: jotun data info, jotun data cat, jotun data check, jotun data merge", "data", "remove")
     expect(2, "sample is no command; jotun generate continues a prompt", "sample")
     expect(2, "plan is no command; jotun train ... --dry-run", "plan", "--ranks", "2")
     expect(2, "remove is no command; jotun --help lists them", "remove")
@@ -307,6 +307,8 @@ def wrong_tokenizer(folder, one_step):
     text, learned, prefix = (os.path.join(folder, name) for name in ("text.txt", "learned.json", "learned"))
     run.jotun("tokenizer", "train", "--input", text, "--vocab-size", 270, "--output", learned)
     run.jotun("prepare", "--input", text, "--tokenizer", learned, "--output-prefix", prefix)
+    expect(1, f"was made by --tokenizer {learned} (v1: 270 ids", "train", "--data-path", f"{prefix}_text_document", *one_step)
+    os.remove(f"{prefix}_text_document.facts.json")
     expect(1, "is outside of the vocabulary of 257; the text was prepared with another tokenizer: prepare it again with that of the model",
            "train", "--data-path", f"{prefix}_text_document", *one_step)
 

@@ -171,13 +171,27 @@ def speedrun_folder(folder, copied, empty):
     jotun("convert", "--to", "hf", "--input", out, "--output", "speedrun-hf", cwd=empty)
 
 
+def hub_names(folder, data):
+    """A name of the hub, or of a preset, is no directory to begin new weights in without a word."""
+    train = ["train", "--data-path", data, *run.MODEL, "--tokenizer", "none", "--vocab-size", 300, "--train-iters", 1]
+    for name in "gpt2", "gpt2-xl", "meta-llama/Llama-3.2-1B", "qwen3-0.6b", "EleutherAI/pythia-70m":
+        refused([f"--load {name}: ", "nothing is downloaded", "--load hf:FOLDER"], *train, "--load", name, cwd=folder)
+    for name in "runs/gpt", "optimizer-test", "./gpt2":
+        jotun(*train, "--load", name, cwd=folder)
+    jotun(*train, "--load", "gpt2", "--save", "gpt2", cwd=folder)
+    jotun(*train, "--load", "gpt2", cwd=folder)
+
+
 def main():
     with run.work_folder() as folder:
-        data = run.corpus(folder)
+        run.corpus(folder)
         tokenizer = os.path.join(folder, "learned.json")
         run.jotun("tokenizer", "train", "--input", os.path.join(folder, "text.txt"), "--vocab-size", 280, "--output", tokenizer)
         pair_of(tokenizer, os.path.join(folder, "pair"))
+        run.jotun("prepare", "--input", os.path.join(folder, "text.txt"), "--tokenizer", tokenizer, "--append-eod", "--output-prefix", os.path.join(folder, "learned"))
+        data = os.path.join(folder, "learned_text_document")
         older(folder, data, tokenizer)
+        hub_names(folder, data)
         works_anywhere(folder, data, os.path.join(folder, "pair"), "pair")
         copied, empty = works_anywhere(folder, data, tokenizer, "json")
         speedrun_folder(folder, copied, empty)

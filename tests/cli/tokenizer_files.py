@@ -265,6 +265,8 @@ def words(folder):
     expect(done.stderr, 'the line has "text"' in done.stderr, False)
     big = written(folder, "big.json", model(("Å", 262, False, False), normalizer=None))
     run.jotun("prepare", "--input", written(folder, "big.txt", "a\nÅ\n".encode()), "--tokenizer", big, "--output-prefix", prefix)
+    refused(f"was made by --tokenizer {big} (", "data", "cat", prefix + "_text_document", "--tokenizer", "bytes")
+    os.remove(prefix + "_text_document.facts.json")
     done = refused("is none of the 257 of --tokenizer bytes", "data", "cat", prefix + "_text_document", "--tokenizer", "bytes")
     expect("printed before it fails", done.stdout, "")
     split = {"type": "Split", "pattern": {"Regex": "\\p{L}+"}, "behavior": "Isolated", "invert": False}

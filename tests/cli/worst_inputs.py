@@ -115,7 +115,7 @@ def refused(folder):
     block = ((9 << 3) | 1).to_bytes(3, "little") + b"hej hopp\n"
     bomb = ((131072 << 3) | 2).to_bytes(3, "little") + b"a"
     open(f"{folder}/long.list", "wb").write(b"a" * 1000000)
-    for says, ending, data in (("its window is above 128 MiB", "txt.zst", frame + b"\xa8" + block), ("a bomb?", "txt.zst", frame + b"\x88" + bomb * 20000)):
+    for says, ending, data in (("whose window is above the limit of 2^27 bytes", "txt.zst", frame + b"\xa8" + block), ("a bomb?", "txt.zst", frame + b"\x88" + bomb * 20000)):
         said = cleaned(folder, ending, data)[2]
         if says not in said:
             sys.exit(f"wanted \"{says}\": {said}")

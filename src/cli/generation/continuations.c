@@ -94,7 +94,8 @@ static Status line_make(Buffer *line, const Continuations *c, int64_t i)
     TRY(buffer_format(line, "{\"line\":%lld", (long long)(i / c->each) + 1));
     if (c->each > 1) TRY(buffer_format(line, ",\"index\":%lld", (long long)(i % c->each)));
     if (prompt->text) TRY(member(line, "prompt", prompt->text, prompt->bytes));
-    TRY(member(line, "text", k->text ? k->text : "", (int64_t)k->bytes));
+    bool ids_only = tokenizer_is_none(c->tokenizer->name);
+    if (!ids_only) TRY(member(line, "text", k->text ? k->text : "", (int64_t)k->bytes));
     TRY(buffer_format(line, ",\"ids\":["));
     for (int64_t n = 0; n < k->count; n++) TRY(buffer_format(line, n ? ",%d" : "%d", (int)k->id[n]));
     TRY(buffer_format(line, "]"));

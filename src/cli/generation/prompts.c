@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "base/log.h"
+#include "corpus/read/encoding.h"
 
 enum { NAME = 700 };
 
@@ -39,7 +40,7 @@ static bool is_blank(const char *line, const char *end)
 /* A carriage return before the newline is not of the prompt. */
 static void split_lines(Prompts *p)
 {
-    const char *line = (const char *)p->file.data, *end = line + p->file.size;
+    const char *line = p->whole.text, *end = line + p->whole.bytes;
     for (int64_t i = 0; i < p->count; i++) {
         const char *stop = line_end(line, end);
         bool returns = stop > line && stop[-1] == '\r';
@@ -52,7 +53,11 @@ static void split_lines(Prompts *p)
 static Status read_file(Prompts *p, const PromptsAsked *asked)
 {
     TRY(file_map(&p->file, asked->file));
-    const char *line = (const char *)p->file.data, *end = line + p->file.size, *next;
+    p->whole = (JsonText){ (char *)(uintptr_t)p->file.data, (int64_t)p->file.size };
+    const char *text = p->whole.text;
+    TRY(text_to_utf8(&text, &p->whole.bytes, &p->converted, asked->encoding, asked->file));
+    p->whole.text = (char *)(uintptr_t)text;
+    const char *line = text, *end = line + p->whole.bytes, *next;
     int64_t lines = 0;
     for (; line < end; line = next + 1) {
         next = line_end(line, end);
@@ -112,9 +117,20 @@ static Status ids_given(Prompts *p, const PromptsAsked *asked, const Tokenizer *
     return OK;
 }
 
+static Status refuse_text(const Prompts *p, const PromptsAsked *asked, int64_t i)
+{
+    char name[NAME];
+    bool text = !p->line || !p->line[i].id;
+    if (!text && p->rule[i].stops == 0) return OK;
+    return fail(BAD_OPTION, "%s has a %s, which is text, and there is no tokenizer; give %s, or a "
+                "--tokenizer", prompt_name(name, asked, i), text ? "prompt" : "stop",
+                text ? "\"ids\"" : "no stop");
+}
+
 static Status encode_one(Prompts *p, const PromptsAsked *asked, const Tokenizer *t, int64_t i, int64_t *used)
 {
     char name[NAME];
+    if (tokenizer_is_none(t->name)) TRY(refuse_text(p, asked, i));
     if (p->line && p->line[i].id) return ids_given(p, asked, t, i);
     const JsonText *text = &p->text[i];
     int64_t count = t->encode(t, p->id + *used, text->text, text->bytes);
@@ -238,6 +254,7 @@ void prompts_close(Prompts *p)
 {
     if (p->file.data) file_unmap(&p->file);
     for (int64_t i = 0; p->line && i < p->count; i++) prompt_line_close(&p->line[i]);
+    buffer_free(&p->converted);
     free(p->line);
     free(p->rule);
     free(p->text);

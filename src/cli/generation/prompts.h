@@ -18,6 +18,7 @@ typedef struct {
     const char *file, *most_option;
     bool        json;
     PromptRule  rule;
+    const char *encoding;               /* of the file: --input-encoding */
     int64_t     most, each;             /* each: texts of a prompt */
     bool        most_typed;
 } PromptsAsked;
@@ -29,6 +30,8 @@ typedef struct {
     /* the most ids of a prompt, the most new tokens, the most of a prompt and its new tokens */
     int64_t   widest, most, capacity;
     FileMap   file;                     /* mapped where there is a --prompt-file */
+    JsonText  whole;                    /* its text, as UTF-8 */
+    Buffer    converted;                /* of another encoding */
     int32_t  *id;                       /* of all prompts, owned */
     PromptRule *rule;                   /* [count], owned */
     PromptLine *line;                   /* [count] of JSON, owned */

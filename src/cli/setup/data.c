@@ -1,6 +1,7 @@
 /* The options of data sets, of the tools that make tokens, and of sampling, as the structs of the modules. */
 #include "base/team.h"
 #include "cli/setup/setup.h"
+#include "cli/text_rules.h"
 
 static DataPath data_path_of(const TextList *list) { return (DataPath){ list->text, list->count }; }
 
@@ -61,7 +62,7 @@ TokenizePlan setup_tokenize(const Options *o, const Tokenizer *tokenizer)
         .tokenizer = tokenizer, .append_eod = o->append_eod,
         .skip = o->on_error.value == CHOICE_on_error_skip,
         .workers = o->workers ? (int)o->workers : team_cores(), .line_most = o->document_most,
-        .ratio_most = o->ratio_most,
+        .ratio_most = o->ratio_most, .texts = text_rules(o),
     };
 }
 

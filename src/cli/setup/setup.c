@@ -1,8 +1,10 @@
 /* What a tokenizer and a checkpoint add to the options that a person gave. */
 #include "cli/setup/setup.h"
+#include <ctype.h>
 #include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include "base/file.h"
 #include "base/log.h"
 #include "base/message.h"
@@ -117,6 +119,32 @@ static Status refuse_prefix(const char *load)
                 "jotun has none", load, (int)letters, load, known);
 }
 
+/* Whether it is like gpt2, gpt2-xl or meta-llama/Llama-3.2-1B: a published model, or a preset of --model. */
+static bool is_published(const char *name)
+{
+    static const char *const family[] = {
+        "gpt2", "distilgpt2", "gpt-neo", "gpt-j", "opt", "bloom", "llama", "tinyllama", "codellama", "mistral",
+        "mixtral", "qwen", "gemma", "phi", "pythia", "olmo", "smollm", "falcon", "deepseek", "starcoder",
+        "granite", "gpt-oss", "bert", "t5" };
+    const char *slash = strchr(name, '/'), *leaf = slash ? slash + 1 : name;
+    if (strchr("./~", *name) || strchr(leaf, '/')) return false;
+    for (size_t i = 0; i < sizeof family / sizeof *family; i++) {
+        size_t letters = strlen(family[i]);
+        if (!strncasecmp(leaf, family[i], letters) && !isalpha((unsigned char)leaf[letters])) return true;
+    }
+    return false;
+}
+
+/* A run that begins with new weights where its user meant a model of the hub. A name that --save has too is
+ * a directory of this run. */
+static Status refuse_hub_name(const Options *o)
+{
+    if (!setup_trains(o) || file_exists(o->load) || (o->save && !strcmp(o->save, o->load))) return OK;
+    if (!is_published(o->load)) return OK;
+    return fail(BAD_OPTION, "--load %s: " FOREIGN_NOT_THERE ", and give --load hf:FOLDER; --model takes only "
+                "the shape of a published model; a run with new weights leaves --load out", o->load);
+}
+
 /* Once, before all that reads it: another run may save meanwhile, and options of one step do not go with
  * weights of another. */
 static Status find_checkpoint(Options *o)
@@ -129,6 +157,7 @@ static Status find_checkpoint(Options *o)
     TRY(checkpoint_find(o->checkpoint.continued ? o->checkpoint.continued : o->load, path, &found));
     if (!found && path_join(path, o->load, "config.json") == OK && file_exists(path))
         return fail(BAD_OPTION, "--load %s is a folder of transformers; give --load hf:%s", o->load, o->load);
+    if (!found) TRY(refuse_hub_name(o));
     if (!found && o->exit_on_missing && o->command == FOR_TRAIN)
         return fail(BAD_FILE, "--load %s has no checkpoint, and --exit-on-missing-checkpoint was given",
                     o->load);

@@ -240,11 +240,14 @@ static Status take_none(Options *o, SavedIds saved)
 {
     bool eval_text = o->command == FOR_EVAL && o->text;
     bool typed = options_typed_by_person(o, OPTION_tokenizer);
-    if (o->command & (FOR_GENERATE | FOR_SERVE) || eval_text)
+    bool prompts = (o->command == FOR_GENERATE && !o->prompt_jsonl) || o->command == FOR_SERVE;
+    if (prompts || eval_text)
         return fail(BAD_OPTION, "%s%s has no tokenizer, and %s; give by --tokenizer the one that the tokens"
                     " of its training were made with",
                     typed ? "--tokenizer none: the run" : "the model of --load ", typed ? "" : o->load,
-                    eval_text ? "--text is text; --data-path evaluates on ids" : "prompts are text");
+                    eval_text ? "--text is text; --data-path evaluates on ids"
+                    : o->command == FOR_SERVE ? "prompts are text"
+                    : "prompts are text; \"ids\" in lines of --prompt-jsonl do without one");
     if (setup_trains(o) && o->checkpoint.fingerprint)
         note_tokenizer(o, &(TokenizerFacts){ .fingerprint = "ids without text" });
     if (typed && setup_foreign_folder(o))
@@ -257,6 +260,10 @@ static Status take_none(Options *o, SavedIds saved)
 
 Status setup_open_tokenizer(Tokenizer *t, const Options *o)
 {
+    if (tokenizer_is_none(o->tokenizer)) {
+        tokenizer_ids_only(t, (int32_t)o->vocabulary);
+        return OK;
+    }
     TRY(tokenizer_open(t, setup_tokenizer_path(o)));
     Status status = tokenizer_limit(t, o->vocabulary);
     if (status != OK) tokenizer_close(t);

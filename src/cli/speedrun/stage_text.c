@@ -155,6 +155,10 @@ Status stage_clean(Speedrun *s, json_t *facts)
         word_list_add(&words, "%s", o->speedrun_input.text[i]);
     if (options_typed_by_person(o, OPTION_input_format))
         word_list_split(&words, "--input-format %s", o->input_format.word);
+    if (o->input_encoding) word_list_add(&words, "--input-encoding");
+    if (o->input_encoding) word_list_add(&words, "%s", o->input_encoding);
+    if (options_typed_by_person(o, OPTION_zstd_window))
+        word_list_split(&words, "--zstd-window-log %" PRId64, o->zstd_window);
     if (options_typed_by_person(o, OPTION_clean_json_key)) word_list_add(&words, "--json-keys");
     for (int i = 0; options_typed_by_person(o, OPTION_clean_json_key) && i < o->clean_json_key.count; i++)
         word_list_add(&words, "%s", o->clean_json_key.text[i]);

@@ -48,6 +48,7 @@ static json_t *asked(const Options *o)
                               "flops", flops ? o->speedrun_flops : 0.0, "seed", (json_int_t)o->seed);
     if (options_typed_by_person(o, OPTION_input_format))
         json_object_set_new(asked, "input-format", json_string(o->input_format.word));
+    if (o->input_encoding) json_object_set_new(asked, "input-encoding", json_string(o->input_encoding));
     if (options_typed_by_person(o, OPTION_clean_json_key))
         json_object_set_new(asked, "json-keys", words_json(&o->clean_json_key));
     return asked;

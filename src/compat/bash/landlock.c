@@ -514,9 +514,8 @@ Status run_in_landlock(RunResult *out, const RunInput *in)
     }
     if (now.rlim_max < d.processes) d.processes = now.rlim_max;
     TRY(make_place(&d));
-    Status status = run(out, &d);
-    char why[FAIL_BYTES];
-    snprintf(why, sizeof why, "%s", fail_text());
-    if (folder_remove(d.at) != OK && status == OK) return IO_FAILED;
-    return status == OK ? OK : fail(status, "%s", why);
+    Failure failure = { 0 };
+    failure_keep(&failure, run(out, &d));
+    failure_keep(&failure, folder_remove(d.at));
+    return failure_report(&failure);
 }

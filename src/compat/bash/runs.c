@@ -21,6 +21,7 @@
 #include <unistd.h>
 #include "base/array.h"
 #include "base/file.h"
+#include "base/message.h"
 #include "compat/bash/launch_script.h"
 #include "compat/bash/trace.h"
 
@@ -519,9 +520,9 @@ static Status fail_without_call(Launch *l)
                     l->in->script);
     failures(l, run, true);
     char why[600] = "";
-    for (int i = 0, used = 0; i < l->out->notes && i < 2 && used < 500; i++)
-        used += snprintf(why + used, sizeof why - (size_t)used, "; %.100s:%d: %.150s", l->out->note[i].file,
-                         l->out->note[i].line, l->out->note[i].text);
+    for (int i = 0; i < l->out->notes && i < 2; i++)
+        message_add(why, sizeof why, "; %.100s:%d: %.150s", l->out->note[i].file, l->out->note[i].line,
+                    l->out->note[i].text);
     return fail(
         BAD_FILE,
         "%s: bash runs it%s, and it starts no Python program, such as torchrun pretrain_gpt.py ${ARGS[@]}%s; "

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "base/array.h"
+#include "base/message.h"
 #include "conf/value.h"
 
 const char *given_value(const TextList *words, const char *name)
@@ -213,12 +214,10 @@ static bool refuse_several(Import *m, Options *o, const char *from, int count, c
 static bool refuse_placeholder(Import *m, Options *o, const char *from, int count, char **word)
 {
     char        text[256] = "", why[IMPORT_LINE];
-    size_t      used      = 0;
     const char *equals = strchr(word[0], '='), *value = equals ? equals + 1 : count > 1 ? word[1] : "";
     if (*value != '<') return false;
-    for (int i = equals ? 0 : 1; i < count && used < sizeof text; i++)
-        used +=
-            (size_t)snprintf(text + used, sizeof text - used, "%s%s", used ? " " : "", i ? word[i] : value);
+    for (int i = equals ? 0 : 1; i < count; i++)
+        message_add(text, sizeof text, "%s%s", *text ? " " : "", i ? word[i] : value);
     if (!strchr(text, '>')) return false;
     snprintf(why, sizeof why, "%.*s %s: that is a placeholder; put the value in its place",
              (int)strcspn(word[0], "="), word[0], text);
@@ -366,12 +365,13 @@ static bool is_missing(const Options *o, int i)
 /* "--num-layers, --lr" of those from first to end that are not given; their number. */
 static int list_missing(char *out, size_t size, const Options *o, int first, int end)
 {
-    int    count = 0;
-    size_t used  = 0;
-    for (int i = first; i < end && used < size; i++)
-        if (is_missing(o, i))
-            used += (size_t)snprintf(out + used, size - used, "%s--%s", count++ ? ", " : "",
-                                     option_rows[required[i]].name);
+    int count = 0;
+    out[0]    = 0;
+    for (int i = first; i < end; i++)
+        if (is_missing(o, i)) {
+            message_item(out, size, ", ", "--%s", option_rows[required[i]].name);
+            count++;
+        }
     return count;
 }
 

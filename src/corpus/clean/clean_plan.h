@@ -18,6 +18,7 @@ typedef struct {
     BlockKind   input_format;                       /* of all inputs; BLOCK_AUTO: found for each file */
     /* A file of which 64 MiB come out of less than 1/ratio_most of that is refused; 0: none is. */
     int64_t     ratio_most;
+    TextRules   texts;          /* encoding of the inputs, windows of zstd */
     RecordPlan  record;
     /* OSCAR's quality warnings; a document with one of them is dropped. */
     const char *const *warning;  int warnings;

@@ -286,7 +286,7 @@ static Status scan_job_open(ScanJob *job)
     job->worker_state = calloc((size_t)p->workers, sizeof *job->worker_state);
     job->blocks_in = (InputBlocks){ .path = p->path, .paths = p->paths, .wanted = p->input_format,
                                     .line_most = p->record.bytes_most, .ratio_most = p->ratio_most,
-                                    .ahead = p->workers };
+                                    .texts = p->texts, .ahead = p->workers };
     job->total = inputs_size(p);
     if (!job->slot || !job->worker_state) return fail(NO_MEMORY, "no memory for %d workers", p->workers);
     for (int i = 0; i < job->slots; i++)

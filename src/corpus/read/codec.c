@@ -56,8 +56,7 @@ static void gz_close(void *state)
 
 static void *zst_open(void) { return ZSTD_createDStream(); }
 
-/* The library refuses frames whose window is above 128 MiB (ZSTD_WINDOWLOG_LIMIT_DEFAULT), so memory is
- * bounded. */
+/* The library refuses frames whose window is above what zst_window has set, so memory is bounded. */
 static CodecStep zst_step(void *state, CodecWindow *w, const char **why)
 {
     ZSTD_inBuffer  in  = { w->in, w->in_bytes, 0 };
@@ -65,10 +64,8 @@ static CodecStep zst_step(void *state, CodecWindow *w, const char **why)
     size_t left = ZSTD_decompressStream(state, &out, &in);
     *w = (CodecWindow){ w->in + in.pos, w->in_bytes - in.pos, w->out + out.pos, w->out_bytes - out.pos };
     if (!ZSTD_isError(left)) return left ? CODEC_MORE : CODEC_END;
-    bool window = ZSTD_getErrorCode(left) == ZSTD_error_frameParameter_windowTooLarge;
-    *why = window ? "its window is above 128 MiB, which takes as much memory; compress it again:"
-                    " zstd -dc --long=31 | zstd"
-                  : ZSTD_getErrorName(left);
+    if (ZSTD_getErrorCode(left) == ZSTD_error_frameParameter_windowTooLarge) return CODEC_WIDE;
+    *why = ZSTD_getErrorName(left);
     return CODEC_BROKEN;
 }
 
@@ -77,6 +74,8 @@ static bool zst_again(void *state)
     (void)state;  /* ZSTD_decompressStream begins the next frame by itself */
     return true;
 }
+
+static void zst_window(void *state, int log) { ZSTD_DCtx_setParameter(state, ZSTD_d_windowLogMax, log); }
 
 static void zst_close(void *state) { ZSTD_freeDStream(state); }
 
@@ -146,9 +145,9 @@ static int64_t bz2_start(const char *text, size_t bytes, size_t from)
 /* ---- recognising the format ---- */
 
 static const Codec codecs[] = {
-    { "gzip",  ".gz",  "\x1f\x8b",         gz_open,  gz_step,  gz_again,  gz_close,  NULL      },
-    { "zstd",  ".zst", "\x28\xb5\x2f\xfd", zst_open, zst_step, zst_again, zst_close, NULL      },
-    { "bzip2", ".bz2", "BZh",              bz2_open, bz2_step, bz2_again, bz2_close, bz2_start },
+    { "gzip",  ".gz",  "\x1f\x8b",         gz_open,  gz_step,  gz_again,  gz_close,  NULL,      NULL       },
+    { "zstd",  ".zst", "\x28\xb5\x2f\xfd", zst_open, zst_step, zst_again, zst_close, NULL,      zst_window },
+    { "bzip2", ".bz2", "BZh",              bz2_open, bz2_step, bz2_again, bz2_close, bz2_start, NULL       },
 };
 enum { CODECS = COUNT(codecs) };
 

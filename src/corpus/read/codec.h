@@ -9,9 +9,9 @@
 
 /* Compressed input that is left and output capacity that is left; a step advances both. */
 typedef struct { const char *in; size_t in_bytes; char *out; size_t out_bytes; } CodecWindow;
-/* END: one member (gzip, bzip2) or frame (zstd) is complete, and another may follow. BROKEN: damaged, *why
- * says how. */
-typedef enum { CODEC_MORE, CODEC_END, CODEC_BROKEN } CodecStep;
+/* END: one member (gzip, bzip2) or frame (zstd) is complete, and another may follow. WIDE: its window is
+ * above the limit. BROKEN: damaged, *why says how. */
+typedef enum { CODEC_MORE, CODEC_END, CODEC_WIDE, CODEC_BROKEN } CodecStep;
 
 typedef struct {
     const char *name, *ending, *magic;                      /* "gzip", ".gz", the first bytes of each file */
@@ -23,6 +23,8 @@ typedef struct {
      * nowhere. NULL: the format's first bytes are too few to find members by. A wrong guess must be
      * possible to detect by decompressing. */
     int64_t     (*start)(const char *text, size_t bytes, size_t from);
+    /* Sets the largest window, 2^log bytes. NULL: the format bounds it. */
+    void        (*window)(void *state, int log);
 } Codec;
 
 const Codec *codec_by_ending(const char *path);                     /* NULL: not compressed */

@@ -3,6 +3,7 @@
 #include "corpus/read/document.h"
 
 #include <inttypes.h>
+#include "corpus/read/encoding.h"
 
 /* A missing key lists the keys that the line does have, since the usual mistake is a wrong --json-keys. */
 static Status json_fault_message(JsonFault fault, const char *const *key, Line line, const char *name)
@@ -29,6 +30,11 @@ Status document_read(JsonText *text, bool json, const char *const *key, int keys
     if (keys > 1)
         return fail(BAD_OPTION, "%s: a line of plain text is one text, but --json-keys names %d keys;"
                     " give one key, or JSON lines", name, keys);
+    int64_t broken = text_not_utf8(line.text, line.bytes);
+    if (broken >= 0)
+        return fail(BAD_FILE, "%s:%" PRId64 ": byte %" PRId64 " of the line is 0x%02X, which is not UTF-8; "
+                    "--input-encoding names another encoding", name, line.number, broken,
+                    (unsigned char)line.text[broken]);
     *text = (JsonText){ line.text, line.bytes };
     return OK;
 }

@@ -18,7 +18,7 @@ static Status path_check(const InputBlocks *input, const char *path)
     if (is_pipe(path)) return OK;
     TRY(lines_open(&lines, path, input->wanted, input->line_most, input->ratio_most));
     lines_close(lines);
-    return OK;
+    return encoding_known(input->texts.encoding);
 }
 
 Status input_blocks_check(const InputBlocks *input)
@@ -45,6 +45,7 @@ static Status file_open(InputBlocks *input)
 {
     TRY(lines_open(&input->lines, input->path[input->file], input->wanted, input->line_most,
                    input->ratio_most));
+    TRY(lines_texts(input->lines, input->texts));
     return input->ahead > 1 ? lines_ahead(input->lines, input->ahead) : OK;
 }
 

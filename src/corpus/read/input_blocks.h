@@ -8,7 +8,7 @@
  *     for (bool more; input_blocks_fill(&input, &block, &more) == OK && more; ) ...
  *     input_blocks_close(&input);
  *
- * The caller fills in the first six fields; the others begin as zero, and a caller that resumes may set
+ * The caller fills in the first seven fields; the others begin as zero, and a caller that resumes may set
  * them. */
 #include "corpus/read/lines.h"
 
@@ -18,6 +18,7 @@ typedef struct {
     BlockKind          wanted;  /* the format of all files */
     /* Longest document in bytes; largest compression ratio: see lines_open. */
     int64_t            line_most, ratio_most;
+    TextRules          texts;   /* their encoding, and windows of zstd */
     int                ahead;   /* threads that decompress; below 2: the calling thread does */
     int                file;    /* index of the file that the last block came from */
     int64_t            blocks;  /* blocks filled from that file, the last one included */

@@ -214,11 +214,21 @@ static bool scan_digits(JsonScan *s)
     return s->at > begin || scan_fault(s, "a digit is missing");
 }
 
+static bool scan_word(JsonScan *s, const char *word)
+{
+    int64_t length = (int64_t)strlen(word);
+    if (s->bytes - s->at < length || memcmp(s->line + s->at, word, (size_t)length) != 0)
+        return scan_fault(s, "no value");
+    s->at += length;
+    return true;
+}
+
 /* RFC 8259, section 6: no plus sign, no leading zero, digits on both sides of the point. The value is not
- * computed, so its size does not matter. */
+ * computed, so its size does not matter. -Infinity is Python's, see scan_value. */
 static bool scan_number(JsonScan *s)
 {
     if (scan_peek(s) == '-') s->at++;
+    if (scan_peek(s) == 'I') return scan_word(s, "Infinity");
     int64_t begin = s->at;
     if (!scan_digits(s)) return false;
     if (s->line[begin] == '0' && s->at > begin + 1) return scan_fault(s, "a number that begins with 0");
@@ -227,15 +237,6 @@ static bool scan_number(JsonScan *s)
     s->at++;
     if (scan_peek(s) == '+' || scan_peek(s) == '-') s->at++;
     return scan_digits(s);
-}
-
-static bool scan_word(JsonScan *s, const char *word)
-{
-    int64_t length = (int64_t)strlen(word);
-    if (s->bytes - s->at < length || memcmp(s->line + s->at, word, (size_t)length) != 0)
-        return scan_fault(s, "no value");
-    s->at += length;
-    return true;
 }
 
 /* Brackets are noted, not descended into: scan_line continues inside them. */
@@ -253,7 +254,8 @@ static bool scan_in_object(const JsonScan *s)
     return s->object[(s->depth - 1) / 8] >> (s->depth - 1) % 8 & 1;
 }
 
-/* Reads a number, string or literal to its end, and of an object or array only the opening bracket. */
+/* Reads a number, string or literal to its end, and of an object or array only the opening bracket. NaN,
+ * Infinity and -Infinity, which JSON does not have, are what Python's json writes for such numbers. */
 static bool scan_value(JsonScan *s, JsonSpan *text)
 {
     int c = scan_peek(s);
@@ -264,6 +266,8 @@ static bool scan_value(JsonScan *s, JsonSpan *text)
     case 't':           return scan_word(s, "true");
     case 'f':           return scan_word(s, "false");
     case 'n':           return scan_word(s, "null");
+    case 'N':           return scan_word(s, "NaN");
+    case 'I':           return scan_word(s, "Infinity");
     }
     return c == '-' || (c >= '0' && c <= '9') ? scan_number(s)
                                               : scan_fault(s, c < 0 ? "the line is cut" : "no value");

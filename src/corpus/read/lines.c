@@ -93,10 +93,13 @@ Status lines_open(Lines **lines, const char *path, BlockKind wanted, int64_t mos
                   .standard = standard, .most = most, .line = 1 };
     Status status = l->name ? stream_open(&l->stream, path, ratio_most)
                             : fail(NO_MEMORY, "%s: no memory to read it", path);
+    if (status == OK) status = stream_texts(l->stream, (TextRules){ 0 });
     if (status == OK) *lines = l;
     else              lines_close(l);
     return status;
 }
+
+Status lines_texts(Lines *l, TextRules rules) { return stream_texts(l->stream, rules); }
 
 void lines_close(Lines *l)
 {

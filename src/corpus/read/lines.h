@@ -48,6 +48,9 @@ typedef struct Lines Lines;
 Status lines_name_check(const char *path, BlockKind wanted);
 /* most: longest document in bytes. ratio_most: see stream_open. *lines is NULL after a failure. */
 Status lines_open (Lines **lines, const char *path, BlockKind wanted, int64_t most, int64_t ratio_most);
+/* How the text is read, where it is not UTF-8 or what its byte order mark says (stream_texts). Called right
+ * after lines_open. */
+Status lines_texts(Lines *lines, TextRules rules);
 /* Decompresses on several threads; called right after lines_open or not at all: see stream_ahead. */
 Status lines_ahead(Lines *lines, int threads);
 /* *more is false at the end of the file. After a failure the block is empty; what precedes damage is

@@ -28,6 +28,8 @@ Status source_open(Source **source, const char *path, const char *key)
     return status;
 }
 
+Status source_texts(Source *s, TextRules rules) { return lines_texts(s->lines, rules); }
+
 void source_close(Source *s)
 {
     if (!s) return;

@@ -10,6 +10,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include "base/status.h"
+#include "corpus/read/encoding.h"
 
 /* Valid until the next source_next or source_close. */
 typedef struct { const char *text; int64_t bytes; } Document;
@@ -17,6 +18,8 @@ typedef struct Source Source;
 
 /* Copies key; *source is NULL on failure. */
 Status  source_open (Source **source, const char *path, const char *key);
+/* See lines_texts; called right after source_open. */
+Status  source_texts(Source *source, TextRules rules);
 /* *more is false at the end. A broken line is BAD_FILE with file and line number. */
 Status  source_next (Source *source, Document *document, bool *more);
 void    source_close(Source *source);        /* NULL is allowed */

@@ -29,8 +29,22 @@ struct Stream {
     size_t         text_bytes;      /*     and its bytes */
     const char    *in;              /* the compressed input: chunk, or a piece */
     size_t         at, end;
+    int            window_log;      /* largest window: 2^window_log */
+    bool           texts, begun;    /* stream_texts was called; the first bytes were looked at */
+    const char    *named;           /* --input-encoding; NULL: the first bytes say it */
+    char           head[4];         /* of the text: those of head_at to head_end are still to be returned */
+    size_t         head_at, head_end;
+    struct Conversion *conversion;  /* NULL: the text is UTF-8; owned */
     char           chunk[CHUNK];
 };
+
+/* A text that is converted: `raw` is what was read of it, `wide` what was converted and not yet returned. */
+typedef struct Conversion {
+    Encoding *encoding;
+    char      raw[64 << 10], wide[64 << 10];
+    size_t    raw_end, wide_at, wide_end;
+    bool      raw_ended, cut, ended;    /* cut: the file is damaged behind `raw`; ended: all is in `wide` */
+} Conversion;
 
 /* Compressed bytes that were used: those read without the unused rest of the chunk. */
 static int64_t stream_used(const Stream *s) { return s->file_bytes - (int64_t)(s->end - s->at); }
@@ -77,7 +91,8 @@ Status stream_of(Stream **stream, FILE *file, const char *name, const Codec *cod
 {
     Stream *s = calloc(1, sizeof *s);
     *stream = NULL;
-    if (s) *s = (Stream){ .file = file, .name = strdup(name), .codec = codec, .ratio_most = ratio_most };
+    if (s) *s = (Stream){ .file = file, .name = strdup(name), .codec = codec, .ratio_most = ratio_most,
+                      .window_log = STREAM_WINDOW_LOG };
     if (s) s->in = s->chunk;
     if (s && codec) s->state = codec->open();
     if (s && s->name && (!codec || s->state)) {
@@ -131,6 +146,8 @@ void stream_close(Stream *s)
 {
     if (!s) return;
     ahead_close(s->ahead);
+    if (s->conversion) encoding_close(s->conversion->encoding);
+    free(s->conversion);
     if (s->state) s->codec->close(s->state);
     if (s->file != stdin) fclose(s->file);
     free(s->name);
@@ -168,6 +185,10 @@ static Status member_step(Stream *s, char **out, size_t *capacity)
     *out   = w.out;
     *capacity  = w.out_bytes;
     s->needs_input = *capacity > 0;
+    if (step == CODEC_WIDE)
+        return fail(BAD_FILE, "%s: byte %" PRId64 ": a %s frame whose window is above the limit of 2^%d "
+                    "bytes: --zstd-window-log N accepts windows up to 2^N, which take as much memory; N is "
+                    "at most 31", s->name, stream_used(s), s->codec->name, s->window_log);
     if (step == CODEC_BROKEN)
         return fail(BAD_FILE, "%s: byte %" PRId64 ": not %s, or damaged: %s", s->name, stream_used(s),
                     s->codec->name, why);
@@ -230,7 +251,7 @@ static Status plain_read(Stream *s, char **out, size_t *capacity)
     return OK;
 }
 
-Status stream_read(Stream *s, char *out, size_t capacity, size_t *got)
+static Status bytes_read(Stream *s, char *out, size_t capacity, size_t *got)
 {
     size_t left = capacity;
     *got = 0;
@@ -239,4 +260,95 @@ Status stream_read(Stream *s, char *out, size_t capacity, size_t *got)
     *got = capacity - left;
     failure_keep(&s->broken, status);
     return *got ? OK : status;                  /* what precedes the damage is returned first */
+}
+
+/* ---- texts ---- */
+
+Status stream_texts(Stream *s, TextRules rules)
+{
+    s->texts = true;
+    s->named = rules.encoding;
+    if (rules.window_log) s->window_log = rules.window_log;
+    if (s->codec && s->codec->window) s->codec->window(s->state, s->window_log);
+    return encoding_known(rules.encoding);
+}
+
+/* Looks at the first bytes. A failure stays, as every other. */
+static Status texts_begin(Stream *s)
+{
+    Encoding *encoding;
+    size_t    mark;
+    s->begun = true;
+    TRY(bytes_read(s, s->head, sizeof s->head, &s->head_end));
+    Status status = encoding_open(&encoding, &mark, s->named, s->name, s->head, s->head_end);
+    if (status != OK) return failure_keep(&s->broken, status);
+    s->head_at = mark;
+    if (!encoding) return OK;
+    s->conversion = calloc(1, sizeof *s->conversion);
+    if (!s->conversion) {
+        encoding_close(encoding);
+        return failure_keep(&s->broken, fail(NO_MEMORY, "%s: no memory to convert it", s->name));
+    }
+    Conversion *c = s->conversion;
+    c->encoding = encoding;
+    c->raw_end  = s->head_end - mark;
+    memcpy(c->raw, s->head + mark, c->raw_end);
+    return OK;
+}
+
+/* Where the file ends or is damaged, the next read of a byte tells which. */
+static void raw_fill(Stream *s, Conversion *c)
+{
+    size_t got, none, wanted = sizeof c->raw - c->raw_end;
+    char   byte;
+    if (c->raw_ended) return;
+    Status status = bytes_read(s, c->raw + c->raw_end, wanted, &got);
+    c->raw_end  += got;
+    c->raw_ended = got < wanted;
+    if (c->raw_ended) c->cut = status != OK || bytes_read(s, &byte, 1, &none) != OK;
+}
+
+static void wide_fill(Stream *s, Conversion *c)
+{
+    raw_fill(s, c);
+    bool whole = c->raw_ended && !c->cut;
+    EncodingWindow w = { c->raw, c->raw_end, c->wide, sizeof c->wide };
+    size_t before = c->raw_end;
+    Status status = encoding_step(c->encoding, &w, whole);
+    memmove(c->raw, w.in, w.in_bytes);
+    c->raw_end  = w.in_bytes;
+    c->wide_at  = 0;
+    c->wide_end = sizeof c->wide - w.out_bytes;
+    failure_keep(&s->broken, status);
+    c->ended = status != OK || (c->raw_ended && (c->raw_end == 0 || c->raw_end == before) && !c->wide_end);
+}
+
+static Status converted_read(Stream *s, char *out, size_t capacity, size_t *got)
+{
+    Conversion *c = s->conversion;
+    while (*got < capacity) {
+        size_t bytes = c->wide_end - c->wide_at;
+        if (bytes > capacity - *got) bytes = capacity - *got;
+        memcpy(out + *got, c->wide + c->wide_at, bytes);
+        c->wide_at += bytes;
+        *got += bytes;
+        if (c->wide_at < c->wide_end) break;
+        if (c->ended) break;
+        wide_fill(s, c);
+    }
+    return *got ? OK : failure_report(&s->broken);
+}
+
+Status stream_read(Stream *s, char *out, size_t capacity, size_t *got)
+{
+    *got = 0;
+    if (s->texts && !s->begun) TRY(texts_begin(s));
+    if (s->conversion) return converted_read(s, out, capacity, got);
+    if (s->head_at == s->head_end) return bytes_read(s, out, capacity, got);
+    size_t first = s->head_end - s->head_at < capacity ? s->head_end - s->head_at : capacity;
+    memcpy(out, s->head + s->head_at, first);
+    s->head_at += first;
+    Status status = first < capacity ? bytes_read(s, out + first, capacity - first, got) : OK;
+    *got += first;
+    return *got ? OK : status;
 }

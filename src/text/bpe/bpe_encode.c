@@ -16,6 +16,7 @@ typedef struct {
                                           * are counted, which is never less */
     int64_t  count;
     bool     specials;                   /* special tokens become their ids */
+    bool     failed;                     /* a short piece failed, after fail() */
     int      step;                       /* of the pretokenizer */
 } EncodeState;
 
@@ -29,8 +30,8 @@ static inline PieceLookup short_lookup(const PieceCache *w, const uint8_t *text,
     return (PieceLookup){ key, piece_cache_set(w, key), text };
 }
 
-/* After a miss of piece_cache_find. ids has capacity for PIECE_IDS_WRITTEN more than there are bytes. -1: as
- * piece_model_encode */
+/* After a miss of piece_cache_find. ids has capacity for PIECE_IDS_WRITTEN more than there are bytes. Where
+ * the model fails it writes none, and w->failed says so: the hot loop does not look. */
 static int64_t short_piece_encode(EncodeState *w, const PieceLookup *piece, int64_t bytes, int32_t *ids)
 {
     PieceCache *cache = w->cache;
@@ -41,7 +42,10 @@ static int64_t short_piece_encode(EncodeState *w, const PieceLookup *piece, int6
     if (known) return known;
     cache->misses++;
     known = piece_model_encode(w->bpe, cache, ids, piece->text, bytes);
-    if (known < 0) return known;
+    if (known < 0) {
+        w->failed = true;
+        return 0;
+    }
     memset(ids + known, 0, PIECE_IDS_WRITTEN * sizeof *ids);
     if (!piece_cache_put(cache, piece->set, piece->key, ids, known))
         piece_cache_put_long(cache, piece->text, bytes, ids, known);
@@ -63,21 +67,17 @@ static int64_t long_piece_encode(EncodeState *w, const uint8_t *text, int64_t by
  * the text. */
 static Status piece_encode(EncodeState *w, const uint8_t *text, int64_t bytes)
 {
-    int32_t *ids = w->ids + w->count, made[PIECE_SHORT_BYTES + PIECE_IDS_WRITTEN];
-    uint8_t  raw[16] = { 0 };
-    int64_t  count;
-    if (!w->ids) {
-        w->count += bytes;
-        return OK;
-    }
+    int32_t made[PIECE_SHORT_BYTES + PIECE_IDS_WRITTEN];
+    uint8_t raw[16] = { 0 };
+    int64_t count;
     if (bytes <= PIECE_SHORT_BYTES) {
         memcpy(raw, text, (size_t)bytes);
         PieceLookup piece = short_lookup(w->cache, raw, bytes);
         const ShortPiece *cached = piece_cache_find(piece.set, piece.key);
         count = cached ? piece_ids(w->cache, cached, made) : short_piece_encode(w, &piece, bytes, made);
-        if (count > 0) memcpy(ids, made, (size_t)count * sizeof *ids);
+        memcpy(w->ids + w->count, made, (size_t)count * sizeof *made);
     } else {
-        count = long_piece_encode(w, text, bytes, ids);
+        count = long_piece_encode(w, text, bytes, w->ids + w->count);
     }
     if (count < 0) return BAD_FILE;                         /* after fail() */
     w->count += count;
@@ -162,14 +162,9 @@ static Status scan_encode(EncodeState *w, PretokenKind kind, const uint8_t *text
             int later = i + PREFETCH_AHEAD < batch.count ? i + PREFETCH_AHEAD : i;
             if (batch.piece[later].set) __builtin_prefetch(batch.piece[later].set + 2);
             int64_t length = piece[1].text - piece->text;
-            if (piece->set) {
-                int64_t made = short_piece_encode(w, piece, length, w->ids + w->count);
-                if (made < 0) return BAD_FILE;      /* after fail() */
-                w->count += made;
-            } else {
-                TRY(piece_encode(w, piece->text, length));
-                w->cache->pieces--;                 /* piece_encode counted it */
-            }
+            if (piece->set) w->count += short_piece_encode(w, piece, length, w->ids + w->count);
+            else            TRY(piece_encode(w, piece->text, length));
+            w->cache->pieces -= !piece->set;        /* piece_encode counted it */
         }
     }
     while (p < end) {
@@ -180,12 +175,19 @@ static Status scan_encode(EncodeState *w, PretokenKind kind, const uint8_t *text
     return OK;
 }
 
+static Status piece_take(EncodeState *w, Chars piece)
+{
+    if (w->ids) return piece_encode(w, piece.text, piece.bytes);
+    w->count += piece.bytes;
+    return OK;
+}
+
 /* Applies one pretokenizer step, and itself to each resulting piece; the last step may use the fast loop. */
 static Status pretokens_encode(void *context, Chars piece)
 {
     EncodeState *w = context;
     const Pretokenizer *steps = &w->bpe->pretokenizer;
-    if (w->step == steps->steps) return piece_encode(w, piece.text, piece.bytes);
+    if (w->step == steps->steps) return piece_take(w, piece);
     const PretokenizerStep *step = &steps->step[w->step++];
     bool   last   = w->step == steps->steps && w->ids;
     Status                  status =
@@ -287,7 +289,7 @@ static int64_t text_encode(const Tokenizer *t, int32_t *ids, const char *text, i
         cache_release(m, w.cache);
     }
     template_add(&w, &m->after);
-    return status == OK ? w.count : -1;
+    return status == OK && !w.failed ? w.count : -1;
 }
 
 int64_t bpe_tokenizer_encode(const Tokenizer *t, int32_t *ids, const char *text, int64_t bytes)

@@ -91,8 +91,9 @@ static bool is_template_id(const BpeTokenizer *m, int32_t id)
 static int64_t prefix_of(const BpeTokenizer *m, int32_t id, const char *text, int32_t bytes)
 {
     const Vocab *first = &m->decoded_at[PIECE_FIRST];
+    if (bytes == 0) return 0;
     if (!m->chain.steps)
-        return m->prepends_mark && bytes && *text == ' '
+        return m->prepends_mark && *text == ' '
             && (m->strip_first_space || *vocab_bytes(&m->vocab, id) == 0xE2);
     if (!vocab_has(first, id)) return decode_chain_prefix(&m->chain, (const uint8_t *)text, bytes);
     int32_t more = bytes - first->length[id];
