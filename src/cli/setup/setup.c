@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include "base/array.h"
 #include "base/file.h"
 #include "base/log.h"
 #include "base/message.h"
@@ -123,12 +124,12 @@ static Status refuse_prefix(const char *load)
 static bool is_published(const char *name)
 {
     static const char *const family[] = {
-        "gpt2", "distilgpt2", "gpt-neo", "gpt-j", "opt", "bloom", "llama", "tinyllama", "codellama", "mistral",
-        "mixtral", "qwen", "gemma", "phi", "pythia", "olmo", "smollm", "falcon", "deepseek", "starcoder",
-        "granite", "gpt-oss", "bert", "t5" };
+        "gpt2", "distilgpt2", "gpt-neo", "gpt-j", "opt", "bloom", "llama", "tinyllama", "codellama",
+        "mistral", "mixtral", "qwen", "gemma", "phi", "pythia", "olmo", "smollm", "falcon",
+        "deepseek", "starcoder", "granite", "gpt-oss", "bert", "t5" };
     const char *slash = strchr(name, '/'), *leaf = slash ? slash + 1 : name;
     if (strchr("./~", *name) || strchr(leaf, '/')) return false;
-    for (size_t i = 0; i < sizeof family / sizeof *family; i++) {
+    for (size_t i = 0; i < COUNT(family); i++) {
         size_t letters = strlen(family[i]);
         if (!strncasecmp(leaf, family[i], letters) && !isalpha((unsigned char)leaf[letters])) return true;
     }
