@@ -124,8 +124,8 @@ static Status refuse_prefix(const char *load)
 static bool is_published(const char *name)
 {
     static const char *const family[] = {
-        "gpt2", "distilgpt2", "gpt-neo", "gpt-j", "opt", "bloom", "llama", "tinyllama", "codellama", "mistral",
-        "mixtral", "qwen", "gemma", "phi", "pythia", "olmo", "smollm", "falcon", "deepseek", "starcoder",
+        "gpt2", "distilgpt2", "gpt-neo", "gpt-j", "opt", "bloom", "llama", "tinyllama", "codellama",
+        "mistral", "mixtral", "qwen", "gemma", "phi", "pythia", "olmo", "smollm", "falcon", "deepseek", "starcoder",
         "granite", "gpt-oss", "bert", "t5" };
     const char *slash = strchr(name, '/'), *leaf = slash ? slash + 1 : name;
     if (strchr("./~", *name) || strchr(leaf, '/')) return false;
