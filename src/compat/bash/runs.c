@@ -26,7 +26,7 @@
 #include "compat/bash/trace.h"
 
 extern char **environ;
-enum { LACKINGS_MOST = 200, VARIABLES_MOST = 400, SECONDS = 10, RERUNS = 2, COMPARED_WORDS = 2000 };
+enum { LACKINGS_MOST = 200, VARIABLES_MOST = 400, SECONDS = 10, RERUNS = 2, COMPARED_WORDS = 2000, REFUSALS_MOST = 20 };
 
 typedef struct {
     const LaunchInput *in;
@@ -796,6 +796,19 @@ static void note_environment(Launch *l)
     }
 }
 
+/* Each line that reports a refused write, as it was printed. */
+static void note_refusals(Launch *l, const Run *run)
+{
+    const char *text = run->result.printed.text, *end = text + run->result.printed.bytes;
+    for (int notes = 0; text && text < end && notes < REFUSALS_MOST;) {
+        size_t      n    = strcspn(text, "\n");
+        const char *line = printable(l->texts, texts_keep(l->texts, text, (int64_t)n), 300);
+        if (strstr(line, "Read-only file system") || strstr(line, "Permission denied"))
+            add_note(l, "", 0, texts_format(l->texts, "refused, since nothing outside may change: %s", line)), notes++;
+        text += n + 1;
+    }
+}
+
 static void note_run(Launch *l)
 {
     Run *run = &l->run[0];
@@ -804,13 +817,7 @@ static void note_run(Launch *l)
     int line = 0;
     const char *says = bash_says(l, run, "syntax error", &line);
     if (says) add_note(l, l->in->script, line, texts_format(l->texts, "bash reads it up to here: %s", says));
-    for (int i = 0; i < 2; i++) {
-        static const char *const refused[] = { "Read-only file system", "Permission denied" };
-        says = bash_says(l, run, refused[i], &line);
-        if (says)
-            add_note(l, l->in->script, line,
-                     texts_format(l->texts, "bash was refused a write or a program: %s", says));
-    }
+    note_refusals(l, run);
     if (run->result.end != END_NORMALLY)
         add_note(l, "", 0,
                  "it was ended at a limit of time, processes, memory or disk; what it does after these calls "
