@@ -107,7 +107,7 @@ OPTIONS = [
     ("a key of DeepSpeed's JSON that contradicts the command line", "src/compat/deepspeed/deepspeed.c",
      "    if (same) {\n        d->m->taken++;", "    if (same || key) {\n        d->m->taken++;", "cli.deepspeed_json"),
     ("a script of a DeepSpeed fork gets the order of samples of Megatron-core", "src/compat/megatron/megatron.c",
-     'orders_as_forks(&words) ? "megatron-deepspeed"', '!orders_as_forks(&words) ? "megatron-deepspeed"', "cli.deepspeed_json"),
+     'orders_as_forks(&words) ? "megatron-forks"', '!orders_as_forks(&words) ? "megatron-forks"', "cli.deepspeed_json"),
     ("a run that ends by its tokens loses the decay over its samples", "src/compat/megatron/megatron.c",
      "if (!own && o->lr_decay_style", "if (own && o->lr_decay_style", "cli.deepspeed_json"),
     ("micro-batches of a step that are not counted in its batch", "src/conf/derive.c",
