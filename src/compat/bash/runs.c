@@ -383,6 +383,13 @@ static void lacking_folders(Launch *l, const Run *run)
     }
 }
 
+/* The file by which a script asks whether its run has begun. It is not there, as for the first start. */
+static bool is_tracker(const char *path)
+{
+    const char *leaf = path_leaf(path, strlen(path));
+    return !strcmp(leaf, "latest_checkpointed_iteration.txt") || !strcmp(leaf, "latest");
+}
+
 /* Files of this machine that readers and tests asked for in vain, outside of the folders handed over. */
 static void lacking_files(Launch *l, const Run *run)
 {
@@ -399,6 +406,11 @@ static void lacking_files(Launch *l, const Run *run)
             char path[1024];
             if (n >= sizeof path) continue;
             snprintf(path, sizeof path, "%.*s", (int)n, p);
+            if (is_tracker(path)) {
+                add_note(l, source_shown(&l->sources, run->entry[i].file), run->entry[i].line,
+                         texts_format(l->texts, "%.300s is not there, as before the first start", path));
+                continue;
+            }
             if (stat(path, &about) != 0 && !is_below(path, l->folder) && !is_below(path, l->top) &&
                 !is_below(path, l->own))
                 add_lacking(l, path, n, LACKING_FILE);
