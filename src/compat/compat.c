@@ -90,11 +90,20 @@ Status compat_settings(OptionWords *out, Compat *c, const Options *o, ConfigText
     return c->fairseq ? fairseq_derived(out, c->fairseq, o, c->ranks) : OK;
 }
 
+/* Variables, NAME=value, may stand before the script. */
+static const char *script_of(const TextList *words)
+{
+    static const char letters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_0123456789";
+    int               i         = 0;
+    while (i + 1 < words->count && words->text[i][strspn(words->text[i], letters)] == '=') i++;
+    return words->text[i];
+}
+
 Status compat_file(OptionWords *out, char **remarks, Status *status, const Options *o)
 {
     Import      m;
     size_t      bytes;
-    const char *path = o->from_yaml ? o->from_yaml : o->from_script.text[0];
+    const char *path = o->from_yaml ? o->from_yaml : script_of(&o->from_script);
     *remarks = NULL;
     if (o->from_yaml && o->from_script.count)
         return fail(BAD_USAGE, "%s and %s are two files; give one of them",

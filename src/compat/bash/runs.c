@@ -26,7 +26,10 @@
 #include "compat/bash/trace.h"
 
 extern char **environ;
-enum { LACKINGS_MOST = 200, VARIABLES_MOST = 400, SECONDS = 10, RERUNS = 2, COMPARED_WORDS = 2000, REFUSALS_MOST = 20 };
+enum {
+    LACKINGS_MOST = 200, VARIABLES_MOST = 400, SECONDS = 10, RERUNS = 2, COMPARED_WORDS = 2000,
+    REFUSALS_MOST = 20
+};
 
 typedef struct {
     const LaunchInput *in;
@@ -383,6 +386,13 @@ static void lacking_folders(Launch *l, const Run *run)
     }
 }
 
+/* The file by which a script asks whether its run has begun. It is not there, as for the first start. */
+static bool is_tracker(const char *path)
+{
+    const char *leaf = path_leaf(path, strlen(path));
+    return !strcmp(leaf, "latest_checkpointed_iteration.txt") || !strcmp(leaf, "latest");
+}
+
 /* Files of this machine that readers and tests asked for in vain, outside of the folders handed over. */
 static void lacking_files(Launch *l, const Run *run)
 {
@@ -399,6 +409,11 @@ static void lacking_files(Launch *l, const Run *run)
             char path[1024];
             if (n >= sizeof path) continue;
             snprintf(path, sizeof path, "%.*s", (int)n, p);
+            if (is_tracker(path)) {
+                add_note(l, source_shown(&l->sources, run->entry[i].file), run->entry[i].line,
+                         texts_format(l->texts, "%.300s is not there, as before the first start", path));
+                continue;
+            }
             if (stat(path, &about) != 0 && !is_below(path, l->folder) && !is_below(path, l->top) &&
                 !is_below(path, l->own))
                 add_lacking(l, path, n, LACKING_FILE);
@@ -803,9 +818,10 @@ static void note_refusals(Launch *l, const Run *run)
     for (int notes = 0; text && text < end && notes < REFUSALS_MOST;) {
         size_t      n    = strcspn(text, "\n");
         const char *line = printable(l->texts, texts_keep(l->texts, text, (int64_t)n), 300);
-        if (strstr(line, "Read-only file system") || strstr(line, "Permission denied"))
-            add_note(l, "", 0, texts_format(l->texts, "refused, since nothing outside may change: %s", line)), notes++;
         text += n + 1;
+        if (!strstr(line, "Read-only file system") && !strstr(line, "Permission denied")) continue;
+        line = texts_format(l->texts, "refused, since nothing outside may change: %s", line);
+        add_note(l, "", 0, line), notes++;
     }
 }
 

@@ -143,6 +143,16 @@ static bool take_gate(Import *m, Options *o, const TextList *words, const char *
     return true;
 }
 
+/* ---- checkpoints of every layout ---- */
+
+static bool take_universal(Import *m, Options *o, const char *from, int count, char **word)
+{
+    if (strcmp(word[0], "--universal-checkpoint") || count > 1) return false;
+    import_remark(m, o, from, "--universal-checkpoint of Megatron-DeepSpeed is ignored: --load DIR opens every "
+                  "checkpoint of jotun under every layout; one of DeepSpeed is refused where it is met");
+    return true;
+}
+
 /* ---- profiles ---- */
 
 /* A flag there; in Microsoft's fork the kind of profiler. */
@@ -172,6 +182,18 @@ static const OptionRow *row_of(const Options *o, const char *word, int *option)
     if (row && (row->verb == VERB_ALIAS || row->verb == VERB_OPTIONAL || row->verb == VERB_WITH))
         *option = row->option;
     return *option < 0 ? NULL : &option_rows[*option];
+}
+
+/* The steps of the schedule are one text here, without quotes several words there. */
+static bool join_schedule(Import *m, Options *o, const char *from, int count, char **word)
+{
+    char   text[1024], *takes[] = {text};
+    size_t used = 0;
+    if (strcmp(word[0], "--step-batch-size-schedule") || count <= 2) return false;
+    for (int i = 0; i < count && used < sizeof text; i++)
+        used += (size_t)snprintf(text + used, sizeof text - used, "%s%s", i > 1 ? " " : i ? "=" : "", word[i]);
+    import_take(m, o, from, 1, takes);
+    return true;
 }
 
 static bool refuse_several(Import *m, Options *o, const char *from, int count, char **word)
@@ -250,7 +272,8 @@ bool beside_take(Import *m, Options *o, const TextList *words, const char *from,
     if (refuse_placeholder(m, o, from, count, word)) return true;
     name_placeholders(m, o, from, count, word);
     return take_experts(m, o, words, from, count, word) || optimizers_take(m, o, words, from, count, word) ||
-           take_profile(m, o, from, count, word) || (count == 2 && take_tokens(m, o, words, from, word)) ||
+           take_profile(m, o, from, count, word) ||
+           take_universal(m, o, from, count, word) || join_schedule(m, o, from, count, word) || (count == 2 && take_tokens(m, o, words, from, word)) ||
            partition_take(m, o, words, from, word) || (count == 2 && take_gate(m, o, words, from, word)) ||
            refuse_several(m, o, from, count, word);
 }

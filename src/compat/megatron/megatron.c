@@ -41,8 +41,8 @@ typedef struct {
     bool refused;
 } Argument;
 
-/* Whether other values of this option change nothing that is computed: where files lie, and what is ignored.
- */
+/* Whether other values of this option change nothing that is computed: where files lie, what a run is called
+ * in a log, and what is ignored. */
 static bool is_place(const Options *o, const char *word)
 {
     char name[128];
@@ -51,7 +51,9 @@ static bool is_place(const Options *o, const char *word)
     int option = option_find(name + 2, o->command);
     const Dialect *row = option < 0 ? dialect_find(dialects_understood(o->command), name + 2, NULL) : NULL;
     if (row && row->verb == VERB_ALIAS) option = row->option;
-    return option >= 0 ? option_rows[option].path : row && row->verb == VERB_IGNORED;
+    bool label = option == OPTION_wandb_exp_name || option == OPTION_wandb_project ||
+                 option == OPTION_wandb_entity;
+    return option >= 0 ? option_rows[option].path || label : row && row->verb == VERB_IGNORED;
 }
 
 static const char *const give_value =
