@@ -34,11 +34,7 @@ static void take_ends(Import *m, Options *o, const char *from, TextList *notes, 
     for (int i = 0; i < notes->count; i++) import_remark(m, o, from, notes->text[i]);
     free(notes->text);
     if (status == OK) m->taken++;
-    else {
-        char why[FAIL_BYTES];
-        snprintf(why, sizeof why, "%s", fail_text());
-        import_refuse(m, o, from, why);
-    }
+    else import_refuse(m, o, from, fail_text());
 }
 
 void import_take(Import *m, Options *o, const char *from, int count, char **words)

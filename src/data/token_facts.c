@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <xxhash.h>
+#include "base/array.h"
 #include "base/log.h"
 
 enum { VERSION = 1, FILE_MOST = 64 << 10 };
@@ -121,7 +122,7 @@ static Status root_read(TokenFacts *f, const char *path, const json_t *root)
         { "largest", &f->largest, -1 } };
     if (!format || strcmp(format, FORMAT) != 0 || version != VERSION)
         return fail(BAD_FILE, "%s: is not a file of facts of version %d", path, VERSION);
-    for (size_t i = 0; i < sizeof number / sizeof *number; i++) {
+    for (size_t i = 0; i < COUNT(number); i++) {
         const json_t *value = json_object_get(root, number[i].key);
         *number[i].to = json_integer_value(value);
         if (!json_is_integer(value) || *number[i].to < number[i].least)

@@ -1,39 +1,25 @@
-/* fairseq's log lines. */
+/* Lines of --log-format epochs. */
 #include "logs/epoch_line.h"
 #include <math.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
-
-typedef struct { char *out; size_t size; int used; } Line;
-
-__attribute__((format(printf, 2, 3)))
-static void add(Line *l, const char *format, ...)
-{
-    va_list arguments;
-    va_start(arguments, format);
-    if ((size_t)l->used < l->size)
-        l->used += vsnprintf(l->out + l->used, l->size - (size_t)l->used, format, arguments);
-    va_end(arguments);
-}
+#include "base/message.h"
 
 /* "2021-01-28 12:00:00 | INFO | train_inner | ", as Python's logging writes it */
-static Line line_begin(char *out, size_t size, double now, const char *logger)
+static void line_begin(char *out, size_t size, double now, const char *logger)
 {
-    Line l = { out, size, 0 };
     time_t whole = (time_t)floor(now);
     struct tm when;
     char date[32];
     localtime_r(&whole, &when);
     strftime(date, sizeof date, "%Y-%m-%d %H:%M:%S", &when);
-    add(&l, "%s | INFO | %s | ", date, logger);
-    return l;
+    snprintf(out, size, "%s | INFO | %s | ", date, logger);
 }
 
 /* How a field is written: k=v, k=v; or k v | k v; or as JSON, where values are texts. */
 typedef enum { FIELDS_COMMAS, FIELDS_PIPES, FIELDS_JSON } FieldStyle;
-typedef struct { Line *line; FieldStyle style; const char *prefix; int count; } Fields;
+typedef struct { char *out; size_t size; FieldStyle style; const char *prefix; int count; } Fields;
 
 /* Rounded to so many digits behind the point, as Python's round; -1: not rounded. */
 static void put(Fields *f, const char *name, double value, int digits)
@@ -47,7 +33,8 @@ static void put(Fields *f, const char *name, double value, int digits)
     case FIELDS_PIPES:  snprintf(text, sizeof text, "%s%s %g", f->prefix, name, value); break;
     case FIELDS_JSON:   snprintf(text, sizeof text, "\"%s%s\": \"%g\"", f->prefix, name, value); break;
     }
-    add(f->line, "%s%s", f->count++ || f->style == FIELDS_JSON ? between[f->style] : "", text);
+    message_add(f->out, f->size, "%s%s", f->count++ || f->style == FIELDS_JSON ? between[f->style] : "",
+                text);
 }
 
 /* The loss in bits, and 2 to the power of it. */
@@ -78,46 +65,48 @@ static void put_training(Fields *f, const EpochLine *x)
 
 int epoch_line(char *out, size_t size, const EpochLine *x)
 {
-    Line l = line_begin(out, size, x->now, "train_inner");
-    Fields f = { &l, x->json ? FIELDS_JSON : FIELDS_COMMAS, "", 0 };
+    line_begin(out, size, x->now, compat_line_speakers[SAYS_STEP]);
+    Fields f = { out, size, x->json ? FIELDS_JSON : FIELDS_COMMAS, "", 0 };
     double update = (double)(x->epoch - 1) + (double)x->at / (double)x->size;
     if (x->json)
-        add(&l, "{\"epoch\": %lld, \"update\": %.15g", (long long)x->epoch, nearbyint(update * 1000) / 1000);
+        message_add(out, size, "{\"epoch\": %lld, \"update\": %.15g", (long long)x->epoch,
+                    nearbyint(update * 1000) / 1000);
     else
-        add(&l, "epoch %03lld:  %5lld / %lld ", (long long)x->epoch, (long long)x->at, (long long)x->size);
+        message_add(out, size, "epoch %03lld:  %5lld / %lld ", (long long)x->epoch, (long long)x->at,
+                    (long long)x->size);
     put_training(&f, x);
-    if (x->json) add(&l, "}");
-    return l.used;
+    if (x->json) message_add(out, size, "}");
+    return (int)strlen(out);
 }
 
 int epoch_end_line(char *out, size_t size, const EpochLine *x)
 {
-    Line l = line_begin(out, size, x->now, "train");
-    Fields f = { &l, x->json ? FIELDS_JSON : FIELDS_PIPES, x->json ? "train_" : "", 0 };
-    add(&l, x->json ? "{\"epoch\": %lld" : "epoch %03lld | ", (long long)x->epoch);
+    line_begin(out, size, x->now, compat_line_speakers[SAYS_EPOCH]);
+    Fields f = { out, size, x->json ? FIELDS_JSON : FIELDS_PIPES, x->json ? "train_" : "", 0 };
+    message_add(out, size, x->json ? "{\"epoch\": %lld" : "epoch %03lld | ", (long long)x->epoch);
     put_training(&f, x);
-    if (x->json) add(&l, "}");
-    return l.used;
+    if (x->json) message_add(out, size, "}");
+    return (int)strlen(out);
 }
 
 int epoch_evaluation_line(char *out, size_t size, const EpochLine *x, const char *set, double best)
 {
     char prefix[100] = "";
-    Line l = line_begin(out, size, x->now, set);
+    line_begin(out, size, x->now, set);
     if (x->json) snprintf(prefix, sizeof prefix, "%.90s_", set);
-    Fields f = { &l, x->json ? FIELDS_JSON : FIELDS_PIPES, prefix, 0 };
-    if (x->json) add(&l, "{\"epoch\": %lld", (long long)x->epoch);
-    else         add(&l, "epoch %03lld | valid on '%s' subset | ", (long long)x->epoch, set);
+    Fields f = { out, size, x->json ? FIELDS_JSON : FIELDS_PIPES, prefix, 0 };
+    if (x->json) message_add(out, size, "{\"epoch\": %lld", (long long)x->epoch);
+    else         message_add(out, size, "epoch %03lld | valid on '%s' subset | ", (long long)x->epoch, set);
     put_loss(&f, x->loss);
     put(&f, "num_updates", (double)x->updates, -1);
     if (best > 0) put(&f, "best_loss", best / 0.693147180559945309417, 3);
-    if (x->json) add(&l, "}");
-    return l.used;
+    if (x->json) message_add(out, size, "}");
+    return (int)strlen(out);
 }
 
-int epoch_message(char *out, size_t size, double now, const char *logger, const char *text)
+int epoch_message(char *out, size_t size, double now, LineSpeaker speaker, const char *text)
 {
-    Line l = line_begin(out, size, now, logger);
-    add(&l, "%s", text);
-    return l.used;
+    line_begin(out, size, now, compat_line_speakers[speaker]);
+    message_add(out, size, "%s", text);
+    return (int)strlen(out);
 }

@@ -21,11 +21,11 @@ static void log_repeated_samples(const Trainer *t)
     if (!train_config_takes(config, SPLIT_VALID) || config->full_validation) return;
     int64_t have = validation_samples(t), global = train_config_valid_global(config);
     int64_t reads = config->eval_iters * global;
-    if (have > 0 && have < reads)
+    int64_t enough = (have + global - 1) / global;              /* the last batch may repeat some of them */
+    if (have > 0 && enough < config->eval_iters)
         log_line("--eval-iters %lld: an evaluation reads %lld samples and the validation data has %lld, so "
                  "that samples repeat; --eval-iters %lld reads all of it", (long long)config->eval_iters,
-                 (long long)reads, (long long)have,
-                 (long long)((have + global - 1) / global));
+                 (long long)reads, (long long)have, (long long)enough);
 }
 
 /* Epochs of the training data that the whole run reads; of several data sets those of the one that is read

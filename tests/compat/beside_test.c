@@ -112,6 +112,8 @@ static void names_of_the_forks(void **state)
         { "--DDP-impl local --kill-switch-path off --log-optimizer-states-to-tensorboard", "num-layers", "2", "is ignored" },
         { "--data-path d --deepspeed --kill-switch-path off", "final-epoch-cut", "0.95", "as in BigScience's fork" },
         { "--data-path d --deepspeed", "final-epoch-cut", "0.8", "" },
+        { "--universal-checkpoint", "num-layers", "2", "one of DeepSpeed is refused where it is met" },
+        { "--global-batch-size 8 --step-batch-size-schedule 0:4 2B:8", "step-batch-size-schedule", "0:4 2B:8", "" },
         { "--profile", "profile", "profile.json", "" },
         { "--profile none", "profile", "", "it is the default" },
         { "--optimizer sophiag --sophiag-beta2 0.9", "adam-beta2", "0.9", "" },

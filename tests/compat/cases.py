@@ -47,6 +47,14 @@ CASES = [
     ("what this machine lacks", f"N=$(scontrol show hostnames | wc -l)\n{GPT} --num-layers 2 --global-batch-size $((N * 8))", [], 1, {"global-batch-size": None, "num-layers": "2"},
      "--global-batch-size: '8' depends on scontrol (CASE:1, N)"),
     ("a place by what this machine lacks", f"{GPT} --num-layers 2 --save $SCRATCH/run_$(hostname)", [], 0, {"num-layers": "2"}, "--save depends on"),
+    ("a name by what this machine lacks", f"{GPT} --num-layers 2 --wandb-project p --wandb-exp-name run-$(nvidia-smi -L | wc -l)", [], 0, {"num-layers": "2"}, "--wandb-exp-name depends on nvidia-smi"),
+    ("a run that has not begun", f"if [[ -f /none/ck/latest_checkpointed_iteration.txt ]]; then A=\"--load /none/ck\"; else A=\"--load /none/base --finetune\"; fi\n{GPT} --num-layers 2 $A", [], 0,
+     {"finetune": "true", "load": "/none/base"}, "is not there, as before the first start"),
+    ("an option by a file that this machine lacks", f"if [[ -f /none/fast ]]; then A=--bf16; fi\n{GPT} --num-layers 2 $A", [], 1, {"bf16": None}, "--bf16 is given or not by"),
+    ("a script that submits itself", f"if [ -z $SLURM_JOB_ID ]; then\n sbatch \"$0\"\n exit\nfi\n{GPT} --num-layers 2", [], 0, {"num-layers": "2"}, ""),
+    ("a program beside the training", f"python tools/preprocess_data.py --input x\n{GPT} --num-layers 2", [], 0, {"num-layers": "2"}, ""),
+    ("another program", f"torchrun pretrain_bert.py {SIZES} --num-layers 2 --train-iters 10", [], 1, {"num-layers": None}, "pretrain_bert.py pretrains BERT, which is not built"),
+    ("an unknown program", f"torchrun train.py {SIZES} --num-layers 2 --train-iters 10", [], 1, {"num-layers": None}, "give --program-is-gpt if it is one"),
     ("an option by what this machine lacks", f"if nvidia-smi; then MORE=--bf16; fi\n{GPT} --num-layers 2 $MORE", [], 1, {"bf16": None}, "--bf16: '--bf16' depends on nvidia-smi (CASE:1)"),
     ("an option that another machine would give", f"nvidia-smi || MORE=--bf16\n{GPT} --num-layers 2 $MORE", [], 1, {"bf16": None}, "--bf16 is given or not by nvidia-smi (CASE:1)"),
     ("an empty variable behind a flag", f"{GPT} --num-layers 2 --bf16 $MORE", [], 0, {"bf16": "true"}, "$MORE, which is not set (CASE:1) is empty and is left out"),
@@ -101,7 +109,7 @@ def main():
         faults += judge(file, os.path.join(SHARED, file), words, code, options, says)
         shared += 1
     print(f"{len(CASES)} cases; " + (f"{shared} of {os.path.normpath(SHARED)}" if shared else "the folder of shared cases is not there"))
-    sys.exit("\n".join(faults))
+    sys.exit("\n".join(faults) or 0)
 
 
 main()

@@ -1,6 +1,12 @@
 /* What a launch script gives to its program: bash's own words, where they are written, and which of them depend on what this machine
  * answers; in both ways of shutting it in. */
 #include "launch.h"
+#include <errno.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
 
 static const LaunchWay ways[] = { LAUNCH_NAMESPACES, LAUNCH_LANDLOCK };
 static const char *const way_names[] = { "", "namespaces", "Landlock" };
@@ -332,6 +338,81 @@ static void lists_are_not_run(void **state)
     launch_close(&r);
 }
 
+/* What a script may not write is named, line by line. */
+static void refused_writes_are_named(void **state)
+{
+    (void)state;
+    EACH_WAY(way) {
+        LaunchRecord r;
+        assert_ok(launch(&r, way, "echo x > /usr/lib/none-of-jotun\nmkdir /usr/none-of-jotun\npython t.py --n 1\n", 0, NULL));
+        assert_true(has_note(&r, 0, "/usr/lib/none-of-jotun"));
+        assert_true(has_note(&r, 0, "/usr/none-of-jotun"));
+        launch_close(&r);
+    }
+}
+
+/* A folder that is too large for a copy can be read, and not written. */
+static void large_folders_are_read(void **state)
+{
+    (void)state;
+    if (!allowed(LAUNCH_LANDLOCK)) return;
+    LaunchRecord r;
+    assert_int_equal(system("head -c 80000000 /dev/zero > large"), 0);
+    assert_ok(launch(&r, LAUNCH_LANDLOCK, "N=$(stat -c %s large)\necho x > new\npython t.py --n $N\n", 0, NULL));
+    assert_string_equal(words_of(r.call), "--n|80000000");
+    assert_true(has_note(&r, 0, "is above 64 MiB, so that it was not copied and was read-only"));
+    assert_true(has_note(&r, 0, "new: Permission denied"));
+    launch_close(&r);
+    assert_int_equal(remove("large"), 0);
+}
+
+/* Where neither way is allowed nothing is run, and the message names the way out. */
+static void nothing_is_run_unless_shut_in(void **state)
+{
+    (void)state;
+    int how;
+    fflush(NULL);
+    pid_t child = fork();
+    if (child == 0) {
+        struct sock_filter code[] = {
+            BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+            BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 444, 3, 0),                         /* landlock_create_ruleset */
+            BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_clone, 0, 3),
+            BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args[0])),
+            BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, 0x7e020000, 0, 1),                 /* namespaces */
+            BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM), BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+        };
+        struct sock_fprog program = { sizeof code / sizeof *code, code };
+        LaunchRecord r;
+        prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+        if (prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program)) _exit(77);
+        Status status = launch(&r, LAUNCH_ANY_WAY, "echo x > ran\npython t.py --n 1\n", 0, NULL);
+        bool   says   = strstr(fail_text(), "is not run, because this machine allows nothing to shut it in") && strstr(fail_text(), "jotun config --record FOLDER");
+        _exit(status == BAD_OPTION && says && access("ran", F_OK) ? 0 : 1);
+    }
+    assert_int_equal(waitpid(child, &how, 0), child);
+    assert_true(how == 0 || WEXITSTATUS(how) == 77);
+}
+
+/* A person's own run with recorders gives the same words, and everything in it is agreed. */
+static void own_runs_are_read(void **state)
+{
+    (void)state;
+    char command[9000];
+    LaunchRecord r;
+    put("own.sh", "N=$(nvidia-smi)\nsrun bash -c \"torchrun t.py --n $N \\\n  --m 1\"\n");
+    assert_ok(launch_offer(command, sizeof command, "recorders", JOTUN_BINARY));
+    assert_int_equal(launch_offer(command + 4000, 4000, "recorders", JOTUN_BINARY), BAD_FILE);
+    snprintf(command + strlen(command), sizeof command - strlen(command), " own.sh > /dev/null 2>&1");
+    assert_int_equal(system(command), 0);
+    LaunchInput in = { .script = "recorders" };
+    assert_ok(launch_record(&r, &in));
+    assert_string_equal(words_of(r.call), "--n|4|--m|1");
+    assert_int_equal(r.call->word[2].line, 3);
+    assert_true(r.call->word[1].agreed);
+    launch_close(&r);
+}
+
 /* NAME=value is the environment's, before and among the arguments; all that follows -- is an argument. */
 static void words_of_a_command_line(void **state)
 {
@@ -353,6 +434,8 @@ int main(void)
         cmocka_unit_test(scripts_give_words), cmocka_unit_test(words_keep_their_lines), cmocka_unit_test(answers_decide), cmocka_unit_test(answers_do_not_decide),
         cmocka_unit_test(empty_values_are_named), cmocka_unit_test(programs_are_recorded), cmocka_unit_test(files_are_read_at_the_call),
         cmocka_unit_test(failures_are_skipped), cmocka_unit_test(wrong_scripts), cmocka_unit_test(lists_are_not_run), cmocka_unit_test(words_of_a_command_line),
+        cmocka_unit_test(refused_writes_are_named), cmocka_unit_test(large_folders_are_read),
+        cmocka_unit_test(nothing_is_run_unless_shut_in), cmocka_unit_test(own_runs_are_read),
     };
     int status = cmocka_run_group_tests(tests, NULL, NULL);
     folder_remove(test_folder());

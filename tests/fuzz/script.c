@@ -6,6 +6,7 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include "cli/setup/parse.h"
 #include "conf/conf.h"
 #include "conf/config_file.h"
 #include "compat/import.h"
@@ -24,12 +25,13 @@ static void import_file(char *path, bool nemo)
     Import import;
     char *text, *words[] = { nemo ? "--from-nemo" : "--from-megatron", path };
     size_t length;
-    if (options_parse(&o, FOR_CONFIG_COMMAND, 2, words) != OK) abort();
-    Status status = nemo ? import_nemo(&import, &o) : import_megatron(&import, &o);
+    if (setup_parse(&o, FOR_CONFIG_COMMAND, 2, words) != OK) abort();
+    import_open(&import, &o);
+    Status status = nemo ? import_nemo(&import, &import.copy) : import_megatron(&import, &import.copy);
     if (status == OK) {
         FILE *out = open_memstream(&text, &length);
         import_show(out, &import);
-        (void)options_yaml(out, &o);
+        (void)options_yaml(out, &import.copy);
         fclose(out);
         free(text);
     }

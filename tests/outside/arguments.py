@@ -193,8 +193,11 @@ def judged(failed, lines):
 def main(folder):
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--list", action="append", choices=KINDS, default=[])
-    parser.add_argument("paths", nargs="+")
+    parser.add_argument("paths", nargs="*")
     given = parser.parse_args()
+    if not given.paths:
+        print("no arguments.py is given")
+        return 77
     unknown = {}
     print(f"{'version':44} {'names':>6}" + "".join(f"{k:>9}" for k in KINDS))
     for path in given.paths:

@@ -171,7 +171,7 @@ def world_of(words):
 
 
 def parse(module, words):
-    os.environ.update(RANK="0", WORLD_SIZE=str(world_of(words)), LOCAL_RANK="0", CUDA_DEVICE_MAX_CONNECTIONS="1")
+    os.environ.update(RANK="0", WORLD_SIZE=str(world_of(words)), LOCAL_RANK="0", OMPI_COMM_WORLD_RANK="0", OMPI_COMM_WORLD_SIZE=str(world_of(words)), OMPI_COMM_WORLD_LOCAL_RANK="0", CUDA_DEVICE_MAX_CONNECTIONS="1")
     sys.argv = ["pretrain_gpt.py", *words]
     defaults = {"tokenizer_type": "GPT2BPETokenizer"}
     said, answer = io.StringIO(), {}
@@ -198,6 +198,9 @@ def parse(module, words):
 
 def main():
     out = sys.stdout
+    if len(sys.argv) < 2:
+        print("no checkout is given")
+        sys.exit(77)
     try:
         with contextlib.redirect_stdout(sys.stderr):
             module = load(sys.argv[1])

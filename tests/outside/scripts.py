@@ -1,16 +1,16 @@
 #!/usr/bin/env python3
 """Launch scripts of public repositories, read by `jotun config --from-megatron` and compared with bash and with the program's own arguments.py:
 
-    scripts.py [--json FILE] [--list] [--only TEXT] FOLDER[@OTHER]...
+    scripts.py [--json FILE] [--list] [--only TEXT] [--jobs N] FOLDER[@OTHER]...
 
-FOLDER is a checkout; OTHER another one whose arguments.py its scripts use, where it has none. Every script that names a program *.py which trains
+Checkouts are copied to TMPDIR, which must not be below /tmp, since a script sees nothing else of that. FOLDER is a checkout; OTHER another one whose arguments.py its scripts use, where it has none. Every script that names a program *.py which trains
 (PROGRAMS) counts, copies once. Each is run by bash, shut in by bubblewrap with recorders in the place of python, torchrun, srun and their like, which
 is independent of jotun's own way; and by jotun. Then:
 
     taken       jotun takes every option, or ignores it with a reason
     refused     an option is refused; reasons are counted
     other       bash starts another program than GPT's pretraining, and jotun refuses that by its name
-    not run     bash reaches no program: templates, parts of other scripts
+    not run     bash reaches no program, or one without a model's size: templates, parts of other scripts
 
 What does not reach that as it is gets what a user would give it (helped, counted by itself): <placeholders> get a path, the positional arguments
 that the script reads get a word it compares them with, else a path or 1, and unset variables likewise (see guess).
@@ -21,15 +21,18 @@ optimizer, dropout, precision, ZeRO stage and others (FIELDS) of the YAML, defau
 """
 import argparse
 import collections
+import concurrent.futures
 import hashlib
 import json
 import math
 import os
+import queue
 import re
 import shutil
 import subprocess
 import sys
 import tempfile
+import threading
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 JOTUN = os.path.abspath(os.environ.get("JOTUN", os.path.join(HERE, "../../build/release/bin/jotun")))
@@ -68,6 +71,7 @@ command_not_found_handle() { case $1 in python*|torchrun|deepspeed|accelerate|sr
 source() { [ -e "$1" ] && builtin source "$@"; return 0; }
 .() { source "$@"; }
 unset -f .
+for path in $REC_LEARN; do eval "function $path { /rec/bin/${path##*/} \"\$@\"; }"; done  # by a path that is not here
 if [ -n "$REC_LENIENT" ]; then
   exit() { return 0; }
   cd() { builtin cd "$@" || return 0; }
@@ -94,7 +98,7 @@ class Bash:
         with open(os.path.join(self.folder, "prelude"), "w") as out:
             out.write(PRELUDE)
 
-    def sandbox(self, lenient, variables):
+    def sandbox(self, lenient, variables, learnt):
         args = ["--unshare-user", "--unshare-pid", "--unshare-net", "--unshare-ipc", "--unshare-uts", "--hostname", "node0", "--new-session", "--die-with-parent",
                 "--cap-drop", "ALL"]
         for entry in sorted(os.listdir("/")):
@@ -104,18 +108,18 @@ class Bash:
             args += ["--symlink", os.readlink(path), path] if os.path.islink(path) else ["--ro-bind-try", path, path] if os.path.isdir(path) else []
         args += ["--proc", "/proc", "--dev", "/dev", "--size", "33554432", "--tmpfs", "/tmp", "--tmpfs", "/run", "--bind", os.path.join(self.folder, "view"), self.top,
                  "--bind", self.folder, "/rec", "--clearenv", "--setenv", "PATH", "/rec/bin:/usr/local/bin:/usr/bin:/bin", "--setenv", "HOME", "/nowhere",
-                 "--setenv", "USER", "user", "--setenv", "BASH_ENV", "/rec/prelude", "--setenv", "REC_LENIENT", "1" if lenient else ""]
+                 "--setenv", "USER", "user", "--setenv", "BASH_ENV", "/rec/prelude", "--setenv", "REC_LENIENT", "1" if lenient else "", "--setenv", "REC_LEARN", " ".join(learnt)]
         for name, value in variables.items():
             args += ["--setenv", name, value]
         return args
 
-    def calls(self, script, folder, words=(), variables=None, lenient=False):
+    def calls(self, script, folder, words=(), variables=None, lenient=False, learnt=()):
         record = os.path.join(self.folder, "calls")
         open(record, "w").close()
-        inner = self.sandbox(lenient, variables or {}) + ["--chdir", folder, "bash", script, *words]
+        inner = self.sandbox(lenient, variables or {}, learnt) + ["--chdir", folder, "bash", script, *words]
         command = ["timeout", "-s", "KILL", "5", "unshare", "--user", "--map-root-user", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc",
                    "bash", "-c", MOUNT, "rec", os.path.join(self.folder, "view"), self.top, *inner]
-        subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, env={"PATH": os.environ["PATH"]}, check=False)
+        ran = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, env={"PATH": os.environ["PATH"]}, check=False)
         with open(record, "rb") as file:
             parts = file.read().decode(errors="replace").split("\0")
         found, at = [], 0
@@ -129,6 +133,9 @@ class Bash:
             program = next((i for i, w in enumerate(given) if w.endswith(".py") and not w.startswith("-")), None)
             if program is not None and (given[program], given[program + 1:]) not in found:
                 found.append((given[program], given[program + 1:]))
+        missing = {p for p in re.findall(rb"line \d+: (/[\w./+-]+): No such file", ran.stderr) if os.path.basename(p.decode()) in RECORDED}
+        if missing and not found and not learnt:
+            return self.calls(script, folder, words, variables, lenient, [p.decode() for p in sorted(missing)])
         return found
 
 
@@ -145,38 +152,60 @@ def compared_with(text, name):
 
 
 def guess(text, name):
-    """A value for a variable that nobody sets: a word that it is compared with, a path for what is called one, else 1."""
+    """A value for a variable that nobody sets: a word that it is compared with, a path for what is called one (GUESSES), else 1."""
     word = compared_with(text, name)
     if word:
         return word
+    if re.search(r"^\s*[\"']?\$\{?" + name + r"\}?[\"']?\s*\\?$", text, re.M):
+        return ""                                                              # a line of its own: further arguments
     assigned = re.search(r"^\s*(?:export\s+|local\s+|declare\s+)?(\w+)=[\"']?\$\{?" + name + r"\b", text, re.M) if name.isdigit() else None
     called = assigned.group(1) if assigned else name
     if assigned and compared_with(text, called):
         return compared_with(text, called)
-    if re.search(r"(?i)path|dir|file|data|root|home|folder|save|load|log|model$|vocab|merge|token|ckpt|checkpoint|work|repo|scratch", called):
-        return "/data/" + called.lower()
+    for pattern, value in GUESSES:
+        if re.search(pattern, called):
+            return value.format(called.lower())
     return "1"
+
+
+GUESSES = [(r"(?i)(args|opts|options|flags|params)$", ""), (r"(?i)interval|samples|tokens|iters?$|steps?$", "1000000"), (r"(?i)^opt$|optimizer", "adam"),
+           (r"(?i)dtype|data_type|precision", "bf16"), (r"(?i)size|num|len|layers|heads|rate|batch|seed|nodes|gpus|rank|port", "1"),
+           (r"(?i)path|dir|file|data|root|home|folder|save|load|log|model$|vocab|merge|token|ckpt|checkpoint|work|repo|scratch", "/data/{}")]
+
+
+def slurm(text):
+    """What Slurm sets for a job with the script's own #SBATCH lines."""
+    def asked(name, short):
+        found = re.search(r"^#SBATCH\s+(?:--" + name + r"[= ]|-" + short + r"\s*)(\d+)", text, re.M)
+        return int(found.group(1)) if found else 1
+    nodes, tasks = asked("nodes", "N"), asked("ntasks-per-node", "-")
+    return {"SLURM_JOB_NUM_NODES": str(nodes), "SLURM_NNODES": str(nodes), "SLURM_NTASKS_PER_NODE": str(tasks), "SLURM_NTASKS": str(nodes * tasks),
+            "SLURM_NPROCS": str(nodes * tasks), "SLURM_JOB_NODELIST": "node0", "SLURM_NODELIST": "node0"}
 
 
 def help_for(text):
     """(positional words, variables) that the script reads and does not set."""
     plain = re.sub(r"(^|\s)#.*", "", text)
-    numbers = [int(n) for n in re.findall(r"\$\{?([1-9])\b", re.sub(r"awk\s+'[^']*'", "", plain))]
+    numbers = [int(pair[0] or pair[1]) for pair in re.findall(r"\$(?:\{([1-9]\d?)|([1-9]))", re.sub(r"awk\s+'[^']*'", "", plain))]
     words = [guess(plain, str(i)) for i in range(1, max(numbers, default=0) + 1)]
     reads, writes = {}, {}
     for found in re.finditer(r"\$\{?([A-Za-z_]\w*)", plain):
         reads.setdefault(found.group(1), found.start())
+    for inner in re.finditer(r"\$\(\(([^()]*)", plain):                        # names need no $ there
+        for name in re.findall(r"[A-Za-z_]\w*", inner.group(1)):
+            reads[name] = min(reads.get(name, len(plain)), inner.start())
     for found in re.finditer(r"(?:^|[\s;({])(?:export\s+|local\s+|readonly\s+|declare\s+(?:-\w+\s+)?)?([A-Za-z_]\w*)\+?=|\bfor\s+(\w+)\s+in|\bread\s+(?:-\w+\s+)*(\w+)", plain):
         writes.setdefault(next(filter(None, found.groups())), found.start())
     read = {name for name, at in reads.items() if at < writes.get(name, len(plain))}
     own = {"PATH", "HOME", "USER", "PWD", "OLDPWD", "BASH_SOURCE", "RANDOM", "SECONDS", "HOSTNAME", "LD_LIBRARY_PATH", "PYTHONPATH", "IFS", "LINENO", "BASH_VERSION"}
-    return words, {name: guess(plain, name) for name in sorted(read - own) if not name.startswith("BASH")}
+    job = slurm(text)
+    return words, {name: job.get(name) or guess(plain, name) for name in sorted(read - own) if not name.startswith("BASH")}
 
 
 def folder_of(script, text, top):
     """Where the script is started: its own folder, or the top of the checkout where that alone has a file that it names."""
     own = os.path.dirname(script)
-    named = re.findall(r"(?:^|[\s;])(?:source|\.|bash|sh|python3?(?:\s+-u)?|cat)\s+[\"']?(?:\./)?([\w][\w./-]*)|[\s\"'](?:\./)?([\w-]+(?:/[\w-]+)*\.(?:py|json|sh))\b", text)
+    named = re.findall(r"(?:^|[\s;])(?:source|\.|bash|sh|python3?(?:\s+-u)?|cat)\s+[\"']?(?:\./)?([\w.][\w./-]*)|[\s\"'=](?:\./)?((?:\.\./)*[\w-]+(?:/[\w-]+)*\.(?:py|json|sh))\b", text)
     files = [a or b for a, b in named]
     here, above = (sum(os.path.exists(os.path.join(place, f)) for f in files) for place in (own, top))
     return top if above > here else own
@@ -224,6 +253,7 @@ class Original:
     def __init__(self, folder):
         self.process = subprocess.Popen([sys.executable, os.path.join(HERE, "original_arguments.py"), os.path.realpath(folder)], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                                         stderr=subprocess.DEVNULL, text=True)
+        self.turn = threading.Lock()
         self.answer = json.loads(self.process.stdout.readline() or '{"unusable": "it ends at once"}')
 
     def usable(self):
@@ -231,8 +261,9 @@ class Original:
 
     def parse(self, words):
         try:
-            print(json.dumps(words), file=self.process.stdin, flush=True)
-            return json.loads(self.process.stdout.readline())
+            with self.turn:
+                print(json.dumps(words), file=self.process.stdin, flush=True)
+                return json.loads(self.process.stdout.readline())
         except (BrokenPipeError, json.JSONDecodeError):
             return {"error": "arguments.py ended"}
 
@@ -296,7 +327,7 @@ FIELDS = {  # key of the YAML: (value of the original's arguments, kind)
     "qk-layernorm": first("qk_layernorm"), "moe-router-topk": lambda a: a.get("moe_router_topk") if experts(a) else None, "split": lambda a: a.get("split") if a.get("data_path") else None,
     "train-iters": lambda a: a.get("train_iters") if not a.get("train_samples") and not a.get("train_tokens") else None,
     "sgd-momentum": first("sgd_momentum"), "initial-loss-scale": first("initial_loss_scale"), "loss-scale-window": first("loss_scale_window"), "hysteresis": first("hysteresis"),
-    "global-batch-size": first("global_batch_size"),
+    "global-batch-size": first("global_batch_size"), "z-loss-coeff": first("z_loss_strength"),
 }
 # What jotun writes of a pair in other words, with a remark.
 OTHER_WORDS = {"train-samples", "train-tokens"}
@@ -378,9 +409,12 @@ def judge(script, bash, original):
             if lenient:
                 calls = bash.calls(path, folder, positional, environment, lenient=True) or calls
             trains = [c for c in calls if GPT.search(c[0])]
+            part = trains and not any(re.match(r"--(encoder-)?num-layers|--use-checkpoint-args|--config", w) for _, words_ in trains for w in words_)
             answer = Answer(path, folder, positional, environment)
             now = {"helped": helped, "lenient": lenient, "calls": [c[0] for c in calls][:6], "code": answer.code, "why": answer.why}
-            if trains:
+            if part and answer.code:
+                now["kind"], now["part"] = "not run", True
+            elif trains:
                 now["kind"] = "taken" if answer.code == 0 else "refused"
                 if answer.code == 0 and original and original.usable():
                     compared = [original.parse(w) for _, w in trains]
@@ -423,11 +457,13 @@ KINDS = "taken", "refused", "other", "not run"
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--json"), parser.add_argument("--list", action="store_true"), parser.add_argument("--only", default="")
-    parser.add_argument("folders", nargs="+")
+    parser.add_argument("--jobs", type=int, default=4)
+    parser.add_argument("folders", nargs="*")
     options = parser.parse_args()
-    if not shutil.which("bwrap"):
-        sys.exit("bubblewrap (bwrap) is not installed")
-    seen, results, originals = set(), [], {}
+    if not options.folders or not shutil.which("bwrap"):
+        print("no checkout is given" if shutil.which("bwrap") else "bubblewrap (bwrap) is not installed")
+        return 77
+    seen, results, originals, kept = set(), [], {}, threading.Lock()
     if options.json:
         open(options.json, "w").close()
     with tempfile.TemporaryDirectory() as scratch:
@@ -439,18 +475,30 @@ def main():
             has = [p for p in ("megatron/arguments.py", "megatron/training/arguments.py") if os.path.exists(os.path.join(library, p))]
             if library not in originals:
                 originals[library] = Original(library) if has else None
-            bash = Bash(copy, os.path.join(scratch, "of-" + os.path.basename(copy)))
+            names = []
             for script in scripts_of(copy):
                 digest = hashlib.sha1(read(script).encode(errors="replace")).hexdigest()
-                name = os.path.relpath(script, scratch)
-                if digest in seen or options.only not in name:
-                    continue
-                seen.add(digest)
-                results.append({"script": name, "repository": os.path.basename(copy), **judge(os.path.realpath(script), bash, originals[library])})
-                if options.json:                                               # a line for each, as they come
-                    with open(options.json, "a") as out:
-                        print(json.dumps(results[-1]), file=out)
-                print(".", end="", file=sys.stderr, flush=True)
+                if digest not in seen and options.only in os.path.relpath(script, scratch):
+                    names.append(script)
+                    seen.add(digest)
+            rooms = queue.SimpleQueue()
+            for job in range(options.jobs):
+                rooms.put(Bash(copy, os.path.join(scratch, f"of-{job}-" + os.path.basename(copy))))
+
+            def one(script):
+                room = rooms.get()
+                try:
+                    row = {"script": os.path.relpath(script, scratch), "repository": os.path.basename(copy), **judge(os.path.realpath(script), room, originals[library])}
+                finally:
+                    rooms.put(room)
+                with kept:
+                    results.append(row)
+                    if options.json:                                           # a line for each, as they come
+                        with open(options.json, "a") as out:
+                            print(json.dumps(row), file=out)
+                    print(".", end="", file=sys.stderr, flush=True)
+            with concurrent.futures.ThreadPoolExecutor(options.jobs) as jobs:
+                list(jobs.map(one, names))
             shutil.rmtree(copy)
     print(file=sys.stderr)
     return report(results, options.list)
@@ -474,7 +522,7 @@ def report(results, everything):
         if "differs" in r:
             print("DIFFERS", r["script"], "; ".join(f"{k}: jotun {o}, original {t}" for k, o, t in r["differs"]))
         if r["kind"] == "not run":
-            print("not run by bash:", r["script"])
+            print("a part of other scripts:" if r.get("part") else "not run by bash:", r["script"])
         if everything and r["kind"] == "refused":
             print("refused:", r["script"], *["\n      " + w[:260] for w in r["why"][:12]])
     return any("differs" in r for r in results)

@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+#include "base/array.h"
 #include "base/log.h"
 #include "base/team.h"
 #include "cli/in_out.h"
@@ -224,7 +225,7 @@ static void note_other_processes(const Options *o, const Transport *mpi)
 {
     static const char *const started[] = { "WORLD_SIZE", "SLURM_NTASKS", "OMPI_COMM_WORLD_SIZE", "PMI_SIZE" };
     if (mpi || o->ranks > 1 || o->dry_run) return;
-    for (size_t i = 0; i < sizeof started / sizeof *started; i++) {
+    for (size_t i = 0; i < COUNT(started); i++) {
         const char *count = getenv(started[i]);
         if (!count || strtol(count, NULL, 10) <= 1) continue;
         log_line("%s is %s, and this process is a run of its own, with 1 rank: mpirun or srun --mpi=pmi2 "

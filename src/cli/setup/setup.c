@@ -5,11 +5,13 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include "base/array.h"
 #include "base/file.h"
 #include "base/log.h"
 #include "base/message.h"
 #include "cli/in_out.h"
 #include "cli/setup/tokenizer.h"
+#include "compat/compat.h"
 #include "conf/rows.h"
 #include "conf/value.h"
 #include "convert/formats.h"
@@ -123,12 +125,12 @@ static Status refuse_prefix(const char *load)
 static bool is_published(const char *name)
 {
     static const char *const family[] = {
-        "gpt2", "distilgpt2", "gpt-neo", "gpt-j", "opt", "bloom", "llama", "tinyllama", "codellama", "mistral",
-        "mixtral", "qwen", "gemma", "phi", "pythia", "olmo", "smollm", "falcon", "deepseek", "starcoder",
-        "granite", "gpt-oss", "bert", "t5" };
+        "gpt2", "distilgpt2", "gpt-neo", "gpt-j", "opt", "bloom", "llama", "tinyllama", "codellama",
+        "mistral", "mixtral", "qwen", "gemma", "phi", "pythia", "olmo", "smollm", "falcon",
+        "deepseek", "starcoder", "granite", "gpt-oss", "bert", "t5" };
     const char *slash = strchr(name, '/'), *leaf = slash ? slash + 1 : name;
     if (strchr("./~", *name) || strchr(leaf, '/')) return false;
-    for (size_t i = 0; i < sizeof family / sizeof *family; i++) {
+    for (size_t i = 0; i < COUNT(family); i++) {
         size_t letters = strlen(family[i]);
         if (!strncasecmp(leaf, family[i], letters) && !isalpha((unsigned char)leaf[letters])) return true;
     }
@@ -165,7 +167,9 @@ static Status find_checkpoint(Options *o)
     TRY(checkpoint_facts(&facts, path));
     TokenizerRecord tokenizer = facts.state.tokenizer;
     o->checkpoint.path    = options_hold(o, path);
-    o->checkpoint.options = options_hold(o, facts.state.options);
+    char *options = compat_saved(facts.state.options);
+    o->checkpoint.options = options_hold(o, options);
+    free(options);
     checkpoint_parts(o, facts.state.lacks);
     o->checkpoint.loss_scale = o->checkpoint.position ? facts.state.loss_scale.scale : 0;
     take_position(o, &facts.state);

@@ -11,6 +11,7 @@
 #include "base/array.h"
 #include "base/file.h"
 #include "base/log.h"
+#include "base/message.h"
 #include "conf/conf.h"
 #include "compat/alcf/agpt_internal.h"
 #include "compat/translate.h"
@@ -133,8 +134,7 @@ static void choose_architecture(Agpt *a)
     const char      *name       = architecture_of(a->value[V_MODEL_ARCH].text);
     char             known[256] = "";
     for (int i = 0; i < ARCHITECTURES; i++) {
-        size_t used = strlen(known);
-        snprintf(known + used, sizeof known - used, "%s%s", i ? ", " : "", architectures[i].name);
+        message_item(known, sizeof known, ", ", "%s", architectures[i].name);
         if (strcmp(architectures[i].name, name)) continue;
         a->value[V_MODEL_ARCH].text = architectures[i].name;
         for (int s = 0; s < 6; s++) {
@@ -461,7 +461,7 @@ static void give_computed(Agpt *a)
                 "CKPT_DIR");
         set_own(a, OPTION_log_timers, "true", SCRIPT);
     }
-    if (o->wandb_project) set_own(a, OPTION_wandb_names, "argonne", SCRIPT);
+    if (o->wandb_project) set_own(a, OPTION_wandb_names, "forks", SCRIPT);
 }
 
 /* All that is refused is named: each but the first, from which others may follow, in a line of the log. */

@@ -10,6 +10,7 @@
 #include "base/array.h"
 #include "base/file.h"
 #include "base/log.h"
+#include "base/message.h"
 
 /* ---- whose machine it is ---- */
 
@@ -50,9 +51,8 @@ static Status judge_machine(void)
     const char *named = getenv("MACHINE");
     if (!named || !*named) return OK;
     for (int i = 0; i < MACHINES; i++) {
-        size_t used = strlen(known);
         if (!strcasecmp(machines[i].name, named)) return OK;
-        snprintf(known + used, sizeof known - used, "%s%s", i ? ", " : "", machines[i].name);
+        message_item(known, sizeof known, ", ", "%s", machines[i].name);
     }
     return fail(BAD_OPTION, "MACHINE=%s has no choices of its own in train_aGPT_7B.sh; these have: %s; give "
                 "one of them, or unset it", named, known);

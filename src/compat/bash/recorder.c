@@ -20,6 +20,7 @@
 #include "base/array.h"
 #include "base/buffer.h"
 #include "base/file.h"
+#include "base/message.h"
 #include "compat/bash/launch_script.h"
 
 #define ROLE "--record-call="
@@ -75,9 +76,8 @@ static int parent_of(int pid)
 static void add_processes(Buffer *b)
 {
     char line[512] = "";
-    size_t used = 0;
     for (int pid = (int)getpid(), n = 0; pid > 1 && n < 32; pid = parent_of(pid), n++)
-        used += (size_t)snprintf(line + used, sizeof line - used, "%d ", pid);
+        message_add(line, sizeof line, "%d ", pid);
     add_text(b, line);
 }
 

@@ -21,11 +21,15 @@
 #include <unistd.h>
 #include "base/array.h"
 #include "base/file.h"
+#include "base/message.h"
 #include "compat/bash/launch_script.h"
 #include "compat/bash/trace.h"
 
 extern char **environ;
-enum { LACKINGS_MOST = 200, VARIABLES_MOST = 400, SECONDS = 10, RERUNS = 2, COMPARED_WORDS = 2000 };
+enum {
+    LACKINGS_MOST = 200, VARIABLES_MOST = 400, SECONDS = 10, RERUNS = 2, COMPARED_WORDS = 2000,
+    REFUSALS_MOST = 20
+};
 
 typedef struct {
     const LaunchInput *in;
@@ -382,6 +386,13 @@ static void lacking_folders(Launch *l, const Run *run)
     }
 }
 
+/* The file by which a script asks whether its run has begun. It is not there, as for the first start. */
+static bool is_tracker(const char *path)
+{
+    const char *leaf = path_leaf(path, strlen(path));
+    return !strcmp(leaf, "latest_checkpointed_iteration.txt") || !strcmp(leaf, "latest");
+}
+
 /* Files of this machine that readers and tests asked for in vain, outside of the folders handed over. */
 static void lacking_files(Launch *l, const Run *run)
 {
@@ -398,6 +409,11 @@ static void lacking_files(Launch *l, const Run *run)
             char path[1024];
             if (n >= sizeof path) continue;
             snprintf(path, sizeof path, "%.*s", (int)n, p);
+            if (is_tracker(path)) {
+                add_note(l, source_shown(&l->sources, run->entry[i].file), run->entry[i].line,
+                         texts_format(l->texts, "%.300s is not there, as before the first start", path));
+                continue;
+            }
             if (stat(path, &about) != 0 && !is_below(path, l->folder) && !is_below(path, l->top) &&
                 !is_below(path, l->own))
                 add_lacking(l, path, n, LACKING_FILE);
@@ -507,9 +523,9 @@ static Status fail_without_call(Launch *l)
                     l->in->script);
     failures(l, run, true);
     char why[600] = "";
-    for (int i = 0, used = 0; i < l->out->notes && i < 2 && used < 500; i++)
-        used += snprintf(why + used, sizeof why - (size_t)used, "; %.100s:%d: %.150s", l->out->note[i].file,
-                         l->out->note[i].line, l->out->note[i].text);
+    for (int i = 0; i < l->out->notes && i < 2; i++)
+        message_add(why, sizeof why, "; %.100s:%d: %.150s", l->out->note[i].file, l->out->note[i].line,
+                    l->out->note[i].text);
     return fail(
         BAD_FILE,
         "%s: bash runs it%s, and it starts no Python program, such as torchrun pretrain_gpt.py ${ARGS[@]}%s; "
@@ -795,6 +811,20 @@ static void note_environment(Launch *l)
     }
 }
 
+/* Each line that reports a refused write, as it was printed. */
+static void note_refusals(Launch *l, const Run *run)
+{
+    const char *text = run->result.printed.text, *end = text + run->result.printed.bytes;
+    for (int notes = 0; text && text < end && notes < REFUSALS_MOST;) {
+        size_t      n    = strcspn(text, "\n");
+        const char *line = printable(l->texts, texts_keep(l->texts, text, (int64_t)n), 300);
+        text += n + 1;
+        if (!strstr(line, "Read-only file system") && !strstr(line, "Permission denied")) continue;
+        line = texts_format(l->texts, "refused, since nothing outside may change: %s", line);
+        add_note(l, "", 0, line), notes++;
+    }
+}
+
 static void note_run(Launch *l)
 {
     Run *run = &l->run[0];
@@ -803,13 +833,7 @@ static void note_run(Launch *l)
     int line = 0;
     const char *says = bash_says(l, run, "syntax error", &line);
     if (says) add_note(l, l->in->script, line, texts_format(l->texts, "bash reads it up to here: %s", says));
-    for (int i = 0; i < 2; i++) {
-        static const char *const refused[] = { "Read-only file system", "Permission denied" };
-        says = bash_says(l, run, refused[i], &line);
-        if (says)
-            add_note(l, l->in->script, line,
-                     texts_format(l->texts, "bash was refused a write or a program: %s", says));
-    }
+    note_refusals(l, run);
     if (run->result.end != END_NORMALLY)
         add_note(l, "", 0,
                  "it was ended at a limit of time, processes, memory or disk; what it does after these calls "

@@ -15,6 +15,7 @@
 #include <sys/stat.h>
 #include "base/array.h"
 #include "base/file.h"
+#include "base/utf8.h"
 
 enum {
     ENTRIES_MOST = 400000,
@@ -54,17 +55,11 @@ void texts_free(Texts *t)
 }
 
 /* Bytes of the character that begins here; 0: it is none, or one that a terminal obeys. */
-static int character(const unsigned char *c)
+static int character(const unsigned char *c, size_t left)
 {
-    int n = *c < 0x80                 ? 1
-            : *c >= 0xc2 && *c < 0xe0 ? 2
-            : (*c & 0xf0) == 0xe0     ? 3
-            : *c >= 0xf0 && *c < 0xf5 ? 4
-                                      : 0;
-    if (*c < ' ' || *c == 0x7f || (*c == 0xc2 && c[1] < 0xa0)) return 0;
-    for (int i = 1; i < n; i++)
-        if ((c[i] & 0xc0) != 0x80) return 0;
-    return n;
+    uint32_t point;
+    int bytes = utf8_decode(&point, c, (int64_t)left);
+    return point < ' ' || (point >= 0x7f && point < 0xa0) || point == UTF8_BROKEN ? 0 : bytes;
 }
 
 const char *printable(Texts *t, const char *text, int most)
@@ -73,9 +68,9 @@ const char *printable(Texts *t, const char *text, int most)
     int used = 0;
     if (most > (int)sizeof out - 8) most = sizeof out - 8;
     for (const unsigned char *c = (const unsigned char *)text; *c;) {
-        int n = character(c);
+        int n = character(c, strnlen((const char *)c, 4));
         if (used + (n ? n : 4) > most) {
-            used += snprintf(out + used, sizeof out - (size_t)used, "...");
+            memcpy(out + used, "...", 3), used += 3;
             break;
         }
         if (n) memcpy(out + used, c, (size_t)n), used += n, c += n;

@@ -7,6 +7,7 @@
 #include <strings.h>
 #include "base/array.h"
 #include "base/log.h"
+#include "base/message.h"
 #include "conf/conf.h"
 #include "conf/value.h"
 
@@ -62,10 +63,12 @@ void deepspeed_note(DeepSpeed *d, const char *key, const char *what)
     while (n < d->notes && strcmp(d->note[n].what, what) != 0) n++;
     if (n == DEEPSPEED_NOTES) note_write(d, n = 0), d->note[n].what = options_hold(d->o, what);
     if (n == d->notes) d->note[d->notes++].what = options_hold(d->o, what), d->note[n].count = 0;
-    char  *keys = d->note[n].keys;
-    size_t used = d->note[n].count ? strlen(keys) : 0;
-    if (used + strlen(key) + 3 > DEEPSPEED_WHY) note_write(d, n), used = 0;
-    snprintf(keys + used, DEEPSPEED_WHY - used, "%s%s", d->note[n].count ? ", " : "", key);
+    char *keys = d->note[n].keys;
+    if (!d->note[n].count) *keys = 0;
+    if (!message_item(keys, DEEPSPEED_WHY, ", ", "%s", key)) {
+        note_write(d, n);
+        snprintf(keys, DEEPSPEED_WHY, "%s", key);
+    }
     d->note[n].count++;
 }
 
@@ -123,8 +126,7 @@ static void hold_against(DeepSpeed *d, const char *key, OptionIndex option, Conv
     options_typed(typed, sizeof typed, d->o, option);
     if (itself) snprintf(why, sizeof why, "is %s", value);
     else        snprintf(why, sizeof why, "means --%s %s", option_rows[option].name, value);
-    size_t used = strlen(why);
-    snprintf(why + used, sizeof why - used, ", and contradicts %s; make them equal, or leave one out", typed);
+    message_add(why, sizeof why, ", and contradicts %s; make them equal, or leave one out", typed);
     deepspeed_refuse(d, key, why);
 }
 
@@ -135,11 +137,7 @@ void deepspeed_set(DeepSpeed *d, const char *key, OptionIndex option, Conversion
         return note_ignored(d, key, "false is the default");
     Status status = options_set(d->o, option, value, source_of(d, key, value, convert));
     if (status == OK) d->m->taken++;
-    else {
-        char why[DEEPSPEED_WHY];
-        snprintf(why, sizeof why, "%s", fail_text());
-        import_refuse(d->m, d->o, d->from, why);
-    }
+    else import_refuse(d->m, d->o, d->from, fail_text());
 }
 
 /* Hugging Face's trainer puts values of its own arguments in the place of "auto". */

@@ -6,6 +6,7 @@
 #include <string.h>
 #include "base/file.h"
 #include "base/log.h"
+#include "base/message.h"
 #include "compat/fairseq/fairseq_internal.h"
 
 static int64_t smaller(int64_t a, int64_t b) { return a < b ? a : b; }
@@ -155,9 +156,7 @@ static Status give_frequencies(Options *o, const Fairseq *f, Epoch x)
                     "\" for a batch that changes after so many tokens", typed, f->update_freq,
                     x.unit * f->freq[0], x.unit * f->freq[f->freqs - 1]);
     for (int e = 0; e < f->freqs && from <= INT64_MAX / TOKENS_MAX / sequence; e++) {
-        size_t used = strlen(sizes);
-        snprintf(sizes + used, sizeof sizes - used, "%s%" PRId64 ":%" PRId64, e ? " " : "", from * sequence,
-                 x.unit * f->freq[e]);
+        message_item(sizes, sizeof sizes, " ", "%" PRId64 ":%" PRId64, from * sequence, x.unit * f->freq[e]);
         from += steps_of(f, x, e) * x.unit * f->freq[e];
     }
     TRY(fairseq_give(o, OPTION_step_batch, "--update-freq and the samples of an epoch", "%s", sizes));

@@ -9,6 +9,7 @@
 #include "base/array.h"
 #include "base/file.h"
 #include "base/log.h"
+#include "base/message.h"
 
 static const Architecture architectures[] = {
 #define ARCHITECTURE(name, ...) { #name, __VA_ARGS__ },
@@ -116,12 +117,10 @@ static Status give_data(Options *o, const Fairseq *f)
 
 static Status find_architecture(Fairseq *f)
 {
-    char   known[512] = "";
-    size_t used = 0;
+    char known[512] = "";
     for (int i = 0; i < ARCHITECTURES; i++) {
         if (!strcmp(f->arch, architectures[i].name)) f->architecture = &architectures[i];
-        used +=
-            (size_t)snprintf(known + used, sizeof known - used, "%s%s", i ? ", " : "", architectures[i].name);
+        message_item(known, sizeof known, ", ", "%s", architectures[i].name);
     }
     if (f->architecture) return OK;
     if (!*f->arch) return fail(BAD_USAGE, "fairseq-train needs --arch: %s", known);

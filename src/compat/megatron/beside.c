@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "base/array.h"
+#include "base/message.h"
 #include "conf/value.h"
 
 const char *given_value(const TextList *words, const char *name)
@@ -142,6 +143,16 @@ static bool take_gate(Import *m, Options *o, const TextList *words, const char *
     return true;
 }
 
+/* ---- checkpoints of every layout ---- */
+
+static bool take_universal(Import *m, Options *o, const char *from, int count, char **word)
+{
+    if (strcmp(word[0], "--universal-checkpoint") || count > 1) return false;
+    import_remark(m, o, from, "--universal-checkpoint of Megatron-DeepSpeed is ignored: --load DIR opens every "
+                  "checkpoint of jotun under every layout; one of DeepSpeed is refused where it is met");
+    return true;
+}
+
 /* ---- profiles ---- */
 
 /* A flag there; in Microsoft's fork the kind of profiler. */
@@ -173,6 +184,18 @@ static const OptionRow *row_of(const Options *o, const char *word, int *option)
     return *option < 0 ? NULL : &option_rows[*option];
 }
 
+/* The steps of the schedule are one text here, without quotes several words there. */
+static bool join_schedule(Import *m, Options *o, const char *from, int count, char **word)
+{
+    char   text[1024], *takes[] = {text};
+    size_t used = 0;
+    if (strcmp(word[0], "--step-batch-size-schedule") || count <= 2) return false;
+    for (int i = 0; i < count && used < sizeof text; i++)
+        used += (size_t)snprintf(text + used, sizeof text - used, "%s%s", i > 1 ? " " : i ? "=" : "", word[i]);
+    import_take(m, o, from, 1, takes);
+    return true;
+}
+
 static bool refuse_several(Import *m, Options *o, const char *from, int count, char **word)
 {
     char             why[IMPORT_LINE];
@@ -191,12 +214,10 @@ static bool refuse_several(Import *m, Options *o, const char *from, int count, c
 static bool refuse_placeholder(Import *m, Options *o, const char *from, int count, char **word)
 {
     char        text[256] = "", why[IMPORT_LINE];
-    size_t      used      = 0;
     const char *equals = strchr(word[0], '='), *value = equals ? equals + 1 : count > 1 ? word[1] : "";
     if (*value != '<') return false;
-    for (int i = equals ? 0 : 1; i < count && used < sizeof text; i++)
-        used +=
-            (size_t)snprintf(text + used, sizeof text - used, "%s%s", used ? " " : "", i ? word[i] : value);
+    for (int i = equals ? 0 : 1; i < count; i++)
+        message_add(text, sizeof text, "%s%s", *text ? " " : "", i ? word[i] : value);
     if (!strchr(text, '>')) return false;
     snprintf(why, sizeof why, "%.*s %s: that is a placeholder; put the value in its place",
              (int)strcspn(word[0], "="), word[0], text);
@@ -251,7 +272,8 @@ bool beside_take(Import *m, Options *o, const TextList *words, const char *from,
     if (refuse_placeholder(m, o, from, count, word)) return true;
     name_placeholders(m, o, from, count, word);
     return take_experts(m, o, words, from, count, word) || optimizers_take(m, o, words, from, count, word) ||
-           take_profile(m, o, from, count, word) || (count == 2 && take_tokens(m, o, words, from, word)) ||
+           take_profile(m, o, from, count, word) ||
+           take_universal(m, o, from, count, word) || join_schedule(m, o, from, count, word) || (count == 2 && take_tokens(m, o, words, from, word)) ||
            partition_take(m, o, words, from, word) || (count == 2 && take_gate(m, o, words, from, word)) ||
            refuse_several(m, o, from, count, word);
 }
@@ -343,12 +365,13 @@ static bool is_missing(const Options *o, int i)
 /* "--num-layers, --lr" of those from first to end that are not given; their number. */
 static int list_missing(char *out, size_t size, const Options *o, int first, int end)
 {
-    int    count = 0;
-    size_t used  = 0;
-    for (int i = first; i < end && used < size; i++)
-        if (is_missing(o, i))
-            used += (size_t)snprintf(out + used, size - used, "%s--%s", count++ ? ", " : "",
-                                     option_rows[required[i]].name);
+    int count = 0;
+    out[0]    = 0;
+    for (int i = first; i < end; i++)
+        if (is_missing(o, i)) {
+            message_item(out, size, ", ", "--%s", option_rows[required[i]].name);
+            count++;
+        }
     return count;
 }
 

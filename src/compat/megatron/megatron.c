@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include "base/file.h"
 #include "base/log.h"
+#include "base/message.h"
 #include "conf/conf.h"
 #include "conf/value.h"
 
@@ -40,8 +41,8 @@ typedef struct {
     bool refused;
 } Argument;
 
-/* Whether other values of this option change nothing that is computed: where files lie, and what is ignored.
- */
+/* Whether other values of this option change nothing that is computed: where files lie, what a run is called
+ * in a log, and what is ignored. */
 static bool is_place(const Options *o, const char *word)
 {
     char name[128];
@@ -50,7 +51,9 @@ static bool is_place(const Options *o, const char *word)
     int option = option_find(name + 2, o->command);
     const Dialect *row = option < 0 ? dialect_find(dialects_understood(o->command), name + 2, NULL) : NULL;
     if (row && row->verb == VERB_ALIAS) option = row->option;
-    return option >= 0 ? option_rows[option].path : row && row->verb == VERB_IGNORED;
+    bool label = option == OPTION_wandb_exp_name || option == OPTION_wandb_project ||
+                 option == OPTION_wandb_entity;
+    return option >= 0 ? option_rows[option].path || label : row && row->verb == VERB_IGNORED;
 }
 
 static const char *const give_value =
@@ -170,11 +173,10 @@ static void read_deepspeed_file(Import *m, Options *o, const char *script)
 /* What starts the ranks is not an option of ours, but says how many there are. */
 static void show_launcher(Import *m, Options *o, const LaunchCall *s)
 {
-    char   line[1024] = "";
-    size_t used       = 0;
+    char line[1024] = "";
     if (!s->launchers) return;
-    for (int i = 0; i < s->launchers && used < sizeof line; i++)
-        used += (size_t)snprintf(line + used, sizeof line - used, "%s%s", i ? " " : "", s->launcher[i].text);
+    for (int i = 0; i < s->launchers; i++)
+        message_add(line, sizeof line, "%s%s", i ? " " : "", s->launcher[i].text);
     char text[LINE], from[1100];
     snprintf(text, sizeof text, "%s is started by: %s; here mpirun or srun start the ranks of jotun train",
              s->program, line);
@@ -282,16 +284,14 @@ static void take_one_duration(Import *m, Options *o)
 static void name_split(Import *m, Options *o)
 {
     char   plain[128] = "";
-    size_t used = 0, at = 0;
+    size_t at = 0;
     if (!options_said(o, OPTION_split) || !strpbrk(o->split, "'\"/;:")) return;
     while (o->split[at]) {
         size_t digits = strspn(o->split + at, "0123456789.");
-        if (digits && used + digits + 2 < sizeof plain)
-            used += (size_t)snprintf(plain + used, sizeof plain - used, "%s%.*s", used ? "," : "",
-                                     (int)digits, o->split + at);
+        if (digits) message_item(plain, sizeof plain, ",", "%.*s", (int)digits, o->split + at);
         at += digits ? digits : 1;
     }
-    if (used)
+    if (*plain)
         take_instead(m, o, OPTION_split, o->source[OPTION_split].from, plain,
                      "--split is its numbers alone in Megatron-LM, without what is around them");
 }
@@ -370,7 +370,7 @@ static void take_call(Import *m, Options *o, const LaunchCall *s, const char *pa
     beside_defaults(m, o, &words, path);
     required_check(m, o, path);
     import_gelu(m, o, path);
-    import_data_order(m, o, path, orders_as_forks(&words) ? "megatron-deepspeed" : "megatron");
+    import_data_order(m, o, path, orders_as_forks(&words) ? "megatron-forks" : "megatron");
     free(words.text);
 }
 

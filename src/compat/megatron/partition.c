@@ -17,6 +17,7 @@
 #include <regex.h>
 #include <stdlib.h>
 #include <string.h>
+#include "base/message.h"
 #include "compat/megatron/beside.h"
 #include "conf/value.h"
 
@@ -144,10 +145,10 @@ static bool is_even(const int64_t *layers, int stages, int ends)
 /* "Et*3|t*4|t*3L" */
 static void write_layout(char *out, const int64_t *layers, int stages)
 {
-    size_t used = 0;
+    snprintf(out, LAYOUT_BYTES, "E");
     for (int s = 0; s < stages; s++)
-        used += (size_t)snprintf(out + used, LAYOUT_BYTES - used, "%st*%" PRId64 "%s", s ? "|" : "E",
-                                 layers[s], s == stages - 1 ? "L" : "");
+        message_add(out, LAYOUT_BYTES, "%st*%" PRId64, s ? "|" : "", layers[s]);
+    message_add(out, LAYOUT_BYTES, "L");
 }
 
 static int64_t given_number(const TextList *words, const char *name, int64_t missing)

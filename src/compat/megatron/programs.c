@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 #include "base/array.h"
+#include "base/message.h"
 
 typedef struct {
     const char *names;
@@ -46,19 +47,14 @@ Program program_of(const char *path)
 
 static Status none_trains(int count, const char *const *path)
 {
-    char   line[1024] = "";
-    size_t used       = 0;
-    for (int i = 0; i < count && used < sizeof line; i++) {
-        Program     p   = program_of(path[i]);
-        const char *end = i ? "; " : "";
+    char line[1024] = "";
+    for (int i = 0; i < count; i++) {
+        Program p = program_of(path[i]);
         if (p.kind == PROGRAM_IS_OTHER)
-            used += (size_t)snprintf(line + used, sizeof line - used, "%s%s %s; %s", end, path[i], p.what,
-                                     p.instead);
+            message_item(line, sizeof line, "; ", "%s %s; %s", path[i], p.what, p.instead);
         else
-            used += (size_t)snprintf(
-                line + used, sizeof line - used,
-                "%s%s is not known as a program that pretrains a GPT; give --program-is-gpt if it is one",
-                end, path[i]);
+            message_item(line, sizeof line, "; ", "%s is not known as a program that pretrains a GPT; give "
+                         "--program-is-gpt if it is one", path[i]);
     }
     return fail(BAD_OPTION, "%s", line);
 }

@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include "base/array.h"
 #include "base/utf8.h"
 
 struct Encoding {
@@ -53,7 +54,7 @@ Status encoding_open(Encoding **encoding, size_t *mark, const char *named, const
     if (like)
         return fail(BAD_FILE, "%s:1: byte 1 is a NUL: the text looks like %s without a byte order mark; if "
                     "it is, give --input-encoding %s", path, like, like);
-    for (size_t i = 0; !name && i < sizeof marks / sizeof *marks; i++) {
+    for (size_t i = 0; !name && i < COUNT(marks); i++) {
         if (bytes < marks[i].bytes || memcmp(head, marks[i].mark, marks[i].bytes) != 0) continue;
         name  = marks[i].name;
         *mark = marks[i].bytes;

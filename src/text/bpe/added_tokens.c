@@ -3,18 +3,15 @@
 #include "text/bpe/added_tokens.h"
 #include <stdlib.h>
 #include <string.h>
+#include "base/array.h"
 #include "text/pretokenize/characters.h"
 #include "text/unicode.h"
 
 Status added_add(AddedTokens *a, AddedToken token)
 {
-    AddedToken *grown = realloc(a->token, (size_t)(a->count + 1) * sizeof *grown);
-    if (grown) a->token = grown;
+    TRY(ARRAY_RESERVE(a->token, a->room, a->count + 1));
     uint8_t *text = malloc((size_t)token.bytes + 1);
-    if (!grown || !text) {
-        free(text);
-        return fail(NO_MEMORY, "no memory for added tokens");
-    }
+    if (!text) return fail(NO_MEMORY, "no memory for added tokens");
     memcpy(text, token.text, (size_t)token.bytes);
     token.text = text;
     a->token[a->count++] = token;

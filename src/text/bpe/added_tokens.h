@@ -22,7 +22,7 @@ typedef struct {
 
 typedef struct {
     AddedToken *token;
-    int count, specials;                    /* specials: how many of them are special */
+    int count, room, specials;              /* specials: how many of them are special */
     int first[257];                         /* after added_sort: those beginning with byte b are first[b]
                                              * .. first[b + 1] */
 } AddedTokens;
