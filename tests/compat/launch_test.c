@@ -127,8 +127,10 @@ static void answers_decide(void **state)
         { "python t.py --n ${PLACE}/x", "/x", "$PLACE, which is not set (run.sh:1)" },
         { "N=$(cat /nowhere/at/all)\npython t.py --n x$N", "x", "cat (run.sh:1, N)" },
         { "[ -f /nowhere/at/all ] && N=1\npython t.py --n x$N", "x", NULL },
-        { "N=$((SLURM_NNODES * 2))\npython t.py --n $N", "0", NULL },
-        { "N=${SLURM_NNODES:-3}\npython t.py --n $N", "3", "(run.sh:1, N)" },
+        { "N=$((SLURM_NNODES * 2))\npython t.py --n $N", "0", "$SLURM_NNODES, which is not set (run.sh:1)" },
+        { "N=${SLURM_NNODES:-3}\npython t.py --n $N", "3", "$SLURM_NNODES, which is not set (run.sh:1)" },
+        { "M=$(scontrol show hostnames)\nexport W=$SLURM_NTASKS\nN=$((W * 8))\npython t.py --n $N", "0", "$SLURM_NTASKS, which is not set (run.sh:2)" },
+        { "N=$((NODES * 2 + 1))\npython t.py --n $N", "1", "$NODES, which is not set (run.sh:1)" },
         { "module load x && N=1 || N=2\npython t.py --n $N", "1", "module (run.sh:1)" },
     };
     EACH_WAY(way)

@@ -44,6 +44,7 @@ typedef struct {
     Sources sources;
     UnsetNames unset;
     const char *folder; /* in which the script starts */
+    bool numbers;       /* variables that are not set get numbers */
     bool lenient;       /* of the base run */
     int *note_room;
 } Launch;
@@ -155,6 +156,12 @@ static bool is_set(const char *const *variable, int count, const char *name)
     return false;
 }
 
+/* Its name, so that a person sees what is missing; a number where a name would end the script. */
+static const char *unset_value(const Launch *l, const UnsetName *u, int answers)
+{
+    return answers == 2 ? "9" : u->counted || l->numbers ? "7" : u->name;
+}
+
 static int environment(Launch *l, const char **out, int answers)
 {
     const LaunchInput *in = l->in;
@@ -172,7 +179,7 @@ static int environment(Launch *l, const char **out, int answers)
         if (!is_set(out, n, own[i])) out[n++] = own[i];
     for (int i = 0; answers && i < l->unset.names && n < VARIABLES_MOST - 60; i++) {
         const UnsetName *u = &l->unset.name[i];
-        out[n++] = texts_format(l->texts, "%s=%s", u->name, answers == 2 ? "9" : u->counted ? "7" : u->name);
+        if (!u->site) out[n++] = texts_format(l->texts, "%s=%s", u->name, unset_value(l, u, answers));
     }
     for (const char *const *s = site; answers == 2 && *s; s++)
         if (!is_set(out, n, *s)) out[n++] = *s;
@@ -630,7 +637,7 @@ static const char *in_place_of(Launch *l, const char *text)
 static bool is_unset_value(const Launch *l, const char *text)
 {
     for (int i = 0; i < l->unset.names; i++)
-        if (!strcmp(text, l->unset.name[i].counted ? "7" : l->unset.name[i].name)) return true;
+        if (!l->unset.name[i].site && !strcmp(text, unset_value(l, &l->unset.name[i], 1))) return true;
     return false;
 }
 
@@ -941,8 +948,15 @@ static Status run_all(Launch *l)
     if (!calls_of(&l->run[0])) return fail_without_call(l);
     lacking_files(l, &l->run[0]);
     unset_names(&l->unset, &l->sources, l->in->variable, l->in->variables, l->texts);
+    for (const char *const *s = site; *s; s++) {
+        const char *name = texts_keep(l->texts, *s, (int64_t)strcspn(*s, "="));
+        if (!is_set(l->in->variable, l->in->variables, *s))
+            unset_names_add_site(&l->unset, &l->sources, name, l->texts);
+    }
     for (int which = 1; which < 3; which++) {
         TRY(run_once(l, &l->run[which], which, l->lenient));
+        l->numbers = !calls_of(&l->run[which]);         /* $((N * 2)), where N is the name of a variable */
+        if (l->numbers) TRY(run_once(l, &l->run[which], which, l->lenient));
         if (!calls_of(&l->run[which]) && !l->lenient) TRY(run_once(l, &l->run[which], which, true));
         if (!calls_of(&l->run[which]))
             add_note(l, "", 0,

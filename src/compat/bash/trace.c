@@ -534,6 +534,27 @@ static void each_read(const Sources *s,
         }
 }
 
+/* Names inside of (( )), which need no $ there. */
+static void each_counted(const Sources *s,
+                         void (*see)(void *, const char *, bool, bool, const SourceText *, const char *),
+                         void *context)
+{
+    char name[128];
+    for (int i = 0; i < s->sources; i++)
+        for (const char *at = s->source[i].text; (at = strstr(at, "(("));) {
+            const char *end = at + strcspn(at, "\n"), *close = memmem(at, (size_t)(end - at), "))", 2);
+            for (at += 2; close && at < close; at++) {
+                size_t n = 0;
+                while (is_name_letter(at[n])) n++;
+                if (n && n < sizeof name && !isdigit((unsigned char)*at) && !strchr("${", at[-1])) {
+                    snprintf(name, sizeof name, "%.*s", (int)n, at);
+                    see(context, name, false, true, &s->source[i], at);
+                }
+                at += n ? n - 1 : 0;
+            }
+        }
+}
+
 typedef struct {
     UnsetNames *out;
     UnsetNames tested;
@@ -559,14 +580,15 @@ static void see_name(void *context, const char *name, bool tested, bool counted,
     }
     while (line < source->lines && source->line[line] <= at) line++;
     ARRAY_RESERVE_OR_STOP(list->name, list->room, list->names + 1);
-    list->name[list->names++] =
-        (UnsetName){ texts_keep(r->texts, name, (int64_t)strlen(name)), counted, source->shown_as, line };
+    name = texts_keep(r->texts, name, (int64_t)strlen(name));
+    list->name[list->names++] = (UnsetName){ name, counted, source->shown_as, line, false };
 }
 
 void unset_names(UnsetNames *out, const Sources *s, const char *const *given, int count, Texts *texts)
 {
     Reading r = { out, { 0 }, texts };
     each_read(s, see_name, &r);
+    each_counted(s, see_name, &r);
     int kept = 0;
     for (int i = 0; i < out->names; i++) {
         const char *name = out->name[i].name;
@@ -577,6 +599,19 @@ void unset_names(UnsetNames *out, const Sources *s, const char *const *given, in
     }
     out->names = kept;
     free(r.tested.name);
+}
+
+void unset_names_add_site(UnsetNames *out, const Sources *s, const char *name, Texts *texts)
+{
+    if (find_name(out, name) >= 0 || is_assigned(s, name)) return;
+    for (int i = 0; i < s->sources; i++) {
+        int line = nearest_line(&s->source[i], name, 0);
+        if (!line) continue;
+        ARRAY_RESERVE_OR_STOP(out->name, out->room, out->names + 1);
+        name = texts_keep(texts, name, (int64_t)strlen(name));
+        out->name[out->names++] = (UnsetName){ name, false, s->source[i].shown_as, line, true };
+        return;
+    }
 }
 
 static void see_one(void *context, const char *name, bool tested, bool counted, const SourceText *source,
@@ -723,15 +758,28 @@ static const char *condition_cause(const Sources *s, const Run *base, const Run 
     return describe(s, "", &base->entry[at], texts);
 }
 
+/* A variable that nobody sets, on the line of an assignment; "": it names none. */
+static const char *unset_on_line(const Sources *s, const TraceEntry *e, const UnsetNames *unset, Texts *texts)
+{
+    for (int i = 0; i < unset->names; i++) {
+        const char *name = unset->name[i].name, *file = source_shown(s, e->file);
+        if (!*file || !names_variable(s, e, name, strlen(name))) continue;
+        return texts_format(texts, "$%s, which is not set (%s:%d)", name, file, e->line);
+    }
+    return "";
+}
+
 /* From an assignment that differs back to the one that made it differ. */
-static const char *follow(const Sources *s, const Run *base, const Run *other, int at, Texts *texts)
+static const char *follow(const Sources *s, const Run *base, const Run *other, const UnsetNames *unset,
+                          int at, Texts *texts)
 {
     char program[256];
     for (int steps = 0; steps < 10; steps++) {
         const TraceEntry *e = &base->entry[at];
         if (program_before(program, sizeof program, base, other, at, true))
             return describe(s, program, e, texts);
-        if (!twin(base, at, other)) return condition_cause(s, base, other, at, texts);
+        const char *variable = unset_on_line(s, e, unset, texts);
+        if (*variable) return variable;
         int from = -1;
         for (int i = at - 1; i >= 0 && from < 0; i--) {
             const TraceEntry *t;
@@ -740,6 +788,7 @@ static const char *follow(const Sources *s, const Run *base, const Run *other, i
             t = twin(base, i, other);
             if (!t || strcmp(t->text, base->entry[i].text)) from = i;
         }
+        if (from < 0 && !twin(base, at, other)) return condition_cause(s, base, other, at, texts);
         if (from < 0) { /* A && N=1 || N=2 */
             for (int i = at - 1; i >= 0 && same_place(&base->entry[i], e); i--)
                 if (program_before(program, sizeof program, base, other, i, true))
@@ -766,13 +815,13 @@ const char *word_cause(const Sources *s, const Run *base, const Run *other, cons
             const TraceEntry *t = twin(base, i, other);
             if (t && !strcmp(t->text, text)) continue;
             if (!pass && t && changed && !shares(changed, value_of(t->text))) continue;
-            return follow(s, base, other, i, texts);
+            return follow(s, base, other, unset, i, texts);
         }
     for (int i = changed ? other->entries - 1 : -1; i >= 0; i--) { /* a value that is empty here */
         const char *text = other->entry[i].text;
         if (!assigned_letters(text) || !shares(changed, value_of(text))) continue;
         const TraceEntry *t = twin(other, i, base);
-        if (!t || strcmp(t->text, text)) return follow(s, other, base, i, texts);
+        if (!t || strcmp(t->text, text)) return follow(s, other, base, unset, i, texts);
     }
     for (int i = base->entries - 1; i >= 0; i--) /* in the words of the call itself */
         if (find_word(base->entry[i].text, word, strlen(word)) &&

@@ -83,15 +83,18 @@ Place call_place(const Sources *s, const Run *run, const CallRecord *call);
 /* Names that bash reads from the environment without a default: set nowhere in the sources, never tested. */
 typedef struct {
     const char *name;
-    bool counted;
+    bool        counted;        /* in arithmetic */
     const char *file;
-    int line;
-} UnsetName; /* counted: in arithmetic */
+    int         line;
+    bool        site;           /* of a scheduler's job, also where it has a default */
+} UnsetName;
 typedef struct {
     UnsetName *name;
     int names, room;
 } UnsetNames;
 void unset_names(UnsetNames *out, const Sources *s, const char *const *given, int count, Texts *texts);
+/* Adds a variable of a scheduler's job where the sources have its name. */
+void unset_names_add_site(UnsetNames *out, const Sources *s, const char *name, Texts *texts);
 /* Whether the sources read a variable of this name at all. */
 bool sources_read(const Sources *s, const char *name);
 
