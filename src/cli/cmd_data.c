@@ -15,7 +15,7 @@
 #include "cli/setup/parse.h"
 #include "cli/signals.h"
 #include "conf/conf.h"
-#include "data/fairseq_tokens.h"
+#include "data/item_file.h"
 #include "data/raw_tokens.h"
 #include "data/token_facts.h"
 #include "text/decoder.h"
@@ -113,34 +113,34 @@ static Status cat(const TokenFile *token_file, const Options *o)
 
 /* ---- token files of fairseq ---- */
 
-static Status fairseq_tokens_info(const FairseqTokens *f, const Options *o)
+static Status item_file_info(const ItemFile *f, const Options *o)
 {
     (void)o;
     char bytes[24];
     int64_t shortest = f->items ? INT64_MAX : 0, longest = 0;
     for (int64_t i = 0; i < f->items; i++) {
-        int64_t length = fairseq_tokens_length(f, i);
+        int64_t length = item_file_length(f, i);
         if (length < shortest) shortest = length;
         if (length > longest)  longest  = length;
     }
     printf("file       %s\n", f->bin.path);
     printf("format     %s\n", token_file_kind_name(f->kind));
-    printf("tokens     %" PRId64 " (%s, %s)\n", f->tokens, fairseq_tokens_type(f),
+    printf("tokens     %" PRId64 " (%s, %s)\n", f->tokens, item_file_type(f),
            log_bytes(bytes, (double)f->bin.size));
     printf("items      %" PRId64 " (%" PRId64 " to %" PRId64 " tokens)\n", f->items, shortest, longest);
     return OK;
 }
 
 /* Prints one item a line, as numbers: the dictionary that gives the ids a meaning is not in the file. */
-static Status fairseq_tokens_cat(const FairseqTokens *f, const Options *o)
+static Status item_file_cat(const ItemFile *f, const Options *o)
 {
     if (options_typed_by_person(o, OPTION_tokenizer))
-        return fail(BAD_OPTION, "--tokenizer %s: the ids of %s are those of fairseq's dictionary, and are "
+        return fail(BAD_OPTION, "--tokenizer %s: the ids of %s are those of a dictionary of words, and are "
                     "shown as numbers; leave it out", o->tokenizer, f->bin.path);
     for (int64_t i = 0; i < f->items && !ferror(stdout); i++) {
-        int64_t begin = fairseq_tokens_start(f, i), length = fairseq_tokens_length(f, i);
+        int64_t begin = item_file_start(f, i), length = item_file_length(f, i);
         for (int64_t t = 0; t < length; t++)
-            printf(t ? " %" PRId64 : "%" PRId64, fairseq_tokens_token(f, begin + t));
+            printf(t ? " %" PRId64 : "%" PRId64, item_file_token(f, begin + t));
         putchar('\n');
     }
     return OK;
@@ -149,14 +149,14 @@ static Status fairseq_tokens_cat(const FairseqTokens *f, const Options *o)
 /* ---- the commands ---- */
 
 typedef Status TokenFileCommand(const TokenFile *token_file, const Options *o);
-typedef Status FairseqCommand(const FairseqTokens *fairseq, const Options *o);
+typedef Status ItemFileCommand(const ItemFile *items, const Options *o);
 
-static Status on_token_file(const Options *o, TokenFileCommand *on_megatron, FairseqCommand *on_fairseq)
+static Status on_token_file(const Options *o, TokenFileCommand *on_megatron, ItemFileCommand *on_items)
 {
     const char *prefix = o->words.text[0];
     TokenFileKind kind;
     TokenFile     token_file = { 0 };
-    FairseqTokens fairseq    = { 0 };
+    ItemFile      items      = { 0 };
     char          path[1024];
     bool          fits  = snprintf(path, sizeof path, "%s.idx", prefix) < (int)sizeof path;
     bool          there = fits && file_exists(path);
@@ -167,9 +167,9 @@ static Status on_token_file(const Options *o, TokenFileCommand *on_megatron, Fai
         token_file_close(&token_file);
         return status;
     }
-    TRY(fairseq_tokens_open(&fairseq, prefix));
-    Status status = on_fairseq(&fairseq, o);
-    fairseq_tokens_close(&fairseq);
+    TRY(item_file_open(&items, prefix));
+    Status status = on_items(&items, o);
+    item_file_close(&items);
     return status;
 }
 
@@ -181,7 +181,7 @@ Status cmd_data_info(int argc, char **argv)
     bool    run = status == OK && data_run_asked(&o);
     const char *wanted = run ? "no PREFIX beside --data-path" : "PREFIX or --data-path [W] PREFIX...";
     if (status == OK) status = options_expect(&o, run ? 0 : 1, wanted);
-    if (status == OK) status = run ? data_run_show(&o) : on_token_file(&o, info, fairseq_tokens_info);
+    if (status == OK) status = run ? data_run_show(&o) : on_token_file(&o, info, item_file_info);
     options_close(&o);
     return status;
 }
@@ -191,7 +191,7 @@ Status cmd_data_cat(int argc, char **argv)
     Options o;
     Status  status = setup_parse(&o, FOR_DATA_CAT, argc, argv);
     if (status == OK) status = options_expect(&o, 1, "PREFIX");
-    if (status == OK) status = on_token_file(&o, cat, fairseq_tokens_cat);
+    if (status == OK) status = on_token_file(&o, cat, item_file_cat);
     options_close(&o);
     return status;
 }

@@ -13,6 +13,7 @@
 #include "cli/command.h"
 #include "cli/text_file.h"
 #include "cli/setup/parse.h"
+#include "compat/log_names.h"
 #include "conf/conf.h"
 #include "data/token_file.h"
 #include "logs/epoch_line.h"
@@ -45,7 +46,7 @@ static void say(const Preprocess *p, const char *text)
         if (p->log) fprintf(p->log, "%s\n", text);
         return;
     }
-    int bytes = epoch_message(line, sizeof line - 1, (double)time(NULL), "fairseq_cli.preprocess", text);
+    int bytes = epoch_message(line, sizeof line - 1, (double)time(NULL), SAYS_WORDS, text);
     line[bytes++] = '\n';
     log_write(line, (size_t)bytes);
     if (p->log) fwrite(line, 1, (size_t)bytes, p->log);
@@ -150,7 +151,7 @@ static Status binarize(Preprocess *p, const char *path, const char *name)
     say(p, line);
     TRY(path_join(prefix, p->o->destdir, name));
     Status status = text_reader_open(&reader, path);
-    if (status == OK && (status = token_file_create_fairseq(&writer, prefix, types)) == OK) {
+    if (status == OK && (status = token_file_create_items(&writer, prefix, types)) == OK) {
         while ((status = text_reader_next(&lines, &reader)) == OK && lines.bytes)
             if ((status = text_write(p, lines, writer, &counted)) != OK) break;
         if (status == OK) status = token_file_finish(writer);
@@ -214,7 +215,7 @@ static Status dictionary_take(Preprocess *p)
     TRY(path_join(path, o->destdir, "dict.txt"));
     if (!o->srcdict && file_exists(path))
         return fail(BAD_FILE, "%s: is there already; give it as --srcdict, or another --destdir", path);
-    TRY(o->srcdict ? dictionary_open(&p->dictionary, o->srcdict) : dictionary_make(p));
+    TRY(o->srcdict ? dictionary_open(&p->dictionary, o->srcdict, compat_overwrite_word) : dictionary_make(p));
     TRY(folder_make(o->destdir));
     TRY(dictionary_write(p->dictionary, path));
     TRY(path_join(path, o->destdir, "preprocess.log"));

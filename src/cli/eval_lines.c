@@ -25,7 +25,7 @@ static const char *with_commas(char out[32], int64_t number)
 static void say(const char *text)
 {
     char line[1600];
-    epoch_message(line, sizeof line, (double)time(NULL), "fairseq_cli.eval_lm", text);
+    epoch_message(line, sizeof line, (double)time(NULL), SAYS_EVALUATION, text);
     printf("%s\n", line);
 }
 

@@ -174,7 +174,7 @@ void help_markdown(FILE *out)
         "# Options\n\nWritten by `jotun --help-markdown` from the rows of `src/conf`.\n\n"
         "Sources, weakest first: default, preset (`--model`), checkpoint\n"
         "(`--use-checkpoint-args`), YAML files (`--config`), environment (`JOTUN_NUM_LAYERS=4`),\n"
-        "command line. another trainer's JSON (`--json-config`) is stronger than a checkpoint's values,\n"
+        "command line. Another trainer's JSON (`--json-config`) is stronger than a checkpoint's values,\n"
         "and refused where it contradicts what a person said elsewhere.\n"
         "`jotun config` shows each value with its source.\n\n"
         "Of an option given twice on one command line the last one counts, and a line in the log names\n"

@@ -1,5 +1,6 @@
 /* Which program a command line, a file or the environment is written for, and its words. */
 #include "compat/compat.h"
+#include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
 #include "base/array.h"
@@ -58,13 +59,13 @@ static void add_given(OptionWords *out, const ForeignCommand *program)
     words_command_line(out, SOURCE_PRESET, program->name, "", count, word);
 }
 
-bool compat_reads_together(const Compat *c) { return c->as && c->as->kind == READ_FAIRSEQ; }
+bool compat_reads_together(const Compat *c) { return c->as && c->as->kind == READ_TOGETHER; }
 
 void compat_words(OptionWords *out, Compat *c, const OptionWords *words, CommandSet command)
 {
     OptionWords rest = { 0 };
     unsigned    understood = dialects_understood(command);
-    if (c->as && c->as->kind == READ_FAIRSEQ) understood = DIALECT_FAIRSEQ_LINE | DIALECT_JOTUN;
+    if (c->as && c->as->kind == READ_TOGETHER) understood = DIALECT_FAIRSEQ_LINE | DIALECT_JOTUN;
     if (c->as) add_given(out, c->as);
     for (int i = 0; i < words->count; i++)
         if (command & FOR_CONFIG && is_variables_switch(&words->word[i])) c->variables = true;
@@ -127,6 +128,29 @@ Status compat_recorders(FILE *out, const char *folder)
     return OK;
 }
 
+/* A row of another word for a value, or of another name. */
+static void take_saved(json_t *now, const char *name, const json_t *value)
+{
+    const char *word = json_string_value(value);
+    const Dialect *row = dialect_find(DIALECT_JOTUN, name, word ? word : "");
+    bool renamed = row && row->verb == VERB_ALIAS;
+    if (row && *row->given) json_object_set_new(now, name, json_string(row->text));
+    else if (row && !renamed) return;                          /* nothing follows from it any more */
+    else json_object_set(now, renamed ? option_rows[row->option].name : name, (json_t *)(uintptr_t)value);
+}
+
+char *compat_saved(const char *json)
+{
+    json_t *saved = json_loads(json, 0, NULL), *now = json_object(), *value;
+    const char *name;
+    json_object_foreach(saved, name, value) take_saved(now, name, value);
+    char *text = saved ? json_dumps(now, JSON_COMPACT | JSON_REAL_PRECISION(17)) : strdup(json);
+    CHECK(text, "no memory for the options of a checkpoint");
+    json_decref(saved);
+    json_decref(now);
+    return text;
+}
+
 /* ---- help ---- */
 
 static const char *const unit_text[] = { "", ", x 60", ", 2 to the power of it", ", the folder of the file" };
@@ -171,7 +195,7 @@ bool foreign_argument(ForeignArgument *out, const ForeignCommand *program, int i
 {
     static _Thread_local AgptHelp help;
     static _Thread_local char text[1024];
-    if (program->kind == READ_FAIRSEQ) return fairseq_help(out, program->takes, i);
+    if (program->kind == READ_TOGETHER) return fairseq_help(out, program->takes, i);
     if (program->kind != READ_SCRIPT || !agpt_help(&help, i)) return false;
     snprintf(text, sizeof text, *help.fallback ? "%s [%s]" : "%s", help.what, help.fallback);
     *out = (ForeignArgument){ "", help.names, "", text };
@@ -182,7 +206,7 @@ const char *foreign_heading(const ForeignCommand *program)
 {
     static const char *const headings[] = {
         [READ_WORDS]   = NULL,
-        [READ_FAIRSEQ] = "arguments of fairseq; its others are ignored or refused, with a line that says "
+        [READ_TOGETHER] = "arguments of fairseq; its others are ignored or refused, with a line that says "
                             "why",
         [READ_SCRIPT]  = "variables, of the environment or as words NAME=VALUE",
     };

@@ -12,7 +12,7 @@
 #include "conf/words.h"
 
 /* A command of another program: a row of commands.def. */
-typedef enum { READ_WORDS, READ_FAIRSEQ, READ_SCRIPT } ReadingKind;
+typedef enum { READ_WORDS, READ_TOGETHER, READ_SCRIPT } ReadingKind;
 typedef struct {
     const char *name, *gives;                /* gives: words beside those that were typed */
     CommandSet  takes;
@@ -44,6 +44,9 @@ Status compat_settings (OptionWords *out, Compat *c, const Options *o, ConfigTex
 /* For `jotun config`: the words of another program's file, and remarks on them as comments of YAML, which
  * the caller frees. *status: BAD_OPTION where some of it cannot be taken. BAD_FILE: it cannot be read. */
 Status compat_file(OptionWords *out, char **remarks, Status *status, const Options *o);
+/* The options of a checkpoint, {"num-layers": 12}, of which an older version may have written some under
+ * other words. A text that the caller frees; the same text where it is no JSON. */
+char  *compat_saved(const char *json);
 /* Names of options that take all words behind them, whatever these look like, as a script's own arguments. */
 #define COMPAT_REST "from-script from-megatron"
 /* Makes a folder of recorders, and says how a script is run with them and what reads what they wrote. */

@@ -108,11 +108,6 @@ static Status derive_duration(Options *o)
     return OK;
 }
 
-int64_t options_data_parallel(const Options *o)
-{
-    return at_least(1, o->ranks / (o->tensor_parallel * o->pipeline_parallel * o->context_parallel));
-}
-
 Status options_derive(Options *o)
 {
     derive_model(o);

@@ -396,3 +396,9 @@ Status options_range(const Options *o, OptionIndex option)
     return fail(BAD_OPTION, "%s is out of range; %s", options_typed(said, sizeof said, o, option),
                 range_text(text, sizeof text, range));
 }
+
+int64_t options_data_parallel(const Options *o)
+{
+    int64_t ranks = o->ranks / (o->tensor_parallel * o->pipeline_parallel * o->context_parallel);
+    return ranks > 1 ? ranks : 1;
+}

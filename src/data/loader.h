@@ -3,10 +3,10 @@
 /* From token files to batches. Which samples a step takes is a pure function of (seed, samples consumed
  * before it, sizes), so a resume needs one integer and every layout sees the same samples. Sample i of a
  * split is the tokens [i S, i S + S + 1) of the split's documents, concatenated; epoch e takes the samples in
- * the order random_permute(key(seed, e), n, .); the same of fairseq's blocks (data/fairseq/blocks.h).
+ * the order random_permute(key(seed, e), n, .); the same of fairseq's blocks (data/blocks.h).
  * Alternatively the samples are those of a blend, in Megatron's order. No function here communicates. */
 #include "data/blend.h"
-#include "data/fairseq/blocks.h"
+#include "data/blocks.h"
 #include "tensor/queue.h"
 
 /* b sequences of a micro-batch   S positions of a whole sequence   s of them on this rank (S / cp)

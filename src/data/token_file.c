@@ -8,11 +8,11 @@
 #include <sys/mman.h>
 #include "base/guard.h"
 #include "base/random.h"
-#include "data/fairseq_tokens.h"
+#include "data/item_file.h"
 #include "data/mock_tokens.h"
 #include "data/token_file.h"
 
-enum { HEADER = 34, FAIRSEQ_HEADER = 26, CODE_INT32 = 4, CODE_UINT16 = 8 };     /* of the formats */
+enum { HEADER = 34, ITEMS_HEADER = 26, CODE_INT32 = 4, CODE_UINT16 = 8 };     /* of the formats */
 /* Of the fingerprint; LIST_BLOCKS: of all files of a list together. */
 enum { END_BYTES = 4096, BLOCK_BYTES = 65536, LIST_BLOCKS = 8192 };
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,
@@ -252,21 +252,21 @@ static Status documents_check(const TokenFile *token_file)
 }
 
 /* fairseq's newer format has no documents; each of its items, a line of the text, is one. */
-static Status fairseq_place(TokenFile *token_file, const char *prefix)
+static Status items_place(TokenFile *token_file, const char *prefix)
 {
-    FairseqTokens f;
-    TRY(fairseq_tokens_open(&f, prefix));
+    ItemFile f;
+    TRY(item_file_open(&f, prefix));
     int code = f.code;
     int64_t items = f.items;
-    fairseq_tokens_close(&f);
+    item_file_close(&f);
     const FileMap *x = &token_file->index;
     if (code != CODE_INT32 && code != CODE_UINT16)
         return fail(BAD_FILE, "%s: byte 17: token type %d; training and evaluation read 4 (int32) and 8 "
-                    "(uint16), which fairseq-preprocess writes: prepare the text again", x->path, code);
+                    "(uint16), which jotun data words writes: prepare the text again", x->path, code);
     token_file->width     = code == CODE_INT32 ? 4 : 2;
-    token_file->fairseq   = true;
+    token_file->words   = true;
     token_file->sequences = token_file->documents = items;
-    token_file->length    = x->data + FAIRSEQ_HEADER;
+    token_file->length    = x->data + ITEMS_HEADER;
     token_file->pointer   = token_file->length + 4 * items;
     return OK;
 }
@@ -310,13 +310,13 @@ static Status files_open(TokenFile *token_file, const char *prefix)
     /* fairseq's formats first, because to Megatron's reader their index looks truncated */
     TokenFileKind kind;
     TRY(token_file_kind(&kind, prefix));
-    if (kind == TOKEN_FILE_FAIRSEQ_TNT)
+    if (kind == TOKEN_FILE_ITEMS_OLDER)
         return fail(BAD_FILE,
                     "%s: a token file of %s, which only `jotun data info` and `jotun data cat` read;"
                     " prepare the text again with --dataset-impl mmap",
                     path, token_file_kind_name(kind));
     TRY(file_map(&token_file->index, path));
-    if (kind == TOKEN_FILE_FAIRSEQ_MMAP) TRY(fairseq_place(token_file, prefix));
+    if (kind == TOKEN_FILE_ITEMS) TRY(items_place(token_file, prefix));
     else {
         TRY(header_read(token_file));
         TRY(arrays_place(token_file));

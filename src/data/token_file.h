@@ -14,7 +14,7 @@ typedef struct {
     /* Unaligned arrays in the mapping: [sequences] i32 tokens, [sequences] i64 byte offsets in .bin,
      * [documents + 1] i64 first sequences; NULL: each sequence is a document. */
     const uint8_t *length, *pointer, *document;
-    bool     fairseq;               /* ids of a dictionary of fairseq, in its newer format */
+    bool     words;                 /* ids of a dictionary of fairseq, in its newer format */
     /* Ids of made tokens, of which there is no file (data/mock_tokens.h), and their end of document; 0: a
      * file */
     int64_t  mock;
@@ -58,7 +58,7 @@ typedef struct TokenFileWriter TokenFileWriter;
  * another process writes the same prefix. */
 Status token_file_create(TokenFileWriter **writer, const char *prefix, int64_t vocabulary);
 /* The same in fairseq's newer format, where each sequence is an item and documents are not counted. */
-Status token_file_create_fairseq(TokenFileWriter **writer, const char *prefix, int64_t vocabulary);
+Status token_file_create_items(TokenFileWriter **writer, const char *prefix, int64_t vocabulary);
 /* Appends one sequence to the present document; ids below the vocabulary. This and the functions below fail
  * with IO_FAILED, and with BAD_FILE where a count exceeds what the format can hold. */
 Status token_file_add   (TokenFileWriter *writer, const int32_t *ids, int64_t count);

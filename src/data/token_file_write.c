@@ -30,7 +30,7 @@ struct TokenFileWriter {
     int64_t      vocabulary, sequences, documents;
     int64_t      tokens;                       /* once .bin is written */
     int          width;                        /* bytes of a token */
-    bool         fairseq;                      /* an index without documents */
+    bool         items;                        /* an index without documents */
     int          lock;                         /* descriptor of the locked .idx.part; -1: not locked */
 };
 
@@ -126,10 +126,10 @@ Status token_file_create(TokenFileWriter **writer, const char *prefix, int64_t v
     return status;
 }
 
-Status token_file_create_fairseq(TokenFileWriter **writer, const char *prefix, int64_t vocabulary)
+Status token_file_create_items(TokenFileWriter **writer, const char *prefix, int64_t vocabulary)
 {
     TRY(token_file_create(writer, prefix, vocabulary));
-    (*writer)->fairseq = true;
+    (*writer)->items = true;
     return OK;
 }
 
@@ -220,7 +220,7 @@ static Status index_write(TokenFileWriter *w)
     TRY(buffered_put(out, &version, 8));
     TRY(buffered_put(out, &code, 1));
     TRY(buffered_put(out, &w->sequences, 8));
-    if (!w->fairseq) TRY(buffered_put(out, &entries, 8));
+    if (!w->items) TRY(buffered_put(out, &entries, 8));
     for (int64_t i = 0; i < w->length.bytes; i += 4) TRY(buffered_put(out, w->length.text + i, 4));
     for (int64_t i = 0; i < w->length.bytes; i += 4) {
         int32_t length;
@@ -228,7 +228,7 @@ static Status index_write(TokenFileWriter *w)
         TRY(buffered_put(out, &pointer, 8));
         pointer += (int64_t)length * w->width;
     }
-    for (int64_t i = 0; i < w->document.bytes && !w->fairseq; i += 8)
+    for (int64_t i = 0; i < w->document.bytes && !w->items; i += 8)
         TRY(buffered_put(out, w->document.text + i, 8));
     return OK;
 }

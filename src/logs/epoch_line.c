@@ -1,4 +1,4 @@
-/* fairseq's log lines. */
+/* Lines of --log-format epochs. */
 #include "logs/epoch_line.h"
 #include <math.h>
 #include <stdio.h>
@@ -65,7 +65,7 @@ static void put_training(Fields *f, const EpochLine *x)
 
 int epoch_line(char *out, size_t size, const EpochLine *x)
 {
-    line_begin(out, size, x->now, "train_inner");
+    line_begin(out, size, x->now, compat_line_speakers[SAYS_STEP]);
     Fields f = { out, size, x->json ? FIELDS_JSON : FIELDS_COMMAS, "", 0 };
     double update = (double)(x->epoch - 1) + (double)x->at / (double)x->size;
     if (x->json)
@@ -81,7 +81,7 @@ int epoch_line(char *out, size_t size, const EpochLine *x)
 
 int epoch_end_line(char *out, size_t size, const EpochLine *x)
 {
-    line_begin(out, size, x->now, "train");
+    line_begin(out, size, x->now, compat_line_speakers[SAYS_EPOCH]);
     Fields f = { out, size, x->json ? FIELDS_JSON : FIELDS_PIPES, x->json ? "train_" : "", 0 };
     message_add(out, size, x->json ? "{\"epoch\": %lld" : "epoch %03lld | ", (long long)x->epoch);
     put_training(&f, x);
@@ -104,9 +104,9 @@ int epoch_evaluation_line(char *out, size_t size, const EpochLine *x, const char
     return (int)strlen(out);
 }
 
-int epoch_message(char *out, size_t size, double now, const char *logger, const char *text)
+int epoch_message(char *out, size_t size, double now, LineSpeaker speaker, const char *text)
 {
-    line_begin(out, size, now, logger);
+    line_begin(out, size, now, compat_line_speakers[speaker]);
     message_add(out, size, "%s", text);
     return (int)strlen(out);
 }

@@ -1,10 +1,11 @@
 #ifndef LOGS_EPOCH_LINE_H
 #define LOGS_EPOCH_LINE_H
-/* The lines that fairseq prints, for scripts that read its logs (--log-format fairseq, fairseq-json): fields,
+/* The lines that fairseq prints, for scripts that read its logs (--log-format epochs, epochs-json): fields,
  * their order and their formats are those of its simple and json progress bars. */
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include "compat/log_names.h"
 
 /* Of the steps since the line before, or of an epoch; those that were skipped have seconds alone. tokens:
  * with a loss, so that padding does not count. loss: the mean over them in nats, NAN where no step
@@ -25,5 +26,5 @@ int epoch_end_line       (char *out, size_t size, const EpochLine *line);      /
 /* set: the name of the data set; best: the lowest loss so far. Of `line` epoch, loss, updates, now and json
  * count. */
 int epoch_evaluation_line(char *out, size_t size, const EpochLine *line, const char *set, double best);
-int epoch_message        (char *out, size_t size, double now, const char *logger, const char *text);
+int epoch_message        (char *out, size_t size, double now, LineSpeaker speaker, const char *text);
 #endif

@@ -10,10 +10,9 @@ const LogFactRow log_fact_rows[LOG_FACTS] = {
 #define FACT(name, form, key, tag, twin, when) { form, key, tag, twin, when },
 #include "logs/facts.def"
 };
-const LogArgonneRow log_argonne_rows[] = {
-#define ARGONNE(name, key) { FACT_##name, key },
+const char *const log_fact_names[LOG_FACTS] = {
+#define FACT(name, ...) [FACT_##name] = #name,
 #include "logs/facts.def"
-    { 0, NULL }
 };
 
 static double present(void)

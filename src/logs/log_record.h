@@ -19,9 +19,7 @@ typedef enum {
 /* A row of logs/facts.def, which says what the fields are. */
 typedef struct { LogForm form; const char *key, *tag; bool twin; int when; } LogFactRow;
 extern const LogFactRow log_fact_rows[LOG_FACTS];
-/* A key of Argonne's fork; the last row has key NULL. */
-typedef struct { LogFact fact; const char *key; } LogArgonneRow;
-extern const LogArgonneRow log_argonne_rows[];
+extern const char *const log_fact_names[LOG_FACTS];             /* "grad_norm" */
 
 /* split: of an evaluation, "valid", "test" or the name of a set; NULL: a training step. time: seconds since
  * 1970. Its first value is the step. */

@@ -1,4 +1,5 @@
 #include "logs/logs.h"
+#include "compat/log_names.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -56,15 +57,16 @@ static int megatron_names(Logs *l, const LogRecord *r, int with, int *twins)
     return count;
 }
 
-/* The same with the names of Argonne's fork. Keys of an evaluation have a %s, those of a step have none. */
-static int argonne_names(Logs *l, const LogRecord *r)
+/* The same with other names. Keys of an evaluation have a %s, those of a step have none. */
+static int other_names(Logs *l, const LogRecord *r)
 {
     const char *split = r->split && strcmp(r->split, "valid") == 0 ? "val" : r->split;
     int count = 0;
-    for (const LogArgonneRow *row = log_argonne_rows; row->key; row++)
+    for (const LogKey *row = compat_log_keys; row->key; row++)
         for (int i = 0; i < r->count; i++) {
-            if (r->value[i].fact != row->fact || !r->split != !strstr(row->key, "%s")) continue;
-            CHECK(count < 2 * LOG_FACTS, "more keys of Argonne's than there is room for");
+            bool other = strcmp(log_fact_names[r->value[i].fact], row->fact) != 0;
+            if (other || !r->split != !strstr(row->key, "%s")) continue;
+            CHECK(count < 2 * LOG_FACTS, "more keys than there is room for");
             l->named[count] = (LogNamed){ name_of(l->name[count], row->key, split), r->value[i].value };
             count++;
         }
@@ -82,7 +84,7 @@ void logs_add(Logs *l, const LogRecord *r)
         event_file_add(&l->events, r->time, r->step, l->named, count, r->samples, l->twin, twins);
     }
     if (l->wandb.file.fd >= 0) {
-        int count = l->config.argonne ? argonne_names(l, r)
+        int count = l->config.other_keys ? other_names(l, r)
                                       : megatron_names(l, r, l->config.with | LOG_WITH_WANDB, &twins);
         wandb_run_add(&l->wandb, r->time, r->step, l->named, count);
     }

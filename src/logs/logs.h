@@ -19,7 +19,7 @@ typedef struct {
     const char *history;                     /* directory; NULL: none */
     const char *tensorboard;                 /* directory; NULL: none */
     WandbConfig wandb;                       /* its project NULL: none */
-    bool        argonne;                     /* W&B has the names of Argonne's fork, not Megatron-LM's */
+    bool        other_keys;                  /* W&B has the names of compat/log_names.h, not Megatron-LM's */
     int64_t     interval;                    /* steps between records of TensorBoard and W&B */
     int         with;                        /* LOG_WITH_... bits: tags that are written on demand */
     const char *options;                     /* of the run, as one JSON object in text */

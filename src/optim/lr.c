@@ -32,7 +32,7 @@ static double log_warmup(const LrSchedule *s, double n)
  * samples done and m = n - step at least 0, linear warm-up is init + (peak - init) m / W, of two steps at
  * least, and then WarmupLR has the peak, WarmupDecayLR low + (peak - low) (D - m) / (D - W), WarmupCosineLR
  * low + (peak - low) (cos(pi (n - W) / (D - W)) + 1) / 2, and 0 in the first step of all. */
-static double lr_deepspeed_at(const LrSchedule *s, double n)
+static double lr_delayed_at(const LrSchedule *s, double n)
 {
     double warmup = fmax(s->warmup, 2 * s->step), decay = (double)s->decay, m = fmax(0, n - s->step);
     if (s->style == LR_COSINE && n < s->step) return 0;
@@ -52,7 +52,7 @@ static double lr_deepspeed_at(const LrSchedule *s, double n)
 double lr_at(const LrSchedule *s, int64_t done)
 {
     double n = (double)done;
-    if (s->rule == LR_DEEPSPEED) return lr_deepspeed_at(s, n);
+    if (s->rule == LR_DELAYED) return lr_delayed_at(s, n);
     if (s->warmup > 0 && n <= s->warmup && s->warmup_style == WARMUP_LOG) return log_warmup(s, n);
     if (s->warmup > 0 && n <= s->warmup) return s->init + (s->peak - s->init) * n / s->warmup;
     if (s->style == LR_CONSTANT) return s->peak;

@@ -129,9 +129,8 @@ static bool number_of(int64_t *number, TextSpan text)
 }
 
 /* Blanks before the word belong to it, as in fairseq. */
-static Status line_read(Dictionary *d, const char *path, int64_t number, TextSpan line)
+static Status line_read(Dictionary *d, const char *path, int64_t number, const char *flag, TextSpan line)
 {
-    static const char flag[] = "#fairseq:overwrite";
     TextSpan stripped = text_strip(line), field;
     int64_t  count;
     line.bytes = stripped.text + stripped.bytes - line.text;
@@ -140,25 +139,26 @@ static Status line_read(Dictionary *d, const char *path, int64_t number, TextSpa
     if (overwrite) right = cut_last(&line, &field);
     if (!right || !number_of(&count, field))
         return fail(BAD_FILE,
-                    "%s:%" PRId64 ": not a word and its count with a blank between; give fairseq's dict.txt",
+                    "%s:%" PRId64 ": not a word and its count with a blank between; give a dictionary "
+                    "(dict.txt)",
                     path, number);
     if (!overwrite && id_of(d, line) >= 0)
         return fail(BAD_FILE,
                     "%s:%" PRId64
-                    ": the word \"%.*s\" is there for the second time; write #fairseq:overwrite "
+                    ": the word \"%.*s\" is there for the second time; write %s "
                     "behind its count where it shall replace the first one",
-                    path, number, line.bytes < 60 ? (int)line.bytes : 60, line.text);
+                    path, number, line.bytes < 60 ? (int)line.bytes : 60, line.text, flag);
     return append(d, line, count);
 }
 
-Status dictionary_open(Dictionary **dictionary, const char *path)
+Status dictionary_open(Dictionary **dictionary, const char *path, const char *replaces)
 {
     FileMap map;
     TRY(file_map(&map, path));
     TextSpan rest = { (const char *)map.data, (int64_t)map.size }, line;
     Status status = dictionary_new(dictionary);
     for (int64_t number = 1; status == OK && text_line_next(&rest, &line); number++)
-        status = line_read(*dictionary, path, number, line);
+        status = line_read(*dictionary, path, number, replaces, line);
     file_unmap(&map);
     if (status != OK && *dictionary) dictionary_close(*dictionary), *dictionary = NULL;
     return status;

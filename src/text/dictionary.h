@@ -11,9 +11,9 @@ enum { DICTIONARY_PAD = 1, DICTIONARY_EOS = 2, DICTIONARY_UNKNOWN = 3, DICTIONAR
 typedef struct Dictionary Dictionary;
 
 Status  dictionary_new  (Dictionary **dictionary);                    /* with the special words alone */
-/* BAD_FILE with the line that is not `word count`, or has a word for the second time without the flag
- * #fairseq:overwrite. */
-Status  dictionary_open (Dictionary **dictionary, const char *path);
+/* BAD_FILE with the line that is not `word count`, or has a word for the second time without the word
+ * `replaces` behind it. */
+Status  dictionary_open (Dictionary **dictionary, const char *path, const char *replaces);
 void    dictionary_close(Dictionary *dictionary);                     /* NULL is allowed */
 int32_t dictionary_size (const Dictionary *dictionary);               /* ids */
 int32_t dictionary_find(const Dictionary *dictionary, TextSpan word); /* its id; DICTIONARY_UNKNOWN */

@@ -277,7 +277,7 @@ static void epoch_overflow(double scale)
     snprintf(text, sizeof text,
              "NOTE: gradient overflow detected, ignoring gradient, setting loss scale to: %.15g%s", scale,
              scale == floor(scale) ? ".0" : "");
-    write_line(line, epoch_message(line, sizeof line - 1, now(), "fairseq.trainer", text));
+    write_line(line, epoch_message(line, sizeof line - 1, now(), SAYS_OVERFLOW, text));
 }
 
 void report_step(Report *report, Trainer *t, StepReport r)

@@ -26,7 +26,7 @@ MEGATRON = f"""--num-layers 10 --hidden-size 32 --num-attention-heads 4 --num-ke
   --no-masked-softmax-fusion --no-gradient-accumulation-fusion --optimizer adamw --lr 0.0002 --lr-decay-style cosine --lr-warmup-fraction 0.05
   --weight-decay 0.1 --adam-beta1 0.9 --adam-beta2 0.95 --adam-eps 0.00001 --clip-grad 1.0 --deepspeed --zero-stage 1 --no-pipeline-parallel
   --tensor-model-parallel-size 2 --pipeline-model-parallel-size 1 --micro-batch-size 1 --global-batch-size 1 --train-iters 4 --ranks 2
-  --data-file-list {LIST} --data-order megatron-deepspeed --shuffle-sample-in-corpus --split 80,20,0 --eval-interval 2 --eval-iters 1
+  --data-file-list {LIST} --data-order megatron-forks --shuffle-sample-in-corpus --split 80,20,0 --eval-interval 2 --eval-iters 1
   --log-interval 1 --tokenizer none --vocab-size 256000"""
 
 OPTIMIZERS = ("adam adam8bit adamw adamwschedulefree apex.adam apex.sgd ds.fusedlamb ds.onebitlamb galoreadamw galoreadamw8bit "

@@ -75,7 +75,7 @@ def without_effect():
     expect(0, "", *modules, "core_attn", "layernorm", "mlp", never="is ignored")
     expect(0, "--grad-reduce-in-bf16 changes nothing on one data-parallel rank, which sends no gradients", "config", "--grad-reduce-in-bf16")
     expect(0, "", "config", "--grad-reduce-in-bf16", "--ranks", 2, never="changes nothing")
-    expect(1, "--final-epoch-cut 0.95 has no effect without --data-order megatron or megatron-deepspeed; give that too, or leave it out",
+    expect(1, "--final-epoch-cut 0.95 has no effect without --data-order megatron or megatron-forks; give that too, or leave it out",
            "config", "--final-epoch-cut", 0.95)
 
 

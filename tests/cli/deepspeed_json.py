@@ -125,7 +125,7 @@ MEGATRON = [
     ("--split '99,1,0' --mock-data", {"split": '"99,1,0"'}, ""), ("--split \"'99,1,0'\" --mock-data", {"split": '"99,1,0"'}, "its numbers alone"),
     ("--split 98/1/1 --mock-data", {"split": '"98,1,1"'}, "its numbers alone"),
     ("--mock-data", {"data-order": NONE}, ""),
-    ("--data-path 1 a_text_document", {"data-order": "megatron-deepspeed"}, "blended as there"),
+    ("--data-path 1 a_text_document", {"data-order": "megatron-forks"}, "blended as there"),
     ("--data-path a_text_document --data-order jotun", {"data-order": "jotun"}, ""),
 ]
 # What does not fit together on any number of ranks; the file is written all the same.

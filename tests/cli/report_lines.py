@@ -58,7 +58,7 @@ def epochs(data, folder):
             sys.exit(f"a run that repeats its data does not say so:\n{done.stderr}")
     with open(os.path.join(folder, "list.txt"), "w") as out:
         out.write(f"1 {data} a\n")
-    done = run.jotun("train", "--data-file-list", os.path.join(folder, "list.txt"), "--data-order", "megatron-deepspeed", *run.MODEL, "--train-iters", 2, "--threads", 1)
+    done = run.jotun("train", "--data-file-list", os.path.join(folder, "list.txt"), "--data-order", "megatron-forks", *run.MODEL, "--train-iters", 2, "--threads", 1)
     if float(re.search(r"([0-9.e+-]+) epochs of its training data", done.stderr).group(1)) > 0.3:
         sys.exit(f"a part of a list's epoch is told as more:\n{done.stderr}")
     if "samples repeat" in run.jotun(*arguments(data, 1)).stderr:

@@ -98,7 +98,7 @@ def train(name, yaml, folder, data):
         out.write(without(yaml, gone))
     if os.path.exists(curve):
         os.remove(curve)
-    order = "megatron-deepspeed" if name.startswith("deepspeed") else "megatron"
+    order = "megatron-forks" if name.startswith("deepspeed") else "megatron"
     if given.get("data-order") != (None if "mock-data" in given else order):
         sys.exit(f"{name}: samples are in the order {given.get('data-order')}")
     words = ["--config", path, *data_words(given, folder, data), "--metrics", curve, "--profile=" + os.path.join(folder, "trace") if "profile" in given else ""]

@@ -158,6 +158,8 @@ def read_only(folder, data):
     for ending in ".bin", ".idx":
         shutil.copy(data + ending, os.path.join(place, "p" + ending))
 
+    own, run.JOTUN = run.JOTUN, shutil.copy(run.JOTUN, os.path.join(folder, "jotun"))         # which may be where nobody may look
+
     def nobody():
         os.setgroups([])
         os.setuid(65534)
@@ -166,6 +168,7 @@ def read_only(folder, data):
     said = run.jotun("data", "check", os.path.join(place, "p"), **more).stdout
     expect(f"data check without the right to write: {said}", "whole" in said and "cannot be" in said)
     run.jotun("train", *run.MODEL, "--train-iters", 1, "--data-path", os.path.join(place, "p"), **more)
+    run.JOTUN = own
     expect("nothing is written beside the data", sorted(os.listdir(place)) == ["p.bin", "p.idx"])
 
 

@@ -73,7 +73,7 @@ head -c 40 b.jsonl.gz > cut.jsonl.gz            # for below
 printf 'MMIDIDX\0\0\1\0\0\0\0\0\0\0\10\2\0\0\0\0\0\0\0\2\0\0\0\1\0\0\0\0\0\0\0\0\0\0\0\4\0\0\0\0\0\0\0' > fair.idx
 printf '\5\0\2\0\2\0' > fair.bin
 check "fairseq's ids" "$(printf '5 2\n2')" "$("$jotun" data cat fair)"
-check "fairseq's name" "format     fairseq, mmap" "$("$jotun" data info fair | grep format)"
+check "fairseq's name" "format     words of a dictionary, mmap" "$("$jotun" data info fair | grep format)"
 check "Megatron's name" "format     Megatron-LM" "$("$jotun" data info merged | grep format)"
 
 # ---- refusals: nothing of a pair is left behind ----

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include "text/dictionary.h"
 #include "base/random.h"
 #include "data/loader.h"
 #include <cmocka.h>
@@ -29,9 +30,9 @@ static int64_t file_make(int32_t *stream, const int64_t *size, int sentences, bo
 {
     TokenFileWriter *w;
     int64_t at = 0;
-    assert_int_equal(fairseq ? token_file_create_fairseq(&w, prefix, VOCABULARY) : token_file_create(&w, prefix, VOCABULARY), OK);
+    assert_int_equal(fairseq ? token_file_create_items(&w, prefix, VOCABULARY) : token_file_create(&w, prefix, VOCABULARY), OK);
     for (int s = 0; s < sentences; s++) {
-        for (int64_t i = 0; i < size[s]; i++) stream[at + i] = i + 1 < size[s] ? (int32_t)(at + i) + 10 : FAIRSEQ_EOS;
+        for (int64_t i = 0; i < size[s]; i++) stream[at + i] = i + 1 < size[s] ? (int32_t)(at + i) + 10 : DICTIONARY_EOS;
         assert_int_equal(token_file_add(w, stream + at, size[s]), OK);
         assert_int_equal(token_file_end_document(w), OK);
         at += size[s];
@@ -59,7 +60,7 @@ static void check_batches(const SampleBlocks *blocks, const int32_t *stream, int
                 assert_float_equal(((double *)batch.loss_weight_T.data)[row], i < b.tokens, 0);
                 if (i >= b.tokens) continue;
                 assert_int_equal(((int32_t *)batch.target_i.data)[row], stream[at]);
-                assert_int_equal(((int32_t *)batch.token_i.data)[row], at == 0 ? FAIRSEQ_EOS : stream[at - 1]);
+                assert_int_equal(((int32_t *)batch.token_i.data)[row], at == 0 ? DICTIONARY_EOS : stream[at - 1]);
             }
         }
         arena_close(&host);
@@ -81,7 +82,7 @@ static void check_case(SampleBreak mode, int64_t block, const TokenFile *file, c
         SampleBlock b = block_at(&blocks, kept++);
         assert_int_equal(b.first, wanted[w]);
         assert_int_equal(b.tokens, wanted[w + 1] - wanted[w]);
-        assert_int_equal(b.leads, b.first == 0 || stream[b.first - 1] == FAIRSEQ_EOS);
+        assert_int_equal(b.leads, b.first == 0 || stream[b.first - 1] == DICTIONARY_EOS);
     }
     if (kept == 0) assert_int_equal(status, BAD_FILE);
     if (kept == 0) return;
@@ -130,7 +131,7 @@ static void other_files_need_an_end(void **state)
     SampleBlocks blocks;
     file_make(stream, (int64_t[]){ 5, 3, 9 }, 3, false);
     assert_int_equal(token_file_open(&file, prefix), OK);
-    assert_false(file.fairseq);
+    assert_false(file.words);
     assert_int_equal(blocks_open(&blocks, &file, 0, 3, BREAK_NONE, 4, -1), BAD_OPTION);
     assert_non_null(strstr(fail_text(), "--sample-break-mode"));
     assert_int_equal(blocks_open(&blocks, &file, 0, 3, BREAK_COMPLETE, 8, 7), OK);

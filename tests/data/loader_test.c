@@ -140,7 +140,7 @@ static void blends_refused(void **state)
     part[1].weight = 1, spec.wanted = ORDER_ONE_EPOCH;
     blend_refused(spec, list, BAD_OPTION, "give prefixes without weights");
     part[0].corpus = part[1].corpus = folder;
-    blend_refused(spec, list, BAD_OPTION, "--data-order megatron-deepspeed");
+    blend_refused(spec, list, BAD_OPTION, "--data-order megatron-forks");
 }
 
 static void zigzag_parts(void **state)
@@ -322,7 +322,7 @@ static void refusals(void **state)
     refused(&counted, "1", SPLIT_TRAIN, config, BAD_OPTION, "2^31");
 }
 
-static void fairseq_tokens_ids_are_named(void **state)
+static void item_file_ids_are_named(void **state)
 {
     (void)state;
     Loader loader;
@@ -366,7 +366,7 @@ int main(void)
         cmocka_unit_test(masks_by_hand), cmocka_unit_test(key_ranges_of_a_group),
         cmocka_unit_test(splits_round_to_even),
         cmocka_unit_test(refusals),
-        cmocka_unit_test(fairseq_tokens_ids_are_named),
+        cmocka_unit_test(item_file_ids_are_named),
     };
     return cmocka_run_group_tests(tests, files_open, files_close);
 }

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-#include "data/fairseq_tokens.h"
+#include "data/item_file.h"
 #include "data/token_file.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes);
@@ -31,11 +31,11 @@ static void pair_read(const char *prefix)
 #else
 static void pair_read(const char *prefix)
 {
-    FairseqTokens f;
-    if (fairseq_tokens_open(&f, prefix) != OK) return;
+    ItemFile f;
+    if (item_file_open(&f, prefix) != OK) return;
     for (int64_t i = 0; i < f.items; i++)
-        for (int64_t t = 0; t < fairseq_tokens_length(&f, i); t++) sum += fairseq_tokens_token(&f, fairseq_tokens_start(&f, i) + t);
-    fairseq_tokens_close(&f);
+        for (int64_t t = 0; t < item_file_length(&f, i); t++) sum += item_file_token(&f, item_file_start(&f, i) + t);
+    item_file_close(&f);
 }
 #endif
 

@@ -73,6 +73,11 @@ layers)
     plant src/utils.c        'no module of the tree'            '#include "base/status.h"\n'
     plant src/model/x.c      'an include without its directory'     '#include "mlp.h"\n'
     plant src/tensor/tensor.h 'a circle of includes'           '#include "tensor/tensor.h"\n' ;;
+other_programs)
+    plant src/train/x.c      'names another program'   'static int deepspeed_steps;\n'
+    plant src/conf/x.def     'names another program'   'CHOICE( log_format, x, "Fairseq" ) /* a\n' 
+    plant src/cli/x.c        'names another program'   '/* NeMo */ int f(void) { return deep_speed; }\n'
+    passes src/cli/x.c       '/* as fairseq\n * and NeMo */\n#include "compat/fairseq/fairseq.h"\nint f(void);\n' ;;
 knots)
     ring() {                                   # ring N: files x1 to xN, each of which calls the next and xN the first
         rm -rf "$tree/CMakeFiles"

@@ -8,7 +8,7 @@ else()
 endif()
 
 # Rules of style as scripts, and for each script a test that it finds planted violations.
-foreach(check layers sizes headers terms comments agreements comm_marks flags words)
+foreach(check layers sizes headers terms comments agreements comm_marks flags words other_programs)
     add_test(NAME style.${check} COMMAND sh ${CMAKE_CURRENT_LIST_DIR}/${check}.sh ${CMAKE_SOURCE_DIR})
     add_test(NAME style.${check}_planted COMMAND sh ${CMAKE_CURRENT_LIST_DIR}/planted.sh ${check})
     set_tests_properties(style.${check} style.${check}_planted PROPERTIES LABELS style TIMEOUT 60)

@@ -2,6 +2,7 @@
 #include "cli/setup/foreign.h"
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include "base/message.h"
 #include "cli/setup/parse.h"
@@ -10,8 +11,10 @@
 /* As jotun config sees them, which needs no data. */
 Status setup_model_options(Options *o, const char *json, const char *path)
 {
+    char  *now    = compat_saved(json);
     Status status = setup_parse(o, FOR_CONFIG, 0, NULL);
-    if (status == OK) status = options_from_json(o, json, path, FOR_CHECKPOINT_ARGS);
+    if (status == OK) status = options_from_json(o, now, path, FOR_CHECKPOINT_ARGS);
+    free(now);
     if (status == OK) status = options_derive(o);
     if (status == OK) status = options_validate(o);
     return status;

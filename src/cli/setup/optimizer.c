@@ -39,7 +39,7 @@ static LrRule lr_rule(const Options *o)
 {
     switch ((enum ChoiceOf_lr_rule)o->lr_rule.value) {
     case CHOICE_lr_rule_megatron:  return LR_MEGATRON;
-    case CHOICE_lr_rule_deepspeed: return LR_DEEPSPEED;
+    case CHOICE_lr_rule_delayed: return LR_DELAYED;
     }
     NO_SUCH_CHOICE(o->lr_rule);
 }

@@ -75,7 +75,7 @@ Status setup_parse(Options *o, CommandSet command, int argc, char **argv)
 bool setup_is_foreign(CommandSet command, int argc, char **argv)
 {
     Compat c = { .as = NULL };
-    return compat_open(&c, command, 0, &argc, &argv) == OK && c.as && c.as->kind == READ_FAIRSEQ;
+    return compat_open(&c, command, 0, &argc, &argv) == OK && compat_reads_together(&c);
 }
 
 void setup_tell_command(const Options *o)

@@ -11,6 +11,7 @@
 #include "base/message.h"
 #include "cli/in_out.h"
 #include "cli/setup/tokenizer.h"
+#include "compat/compat.h"
 #include "conf/rows.h"
 #include "conf/value.h"
 #include "convert/formats.h"
@@ -166,7 +167,9 @@ static Status find_checkpoint(Options *o)
     TRY(checkpoint_facts(&facts, path));
     TokenizerRecord tokenizer = facts.state.tokenizer;
     o->checkpoint.path    = options_hold(o, path);
-    o->checkpoint.options = options_hold(o, facts.state.options);
+    char *options = compat_saved(facts.state.options);
+    o->checkpoint.options = options_hold(o, options);
+    free(options);
     checkpoint_parts(o, facts.state.lacks);
     o->checkpoint.loss_scale = o->checkpoint.position ? facts.state.loss_scale.scale : 0;
     take_position(o, &facts.state);

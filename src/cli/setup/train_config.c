@@ -139,11 +139,11 @@ static Status batch_schedule(BatchSchedule *batch, BatchStep *last, Options *o)
     return OK;
 }
 
-static bool argonne_names(const Options *o)
+static bool forks_names(const Options *o)
 {
     switch ((enum ChoiceOf_wandb_names)o->wandb_names.value) {
     case CHOICE_wandb_names_megatron: return false;
-    case CHOICE_wandb_names_argonne:  return true;
+    case CHOICE_wandb_names_forks:  return true;
     }
     NO_SUCH_CHOICE(o->wandb_names);
 }
@@ -175,7 +175,7 @@ static LogsConfig setup_logs(Options *o, const char *json)
                LOG_WITH_MEMORY * o->log_memory;
     return (LogsConfig){ .metrics = o->metrics, .history = o->history,
                          .tensorboard = o->tensorboard_dir, .with = with, .wandb = wandb,
-                         .argonne = argonne_names(o),
+                         .other_keys = forks_names(o),
                          .interval = o->tensorboard_interval, .options = json, .saved = o->save,
                          .version = JOTUN_VERSION, .command = setup_trains(o) ? command_text(o) : NULL };
 }

@@ -461,7 +461,7 @@ static void give_computed(Agpt *a)
                 "CKPT_DIR");
         set_own(a, OPTION_log_timers, "true", SCRIPT);
     }
-    if (o->wandb_project) set_own(a, OPTION_wandb_names, "argonne", SCRIPT);
+    if (o->wandb_project) set_own(a, OPTION_wandb_names, "forks", SCRIPT);
 }
 
 /* All that is refused is named: each but the first, from which others may follow, in a line of the log. */

@@ -56,6 +56,7 @@ typedef struct {
     char script[1280], folder[1280]; /* in the copy */
     char home[1024], note[512];
     int abi, rules;
+    pid_t parent;
     int user;         /* in the place of root; -1: the user's own */
     rlim_t processes; /* the most of this user: those that are there, and the run's */
 } Domain;
@@ -336,37 +337,27 @@ static void kill_run(const Domain *d)
     }
 }
 
-static Domain *kept; /* of this process, which keeps one run; for the signal that ends it */
-static void end_run(int number)
-{
-    (void)number;
-    kill_run(kept);
-    _exit(124);
-}
-
 static void keep(Domain *d, int report) __attribute__((noreturn));
 static void keep(Domain *d, int report)
 {
     RunFiles files;
     int status;
-    kept = d;
     prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
     prctl(PR_SET_PDEATHSIG, SIGTERM, 0, 0, 0);
     setsid();
-    signal(SIGTERM, end_run);
+    signal(SIGPIPE, SIG_IGN);
     if (run_files_open(&files, d->at) != OK) run_report_failure(report, fail_text());
     if (!make_rules(d)) run_report_failure(report, "Landlock");
     run_forget_environment();
     pid_t bash = fork();
     if (bash == 0) {
-        signal(SIGTERM, SIG_DFL);
-        d->rules = fcntl(d->rules, F_DUPFD, 1100); /* above those that are closed */
-        run_become_bash(&d->seen, &files, d->at, true, confine, d);
+        run_become_bash(&d->seen, &files, d->at, d->rules, confine, d);
     }
     if (bash < 0) run_report_failure(report, "no process for bash");
     Watch watch = { bash, d->in->seconds, run_processes, private_bytes, d };
     RunEnd end = run_watch(&watch, &status);
     kill_run(d);
+    if (getppid() != d->parent) (void)folder_remove(d->at); /* which it cannot do any more */
     run_report(report, end, status, d->note, &files);
     _exit(0);
 }
@@ -491,7 +482,7 @@ static Status run(RunResult *out, Domain *d)
 
 Status run_in_landlock(RunResult *out, const RunInput *in)
 {
-    Domain d = { .in = in, .user = -1, .abi = (int)syscall(LANDLOCK_CREATE, NULL, 0, 1) };
+    Domain d = { .in = in, .parent = getpid(), .user = -1, .abi = (int)syscall(LANDLOCK_CREATE, NULL, 0, 1) };
     const struct passwd *user = getpwuid(geteuid());
     if (d.abi < 1)
         return fail(BAD_OPTION, "Landlock is not there (Linux 5.13 and later have it): %s", strerror(errno));

@@ -436,7 +436,7 @@ static void first_process(First *f)
     run_forget_environment();
     if (run_files_open(&files, PRIVATE) != OK) run_report_failure(f->report, fail_text());
     pid_t bash = fork();
-    if (bash == 0) run_become_bash(f->in, &files, PRIVATE, false, drop_capabilities, f);
+    if (bash == 0) run_become_bash(f->in, &files, PRIVATE, -1, drop_capabilities, f);
     if (bash < 0) run_report_failure(f->report, "no process for bash");
     Watch watch = { bash, f->in->seconds, all_processes, NULL, f };
     RunEnd end = run_watch(&watch, &status);

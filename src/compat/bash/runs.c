@@ -26,7 +26,10 @@
 #include "compat/bash/trace.h"
 
 extern char **environ;
-enum { LACKINGS_MOST = 200, VARIABLES_MOST = 400, SECONDS = 10, RERUNS = 2, COMPARED_WORDS = 2000, REFUSALS_MOST = 20 };
+enum {
+    LACKINGS_MOST = 200, VARIABLES_MOST = 400, SECONDS = 10, RERUNS = 2, COMPARED_WORDS = 2000,
+    REFUSALS_MOST = 20
+};
 
 typedef struct {
     const LaunchInput *in;
@@ -815,9 +818,10 @@ static void note_refusals(Launch *l, const Run *run)
     for (int notes = 0; text && text < end && notes < REFUSALS_MOST;) {
         size_t      n    = strcspn(text, "\n");
         const char *line = printable(l->texts, texts_keep(l->texts, text, (int64_t)n), 300);
-        if (strstr(line, "Read-only file system") || strstr(line, "Permission denied"))
-            add_note(l, "", 0, texts_format(l->texts, "refused, since nothing outside may change: %s", line)), notes++;
         text += n + 1;
+        if (!strstr(line, "Read-only file system") && !strstr(line, "Permission denied")) continue;
+        line = texts_format(l->texts, "refused, since nothing outside may change: %s", line);
+        add_note(l, "", 0, line), notes++;
     }
 }
 

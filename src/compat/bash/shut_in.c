@@ -385,11 +385,11 @@ static void stop_child(const char *what)
     _exit(126);
 }
 
-void run_become_bash(const RunInput *in, const RunFiles *files, const char *at, bool pretend,
+void run_become_bash(const RunInput *in, const RunFiles *files, const char *at, int rules,
                      bool (*confine)(void *), void *context)
 {
     char **argv = calloc((size_t)in->arguments + 3, sizeof *argv),
-         **variables = environment_of(in, at, pretend);
+         **variables = environment_of(in, at, rules >= 0);
     if (!argv) _exit(126);
     argv[0] = (char *)(uintptr_t)in->bash, argv[1] = (char *)(uintptr_t)in->script;
     for (int i = 0; i < in->arguments; i++) argv[2 + i] = (char *)(uintptr_t)in->argument[i];
@@ -398,13 +398,14 @@ void run_become_bash(const RunInput *in, const RunFiles *files, const char *at, 
     int nothing = open("/dev/null", O_RDONLY);
     if (nothing < 0 || dup2(nothing, 0) < 0 || dup2(files->printed, 1) < 0 || dup2(files->printed, 2) < 0)
         _exit(126);
-    for (int fd = 3; fd < 1024; fd++) close(fd);
+    for (int fd = 3; fd < 1024; fd++)
+        if (fd != rules) close(fd);
     if (chdir(in->folder)) stop_child(in->folder);
     limit_process(in);
     bool kills = true;
     if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)) stop_child("no_new_privs");
     if (confine) kills = confine(context);
-    if (!forbid_system_calls(pretend, kills)) stop_child("seccomp");
+    if (!forbid_system_calls(rules >= 0, kills)) stop_child("seccomp");
     execve(in->bash, argv, variables);
     stop_child(in->bash);
     _exit(126);
@@ -456,6 +457,7 @@ RunEnd run_watch(const Watch *w, int *status)
     sigset_t child;
     sigemptyset(&child);
     sigaddset(&child, SIGCHLD);
+    sigaddset(&child, SIGTERM);                         /* the process that waits for the report has ended */
     sigprocmask(SIG_BLOCK, &child, NULL);
     *status = -1;
     for (int rounds = 0;; rounds++) {
@@ -467,7 +469,7 @@ RunEnd run_watch(const Watch *w, int *status)
         if (pid < 0 && errno == ECHILD) break;
         if (ended > 0 && (w->processes(w->context, &pid, 1) == 0 || now() - ended > 0.5)) break;
         if (exceeds(w, began, rounds, &end)) break;
-        sigtimedwait(&child, NULL, &(struct timespec){ 0, 10000000 });
+        if (sigtimedwait(&child, NULL, &(struct timespec){ 0, 10000000 }) == SIGTERM) return END_TIME;
     }
     return end;
 }

@@ -86,10 +86,11 @@ Status run_files_open(RunFiles *files, const char *at);
 extern const char *const recorded_names[], *const asked_names[];
 
 /* In the child: becomes bash with the limits, descriptors and environment of a run. Never returns; writes why
- * to the file of what is printed. at: of the private folder as the script sees it. pretend: changes of modes,
- * owners and times report success and do nothing. confine: NULL, or what is done last, which returns whether
- * signals of the run reach nothing outside. */
-void run_become_bash(const RunInput *in, const RunFiles *files, const char *at, bool pretend,
+ * to the file of what is printed. at: of the private folder as the script sees it. rules: a descriptor that
+ * `confine` needs, of Landlock's rules, under which changes of modes, owners and times report success and do
+ * nothing; -1: none. confine: what is done last, which returns whether signals of the run reach nothing
+ * outside. */
+void run_become_bash(const RunInput *in, const RunFiles *files, const char *at, int rules,
                      bool (*confine)(void *), void *context) __attribute__((noreturn));
 
 /* What the keeper looks after until bash and all that it left have ended, or a limit is exceeded. */

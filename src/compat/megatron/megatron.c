@@ -370,7 +370,7 @@ static void take_call(Import *m, Options *o, const LaunchCall *s, const char *pa
     beside_defaults(m, o, &words, path);
     required_check(m, o, path);
     import_gelu(m, o, path);
-    import_data_order(m, o, path, orders_as_forks(&words) ? "megatron-deepspeed" : "megatron");
+    import_data_order(m, o, path, orders_as_forks(&words) ? "megatron-forks" : "megatron");
     free(words.text);
 }
 

@@ -5,6 +5,7 @@
 #include "corpus/read/json_line.h"
 
 #include <string.h>
+#include "base/utf8.h"
 #include "corpus/read/plain.h"
 
 typedef struct {
@@ -84,18 +85,13 @@ static bool scan_escape(JsonScan *s)
     return c != 'u' || scan_unicode(s);
 }
 
-/* One character of two to four bytes, by the table of well-formed sequences of the Unicode standard (table
- * 3-7): overlong forms, surrogates and values above U+10FFFF are refused by the range of the second byte. */
+/* One character of two to four bytes */
 static bool scan_utf8(JsonScan *s)
 {
-    const unsigned char *p = (const unsigned char *)s->line + s->at;
-    int     c = p[0], more = c < 0xE0 ? 1 : c < 0xF0 ? 2 : 3;
-    int     low  = c == 0xE0 ? 0xA0 : c == 0xF0 ? 0x90 : 0x80;
-    int     high = c == 0xED ? 0x9F : c == 0xF4 ? 0x8F : 0xBF;
-    bool    good = c >= 0xC2 && c <= 0xF4 && s->bytes - s->at > more && p[1] >= low && p[1] <= high;
-    for (int i = 2; good && i <= more; i++) good = (p[i] & 0xC0) == 0x80;
-    if (!good) return scan_fault(s, "not UTF-8");
-    s->at += more + 1;
+    uint32_t point;
+    int bytes = utf8_decode_wide(&point, (const uint8_t *)s->line + s->at, s->bytes - s->at);
+    if (point == UTF8_BROKEN) return scan_fault(s, "not UTF-8");
+    s->at += bytes;
     return true;
 }
 
@@ -126,19 +122,6 @@ static bool scan_string(JsonScan *s, JsonSpan *span)
 
 /* ---- decoding; the span was scanned before ---- */
 
-static char *utf8_put(char *to, int c)
-{
-    if (c < 0x80) {
-        *to++ = (char)c;
-        return to;
-    }
-    int more = c < 0x800 ? 1 : c < 0x10000 ? 2 : 3;
-    static const uint8_t lead[] = { 0, 0xC0, 0xE0, 0xF0 };
-    *to++ = (char)(lead[more] | c >> 6 * more);
-    while (more--) *to++ = (char)(0x80 | (c >> 6 * more & 0x3F));
-    return to;
-}
-
 /* Writes the character of the escape at *from, a backslash, and moves *from after it. Returns where the
  * next byte is written. */
 static char *escape_put(char *to, const char **from)
@@ -156,7 +139,7 @@ static char *escape_put(char *to, const char **from)
         unit = 0x10000 + ((unit - 0xD800) << 10) + (hex_quad(*from + 2, 4) - 0xDC00);
         *from += 6;
     }
-    return utf8_put(to, unit);
+    return to + utf8_encode((uint8_t *)to, (uint32_t)unit);
 }
 
 /* Decodes in place, since no escape is shorter than the UTF-8 that it denotes. */

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "base/file.h"
+#include "base/utf8.h"
 #include "text/bpe/bpe_train_internal.h"
 #include "text/bpe/vocab.h"
 #include "text/pretokenize/pretoken.h"
@@ -175,10 +176,10 @@ static void token_write(FILE *out, const BpeTrain *t, int32_t id)
     }
     fputc('"', out);
     for (int64_t i = 0; i < t->token[id].bytes; i++) {
-        int letter = (int)letter_of_byte((uint8_t)t->token[id].text[i]);
-        if (letter == '"' || letter == '\\') fputc('\\', out);
-        if (letter < 0x80) fputc(letter, out);
-        else               fprintf(out, "%c%c", 0xC0 | letter >> 6, 0x80 | (letter & 0x3F));
+        uint8_t letter[4];
+        int     bytes = utf8_encode(letter, letter_of_byte((uint8_t)t->token[id].text[i]));
+        if (letter[0] == '"' || letter[0] == '\\') fputc('\\', out);
+        fwrite(letter, 1, (size_t)bytes, out);
     }
     fputc('"', out);
 }

@@ -66,31 +66,31 @@ static bool token_bytes(uint8_t *raw, int64_t *count, const char *token)
 }
 
 /* No text has a byte-level token with a character that is no byte letter; an added token may be one. It is
- * kept as it is, behind those of letters, so that vocab_find finds these. letters: which of the two are
- * added */
-static Status token_add(BpeTokenizer *m, const char *token, int64_t id, bool letters)
+ * kept as it is, behind those of letters, so that vocab_find finds these: *others counts such tokens, and
+ * only the second round adds them. */
+static Status token_add(BpeTokenizer *m, const char *token, int64_t id, bool second, int64_t *others)
 {
     uint8_t raw[4096];
-    int64_t bytes = (int64_t)strlen(token), count = bytes;
-    bool    spelt = m->byte_level && token_bytes(raw, &count, token);
-    if (!m->byte_level) return letters ? vocab_add(&m->vocab, id, token, bytes) : OK;
-    if (spelt != letters) return OK;
-    if (spelt) return vocab_add(&m->vocab, id, raw, count);
-    TRY(vocab_add(&m->vocab, id, token, bytes));
-    return bpe_mark_special(m, (int32_t)id);
+    int64_t count = (int64_t)strlen(token);
+    bool    spelt = !m->byte_level || token_bytes(raw, &count, token);
+    *others += !spelt && !second;
+    if (spelt == second) return OK;
+    TRY(vocab_add(&m->vocab, id, m->byte_level && spelt ? (const char *)raw : token, count));
+    return spelt ? OK : bpe_mark_special(m, (int32_t)id);
 }
 
 Status bpe_add_vocab(BpeTokenizer *m, const json_t *tokens, const char *path)
 {
     const char *token;
     json_t     *id;
+    int64_t     others = 0;
     if (!json_is_object(tokens))
         return fail(BAD_FILE, "%s: the vocabulary is not a JSON object {token: id}", path);
-    for (int others = 0; others < 2; others++)
+    for (int second = 0; second < 1 + (others > 0); second++)
         json_object_foreach((json_t *)(uintptr_t)tokens, token, id) {
             if (json_id(id) == INT64_MIN)
                 return fail(BAD_FILE, "%s: token %.80s: its id is not a whole number", path, token);
-            if (token_add(m, token, json_id(id), !others) != OK)
+            if (token_add(m, token, json_id(id), second, &others) != OK)
                 return fail(BAD_FILE, "%s: token %.80s: %s", path, token, fail_text());
         }
     return OK;

@@ -69,8 +69,8 @@ static Status merge_read(JsonReader *r, const json_t *merge, bool pairs, uint32_
     int64_t     bytes[2];
     if (!merge_sides(merge, pairs, side, bytes))
         return fail(BAD_FILE, "merge %" PRIu32 " is not two tokens", rank);
-    if (is_idle(r, side, bytes)) return idle_merge_check(r, side, bytes, rank);
-    return bpe_add_encoded_merge(r->bpe, side[0], bytes[0], side[1], bytes[1], rank);
+    Status status = bpe_add_encoded_merge(r->bpe, side[0], bytes[0], side[1], bytes[1], rank);
+    return status != OK && is_idle(r, side, bytes) ? idle_merge_check(r, side, bytes, rank) : status;
 }
 
 static bool is_version(const json_t *merge)

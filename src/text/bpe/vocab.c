@@ -133,11 +133,8 @@ uint32_t letter_of_byte(uint8_t byte)
 size_t letters_of_bytes(char *out, const uint8_t *bytes, int64_t count)
 {
     size_t used = 0;
-    for (int64_t i = 0; i < count; i++) {
-        uint32_t point = letter_of_byte(bytes[i]);                   /* below U+0800: two bytes at most */
-        if (point >= 0x80) out[used++] = (char)(0xC0 | point >> 6);
-        out[used++] = (char)(point < 0x80 ? point : 0x80 | (point & 0x3F));
-    }
+    for (int64_t i = 0; i < count; i++)                              /* below U+0800: two bytes at most */
+        used += (size_t)utf8_encode((uint8_t *)out + used, letter_of_byte(bytes[i]));
     return used;
 }
 

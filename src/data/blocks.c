@@ -1,6 +1,7 @@
 /* Cutting the sentences of a token file into blocks, in one pass over their lengths. Blocks that follow from
  * numbers alone have no table. */
-#include "data/fairseq/blocks.h"
+#include "data/blocks.h"
+#include "text/dictionary.h"
 #include <inttypes.h>
 #include <stdlib.h>
 
@@ -58,10 +59,11 @@ Status blocks_open(SampleBlocks *b, const TokenFile *f, int64_t begin, int64_t e
     int64_t first = file_at(f, begin);
     *b = (SampleBlocks){ .kind = kind, .sequence = sequence, .first = first,
                          .tokens = file_at(f, end) - first,
-                   .lead = f->fairseq ? FAIRSEQ_EOS : eod, .token_file = f };
+                   .lead = f->words ? DICTIONARY_EOS : eod, .token_file = f };
     if (b->lead < 0)
         return fail(BAD_OPTION, "--sample-break-mode: %s has no end of a sentence, since the tokenizer has"
-                    " no end of a document; give a --tokenizer that has one, or token files of fairseq",
+                    " no end of a document; give a --tokenizer that has one, or token files "
+                    "of words (jotun data words)",
                     f->bin.path);
     if (kind == BREAK_NONE) b->samples = (b->tokens + sequence - 1) / sequence;
     else                    TRY(table_make(b, begin, end));

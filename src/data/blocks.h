@@ -1,5 +1,5 @@
-#ifndef DATA_FAIRSEQ_BLOCKS_H
-#define DATA_FAIRSEQ_BLOCKS_H
+#ifndef DATA_BLOCKS_H
+#define DATA_BLOCKS_H
 /* Samples cut as fairseq's TokenBlockDataset cuts them (--sample-break-mode). A block's tokens are its
  * targets; its inputs are the same tokens one place later, behind the token before the block, or behind an
  * end of sentence where the block begins a sentence. So every token is predicted once. A sentence is a
@@ -13,8 +13,6 @@ typedef enum {
     BREAK_COMPLETE_DOC,     /* the same within a document; a sentence of one token divides documents */
     BREAK_EOS               /* one sentence */
 } SampleBreak;
-
-enum { FAIRSEQ_EOS = 2 };   /* the id of the end of a sentence in every dictionary of fairseq */
 
 /* Zeros: no blocks. */
 typedef struct {

@@ -1,7 +1,7 @@
 /* Reading fairseq's two formats. As in token_file.c no number in the file is trusted: counts are compared
  * with the bytes that are there, by division so that no product overflows, before they are used. After
- * fairseq_tokens_open all accessors are in bounds. */
-#include "data/fairseq_tokens.h"
+ * item_file_open all accessors are in bounds. */
+#include "data/item_file.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -35,9 +35,9 @@ static TokenFileKind index_kind(const FileMap *f)
     bool mmap = f->size >= MMAP_HEADER && !memcmp(f->data, mmap_magic, sizeof mmap_magic);
     uint64_t rest = f->size - MMAP_HEADER;
     if (f->size >= sizeof tnt_magic && !memcmp(f->data, tnt_magic, sizeof tnt_magic))
-        return TOKEN_FILE_FAIRSEQ_TNT;
+        return TOKEN_FILE_ITEMS_OLDER;
     if (mmap && rest % 12 == 0 && (uint64_t)read_i64(f->data + 18) == rest / 12)
-        return TOKEN_FILE_FAIRSEQ_MMAP;
+        return TOKEN_FILE_ITEMS;
     return TOKEN_FILE_MEGATRON;
 }
 
@@ -52,13 +52,14 @@ Status token_file_kind(TokenFileKind *kind, const char *prefix)
 
 const char *token_file_kind_name(TokenFileKind kind)
 {
-    static const char *const name[] = { "Megatron-LM", "fairseq, mmap", "fairseq, TNTIDX (lazy, cached)" };
+    static const char *const name[] = { "Megatron-LM", "words of a dictionary, mmap",
+                                        "words of a dictionary, TNTIDX (lazy, cached)" };
     return name[kind];
 }
 
 /* ---- opening ---- */
 
-static Status type_read(FairseqTokens *f, int64_t code, int64_t at)
+static Status type_read(ItemFile *f, int64_t code, int64_t at)
 {
     if (code < 0 || code >= CODES || !types[code].width)
         return fail(BAD_FILE,
@@ -69,7 +70,7 @@ static Status type_read(FairseqTokens *f, int64_t code, int64_t at)
     return OK;
 }
 
-static Status version_check(const FairseqTokens *f, int64_t at)
+static Status version_check(const ItemFile *f, int64_t at)
 {
     int64_t version = read_i64(f->index.data + at);
     if (version == 1) return OK;
@@ -77,7 +78,7 @@ static Status version_check(const FairseqTokens *f, int64_t at)
                 f->index.path, at, version);
 }
 
-static Status mmap_place(FairseqTokens *f)
+static Status mmap_place(ItemFile *f)
 {
     TRY(version_check(f, 9));
     TRY(type_read(f, f->index.data[17], 17));
@@ -89,7 +90,7 @@ static Status mmap_place(FairseqTokens *f)
 
 /* The arrays of the older format: [items + 1] where the dimensions of each item begin, [items + 1] where
  * its tokens begin, and the dimensions of all items. A text has one dimension per item, its length. */
-static Status tnt_place(FairseqTokens *f)
+static Status tnt_place(ItemFile *f)
 {
     const FileMap *x = &f->index;
     if (x->size < TNT_HEADER + 16)
@@ -108,7 +109,7 @@ static Status tnt_place(FairseqTokens *f)
                     " truncated or is not text", x->path, items, dims, x->size);
     if (x->size != TNT_HEADER + 8 * (3 * items + 2))
         return fail(BAD_FILE,
-                    "%s: %zu bytes, and %" PRIu64 " items of fairseq's take %" PRIu64 "; the file is"
+                    "%s: %zu bytes, and %" PRIu64 " items take %" PRIu64 "; the file is"
                     " truncated, or of Megatron-LM's older format, which is not supported: prepare the text"
                     " again", x->path, x->size, items, TNT_HEADER + 8 * (3 * items + 2));
     f->items  = (int64_t)items;
@@ -122,24 +123,24 @@ static Status tnt_place(FairseqTokens *f)
     return OK;
 }
 
-int64_t fairseq_tokens_length(const FairseqTokens *f, int64_t i)
+int64_t item_file_length(const ItemFile *f, int64_t i)
 {
-    return f->kind == TOKEN_FILE_FAIRSEQ_TNT ? read_i64(f->length + 8 * i) : read_i32(f->length + 4 * i);
+    return f->kind == TOKEN_FILE_ITEMS_OLDER ? read_i64(f->length + 8 * i) : read_i32(f->length + 4 * i);
 }
 
-int64_t fairseq_tokens_start(const FairseqTokens *f, int64_t i)
+int64_t item_file_start(const ItemFile *f, int64_t i)
 {
     int64_t start = read_i64(f->start + 8 * i);
-    return f->kind == TOKEN_FILE_FAIRSEQ_TNT ? start : start / f->width;
+    return f->kind == TOKEN_FILE_ITEMS_OLDER ? start : start / f->width;
 }
 
 /* Items must be contiguous in .bin and fill it; both writers of fairseq produce such files. */
-static Status items_check(FairseqTokens *f)
+static Status items_check(ItemFile *f)
 {
     int64_t end = 0, held = (int64_t)f->bin.size / f->width;
-    int64_t unit = f->kind == TOKEN_FILE_FAIRSEQ_TNT ? 1 : f->width;   /* starts count tokens or bytes */
+    int64_t unit = f->kind == TOKEN_FILE_ITEMS_OLDER ? 1 : f->width;   /* starts count tokens or bytes */
     for (int64_t i = 0; i < f->items; i++) {
-        int64_t length = fairseq_tokens_length(f, i), start = read_i64(f->start + 8 * i);
+        int64_t length = item_file_length(f, i), start = read_i64(f->start + 8 * i);
         if (length < 0 || length > held - end || start != end * unit)
             return fail(BAD_FILE,
                         "%s: item %" PRId64 " has %" PRId64 " tokens from %" PRId64 " instead of %" PRId64
@@ -148,7 +149,7 @@ static Status items_check(FairseqTokens *f)
         end += length;
     }
     /* The older format stores the end of the last item too. */
-    bool end_right = f->kind != TOKEN_FILE_FAIRSEQ_TNT || read_i64(f->start + 8 * f->items) == end;
+    bool end_right = f->kind != TOKEN_FILE_ITEMS_OLDER || read_i64(f->start + 8 * f->items) == end;
     if (!end_right || end * f->width != (int64_t)f->bin.size)
         return fail(BAD_FILE,
                     "%s: %zu bytes, and the items of %s take %" PRId64 "; the two files do not belong"
@@ -157,44 +158,44 @@ static Status items_check(FairseqTokens *f)
     return OK;
 }
 
-static Status fairseq_tokens_map(FairseqTokens *f, const char *prefix)
+static Status item_file_map(ItemFile *f, const char *prefix)
 {
     char path[1024];
     TRY(index_map(&f->index, prefix));
     f->kind = index_kind(&f->index);
     if (f->kind == TOKEN_FILE_MEGATRON)
-        return fail(BAD_FILE, "%s: is neither of fairseq's index formats, or is truncated", f->index.path);
-    TRY(f->kind == TOKEN_FILE_FAIRSEQ_TNT ? tnt_place(f) : mmap_place(f));
+        return fail(BAD_FILE, "%s: is neither index format of items, or is truncated", f->index.path);
+    TRY(f->kind == TOKEN_FILE_ITEMS_OLDER ? tnt_place(f) : mmap_place(f));
     snprintf(path, sizeof path, "%s.bin", prefix);
     TRY(file_map(&f->bin, path));
     return items_check(f);
 }
 
-Status fairseq_tokens_open(FairseqTokens *f, const char *prefix)
+Status item_file_open(ItemFile *f, const char *prefix)
 {
-    *f = (FairseqTokens){ 0 };
-    Status status = fairseq_tokens_map(f, prefix);
-    if (status != OK) fairseq_tokens_close(f);
+    *f = (ItemFile){ 0 };
+    Status status = item_file_map(f, prefix);
+    if (status != OK) item_file_close(f);
     return status;
 }
 
-void fairseq_tokens_close(FairseqTokens *f)
+void item_file_close(ItemFile *f)
 {
     if (f->bin.data)   file_unmap(&f->bin);
     if (f->index.data) file_unmap(&f->index);
-    *f = (FairseqTokens){ 0 };
+    *f = (ItemFile){ 0 };
 }
 
 /* The arithmetic right shift extends the sign of a signed type. The subtraction is unsigned, because a
  * hostile id may be the smallest number. */
-int64_t fairseq_tokens_token(const FairseqTokens *f, int64_t at)
+int64_t item_file_token(const ItemFile *f, int64_t at)
 {
     uint64_t raw = 0;
     memcpy(&raw, f->bin.data + at * f->width, (size_t)f->width);
     int  unused    = 64 - 8 * f->width;
     bool is_signed = f->code != 1 && f->code != 8;
     int64_t token  = is_signed ? (int64_t)(raw << unused) >> unused : (int64_t)raw;
-    return (int64_t)((uint64_t)token - (f->kind == TOKEN_FILE_FAIRSEQ_TNT));
+    return (int64_t)((uint64_t)token - (f->kind == TOKEN_FILE_ITEMS_OLDER));
 }
 
-const char *fairseq_tokens_type(const FairseqTokens *f) { return types[f->code].name; }
+const char *item_file_type(const ItemFile *f) { return types[f->code].name; }

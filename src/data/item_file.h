@@ -1,5 +1,5 @@
-#ifndef DATA_FAIRSEQ_TOKENS_H
-#define DATA_FAIRSEQ_TOKENS_H
+#ifndef DATA_ITEM_FILE_H
+#define DATA_ITEM_FILE_H
 /* fairseq's token files (.bin and .idx), mapped for inspection (docs/formats.md). The newer format
  * (`mmap`) begins like Megatron-LM's and differs from it in length; the older one (`lazy`, `cached`;
  * TNTIDX) stores each id plus one, which is subtracted here. Opening takes no memory but the mappings, and
@@ -7,10 +7,10 @@
  *
  *     TokenFileKind kind;
  *     TRY(token_file_kind(&kind, prefix));
- *     if (kind == TOKEN_FILE_MEGATRON) ... token_file_open ... else ... fairseq_tokens_open */
+ *     if (kind == TOKEN_FILE_MEGATRON) ... token_file_open ... else ... item_file_open */
 #include "base/file.h"
 
-typedef enum { TOKEN_FILE_MEGATRON, TOKEN_FILE_FAIRSEQ_MMAP, TOKEN_FILE_FAIRSEQ_TNT } TokenFileKind;
+typedef enum { TOKEN_FILE_MEGATRON, TOKEN_FILE_ITEMS, TOKEN_FILE_ITEMS_OLDER } TokenFileKind;
 /* Judges by the .idx alone. TOKEN_FILE_MEGATRON if it is neither of fairseq's formats; BAD_FILE if it
  * cannot be read. */
 Status      token_file_kind(TokenFileKind *kind, const char *prefix);
@@ -22,14 +22,14 @@ typedef struct {
     int      code, width;              /* of a token: its type as the format numbers them, its bytes */
     int64_t  items, tokens;            /* sequences; tokens of all of them */
     const uint8_t *length, *start;     /* unaligned arrays of `items` numbers in the mapping */
-} FairseqTokens;
+} ItemFile;
 
 /* Checks every offset against the sizes; BAD_FILE names file and offset. */
-Status  fairseq_tokens_open  (FairseqTokens *f, const char *prefix);
-void    fairseq_tokens_close (FairseqTokens *f);
-int64_t fairseq_tokens_length(const FairseqTokens *f, int64_t item);   /* tokens */
+Status  item_file_open  (ItemFile *f, const char *prefix);
+void    item_file_close (ItemFile *f);
+int64_t item_file_length(const ItemFile *f, int64_t item);   /* tokens */
 /* First token, counted from the start of .bin. */
-int64_t fairseq_tokens_start (const FairseqTokens *f, int64_t item);
-int64_t fairseq_tokens_token (const FairseqTokens *f, int64_t at);     /* the id; `at` counts tokens */
-const char *fairseq_tokens_type(const FairseqTokens *f);               /* "uint16" */
+int64_t item_file_start (const ItemFile *f, int64_t item);
+int64_t item_file_token (const ItemFile *f, int64_t at);     /* the id; `at` counts tokens */
+const char *item_file_type(const ItemFile *f);               /* "uint16" */
 #endif
