@@ -96,8 +96,7 @@ static bool take_experts(Import *m, Options *o, const TextList *words, const cha
 {
     char why[IMPORT_LINE];
     bool its = false;
-    for (size_t i = 0; i < COUNT(ITS_EXPERTS); i++)
-        its |= !strcmp(word[0], ITS_EXPERTS[i]);
+    for (size_t i = 0; i < COUNT(ITS_EXPERTS); i++) its |= !strcmp(word[0], ITS_EXPERTS[i]);
     if (!its) return false;
     if (is_dense(words)) {
         snprintf(why, sizeof why,
@@ -150,8 +149,10 @@ static bool take_gate(Import *m, Options *o, const TextList *words, const char *
 static bool take_universal(Import *m, Options *o, const char *from, int count, char **word)
 {
     if (strcmp(word[0], "--universal-checkpoint") || count > 1) return false;
-    import_remark(m, o, from, "--universal-checkpoint of Megatron-DeepSpeed is ignored: --load DIR opens every "
-                  "checkpoint of jotun under every layout; one of DeepSpeed is refused where it is met");
+    import_remark(
+        m, o, from,
+        "--universal-checkpoint of Megatron-DeepSpeed is ignored: --load DIR opens "
+        "every checkpoint of jotun under every layout; one of DeepSpeed is refused where it is met");
     return true;
 }
 
@@ -193,7 +194,11 @@ static bool join_schedule(Import *m, Options *o, const char *from, int count, ch
     size_t used = 0;
     if (strcmp(word[0], "--step-batch-size-schedule") || count <= 2) return false;
     for (int i = 0; i < count && used < sizeof text; i++)
-        used += (size_t)snprintf(text + used, sizeof text - used, "%s%s", i > 1 ? " " : i ? "=" : "", word[i]);
+        used += (size_t)snprintf(text + used, sizeof text - used, "%s%s",
+                                 i > 1 ? " "
+                                 : i   ? "="
+                                       : "",
+                                 word[i]);
     import_take(m, o, from, 1, takes);
     return true;
 }
@@ -274,8 +279,8 @@ bool beside_take(Import *m, Options *o, const TextList *words, const char *from,
     if (refuse_placeholder(m, o, from, count, word)) return true;
     name_placeholders(m, o, from, count, word);
     return take_experts(m, o, words, from, count, word) || optimizers_take(m, o, words, from, count, word) ||
-           take_profile(m, o, from, count, word) ||
-           take_universal(m, o, from, count, word) || join_schedule(m, o, from, count, word) || (count == 2 && take_tokens(m, o, words, from, word)) ||
+           take_profile(m, o, from, count, word) || take_universal(m, o, from, count, word) ||
+           join_schedule(m, o, from, count, word) || (count == 2 && take_tokens(m, o, words, from, word)) ||
            partition_take(m, o, words, from, word) || take_gate(m, o, words, from, count, word) ||
            refuse_several(m, o, from, count, word);
 }
@@ -323,8 +328,13 @@ void python_numbers(Options *o, int count, char **word)
 static bool cuts_as_bigscience(const TextList *words)
 {
     static const char *const names[] = {
-        "--embed-layernorm", "--kill-switch-path", "--pp-partition-method", "--pad-vocab-size-to",
-        "--abort-on-unmet-fused-kernel-constraints", "--valid-num-workers", "--sync-tp-duplicated-parameters",
+        "--embed-layernorm",
+        "--kill-switch-path",
+        "--pp-partition-method",
+        "--pad-vocab-size-to",
+        "--abort-on-unmet-fused-kernel-constraints",
+        "--valid-num-workers",
+        "--sync-tp-duplicated-parameters",
     };
     for (size_t i = 0; i < COUNT(names); i++)
         if (given_flag(words, names[i])) return true;
