@@ -58,8 +58,8 @@ static void way_out(char *hint, size_t room, const Cleaned *c, const char *input
                  "; %" PRId64 " were skipped since they are not UTF-8 and %" PRId64
                  " since they have bytes 0: "
                  "--input-encoding UTF-16LE or UTF-16BE reads a text with bytes 0, --input-encoding "
-                 "ISO-8859-1 (Western Europe), SHIFT_JIS (Japanese) or another encoding a text without, and a "
-                 "file of another format, such as PDF or a program, is no text",
+                 "ISO-8859-1 (Western Europe), SHIFT_JIS (Japanese) or another encoding a text without, and "
+                 "a file of another format, such as PDF or a program, is no text",
                  c->not_utf8, c->with_nul);
     else if (c->broken > c->documents)
         snprintf(hint, room,
