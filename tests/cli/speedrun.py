@@ -253,7 +253,7 @@ def refusals(folder, text):
     os.symlink("link.txt", link)
     cases = [
         (words(made("japanese", {"a.txt": japanese}), "f1"), 1, "SHIFT_JIS (Japanese)"),
-        (words(made("utf16", {"a.txt": latin.decode("latin-1").encode("utf-16")}), "f2"), 1, "iconv -f UTF-16 -t UTF-8"),
+        (words(made("utf16", {"a.txt": latin.decode("latin-1").encode("utf-16-le")}), "f2"), 1, "--input-encoding UTF-16LE"),
         (words(made("empty_file", {"a.txt": b""}), "f3"), 1, "no documents in it"),
         (words(made("picture", {"a.png": b"\x89PNG\r\n\x1a\n" + noise}), "f4"), 1, "has a known ending: .txt (one document per line), .jsonl"),
         (words(made("program", {"jotun": program}), "f5"), 1, "give its format by --input-format"),
@@ -263,7 +263,7 @@ def refusals(folder, text):
         (words(made("empty", {}), "e1"), 1, "there is no file in this directory"),
         (words(made("blank", {"a.txt": b"\n\n"}), "e2"), 1, "no documents in it"),
         (words(made("binary", {"a.txt": noise, "b.bin": noise}), "e3"), 1, "are not UTF-8"),
-        (words(made("latin", {"a.txt": latin}), "e4"), 1, "iconv -f ISO-8859-1"),
+        (words(made("latin", {"a.txt": latin}), "e4"), 1, "--input-encoding ISO-8859-1"),
         (words(made("tiny", {"a.txt": b"Ett enda stycke. " * 60}), "e5"), 1, "needs 2 documents"),
         (words("absent", "e6"), 1, "absent: cannot be read"),
         (words("-", "e7"), 1, "write them to a file"),

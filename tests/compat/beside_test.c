@@ -103,6 +103,8 @@ static void names_of_the_forks(void **state)
     static const Taken row[] = {
         { "--glu-activation swiglu", "ffn-hidden-size", "256", "4 x --hidden-size" },        /* not 8/3 */
         { "--glu-activation swiglu --ffn-hidden-size 96", "ffn-hidden-size", "96", "" },
+        { "--t5-swiglu", "ffn-hidden-size", "256", "4 x --hidden-size" },
+        { "--t5-swiglu --ffn-hidden-size 96", "swiglu", "true", "" },
         { "--glu-activation geglu", "gelu-approximate", "none", "" },                        /* torch's F.gelu */
         { "--glu-activation reglu", NULL, NULL, "give swiglu or geglu" },
         { "--position-embedding-type rotary", "position-embedding-type", "rope", "" },

@@ -320,7 +320,7 @@ FIELDS = {  # key of the YAML: (value of the original's arguments, kind)
     "lr-decay-samples": first("lr_decay_samples"), "weight-decay": first("weight_decay"), "adam-beta1": first("adam_beta1"), "adam-beta2": first("adam_beta2"),
     "adam-eps": first("adam_eps"), "clip-grad": first("clip_grad"), "hidden-dropout": first("hidden_dropout"), "attention-dropout": first("attention_dropout"),
     "init-method-std": first("init_method_std"), "norm-epsilon": first("norm_epsilon", "layernorm_epsilon"), "seed": first("seed"), "bf16": first("bf16"), "fp16": first("fp16"),
-    "swiglu": lambda a: bool(a.get("swiglu")) or a.get("glu_activation") == "swiglu", "position-embedding-type": position, "num-experts": experts, "zero-stage": zero_stage,
+    "swiglu": lambda a: bool(a.get("swiglu")) or bool(a.get("t5_swiglu")) or a.get("glu_activation") == "swiglu", "position-embedding-type": position, "num-experts": experts, "zero-stage": zero_stage,
     "untie-embeddings-and-output-weights": lambda a: bool(a.get("untie_embeddings_and_output_weights")), "disable-bias-linear": lambda a: a.get("add_bias_linear") is False,
     "sequence-parallel": first("sequence_parallel"), "normalization": lambda a: {"layernorm": "LayerNorm", "rmsnorm": "RMSNorm"}.get(str(a.get("normalization") or "layernorm").lower()),
     "rotary-base": lambda a: a.get("rotary_base") or a.get("rope_theta") or a.get("rotary_theta") or a.get("rotary_position_embeddings_theta"), "rotary-percent": first("rotary_percent"),

@@ -57,9 +57,9 @@ static void way_out(char *hint, size_t room, const Cleaned *c, const char *input
         snprintf(hint, room,
                  "; %" PRId64 " were skipped since they are not UTF-8 and %" PRId64
                  " since they have bytes 0: "
-                 "iconv -f UTF-16 -t UTF-8 converts a text with bytes 0, iconv -f ISO-8859-1 (Western "
-                 "Europe), SHIFT_JIS (Japanese) or another encoding a text without, and a file of another "
-                 "format, such as PDF or a program, is no text",
+                 "--input-encoding UTF-16LE or UTF-16BE reads a text with bytes 0, --input-encoding "
+                 "ISO-8859-1 (Western Europe), SHIFT_JIS (Japanese) or another encoding a text without, and "
+                 "a file of another format, such as PDF or a program, is no text",
                  c->not_utf8, c->with_nul);
     else if (c->broken > c->documents)
         snprintf(hint, room,
@@ -136,8 +136,8 @@ static Status cleaned_check(const Speedrun *s, json_t *facts)
     json_object_set_new(facts, "with_nul", json_integer(c.with_nul));
     if (c.not_utf8 + c.with_nul > c.documents / 10)
         log_line("speedrun: %" PRId64 " documents were skipped since they are not UTF-8 and %" PRId64
-                 " since they have bytes 0, and %" PRId64 " are used; iconv converts texts of other "
-                 "encodings, and files that are no texts are better removed",
+                 " since they have bytes 0, and %" PRId64 " are used; --input-encoding reads texts of "
+                 "other encodings, and files that are no texts are better removed",
                  c.not_utf8, c.with_nul, c.documents);
     return OK;
 }

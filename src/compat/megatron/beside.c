@@ -96,8 +96,7 @@ static bool take_experts(Import *m, Options *o, const TextList *words, const cha
 {
     char why[IMPORT_LINE];
     bool its = false;
-    for (size_t i = 0; i < COUNT(ITS_EXPERTS); i++)
-        its |= !strcmp(word[0], ITS_EXPERTS[i]);
+    for (size_t i = 0; i < COUNT(ITS_EXPERTS); i++) its |= !strcmp(word[0], ITS_EXPERTS[i]);
     if (!its) return false;
     if (is_dense(words)) {
         snprintf(why, sizeof why,
@@ -116,26 +115,28 @@ static bool take_experts(Import *m, Options *o, const TextList *words, const cha
 
 /* ---- gated activations of BigScience ---- */
 
-/* Its width stays 4 x hidden size, where --swiglu has two thirds of it; its GELU is by erf. */
-static bool take_gate(Import *m, Options *o, const TextList *words, const char *from, char **word)
+/* Its width stays 4 x hidden size, where --swiglu has two thirds of it; its GELU is by erf. --t5-swiglu of
+ * OpenGPTX is its swiglu. */
+static bool take_gate(Import *m, Options *o, const TextList *words, const char *from, int given, char **word)
 {
     char swiglu[] = "--swiglu", geglu[] = "--geglu", erf[] = "--gelu-approximate=none", width[64],
          why[IMPORT_LINE];
     char       *takes[3];
     int         count  = 0;
     const char *hidden = given_value(words, "--hidden-size");
-    if (strcmp(word[0], "--glu-activation")) return false;
-    if (!strcmp(word[1], "swiglu")) takes[count++] = swiglu;
-    else if (!strcmp(word[1], "geglu")) takes[count++] = geglu, takes[count++] = erf;
+    bool        flag   = !strcmp(word[0], "--t5-swiglu") && given == 1;
+    const char *kind   = flag ? "swiglu" : word[given - 1];
+    if (!flag && (strcmp(word[0], "--glu-activation") || given != 2)) return false;
+    if (!strcmp(kind, "swiglu")) takes[count++] = swiglu;
+    else if (!strcmp(kind, "geglu")) takes[count++] = geglu, takes[count++] = erf;
     else {
-        snprintf(why, sizeof why, "--glu-activation %.60s is not built; give swiglu or geglu", word[1]);
+        snprintf(why, sizeof why, "--glu-activation %.60s is not built; give swiglu or geglu", kind);
         import_refuse(m, o, from, why);
         return true;
     }
     if (!given_value(words, "--ffn-hidden-size") && hidden) {
         snprintf(width, sizeof width, "--ffn-hidden-size=%lld", 4 * strtoll(hidden, NULL, 10));
-        snprintf(why, sizeof why, "--glu-activation %s is %s of width 4 x --hidden-size: %s", word[1],
-                 takes[0], width);
+        snprintf(why, sizeof why, "%s is %s of width 4 x --hidden-size: %s", word[0], takes[0], width);
         import_remark(m, o, from, why);
         takes[count++] = width;
     }
@@ -148,8 +149,10 @@ static bool take_gate(Import *m, Options *o, const TextList *words, const char *
 static bool take_universal(Import *m, Options *o, const char *from, int count, char **word)
 {
     if (strcmp(word[0], "--universal-checkpoint") || count > 1) return false;
-    import_remark(m, o, from, "--universal-checkpoint of Megatron-DeepSpeed is ignored: --load DIR opens every "
-                  "checkpoint of jotun under every layout; one of DeepSpeed is refused where it is met");
+    import_remark(
+        m, o, from,
+        "--universal-checkpoint of Megatron-DeepSpeed is ignored: --load DIR opens "
+        "every checkpoint of jotun under every layout; one of DeepSpeed is refused where it is met");
     return true;
 }
 
@@ -191,7 +194,11 @@ static bool join_schedule(Import *m, Options *o, const char *from, int count, ch
     size_t used = 0;
     if (strcmp(word[0], "--step-batch-size-schedule") || count <= 2) return false;
     for (int i = 0; i < count && used < sizeof text; i++)
-        used += (size_t)snprintf(text + used, sizeof text - used, "%s%s", i > 1 ? " " : i ? "=" : "", word[i]);
+        used += (size_t)snprintf(text + used, sizeof text - used, "%s%s",
+                                 i > 1 ? " "
+                                 : i   ? "="
+                                       : "",
+                                 word[i]);
     import_take(m, o, from, 1, takes);
     return true;
 }
@@ -272,9 +279,9 @@ bool beside_take(Import *m, Options *o, const TextList *words, const char *from,
     if (refuse_placeholder(m, o, from, count, word)) return true;
     name_placeholders(m, o, from, count, word);
     return take_experts(m, o, words, from, count, word) || optimizers_take(m, o, words, from, count, word) ||
-           take_profile(m, o, from, count, word) ||
-           take_universal(m, o, from, count, word) || join_schedule(m, o, from, count, word) || (count == 2 && take_tokens(m, o, words, from, word)) ||
-           partition_take(m, o, words, from, word) || (count == 2 && take_gate(m, o, words, from, word)) ||
+           take_profile(m, o, from, count, word) || take_universal(m, o, from, count, word) ||
+           join_schedule(m, o, from, count, word) || (count == 2 && take_tokens(m, o, words, from, word)) ||
+           partition_take(m, o, words, from, word) || take_gate(m, o, words, from, count, word) ||
            refuse_several(m, o, from, count, word);
 }
 
@@ -321,8 +328,13 @@ void python_numbers(Options *o, int count, char **word)
 static bool cuts_as_bigscience(const TextList *words)
 {
     static const char *const names[] = {
-        "--embed-layernorm", "--kill-switch-path", "--pp-partition-method", "--pad-vocab-size-to",
-        "--abort-on-unmet-fused-kernel-constraints", "--valid-num-workers", "--sync-tp-duplicated-parameters",
+        "--embed-layernorm",
+        "--kill-switch-path",
+        "--pp-partition-method",
+        "--pad-vocab-size-to",
+        "--abort-on-unmet-fused-kernel-constraints",
+        "--valid-num-workers",
+        "--sync-tp-duplicated-parameters",
     };
     for (size_t i = 0; i < COUNT(names); i++)
         if (given_flag(words, names[i])) return true;
