@@ -15,7 +15,7 @@ foreach(check layers sizes headers terms comments agreements comm_marks flags wo
 endforeach()
 if(Python3_FOUND)
     # Objects of the whole tree, which a build of all targets has.
-    add_test(NAME style.knots COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_LIST_DIR}/knots.py ${CMAKE_BINARY_DIR} conf 3 compat 4)
+    add_test(NAME style.knots COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_LIST_DIR}/knots.py ${CMAKE_BINARY_DIR} conf 3 compat 3)
     add_test(NAME style.knots_planted COMMAND sh ${CMAKE_CURRENT_LIST_DIR}/planted.sh knots)
     add_test(NAME style.planted_rows COMMAND ${Python3_EXECUTABLE} ${CMAKE_SOURCE_DIR}/tests/planted/bugs.py ${CMAKE_SOURCE_DIR} --rows)
     set_tests_properties(style.knots style.knots_planted style.planted_rows PROPERTIES LABELS style TIMEOUT 60)

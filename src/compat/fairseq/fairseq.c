@@ -1,11 +1,6 @@
 /* Reads the arguments of fairseq's commands. Most are rows of a dialect (fairseq.def), one option each; the
- * others are held until all are read, because several of them make one value: --batch-size and --max-tokens,
- * --lr-scheduler and what belongs to it, --arch and the options that change it. */
+ * others are combined once all are read (fairseq_combined.c). */
 #include "compat/fairseq/fairseq_internal.h"
-#include <ctype.h>
-#include <errno.h>
-#include <math.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include "base/array.h"
@@ -13,103 +8,6 @@
 #include "conf/conf.h"
 #include "compat/translate.h"
 #include "conf/value.h"
-
-static const struct {
-    const char *name, *text; OptionKind kind; double low, high; size_t offset; CommandSet commands;
-    const char *help;
-} held[] = {
-#define HELD(kind, field, text, low, high, name, commands, help) \
-    { name, text, KIND_##kind, low, high, offsetof(Fairseq, field), commands, help },
-#include "compat/fairseq/fairseq_combined.def"
-};
-static const struct { const char *name, *other; } also[] = {
-#define ALSO(name, other) { name, other },
-#include "compat/fairseq/fairseq_combined.def"
-};
-const char *fairseq_command(const Options *o)
-{
-    return o->command == FOR_EVAL ? "fairseq-eval-lm" : "fairseq-train";
-}
-
-const char *fairseq_held_name(int argument) { return held[argument].name; }
-
-/* ---- values ---- */
-
-Status fairseq_give(Options *o, OptionIndex option, const char *from, const char *format, ...)
-{
-    char name[128], value[1200];
-    va_list arguments;
-    va_start(arguments, format);
-    vsnprintf(value, sizeof value, format, arguments);
-    va_end(arguments);
-    snprintf(name, sizeof name, "--%s", option_rows[option].name);
-    return options_set(o, option, value, option_source(SOURCE_CONFIG_FILE, name, "", from));
-}
-
-Status fairseq_give_typed(Options *o, const Fairseq *f, OptionIndex option, int argument, const char *format,
-                          ...)
-{
-    char value[1200];
-    va_list arguments;
-    va_start(arguments, format);
-    vsnprintf(value, sizeof value, format, arguments);
-    va_end(arguments);
-    if (!f->typed[argument]) return fairseq_give(o, option, "fairseq's default", "%s", value);
-    return options_set(o, option, value,
-                       option_source(SOURCE_COMMAND_LINE, f->typed[argument], value, ""));
-}
-
-static Status held_number(void *field, int argument, const char *typed, const char *value)
-{
-    char  *end;
-    double low = held[argument].low, high = held[argument].high;
-    bool   whole = held[argument].kind == KIND_INT;
-    errno = 0;
-    double read = strtod(value, &end);
-    bool   number = end != value && !*end && !isspace((unsigned char)*value) && !strpbrk(value, "xXnN");
-    if (number && whole) number = read == floor(read) && !strpbrk(value, ".eE");
-    if (!number || read < low || read > high)
-        return fail(BAD_OPTION, "%s %s is %s; give a value from %.15g to %.15g", typed, value,
-                    number  ? "out of range"
-                    : whole ? "not a whole number"
-                            : "not a decimal number",
-                    low, high);
-    if (whole) *(OptionINT *)field = (int64_t)read;
-    else       *(OptionREAL *)field = read;
-    return OK;
-}
-
-static Status held_set(Fairseq *f, int argument, const char *typed, const char *value)
-{
-    void *field = (char *)f + held[argument].offset;
-    if (f->typed[argument] && held[argument].kind != KIND_FLAG)
-        log_line("%s %s replaces the one before it: the last one counts", typed, value);
-    f->typed[argument] = words_hold(&f->texts, typed);
-    switch (held[argument].kind) {
-    case KIND_FLAG: *(OptionFLAG *)field = true; return OK;
-    case KIND_TEXT: *(OptionTEXT *)field = words_hold(&f->texts, value); return OK;
-    default:        return held_number(field, argument, typed, value);
-    }
-}
-
-static void held_defaults(Fairseq *f)
-{
-    for (int i = 0; i < FAIRSEQ_HELD; i++) {
-        void *field = (char *)f + held[i].offset;
-        if (held[i].kind == KIND_TEXT) *(OptionTEXT *)field = held[i].text;
-        if (held[i].kind == KIND_INT)  *(OptionINT  *)field = strtoll(held[i].text, NULL, 10);
-        if (held[i].kind == KIND_REAL) *(OptionREAL *)field = strtod(held[i].text, NULL);
-    }
-}
-
-static int held_find(const char *name)
-{
-    for (size_t i = 0; i < COUNT(also); i++)
-        if (!strcmp(also[i].name, name)) name = also[i].other;
-    for (int i = 0; i < FAIRSEQ_HELD; i++)
-        if (!strcmp(held[i].name, name)) return i;
-    return -1;
-}
 
 /* ---- arguments ---- */
 
@@ -131,8 +29,8 @@ static Status unknown(const Options *o, const char *typed)
     int letters = (int)strlen(name), near = letters < 12 ? letters / 3 : 4;
     if (nearest) near = word_distance(name, nearest);
     for (int i = 0; i < FAIRSEQ_HELD; i++)
-        if (word_distance(name, held[i].name) <= near)
-            near = word_distance(name, held[i].name), nearest = held[i].name;
+        if (word_distance(name, fairseq_combined[i].name) <= near)
+            near = word_distance(name, fairseq_combined[i].name), nearest = fairseq_combined[i].name;
     if (nearest)
         return fail(BAD_USAGE, "%s is no argument of %s; did you mean --%s?", typed, fairseq_command(o),
                     nearest);
@@ -176,9 +74,9 @@ static Status take(Options *o, Fairseq *f, int *used, int count, char **word)
         return fail(BAD_USAGE, "%s... is no argument of %s", typed, fairseq_command(o));
     snprintf(name, sizeof name, "%s", !strcmp(typed, "-a") ? "arch" : typed + 2);
     const char    *value = equals ? equals + 1 : count > 1 ? word[1] : NULL;
-    int            argument = held_find(name);
+    int            argument = fairseq_combined_find(name);
     const Dialect *row = argument < 0 ? row_of(o, &here, name, value) : NULL;
-    bool flag = argument >= 0 ? held[argument].kind == KIND_FLAG : row && is_flag(row);
+    bool flag = argument >= 0 ? fairseq_combined[argument].kind == KIND_FLAG : row && is_flag(row);
     if (argument < 0 && !row) {                                          /* an option of jotun's own */
         int option = option_find(name, o->command);
         if (option < 0) return unknown(o, typed);
@@ -190,7 +88,7 @@ static Status take(Options *o, Fairseq *f, int *used, int count, char **word)
     if (!flag && !value) return fail(BAD_USAGE, "%s needs a value", typed);
     if (!flag && !equals && value[0] == '-' && value[1] == '-')
         return fail(BAD_USAGE, "%s needs a value, and %s follows it", typed, value);
-    if (argument >= 0) return held_set(f, argument, typed, value);
+    if (argument >= 0) return fairseq_combined_set(f, argument, typed, value);
     OptionSource source = option_source(SOURCE_COMMAND_LINE, typed, "", "");
     if (!idle(o, row)) return translate_name(o, row, flag ? NULL : value, source, NULL);
     log_line("%s is ignored: it is of training", typed);
@@ -234,7 +132,7 @@ Status fairseq_words(Fairseq **made, OptionWords *words, const Options *so_far, 
     CHECK(f, "no memory for the arguments of fairseq");
     *made = f;
     f->data = ".";
-    held_defaults(f);
+    fairseq_combined_defaults(f);
     options_copy(&o, so_far);
     Status status = read_words(&o, f, argc, argv);
     if (status == OK && o.command == FOR_EVAL) status = fairseq_eval_complete(&o, f);
@@ -254,9 +152,9 @@ bool fairseq_argument(FairseqArgument *out, int i, CommandSet command)
 {
     static const char *const values[] = { [KIND_INT] = "N", [KIND_REAL] = "X", [KIND_TEXT] = "TEXT",
                                           [KIND_FLAG] = "" };
-    bool unset = *held[i].text == '-' || !strcmp(held[i].text, "0") || !strcmp(held[i].text, "false");
-    *out = (FairseqArgument){ held[i].name, values[held[i].kind], unset ? "" : held[i].text, held[i].help };
-    return (held[i].commands & command) == command;
+    bool unset = *fairseq_combined[i].text == '-' || !strcmp(fairseq_combined[i].text, "0") || !strcmp(fairseq_combined[i].text, "false");
+    *out = (FairseqArgument){ fairseq_combined[i].name, values[fairseq_combined[i].kind], unset ? "" : fairseq_combined[i].text, fairseq_combined[i].help };
+    return (fairseq_combined[i].commands & command) == command;
 }
 
 int fairseq_arguments(void) { return FAIRSEQ_HELD; }

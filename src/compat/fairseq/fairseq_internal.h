@@ -34,8 +34,15 @@ struct Fairseq {
     OptionWords texts;                  /* owns them */
 };
 
-/* "path", of HELD_path */
-const char *fairseq_held_name(int argument);
+/* The rows of fairseq_combined.def, by HELD_...; offset: of the field in Fairseq. */
+typedef struct {
+    const char *name, *text; OptionKind kind; double low, high; size_t offset; CommandSet commands;
+    const char *help;
+} FairseqCombined;
+extern const FairseqCombined fairseq_combined[FAIRSEQ_HELD];
+int    fairseq_combined_find    (const char *name);        /* HELD_..., or -1 */
+void   fairseq_combined_defaults(Fairseq *f);
+Status fairseq_combined_set     (Fairseq *f, int argument, const char *typed, const char *value);
 /* A value that follows from `from`: an argument, or fairseq's defaults. */
 __attribute__((format(printf, 4, 5)))
 Status fairseq_give      (Options *o, OptionIndex option, const char *from, const char *format, ...);

@@ -56,7 +56,7 @@ Status fairseq_subset(const Fairseq *f, const char *name, int argument)
     char path[1200], index[200], standard[64];
     snprintf(index, sizeof index, "%.150s.idx", name);
     if (file_exists(fairseq_path(path, f, index))) return OK;
-    snprintf(standard, sizeof standard, "by default --%s", fairseq_held_name(argument));
+    snprintf(standard, sizeof standard, "by default --%s", fairseq_combined[argument].name);
     return fail(BAD_FILE, "%s: no such file; %s is %s. fairseq-preprocess writes train, valid and test, of "
                 "--trainpref, --validpref and --testpref, into its --destdir", path,
                 f->typed[argument] ? f->typed[argument] : standard, name);
