@@ -19,7 +19,7 @@ BASE = {"num-layers": 2, "hidden-size": 32, "ffn-hidden-size": 64, "num-attentio
         "global-batch-size": 4, "train-iters": 3, "lr": "1e-2", "vocab-size": 260, "device": "cpu", "threads": 1}
 # The value that an option is changed to, where the next number or word is refused or changes nothing.
 VALUES = {
-    "model": "jotun-tiny", "window-size": "8,0", "window-attn-skip-freq": 2, "config": "FOLDER/options.yaml", "deepspeed-config": "FOLDER/ds.json", "gradient-accumulation-steps": 2, "num-attention-heads": 2,
+    "model": "jotun-tiny", "window-size": "8,0", "window-attn-skip-freq": 2, "config": "FOLDER/options.yaml", "json-config": "FOLDER/ds.json", "gradient-accumulation-steps": 2, "num-attention-heads": 2,
     "max-position-embeddings": 64, "vocab-size": 300, "num-query-groups": 2, "device": "ref", "tokenizer": "FOLDER/bytes.json",
     "split": "50,50,0", "data-path": "DATA2", "train-data-path": "DATA2", "valid-data-path": "DATA", "test-data-path": "DATA",
     "data-file-list": "FOLDER/list.txt", "num-experts": 4, "moe-layer-freq": 2, "moe-ffn-hidden-size": 32, "moe-router-num-groups": 2,
@@ -85,7 +85,7 @@ BESIDE["lr-wsd-decay-samples"] = {**WSD, "lr-wsd-decay-samples": 4}
 BESIDE["lr-warmup-init"] = {"lr-warmup-iters": 2}
 BESIDE["lr-warmup-style"] = {"lr-warmup-iters": 3}
 BESIDE["gradient-accumulation-steps"] = {"global-batch-size": "ABSENT", "gradient-accumulation-steps": 1}
-BESIDE["deepspeed-config"] = {"lr": "ABSENT"}
+BESIDE["json-config"] = {"lr": "ABSENT"}
 BESIDE["yarn-beta-fast"] = {**YARN, "rotary-base": 100}
 DECAYS = {"start-weight-decay": 0.01, "end-weight-decay": 0.1}
 BESIDE["weight-decay-incr-style"] = {"+start-weight-decay": 0.01, "+end-weight-decay": 0.1}
@@ -152,8 +152,8 @@ def rows():
             m = re.match(r"CHOICE\( *(\w+), *\w+, *" + word, line)
             if m:
                 found[m.group(1)].words.append(m.group(2))
-            m = re.match(r"(OR_WANTS|WANTS|TRAIN_WANTS|IDLE_WITHOUT|IDLE_BESIDE)\( *(\w+), *(\w+), *" + word, line)
-            if m and m.group(1) in ("WANTS", "TRAIN_WANTS", "IDLE_WITHOUT"):
+            m = re.match(r"(OR_WANTS|WANTS|BUILT_WITH|TRAIN_WANTS|IDLE_WITHOUT|IDLE_BESIDE)\( *(\w+), *(\w+), *" + word, line)
+            if m and m.group(1) in ("WANTS", "BUILT_WITH", "TRAIN_WANTS", "IDLE_WITHOUT"):
                 found[m.group(2)].wants.append((m.group(3), m.group(4)))
     return found
 
