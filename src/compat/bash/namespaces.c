@@ -233,7 +233,7 @@ static void bind_file(First *f, const char *from, const char *to)
 
 static void cover(First *f, const char *path)
 {
-    char at[1100];
+    char at[2304];
     struct stat about;
     snprintf(at, sizeof at, NEW "%s", path);
     if (lstat(at, &about)) return;

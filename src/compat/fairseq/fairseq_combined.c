@@ -1,6 +1,6 @@
-/* Arguments of fairseq's commands that are combined once all are read (fairseq_combined.def), because several of
- * them make one value: --batch-size and --max-tokens, --lr-scheduler and what belongs to it, --arch and the
- * options that change it. And the values that are made of them. */
+/* Arguments of fairseq's commands that are combined once all are read (fairseq_combined.def), because
+ * several of them make one value: --batch-size and --max-tokens, --lr-scheduler and what belongs to it,
+ * --arch and the options that change it. And the values that are made of them. */
 #include <ctype.h>
 #include <errno.h>
 #include <math.h>
@@ -89,10 +89,11 @@ Status fairseq_combined_set(Fairseq *f, int argument, const char *typed, const c
 void fairseq_combined_defaults(Fairseq *f)
 {
     for (int i = 0; i < FAIRSEQ_HELD; i++) {
-        void *field = (char *)f + fairseq_combined[i].offset;
-        if (fairseq_combined[i].kind == KIND_TEXT) *(OptionTEXT *)field = fairseq_combined[i].text;
-        if (fairseq_combined[i].kind == KIND_INT)  *(OptionINT  *)field = strtoll(fairseq_combined[i].text, NULL, 10);
-        if (fairseq_combined[i].kind == KIND_REAL) *(OptionREAL *)field = strtod(fairseq_combined[i].text, NULL);
+        const char *text = fairseq_combined[i].text;
+        void       *field = (char *)f + fairseq_combined[i].offset;
+        if (fairseq_combined[i].kind == KIND_TEXT) *(OptionTEXT *)field = text;
+        if (fairseq_combined[i].kind == KIND_INT)  *(OptionINT  *)field = strtoll(text, NULL, 10);
+        if (fairseq_combined[i].kind == KIND_REAL) *(OptionREAL *)field = strtod(text, NULL);
     }
 }
 
