@@ -152,9 +152,10 @@ bool fairseq_argument(FairseqArgument *out, int i, CommandSet command)
 {
     static const char *const values[] = { [KIND_INT] = "N", [KIND_REAL] = "X", [KIND_TEXT] = "TEXT",
                                           [KIND_FLAG] = "" };
-    bool unset = *fairseq_combined[i].text == '-' || !strcmp(fairseq_combined[i].text, "0") || !strcmp(fairseq_combined[i].text, "false");
-    *out = (FairseqArgument){ fairseq_combined[i].name, values[fairseq_combined[i].kind], unset ? "" : fairseq_combined[i].text, fairseq_combined[i].help };
-    return (fairseq_combined[i].commands & command) == command;
+    const FairseqCombined *row = &fairseq_combined[i];
+    bool unset = *row->text == '-' || !strcmp(row->text, "0") || !strcmp(row->text, "false");
+    *out = (FairseqArgument){ row->name, values[row->kind], unset ? "" : row->text, row->help };
+    return (row->commands & command) == command;
 }
 
 int fairseq_arguments(void) { return FAIRSEQ_HELD; }
