@@ -334,7 +334,7 @@ static bool forbid_system_calls(bool pretend, bool kills)
 #undef IF_CALL
     CHECK(n <= MOST, "a filter of %d steps", n);
     struct sock_fprog program = { (unsigned short)n, code };
-    return ARCHITECTURE && prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0;
+    return ARCHITECTURE != 0 && prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0;
 }
 
 /* ---- becoming bash ---- */
