@@ -125,7 +125,8 @@ static void own_name(char name[64], const char *path)
     static const char plain[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-";
     const char *leaf = leaf_of(path), *dot = strrchr(leaf, '.');
     bool usual = *leaf != '.' && strlen(leaf) < 64 && !leaf[strspn(leaf, plain)];
-    snprintf(name, 64, "%s%s", usual ? "" : "tokenizer", usual ? leaf : dot ? dot : "");
+    if (usual) snprintf(name, 64, "%.63s", leaf);
+    else       snprintf(name, 64, "tokenizer%.54s", dot ? dot : "");
 }
 
 int tokenizer_file_parts(TokenizerPart part[TOKENIZER_PARTS], const TokenizerFile *f)
