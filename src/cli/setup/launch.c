@@ -220,7 +220,7 @@ static void warn_of_too_many_threads(const Options *o, const Transport *mpi)
                  bound ? "that this process may use" : "of this host");
 }
 
-/* Processes that a launcher has started for one job train alone where no MPI joins them. */
+/* Processes that a launcher started for one job train separately unless MPI joins them. */
 static void note_other_processes(const Options *o, const Transport *mpi)
 {
     static const char *const started[] = { "WORLD_SIZE", "SLURM_NTASKS", "OMPI_COMM_WORLD_SIZE", "PMI_SIZE" };

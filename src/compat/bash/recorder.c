@@ -59,7 +59,7 @@ static void add_number(Buffer *b, long long number)
     add_text(b, text);
 }
 
-/* Of a process the one that started it; 0: it is not known. */
+/* The parent of a process; 0 if unknown. */
 static int parent_of(int pid)
 {
     char path[64], line[1024], *end;
