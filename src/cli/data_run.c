@@ -10,7 +10,7 @@
 bool data_run_asked(const Options *o)
 {
     return o->data_path.count || o->train_data_path.count || o->valid_data_path.count ||
-           o->test_data_path.count || o->data_file_list;
+           o->test_data_path.count || o->data_file_list || o->train_parts.count || o->train_parts_file;
 }
 
 static void part_show(const BlendPart *part, bool weighted, const Order *order)
@@ -68,7 +68,8 @@ Status data_run_show(Options *o)
     Datasets datasets;
     TRY(options_derive(o));
     TRY(options_validate(o));
-    DatasetsPlan spec = { .rules = setup_datasets(o), .split = o->split };
+    DatasetsPlan spec = { .split = o->split };
+    TRY(setup_datasets(&spec.rules, o));
     LoaderConfig shape = { .sequence = o->sequence, .micro = 1, .global = 1, .dp = 1, .cp = 1,
                            .seed = (uint64_t)o->seed, .eod = -1 };
     samples_count(&spec, o);

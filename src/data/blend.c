@@ -310,14 +310,24 @@ static Status levels_cached(Blend *b, BlendSizes *sizes, const BlendSpec *list, 
 
 /* ---- opening ---- */
 
-static Status orders_measure(Blend *b, const TokenFile *token_files, const BlendSizes *sizes,
-                             const BlendRules *spec, SplitKind kind)
+/* The sequences of a data set that are read: its own part, as BigScience's fork rounds it, or that of --split. */
+static Status sequences_range(OrderSpec *out, const BlendPart *part, const BlendRules *spec, SplitKind kind,
+                              int64_t sequences)
 {
     SplitRounding rounding = spec->kind == BLEND_CORE ? SPLIT_SUMS : SPLIT_PARTS;
+    if (part->end <= 0) return split_range(&out->begin, &out->end, spec->split, kind, rounding, sequences);
+    out->begin = (int64_t)rint(part->begin * (double)sequences);
+    out->end   = (int64_t)rint(part->end * (double)sequences);
+    return OK;
+}
+
+static Status orders_measure(Blend *b, const TokenFile *token_files, const BlendSizes *sizes,
+                             const BlendSpec *list, const BlendRules *spec, SplitKind kind)
+{
     for (int i = 0; i < b->count; i++) {
         OrderSpec one = { .wanted = sizes->made[i], .sequence = spec->sequence, .seed = spec->seed,
                           .final_epoch_cut = spec->final_epoch_cut };
-        TRY(split_range(&one.begin, &one.end, spec->split, kind, rounding, token_files[i].sequences));
+        TRY(sequences_range(&one, &list->part[i], spec, kind, token_files[i].sequences));
         TRY(order_measure(&b->order[i], &token_files[i], &one));
     }
     return OK;
@@ -350,7 +360,7 @@ static Status blend_count(Blend *b, BlendSizes *sizes, const TokenFile *token_fi
         return fail(BAD_OPTION,
                     "weights need a number of samples; give prefixes without weights, or --train-iters N");
     TRY(sizes_new(sizes, list, spec));
-    TRY(orders_measure(b, token_files, sizes, spec, kind));
+    TRY(orders_measure(b, token_files, sizes, list, spec, kind));
     samples_count(b, sizes, list, spec);
     if (b->samples < spec->wanted)
         return fail(BAD_OPTION,
