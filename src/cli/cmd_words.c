@@ -46,7 +46,7 @@ static void say(const Preprocess *p, const char *text)
         return;
     }
     LogRecord now = log_record(0, 0, NULL);
-    int bytes = log_other_line(line, sizeof line - 1, LINE_fairseq_preprocess, &now, text);
+    int bytes = log_other_line(line, sizeof line - 1, LINE_words_message, &now, text);
     line[bytes++] = '\n';
     log_write(line, (size_t)bytes);
     if (p->log) fwrite(line, 1, (size_t)bytes, p->log);

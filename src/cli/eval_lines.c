@@ -25,7 +25,7 @@ static void say(const char *text)
 {
     char line[1600];
     LogRecord now = log_record(0, 0, NULL);
-    log_other_line(line, sizeof line, LINE_fairseq_eval_lm, &now, text);
+    log_other_line(line, sizeof line, LINE_eval_message, &now, text);
     printf("%s\n", line);
 }
 

@@ -66,7 +66,7 @@ int log_other_line(char *out, size_t size, LogLine line, const LogRecord *r, con
         const double *value = log_value(r, part->fact);
         if (!value || (part->when == KNOWN && isnan(*value)) || (part->when == POSITIVE && !(*value > 0)))
             continue;
-        double x = isnan(*value) ? NAN : *value;           /* printf writes the sign of a NaN, Python does not */
+        double x = isnan(*value) ? NAN : *value;                 /* Python writes no sign before nan */
         double unit = pow(10, part->digits);
         if (part->digits >= 0 && isfinite(x)) x = nearbyint(x * unit) / unit;
         snprintf(number, sizeof number, part->format, x);

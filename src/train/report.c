@@ -281,7 +281,7 @@ static void epoch_overflow(double scale)
     snprintf(text, sizeof text,
              "NOTE: gradient overflow detected, ignoring gradient, setting loss scale to: %.15g%s", scale,
              scale == floor(scale) ? ".0" : "");
-    write_line(LINE_fairseq_trainer, &record, text);
+    write_line(LINE_overflow_message, &record, text);
 }
 
 void report_step(Report *report, Trainer *t, StepReport r)

@@ -73,7 +73,7 @@ static void epoch_lines(void **state)
         "2026-08-22 15:22:22 | INFO | train | {\"epoch\": 2, \"train_loss\": \"9.877\", \"train_num_updates\": \"127\"}");
     line_is(LINE_epoch_evaluation, RECORD(EPOCH, { FACT_loss_bits, 9.87654 }, { FACT_lowest_bits, 8 }), "valid",
         "2026-08-22 15:22:22 | INFO | valid | epoch 002 | valid on 'valid' subset | loss 9.877 | num_updates 127 | best_loss 8");
-    line_is(LINE_fairseq_trainer, RECORD(EPOCH), "NOTE", "2026-08-22 15:22:22 | INFO | fairseq.trainer | NOTE");
+    line_is(LINE_overflow_message, RECORD(EPOCH), "NOTE", "2026-08-22 15:22:22 | INFO | fairseq.trainer | NOTE");
 }
 
 int main(void)
