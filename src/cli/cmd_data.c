@@ -151,7 +151,7 @@ static Status item_file_cat(const ItemFile *f, const Options *o)
 typedef Status TokenFileCommand(const TokenFile *token_file, const Options *o);
 typedef Status ItemFileCommand(const ItemFile *items, const Options *o);
 
-static Status on_token_file(const Options *o, TokenFileCommand *on_megatron, ItemFileCommand *on_items)
+static Status on_token_file(const Options *o, TokenFileCommand *on_tokens, ItemFileCommand *on_items)
 {
     const char *prefix = o->words.text[0];
     TokenFileKind kind;
@@ -163,7 +163,7 @@ static Status on_token_file(const Options *o, TokenFileCommand *on_megatron, Ite
     if (there) TRY(token_file_kind(&kind, prefix));
     if (!there || kind == TOKEN_FILE_MEGATRON) {    /* where there is no .idx, token_file_open reports it */
         TRY(token_file_open(&token_file, prefix));
-        Status status = on_megatron(&token_file, o);
+        Status status = on_tokens(&token_file, o);
         token_file_close(&token_file);
         return status;
     }
