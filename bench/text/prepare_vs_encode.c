@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-#include "corpus/read/document.h"
+#include "corpus/read/source.h"
 #include "data/tokenize.h"
 #include "corpus/read/source.h"
 #include "data/token_file.h"
@@ -35,7 +35,7 @@ static Status corpus_read(Corpus *c, const char *path)
     Source  *source;
     Document d;
     bool     more = true;
-    TRY(source_open(&source, path, "text"));
+    TRY(source_open(&source, path, "text", (TextRules){ 0 }));
     Status status;
     while ((status = source_next(source, &d, &more)) == OK && more) {
         c->text = realloc(c->text, (size_t)(c->bytes + d.bytes + 1));
@@ -70,7 +70,7 @@ static Status scan(Times *times, const char *path)
     Block  block = { 0 };
     static const char *const key[] = { "text" };
     *times = times_begin();
-    TRY(lines_open(&lines, path, BLOCK_LINES, LINE_MOST, STREAM_RATIO_MOST));
+    TRY(lines_open(&lines, path, BLOCK_LINES, LINE_MOST, STREAM_RATIO_MOST, (TextRules){ 0 }));
     for (bool more = true; more; ) {
         LineWalk walk = { 0 };
         JsonText text;

@@ -10,7 +10,7 @@
 #include "base/array.h"
 #include "base/ordered_pipeline.h"
 #include "corpus/read/input_blocks.h"
-#include "corpus/read/document.h"
+#include "corpus/read/source.h"
 
 /* A slot whose buffers are larger (bytes of text, or ids) frees them after use: one huge document must not
  * keep memory. */

@@ -43,7 +43,7 @@ static Status records(const char *path, BlockKind kind, const RecordPlan *plan)
     Buffer buffer = { 0 };
     Record record;
     *got = 0;
-    TRY(lines_open(&lines, path, kind, plan->bytes_most, 0));
+    TRY(lines_open(&lines, path, kind, plan->bytes_most, 0, (TextRules){ 0 }));
     Status status = OK;
     for (bool more = true; more && status == OK; ) {
         status = lines_fill(lines, &block, &more);
@@ -256,7 +256,7 @@ static void blocks_cut_between(void **state)
         Block  block = { 0 };
         Buffer buffer = { 0 };
         Record record;
-        assert_int_equal(lines_open(&lines, file_make(rows[r].name, text, at), rows[r].kind, usual.bytes_most, 0), OK);
+        assert_int_equal(lines_open(&lines, file_make(rows[r].name, text, at), rows[r].kind, usual.bytes_most, 0, (TextRules){ 0 }), OK);
         for (bool more = true; lines_fill(lines, &block, &more) == OK && more; ) {
             RecordWalk walk = record_walk(&usual, &block, "F", &buffer);
             for (RecordStep step; (step = record_next(&walk, &record)) != RECORD_END; next++) {

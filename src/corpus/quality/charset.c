@@ -12,6 +12,7 @@
 #endif
 #include "base/array.h"
 #include "base/message.h"
+#include "base/utf8.h"
 #include "text/pretokenize/normalizer.h"
 #include "text/unicode.h"
 
@@ -418,4 +419,29 @@ Status charset_apply(const Charset *c, Buffer *text, Buffer *spare, CharsetVerdi
     if (class_next(c, text->text, 0, text->bytes, MAY_NORMALIZE_ALL) < text->bytes) TRY(nfc(text, spare, v));
     foreign_filter(c, text, v);
     return OK;
+}
+
+/* ---- text that is searched for ---- */
+
+Status normalized_query_open(NormalizedQuery *n)
+{
+    CharsetPlan plan = CHARSET_PLAN;
+    plan.mode = CHARSET_NONE;
+    *n = (NormalizedQuery){ 0 };
+    return charset_open(&n->charset, &plan);
+}
+
+Status normalized_query_take(NormalizedQuery *n, const char *text, int64_t bytes)
+{
+    CharsetVerdict verdict;
+    n->text.bytes = 0;
+    TRY(utf8_repair(&n->text, text, bytes));
+    return charset_apply(n->charset, &n->text, &n->spare, &verdict);
+}
+
+void normalized_query_close(NormalizedQuery *n)
+{
+    if (n->charset) charset_close(n->charset);
+    buffer_free(&n->text);
+    buffer_free(&n->spare);
 }

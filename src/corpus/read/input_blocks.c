@@ -12,18 +12,19 @@ static bool is_pipe(const char *path)
     return !strcmp(path, "-") || (stat(path, &info) == 0 && S_ISFIFO(info.st_mode));
 }
 
-static Status path_check(const InputBlocks *input, const char *path)
+static Status path_open(Lines **lines, const InputBlocks *input, const char *path)
 {
-    Lines *lines;
-    if (is_pipe(path)) return OK;
-    TRY(lines_open(&lines, path, input->wanted, input->line_most, input->ratio_most));
-    lines_close(lines);
-    return encoding_known(input->texts.encoding);
+    return lines_open(lines, path, input->wanted, input->line_most, input->ratio_most, input->texts);
 }
 
 Status input_blocks_check(const InputBlocks *input)
 {
-    for (int i = 0; i < input->paths; i++) TRY(path_check(input, input->path[i]));
+    for (int i = 0; i < input->paths; i++) {
+        Lines *lines;
+        if (is_pipe(input->path[i])) continue;
+        TRY(path_open(&lines, input, input->path[i]));
+        lines_close(lines);
+    }
     return OK;
 }
 
@@ -40,20 +41,14 @@ static void next_file(InputBlocks *input)
     input->file++;
 }
 
-/* The file is opened when its first block is wanted, so only one file is open at a time. */
-static Status file_open(InputBlocks *input)
-{
-    TRY(lines_open(&input->lines, input->path[input->file], input->wanted, input->line_most,
-                   input->ratio_most));
-    TRY(lines_texts(input->lines, input->texts));
-    return input->ahead > 1 ? lines_ahead(input->lines, input->ahead) : OK;
-}
-
 /* `bytes_read` counts over all files, for a progress display; that of a block begins at 0 in each file. */
 static Status block_fill_from_file(InputBlocks *input, Block *block, bool *more)
 {
     block->bytes = 0;
-    if (!input->lines) TRY(file_open(input));
+    if (!input->lines) {                    /* only now, so that one file is open at a time */
+        TRY(path_open(&input->lines, input, input->path[input->file]));
+        if (input->ahead > 1) TRY(lines_ahead(input->lines, input->ahead));
+    }
     Status status = lines_fill(input->lines, block, more);
     input->bytes_read  = input->done + block->bytes_read;
     input->blocks += *more;

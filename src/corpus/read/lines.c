@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "base/array.h"
+#include "base/file.h"
 
 struct Lines {
     Stream    *stream;
@@ -26,12 +27,6 @@ struct Lines {
 static const char doc_end[] = "</doc>", page_end[] = "</page>";
 
 /* ---- opening ---- */
-
-static bool ends_with(const char *path, size_t length, const char *ending)
-{
-    size_t n = strlen(ending);
-    return length > n && !memcmp(path + length - n, ending, n);
-}
 
 static Status name_unknown(const char *path, BlockKind wanted)
 {
@@ -56,18 +51,18 @@ static Status kind_by_name(BlockKind *kind, bool *plain, const char *path, Block
     const Codec *codec = codec_by_ending(path);
     size_t length = strlen(path) - (codec ? strlen(codec->ending) : 0);
     *kind  = wanted;
-    *plain = ends_with(path, length, ".txt");
-    if (ends_with(path, length, ".xz"))
+    *plain = path_ends(path, length, ".txt");
+    if (path_ends(path, length, ".xz"))
         return fail(BAD_FILE, "%s: .xz is not read here; decompress first: xz -dc %s | jotun ... --input -",
                     path, path);
-    if (ends_with(path, length, ".parquet"))
+    if (path_ends(path, length, ".parquet"))
         return fail(BAD_FILE, "%s: .parquet is not read here; write it as JSON lines first", path);
     if (wanted > BLOCK_AUTO || !strcmp(path, "-")) return OK;
-    bool json = ends_with(path, length, ".jsonl") || ends_with(path, length, ".json");
+    bool json = path_ends(path, length, ".jsonl") || path_ends(path, length, ".json");
     if (json) *kind = BLOCK_JSON;
     else if (*plain && wanted == BLOCK_LINES) *kind = BLOCK_TEXT;
     if (json || *plain) return OK;
-    if (wanted == BLOCK_AUTO && ends_with(path, length, ".xml")) {
+    if (wanted == BLOCK_AUTO && path_ends(path, length, ".xml")) {
         *kind = BLOCK_PAGES;
         return OK;
     }
@@ -81,7 +76,8 @@ Status lines_name_check(const char *path, BlockKind wanted)
     return kind_by_name(&kind, &plain, path, wanted);
 }
 
-Status lines_open(Lines **lines, const char *path, BlockKind wanted, int64_t most, int64_t ratio_most)
+Status lines_open(Lines **lines, const char *path, BlockKind wanted, int64_t most, int64_t ratio_most,
+                  TextRules texts)
 {
     BlockKind kind;
     bool plain, standard = !strcmp(path, "-");
@@ -93,13 +89,11 @@ Status lines_open(Lines **lines, const char *path, BlockKind wanted, int64_t mos
                   .standard = standard, .most = most, .line = 1 };
     Status status = l->name ? stream_open(&l->stream, path, ratio_most)
                             : fail(NO_MEMORY, "%s: no memory to read it", path);
-    if (status == OK) status = stream_texts(l->stream, (TextRules){ 0 });
+    if (status == OK) status = stream_texts(l->stream, texts);
     if (status == OK) *lines = l;
     else              lines_close(l);
     return status;
 }
-
-Status lines_texts(Lines *l, TextRules rules) { return stream_texts(l->stream, rules); }
 
 void lines_close(Lines *l)
 {

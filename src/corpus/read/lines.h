@@ -4,7 +4,7 @@
  *
  *     Block block = { 0 };
  *     Lines *lines;
- *     TRY(lines_open(&lines, path, BLOCK_LINES, LINE_MOST, STREAM_RATIO_MOST));
+ *     TRY(lines_open(&lines, path, BLOCK_LINES, LINE_MOST, STREAM_RATIO_MOST, (TextRules){ 0 }));
  *     for (bool more = true; more; ) {
  *         TRY(lines_fill(lines, &block, &more));                    the block is the caller's and is reused
  *         LineWalk walk = { 0 };
@@ -46,11 +46,10 @@ typedef struct { size_t at; int64_t lines; } LineWalk;  /* bytes and lines of th
 typedef struct Lines Lines;
 /* BAD_FILE where the ending of the name is not one of a known format; the file itself is not looked at. */
 Status lines_name_check(const char *path, BlockKind wanted);
-/* most: longest document in bytes. ratio_most: see stream_open. *lines is NULL after a failure. */
-Status lines_open (Lines **lines, const char *path, BlockKind wanted, int64_t most, int64_t ratio_most);
-/* How the text is read, where it is not UTF-8 or what its byte order mark says (stream_texts). Called right
- * after lines_open. */
-Status lines_texts(Lines *lines, TextRules rules);
+/* most: longest document in bytes. ratio_most: see stream_open. texts: how the text is read, where it is not
+ * UTF-8 or what its byte order mark says (stream_texts). *lines is NULL after a failure. */
+Status lines_open (Lines **lines, const char *path, BlockKind wanted, int64_t most, int64_t ratio_most,
+                   TextRules texts);
 /* Decompresses on several threads; called right after lines_open or not at all: see stream_ahead. */
 Status lines_ahead(Lines *lines, int threads);
 /* *more is false at the end of the file. After a failure the block is empty; what precedes damage is
