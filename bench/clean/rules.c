@@ -34,13 +34,13 @@ static double now(void)
 
 static void corpus_read(const char *path)
 {
-    Lines *lines;
+    InputBlocks input = { .path = &path, .paths = 1, .wanted = BLOCK_AUTO, .line_most = 64 << 20 };
     Block  block = { 0 };
     Record record;
     RecordPlan plan = { .bytes_most = 64 << 20 };
     double seconds = 0;
-    if (lines_open(&lines, path, BLOCK_AUTO, plan.bytes_most, 0, (TextRules){ 0 }) != OK) stop();
-    for (bool more = true; lines_fill(lines, &block, &more) == OK && more; ) {
+    if (input_blocks_check(&input) != OK) stop();
+    for (bool more = true; input_blocks_fill(&input, &block, &more) == OK && more; ) {
         double begin = now();
         RecordWalk walk = record_walk(&plan, &block, path, &text);
         for (RecordStep step; (step = record_next(&walk, &record)) != RECORD_END; ) {
@@ -53,7 +53,7 @@ static void corpus_read(const char *path)
         }
         seconds += now() - begin;
     }
-    lines_close(lines);
+    input_blocks_close(&input);
     block_free(&block);
     if (!corpus.documents) stop();
     printf("%-28s %7.1f MB/s   %" PRId64 " documents of %" PRId64 " bytes\n", "records", (double)corpus.text.bytes / seconds / 1e6,

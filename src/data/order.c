@@ -64,19 +64,14 @@ Status order_plan(OrderPlan *plan, const OrderSpec *spec, int64_t tokens, const 
 
 /* ---- the three indices ---- */
 
-static void documents_fill(int32_t *x, const OrderSpec *spec, int64_t epochs)
-{
-    for (int64_t e = 0; e < epochs; e++)
-        for (int64_t d = spec->begin; d < spec->end; d++) *x++ = (int32_t)d;
-}
-
 /* A separate last epoch is shuffled by itself, so that all epochs before it are used completely. */
 static void documents_make(Order *o, Mt19937 *random)
 {
     int32_t *x = o->document.made;
     int64_t  count = o->spec.end - o->spec.begin, last = o->plan.separate ? count : 0;
     int64_t  first = o->plan.entries - last;
-    documents_fill(x, &o->spec, o->plan.epochs);
+    for (int64_t e = 0, i = 0; e < o->plan.epochs; e++)
+        for (int64_t d = o->spec.begin; d < o->spec.end; d++) x[i++] = (int32_t)d;
     mt19937_shuffle(random, x, 4, first);
     if (last > 0) mt19937_shuffle(random, x + first, 4, last);
 }

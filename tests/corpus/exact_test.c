@@ -52,8 +52,6 @@ static void normalizations(void **state)
                 assert_true(false);
             }
     assert_null(exact_normalization_find("word"));
-    assert_null(exact_normalization(4));
-    assert_string_equal(exact_normalization(3)->name, "digits");
 }
 
 static void parts_are(ExactUnit unit, const char *text, const char *joined)

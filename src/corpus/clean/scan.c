@@ -12,7 +12,6 @@
 #include "base/ordered_pipeline.h"
 #include "corpus/clean/eta.h"
 #include "base/json_text.h"
-#include "corpus/read/input_blocks.h"
 #include "corpus/read/source.h"
 
 enum { MESSAGES_A_BLOCK = 4, MESSAGES_A_RUN = 20, CAPACITY_KEPT = 4 * BLOCK_USUAL, BEGINNING = 200 };

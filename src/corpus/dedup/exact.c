@@ -15,21 +15,15 @@
 /* ---- normalizations ---- */
 
 static const ExactNormalization normalizations[] = {
-    { "none",   "byte by byte",                                                        false, false, false },
-    { "spaces", "any run of white space is one blank, none at the ends",               false, false, true  },
-    { "words",  "words in lower case after NFC; spaces and punctuation count nothing", true,  false, false },
-    { "digits", "as words, and each digit is a 0",                                     true,  true,  false },
+    { "none",   false, false, false },      /* byte by byte */
+    { "spaces", false, false, true  },      /* any run of white space is one blank, none at the ends */
+    { "words",  true,  false, false },      /* lower case after NFC; spaces and punctuation count nothing */
+    { "digits", true,  true,  false },      /* as words, and each digit is a 0 */
 };
-enum { NORMALIZATIONS = COUNT(normalizations) };
-
-const ExactNormalization *exact_normalization(int row)
-{
-    return row < NORMALIZATIONS ? &normalizations[row] : NULL;
-}
 
 const ExactNormalization *exact_normalization_find(const char *name)
 {
-    for (int i = 0; i < NORMALIZATIONS; i++)
+    for (int i = 0; i < COUNT(normalizations); i++)
         if (!strcmp(normalizations[i].name, name)) return &normalizations[i];
     return NULL;
 }

@@ -19,11 +19,10 @@
 
 typedef struct { uint64_t low, high; } Hash128;                      /* XXH3, 128 bits */
 
-/* What is ignored when texts are compared; help: for the option's help text. */
-typedef struct { const char *name, *help; bool words, digits, spaces; } ExactNormalization;
-/* None, spaces, words, digits; then NULL. */
-const ExactNormalization *exact_normalization(int row);
-const ExactNormalization *exact_normalization_find(const char *name);  /* NULL: no such row */
+/* What is ignored when texts are compared. */
+typedef struct { const char *name; bool words, digits, spaces; } ExactNormalization;
+/* none, spaces, words or digits; NULL: no such row */
+const ExactNormalization *exact_normalization_find(const char *name);
 
 /* Buffers of exact_hash. Each thread has its own; begins as { 0 }. */
 typedef struct { Shingles words; NormalizerBuffers text; } ExactSpace;

@@ -34,16 +34,10 @@ static Status slots_rebuild(MinHashSets *s, uint64_t slots)
     return OK;
 }
 
-/* May move the sets, so pointers from minhash_sets_find end here. */
-static Status sets_reserve(MinHashSets *s)
-{
-    TRY(ARRAY_RESERVE(s->set, s->sets_capacity, s->sets + 1));
-    return (uint64_t)s->sets * 2 >= s->slots ? slots_rebuild(s, s->slots ? s->slots * 2 : 4096) : OK;
-}
-
 Status minhash_sets_request(MinHashSets *s, uint32_t document)
 {
-    TRY(sets_reserve(s));
+    TRY(ARRAY_RESERVE(s->set, s->sets_capacity, s->sets + 1));    /* pointers of minhash_sets_find end here */
+    if ((uint64_t)s->sets * 2 >= s->slots) TRY(slots_rebuild(s, s->slots ? s->slots * 2 : 4096));
     uint32_t *slot = set_slot(s, document);
     if (!*slot) {
         s->set[s->sets] = (MinHashSet){ .document = document };

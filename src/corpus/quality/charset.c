@@ -191,16 +191,11 @@ void charset_close(Charset *c) { free(c); }
 
 /* ---- finding characters of a class ---- */
 
-static unsigned class_of_point(const Charset *c, uint32_t point)
-{
-    return point < TABLE ? c->class[point] : (unsigned)class_of(c->plan.emoji, point);
-}
-
 static unsigned class_at(const Charset *c, const char *text, int64_t left, int *bytes)
 {
     Rune r = rune_at((const uint8_t *)text, left);
     *bytes = r.bytes;
-    return class_of_point(c, r.point);
+    return r.point < TABLE ? c->class[r.point] : (unsigned)class_of(c->plan.emoji, r.point);
 }
 
 /* One bit for each of the 16 bytes at p that begins a character whose class must be looked up: all but
@@ -360,11 +355,6 @@ static LineState line_filter(const Charset *c, char *text, int64_t to, int64_t a
     return j;
 }
 
-static bool line_is_foreign(const Charset *c, const LineState *j)
-{
-    return j->foreign && (double)j->foreign > c->plan.line * (double)(j->letters + j->foreign);
-}
-
 static bool only_blanks(const char *text, int64_t bytes)
 {
     for (int64_t i = 0; i < bytes; i++)
@@ -387,7 +377,8 @@ static void lines_filter(const Charset *c, Buffer *text, CharsetVerdict *v)
         LineState j = { .to = to + end - at };
         if (plain) memmove(text->text + to, text->text + at, (size_t)(end - at));
         else       j = line_filter(c, text->text, to, at, end, v);
-        bool foreign = !plain && line_is_foreign(c, &j);
+        bool foreign = !plain && j.foreign &&
+                       (double)j.foreign > c->plan.line * (double)(j.letters + j.foreign);
         v->count[CHARSET_LINE] += foreign;
         if (foreign || (!plain && only_blanks(text->text + to, j.to - to))) continue;
         to = j.to;

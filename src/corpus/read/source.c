@@ -54,21 +54,23 @@ Status document_too_long(const char *name, int64_t line, int64_t bytes, int64_t 
 /* ---- a file ---- */
 
 struct Source {
-    Lines    *lines;
-    char     *key;
-    Block     block;
-    LineWalk  walk;
+    InputBlocks input;
+    char       *path, *key;
+    Block       block;
+    LineWalk    walk;
 };
 
 Status source_open(Source **source, const char *path, const char *key, TextRules texts)
 {
     *source = NULL;
     Source *s = calloc(1, sizeof *s);
-    if (!s || !(s->key = strdup(key))) {
+    if (!s || !(s->key = strdup(key)) || !(s->path = strdup(path))) {
         source_close(s);
         return fail(NO_MEMORY, "%s: no memory to read it", path);
     }
-    Status status = lines_open(&s->lines, path, BLOCK_LINES, LINE_MOST, STREAM_RATIO_MOST, texts);
+    s->input = (InputBlocks){ .path = (const char *const *)&s->path, .paths = 1, .wanted = BLOCK_LINES,
+                              .line_most = LINE_MOST, .ratio_most = STREAM_RATIO_MOST, .texts = texts };
+    Status status = input_blocks_check(&s->input);
     if (status == OK) *source = s;
     else              source_close(s);
     return status;
@@ -77,8 +79,9 @@ Status source_open(Source **source, const char *path, const char *key, TextRules
 void source_close(Source *s)
 {
     if (!s) return;
-    lines_close(s->lines);
+    input_blocks_close(&s->input);
     block_free(&s->block);
+    free(s->path);
     free(s->key);
     free(s);
 }
@@ -99,14 +102,15 @@ Status source_next(Source *s, Document *document, bool *more)
     const char *const key[] = { s->key };
     while (!block_next(&s->block, &s->walk, &line)) {
         s->walk = (LineWalk){ 0 };
-        TRY(lines_fill(s->lines, &s->block, more));
+        TRY(input_blocks_fill(&s->input, &s->block, more));
         if (!*more) return OK;
         if (s->block.skipped)
-            return document_too_long(lines_name(s->lines), s->block.line, s->block.skipped, LINE_MOST, false);
+            return document_too_long(input_blocks_name(&s->input), s->block.line, s->block.skipped, LINE_MOST,
+                                     false);
     }
     *more = true;
     JsonText text;
-    TRY(document_read(&text, s->block.kind == BLOCK_JSON, key, 1, line, lines_name(s->lines)));
+    TRY(document_read(&text, s->block.kind == BLOCK_JSON, key, 1, line, input_blocks_name(&s->input)));
     *document = (Document){ text.text, text.bytes };
     return OK;
 }

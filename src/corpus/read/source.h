@@ -14,7 +14,7 @@
 typedef struct { const char *text; int64_t bytes; } Document;
 typedef struct Source Source;
 
-/* Copies key; *source is NULL on failure. texts: see lines_open. */
+/* Copies key; *source is NULL on failure. texts: their encoding, see InputBlocks. */
 Status  source_open (Source **source, const char *path, const char *key, TextRules texts);
 /* *more is false at the end. A broken line is BAD_FILE with file and line number. */
 Status  source_next (Source *source, Document *document, bool *more);
