@@ -7,13 +7,13 @@
 #include "base/array.h"
 #include "base/log.h"
 #include "base/message.h"
+#include "base/words.h"
 #include "convert/family/family_keys.h"
-#include "convert/family/value_rows.h"
 #include "store/tensor_entry.h"
 
 typedef enum {
     SAME, ALSO, NOT, FLAG, ONLY, MUST, WINDOW, USED_WINDOW, OR_ZERO, SQRT, RSQRT, FOURFOLD, GELU, ROPE,
-    UNUSED, REFUSED, LAYER_TYPES, ITS_WINDOW, HAS_WINDOW, FULL_FIRST, NO_ROPE, DENSE, SPARSE_STEP, MLP_ONLY,
+    REFUSED, LAYER_TYPES, ITS_WINDOW, HAS_WINDOW, FULL_FIRST, NO_ROPE, DENSE, SPARSE_STEP, MLP_ONLY,
     ATTENTION_BIAS, MLP_BIAS, SHARED, EXPERT_GROUPS, TAKEN_GROUPS, GROUPS_METHOD
 } KeyKind;
 
@@ -32,6 +32,10 @@ static const KeyRow keys[] = {
 #define KEY(families, key, missing, kind, option) { families, key, missing, kind, option },
 #include "convert/families.def"
 };
+static const struct { int families; const char *keys; } unused_rows[] = {
+#define UNUSED(families, keys) { families, keys },
+#include "convert/families.def"
+};
 static const ValueRow has_rows[] = {
 #define HAS(families, option, value) { families, option, value },
 #include "convert/families.def"
@@ -43,6 +47,47 @@ static const ValueRow set_rows[] = {
 
 Naming      family_naming(Family family)     { return families[family].naming; }
 const char *family_model_type(Family family) { return families[family].model_type; }
+
+/* ---- values ---- */
+
+json_t *value_row_json(const char *text)
+{
+    json_t *value = json_loads(text, JSON_DECODE_ANY, NULL);
+    CHECK(value, "a row of a table has no JSON: %s", text);
+    return value;
+}
+
+bool value_equal(const json_t *a, const json_t *b)
+{
+    if (json_is_number(a) && json_is_number(b)) return json_number_value(a) == json_number_value(b);
+    return json_equal((json_t *)a, (json_t *)b);
+}
+
+bool value_row_allows(const char *value, const json_t *held)
+{
+    json_t *want = value_row_json(value);
+    bool    found = !json_is_array(want) && value_equal(want, held);
+    for (size_t i = 0; i < json_array_size(want); i++) found |= value_equal(json_array_get(want, i), held);
+    json_decref(want);
+    return found;
+}
+
+int value_rows_next(const ValueRow *rows, int count, int from, int kind, const json_t *options)
+{
+    for (int i = from; i < count; i++) {
+        const json_t *held = json_object_get(options, rows[i].option);
+        if (rows[i].of >> kind & 1 && held && !value_row_allows(rows[i].value, held)) return i;
+    }
+    return -1;
+}
+
+const char *value_text(char out[64], const json_t *value)
+{
+    char *text = value ? json_dumps(value, JSON_COMPACT | JSON_ENCODE_ANY | JSON_REAL_PRECISION(9)) : NULL;
+    snprintf(out, 64, "%.60s", text ? text : "none");
+    free(text);
+    return out;
+}
 
 /* ---- reading ---- */
 
@@ -211,7 +256,7 @@ static Status key_read(json_t *options, const KeyRow *row, const json_t *config,
     KeySource s = { .options = options, .config = config, .missing = missing, .path = path, .key = row->key };
     Status status = OK;
     switch (row->kind) {
-    case UNUSED: case ITS_WINDOW: case HAS_WINDOW: case FULL_FIRST: case MLP_BIAS: case TAKEN_GROUPS:
+    case ITS_WINDOW: case HAS_WINDOW: case FULL_FIRST: case MLP_BIAS: case TAKEN_GROUPS:
     case GROUPS_METHOD: case MLP_ONLY: break;                        /* nothing, or read with another key */
     case ROPE:          status = rope_read(&s); break;
     case LAYER_TYPES:   status = windows_read(&s); break;
@@ -237,19 +282,10 @@ static Status key_read(json_t *options, const KeyRow *row, const json_t *config,
     return status;
 }
 
-typedef struct { const char *keys, *values; } NeutralRow;
-static const NeutralRow neutral_rows[] = {
+static const struct { const char *keys, *values; } neutral_rows[] = {
 #define NEUTRAL(keys, values) { keys, values },
 #include "convert/families.def"
 };
-
-static bool in_list(const char *list, const char *word)
-{
-    size_t letters = strlen(word);
-    for (const char *at = list; (at = strstr(at, word)); at += letters)
-        if ((at == list || at[-1] == ' ') && (at[letters] == ' ' || !at[letters])) return true;
-    return false;
-}
 
 /* A window that is not used, and how many layers have none. */
 static bool of_unused_window(const json_t *config, const char *key)
@@ -266,7 +302,7 @@ static bool is_neutral(const json_t *config, const char *key, const json_t *valu
                  (json_is_object(value) && !json_object_size(value));
     if (empty || of_unused_window(config, key)) return true;
     for (int i = 0; i < COUNT(neutral_rows); i++) {
-        bool allowed = in_list(neutral_rows[i].keys, key), all = json_array_size(value) > 0;
+        bool allowed = words_have(neutral_rows[i].keys, key, strlen(key)), all = json_array_size(value) > 0;
         if (allowed && value_row_allows(neutral_rows[i].values, value)) return true;
         for (size_t k = 0; allowed && k < json_array_size(value); k++)
             all &= value_row_allows(neutral_rows[i].values, json_array_get(value, k));
@@ -279,6 +315,8 @@ static bool has_row(Family family, const char *key)
 {
     for (int i = 0; i < COUNT(keys); i++)
         if (keys[i].families >> family & 1 && !strcmp(keys[i].key, key)) return true;
+    for (int i = 0; i < COUNT(unused_rows); i++)
+        if (unused_rows[i].families >> family & 1 && words_have(unused_rows[i].keys, key, strlen(key))) return true;
     return !strcmp(key, "rope_theta") || !strcmp(key, "rope_scaling");
 }
 
@@ -339,18 +377,12 @@ static Status options_fill(json_t *options, Family family, const json_t *config,
     return OK;
 }
 
-Status family_read(Family *family, json_t **options, const json_t *config, const char *path)
+Status family_read(Family *family, json_t *options, const json_t *config, const char *path)
 {
-    *options = NULL;
     if (!json_is_object(config)) return fail(BAD_FILE, "%s: not a JSON object", path);
     TRY(family_find(family, config, path));
     TRY(keys_known(config, *family, path));
-    *options = json_object();
-    Status status = options_fill(*options, *family, config, path);
-    if (status == OK) return OK;
-    json_decref(*options);
-    *options = NULL;
-    return status;
+    return options_fill(options, *family, config, path);
 }
 
 /* ---- writing ---- */
@@ -378,7 +410,7 @@ static json_t *key_json(const KeyRow *row, const json_t *options)
 {
     json_t *held = json_object_get(options, row->option), *all, *first;
     switch (row->kind) {
-    case ALSO: case UNUSED: case REFUSED: case SQRT: case FOURFOLD: case MUST: case ROPE: return NULL;
+    case ALSO: case REFUSED: case SQRT: case FOURFOLD: case MUST: case ROPE: return NULL;
     case RSQRT:  return square_json(json_number_value(held) > 0 ? json_number_value(held) : 1);
     case OR_ZERO: return json_number_value(held) > 0 ? json_incref(held) : json_null();
     case GELU: {

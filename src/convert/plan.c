@@ -44,8 +44,8 @@ static Status source_find(const ForeignTensor **found, const ForeignFile *from, 
     char held[128], wanted[128];
     const char *name = want->name;
     if (!strncmp(name, prefix, strlen(prefix))) name += strlen(prefix);
-    *found = rules->states && kind == FOREIGN_WEIGHT ? foreign_find_of(from, FOREIGN_MASTER, name) : NULL;
-    if (!*found) *found = foreign_find_of(from, kind, name);
+    *found = rules->states && kind == FOREIGN_WEIGHT ? foreign_find(from, FOREIGN_MASTER, name) : NULL;
+    if (!*found) *found = foreign_find(from, kind, name);
     if (!*found && kind != FOREIGN_WEIGHT)
         return fail(BAD_SHAPE, "%s: tensor '%s' has no %s, which others have; --no-load-optim begins with new"
                     " states", from->path, name, foreign_kind_name(kind));
@@ -156,7 +156,7 @@ static bool is_state(const ForeignFile *from, const char *name, const bool *used
     const char *dot = strrchr(name, '.');
     if (!dot) return false;
     snprintf(weight, sizeof weight, "%.*s", (int)(dot - name), name);
-    const ForeignTensor *of = foreign_find(from, weight);
+    const ForeignTensor *of = foreign_find(from, FOREIGN_WEIGHT, weight);
     return (of && used[of - from->tensor]) || strstr(name, ".fp8");
 }
 
@@ -174,7 +174,7 @@ static bool is_mtp(const PlanRules *rules, const ForeignFile *from, const char *
     char    mark[96];
     int64_t layer;
     return rules->direction == TO_OURS && links_mtp(&layer, mark, rules->naming, name) &&
-           layer >= rules->layers && foreign_find(from, mark);
+           layer >= rules->layers && foreign_find(from, FOREIGN_WEIGHT, mark);
 }
 
 static Status surplus_check(Plan *plan, const PlanRules *rules, const ForeignFile *from, const bool *used)
@@ -183,7 +183,7 @@ static Status surplus_check(Plan *plan, const PlanRules *rules, const ForeignFil
         const char *name = from->tensor[i].name;
         if (used[i] || from->tensor[i].kind != FOREIGN_WEIGHT) continue;
         /* the optimizer's copy was taken instead */
-        const ForeignTensor *copy = foreign_find_of(from, FOREIGN_MASTER, name);
+        const ForeignTensor *copy = foreign_find(from, FOREIGN_MASTER, name);
         if (copy && used[copy - from->tensor]) continue;
         if (rules->direction == TO_OURS && links_surplus(rules->naming, name, false)) continue;
         if (rules->direction == TO_OURS && links_surplus(rules->naming, name, rules->tied)) {

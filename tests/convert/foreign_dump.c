@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "base/guard.h"
-#include "convert/formats.h"
+#include "convert/format.h"
 #include "convert/torch/torch_file.h"
 
 static void tensor_print(const PickleTensor *t)

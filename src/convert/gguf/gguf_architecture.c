@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "base/array.h"
-#include "convert/family/value_rows.h"
+#include "convert/family/family_keys.h"
 
 typedef enum { NONE, LOCAL, SHARED } Windows;
 typedef enum { TIED, OWN } Head;

@@ -15,14 +15,18 @@ typedef struct { Pickle pickle; ZipArchive zip; } TorchFile;
 Status torch_file_read (TorchFile *file, const uint8_t *data, size_t size, const char *label);
 void   torch_file_close(TorchFile *file);
 
-/* Gives the checksums of the archive's entries, whose data is in a mapped file of *file, to
- * foreign_verify. */
-Status torch_sums (ForeignFile *file, const TorchFile *torch);
+/* The same, and gives the checksums of the archive's entries to foreign_verify. `data` is in a mapped file of
+ * *file; torch_open maps the whole file at `path`. */
+Status torch_read(TorchFile *torch, ForeignFile *file, const uint8_t *data, size_t size, const char *label);
+Status torch_open(TorchFile *torch, ForeignFile *file, const char *path);
+
+bool   torch_shapes_equal(const PickleTensor *a, const PickleTensor *b);
+/* BAD_FILE, naming `name`: a type that no weight has (int64, bool). */
+Status torch_weight_type(Dtype *dtype, const PickleTensor *tensor, const char *label, const char *name);
 /* A tensor as a piece of a ForeignTensor that starts at offset 0. BAD_FILE, naming `name`, where it has more
  * than FOREIGN_DIMS dimensions. */
 Status torch_piece(ForeignPiece *piece, const PickleTensor *tensor, const char *label, const char *name);
-/* Appends a tensor that is whole. An element type that no model has (int64, bool) is BAD_FILE. */
-Status torch_add  (ForeignFile *file, const PickleTensor *tensor, const char *label, const char *name);
-Status torch_add_of(ForeignFile *file, ForeignKind kind, const PickleTensor *tensor, const char *label,
-                    const char *name);
+/* Appends a tensor that is whole. */
+Status torch_add  (ForeignFile *file, ForeignKind kind, const PickleTensor *tensor, const char *label,
+                   const char *name);
 #endif
