@@ -36,17 +36,16 @@ static const struct { int families; const char *keys; } unused_rows[] = {
 #define UNUSED(families, keys) { families, keys },
 #include "convert/families.def"
 };
-static const ValueRow has_rows[] = {
+static const struct { int of; const char *option, *value; } has_rows[] = {
 #define HAS(families, option, value) { families, option, value },
 #include "convert/families.def"
 };
-static const ValueRow set_rows[] = {
+static const struct { int of; const char *option, *value; } set_rows[] = {
 #define SET(families, option, value) { families, option, value },
 #include "convert/families.def"
 };
 
 Naming      family_naming(Family family)     { return families[family].naming; }
-const char *family_model_type(Family family) { return families[family].model_type; }
 
 /* ---- values ---- */
 
@@ -72,15 +71,6 @@ bool value_row_allows(const char *value, const json_t *held)
     return found;
 }
 
-int value_rows_next(const ValueRow *rows, int count, int from, int kind, const json_t *options)
-{
-    for (int i = from; i < count; i++) {
-        const json_t *held = json_object_get(options, rows[i].option);
-        if (rows[i].of >> kind & 1 && held && !value_row_allows(rows[i].value, held)) return i;
-    }
-    return -1;
-}
-
 const char *value_text(char out[64], const json_t *value)
 {
     char *text = value ? json_dumps(value, JSON_COMPACT | JSON_ENCODE_ANY | JSON_REAL_PRECISION(9)) : NULL;
@@ -102,22 +92,6 @@ Status option_put(const KeySource *s, const char *option, json_t *value)
     if (same) return OK;
     return fail(BAD_FILE, "%s: %s is %s, but another key gives --%s the value %s, of which a model has one; "
                 "keep the key that is right", s->path, s->key, now, option, value_text(before, held));
-}
-
-/* A key whose values are refused has a cure in place of those that are supported. */
-static Status refused_read(const KeyRow *row, const json_t *value, const char *path)
-{
-    char now[64];
-    if (!value || json_is_null(value)) return OK;
-    return fail(BAD_FILE, "%s: %s is %s: %s", path, row->key, value_text(now, value), row->option);
-}
-
-static Status only_read(const KeyRow *row, const json_t *value, const char *path)
-{
-    char now[64];
-    if (value_row_allows(row->option, value)) return OK;
-    return fail(BAD_FILE, "%s: %s is %s; supported is %s", path, row->key, value_text(now, value),
-                row->option);
 }
 
 /* Our window counts the positions before the query's own. */
@@ -193,11 +167,6 @@ static json_t *groups_json(const json_t *options, const char *option)
     return json_integer(count > 0 ? count : 1);
 }
 
-static json_t *method_json(const json_t *options)
-{
-    return json_string(number_of(options, "moe-router-num-groups") > 0 ? "group_limited_greedy" : "greedy");
-}
-
 static json_t *shared_json(const json_t *options)
 {
     int64_t all = number_of(options, "moe-shared-expert-intermediate-size");
@@ -219,12 +188,6 @@ static Status gelu_read(const KeySource *s, const json_t *value)
     return option_put(s, "gelu-approximate", json_string(by_erf ? "none" : "tanh"));
 }
 
-static Status root_read(const KeySource *s, const KeyRow *row, double value)
-{
-    if (!(value > 0)) return fail(BAD_FILE, "%s: %s is not above 0", s->path, row->key);
-    return option_put(s, row->option, json_real(row->kind == SQRT ? sqrt(value) : 1 / sqrt(value)));
-}
-
 /* value: not null */
 static Status value_read(const KeySource *s, const KeyRow *row, json_t *value)
 {
@@ -242,8 +205,10 @@ static Status value_read(const KeySource *s, const KeyRow *row, json_t *value)
     if (!json_is_number(value)) return fail(BAD_FILE, "%s: %s is no number", s->path, row->key);
     if (row->kind == FOURFOLD)
         return option_put(s, row->option, json_integer(4 * json_integer_value(value)));
-    if (row->kind == SQRT || row->kind == RSQRT) return root_read(s, row, json_number_value(value));
-    return option_put(s, row->option, json_incref(value));
+    if (row->kind != SQRT && row->kind != RSQRT) return option_put(s, row->option, json_incref(value));
+    double number = json_number_value(value);
+    if (!(number > 0)) return fail(BAD_FILE, "%s: %s is not above 0", s->path, row->key);
+    return option_put(s, row->option, json_real(row->kind == SQRT ? sqrt(number) : 1 / sqrt(number)));
 }
 
 static Status key_read(json_t *options, const KeyRow *row, const json_t *config, const char *path)
@@ -255,6 +220,7 @@ static Status key_read(json_t *options, const KeyRow *row, const json_t *config,
     json_t *value = held ? held : missing;
     KeySource s = { .options = options, .config = config, .missing = missing, .path = path, .key = row->key };
     Status status = OK;
+    char   now[64];
     switch (row->kind) {
     case ITS_WINDOW: case HAS_WINDOW: case FULL_FIRST: case MLP_BIAS: case TAKEN_GROUPS:
     case GROUPS_METHOD: case MLP_ONLY: break;                        /* nothing, or read with another key */
@@ -264,9 +230,14 @@ static Status key_read(json_t *options, const KeyRow *row, const json_t *config,
     case DENSE:         status = dense_read(&s); break;
     case SPARSE_STEP:   status = sparse_read(&s); break;
     case EXPERT_GROUPS: status = groups_read(&s); break;
-    case REFUSED:       status = refused_read(row, held, path); break;
+    case REFUSED:                        /* a cure, in place of the values that are supported */
+        if (held && !json_is_null(held))
+            status = fail(BAD_FILE, "%s: %s is %s: %s", path, row->key, value_text(now, held), row->option);
+        break;
     case ONLY: case MUST:
-        if (value) status = only_read(row, value, path);
+        if (value && !value_row_allows(row->option, value))
+            status = fail(BAD_FILE, "%s: %s is %s; supported is %s", path, row->key, value_text(now, value),
+                          row->option);
         break;
     default:
         if (row->kind == OR_ZERO && value && json_is_null(value))
@@ -287,20 +258,15 @@ static const struct { const char *keys, *values; } neutral_rows[] = {
 #include "convert/families.def"
 };
 
-/* A window that is not used, and how many layers have none. */
-static bool of_unused_window(const json_t *config, const char *key)
-{
-    return json_is_false(json_object_get(config, "use_sliding_window")) &&
-           (!strcmp(key, "sliding_window") || !strcmp(key, "max_window_layers"));
-}
-
 /* Whether a key that no row of the family names computes nothing with this value. */
 static bool is_neutral(const json_t *config, const char *key, const json_t *value)
 {
     bool empty = (json_is_string(value) && !json_string_length(value)) ||
                  (json_is_array(value) && !json_array_size(value)) ||
                  (json_is_object(value) && !json_object_size(value));
-    if (empty || of_unused_window(config, key)) return true;
+    bool of_unused_window = json_is_false(json_object_get(config, "use_sliding_window")) &&
+                            words_have("sliding_window max_window_layers", key, strlen(key));
+    if (empty || of_unused_window) return true;
     for (int i = 0; i < COUNT(neutral_rows); i++) {
         bool allowed = words_have(neutral_rows[i].keys, key, strlen(key)), all = json_array_size(value) > 0;
         if (allowed && value_row_allows(neutral_rows[i].values, value)) return true;
@@ -316,7 +282,8 @@ static bool has_row(Family family, const char *key)
     for (int i = 0; i < COUNT(keys); i++)
         if (keys[i].families >> family & 1 && !strcmp(keys[i].key, key)) return true;
     for (int i = 0; i < COUNT(unused_rows); i++)
-        if (unused_rows[i].families >> family & 1 && words_have(unused_rows[i].keys, key, strlen(key))) return true;
+        if (unused_rows[i].families >> family & 1 && words_have(unused_rows[i].keys, key, strlen(key)))
+            return true;
     return !strcmp(key, "rope_theta") || !strcmp(key, "rope_scaling");
 }
 
@@ -387,15 +354,18 @@ Status family_read(Family *family, json_t *options, const json_t *config, const 
 
 /* ---- writing ---- */
 
+/* Options that are missing contradict nothing. */
 static Status has_check(Family family, const json_t *options)
 {
     char now[64];
-    int  broken = value_rows_next(has_rows, COUNT(has_rows), 0, (int)family, options);
-    if (broken < 0) return OK;
-    const ValueRow *row = &has_rows[broken];
-    return fail(BAD_OPTION, "models of type %s have --%s %s, and this one has %s",
-                families[family].model_type, row->option, row->value,
-                value_text(now, json_object_get(options, row->option)));
+    for (int i = 0; i < COUNT(has_rows); i++) {
+        const json_t *held = json_object_get(options, has_rows[i].option);
+        if (has_rows[i].of >> family & 1 && held && !value_row_allows(has_rows[i].value, held))
+            return fail(BAD_OPTION, "models of type %s have --%s %s, and this one has %s",
+                        families[family].model_type, has_rows[i].option, has_rows[i].value,
+                        value_text(now, held));
+    }
+    return OK;
 }
 
 /* 1 / x^2, to a whole number where it is one but for rounding. */
@@ -441,7 +411,9 @@ static json_t *key_json(const KeyRow *row, const json_t *options)
     case SHARED:        return shared_json(options);
     case EXPERT_GROUPS: return groups_json(options, "moe-router-num-groups");
     case TAKEN_GROUPS:  return groups_json(options, "moe-router-group-topk");
-    case GROUPS_METHOD: return method_json(options);
+    case GROUPS_METHOD:
+        return json_string(number_of(options, "moe-router-num-groups") > 0 ? "group_limited_greedy"
+                                                                           : "greedy");
     case ONLY:
         all   = value_row_json(row->option);
         first = json_incref(json_array_get(all, 0));
@@ -449,13 +421,6 @@ static json_t *key_json(const KeyRow *row, const json_t *options)
         return first;
     }
     return NULL;
-}
-
-static void rope_set(json_t *config, const json_t *options, const KeyRow *row)
-{
-    json_t *missing = value_row_json(row->missing);
-    rope_write(config, options, missing);
-    json_decref(missing);
 }
 
 Status family_write(json_t **config, Family family, const json_t *options)
@@ -468,7 +433,10 @@ Status family_write(json_t **config, Family family, const json_t *options)
         if (!(keys[i].families >> family & 1)) continue;
         json_t *value = key_json(&keys[i], options);
         if (value) json_object_set_new(*config, keys[i].key, value);
-        if (keys[i].kind == ROPE) rope_set(*config, options, &keys[i]);
+        if (keys[i].kind != ROPE) continue;
+        json_t *missing = value_row_json(keys[i].missing);
+        rope_write(*config, options, missing);
+        json_decref(missing);
     }
     return OK;
 }

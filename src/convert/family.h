@@ -13,7 +13,6 @@ typedef enum {
 } Family;
 
 Naming      family_naming(Family family);
-const char *family_model_type(Family family);
 /* The family of a config.json, and its options, which an empty object gets. BAD_FILE, naming path and key: an
  * architecture or a key that is not known, a value that is not supported. */
 Status family_read (Family *family, json_t *options, const json_t *config, const char *path);

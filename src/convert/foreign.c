@@ -52,8 +52,8 @@ Status foreign_map(ForeignFile *file, int *index, const char *path)
     return foreign_adopt(file, index, &map);
 }
 
-Status foreign_tensor(ForeignFile *file, int *index, ForeignKind kind, const char *name, Dtype dtype, int dims,
-                      const int64_t *shape)
+Status foreign_tensor(ForeignFile *file, int *index, ForeignKind kind, const char *name, Dtype dtype,
+                      int dims, const int64_t *shape)
 {
     if (dims < 0 || dims > FOREIGN_DIMS)
         return fail(BAD_FILE, "%s: tensor '%.200s' has %d dimensions; at most %d are read", file->path, name,

@@ -81,8 +81,8 @@ Status foreign_map   (ForeignFile *file, int *index, const char *path);
 Status foreign_adopt (ForeignFile *file, int *index, FileMap *map);
 /* Appends a tensor without pieces; *index is its place in file->tensor until foreign_finish sorts them.
  * Copies the name. BAD_FILE: more than FOREIGN_DIMS dims, a negative size, 2^62 bytes or more. */
-Status foreign_tensor(ForeignFile *file, int *index, ForeignKind kind, const char *name, Dtype dtype, int dims,
-                      const int64_t *shape);
+Status foreign_tensor(ForeignFile *file, int *index, ForeignKind kind, const char *name, Dtype dtype,
+                      int dims, const int64_t *shape);
 /* Appends a piece, copied. BAD_FILE: more than FOREIGN_PIECES_MAX of one tensor. */
 Status foreign_piece (ForeignFile *file, int tensor, const ForeignPiece *piece);
 /* The piece that is the whole tensor, row-major from data on. */

@@ -81,7 +81,7 @@ static Status pickle_show(const FileMap *map)
 static Status torch_show(const FileMap *map)
 {
     TorchFile f;
-    TRY(torch_file_read(&f, map->data, map->size, map->path));
+    TRY(torch_file_read(&f, NULL, map->data, map->size, map->path));
     value_print(f.pickle.root);
     torch_file_close(&f);
     return OK;

@@ -71,13 +71,14 @@ void megatron_updates(ForeignPosition *position, const PickleValue *root)
 void megatron_leave_uncounted(MegatronRead *m)
 {
     if (m->file->position.updates < 0 && !*m->file->states_unread)
-        foreign_leave_states(m->file, "%s: it does not say how many updates its optimizer has done", m->folder);
+        foreign_leave_states(m->file, "%s: it does not say how many updates its optimizer has done",
+                             m->folder);
 }
 
 Status megatron_refuse(const char *path, const char *tensor)
 {
-    return fail(BAD_FILE, "%s: tensor '%s' is none that a GPT of Megatron-LM has here; of others nothing is read",
-                path, tensor);
+    return fail(BAD_FILE, "%s: tensor '%s' is none that a GPT of Megatron-LM has here; of others nothing is "
+                "read", path, tensor);
 }
 
 /* The folder of the iteration that latest_checkpointed_iteration.txt names, or `folder` itself. */

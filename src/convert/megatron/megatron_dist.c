@@ -274,7 +274,7 @@ static Status range_open(TorchFile *out, Dist *d, const PickleValue *info, const
         return fail(BAD_FILE,
                     "%s: '%s' at bytes %lld to %lld is outside of %s, of %zu, so it is truncated", label,
                     name, (long long)at, (long long)(at + bytes), file->path, file->size);
-    return torch_read(out, d->m->file, file->data + at, (size_t)bytes, file->path);
+    return torch_file_read(out, d->m->file, file->data + at, (size_t)bytes, file->path);
 }
 
 static Status part_take(Dist *d, const PickleValue *where, const PickleValue *info, const char *label)

@@ -94,7 +94,6 @@ Status pickle_open (Pickle *p, const void *data, size_t size, const char *label)
 void   pickle_close(Pickle *p);
 /* The storages that the pickle names, in order; NULL after the last. */
 PickleStorage *pickle_storage(const Pickle *p, int i);
-const PickleTensor *pickle_tensor(const Pickle *p, int i);             /* likewise, every tensor */
 
 /* ---- values; every function accepts NULL, as of a key that is missing ---- */
 

@@ -154,7 +154,6 @@ static Status extent_check(const PickleReader *r, const PickleTensor *t)
 /* (storage, offset, size, stride, ...); `typed`: the element type is the seventh. */
 static Status tensor_make(PickleValue **value, PickleReader *r, const PickleValue *a, bool typed)
 {
-    PickleMemory      *m      = r->memory;
     const PickleValue *memory = item_at(a, 0), *size = item_at(a, 2), *stride = item_at(a, 3);
     PickleTensor      *t;
     if (!is_kind(memory, PICKLE_STORAGE) || !is_kind(size, PICKLE_TUPLE) || !is_kind(stride, PICKLE_TUPLE)
@@ -174,10 +173,7 @@ static Status tensor_make(PickleValue **value, PickleReader *r, const PickleValu
     for (int d = 0; d < t->dims; d++)
         if (!pickle_integer(size->item[d], &t->size[d]) || !pickle_integer(stride->item[d], &t->stride[d]))
             return pickle_refuse(r, "a tensor whose shape or strides are not integers");
-    TRY(extent_check(r, t));
-    TRY(ARRAY_RESERVE(m->tensor, m->tensor_room, m->tensors + 1));
-    m->tensor[m->tensors++] = t;
-    return OK;
+    return extent_check(r, t);
 }
 
 /* ---- other calls ---- */
@@ -274,13 +270,6 @@ static Status scalar_make(PickleValue **value, PickleReader *r, PickleValue *a)
     return OK;
 }
 
-/* A parameter is its tensor; what else it carries (requires_grad, hooks) is not needed. */
-static Status parameter_make(PickleValue **value, PickleReader *r, const PickleValue *a)
-{
-    *value = item_at(a, 0);
-    return is_kind(*value, PICKLE_TENSOR) ? OK : pickle_refuse(r, "a parameter that is not made of a tensor");
-}
-
 Status pickle_call(PickleValue **value, PickleReader *r, PickleValue *function, PickleValue *a)
 {
     if (!is_kind(function, PICKLE_GLOBAL) || !is_kind(a, PICKLE_TUPLE))
@@ -306,7 +295,10 @@ Status pickle_call(PickleValue **value, PickleReader *r, PickleValue *function, 
     case MAKES_SCALAR:        return scalar_make(value, r, a);
     case MAKES_TENSOR:        return tensor_make(value, r, a, false);
     case MAKES_TENSOR_TYPED:  return tensor_make(value, r, a, true);
-    case MAKES_PARAMETER:     return parameter_make(value, r, a);
+    case MAKES_PARAMETER:     /* its tensor; what else it carries (requires_grad, hooks) is not needed */
+        *value = item_at(a, 0);
+        return is_kind(*value, PICKLE_TENSOR) ? OK
+                                              : pickle_refuse(r, "a parameter that is not made of a tensor");
     case MAKES_FROM_TYPE: case MAKES_STORAGE: case MAKES_TYPE: break;
     }
     return pickle_refuse(r, "it calls %.*s, which is not called in a checkpoint", (int)function->name_bytes,

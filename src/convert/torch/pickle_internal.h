@@ -18,8 +18,7 @@ typedef struct PickleMemory {
     PickleBlocks    chunks, others; /* of values, VALUES_A_CHUNK each; of everything that never grows */
     size_t         values;
     PickleStorage **storage;
-    PickleTensor  **tensor;
-    int            storages, storage_room, tensors, tensor_room;
+    int            storages, storage_room;
 } PickleMemory;
 
 typedef struct {

@@ -83,18 +83,12 @@ void pickle_close(Pickle *p)
     blocks_free(&m->chunks);
     blocks_free(&m->others);
     free(m->storage);
-    free(m->tensor);
     free(m);
 }
 
 PickleStorage *pickle_storage(const Pickle *p, int i)
 {
     return i < p->memory->storages ? p->memory->storage[i] : NULL;
-}
-
-const PickleTensor *pickle_tensor(const Pickle *p, int i)
-{
-    return i < p->memory->tensors ? p->memory->tensor[i] : NULL;
 }
 
 /* ---- the check ---- */

@@ -205,7 +205,16 @@ static Status legacy_read(TorchFile *file, const uint8_t *data, size_t size, con
     return status;
 }
 
-Status torch_file_read(TorchFile *file, const uint8_t *data, size_t size, const char *label)
+/* Gives the checksums of the archive's entries to foreign_verify. */
+static Status sums_give(ForeignFile *file, const ZipArchive *zip)
+{
+    for (size_t i = 0; i < zip->entries; i++)
+        if (zip->entry[i].crc && zip->entry[i].bytes) TRY(foreign_sum(file, &zip->entry[i]));
+    return OK;
+}
+
+Status torch_file_read(TorchFile *file, ForeignFile *sums, const uint8_t *data, size_t size,
+                       const char *label)
 {
     *file = (TorchFile){ 0 };
     Status status;
@@ -213,6 +222,7 @@ Status torch_file_read(TorchFile *file, const uint8_t *data, size_t size, const 
     if (size >= 4 && memcmp(data, "PK\3\4", 4) == 0)      status = zip_read(file, data, size, label);
     else if (size >= 2 && data[0] == 0x80 && data[1] <= 5) status = legacy_read(file, data, size, label);
     else status = fail(BAD_FILE, "%s: neither of the two formats of torch.save", label);
+    if (status == OK && sums) status = sums_give(sums, &file->zip);
     if (status != OK) torch_file_close(file);
     return status;
 }
@@ -226,23 +236,11 @@ void torch_file_close(TorchFile *file)
 
 /* ---- tensors ---- */
 
-Status torch_read(TorchFile *torch, ForeignFile *file, const uint8_t *data, size_t size, const char *label)
-{
-    TRY(torch_file_read(torch, data, size, label));
-    Status status = OK;
-    for (size_t i = 0; i < torch->zip.entries && status == OK; i++) {
-        const ZipEntry *e = &torch->zip.entry[i];
-        if (e->crc && e->bytes) status = foreign_sum(file, e);
-    }
-    if (status != OK) torch_file_close(torch);
-    return status;
-}
-
 Status torch_open(TorchFile *torch, ForeignFile *file, const char *path)
 {
     int map;
     TRY(foreign_map(file, &map, path));
-    return torch_read(torch, file, file->map[map].data, file->map[map].size, path);
+    return torch_file_read(torch, file, file->map[map].data, file->map[map].size, path);
 }
 
 bool torch_shapes_equal(const PickleTensor *a, const PickleTensor *b)

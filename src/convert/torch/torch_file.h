@@ -10,15 +10,14 @@
 
 typedef struct { Pickle pickle; ZipArchive zip; } TorchFile;
 
-/* Reads a file, or a range of one, that torch.save wrote; `data` must outlive *file. On success every
- * storage has its data, of as many bytes as its tensors reach. BAD_FILE, NO_MEMORY; then *file is zeros. */
-Status torch_file_read (TorchFile *file, const uint8_t *data, size_t size, const char *label);
-void   torch_file_close(TorchFile *file);
-
-/* The same, and gives the checksums of the archive's entries to foreign_verify. `data` is in a mapped file of
- * *file; torch_open maps the whole file at `path`. */
-Status torch_read(TorchFile *torch, ForeignFile *file, const uint8_t *data, size_t size, const char *label);
+/* Reads a file, or a range of one, that torch.save wrote; `data` must outlive *file. On success every storage
+ * has its data, of as many bytes as its tensors reach. sums: gets the checksums of the archive's entries,
+ * where `data` is in a mapped file of it; NULL. BAD_FILE, NO_MEMORY; then *file is zeros. */
+Status torch_file_read (TorchFile *file, ForeignFile *sums, const uint8_t *data, size_t size,
+                        const char *label);
+/* The same with the whole file at `path`, which *file maps. */
 Status torch_open(TorchFile *torch, ForeignFile *file, const char *path);
+void   torch_file_close(TorchFile *file);
 
 bool   torch_shapes_equal(const PickleTensor *a, const PickleTensor *b);
 /* BAD_FILE, naming `name`: a type that no weight has (int64, bool). */

@@ -17,11 +17,6 @@ enum {
 /* The archive is a reader that stays at its beginning. The directory: its place, bytes and entries. */
 typedef struct { uint64_t at, bytes, entries, end; } Directory;
 
-static bool inside(const ByteReader *b, uint64_t at, uint64_t bytes)
-{
-    return at <= reader_left(b) && bytes <= reader_left(b) - at;
-}
-
 /* The end record is the last thing but for a comment, whose length it says. */
 static Status end_find(uint64_t *at, const ByteReader *b)
 {
@@ -49,7 +44,7 @@ static Status directory_find(Directory *d, const ByteReader *b)
         if (at < LOCATOR_BYTES || little_endian(b->begin + locator, 4) != LOCATOR_MAGIC)
             return fail(BAD_FILE, "%s: a zip directory whose 64-bit record is missing", b->path);
         end64 = little_endian(b->begin + locator + 8, 8);
-        if (!inside(b, end64, END64_BYTES) || end64 > locator - END64_BYTES
+        if (locator < END64_BYTES || end64 > locator - END64_BYTES
             || little_endian(b->begin + end64, 4) != END64_MAGIC)
             return fail(BAD_FILE, "%s: a zip directory whose 64-bit record lies outside", b->path);
         const uint8_t *record = b->begin + end64;
