@@ -35,6 +35,10 @@ typedef struct {
     const LaunchInput *in;
     LaunchRecord *out;
     Texts *texts;
+    JobVariable job[SLURM_VARIABLES]; /* of the script's own #SBATCH lines, which the caller does not set */
+    int job_variables;
+    const char *variable[VARIABLES_MOST]; /* [variables] the caller's, and after them those of the job */
+    int variables;
     char script[PATH_MAX], recorder[PATH_MAX], current[PATH_MAX], own[PATH_MAX], top[PATH_MAX];
     const char *bash;
     Lacking lacking[LACKINGS_MOST];
@@ -156,6 +160,16 @@ static bool is_set(const char *const *variable, int count, const char *name)
     return false;
 }
 
+/* The caller's own come first, so that they hold. */
+static void set_variables(Launch *l)
+{
+    l->variables = 0;
+    for (int i = 0; i < l->in->variables && l->variables < VARIABLES_MOST / 2; i++)
+        l->variable[l->variables++] = l->in->variable[i];
+    for (int i = 0; i < l->job_variables && l->variables < VARIABLES_MOST / 2; i++)
+        l->variable[l->variables++] = l->job[i].assignment;
+}
+
 /* Its name, so that a person sees what is missing; a number where a name would end the script. */
 static const char *unset_value(const Launch *l, const UnsetName *u, int answers)
 {
@@ -164,7 +178,6 @@ static const char *unset_value(const Launch *l, const UnsetName *u, int answers)
 
 static int environment(Launch *l, const char **out, int answers)
 {
-    const LaunchInput *in = l->in;
     const struct passwd *user = getpwuid(geteuid());
     const char *name = user ? user->pw_name : "user", *home = user ? user->pw_dir : "/";
     const char *own[] = { texts_format(l->texts, "HOME=%s", home),
@@ -174,7 +187,7 @@ static int environment(Launch *l, const char **out, int answers)
                           "LANG=C.UTF-8",
                           "TERM=dumb" };
     int n = 0;
-    for (int i = 0; i < in->variables && n < VARIABLES_MOST / 2; i++) out[n++] = in->variable[i];
+    for (int i = 0; i < l->variables && n < VARIABLES_MOST / 2; i++) out[n++] = l->variable[i];
     for (size_t i = 0; i < COUNT(own); i++)
         if (!is_set(out, n, own[i])) out[n++] = own[i];
     for (int i = 0; answers && i < l->unset.names && n < VARIABLES_MOST - 60; i++) {
@@ -542,6 +555,18 @@ static Status fail_without_call(Launch *l)
 
 /* ---- the base run ---- */
 
+/* Whether the script submits a job with options, or another script as one: its own lines do not count for that. */
+static bool submits_other(const Launch *l, const Run *run)
+{
+    const char *leaf = path_leaf(l->script, strlen(l->script));
+    for (int i = 0; i < run->calls; i++) {
+        const CallRecord *c = &run->call[i];
+        const char *first = c->words ? c->word[0] : "";
+        if (!strcmp(c->name, "sbatch") && strcmp(path_leaf(first, strlen(first)), leaf)) return true;
+    }
+    return false;
+}
+
 /* Strict; with what it missed as long as there is something new; lenient where it reaches no call. */
 static Status run_base(Launch *l)
 {
@@ -554,7 +579,9 @@ static Status run_base(Launch *l)
             lacking_programs(l, run);
             lacking_in_path(l, run);
             lacking_folders(l, run);
-            if (l->lackings == before) break;
+            bool submits = l->job_variables && submits_other(l, run);
+            if (submits) l->job_variables = 0, set_variables(l);
+            if (l->lackings == before && !submits) break;
         }
         if (calls_of(run) || run->result.end != END_NORMALLY) break;
     }
@@ -806,7 +833,7 @@ static void note_environment(Launch *l)
     for (char **v = environ; v && *v; v++) {
         char name[128];
         size_t n = strcspn(*v, "=");
-        if (n >= sizeof name || is_set(l->in->variable, l->in->variables, *v)) continue;
+        if (n >= sizeof name || is_set(l->variable, l->variables, *v)) continue;
         snprintf(name, sizeof name, "%.*s", (int)n, *v);
         if (sources_read(&l->sources, name))
             add_note(l, "", 0,
@@ -832,9 +859,24 @@ static void note_refusals(Launch *l, const Run *run)
     }
 }
 
+static void note_job(Launch *l)
+{
+    for (int i = 0; i < l->job_variables; i++) {
+        const char *text = l->job[i].assignment;
+        int name = (int)strcspn(text, "=");
+        if (sources_name(&l->sources, texts_keep(l->texts, text, name)))
+            add_note(l, l->in->script, l->job[i].line,
+                     texts_format(l->texts,
+                                  "%.*s is %s by this line of #SBATCH; where sbatch itself is given another "
+                                  "value, give %.*s=VALUE before the script's name",
+                                  name, text, printable(l->texts, text + name + 1, 100), name, text));
+    }
+}
+
 static void note_run(Launch *l)
 {
     Run *run = &l->run[0];
+    note_job(l);
     if (*run->result.note) add_note(l, "", 0, printable(l->texts, run->result.note, 500));
     failures(l, run, true);
     int line = 0;
@@ -897,6 +939,13 @@ static Status read_file(Launch *l, bool *list)
         CHECK(l->out->call, "no memory for %s", path);
         l->out->calls = 1;
         status = argument_list_read(l->out->call, l->texts, path, text, end);
+    } else if (status == OK) {
+        JobVariable job[SLURM_VARIABLES];
+        int count = slurm_variables(job, texts_keep(l->texts, text, (int64_t)map.size), l->texts);
+        for (int i = 0; i < count; i++)
+            if (!is_set(l->in->variable, l->in->variables, job[i].assignment))
+                l->job[l->job_variables++] = job[i];
+        set_variables(l);
     }
     file_unmap(&map);
     return status;
@@ -947,10 +996,10 @@ static Status run_all(Launch *l)
     TRY(run_where_it_fits(l));
     if (!calls_of(&l->run[0])) return fail_without_call(l);
     lacking_files(l, &l->run[0]);
-    unset_names(&l->unset, &l->sources, l->in->variable, l->in->variables, l->texts);
+    unset_names(&l->unset, &l->sources, l->variable, l->variables, l->texts);
     for (const char *const *s = site; *s; s++) {
         const char *name = texts_keep(l->texts, *s, (int64_t)strcspn(*s, "="));
-        if (!is_set(l->in->variable, l->in->variables, *s))
+        if (!is_set(l->variable, l->variables, *s))
             unset_names_add_site(&l->unset, &l->sources, name, l->texts);
     }
     for (int which = 1; which < 3; which++) {

@@ -614,6 +614,13 @@ void unset_names_add_site(UnsetNames *out, const Sources *s, const char *name, T
     }
 }
 
+bool sources_name(const Sources *s, const char *name)
+{
+    for (int i = 0; i < s->sources; i++)
+        if (nearest_line(&s->source[i], name, 0)) return true;
+    return false;
+}
+
 static void see_one(void *context, const char *name, bool tested, bool counted, const SourceText *source,
                     const char *at)
 {

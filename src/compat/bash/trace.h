@@ -98,6 +98,9 @@ void unset_names_add_site(UnsetNames *out, const Sources *s, const char *name, T
 /* Whether the sources read a variable of this name at all. */
 bool sources_read(const Sources *s, const char *name);
 
+/* Whether a line that is no comment has the name at all. */
+bool sources_name(const Sources *s, const char *name);
+
 /* What decides a word: "program (file:line, VARIABLE)". other: the run that gives another word, `changed`;
  * NULL where it gives none. */
 const char *word_cause(const Sources *s, const Run *base, const Run *other, const UnsetNames *unset,
@@ -109,6 +112,14 @@ const char *word_lacks(const Sources *s, const Run *run, Place place, const char
 /* The words of a file that is a list of arguments, with their lines. BAD_FILE where a quote is not closed. */
 Status argument_list_read(LaunchCall *call, Texts *texts, const char *path, const char *text,
                           const char *end);
+
+/* Variables of a Slurm job that the #SBATCH lines of its script (a text that ends with NUL) decide. */
+enum { SLURM_VARIABLES = 24 };
+typedef struct {
+    const char *assignment; /* NAME=value */
+    int line;
+} JobVariable;
+int slurm_variables(JobVariable out[SLURM_VARIABLES], const char *text, Texts *texts);
 
 /* Printable, for messages: control characters and broken UTF-8 as \xNN, at most `most` bytes. */
 const char *printable(Texts *t, const char *text, int most);
