@@ -32,8 +32,8 @@ static json_t *bpe_json(json_t *unknown, bool fuse, bool byte_fallback, bool ign
 {
     return json_pack("{s:s, s:n, s:o, s:n, s:n, s:b, s:b, s:b, s:o, s:o}", "type", "BPE", "dropout",
                      "unk_token", unknown, "continuing_subword_prefix", "end_of_word_suffix", "fuse_unk",
-                     (int)fuse, "byte_fallback", (int)byte_fallback, "ignore_merges", (int)ignore_merges, "vocab", vocab,
-                     "merges", merges);
+                     (int)fuse, "byte_fallback", (int)byte_fallback, "ignore_merges", (int)ignore_merges,
+                     "vocab", vocab, "merges", merges);
 }
 
 static json_t *level_json(void)
