@@ -18,7 +18,7 @@
 #include "conf/rows.h"
 #include "conf/value.h"
 #include "convert/family.h"
-#include "convert/formats.h"
+#include "convert/format.h"
 #include "convert/gguf/gguf.h"
 #include "convert/hf_write.h"
 #include "convert/jotun_checkpoint.h"
@@ -274,12 +274,13 @@ static Status reads_back(const json_t *config, const char *json, const char *pat
 {
     Options  again;
     Family   family;
-    json_t  *options;
-    TRY(family_read(&family, &options, config, path));
-    char *text = json_dumps(options, JSON_COMPACT | JSON_REAL_PRECISION(17));
+    json_t  *options = json_object();
+    Status   status  = family_read(&family, options, config, path);
+    char    *text    = json_dumps(options, JSON_COMPACT | JSON_REAL_PRECISION(17));
     json_decref(options);
+    if (status != OK) return free(text), status;
     log_mute(true);                       /* another family may hold the model */
-    Status status = setup_model_options(&again, text ? text : "", path);
+    status = setup_model_options(&again, text ? text : "", path);
     if (status == OK) status = options_match_json(&again, json, path);
     log_mute(false);
     options_close(&again);
