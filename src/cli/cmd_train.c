@@ -77,7 +77,8 @@ static Status prefix_spared(const char *prefix, const char *output)
 static Status parts_spared(BlendSpec *spec, const char *output)
 {
     Status status = OK;
-    for (int i = 0; i < spec->count && status == OK; i++) status = prefix_spared(spec->part[i].prefix, output);
+    for (int i = 0; i < spec->count && status == OK; i++)
+        status = prefix_spared(spec->part[i].prefix, output);
     blend_spec_close(spec);
     return status;
 }

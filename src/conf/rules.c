@@ -470,8 +470,8 @@ static Status rule_one_source(const Options *o)
     for (size_t i = 0; i < COUNT(rest); i++) {
         if (!given(o, rest[i])) continue;
         if (!parts)
-            return fail(BAD_OPTION, "%s has no effect without --train-weighted-split-paths; give it, or leave "
-                        "this out", NAMED(rest[i]));
+            return fail(BAD_OPTION, "%s has no effect without --train-weighted-split-paths; give it, or"
+                        " leave this out", NAMED(rest[i]));
         if (i % 2 && given(o, rest[i - 1]))
             return fail(BAD_OPTION, "%s and %s both name the data; leave one out", NAMED(rest[i - 1]),
                         NAMED(rest[i]));
@@ -495,7 +495,8 @@ static Status rule_valid_sets(const Options *o)
 {
     enum { SETS = 32 };                                             /* VALID_SETS_MAX of data/split.h */
     static const OptionIndex blend[] = { OPTION_data_path, OPTION_valid_data_path };
-    static const OptionIndex endless[] = { OPTION_data_file_list, OPTION_valid_parts, OPTION_valid_parts_file };
+    static const OptionIndex endless[] = { OPTION_data_file_list, OPTION_valid_parts,
+                                          OPTION_valid_parts_file };
     const TextList *sets = &o->valid_data_path, *names = &o->valid_names;
     double weight;
     for (int i = 0; o->several_valid && i < sets->count; i++)

@@ -181,8 +181,8 @@ static Status group_part_add(BlendSpec *list, char *text, const char *group)
     if (colon) *colon = 0;
     if (!colon || !number_read(&weight, word[0]) || !number_read(&begin, word[1]) ||
         !number_read(&end, colon + 1) || !(begin >= 0 && begin < end && end <= 1))
-        return fail(BAD_OPTION, "%.200s: a group is NAME: WEIGHT START:END PREFIX, WEIGHT START:END PREFIX ... "
-                    "with 0 <= START < END <= 1, and its part %d is not", group, list->count + 1);
+        return fail(BAD_OPTION, "%.200s: a group is NAME: WEIGHT START:END PREFIX, WEIGHT START:END PREFIX"
+                    " ... with 0 <= START < END <= 1, and its part %d is not", group, list->count + 1);
     TRY(part_add(list, word[2], NULL, weight));
     list->part[list->count - 1].begin = begin;
     list->part[list->count - 1].end   = end;

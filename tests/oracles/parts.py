@@ -4,12 +4,13 @@
     parts.py CHECKOUT > tests/golden/data/parts.txt
 
 CHECKOUT is one of bigscience-workshop/Megatron-DeepSpeed (revision 8387ae1 made what is kept). It needs numpy 1.23 and pybind11; torch and the
-rest of the package are empty modules, and helpers.cpp is compiled into a temporary folder. A case is: length of a sample, seed, samples wanted;
+rest of the package are empty modules, and its C++ is compiled into a temporary folder. A case is: length of a sample, seed, samples wanted;
 the group; the lengths of the documents of each data set; how many first tokens follow, and a hash (FNV-1a, 64 bits) over all tokens of the
 samples wanted. Token i of data set p is 10000 p + i.
 """
 import argparse
 import ast
+import glob
 import os
 import random
 import struct
@@ -32,9 +33,10 @@ class Anything:
 
 
 def fork(root, folder):
-    library = os.path.join(folder, "helpers" + sysconfig.get_config_var("EXT_SUFFIX"))
+    source, = glob.glob(os.path.join(root, "megatron/data/*.cpp"))
+    library = os.path.join(folder, os.path.basename(source)[:-4] + sysconfig.get_config_var("EXT_SUFFIX"))
     subprocess.run(["c++", "-O2", "-shared", "-fPIC", "-std=c++14", "-I" + pybind11.get_include(), "-I" + sysconfig.get_path("include"),
-                    os.path.join(root, "megatron/data/helpers.cpp"), "-o", library], check=True)
+                    source, "-o", library], check=True)
 
     def module(name, path=None, **held):
         made = types.ModuleType(name)

@@ -56,8 +56,8 @@ static Status groups_read(DataPath *out, Options *o, const char *path)
         p    = end + 1;
     }
     if (!whole || !count)
-        return fail(BAD_FILE, "%s: group %d is none: the file has up to %d of \"NAME: WEIGHT START:END PREFIX, "
-                    "WEIGHT START:END PREFIX ...\", each in double quotes, with blanks between", path,
+        return fail(BAD_FILE, "%s: group %d is none: the file has up to %d of \"NAME: WEIGHT START:END"
+                    " PREFIX, WEIGHT START:END PREFIX ...\", each in double quotes, with blanks between", path,
                     count + 1, VALID_SETS_MAX);
     *out = (DataPath){ options_hold_bytes(o, group, (size_t)count * sizeof *group), count, true };
     return OK;
@@ -109,8 +109,8 @@ Status setup_valid_names(const char *const **names, const DatasetRules *rules, O
         size_t      length = strcspn(group, ":");
         char        text[33];
         if (!length || length >= sizeof text || strcspn(group, "\"\\\n\t") < length)
-            return fail(BAD_OPTION, "%.200s: the name before the colon, that of a validation set, has 1 to 32 "
-                        "characters and no quotes, backslashes or control characters", group);
+            return fail(BAD_OPTION, "%.200s: the name before the colon, that of a validation set, has 1 to 32"
+                        " characters and no quotes, backslashes or control characters", group);
         snprintf(text, sizeof text, "%.*s", (int)length, group);
         name[i] = options_hold(o, text);
     }
