@@ -62,6 +62,8 @@ CASES = [
     ("an option that another machine would give", f"nvidia-smi || MORE=--bf16\n{GPT} --num-layers 2 $MORE", [], 1, {"bf16": None}, "--bf16 is given or not by nvidia-smi (CASE:1)"),
     ("an empty variable behind a flag", f"{GPT} --num-layers 2 --bf16 $MORE", [], 0, {"bf16": "true"}, "$MORE, which is not set (CASE:1) is empty and is left out"),
     ("failures that are skipped", f"set -e\nsource /etc/none/env.sh\ncd /none || exit 1\n{GPT} --num-layers 2", [], 0, {"num-layers": "2"}, "source /etc/none/env.sh failed here"),
+    ("another program before a failure", f"set -e\npython prepare.py\nsource /etc/none/env.sh\n{GPT} --num-layers 2", [], 0, {"num-layers": "2"}, "source /etc/none/env.sh failed here"),
+    ("another program, and no failure", f"set -e\npython prepare.py", [], 1, {"num-layers": None}, "prepare.py"),
     ("an escape in an argument", f"{GPT} --num-layers 2 --save \"$(printf 'a\\033[31mb')\" --wrong \"$(printf '\\033]0;x\\007')\"", [], 1, {"num-layers": "2"}, ""),
     ("a list", f"# arguments\n{SIZES} \\\n --num-layers 4 --train-iters 10", [], 0, {"num-layers": "4"}, ""),
 ]
