@@ -63,5 +63,5 @@ CHECKPOINTS = [
      '{ "UTF-32LE", "\\xFF\\xFE\\0\\0", 4 }, ', "", "cli.text_files"),
     ("a character that a buffer cuts", "src/corpus/read/stream.c", "memmove(c->raw, w.in, w.in_bytes);", "", "cli.text_files"),
     ("a converted text whose last bytes are dropped", "src/corpus/read/encoding.c", "if (why == EINVAL && last) return refuse", "if (why == EINVAL && 0) return refuse", "cli.text_files"),
-    ("lines of text that are not checked", "src/corpus/read/document.c", "    if (broken >= 0)\n        return fail", "    if (broken >= INT64_MAX)\n        return fail", "cli.text_files"),
+    ("lines of text that are not checked", "src/corpus/read/source.c", "    if (broken >= 0)\n        return fail", "    if (broken >= INT64_MAX)\n        return fail", "cli.text_files"),
 ]
