@@ -57,8 +57,8 @@ static Status groups_read(DataPath *out, Options *o, const char *path)
     }
     if (!whole || !count)
         return fail(BAD_FILE, "%s: group %d is none: the file has up to %d of \"NAME: WEIGHT START:END"
-                    " PREFIX, WEIGHT START:END PREFIX ...\", each in double quotes, with blanks between", path,
-                    count + 1, VALID_SETS_MAX);
+                    " PREFIX, WEIGHT START:END PREFIX ...\", each in double quotes, with blanks between",
+                    path, count + 1, VALID_SETS_MAX);
     *out = (DataPath){ options_hold_bytes(o, group, (size_t)count * sizeof *group), count, true };
     return OK;
 }
