@@ -133,7 +133,7 @@ static void take_saved(json_t *now, const char *name, const json_t *value)
 {
     const char *word = json_string_value(value);
     const Dialect *row = dialect_find(DIALECT_JOTUN, name, word ? word : "");
-    bool renamed = row && row->verb == VERB_ALIAS;
+    bool renamed = row && row->verb == VERB_SAME;
     if (row && *row->given) json_object_set_new(now, name, json_string(row->text));
     else if (row && !renamed) return;                          /* nothing follows from it any more */
     else json_object_set(now, renamed ? option_rows[row->option].name : name, (json_t *)(uintptr_t)value);
@@ -180,7 +180,7 @@ static bool fairseq_help(ForeignArgument *out, CommandSet takes, int i)
         bool sequence = row->option == OPTION_sequence;              /* the window of an evaluation */
         if (row->whose != DIALECT_FAIRSEQ_LINE_INDEX || row->option < 0) continue;
         if ((!sequence && !option_taken((OptionIndex)row->option, takes)) || i--) continue;
-        bool alias = row->verb == VERB_ALIAS || row->verb == VERB_WITH;
+        bool alias = row->verb == VERB_SAME || row->verb == VERB_WITH;
         bool flag  = option_rows[row->option].kind == KIND_FLAG;
         value_text(value, sizeof value, (OptionIndex)row->option);
         snprintf(text, sizeof text, "--%s%s%s", option_rows[row->option].name, alias || flag ? "" : " ",
@@ -241,20 +241,14 @@ static void write_row(FILE *out, const Dialect *row)
         else           fputc(*c, out);
     fprintf(out, "%s%s` | %s | ", between, row->given, dialect_names[row->whose].name);
     switch (row->verb) {
-    case VERB_ALIAS:   fprintf(out, "`--%s`%s", ours, unit_text[row->convert]); break;
-    case VERB_OPTIONAL:
-        fprintf(out, "`--%s`; without a value ignored: %s", ours, row->text);
-        break;
+    case VERB_SAME:   fprintf(out, "`--%s`%s", ours, unit_text[row->convert]); break;
     case VERB_WITH:
         fprintf(out, "`--%s` with `--%s %s`", ours, option_rows[row->values].name, row->text);
         break;
     case VERB_MEANS:   fprintf(out, "`--%s %s`", ours, row->text); break;
     case VERB_IGNORED: fprintf(out, "ignored: %s", row->text); break;
     case VERB_PART:    fprintf(out, "%s", row->text); break;
-    case VERB_REFUSE:
-    case VERB_REFUSE_FLAG:
-        fprintf(out, "refused: %s; %s", row->text, row->cure);
-        break;
+    case VERB_REFUSE:  fprintf(out, "refused: %s; %s", row->text, row->cure); break;
     case VERB_MISSING: fprintf(out, "not taken: %s; %s", row->text, row->cure); break;
     case VERB_SUGGEST: fprintf(out, "not taken; here %s", row->text); break;
     }

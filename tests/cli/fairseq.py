@@ -481,7 +481,7 @@ REFUSED = [
     (TRAIN + ["--update-freq", "1,2", "--sample-break-mode", "eos"], "--update-freq 1,2: which step begins an epoch is known of --sample-break-mode none and token files alone; give one number, and"
      ' --step-batch-size-schedule "0:2 TOKENS:4"'),
     (TRAIN + ["--update-freq", "1,2", "--step-batch-size-schedule", "0:2 64:4"], "--update-freq 1,2 and --step-batch-size-schedule both change the batch during a run; leave one out"),
-    (TRAIN + ["--task", "translation"], "--task translation: language models alone are trained; give --task language_modeling"),
+    (TRAIN + ["--task", "translation"], "--task translation: only language models are trained; give --task language_modeling"),
     (TRAIN + ["--arch", "transformer_lm_wiki103"], "--arch transformer_lm_wiki103 is not known; give one of transformer_lm, "),
     (TRAIN + ["--activation-fn", "swish"], "--activation-fn swish is refused: the MLP has ReLU (relu), GELU by erf (gelu)"),
     (TRAIN + ["--criterion", "adaptive_loss"], "--criterion of fairseq-train is refused: the loss is the cross entropy of the next token; give cross_entropy"),

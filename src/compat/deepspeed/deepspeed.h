@@ -42,7 +42,7 @@ bool deepspeed_group(const char *key);
 const char *deepspeed_nearest(char *out, size_t size, const char *key);
 /* deepspeed_file.c: the object of a text, which the caller owns; NULL, and why there is none. */
 json_t *deepspeed_parse(char *why, size_t size, const char *text);
-/* deepspeed_values.c: what several keys say together, after each was read alone. */
+/* deepspeed_values.c: what several keys say together, after each was read by itself. */
 void deepspeed_values(DeepSpeed *d);
 /* Whether the learning rate of the JSON's scheduler replaces the optimizer's. */
 bool deepspeed_scheduler_has_rate(const DeepSpeed *d);

@@ -12,7 +12,7 @@ static const char *const MICRO = "train_micro_batch_size_per_gpu";
 static const char *const STEPS = "gradient_accumulation_steps";
 
 /* train_batch_size is train_micro_batch_size_per_gpu x gradient_accumulation_steps x data-parallel ranks. The
- * steps are 1 where the JSON has the batch alone and nobody gave the micro-batch. That it adds up on the
+ * steps are 1 where the JSON has only the batch and nobody gave the micro-batch. That it adds up on the
  * ranks of a run is a rule of options; this is what no number of ranks could mend. */
 static void judge_batch(DeepSpeed *d)
 {
@@ -104,17 +104,13 @@ static void refuse_others(DeepSpeed *d, const Scheduler *s)
     json_t     *value;
     char        key[DEEPSPEED_KEY], why[DEEPSPEED_WHY];
     json_object_foreach(json_object_get(json_object_get(d->whole, "scheduler"), "params"), name, value) {
-        const char *at = s->parameters;
-        size_t letters = strlen(name);
-        while ((at = strstr(at, name)) && !((at == s->parameters || at[-1] == ' ') &&
-                                            (!at[letters] || at[letters] == ' '))) at++;
-        if (at && letters) continue;
+        if (name_in(s->parameters, name, strcmp)) continue;
         snprintf(why, sizeof why, "is no parameter of %s, which has %s", s->type, s->parameters);
         if (dialect_find(DIALECT_DSJSON, parameter(key, name), NULL)) deepspeed_refuse(d, key, why);
     }
 }
 
-/* The cycle alone is a warm-up and a decay, by Megatron-LM's rule. All that is refused is named at once. */
+/* The cycle by itself is a warm-up and a decay, by Megatron-LM's rule. All that is refused is named at once. */
 static void read_one_cycle(DeepSpeed *d)
 {
     int    before = d->m->refused;
@@ -182,7 +178,7 @@ static void judge_scheduler(DeepSpeed *d)
     if (!s && !deepspeed_at(d, "scheduler.type") && deepspeed_at(d, "optimizer.type") &&
         !options_said(d->o, OPTION_lr_decay_style))
         import_remark(d->m, d->o, d->from, "scheduler of DeepSpeed's JSON is not given: the learning rate is "
-                      "that of --lr-decay-style, by default linear; DeepSpeed alone would keep it constant");
+                      "that of --lr-decay-style, by default linear; DeepSpeed's own is constant");
     if (!s) return;
     refuse_others(d, s);
     bool decays = !strcmp(s->type, "WarmupDecayLR") || !strcmp(s->type, "WarmupCosineLR");

@@ -104,7 +104,7 @@ static int64_t file_bytes(const char *path)
     return bytes;
 }
 
-/* Samples of an epoch where blocks are of numbers alone; 0: it is not known here. */
+/* Samples of an epoch where blocks are only of numbers; 0: it is not known here. */
 static int64_t epoch_samples(const Options *o, const Fairseq *f)
 {
     char path[1200], file[180];
@@ -151,8 +151,8 @@ static Status give_frequencies(Options *o, const Fairseq *f, Epoch x)
                                                     ? OPTION_step_batch : OPTION_rampup_batch].name);
     if (!x.samples)
         return fail(BAD_OPTION,
-                    "%s %s: which step begins an epoch is known of --sample-break-mode none and token files "
-                    "alone; give one number, and --step-batch-size-schedule \"0:%" PRId64 " TOKENS:%" PRId64
+                    "%s %s: which step begins an epoch is known only of --sample-break-mode none and token "
+                    "files; give one number, and --step-batch-size-schedule \"0:%" PRId64 " TOKENS:%" PRId64
                     "\" for a batch that changes after so many tokens", typed, f->update_freq,
                     x.unit * f->freq[0], x.unit * f->freq[f->freqs - 1]);
     for (int e = 0; e < f->freqs && from <= INT64_MAX / TOKENS_MAX / sequence; e++) {
@@ -170,7 +170,7 @@ static Status derive_epochs(Options *o, const Fairseq *f, Epoch x)
     int64_t last = f->max_update ? f->max_update : INT64_MAX / 2;
     if (!x.samples && f->max_epoch)
         return fail(BAD_OPTION,
-                    "%s %" PRId64 ": how many steps an epoch has is known of --sample-break-mode none alone;"
+                    "%s %" PRId64 ": how many steps an epoch has is known only of --sample-break-mode none;"
                     " give --max-update",
                     f->typed[HELD_max_epoch], f->max_epoch);
     if (f->max_epoch) last = smaller(last, steps_of_epochs(f, x, f->max_epoch));

@@ -63,7 +63,7 @@ Status fairseq_eval_complete(Options *o, Fairseq *f)
     int64_t micro;
     if (*f->task && strcmp(f->task, "language_modeling"))
         return fail(BAD_OPTION,
-                    "--task %s: language models alone are evaluated; give --task language_modeling", f->task);
+                    "--task %s: only language models are evaluated; give --task language_modeling", f->task);
     TRY(give_model(o, f));
     TRY(fairseq_subset(f, f->gen_subset, HELD_gen_subset));
     TRY(fairseq_give_typed(o, f, OPTION_data_path, HELD_gen_subset, "%s",

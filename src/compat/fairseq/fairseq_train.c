@@ -11,13 +11,31 @@
 #include "base/log.h"
 #include "base/message.h"
 
-static const Architecture architectures[] = {
-#define ARCHITECTURE(name, ...) { #name, __VA_ARGS__ },
-#include "compat/fairseq/fairseq_combined.def"
+static const Architecture architectures[] = {       /* layers, hidden, ffn, heads; attention dropout */
+    { "transformer_lm",                            6,    512,  2048,     8, "0.0", "relu", false },
+    { "transformer_lm_big",                   12,   1024,  4096,    16, "0.0", "relu", false },
+    { "transformer_lm_gpt",                   12,    768,  3072,    12, "0.1", "gelu", false },
+    { "transformer_lm_gpt2_small",     24,   1024,  4096,    16, "0.1", "gelu", false },
+    { "transformer_lm_gpt2_medium",   36,   1280,  5120,    20, "0.1", "gelu", false },
+    { "transformer_lm_gpt2_big",         48,   1600,  6400,    25, "0.1", "gelu", false },
+    { "transformer_lm_megatron",         72,   3072, 12288,    32, "0.1", "gelu", true },
+    { "transformer_lm_megatron_11b",     72,   3072, 18432,    32, "0.1", "gelu", true },
 };
+/* What fairseq has where nothing is given, and jotun has another default. */
 static const struct { OptionIndex option; const char *value; } standards[] = {
-#define STANDARD(field, value) { OPTION_##field, value },
-#include "compat/fairseq/fairseq_combined.def"
+    { OPTION_seed, "1" },
+    { OPTION_log_interval, "100" },
+    { OPTION_log_format, "epochs" },
+    { OPTION_sequence, "1024" },
+    { OPTION_sample_break, "none" },
+    { OPTION_position, "sinusoidal" },
+    { OPTION_init_xavier, "true" },
+    { OPTION_hidden_dropout, "0.1" },
+    { OPTION_tokenizer, "none" },
+    { OPTION_weight_decay, "0" },
+    { OPTION_decay_all, "true" },
+    { OPTION_clip_grad, "0" },
+    { OPTION_lr, "0.25" },
 };
 enum { ARCHITECTURES = COUNT(architectures) };
 
@@ -56,7 +74,7 @@ Status fairseq_subset(const Fairseq *f, const char *name, int argument)
     char path[1200], index[200], standard[64];
     snprintf(index, sizeof index, "%.150s.idx", name);
     if (file_exists(fairseq_path(path, f, index))) return OK;
-    snprintf(standard, sizeof standard, "by default --%s", fairseq_combined[argument].name);
+    snprintf(standard, sizeof standard, "by default --%s", fairseq_held[argument].names);
     return fail(BAD_FILE, "%s: no such file; %s is %s. fairseq-preprocess writes train, valid and test, of "
                 "--trainpref, --validpref and --testpref, into its --destdir", path,
                 f->typed[argument] ? f->typed[argument] : standard, name);
@@ -305,7 +323,7 @@ bool fairseq_own(const char *path)
     return file_exists(path) || file_exists(part);
 }
 
-/* As there: a run that has a checkpoint continues from it, and a new one alone begins with the other weights.
+/* As there: a run that has a checkpoint continues from it, and only a new one begins with the other weights.
  */
 static Status give_finetune(Options *o, const Fairseq *f)
 {
@@ -384,7 +402,7 @@ Status fairseq_train_complete(Options *o, Fairseq *f)
     if (strcmp(f->task, "language_modeling"))
         return fail(*f->task ? BAD_OPTION : BAD_USAGE, "--task%s%s: %s; give --task language_modeling",
                     *f->task ? " " : "", f->task,
-                    *f->task ? "language models alone are trained" : "without it fairseq translates");
+                    *f->task ? "only language models are trained" : "without it fairseq translates");
     TRY(give_activation(o, f));
     TRY(give_embedding(o, f));
     TRY(give_checkpoints(o, f));

@@ -1,6 +1,5 @@
 /* Arguments that are read beside others of the same command line. */
 #include "compat/megatron/beside.h"
-#include "compat/megatron/optimizers.h"
 #include "compat/megatron/partition.h"
 #include <ctype.h>
 #include <stdlib.h>
@@ -182,7 +181,7 @@ static const OptionRow *row_of(const Options *o, const char *word, int *option)
     snprintf(name, sizeof name, "%.*s", (int)strcspn(word + 2, "="), word + 2);
     *option            = option_find(name, o->command);
     const Dialect *row = *option < 0 ? dialect_find(dialects_understood(o->command), name, NULL) : NULL;
-    if (row && (row->verb == VERB_ALIAS || row->verb == VERB_OPTIONAL || row->verb == VERB_WITH))
+    if (row && (row->verb == VERB_SAME || row->verb == VERB_WITH))
         *option = row->option;
     return *option < 0 ? NULL : &option_rows[*option];
 }

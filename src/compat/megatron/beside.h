@@ -26,4 +26,11 @@ void beside_defaults(Import *m, Options *o, const TextList *words, const char *f
 
 /* What the original does not start without and jotun has a default for is refused where it is not given. */
 void required_check(Import *m, Options *o, const char *from);
+
+/* Optimizers of Argonne's fork of Megatron-DeepSpeed (optimizers.c): each has options of its own, which only
+ * it reads, and defaults that differ from those of the same options here. words: all of the command line. One
+ * argument with its words; true: it was ignored with a remark. */
+bool optimizers_take(Import *m, Options *o, const TextList *words, const char *from, int count, char **word);
+/* After all arguments: that fork's defaults of the optimizer that the script gives. */
+void optimizers_defaults(Import *m, Options *o, const TextList *words, const char *from);
 #endif

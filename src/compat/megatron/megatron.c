@@ -27,11 +27,11 @@ static bool wants_value(const Options *o, const char *word)
 {
     if (strchr(word, '=')) return false;
     int            option = option_find(word + 2, o->command);
-    const Dialect *row    = option < 0 ? dialect_find(dialects_understood(o->command), word + 2, NULL) : NULL;
-    if (row && row->verb == VERB_OPTIONAL) return false;
-    if (row && row->verb == VERB_ALIAS) option = row->option;
+    unsigned       known  = dialects_understood(o->command);
+    const Dialect *row    = option < 0 ? dialect_find(known, word + 2, "true") : NULL;
+    if (row && row->verb == VERB_SAME) option = row->option;
     if (option >= 0) return option_rows[option].kind != KIND_FLAG;
-    return !row || row->values > 0 || row->verb == VERB_REFUSE;
+    return !row || row->values > 0;
 }
 
 /* One argument's words. */
@@ -50,7 +50,7 @@ static bool is_place(const Options *o, const char *word)
     if (!is_name(name)) return false;
     int option = option_find(name + 2, o->command);
     const Dialect *row = option < 0 ? dialect_find(dialects_understood(o->command), name + 2, NULL) : NULL;
-    if (row && row->verb == VERB_ALIAS) option = row->option;
+    if (row && row->verb == VERB_SAME) option = row->option;
     bool label = option == OPTION_wandb_exp_name || option == OPTION_wandb_project ||
                  option == OPTION_wandb_entity;
     return option >= 0 ? option_rows[option].path || label : row && row->verb == VERB_IGNORED;
@@ -293,7 +293,7 @@ static void name_split(Import *m, Options *o)
     }
     if (*plain)
         take_instead(m, o, OPTION_split, o->source[OPTION_split].from, plain,
-                     "--split is its numbers alone in Megatron-LM, without what is around them");
+                     "--split is only its numbers in Megatron-LM, without what is around them");
 }
 
 /* How biases are fused with GELU says nothing of a model without GELU. */

@@ -67,11 +67,7 @@ static bool nemo_has(const YamlFile *file, const char *key, const char *values)
     char             text[128];
     const YamlEntry *e = yaml_file_find(file, key);
     if (!e || e->count != 1 || !nemo_value(text, sizeof text, file, e->key, e->value[0], 0)) return false;
-    for (size_t bytes; *values; values += bytes, values += *values == ' ') {
-        bytes = strcspn(values, " ");
-        if (strlen(text) == bytes && !strncasecmp(values, text, bytes)) return true;
-    }
-    return false;
+    return name_in(values, text, strcasecmp);
 }
 
 /* Keys that have no effect beside another one with these values, or without them. */
@@ -84,7 +80,7 @@ static const struct { const char *key, *other, *values; bool beside; const char 
     { "model.bias_activation_fusion", "model.openai_gelu", "true", true, "openai_gelu: true is GELU by tanh" },
     { "model.bias_gelu_fusion", "model.openai_gelu", "true", true, "openai_gelu: true is GELU by tanh" },
     { "model.tokenizer.vocab_file", "model.tokenizer.library", "sentencepiece", true,
-      "library: sentencepiece reads model alone" },
+      "library: sentencepiece reads only model" },
 };
 
 /* Why a key has no effect beside the others of the file; NULL: it has. */
