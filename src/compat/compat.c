@@ -182,10 +182,13 @@ static bool fairseq_help(ForeignArgument *out, CommandSet takes, int i)
         if ((!sequence && !option_taken((OptionIndex)row->option, takes)) || i--) continue;
         bool alias = row->verb == VERB_SAME || row->verb == VERB_WITH;
         bool flag  = option_rows[row->option].kind == KIND_FLAG;
-        value_text(value, sizeof value, (OptionIndex)row->option);
+        if (alias) value_text(value, sizeof value, (OptionIndex)row->option);
+        else snprintf(value, sizeof value, "%s", row->given);
+        for (char *c = value; !alias && *c; c++)
+            if (*c == ' ') *c = '|';
         snprintf(text, sizeof text, "--%s%s%s", option_rows[row->option].name, alias || flag ? "" : " ",
                  alias || flag ? "" : row->text);
-        *out = (ForeignArgument){ "--", row->name, alias ? value : row->given, text };
+        *out = (ForeignArgument){ "--", row->name, value, text };
         return true;
     }
     return false;
@@ -231,6 +234,8 @@ const char *foreign_default(char *out, size_t size, const ForeignCommand *progra
 static void write_row(FILE *out, const Dialect *row)
 {
     const char *ours = row->option >= 0 ? option_rows[row->option].name : "";
+    const char *given = row->given;
+    char value[128];
     bool variable = !*dialect_names[row->whose].prefix;
     bool key      = row->whose == DIALECT_NEMO_INDEX || row->whose == DIALECT_DSJSON_INDEX;
     const char *between = !*row->given ? "" : variable ? "=" : key ? ": " : " ";
@@ -239,7 +244,9 @@ static void write_row(FILE *out, const Dialect *row)
     for (const char *c = row->name; *c; c++)                             /* a row may have several names */
         if (*c == ' ') fprintf(out, "`, `%s", dashes);
         else           fputc(*c, out);
-    fprintf(out, "%s%s` | %s | ", between, row->given, dialect_names[row->whose].name);
+    for (const char *before = between; name_next(value, sizeof value, &given); before = "` or `")
+        fprintf(out, "%s%s", before, value);
+    fprintf(out, "` | %s | ", dialect_names[row->whose].name);
     switch (row->verb) {
     case VERB_SAME:   fprintf(out, "`--%s`%s", ours, unit_text[row->convert]); break;
     case VERB_WITH:

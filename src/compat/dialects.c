@@ -86,17 +86,22 @@ static int truth_of(const char *value)
     return -1;
 }
 
-/* Whether a value is the one that a row is for: 0 is 0.0, and no is false; but variables of a script are
+/* Whether a value is one of those that a row is for: 0 is 0.0, and no is false; but variables of a script are
  * compared by it as text. */
 static bool is_given(const Dialect *row, const char *value)
 {
-    char *end, *given_end;
-    const char *given = row->given;
-    if (!strcasecmp(given, value)) return true;
-    if (row->whose == DIALECT_ARGONNE_INDEX) return false;
-    if (truth_of(given) >= 0) return truth_of(given) == truth_of(value);
-    double number = strtod(value, &end), of_row = strtod(given, &given_end);
-    return end != value && !*end && given_end != given && !*given_end && number == of_row;
+    char       *end, *given_end, given[128];
+    const char *list   = row->given;
+    double      number = strtod(value, &end);
+    bool        is_number = end != value && !*end;
+    if (!strcasecmp(list, value)) return true;
+    while (name_next(given, sizeof given, &list)) {
+        if (!strcasecmp(given, value)) return true;
+        if (row->whose == DIALECT_ARGONNE_INDEX) continue;
+        if (truth_of(given) >= 0 && truth_of(given) == truth_of(value)) return true;
+        if (is_number && strtod(given, &given_end) == number && given_end != given && !*given_end) return true;
+    }
+    return false;
 }
 
 const Dialect *dialect_find(unsigned understood, const char *name, const char *value)

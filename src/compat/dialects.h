@@ -25,7 +25,7 @@ typedef struct {
     DialectVerb  verb;
     DialectIndex whose;
     const char  *name;
-    const char  *given;         /* the row is only for this value of theirs; "": for any */
+    const char  *given;         /* the row is only for these values of theirs; "": for any */
     int          option;        /* SAME, WITH, MEANS; otherwise -1 */
     Conversion   convert;       /* SAME */
     int          values;        /* how many words follow it; -1: all up to the next name. WITH: the other

@@ -2,6 +2,7 @@
  * JSON have to say the same, since DeepSpeed takes some values from the one and some from the other. */
 #include "compat/deepspeed/deepspeed.h"
 #include <math.h>
+#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -41,19 +42,20 @@ bool deepspeed_is_auto(const json_t *value)
 
 /* ---- what is said ---- */
 
-void deepspeed_refuse(DeepSpeed *d, const char *key, const char *why)
+void deepspeed_refuse(DeepSpeed *d, const char *key, const char *format, ...)
 {
-    char text[IMPORT_LINE];
-    snprintf(text, sizeof text, "%s of DeepSpeed's JSON %s", key, why);
-    import_refuse(d->m, d->o, d->from, text);
+    char    why[DEEPSPEED_WHY];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(why, sizeof why, format, arguments);
+    va_end(arguments);
+    import_refuse(d->m, d->o, d->from, "%s of DeepSpeed's JSON %s", key, why);
 }
 
 static void note_write(DeepSpeed *d, int n)
 {
-    char text[IMPORT_LINE];
-    snprintf(text, sizeof text, "%s of DeepSpeed's JSON %s %s", d->note[n].keys,
-             d->note[n].count == 1 ? "is" : "are", d->note[n].what);
-    import_remark(d->m, d->o, d->from, text);
+    import_remark(d->m, d->o, d->from, "%s of DeepSpeed's JSON %s %s", d->note[n].keys,
+                  d->note[n].count == 1 ? "is" : "are", d->note[n].what);
     d->note[n].count = 0;
 }
 
@@ -114,8 +116,7 @@ static void hold_against(DeepSpeed *d, const char *key, OptionIndex option, Conv
     bool same;
     char typed[256], why[DEEPSPEED_WHY], text[DEEPSPEED_TEXT];
     if (same_value(&same, d, option, value, source_of(d, key, value, convert)) != OK) {
-        snprintf(why, sizeof why, "cannot be taken: %s", fail_text());
-        return deepspeed_refuse(d, key, why);
+        return deepspeed_refuse(d, key, "cannot be taken: %s", fail_text());
     }
     if (same) {
         d->m->taken++;
@@ -137,7 +138,7 @@ void deepspeed_set(DeepSpeed *d, const char *key, OptionIndex option, Conversion
         return note_ignored(d, key, "false is the default");
     Status status = options_set(d->o, option, value, source_of(d, key, value, convert));
     if (status == OK) d->m->taken++;
-    else import_refuse(d->m, d->o, d->from, fail_text());
+    else import_refuse(d->m, d->o, d->from, "%s", fail_text());
 }
 
 /* Hugging Face's trainer puts values of its own arguments in the place of "auto". */
@@ -155,15 +156,13 @@ static const struct { const char *key, *given; OptionIndex option; const char *v
     { "optimizer.type", "Muon", OPTION_muon_nesterov, "true" },
     { "optimizer.type", "Muon", OPTION_muon_coefficient_type, "simple" },
     { "optimizer.type", "Muon", OPTION_muon_scale_mode, "shape_scaling" },
-    { "scheduler.type", "WarmupLR", OPTION_lr_rule, "delayed" },
-    { "scheduler.type", "WarmupDecayLR", OPTION_lr_rule, "delayed" },
-    { "scheduler.type", "WarmupCosineLR", OPTION_lr_rule, "delayed" },
+    { "scheduler.type", "WarmupLR WarmupDecayLR WarmupCosineLR", OPTION_lr_rule, "delayed" },
 };
 
 static void take_also(DeepSpeed *d, const char *key, const char *value)
 {
     for (size_t i = 0; value && i < COUNT(ALSO); i++)
-        if (!strcmp(ALSO[i].key, key) && !strcasecmp(ALSO[i].given, value) &&
+        if (!strcmp(ALSO[i].key, key) && name_in(ALSO[i].given, value, strcasecmp) &&
             !options_typed_by_person(d->o, ALSO[i].option))
             deepspeed_set(d, key, ALSO[i].option, CONVERT_NONE, ALSO[i].value);
 }
@@ -173,7 +172,7 @@ static void take_also(DeepSpeed *d, const char *key, const char *value)
 /* What DeepSpeed takes where a key is missing, if older versions or options here have another default. Of
  * several rows of a key the first whose needs are met counts.
  *   needs   keys and groups, separated by blanks, that have to be given or to have a value here, and not to
- *           be off, false or 0; one after a ! must not; KEY=WORD has to have this value
+ *           be off, false or 0; one after a ! must not; KEY=WORD,WORD has to have one of these values
  *   whose   the value that counts where the command line has another one. NEITHERS: DeepSpeed replaces the
  *           command line's schedule by that of the JSON, so another one is refused
  *   before  what older versions take, for the line in the log */
@@ -181,6 +180,7 @@ typedef enum { COMMAND_LINES, NEITHERS } WhoseValue;
 typedef struct { const char *key, *needs, *value; WhoseValue whose; const char *before; } AbsentKey;
 #define OF_OPTIMIZER "optimizer.params."
 #define OF_SCHEDULER "scheduler.params."
+#define OF_WARMUP    "scheduler.type=WarmupLR,WarmupDecayLR,WarmupCosineLR"
 static const AbsentKey ABSENT[] = {
     { "gradient_clipping", "", "1", COMMAND_LINES, ", and 0 before 0.19.4" },
     { OF_OPTIMIZER "lr", "optimizer.type=Adafactor !scheduler.type", "0.01", COMMAND_LINES, "" },
@@ -197,12 +197,8 @@ static const AbsentKey ABSENT[] = {
     { OF_OPTIMIZER "muon_lr", "optimizer.type=Muon !optimizer.params.lr", "0.02", COMMAND_LINES, "" },
     { OF_SCHEDULER "warmup_max_lr", "scheduler.type=WarmupDecayLR", "0.001", NEITHERS, "" },
     { OF_SCHEDULER "warmup_max_lr", "scheduler.type=WarmupLR !optimizer.params.lr", "0.001", NEITHERS, "" },
-    { OF_SCHEDULER "warmup_num_steps", "scheduler.type=WarmupLR", "1000", NEITHERS, "" },
-    { OF_SCHEDULER "warmup_num_steps", "scheduler.type=WarmupDecayLR", "1000", NEITHERS, "" },
-    { OF_SCHEDULER "warmup_num_steps", "scheduler.type=WarmupCosineLR", "1000", NEITHERS, "" },
-    { OF_SCHEDULER "warmup_type", "scheduler.type=WarmupLR", "log", COMMAND_LINES, "" },
-    { OF_SCHEDULER "warmup_type", "scheduler.type=WarmupDecayLR", "log", COMMAND_LINES, "" },
-    { OF_SCHEDULER "warmup_type", "scheduler.type=WarmupCosineLR", "log", COMMAND_LINES, "" },
+    { OF_SCHEDULER "warmup_num_steps", OF_WARMUP, "1000", NEITHERS, "" },
+    { OF_SCHEDULER "warmup_type", OF_WARMUP, "log", COMMAND_LINES, "" },
     { "fp16.initial_scale_power", "fp16 !fp16.loss_scale", "16", COMMAND_LINES, "" },
     { "wandb.project", "wandb", "deepspeed", COMMAND_LINES, "" },
 };
@@ -210,10 +206,8 @@ enum { ABSENT_ROWS = COUNT(ABSENT) };
 
 /* Where the needs are met, the key is another option than that of its row, */
 static const struct { const char *key, *needs; OptionIndex option; } INSTEAD[] = {
-    { OF_OPTIMIZER "betas.0", "optimizer.type=Lion", OPTION_lion_beta1 },
-    { OF_OPTIMIZER "betas.1", "optimizer.type=Lion", OPTION_lion_beta2 },
-    { OF_OPTIMIZER "betas.0", "optimizer.type=FusedLion", OPTION_lion_beta1 },
-    { OF_OPTIMIZER "betas.1", "optimizer.type=FusedLion", OPTION_lion_beta2 },
+    { OF_OPTIMIZER "betas.0", "optimizer.type=Lion,FusedLion", OPTION_lion_beta1 },
+    { OF_OPTIMIZER "betas.1", "optimizer.type=Lion,FusedLion", OPTION_lion_beta2 },
     { OF_OPTIMIZER "momentum", "optimizer.type=Muon", OPTION_muon_momentum },
 };
 /* or it has no effect. */
@@ -235,7 +229,7 @@ static bool is_set(const DeepSpeed *d, const char *key)
     return !json_is_false(value) && !(json_is_number(value) && json_number_value(value) == 0);
 }
 
-/* One word of needs: "fp16", "!fp16.loss_scale" or "optimizer.type=Lion". */
+/* One word of needs: "fp16", "!fp16.loss_scale" or "optimizer.type=Lion,FusedLion". */
 static bool need_met(const DeepSpeed *d, const char *need)
 {
     char        text[DEEPSPEED_TEXT], key[DEEPSPEED_KEY];
@@ -243,7 +237,10 @@ static bool need_met(const DeepSpeed *d, const char *need)
     if (*need == '!') return !need_met(d, need + 1);
     if (!equals) return is_set(d, need);
     snprintf(key, sizeof key, "%.*s", (int)(equals - need), need);
-    return !strcasecmp(deepspeed_text(text, sizeof text, deepspeed_at(d, key)), equals + 1);
+    deepspeed_text(text, sizeof text, deepspeed_at(d, key));
+    for (const char *word = equals + 1; *word; word += strcspn(word, ","), word += *word == ',')
+        if (strlen(text) == strcspn(word, ",") && !strncasecmp(text, word, strlen(text))) return true;
+    return false;
 }
 
 static bool needs_met(const DeepSpeed *d, const char *needs)
@@ -296,15 +293,13 @@ static bool is_empty(const json_t *value)
  * whose value asks for nothing is ignored here. */
 static void refuse_unknown(DeepSpeed *d, const char *key, const json_t *value)
 {
-    char why[DEEPSPEED_WHY], name[DEEPSPEED_KEY];
+    char name[DEEPSPEED_KEY];
     bool parameter = !strncmp(key, "optimizer.", 10) || !strncmp(key, "scheduler.", 10);
     deepspeed_nearest(name, sizeof name, key);
     if (!*name && !parameter && (is_off(value) || is_empty(value)))
         return note_ignored(d, key, "it is not known, and its value asks for nothing");
-    if (*name)
-        snprintf(why, sizeof why, "is not known; did you mean %s?", name);
-    else snprintf(why, sizeof why, "is not known; leave it out, or give the option of jotun for it");
-    deepspeed_refuse(d, key, why);
+    if (*name) deepspeed_refuse(d, key, "is not known; did you mean %s?", name);
+    else deepspeed_refuse(d, key, "is not known; leave it out, or give the option of jotun for it");
 }
 
 /* ---- keys, lists and groups ---- */
@@ -312,7 +307,6 @@ static void refuse_unknown(DeepSpeed *d, const char *key, const json_t *value)
 /* value: NULL of a list or group that is not taken apart */
 static void take_value(DeepSpeed *d, const char *key, const json_t *json, const char *value)
 {
-    char why[DEEPSPEED_WHY];
     const Dialect *row = dialect_find(DIALECT_DSJSON, key, value);
     const Dialect *any = dialect_find(DIALECT_DSJSON, key, NULL);
     if (!row && !json_is_object(json) && deepspeed_group(key))
@@ -339,9 +333,8 @@ static void take_value(DeepSpeed *d, const char *key, const json_t *json, const 
         if (json_is_object(json) && is_off(json))
             return note_ignored(d, key, "it is off");
         bool said = value && *value;
-        snprintf(why, sizeof why, "is %.100s%srefused: %s; %s", said ? value : "", said ? ", " : "",
-                 row->text, row->cure);
-        deepspeed_refuse(d, key, why);
+        deepspeed_refuse(d, key, "is %.100s%srefused: %s; %s", said ? value : "", said ? ", " : "", row->text,
+                         row->cure);
         break;
     case VERB_PART:
     case VERB_SUGGEST:
@@ -485,9 +478,8 @@ static void keep_typed(DeepSpeed *d, const AbsentKey *absent, const Dialect *row
     snprintf(why, sizeof why, "is not given, which means %s there%s, and contradicts %s; give it",
              absent->value, absent->before, typed);
     if (absent->whose == NEITHERS) return deepspeed_refuse(d, absent->key, why);
-    snprintf(why, sizeof why, "%s of DeepSpeed's JSON is not given, which means %s there%s; %s is taken",
-             absent->key, absent->value, absent->before, typed);
-    import_remark(d->m, d->o, d->from, why);
+    import_remark(d->m, d->o, d->from, "%s of DeepSpeed's JSON is not given, which means %s there%s; %s is "
+                  "taken", absent->key, absent->value, absent->before, typed);
 }
 
 static void take_absent(DeepSpeed *d, const AbsentKey *absent)
@@ -511,7 +503,7 @@ void import_deepspeed(Import *m, Options *o, const char *from, const char *text)
     CHECK(d, "no memory for DeepSpeed's JSON");
     d->m = m, d->o = o, d->from = from;
     d->whole = deepspeed_parse(why, sizeof why, text);
-    if (!d->whole) import_refuse(m, o, from, why);
+    if (!d->whole) import_refuse(m, o, from, "%s", why);
     else {
         take_object(d, "", d->whole, 0);
         for (int i = 0; i < ABSENT_ROWS; i++) take_absent(d, &ABSENT[i]);

@@ -30,7 +30,8 @@ bool deepspeed_is_auto(const json_t *value);
 /* As it is typed after an option; "" of an object, a list, null and NULL. Returns out. */
 const char *deepspeed_text(char *out, size_t size, const json_t *value);
 /* "optimizer.params.lr of DeepSpeed's JSON " and why, as a line in the log that counts. */
-void deepspeed_refuse(DeepSpeed *d, const char *key, const char *why);
+__attribute__((format(printf, 3, 4)))
+void deepspeed_refuse(DeepSpeed *d, const char *key, const char *format, ...);
 /* Why a key is not taken as it is given, "ignored: it is the default"; all keys of one `what` make one line.
  */
 void deepspeed_note(DeepSpeed *d, const char *key, const char *what);

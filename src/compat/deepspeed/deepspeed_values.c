@@ -17,7 +17,6 @@ static const char *const STEPS = "gradient_accumulation_steps";
 static void judge_batch(DeepSpeed *d)
 {
     const Options *o = d->o;
-    char why[DEEPSPEED_WHY];
     bool batch = options_said(o, OPTION_global_batch), micro = options_typed_by_person(o, OPTION_micro_batch);
     if (json_is_integer(deepspeed_at(d, "train_batch_size")) && !deepspeed_at(d, MICRO) &&
         !deepspeed_at(d, STEPS) && batch && !micro && !options_said(o, OPTION_accumulation)) {
@@ -27,11 +26,10 @@ static void judge_batch(DeepSpeed *d)
     if (!o->accumulation || !batch || o->global_batch % (o->accumulation * (micro ? o->micro_batch : 1)) == 0)
         return;
     long long steps = o->accumulation, whole = o->global_batch, each = micro ? o->micro_batch : 1;
-    snprintf(why, sizeof why, "is %lld, and a batch of %lld is no multiple of %lld (micro-batch %lld x %lld "
-             "steps): the batch is micro-batch x steps x data-parallel ranks; give %lld, or leave one of the "
-             "three out", steps, whole, each * steps, each, steps, whole / (each * steps) * each * steps +
-             (whole < each * steps ? each * steps : 0));
-    deepspeed_refuse(d, STEPS, why);
+    deepspeed_refuse(d, STEPS, "is %lld, and a batch of %lld is no multiple of %lld (micro-batch %lld x "
+                     "%lld steps): the batch is micro-batch x steps x data-parallel ranks; give %lld, or "
+                     "leave one of the three out", steps, whole, each * steps, each, steps,
+                     whole / (each * steps) * each * steps + (whole < each * steps ? each * steps : 0));
 }
 
 /* ---- the scheduler ---- */

@@ -39,11 +39,9 @@ static const char *its_optimizer(const TextList *words)
 bool optimizers_take(Import *m, Options *o, const TextList *words, const char *from, int count, char **word)
 {
     const char *given = given_value(words, "--optimizer"), *optimizer = given ? given : "adam";
-    char        why[IMPORT_LINE];
     if (!strcmp(word[0], "--muon-nesterov") && count == 2) {
         char *flag[] = {word[0]};
-        snprintf(why, sizeof why, "--muon-nesterov %.60s is on: any value is", word[1]); /* bool of a text */
-        import_remark(m, o, from, why);
+        import_remark(m, o, from, "--muon-nesterov %.60s is on: any value is", word[1]); /* bool of a text */
         import_take(m, o, from, 1, flag);
         return true;
     }
@@ -52,12 +50,11 @@ bool optimizers_take(Import *m, Options *o, const TextList *words, const char *f
         bool other = its_options[i].passes_over ? is_it && its_optimizer(words) : !is_it;
         if (strncmp(word[0], its_options[i].begins, strlen(its_options[i].begins)) || !other) continue;
         if (its_options[i].passes_over)
-            snprintf(why, sizeof why, "%.100s is ignored: --optimizer %.60s does not read it there", word[0],
-                     optimizer);
+            import_remark(m, o, from, "%.100s is ignored: --optimizer %.60s does not read it there", word[0],
+                          optimizer);
         else
-            snprintf(why, sizeof why, "%.100s is ignored: it is of --optimizer %s, not of %.60s", word[0],
-                     its_options[i].optimizer, optimizer);
-        import_remark(m, o, from, why);
+            import_remark(m, o, from, "%.100s is ignored: it is of --optimizer %s, not of %.60s", word[0],
+                          its_options[i].optimizer, optimizer);
         return true;
     }
     return false;
