@@ -6,7 +6,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include "base/file.h"
 #include "base/log.h"
 #include "base/team.h"
@@ -16,7 +15,7 @@
 #include "compat/log_names.h"
 #include "conf/conf.h"
 #include "data/token_file.h"
-#include "logs/epoch_line.h"
+#include "logs/log_record.h"
 #include "text/dictionary.h"
 
 enum { PART_BYTES = 1 << 18, PARTS_AT_ONCE = 16 };
@@ -46,7 +45,8 @@ static void say(const Preprocess *p, const char *text)
         if (p->log) fprintf(p->log, "%s\n", text);
         return;
     }
-    int bytes = epoch_message(line, sizeof line - 1, (double)time(NULL), SAYS_WORDS, text);
+    LogRecord now = log_record(0, 0, NULL);
+    int bytes = log_other_line(line, sizeof line - 1, LINE_words_message, &now, text);
     line[bytes++] = '\n';
     log_write(line, (size_t)bytes);
     if (p->log) fwrite(line, 1, (size_t)bytes, p->log);

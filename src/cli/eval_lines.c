@@ -3,11 +3,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include "base/log.h"
 #include "cli/eval_lines.h"
 #include "conf/conf.h"
-#include "logs/epoch_line.h"
+#include "logs/log_record.h"
 
 /* 1234567 as 1,234,567 */
 static const char *with_commas(char out[32], int64_t number)
@@ -25,7 +24,8 @@ static const char *with_commas(char out[32], int64_t number)
 static void say(const char *text)
 {
     char line[1600];
-    epoch_message(line, sizeof line, (double)time(NULL), SAYS_EVALUATION, text);
+    LogRecord now = log_record(0, 0, NULL);
+    log_other_line(line, sizeof line, LINE_eval_message, &now, text);
     printf("%s\n", line);
 }
 

@@ -10,7 +10,6 @@
 #include "cli/help.h"
 #include "cli/setup/setup.h"
 #include "comm/transport.h"
-#include "compat/bash/launch_script.h"
 
 /* Output that cannot be written is a failure even where the command knows nothing of it. Where an earlier
  * write has failed its reason is lost. Rank 0 writes the message that all have agreed on: the others end
@@ -135,7 +134,6 @@ static const Command *called_as(const char *path)
 
 int main(int argc, char **argv)
 {
-    if (launch_is_recorder(argc, argv)) return launch_recorder(argc, argv);
     standard_streams_fill();
     seam_fault_open();
     /* Above `ulimit -f` a write then fails instead of ending the process; it is reported like a full disk. */

@@ -123,7 +123,7 @@ Status compat_file(OptionWords *out, char **remarks, Status *status, const Optio
 Status compat_recorders(FILE *out, const char *folder)
 {
     char command[9000];
-    TRY(launch_offer(command, sizeof command, folder, NULL));
+    TRY(launch_offer(command, sizeof command, folder));
     fprintf(out, "%s SCRIPT [ARGUMENT...]\njotun config --from-megatron %s > run.yaml\n", command, folder);
     return OK;
 }

@@ -1,4 +1,4 @@
-/* Names of fairseq's log lines, and of Argonne's fork of Megatron-DeepSpeed in Weights & Biases. */
+/* Names of Argonne's fork of Megatron-DeepSpeed in Weights & Biases, and the lines of log_lines.def. */
 #include "compat/log_names.h"
 #include <stddef.h>
 
@@ -33,12 +33,18 @@ const LogKey compat_log_keys[] = {
     { NULL, NULL },
 };
 
-const char *const compat_line_speakers[SAYS] = {
-    [SAYS_STEP]       = "train_inner",
-    [SAYS_EPOCH]      = "train",
-    [SAYS_OVERFLOW]   = "fairseq.trainer",
-    [SAYS_WORDS]      = "fairseq_cli.preprocess",
-    [SAYS_EVALUATION] = "fairseq_cli.eval_lm",
+const LogLineForm compat_line_forms[LOG_LINES] = {
+#define LINE(line, field, between, end) { field, between, end },
+#include "compat/log_lines.def"
+};
+
+#define ON(line) (1u << LINE_##line)
+const LogLinePart compat_line_parts[] = {
+#define PART(lines, format, fact)               { lines, NULL, format, -1, #fact, ALWAYS },
+#define FIELD(lines, label, format, fact, when) { lines, label, format, -1, #fact, when },
+#define ROUNDED(lines, label, digits, fact)     { lines, label, "%g", digits, #fact, ALWAYS },
+#include "compat/log_lines.def"
+    { .format = NULL },
 };
 
 const char compat_overwrite_word[] = "#fairseq:overwrite";

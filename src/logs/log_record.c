@@ -4,6 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
+#include "base/array.h"
+#include "base/message.h"
 #include "base/status.h"
 
 const LogFactRow log_fact_rows[LOG_FACTS] = {
@@ -35,6 +37,47 @@ void log_put(LogRecord *r, LogFact fact, double value)
     r->value[r->count].fact  = fact;
     r->value[r->count].value = value;
     r->count++;
+}
+
+const double *log_value(const LogRecord *r, const char *fact)
+{
+    for (int i = 0; i < r->count; i++)
+        if (!strcmp(log_fact_names[r->value[i].fact], fact)) return &r->value[i].value;
+    return NULL;
+}
+
+int log_other_line(char *out, size_t size, LogLine line, const LogRecord *r, const char *text)
+{
+    const LogLineForm *form = &compat_line_forms[line];
+    time_t second = (time_t)floor(r->time);
+    struct tm when;
+    char date[32], exact[48], number[160];
+    localtime_r(&second, &when);
+    strftime(date, sizeof date, "%Y-%m-%d %H:%M:%S", &when);
+    snprintf(exact, sizeof exact, "%s.%06d", date, (int)((r->time - (double)second) * 1e6));
+    const struct { const char *fact, *text; } texts[] = { { "date", date }, { "exact_date", exact },
+                                                          { "text", text } };
+    int fields = 0;
+    *out = 0;
+    for (const LogLinePart *part = compat_line_parts; part->format; part++) {
+        if (!(part->lines >> line & 1)) continue;
+        for (int i = 0; i < COUNT(texts); i++)
+            if (!strcmp(texts[i].fact, part->fact)) message_add(out, size, part->format, texts[i].text);
+        const double *value = log_value(r, part->fact);
+        if (!value || (part->when == KNOWN && isnan(*value)) || (part->when == POSITIVE && !(*value > 0)))
+            continue;
+        double x = isnan(*value) ? NAN : *value;                 /* Python writes no sign before nan */
+        double unit = pow(10, part->digits);
+        if (part->digits >= 0 && isfinite(x)) x = nearbyint(x * unit) / unit;
+        snprintf(number, sizeof number, part->format, x);
+        if (!part->label) message_add(out, size, "%s", number);
+        else {
+            message_add(out, size, "%s", fields++ ? form->between : "");
+            message_add(out, size, form->field, text, part->label, number);
+        }
+    }
+    message_add(out, size, "%s", form->end);
+    return (int)strlen(out);
 }
 
 LogSample log_sample(int64_t step, int64_t number, const char *prompt, const char *text)

@@ -4,6 +4,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include "compat/log_names.h"
 
 /* Text of a number: 17 digits, which restore the same double; an integer; with 6 decimals; with 1; 6 digits;
  * the word true. */
@@ -32,6 +33,10 @@ typedef struct {
 } LogRecord;
 LogRecord log_record(int64_t step, int64_t samples, const char *split);
 void log_put(LogRecord *record, LogFact fact, double value);
+/* By the name of the fact; NULL: the record does not have it. */
+const double *log_value(const LogRecord *record, const char *fact);
+/* A line of compat/log_lines.def without its end, in `out`. Returns its bytes. */
+int log_other_line(char *out, size_t size, LogLine line, const LogRecord *record, const char *text);
 
 /* A value by the name that a writer gives it. */
 typedef struct { const char *name; double value; } LogNamed;

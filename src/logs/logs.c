@@ -1,5 +1,4 @@
 #include "logs/logs.h"
-#include "compat/log_names.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -62,14 +61,13 @@ static int other_names(Logs *l, const LogRecord *r)
 {
     const char *split = r->split && strcmp(r->split, "valid") == 0 ? "val" : r->split;
     int count = 0;
-    for (const LogKey *row = compat_log_keys; row->key; row++)
-        for (int i = 0; i < r->count; i++) {
-            bool other = strcmp(log_fact_names[r->value[i].fact], row->fact) != 0;
-            if (other || !r->split != !strstr(row->key, "%s")) continue;
-            CHECK(count < 2 * LOG_FACTS, "more keys than there is room for");
-            l->named[count] = (LogNamed){ name_of(l->name[count], row->key, split), r->value[i].value };
-            count++;
-        }
+    for (const LogKey *row = compat_log_keys; row->key; row++) {
+        const double *value = log_value(r, row->fact);
+        if (!value || !r->split != !strstr(row->key, "%s")) continue;
+        CHECK(count < 2 * LOG_FACTS, "more keys than there is room for");
+        l->named[count] = (LogNamed){ name_of(l->name[count], row->key, split), *value };
+        count++;
+    }
     return count;
 }
 

@@ -4,14 +4,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
-#include <unistd.h>
 #include "base/log.h"
 #include "base/seam.h"
-#include "logs/epoch_line.h"
 #include "optim/lr.h"
 #include "train/journal/process_memory.h"
-#include "train/megatron_line.h"
 #include "train/rank_peak.h"
 
 /* ---- the peak ---- */
@@ -63,14 +59,6 @@ static double lap_seconds(int64_t *at)
     return seconds;
 }
 
-/* Seconds since 1970. */
-static double now(void)
-{
-    struct timespec time;
-    clock_gettime(CLOCK_REALTIME, &time);
-    return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
-}
-
 /* The share of the peak at so many tokens per second; NAN where the peak is not known. */
 static double mfu(const Report *report, double speed, bool causal)
 {
@@ -96,8 +84,8 @@ static void put_means(const Report *report, LogRecord *record)
 /* ranks: what --history has of all ranks, behind the step. FLOP are counted twice: with full attention, as
  * Megatron-LM and PaLM do, and with causal attention, which computes half of the scores. The order is that
  * of the keys in a JSON line. */
-static void record_step(Report *report, const Trainer *t, double seconds, StepReport r, bool progress,
-                        const LogRecord *ranks)
+static LogRecord record_step(Report *report, const Trainer *t, double seconds, StepReport r, bool progress,
+                             const LogRecord *ranks)
 {
     const ModelConfig *model = &report->config->model;
     double speed = (double)(r.samples * model->sequence) / seconds;
@@ -132,6 +120,7 @@ static void record_step(Report *report, const Trainer *t, double seconds, StepRe
     log_put(&record, FACT_world, report->ranks);
     for (int i = 1; i < ranks->count; i++) log_put(&record, ranks->value[i].fact, ranks->value[i].value);
     logs_add(&report->logs, &record);
+    return record;
 }
 
 /* The progress line. The fields that people look for come first, because a narrow terminal truncates the
@@ -164,37 +153,34 @@ static void progress_step(Report *report, const Trainer *t, StepReport r)
                  log_bytes(memory, process_memory()));
 }
 
-static void megatron_step(const Report *report, const Trainer *t, StepReport r)
+/* text: compat/log_lines.def says what it is. */
+static void write_line(LogLine kind, const LogRecord *record, const char *text)
+{
+    char line[1300];
+    int bytes = log_other_line(line, sizeof line - 1, kind, record, text);
+    line[bytes++] = '\n';
+    log_write(line, (size_t)bytes);
+}
+
+/* record: of the step, at a progress line */
+static void megatron_step(const Report *report, const Trainer *t, LogRecord record)
 {
     const TrainConfig *config = report->config;
-    char line[1000];
     double tokens = (double)(report->samples * config->model.sequence);
     double flops  = tokens / report->seconds * model_flops(&config->model, true) / report->ranks;
-    double mtp[MTP_MOST];
-    for (int k = 0; k < MTP_MOST; k++) mtp[k] = report->mtp[k] / (double)report->averaged;
-    int n = megatron_line(line, sizeof line - 1, &(MegatronLine){ .step = t->step, .steps = t->steps,
-        .samples = t->samples, .batch = r.samples, .skipped = report->steps - report->averaged,
-        .not_finite = report->not_finite, .seconds = report->seconds / (double)report->steps,
-        .flops = config->log_throughput ? flops : 0, .lr = r.lr,
-        .decoupled_lr = config->lr.decoupled ? r.decoupled_lr : NAN,
-        .loss = report->averaged ? report->losses / (double)report->averaged : NAN,
-        .loss_scale = r.loss_scale, .norm = r.norm, .zeros = r.zeros, .params_norm = r.params_norm,
-        .moe = r.moe, .has_experts = config->model.experts > 0,
-        .mtp = mtp, .depths = report->averaged ? (int)config->model.mtp : 0,
-        .now = now() });
-    line[n++] = '\n';
-    log_write(line, (size_t)n);
+    log_put(&record, FACT_steps, (double)t->steps);
+    log_put(&record, FACT_iteration_ms, 1e3 * (report->seconds / (double)report->steps));
+    if (config->log_throughput) log_put(&record, FACT_rank_tflops, 1e-12 * flops);
+    for (int k = 0; report->averaged && k < config->model.mtp; k++)
+        log_put(&record, (LogFact)(FACT_mean_mtp_1 + k), report->mtp[k] / (double)report->averaged);
+    log_put(&record, FACT_skipped_steps, (double)(report->steps - report->averaged));
+    log_put(&record, FACT_nan_steps, (double)report->not_finite);
+    write_line(LINE_megatron, &record, "");
 }
 
 static bool epoch_lines(const Report *report)
 {
     return report->config->lines == LINES_EPOCHS || report->config->lines == LINES_EPOCHS_JSON;
-}
-
-static void write_line(char *line, int bytes)
-{
-    line[bytes++] = '\n';
-    log_write(line, (size_t)bytes);
 }
 
 /* Epochs as fairseq counts them: of whole steps, as many as have an epoch's samples. */
@@ -217,45 +203,62 @@ static EpochPlace epoch_of(BatchSchedule batch, int64_t samples, int64_t step)
 }
 
 /* A blend has one epoch. */
-static EpochLine epoch_place(const Report *report, const Trainer *t)
+static EpochPlace epoch_place(const Trainer *t)
 {
     const Loader *loader = &t->loader[SPLIT_TRAIN];
     int64_t samples = loader->blend ? 0 : loader->samples, step = t->step > 0 ? t->step : 1;
-    EpochPlace e = samples > 0 ? epoch_of(trainer_batches(t), samples, step) : (EpochPlace){ 1, 0, t->steps };
-    return (EpochLine){ .epoch = e.number, .at = step - e.first, .size = e.steps,
-        .updates = t->step_state.updates, .json = report->config->lines == LINES_EPOCHS_JSON, .now = now(),
-        .wall = seam_seconds_since(report->started_at) };
+    return samples > 0 ? epoch_of(trainer_batches(t), samples, step) : (EpochPlace){ 1, 0, t->steps };
 }
 
-/* The means of a line. The norm is one too, and NAN where every step was skipped. */
-static void epoch_means(EpochLine *x, EpochSums sums, bool clips)
+/* What all lines have. loss: in nats */
+static LogRecord epoch_record(const Trainer *t, EpochPlace epoch, double loss)
 {
-    double steps = (double)sums.steps;
-    x->steps = sums.steps, x->samples = sums.samples, x->seconds = sums.seconds;
-    x->tokens = (int64_t)sums.tokens;
-    x->loss = sums.losses / sums.tokens;
-    x->norm = sums.norms / steps;
-    x->clip = clips ? 100 * (double)sums.clipped / steps : -1;
+    double at = (double)((t->step > 0 ? t->step : 1) - epoch.first), size = (double)epoch.steps;
+    double done = (double)(epoch.number - 1) + at / size, bits = loss / M_LN2;
+    LogRecord record = log_record(t->step, t->samples, NULL);
+    log_put(&record, FACT_epoch, (double)epoch.number);
+    log_put(&record, FACT_epoch_step, at);
+    log_put(&record, FACT_epoch_steps, size);
+    log_put(&record, FACT_epochs, nearbyint(done * 1000) / 1000);
+    log_put(&record, FACT_updates, (double)t->step_state.updates);
+    log_put(&record, FACT_loss_bits, bits);
+    log_put(&record, FACT_perplexity, exp2(bits));
+    return record;
+}
+
+/* The line of the steps in *sums, which begin again. The norm is a mean, and NaN where every step was
+ * skipped. As in fairseq, the learning rate and the loss scale are those that the next update will have. */
+static void epoch_line(const Report *report, const Trainer *t, EpochSums *sums, bool ends)
+{
+    const TrainConfig *config = report->config;
+    bool   json = config->lines == LINES_EPOCHS_JSON;
+    double steps = (double)sums->steps, seconds = sums->seconds > 0 ? sums->seconds : 1e-9;
+    double each = sums->steps > 0 ? steps : 1;
+    LogRecord record = epoch_record(t, epoch_place(t), sums->losses / sums->tokens);
+    log_put(&record, FACT_mean_speed, sums->tokens / seconds);
+    log_put(&record, FACT_update_speed, steps / seconds);
+    log_put(&record, FACT_step_tokens, sums->tokens / each);
+    log_put(&record, FACT_step_samples, (double)sums->samples / each);
+    log_put(&record, FACT_lr, lr_at(&config->lr, t->updated_samples));
+    log_put(&record, FACT_grad_norm, sums->norms / steps);
+    if (config->clip > 0) log_put(&record, FACT_clipped_percent, 100 * (double)sums->clipped / steps);
+    if (t->step_state.loss.scale > 0) log_put(&record, FACT_loss_scale, t->step_state.loss.scale);
+    log_put(&record, FACT_seconds, sums->seconds);
+    log_put(&record, FACT_run_seconds, seam_seconds_since(report->started_at));
+    if (ends) write_line(json ? LINE_epoch_end_json : LINE_epoch_end, &record, "train");
+    else      write_line(json ? LINE_epoch_step_json : LINE_epoch_step, &record, "");
+    *sums = (EpochSums){ 0 };
 }
 
 /* Lines within an epoch are at multiples of the interval alone, in updates; the epoch's own line ends it, and
- * the run. As there, the learning rate and the loss scale are those that the next update will have. */
+ * the run. */
 static void epoch_step(Report *report, const Trainer *t, StepReport r)
 {
-    const TrainConfig *config = report->config;
-    char line[1000];
-    EpochLine x = epoch_place(report, t);
-    x.lr = lr_at(&config->lr, t->updated_samples);
-    x.loss_scale = r.loss_scale > 0 ? t->step_state.loss.scale : 0;
-    if (!r.skipped && t->step_state.updates % config->log_interval == 0) {
-        epoch_means(&x, report->line, config->clip > 0);
-        write_line(line, epoch_line(line, sizeof line - 1, &x));
-        report->line = (EpochSums){ 0 };
-    }
-    if (x.at != x.size && t->step != t->steps) return;
-    epoch_means(&x, report->epoch, config->clip > 0);
-    write_line(line, epoch_end_line(line, sizeof line - 1, &x));
-    report->epoch = (EpochSums){ 0 };
+    EpochPlace epoch = epoch_place(t);
+    if (!r.skipped && t->step_state.updates % report->config->log_interval == 0)
+        epoch_line(report, t, &report->line, false);
+    if (t->step - epoch.first == epoch.steps || t->step == t->steps)
+        epoch_line(report, t, &report->epoch, true);
 }
 
 static void epoch_add(EpochSums *sums, StepReport r, double clip, double seconds)
@@ -273,11 +276,12 @@ static void epoch_add(EpochSums *sums, StepReport r, double clip, double seconds
 /* An overflow in fairseq's words. scale: that of the next step */
 static void epoch_overflow(double scale)
 {
-    char text[200], line[400];
+    char text[200];
+    LogRecord record = log_record(0, 0, NULL);
     snprintf(text, sizeof text,
              "NOTE: gradient overflow detected, ignoring gradient, setting loss scale to: %.15g%s", scale,
              scale == floor(scale) ? ".0" : "");
-    write_line(line, epoch_message(line, sizeof line - 1, now(), SAYS_OVERFLOW, text));
+    write_line(LINE_overflow_message, &record, text);
 }
 
 void report_step(Report *report, Trainer *t, StepReport r)
@@ -322,7 +326,7 @@ void report_step(Report *report, Trainer *t, StepReport r)
             log_line("step %lld: loss %g, gradient norm %g: not finite; the step is skipped and the weights "
                      "are unchanged", (long long)step, unsigned_nan(r.loss), unsigned_nan(r.norm));
     }
-    record_step(report, t, seconds, r, progress, &ranks);
+    LogRecord record = record_step(report, t, seconds, r, progress, &ranks);
     run_journal_step(&report->journal, t, r, seconds);
     report->consumed = t->samples;
     if (epoch_lines(report)) {
@@ -330,8 +334,8 @@ void report_step(Report *report, Trainer *t, StepReport r)
         progress = step % report->config->log_interval == 0;
     }
     if (!progress) return;
-    if (report->config->lines == LINES_MEGATRON) megatron_step(report, t, r);
-    else if (!epoch_lines(report))             progress_step(report, t, r);
+    if (report->config->lines == LINES_MEGATRON) megatron_step(report, t, record);
+    else if (!epoch_lines(report))               progress_step(report, t, r);
     report->losses   = report->seconds = 0;
     report->averaged = report->steps   = report->samples = report->not_finite = 0;
     memset(report->mtp, 0, sizeof report->mtp);
@@ -384,12 +388,14 @@ void report_pause(Report *report, const Trainer *t, const char *what)
     run_journal_pause(&report->journal, t, what, lap_seconds(&report->step_at));
 }
 
-/* Between lines of dashes as long as the line. */
-static void megatron_blocks(int64_t step, const char *split, double loss)
+/* Between lines of dashes as long as the line. Its perplexity has a limit. */
+static void megatron_evaluation(int64_t step, const char *split, double loss)
 {
-    char where[120], line[400], dashes[400], all[1300];
-    snprintf(where, sizeof where, "%s loss at iteration %lld", split, (long long)step);
-    int n = megatron_evaluation(line, sizeof line, where, loss);
+    char line[400], dashes[sizeof line], all[1300];
+    LogRecord record = log_record(step, 0, split);
+    log_put(&record, FACT_evaluation_loss, loss);
+    log_put(&record, FACT_perplexity, exp(fmin(20, loss)));
+    int n = log_other_line(line, sizeof line, LINE_megatron_evaluation, &record, split);
     memset(dashes, '-', (size_t)n);
     dashes[n] = 0;
     n = snprintf(all, sizeof all, "%s\n%s\n%s\n", dashes, line, dashes);
@@ -434,16 +440,14 @@ void report_evaluation(Report *report, const Trainer *t, int set, double loss, d
     logs_add(&report->logs, &record);
     log_progress_end();
     if (report->config->lines == LINES_MEGATRON) {
-        megatron_blocks(step, *name ? name : split, loss);
+        megatron_evaluation(step, *name ? name : split, loss);
         return;
     }
     if (epoch_lines(report)) {
-        char line[600];
-        EpochLine x = epoch_place(report, t);
-        x.loss = loss;
-        write_line(line,
-                   epoch_evaluation_line(line, sizeof line - 1, &x, *name ? name : split_name(set_split(set)),
-                                      t->evaluations.lowest));
+        LogRecord line = epoch_record(t, epoch_place(t), loss);
+        if (t->evaluations.lowest > 0) log_put(&line, FACT_lowest_bits, t->evaluations.lowest / M_LN2);
+        write_line(report->config->lines == LINES_EPOCHS_JSON ? LINE_epoch_end_json : LINE_epoch_evaluation,
+                   &line, record.split);
         return;
     }
     if (*name) snprintf(of, sizeof of, " of %s", name);

@@ -46,6 +46,9 @@ CASES = [
     ("the environment", f"{GPT} --num-layers ${{L:-2}} --lr-warmup-iters $W", ["L=6", "W=1"], 0, {"num-layers": "6", "lr-warmup-iters": "1"}, ""),
     ("what this machine lacks", f"N=$(scontrol show hostnames | wc -l)\n{GPT} --num-layers 2 --global-batch-size $((N * 8))", [], 1, {"global-batch-size": None, "num-layers": "2"},
      "--global-batch-size: '8' depends on scontrol (CASE:1, N)"),
+    ("a size of the job that its #SBATCH lines say", f"#!/bin/bash\n#SBATCH --nodes=4 --gpus-per-node=2\n{GPT} --num-layers 2 --global-batch-size $((SLURM_NNODES * SLURM_GPUS_ON_NODE))", [], 0,
+     {"global-batch-size": "8"}, "CASE:2: SLURM_NNODES is 4 by this line of #SBATCH"),
+    ("a size of the job that is given", f"#!/bin/bash\n#SBATCH --nodes=4\n{GPT} --num-layers 2 --global-batch-size $((SLURM_NNODES * 2))", ["SLURM_NNODES=3"], 0, {"global-batch-size": "6"}, ""),
     ("a place by what this machine lacks", f"{GPT} --num-layers 2 --save $SCRATCH/run_$(hostname)", [], 0, {"num-layers": "2"}, "--save depends on"),
     ("a name by what this machine lacks", f"{GPT} --num-layers 2 --wandb-project p --wandb-exp-name run-$(nvidia-smi -L | wc -l)", [], 0, {"num-layers": "2"}, "--wandb-exp-name depends on nvidia-smi"),
     ("a run that has not begun", f"if [[ -f /none/ck/latest_checkpointed_iteration.txt ]]; then A=\"--load /none/ck\"; else A=\"--load /none/base --finetune\"; fi\n{GPT} --num-layers 2 $A", [], 0,
@@ -59,6 +62,8 @@ CASES = [
     ("an option that another machine would give", f"nvidia-smi || MORE=--bf16\n{GPT} --num-layers 2 $MORE", [], 1, {"bf16": None}, "--bf16 is given or not by nvidia-smi (CASE:1)"),
     ("an empty variable behind a flag", f"{GPT} --num-layers 2 --bf16 $MORE", [], 0, {"bf16": "true"}, "$MORE, which is not set (CASE:1) is empty and is left out"),
     ("failures that are skipped", f"set -e\nsource /etc/none/env.sh\ncd /none || exit 1\n{GPT} --num-layers 2", [], 0, {"num-layers": "2"}, "source /etc/none/env.sh failed here"),
+    ("another program before a failure", f"set -e\npython prepare.py\nsource /etc/none/env.sh\n{GPT} --num-layers 2", [], 0, {"num-layers": "2"}, "source /etc/none/env.sh failed here"),
+    ("another program, and no failure", f"set -e\npython prepare.py", [], 1, {"num-layers": None}, "prepare.py"),
     ("an escape in an argument", f"{GPT} --num-layers 2 --save \"$(printf 'a\\033[31mb')\" --wrong \"$(printf '\\033]0;x\\007')\"", [], 1, {"num-layers": "2"}, ""),
     ("a list", f"# arguments\n{SIZES} \\\n --num-layers 4 --train-iters 10", [], 0, {"num-layers": "4"}, ""),
 ]

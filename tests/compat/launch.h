@@ -44,7 +44,7 @@ static inline Status launch(LaunchRecord *r, LaunchWay way, const char *text, in
     LaunchInput in;
     for (int i = 0; i < words; i++) all[i + 1] = word[i];
     Status status = launch_words(&in, argument, variable, words + 1, all);
-    in.way = way, in.recorder = JOTUN_BINARY, in.seconds = 60;
+    in.way = way, in.seconds = 60;
     return status == OK ? launch_record(r, &in) : status;
 }
 

@@ -2,91 +2,75 @@
  * ends of lines, with quotes and backslashes, and comments. No bash reads it, since brackets may stand in it
  * as Python takes them: --moe-layer-freq ([0]*3). */
 #include <ctype.h>
-#include <stdlib.h>
 #include <string.h>
-#include "base/array.h"
 #include "base/buffer.h"
 #include "compat/bash/trace.h"
 
 typedef struct {
     const char *p, *end, *path;
-    int line, room;
+    int line;
     Buffer word;
     Texts *texts;
-    LaunchCall *call;
 } Reader;
 
-static void add(Reader *r, char c)
+bool launch_is_list(const char *p, const char *end)
 {
-    CHECK(buffer_add(&r->word, &c, 1) == OK, "%s", fail_text());
-}
-
-/* Between the quotes; bash's rules for what a backslash means there. */
-static Status read_quoted(Reader *r, char quote)
-{
-    int line = r->line;
-    for (r->p++; r->p < r->end && *r->p != quote; r->p++) {
-        r->line += *r->p == '\n';
-        if (quote == '"' && *r->p == '\\' && r->p + 1 < r->end && strchr("\"\\$`\n", r->p[1]) &&
-            *++r->p == '\n') {
-            r->line++;
-            continue;
-        }
-        add(r, *r->p);
+    for (;;) {
+        while (p < end && (isspace((unsigned char)*p) || *p == '\\')) p++;
+        if (p == end || *p != '#') break;
+        while (p < end && *p != '\n') p++;
     }
-    if (r->p == r->end) return fail(BAD_FILE, "%s:%d: a %c is not closed", r->path, line, quote);
-    r->p++;
-    return OK;
+    return end - p > 2 && p[0] == '-' && p[1] == '-';
 }
 
-/* "$NAME" for a word in which a variable stands, that a list cannot set. */
-static const char *variable_in(Reader *r, const char *begin)
+/* "$NAME": of a variable in a word, which a list cannot set. */
+static const char *name_variable(Reader *r, const char *at)
 {
-    bool single = false;
-    for (const char *c = begin; c < r->p; c++) {
-        if (*c == '\'') single = !single;
-        if (*c == '\\') {
-            c++;
-            continue;
-        }
-        if (single || *c != '$' || c + 1 == r->p || !(isalnum((unsigned char)c[1]) || strchr("_{(@*#", c[1])))
-            continue;
-        size_t n = 1;
-        while (c + n < r->p && (isalnum((unsigned char)c[n]) || c[n] == '_' || c[n] == '{')) n++;
-        return texts_format(r->texts, "%.*s, which a list of arguments gives no value", (int)n, c);
-    }
-    return "";
+    size_t n = 1;
+    if (!at) return "";
+    while (at + n < r->end && (is_name_letter(at[n]) || at[n] == '{')) n++;
+    return texts_format(r->texts, "%.*s, which a list of arguments gives no value", (int)n, at);
 }
 
-static Status read_word(Reader *r)
+/* Bash's rules for what quotes and backslashes mean. */
+static Status read_word(LaunchWord *out, Reader *r)
 {
-    const char *begin = r->p;
-    int line = r->line, room = r->room;
+    const char *variable = NULL;
+    char quote = 0;
+    int line = r->line, opened = 0;
     r->word.bytes = 0;
-    while (r->p < r->end && !isspace((unsigned char)*r->p)) {
-        bool escaped = *r->p == '\\' && r->p + 1 < r->end;
-        if (escaped && (r->p[1] == '\n' || r->p[1] == '\r')) break;
-        if (*r->p == '"' || *r->p == '\'') TRY(read_quoted(r, *r->p));
-        else add(r, escaped ? *++r->p : *r->p), r->p++;
+    for (; r->p < r->end && (quote || !isspace((unsigned char)*r->p)); r->p++) {
+        char next = r->p + 1 < r->end ? r->p[1] : 0;
+        bool escapes = *r->p == '\\' && next && (!quote || (quote == '"' && strchr("\"\\$`\n", next)));
+        if (escapes && !quote && strchr("\r\n", next)) break;
+        if (*r->p == quote || (!quote && strchr("\"'", *r->p))) {
+            quote = quote ? 0 : *r->p, opened = r->line;
+            continue;
+        }
+        bool names = *r->p == '$' && next && (isalnum((unsigned char)next) || strchr("_{(@*#", next));
+        if (names && quote != '\'' && !variable) variable = r->p;
+        r->p += escapes;
+        r->line += *r->p == '\n';
+        if (!escapes || *r->p != '\n') buffer_add_or_stop(&r->word, r->p, 1);
     }
-    const char *variable = variable_in(r, begin), *text = texts_keep(r->texts, r->word.text, r->word.bytes);
-    ARRAY_RESERVE_OR_STOP(r->call->word, room, r->call->words + 1);
-    r->room = room;
-    r->call->word[r->call->words++] = (LaunchWord){ text, r->path, line, !*variable, variable, text, "" };
+    if (quote) return fail(BAD_FILE, "%s:%d: a %c is not closed", r->path, opened, quote);
+    const char *text = texts_keep(r->texts, r->word.bytes ? r->word.text : "", r->word.bytes);
+    *out = (LaunchWord){ text, r->path, line, !variable, name_variable(r, variable), text, "" };
     return OK;
 }
 
 Status argument_list_read(LaunchCall *call, Texts *texts, const char *path, const char *text, const char *end)
 {
-    Reader r = { .p = text, .end = end, .path = path, .line = 1, .texts = texts, .call = call };
+    Reader r = { .p = text, .end = end, .path = path, .line = 1, .texts = texts };
     Status status = OK;
     *call = (LaunchCall){ .program = "", .folder = "", .file = path, .line = 1 };
+    call->word = texts_room(texts, (size_t)(end - text) * sizeof *call->word);
     while (r.p < r.end && status == OK) {
         bool between = *r.p == '\\' && (r.p + 1 == r.end || isspace((unsigned char)r.p[1]));
         if (isspace((unsigned char)*r.p) || between) r.line += *r.p++ == '\n';
         else if (*r.p == '#')
             while (r.p < r.end && *r.p != '\n') r.p++;
-        else status = read_word(&r);
+        else status = read_word(&call->word[call->words++], &r);
     }
     buffer_free(&r.word);
     return status;

@@ -10,7 +10,7 @@
  * Bash is shut in: read-only files, a private copy of the working folder, no network, an empty environment
  * but what the caller names, limits of time, memory, processes and output (shut_in.h). In the place of
  * python, torchrun, srun and their like stand recorders, which write down their words and start nothing but
- * the recorder that they were to start (recorder.c).
+ * the recorder that they were to start (record.bash).
  *
  * A script asks its machine: nvidia-smi, scontrol, the host's name, files and variables that are not there.
  * The answers here are made up, so that what depends on them must not be taken as the script's. The script
@@ -28,8 +28,9 @@ typedef struct {
     const char *const *argument; /* [arguments] $1 ... */
     const char *const *variable; /* [variables] NAME=value, for its environment */
     int arguments, variables;
+    /* Whether a program is looked for: where a strict run reaches none such, a lenient one may. NULL: any. */
+    bool (*wanted)(const char *program);
     LaunchWay way;        /* LAUNCH_ANY_WAY: namespaces, or else Landlock */
-    const char *recorder; /* the program jotun; NULL: this process's own */
     int seconds;          /* the most that one run may take; 0: 10 */
 } LaunchInput;
 
@@ -78,12 +79,10 @@ typedef struct {
 } LaunchNote;
 
 typedef struct {
-    const char *path;
     LaunchCall *call; /* [calls] in the order in which they were started */
     LaunchNote *note; /* [notes] failures that were skipped, writes that were refused */
     int calls, notes;
-    const char *way; /* "namespaces", "Landlock", "its own run" */
-    void *texts;     /* owns everything */
+    void *owner; /* of everything that the record names */
 } LaunchRecord;
 
 /* BAD_FILE where the script cannot be read, starts no program, or exceeds a limit; BAD_OPTION where this
@@ -98,9 +97,5 @@ bool launch_is_list(const char *text, const char *end);
 
 /* Makes a folder with recorders. out: what a person writes before the name of the script, to run it with
  * them. BAD_FILE where the folder is there. */
-Status launch_offer(char *out, size_t size, const char *folder, const char *recorder);
-/* The role that the program has under the name of another one: whether argv asks for it, and its exit code.
- * It may become another program instead. */
-bool launch_is_recorder(int argc, char **argv);
-int launch_recorder(int argc, char **argv);
+Status launch_offer(char *out, size_t size, const char *folder);
 #endif

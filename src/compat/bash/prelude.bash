@@ -1,47 +1,76 @@
-# Read by every bash of a run before its script (BASH_ENV), after lines that set the private folder and
-# whether the run is lenient. It finds programs that this machine lacks, and traces each command with its
-# process, file and line.
+# Read by every bash of a run before its script (BASH_ENV), behind a line that sets
+#   JOTUN_RUN      the private folder
+#   JOTUN_LENIENT  failures and exits are skipped
+#   JOTUN_HOST     the name of the host
+#   JOTUN_FILE     what readers say of files that are not there, where none can be made
+# It finds programs that this machine lacks, and traces each command with its process, file and line.
 if ((BASH_VERSINFO[0] * 100 + BASH_VERSINFO[1] < 401)); then
   printf 'OLD\0' >>"$JOTUN_RUN/calls"
   exit 99
 fi
-command_not_found_handle() {
-  local name=${1##*/}
-  if [ -e "$JOTUN_RUN/bin/$name" ]; then
-    shift
-    exec "$JOTUN_RUN/bin/$name" "$@"        # the script has set a PATH without ours
-  fi
-  exec "$JOTUN_RUN/missing" "$@"
-}
+command_not_found_handle() { exec "$JOTUN_RUN/missing" "$@"; }
 # A function is found whatever PATH the script sets, and also where that has a real program of the name.
-for JOTUN_NAME in "$JOTUN_RUN"/bin/*; do
-  eval "${JOTUN_NAME##*/}() { $JOTUN_NAME \"\$@\"; }"
+for JOTUN_WORD in "$JOTUN_RUN"/bin/*; do
+  eval "${JOTUN_WORD##*/}() { $JOTUN_WORD \"\$@\"; }"
 done
-unset JOTUN_NAME
-exec {BASH_XTRACEFD}>>"$JOTUN_RUN/trace"
-# Copies of the first letter tell how deep a substitution is; then process, file and line.
-PS4=$'\1$BASHPID\2$BASH_SOURCE\2$LINENO\2'
-set -T
-JOTUN_TRAP='set -x'                         # before each command: a script's own `set +x` would end the trace
+for JOTUN_WORD in ${JOTUN_FILE:+cat head tail jq wc sed awk}; do
+  eval "$JOTUN_WORD() { command $JOTUN_WORD \"\$@\" || echo $JOTUN_FILE; }"
+done
+[ -z "$JOTUN_HOST" ] || HOSTNAME=$JOTUN_HOST
+env() {                                     # env -i has no PATH by which it finds a recorder
+  local JOTUN_WORD
+  for ((JOTUN_WORD = 1; JOTUN_WORD <= $#; JOTUN_WORD++)); do
+    [ -f "$JOTUN_RUN/bin/${!JOTUN_WORD##*/}" ] || continue
+    set -- "${@:1:JOTUN_WORD-1}" "$JOTUN_RUN/bin/${!JOTUN_WORD##*/}" "${@:JOTUN_WORD+1}"
+    break
+  done
+  command -p env "$@"
+}
+jotun_trace() { set -x; }
+# Before each command, in one line, since each line has a number. A script's own `set +x` would end the trace,
+# and its PATH hide the recorders. A program by its path (/opt/x/bin/python, $PYTHON) is not here or is a real
+# one: a function of that name starts its recorder; `exec`, which looks for no functions, is done here.
+# $JOTUN_WORD is the path, as far as that can be known without running anything. $_ stays as it is.
+JOTUN_TRAP='JOTUN_LAST=$_; set +x;
+  case ${PATH-$JOTUN_RUN/bin:} in "$JOTUN_RUN/bin":*) ;; *) PATH=$JOTUN_RUN/bin:$PATH ;; esac;
+  case $BASH_COMMAND in [/\$\"]* | "exec "*)
+    JOTUN_REST=${BASH_COMMAND#exec } JOTUN_WORD=;
+    JOTUN_FIRST=${JOTUN_REST%%[[:space:]]*};
+    JOTUN_REST=${JOTUN_REST#"$JOTUN_FIRST"};
+    case $JOTUN_FIRST in
+    *[\(\`\;\<\>\&\|]* | -*) ;;
+    *) eval "JOTUN_WORD=$JOTUN_FIRST" 2>/dev/null || : ;;
+    esac;
+    JOTUN_WORD=${JOTUN_WORD%%[[:space:]]*};
+    JOTUN_AT=$JOTUN_RUN/bin/${JOTUN_WORD##*/};
+    case ${JOTUN_WORD##*/} in
+    python[0-9.]*) [ -f "$JOTUN_AT" ] || JOTUN_AT=$JOTUN_RUN/bin/python ;;
+    env) JOTUN_AT=env ;;
+    esac;
+    case $JOTUN_WORD in
+    "" | "$JOTUN_RUN"/* | *[!A-Za-z0-9_./+@%,-]*) ;;
+    *)
+      case $BASH_COMMAND in
+      "exec "*) [ ! -f "$JOTUN_AT" ] || eval "jotun_trace; exec $JOTUN_AT $JOTUN_REST" ;;
+      *) [ "${JOTUN_WORD##*/}" = "$JOTUN_WORD" ] || [ ! -f "$JOTUN_AT" ] && [ "$JOTUN_AT" != env ] ||
+        eval "function $JOTUN_WORD { $JOTUN_AT \"\$@\"; }" ;;
+      esac ;;
+    esac ;;
+  esac;
+  jotun_trace "$JOTUN_LAST"'
+[ -z "$JOTUN_LENIENT" ] || JOTUN_TRAP=${JOTUN_TRAP/set +x;/set +x; set +eu;}
+JOTUN_TRAP=${JOTUN_TRAP//$'\n'/ }
 if [ -n "$JOTUN_LENIENT" ]; then
   exit() { return 0; }                      # the trace has each call of it
   cd() { builtin cd "$@" || : JOTUN_FAILED $? "cd $*"; }
   shopt -s execfail
   set -E
-  JOTUN_TRAP='set +eu -x'
 fi
-if [ -n "$JOTUN_EXEC" ]; then               # real programs are not covered here: exec starts their recorders
-  JOTUN_TRAP='set +x
-  case $BASH_COMMAND in "exec "[a-zA-Z/\$\"]*)
-    JOTUN_REST=${BASH_COMMAND#exec }
-    JOTUN_WORD=${JOTUN_REST%% *}
-    JOTUN_REST=${JOTUN_REST#"$JOTUN_WORD"}
-    eval "JOTUN_WORD=$JOTUN_WORD"
-    [ -e "$JOTUN_RUN/bin/${JOTUN_WORD##*/}" ] && eval "exec $JOTUN_RUN/bin/${JOTUN_WORD##*/} $JOTUN_REST" ;;
-  esac
-  '$JOTUN_TRAP
-fi
+exec {BASH_XTRACEFD}>>"$JOTUN_RUN/trace"
+# Copies of the first letter tell how deep a substitution is; then process, file and line.
+PS4=$'\1$BASHPID\2$BASH_SOURCE\2$LINENO\2'
+set -T
 trap ': JOTUN_FAILED $? "$BASH_COMMAND"' ERR
 trap "$JOTUN_TRAP" DEBUG
-unset JOTUN_TRAP JOTUN_EXEC
+unset JOTUN_TRAP JOTUN_WORD JOTUN_HOST JOTUN_FILE
 set -x

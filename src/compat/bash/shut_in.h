@@ -8,30 +8,38 @@
  * and nothing of it stays. When the first process ends, the kernel kills all others.
  *
  * Landlock (landlock.c), where a machine forbids namespaces. The working folder is copied to a private one.
- * Nothing else can be written, and only readers of text can be started. The keeper of the run is the reaper
- * of what the script leaves, and kills it. Root becomes a user whom nobody else is.
+ * Nothing else can be written, and only readers of text can be started. Root becomes a user whom nobody else
+ * is, so that kill -9 -1 reaches none but its own.
  *
- * In both ways seccomp refuses system calls that neither of them covers (shut_in.c), the limits of a process
- * are set, and a keeper counts processes, memory and time, which binds root as well. What a run leaves are
- * three texts: the calls of the recorders, bash's trace, and what it printed. */
+ * In both ways a keeper builds the place, starts bash, watches time, memory and processes, which binds root
+ * as well, and kills what is left; seccomp refuses system calls that neither way covers (system_calls.c). */
+#include <errno.h>
+#include <stdatomic.h>
 #include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
 #include <sys/types.h>
-#include "base/buffer.h"
+#include <unistd.h>
 #include "base/status.h"
 #include "compat/bash/launch_script.h"
 
+enum {
+    TOPS = 3,
+    RUN_FILE_BYTES = 32 << 20,
+    RUN_PRIVATE_BYTES = 96 << 20,
+    RUN_COPY_BYTES = 64 << 20,
+    RUN_MEMORY_MIB = 2048,
+    RUN_PROCESSES_MOST = 400
+};
+
 /* Something that an earlier run missed, which this one is given. */
-typedef enum { LACKING_FOLDER, LACKING_FILE, LACKING_PROGRAM } LackingKind;
 typedef struct {
     char path[1024]; /* absolute */
-    LackingKind kind;
+    bool is_folder;
 } Lacking;
 
-enum { TOPS = 3 };
-
 typedef struct {
-    const char *recorder, *bash; /* absolute paths of programs */
-    const char *script;          /* absolute */
+    const char *bash, *script; /* absolute paths */
     const char *const *argument;
     int arguments;
     const char *const *variable; /* [variables] the whole environment, but what a way has to add */
@@ -48,69 +56,75 @@ typedef struct {
 } RunInput;
 
 typedef enum { END_NORMALLY, END_TIME, END_PROCESSES, END_MEMORY, END_DISK } RunEnd;
+enum { RUN_CALLS, RUN_TRACE, RUN_PRINTED, RUN_TEXTS };
 
+/* What a run leaves: the calls of the recorders, bash's trace, and what it printed. The keeper writes it into
+ * memory that it shares with the process that asks. */
 typedef struct {
-    Buffer calls, trace, printed;
+    atomic_bool go, done; /* the keeper's users are mapped; it has written everything */
     RunEnd end;
-    int status;     /* of bash: its exit code, or 128 and the signal */
-    char note[512]; /* what of the working folder could not be made private; "": nothing */
-} RunResult;
+    char why[512];   /* why bash could not be shut in; "": it was */
+    char note[512];  /* what of the working folder could not be made private; "": nothing */
+    char moved[300]; /* the folder below which the script saw copies of the machine's paths; "": none */
+    int64_t bytes[RUN_TEXTS];
+    char text[RUN_TEXTS][RUN_FILE_BYTES + 1]; /* with NUL at the end */
+} RunOutput;
+extern const char *const run_files[RUN_TEXTS]; /* their names in the private folder */
 
-/* BAD_OPTION where the machine does not allow this way. The result is freed by run_free after failure, too.
- */
-Status run_in_namespaces(RunResult *out, const RunInput *in);
-Status run_in_landlock(RunResult *out, const RunInput *in);
-void run_free(RunResult *result);
+/* An empty one; NO_MEMORY. It is freed by run_output_free. */
+Status run_output_new(RunOutput **out);
+void run_output_free(RunOutput *output);
 
-/* ---- for the two ways ---- */
+/* BAD_OPTION where the machine does not allow this way. */
+Status run_shut_in(RunOutput *out, const RunInput *in, LaunchWay way);
 
-enum {
-    RUN_FILE_BYTES = 32 << 20,
-    RUN_PRIVATE_BYTES = 96 << 20,
-    RUN_COPY_BYTES = 64 << 20,
-    RUN_MEMORY_MIB = 2048,
-    RUN_PROCESSES_MOST = 400,
-    RUN_OPEN_FILES = 256
-};
+/* ---- the private folder (private_folder.c) ---- */
 
-/* The three files of a run; they are open in the keeper. */
-typedef struct {
-    int calls, trace, printed;
-} RunFiles;
-
-/* Makes the private folder `at`: bin/, prelude and the three files. seen_as: the
- * path by which the script sees it; program: that of the recorder there. */
-Status run_folder_make(const char *at, const char *seen_as, const char *program, const RunInput *in);
-Status run_files_open(RunFiles *files, const char *at);
+/* Makes bin/ with the recorders, prelude and the three files in the folder `at`. seen_as: the path by which
+ * the script sees it. */
+Status run_folder_make(const char *at, const char *seen_as, const RunInput *in);
 /* Names for which recorders stand, in all runs and in those with other answers; ended by NULL. */
 extern const char *const recorded_names[], *const asked_names[];
+bool is_python_name(const char *name); /* python, python3, python3.11 */
 
-/* In the child: becomes bash with the limits, descriptors and environment of a run. Never returns; writes why
- * to the file of what is printed. at: of the private folder as the script sees it. rules: a descriptor that
- * `confine` needs, of Landlock's rules, under which changes of modes, owners and times report success and do
- * nothing; -1: none. confine: what is done last, which returns whether signals of the run reach nothing
- * outside. */
-void run_become_bash(const RunInput *in, const RunFiles *files, const char *at, int rules,
-                     bool (*confine)(void *), void *context) __attribute__((noreturn));
+/* ---- between the keeper and the two ways ---- */
 
-/* What the keeper looks after until bash and all that it left have ended, or a limit is exceeded. */
 typedef struct {
-    pid_t bash;
-    int seconds;
-    int (*processes)(void *context, pid_t *list, int most); /* of the run, now */
-    int64_t (*private_bytes)(void *context);                /* NULL: bounded otherwise */
-    void *context;
-} Watch;
-RunEnd run_watch(const Watch *watch, int *status);
+    RunInput in; /* with the paths that the script sees */
+    RunOutput *output;
+    char at[256];  /* the private folder, as the keeper and the script see it */
+    char **secret; /* [secrets] existing paths that no script may read, without links */
+    int secrets;
+    int abi, rules;                  /* of Landlock; rules -1: namespaces */
+    int user;                        /* in the place of root; -1: the user's own */
+    unsigned long processes;         /* the most of this user: those that are there, and the run's */
+    char script[1280], folder[1280]; /* of `in`, where they are copied */
+} Keeper;
 
-/* From the keeper to the process that waits for it. */
-void run_report(int pipe, RunEnd end, int status, const char *note, const RunFiles *files);
-void run_report_failure(int pipe, const char *what) __attribute__((noreturn));
-Status run_receive(RunResult *out, int pipe, int seconds);
+/* Ends the keeper unless it is done; `what` and errno say why. */
+static inline void keeper_need(Keeper *k, bool done, const char *what)
+{
+    if (done) return;
+    snprintf(k->output->why, sizeof k->output->why, "%.400s: %.100s", what, strerror(errno));
+    _exit(125);
+}
+/* Copies a folder without .git; *bytes counts and stops the copy above RUN_COPY_BYTES, which is false. */
+bool keeper_copy(const char *from, const char *to, int64_t *bytes, int owner);
+int64_t keeper_bytes(const char *folder); /* on the disk, of all below it */
+void keeper_find_secrets(Keeper *k);
+/* kills: signals may be sent. pretend: changes of modes, owners and times report success and do nothing. */
+bool keeper_forbid_calls(bool pretend, bool kills);
 
-/* Copies a folder; *bytes counts and stops the copy above RUN_COPY_BYTES, which is false. */
-bool run_copy_folder(const char *from, const char *to, int64_t *bytes, int owner);
-/* Overwrites the environment of this process, which others could read in /proc. */
-void run_forget_environment(void);
-bool run_is_secret(const char *path, const char *home); /* a path that no script may read */
+enum { NAMESPACES_ALL = 0x7e020080 }; /* CLONE_NEW*: user, mount, pid, net, ipc, uts, cgroup, time */
+bool namespaces_map_users(pid_t pid); /* by the process outside */
+void namespaces_build(Keeper *k);
+
+Status landlock_find_place(Keeper *k); /* BAD_OPTION without Landlock, or a folder for programs */
+void landlock_build(Keeper *k);
+bool landlock_enter(const Keeper *k); /* by the process that becomes bash */
+void landlock_kill(const Keeper *k);  /* all that the run has left */
+
+/* Adds the descendants of a process to a list of `count`, which has room for `most`; returns how many there
+ * are. */
+int processes_below(pid_t pid, pid_t *list, int count, int most);
 #endif

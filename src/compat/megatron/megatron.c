@@ -364,14 +364,19 @@ static void take_call(Import *m, Options *o, const LaunchCall *s, const char *pa
 }
 
 /* Failures that were skipped, and what else the run reports, with their lines. */
-static void show_notes(Import *m, Options *o, const LaunchRecord *r)
+static void show_notes(Import *m, Options *o, const LaunchRecord *r, const char *script)
 {
     char from[1100];
     for (int i = 0; i < r->notes; i++) {
         const LaunchNote *n = &r->note[i];
         snprintf(from, sizeof from, "%s:%d", n->file, n->line);
-        import_remark(m, o, *n->file ? from : r->path, "%s", n->text);
+        import_remark(m, o, *n->file ? from : script, "%s", n->text);
     }
+}
+
+static bool trains_gpt(const char *program)
+{
+    return program_of(program).kind == PROGRAM_TRAINS_GPT;
 }
 
 static Status take_script(Import *m, Options *o, const LaunchInput *in)
@@ -381,7 +386,7 @@ static Status take_script(Import *m, Options *o, const LaunchInput *in)
     struct stat about;                                  /* a folder has the record of a person's own run */
     if (stat(in->script, &about) || !S_ISDIR(about.st_mode)) TRY(name_placeholders(m, o, in->script));
     Status status = launch_record(&r, in);
-    if (status == OK) show_notes(m, o, &r), status = choose_call(&call, o, &r);
+    if (status == OK) show_notes(m, o, &r, in->script), status = choose_call(&call, o, &r);
     if (status == OK) take_call(m, o, call, in->script);
     launch_close(&r);
     return status;
@@ -395,6 +400,7 @@ Status import_megatron(Import *m, Options *o)
     LaunchInput in;
     CHECK(argument && variable, "no memory for %d words", count);
     Status status = launch_words(&in, argument, variable, count, o->from_script.text);
+    in.wanted = o->program_is_gpt ? NULL : trains_gpt;
     if (status == OK) status = take_script(m, o, &in);
     free(argument);
     free(variable);

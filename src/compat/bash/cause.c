@@ -1,0 +1,266 @@
+/* What decides a word that another run gives otherwise: from the assignment that it comes from back to a
+ * program that answers, a variable that nobody sets, a missing file or a condition; and what is empty behind
+ * an option without a value. Both are read out of traces, for people: a wrong guess changes no value. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include "base/array.h"
+#include "base/file.h"
+#include "compat/bash/trace.h"
+
+/* ---- pairs ---- */
+
+static bool same_place(const TraceEntry *a, const TraceEntry *b)
+{
+    return a->line == b->line && !strcmp(a->file, b->file);
+}
+
+/* By place, then by the variable that is set, or else the first letter; then in the order of the run. */
+static int by_place(const void *left, const void *right, bool in_order)
+{
+    const TraceEntry *a = *(const TraceEntry *const *)left, *b = *(const TraceEntry *const *)right;
+    size_t n = assigned_letters(a->text), m = assigned_letters(b->text);
+    int files = strcmp(a->file, b->file), texts = strncmp(a->text, b->text, n < m ? n + 1 : m + 1);
+    if (files) return files;
+    if (a->line != b->line) return a->line < b->line ? -1 : 1;
+    if (texts) return texts;
+    if (n != m) return n < m ? -1 : 1;
+    return !in_order || a == b ? 0 : a < b ? -1 : 1;
+}
+
+static int in_order(const void *left, const void *right)
+{
+    return by_place(left, right, true);
+}
+
+static TraceEntry **sorted(Run *run)
+{
+    TraceEntry **list = malloc(((size_t)run->entries + 1) * sizeof *list);
+    CHECK(list, "no memory for %d entries of a trace", run->entries);
+    for (int i = 0; i < run->entries; i++) list[i] = &run->entry[i], list[i]->twin = NULL;
+    qsort(list, (size_t)run->entries, sizeof *list, in_order);
+    return list;
+}
+
+void runs_pair(Run *run, Run *other)
+{
+    TraceEntry **a = sorted(run), **b = sorted(other);
+    for (int i = 0, k = 0; i < run->entries && k < other->entries;) {
+        int order = by_place(&a[i], &b[k], false);
+        if (order == 0) a[i]->twin = b[k], b[k]->twin = a[i];
+        i += order <= 0, k += order >= 0;
+    }
+    free(a);
+    free(b);
+}
+
+static bool differs(const TraceEntry *e)
+{
+    return !e->twin || strcmp(e->twin->text, e->text);
+}
+
+/* ---- one entry ---- */
+
+static const char *value_of(const char *text)
+{
+    const char *value = strchr(text, '=');
+    return value ? value + 1 + (value[1] == '\'') : "";
+}
+
+/* Whether the entry sets a variable to a value that the word has. */
+static bool sets_part(const TraceEntry *e, const char *word)
+{
+    const char *value = value_of(e->text);
+    size_t n = strcspn(value, "'\n");
+    return assigned_letters(e->text) && n && n < 256 && memmem(word, strlen(word), value, n);
+}
+
+/* The first word of a command, without its folder. */
+static const char *command_of(char out[256], const char *text)
+{
+    size_t n = strcspn(text, " \t\n");
+    const char *leaf = path_leaf(text, n);
+    snprintf(out, 256, "%.*s", (int)(text + n - leaf), leaf);
+    return out;
+}
+
+static bool is_answered(const Run *run, const char *name)
+{
+    for (int i = 0; i < run->calls; i++)
+        if (!strcmp(run->call[i].name, name)) return true;
+    return false;
+}
+
+static bool reads_missing(const TraceEntry *e)
+{
+    char path[1024];
+    for (const char *p = e->text; entry_reads(path, &p, e);)
+        if (access(path, F_OK)) return true;
+    return false;
+}
+
+static const char *describe(const Sources *s, const char *program, const TraceEntry *e, Texts *texts)
+{
+    size_t letters = assigned_letters(e->text);
+    const char *file = source_shown(s, e->file);
+    return texts_format(texts, "%.200s%s(%s:%d%s%.*s)", texts_printable(texts, program, 255, 200),
+                        *program ? " " : "", *file ? file : "bash -c", e->line, letters ? ", " : "",
+                        (int)(letters < 100 ? letters : 100), e->text);
+}
+
+/* The program whose output or exit code made an entry: itself, unless it is the call, or one of the
+ * substitutions right before it. NULL: none did. */
+static const char *program_before(const Sources *s, const Run *run, const Run *other, const TraceEntry *e,
+                                  bool itself, Texts *texts)
+{
+    char program[256];
+    for (const TraceEntry *i = itself ? e : e - 1; i >= run->entry && i > e - 40; i--) {
+        if (i != e && (i->depth <= e->depth || !same_place(i, e))) break;
+        command_of(program, i->text);
+        if (is_answered(run, program) || is_answered(other, program) || reads_missing(i))
+            return describe(s, program, e, texts);
+    }
+    return NULL;
+}
+
+static bool names_variable(const Sources *s, const TraceEntry *e, const char *name, size_t letters)
+{
+    int bytes;
+    const char *line = source_line(s, e->file, e->line, &bytes);
+    for (const char *at = line; (at = memmem(at, (size_t)(line + bytes - at), name, letters)); at++)
+        if ((at == line || !is_name_letter(at[-1])) && !is_name_letter(at[letters])) return true;
+    return false;
+}
+
+/* A variable that nobody sets, on the line of an assignment; NULL: it names none. */
+static const char *unset_on_line(const Sources *s, const TraceEntry *e, Texts *texts)
+{
+    const char *file = source_shown(s, e->file);
+    for (const SourceName *n = s->name; *file && n < s->name + s->names; n++)
+        if (n->unset && names_variable(s, e, n->name, strlen(n->name)))
+            return texts_format(texts, "$%s, which is not set (%s:%d)", n->name, file, e->line);
+    return NULL;
+}
+
+static const char *name_unset(const SourceName *n, Texts *texts)
+{
+    return texts_format(texts, "$%s, which is not set (%s:%d)", n->name, n->place.file, n->place.line);
+}
+
+/* ---- from one entry to the one that made it differ ---- */
+
+/* The condition before an assignment that only one run makes. */
+static const char *condition_cause(const Sources *s, const Run *base, const Run *other, const TraceEntry *at,
+                                   Texts *texts)
+{
+    for (const TraceEntry *e = at - 1; e >= base->entry && e > at - 200; e--) {
+        const char *program = program_before(s, base, other, e, true, texts);
+        if (program) return program;
+        bool test = e->text[0] == '[' || e->text[0] == '\'' || !strncmp(e->text, "test ", 5) ||
+                    !strncmp(e->text, "((", 2) || !strncmp(e->text, "case ", 5);
+        if (test && differs(e))
+            return describe(s, texts_printable(texts, e->text, (int64_t)strlen(e->text), 120), e, texts);
+    }
+    return describe(s, "", at, texts);
+}
+
+static const char *follow(const Sources *s, const Run *base, const Run *other, const TraceEntry *e,
+                          Texts *texts)
+{
+    for (int steps = 0; steps < 10; steps++) {
+        const TraceEntry *from = NULL;
+        const char *found = program_before(s, base, other, e, true, texts);
+        if (!found) found = unset_on_line(s, e, texts);
+        if (found) return found;
+        for (const TraceEntry *i = e - 1; i >= base->entry && !from; i--) {
+            size_t letters = assigned_letters(i->text);
+            if (letters && differs(i) && names_variable(s, e, i->text, letters)) from = i;
+        }
+        if (!from && !e->twin) return condition_cause(s, base, other, e, texts);
+        for (const TraceEntry *i = e - 1; !from && i >= base->entry && same_place(i, e); i--)
+            if ((found = program_before(s, base, other, i, true, texts))) return found; /* A && N=1 || N=2 */
+        if (!from) break;
+        e = from;
+    }
+    return describe(s, "", e, texts);
+}
+
+/* The last assignment of a value that the word has, and that the other run does not make so: first one whose
+ * other value is in the other word. */
+static const TraceEntry *origin(const Run *run, const char *word, const char *changed)
+{
+    for (int pass = 0; pass < 2; pass++)
+        for (const TraceEntry *e = run->entry + run->entries - 1; e >= run->entry; e--) {
+            bool fits = pass || !e->twin || !changed || sets_part(e->twin, changed);
+            if (fits && differs(e) && sets_part(e, word)) return e;
+        }
+    return NULL;
+}
+
+const char *word_cause(const Sources *s, const Run *base, const Run *other, const char *word,
+                       const char *changed, Texts *texts)
+{
+    const SourceName *names = s->name, *end = s->name + s->names;
+    const TraceEntry *from;
+    const char *found;
+    for (const SourceName *n = names; changed && n < end; n++)
+        if (n->unset && strstr(changed, n->name) && !strstr(word, n->name)) return name_unset(n, texts);
+    if ((from = origin(base, word, changed))) return follow(s, base, other, from, texts);
+    if (changed && (from = origin(other, changed, NULL))) /* a value that is empty here */
+        return follow(s, other, base, from, texts);
+    for (const TraceEntry *e = base->entry + base->entries - 1; e >= base->entry; e--) /* the call itself */
+        if (find_word(e->text, e->text + strlen(e->text), word) &&
+            (found = program_before(s, base, other, e, false, texts)))
+            return found;
+    for (const SourceName *n = names; n < end; n++)
+        if (n->unset && n->counted) return name_unset(n, texts);
+    return "what this machine answers";
+}
+
+/* ---- what is empty ---- */
+
+/* Letters of the name in "$NAME" or "${NAME}" or "$1" at p; 0: it is none. */
+static size_t variable_at(const char *p, const char *end, const char **name)
+{
+    size_t n = 0;
+    if (p >= end || *p != '$') return 0;
+    *name = p + 1 + (p + 1 < end && p[1] == '{');
+    while (*name + n < end && is_name_letter((*name)[n])) n++;
+    return n;
+}
+
+/* The source of NAME's last empty assignment, if that is another variable's or a positional parameter's
+ * value. */
+static const char *emptied_by(const Sources *s, const Run *run, const char *name, size_t letters,
+                              Texts *texts)
+{
+    for (const TraceEntry *e = run->entry + run->entries - 1; e >= run->entry; e--) {
+        if (assigned_letters(e->text) != letters || strncmp(e->text, name, letters) || *value_of(e->text))
+            continue;
+        int bytes;
+        size_t n = 0;
+        const char *line = source_line(s, e->file, e->line, &bytes), *inner = NULL;
+        for (const char *p = line; p < line + bytes && !n; p++) n = variable_at(p, line + bytes, &inner);
+        return texts_format(texts, ", which %s:%d sets to %s%.*s", source_shown(s, e->file), e->line,
+                            n ? "$" : "nothing", (int)n, n ? inner : "");
+    }
+    return "";
+}
+
+const char *word_lacks(const Sources *s, const Run *run, Place place, const char *word, Texts *texts)
+{
+    int bytes = 0;
+    const char *line = "", *name = NULL;
+    for (int i = 0; i < s->sources; i++)
+        if (!strcmp(s->source[i].shown_as, place.file))
+            line = source_line(s, s->source[i].seen_as, place.line, &bytes);
+    size_t letters = strcspn(word, "=");
+    const char *end = line + bytes, *at = bytes ? memmem(line, (size_t)bytes, word, letters) : NULL;
+    if (!at) return "";
+    for (at += letters; at < end && strchr(" \t=\"'", *at); at++) {}
+    size_t n = variable_at(at, end, &name);
+    if (!n) return "";
+    return texts_format(texts, "$%.*s%s (%s:%d)", (int)n, name, emptied_by(s, run, name, n, texts),
+                        place.file, place.line);
+}

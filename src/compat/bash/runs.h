@@ -1,0 +1,40 @@
+#ifndef COMPAT_BASH_RUNS_H
+#define COMPAT_BASH_RUNS_H
+/* The runs of one script, from which its record is made. */
+#include <limits.h>
+#include "compat/bash/trace.h"
+
+enum { LACKINGS_MOST = 200, VARIABLES_MOST = 400 };
+
+typedef struct {
+    const LaunchInput *in;
+    LaunchRecord *out;
+    Texts texts;
+    int note_room;
+    char script[PATH_MAX], current[PATH_MAX], own[PATH_MAX], top[PATH_MAX];
+    const char *bash;
+    JobVariable job[SLURM_VARIABLES]; /* of the script's own #SBATCH lines, which the caller does not set */
+    int jobs;
+    Lacking lacking[LACKINGS_MOST];
+    int lackings;
+    LaunchWay way; /* the one that works here */
+    Run run[3];    /* base, and two with other answers */
+    Sources sources;
+    const char *folder; /* in which the script starts */
+    bool numbers;       /* variables that are not set get numbers */
+    bool lenient;       /* of the base run */
+} Launch;
+
+/* The base run, where it misses least, and then the two others. */
+Status runs_make(Launch *l);
+int runs_seconds(const Launch *l); /* the most that one may take */
+int calls_of(const Run *run);      /* of programs */
+bool is_variable_set(const Launch *l, const char *name); /* by the caller or the job; also NAME=value */
+/* Its name, so that a person sees what is missing; a number where a name would end the script. */
+const char *unset_value(const Launch *l, const SourceName *name, int answers);
+void note_add(Launch *l, const char *file, int line, const char *text);
+/* The failures that the base run skipped; tell: each becomes a note. */
+int failures(Launch *l, bool tell);
+/* What bash itself prints, "FILE: line N: TEXT", from the first `what`; NULL: nothing. */
+const char *bash_says(Launch *l, const char *what, int *line);
+#endif
