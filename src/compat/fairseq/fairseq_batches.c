@@ -5,11 +5,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include "base/file.h"
+#include "base/integer.h"
 #include "base/log.h"
 #include "base/message.h"
 #include "compat/fairseq/fairseq_internal.h"
-
-static int64_t smaller(int64_t a, int64_t b) { return a < b ? a : b; }
 
 /* ---- one batch ---- */
 
@@ -131,7 +130,7 @@ static int64_t steps_of(const Fairseq *f, Epoch x, int64_t e)
 
 static int64_t steps_of_epochs(const Fairseq *f, Epoch x, int64_t epochs)
 {
-    int64_t steps = 0, own = smaller(epochs, f->freqs);
+    int64_t steps = 0, own = least(epochs, f->freqs);
     for (int64_t e = 0; e < own; e++) steps += steps_of(f, x, e);
     return steps + (epochs - own) * steps_of(f, x, f->freqs);
 }
@@ -173,7 +172,7 @@ static Status derive_epochs(Options *o, const Fairseq *f, Epoch x)
                     "%s %" PRId64 ": how many steps an epoch has is known only of --sample-break-mode none;"
                     " give --max-update",
                     f->typed[HELD_max_epoch], f->max_epoch);
-    if (f->max_epoch) last = smaller(last, steps_of_epochs(f, x, f->max_epoch));
+    if (f->max_epoch) last = least(last, steps_of_epochs(f, x, f->max_epoch));
     TRY(fairseq_give_typed(o, f, OPTION_train_iters, f->max_epoch ? HELD_max_epoch : HELD_max_update,
                            "%" PRId64, last));
     int64_t each = x.samples ? steps_of(f, x, f->freqs) : last;
@@ -181,9 +180,9 @@ static Status derive_epochs(Options *o, const Fairseq *f, Epoch x)
     int64_t saves = f->save_updates ? f->save_updates : each * f->save_interval;
     if (options_said(o, OPTION_valid_data_path))
         TRY(fairseq_give(o, OPTION_eval_interval, "--validate-interval", "%" PRId64,
-                         smaller(evaluates, last)));
+                         least(evaluates, last)));
     if (f->no_save) return OK;
-    return fairseq_give(o, OPTION_save_interval, "--save-interval", "%" PRId64, smaller(saves, last));
+    return fairseq_give(o, OPTION_save_interval, "--save-interval", "%" PRId64, least(saves, last));
 }
 
 static Status derive(Options *o, const Fairseq *f)

@@ -51,8 +51,11 @@ Status fairseq_give      (Options *o, OptionIndex option, const char *from, cons
 __attribute__((format(printf, 5, 6)))
 Status fairseq_give_typed(Options *o, const Fairseq *f, OptionIndex option, int argument, const char *format,
                           ...);
+bool fairseq_is_file(const char *path);                    /* FILE.pt by its name */
 /* Whether FILE.pt, or FILE-model_part-0.pt, is there. */
-bool         fairseq_own (const char *path);
+bool fairseq_own    (const char *path);
+/* Whether a --load is one of fairseq's own, or the folder of a run or of a step of jotun's. */
+bool fairseq_has_checkpoint(const char *load);
 /* "FOLDER/file" of the data; returns out. */
 const char *fairseq_path (char out[1200], const Fairseq *f, const char *file);
 /* BAD_FILE where DIR/NAME.idx, which the argument HELD_... says, is not there. */

@@ -315,6 +315,22 @@ static Status give_precision(Options *o, const Fairseq *f)
 
 /* ---- checkpoints ---- */
 
+bool fairseq_is_file(const char *path)
+{
+    size_t letters = strlen(path);
+    return letters > 3 && !strcmp(path + letters - 3, ".pt");
+}
+
+bool fairseq_has_checkpoint(const char *load)
+{
+    char path[1300];
+    if (!load || !strncmp(load, "fairseq:", strlen("fairseq:"))) return load;
+    snprintf(path, sizeof path, "%s/latest", load);
+    if (file_exists(path)) return true;
+    snprintf(path, sizeof path, "%s/manifest.json", load);
+    return file_exists(path);
+}
+
 bool fairseq_own(const char *path)
 {
     char part[1200];
@@ -344,8 +360,7 @@ static Status give_finetune(Options *o, const Fairseq *f)
         return fairseq_give(o, OPTION_load, "--save-dir", "%s", f->save_dir);
     }
     TRY(fairseq_give_typed(o, f, OPTION_finetune, HELD_finetune_from, "true"));
-    size_t letters = strlen(f->finetune_from);
-    if (letters > 3 && !strcmp(f->finetune_from + letters - 3, ".pt") && fairseq_own(f->finetune_from))
+    if (fairseq_is_file(f->finetune_from) && fairseq_own(f->finetune_from))
         return fairseq_give_typed(o, f, OPTION_load, HELD_finetune_from, "fairseq:%s", f->finetune_from);
     if (file_exists(f->finetune_from))
         return fairseq_give_typed(o, f, OPTION_load, HELD_finetune_from, "%s", f->finetune_from);
@@ -356,7 +371,6 @@ static Status give_finetune(Options *o, const Fairseq *f)
 static Status give_checkpoints(Options *o, const Fairseq *f)
 {
     bool last = !strcmp(f->restore_file, "checkpoint_last.pt");
-    size_t letters = strlen(f->restore_file);
     if (!f->no_save) TRY(fairseq_give_typed(o, f, OPTION_save, HELD_save_dir, "%s", f->save_dir));
     if (f->stop_time_hours > 0)
         TRY(fairseq_give_typed(o, f, OPTION_exit_duration, HELD_stop_time_hours, "%.17g",
@@ -367,7 +381,7 @@ static Status give_checkpoints(Options *o, const Fairseq *f)
     if (last && file_exists(f->save_dir))
         return fairseq_give(o, OPTION_load, "--save-dir", "%s", f->save_dir);
     if (last) return OK;
-    bool file = letters > 3 && !strcmp(f->restore_file + letters - 3, ".pt");
+    bool file = fairseq_is_file(f->restore_file);
     if (file && fairseq_own(f->restore_file))
         return fairseq_give_typed(o, f, OPTION_load, HELD_restore_file, "fairseq:%s", f->restore_file);
     if (file)
@@ -376,18 +390,6 @@ static Status give_checkpoints(Options *o, const Fairseq *f)
                     "--save-dir, or leave it out to go on from the last checkpoint there",
                     f->typed[HELD_restore_file], f->restore_file);
     return fairseq_give_typed(o, f, OPTION_load, HELD_restore_file, "%s", f->restore_file);
-}
-
-/* A checkpoint says by its rows how large the vocabulary is: it was filled up for the parts of the run that
- * wrote it, and this one may have others. */
-static bool has_checkpoint(const char *load)
-{
-    char path[1200];
-    if (!load || !strncmp(load, "fairseq:", strlen("fairseq:"))) return load;
-    snprintf(path, sizeof path, "%s/latest", load);
-    if (file_exists(path)) return true;
-    snprintf(path, sizeof path, "%s/manifest.json", load);
-    return file_exists(path);
 }
 
 /* ---- the command ---- */
@@ -406,7 +408,9 @@ Status fairseq_train_complete(Options *o, Fairseq *f)
     TRY(give_activation(o, f));
     TRY(give_embedding(o, f));
     TRY(give_checkpoints(o, f));
-    if (!o->mock_data && !has_checkpoint(o->load)) TRY(give_vocabulary(o, f));
+    /* A checkpoint says by its rows how large the vocabulary is: it was filled up for the parts of the run that
+     * wrote it, and this one may have others. */
+    if (!o->mock_data && !fairseq_has_checkpoint(o->load)) TRY(give_vocabulary(o, f));
     TRY(give_data(o, f));
     TRY(give_optimizer(o, f));
     TRY(give_schedule(o, f));

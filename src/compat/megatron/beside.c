@@ -1,6 +1,5 @@
 /* Arguments that are read beside others of the same command line. */
-#include "compat/megatron/beside.h"
-#include "compat/megatron/partition.h"
+#include "compat/megatron/megatron.h"
 #include <ctype.h>
 #include <stdlib.h>
 #include <string.h>

@@ -2,8 +2,7 @@
  * itself, so that one that is refused does not hide the others. */
 #include "compat/bash/launch_script.h"
 #include "compat/import.h"
-#include "compat/megatron/beside.h"
-#include "compat/megatron/programs.h"
+#include "compat/megatron/megatron.h"
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>

@@ -3,7 +3,7 @@
 #include <string.h>
 #include "base/array.h"
 #include "compat/alcf/agpt.h"
-#include "compat/megatron/beside.h"
+#include "compat/megatron/megatron.h"
 
 /* reads: whether the optimizer reads only these names; otherwise it is the only one that reads them. */
 static const struct {

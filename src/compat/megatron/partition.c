@@ -11,14 +11,13 @@
  *     parameters   the same with the parameters of each module, which only that program can count
  *
  * Which layers a stage has changes no result, but memory and time. */
-#include "compat/megatron/partition.h"
+#include "compat/megatron/megatron.h"
 #include <inttypes.h>
 #include <math.h>
 #include <regex.h>
 #include <stdlib.h>
 #include <string.h>
 #include "base/message.h"
-#include "compat/megatron/beside.h"
 #include "conf/value.h"
 
 enum { MODULES_MAX = 1024, STAGES_MAX = 512, LAYOUT_BYTES = 16 * STAGES_MAX, BEFORE = 3 };

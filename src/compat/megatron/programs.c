@@ -1,5 +1,5 @@
 /* Programs that launch scripts start, and which of them is taken. */
-#include "compat/megatron/programs.h"
+#include "compat/megatron/megatron.h"
 #include <fnmatch.h>
 #include <stdio.h>
 #include <string.h>
