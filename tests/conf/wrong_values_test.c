@@ -425,8 +425,6 @@ static void arguments_of_fairseq(void **state)
 {
     (void)state;
     static const struct { const char *name; OptionKind kind; double low, high; } held[] = {
-#define HELD(whose, ...) HELD_##whose(__VA_ARGS__)
-#define HELD_ARGONNE(...)
 #define HELD_FAIRSEQ_LINE(field, names, text, help, kind, low, high, ...) { names, KIND_##kind, low, high },
 #include "compat/dialects.def"
     };

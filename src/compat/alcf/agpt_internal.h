@@ -6,12 +6,9 @@
 #include "compat/dialects.h"
 
 #define SCRIPT "train_aGPT_7B.sh"
-#define HELD_FAIRSEQ_LINE(...)
 enum {
-#define HELD(whose, ...) HELD_##whose(__VA_ARGS__)
 #define HELD_ARGONNE(id, ...) V_##id,
 #include "compat/dialects.def"
-#undef HELD_ARGONNE
     VARIABLES,
     AGPT_TEXT = 1024
 };

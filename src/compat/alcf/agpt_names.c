@@ -14,7 +14,6 @@
 enum { NAME = 128, LEAST_LETTERS = 5 };
 
 const AgptVariable agpt_variables[VARIABLES] = {
-#define HELD(whose, ...) HELD_##whose(__VA_ARGS__)
 #define HELD_ARGONNE(id, names, text, what) { names, text, what },
 #include "compat/dialects.def"
 };

@@ -1,6 +1,6 @@
 /* Reads the arguments of fairseq's commands. Most are one option each. The rows HELD of fairseq.def are
- * combined once all are read, because several of them make one value: --batch-size and --max-tokens, --lr-scheduler
- * and what belongs to it, --arch and the options that change it. */
+ * combined once all are read, because several of them make one value: --batch-size and --max-tokens,
+ * --lr-scheduler and what belongs to it, --arch and the options that change it. */
 #include "compat/fairseq/fairseq_internal.h"
 #include <ctype.h>
 #include <errno.h>
@@ -15,7 +15,6 @@
 #include "conf/value.h"
 
 const FairseqHeld fairseq_held[FAIRSEQ_HELD] = {
-#define HELD(whose, ...) HELD_##whose(__VA_ARGS__)
 #define HELD_FAIRSEQ_LINE(field, names, text, help, kind, low, high, commands) \
     { names, text, help, KIND_##kind, low, high, offsetof(Fairseq, field), commands },
 #include "compat/dialects.def"

@@ -14,22 +14,17 @@ typedef struct {
     bool        parallel;
 } Architecture;
 
-#define HELD_ARGONNE(...)
 enum {
-#define HELD(whose, ...) HELD_##whose(__VA_ARGS__)
 #define HELD_FAIRSEQ_LINE(field, ...) HELD_##field,
 #include "compat/dialects.def"
-#undef HELD_FAIRSEQ_LINE
     FAIRSEQ_HELD,
     FREQUENCIES_MAX = 40                 /* of --update-freq */
 };
 
 /* A field for each row HELD; typed: the argument as typed, NULL where nobody gave it. */
 struct Fairseq {
-#define HELD(whose, ...) HELD_##whose(__VA_ARGS__)
 #define HELD_FAIRSEQ_LINE(field, names, text, help, kind, ...) Option##kind field;
 #include "compat/dialects.def"
-#undef HELD_FAIRSEQ_LINE
     const char *typed[FAIRSEQ_HELD];
     const char *data;                   /* the folder of fairseq-preprocess */
     const Architecture *architecture;

@@ -408,8 +408,8 @@ Status fairseq_train_complete(Options *o, Fairseq *f)
     TRY(give_activation(o, f));
     TRY(give_embedding(o, f));
     TRY(give_checkpoints(o, f));
-    /* A checkpoint says by its rows how large the vocabulary is: it was filled up for the parts of the run that
-     * wrote it, and this one may have others. */
+    /* A checkpoint says by its rows how large the vocabulary is: it was filled up for the parts of the run
+     * that wrote it, and this one may have others. */
     if (!o->mock_data && !fairseq_has_checkpoint(o->load)) TRY(give_vocabulary(o, f));
     TRY(give_data(o, f));
     TRY(give_optimizer(o, f));

@@ -12,9 +12,9 @@ typedef struct {
     Program     program;
 } ProgramRow;
 
-/* Programs by the end of their path; * matches any letters of a name. The first row that fits counts: one that
- * pretrains a language model of the kind that jotun train has, or what another does, and what does it here. A
- * program without a row is refused as well, unless the user says what it is (--program-is-gpt). */
+/* Programs by the end of their path; * matches any letters of a name. The first row that fits counts: one
+ * that pretrains a language model of the kind that jotun train has, or what another does, and what does it
+ * here. A program without a row is refused as well, unless the user says what it is (--program-is-gpt). */
 #define NOT_BUILT "use the program that has it"
 static const ProgramRow program_rows[] = {
     { "multimodal/*.py mimo/*.py pretrain_vlm.py",
