@@ -1,7 +1,6 @@
 /* What machine train_aGPT_7B.sh would find: a job of PBS or Slurm, a file of hosts, GPUs; and ranks on the
  * hosts of a job. */
 #include "compat/alcf/agpt.h"
-#include <ctype.h>
 #include <errno.h>
 #include <glob.h>
 #include <stdio.h>
@@ -10,11 +9,11 @@
 #include <strings.h>
 #include <unistd.h>
 #include "base/array.h"
-#include "base/file.h"
 #include "base/log.h"
 #include "base/message.h"
 #include "base/team.h"
 #include "compat/dialects.h"
+#include "conf/value.h"
 
 /* ---- whose machine it is ---- */
 
@@ -67,44 +66,33 @@ static Status judge_machine(void)
 
 /* ---- hosts ---- */
 
-static bool seen_before(char *const *host, int count, const char *name, size_t letters)
-{
-    for (int i = 0; i < count; i++)
-        if (!strncmp(host[i], name, letters) && !host[i][letters]) return true;
-    return false;
-}
-
 /* A host that has a line for each of its ranks counts once. */
 static Status count_hosts(int *hosts, const char *name)
 {
-    enum { HOSTS_MAX = 65536 };
-    FileMap     map;
-    Status      status = OK;
-    const char *path   = getenv(name);
-    char      **host   = calloc(HOSTS_MAX, sizeof *host);
-    *hosts             = 0;
-    if (!host) return fail(NO_MEMORY, "no memory for the hosts of %s", path);
-    if (file_map(&map, path) != OK) {
-        free(host);
+    const char *path = getenv(name);
+    char       *line = NULL, *rest;
+    size_t      room = 0;
+    TextList    host = { 0 };
+    FILE       *in   = fopen(path, "r");
+    while (in && getline(&line, &room, in) >= 0) {
+        char *word = strtok_r(line, " \t\r\n\v\f", &rest);
+        int   i    = 0;
+        while (word && i < host.count && strcmp(host.text[i], word)) i++;
+        if (!word || i < host.count) continue;
+        text_list_add(&host, strdup(word));
+        CHECK(host.text[i], "no memory for the hosts of %s", path);
+    }
+    bool read = in && !ferror(in);
+    *hosts = host.count;
+    for (int i = 0; i < host.count; i++) free((char *)(uintptr_t)host.text[i]);
+    free(host.text);
+    free(line);
+    if (in) fclose(in);
+    if (!read)
         return fail(BAD_FILE, "%s=%s cannot be read; give a file with a host on each line, or unset it", name,
                     path);
-    }
-    const char *text = (const char *)map.data, *end = text + map.size;
-    for (const char *line = text; line < end && *hosts < HOSTS_MAX;) {
-        const char *next = memchr(line, '\n', (size_t)(end - line));
-        if (!next) next = end;
-        while (line < next && isspace((unsigned char)*line)) line++;
-        size_t letters = 0;
-        while (line + letters < next && !isspace((unsigned char)line[letters])) letters++;
-        if (letters && !seen_before(host, *hosts, line, letters)) host[(*hosts)++] = strndup(line, letters);
-        line = next + 1;
-    }
-    if (!*hosts)
-        status = fail(BAD_FILE, "%s=%s names no host; write one on each line, or unset it", name, path);
-    for (int i = 0; i < *hosts; i++) free(host[i]);
-    free(host);
-    file_unmap(&map);
-    return status;
+    if (*hosts) return OK;
+    return fail(BAD_FILE, "%s=%s names no host; write one on each line, or unset it", name, path);
 }
 
 static const char *first_set(const char *const *names)
