@@ -78,11 +78,9 @@ static void read_variable(Agpt *a, int v)
 {
     AgptValue  *value = &a->value[v];
     const char *list  = agpt_variables[v].names;
-    for (bool first = true; *list; first = false) {
-        const char *name = agpt_held(a, "%.*s", (int)strcspn(list, " "), list);
-        const char *text = getenv(name);
-        list += strlen(name) + (list[strlen(name)] == ' ');
-        if (first) value->name = name;
+    for (char one[128]; name_next(one, sizeof one, &list);) {
+        const char *name = options_hold(a->o, one), *text = getenv(one);
+        if (!value->name) value->name = name;
         if (!text || !*text) continue; /* "" is as if it were not set, as there */
         if (value->given) {
             if (strcmp(text, value->text)) log_line("%s=%s is not read: %s counts", name, text, value->name);
@@ -119,53 +117,29 @@ const int         agpt_shape[AGPT_SHAPES] = { V_HEADS, V_NLAYERS, V_HIDDEN, V_NU
                                               V_SEQ };
 const char *const agpt_default_shape[AGPT_SHAPES] = { SHAPE_7B };
 
-/* What the script sets besides the shape: by the architecture, and by the machine from this many hosts on, in
- * falling order for a variable. */
+/* What the script sets besides the shape, where that is not its default: by the architecture, then by the
+ * machine from this many hosts on, in falling order for a variable. */
 static const struct { const char *where; int hosts, variable; const char *value; } choices[] = {
     { "33B", 0, V_TP, "6" },
     { "33B", 0, V_ZERO_STAGE, "2" },
     { "33B", 0, V_MICRO_BATCH, "1" },
     { "33B", 0, V_GRAD_ACC_STEPS, "1" },
-    { "aurora", 256, V_GRAD_ACC_STEPS, "1" },
-    { "aurora", 128, V_GRAD_ACC_STEPS, "2" },
-    { "aurora", 33, V_GRAD_ACC_STEPS, "4" },
-    { "aurora", 16, V_GRAD_ACC_STEPS, "8" },
-    { "sunspot", 256, V_GRAD_ACC_STEPS, "1" },
-    { "sunspot", 128, V_GRAD_ACC_STEPS, "2" },
-    { "sunspot", 33, V_GRAD_ACC_STEPS, "4" },
-    { "sunspot", 16, V_GRAD_ACC_STEPS, "8" },
+    { "aurora sunspot", 256, V_GRAD_ACC_STEPS, "1" },
+    { "aurora sunspot", 128, V_GRAD_ACC_STEPS, "2" },
+    { "aurora sunspot", 33, V_GRAD_ACC_STEPS, "4" },
+    { "aurora sunspot", 16, V_GRAD_ACC_STEPS, "8" },
+    { "aurora sunspot", 0, V_GRAD_ACC_STEPS, "16" },
     { "polaris", 8, V_MICRO_BATCH, "4" },
     { "polaris", 3, V_MICRO_BATCH, "2" },
-    { "aurora", 0, V_TP, "1" },
-    { "aurora", 0, V_DTYPE, "bf16" },
-    { "aurora", 0, V_MICRO_BATCH, "1" },
-    { "aurora", 0, V_GRAD_ACC_STEPS, "16" },
-    { "sunspot", 0, V_TP, "1" },
-    { "sunspot", 0, V_DTYPE, "bf16" },
-    { "sunspot", 0, V_MICRO_BATCH, "1" },
-    { "sunspot", 0, V_GRAD_ACC_STEPS, "16" },
-    { "polaris", 0, V_TP, "1" },
-    { "polaris", 0, V_DTYPE, "fp16" },
-    { "polaris", 0, V_MICRO_BATCH, "1" },
-    { "polaris", 0, V_GRAD_ACC_STEPS, "8" },
-    { "sirius", 0, V_TP, "1" },
-    { "sirius", 0, V_DTYPE, "fp16" },
-    { "sirius", 0, V_MICRO_BATCH, "1" },
-    { "sirius", 0, V_GRAD_ACC_STEPS, "8" },
-    { "sophia", 0, V_TP, "1" },
-    { "sophia", 0, V_DTYPE, "bf16" },
-    { "sophia", 0, V_MICRO_BATCH, "1" },
-    { "sophia", 0, V_GRAD_ACC_STEPS, "8" },
+    { "polaris sirius", 0, V_DTYPE, "fp16" },
+    { "polaris sirius sophia", 0, V_GRAD_ACC_STEPS, "8" },
     { "perlmutter", 0, V_TP, "2" },
-    { "perlmutter", 0, V_DTYPE, "bf16" },
-    { "perlmutter", 0, V_MICRO_BATCH, "1" },
-    { "perlmutter", 0, V_GRAD_ACC_STEPS, "1" },
 };
 
 static void choose_where(Agpt *a, const char *where)
 {
     for (size_t i = 0; i < COUNT(choices); i++)
-        if (!strcmp(choices[i].where, where) && a->found.machine.hosts >= choices[i].hosts)
+        if (name_in(choices[i].where, where, strcmp) && a->found.machine.hosts >= choices[i].hosts)
             choose(a, choices[i].variable, choices[i].value);
 }
 
