@@ -99,7 +99,8 @@ static bool is_given(const Dialect *row, const char *value)
         if (!strcasecmp(given, value)) return true;
         if (row->whose == DIALECT_ARGONNE_INDEX) continue;
         if (truth_of(given) >= 0 && truth_of(given) == truth_of(value)) return true;
-        if (is_number && strtod(given, &given_end) == number && given_end != given && !*given_end) return true;
+        bool equal = is_number && strtod(given, &given_end) == number;
+        if (equal && given_end != given && !*given_end) return true;
     }
     return false;
 }

@@ -36,7 +36,7 @@ typedef struct {
 } Dialect;
 extern const Dialect dialects[];
 extern const int     dialect_count;
-/* Lists of names, separated by blanks. The next one of the list, which is moved; false behind the last one. */
+/* Lists of names, separated by blanks. The next one of the list, which is moved; false behind the last. */
 bool name_next(char *out, size_t size, const char **list);
 bool name_in(const char *list, const char *name, int (*compare)(const char *, const char *));
 

@@ -48,11 +48,6 @@ static const char *text_of(const Agpt *a, int v)
 
 /* ---- what is given ---- */
 
-const Dialect *agpt_row(const char *name, const char *text)
-{
-    return dialect_find(DIALECT_ARGONNE, name, text);
-}
-
 /* Whether an option of jotun says what this variable would. */
 static bool option_instead(Agpt *a, int v)
 {
@@ -100,9 +95,8 @@ static void choose(Agpt *a, int v, const char *text)
 
 /* Values of MODEL_ARCH. keeps: what the script takes from the variables beside it; spelled: other values that
  * mean it there, in any case of their letters here. */
-#define SHAPE_7B "32", "32", "4096", "8", "11008", "4096"
 static const struct { const char *name, *shape[AGPT_SHAPES], *keeps, *spelled; } architectures[] = {
-    { "7B", { SHAPE_7B }, "all",
+    { "7B", { AGPT_SHAPE_7B }, "all",
       "AuroraGPT-7B aurora-gpt-7b llama-3.1-7B llama-3.2-7B" },
     { "2B", { "16", "12", "2048", "4", "11008", "8192" }, "",
       "AuroraGPT-2B AuroraGPT_2B Aurora-GPT-2B AuroraGPT2B Aurora_GPT_2B" },
@@ -113,9 +107,6 @@ static const struct { const char *name, *shape[AGPT_SHAPES], *keeps, *spelled; }
     { "70B", { "64", "80", "8192", "8", "28672", "8192" }, "", "" },
 };
 enum { ARCHITECTURES = COUNT(architectures) };
-const int         agpt_shape[AGPT_SHAPES] = { V_HEADS, V_NLAYERS, V_HIDDEN, V_NUM_KV_HEAD, V_FFN_HIDDEN_SIZE,
-                                              V_SEQ };
-const char *const agpt_default_shape[AGPT_SHAPES] = { SHAPE_7B };
 
 /* What the script sets besides the shape, where that is not its default: by the architecture, then by the
  * machine from this many hosts on, in falling order for a variable. */
@@ -313,19 +304,6 @@ static void take_variables(Agpt *a)
     for (int v = 0; v < VARIABLES; v++)
         if (!goes_nowhere(a, v) && !(v == V_WB_PROJECT && wandb_off(a))) take(a, v);
 }
-
-const AgptFixed agpt_fixed[] = {
-    { "", OPTION_data_order, "megatron-forks" },
-    { "NO_LLAMA", OPTION_swiglu, "true" },
-    { "NO_LLAMA", OPTION_hidden_dropout, "0" },
-    { "NO_LLAMA", OPTION_attention_dropout, "0" },
-    { "NO_LLAMA", OPTION_norm, "RMSNorm" },
-    { "NO_LLAMA", OPTION_disable_bias, "true" },
-    { "NO_LLAMA", OPTION_position, "rope" },
-    { "NO_LLAMA", OPTION_untie, "true" },
-    { "OVERRIDE_CKPT_OPT_PARAM", OPTION_checkpoint_schedule, "true" },
-};
-const int agpt_fixed_count = COUNT(agpt_fixed);
 
 static void give_fixed(Agpt *a)
 {

@@ -22,6 +22,7 @@ extern const AgptFixed agpt_fixed[];
 extern const int       agpt_fixed_count;
 
 enum { AGPT_SHAPES = 6 };
+#define AGPT_SHAPE_7B "32", "32", "4096", "8", "11008", "4096"
 extern const int agpt_shape[AGPT_SHAPES];                         /* HEADS, NLAYERS, ... */
 extern const char *const agpt_default_shape[AGPT_SHAPES];         /* of MODEL_ARCH=7B */
 

@@ -1,7 +1,7 @@
-/* Names of train_aGPT_7B.sh's variables, those that people write instead, and the command line of `jotun agpt`:
- * words NAME=VALUE are variables of the script, as those of the environment are; words that begin with -- are
- * options of `jotun train`. The environment has many others, so that a name counts as mistyped only where it
- * is long enough to be no coincidence. */
+/* Names of train_aGPT_7B.sh's variables, those that people write instead, and the command line of `jotun
+ * agpt`: words NAME=VALUE are variables of the script, as those of the environment are; words that begin with -- are
+ * options of `jotun train`. The environment has many other variables, so that a name counts as mistyped only
+ * where it is long enough to be no coincidence. */
 #include "compat/alcf/agpt_internal.h"
 #include <ctype.h>
 #include <errno.h>
@@ -17,6 +17,28 @@ const AgptVariable agpt_variables[VARIABLES] = {
 #define HELD_ARGONNE(id, names, text, what) { names, text, what },
 #include "compat/dialects.def"
 };
+
+const int         agpt_shape[AGPT_SHAPES] = { V_HEADS, V_NLAYERS, V_HIDDEN, V_NUM_KV_HEAD, V_FFN_HIDDEN_SIZE,
+                                              V_SEQ };
+const char *const agpt_default_shape[AGPT_SHAPES] = { AGPT_SHAPE_7B };
+
+const AgptFixed agpt_fixed[] = {
+    { "", OPTION_data_order, "megatron-forks" },
+    { "NO_LLAMA", OPTION_swiglu, "true" },
+    { "NO_LLAMA", OPTION_hidden_dropout, "0" },
+    { "NO_LLAMA", OPTION_attention_dropout, "0" },
+    { "NO_LLAMA", OPTION_norm, "RMSNorm" },
+    { "NO_LLAMA", OPTION_disable_bias, "true" },
+    { "NO_LLAMA", OPTION_position, "rope" },
+    { "NO_LLAMA", OPTION_untie, "true" },
+    { "OVERRIDE_CKPT_OPT_PARAM", OPTION_checkpoint_schedule, "true" },
+};
+const int agpt_fixed_count = COUNT(agpt_fixed);
+
+const Dialect *agpt_row(const char *name, const char *text)
+{
+    return dialect_find(DIALECT_ARGONNE, name, text);
+}
 
 /* Names that the script ignores silently. */
 static const struct { const char *names, *right; } mistaken[] = {

@@ -108,7 +108,7 @@ static void refuse_others(DeepSpeed *d, const Scheduler *s)
     }
 }
 
-/* The cycle by itself is a warm-up and a decay, by Megatron-LM's rule. All that is refused is named at once. */
+/* The cycle by itself is a warm-up and a decay, by Megatron-LM's rule. All refusals are named at once. */
 static void read_one_cycle(DeepSpeed *d)
 {
     int    before = d->m->refused;

@@ -5,7 +5,6 @@
 #include <ctype.h>
 #include <errno.h>
 #include <math.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include "base/array.h"
@@ -13,43 +12,6 @@
 #include "conf/conf.h"
 #include "compat/translate.h"
 #include "conf/value.h"
-
-const FairseqHeld fairseq_held[FAIRSEQ_HELD] = {
-#define HELD_FAIRSEQ_LINE(field, names, text, help, kind, low, high, commands) \
-    { names, text, help, KIND_##kind, low, high, offsetof(Fairseq, field), commands },
-#include "compat/dialects.def"
-};
-
-const char *fairseq_command(const Options *o)
-{
-    return o->command == FOR_EVAL ? "fairseq-eval-lm" : "fairseq-train";
-}
-
-/* ---- values ---- */
-
-Status fairseq_give(Options *o, OptionIndex option, const char *from, const char *format, ...)
-{
-    char name[128], value[1200];
-    va_list arguments;
-    va_start(arguments, format);
-    vsnprintf(value, sizeof value, format, arguments);
-    va_end(arguments);
-    snprintf(name, sizeof name, "--%s", option_rows[option].name);
-    return options_set(o, option, value, option_source(SOURCE_CONFIG_FILE, name, "", from));
-}
-
-Status fairseq_give_typed(Options *o, const Fairseq *f, OptionIndex option, int argument, const char *format,
-                          ...)
-{
-    char value[1200];
-    va_list arguments;
-    va_start(arguments, format);
-    vsnprintf(value, sizeof value, format, arguments);
-    va_end(arguments);
-    if (!f->typed[argument]) return fairseq_give(o, option, "fairseq's default", "%s", value);
-    return options_set(o, option, value,
-                       option_source(SOURCE_COMMAND_LINE, f->typed[argument], value, ""));
-}
 
 static Status held_number(void *field, int argument, const char *typed, const char *value)
 {

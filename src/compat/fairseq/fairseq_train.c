@@ -41,12 +41,6 @@ enum { ARCHITECTURES = COUNT(architectures) };
 
 /* ---- data ---- */
 
-const char *fairseq_path(char out[1200], const Fairseq *f, const char *file)
-{
-    snprintf(out, 1200, "%.1000s/%.180s", f->data, file);
-    return out;
-}
-
 /* Entries of the dictionary: each line is one, behind four that are not in the file. Architectures with model
  * parallelism fill it up, so that ranks have equal parts. */
 static Status give_vocabulary(Options *o, const Fairseq *f)
@@ -66,18 +60,6 @@ static Status give_vocabulary(Options *o, const Fairseq *f)
         ids += map.data[i] == '\n' || i + 1 == map.size;
     file_unmap(&map);
     return fairseq_give(o, OPTION_vocabulary, path, "%" PRId64, (ids + multiple - 1) / multiple * multiple);
-}
-
-/* A token file of the data must be there: DIR/NAME.idx. */
-Status fairseq_subset(const Fairseq *f, const char *name, int argument)
-{
-    char path[1200], index[200], standard[64];
-    snprintf(index, sizeof index, "%.150s.idx", name);
-    if (file_exists(fairseq_path(path, f, index))) return OK;
-    snprintf(standard, sizeof standard, "by default --%s", fairseq_held[argument].names);
-    return fail(BAD_FILE, "%s: no such file; %s is %s. fairseq-preprocess writes train, valid and test, of "
-                "--trainpref, --validpref and --testpref, into its --destdir", path,
-                f->typed[argument] ? f->typed[argument] : standard, name);
 }
 
 static Status give_validation_names(Options *o, const Fairseq *f)
@@ -314,30 +296,6 @@ static Status give_precision(Options *o, const Fairseq *f)
 }
 
 /* ---- checkpoints ---- */
-
-bool fairseq_is_file(const char *path)
-{
-    size_t letters = strlen(path);
-    return letters > 3 && !strcmp(path + letters - 3, ".pt");
-}
-
-bool fairseq_has_checkpoint(const char *load)
-{
-    char path[1300];
-    if (!load || !strncmp(load, "fairseq:", strlen("fairseq:"))) return load;
-    snprintf(path, sizeof path, "%s/latest", load);
-    if (file_exists(path)) return true;
-    snprintf(path, sizeof path, "%s/manifest.json", load);
-    return file_exists(path);
-}
-
-bool fairseq_own(const char *path)
-{
-    char part[1200];
-    const char *dot = strrchr(path, '.');
-    snprintf(part, sizeof part, "%.*s-model_part-0.pt", (int)(dot ? dot - path : 0), path);
-    return file_exists(path) || file_exists(part);
-}
 
 /* As there: a run that has a checkpoint continues from it, and only a new one begins with the other weights.
  */
