@@ -1,7 +1,6 @@
 /* Which layers have windows, rotary embeddings and experts. Options say it by a list with a 0 or 1 for each
  * layer, "[1,0,1]", or by a word for all of them. */
 #include "convert/family/family_keys.h"
-#include "convert/family/value_rows.h"
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>

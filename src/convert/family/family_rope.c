@@ -2,7 +2,6 @@
  * own beside rope_scaling. Version 4 ignores the new key and computes with its defaults, so that both are
  * written; where a config has both, they have to agree. */
 #include "convert/family/family_keys.h"
-#include "convert/family/value_rows.h"
 #include <math.h>
 #include <stdbool.h>
 #include <string.h>

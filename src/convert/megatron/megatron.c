@@ -1,10 +1,9 @@
 /* The folder of a Megatron-LM checkpoint, its format, and what both formats share. */
-#include "convert/megatron/megatron.h"
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include "base/array.h"
+#include "convert/format.h"
 #include "convert/megatron/megatron_internal.h"
 #include "convert/torch/torch_optimizer.h"
 
@@ -26,7 +25,7 @@ Status megatron_tensor(MegatronRead *m, int *index, ForeignKind kind, const Mega
     bool words =
         strcmp(text, "embedding.word_embeddings.weight") == 0 || strcmp(text, "output_layer.weight") == 0;
     if (words && dims == 2 && m->vocabulary > 0 && m->vocabulary < kept[0]) kept[0] = m->vocabulary;
-    return foreign_tensor_of(m->file, index, kind, text, dtype, dims, kept);
+    return foreign_tensor(m->file, index, kind, text, dtype, dims, kept);
 }
 
 Status megatron_box(MegatronRead *m, int index, ForeignPiece piece)
@@ -67,6 +66,19 @@ void megatron_updates(ForeignPosition *position, const PickleValue *root)
     if (step_find(pickle_get(root, "optimizer"), 0, &step) && step >= 0 && step < 1e15)
         position->updates = (int64_t)step;
     else if (!fp16) position->updates = position->step;
+}
+
+void megatron_leave_uncounted(MegatronRead *m)
+{
+    if (m->file->position.updates < 0 && !*m->file->states_unread)
+        foreign_leave_states(m->file, "%s: it does not say how many updates its optimizer has done",
+                             m->folder);
+}
+
+Status megatron_refuse(const char *path, const char *tensor)
+{
+    return fail(BAD_FILE, "%s: tensor '%s' is none that a GPT of Megatron-LM has here; of others nothing is "
+                "read", path, tensor);
 }
 
 /* The folder of the iteration that latest_checkpointed_iteration.txt names, or `folder` itself. */
@@ -116,37 +128,23 @@ bool megatron_is_folder(const char *folder)
         && (megatron_is_dist(inner) || megatron_is_legacy(inner) || is_deepspeed(inner));
 }
 
-static Status inner_read(MegatronRead *m)
-{
-    if (megatron_is_dist(m->folder))   return megatron_dist_read(m);
-    if (megatron_is_legacy(m->folder)) return megatron_legacy_read(m);
-    if (is_deepspeed(m->folder))
-        return fail(BAD_FILE, "%s: DeepSpeed's own files (layer_*-model_states.pt, mp_rank_*_model_states.pt)"
-                    " are not read; Megatron-DeepSpeed's tools/convert_checkpoint/deepspeed_to_megatron.py"
-                    " makes mp_rank_*/model_optim_rng.pt of them, which are", m->folder);
-    return fail(BAD_FILE, "%s: no checkpoint of Megatron-LM: neither .metadata nor mp_rank_00; give the "
-                "folder that its --save named, or that of an iteration", m->folder);
-}
-
-Status megatron_read(ForeignFile *file, json_t **options, const char *folder)
+Status megatron_read(ForeignModel *model, json_t *options, const char *folder)
 {
     char         inner[1024];
-    MegatronRead m = { .file = file, .folder = inner, .options = json_object() };
-    foreign_begin(file, folder);
-    Status status = m.options ? iteration_folder(inner, folder)
-                              : fail(NO_MEMORY, "%s: no memory for options", folder);
-    if (status == OK) status = inner_read(&m);
-    if (status == OK) status = foreign_finish(file);
-    const ForeignTensor *words = status == OK ? foreign_find(file, "embedding.word_embeddings.weight") : NULL;
-    if (status == OK && !words) status = fail(BAD_FILE, "%s: no embedding of words; models of GPT's "
-                                               "kind are read", inner);
-    if (status == OK) json_object_set_new(m.options, "vocab-size", json_integer(words->shape[0]));
-    if (status == OK) {
-        *options = m.options;
-        return OK;
-    }
-    json_decref(m.options);
-    foreign_close(file);
-    *options = NULL;
-    return status;
+    MegatronRead m = { .file = &model->file, .folder = inner, .options = options };
+    TRY(iteration_folder(inner, folder));
+    if (megatron_is_dist(inner))        TRY(megatron_dist_read(&m));
+    else if (megatron_is_legacy(inner)) TRY(megatron_legacy_read(&m));
+    else if (is_deepspeed(inner))
+        return fail(BAD_FILE, "%s: DeepSpeed's own files (layer_*-model_states.pt, mp_rank_*_model_states.pt)"
+                    " are not read; Megatron-DeepSpeed's tools/convert_checkpoint/deepspeed_to_megatron.py"
+                    " makes mp_rank_*/model_optim_rng.pt of them, which are", inner);
+    else
+        return fail(BAD_FILE, "%s: no checkpoint of Megatron-LM: neither .metadata nor mp_rank_00; give the "
+                    "folder that its --save named, or that of an iteration", inner);
+    TRY(foreign_finish(m.file));
+    const ForeignTensor *words = foreign_find(m.file, FOREIGN_WEIGHT, "embedding.word_embeddings.weight");
+    if (!words) return fail(BAD_FILE, "%s: no embedding of words; models of GPT's kind are read", inner);
+    json_object_set_new(options, "vocab-size", json_integer(words->shape[0]));
+    return OK;
 }

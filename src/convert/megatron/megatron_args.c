@@ -5,6 +5,7 @@
 #include <string.h>
 #include "base/array.h"
 #include "base/message.h"
+#include "base/words.h"
 #include "convert/megatron/megatron_internal.h"
 
 typedef enum { NEEDED, SAME, ABOVE, LAYERS, WINDOW, FLAG, NOT, HERE } Kind;
@@ -92,9 +93,7 @@ static json_t *value_json(const PickleValue *v)
 static json_t *layers_json(const PickleValue *v)
 {
     int64_t layer = 0;
-    char number[32];
-    snprintf(number, sizeof number, "%" PRId64, v->kind == PICKLE_INT ? v->integer : 0);
-    if (v->kind == PICKLE_INT) return json_string(number);
+    if (v->kind == PICKLE_INT) return json_sprintf("%" PRId64, v->integer);
     if (!is_several(v) || !v->items) return NULL;
     char *text = malloc(2 * (size_t)v->items + 2), *end = text;
     for (uint32_t i = 0; text && i < v->items; i++) {
@@ -112,12 +111,10 @@ static json_t *layers_json(const PickleValue *v)
 static json_t *window_json(const PickleValue *v)
 {
     int64_t side[2];
-    char    text[64];
     if (!is_several(v) || v->items != 2) return NULL;
     for (int i = 0; i < 2; i++)
         if (!pickle_integer(v->item[i], &side[i])) return NULL;
-    snprintf(text, sizeof text, "%" PRId64 ",%" PRId64, side[0], side[1]);
-    return json_string(text);
+    return json_sprintf("%" PRId64 ",%" PRId64, side[0], side[1]);
 }
 
 /* Whether it is one of "None|0", as Python writes them; 1 is 1.0. None is the default, which is supported. */
@@ -224,22 +221,11 @@ static Status only_judge(const PickleValue *args, const OnlyRow *row, const char
                 python_text(text, v), values, row->why);
 }
 
-/* Whether one of the names is this one, or begins as it does and ends in a star. */
-static bool has_name(const char *names, const char *name)
-{
-    for (const char *a = names; *a; a += strcspn(a, " "), a += *a == ' ') {
-        size_t letters = strcspn(a, " ");
-        bool   star    = letters && a[letters - 1] == '*';
-        if (!strncmp(a, name, letters - star) && (star || !name[letters])) return true;
-    }
-    return false;
-}
-
 static bool is_known(const char *name)
 {
     for (int i = 0; i < ROWS; i++)        if (!strcmp(rows[i].argument, name)) return true;
     for (int i = 0; i < ONLY_ROWS; i++)   if (!strcmp(only_rows[i].argument, name)) return true;
-    for (int i = 0; i < PASSED_OVER; i++) if (has_name(passed_over[i], name)) return true;
+    for (int i = 0; i < PASSED_OVER; i++) if (words_have(passed_over[i], name, strlen(name))) return true;
     return false;
 }
 

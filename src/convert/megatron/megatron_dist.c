@@ -34,11 +34,6 @@ typedef struct {
     size_t        files, file_room;
 } Dist;
 
-static Status path_in(char out[1024], const MegatronRead *m, const char *name)
-{
-    return path_join(out, m->folder, name);
-}
-
 bool megatron_is_dist(const char *folder)
 {
     char path[1024];
@@ -80,9 +75,8 @@ static Status sizes_take(int64_t size[DIST_DIMS], int *dims, const PickleValue *
  * "chained_1." may precede. 0 of weights; false of what is neither, like buffers of data-parallel ranks. */
 static bool state_prefix(size_t *bytes, ForeignKind *kind, const char *name)
 {
-    static const struct { const char *name; ForeignKind kind; } rows[] = {
-        { "exp_avg.", FOREIGN_MOMENT }, { "exp_avg_sq.", FOREIGN_SQUARE }, { "fp32_param.", FOREIGN_MASTER },
-    };
+    static const char *const names[FOREIGN_KINDS] = {
+        [FOREIGN_MOMENT] = "exp_avg.", [FOREIGN_SQUARE] = "exp_avg_sq.", [FOREIGN_MASTER] = "fp32_param." };
     static const char chained[] = "chained_", state[] = "optimizer.state.";
     const char *at = name;
     *bytes = 0, *kind = FOREIGN_WEIGHT;
@@ -94,12 +88,9 @@ static bool state_prefix(size_t *bytes, ForeignKind *kind, const char *name)
     if (at == name && strncmp(at, "optimizer.", 10) != 0) return true;
     if (strncmp(at, state, sizeof state - 1) != 0) return false;
     at += sizeof state - 1;
-    for (size_t i = 0; i < COUNT(rows); i++) {
-        size_t length = strlen(rows[i].name);
-        if (strncmp(at, rows[i].name, length) != 0) continue;
-        *kind  = rows[i].kind;
-        *bytes = (size_t)(at - name) + length;
-        return true;
+    for (*kind = FOREIGN_MOMENT; *kind < FOREIGN_KINDS; ++*kind) {
+        *bytes = (size_t)(at - name) + strlen(names[*kind]);
+        if (strncmp(at, names[*kind], strlen(names[*kind])) == 0) return true;
     }
     return false;
 }
@@ -119,10 +110,8 @@ static Status tensor_take(Dist *d, const PickleValue *key, const PickleValue *en
     pickle_text(name, sizeof name, key);
     *t = (DistTensor){ .key = key, .layers = 1, .experts = 1, .first = -1 };
     if (!state_prefix(&t->prefix, &t->kind, name)) return OK;
-    if (!megatron_name(&t->name, name + t->prefix))
-        return fail(BAD_FILE, "%s: tensor '%s' is none that a GPT of Megatron-LM has here; of others nothing "
-                    "is read", label, name);
-    if (t->name.join == MEGATRON_UNUSED) return OK;
+    if (!megatron_name(&t->name, name + t->prefix)) return megatron_refuse(label, name);
+    if (megatron_is_unused(&t->name)) return OK;
     TRY(sizes_take(t->size, &t->dims, pickle_get(entry, "size"), label, name));
     t->skip = (t->name.layer == MEGATRON_ALL) + (t->name.expert == MEGATRON_ALL);
     if (t->dims <= t->skip || t->dims - t->skip > FOREIGN_DIMS)
@@ -166,9 +155,7 @@ static void states_judge(Dist *d)
         foreign_leave_states(d->m->file, "%s: '%s' has not the shape of its weight; states saved with"
                              " --dist-ckpt-optim-fully-reshardable are read", d->m->folder,
                              pickle_text(name, sizeof name, odd->key));
-    if (d->m->file->position.updates < 0 && !*d->m->file->states_unread)
-        foreign_leave_states(d->m->file, "%s: it does not say how many updates its optimizer has done",
-                             d->m->folder);
+    megatron_leave_uncounted(d->m);
     for (size_t i = 0; i < d->tensors; i++)
         if (d->tensor[i].kind == FOREIGN_WEIGHT || !*d->m->file->states_unread)
             d->tensor[kept++] = d->tensor[i];
@@ -205,7 +192,7 @@ static Status distcp_open(int *map, Dist *d, const PickleValue *path, const char
     pickle_text(name, sizeof name, path);
     if (path->bytes >= sizeof name || memchr(path->text, '/', path->bytes) || !starts(path, "__"))
         return fail(BAD_FILE, "%s: a part in a file '%s', which is not one of its own", label, name);
-    TRY(path_in(full, d->m, name));
+    TRY(path_join(full, d->m->folder, name));
     TRY(ARRAY_RESERVE(d->file, d->file_room, d->files + 1));
     TRY(foreign_map(d->m->file, map, full));
     d->file[d->files++] = (DistFile){ path, *map };
@@ -234,9 +221,7 @@ static Status part_place(Dist *d, DistTensor *t, const PickleTensor *part, const
     Dtype   dtype = F32;
     int64_t size[DIST_DIMS], stride[DIST_DIMS];
     int     missing = t->dims - part->dims;
-    if (!torch_type_dtype(part->type, &dtype) || !dtype_is_float(dtype))
-        return fail(BAD_FILE, "%s: tensor '%s' is of type %s, which no weight has; save it in float32, "
-                    "bfloat16 or float16", d->m->folder, name, torch_type_name(part->type));
+    TRY(torch_weight_type(&dtype, part, d->m->folder, name));
     if (missing < 0)
         return fail(BAD_FILE, "%s: a part of tensor '%s' has %d dimensions", d->m->folder, name, part->dims);
     for (int k = 0; k < t->dims; k++) {
@@ -289,8 +274,7 @@ static Status range_open(TorchFile *out, Dist *d, const PickleValue *info, const
         return fail(BAD_FILE,
                     "%s: '%s' at bytes %lld to %lld is outside of %s, of %zu, so it is truncated", label,
                     name, (long long)at, (long long)(at + bytes), file->path, file->size);
-    TRY(torch_file_read(out, file->data + at, (size_t)bytes, file->path));
-    return torch_sums(d->m->file, out);
+    return torch_file_read(out, d->m->file, file->data + at, (size_t)bytes, file->path);
 }
 
 static Status part_take(Dist *d, const PickleValue *where, const PickleValue *info, const char *label)
@@ -347,12 +331,10 @@ static const PickleValue *common_part(const PickleValue *all, const PickleValue 
 static Status common_open(Dist *d, const char *label)
 {
     char               path[1024];
-    int                map;
     const PickleValue *info;
-    TRY(path_in(path, d->m, "common.pt"));
+    TRY(path_join(path, d->m->folder, "common.pt"));
     if (file_exists(path)) {
-        TRY(foreign_map(d->m->file, &map, path));
-        TRY(torch_file_read(&d->common, d->m->file->map[map].data, d->m->file->map[map].size, path));
+        TRY(torch_open(&d->common, d->m->file, path));
     } else {
         if (!common_part(pickle_get(d->metadata.root, "storage_data"), &info))
             return fail(BAD_FILE, "%s: neither common.pt nor common_state, which say what the model is; copy "
@@ -377,7 +359,7 @@ Status megatron_dist_read(MegatronRead *m)
 {
     char   path[1024];
     Dist   d = { .m = m };
-    Status status = path_in(path, m, ".metadata");
+    Status status = path_join(path, m->folder, ".metadata");
     if (status == OK) status = dist_read(&d, path);
     for (size_t i = 0; i < d.tensors; i++) free(d.tensor[i].index);
     if (d.metadata.memory) pickle_close(&d.metadata);

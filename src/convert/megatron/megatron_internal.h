@@ -33,6 +33,11 @@ void   megatron_position(ForeignPosition *position, const PickleValue *root);
  * scaling of fp16, which skips updates, iterations. */
 void   megatron_updates (ForeignPosition *position, const PickleValue *root);
 
+/* Leaves the states out where nothing says how many updates were done. */
+void   megatron_leave_uncounted(MegatronRead *m);
+/* A tensor that has no row. */
+Status megatron_refuse(const char *path, const char *tensor);
+
 bool   megatron_is_legacy(const char *folder);
 Status megatron_legacy_read(MegatronRead *m);
 bool   megatron_is_dist(const char *folder);

@@ -5,11 +5,8 @@
 #include <string.h>
 #include "base/array.h"
 
-typedef struct { const char *part, *spelling; MegatronJoin join; } Row;
-
-static const Row rows[] = {
-#define MEGATRON(name, join) { name, name, MEGATRON_##join },
-#define UNUSED(name) { name, name, MEGATRON_UNUSED },
+static const struct { const char *part; MegatronJoin join; } rows[] = {
+#define MEGATRON(name, join) { name, MEGATRON_##join },
 #include "convert/megatron/megatron_names.def"
 };
 
@@ -17,18 +14,6 @@ static const struct { const char *part, *spelling; } others[] = {
 #define ALSO(name, spelling) { name, spelling },
 #include "convert/megatron/megatron_names.def"
 };
-
-static const char *const buffers[] = {
-#define BUFFER(name) name,
-#include "convert/megatron/megatron_names.def"
-};
-
-bool megatron_is_parameter(const MegatronName *name)
-{
-    for (size_t i = 0; i < COUNT(buffers); i++)
-        if (strcmp(buffers[i], name->part) == 0) return false;
-    return true;
-}
 
 static bool skip(const char **name, const char *prefix)
 {

@@ -6,7 +6,8 @@
 #include <stdbool.h>
 
 typedef enum {
-    MEGATRON_SAME, MEGATRON_ROWS, MEGATRON_COLUMNS, MEGATRON_DOWN, MEGATRON_UP, MEGATRON_UNUSED
+    MEGATRON_SAME, MEGATRON_ROWS, MEGATRON_COLUMNS, MEGATRON_DOWN, MEGATRON_UP,
+    MEGATRON_UNTRAINED, MEGATRON_COPY, MEGATRON_BUFFER
 } MegatronJoin;
 
 /* A layer or an expert that a name leaves out, because all of them are one tensor; and no
@@ -21,8 +22,12 @@ typedef struct {
 
 /* False: no row has this name. */
 bool megatron_name(MegatronName *out, const char *name);
+static inline bool megatron_is_unused(const MegatronName *name) { return name->join >= MEGATRON_COPY; }
 /* Whether training changes it, so that optimizers have its states. */
-bool megatron_is_parameter(const MegatronName *name);
+static inline bool megatron_is_parameter(const MegatronName *name)
+{
+    return name->join != MEGATRON_UNTRAINED && name->join != MEGATRON_BUFFER;
+}
 /* The name as it is everywhere here; layer and expert are counted over the whole model. */
 void megatron_name_print(char out[96], const MegatronName *name, int layer, int expert);
 #endif

@@ -95,11 +95,6 @@ Status rank_states(RankTensors *list, const PickleValue *optimizer, int64_t *upd
     return status;
 }
 
-void rank_leave_states(RankTensors *list)
-{
-    while (list->items && list->item[list->items - 1].kind != FOREIGN_WEIGHT) list->items--;
-}
-
 /* ---- order ---- */
 
 static int by_name(const void *a, const void *b)

@@ -24,6 +24,4 @@ Status rank_weights(RankTensors *list, const PickleValue *model, int chunk, cons
 Status rank_states (RankTensors *list, const PickleValue *optimizer, int64_t *updates, const char *label);
 /* Keeps those of one chunk, sorted by kind and name. */
 void   rank_choose (RankTensors *list, int chunk);
-/* Of such a list, only the weights. */
-void   rank_leave_states(RankTensors *list);
 #endif

@@ -18,8 +18,7 @@ typedef struct PickleMemory {
     PickleBlocks    chunks, others; /* of values, VALUES_A_CHUNK each; of everything that never grows */
     size_t         values;
     PickleStorage **storage;
-    PickleTensor  **tensor;
-    int            storages, storage_room, tensors, tensor_room;
+    int            storages, storage_room;
 } PickleMemory;
 
 typedef struct {
@@ -39,9 +38,8 @@ Status pickle_new   (PickleValue **value, PickleReader *r, PickleKind kind);
 Status pickle_block(void *block, PickleReader *r, size_t bytes); /* *block: zeros, freed with the rest */
 Status pickle_add   (PickleValue *list, PickleReader *r, PickleValue *item);         /* to its `item` */
 Status pickle_spend (PickleReader *r, size_t amount);
-void   pickle_memory_free(PickleMemory *memory);
 /* Depth, cycles and unfolded size of the whole value. */
-Status pickle_check (const PickleReader *r, const PickleValue *root);
+Status pickle_check (const PickleReader *r, PickleValue *root);
 
 Status pickle_global(PickleValue **value, PickleReader *r, const char *module, size_t module_bytes,
                      const char *name, size_t name_bytes);
