@@ -141,8 +141,8 @@ static void choose_architecture(Agpt *a)
     char        known[256] = "";
     for (int i = 0; i < ARCHITECTURES; i++) {
         message_item(known, sizeof known, ", ", "%s", architectures[i].name);
-        bool is_it = !strcmp(architectures[i].name, name) || name_in(architectures[i].spelled, name, strcasecmp);
-        if (!is_it) continue;
+        bool spelled = name_in(architectures[i].spelled, name, strcasecmp);
+        if (!spelled && strcmp(architectures[i].name, name)) continue;
         a->value[V_MODEL_ARCH].text = architectures[i].name;
         for (int s = 0; s < AGPT_SHAPES; s++) {
             AgptValue  *value = &a->value[agpt_shape[s]];

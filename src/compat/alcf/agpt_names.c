@@ -1,7 +1,7 @@
 /* Names of train_aGPT_7B.sh's variables, those that people write instead, and the command line of `jotun
  * agpt`: words NAME=VALUE are variables of the script, as those of the environment are; words that begin with
- * -- are options of `jotun train`. The environment has many other variables, so that a name counts as mistyped
- * only where it is long enough to be no coincidence. */
+ * -- are options of `jotun train`. The environment has many other variables, so that a name counts as
+ * mistyped only where it is long enough to be no coincidence. */
 #include "compat/alcf/agpt_internal.h"
 #include <ctype.h>
 #include <errno.h>
