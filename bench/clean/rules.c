@@ -34,13 +34,13 @@ static double now(void)
 
 static void corpus_read(const char *path)
 {
-    Lines *lines;
+    InputBlocks input = { .path = &path, .paths = 1, .wanted = BLOCK_AUTO, .line_most = 64 << 20 };
     Block  block = { 0 };
     Record record;
     RecordPlan plan = { .bytes_most = 64 << 20 };
     double seconds = 0;
-    if (lines_open(&lines, path, BLOCK_AUTO, plan.bytes_most, 0) != OK) stop();
-    for (bool more = true; lines_fill(lines, &block, &more) == OK && more; ) {
+    if (input_blocks_check(&input) != OK) stop();
+    for (bool more = true; input_blocks_fill(&input, &block, &more) == OK && more; ) {
         double begin = now();
         RecordWalk walk = record_walk(&plan, &block, path, &text);
         for (RecordStep step; (step = record_next(&walk, &record)) != RECORD_END; ) {
@@ -53,7 +53,7 @@ static void corpus_read(const char *path)
         }
         seconds += now() - begin;
     }
-    lines_close(lines);
+    input_blocks_close(&input);
     block_free(&block);
     if (!corpus.documents) stop();
     printf("%-28s %7.1f MB/s   %" PRId64 " documents of %" PRId64 " bytes\n", "records", (double)corpus.text.bytes / seconds / 1e6,
@@ -74,12 +74,6 @@ static void quality_one(void)
     if (quality_check(quality, space, &text, &v) != OK) stop();
     seen += v.rule >= 0;
 }
-static void figures_one(void)
-{
-    double figure[QUALITY_RULES];
-    if (quality_figures(quality, space, &text, figure) != OK) stop();
-}
-
 static void measure(const char *name, void (*one)(void), int passes)
 {
     double begin = now();
@@ -94,14 +88,14 @@ static void measure(const char *name, void (*one)(void), int passes)
     printf("%-28s %7.1f MB/s   found %" PRId64 "\n", name, (double)corpus.text.bytes * passes / (now() - begin) / 1e6, seen);
 }
 
-static void measure_quality(const char *presets, const char *changes, void (*one)(void), int passes)
+static void measure_quality(const char *presets, int passes)
 {
     QualityPlan plan;
     char name[80];
-    if (quality_plan(&plan, presets) != OK || (changes && quality_set(&plan, changes) != OK)) stop();
+    if (quality_plan(&plan, presets) != OK) stop();
     if (quality_open(&quality, &plan, "sv", NULL) != OK) stop();
-    snprintf(name, sizeof name, "quality %s%s", presets, one == figures_one ? ", figures" : "");
-    measure(name, one, passes);
+    snprintf(name, sizeof name, "quality %s", presets);
+    measure(name, quality_one, passes);
     quality_close(quality);
 }
 
@@ -118,12 +112,11 @@ int main(int count, char **word)
     measure("copying alone", copy_one, passes);
     measure("UTF-8", utf8_one, passes);
     measure("charset sv, graded", charset_one, passes);
-    measure_quality("gopher", NULL, quality_one, passes);
-    measure_quality("repetition", NULL, quality_one, passes);
-    measure_quality("c4", NULL, quality_one, passes);
-    measure_quality("fineweb", NULL, quality_one, passes);
-    measure_quality("gopher,repetition,c4,fineweb", NULL, quality_one, passes);
-    measure_quality("gopher,repetition,c4,fineweb", NULL, figures_one, passes);
+    measure_quality("gopher", passes);
+    measure_quality("repetition", passes);
+    measure_quality("c4", passes);
+    measure_quality("fineweb", passes);
+    measure_quality("gopher,repetition,c4,fineweb", passes);
     charset_close(charset);
     quality_space_close(space);
     return 0;

@@ -77,7 +77,7 @@ static Status dump_make(Buffer *xml, Buffer *packed, const char *path, int64_t p
     bool     more = true;
     Status   status = OK;
     int64_t  made = 0, stream = 0;
-    TRY(source_open(&source, path, "text"));
+    TRY(source_open(&source, path, "text", (TextRules){ 0 }));
     while (made < pages && (status = source_next(source, &document, &more)) == OK && more)
         for (int64_t at = 0; made < pages && at < document.bytes; at += PAGE_TEXT) {
             page_add(xml, ++made, document.text + at, document.bytes - at < PAGE_TEXT ? document.bytes - at : PAGE_TEXT);

@@ -48,7 +48,7 @@ static Status corpus_read(Corpus *c, const char *path)
         corpus_random(c);
         return OK;
     }
-    TRY(source_open(&source, path, "text"));
+    TRY(source_open(&source, path, "text", (TextRules){ 0 }));
     Status status;
     while ((status = source_next(source, &document, &more)) == OK && more) corpus_add(c, document.text, document.bytes);
     source_close(source);

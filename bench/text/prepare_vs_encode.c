@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-#include "corpus/read/document.h"
+#include "corpus/read/source.h"
 #include "data/tokenize.h"
 #include "corpus/read/source.h"
 #include "data/token_file.h"
@@ -35,7 +35,7 @@ static Status corpus_read(Corpus *c, const char *path)
     Source  *source;
     Document d;
     bool     more = true;
-    TRY(source_open(&source, path, "text"));
+    TRY(source_open(&source, path, "text", (TextRules){ 0 }));
     Status status;
     while ((status = source_next(source, &d, &more)) == OK && more) {
         c->text = realloc(c->text, (size_t)(c->bytes + d.bytes + 1));
@@ -66,18 +66,18 @@ static Status encode(Times *times, const char *name, const Corpus *c)
 /* As prepare's worker does it, without ids */
 static Status scan(Times *times, const char *path)
 {
-    Lines *lines;
+    InputBlocks input = { .path = &path, .paths = 1, .wanted = BLOCK_LINES, .line_most = LINE_MOST,
+                          .ratio_most = STREAM_RATIO_MOST };
     Block  block = { 0 };
     static const char *const key[] = { "text" };
     *times = times_begin();
-    TRY(lines_open(&lines, path, BLOCK_LINES, LINE_MOST, STREAM_RATIO_MOST));
     for (bool more = true; more; ) {
         LineWalk walk = { 0 };
         JsonText text;
-        TRY(lines_fill(lines, &block, &more));
+        TRY(input_blocks_fill(&input, &block, &more));
         for (Line line; block_next(&block, &walk, &line); ) TRY(document_read(&text, true, key, 1, line, path));
     }
-    lines_close(lines);
+    input_blocks_close(&input);
     block_free(&block);
     *times = times_since(*times);
     return OK;

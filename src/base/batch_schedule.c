@@ -1,5 +1,6 @@
 /* Batch sizes that change with the consumed samples. Every function goes over entries, never over steps. */
 #include "base/batch_schedule.h"
+#include "base/integer.h"
 
 /* The entry that applies after `consumed` samples. */
 static int entry_at(BatchSchedule batch, int64_t consumed)
@@ -21,37 +22,28 @@ int64_t batch_schedule_largest(BatchSchedule batch)
     return most;
 }
 
-/* Steps of entry i from `consumed` on: those that begin before the next entry does. */
-static int64_t steps_within(BatchSchedule batch, int i, int64_t consumed)
+/* Consumes the samples of up to `most` steps which end by `end`; returns how many steps. */
+static int64_t advance(BatchSchedule batch, int64_t *consumed, int64_t most, int64_t end)
 {
-    int64_t size = batch.step[i].size;
-    return i + 1 < batch.steps ? (batch.step[i + 1].from - consumed + size - 1) / size : INT64_MAX;
+    int64_t steps = 0;
+    while (steps < most) {
+        int     i    = entry_at(batch, *consumed);
+        int64_t size = batch.step[i].size, n = (end - *consumed) / size;
+        if (i + 1 < batch.steps) n = least(n, divide_up(batch.step[i + 1].from - *consumed, size));
+        n = least(n, most - steps);
+        if (n <= 0) break;
+        *consumed += n * size;
+        steps     += n;
+    }
+    return steps;
 }
 
 int64_t batch_schedule_after(BatchSchedule batch, int64_t consumed, int64_t steps)
 {
-    while (steps > 0) {
-        int i = entry_at(batch, consumed);
-        int64_t size = batch.step[i].size, n = steps_within(batch, i, consumed);
-        if (n > steps) n = steps;
-        if (n > (INT64_MAX - consumed) / size) return INT64_MAX;
-        consumed += n * size;
-        steps    -= n;
-    }
-    return consumed;
+    return advance(batch, &consumed, steps, INT64_MAX) < steps ? INT64_MAX : consumed;
 }
 
 int64_t batch_schedule_steps(BatchSchedule batch, int64_t consumed, int64_t end)
 {
-    int64_t steps = 0;
-    while (consumed < end) {
-        int i = entry_at(batch, consumed);
-        int64_t size = batch.step[i].size, n = steps_within(batch, i, consumed);
-        int64_t fit = (end - consumed) / size;
-        if (n > fit) n = fit;
-        if (n == 0) break;
-        consumed += n * size;
-        steps    += n;
-    }
-    return steps;
+    return advance(batch, &consumed, INT64_MAX, end);
 }

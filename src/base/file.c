@@ -37,6 +37,12 @@ Status path_join(char path[1024], const char *folder, const char *name)
     return fail(BAD_OPTION, "%.200s...: with /%.100s the path is longer than 1023 bytes", folder, name);
 }
 
+bool path_ends(const char *path, size_t bytes, const char *ending)
+{
+    size_t length = strlen(ending);
+    return bytes > length && !memcmp(path + bytes - length, ending, length);
+}
+
 const char *path_leaf(const char *path, size_t bytes)
 {
     while (bytes > 1 && path[bytes - 1] == '/') bytes--;
@@ -68,33 +74,53 @@ static Status refuse_kind(const char *path, mode_t mode)
                                 "as <(...) of a shell; write its contents to a file first", path);
 }
 
-static Status map_open_file(FileMap *map, int fd)
-{
-    struct stat about;
-    if (fstat(fd, &about) != 0) return file_fail(map->path, "read");
-    if (!S_ISREG(about.st_mode)) return refuse_kind(map->path, about.st_mode);
-    if (about.st_size == 0) return OK;
-    void *data = mmap(NULL, (size_t)about.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
-    if (data == MAP_FAILED) return file_fail(map->path, "mapped");
-    map->data = data;
-    map->size = (size_t)about.st_size;
-    map->device = about.st_dev;
-    map->inode  = about.st_ino;
-    return OK;
-}
-
-Status file_map(FileMap *map, const char *path)
+static Status map_begin(FileMap *map, const char *path)
 {
     *map = (FileMap){ .data = (const uint8_t *)"" };
     if (strlen(path) >= sizeof map->path)
         return fail(BAD_FILE, "%.80s...: the path is longer than %zu bytes", path, sizeof map->path - 1);
     memcpy(map->path, path, strlen(path) + 1);
-    int fd = seam.open(path, O_RDONLY | O_NONBLOCK, 0);         /* a pipe without a writer does not wait */
-    if (fd < 0) return file_fail(path, "read");
+    return OK;
+}
+
+/* Maps an open file, at the addresses that are reserved where there are some, which have its size. */
+static Status map_open_file(FileMap *map, int fd)
+{
+    struct stat about;
+    if (fstat(fd, &about) != 0) return file_fail(map->path, "read");
+    if (!S_ISREG(about.st_mode)) return refuse_kind(map->path, about.st_mode);
+    if (map->reserved && (size_t)about.st_size != map->size)
+        return fail(BAD_FILE, "%s: has %lld bytes here, and %zu where it was listed; all hosts must see the"
+                    " same files, which nobody changes meanwhile", map->path, (long long)about.st_size,
+                    map->size);
+    if (about.st_size == 0) return OK;
+    void *at   = map->reserved ? (void *)(uintptr_t)map->data : NULL;
+    void *data = mmap(at, (size_t)about.st_size, PROT_READ, MAP_PRIVATE | (at ? MAP_FIXED : 0), fd, 0);
+    if (data == MAP_FAILED) return file_fail(map->path, "mapped");
+    map->data = data;
+    map->size = (size_t)about.st_size;
+    map->device   = about.st_dev;
+    map->inode    = about.st_ino;
+    map->reserved = false;
+    return OK;
+}
+
+static Status map_file(FileMap *map)
+{
+    int fd = seam.open(map->path, O_RDONLY | O_NONBLOCK, 0);    /* a pipe without a writer does not wait */
+    if (fd < 0) return file_fail(map->path, "read");
     Status status = map_open_file(map, fd);
     seam.close(fd);
     return status;
 }
+
+Status file_map(FileMap *map, const char *path)
+{
+    TRY(map_begin(map, path));
+    return map_file(map);
+}
+
+Status file_map_fill(FileMap *map) { return map->reserved ? map_file(map) : OK; }
 
 static const char *kind_of(mode_t mode)
 {
@@ -118,56 +144,27 @@ Status file_stream(FILE **in, const char *path)
     return status;
 }
 
-Status file_map_reserve(FileMap *map, const char *path, size_t size)
+static bool map_memory(FileMap *map, size_t size, int protection)
 {
-    *map = (FileMap){ .data = (const uint8_t *)"" };
-    if (snprintf(map->path, sizeof map->path, "%s", path) >= (int)sizeof map->path)
-        return fail(BAD_FILE, "%.80s...: the path is longer than %zu bytes", path, sizeof map->path - 1);
-    if (size == 0) return OK;
-    void *data = mmap(NULL, size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (data == MAP_FAILED) return file_fail(path, "mapped");
+    void *data = mmap(NULL, size, protection, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (data == MAP_FAILED) return false;
     map->data = data;
     map->size = size;
-    map->reserved = true;
-    return OK;
+    return true;
+}
+
+Status file_map_reserve(FileMap *map, const char *path, size_t size)
+{
+    TRY(map_begin(map, path));
+    if (size == 0) return OK;
+    map->reserved = map_memory(map, size, PROT_NONE);
+    return map->reserved ? OK : file_fail(path, "mapped");
 }
 
 Status file_map_zeros(FileMap *map, size_t size)
 {
-    *map = (FileMap){ .data = (const uint8_t *)"" };
-    void *data = mmap(NULL, size, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (data == MAP_FAILED) return fail(NO_MEMORY, "no memory for %zu bytes of zeros", size);
-    map->data = data;
-    map->size = size;
-    return OK;
-}
-
-static Status fill_open_file(FileMap *map, int fd)
-{
-    struct stat about;
-    if (fstat(fd, &about) != 0) return file_fail(map->path, "read");
-    if (!S_ISREG(about.st_mode)) return refuse_kind(map->path, about.st_mode);
-    if ((size_t)about.st_size != map->size)
-        return fail(BAD_FILE, "%s: has %lld bytes here, and %zu where it was listed; all hosts must see the"
-                    " same files, which nobody changes meanwhile", map->path, (long long)about.st_size,
-                    map->size);
-    void *at = (void *)(uintptr_t)map->data;
-    if (mmap(at, map->size, PROT_READ, MAP_PRIVATE | MAP_FIXED, fd, 0) == MAP_FAILED)
-        return file_fail(map->path, "mapped");
-    map->device = about.st_dev;
-    map->inode  = about.st_ino;
-    map->reserved = false;
-    return OK;
-}
-
-Status file_map_fill(FileMap *map)
-{
-    if (!map->reserved) return OK;
-    int fd = seam.open(map->path, O_RDONLY, 0);
-    if (fd < 0) return file_fail(map->path, "read");
-    Status status = fill_open_file(map, fd);
-    seam.close(fd);
-    return status;
+    TRY(map_begin(map, ""));
+    return map_memory(map, size, PROT_READ) ? OK : fail(NO_MEMORY, "no memory for %zu bytes of zeros", size);
 }
 
 void file_unmap(FileMap *map)
@@ -184,6 +181,21 @@ Status file_map_check(const FileMap *map)
     return fail(BAD_FILE,
                 "%s: has %lld bytes, and had %zu when it was opened: it was truncated meanwhile; restore it"
                 " and resume", map->path, (long long)about.st_size, map->size);
+}
+
+Status file_read_at(int fd, const char *path, void *data, size_t bytes, int64_t at)
+{
+    for (char *to = data; bytes; ) {
+        ssize_t n = pread(fd, to, bytes, (off_t)at);
+        if (n < 0 && errno == EINTR) continue;
+        if (n <= 0)
+            return fail(IO_FAILED, "%s: byte %lld cannot be read: %s", path, (long long)at,
+                        n ? strerror(errno) : "the file ends there");
+        to    += n;
+        bytes -= (size_t)n;
+        at    += n;
+    }
+    return OK;
 }
 
 /* ---- writing ---- */

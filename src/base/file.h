@@ -39,6 +39,8 @@ bool   file_exists(const char *path);                          /* file, director
 Status path_join(char path[1024], const char *folder,
                  const char *name);   /* "directory/name"; BAD_OPTION above 1,023 bytes */
 
+/* Whether a path of `bytes` bytes has this ending, and something before it. */
+bool path_ends(const char *path, size_t bytes, const char *ending);
 /* Where the last name of a path of `bytes` bytes begins; slashes behind it do not count. */
 const char *path_leaf(const char *path, size_t bytes);
 
@@ -53,7 +55,8 @@ bool   file_is_free(const char *path);
 /* Creates or truncates a file and locks it; BAD_FILE while another process holds the lock. It ends with
  * the descriptor or the process. */
 Status file_create_alone(int *fd, const char *path);
-/* All bytes, at an offset. */
+/* All bytes, at an offset. IO_FAILED where the file ends before. */
+Status file_read_at(int fd, const char *path, void *data, size_t bytes, int64_t at);
 Status file_write (int fd, const char *path, const void *data, size_t bytes, int64_t at);
 Status file_finish(int fd, const char *path);                  /* fsync and close; closes on failure too */
 Status file_rename(const char *from, const char *to);          /* durable after folder_sync_for(to) */

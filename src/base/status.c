@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 #include "base/log.h"
+#include "base/message.h"
 
 static _Thread_local char          last_text[FAIL_BYTES];
 static _Thread_local ThreadContext current = { .rank = -1, .step = -1, .unit = -1 };
@@ -85,37 +86,24 @@ static const char *directory_and_file(const char *path)
     return slash ? slash : path;
 }
 
-/* Formats at line[at] and returns the new end; a line that is full is truncated. stop_world must not
- * allocate, since it also reports an exhausted memory. */
-static size_t append(char *line, size_t size, size_t at, const char *format, ...)
-    __attribute__((format(printf, 4, 5)));
-static size_t append(char *line, size_t size, size_t at, const char *format, ...)
-{
-    va_list args;
-    va_start(args, format);
-    int n = vsnprintf(line + at, size - at, format, args);
-    va_end(args);
-    if (n < 0) return at;
-    return at + (size_t)n < size ? at + (size_t)n : size - 1;
-}
-
+/* It must not allocate, since it also reports an exhausted memory. */
 void stop_world(const char *file, int line, const char *format, ...)
 {
-    char    text[FAIL_BYTES], host[65] = "", out[FAIL_BYTES + 512];
+    char    text[FAIL_BYTES], host[65] = "", out[FAIL_BYTES + 512] = "";
     va_list args;
     va_start(args, format);
     vsnprintf(text, sizeof text, format, args);
     va_end(args);
     if (gethostname(host, sizeof host - 1) != 0) snprintf(host, sizeof host, "?");
 
-    size_t n = append(out, sizeof out, 0, "jotun: ");
-    if (current.rank >= 0) n = append(out, sizeof out, n, "rank %d ", current.rank);
-    n = append(out, sizeof out, n, "on %s", host);
-    if (current.step >= 0) n = append(out, sizeof out, n, ", step %ld", current.step);
-    if (current.op)        n = append(out, sizeof out, n, ", in %s", current.op);
-    n = append(out, sizeof out, n, ": %s (%s:%d)", text, directory_and_file(file), line);
-    out[n++] = '\n';
-    log_write(out, n);                                  /* one call: lines of two ranks do not mix */
+    message_add(out, sizeof out, "jotun: ");
+    if (current.rank >= 0) message_add(out, sizeof out, "rank %d ", current.rank);
+    message_add(out, sizeof out, "on %s", host);
+    if (current.step >= 0) message_add(out, sizeof out, ", step %ld", current.step);
+    if (current.op)        message_add(out, sizeof out, ", in %s", current.op);
+    message_add(out, sizeof out - 1, ": %s (%s:%d)", text, directory_and_file(file), line);
+    message_add(out, sizeof out, "\n");
+    log_write(out, strlen(out));                        /* one call: lines of two ranks do not mix */
 
     /* _exit and not exit: handlers registered with atexit would wait for threads and ranks that no longer
      * answer. */

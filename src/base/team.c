@@ -3,6 +3,7 @@
  * operation. */
 #include "base/team.h"
 
+#include <errno.h>
 #include <sched.h>
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -221,25 +222,20 @@ Status team_open(Team **out, int threads)
     *out = NULL;
     if (threads < 1) return fail(BAD_OPTION, "%d threads: a thread pool needs 1 or more", threads);
     Team *team = calloc(1, sizeof *team);
-    if (team) team->worker = calloc((size_t)threads, sizeof *team->worker);
-    if (team) team->share  = aligned_alloc(_Alignof(Share), (size_t)threads * sizeof *team->share);
-    if (!team || !team->worker || !team->share) {
-        if (team) free(team->worker);
-        if (team) free(team->share);
-        free(team);
-        return fail(NO_MEMORY, "no memory for a pool of %d threads", threads);
-    }
+    if (!team) return fail(NO_MEMORY, "no memory for a pool of %d threads", threads);
     team->threads = threads;
     team->cores   = team_cores();
+    team->worker  = calloc((size_t)threads, sizeof *team->worker);
+    team->share   = aligned_alloc(_Alignof(Share), (size_t)threads * sizeof *team->share);
     if (threads > 1) atomic_fetch_add(&process_threads, threads);
     pthread_mutex_init(&team->lock, NULL);
     pthread_cond_init(&team->wake, NULL);
     pthread_cond_init(&team->finished, NULL);
     pthread_cond_init(&team->passed, NULL);
-    int error = 0;
-    while (!error && team->started < threads - 1) {
-        Worker *next = &team->worker[team->started];
-        *next = (Worker){ .team = team, .index = team->started + 1 };
+    int error = team->worker && team->share ? 0 : ENOMEM, started = 0;
+    for (; !error && started < threads - 1; started = team->started) {
+        Worker *next = &team->worker[started];
+        *next = (Worker){ .team = team, .index = started + 1 };
         error = thread_start(&next->thread, worker, next);
         team->started += !error;
     }
@@ -247,7 +243,6 @@ Status team_open(Team **out, int threads)
         *out = team;
         return OK;
     }
-    int started = team->started;
     team_close(team);
     return fail(NO_MEMORY, "the system cannot start thread %d of %d: %s", started + 2, threads,
                 strerror(error));

@@ -12,7 +12,6 @@
 #include "base/team.h"
 #include "cli/setup/parse.h"
 #include "corpus/clean/clean.h"
-#include "corpus/clean/report.h"
 #include "cli/command.h"
 #include "cli/in_out.h"
 #include "cli/signals.h"

@@ -18,10 +18,9 @@
 #include "conf/rows.h"
 #include "conf/value.h"
 #include "convert/family.h"
-#include "convert/formats.h"
+#include "convert/format.h"
 #include "convert/gguf/gguf.h"
 #include "convert/hf_write.h"
-#include "convert/jotun_checkpoint.h"
 #include "convert/weights/foreign_weights.h"
 #include "store/checkpoint.h"
 
@@ -274,12 +273,13 @@ static Status reads_back(const json_t *config, const char *json, const char *pat
 {
     Options  again;
     Family   family;
-    json_t  *options;
-    TRY(family_read(&family, &options, config, path));
-    char *text = json_dumps(options, JSON_COMPACT | JSON_REAL_PRECISION(17));
+    json_t  *options = json_object();
+    Status   status  = family_read(&family, options, config, path);
+    char    *text    = json_dumps(options, JSON_COMPACT | JSON_REAL_PRECISION(17));
     json_decref(options);
+    if (status != OK) return free(text), status;
     log_mute(true);                       /* another family may hold the model */
-    Status status = setup_model_options(&again, text ? text : "", path);
+    status = setup_model_options(&again, text ? text : "", path);
     if (status == OK) status = options_match_json(&again, json, path);
     log_mute(false);
     options_close(&again);
@@ -408,7 +408,7 @@ static Status refuse_file(const Options *o)
         return fail(BAD_OPTION, "--input %s: GGUF is written and not read; give the folder of transformers "
                     "that the file was made from", name);
     return fail(BAD_OPTION, "--input %s is a file; give the folder that has it: of transformers with "
-                "config.json, of Megatron-LM, or a checkpoint of jotun", name);
+                "config.json, of Megatron-LM's checkpoint, or a checkpoint of jotun", name);
 }
 
 /* What a shell completes ends in a slash; names beside the output are made of the last part of its name. */

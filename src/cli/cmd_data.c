@@ -15,7 +15,6 @@
 #include "cli/setup/parse.h"
 #include "cli/signals.h"
 #include "conf/conf.h"
-#include "data/item_file.h"
 #include "data/raw_tokens.h"
 #include "data/token_facts.h"
 #include "text/decoder.h"
@@ -44,6 +43,7 @@ static Status facts_show(const TokenFile *file, const char *prefix)
     return OK;
 }
 
+/* Of fairseq's formats the items; of Megatron-LM's documents, sequences and facts. */
 static Status info(const TokenFile *token_file, const Options *o)
 {
     int64_t shortest = token_file->sequences ? INT64_MAX : 0, longest = 0, empty = 0;
@@ -56,10 +56,14 @@ static Status info(const TokenFile *token_file, const Options *o)
     for (int64_t d = 0; d < token_file->documents; d++)
         empty += token_file_document(token_file, d) == token_file_document(token_file, d + 1);
     printf("file       %s\n", token_file->bin.path);
-    printf("format     %s\n", token_file_kind_name(TOKEN_FILE_MEGATRON));
-    printf("tokens     %" PRId64 " (%s, %s)\n", token_file->tokens,
-           token_file->width == 2 ? "uint16" : "int32",
+    printf("format     %s\n", token_file_kind_name(token_file->kind));
+    printf("tokens     %" PRId64 " (%s, %s)\n", token_file->tokens, token_file_type(token_file),
            log_bytes(bytes, (double)token_file->bin.size));
+    if (token_file->kind != TOKEN_FILE_MEGATRON) {
+        printf("items      %" PRId64 " (%" PRId64 " to %" PRId64 " tokens)\n", token_file->sequences,
+               shortest, longest);
+        return OK;
+    }
     printf("documents  %" PRId64 " (%" PRId64 " empty)\n", token_file->documents, empty);
     printf("sequences  %" PRId64 " (%" PRId64 " to %" PRId64 " tokens)\n", token_file->sequences, shortest,
            longest);
@@ -113,34 +117,16 @@ static Status cat(const TokenFile *token_file, const Options *o)
 
 /* ---- token files of fairseq ---- */
 
-static Status item_file_info(const ItemFile *f, const Options *o)
-{
-    (void)o;
-    char bytes[24];
-    int64_t shortest = f->items ? INT64_MAX : 0, longest = 0;
-    for (int64_t i = 0; i < f->items; i++) {
-        int64_t length = item_file_length(f, i);
-        if (length < shortest) shortest = length;
-        if (length > longest)  longest  = length;
-    }
-    printf("file       %s\n", f->bin.path);
-    printf("format     %s\n", token_file_kind_name(f->kind));
-    printf("tokens     %" PRId64 " (%s, %s)\n", f->tokens, item_file_type(f),
-           log_bytes(bytes, (double)f->bin.size));
-    printf("items      %" PRId64 " (%" PRId64 " to %" PRId64 " tokens)\n", f->items, shortest, longest);
-    return OK;
-}
-
 /* Prints one item a line, as numbers: the dictionary that gives the ids a meaning is not in the file. */
-static Status item_file_cat(const ItemFile *f, const Options *o)
+static Status items_cat(const TokenFile *f, const Options *o)
 {
     if (options_typed_by_person(o, OPTION_tokenizer))
         return fail(BAD_OPTION, "--tokenizer %s: the ids of %s are those of a dictionary of words, and are "
                     "shown as numbers; leave it out", o->tokenizer, f->bin.path);
-    for (int64_t i = 0; i < f->items && !ferror(stdout); i++) {
-        int64_t begin = item_file_start(f, i), length = item_file_length(f, i);
+    for (int64_t i = 0; i < f->sequences && !ferror(stdout); i++) {
+        int64_t begin = token_file_start(f, i), length = token_file_length(f, i);
         for (int64_t t = 0; t < length; t++)
-            printf(t ? " %" PRId64 : "%" PRId64, item_file_token(f, begin + t));
+            printf(t ? " %" PRId64 : "%" PRId64, token_file_id(f, begin + t));
         putchar('\n');
     }
     return OK;
@@ -149,27 +135,13 @@ static Status item_file_cat(const ItemFile *f, const Options *o)
 /* ---- the commands ---- */
 
 typedef Status TokenFileCommand(const TokenFile *token_file, const Options *o);
-typedef Status ItemFileCommand(const ItemFile *items, const Options *o);
 
-static Status on_token_file(const Options *o, TokenFileCommand *on_megatron, ItemFileCommand *on_items)
+static Status on_token_file(const Options *o, TokenFileCommand *on_tokens, TokenFileCommand *on_items)
 {
-    const char *prefix = o->words.text[0];
-    TokenFileKind kind;
-    TokenFile     token_file = { 0 };
-    ItemFile      items      = { 0 };
-    char          path[1024];
-    bool          fits  = snprintf(path, sizeof path, "%s.idx", prefix) < (int)sizeof path;
-    bool          there = fits && file_exists(path);
-    if (there) TRY(token_file_kind(&kind, prefix));
-    if (!there || kind == TOKEN_FILE_MEGATRON) {    /* where there is no .idx, token_file_open reports it */
-        TRY(token_file_open(&token_file, prefix));
-        Status status = on_megatron(&token_file, o);
-        token_file_close(&token_file);
-        return status;
-    }
-    TRY(item_file_open(&items, prefix));
-    Status status = on_items(&items, o);
-    item_file_close(&items);
+    TokenFile token_file;
+    TRY(token_file_open_any(&token_file, o->words.text[0]));
+    Status status = (token_file.kind == TOKEN_FILE_MEGATRON ? on_tokens : on_items)(&token_file, o);
+    token_file_close(&token_file);
     return status;
 }
 
@@ -181,7 +153,7 @@ Status cmd_data_info(int argc, char **argv)
     bool    run = status == OK && data_run_asked(&o);
     const char *wanted = run ? "no PREFIX beside --data-path" : "PREFIX or --data-path [W] PREFIX...";
     if (status == OK) status = options_expect(&o, run ? 0 : 1, wanted);
-    if (status == OK) status = run ? data_run_show(&o) : on_token_file(&o, info, item_file_info);
+    if (status == OK) status = run ? data_run_show(&o) : on_token_file(&o, info, info);
     options_close(&o);
     return status;
 }
@@ -191,7 +163,7 @@ Status cmd_data_cat(int argc, char **argv)
     Options o;
     Status  status = setup_parse(&o, FOR_DATA_CAT, argc, argv);
     if (status == OK) status = options_expect(&o, 1, "PREFIX");
-    if (status == OK) status = on_token_file(&o, cat, item_file_cat);
+    if (status == OK) status = on_token_file(&o, cat, items_cat);
     options_close(&o);
     return status;
 }

@@ -202,7 +202,7 @@ static Status blocks_of(Task *task)
     Tokenizer   t;
     int32_t     eod = -1;
     if (breaks == BREAK_OVERLAPPING) return OK;
-    if (!task->file.words && tokenizer_open(&t, setup_tokenizer_path(task->o)) == OK) {
+    if (task->file.kind == TOKEN_FILE_MEGATRON && tokenizer_open(&t, setup_tokenizer_path(task->o)) == OK) {
         eod = t.eod;
         tokenizer_close(&t);
     }

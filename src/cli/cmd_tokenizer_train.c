@@ -78,9 +78,9 @@ static Status inputs_add(Learn *l)
     const Options *o = l->options;
     for (int i = 0; i < o->input.count * o->json_keys.count; i++) {
         Source *source;
-        TRY(source_open(&source, o->input.text[i / o->json_keys.count], o->json_keys.text[i % o->json_keys.count]));
-        Status status = source_texts(source, text_rules(o));
-        if (status == OK) status = source_add(l, source, o->input.text[i / o->json_keys.count]);
+        const char *path = o->input.text[i / o->json_keys.count];
+        TRY(source_open(&source, path, o->json_keys.text[i % o->json_keys.count], text_rules(o)));
+        Status status = source_add(l, source, path);
         source_close(source);
         TRY(status);
     }

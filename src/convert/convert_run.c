@@ -18,14 +18,10 @@
 /* One window is written, one is gathered, and one is ready between them. */
 enum { WINDOWS = 3, WINDOW_BYTES = 16 << 20, ROOM_BYTES = 16 << 20, EXPECT_BYTES = 128 << 20 };
 
-static Dtype weight_dtype(const ConvertRun *c, const PlanTensor *tensor)
-{
-    return c->cast ? c->dtype : tensor->dtype;
-}
-
 Dtype convert_run_dtype(const ConvertRun *c, const PlanTensor *tensor)
 {
-    return tensor->as.keeps_type || tensor->kind != FOREIGN_WEIGHT ? tensor->dtype : weight_dtype(c, tensor);
+    bool kept = tensor->as.keeps_type || tensor->kind != FOREIGN_WEIGHT || !c->cast;
+    return kept ? tensor->dtype : c->dtype;
 }
 
 /* ---- the output's place ---- */
@@ -126,8 +122,6 @@ Status convert_run_stopped(const ConvertRun *c)
 Status convert_run_finish(ConvertRun *c, Status status)
 {
     Failure failure = { 0 };
-    free(c->verified);
-    c->verified = NULL;
     if (status == OK) status = folder_sync(c->part);
     if (status == OK) status = convert_run_stopped(c);                     /* the last look */
     char from[1024];
@@ -157,13 +151,10 @@ typedef struct {
 Status convert_run_verify(ConvertRun *c, const PlanTensor *tensor)
 {
     const ForeignFile *file = &c->from->file;
-    if (!c->verified && !(c->verified = calloc((size_t)file->tensors + 1, sizeof *c->verified)))
-        return fail(NO_MEMORY, "no memory to verify %d tensors", file->tensors);
     for (int i = 0; i < tensor->copies; i++) {
         const ForeignTensor *from = c->plan->copy[tensor->first + i].from;
         TRY(foreign_verify(file, from, 0, 1));
-        if (!c->verified[from - file->tensor]) TRY(foreign_checksum(file, from));
-        c->verified[from - file->tensor] = true;
+        TRY(foreign_checksum(file, from));
     }
     return OK;
 }
@@ -231,14 +222,6 @@ static Status window_gather(Gathering *g, ConvertWindow *w, char *memory, Dtype 
     return last ? foreign_compare(&c->from->file, g->source, XXH3_64bits_digest(g->hash)) : OK;
 }
 
-static Status window_take(Gathering *g, ConvertWindow *w, char *memory)
-{
-    Dtype dtype = convert_run_dtype(g->c, w->tensor);
-    TRY(window_gather(g, w, memory, dtype));
-    convert_run_look(g->c, w->tensor, w->data, dtype, w->count);
-    return OK;
-}
-
 static bool window_fill(void *context, int slot, int64_t *weight)
 {
     Gathering  *g = context;
@@ -250,10 +233,12 @@ static bool window_fill(void *context, int slot, int64_t *weight)
     const PlanTensor *tensor = &c->plan->tensor[g->tensor];
     Status status = g->first == 0 ? tensor_begin(g, tensor) : OK;
     int64_t left = plan_count(tensor) - g->first;
-    int64_t most = WINDOW_BYTES / (int64_t)dtype_width(convert_run_dtype(c, tensor));
+    Dtype   dtype = convert_run_dtype(c, tensor);
+    int64_t most = WINDOW_BYTES / (int64_t)dtype_width(dtype);
     ConvertWindow *w = &g->window[slot];
     *w = (ConvertWindow){ .tensor = tensor, .first = g->first, .count = left < most ? left : most };
-    if (status == OK) status = window_take(g, w, g->memory + (size_t)slot * WINDOW_BYTES);
+    if (status == OK) status = window_gather(g, w, g->memory + (size_t)slot * WINDOW_BYTES, dtype);
+    if (status == OK) convert_run_look(c, tensor, w->data, dtype, w->count);
     g->first += w->count;
     return failure_keep(&g->failure, status) == OK;
 }

@@ -7,13 +7,13 @@
 #include "base/array.h"
 #include "base/log.h"
 #include "base/message.h"
+#include "base/words.h"
 #include "convert/family/family_keys.h"
-#include "convert/family/value_rows.h"
 #include "store/tensor_entry.h"
 
 typedef enum {
     SAME, ALSO, NOT, FLAG, ONLY, MUST, WINDOW, USED_WINDOW, OR_ZERO, SQRT, RSQRT, FOURFOLD, GELU, ROPE,
-    UNUSED, REFUSED, LAYER_TYPES, ITS_WINDOW, HAS_WINDOW, FULL_FIRST, NO_ROPE, DENSE, SPARSE_STEP, MLP_ONLY,
+    REFUSED, LAYER_TYPES, ITS_WINDOW, HAS_WINDOW, FULL_FIRST, NO_ROPE, DENSE, SPARSE_STEP, MLP_ONLY,
     ATTENTION_BIAS, MLP_BIAS, SHARED, EXPERT_GROUPS, TAKEN_GROUPS, GROUPS_METHOD
 } KeyKind;
 
@@ -32,17 +32,52 @@ static const KeyRow keys[] = {
 #define KEY(families, key, missing, kind, option) { families, key, missing, kind, option },
 #include "convert/families.def"
 };
-static const ValueRow has_rows[] = {
+static const struct { int families; const char *keys; } unused_rows[] = {
+#define UNUSED(families, keys) { families, keys },
+#include "convert/families.def"
+};
+static const struct { int of; const char *option, *value; } has_rows[] = {
 #define HAS(families, option, value) { families, option, value },
 #include "convert/families.def"
 };
-static const ValueRow set_rows[] = {
+static const struct { int of; const char *option, *value; } set_rows[] = {
 #define SET(families, option, value) { families, option, value },
 #include "convert/families.def"
 };
 
 Naming      family_naming(Family family)     { return families[family].naming; }
-const char *family_model_type(Family family) { return families[family].model_type; }
+
+/* ---- values ---- */
+
+json_t *value_row_json(const char *text)
+{
+    json_t *value = json_loads(text, JSON_DECODE_ANY, NULL);
+    CHECK(value, "a row of a table has no JSON: %s", text);
+    return value;
+}
+
+bool value_equal(const json_t *a, const json_t *b)
+{
+    if (json_is_number(a) && json_is_number(b)) return json_number_value(a) == json_number_value(b);
+    return json_equal((json_t *)a, (json_t *)b);
+}
+
+bool value_row_allows(const char *value, const json_t *held)
+{
+    json_t *want = value_row_json(value);
+    bool    found = !json_is_array(want) && value_equal(want, held);
+    for (size_t i = 0; i < json_array_size(want); i++) found |= value_equal(json_array_get(want, i), held);
+    json_decref(want);
+    return found;
+}
+
+const char *value_text(char out[64], const json_t *value)
+{
+    char *text = value ? json_dumps(value, JSON_COMPACT | JSON_ENCODE_ANY | JSON_REAL_PRECISION(9)) : NULL;
+    snprintf(out, 64, "%.60s", text ? text : "none");
+    free(text);
+    return out;
+}
 
 /* ---- reading ---- */
 
@@ -59,24 +94,8 @@ Status option_put(const KeySource *s, const char *option, json_t *value)
                 "keep the key that is right", s->path, s->key, now, option, value_text(before, held));
 }
 
-/* A key whose values are refused has a cure in place of those that are supported. */
-static Status refused_read(const KeyRow *row, const json_t *value, const char *path)
-{
-    char now[64];
-    if (!value || json_is_null(value)) return OK;
-    return fail(BAD_FILE, "%s: %s is %s: %s", path, row->key, value_text(now, value), row->option);
-}
-
-static Status only_read(const KeyRow *row, const json_t *value, const char *path)
-{
-    char now[64];
-    if (value_row_allows(row->option, value)) return OK;
-    return fail(BAD_FILE, "%s: %s is %s; supported is %s", path, row->key, value_text(now, value),
-                row->option);
-}
-
 /* Our window counts the positions before the query's own. */
-static Status window_read(const KeySource *s, const json_t *value)
+Status window_read(const KeySource *s, const json_t *value)
 {
     if (!json_is_integer(value) || json_integer_value(value) < 1)
         return fail(BAD_FILE, "%s: %s is no number of positions", s->path, s->key);
@@ -148,11 +167,6 @@ static json_t *groups_json(const json_t *options, const char *option)
     return json_integer(count > 0 ? count : 1);
 }
 
-static json_t *method_json(const json_t *options)
-{
-    return json_string(number_of(options, "moe-router-num-groups") > 0 ? "group_limited_greedy" : "greedy");
-}
-
 static json_t *shared_json(const json_t *options)
 {
     int64_t all = number_of(options, "moe-shared-expert-intermediate-size");
@@ -174,12 +188,6 @@ static Status gelu_read(const KeySource *s, const json_t *value)
     return option_put(s, "gelu-approximate", json_string(by_erf ? "none" : "tanh"));
 }
 
-static Status root_read(const KeySource *s, const KeyRow *row, double value)
-{
-    if (!(value > 0)) return fail(BAD_FILE, "%s: %s is not above 0", s->path, row->key);
-    return option_put(s, row->option, json_real(row->kind == SQRT ? sqrt(value) : 1 / sqrt(value)));
-}
-
 /* value: not null */
 static Status value_read(const KeySource *s, const KeyRow *row, json_t *value)
 {
@@ -197,8 +205,10 @@ static Status value_read(const KeySource *s, const KeyRow *row, json_t *value)
     if (!json_is_number(value)) return fail(BAD_FILE, "%s: %s is no number", s->path, row->key);
     if (row->kind == FOURFOLD)
         return option_put(s, row->option, json_integer(4 * json_integer_value(value)));
-    if (row->kind == SQRT || row->kind == RSQRT) return root_read(s, row, json_number_value(value));
-    return option_put(s, row->option, json_incref(value));
+    if (row->kind != SQRT && row->kind != RSQRT) return option_put(s, row->option, json_incref(value));
+    double number = json_number_value(value);
+    if (!(number > 0)) return fail(BAD_FILE, "%s: %s is not above 0", s->path, row->key);
+    return option_put(s, row->option, json_real(row->kind == SQRT ? sqrt(number) : 1 / sqrt(number)));
 }
 
 static Status key_read(json_t *options, const KeyRow *row, const json_t *config, const char *path)
@@ -210,8 +220,9 @@ static Status key_read(json_t *options, const KeyRow *row, const json_t *config,
     json_t *value = held ? held : missing;
     KeySource s = { .options = options, .config = config, .missing = missing, .path = path, .key = row->key };
     Status status = OK;
+    char   now[64];
     switch (row->kind) {
-    case UNUSED: case ITS_WINDOW: case HAS_WINDOW: case FULL_FIRST: case MLP_BIAS: case TAKEN_GROUPS:
+    case ITS_WINDOW: case HAS_WINDOW: case FULL_FIRST: case MLP_BIAS: case TAKEN_GROUPS:
     case GROUPS_METHOD: case MLP_ONLY: break;                        /* nothing, or read with another key */
     case ROPE:          status = rope_read(&s); break;
     case LAYER_TYPES:   status = windows_read(&s); break;
@@ -219,9 +230,14 @@ static Status key_read(json_t *options, const KeyRow *row, const json_t *config,
     case DENSE:         status = dense_read(&s); break;
     case SPARSE_STEP:   status = sparse_read(&s); break;
     case EXPERT_GROUPS: status = groups_read(&s); break;
-    case REFUSED:       status = refused_read(row, held, path); break;
+    case REFUSED:                        /* a cure, in place of the values that are supported */
+        if (held && !json_is_null(held))
+            status = fail(BAD_FILE, "%s: %s is %s: %s", path, row->key, value_text(now, held), row->option);
+        break;
     case ONLY: case MUST:
-        if (value) status = only_read(row, value, path);
+        if (value && !value_row_allows(row->option, value))
+            status = fail(BAD_FILE, "%s: %s is %s; supported is %s", path, row->key, value_text(now, value),
+                          row->option);
         break;
     default:
         if (row->kind == OR_ZERO && value && json_is_null(value))
@@ -237,26 +253,10 @@ static Status key_read(json_t *options, const KeyRow *row, const json_t *config,
     return status;
 }
 
-typedef struct { const char *keys, *values; } NeutralRow;
-static const NeutralRow neutral_rows[] = {
+static const struct { const char *keys, *values; } neutral_rows[] = {
 #define NEUTRAL(keys, values) { keys, values },
 #include "convert/families.def"
 };
-
-static bool in_list(const char *list, const char *word)
-{
-    size_t letters = strlen(word);
-    for (const char *at = list; (at = strstr(at, word)); at += letters)
-        if ((at == list || at[-1] == ' ') && (at[letters] == ' ' || !at[letters])) return true;
-    return false;
-}
-
-/* A window that is not used, and how many layers have none. */
-static bool of_unused_window(const json_t *config, const char *key)
-{
-    return json_is_false(json_object_get(config, "use_sliding_window")) &&
-           (!strcmp(key, "sliding_window") || !strcmp(key, "max_window_layers"));
-}
 
 /* Whether a key that no row of the family names computes nothing with this value. */
 static bool is_neutral(const json_t *config, const char *key, const json_t *value)
@@ -264,9 +264,11 @@ static bool is_neutral(const json_t *config, const char *key, const json_t *valu
     bool empty = (json_is_string(value) && !json_string_length(value)) ||
                  (json_is_array(value) && !json_array_size(value)) ||
                  (json_is_object(value) && !json_object_size(value));
-    if (empty || of_unused_window(config, key)) return true;
+    bool of_unused_window = json_is_false(json_object_get(config, "use_sliding_window")) &&
+                            words_have("sliding_window max_window_layers", key, strlen(key));
+    if (empty || of_unused_window) return true;
     for (int i = 0; i < COUNT(neutral_rows); i++) {
-        bool allowed = in_list(neutral_rows[i].keys, key), all = json_array_size(value) > 0;
+        bool allowed = words_have(neutral_rows[i].keys, key, strlen(key)), all = json_array_size(value) > 0;
         if (allowed && value_row_allows(neutral_rows[i].values, value)) return true;
         for (size_t k = 0; allowed && k < json_array_size(value); k++)
             all &= value_row_allows(neutral_rows[i].values, json_array_get(value, k));
@@ -279,6 +281,9 @@ static bool has_row(Family family, const char *key)
 {
     for (int i = 0; i < COUNT(keys); i++)
         if (keys[i].families >> family & 1 && !strcmp(keys[i].key, key)) return true;
+    for (int i = 0; i < COUNT(unused_rows); i++)
+        if (unused_rows[i].families >> family & 1 && words_have(unused_rows[i].keys, key, strlen(key)))
+            return true;
     return !strcmp(key, "rope_theta") || !strcmp(key, "rope_scaling");
 }
 
@@ -339,31 +344,28 @@ static Status options_fill(json_t *options, Family family, const json_t *config,
     return OK;
 }
 
-Status family_read(Family *family, json_t **options, const json_t *config, const char *path)
+Status family_read(Family *family, json_t *options, const json_t *config, const char *path)
 {
-    *options = NULL;
     if (!json_is_object(config)) return fail(BAD_FILE, "%s: not a JSON object", path);
     TRY(family_find(family, config, path));
     TRY(keys_known(config, *family, path));
-    *options = json_object();
-    Status status = options_fill(*options, *family, config, path);
-    if (status == OK) return OK;
-    json_decref(*options);
-    *options = NULL;
-    return status;
+    return options_fill(options, *family, config, path);
 }
 
 /* ---- writing ---- */
 
+/* Options that are missing contradict nothing. */
 static Status has_check(Family family, const json_t *options)
 {
     char now[64];
-    int  broken = value_rows_next(has_rows, COUNT(has_rows), 0, (int)family, options);
-    if (broken < 0) return OK;
-    const ValueRow *row = &has_rows[broken];
-    return fail(BAD_OPTION, "models of type %s have --%s %s, and this one has %s",
-                families[family].model_type, row->option, row->value,
-                value_text(now, json_object_get(options, row->option)));
+    for (int i = 0; i < COUNT(has_rows); i++) {
+        const json_t *held = json_object_get(options, has_rows[i].option);
+        if (has_rows[i].of >> family & 1 && held && !value_row_allows(has_rows[i].value, held))
+            return fail(BAD_OPTION, "models of type %s have --%s %s, and this one has %s",
+                        families[family].model_type, has_rows[i].option, has_rows[i].value,
+                        value_text(now, held));
+    }
+    return OK;
 }
 
 /* 1 / x^2, to a whole number where it is one but for rounding. */
@@ -378,7 +380,7 @@ static json_t *key_json(const KeyRow *row, const json_t *options)
 {
     json_t *held = json_object_get(options, row->option), *all, *first;
     switch (row->kind) {
-    case ALSO: case UNUSED: case REFUSED: case SQRT: case FOURFOLD: case MUST: case ROPE: return NULL;
+    case ALSO: case REFUSED: case SQRT: case FOURFOLD: case MUST: case ROPE: return NULL;
     case RSQRT:  return square_json(json_number_value(held) > 0 ? json_number_value(held) : 1);
     case OR_ZERO: return json_number_value(held) > 0 ? json_incref(held) : json_null();
     case GELU: {
@@ -409,7 +411,9 @@ static json_t *key_json(const KeyRow *row, const json_t *options)
     case SHARED:        return shared_json(options);
     case EXPERT_GROUPS: return groups_json(options, "moe-router-num-groups");
     case TAKEN_GROUPS:  return groups_json(options, "moe-router-group-topk");
-    case GROUPS_METHOD: return method_json(options);
+    case GROUPS_METHOD:
+        return json_string(number_of(options, "moe-router-num-groups") > 0 ? "group_limited_greedy"
+                                                                           : "greedy");
     case ONLY:
         all   = value_row_json(row->option);
         first = json_incref(json_array_get(all, 0));
@@ -417,13 +421,6 @@ static json_t *key_json(const KeyRow *row, const json_t *options)
         return first;
     }
     return NULL;
-}
-
-static void rope_set(json_t *config, const json_t *options, const KeyRow *row)
-{
-    json_t *missing = value_row_json(row->missing);
-    rope_write(config, options, missing);
-    json_decref(missing);
 }
 
 Status family_write(json_t **config, Family family, const json_t *options)
@@ -436,7 +433,10 @@ Status family_write(json_t **config, Family family, const json_t *options)
         if (!(keys[i].families >> family & 1)) continue;
         json_t *value = key_json(&keys[i], options);
         if (value) json_object_set_new(*config, keys[i].key, value);
-        if (keys[i].kind == ROPE) rope_set(*config, options, &keys[i]);
+        if (keys[i].kind != ROPE) continue;
+        json_t *missing = value_row_json(keys[i].missing);
+        rope_write(*config, options, missing);
+        json_decref(missing);
     }
     return OK;
 }

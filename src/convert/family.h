@@ -13,10 +13,9 @@ typedef enum {
 } Family;
 
 Naming      family_naming(Family family);
-const char *family_model_type(Family family);
-/* The family and the options of a config.json, a new reference. BAD_FILE, naming path and key: an
+/* The family of a config.json, and its options, which an empty object gets. BAD_FILE, naming path and key: an
  * architecture or a key that is not known, a value that is not supported. */
-Status family_read (Family *family, json_t **options, const json_t *config, const char *path);
+Status family_read (Family *family, json_t *options, const json_t *config, const char *path);
 /* The config.json of a model with these options, a new reference, without types and special tokens.
  * BAD_OPTION, naming the option: models of this family have another value. */
 Status family_write(json_t **config, Family family, const json_t *options);

@@ -8,6 +8,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 #include <xxhash.h>
+#include <zlib.h>
 #include "base/array.h"
 
 void foreign_begin(ForeignFile *file, const char *path)
@@ -51,28 +52,8 @@ Status foreign_map(ForeignFile *file, int *index, const char *path)
     return foreign_adopt(file, index, &map);
 }
 
-Status foreign_reserve(ForeignFile *file, int *index, const char *path, size_t size)
-{
-    FileMap map;
-    TRY(file_map_reserve(&map, path, size));
-    return foreign_adopt(file, index, &map);
-}
-
-Status foreign_zeros(ForeignFile *file, int *index, size_t size)
-{
-    FileMap map;
-    TRY(file_map_zeros(&map, size));
-    return foreign_adopt(file, index, &map);
-}
-
-Status foreign_tensor(ForeignFile *file, int *index, const char *name, Dtype dtype, int dims,
-                      const int64_t *shape)
-{
-    return foreign_tensor_of(file, index, FOREIGN_WEIGHT, name, dtype, dims, shape);
-}
-
-Status foreign_tensor_of(ForeignFile *file, int *index, ForeignKind kind, const char *name, Dtype dtype,
-                         int dims, const int64_t *shape)
+Status foreign_tensor(ForeignFile *file, int *index, ForeignKind kind, const char *name, Dtype dtype,
+                      int dims, const int64_t *shape)
 {
     if (dims < 0 || dims > FOREIGN_DIMS)
         return fail(BAD_FILE, "%s: tensor '%.200s' has %d dimensions; at most %d are read", file->path, name,
@@ -119,6 +100,22 @@ Status foreign_whole(ForeignFile *file, int tensor, const char *data)
     return foreign_piece(file, tensor, &piece);
 }
 
+Status foreign_safetensors(ForeignFile *file, SafeFile *safe, const uint64_t *checksum)
+{
+    int    map, tensor;
+    Status status = foreign_adopt(file, &map, &safe->map);
+    for (int i = 0; i < safe->tensors && status == OK; i++) {
+        const SafeTensor *t = &safe->tensor[i];
+        status = foreign_tensor(file, &tensor, FOREIGN_WEIGHT, t->name, t->dtype, t->dims, t->dim);
+        if (status == OK) status = foreign_whole(file, tensor, (const char *)file->map[map].data + t->at);
+        if (status != OK || !checksum) continue;
+        file->tensor[tensor].has_checksum = true;
+        file->tensor[tensor].checksum = checksum[i];
+    }
+    safetensors_close(safe);
+    return status;
+}
+
 /* From the first element on, the longest box of whole rows (of all dims inside one), again and again: what
  * ends within a row is at most a box for each dim on either side. */
 Status foreign_range(ForeignFile *file, int tensor, int64_t first, int64_t count, const char *data)
@@ -161,6 +158,14 @@ void foreign_leave_states(ForeignFile *file, const char *format, ...)
     va_end(values);
 }
 
+Status foreign_sum(ForeignFile *file, const ZipEntry *entry)
+{
+    TRY(ARRAY_RESERVE(file->sum, file->sum_room, file->sums + 1));
+    file->sum[file->sums] = (ForeignSum){ *entry, false, (int64_t)file->sums };
+    file->sums++;
+    return OK;
+}
+
 /* ---- checking ---- */
 
 int64_t foreign_count(const ForeignTensor *tensor)
@@ -172,6 +177,12 @@ static int name_order(const void *a, const void *b)
 {
     const ForeignTensor *x = a, *y = b;
     return x->kind != y->kind ? (x->kind > y->kind) - (x->kind < y->kind) : strcmp(x->name, y->name);
+}
+
+static int sum_order(const void *a, const void *b)
+{
+    const ForeignSum *x = a, *y = b;
+    return (x->entry.data > y->entry.data) - (x->entry.data < y->entry.data);
 }
 
 static int place_order(const void *a, const void *b, void *maps)
@@ -203,13 +214,10 @@ int foreign_map_of(const ForeignFile *file, const char *data)
     return (size_t)(data - (const char *)map->data) < map->size ? file->by_place[low - 1] : -1;
 }
 
-/* Whether bytes [low, high) from `data` on, itself among them, are inside a mapped file, and of which. */
-static bool inside_a_map(const ForeignFile *file, const char *data, int64_t low, int64_t high, int *map)
+/* Whether bytes [low, high) from `data` on, itself among them, are inside the mapped file. */
+static bool is_inside(const FileMap *map, const char *data, int64_t low, int64_t high)
 {
-    *map = foreign_map_of(file, data);
-    if (*map < 0) return false;
-    int64_t before = data - (const char *)file->map[*map].data;
-    int64_t after  = (int64_t)file->map[*map].size - before;
+    int64_t before = data - (const char *)map->data, after = (int64_t)map->size - before;
     return low >= -before && high <= after;
 }
 
@@ -217,7 +225,6 @@ static Status piece_check(const ForeignFile *file, ForeignTensor *tensor, const 
 {
     int64_t low = 0, high = 1, step, width = (int64_t)dtype_width(tensor->dtype);
     bool    empty = false, far = false;
-    int     map = 0;
     for (int d = 0; d < FOREIGN_DIMS; d++) {
         int64_t size = piece->shape[d];
         if (piece->offset[d] < 0 || size < 0 || size > tensor->shape[d] ||
@@ -230,7 +237,8 @@ static Status piece_check(const ForeignFile *file, ForeignTensor *tensor, const 
     }
     if (empty) return OK;
     far |= __builtin_mul_overflow(low, width, &low) || __builtin_mul_overflow(high, width, &high);
-    if (far || !inside_a_map(file, piece->data, low, high, &map))
+    int map = foreign_map_of(file, piece->data);
+    if (far || map < 0 || !is_inside(&file->map[map], piece->data, low, high))
         return fail(BAD_FILE, "%s: elements of tensor '%.200s' lie outside of the file, so it is truncated or"
                     " damaged", file->path, tensor->name);
     if (piece == tensor->piece) tensor->map = map;
@@ -265,7 +273,7 @@ static Status cover_check(const ForeignFile *file, const ForeignTensor *tensor)
 Status foreign_finish(ForeignFile *file)
 {
     TRY(maps_sort(file));
-    foreign_sums_sort(file);
+    if (file->sums) qsort(file->sum, file->sums, sizeof *file->sum, sum_order);
     if (file->tensors) qsort(file->tensor, (size_t)file->tensors, sizeof *file->tensor, name_order);
     for (int i = 0; i < file->tensors; i++) {
         ForeignTensor *tensor = &file->tensor[i];
@@ -284,19 +292,14 @@ const char *foreign_kind_name(ForeignKind kind)
     return names[kind];
 }
 
-const ForeignTensor *foreign_find(const ForeignFile *file, const char *name)
-{
-    return foreign_find_of(file, FOREIGN_WEIGHT, name);
-}
-
-const ForeignTensor *foreign_find_of(const ForeignFile *file, ForeignKind kind, const char *name)
+const ForeignTensor *foreign_find(const ForeignFile *file, ForeignKind kind, const char *name)
 {
     ForeignTensor wanted = { .kind = kind, .name = (char *)name };
     if (!file->tensors) return NULL;
     return bsearch(&wanted, file->tensor, (size_t)file->tensors, sizeof wanted, name_order);
 }
 
-Status foreign_need_at(const ForeignFile *file, const char *data)
+static Status need_at(const ForeignFile *file, const char *data)
 {
     int map = foreign_map_of(file, data);
     return map < 0 ? OK : file_map_fill(&file->map[map]);
@@ -305,7 +308,7 @@ Status foreign_need_at(const ForeignFile *file, const char *data)
 Status foreign_need(ForeignFile *file, const ForeignTensor *tensor)
 {
     ForeignTensor *t = &file->tensor[tensor - file->tensor];
-    for (int p = 0; p < t->pieces && !t->opened; p++) TRY(foreign_need_at(file, t->piece[p].data));
+    for (int p = 0; p < t->pieces && !t->opened; p++) TRY(need_at(file, t->piece[p].data));
     t->opened = true;
     return OK;
 }
@@ -435,7 +438,7 @@ Status foreign_checksum(const ForeignFile *file, const ForeignTensor *tensor)
 {
     enum { WINDOW = 4 << 20, AHEAD = 8 * WINDOW };
     int64_t bytes = foreign_count(tensor) * (int64_t)dtype_width(tensor->dtype), n;
-    if (!tensor->has_checksum || !bytes) return OK;
+    if (!tensor->has_checksum || tensor->verified || !bytes) return OK;
     CHECK(one_whole(tensor), "tensor '%s' has a checksum and is in parts", tensor->name);
     XXH3_state_t *hash = XXH3_createState();
     if (!hash) return fail(NO_MEMORY, "%s: no memory for a checksum", file->path);
@@ -450,5 +453,40 @@ Status foreign_checksum(const ForeignFile *file, const ForeignTensor *tensor)
     }
     uint64_t sum = XXH3_64bits_digest(hash);
     XXH3_freeState(hash);
+    file->tensor[tensor - file->tensor].verified = true;
     return foreign_compare(file, tensor, sum);
+}
+
+/* ---- checksums of archives, each range compared once ---- */
+
+static int place_in_entry(const void *data, const void *sum)
+{
+    const ZipEntry *e = &((const ForeignSum *)sum)->entry;
+    return (const uint8_t *)data < e->data ? -1 : (const uint8_t *)data >= e->data + e->bytes;
+}
+
+static Status sum_compare(const ForeignFile *file, ForeignSum *s)
+{
+    enum { SUM_BYTES = 64 << 20 };
+    const ZipEntry *e = &s->entry;
+    unsigned long   crc = 0;
+    for (size_t at = 0, n; at < e->bytes; at += n) {
+        n   = e->bytes - at < SUM_BYTES ? e->bytes - at : SUM_BYTES;
+        crc = crc32_z(crc, e->data + at, n);
+        if (n == SUM_BYTES) foreign_release(file);
+    }
+    int map = foreign_map_of(file, (const char *)e->data);
+    s->compared = true;
+    return zip_compare(e, map < 0 ? file->path : file->map[map].path, crc);
+}
+
+Status foreign_verify(const ForeignFile *file, const ForeignTensor *tensor, int64_t part, int64_t parts)
+{
+    for (int p = 0; p < tensor->pieces && file->sums; p++) {
+        ForeignSum *s = bsearch(tensor->piece[p].data, file->sum, file->sums, sizeof *s, place_in_entry);
+        if (!s || s->compared || s->number % parts != part) continue;
+        TRY(need_at(file, (const char *)s->entry.data));
+        TRY(sum_compare(file, s));
+    }
+    return OK;
 }

@@ -11,6 +11,8 @@
  * Sizes, offsets and strides are in elements throughout. Nothing is read before foreign_read, which copies
  * one range, so memory does not grow with the checkpoint. None of these functions communicates. */
 #include "base/file.h"
+#include "convert/torch/zip.h"
+#include "store/safetensors.h"
 #include "tensor/dtype.h"
 
 enum { FOREIGN_DIMS = 4, FOREIGN_TENSORS_MAX = 1 << 20, FOREIGN_PIECES_MAX = 4096 };
@@ -38,15 +40,14 @@ typedef struct {
     bool          opened;                  /* by foreign_need: its files are mapped */
     bool          has_checksum;            /* of our own checkpoints: XXH3 of its bytes in the file */
     uint64_t      checksum;
+    bool          verified;                /* by foreign_checksum */
 } ForeignTensor;
 
-/* A range of a mapped file whose CRC-32 the file says. */
+/* An entry of an archive, in a mapped file, with its CRC-32. */
 typedef struct {
-    const char *data, *name;               /* in the mapped file; the name has no final NUL */
-    size_t      bytes, name_bytes;
-    uint32_t    crc;
-    bool        compared;
-    int64_t     number;                    /* by foreign_sum: of the calls, the same on every rank */
+    ZipEntry entry;
+    bool     compared;
+    int64_t  number;                       /* by foreign_sum: of the calls, the same on every rank */
 } ForeignSum;
 
 /* Where the training that the checkpoint comes from stood: steps done, samples consumed, updates of the
@@ -76,38 +77,33 @@ void   foreign_close (ForeignFile *file);
 /* Maps a whole file; *index is its place in file->map. FileMap.data stays valid until foreign_close, a
  * pointer to the FileMap only until the next call. */
 Status foreign_map   (ForeignFile *file, int *index, const char *path);
-/* The same with a file that is mapped already; the ForeignFile owns it and *map is zeros, on failure too. */
+/* The same with a mapping that is made already; the ForeignFile owns it and *map is zeros, on failure too. Of
+ * file_map_reserve it is opened when a tensor in it is needed (foreign_need). */
 Status foreign_adopt (ForeignFile *file, int *index, FileMap *map);
-/* The same with a file that is opened when a tensor in it is needed (foreign_need): of `size` bytes. */
-Status foreign_reserve(ForeignFile *file, int *index, const char *path, size_t size);
-/* The same with `size` bytes of value 0, of no file. */
-Status foreign_zeros (ForeignFile *file, int *index, size_t size);
 /* Appends a tensor without pieces; *index is its place in file->tensor until foreign_finish sorts them.
  * Copies the name. BAD_FILE: more than FOREIGN_DIMS dims, a negative size, 2^62 bytes or more. */
-Status foreign_tensor(ForeignFile *file, int *index, const char *name, Dtype dtype, int dims,
-                      const int64_t *shape);
-/* The same for a tensor of that kind. */
-Status foreign_tensor_of(ForeignFile *file, int *index, ForeignKind kind, const char *name, Dtype dtype,
-                         int dims, const int64_t *shape);
+Status foreign_tensor(ForeignFile *file, int *index, ForeignKind kind, const char *name, Dtype dtype,
+                      int dims, const int64_t *shape);
 /* Appends a piece, copied. BAD_FILE: more than FOREIGN_PIECES_MAX of one tensor. */
 Status foreign_piece (ForeignFile *file, int tensor, const ForeignPiece *piece);
 /* The piece that is the whole tensor, row-major from data on. */
 Status foreign_whole (ForeignFile *file, int tensor, const char *data);
+/* The tensors of a safetensors file, whose mapping the ForeignFile takes over. checksum: [file->tensors], or
+ * NULL */
+Status foreign_safetensors(ForeignFile *file, SafeFile *safe, const uint64_t *checksum);
 /* The elements [first, first + count) of the tensor in row-major order, which lie one behind the other from
  * data on, as pieces. BAD_FILE: the tensor has fewer. */
 Status foreign_range (ForeignFile *file, int tensor, int64_t first, int64_t count, const char *data);
 /* Takes all tensors but weights away, before foreign_finish; the text is for ForeignFile.states_unread. */
 void   foreign_leave_states(ForeignFile *file, const char *format, ...) __attribute__((format(printf, 2, 3)));
-/* Appends a checksum. Ranges must not overlap. */
-Status foreign_sum   (ForeignFile *file, const ForeignSum *sum);
-void   foreign_sums_sort(ForeignFile *file);                            /* part of foreign_finish */
+/* Appends a checksum. Entries must not overlap, nor be empty. */
+Status foreign_sum   (ForeignFile *file, const ZipEntry *entry);
 /* Sorts the tensors by kind and name. BAD_FILE, naming the tensor: two of a kind have one name; pieces
  * overlap, leave a gap or reach beyond their tensor; elements lie outside of the mapped files. */
 Status foreign_finish(ForeignFile *file);
 
-/* The weight of that name, or the tensor of a kind; NULL: there is none. After foreign_finish only. */
-const ForeignTensor *foreign_find   (const ForeignFile *file, const char *name);
-const ForeignTensor *foreign_find_of(const ForeignFile *file, ForeignKind kind, const char *name);
+/* NULL: there is none. After foreign_finish only. */
+const ForeignTensor *foreign_find(const ForeignFile *file, ForeignKind kind, const char *name);
 /* "exp_avg" of FOREIGN_MOMENT, as our checkpoints call a state; "" of weights. */
 const char *foreign_kind_name(ForeignKind kind);
 int64_t foreign_count(const ForeignTensor *tensor);                            /* elements */
@@ -115,11 +111,9 @@ int64_t foreign_count(const ForeignTensor *tensor);                            /
 /* The place in file->map of the file that has the byte at `data`, in time logarithmic in the files; -1: none
  * has it. After foreign_finish only. */
 int    foreign_map_of(const ForeignFile *file, const char *data);
-/* Opens the files with the tensor's pieces that foreign_reserve added and nothing has opened. BAD_FILE: one
- * is missing or has another size. */
+/* Opens the files with the tensor's pieces that are reserved and that nothing has opened. BAD_FILE: one is
+ * missing or has another size. */
 Status foreign_need  (ForeignFile *file, const ForeignTensor *tensor);
-/* The same with the file that has the byte at `data`. */
-Status foreign_need_at(const ForeignFile *file, const char *data);
 /* `count` elements of the tensor into `to`, in the type to_dtype: the k-th one is the element
  * first + k step of the tensor in row-major order. Converts floating-point types; another type is a CHECK
  * unless it is the same. All of these elements must exist. */
@@ -130,7 +124,7 @@ void   foreign_read  (const ForeignTensor *tensor, int64_t first, int64_t step, 
  * and entry: another checksum. */
 Status foreign_verify(const ForeignFile *file, const ForeignTensor *tensor, int64_t part, int64_t parts);
 /* BAD_FILE, naming file and tensor, where a tensor's bytes have another checksum than the one it came with;
- * OK where it came with none. Reads them all, by windows that are given back. */
+ * OK where it came with none, or was verified before. Reads them all, by windows that are given back. */
 Status foreign_checksum(const ForeignFile *file, const ForeignTensor *tensor);
 /* The same for a caller that has read them: sum is their XXH3. */
 Status foreign_compare(const ForeignFile *file, const ForeignTensor *tensor, uint64_t sum);

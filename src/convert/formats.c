@@ -1,12 +1,8 @@
 /* The table of formats. */
-#include "convert/formats.h"
-#include <jansson.h>
+#include "convert/format.h"
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include "convert/fairseq/fairseq_read.h"
-#include "convert/gpt2/llmc.h"
-#include "convert/megatron/megatron.h"
-#include "convert/gpt2/nanogpt.h"
 
 /* A file that is read only if a person names its format, or by its first bytes. */
 static bool begins(const char *path, const char *bytes, size_t count)
@@ -28,10 +24,10 @@ static const struct {
     const char *name;
     bool      (*is)(const char *path);
     Naming      naming;
-    Status    (*read)(ForeignFile *, json_t **, const char *);         /* NULL: hf_open */
+    Status    (*read)(ForeignModel *, json_t *, const char *);
     const char *again;                                                 /* what mends a damaged one */
 } formats[FORMATS] = {
-    [FORMAT_HF]       = { "hf", hf_is_folder, NAMINGS, NULL,
+    [FORMAT_HF]       = { "hf", hf_is_folder, NAMINGS, hf_read,
                           "download or copy the file again, or mend it where a person wrote it" },
     [FORMAT_MEGATRON] = { "megatron", megatron_is_folder, NAMING_MEGATRON, megatron_read,
                           "copy the checkpoint again, or let Megatron-LM save another one" },
@@ -79,20 +75,29 @@ static Status with_cure(Status status, ForeignFormat format, const char *path)
     return fail(status, "%s; %s", fail_text(), formats[format].again);
 }
 
+void foreign_model_close(ForeignModel *model)
+{
+    foreign_close(&model->file);
+    free(model->options);
+    free(model->given);
+    free(model->data);
+    *model = (ForeignModel){ 0 };
+}
+
 Status foreign_model_open(ForeignModel *model, ForeignFormat format, const char *path)
 {
-    json_t *options;
     const char *name = formats[format].name;
-    *model = (ForeignModel){ 0 };
+    *model = (ForeignModel){ .naming = formats[format].naming, .step = -1, .samples = -1 };
     if (!*path) return fail(BAD_OPTION, "%s: names no folder; give %s:FOLDER", name, name);
     if (!file_exists(path) && (format != FORMAT_FAIRSEQ || !fairseq_is_there(path)))
         return fail(BAD_FILE, "%s: " FOREIGN_NOT_THERE, path);
-    if (!formats[format].read) return with_cure(hf_open(model, path), format, path);
-    *model = (ForeignModel){ .naming = formats[format].naming, .step = -1, .samples = -1 };
-    TRY(with_cure(formats[format].read(&model->file, &options, path), format, path));
-    model->options = json_dumps(options, JSON_COMPACT | JSON_REAL_PRECISION(17));
+    json_t *options = json_object();
+    foreign_begin(&model->file, path);
+    Status status = options ? with_cure(formats[format].read(model, options, path), format, path)
+                            : fail(NO_MEMORY, "%s: no memory for its options", path);
+    if (status == OK && !(model->options = json_dumps(options, JSON_COMPACT | JSON_REAL_PRECISION(17))))
+        status = fail(NO_MEMORY, "%s: no memory for its options", path);
     json_decref(options);
-    if (model->options) return OK;
-    foreign_model_close(model);
-    return fail(NO_MEMORY, "%s: no memory for its options", path);
+    if (status != OK) foreign_model_close(model);
+    return status;
 }

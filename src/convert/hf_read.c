@@ -16,15 +16,6 @@
 enum { JSON_LIMIT = 64 << 20, JSON_MULTIPLE = 32 };
 static const char CONFIG[] = "config.json";
 
-void foreign_model_close(ForeignModel *model)
-{
-    foreign_close(&model->file);
-    free(model->options);
-    free(model->given);
-    free(model->data);
-    *model = (ForeignModel){ 0 };
-}
-
 bool hf_is_folder(const char *path)
 {
     char config[1024];
@@ -43,21 +34,11 @@ static Status json_open(json_t **root, const char *path)
     return status;
 }
 
-/* Adds the tensors of one safetensors file, whose mapping the ForeignFile takes over. */
 static Status weights_add(ForeignModel *model, const char *path)
 {
-    ForeignFile *file = &model->file;
     SafeFile safe;
-    int      tensor, map;
     TRY(safetensors_open(&safe, path));
-    Status status = foreign_adopt(file, &map, &safe.map);
-    for (int i = 0; status == OK && i < safe.tensors; i++) {
-        const SafeTensor *t = &safe.tensor[i];
-        status = foreign_tensor(file, &tensor, t->name, t->dtype, t->dims, t->dim);
-        if (status == OK) status = foreign_whole(file, tensor, (const char *)file->map[map].data + t->at);
-    }
-    safetensors_close(&safe);
-    return status;
+    return foreign_safetensors(&model->file, &safe, NULL);
 }
 
 /* One tensor of a state dictionary; a mask of another type than weights carries none. */
@@ -74,21 +55,17 @@ static Status entry_add(ForeignModel *model, const PickleValue *key, const Pickl
                     name);
     bool weight = torch_type_dtype(value->tensor->type, &dtype) && dtype_is_float(dtype);
     if (!weight && links_surplus(model->naming, name, false)) return OK;
-    return torch_add(&model->file, value->tensor, path, name);
+    return torch_add(&model->file, FOREIGN_WEIGHT, value->tensor, path, name);
 }
 
 /* Adds the tensors of one file of torch.save. */
 static Status pickled_add(ForeignModel *model, const char *path)
 {
     TorchFile torch;
-    int       map;
-    TRY(foreign_map(&model->file, &map, path));
-    TRY(torch_file_read(&torch, model->file.map[map].data, model->file.map[map].size, path));
+    TRY(torch_open(&torch, &model->file, path));
     const PickleValue *root = torch.pickle.root;
-    Status status = torch_sums(&model->file, &torch);
-    if (status == OK && root->kind != PICKLE_DICT)
-        status = fail(BAD_FILE,
-                      "%s: no dictionary of tensors; torch.save(model.state_dict(), ...) writes one", path);
+    Status status = root->kind == PICKLE_DICT ? OK :
+        fail(BAD_FILE, "%s: no dictionary of tensors; torch.save(model.state_dict(), ...) writes one", path);
     for (uint32_t i = 0; status == OK && i < root->items; i += 2)
         status = entry_add(model, root->item[i], root->item[i + 1], path);
     torch_file_close(&torch);
@@ -186,29 +163,18 @@ static void ids_note(ForeignModel *model, const json_t *config, const json_t *op
     }
 }
 
-static Status config_read(ForeignModel *model, const char *folder)
+static Status config_read(ForeignModel *model, json_t *options, const char *folder)
 {
     char    path[1024];
-    json_t *config, *options;
+    json_t *config;
     Family  family = 0;
     TRY(path_join(path, folder, CONFIG));
     TRY(json_open(&config, path));
-    Status status = family_read(&family, &options, config, path);
+    Status status = family_read(&family, options, config, path);
     if (status == OK) ids_note(model, config, options);
     json_decref(config);
-    TRY(status);
-    model->naming  = family_naming(family);
-    model->options = json_dumps(options, JSON_COMPACT | JSON_REAL_PRECISION(17));
-    json_decref(options);
-    return model->options ? OK : fail(NO_MEMORY, "%s: no memory for its options", path);
-}
-
-/* The folder is a tokenizer where it has the files of one. */
-static void tokenizer_find(ForeignModel *model, const char *folder)
-{
-    TokenizerFile file;
-    if (tokenizer_file_find(&file, folder) == OK)
-        snprintf(model->tokenizer, sizeof model->tokenizer, "%s", folder);
+    model->naming = family_naming(family);
+    return status;
 }
 
 Status hf_refuse_adapter(const char *folder)
@@ -231,14 +197,13 @@ static Status refuse_checkpoint(const char *folder)
                 "--from jotun", folder);
 }
 
-Status hf_open(ForeignModel *model, const char *folder)
+Status hf_read(ForeignModel *model, json_t *options, const char *folder)
 {
-    *model = (ForeignModel){ 0 };
-    foreign_begin(&model->file, folder);
-    Status status = refuse_checkpoint(folder);
-    if (status == OK) status = config_read(model, folder);
-    if (status == OK) status = weights_open(model, folder);
-    if (status == OK) tokenizer_find(model, folder);
-    if (status != OK) foreign_model_close(model);
-    return status;
+    TokenizerFile file;
+    TRY(refuse_checkpoint(folder));
+    TRY(config_read(model, options, folder));
+    TRY(weights_open(model, folder));
+    if (tokenizer_file_find(&file, folder) == OK)          /* the folder has the files of one */
+        snprintf(model->tokenizer, sizeof model->tokenizer, "%s", folder);
+    return OK;
 }

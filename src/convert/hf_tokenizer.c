@@ -3,9 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 #include "convert/hf_write.h"
-#include "convert/llama_pieces.h"
 #include "convert/tokenizer/tokenizer_json.h"
-#include "text/bpe/vocab.h"
 #include "text/sentencepiece/sentencepiece.h"
 
 /* What is written, and from what. */
@@ -82,28 +80,6 @@ static Status meanings_write(const HfTokenizer *h, const char *class)
     return found ? OK : config_write(h, class);
 }
 
-/* ---- made files ---- */
-
-/* A BPE of all bytes without merges, and the end of document as a special token. */
-static json_t *bytes_json(const HfTokenizer *h)
-{
-    char    letters[3], end[SPECIAL_TEXT] = "";
-    json_t *vocab = json_object(), *level;
-    special_text(end, h->tokenizer, h->tokenizer->eod);
-    for (int b = 0; b < 256; b++) {
-        letters[letters_of_bytes(letters, &(uint8_t){ (uint8_t)b }, 1)] = 0;
-        json_object_set_new(vocab, letters, json_integer(b));
-    }
-    level = json_pack("{s:s, s:b, s:b, s:b}", "type", "ByteLevel", "add_prefix_space", false, "trim_offsets",
-                      true, "use_regex", false);
-    json_t *model =
-        json_pack("{s:s, s:n, s:n, s:n, s:n, s:b, s:b, s:b, s:o, s:[]}", "type", "BPE", "dropout",
-                  "unk_token", "continuing_subword_prefix", "end_of_word_suffix", "fuse_unk", false,
-                  "byte_fallback", false, "ignore_merges", false, "vocab", vocab, "merges");
-    json_t *added = json_pack("[o]", tokenizer_json_special(h->tokenizer->eod, end, strlen(end)));
-    return tokenizer_json_make(added, json_null(), level, json_incref(level), model);
-}
-
 /* A tokenizer.json where transformers opens no file of this tokenizer, and what the folder says of
  * conversations. Consumes the reference. */
 static Status made_write(const HfTokenizer *h, json_t *root)
@@ -117,29 +93,6 @@ static Status made_write(const HfTokenizer *h, json_t *root)
 
 /* ---- by kind ---- */
 
-/* A tokenizer.model of the same tokenizer may lie beside it, which older programs read. */
-static Status json_write(const HfTokenizer *h)
-{
-    TRY(file_copy(h, "tokenizer.json", h->file->path));
-    TRY(beside_copy(h, "tokenizer.model", NULL));
-    return meanings_write(h, "PreTrainedTokenizerFast");
-}
-
-static Status pair_write(const HfTokenizer *h)
-{
-    TRY(file_copy(h, "vocab.json", h->file->path));
-    TRY(file_copy(h, "merges.txt", h->file->merges));
-    return meanings_write(h, "GPT2Tokenizer");
-}
-
-static Status tiktoken_write(const HfTokenizer *h)
-{
-    json_t *root;
-    int64_t end;
-    TRY(tiktoken_json(&root, &end, h->file->path));
-    return made_write(h, root);
-}
-
 /* A model with Llama's rules is copied. Where no config beside it says how transformers reads it, a
  * tokenizer.json is made as well, because LlamaTokenizer treats a blank at the beginning of a text otherwise
  * than sentencepiece; where a tokenizer.json cannot have all of its pieces, LlamaTokenizer reads the
@@ -148,23 +101,31 @@ static Status sentencepiece_write(const HfTokenizer *h)
 {
     char    path[1024];
     json_t *root;
-    int64_t unknown;
     bool    llama = !llama_pieces_other(sentencepiece_model_of(h->tokenizer));
     if (llama) TRY(file_copy(h, "tokenizer.model", h->file->path));
     if (llama && tokenizer_file_beside(path, h->file, "tokenizer_config.json"))
         return meanings_write(h, "LlamaTokenizer");
-    Status status = sentencepiece_json(&root, &unknown, h->file->path);
+    Status status = sentencepiece_json(&root, h->file->path);
     if (status == OK) return made_write(h, root);
     return llama && status == BAD_OPTION ? meanings_write(h, "LlamaTokenizer") : status;
 }
 
 static Status files_write(const HfTokenizer *h)
 {
+    json_t *root;
     switch (h->file->kind) {
-    case TOKENIZER_FILE_BYTES:    return made_write(h, bytes_json(h));
-    case TOKENIZER_FILE_JSON:     return json_write(h);
-    case TOKENIZER_FILE_PAIR:     return pair_write(h);
-    case TOKENIZER_FILE_TIKTOKEN: return tiktoken_write(h);
+    case TOKENIZER_FILE_BYTES: return made_write(h, bytes_json(h->tokenizer));
+    case TOKENIZER_FILE_JSON:
+        TRY(file_copy(h, "tokenizer.json", h->file->path));
+        TRY(beside_copy(h, "tokenizer.model", NULL));          /* which older programs read */
+        return meanings_write(h, "PreTrainedTokenizerFast");
+    case TOKENIZER_FILE_PAIR:
+        TRY(file_copy(h, "vocab.json", h->file->path));
+        TRY(file_copy(h, "merges.txt", h->file->merges));
+        return meanings_write(h, "GPT2Tokenizer");
+    case TOKENIZER_FILE_TIKTOKEN:
+        TRY(tiktoken_json(&root, h->file->path));
+        return made_write(h, root);
     case TOKENIZER_FILE_SENTENCEPIECE: break;
     }
     return sentencepiece_write(h);

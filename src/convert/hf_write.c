@@ -55,16 +55,6 @@ static Status shards_write(ConvertRun *c, int64_t most)
                                    "weight_map", map));
 }
 
-static const char *torch_name(Dtype dtype)
-{
-    switch (dtype) {
-    case F64: return "float64";
-    case BF16: return "bfloat16";
-    case F16: return "float16";
-    default: return "float32";
-    }
-}
-
 /* The tokenizer, and the ids of it that both configs name. */
 static Status tokenizer_fill(const ConvertRun *c, const HfTexts *texts)
 {
@@ -89,8 +79,10 @@ static Status ids_fill(const ConvertRun *c, const HfTexts *texts)
 static Status folder_fill(ConvertRun *c, const HfTexts *texts)
 {
     TRY(tokenizer_is_none(texts->tokenizer) ? ids_fill(c, texts) : tokenizer_fill(c, texts));
-    json_object_set_new(texts->config, "dtype",
-                        json_string(torch_name(convert_run_dtype(c, &c->plan->tensor[0]))));
+    Dtype dtype = convert_run_dtype(c, &c->plan->tensor[0]);
+    json_object_set_new(texts->config, "dtype", json_string(dtype == F64    ? "float64"
+                                                            : dtype == BF16 ? "bfloat16"
+                                                            : dtype == F16  ? "float16" : "float32"));
     TRY(hf_json_write(c->part, "config.json", json_incref(texts->config)));
     TRY(hf_model_card_write(c->part, c, texts));
     return shards_write(c, texts->shard_bytes);

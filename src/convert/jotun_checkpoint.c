@@ -1,34 +1,15 @@
 /* Our own checkpoints as one more format: read as tensors in mapped files, written with the
  * states of Adam where the other program's have them. */
-#include "convert/jotun_checkpoint.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include "base/message.h"
+#include "convert/convert_run.h"
 #include "store/checkpoint.h"
 #include "store/checkpoint_file.h"
 #include "store/checkpoint_writer.h"
 
 /* ---- reading ---- */
-
-/* Tensors are in the order of the manifest, whose checksums they get. */
-static Status file_add(ForeignFile *file, const char *folder, const ManifestFile *listed)
-{
-    SafeFile safe;
-    int      map, tensor;
-    TRY(checkpoint_file_map(&safe, folder, &listed->contents, listed->bytes));
-    Status status = foreign_adopt(file, &map, &safe.map);
-    for (int i = 0; i < safe.tensors && status == OK; i++) {
-        const SafeTensor *t = &safe.tensor[i];
-        status = foreign_tensor(file, &tensor, t->name, t->dtype, t->dims, t->dim);
-        if (status == OK) status = foreign_whole(file, tensor, (const char *)file->map[map].data + t->at);
-        if (status != OK) break;
-        file->tensor[tensor].has_checksum = true;
-        file->tensor[tensor].checksum = listed->checksum[i];
-    }
-    safetensors_close(&safe);
-    return status;
-}
 
 static char *copy_of(const char *text) { return text ? strdup(text) : NULL; }
 
@@ -42,7 +23,12 @@ static Status model_fill(ForeignModel *model, const char *folder, const Checkpoi
     if (!model->options) return fail(NO_MEMORY, "%s: no memory for its options", folder);
     if (facts->state.tokenizer.name)
         snprintf(model->tokenizer, sizeof model->tokenizer, "%s", facts->state.tokenizer.name);
-    for (int f = 0; f < m->files; f++) TRY(file_add(&model->file, folder, &m->file[f]));
+    for (int f = 0; f < m->files; f++) {               /* tensors are in the order of the manifest */
+        const ManifestFile *listed = &m->file[f];
+        SafeFile            safe;
+        TRY(checkpoint_file_map(&safe, folder, &listed->contents, listed->bytes));
+        TRY(foreign_safetensors(&model->file, &safe, listed->checksum));
+    }
     return foreign_finish(&model->file);
 }
 
@@ -133,7 +119,5 @@ Status jotun_write(ConvertRun *c, const ModelConfig *config, const CheckpointSta
     int    count  = files_make(&files, c, config);
     Status status = checkpoint_write(c, state, files, count);
     checkpoint_files_free(files, count);
-    free(c->verified);
-    c->verified = NULL;
     return status;
 }

@@ -8,19 +8,6 @@
 
 /* ---- making ---- */
 
-static bool shape_equal(const LinkTensor *want, const ForeignTensor *held)
-{
-    bool same = want->dims == held->dims;
-    for (int d = 0; same && d < LINK_DIMS; d++) same = want->shape[d] == held->shape[d];
-    return same;
-}
-
-static const char *shape_text(char out[128], int dims, const int64_t *shape)
-{
-    out[0] = 0;
-    return message_shape(out, 128, shape, dims);
-}
-
 /* Whether the names of the file lack the prefix that names.def gives them. */
 static bool lacks_prefix(const PlanRules *rules, const ForeignFile *from)
 {
@@ -41,23 +28,23 @@ static const char *described_by(const PlanRules *rules)
 static Status source_find(const ForeignTensor **found, const ForeignFile *from, const LinkTensor *want,
                           ForeignKind kind, const PlanRules *rules, const char *prefix)
 {
-    char held[128], wanted[128];
+    char held[128] = "", wanted[128] = "";
     const char *name = want->name;
     if (!strncmp(name, prefix, strlen(prefix))) name += strlen(prefix);
-    *found = rules->states && kind == FOREIGN_WEIGHT ? foreign_find_of(from, FOREIGN_MASTER, name) : NULL;
-    if (!*found) *found = foreign_find_of(from, kind, name);
+    *found = rules->states && kind == FOREIGN_WEIGHT ? foreign_find(from, FOREIGN_MASTER, name) : NULL;
+    if (!*found) *found = foreign_find(from, kind, name);
     if (!*found && kind != FOREIGN_WEIGHT)
         return fail(BAD_SHAPE, "%s: tensor '%s' has no %s, which others have; --no-load-optim begins with new"
                     " states", from->path, name, foreign_kind_name(kind));
     if (!*found)
         return fail(BAD_SHAPE, "%s: tensor '%s' is missing, which the model of its %s has; copy all files of "
                     "the checkpoint again, or correct these facts", from->path, name, described_by(rules));
-    if (shape_equal(want, *found)) return OK;
+    if (want->dims == (*found)->dims && !memcmp(want->shape, (*found)->shape, sizeof want->shape)) return OK;
     return fail(BAD_SHAPE, "%s: tensor '%s'%s%s has the shape %s, the model of its %s needs %s; give the "
                 "facts that belong to these weights", from->path, name,
                 kind != FOREIGN_WEIGHT ? ", " : "", foreign_kind_name(kind),
-                shape_text(held, (*found)->dims, (*found)->shape), described_by(rules),
-                shape_text(wanted, want->dims, want->shape));
+                message_shape(held, sizeof held, (*found)->shape, (*found)->dims), described_by(rules),
+                message_shape(wanted, sizeof wanted, want->shape, want->dims));
 }
 
 /* The copy of a link, with its dims in the order of falling strides of the tensor that is written. */
@@ -96,28 +83,6 @@ static int link_name_order(const void *a, const void *b)
 /* What is planned for each link: a weight, and its moments. */
 static int kinds_of(const PlanRules *rules) { return rules->states ? FOREIGN_SQUARE + 1 : 1; }
 
-/* The links of one tensor to be written need not be neighbours: they are sorted by its name, and copies get
- * the order of the links within it. Indices count the links of weights, and then again for each moment. */
-static Status plan_allocate(Plan *plan, const PlanRules *rules, PlanName *sorted)
-{
-    const Links *links = rules->links;
-    size_t       count = (size_t)links->count * (size_t)kinds_of(rules) + 1;
-    plan->tensor  = calloc(count, sizeof *plan->tensor);
-    plan->copy    = calloc(count, sizeof *plan->copy);
-    plan->by_name = calloc(count, sizeof *plan->by_name);
-    if (!plan->tensor || !plan->copy || !plan->by_name)
-        return fail(NO_MEMORY, "no memory to plan the conversion of %d tensors", links->count);
-    for (int i = 0; i < (int)count - 1; i++) {
-        const Link *link = &links->link[i % links->count];
-        sorted[i] = (PlanName){ rules->direction == TO_OURS ? link->ours.name : link->theirs.name, i };
-    }
-    qsort(sorted, count - 1, sizeof *sorted, link_name_order);
-    return OK;
-}
-
-/* A tensor with several types of sources gets the widest. */
-static Dtype wider(Dtype a, Dtype b) { return dtype_width(b) > dtype_width(a) ? b : a; }
-
 static Status tensors_add(Plan *plan, const PlanRules *rules, const ForeignFile *from, const PlanName *sorted,
                           bool *used)
 {
@@ -139,9 +104,9 @@ static Status tensors_add(Plan *plan, const PlanRules *rules, const ForeignFile 
         if (first)
             plan->tensor[plan->tensors++] = (PlanTensor){
                 .as = ours ? link->ours : link->theirs, .kind = kind, .dtype = source->dtype,
-                .first = plan->copies};
+                .first = plan->copies, .link = sorted[i].index % links };
         PlanTensor *tensor = &plan->tensor[plan->tensors - 1];
-        tensor->dtype = wider(tensor->dtype, source->dtype);
+        if (dtype_width(source->dtype) > dtype_width(tensor->dtype)) tensor->dtype = source->dtype;
         tensor->copies++;
         plan->copy[plan->copies++] = copy_make(link, source, rules->direction);
     }
@@ -156,7 +121,7 @@ static bool is_state(const ForeignFile *from, const char *name, const bool *used
     const char *dot = strrchr(name, '.');
     if (!dot) return false;
     snprintf(weight, sizeof weight, "%.*s", (int)(dot - name), name);
-    const ForeignTensor *of = foreign_find(from, weight);
+    const ForeignTensor *of = foreign_find(from, FOREIGN_WEIGHT, weight);
     return (of && used[of - from->tensor]) || strstr(name, ".fp8");
 }
 
@@ -174,7 +139,7 @@ static bool is_mtp(const PlanRules *rules, const ForeignFile *from, const char *
     char    mark[96];
     int64_t layer;
     return rules->direction == TO_OURS && links_mtp(&layer, mark, rules->naming, name) &&
-           layer >= rules->layers && foreign_find(from, mark);
+           layer >= rules->layers && foreign_find(from, FOREIGN_WEIGHT, mark);
 }
 
 static Status surplus_check(Plan *plan, const PlanRules *rules, const ForeignFile *from, const bool *used)
@@ -183,7 +148,7 @@ static Status surplus_check(Plan *plan, const PlanRules *rules, const ForeignFil
         const char *name = from->tensor[i].name;
         if (used[i] || from->tensor[i].kind != FOREIGN_WEIGHT) continue;
         /* the optimizer's copy was taken instead */
-        const ForeignTensor *copy = foreign_find_of(from, FOREIGN_MASTER, name);
+        const ForeignTensor *copy = foreign_find(from, FOREIGN_MASTER, name);
         if (copy && used[copy - from->tensor]) continue;
         if (rules->direction == TO_OURS && links_surplus(rules->naming, name, false)) continue;
         if (rules->direction == TO_OURS && links_surplus(rules->naming, name, rules->tied)) {
@@ -202,59 +167,49 @@ static Status surplus_check(Plan *plan, const PlanRules *rules, const ForeignFil
     return OK;
 }
 
-/* The tensors in the order of their first links, by which files are filled. */
-typedef struct { int link, kind, tensor; } PlanOrder;
-
-static int link_order(const void *a, const void *b)
+/* In the order of first links, by which files are filled, a weight before its moments. */
+static int tensor_order(const void *a, const void *b)
 {
-    const PlanOrder *x = a, *y = b;
+    const PlanTensor *x = a, *y = b;
     return x->link != y->link ? (x->link > y->link) - (x->link < y->link)
                               : (x->kind > y->kind) - (x->kind < y->kind);
 }
 
-/* A moment's name, as checkpoints have it. */
-static void state_name(PlanTensor *tensor)
+static void tensors_order(Plan *plan)
 {
-    if (tensor->kind == FOREIGN_WEIGHT) return;
-    message_add(tensor->as.name, sizeof tensor->as.name, ".%s", foreign_kind_name(tensor->kind));
-}
-
-static Status tensors_order(Plan *plan, const PlanName *sorted, int links)
-{
-    PlanOrder  *order = calloc((size_t)plan->tensors + 1, sizeof *order);
-    PlanTensor *moved = calloc((size_t)plan->tensors + 1, sizeof *moved);
-    if (order && moved) {
-        for (int i = 0; i < plan->tensors; i++)
-            order[i] = (PlanOrder){ sorted[plan->tensor[i].first].index % links,
-                                    (int)plan->tensor[i].kind, i };
-        qsort(order, (size_t)plan->tensors, sizeof *order, link_order);
-        for (int i = 0; i < plan->tensors; i++) {
-            moved[i] = plan->tensor[order[i].tensor];
-            state_name(&moved[i]);
-            plan->by_name[i] = (PlanName){ NULL, i };
-        }
-        free(plan->tensor);
-        plan->tensor = moved;
-        for (int i = 0; i < plan->tensors; i++) plan->by_name[i].name = plan->tensor[i].as.name;
-        qsort(plan->by_name, (size_t)plan->tensors, sizeof *plan->by_name, name_order);
-        moved = NULL;
+    qsort(plan->tensor, (size_t)plan->tensors, sizeof *plan->tensor, tensor_order);
+    for (int i = 0; i < plan->tensors; i++) {
+        LinkTensor *as = &plan->tensor[i].as;
+        if (plan->tensor[i].kind != FOREIGN_WEIGHT)            /* a moment's name, as checkpoints have it */
+            message_add(as->name, sizeof as->name, ".%s", foreign_kind_name(plan->tensor[i].kind));
+        plan->by_name[i] = (PlanName){ as->name, i };
     }
-    bool done = order && !moved;
-    free(order);
-    free(moved);
-    return done ? OK : fail(NO_MEMORY, "no memory to plan the conversion of %d tensors", plan->tensors);
+    qsort(plan->by_name, (size_t)plan->tensors, sizeof *plan->by_name, name_order);
 }
 
+/* The links of one tensor to be written need not be neighbours: they are sorted by its name, and copies get
+ * the order of the links within it. Indices count the links of weights, and then again for each moment. */
 Status plan_make(Plan *plan, const PlanRules *rules, const ForeignFile *from)
 {
-    PlanName *sorted = calloc((size_t)rules->links->count * (size_t)kinds_of(rules) + 1, sizeof *sorted);
-    bool     *used   = calloc((size_t)from->tensors + 1, sizeof *used);
-    *plan = (Plan){ .states = rules->states };
-    Status status = sorted && used ? OK : fail(NO_MEMORY, "no memory to plan a conversion");
-    if (status == OK) status = plan_allocate(plan, rules, sorted);
-    if (status == OK) status = tensors_add(plan, rules, from, sorted, used);
+    const Links *links  = rules->links;
+    size_t       count  = (size_t)links->count * (size_t)kinds_of(rules);
+    PlanName    *sorted = calloc(count + 1, sizeof *sorted);
+    bool        *used   = calloc((size_t)from->tensors + 1, sizeof *used);
+    *plan = (Plan){ .states = rules->states, .tensor = calloc(count + 1, sizeof *plan->tensor),
+                    .copy = calloc(count + 1, sizeof *plan->copy),
+                    .by_name = calloc(count + 1, sizeof *plan->by_name) };
+    Status status = sorted && used && plan->tensor && plan->copy && plan->by_name
+                  ? OK : fail(NO_MEMORY, "no memory to plan the conversion of %d tensors", links->count);
+    for (size_t i = 0; i < count && status == OK; i++) {
+        const Link *link = &links->link[i % (size_t)links->count];
+        sorted[i] = (PlanName){ rules->direction == TO_OURS ? link->ours.name : link->theirs.name, (int)i };
+    }
+    if (status == OK) {
+        qsort(sorted, count, sizeof *sorted, link_name_order);
+        status = tensors_add(plan, rules, from, sorted, used);
+    }
     if (status == OK) status = surplus_check(plan, rules, from, used);
-    if (status == OK) status = tensors_order(plan, sorted, rules->links->count);
+    if (status == OK) tensors_order(plan);
     free(sorted);
     free(used);
     if (status != OK) plan_free(plan);

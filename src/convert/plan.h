@@ -12,8 +12,9 @@ typedef struct {
     const ForeignTensor *from;
     int64_t size[LINK_DIMS], to_first, to_stride[LINK_DIMS], from_first, from_stride[LINK_DIMS];
 } PlanCopy;
-/* kind: a weight or a moment. A moment is named <weight>.<state>. first, copies: of Plan.copy */
-typedef struct { LinkTensor as; ForeignKind kind; Dtype dtype; int first, copies; } PlanTensor;
+/* kind: a weight or a moment. A moment is named <weight>.<state>. first, copies: of Plan.copy;
+ * link: the first */
+typedef struct { LinkTensor as; ForeignKind kind; Dtype dtype; int first, copies, link; } PlanTensor;
 typedef struct { const char *name; int index; } PlanName;
 typedef struct {
     PlanTensor *tensor;                    /* in the order of the links, a weight before its moments; owned */

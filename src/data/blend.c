@@ -13,9 +13,10 @@
 
 /* ---- the greedy rule ---- */
 
-/* Double precision and the order of operations are Megatron's: a tie that is decided otherwise changes all
- * later samples. */
-Status blend_greedy(NpyArray *which, NpyArray *sample, const double *weight, int count)
+/* Sample s is from the first data set i with the largest weight[i] * max(s, 1) - used[i], where used[i] is
+ * the number of samples it has received. The weights must sum to 1. Double precision and the order of
+ * operations are Megatron's: a tie that is decided otherwise changes all later samples. */
+static Status blend_greedy(NpyArray *which, NpyArray *sample, const double *weight, int count)
 {
     int64_t *used = calloc((size_t)count, sizeof *used), *sample_s = sample->made;
     int16_t *which_s = which->made;
@@ -36,64 +37,60 @@ Status blend_greedy(NpyArray *which, NpyArray *sample, const double *weight, int
 
 /* ---- sizes ---- */
 
-/* Of each data set: the samples that the blend uses, the samples that its order is built for (with a
- * surplus), and its weight. All arrays are [count] and owned. */
-typedef struct { int64_t *asked, *made; double *weight; } BlendSizes;
+/* A blend that is built. Of each data set: the samples that the blend uses, the samples that its order is
+ * built for (with a surplus), and its weight. All arrays are [count] and owned. */
+typedef struct {
+    Blend            *blend;
+    const TokenFile  *token_files;
+    const BlendSpec  *list;
+    const BlendRules *rules;
+    SplitKind         kind;
+    int64_t          *asked, *made;
+    double           *weight;
+} Build;
 
 /* The forks round once, Megatron-core twice (sizes_new). */
-
-static int64_t fork_samples(int64_t wanted, double weight, const BlendRules *spec)
+static int64_t fork_samples(int64_t wanted, double weight, const BlendRules *rules)
 {
-    return (int64_t)ceil((double)wanted * weight * (1 + spec->surplus));
+    return (int64_t)ceil((double)wanted * weight * (1 + rules->surplus));
 }
 
-static Status sizes_new(BlendSizes *sizes, const BlendSpec *list, const BlendRules *spec)
+static Status sizes_new(Build *u)
 {
+    const BlendSpec  *list  = u->list;
+    const BlendRules *rules = u->rules;
     size_t n = (size_t)list->count;
-    *sizes = (BlendSizes){ calloc(n, sizeof(int64_t)), calloc(n, sizeof(int64_t)),
-                           calloc(n, sizeof(double)) };
-    if (!sizes->asked || !sizes->made || !sizes->weight)
+    u->asked  = calloc(n, sizeof *u->asked);
+    u->made   = calloc(n, sizeof *u->made);
+    u->weight = calloc(n, sizeof *u->weight);
+    if (!u->asked || !u->made || !u->weight)
         return fail(NO_MEMORY, "no memory to blend %d data sets", list->count);
-    for (int i = 0; i < list->count; i++) sizes->weight[i] = list->part[i].weight;
-    WeightSum how = spec->kind == BLEND_CORE ? SUM_NUMPY : SUM_IN_A_ROW;
-    if (list->weighted) TRY(weights_normalize(sizes->weight, list->count, how));
+    for (int i = 0; i < list->count; i++) u->weight[i] = list->part[i].weight;
+    WeightSum how = rules->kind == BLEND_CORE ? SUM_NUMPY : SUM_IN_A_ROW;
+    if (list->weighted) TRY(weights_normalize(u->weight, list->count, how));
     for (int i = 0; i < list->count; i++) {
-        double weight = sizes->weight[i], wanted = (double)spec->wanted;
-        if (!list->weighted) sizes->made[i] = list->count == 1 ? spec->wanted : ORDER_ONE_EPOCH;
-        else if (spec->kind == BLEND_CORE) {
-            sizes->asked[i] = (int64_t)ceil(wanted * weight);
-            sizes->made[i]  = (int64_t)ceil((double)sizes->asked[i] * (1 + spec->surplus));
-        } else sizes->asked[i] = sizes->made[i] = fork_samples(spec->wanted, weight, spec);
+        double weight = u->weight[i], wanted = (double)rules->wanted;
+        if (!list->weighted) u->made[i] = list->count == 1 ? rules->wanted : ORDER_ONE_EPOCH;
+        else if (rules->kind == BLEND_CORE) {
+            u->asked[i] = (int64_t)ceil(wanted * weight);
+            u->made[i]  = (int64_t)ceil((double)u->asked[i] * (1 + rules->surplus));
+        } else u->asked[i] = u->made[i] = fork_samples(rules->wanted, weight, rules);
     }
     return OK;
 }
 
-static void sizes_close(BlendSizes *sizes)
-{
-    free(sizes->asked);
-    free(sizes->made);
-    free(sizes->weight);
-}
-
 /* ---- one level ---- */
-
-static Status indices_new(NpyArray *which, NpyArray *sample, int64_t rows)
-{
-    TRY(npy_array_new(which, NPY_I16, rows, 1));
-    Status status = npy_array_new(sample, NPY_I64, rows, 1);
-    if (status != OK) npy_array_close(which);
-    return status;
-}
 
 /* In an epoch without weights each data set's weight is its share of all samples, so that each is used
  * exactly once. Otherwise the weights are divided by their sum a second time, as Megatron does it: the
  * second division can change the last bit. */
-static Status level_one(Blend *b, BlendSizes *sizes, const BlendSpec *list, const BlendRules *spec)
+static Status level_one(Build *u)
 {
-    if (!list->weighted && spec->wanted < 0)
-        for (int i = 0; i < b->count; i++) sizes->weight[i] /= (double)b->samples;
-    else TRY(weights_normalize(sizes->weight, b->count, SUM_NUMPY));
-    return blend_greedy(&b->which, &b->sample, sizes->weight, b->count);
+    Blend *b = u->blend;
+    if (!u->list->weighted && u->rules->wanted < 0)
+        for (int i = 0; i < b->count; i++) u->weight[i] /= (double)b->samples;
+    else TRY(weights_normalize(u->weight, b->count, SUM_NUMPY));
+    return blend_greedy(&b->which, &b->sample, u->weight, b->count);
 }
 
 /* ---- two levels ---- */
@@ -123,51 +120,55 @@ static Corpus *corpus_named(Corpora *all, const char *name)
 
 /* Groups the data sets by corpus. The fork sorts corpora by name; strcmp on UTF-8 gives Python's order of
  * strings. */
-static Status corpora_sort(Corpora *all, const BlendSpec *list, const BlendSizes *sizes)
+static Status corpora_sort(Corpora *all, const Build *u)
 {
+    const BlendSpec *list = u->list;
     all->corpus = calloc((size_t)list->count, sizeof *all->corpus);
     for (int i = 0; all->corpus && i < list->count; i++) {
         Corpus *c = corpus_named(all, list->part[i].corpus);
         TRY(ARRAY_RESERVE(c->member, c->room, c->count + 1));
         c->member[c->count++] = i;
-        c->samples += sizes->asked[i];
+        c->samples += u->asked[i];
     }
     if (!all->corpus) return fail(NO_MEMORY, "no memory for %d data sets", list->count);
     qsort(all->corpus, (size_t)all->count, sizeof *all->corpus, corpus_compare);
     return OK;
 }
 
-static Status corpus_blend(Corpus *c, const BlendSizes *sizes)
+static Status corpus_blend(Corpus *c, const Build *u)
 {
     double *weight = calloc((size_t)c->count, sizeof *weight);
     for (int i = 0; weight && i < c->count; i++)
-        weight[i] = (double)sizes->asked[c->member[i]] / (double)c->samples;
+        weight[i] = (double)u->asked[c->member[i]] / (double)c->samples;
     Status status = weight ? blend_greedy(&c->which, &c->sample, weight, c->count)
                            : fail(NO_MEMORY, "no memory for corpus %s", c->name);
     free(weight);
     return status;
 }
 
-static void corpus_concatenate(Corpus *c, const BlendSizes *sizes)
+static void corpus_concatenate(Corpus *c, const Build *u)
 {
     int64_t row = 0;
     for (int i = 0; i < c->count; i++)
-        for (int64_t k = 0; k < sizes->asked[c->member[i]]; k++, row++) {
+        for (int64_t k = 0; k < u->asked[c->member[i]]; k++, row++) {
             ((int16_t *)c->which.made)[row]  = (int16_t)i;
             ((int64_t *)c->sample.made)[row] = k;
         }
 }
 
-static Status corpus_make(Corpus *c, const BlendSizes *sizes, const BlendRules *spec)
+static Status corpus_make(Corpus *c, const Build *u)
 {
     Mt19937 random;
-    TRY(indices_new(&c->which, &c->sample, c->samples));
-    TRY(npy_array_new(&c->shuffle, NPY_I64, c->samples, 1));
+    c->which  = npy_array(NPY_I16, c->samples, 1);
+    c->sample = c->shuffle = npy_array(NPY_I64, c->samples, 1);
+    TRY(npy_array_make(&c->which));
+    TRY(npy_array_make(&c->sample));
+    TRY(npy_array_make(&c->shuffle));
     for (int64_t j = 0; j < c->samples; j++) ((int64_t *)c->shuffle.made)[j] = j;
-    mt19937_seed(&random, (uint32_t)spec->seed);
-    if (spec->corpus_shuffled) mt19937_shuffle(&random, c->shuffle.made, 8, c->samples);
-    if (spec->corpus_blended) return corpus_blend(c, sizes);
-    corpus_concatenate(c, sizes);
+    mt19937_seed(&random, (uint32_t)u->rules->seed);
+    if (u->rules->corpus_shuffled) mt19937_shuffle(&random, c->shuffle.made, 8, c->samples);
+    if (u->rules->corpus_blended) return corpus_blend(c, u);
+    corpus_concatenate(c, u);
     return OK;
 }
 
@@ -195,14 +196,15 @@ static Status corpora_blend(Blend *b, const Corpora *all, int64_t made)
     return status;
 }
 
-static Status level_two(Blend *b, const BlendSizes *sizes, const BlendSpec *list, const BlendRules *spec)
+static Status level_two(Build *u)
 {
     Corpora all = { 0 };
     int64_t made = 0;
-    for (int i = 0; i < list->count; i++) made += fork_samples(spec->wanted_train, sizes->weight[i], spec);
-    Status status = corpora_sort(&all, list, sizes);
-    for (int c = 0; status == OK && c < all.count; c++) status = corpus_make(&all.corpus[c], sizes, spec);
-    if (status == OK) status = corpora_blend(b, &all, made);
+    for (int i = 0; i < u->list->count; i++)
+        made += fork_samples(u->rules->wanted_train, u->weight[i], u->rules);
+    Status status = corpora_sort(&all, u);
+    for (int c = 0; status == OK && c < all.count; c++) status = corpus_make(&all.corpus[c], u);
+    if (status == OK) status = corpora_blend(u->blend, &all, made);
     for (int c = 0; c < all.count; c++) {
         free(all.corpus[c].member);
         npy_array_close(&all.corpus[c].which);
@@ -223,178 +225,153 @@ static uint64_t bits_of(double x)
 }
 
 /* A hash of everything per data set that determines the two indices. */
-static uint64_t parts_hash(const Blend *b, const BlendSizes *sizes, const BlendSpec *list)
+static uint64_t parts_hash(const Build *u)
 {
-    uint64_t hash = (uint64_t)b->count;
-    for (int i = 0; i < b->count; i++) {
-        const char *corpus = list->part[i].corpus;
-        hash = random_mix(random_mix(hash, bits_of(sizes->weight[i])), (uint64_t)sizes->asked[i]);
+    uint64_t hash = (uint64_t)u->list->count;
+    for (int i = 0; i < u->list->count; i++) {
+        const char *corpus = u->list->part[i].corpus;
+        hash = random_mix(random_mix(hash, bits_of(u->weight[i])), (uint64_t)u->asked[i]);
         hash = random_mix(hash, corpus ? random_key(1, corpus) : 0);
     }
     return hash;
 }
 
-/* The description of the cache entry: everything that determines the two indices. A change of its text
- * makes old caches unusable. */
-static Status blend_cache_name(NpyCache *cache, char words[1024], const Blend *b, const BlendSizes *sizes,
-                               const BlendSpec *list, const BlendRules *spec, SplitKind kind)
-{
-    snprintf(words, 1024, "BlendedDataset 1\ndata sets %d, weights, samples and corpora %016" PRIx64
-             "\nsamples %" PRId64 " of %" PRId64 ", to train %" PRId64
-             "\nrule %d, weighed %d, corpora shuffled %d, blended %d\nrandom_seed %" PRIu64
-             "\nsurplus %.17g\n", b->count, parts_hash(b, sizes, list), b->samples, spec->wanted,
-             spec->wanted_train, (int)spec->kind, list->weighted, spec->corpus_shuffled, spec->corpus_blended,
-             spec->seed, spec->surplus);
-    return npy_cache_name(cache, spec->cache, "BlendedDataset", split_name(kind), words);
-}
-
 /* No sample may be beyond what its data set has, which Megatron reports as an error too. It also validates
  * indices from the cache, whose files are not trusted. */
-static Status blend_check(const Blend *b, const BlendSpec *list)
+static Status blend_check(const Build *u)
 {
+    const Blend *b = u->blend;
     for (int64_t s = 0; s < b->samples; s++) {
         int64_t i = npy_array_at(&b->which, s), k = npy_array_at(&b->sample, s);
         if (i < 0 || i >= b->count || k < 0)
             return fail(BAD_FILE, "sample %" PRId64 " of a blend is of data set %" PRId64, s, i);
         if (k >= b->order[i].plan.samples)
             return fail(BAD_OPTION, "%s: the blend requests sample %" PRId64 " of its %" PRId64 "; raise"
-                        " --mid-level-dataset-surplus", list->part[i].prefix, k, b->order[i].plan.samples);
+                        " --mid-level-dataset-surplus", u->list->part[i].prefix, k, b->order[i].plan.samples);
     }
     return OK;
 }
 
-/* Maps and validates the indices; changes *b only if both are usable. */
-static bool indices_map(Blend *b, const NpyCache *cache, const BlendSpec *list)
+static bool indices_valid(void *context) { return blend_check(context) == OK; }
+
+static Status levels_make(void *context)
 {
-    NpyArray which  = { .type = NPY_I16, .rows = b->samples, .columns = 1 };
-    NpyArray sample = { .type = NPY_I64, .rows = b->samples, .columns = 1 };
-    bool found = npy_cache_holds(cache) && npy_cache_map(cache, "dataset_index", &which) &&
-                 npy_cache_map(cache, "dataset_sample_index", &sample);
-    Blend mapped = *b;
-    mapped.which = which, mapped.sample = sample;
-    if (found && blend_check(&mapped, list) == OK) {
-        *b = mapped;
-        return true;
-    }
-    npy_array_close(&which);
-    npy_array_close(&sample);
-    return false;
+    Build *u = context;
+    TRY(npy_array_make(&u->blend->which));
+    TRY(npy_array_make(&u->blend->sample));
+    TRY(u->list->part[0].corpus ? level_two(u) : level_one(u));
+    return blend_check(u);
 }
 
-static Status levels_make(Blend *b, BlendSizes *sizes, const BlendSpec *list, const BlendRules *spec)
-{
-    TRY(indices_new(&b->which, &b->sample, b->samples));
-    TRY(list->part[0].corpus ? level_two(b, sizes, list, spec) : level_one(b, sizes, list, spec));
-    return blend_check(b, list);
-}
-
-static Status levels_cached(Blend *b, BlendSizes *sizes, const BlendSpec *list, const BlendRules *spec,
-                            SplitKind kind)
+/* The description of the cache entry has everything that determines the two indices. A change of its text
+ * makes old caches unusable. */
+static Status levels_cached(Build *u)
 {
     char words[1024];
     NpyCache cache;
-    TRY(blend_cache_name(&cache, words, b, sizes, list, spec, kind));
-    if (indices_map(b, &cache, list)) return OK;
-    TRY(levels_make(b, sizes, list, spec));
-    TRY(npy_cache_write(&cache, "dataset_index", &b->which));
-    TRY(npy_cache_write(&cache, "dataset_sample_index", &b->sample));
-    TRY(npy_cache_finish(&cache));
-    /* Mapped pages are shared by all ranks of a host, so what was built is replaced by the mapping. */
-    NpyArray which = b->which, sample = b->sample;
-    if (indices_map(b, &cache, list)) {
-        npy_array_close(&which);
-        npy_array_close(&sample);
-    }
-    return OK;
+    Blend *b = u->blend;
+    const BlendRules *r = u->rules;
+    snprintf(words, sizeof words, "BlendedDataset 1\ndata sets %d, weights, samples and corpora %016" PRIx64
+             "\nsamples %" PRId64 " of %" PRId64 ", to train %" PRId64
+             "\nrule %d, weighed %d, corpora shuffled %d, blended %d\nrandom_seed %" PRIu64
+             "\nsurplus %.17g\n", b->count, parts_hash(u), b->samples, r->wanted, r->wanted_train,
+             (int)r->kind, u->list->weighted, r->corpus_shuffled, r->corpus_blended, r->seed, r->surplus);
+    TRY(npy_cache_name(&cache, r->cache, "BlendedDataset", split_name(u->kind), words));
+    return npy_cache_open(&cache, &(NpyEntry){
+        { { "dataset_index", &b->which }, { "dataset_sample_index", &b->sample } }, 2, levels_make,
+        indices_valid, u });
 }
 
 /* ---- opening ---- */
 
-static Status orders_measure(Blend *b, const TokenFile *token_files, const BlendSizes *sizes,
-                             const BlendRules *spec, SplitKind kind)
+static Status orders_measure(const Build *u)
 {
-    SplitRounding rounding = spec->kind == BLEND_CORE ? SPLIT_SUMS : SPLIT_PARTS;
-    for (int i = 0; i < b->count; i++) {
-        OrderSpec one = { .wanted = sizes->made[i], .sequence = spec->sequence, .seed = spec->seed,
-                          .final_epoch_cut = spec->final_epoch_cut };
-        TRY(split_range(&one.begin, &one.end, spec->split, kind, rounding, token_files[i].sequences));
-        TRY(order_measure(&b->order[i], &token_files[i], &one));
+    const BlendRules *r = u->rules;
+    SplitRounding rounding = r->kind == BLEND_CORE ? SPLIT_SUMS : SPLIT_PARTS;
+    for (int i = 0; i < u->list->count; i++) {
+        OrderSpec one = { .wanted = u->made[i], .sequence = r->sequence, .seed = r->seed,
+                          .final_epoch_cut = r->final_epoch_cut };
+        TRY(split_range(&one.begin, &one.end, r->split, u->kind, rounding, u->token_files[i].sequences));
+        TRY(order_measure(&u->blend->order[i], &u->token_files[i], &one));
     }
     return OK;
 }
 
 /* With weights: the sum of the data sets' sizes. Without weights: one epoch of each data set, whose weight
  * is its length. With corpora: exactly the samples requested, which are a prefix of any longer blend. */
-static void samples_count(Blend *b, BlendSizes *sizes, const BlendSpec *list, const BlendRules *spec)
+static void samples_count(Build *u)
 {
-    int64_t all = 0;
-    b->plain = list->count == 1 && !list->weighted;
+    Blend  *b = u->blend;
+    int64_t all = 0, wanted = u->rules->wanted;
+    bool    weighted = u->list->weighted;
+    b->plain = b->count == 1 && !weighted;
     for (int i = 0; i < b->count; i++) {
-        if (!list->weighted)
-            sizes->asked[i] = b->order[i].plan.samples, sizes->weight[i] = (double)sizes->asked[i];
-        all += sizes->asked[i];
+        if (!weighted) u->asked[i] = b->order[i].plan.samples, u->weight[i] = (double)u->asked[i];
+        all += u->asked[i];
     }
     if (b->plain) b->samples = b->order[0].plan.samples;
-    else if (list->part[0].corpus) b->samples = spec->wanted;
-    else b->samples = list->weighted || spec->wanted < 0 || spec->wanted > all ? all : spec->wanted;
+    else if (u->list->part[0].corpus) b->samples = wanted;
+    else b->samples = weighted || wanted < 0 || wanted > all ? all : wanted;
 }
 
-static Status blend_count(Blend *b, BlendSizes *sizes, const TokenFile *token_files, const BlendSpec *list,
-                          const BlendRules *spec, SplitKind kind)
+static Status blend_count(Build *u)
 {
-    if (list->part[0].corpus && spec->kind == BLEND_CORE)
+    if (u->list->part[0].corpus && u->rules->kind == BLEND_CORE)
         return fail(BAD_OPTION,
-                    "a list of three columns (weight, prefix, corpus) is blended only by ALCF's fork of"
-                    " its older forks; give --data-order megatron-forks");
-    if (list->weighted && spec->wanted < 0)
+                    "a list of three columns (weight, prefix, corpus) is blended only by"
+                    " --data-order megatron-forks");
+    if (u->list->weighted && u->rules->wanted < 0)
         return fail(BAD_OPTION,
                     "weights need a number of samples; give prefixes without weights, or --train-iters N");
-    TRY(sizes_new(sizes, list, spec));
-    TRY(orders_measure(b, token_files, sizes, spec, kind));
-    samples_count(b, sizes, list, spec);
-    if (b->samples < spec->wanted)
+    TRY(sizes_new(u));
+    TRY(orders_measure(u));
+    samples_count(u);
+    if (u->blend->samples < u->rules->wanted)
         return fail(BAD_OPTION,
                     "prefixes without weights give one epoch of each: %" PRId64 " samples to %s, and the run"
-                    " takes %" PRId64 "; give weights or fewer --train-iters", b->samples, split_name(kind),
-                    spec->wanted);
+                    " takes %" PRId64 "; give weights or fewer --train-iters", u->blend->samples,
+                    split_name(u->kind), u->rules->wanted);
     return OK;
 }
 
-static Status indices_make(Blend *b, BlendSizes *sizes, const TokenFile *token_files, const BlendSpec *list,
-                           const BlendRules *spec, SplitKind kind)
+static Status indices_make(Build *u)
 {
+    Blend *b = u->blend;
     for (int i = 0; i < b->count; i++) {
         OrderSpec one = b->order[i].spec;
-        TRY(order_open(&b->order[i], &token_files[i], &one, kind, spec->cache));
+        TRY(order_open(&b->order[i], &u->token_files[i], &one, u->kind, u->rules->cache));
     }
     if (b->plain) return OK;
-    return spec->cache ? levels_cached(b, sizes, list, spec, kind) : levels_make(b, sizes, list, spec);
+    b->which  = npy_array(NPY_I16, b->samples, 1);
+    b->sample = npy_array(NPY_I64, b->samples, 1);
+    return u->rules->cache ? levels_cached(u) : levels_make(u);
 }
 
 /* The numbers first: they find all errors in options before hours are spent on indices. */
-static Status blend_start(Blend *blend, const TokenFile *token_files, const BlendSpec *list,
-                          const BlendRules *spec, SplitKind kind, bool make)
+static Status blend_start(Build u, bool make)
 {
-    BlendSizes sizes = { 0 };
-    *blend = (Blend){ .count = list->count, .order = calloc((size_t)list->count, sizeof *blend->order) };
-    Status status = blend->order ? blend_count(blend, &sizes, token_files, list, spec, kind)
-                                 : fail(NO_MEMORY, "no memory for %d data sets", list->count);
-    if (status == OK && make) status = indices_make(blend, &sizes, token_files, list, spec, kind);
-    sizes_close(&sizes);
-    if (status != OK) blend_close(blend);
+    Blend *b = u.blend;
+    *b = (Blend){ .count = u.list->count, .order = calloc((size_t)u.list->count, sizeof *b->order) };
+    Status status = b->order ? blend_count(&u)
+                             : fail(NO_MEMORY, "no memory for %d data sets", u.list->count);
+    if (status == OK && make) status = indices_make(&u);
+    free(u.asked);
+    free(u.made);
+    free(u.weight);
+    if (status != OK) blend_close(b);
     return status;
 }
 
-Status blend_open(Blend *blend, const TokenFile *token_files, const BlendSpec *list, const BlendRules *spec,
+Status blend_open(Blend *blend, const TokenFile *token_files, const BlendSpec *list, const BlendRules *rules,
                   SplitKind kind)
 {
-    return blend_start(blend, token_files, list, spec, kind, true);
+    return blend_start((Build){ blend, token_files, list, rules, kind, NULL, NULL, NULL }, true);
 }
 
 Status blend_measure(Blend *blend, const TokenFile *token_files, const BlendSpec *list,
-                     const BlendRules *spec, SplitKind kind)
+                     const BlendRules *rules, SplitKind kind)
 {
-    return blend_start(blend, token_files, list, spec, kind, false);
+    return blend_start((Build){ blend, token_files, list, rules, kind, NULL, NULL, NULL }, false);
 }
 
 int64_t blend_bytes(const Blend *b)

@@ -36,17 +36,12 @@ typedef struct {
 
 /* token_files: those of the list, in its order, open; they remain the caller's and must outlive the blend.
  * BAD_OPTION or BAD_FILE if weights, samples and text do not fit together. */
-Status blend_open (Blend *blend, const TokenFile *token_files, const BlendSpec *list, const BlendRules *spec,
+Status blend_open (Blend *blend, const TokenFile *token_files, const BlendSpec *list, const BlendRules *rules,
                    SplitKind kind);
 /* The same without building indices: `samples` and the orders' plans only. */
 Status blend_measure(Blend *blend, const TokenFile *token_files, const BlendSpec *list,
-                     const BlendRules *spec, SplitKind kind);
+                     const BlendRules *rules, SplitKind kind);
 int64_t blend_bytes(const Blend *blend);                   /* of all indices, built or measured */
 void   blend_close(Blend *blend);
 OrderReader blend_read(const Blend *blend, int64_t k);     /* a reader at the first token of sample k */
-
-/* The greedy rule alone: sample s is from the first data set i with the largest weight[i] * max(s, 1) -
- * count[i], where count[i] is the number of samples it has received. Fills which (I16) and sample (I64),
- * which have the same number of rows. The weights must sum to 1. O(rows * count). */
-Status blend_greedy(NpyArray *which, NpyArray *sample, const double *weight, int count);
 #endif

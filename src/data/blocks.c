@@ -59,7 +59,7 @@ Status blocks_open(SampleBlocks *b, const TokenFile *f, int64_t begin, int64_t e
     int64_t first = file_at(f, begin);
     *b = (SampleBlocks){ .kind = kind, .sequence = sequence, .first = first,
                          .tokens = file_at(f, end) - first,
-                   .lead = f->words ? DICTIONARY_EOS : eod, .token_file = f };
+                   .lead = f->kind != TOKEN_FILE_MEGATRON ? DICTIONARY_EOS : eod, .token_file = f };
     if (b->lead < 0)
         return fail(BAD_OPTION, "--sample-break-mode: %s has no end of a sentence, since the tokenizer has"
                     " no end of a document; give a --tokenizer that has one, or token files "

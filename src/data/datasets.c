@@ -171,48 +171,45 @@ static void fingerprint_guarded(void *context)
     token_file_fingerprint(f->text, f->token_file, f->blocks);
 }
 
-static Status fingerprints_write(FILE *out, const DatasetFiles *files, const char *between, int blocks)
-{
-    for (int i = 0; files->token_file && i < files->list.count; i++) {
-        Fingerprint f = { .token_file = &files->token_file[i], .blocks = blocks };
-        TRY(token_file_guarded(f.token_file, fingerprint_guarded, &f));
-        fprintf(out, "%s%s%s\n", files->list.part[i].prefix, between, f.text);
-    }
-    return OK;
-}
-
-Status datasets_brief(const Datasets *datasets, char **text)
+/* A line for each token file, after one with its weight if `weights`. *text is NULL after a failure. */
+static Status fingerprints_write(char **text, const Datasets *datasets, const char *between, int blocks,
+                                 bool weights)
 {
     size_t bytes;
     Status status = OK;
     FILE  *out = open_memstream(text, &bytes);
     for (int set = 0; out && set < DATA_SETS; set++) {
         const DatasetFiles *files = &datasets->files[set];
-        for (int i = 0; files->token_file && i < files->list.count; i++)
-            fprintf(out, "weight %.17g\n", files->list.part[i].weight);
-        if (status == OK) status = fingerprints_write(out, files, ": ", BRIEF_BLOCKS);
+        for (int i = 0; files->token_file && i < files->list.count && status == OK; i++) {
+            Fingerprint f = { .token_file = &files->token_file[i], .blocks = blocks };
+            status = token_file_guarded(f.token_file, fingerprint_guarded, &f);
+            if (weights) fprintf(out, "weight %.17g\n", files->list.part[i].weight);
+            fprintf(out, "%s%s%s\n", files->list.part[i].prefix, between, f.text);
+        }
     }
-    if (out && fclose(out) == 0) return status;
-    return fail(NO_MEMORY, "no memory for the names of the data");
+    if ((!out || fclose(out) != 0) && status == OK)
+        status = fail(NO_MEMORY, "no memory for the names of the data");
+    if (status == OK) return OK;
+    if (out) free(*text);
+    *text = NULL;
+    return status;
+}
+
+Status datasets_brief(const Datasets *datasets, char **text)
+{
+    return fingerprints_write(text, datasets, ": ", BRIEF_BLOCKS, true);
 }
 
 Status datasets_fingerprints(Datasets *datasets, const char **text)
 {
-    size_t bytes;
-    Status status = OK;
-    FILE  *out = datasets->fingerprints ? NULL : open_memstream(&datasets->fingerprints, &bytes);
     int64_t files = 0;                         /* of all splits: each gets an equal share of what is read */
     for (int set = 0; set < DATA_SETS; set++)
         files += datasets->files[set].token_file ? datasets->files[set].list.count : 0;
-    for (int set = 0; out && status == OK && set < DATA_SETS; set++)
-        status = fingerprints_write(out, &datasets->files[set], "\t", token_file_blocks(files));
-    bool whole = (!out || fclose(out) == 0) && status == OK;
-    if (!whole) {
-        free(datasets->fingerprints);
-        datasets->fingerprints = NULL;
-    }
+    *text = NULL;
+    if (!datasets->fingerprints)
+        TRY(fingerprints_write(&datasets->fingerprints, datasets, "\t", token_file_blocks(files), false));
     *text = datasets->fingerprints;
-    return *text || status != OK ? status : fail(NO_MEMORY, "no memory for the names of the data");
+    return OK;
 }
 
 /* The bytes of a fingerprint's line up to the hash of `print`, which has 16 digits; all of them where there

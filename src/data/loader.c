@@ -230,13 +230,6 @@ static void row_fill(const Loader *loader, Batch *batch, int64_t row, int32_t to
     weight_set(batch->loss_weight_T, row, config->mask_eod && token == config->eod ? 0 : 1);
 }
 
-static void range_fill(Batch *batch, int64_t row, int32_t index, int32_t document)
-{
-    int32_t *range = (int32_t *)batch->key_range_i.data + 2 * row;
-    range[0] = document;
-    range[1] = index + 1;
-}
-
 /* The two parts of `rank` of ranks with s positions */
 typedef struct { int64_t first[2], s; } Parts;
 
@@ -304,7 +297,11 @@ static Status sample_fill(const Loader *loader, Batch *batch, int64_t slot, Samp
         if (inside) TRY(token_read(&target, reader, vocabulary));
         if (at >= 0) row_fill(loader, batch, slot * s + at, token, target, sample, (int32_t)i, document);
         if (at >= 0 && !inside) weight_set(batch->loss_weight_T, slot * s + at, 0);
-        if (at_group >= 0) range_fill(batch, slot * u * s + at_group, (int32_t)i, document);
+        if (at_group >= 0) {
+            int32_t *range = (int32_t *)batch->key_range_i.data + 2 * (slot * u * s + at_group);
+            range[0] = document;
+            range[1] = (int32_t)i + 1;
+        }
         ahead_fill(loader, batch, &own, slot * s, i, inside ? token : -1, target);
         /* The end-of-document token belongs to it. */
         if (token == config->eod) document = (int32_t)i + 1;

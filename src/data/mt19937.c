@@ -1,5 +1,6 @@
 /* MT19937 as published by M. Matsumoto and T. Nishimura, ACM Transactions on Modeling and Computer
  * Simulation 8 (1998), pages 3 to 30. Bounded draws and the shuffle are those of numpy's RandomState. */
+#include <string.h>
 #include "base/status.h"
 #include "data/mt19937.h"
 
@@ -59,28 +60,20 @@ uint64_t mt19937_interval(Mt19937 *t, uint64_t most)
 }
 
 /* Fisher-Yates from the end, as numpy does it. */
-static void shuffle_4(Mt19937 *t, uint32_t *x, int64_t count)
+static inline void shuffle(Mt19937 *t, char *x, size_t width, int64_t count)
 {
+    char swap[8];
     for (int64_t i = count - 1; i > 0; i--) {
-        uint64_t j = mt19937_interval(t, (uint64_t)i);
-        uint32_t swap = x[j];
-        x[j] = x[i];
-        x[i] = swap;
-    }
-}
-
-static void shuffle_8(Mt19937 *t, uint64_t *x, int64_t count)
-{
-    for (int64_t i = count - 1; i > 0; i--) {
-        uint64_t j = mt19937_interval(t, (uint64_t)i), swap = x[j];
-        x[j] = x[i];
-        x[i] = swap;
+        char *at = x + (size_t)i * width, *other = x + mt19937_interval(t, (uint64_t)i) * width;
+        memcpy(swap, other, width);
+        memcpy(other, at, width);
+        memcpy(at, swap, width);
     }
 }
 
 void mt19937_shuffle(Mt19937 *t, void *x, int width, int64_t count)
 {
     CHECK(width == 4 || width == 8, "shuffle of elements of %d bytes", width);
-    if (width == 4) shuffle_4(t, x, count);
-    else            shuffle_8(t, x, count);
+    if (width == 4) shuffle(t, x, 4, count);
+    else            shuffle(t, x, 8, count);
 }

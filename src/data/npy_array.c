@@ -22,12 +22,12 @@ static size_t index_bytes(const NpyArray *x)
     return (size_t)x->rows * (size_t)x->columns * (size_t)types[x->type].width;
 }
 
-Status npy_array_new(NpyArray *index, NpyType type, int64_t rows, int columns)
+Status npy_array_make(NpyArray *index)
 {
-    *index = (NpyArray){ .type = type, .rows = rows, .columns = columns };
-    index->data = index->made = calloc((size_t)rows * (size_t)columns + 1, (size_t)types[type].width);
+    size_t items = (size_t)index->rows * (size_t)index->columns;
+    index->data = index->made = calloc(items + 1, (size_t)types[index->type].width);
     if (index->made) return OK;
-    return fail(NO_MEMORY, "an index of %" PRId64 " rows (%zu bytes) does not fit into memory", rows,
+    return fail(NO_MEMORY, "an index of %" PRId64 " rows (%zu bytes) does not fit into memory", index->rows,
                 index_bytes(index));
 }
 
@@ -102,17 +102,37 @@ bool npy_cache_holds(const NpyCache *cache)
     return same;
 }
 
-bool npy_cache_map(const NpyCache *cache, const char *name, NpyArray *index)
+/* Maps an array that has its type, rows and columns. False if the file is missing, truncated or of another
+ * shape. */
+static bool array_map(NpyArray *x, const NpyCache *cache, const char *name)
 {
     char path[1024], header[NPY_HEADER + 1];
     cache_path(path, cache, name, "npy");
-    if (!file_exists(path) || file_map(&index->map, path) != OK) return false;
-    npy_header(header, index);
-    size_t bytes = NPY_HEADER + index_bytes(index);
-    bool   fits  = index->map.size == bytes && !memcmp(index->map.data, header, NPY_HEADER);
-    if (fits) index->data = index->map.data + NPY_HEADER;
-    else      file_unmap(&index->map);
-    return fits;
+    if (!file_exists(path) || file_map(&x->map, path) != OK) return false;
+    npy_header(header, x);
+    if (x->map.size != NPY_HEADER + index_bytes(x) || memcmp(x->map.data, header, NPY_HEADER)) return false;
+    x->data = x->map.data + NPY_HEADER;
+    return true;
+}
+
+static void elements_drop(const NpyEntry *entry)
+{
+    for (int i = 0; i < entry->members; i++) {
+        NpyArray *x = entry->member[i].array, shape = npy_array(x->type, x->rows, x->columns);
+        npy_array_close(x);
+        *x = shape;
+    }
+}
+
+/* Maps all or none of the arrays, which must be valid as well: the files are not trusted. */
+static bool entry_map(const NpyCache *cache, const NpyEntry *entry)
+{
+    bool found = npy_cache_holds(cache);
+    for (int i = 0; i < entry->members && found; i++)
+        found = array_map(entry->member[i].array, cache, entry->member[i].name);
+    if (found && entry->valid(entry->context)) return true;
+    elements_drop(entry);
+    return false;
 }
 
 /* A temporary name that no other writer uses: runs on many hosts, ranks and threads may write the same
@@ -151,17 +171,26 @@ static Status part_write(const char *path, const char *header, size_t header_byt
     return status;
 }
 
-Status npy_cache_write(const NpyCache *cache, const char *name, const NpyArray *index)
-{
-    char path[1024], header[NPY_HEADER + 1];
-    cache_path(path, cache, name, "npy");
-    npy_header(header, index);
-    return part_write(path, header, NPY_HEADER, index->data, index_bytes(index));
-}
-
 Status npy_cache_finish(const NpyCache *cache)
 {
     char path[1024];
     cache_path(path, cache, "description", "txt");
     return part_write(path, "", 0, cache->description, strlen(cache->description));
+}
+
+/* Mapped pages are shared by all ranks of a host, so what was built is replaced by the mapping. */
+Status npy_cache_open(const NpyCache *cache, const NpyEntry *entry)
+{
+    char path[1024], header[NPY_HEADER + 1];
+    if (entry_map(cache, entry)) return OK;
+    TRY(entry->make(entry->context));
+    for (int i = 0; i < entry->members; i++) {
+        const NpyArray *x = entry->member[i].array;
+        cache_path(path, cache, entry->member[i].name, "npy");
+        npy_header(header, x);
+        TRY(part_write(path, header, NPY_HEADER, x->data, index_bytes(x)));
+    }
+    TRY(npy_cache_finish(cache));
+    elements_drop(entry);
+    return entry_map(cache, entry) ? OK : entry->make(entry->context);
 }

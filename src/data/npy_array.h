@@ -18,8 +18,13 @@ typedef struct {
     const void *data;               /* the elements, in `made` or in the map */
 } NpyArray;
 
-/* To be filled through `made`. */
-Status  npy_array_new  (NpyArray *index, NpyType type, int64_t rows, int columns);
+/* An array without elements so far. */
+static inline NpyArray npy_array(NpyType type, int64_t rows, int columns)
+{
+    return (NpyArray){ .type = type, .rows = rows, .columns = columns };
+}
+/* Its elements, all 0, to be filled through `made`. */
+Status  npy_array_make (NpyArray *index);
 void    npy_array_close(NpyArray *index);
 /* Bytes of an element. */
 int     npy_array_width(NpyType type);
@@ -33,10 +38,18 @@ typedef struct { char base[900]; const char *description; } NpyCache;
 Status npy_cache_name(NpyCache *cache, const char *dir, const char *kind, const char *part,
                       const char *description);
 bool   npy_cache_holds(const NpyCache *cache);             /* a complete entry with this description exists */
-/* Maps an array; *shape has the type, rows and columns that it must have. False if the file is missing,
- * truncated or of another shape. */
-bool   npy_cache_map  (const NpyCache *cache, const char *name, NpyArray *shape);
-Status npy_cache_write(const NpyCache *cache, const char *name, const NpyArray *index);
 /* Writes the description; other runs use the entry from then on. */
 Status npy_cache_finish(const NpyCache *cache);
+
+/* The arrays of an entry, with their names. make: npy_array_make, and fills them; valid: of mapped arrays. */
+typedef struct {
+    struct { const char *name; NpyArray *array; } member[3];
+    int      members;
+    Status (*make) (void *context);
+    bool   (*valid)(void *context);
+    void    *context;
+} NpyEntry;
+/* Maps the arrays, which are without elements so far; where they are missing, damaged or not valid, makes and
+ * writes them. */
+Status npy_cache_open(const NpyCache *cache, const NpyEntry *entry);
 #endif

@@ -64,19 +64,14 @@ Status order_plan(OrderPlan *plan, const OrderSpec *spec, int64_t tokens, const 
 
 /* ---- the three indices ---- */
 
-static void documents_fill(int32_t *x, const OrderSpec *spec, int64_t epochs)
-{
-    for (int64_t e = 0; e < epochs; e++)
-        for (int64_t d = spec->begin; d < spec->end; d++) *x++ = (int32_t)d;
-}
-
 /* A separate last epoch is shuffled by itself, so that all epochs before it are used completely. */
 static void documents_make(Order *o, Mt19937 *random)
 {
     int32_t *x = o->document.made;
     int64_t  count = o->spec.end - o->spec.begin, last = o->plan.separate ? count : 0;
     int64_t  first = o->plan.entries - last;
-    documents_fill(x, &o->spec, o->plan.epochs);
+    for (int64_t e = 0, i = 0; e < o->plan.epochs; e++)
+        for (int64_t d = o->spec.begin; d < o->spec.end; d++) x[i++] = (int32_t)d;
     mt19937_shuffle(random, x, 4, first);
     if (last > 0) mt19937_shuffle(random, x + first, 4, last);
 }
@@ -121,12 +116,13 @@ static void shuffle_make(Order *o, Mt19937 *random)
     if (last > 0) mt19937_shuffle(random, (char *)o->shuffle.made + first * width, width, last);
 }
 
-static Status order_make(Order *o)
+static Status order_make(void *context)
 {
+    Order  *o = context;
     Mt19937 random;
-    TRY(npy_array_new(&o->document, NPY_I32, o->plan.entries, 1));
-    TRY(npy_array_new(&o->sample, o->plan.sample_type, o->plan.samples + 1, 2));
-    TRY(npy_array_new(&o->shuffle, o->plan.shuffle_type, o->plan.samples, 1));
+    TRY(npy_array_make(&o->document));
+    TRY(npy_array_make(&o->sample));
+    TRY(npy_array_make(&o->shuffle));
     mt19937_seed(&random, (uint32_t)o->spec.seed);
     documents_make(o, &random);
     samples_make(o);
@@ -136,16 +132,10 @@ static Status order_make(Order *o)
 
 /* ---- the cache ---- */
 
-static void indices_close(Order *o)
-{
-    npy_array_close(&o->document);
-    npy_array_close(&o->sample);
-    npy_array_close(&o->shuffle);
-}
-
 /* Validates indices from cache files, which are not trusted: after this no reader leaves the token file. */
-static bool indices_valid(const Order *o)
+static bool indices_valid(void *context)
 {
+    const Order *o = context;
     int64_t document = 0, at = 0;
     for (int64_t i = 0; i < o->plan.entries; i++) {
         int64_t d = npy_array_at(&o->document, i);
@@ -165,26 +155,6 @@ static bool indices_valid(const Order *o)
         if (k < 0 || k >= o->plan.samples) return false;
     }
     return true;
-}
-
-static bool indices_map(Order *o, const NpyCache *cache)
-{
-    o->document = (NpyArray){ .type = NPY_I32, .rows = o->plan.entries, .columns = 1 };
-    o->sample   = (NpyArray){ .type = o->plan.sample_type, .rows = o->plan.samples + 1, .columns = 2 };
-    o->shuffle  = (NpyArray){ .type = o->plan.shuffle_type, .rows = o->plan.samples, .columns = 1 };
-    bool valid = npy_cache_holds(cache) && npy_cache_map(cache, "document_index", &o->document) &&
-                 npy_cache_map(cache, "sample_index", &o->sample) &&
-                 npy_cache_map(cache, "shuffle_index", &o->shuffle) && indices_valid(o);
-    if (!valid) indices_close(o);
-    return valid;
-}
-
-static Status indices_write(const Order *o, const NpyCache *cache)
-{
-    TRY(npy_cache_write(cache, "document_index", &o->document));
-    TRY(npy_cache_write(cache, "sample_index", &o->sample));
-    TRY(npy_cache_write(cache, "shuffle_index", &o->shuffle));
-    return npy_cache_finish(cache);
 }
 
 /* FNV-1a over whole lengths instead of bytes. It identifies the text in the description of the cache: a
@@ -209,14 +179,9 @@ static Status order_cached(Order *o, SplitKind kind, const char *dir)
              s->begin, s->end, o->plan.tokens, lengths_hash(o->token_file, s), s->wanted, s->sequence,
              s->seed, s->final_epoch_cut);
     TRY(npy_cache_name(&cache, dir, "GPTDataset", split_name(kind), words));
-    if (indices_map(o, &cache)) return OK;
-    TRY(order_make(o));
-    TRY(indices_write(o, &cache));
-    /* Mapped pages are shared by all ranks of a host, so what was built is replaced by the mapping. */
-    Order built = *o;
-    if (indices_map(o, &cache)) indices_close(&built);
-    else                        *o = built;
-    return OK;
+    return npy_cache_open(&cache, &(NpyEntry){
+        { { "document_index", &o->document }, { "sample_index", &o->sample },
+          { "shuffle_index", &o->shuffle } }, 3, order_make, indices_valid, o });
 }
 
 Status order_measure(Order *order, const TokenFile *token_file, const OrderSpec *spec)
@@ -242,6 +207,10 @@ Status order_open(Order *order, const TokenFile *token_file, const OrderSpec *sp
                   const char *cache)
 {
     TRY(order_measure(order, token_file, spec));
+    const OrderPlan *plan = &order->plan;
+    order->document = npy_array(NPY_I32, plan->entries, 1);
+    order->sample   = npy_array(plan->sample_type, plan->samples + 1, 2);
+    order->shuffle  = npy_array(plan->shuffle_type, plan->samples, 1);
     Status status = cache ? order_cached(order, kind, cache) : order_make(order);
     if (status != OK) order_close(order);
     return status;
@@ -249,7 +218,9 @@ Status order_open(Order *order, const TokenFile *token_file, const OrderSpec *sp
 
 void order_close(Order *order)
 {
-    indices_close(order);
+    npy_array_close(&order->document);
+    npy_array_close(&order->sample);
+    npy_array_close(&order->shuffle);
     *order = (Order){ 0 };
 }
 

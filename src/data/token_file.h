@@ -1,30 +1,40 @@
 #ifndef DATA_TOKEN_FILE_H
 #define DATA_TOKEN_FILE_H
 /* Token files in Megatron-LM's format, a `.bin` and an `.idx` of the same prefix (docs/formats.md): mapped
- * for reading and written atomically; fairseq's newer format is read as well. Numbers are little-endian, the
- * header of .idx has 34 bytes, its arrays are unaligned. Opening takes no memory but the mappings, and one
- * pass over .idx. */
+ * for reading and written atomically; those of fairseq are read as well. Its newer format (`mmap`) begins
+ * like Megatron-LM's and differs from it in length; the older one (`lazy`, `cached`; TNTIDX) stores each id
+ * plus one. Numbers are little-endian, the arrays of .idx are unaligned. Opening takes no memory but the
+ * mappings, and one pass over .idx. */
 #include <signal.h>
 #include "base/file.h"
 
+/* ITEMS: ids of a dictionary of fairseq; each item, a line of the text, is a sequence and a document. */
+typedef enum { TOKEN_FILE_MEGATRON, TOKEN_FILE_ITEMS, TOKEN_FILE_ITEMS_OLDER } TokenFileKind;
+const char *token_file_kind_name(TokenFileKind kind);
+
 typedef struct {
     FileMap  index, bin;
-    int      width;                 /* bytes of a token: 2 (uint16, code 8) or 4 (int32, code 4) */
+    TokenFileKind kind;
+    int      code, width;           /* of a token: its type as the formats number them, its bytes */
     int64_t  sequences, documents, tokens;
-    /* Unaligned arrays in the mapping: [sequences] i32 tokens, [sequences] i64 byte offsets in .bin,
-     * [documents + 1] i64 first sequences; NULL: each sequence is a document. */
+    /* Unaligned arrays in the mapping: [sequences] i32 tokens, [sequences] i64 byte offsets in .bin (of the
+     * older format i64 tokens, and offsets in tokens), [documents + 1] i64 first sequences; NULL: each
+     * sequence is a document. */
     const uint8_t *length, *pointer, *document;
-    bool     words;                 /* ids of a dictionary of fairseq, in its newer format */
-    /* Ids of made tokens, of which there is no file (data/mock_tokens.h), and their end of document; 0: a
-     * file */
+    /* Ids of made tokens (--mock-data), of which there is no file, and their end of document; 0: a file */
     int64_t  mock;
     int32_t  mock_eod;
 } TokenFile;
 
 /* Checks every offset against the sizes, so that the accessors below are in bounds; BAD_FILE names file
- * and offset. */
+ * and offset. Tokens are uint16 (code 8) or int32 (code 4). */
 Status  token_file_open (TokenFile *token_file, const char *prefix);
-/* Made tokens of so many ids; eod -1: none. Takes no memory. */
+/* The same, also in fairseq's older format and with integers of other types: the ids are token_file_id's. */
+Status  token_file_open_any(TokenFile *token_file, const char *prefix);
+int64_t token_file_id   (const TokenFile *token_file, int64_t at);      /* at: as of token_file_token */
+const char *token_file_type(const TokenFile *token_file);               /* "uint16" */
+/* Tokens of so many ids that are computed instead of read, for runs without data; eod ends each document, -1:
+ * nothing does. Takes no memory. */
 void    token_file_mock (TokenFile *token_file, int64_t vocabulary, int32_t eod);
 void    token_file_close(TokenFile *token_file);
 int64_t token_file_length  (const TokenFile *token_file, int64_t sequence);             /* tokens */

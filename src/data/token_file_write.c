@@ -18,7 +18,7 @@
 enum { BUFFER = 1 << 20, SLICE = 4096, NARROW_BELOW = 65500, CODE_INT32 = 4, CODE_UINT16 = 8 };
 
 /* A file written through a buffer of BUFFER bytes. at: bytes already written; fd -1: not open. */
-typedef struct { int fd; char path[1024]; int64_t at; size_t used; uint8_t *buffer; } BufferedFile;
+typedef struct { int fd; char path[1024]; int64_t at; Buffer buffer; } BufferedFile;
 struct TokenFileWriter {
     char         bin[1000], idx[1000];         /* final paths */
     char         prefix[1000];
@@ -41,26 +41,23 @@ static void part_path(char part[1024], const char *path) { snprintf(part, 1024, 
 static void buffered_begin(BufferedFile *out, const char *path)
 {
     part_path(out->path, path);
-    out->fd   = -1;
-    out->at   = 0;
-    out->used = 0;
+    out->fd = -1;
+    out->at = out->buffer.bytes = 0;
 }
 
 static Status buffered_flush(BufferedFile *out)
 {
-    TRY(file_write(out->fd, out->path, out->buffer, out->used, out->at));
-    out->at  += (int64_t)out->used;
-    out->used = 0;
+    TRY(file_write(out->fd, out->path, out->buffer.text, (size_t)out->buffer.bytes, out->at));
+    out->at += out->buffer.bytes;
+    out->buffer.bytes = 0;
     return OK;
 }
 
 /* bytes is at most BUFFER. */
 static Status buffered_put(BufferedFile *out, const void *data, size_t bytes)
 {
-    if (out->used + bytes > BUFFER) TRY(buffered_flush(out));
-    memcpy(out->buffer + out->used, data, bytes);
-    out->used += bytes;
-    return OK;
+    if (out->buffer.bytes + (int64_t)bytes > BUFFER) TRY(buffered_flush(out));
+    return buffer_add(&out->buffer, data, (int64_t)bytes);
 }
 
 static Status buffered_close(BufferedFile *out)
@@ -84,7 +81,7 @@ static Status index_add(Buffer *index, const void *entry, int64_t bytes)
 static void writer_free(TokenFileWriter *w)
 {
     if (w->lock >= 0) seam.close(w->lock);
-    free(w->out.buffer);
+    buffer_free(&w->out.buffer);
     buffer_free(&w->length);
     buffer_free(&w->document);
     free(w);
@@ -108,7 +105,7 @@ Status token_file_create(TokenFileWriter **writer, const char *prefix, int64_t v
         return fail(BAD_FILE, "%.80s...: the path is too long; at most %zu bytes are possible", prefix,
                     sizeof (*writer)->bin - sizeof ".facts.json.part");
     TokenFileWriter *w = calloc(1, sizeof *w);
-    if (!w || !(w->out.buffer = malloc(BUFFER))) {
+    if (!w || buffer_reserve(&w->out.buffer, BUFFER) != OK) {
         free(w);
         return fail(NO_MEMORY, "%s: no memory for a buffer of %d bytes", prefix, BUFFER);
     }

@@ -9,8 +9,7 @@
 #include <string.h>
 #include "base/array.h"
 #include "base/ordered_pipeline.h"
-#include "corpus/read/input_blocks.h"
-#include "corpus/read/document.h"
+#include "corpus/read/source.h"
 
 /* A slot whose buffers are larger (bytes of text, or ids) frees them after use: one huge document must not
  * keep memory. */
@@ -37,21 +36,20 @@ struct TokenizeRun {
 
 /* ---- faults ---- */
 
-/* Counts a skipped line and keeps its message; `status` is what fail() returned with it. */
-static bool fault_skip(TokenizeSlot *s, Status status)
+/* Counts a skipped line and keeps its message, that of the last fail(). */
+static void fault_skip(TokenizeSlot *s)
 {
-    (void)status;
     if (s->batch.faults < TOKENIZE_MESSAGES)
         snprintf(s->batch.messages[s->batch.faults], sizeof s->batch.messages[0], "%s", fail_text());
     s->batch.faults++;
-    return true;
 }
 
 /* True if the run continues after this error. */
 static bool fault_handle(const TokenizeRun *m, TokenizeSlot *s, Status status)
 {
-    if (status == BAD_FILE && m->plan->skip) return fault_skip(s, status);
-    return failure_keep(&s->failure, status) == OK;
+    if (status != BAD_FILE || !m->plan->skip) return failure_keep(&s->failure, status) == OK;
+    fault_skip(s);
+    return true;
 }
 
 /* ---- a worker ---- */
@@ -70,7 +68,8 @@ static Status line_encode(const TokenizeRun *m, TokenizeSlot *s, Line line, int6
     const TokenizePlan *p = m->plan;
     JsonText text[JSON_KEYS_MOST];
     if (line.bytes > p->line_most) {
-        fault_skip(s, document_too_long(s->name, line.number, line.bytes, p->line_most, true));
+        document_too_long(s->name, line.number, line.bytes, p->line_most, true);
+        fault_skip(s);
         return OK;
     }
     TRY(document_read(text, s->block.kind == BLOCK_JSON, p->key, p->keys, line, s->name));
@@ -89,25 +88,21 @@ static Status line_encode(const TokenizeRun *m, TokenizeSlot *s, Line line, int6
     return OK;
 }
 
-static void slot_encode(const TokenizeRun *m, TokenizeSlot *s)
+static void slot_work(void *context, int worker, int slot)
 {
+    const TokenizeRun *m = context;
+    TokenizeSlot *s = &m->slot[slot];
     Line     line;
     LineWalk walk = { 0 };
     int64_t  used = 0;
     bool     more = s->failure.status == OK;
+    (void)worker;
     while (more && block_next(&s->block, &walk, &line)) {
         Status status = line_encode(m, s, line, &used);
         if (status != OK) more = fault_handle(m, s, status);
     }
     s->batch.ids = s->ids;
     s->batch.end = s->end;
-}
-
-static void slot_work(void *context, int worker, int slot)
-{
-    TokenizeRun *m = context;
-    (void)worker;
-    slot_encode(m, &m->slot[slot]);
 }
 
 /* ---- the reader ---- */
@@ -126,8 +121,10 @@ static bool slot_fill(void *context, int slot, int64_t *weight)
     s->name         = input_blocks_name(&m->blocks_in);
     s->batch.bytes_read = m->blocks_in.bytes_read;
     if (status != OK) m->stopped = !fault_handle(m, s, status);
-    else if (s->block.skipped)
-        fault_skip(s, document_too_long(s->name, s->block.line, s->block.skipped, m->plan->line_most, true));
+    else if (s->block.skipped) {
+        document_too_long(s->name, s->block.line, s->block.skipped, m->plan->line_most, true);
+        fault_skip(s);
+    }
     *weight = (int64_t)s->block.bytes;
     return true;
 }

@@ -82,10 +82,10 @@ static void test_megatron_table(void **state)
 static Status config_import(Options *o, const json_t *config, const char *name)
 {
     Family  family;
-    json_t *options;
-    TRY(family_read(&family, &options, config, name));
-    char  *text = json_dumps(options, JSON_COMPACT | JSON_REAL_PRECISION(17));
-    Status status = setup_model_options(o, text, name);
+    json_t *options = json_object();
+    Status  status = family_read(&family, options, config, name);
+    char   *text = json_dumps(options, JSON_COMPACT | JSON_REAL_PRECISION(17));
+    if (status == OK) status = setup_model_options(o, text, name);
     if (status == OK) status = setup_model_canonical(o);
     json_decref(options);
     free(text);

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "base/guard.h"
-#include "convert/formats.h"
+#include "convert/format.h"
 #include "convert/torch/torch_file.h"
 
 static void tensor_print(const PickleTensor *t)
@@ -81,7 +81,7 @@ static Status pickle_show(const FileMap *map)
 static Status torch_show(const FileMap *map)
 {
     TorchFile f;
-    TRY(torch_file_read(&f, map->data, map->size, map->path));
+    TRY(torch_file_read(&f, NULL, map->data, map->size, map->path));
     value_print(f.pickle.root);
     torch_file_close(&f);
     return OK;

@@ -35,7 +35,7 @@ static void open_with(ForeignFile *file, int *tensor)
     int map;
     foreign_begin(file, "a checkpoint");
     assert_int_equal(foreign_map(file, &map, path), OK);
-    assert_int_equal(foreign_tensor(file, tensor, "w", F32, 2, (const int64_t[]){ ROWS, COLUMNS }), OK);
+    assert_int_equal(foreign_tensor(file, tensor, FOREIGN_WEIGHT, "w", F32, 2, (const int64_t[]){ ROWS, COLUMNS }), OK);
 }
 
 static const char *element(const ForeignFile *file, int i)
@@ -65,7 +65,7 @@ static void pieces_are_read_in_any_order(void **state)
     for (int r = 0; r < ROWS; r++)
         for (int c = 0; c < COLUMNS; c++)
             want[r * COLUMNS + c] = (float)(1000 + (c < 4 ? 4 * r + c : 24 + r + ROWS * (c - 4)));
-    const ForeignTensor *w = foreign_find(&file, "w");
+    const ForeignTensor *w = foreign_find(&file, FOREIGN_WEIGHT, "w");
     foreign_read(w, 0, 1, COUNT, all, F32);
     assert_memory_equal(all, want, sizeof all);
     for (int first = 0; first < COUNT; first += 7)
@@ -89,11 +89,11 @@ static void whole_tensors_are_ranges(void **state)
     float column[ROWS];
     open_with(&file, &t);
     assert_int_equal(foreign_whole(&file, t, element(&file, COUNT)), OK);
-    assert_int_equal(foreign_tensor(&file, &empty, "a", F32, 1, (const int64_t[]){ 0 }), OK);
+    assert_int_equal(foreign_tensor(&file, &empty, FOREIGN_WEIGHT, "a", F32, 1, (const int64_t[]){ 0 }), OK);
     assert_int_equal(foreign_finish(&file), OK);
-    foreign_read(foreign_find(&file, "w"), 3, COLUMNS, ROWS, column, F32);
+    foreign_read(foreign_find(&file, FOREIGN_WEIGHT, "w"), 3, COLUMNS, ROWS, column, F32);
     for (int r = 0; r < ROWS; r++) assert_true(column[r] == (float)(1000 + COUNT + 3 + COLUMNS * r));
-    assert_null(foreign_find(&file, "b"));
+    assert_null(foreign_find(&file, FOREIGN_WEIGHT, "b"));
     assert_string_equal(file.tensor[0].name, "a");
     foreign_close(&file);
 }
@@ -110,13 +110,13 @@ static void ranges_are_boxes(void **state)
             int   t, unused;
             open_with(&file, &unused);
             assert_int_equal(foreign_whole(&file, unused, element(&file, 0)), OK);
-            assert_int_equal(foreign_tensor(&file, &t, "r", F32, 3, shape), OK);
+            assert_int_equal(foreign_tensor(&file, &t, FOREIGN_WEIGHT, "r", F32, 3, shape), OK);
             const int at[] = { 0, a, b, COUNT };
             for (int i = 0; i < 3; i++)
                 assert_int_equal(foreign_range(&file, t, at[i], at[i + 1] - at[i], element(&file, at[i])), OK);
             assert_int_equal(foreign_range(&file, t, COUNT, 1, element(&file, 0)), BAD_FILE);
             assert_int_equal(foreign_finish(&file), OK);
-            foreign_read(foreign_find(&file, "r"), 0, 1, COUNT, all, F32);
+            foreign_read(foreign_find(&file, FOREIGN_WEIGHT, "r"), 0, 1, COUNT, all, F32);
             for (int i = 0; i < COUNT; i++) assert_true(all[i] == (float)(1000 + i));
             foreign_close(&file);
         }
@@ -164,12 +164,12 @@ static void wrong_shapes_are_refused(void **state)
     ForeignFile file;
     int t, u;
     open_with(&file, &t);
-    assert_int_equal(foreign_tensor(&file, &u, "x", F32, 2, (const int64_t[]){ 4, -1 }), BAD_FILE);
-    assert_int_equal(foreign_tensor(&file, &u, "x", F32, 3, (const int64_t[]){ 0, INT64_MAX, INT64_MAX }),
+    assert_int_equal(foreign_tensor(&file, &u, FOREIGN_WEIGHT, "x", F32, 2, (const int64_t[]){ 4, -1 }), BAD_FILE);
+    assert_int_equal(foreign_tensor(&file, &u, FOREIGN_WEIGHT, "x", F32, 3, (const int64_t[]){ 0, INT64_MAX, INT64_MAX }),
                      BAD_FILE);
-    assert_int_equal(foreign_tensor(&file, &u, "x", F32, 5, (const int64_t[]){ 1, 1, 1, 1, 1 }), BAD_FILE);
+    assert_int_equal(foreign_tensor(&file, &u, FOREIGN_WEIGHT, "x", F32, 5, (const int64_t[]){ 1, 1, 1, 1, 1 }), BAD_FILE);
     assert_int_equal(foreign_whole(&file, t, element(&file, 0)), OK);
-    assert_int_equal(foreign_tensor(&file, &u, "w", F32, 1, (const int64_t[]){ 0 }), OK);
+    assert_int_equal(foreign_tensor(&file, &u, FOREIGN_WEIGHT, "w", F32, 1, (const int64_t[]){ 0 }), OK);
     assert_int_equal(foreign_finish(&file), BAD_FILE);
     assert_non_null(strstr(fail_text(), "two tensors are named 'w'"));
     foreign_close(&file);

@@ -71,11 +71,11 @@ static void theirs_make(ForeignFile *file, const Links *links, const char *leave
     for (int i = 0; i < links->count; i++) {
         const LinkTensor *t = &links->link[i].theirs;
         if (has(file, t->name) || (leave && !strcmp(leave, t->name))) continue;
-        assert_int_equal(foreign_tensor(file, &tensor, t->name, F32, t->dims, t->shape), OK);
+        assert_int_equal(foreign_tensor(file, &tensor, FOREIGN_WEIGHT, t->name, F32, t->dims, t->shape), OK);
         assert_int_equal(foreign_whole(file, tensor, data + 4 * at), OK);
         at += volume(t);
     }
-    if (more) assert_int_equal(foreign_tensor(file, &tensor, more, F32, 1, (const int64_t[]){ 0 }), OK);
+    if (more) assert_int_equal(foreign_tensor(file, &tensor, FOREIGN_WEIGHT, more, F32, 1, (const int64_t[]){ 0 }), OK);
     assert_true(at < MOST);
     assert_int_equal(foreign_finish(file), OK);
 }
@@ -99,7 +99,7 @@ static float *gathered(const Plan *plan, const PlanTensor *t, int64_t window)
 static float their(const ForeignFile *file, const char *name, int64_t element)
 {
     float value;
-    const ForeignTensor *t = foreign_find(file, name);
+    const ForeignTensor *t = foreign_find(file, FOREIGN_WEIGHT, name);
     assert_non_null(t);
     foreign_read(t, element, 1, 1, &value, F32);
     return value;
@@ -182,7 +182,7 @@ static void returns(Naming naming, const ModelConfig *config, int64_t window)
         float *w = gathered(&there, t, window);
         const char *data = numbers_map(&ours, w, plan_count(t));
         free(w);
-        assert_int_equal(foreign_tensor(&ours, &tensor, t->as.name, F32, t->as.dims, t->as.shape), OK);
+        assert_int_equal(foreign_tensor(&ours, &tensor, FOREIGN_WEIGHT, t->as.name, F32, t->as.dims, t->as.shape), OK);
         assert_int_equal(foreign_whole(&ours, tensor, data), OK);
     }
     assert_int_equal(foreign_finish(&ours), OK);
@@ -256,7 +256,7 @@ static void states_make(ForeignFile *file, const Links *links, const char *leave
             for (int j = 0; j < i; j++) taken |= !strcmp(links->link[j].theirs.name, t->name);
             if (taken || (k == FOREIGN_MASTER && i > 0) || (k == FOREIGN_SQUARE && leave && !strcmp(leave, t->name)))
                 continue;
-            assert_int_equal(foreign_tensor_of(file, &tensor, k, t->name, F32, t->dims, t->shape), OK);
+            assert_int_equal(foreign_tensor(file, &tensor, k, t->name, F32, t->dims, t->shape), OK);
             assert_int_equal(foreign_whole(file, tensor, data + 4 * MOST * k), OK);
         }
     assert_int_equal(foreign_finish(file), OK);
@@ -299,7 +299,7 @@ static void moments_follow_their_weights(void **state)
     assert_non_null(strstr(fail_text(), "'transformer.ln_f.bias' has no exp_avg_sq"));
     foreign_leave_states(&file, "as %s", "told");
     assert_string_equal(file.states_unread, "as told");
-    assert_null(foreign_find_of(&file, FOREIGN_MOMENT, "transformer.ln_f.bias"));
+    assert_null(foreign_find(&file, FOREIGN_MOMENT, "transformer.ln_f.bias"));
     links_free(&links);
     foreign_close(&file);
 }

@@ -3,7 +3,9 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <unistd.h>
+#include <stdatomic.h>
 #include "base/random.h"
+#include "base/seam.h"
 #include "corpus/dedup/exact.h"
 #include <stdio.h>
 #include <string.h>
@@ -50,8 +52,6 @@ static void normalizations(void **state)
                 assert_true(false);
             }
     assert_null(exact_normalization_find("word"));
-    assert_null(exact_normalization(4));
-    assert_string_equal(exact_normalization(3)->name, "digits");
 }
 
 static void parts_are(ExactUnit unit, const char *text, const char *joined)
@@ -99,27 +99,36 @@ static int64_t firsts_make(int64_t *first, bool narrow)
     return gone;
 }
 
+static atomic_long writes;
+
+static ssize_t counting_write(int fd, const void *data, size_t bytes, off_t at)
+{
+    writes++;
+    return seam_system.write(fd, data, bytes, at);
+}
+
 static void against_naive(void **state)
 {
     (void)state;
     static int64_t first[2][COUNT];
-    int64_t gone[2] = { firsts_make(first[0], false), firsts_make(first[1], true) }, same;
+    int64_t same;
+    assert_true(firsts_make(first[0], false) > 0 && firsts_make(first[1], true) > 0);
+    seam.write = counting_write;
     for (int run = 0; run < 6; run++) {
         Exact *exact;
         Team  *team;
         bool   narrow = run % 2;
         ExactPlan plan = { .folder = folder, .memory = run < 4 ? run * 20000 : 1 << 26, .narrow = narrow, .keepers = run != 3 };
+        writes = 0;
         assert_int_equal(team_open(&team, 1 + run % 3), OK);
         assert_int_equal(exact_open(&exact, &plan), OK);
         for (int64_t i = 0; i < COUNT; i++) assert_int_equal(exact_add(exact, hash_made(i, narrow, &same)), OK);
-        assert_int_equal(exact_count(exact), COUNT);
         assert_int_equal(exact_resolve(exact, team), OK);
         for (int64_t i = 0; i < COUNT; i++) {
             assert_int_equal(exact_removed(exact, i), first[narrow][i] != i);
             if (plan.keepers) assert_int_equal(exact_keeper(exact, i), first[narrow][i]);
         }
-        assert_int_equal(exact_removals(exact), gone[narrow]);
-        assert_int_equal(exact_disk(exact) > 0, run < 4);
+        assert_int_equal(writes > 0, run < 4);
         exact_close(exact);
         team_close(team);
     }

@@ -38,15 +38,15 @@ static const RecordPlan usual = { .bytes_most = 1 << 20 };
 /* All records of a file into got, one line each; of a fault its kind and message. */
 static Status records(const char *path, BlockKind kind, const RecordPlan *plan)
 {
-    Lines *lines;
+    InputBlocks input = { .path = &path, .paths = 1, .wanted = kind, .line_most = plan->bytes_most };
     Block  block  = { 0 };
     Buffer buffer = { 0 };
     Record record;
     *got = 0;
-    TRY(lines_open(&lines, path, kind, plan->bytes_most, 0));
+    TRY(input_blocks_check(&input));
     Status status = OK;
     for (bool more = true; more && status == OK; ) {
-        status = lines_fill(lines, &block, &more);
+        status = input_blocks_fill(&input, &block, &more);
         if (status != OK || !more) break;
         RecordWalk walk = record_walk(plan, &block, "F", &buffer);
         for (RecordStep step; (step = record_next(&walk, &record)) != RECORD_END; ) {
@@ -54,7 +54,7 @@ static Status records(const char *path, BlockKind kind, const RecordPlan *plan)
             else sprintf(got + strlen(got), "%s: %s\n", record_fault_name(walk.fault.kind), walk.fault.message);
         }
     }
-    lines_close(lines);
+    input_blocks_close(&input);
     block_free(&block);
     buffer_free(&buffer);
     return status;
@@ -252,12 +252,12 @@ static void blocks_cut_between(void **state)
             for (int i = d * 7919 % 2000; i > 0; i--) at += (size_t)sprintf(text + at, "%s", rows[r].inner);
             at += (size_t)sprintf(text + at, "end%s", rows[r].end);
         }
-        Lines *lines;
+        const char *path = file_make(rows[r].name, text, at);
+        InputBlocks input = { .path = &path, .paths = 1, .wanted = rows[r].kind, .line_most = usual.bytes_most };
         Block  block = { 0 };
         Buffer buffer = { 0 };
         Record record;
-        assert_int_equal(lines_open(&lines, file_make(rows[r].name, text, at), rows[r].kind, usual.bytes_most, 0), OK);
-        for (bool more = true; lines_fill(lines, &block, &more) == OK && more; ) {
+        for (bool more = true; input_blocks_fill(&input, &block, &more) == OK && more; ) {
             RecordWalk walk = record_walk(&usual, &block, "F", &buffer);
             for (RecordStep step; (step = record_next(&walk, &record)) != RECORD_END; next++) {
                 assert_int_equal(step, RECORD_WHOLE);
@@ -269,7 +269,7 @@ static void blocks_cut_between(void **state)
             }
         }
         assert_int_equal(next, COUNT);
-        lines_close(lines);
+        input_blocks_close(&input);
         block_free(&block);
         buffer_free(&buffer);
     }

@@ -90,7 +90,7 @@ __attribute__((unused)) static bool texts_open(Texts *t, int64_t count, int64_t 
     Document d;
     bool     more = true;
     char    *made = malloc((size_t)bytes + 64);
-    bool     swedish = source_open(&source, path, "text") == OK;
+    bool     swedish = source_open(&source, path, "text", (TextRules){ 0 }) == OK;
     while (swedish && t->count < count && source_next(source, &d, &more) == OK && more)
         for (int64_t at = 0, end; t->count < count && at + bytes < d.bytes; at = end) {
             for (end = at + bytes; end < d.bytes && d.text[end] != ' '; ) end++;

@@ -131,7 +131,7 @@ static void other_files_need_an_end(void **state)
     SampleBlocks blocks;
     file_make(stream, (int64_t[]){ 5, 3, 9 }, 3, false);
     assert_int_equal(token_file_open(&file, prefix), OK);
-    assert_false(file.words);
+    assert_int_equal(file.kind, TOKEN_FILE_MEGATRON);
     assert_int_equal(blocks_open(&blocks, &file, 0, 3, BREAK_NONE, 4, -1), BAD_OPTION);
     assert_non_null(strstr(fail_text(), "--sample-break-mode"));
     assert_int_equal(blocks_open(&blocks, &file, 0, 3, BREAK_COMPLETE, 8, 7), OK);

@@ -1,5 +1,4 @@
 /* fairseq's pairs, byte by byte from the description of the formats; Megatron's told from them; nothing hostile gets past. */
-#include "data/item_file.h"
 #include "data/token_files.h"
 
 /* Items { 5, 2 }, { 2 }, { 65000, 6, 2 } */
@@ -39,22 +38,20 @@ static void goldens_are_read(void **state)
     (void)state;
     static const int64_t lengths[] = { 2, 1, 3 }, tokens[] = { 5, 2, 2, 65000, 6, 2 };
     for (int g = 0; g < 2; g++) {
-        ItemFile f;
-        TokenFileKind kind;
+        TokenFile f;
         bytes_write(idx_path, goldens[g].idx, goldens[g].idx_bytes);
         bytes_write(bin_path, goldens[g].bin, goldens[g].bin_bytes);
-        assert_int_equal(token_file_kind(&kind, prefix), OK);
-        assert_int_equal(kind, goldens[g].kind);
-        assert_int_equal(item_file_open(&f, prefix), OK);
-        assert_int_equal(f.items, 3);
+        assert_int_equal(token_file_open_any(&f, prefix), OK);
+        assert_int_equal(f.kind, goldens[g].kind);
+        assert_int_equal(f.sequences, 3);
         assert_int_equal(f.tokens, 6);
         for (int i = 0, start = 0; i < 3; start += (int)lengths[i++]) {
-            assert_int_equal(item_file_length(&f, i), lengths[i]);
-            assert_int_equal(item_file_start(&f, i), start);
+            assert_int_equal(token_file_length(&f, i), lengths[i]);
+            assert_int_equal(token_file_start(&f, i), start);
         }
-        for (int t = 0; t < 6; t++) assert_int_equal(item_file_token(&f, t), tokens[t]);
-        assert_string_equal(item_file_type(&f), g ? "int32" : "uint16");
-        item_file_close(&f);
+        for (int t = 0; t < 6; t++) assert_int_equal(token_file_id(&f, t), tokens[t]);
+        assert_string_equal(token_file_type(&f), g ? "int32" : "uint16");
+        token_file_close(&f);
     }
 }
 
@@ -64,19 +61,19 @@ static void types_are_read(void **state)
     (void)state;
     static const struct { int code, width; int64_t ones; } row[] = { { 1, 1, 255 }, { 2, 1, -1 }, { 3, 2, -1 }, { 4, 4, -1 }, { 5, 8, -1 }, { 8, 2, 65535 } };
     for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
-        ItemFile f;
+        TokenFile f;
         uint8_t idx[38] = { 0 }, bin[8];
         memcpy(idx, mmap_idx, 18);
         memset(bin, 255, sizeof bin);
         idx[17] = (uint8_t)row[i].code, idx[18] = 1, idx[26] = 1;
         bytes_write(idx_path, idx, sizeof idx);
         bytes_write(bin_path, bin, (size_t)row[i].width);
-        assert_int_equal(item_file_open(&f, prefix), OK);
-        assert_int_equal(item_file_token(&f, 0), row[i].ones);
-        item_file_close(&f);
+        assert_int_equal(token_file_open_any(&f, prefix), OK);
+        assert_int_equal(token_file_id(&f, 0), row[i].ones);
+        token_file_close(&f);
         idx[17] = 6;                            /* floats are no ids */
         bytes_write(idx_path, idx, sizeof idx);
-        assert_int_equal(item_file_open(&f, prefix), BAD_FILE);
+        assert_int_equal(token_file_open_any(&f, prefix), BAD_FILE);
     }
 }
 
@@ -86,19 +83,15 @@ static void kinds_are_told_apart(void **state)
     (void)state;
     for (int documents = 0; documents < 40; documents++) {
         TokenFileWriter *w;
-        TokenFileKind kind;
         TokenFile token_file;
-        ItemFile f;
         assert_int_equal(token_file_create(&w, prefix, 257), OK);
         for (int d = 0; d < documents; d++) {
             if (d % 3) assert_int_equal(token_file_add(w, (int32_t[]){ d, 1 }, 2), OK);
             assert_int_equal(token_file_end_document(w), OK);
         }
         assert_int_equal(token_file_finish(w), OK);
-        assert_int_equal(token_file_kind(&kind, prefix), OK);
-        assert_int_equal(kind, TOKEN_FILE_MEGATRON);
-        assert_int_equal(item_file_open(&f, prefix), BAD_FILE);
         assert_int_equal(token_file_open(&token_file, prefix), OK);
+        assert_int_equal(token_file.kind, TOKEN_FILE_MEGATRON);
         token_file_close(&token_file);
     }
     /* Training reads the newer format, each item as a document; the older one has other numbers. */
@@ -109,19 +102,19 @@ static void kinds_are_told_apart(void **state)
         assert_int_equal(token_file_open(&token_file, prefix), g ? BAD_FILE : OK);
         if (g) assert_non_null(strstr(fail_text(), "words of a dictionary, TNTIDX"));
         if (g) continue;
-        ItemFile f;
-        assert_int_equal(item_file_open(&f, prefix), OK);
-        assert_true(token_file.words);
-        assert_int_equal(token_file.documents, f.items);
+        TokenFile f;
+        assert_int_equal(token_file_open_any(&f, prefix), OK);
+        assert_int_equal(token_file.kind, TOKEN_FILE_ITEMS);
+        assert_int_equal(token_file.documents, f.sequences);
         assert_int_equal(token_file.tokens, f.tokens);
-        for (int64_t i = 0; i < f.items; i++) {
+        for (int64_t i = 0; i < f.sequences; i++) {
             assert_int_equal(token_file_document(&token_file, i), i);
-            assert_int_equal(token_file_start(&token_file, i), item_file_start(&f, i));
-            assert_int_equal(token_file_length(&token_file, i), item_file_length(&f, i));
+            assert_int_equal(token_file_start(&token_file, i), token_file_start(&f, i));
+            assert_int_equal(token_file_length(&token_file, i), token_file_length(&f, i));
         }
         for (int64_t t = 0; t < f.tokens; t++)
-            assert_int_equal(token_file_token(&token_file, t), item_file_token(&f, t));
-        item_file_close(&f);
+            assert_int_equal(token_file_token(&token_file, t), token_file_id(&f, t));
+        token_file_close(&f);
         token_file_close(&token_file);
     }
 }
@@ -130,17 +123,17 @@ static void cut_is_refused(void **state)
 {
     (void)state;
     for (int g = 0; g < 2; g++) {
-        ItemFile f;
+        TokenFile f;
         bytes_write(bin_path, goldens[g].bin, goldens[g].bin_bytes);
         for (size_t bytes = 0; bytes < goldens[g].idx_bytes; bytes++) {
             bytes_write(idx_path, goldens[g].idx, bytes);
-            assert_int_equal(item_file_open(&f, prefix), BAD_FILE);
+            assert_int_equal(token_file_open_any(&f, prefix), BAD_FILE);
             assert_non_null(strstr(fail_text(), idx_path));
         }
         bytes_write(idx_path, goldens[g].idx, goldens[g].idx_bytes);
         for (size_t bytes = 0; bytes < goldens[g].bin_bytes; bytes++) {
             bytes_write(bin_path, goldens[g].bin, bytes);
-            assert_int_equal(item_file_open(&f, prefix), BAD_FILE);
+            assert_int_equal(token_file_open_any(&f, prefix), BAD_FILE);
         }
     }
 }
@@ -151,7 +144,7 @@ static void changed_is_refused(void **state)
     (void)state;
     for (int g = 0; g < 2; g++) {
         uint8_t idx[sizeof tnt_idx];
-        ItemFile f;
+        TokenFile f;
         bytes_write(bin_path, goldens[g].bin, goldens[g].bin_bytes);
         for (size_t at = 0; at < goldens[g].idx_bytes; at++)
             for (int value = 0; value < 256; value += 5) {
@@ -159,11 +152,11 @@ static void changed_is_refused(void **state)
                 if (idx[at] == value) continue;
                 idx[at] = (uint8_t)value;
                 bytes_write(idx_path, idx, goldens[g].idx_bytes);
-                Status status = item_file_open(&f, prefix);
+                Status status = token_file_open_any(&f, prefix);
                 bool type = at == (g ? 16u : 17u);
                 if (status != OK) assert_int_equal(status, BAD_FILE);
                 else assert_true(type && f.width == (g ? 4 : 2));
-                if (status == OK) item_file_close(&f);
+                if (status == OK) token_file_close(&f);
             }
     }
 }

@@ -26,7 +26,7 @@ static void everything_read(const ForeignFile *file)
     for (int i = 0; i < file->tensors; i++) {
         const ForeignTensor *t = &file->tensor[i];
         int64_t count = foreign_count(t);
-        if (foreign_find(file, t->name) != t) abort();
+        if (foreign_find(file, FOREIGN_WEIGHT, t->name) != t) abort();
         if (!dtype_is_float(t->dtype) || count == 0) continue;
         foreign_read(t, 0, 1, count < 4 ? count : 4, value, F64);
         foreign_read(t, count - 1, -1, count < 4 ? count : 4, value, F64);
@@ -50,7 +50,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
     file_put(folder, "model.safetensors", data + length[0] + length[1], length[1] ? 0 : bytes);
     file_put(folder, "shard.safetensors", data + length[0] + length[1], length[1] ? bytes : 0);
     ForeignModel model;
-    if (hf_open(&model, folder) == OK) {
+    if (foreign_model_open(&model, FORMAT_HF, folder) == OK) {
         everything_read(&model.file);
         foreign_model_close(&model);
     }

@@ -4,9 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 #include "foreign_file.h"
-#include "convert/gpt2/llmc.h"
-#include "convert/gpt2/nanogpt.h"
-#include "convert/megatron/megatron.h"
+#include "convert/format.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes);
 
@@ -24,16 +22,16 @@ static void model_put(const char *folder)
 }
 #endif
 
-static Status checkpoint_read(ForeignFile *file, json_t **options, const char *folder, const uint8_t *data, size_t bytes)
+static Status checkpoint_read(ForeignModel *model, const char *folder, const uint8_t *data, size_t bytes)
 {
 #if defined FUZZ_LLMC || defined FUZZ_NANOGPT
     char path[96];
     file_put(folder, "model.bin", data, bytes);
     snprintf(path, sizeof path, "%s/model.bin", folder);
 #ifdef FUZZ_LLMC
-    return llmc_read(file, options, path);
+    return foreign_model_open(model, FORMAT_LLMC, path);
 #else
-    return nanogpt_read(file, options, path);
+    return foreign_model_open(model, FORMAT_NANOGPT, path);
 #endif
 #else
     size_t part = first_part(&data, &bytes);
@@ -43,7 +41,7 @@ static Status checkpoint_read(ForeignFile *file, json_t **options, const char *f
     file_put(folder, "state_00000007_00000.bin", data, part);
     file_put(folder, "state_00000007_00001.bin", data + part, bytes - part);
     snprintf(path, sizeof path, "%s/model_00000007.bin", folder);
-    return llmc_read(file, options, path);
+    return foreign_model_open(model, FORMAT_LLMC, path);
 #elif defined FUZZ_RANKS
     char inner[96];
     for (int rank = 0; rank < 2; rank++) {
@@ -51,26 +49,24 @@ static Status checkpoint_read(ForeignFile *file, json_t **options, const char *f
         mkdir(inner, 0700);
         file_put(inner, "model_optim_rng.pt", rank ? data + part : data, rank ? bytes - part : part);
     }
-    return megatron_read(file, options, folder);
+    return foreign_model_open(model, FORMAT_MEGATRON, folder);
 #else
     file_put(folder, ".metadata", data, part);
     file_put(folder, "__0_0.distcp", data + part, bytes - part);
-    return megatron_read(file, options, folder);
+    return foreign_model_open(model, FORMAT_MEGATRON, folder);
 #endif
 #endif
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 {
-    char        folder[64];
-    ForeignFile file;
-    json_t     *options;
+    char         folder[64];
+    ForeignModel model;
     if (bytes < 2) return 0;
     snprintf(folder, sizeof folder, "/dev/shm/jotun-fuzz-%d", (int)getpid());
     mkdir(folder, 0700);
-    if (checkpoint_read(&file, &options, folder, data, bytes) != OK) return 0;
-    sum += everything_read(&file);
-    json_decref(options);
-    foreign_close(&file);
+    if (checkpoint_read(&model, folder, data, bytes) != OK) return 0;
+    sum += everything_read(&model.file);
+    foreign_model_close(&model);
     return 0;
 }

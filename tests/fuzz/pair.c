@@ -4,7 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-#include "data/item_file.h"
 #include "data/token_file.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes);
@@ -31,11 +30,11 @@ static void pair_read(const char *prefix)
 #else
 static void pair_read(const char *prefix)
 {
-    ItemFile f;
-    if (item_file_open(&f, prefix) != OK) return;
-    for (int64_t i = 0; i < f.items; i++)
-        for (int64_t t = 0; t < item_file_length(&f, i); t++) sum += item_file_token(&f, item_file_start(&f, i) + t);
-    item_file_close(&f);
+    TokenFile f;
+    if (token_file_open_any(&f, prefix) != OK) return;
+    for (int64_t i = 0; i < f.sequences; i++)
+        for (int64_t t = 0; t < token_file_length(&f, i); t++) sum += token_file_id(&f, token_file_start(&f, i) + t);
+    token_file_close(&f);
 }
 #endif
 

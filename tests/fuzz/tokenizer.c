@@ -41,10 +41,9 @@ static void text_turn(Tokenizer *t, const char *text, int64_t bytes)
 static void file_convert(const char *path)
 {
     json_t *root = NULL;
-    int64_t id;
     Status  status = OK;
-    if (!strcmp(ENDING, ".tiktoken")) status = tiktoken_json(&root, &id, path);
-    if (!strcmp(ENDING, ".model"))    status = sentencepiece_json(&root, &id, path);
+    if (!strcmp(ENDING, ".tiktoken")) status = tiktoken_json(&root, path);
+    if (!strcmp(ENDING, ".model"))    status = sentencepiece_json(&root, path);
     if (status == OK) json_decref(root);
 }
 

@@ -7,21 +7,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes);
 
 static double sum;                              /* so that nothing is optimised away */
 
-/* Every path of the value: the reader promises that they are few and short. */
-static void walk(const PickleValue *v, int depth)
-{
-    if (!v) return;
-    if (depth > PICKLE_DEPTH) abort();
-    if (v->kind == PICKLE_TEXT || v->kind == PICKLE_BYTES || v->kind == PICKLE_BIG)
-        for (size_t i = 0; i < v->bytes; i++) sum += v->text[i];
-    if (v->kind >= PICKLE_LIST && v->kind <= PICKLE_DICT)
-        for (uint32_t i = 0; i < v->items; i++) walk(v->item[i], depth + 1);
-    if (v->kind != PICKLE_RECORD) return;
-    const PickleRecord *r = v->record;
-    walk(r->name, depth + 1), walk(r->arguments, depth + 1), walk(r->state, depth + 1);
-    walk(r->list, depth + 1), walk(r->dict, depth + 1);
-}
-
 static void tensor_read(const PickleTensor *t)
 {
     ForeignPiece piece;
@@ -36,6 +21,22 @@ static void tensor_read(const PickleTensor *t)
     if (count > 0) foreign_read(&whole, count - 1, 1, 1, &last, F64), sum += last + first[0];
 }
 
+/* Every path of the value: the reader promises that they are few and short. */
+static void walk(const PickleValue *v, int depth)
+{
+    if (!v) return;
+    if (depth > PICKLE_DEPTH) abort();
+    if (v->kind == PICKLE_TENSOR) tensor_read(v->tensor);
+    if (v->kind == PICKLE_TEXT || v->kind == PICKLE_BYTES || v->kind == PICKLE_BIG)
+        for (size_t i = 0; i < v->bytes; i++) sum += v->text[i];
+    if (v->kind >= PICKLE_LIST && v->kind <= PICKLE_DICT)
+        for (uint32_t i = 0; i < v->items; i++) walk(v->item[i], depth + 1);
+    if (v->kind != PICKLE_RECORD) return;
+    const PickleRecord *r = v->record;
+    walk(r->name, depth + 1), walk(r->arguments, depth + 1), walk(r->state, depth + 1);
+    walk(r->list, depth + 1), walk(r->dict, depth + 1);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 {
 #ifdef FUZZ_PICKLE
@@ -46,9 +47,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
     pickle_close(&p);
 #else
     TorchFile f;
-    if (torch_file_read(&f, data, bytes, "fuzz") != OK) return 0;
+    if (torch_file_read(&f, NULL, data, bytes, "fuzz") != OK) return 0;
     walk(f.pickle.root, 1);
-    for (int i = 0; pickle_tensor(&f.pickle, i); i++) tensor_read(pickle_tensor(&f.pickle, i));
     torch_file_close(&f);
 #endif
     return 0;

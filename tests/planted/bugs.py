@@ -69,7 +69,7 @@ BUGS = [
      "r->valid_set[set - SPLITS] : (DataPath){ 0 };", "r->valid_set[0] : (DataPath){ 0 };", "train.evaluation_test"),
     ("a step left out whose samples are read again", "src/train/step.c",
      "    t->samples += t->batch;\n    t->step++;\n}", "    t->step++;\n}", "train.ramp_test"),
-    ("made tokens with the end of a document within", "src/data/mock_tokens.c",
+    ("made tokens with the end of a document within", "src/data/token_file.c",
      "eod >= 0 && id >= eod ? id + 1 : id", "id", "data.mock_tokens_test"),
     ("a skipped step that advances the learning rate", "src/train/step.c",
      "t->step_state.updates++, t->updated_samples += counted(t);", "t->step_state.updates++;\n    t->updated_samples += counted(t);", "train.ramp_test"),

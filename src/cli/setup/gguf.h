@@ -2,7 +2,7 @@
 #define CLI_SETUP_GGUF_H
 /* The architecture of llama.cpp that a model is. */
 #include "cli/setup/setup.h"
-#include "convert/gguf/gguf_architecture.h"
+#include "convert/gguf/gguf.h"
 
 /* The first architecture that says all options of the model. BAD_OPTION, naming the nearest one and an
  * option in which it differs: there is none. */

@@ -14,7 +14,7 @@
 #include "compat/compat.h"
 #include "conf/rows.h"
 #include "conf/value.h"
-#include "convert/formats.h"
+#include "convert/format.h"
 #include "convert/weights/foreign_weights.h"
 #include "optim/optimizer.h"
 #include "store/checkpoint.h"

@@ -208,7 +208,7 @@ static Status split_count(Split *p, const char *path)
     Source  *source;
     Document d;
     bool     more;
-    TRY(source_open(&source, path, "text"));
+    TRY(source_open(&source, path, "text", (TextRules){ 0 }));
     Status status = source_next(source, &d, &more);
     for (; status == OK && more; status = source_next(source, &d, &more)) {
         if (p->documents < DOCUMENTS_SORTED)
@@ -265,7 +265,7 @@ static Status split_write(const Speedrun *s, const Split *p, Side side[2])
     Source                  *source;
     Document                 d;
     bool                     more;
-    TRY(source_open(&source, speedrun_path(s, "clean.jsonl"), "text"));
+    TRY(source_open(&source, speedrun_path(s, "clean.jsonl"), "text", (TextRules){ 0 }));
     Status status = OK;
     for (int i = 0; i < 2 && status == OK; i++) status = sink_open(&side[i].sink, speedrun_path(s, name[i]));
     if (status == OK) status = source_next(source, &d, &more);

@@ -1,9 +1,23 @@
 #ifndef CONVERT_FAMILY_KEYS_H
 #define CONVERT_FAMILY_KEYS_H
-/* Private to family.c: keys of config.json that are read together, as rotary embeddings and the kinds of
- * layers. Options are JSON objects as in family.h. */
+/* Rows of values, which families.def and gguf/architectures.def have, and keys of config.json that are read
+ * together, as rotary embeddings and the kinds of layers. Options are JSON objects as in family.h. */
 #include <jansson.h>
+#include <stdbool.h>
 #include "base/status.h"
+
+/* ---- values: JSON, in rows as well as of models ---- */
+
+/* The JSON of a row, a new reference. */
+json_t *value_row_json(const char *text);
+/* Whether the row's value, or one of its list, is `held`. */
+bool    value_row_allows(const char *value, const json_t *held);
+/* 0 and 0.0 are equal. */
+bool    value_equal(const json_t *a, const json_t *b);
+/* A value for messages: at most 60 bytes of its JSON. */
+const char *value_text(char out[64], const json_t *value);
+
+/* ---- keys that are read together ---- */
 
 /* missing: the JSON of the row; the caller's, as the rest */
 typedef struct {
@@ -15,6 +29,9 @@ typedef struct {
 /* Gives an option its value, of which it takes the reference. Two keys may give one option, which then has to
  * have one value: BAD_FILE. */
 Status option_put(const KeySource *s, const char *option, json_t *value);
+
+/* The positions of a sliding window, the query's own counted. */
+Status window_read(const KeySource *s, const json_t *value);
 
 /* ---- family_rope.c ---- */
 

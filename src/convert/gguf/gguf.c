@@ -1,11 +1,12 @@
 /* GGUF files: header, keys, the list of tensors and their data, each at a multiple of 32 bytes. */
-#include "convert/gguf/gguf.h"
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 #include "base/seam.h"
+#include "base/words.h"
+#include "convert/gguf/gguf_internal.h"
 
 enum { VERSION = 3, ALIGNMENT = 32, BLOCK = 32, BLOCK_BYTES = 34, WINDOW = 4 << 20 };
 
@@ -26,6 +27,70 @@ typedef struct {
     float       number[ROPE_PAIRS_MOST];   /* Llama 3's factors of rotary frequencies */
 } GgufTensors;
 
+/* ---- keys and values ---- */
+
+void gguf_put(GgufText *out, const void *data, size_t bytes)
+{
+    if (out->status == OK) out->status = buffer_add(&out->text, data, (int64_t)bytes);
+}
+
+void gguf_put_number(GgufText *out, uint64_t value, int bytes)
+{
+    if (out->status == OK) out->status = buffer_add_number(&out->text, value, bytes);
+}
+
+void gguf_put_real(GgufText *out, double value)
+{
+    float    number = (float)value;
+    uint32_t bits;
+    memcpy(&bits, &number, sizeof bits);
+    gguf_put_number(out, bits, 4);
+}
+
+void gguf_put_string(GgufText *out, const char *text, size_t bytes)
+{
+    gguf_put_number(out, bytes, 8);
+    gguf_put(out, text, bytes);
+}
+
+void gguf_key(GgufText *out, const char *key, GgufKind kind)
+{
+    gguf_put_string(out, key, strlen(key));
+    gguf_put_number(out, kind, 4);
+    out->keys++;
+}
+
+void gguf_key_array(GgufText *out, const char *key, GgufKind kind, int64_t count)
+{
+    gguf_key(out, key, GGUF_ARRAY);
+    gguf_put_number(out, kind, 4);
+    gguf_put_number(out, (uint64_t)count, 8);
+}
+
+void gguf_key_string(GgufText *out, const char *key, const char *text)
+{
+    gguf_key(out, key, GGUF_STRING);
+    gguf_put_string(out, text, strlen(text));
+}
+
+void gguf_key_uint(GgufText *out, const char *key, int64_t value)
+{
+    gguf_key(out, key, GGUF_UINT32);
+    gguf_put_number(out, (uint64_t)value, 4);
+}
+
+void gguf_key_real(GgufText *out, const char *key, double value)
+{
+    gguf_key(out, key, GGUF_FLOAT32);
+    gguf_put_real(out, value);
+}
+
+void gguf_key_bool(GgufText *out, const char *key, bool value)
+{
+    gguf_key(out, key, GGUF_BOOL);
+    gguf_put_number(out, value, 1);
+}
+
 /* ---- the list of tensors ---- */
 
 static GgufType type_of(const PlanTensor *t, GgufType chosen)
@@ -35,13 +100,6 @@ static GgufType type_of(const PlanTensor *t, GgufType chosen)
     bool        kept = t->as.dims < 2 || strstr(name, "ffn_gate_inp") || strstr(name, "position_embd");
     if (kept) return GGUF_F32;
     return chosen == GGUF_Q8_0 && row % BLOCK ? GGUF_F16 : chosen;
-}
-
-static bool is_gain(const char *name)
-{
-    static const char end[] = "norm.weight";
-    size_t n = strlen(name);
-    return n >= sizeof end - 1 && !strcmp(name + n - (sizeof end - 1), end);
 }
 
 /* What plain frequencies are divided by to be those of the model. */
@@ -67,7 +125,7 @@ static Status tensors_list(GgufTensors *list, const Plan *plan, const GgufTexts 
     for (int i = 0; i < plan->tensors; i++) {
         const PlanTensor *t = &plan->tensor[i];
         GgufTensor made = { t->as.name, t->as.dims, t->as.shape, type_of(t, texts->type), t, false,
-                            is_gain(t->as.name) ? offset : 0 };
+                            text_ends(t->as.name, "norm.weight") ? offset : 0 };
         list->tensor[list->tensors++] = made;
         if (!head || strcmp(made.name, "token_embd.weight")) continue;
         made.name = "output.weight", made.duplicate = true;
@@ -172,19 +230,14 @@ static bool name_opens(const char *name)
     return true;
 }
 
-static Status keys_make(GgufText *keys, const GgufTexts *texts)
-{
-    gguf_architecture_keys(keys, texts->architecture, texts->options, texts->config);
-    if (name_opens(texts->name)) gguf_key_string(keys, "general.name", texts->name);
-    gguf_key_uint(keys, "general.file_type", file_type(texts->type));
-    if (texts->type == GGUF_Q8_0) gguf_key_uint(keys, "general.quantization_version", 2);
-    return gguf_tokenizer(keys, texts->tokenizer, texts->config->vocabulary);
-}
-
 static Status head_make(GgufText *head, const GgufTensors *list, const GgufTexts *texts)
 {
     GgufText keys = { 0 };
-    Status status = keys_make(&keys, texts);
+    gguf_architecture_keys(&keys, texts->architecture, texts->options, texts->config);
+    if (name_opens(texts->name)) gguf_key_string(&keys, "general.name", texts->name);
+    gguf_key_uint(&keys, "general.file_type", file_type(texts->type));
+    if (texts->type == GGUF_Q8_0) gguf_key_uint(&keys, "general.quantization_version", 2);
+    Status status = gguf_tokenizer(&keys, texts->tokenizer, texts->config->vocabulary);
     gguf_put(head, "GGUF", 4);
     gguf_put_number(head, VERSION, 4);
     gguf_put_number(head, (uint64_t)list->tensors, 8);

@@ -1,20 +1,20 @@
 /* Which architecture of llama.cpp a model is, and the keys that say so. */
-#include "convert/gguf/gguf_architecture.h"
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include "base/array.h"
-#include "convert/family/value_rows.h"
+#include "base/words.h"
+#include "convert/family/family_keys.h"
+#include "convert/gguf/gguf_internal.h"
 
 typedef enum { NONE, LOCAL, SHARED } Windows;
 typedef enum { TIED, OWN } Head;
 enum { LINEAR = 1, YARN = 2, FACTORS = 4 };
-typedef enum { UINT, REAL } KeyKind;
-typedef enum { ROTATED, HEAD, ONE, CACHED_KEY, DENSE, SHARED_EXPERTS, SCORES } Size;
+typedef enum { UINT, REAL, ROTATED, HEAD, ONE, CACHED_KEY, DENSE, SHARED_EXPERTS, SCORES } KeyKind;
 typedef enum {
-    HIDDEN_OF_HEAD, HEADS, ROOT_OF_HIDDEN, SCALE, GEMMA_SCALE, ABOVE_0, FOURTH_LAYERS, DENSE_FIRST,
-    WHOLE_EXPERTS, TWO_OF_GROUP, NO_QUERY_LATENT, MSCALE_ALL
+    NO_FORMULA, HIDDEN_OF_HEAD, HEADS, ROOT_OF_HIDDEN, SCALE, GEMMA_SCALE, ABOVE_0, FOURTH_LAYERS,
+    DENSE_FIRST, WHOLE_EXPERTS, TWO_OF_GROUP, NO_QUERY_LATENT, MSCALE_ALL
 } Formula;
 
 /* Sets of architectures, which the rows join by |. */
@@ -32,20 +32,11 @@ static const struct { int of; const char *key; KeyKind kind; const char *option;
 #define KEY(architectures, key, kind, option) { architectures, key, kind, option },
 #include "convert/gguf/architectures.def"
 };
-static const struct { int of; const char *key; Size size; } sizes[] = {
-#define SIZE(architectures, key, size) { architectures, key, size },
-#include "convert/gguf/architectures.def"
-};
-static const ValueRow has_rows[] = {
-#define HAS(architectures, option, value) { architectures, option, value },
-#include "convert/gguf/architectures.def"
-};
-static const struct { int of; const char *option; Formula formula; } equal_rows[] = {
-#define EQUALS(architectures, option, formula) { architectures, option, formula },
-#include "convert/gguf/architectures.def"
-};
-static const struct { int of; const char *option; } take_rows[] = {
-#define TAKES(architectures, option) { architectures, option },
+/* value: of HAS; NULL */
+static const struct { int of; const char *options, *value; Formula formula; } rules[] = {
+#define HAS(architectures, option, value) { architectures, option, value, NO_FORMULA },
+#define EQUALS(architectures, option, formula) { architectures, option, NULL, formula },
+#define TAKES(architectures, options) { architectures, options, NULL, NO_FORMULA },
 #include "convert/gguf/architectures.def"
 };
 
@@ -55,23 +46,21 @@ bool        gguf_architecture_head(GgufArchitecture a)   { return architectures[
 
 /* ---- whether a model is one ---- */
 
-static void say(json_t *said, const json_t *options, const char *option)
+static bool is_said(GgufArchitecture a, const char *option)
 {
-    json_t *value = json_object_get(options, option);
-    if (value) json_object_set(said, option, value);
+    for (int i = 0; i < COUNT(keys); i++)
+        if (keys[i].of >> a & 1 && !strcmp(keys[i].option, option)) return true;
+    for (int i = 0; i < COUNT(rules); i++)
+        if (rules[i].of >> a & 1 && words_have(rules[i].options, option, strlen(option))) return true;
+    return false;
 }
 
 json_t *gguf_architecture_said(GgufArchitecture a, const json_t *options)
 {
-    json_t *said = json_object();
-    for (int i = 0; i < COUNT(keys); i++)
-        if (keys[i].of >> a & 1) say(said, options, keys[i].option);
-    for (int i = 0; i < COUNT(has_rows); i++)
-        if (has_rows[i].of >> a & 1) say(said, options, has_rows[i].option);
-    for (int i = 0; i < COUNT(equal_rows); i++)
-        if (equal_rows[i].of >> a & 1) say(said, options, equal_rows[i].option);
-    for (int i = 0; i < COUNT(take_rows); i++)
-        if (take_rows[i].of >> a & 1) say(said, options, take_rows[i].option);
+    json_t     *said = json_object(), *value;
+    const char *option;
+    json_object_foreach((json_t *)options, option, value)
+        if (is_said(a, option)) json_object_set(said, option, value);
     return said;
 }
 
@@ -112,12 +101,6 @@ static int64_t layers_unlike(const ModelConfig *c, Formula formula)
     return count;
 }
 
-/* llama.cpp knows some models by their numbers of layers, and reads no latent of queries for them. */
-static bool lacks_query_latent(const ModelConfig *c)
-{
-    return c->layers == 26 || c->layers == 27 || (c->layers == 48 && c->vocabulary == 128256);
-}
-
 static bool near(char wanted[64], double is, double want)
 {
     snprintf(wanted, 64, "%.9g", want);
@@ -140,6 +123,7 @@ static int equal_broken(char why[GGUF_WHY], GgufArchitecture a, const char *opti
     ModelConfig plain = *c;
     plain.softmax_scale = 0;
     switch (formula) {
+    case NO_FORMULA:      break;
     case HIDDEN_OF_HEAD:  good = near(w, is, hidden / heads); break;
     case HEADS:           good = near(w, is, heads); break;
     case ROOT_OF_HIDDEN:  good = near(w, is, sqrt(hidden)); break;
@@ -153,8 +137,10 @@ static int equal_broken(char why[GGUF_WHY], GgufArchitecture a, const char *opti
                                       moe->shared_ffn % c->expert_ffn == 0); break;
     case TWO_OF_GROUP:    good = word(w, "2", moe->rule.groups == 0 ||
                                       route_group_best(&moe->rule, moe->topk) == 2); break;
-    case NO_QUERY_LATENT: good = word(w, "0 where they have so many layers", c->latent.query_rank == 0 ||
-                                      !lacks_query_latent(c)); break;
+    case NO_QUERY_LATENT:     /* llama.cpp knows some models by their layers, and reads none for them */
+        good = word(w, "0 where they have so many layers", c->latent.query_rank == 0 ||
+                    (c->layers != 26 && c->layers != 27 && (c->layers != 48 || c->vocabulary != 128256)));
+        break;
     case MSCALE_ALL:      good = word(w, "equal to --mscale-all-dim",
                                       c->rope.mscale == c->rope.mscale_all); break;
     }
@@ -174,25 +160,29 @@ static int positions_broken(char why[GGUF_WHY], GgufArchitecture a, const ModelC
 {
     const RopeConfig *r = &c->rope;
     int  scalings = architectures[a].scalings, count = 0;
-    bool acts = window_acts(c), scaled = r->interpolation > 1 || r->scaling != ROPE_UNSCALED;
-    if (acts && architectures[a].windows == NONE && ++count && !*why)
-        snprintf(why, GGUF_WHY, "it has no sliding window, and --window-size is shorter than --seq-length; a "
-                 "window of all positions works");
-    if (c->position != POSITION_ROPE) return count;
-    if (acts && scaled && (architectures[a].windows == LOCAL) != (r->local_base > 0) && ++count && !*why)
-        snprintf(why, GGUF_WHY, "in layers with a window its rotary frequencies are %sscaled, and those of "
-                 "this model are not so", architectures[a].windows == LOCAL ? "not " : "");
-    if (r->interpolation > 1 && !(scalings & LINEAR) && ++count && !*why)
-        snprintf(why, GGUF_WHY, "it does not scale rotary frequencies; "
-                 "--rotary-seq-len-interpolation-factor 1 works");
-    if (r->scaling == ROPE_LLAMA3 && !(scalings & FACTORS) && ++count && !*why)
-        snprintf(why, GGUF_WHY, "it does not scale rotary frequencies as --use-rope-scaling does");
-    if (r->scaling == ROPE_YARN && !(scalings & YARN) && ++count && !*why)
-        snprintf(why, GGUF_WHY, "it has no --position-embedding-type yarn");
-    if (r->scaling == ROPE_YARN && (r->fast != 32 || r->slow != 1 || !r->rounded || r->interpolation > 1) &&
-        ++count && !*why)
-        snprintf(why, GGUF_WHY, "its YaRN has --yarn-beta-fast 32, --yarn-beta-slow 1, whole pairs and "
-                 "--rotary-seq-len-interpolation-factor 1");
+    bool acts = window_acts(c), local = architectures[a].windows == LOCAL;
+    bool rope = c->position == POSITION_ROPE;
+    bool linear = rope && r->interpolation > 1, yarn = rope && r->scaling == ROPE_YARN;
+    bool scaled = linear || (rope && r->scaling != ROPE_UNSCALED);
+    const struct { bool broken; const char *why; } positions[] = {
+        { acts && architectures[a].windows == NONE, "it has no sliding window, and --window-size is shorter "
+          "than --seq-length; a window of all positions works" },
+        { acts && scaled && local != (r->local_base > 0), local
+          ? "in layers with a window its rotary frequencies are not scaled, and those of this model are not "
+            "so"
+          : "in layers with a window its rotary frequencies are scaled, and those of this model are not so" },
+        { linear && !(scalings & LINEAR), "it does not scale rotary frequencies; "
+          "--rotary-seq-len-interpolation-factor 1 works" },
+        { rope && r->scaling == ROPE_LLAMA3 && !(scalings & FACTORS),
+          "it does not scale rotary frequencies as --use-rope-scaling does" },
+        { yarn && !(scalings & YARN), "it has no --position-embedding-type yarn" },
+        { yarn && (r->fast != 32 || r->slow != 1 || !r->rounded || linear), "its YaRN has --yarn-beta-fast "
+          "32, --yarn-beta-slow 1, whole pairs and --rotary-seq-len-interpolation-factor 1" },
+    };
+    for (int i = 0; i < COUNT(positions); i++) {
+        if (positions[i].broken && !*why) snprintf(why, GGUF_WHY, "%s", positions[i].why);
+        count += positions[i].broken;
+    }
     return count;
 }
 
@@ -201,13 +191,13 @@ int gguf_architecture_broken(GgufArchitecture a, const json_t *options, const Mo
 {
     int count = 0;
     *why = 0;
-    for (int i = -1; (i = value_rows_next(has_rows, COUNT(has_rows), i + 1, (int)a, options)) >= 0;)
-        count += broken(why, has_rows[i].option, has_rows[i].value,
-                        json_object_get(options, has_rows[i].option));
-    for (int i = 0; i < COUNT(equal_rows); i++)
-        if (equal_rows[i].of >> a & 1)
-            count += equal_broken(why, a, equal_rows[i].option, equal_rows[i].formula,
-                                  json_object_get(options, equal_rows[i].option), config);
+    for (int i = 0; i < COUNT(rules); i++) {
+        const json_t *held = json_object_get(options, rules[i].options);
+        if (!(rules[i].of >> a & 1)) continue;
+        count += equal_broken(why, a, rules[i].options, rules[i].formula, held, config);
+        if (rules[i].value && held && !value_row_allows(rules[i].value, held))
+            count += broken(why, rules[i].options, rules[i].value, held);
+    }
     return count + positions_broken(why, a, config);
 }
 
@@ -261,7 +251,8 @@ static void window_keys(GgufText *out, GgufArchitecture a, const ModelConfig *c)
                       c->rope.local_base > 0 ? c->rope.local_base : c->rope.base);
 }
 
-static int64_t size_of(Size size, const ModelConfig *c)
+/* A key that follows from several options. */
+static int64_t size_of(KeyKind size, const ModelConfig *c)
 {
     enum { BY_SOFTMAX = 1, BY_SIGMOID = 2 };            /* llama.cpp's numbers of what makes scores */
     int64_t rotated = c->rope.channels ? c->rope.channels : c->head_dim;
@@ -272,15 +263,10 @@ static int64_t size_of(Size size, const ModelConfig *c)
     case CACHED_KEY:     return c->latent.kv_rank + rotated;
     case DENSE:          return dense_layers(c);
     case SHARED_EXPERTS: return c->moe.shared_ffn / c->expert_ffn;
+    case UINT: case REAL: break;
     case SCORES:         return c->moe.rule.score == ROUTE_SIGMOID ? BY_SIGMOID : BY_SOFTMAX;
     }
     return 0;
-}
-
-/* Whether the weights of a token's experts have the sum 1, before the factor. */
-static bool weights_normalized(const ModelConfig *c)
-{
-    return c->moe.rule.score == ROUTE_SIGMOID ? c->moe.topk > 1 : !c->moe.rule.pre_softmax;
 }
 
 void gguf_architecture_keys(GgufText *out, GgufArchitecture a, const json_t *options,
@@ -294,13 +280,12 @@ void gguf_architecture_keys(GgufText *out, GgufArchitecture a, const json_t *opt
         if (!(keys[i].of >> a & 1)) continue;
         name_of(&name, a, keys[i].key);
         if (keys[i].kind == REAL) gguf_key_real(out, name.text, json_number_value(value));
-        else gguf_key_uint(out, name.text, json_integer_value(value));
+        else gguf_key_uint(out, name.text, keys[i].kind == UINT ? json_integer_value(value)
+                                                                : size_of(keys[i].kind, config));
     }
-    for (int i = 0; i < COUNT(sizes); i++)
-        if (sizes[i].of >> a & 1)
-            gguf_key_uint(out, name_of(&name, a, sizes[i].key), size_of(sizes[i].size, config));
-    if (config->latent.kv_rank > 0)
-        gguf_key_bool(out, name_of(&name, a, "expert_weights_norm"), weights_normalized(config));
+    if (config->latent.kv_rank > 0)        /* whether weights of experts have the sum 1 before the factor */
+        gguf_key_bool(out, name_of(&name, a, "expert_weights_norm"), config->moe.rule.score == ROUTE_SIGMOID
+                      ? config->moe.topk > 1 : !config->moe.rule.pre_softmax);
     if (config->position != POSITION_ROPE) return;
     scaling_keys(out, a, config);
     window_keys(out, a, config);

@@ -4,7 +4,8 @@
 #include <string.h>
 #include "base/array.h"
 #include "base/log.h"
-#include "convert/gguf/gguf_tokens.h"
+#include "convert/gguf/gguf_internal.h"
+#include "convert/tokenizer/tokenizer_json.h"
 
 /* ---- the split before merges ---- */
 
@@ -53,7 +54,7 @@ static const struct {
     { "gpt-4o",    false, 1, { SCAN(O200K) }, CASES },
     { "dbrx",      false, 1, { SCAN(CL100K) }, "white space with line breaks at the end of a text" },
 };
-enum { SPLITS = COUNT(splits) };
+enum { SPLIT_ROWS = COUNT(splits) };
 
 static bool step_is(const PretokenizerStep *s, const SplitStep *known)
 {
@@ -96,9 +97,9 @@ static Status merges_make_tokens(bool *all, const BpeTokenizer *m)
 static Status split_find(int *which, const BpeTokenizer *m)
 {
     bool all = false, asked = false;
-    for (*which = 0; *which < SPLITS; ++*which)
+    for (*which = 0; *which < SPLIT_ROWS; ++*which)
         if (split_is(&m->pretokenizer, *which) && splits[*which].whole == m->ignore_merges) return OK;
-    for (*which = 0; *which < SPLITS; ++*which) {
+    for (*which = 0; *which < SPLIT_ROWS; ++*which) {
         if (!split_is(&m->pretokenizer, *which)) continue;
         if (!asked) TRY(merges_make_tokens(&all, m));
         asked = true;
@@ -138,16 +139,11 @@ static void tokens_fill(GgufTokens *tokens, const BpeTokenizer *m)
 
 static void merges_put(GgufText *out, const BpeTokenizer *m)
 {
-    char text[2 * 2048 + 1];               /* a merge makes at most 1024 bytes */
+    char text[MERGE_LETTERS];
     gguf_key_array(out, "tokenizer.ggml.merges", GGUF_STRING, m->merges.count);
     for (int32_t rank = 0; rank < m->merges.capacity; rank++) {
-        uint64_t pair = m->merges.pair[rank];
-        if (pair == UINT64_MAX) continue;
-        int32_t left = (int32_t)(pair >> MERGES_ID_BITS), right = (int32_t)(pair & MERGES_IDS);
-        size_t  used = letters_of_bytes(text, vocab_bytes(&m->vocab, left), m->vocab.length[left]);
-        text[used++] = ' ';
-        used += letters_of_bytes(text + used, vocab_bytes(&m->vocab, right), m->vocab.length[right]);
-        gguf_put_string(out, text, used);
+        size_t letters = merge_letters(text, m, rank);
+        if (letters) gguf_put_string(out, text, letters);
     }
 }
 

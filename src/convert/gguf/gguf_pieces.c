@@ -3,8 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "base/log.h"
-#include "convert/gguf/gguf_tokens.h"
-#include "convert/llama_pieces.h"
+#include "convert/gguf/gguf_internal.h"
 #include "convert/tokenizer/tokenizer_json.h"
 
 static const char  MARK[] = "\xE2\x96\x81";                         /* U+2581, a blank in pieces */
@@ -95,11 +94,6 @@ static const char *other_rule(const BpeTokenizer *m, const GgufTokens *tokens, b
     return NULL;
 }
 
-static bool has_mark(const GgufToken *token)
-{
-    return memmem(token->text, token->bytes, MARK, MARK_BYTES) != NULL;
-}
-
 /* A token with a mark that a person defined is found in texts with marks of their own alone; llama.cpp would
  * search it in all texts before it makes marks, where merges make it. */
 static void tokens_fill(GgufTokens *tokens, const BpeTokenizer *m)
@@ -112,7 +106,8 @@ static void tokens_fill(GgufTokens *tokens, const BpeTokenizer *m)
         token->bytes = (size_t)m->vocab.length[id];
         int byte = byte_of_name(token->text, (int64_t)token->bytes);
         if (byte >= 0 && m->byte_id[byte] == id) token->kind = GGUF_TOKEN_BYTE;
-        if (token->kind == GGUF_TOKEN_DEFINED && has_mark(token)) token->kind = GGUF_TOKEN_NORMAL;
+        if (token->kind == GGUF_TOKEN_DEFINED && memmem(token->text, token->bytes, MARK, MARK_BYTES))
+            token->kind = GGUF_TOKEN_NORMAL;
     }
 }
 

@@ -5,8 +5,7 @@
 #include <string.h>
 #include "base/array.h"
 #include "base/log.h"
-#include "convert/gguf/gguf.h"
-#include "convert/gguf/gguf_tokens.h"
+#include "convert/gguf/gguf_internal.h"
 #include "convert/tokenizer/special_ids.h"
 #include "text/sentencepiece/sentencepiece.h"
 
@@ -169,19 +168,15 @@ static Status vocabulary_put(GgufText *out, const Tokenizer *t, int64_t vocabula
     return bpe->byte_level ? gguf_bpe_put(out, bpe, vocabulary) : gguf_llama_put(out, bpe, vocabulary);
 }
 
-/* llama.cpp then reads and writes ids; their number is the key vocab_size of the architecture. */
-static Status none_write(GgufText *out)
-{
-    gguf_key_string(out, "tokenizer.ggml.model", "no_vocab");
-    return OK;
-}
-
 Status gguf_tokenizer(GgufText *out, const char *name, int64_t vocabulary)
 {
     Tokenizer     t;
     TokenizerFile file;
     SpecialIds    ids = { 0 };
-    if (tokenizer_is_none(name)) return none_write(out);
+    if (tokenizer_is_none(name)) {     /* ids alone; their number is the key vocab_size of the architecture */
+        gguf_key_string(out, "tokenizer.ggml.model", "no_vocab");
+        return OK;
+    }
     TRY(tokenizer_file_find(&file, name));
     TRY(tokenizer_open(&t, name));
     Status status = tokenizer_limit(&t, vocabulary);

@@ -1,8 +1,9 @@
 /* nanoGPT's ckpt.pt. torch.compile puts "_orig_mod." before every name. */
-#include "convert/gpt2/nanogpt.h"
 #include <stdlib.h>
 #include <string.h>
 #include "base/array.h"
+#include "base/words.h"
+#include "convert/format.h"
 #include "convert/torch/torch_optimizer.h"
 
 /* Arguments of the model and the option, or two, that have their value. */
@@ -60,9 +61,7 @@ static Status options_read(json_t *options, const PickleValue *args, const char 
  * hold no weights. */
 static bool is_unused(const char *name)
 {
-    const char mask[] = ".attn.bias";
-    size_t     bytes  = strlen(name), end = sizeof mask - 1;
-    return strcmp(name, "lm_head.weight") == 0 || (bytes > end && strcmp(name + bytes - end, mask) == 0);
+    return strcmp(name, "lm_head.weight") == 0 || text_ends(name, ".attn.bias");
 }
 
 static const char *name_of(char text[160], const PickleValue *key)
@@ -78,9 +77,8 @@ static bool lacks_bias(char bias[160], const PickleValue *model, const PickleVal
 {
     char        text[160];
     const char *name = name_of(text, key);
-    size_t      bytes = strlen(text), end = strlen("weight");
-    if (!strstr(name, ".ln_") || bytes < end || strcmp(text + bytes - end, "weight") != 0) return false;
-    memcpy(text + bytes - end, "bias", sizeof "bias");
+    if (!strstr(name, ".ln_") || !text_ends(text, "weight")) return false;
+    memcpy(text + strlen(text) - strlen("weight"), "bias", sizeof "bias");
     snprintf(bias, 160, "%s", name);
     return !pickle_get(model, text);
 }
@@ -89,16 +87,20 @@ static bool lacks_bias(char bias[160], const PickleValue *model, const PickleVal
  * same function. They are weights, or moments of these. */
 static Status zeros_add(ForeignFile *file, ForeignKind kind, const PickleValue *model)
 {
-    char bias[160];
-    int  map = -1, tensor;
+    char    bias[160];
+    int     map = -1, tensor;
+    FileMap zeros;
     for (uint32_t i = 0; i < model->items; i += 2) {
         const PickleTensor *gain = model->item[i + 1]->tensor;
         Dtype dtype;
         if (!lacks_bias(bias, model, model->item[i]) || gain->dims != 1 || gain->size[0] < 1) continue;
         if (!torch_type_dtype(gain->type, &dtype)) continue;
-        TRY(foreign_tensor_of(file, &tensor, kind, bias, dtype, 1, gain->size));
+        TRY(foreign_tensor(file, &tensor, kind, bias, dtype, 1, gain->size));
         size_t bytes = (size_t)gain->size[0] * dtype_width(dtype);
-        if (map < 0 || file->map[map].size < bytes) TRY(foreign_zeros(file, &map, bytes));
+        if (map < 0 || file->map[map].size < bytes) {
+            TRY(file_map_zeros(&zeros, bytes));
+            TRY(foreign_adopt(file, &map, &zeros));
+        }
         TRY(foreign_whole(file, tensor, (const char *)file->map[map].data));
     }
     if (map >= 0)
@@ -117,7 +119,7 @@ static Status weights_read(ForeignFile *file, const PickleValue *model, bool bia
         const PickleValue *value = model->item[i + 1];
         const char        *name = name_of(text, model->item[i]);
         if (value->kind != PICKLE_TENSOR) return fail(BAD_FILE, "%s: '%s' is no tensor", path, name);
-        if (!is_unused(name)) TRY(torch_add(file, value->tensor, path, name));
+        if (!is_unused(name)) TRY(torch_add(file, FOREIGN_WEIGHT, value->tensor, path, name));
     }
     return biases ? OK : zeros_add(file, FOREIGN_WEIGHT, model);
 }
@@ -136,7 +138,7 @@ static Status states_add(ForeignFile *file, const PickleValue *model, const Pick
         const char *name = name_of(text, model->item[i]);
         if (is_unused(name)) continue;
         for (ForeignKind k = FOREIGN_MOMENT; k <= FOREIGN_SQUARE; k++)
-            if (parameter[at].state[k]) TRY(torch_add_of(file, k, parameter[at].state[k], path, name));
+            if (parameter[at].state[k]) TRY(torch_add(file, k, parameter[at].state[k], path, name));
         at++;
     }
     for (ForeignKind k = FOREIGN_MOMENT; k <= FOREIGN_SQUARE && !biases; k++) TRY(zeros_add(file, k, model));
@@ -171,30 +173,20 @@ static Status training_read(ForeignFile *file, const PickleValue *root, bool bia
     return OK;
 }
 
-static Status checkpoint_read(ForeignFile *file, json_t *options, const char *path)
+static Status checkpoint_read(ForeignFile *file, json_t *options, const PickleValue *root, const char *path)
 {
-    TorchFile torch;
-    int       map;
-    TRY(foreign_map(file, &map, path));
-    TRY(torch_file_read(&torch, file->map[map].data, file->map[map].size, path));
-    Status status = torch_sums(file, &torch);
-    if (status == OK) status = options_read(options, pickle_get(torch.pickle.root, "model_args"), path);
+    TRY(options_read(options, pickle_get(root, "model_args"), path));
     bool biases = !json_object_get(options, "disable-bias-linear");
-    if (status == OK) status = weights_read(file, pickle_get(torch.pickle.root, "model"), biases, path);
-    if (status == OK) status = training_read(file, torch.pickle.root, biases, path);
-    torch_file_close(&torch);
-    return status == OK ? foreign_finish(file) : status;
+    TRY(weights_read(file, pickle_get(root, "model"), biases, path));
+    TRY(training_read(file, root, biases, path));
+    return foreign_finish(file);
 }
 
-Status nanogpt_read(ForeignFile *file, json_t **options, const char *path)
+Status nanogpt_read(ForeignModel *model, json_t *options, const char *path)
 {
-    *options = json_object();
-    foreign_begin(file, path);
-    Status status = *options ? checkpoint_read(file, *options, path)
-                             : fail(NO_MEMORY, "%s: no memory for options", path);
-    if (status == OK) return OK;
-    json_decref(*options);
-    *options = NULL;
-    foreign_close(file);
+    TorchFile torch;
+    TRY(torch_open(&torch, &model->file, path));
+    Status status = checkpoint_read(&model->file, options, torch.pickle.root, path);
+    torch_file_close(&torch);
     return status;
 }

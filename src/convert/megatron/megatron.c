@@ -1,12 +1,106 @@
-/* The folder of a Megatron-LM checkpoint, its format, and what both formats share. */
-#include "convert/megatron/megatron.h"
-#include <inttypes.h>
+/* The folder of a Megatron-LM checkpoint, its format, and what both formats share: names, which are taken
+ * apart into layer, expert and the rest, which a table looks up. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include "base/array.h"
+#include "base/words.h"
+#include "convert/format.h"
 #include "convert/megatron/megatron_internal.h"
-#include "convert/torch/torch_optimizer.h"
+
+/* ---- names ---- */
+
+static const struct { const char *part; MegatronJoin join; } rows[] = {
+#define MEGATRON(name, join) { name, MEGATRON_##join },
+#include "convert/megatron/megatron_names.def"
+};
+
+static const struct { const char *part, *spelling; } others[] = {
+#define ALSO(name, spelling) { name, spelling },
+#include "convert/megatron/megatron_names.def"
+};
+
+static bool skip(const char **name, const char *prefix)
+{
+    size_t bytes = strlen(prefix);
+    if (strncmp(*name, prefix, bytes) != 0) return false;
+    *name += bytes;
+    return true;
+}
+
+/* Digits up to an end, at most 7 of them; -1: there are none. */
+static int number(const char **name, char end)
+{
+    char *stop;
+    if (**name < '0' || **name > '9') return -1;
+    long value = strtol(*name, &stop, 10);
+    if (*stop != end || stop - *name > 7) return -1;
+    *name = stop + (end ? 1 : 0);
+    return (int)value;
+}
+
+static bool look_up(MegatronName *out, const char *part)
+{
+    for (size_t i = 0; i < COUNT(others); i++)
+        if (strcmp(others[i].spelling, part) == 0) part = others[i].part;
+    for (size_t i = 0; i < COUNT(rows); i++)
+        if (strcmp(rows[i].part, part) == 0) {
+            out->part = rows[i].part;
+            out->join = rows[i].join;
+            return true;
+        }
+    return false;
+}
+
+/* An expert's number stands before or behind the matrix: "mlp.experts.local_experts.3.linear_fc1.weight" of a
+ * list of modules, "mlp.experts.linear_fc1.weight3" of one grouped module, and "mlp.experts.experts." with a
+ * number or, of all experts in one tensor, without. */
+static bool expert_look_up(MegatronName *out, const char *part)
+{
+    char inner[96];
+    if (!skip(&part, "local_experts.")) skip(&part, "experts.");
+    out->expert = number(&part, '.');
+    int length  = snprintf(inner, sizeof inner, "mlp.experts.{expert}.%s", part);
+    if (length >= (int)sizeof inner) return false;
+    if (out->expert < 0) {
+        int end = length;
+        while (end > 0 && inner[end - 1] >= '0' && inner[end - 1] <= '9') end--;
+        const char *digits = inner + end;
+        out->expert = end < length ? number(&digits, 0) : MEGATRON_ALL;
+        inner[end] = 0;
+    }
+    return out->expert >= MEGATRON_ALL && look_up(out, inner);
+}
+
+bool megatron_name(MegatronName *out, const char *name)
+{
+    char part[128];
+    *out = (MegatronName){ .layer = MEGATRON_NONE, .expert = MEGATRON_NONE };
+    skip(&name, "module.");
+    skip(&name, "model.");
+    skip(&name, "language_model.");
+    if (text_ends(name, "._extra_state")) name = "rotary_pos_emb.inv_freq"; /* of Transformer Engine */
+    bool stack = skip(&name, "decoder.") || skip(&name, "encoder.") || skip(&name, "transformer.");
+    if (!stack || !skip(&name, "layers.")) {
+        snprintf(part, sizeof part, "%s%s", stack ? "decoder." : "", name);
+        return look_up(out, part);
+    }
+    out->layer = number(&name, '.');
+    if (out->layer < 0) out->layer = MEGATRON_ALL;
+    return skip(&name, "mlp.experts.") ? expert_look_up(out, name) : look_up(out, name);
+}
+
+void megatron_name_print(char out[96], const MegatronName *name, int layer, int expert)
+{
+    const char *mark = strstr(name->part, "{expert}");
+    char        text[64];
+    if (mark) snprintf(text, sizeof text, "%.*s%d%s", (int)(mark - name->part), name->part, expert, mark + 8);
+    else      snprintf(text, sizeof text, "%s", name->part);
+    if (name->layer == MEGATRON_NONE) snprintf(out, 96, "%s", text);
+    else                              snprintf(out, 96, "decoder.layers.%d.%s", layer, text);
+}
+
+/* ---- tensors and position ---- */
 
 ForeignPiece megatron_part(const ForeignPiece *piece, int dim, int64_t first, int64_t count, size_t width)
 {
@@ -26,7 +120,7 @@ Status megatron_tensor(MegatronRead *m, int *index, ForeignKind kind, const Mega
     bool words =
         strcmp(text, "embedding.word_embeddings.weight") == 0 || strcmp(text, "output_layer.weight") == 0;
     if (words && dims == 2 && m->vocabulary > 0 && m->vocabulary < kept[0]) kept[0] = m->vocabulary;
-    return foreign_tensor_of(m->file, index, kind, text, dtype, dims, kept);
+    return foreign_tensor(m->file, index, kind, text, dtype, dims, kept);
 }
 
 Status megatron_box(MegatronRead *m, int index, ForeignPiece piece)
@@ -68,6 +162,21 @@ void megatron_updates(ForeignPosition *position, const PickleValue *root)
         position->updates = (int64_t)step;
     else if (!fp16) position->updates = position->step;
 }
+
+void megatron_leave_uncounted(MegatronRead *m)
+{
+    if (m->file->position.updates < 0 && !*m->file->states_unread)
+        foreign_leave_states(m->file, "%s: it does not say how many updates its optimizer has done",
+                             m->folder);
+}
+
+Status megatron_refuse(const char *path, const char *tensor)
+{
+    return fail(BAD_FILE, "%s: tensor '%s' is none that a GPT of Megatron-LM has here; of others nothing is "
+                "read", path, tensor);
+}
+
+/* ---- folders ---- */
 
 /* The folder of the iteration that latest_checkpointed_iteration.txt names, or `folder` itself. */
 static Status iteration_folder(char out[1024], const char *folder)
@@ -116,37 +225,23 @@ bool megatron_is_folder(const char *folder)
         && (megatron_is_dist(inner) || megatron_is_legacy(inner) || is_deepspeed(inner));
 }
 
-static Status inner_read(MegatronRead *m)
-{
-    if (megatron_is_dist(m->folder))   return megatron_dist_read(m);
-    if (megatron_is_legacy(m->folder)) return megatron_legacy_read(m);
-    if (is_deepspeed(m->folder))
-        return fail(BAD_FILE, "%s: DeepSpeed's own files (layer_*-model_states.pt, mp_rank_*_model_states.pt)"
-                    " are not read; Megatron-DeepSpeed's tools/convert_checkpoint/deepspeed_to_megatron.py"
-                    " makes mp_rank_*/model_optim_rng.pt of them, which are", m->folder);
-    return fail(BAD_FILE, "%s: no checkpoint of Megatron-LM: neither .metadata nor mp_rank_00; give the "
-                "folder that its --save named, or that of an iteration", m->folder);
-}
-
-Status megatron_read(ForeignFile *file, json_t **options, const char *folder)
+Status megatron_read(ForeignModel *model, json_t *options, const char *folder)
 {
     char         inner[1024];
-    MegatronRead m = { .file = file, .folder = inner, .options = json_object() };
-    foreign_begin(file, folder);
-    Status status = m.options ? iteration_folder(inner, folder)
-                              : fail(NO_MEMORY, "%s: no memory for options", folder);
-    if (status == OK) status = inner_read(&m);
-    if (status == OK) status = foreign_finish(file);
-    const ForeignTensor *words = status == OK ? foreign_find(file, "embedding.word_embeddings.weight") : NULL;
-    if (status == OK && !words) status = fail(BAD_FILE, "%s: no embedding of words; models of GPT's "
-                                               "kind are read", inner);
-    if (status == OK) json_object_set_new(m.options, "vocab-size", json_integer(words->shape[0]));
-    if (status == OK) {
-        *options = m.options;
-        return OK;
-    }
-    json_decref(m.options);
-    foreign_close(file);
-    *options = NULL;
-    return status;
+    MegatronRead m = { .file = &model->file, .folder = inner, .options = options };
+    TRY(iteration_folder(inner, folder));
+    if (megatron_is_dist(inner))        TRY(megatron_dist_read(&m));
+    else if (megatron_is_legacy(inner)) TRY(megatron_legacy_read(&m));
+    else if (is_deepspeed(inner))
+        return fail(BAD_FILE, "%s: DeepSpeed's own files (layer_*-model_states.pt, mp_rank_*_model_states.pt)"
+                    " are not read; Megatron-DeepSpeed's tools/convert_checkpoint/deepspeed_to_megatron.py"
+                    " makes mp_rank_*/model_optim_rng.pt of them, which are", inner);
+    else
+        return fail(BAD_FILE, "%s: no checkpoint of Megatron-LM: neither .metadata nor mp_rank_00; give the "
+                    "folder that its --save named, or that of an iteration", inner);
+    TRY(foreign_finish(m.file));
+    const ForeignTensor *words = foreign_find(m.file, FOREIGN_WEIGHT, "embedding.word_embeddings.weight");
+    if (!words) return fail(BAD_FILE, "%s: no embedding of words; models of GPT's kind are read", inner);
+    json_object_set_new(options, "vocab-size", json_integer(words->shape[0]));
+    return OK;
 }

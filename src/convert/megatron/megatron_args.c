@@ -5,12 +5,15 @@
 #include <string.h>
 #include "base/array.h"
 #include "base/message.h"
+#include "base/words.h"
 #include "convert/megatron/megatron_internal.h"
 
 typedef enum { NEEDED, SAME, ABOVE, LAYERS, WINDOW, FLAG, NOT, HERE } Kind;
-typedef struct { const char *argument; Kind kind; const char *option, *condition; } Row;
+/* option: NULL: that of the same name */
+typedef struct { const char *arguments; Kind kind; const char *option, *condition; } Row;
 static const Row rows[] = {
 #define ARGUMENT(argument, kind, option, condition) { #argument, kind, option, condition },
+#define NAMED(kind, condition, arguments) { arguments, kind, NULL, condition },
 #include "convert/megatron/megatron_args.def"
 };
 
@@ -92,9 +95,7 @@ static json_t *value_json(const PickleValue *v)
 static json_t *layers_json(const PickleValue *v)
 {
     int64_t layer = 0;
-    char number[32];
-    snprintf(number, sizeof number, "%" PRId64, v->kind == PICKLE_INT ? v->integer : 0);
-    if (v->kind == PICKLE_INT) return json_string(number);
+    if (v->kind == PICKLE_INT) return json_sprintf("%" PRId64, v->integer);
     if (!is_several(v) || !v->items) return NULL;
     char *text = malloc(2 * (size_t)v->items + 2), *end = text;
     for (uint32_t i = 0; text && i < v->items; i++) {
@@ -112,12 +113,10 @@ static json_t *layers_json(const PickleValue *v)
 static json_t *window_json(const PickleValue *v)
 {
     int64_t side[2];
-    char    text[64];
     if (!is_several(v) || v->items != 2) return NULL;
     for (int i = 0; i < 2; i++)
         if (!pickle_integer(v->item[i], &side[i])) return NULL;
-    snprintf(text, sizeof text, "%" PRId64 ",%" PRId64, side[0], side[1]);
-    return json_string(text);
+    return json_sprintf("%" PRId64 ",%" PRId64, side[0], side[1]);
 }
 
 /* Whether it is one of "None|0", as Python writes them; 1 is 1.0. None is the default, which is supported. */
@@ -179,16 +178,15 @@ static bool holds(const PickleValue *args, const char *condition)
     return is_set(pickle_get(args, condition));
 }
 
-static Status row_take(MegatronRead *m, const PickleValue *args, const Row *row, const char *path)
+static Status argument_take(MegatronRead *m, const PickleValue *args, const Row *row, const char *argument,
+                            const char *option, const char *path)
 {
-    const PickleValue *v = pickle_get(args, row->argument);
+    const PickleValue *v = pickle_get(args, argument);
     double  real;
     json_t *value = NULL;
     char    text[128];
-    if (row->kind == HERE || !holds(args, row->condition)) return OK;
-    if (row->kind == NEEDED && is_none(v))
-        return fail(BAD_FILE, "%s: its arguments have no %s", path, row->argument);
-    if (is_none(v)) return OK;
+    if (is_none(v))
+        return row->kind != NEEDED ? OK : fail(BAD_FILE, "%s: its arguments have no %s", path, argument);
     switch (row->kind) {
     case FLAG:
     case NOT:
@@ -206,10 +204,23 @@ static Status row_take(MegatronRead *m, const PickleValue *args, const Row *row,
     case HERE:   break;
     }
     if (!value)
-        return fail(BAD_FILE, "%s: its argument %s is %s, and has to be %s", path, row->argument,
+        return fail(BAD_FILE, "%s: its argument %s is %s, and has to be %s", path, argument,
                     python_text(text, v), row->kind == LAYERS ? "a number, or a list of 0 and 1"
                     : row->kind == WINDOW ? "two numbers" : "a number or a text");
-    json_object_set_new(m->options, row->option, value);
+    json_object_set_new(m->options, option, value);
+    return OK;
+}
+
+static Status row_take(MegatronRead *m, const PickleValue *args, const Row *row, const char *path)
+{
+    char argument[64], option[64];
+    if (row->kind == HERE || !holds(args, row->condition)) return OK;
+    for (const char *a = row->arguments; *a; a += strcspn(a, " "), a += *a == ' ') {
+        snprintf(argument, sizeof argument, "%.*s", (int)strcspn(a, " "), a);
+        snprintf(option, sizeof option, "%s", row->option ? row->option : argument);
+        for (char *c = option; !row->option && (c = strchr(c, '_'));) *c = '-';
+        TRY(argument_take(m, args, row, argument, option, path));
+    }
     return OK;
 }
 
@@ -224,22 +235,12 @@ static Status only_judge(const PickleValue *args, const OnlyRow *row, const char
                 python_text(text, v), values, row->why);
 }
 
-/* Whether one of the names is this one, or begins as it does and ends in a star. */
-static bool has_name(const char *names, const char *name)
-{
-    for (const char *a = names; *a; a += strcspn(a, " "), a += *a == ' ') {
-        size_t letters = strcspn(a, " ");
-        bool   star    = letters && a[letters - 1] == '*';
-        if (!strncmp(a, name, letters - star) && (star || !name[letters])) return true;
-    }
-    return false;
-}
-
 static bool is_known(const char *name)
 {
-    for (int i = 0; i < ROWS; i++)        if (!strcmp(rows[i].argument, name)) return true;
+    size_t bytes = strlen(name);
+    for (int i = 0; i < ROWS; i++)        if (words_have(rows[i].arguments, name, bytes)) return true;
     for (int i = 0; i < ONLY_ROWS; i++)   if (!strcmp(only_rows[i].argument, name)) return true;
-    for (int i = 0; i < PASSED_OVER; i++) if (has_name(passed_over[i], name)) return true;
+    for (int i = 0; i < PASSED_OVER; i++) if (words_have(passed_over[i], name, bytes)) return true;
     return false;
 }
 

@@ -18,8 +18,7 @@ typedef struct {
     int64_t            layers, experts;    /* of those dims; 1 where they are none */
     int                skip, dims;         /* how many they are; all dims of the tensor */
     int64_t            size[DIST_DIMS];
-    int                first;              /* of its tensors in the ForeignFile, or -1: not made yet */
-    int               *index;              /* [layers][experts]; owned */
+    int               *index;              /* [layers][experts] of the ForeignFile, or NULL; owned */
 } DistTensor;
 
 typedef struct { const PickleValue *path; int map; } DistFile;
@@ -34,11 +33,6 @@ typedef struct {
     size_t        files, file_room;
 } Dist;
 
-static Status path_in(char out[1024], const MegatronRead *m, const char *name)
-{
-    return path_join(out, m->folder, name);
-}
-
 bool megatron_is_dist(const char *folder)
 {
     char path[1024];
@@ -49,8 +43,7 @@ bool megatron_is_dist(const char *folder)
 
 static int keys_compare(const PickleValue *a, const PickleValue *b)
 {
-    int order = memcmp(a->text, b->text, a->bytes < b->bytes ? a->bytes : b->bytes);
-    return order ? order : a->bytes < b->bytes ? -1 : a->bytes > b->bytes;
+    return names_compare(a->text, a->bytes, b->text, b->bytes);
 }
 
 static int by_key(const void *a, const void *b)
@@ -80,9 +73,8 @@ static Status sizes_take(int64_t size[DIST_DIMS], int *dims, const PickleValue *
  * "chained_1." may precede. 0 of weights; false of what is neither, like buffers of data-parallel ranks. */
 static bool state_prefix(size_t *bytes, ForeignKind *kind, const char *name)
 {
-    static const struct { const char *name; ForeignKind kind; } rows[] = {
-        { "exp_avg.", FOREIGN_MOMENT }, { "exp_avg_sq.", FOREIGN_SQUARE }, { "fp32_param.", FOREIGN_MASTER },
-    };
+    static const char *const names[FOREIGN_KINDS] = {
+        [FOREIGN_MOMENT] = "exp_avg.", [FOREIGN_SQUARE] = "exp_avg_sq.", [FOREIGN_MASTER] = "fp32_param." };
     static const char chained[] = "chained_", state[] = "optimizer.state.";
     const char *at = name;
     *bytes = 0, *kind = FOREIGN_WEIGHT;
@@ -94,12 +86,9 @@ static bool state_prefix(size_t *bytes, ForeignKind *kind, const char *name)
     if (at == name && strncmp(at, "optimizer.", 10) != 0) return true;
     if (strncmp(at, state, sizeof state - 1) != 0) return false;
     at += sizeof state - 1;
-    for (size_t i = 0; i < COUNT(rows); i++) {
-        size_t length = strlen(rows[i].name);
-        if (strncmp(at, rows[i].name, length) != 0) continue;
-        *kind  = rows[i].kind;
-        *bytes = (size_t)(at - name) + length;
-        return true;
+    for (*kind = FOREIGN_MOMENT; *kind < FOREIGN_KINDS; ++*kind) {
+        *bytes = (size_t)(at - name) + strlen(names[*kind]);
+        if (strncmp(at, names[*kind], strlen(names[*kind])) == 0) return true;
     }
     return false;
 }
@@ -117,12 +106,10 @@ static Status tensor_take(Dist *d, const PickleValue *key, const PickleValue *en
     if (!pickle_is_record(entry, "torch.distributed.checkpoint.metadata.TensorStorageMetadata")) return OK;
     if (starts(key, "rng_state") || starts(key, "rerun_state_machine")) return OK;
     pickle_text(name, sizeof name, key);
-    *t = (DistTensor){ .key = key, .layers = 1, .experts = 1, .first = -1 };
+    *t = (DistTensor){ .key = key, .layers = 1, .experts = 1 };
     if (!state_prefix(&t->prefix, &t->kind, name)) return OK;
-    if (!megatron_name(&t->name, name + t->prefix))
-        return fail(BAD_FILE, "%s: tensor '%s' is none that a GPT of Megatron-LM has here; of others nothing "
-                    "is read", label, name);
-    if (t->name.join == MEGATRON_UNUSED) return OK;
+    if (!megatron_name(&t->name, name + t->prefix)) return megatron_refuse(label, name);
+    if (megatron_is_unused(&t->name)) return OK;
     TRY(sizes_take(t->size, &t->dims, pickle_get(entry, "size"), label, name));
     t->skip = (t->name.layer == MEGATRON_ALL) + (t->name.expert == MEGATRON_ALL);
     if (t->dims <= t->skip || t->dims - t->skip > FOREIGN_DIMS)
@@ -166,9 +153,7 @@ static void states_judge(Dist *d)
         foreign_leave_states(d->m->file, "%s: '%s' has not the shape of its weight; states saved with"
                              " --dist-ckpt-optim-fully-reshardable are read", d->m->folder,
                              pickle_text(name, sizeof name, odd->key));
-    if (d->m->file->position.updates < 0 && !*d->m->file->states_unread)
-        foreign_leave_states(d->m->file, "%s: it does not say how many updates its optimizer has done",
-                             d->m->folder);
+    megatron_leave_uncounted(d->m);
     for (size_t i = 0; i < d->tensors; i++)
         if (d->tensor[i].kind == FOREIGN_WEIGHT || !*d->m->file->states_unread)
             d->tensor[kept++] = d->tensor[i];
@@ -205,7 +190,7 @@ static Status distcp_open(int *map, Dist *d, const PickleValue *path, const char
     pickle_text(name, sizeof name, path);
     if (path->bytes >= sizeof name || memchr(path->text, '/', path->bytes) || !starts(path, "__"))
         return fail(BAD_FILE, "%s: a part in a file '%s', which is not one of its own", label, name);
-    TRY(path_in(full, d->m, name));
+    TRY(path_join(full, d->m->folder, name));
     TRY(ARRAY_RESERVE(d->file, d->file_room, d->files + 1));
     TRY(foreign_map(d->m->file, map, full));
     d->file[d->files++] = (DistFile){ path, *map };
@@ -215,7 +200,6 @@ static Status distcp_open(int *map, Dist *d, const PickleValue *path, const char
 /* The tensors of one name: one for each layer and expert. The first part says their type. */
 static Status tensors_make(Dist *d, DistTensor *t, Dtype dtype)
 {
-    t->first = 0;
     if (!(t->index = calloc((size_t)(t->layers * t->experts) + 1, sizeof *t->index)))
         return fail(NO_MEMORY, "%s: no memory for its tensors", d->m->folder);
     for (int64_t i = 0; i < t->layers * t->experts; i++)
@@ -234,9 +218,7 @@ static Status part_place(Dist *d, DistTensor *t, const PickleTensor *part, const
     Dtype   dtype = F32;
     int64_t size[DIST_DIMS], stride[DIST_DIMS];
     int     missing = t->dims - part->dims;
-    if (!torch_type_dtype(part->type, &dtype) || !dtype_is_float(dtype))
-        return fail(BAD_FILE, "%s: tensor '%s' is of type %s, which no weight has; save it in float32, "
-                    "bfloat16 or float16", d->m->folder, name, torch_type_name(part->type));
+    TRY(torch_weight_type(&dtype, part, d->m->folder, name));
     if (missing < 0)
         return fail(BAD_FILE, "%s: a part of tensor '%s' has %d dimensions", d->m->folder, name, part->dims);
     for (int k = 0; k < t->dims; k++) {
@@ -245,28 +227,28 @@ static Status part_place(Dist *d, DistTensor *t, const PickleTensor *part, const
         if (offset[k] < 0 || size[k] > t->size[k] || offset[k] > t->size[k] - size[k])
             return fail(BAD_FILE, "%s: a part of tensor '%s' reaches beyond it", d->m->folder, name);
     }
-    if (t->first < 0) TRY(tensors_make(d, t, dtype));
-    int64_t      width = (int64_t)dtype_width(dtype);
-    int          e     = t->skip - 1;                          /* the dim of experts, if it is one */
-    bool         all_layers = t->name.layer == MEGATRON_ALL, all_experts = t->name.expert == MEGATRON_ALL;
+    if (!t->index) TRY(tensors_make(d, t, dtype));
+    int64_t      width = (int64_t)dtype_width(dtype), boxes = 1;
     const char  *data  = (const char *)part->storage->data + part->offset * width;
     ForeignPiece piece = { .shape = { 1, 1, 1, 1 } };
+    for (int k = 0; k < t->skip; k++) boxes *= size[k];
     for (int k = t->skip; k < t->dims; k++) {
         piece.offset[k - t->skip] = offset[k];
         piece.shape [k - t->skip] = size[k];
         piece.stride[k - t->skip] = stride[k];
     }
-    for (int64_t layer = 0; layer < (all_layers ? size[0] : 1); layer++)
-        for (int64_t expert = 0; expert < (all_experts ? size[e] : 1); expert++) {
-            int64_t at =
-                (all_layers ? offset[0] + layer : 0) * t->experts + (all_experts ? offset[e] + expert : 0);
-            piece.data =
-                data +
-                ((all_layers ? layer * stride[0] : 0) + (all_experts ? expert * stride[e] : 0)) * width;
-            if (d->m->file->tensor[t->index[at]].dtype != dtype)
-                return fail(BAD_FILE, "%s: parts of tensor '%s' have two types", d->m->folder, name);
-            TRY(megatron_box(d->m, t->index[at], piece));
+    for (int64_t i = 0; i < boxes; i++) {
+        int64_t at = 0, inside = boxes, rest = i;        /* of the tensors; boxes of a layer, of an expert */
+        piece.data = data;
+        for (int k = 0; k < t->skip; k++, rest %= inside) {
+            inside /= size[k];
+            at = at * t->size[k] + offset[k] + rest / inside;
+            piece.data += rest / inside * stride[k] * width;
         }
+        if (d->m->file->tensor[t->index[at]].dtype != dtype)
+            return fail(BAD_FILE, "%s: parts of tensor '%s' have two types", d->m->folder, name);
+        TRY(megatron_box(d->m, t->index[at], piece));
+    }
     return OK;
 }
 
@@ -289,8 +271,7 @@ static Status range_open(TorchFile *out, Dist *d, const PickleValue *info, const
         return fail(BAD_FILE,
                     "%s: '%s' at bytes %lld to %lld is outside of %s, of %zu, so it is truncated", label,
                     name, (long long)at, (long long)(at + bytes), file->path, file->size);
-    TRY(torch_file_read(out, file->data + at, (size_t)bytes, file->path));
-    return torch_sums(d->m->file, out);
+    return torch_file_read(out, d->m->file, file->data + at, (size_t)bytes, file->path);
 }
 
 static Status part_take(Dist *d, const PickleValue *where, const PickleValue *info, const char *label)
@@ -324,7 +305,7 @@ static Status parts_take(Dist *d, const char *label)
     if (!all || all->kind != PICKLE_DICT) return fail(BAD_FILE, "%s: it says of no part where it is", label);
     for (uint32_t i = 0; i < all->items; i += 2) TRY(part_take(d, all->item[i], all->item[i + 1], label));
     for (size_t i = 0; i < d->tensors; i++)
-        if (d->tensor[i].first < 0) {
+        if (!d->tensor[i].index) {
             char name[224];
             return fail(BAD_FILE, "%s: no part of tensor '%s' is there", label,
                         pickle_text(name, sizeof name, d->tensor[i].key));
@@ -347,12 +328,10 @@ static const PickleValue *common_part(const PickleValue *all, const PickleValue 
 static Status common_open(Dist *d, const char *label)
 {
     char               path[1024];
-    int                map;
     const PickleValue *info;
-    TRY(path_in(path, d->m, "common.pt"));
+    TRY(path_join(path, d->m->folder, "common.pt"));
     if (file_exists(path)) {
-        TRY(foreign_map(d->m->file, &map, path));
-        TRY(torch_file_read(&d->common, d->m->file->map[map].data, d->m->file->map[map].size, path));
+        TRY(torch_open(&d->common, d->m->file, path));
     } else {
         if (!common_part(pickle_get(d->metadata.root, "storage_data"), &info))
             return fail(BAD_FILE, "%s: neither common.pt nor common_state, which say what the model is; copy "
@@ -377,7 +356,7 @@ Status megatron_dist_read(MegatronRead *m)
 {
     char   path[1024];
     Dist   d = { .m = m };
-    Status status = path_in(path, m, ".metadata");
+    Status status = path_join(path, m->folder, ".metadata");
     if (status == OK) status = dist_read(&d, path);
     for (size_t i = 0; i < d.tensors; i++) free(d.tensor[i].index);
     if (d.metadata.memory) pickle_close(&d.metadata);

@@ -6,7 +6,6 @@
 #include <string.h>
 #include "base/message.h"
 #include "convert/megatron/megatron_internal.h"
-#include "convert/megatron/megatron_rank.h"
 
 enum { RANKS_MAX = 65536, CHUNKS_MAX = 64 };
 static const char file_name[] = "model_optim_rng.pt";
@@ -48,15 +47,6 @@ bool megatron_is_legacy(const char *folder)
     return first_path(path, folder);
 }
 
-static Status file_open(Legacy *l, TorchFile *rank, const char *path)
-{
-    int map;
-    TRY(foreign_map(l->m->file, &map, path));
-    const FileMap *mapped = &l->m->file->map[map];
-    TRY(torch_file_read(rank, mapped->data, mapped->size, path));
-    return torch_sums(l->m->file, rank);
-}
-
 static const PickleValue *chunk_of(const TorchFile *rank, int chunk, int chunks)
 {
     char key[24] = "model";
@@ -80,17 +70,6 @@ static void training_read(Legacy *l, const PickleValue *root)
     foreign_leave_states(l->m->file, "%s: states of Megatron-LM's distributed optimizer are not read; saved"
                          " with --ckpt-format torch_dist and --dist-ckpt-optim-fully-reshardable they are",
                          path);
-}
-
-/* Where no file says how many updates were done. */
-static void updates_judge(Legacy *l)
-{
-    ForeignPosition *position = &l->m->file->position;
-    if (!l->states || *l->m->file->states_unread) return;
-    if (position->updates < 0) position->updates = l->updates;
-    if (position->updates < 0)
-        foreign_leave_states(l->m->file, "%s: it does not say how many updates its optimizer has done",
-                             l->m->folder);
 }
 
 /* The sizes that the run had; an argument that is missing means 1. */
@@ -147,7 +126,7 @@ static Status files_open(Legacy *l)
         for (int p = 0; p < l->pp; p++)
             for (int t = 0; t < l->tp; t++) {
                 TRY(rank_path(path, l->m->folder, l, t, p, e));
-                TRY(file_open(l, rank_at(l, t, p, e), path));
+                TRY(torch_open(rank_at(l, t, p, e), l->m->file, path));
             }
     return OK;
 }
@@ -186,7 +165,9 @@ static Status lists_make(RankTensors *lists, Legacy *l, int chunk, int p, int e)
 {
     for (int t = 0; t < l->tp; t++) TRY(rank_collect(l, &lists[t], rank_at(l, t, p, e), chunk));
     for (int t = 0; t < l->tp; t++) {
-        if (*l->m->file->states_unread) rank_leave_states(&lists[t]);
+        bool left = *l->m->file->states_unread;
+        while (left && lists[t].items && lists[t].item[lists[t].items - 1].kind != FOREIGN_WEIGHT)
+            lists[t].items--;
         if (lists[t].items != lists[0].items)
             return fail(BAD_FILE, "%s: tensor-parallel rank %d of stage %d has other tensors than rank 0; "
                         "give the files of all ranks of one save", l->m->folder, t, p);
@@ -219,6 +200,7 @@ static Status part_add(Legacy *l, int index, const ForeignPiece *piece, Megatron
 /* A matrix down to a latent that has all its rows on a rank is the same on all. */
 static MegatronJoin join_of(const Legacy *l, const MegatronName *name, const PickleTensor *tensor)
 {
+    if (name->join == MEGATRON_UNTRAINED) return MEGATRON_SAME;
     if (name->join != MEGATRON_DOWN) return name->join;
     int64_t rows = strstr(name->part, "linear_q_down") ? l->m->query_down : l->m->kv_down;
     return tensor->dims > 0 && tensor->size[0] == rows ? MEGATRON_SAME : MEGATRON_ROWS;
@@ -233,9 +215,7 @@ static Status join(Legacy *l, const MegatronName *name, const RankTensors *lists
     int          index, dims = first->tensor->dims, ranks = how == MEGATRON_SAME ? 1 : l->tp;
     Dtype        dtype;
     ForeignPiece piece;
-    if (!torch_type_dtype(first->tensor->type, &dtype) || !dtype_is_float(dtype))
-        return fail(BAD_FILE, "%s: tensor '%s' is of type %s, which no weight has; save it in float32, "
-                    "bfloat16 or float16", folder, first->name, torch_type_name(first->tensor->type));
+    TRY(torch_weight_type(&dtype, first->tensor, folder, first->name));
     int  dim  = how == MEGATRON_COLUMNS ? 1 : 0;
     bool odd  = how == MEGATRON_UP && l->m->gated && dims > 0 && first->tensor->size[0] % 2;
     if (odd || (how != MEGATRON_SAME && dims <= dim))
@@ -247,9 +227,7 @@ static Status join(Legacy *l, const MegatronName *name, const RankTensors *lists
     for (int t = 0; t < ranks; t++) {
         const RankTensor *n = &lists[t].item[at];
         if (strcmp(n->name, first->name) != 0 || n->kind != first->kind ||
-            n->tensor->type != first->tensor->type ||
-            n->tensor->dims != dims ||
-            memcmp(n->tensor->size, first->tensor->size, sizeof n->tensor->size) != 0)
+            n->tensor->type != first->tensor->type || !torch_shapes_equal(n->tensor, first->tensor))
             return fail(BAD_FILE, "%s: tensor '%s' is another one on tensor-parallel rank %d; copy the files "
                         "of one run and iteration", folder, first->name, t);
         TRY(torch_piece(&piece, n->tensor, folder, n->name));
@@ -269,8 +247,7 @@ static int first_layer(const Legacy *l, int chunk, int p)
 static Status name_of(MegatronName *name, const Legacy *l, const char *text)
 {
     if (megatron_name(name, text) && name->layer != MEGATRON_ALL && name->expert != MEGATRON_ALL) return OK;
-    return fail(BAD_FILE, "%s: tensor '%s' is none that a GPT of Megatron-LM has here; of others nothing is "
-                "read", l->m->folder, text);
+    return megatron_refuse(l->m->folder, text);
 }
 
 /* Experts of an expert-parallel rank, in a layer. */
@@ -295,7 +272,7 @@ static Status chunk_add(Legacy *l, RankTensors *lists, int chunk, int p, int e)
         TRY(name_of(&name, l, lists[0].item[i].name));
         bool copy =
             tied && strcmp(name.part, "output_layer.weight") == 0; /* the last stage's, of the embedding */
-        if (name.join == MEGATRON_UNUSED || copy || (e > 0 && name.expert == MEGATRON_NONE)) continue;
+        if (megatron_is_unused(&name) || copy || (e > 0 && name.expert == MEGATRON_NONE)) continue;
         TRY(join(l, &name, lists, i, first_layer(l, chunk, p) + name.layer, e * experts + name.expert));
     }
     return OK;
@@ -344,13 +321,16 @@ Status megatron_legacy_read(MegatronRead *m)
     Legacy    l     = { .m = m };
     TorchFile first = { 0 };
     first_path(path, m->folder);
-    Status status = file_open(&l, &first, path);
+    Status status = torch_open(&first, m->file, path);
     if (status == OK) status = sizes_read(&l, &first, path);
     torch_file_close(&first);
     if (status == OK) status = files_open(&l);
     if (status == OK) status = layers_count(&l);
     if (status == OK) status = chunks_add(&l);
-    if (status == OK) updates_judge(&l);
+    if (status == OK && l.states && !*m->file->states_unread) {
+        if (m->file->position.updates < 0) m->file->position.updates = l.updates;
+        megatron_leave_uncounted(m);
+    }
     for (int i = 0; l.rank && i < l.tp * l.pp * l.ep; i++) torch_file_close(&l.rank[i]);
     free(l.rank);
     free(l.layers);

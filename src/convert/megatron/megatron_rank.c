@@ -1,9 +1,9 @@
 /* Names of a rank's tensors, and which number of the optimizer is which. */
-#include "convert/megatron/megatron_rank.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include "base/array.h"
+#include "convert/megatron/megatron_internal.h"
 
 static Status tensor_add(RankTensors *list, RankTensor tensor)
 {
@@ -93,11 +93,6 @@ Status rank_states(RankTensors *list, const PickleValue *optimizer, int64_t *upd
     free(at);
     if (status != OK) list->items = weights;
     return status;
-}
-
-void rank_leave_states(RankTensors *list)
-{
-    while (list->items && list->item[list->items - 1].kind != FOREIGN_WEIGHT) list->items--;
 }
 
 /* ---- order ---- */

@@ -110,22 +110,6 @@ static Status chat_find(json_t **chat, const TokenizerFile *file, const json_t *
 
 typedef struct { json_t *config, *generation, *tokenizer; } Beside;
 
-static Status beside_open(Beside *b, const TokenizerFile *file)
-{
-    *b = (Beside){ 0 };
-    Status status = beside_read(&b->config, file, "config.json", false);
-    if (status == OK) status = beside_read(&b->generation, file, "generation_config.json", false);
-    if (status == OK) status = beside_read(&b->tokenizer, file, "tokenizer_config.json", true);
-    return status;
-}
-
-static void beside_close(Beside *b)
-{
-    json_decref(b->config);
-    json_decref(b->generation);
-    json_decref(b->tokenizer);
-}
-
 /* The values of both files in turn that a key may have; NULL: neither has one that is not null. */
 static const json_t *beside_value(const Beside *b, const char *key)
 {
@@ -258,9 +242,11 @@ static Status texts_make(SpecialIds *ids, const Beside *b, const Tokenizer *t)
 
 Status special_ids_find(SpecialIds *ids, const Tokenizer *t, const TokenizerFile *file)
 {
-    Beside b;
+    Beside b = { 0 };
     *ids = (SpecialIds){ .bos = -1 };
-    Status status = beside_open(&b, file);
+    Status status = beside_read(&b.config, file, "config.json", false);
+    if (status == OK) status = beside_read(&b.generation, file, "generation_config.json", false);
+    if (status == OK) status = beside_read(&b.tokenizer, file, "tokenizer_config.json", true);
     if (status == OK) status = frame_find(ids, t, &b);
     if (status == OK) {
         if (ids->bos < 0) ids->bos = beside_id(&b, t, "bos_token_id", "bos_token");
@@ -271,7 +257,9 @@ Status special_ids_find(SpecialIds *ids, const Tokenizer *t, const TokenizerFile
         status = texts_make(ids, &b, t);
         if (status == OK) status = chat_find(&ids->chat, file, b.tokenizer);
     }
-    beside_close(&b);
+    json_decref(b.config);
+    json_decref(b.generation);
+    json_decref(b.tokenizer);
     return status;
 }
 

@@ -5,20 +5,25 @@
  * token and merge. */
 #include <jansson.h>
 #include "base/status.h"
+#include "text/bpe/bpe_tokenizer.h"
 #include "text/sentencepiece/sentencepiece_model.h"
+#include "text/tokenizer.h"
 
 /* A .tiktoken file: its tokens, merges that follow from their ranks, the pattern and the special tokens of
- * its family. *end: the id that ends a document. A new reference. */
-Status tiktoken_json(json_t **root, int64_t *end, const char *path);
-/* A sentencepiece model, BPE or unigram, with its normalizer. *unknown: the id of unknown text, -1: none.
- * BAD_OPTION, naming the rule: it has one that a tokenizer.json cannot say. A new reference. */
-Status sentencepiece_json(json_t **root, int64_t *unknown, const char *path);
+ * its family. A new reference. */
+Status tiktoken_json(json_t **root, const char *path);
+/* A sentencepiece model, BPE or unigram, with its normalizer. BAD_OPTION, naming the rule: it has one that a
+ * tokenizer.json cannot say. A new reference. */
+Status sentencepiece_json(json_t **root, const char *path);
 /* That rule; NULL: there is none. */
 const char *sentencepiece_json_other(const SentencePieceModel *model);
+/* The word bytes. A new reference. */
+json_t *bytes_json(const Tokenizer *t);
 
-/* An added token that is special. */
-json_t *tokenizer_json_special(int64_t id, const char *text, size_t bytes);
-/* The whole file. Consumes the references. */
-json_t *tokenizer_json_make(json_t *added, json_t *normalizer, json_t *pre_tokenizer, json_t *decoder,
-                            json_t *model);
+/* The rule of the model that transformers' LlamaTokenizer and llama.cpp's "llama" do not know, which read the
+ * pieces and have the rules of Llama's own model, so that they would give other ids; NULL: there is none. */
+const char *llama_pieces_other(const SentencePieceModel *model);
+/* The merge of that rank in letters of bytes, with a blank between: how many; 0: there is none. */
+enum { MERGE_LETTERS = 4 * 1024 + 2 };         /* a token of at most 1024 bytes has twice as many letters */
+size_t merge_letters(char out[MERGE_LETTERS], const BpeTokenizer *m, int32_t rank);
 #endif

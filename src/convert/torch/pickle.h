@@ -14,9 +14,22 @@
 #include <stddef.h>
 #include <stdint.h>
 #include "base/status.h"
-#include "convert/torch/torch_type.h"
+#include "tensor/dtype.h"
 
 enum { PICKLE_DEPTH = 200, PICKLE_TENSOR_DIMS = 8 };
+
+/* The element types that PyTorch's files name, and which of them the tensors of a model may have. */
+typedef enum {
+    TORCH_NO_TYPE,
+#define TORCH_TYPE(id, storage, name, width, dtype) TORCH_##id,
+#include "convert/torch/torch_type.def"
+    TORCH_TYPES
+} TorchType;
+
+size_t      torch_type_width(TorchType type);           /* bytes */
+const char *torch_type_name (TorchType type);           /* "bfloat16"; "" for TORCH_NO_TYPE */
+/* False where no type here has these bits. */
+bool        torch_type_dtype(TorchType type, Dtype *dtype);
 
 typedef enum {
     PICKLE_NONE, PICKLE_BOOL, PICKLE_INT, PICKLE_FLOAT, PICKLE_TEXT, PICKLE_BYTES,
@@ -31,7 +44,8 @@ typedef enum {
 typedef struct PickleValue PickleValue;
 
 /* data: filled by the reader of the file that holds the storage (torch_file.h); NULL before. */
-typedef struct {
+typedef struct PickleStorage {
+    struct PickleStorage *next;           /* in the order of the pickle */
     TorchType      type;
     const char    *key;                   /* the storage's name in the file */
     uint32_t       key_bytes;
@@ -50,14 +64,16 @@ typedef struct {
 
 /* An object: `name` is a PICKLE_GLOBAL; the others NULL where the pickle gives none. */
 typedef struct {
-    const PickleValue *name, *arguments;  /* the class or function, and what it was called with (a tuple) */
-    const PickleValue *state;             /* what the object was restored from, usually its dictionary */
+    PickleValue *name, *arguments;        /* the class or function, and what it was called with (a tuple) */
+    PickleValue *state;                   /* what the object was restored from, usually its dictionary */
     PickleValue *list, *dict;             /* elements, if its class is a kind of list or dictionary */
 } PickleRecord;
 
 struct PickleValue {
     PickleKind kind;
-    uint32_t   id;                        /* position among the pickle's values */
+    uint16_t   height;                    /* levels below and with it */
+    bool       open;                      /* while the pickle is checked: on the path to the value there */
+    uint64_t   weight;                    /* values that it unfolds to; 0: not known yet */
     union {
         int64_t integer;                                                  /* BOOL, INT */
         double  real;                                                     /* FLOAT */
@@ -71,15 +87,17 @@ struct PickleValue {
     };
 };
 
-typedef struct { PickleValue *root; struct PickleMemory *memory; size_t bytes; } Pickle;
+typedef struct {
+    PickleValue         *root;
+    PickleStorage       *storages;         /* all that the pickle names */
+    struct PickleMemory *memory;
+    size_t               bytes;
+} Pickle;
 
 /* Reads the pickle at the start of data; p->bytes says how long it is, so that another may follow. `label`
  * names it in messages. BAD_FILE on damage and refusal, NO_MEMORY; then *p is all zeros. */
 Status pickle_open (Pickle *p, const void *data, size_t size, const char *label);
 void   pickle_close(Pickle *p);
-/* The storages that the pickle names, in order; NULL after the last. */
-PickleStorage *pickle_storage(const Pickle *p, int i);
-const PickleTensor *pickle_tensor(const Pickle *p, int i);             /* likewise, every tensor */
 
 /* ---- values; every function accepts NULL, as of a key that is missing ---- */
 

@@ -2,44 +2,62 @@
  * arguments and makes a value of them. */
 #include <string.h>
 #include "base/array.h"
+#include "base/words.h"
 #include "convert/torch/pickle_internal.h"
 
 enum { NAME_LIMIT = 200 };
 
-static const struct { const char *module, *name; PickleMeaning meaning; } names[] = {
-#define PICKLE_NAME(module, name, meaning) { module, name, MAKES_##meaning },
+static const struct { const char *modules, *names; PickleMeaning meaning; } rows[] = {
+#define PICKLE_NAMES(modules, meaning, names) { modules, names, MAKES_##meaning },
 #include "convert/torch/pickle_names.def"
 };
 
-static bool same(const char *word, const char *text, size_t bytes)
+/* ---- element types ---- */
+
+static const struct { const char *storage, *name; size_t width; int dtype; } types[TORCH_TYPES] = {
+    [TORCH_NO_TYPE] = { "-", "", 1, -1 },
+#define TORCH_TYPE(id, storage, name, width, dtype) [TORCH_##id] = { storage, name, width, dtype },
+#include "convert/torch/torch_type.def"
+};
+
+size_t      torch_type_width(TorchType type) { return types[type].width; }
+const char *torch_type_name (TorchType type) { return types[type].name; }
+
+bool torch_type_dtype(TorchType type, Dtype *dtype)
 {
-    return strlen(word) == bytes && memcmp(word, text, bytes) == 0;
+    if (types[type].dtype < 0) return false;
+    *dtype = (Dtype)types[type].dtype;
+    return true;
 }
+
+/* By "FloatStorage" or by "float32", of which "-" means that there is none. */
+static TorchType type_named(const char *text, size_t bytes, bool storage)
+{
+    for (int i = 1; i < TORCH_TYPES; i++)
+        if (bytes > 1 && words_have(storage ? types[i].storage : types[i].name, text, bytes))
+            return (TorchType)i;
+    return TORCH_NO_TYPE;
+}
+
+/* ---- names ---- */
 
 /* 0: the name is not known. */
 static int meaning_of(const char *module, size_t module_bytes, const char *name, size_t name_bytes)
 {
-    for (size_t i = 0; i < COUNT(names); i++) {
-        size_t prefix = strlen(names[i].module);
-        bool   all    = names[i].module[prefix - 1] == '.';           /* every module below it, every name */
-        if (all ? module_bytes > prefix && !memcmp(module, names[i].module, prefix)
-                : same(names[i].module, module, module_bytes) && same(names[i].name, name, name_bytes))
-            return names[i].meaning;
-    }
-    if (!same("torch", module, module_bytes)) return 0;
-    if (torch_type_of_storage(name, name_bytes)) return MAKES_STORAGE;
-    return torch_type_named(name, name_bytes) ? MAKES_TYPE : 0;
+    for (int i = 0; i < COUNT(rows); i++)
+        if (words_have(rows[i].modules, module, module_bytes) && words_have(rows[i].names, name, name_bytes))
+            return rows[i].meaning;
+    if (!words_have("torch", module, module_bytes)) return 0;
+    if (type_named(name, name_bytes, true)) return MAKES_STORAGE;
+    return type_named(name, name_bytes, false) ? MAKES_TYPE : 0;
 }
 
 /* Only letters, digits, dots and underscores reach a message, so a name cannot send codes to a terminal. */
 static bool is_name(const char *text, size_t bytes)
 {
-    for (size_t i = 0; i < bytes; i++) {
-        char c = text[i];
-        bool fine = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_'
-                 || c == '.' || c == '<' || c == '>';
-        if (!fine) return false;
-    }
+    static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.<>";
+    for (size_t i = 0; i < bytes; i++)
+        if (!memchr(letters, text[i], sizeof letters - 1)) return false;
     return bytes > 0 && bytes <= NAME_LIMIT;
 }
 
@@ -76,16 +94,15 @@ static bool is_kind(const PickleValue *v, PickleKind kind) { return v && v->kind
 static TorchType type_of(const PickleValue *v)
 {
     if (!is_kind(v, PICKLE_GLOBAL)) return TORCH_NO_TYPE;
-    if (v->meaning == MAKES_STORAGE) return torch_type_of_storage(v->name, v->name_bytes);
-    return v->meaning == MAKES_TYPE ? torch_type_named(v->name, v->name_bytes) : TORCH_NO_TYPE;
+    if (v->meaning != MAKES_STORAGE && v->meaning != MAKES_TYPE) return TORCH_NO_TYPE;
+    return type_named(v->name, v->name_bytes, v->meaning == MAKES_STORAGE);
 }
 
 /* ("storage", class, key, device, elements) and in the old format a view of it, None or
  * (key, first, count). */
 Status pickle_persistent(PickleValue **value, PickleReader *r, const PickleValue *id)
 {
-    PickleMemory *m = r->memory;
-    int64_t       count = -1, first = 0, all;
+    int64_t count = -1, first = 0, all;
     if (!is_kind(id, PICKLE_TUPLE) || id->items < 5 || !pickle_is_text(id->item[0], "storage"))
         return pickle_refuse(r, "a persistent id that is not a tensor's storage");
     const PickleValue *key = id->item[2], *view = item_at(id, 5);
@@ -103,8 +120,8 @@ Status pickle_persistent(PickleValue **value, PickleReader *r, const PickleValue
     TRY(pickle_block(&(*value)->storage, r, sizeof *(*value)->storage));
     *(*value)->storage = (PickleStorage){ .type = type, .key = key->text, .key_bytes = (uint32_t)key->bytes,
                                           .count = count, .first = first };
-    TRY(ARRAY_RESERVE(m->storage, m->storage_room, m->storages + 1));
-    m->storage[m->storages++] = (*value)->storage;
+    *r->storage = (*value)->storage;
+    r->storage  = &(*r->storage)->next;
     return OK;
 }
 
@@ -136,7 +153,6 @@ static Status extent_check(const PickleReader *r, const PickleTensor *t)
 /* (storage, offset, size, stride, ...); `typed`: the element type is the seventh. */
 static Status tensor_make(PickleValue **value, PickleReader *r, const PickleValue *a, bool typed)
 {
-    PickleMemory      *m      = r->memory;
     const PickleValue *memory = item_at(a, 0), *size = item_at(a, 2), *stride = item_at(a, 3);
     PickleTensor      *t;
     if (!is_kind(memory, PICKLE_STORAGE) || !is_kind(size, PICKLE_TUPLE) || !is_kind(stride, PICKLE_TUPLE)
@@ -156,10 +172,7 @@ static Status tensor_make(PickleValue **value, PickleReader *r, const PickleValu
     for (int d = 0; d < t->dims; d++)
         if (!pickle_integer(size->item[d], &t->size[d]) || !pickle_integer(stride->item[d], &t->stride[d]))
             return pickle_refuse(r, "a tensor whose shape or strides are not integers");
-    TRY(extent_check(r, t));
-    TRY(ARRAY_RESERVE(m->tensor, m->tensor_room, m->tensors + 1));
-    m->tensor[m->tensors++] = t;
-    return OK;
+    return extent_check(r, t);
 }
 
 /* ---- other calls ---- */
@@ -210,8 +223,8 @@ static Status bytes_make(PickleValue **value, PickleReader *r, const PickleValue
     return OK;
 }
 
-static Status record_make(PickleValue **value, PickleReader *r, const PickleValue *name,
-                          const PickleValue *arguments, const PickleValue *state)
+static Status record_make(PickleValue **value, PickleReader *r, PickleValue *name,
+                          PickleValue *arguments, PickleValue *state)
 {
     TRY(pickle_new(value, r, PICKLE_RECORD));
     TRY(pickle_block(&(*value)->record, r, sizeof *(*value)->record));
@@ -219,11 +232,21 @@ static Status record_make(PickleValue **value, PickleReader *r, const PickleValu
     return OK;
 }
 
+/* Of the class that is the first argument. */
+static Status object_make(PickleValue **value, PickleReader *r, PickleValue *a, PickleValue *state,
+                          const char *what)
+{
+    PickleValue *class = item_at(a, 0);
+    if (is_kind(class, PICKLE_GLOBAL) && class->meaning == MAKES_RECORD)
+        return record_make(value, r, class, a, state);
+    return pickle_refuse(r, "%s what is not a plain class", what);
+}
+
 /* numpy's type is called with "f8", "i4", ... and restored with its byte order: little-endian is
  * '<' or '|'. */
-static Status scalar_make(PickleValue **value, PickleReader *r, const PickleValue *a)
+static Status scalar_make(PickleValue **value, PickleReader *r, PickleValue *a)
 {
-    const PickleValue *type = item_at(a, 0), *raw = item_at(a, 1);
+    PickleValue *type = item_at(a, 0), *raw = item_at(a, 1);
     char               code[8];
     if (!pickle_is_record(type, "numpy.dtype") || !raw ||
         (raw->kind != PICKLE_BYTES && raw->kind != PICKLE_TEXT))
@@ -246,13 +269,6 @@ static Status scalar_make(PickleValue **value, PickleReader *r, const PickleValu
     return OK;
 }
 
-/* A parameter is its tensor; what else it carries (requires_grad, hooks) is not needed. */
-static Status parameter_make(PickleValue **value, PickleReader *r, const PickleValue *a)
-{
-    *value = item_at(a, 0);
-    return is_kind(*value, PICKLE_TENSOR) ? OK : pickle_refuse(r, "a parameter that is not made of a tensor");
-}
-
 Status pickle_call(PickleValue **value, PickleReader *r, PickleValue *function, PickleValue *a)
 {
     if (!is_kind(function, PICKLE_GLOBAL) || !is_kind(a, PICKLE_TUPLE))
@@ -273,18 +289,15 @@ Status pickle_call(PickleValue **value, PickleReader *r, PickleValue *function, 
     case MAKES_SET:           return collection_make(value, r, PICKLE_SET,   a);
     case MAKES_BYTES:         return bytes_make(value, r, a);
     case MAKES_RECORD:        return record_make(value, r, function, a, NULL);
-    case MAKES_RECONSTRUCTOR:
-        return is_kind(item_at(a, 0), PICKLE_GLOBAL) && a->item[0]->meaning == MAKES_RECORD
-                   ? record_make(value, r, a->item[0], a, item_at(a, 2))
-                   : pickle_refuse(r, "an object of what is not a plain class");
-    case MAKES_ATTRIBUTE:
-        return is_kind(item_at(a, 0), PICKLE_GLOBAL) && a->item[0]->meaning == MAKES_RECORD
-                   ? record_make(value, r, a->item[0], a, NULL)
-                   : pickle_refuse(r, "an attribute of what is not a plain class");
+    case MAKES_RECONSTRUCTOR: return object_make(value, r, a, item_at(a, 2), "an object of");
+    case MAKES_ATTRIBUTE:     return object_make(value, r, a, NULL, "an attribute of");
     case MAKES_SCALAR:        return scalar_make(value, r, a);
     case MAKES_TENSOR:        return tensor_make(value, r, a, false);
     case MAKES_TENSOR_TYPED:  return tensor_make(value, r, a, true);
-    case MAKES_PARAMETER:     return parameter_make(value, r, a);
+    case MAKES_PARAMETER:     /* its tensor; what else it carries (requires_grad, hooks) is not needed */
+        *value = item_at(a, 0);
+        return is_kind(*value, PICKLE_TENSOR) ? OK
+                                              : pickle_refuse(r, "a parameter that is not made of a tensor");
     case MAKES_FROM_TYPE: case MAKES_STORAGE: case MAKES_TYPE: break;
     }
     return pickle_refuse(r, "it calls %.*s, which is not called in a checkpoint", (int)function->name_bytes,

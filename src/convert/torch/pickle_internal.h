@@ -17,14 +17,12 @@ typedef struct { void **block; size_t blocks, room; } PickleBlocks;
 typedef struct PickleMemory {
     PickleBlocks    chunks, others; /* of values, VALUES_A_CHUNK each; of everything that never grows */
     size_t         values;
-    PickleStorage **storage;
-    PickleTensor  **tensor;
-    int            storages, storage_room, tensors, tensor_room;
 } PickleMemory;
 
 typedef struct {
     ByteReader     in;
     PickleMemory  *memory;
+    PickleStorage **storage;               /* where the next one is linked */
     size_t         spent;                  /* bytes and items copied by calls; at most twice those read */
     PickleValue  **stack, **memo;
     size_t         depth, stack_room, memo_room;
@@ -39,9 +37,8 @@ Status pickle_new   (PickleValue **value, PickleReader *r, PickleKind kind);
 Status pickle_block(void *block, PickleReader *r, size_t bytes); /* *block: zeros, freed with the rest */
 Status pickle_add   (PickleValue *list, PickleReader *r, PickleValue *item);         /* to its `item` */
 Status pickle_spend (PickleReader *r, size_t amount);
-void   pickle_memory_free(PickleMemory *memory);
 /* Depth, cycles and unfolded size of the whole value. */
-Status pickle_check (const PickleReader *r, const PickleValue *root);
+Status pickle_check (const PickleReader *r, PickleValue *root);
 
 Status pickle_global(PickleValue **value, PickleReader *r, const char *module, size_t module_bytes,
                      const char *name, size_t name_bytes);

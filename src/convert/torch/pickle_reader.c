@@ -1,10 +1,10 @@
 /* The machine that reads a pickle's opcodes: a stack of values, marks in it, and a memo of values that are
  * used again. Every size is compared with the bytes that are left before anything is made. */
-#include "convert/torch/pickle.h"
 #include <stdlib.h>
 #include <string.h>
 #include "base/array.h"
 #include "base/utf8.h"
+#include "base/words.h"
 #include "convert/torch/pickle_internal.h"
 
 /* ---- bytes ---- */
@@ -47,6 +47,12 @@ static Status push(PickleReader *r, PickleValue *value)
     TRY(ARRAY_RESERVE(r->stack, r->stack_room, r->depth + 1));
     r->stack[r->depth++] = value;
     return OK;
+}
+
+static Status push_new(PickleValue **value, PickleReader *r, PickleKind kind)
+{
+    TRY(pickle_new(value, r, kind));
+    return push(r, *value);
 }
 
 static size_t floor_of(const PickleReader *r) { return r->marks ? r->mark[r->marks - 1] : 0; }
@@ -97,13 +103,6 @@ static Status push_collection(PickleReader *r, PickleKind kind, size_t from)
     return push(r, value);
 }
 
-static Status push_marked(PickleReader *r, PickleKind kind)
-{
-    size_t from = 0;
-    TRY(mark_pop(&from, r));
-    return push_collection(r, kind, from);
-}
-
 static Status push_tuple(PickleReader *r, size_t items)
 {
     if (r->depth - floor_of(r) < items) return pickle_refuse(r, "it takes from an empty stack");
@@ -127,11 +126,12 @@ static Status append(PickleReader *r, PickleKind kind, size_t from)
     return items_take(to, r, from);
 }
 
-static Status append_marked(PickleReader *r, PickleKind kind)
+/* The same with the values above the last mark. */
+static Status marked(PickleReader *r, Status act(PickleReader *, PickleKind, size_t), PickleKind kind)
 {
     size_t from = 0;
     TRY(mark_pop(&from, r));
-    return append(r, kind, from);
+    return act(r, kind, from);
 }
 
 /* ---- the memo ---- */
@@ -157,20 +157,14 @@ static Status memo_get(PickleReader *r, uint64_t index)
     return push(r, r->memo[index]);
 }
 
-/* MEMOIZE takes the next number: protocols 4 and 5 set no other, so it is the number of those before. */
-static Status memoize(PickleReader *r)
-{
-    return memo_put(r, r->memoized++);
-}
-
 /* ---- plain values ---- */
 
 static Status push_integer(PickleReader *r, PickleKind kind, int64_t integer)
 {
     PickleValue *value = NULL;
-    TRY(pickle_new(&value, r, kind));
+    TRY(push_new(&value, r, kind));
     value->integer = integer;
-    return push(r, value);
+    return OK;
 }
 
 static Status push_sized(PickleReader *r, PickleKind kind, int size_bytes)
@@ -180,9 +174,9 @@ static Status push_sized(PickleReader *r, PickleKind kind, int size_bytes)
     uint64_t     bytes = 0;
     TRY(number(&bytes, r, size_bytes));
     TRY(take(&text, r, bytes));
-    TRY(pickle_new(&value, r, kind));
+    TRY(push_new(&value, r, kind));
     value->text = text, value->bytes = bytes;
-    return push(r, value);
+    return OK;
 }
 
 /* A two's complement number of any length. */
@@ -199,130 +193,111 @@ static Status push_long(PickleReader *r, int size_bytes)
     return OK;
 }
 
-/* Protocol 0: decimals; I00 and I01 are false and true; a final L was written by Python 2. */
-static Status push_decimal(PickleReader *r)
+/* A line of digits; a final L was written by Python 2. *truth: it is 00 or 01. */
+static Status decimal(int64_t *value, bool *truth, PickleReader *r)
 {
     const char *text = NULL;
     size_t      bytes = 0;
     TRY(line(&text, &bytes, r));
-    bool truth = bytes == 2 && text[0] == '0' && (text[1] == '0' || text[1] == '1');
-    if (truth) return push_integer(r, PICKLE_BOOL, text[1] - '0');
+    *truth = bytes == 2 && text[0] == '0' && (text[1] == '0' || text[1] == '1');
     if (bytes && text[bytes - 1] == 'L') bytes--;
-    bool    minus = bytes && text[0] == '-';
-    int64_t value = 0;
+    bool minus = bytes && text[0] == '-';
+    *value = 0;
     if (bytes == minus) return pickle_refuse(r, "an integer without digits");
     for (size_t i = minus; i < bytes; i++) {
-        if (text[i] < '0' || text[i] > '9' || __builtin_mul_overflow(value, 10, &value)
-            || __builtin_add_overflow(value, minus ? '0' - text[i] : text[i] - '0', &value))
+        if (text[i] < '0' || text[i] > '9' || __builtin_mul_overflow(*value, 10, value)
+            || __builtin_add_overflow(*value, minus ? '0' - text[i] : text[i] - '0', value))
             return pickle_refuse(r, "an integer that is not a number of 64 bits");
     }
-    return push_integer(r, PICKLE_INT, value);
+    return OK;
 }
 
+static Status push_decimal(PickleReader *r)
+{
+    int64_t value;
+    bool    truth;
+    TRY(decimal(&value, &truth, r));
+    return push_integer(r, truth ? PICKLE_BOOL : PICKLE_INT, value);
+}
+
+/* In eight bytes, which are big-endian, unlike all other numbers, or as a line. */
 static Status push_float(PickleReader *r, bool binary)
 {
     PickleValue *value = NULL;
     const char  *text = NULL;
     size_t       bytes = 0;
     uint64_t     bits = 0;
-    TRY(pickle_new(&value, r, PICKLE_FLOAT));
-    if (binary) {                                                      /* big-endian, alone of all numbers */
-        TRY(take(&text, r, 8));
-        for (int i = 0; i < 8; i++) bits = bits << 8 | (unsigned char)text[i];
+    char         copy[64], *end;
+    TRY(push_new(&value, r, PICKLE_FLOAT));
+    if (binary) {
+        TRY(number(&bits, r, 8));
+        bits = __builtin_bswap64(bits);
         memcpy(&value->real, &bits, sizeof bits);
-        return push(r, value);
+        return OK;
     }
-    char copy[64], *end;
     TRY(line(&text, &bytes, r));
     if (bytes == 0 || bytes >= sizeof copy) return pickle_refuse(r, "a number of %zu characters", bytes);
     memcpy(copy, text, bytes);
     copy[bytes] = 0;
     value->real = strtod(copy, &end);
-    if (*end) return pickle_refuse(r, "a floating-point number that is none");
-    return push(r, value);
+    return *end ? pickle_refuse(r, "a floating-point number that is none") : OK;
 }
 
-static int hex_digit(char c)
-{
-    if (c >= '0' && c <= '9') return c - '0';
-    c |= 0x20;
-    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
-
-/* n digits at text as a number; -1 where they are not there. */
+/* n hexadecimal digits at text as a number; -1 where they are not there. */
 static long hex(const char *text, size_t bytes, size_t n)
 {
     long value = 0;
     if (n > bytes) return -1;
     for (size_t i = 0; i < n; i++) {
-        if (hex_digit(text[i]) < 0) return -1;
-        value = value << 4 | hex_digit(text[i]);
+        int c = text[i] | 0x20, digit = c >= '0' && c <= '9' && text[i] == c ? c - '0'
+                                      : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+        if (digit < 0) return -1;
+        value = value << 4 | digit;
     }
     return value;
 }
 
-/* Protocol 0's text: Latin-1 with \uXXXX and \UXXXXXXXX. It takes at most twice its bytes as UTF-8. */
-static Status push_unicode_line(PickleReader *r)
+/* Protocol 0's text: Latin-1 with \uXXXX and \UXXXXXXXX, which takes at most twice its bytes as UTF-8.
+ * quoted: Python 2's string as it is written in a program, with \n, \t, \r, \\, \', \" and \xHH. */
+static Status push_text_line(PickleReader *r, bool quoted)
 {
+    static const char known[] = "nrt\\'\"", means[] = "\n\r\t\\'\"";
     PickleValue *value = NULL;
     const char  *text = NULL;
     char        *out;
     size_t       bytes = 0, used = 0;
     TRY(line(&text, &bytes, r));
-    TRY(pickle_new(&value, r, PICKLE_TEXT));
-    TRY(pickle_block(&out, r, 2 * bytes));
-    for (size_t i = 0; i < bytes; i++) {
-        char   kind   = text[i] == '\\' && i + 1 < bytes ? text[i + 1] : 0;
-        size_t digits = kind == 'u' ? 4 : kind == 'U' ? 8 : 0;
-        long   code   = digits ? hex(text + i + 2, bytes - i - 2, digits) : (unsigned char)text[i];
-        if (code < 0 || code > 0x10ffff) return pickle_refuse(r, "text with a broken \\u");
-        used += (size_t)utf8_encode((uint8_t *)out + used, (uint32_t)code);
-        if (digits) i += 1 + digits;
-    }
-    value->text = out, value->bytes = used;
-    return push(r, value);
-}
-
-/* Python 2's string as it is written in a program: quotes, \n, \t, \r, \\, \', \" and \xHH. */
-static Status push_string_line(PickleReader *r)
-{
-    PickleValue *value = NULL;
-    const char  *text = NULL;
-    char        *out;
-    size_t       bytes = 0, used = 0;
-    TRY(line(&text, &bytes, r));
-    if (bytes < 2 || (text[0] != '\'' && text[0] != '"') || text[bytes - 1] != text[0])
+    size_t       end = bytes - quoted;
+    if (quoted && (bytes < 2 || (text[0] != '\'' && text[0] != '"') || text[end] != text[0]))
         return pickle_refuse(r, "a string without quotes");
-    TRY(pickle_new(&value, r, PICKLE_TEXT));
-    TRY(pickle_block(&out, r, bytes));
-    for (size_t i = 1; i + 1 < bytes; i++) {
-        char c = text[i];
-        if (c == '\\') {
-            const char *known = "nrt\\'\"", *means = "\n\r\t\\'\"";
-            const char *found = memchr(known, text[++i], 6);
-            long        code  = text[i] == 'x' ? hex(text + i + 1, bytes - 1 - (i + 1), 2) : -1;
-            if (i + 1 >= bytes || (!found && code < 0))
-                return pickle_refuse(r, "a string with a broken escape");
-            c = found ? means[found - known] : (char)code;
-            if (!found) i += 2;
-        }
-        out[used++] = c;
+    TRY(push_new(&value, r, PICKLE_TEXT));
+    TRY(pickle_block(&out, r, 2 * bytes));
+    for (size_t i = quoted ? 1 : 0; i < end; i++) {
+        char        kind   = text[i] == '\\' && i + 1 < end ? text[i + 1] : 0;
+        size_t      digits = quoted ? (kind == 'x' ? 2 : 0) : kind == 'u' ? 4 : kind == 'U' ? 8 : 0;
+        const char *found  = quoted && kind ? memchr(known, kind, 6) : NULL;
+        long        code   = digits ? hex(text + i + 2, end - i - 2, digits)
+                           : found  ? means[found - known] : (unsigned char)text[i];
+        if (quoted && (code < 0 || (text[i] == '\\' && !digits && !found)))
+            return pickle_refuse(r, "a string with a broken escape");
+        if (code < 0 || code > 0x10ffff) return pickle_refuse(r, "text with a broken \\u");
+        if (quoted) out[used++] = (char)code;
+        else        used += (size_t)utf8_encode((uint8_t *)out + used, (uint32_t)code);
+        if (digits || found) i += 1 + digits;
     }
     value->text = out, value->bytes = used;
-    return push(r, value);
+    return OK;
 }
 
 /* ---- names and calls ---- */
 
-static Status push_global_lines(PickleReader *r)
+static Status global_lines(PickleValue **value, PickleReader *r)
 {
-    const char  *module = NULL, *name = NULL;
-    size_t       module_bytes = 0, name_bytes = 0;
-    PickleValue *value = NULL;
+    const char *module = NULL, *name = NULL;
+    size_t      module_bytes = 0, name_bytes = 0;
     TRY(line(&module, &module_bytes, r));
     TRY(line(&name, &name_bytes, r));
-    TRY(pickle_global(&value, r, module, module_bytes, name, name_bytes));
-    return push(r, value);
+    return pickle_global(value, r, module, module_bytes, name, name_bytes);
 }
 
 static Status push_stack_global(PickleReader *r)
@@ -353,10 +328,7 @@ static Status call_marked(PickleReader *r, bool in_lines)
 {
     PickleValue *function = NULL, *arguments = NULL, *value = NULL;
     size_t       from = 0;
-    if (in_lines) {
-        TRY(push_global_lines(r));
-        TRY(pop(&function, r));
-    }
+    if (in_lines) TRY(global_lines(&function, r));
     TRY(mark_pop(&from, r));
     TRY(pickle_new(&arguments, r, PICKLE_TUPLE));
     if (!in_lines) {
@@ -373,11 +345,9 @@ static Status call_marked(PickleReader *r, bool in_lines)
 /* Values of omegaconf name the one that holds them, and so would contain themselves. */
 static Status parent_leave(PickleReader *r, const PickleRecord *record, PickleValue *state)
 {
-    static const char module[] = "omegaconf.";
-    size_t letters = sizeof module - 1;
     const PickleValue *name = record->name;
-    bool omegaconf = name && name->kind == PICKLE_GLOBAL && name->module_bytes > letters &&
-                     !memcmp(name->module, module, letters);
+    bool omegaconf = name && name->kind == PICKLE_GLOBAL &&
+                     words_have("omegaconf.*", name->module, name->module_bytes);
     if (!omegaconf || state->kind != PICKLE_DICT) return OK;
     TRY(pickle_spend(r, state->items));
     for (uint32_t i = 0; i < state->items; i += 2)
@@ -402,29 +372,18 @@ static Status build(PickleReader *r)
     return OK;
 }
 
-static Status push_persistent(PickleReader *r)
-{
-    PickleValue *id = NULL, *value = NULL;
-    TRY(pop(&id, r));
-    TRY(pickle_persistent(&value, r, id));
-    return push(r, value);
-}
-
 /* ---- the opcodes ---- */
 
-static Status memo_line(PickleReader *r, bool put)
-{
-    PickleValue *value = NULL;
-    TRY(push_decimal(r));
-    TRY(pop(&value, r));
-    if (value->integer < 0) return pickle_refuse(r, "a negative memo entry");
-    return put ? memo_put(r, (uint64_t)value->integer) : memo_get(r, (uint64_t)value->integer);
-}
-
-static Status memo_binary(PickleReader *r, bool put, int bytes)
+/* bytes: of a binary number; 0: it is a line */
+static Status memo(PickleReader *r, bool put, int bytes)
 {
     uint64_t index = 0;
-    TRY(number(&index, r, bytes));
+    int64_t  value = 0;
+    bool     truth;
+    if (bytes) TRY(number(&index, r, bytes));
+    else       TRY(decimal(&value, &truth, r));
+    if (value < 0) return pickle_refuse(r, "a negative memo entry");
+    index += (uint64_t)value;
     return put ? memo_put(r, index) : memo_get(r, index);
 }
 
@@ -433,14 +392,6 @@ static Status push_binary(PickleReader *r, int bytes, bool with_sign)
     uint64_t value = 0;
     TRY(number(&value, r, bytes));
     return push_integer(r, PICKLE_INT, with_sign ? (int64_t)(int32_t)(uint32_t)value : (int64_t)value);
-}
-
-static Status discard_marked(PickleReader *r)
-{
-    size_t from = 0;
-    TRY(mark_pop(&from, r));
-    r->depth = from;
-    return OK;
 }
 
 /* Framing only groups bytes for their reader, but a frame beyond the end is damage. */
@@ -467,9 +418,9 @@ static Status opcode(PickleReader *r, uint8_t code)
     case 0x80: return protocol(r);
     case 0x95: return frame(r);
     case '(':  return mark_push(r);
-    case '0':  if (r->depth == floor_of(r)) return discard_marked(r);    /* POP takes a mark that is on top */
+    case '0':  if (r->depth == floor_of(r)) return mark_pop(&r->depth, r);     /* a mark on top is taken */
                return pop(&value, r);
-    case '1':  return discard_marked(r);
+    case '1':  return mark_pop(&r->depth, r);
     case '2':  TRY(top(&value, r)); return push(r, value);
     case 'N':  return push_collection(r, PICKLE_NONE, r->depth);
     case 0x88: return push_integer(r, PICKLE_BOOL, 1);
@@ -482,8 +433,8 @@ static Status opcode(PickleReader *r, uint8_t code)
     case 0x8b: return push_long(r, 4);
     case 'F':  return push_float(r, false);
     case 'G':  return push_float(r, true);
-    case 'S':  return push_string_line(r);
-    case 'V':  return push_unicode_line(r);
+    case 'S':  return push_text_line(r, true);
+    case 'V':  return push_text_line(r, false);
     case 'U': case 0x8c: return push_sized(r, PICKLE_TEXT, 1);
     case 'T': case 'X':  return push_sized(r, PICKLE_TEXT, 4);
     case 0x8d: return push_sized(r, PICKLE_TEXT, 8);
@@ -495,33 +446,33 @@ static Status opcode(PickleReader *r, uint8_t code)
     case '}':  return push_collection(r, PICKLE_DICT,  r->depth);
     case ')':  return push_collection(r, PICKLE_TUPLE, r->depth);
     case 0x8f: return push_collection(r, PICKLE_SET,   r->depth);
-    case 'l':  return push_marked(r, PICKLE_LIST);
-    case 'd':  return push_marked(r, PICKLE_DICT);
-    case 't':  return push_marked(r, PICKLE_TUPLE);
-    case 0x91: return push_marked(r, PICKLE_SET);
+    case 'l':  return marked(r, push_collection, PICKLE_LIST);
+    case 'd':  return marked(r, push_collection, PICKLE_DICT);
+    case 't':  return marked(r, push_collection, PICKLE_TUPLE);
+    case 0x91: return marked(r, push_collection, PICKLE_SET);
     case 0x85: return push_tuple(r, 1);
     case 0x86: return push_tuple(r, 2);
     case 0x87: return push_tuple(r, 3);
     case 'a':  return append(r, PICKLE_LIST, r->depth ? r->depth - 1 : 0);
     case 's':  return append(r, PICKLE_DICT, r->depth > 1 ? r->depth - 2 : 0);
-    case 'e':  return append_marked(r, PICKLE_LIST);
-    case 'u':  return append_marked(r, PICKLE_DICT);
-    case 0x90: return append_marked(r, PICKLE_SET);
-    case 'c':  return push_global_lines(r);
+    case 'e':  return marked(r, append, PICKLE_LIST);
+    case 'u':  return marked(r, append, PICKLE_DICT);
+    case 0x90: return marked(r, append, PICKLE_SET);
+    case 'c':  TRY(global_lines(&value, r)); return push(r, value);
     case 0x93: return push_stack_global(r);
     case 'R': case 0x81: return call(r, false);
     case 0x92: return call(r, true);
     case 'i':  return call_marked(r, true);
     case 'o':  return call_marked(r, false);
     case 'b':  return build(r);
-    case 'Q':  return push_persistent(r);
-    case 'g':  return memo_line(r, false);
-    case 'p':  return memo_line(r, true);
-    case 'h':  return memo_binary(r, false, 1);
-    case 'q':  return memo_binary(r, true, 1);
-    case 'j':  return memo_binary(r, false, 4);
-    case 'r':  return memo_binary(r, true, 4);
-    case 0x94: return memoize(r);
+    case 'Q':  TRY(pop(&value, r)); TRY(pickle_persistent(&value, r, value)); return push(r, value);
+    case 'g':  return memo(r, false, 0);
+    case 'p':  return memo(r, true, 0);
+    case 'h':  return memo(r, false, 1);
+    case 'q':  return memo(r, true, 1);
+    case 'j':  return memo(r, false, 4);
+    case 'r':  return memo(r, true, 4);
+    case 0x94: return memo_put(r, r->memoized++);      /* protocols 4 and 5 set no entry but by this opcode */
     case 'P':  return pickle_refuse(r, "a persistent id as text, which no checkpoint has");
     case 0x97: return pickle_refuse(r, "a buffer outside the pickle");
     case 0x82:
@@ -550,7 +501,8 @@ Status pickle_open(Pickle *p, const void *data, size_t size, const char *label)
 {
     *p = (Pickle){ .memory = calloc(1, sizeof *p->memory) };
     if (!p->memory) return fail(NO_MEMORY, "%s: no memory to read a pickle", label);
-    PickleReader r = { .in = reader_open(data, size, label, NULL), .memory = p->memory };
+    PickleReader r = { .in = reader_open(data, size, label, NULL), .memory = p->memory,
+                       .storage = &p->storages };
     Status       status = run(&p->root, &r);
     p->bytes = reader_offset(&r.in);
     free(r.stack);
@@ -558,10 +510,4 @@ Status pickle_open(Pickle *p, const void *data, size_t size, const char *label)
     free(r.mark);
     if (status != OK) pickle_close(p);
     return status;
-}
-
-void pickle_close(Pickle *p)
-{
-    pickle_memory_free(p->memory);
-    *p = (Pickle){ 0 };
 }

@@ -39,11 +39,10 @@ Status pickle_block(void *block, PickleReader *r, size_t bytes)
 Status pickle_new(PickleValue **value, PickleReader *r, PickleKind kind)
 {
     PickleMemory *m = r->memory;
-    if (m->values >= UINT32_MAX) return pickle_refuse(r, "more than 2^32 values");
     if (m->values % VALUES_A_CHUNK == 0) TRY(block_add(&m->chunks, r, VALUES_A_CHUNK * sizeof **value));
     *value = (PickleValue *)m->chunks.block[m->values / VALUES_A_CHUNK] + m->values % VALUES_A_CHUNK;
     (*value)->kind = kind;
-    (*value)->id   = (uint32_t)m->values++;
+    m->values++;
     return OK;
 }
 
@@ -66,36 +65,30 @@ Status pickle_spend(PickleReader *r, size_t amount)
 
 static bool has_items(const PickleValue *v) { return v->kind >= PICKLE_LIST && v->kind <= PICKLE_DICT; }
 
-void pickle_memory_free(PickleMemory *m)
+static void blocks_free(PickleBlocks *blocks)
 {
+    for (size_t i = 0; i < blocks->blocks; i++) free(blocks->block[i]);
+    free(blocks->block);
+}
+
+void pickle_close(Pickle *p)
+{
+    PickleMemory *m = p->memory;
+    *p = (Pickle){ 0 };
     if (!m) return;
     for (size_t i = 0; i < m->values; i++) {
         PickleValue *v = (PickleValue *)m->chunks.block[i / VALUES_A_CHUNK] + i % VALUES_A_CHUNK;
         if (has_items(v)) free(v->item);
     }
-    for (size_t i = 0; i < m->chunks.blocks; i++) free(m->chunks.block[i]);
-    for (size_t i = 0; i < m->others.blocks; i++) free(m->others.block[i]);
-    free(m->chunks.block);
-    free(m->others.block);
-    free(m->storage);
-    free(m->tensor);
+    blocks_free(&m->chunks);
+    blocks_free(&m->others);
     free(m);
-}
-
-PickleStorage *pickle_storage(const Pickle *p, int i)
-{
-    return i < p->memory->storages ? p->memory->storage[i] : NULL;
-}
-
-const PickleTensor *pickle_tensor(const Pickle *p, int i)
-{
-    return i < p->memory->tensors ? p->memory->tensor[i] : NULL;
 }
 
 /* ---- the check ---- */
 
 /* The i-th value that a value holds; false after the last. *child may be NULL. */
-static bool child_of(const PickleValue *v, uint32_t i, const PickleValue **child)
+static bool child_of(const PickleValue *v, uint32_t i, PickleValue **child)
 {
     if (has_items(v)) {
         if (i < v->items) *child = v->item[i];
@@ -103,60 +96,42 @@ static bool child_of(const PickleValue *v, uint32_t i, const PickleValue **child
     }
     if (v->kind != PICKLE_RECORD) return false;
     const PickleRecord *c = v->record;
-    const PickleValue  *held[] = { c->name, c->arguments, c->state, c->list, c->dict };
+    PickleValue        *held[] = { c->name, c->arguments, c->state, c->list, c->dict };
     if (i < 5) *child = held[i];
     return i < 5;
 }
 
-typedef struct { const PickleValue *value; uint32_t next; } Step;
-/* Of each value by its id. weight: values it unfolds to, 0 while unknown; height: levels below
- * and with it. */
-typedef struct { uint64_t *weight; uint8_t *open; uint16_t *height; } Marks;
-
-static Status walk(const PickleReader *r, const PickleValue *root, Marks *marks)
+/* From the root down every path, and up again; what several values hold is entered once. */
+Status pickle_check(const PickleReader *r, PickleValue *root)
 {
-    Step     path[PICKLE_DEPTH] = { { root, 0 } };
+    struct { PickleValue *value; uint32_t next; } path[PICKLE_DEPTH] = { { root, 0 } };
     uint64_t most = (uint64_t)UNFOLDED_MULTIPLE * reader_offset(&r->in) + UNFOLDED_BASE;
     for (int depth = 1; depth > 0;) {
-        Step              *step  = &path[depth - 1];
-        const PickleValue *v     = step->value, *child = NULL;
-        uint64_t          *whole = &marks->weight[v->id];
-        if (step->next == 0) marks->open[v->id] = 1, *whole = 1, marks->height[v->id] = 1;
-        if (!child_of(v, step->next, &child)) {
-            marks->open[v->id] = 0;
+        uint32_t    *next = &path[depth - 1].next;
+        PickleValue *v = path[depth - 1].value, *child = NULL;
+        if (*next == 0) v->open = true, v->weight = 1, v->height = 1;
+        if (!child_of(v, *next, &child)) {
+            v->open = false;
             depth--;
             continue;
         }
-        if (child && marks->open[child->id]) return pickle_refuse(r, "a value contains itself");
-        if (child && !marks->weight[child->id]) { /* go down; this child is looked at again after */
+        if (child && child->open) return pickle_refuse(r, "a value contains itself");
+        if (child && !child->weight) { /* go down; this child is looked at again after */
             if (depth == PICKLE_DEPTH) return pickle_refuse(r, "values nest deeper than %d", PICKLE_DEPTH);
-            path[depth++] = (Step){ child, 0 };
+            path[depth].value = child, path[depth++].next = 0;
             continue;
         }
-        step->next++;
+        ++*next;
         if (!child) continue;
-        *whole += marks->weight[child->id];
-        if (*whole > most)
+        v->weight += child->weight;
+        if (v->weight > most)
             return pickle_refuse(r, "its values repeat to more than %llu, %d times its bytes",
                                  (unsigned long long)most, UNFOLDED_MULTIPLE);
-        uint16_t height = (uint16_t)(marks->height[child->id] + 1);
-        if (height > marks->height[v->id]) marks->height[v->id] = height;
+        uint16_t height = (uint16_t)(child->height + 1);
+        if (height > v->height) v->height = height;
         if (height > PICKLE_DEPTH) return pickle_refuse(r, "values nest deeper than %d", PICKLE_DEPTH);
     }
     return OK;
-}
-
-Status pickle_check(const PickleReader *r, const PickleValue *root)
-{
-    size_t values = r->memory->values;
-    Marks  marks  = { calloc(values, sizeof *marks.weight), calloc(values, 1),
-                      calloc(values, sizeof *marks.height) };
-    Status status = marks.weight && marks.open && marks.height
-                  ? walk(r, root, &marks) : fail(NO_MEMORY, "%s: no memory to check a pickle", r->in.path);
-    free(marks.weight);
-    free(marks.open);
-    free(marks.height);
-    return status;
 }
 
 /* ---- access ---- */

@@ -26,23 +26,30 @@ static Status prefix_find(const char **prefix, size_t *bytes, const ZipArchive *
     return fail(BAD_FILE, "%s: a zip archive without data.pkl, so not of torch.save", label);
 }
 
+/* data: of the storage in the file, NULL: it is not there */
+static Status storage_set(PickleStorage *s, const uint8_t *data, size_t bytes, int i, const char *where,
+                          const char *label)
+{
+    size_t width = torch_type_width(s->type), needed = (size_t)(s->first + s->count) * width;
+    if (!data)
+        return fail(BAD_FILE, "%s: a tensor's storage is not in the %s (number %d of the pickle)", label,
+                    where, i);
+    if (bytes < needed)
+        return fail(BAD_FILE, "%s: a storage of %zu bytes has %zu in the %s (number %d of the pickle)", label,
+                    needed, bytes, where, i);
+    s->data = data + (size_t)s->first * width;
+    return OK;
+}
+
 static Status storages_from_zip(const TorchFile *file, const char *prefix, size_t prefix_bytes,
                                 const char *label)
 {
-    char           name[256] = "data/";
-    PickleStorage *s;
-    for (int i = 0; (s = pickle_storage(&file->pickle, i)); i++) {
+    char name[256] = "data/";
+    int  i = 0;
+    for (PickleStorage *s = file->pickle.storages; s; s = s->next, i++) {
         memcpy(name + 5, s->key, s->key_bytes);                /* at most 200 bytes */
         const ZipEntry *e = zip_find(&file->zip, prefix, prefix_bytes, name, 5 + s->key_bytes);
-        size_t          width = torch_type_width(s->type), needed = (size_t)(s->first + s->count) * width;
-        if (!e)
-            return fail(BAD_FILE, "%s: a tensor's storage is not in the archive (number %d of the pickle)",
-                        label, i);
-        if (e->bytes < needed)
-            return fail(BAD_FILE,
-                        "%s: a storage of %zu bytes has %zu in the archive (number %d of the pickle)", label,
-                        needed, e->bytes, i);
-        s->data = e->data + (size_t)s->first * width;
+        TRY(storage_set(s, e ? e->data : NULL, e ? e->bytes : 0, i, "archive", label));
     }
     return OK;
 }
@@ -76,91 +83,74 @@ static Status zip_read(TorchFile *file, const uint8_t *data, size_t size, const 
 enum { LEGACY_VERSION = 1001 };
 static const uint8_t legacy_magic[10] = { 0x6c, 0xfc, 0x9c, 0x46, 0xf9, 0x20, 0x6a, 0xa8, 0x50, 0x19 };
 
-/* A storage in the file. */
-typedef struct { const char *key; size_t key_bytes; const uint8_t *data; size_t bytes; } StorageAt;
+/* A storage that the pickle names: the type of its elements, which the file does not say otherwise, and where
+ * it is in the file. */
+typedef struct {
+    const char *key; size_t key_bytes; TorchType type; const uint8_t *data; size_t bytes;
+} Stored;
 
 static int by_key(const void *a, const void *b)
 {
-    const StorageAt *x = a, *y = b;
-    int order = memcmp(x->key, y->key, x->key_bytes < y->key_bytes ? x->key_bytes : y->key_bytes);
-    return order ? order : x->key_bytes < y->key_bytes ? -1 : x->key_bytes > y->key_bytes;
+    const Stored *x = a, *y = b;
+    return names_compare(x->key, x->key_bytes, y->key, y->key_bytes);
 }
 
-/* Pickle storages by key, to learn of each the type of its elements: the file does not say it otherwise. */
-typedef struct { StorageAt key; TorchType type; } KeyType;
-
-static Status types_by_key(KeyType **types, size_t *count, const Pickle *p, const char *label)
+/* *list: by key, each once */
+static Status stored_list(Stored **list, size_t *count, const Pickle *p, const char *label)
 {
-    PickleStorage *s;
-    for (*count = 0; pickle_storage(p, (int)*count);) ++*count;
-    if (!(*types = calloc(*count + 1, sizeof **types)))
+    size_t all = 0, i = 0;
+    for (const PickleStorage *s = p->storages; s; s = s->next) all++;
+    if (!(*list = calloc(all + 1, sizeof **list)))
         return fail(NO_MEMORY, "%s: no memory for a list of keys", label);
-    for (int i = 0; (s = pickle_storage(p, i)); i++)
-        (*types)[i] = (KeyType){{s->key, s->key_bytes, NULL, 0}, s->type};
-    qsort(*types, *count, sizeof **types, by_key);
+    for (const PickleStorage *s = p->storages; s; s = s->next)
+        (*list)[i++] = (Stored){ s->key, s->key_bytes, s->type, NULL, 0 };
+    qsort(*list, all, sizeof **list, by_key);
+    for (i = 0; i < all; i++)
+        if (!i || by_key(&(*list)[*count - 1], &(*list)[i]) != 0) (*list)[(*count)++] = (*list)[i];
     return OK;
 }
 
 /* Walks over the storages behind the pickles. */
-static Status storages_walk(StorageAt *at, const PickleValue *keys, const KeyType *types, size_t count,
-                            const uint8_t *data, size_t size, const char *label)
+static Status storages_walk(Stored *list, size_t count, const PickleValue *keys, const uint8_t *data,
+                            size_t size, const char *label)
 {
     size_t used = 0;
     for (uint32_t i = 0; i < keys->items; i++) {
-        const PickleValue *key  = keys->item[i];
-        StorageAt          wanted = { .key = key->text, .key_bytes = key->bytes };
+        const PickleValue *key = keys->item[i];
         if (key->kind != PICKLE_TEXT) return fail(BAD_FILE, "%s: a storage without a name", label);
-        const KeyType *type = bsearch(&wanted, types, count, sizeof *types, by_key);
-        if (!type) return fail(BAD_FILE, "%s: a storage that no tensor uses (number %u)", label, i);
+        Stored *s = bsearch(&(Stored){ key->text, key->bytes, 0, NULL, 0 }, list, count, sizeof *list,
+                            by_key);
+        if (!s) return fail(BAD_FILE, "%s: a storage that no tensor uses (number %u)", label, i);
+        if (s->data) return fail(BAD_FILE, "%s: two storages have one name", label);
         if (size - used < 8)
             return fail(BAD_FILE, "%s: it ends before storage %u, so it is truncated", label, i);
-        uint64_t elements = little_endian((const uint8_t *)data + used, 8);
+        uint64_t elements = little_endian(data + used, 8);
+        size_t   width = torch_type_width(s->type);
         used += 8;
-        size_t width = torch_type_width(type->type);
         if (elements > (size - used) / width)
             return fail(BAD_FILE,
                         "%s: storage %u of %llu elements is longer than the %zu bytes that are left", label,
                         i, (unsigned long long)elements, size - used);
-        at[i] = (StorageAt){ wanted.key, wanted.key_bytes, data + used, elements * width };
-        used += elements * width;
+        s->data = data + used, s->bytes = elements * width;
+        used += s->bytes;
     }
-    if (used != size) return fail(BAD_FILE, "%s: %zu bytes after the last storage", label, size - used);
-    qsort(at, keys->items, sizeof *at, by_key);
-    for (uint32_t i = 1; i < keys->items; i++)
-        if (by_key(&at[i - 1], &at[i]) == 0) return fail(BAD_FILE, "%s: two storages have one name", label);
-    return OK;
-}
-
-static Status storages_set(const Pickle *p, const StorageAt *at, size_t count, const char *label)
-{
-    PickleStorage *s;
-    for (int i = 0; (s = pickle_storage(p, i)); i++) {
-        StorageAt        wanted = { .key = s->key, .key_bytes = s->key_bytes };
-        const StorageAt *found  = bsearch(&wanted, at, count, sizeof *at, by_key);
-        size_t           width  = torch_type_width(s->type), needed = (size_t)(s->first + s->count) * width;
-        if (!found)
-            return fail(BAD_FILE, "%s: a tensor's storage is not in the file (number %d of the pickle)",
-                        label, i);
-        if (found->bytes < needed)
-            return fail(BAD_FILE, "%s: a storage of %zu bytes has %zu in the file (number %d of the pickle)",
-                        label, needed, found->bytes, i);
-        s->data = found->data + (size_t)s->first * width;
-    }
-    return OK;
+    return used == size ? OK : fail(BAD_FILE, "%s: %zu bytes after the last storage", label, size - used);
 }
 
 static Status storages_behind(const Pickle *p, const PickleValue *keys, const uint8_t *data, size_t size,
                               const char *label)
 {
-    KeyType   *types = NULL;
-    size_t     count  = 0;
-    StorageAt *at     = calloc((size_t)keys->items + 1, sizeof *at);
-    Status     status = at ? types_by_key(&types, &count, p, label)
-                           : fail(NO_MEMORY, "%s: no memory for a list of storages", label);
-    if (status == OK) status = storages_walk(at, keys, types, count, data, size, label);
-    if (status == OK) status = storages_set(p, at, keys->items, label);
-    free(at);
-    free(types);
+    Stored *list  = NULL;
+    size_t  count = 0;
+    int     i     = 0;
+    Status  status = stored_list(&list, &count, p, label);
+    if (status == OK) status = storages_walk(list, count, keys, data, size, label);
+    for (PickleStorage *s = p->storages; status == OK && s; s = s->next, i++) {
+        const Stored *at = bsearch(&(Stored){ s->key, s->key_bytes, 0, NULL, 0 }, list, count, sizeof *list,
+                                   by_key);
+        status = storage_set(s, at->data, at->bytes, i, "file", label);
+    }
+    free(list);
     return status;
 }
 
@@ -213,7 +203,16 @@ static Status legacy_read(TorchFile *file, const uint8_t *data, size_t size, con
     return status;
 }
 
-Status torch_file_read(TorchFile *file, const uint8_t *data, size_t size, const char *label)
+/* Gives the checksums of the archive's entries to foreign_verify. */
+static Status sums_give(ForeignFile *file, const ZipArchive *zip)
+{
+    for (size_t i = 0; i < zip->entries; i++)
+        if (zip->entry[i].crc && zip->entry[i].bytes) TRY(foreign_sum(file, &zip->entry[i]));
+    return OK;
+}
+
+Status torch_file_read(TorchFile *file, ForeignFile *sums, const uint8_t *data, size_t size,
+                       const char *label)
 {
     *file = (TorchFile){ 0 };
     Status status;
@@ -221,6 +220,7 @@ Status torch_file_read(TorchFile *file, const uint8_t *data, size_t size, const 
     if (size >= 4 && memcmp(data, "PK\3\4", 4) == 0)      status = zip_read(file, data, size, label);
     else if (size >= 2 && data[0] == 0x80 && data[1] <= 5) status = legacy_read(file, data, size, label);
     else status = fail(BAD_FILE, "%s: neither of the two formats of torch.save", label);
+    if (status == OK && sums) status = sums_give(sums, &file->zip);
     if (status != OK) torch_file_close(file);
     return status;
 }
@@ -234,15 +234,23 @@ void torch_file_close(TorchFile *file)
 
 /* ---- tensors ---- */
 
-Status torch_sums(ForeignFile *file, const TorchFile *torch)
+Status torch_open(TorchFile *torch, ForeignFile *file, const char *path)
 {
-    for (size_t i = 0; i < torch->zip.entries; i++) {
-        const ZipEntry *e = &torch->zip.entry[i];
-        ForeignSum sum = { .data = (const char *)e->data, .bytes = e->bytes, .crc = e->crc,
-                           .name = e->name, .name_bytes = e->name_bytes };
-        if (e->crc && e->bytes) TRY(foreign_sum(file, &sum));
-    }
-    return OK;
+    int map;
+    TRY(foreign_map(file, &map, path));
+    return torch_file_read(torch, file, file->map[map].data, file->map[map].size, path);
+}
+
+bool torch_shapes_equal(const PickleTensor *a, const PickleTensor *b)
+{
+    return a->dims == b->dims && memcmp(a->size, b->size, (size_t)a->dims * sizeof *a->size) == 0;
+}
+
+Status torch_weight_type(Dtype *dtype, const PickleTensor *t, const char *label, const char *name)
+{
+    if (torch_type_dtype(t->type, dtype) && dtype_is_float(*dtype)) return OK;
+    return fail(BAD_FILE, "%s: tensor '%s' is of type %s, which no weight has; save it in float32, "
+                "bfloat16 or float16", label, name, torch_type_name(t->type));
 }
 
 Status torch_piece(ForeignPiece *piece, const PickleTensor *t, const char *label, const char *name)
@@ -259,21 +267,14 @@ Status torch_piece(ForeignPiece *piece, const PickleTensor *t, const char *label
     return OK;
 }
 
-Status torch_add(ForeignFile *file, const PickleTensor *t, const char *label, const char *name)
-{
-    return torch_add_of(file, FOREIGN_WEIGHT, t, label, name);
-}
-
-Status torch_add_of(ForeignFile *file, ForeignKind kind, const PickleTensor *t, const char *label,
-                    const char *name)
+Status torch_add(ForeignFile *file, ForeignKind kind, const PickleTensor *t, const char *label,
+                 const char *name)
 {
     Dtype        dtype;
     ForeignPiece piece;
     int          index;
-    if (!torch_type_dtype(t->type, &dtype))
-        return fail(BAD_FILE, "%s: tensor '%s' is of type %s, which no weight has; save it in float32, "
-                    "bfloat16 or float16", label, name, torch_type_name(t->type));
+    TRY(torch_weight_type(&dtype, t, label, name));
     TRY(torch_piece(&piece, t, label, name));
-    TRY(foreign_tensor_of(file, &index, kind, name, dtype, t->dims, piece.shape));
+    TRY(foreign_tensor(file, &index, kind, name, dtype, t->dims, piece.shape));
     return foreign_piece(file, index, &piece);
 }

@@ -10,19 +10,22 @@
 
 typedef struct { Pickle pickle; ZipArchive zip; } TorchFile;
 
-/* Reads a file, or a range of one, that torch.save wrote; `data` must outlive *file. On success every
- * storage has its data, of as many bytes as its tensors reach. BAD_FILE, NO_MEMORY; then *file is zeros. */
-Status torch_file_read (TorchFile *file, const uint8_t *data, size_t size, const char *label);
+/* Reads a file, or a range of one, that torch.save wrote; `data` must outlive *file. On success every storage
+ * has its data, of as many bytes as its tensors reach. sums: gets the checksums of the archive's entries,
+ * where `data` is in a mapped file of it; NULL. BAD_FILE, NO_MEMORY; then *file is zeros. */
+Status torch_file_read (TorchFile *file, ForeignFile *sums, const uint8_t *data, size_t size,
+                        const char *label);
+/* The same with the whole file at `path`, which *file maps. */
+Status torch_open(TorchFile *torch, ForeignFile *file, const char *path);
 void   torch_file_close(TorchFile *file);
 
-/* Gives the checksums of the archive's entries, whose data is in a mapped file of *file, to
- * foreign_verify. */
-Status torch_sums (ForeignFile *file, const TorchFile *torch);
+bool   torch_shapes_equal(const PickleTensor *a, const PickleTensor *b);
+/* BAD_FILE, naming `name`: a type that no weight has (int64, bool). */
+Status torch_weight_type(Dtype *dtype, const PickleTensor *tensor, const char *label, const char *name);
 /* A tensor as a piece of a ForeignTensor that starts at offset 0. BAD_FILE, naming `name`, where it has more
  * than FOREIGN_DIMS dimensions. */
 Status torch_piece(ForeignPiece *piece, const PickleTensor *tensor, const char *label, const char *name);
-/* Appends a tensor that is whole. An element type that no model has (int64, bool) is BAD_FILE. */
-Status torch_add  (ForeignFile *file, const PickleTensor *tensor, const char *label, const char *name);
-Status torch_add_of(ForeignFile *file, ForeignKind kind, const PickleTensor *tensor, const char *label,
-                    const char *name);
+/* Appends a tensor that is whole. */
+Status torch_add  (ForeignFile *file, ForeignKind kind, const PickleTensor *tensor, const char *label,
+                   const char *name);
 #endif

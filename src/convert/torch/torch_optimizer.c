@@ -44,11 +44,6 @@ static Status states_number(States *s, const PickleValue *all)
     return OK;
 }
 
-static bool shapes_equal(const PickleTensor *a, const PickleTensor *b)
-{
-    return a->dims == b->dims && memcmp(a->size, b->size, (size_t)a->dims * sizeof *a->size) == 0;
-}
-
 static Status updates_take(int64_t *updates, const PickleValue *from, const char *label)
 {
     double step;
@@ -61,20 +56,18 @@ static Status updates_take(int64_t *updates, const PickleValue *from, const char
 
 static Status parameter_take(States *s, TorchParameter *p, const PickleValue *number, int64_t *updates)
 {
-    static const struct { ForeignKind kind; const char *name; } rows[] = {
-        { FOREIGN_MOMENT, "exp_avg" }, { FOREIGN_SQUARE, "exp_avg_sq" } };
     int64_t at;
     if (!pickle_integer(number, &at) || at < 0 || at >= s->states || !s->state[at])
         return fail(BAD_FILE, "%s: its optimizer has no state for one of its parameters", s->label);
-    for (int i = 0; i < 2; i++) {
-        const PickleValue *v = pickle_get(s->state[at], rows[i].name);
+    for (ForeignKind k = FOREIGN_MOMENT; k <= FOREIGN_SQUARE; k++) {
+        const PickleValue *v = pickle_get(s->state[at], foreign_kind_name(k));
         if (!v || v->kind != PICKLE_TENSOR)
             return fail(BAD_FILE, "%s: its optimizer's state %lld has no %s, so that it is not Adam's",
-                        s->label, (long long)at, rows[i].name);
-        if (!shapes_equal(v->tensor, p->weight))
+                        s->label, (long long)at, foreign_kind_name(k));
+        if (!torch_shapes_equal(v->tensor, p->weight))
             return fail(BAD_FILE, "%s: its optimizer's state %lld has another shape than the parameter at its"
                         " place", s->label, (long long)at);
-        p->state[rows[i].kind] = v->tensor;
+        p->state[k] = v->tensor;
     }
     return updates_take(updates, s->state[at], s->label);
 }
@@ -116,7 +109,7 @@ static Status master_take(const States *s, TorchParameter *p, const PickleValue 
     if (!masters || p->weight->type == TORCH_F32) return OK;
     const PickleValue *v = masters->kind == PICKLE_LIST && *next < masters->items ? masters->item[(*next)++]
                                                                                  : NULL;
-    if (!v || v->kind != PICKLE_TENSOR || !shapes_equal(v->tensor, p->weight))
+    if (!v || v->kind != PICKLE_TENSOR || !torch_shapes_equal(v->tensor, p->weight))
         return fail(BAD_FILE, "%s: its optimizer's copies of weights are not those of the model", s->label);
     p->state[FOREIGN_MASTER] = v->tensor;
     return OK;

@@ -17,11 +17,6 @@ enum {
 /* The archive is a reader that stays at its beginning. The directory: its place, bytes and entries. */
 typedef struct { uint64_t at, bytes, entries, end; } Directory;
 
-static bool inside(const ByteReader *b, uint64_t at, uint64_t bytes)
-{
-    return at <= reader_left(b) && bytes <= reader_left(b) - at;
-}
-
 /* The end record is the last thing but for a comment, whose length it says. */
 static Status end_find(uint64_t *at, const ByteReader *b)
 {
@@ -49,7 +44,7 @@ static Status directory_find(Directory *d, const ByteReader *b)
         if (at < LOCATOR_BYTES || little_endian(b->begin + locator, 4) != LOCATOR_MAGIC)
             return fail(BAD_FILE, "%s: a zip directory whose 64-bit record is missing", b->path);
         end64 = little_endian(b->begin + locator + 8, 8);
-        if (!inside(b, end64, END64_BYTES) || end64 > locator - END64_BYTES
+        if (locator < END64_BYTES || end64 > locator - END64_BYTES
             || little_endian(b->begin + end64, 4) != END64_MAGIC)
             return fail(BAD_FILE, "%s: a zip directory whose 64-bit record lies outside", b->path);
         const uint8_t *record = b->begin + end64;
@@ -139,7 +134,7 @@ static int by_header(const void *a, const void *b)
     return x->header < y->header ? -1 : x->header > y->header;
 }
 
-static int names_compare(const char *a, size_t a_bytes, const char *b, size_t b_bytes)
+int names_compare(const char *a, size_t a_bytes, const char *b, size_t b_bytes)
 {
     int order = memcmp(a, b, a_bytes < b_bytes ? a_bytes : b_bytes);
     return order ? order : a_bytes < b_bytes ? -1 : a_bytes > b_bytes;
@@ -197,15 +192,19 @@ void zip_close(ZipArchive *zip)
     *zip = (ZipArchive){ 0 };
 }
 
-Status zip_check(const ZipEntry *entry, const char *label)
+Status zip_compare(const ZipEntry *entry, const char *label, unsigned long crc)
 {
-    unsigned long crc = entry->crc ? crc32_z(0, entry->data, entry->bytes) : 0;
     if (crc == entry->crc) return OK;
     return fail(BAD_FILE,
                 "%s: the entry %.*s is damaged: its CRC-32 is %08lx, and the archive's directory has %08lx; "
                 "copy the file again from where it was saved",
                 label, (int)(entry->name_bytes < 200 ? entry->name_bytes : 200), entry->name, crc,
                 (unsigned long)entry->crc);
+}
+
+Status zip_check(const ZipEntry *entry, const char *label)
+{
+    return entry->crc ? zip_compare(entry, label, crc32_z(0, entry->data, entry->bytes)) : OK;
 }
 
 const ZipEntry *zip_find(const ZipArchive *zip, const char *prefix, size_t prefix_bytes, const char *name,

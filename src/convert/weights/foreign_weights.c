@@ -1,13 +1,13 @@
-/* Shards of a rank out of a checkpoint of another program. */
+/* Shards of a rank out of a checkpoint of another program. One rank reads index and headers, and sends the
+ * others a list of files and tensors; these open a file only where they need weights of it. */
 #include "convert/weights/foreign_weights.h"
 #include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include "base/log.h"
-#include "convert/formats.h"
+#include "convert/format.h"
 #include "convert/plan.h"
-#include "convert/weights/foreign_table.h"
 #include "text/tokenizer.h"
 
 enum { BUFFER_BYTES = 1 << 20, RELEASE_BYTES = 64 << 20 };
@@ -78,10 +78,135 @@ const char *foreign_weights_unpack(ForeignFacts *facts, const char *packed, size
     return packed + sizeof *facts;
 }
 
+/* ---- the list of files and tensors as bytes: each function writes a value, or reads it back, so that both
+ * directions have one order ---- */
+
+/* out: what is written, or NULL; at, end: what is left to read */
+typedef struct { FILE *out; const char *at, *end; } Table;
+
+static void pass(Table *t, void *value, size_t bytes)
+{
+    if (t->out) {
+        fwrite(value, 1, bytes, t->out);
+        return;
+    }
+    CHECK((size_t)(t->end - t->at) >= bytes, "a list of tensors ends too early");
+    memcpy(value, t->at, bytes);
+    t->at += bytes;
+}
+
+static int64_t pass_number(Table *t, int64_t value)
+{
+    pass(t, &value, sizeof value);
+    return value;
+}
+
+/* With its NUL; a text that is read points into the list. */
+static const char *pass_text(Table *t, const char *text)
+{
+    int64_t bytes = pass_number(t, text ? (int64_t)strlen(text) + 1 : 0);
+    if (t->out) fwrite(text, 1, (size_t)bytes, t->out);
+    else        text = t->at, t->at += bytes;
+    CHECK(t->out || (bytes > 0 && bytes <= t->end - text), "a name in a list of tensors is too long");
+    return text;
+}
+
+/* Bytes of no file are those of an empty piece, which nobody reads. */
+static const char *pass_place(Table *t, const ForeignFile *file, const char *data)
+{
+    int     of = t->out ? foreign_map_of(file, data) : -1;
+    int64_t map = pass_number(t, of < 0 ? 0 : of);
+    int64_t at  = pass_number(t, of < 0 ? 0 : data - (const char *)file->map[of].data);
+    CHECK(t->out || (map >= 0 && map < file->maps), "a list of tensors names file %lld of %d", (long long)map,
+          file->maps);
+    return t->out ? data : (const char *)file->map[map].data + at;
+}
+
+static Status pass_file(Table *t, ForeignFile *file, int i)
+{
+    FileMap     map;
+    int         index;
+    const char *path = pass_text(t, t->out ? file->map[i].path : NULL);
+    size_t      size = (size_t)pass_number(t, t->out ? (int64_t)file->map[i].size : 0);
+    if (t->out) return OK;
+    TRY(*path || !size ? file_map_reserve(&map, path, size) : file_map_zeros(&map, size));
+    return foreign_adopt(file, &index, &map);
+}
+
+static Status pass_sum(Table *t, ForeignFile *file, size_t i)
+{
+    ZipEntry entry = t->out ? file->sum[i].entry : (ZipEntry){ 0 };
+    pass(t, &entry, sizeof entry);
+    entry.data = (const uint8_t *)pass_place(t, file, (const char *)entry.data);
+    entry.name = pass_place(t, file, entry.name);
+    return t->out ? OK : foreign_sum(file, &entry);
+}
+
+static Status pass_tensor(Table *t, ForeignFile *file, int i)
+{
+    ForeignTensor tensor = t->out ? file->tensor[i] : (ForeignTensor){ 0 };
+    const char   *name   = pass_text(t, tensor.name);
+    pass(t, &tensor, sizeof tensor);
+    if (!t->out) TRY(foreign_tensor(file, &i, tensor.kind, name, tensor.dtype, tensor.dims, tensor.shape));
+    for (int p = 0; p < tensor.pieces; p++) {
+        ForeignPiece piece = t->out ? tensor.piece[p] : (ForeignPiece){ 0 };
+        pass(t, &piece, sizeof piece);
+        piece.data = pass_place(t, file, piece.data);
+        if (!t->out) TRY(foreign_piece(file, i, &piece));
+    }
+    return OK;
+}
+
+static void pass_position(Table *t, ForeignPosition *position, bool *states)
+{
+    pass(t, position, sizeof *position);
+    *states = pass_number(t, *states) != 0;
+}
+
+static Status pass_all(Table *t, ForeignModel *model)
+{
+    ForeignFile    *file = &model->file;
+    ForeignPosition position = file->position;
+    bool            states = file->states;
+    pass_position(t, &position, &states);
+    model->naming = (Naming)pass_number(t, model->naming);
+    const char *path = pass_text(t, t->out ? file->path : NULL);
+    if (!t->out) foreign_begin(file, path);
+    int64_t files = pass_number(t, file->maps);
+    for (int i = 0; i < files; i++) TRY(pass_file(t, file, i));
+    int64_t sums = pass_number(t, (int64_t)file->sums);
+    for (int64_t i = 0; i < sums; i++) TRY(pass_sum(t, file, (size_t)i));
+    int64_t tensors = pass_number(t, file->tensors);
+    for (int i = 0; i < tensors; i++) TRY(pass_tensor(t, file, i));
+    if (t->out) return OK;
+    TRY(foreign_finish(file));
+    file->position = position, file->states = states;
+    return OK;
+}
+
+static Status table_write(char **table, size_t *bytes, ForeignModel *model)
+{
+    Table t = { .out = open_memstream(table, bytes) };
+    bool  failed = !t.out || pass_all(&t, model) != OK || ferror(t.out);
+    if (t.out && fclose(t.out) == 0 && !failed) return OK;
+    if (t.out) free(*table);
+    *table = NULL;
+    return fail(NO_MEMORY, "%s: no memory for a list of its tensors", model->file.path);
+}
+
+/* Its files are reserved and not opened (foreign_need). On failure *model is closed. */
+static Status table_read(ForeignModel *model, const char *table, size_t bytes)
+{
+    *model = (ForeignModel){ .step = -1, .samples = -1 };
+    Status status = pass_all(&(Table){ NULL, table, table + bytes }, model);
+    if (status != OK) foreign_model_close(model);
+    return status;
+}
+
 CheckpointState foreign_weights_table_state(const char *table, size_t bytes)
 {
     ForeignFile file = { 0 };
-    foreign_table_position(&file.position, &file.states, table, bytes);
+    pass_position(&(Table){ NULL, table, table + bytes }, &file.position, &file.states);
     return foreign_weights_state(&file);
 }
 
@@ -89,10 +214,12 @@ Status foreign_weights_table(char **table, size_t *bytes, const char *folder)
 {
     ForeignModel model;
     TRY(source_open(&model, folder));
-    Status status = foreign_table_write(table, bytes, &model);
+    Status status = table_write(table, bytes, &model);
     foreign_model_close(&model);
     return status;
 }
+
+/* ---- shards ---- */
 
 /* Opens the files that a contiguous range is in. */
 static Status run_open(ForeignFile *file, const Plan *plan, const PlanTensor *tensor, TensorShardRun run)
@@ -152,7 +279,7 @@ Status foreign_weights_load(const char *table, size_t bytes, const ModelConfig *
     ForeignModel from;
     Links links = { 0 };
     Plan  plan  = { 0 };
-    TRY(foreign_table_read(&from, table, bytes));
+    TRY(table_read(&from, table, bytes));
     Status status = links_make(&links, from.naming, model);
     if (status == OK)
         status = plan_make(&plan,

@@ -7,7 +7,7 @@
 #include "store/checkpoint_contents.h"
 #include "tensor/tensor_shard.h"
 
-/* FOLDER of "hf:FOLDER", or "megatron:FOLDER" and the like whole (formats.h), as the functions below take it;
+/* FOLDER of "hf:FOLDER", or "megatron:FOLDER" and the like whole (format.h), as the functions below take it;
  * NULL: `load` is a checkpoint of this program. */
 const char *foreign_weights_folder(const char *load);
 /* Where its run stood, and what it lacks of states and position. Its texts are NULL. Data begin at their

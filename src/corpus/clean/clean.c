@@ -1,6 +1,6 @@
-/* The three stages of a run in order, and its work directory: who may use it, what identifies the run that
- * is kept there, and when it is removed. */
-#include "corpus/clean/clean.h"
+/* The three stages of a run in order, what it may read and write, and its work directory: who may use it,
+ * what identifies the run that is kept there, and when it is removed. */
+#include "corpus/clean/run.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -11,30 +11,136 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include "base/array.h"
 #include "base/file.h"
 #include "base/log.h"
 #include "base/seam.h"
-#include "corpus/clean/scan.h"
 #include "base/json_text.h"
 #include "base/utf8.h"
 #include "corpus/clean/eta.h"
-#include "corpus/clean/path_check.h"
-#include "corpus/clean/report.h"
-#include "corpus/clean/resolve_duplicates.h"
-#include "corpus/clean/write.h"
 
-typedef struct {
-    const CleanPlan *plan;
-    char             folder[1024];          /* the work directory */
-    Buffer           identity;              /* text: all that the result depends on */
-    DocumentFilter   filter;
-    CleanCounts     *counts;
-    ProgressFile     progress;
-    DocumentStore   *store;
-    DuplicateSets    duplicates;
-    int              lock;                  /* descriptor of the lock file; -1: not open */
-    bool             claimed;               /* this process alone uses the directory */
-} CleanRun;
+/* ---- checks before anything is read ---- */
+
+/* No file is both read and written, and no two outputs are the same file; otherwise a corpus would be
+ * replaced by its own clean documents. An input is identified by device and inode, so that a symbolic or
+ * hard link to it is found too; an output need not exist yet, so outputs are also compared by directory and
+ * name. */
+
+typedef struct { dev_t device; ino_t number; } FileId;
+typedef struct { FileId *file; int64_t count; } InputIds;                /* sorted by by_file_id */
+
+static int by_file_id(const void *a, const void *b)
+{
+    const FileId *x = a, *y = b;
+    if (x->device != y->device) return x->device < y->device ? -1 : 1;
+    return (x->number > y->number) - (x->number < y->number);
+}
+
+/* Only regular files: a pipe or a device that is read cannot be overwritten by a rename. */
+static void input_add(InputIds *inputs, const char *path)
+{
+    struct stat info;
+    if (!path || (strcmp(path, "-") ? stat(path, &info) : fstat(0, &info)) || !S_ISREG(info.st_mode)) return;
+    inputs->file[inputs->count++] = (FileId){ info.st_dev, info.st_ino };
+}
+
+static Status inputs_collect(InputIds *inputs, const CleanPlan *plan)
+{
+    size_t most  = (size_t)plan->paths + (size_t)plan->contamination.paths + 2;
+    inputs->file = malloc(most * sizeof *inputs->file);
+    if (!inputs->file) return fail(NO_MEMORY, "no memory to compare %d input files", plan->paths);
+    for (int i = 0; i < plan->paths; i++) input_add(inputs, plan->path[i]);
+    for (int i = 0; i < plan->contamination.paths; i++) input_add(inputs, plan->contamination.path[i]);
+    input_add(inputs, plan->model);
+    input_add(inputs, plan->bad_words);
+    qsort(inputs->file, (size_t)inputs->count, sizeof *inputs->file, by_file_id);
+    return OK;
+}
+
+static Status path_check(const InputIds *inputs, const char *option, const char *path, bool device_allowed)
+{
+    struct stat info;
+    if (stat(path, &info)) return OK;
+    if (S_ISDIR(info.st_mode)) return fail(BAD_OPTION, "%s %s: is a directory; give a file", option, path);
+    if (!S_ISREG(info.st_mode))
+        return device_allowed
+                   ? OK
+                   : fail(BAD_OPTION,
+                          "%s %s: is not a regular file, and the output would replace it; give a file",
+                          option, path);
+    FileId id = { info.st_dev, info.st_ino };
+    if (!bsearch(&id, inputs->file, (size_t)inputs->count, sizeof id, by_file_id)) return OK;
+    return fail(BAD_OPTION, "%s %s: is also an input and would be overwritten; give another file", option,
+                path);
+}
+
+/* The output, or the shards of it that exist now; their numbers have no gaps, so the first missing one
+ * ends the search. */
+static Status shards_check(const InputIds *inputs, const CleanPlan *plan)
+{
+    char path[1100];
+    struct stat info;
+    for (int64_t number = 0; ; number++) {
+        TRY(write_path(path, sizeof path, plan, number));
+        TRY(path_check(inputs, "--output", path, false));
+        if ((!plan->folder && !plan->shard_bytes) || stat(path, &info)) return OK;
+    }
+}
+
+static const char *last_component(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash ? slash + 1 : path;
+}
+
+/* Whether both paths are, or will be, the same regular file. Where one does not exist yet, they are the
+ * same if their names are equal and their directories are. The "." makes "DIR/." of a directory, and "."
+ * of a path without one. */
+static bool same_file(const char *a, const char *b)
+{
+    char parent[2][1100];
+    struct stat x, y;
+    if (!strcmp(a, b)) return true;
+    if (!stat(a, &x) && !stat(b, &y))
+        return S_ISREG(x.st_mode) && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
+    if (strcmp(last_component(a), last_component(b)) != 0) return false;
+    snprintf(parent[0], sizeof parent[0], "%.*s.", (int)(last_component(a) - a), a);
+    snprintf(parent[1], sizeof parent[1], "%.*s.", (int)(last_component(b) - b), b);
+    return !stat(parent[0], &x) && !stat(parent[1], &y) && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
+}
+
+/* Shards are left to shards_check, as their number is not known. A sample writes only its report. The report
+ * may be /dev/stdout, which is written to directly; other outputs are renamed into place. */
+static Status outputs_check(const InputIds *inputs, const CleanPlan *plan)
+{
+    char page[1100];
+    bool one = !plan->folder && !plan->shard_bytes;
+    if (plan->report) report_page_path(page, sizeof page, plan->report);
+    const struct { const char *option, *path; } output[] = {
+        { "--report", plan->report }, { "the page of --report", plan->report ? page : NULL },
+        { "--output", one ? plan->output : NULL }, { "--dropped", plan->dropped },
+        { "--clusters", plan->clusters }, { "--pairs", plan->pairs } };
+    for (int i = 0; i < (plan->sample ? 2 : COUNT(output)); i++) {
+        const char *path = output[i].path;
+        if (!path) continue;
+        TRY(path_check(inputs, output[i].option, path, i < 2));
+        for (int k = 0; k < i; k++)
+            if (output[k].path && same_file(path, output[k].path))
+                return fail(BAD_OPTION, "%s %s: is also the file of %s; give another file", output[i].option,
+                            path, output[k].option);
+    }
+    return OK;
+}
+
+static Status paths_check(const CleanPlan *plan)
+{
+    InputIds inputs = { 0 };
+    Status status = inputs_collect(&inputs, plan);
+    if (status == OK) status = outputs_check(&inputs, plan);
+    if (status == OK && !plan->sample) status = shards_check(&inputs, plan);
+    free(inputs.file);
+    return status;
+}
 
 /* ---- the work directory ---- */
 
@@ -195,18 +301,14 @@ static Status work_open(CleanRun *r)
 
 static Status stages_run(CleanRun *r)
 {
-    CleanScan scan = { .plan = r->plan, .filter = &r->filter, .folder = r->plan->sample ? NULL : r->folder,
-                       .identity = r->identity.text, .store = r->store, .progress = r->progress,
-                       .counts = r->counts };
-    TRY(clean_scan(&scan));
+    TRY(clean_scan(r));
     if (!r->counts->in.documents) {
         TRY(progress_file_forget(r->folder));                          /* there is nothing to resume */
         return fail(BAD_FILE, "%s: no documents in it", r->plan->path[0]);
     }
-    TRY(clean_resolve_duplicates(&r->duplicates, &r->filter, r->store, r->folder));
-    TRY(write_all(r->counts, &r->filter, r->store, &r->duplicates));
-    MinHashCounts minhash = r->filter.minhash ? minhash_counts(r->filter.minhash) : (MinHashCounts){ 0 };
-    return report_write(&r->filter, r->counts, r->filter.minhash ? &minhash : NULL);
+    TRY(clean_resolve_duplicates(r));
+    TRY(clean_write(r));
+    return report_write(r);
 }
 
 /* Every document that was read is either kept or counted under exactly one reason, to the byte. */
@@ -226,7 +328,7 @@ static void sums_check(const CleanCounts *t)
 /* Paths are checked before the work directory is made, so that a mistaken command creates nothing. */
 static Status run_all(CleanRun *r)
 {
-    TRY(clean_paths_check(r->plan));
+    TRY(paths_check(r->plan));
     TRY(folder_make_work(r));
     TRY(document_filter_open(&r->filter, r->plan, r->folder));
     TRY(work_open(r));
@@ -238,7 +340,9 @@ static Status run_all(CleanRun *r)
 static void run_close(CleanRun *r)
 {
     if (r->lock >= 0) close(r->lock);
-    duplicate_sets_close(&r->duplicates);
+    exact_close(r->duplicates.exact);
+    exact_close(r->duplicates.parts);
+    free(r->duplicates.jaccard);
     document_filter_close(&r->filter);
     document_store_close(r->store);
     buffer_free(&r->identity);

@@ -2,6 +2,7 @@
  * histogram, ranking. */
 #include "corpus/clean/counts.h"
 
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -70,4 +71,30 @@ int clean_counts_languages(LanguageRow *row, int most, const CleanCounts *t)
         row[at] = (LanguageRow){ i, t->language[i] };
     }
     return count;
+}
+
+/* The names are part of the file formats. */
+const char *drop_reason_name(int rule)
+{
+    if (rule < DROP_EMPTY) return record_fault_name((RecordFaultKind)(rule - DROP_FAULT));
+    if (rule >= DROP_QUALITY && rule < DROP_CONTAMINATED) return quality_row[rule - DROP_QUALITY].name;
+    switch (rule) {
+    case DROP_EMPTY:        return "empty";
+    case DROP_WARNED:       return "warned";
+    case DROP_CHARSET:      return "charset";
+    case DROP_LANGUAGE:     return "language";
+    case DROP_CONTAMINATED: return "contaminated";
+    case DROP_EXACT:        return "exact duplicate";
+    case DROP_NEAR:         return "near duplicate";
+    case DROP_PARTS:        return "repeated parts";
+    }
+    return "kept";
+}
+
+Status drop_reason_begin(Buffer *out, int rule, JsonText id, const char *file, int64_t line, int64_t bytes)
+{
+    TRY(buffer_format(out, "{\"rule\": \"%s\"", drop_reason_name(rule)));
+    TRY(json_text_member(out, "id", id));
+    TRY(json_text_path(out, "file", file));
+    return buffer_format(out, ", \"line\": %" PRId64 ", \"bytes\": %" PRId64, line, bytes);
 }

@@ -5,8 +5,32 @@
  * document's text as it was read; only `written` is in bytes of the text as it is output.
  *
  *     in = kept + the sum of dropped[],   in documents and in bytes (clean.c checks it at the end) */
-#include "corpus/clean/drop_reason.h"
 #include "corpus/quality/charset.h"
+#include "corpus/quality/quality.h"
+#include "corpus/read/record.h"
+
+/* Why a document is dropped: one number for each reason, in the order of the stages. The numbers index
+ * CleanCounts.dropped. */
+enum {
+    DROP_FAULT,                                         /* + RecordFaultKind: the record could not be read */
+    DROP_EMPTY = DROP_FAULT + RECORD_FAULTS,            /* no text, or a stage removed all of it */
+    /* Has one of OSCAR's warnings that the run excludes. */
+    DROP_WARNED,
+    DROP_CHARSET,
+    DROP_LANGUAGE,
+    DROP_QUALITY,                                       /* + QualityRule */
+    DROP_CONTAMINATED = DROP_QUALITY + QUALITY_RULES,
+    DROP_EXACT,
+    DROP_NEAR,
+    DROP_PARTS,                                         /* all its lines or paragraphs occurred before */
+    DROP_REASONS,
+    DROP_KEPT = -1
+};
+
+/* The name in reports: "too long", "words-min", "exact duplicate"; "kept" for DROP_KEPT. */
+const char *drop_reason_name(int rule);
+/* The beginning of the line about a dropped document in --dropped: {"rule": ... "bytes": N */
+Status drop_reason_begin(Buffer *out, int rule, JsonText id, const char *file, int64_t line, int64_t bytes);
 
 /* Bins of the length histograms: bin i has documents of 2^i bytes and more. */
 enum { COUNTS_LENGTHS = 40 };

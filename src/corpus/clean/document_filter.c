@@ -14,14 +14,11 @@
 
 /* ---- opening ---- */
 
-static const char *label_without_prefix(const char *label)
-{
-    return strncmp(label, LABEL_PREFIX, strlen(LABEL_PREFIX)) ? label : label + strlen(LABEL_PREFIX);
-}
-
 const char *document_filter_label(const DocumentFilter *f, int label)
 {
-    return label < 0 || label >= f->languages ? "none" : label_without_prefix(langid_label(f->langid, label));
+    if (label < 0 || label >= f->languages) return "none";
+    const char *text = langid_label(f->langid, label);
+    return strncmp(text, LABEL_PREFIX, strlen(LABEL_PREFIX)) ? text : text + strlen(LABEL_PREFIX);
 }
 
 /* "da, de, en": as many labels of the model as fit, for a message that shows how labels look. */
@@ -211,11 +208,6 @@ static Status contamination_stage(const DocumentFilter *f, FilterWorkspace *w, i
     return pieces_join(w);
 }
 
-static void trim_end(Buffer *text)
-{
-    while (text->bytes && memchr(" \t\r\n", text->text[text->bytes - 1], 4)) text->bytes--;
-}
-
 /* Computed here by many threads and stored, so that resolving duplicates need not read the texts again:
  * the hash for exact deduplication and the MinHash band keys. */
 static Status keys_compute(const DocumentFilter *f, FilterWorkspace *w, FilterResult *out)
@@ -239,6 +231,6 @@ Status document_filter_record(const DocumentFilter *f, FilterWorkspace *w, Filte
     if (out->rule == DROP_KEPT && f->quality) TRY(quality_stage(f, w, &out->rule, counts));
     if (out->rule == DROP_KEPT && f->contamination) TRY(contamination_stage(f, w, &out->rule));
     if (out->rule != DROP_KEPT) return OK;
-    trim_end(&w->text);
+    while (w->text.bytes && memchr(" \t\r\n", w->text.text[w->text.bytes - 1], 4)) w->text.bytes--;
     return keys_compute(f, w, out);
 }

@@ -3,7 +3,7 @@
 /* The stages that check one document alone: charset, language, quality, contamination; then its hash and
  * MinHash keys. A DocumentFilter is read-only after opening and shared by all threads; each thread has a
  * FilterWorkspace of its own. */
-#include "corpus/clean/clean_plan.h"
+#include "corpus/clean/clean.h"
 #include "corpus/dedup/exact.h"
 #include "text/fasttext/langid.h"
 

@@ -114,18 +114,9 @@ void document_store_free_packer(StorePacker *k)
 
 /* ---- the files ---- */
 
-static Status file_read(const DocumentStore *s, int i, void *out, int64_t bytes, int64_t at)
+static Status store_read(const DocumentStore *s, int i, void *out, int64_t bytes, int64_t at)
 {
-    for (char *to = out; bytes; ) {
-        ssize_t got = pread(s->fd[i], to, (size_t)bytes, (off_t)at);
-        if (got < 0 && errno == EINTR) continue;
-        if (got <= 0) return fail(IO_FAILED, "%s: byte %" PRId64 " cannot be read: %s", s->path[i], at,
-                                  got ? strerror(errno) : "the file ends there");
-        to    += got;
-        at    += got;
-        bytes -= got;
-    }
-    return OK;
+    return file_read_at(s->fd[i], s->path[i], out, (size_t)bytes, at);
 }
 
 /* What was written before is read once, so that no byte of it is used that has changed since. */
@@ -138,7 +129,7 @@ static Status sum_begin(DocumentStore *s, int i)
     if (status == OK) XXH3_64bits_reset(s->sum[i]);
     for (int64_t at = 0, bytes; at < s->size.bytes[i] && status == OK; at += bytes) {
         bytes  = s->size.bytes[i] - at < AT_ONCE ? s->size.bytes[i] - at : AT_ONCE;
-        status = file_read(s, i, part.text, bytes, at);
+        status = store_read(s, i, part.text, bytes, at);
         if (status == OK) XXH3_64bits_update(s->sum[i], part.text, (size_t)bytes);
     }
     buffer_free(&part);
@@ -231,7 +222,7 @@ Status document_store_sync(DocumentStore *s)
 
 Status document_store_rows(const DocumentStore *s, StoredRow *row, int64_t document, int64_t count)
 {
-    TRY(file_read(s, STORE_ROWS, row, count * (int64_t)sizeof *row, document * (int64_t)sizeof *row));
+    TRY(store_read(s, STORE_ROWS, row, count * (int64_t)sizeof *row, document * (int64_t)sizeof *row));
     for (int64_t i = 0; i < count; i++)
         if (row[i].sum != row_sum(&row[i], document + i))
             return fail(BAD_FILE,
@@ -243,12 +234,12 @@ Status document_store_rows(const DocumentStore *s, StoredRow *row, int64_t docum
 Status document_store_keys(const DocumentStore *s, uint64_t *key, int64_t document, int64_t count)
 {
     int64_t width = s->keys * (int64_t)sizeof *key;
-    return file_read(s, STORE_KEYS, key, count * width, document * width);
+    return store_read(s, STORE_KEYS, key, count * width, document * width);
 }
 
 Status document_store_dropped(const DocumentStore *s, char *out, int64_t at, int64_t bytes)
 {
-    return file_read(s, STORE_DROPPED, out, bytes, at);
+    return store_read(s, STORE_DROPPED, out, bytes, at);
 }
 
 static Status damaged(const DocumentStore *s, const StoredRow *row, const char *why)
@@ -266,7 +257,7 @@ static Status block_read(const DocumentStore *s, StoreReader *r, const StoredRow
     if (!r->context && !(r->context = ZSTD_createDCtx()))
         return fail(NO_MEMORY, "no memory to decompress documents");
     TRY(buffer_reserve(&r->compressed, row->compressed));
-    TRY(file_read(s, STORE_TEXTS, r->compressed.text, row->compressed, row->block));
+    TRY(store_read(s, STORE_TEXTS, r->compressed.text, row->compressed, row->block));
     unsigned long long raw = ZSTD_getFrameContentSize(r->compressed.text, (size_t)row->compressed);
     if (raw == ZSTD_CONTENTSIZE_ERROR || raw == ZSTD_CONTENTSIZE_UNKNOWN)
         return damaged(s, row, "it is not a zstd frame");

@@ -1,6 +1,6 @@
 /* The table and the JSON report. Only reasons, languages and lengths that occur are listed; names and
  * members are documented in docs/formats.md. */
-#include "corpus/clean/report.h"
+#include "corpus/clean/run.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -108,18 +108,18 @@ static Status changes_json(Buffer *out, const CleanCounts *counts)
     return buffer_format(out, "},\n");
 }
 
-static Status near_json(Buffer *out, const MinHashCounts *n)
+static Status near_json(Buffer *out, const DocumentFilter *filter)
 {
-    if (!n) return OK;
+    if (!filter->minhash) return OK;
+    MinHashCounts n = minhash_counts(filter->minhash);
     return buffer_format(out,
                             " \"near\": {\"clusters\": %" PRId64 ", \"pairs\": %" PRId64
                             ", \"compared\": %" PRId64 ", \"too_short\": %" PRId64
                             ", \"largest_bucket\": %" PRId64 "},\n",
-                            n->clusters, n->pairs, n->compared, n->too_short, n->largest);
+                            n.clusters, n.pairs, n.compared, n.too_short, n.largest);
 }
 
-static Status report_json(Buffer *out, const DocumentFilter *filter, const CleanCounts *counts,
-                          const MinHashCounts *minhash)
+static Status report_json(Buffer *out, const DocumentFilter *filter, const CleanCounts *counts)
 {
     TRY(buffer_format(out, "{\n"));
     TRY(inputs_json(out, filter->plan));
@@ -131,7 +131,7 @@ static Status report_json(Buffer *out, const DocumentFilter *filter, const Clean
     TRY(languages_json(out, filter, counts));
     TRY(lengths_json(out, counts));
     TRY(changes_json(out, counts));
-    TRY(near_json(out, minhash));
+    TRY(near_json(out, filter));
     return buffer_format(out, " \"passed_over\": %" PRId64 ",\n \"damaged_files\": %" PRId64 "\n}\n",
                             counts->skipped_pages, counts->damaged);
 }
@@ -143,13 +143,13 @@ void report_page_path(char *out, size_t size, const char *path)
     snprintf(out, size, "%.*s.html", dot && dot > path ? (int)(dot - path) : (int)strlen(path), path);
 }
 
-Status report_write(const DocumentFilter *filter, const CleanCounts *counts, const MinHashCounts *minhash)
+Status report_write(const CleanRun *run)
 {
     Buffer out = { 0 };
-    const char *path = filter->plan->report;
+    const char *path = run->plan->report;
     if (!path) return OK;
     Status status = folder_make_for(path);
-    if (status == OK) status = report_json(&out, filter, counts, minhash);
+    if (status == OK) status = report_json(&out, &run->filter, run->counts);
     if (status == OK) status = file_write_whole(path, out.text, (size_t)out.bytes);
     buffer_free(&out);
     return status;

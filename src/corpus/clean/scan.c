@@ -2,7 +2,7 @@
  * turn each block into a part of the document store and counts, and the caller appends both in input
  * order. So the output does not depend on the number of workers. Each plan->part_bytes the store is synced
  * and the progress file replaced. */
-#include "corpus/clean/scan.h"
+#include "corpus/clean/run.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -12,7 +12,6 @@
 #include "base/ordered_pipeline.h"
 #include "corpus/clean/eta.h"
 #include "base/json_text.h"
-#include "corpus/read/input_blocks.h"
 #include "corpus/read/source.h"
 
 enum { MESSAGES_A_BLOCK = 4, MESSAGES_A_RUN = 20, CAPACITY_KEPT = 4 * BLOCK_USUAL, BEGINNING = 200 };
@@ -34,7 +33,7 @@ typedef struct {
 typedef struct { FilterWorkspace workspace; StorePacker packer; Buffer record; } ScanWorker;
 
 typedef struct {
-    CleanScan   *scan;
+    CleanRun    *run;
     InputBlocks  blocks_in;
     int          slots, workers;            /* workers: those of worker_state that are open */
     ScanSlot    *slot;
@@ -61,7 +60,7 @@ static void slot_note(ScanSlot *s, const char *words)
  * first documents are taken. */
 static int64_t quota(const ScanJob *job)
 {
-    int64_t sample = job->scan->plan->sample;
+    int64_t sample = job->run->plan->sample;
     if (!sample) return INT64_MAX;
     if (job->total <= 0) return sample - job->chosen;
     double part   = (double)job->blocks_in.bytes_read / (double)job->total;
@@ -88,7 +87,7 @@ static bool slot_fill(void *context, int slot, int64_t *weight)
         s->quota = quota(job);
     } while (status == OK && more && !s->quota);
     if (status == OK && !more) return false;
-    job->chosen += job->scan->plan->sample ? s->quota : 0;
+    job->chosen += job->run->plan->sample ? s->quota : 0;
     s->name    = input_blocks_name(&job->blocks_in);
     s->input   = job->blocks_in.file;
     s->read    = job->blocks_in.bytes_read;
@@ -123,13 +122,9 @@ static Status dropped_put(const DocumentFilter *filter, ScanSlot *s, const Recor
 {
     Buffer *out = &s->part.part[STORE_DROPPED];
     if (!filter->plan->dropped) return OK;
-    TRY(buffer_format(out, "{\"rule\": \"%s\"", drop_reason_name(rule)));
-    TRY(json_text_member(out, "id", r->id));
-    TRY(json_text_path(out, "file", s->name));
-    TRY(buffer_format(out, ", \"line\": %" PRId64 ", \"bytes\": %" PRId64, r->line, r->bytes));
+    TRY(drop_reason_begin(out, rule, r->id, s->name, r->line, r->bytes));
     if (result && result->label >= 0) {
-        TRY(buffer_format(out, ", \"language\": "));
-        TRY(json_text_label(out, document_filter_label(filter, result->label)));
+        TRY(json_text_path(out, "language", document_filter_label(filter, result->label)));
         TRY(buffer_format(out, ", \"probability\": %.4f", (double)result->probability));
     }
     if (r->text) TRY(json_text_member(out, "begin", text_beginning(r->text, r->bytes)));
@@ -151,7 +146,7 @@ static Status fault_count(const DocumentFilter *filter, ScanSlot *s, const Recor
 
 static Status record_process(const ScanJob *job, ScanWorker *worker, ScanSlot *s, const Record *r)
 {
-    const DocumentFilter *filter = job->scan->filter;
+    const DocumentFilter *filter = &job->run->filter;
     FilterResult result;
     s->counts->in.documents++;
     s->counts->in.bytes += r->bytes;
@@ -171,9 +166,9 @@ static Status block_process(const ScanJob *job, ScanWorker *worker, ScanSlot *s)
 {
     Record     record;
     RecordStep step;
-    RecordWalk walk = record_walk(&job->scan->plan->record, &s->block, s->name, &worker->record);
+    RecordWalk walk = record_walk(&job->run->plan->record, &s->block, s->name, &worker->record);
     for (int64_t left = s->quota; left > 0 && (step = record_next(&walk, &record)) != RECORD_END; left--) {
-        if (step == RECORD_FAULT) TRY(fault_count(job->scan->filter, s, &walk.fault));
+        if (step == RECORD_FAULT) TRY(fault_count(&job->run->filter, s, &walk.fault));
         else                      TRY(record_process(job, worker, s, &record));
     }
     s->counts->repaired += walk.repaired;
@@ -205,43 +200,42 @@ static void faults_log(ScanJob *job, const ScanSlot *s)
 
 /* The store is synced before the progress file names its new size: after a power failure the file must
  * never name bytes that are not on disk. */
-static Status progress_save(ScanJob *job)
+static Status progress_save(CleanRun *run)
 {
-    CleanScan *scan = job->scan;
-    if (!scan->folder) return OK;
-    TRY(document_store_sync(scan->store));
-    scan->progress.size = document_store_size(scan->store);
-    return progress_file_write(&scan->progress, scan->counts, scan->folder, scan->identity);
+    if (run->plan->sample) return OK;
+    TRY(document_store_sync(run->store));
+    run->progress.size = document_store_size(run->store);
+    return progress_file_write(&run->progress, run->counts, run->folder, run->identity.text);
 }
 
 static Status slot_append(ScanJob *job, ScanSlot *s, int64_t *since)
 {
-    CleanScan *scan = job->scan;
+    CleanRun *run = job->run;
     TRY(failure_report(&s->failure));
-    TRY(document_store_add(scan->store, &s->part));
-    clean_counts_add(scan->counts, s->counts);
+    TRY(document_store_add(run->store, &s->part));
+    clean_counts_add(run->counts, s->counts);
     faults_log(job, s);
-    scan->progress = s->after;
+    run->progress = s->after;
     *since += (int64_t)s->block.bytes;
     eta_bytes(&job->eta, s->read);
-    if (*since < scan->plan->part_bytes) return OK;
+    if (*since < run->plan->part_bytes) return OK;
     *since = 0;
-    return progress_save(job);
+    return progress_save(run);
 }
 
 static Status slots_append(ScanJob *job, OrderedPipeline *pipeline)
 {
-    CleanScan *scan = job->scan;
+    CleanRun *run = job->run;
     int64_t since = 0;
     for (int slot; (slot = ordered_pipeline_next(pipeline)) >= 0; ) {
         TRY(slot_append(job, &job->slot[slot], &since));
-        if (!*scan->plan->stop) continue;
-        TRY(progress_save(job));
+        if (!*run->plan->stop) continue;
+        TRY(progress_save(run));
         return fail(INTERRUPTED, "stopped by a signal%s",
-                    scan->folder ? "; the same command resumes from here" : "");
+                    run->plan->sample ? "" : "; the same command resumes from here");
     }
-    scan->progress.scanned = true;
-    return progress_save(job);
+    run->progress.scanned = true;
+    return progress_save(run);
 }
 
 /* ---- opening ---- */
@@ -262,7 +256,7 @@ static int64_t inputs_size(const CleanPlan *p)
  * have to be read again because compressed files cannot be entered in the middle. */
 static Status input_resume(ScanJob *job)
 {
-    const ProgressFile *from = &job->scan->progress;
+    const ProgressFile *from = &job->run->progress;
     Block block = { 0 };
     bool  more  = true;
     Status status = OK;
@@ -273,14 +267,14 @@ static Status input_resume(ScanJob *job)
     block_free(&block);
     if (status == OK && job->blocks_in.blocks != from->blocks)
         status = fail(BAD_FILE, "%s: is shorter than it was in the interrupted run; --restart starts over",
-                      job->scan->plan->path[from->file]);
+                      job->run->plan->path[from->file]);
     return status;
 }
 
 static Status scan_job_open(ScanJob *job)
 {
     Status status = OK;
-    const CleanPlan *p = job->scan->plan;
+    const CleanPlan *p = job->run->plan;
     job->slots = ordered_pipeline_slots(p->workers);
     job->slot  = calloc((size_t)job->slots, sizeof *job->slot);
     job->worker_state = calloc((size_t)p->workers, sizeof *job->worker_state);
@@ -290,10 +284,10 @@ static Status scan_job_open(ScanJob *job)
     job->total = inputs_size(p);
     if (!job->slot || !job->worker_state) return fail(NO_MEMORY, "no memory for %d workers", p->workers);
     for (int i = 0; i < job->slots; i++)
-        if (!(job->slot[i].counts = clean_counts_new((int)job->scan->counts->languages)))
+        if (!(job->slot[i].counts = clean_counts_new((int)job->run->counts->languages)))
             return fail(NO_MEMORY, "no memory to count");
     for (; job->workers < p->workers && status == OK; job->workers++)
-        status = filter_workspace_open(&job->worker_state[job->workers].workspace, job->scan->filter);
+        status = filter_workspace_open(&job->worker_state[job->workers].workspace, &job->run->filter);
     return status;
 }
 
@@ -317,7 +311,7 @@ static void scan_job_close(ScanJob *job)
 static Status scan_job_run(ScanJob *job)
 {
     OrderedPipeline *pipeline;
-    OrderedPipelinePlan plan = { .what = "--workers", .workers = job->scan->plan->workers,
+    OrderedPipelinePlan plan = { .what = "--workers", .workers = job->run->plan->workers,
                                  .slots = job->slots, .reader = true,
                                  .weight_most = (int64_t)job->slots * BLOCK_USUAL, .context = job,
                                  .fill = slot_fill, .work = slot_work };
@@ -330,10 +324,10 @@ static Status scan_job_run(ScanJob *job)
     return status;
 }
 
-Status clean_scan(CleanScan *scan)
+Status clean_scan(CleanRun *run)
 {
-    ScanJob job = { .scan = scan };
-    if (scan->progress.scanned) return OK;
+    ScanJob job = { .run = run };
+    if (run->progress.scanned) return OK;
     Status status = scan_job_open(&job);
     if (status == OK) status = scan_job_run(&job);
     scan_job_close(&job);

@@ -9,12 +9,6 @@
 
 enum { LEVEL = 3 };              /* of zstd: its default */
 
-static bool has_suffix(const char *path, const char *ending)
-{
-    size_t length = strlen(path), suffix_length = strlen(ending);
-    return length > suffix_length && !strcmp(path + length - suffix_length, ending);
-}
-
 Status sink_open(Sink *s, const char *path)
 {
     if (strlen(path) >= sizeof s->path)
@@ -25,7 +19,7 @@ Status sink_open(Sink *s, const char *path)
     s->at = s->bytes = s->text.bytes = 0;
     TRY(folder_make_for(s->part));
     TRY(file_create(&s->fd, s->part));
-    if (!has_suffix(path, ".zst")) return OK;
+    if (!path_ends(path, strlen(path), ".zst")) return OK;
     s->zstd = ZSTD_createCCtx();
     if (!s->zstd) return fail(NO_MEMORY, "%s: no memory to compress it", path);
     ZSTD_CCtx_setParameter(s->zstd, ZSTD_c_compressionLevel, LEVEL);

@@ -1,7 +1,7 @@
 /* One pass over the store in document order writes the kept documents and describes the dropped ones;
  * pairs of duplicates are collected in memory on the way (16 bytes each) and written as --pairs and,
  * sorted by the kept document, as --clusters. */
-#include "corpus/clean/write.h"
+#include "corpus/clean/run.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -15,18 +15,14 @@
 #include "base/utf8.h"
 #include "corpus/clean/eta.h"
 #include "corpus/clean/sink.h"
-#include "corpus/read/codec.h"
 
 enum { FLUSH = 1 << 20 };          /* bytes of text that are collected before a write */
 
 typedef struct { int64_t kept, removed; } DuplicatePair;              /* document numbers */
 
 typedef struct {
-    const DocumentFilter *filter;
+    CleanRun             *run;
     const CleanPlan      *plan;
-    const DocumentStore  *store;
-    const DuplicateSets  *duplicates;
-    CleanCounts          *counts;
     int64_t               files;            /* output files opened so far */
     Sink                  out, dropped;
     StoreReader           reader;           /* of the documents in order */
@@ -95,14 +91,14 @@ static Status parts_filter(WriteJob *job, JsonText *text)
     ExactWalk   walk = { .unit = job->plan->parts, .text = text->text, .bytes = text->bytes };
     job->text.bytes = 0;
     while (exact_part(&walk, &part, &bytes)) {
-        if (exact_removed(job->duplicates->parts, job->part++)) {
+        if (exact_removed(job->run->duplicates.parts, job->part++)) {
             removed++;
             continue;
         }
         if (job->text.bytes) TRY(buffer_add(&job->text, "\n\n", job->plan->parts == EXACT_LINES ? 1 : 2));
         TRY(buffer_add(&job->text, part, bytes));
     }
-    job->counts->parts += removed;
+    job->run->counts->parts += removed;
     if (removed) *text = (JsonText){ job->text.text, job->text.bytes };
     return OK;
 }
@@ -132,8 +128,7 @@ static Status json_put(WriteJob *job, const StoredDocument *d, JsonText text)
     TRY(json_text_member(out, "url", d->url));
     TRY(json_text_member(out, "title", d->title));
     if (d->label >= 0) {
-        TRY(buffer_format(out, ", \"language\": "));
-        TRY(json_text_label(out, document_filter_label(job->filter, d->label)));
+        TRY(json_text_path(out, "language", document_filter_label(&job->run->filter, d->label)));
         TRY(buffer_format(out, ", \"language_probability\": %.5f", (double)d->probability));
     }
     TRY(json_text_member(out, "text", text));
@@ -155,16 +150,16 @@ static Status output_next(WriteJob *job)
 static Status document_put(WriteJob *job, const StoredDocument *d, const StoredRow *row, int *rule)
 {
     JsonText text = d->text;
-    if (job->duplicates->parts) TRY(parts_filter(job, &text));
+    if (job->run->duplicates.parts) TRY(parts_filter(job, &text));
     if (!text.bytes) {
         *rule = DROP_PARTS;
         return OK;
     }
-    job->counts->kept.documents++;
-    job->counts->kept.bytes += row->bytes;
-    clean_counts_length(job->counts->length_kept, row->bytes);
-    job->counts->written.documents++;
-    job->counts->written.bytes += text.bytes;
+    job->run->counts->kept.documents++;
+    job->run->counts->kept.bytes += row->bytes;
+    clean_counts_length(job->run->counts->length_kept, row->bytes);
+    job->run->counts->written.documents++;
+    job->run->counts->written.bytes += text.bytes;
     if (job->plan->sample) return OK;
     TRY(output_next(job));
     TRY(job->plan->format == CLEAN_JSON ? json_put(job, d, text) : text_line_put(&job->out.text, text));
@@ -177,8 +172,8 @@ static Status id_of(WriteJob *job, int64_t document)
 {
     StoredRow row;
     StoredDocument d;
-    TRY(document_store_rows(job->store, &row, document, 1));
-    TRY(document_store_read(job->store, &job->other, &d, &row));
+    TRY(document_store_rows(job->run->store, &row, document, 1));
+    TRY(document_store_read(job->run->store, &job->other, &d, &row));
     return id_make(&job->id, job->plan, &d);
 }
 
@@ -186,13 +181,9 @@ static Status dropped_put(WriteJob *job, int64_t document, const StoredDocument 
                           int rule)
 {
     Buffer *out = &job->dropped.text;
-    const char *file = input_name(job->plan, d->input);
-    TRY(buffer_format(out, "{\"rule\": \"%s\"", drop_reason_name(rule)));
-    TRY(json_text_member(out, "id", d->id));
-    TRY(json_text_path(out, "file", file));
-    TRY(buffer_format(out, ", \"line\": %" PRId64 ", \"bytes\": %" PRId64, d->line, row->bytes));
+    TRY(drop_reason_begin(out, rule, d->id, input_name(job->plan, d->input), d->line, row->bytes));
     if (rule != DROP_PARTS) {
-        TRY(id_of(job, duplicate_sets_keeper(job->duplicates, document)));
+        TRY(id_of(job, duplicate_sets_keeper(&job->run->duplicates, document)));
         TRY(json_text_member(out, "kept", json_text_of(job->id.text, job->id.bytes)));
     }
     TRY(buffer_add(out, "}\n", 2));
@@ -204,14 +195,15 @@ static Status pair_append(WriteJob *job, int64_t document)
     if (ARRAY_RESERVE(job->pair, job->pairs_capacity, job->pairs + 1) != OK)
         return fail(NO_MEMORY, "no memory for %" PRId64 " duplicates; leave out --pairs and --clusters",
                     job->pairs + 1);
-    job->pair[job->pairs++] = (DuplicatePair){ duplicate_sets_keeper(job->duplicates, document), document };
+    int64_t kept = duplicate_sets_keeper(&job->run->duplicates, document);
+    job->pair[job->pairs++] = (DuplicatePair){ kept, document };
     return OK;
 }
 
 static Status document_drop(WriteJob *job, int64_t document, const StoredDocument *d, const StoredRow *row,
                             int rule)
 {
-    clean_counts_drop(job->counts, rule, row->bytes);
+    clean_counts_drop(job->run->counts, rule, row->bytes);
     if (rule != DROP_PARTS && (job->plan->pairs || job->plan->clusters)) TRY(pair_append(job, document));
     return job->dropped.fd >= 0 ? dropped_put(job, document, d, row, rule) : OK;
 }
@@ -221,12 +213,12 @@ static Status dropped_copy(WriteJob *job)
 {
     if (!job->plan->dropped || job->plan->sample) return OK;
     TRY(sink_open(&job->dropped, job->plan->dropped));
-    int64_t total = document_store_size(job->store).bytes[STORE_DROPPED];
+    int64_t total = document_store_size(job->run->store).bytes[STORE_DROPPED];
     for (int64_t at = 0, bytes; at < total; at += bytes) {
         Buffer *out = &job->dropped.text;
         bytes = total - at < FLUSH ? total - at : FLUSH;
         TRY(buffer_reserve(out, bytes));
-        TRY(document_store_dropped(job->store, out->text + out->bytes, at, bytes));
+        TRY(document_store_dropped(job->run->store, out->text + out->bytes, at, bytes));
         out->bytes += bytes;
         TRY(sink_flush(&job->dropped, 0));
     }
@@ -254,14 +246,14 @@ static Status pairs_put(WriteJob *job, Sink *sink)
 {
     for (int64_t i = 0; i < job->pairs; i++) {
         DuplicatePair pair = job->pair[i];
-        bool exact = duplicate_sets_reason(job->duplicates, pair.removed) == DROP_EXACT;
+        bool exact = duplicate_sets_reason(&job->run->duplicates, pair.removed) == DROP_EXACT;
         TRY(id_put(job, &sink->text, "{\"removed\": ", pair.removed));
         TRY(id_put(job, &sink->text, ", \"kept\": ", pair.kept));
         if (exact) TRY(buffer_format(&sink->text, ", \"rule\": \"%s\"}\n", drop_reason_name(DROP_EXACT)));
         else
             TRY(buffer_format(&sink->text, ", \"rule\": \"%s\", \"jaccard\": %.4f}\n",
                                  drop_reason_name(DROP_NEAR),
-                                 (double)job->duplicates->jaccard[pair.removed]));
+                                 (double)job->run->duplicates.jaccard[pair.removed]));
         TRY(sink_flush(sink, FLUSH));
     }
     return OK;
@@ -300,9 +292,9 @@ static Status list_write(WriteJob *job, const char *path, Status (*put)(WriteJob
 static Status document_write(WriteJob *job, int64_t document, const StoredRow *row)
 {
     StoredDocument d;
-    int rule = duplicate_sets_reason(job->duplicates, document);
+    int rule = duplicate_sets_reason(&job->run->duplicates, document);
     bool read = rule == DROP_KEPT || job->dropped.fd >= 0;
-    if (read) TRY(document_store_read(job->store, &job->reader, &d, row));
+    if (read) TRY(document_store_read(job->run->store, &job->reader, &d, row));
     if (rule == DROP_KEPT) TRY(document_put(job, &d, row, &rule));
     return rule == DROP_KEPT ? OK : document_drop(job, document, &d, row, rule);
 }
@@ -310,11 +302,11 @@ static Status document_write(WriteJob *job, int64_t document, const StoredRow *r
 static Status documents_write(WriteJob *job)
 {
     StoredRow row[256];
-    int64_t total = job->duplicates->documents, most = COUNT(row);
+    int64_t total = job->run->duplicates.documents, most = COUNT(row);
     job->eta = eta_begin("clean: writing", 0, total);
     for (int64_t at = 0, count; at < total; at += count) {
         count = total - at < most ? total - at : most;
-        TRY(document_store_rows(job->store, row, at, count));
+        TRY(document_store_rows(job->run->store, row, at, count));
         for (int64_t i = 0; i < count; i++) TRY(document_write(job, at + i, &row[i]));
         eta_count(&job->eta, at, "documents");
         if (*job->plan->stop)
@@ -340,12 +332,9 @@ static Status files_write(WriteJob *job)
     return list_write(job, job->plan->clusters, clusters_put);
 }
 
-Status write_all(CleanCounts *counts, const DocumentFilter *filter,
-                 const DocumentStore *store, const DuplicateSets *duplicates)
+Status clean_write(CleanRun *run)
 {
-    WriteJob job = { .filter = filter, .plan = filter->plan, .store = store, .duplicates = duplicates,
-                     .counts = counts,
-                  .out = { .fd = -1 }, .dropped = { .fd = -1 } };
+    WriteJob job = { .run = run, .plan = run->plan, .out = { .fd = -1 }, .dropped = { .fd = -1 } };
     Status status = files_write(&job);
     sink_discard(&job.out);
     sink_discard(&job.dropped);

@@ -9,7 +9,7 @@
 #include "base/array.h"
 #include "corpus/dedup/shingle.h"
 #include "corpus/read/source.h"
-#include "corpus/dedup/normalized_query.h"
+#include "corpus/quality/charset.h"
 #include "text/unicode.h"
 
 /* An n-gram and where it occurred first: numbers of file, text and word. Words count from 1, so word 0 is a
@@ -73,7 +73,7 @@ static Status file_add(Contamination *c, NormalizedQuery *n, int file, const Con
     Source  *source;
     Document text;
     bool     more = true;
-    TRY(source_open(&source, plan->path[file], plan->key));
+    TRY(source_open(&source, plan->path[file], plan->key, (TextRules){ 0 }));
     Status status;
     int64_t number = 0;
     while ((status = source_next(source, &text, &more)) == OK && more) {
@@ -104,7 +104,6 @@ Status contamination_open(Contamination **out, const ContaminationPlan *plan)
     return status;
 }
 
-int64_t contamination_grams(const Contamination *c) { return c->grams; }
 int64_t contamination_short(const Contamination *c) { return c->shorter; }
 
 void contamination_close(Contamination *c)
@@ -166,16 +165,11 @@ static int64_t extend_forward(const char *text, int64_t bytes, int64_t at, int64
     return at;
 }
 
-static int64_t count_characters(const char *text, int64_t from, int64_t end)
-{
-    int64_t count = 0;
-    for (int64_t i = from; i < end; i++) count += !is_continuation(text, i);
-    return count;
-}
-
 static Status piece_keep(ContaminationFound *f, const char *text, int64_t from, int64_t end, int64_t least)
 {
-    if (from >= end || count_characters(text, from, end) < least) return OK;
+    int64_t characters = 0;
+    for (int64_t i = from; i < end; i++) characters += !is_continuation(text, i);
+    if (from >= end || characters < least) return OK;
     TRY(ARRAY_RESERVE(f->piece, f->pieces_capacity, f->pieces + 1));
     f->piece[f->pieces++] = (ContaminationPiece){ from, end };
     return OK;

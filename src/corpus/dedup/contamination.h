@@ -21,7 +21,6 @@ typedef struct {
 typedef struct Contamination Contamination;
 /* BAD_OPTION: n is out of range. BAD_FILE: a test set cannot be read. *c is NULL after a failure. */
 Status  contamination_open (Contamination **c, const ContaminationPlan *plan);
-int64_t contamination_grams(const Contamination *c);  /* distinct n-grams */
 /* Test texts of fewer than n words, which are not searched. */
 int64_t contamination_short(const Contamination *c);
 void    contamination_close(Contamination *c);        /* NULL is allowed */

@@ -10,27 +10,20 @@
 #include <xxhash.h>
 #include "base/array.h"
 #include "corpus/dedup/spill.h"
-#include "text/pretokenize/normalizer.h"
 #include "text/unicode.h"
 
 /* ---- normalizations ---- */
 
 static const ExactNormalization normalizations[] = {
-    { "none",   "byte by byte",                                                        false, false, false },
-    { "spaces", "any run of white space is one blank, none at the ends",               false, false, true  },
-    { "words",  "words in lower case after NFC; spaces and punctuation count nothing", true,  false, false },
-    { "digits", "as words, and each digit is a 0",                                     true,  true,  false },
+    { "none",   false, false, false },      /* byte by byte */
+    { "spaces", false, false, true  },      /* any run of white space is one blank, none at the ends */
+    { "words",  true,  false, false },      /* lower case after NFC; spaces and punctuation count nothing */
+    { "digits", true,  true,  false },      /* as words, and each digit is a 0 */
 };
-enum { NORMALIZATIONS = COUNT(normalizations) };
-
-const ExactNormalization *exact_normalization(int row)
-{
-    return row < NORMALIZATIONS ? &normalizations[row] : NULL;
-}
 
 const ExactNormalization *exact_normalization_find(const char *name)
 {
-    for (int i = 0; i < NORMALIZATIONS; i++)
+    for (int i = 0; i < COUNT(normalizations); i++)
         if (!strcmp(normalizations[i].name, name)) return &normalizations[i];
     return NULL;
 }
@@ -39,19 +32,6 @@ static Hash128 hash_bytes(const void *data, int64_t bytes)
 {
     XXH128_hash_t h = XXH3_128bits(data, (size_t)bytes);
     return (Hash128){ h.low64, h.high64 };
-}
-
-/* Lends the two buffers of `space` to the normalizer, which may move them. */
-static Status nfc_compose(ExactSpace *space, Chars *chars)
-{
-    static const Normalizer nfc = { .step = { { .kind = NORMALIZER_NFC } }, .steps = 1 };
-    NormalizerBuffers buffers;
-    for (int i = 0; i < 2; i++)
-        buffers.text[i] = (NormalizerBuffer){ space->text[i].data, space->text[i].capacity };
-    Status status = normalizer_apply(&nfc, chars, &buffers);
-    for (int i = 0; i < 2; i++)
-        space->text[i].data = buffers.text[i].data, space->text[i].capacity = buffers.text[i].capacity;
-    return status;
 }
 
 /* One hash per word of the document; the hash of their sequence identifies the text up to spaces and
@@ -84,8 +64,9 @@ static inline Rune space_or_byte(const uint8_t *p, int64_t left)
  * buffer. */
 static Status collapse_spaces(ExactSpace *space, Chars *chars)
 {
-    TRY(ARRAY_RESERVE(space->text[0].data, space->text[0].capacity, chars->bytes));
-    uint8_t *out = space->text[0].data;
+    NormalizerBuffer *buffer = &space->text.text[0];
+    TRY(ARRAY_RESERVE(buffer->data, buffer->capacity, chars->bytes));
+    uint8_t *out = buffer->data;
     int64_t  wrote = 0;
     for (int64_t at = 0; at < chars->bytes; ) {
         Rune r = space_or_byte(chars->text + at, chars->bytes - at);
@@ -104,11 +85,12 @@ static Status collapse_spaces(ExactSpace *space, Chars *chars)
 Status exact_hash(Hash128 *hash, const ExactNormalization *n, ExactSpace *space, const char *text,
                   int64_t bytes)
 {
+    static const Normalizer nfc = { .step = { { .kind = NORMALIZER_NFC } }, .steps = 1 };
     Chars chars = { (const uint8_t *)text, bytes, 0 };
     *hash = (Hash128){ 0 };
     if (n->spaces) TRY(collapse_spaces(space, &chars));
     if (n->words) {
-        TRY(nfc_compose(space, &chars));
+        TRY(normalizer_apply(&nfc, &chars, &space->text));
         TRY(hash_words(space, chars, n->digits));
         if (space->words.count) {
             *hash = hash_bytes(space->words.hash, space->words.count * (int64_t)sizeof *space->words.hash);
@@ -123,8 +105,7 @@ Status exact_hash(Hash128 *hash, const ExactNormalization *n, ExactSpace *space,
 void exact_space_free(ExactSpace *space)
 {
     shingles_free(&space->words);
-    free(space->text[0].data);
-    free(space->text[1].data);
+    normalizer_buffers_close(&space->text);
     *space = (ExactSpace){ 0 };
 }
 
@@ -181,10 +162,9 @@ bool exact_part(ExactWalk *w, const char **text, int64_t *bytes)
 struct Exact {
     ExactPlan        plan;
     Spill           *spill;
-    int64_t          count, disk;   /* items added; bytes on disk, kept after the spill is closed */
+    int64_t          count;         /* items added */
     _Atomic(uint64_t) *removed_bits;               /* one bit per item; set by several threads */
     uint32_t        *keeper;        /* [count] first equal item; NULL without plan.keepers */
-    _Atomic int64_t  removals;
 };
 
 typedef struct { uint64_t low, high, number; } WideHash;
@@ -216,8 +196,6 @@ Status exact_add(Exact *e, Hash128 hash)
     return spill_add(e->spill, (int)(hash.low >> 54), e->plan.narrow ? (void *)&narrow : (void *)&wide);
 }
 
-int64_t exact_count(const Exact *e) { return e->count; }
-
 /* Each partition is one job of the team, with a hash table of its own. */
 typedef struct {
     Exact    *exact;
@@ -232,7 +210,6 @@ typedef struct {
 static void remove_item(Exact *e, uint64_t number, uint64_t first)
 {
     atomic_fetch_or_explicit(&e->removed_bits[number / 64], (uint64_t)1 << number % 64, memory_order_relaxed);
-    atomic_fetch_add_explicit(&e->removals, 1, memory_order_relaxed);
     if (e->keeper) e->keeper[number] = (uint32_t)first;
 }
 
@@ -312,7 +289,6 @@ Status exact_resolve(Exact *e, Team *team)
     for (int i = 0; i < SPILL_PARTITIONS && status == OK; i++)
         status = failure_report(&job[i].failure);
     free(job);
-    e->disk = spill_disk(e->spill);
     spill_close(e->spill);
     e->spill = NULL;
     return status;
@@ -328,9 +304,6 @@ int64_t exact_keeper(const Exact *e, int64_t number)
     CHECK(e->keeper, "exact_keeper needs a plan with keepers");
     return e->keeper[number];
 }
-
-int64_t exact_removals(const Exact *e) { return e->removals; }
-int64_t exact_disk(const Exact *e) { return e->spill ? spill_disk(e->spill) : e->disk; }
 
 void exact_close(Exact *e)
 {

@@ -15,17 +15,17 @@
 #include "base/status.h"
 #include "base/team.h"
 #include "corpus/dedup/shingle.h"
+#include "text/pretokenize/normalizer.h"
 
 typedef struct { uint64_t low, high; } Hash128;                      /* XXH3, 128 bits */
 
-/* What is ignored when texts are compared; help: for the option's help text. */
-typedef struct { const char *name, *help; bool words, digits, spaces; } ExactNormalization;
-/* None, spaces, words, digits; then NULL. */
-const ExactNormalization *exact_normalization(int row);
-const ExactNormalization *exact_normalization_find(const char *name);  /* NULL: no such row */
+/* What is ignored when texts are compared. */
+typedef struct { const char *name; bool words, digits, spaces; } ExactNormalization;
+/* none, spaces, words or digits; NULL: no such row */
+const ExactNormalization *exact_normalization_find(const char *name);
 
 /* Buffers of exact_hash. Each thread has its own; begins as { 0 }. */
-typedef struct { Shingles words; struct { uint8_t *data; int64_t capacity; } text[2]; } ExactSpace;
+typedef struct { Shingles words; NormalizerBuffers text; } ExactSpace;
 /* Hash of a text after normalization. A text of which normalization leaves nothing is hashed as it is, so
  * that texts of punctuation alone are not all equal. Fails only with NO_MEMORY. */
 Status exact_hash(Hash128 *hash, const ExactNormalization *n, ExactSpace *space, const char *text,
@@ -53,11 +53,8 @@ typedef struct Exact Exact;
 Status  exact_open    (Exact **exact, const ExactPlan *plan);           /* *exact is NULL after a failure */
 Status  exact_add     (Exact *exact, Hash128 hash);
 Status  exact_resolve (Exact *exact, Team *team);  /* once, after the last item */
-int64_t exact_count   (const Exact *exact);        /* items added: the number of the next one */
 /* After exact_resolve: */
 bool    exact_removed (const Exact *exact, int64_t number);
 int64_t exact_keeper  (const Exact *exact, int64_t number);  /* the first equal item, itself if it is that */
-int64_t exact_removals(const Exact *exact);                  /* how many items are removed */
-int64_t exact_disk    (const Exact *exact);                  /* bytes written to the work folder */
 void    exact_close   (Exact *exact);                        /* NULL is allowed */
 #endif

@@ -3,14 +3,36 @@
 /* What the files of near-duplicate detection share. Band keys (minhash.c) are joined to candidate pairs
  * (minhash_join.c), and the pairs are resolved in the order of documents (minhash_resolve.c) by comparing
  * shingle sets, which are held while memory lasts (minhash_sets.c). */
-#include "corpus/dedup/minhash_plan.h"
-#include "corpus/dedup/minhash_signature.h"
+#include "corpus/dedup/minhash.h"
 #include "corpus/dedup/spill.h"
+
+/* ---- signatures ---- */
+
+/* The number of values is rounded up to this, a multiple of what any instruction set computes at a time. */
+enum { MINHASH_LANES = 64 };
+
+/* MinHash signatures: value j is the least a[j] x + b[j] mod 2^32 over the lower halves x of all shingles.
+ * Shingles are well mixed already, so each is equally likely to be the least, and two sets agree in a value
+ * with a probability equal to their Jaccard index (Broder 1997). All instruction sets give the
+ * same values. */
+typedef void MinHashKernel(uint32_t *least, const uint32_t *a, const uint32_t *b, int64_t values,
+                           const Shingles *shingles);
+/* a, b: [values], rounded up */
+typedef struct { uint32_t *a, *b; int64_t values; MinHashKernel *body; } MinHashSigner;
+
+/* NO_MEMORY: minhash_signer_close is still needed */
+Status minhash_signer_open(MinHashSigner *sign, int values);
+void   minhash_signer_close(MinHashSigner *sign);
+/* 0: portable, 1: AVX2, 2: AVX-512; NULL where this machine has it not. Tests compare them. */
+MinHashKernel *minhash_kernel(int target);
+
+/* ---- what is collected ---- */
 
 /* Records of the spills. Documents have 32 bits, so that billions of records stay small. */
 typedef struct { uint32_t low, high, document; } MinHashEntry;  /* the two halves of a band's key: 12 bytes */
-typedef struct { uint32_t document, earlier; } MinHashPair;     /* a document and an earlier candidate */
-typedef struct { uint32_t document, bucket; } MinHashMember;    /* of a large bucket, numbered from 0 */
+/* A document and, among `pairs`, an earlier candidate; among `members` a large bucket that it is in, numbered
+ * from 0. */
+typedef struct { uint32_t document, value; } MinHashLink;
 
 struct MinHash {
     MinHashPlan    plan;

@@ -4,7 +4,6 @@
  * at most four pairs per document, so time is linear. */
 #include <inttypes.h>
 #include <stdlib.h>
-#include <string.h>
 #include "base/array.h"
 #include "corpus/dedup/minhash_internal.h"
 
@@ -13,39 +12,19 @@ enum { LARGE_BUCKET = 5 };  /* documents from which a bucket is large and has a 
 /* A slot of the hash table; count 0: free. first and last: documents, of `last` the newest first. */
 typedef struct { uint32_t low, high, count, number, first[2], last[2]; } BandBucket;
 
+typedef struct { MinHashLink *link; int64_t count, capacity; } LinkArray;
+
 typedef struct {
     const MinHash *minhash;
     const Exact   *exact;
     int            partition;
-    MinHashEntry  *entry;   int64_t entries, entries_capacity;
-    BandBucket    *bucket;  uint64_t slots, slots_capacity;
-    MinHashPair   *pair;    int64_t pairs, pairs_capacity;
-    MinHashMember *member;  int64_t members, members_capacity;  /* buckets count from 0 in each partition */
+    MinHashEntry  *entry;               /* of the partition, while it is joined */
+    BandBucket    *bucket;              /* [slots], a power of two, while it is joined */
+    uint64_t       slots;
+    LinkArray      pairs, members;      /* buckets count from 0 in each partition */
     int64_t        buckets, large, largest;
     Failure        failure;
 } JoinJob;
-
-/* Arrays are kept from one partition to the next and only grow. */
-static Status job_reserve(JoinJob *job)
-{
-    job->entries = spill_count(job->minhash->keys, job->partition);
-    for (job->slots = 16; job->slots < (uint64_t)job->entries * 3 / 2; ) job->slots *= 2;
-    if (job->entries > job->entries_capacity) {
-        free(job->entry);
-        job->entries_capacity = job->entries + job->entries / 4;
-        job->entry = malloc((size_t)job->entries_capacity * sizeof *job->entry);
-    }
-    if (job->slots > job->slots_capacity) {
-        free(job->bucket);
-        job->slots_capacity = job->slots;
-        job->bucket = malloc(job->slots * sizeof *job->bucket);
-    }
-    if ((job->entries && !job->entry) || !job->bucket)
-        return fail(NO_MEMORY, "no memory to join %" PRId64 " keys of near duplicates; they take about 64"
-                    " bytes each", job->entries);
-    memset(job->bucket, 0, job->slots * sizeof *job->bucket);
-    return OK;
-}
 
 static BandBucket *bucket_find(JoinJob *job, const MinHashEntry *e)
 {
@@ -55,17 +34,10 @@ static BandBucket *bucket_find(JoinJob *job, const MinHashEntry *e)
     return &job->bucket[at];
 }
 
-static Status pair_push(JoinJob *job, uint32_t document, uint32_t earlier)
+static Status link_push(LinkArray *all, uint32_t document, uint32_t value)
 {
-    TRY(ARRAY_RESERVE(job->pair, job->pairs_capacity, job->pairs + 1));
-    job->pair[job->pairs++] = (MinHashPair){ document, earlier };
-    return OK;
-}
-
-static Status member_push(JoinJob *job, const BandBucket *b, uint32_t document)
-{
-    TRY(ARRAY_RESERVE(job->member, job->members_capacity, job->members + 1));
-    job->member[job->members++] = (MinHashMember){ document, b->number };
+    TRY(ARRAY_RESERVE(all->link, all->capacity, all->count + 1));
+    all->link[all->count++] = (MinHashLink){ document, value };
     return OK;
 }
 
@@ -75,10 +47,10 @@ static Status member_add(JoinJob *job, BandBucket *b, uint32_t document)
 {
     if (b->count == LARGE_BUCKET - 1) {
         b->number = (uint32_t)job->large++;
-        for (int i = 0; i < 2; i++)  TRY(member_push(job, b, b->first[i]));
-        for (int i = 1; i >= 0; i--) TRY(member_push(job, b, b->last[i]));
+        for (int i = 0; i < 2; i++)  TRY(link_push(&job->members, b->first[i], b->number));
+        for (int i = 1; i >= 0; i--) TRY(link_push(&job->members, b->last[i], b->number));
     }
-    return member_push(job, b, document);
+    return link_push(&job->members, document, b->number);
 }
 
 /* Pairs with the first two while the bucket is small, and with the last two: up to five documents these
@@ -90,9 +62,9 @@ static Status bucket_add(JoinJob *job, BandBucket *b, const MinHashEntry *e)
         return OK;
     }
     for (uint32_t i = 0; i < 2 && i < b->count && b->count < LARGE_BUCKET; i++)
-        TRY(pair_push(job, e->document, b->first[i]));
+        TRY(link_push(&job->pairs, e->document, b->first[i]));
     for (uint32_t i = 0; i < 2 && i + 2 < b->count; i++)
-        TRY(pair_push(job, e->document, b->last[i]));
+        TRY(link_push(&job->pairs, e->document, b->last[i]));
     if (b->count >= LARGE_BUCKET - 1) TRY(member_add(job, b, e->document));
     if (b->count == 1) b->first[1] = e->document;
     else               b->last[1] = b->last[0], b->last[0] = e->document;
@@ -104,10 +76,16 @@ static Status bucket_add(JoinJob *job, BandBucket *b, const MinHashEntry *e)
 
 static Status partition_join(JoinJob *job)
 {
-    TRY(job_reserve(job));
+    int64_t entries = spill_count(job->minhash->keys, job->partition);
+    for (job->slots = 16; job->slots < (uint64_t)entries * 3 / 2; ) job->slots *= 2;
+    job->entry  = malloc((size_t)(entries + 1) * sizeof *job->entry);
+    job->bucket = calloc(job->slots, sizeof *job->bucket);
+    if (!job->entry || !job->bucket)
+        return fail(NO_MEMORY, "no memory to join %" PRId64 " keys of near duplicates; they take about 64"
+                    " bytes each", entries);
     TRY(spill_read(job->minhash->keys, job->partition, job->entry));
-    job->pairs = job->members = job->large = job->buckets = job->largest = 0;
-    for (int64_t i = 0; i < job->entries; i++) {
+    job->pairs.count = job->members.count = job->large = job->buckets = job->largest = 0;
+    for (int64_t i = 0; i < entries; i++) {
         const MinHashEntry *e = &job->entry[i];
         if (job->exact && exact_removed(job->exact, e->document)) continue;
         TRY(bucket_add(job, bucket_find(job, e), e));
@@ -120,6 +98,8 @@ static void join_body(void *context, int64_t begin, int64_t end)
     for (int64_t i = begin; i < end; i++) {
         JoinJob *job = (JoinJob *)context + i;
         failure_keep(&job->failure, partition_join(job));
+        free(job->entry);
+        free(job->bucket);
     }
 }
 
@@ -131,10 +111,13 @@ static Status job_collect(MinHash *minhash, const JoinJob *job)
     TRY(failure_report(&job->failure));
     if (counts->large + job->large > UINT32_MAX)
         return fail(BAD_OPTION, "too many large buckets of near duplicates; split the corpus");
-    for (int64_t i = 0; i < job->pairs; i++)
-        TRY(spill_add(minhash->pairs, minhash_part(minhash, job->pair[i].document), &job->pair[i]));
-    for (int64_t i = 0; i < job->members; i++) {
-        MinHashMember member = { job->member[i].document, job->member[i].bucket + (uint32_t)counts->large };
+    for (int64_t i = 0; i < job->pairs.count; i++) {
+        const MinHashLink *pair = &job->pairs.link[i];
+        TRY(spill_add(minhash->pairs, minhash_part(minhash, pair->document), pair));
+    }
+    for (int64_t i = 0; i < job->members.count; i++) {
+        MinHashLink member = job->members.link[i];
+        member.value += (uint32_t)counts->large;
         TRY(spill_add(minhash->members, minhash_part(minhash, member.document), &member));
     }
     counts->buckets += job->buckets;
@@ -145,29 +128,22 @@ static Status job_collect(MinHash *minhash, const JoinJob *job)
 }
 
 /* As many partitions at a time as the team has threads, so that memory is bounded by the team size. */
-static Status partitions_join(MinHash *minhash, JoinJob *job, int jobs, Team *team)
-{
-    for (int from = 0; from < SPILL_PARTITIONS; from += jobs) {
-        int now = SPILL_PARTITIONS - from < jobs ? SPILL_PARTITIONS - from : jobs;
-        for (int i = 0; i < now; i++) job[i].partition = from + i;
-        team_for(team, now, 1, join_body, job);
-        for (int i = 0; i < now; i++) TRY(job_collect(minhash, &job[i]));
-    }
-    return OK;
-}
-
 Status minhash_join(MinHash *minhash, const MinHashReading *reading)
 {
     int      jobs = team_size(reading->team);
     JoinJob *job  = calloc((size_t)jobs, sizeof *job);
     if (!job) return fail(NO_MEMORY, "no memory to join near duplicates");
+    Status status = OK;
     for (int i = 0; i < jobs; i++) job[i].minhash = minhash, job[i].exact = reading->exact;
-    Status status = partitions_join(minhash, job, jobs, reading->team);
+    for (int from = 0; from < SPILL_PARTITIONS && status == OK; from += jobs) {
+        int now = SPILL_PARTITIONS - from < jobs ? SPILL_PARTITIONS - from : jobs;
+        for (int i = 0; i < now; i++) job[i].partition = from + i;
+        team_for(reading->team, now, 1, join_body, job);
+        for (int i = 0; i < now && status == OK; i++) status = job_collect(minhash, &job[i]);
+    }
     for (int i = 0; i < jobs; i++) {
-        free(job[i].entry);
-        free(job[i].bucket);
-        free(job[i].pair);
-        free(job[i].member);
+        free(job[i].pairs.link);
+        free(job[i].members.link);
     }
     free(job);
     return status;

@@ -8,11 +8,153 @@
 #include <stdlib.h>
 #include <string.h>
 #include "base/array.h"
-#include "corpus/dedup/minhash.h"
-#include "corpus/dedup/minhash_lists.h"
+#include "corpus/dedup/minhash_internal.h"
 
 enum { ROUND_LEAST = 16, ROUND_USUAL = 1024, ROUND_MOST = 8192, PART_DOCUMENTS = 1 << 16,
        NO_DOCUMENT = UINT32_MAX };
+
+/* ---- a part of the candidate pairs and bucket members, grouped by document ---- */
+
+/* A document with candidates: earlier[earliers], the earlier documents that share a small bucket with it or
+ * precede it in a large one, and bucket[buckets], the large buckets that it is in. `earlier` is
+ * sorted and has no duplicates; both point into the part. */
+typedef struct {
+    uint32_t        document;
+    const uint32_t *earlier, *bucket;
+    int64_t         earliers, buckets;
+} MinHashQuery;
+typedef struct { MinHashQuery *query; int64_t queries; uint32_t *earlier, *bucket; } MinHashPart;
+
+static Status no_memory(int64_t records)
+{
+    return fail(NO_MEMORY, "no memory to resolve %" PRId64 " pairs of near duplicates; they take 12 bytes"
+                " each", records);
+}
+
+/* Counting sort: afterwards value[start[d] .. start[d + 1]) belongs to the d-th document of the part.
+ * Counts are entered two places later and positions advance one place later, so no second array is needed. */
+static void group_by_document(uint32_t *value, int64_t *start, const MinHashLink *record, int64_t count,
+                              int64_t first, int64_t documents)
+{
+    for (int64_t i = 0; i < count; i++) start[record[i].document - first + 2]++;
+    for (int64_t d = 2; d <= documents; d++) start[d] += start[d - 1];
+    for (int64_t i = 0; i < count; i++) value[start[record[i].document - first + 1]++] = record[i].value;
+}
+
+static Status values_read(uint32_t **value, int64_t *start, Spill *spill, int number, int64_t first,
+                          int64_t documents)
+{
+    int64_t      count  = spill_count(spill, number);
+    MinHashLink *record = malloc((size_t)(count + 1) * sizeof *record);
+    *value = malloc((size_t)(count + 1) * sizeof **value);
+    Status status = record && *value ? spill_read(spill, number, record) : no_memory(count);
+    if (status == OK) group_by_document(*value, start, record, count, first, documents);
+    spill_drop(spill, number);
+    free(record);
+    return status;
+}
+
+/* Sorts in place and drops duplicates; returns how many are left. Insertion sort is enough: a document has
+ * few distinct candidates, and repeated ones are not moved. */
+static int64_t sort_unique(uint32_t *value, int64_t count)
+{
+    int64_t kept = 0;
+    for (int64_t i = 0; i < count; i++) {
+        uint32_t one = value[i];
+        int64_t  at  = kept;
+        while (at > 0 && value[at - 1] > one) at--;
+        if (at > 0 && value[at - 1] == one) continue;
+        memmove(value + at + 1, value + at, (size_t)(kept - at) * sizeof *value);
+        value[at] = one;
+        kept++;
+    }
+    return kept;
+}
+
+/* The inverse of minhash_part: the first document of a part. */
+static int64_t part_first(const MinHash *minhash, int number)
+{
+    return ((int64_t)number * minhash->counts.documents + minhash->parts - 1) / minhash->parts;
+}
+
+/* Documents without candidates and large buckets are kept without any comparison, so they are no query. */
+static void queries_fill(MinHashPart *part, MinHash *minhash, const int64_t *earlier, const int64_t *bucket,
+                         int64_t first, int64_t documents)
+{
+    for (int64_t d = 0; d < documents; d++) {
+        int64_t earliers = sort_unique(part->earlier + earlier[d], earlier[d + 1] - earlier[d]),
+                buckets  = bucket[d + 1] - bucket[d];
+        if (!earliers && !buckets) continue;
+        part->query[part->queries++] = (MinHashQuery){ (uint32_t)(first + d), part->earlier + earlier[d],
+                                                       part->bucket + bucket[d], earliers, buckets };
+        minhash->counts.pairs += earliers;
+    }
+}
+
+static void part_free(MinHashPart *part)
+{
+    free(part->query);
+    free(part->earlier);
+    free(part->bucket);
+    *part = (MinHashPart){ 0 };
+}
+
+/* Reads part `number` and drops it from the spills; frees what the part held before. */
+static Status part_read(MinHashPart *part, MinHash *minhash, int number)
+{
+    int64_t  first = part_first(minhash, number), documents = part_first(minhash, number + 1) - first;
+    int64_t *earlier = calloc((size_t)documents + 2, sizeof *earlier),
+            *bucket  = calloc((size_t)documents + 2, sizeof *bucket);
+    part_free(part);
+    part->query = malloc((size_t)(documents + 1) * sizeof *part->query);
+    Status status = earlier && bucket && part->query ? OK : no_memory(documents);
+    if (status == OK) status = values_read(&part->earlier, earlier, minhash->pairs, number, first, documents);
+    if (status == OK) status = values_read(&part->bucket, bucket, minhash->members, number, first, documents);
+    if (status == OK) queries_fill(part, minhash, earlier, bucket, first, documents);
+    free(earlier);
+    free(bucket);
+    return status;
+}
+
+/* ---- lists of kept documents ---- */
+
+/* The kept documents of all large buckets, as singly linked lists in one array. `last` is the newest node
+ * of a bucket, and `previous` leads to older ones; 0 ends a list. */
+typedef struct { uint32_t last, count; } MinHashList;
+typedef struct { uint32_t document, previous; } MinHashNode;
+typedef struct {
+    MinHashList *bucket;                            /* [large buckets] */
+    MinHashNode *node;                              /* [nodes]; node 0 is unused */
+    int64_t      nodes, nodes_capacity, unlisted;   /* unlisted: documents that a full list did not take */
+} MinHashLists;
+
+static Status lists_open(MinHashLists *lists, int64_t buckets)
+{
+    *lists = (MinHashLists){ .nodes = 1 };                         /* node 0 ends a list */
+    lists->bucket = calloc((size_t)buckets + 1, sizeof *lists->bucket);
+    return lists->bucket
+               ? OK
+               : fail(NO_MEMORY, "no memory for %" PRId64 " large buckets of near duplicates", buckets);
+}
+
+/* A full list counts it only. */
+static Status lists_add(MinHashLists *lists, uint32_t bucket, uint32_t document)
+{
+    MinHashList *list = &lists->bucket[bucket];
+    if (list->count == MINHASH_LISTED) {
+        lists->unlisted++;
+        return OK;
+    }
+    if (lists->nodes == UINT32_MAX)
+        return fail(NO_MEMORY, "no memory for %" PRId64 " kept documents of large buckets", lists->nodes);
+    TRY(ARRAY_RESERVE(lists->node, lists->nodes_capacity, lists->nodes + 1));
+    lists->node[lists->nodes] = (MinHashNode){ document, list->last };
+    list->last = (uint32_t)lists->nodes++;
+    list->count++;
+    return OK;
+}
+
+/* ---- a round ---- */
 
 typedef struct { uint32_t document; double jaccard; } MinHashCandidate;     /* jaccard -1: not compared */
 /* A document of the round with its candidates, candidate[from .. from + count), sorted by document. best: the
@@ -106,12 +248,10 @@ static void query_compare(const Resolver *s, QueryState *state)
     }
 }
 
-typedef struct { Resolver *resolver; QueryState *state; } RoundJob;
-
 static void compare_body(void *context, int64_t begin, int64_t end)
 {
-    RoundJob *job = context;
-    for (int64_t i = begin; i < end; i++) query_compare(job->resolver, &job->state[i]);
+    Resolver *s = context;
+    for (int64_t i = begin; i < end; i++) query_compare(s, &s->state[i]);
 }
 
 /* ---- deciding ---- */
@@ -165,7 +305,7 @@ static Status query_decide(Resolver *s, QueryState *state, const MinHashQuery *q
         return OK;
     }
     for (int64_t i = 0; i < query->buckets; i++)
-        TRY(minhash_lists_add(&s->lists, query->bucket[i], state->document));
+        TRY(lists_add(&s->lists, query->bucket[i], state->document));
     return OK;
 }
 
@@ -173,12 +313,11 @@ static Status query_decide(Resolver *s, QueryState *state, const MinHashQuery *q
  * it. */
 static Status round_resolve(Resolver *s, const MinHashQuery *query, int64_t count)
 {
-    RoundJob job = { s, s->state };
     s->first      = query->document;
     s->candidates = 0;
     for (int64_t i = 0; i < count; i++) TRY(query_open(s, &s->state[i], &query[i]));
     TRY(minhash_sets_fill(&s->sets, s->reading));
-    team_for(s->reading->team, count, 16, compare_body, &job);
+    team_for(s->reading->team, count, 16, compare_body, s);
     for (int64_t i = 0; i < count; i++) TRY(query_decide(s, &s->state[i], &query[i]));
     TRY(minhash_sets_end_round(&s->sets));
     if (s->sets.round_bytes > s->sets.bytes_most && s->round > ROUND_LEAST) s->round /= 2;
@@ -191,7 +330,7 @@ static Status round_resolve(Resolver *s, const MinHashQuery *query, int64_t coun
 static Status parts_resolve(Resolver *s)
 {
     for (int part = 0; part < s->minhash->parts; part++) {
-        TRY(minhash_part_read(&s->part, s->minhash, part));
+        TRY(part_read(&s->part, s->minhash, part));
         for (int64_t at = 0, count; at < s->part.queries; at += count) {
             count = s->part.queries - at < s->round ? s->part.queries - at : s->round;
             TRY(round_resolve(s, s->part.query + at, count));
@@ -205,10 +344,10 @@ static Status candidate_pairs_open(MinHash *minhash, const MinHashReading *readi
 {
     int64_t parts = minhash->counts.documents / PART_DOCUMENTS + 1, memory = minhash->plan.memory;
     minhash->parts = parts < SPILL_PARTITIONS ? (int)parts : SPILL_PARTITIONS;
-    TRY(spill_open(&minhash->pairs, "pairs of near duplicates", minhash->plan.folder, sizeof(MinHashPair),
+    TRY(spill_open(&minhash->pairs, "pairs of near duplicates", minhash->plan.folder, sizeof(MinHashLink),
                    minhash->parts, memory / 8));
     TRY(spill_open(&minhash->members, "buckets of near duplicates", minhash->plan.folder,
-                   sizeof(MinHashMember), minhash->parts, memory / 8));
+                   sizeof(MinHashLink), minhash->parts, memory / 8));
     TRY(minhash_join(minhash, reading));
     minhash->counts.disk = spill_disk(minhash->keys) + spill_disk(minhash->pairs)
                          + spill_disk(minhash->members);
@@ -237,12 +376,13 @@ Status minhash_resolve(MinHash *minhash, const MinHashReading *reading)
     Status  status = resolver_open(&s);
     if (status == OK && minhash->counts.documents) status = candidate_pairs_open(minhash, reading);
     if (status == OK && minhash->counts.documents)
-        status = minhash_lists_open(&s.lists, minhash->counts.large);
+        status = lists_open(&s.lists, minhash->counts.large);
     if (status == OK && minhash->counts.documents) status = parts_resolve(&s);
     minhash->counts.read     = s.sets.read;
     minhash->counts.unlisted = s.lists.unlisted;
-    minhash_part_free(&s.part);
-    minhash_lists_free(&s.lists);
+    part_free(&s.part);
+    free(s.lists.bucket);
+    free(s.lists.node);
     minhash_sets_free(&s.sets);
     free(s.state);
     free(s.candidate);

@@ -34,16 +34,10 @@ static Status slots_rebuild(MinHashSets *s, uint64_t slots)
     return OK;
 }
 
-/* May move the sets, so pointers from minhash_sets_find end here. */
-static Status sets_reserve(MinHashSets *s)
-{
-    TRY(ARRAY_RESERVE(s->set, s->sets_capacity, s->sets + 1));
-    return (uint64_t)s->sets * 2 >= s->slots ? slots_rebuild(s, s->slots ? s->slots * 2 : 4096) : OK;
-}
-
 Status minhash_sets_request(MinHashSets *s, uint32_t document)
 {
-    TRY(sets_reserve(s));
+    TRY(ARRAY_RESERVE(s->set, s->sets_capacity, s->sets + 1));    /* pointers of minhash_sets_find end here */
+    if ((uint64_t)s->sets * 2 >= s->slots) TRY(slots_rebuild(s, s->slots ? s->slots * 2 : 4096));
     uint32_t *slot = set_slot(s, document);
     if (!*slot) {
         s->set[s->sets] = (MinHashSet){ .document = document };
@@ -125,34 +119,26 @@ static uint32_t *fill_order(const MinHashSets *s)
     return order;
 }
 
-static Status jobs_fill(MinHashSets *s, FillJob *job, int jobs, const MinHashReading *reading)
+Status minhash_sets_fill(MinHashSets *s, const MinHashReading *reading)
 {
-    _Atomic int64_t next   = 0;
-    uint32_t       *order  = fill_order(s);
-    Status          status = order ? OK : fail(NO_MEMORY, "no memory to read %" PRId64 " documents",
-                                               s->sets - s->filled);
-    for (int i = 0; i < jobs; i++)
-        job[i] = (FillJob){ .sets = s, .reading = reading, .order = order, .count = s->sets - s->filled,
-                            .next = &next };
+    int             jobs  = team_size(reading->team);
+    int64_t         count = s->sets - s->filled;
+    _Atomic int64_t next  = 0;
+    if (!count) return OK;
+    uint32_t *order  = fill_order(s);
+    FillJob  *job    = calloc((size_t)jobs, sizeof *job);
+    Status    status = order && job ? OK : fail(NO_MEMORY, "no memory to read %" PRId64 " documents", count);
+    for (int i = 0; i < jobs && status == OK; i++)
+        job[i] = (FillJob){ .sets = s, .reading = reading, .order = order, .count = count, .next = &next };
     if (status == OK) team_for(reading->team, jobs, 1, fill_body, job);
-    for (int i = 0; i < jobs; i++) {
+    for (int i = 0; i < jobs && job; i++) {
         if (status == OK) status = failure_report(&job[i].failure);
         s->bytes += job[i].bytes;
         shingles_free(&job[i].read);
     }
-    free(order);
-    return status;
-}
-
-Status minhash_sets_fill(MinHashSets *s, const MinHashReading *reading)
-{
-    if (s->filled == s->sets) return OK;
-    int      jobs = team_size(reading->team);
-    FillJob *job  = calloc((size_t)jobs, sizeof *job);
-    if (!job) return fail(NO_MEMORY, "no memory to read documents again");
-    Status status = jobs_fill(s, job, jobs, reading);
-    s->read  += s->sets - s->filled;
+    s->read  += count;
     s->filled = s->sets;
+    free(order);
     free(job);
     return status;
 }

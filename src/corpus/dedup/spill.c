@@ -30,12 +30,6 @@ struct Spill {
     Partition *partition;               /* [partitions] */
 };
 
-static Status no_memory(const Spill *s)
-{
-    return fail(NO_MEMORY, "no memory to collect %s: %" PRId64 " bytes are held; a lower --memory holds"
-                " fewer", s->what, s->held);
-}
-
 /* The file is unlinked at once, so that the system frees it however the process ends. */
 static Status file_open(Spill *s, const char *folder)
 {
@@ -75,31 +69,23 @@ Status spill_open(Spill **out, const char *what, const char *folder, size_t reco
     return status;
 }
 
-static Status chunk_write(Spill *s, Chunk *chunk, const char *data)
-{
-    char   had[24];
-    size_t bytes = (size_t)s->chunk_records * s->record;
-    if (file_write(s->file, s->path, data, bytes, s->disk) != OK)
-        return fail(IO_FAILED, "%.220s; %s take %s there: free disk space, or name another work directory or"
-                    " a higher --memory", fail_text(), s->what, log_bytes(had, (double)s->disk));
-    *chunk = (Chunk){ .at = s->disk };
-    s->disk += (int64_t)bytes;
-    return OK;
-}
-
 /* The open chunk is full: it stays in memory while the limit allows, else it is written and its memory
  * reused. */
 static Status chunk_close(Spill *s, Partition *p)
 {
+    char   had[24];
+    size_t bytes = (size_t)s->chunk_records * s->record;
     TRY(ARRAY_RESERVE(p->full, p->fulls_capacity, p->fulls + 1));
-    Chunk *chunk = &p->full[p->fulls];
     if (s->held < s->memory) {
-        *chunk  = (Chunk){ .memory = p->open };
+        p->full[p->fulls++] = (Chunk){ .memory = p->open };
         p->open = NULL;
-    } else {
-        TRY(chunk_write(s, chunk, p->open));
+        return OK;
     }
-    p->fulls++;
+    if (file_write(s->file, s->path, p->open, bytes, s->disk) != OK)
+        return fail(IO_FAILED, "%.220s; %s take %s there: free disk space, or name another work directory or"
+                    " a higher --memory", fail_text(), s->what, log_bytes(had, (double)s->disk));
+    p->full[p->fulls++] = (Chunk){ .at = s->disk };
+    s->disk += (int64_t)bytes;
     return OK;
 }
 
@@ -109,7 +95,9 @@ Status spill_add(Spill *s, int partition, const void *record)
     int64_t    in = p->records % s->chunk_records;
     if (in == 0 && p->records) TRY(chunk_close(s, p));
     if (!p->open) {
-        if (!(p->open = malloc((size_t)s->chunk_records * s->record))) return no_memory(s);
+        if (!(p->open = malloc((size_t)s->chunk_records * s->record)))
+            return fail(NO_MEMORY, "no memory to collect %s: %" PRId64 " bytes are held; a lower --memory"
+                        " holds fewer", s->what, s->held);
         s->held += s->chunk_records * (int64_t)s->record;
     }
     memcpy(p->open + (size_t)in * s->record, record, s->record);
@@ -120,32 +108,17 @@ Status spill_add(Spill *s, int partition, const void *record)
 int64_t spill_count(const Spill *s, int partition) { return s->partition[partition].records; }
 int64_t spill_disk (const Spill *s) { return s->disk; }
 
-/* Reads by pread, so that threads share the file without a lock. */
-static Status chunk_read(const Spill *s, char *out, const Chunk *chunk)
-{
-    size_t bytes = (size_t)s->chunk_records * s->record;
-    if (chunk->memory) {
-        memcpy(out, chunk->memory, bytes);
-        return OK;
-    }
-    for (size_t had = 0; had < bytes; ) {
-        ssize_t n = pread(s->file, out + had, bytes - had, (off_t)(chunk->at + (int64_t)had));
-        if (n < 0 && errno == EINTR) continue;
-        if (n <= 0)
-            return fail(IO_FAILED, "%s: %s cannot be read back at byte %" PRId64 ": %s", s->path, s->what,
-                        chunk->at + (int64_t)had,
-                        n < 0 ? strerror(errno) : "the file ends there");
-        had += (size_t)n;
-    }
-    return OK;
-}
-
 Status spill_read(const Spill *s, int partition, void *out)
 {
     const Partition *p = &s->partition[partition];
     char  *to = out;
     size_t bytes = (size_t)s->chunk_records * s->record;
-    for (int64_t i = 0; i < p->fulls; i++, to += bytes) TRY(chunk_read(s, to, &p->full[i]));
+    for (int64_t i = 0; i < p->fulls; i++, to += bytes) {
+        const Chunk *chunk = &p->full[i];
+        if (chunk->memory) memcpy(to, chunk->memory, bytes);
+        else if (file_read_at(s->file, s->path, to, bytes, chunk->at) != OK)
+            return fail_prefix(IO_FAILED, "%s: ", s->what);
+    }
     if (p->records) memcpy(to, p->open, (size_t)(p->records - p->fulls * s->chunk_records) * s->record);
     return OK;
 }

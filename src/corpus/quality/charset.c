@@ -12,6 +12,7 @@
 #endif
 #include "base/array.h"
 #include "base/message.h"
+#include "base/utf8.h"
 #include "text/pretokenize/normalizer.h"
 #include "text/unicode.h"
 
@@ -190,16 +191,11 @@ void charset_close(Charset *c) { free(c); }
 
 /* ---- finding characters of a class ---- */
 
-static unsigned class_of_point(const Charset *c, uint32_t point)
-{
-    return point < TABLE ? c->class[point] : (unsigned)class_of(c->plan.emoji, point);
-}
-
 static unsigned class_at(const Charset *c, const char *text, int64_t left, int *bytes)
 {
     Rune r = rune_at((const uint8_t *)text, left);
     *bytes = r.bytes;
-    return class_of_point(c, r.point);
+    return r.point < TABLE ? c->class[r.point] : (unsigned)class_of(c->plan.emoji, r.point);
 }
 
 /* One bit for each of the 16 bytes at p that begins a character whose class must be looked up: all but
@@ -359,11 +355,6 @@ static LineState line_filter(const Charset *c, char *text, int64_t to, int64_t a
     return j;
 }
 
-static bool line_is_foreign(const Charset *c, const LineState *j)
-{
-    return j->foreign && (double)j->foreign > c->plan.line * (double)(j->letters + j->foreign);
-}
-
 static bool only_blanks(const char *text, int64_t bytes)
 {
     for (int64_t i = 0; i < bytes; i++)
@@ -386,7 +377,8 @@ static void lines_filter(const Charset *c, Buffer *text, CharsetVerdict *v)
         LineState j = { .to = to + end - at };
         if (plain) memmove(text->text + to, text->text + at, (size_t)(end - at));
         else       j = line_filter(c, text->text, to, at, end, v);
-        bool foreign = !plain && line_is_foreign(c, &j);
+        bool foreign = !plain && j.foreign &&
+                       (double)j.foreign > c->plan.line * (double)(j.letters + j.foreign);
         v->count[CHARSET_LINE] += foreign;
         if (foreign || (!plain && only_blanks(text->text + to, j.to - to))) continue;
         to = j.to;
@@ -418,4 +410,29 @@ Status charset_apply(const Charset *c, Buffer *text, Buffer *spare, CharsetVerdi
     if (class_next(c, text->text, 0, text->bytes, MAY_NORMALIZE_ALL) < text->bytes) TRY(nfc(text, spare, v));
     foreign_filter(c, text, v);
     return OK;
+}
+
+/* ---- text that is searched for ---- */
+
+Status normalized_query_open(NormalizedQuery *n)
+{
+    CharsetPlan plan = CHARSET_PLAN;
+    plan.mode = CHARSET_NONE;
+    *n = (NormalizedQuery){ 0 };
+    return charset_open(&n->charset, &plan);
+}
+
+Status normalized_query_take(NormalizedQuery *n, const char *text, int64_t bytes)
+{
+    CharsetVerdict verdict;
+    n->text.bytes = 0;
+    TRY(utf8_repair(&n->text, text, bytes));
+    return charset_apply(n->charset, &n->text, &n->spare, &verdict);
+}
+
+void normalized_query_close(NormalizedQuery *n)
+{
+    if (n->charset) charset_close(n->charset);
+    buffer_free(&n->text);
+    buffer_free(&n->spare);
 }

@@ -4,8 +4,105 @@
 #include "corpus/quality/quality.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include "base/message.h"
 #include "corpus/quality/quality_internal.h"
+
+/* ---- rules, and the parsing of presets and of changes such as "words-min=30" ---- */
+
+/* In the order of QualityRule, from the same file. */
+const QualityRow quality_row[QUALITY_RULES] = {
+#define RULE(rule, name, side, limit, preset, source, help) { name, preset, QUALITY_##side, limit },
+#include "corpus/quality/quality.def"
+#undef RULE
+};
+
+static bool word_equals(const char *word, const char *text, size_t bytes)
+{
+    return strlen(word) == bytes && !memcmp(word, text, bytes);
+}
+
+/* Switches on the rules of one preset; false where there is none of this name. */
+static bool preset_on(QualityPlan *plan, const char *name, size_t bytes)
+{
+    bool found = false;
+    for (int r = 0; r < QUALITY_RULES; r++) {
+        if (!bytes || !word_equals(quality_row[r].preset, name, bytes)) continue;
+        plan->on[r] = found = true;
+    }
+    return found;
+}
+
+Status quality_plan(QualityPlan *plan, const char *presets)
+{
+    *plan = (QualityPlan){ 0 };
+    for (int r = 0; r < QUALITY_RULES; r++) plan->limit[r] = quality_row[r].limit;
+    if (!strcmp(presets, "none")) return OK;
+    for (const char *at = presets; ; at++) {
+        size_t bytes = strcspn(at, ",");
+        if (!preset_on(plan, at, bytes))
+            return fail(BAD_OPTION,
+                        "--quality %.*s: no such preset; give none, or some of gopher,repetition,c4,fineweb",
+                        (int)bytes, at);
+        at += bytes;
+        if (!*at) return OK;
+    }
+}
+
+static Status change_refuse(const char *change, size_t bytes, const char *why)
+{
+    return fail(BAD_OPTION, "--quality-rules %.*s: %s", (int)bytes, change, why);
+}
+
+static int rule_find(const char *name, size_t bytes)
+{
+    for (int r = 0; r < QUALITY_RULES; r++)
+        if (word_equals(quality_row[r].name, name, bytes)) return r;
+    return -1;
+}
+
+/* Names every rule: there are too many for the help text of the option. */
+static Status rule_unknown(const char *name, size_t bytes)
+{
+    char names[400] = "";
+    for (int r = 0; r < QUALITY_RULES; r++)
+        message_item(names, sizeof names, ", ", "%s", quality_row[r].name);
+    return fail(BAD_OPTION, "--quality-rules %.*s: no such rule; there are %s", (int)bytes, name, names);
+}
+
+/* One change. A limit also switches its rule on, since nobody gives a limit to a rule that is off. */
+static Status change_apply(QualityPlan *plan, const char *change, size_t bytes)
+{
+    const char *equals = memchr(change, '=', bytes), *value = equals ? equals + 1 : "";
+    size_t name = equals ? (size_t)(equals - change) : bytes, left = equals ? bytes - name - 1 : 0;
+    int rule = rule_find(change, name);
+    if (rule < 0) return rule_unknown(change, name);
+    if (!left) return change_refuse(change, bytes, "needs =on, =off or =LIMIT after the name");
+    plan->on[rule] = true;
+    if (word_equals("on", value, left)) return OK;
+    if (word_equals("off", value, left)) {
+        plan->on[rule] = false;
+        return OK;
+    }
+    char *end;
+    double limit = strtod(value, &end);
+    /* The comparison is negated so that it is true for NAN too. */
+    if (end != value + left || !(limit >= 0) || isinf(limit))
+        return change_refuse(change, bytes, "needs =on, =off or a number >= 0");
+    plan->limit[rule] = limit;
+    return OK;
+}
+
+Status quality_set(QualityPlan *plan, const char *changes)
+{
+    for (const char *at = changes; ; at++) {
+        size_t bytes = strcspn(at, ",");
+        TRY(change_apply(plan, at, bytes));
+        at += bytes;
+        if (!*at) return OK;
+    }
+}
 
 struct Quality {
     QualityPlan plan;
@@ -87,14 +184,6 @@ static void repeat_figures(double *f, const QualitySurvey *s)
     f[QUALITY_REPEATED_LINE_CHARS]      = share((double)s->repeat_chars, (double)s->chars);
 }
 
-/* Gopher, table A1: repeated n-grams. */
-static Status gram_figures(double *f, const QualitySurvey *s, QualitySpace *space)
-{
-    TRY(quality_grams(space, f));
-    for (int r = QUALITY_TOP_2; r <= QUALITY_GRAM_10; r++) f[r] = share(f[r], (double)s->chars);
-    return OK;
-}
-
 /* FineWeb, section 3.7. */
 static void fineweb_figures(double *f, const QualitySurvey *s)
 {
@@ -104,38 +193,30 @@ static void fineweb_figures(double *f, const QualitySurvey *s)
     f[QUALITY_NEW_LINES]        = share((double)s->new_lines, (double)s->words);
 }
 
-/* How much of the words a survey looks at: only their number; as much as a verdict needs; everything. */
-typedef enum { COUNT_ONLY, FOR_VERDICT, ALL_FIGURES } WordDetail;
-
-/* The survey of the text as it is now; it is made once for each state of the text (space->surveyed). */
-static Status survey(const Quality *q, QualitySpace *space, const Buffer *text, WordDetail detail)
+/* The survey of the text as it is now; it is made once for each state of the text (space->surveyed). Without
+ * `classify` words are only counted. */
+static Status survey(const Quality *q, QualitySpace *space, const Buffer *text, bool classify)
 {
-    int stops_most = detail == ALL_FIGURES ? STOP_SLOTS
-                                           : (int)fmin(ceil(q->plan.limit[QUALITY_STOP_WORDS]), STOP_SLOTS);
-    QualitySurvey *s = &space->survey;
+    QualitySurvey   *s = &space->survey;
     const StopWords *stops = q->plan.on[QUALITY_STOP_WORDS] ? &q->stops : NULL;
     if (space->surveyed) return OK;
     *s = (QualitySurvey){ 0 };
     TRY(masks_make(&space->masks, text->text, text->bytes));
-    if (detail) TRY(survey_words(s, space, stops, stops_most, text->text, text->bytes));
-    else       survey_count(s, space, text->bytes);
+    int stops_most = (int)fmin(ceil(q->plan.limit[QUALITY_STOP_WORDS]), STOP_SLOTS);
+    if (classify) TRY(survey_words(s, space, stops, stops_most, text->text, text->bytes));
+    else          survey_count(s, space, text->bytes);
     TRY(survey_lines(s, space, text->text, text->bytes));
     space->surveyed = true;
     return OK;
 }
 
-/* A figure that could not be computed, as there are too few words, breaks no rule. */
-static bool is_broken(const QualityPlan *p, int rule, double figure)
-{
-    if (!p->on[rule] || isnan(figure)) return false;
-    return quality_row[rule].side == QUALITY_LEAST ? figure < p->limit[rule] : figure > p->limit[rule];
-}
-
-/* Stores the first broken rule from `from` to `to` in the verdict, unless it has one already. */
+/* Stores the first broken rule from `from` to `to` in the verdict, unless it has one already. A figure that
+ * could not be computed, as there are too few words, is NAN and breaks no rule. */
 static bool first_broken(const QualityPlan *p, const double *figure, int from, int to, QualityVerdict *v)
 {
     for (int r = from; r <= to && v->rule < 0; r++) {
-        if (!is_broken(p, r, figure[r])) continue;
+        bool least = quality_row[r].side == QUALITY_LEAST;
+        if (!p->on[r] || !(least ? figure[r] < p->limit[r] : figure[r] > p->limit[r])) continue;
         v->rule   = r;
         v->figure = figure[r];
     }
@@ -144,69 +225,53 @@ static bool first_broken(const QualityPlan *p, const double *figure, int from, i
 
 enum { FIRST_LINE = QUALITY_LONG_WORD, LAST_LINE = QUALITY_POLICY };
 
-/* The rules in rows above the LINE rules. all_figures: continues after a broken rule. */
-static Status check_above_line_rules(const Quality *q, QualitySpace *space, const Buffer *text, double *f,
-                                     QualityVerdict *v, bool all_figures)
+/* The rules in rows above the LINE rules. */
+static Status check_above_line_rules(const Quality *q, QualitySpace *space, const Buffer *text,
+                                     QualityVerdict *v)
 {
-    const QualitySurvey      *s = &space->survey;
+    double f[QUALITY_RULES];
     const QualityPlan *p = &q->plan;
     if (!any_on(p, 0, FIRST_LINE - 1)) return OK;
-    TRY(survey(q, space, text, all_figures ? ALL_FIGURES : FOR_VERDICT));
-    gopher_figures(f, s);
-    repeat_figures(f, s);
-    if (first_broken(p, f, 0, QUALITY_REPEATED_LINE_CHARS, v) && !all_figures) return OK;
-    if (any_on(p, QUALITY_TOP_2, QUALITY_GRAM_10)) TRY(gram_figures(f, s, space));
-    first_broken(p, f, 0, FIRST_LINE - 1, v);
+    TRY(survey(q, space, text, true));
+    gopher_figures(f, &space->survey);
+    repeat_figures(f, &space->survey);
+    if (first_broken(p, f, 0, QUALITY_REPEATED_LINE_CHARS, v)) return OK;
+    if (!any_on(p, QUALITY_TOP_2, QUALITY_GRAM_10)) return OK;
+    TRY(quality_grams(space, f));
+    for (int r = QUALITY_TOP_2; r <= QUALITY_GRAM_10; r++) f[r] = share(f[r], (double)space->survey.chars);
+    first_broken(p, f, QUALITY_TOP_2, QUALITY_GRAM_10, v);
     return OK;
 }
 
 /* The rules in rows below the LINE rules, on what these left. A new survey is only made if they removed
  * something. */
 static Status check_below_line_rules(const Quality *q, QualitySpace *space, const Buffer *text,
-                                     const LinesSeen *seen, double *f, QualityVerdict *v, bool all_figures)
+                                     const LinesSeen *seen, QualityVerdict *v)
 {
-    const QualitySurvey      *s = &space->survey;
+    double f[QUALITY_RULES];
     const QualityPlan *p = &q->plan;
     f[QUALITY_LOREM]     = seen->lorem;
     f[QUALITY_CURLY]     = seen->curly;
     f[QUALITY_SENTENCES] = (double)seen->sentences;
     if (p->on[QUALITY_BAD_WORDS])
         f[QUALITY_BAD_WORDS] = (double)bad_words_count(q->bad, text->text, text->bytes);
-    if (first_broken(p, f, LAST_LINE + 1, QUALITY_BAD_WORDS, v) && !all_figures) return OK;
+    if (first_broken(p, f, LAST_LINE + 1, QUALITY_BAD_WORDS, v)) return OK;
     if (!any_on(p, QUALITY_LINE_PUNCTUATION, QUALITY_NEW_LINES)) return OK;
-    TRY(survey(q, space, text, COUNT_ONLY));
-    fineweb_figures(f, s);
-    first_broken(p, f, LAST_LINE + 1, QUALITY_RULES - 1, v);
+    TRY(survey(q, space, text, false));
+    fineweb_figures(f, &space->survey);
+    first_broken(p, f, QUALITY_LINE_PUNCTUATION, QUALITY_NEW_LINES, v);
     return OK;
 }
 
 Status quality_check(const Quality *q, QualitySpace *space, Buffer *text, QualityVerdict *v)
 {
-    double    f[QUALITY_RULES];
     LinesSeen seen = { .enough = (int64_t)fmin(ceil(q->plan.limit[QUALITY_SENTENCES]), 1e15) };
     *v = (QualityVerdict){ .rule = -1 };
     space->surveyed = false;
-    TRY(check_above_line_rules(q, space, text, f, v, false));
+    TRY(check_above_line_rules(q, space, text, v));
     if (v->rule >= 0) return OK;
     int64_t before = text->bytes;
     if (any_on(&q->plan, FIRST_LINE, QUALITY_SENTENCES)) quality_lines(&q->plan, text, v, &seen);
     space->surveyed &= text->bytes == before;           /* every change removes bytes */
-    return check_below_line_rules(q, space, text, &seen, f, v, false);
-}
-
-Status quality_figures(const Quality *q, QualitySpace *space, const Buffer *text, double f[QUALITY_RULES])
-{
-    LinesSeen      seen = { .enough = INT64_MAX };
-    QualityVerdict verdict = { .rule = -1 };
-    QualityPlan    lines_off = q->plan;
-    for (int r = 0; r < QUALITY_RULES; r++) f[r] = NAN;
-    space->surveyed = false;
-    TRY(check_above_line_rules(q, space, text, f, &verdict, true));
-    for (int r = FIRST_LINE; r <= LAST_LINE; r++) lines_off.on[r] = false;
-    Buffer copy = *text;    /* without LINE rules quality_lines changes nothing */
-    if (any_on(&lines_off, FIRST_LINE, QUALITY_SENTENCES)) quality_lines(&lines_off, &copy, &verdict, &seen);
-    TRY(check_below_line_rules(q, space, text, &seen, f, &verdict, true));
-    for (int r = 0; r < QUALITY_RULES; r++)
-        if (!q->plan.on[r] || quality_row[r].side == QUALITY_LINE) f[r] = NAN;
-    return OK;
+    return check_below_line_rules(q, space, text, &seen, v);
 }

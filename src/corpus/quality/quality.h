@@ -13,7 +13,37 @@
  *
  * Time is linear in the document. A QualitySpace keeps its memory for the next document: at most 128 bytes
  * for each word and 64 for each line of the longest document so far. */
-#include "corpus/quality/quality_rules.h"
+#include <stdbool.h>
+#include "base/buffer.h"
+
+typedef enum {
+#define RULE(rule, name, side, limit, preset, source, help) QUALITY_##rule,
+#include "corpus/quality/quality.def"
+#undef RULE
+    QUALITY_RULES
+} QualityRule;
+
+/* LEAST, MOST: a document whose figure is below or above the limit is dropped. LINE: single lines are
+ * removed. */
+typedef enum { QUALITY_LEAST, QUALITY_MOST, QUALITY_LINE } QualitySide;
+typedef struct { const char *name, *preset; QualitySide side; double limit; } QualityRow;
+extern const QualityRow quality_row[QUALITY_RULES];
+
+typedef struct { bool on[QUALITY_RULES]; double limit[QUALITY_RULES]; } QualityPlan;
+/* Published limits, and the rules of the presets on. presets: names separated by commas, or "none".
+ * BAD_OPTION: an unknown name. */
+Status quality_plan(QualityPlan *plan, const char *presets);
+/* Changes of a plan, separated by commas: RULE=on, RULE=off, or RULE=LIMIT, which also switches it on.
+ * BAD_OPTION: an unknown rule, or a limit that is no finite number >= 0. */
+Status quality_set (QualityPlan *plan, const char *changes);
+
+typedef struct {
+    int     rule;                           /* the first rule that the document broke; -1: none */
+    double  figure;                         /* the document's figure for that rule */
+    int64_t lines[QUALITY_RULES];           /* lines removed, or citations removed, by each LINE rule */
+} QualityVerdict;
+
+typedef struct QualitySpace QualitySpace;   /* working memory: one for each thread */
 
 typedef struct Quality Quality;             /* read-only after opening; shared by all threads */
 /* language: of the stop words, needed where that rule is on. bad_words: a file with one word or phrase a
@@ -27,8 +57,4 @@ void   quality_space_close(QualitySpace *space);
 /* Judges one document of valid UTF-8. LINE rules remove lines from `text` in place: the rules of rows
  * above them see all lines, those below see what is left. NO_MEMORY is the only failure. */
 Status quality_check (const Quality *quality, QualitySpace *space, Buffer *text, QualityVerdict *verdict);
-/* The figures of all rules that are on, also after one is broken, for choosing limits; NAN for LINE rules
- * and rules that are off. The text is not changed. */
-Status quality_figures(const Quality *quality, QualitySpace *space, const Buffer *text,
-                       double figure[QUALITY_RULES]);
 #endif

@@ -3,7 +3,7 @@
 /* What the files of the quality rules share. A document is scanned once into bit masks of its characters,
  * from these into counts (QualitySurvey) and hashes of its words, on which the n-gram rules work. */
 #include <string.h>
-#include "corpus/quality/quality_rules.h"
+#include "corpus/quality/quality.h"
 
 /* A hash table with open addressing and linear probing, for one document at a time; a slot with count 0 is
  * free. Only as many slots as the document needs are cleared, at most half of them are used, so a short
@@ -15,6 +15,7 @@ Status    gram_table_clear(GramTable *table, int64_t keys);
 /* Counts the key and returns its slot; `first` is stored when the key is new. Pointers stay valid until
  * the next clear. */
 GramSlot *gram_table_put  (GramTable *table, uint64_t key, int64_t first);
+bool      gram_table_has  (const GramTable *table, uint64_t key);
 
 /* Stop words have at most eight bytes, so that a word is its own key in a table of 64 slots. */
 enum { STOP_SLOTS = 64, STOP_BYTES = 8 };
@@ -24,6 +25,19 @@ typedef struct { uint64_t key[STOP_SLOTS]; } StopWords;
 Status  stop_words_find(StopWords *words, const char *language);
 /* The slot of a word in any case; -1: no stop word. */
 int     stop_word_slot (const StopWords *words, const char *text, int64_t bytes);
+
+/* Space, and the control characters of ASCII that C calls white space. */
+static inline bool is_blank(char c) { return c == ' ' || (c >= '\t' && c <= '\r'); }
+static inline bool has_beginning(const char *text, int64_t bytes, const char *with)
+{
+    int64_t length = (int64_t)strlen(with);
+    return bytes >= length && !memcmp(text, with, (size_t)length);
+}
+static inline bool has_ending(const char *text, int64_t bytes, const char *with)
+{
+    int64_t length = (int64_t)strlen(with);
+    return bytes >= length && !memcmp(text + bytes - length, with, (size_t)length);
+}
 
 /* The words and phrases of a file of bad words; case and punctuation between words make no difference. */
 typedef struct BadWords BadWords;

@@ -6,7 +6,6 @@
 #include "base/array.h"
 #include "corpus/quality/quality_internal.h"
 
-static bool is_blank(char c) { return c == ' ' || (c >= '\t' && c <= '\r'); }
 static char lower(char c)    { return c >= 'A' && c <= 'Z' ? (char)(c | 0x20) : c; }
 
 /* Whether the text begins with `part`, which is in lower case; ASCII case makes no difference. */
@@ -55,10 +54,8 @@ static int64_t citation_bytes(const char *text, int64_t bytes)
 {
     static const char *const named[] = { "[edit]", "[citation needed]" };
     int64_t at = 1;
-    for (int i = 0; i < 2; i++) {
-        int64_t length = (int64_t)strlen(named[i]);
-        if (bytes >= length && !memcmp(text, named[i], (size_t)length)) return length;
-    }
+    for (int i = 0; i < 2; i++)
+        if (has_beginning(text, bytes, named[i])) return (int64_t)strlen(named[i]);
     while (at < bytes && text[at] >= '0' && text[at] <= '9') at++;
     return at < bytes && text[at] == ']' ? at + 1 : 0;
 }
@@ -84,11 +81,9 @@ static bool ends_in_punctuation(const char *text, int64_t bytes)
 {
     static const char *const end[] = { ".",      "?",      "!",      "\"",     "'",     "\u201D",
                                       "\u2019", "\u201C", "\u2018", "\u00BB", "\u203A" };
-    if (bytes >= 3 && !memcmp(text + bytes - 3, "...", 3)) return false;
-    for (size_t i = 0; i < COUNT(end); i++) {
-        int64_t length = (int64_t)strlen(end[i]);
-        if (bytes >= length && !memcmp(text + bytes - length, end[i], (size_t)length)) return true;
-    }
+    if (has_ending(text, bytes, "...")) return false;
+    for (size_t i = 0; i < COUNT(end); i++)
+        if (has_ending(text, bytes, end[i])) return true;
     return false;
 }
 
@@ -123,9 +118,8 @@ static int64_t closing_marks(const char *text, int64_t bytes)
                                        "\u201D", "\u2019", "\u00BB", "\u203A", "\u201C" };
     int64_t at = 0;
     for (size_t i = 0; i < COUNT(mark); ) {
-        int64_t length = (int64_t)strlen(mark[i]);
-        bool    same   = bytes - at >= length && !memcmp(text + at, mark[i], (size_t)length);
-        at += same ? length : 0;
+        bool same = has_beginning(text + at, bytes - at, mark[i]);
+        at += same ? (int64_t)strlen(mark[i]) : 0;
         i   = same ? 0 : i + 1;
     }
     return at;
@@ -197,20 +191,14 @@ static int64_t line_apply(const QualityPlan *p, LineSearch search, char *text, i
     return bytes;
 }
 
-static bool any_line_rule(const QualityPlan *p)
-{
-    for (int r = 0; r < QUALITY_RULES; r++)
-        if (p->on[r] && quality_row[r].side == QUALITY_LINE) return true;
-    return false;
-}
-
 /* Lines that are kept also lose the white space around them, as in C4; without a LINE rule the text is not
  * changed at all. */
 void quality_lines(const QualityPlan *p, Buffer *text, QualityVerdict *v, LinesSeen *seen)
 {
-    bool    change = any_line_rule(p);
-    LineSearch  search   = line_search(p, text);
-    int64_t to = 0, next;
+    bool       change = false;
+    LineSearch search = line_search(p, text);
+    int64_t    to = 0, next;
+    for (int r = 0; r < QUALITY_RULES; r++) change |= p->on[r] && quality_row[r].side == QUALITY_LINE;
     for (int64_t at = 0; at < text->bytes; at = next) {
         const char *found = memchr(text->text + at, '\n', (size_t)(text->bytes - at));
         int64_t end = found ? found - text->text : text->bytes;

@@ -23,18 +23,23 @@ Status gram_table_clear(GramTable *t, int64_t keys)
     return OK;
 }
 
-/* Fibonacci hashing, and the high bits mixed in: keys are hashes already, but sums of them are not evenly
- * spread. */
-GramSlot *gram_table_put(GramTable *t, uint64_t key, int64_t first)
+/* The slot of the key, or the free slot where it belongs. Fibonacci hashing, and the high bits mixed in: keys
+ * are hashes already, but sums of them are not evenly spread. */
+static inline GramSlot *gram_slot(const GramTable *t, uint64_t key)
 {
     uint64_t at = key * 0x9E3779B97F4A7C15u, mask = (uint64_t)t->slots - 1;
-    for (at ^= at >> 29; ; at++) {
-        GramSlot *s = &t->slot[at & mask];
-        if (s->count && s->key != key) continue;
-        if (!s->count) s->key = key, s->first = (int32_t)first;
-        s->count++;
-        return s;
-    }
+    for (at ^= at >> 29; t->slot[at & mask].count && t->slot[at & mask].key != key; ) at++;
+    return &t->slot[at & mask];
+}
+
+bool gram_table_has(const GramTable *t, uint64_t key) { return gram_slot(t, key)->count; }
+
+GramSlot *gram_table_put(GramTable *t, uint64_t key, int64_t first)
+{
+    GramSlot *s = gram_slot(t, key);
+    if (!s->count) s->key = key, s->first = (int32_t)first;
+    s->count++;
+    return s;
 }
 
 /* ---- words ---- */
@@ -124,20 +129,6 @@ void survey_count(QualitySurvey *s, QualitySpace *space, int64_t bytes)
 }
 
 /* ---- lines ---- */
-
-static bool is_blank(char c) { return c == ' ' || (c >= '\t' && c <= '\r'); }
-
-static bool has_ending(const char *text, int64_t bytes, const char *with)
-{
-    int64_t length = (int64_t)strlen(with);
-    return bytes >= length && !memcmp(text + bytes - length, with, (size_t)length);
-}
-
-static bool has_beginning(const char *text, int64_t bytes, const char *with)
-{
-    int64_t length = (int64_t)strlen(with);
-    return bytes >= length && !memcmp(text, with, (size_t)length);
-}
 
 /* The sentence-ending punctuation of FineWeb's code, which includes full-width and doubled marks. */
 static bool ends_sentence(const char *text, int64_t bytes)

@@ -1,13 +1,12 @@
 /* Words that are looked for in documents: stop words, of which prose has some, and the words and phrases
  * of --bad-words, of which it should have none. Both are compared in lower case. */
-#include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <utf8proc.h>
 #include "base/array.h"
+#include "base/file.h"
 #include "corpus/quality/quality_internal.h"
-#include "corpus/dedup/normalized_query.h"
+#include "corpus/quality/charset.h"
 #include "text/unicode.h"
 
 /* Writes the lower-case form of the character at `text`, at most four bytes; returns how many. *length:
@@ -41,7 +40,6 @@ enum { STOP_LISTS = COUNT(stop_lists) };
 static uint64_t lower_eight(uint64_t word)
 {
     const uint64_t ones = 0x0101010101010101u, high = 0x8080808080808080u;
-    /* no borrow crosses a byte */
     uint64_t capital = ((word | high) - ones * 'A') & ~((word | high) - ones * ('Z' + 1)) & high;
     return word | capital >> 2;
 }
@@ -102,28 +100,13 @@ Status stop_words_find(StopWords *w, const char *language)
 
 /* ---- bad words ---- */
 
-/* The hash of a phrase is made of those of its words; what is between words makes no difference. set: an
- * open-addressing hash set of the keys of phrases and of their first words, 0 free. */
+/* The hash of a phrase is made of those of its words; what is between words makes no difference. keys: of
+ * phrases and of their first words. */
 enum { PHRASE_MOST = 8 };
 struct BadWords {
-    uint64_t *set;
-    int64_t   slots;
+    GramTable keys;
     int       longest;                  /* words */
 };
-
-static bool set_has(const BadWords *b, uint64_t key)
-{
-    int64_t at = (int64_t)(key & (uint64_t)(b->slots - 1));
-    while (b->set[at] && b->set[at] != key) at = (at + 1) & (b->slots - 1);
-    return b->set[at] != 0;
-}
-
-static void set_put(BadWords *b, uint64_t key)
-{
-    int64_t at = (int64_t)(key & (uint64_t)(b->slots - 1));
-    while (b->set[at] && b->set[at] != key) at = (at + 1) & (b->slots - 1);
-    b->set[at] = key;
-}
 
 /* The hash of the next run of letters, digits and _ in lower case; 0 at the end of the text. It is made
  * byte by byte (FNV-1a with another addend), so that a word of any length needs no memory. */
@@ -167,56 +150,42 @@ static Status phrase_put(BadWords *b, const char *line, int64_t bytes, const cha
         return fail(BAD_FILE, "%s:%lld: a phrase of %d words, and %d are the most", path,
                     (long long)number, words, PHRASE_MOST);
     if (!words) return OK;
-    set_put(b, phrase);
-    set_put(b, first_word_key(first));
+    gram_table_put(&b->keys, phrase, 0);
+    gram_table_put(&b->keys, first_word_key(first), 0);
     if (words > b->longest) b->longest = words;
     return OK;
 }
 
-/* For the size of the set, which does not grow later. */
-static int64_t lines_count(FILE *file)
+/* Each line is normalized as documents are (NormalizedQuery). A line gives two keys. */
+static Status lines_read(BadWords *b, NormalizedQuery *query, const FileMap *map)
 {
-    int64_t count = 1;
-    for (int c; (c = getc(file)) != EOF; ) count += c == '\n';
-    rewind(file);
-    return count;
-}
-
-/* Each line is normalized as documents are (normalized_query.h). The set is at most half full: two keys a
- * line, four slots. */
-static Status file_read(BadWords *b, NormalizedQuery *query, FILE *file, const char *path)
-{
-    char   *line = NULL;
-    size_t  capacity = 0;
-    ssize_t bytes;
-    Status  status = OK;
-    int64_t lines = lines_count(file);
-    for (b->slots = 64; b->slots < 4 * lines; ) b->slots *= 2;
-    b->set = calloc((size_t)b->slots, sizeof *b->set);
-    if (!b->set) return fail(NO_MEMORY, "%s: no memory for its words", path);
-    for (int64_t number = 1; status == OK && (bytes = getline(&line, &capacity, file)) >= 0; number++) {
-        status = normalized_query_take(query, line, bytes);
-        if (status == OK) status = phrase_put(b, query->text.text, query->text.bytes, path, number);
+    const char *at = (const char *)map->data, *stop = at + map->size;
+    int64_t     lines = 1;
+    for (const char *end = at; end < stop; end++) lines += *end == '\n';
+    TRY(gram_table_clear(&b->keys, 2 * lines));
+    for (int64_t number = 1; at < stop; number++) {
+        const char *end = memchr(at, '\n', (size_t)(stop - at));
+        if (!end) end = stop;
+        TRY(normalized_query_take(query, at, end - at));
+        TRY(phrase_put(b, query->text.text, query->text.bytes, map->path, number));
+        at = end + 1;
     }
-    free(line);
-    if (status == OK && ferror(file)) return fail(BAD_FILE, "%s: cannot be read: %s", path, strerror(errno));
-    return status == OK && !b->longest
-               ? fail(BAD_FILE, "%s: has no words, give a file with one word or phrase a line", path)
-               : status;
+    if (b->longest) return OK;
+    return fail(BAD_FILE, "%s: has no words, give a file with one word or phrase a line", map->path);
 }
 
 Status bad_words_open(BadWords **words, const char *path)
 {
+    FileMap         map;
+    NormalizedQuery query;
     *words = NULL;
-    FILE *file = fopen(path, "r");
-    if (!file) return fail(BAD_FILE, "%s: cannot be read: %s", path, strerror(errno));
-    NormalizedQuery    query;
+    TRY(file_map(&map, path));
     BadWords *b = calloc(1, sizeof *b);
     Status status = normalized_query_open(&query);
     if (status == OK)
-        status = b ? file_read(b, &query, file, path) : fail(NO_MEMORY, "%s: no memory for its words", path);
+        status = b ? lines_read(b, &query, &map) : fail(NO_MEMORY, "%s: no memory for its words", path);
     normalized_query_close(&query);
-    fclose(file);
+    file_unmap(&map);
     if (status == OK) *words = b;
     else              bad_words_close(b);
     return status;
@@ -225,7 +194,7 @@ Status bad_words_open(BadWords **words, const char *path)
 void bad_words_close(BadWords *b)
 {
     if (!b) return;
-    free(b->set);
+    free(b->keys.slot);
     free(b);
 }
 
@@ -233,10 +202,10 @@ void bad_words_close(BadWords *b)
 static int64_t phrases_at(const BadWords *b, const char *text, int64_t bytes, int64_t at, uint64_t word)
 {
     uint64_t phrase = phrase_add(0, word);
-    int64_t  count  = set_has(b, phrase);
+    int64_t  count  = gram_table_has(&b->keys, phrase);
     for (int words = 1; words < b->longest && (word = next_word(text, bytes, &at)); words++) {
         phrase = phrase_add(phrase, word);
-        count += set_has(b, phrase);
+        count += gram_table_has(&b->keys, phrase);
     }
     return count;
 }
@@ -247,6 +216,6 @@ int64_t bad_words_count(const BadWords *b, const char *text, int64_t bytes)
 {
     int64_t count = 0, at = 0;
     for (uint64_t word; (word = next_word(text, bytes, &at)); )
-        if (set_has(b, first_word_key(word))) count += phrases_at(b, text, bytes, at, word);
+        if (gram_table_has(&b->keys, first_word_key(word))) count += phrases_at(b, text, bytes, at, word);
     return count;
 }

@@ -10,6 +10,7 @@
 #include <zstd.h>
 #include <zstd_errors.h>
 #include "base/array.h"
+#include "base/file.h"
 
 /* Zlib and bzip2 count bytes in ints; what does not fit is left for the next step. */
 static size_t int_bytes(size_t bytes) { return bytes < INT_MAX ? bytes : INT_MAX; }
@@ -153,11 +154,8 @@ enum { CODECS = COUNT(codecs) };
 
 const Codec *codec_by_ending(const char *path)
 {
-    size_t length = strlen(path);
-    for (int i = 0; i < CODECS; i++) {
-        size_t ending = strlen(codecs[i].ending);
-        if (length > ending && !strcmp(path + length - ending, codecs[i].ending)) return &codecs[i];
-    }
+    for (int i = 0; i < CODECS; i++)
+        if (path_ends(path, strlen(path), codecs[i].ending)) return &codecs[i];
     return NULL;
 }
 

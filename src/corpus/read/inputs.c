@@ -94,22 +94,19 @@ static Status folder_useless(const char *path, BlockKind wanted, bool empty)
                 path, wanted == BLOCK_AUTO ? ", .xml (MediaWiki)" : "");
 }
 
-static Status folder_expand(Inputs *in, const char *path, BlockKind wanted)
-{
-    int64_t before = in->paths, ignored = in->ignored;
-    TRY(folder_add(in, path, wanted));
-    return in->paths > before ? OK : folder_useless(path, wanted, in->ignored == ignored);
-}
-
 /* ---- files and lists ---- */
 
 /* A path that the user named: unlike one found in a folder, it must exist and be of a known format. */
 static Status path_expand(Inputs *in, const char *path, BlockKind wanted)
 {
     struct stat info;
+    int64_t before = in->paths, ignored = in->ignored;
     if (!strcmp(path, "-")) return path_add(in, path);
     if (stat(path, &info)) return fail(BAD_FILE, "%s: cannot be read: %s", path, strerror(errno));
-    if (S_ISDIR(info.st_mode)) return folder_expand(in, path, wanted);
+    if (S_ISDIR(info.st_mode)) {
+        TRY(folder_add(in, path, wanted));
+        return in->paths > before ? OK : folder_useless(path, wanted, in->ignored == ignored);
+    }
     TRY(lines_name_check(path, wanted));
     return path_add(in, path);
 }

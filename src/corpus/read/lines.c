@@ -6,11 +6,14 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include "base/array.h"
+#include "base/file.h"
 
-struct Lines {
+/* An open file. */
+typedef struct Lines {
     Stream    *stream;
-    char      *name;
+    const char *name;                /* for messages; the caller's path */
     BlockKind  kind;                 /* LINES or AUTO until the first bytes are read */
     bool       plain, standard;      /* the ending says that it is text; it is standard input */
     char      *carry;                /* owned: the beginning of a document whose end has not been read */
@@ -21,17 +24,11 @@ struct Lines {
     int64_t    most, line, skipped;  /* limit; number of the next line; bytes of the document being skipped */
     int        matched;              /* state of end_step while a document is skipped */
     bool       begun, ended;         /* the first block was examined; the file has no more bytes */
-};
+} Lines;
 
 static const char doc_end[] = "</doc>", page_end[] = "</page>";
 
 /* ---- opening ---- */
-
-static bool ends_with(const char *path, size_t length, const char *ending)
-{
-    size_t n = strlen(ending);
-    return length > n && !memcmp(path + length - n, ending, n);
-}
 
 static Status name_unknown(const char *path, BlockKind wanted)
 {
@@ -56,18 +53,18 @@ static Status kind_by_name(BlockKind *kind, bool *plain, const char *path, Block
     const Codec *codec = codec_by_ending(path);
     size_t length = strlen(path) - (codec ? strlen(codec->ending) : 0);
     *kind  = wanted;
-    *plain = ends_with(path, length, ".txt");
-    if (ends_with(path, length, ".xz"))
+    *plain = path_ends(path, length, ".txt");
+    if (path_ends(path, length, ".xz"))
         return fail(BAD_FILE, "%s: .xz is not read here; decompress first: xz -dc %s | jotun ... --input -",
                     path, path);
-    if (ends_with(path, length, ".parquet"))
+    if (path_ends(path, length, ".parquet"))
         return fail(BAD_FILE, "%s: .parquet is not read here; write it as JSON lines first", path);
     if (wanted > BLOCK_AUTO || !strcmp(path, "-")) return OK;
-    bool json = ends_with(path, length, ".jsonl") || ends_with(path, length, ".json");
+    bool json = path_ends(path, length, ".jsonl") || path_ends(path, length, ".json");
     if (json) *kind = BLOCK_JSON;
     else if (*plain && wanted == BLOCK_LINES) *kind = BLOCK_TEXT;
     if (json || *plain) return OK;
-    if (wanted == BLOCK_AUTO && ends_with(path, length, ".xml")) {
+    if (wanted == BLOCK_AUTO && path_ends(path, length, ".xml")) {
         *kind = BLOCK_PAGES;
         return OK;
     }
@@ -81,38 +78,31 @@ Status lines_name_check(const char *path, BlockKind wanted)
     return kind_by_name(&kind, &plain, path, wanted);
 }
 
-Status lines_open(Lines **lines, const char *path, BlockKind wanted, int64_t most, int64_t ratio_most)
-{
-    BlockKind kind;
-    bool plain, standard = !strcmp(path, "-");
-    *lines = NULL;
-    TRY(kind_by_name(&kind, &plain, path, wanted));
-    Lines *l = calloc(1, sizeof *l);
-    if (!l) return fail(NO_MEMORY, "%s: no memory to read it", path);
-    *l = (Lines){ .name = strdup(standard ? "standard input" : path), .kind = kind, .plain = plain,
-                  .standard = standard, .most = most, .line = 1 };
-    Status status = l->name ? stream_open(&l->stream, path, ratio_most)
-                            : fail(NO_MEMORY, "%s: no memory to read it", path);
-    if (status == OK) status = stream_texts(l->stream, (TextRules){ 0 });
-    if (status == OK) *lines = l;
-    else              lines_close(l);
-    return status;
-}
-
-Status lines_texts(Lines *l, TextRules rules) { return stream_texts(l->stream, rules); }
-
-void lines_close(Lines *l)
+static void lines_close(Lines *l)
 {
     if (!l) return;
     stream_close(l->stream);
-    free(l->name);
     free(l->carry);
     free(l);
 }
 
-Status lines_ahead(Lines *l, int threads) { return stream_ahead(l->stream, threads); }
-
-const char *lines_name(const Lines *l) { return l->name; }
+/* *lines is NULL after a failure. */
+static Status lines_open(Lines **lines, const InputBlocks *input, const char *path)
+{
+    BlockKind kind;
+    bool plain, standard = !strcmp(path, "-");
+    *lines = NULL;
+    TRY(kind_by_name(&kind, &plain, path, input->wanted));
+    Lines *l = calloc(1, sizeof *l);
+    if (!l) return fail(NO_MEMORY, "%s: no memory to read it", path);
+    *l = (Lines){ .name = standard ? "standard input" : path, .kind = kind, .plain = plain,
+                  .standard = standard, .most = input->line_most, .line = 1 };
+    Status status = stream_open(&l->stream, path, input->ratio_most);
+    if (status == OK) status = stream_texts(l->stream, input->texts);
+    if (status == OK) *lines = l;
+    else              lines_close(l);
+    return status;
+}
 
 /* ---- filling ---- */
 
@@ -334,7 +324,7 @@ static Status damage_check(Lines *l, Block *b)
     return b->bytes ? OK : fail(BAD_FILE, "%s", fail_text());
 }
 
-Status lines_fill(Lines *l, Block *b, bool *more)
+static Status lines_fill(Lines *l, Block *b, bool *more)
 {
     b->bytes = 0;
     b->skipped = 0;
@@ -352,6 +342,73 @@ Status lines_fill(Lines *l, Block *b, bool *more)
     b->line  = l->line;
     l->line += count_newlines(b->text, b->bytes);
     return OK;
+}
+
+/* ---- a sequence of files. A file that breaks off is left and the next call opens the next one, so that the
+ * caller decides whether damage ends its run ---- */
+
+/* A pipe can be opened only once: closing it after a check would end the writer. */
+static bool is_pipe(const char *path)
+{
+    struct stat info;
+    return !strcmp(path, "-") || (stat(path, &info) == 0 && S_ISFIFO(info.st_mode));
+}
+
+Status input_blocks_check(const InputBlocks *input)
+{
+    for (int i = 0; i < input->paths; i++) {
+        Lines *lines;
+        if (is_pipe(input->path[i])) continue;
+        TRY(lines_open(&lines, input, input->path[i]));
+        lines_close(lines);
+    }
+    return OK;
+}
+
+const char *input_blocks_name(const InputBlocks *input)
+{
+    return strcmp(input->path[input->file], "-") ? input->path[input->file] : "standard input";
+}
+
+static void next_file(InputBlocks *input)
+{
+    input_blocks_close(input);
+    input->done   = input->bytes_read;
+    input->blocks = 0;
+    input->file++;
+}
+
+/* `bytes_read` counts over all files, for a progress display; that of a block begins at 0 in each file. */
+static Status block_fill_from_file(InputBlocks *input, Block *block, bool *more)
+{
+    block->bytes = 0;
+    if (!input->lines) {                    /* only now, so that one file is open at a time */
+        TRY(lines_open(&input->lines, input, input->path[input->file]));
+        TRY(stream_ahead(input->lines->stream, input->ahead));
+    }
+    Status status = lines_fill(input->lines, block, more);
+    input->bytes_read  = input->done + block->bytes_read;
+    input->blocks += *more;
+    return status;
+}
+
+Status input_blocks_fill(InputBlocks *input, Block *block, bool *more)
+{
+    Status status = OK;
+    *more = false;
+    if (input->broken) next_file(input);
+    while (status == OK && !*more && input->file < input->paths) {
+        status = block_fill_from_file(input, block, more);
+        if (status == OK && !*more) next_file(input);
+    }
+    input->broken = status != OK;
+    return status;
+}
+
+void input_blocks_close(InputBlocks *input)
+{
+    lines_close(input->lines);
+    input->lines = NULL;
 }
 
 /* ---- documents of a block ---- */

@@ -1,19 +1,21 @@
 #ifndef CORPUS_READ_LINES_H
 #define CORPUS_READ_LINES_H
-/* A file as a sequence of blocks of whole documents, so that many threads can work on one file.
+/* Files, one after the other, as one sequence of blocks of whole documents, so that many threads can work on
+ * one file; the path "-" is standard input.
  *
  *     Block block = { 0 };
- *     Lines *lines;
- *     TRY(lines_open(&lines, path, BLOCK_LINES, LINE_MOST, STREAM_RATIO_MOST));
- *     for (bool more = true; more; ) {
- *         TRY(lines_fill(lines, &block, &more));                    the block is the caller's and is reused
- *         LineWalk walk = { 0 };
+ *     InputBlocks input = { .path = path, .paths = n, .wanted = BLOCK_LINES, .line_most = ...,
+ *                           .ratio_most = ... };
+ *     TRY(input_blocks_check(&input));
+ *     for (bool more; input_blocks_fill(&input, &block, &more) == OK && more; ) {
+ *         LineWalk walk = { 0 };                             the block is the caller's and is reused
  *         for (Line line; block_next(&block, &walk, &line); ) ...
  *     }
+ *     input_blocks_close(&input);
  *
- * A block has about one mebibyte, or one document that is longer. A document longer than `most` is never
+ * A block has about one mebibyte, or one document that is longer. A document longer than `line_most` is never
  * held in memory: it is reported as a block of its own without text, whose `skipped` is its length.
- * Documents inside a block may still be somewhat longer than `most`, so the caller checks each. */
+ * Documents inside a block may still be somewhat longer than `line_most`, so the caller checks each. */
 #include <stdbool.h>
 #include "corpus/read/stream.h"
 
@@ -43,21 +45,38 @@ typedef struct {
 typedef struct { char *text; int64_t bytes, number; } Line;
 typedef struct { size_t at; int64_t lines; } LineWalk;  /* bytes and lines of the block already walked over */
 
-typedef struct Lines Lines;
 /* BAD_FILE where the ending of the name is not one of a known format; the file itself is not looked at. */
 Status lines_name_check(const char *path, BlockKind wanted);
-/* most: longest document in bytes. ratio_most: see stream_open. *lines is NULL after a failure. */
-Status lines_open (Lines **lines, const char *path, BlockKind wanted, int64_t most, int64_t ratio_most);
-/* How the text is read, where it is not UTF-8 or what its byte order mark says (stream_texts). Called right
- * after lines_open. */
-Status lines_texts(Lines *lines, TextRules rules);
-/* Decompresses on several threads; called right after lines_open or not at all: see stream_ahead. */
-Status lines_ahead(Lines *lines, int threads);
-/* *more is false at the end of the file. After a failure the block is empty; what precedes damage is
- * returned first. */
-Status lines_fill (Lines *lines, Block *block, bool *more);
-void   lines_close(Lines *lines);            /* NULL is allowed */
-const char *lines_name(const Lines *lines);  /* for messages; lives until lines_close */
+
+/* The caller fills in the first seven fields; the others begin as zero, and a caller that resumes may set
+ * them. */
+typedef struct {
+    const char *const *path;    /* [paths], the caller's, which must outlive this */
+    int                paths;
+    BlockKind          wanted;  /* the format of all files */
+    /* Longest document in bytes; largest compression ratio: see stream_open. */
+    int64_t            line_most, ratio_most;
+    TextRules          texts;   /* their encoding, and windows of zstd */
+    int                ahead;   /* threads that decompress; below 2: the calling thread does */
+    int                file;    /* index of the file that the last block came from */
+    int64_t            blocks;  /* blocks filled from that file, the last one included */
+    /* (compressed) bytes read of all files up to the end of the last block */
+    int64_t            bytes_read;
+    int64_t            done;    /* bytes of the files before this one */
+    struct Lines      *lines;   /* the open file; NULL between files */
+    /* Reading the open file failed; the next call continues with the next file. */
+    bool               broken;
+} InputBlocks;
+
+/* Opens and closes each file, so that a wrong path is reported before any work. Standard input and pipes
+ * are left alone, since they can be opened only once. */
+Status input_blocks_check(const InputBlocks *input);
+/* *more is false after the last file. After a failure the block is empty; what precedes damage is returned
+ * first. After BAD_FILE the rest of the file is given up: the next call reads the next one. */
+Status input_blocks_fill (InputBlocks *input, Block *block, bool *more);
+/* Name of the last block's file for messages; it lives as long as the paths. */
+const char *input_blocks_name(const InputBlocks *input);
+void   input_blocks_close(InputBlocks *input);
 
 /* The next document; false at the end of the block. Blank lines are skipped. Of PAGES an item is a stretch
  * that ends with one </page>; corpus/wiki/wiki_page.h finds the page in it. */

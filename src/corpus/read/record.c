@@ -80,11 +80,6 @@ static RecordStep fault_bytes(RecordWalk *w, Line piece, const char *text, int64
                  (unsigned char)text[at]);
 }
 
-static RecordStep fault_memory(RecordWalk *w, Line piece)
-{
-    return fault(w, RECORD_NO_MEMORY, piece, "%s", fail_text());
-}
-
 /* ---- JSON lines ---- */
 
 /* The escape \u0000 denotes NUL, which no text may have. It is replaced by \ufffd, of equal length, before
@@ -100,12 +95,6 @@ static bool json_zeros_repair(char *line, int64_t bytes)
         at += 2;
     }
     return found;
-}
-
-static RecordStep json_fault(RecordWalk *w, Line piece, JsonFault why)
-{
-    return fault(w, RECORD_BROKEN, piece, "not a JSON object at byte %" PRId64 " of the line: %s", why.at,
-                 why.why);
 }
 
 /* Names the keys that the line does have, so that the user can choose one. */
@@ -156,7 +145,9 @@ static RecordStep json_record(RecordWalk *w, Line piece, Record *record)
     JsonSpan span[JSON_PATHS_MOST];
     if (w->plan->repair) w->repaired_now |= json_zeros_repair(piece.text, piece.bytes);
     JsonFault why = json_line_paths(span, w->key, w->keys, piece.text, piece.bytes);
-    if (why.why) return json_fault(w, piece, why);
+    if (why.why)
+        return fault(w, RECORD_BROKEN, piece, "not a JSON object at byte %" PRId64 " of the line: %s", why.at,
+                     why.why);
     for (int i = 0; i < w->keys; i++) {
         if (w->field[i] != TEXT || !span[i].text) continue;
         record->text  = piece.text + span[i].at;
@@ -257,7 +248,8 @@ static RecordStep item_check(RecordWalk *w, Line *piece)
     if (at < 0) return RECORD_WHOLE;
     if (!w->plan->repair) return fault_bytes(w, *piece, piece->text, at);
     w->buffer->bytes = 0;
-    if (utf8_repair(w->buffer, piece->text, piece->bytes) != OK) return fault_memory(w, *piece);
+    if (utf8_repair(w->buffer, piece->text, piece->bytes) != OK)
+        return fault(w, RECORD_NO_MEMORY, *piece, "%s", fail_text());
     w->repaired_now = true;
     *piece = (Line){ w->buffer->text, w->buffer->bytes, piece->number };
     return RECORD_WHOLE;

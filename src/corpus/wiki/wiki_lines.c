@@ -1,10 +1,8 @@
 /* From lines to paragraphs, in place: the write position never passes the read position. Headings wait
  * until a paragraph follows, so that a section of which nothing is left leaves no heading. */
-#include "corpus/wiki/wiki_lines.h"
+#include "corpus/wiki/wikitext.h"
 
-#include <stdbool.h>
 #include <string.h>
-#include "corpus/wiki/wiki_words.h"
 #include "text/unicode.h"
 
 enum { LEVELS = 6, EMPTY_MOST = 24 };

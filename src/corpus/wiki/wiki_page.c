@@ -5,8 +5,7 @@
 
 #include <string.h>
 #include "base/array.h"
-#include "corpus/wiki/wiki_entity.h"
-#include "corpus/wiki/wiki_words.h"
+#include "corpus/wiki/wikitext.h"
 #include "text/unicode.h"
 
 enum { DEPTH_MOST = 16, NS_MOST = 1 << 20 };

@@ -7,11 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "base/array.h"
-#include "corpus/wiki/wiki_entity.h"
-#include "corpus/wiki/wiki_lines.h"
-#include "corpus/wiki/wiki_marks.h"
-#include "corpus/wiki/wiki_tag.h"
-#include "corpus/wiki/wiki_words.h"
+#include "corpus/wiki/wikitext.h"
 #include "text/unicode.h"
 
 /* Longest link target, template name, argument name and magic word, in bytes. The limits bound each look

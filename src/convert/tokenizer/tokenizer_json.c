@@ -1,14 +1,135 @@
-/* A sentencepiece model as a tokenizer.json. The steps of its normalizer are: its table of characters, blanks
- * at both ends and repeated ones removed, a blank put before the text, blanks made marks. There is no
- * pre-tokenizer, because sentencepiece has none: a piece may contain blanks. */
+/* The tokenizer.json of tokenizers whose files transformers does not open: .tiktoken files, sentencepiece
+ * models and the word "bytes". */
 #include <stdlib.h>
 #include <string.h>
 #include "base/array.h"
 #include "base/file.h"
+#include "convert/tokenizer/special_ids.h"
 #include "convert/tokenizer/tokenizer_json.h"
-#include "text/sentencepiece/sentencepiece_model.h"
+
+/* ---- parts of the file ---- */
+
+/* An added token that is special. */
+static json_t *special_json(int64_t id, const char *text, size_t bytes)
+{
+    return json_pack("{s:I, s:o, s:b, s:b, s:b, s:b, s:b}", "id", (json_int_t)id, "content",
+                     json_stringn(text, bytes), "single_word", false, "lstrip", false, "rstrip", false,
+                     "normalized", false, "special", true);
+}
+
+/* The whole file. Consumes the references. */
+static json_t *file_json(json_t *added, json_t *normalizer, json_t *pre_tokenizer, json_t *decoder,
+                         json_t *model)
+{
+    return json_pack("{s:s, s:n, s:n, s:o, s:o, s:o, s:n, s:o, s:o}", "version", "1.0", "truncation",
+                     "padding", "added_tokens", added, "normalizer", normalizer, "pre_tokenizer",
+                     pre_tokenizer, "post_processor", "decoder", decoder, "model", model);
+}
+
+/* unknown, vocab, merges: consumed */
+static json_t *bpe_json(json_t *unknown, bool fuse, bool byte_fallback, bool ignore_merges, json_t *vocab,
+                        json_t *merges)
+{
+    return json_pack("{s:s, s:n, s:o, s:n, s:n, s:b, s:b, s:b, s:o, s:o}", "type", "BPE", "dropout",
+                     "unk_token", unknown, "continuing_subword_prefix", "end_of_word_suffix", "fuse_unk",
+                     (int)fuse, "byte_fallback", (int)byte_fallback, "ignore_merges", (int)ignore_merges,
+                     "vocab", vocab, "merges", merges);
+}
+
+static json_t *level_json(void)
+{
+    return json_pack("{s:s, s:b, s:b, s:b}", "type", "ByteLevel", "add_prefix_space", false, "trim_offsets",
+                     true, "use_regex", false);
+}
+
+/* ---- bytes: a BPE of all of them without merges, and the end of document as a special token ---- */
+
+json_t *bytes_json(const Tokenizer *t)
+{
+    char    letters[3], end[SPECIAL_TEXT] = "";
+    json_t *vocab = json_object();
+    special_text(end, t, t->eod);
+    for (int b = 0; b < 256; b++) {
+        letters[letters_of_bytes(letters, &(uint8_t){ (uint8_t)b }, 1)] = 0;
+        json_object_set_new(vocab, letters, json_integer(b));
+    }
+    json_t *added = json_pack("[o]", special_json(t->eod, end, strlen(end)));
+    return file_json(added, json_null(), level_json(), level_json(),
+                     bpe_json(json_null(), false, false, false, vocab, json_array()));
+}
+
+/* ---- .tiktoken files: a byte-level BPE ---- */
+
+size_t merge_letters(char out[MERGE_LETTERS], const BpeTokenizer *m, int32_t rank)
+{
+    const Vocab *v = &m->vocab;
+    uint64_t     pair = m->merges.pair[rank];
+    if (pair == UINT64_MAX) return 0;
+    int32_t left = (int32_t)(pair >> MERGES_ID_BITS), right = (int32_t)(pair & MERGES_IDS);
+    size_t  used = letters_of_bytes(out, vocab_bytes(v, left), v->length[left]);
+    out[used++] = ' ';
+    return used + letters_of_bytes(out + used, vocab_bytes(v, right), v->length[right]);
+}
+
+/* Special tokens are in the vocabulary too, because a file may leave out ids before theirs. Merges are in the
+ * order of their ranks, which are the ids of what they make. */
+static json_t *tiktoken_model_json(const BpeTokenizer *m)
+{
+    char    text[MERGE_LETTERS];
+    size_t  bytes;
+    json_t *vocab = json_object(), *merges = json_array();
+    for (int32_t id = 0; id < m->vocab.ids; id++) {
+        if (!vocab_has(&m->vocab, id) || (m->special && m->special[id])) continue;
+        bytes = letters_of_bytes(text, vocab_bytes(&m->vocab, id), m->vocab.length[id]);
+        json_object_setn_new(vocab, text, bytes, json_integer(id));
+    }
+    for (int i = 0; i < m->added.count; i++)
+        json_object_setn_new(vocab, (const char *)m->added.token[i].text, (size_t)m->added.token[i].bytes,
+                             json_integer(m->added.token[i].id));
+    for (int32_t rank = 0; rank < m->merges.capacity; rank++)
+        if ((bytes = merge_letters(text, m, rank))) json_array_append_new(merges, json_stringn(text, bytes));
+    return bpe_json(json_null(), false, false, true, vocab, merges);
+}
+
+static json_t *tiktoken_root_json(const BpeTokenizer *m)
+{
+    json_t *added = json_array();
+    for (int i = 0; i < m->added.count; i++)
+        json_array_append_new(added, special_json(m->added.token[i].id, (const char *)m->added.token[i].text,
+                                                  (size_t)m->added.token[i].bytes));
+    json_t *split = json_pack("{s:s, s:{s:s}, s:s, s:b}", "type", "Split", "pattern", "Regex",
+                              pretoken_pattern(m->pretokenizer.step[0].scan), "behavior", "Isolated",
+                              "invert", false);
+    json_t *steps = json_pack("{s:s, s:[o, o]}", "type", "Sequence", "pretokenizers", split, level_json());
+    return file_json(added, json_null(), steps, level_json(), tiktoken_model_json(m));
+}
+
+Status tiktoken_json(json_t **root, const char *path)
+{
+    BpeTokenizer *m;
+    TRY(bpe_tokenizer_open(&m, path));
+    Status status = bpe_read_tiktoken(m, path);
+    *root = status == OK ? tiktoken_root_json(m) : NULL;
+    bpe_tokenizer_close(m);
+    if (status == OK && !*root) status = fail(NO_MEMORY, "%s: no memory for a tokenizer.json of it", path);
+    return status;
+}
+
+/* ---- sentencepiece models. The steps of the normalizer are: its table of characters, blanks at both ends
+ * and repeated ones removed, a blank put before the text, blanks made marks. There is no pre-tokenizer,
+ * because sentencepiece has none: a piece may contain blanks. ---- */
 
 static const char MARK[] = "\xe2\x96\x81";              /* U+2581 */
+
+const char *llama_pieces_other(const SentencePieceModel *m)
+{
+    if (m->kind != SP_MODEL_BPE) return "it is no BPE";
+    if (m->charsmap.bytes)       return "it normalizes characters";
+    if (m->drop_spaces)          return "it removes repeated blanks";
+    if (!m->escape_spaces || m->space_last) return "it marks blanks otherwise";
+    if (!m->dummy_prefix)        return "it adds no blank before a text";
+    return m->byte_fallback ? NULL : "it has no tokens for bytes";
+}
 
 const char *sentencepiece_json_other(const SentencePieceModel *m)
 {
@@ -21,8 +142,6 @@ const char *sentencepiece_json_other(const SentencePieceModel *m)
     }
     return NULL;
 }
-
-/* ---- normalizer and decoder ---- */
 
 /* Base64 of bytes, a new reference. */
 static json_t *base64_json(ByteSpan in)
@@ -74,8 +193,6 @@ static json_t *decoder_json(const SentencePieceModel *m)
                                               "start", 1, "stop", 0));
     return json_pack("{s:s, s:o}", "type", "Sequence", "decoders", list);
 }
-
-/* ---- models ---- */
 
 static json_t *text_json(ByteSpan text) { return json_stringn(text.data, text.bytes); }
 
@@ -132,7 +249,7 @@ static SentencePieceMerge *merges_find(size_t *count, const SentencePieceModel *
     return list;
 }
 
-static json_t *bpe_json(const SentencePieceModel *m)
+static json_t *pieces_json(const SentencePieceModel *m)
 {
     size_t  count;
     json_t *vocab = json_object(), *pieces = json_object(), *merges = json_array();
@@ -149,26 +266,21 @@ static json_t *bpe_json(const SentencePieceModel *m)
                                                 text_json(m->piece[list[i].right].text)));
     free(list);
     int64_t unknown = unknown_of(m);
-    return json_pack("{s:s, s:n, s:o, s:n, s:n, s:b, s:b, s:b, s:o, s:o}", "type", "BPE", "dropout",
-                     "unk_token", unknown < 0 ? json_null() : text_json(m->piece[unknown].text),
-                     "continuing_subword_prefix", "end_of_word_suffix", "fuse_unk", true, "byte_fallback",
-                     (int)m->byte_fallback, "ignore_merges", false, "vocab", vocab, "merges", merges);
+    return bpe_json(unknown < 0 ? json_null() : text_json(m->piece[unknown].text), true, m->byte_fallback,
+                    false, vocab, merges);
 }
 
-/* ---- all of it ---- */
-
-static json_t *root_json(const SentencePieceModel *m)
+static json_t *pieces_root_json(const SentencePieceModel *m)
 {
     json_t *added = json_array();
     for (int32_t i = 0; i < m->pieces; i++)
         if (m->piece[i].kind == SP_PIECE_UNKNOWN || m->piece[i].kind == SP_PIECE_CONTROL)
-            json_array_append_new(added, tokenizer_json_special(i, m->piece[i].text.data,
-                                                                m->piece[i].text.bytes));
-    return tokenizer_json_make(added, normalizer_json(m), json_null(), decoder_json(m),
-                               m->kind == SP_MODEL_UNIGRAM ? unigram_json(m) : bpe_json(m));
+            json_array_append_new(added, special_json(i, m->piece[i].text.data, m->piece[i].text.bytes));
+    return file_json(added, normalizer_json(m), json_null(), decoder_json(m),
+                               m->kind == SP_MODEL_UNIGRAM ? unigram_json(m) : pieces_json(m));
 }
 
-Status sentencepiece_json(json_t **root, int64_t *unknown, const char *path)
+Status sentencepiece_json(json_t **root, const char *path)
 {
     FileMap            map;
     SentencePieceModel m;
@@ -176,8 +288,7 @@ Status sentencepiece_json(json_t **root, int64_t *unknown, const char *path)
     Status status = sentencepiece_model_read(&m, map.data, map.size, path);
     if (status == OK) {
         const char *why = sentencepiece_json_other(&m);
-        *root = why ? NULL : root_json(&m);
-        *unknown = unknown_of(&m);
+        *root = why ? NULL : pieces_root_json(&m);
         if (why)
             status = fail(BAD_OPTION,
                           "--tokenizer %s: a tokenizer.json cannot say what this model does: %s; give the "
