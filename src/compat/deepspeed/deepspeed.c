@@ -128,7 +128,7 @@ static void hold_against(DeepSpeed *d, const char *key, OptionIndex option, Conv
     if (itself) snprintf(why, sizeof why, "is %s", value);
     else        snprintf(why, sizeof why, "means --%s %s", option_rows[option].name, value);
     message_add(why, sizeof why, ", and contradicts %s; make them equal, or leave one out", typed);
-    deepspeed_refuse(d, key, why);
+    deepspeed_refuse(d, key, "%s", why);
 }
 
 void deepspeed_set(DeepSpeed *d, const char *key, OptionIndex option, Conversion convert, const char *value)
@@ -470,14 +470,14 @@ static const AbsentKey *absent_row(const DeepSpeed *d, const char *key)
 static void keep_typed(DeepSpeed *d, const AbsentKey *absent, const Dialect *row, OptionIndex option)
 {
     bool same;
-    char typed[256], why[DEEPSPEED_WHY];
+    char typed[256];
     OptionSource source = source_of(d, absent->key, absent->value, row->convert);
     const char  *value  = row->verb == VERB_MEANS ? row->text : absent->value;
     if (same_value(&same, d, option, value, source) != OK || same) return;
     options_typed(typed, sizeof typed, d->o, option);
-    snprintf(why, sizeof why, "is not given, which means %s there%s, and contradicts %s; give it",
-             absent->value, absent->before, typed);
-    if (absent->whose == NEITHERS) return deepspeed_refuse(d, absent->key, why);
+    if (absent->whose == NEITHERS)
+        return deepspeed_refuse(d, absent->key, "is not given, which means %s there%s, and contradicts %s; "
+                                "give it", absent->value, absent->before, typed);
     import_remark(d->m, d->o, d->from, "%s of DeepSpeed's JSON is not given, which means %s there%s; %s is "
                   "taken", absent->key, absent->value, absent->before, typed);
 }

@@ -100,11 +100,11 @@ static void refuse_others(DeepSpeed *d, const Scheduler *s)
 {
     const char *name;
     json_t     *value;
-    char        key[DEEPSPEED_KEY], why[DEEPSPEED_WHY];
+    char        key[DEEPSPEED_KEY];
     json_object_foreach(json_object_get(json_object_get(d->whole, "scheduler"), "params"), name, value) {
         if (name_in(s->parameters, name, strcmp)) continue;
-        snprintf(why, sizeof why, "is no parameter of %s, which has %s", s->type, s->parameters);
-        if (dialect_find(DIALECT_DSJSON, parameter(key, name), NULL)) deepspeed_refuse(d, key, why);
+        if (dialect_find(DIALECT_DSJSON, parameter(key, name), NULL))
+            deepspeed_refuse(d, key, "is no parameter of %s, which has %s", s->type, s->parameters);
     }
 }
 

@@ -166,11 +166,10 @@ static void show_launcher(Import *m, Options *o, const LaunchCall *s)
     if (!s->launchers) return;
     for (int i = 0; i < s->launchers; i++)
         message_add(line, sizeof line, "%s%s", i ? " " : "", s->launcher[i].text);
-    char text[LINE], from[1100];
-    snprintf(text, sizeof text, "%s is started by: %s; here mpirun or srun start the ranks of jotun train",
-             s->program, line);
+    char from[1100];
     snprintf(from, sizeof from, "%s:%d", s->file, s->line);
-    import_remark(m, o, from, text);
+    import_remark(m, o, from, "%s is started by: %s; here mpirun or srun start the ranks of jotun train",
+                  s->program, line);
 }
 
 /* Options that bash gives only where the machine answers otherwise than it did. */
