@@ -55,15 +55,15 @@ int64_t stream_bytes_read(const Stream *s) { return s->file_bytes - (int64_t)(s-
  * inside a member that began in an earlier piece, is decompressed here. */
 static Status piece_fill(Stream *s)
 {
-    AheadPiece piece = { 0 };
-    s->ended       = !ahead_next(s->ahead, &piece);
-    s->in          = s->ended ? s->chunk : piece.compressed;
-    s->end         = piece.compressed_bytes;
-    s->file_bytes += (int64_t)piece.compressed_bytes;
-    bool ready     = piece.text && !s->in_member;
+    const AheadPiece *piece = ahead_next(s->ahead);
+    bool ready     = piece && piece->decompressed && !s->in_member;
+    s->ended       = !piece;
+    s->in          = piece ? piece->compressed.text : s->chunk;
+    s->end         = piece ? (size_t)piece->compressed.bytes : 0;
+    s->file_bytes += (int64_t)s->end;
     s->at          = ready ? s->end : 0;
-    s->text        = ready ? piece.text : NULL;
-    s->text_bytes  = ready ? piece.text_bytes : 0;
+    s->text        = ready ? piece->text.text : NULL;
+    s->text_bytes  = ready ? (size_t)piece->text.bytes : 0;
     if (!s->ended || !ahead_error(s->ahead)) return OK;
     return fail(BAD_FILE, "%s: cannot be read after byte %" PRId64 ": %s", s->name, s->file_bytes,
                 strerror(ahead_error(s->ahead)));
