@@ -409,7 +409,7 @@ static Status refuse_file(const Options *o)
         return fail(BAD_OPTION, "--input %s: GGUF is written and not read; give the folder of transformers "
                     "that the file was made from", name);
     return fail(BAD_OPTION, "--input %s is a file; give the folder that has it: of transformers with "
-                "config.json, of Megatron-LM, or a checkpoint of jotun", name);
+                "config.json, of Megatron-LM's checkpoint, or a checkpoint of jotun", name);
 }
 
 /* What a shell completes ends in a slash; names beside the output are made of the last part of its name. */

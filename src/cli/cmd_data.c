@@ -136,11 +136,11 @@ static Status items_cat(const TokenFile *f, const Options *o)
 
 typedef Status TokenFileCommand(const TokenFile *token_file, const Options *o);
 
-static Status on_token_file(const Options *o, TokenFileCommand *on_megatron, TokenFileCommand *on_items)
+static Status on_token_file(const Options *o, TokenFileCommand *on_tokens, TokenFileCommand *on_items)
 {
     TokenFile token_file;
     TRY(token_file_open_any(&token_file, o->words.text[0]));
-    Status status = (token_file.kind == TOKEN_FILE_MEGATRON ? on_megatron : on_items)(&token_file, o);
+    Status status = (token_file.kind == TOKEN_FILE_MEGATRON ? on_tokens : on_items)(&token_file, o);
     token_file_close(&token_file);
     return status;
 }

@@ -181,8 +181,8 @@ void help_markdown(FILE *out)
         "both where they differ; an option that takes a list (`NAME...`) appends, and in the\n"
         "environment its words are split as a shell splits them, by blanks, quotes and\n"
         "backslashes. An option without effect\n"
-        "beside the others is refused, with the one that it wants; where scripts of Megatron-LM give it\n"
-        "anyway it is ignored, with a line in the log. Numbers are decimal,\n"
+        "beside the others is refused, with the one that it wants; in an imported script it is ignored,\n"
+        "with a line in the log. Numbers are decimal,\n"
         "without blanks; one outside of its range is refused with the range, which is in its row of\n"
         "`src/conf/options/`. `cmake --install` installs a man page for each command (`man jotun-train`)\n"
         "and completion for bash.\n\n| exit code | meaning |\n|---|---|\n");

@@ -318,8 +318,8 @@ static Status blend_count(Build *u)
 {
     if (u->list->part[0].corpus && u->rules->kind == BLEND_CORE)
         return fail(BAD_OPTION,
-                    "a list of three columns (weight, prefix, corpus) is blended only by ALCF's fork of"
-                    " its older forks; give --data-order megatron-forks");
+                    "a list of three columns (weight, prefix, corpus) is blended only by"
+                    " --data-order megatron-forks");
     if (u->list->weighted && u->rules->wanted < 0)
         return fail(BAD_OPTION,
                     "weights need a number of samples; give prefixes without weights, or --train-iters N");

@@ -224,7 +224,7 @@ static Status type_read(TokenFile *t, int64_t code, int64_t at)
 
 /* Reads the counts of sequences and document entries, and places the three arrays; they must fill the file
  * to the byte. */
-static Status megatron_place(TokenFile *token_file)
+static Status sequences_place(TokenFile *token_file)
 {
     const FileMap *f = &token_file->index;
     if (f->size < HEADER)
@@ -394,7 +394,7 @@ static Status files_open(TokenFile *token_file, const char *prefix)
     if (!file_exists(path)) return missing_fail(prefix, path);
     TRY(file_map(&token_file->index, path));
     token_file->kind = index_kind(&token_file->index);
-    TRY(token_file->kind == TOKEN_FILE_MEGATRON ? megatron_place(token_file)
+    TRY(token_file->kind == TOKEN_FILE_MEGATRON ? sequences_place(token_file)
         : token_file->kind == TOKEN_FILE_ITEMS  ? items_place(token_file) : older_place(token_file));
     snprintf(path, sizeof path, "%s.bin", prefix);
     TRY(file_map(&token_file->bin, path));

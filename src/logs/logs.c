@@ -42,7 +42,7 @@ static const char *name_of(char out[64], const char *pattern, const char *split)
 
 /* Megatron-LM's names of a record's values; *twins: how many of them have a twin. Returns how many there are.
  * The tag of a training step has no %s, so that an evaluation has another one. */
-static int megatron_names(Logs *l, const LogRecord *r, int with, int *twins)
+static int tagged_names(Logs *l, const LogRecord *r, int with, int *twins)
 {
     const char *split = r->split && strcmp(r->split, "valid") == 0 ? "validation" : r->split;
     int count = *twins = 0;
@@ -78,12 +78,12 @@ void logs_add(Logs *l, const LogRecord *r)
     history_add(&l->history, r);
     if (!r->split && r->step % l->config.interval != 0) return;
     if (l->events.file.fd >= 0) {
-        int count = megatron_names(l, r, l->config.with, &twins);
+        int count = tagged_names(l, r, l->config.with, &twins);
         event_file_add(&l->events, r->time, r->step, l->named, count, r->samples, l->twin, twins);
     }
     if (l->wandb.file.fd >= 0) {
         int count = l->config.other_keys ? other_names(l, r)
-                                      : megatron_names(l, r, l->config.with | LOG_WITH_WANDB, &twins);
+                                      : tagged_names(l, r, l->config.with | LOG_WITH_WANDB, &twins);
         wandb_run_add(&l->wandb, r->time, r->step, l->named, count);
     }
 }

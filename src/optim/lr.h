@@ -12,7 +12,7 @@ typedef enum { LR_CONSTANT, LR_LINEAR, LR_COSINE, LR_INVERSE_SQUARE_ROOT, LR_WSD
 typedef enum { WSD_EXPONENTIAL, WSD_LINEAR, WSD_COSINE, WSD_MINUS_SQRT } WsdStyle;
 typedef enum { WARMUP_LINEAR, WARMUP_LOG } WarmupStyle;
 /* Whose rule says which step has which learning rate. */
-typedef enum { LR_MEGATRON, LR_DELAYED } LrRule;
+typedef enum { LR_IMMEDIATE, LR_DELAYED } LrRule;
 typedef struct {
     LrStyle style;
     LrRule  rule;                      /* DeepSpeed's has constant, linear and cosine */

@@ -163,7 +163,7 @@ static void write_line(LogLine kind, const LogRecord *record, const char *text)
 }
 
 /* record: of the step, at a progress line */
-static void megatron_step(const Report *report, const Trainer *t, LogRecord record)
+static void step_in_full(const Report *report, const Trainer *t, LogRecord record)
 {
     const TrainConfig *config = report->config;
     double tokens = (double)(report->samples * config->model.sequence);
@@ -334,7 +334,7 @@ void report_step(Report *report, Trainer *t, StepReport r)
         progress = step % report->config->log_interval == 0;
     }
     if (!progress) return;
-    if (report->config->lines == LINES_MEGATRON) megatron_step(report, t, record);
+    if (report->config->lines == LINES_MEGATRON) step_in_full(report, t, record);
     else if (!epoch_lines(report))               progress_step(report, t, r);
     report->losses   = report->seconds = 0;
     report->averaged = report->steps   = report->samples = report->not_finite = 0;
@@ -389,7 +389,7 @@ void report_pause(Report *report, const Trainer *t, const char *what)
 }
 
 /* Between lines of dashes as long as the line. Its perplexity has a limit. */
-static void megatron_evaluation(int64_t step, const char *split, double loss)
+static void evaluation_between_dashes(int64_t step, const char *split, double loss)
 {
     char line[400], dashes[sizeof line], all[1300];
     LogRecord record = log_record(step, 0, split);
@@ -440,7 +440,7 @@ void report_evaluation(Report *report, const Trainer *t, int set, double loss, d
     logs_add(&report->logs, &record);
     log_progress_end();
     if (report->config->lines == LINES_MEGATRON) {
-        megatron_evaluation(step, *name ? name : split, loss);
+        evaluation_between_dashes(step, *name ? name : split, loss);
         return;
     }
     if (epoch_lines(report)) {

@@ -205,6 +205,10 @@ static void refusals(void **state)
     file_put(1, "{\"body\":\"no text\"}\n");
     assert_int_equal(contamination_open(&c, &(ContaminationPlan){ paths, 2, "text", 13 }), BAD_FILE);
     assert_non_null(strstr(fail_text(), path[1]));
+    file_put(0, "one two\nthree \xC3( four\n");                          /* not UTF-8 */
+    assert_int_equal(contamination_open(&c, &(ContaminationPlan){ paths, 1, "text", 2 }), BAD_FILE);
+    assert_non_null(strstr(fail_text(), path[0]));
+    assert_non_null(strstr(fail_text(), "UTF-8"));
     assert_null(c);
 }
 

@@ -38,8 +38,8 @@ static WarmupStyle warmup_style(const Options *o)
 static LrRule lr_rule(const Options *o)
 {
     switch ((enum ChoiceOf_lr_rule)o->lr_rule.value) {
-    case CHOICE_lr_rule_megatron:  return LR_MEGATRON;
-    case CHOICE_lr_rule_delayed: return LR_DELAYED;
+    case CHOICE_lr_rule_immediate: return LR_IMMEDIATE;
+    case CHOICE_lr_rule_delayed:   return LR_DELAYED;
     }
     NO_SUCH_CHOICE(o->lr_rule);
 }
