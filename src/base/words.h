@@ -1,6 +1,6 @@
 #ifndef BASE_WORDS_H
 #define BASE_WORDS_H
-/* Lists of words in rows of tables: "linear yarn rope_*", with one blank between. */
+/* Names, and lists of them in rows of tables: "linear yarn rope_*", with one blank between. */
 #include <stdbool.h>
 #include <string.h>
 
@@ -13,5 +13,11 @@ static inline bool words_have(const char *words, const char *word, size_t bytes)
         if ((star ? bytes >= letters : bytes == letters) && !memcmp(a, word, letters - star)) return true;
     }
     return false;
+}
+
+static inline bool text_ends(const char *text, const char *end)
+{
+    size_t bytes = strlen(text), last = strlen(end);
+    return bytes >= last && !strcmp(text + bytes - last, end);
 }
 #endif

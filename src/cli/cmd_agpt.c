@@ -6,7 +6,7 @@
 #include "cli/setup/parse.h"
 #include "cli/setup/setup.h"
 #include "comm/transport.h"
-#include "compat/alcf/agpt_start.h"
+#include "compat/alcf/agpt.h"
 
 /* Rank 0 looks at the options without a word, and makes what the run needs before it starts. What is wrong
  * with them cmd_train says, and no folder is made for it. */

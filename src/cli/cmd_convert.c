@@ -21,7 +21,6 @@
 #include "convert/format.h"
 #include "convert/gguf/gguf.h"
 #include "convert/hf_write.h"
-#include "convert/jotun_checkpoint.h"
 #include "convert/weights/foreign_weights.h"
 #include "store/checkpoint.h"
 

@@ -133,7 +133,7 @@ static void take_saved(json_t *now, const char *name, const json_t *value)
 {
     const char *word = json_string_value(value);
     const Dialect *row = dialect_find(DIALECT_JOTUN, name, word ? word : "");
-    bool renamed = row && row->verb == VERB_ALIAS;
+    bool renamed = row && row->verb == VERB_SAME;
     if (row && *row->given) json_object_set_new(now, name, json_string(row->text));
     else if (row && !renamed) return;                          /* nothing follows from it any more */
     else json_object_set(now, renamed ? option_rows[row->option].name : name, (json_t *)(uintptr_t)value);
@@ -180,12 +180,15 @@ static bool fairseq_help(ForeignArgument *out, CommandSet takes, int i)
         bool sequence = row->option == OPTION_sequence;              /* the window of an evaluation */
         if (row->whose != DIALECT_FAIRSEQ_LINE_INDEX || row->option < 0) continue;
         if ((!sequence && !option_taken((OptionIndex)row->option, takes)) || i--) continue;
-        bool alias = row->verb == VERB_ALIAS || row->verb == VERB_WITH;
+        bool alias = row->verb == VERB_SAME || row->verb == VERB_WITH;
         bool flag  = option_rows[row->option].kind == KIND_FLAG;
-        value_text(value, sizeof value, (OptionIndex)row->option);
+        if (alias) value_text(value, sizeof value, (OptionIndex)row->option);
+        else snprintf(value, sizeof value, "%s", row->given);
+        for (char *c = value; !alias && *c; c++)
+            if (*c == ' ') *c = '|';
         snprintf(text, sizeof text, "--%s%s%s", option_rows[row->option].name, alias || flag ? "" : " ",
                  alias || flag ? "" : row->text);
-        *out = (ForeignArgument){ "--", row->name, alias ? value : row->given, text };
+        *out = (ForeignArgument){ "--", row->name, value, text };
         return true;
     }
     return false;
@@ -231,6 +234,8 @@ const char *foreign_default(char *out, size_t size, const ForeignCommand *progra
 static void write_row(FILE *out, const Dialect *row)
 {
     const char *ours = row->option >= 0 ? option_rows[row->option].name : "";
+    const char *given = row->given;
+    char value[128];
     bool variable = !*dialect_names[row->whose].prefix;
     bool key      = row->whose == DIALECT_NEMO_INDEX || row->whose == DIALECT_DSJSON_INDEX;
     const char *between = !*row->given ? "" : variable ? "=" : key ? ": " : " ";
@@ -239,22 +244,18 @@ static void write_row(FILE *out, const Dialect *row)
     for (const char *c = row->name; *c; c++)                             /* a row may have several names */
         if (*c == ' ') fprintf(out, "`, `%s", dashes);
         else           fputc(*c, out);
-    fprintf(out, "%s%s` | %s | ", between, row->given, dialect_names[row->whose].name);
+    for (const char *before = between; name_next(value, sizeof value, &given); before = "` or `")
+        fprintf(out, "%s%s", before, value);
+    fprintf(out, "` | %s | ", dialect_names[row->whose].name);
     switch (row->verb) {
-    case VERB_ALIAS:   fprintf(out, "`--%s`%s", ours, unit_text[row->convert]); break;
-    case VERB_OPTIONAL:
-        fprintf(out, "`--%s`; without a value ignored: %s", ours, row->text);
-        break;
+    case VERB_SAME:   fprintf(out, "`--%s`%s", ours, unit_text[row->convert]); break;
     case VERB_WITH:
         fprintf(out, "`--%s` with `--%s %s`", ours, option_rows[row->values].name, row->text);
         break;
     case VERB_MEANS:   fprintf(out, "`--%s %s`", ours, row->text); break;
     case VERB_IGNORED: fprintf(out, "ignored: %s", row->text); break;
-    case VERB_PART:    fprintf(out, "%s", row->text); break;
-    case VERB_REFUSE:
-    case VERB_REFUSE_FLAG:
-        fprintf(out, "refused: %s; %s", row->text, row->cure);
-        break;
+    case VERB_JOINED:    fprintf(out, "%s", row->text); break;
+    case VERB_REFUSE:  fprintf(out, "refused: %s; %s", row->text, row->cure); break;
     case VERB_MISSING: fprintf(out, "not taken: %s; %s", row->text, row->cure); break;
     case VERB_SUGGEST: fprintf(out, "not taken; here %s", row->text); break;
     }

@@ -34,7 +34,7 @@ typedef struct {
 Status compat_open     (Compat *c, CommandSet command, int ranks, int *argc, char ***argv);
 void   compat_close    (Compat *c);
 void   compat_words    (OptionWords *out, Compat *c, const OptionWords *words, CommandSet command);
-/* Whether several arguments of the command line make one option, so that names alone do not do. */
+/* Whether several arguments of the command line make one option, so that names do not do. */
 bool   compat_reads_together(const Compat *c);
 /* o: the options so far, as in the functions below. */
 Status compat_arguments(OptionWords *out, Compat *c, const Options *o, int argc, char **argv);

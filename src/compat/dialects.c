@@ -1,5 +1,6 @@
 /* Names of other trainers: the table that dialects.def makes, and looking names up in it. */
 #include "compat/dialects.h"
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -11,32 +12,22 @@ const DialectName dialect_names[DIALECTS] = {
 };
 
 /* Columns in the order of Dialect: verb, whose, name, given, option, conversion, words that follow, text,
- * cure. The last two columns of a REFUSE may come as one macro of dialects.def, so they are read together. */
+ * cure. Text and cure may come as one macro of dialects.def, so they are read together. */
 const Dialect dialects[] = {
-#define ALIAS(whose, name, field) \
-    { VERB_ALIAS, DIALECT_##whose##_INDEX, name, "", OPTION_##field, CONVERT_NONE, 1, "", "" },
-#define OPTIONAL(whose, name, field, why) \
-    { VERB_OPTIONAL, DIALECT_##whose##_INDEX, name, "", OPTION_##field, CONVERT_NONE, 0, why, "" },
+#define SAME(whose, ...) CONVERTED(whose, __VA_ARGS__, NONE)
 #define CONVERTED(whose, name, field, conversion) \
-    { VERB_ALIAS, DIALECT_##whose##_INDEX, name, "", OPTION_##field, CONVERT_##conversion, 1, "", "" },
+    { VERB_SAME, DIALECT_##whose##_INDEX, name, "", OPTION_##field, CONVERT_##conversion, 1, "", "" },
 #define WITH(whose, name, field, other, value) \
     { VERB_WITH, DIALECT_##whose##_INDEX, name, "", OPTION_##field, CONVERT_NONE, OPTION_##other, value, "" },
-#define MEANS(whose, name, field, value) \
-    { VERB_MEANS, DIALECT_##whose##_INDEX, name, "", OPTION_##field, CONVERT_NONE, 0, value, "" },
-#define VALUE_MEANS(whose, name, given, field, value) \
-    { VERB_MEANS, DIALECT_##whose##_INDEX, name, given, OPTION_##field, CONVERT_NONE, 1, value, "" },
-#define IGNORED(whose, name, values, why) \
-    { VERB_IGNORED, DIALECT_##whose##_INDEX, name, "", -1, CONVERT_NONE, values, why, "" },
-#define PART(whose, name, what) \
-    { VERB_PART, DIALECT_##whose##_INDEX, name, "", -1, CONVERT_NONE, 1, what, "" },
-#define VALUE_IGNORED(whose, name, given, why) \
-    { VERB_IGNORED, DIALECT_##whose##_INDEX, name, given, -1, CONVERT_NONE, 1, why, "" },
-#define REFUSE(whose, name, ...) \
-    { VERB_REFUSE, DIALECT_##whose##_INDEX, name, "", -1, CONVERT_NONE, 0, __VA_ARGS__ },
-#define VALUE_REFUSE(whose, name, given, ...) \
-    { VERB_REFUSE, DIALECT_##whose##_INDEX, name, given, -1, CONVERT_NONE, 1, __VA_ARGS__ },
-#define REFUSE_FLAG(whose, name, ...) \
-    { VERB_REFUSE_FLAG, DIALECT_##whose##_INDEX, name, "", -1, CONVERT_NONE, 0, __VA_ARGS__ },
+#define MEANS(whose, name, given, field, value) \
+    { VERB_MEANS, DIALECT_##whose##_INDEX, name, given, OPTION_##field, CONVERT_NONE, sizeof given > 1, \
+      value, "" },
+#define IGNORED(whose, name, given, values, why) \
+    { VERB_IGNORED, DIALECT_##whose##_INDEX, name, given, -1, CONVERT_NONE, values, why, "" },
+#define REFUSE(whose, name, given, values, ...) \
+    { VERB_REFUSE, DIALECT_##whose##_INDEX, name, given, -1, CONVERT_NONE, values, __VA_ARGS__ },
+#define JOINED(whose, name, what) \
+    { VERB_JOINED, DIALECT_##whose##_INDEX, name, "", -1, CONVERT_NONE, 1, what, "" },
 #define SUGGEST(whose, name, ours) \
     { VERB_SUGGEST, DIALECT_##whose##_INDEX, name, "", -1, CONVERT_NONE, 0, ours, "" },
 #define MISSING(whose, name, ...) \
@@ -50,6 +41,22 @@ bool dialect_has_names(const Dialect *row) { return strpbrk(row->name, " *") != 
 bool dialect_only_hints(const Dialect *row)
 {
     return row->verb == VERB_SUGGEST || row->verb == VERB_MISSING;
+}
+
+bool name_next(char *out, size_t size, const char **list)
+{
+    size_t letters = strcspn(*list, " ");
+    snprintf(out, size, "%.*s", (int)letters, *list);
+    *list += letters + ((*list)[letters] == ' ');
+    return letters > 0;
+}
+
+bool name_in(const char *list, const char *name, int (*compare)(const char *, const char *))
+{
+    char one[256];
+    while (name_next(one, sizeof one, &list))
+        if (!compare(one, name)) return true;
+    return false;
 }
 
 /* Whether one of the row's names, "mask-type dino-*", is this one. Python scripts have --n_layer, others
@@ -79,17 +86,23 @@ static int truth_of(const char *value)
     return -1;
 }
 
-/* Whether a value is the one that a row is for: 0 is 0.0, and no is false; but variables of a script are
+/* Whether a value is one of those that a row is for: 0 is 0.0, and no is false; but variables of a script are
  * compared by it as text. */
 static bool is_given(const Dialect *row, const char *value)
 {
-    char *end, *given_end;
-    const char *given = row->given;
-    if (!strcasecmp(given, value)) return true;
-    if (row->whose == DIALECT_ARGONNE_INDEX) return false;
-    if (truth_of(given) >= 0) return truth_of(given) == truth_of(value);
-    double number = strtod(value, &end), of_row = strtod(given, &given_end);
-    return end != value && !*end && given_end != given && !*given_end && number == of_row;
+    char       *end, *given_end, given[128];
+    const char *list   = row->given;
+    double      number = strtod(value, &end);
+    bool        is_number = end != value && !*end;
+    if (!strcasecmp(list, value)) return true;
+    while (name_next(given, sizeof given, &list)) {
+        if (!strcasecmp(given, value)) return true;
+        if (row->whose == DIALECT_ARGONNE_INDEX) continue;
+        if (truth_of(given) >= 0 && truth_of(given) == truth_of(value)) return true;
+        bool equal = is_number && strtod(given, &given_end) == number;
+        if (equal && given_end != given && !*given_end) return true;
+    }
+    return false;
 }
 
 const Dialect *dialect_find(unsigned understood, const char *name, const char *value)
@@ -120,18 +133,22 @@ const Dialect *dialect_suggestion(unsigned understood, const char *name)
 /* Names of environment variables are no suggestion for a command line. */
 static bool is_suggested(const Dialect *row, unsigned understood, CommandSet command)
 {
-    if (!(understood >> row->whose & 1) || dialect_only_hints(row) || dialect_has_names(row)) return false;
-    return *dialect_names[row->whose].prefix && dialect_taken(row, command);
+    bool has = understood >> row->whose & 1 && !dialect_only_hints(row) && *dialect_names[row->whose].prefix;
+    return has && dialect_taken(row, command);
 }
 
-const char *dialect_nearest(unsigned understood, const char *name, CommandSet command)
+bool dialect_nearest(char *out, size_t size, unsigned understood, const char *name, CommandSet command)
 {
-    const char *best = NULL;
-    int near = name_near_enough(name);
-    for (int i = 0; i < dialect_count; i++)
-        if (is_suggested(&dialects[i], understood, command) && name_is_nearer(&near, name, dialects[i].name))
-            best = dialects[i].name;
-    return best;
+    char one[128];
+    int  near = name_near_enough(name);
+    *out = 0;
+    for (int i = 0; i < dialect_count; i++) {
+        const char *names = dialects[i].name;
+        if (!is_suggested(&dialects[i], understood, command)) continue;
+        while (name_next(one, sizeof one, &names))
+            if (!strchr(one, '*') && name_is_nearer(&near, name, one)) snprintf(out, size, "%s", one);
+    }
+    return *out;
 }
 
 /* Both commands for language models of fairseq read the same rows. */
@@ -147,16 +164,22 @@ unsigned dialects_understood(CommandSet command)
         TRAINERS = DIALECT_JOTUN | DIALECT_MEGATRON | DIALECT_DEEPSPEED | DIALECT_FAIRSEQ,
         HINTS    = DIALECT_NANOGPT | DIALECT_NANOCHAT | DIALECT_HF | DIALECT_LIGHTNING | DIALECT_OTHERS
     };
-    const CommandSet alone = FOR_WORDS | FOR_LINES | FOR_DETOKENIZE | FOR_REPORT | FOR_COMPARE | FOR_SWEEP;
+    const CommandSet none = FOR_WORDS | FOR_LINES | FOR_DETOKENIZE | FOR_REPORT | FOR_COMPARE | FOR_SWEEP;
     if (command == FOR_WORDS) return DIALECT_PREPROCESS;
     if (command & (FOR_TRAIN | FOR_CONFIG_ALONE)) return TRAINERS | HINTS;
-    return command & alone ? 0 : TRAINERS;
+    return command & none ? 0 : TRAINERS;
 }
 
+/* Another option must not have this value; the message is the first text, that option, and the second. */
 static const struct { const char *name; OptionDemand demand; } demands[] = {
-#define DEMAND(whose, name, field, value, before, after) \
-    { name, { OPTION_##field, DEMAND_NOT, value, before, after, 0 } },
-#include "compat/dialects.def"
+    { "accumulate-allreduce-grads-in-fp32",
+      { OPTION_grad_reduce_in_bf16, DEMAND_NOT, "true", "",
+        " and --accumulate-allreduce-grads-in-fp32 of Megatron-LM are two types of the same sums; leave one "
+        "out",
+        0 } },
+    { "no-position-embedding",
+      { OPTION_position, DEMAND_NOT, "learned_absolute", "--no-position-embedding of Megatron-LM and ",
+        " contradict each other; give --position-embedding-type none or rope", 0 } },
 };
 
 const OptionDemand *dialect_demand(const Dialect *row)

@@ -1,5 +1,6 @@
 /* What is said of other trainers' files, and one option of them at a time. */
 #include "compat/import.h"
+#include <stdarg.h>
 #include <stdlib.h>
 #include "base/array.h"
 #include "base/log.h"
@@ -11,30 +12,37 @@ void import_open(Import *m, const Options *so_far)
     options_copy(&m->copy, so_far);
 }
 
-void import_remark(Import *m, Options *o, const char *from, const char *text)
+void import_remark(Import *m, Options *o, const char *from, const char *format, ...)
 {
-    char line[3 * IMPORT_LINE];
+    char    text[2 * IMPORT_LINE], line[3 * IMPORT_LINE];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(text, sizeof text, format, arguments);
+    va_end(arguments);
     snprintf(line, sizeof line, "%s: %s", from, text);
     for (char *c = line; *c; c++)
         if ((unsigned char)*c < ' ') *c = ' '; /* a comment is one line */
     text_list_add(&m->remarks, options_hold(o, line));
 }
 
-void import_refuse(Import *m, Options *o, const char *from, const char *why)
+void import_refuse(Import *m, Options *o, const char *from, const char *format, ...)
 {
-    char text[IMPORT_LINE + 16];
-    snprintf(text, sizeof text, "not taken: %s", why);
-    import_remark(m, o, from, text);
+    char    why[IMPORT_LINE];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(why, sizeof why, format, arguments);
+    va_end(arguments);
+    import_remark(m, o, from, "not taken: %s", why);
     log_line("%s: %s", from, why);
     m->refused++;
 }
 
 static void take_ends(Import *m, Options *o, const char *from, TextList *notes, Status status)
 {
-    for (int i = 0; i < notes->count; i++) import_remark(m, o, from, notes->text[i]);
+    for (int i = 0; i < notes->count; i++) import_remark(m, o, from, "%s", notes->text[i]);
     free(notes->text);
     if (status == OK) m->taken++;
-    else import_refuse(m, o, from, fail_text());
+    else import_refuse(m, o, from, "%s", fail_text());
 }
 
 void import_take(Import *m, Options *o, const char *from, int count, char **words)
@@ -59,10 +67,9 @@ void import_take_name(Import *m, Options *o, const char *from, const Dialect *ro
 
 void import_default(Import *m, Options *o, const char *from, const char *word, const char *why)
 {
-    char text[128], line[IMPORT_LINE], *words[] = { text };
+    char text[128], *words[] = { text };
     snprintf(text, sizeof text, "%s", word);
-    snprintf(line, sizeof line, "%s: %s is written", why, word);
-    import_remark(m, o, from, line);
+    import_remark(m, o, from, "%s: %s is written", why, word);
     import_take(m, o, from, 1, words);
 }
 
@@ -79,14 +86,13 @@ void import_gelu(Import *m, Options *o, const char *from)
 void import_data_order(Import *m, Options *o, const char *from, const char *order)
 {
     static const OptionIndex data[] = {OPTION_data_path, OPTION_train_data_path, OPTION_data_file_list};
-    char                     word[64], text[IMPORT_LINE], *words[] = { word };
+    char                     word[64], *words[] = { word };
     if (options_said(o, OPTION_data_order)) return;
     for (size_t i = 0; i < COUNT(data); i++) {
         if (!options_said(o, data[i])) continue;
         snprintf(word, sizeof word, "--data-order=%s", order);
-        snprintf(text, sizeof text, "samples come in the order that they have there, and data sets are "
-                 "blended as there: %s", word);
-        import_remark(m, o, from, text);
+        import_remark(m, o, from, "samples come in the order that they have there, and data sets are "
+                      "blended as there: %s", word);
         import_take(m, o, from, 1, words);
         return;
     }

@@ -30,8 +30,11 @@ Status import_nemo(Import *m, Options *o);           /* o->from_yaml */
 /* For the files that read one kind. from: "run.sh:12" */
 enum { IMPORT_LINE = 1400 };
 
-void import_remark(Import *m, Options *o, const char *from, const char *text);
-void import_refuse(Import *m, Options *o, const char *from, const char *why); /* and a line in the log */
+__attribute__((format(printf, 4, 5)))
+void import_remark(Import *m, Options *o, const char *from, const char *format, ...);
+/* What is not taken, and why; also a line in the log. */
+__attribute__((format(printf, 4, 5)))
+void import_refuse(Import *m, Options *o, const char *from, const char *format, ...);
 /* One option with its values, as words of a command line. What is ignored makes a remark instead of a line in
  * the log. */
 void import_take(Import *m, Options *o, const char *from, int count, char **words);

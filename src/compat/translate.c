@@ -72,7 +72,7 @@ static void ignore(OptionWords *out, const Dialect *row, const OptionWord *w, Co
 {
     const OptionDemand *demand = dialect_demand(row);
     const char         *owner  = dialect_owner(row, command);
-    int takes = row->values < 0 ? w->values : row->values;
+    int takes = *row->given ? w->values > 0 : row->values < 0 ? w->values : row->values;
     if (!w->whole && w->values < takes) {
         refuse(out, w, BAD_USAGE, words_format(out, "%s of %s needs a value", w->source.name, owner));
         return;
@@ -87,7 +87,7 @@ static void refuse_row(OptionWords *out, const Dialect *row, const OptionWord *w
 {
     const char *value = w->whole && w->values ? w->value[0] : NULL;
     bool variable = value && !*dialect_names[row->whose].prefix;
-    if (row->verb == VERB_REFUSE_FLAG && value && is_false(value)) return;
+    if (row->values == 0 && value && is_false(value)) return;
     refuse(out, w, BAD_OPTION, words_format(out, "%s%s%.200s of %s is refused: %s; %s", w->source.name,
                                             variable ? "=" : "", variable ? value : "",
                                             dialect_owner(row, command), row->text, row->cure));
@@ -96,20 +96,13 @@ static void refuse_row(OptionWords *out, const Dialect *row, const OptionWord *w
 void translate_row(OptionWords *out, const Dialect *row, const OptionWord *w, CommandSet command)
 {
     const char *value = w->values ? w->value[0] : NULL;
-    if (w->list && w->values != 1 && row->option >= 0 && row->verb != VERB_ALIAS) {
+    if (w->list && w->values != 1 && row->option >= 0 && row->verb != VERB_SAME) {
         refuse(out, w, BAD_OPTION, words_format(out, "%s takes one value, and a list of %d was given",
                                                 w->source.name, w->values));
         return;
     }
     switch (row->verb) {
-    case VERB_ALIAS: give_all(out, w, row); break;
-    case VERB_OPTIONAL:
-        if (value && *value && !is_true(value)) give(out, w, row->option, value);
-        else
-            note(out, w, words_format(out, "%s of %s is ignored: %s", w->source.name,
-                                      dialect_owner(row, command), row->text));
-        leave_rest(out, w, 1);
-        break;
+    case VERB_SAME: give_all(out, w, row); break;
     case VERB_WITH:
         if (!value) {
             give_all(out, w, row);                             /* which needs a value */
@@ -128,9 +121,8 @@ void translate_row(OptionWords *out, const Dialect *row, const OptionWord *w, Co
         leave_rest(out, w, 1);
         break;
     case VERB_IGNORED:     ignore(out, row, w, command); break;
-    case VERB_REFUSE:
-    case VERB_REFUSE_FLAG: refuse_row(out, row, w, command); break;
-    case VERB_PART:
+    case VERB_REFUSE:      refuse_row(out, row, w, command); break;
+    case VERB_JOINED:
     case VERB_SUGGEST:
     case VERB_MISSING:     break;
     }
@@ -174,11 +166,11 @@ static bool refuse_hinted(OptionWords *out, const OptionWord *w, CommandSet comm
     return true;
 }
 
-/* In a variable's name a - is a _. */
+/* A name without a value may be a flag that is true. In a variable's name a - is a _. */
 static const Dialect *row_of(const OptionWord *w, unsigned understood)
 {
     char name[128];
-    const char *value = w->values ? w->value[0] : NULL;
+    const char *value = w->values && *w->value[0] ? w->value[0] : "true";
     const Dialect *row = dialect_find(understood, w->name, value);
     if (row || w->source.kind != SOURCE_ENVIRONMENT) return row;
     snprintf(name, sizeof name, "%s", w->name);
@@ -229,17 +221,17 @@ static void translate(OptionWords *out, const OptionWord *w, CommandSet command,
     if (!(row && row->option >= 0) && refuse_hinted(out, w, command, understood)) return;
     OptionWord *word = words_append(out, w);
     if (row && row->option >= 0) word->takers = takers;
-    const char *nearest = dialect_nearest(understood, w->name, command);
-    word->nearest = nearest;
+    char nearest[128];
+    if (dialect_nearest(nearest, sizeof nearest, understood, w->name, command))
+        word->nearest = words_hold(out, nearest);
 }
 
 /* ---- variables without a prefix ---- */
 
 static void add_variables(OptionWords *out, const Dialect *row, CommandSet command)
 {
-    for (const char *a = row->name; *a; a += strcspn(a, " "), a += *a == ' ') {
-        char name[128];
-        snprintf(name, sizeof name, "%.*s", (int)strcspn(a, " "), a);
+    const char *names = row->name;
+    for (char name[128]; name_next(name, sizeof name, &names);) {
         const char *value = getenv(name);
         if (!value || !dialect_taken(row, command)) continue;
         if (dialect_find(1u << row->whose, name, value) != row) continue;

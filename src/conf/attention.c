@@ -1,6 +1,6 @@
 /* Options of attention: sliding windows, rotary positions, and how context-parallel ranks reach each
  * other's keys. */
-#include "conf/attention.h"
+#include "conf/rules.h"
 
 #include <inttypes.h>
 #include <stdio.h>

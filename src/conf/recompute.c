@@ -1,5 +1,5 @@
 /* Rules of the options of recomputation. */
-#include "conf/recompute.h"
+#include "conf/rules.h"
 
 #include <inttypes.h>
 #include <string.h>

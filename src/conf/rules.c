@@ -8,12 +8,10 @@
 #include "base/array.h"
 #include "base/log.h"
 #include "base/message.h"
-#include "conf/attention.h"
 #include "conf/generation/generation.h"
 #include "conf/conf.h"
 #include "conf/layer_pattern.h"
-#include "conf/optimizer/optimizer_rules.h"
-#include "conf/recompute.h"
+#include "conf/rules.h"
 #include "conf/schedule.h"
 #include "conf/value.h"
 #include "conf/wants.h"
@@ -566,7 +564,7 @@ static Rule *const model_rules[] = {
     rule_virtual_stages, rule_groups,
     rule_batch, rule_duration, rule_rate, rule_watchdog, rule_one_view, rule_zero, rule_copies, rule_hybrid,
     rule_experts, rule_spikes, rule_wandb, rule_demands, rule_grad_reduce, rule_precision, rule_fp8,
-    rule_recompute, rule_context, rule_window, rule_overlap, options_fit_optimizer
+    rule_recompute, rule_context, rule_window, rule_overlap, rule_optimizer
 };
 static Rule *const last_rules[] = { options_wants, rule_one_source, rule_valid_sets };
 

@@ -122,8 +122,6 @@ Status convert_run_stopped(const ConvertRun *c)
 Status convert_run_finish(ConvertRun *c, Status status)
 {
     Failure failure = { 0 };
-    free(c->verified);
-    c->verified = NULL;
     if (status == OK) status = folder_sync(c->part);
     if (status == OK) status = convert_run_stopped(c);                     /* the last look */
     char from[1024];
@@ -153,13 +151,10 @@ typedef struct {
 Status convert_run_verify(ConvertRun *c, const PlanTensor *tensor)
 {
     const ForeignFile *file = &c->from->file;
-    if (!c->verified && !(c->verified = calloc((size_t)file->tensors + 1, sizeof *c->verified)))
-        return fail(NO_MEMORY, "no memory to verify %d tensors", file->tensors);
     for (int i = 0; i < tensor->copies; i++) {
         const ForeignTensor *from = c->plan->copy[tensor->first + i].from;
         TRY(foreign_verify(file, from, 0, 1));
-        if (!c->verified[from - file->tensor]) TRY(foreign_checksum(file, from));
-        c->verified[from - file->tensor] = true;
+        TRY(foreign_checksum(file, from));
     }
     return OK;
 }

@@ -7,6 +7,7 @@
 #include <signal.h>
 #include "convert/format.h"
 #include "convert/plan.h"
+#include "store/checkpoint_contents.h"
 
 #define CONVERT_RUN_FILE "output"
 
@@ -30,7 +31,6 @@ typedef struct {
     int                 lock;              /* descriptor that holds the lock of the folder of that name; -1 */
     int64_t             done, total;       /* bytes of weights */
     NotFinite           not_finite;
-    bool               *verified;          /* [from->file.tensors] owned; NULL: none yet */
 } ConvertRun;
 
 /* Elements [first, first + count) of a tensor, in the type in which it is written: gathered, or, where
@@ -66,6 +66,10 @@ Status convert_run_verify(ConvertRun *c, const PlanTensor *tensor);
  * and gathers the next windows meanwhile. What is put may belong to a tensor that turns out to be damaged:
  * then this returns BAD_FILE after it. */
 Status convert_run_windows(ConvertRun *c, int first, int count, ConvertPut *put, void *context);
+/* Writes a --save directory with one step at c->output: weights, and moments if the plan has them
+ * (store/checkpoint_writer.h; jotun_checkpoint.c). Needs c->from, plan, output, cast and dtype; the plan is
+ * TO_OURS. */
+Status jotun_write(ConvertRun *c, const ModelConfig *config, const CheckpointState *state);
 /* Writes the safetensors file part/name of the tensors [first, first + count) of the plan, durably. */
 Status convert_run_weights(ConvertRun *c, const char *name, int first, int count);
 #endif

@@ -95,7 +95,7 @@ Status option_put(const KeySource *s, const char *option, json_t *value)
 }
 
 /* Our window counts the positions before the query's own. */
-static Status window_read(const KeySource *s, const json_t *value)
+Status window_read(const KeySource *s, const json_t *value)
 {
     if (!json_is_integer(value) || json_integer_value(value) < 1)
         return fail(BAD_FILE, "%s: %s is no number of positions", s->path, s->key);

@@ -214,13 +214,10 @@ int foreign_map_of(const ForeignFile *file, const char *data)
     return (size_t)(data - (const char *)map->data) < map->size ? file->by_place[low - 1] : -1;
 }
 
-/* Whether bytes [low, high) from `data` on, itself among them, are inside a mapped file, and of which. */
-static bool inside_a_map(const ForeignFile *file, const char *data, int64_t low, int64_t high, int *map)
+/* Whether bytes [low, high) from `data` on, itself among them, are inside the mapped file. */
+static bool is_inside(const FileMap *map, const char *data, int64_t low, int64_t high)
 {
-    *map = foreign_map_of(file, data);
-    if (*map < 0) return false;
-    int64_t before = data - (const char *)file->map[*map].data;
-    int64_t after  = (int64_t)file->map[*map].size - before;
+    int64_t before = data - (const char *)map->data, after = (int64_t)map->size - before;
     return low >= -before && high <= after;
 }
 
@@ -228,7 +225,6 @@ static Status piece_check(const ForeignFile *file, ForeignTensor *tensor, const 
 {
     int64_t low = 0, high = 1, step, width = (int64_t)dtype_width(tensor->dtype);
     bool    empty = false, far = false;
-    int     map = 0;
     for (int d = 0; d < FOREIGN_DIMS; d++) {
         int64_t size = piece->shape[d];
         if (piece->offset[d] < 0 || size < 0 || size > tensor->shape[d] ||
@@ -241,7 +237,8 @@ static Status piece_check(const ForeignFile *file, ForeignTensor *tensor, const 
     }
     if (empty) return OK;
     far |= __builtin_mul_overflow(low, width, &low) || __builtin_mul_overflow(high, width, &high);
-    if (far || !inside_a_map(file, piece->data, low, high, &map))
+    int map = foreign_map_of(file, piece->data);
+    if (far || map < 0 || !is_inside(&file->map[map], piece->data, low, high))
         return fail(BAD_FILE, "%s: elements of tensor '%.200s' lie outside of the file, so it is truncated or"
                     " damaged", file->path, tensor->name);
     if (piece == tensor->piece) tensor->map = map;
@@ -441,7 +438,7 @@ Status foreign_checksum(const ForeignFile *file, const ForeignTensor *tensor)
 {
     enum { WINDOW = 4 << 20, AHEAD = 8 * WINDOW };
     int64_t bytes = foreign_count(tensor) * (int64_t)dtype_width(tensor->dtype), n;
-    if (!tensor->has_checksum || !bytes) return OK;
+    if (!tensor->has_checksum || tensor->verified || !bytes) return OK;
     CHECK(one_whole(tensor), "tensor '%s' has a checksum and is in parts", tensor->name);
     XXH3_state_t *hash = XXH3_createState();
     if (!hash) return fail(NO_MEMORY, "%s: no memory for a checksum", file->path);
@@ -456,6 +453,7 @@ Status foreign_checksum(const ForeignFile *file, const ForeignTensor *tensor)
     }
     uint64_t sum = XXH3_64bits_digest(hash);
     XXH3_freeState(hash);
+    file->tensor[tensor - file->tensor].verified = true;
     return foreign_compare(file, tensor, sum);
 }
 

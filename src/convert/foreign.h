@@ -40,6 +40,7 @@ typedef struct {
     bool          opened;                  /* by foreign_need: its files are mapped */
     bool          has_checksum;            /* of our own checkpoints: XXH3 of its bytes in the file */
     uint64_t      checksum;
+    bool          verified;                /* by foreign_checksum */
 } ForeignTensor;
 
 /* An entry of an archive, in a mapped file, with its CRC-32. */
@@ -123,7 +124,7 @@ void   foreign_read  (const ForeignTensor *tensor, int64_t first, int64_t step, 
  * and entry: another checksum. */
 Status foreign_verify(const ForeignFile *file, const ForeignTensor *tensor, int64_t part, int64_t parts);
 /* BAD_FILE, naming file and tensor, where a tensor's bytes have another checksum than the one it came with;
- * OK where it came with none. Reads them all, by windows that are given back. */
+ * OK where it came with none, or was verified before. Reads them all, by windows that are given back. */
 Status foreign_checksum(const ForeignFile *file, const ForeignTensor *tensor);
 /* The same for a caller that has read them: sum is their XXH3. */
 Status foreign_compare(const ForeignFile *file, const ForeignTensor *tensor, uint64_t sum);

@@ -63,8 +63,8 @@ Status hf_refuse_adapter(const char *folder);
 /* GPT models of Megatron-LM: its older format, mp_rank_TT/model_optim_rng.pt of each rank, and torch_dist
  * (.metadata, __R_N.distcp, common.pt), of any tensor-, pipeline- and expert-parallel size, with virtual
  * stages. Parts of a tensor that ranks saved become pieces of one tensor. Tensors have one name in both
- * formats and in all versions (megatron_names.h); of the vocabulary only the tokens are kept, where the saved
- * arguments say how many they are. Weights are read, Adam's states as far as they are those of whole
+ * formats and in all versions (megatron_names.def); of the vocabulary only the tokens are kept, where the
+ * saved arguments say how many they are. Weights are read, Adam's states as far as they are those of whole
  * parameters, and the position of the run; random-number states are not. `folder` is that of one iteration,
  * or one with latest_checkpointed_iteration.txt. One of DeepSpeed's files counts too, and is refused. */
 Status megatron_read(ForeignModel *model, json_t *options, const char *folder);

@@ -1,10 +1,10 @@
 /* Our own checkpoints as one more format: read as tensors in mapped files, written with the
  * states of Adam where the other program's have them. */
-#include "convert/jotun_checkpoint.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include "base/message.h"
+#include "convert/convert_run.h"
 #include "store/checkpoint.h"
 #include "store/checkpoint_file.h"
 #include "store/checkpoint_writer.h"
@@ -119,7 +119,5 @@ Status jotun_write(ConvertRun *c, const ModelConfig *config, const CheckpointSta
     int    count  = files_make(&files, c, config);
     Status status = checkpoint_write(c, state, files, count);
     checkpoint_files_free(files, count);
-    free(c->verified);
-    c->verified = NULL;
     return status;
 }

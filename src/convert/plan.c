@@ -83,25 +83,6 @@ static int link_name_order(const void *a, const void *b)
 /* What is planned for each link: a weight, and its moments. */
 static int kinds_of(const PlanRules *rules) { return rules->states ? FOREIGN_SQUARE + 1 : 1; }
 
-/* The links of one tensor to be written need not be neighbours: they are sorted by its name, and copies get
- * the order of the links within it. Indices count the links of weights, and then again for each moment. */
-static Status plan_allocate(Plan *plan, const PlanRules *rules, PlanName *sorted)
-{
-    const Links *links = rules->links;
-    size_t       count = (size_t)links->count * (size_t)kinds_of(rules) + 1;
-    plan->tensor  = calloc(count, sizeof *plan->tensor);
-    plan->copy    = calloc(count, sizeof *plan->copy);
-    plan->by_name = calloc(count, sizeof *plan->by_name);
-    if (!plan->tensor || !plan->copy || !plan->by_name)
-        return fail(NO_MEMORY, "no memory to plan the conversion of %d tensors", links->count);
-    for (int i = 0; i < (int)count - 1; i++) {
-        const Link *link = &links->link[i % links->count];
-        sorted[i] = (PlanName){ rules->direction == TO_OURS ? link->ours.name : link->theirs.name, i };
-    }
-    qsort(sorted, count - 1, sizeof *sorted, link_name_order);
-    return OK;
-}
-
 static Status tensors_add(Plan *plan, const PlanRules *rules, const ForeignFile *from, const PlanName *sorted,
                           bool *used)
 {
@@ -206,14 +187,27 @@ static void tensors_order(Plan *plan)
     qsort(plan->by_name, (size_t)plan->tensors, sizeof *plan->by_name, name_order);
 }
 
+/* The links of one tensor to be written need not be neighbours: they are sorted by its name, and copies get
+ * the order of the links within it. Indices count the links of weights, and then again for each moment. */
 Status plan_make(Plan *plan, const PlanRules *rules, const ForeignFile *from)
 {
-    PlanName *sorted = calloc((size_t)rules->links->count * (size_t)kinds_of(rules) + 1, sizeof *sorted);
-    bool     *used   = calloc((size_t)from->tensors + 1, sizeof *used);
-    *plan = (Plan){ .states = rules->states };
-    Status status = sorted && used ? OK : fail(NO_MEMORY, "no memory to plan a conversion");
-    if (status == OK) status = plan_allocate(plan, rules, sorted);
-    if (status == OK) status = tensors_add(plan, rules, from, sorted, used);
+    const Links *links  = rules->links;
+    size_t       count  = (size_t)links->count * (size_t)kinds_of(rules);
+    PlanName    *sorted = calloc(count + 1, sizeof *sorted);
+    bool        *used   = calloc((size_t)from->tensors + 1, sizeof *used);
+    *plan = (Plan){ .states = rules->states, .tensor = calloc(count + 1, sizeof *plan->tensor),
+                    .copy = calloc(count + 1, sizeof *plan->copy),
+                    .by_name = calloc(count + 1, sizeof *plan->by_name) };
+    Status status = sorted && used && plan->tensor && plan->copy && plan->by_name
+                  ? OK : fail(NO_MEMORY, "no memory to plan the conversion of %d tensors", links->count);
+    for (size_t i = 0; i < count && status == OK; i++) {
+        const Link *link = &links->link[i % (size_t)links->count];
+        sorted[i] = (PlanName){ rules->direction == TO_OURS ? link->ours.name : link->theirs.name, (int)i };
+    }
+    if (status == OK) {
+        qsort(sorted, count, sizeof *sorted, link_name_order);
+        status = tensors_add(plan, rules, from, sorted, used);
+    }
     if (status == OK) status = surplus_check(plan, rules, from, used);
     if (status == OK) tensors_order(plan);
     free(sorted);

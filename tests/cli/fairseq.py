@@ -478,10 +478,10 @@ REFUSED = [
     (TRAIN + ["--max-update", "many"], "--max-update many is not a whole number; give a value from 0 to"),
     (TRAIN + ["--batch-size", "0"], "--batch-size 0 is out of range; give a value from 1"),
     (TRAIN + ["--update-freq", "1,x"], "--update-freq 1,x: give a whole number from 1 on, or up to 40 of them with commas between"),
-    (TRAIN + ["--update-freq", "1,2", "--sample-break-mode", "eos"], "--update-freq 1,2: which step begins an epoch is known of --sample-break-mode none and token files alone; give one number, and"
+    (TRAIN + ["--update-freq", "1,2", "--sample-break-mode", "eos"], "--update-freq 1,2: which step begins an epoch is known only of --sample-break-mode none and token files; give one number, and"
      ' --step-batch-size-schedule "0:2 TOKENS:4"'),
     (TRAIN + ["--update-freq", "1,2", "--step-batch-size-schedule", "0:2 64:4"], "--update-freq 1,2 and --step-batch-size-schedule both change the batch during a run; leave one out"),
-    (TRAIN + ["--task", "translation"], "--task translation: language models alone are trained; give --task language_modeling"),
+    (TRAIN + ["--task", "translation"], "--task translation: only language models are trained; give --task language_modeling"),
     (TRAIN + ["--arch", "transformer_lm_wiki103"], "--arch transformer_lm_wiki103 is not known; give one of transformer_lm, "),
     (TRAIN + ["--activation-fn", "swish"], "--activation-fn swish is refused: the MLP has ReLU (relu), GELU by erf (gelu)"),
     (TRAIN + ["--criterion", "adaptive_loss"], "--criterion of fairseq-train is refused: the loss is the cross entropy of the next token; give cross_entropy"),
@@ -521,7 +521,7 @@ REFUSED = [
     (["fairseq-preprocess", "--trainpref", "x"], "needs --only-source"),
     (["fairseq-preprocess", "--only-source"], "needs --trainpref, of which it makes the dictionary, or --srcdict"),
     (["fairseq-preprocess", "--only-source", "--trainpref", "x", "--source-lang", "en"], "--source-lang of fairseq-preprocess is refused: one language is prepared"),
-    (["fairseq-preprocess", "--only-source", "--trainpref", "x", "--dataset-impl", "lazy"], "fairseq's older format is read by jotun data alone; give mmap"),
+    (["fairseq-preprocess", "--only-source", "--trainpref", "x", "--dataset-impl", "lazy"], "fairseq's older format is read only by jotun data; give mmap"),
     (["fairseq-preprocess", "--only-source", "--srcdict", "DATA/train.bin"], ": not a word and its count with a blank between"),
     (["fairseq-preprocess", "--only-source", "--trainpref", "DATA/dict.txt", "--destdir", "DATA"], "DATA/dict.txt: is there already; give it as --srcdict"),
     (["fairseq-bpe-encoder"], "needs --encoder-json and --vocab-bpe"),

@@ -120,7 +120,7 @@ NEMO_KEYS = [
     ("trainer: {gradient_clip_val: null}", {"clip-grad": "0"}, "is missing"),
     ("trainer: {gradient_clip_val: 0.5}", {"clip-grad": "0.5"}, ""),
     ("model: {tokenizer: {library: megatron, type: GPT2BPETokenizer, vocab_file: bpe/vocab.json, merge_file: bpe/merges.txt}}", {"tokenizer": "bpe"}, ""),
-    ("model: {tokenizer: {library: sentencepiece, vocab_file: bpe/vocab.json, model: m.model}}", {"tokenizer": "m.model"}, "reads model alone"),
+    ("model: {tokenizer: {library: sentencepiece, vocab_file: bpe/vocab.json, model: m.model}}", {"tokenizer": "m.model"}, "reads only model"),
     ("model: {position_embedding_type: rope, rotary_percentage: 0.5}", {"rotary-percent": "0.5"}, ""),
     ("model: {position_embedding_type: learned_absolute, rotary_percentage: 0.5}", {"rotary-percent": None}, "it has no effect"),
     ("model: {rotary_percentage: 1.00, position_embedding_type: rope}", {"rotary-percent": None}, "the whole head"),

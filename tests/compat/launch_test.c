@@ -212,7 +212,7 @@ static void lines_of_sbatch_set_variables(void **state)
         { "#SBATCH --gres=gpu:a:2,gpu:b:3\n", "1:SLURM_GPUS_ON_NODE=5" }, { "#SBATCH --gres=gpu:a100\n", "" }, { "#SBATCH --gres=nvme:4\n", "" },
         { "#SBATCH --gpus-per-task=2 --ntasks-per-node 4\n", "1:SLURM_NTASKS_PER_NODE=4 1:SLURM_GPUS_PER_TASK=2 1:SLURM_GPUS_ON_NODE=8" },
         { "#SBATCH --gpus=16\n", "1:SLURM_GPUS=16" }, { "#SBATCH -G 16\n", "1:SLURM_GPUS=16" }, { "#SBATCH --gpus-per-node=a:1,b:2\n", "" },
-        { "#SBATCH --nodes=2\n#SBATCH --nodes=3\n", "2:SLURM_NNODES=3 2:SLURM_JOB_NUM_NODES=3" },         /* the last one holds */
+        { "#SBATCH --nodes=02\n#SBATCH --nodes=03\n", "2:SLURM_NNODES=3 2:SLURM_JOB_NUM_NODES=3" },         /* the last one holds */
         { "#SBATCH --nodes=2\n#SBATCH --nodes=<N>\n", "" }, { "#SBATCH --nodes=2-4\n", "" }, { "#SBATCH -N $N\n", "" }, { "#SBATCH --nodes=many\n", "" },
         { "#SBATCH --ntasks=<N> --ntasks-per-node=4 -N 2\n", "1:SLURM_NNODES=2 1:SLURM_JOB_NUM_NODES=2 1:SLURM_NTASKS_PER_NODE=4" },
         { "##SBATCH --nodes=2\n# SBATCH --nodes=2\n #SBATCH --nodes=2\n#SBATCHED --nodes=2\n", "" },      /* comments */
@@ -225,7 +225,7 @@ static void lines_of_sbatch_set_variables(void **state)
         JobVariable variable[SLURM_VARIABLES];
         Texts texts = { 0 };
         char all[2048] = "";
-        int count = slurm_variables(variable, row[i].script, &texts);
+        int count = slurm_variables(variable, row[i].script, NULL, 0, &texts);
         for (int k = 0; k < count; k++)
             snprintf(all + strlen(all), sizeof all - strlen(all), "%s%d:%s", k ? " " : "", variable[k].line, variable[k].assignment);
         if (strcmp(all, row[i].variables)) fail_msg("%s\ngives %s\nnot   %s", row[i].script, all, row[i].variables);
@@ -249,7 +249,8 @@ static void jobs_know_their_size(void **state)
     static const struct { const char *script, *given, *words; bool agreed; int line; } row[] = {
         { "python t.py --n $((SLURM_JOB_NUM_NODES * 2)) --m $SLURM_NTASKS", NULL, "--n|8|--m|32", true, 2 },
         { "python t.py --n ${SLURM_NNODES:-1}", NULL, "--n|4", true, 2 },
-        { "python t.py --n $SLURM_NNODES --m $SLURM_NTASKS", "SLURM_NNODES=3", "--n|3|--m|32", true, 3 },
+        { "python t.py --n $SLURM_NNODES --m $SLURM_NTASKS", "SLURM_NNODES=3", "--n|3|--m|24", true, 3 },
+        { "python t.py --n $SLURM_JOB_NUM_NODES --m $SLURM_NTASKS", "SLURM_NTASKS=5", "--n|4|--m|5", true, 2 },
         { "[ -z $SLURM_JOB_ID ] && { sbatch \"$0\"; exit; }\npython t.py --n $SLURM_NNODES", NULL, "--n|4", true, 2 },
         { "python t.py --n ${SLURM_JOB_ID:-1}", NULL, "--n|1", false, 0 },
         { "[ -z $SLURM_JOB_ID ] && { sbatch -N 7 \"$0\"; exit; }\npython t.py --n ${SLURM_NNODES:-1}", NULL, "--n|1", false, 0 },
@@ -487,11 +488,11 @@ static void own_runs_are_read(void **state)
 static void words_of_a_command_line(void **state)
 {
     (void)state;
-    static const char *const words[] = { "one", "B=2", "--", "--depth", "C=3" };
+    static const char *const words[] = { "one", "B=1", "B=2", "--", "--depth", "C=3" };
     EACH_WAY(way) {
         LaunchRecord r;
         setenv("SECRET_OF_OURS", "hidden", 1);
-        assert_ok(launch(&r, way, "python t.py \"$@\" $B $C x${SECRET_OF_OURS}", 5, words));
+        assert_ok(launch(&r, way, "python t.py \"$@\" $B $C x${SECRET_OF_OURS}", 6, words));
         assert_string_equal(words_of(r.call), "one|--depth|C=3|2|x");
         assert_true(has_note(&r, 0, "SECRET_OF_OURS is set in the environment"));
         launch_close(&r);

@@ -10,8 +10,7 @@
 #include <string.h>
 #include "cli/setup/parse.h"
 #include "base/log.h"
-#include "compat/megatron/beside.h"
-#include "compat/megatron/partition.h"
+#include "compat/megatron/megatron.h"
 #include "conf/value.h"
 #include "parallel/stage_split.h"
 static const char *why_not(void) { return fail_text(); }

@@ -4,7 +4,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
-#include "compat/megatron/programs.h"
+#include "compat/megatron/megatron.h"
 #include <cmocka.h>             /* last: its fail() is a macro */
 
 static void programs_are_known_by_their_path(void **state)

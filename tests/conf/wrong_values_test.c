@@ -103,16 +103,16 @@ static Values values_of_option(int option, Conversion convert)
 static Values values_of_row(const Dialect *row)
 {
     Values v = { .count = 0 };
-    if (row->verb == VERB_REFUSE) add(&v, *row->given ? row->given : "no-such-word");
+    if (row->verb == VERB_REFUSE && row->values) add(&v, *row->given ? row->given : "no-such-word");
     if (row->option < 0 || *row->given || row->verb == VERB_MEANS) return v;
-    Values all = values_of_option(row->option, row->verb == VERB_OPTIONAL ? CONVERT_NONE : row->convert);
+    Values all = values_of_option(row->option, row->convert);
     for (int n = 0; n < all.count; n++)                       /* of some a row says what it means */
         if (dialect_find(1u << row->whose, row->name, all.text[n]) == row || dialect_has_names(row)) add(&v, all.text[n]);
     return v;
 }
 
 /* A name of the row; names that end in a star are any. */
-static bool name_next(char out[128], const char **names)
+static bool next_name(char out[128], const char **names)
 {
     *names += **names == ' ';
     int letters = (int)strcspn(*names, " ");
@@ -286,12 +286,12 @@ static void json_rows(void)
         const Dialect *row = &dialects[i];
         if (row->whose != DIALECT_DSJSON_INDEX) continue;
         const char *names = row->name;
-        for (char key[128]; name_next(key, &names);) {
+        for (char key[128]; next_name(key, &names);) {
             Values v = values_of_row(row);
             for (int n = 0; n < v.count; n++) ask_json(key, json_string(v.text[n]));
-            bool number = row->verb == VERB_PART && strstr(key, "scheduler.params") && !strstr(key, "cycle_momentum") && !strstr(key, "staircase");
+            bool number = row->verb == VERB_JOINED && strstr(key, "scheduler.params") && !strstr(key, "cycle_momentum") && !strstr(key, "staircase");
             if (number) ask_json(key, json_string("many"));
-            if (row->option < 0 || *row->given || row->verb != VERB_ALIAS) continue;
+            if (row->option < 0 || *row->given || row->verb != VERB_SAME) continue;
             ask_json(key, json_object());
             if (option_rows[row->option].kind != KIND_TEXT) ask_json(key, json_pack("[i]", 1));
             double high = option_rows[row->option].high;
@@ -375,7 +375,7 @@ static void ask_rows(DialectIndex whose, void (*ask)(const char *name, const cha
         const Dialect *row = &dialects[i];
         const char    *names = row->name;
         if (row->whose != whose || dialect_only_hints(row)) continue;
-        for (char name[128]; name_next(name, &names);) {
+        for (char name[128]; next_name(name, &names);) {
             Values v = values_of_row(row);
             for (int n = 0; n < v.count; n++) ask(name, v.text[n]);
         }
@@ -406,7 +406,7 @@ static void arguments_of_scripts(void **state)
     ask_rows(DIALECT_DEEPSPEED_INDEX, ask_script_value);
     for (int i = 0; i < dialect_count; i++) {                        /* names that are not understood */
         const char *names = dialects[i].name;
-        for (char name[128]; dialect_only_hints(&dialects[i]) && name_next(name, &names);) if (!is_read_beside(name)) ask_script(name, "7", false);
+        for (char name[128]; dialect_only_hints(&dialects[i]) && next_name(name, &names);) if (!is_read_beside(name)) ask_script(name, "7", false);
     }
     end("other arguments of scripts", 300);
 }
@@ -425,17 +425,23 @@ static void arguments_of_fairseq(void **state)
 {
     (void)state;
     static const struct { const char *name; OptionKind kind; double low, high; } held[] = {
-#define HELD(kind, field, text, low, high, name, ...) { name, KIND_##kind, low, high },
-#include "compat/fairseq/fairseq_combined.def"
+#define HELD_FAIRSEQ_LINE(field, names, text, help, kind, low, high, ...) { names, KIND_##kind, low, high },
+#include "compat/dialects.def"
     };
     begin("fairseq");
     for (size_t i = 0; i < sizeof held / sizeof held[0]; i++) {
-        Values v = held_values(held[i].kind, held[i].name, held[i].low, held[i].high);
-        for (int n = 0; n < v.count; n++) ask_fairseq(held[i].name, v.text[n]);
+        const char *names = held[i].name;
+        for (char name[128]; next_name(name, &names);) {
+            Values v = held_values(held[i].kind, name, held[i].low, held[i].high);
+            for (int n = 0; n < v.count; n++) ask_fairseq(name, v.text[n]);
+        }
     }
     ask_rows(DIALECT_FAIRSEQ_LINE_INDEX, ask_fairseq);
-    for (int i = 0; i < dialect_count; i++)
-        if (dialects[i].whose == DIALECT_FAIRSEQ_LINE_INDEX && dialects[i].verb == VERB_REFUSE_FLAG) ask_fairseq(dialects[i].name, "");
+    for (int i = 0; i < dialect_count; i++) {
+        const char *names = dialects[i].name;
+        bool flag = dialects[i].whose == DIALECT_FAIRSEQ_LINE_INDEX && dialects[i].verb == VERB_REFUSE && !dialects[i].values;
+        for (char name[128]; flag && next_name(name, &names);) ask_fairseq(name, "");
+    }
     end("arguments of fairseq", 200);
 }
 

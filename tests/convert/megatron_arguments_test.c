@@ -15,9 +15,11 @@
 /* READ: by code of its own, which knows more values of it than jotun train */
 typedef enum { TAKEN, READ, REFUSED, BESIDE, OF_A_RUN } Class;
 enum { NEEDED, SAME, ABOVE, LAYERS, WINDOW, FLAG, NOT, HERE };
+/* option: NULL: the name, with dashes */
 typedef struct { Class class; const char *names, *option, *values; } SavedRow;
 static const SavedRow rows[] = {
 #define ARGUMENT(argument, kind, option, condition) { kind == HERE ? READ : TAKEN, #argument, option, "" },
+#define NAMED(kind, condition, arguments)           { TAKEN, arguments, NULL, "" },
 #define ONLY(argument, values, condition, ...)      { REFUSED, #argument, "", values },
 #define UNDER(argument, names)                      { BESIDE, names, "", "" },
 #define RUN(names)                                  { OF_A_RUN, names, "", "" },
@@ -63,7 +65,10 @@ static bool allows(const char *values, const char *preset)
 static int judge(const char *name, const char *saved, const char *preset)
 {
     bool several;
+    char named[128];
     const SavedRow *row = row_of(saved, &several);
+    snprintf(named, sizeof named, "%s", row && row->option ? row->option : saved);
+    for (char *c = named; row && !row->option && (c = strchr(c, '_')); ) *c = '-';
     int option = option_find(name, FOR_TRAIN);
     const Dialect *theirs = option < 0 ? dialect_find(dialects_understood(FOR_TRAIN), name, NULL) : NULL;
     const Dialect *hint   = option < 0 ? dialect_suggestion(dialects_understood(FOR_TRAIN), name) : NULL;
@@ -77,7 +82,7 @@ static int judge(const char *name, const char *saved, const char *preset)
                     : of_model && row->class == OF_A_RUN                          ? "is not read, and is an option of a model"
                     : of_schedule && row->class == OF_A_RUN                       ? "is not read, and is an option of the schedule"
                     : row->class == REFUSED && !allows(row->values, preset)       ? "is refused at its own default"
-                    : *row->option && option_find(row->option, FOR_TRAIN) < 0      ? "becomes an option that there is not" : NULL;
+                    : *named && option_find(named, FOR_TRAIN) < 0      ? "becomes an option that there is not" : NULL;
     if (why) print_error("--%s, saved as %s: %s\n", name, saved, why);
     return why != NULL;
 }

@@ -2,7 +2,7 @@
  * that is taken has the shape of its weight. The bytes behind the pickle, in turn, are all storages. */
 #include <string.h>
 #include "foreign_file.h"
-#include "convert/megatron/megatron_rank.h"
+#include "convert/megatron/megatron_internal.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes);
 
@@ -12,9 +12,8 @@ static uint8_t memory[STORAGE_BYTES];
 /* Storages get these bytes, but for those that are longer, as the reader of a file sees to. */
 static void storages_fill(const Pickle *p, const uint8_t *data, size_t bytes)
 {
-    PickleStorage *s;
     for (size_t i = 0; i < sizeof memory; i++) memory[i] = bytes ? data[i % bytes] : 0;
-    for (int i = 0; (s = pickle_storage(p, i)); i++)
+    for (PickleStorage *s = p->storages; s; s = s->next)
         s->data = s->count <= STORAGE_BYTES / 16 ? memory : NULL;
 }
 

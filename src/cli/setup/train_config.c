@@ -7,7 +7,7 @@
 #include "cli/command.h"
 #include "cli/setup/tokenizer.h"
 #include "comm/transport.h"
-#include "conf/recompute.h"
+#include "conf/rules.h"
 #include "conf/schedule.h"
 #include "conf/value.h"
 

@@ -1,7 +1,7 @@
 /* Options from the variables of Argonne's train_aGPT_7B.sh: what the environment gives, what the script
  * chooses by architecture and machine, and what it computes of them. What somebody gave on the command line
  * counts instead of a variable, in the arithmetic too. */
-#include "compat/alcf/agpt.h"
+#include "compat/alcf/agpt_internal.h"
 #include <inttypes.h>
 #include <math.h>
 #include <stdarg.h>
@@ -13,14 +13,8 @@
 #include "base/log.h"
 #include "base/message.h"
 #include "conf/conf.h"
-#include "compat/alcf/agpt_internal.h"
 #include "compat/translate.h"
 #include "conf/value.h"
-
-static const struct { const char *names, *fallback; } variables[VARIABLES] = {
-#define VARIABLE(id, names, text) {names, text},
-#include "compat/dialects.def"
-};
 
 void agpt_refuse(Agpt *a, const char *format, ...)
 {
@@ -47,12 +41,12 @@ bool agpt_given(const Agpt *a, int v)
     return a->value[v].given || a->value[v].ours;
 }
 
-/* ---- what is given ---- */
-
-const Dialect *agpt_row(const char *name, const char *text)
+static const char *text_of(const Agpt *a, int v)
 {
-    return dialect_find(DIALECT_ARGONNE, name, text);
+    return a->value[v].text ? a->value[v].text : "";
 }
+
+/* ---- what is given ---- */
 
 /* Whether an option of jotun says what this variable would. */
 static bool option_instead(Agpt *a, int v)
@@ -67,7 +61,7 @@ static bool option_instead(Agpt *a, int v)
         if (said) value->text = o->bf16 ? "bf16" : o->fp16 ? "fp16" : "fp32";
         return said;
     }
-    bool same = row && (row->verb == VERB_ALIAS || row->verb == VERB_WITH);
+    bool same = row && (row->verb == VERB_SAME || row->verb == VERB_WITH);
     if (!same || !options_typed_by_person(o, row->option)) return false;
     value->text = options_hold(a->o, options_value_text(text, sizeof text, o, row->option));
     if (value->given)
@@ -78,12 +72,10 @@ static bool option_instead(Agpt *a, int v)
 static void read_variable(Agpt *a, int v)
 {
     AgptValue  *value = &a->value[v];
-    const char *list  = variables[v].names;
-    for (bool first = true; *list; first = false) {
-        const char *name = agpt_held(a, "%.*s", (int)strcspn(list, " "), list);
-        const char *text = getenv(name);
-        list += strlen(name) + (list[strlen(name)] == ' ');
-        if (first) value->name = name;
+    const char *list  = agpt_variables[v].names;
+    for (char one[128]; name_next(one, sizeof one, &list);) {
+        const char *name = options_hold(a->o, one), *text = getenv(one);
+        if (!value->name) value->name = name;
         if (!text || !*text) continue; /* "" is as if it were not set, as there */
         if (value->given) {
             if (strcmp(text, value->text)) log_line("%s=%s is not read: %s counts", name, text, value->name);
@@ -101,54 +93,67 @@ static void choose(Agpt *a, int v, const char *text)
     if (!a->value[v].text) a->value[v].text = text;
 }
 
-/* Whether the text is a word of the list, in any case of its letters. */
-static bool is_one_of(const char *text, const char *list)
-{
-    for (size_t letters; text && *list; list += letters + (list[letters] == ' ')) {
-        letters = strcspn(list, " ");
-        if (strlen(text) == letters && !strncasecmp(text, list, letters)) return true;
-    }
-    return false;
-}
-
-static const struct { const char *name, *shape[6], *keeps; } architectures[] = {
-#define ARCHITECTURE(name, heads, layers, hidden, kv, ffn, seq, keeps)                                       \
-    {name, {#heads, #layers, #hidden, #kv, #ffn, #seq}, keeps},
-#include "compat/dialects.def"
+/* Values of MODEL_ARCH. keeps: what the script takes from the variables beside it; spelled: other values that
+ * mean it there, in any case of their letters here. */
+static const struct { const char *name, *shape[AGPT_SHAPES], *keeps, *spelled; } architectures[] = {
+    { "7B", { AGPT_SHAPE_7B }, "all",
+      "AuroraGPT-7B aurora-gpt-7b llama-3.1-7B llama-3.2-7B" },
+    { "2B", { "16", "12", "2048", "4", "11008", "8192" }, "",
+      "AuroraGPT-2B AuroraGPT_2B Aurora-GPT-2B AuroraGPT2B Aurora_GPT_2B" },
+    { "llama3-3B", { "24", "28", "3072", "8", "8192", "8192" }, "NLAYERS", "llama-3B" },
+    { "smollm3-3B", { "16", "24", "2048", "4", "11008", "8192" }, "NLAYERS", "smollm3_3B" },
+    { "phi4-mini", { "32", "24", "3072", "8", "8192", "8192" }, "NLAYERS", "phi4_mini" },
+    { "33B", { "78", "78", "8268", "6", "11076", "4096" }, "", "llama-3.2-33B" },
+    { "70B", { "64", "80", "8192", "8", "28672", "8192" }, "", "" },
 };
 enum { ARCHITECTURES = COUNT(architectures) };
 
-/* The architecture that a value of MODEL_ARCH means there; itself where it is one, or none. */
-static const char *architecture_of(const char *name)
+/* What the script sets besides the shape, where that is not its default: by the architecture, then by the
+ * machine from this many hosts on, in falling order for a variable. */
+static const struct { const char *where; int hosts, variable; const char *value; } choices[] = {
+    { "33B", 0, V_TP, "6" },
+    { "33B", 0, V_ZERO_STAGE, "2" },
+    { "33B", 0, V_MICRO_BATCH, "1" },
+    { "33B", 0, V_GRAD_ACC_STEPS, "1" },
+    { "aurora sunspot", 256, V_GRAD_ACC_STEPS, "1" },
+    { "aurora sunspot", 128, V_GRAD_ACC_STEPS, "2" },
+    { "aurora sunspot", 33, V_GRAD_ACC_STEPS, "4" },
+    { "aurora sunspot", 16, V_GRAD_ACC_STEPS, "8" },
+    { "aurora sunspot", 0, V_GRAD_ACC_STEPS, "16" },
+    { "polaris", 8, V_MICRO_BATCH, "4" },
+    { "polaris", 3, V_MICRO_BATCH, "2" },
+    { "polaris sirius", 0, V_DTYPE, "fp16" },
+    { "polaris sirius sophia", 0, V_GRAD_ACC_STEPS, "8" },
+    { "perlmutter", 0, V_TP, "2" },
+};
+
+static void choose_where(Agpt *a, const char *where)
 {
-#define SPELLED(architecture, names)                                                                         \
-    if (is_one_of(name, names)) return architecture;
-#include "compat/dialects.def"
-    return name;
+    for (size_t i = 0; i < COUNT(choices); i++)
+        if (name_in(choices[i].where, where, strcmp) && a->found.machine.hosts >= choices[i].hosts)
+            choose(a, choices[i].variable, choices[i].value);
 }
 
 /* Some architectures keep their shape there, whatever the variables say; here what is given counts. */
 static void choose_architecture(Agpt *a)
 {
-    static const int shape[6]   = {V_HEADS, V_NLAYERS, V_HIDDEN, V_NUM_KV_HEAD, V_FFN_HIDDEN_SIZE, V_SEQ};
-    const char      *name       = architecture_of(a->value[V_MODEL_ARCH].text);
-    char             known[256] = "";
+    const char *name       = a->value[V_MODEL_ARCH].text;
+    char        known[256] = "";
     for (int i = 0; i < ARCHITECTURES; i++) {
         message_item(known, sizeof known, ", ", "%s", architectures[i].name);
-        if (strcmp(architectures[i].name, name)) continue;
+        bool spelled = name_in(architectures[i].spelled, name, strcasecmp);
+        if (!spelled && strcmp(architectures[i].name, name)) continue;
         a->value[V_MODEL_ARCH].text = architectures[i].name;
-        for (int s = 0; s < 6; s++) {
-            AgptValue *value = &a->value[shape[s]];
-            bool       keeps =
-                strcmp(architectures[i].keeps, "all") && !strstr(architectures[i].keeps, value->name);
-            if (value->given && keeps && strcmp(value->text, architectures[i].shape[s]))
+        for (int s = 0; s < AGPT_SHAPES; s++) {
+            AgptValue  *value = &a->value[agpt_shape[s]];
+            const char *its = architectures[i].shape[s], *keeps = architectures[i].keeps;
+            bool kept = strcmp(keeps, "all") && !strstr(keeps, value->name);
+            if (value->given && kept && strcmp(value->text, its))
                 log_line("%s=%s counts; " SCRIPT " would take MODEL_ARCH=%s's %s", value->name, value->text,
-                         name, architectures[i].shape[s]);
-            choose(a, shape[s], architectures[i].shape[s]);
+                         architectures[i].name, its);
+            choose(a, agpt_shape[s], its);
         }
-#define CHOSEN(architecture, id, text)                                                                       \
-    if (!strcmp(architecture, name)) choose(a, V_##id, text);
-#include "compat/dialects.def"
+        choose_where(a, architectures[i].name);
         return;
     }
     agpt_refuse(a,
@@ -157,30 +162,15 @@ static void choose_architecture(Agpt *a)
            name, known);
 }
 
-static void choose_by_machine(Agpt *a)
-{
-    const AgptMachine *m = &a->found.machine;
-#define BY_HOSTS(machine_name, id, least, text)                                                              \
-    if (!strcmp(machine_name, m->name) && m->hosts >= least) choose(a, V_##id, text);
-#include "compat/dialects.def"
-#define MACHINE(name_, hosts_, tp, dtype, micro, steps)                                                      \
-    if (!strcmp(name_, m->name))                                                                             \
-        choose(a, V_TP, tp), choose(a, V_DTYPE, dtype), choose(a, V_MICRO_BATCH, micro),                     \
-            choose(a, V_GRAD_ACC_STEPS, steps);
-#include "compat/dialects.def"
-}
-
 static void read_values(Agpt *a)
 {
     for (int v = 0; v < VARIABLES; v++) read_variable(a, v);
-    choose(a, V_MODEL_ARCH, variables[V_MODEL_ARCH].fallback);
+    choose(a, V_MODEL_ARCH, agpt_variables[V_MODEL_ARCH].fallback);
     choose_architecture(a);
-    choose_by_machine(a);
-#define NEEDS(id, values, other, needed)                                                                     \
-    if (is_one_of(a->value[V_##id].text, values)) choose(a, V_##other, needed);
-#include "compat/dialects.def"
+    choose_where(a, a->found.machine.name);
+    if (!strcasecmp(text_of(a, V_OPT), "ds.onebitlamb")) choose(a, V_ZERO_STAGE, "0");
     for (int v = 0; v < VARIABLES; v++)
-        if (*variables[v].fallback) choose(a, v, variables[v].fallback);
+        if (*agpt_variables[v].fallback) choose(a, v, agpt_variables[v].fallback);
 }
 
 /* Weights of training, validation and test, which are one text of --split. */
@@ -192,16 +182,11 @@ static void check_splits(Agpt *a)
         double           weight;
         if (!value_weight(&weight, value->text, strlen(value->text)))
             agpt_refuse(a, "%s=%s is no number from 0 on; give %s", value->name, value->text,
-                   variables[splits[i]].fallback);
+                   agpt_variables[splits[i]].fallback);
     }
 }
 
 /* ---- names of folders ---- */
-
-static const char *text_of(const Agpt *a, int v)
-{
-    return a->value[v].text ? a->value[v].text : "";
-}
 
 /* `any` replaces what a run that resumes may change: "", or "*" of a pattern. */
 static const char *run_name(Agpt *a, const char *any)
@@ -322,18 +307,13 @@ static void take_variables(Agpt *a)
 
 static void give_fixed(Agpt *a)
 {
-    static const struct { const char *without, *option, *value; } fixed[] = {
-#define FIXED(without, option, value) {without, option, value},
-#include "compat/dialects.def"
-    };
-    for (size_t i = 0; i < COUNT(fixed); i++) {
-        const char *off    = getenv(fixed[i].without);
-        int         option = option_find(fixed[i].option, FOR_TRAIN);
-        CHECK(option >= 0, SCRIPT " gives --%s, which is no option", fixed[i].option);
+    for (int i = 0; i < agpt_fixed_count; i++) {
+        const AgptFixed *row = &agpt_fixed[i];
+        const char      *off = getenv(row->without);
         if (off && *off) continue;
-        if (option == OPTION_data_order && a->o->mock_data) continue;
-        set_own(a, option, fixed[i].value, *fixed[i].without
-                ? agpt_held(a, SCRIPT " without %s=1", fixed[i].without) : SCRIPT);
+        if (row->option == OPTION_data_order && a->o->mock_data) continue;
+        set_own(a, row->option, row->value,
+                *row->without ? agpt_held(a, SCRIPT " without %s=1", row->without) : SCRIPT);
     }
 }
 
@@ -386,9 +366,12 @@ static void take_gpt2(Agpt *a)
 /* A tokenizer that is not here says how many ids there are, which is all that training on tokens needs. */
 static void take_tokenizer(Agpt *a)
 {
-    static const struct { const char *name, *ids; } known[] = {
-#define TOKENIZER(name, ids) {name, ids},
-#include "compat/dialects.def"
+    static const struct { const char *name, *ids; } known[] = {             /* those that it downloads */
+        { "google/gemma-7B", "256000" },
+        { "google/gemma-7b", "256000" },
+        { "meta-llama/Llama-2-7b", "32000" },
+        { "meta-llama/Llama-2-7b-hf", "32000" },
+        { "meta-llama/Meta-Llama-3-8B", "128256" },
     };
     const AgptValue *model = &a->value[V_TOKENIZER_MODEL], *type = &a->value[V_TOKENIZER_TYPE];
     const char      *name  = model->text ? model->text : "google/gemma-7B";
@@ -416,19 +399,30 @@ static void take_tokenizer(Agpt *a)
            name);
 }
 
+const AgptDefault agpt_optimizer_defaults[] = {
+    { "adam adopt", OPTION_coupled_decay, "true" },   /* torch.optim.Adam and ADOPT's authors decay by L2 */
+    { "ds.onebitlamb", OPTION_onebit_freeze, "1000" },
+    { "ds.onebitlamb", OPTION_lamb_max_coeff, "0.3" },
+    { "sophiag", OPTION_sophia_rho, "0.01" },
+    { "dshampooadamw", OPTION_precondition_frequency, "100" },
+    { "muon", OPTION_muon_momentum, "0.95" },
+    { "muon", OPTION_muon_nesterov, "true" },
+    { "muon", OPTION_muon_num_ns_steps, "6" },
+    { "muon", OPTION_muon_coefficient_type, "simple" },
+    { "muon", OPTION_muon_extra_scale_factor, "0.2" },
+};
+const int agpt_optimizer_defaults_count = COUNT(agpt_optimizer_defaults);
+
 /* What the script's programs take beside a value, where no option of jotun gives that value. */
 static void give_beside(Agpt *a)
 {
-#define WHERE(id, values, option, text) { V_##id, values, option, text },
-    static const struct { int variable; const char *values, *option, *text; } beside[] = {
-#include "compat/dialects.def"
-    };
-    for (size_t i = 0; i < COUNT(beside); i++) {
-        const AgptValue *value  = &a->value[beside[i].variable];
-        int              option = option_find(beside[i].option, FOR_TRAIN);
-        CHECK(option >= 0, SCRIPT " gives --%s, which is no option", beside[i].option);
-        if (!value->ours && is_one_of(value->text, beside[i].values))
-            set(a, option, beside[i].text, value->name, SCRIPT);
+    const AgptValue *type = &a->value[V_DTYPE], *optimizer = &a->value[V_OPT];
+    if (!type->ours && type->text && !strcasecmp(type->text, "fp16"))
+        set(a, OPTION_initial_loss_scale, "65536", type->name, SCRIPT);
+    for (int i = 0; !optimizer->ours && i < agpt_optimizer_defaults_count; i++) {
+        const AgptDefault *row = &agpt_optimizer_defaults[i];
+        if (name_in(row->optimizers, optimizer->text, strcasecmp))
+            set(a, row->option, row->value, optimizer->name, SCRIPT);
     }
 }
 

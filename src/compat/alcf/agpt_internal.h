@@ -2,17 +2,29 @@
 #define COMPAT_ALCF_AGPT_INTERNAL_H
 /* The variables of train_aGPT_7B.sh while they become options. Shared by the files that read them and make
  * options of them (agpt.c) and that compute ranks, batch and steps (agpt_sizes.c). */
-#include "compat/alcf/agpt_machine.h"
-#include "compat/import.h"
+#include "compat/alcf/agpt.h"
 #include "compat/dialects.h"
 
 #define SCRIPT "train_aGPT_7B.sh"
 enum {
-#define VARIABLE(id, names, text) V_##id,
+#define HELD_ARGONNE(id, ...) V_##id,
 #include "compat/dialects.def"
     VARIABLES,
     AGPT_TEXT = 1024
 };
+/* The rows HELD of agpt.def. what: "" where the row of the variable says it */
+typedef struct { const char *names, *fallback, *what; } AgptVariable;
+extern const AgptVariable agpt_variables[VARIABLES];
+
+/* What the script always gives, or where the variable `without` is not set. */
+typedef struct { const char *without; OptionIndex option; const char *value; } AgptFixed;
+extern const AgptFixed agpt_fixed[];
+extern const int       agpt_fixed_count;
+
+enum { AGPT_SHAPES = 6 };
+#define AGPT_SHAPE_7B "32", "32", "4096", "8", "11008", "4096"
+extern const int agpt_shape[AGPT_SHAPES];                         /* HEADS, NLAYERS, ... */
+extern const char *const agpt_default_shape[AGPT_SHAPES];         /* of MODEL_ARCH=7B */
 
 /* name: as given, else the first of its row; text: NULL where there is none; given: by the environment; ours:
  * by an option of jotun, which is set already. */

@@ -158,12 +158,13 @@ static bool become(int user)
            !setresuid((uid_t)user, (uid_t)user, (uid_t)user);
 }
 
-/* A user and group number that is mapped here and has no name; -1: there is none. */
+/* A user and group number that is mapped here and has no name; -1: there is none. It is of this process, so
+ * that runs at the same time do not end each other's processes. */
 static int free_user(void)
 {
-    static const int from[] = { 2147400000, 61600, 54300 };
+    static const int from[] = { 2000000000, 54300 }, range[] = { 5000000, 7000 };
     for (int i = 0; i < COUNT(from); i++) {
-        int user = from[i] + (int)getpid() % 90, how = 1;
+        int user = from[i] + (int)getpid() % range[i], how = 1;
         while (getpwuid((uid_t)user)) user++;
         pid_t child = fork();
         if (child == 0) _exit(!become(user));

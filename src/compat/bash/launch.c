@@ -125,7 +125,7 @@ static void compare_call(Launch *l, LaunchCall *call, int which)
     for (const LaunchCall *c = l->out->call; c < call; c++) k += !strcmp(c->program, call->program);
     const CallRecord *own = call_like(&l->run[0], call->program, k),
                      *other = call_like(&l->run[which], call->program, k);
-    if (!other) return;
+    if (!own || !other) return;
     int from = program_word(other) + 1, count = other->words - from;
     LaunchWord *more = texts_room(&l->texts, (size_t)(call->others + count) * sizeof *more);
     if (call->others) memcpy(more, call->other, (size_t)call->others * sizeof *more);
@@ -246,7 +246,7 @@ static void note_job(Launch *l)
         const char *name = texts_keep(&l->texts, text, (int64_t)strcspn(text, "="));
         const SourceName *n = source_name(&l->sources, name);
         text += strlen(name) + 1;
-        if (n && n->place.line)
+        if (n && n->place.line && l->job[i].line)
             note_add(l, l->in->script, l->job[i].line,
                      texts_format(&l->texts,
                                   "%s is %s by this line of #SBATCH; where sbatch itself is given another "
@@ -383,7 +383,10 @@ static Status read_file(Launch *l, bool *list)
         l->out->calls = 1;
         status = argument_list_read(l->out->call, &l->texts, path, text, end);
     }
-    int jobs = status || *list ? 0 : slurm_variables(job, texts_keep(&l->texts, text, end - text), &l->texts);
+    int jobs = 0;
+    if (status == OK && !*list)
+        jobs = slurm_variables(job, texts_keep(&l->texts, text, end - text), l->in->variable,
+                               l->in->variables, &l->texts);
     for (int i = 0; i < jobs; i++)
         if (!is_variable_set(l, job[i].assignment)) l->job[l->jobs++] = job[i];
     file_unmap(&map);

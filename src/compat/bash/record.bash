@@ -43,9 +43,10 @@ record() {
     IFS= read -r -d '' -n 1048577 JOTUN_TEXT <"$JOTUN_AT"
     ((${#JOTUN_TEXT} > 1048576)) || JOTUN_FILES+=("$JOTUN_AT" "$JOTUN_TEXT")
   done
+  JOTUN_TEXT=$(command -p wc -c <"$JOTUN_RUN/trace")
   {
     command -p flock 9
-    printf '%s\0' CALL "$JOTUN_NAME" "$PWD" "$(command -p wc -c <"$JOTUN_RUN/trace")" "$JOTUN_PIDS" $# "$@" \
+    printf '%s\0' CALL "$JOTUN_NAME" "$PWD" "${JOTUN_TEXT:-0}" "$JOTUN_PIDS" $# "$@" \
       $((${#JOTUN_FILES[@]} / 2)) "${JOTUN_FILES[@]}"
   } 9>>"$JOTUN_RUN/calls" >&9
 } 2>/dev/null

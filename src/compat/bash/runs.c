@@ -81,13 +81,13 @@ static void add_variable(RunInput *in, const char **out, const char *text)
     if (in->variables < VARIABLES_MOST) out[in->variables++] = text;
 }
 
-/* The first that has a name sets it. */
+/* The first that has a name sets it; of the caller's the last. */
 static void set_environment(Launch *l, RunInput *in, const char **out)
 {
     const struct passwd *user = getpwuid(geteuid());
     const char *name = user ? user->pw_name : "user", *home = user ? user->pw_dir : "/";
     in->variable = out;
-    for (int i = 0; i < l->in->variables; i++) add_variable(in, out, l->in->variable[i]);
+    for (int i = l->in->variables; i > 0; i--) add_variable(in, out, l->in->variable[i - 1]);
     for (int i = 0; i < l->jobs; i++) add_variable(in, out, l->job[i].assignment);
     add_variable(in, out, texts_format(&l->texts, "HOME=%s", home));
     add_variable(in, out, texts_format(&l->texts, "USER=%s", name));

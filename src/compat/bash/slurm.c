@@ -35,9 +35,10 @@ static const struct {
     { "qos", 'q', A_NAME, { "SLURM_JOB_QOS" } },
 };
 
-/* What the lines ask for: texts, "" where they do not, and the line of each. */
+/* What the lines ask for, or the caller's variables say: texts, "" where they are not known, and lines. */
 typedef struct {
     char text[OPTIONS][128];
+    bool asked[OPTIONS];
     int line[OPTIONS];
 } Requests;
 
@@ -85,11 +86,31 @@ static bool is_known(int option, const char *text)
     return count_of(text) > 0 && !strpbrk(text, options[option].kind == A_COUNT ? "," : ":");
 }
 
-/* sbatch reads such lines before the first command alone; the last one for an option counts. False: the job
- * has several parts, each with variables of its own. */
+static void ask(Requests *r, int option, const char *value, int line)
+{
+    char *text = r->text[option];
+    snprintf(text, sizeof r->text[option], "%s", is_known(option, value) ? value : "");
+    if (*text && options[option].kind == A_NUMBER) snprintf(text, 16, "%ld", count_of(value)); /* 04 */
+    r->asked[option] = true, r->line[option] = line;
+}
+
+/* What the caller gives holds for what follows from it, too. */
+static void take_given(Requests *r, const char *const *variable, int variables)
+{
+    for (int v = 0; v < variables; v++)
+        for (int i = 0; i < 2 * OPTIONS; i++) {
+            const char *name = options[i / 2].variable[i % 2], *value = strchr(variable[v], '=') + 1;
+            size_t n = name ? strlen(name) : 0;
+            if (n && !strncmp(variable[v], name, n) && value == variable[v] + n + 1) ask(r, i / 2, value, 0);
+        }
+}
+
+/* sbatch reads such lines before the first command alone; the last one for an option counts. False: there
+ * are none, or the job has several parts, each with variables of its own. */
 static bool read_lines(Requests *r, const char *text)
 {
     char word[128], next[128];
+    bool any = false;
     for (int line = 1; *text; line++, text += strcspn(text, "\n"), text += *text == '\n') {
         const char *p = text + strspn(text, " \t\r");
         if (*p && *p != '\n' && *p != '#') break;
@@ -100,12 +121,11 @@ static bool read_lines(Requests *r, const char *text)
             int option = find_option(word, &value);
             if (option < 0) continue;
             if (!value && !next_word(next, &p)) continue;
-            value = value ? value : next;
-            snprintf(r->text[option], sizeof r->text[option], "%s", is_known(option, value) ? value : "");
-            r->line[option] = line;
+            ask(r, option, value ? value : next, line);
+            any = true;
         }
     }
-    return true;
+    return any;
 }
 
 /* GPUs of a node: by --gpus-per-node, gpu:N in --gres, or those of its tasks. *option: which of them. */
@@ -113,7 +133,7 @@ static long gpus_on_node(int *option, const Requests *r)
 {
     long gpus = 0;
     *option = GPUS_PER_NODE;
-    if (r->line[GPUS_PER_NODE]) return count_of(r->text[GPUS_PER_NODE]);
+    if (r->asked[GPUS_PER_NODE]) return count_of(r->text[GPUS_PER_NODE]);
     *option = GRES;
     for (const char *p = r->text[GRES]; *p; p += strcspn(p, ","), p += *p == ',') {
         char part[128];
@@ -127,17 +147,19 @@ static long gpus_on_node(int *option, const Requests *r)
     return count_of(r->text[GPUS_PER_TASK]) * count_of(r->text[TASKS_PER_NODE]);
 }
 
-int slurm_variables(JobVariable out[SLURM_VARIABLES], const char *text, Texts *texts)
+int slurm_variables(JobVariable out[SLURM_VARIABLES], const char *text, const char *const *variable,
+                    int variables, Texts *texts)
 {
     Requests r = { 0 };
     int n = 0, option;
     if (!read_lines(&r, text)) return 0;
+    take_given(&r, variable, variables);
     for (int i = 0; i < OPTIONS; i++)
         for (int k = 0; k < 2 && options[i].variable[k] && r.text[i][0]; k++)
             out[n++] = (JobVariable){ texts_format(texts, "%s=%s", options[i].variable[k], r.text[i]),
                                       r.line[i] };
     long tasks = count_of(r.text[NODES]) * count_of(r.text[TASKS_PER_NODE]), gpus = gpus_on_node(&option, &r);
-    for (int k = 0; k < 2 && tasks && !r.line[TASKS]; k++)
+    for (int k = 0; k < 2 && tasks && !r.asked[TASKS]; k++)
         out[n++] = (JobVariable){ texts_format(texts, "%s=%ld", options[TASKS].variable[k], tasks),
                                   r.line[TASKS_PER_NODE] };
     if (gpus)

@@ -128,11 +128,13 @@ const char *word_lacks(const Sources *s, const Run *run, Place place, const char
 Status argument_list_read(LaunchCall *call, Texts *texts, const char *path, const char *text,
                           const char *end);
 
-/* Variables of a Slurm job that the #SBATCH lines of its script (a text that ends with NUL) decide. */
+/* Variables of a Slurm job that the #SBATCH lines of its script (a text that ends with NUL) decide, together
+ * with those that the caller gives [variables]. */
 enum { SLURM_VARIABLES = 24 };
 typedef struct {
     const char *assignment; /* NAME=value */
-    int line;
+    int line;               /* 0: it follows from what the caller gives */
 } JobVariable;
-int slurm_variables(JobVariable out[SLURM_VARIABLES], const char *text, Texts *texts);
+int slurm_variables(JobVariable out[SLURM_VARIABLES], const char *text, const char *const *variable,
+                    int variables, Texts *texts);
 #endif

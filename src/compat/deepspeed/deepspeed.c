@@ -2,6 +2,7 @@
  * JSON have to say the same, since DeepSpeed takes some values from the one and some from the other. */
 #include "compat/deepspeed/deepspeed.h"
 #include <math.h>
+#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -41,19 +42,20 @@ bool deepspeed_is_auto(const json_t *value)
 
 /* ---- what is said ---- */
 
-void deepspeed_refuse(DeepSpeed *d, const char *key, const char *why)
+void deepspeed_refuse(DeepSpeed *d, const char *key, const char *format, ...)
 {
-    char text[IMPORT_LINE];
-    snprintf(text, sizeof text, "%s of DeepSpeed's JSON %s", key, why);
-    import_refuse(d->m, d->o, d->from, text);
+    char    why[DEEPSPEED_WHY];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(why, sizeof why, format, arguments);
+    va_end(arguments);
+    import_refuse(d->m, d->o, d->from, "%s of DeepSpeed's JSON %s", key, why);
 }
 
 static void note_write(DeepSpeed *d, int n)
 {
-    char text[IMPORT_LINE];
-    snprintf(text, sizeof text, "%s of DeepSpeed's JSON %s %s", d->note[n].keys,
-             d->note[n].count == 1 ? "is" : "are", d->note[n].what);
-    import_remark(d->m, d->o, d->from, text);
+    import_remark(d->m, d->o, d->from, "%s of DeepSpeed's JSON %s %s", d->note[n].keys,
+                  d->note[n].count == 1 ? "is" : "are", d->note[n].what);
     d->note[n].count = 0;
 }
 
@@ -114,8 +116,7 @@ static void hold_against(DeepSpeed *d, const char *key, OptionIndex option, Conv
     bool same;
     char typed[256], why[DEEPSPEED_WHY], text[DEEPSPEED_TEXT];
     if (same_value(&same, d, option, value, source_of(d, key, value, convert)) != OK) {
-        snprintf(why, sizeof why, "cannot be taken: %s", fail_text());
-        return deepspeed_refuse(d, key, why);
+        return deepspeed_refuse(d, key, "cannot be taken: %s", fail_text());
     }
     if (same) {
         d->m->taken++;
@@ -127,7 +128,7 @@ static void hold_against(DeepSpeed *d, const char *key, OptionIndex option, Conv
     if (itself) snprintf(why, sizeof why, "is %s", value);
     else        snprintf(why, sizeof why, "means --%s %s", option_rows[option].name, value);
     message_add(why, sizeof why, ", and contradicts %s; make them equal, or leave one out", typed);
-    deepspeed_refuse(d, key, why);
+    deepspeed_refuse(d, key, "%s", why);
 }
 
 void deepspeed_set(DeepSpeed *d, const char *key, OptionIndex option, Conversion convert, const char *value)
@@ -137,7 +138,7 @@ void deepspeed_set(DeepSpeed *d, const char *key, OptionIndex option, Conversion
         return note_ignored(d, key, "false is the default");
     Status status = options_set(d->o, option, value, source_of(d, key, value, convert));
     if (status == OK) d->m->taken++;
-    else import_refuse(d->m, d->o, d->from, fail_text());
+    else import_refuse(d->m, d->o, d->from, "%s", fail_text());
 }
 
 /* Hugging Face's trainer puts values of its own arguments in the place of "auto". */
@@ -150,43 +151,70 @@ static void note_auto(DeepSpeed *d, const char *key, int option)
     deepspeed_note(d, entry, "auto: the value is that of the option");
 }
 
-/* A row ALSO: an option that has a value beside the key's own. */
-typedef struct { const char *key, *given; OptionIndex option; const char *value; } AlsoKey;
-static const AlsoKey ALSO_KEYS[] = {
-#define ALSO(key, given, field, value) { key, given, OPTION_##field, value },
-#include "compat/dialects.def"
+/* Options that have a value as well where a key has this one, unless somebody gave them. */
+static const struct { const char *key, *given; OptionIndex option; const char *value; } ALSO[] = {
+    { "optimizer.type", "Muon", OPTION_muon_nesterov, "true" },
+    { "optimizer.type", "Muon", OPTION_muon_coefficient_type, "simple" },
+    { "optimizer.type", "Muon", OPTION_muon_scale_mode, "shape_scaling" },
+    { "scheduler.type", "WarmupLR WarmupDecayLR WarmupCosineLR", OPTION_lr_rule, "delayed" },
 };
 
 static void take_also(DeepSpeed *d, const char *key, const char *value)
 {
-    for (size_t i = 0; value && i < COUNT(ALSO_KEYS); i++) {
-        const AlsoKey *row = &ALSO_KEYS[i];
-        if (!strcmp(row->key, key) && !strcasecmp(row->given, value) &&
-            !options_typed_by_person(d->o, row->option))
-            deepspeed_set(d, key, row->option, CONVERT_NONE, row->value);
-    }
+    for (size_t i = 0; value && i < COUNT(ALSO); i++)
+        if (!strcmp(ALSO[i].key, key) && name_in(ALSO[i].given, value, strcasecmp) &&
+            !options_typed_by_person(d->o, ALSO[i].option))
+            deepspeed_set(d, key, ALSO[i].option, CONVERT_NONE, ALSO[i].value);
 }
 
 /* ---- needs of a row ---- */
 
-/* A row ABSENT of deepspeed.def, and a row INSTEAD. */
+/* What DeepSpeed takes where a key is missing, if older versions or options here have another default. Of
+ * several rows of a key the first whose needs are met counts.
+ *   needs   keys and groups, separated by blanks, that have to be given or to have a value here, and not to
+ *           be off, false or 0; one after a ! must not; KEY=WORD,WORD has to have one of these values
+ *   whose   the value that counts where the command line has another one. NEITHERS: DeepSpeed replaces the
+ *           command line's schedule by that of the JSON, so another one is refused
+ *   before  what older versions take, for the line in the log */
 typedef enum { COMMAND_LINES, NEITHERS } WhoseValue;
-typedef struct { const char *key, *needs, *value, *before; WhoseValue whose; } AbsentKey;
-static const AbsentKey ABSENT_KEYS[] = {
-#define ABSENT(key, needs, value, whose, before) { key, needs, value, before, whose },
-#include "compat/dialects.def"
+typedef struct { const char *key, *needs, *value; WhoseValue whose; const char *before; } AbsentKey;
+#define OF_OPTIMIZER "optimizer.params."
+#define OF_SCHEDULER "scheduler.params."
+#define OF_WARMUP    "scheduler.type=WarmupLR,WarmupDecayLR,WarmupCosineLR"
+static const AbsentKey ABSENT[] = {
+    { "gradient_clipping", "", "1", COMMAND_LINES, ", and 0 before 0.19.4" },
+    { OF_OPTIMIZER "lr", "optimizer.type=Adafactor !scheduler.type", "0.01", COMMAND_LINES, "" },
+    { OF_OPTIMIZER "lr", "optimizer.type !optimizer.type=Muon !scheduler.type", "0.001", COMMAND_LINES, "" },
+    { OF_OPTIMIZER "lr", "optimizer.type scheduler.type=WarmupCosineLR", "0.001", COMMAND_LINES, "" },
+    { OF_OPTIMIZER "betas.0", "optimizer.type=Lion !optimizer.params.betas", "0.9", COMMAND_LINES, "" },
+    { OF_OPTIMIZER "betas.1", "optimizer.type=Lion !optimizer.params.betas", "0.99", COMMAND_LINES, "" },
+    { OF_OPTIMIZER "weight_decay", "optimizer.type optimizer.params.torch_adam", "0.01", COMMAND_LINES, "" },
+    { OF_OPTIMIZER "weight_decay", "optimizer.type", "0", COMMAND_LINES, "" },
+    { OF_OPTIMIZER "momentum", "optimizer.type=SGD", "0", COMMAND_LINES, "" },
+    { OF_OPTIMIZER "momentum", "optimizer.type=Muon", "0.95", COMMAND_LINES, "" },
+    { OF_OPTIMIZER "betas.1", "optimizer.type=Muon !optimizer.params.betas", "0.95", COMMAND_LINES, "" },
+    { OF_OPTIMIZER "eps", "optimizer.type=Muon", "1e-10", COMMAND_LINES, "" },
+    { OF_OPTIMIZER "muon_lr", "optimizer.type=Muon !optimizer.params.lr", "0.02", COMMAND_LINES, "" },
+    { OF_SCHEDULER "warmup_max_lr", "scheduler.type=WarmupDecayLR", "0.001", NEITHERS, "" },
+    { OF_SCHEDULER "warmup_max_lr", "scheduler.type=WarmupLR !optimizer.params.lr", "0.001", NEITHERS, "" },
+    { OF_SCHEDULER "warmup_num_steps", OF_WARMUP, "1000", NEITHERS, "" },
+    { OF_SCHEDULER "warmup_type", OF_WARMUP, "log", COMMAND_LINES, "" },
+    { "fp16.initial_scale_power", "fp16 !fp16.loss_scale", "16", COMMAND_LINES, "" },
+    { "wandb.project", "wandb", "deepspeed", COMMAND_LINES, "" },
 };
-enum { ABSENT_ROWS = COUNT(ABSENT_KEYS) };
-typedef struct { const char *key, *needs; OptionIndex option; } InsteadKey;
-static const InsteadKey INSTEAD_KEYS[] = {
-#define INSTEAD(key, needs, field) { key, needs, OPTION_##field },
-#include "compat/dialects.def"
-};
+enum { ABSENT_ROWS = COUNT(ABSENT) };
 
-typedef struct { const char *key, *needs, *why; } VoidKey;
-static const VoidKey VOID_KEYS[] = {
-#define VOID(key, needs, why) { key, needs, why },
-#include "compat/dialects.def"
+/* Where the needs are met, the key is another option than that of its row, */
+static const struct { const char *key, *needs; OptionIndex option; } INSTEAD[] = {
+    { OF_OPTIMIZER "betas.0", "optimizer.type=Lion,FusedLion", OPTION_lion_beta1 },
+    { OF_OPTIMIZER "betas.1", "optimizer.type=Lion,FusedLion", OPTION_lion_beta2 },
+    { OF_OPTIMIZER "momentum", "optimizer.type=Muon", OPTION_muon_momentum },
+};
+/* or it has no effect. */
+static const struct { const char *key, *needs, *why; } VOID[] = {
+    { OF_OPTIMIZER "adam_w_mode", "optimizer.type=AdamW", "AdamW is decoupled in any case" },
+    { OF_OPTIMIZER "bias_correction", "optimizer.type=OneBitLamb",
+      "OneBitLamb corrects no moments in any case" },
 };
 
 static const AbsentKey *absent_row(const DeepSpeed *d, const char *key);
@@ -201,7 +229,7 @@ static bool is_set(const DeepSpeed *d, const char *key)
     return !json_is_false(value) && !(json_is_number(value) && json_number_value(value) == 0);
 }
 
-/* One word of needs: "fp16", "!fp16.loss_scale" or "optimizer.type=Lion". */
+/* One word of needs: "fp16", "!fp16.loss_scale" or "optimizer.type=Lion,FusedLion". */
 static bool need_met(const DeepSpeed *d, const char *need)
 {
     char        text[DEEPSPEED_TEXT], key[DEEPSPEED_KEY];
@@ -209,33 +237,34 @@ static bool need_met(const DeepSpeed *d, const char *need)
     if (*need == '!') return !need_met(d, need + 1);
     if (!equals) return is_set(d, need);
     snprintf(key, sizeof key, "%.*s", (int)(equals - need), need);
-    return !strcasecmp(deepspeed_text(text, sizeof text, deepspeed_at(d, key)), equals + 1);
+    deepspeed_text(text, sizeof text, deepspeed_at(d, key));
+    for (const char *word = equals + 1; *word; word += strcspn(word, ","), word += *word == ',')
+        if (strlen(text) == strcspn(word, ",") && !strncasecmp(text, word, strlen(text))) return true;
+    return false;
 }
 
 static bool needs_met(const DeepSpeed *d, const char *needs)
 {
     char need[DEEPSPEED_KEY];
-    for (; *needs; needs += strcspn(needs, " "), needs += *needs == ' ') {
-        snprintf(need, sizeof need, "%.*s", (int)strcspn(needs, " "), needs);
+    while (name_next(need, sizeof need, &needs))
         if (!need_met(d, need)) return false;
-    }
     return true;
 }
 
 /* Why other keys leave this one without effect; NULL: they do not. */
 static const char *void_beside(const DeepSpeed *d, const char *key)
 {
-    for (size_t i = 0; i < COUNT(VOID_KEYS); i++)
-        if (!strcmp(VOID_KEYS[i].key, key) && needs_met(d, VOID_KEYS[i].needs)) return VOID_KEYS[i].why;
+    for (size_t i = 0; i < COUNT(VOID); i++)
+        if (!strcmp(VOID[i].key, key) && needs_met(d, VOID[i].needs)) return VOID[i].why;
     return NULL;
 }
 
 /* The option of a row ALIAS, which may be another one beside other keys. */
 static OptionIndex option_of(const DeepSpeed *d, const Dialect *row)
 {
-    for (size_t i = 0; i < COUNT(INSTEAD_KEYS); i++)
-        if (!strcmp(INSTEAD_KEYS[i].key, row->name) && needs_met(d, INSTEAD_KEYS[i].needs))
-            return INSTEAD_KEYS[i].option;
+    for (size_t i = 0; i < COUNT(INSTEAD); i++)
+        if (!strcmp(INSTEAD[i].key, row->name) && needs_met(d, INSTEAD[i].needs))
+            return INSTEAD[i].option;
     return (OptionIndex)row->option;
 }
 
@@ -264,15 +293,13 @@ static bool is_empty(const json_t *value)
  * whose value asks for nothing is ignored here. */
 static void refuse_unknown(DeepSpeed *d, const char *key, const json_t *value)
 {
-    char why[DEEPSPEED_WHY], name[DEEPSPEED_KEY];
+    char name[DEEPSPEED_KEY];
     bool parameter = !strncmp(key, "optimizer.", 10) || !strncmp(key, "scheduler.", 10);
     deepspeed_nearest(name, sizeof name, key);
     if (!*name && !parameter && (is_off(value) || is_empty(value)))
         return note_ignored(d, key, "it is not known, and its value asks for nothing");
-    if (*name)
-        snprintf(why, sizeof why, "is not known; did you mean %s?", name);
-    else snprintf(why, sizeof why, "is not known; leave it out, or give the option of jotun for it");
-    deepspeed_refuse(d, key, why);
+    if (*name) deepspeed_refuse(d, key, "is not known; did you mean %s?", name);
+    else deepspeed_refuse(d, key, "is not known; leave it out, or give the option of jotun for it");
 }
 
 /* ---- keys, lists and groups ---- */
@@ -280,7 +307,6 @@ static void refuse_unknown(DeepSpeed *d, const char *key, const json_t *value)
 /* value: NULL of a list or group that is not taken apart */
 static void take_value(DeepSpeed *d, const char *key, const json_t *json, const char *value)
 {
-    char why[DEEPSPEED_WHY];
     const Dialect *row = dialect_find(DIALECT_DSJSON, key, value);
     const Dialect *any = dialect_find(DIALECT_DSJSON, key, NULL);
     if (!row && !json_is_object(json) && deepspeed_group(key))
@@ -295,7 +321,7 @@ static void take_value(DeepSpeed *d, const char *key, const json_t *json, const 
     const char *without = void_beside(d, key);
     if (without) return note_ignored(d, key, without);
     switch (row->verb) {
-    case VERB_ALIAS: deepspeed_set(d, key, option_of(d, row), row->convert, value); break;
+    case VERB_SAME: deepspeed_set(d, key, option_of(d, row), row->convert, value); break;
     case VERB_MEANS: deepspeed_set(d, key, (OptionIndex)row->option, CONVERT_NONE, row->text); break;
     case VERB_WITH:
         deepspeed_set(d, key, (OptionIndex)row->option, CONVERT_NONE, value);
@@ -303,19 +329,14 @@ static void take_value(DeepSpeed *d, const char *key, const json_t *json, const 
         break;
     case VERB_IGNORED: note_ignored(d, key, row->text); break;
     case VERB_REFUSE:
-    case VERB_REFUSE_FLAG:
         if (deepspeed_is_auto(json)) return note_ignored(d, key, "auto is what is built");
-        if (row->verb == VERB_REFUSE_FLAG && value && (!strcmp(value, "false") || !strcmp(value, "0")))
-            return note_ignored(d, key, "it is off");
         if (json_is_object(json) && is_off(json))
             return note_ignored(d, key, "it is off");
         bool said = value && *value;
-        snprintf(why, sizeof why, "is %.100s%srefused: %s; %s", said ? value : "", said ? ", " : "",
-                 row->text, row->cure);
-        deepspeed_refuse(d, key, why);
+        deepspeed_refuse(d, key, "is %.100s%srefused: %s; %s", said ? value : "", said ? ", " : "", row->text,
+                         row->cure);
         break;
-    case VERB_PART:
-    case VERB_OPTIONAL:
+    case VERB_JOINED:
     case VERB_SUGGEST:
     case VERB_MISSING: break;
     }
@@ -442,24 +463,23 @@ static void take_object(DeepSpeed *d, const char *path, json_t *object, int dept
 static const AbsentKey *absent_row(const DeepSpeed *d, const char *key)
 {
     for (int i = 0; i < ABSENT_ROWS; i++)
-        if (!strcmp(ABSENT_KEYS[i].key, key) && needs_met(d, ABSENT_KEYS[i].needs)) return &ABSENT_KEYS[i];
+        if (!strcmp(ABSENT[i].key, key) && needs_met(d, ABSENT[i].needs)) return &ABSENT[i];
     return NULL;
 }
 
 static void keep_typed(DeepSpeed *d, const AbsentKey *absent, const Dialect *row, OptionIndex option)
 {
     bool same;
-    char typed[256], why[DEEPSPEED_WHY];
+    char typed[256];
     OptionSource source = source_of(d, absent->key, absent->value, row->convert);
     const char  *value  = row->verb == VERB_MEANS ? row->text : absent->value;
     if (same_value(&same, d, option, value, source) != OK || same) return;
     options_typed(typed, sizeof typed, d->o, option);
-    snprintf(why, sizeof why, "is not given, which means %s there%s, and contradicts %s; give it",
-             absent->value, absent->before, typed);
-    if (absent->whose == NEITHERS) return deepspeed_refuse(d, absent->key, why);
-    snprintf(why, sizeof why, "%s of DeepSpeed's JSON is not given, which means %s there%s; %s is taken",
-             absent->key, absent->value, absent->before, typed);
-    import_remark(d->m, d->o, d->from, why);
+    if (absent->whose == NEITHERS)
+        return deepspeed_refuse(d, absent->key, "is not given, which means %s there%s, and contradicts %s; "
+                                "give it", absent->value, absent->before, typed);
+    import_remark(d->m, d->o, d->from, "%s of DeepSpeed's JSON is not given, which means %s there%s; %s is "
+                  "taken", absent->key, absent->value, absent->before, typed);
 }
 
 static void take_absent(DeepSpeed *d, const AbsentKey *absent)
@@ -483,10 +503,10 @@ void import_deepspeed(Import *m, Options *o, const char *from, const char *text)
     CHECK(d, "no memory for DeepSpeed's JSON");
     d->m = m, d->o = o, d->from = from;
     d->whole = deepspeed_parse(why, sizeof why, text);
-    if (!d->whole) import_refuse(m, o, from, why);
+    if (!d->whole) import_refuse(m, o, from, "%s", why);
     else {
         take_object(d, "", d->whole, 0);
-        for (int i = 0; i < ABSENT_ROWS; i++) take_absent(d, &ABSENT_KEYS[i]);
+        for (int i = 0; i < ABSENT_ROWS; i++) take_absent(d, &ABSENT[i]);
         deepspeed_values(d);
         for (int i = 0; i < d->notes; i++)
             if (d->note[i].count) note_write(d, i);

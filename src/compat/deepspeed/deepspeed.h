@@ -30,7 +30,8 @@ bool deepspeed_is_auto(const json_t *value);
 /* As it is typed after an option; "" of an object, a list, null and NULL. Returns out. */
 const char *deepspeed_text(char *out, size_t size, const json_t *value);
 /* "optimizer.params.lr of DeepSpeed's JSON " and why, as a line in the log that counts. */
-void deepspeed_refuse(DeepSpeed *d, const char *key, const char *why);
+__attribute__((format(printf, 3, 4)))
+void deepspeed_refuse(DeepSpeed *d, const char *key, const char *format, ...);
 /* Why a key is not taken as it is given, "ignored: it is the default"; all keys of one `what` make one line.
  */
 void deepspeed_note(DeepSpeed *d, const char *key, const char *what);
@@ -42,7 +43,7 @@ bool deepspeed_group(const char *key);
 const char *deepspeed_nearest(char *out, size_t size, const char *key);
 /* deepspeed_file.c: the object of a text, which the caller owns; NULL, and why there is none. */
 json_t *deepspeed_parse(char *why, size_t size, const char *text);
-/* deepspeed_values.c: what several keys say together, after each was read alone. */
+/* deepspeed_values.c: what several keys say together, after each was read by itself. */
 void deepspeed_values(DeepSpeed *d);
 /* Whether the learning rate of the JSON's scheduler replaces the optimizer's. */
 bool deepspeed_scheduler_has_rate(const DeepSpeed *d);

@@ -36,8 +36,8 @@ json_t *deepspeed_parse(char *why, size_t size, const char *text)
 {
     json_error_t error = { 0 };
     if (strlen(text) >= JSON_BYTES) {
-        snprintf(why, size, "the JSON of --deepspeed_config is longer than 64 KiB; give the configuration "
-                 "alone");
+        snprintf(why, size, "the JSON of --deepspeed_config is longer than 64 KiB; give only "
+                 "the configuration");
         return NULL;
     }
     char *plain = strdup(text);

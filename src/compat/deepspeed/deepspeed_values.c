@@ -12,12 +12,11 @@ static const char *const MICRO = "train_micro_batch_size_per_gpu";
 static const char *const STEPS = "gradient_accumulation_steps";
 
 /* train_batch_size is train_micro_batch_size_per_gpu x gradient_accumulation_steps x data-parallel ranks. The
- * steps are 1 where the JSON has the batch alone and nobody gave the micro-batch. That it adds up on the
+ * steps are 1 where the JSON has only the batch and nobody gave the micro-batch. That it adds up on the
  * ranks of a run is a rule of options; this is what no number of ranks could mend. */
 static void judge_batch(DeepSpeed *d)
 {
     const Options *o = d->o;
-    char why[DEEPSPEED_WHY];
     bool batch = options_said(o, OPTION_global_batch), micro = options_typed_by_person(o, OPTION_micro_batch);
     if (json_is_integer(deepspeed_at(d, "train_batch_size")) && !deepspeed_at(d, MICRO) &&
         !deepspeed_at(d, STEPS) && batch && !micro && !options_said(o, OPTION_accumulation)) {
@@ -27,11 +26,10 @@ static void judge_batch(DeepSpeed *d)
     if (!o->accumulation || !batch || o->global_batch % (o->accumulation * (micro ? o->micro_batch : 1)) == 0)
         return;
     long long steps = o->accumulation, whole = o->global_batch, each = micro ? o->micro_batch : 1;
-    snprintf(why, sizeof why, "is %lld, and a batch of %lld is no multiple of %lld (micro-batch %lld x %lld "
-             "steps): the batch is micro-batch x steps x data-parallel ranks; give %lld, or leave one of the "
-             "three out", steps, whole, each * steps, each, steps, whole / (each * steps) * each * steps +
-             (whole < each * steps ? each * steps : 0));
-    deepspeed_refuse(d, STEPS, why);
+    deepspeed_refuse(d, STEPS, "is %lld, and a batch of %lld is no multiple of %lld (micro-batch %lld x "
+                     "%lld steps): the batch is micro-batch x steps x data-parallel ranks; give %lld, or "
+                     "leave one of the three out", steps, whole, each * steps, each, steps,
+                     whole / (each * steps) * each * steps + (whole < each * steps ? each * steps : 0));
 }
 
 /* ---- the scheduler ---- */
@@ -102,19 +100,15 @@ static void refuse_others(DeepSpeed *d, const Scheduler *s)
 {
     const char *name;
     json_t     *value;
-    char        key[DEEPSPEED_KEY], why[DEEPSPEED_WHY];
+    char        key[DEEPSPEED_KEY];
     json_object_foreach(json_object_get(json_object_get(d->whole, "scheduler"), "params"), name, value) {
-        const char *at = s->parameters;
-        size_t letters = strlen(name);
-        while ((at = strstr(at, name)) && !((at == s->parameters || at[-1] == ' ') &&
-                                            (!at[letters] || at[letters] == ' '))) at++;
-        if (at && letters) continue;
-        snprintf(why, sizeof why, "is no parameter of %s, which has %s", s->type, s->parameters);
-        if (dialect_find(DIALECT_DSJSON, parameter(key, name), NULL)) deepspeed_refuse(d, key, why);
+        if (name_in(s->parameters, name, strcmp)) continue;
+        if (dialect_find(DIALECT_DSJSON, parameter(key, name), NULL))
+            deepspeed_refuse(d, key, "is no parameter of %s, which has %s", s->type, s->parameters);
     }
 }
 
-/* The cycle alone is a warm-up and a decay, by Megatron-LM's rule. All that is refused is named at once. */
+/* The cycle by itself is a warm-up and a decay, by Megatron-LM's rule. All refusals are named at once. */
 static void read_one_cycle(DeepSpeed *d)
 {
     int    before = d->m->refused;
@@ -182,7 +176,7 @@ static void judge_scheduler(DeepSpeed *d)
     if (!s && !deepspeed_at(d, "scheduler.type") && deepspeed_at(d, "optimizer.type") &&
         !options_said(d->o, OPTION_lr_decay_style))
         import_remark(d->m, d->o, d->from, "scheduler of DeepSpeed's JSON is not given: the learning rate is "
-                      "that of --lr-decay-style, by default linear; DeepSpeed alone would keep it constant");
+                      "that of --lr-decay-style, by default linear; DeepSpeed's own is constant");
     if (!s) return;
     refuse_others(d, s);
     bool decays = !strcmp(s->type, "WarmupDecayLR") || !strcmp(s->type, "WarmupCosineLR");

@@ -1,6 +1,10 @@
-/* Reads the arguments of fairseq's commands. Most are rows of a dialect (fairseq.def), one option each; the
- * others are combined once all are read (fairseq_combined.c). */
+/* Reads the arguments of fairseq's commands. Most are one option each. The rows HELD of fairseq.def are
+ * combined once all are read, because several of them make one value: --batch-size and --max-tokens,
+ * --lr-scheduler and what belongs to it, --arch and the options that change it. */
 #include "compat/fairseq/fairseq_internal.h"
+#include <ctype.h>
+#include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include "base/array.h"
@@ -9,28 +13,92 @@
 #include "compat/translate.h"
 #include "conf/value.h"
 
+static Status held_number(void *field, int argument, const char *typed, const char *value)
+{
+    char  *end;
+    double low = fairseq_held[argument].low, high = fairseq_held[argument].high;
+    bool   whole = fairseq_held[argument].kind == KIND_INT;
+    errno = 0;
+    double read = strtod(value, &end);
+    bool   number = end != value && !*end && !isspace((unsigned char)*value) && !strpbrk(value, "xXnN");
+    if (number && whole) number = read == floor(read) && !strpbrk(value, ".eE");
+    if (!number || read < low || read > high)
+        return fail(BAD_OPTION, "%s %s is %s; give a value from %.15g to %.15g", typed, value,
+                    number  ? "out of range"
+                    : whole ? "not a whole number"
+                            : "not a decimal number",
+                    low, high);
+    if (whole) *(OptionINT *)field = (int64_t)read;
+    else       *(OptionREAL *)field = read;
+    return OK;
+}
+
+static Status held_set(Fairseq *f, int argument, const char *typed, const char *value)
+{
+    void *field = (char *)f + fairseq_held[argument].offset;
+    if (f->typed[argument] && fairseq_held[argument].kind != KIND_FLAG)
+        log_line("%s %s replaces the one before it: the last one counts", typed, value);
+    f->typed[argument] = words_hold(&f->texts, typed);
+    switch (fairseq_held[argument].kind) {
+    case KIND_FLAG: *(OptionFLAG *)field = true; return OK;
+    case KIND_TEXT: *(OptionTEXT *)field = words_hold(&f->texts, value); return OK;
+    default:        return held_number(field, argument, typed, value);
+    }
+}
+
+static void held_defaults(Fairseq *f)
+{
+    for (int i = 0; i < FAIRSEQ_HELD; i++) {
+        const char *text = fairseq_held[i].text;
+        void       *field = (char *)f + fairseq_held[i].offset;
+        if (fairseq_held[i].kind == KIND_TEXT) *(OptionTEXT *)field = text;
+        if (fairseq_held[i].kind == KIND_INT)  *(OptionINT  *)field = strtoll(text, NULL, 10);
+        if (fairseq_held[i].kind == KIND_REAL) *(OptionREAL *)field = strtod(text, NULL);
+    }
+}
+
+/* The first of its names, until the next call of this thread. */
+static const char *held_name(int argument)
+{
+    static _Thread_local char name[64];
+    const char *list = fairseq_held[argument].names;
+    name_next(name, sizeof name, &list);
+    return name;
+}
+
+/* HELD_..., or -1 */
+static int held_find(const char *name)
+{
+    for (int i = 0; i < FAIRSEQ_HELD; i++)
+        if (name_in(fairseq_held[i].names, name, strcmp)) return i;
+    return -1;
+}
+
 /* ---- arguments ---- */
 
 static bool is_flag(const Dialect *row)
 {
     switch (row->verb) {
-    case VERB_MEANS:       return !*row->given;
-    case VERB_IGNORED:     return row->values == 0;
-    case VERB_ALIAS:       return option_rows[row->option].kind == KIND_FLAG;
-    case VERB_REFUSE_FLAG: return true;
-    default:               return false;
+    case VERB_MEANS:
+    case VERB_IGNORED:
+    case VERB_REFUSE:  return row->values == 0;
+    case VERB_SAME:    return option_rows[row->option].kind == KIND_FLAG;
+    default:           return false;
     }
 }
 
 static Status unknown(const Options *o, const char *typed)
 {
-    const char *nearest = dialect_nearest(DIALECT_FAIRSEQ_LINE, typed + 2, o->command), *name = typed + 2;
-    nearest = option_nearer(name, option_nearest(name, o->command), nearest);
+    char        theirs[128];
+    const char *name = typed + 2;
+    bool        known = dialect_nearest(theirs, sizeof theirs, DIALECT_FAIRSEQ_LINE, name, o->command);
+    const char *nearest = option_nearer(name, option_nearest(name, o->command), known ? theirs : NULL);
     int letters = (int)strlen(name), near = letters < 12 ? letters / 3 : 4;
     if (nearest) near = word_distance(name, nearest);
+    int held = -1;
     for (int i = 0; i < FAIRSEQ_HELD; i++)
-        if (word_distance(name, fairseq_combined[i].name) <= near)
-            near = word_distance(name, fairseq_combined[i].name), nearest = fairseq_combined[i].name;
+        if (word_distance(name, held_name(i)) <= near) near = word_distance(name, held_name(i)), held = i;
+    if (held >= 0) nearest = held_name(held);
     if (nearest)
         return fail(BAD_USAGE, "%s is no argument of %s; did you mean --%s?", typed, fairseq_command(o),
                     nearest);
@@ -74,9 +142,9 @@ static Status take(Options *o, Fairseq *f, int *used, int count, char **word)
         return fail(BAD_USAGE, "%s... is no argument of %s", typed, fairseq_command(o));
     snprintf(name, sizeof name, "%s", !strcmp(typed, "-a") ? "arch" : typed + 2);
     const char    *value = equals ? equals + 1 : count > 1 ? word[1] : NULL;
-    int            argument = fairseq_combined_find(name);
+    int            argument = held_find(name);
     const Dialect *row = argument < 0 ? row_of(o, &here, name, value) : NULL;
-    bool flag = argument >= 0 ? fairseq_combined[argument].kind == KIND_FLAG : row && is_flag(row);
+    bool flag = argument >= 0 ? fairseq_held[argument].kind == KIND_FLAG : row && is_flag(row);
     if (argument < 0 && !row) {                                          /* an option of jotun's own */
         int option = option_find(name, o->command);
         if (option < 0) return unknown(o, typed);
@@ -88,7 +156,7 @@ static Status take(Options *o, Fairseq *f, int *used, int count, char **word)
     if (!flag && !value) return fail(BAD_USAGE, "%s needs a value", typed);
     if (!flag && !equals && value[0] == '-' && value[1] == '-')
         return fail(BAD_USAGE, "%s needs a value, and %s follows it", typed, value);
-    if (argument >= 0) return fairseq_combined_set(f, argument, typed, value);
+    if (argument >= 0) return held_set(f, argument, typed, value);
     OptionSource source = option_source(SOURCE_COMMAND_LINE, typed, "", "");
     if (!idle(o, row)) return translate_name(o, row, flag ? NULL : value, source, NULL);
     log_line("%s is ignored: it is of training", typed);
@@ -132,7 +200,7 @@ Status fairseq_words(Fairseq **made, OptionWords *words, const Options *so_far, 
     CHECK(f, "no memory for the arguments of fairseq");
     *made = f;
     f->data = ".";
-    fairseq_combined_defaults(f);
+    held_defaults(f);
     options_copy(&o, so_far);
     Status status = read_words(&o, f, argc, argv);
     if (status == OK && o.command == FOR_EVAL) status = fairseq_eval_complete(&o, f);
@@ -152,9 +220,9 @@ bool fairseq_argument(FairseqArgument *out, int i, CommandSet command)
 {
     static const char *const values[] = { [KIND_INT] = "N", [KIND_REAL] = "X", [KIND_TEXT] = "TEXT",
                                           [KIND_FLAG] = "" };
-    const FairseqCombined *row = &fairseq_combined[i];
+    const FairseqHeld *row = &fairseq_held[i];
     bool unset = *row->text == '-' || !strcmp(row->text, "0") || !strcmp(row->text, "false");
-    *out = (FairseqArgument){ row->name, values[row->kind], unset ? "" : row->text, row->help };
+    *out = (FairseqArgument){ held_name(i), values[row->kind], unset ? "" : row->text, row->help };
     return (row->commands & command) == command;
 }
 

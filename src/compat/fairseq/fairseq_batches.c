@@ -5,11 +5,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include "base/file.h"
+#include "base/integer.h"
 #include "base/log.h"
 #include "base/message.h"
 #include "compat/fairseq/fairseq_internal.h"
-
-static int64_t smaller(int64_t a, int64_t b) { return a < b ? a : b; }
 
 /* ---- one batch ---- */
 
@@ -104,7 +103,7 @@ static int64_t file_bytes(const char *path)
     return bytes;
 }
 
-/* Samples of an epoch where blocks are of numbers alone; 0: it is not known here. */
+/* Samples of an epoch where blocks are only of numbers; 0: it is not known here. */
 static int64_t epoch_samples(const Options *o, const Fairseq *f)
 {
     char path[1200], file[180];
@@ -131,7 +130,7 @@ static int64_t steps_of(const Fairseq *f, Epoch x, int64_t e)
 
 static int64_t steps_of_epochs(const Fairseq *f, Epoch x, int64_t epochs)
 {
-    int64_t steps = 0, own = smaller(epochs, f->freqs);
+    int64_t steps = 0, own = least(epochs, f->freqs);
     for (int64_t e = 0; e < own; e++) steps += steps_of(f, x, e);
     return steps + (epochs - own) * steps_of(f, x, f->freqs);
 }
@@ -151,8 +150,8 @@ static Status give_frequencies(Options *o, const Fairseq *f, Epoch x)
                                                     ? OPTION_step_batch : OPTION_rampup_batch].name);
     if (!x.samples)
         return fail(BAD_OPTION,
-                    "%s %s: which step begins an epoch is known of --sample-break-mode none and token files "
-                    "alone; give one number, and --step-batch-size-schedule \"0:%" PRId64 " TOKENS:%" PRId64
+                    "%s %s: which step begins an epoch is known only of --sample-break-mode none and token "
+                    "files; give one number, and --step-batch-size-schedule \"0:%" PRId64 " TOKENS:%" PRId64
                     "\" for a batch that changes after so many tokens", typed, f->update_freq,
                     x.unit * f->freq[0], x.unit * f->freq[f->freqs - 1]);
     for (int e = 0; e < f->freqs && from <= INT64_MAX / TOKENS_MAX / sequence; e++) {
@@ -170,10 +169,10 @@ static Status derive_epochs(Options *o, const Fairseq *f, Epoch x)
     int64_t last = f->max_update ? f->max_update : INT64_MAX / 2;
     if (!x.samples && f->max_epoch)
         return fail(BAD_OPTION,
-                    "%s %" PRId64 ": how many steps an epoch has is known of --sample-break-mode none alone;"
+                    "%s %" PRId64 ": how many steps an epoch has is known only of --sample-break-mode none;"
                     " give --max-update",
                     f->typed[HELD_max_epoch], f->max_epoch);
-    if (f->max_epoch) last = smaller(last, steps_of_epochs(f, x, f->max_epoch));
+    if (f->max_epoch) last = least(last, steps_of_epochs(f, x, f->max_epoch));
     TRY(fairseq_give_typed(o, f, OPTION_train_iters, f->max_epoch ? HELD_max_epoch : HELD_max_update,
                            "%" PRId64, last));
     int64_t each = x.samples ? steps_of(f, x, f->freqs) : last;
@@ -181,9 +180,9 @@ static Status derive_epochs(Options *o, const Fairseq *f, Epoch x)
     int64_t saves = f->save_updates ? f->save_updates : each * f->save_interval;
     if (options_said(o, OPTION_valid_data_path))
         TRY(fairseq_give(o, OPTION_eval_interval, "--validate-interval", "%" PRId64,
-                         smaller(evaluates, last)));
+                         least(evaluates, last)));
     if (f->no_save) return OK;
-    return fairseq_give(o, OPTION_save_interval, "--save-interval", "%" PRId64, smaller(saves, last));
+    return fairseq_give(o, OPTION_save_interval, "--save-interval", "%" PRId64, least(saves, last));
 }
 
 static Status derive(Options *o, const Fairseq *f)

@@ -3,21 +3,8 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
-#include "base/file.h"
+#include "base/integer.h"
 #include "conf/value.h"
-
-static int64_t larger (int64_t a, int64_t b) { return a > b ? a : b; }
-static int64_t smaller(int64_t a, int64_t b) { return a < b ? a : b; }
-
-/* One of jotun's: the folder of a run or of a step. */
-static bool is_checkpoint(const char *folder)
-{
-    char path[1300];
-    snprintf(path, sizeof path, "%s/latest", folder);
-    if (file_exists(path)) return true;
-    snprintf(path, sizeof path, "%s/manifest.json", folder);
-    return file_exists(path);
-}
 
 /* A checkpoint of fairseq's own, which is a file or, of model parallelism, its parts; else the folder that a
  * path of fairseq means: itself, or that of the file that it names, which is not there. */
@@ -26,8 +13,7 @@ static Status give_model(Options *o, const Fairseq *f)
     char folder[1200];
     if (!*f->path) return fail(BAD_USAGE, "fairseq-eval-lm needs --path: the folder of a checkpoint");
     snprintf(folder, sizeof folder, "%s", f->path);
-    size_t letters = strlen(folder);
-    bool   file = letters > 3 && !strcmp(folder + letters - 3, ".pt");
+    bool file = fairseq_is_file(folder);
     if (file && fairseq_own(f->path))
         return fairseq_give_typed(o, f, OPTION_load, HELD_path, "fairseq:%s", f->path);
     char *slash = strrchr(folder, '/');
@@ -38,9 +24,8 @@ static Status give_model(Options *o, const Fairseq *f)
 /* The folder of jotun's own has a checkpoint. */
 static Status check_model(const Options *o, const Fairseq *f)
 {
-    size_t letters = strlen(f->path);
-    bool   file = letters > 3 && !strcmp(f->path + letters - 3, ".pt");
-    if (!strncmp(o->load, "fairseq:", 8) || is_checkpoint(o->load)) return OK;
+    bool file = fairseq_is_file(f->path);
+    if (fairseq_has_checkpoint(o->load)) return OK;
     return fail(BAD_FILE, "%s %s: %s%s%sholds no checkpoint; give a file of fairseq's own (model.pt), or the "
                 "folder that fairseq-train --save-dir wrote", f->typed[HELD_path], f->path,
                 file ? "no such file, and " : "", file ? o->load : "", file ? " " : "");
@@ -63,7 +48,7 @@ Status fairseq_eval_complete(Options *o, Fairseq *f)
     int64_t micro;
     if (*f->task && strcmp(f->task, "language_modeling"))
         return fail(BAD_OPTION,
-                    "--task %s: language models alone are evaluated; give --task language_modeling", f->task);
+                    "--task %s: only language models are evaluated; give --task language_modeling", f->task);
     TRY(give_model(o, f));
     TRY(fairseq_subset(f, f->gen_subset, HELD_gen_subset));
     TRY(fairseq_give_typed(o, f, OPTION_data_path, HELD_gen_subset, "%s",
@@ -81,8 +66,8 @@ Status fairseq_eval_complete(Options *o, Fairseq *f)
     TRY(fairseq_give(o, OPTION_log_format, "fairseq's default", "epochs"));
     TRY(give_type(o, f));
     int64_t own = o->context - f->context_window, window = o->context;     /* its context is computed too */
-    int64_t tokens = f->max_tokens ? f->max_tokens : larger(EVALUATED_TOKENS, window);
-    TRY(fairseq_micro(&micro, o, f, larger(own, smaller(tokens, window)), tokens));
+    int64_t tokens = f->max_tokens ? f->max_tokens : most_of(EVALUATED_TOKENS, window);
+    TRY(fairseq_micro(&micro, o, f, most_of(own, least(tokens, window)), tokens));
     TRY(fairseq_give_typed(o, f, OPTION_micro_batch, HELD_batch_size, "%" PRId64, micro));
     return check_model(o, f);
 }

@@ -6,7 +6,7 @@
 #include "compat/fairseq/fairseq.h"
 #include "conf/conf.h"
 
-/* A row ARCHITECTURE of fairseq_combined.def. */
+/* An --arch. parallel: one of fairseq's model-parallel architectures, whose dictionary is padded. */
 typedef struct {
     const char *name;
     int64_t     layers, hidden, ffn, heads;
@@ -15,16 +15,16 @@ typedef struct {
 } Architecture;
 
 enum {
-#define HELD(kind, field, ...) HELD_##field,
-#include "compat/fairseq/fairseq_combined.def"
+#define HELD_FAIRSEQ_LINE(field, ...) HELD_##field,
+#include "compat/dialects.def"
     FAIRSEQ_HELD,
     FREQUENCIES_MAX = 40                 /* of --update-freq */
 };
 
 /* A field for each row HELD; typed: the argument as typed, NULL where nobody gave it. */
 struct Fairseq {
-#define HELD(kind, field, ...) Option##kind field;
-#include "compat/fairseq/fairseq_combined.def"
+#define HELD_FAIRSEQ_LINE(field, names, text, help, kind, ...) Option##kind field;
+#include "compat/dialects.def"
     const char *typed[FAIRSEQ_HELD];
     const char *data;                   /* the folder of fairseq-preprocess */
     const Architecture *architecture;
@@ -34,15 +34,11 @@ struct Fairseq {
     OptionWords texts;                  /* owns them */
 };
 
-/* The rows of fairseq_combined.def, by HELD_...; offset: of the field in Fairseq. */
+/* The rows HELD of fairseq.def, by HELD_...; offset: of the field in Fairseq. */
 typedef struct {
-    const char *name, *text; OptionKind kind; double low, high; size_t offset; CommandSet commands;
-    const char *help;
-} FairseqCombined;
-extern const FairseqCombined fairseq_combined[FAIRSEQ_HELD];
-int    fairseq_combined_find    (const char *name);        /* HELD_..., or -1 */
-void   fairseq_combined_defaults(Fairseq *f);
-Status fairseq_combined_set     (Fairseq *f, int argument, const char *typed, const char *value);
+    const char *names, *text, *help; OptionKind kind; double low, high; size_t offset; CommandSet commands;
+} FairseqHeld;
+extern const FairseqHeld fairseq_held[FAIRSEQ_HELD];
 /* A value that follows from `from`: an argument, or fairseq's defaults. */
 __attribute__((format(printf, 4, 5)))
 Status fairseq_give      (Options *o, OptionIndex option, const char *from, const char *format, ...);
@@ -50,8 +46,11 @@ Status fairseq_give      (Options *o, OptionIndex option, const char *from, cons
 __attribute__((format(printf, 5, 6)))
 Status fairseq_give_typed(Options *o, const Fairseq *f, OptionIndex option, int argument, const char *format,
                           ...);
+bool fairseq_is_file(const char *path);                    /* FILE.pt by its name */
 /* Whether FILE.pt, or FILE-model_part-0.pt, is there. */
-bool         fairseq_own (const char *path);
+bool fairseq_own    (const char *path);
+/* Whether a --load is one of fairseq's own, or the folder of a run or of a step of jotun's. */
+bool fairseq_has_checkpoint(const char *load);
 /* "FOLDER/file" of the data; returns out. */
 const char *fairseq_path (char out[1200], const Fairseq *f, const char *file);
 /* BAD_FILE where DIR/NAME.idx, which the argument HELD_... says, is not there. */

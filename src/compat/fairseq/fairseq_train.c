@@ -11,23 +11,35 @@
 #include "base/log.h"
 #include "base/message.h"
 
-static const Architecture architectures[] = {
-#define ARCHITECTURE(name, ...) { #name, __VA_ARGS__ },
-#include "compat/fairseq/fairseq_combined.def"
+static const Architecture architectures[] = {       /* layers, hidden, ffn, heads; attention dropout */
+    { "transformer_lm",                            6,    512,  2048,     8, "0.0", "relu", false },
+    { "transformer_lm_big",                   12,   1024,  4096,    16, "0.0", "relu", false },
+    { "transformer_lm_gpt",                   12,    768,  3072,    12, "0.1", "gelu", false },
+    { "transformer_lm_gpt2_small",     24,   1024,  4096,    16, "0.1", "gelu", false },
+    { "transformer_lm_gpt2_medium",   36,   1280,  5120,    20, "0.1", "gelu", false },
+    { "transformer_lm_gpt2_big",         48,   1600,  6400,    25, "0.1", "gelu", false },
+    { "transformer_lm_megatron",         72,   3072, 12288,    32, "0.1", "gelu", true },
+    { "transformer_lm_megatron_11b",     72,   3072, 18432,    32, "0.1", "gelu", true },
 };
+/* What fairseq has where nothing is given, and jotun has another default. */
 static const struct { OptionIndex option; const char *value; } standards[] = {
-#define STANDARD(field, value) { OPTION_##field, value },
-#include "compat/fairseq/fairseq_combined.def"
+    { OPTION_seed, "1" },
+    { OPTION_log_interval, "100" },
+    { OPTION_log_format, "epochs" },
+    { OPTION_sequence, "1024" },
+    { OPTION_sample_break, "none" },
+    { OPTION_position, "sinusoidal" },
+    { OPTION_init_xavier, "true" },
+    { OPTION_hidden_dropout, "0.1" },
+    { OPTION_tokenizer, "none" },
+    { OPTION_weight_decay, "0" },
+    { OPTION_decay_all, "true" },
+    { OPTION_clip_grad, "0" },
+    { OPTION_lr, "0.25" },
 };
 enum { ARCHITECTURES = COUNT(architectures) };
 
 /* ---- data ---- */
-
-const char *fairseq_path(char out[1200], const Fairseq *f, const char *file)
-{
-    snprintf(out, 1200, "%.1000s/%.180s", f->data, file);
-    return out;
-}
 
 /* Entries of the dictionary: each line is one, behind four that are not in the file. Architectures with model
  * parallelism fill it up, so that ranks have equal parts. */
@@ -48,18 +60,6 @@ static Status give_vocabulary(Options *o, const Fairseq *f)
         ids += map.data[i] == '\n' || i + 1 == map.size;
     file_unmap(&map);
     return fairseq_give(o, OPTION_vocabulary, path, "%" PRId64, (ids + multiple - 1) / multiple * multiple);
-}
-
-/* A token file of the data must be there: DIR/NAME.idx. */
-Status fairseq_subset(const Fairseq *f, const char *name, int argument)
-{
-    char path[1200], index[200], standard[64];
-    snprintf(index, sizeof index, "%.150s.idx", name);
-    if (file_exists(fairseq_path(path, f, index))) return OK;
-    snprintf(standard, sizeof standard, "by default --%s", fairseq_combined[argument].name);
-    return fail(BAD_FILE, "%s: no such file; %s is %s. fairseq-preprocess writes train, valid and test, of "
-                "--trainpref, --validpref and --testpref, into its --destdir", path,
-                f->typed[argument] ? f->typed[argument] : standard, name);
 }
 
 static Status give_validation_names(Options *o, const Fairseq *f)
@@ -297,15 +297,7 @@ static Status give_precision(Options *o, const Fairseq *f)
 
 /* ---- checkpoints ---- */
 
-bool fairseq_own(const char *path)
-{
-    char part[1200];
-    const char *dot = strrchr(path, '.');
-    snprintf(part, sizeof part, "%.*s-model_part-0.pt", (int)(dot ? dot - path : 0), path);
-    return file_exists(path) || file_exists(part);
-}
-
-/* As there: a run that has a checkpoint continues from it, and a new one alone begins with the other weights.
+/* As there: a run that has a checkpoint continues from it, and only a new one begins with the other weights.
  */
 static Status give_finetune(Options *o, const Fairseq *f)
 {
@@ -326,8 +318,7 @@ static Status give_finetune(Options *o, const Fairseq *f)
         return fairseq_give(o, OPTION_load, "--save-dir", "%s", f->save_dir);
     }
     TRY(fairseq_give_typed(o, f, OPTION_finetune, HELD_finetune_from, "true"));
-    size_t letters = strlen(f->finetune_from);
-    if (letters > 3 && !strcmp(f->finetune_from + letters - 3, ".pt") && fairseq_own(f->finetune_from))
+    if (fairseq_is_file(f->finetune_from) && fairseq_own(f->finetune_from))
         return fairseq_give_typed(o, f, OPTION_load, HELD_finetune_from, "fairseq:%s", f->finetune_from);
     if (file_exists(f->finetune_from))
         return fairseq_give_typed(o, f, OPTION_load, HELD_finetune_from, "%s", f->finetune_from);
@@ -338,7 +329,6 @@ static Status give_finetune(Options *o, const Fairseq *f)
 static Status give_checkpoints(Options *o, const Fairseq *f)
 {
     bool last = !strcmp(f->restore_file, "checkpoint_last.pt");
-    size_t letters = strlen(f->restore_file);
     if (!f->no_save) TRY(fairseq_give_typed(o, f, OPTION_save, HELD_save_dir, "%s", f->save_dir));
     if (f->stop_time_hours > 0)
         TRY(fairseq_give_typed(o, f, OPTION_exit_duration, HELD_stop_time_hours, "%.17g",
@@ -349,7 +339,7 @@ static Status give_checkpoints(Options *o, const Fairseq *f)
     if (last && file_exists(f->save_dir))
         return fairseq_give(o, OPTION_load, "--save-dir", "%s", f->save_dir);
     if (last) return OK;
-    bool file = letters > 3 && !strcmp(f->restore_file + letters - 3, ".pt");
+    bool file = fairseq_is_file(f->restore_file);
     if (file && fairseq_own(f->restore_file))
         return fairseq_give_typed(o, f, OPTION_load, HELD_restore_file, "fairseq:%s", f->restore_file);
     if (file)
@@ -358,18 +348,6 @@ static Status give_checkpoints(Options *o, const Fairseq *f)
                     "--save-dir, or leave it out to go on from the last checkpoint there",
                     f->typed[HELD_restore_file], f->restore_file);
     return fairseq_give_typed(o, f, OPTION_load, HELD_restore_file, "%s", f->restore_file);
-}
-
-/* A checkpoint says by its rows how large the vocabulary is: it was filled up for the parts of the run that
- * wrote it, and this one may have others. */
-static bool has_checkpoint(const char *load)
-{
-    char path[1200];
-    if (!load || !strncmp(load, "fairseq:", strlen("fairseq:"))) return load;
-    snprintf(path, sizeof path, "%s/latest", load);
-    if (file_exists(path)) return true;
-    snprintf(path, sizeof path, "%s/manifest.json", load);
-    return file_exists(path);
 }
 
 /* ---- the command ---- */
@@ -384,11 +362,13 @@ Status fairseq_train_complete(Options *o, Fairseq *f)
     if (strcmp(f->task, "language_modeling"))
         return fail(*f->task ? BAD_OPTION : BAD_USAGE, "--task%s%s: %s; give --task language_modeling",
                     *f->task ? " " : "", f->task,
-                    *f->task ? "language models alone are trained" : "without it fairseq translates");
+                    *f->task ? "only language models are trained" : "without it fairseq translates");
     TRY(give_activation(o, f));
     TRY(give_embedding(o, f));
     TRY(give_checkpoints(o, f));
-    if (!o->mock_data && !has_checkpoint(o->load)) TRY(give_vocabulary(o, f));
+    /* A checkpoint says by its rows how large the vocabulary is: it was filled up for the parts of the run
+     * that wrote it, and this one may have others. */
+    if (!o->mock_data && !fairseq_has_checkpoint(o->load)) TRY(give_vocabulary(o, f));
     TRY(give_data(o, f));
     TRY(give_optimizer(o, f));
     TRY(give_schedule(o, f));

@@ -1,7 +1,5 @@
 /* Arguments that are read beside others of the same command line. */
-#include "compat/megatron/beside.h"
-#include "compat/megatron/optimizers.h"
-#include "compat/megatron/partition.h"
+#include "compat/megatron/megatron.h"
 #include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
@@ -43,7 +41,7 @@ static bool take_tokens(Import *m, Options *o, const TextList *words, const char
         {"--lr-decay-tokens", "--lr-decay-samples"},
         {"--lr-warmup-tokens", "--lr-warmup-samples"},
     };
-    char        why[IMPORT_LINE], taken[64], *takes[] = {taken};
+    char        taken[64], *takes[] = {taken};
     const char *length = given_value(words, "--seq-length");
     for (size_t i = 0; i < COUNT(lengths); i++) {
         char     *end[2];
@@ -51,9 +49,8 @@ static bool take_tokens(Import *m, Options *o, const TextList *words, const char
         long long sequence = length ? strtoll(length, &end[1], 10) : 0;
         if (strcmp(word[0], lengths[i].tokens) || *end[0] || sequence <= 0 || *end[1]) continue;
         snprintf(taken, sizeof taken, "%s=%lld", lengths[i].samples, tokens / sequence);
-        snprintf(why, sizeof why, "%s %lld is %s of %lld tokens%s", word[0], tokens, taken, sequence,
-                 tokens % sequence ? ", rounded down" : "");
-        import_remark(m, o, from, why);
+        import_remark(m, o, from, "%s %lld is %s of %lld tokens%s", word[0], tokens, taken, sequence,
+                      tokens % sequence ? ", rounded down" : "");
         import_take(m, o, from, 1, takes);
         return true;
     }
@@ -94,14 +91,12 @@ static const char *const ITS_EXPERTS[] = {
 static bool take_experts(Import *m, Options *o, const TextList *words, const char *from, int count,
                          char **word)
 {
-    char why[IMPORT_LINE];
     bool its = false;
     for (size_t i = 0; i < COUNT(ITS_EXPERTS); i++) its |= !strcmp(word[0], ITS_EXPERTS[i]);
     if (!its) return false;
     if (is_dense(words)) {
-        snprintf(why, sizeof why,
-                 "%s of Megatron-DeepSpeed is ignored: there is one expert, which is a dense model", word[0]);
-        import_remark(m, o, from, why);
+        import_remark(m, o, from, "%s of Megatron-DeepSpeed is ignored: there is one expert, which is a "
+                      "dense model", word[0]);
         return true;
     }
     bool several = !strcmp(word[0], "--num-experts") && count > 2;
@@ -119,8 +114,7 @@ static bool take_experts(Import *m, Options *o, const TextList *words, const cha
  * OpenGPTX is its swiglu. */
 static bool take_gate(Import *m, Options *o, const TextList *words, const char *from, int given, char **word)
 {
-    char swiglu[] = "--swiglu", geglu[] = "--geglu", erf[] = "--gelu-approximate=none", width[64],
-         why[IMPORT_LINE];
+    char swiglu[] = "--swiglu", geglu[] = "--geglu", erf[] = "--gelu-approximate=none", width[64];
     char       *takes[3];
     int         count  = 0;
     const char *hidden = given_value(words, "--hidden-size");
@@ -130,14 +124,12 @@ static bool take_gate(Import *m, Options *o, const TextList *words, const char *
     if (!strcmp(kind, "swiglu")) takes[count++] = swiglu;
     else if (!strcmp(kind, "geglu")) takes[count++] = geglu, takes[count++] = erf;
     else {
-        snprintf(why, sizeof why, "--glu-activation %.60s is not built; give swiglu or geglu", kind);
-        import_refuse(m, o, from, why);
+        import_refuse(m, o, from, "--glu-activation %.60s is not built; give swiglu or geglu", kind);
         return true;
     }
     if (!given_value(words, "--ffn-hidden-size") && hidden) {
         snprintf(width, sizeof width, "--ffn-hidden-size=%lld", 4 * strtoll(hidden, NULL, 10));
-        snprintf(why, sizeof why, "%s is %s of width 4 x --hidden-size: %s", word[0], takes[0], width);
-        import_remark(m, o, from, why);
+        import_remark(m, o, from, "%s is %s of width 4 x --hidden-size: %s", word[0], takes[0], width);
         takes[count++] = width;
     }
     import_take(m, o, from, count, takes);
@@ -182,7 +174,7 @@ static const OptionRow *row_of(const Options *o, const char *word, int *option)
     snprintf(name, sizeof name, "%.*s", (int)strcspn(word + 2, "="), word + 2);
     *option            = option_find(name, o->command);
     const Dialect *row = *option < 0 ? dialect_find(dialects_understood(o->command), name, NULL) : NULL;
-    if (row && (row->verb == VERB_ALIAS || row->verb == VERB_OPTIONAL || row->verb == VERB_WITH))
+    if (row && (row->verb == VERB_SAME || row->verb == VERB_WITH))
         *option = row->option;
     return *option < 0 ? NULL : &option_rows[*option];
 }
@@ -205,13 +197,11 @@ static bool join_schedule(Import *m, Options *o, const char *from, int count, ch
 
 static bool refuse_several(Import *m, Options *o, const char *from, int count, char **word)
 {
-    char             why[IMPORT_LINE];
     int              option;
     const OptionRow *row = row_of(o, word[0], &option);
     if (!row || row->kind == KIND_LIST || row->kind == KIND_FLAG || count <= 2) return false;
-    snprintf(why, sizeof why, "%s %.60s %.60s: %s has one value here; give one", word[0], word[1], word[2],
-             word[0]);
-    import_refuse(m, o, from, why);
+    import_refuse(m, o, from, "%s %.60s %.60s: %s has one value here; give one", word[0], word[1], word[2],
+                  word[0]);
     return true;
 }
 
@@ -220,15 +210,14 @@ static bool refuse_several(Import *m, Options *o, const char *from, int count, c
 /* <Specify path> in the place of a value; without quotes bash makes several words of it. */
 static bool refuse_placeholder(Import *m, Options *o, const char *from, int count, char **word)
 {
-    char        text[256] = "", why[IMPORT_LINE];
+    char        text[256] = "";
     const char *equals = strchr(word[0], '='), *value = equals ? equals + 1 : count > 1 ? word[1] : "";
     if (*value != '<') return false;
     for (int i = equals ? 0 : 1; i < count; i++)
         message_add(text, sizeof text, "%s%s", *text ? " " : "", i ? word[i] : value);
     if (!strchr(text, '>')) return false;
-    snprintf(why, sizeof why, "%.*s %s: that is a placeholder; put the value in its place",
-             (int)strcspn(word[0], "="), word[0], text);
-    import_refuse(m, o, from, why);
+    import_refuse(m, o, from, "%.*s %s: that is a placeholder; put the value in its place",
+                  (int)strcspn(word[0], "="), word[0], text);
     return true;
 }
 
@@ -237,20 +226,18 @@ static void name_placeholders(Import *m, Options *o, const char *from, int count
 {
     static const char *const signs[] = {"/path/to", "path/to/",  "PATH_TO",  "YOUR_", "your_",
                                         "your-",    "CHANGE_ME", "CHANGEME", "<"};
-    char                     why[IMPORT_LINE];
     for (int i = 1; i < count; i++)
         for (size_t k = 0; k < COUNT(signs); k++) {
             if (!strstr(word[i], signs[k])) continue;
-            snprintf(why, sizeof why, "%s %.200s looks like a placeholder: put the value in its place",
-                     word[0], word[i]);
-            import_remark(m, o, from, why);
+            import_remark(m, o, from, "%s %.200s looks like a placeholder: put the value in its place",
+                          word[0], word[i]);
             break;
         }
 }
 
 void placeholders_of_script(Import *m, Options *o, const char *path, const char *text)
 {
-    char from[1100], why[IMPORT_LINE];
+    char from[1100];
     int  line = 1;
     for (const char *at = text; *at; at += strcspn(at, "\n"), at += *at == '\n', line++) {
         const char *c = at + strspn(at, " \t");
@@ -259,21 +246,18 @@ void placeholders_of_script(Import *m, Options *o, const char *path, const char 
         size_t inner = begins(c + name, "=<") ? strcspn(c + name + 2, "<>\n") : 0;
         if (!name || !inner || c[name + 2 + inner] != '>') continue;
         snprintf(from, sizeof from, "%s:%d", path, line);
-        snprintf(why, sizeof why, "%.*s is a placeholder: put the value in its place",
-                 (int)(name + inner + 3 < 300 ? name + inner + 3 : 300), c);
-        import_remark(m, o, from, why);
+        import_remark(m, o, from, "%.*s is a placeholder: put the value in its place",
+                      (int)(name + inner + 3 < 300 ? name + inner + 3 : 300), c);
     }
 }
 
 bool beside_take(Import *m, Options *o, const TextList *words, const char *from, int count, char **word)
 {
     const char *kind = given_value(words, "--tokenizer-type");
-    char        why[IMPORT_LINE];
     bool        other = kind && strcmp(kind, "TikTokenizer") != 0;
     if (other && count == 2 && !strcmp(word[0], "--tiktoken-pattern")) {
-        snprintf(why, sizeof why, "--tiktoken-pattern of Megatron-LM is ignored: %.100s does not read it",
-                 kind);
-        import_remark(m, o, from, why);
+        import_remark(m, o, from, "--tiktoken-pattern of Megatron-LM is ignored: %.100s does not read it",
+                      kind);
         return true;
     }
     if (refuse_placeholder(m, o, from, count, word)) return true;
@@ -389,18 +373,15 @@ static int list_missing(char *out, size_t size, const Options *o, int first, int
 
 void required_check(Import *m, Options *o, const char *from)
 {
-    char names[256], why[IMPORT_LINE];
+    char names[256];
     int  first = 0, count;
     if (o->use_checkpoint_args && list_missing(names, sizeof names, o, 0, STORED)) {
-        snprintf(why, sizeof why, "%s: from the checkpoint of --load, as --use-checkpoint-args says", names);
-        import_remark(m, o, from, why);
+        import_remark(m, o, from, "%s: from the checkpoint of --load, as --use-checkpoint-args says", names);
     }
     if (o->use_checkpoint_args) first = STORED;
     count = list_missing(names, sizeof names, o, first, REQUIRED);
     if (!count) return;
-    snprintf(why, sizeof why,
-             "%s %s not given, and the original does not train without %s; give %s in the script, or behind "
-             "it here",
-             names, count == 1 ? "is" : "are", count == 1 ? "it" : "them", count == 1 ? "it" : "them");
-    import_refuse(m, o, from, why);
+    import_refuse(m, o, from, "%s %s not given, and the original does not train without %s; give %s in the "
+                  "script, or behind it here", names, count == 1 ? "is" : "are", count == 1 ? "it" : "them",
+                  count == 1 ? "it" : "them");
 }

@@ -2,8 +2,7 @@
  * itself, so that one that is refused does not hide the others. */
 #include "compat/bash/launch_script.h"
 #include "compat/import.h"
-#include "compat/megatron/beside.h"
-#include "compat/megatron/programs.h"
+#include "compat/megatron/megatron.h"
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -27,11 +26,11 @@ static bool wants_value(const Options *o, const char *word)
 {
     if (strchr(word, '=')) return false;
     int            option = option_find(word + 2, o->command);
-    const Dialect *row    = option < 0 ? dialect_find(dialects_understood(o->command), word + 2, NULL) : NULL;
-    if (row && row->verb == VERB_OPTIONAL) return false;
-    if (row && row->verb == VERB_ALIAS) option = row->option;
+    unsigned       known  = dialects_understood(o->command);
+    const Dialect *row    = option < 0 ? dialect_find(known, word + 2, "true") : NULL;
+    if (row && row->verb == VERB_SAME) option = row->option;
     if (option >= 0) return option_rows[option].kind != KIND_FLAG;
-    return !row || row->values > 0 || row->verb == VERB_REFUSE;
+    return !row || row->values > 0;
 }
 
 /* One argument's words. */
@@ -50,7 +49,7 @@ static bool is_place(const Options *o, const char *word)
     if (!is_name(name)) return false;
     int option = option_find(name + 2, o->command);
     const Dialect *row = option < 0 ? dialect_find(dialects_understood(o->command), name + 2, NULL) : NULL;
-    if (row && row->verb == VERB_ALIAS) option = row->option;
+    if (row && row->verb == VERB_SAME) option = row->option;
     bool label = option == OPTION_wandb_exp_name || option == OPTION_wandb_project ||
                  option == OPTION_wandb_entity;
     return option >= 0 ? option_rows[option].path || label : row && row->verb == VERB_IGNORED;
@@ -63,16 +62,13 @@ static const char *const give_value =
  * text with the names of variables that nobody set. */
 static void add_value(Import *m, Options *o, Argument *a, const LaunchWord *w, const char *from)
 {
-    char why[LINE];
     const char *text = w->text, *name = a->count ? a->word[0] : text;
     if (!w->agreed && is_place(o, name)) {
         text = options_hold(o, w->unset);
-        snprintf(why, sizeof why, "%s depends on %s and stands here as %s", name, w->decided_by, text);
-        import_remark(m, o, from, why);
+        import_remark(m, o, from, "%s depends on %s and stands here as %s", name, w->decided_by, text);
     } else if (!w->agreed) {
-        snprintf(why, sizeof why, "%s: '%.200s' depends on %s; put the value in its place, or %s", name, text,
-                 w->decided_by, give_value);
-        import_refuse(m, o, from, why);
+        import_refuse(m, o, from, "%s: '%.200s' depends on %s; put the value in its place, or %s", name, text,
+                      w->decided_by, give_value);
         a->refused = true;
         return;
     }
@@ -83,15 +79,12 @@ static void add_value(Import *m, Options *o, Argument *a, const LaunchWord *w, c
 /* An empty variable behind the words of an option: what it lacks, or what is left out. */
 static void say_what_is_empty(Import *m, Options *o, Argument *a, const LaunchWord *last, const char *from)
 {
-    char why[LINE];
     if (!*last->lacks || !a->count) return;
     bool needed = a->count == 1 && is_name(a->word[0]) && wants_value(o, a->word[0]);
     if (!needed) {
-        snprintf(why, sizeof why, "%s is empty and is left out", last->lacks);
-        import_remark(m, o, from, why);
+        import_remark(m, o, from, "%s is empty and is left out", last->lacks);
     } else if (!a->refused) {
-        snprintf(why, sizeof why, "%s has no value: %s is empty; %s", a->word[0], last->lacks, give_value);
-        import_refuse(m, o, from, why);
+        import_refuse(m, o, from, "%s has no value: %s is empty; %s", a->word[0], last->lacks, give_value);
         a->refused = true;
     }
 }
@@ -109,9 +102,7 @@ static int take_argument(Import *m, Options *o, const LaunchCall *s, const TextL
     if (a.count && !a.refused) python_numbers(o, a.count, a.word);
     if (a.count && !a.refused && beside_take(m, o, words, from, a.count, a.word)) return at;
     if (a.count && !a.refused && !is_name(a.word[0])) {
-        char why[LINE];
-        snprintf(why, sizeof why, "%.200s is no option; options begin with --", a.word[0]);
-        import_refuse(m, o, from, why);
+        import_refuse(m, o, from, "%.200s is no option; options begin with --", a.word[0]);
     } else if (a.count && !a.refused) import_take(m, o, from, a.count, a.word);
     return at;
 }
@@ -136,15 +127,14 @@ static bool deepspeed_config(Import *m, Options *o, const LaunchCall *s, int at,
         return false;
     const char *value = equals ? equals + 1 : at + 1 < s->words ? s->word[at + 1].text : "";
     const LaunchFile *file = deepspeed_file(s, value);
-    char from[1100], why[LINE];
+    char from[1100];
     if (!file || !read) return file != NULL;
     snprintf(from, sizeof from, "%s:%d", *file->file ? file->file : s->file,
              *file->file ? file->line : s->line);
     if (file->agreed) import_deepspeed(m, o, from, file->text);
     else {
-        snprintf(why, sizeof why, "%.100s: the JSON that is written depends on %s; %s", word,
-                 file->decided_by, give_value);
-        import_refuse(m, o, from, why);
+        import_refuse(m, o, from, "%.100s: the JSON that is written depends on %s; %s", word,
+                      file->decided_by, give_value);
     }
     return true;
 }
@@ -152,20 +142,19 @@ static bool deepspeed_config(Import *m, Options *o, const LaunchCall *s, int at,
 /* A file of the disk, which the script may name from its own folder. */
 static void read_deepspeed_file(Import *m, Options *o, const char *script)
 {
-    char        beside[1024 + 256], why[LINE];
+    char        beside[1024 + 256];
     const char *path = o->json_config, *slash = strrchr(script, '/');
     const char *from = o->source[OPTION_json_config].from;
     if (!path) return;
     snprintf(beside, sizeof beside, "%.*s/%s", slash ? (int)(slash - script) : 1, slash ? script : ".", path);
     bool here = file_exists(path);
     if (here || (*path != '/' && file_exists(beside))) {
-        if (import_deepspeed_file(m, o, here ? path : beside) == OK) return;
-        snprintf(why, sizeof why, "%s", fail_text());
+        if (import_deepspeed_file(m, o, here ? path : beside) != OK)
+            import_refuse(m, o, from, "%s", fail_text());
     } else
-        snprintf(why, sizeof why, "%s %s is neither written by the script nor a file here or in its folder; "
-                 "start from the folder in which it lies, or give its path",
-                 o->source[OPTION_json_config].name, path);
-    import_refuse(m, o, from, why);
+        import_refuse(m, o, from, "%s %s is neither written by the script nor a file here or in its "
+                      "folder; start from the folder in which it lies, or give its path",
+                      o->source[OPTION_json_config].name, path);
 }
 
 /* ---- a script ---- */
@@ -177,23 +166,21 @@ static void show_launcher(Import *m, Options *o, const LaunchCall *s)
     if (!s->launchers) return;
     for (int i = 0; i < s->launchers; i++)
         message_add(line, sizeof line, "%s%s", i ? " " : "", s->launcher[i].text);
-    char text[LINE], from[1100];
-    snprintf(text, sizeof text, "%s is started by: %s; here mpirun or srun start the ranks of jotun train",
-             s->program, line);
+    char from[1100];
     snprintf(from, sizeof from, "%s:%d", s->file, s->line);
-    import_remark(m, o, from, text);
+    import_remark(m, o, from, "%s is started by: %s; here mpirun or srun start the ranks of jotun train",
+                  s->program, line);
 }
 
 /* Options that bash gives only where the machine answers otherwise than it did. */
 static void refuse_others(Import *m, Options *o, const LaunchCall *s)
 {
-    char from[1100], why[LINE];
+    char from[1100];
     for (int i = 0; i < s->others; i++) {
         const LaunchWord *w = &s->other[i];
         if (is_place(o, w->text)) continue;
         snprintf(from, sizeof from, "%s:%d", w->file, w->line);
-        snprintf(why, sizeof why, "%.200s is given or not by %s; %s", w->text, w->decided_by, give_value);
-        import_refuse(m, o, from, why);
+        import_refuse(m, o, from, "%.200s is given or not by %s; %s", w->text, w->decided_by, give_value);
     }
 }
 
@@ -205,7 +192,7 @@ static void take_instead(Import *m, Options *o, OptionIndex option, const char *
     snprintf(place, sizeof place, "%s", from);
     snprintf(word, sizeof word, "--%s=%s", option_rows[option].name, value);
     o->source[option].kind = SOURCE_DEFAULT; /* no person gave another value, so that no line says so */
-    import_remark(m, o, place, why);
+    import_remark(m, o, place, "%s", why);
     import_take(m, o, place, 1, words);
 }
 
@@ -249,7 +236,7 @@ static void name_eval_interval(Import *m, Options *o)
 static void leave_out(Import *m, Options *o, OptionIndex option, const char *why)
 {
     OptionSource *source = &o->source[option];
-    import_remark(m, o, source->from, why);
+    import_remark(m, o, source->from, "%s", why);
     *source = option_source(SOURCE_NOTHING, source->name, "", source->from);
 }
 
@@ -293,7 +280,7 @@ static void name_split(Import *m, Options *o)
     }
     if (*plain)
         take_instead(m, o, OPTION_split, o->source[OPTION_split].from, plain,
-                     "--split is its numbers alone in Megatron-LM, without what is around them");
+                     "--split is only its numbers in Megatron-LM, without what is around them");
 }
 
 /* How biases are fused with GELU says nothing of a model without GELU. */
@@ -381,7 +368,7 @@ static void show_notes(Import *m, Options *o, const LaunchRecord *r, const char 
     for (int i = 0; i < r->notes; i++) {
         const LaunchNote *n = &r->note[i];
         snprintf(from, sizeof from, "%s:%d", n->file, n->line);
-        import_remark(m, o, *n->file ? from : script, n->text);
+        import_remark(m, o, *n->file ? from : script, "%s", n->text);
     }
 }
 

@@ -1,11 +1,11 @@
 /* Options and defaults of the optimizers of Argonne's fork (get_megatron_optimizer in its
  * megatron/optimizer/__init__.py). */
-#include "compat/megatron/optimizers.h"
 #include <string.h>
 #include "base/array.h"
-#include "compat/megatron/beside.h"
+#include "compat/alcf/agpt.h"
+#include "compat/megatron/megatron.h"
 
-/* reads: whether the optimizer reads these names alone; else it is the only one that reads them. */
+/* reads: whether the optimizer reads only these names; otherwise it is the only one that reads them. */
 static const struct {
     const char *begins, *optimizer;
     bool        passes_over;
@@ -19,15 +19,11 @@ static const struct {
     {"--adam-", "muon", true},
 };
 
-/* Rows of agpt.def by the optimizer, and what its variables do not name. */
-static const struct {
-    const char *variable, *optimizers, *option, *text;
-} its_defaults[] = {
-#define WHERE(id, values, option, text) {#id, values, option, text},
-#include "compat/dialects.def"
-    {"OPT", "sophiag", "adam-beta1", "0.9"}, {"OPT", "sophiag", "adam-beta2", "0.95"},
-    {"OPT", "muon", "adam-beta1", "0.9"},    {"OPT", "muon", "adam-beta2", "0.999"},
-    {"OPT", "muon", "adam-eps", "1e-12"},
+/* What the variables of its script do not name. */
+static const AgptDefault more_defaults[] = {
+    { "sophiag", OPTION_adam_beta1, "0.9" }, { "sophiag", OPTION_adam_beta2, "0.95" },
+    { "muon", OPTION_adam_beta1, "0.9" },    { "muon", OPTION_adam_beta2, "0.999" },
+    { "muon", OPTION_adam_eps, "1e-12" },
 };
 
 /* A script that runs DeepSpeed with an optimizer that its other forks do not have; NULL: it does not. */
@@ -43,11 +39,9 @@ static const char *its_optimizer(const TextList *words)
 bool optimizers_take(Import *m, Options *o, const TextList *words, const char *from, int count, char **word)
 {
     const char *given = given_value(words, "--optimizer"), *optimizer = given ? given : "adam";
-    char        why[IMPORT_LINE];
     if (!strcmp(word[0], "--muon-nesterov") && count == 2) {
         char *flag[] = {word[0]};
-        snprintf(why, sizeof why, "--muon-nesterov %.60s is on: any value is", word[1]); /* bool of a text */
-        import_remark(m, o, from, why);
+        import_remark(m, o, from, "--muon-nesterov %.60s is on: any value is", word[1]); /* bool of a text */
         import_take(m, o, from, 1, flag);
         return true;
     }
@@ -56,30 +50,30 @@ bool optimizers_take(Import *m, Options *o, const TextList *words, const char *f
         bool other = its_options[i].passes_over ? is_it && its_optimizer(words) : !is_it;
         if (strncmp(word[0], its_options[i].begins, strlen(its_options[i].begins)) || !other) continue;
         if (its_options[i].passes_over)
-            snprintf(why, sizeof why, "%.100s is ignored: --optimizer %.60s does not read it there", word[0],
-                     optimizer);
+            import_remark(m, o, from, "%.100s is ignored: --optimizer %.60s does not read it there", word[0],
+                          optimizer);
         else
-            snprintf(why, sizeof why, "%.100s is ignored: it is of --optimizer %s, not of %.60s", word[0],
-                     its_options[i].optimizer, optimizer);
-        import_remark(m, o, from, why);
+            import_remark(m, o, from, "%.100s is ignored: it is of --optimizer %s, not of %.60s", word[0],
+                          its_options[i].optimizer, optimizer);
         return true;
     }
     return false;
 }
 
+static void take_default(Import *m, Options *o, const AgptDefault *row, const char *optimizer,
+                         const char *from)
+{
+    char word[128];
+    if (options_said(o, row->option) || !name_in(row->optimizers, optimizer, strcmp)) return;
+    snprintf(word, sizeof word, "--%s=%s", option_rows[row->option].name, row->value);
+    import_default(m, o, from, word, "a default of this optimizer in Argonne's fork");
+}
+
 void optimizers_defaults(Import *m, Options *o, const TextList *words, const char *from)
 {
     const char *optimizer = its_optimizer(words);
-    char        word[128];
-    for (size_t i = 0; optimizer && i < COUNT(its_defaults); i++) {
-        const char *found  = strstr(its_defaults[i].optimizers, optimizer);
-        char        after  = found ? found[strlen(optimizer)] : 'x';
-        int         option = option_find(its_defaults[i].option, FOR_TRAIN);
-        bool        whole  = found && (after == 0 || after == ' ') &&
-                     (found == its_defaults[i].optimizers || found[-1] == ' ');
-        if (strcmp(its_defaults[i].variable, "OPT") || !whole || options_said(o, (OptionIndex)option))
-            continue;
-        snprintf(word, sizeof word, "--%s=%s", its_defaults[i].option, its_defaults[i].text);
-        import_default(m, o, from, word, "a default of this optimizer in Argonne's fork");
-    }
+    for (int i = 0; optimizer && i < agpt_optimizer_defaults_count; i++)
+        take_default(m, o, &agpt_optimizer_defaults[i], optimizer, from);
+    for (size_t i = 0; optimizer && i < COUNT(more_defaults); i++)
+        take_default(m, o, &more_defaults[i], optimizer, from);
 }

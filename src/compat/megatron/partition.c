@@ -11,14 +11,13 @@
  *     parameters   the same with the parameters of each module, which only that program can count
  *
  * Which layers a stage has changes no result, but memory and time. */
-#include "compat/megatron/partition.h"
+#include "compat/megatron/megatron.h"
 #include <inttypes.h>
 #include <math.h>
 #include <regex.h>
 #include <stdlib.h>
 #include <string.h>
 #include "base/message.h"
-#include "compat/megatron/beside.h"
 #include "conf/value.h"
 
 enum { MODULES_MAX = 1024, STAGES_MAX = 512, LAYOUT_BYTES = 16 * STAGES_MAX, BEFORE = 3 };
@@ -161,34 +160,31 @@ static int64_t given_number(const TextList *words, const char *name, int64_t mis
 static void take_words(Import *m, Options *o, const char *from, const char *method, const int64_t *layers,
                        int stages)
 {
-    char why[IMPORT_LINE], layout[LAYOUT_BYTES], option[LAYOUT_BYTES + 64];
+    char layout[LAYOUT_BYTES], option[LAYOUT_BYTES + 64];
     char embedding[] = "--account-for-embedding-in-pipeline-split",
          loss[]      = "--account-for-loss-in-pipeline-split";
     char *words[]    = {embedding, loss, option};
     if (stages == 1 || is_even(layers, stages, 0)) {
-        snprintf(why, sizeof why,
-                 "--pp-partition-method %s: every stage has %" PRId64 " layers, as by default", method,
-                 layers[0]);
-        return import_remark(m, o, from, why);
+        return import_remark(m, o, from,
+                             "--pp-partition-method %s: every stage has %" PRId64 " layers, as by default",
+                             method, layers[0]);
     }
     if (is_even(layers, stages, 1)) {
-        snprintf(why, sizeof why,
-                 "--pp-partition-method %s: embedding and output layer count as a layer each", method);
-        import_remark(m, o, from, why);
+        import_remark(m, o, from, "--pp-partition-method %s: embedding and output layer count as a layer "
+                      "each", method);
         import_take(m, o, from, 1, words);
         return import_take(m, o, from, 1, words + 1);
     }
     write_layout(layout, layers, stages);
     snprintf(option, sizeof option, "--pipeline-model-parallel-layout=%s", layout);
-    snprintf(why, sizeof why,
-             "--pp-partition-method %s: the layers of the stages are those that DeepSpeed chooses", method);
-    import_remark(m, o, from, why);
+    import_remark(m, o, from, "--pp-partition-method %s: the layers of the stages are those that DeepSpeed "
+                  "chooses", method);
     import_take(m, o, from, 1, words + 2);
 }
 
 bool partition_take(Import *m, Options *o, const TextList *words, const char *from, char **word)
 {
-    char        why[IMPORT_LINE], line[IMPORT_LINE];
+    char        why[IMPORT_LINE];
     int64_t     layers[STAGES_MAX], all = given_number(words, "--num-layers", 0);
     int64_t     stages = given_number(words, "--pipeline-model-parallel-size", 1);
     bool        half   = given_flag(words, "--fp16") || given_flag(words, "--bf16");
@@ -199,10 +195,7 @@ bool partition_take(Import *m, Options *o, const TextList *words, const char *fr
         take_words(m, o, from, method, layers, (int)stages);
         return true;
     }
-    snprintf(line, sizeof line,
-             "--pp-partition-method %.200s is refused: %.900s; or leave it out and give "
-             "--pipeline-model-parallel-layout",
-             method, why);
-    import_refuse(m, o, from, line);
+    import_refuse(m, o, from, "--pp-partition-method %.200s is refused: %.900s; or leave it out and give "
+                  "--pipeline-model-parallel-layout", method, why);
     return true;
 }

@@ -1,20 +1,62 @@
-/* The programs of programs.def, and which of those that a script starts is taken. */
-#include "compat/megatron/programs.h"
+/* Programs that launch scripts start, and which of them is taken. */
+#include "compat/megatron/megatron.h"
 #include <fnmatch.h>
 #include <stdio.h>
 #include <string.h>
 #include "base/array.h"
 #include "base/message.h"
+#include "compat/dialects.h"
 
 typedef struct {
     const char *names;
     Program     program;
 } ProgramRow;
 
+/* Programs by the end of their path; * matches any letters of a name. The first row that fits counts: one
+ * that pretrains a language model of the kind that jotun train has, or what another does, and what does it
+ * here. A program without a row is refused as well, unless the user says what it is (--program-is-gpt). */
+#define NOT_BUILT "use the program that has it"
 static const ProgramRow program_rows[] = {
-#define TRAINS(names) {names, {PROGRAM_TRAINS_GPT, "", ""}},
-#define OTHER(names, what, instead) {names, {PROGRAM_IS_OTHER, what, instead}},
-#include "compat/megatron/programs.def"
+    { "multimodal/*.py mimo/*.py pretrain_vlm.py",
+      { PROGRAM_IS_OTHER, "trains a model of images and text, which is not built", NOT_BUILT } },
+    { "pretrain_gpt.py pretrain_gpt2.py pretrain_gpt_core.py pretrain_gpt_deepspeed.py pretrain_gpt_alcf.py",
+      { PROGRAM_TRAINS_GPT, "", "" } },
+    { "pretrain_bert*.py", { PROGRAM_IS_OTHER, "pretrains BERT, which is not built", NOT_BUILT } },
+    { "pretrain_t5.py",
+      { PROGRAM_IS_OTHER, "pretrains T5: models with an encoder and a decoder are not built", NOT_BUILT } },
+    { "pretrain_mamba.py pretrain_hybrid.py",
+      { PROGRAM_IS_OTHER, "pretrains a model with Mamba's layers, which are not built", NOT_BUILT } },
+    { "pretrain_retro.py pretrain_ict.py pretrain_realm.py retro/*.py msdp/*.py",
+      { PROGRAM_IS_OTHER, "trains a model that retrieves texts, which is not built", NOT_BUILT } },
+    { "pretrain_vision_*.py pretrain_vit.py",
+      { PROGRAM_IS_OTHER, "trains a model of images, which is not built", NOT_BUILT } },
+    { "pretrain_prefix_lm.py",
+      { PROGRAM_IS_OTHER, "trains a model that sees a prefix in both directions, which is not built",
+        NOT_BUILT } },
+    { "train_rl.py", { PROGRAM_IS_OTHER, "is reinforcement learning, which is not built", NOT_BUILT } },
+    { "finetune*.py sft*.py rlhf*.py",
+      { PROGRAM_IS_OTHER, "trains on instructions or on a task, which is not built",
+        "give jotun train --load FOLDER --finetune, which trains all weights further on all tokens" } },
+    { "tasks/main.py",
+      { PROGRAM_IS_OTHER, "finetunes or evaluates on a task",
+        "use jotun eval perplexity for the perplexity of a text" } },
+    { "eval_harness/*.py evaluate*.py",
+      { PROGRAM_IS_OTHER, "evaluates a model", "use jotun eval perplexity for the perplexity of a text" } },
+    { "preprocess_data*.py preprocess_mmdata.py",
+      { PROGRAM_IS_OTHER, "makes tokens of text", "use jotun prepare" } },
+    { "merge_datasets.py merge_preprocessed_data.py",
+      { PROGRAM_IS_OTHER, "merges token files", "use jotun data merge" } },
+    { "*text_generation_server.py",
+      { PROGRAM_IS_OTHER, "answers requests with a model", "use jotun serve" } },
+    { "text_generation*.py generate*.py *generate_text*.py generate_samples*.py "
+      "run_text_generation.py",
+      { PROGRAM_IS_OTHER, "continues texts with a model", "use jotun generate" } },
+    { "checkpoint/*.py checkpoint_util.py convert*.py hf2*.py *_converter.py merge_mp_partitions.py "
+      "checkpoint_reshaping_and_interoperability.py",
+      { PROGRAM_IS_OTHER, "converts a checkpoint", "use jotun convert" } },
+    { "tools/*.py",
+      { PROGRAM_IS_OTHER, "is a tool beside the training",
+        "use jotun --help, which lists jotun's commands" } },
 };
 enum { PROGRAM_ROWS = COUNT(program_rows) };
 
@@ -30,11 +72,9 @@ static const char *path_end(const char *path, const char *pattern)
 
 static bool fits(const char *names, const char *path)
 {
-    for (const char *a = names; *a; a += strcspn(a, " "), a += *a == ' ') {
-        char pattern[96];
-        snprintf(pattern, sizeof pattern, "%.*s", (int)strcspn(a, " "), a);
+    char pattern[96];
+    while (name_next(pattern, sizeof pattern, &names))
         if (!fnmatch(pattern, path_end(path, pattern), FNM_PATHNAME)) return true;
-    }
     return false;
 }
 

@@ -67,11 +67,7 @@ static bool nemo_has(const YamlFile *file, const char *key, const char *values)
     char             text[128];
     const YamlEntry *e = yaml_file_find(file, key);
     if (!e || e->count != 1 || !nemo_value(text, sizeof text, file, e->key, e->value[0], 0)) return false;
-    for (size_t bytes; *values; values += bytes, values += *values == ' ') {
-        bytes = strcspn(values, " ");
-        if (strlen(text) == bytes && !strncasecmp(values, text, bytes)) return true;
-    }
-    return false;
+    return name_in(values, text, strcasecmp);
 }
 
 /* Keys that have no effect beside another one with these values, or without them. */
@@ -84,7 +80,7 @@ static const struct { const char *key, *other, *values; bool beside; const char 
     { "model.bias_activation_fusion", "model.openai_gelu", "true", true, "openai_gelu: true is GELU by tanh" },
     { "model.bias_gelu_fusion", "model.openai_gelu", "true", true, "openai_gelu: true is GELU by tanh" },
     { "model.tokenizer.vocab_file", "model.tokenizer.library", "sentencepiece", true,
-      "library: sentencepiece reads model alone" },
+      "library: sentencepiece reads only model" },
 };
 
 /* Why a key has no effect beside the others of the file; NULL: it has. */
@@ -105,13 +101,12 @@ static const char *nemo_idle(const YamlFile *file, const char *key)
 /* betas: [0.9, 0.95] is two options, which have rows of their own names: model.optim.betas.0 */
 static void take_nemo(Import *m, Options *o, const YamlFile *file, const YamlEntry *e)
 {
-    char from[1100], why[IMPORT_LINE], key[YAML_KEY + 16];
+    char from[1100], key[YAML_KEY + 16];
     snprintf(from, sizeof from, "%s:%d", file->path, e->line);
     if (e->missing || (e->list && !e->count && !e->nested)) return;
     const char *idle = nemo_idle(file, e->key);
     if (idle) {
-        snprintf(why, sizeof why, "%s of NeMo is ignored: %s", e->key, idle);
-        import_remark(m, o, from, why);
+        import_remark(m, o, from, "%s of NeMo is ignored: %s", e->key, idle);
         return;
     }
     snprintf(key, sizeof key, "%s.0", e->key);
@@ -126,18 +121,14 @@ static void take_nemo(Import *m, Options *o, const YamlFile *file, const YamlEnt
         const Dialect *row     = dialect_find(DIALECT_NEMO, key, value);
         bool           ignored = row && row->option < 0;
         if (!row)
-            snprintf(why, sizeof why,
-                     "%s of NeMo is not known; leave it out, or give the option of jotun for it", key);
-        else if (!value && !ignored)
-            snprintf(why, sizeof why, "%s: %.200s is not understood; put its value in its place", key,
-                     e->value[i]);
-        else {
-            import_take_name(m, o, from, row, key, value ? value : "");
-            if (ignored) return;
-            continue;
-        }
-        import_refuse(m, o, from, why);
-        return;
+            return import_refuse(m, o, from,
+                                 "%s of NeMo is not known; leave it out, or give the option of jotun for it",
+                                 key);
+        if (!value && !ignored)
+            return import_refuse(m, o, from, "%s: %.200s is not understood; put its value in its place", key,
+                                 e->value[i]);
+        import_take_name(m, o, from, row, key, value ? value : "");
+        if (ignored) return;
     }
 }
 
@@ -146,22 +137,20 @@ static void take_nemo(Import *m, Options *o, const YamlFile *file, const YamlEnt
 static void take_constant_steps(Import *m, Options *o, const YamlFile *file)
 {
     const YamlEntry *e = yaml_file_find(file, CONSTANT_STEPS);
-    char             from[1100], text[128], why[IMPORT_LINE], word[64], *words[] = { word };
+    char             from[1100], text[128], word[64], *words[] = { word };
     if (!e || e->count != 1 || !nemo_value(text, sizeof text, file, e->key, e->value[0], 0)) return;
     long long constant = strtoll(text, NULL, 10),
               end      = options_said(o, OPTION_lr_decay_iters) ? o->lr_decay_iters : o->train_iters;
     if (constant <= 0) return;
     snprintf(from, sizeof from, "%s:%d", file->path, e->line);
     if (end <= constant) {
-        snprintf(why, sizeof why, CONSTANT_STEPS " %lld leaves none of %lld steps for the decay; give fewer",
-                 constant, end);
-        import_refuse(m, o, from, why);
+        import_refuse(m, o, from, CONSTANT_STEPS " %lld leaves none of %lld steps for the decay; give fewer",
+                      constant, end);
         return;
     }
     snprintf(word, sizeof word, "--lr-decay-iters=%lld", end - constant);
-    snprintf(why, sizeof why, CONSTANT_STEPS " %lld: the decay ends so many steps before step %lld: %s",
-             constant, end, word);
-    import_remark(m, o, from, why);
+    import_remark(m, o, from, CONSTANT_STEPS " %lld: the decay ends so many steps before step %lld: %s",
+                  constant, end, word);
     o->source[OPTION_lr_decay_iters].kind = SOURCE_NOTHING;  /* max_steps, so that no line names two values */
     import_take(m, o, from, 1, words);
 }

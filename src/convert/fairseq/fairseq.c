@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "base/array.h"
+#include "base/words.h"
 #include "convert/format.h"
 #include "convert/torch/torch_optimizer.h"
 
@@ -194,12 +195,6 @@ static Status files_open(FairseqFile *f, const char *path)
 
 /* ---- weights ---- */
 
-static bool ends(const char *name, const char *end)
-{
-    size_t letters = strlen(name), last = strlen(end);
-    return letters >= last && !strcmp(name + letters - last, end);
-}
-
 /* The dimension that ranks divide; -1: each has the whole. */
 static int split_dim(const char *name)
 {
@@ -210,16 +205,16 @@ static int split_dim(const char *name)
         { "k_proj.bias", 0 }, { "v_proj.bias", 0 }, { "fc1.bias", 0 },
     };
     for (size_t i = 0; i < COUNT(split); i++)
-        if (ends(name, split[i].part)) return split[i].dim;
+        if (text_ends(name, split[i].part)) return split[i].dim;
     return -1;
 }
 
 /* What holds no weights, and the output layer that is the token embedding. */
 static bool is_unused(const FairseqFile *f, const char *name)
 {
-    bool output = ends(name, "output_projection.weight") || ends(name, "decoder.embed_out");
+    bool output = text_ends(name, "output_projection.weight") || text_ends(name, "decoder.embed_out");
     if (output && is_on(f, "share_decoder_input_output_embed")) return true;
-    return ends(name, ".version") || ends(name, "._float_tensor");
+    return text_ends(name, ".version") || text_ends(name, "._float_tensor");
 }
 
 /* Learned positions have two rows more at their beginning, which no token has. */
@@ -257,7 +252,8 @@ static Status tensor_add(FairseqFile *f, const char *key, const PickleTensor *we
     ForeignPiece piece;
     Dtype dtype;
     int   index, dim = split_dim(key), parts = dim < 0 ? 1 : f->parts;
-    bool  positions = ends(key, "embed_positions.weight"), old_output = ends(key, "decoder.embed_out");
+    bool  positions = text_ends(key, "embed_positions.weight");
+    bool  old_output = text_ends(key, "decoder.embed_out");
     if (dim >= weight->dims)
         return fail(BAD_FILE, "%s: tensor '%s' has too few dimensions", f->file->path, key);
     TRY(piece_of(&piece, &dtype, f, key, weight, &view[0]));
@@ -404,7 +400,7 @@ static Status part_read(States *s, int part, char (*names)[NAME_BYTES])
     return OK;
 }
 
-static Status tensors_add(States *s, char (*names)[NAME_BYTES])
+static Status states_add(States *s, char (*names)[NAME_BYTES])
 {
     FairseqFile *f = s->f;
     FairseqView *own = calloc((size_t)f->parts + 1, sizeof *own);
@@ -418,13 +414,6 @@ static Status tensors_add(States *s, char (*names)[NAME_BYTES])
     return status;
 }
 
-static Status all_read(States *s, char (*names)[NAME_BYTES])
-{
-    for (int p = 0; p < s->f->parts; p++) TRY(part_read(s, p, names));
-    if (s->updates < 0) return fail(BAD_FILE, "%s: it does not say its updates", s->f->file->path);
-    return tensors_add(s, names);
-}
-
 /* After the weights, before foreign_finish; states that do not fit are left out, with the reason. */
 static Status states_read(FairseqFile *f)
 {
@@ -436,7 +425,11 @@ static Status states_read(FairseqFile *f)
     s.parameter = calloc(count, sizeof *s.parameter);
     s.view      = calloc(count * STATES * (size_t)f->parts, sizeof *s.view);
     Status status = names && s.parameter && s.view
-                  ? all_read(&s, names) : fail(NO_MEMORY, "%s: no memory for its states", f->file->path);
+                  ? OK : fail(NO_MEMORY, "%s: no memory for its states", f->file->path);
+    for (int p = 0; p < f->parts && status == OK; p++) status = part_read(&s, p, names);
+    if (status == OK && s.updates < 0)
+        status = fail(BAD_FILE, "%s: it does not say its updates", f->file->path);
+    if (status == OK) status = states_add(&s, names);
     free(names);
     free(s.parameter);
     free(s.view);

@@ -30,6 +30,9 @@ typedef struct {
  * have one value: BAD_FILE. */
 Status option_put(const KeySource *s, const char *option, json_t *value);
 
+/* The positions of a sliding window, the query's own counted. */
+Status window_read(const KeySource *s, const json_t *value);
+
 /* ---- family_rope.c ---- */
 
 /* rope_parameters, or rope_theta and rope_scaling, or both, which then have to say the same; missing: the

@@ -130,16 +130,6 @@ static Status layer_types_derive(Layers *layers, const KeySource *s)
     return OK;
 }
 
-/* Our window counts the positions before the query's own. */
-static Status window_put(const KeySource *s, const json_t *window, const Layers *layers)
-{
-    bool all = layers_with(layers) == layers->count;
-    if (!json_is_integer(window) || json_integer_value(window) < 1)
-        return fail(BAD_FILE, "%s: sliding_window is no number of positions", s->path);
-    TRY(option_put(s, "window-size", json_sprintf("%lld,0", (long long)json_integer_value(window) - 1)));
-    return option_put(s, "window-attn-skip-freq", all ? json_string("0") : layers_text(layers));
-}
-
 Status windows_read(const KeySource *s)
 {
     Layers layers;
@@ -151,7 +141,13 @@ Status windows_read(const KeySource *s)
     TRY(layers_count(&layers, s));
     if (json_is_array(types)) TRY(layer_types_read(&layers, s, types));
     else if (window && !json_is_null(window)) TRY(layer_types_derive(&layers, s));
-    if (layers_with(&layers) && window && !json_is_null(window)) return window_put(s, window, &layers);
+    if (layers_with(&layers) && window && !json_is_null(window)) {
+        KeySource beside = *s;
+        beside.key = "sliding_window";
+        TRY(window_read(&beside, window));
+        bool all = layers_with(&layers) == layers.count;
+        return option_put(s, "window-attn-skip-freq", all ? json_string("0") : layers_text(&layers));
+    }
     if (layers_with(&layers))
         return fail(BAD_FILE, "%s: layer_types has sliding_attention, but there is no window; give "
                     "sliding_window%s, or full_attention", s->path,

@@ -16,14 +16,11 @@ enum { ROPE_ROWS = COUNT(rope_rows), TYPES = COUNT(types) };
 
 static const char LOCAL[] = "rotary-base-local", PARTIAL[] = "partial_rotary_factor";
 
-/* The JSON of a row, a new reference; NULL: "" */
-static json_t *missing_of(const char *text) { return *text ? json_loads(text, JSON_DECODE_ANY, NULL) : NULL; }
-
 static Status row_read(const KeySource *s, const json_t *rope, int row)
 {
     const json_t *held = json_object_get(rope, rope_rows[row].key);
     json_t *value = held && !json_is_null(held) ? json_incref((json_t *)held)
-                                                : missing_of(rope_rows[row].missing);
+                  : *rope_rows[row].missing ? value_row_json(rope_rows[row].missing) : NULL;
     if (!value && !strcmp(rope_rows[row].key, "original_max_position_embeddings"))
         value = json_incref(json_object_get(s->options, "seq-length"));
     if (!strcmp(rope_rows[row].key, "truncate") && json_is_boolean(value))

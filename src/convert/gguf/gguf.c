@@ -5,6 +5,7 @@
 #include <string.h>
 #include <strings.h>
 #include "base/seam.h"
+#include "base/words.h"
 #include "convert/gguf/gguf_internal.h"
 
 enum { VERSION = 3, ALIGNMENT = 32, BLOCK = 32, BLOCK_BYTES = 34, WINDOW = 4 << 20 };
@@ -101,13 +102,6 @@ static GgufType type_of(const PlanTensor *t, GgufType chosen)
     return chosen == GGUF_Q8_0 && row % BLOCK ? GGUF_F16 : chosen;
 }
 
-static bool is_gain(const char *name)
-{
-    static const char end[] = "norm.weight";
-    size_t n = strlen(name);
-    return n >= sizeof end - 1 && !strcmp(name + n - (sizeof end - 1), end);
-}
-
 /* What plain frequencies are divided by to be those of the model. */
 static void factors_fill(GgufTensors *list, const ModelConfig *config)
 {
@@ -131,7 +125,7 @@ static Status tensors_list(GgufTensors *list, const Plan *plan, const GgufTexts 
     for (int i = 0; i < plan->tensors; i++) {
         const PlanTensor *t = &plan->tensor[i];
         GgufTensor made = { t->as.name, t->as.dims, t->as.shape, type_of(t, texts->type), t, false,
-                            is_gain(t->as.name) ? offset : 0 };
+                            text_ends(t->as.name, "norm.weight") ? offset : 0 };
         list->tensor[list->tensors++] = made;
         if (!head || strcmp(made.name, "token_embd.weight")) continue;
         made.name = "output.weight", made.duplicate = true;
@@ -236,19 +230,14 @@ static bool name_opens(const char *name)
     return true;
 }
 
-static Status keys_make(GgufText *keys, const GgufTexts *texts)
-{
-    gguf_architecture_keys(keys, texts->architecture, texts->options, texts->config);
-    if (name_opens(texts->name)) gguf_key_string(keys, "general.name", texts->name);
-    gguf_key_uint(keys, "general.file_type", file_type(texts->type));
-    if (texts->type == GGUF_Q8_0) gguf_key_uint(keys, "general.quantization_version", 2);
-    return gguf_tokenizer(keys, texts->tokenizer, texts->config->vocabulary);
-}
-
 static Status head_make(GgufText *head, const GgufTensors *list, const GgufTexts *texts)
 {
     GgufText keys = { 0 };
-    Status status = keys_make(&keys, texts);
+    gguf_architecture_keys(&keys, texts->architecture, texts->options, texts->config);
+    if (name_opens(texts->name)) gguf_key_string(&keys, "general.name", texts->name);
+    gguf_key_uint(&keys, "general.file_type", file_type(texts->type));
+    if (texts->type == GGUF_Q8_0) gguf_key_uint(&keys, "general.quantization_version", 2);
+    Status status = gguf_tokenizer(&keys, texts->tokenizer, texts->config->vocabulary);
     gguf_put(head, "GGUF", 4);
     gguf_put_number(head, VERSION, 4);
     gguf_put_number(head, (uint64_t)list->tensors, 8);

@@ -101,12 +101,6 @@ static int64_t layers_unlike(const ModelConfig *c, Formula formula)
     return count;
 }
 
-/* llama.cpp knows some models by their numbers of layers, and reads no latent of queries for them. */
-static bool lacks_query_latent(const ModelConfig *c)
-{
-    return c->layers == 26 || c->layers == 27 || (c->layers == 48 && c->vocabulary == 128256);
-}
-
 static bool near(char wanted[64], double is, double want)
 {
     snprintf(wanted, 64, "%.9g", want);
@@ -143,8 +137,10 @@ static int equal_broken(char why[GGUF_WHY], GgufArchitecture a, const char *opti
                                       moe->shared_ffn % c->expert_ffn == 0); break;
     case TWO_OF_GROUP:    good = word(w, "2", moe->rule.groups == 0 ||
                                       route_group_best(&moe->rule, moe->topk) == 2); break;
-    case NO_QUERY_LATENT: good = word(w, "0 where they have so many layers", c->latent.query_rank == 0 ||
-                                      !lacks_query_latent(c)); break;
+    case NO_QUERY_LATENT:     /* llama.cpp knows some models by their layers, and reads none for them */
+        good = word(w, "0 where they have so many layers", c->latent.query_rank == 0 ||
+                    (c->layers != 26 && c->layers != 27 && (c->layers != 48 || c->vocabulary != 128256)));
+        break;
     case MSCALE_ALL:      good = word(w, "equal to --mscale-all-dim",
                                       c->rope.mscale == c->rope.mscale_all); break;
     }
@@ -273,12 +269,6 @@ static int64_t size_of(KeyKind size, const ModelConfig *c)
     return 0;
 }
 
-/* Whether the weights of a token's experts have the sum 1, before the factor. */
-static bool weights_normalized(const ModelConfig *c)
-{
-    return c->moe.rule.score == ROUTE_SIGMOID ? c->moe.topk > 1 : !c->moe.rule.pre_softmax;
-}
-
 void gguf_architecture_keys(GgufText *out, GgufArchitecture a, const json_t *options,
                             const ModelConfig *config)
 {
@@ -293,8 +283,9 @@ void gguf_architecture_keys(GgufText *out, GgufArchitecture a, const json_t *opt
         else gguf_key_uint(out, name.text, keys[i].kind == UINT ? json_integer_value(value)
                                                                 : size_of(keys[i].kind, config));
     }
-    if (config->latent.kv_rank > 0)
-        gguf_key_bool(out, name_of(&name, a, "expert_weights_norm"), weights_normalized(config));
+    if (config->latent.kv_rank > 0)        /* whether weights of experts have the sum 1 before the factor */
+        gguf_key_bool(out, name_of(&name, a, "expert_weights_norm"), config->moe.rule.score == ROUTE_SIGMOID
+                      ? config->moe.topk > 1 : !config->moe.rule.pre_softmax);
     if (config->position != POSITION_ROPE) return;
     scaling_keys(out, a, config);
     window_keys(out, a, config);

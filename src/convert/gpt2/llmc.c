@@ -159,7 +159,8 @@ static Status part_add(States *s, const FileMap *map, int rank, ForeignKind kind
                          (const char *)map->data + HEADER_BYTES + 4 * first);
 }
 
-static Status rank_add(States *s, const char *path, int rank, int *index)
+/* The states of kind k of tensor i are tensor k tensors + i. */
+static Status rank_add(States *s, const char *path, int rank)
 {
     int map;
     TRY(foreign_map(s->file, &map, path));
@@ -168,9 +169,9 @@ static Status rank_add(States *s, const char *path, int rank, int *index)
     for (ForeignKind k = FOREIGN_MOMENT; k < FOREIGN_KINDS; k++)
         for (int i = 0; i < s->tensors && (k != FOREIGN_MASTER || s->master); i++) {
             ForeignTensor t = s->file->tensor[i];
-            int          *made = &index[(int)k * s->tensors + i];
-            if (rank == 0) TRY(foreign_tensor(s->file, made, k, t.name, F32, t.dims, t.shape));
-            TRY(part_add(s, &mapped, rank, k, i, *made));
+            int           made = (int)k * s->tensors + i;
+            if (rank == 0) TRY(foreign_tensor(s->file, &made, k, t.name, F32, t.dims, t.shape));
+            TRY(part_add(s, &mapped, rank, k, i, made));
         }
     return OK;
 }
@@ -183,14 +184,12 @@ static Status states_read(ForeignFile *file, const char *path, const char *first
     States s = {.file = file, .first = first, .width = (int64_t)width, .tensors = file->tensors, .ranks = 1};
     s.parameters = ((const char *)file->map[0].data + file->map[0].size - first) / (int64_t)width;
     if (!state_path(state, path, 0) || !file_exists(state)) return OK;
-    int *index = calloc((size_t)FOREIGN_KINDS * (size_t)s.tensors + 1, sizeof *index);
-    Status status = index ? OK : fail(NO_MEMORY, "%s: no memory for its states", path);
+    Status status = OK;
     for (int r = 0; status == OK && r < (s.whole ? 1 : s.ranks); r++) {
         state_path(state, path, r);
-        status = file_exists(state) ? rank_add(&s, state, r, index)
+        status = file_exists(state) ? rank_add(&s, state, r)
                                     : fail(BAD_FILE, "%s: is missing; copy it beside the model", state);
     }
-    free(index);
     if (status == OK) file->position = (ForeignPosition){ s.step, -1, s.step };
     if (status == BAD_FILE) foreign_leave_states(file, "%s", fail_text());
     return status == BAD_FILE ? OK : status;

@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "base/array.h"
+#include "base/words.h"
 #include "convert/format.h"
 #include "convert/torch/torch_optimizer.h"
 
@@ -60,9 +61,7 @@ static Status options_read(json_t *options, const PickleValue *args, const char 
  * hold no weights. */
 static bool is_unused(const char *name)
 {
-    const char mask[] = ".attn.bias";
-    size_t     bytes  = strlen(name), end = sizeof mask - 1;
-    return strcmp(name, "lm_head.weight") == 0 || (bytes > end && strcmp(name + bytes - end, mask) == 0);
+    return strcmp(name, "lm_head.weight") == 0 || text_ends(name, ".attn.bias");
 }
 
 static const char *name_of(char text[160], const PickleValue *key)
@@ -78,9 +77,8 @@ static bool lacks_bias(char bias[160], const PickleValue *model, const PickleVal
 {
     char        text[160];
     const char *name = name_of(text, key);
-    size_t      bytes = strlen(text), end = strlen("weight");
-    if (!strstr(name, ".ln_") || bytes < end || strcmp(text + bytes - end, "weight") != 0) return false;
-    memcpy(text + bytes - end, "bias", sizeof "bias");
+    if (!strstr(name, ".ln_") || !text_ends(text, "weight")) return false;
+    memcpy(text + strlen(text) - strlen("weight"), "bias", sizeof "bias");
     snprintf(bias, 160, "%s", name);
     return !pickle_get(model, text);
 }

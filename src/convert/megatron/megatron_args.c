@@ -9,9 +9,11 @@
 #include "convert/megatron/megatron_internal.h"
 
 typedef enum { NEEDED, SAME, ABOVE, LAYERS, WINDOW, FLAG, NOT, HERE } Kind;
-typedef struct { const char *argument; Kind kind; const char *option, *condition; } Row;
+/* option: NULL: that of the same name */
+typedef struct { const char *arguments; Kind kind; const char *option, *condition; } Row;
 static const Row rows[] = {
 #define ARGUMENT(argument, kind, option, condition) { #argument, kind, option, condition },
+#define NAMED(kind, condition, arguments) { arguments, kind, NULL, condition },
 #include "convert/megatron/megatron_args.def"
 };
 
@@ -176,16 +178,15 @@ static bool holds(const PickleValue *args, const char *condition)
     return is_set(pickle_get(args, condition));
 }
 
-static Status row_take(MegatronRead *m, const PickleValue *args, const Row *row, const char *path)
+static Status argument_take(MegatronRead *m, const PickleValue *args, const Row *row, const char *argument,
+                            const char *option, const char *path)
 {
-    const PickleValue *v = pickle_get(args, row->argument);
+    const PickleValue *v = pickle_get(args, argument);
     double  real;
     json_t *value = NULL;
     char    text[128];
-    if (row->kind == HERE || !holds(args, row->condition)) return OK;
-    if (row->kind == NEEDED && is_none(v))
-        return fail(BAD_FILE, "%s: its arguments have no %s", path, row->argument);
-    if (is_none(v)) return OK;
+    if (is_none(v))
+        return row->kind != NEEDED ? OK : fail(BAD_FILE, "%s: its arguments have no %s", path, argument);
     switch (row->kind) {
     case FLAG:
     case NOT:
@@ -203,10 +204,23 @@ static Status row_take(MegatronRead *m, const PickleValue *args, const Row *row,
     case HERE:   break;
     }
     if (!value)
-        return fail(BAD_FILE, "%s: its argument %s is %s, and has to be %s", path, row->argument,
+        return fail(BAD_FILE, "%s: its argument %s is %s, and has to be %s", path, argument,
                     python_text(text, v), row->kind == LAYERS ? "a number, or a list of 0 and 1"
                     : row->kind == WINDOW ? "two numbers" : "a number or a text");
-    json_object_set_new(m->options, row->option, value);
+    json_object_set_new(m->options, option, value);
+    return OK;
+}
+
+static Status row_take(MegatronRead *m, const PickleValue *args, const Row *row, const char *path)
+{
+    char argument[64], option[64];
+    if (row->kind == HERE || !holds(args, row->condition)) return OK;
+    for (const char *a = row->arguments; *a; a += strcspn(a, " "), a += *a == ' ') {
+        snprintf(argument, sizeof argument, "%.*s", (int)strcspn(a, " "), a);
+        snprintf(option, sizeof option, "%s", row->option ? row->option : argument);
+        for (char *c = option; !row->option && (c = strchr(c, '_'));) *c = '-';
+        TRY(argument_take(m, args, row, argument, option, path));
+    }
     return OK;
 }
 
@@ -223,9 +237,10 @@ static Status only_judge(const PickleValue *args, const OnlyRow *row, const char
 
 static bool is_known(const char *name)
 {
-    for (int i = 0; i < ROWS; i++)        if (!strcmp(rows[i].argument, name)) return true;
+    size_t bytes = strlen(name);
+    for (int i = 0; i < ROWS; i++)        if (words_have(rows[i].arguments, name, bytes)) return true;
     for (int i = 0; i < ONLY_ROWS; i++)   if (!strcmp(only_rows[i].argument, name)) return true;
-    for (int i = 0; i < PASSED_OVER; i++) if (words_have(passed_over[i], name, strlen(name))) return true;
+    for (int i = 0; i < PASSED_OVER; i++) if (words_have(passed_over[i], name, bytes)) return true;
     return false;
 }
 

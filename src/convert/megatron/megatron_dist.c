@@ -18,8 +18,7 @@ typedef struct {
     int64_t            layers, experts;    /* of those dims; 1 where they are none */
     int                skip, dims;         /* how many they are; all dims of the tensor */
     int64_t            size[DIST_DIMS];
-    int                first;              /* of its tensors in the ForeignFile, or -1: not made yet */
-    int               *index;              /* [layers][experts]; owned */
+    int               *index;              /* [layers][experts] of the ForeignFile, or NULL; owned */
 } DistTensor;
 
 typedef struct { const PickleValue *path; int map; } DistFile;
@@ -44,8 +43,7 @@ bool megatron_is_dist(const char *folder)
 
 static int keys_compare(const PickleValue *a, const PickleValue *b)
 {
-    int order = memcmp(a->text, b->text, a->bytes < b->bytes ? a->bytes : b->bytes);
-    return order ? order : a->bytes < b->bytes ? -1 : a->bytes > b->bytes;
+    return names_compare(a->text, a->bytes, b->text, b->bytes);
 }
 
 static int by_key(const void *a, const void *b)
@@ -108,7 +106,7 @@ static Status tensor_take(Dist *d, const PickleValue *key, const PickleValue *en
     if (!pickle_is_record(entry, "torch.distributed.checkpoint.metadata.TensorStorageMetadata")) return OK;
     if (starts(key, "rng_state") || starts(key, "rerun_state_machine")) return OK;
     pickle_text(name, sizeof name, key);
-    *t = (DistTensor){ .key = key, .layers = 1, .experts = 1, .first = -1 };
+    *t = (DistTensor){ .key = key, .layers = 1, .experts = 1 };
     if (!state_prefix(&t->prefix, &t->kind, name)) return OK;
     if (!megatron_name(&t->name, name + t->prefix)) return megatron_refuse(label, name);
     if (megatron_is_unused(&t->name)) return OK;
@@ -202,7 +200,6 @@ static Status distcp_open(int *map, Dist *d, const PickleValue *path, const char
 /* The tensors of one name: one for each layer and expert. The first part says their type. */
 static Status tensors_make(Dist *d, DistTensor *t, Dtype dtype)
 {
-    t->first = 0;
     if (!(t->index = calloc((size_t)(t->layers * t->experts) + 1, sizeof *t->index)))
         return fail(NO_MEMORY, "%s: no memory for its tensors", d->m->folder);
     for (int64_t i = 0; i < t->layers * t->experts; i++)
@@ -230,28 +227,28 @@ static Status part_place(Dist *d, DistTensor *t, const PickleTensor *part, const
         if (offset[k] < 0 || size[k] > t->size[k] || offset[k] > t->size[k] - size[k])
             return fail(BAD_FILE, "%s: a part of tensor '%s' reaches beyond it", d->m->folder, name);
     }
-    if (t->first < 0) TRY(tensors_make(d, t, dtype));
-    int64_t      width = (int64_t)dtype_width(dtype);
-    int          e     = t->skip - 1;                          /* the dim of experts, if it is one */
-    bool         all_layers = t->name.layer == MEGATRON_ALL, all_experts = t->name.expert == MEGATRON_ALL;
+    if (!t->index) TRY(tensors_make(d, t, dtype));
+    int64_t      width = (int64_t)dtype_width(dtype), boxes = 1;
     const char  *data  = (const char *)part->storage->data + part->offset * width;
     ForeignPiece piece = { .shape = { 1, 1, 1, 1 } };
+    for (int k = 0; k < t->skip; k++) boxes *= size[k];
     for (int k = t->skip; k < t->dims; k++) {
         piece.offset[k - t->skip] = offset[k];
         piece.shape [k - t->skip] = size[k];
         piece.stride[k - t->skip] = stride[k];
     }
-    for (int64_t layer = 0; layer < (all_layers ? size[0] : 1); layer++)
-        for (int64_t expert = 0; expert < (all_experts ? size[e] : 1); expert++) {
-            int64_t at =
-                (all_layers ? offset[0] + layer : 0) * t->experts + (all_experts ? offset[e] + expert : 0);
-            piece.data =
-                data +
-                ((all_layers ? layer * stride[0] : 0) + (all_experts ? expert * stride[e] : 0)) * width;
-            if (d->m->file->tensor[t->index[at]].dtype != dtype)
-                return fail(BAD_FILE, "%s: parts of tensor '%s' have two types", d->m->folder, name);
-            TRY(megatron_box(d->m, t->index[at], piece));
+    for (int64_t i = 0; i < boxes; i++) {
+        int64_t at = 0, inside = boxes, rest = i;        /* of the tensors; boxes of a layer, of an expert */
+        piece.data = data;
+        for (int k = 0; k < t->skip; k++, rest %= inside) {
+            inside /= size[k];
+            at = at * t->size[k] + offset[k] + rest / inside;
+            piece.data += rest / inside * stride[k] * width;
         }
+        if (d->m->file->tensor[t->index[at]].dtype != dtype)
+            return fail(BAD_FILE, "%s: parts of tensor '%s' have two types", d->m->folder, name);
+        TRY(megatron_box(d->m, t->index[at], piece));
+    }
     return OK;
 }
 
@@ -308,7 +305,7 @@ static Status parts_take(Dist *d, const char *label)
     if (!all || all->kind != PICKLE_DICT) return fail(BAD_FILE, "%s: it says of no part where it is", label);
     for (uint32_t i = 0; i < all->items; i += 2) TRY(part_take(d, all->item[i], all->item[i + 1], label));
     for (size_t i = 0; i < d->tensors; i++)
-        if (d->tensor[i].first < 0) {
+        if (!d->tensor[i].index) {
             char name[224];
             return fail(BAD_FILE, "%s: no part of tensor '%s' is there", label,
                         pickle_text(name, sizeof name, d->tensor[i].key));

@@ -1,9 +1,40 @@
 #ifndef CONVERT_MEGATRON_INTERNAL_H
 #define CONVERT_MEGATRON_INTERNAL_H
-/* What the two formats of Megatron-LM's checkpoints share. */
+/* What the files of Megatron-LM's two formats of checkpoints share. */
 #include <jansson.h>
-#include "convert/megatron/megatron_names.h"
-#include "convert/torch/torch_file.h"
+#include "convert/torch/torch_optimizer.h"
+
+/* ---- names of tensors in all versions, as one: "decoder.layers.3.mlp.linear_fc1.weight", with the number of
+ * the layer in the model, and "mlp.experts.5.linear_fc1.weight" with that of the expert. The rows are in
+ * megatron_names.def ---- */
+
+typedef enum {
+    MEGATRON_SAME, MEGATRON_ROWS, MEGATRON_COLUMNS, MEGATRON_DOWN, MEGATRON_UP,
+    MEGATRON_UNTRAINED, MEGATRON_COPY, MEGATRON_BUFFER
+} MegatronJoin;
+
+/* A layer or an expert that a name leaves out, because all of them are one tensor; and no
+ * layer, no expert. */
+enum { MEGATRON_ALL = -1, MEGATRON_NONE = -2 };
+
+typedef struct {
+    const char  *part;                     /* the row's name, a literal */
+    MegatronJoin join;
+    int          layer, expert;            /* the name's own numbers, of this file alone; or the two above */
+} MegatronName;
+
+/* False: no row has this name. */
+bool megatron_name(MegatronName *out, const char *name);
+static inline bool megatron_is_unused(const MegatronName *name) { return name->join >= MEGATRON_COPY; }
+/* Whether training changes it, so that optimizers have its states. */
+static inline bool megatron_is_parameter(const MegatronName *name)
+{
+    return name->join != MEGATRON_UNTRAINED && name->join != MEGATRON_BUFFER;
+}
+/* The name as it is everywhere here; layer and expert are counted over the whole model. */
+void megatron_name_print(char out[96], const MegatronName *name, int layer, int expert);
+
+/* ---- reading ---- */
 
 typedef struct {
     ForeignFile *file;
@@ -42,4 +73,28 @@ bool   megatron_is_legacy(const char *folder);
 Status megatron_legacy_read(MegatronRead *m);
 bool   megatron_is_dist(const char *folder);
 Status megatron_dist_read(MegatronRead *m);
+
+/* ---- megatron_rank.c: the tensors in the file of one rank of the older format,
+ * mp_rank_TT/model_optim_rng.pt: the weights by name, and the optimizer's states, which have numbers there,
+ * by the names of their weights ---- */
+
+enum { RANK_NAME_BYTES = 160 };
+
+/* chunk: the virtual stage */
+typedef struct {
+    char                name[RANK_NAME_BYTES];
+    int                 chunk;
+    ForeignKind         kind;
+    const PickleTensor *tensor;
+} RankTensor;
+typedef struct { RankTensor *item; size_t items, room; } RankTensors;          /* item: owned */
+
+/* Appends the weights of a chunk, in the order of the model. What is no tensor (Transformer Engine's states,
+ * None) has no weight. */
+Status rank_weights(RankTensors *list, const PickleValue *model, int chunk, const char *label);
+/* Appends the states of all weights of the list, which are those of all chunks in turn. *updates: as in
+ * torch_optimizer_states. BAD_FILE where they do not fit. */
+Status rank_states (RankTensors *list, const PickleValue *optimizer, int64_t *updates, const char *label);
+/* Keeps those of one chunk, sorted by kind and name. */
+void   rank_choose (RankTensors *list, int chunk);
 #endif

@@ -6,7 +6,6 @@
 #include <string.h>
 #include "base/message.h"
 #include "convert/megatron/megatron_internal.h"
-#include "convert/megatron/megatron_rank.h"
 
 enum { RANKS_MAX = 65536, CHUNKS_MAX = 64 };
 static const char file_name[] = "model_optim_rng.pt";
@@ -71,15 +70,6 @@ static void training_read(Legacy *l, const PickleValue *root)
     foreign_leave_states(l->m->file, "%s: states of Megatron-LM's distributed optimizer are not read; saved"
                          " with --ckpt-format torch_dist and --dist-ckpt-optim-fully-reshardable they are",
                          path);
-}
-
-/* Where no file says how many updates were done. */
-static void updates_judge(Legacy *l)
-{
-    ForeignPosition *position = &l->m->file->position;
-    if (!l->states || *l->m->file->states_unread) return;
-    if (position->updates < 0) position->updates = l->updates;
-    megatron_leave_uncounted(l->m);
 }
 
 /* The sizes that the run had; an argument that is missing means 1. */
@@ -337,7 +327,10 @@ Status megatron_legacy_read(MegatronRead *m)
     if (status == OK) status = files_open(&l);
     if (status == OK) status = layers_count(&l);
     if (status == OK) status = chunks_add(&l);
-    if (status == OK) updates_judge(&l);
+    if (status == OK && l.states && !*m->file->states_unread) {
+        if (m->file->position.updates < 0) m->file->position.updates = l.updates;
+        megatron_leave_uncounted(m);
+    }
     for (int i = 0; l.rank && i < l.tp * l.pp * l.ep; i++) torch_file_close(&l.rank[i]);
     free(l.rank);
     free(l.layers);

@@ -1,9 +1,9 @@
 /* Names of a rank's tensors, and which number of the optimizer is which. */
-#include "convert/megatron/megatron_rank.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include "base/array.h"
+#include "convert/megatron/megatron_internal.h"
 
 static Status tensor_add(RankTensors *list, RankTensor tensor)
 {

@@ -44,7 +44,8 @@ typedef enum {
 typedef struct PickleValue PickleValue;
 
 /* data: filled by the reader of the file that holds the storage (torch_file.h); NULL before. */
-typedef struct {
+typedef struct PickleStorage {
+    struct PickleStorage *next;           /* in the order of the pickle */
     TorchType      type;
     const char    *key;                   /* the storage's name in the file */
     uint32_t       key_bytes;
@@ -86,14 +87,17 @@ struct PickleValue {
     };
 };
 
-typedef struct { PickleValue *root; struct PickleMemory *memory; size_t bytes; } Pickle;
+typedef struct {
+    PickleValue         *root;
+    PickleStorage       *storages;         /* all that the pickle names */
+    struct PickleMemory *memory;
+    size_t               bytes;
+} Pickle;
 
 /* Reads the pickle at the start of data; p->bytes says how long it is, so that another may follow. `label`
  * names it in messages. BAD_FILE on damage and refusal, NO_MEMORY; then *p is all zeros. */
 Status pickle_open (Pickle *p, const void *data, size_t size, const char *label);
 void   pickle_close(Pickle *p);
-/* The storages that the pickle names, in order; NULL after the last. */
-PickleStorage *pickle_storage(const Pickle *p, int i);
 
 /* ---- values; every function accepts NULL, as of a key that is missing ---- */
 

@@ -102,8 +102,7 @@ static TorchType type_of(const PickleValue *v)
  * (key, first, count). */
 Status pickle_persistent(PickleValue **value, PickleReader *r, const PickleValue *id)
 {
-    PickleMemory *m = r->memory;
-    int64_t       count = -1, first = 0, all;
+    int64_t count = -1, first = 0, all;
     if (!is_kind(id, PICKLE_TUPLE) || id->items < 5 || !pickle_is_text(id->item[0], "storage"))
         return pickle_refuse(r, "a persistent id that is not a tensor's storage");
     const PickleValue *key = id->item[2], *view = item_at(id, 5);
@@ -121,8 +120,8 @@ Status pickle_persistent(PickleValue **value, PickleReader *r, const PickleValue
     TRY(pickle_block(&(*value)->storage, r, sizeof *(*value)->storage));
     *(*value)->storage = (PickleStorage){ .type = type, .key = key->text, .key_bytes = (uint32_t)key->bytes,
                                           .count = count, .first = first };
-    TRY(ARRAY_RESERVE(m->storage, m->storage_room, m->storages + 1));
-    m->storage[m->storages++] = (*value)->storage;
+    *r->storage = (*value)->storage;
+    r->storage  = &(*r->storage)->next;
     return OK;
 }
 

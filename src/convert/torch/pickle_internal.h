@@ -17,13 +17,12 @@ typedef struct { void **block; size_t blocks, room; } PickleBlocks;
 typedef struct PickleMemory {
     PickleBlocks    chunks, others; /* of values, VALUES_A_CHUNK each; of everything that never grows */
     size_t         values;
-    PickleStorage **storage;
-    int            storages, storage_room;
 } PickleMemory;
 
 typedef struct {
     ByteReader     in;
     PickleMemory  *memory;
+    PickleStorage **storage;               /* where the next one is linked */
     size_t         spent;                  /* bytes and items copied by calls; at most twice those read */
     PickleValue  **stack, **memo;
     size_t         depth, stack_room, memo_room;

@@ -82,13 +82,7 @@ void pickle_close(Pickle *p)
     }
     blocks_free(&m->chunks);
     blocks_free(&m->others);
-    free(m->storage);
     free(m);
-}
-
-PickleStorage *pickle_storage(const Pickle *p, int i)
-{
-    return i < p->memory->storages ? p->memory->storage[i] : NULL;
 }
 
 /* ---- the check ---- */

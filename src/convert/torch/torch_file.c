@@ -44,9 +44,9 @@ static Status storage_set(PickleStorage *s, const uint8_t *data, size_t bytes, i
 static Status storages_from_zip(const TorchFile *file, const char *prefix, size_t prefix_bytes,
                                 const char *label)
 {
-    char           name[256] = "data/";
-    PickleStorage *s;
-    for (int i = 0; (s = pickle_storage(&file->pickle, i)); i++) {
+    char name[256] = "data/";
+    int  i = 0;
+    for (PickleStorage *s = file->pickle.storages; s; s = s->next, i++) {
         memcpy(name + 5, s->key, s->key_bytes);                /* at most 200 bytes */
         const ZipEntry *e = zip_find(&file->zip, prefix, prefix_bytes, name, 5 + s->key_bytes);
         TRY(storage_set(s, e ? e->data : NULL, e ? e->bytes : 0, i, "archive", label));
@@ -92,22 +92,20 @@ typedef struct {
 static int by_key(const void *a, const void *b)
 {
     const Stored *x = a, *y = b;
-    int order = memcmp(x->key, y->key, x->key_bytes < y->key_bytes ? x->key_bytes : y->key_bytes);
-    return order ? order : x->key_bytes < y->key_bytes ? -1 : x->key_bytes > y->key_bytes;
+    return names_compare(x->key, x->key_bytes, y->key, y->key_bytes);
 }
 
 /* *list: by key, each once */
 static Status stored_list(Stored **list, size_t *count, const Pickle *p, const char *label)
 {
-    PickleStorage *s;
-    size_t         all = 0;
-    while (pickle_storage(p, (int)all)) all++;
+    size_t all = 0, i = 0;
+    for (const PickleStorage *s = p->storages; s; s = s->next) all++;
     if (!(*list = calloc(all + 1, sizeof **list)))
         return fail(NO_MEMORY, "%s: no memory for a list of keys", label);
-    for (int i = 0; (s = pickle_storage(p, i)); i++)
-        (*list)[i] = (Stored){ s->key, s->key_bytes, s->type, NULL, 0 };
+    for (const PickleStorage *s = p->storages; s; s = s->next)
+        (*list)[i++] = (Stored){ s->key, s->key_bytes, s->type, NULL, 0 };
     qsort(*list, all, sizeof **list, by_key);
-    for (size_t i = 0; i < all; i++)
+    for (i = 0; i < all; i++)
         if (!i || by_key(&(*list)[*count - 1], &(*list)[i]) != 0) (*list)[(*count)++] = (*list)[i];
     return OK;
 }
@@ -142,12 +140,12 @@ static Status storages_walk(Stored *list, size_t count, const PickleValue *keys,
 static Status storages_behind(const Pickle *p, const PickleValue *keys, const uint8_t *data, size_t size,
                               const char *label)
 {
-    Stored        *list  = NULL;
-    size_t         count = 0;
-    PickleStorage *s;
-    Status         status = stored_list(&list, &count, p, label);
+    Stored *list  = NULL;
+    size_t  count = 0;
+    int     i     = 0;
+    Status  status = stored_list(&list, &count, p, label);
     if (status == OK) status = storages_walk(list, count, keys, data, size, label);
-    for (int i = 0; status == OK && (s = pickle_storage(p, i)); i++) {
+    for (PickleStorage *s = p->storages; status == OK && s; s = s->next, i++) {
         const Stored *at = bsearch(&(Stored){ s->key, s->key_bytes, 0, NULL, 0 }, list, count, sizeof *list,
                                    by_key);
         status = storage_set(s, at->data, at->bytes, i, "file", label);

@@ -134,7 +134,7 @@ static int by_header(const void *a, const void *b)
     return x->header < y->header ? -1 : x->header > y->header;
 }
 
-static int names_compare(const char *a, size_t a_bytes, const char *b, size_t b_bytes)
+int names_compare(const char *a, size_t a_bytes, const char *b, size_t b_bytes)
 {
     int order = memcmp(a, b, a_bytes < b_bytes ? a_bytes : b_bytes);
     return order ? order : a_bytes < b_bytes ? -1 : a_bytes > b_bytes;

@@ -29,6 +29,8 @@ void   zip_close(ZipArchive *zip);
 Status zip_check(const ZipEntry *entry, const char *label);
 /* The same for a caller that has read it: crc is its CRC-32. */
 Status zip_compare(const ZipEntry *entry, const char *label, unsigned long crc);
+/* As memcmp, of texts with their bytes. */
+int    names_compare(const char *a, size_t a_bytes, const char *b, size_t b_bytes);
 /* By "prefix" followed by `name`, binary search; NULL: there is none. */
 const ZipEntry *zip_find(const ZipArchive *zip, const char *prefix, size_t prefix_bytes, const char *name,
                          size_t name_bytes);

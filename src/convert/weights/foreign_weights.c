@@ -86,8 +86,10 @@ typedef struct { FILE *out; const char *at, *end; } Table;
 
 static void pass(Table *t, void *value, size_t bytes)
 {
-    if (t->out) fwrite(value, 1, bytes, t->out);
-    if (t->out) return;
+    if (t->out) {
+        fwrite(value, 1, bytes, t->out);
+        return;
+    }
     CHECK((size_t)(t->end - t->at) >= bytes, "a list of tensors ends too early");
     memcpy(value, t->at, bytes);
     t->at += bytes;

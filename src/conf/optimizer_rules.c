@@ -1,5 +1,5 @@
 /* What fits an optimizer: a rule as those of conf/rules.c. */
-#include "conf/optimizer/optimizer_rules.h"
+#include "conf/rules.h"
 #include "base/log.h"
 #include "conf/value.h"
 
@@ -35,7 +35,7 @@ static Status rule_numbers(const Options *o)
     return OK;
 }
 
-Status options_fit_optimizer(const Options *o)
+Status rule_optimizer(const Options *o)
 {
     if (!(o->command & FOR_CONFIG)) return OK;                              /* what jotun train takes */
     if (o->optimizer.value == CHOICE_optimizer_onebitlamb) TRY(rule_onebit(o));
