@@ -85,21 +85,15 @@ static Status words_weighed(bool *weighted, const char *const *words, int count)
     return OK;
 }
 
-static Status words_add(BlendSpec *list, const char *const *words, int count)
-{
-    TRY(words_weighed(&list->weighted, words, count));
-    for (int i = 0; i < count; i++) {
-        double weight = 1;
-        if (list->weighted) number_read(&weight, words[i++]);
-        TRY(part_add(list, words[i], NULL, weight));
-    }
-    return OK;
-}
-
 Status blend_spec_words(BlendSpec *list, const char *const *words, int count)
 {
     *list = (BlendSpec){ 0 };
-    Status status = words_add(list, words, count);
+    Status status = words_weighed(&list->weighted, words, count);
+    for (int i = 0; i < count && status == OK; i++) {
+        double weight = 1;
+        if (list->weighted) number_read(&weight, words[i++]);
+        status = part_add(list, words[i], NULL, weight);
+    }
     if (status != OK) blend_spec_close(list);
     return status;
 }

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+#include "base/array.h"
 #include "base/random.h"
 #include "base/seam.h"
 #include "data/npy_array.h"
@@ -181,7 +182,8 @@ Status npy_cache_finish(const NpyCache *cache)
 /* Mapped pages are shared by all ranks of a host, so what was built is replaced by the mapping. */
 Status npy_cache_open(const NpyCache *cache, const NpyEntry *entry)
 {
-    char path[1024], header[NPY_HEADER + 1];
+    char     path[1024], header[NPY_HEADER + 1];
+    NpyArray made[COUNT(entry->member)];
     if (entry_map(cache, entry)) return OK;
     TRY(entry->make(entry->context));
     for (int i = 0; i < entry->members; i++) {
@@ -191,6 +193,14 @@ Status npy_cache_open(const NpyCache *cache, const NpyEntry *entry)
         TRY(part_write(path, header, NPY_HEADER, x->data, index_bytes(x)));
     }
     TRY(npy_cache_finish(cache));
-    elements_drop(entry);
-    return entry_map(cache, entry) ? OK : entry->make(entry->context);
+    for (int i = 0; i < entry->members; i++) {
+        made[i] = *entry->member[i].array;
+        entry->member[i].array->made = NULL;
+    }
+    bool mapped = entry_map(cache, entry);
+    for (int i = 0; i < entry->members; i++) {
+        if (mapped) npy_array_close(&made[i]);
+        else        *entry->member[i].array = made[i];
+    }
+    return OK;
 }

@@ -4,7 +4,7 @@
 #include "base/file.h"
 #include "base/team.h"
 #include "cli/setup/setup.h"
-#include "cli/text_rules.h"
+#include "cli/in_out.h"
 #include "conf/value.h"
 
 static DataPath data_path_of(const TextList *list)

@@ -111,12 +111,6 @@ void exact_space_free(ExactSpace *space)
 
 /* ---- parts of a document ---- */
 
-static int64_t line_end(const char *text, int64_t bytes, int64_t at)
-{
-    const char *end = memchr(text + at, '\n', (size_t)(bytes - at));
-    return end ? end - text : bytes;
-}
-
 static bool line_is_blank(const char *text, int64_t from, int64_t end)
 {
     while (from < end && (text[from] == ' ' || text[from] == '\t' || text[from] == '\r')) from++;
@@ -126,8 +120,9 @@ static bool line_is_blank(const char *text, int64_t from, int64_t end)
 static bool next_line(ExactWalk *w, int64_t *from, int64_t *end)
 {
     if (w->at >= w->bytes) return false;
+    const char *found = memchr(w->text + w->at, '\n', (size_t)(w->bytes - w->at));
     *from = w->at;
-    *end  = line_end(w->text, w->bytes, w->at);
+    *end  = found ? found - w->text : w->bytes;
     w->at = *end + 1;
     return true;
 }

@@ -165,11 +165,10 @@ static Status name_add(Charset *c, const char *name, size_t bytes)
 
 static Status names_add(Charset *c, const char *names)
 {
-    for (;;) {
-        size_t bytes = strcspn(names, ",");
+    for (size_t bytes; ; names += bytes + 1) {
+        bytes = strcspn(names, ",");
         TRY(name_add(c, names, bytes));
         if (!names[bytes]) return OK;
-        names += bytes + 1;
     }
 }
 

@@ -398,13 +398,12 @@ static bool scan_member(JsonScan *s, MemberFound *found, void *context)
 }
 
 /* After an opening bracket or a comma: the closing bracket where it may follow, or the next item. */
-static bool scan_item(JsonScan *s, bool may_close, MemberFound *found, void *context, bool *closed)
+static bool scan_item(JsonScan *s, bool may_close, MemberFound *found, void *context)
 {
     JsonSpan any;
     bool object = scan_in_object(s);
     scan_space(s);
-    *closed = may_close && scan_peek(s) == (object ? '}' : ']');
-    if (*closed) {
+    if (may_close && scan_peek(s) == (object ? '}' : ']')) {
         s->at++;
         s->depth--;
         return true;
@@ -433,16 +432,15 @@ static bool scan_between(JsonScan *s)
  * may not. */
 static void scan_line(JsonScan *s, MemberFound *found, void *context)
 {
-    bool closed, good;
     scan_space(s);
     if (scan_peek(s) != '{') {
         scan_fault(s, "not an object in braces, as {\"text\": \"...\"}");
         return;
     }
-    good = scan_open(s);
+    bool good = scan_open(s);
     for (bool fresh = true; good && s->depth; ) {
         int before = s->depth;
-        good  = scan_item(s, fresh, found, context, &closed);
+        good  = scan_item(s, fresh, found, context);
         fresh = good && s->depth > before;              /* a bracket was opened */
         if (good && !fresh) good = scan_between(s);
     }

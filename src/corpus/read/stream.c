@@ -47,7 +47,7 @@ typedef struct Conversion {
 } Conversion;
 
 /* Compressed bytes that were used: those read without the unused rest of the chunk. */
-static int64_t stream_used(const Stream *s) { return s->file_bytes - (int64_t)(s->end - s->at); }
+int64_t stream_bytes_read(const Stream *s) { return s->file_bytes - (int64_t)(s->end - s->at); }
 
 /* ---- opening ---- */
 
@@ -55,15 +55,15 @@ static int64_t stream_used(const Stream *s) { return s->file_bytes - (int64_t)(s
  * inside a member that began in an earlier piece, is decompressed here. */
 static Status piece_fill(Stream *s)
 {
-    AheadPiece piece = { 0 };
-    s->ended       = !ahead_next(s->ahead, &piece);
-    s->in          = s->ended ? s->chunk : piece.compressed;
-    s->end         = piece.compressed_bytes;
-    s->file_bytes += (int64_t)piece.compressed_bytes;
-    bool ready     = piece.text && !s->in_member;
+    const AheadPiece *piece = ahead_next(s->ahead);
+    bool ready     = piece && piece->decompressed && !s->in_member;
+    s->ended       = !piece;
+    s->in          = piece ? piece->compressed.text : s->chunk;
+    s->end         = piece ? (size_t)piece->compressed.bytes : 0;
+    s->file_bytes += (int64_t)s->end;
     s->at          = ready ? s->end : 0;
-    s->text        = ready ? piece.text : NULL;
-    s->text_bytes  = ready ? piece.text_bytes : 0;
+    s->text        = ready ? piece->text.text : NULL;
+    s->text_bytes  = ready ? (size_t)piece->text.bytes : 0;
     if (!s->ended || !ahead_error(s->ahead)) return OK;
     return fail(BAD_FILE, "%s: cannot be read after byte %" PRId64 ": %s", s->name, s->file_bytes,
                 strerror(ahead_error(s->ahead)));
@@ -154,8 +154,6 @@ void stream_close(Stream *s)
     free(s);
 }
 
-int64_t stream_bytes_read(const Stream *s) { return stream_used(s); }
-
 /* ---- reading ---- */
 
 /* The ratio is checked for each stretch of RATIO_OVER bytes and not over the whole file, so that a bomb
@@ -164,7 +162,7 @@ static Status ratio_check(Stream *s, size_t out)
 {
     s->out_since += (int64_t)out;
     if (s->out_since < RATIO_OVER) return OK;
-    int64_t in = stream_used(s) - s->in_marked;
+    int64_t in = stream_bytes_read(s) - s->in_marked;
     if (s->ratio_most && s->out_since / s->ratio_most > in)
         return fail(BAD_FILE, "%s: byte %" PRId64 ": %" PRId64 " bytes decompress to %" PRId64
                     ", more than %" PRId64 " times as much: a bomb? --max-ratio 0 accepts any",
@@ -188,9 +186,9 @@ static Status member_step(Stream *s, char **out, size_t *capacity)
     if (step == CODEC_WIDE)
         return fail(BAD_FILE, "%s: byte %" PRId64 ": a %s frame whose window is above the limit of 2^%d "
                     "bytes: --zstd-window-log N accepts windows up to 2^N, which take as much memory; N is "
-                    "at most 31", s->name, stream_used(s), s->codec->name, s->window_log);
+                    "at most 31", s->name, stream_bytes_read(s), s->codec->name, s->window_log);
     if (step == CODEC_BROKEN)
-        return fail(BAD_FILE, "%s: byte %" PRId64 ": not %s, or damaged: %s", s->name, stream_used(s),
+        return fail(BAD_FILE, "%s: byte %" PRId64 ": not %s, or damaged: %s", s->name, stream_bytes_read(s),
                     s->codec->name, why);
     if (step == CODEC_END) {
         s->in_member = false;

@@ -7,7 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include "base/ordered_pipeline.h"
-#include "base/buffer.h"
 
 enum {
     READ_ONCE   = 256 << 10,  /* bytes of one read */
@@ -16,14 +15,12 @@ enum {
     TEXT_FIRST  = 1 << 20     /* capacity by which a text grows */
 };
 
-typedef struct { Buffer compressed, text; bool decompressed; } MemberPiece;
-
 struct Ahead {
     FILE            *file;
     const Codec   *codec;
     OrderedPipeline *pipeline;
     int              pieces;
-    MemberPiece     *piece;     /* [pieces], one per slot of the pipeline */
+    AheadPiece     *piece;     /* [pieces], one per slot of the pipeline */
     /* Read after the last cut. This and the fields below belong to the cutting thread. */
     Buffer           rest;
     bool             ended;
@@ -89,7 +86,7 @@ static bool piece_cut(void *context, int slot, int64_t *weight)
 
 /* True if the piece is whole members and nothing else; only then is its text independent of its
  * neighbours. */
-static bool members_decompress(MemberPiece *s, const Codec *codec, void *state)
+static bool members_decompress(AheadPiece *s, const Codec *codec, void *state)
 {
     const char *why;
     CodecWindow w = { .in = s->compressed.text, .in_bytes = (size_t)s->compressed.bytes };
@@ -115,7 +112,7 @@ static bool members_decompress(MemberPiece *s, const Codec *codec, void *state)
 static void piece_decompress(void *context, int worker, int slot)
 {
     const Ahead *a = context;
-    MemberPiece *s = &a->piece[slot];
+    AheadPiece *s = &a->piece[slot];
     (void)worker;
     bool begins = a->codec->start(s->compressed.text, (size_t)s->compressed.bytes, 0) == 0;
     void *state = begins ? a->codec->open() : NULL;
@@ -125,14 +122,10 @@ static void piece_decompress(void *context, int worker, int slot)
 
 /* ---- the reader's side ---- */
 
-bool ahead_next(Ahead *a, AheadPiece *piece)
+const AheadPiece *ahead_next(Ahead *a)
 {
     int slot = ordered_pipeline_next(a->pipeline);
-    if (slot < 0) return false;
-    const MemberPiece *s = &a->piece[slot];
-    *piece = (AheadPiece){ s->compressed.text, s->decompressed ? s->text.text : NULL,
-                           (size_t)s->compressed.bytes, (size_t)s->text.bytes };
-    return true;
+    return slot < 0 ? NULL : &a->piece[slot];
 }
 
 int ahead_error(const Ahead *a) { return a->error; }

@@ -12,15 +12,13 @@
  * size. */
 #include <stdbool.h>
 #include <stdio.h>
-#include "base/status.h"
+#include "base/buffer.h"
 #include "corpus/read/codec.h"
 
 enum { PIECE_LEAST = 128 << 10, PIECE_MOST = 4 << 20, TEXT_MOST = 24 << 20 };      /* bytes */
 
-typedef struct {
-    const char *compressed, *text;      /* text NULL: not decompressed */
-    size_t      compressed_bytes, text_bytes;
-} AheadPiece;                           /* valid until the next call */
+/* text: only of one that is decompressed */
+typedef struct { Buffer compressed, text; bool decompressed; } AheadPiece;
 
 typedef struct Ahead Ahead;
 /* first: bytes of the file that the caller has already read; codec->start is not NULL. Nobody else may
@@ -28,7 +26,8 @@ typedef struct Ahead Ahead;
  * asked for are accepted. */
 Status ahead_open (Ahead **ahead, FILE *file, const Codec *codec, const char *first, size_t bytes,
                    int threads);
-bool   ahead_next (Ahead *ahead, AheadPiece *piece);    /* false: end of the file, or a read error */
+/* The next piece, valid until the next call; NULL: end of the file, or a read error. */
+const AheadPiece *ahead_next(Ahead *ahead);
 int    ahead_error(const Ahead *ahead);                 /* after the end: the errno of the read error, or 0 */
 void   ahead_close(Ahead *ahead);                       /* does not close the file; NULL is allowed */
 #endif

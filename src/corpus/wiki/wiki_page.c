@@ -4,7 +4,6 @@
 #include "corpus/wiki/wiki_page.h"
 
 #include <string.h>
-#include "base/array.h"
 #include "corpus/wiki/wikitext.h"
 #include "text/unicode.h"
 
@@ -38,12 +37,9 @@ static bool name_is(JsonText name, const char *word)
 /* The code point of "amp" of "&amp;": XML has only these five names. 0: unknown. */
 static uint32_t entity_read(const char *name, int64_t bytes)
 {
-    static const struct { const char *name; char c; } entities[] =
-        { { "lt", '<' }, { "gt", '>' }, { "amp", '&' }, { "quot", '"' }, { "apos", '\'' } };
     if (bytes > 1 && *name == '#') return entity_number(name + 1, bytes - 1);
-    for (size_t i = 0; i < COUNT(entities); i++)
-        if (name_is((JsonText){ name, bytes }, entities[i].name)) return (uint32_t)entities[i].c;
-    return 0;
+    int index = words_find("lt gt amp quot apos", name, (size_t)bytes);
+    return index < 0 ? 0 : (uint32_t)"<>&\"'"[index];
 }
 
 /* Decodes in place, since no reference is shorter than the UTF-8 of its character. */
