@@ -3,7 +3,6 @@
 #include <string.h>
 #include "base/log.h"
 #include "cli/command.h"
-#include "cli/setup/parse.h"
 #include "cli/setup/setup.h"
 #include "comm/transport.h"
 #include "compat/alcf/agpt.h"

@@ -3,8 +3,6 @@
 #include <stdio.h>
 #include <string.h>
 #include "cli/command.h"
-#include "cli/setup/parse.h"
-#include "conf/conf.h"
 #include "tensor/cpu/burst.h"
 #include "train/peak_file.h"
 
@@ -37,7 +35,7 @@ static void show(const Peak peak[2], KernelFamily family, int threads)
     printf("\n");
 }
 
-static Status bench_peak(const Options *o)
+Status cmd_bench_peak(Options *o)
 {
     char path[1024], list[96];
     Peak peak[2];
@@ -64,13 +62,4 @@ static Status bench_peak(const Options *o)
     TRY(peak_file_path(path));
     printf("kept in %s\n", path);
     return OK;
-}
-
-Status cmd_bench_peak(int argc, char **argv)
-{
-    Options o;
-    Status status = setup_parse(&o, FOR_BENCH_PEAK, argc, argv);
-    if (status == OK) status = bench_peak(&o);
-    options_close(&o);
-    return status;
 }

@@ -10,7 +10,6 @@
 #include "base/log.h"
 #include "cli/command.h"
 #include "cli/in_out.h"
-#include "cli/setup/parse.h"
 #include "conf/conf.h"
 #include "store/checkpoint.h"
 #include "store/tensor_entry.h"
@@ -161,20 +160,12 @@ static Status verify(const char *dir)
                 all.words);
 }
 
-static Status look(CommandSet command, int argc, char **argv, Status (*at)(const char *))
+static Status look(const Options *o, Status (*at)(const char *))
 {
-    Options o;
-    Status  status = setup_parse(&o, command, argc, argv);
-    if (status == OK) status = options_expect(&o, 1, "DIR");
-    if (status == OK) status = checkpoint_directory(o.words.text[0], o.words.text[0]);
-    if (status == OK) status = at(o.words.text[0]);
-    options_close(&o);
-    return status;
+    TRY(options_expect(o, 1, "DIR"));
+    TRY(checkpoint_directory(o->words.text[0], o->words.text[0]));
+    return at(o->words.text[0]);
 }
 
-Status cmd_checkpoint_info(int argc, char **argv) { return look(FOR_CHECKPOINT_INFO, argc, argv, info); }
-
-Status cmd_checkpoint_verify(int argc, char **argv)
-{
-    return look(FOR_CHECKPOINT_VERIFY, argc, argv, verify);
-}
+Status cmd_checkpoint_info  (Options *o) { return look(o, info); }
+Status cmd_checkpoint_verify(Options *o) { return look(o, verify); }

@@ -10,12 +10,10 @@
 #include "base/array.h"
 #include "base/log.h"
 #include "base/team.h"
-#include "cli/setup/parse.h"
 #include "corpus/clean/clean.h"
 #include "cli/command.h"
 #include "cli/in_out.h"
 #include "cli/signals.h"
-#include "cli/text_rules.h"
 #include "conf/conf.h"
 #include "conf/rows.h"
 #include "corpus/read/inputs.h"
@@ -97,15 +95,6 @@ static CharsetEmoji emoji_mode(const Options *o)
     NO_SUCH_CHOICE(o->emoji);
 }
 
-static CharsetMode charset_mode(const Options *o)
-{
-    switch ((enum ChoiceOf_charset_mode)o->charset_mode.value) {
-    case CHOICE_charset_mode_graded: return CHARSET_GRADED;
-    case CHOICE_charset_mode_strict: return CHARSET_STRICT;
-    }
-    NO_SUCH_CHOICE(o->charset_mode);
-}
-
 static void charset_read(CleanPlan *p, const Options *o)
 {
     p->charset = CHARSET_PLAN;
@@ -114,7 +103,8 @@ static void charset_read(CleanPlan *p, const Options *o)
     p->charset = (CharsetPlan){
         .names = o->charset, .parenthesis = o->charset_parenthesis,
         .line = o->charset_line, .lines = o->charset_lines,
-        .mode = charset_mode(o), .emoji = emoji_mode(o),
+        .mode = o->charset_mode.value == CHOICE_charset_mode_strict ? CHARSET_STRICT : CHARSET_GRADED,
+        .emoji = emoji_mode(o),
     };
 }
 
@@ -275,7 +265,7 @@ static Status inputs_clean(CleanPlan *p, const Options *o)
     return status;
 }
 
-static Status options_run(Options *o)
+Status cmd_clean(Options *o)
 {
     CleanPlan plan;
     TRY(options_derive(o));
@@ -288,14 +278,5 @@ static Status options_run(Options *o)
         "\njotun: keeps what is done and stops; the same signal again leaves at once\n");
     Status status = inputs_clean(&plan, o);
     free(identity);
-    return status;
-}
-
-Status cmd_clean(int argc, char **argv)
-{
-    Options o;
-    Status status = setup_parse(&o, FOR_CLEAN, argc, argv);
-    if (status == OK) status = options_run(&o);
-    options_close(&o);
     return status;
 }

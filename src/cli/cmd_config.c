@@ -3,7 +3,6 @@
 #include "base/log.h"
 #include <stdlib.h>
 #include "cli/command.h"
-#include "cli/setup/parse.h"
 #include "cli/setup/setup.h"
 #include "conf/config_file.h"
 
@@ -30,7 +29,7 @@ static Status write_other_trainers(Options *o)
 
 /* The values are printed before they are checked, so that a reader sees the values that a message is
  * about. */
-static Status config(Options *o)
+Status cmd_config(Options *o)
 {
     if (o->record) return compat_recorders(stdout, o->record);
     if (o->from_script.count || o->from_yaml) return write_other_trainers(o);
@@ -41,13 +40,4 @@ static Status config(Options *o)
     TRY(setup_validate(o));
     if (o->changed) log_line("would resume with other options than the checkpoint's: %s", o->changed);
     return OK;
-}
-
-Status cmd_config(int argc, char **argv)
-{
-    Options o;
-    Status status = setup_parse(&o, FOR_CONFIG_COMMAND, argc, argv);
-    if (status == OK) status = config(&o);
-    options_close(&o);
-    return status;
 }

@@ -11,8 +11,6 @@
 #include "cli/command.h"
 #include "cli/in_out.h"
 #include "cli/setup/foreign.h"
-#include "cli/setup/gguf.h"
-#include "cli/setup/parse.h"
 #include "cli/setup/tokenizer.h"
 #include "cli/signals.h"
 #include "conf/rows.h"
@@ -189,13 +187,6 @@ static Status options_of_run(const char **text, ConvertTask *c)
     return merged ? OK : fail(NO_MEMORY, "no memory for the options as JSON");
 }
 
-static void tell_position(const CheckpointState *state)
-{
-    if (!(state->lacks & CHECKPOINT_POSITION))
-        log_line("convert: the run stood after step %lld, with %lld samples%s", (long long)state->step,
-                 (long long)state->samples, state->lacks & CHECKPOINT_STATES ? "" : " and optimizer states");
-}
-
 static Status to_jotun(ConvertTask *c, void *context)
 {
     TokenizerFacts  facts  = { 0 };
@@ -207,7 +198,9 @@ static Status to_jotun(ConvertTask *c, void *context)
                     c->from.file.states_unread);
     state.seed = (uint64_t)c->model.seed;
     if (!takes_states(c)) state.lacks |= CHECKPOINT_STATES;
-    tell_position(&state);
+    if (!(state.lacks & CHECKPOINT_POSITION))
+        log_line("convert: the run stood after step %lld, with %lld samples%s", (long long)state.step,
+                 (long long)state.samples, state.lacks & CHECKPOINT_STATES ? "" : " and optimizer states");
     TRY(take_tokenizer(c, &facts));
     TRY(state.lacks & CHECKPOINT_POSITION ? options_json(&c->model, &state.options)
                                           : options_of_run(&state.options, c));
@@ -303,9 +296,8 @@ static Status family_choose(Family *family, json_t **config, const ConvertTask *
     }
     json_decref(options);
     if (found) return OK;
-    return fail(BAD_OPTION,
-                "%s: no architecture of transformers that is known here can hold this model: %.380s",
-                c->o->convert_input, why);
+    return fail(BAD_OPTION, "%s: no architecture of transformers that is known here can hold this model: "
+                "%.380s", c->o->convert_input, why);
 }
 
 static GgufType gguf_type(const ConvertTask *c)
@@ -353,22 +345,6 @@ static Status export_hf(ConvertTask *c, const char *json)
     return status;
 }
 
-/* Transformers and llama.cpp have the model alone. */
-static void leave_out_mtp(ConvertTask *c)
-{
-    if (c->model.mtp_layers == 0) return;
-    log_line("%s: its %lld layers of multi-token prediction are left out; they serve training alone",
-             c->o->convert_input, (long long)c->model.mtp_layers);
-    c->model.mtp_layers = 0;
-}
-
-/* A model without learned positions may be trained on longer sequences than it was made for. */
-static void know_positions(Options *model)
-{
-    if (model->position.value == CHOICE_position_learned_absolute) return;
-    if (model->positions < model->sequence) model->positions = model->sequence;
-}
-
 /* That of a checkpoint of jotun is in the step's folder, or was found. */
 static Status find_own_tokenizer(ConvertTask *c)
 {
@@ -389,8 +365,14 @@ static Status export(ConvertTask *c)
     TRY(find_own_tokenizer(c));
     TRY(setup_model_options(&c->model, c->from.options, c->o->convert_input));
     TRY(setup_model_canonical(&c->model));
-    leave_out_mtp(c);
-    know_positions(&c->model);
+    Options *model = &c->model;
+    if (model->mtp_layers > 0)                         /* transformers and llama.cpp have only the model */
+        log_line("%s: its %lld layers of multi-token prediction are left out; they serve training alone",
+                 c->o->convert_input, (long long)model->mtp_layers);
+    model->mtp_layers = 0;
+    /* A model without learned positions may be trained on longer sequences than it was made for. */
+    if (model->position.value != CHOICE_position_learned_absolute && model->positions < model->sequence)
+        model->positions = model->sequence;
     TRY(check_tokenizer_to_write(c));
     TRY(options_json(&c->model, &json));
     return c->o->convert_to.value == CHOICE_convert_to_gguf ? export_gguf(c, json) : export_hf(c, json);
@@ -451,9 +433,8 @@ static Status run(ConvertTask *c, Options *o)
         return fail(BAD_OPTION, "--output-dtype q8_0 is for --to gguf; give f32, bf16 or f16");
     bool same = foreign && format == FORMAT_HF && o->convert_to.value == CHOICE_convert_to_hf;
     if (foreign && !to_jotun_step && !same)
-        return fail(BAD_OPTION,
-                    "--to %s is written from checkpoints of jotun: convert with --to jotun first",
-                    o->convert_to.word);
+        return fail(BAD_OPTION, "--to %s is written from checkpoints of jotun: convert with --to jotun "
+                    "first", o->convert_to.word);
     char path[1024];
     bool ours = false;
     if (!foreign && to_jotun_step) TRY(checkpoint_find_silent(o->convert_input, path, &ours));
@@ -465,14 +446,11 @@ static Status run(ConvertTask *c, Options *o)
     return foreign ? import(c, format) : export(c);
 }
 
-Status cmd_convert(int argc, char **argv)
+Status cmd_convert(Options *o)
 {
-    Options o;
-    ConvertTask c = { .o = &o };
-    Status status = setup_parse(&o, FOR_CONVERT, argc, argv);
-    if (status == OK) status = run(&c, &o);
+    ConvertTask c = { .o = o };
+    Status status = run(&c, o);
     foreign_model_close(&c.from);
     options_close(&c.model);
-    options_close(&o);
     return status;
 }

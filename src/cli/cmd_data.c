@@ -10,9 +10,8 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "cli/command.h"
-#include "cli/data_run.h"
 #include "cli/in_out.h"
-#include "cli/setup/parse.h"
+#include "cli/setup/setup.h"
 #include "cli/signals.h"
 #include "conf/conf.h"
 #include "data/raw_tokens.h"
@@ -132,6 +131,73 @@ static Status items_cat(const TokenFile *f, const Options *o)
     return OK;
 }
 
+/* ---- what a run with the given --data-path would read ---- */
+
+static void part_show(const BlendPart *part, bool weighted, const Order *order)
+{
+    char weight[32] = "";
+    const OrderPlan *p = &order->plan;
+    if (weighted) snprintf(weight, sizeof weight, "weight %g, ", part->weight);
+    printf("  %s%s%s%s: %s%" PRId64 " tokens per epoch, %" PRId64 " epoch%s%s, %" PRId64 " samples\n",
+           part->prefix, part->corpus ? " (" : "", part->corpus ? part->corpus : "", part->corpus ? ")" : "",
+           weight, p->tokens, p->epochs,
+           p->epochs == 1 ? "" : "s", p->separate ? ", the last one shuffled separately" : "", p->samples);
+}
+
+static void split_show(const Datasets *datasets, int set, int64_t sequence)
+{
+    char bytes[24];
+    const Blend *b = &datasets->blend[set];
+    const DatasetFiles *files = datasets_files(datasets, set);
+    int64_t wanted = datasets->spec.wanted[set] < 0 ? b->samples : datasets->spec.wanted[set];
+    /* The order `jotun` computes the index of a sample instead of storing it. */
+    double stored = datasets->spec.rules.order == ORDER_JOTUN ? 0 : (double)blend_bytes(b);
+    printf("%-10s %" PRId64 " samples, %" PRId64 " tokens; %s of indices\n", split_name(set_split(set)),
+           wanted,
+           wanted * sequence, log_bytes(bytes, stored));
+    for (int i = 0; i < files->list.count; i++)
+        part_show(&files->list.part[i], files->list.weighted, &b->order[i]);
+}
+
+/* Counts the samples as a run does. Without --train-iters or --eval-interval the length of a run is unknown,
+ * and one epoch of the split is counted. */
+static void samples_count(DatasetsPlan *spec, const Options *o)
+{
+    int64_t batch = o->global_batch ? o->global_batch : 1;
+    int64_t evaluations = o->eval_interval ? o->train_iters / o->eval_interval + 1 : 1;
+    int64_t evaluated = o->eval_global_batch ? o->eval_global_batch : batch;
+    int64_t evaluation = o->eval_interval ? o->eval_iters * evaluated : 0;
+    int64_t train = o->train_samples ? o->train_samples : o->train_iters * batch;
+    bool whole = !evaluation || o->full_validation;
+    spec->wanted[SPLIT_TRAIN] = train ? train : ORDER_ONE_EPOCH;
+    spec->wanted[SPLIT_VALID] = whole ? ORDER_ONE_EPOCH : evaluations * evaluation;
+    for (int set = SPLITS; set < DATA_SETS; set++) spec->wanted[set] = spec->wanted[SPLIT_VALID];
+    spec->wanted[SPLIT_TEST]  = evaluation ? evaluation : ORDER_ONE_EPOCH;
+}
+
+/* Measures the datasets with the same functions as a run, but writes no indices. */
+static Status run_show(Options *o)
+{
+    Datasets datasets;
+    TRY(options_derive(o));
+    TRY(options_validate(o));
+    DatasetsPlan spec = { .rules = setup_datasets(o), .split = o->split };
+    LoaderConfig shape = { .sequence = o->sequence, .micro = 1, .global = 1, .dp = 1, .cp = 1,
+                           .seed = (uint64_t)o->seed, .eod = -1 };
+    samples_count(&spec, o);
+    TRY(datasets_open(&datasets, &spec));
+    printf("order      %s, seed %" PRId64 ", samples of %" PRId64 " tokens\n", o->data_order.word, o->seed,
+           o->sequence);
+    /* A split without data is reported but is no error, because a run may never read it. */
+    for (int set = 0; set < DATA_SETS; set++) {
+        if (!datasets_has(&datasets.spec.rules, set)) continue;
+        if (datasets_measure(&datasets, set, &shape) == OK) split_show(&datasets, set, o->sequence);
+        else printf("%-10s nothing: %s\n", split_name(set_split(set)), fail_text());
+    }
+    datasets_close(&datasets);
+    return OK;
+}
+
 /* ---- the commands ---- */
 
 typedef Status TokenFileCommand(const TokenFile *token_file, const Options *o);
@@ -146,26 +212,19 @@ static Status on_token_file(const Options *o, TokenFileCommand *on_tokens, Token
 }
 
 /* Counts one token file, or what a run with the given --data-path would read. */
-Status cmd_data_info(int argc, char **argv)
+Status cmd_data_info(Options *o)
 {
-    Options o;
-    Status  status = setup_parse(&o, FOR_DATA_INFO, argc, argv);
-    bool    run = status == OK && data_run_asked(&o);
-    const char *wanted = run ? "no PREFIX beside --data-path" : "PREFIX or --data-path [W] PREFIX...";
-    if (status == OK) status = options_expect(&o, run ? 0 : 1, wanted);
-    if (status == OK) status = run ? data_run_show(&o) : on_token_file(&o, info, info);
-    options_close(&o);
-    return status;
+    bool run = o->data_path.count || o->train_data_path.count || o->valid_data_path.count ||
+               o->test_data_path.count || o->data_file_list;
+    TRY(options_expect(o, run ? 0 : 1, run ? "no PREFIX beside --data-path"
+                                           : "PREFIX or --data-path [W] PREFIX..."));
+    return run ? run_show(o) : on_token_file(o, info, info);
 }
 
-Status cmd_data_cat(int argc, char **argv)
+Status cmd_data_cat(Options *o)
 {
-    Options o;
-    Status  status = setup_parse(&o, FOR_DATA_CAT, argc, argv);
-    if (status == OK) status = options_expect(&o, 1, "PREFIX");
-    if (status == OK) status = on_token_file(&o, cat, items_cat);
-    options_close(&o);
-    return status;
+    TRY(options_expect(o, 1, "PREFIX"));
+    return on_token_file(o, cat, items_cat);
 }
 
 /* ---- checking ---- */
@@ -215,15 +274,6 @@ static Status facts_check(const TokenFacts *there, const TokenFacts *now, const 
     return OK;
 }
 
-/* A pair in a directory that cannot be written is checked as well. */
-static void facts_make(const TokenFacts *facts, const char *prefix)
-{
-    bool wrote = token_facts_write(facts, prefix) == OK;
-    if (wrote) printf("%s: whole; %s.facts.json is written\n", prefix, prefix);
-    else       printf("%s: whole; %s\n", prefix, fail_text());
-    facts_print(facts);
-}
-
 static Status pair_check(const TokenFile *file, const char *prefix, const Options *o,
                          const volatile sig_atomic_t *stop)
 {
@@ -237,12 +287,19 @@ static Status pair_check(const TokenFile *file, const char *prefix, const Option
     if (found) TRY(facts_check(&there, &now, file, prefix));
     bool names = found && !*there.fingerprint && *now.fingerprint;
     if (names) memcpy(now.options, there.options, sizeof now.options);
-    if (found && !names) printf("%s: whole, and as %s.facts.json says\n", prefix, prefix);
-    else facts_make(&now, prefix);
+    if (found && !names) {
+        printf("%s: whole, and as %s.facts.json says\n", prefix, prefix);
+        return OK;
+    }
+    /* A pair in a directory that cannot be written is checked as well. */
+    bool wrote = token_facts_write(&now, prefix) == OK;
+    if (wrote) printf("%s: whole; %s.facts.json is written\n", prefix, prefix);
+    else       printf("%s: whole; %s\n", prefix, fail_text());
+    facts_print(&now);
     return OK;
 }
 
-static Status check(const Options *o)
+Status cmd_data_check(Options *o)
 {
     const volatile sig_atomic_t *stop =
         signals_catch("\njotun: stops; the same signal again ends it at once\n");
@@ -257,14 +314,6 @@ static Status check(const Options *o)
     return OK;
 }
 
-Status cmd_data_check(int argc, char **argv)
-{
-    Options o;
-    Status  status = setup_parse(&o, FOR_DATA_CHECK, argc, argv);
-    if (status == OK) status = check(&o);
-    options_close(&o);
-    return status;
-}
 
 /* ---- merging ---- */
 
@@ -272,28 +321,15 @@ Status cmd_data_check(int argc, char **argv)
  * NULL: no part had one yet. named: a person names it. unknown: a part has none. */
 typedef struct { TokenFacts facts; const char *of; bool named, unknown; int parts; } Merged;
 
-static Status merged_begin(Merged *m, const Options *o)
-{
-    int64_t ids;
-    *m = (Merged){ .named = options_typed_by_person(o, OPTION_tokenizer) };
-    if (m->named) m->of = "the result";
-    return take_named_tokenizer(&m->facts, &ids, o);
-}
-
-static void keep_equal_options(Merged *m, const char *options)
-{
-    char *kept = m->facts.options;
-    if (m->parts++ == 0) snprintf(kept, sizeof m->facts.options, "%s", options);
-    else if (strcmp(kept, options) != 0) *kept = 0;
-}
-
 /* A part without facts is of the tokenizer that a person names; otherwise that of the result is not known. */
 static Status merged_add(Merged *m, const TokenFile *file, const char *part)
 {
     TokenFacts its;
     bool       found;
     token_facts_find(&its, &found, file, part);
-    keep_equal_options(m, found ? its.options : "");
+    const char *options = found ? its.options : "";            /* kept where they are those of all parts */
+    if (m->parts++ == 0) snprintf(m->facts.options, sizeof m->facts.options, "%s", options);
+    else if (strcmp(m->facts.options, options) != 0) m->facts.options[0] = 0;
     if (!found || !*its.fingerprint) {
         m->unknown |= !m->named;
         return OK;
@@ -348,10 +384,8 @@ static Status raw_merge(TokenFileWriter **writer, const char *part, const Option
     RawTokens raw;
     Tokenizer t;
     if (!options_typed_by_person(o, OPTION_tokenizer))
-        return fail(BAD_OPTION,
-                    "%s: a file of tokens without an index, as of llm.c or nanoGPT, needs --tokenizer "
-                    "(which id ends a document)",
-                    part);
+        return fail(BAD_OPTION, "%s: a file of tokens without an index, as of llm.c or nanoGPT, needs "
+                    "--tokenizer (which id ends a document)", part);
     TRY(raw_tokens_open(&raw, part));
     Status status = tokenizer_open(&t, o->tokenizer);
     if (status == OK) {
@@ -387,10 +421,11 @@ static Status parts_spared(const TextList *parts, const char *prefix)
     return OK;
 }
 
-static Status merge(const Options *o)
+Status cmd_data_merge(Options *o)
 {
     TokenFileWriter *writer = NULL;
-    Merged merged;
+    Merged merged = { .named = options_typed_by_person(o, OPTION_tokenizer) };
+    if (merged.named) merged.of = "the result";
     if (o->words.count == 0) return options_expect(o, 1, "PREFIX");
     if (!o->merge_prefix)
         return fail(BAD_OPTION, "jotun data merge needs --output-prefix P (it writes P.bin and P.idx)");
@@ -398,7 +433,8 @@ static Status merge(const Options *o)
     TRY(output_directory("--output-prefix", o->merge_prefix));
     const volatile sig_atomic_t *stop =
         signals_catch("\njotun: stops and removes its files; the same signal again ends it at once\n");
-    Status status = merged_begin(&merged, o);
+    int64_t ids;
+    Status  status = take_named_tokenizer(&merged.facts, &ids, o);
     for (int i = 0; status == OK && i < o->words.count; i++)
         status = is_raw(o->words.text[i])
                      ? raw_merge(&writer, o->words.text[i], o, stop)
@@ -408,14 +444,5 @@ static Status merge(const Options *o)
     else if (writer) token_file_discard(writer);
     if (status == OK) log_line("data merge: %d token file%s: %s.bin, .idx", o->words.count,
                                o->words.count == 1 ? "" : "s", o->merge_prefix);
-    return status;
-}
-
-Status cmd_data_merge(int argc, char **argv)
-{
-    Options o;
-    Status  status = setup_parse(&o, FOR_MERGE, argc, argv);
-    if (status == OK) status = merge(&o);
-    options_close(&o);
     return status;
 }

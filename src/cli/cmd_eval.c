@@ -3,6 +3,7 @@
  * step. */
 #include <ctype.h>
 #include <math.h>
+#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include "base/file.h"
@@ -10,7 +11,6 @@
 #include "base/random.h"
 #include "base/seam.h"
 #include "cli/command.h"
-#include "cli/eval_lines.h"
 #include "cli/setup/setup.h"
 #include "cli/setup/tokenizer.h"
 #include "corpus/read/encoding.h"
@@ -18,6 +18,7 @@
 #include "comm/broadcast.h"
 #include "corpus/read/codec.h"
 #include "eval/windows.h"
+#include "logs/log_record.h"
 #include "text/tokenizer.h"
 
 /* ids: [count], owned by the task; bytes: the length of the text that the predicted ids encode, 0 where it is
@@ -71,6 +72,61 @@ static void show(const Task *task, const Trainer *t, int64_t tokens, int64_t ste
     printf("}\n");
 }
 
+/* ---- as fairseq prints it ---- */
+
+/* 1234567 as 1,234,567 */
+static const char *with_commas(char out[32], int64_t number)
+{
+    char digits[24];
+    int  count = snprintf(digits, sizeof digits, "%lld", (long long)number), used = 0;
+    for (int i = 0; i < count; i++) {
+        if (i > 0 && (count - i) % 3 == 0) out[used++] = ',';
+        out[used++] = digits[i];
+    }
+    out[used] = 0;
+    return out;
+}
+
+static void say(const char *format, ...) __attribute__((format(printf, 1, 2)));
+static void say(const char *format, ...)
+{
+    char text[1400], line[1600];
+    LogRecord now = log_record(0, 0, NULL);
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(text, sizeof text, format, arguments);
+    va_end(arguments);
+    log_other_line(line, sizeof line, LINE_eval_message, &now, text);
+    printf("%s\n", line);
+}
+
+/* The result in lines of --log-format epochs, where "DIR/test" is "DIR test". examples: windows; original:
+ * words of the original text, 0 where it is not known; loss: the mean over `tokens`, in nats. */
+static void show_epoch(const Options *o, int64_t parameters, int64_t examples, int64_t tokens,
+                       int64_t original, double seconds, double loss)
+{
+    char number[32], words[32], prefix[1100];
+    double bits = loss / log(2);
+    snprintf(prefix, sizeof prefix, "%.1000s", o->text ? o->text : o->data_path.text[0]);
+    char *slash = strrchr(prefix, '/');
+    if (slash) *slash = ' ';
+    say("num. model params: %s", with_commas(number, parameters));
+    say("%s %s examples", prefix, with_commas(number, examples));
+    say("Evaluated %s tokens in %.1fs (%.2f tokens/s)", with_commas(number, tokens), seconds,
+        seconds > 0 ? (double)tokens / seconds : 0);
+    say("Loss (base 2): %.4f, Perplexity: %.2f", bits, exp2(bits));
+    with_commas(number, tokens);
+    if (!original)
+        log_line("perplexity %.10g; of words it is 2 ^ (log2(%.10g) x %s / words), with --original-text FILE "
+                 "or --original-tokens N", exp2(bits), exp2(bits), number);
+    else
+        log_line("perplexity %.10g; renormalized: 2 ^ (log2(%.10g) x %s / %s) = %.10g", exp2(bits),
+                 exp2(bits), number, with_commas(words, original),
+                 exp2(bits * (double)tokens / (double)original));
+}
+
+/* ---- the evaluation ---- */
+
 /* How many of the weights that this rank has are NaN or infinite. */
 static int64_t broken_weights(const Trainer *t)
 {
@@ -105,16 +161,11 @@ static Status explain_loss(Trainer *t, const char *path)
 
 static Status evaluate(Trainer *t, const Task *task)
 {
-    char path[1024];
-    bool found;
-    CheckpointState state = { .step = -1 };
-    TRY(agree(t->world, trainer_find(task->config.load, path, &found, &state)));
-    TRY(agree_on(t->world, state.step, "the step found in --load"));
-    watchdog_work(t->world, "loading");
-    TRY(trainer_load(t, path));
-    watchdog_work(t->world, NULL);
+    char    path[1024];
+    int64_t step;
+    TRY(setup_load(t, path, &step));                                             /* same on every rank */
     if (t->mesh.rank == 0)
-        log_line("evaluates step %lld of %s; %s%s%s%s", (long long)state.step, path,
+        log_line("evaluates step %lld of %s; %s%s%s%s", (long long)step, path,
                  train_config_type(t->config), kernels_of(t) ? ", " : "", kernels_of(t) ? kernels_of(t) : "",
                  kernels_of(t) ? " kernels" : "");
     bool blocks = task->blocks.kind != BREAK_OVERLAPPING;
@@ -128,9 +179,9 @@ static Status evaluate(Trainer *t, const Task *task)
     double seconds = seam_seconds_since(began);
     int64_t tokens = windows_predictions(&w);
     if (t->mesh.rank == 0 && task->o->log_format.value != CHOICE_log_format_jotun)
-        epoch_evaluated(task->o, model_parameters(&task->config.model), windows_count(&w), tokens,
-                          task->original, seconds, loss);
-    else if (t->mesh.rank == 0) show(task, t, tokens, state.step, loss);
+        show_epoch(task->o, model_parameters(&task->config.model), windows_count(&w), tokens, task->original,
+                   seconds, loss);
+    else if (t->mesh.rank == 0) show(task, t, tokens, step, loss);
     return OK;
 }
 
@@ -142,13 +193,6 @@ static Status on_rank(Transport *transport, void *context)
     if (status == OK) status = evaluate(&t, task);
     trainer_close(&t);
     return status;
-}
-
-/* The first id has no context to be predicted from, so that its bytes do not count. */
-static int64_t first_bytes(const Tokenizer *t, int32_t id)
-{
-    TextPiece piece = t->decode(t, id);
-    return piece.bytes - piece.prefix;
 }
 
 static Status ids_of_text(Task *task, const Tokenizer *t, const char *path)
@@ -167,7 +211,9 @@ static Status ids_of_text(Task *task, const Tokenizer *t, const char *path)
     int64_t capacity = status == OK ? tokenizer_max_ids(t, text, bytes) : 0;
     task->ids   = malloc(((size_t)capacity + 1) * sizeof *task->ids);
     task->count = task->ids && status == OK ? t->encode(t, task->ids, text, bytes) : 0;
-    task->bytes = task->count > 0 ? bytes - first_bytes(t, task->ids[0]) : 0;
+    /* The first id has no context to be predicted from, so that its bytes do not count. */
+    TextPiece first = task->count > 0 ? t->decode(t, task->ids[0]) : (TextPiece){ 0 };
+    task->bytes = task->count > 0 ? bytes - (first.bytes - first.prefix) : 0;
     file_unmap(&map);
     buffer_free(&converted);
     TRY(status);
@@ -298,15 +344,6 @@ static Status original_share(Task *task, const Options *o, Transport *mpi)
     return status;
 }
 
-/* "--text FILE: 120 tokens, hash 0123456789abcdef". The tokenizer is seen in it as well. */
-static void ids_shown(char out[1200], const Task *task, const Options *o)
-{
-    uint64_t hash = 0;
-    for (int64_t i = 0; i < task->count; i++) hash = random_mix(hash, (uint32_t)task->ids[i]);
-    snprintf(out, 1200, "%s %.1000s: %lld tokens, hash %016llx", o->text ? "--text" : "--data-path",
-             o->text ? o->text : o->data_path.text[0], (long long)task->count, (unsigned long long)hash);
-}
-
 static Status run(Options *o, Task *task, int argc, char **argv)
 {
     Transport *mpi;
@@ -314,8 +351,11 @@ static Status run(Options *o, Task *task, int argc, char **argv)
     TRY(setup_options(o, &mpi, FOR_EVAL, argc, argv));
     TRY(setup_agree(mpi, ids_read(task, o)));
     TRY(original_share(task, o, mpi));                                        /* same on every rank */
-    char ids[1200];
-    ids_shown(ids, task, o);
+    char ids[1200];                                        /* the tokenizer is seen in the hash as well */
+    uint64_t hash = 0;
+    for (int64_t i = 0; i < task->count; i++) hash = random_mix(hash, (uint32_t)task->ids[i]);
+    snprintf(ids, sizeof ids, "%s %.1000s: %lld tokens, hash %016llx", o->text ? "--text" : "--data-path",
+             o->text ? o->text : o->data_path.text[0], (long long)task->count, (unsigned long long)hash);
     TRY(setup_agree_on(mpi, ids, "give all hosts the same file and --tokenizer"));
     return setup_run(o, mpi, on_rank, task);
 }

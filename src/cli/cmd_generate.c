@@ -1,6 +1,5 @@
 /* jotun generate: continues --prompt, or each line of --prompt-file or --prompt-jsonl, with the model of a
  * checkpoint, on one rank or many. Data-parallel ranks share the prompts; rank 0 prints. */
-#include <stdlib.h>
 #include <string.h>
 #include "base/array.h"
 #include "base/integer.h"
@@ -120,15 +119,6 @@ static void fit(Task *task)
     generation_fit(&task->config, o, &task->size);
 }
 
-/* A temperature of 0 takes the most probable token, whatever limits the sampling. */
-static void report_greedy(const Options *o)
-{
-    static const OptionIndex idle[] = { OPTION_top_k, OPTION_top_p, OPTION_min_p, OPTION_sampling_seed };
-    for (size_t i = 0; o->temperature <= 0 && i < COUNT(idle); i++)
-        if (options_typed_by_person(o, idle[i]))
-            log_line("%s has no effect with --temperature 0", o->source[idle[i]].name);
-}
-
 /* What each rank reads by itself before the ranks start. */
 static Status prepare(Task *task, Options *o)
 {
@@ -174,7 +164,11 @@ static Status run(Task *task, Options *o, int argc, char **argv)
     char prompts[128];
     task->o = o;
     TRY(setup_options(o, &mpi, FOR_GENERATE, argc, argv));
-    report_greedy(o);
+    /* A temperature of 0 takes the most probable token, whatever limits the sampling. */
+    static const OptionIndex idle[] = { OPTION_top_k, OPTION_top_p, OPTION_min_p, OPTION_sampling_seed };
+    for (size_t i = 0; o->temperature <= 0 && i < COUNT(idle); i++)
+        if (options_typed_by_person(o, idle[i]))
+            log_line("%s has no effect with --temperature 0", o->source[idle[i]].name);
     TRY(setup_agree(mpi, prepare(task, o)));
     prompts_shown(prompts, &task->prompts);
     TRY(setup_agree_on(mpi, prompts, "give all hosts the same prompts and --tokenizer"));

@@ -11,17 +11,17 @@
 #include "base/buffer.h"
 #include "base/team.h"
 #include "cli/command.h"
-#include "cli/setup/parse.h"
-#include "cli/text_rules.h"
+#include "cli/in_out.h"
+#include "cli/text_file.h"
 #include "conf/conf.h"
 #include "corpus/read/stream.h"
 #include "text/fasttext/langid.h"
 
-/* Bytes of a block, bytes of the longest line, and pieces of a block.
+/* Bytes of the longest line, and pieces of a block.
  * There are more pieces than threads, so that pieces of short lines, which take longer, balance out. */
-enum { BLOCK_USUAL = 4 << 20, LINE_MOST = 256 << 20, PIECES = 64 };
+enum { LINE_LONGEST = 256 << 20, PIECES = 64 };
 
-/* text: into the job's block; out: the labels of its lines; no_memory: out is incomplete */
+/* text: into the block that is read; out: the labels of its lines; no_memory: out is incomplete */
 typedef struct { const char *text; int64_t bytes; Buffer out; bool no_memory; } LangidChunk;
 typedef struct {
     const Options  *options;
@@ -31,7 +31,6 @@ typedef struct {
     int             spaces;
     pthread_mutex_t lock;                       /* of the two above */
     int             top;                        /* labels printed for a line */
-    Buffer          block;
     LangidChunk     piece[PIECES];
 } LangidJob;
 
@@ -59,55 +58,44 @@ static void piece_guess(const LangidJob *job, LangidSpace *space, LangidGuess *g
     }
 }
 
-/* A space caches 32 MiB for one thread at a time, so that a thread borrows one for the pieces it labels. */
-static LangidSpace *space_take(LangidJob *job)
-{
-    pthread_mutex_lock(&job->lock);
-    LangidSpace *space = job->space[--job->spaces];
-    pthread_mutex_unlock(&job->lock);
-    return space;
-}
-
-static void space_give(LangidJob *job, LangidSpace *space)
-{
-    pthread_mutex_lock(&job->lock);
-    job->space[job->spaces++] = space;
-    pthread_mutex_unlock(&job->lock);
-}
-
 static void pieces_guess(void *context, int64_t begin, int64_t end)
 {
     LangidJob *job = context;
-    LangidSpace *space = space_take(job);
+    /* A space caches 32 MiB for one thread at a time: a thread borrows one for the pieces it labels. */
+    pthread_mutex_lock(&job->lock);
+    LangidSpace *space = job->space[--job->spaces];
+    pthread_mutex_unlock(&job->lock);
     LangidGuess *guess = malloc((size_t)job->top * sizeof *guess);
     for (int64_t i = begin; i < end; i++) {
         if (guess) piece_guess(job, space, guess, &job->piece[i]);
         else       job->piece[i].no_memory = true;
     }
     free(guess);
-    space_give(job, space);
+    pthread_mutex_lock(&job->lock);
+    job->space[job->spaces++] = space;
+    pthread_mutex_unlock(&job->lock);
 }
 
 /* ---- blocks of a file ---- */
 
-/* Cuts the first `bytes` of the block into pieces of whole lines; where lines are long, some pieces are
- * empty. */
-static void block_cut(LangidJob *job, size_t bytes)
+/* Cuts the block into pieces of whole lines; where lines are long, some pieces are empty. */
+static void block_cut(LangidJob *job, TextSpan block)
 {
-    size_t at = 0;
-    for (size_t i = 0; i < PIECES; i++) {
-        size_t to = bytes * (i + 1) / PIECES;
-        const char *end = to < bytes && to > at ? memchr(job->block.text + to, '\n', bytes - to) : NULL;
-        to = to <= at ? at : end ? (size_t)(end - job->block.text) + 1 : bytes;
-        job->piece[i].text  = job->block.text + at;
-        job->piece[i].bytes = (int64_t)(to - at);
+    int64_t at = 0;
+    for (int64_t i = 0; i < PIECES; i++) {
+        int64_t to = block.bytes * (i + 1) / PIECES;
+        const char *end = to < block.bytes && to > at
+                              ? memchr(block.text + to, '\n', (size_t)(block.bytes - to)) : NULL;
+        to = to <= at ? at : end ? end - block.text + 1 : block.bytes;
+        job->piece[i].text  = block.text + at;
+        job->piece[i].bytes = to - at;
         at = to;
     }
 }
 
-static Status block_print(LangidJob *job, size_t bytes)
+static Status block_print(LangidJob *job, TextSpan block)
 {
-    block_cut(job, bytes);
+    block_cut(job, block);
     team_for(job->team, PIECES, 1, pieces_guess, job);
     for (int i = 0; i < PIECES; i++) {
         const LangidChunk *piece = &job->piece[i];
@@ -120,32 +108,12 @@ static Status block_print(LangidJob *job, size_t bytes)
     return OK;
 }
 
-/* Fills the block; *whole: the bytes up to its last line end, or all of them at the end of the input. What
- * follows them stays for the next block. A line longer than the block makes the block grow. */
-static Status block_read(LangidJob *job, Stream *stream, const char *name, size_t *whole, bool *ended)
+/* lines: of the blocks before */
+static Status block_check(TextSpan block, const char *name, int64_t *lines)
 {
-    Buffer *b = &job->block;
-    size_t got, wanted;
-    *whole = 0;
-    do {
-        if (b->bytes > LINE_MOST)
-            return fail(BAD_FILE, "%s: a line of more than %d bytes; cut it", name, LINE_MOST);
-        TRY(buffer_reserve(b, b->capacity ? 1 : BLOCK_USUAL));
-        wanted = (size_t)(b->capacity - b->bytes);
-        TRY(stream_read(stream, b->text + b->bytes, wanted, &got));
-        const char *end = got ? memrchr(b->text + b->bytes, '\n', got) : NULL;
-        b->bytes += (int64_t)got;
-        *ended = got < wanted;
-        *whole = *ended ? (size_t)b->bytes : end ? (size_t)(end - b->text) + 1 : 0;
-    } while (*whole == 0 && !*ended);
-    return OK;
-}
-
-static Status block_check(const LangidJob *job, const char *name, size_t whole, int64_t *lines)
-{
-    const char *text = job->block.text, *end = text + whole, *line = text;
-    int64_t broken = text_not_utf8(text, (int64_t)whole);
-    const char *stop = broken < 0 ? end : text + broken;
+    const char *line = block.text;
+    int64_t broken = text_not_utf8(block.text, block.bytes);
+    const char *stop = block.text + (broken < 0 ? block.bytes : broken);
     for (const char *at; (at = memchr(line, '\n', (size_t)(stop - line))); line = at + 1) ++*lines;
     if (broken < 0) return OK;
     return fail(BAD_FILE, "%s:%" PRId64 ": byte %td of the line is 0x%02X, which is not UTF-8; "
@@ -153,28 +121,19 @@ static Status block_check(const LangidJob *job, const char *name, size_t whole, 
                 (unsigned char)*stop);
 }
 
-static Status stream_guess(LangidJob *job, Stream *stream, const char *name)
-{
-    size_t whole = 0;
-    int64_t lines = 0;                  /* of the blocks before */
-    job->block.bytes = 0;
-    for (bool ended = false; !ended; ) {
-        TRY(block_read(job, stream, name, &whole, &ended));
-        TRY(block_check(job, name, whole, &lines));
-        TRY(block_print(job, whole));
-        job->block.bytes -= (int64_t)whole;
-        memmove(job->block.text, job->block.text + whole, (size_t)job->block.bytes);
-    }
-    return OK;
-}
-
 static Status input_guess(LangidJob *job, const char *path)
 {
-    Stream *stream;
-    TRY(stream_open(&stream, path, STREAM_RATIO_MOST));
-    Status status = stream_texts(stream, text_rules(job->options));
-    if (status == OK) status = stream_guess(job, stream, strcmp(path, "-") ? path : "standard input");
-    stream_close(stream);
+    TextReader reader;
+    TextSpan   block;
+    int64_t    lines = 0;
+    Status status = text_reader_open(&reader, path);
+    if (status == OK) status = stream_texts(reader.stream, text_rules(job->options));
+    reader.line_most = LINE_LONGEST;
+    while (status == OK && (status = text_reader_piece(&block, &reader)) == OK && block.bytes) {
+        status = block_check(block, reader.name, &lines);
+        if (status == OK) status = block_print(job, block);
+    }
+    text_reader_close(&reader);
     return status;
 }
 
@@ -199,12 +158,11 @@ static void job_close(LangidJob *job)
     for (int i = 0; i < job->spaces; i++) langid_space_close(job->space[i]);
     for (int i = 0; i < PIECES; i++) buffer_free(&job->piece[i].out);
     free(job->space);
-    buffer_free(&job->block);
     team_close(job->team);
     langid_close(job->langid);
 }
 
-static Status guess(const Options *o)
+Status cmd_langid(Options *o)
 {
     LangidJob job = { .options = o, .lock = PTHREAD_MUTEX_INITIALIZER };
     TRY(options_validate(o));
@@ -212,14 +170,5 @@ static Status guess(const Options *o)
     if (status == OK && o->input.count == 0) status = input_guess(&job, "-");
     for (int i = 0; i < o->input.count && status == OK; i++) status = input_guess(&job, o->input.text[i]);
     job_close(&job);
-    return status;
-}
-
-Status cmd_langid(int argc, char **argv)
-{
-    Options o;
-    Status status = setup_parse(&o, FOR_LANGID, argc, argv);
-    if (status == OK) status = guess(&o);
-    options_close(&o);
     return status;
 }

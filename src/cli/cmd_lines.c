@@ -6,14 +6,12 @@
 #include <stdlib.h>
 #include <string.h>
 #include "base/buffer.h"
-#include "base/log.h"
 #include "base/team.h"
 #include "cli/command.h"
-#include "cli/text_file.h"
 #include "cli/in_out.h"
-#include "cli/setup/parse.h"
-#include "conf/conf.h"
+#include "cli/text_file.h"
 #include "text/bpe/bpe_tokenizer.h"
+#include "text/moses.h"
 
 enum { LINES_AT_ONCE = 10000, LINES_OF_A_THREAD = 100, LINES_LOGGED = 10000, FILES_MOST = 64 };
 
@@ -53,16 +51,6 @@ static void encode_lines(void *context, int64_t begin, int64_t end)
     Encoder *e = context;
     for (int64_t i = begin * e->files; i < end * e->files; i++)
         if (e->line[i].line.text) encode_line(&e->tokenizer, &e->line[i]);
-}
-
-/* Files of which no line is left in memory get their next piece. */
-static Status pieces_next(Encoder *e)
-{
-    for (int f = 0; f < e->files; f++) {
-        if (e->rest[f].bytes == 0) TRY(text_reader_next(&e->rest[f], &e->reader[f]));
-        e->ended |= e->rest[f].bytes == 0;
-    }
-    return OK;
 }
 
 static bool in_memory(const Encoder *e)
@@ -108,7 +96,10 @@ static Status lines_write(Encoder *e)
 static Status encode_all(Encoder *e, Team *team)
 {
     for (;;) {
-        TRY(pieces_next(e));
+        for (int f = 0; f < e->files; f++) {
+            if (e->rest[f].bytes == 0) TRY(text_reader_next(&e->rest[f], &e->reader[f]));
+            e->ended |= e->rest[f].bytes == 0;
+        }
         if (e->ended) break;
         lines_next(e);
         team_for(team, e->lines, LINES_OF_A_THREAD, encode_lines, e);
@@ -152,9 +143,8 @@ static Status encode(Encoder *e)
     const Options *o = e->o;
     Team *team;
     if (!o->encoder_json || !o->vocab_bpe)
-        return fail(
-            BAD_USAGE,
-            "jotun tokenizer lines needs --encoder-json and --vocab-bpe, the files of GPT-2's BPE");
+        return fail(BAD_USAGE, "jotun tokenizer lines needs --encoder-json and --vocab-bpe, the files of "
+                    "GPT-2's BPE");
     TRY(tokenizer_of(&e->tokenizer, o));
     TRY(files_open(e));
     TRY(team_open(&team, o->encoder_workers < team_cores() ? (int)o->encoder_workers : team_cores()));
@@ -163,20 +153,62 @@ static Status encode(Encoder *e)
     return status;
 }
 
-Status cmd_tokenizer_lines(int argc, char **argv)
+Status cmd_tokenizer_lines(Options *o)
 {
-    Options o;
     Encoder *e = calloc(1, sizeof *e);
-    Status status = setup_parse(&o, FOR_LINES, argc, argv);
-    if (!e) status = fail(NO_MEMORY, "no memory");
-    if (e) e->o = &o;
-    if (status == OK) status = encode(e);
-    for (int f = 0; e && f < FILES_MOST; f++) {
+    if (!e) return fail(NO_MEMORY, "no memory");
+    e->o = o;
+    Status status = encode(e);
+    for (int f = 0; f < FILES_MOST; f++) {
         if (e->out[f].path) status = text_output_finish(&e->out[f], status);
         text_reader_close(&e->reader[f]);
     }
-    if (e) tokenizer_close(&e->tokenizer), free(e->line);
+    tokenizer_close(&e->tokenizer);
+    free(e->line);
     free(e);
-    options_close(&o);
     return status;
+}
+
+/* ---- jotun data detokenize [FILE...]: WikiText's words as plain text, a line for each line ---- */
+
+static Status detokenize(TextSpan rest)
+{
+    char    *room = NULL;
+    int64_t  bytes = 0;
+    TextSpan line;
+    Status   status = OK;
+    while (status == OK && text_line_next(&rest, &line)) {
+        if (moses_room(line.bytes) > bytes) {
+            bytes = 2 * moses_room(line.bytes);
+            free(room);
+            room = malloc(2 * (size_t)bytes);
+        }
+        int64_t made = room ? moses_detokenize(room, room + bytes, line) : -1;
+        if (made < 0) status = fail(NO_MEMORY, "no memory for a line of %lld bytes", (long long)line.bytes);
+        else {
+            made = moses_wikitext(room, made);
+            room[made++] = '\n';
+            fwrite(room, 1, (size_t)made, stdout);
+        }
+    }
+    free(room);
+    return status;
+}
+
+static Status detokenize_file(const char *path)
+{
+    TextReader reader;
+    TextSpan   lines;
+    Status status = text_reader_open(&reader, path);
+    while (status == OK && (status = text_reader_next(&lines, &reader)) == OK && lines.bytes)
+        status = detokenize(lines);
+    text_reader_close(&reader);
+    return status;
+}
+
+Status cmd_data_detokenize(Options *o)
+{
+    if (o->words.count == 0) return detokenize_file("-");
+    for (int i = 0; i < o->words.count; i++) TRY(detokenize_file(o->words.text[i]));
+    return OK;
 }

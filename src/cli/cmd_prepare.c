@@ -10,10 +10,8 @@
 #include "base/seam.h"
 #include "cli/command.h"
 #include "cli/in_out.h"
-#include "cli/setup/parse.h"
 #include "cli/setup/setup.h"
 #include "cli/signals.h"
-#include "cli/special_tokens.h"
 #include "conf/conf.h"
 #include "corpus/read/json_line.h"
 #include "data/tokenize.h"
@@ -73,19 +71,16 @@ static void faults_report(Prepare *p, const TokenizeBatch *batch)
 
 /* As Megatron writes it, a document without tokens has no sequence, and no end-of-document token either; its
  * index is counted nevertheless, so that document numbers agree with the input. */
-static Status document_add(Prepare *p, int key, const int32_t *ids, int64_t count)
-{
-    p->tokens += count;
-    p->empty  += count == 0 && key == 0;
-    if (count) TRY(token_file_add(p->writer[key], ids, count));
-    return token_file_end_document(p->writer[key]);
-}
-
 static Status batch_add(Prepare *p, const TokenizeBatch *batch)
 {
     int64_t begin = 0;
     for (int64_t i = 0; i < batch->documents * p->keys; i++) {
-        TRY(document_add(p, (int)(i % p->keys), batch->ids + begin, batch->end[i] - begin));
+        int     key   = (int)(i % p->keys);
+        int64_t count = batch->end[i] - begin;
+        p->tokens += count;
+        p->empty  += count == 0 && key == 0;
+        if (count) TRY(token_file_add(p->writer[key], batch->ids + begin, count));
+        TRY(token_file_end_document(p->writer[key]));
         begin = batch->end[i];
     }
     p->documents += batch->documents;
@@ -126,12 +121,6 @@ static Status token_files_open(Prepare *p)
         TRY(token_file_create(&p->writer[k], prefix, p->tokenizer.vocabulary));
     }
     return OK;
-}
-
-static void pairs_discard(Prepare *p)
-{
-    for (int k = 0; k < p->keys; k++)
-        if (p->writer[k]) token_file_discard(p->writer[k]);
 }
 
 /* What the pair of a key does not say of itself. */
@@ -200,11 +189,6 @@ static void prepare_report(const Prepare *p)
              o->output_prefix, o->json_keys.text[0], more);
 }
 
-static Status no_documents(const char *input)
-{
-    return fail(BAD_FILE, "%s: no documents in it", strcmp(input, "-") ? input : "standard input");
-}
-
 static Status prepare(Prepare *p)
 {
     const Options *o = p->options;
@@ -220,14 +204,17 @@ static Status prepare(Prepare *p)
     Status status = token_files_open(p);
     if (status == OK) status = inputs_add(p);
     log_progress_end();
-    if (status == OK && p->documents == 0) status = no_documents(o->input.text[0]);
+    if (status == OK && p->documents == 0)
+        status = fail(BAD_FILE, "%s: no documents in it",
+                      strcmp(o->input.text[0], "-") ? o->input.text[0] : "standard input");
     if (status == OK) status = pairs_finish(p);
-    pairs_discard(p);
+    for (int k = 0; k < p->keys; k++)
+        if (p->writer[k]) token_file_discard(p->writer[k]);
     if (status == OK) prepare_report(p);
     return status;
 }
 
-static Status options_run(Options *o)
+Status cmd_prepare(Options *o)
 {
     Prepare p = { .options = o };
     TRY(options_derive(o));
@@ -236,14 +223,5 @@ static Status options_run(Options *o)
     Status status = special_tokens(&p.tokenizer, o);
     if (status == OK) status = prepare(&p);
     tokenizer_close(&p.tokenizer);
-    return status;
-}
-
-Status cmd_prepare(int argc, char **argv)
-{
-    Options o;
-    Status status = setup_parse(&o, FOR_PREPARE, argc, argv);
-    if (status == OK) status = options_run(&o);
-    options_close(&o);
     return status;
 }

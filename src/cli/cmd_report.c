@@ -11,7 +11,6 @@
 #include "base/log.h"
 #include "cli/command.h"
 #include "cli/in_out.h"
-#include "cli/setup/parse.h"
 #include "cli/signals.h"
 #include "conf/conf.h"
 #include "report/run_report.h"
@@ -20,29 +19,18 @@ enum { RELOAD_SECONDS = 10, WORDS_MOST = 100 };
 typedef void ReportWrite(FILE *out, const RunReport *report);
 /* is: whether a file that begins so may be replaced; name: of what is written */
 typedef struct { ReportWrite *write; bool (*is)(const char *head); const char *name; } ReportFormat;
-/* By the words of --format. */
-typedef struct { ReportFormat html, json, csv, md; } ReportFormats;
-static const ReportFormats report_formats = {
+/* In the order of the words of --format. */
+static const ReportFormat report_formats[] = {
     { run_report_html, run_report_is_html, "page" },
     { run_report_json, run_report_is_json, "JSON of jotun report" },
     { run_report_csv,  run_report_is_csv,  "table of jotun report" },
     { run_report_md,   run_report_is_md,   "Markdown of jotun report" } };
-static const ReportFormats compare_formats = {
+static const ReportFormat compare_formats[] = {
     { run_compare_html, run_report_is_html, "page" },
     { run_compare_json, run_report_is_json, "JSON of jotun compare" },
     { run_compare_csv,  run_report_is_csv,  "table of jotun compare" },
     { run_compare_md,   run_report_is_md,   "Markdown of jotun compare" } };
-
-static const ReportFormat *format_of(const ReportFormats *f, const Options *o)
-{
-    switch ((enum ChoiceOf_report_format)o->report_format.value) {
-    case CHOICE_report_format_html: return &f->html;
-    case CHOICE_report_format_json: return &f->json;
-    case CHOICE_report_format_csv:  return &f->csv;
-    case CHOICE_report_format_md:   return &f->md;
-    }
-    NO_SUCH_CHOICE(o->report_format);
-}
+static const char *const endings[] = { ".html", ".json", ".csv", ".md" };
 
 /* "-": standard output. A page lies in the first run's directory, or beside its file. */
 static Status output_of(char path[1024], const Options *o)
@@ -56,17 +44,6 @@ static Status output_of(char path[1024], const Options *o)
         return path_join(path, first, "report.html");
     if (snprintf(path, 1024, given ? "%s" : "%s.html", given ? given : first) < 1024) return OK;
     return fail(BAD_OPTION, "--output: the name is longer than 1,023 bytes");
-}
-
-/* Without --format the ending of --output says it. */
-static const ReportFormat *format_asked(const ReportFormats *f, const Options *o, const char *path)
-{
-    static const char *const  ending[] = {".json", ".csv", ".md"};
-    const ReportFormat *const format[] = {&f->json, &f->csv, &f->md};
-    const char               *dot = strrchr(path, '.');
-    for (size_t i = 0; dot && i < COUNT(format); i++)
-        if (!strcmp(dot, ending[i]) && !options_typed_by_person(o, OPTION_report_format)) return format[i];
-    return format_of(f, o);
 }
 
 /* A report replaces one of its format alone, since a slip of the keyboard would replace any other file. */
@@ -89,15 +66,6 @@ static void runs_free(RunRecord *run, int runs)
 {
     for (int i = 0; i < runs; i++) run_record_free(&run[i]);
     free(run);
-}
-
-/* What is left out is said once, where the person who typed the command looks. */
-static void strange_say(const RunRecord *run, int runs)
-{
-    for (int i = 0; i < runs; i++)
-        if (run[i].strange)
-            log_line("%s: %" PRId64 " of its %" PRId64 " lines %s not understood, and left out", run[i].path,
-                     run[i].strange, run[i].lines, run[i].strange == 1 ? "is" : "are");
 }
 
 static void runs_name(RunRecord *run, const Options *o)
@@ -186,7 +154,7 @@ static Status follow(const Options *o, const char *path, ReportWrite *write, Run
     return status;
 }
 
-static Status report_command(const Options *o, const ReportFormats *formats)
+static Status report_command(const Options *o, const ReportFormat *formats)
 {
     char path[1024];
     RunRecord *run;
@@ -202,10 +170,18 @@ static Status report_command(const Options *o, const ReportFormats *formats)
         return fail(BAD_OPTION,
                     "--follow writes a file again and again; give --output FILE, not standard output");
     if (!prints) TRY(output_directory("--output", path));
-    const ReportFormat *format = format_asked(formats, o, path);
+    /* Without --format the ending of --output says it. */
+    const ReportFormat *format = &formats[o->report_format.value - CHOICE_report_format_html];
+    const char *dot = options_typed_by_person(o, OPTION_report_format) ? NULL : strrchr(path, '.');
+    for (int i = 0; dot && i < COUNT(endings); i++)
+        if (!strcmp(dot, endings[i])) format = &formats[i];
     if (!prints) TRY(output_spares(path, format));
     TRY(runs_read(&run, o));
-    strange_say(run, o->words.count);
+    /* What is left out is said once, where the person who typed the command looks. */
+    for (int i = 0; i < o->words.count; i++)
+        if (run[i].strange)
+            log_line("%s: %" PRId64 " of its %" PRId64 " lines %s not understood, and left out", run[i].path,
+                     run[i].strange, run[i].lines, run[i].strange == 1 ? "is" : "are");
     RunReport report = { run, o->words.count, 0 };
     if (o->report_follow) {
         printf("%s\n", path);
@@ -218,14 +194,5 @@ static Status report_command(const Options *o, const ReportFormats *formats)
     return status;
 }
 
-static Status command(CommandSet which, const ReportFormats *formats, int argc, char **argv)
-{
-    Options o;
-    Status status = setup_parse(&o, which, argc, argv);
-    if (status == OK) status = report_command(&o, formats);
-    options_close(&o);
-    return status;
-}
-
-Status cmd_report (int argc, char **argv) { return command(FOR_REPORT,  &report_formats,  argc, argv); }
-Status cmd_compare(int argc, char **argv) { return command(FOR_COMPARE, &compare_formats, argc, argv); }
+Status cmd_report (Options *o) { return report_command(o, report_formats); }
+Status cmd_compare(Options *o) { return report_command(o, compare_formats); }

@@ -6,7 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-#include "base/integer.h"
 #include "base/log.h"
 #include "base/thread.h"
 #include "cli/command.h"
@@ -191,13 +190,6 @@ static Status fit(Task *task)
     return OK;
 }
 
-static ServeLimits limits_of(const Options *o)
-{
-    return (ServeLimits){ .body_bytes = o->max_body_bytes, .new_tokens = o->max_request_tokens,
-        .texts = o->max_request_texts, .waiting = o->max_queue, .connections = o->max_connections,
-        .seconds = o->max_request_seconds, .client_seconds = o->client_timeout };
-}
-
 static Status tokens_read(Serving *s)
 {
     const Options *o = &s->task[0].o;
@@ -241,7 +233,10 @@ static Status prepare_compared(Serving *s, const Transport *mpi, int argc, char 
 
 static Status prepare_all(Serving *s, const Transport *mpi, int argc, char **argv)
 {
-    s->limits = limits_of(&s->task[0].o);
+    const Options *o = &s->task[0].o;
+    s->limits = (ServeLimits){ .body_bytes = o->max_body_bytes, .new_tokens = o->max_request_tokens,
+        .texts = o->max_request_texts, .waiting = o->max_queue, .connections = o->max_connections,
+        .seconds = o->max_request_seconds, .client_seconds = o->client_timeout };
     TRY(tokens_read(s));
     TRY(prepare(&s->task[0]));
     TRY(prepare_compared(s, mpi, argc, argv));

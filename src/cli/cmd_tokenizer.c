@@ -10,9 +10,6 @@
 #include "base/file.h"
 #include "cli/command.h"
 #include "cli/in_out.h"
-#include "cli/setup/parse.h"
-#include "cli/special_tokens.h"
-#include "conf/conf.h"
 #include "corpus/read/codec.h"
 #include "text/decoder.h"
 
@@ -146,7 +143,7 @@ static Status decode(TokenizerJob *job)
     return OK;
 }
 
-static Status info(const Options *o)
+Status cmd_tokenizer_info(Options *o)
 {
     Tokenizer t;
     TRY(tokenizer_open(&t, o->tokenizer));
@@ -186,30 +183,6 @@ static Status job_run(const Options *o, Status (*work)(TokenizerJob *))
     return status;
 }
 
-static Status tokenizer(CommandSet command, int argc, char **argv, Status (*work)(TokenizerJob *))
-{
-    Options o;
-    Status status = setup_parse(&o, command, argc, argv);
-    if (status == OK) status = job_run(&o, work);
-    options_close(&o);
-    return status;
-}
+Status cmd_tokenizer_encode(Options *o) { return job_run(o, encode); }
 
-Status cmd_tokenizer_info(int argc, char **argv)
-{
-    Options o;
-    Status status = setup_parse(&o, FOR_TOKENIZER_INFO, argc, argv);
-    if (status == OK) status = info(&o);
-    options_close(&o);
-    return status;
-}
-
-Status cmd_tokenizer_encode(int argc, char **argv)
-{
-    return tokenizer(FOR_TOKENIZER_ENCODE, argc, argv, encode);
-}
-
-Status cmd_tokenizer_decode(int argc, char **argv)
-{
-    return tokenizer(FOR_TOKENIZER_DECODE, argc, argv, decode);
-}
+Status cmd_tokenizer_decode(Options *o) { return job_run(o, decode); }

@@ -12,9 +12,7 @@
 #include "base/team.h"
 #include "cli/command.h"
 #include "cli/in_out.h"
-#include "cli/setup/parse.h"
 #include "cli/setup/setup.h"
-#include "cli/text_rules.h"
 #include "conf/conf.h"
 #include "corpus/read/source.h"
 #include "text/bpe/bpe_train.h"
@@ -108,19 +106,13 @@ static Status learn(Learn *l)
     return OK;
 }
 
-static Status inputs_check(const Options *o)
-{
-    TRY(inputs_are_files(o->input.text, o->input.count));
-    TRY(standard_input_once(o->input.text, o->input.count, o->json_keys.count));
-    for (int i = 0; i < o->input.count; i++) TRY(input_spared(o->input.text[i], o->tokenizer_output));
-    return OK;
-}
-
-static Status options_run(const Options *o)
+Status cmd_tokenizer_train(Options *o)
 {
     Learn l = { .options = o };
     TRY(options_validate(o));
-    TRY(inputs_check(o));
+    TRY(inputs_are_files(o->input.text, o->input.count));
+    TRY(standard_input_once(o->input.text, o->input.count, o->json_keys.count));
+    for (int i = 0; i < o->input.count; i++) TRY(input_spared(o->input.text[i], o->tokenizer_output));
     TRY(file_writable(o->tokenizer_output));     /* found out before hours of reading, not after */
     Status status = team_open(&l.team, o->tool_threads ? (int)o->tool_threads : team_cores());
     BpePlan plan = setup_bpe(o, l.team);
@@ -131,14 +123,5 @@ static Status options_run(const Options *o)
     team_close(l.team);
     buffer_free(&l.batch);
     free(l.document);
-    return status;
-}
-
-Status cmd_tokenizer_train(int argc, char **argv)
-{
-    Options o;
-    Status status = setup_parse(&o, FOR_TOKENIZER_TRAIN, argc, argv);
-    if (status == OK) status = options_run(&o);
-    options_close(&o);
     return status;
 }

@@ -26,15 +26,6 @@ static Status on_rank(Transport *transport, void *context)
     return loop_run(&run->config, transport, run->stop);
 }
 
-static Status show(const Schedule *all, int stages, const char *svg)
-{
-    char *picture = svg ? draw_schedule_svg(all, stages) : draw_schedule(all, stages);
-    Status status = svg ? file_write_whole(svg, picture, strlen(picture)) : OK;
-    if (!svg) printf("%s", picture);
-    free(picture);
-    return status;
-}
-
 /* One schedule for each pipeline stage; they are drawn together, one row each. */
 static Status draw(const TrainConfig *r, int world, const char *svg)
 {
@@ -46,7 +37,10 @@ static Status draw(const TrainConfig *r, int world, const char *svg)
     int made = 0;
     for (; status == OK && made < r->pp; made++)
         status = schedule_make(&all[made], &shape, made);
-    if (status == OK) status = show(all, r->pp, svg);
+    char *picture = status != OK ? NULL : svg ? draw_schedule_svg(all, r->pp) : draw_schedule(all, r->pp);
+    if (picture && svg)  status = file_write_whole(svg, picture, strlen(picture));
+    if (picture && !svg) printf("%s", picture);
+    free(picture);
     while (made > 0) schedule_free(&all[--made]);
     return status;
 }

@@ -11,9 +11,7 @@
 #include "base/team.h"
 #include "cli/command.h"
 #include "cli/text_file.h"
-#include "cli/setup/parse.h"
 #include "compat/log_names.h"
-#include "conf/conf.h"
 #include "data/token_file.h"
 #include "logs/log_record.h"
 #include "text/dictionary.h"
@@ -226,14 +224,11 @@ static Status dictionary_take(Preprocess *p)
 static Status options_fit(const Options *o)
 {
     if (!o->only_source)
-        return fail(
-            BAD_USAGE,
-            "jotun data words needs --only-source: texts of one language are prepared, and no "
-            "translations");
+        return fail(BAD_USAGE, "jotun data words needs --only-source: texts of one language are prepared, "
+                    "and no translations");
     if (!o->srcdict && !o->trainpref)
-        return fail(
-            BAD_USAGE,
-            "jotun data words needs --trainpref, of which it makes the dictionary, or --srcdict");
+        return fail(BAD_USAGE, "jotun data words needs --trainpref, of which it makes the dictionary, or "
+                    "--srcdict");
     return OK;
 }
 
@@ -253,16 +248,13 @@ static Status preprocess(Preprocess *p)
     return OK;
 }
 
-Status cmd_data_words(int argc, char **argv)
+Status cmd_data_words(Options *o)
 {
-    Options o;
-    Preprocess p = { .o = &o };
-    Status status = setup_parse(&o, FOR_WORDS, argc, argv);
-    if (status == OK) status = preprocess(&p);
+    Preprocess p = { .o = o };
+    Status status = preprocess(&p);
     for (int i = 0; i < PARTS_AT_ONCE; i++) free(p.part[i].id), free(p.part[i].length);
     if (p.log) fclose(p.log);
     team_close(p.team);
     dictionary_close(p.dictionary);
-    options_close(&o);
     return status;
 }

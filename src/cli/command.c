@@ -4,28 +4,53 @@
 #include <string.h>
 #include "base/array.h"
 #include "base/message.h"
+#include "cli/setup/setup.h"
 #include "conf/rows.h"
 
-/* Those of other programs follow, which are run by a command of jotun. */
-const Command commands[] = {
-#define COMMAND(function, name, takes, words, job) { name, words, job, takes, cmd_##function, NULL },
+enum {
+#define COMMAND(function, ...)     RUNS_##function,
+#define RAW_COMMAND(function, ...) RUNS_##function,
 #include "cli/commands.def"
-#define FOREIGN(name, takes, words, does, gives, kind, job) { name, words, job, takes, cmd_##does, name },
+    RUNS_agpt
+};
+static const struct { CommandRun *run; RawCommandRun *raw; } functions[] = {
+#define COMMAND(function, ...)     [RUNS_##function] = { cmd_##function, NULL },
+#define RAW_COMMAND(function, ...) [RUNS_##function] = { NULL, cmd_##function },
+#include "cli/commands.def"
+    [RUNS_agpt] = { NULL, cmd_agpt },
+};
+
+/* Those of other programs follow, which are run by a function of jotun's. */
+const Command commands[] = {
+#define COMMAND(function, name, takes, words, job)     { name, words, job, takes, RUNS_##function, NULL },
+#define RAW_COMMAND(function, name, takes, words, job) { name, words, job, takes, RUNS_##function, NULL },
+#include "cli/commands.def"
+#define FOREIGN(name, takes, words, does, gives, kind, job) { name, words, job, takes, RUNS_##does, name },
 #include "compat/commands.def"
 };
 const int command_count = COUNT(commands);
+
+static Status run_words(const Command *command, int argc, char **argv)
+{
+    Options o;
+    if (functions[command->runs].raw) return functions[command->runs].raw(argc, argv);
+    Status status = setup_parse(&o, command->takes, argc, argv);
+    if (status == OK) status = functions[command->runs].run(&o);
+    options_close(&o);
+    return status;
+}
 
 /* The words of a command of another program have its name before them. */
 Status command_run(const Command *command, int argc, char **argv)
 {
     char as[64], **words;
-    if (!command->program) return command->run(argc, argv);
+    if (!command->program) return run_words(command, argc, argv);
     words = calloc((size_t)argc + 2, sizeof *words);
     if (!words) return fail(NO_MEMORY, "no memory for %d words", argc);
     snprintf(as, sizeof as, FOREIGN_WORD "%s", command->program);
     words[0] = as;
     for (int i = 0; i < argc; i++) words[i + 1] = argv[i];
-    Status status = command->run(argc + 1, words);
+    Status status = run_words(command, argc + 1, words);
     free(words);
     return status;
 }

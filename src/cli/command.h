@@ -7,22 +7,22 @@
 
 #define JOTUN_VERSION "0.1.0"           /* a test compares it with the version in CMakeLists.txt */
 
-/* argv is what follows the command's name. The exit code follows from the Status, whose message main
- * prints. */
-typedef Status CommandRun(int argc, char **argv);
-/* words: its positional arguments, for help; job: what it does, in one line; takes: the set of its options */
-/* program: its name where it is a command of another program (compat/commands.def); NULL: it is jotun's own
- * */
-typedef struct {
-    const char *name, *words, *job; CommandSet takes; CommandRun *run; const char *program;
-} Command;
+/* o: what the words of the command say. The exit code follows from the Status, whose message main prints. */
+typedef Status CommandRun(Options *o);
+/* argv is what follows the command's name. */
+typedef Status RawCommandRun(int argc, char **argv);
+/* words: its positional arguments, for help; job: what it does, in one line; takes: the set of its options;
+ * runs: which function; program: its name where it is a command of another program (compat/commands.def);
+ * NULL: it is jotun's own */
+typedef struct { const char *name, *words, *job; CommandSet takes; int runs; const char *program; } Command;
 extern const Command commands[];
 extern const int     command_count;
 Status command_run(const Command *command, int argc, char **argv);
 
-#define COMMAND(function, ...) CommandRun cmd_##function;
+#define COMMAND(function, ...)     CommandRun    cmd_##function;
+#define RAW_COMMAND(function, ...) RawCommandRun cmd_##function;
 #include "cli/commands.def"
-CommandRun cmd_agpt;
+RawCommandRun cmd_agpt;
 
 /* The command named by argv[0], or by argv[0] and argv[1] ("data info"); *used: how many words name it.
  * BAD_USAGE: none. */

@@ -81,3 +81,11 @@ Status checkpoint_directory(const char *name, const char *path)
                             directory_of(directory, path));
     return fail(BAD_OPTION, "%s is a file; give the directory that jotun train --save wrote", name);
 }
+
+Status special_tokens(Tokenizer *t, const Options *o)
+{
+    t->parse_special = o->parse_special;
+    if (!o->parse_special || t->specials) return OK;
+    return fail(BAD_OPTION, "--parse-special-tokens: --tokenizer %s knows no special token that a text could "
+                "hold; leave it out", t->name);
+}

@@ -1,11 +1,13 @@
 #ifndef CLI_IN_OUT_H
 #define CLI_IN_OUT_H
-/* Checks of the paths that a command reads and writes. A command calls them before it reads anything, so that
- * a mistake costs no time and no file. */
+/* Checks of the paths that a command reads and writes, and options of how texts are read. A command calls the
+ * checks before it reads anything, so that a mistake costs no time and no file. */
 #include <stdint.h>
 #include "base/status.h"
 #include "conf/conf.h"
+#include "corpus/read/encoding.h"
 #include "corpus/read/lines.h"
+#include "text/tokenizer.h"
 
 /* BAD_OPTION where "-" would be read more than once, because standard input is empty the second time. each:
  * how often every path is read, which is once for each of --json-keys. */
@@ -23,4 +25,13 @@ Status inputs_are_files(const char *const *paths, int64_t count);
 /* BAD_OPTION where a checkpoint's path is a file, with the directory that is meant. name: the option and the
  * path, "--load CK/latest" */
 Status checkpoint_directory(const char *name, const char *path);
+
+/* --input-encoding and --zstd-window-log, for the commands that read texts. */
+static inline TextRules text_rules(const Options *o)
+{
+    return (TextRules){ o->input_encoding, (int)o->zstd_window };
+}
+/* Applies --parse-special-tokens to an open tokenizer. BAD_OPTION where it has no special token that a text
+ * could contain, because the option would then have no effect. */
+Status special_tokens(Tokenizer *t, const Options *o);
 #endif

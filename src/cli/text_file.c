@@ -20,7 +20,7 @@ enum { PIECE_BYTES = 4 << 20 };
 
 Status text_reader_open(TextReader *reader, const char *path)
 {
-    *reader = (TextReader){ .path = path };
+    *reader = (TextReader){ .path = path, .name = strcmp(path, "-") ? path : "standard input" };
     return stream_open(&reader->stream, path, STREAM_RATIO_MOST);
 }
 
@@ -31,16 +31,8 @@ void text_reader_close(TextReader *reader)
     *reader = (TextReader){ 0 };
 }
 
-/* The bytes from `from` on up to the last end of a line, counted from the beginning; 0: it has none. */
-static int64_t lines_end(const Buffer *text, int64_t from)
-{
-    for (int64_t i = text->bytes; i > from; i--)
-        if (text->text[i - 1] == '\n') return i;
-    return 0;
-}
-
 /* The rest of the last piece, which has no end of a line, is the beginning of the next one. */
-Status text_reader_next(TextSpan *lines, TextReader *r)
+Status text_reader_piece(TextSpan *lines, TextReader *r)
 {
     Buffer *text = &r->text;
     size_t  got;
@@ -50,17 +42,25 @@ Status text_reader_next(TextSpan *lines, TextReader *r)
     r->used = 0;
     while (!r->ended && !r->used) {
         int64_t from = text->bytes;
+        if (r->line_most && from > r->line_most)
+            return fail(BAD_FILE, "%s: a line of more than %" PRId64 " bytes; cut it", r->name, r->line_most);
         TRY(buffer_reserve(text, PIECE_BYTES));
         TRY(stream_read(r->stream, text->text + from, PIECE_BYTES, &got));
         text->bytes += (int64_t)got;
         r->ended = got == 0;                                 /* damage is reported by the call behind it */
-        r->used  = lines_end(text, from);
+        const char *end = memrchr(text->text + from, '\n', got);
+        r->used  = end ? end - text->text + 1 : 0;
     }
     if (r->ended) r->used = text->bytes;
-    int64_t broken = r->used ? utf8_broken(text->text, r->used) : -1;
-    if (broken >= 0) return not_text(r->path, r->before + broken, text->text[broken]);
     *lines = (TextSpan){ text->text ? text->text : "", r->used };
     return OK;
+}
+
+Status text_reader_next(TextSpan *lines, TextReader *r)
+{
+    TRY(text_reader_piece(lines, r));
+    int64_t broken = utf8_broken(lines->text, lines->bytes);
+    return broken < 0 ? OK : not_text(r->path, r->before + broken, lines->text[broken]);
 }
 
 /* ---- writing ---- */

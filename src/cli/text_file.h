@@ -6,14 +6,21 @@
 #include "text/lines.h"
 
 /* A text in pieces of whole lines, decompressed where its name says so; "-" is standard input. Of memory for
- * one piece: at least 4 MiB, or one line that is longer. text_reader_close also after a failure. */
+ * one piece: at least 4 MiB, or one line that is longer, up to line_most, 0: of any length.
+ * text_reader_close also after a failure. */
 typedef struct {
-    const char *path; struct Stream *stream; Buffer text; int64_t used, before; bool ended;
+    const char *path, *name;                            /* name: for messages */
+    struct Stream *stream;
+    Buffer text;
+    int64_t used, before, line_most;
+    bool ended;
 } TextReader;
 Status text_reader_open (TextReader *reader, const char *path);
 /* The next lines, which the following call replaces; none at the end. BAD_FILE where the text is not
  * UTF-8 or cannot be read whole. */
 Status text_reader_next (TextSpan *lines, TextReader *reader);
+/* The same, of any bytes. */
+Status text_reader_piece(TextSpan *lines, TextReader *reader);
 void   text_reader_close(TextReader *reader);
 
 /* A file that is written piece by piece and gets its name at the end; "-" is standard output. */

@@ -8,8 +8,6 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "base/protobuf.h"
-#include "logs/checksum.h"
-#include "logs/log_names.h"
 
 #define OPTION "--tensorboard-dir"
 #define BEGIN  "events.out.tfevents."
@@ -20,6 +18,33 @@ enum { EVENT_TIME = 1, EVENT_STEP = 2, EVENT_VERSION = 3, EVENT_SUMMARY = 5, EVE
 enum { SUMMARY_VALUE = 1, VALUE_TAG = 1, VALUE_SIMPLE = 2, VALUE_TENSOR = 8, VALUE_METADATA = 9 };
 enum { SOURCE_WRITER = 1, METADATA_PLUGIN = 1, PLUGIN_NAME = 1 };
 enum { TENSOR_TYPE = 1, TENSOR_SHAPE = 2, TENSOR_TEXT = 8, SHAPE_DIM = 2, DIM_SIZE = 1, TYPE_TEXT = 7 };
+
+/* ---- the checksum ---- */
+
+/* Entry i is the remainder of the four bits i for the reflected polynomial 0x82F63B78. */
+static const uint32_t table[16] = {
+    0x00000000, 0x105ec76f, 0x20bd8ede, 0x30e349b1, 0x417b1dbc, 0x5125dad3, 0x61c69362, 0x7198540d,
+    0x82f63b78, 0x92a8fc17, 0xa24bb5a6, 0xb21572c9, 0xc38d26c4, 0xd3d3e1ab, 0xe330a81a, 0xf36e6f75,
+};
+
+/* Four bits at a time: a step writes a few kilobytes, so that larger tables would gain nothing. */
+uint32_t crc32_castagnoli(const void *data, size_t bytes)
+{
+    const uint8_t *p = data;
+    uint32_t c = ~0u;
+    for (size_t i = 0; i < bytes; i++) {
+        c ^= p[i];
+        c = c >> 4 ^ table[c & 15];
+        c = c >> 4 ^ table[c & 15];
+    }
+    return ~c;
+}
+
+uint32_t crc32_masked(const void *data, size_t bytes)
+{
+    uint32_t c = crc32_castagnoli(data, bytes);
+    return (c >> 15 | c << 17) + 0xa282ead8;
+}
 
 /* ---- what earlier runs left ---- */
 typedef struct { bool ours, twin; int64_t step; } EventFacts;
@@ -198,12 +223,7 @@ void event_file_options(EventFile *e, double time, int64_t step, const char *opt
     e->record.bytes = 0;
     int64_t event = event_begin(&e->record, time, step), summary = protobuf_begin(&e->record);
     json_object_foreach(object, name, value) {
-        char *text = json_dumps(value, JSON_ENCODE_ANY | JSON_COMPACT | JSON_REAL_PRECISION(17));
-        CHECK(text, "no memory for the text of an option");
-        char key[140];
-        snprintf(key, sizeof key, "%s", name);
-        for (char *c = key; *c; c++)
-            if (*c == '-') *c = '_';                           /* as the names of Megatron-LM's arguments */
+        char key[LOG_OPTION_NAME], *text = log_option(key, name, value);
         add_text(&e->record, key, json_is_string(value) ? json_string_value(value) : text);
         free(text);
     }

@@ -25,4 +25,10 @@ void   event_file_add_text(EventFile *events, double time, int64_t step, const c
 /* Texts: names and values of `options`, which is one JSON object in text. */
 void   event_file_options(EventFile *events, double time, int64_t step, const char *options);
 Status event_file_close(EventFile *events, Status status, const char *saved);
+
+/* CRC-32C (Castagnoli), of 32 bits, reflected. */
+uint32_t crc32_castagnoli(const void *data, size_t bytes);
+/* As TFRecord files store a CRC-32C: rotated and shifted, so that the checksum of bytes which contain
+ * checksums is sound. */
+uint32_t crc32_masked(const void *data, size_t bytes);
 #endif

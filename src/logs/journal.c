@@ -5,6 +5,7 @@
 #include <time.h>
 #include "base/file.h"
 #include "base/log.h"
+#include "base/utf8.h"
 
 Journal journal_none(void) { return (Journal){ .file = { .fd = LOG_FILE_CLOSED } }; }
 
@@ -42,27 +43,14 @@ void journal_close(Journal *j) { (void)log_file_close(&j->file, INTERRUPTED, NUL
 
 json_t *journal_number(double value) { return isfinite(value) ? json_real(value) : json_null(); }
 
-/* jansson refuses what is no UTF-8, so that whole texts are tried first and then single characters. */
 json_t *journal_text(const char *text, size_t most)
 {
     if (!text) return json_null();
-    size_t bytes = strlen(text), cut = bytes < most ? bytes : most, size = 0;
+    size_t bytes = strlen(text), cut = bytes < most ? bytes : most;
     while (cut < bytes && cut > 0 && ((unsigned char)text[cut] & 0xc0) == 0x80) cut--;
-    json_t *whole = json_stringn(text, cut);
-    if (whole) return whole;
-    char *mended = malloc(3 * cut + 1);
-    CHECK(mended, "no memory for a text of %zu bytes", cut);
-    for (size_t i = 0; i < cut;) {
-        size_t length = 1;
-        json_t *one = NULL;
-        for (; length <= 4 && i + length <= cut && !one; length++) one = json_stringn(text + i, length);
-        length = one ? length - 1 : 1;
-        memcpy(mended + size, one ? text + i : "\xef\xbf\xbd", one ? length : 3);
-        size += one ? length : 3;
-        i += length;
-        json_decref(one);
-    }
-    whole = json_stringn(mended, size);
-    free(mended);
-    return whole;
+    Buffer mended = { 0 };
+    CHECK(utf8_repair(&mended, text, (int64_t)cut) == OK, "%s", fail_text());
+    json_t *value = json_stringn(mended.text ? mended.text : "", (size_t)mended.bytes);
+    buffer_free(&mended);
+    return value;
 }

@@ -31,4 +31,12 @@ Status log_file_cut(const char *option, const char *path, int64_t bytes);
 /* Returns `status`, or IO_FAILED where that is OK and records were lost; `saved` is where the training is
  * saved, NULL for nowhere. */
 Status log_file_close(LogFile *file, Status status, const char *saved);
+
+/* The files or folders of earlier runs in a directory of logs. */
+typedef struct { char **name; int count, room; } LogNames;      /* name[0 .. count) are owned */
+/* The names that begin and end so, the last one in alphabetical order first. A directory that cannot be read
+ * is BAD_FILE with the option's name. Freed by the caller. */
+Status log_names_find(LogNames *names, const char *option, const char *directory, const char *begin,
+                      const char *end);
+void   log_names_free(LogNames *names);
 #endif

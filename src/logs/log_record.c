@@ -1,5 +1,4 @@
 #include "logs/log_record.h"
-#include <jansson.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -92,6 +91,16 @@ char *log_quoted(const char *text)
     CHECK(quoted, "no memory for a text of %zu bytes", strlen(text));
     json_decref(value);
     return quoted;
+}
+
+char *log_option(char key[LOG_OPTION_NAME], const char *name, const json_t *value)
+{
+    char *text = json_dumps(value, JSON_ENCODE_ANY | JSON_COMPACT | JSON_REAL_PRECISION(17));
+    CHECK(text, "no memory for the text of %s", name);
+    snprintf(key, LOG_OPTION_NAME, "%s", name);
+    for (char *c = key; *c; c++)
+        if (*c == '-') *c = '_';
+    return text;
 }
 
 const char *log_number(char out[40], LogForm form, double x, const char *other)

@@ -1,6 +1,7 @@
 #ifndef LOGS_LOG_RECORD_H
 #define LOGS_LOG_RECORD_H
 /* One record of a run's logs: the numbers of a training step or of an evaluation. */
+#include <jansson.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -47,6 +48,10 @@ typedef struct { int64_t step, number; double time; const char *prompt, *text; }
 LogSample log_sample(int64_t step, int64_t number, const char *prompt, const char *text);
 /* A text as JSON, in quotes; the caller frees it. */
 char *log_quoted(const char *text);
+/* The value of an option as JSON, which the caller frees; key: its name as Megatron-LM's arguments have it,
+ * with _ for -. */
+enum { LOG_OPTION_NAME = 140 };
+char *log_option(char key[LOG_OPTION_NAME], const char *name, const json_t *value);
 
 /* The number as the form says, in `out`, which is returned; `other` is the text of what is not finite. */
 const char *log_number(char out[40], LogForm form, double value, const char *other);

@@ -13,7 +13,6 @@
 #include <unistd.h>
 #include "base/file.h"
 #include "base/protobuf.h"
-#include "logs/wandb_earlier.h"
 #include "logs/wandb_store.h"
 
 #define OPTION "--wandb-project"
@@ -69,35 +68,18 @@ static void write_framed(WandbRun *run)
     run->framed.bytes = 0;
 }
 
-/* The names that Megatron-LM's arguments have: with _ instead of -. */
-static void config_name(char out[160], const char *option)
-{
-    snprintf(out, 160, "%s", option);
-    for (char *c = out; *c; c++)
-        if (*c == '-') *c = '_';
-}
-
-static char *json_text(const json_t *value)
-{
-    char *text = json_dumps(value, JSON_ENCODE_ANY | JSON_COMPACT | JSON_REAL_PRECISION(17));
-    CHECK(text, "no memory for the text of an option");
-    return text;
-}
-
 static void add_run(WandbRun *run, const WandbConfig *config, const json_t *options, int64_t resumed,
                     const char *host)
 {
     Buffer *r = &run->record;
     const char *name;
     json_t *value;
-    char key[160];
     protobuf_text(r, RUN_ID, run->id);
     if (config->entity) protobuf_text(r, RUN_ENTITY, config->entity);
     protobuf_text(r, RUN_PROJECT, config->project);
     int64_t begin = protobuf_begin(r);
     json_object_foreach((json_t *)options, name, value) {
-        char *text = json_text(value);
-        config_name(key, name);
+        char key[LOG_OPTION_NAME], *text = log_option(key, name, value);
         add_item(r, key, text);
         free(text);
     }
@@ -137,13 +119,13 @@ static void add_environment(WandbRun *run, const char *os, const char *host, con
 }
 
 /* ---- files beside the records ---- */
-static Status write_file(const WandbRun *run, const char *name, const Buffer *text)
+static Status write_file(const WandbRun *run, const char *name, const char *text, size_t bytes)
 {
     char folder[1024], path[1024];
     TRY(path_join(folder, run->folder, "files"));
     TRY(folder_make(folder));
     TRY(path_join(path, folder, name));
-    return file_write_whole(path, text->text, text->bytes);
+    return file_write_whole(path, text, bytes);
 }
 
 /* JSON values are values of YAML too. */
@@ -152,17 +134,13 @@ static Status write_config(const WandbRun *run, const json_t *options)
     Buffer out = { 0 };
     const char *name;
     json_t *value;
-    char key[160];
+    Status status = OK;
     json_object_foreach((json_t *)options, name, value) {
-        char *text = json_text(value);
-        config_name(key, name);
-        buffer_add_text_or_stop(&out, key);
-        buffer_add_text_or_stop(&out, ":\n    value: ");
-        buffer_add_text_or_stop(&out, text);
-        buffer_add_text_or_stop(&out, "\n");
+        char key[LOG_OPTION_NAME], *text = log_option(key, name, value);
+        if (status == OK) status = buffer_format(&out, "%s:\n    value: %s\n", key, text);
         free(text);
     }
-    Status status = write_file(run, "config.yaml", &out);
+    if (status == OK) status = write_file(run, "config.yaml", out.text, (size_t)out.bytes);
     buffer_free(&out);
     return status;
 }
@@ -178,10 +156,7 @@ static Status write_metadata(const WandbRun *run, const char *os, const char *ho
                                "cpu_count", (json_int_t)sysconf(_SC_NPROCESSORS_ONLN));
     char *text = object ? json_dumps(object, JSON_INDENT(2)) : NULL;
     CHECK(text, "no memory for wandb-metadata.json");
-    Buffer out = { 0 };
-    buffer_add_text_or_stop(&out, text);
-    Status status = write_file(run, "wandb-metadata.json", &out);
-    buffer_free(&out);
+    Status status = write_file(run, "wandb-metadata.json", text, strlen(text));
     free(text);
     json_decref(object);
     return status;
@@ -306,17 +281,6 @@ void wandb_run_commit(WandbRun *run)
     run->row.bytes = 0;
 }
 
-static Status write_summary(const WandbRun *run)
-{
-    char *text = json_text(run->summary);
-    Buffer out = { 0 };
-    buffer_add_text_or_stop(&out, text);
-    Status status = write_file(run, "wandb-summary.json", &out);
-    buffer_free(&out);
-    free(text);
-    return status;
-}
-
 Status wandb_run_close(WandbRun *run, Status status, const char *saved)
 {
     if (run->file.fd >= 0) {
@@ -328,7 +292,10 @@ Status wandb_run_close(WandbRun *run, Status status, const char *saved)
         protobuf_integer(&run->record, EXIT_RUNTIME, (int64_t)seconds);
         frame(run, RECORD_EXIT);
         write_framed(run);
-        Status written = write_summary(run);
+        char *summary = json_dumps(run->summary, JSON_COMPACT | JSON_REAL_PRECISION(17));
+        CHECK(summary, "no memory for wandb-summary.json");
+        Status written = write_file(run, "wandb-summary.json", summary, strlen(summary));
+        free(summary);
         if (status == OK) status = written;
     }
     status = log_file_close(&run->file, status, saved);

@@ -1,7 +1,15 @@
 #include "logs/wandb_store.h"
-#include "base/reader.h"
-#include "logs/checksum.h"
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <zlib.h>
+#include "base/file.h"
+#include "base/log.h"
+#include "base/protobuf.h"
+#include "logs/log_file.h"
 
+#define OPTION "--wandb-project"
 enum { BLOCK = 32768, HEAD = 7, FULL = 1, FIRST, MIDDLE, LAST };
 
 void wandb_store_header(Buffer *out)
@@ -14,7 +22,7 @@ void wandb_store_header(Buffer *out)
 /* A part of a record: checksum over its kind and bytes, length, kind, bytes. */
 static void add_part(Buffer *out, uint8_t kind, const uint8_t *data, size_t size)
 {
-    buffer_add_number_or_stop(out, crc32_zlib(crc32_zlib(0, &kind, 1), data, size), 4);
+    buffer_add_number_or_stop(out, crc32_z(crc32_z(0, &kind, 1), data, size), 4);
     buffer_add_number_or_stop(out, size, 2);
     buffer_add_or_stop(out, &kind, 1);
     buffer_add_or_stop(out, data, size);
@@ -54,10 +62,125 @@ bool wandb_store_next(Buffer *record, const uint8_t *data, size_t size, size_t *
         kind = part[6];
         if (bytes > size - next - HEAD || bytes > BLOCK - HEAD - next % BLOCK) return false;
         if (kind < FULL || kind > LAST || first != (kind == FULL || kind == FIRST)) return false;
-        if (sum != crc32_zlib(crc32_zlib(0, &kind, 1), part + HEAD, bytes)) return false;
+        if (sum != crc32_z(crc32_z(0, &kind, 1), part + HEAD, bytes)) return false;
         buffer_add_or_stop(record, part + HEAD, bytes);
         next += HEAD + bytes;
     }
     *at = next;
     return true;
+}
+
+/* ---- what earlier starts have left ---- */
+
+static Status resume_path(char path[1024], const char *directory)
+{
+    return path_join(path, directory, "wandb-resume.json");
+}
+
+Status wandb_earlier_id(char id[9], bool *known, const char *directory)
+{
+    char path[1024];
+    FileMap map;
+    TRY(resume_path(path, directory));
+    *known = false;
+    if (!file_exists(path)) return OK;
+    TRY(file_map(&map, path));
+    json_t *object = map.size < 4096 ? json_loadb((const char *)map.data, map.size, 0, NULL) : NULL;
+    const char *text = json_string_value(json_object_get(object, "run_id"));
+    *known = text && strlen(text) == 8 && strspn(text, WANDB_ID_SIGNS) == 8;
+    if (*known) memcpy(id, text, 9);
+    json_decref(object);
+    file_unmap(&map);
+    return OK;
+}
+
+Status wandb_earlier_keep_id(const char *directory, const char *id)
+{
+    char path[1024], text[64];
+    TRY(resume_path(path, directory));
+    snprintf(text, sizeof text, "{\"run_id\": \"%s\"}", id);
+    return file_write_whole(path, text, strlen(text));
+}
+
+/* The run time of a history record, whose item has the key "_runtime". */
+static double run_time(ByteReader history)
+{
+    ProtobufField item, part;
+    char number[64];
+    while (protobuf_has_next(&item, &history)) {
+        bool wanted = false;
+        while (item.field == ITEMS && protobuf_has_next(&part, &item.bytes)) {
+            size_t bytes = reader_left(&part.bytes);
+            if (part.field == ITEM_KEY) wanted = bytes == 8 && memcmp(part.bytes.at, "_runtime", 8) == 0;
+            if (!wanted || part.field != ITEM_VALUE || bytes >= sizeof number) continue;
+            snprintf(number, sizeof number, "%.*s", (int)bytes, (const char *)part.bytes.at);
+            return strtod(number, NULL);
+        }
+    }
+    return 0;
+}
+
+static int64_t history_step(ByteReader history)
+{
+    ProtobufField f, step;
+    while (protobuf_has_next(&f, &history))
+        if (f.field == HISTORY_STEP && protobuf_has_next(&step, &f.bytes) && step.field == STEP_NUM)
+            return (int64_t)step.number;
+    return 0;
+}
+
+/* Which records of a file are kept: bytes, rows that are removed, whether a row is kept and its run time. */
+typedef struct { size_t bytes; int64_t removed; bool reaches; double seconds; } Kept;
+
+/* The summary of a row stands before the row. It and the exit record count as parts of the row before them
+ * until the row itself tells whether it is kept. */
+static Kept kept_records(const FileMap *map, int64_t resumed)
+{
+    Buffer record = { 0 };
+    ProtobufField f;
+    Kept k = { .bytes = WANDB_STORE_HEADER };
+    for (size_t at = WANDB_STORE_HEADER; wandb_store_next(&record, map->data, map->size, &at);) {
+        bool row = false, part = false;
+        ByteReader fields = reader_open(record.text, (size_t)record.bytes, map->path, NULL);
+        while (protobuf_has_next(&f, &fields)) {
+            part |= f.field == RECORD_SUMMARY;
+            if (f.field != RECORD_HISTORY || f.kind != PROTOBUF_BYTES) continue;
+            row = true;
+            if (history_step(f.bytes) > resumed) k.removed++;
+            else k.reaches = true, k.removed = 0, k.seconds = run_time(f.bytes), k.bytes = at;
+        }
+        if (!row && !part && k.removed == 0) k.bytes = at;       /* of the start, or the exit record */
+    }
+    buffer_free(&record);
+    return k;
+}
+
+Status wandb_earlier_cut(double *seconds, const char *directory, const char *id, int64_t resumed)
+{
+    LogNames names;
+    char end[16], path[1100];
+    int64_t removed = 0;
+    *seconds = 0;
+    snprintf(end, sizeof end, "-%s", id);
+    TRY(log_names_find(&names, OPTION, directory, "offline-run-", end));
+    Status status = OK;
+    bool reaches = false;
+    for (int i = 0; i < names.count && !reaches && status == OK; i++) {
+        FileMap map;
+        snprintf(path, sizeof path, "%.900s/%.100s/run-%s.wandb", directory, names.name[i], id);
+        if (!file_exists(path)) continue;
+        status = file_map(&map, path);
+        if (status != OK) break;
+        Kept k = kept_records(&map, resumed);
+        reaches = k.reaches;
+        removed += k.removed;
+        *seconds = k.seconds;
+        if (k.bytes < map.size) status = log_file_cut(OPTION, path, (int64_t)k.bytes);
+        file_unmap(&map);
+    }
+    log_names_free(&names);
+    if (removed > 0 && status == OK)
+        log_line(OPTION " in %s: %lld rows of steps after %lld are removed, because the run takes these "
+                 "steps again", directory, (long long)removed, (long long)resumed);
+    return status;
 }

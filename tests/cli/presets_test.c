@@ -9,7 +9,6 @@
 #include <string.h>
 #include "cli/setup/foreign.h"
 #include "cli/setup/setup.h"
-#include "cli/setup/parse.h"
 #include "conf/conf.h"
 #include "conf/rows.h"
 #include "convert/family.h"

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 #include "base/log.h"
-#include "cli/setup/parse.h"
+#include "cli/setup/setup.h"
 #include "compat/import.h"
 #include "conf/value.h"
 #include <cmocka.h>             /* last: its fail() is a macro */

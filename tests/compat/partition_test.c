@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include "cli/setup/parse.h"
+#include "cli/setup/setup.h"
 #include "base/log.h"
 #include "compat/megatron/megatron.h"
 #include "conf/value.h"

@@ -7,7 +7,7 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
-#include "cli/setup/parse.h"
+#include "cli/setup/setup.h"
 #include "conf/conf.h"
 #include "conf/rows.h"
 #include <cmocka.h>             /* last: its fail() is a macro */

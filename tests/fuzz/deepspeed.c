@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include "cli/setup/parse.h"
+#include "cli/setup/setup.h"
 #include "conf/conf.h"
 #include "conf/config_file.h"
 #include "compat/import.h"

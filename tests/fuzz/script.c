@@ -6,7 +6,7 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include "cli/setup/parse.h"
+#include "cli/setup/setup.h"
 #include "conf/conf.h"
 #include "conf/config_file.h"
 #include "compat/import.h"

@@ -5,7 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 #include "base/log.h"
-#include "cli/setup/parse.h"
+#include "cli/setup/setup.h"
 #include "conf/conf.h"
 #include "conf/config_file.h"
 

@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 #include "base/random.h"
-#include "cli/setup/parse.h"
+#include "cli/setup/setup.h"
 
 /* What all layouts have in common. The vocabulary is the tokenizer's 257, which no tp divides. */
 #define COMMON "--hidden-size 32 --num-attention-heads 8 --seq-length 16 --init-method-std 0.05 --lr 1e-3 " \

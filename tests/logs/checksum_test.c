@@ -4,22 +4,20 @@
 #include <stdint.h>
 #include <string.h>
 #include <cmocka.h>
-#include "logs/checksum.h"
-#include "logs/log_record.h"
+#undef fail                                /* ours is in base/status.h */
+#include "logs/event_file.h"
 
 /* The check values of the catalogues are of the text 123456789; 32 zeros, and 32 of 0xff: RFC 3720, B.4. */
 static void test_checksums(void **state)
 {
     uint8_t bytes[32];
     (void)state;
-    assert_int_equal(crc32_zlib(0, "123456789", 9), 0xcbf43926);
-    assert_int_equal(crc32_zlib(crc32_zlib(0, "1234", 4), "56789", 5), 0xcbf43926);
-    assert_int_equal(crc32_castagnoli(0, "123456789", 9), 0xe3069283);
+    assert_int_equal(crc32_castagnoli("123456789", 9), 0xe3069283);
     memset(bytes, 0, sizeof bytes);
-    assert_int_equal(crc32_castagnoli(0, bytes, 32), 0x8a9136aa);
+    assert_int_equal(crc32_castagnoli(bytes, 32), 0x8a9136aa);
     memset(bytes, 0xff, sizeof bytes);
-    assert_int_equal(crc32_castagnoli(0, bytes, 32), 0x62a8ab43);
-    uint32_t c = crc32_castagnoli(0, bytes, 32);
+    assert_int_equal(crc32_castagnoli(bytes, 32), 0x62a8ab43);
+    uint32_t c = crc32_castagnoli(bytes, 32);
     assert_int_equal(crc32_masked(bytes, 32), (uint32_t)((c >> 15 | c << 17) + 0xa282ead8u));
 }
 

@@ -1,13 +1,8 @@
 /* Lines of other programs' logs, against lines that are known to be their own. */
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdio.h>
-#include <string.h>
 #include <time.h>
-#include <cmocka.h>
-#undef fail                                /* ours is in base/status.h */
+#include "base/testing.h"
 #include "base/array.h"
 #include "logs/log_record.h"
 
@@ -76,8 +71,26 @@ static void epoch_lines(void **state)
     line_is(LINE_overflow_message, RECORD(EPOCH), "NOTE", "2026-08-22 15:22:22 | INFO | fairseq.trainer | NOTE");
 }
 
+/* What a row names is a fact; a record would silently lack another one. */
+static bool is_fact(const char *name)
+{
+    for (int i = 0; i < LOG_FACTS; i++)
+        if (!strcmp(log_fact_names[i], name)) return true;
+    return !strcmp(name, "date") || !strcmp(name, "exact_date") || !strcmp(name, "text");
+}
+
+static void known_facts(void **state)
+{
+    (void)state;
+    for (const LogLinePart *part = compat_line_parts; part->format; part++)
+        if (!is_fact(part->fact)) fail_msg("compat/log_lines.def: %s is no fact", part->fact);
+    for (const LogKey *row = compat_log_keys; row->key; row++)
+        if (!is_fact(row->fact)) fail_msg("compat/log_names.c: %s is no fact", row->fact);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(megatron_lines), cmocka_unit_test(epoch_lines) };
+    const struct CMUnitTest tests[] = { cmocka_unit_test(megatron_lines), cmocka_unit_test(epoch_lines),
+                                        cmocka_unit_test(known_facts) };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

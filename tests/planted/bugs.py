@@ -81,7 +81,7 @@ BUGS = [
      "int64_t begin = s->decay - s->wsd_decay;", "int64_t begin = (int64_t)s->warmup;", "optim.lr_test"),
     ("weight decay of the whole run in its first step", "src/train/step.c",
      "weight_decay_at(&t->config->weight_decay, t->updated_samples);", "weight_decay_at(&t->config->weight_decay, INT64_MAX);", "train.ramp_test"),
-    ("a checksum that is stored without its mask", "src/logs/checksum.c",
+    ("a checksum that is stored without its mask", "src/logs/event_file.c",
      "return (c >> 15 | c << 17) + 0xa282ead8;", "return c >> 15 | c << 17;", "logs.files"),
     ("steps that a resumed run takes again left in --metrics", "src/logs/metrics_file.c",
      "<= resumed) kept = next", "<= resumed + 1) kept = next", "logs.files"),

@@ -3,15 +3,7 @@
 #include "cli/generation/engine_setup.h"
 #include <string.h>
 #include "base/integer.h"
-
-static bool weights_are_int8(const Options *o)
-{
-    switch ((enum ChoiceOf_weights)o->weights.value) {
-    case CHOICE_weights_stored: return false;
-    case CHOICE_weights_int8:   return true;
-    }
-    NO_SUCH_CHOICE(o->weights);
-}
+#include "cli/setup/setup.h"
 
 void generation_fit(TrainConfig *config, const Options *o, GenerationSize *size)
 {
@@ -19,7 +11,7 @@ void generation_fit(TrainConfig *config, const Options *o, GenerationSize *size)
     int64_t micros = least(o->pipeline_parallel, size->sequences);
     int shared = (int)((o->sequence_parallel ? o->tensor_parallel : 1) * (cp > 1 ? 2 : 1));
     int64_t rows = engine_rows(size->widest, size->chunk, divide_up(size->sequences, micros), shared);
-    size->int8 = weights_are_int8(o);
+    size->int8 = o->weights.value == CHOICE_weights_int8;
     config->micro  = 1;
     config->global = micros * dp;
     config->model.sequence = rows * cp;
@@ -51,28 +43,6 @@ static void work_dry(Trainer *t, void *context)
     engine_close(engine);
 }
 
-static Status load(Trainer *t, const TrainConfig *config)
-{
-    char path[1024];
-    bool found;
-    CheckpointState state = { .step = -1 };
-    /* A checkpoint exists, because setup_options has read its options; `found` needs no look. */
-    TRY(agree(t->world, trainer_find(config->load, path, &found, &state)));
-    TRY(agree_on(t->world, state.step, "the step found in --load"));
-    watchdog_work(t->world, "loading");
-    Status status = trainer_load(t, path);
-    watchdog_work(t->world, NULL);
-    return status;
-}
-
-static Status work(Trainer *t, Rank *rank)
-{
-    Engine *engine = open_engine(t, rank);
-    Status status = rank->run->work(rank->run->context, t, engine);                    /* <-> all axes */
-    engine_close(engine);
-    return status;
-}
-
 Status generation_run(Transport *transport, const GenerationRun *run)
 {
     Rank rank = { .run = run };
@@ -87,8 +57,14 @@ Status generation_run(Transport *transport, const GenerationRun *run)
     if (status == OK) status = agree(t.world, arena_open(&rank.session, "session", bytes));
     if (status == OK && run->before)
         status = agree(t.world, t.mesh.rank == 0 ? run->before(run->context, &t) : OK);
-    if (status == OK) status = load(&t, run->config);
-    if (status == OK) status = work(&t, &rank);
+    char    path[1024];
+    int64_t step;
+    if (status == OK) status = setup_load(&t, path, &step);
+    if (status == OK) {
+        Engine *engine = open_engine(&t, &rank);
+        status = run->work(run->context, &t, engine);                                  /* <-> all axes */
+        engine_close(engine);
+    }
     arena_close(&rank.session);
     trainer_close(&t);
     return status;

@@ -103,14 +103,6 @@ static Status refuse(const Options *o, const TrainConfig *config)
     return OK;
 }
 
-/* The first forward of a prompt has no more positions than a sequence of the run. */
-static Status fits(const Prompts *p, const TrainConfig *config)
-{
-    if (p->widest <= config->model.sequence) return OK;
-    return fail(BAD_OPTION, "--sample-prompt of %lld tokens is longer than --seq-length %lld; shorten it to "
-                "as many", (long long)p->widest, (long long)config->model.sequence);
-}
-
 Status training_samples_open(TrainingSamples *s, const Options *o, TrainConfig *config)
 {
     *s = (TrainingSamples){ .temperature = o->sample_temperature };
@@ -121,7 +113,9 @@ Status training_samples_open(TrainingSamples *s, const Options *o, TrainConfig *
     TRY(refuse(o, config));
     Status status = setup_open_tokenizer(&s->tokenizer, o);
     if (status == OK) status = prompts_read(&s->prompts, &asked, &s->tokenizer, &config->model);
-    if (status == OK) status = fits(&s->prompts, config);
+    if (status == OK && s->prompts.widest > config->model.sequence)
+        status = fail(BAD_OPTION, "--sample-prompt of %lld tokens is longer than --seq-length %lld; shorten "
+                      "it to as many", (long long)s->prompts.widest, (long long)config->model.sequence);
     if (status != OK) training_samples_close(s);
     config->sampler = (Sampler){ .interval = o->sample_interval, .make = make, .context = s };
     return status;

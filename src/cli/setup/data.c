@@ -1,7 +1,7 @@
 /* The options of data sets, of the tools that make tokens, and of sampling, as the structs of the modules. */
 #include "base/team.h"
 #include "cli/setup/setup.h"
-#include "cli/text_rules.h"
+#include "cli/in_out.h"
 
 static DataPath data_path_of(const TextList *list) { return (DataPath){ list->text, list->count }; }
 

@@ -5,12 +5,9 @@
 #include "base/array.h"
 #include "base/log.h"
 #include "base/team.h"
-#include "cli/in_out.h"
-#include "cli/setup/parse.h"
 #include "cli/setup/setup.h"
 #include "cli/setup/tokenizer.h"
 #include "comm/broadcast.h"
-#include "conf/value.h"
 #include "convert/weights/foreign_weights.h"
 
 Status setup_agree(Transport *mpi, Status mine)
@@ -251,5 +248,19 @@ Status setup_run(const Options *o, Transport *mpi, RankBody *body, void *context
     if (!mpi) return name_memory_options(transport_threads_run((int)o->ranks, body, context));
     Status status = name_memory_options(body(mpi, context));
     mpi->close(mpi);
+    return status;
+}
+
+Status setup_load(Trainer *t, char path[1024], int64_t *step)
+{
+    bool found;
+    CheckpointState state = { .step = -1 };
+    /* A checkpoint exists, because setup_options has read its options; `found` needs no look. */
+    TRY(agree(t->world, trainer_find(t->config->load, path, &found, &state)));
+    TRY(agree_on(t->world, state.step, "the step found in --load"));
+    watchdog_work(t->world, "loading");
+    Status status = trainer_load(t, path);
+    watchdog_work(t->world, NULL);
+    *step = state.step;
     return status;
 }

@@ -15,23 +15,10 @@ static PositionKind position_kind(const Options *o)
     NO_SUCH_CHOICE(o->position);
 }
 
-static NormKind norm_kind(const Options *o)
-{
-    switch ((enum ChoiceOf_norm)o->norm.value) {
-    case CHOICE_norm_layernorm: return NORM_LAYER;
-    case CHOICE_norm_rmsnorm:   return NORM_RMS;
-    }
-    NO_SUCH_CHOICE(o->norm);
-}
-
 static QkNorm qk_norm_kind(const Options *o)
 {
     if (!o->qk_layernorm || o->mla) return QK_NORM_NONE;             /* there it means norms of latents */
-    switch ((enum ChoiceOf_qk_norm_width)o->qk_norm_width.value) {
-    case CHOICE_qk_norm_width_head: return QK_NORM_HEAD;
-    case CHOICE_qk_norm_width_all:  return QK_NORM_ALL;
-    }
-    NO_SUCH_CHOICE(o->qk_norm_width);
+    return o->qk_norm_width.value == CHOICE_qk_norm_width_all ? QK_NORM_ALL : QK_NORM_HEAD;
 }
 
 static NormPlacement norm_placement(const Options *o)
@@ -44,18 +31,9 @@ static NormPlacement norm_placement(const Options *o)
     NO_SUCH_CHOICE(o->norm_placement);
 }
 
-static bool gelu_by_erf(const Options *o)
-{
-    switch ((enum ChoiceOf_gelu_approximate)o->gelu_approximate.value) {
-    case CHOICE_gelu_approximate_tanh: return false;
-    case CHOICE_gelu_approximate_none: return true;
-    }
-    NO_SUCH_CHOICE(o->gelu_approximate);
-}
-
 static ActivationKind activation_kind(const Options *o)
 {
-    bool erf = gelu_by_erf(o);
+    bool erf = o->gelu_approximate.value == CHOICE_gelu_approximate_none;
     if (o->swiglu)       return ACT_SWIGLU;
     if (o->quick_geglu)  return ACT_QUICK_GEGLU;
     if (o->squared_relu) return ACT_SQUARED_RELU;
@@ -74,36 +52,19 @@ static MoeBalance balance_kind(const Options *o)
     NO_SUCH_CHOICE(o->balancing);
 }
 
-static RouteScore route_score(const Options *o)
-{
-    switch ((enum ChoiceOf_router_score)o->router_score.value) {
-    case CHOICE_router_score_softmax: return ROUTE_SOFTMAX;
-    case CHOICE_router_score_sigmoid: return ROUTE_SIGMOID;
-    }
-    NO_SUCH_CHOICE(o->router_score);
-}
-
-static bool drops_by_position(const Options *o)
-{
-    switch ((enum ChoiceOf_drop_policy)o->drop_policy.value) {
-    case CHOICE_drop_policy_probs:    return false;
-    case CHOICE_drop_policy_position: return true;
-    }
-    NO_SUCH_CHOICE(o->drop_policy);
-}
-
 /* Without a coefficient an auxiliary loss is not computed. */
 static MoeConfig setup_moe(const Options *o)
 {
     uint8_t experts[LAYER_PATTERN_MAX] = { 0 };
+    bool sigmoid = o->router_score.value == CHOICE_router_score_sigmoid;
     MoeConfig moe = { .topk = o->router_topk, .shared_ffn = o->shared_ffn, .shared_gate = o->shared_gate,
-        .rule = { .score = route_score(o), .pre_softmax = o->router_pre_softmax,
+        .rule = { .score = sigmoid ? ROUTE_SIGMOID : ROUTE_SOFTMAX, .pre_softmax = o->router_pre_softmax,
                   .groups = o->router_groups, .group_topk = o->router_group_topk,
                   .group_best = o->router_group_best, .scale = o->router_scale },
         .balance = o->balance_coefficient > 0 ? balance_kind(o) : MOE_BALANCE_NONE,
         .coefficient = o->balance_coefficient, .z_coefficient = o->z_coefficient, .bias = o->expert_bias,
         .bias_rate = o->expert_bias_rate, .capacity_factor = o->capacity_factor,
-        .by_position = drops_by_position(o) };
+        .by_position = o->drop_policy.value == CHOICE_drop_policy_position };
     if (o->experts == 0) return (MoeConfig){ 0 };
     CHECK(options_expert_layers(experts, o) == OK, "%s", fail_text());                  /* rule_experts */
     for (int64_t l = 0; l < o->layers; l++)
@@ -130,14 +91,6 @@ static LayerSet no_rope(const Options *o)
     for (int64_t l = 0; l < LAYER_PATTERN_MAX && l < o->layers; l++)
         if (none[l]) layer_set_add(&set, l);
     return set;
-}
-
-static LatentConfig setup_latent(const Options *o)
-{
-    if (!o->mla) return (LatentConfig){ 0 };
-    return (LatentConfig){ .query_rank = o->q_lora_rank, .kv_rank = o->kv_lora_rank,
-                           .rope_dim = o->qk_rope_dim, .value_dim = o->v_head_dim,
-                           .epsilon = o->latent_epsilon };
 }
 
 static RopeConfig setup_rope(const Options *o)
@@ -167,7 +120,8 @@ ModelConfig setup_model(const Options *o)
         .norm_placement = norm_placement(o), .gains_zero_centred = o->layernorm_1p,
         .embedding_factor = o->embedding_factor, .embedding_norm = o->embed_layernorm,
         .logit_softcap = o->logit_softcap,
-        .logit_z_coefficient = o->logit_z_coefficient, .norm = norm_kind(o), .position = position_kind(o),
+        .logit_z_coefficient = o->logit_z_coefficient,
+        .norm = o->norm.value == CHOICE_norm_rmsnorm ? NORM_RMS : NORM_LAYER, .position = position_kind(o),
         .window = options_window(o), .unwindowed = unwindowed(o), .activation = activation_kind(o),
         .epsilon = o->epsilon, .rope = setup_rope(o), .no_rope = no_rope(o),
         .hidden_dropout = o->hidden_dropout,
@@ -177,7 +131,10 @@ ModelConfig setup_model(const Options *o)
         .out_bias = !o->disable_bias || o->add_out_bias,
         .mlp_bias = !o->disable_bias || o->add_mlp_bias,
         .qk_norm = qk_norm_kind(o), .qk_norm_decay = o->qk_norm_decay, .decay_all = o->decay_all,
-        .latent = setup_latent(o),
+        .latent = !o->mla ? (LatentConfig){ 0 }
+            : (LatentConfig){ .query_rank = o->q_lora_rank, .kv_rank = o->kv_lora_rank,
+                              .rope_dim = o->qk_rope_dim, .value_dim = o->v_head_dim,
+                              .epsilon = o->latent_epsilon },
         .softmax_scale = o->softmax_scale, .softcap = o->softcap,
         .tied = !o->untie,
     };

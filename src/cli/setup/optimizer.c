@@ -1,7 +1,7 @@
-/* The options of the optimizer and of the learning rate as the structs of optim/. */
+/* The options of the optimizer, the learning rate and types of numbers as the structs of optim/, tensor/. */
 #include "cli/setup/setup.h"
-#include "conf/schedule.h"
 #include <math.h>
+#include "conf/schedule.h"
 
 static LrStyle lr_style(const Options *o)
 {
@@ -26,39 +26,14 @@ static WsdStyle wsd_style(const Options *o)
     NO_SUCH_CHOICE(o->lr_wsd_style);
 }
 
-static WarmupStyle warmup_style(const Options *o)
-{
-    switch ((enum ChoiceOf_lr_warmup_style)o->lr_warmup_style.value) {
-    case CHOICE_lr_warmup_style_linear: return WARMUP_LINEAR;
-    case CHOICE_lr_warmup_style_log:    return WARMUP_LOG;
-    }
-    NO_SUCH_CHOICE(o->lr_warmup_style);
-}
-
-static LrRule lr_rule(const Options *o)
-{
-    switch ((enum ChoiceOf_lr_rule)o->lr_rule.value) {
-    case CHOICE_lr_rule_immediate: return LR_IMMEDIATE;
-    case CHOICE_lr_rule_delayed:   return LR_DELAYED;
-    }
-    NO_SUCH_CHOICE(o->lr_rule);
-}
-
-static bool counts_steps(const Options *o)
-{
-    switch ((enum ChoiceOf_lr_unit)o->lr_unit.value) {
-    case CHOICE_lr_unit_samples: return false;
-    case CHOICE_lr_unit_steps:   return true;
-    }
-    NO_SUCH_CHOICE(o->lr_unit);
-}
-
 LrSchedule setup_lr(const Options *o)
 {
     ScheduleSamples s = options_schedule_samples(o);
-    return (LrSchedule){ .style = lr_style(o), .rule = lr_rule(o), .warmup_style = warmup_style(o),
+    return (LrSchedule){ .style = lr_style(o),
+        .rule = o->lr_rule.value == CHOICE_lr_rule_delayed ? LR_DELAYED : LR_IMMEDIATE,
+        .warmup_style = o->lr_warmup_style.value == CHOICE_lr_warmup_style_log ? WARMUP_LOG : WARMUP_LINEAR,
         .step = (double)o->global_batch,
-        .by_steps = counts_steps(o), .peak = o->lr, .low = o->min_lr,
+        .by_steps = o->lr_unit.value == CHOICE_lr_unit_steps, .peak = o->lr, .low = o->min_lr,
         .warmup = s.warmup, .decay = s.decay, .init = o->lr_warmup_init,
         .wsd = wsd_style(o), .wsd_decay = s.wsd,
         .decoupled = options_said(o, OPTION_decoupled_lr), .decoupled_peak = o->decoupled_lr,
@@ -87,28 +62,10 @@ static MuonScale muon_scale(const Options *o)
     NO_SUCH_CHOICE(o->muon_scale_mode);
 }
 
-static MuonCoefficients muon_coefficients(const Options *o)
-{
-    switch ((enum ChoiceOf_muon_coefficient_type)o->muon_coefficient_type.value) {
-    case CHOICE_muon_coefficient_type_simple:  return MUON_SIMPLE;
-    case CHOICE_muon_coefficient_type_quintic: return MUON_QUINTIC;
-    }
-    NO_SUCH_CHOICE(o->muon_coefficient_type);
-}
-
-static bool muon_narrow(const Options *o)
-{
-    switch ((enum ChoiceOf_muon_fp32_matmul_prec)o->muon_fp32_matmul_prec.value) {
-    case CHOICE_muon_fp32_matmul_prec_low:
-    case CHOICE_muon_fp32_matmul_prec_medium: return true;
-    case CHOICE_muon_fp32_matmul_prec_high:   return false;
-    }
-    NO_SUCH_CHOICE(o->muon_fp32_matmul_prec);
-}
-
 OptimizerSettings setup_optimizer(const Options *o)
 {
     bool unbounded = o->optimizer.value == CHOICE_optimizer_ipex_lamb;
+    bool quintic = o->muon_coefficient_type.value == CHOICE_muon_coefficient_type_quintic;
     bool subspace = o->optimizer.value == CHOICE_optimizer_galore ||
                     o->optimizer.value == CHOICE_optimizer_galore8bit;
     return (OptimizerSettings){ .beta1 = o->adam_beta1, .beta2 = o->adam_beta2, .epsilon = o->adam_eps,
@@ -128,6 +85,38 @@ OptimizerSettings setup_optimizer(const Options *o)
         .shampoo_epsilon = o->shampoo_epsilon, .gram_beta = o->soap_shampoo_beta,
         .muon = { .momentum = o->muon_momentum, .nesterov = o->muon_nesterov,
                   .steps = (int)o->muon_num_ns_steps, .scale = muon_scale(o),
-                  .extra = o->muon_extra_scale_factor, .coefficients = muon_coefficients(o),
-                  .narrow = muon_narrow(o) } };
+                  .extra = o->muon_extra_scale_factor, .coefficients = quintic ? MUON_QUINTIC : MUON_SIMPLE,
+                  .narrow = o->muon_fp32_matmul_prec.value != CHOICE_muon_fp32_matmul_prec_high } };
+}
+
+/* ---- types of numbers ---- */
+
+/* eval and generate compute in BF16: the scales are of training. */
+static Fp8Choice setup_fp8(const Options *o)
+{
+    if (o->fp8_format.value == CHOICE_fp8_format_none || o->command != FOR_TRAIN)
+        return (Fp8Choice){ .recipe = FP8_NONE };
+    return (Fp8Choice){
+        .recipe = o->fp8_recipe.value == CHOICE_fp8_recipe_tensorwise ? FP8_CURRENT : FP8_DELAYED,
+        .hybrid = o->fp8_format.value == CHOICE_fp8_format_hybrid,
+        .bf16_weight_gradient = o->no_fp8_wgrad,
+        .bf16_first_layers = o->first_last_bf16 ? o->start_bf16 : 0,
+        .bf16_last_layers = o->first_last_bf16 ? o->end_bf16 : 0,
+        .history = o->fp8_history, .most_recent = o->fp8_algo.value == CHOICE_fp8_algo_most_recent,
+        .margin = (int)o->fp8_margin };
+}
+
+PrecisionChoice setup_precision(const Options *o)
+{
+    return (PrecisionChoice){ .mixed = o->bf16 ? MIXED_BF16 : o->fp16 ? MIXED_F16 : MIXED_NONE,
+        .message_bf16 = o->grad_reduce_in_bf16,
+        .state_bf16 = { o->exp_avg_dtype.value == CHOICE_exp_avg_dtype_bf16,
+                        o->exp_avg_sq_dtype.value == CHOICE_exp_avg_sq_dtype_bf16 }, .fp8 = setup_fp8(o) };
+}
+
+/* A loss scale that is given is constant, as Megatron-LM's. */
+LossScaling setup_scaling(const Options *o)
+{
+    return (LossScaling){ .dynamic = o->fp16 && !(o->loss_scale > 0), .minimum = o->min_loss_scale,
+                          .window = o->loss_scale_window, .hysteresis = o->hysteresis };
 }

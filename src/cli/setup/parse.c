@@ -1,9 +1,8 @@
 /* Options from all sources: each is collected as words, translated where it has names of other programs, and
  * set. Of each option the strongest source counts, whatever the order; what follows from other values comes
  * after them. */
-#include "cli/setup/parse.h"
+#include "cli/setup/setup.h"
 #include <stdlib.h>
-#include <string.h>
 #include "base/log.h"
 #include "comm/transport.h"
 #include "conf/config_file.h"

@@ -140,9 +140,8 @@ static Status refuse_rates(const Options *o, const Options *was, OptionIndex cau
     else
         snprintf(keeps, sizeof keeps, "--%s %s keeps the checkpoint's schedule, which counts steps of that",
                  option_rows[cause].name, value);
-    return fail(BAD_OPTION,
-                "%s, but %s was trained with %s: the schedule has other lengths in samples, and %s would "
-                "be %.6g in place of %.6g; %s; --override-opt-param-scheduler takes the new one",
+    return fail(BAD_OPTION, "%s, but %s was trained with %s: the schedule has other lengths in samples, and "
+                "%s would be %.6g in place of %.6g; %s; --override-opt-param-scheduler takes the new one",
                 TYPED(cause), o->checkpoint.path, value, named_rate(rate, d, rates_of(o).unit), d->now,
                 d->was, keeps);
 }

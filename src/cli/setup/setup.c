@@ -12,7 +12,6 @@
 #include "cli/in_out.h"
 #include "cli/setup/tokenizer.h"
 #include "compat/compat.h"
-#include "conf/rows.h"
 #include "conf/value.h"
 #include "convert/format.h"
 #include "convert/weights/foreign_weights.h"
@@ -186,35 +185,6 @@ static Status find_checkpoint(Options *o)
     return status;
 }
 
-/* The model's shape is the checkpoint's, but for options that a person gives, which judge_with_checkpoint
- * compares. */
-static Status take_checkpoint_options(Options *o)
-{
-    if (!o->checkpoint.path)
-        return fail(BAD_FILE, "--load %s holds no checkpoint; give the directory that jotun train --save"
-                    " wrote",
-                    o->load);
-    return options_from_json(o, o->checkpoint.options, o->checkpoint.path, FOR_CHECKPOINT_ARGS);
-}
-
-/* How long texts a model without learned positions is for is known from where it came, and --seq-length of a
- * run says nothing of it. */
-static Status take_checkpoint_positions(Options *o)
-{
-    if (o->position.value == CHOICE_position_learned_absolute) return OK;
-    return options_take_saved(o, OPTION_positions, o->checkpoint.options, o->checkpoint.path);
-}
-
-/* Rotary embeddings have no end, but what a model was trained on has; beyond learned positions a run is
- * refused. */
-static void note_longer(const Options *o)
-{
-    if (!setup_trains(o) || o->position.value == CHOICE_position_learned_absolute) return;
-    if (o->sequence > o->positions)
-        log_line("--seq-length %lld is more than the %lld positions that the model of %s was made for; it "
-                 "has to learn those behind them", (long long)o->sequence, (long long)o->positions, o->load);
-}
-
 /* A checkpoint before the tokenizer, which it may name, and both before what is derived from them. */
 Status setup_values(Options *o)
 {
@@ -229,23 +199,28 @@ Status setup_values(Options *o)
     if (o->load && !theirs) TRY(checkpoint_directory(typed, o->load));
     if (o->load) TRY(find_checkpoint(o));
     if (o->checkpoint.path && o->checkpoint_schedule) TRY(options_take_schedule(o));
-    if (o->load && (o->use_checkpoint_args || !setup_trains(o) || theirs)) TRY(take_checkpoint_options(o));
-    if (o->checkpoint.path) TRY(take_checkpoint_positions(o));
+    /* The model's shape is the checkpoint's, but for options that a person gives, which judge_with_checkpoint
+     * compares. */
+    bool takes = o->load && (o->use_checkpoint_args || !setup_trains(o) || theirs);
+    if (takes && !o->checkpoint.path)
+        return fail(BAD_FILE, "--load %s holds no checkpoint; give the directory that jotun train --save "
+                    "wrote", o->load);
+    if (takes) TRY(options_from_json(o, o->checkpoint.options, o->checkpoint.path, FOR_CHECKPOINT_ARGS));
+    /* How long texts a model without learned positions is for is known from where it came, and --seq-length
+     * of a run says nothing of it. */
+    bool learned = o->position.value == CHOICE_position_learned_absolute;
+    if (o->checkpoint.path && !learned)
+        TRY(options_take_saved(o, OPTION_positions, o->checkpoint.options, o->checkpoint.path));
     TRY(setup_take_tokenizer(o));
     TRY(options_derive(o));
     if (o->checkpoint.path && o->checkpoint_schedule) TRY(options_keep_lengths(o));
-    if (foreign) note_longer(o);
+    /* Rotary embeddings have no end, but what a model was trained on has; beyond learned positions a run is
+     * refused. */
+    learned = o->position.value == CHOICE_position_learned_absolute;
+    if (foreign && setup_trains(o) && !learned && o->sequence > o->positions)
+        log_line("--seq-length %lld is more than the %lld positions that the model of %s was made for; it "
+                 "has to learn those behind them", (long long)o->sequence, (long long)o->positions, o->load);
     return OK;
-}
-
-/* The dynamic loss scale is saved, so that the one to begin with is of new runs alone. */
-static void note_initial_loss_scale(const Options *o)
-{
-    char typed[256];
-    bool kept = o->fp16 && !(o->loss_scale > 0) && o->checkpoint.loss_scale > 0;
-    if (kept && options_typed_by_person(o, OPTION_initial_loss_scale))
-        log_line("%s is ignored: the run resumes with the loss scale of its checkpoint, %g",
-                 options_typed(typed, sizeof typed, o, OPTION_initial_loss_scale), o->checkpoint.loss_scale);
 }
 
 /* A run resumes with the model that it began with. */
@@ -257,7 +232,12 @@ static Status judge_with_checkpoint(Options *o)
     o->checkpoint.share_states = optimizers_share_states;
     TRY(options_match_json(o, o->checkpoint.options, o->checkpoint.path));
     if (o->checkpoint.position) TRY(setup_compare_rates(o));
-    note_initial_loss_scale(o);
+    /* The dynamic loss scale is saved, so that the one to begin with is of new runs alone. */
+    char typed[256];
+    bool kept = o->fp16 && !(o->loss_scale > 0) && o->checkpoint.loss_scale > 0;
+    if (kept && options_typed_by_person(o, OPTION_initial_loss_scale))
+        log_line("%s is ignored: the run resumes with the loss scale of its checkpoint, %g",
+                 options_typed(typed, sizeof typed, o, OPTION_initial_loss_scale), o->checkpoint.loss_scale);
     if (!change) return OK;
     snprintf(all, sizeof all, "%s%s%s", o->changed ? o->changed : "", o->changed ? "; " : "", change);
     o->changed = options_hold(o, all);

@@ -2,11 +2,32 @@
 #define CLI_SETUP_H
 /* Where options become the configuration structs of the modules below, one function for each struct, and
  * where ranks start. */
+#include "compat/compat.h"
 #include "conf/conf.h"
 #include "data/tokenize.h"
 #include "generate/generate.h"
 #include "text/bpe/bpe_train.h"
 #include "train/trainer.h"
+
+/* ---- the options of a command line, from all that it is written for and with ---- */
+
+/* Defaults, environment (JOTUN_NUM_LAYERS=4), command line (--num-layers 4, --num-layers=4), files of
+ * --config, preset, files of other programs. argv is what follows the command's name. Wrong words are
+ * BAD_USAGE, wrong values BAD_OPTION; all of them are named at once. Names of other programs count, in the
+ * environment and in files as well. Of an option given twice the last one counts, and a line in the log
+ * names both where they differ; a list appends. After a failure options_close may be called and need not be.
+ * */
+Status setup_parse(Options *o, CommandSet command, int argc, char **argv);
+/* The same, with files of options as in ConfigTexts, and with what one process has found of its machine for
+ * all: run->known. Otherwise *run gets what is found. NULL: of no interest. */
+Status setup_parse_found(Options *o, CommandSet command, ConfigTexts texts, AgptRun *run, int argc,
+                         char **argv);
+/* Whether the command line was one of another program; then a line in the log has the same as one of jotun.
+ * */
+bool   setup_is_foreign(CommandSet command, int argc, char **argv);
+void   setup_tell_command(const Options *o);
+
+/* ---- complete options ---- */
 
 /* The options of a command, complete: parsed, joined with a checkpoint's where it gives them, ranks taken
  * from the launcher, derived, validated. *mpi: this process's rank where an MPI started us, else NULL. */
@@ -57,4 +78,6 @@ Status     setup_train_config  (TrainConfig *config, Options *o);
 
 /* Calls body once for each rank: threads of this process, or this process's own rank under MPI. */
 Status setup_run    (const Options *o, Transport *mpi, RankBody *body, void *context);
+/* <-> world. Of commands that do not train: the weights of --load; its directory and step. */
+Status setup_load   (Trainer *trainer, char path[1024], int64_t *step);
 #endif

@@ -49,13 +49,6 @@ static bool found_above(char path[1024], const char *folder, const TokenizerReco
     return found;
 }
 
-static Status refuse_copy(Status status, const TokenizerRecord *record)
-{
-    return fail(status, "%s; it is the tokenizer that the checkpoint carries, recorded as %s: give an "
-                "unchanged one by --tokenizer, or load another step", fail_text(),
-                *record->name ? record->name : "(no name)");
-}
-
 Status setup_checkpoint_tokenizer(char path[1024], const char *folder, const TokenizerRecord *record)
 {
     char copy[1024] = "";
@@ -65,7 +58,10 @@ Status setup_checkpoint_tokenizer(char path[1024], const char *folder, const Tok
     if (*copy && file_exists(copy)) {
         Status status = checkpoint_tokenizer_check(folder, record);
         snprintf(path, 1024, "%s", copy);
-        return status == OK ? OK : refuse_copy(status, record);
+        if (status == OK) return OK;
+        return fail(status, "%s; it is the tokenizer that the checkpoint carries, recorded as %s: give an "
+                    "unchanged one by --tokenizer, or load another step", fail_text(),
+                    *record->name ? record->name : "(no name)");
     }
     if (!strcmp(record->name, "bytes") || file_exists(record->name)) return OK;
     if (!found_above(path, folder, record)) *path = 0;

@@ -58,15 +58,6 @@ static unsigned recompute_modules(const Options *o)
     return all ? all : RECOMPUTE_CORE_ATTN;
 }
 
-static RecomputeMethod recompute_method(const Options *o)
-{
-    switch ((enum ChoiceOf_recompute_method)o->recompute_method.value) {
-    case CHOICE_recompute_method_uniform: return RECOMPUTE_UNIFORM;
-    case CHOICE_recompute_method_block:   return RECOMPUTE_BLOCK;
-    }
-    NO_SUCH_CHOICE(o->recompute_method);
-}
-
 static Recompute setup_recompute(const Options *o)
 {
     switch ((enum ChoiceOf_recompute_granularity)o->recompute_granularity.value) {
@@ -75,7 +66,8 @@ static Recompute setup_recompute(const Options *o)
     case CHOICE_recompute_granularity_selective:
         return (Recompute){ recompute_modules(o), RECOMPUTE_NONE, 0 };
     case CHOICE_recompute_granularity_full:
-        return (Recompute){ 0, recompute_method(o), o->recompute_layers };
+        return (Recompute){ 0, o->recompute_method.value == CHOICE_recompute_method_block
+                               ? RECOMPUTE_BLOCK : RECOMPUTE_UNIFORM, o->recompute_layers };
     }
     NO_SUCH_CHOICE(o->recompute_granularity);
 }
@@ -91,22 +83,6 @@ static KernelFamily kernels(const Options *o)
     case CHOICE_kernels_portable:    return KERNELS_PORTABLE;
     }
     NO_SUCH_CHOICE(o->kernels);
-}
-
-static bool rewinds(const Options *o)
-{
-    switch ((enum ChoiceOf_spike_action)o->spike_action.value) {
-    case CHOICE_spike_action_skip:   return false;
-    case CHOICE_spike_action_rewind: return true;
-    }
-    NO_SUCH_CHOICE(o->spike_action);
-}
-
-static SpikeGuard spike_guard(const Options *o)
-{
-    bool guards = o->spike_factor > 0 || o->spike_deviations > 0;
-    if (!guards) return (SpikeGuard){ .window = 0 };
-    return (SpikeGuard){ o->spike_factor, o->spike_deviations, o->spike_window, rewinds(o) };
 }
 
 static LogLines log_lines(const Options *o)
@@ -139,15 +115,6 @@ static Status batch_schedule(BatchSchedule *batch, BatchStep *last, Options *o)
     return OK;
 }
 
-static bool forks_names(const Options *o)
-{
-    switch ((enum ChoiceOf_wandb_names)o->wandb_names.value) {
-    case CHOICE_wandb_names_megatron: return false;
-    case CHOICE_wandb_names_forks:  return true;
-    }
-    NO_SUCH_CHOICE(o->wandb_names);
-}
-
 /* A command line that does the same again, in memory of the options. */
 static const char *command_text(Options *o)
 {
@@ -175,7 +142,7 @@ static LogsConfig setup_logs(Options *o, const char *json)
                LOG_WITH_MEMORY * o->log_memory;
     return (LogsConfig){ .metrics = o->metrics, .history = o->history,
                          .tensorboard = o->tensorboard_dir, .with = with, .wandb = wandb,
-                         .other_keys = forks_names(o),
+                         .other_keys = o->wandb_names.value == CHOICE_wandb_names_forks,
                          .interval = o->tensorboard_interval, .options = json, .saved = o->save,
                          .version = JOTUN_VERSION, .command = setup_trains(o) ? command_text(o) : NULL };
 }
@@ -273,7 +240,10 @@ Status setup_train_config(TrainConfig *r, Options *o)
         .leave = (o->finetune ? CHECKPOINT_STATES | CHECKPOINT_POSITION : 0) |
                  (o->no_load_optim ? CHECKPOINT_STATES : 0), .no_save_states = o->no_save_optim,
         .save_interval = o->save_interval, .keep_last = o->keep_last,
-        .spike = spike_guard(o), .no_replay = o->no_replay,
+        .spike = !(o->spike_factor > 0 || o->spike_deviations > 0) ? (SpikeGuard){ .window = 0 }
+            : (SpikeGuard){ o->spike_factor, o->spike_deviations, o->spike_window,
+                            o->spike_action.value == CHOICE_spike_action_rewind },
+        .no_replay = o->no_replay,
         .exit_minutes = o->exit_duration, .keep_best = o->keep_best,
         .patience = o->patience,
         .lines = log_lines(o),

@@ -2,7 +2,6 @@
  * work is done by the other commands, as child processes, and what the run consists of by plan/recipe.c; this
  * file goes through the stages. */
 #include <limits.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,7 +11,6 @@
 #include "base/seam.h"
 #include "base/shell/shell_word.h"
 #include "cli/command.h"
-#include "cli/setup/parse.h"
 #include "cli/signals.h"
 #include "cli/speedrun/speedrun.h"
 
@@ -149,11 +147,13 @@ static Status remove_refused(const Speedrun *s, Status status)
     return failure_report(&failure);
 }
 
-static Status options_run(const Options *o)
+Status cmd_speedrun(Options *o)
 {
     char           named[1024];
     Speedrun       s;
     SpeedrunInputs inputs = { 0 };
+    TRY(options_derive(o));
+    TRY(options_validate(o));
     TRY(size_check(o));
     if (!o->speedrun_output) TRY(folder_name(named, o));
     const char *folder = o->speedrun_output ? o->speedrun_output : named;
@@ -166,16 +166,5 @@ static Status options_run(const Options *o)
     if (status == OK) result_print(&s);
     status = remove_refused(&s, status);
     speedrun_close(&s);
-    return status;
-}
-
-Status cmd_speedrun(int argc, char **argv)
-{
-    Options o;
-    Status  status = setup_parse(&o, FOR_SPEEDRUN, argc, argv);
-    if (status == OK) status = options_derive(&o);
-    if (status == OK) status = options_validate(&o);
-    if (status == OK) status = options_run(&o);
-    options_close(&o);
     return status;
 }

@@ -3,7 +3,7 @@
 /* jotun speedrun: its directory, its state, and the stages of a run. Private to cli/speedrun. */
 #include <jansson.h>
 #include <signal.h>
-#include "cli/process/word_list.h"
+#include "cli/child_process.h"
 #include "conf/conf.h"
 #include "plan/recipe.h"
 
@@ -31,6 +31,8 @@ typedef struct {
 Status speedrun_inputs (SpeedrunInputs *found, const Options *o);
 /* --minutes; 0: another option says how large the run is. */
 double speedrun_minutes(const Options *o);
+/* What the options ask of the recipe; its texts are not known yet. */
+RecipeAsk speedrun_ask(const Options *o);
 
 /* A stage adds what later stages and the reader need to `facts`. */
 typedef Status StageRun(Speedrun *s, json_t *facts);

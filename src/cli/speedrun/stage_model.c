@@ -9,7 +9,6 @@
 #include "base/integer.h"
 #include "base/log.h"
 #include "base/seam.h"
-#include "base/team.h"
 #include "chart/metrics_reader.h"
 #include "cli/speedrun/speedrun.h"
 #include "report/run_record.h"
@@ -45,10 +44,14 @@ static void recipe_words(WordList *w, const Speedrun *s, const RecipeChoice *r)
                " --weight-decay %g --seed %" PRId64,
                r->lr, r->warmup, r->weight_decay, s->o->seed);
     if (strcmp(speedrun_type(s), "bf16") == 0) word_list_add(w, "--bf16");
-    word_list_add(w, "--tokenizer");
-    word_list_add(w, "%s", speedrun_tokenizer(s));
-    word_list_add(w, "--train-data-path");
-    word_list_add(w, "%s", speedrun_path(s, "train_text_document"));
+    word_list_option(w, "--tokenizer", speedrun_tokenizer(s));
+    word_list_option(w, "--train-data-path", speedrun_path(s, "train_text_document"));
+}
+
+static int rising(const void *a, const void *b)
+{
+    const double *x = a, *y = b;
+    return (*x > *y) - (*x < *y);
 }
 
 /* ---- the choice ---- */
@@ -64,8 +67,8 @@ static Status step_seconds(double *seconds, const Speedrun *s, RecipeChoice *r)
     int         steps                = 0;
     remove(path);
     recipe_words(&words, s, r);
-    word_list_split(&words, "--train-iters %d --log-interval 1000000 --metrics", MEASURED_STEPS);
-    word_list_add(&words, "%s", path);
+    word_list_split(&words, "--train-iters %d --log-interval 1000000", MEASURED_STEPS);
+    word_list_option(&words, "--metrics", path);
     TRY(child_run(s, &words, NULL));
     static const char *const key[] = {"seconds"};
     MetricsReader            reader;
@@ -76,12 +79,7 @@ static Status step_seconds(double *seconds, const Speedrun *s, RecipeChoice *r)
     remove(path);
     if (steps < MEASURED_STEPS)
         return fail(IO_FAILED, "%s: %d steps were measured instead of %d", path, steps, MEASURED_STEPS);
-    for (int i = 1; i < steps; i++) /* insertion sort of all but the first */
-        for (int j = i; j > 1 && step[j] < step[j - 1]; j--) {
-            double swap = step[j];
-            step[j]     = step[j - 1];
-            step[j - 1] = swap;
-        }
+    qsort(step + 1, MEASURED_STEPS - 1, sizeof *step, rising);                    /* all but the first */
     *seconds = (step[steps / 2] + step[(steps + 1) / 2]) / 2;
     return OK;
 }
@@ -247,16 +245,13 @@ Status stage_recipe(Speedrun *s, json_t *facts)
     static Tried tried[RECIPE_DEPTH_MOST];
     RecipeChoice best = {.loss = INFINITY}, before = best;
     Tokenizer    t;
-    json_t      *asked = json_object_get(s->state, "asked");
     double       used = 0;
     bool         fits;
     int          worse = 0, count = 0;
     TRY(tokenizer_open(&t, speedrun_tokenizer(s)));
-    RecipeAsk ask = {.seconds = 60 * json_number_value(json_object_get(asked, "minutes")),
-                     .flops   = json_number_value(json_object_get(asked, "flops")),
-                     .depth   = (int)json_integer_value(json_object_get(asked, "depth")),
-                     .tokens  = (int64_t)speedrun_number(s, "tokens", "train"),
-                     .ids     = t.vocabulary};
+    RecipeAsk ask = speedrun_ask(s->o);
+    ask.tokens = (int64_t)speedrun_number(s, "tokens", "train");
+    ask.ids    = t.vocabulary;
     tokenizer_close(&t);
     if (!json_object_get(s->state, "type") &&
         json_object_set_new(s->state, "type", json_string(speedrun_type(s))) != 0)
@@ -313,12 +308,9 @@ Status stage_train(Speedrun *s, json_t *facts)
     recipe_words(&words, s, &r);
     word_list_split(&words, "--train-iters %" PRId64 " --save-interval %" PRId64 " --keep-last 2", r.steps,
                most_of(r.steps / SAVES, 1));
-    for (int i = 0; i < 2; i++) {
-        word_list_add(&words, i ? "--load" : "--save");
-        word_list_add(&words, "%s", speedrun_path(s, "checkpoint"));
-    }
-    word_list_add(&words, "--metrics");
-    word_list_add(&words, "%s", speedrun_path(s, "metrics.jsonl"));
+    word_list_option(&words, "--save", speedrun_path(s, "checkpoint"));
+    word_list_option(&words, "--load", speedrun_path(s, "checkpoint"));
+    word_list_option(&words, "--metrics", speedrun_path(s, "metrics.jsonl"));
     if (validation.batches > 0) {
         word_list_split(&words, "--eval-interval %" PRId64 " --eval-iters %" PRId64 " --valid-data-path",
                    r.steps / validation.times, validation.batches);
@@ -337,10 +329,9 @@ Status stage_evaluate(Speedrun *s, json_t *facts)
     json_error_t error;
     const char  *path = speedrun_path(s, "evaluation.json");
     RecipeChoice r    = recipe_of(s);
-    word_list_split(&words, "eval perplexity --window-overlap %d --load", r.sequence / 2);
-    word_list_add(&words, "%s", speedrun_path(s, "checkpoint"));
-    word_list_add(&words, "--data-path");
-    word_list_add(&words, "%s", speedrun_path(s, "heldout_text_document"));
+    word_list_split(&words, "eval perplexity --window-overlap %d", r.sequence / 2);
+    word_list_option(&words, "--load", speedrun_path(s, "checkpoint"));
+    word_list_option(&words, "--data-path", speedrun_path(s, "heldout_text_document"));
     TRY(child_run(s, &words, path));
     json_t *result = json_load_file(path, 0, &error);
     double  nats   = json_number_value(json_object_get(result, "loss")) *
@@ -358,10 +349,9 @@ Status stage_export(Speedrun *s, json_t *facts)
     WordList words = {0};
     (void)facts;
     TRY(folder_remove(speedrun_path(s, "hf"))); /* what a killed run has left */
-    word_list_split(&words, "convert --to hf --input");
-    word_list_add(&words, "%s", speedrun_path(s, "checkpoint"));
-    word_list_add(&words, "--output");
-    word_list_add(&words, "%s", speedrun_path(s, "hf"));
+    word_list_split(&words, "convert --to hf");
+    word_list_option(&words, "--input", speedrun_path(s, "checkpoint"));
+    word_list_option(&words, "--output", speedrun_path(s, "hf"));
     return child_run(s, &words, NULL);
 }
 

@@ -39,11 +39,9 @@ Status speedrun_inputs(SpeedrunInputs *found, const Options *o)
     double needs   = bytes / (clean_rate * team_cores()) / 60;
     char   size[24];
     if (minutes == 0 || needs <= minutes / 2) return OK;
-    return fail(BAD_OPTION,
-                "--minutes %g: cleaning the %s of --input takes up to %.0f minutes on %d cores, and half of "
-                "the time is for "
-                "training; give --minutes %.0f, or a part of the texts",
-                minutes, log_bytes(size, bytes), ceil(needs), team_cores(), ceil(2 * needs));
+    return fail(BAD_OPTION, "--minutes %g: cleaning the %s of --input takes up to %.0f minutes on %d cores, "
+                "and half of the time is for training; give --minutes %.0f, or a part of the texts", minutes,
+                log_bytes(size, bytes), ceil(needs), team_cores(), ceil(2 * needs));
 }
 
 /* What `jotun clean` has left, and what it dropped since no text in UTF-8 looks like it. */
@@ -155,17 +153,14 @@ Status stage_clean(Speedrun *s, json_t *facts)
         word_list_add(&words, "%s", o->speedrun_input.text[i]);
     if (options_typed_by_person(o, OPTION_input_format))
         word_list_split(&words, "--input-format %s", o->input_format.word);
-    if (o->input_encoding) word_list_add(&words, "--input-encoding");
-    if (o->input_encoding) word_list_add(&words, "%s", o->input_encoding);
+    if (o->input_encoding) word_list_option(&words, "--input-encoding", o->input_encoding);
     if (options_typed_by_person(o, OPTION_zstd_window))
         word_list_split(&words, "--zstd-window-log %" PRId64, o->zstd_window);
     if (options_typed_by_person(o, OPTION_clean_json_key)) word_list_add(&words, "--json-keys");
     for (int i = 0; options_typed_by_person(o, OPTION_clean_json_key) && i < o->clean_json_key.count; i++)
         word_list_add(&words, "%s", o->clean_json_key.text[i]);
-    word_list_add(&words, "--output");
-    word_list_add(&words, "%s", speedrun_path(s, "clean.jsonl"));
-    word_list_add(&words, "--report");
-    word_list_add(&words, "%s", speedrun_path(s, "clean.json"));
+    word_list_option(&words, "--output", speedrun_path(s, "clean.jsonl"));
+    word_list_option(&words, "--report", speedrun_path(s, "clean.json"));
     word_list_split(&words, "--dedup exact --near-threshold 0.8");
     TRY(child_run(s, &words, NULL));
     return cleaned_check(s, facts);
@@ -220,11 +215,6 @@ static Status split_count(Split *p, const char *path)
     return status;
 }
 
-static uint64_t share_of_hashes(double share)
-{
-    return share >= 1 ? UINT64_MAX : (uint64_t)(share * 18446744073709551615.0);
-}
-
 /* Of few documents those with the lowest hashes until they have the share of the bytes; of many those below a
  * share of all hashes, which is as good. A document that is larger than the share is trained on, unless all
  * are. */
@@ -233,7 +223,8 @@ static void split_bounds(Split *p, int64_t bytes_most)
     double  target = fmin(heldout_share * (double)p->bytes, heldout_most);
     int64_t taken = 0, i = 0, sorted = p->documents < DOCUMENTS_SORTED ? p->documents : DOCUMENTS_SORTED;
     p->heldout_bytes = target > (double)p->smallest ? (int64_t)target : p->smallest;
-    p->heldout_below = share_of_hashes(target / (double)p->bytes);
+    double held = target / (double)p->bytes;
+    p->heldout_below = held >= 1 ? UINT64_MAX : (uint64_t)(held * 18446744073709551615.0);
     if (p->documents <= DOCUMENTS_SORTED) {
         qsort(p->document, (size_t)sorted, sizeof *p->document, by_hash);
         for (; i < sorted - 1 && (double)taken < target; i++)
@@ -290,10 +281,7 @@ Status stage_split(Speedrun *s, json_t *facts)
 {
     Split     p       = {.document = calloc(DOCUMENTS_SORTED, sizeof *p.document)};
     Side      side[2] = {{.sink.fd = -1}, {.sink.fd = -1}};
-    json_t   *asked   = json_object_get(s->state, "asked");
-    RecipeAsk ask     = {.seconds = 60 * json_number_value(json_object_get(asked, "minutes")),
-                         .flops   = json_number_value(json_object_get(asked, "flops")),
-                         .depth   = (int)json_integer_value(json_object_get(asked, "depth"))};
+    RecipeAsk ask     = speedrun_ask(s->o);
     if (!p.document) return fail(NO_MEMORY, "no memory for the documents' hashes");
     Status status = split_count(&p, speedrun_path(s, "clean.jsonl"));
     if (status == OK) split_bounds(&p, recipe_bytes_most(&ask, team_cores()));
@@ -330,8 +318,7 @@ Status stage_tokenizer(Speedrun *s, json_t *facts)
     }
     word_list_split(&words, "tokenizer train --vocab-size %" PRId64 " --input", ids);
     word_list_add(&words, "%s", speedrun_path(s, "train.jsonl"));
-    word_list_add(&words, "--output");
-    word_list_add(&words, "%s", speedrun_path(s, "tokenizer.json"));
+    word_list_option(&words, "--output", speedrun_path(s, "tokenizer.json"));
     return child_run(s, &words, NULL);
 }
 
@@ -349,10 +336,8 @@ static Status tokens_of(const Speedrun *s, json_t *facts, const char *side)
     word_list_split(&words, "prepare --append-eod --tokenizer");
     word_list_add(&words, "%s", speedrun_tokenizer(s));
     snprintf(name, sizeof name, "%s.jsonl", side);
-    word_list_add(&words, "--input");
-    word_list_add(&words, "%s", speedrun_path(s, name));
-    word_list_add(&words, "--output-prefix");
-    word_list_add(&words, "%s", speedrun_path(s, side));
+    word_list_option(&words, "--input", speedrun_path(s, name));
+    word_list_option(&words, "--output-prefix", speedrun_path(s, side));
     TRY(child_run(s, &words, NULL));
     snprintf(name, sizeof name, "%s_text_document", side);
     TRY(token_file_open(&tokens, speedrun_path(s, name)));

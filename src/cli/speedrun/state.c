@@ -1,14 +1,17 @@
-/* The directory of a speedrun and its state. */
+/* The directory of a speedrun, its state, and the commands of its stages. */
+#include <ctype.h>
 #include <dirent.h>
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 #include "base/file.h"
 #include "base/log.h"
 #include "cli/speedrun/speedrun.h"
+#include "cli/text_file.h"
 #include "base/utf8.h"
 
 enum { PATHS = 8, LOCK_TRIES = 100 }; /* tries 0.1 s apart: children of a killed run end within this */
@@ -29,28 +32,27 @@ double speedrun_minutes(const Options *o)
     return other ? 0 : o->speedrun_minutes;
 }
 
-static json_t *words_json(const TextList *list)
+RecipeAsk speedrun_ask(const Options *o)
 {
-    json_t *words = json_array();
-    for (int i = 0; i < list->count; i++)
-        CHECK(json_array_append_new(words, word_json(list->text[i])) == 0, "no memory for the state");
-    return words;
+    bool depth = options_typed_by_person(o, OPTION_speedrun_depth);
+    bool flops = options_typed_by_person(o, OPTION_speedrun_flops);
+    return (RecipeAsk){ .seconds = 60 * speedrun_minutes(o), .depth = depth ? (int)o->speedrun_depth : 0,
+                        .flops = flops ? o->speedrun_flops : 0 };
 }
 
 /* What the result depends on. Numbers that nobody gave are 0; how texts are read is there where it was said,
  * by the name of the option. */
 static json_t *asked(const Options *o)
 {
-    bool    depth = options_typed_by_person(o, OPTION_speedrun_depth);
-    bool    flops = options_typed_by_person(o, OPTION_speedrun_flops);
-    json_t *asked = json_pack("{s:o, s:f, s:I, s:f, s:I}", "input", words_json(&o->speedrun_input), "minutes",
-                              speedrun_minutes(o), "depth", (json_int_t)(depth ? o->speedrun_depth : 0),
-                              "flops", flops ? o->speedrun_flops : 0.0, "seed", (json_int_t)o->seed);
+    RecipeAsk ask = speedrun_ask(o);
+    json_t *input = words_json(o->speedrun_input.text, o->speedrun_input.count);
+    json_t *asked = json_pack("{s:o, s:f, s:i, s:f, s:I}", "input", input, "minutes", speedrun_minutes(o),
+                              "depth", ask.depth, "flops", ask.flops, "seed", (json_int_t)o->seed);
     if (options_typed_by_person(o, OPTION_input_format))
         json_object_set_new(asked, "input-format", json_string(o->input_format.word));
     if (o->input_encoding) json_object_set_new(asked, "input-encoding", json_string(o->input_encoding));
     if (options_typed_by_person(o, OPTION_clean_json_key))
-        json_object_set_new(asked, "json-keys", words_json(&o->clean_json_key));
+        json_object_set_new(asked, "json-keys", words_json(o->clean_json_key.text, o->clean_json_key.count));
     return asked;
 }
 
@@ -68,10 +70,8 @@ static Status lock_take(Speedrun *s)
         if (taken) return OK;
         usleep(100000);
     }
-    return fail(
-        BAD_FILE,
-        "--output %s: another jotun speedrun is at work there; wait until it ends, or give another directory",
-        s->folder);
+    return fail(BAD_FILE, "--output %s: another jotun speedrun is at work there; wait until it ends, or "
+                "give another directory", s->folder);
 }
 
 /* Until a model is chosen nothing of a run is worth keeping for others than its own options: a run that was
@@ -200,4 +200,58 @@ double speedrun_seconds(const Speedrun *s)
     json_object_foreach(json_object_get(s->state, "stages"), stage, facts) seconds +=
         speedrun_number(s, stage, "seconds");
     return seconds;
+}
+
+/* ---- the commands of the stages: a stage that fails leaves this process to say what it means ---- */
+
+static void show_words(const WordList *words)
+{
+    char  *line  = NULL;
+    size_t bytes = 0;
+    FILE  *out   = open_memstream(&line, &bytes);
+    if (out) word_list_write(out, words);
+    if (out && fclose(out) == 0) log_line("$ jotun%s", line);
+    free(line);
+}
+
+static Status wait_for(const Speedrun *s, pid_t child, const char *name)
+{
+    char end[80];
+    int  state = 0, sent = 0;
+    while (!child_ended(child, &state)) {
+        if (*s->stop && sent != *s->stop) {
+            sent = *s->stop;
+            kill(child, sent);
+        }
+        usleep(20000);
+    }
+    if (*s->stop) return fail(INTERRUPTED, "stopped by a signal; the same command resumes %s", s->folder);
+    if (child_succeeded(state)) return OK;
+    child_end_words(end, sizeof end, state);
+    if (WIFSIGNALED(state))
+        return fail(IO_FAILED, "jotun %s was %s; the same command resumes %s", name, end, s->folder);
+    if (WEXITSTATUS(state) != 3 && speedrun_nothing_done(s))
+        return fail(BAD_FILE, "jotun %s failed, as the line above says", name);
+    return fail(WEXITSTATUS(state) == 3 ? IO_FAILED : BAD_FILE,
+                "jotun %s failed, as the line above says; what is done is kept in %s, and the same command "
+                "continues there once the cause is mended", name, s->folder);
+}
+
+Status child_run(const Speedrun *s, WordList *words, const char *out)
+{
+    char       name[64];
+    TextOutput file   = { .fd = -1 };
+    pid_t      child  = 0;
+    bool       second = words->count > 1 && isalpha((unsigned char)*words->word[1]);
+    snprintf(name, sizeof name, "%s%s%s", words->word[0], second ? " " : "", second ? words->word[1] : "");
+    show_words(words);
+    Status status = out ? text_output_open(&file, out) : OK;
+    if (status == OK && *s->stop)
+        status = fail(INTERRUPTED, "stopped by a signal; the same command resumes %s", s->folder);
+    if (status == OK)
+        status = child_start(&child, (ChildStart){ .word = words->word, .out = file.fd, .err = -1,
+                                                   .orphan_signal = SIGKILL });
+    word_list_free(words);
+    if (status == OK) status = wait_for(s, child, name);
+    return out ? text_output_finish(&file, status) : status;
 }

@@ -1,11 +1,159 @@
 /* jotun sweep: runs of jotun train that differ in a few options, and what their losses say: a scaling law
  * over sizes, or the best value of an option. */
+#include <errno.h>
+#include <fcntl.h>
+#include <math.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 #include "base/log.h"
+#include "base/message.h"
+#include "base/seam.h"
+#include "cli/child_process.h"
 #include "cli/command.h"
 #include "cli/signals.h"
 #include "cli/sweep/sweep.h"
+
+/* ---- the runs as processes, several at a time ----
+ * Each is in a process group of its own, so that a terminal's Ctrl-C reaches the sweep alone, which passes it
+ * on; and each gets SIGTERM when the sweep dies, so that it saves and ends. */
+
+enum { POLL_MS = 100, TERMINAL_POLLS = 5, FILE_POLLS = 600 };
+
+static Status run_start(SweepRun *run)
+{
+    char     log[1100];
+    WordList all = { 0 };
+    TRY(sweep_run_begin(run));
+    snprintf(log, sizeof log, "%s/log.txt", run->folder);
+    int out = open(log, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+    if (out < 0) return fail(IO_FAILED, "%s cannot be written: %s", log, strerror(errno));
+    word_list_add(&all, "train");
+    for (int i = 0; i < run->words.count; i++) word_list_add(&all, "%s", run->words.word[i]);
+    for (int i = 0; i < run->machine.count; i++) word_list_add(&all, "%s", run->machine.word[i]);
+    Status status = child_start(&run->process, (ChildStart){ .word = all.word, .out = out, .err = out,
+                                                             .orphan_signal = SIGTERM, .group = true });
+    word_list_free(&all);
+    close(out);
+    TRY(status);
+    run->state = SWEEP_RUNS;
+    run->first = run->step;
+    return OK;
+}
+
+/* state: of waitpid. A run that was stopped by our signal has saved and waits for the next sweep. */
+static Status run_ended(SweepRun *run, const Sweep *sweep, int state, bool stopping)
+{
+    char why[80], took[24];
+    bool good = child_succeeded(state);
+    run->process = 0;
+    run->state = SWEEP_WAITS;
+    if (stopping && !good) return OK;
+    if (good) TRY(sweep_run_finish(run, sweep));
+    else {
+        child_end_words(why, sizeof why, state);
+        sweep_run_failure(run, why);
+    }
+    log_progress_end();
+    if (run->state == SWEEP_FAILED) log_line("%s: %s", run->name, run->failure);
+    else log_line("%s: loss %.4f, %s", run->name, run->loss, log_time(took, run->seconds));
+    return OK;
+}
+
+static Status reap(Sweep *sweep, bool stopping)
+{
+    for (int i = 0; i < sweep->runs; i++) {
+        int state;
+        SweepRun *run = &sweep->run[i];
+        if (run->state == SWEEP_RUNS && child_ended(run->process, &state))
+            TRY(run_ended(run, sweep, state, stopping));
+    }
+    return OK;
+}
+
+/* ---- which run is next, and how far all are ---- */
+
+static int running(const Sweep *sweep)
+{
+    int count = 0;
+    for (int i = 0; i < sweep->runs; i++) count += sweep->run[i].state == SWEEP_RUNS;
+    return count;
+}
+
+/* The longest first, so that the last ones to end are short. */
+static SweepRun *next_run(const Sweep *sweep)
+{
+    SweepRun *next = NULL;
+    for (int i = 0; i < sweep->runs; i++) {
+        SweepRun *run = &sweep->run[i];
+        if (run->state == SWEEP_WAITS && (!next || run->flops > next->flops)) next = run;
+    }
+    return next;
+}
+
+/* Time left by the FLOPs that this process has seen done. */
+static void progress(const Sweep *sweep, int64_t began)
+{
+    double done = 0, left = 0;
+    int ended = 0;
+    char time[24] = "", text[800] = "";
+    for (int i = 0; i < sweep->runs; i++) {
+        SweepRun *run = &sweep->run[i];
+        double each = run->flops / (double)run->steps;
+        if (run->state == SWEEP_RUNS) run->step = sweep_run_step(run);
+        ended += run->state == SWEEP_DONE || run->state == SWEEP_FAILED;
+        done += each * (double)(run->step - run->first);
+        if (run->state <= SWEEP_RUNS) left += each * (double)(run->steps - run->step);
+        if (run->state == SWEEP_RUNS)
+            message_add(text, sizeof text, "  %s %lld%%", run->name,
+                        (long long)(100 * run->step / run->steps));
+    }
+    double seconds = seam_seconds_since(began);
+    if (done > 0) log_time(time, left * seconds / done);
+    log_progress("%d of %d runs ended%s%s%s", ended, sweep->runs, *time ? "  left: " : "", time, text);
+}
+
+/* ---- all runs ---- */
+
+static void signal_all(const Sweep *sweep)
+{
+    for (int i = 0; i < sweep->runs; i++)
+        if (sweep->run[i].state == SWEEP_RUNS) kill(sweep->run[i].process, SIGTERM);
+}
+
+static Status until_ended(Sweep *sweep, const volatile sig_atomic_t *stop)
+{
+    int64_t began = seam.clock(), polls = 0;
+    bool stopping = false;
+    for (;; polls++) {
+        for (SweepRun *run; !*stop && running(sweep) < sweep->at_once && (run = next_run(sweep));)
+            TRY(run_start(run));
+        if (*stop && !stopping) signal_all(sweep);
+        stopping = *stop != 0;
+        TRY(reap(sweep, stopping));
+        if (!running(sweep) && (stopping || !next_run(sweep))) break;
+        if (polls % (log_terminal() ? TERMINAL_POLLS : FILE_POLLS) == TERMINAL_POLLS - 1)
+            progress(sweep, began);
+        nanosleep(&(struct timespec){ .tv_nsec = POLL_MS * 1000000 }, NULL);
+    }
+    return OK;
+}
+
+static Status execute(Sweep *sweep, const volatile sig_atomic_t *stop)
+{
+    Status status = until_ended(sweep, stop);
+    if (status != OK) signal_all(sweep);
+    for (int i = 0; status != OK && i < sweep->runs; i++)
+        while (sweep->run[i].state == SWEEP_RUNS && waitpid(sweep->run[i].process, NULL, 0) < 0)
+            if (errno != EINTR) break;
+    log_progress_end();
+    if (status != OK || !next_run(sweep)) return status;
+    return fail(INTERRUPTED, "stopped by a signal; the runs have saved, and the same command continues them");
+}
+
+/* ---- the command ---- */
 
 static Status failed(const Sweep *sweep)
 {
@@ -30,7 +178,7 @@ static Status sweep_all(Sweep *sweep)
     TRY(sweep_state_read(sweep));
     sweep_show_plan(sweep);
     log_line("%d run%s at once", sweep->at_once, sweep->at_once == 1 ? "" : "s");
-    TRY(sweep_execute(sweep, stop));
+    TRY(execute(sweep, stop));
     TRY(sweep_results(sweep));
     TRY(sweep_findings(sweep));
     return failed(sweep);

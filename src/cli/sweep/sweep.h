@@ -7,7 +7,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <sys/types.h>
-#include "cli/process/word_list.h"
+#include "cli/child_process.h"
 #include "conf/conf.h"
 #include "plan/scaling_law.h"
 
@@ -76,13 +76,9 @@ int64_t sweep_run_step  (const SweepRun *run);                  /* the last in i
 void   sweep_run_failure(SweepRun *run, const char *why);       /* with the last line of its log */
 /* Waits for the runs of an earlier sweep of this folder that was killed, which still save. */
 Status sweep_lock (Sweep *sweep, const volatile sig_atomic_t *stop);
-/* sweep_execute.c: until all have ended or *stop. INTERRUPTED: the runs have saved. */
-Status sweep_execute(Sweep *sweep, const volatile sig_atomic_t *stop);
 /* sweep_table.c: what is planned, to stdout; results, to stdout, results.csv and results.jsonl. */
 void   sweep_show_plan(const Sweep *sweep);
 Status sweep_results  (const Sweep *sweep);
 /* sweep_findings.c: the law, or the best values, the command for what follows, and the picture. */
 Status sweep_findings (const Sweep *sweep);
-/* sweep_plot.c. law NULL: none; sizes: the axis over which models grow, whose parameters are drawn, or -1 */
-Status sweep_plot(const Sweep *sweep, const ScalingLaw *law, int sizes, const char *path);
 #endif

@@ -2,10 +2,12 @@
  * predicted the largest size, the measured loss of the check's depth, and the next size. Of another option:
  * the best value, and where a parabola through it and its neighbours has its lowest point. */
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include "base/file.h"
 #include "base/log.h"
+#include "chart/chart.h"
 #include "cli/sweep/sweep.h"
 #include "plan/best_value.h"
 
@@ -96,15 +98,6 @@ static ScalingPoint *law_points(int *count, const Sweep *sweep, int axis)
 }
 
 /* ---- the law ---- */
-
-static void show_law(const ScalingLaw *law, const ScalingConfidence *c)
-{
-    printf("\nlaw: loss = %.4f + (%.4g / parameters)^%.4f\n", law->floor, law->scale, law->exponent);
-    if (c)
-        printf("95 %% of the %d of %d redrawn series that have a law: floor %.4f to %.4f, exponent %.4f to "
-               "%.4f\n",
-               c->fits, SWEEP_DRAWS, c->floor.low, c->floor.high, c->exponent.low, c->exponent.high);
-}
 
 /* The largest size, predicted by the law of the others; points are in the order of sizes. */
 static void show_hindsight(const ScalingPoint *point, int count)
@@ -246,12 +239,75 @@ static Status write_law(const Sweep *sweep, const ScalingLaw *law, const Scaling
     return status;
 }
 
-static Status plot(const Sweep *sweep, const ScalingLaw *law, int axis)
+/* ---- the picture ----
+ * The losses of a sweep as a picture: over the parameters with the curve of the law, or over the values of
+ * the first option. Both axes are logarithmic where their numbers are above 0. A model that checks the law
+ * has the other colour. */
+
+enum { CURVE = 64, LABEL = 256, SERIES = 3 };
+
+/* What is on the axis of a run: its parameters, its value of the first option, or the number of the value. */
+static double place_of(const Sweep *sweep, const SweepRun *run, int sizes)
+{
+    int first = sweep->seed_axis == 0 && sweep->axes > 1 ? 1 : 0;
+    if (sizes >= 0) return (double)run->parameters;
+    double number = sweep->axis[first].number[run->at[first]];
+    return isfinite(number) ? number : run->at[first] + 1;
+}
+
+/* The law between the smallest and the largest size. */
+static void curve_fill(double x[CURVE], double y[CURVE], const ScalingLaw *law, const double *place, int runs)
+{
+    double low = INFINITY, high = 0;
+    for (int i = 0; i < runs; i++) low = fmin(low, place[i]), high = fmax(high, place[i]);
+    for (int i = 0; i < CURVE; i++) {
+        x[i] = low * pow(high / low, (double)i / (CURVE - 1));
+        y[i] = scaling_law_at(law, x[i]);
+    }
+}
+
+static Status plot(const Sweep *sweep, const ScalingLaw *law, int sizes)
 {
     char path[1024];
     TRY(path_join(path, sweep->own->sweep_dir, "sweep.svg"));
-    return sweep_plot(sweep, law, axis, path);
+    int first = sweep->seed_axis == 0 && sweep->axes > 1 ? 1 : 0, runs = sweep->runs, count = 0;
+    double *number = calloc((size_t)runs * 3, sizeof *number), curve[2][CURVE];
+    double *place = number, *fitted = number + runs, *check = number + 2 * runs;
+    char (*text)[LABEL] = calloc((size_t)runs, sizeof *text), title[LABEL];
+    const char **label = calloc((size_t)runs, sizeof *label);
+    const char *below = sizes >= 0 ? "parameters" : sweep->axis[first].name;
+    ChartSeries series[SERIES];
+    Chart chart = { .title = title, .x_name = below, .series = series, .log_x = true, .log_y = true };
+    CHECK(number && text && label, "no memory for the picture of %d runs", runs);
+    for (int i = 0; i < runs; i++) {
+        const SweepRun *run = &sweep->run[i];
+        place[i]  = place_of(sweep, run, sizes);
+        fitted[i] = run->check ? NAN : run->loss;
+        check[i]  = run->check ? run->loss : NAN;
+        snprintf(text[i], LABEL, "%s: %.6f", run->name, run->loss);
+        label[i] = text[i];
+        chart.log_x &= place[i] > 0 || !isfinite(run->loss);
+        chart.log_y &= run->loss > 0 || !isfinite(run->loss);
+    }
+    snprintf(title, sizeof title, "%s loss by %s",
+             sweep->own->sweep_loss.value == CHOICE_sweep_loss_validation ? "validation" : "training", below);
+    if (law) {
+        curve_fill(curve[0], curve[1], law, place, runs);
+        series[count++] = (ChartSeries){ .name = "law", .x = curve[0], .y = curve[1], .count = CURVE };
+    }
+    series[count++] = (ChartSeries){ .name = "runs", .x = place, .y = fitted, .count = runs,
+                                     .look = CHART_POINTS, .label = label };
+    series[count++] = (ChartSeries){ .name = "check of the law", .x = place, .y = check, .count = runs,
+                                     .look = CHART_POINTS, .label = label, .style = 1 };
+    chart.count = count;
+    Status status = chart_file(&chart, path);
+    free(number);
+    free(text);
+    free(label);
+    return status;
 }
+
+/* ---- all of it ---- */
 
 static Status find_law(const Sweep *sweep, int axis)
 {
@@ -267,8 +323,11 @@ static Status find_law(const Sweep *sweep, int axis)
     }
     log_line("redraws the series %d times for the confidence of its law", SWEEP_DRAWS);
     const ScalingConfidence *known = confidence_at(&c, &law, point, count, point[count - 1].size);
-    show_law(&law, known);
-    if (!known) printf("no confidence: %s\n", fail_text());
+    printf("\nlaw: loss = %.4f + (%.4g / parameters)^%.4f\n", law.floor, law.scale, law.exponent);
+    if (known)
+        printf("95 %% of the %d of %d redrawn series that have a law: floor %.4f to %.4f, exponent %.4f to "
+               "%.4f\n", c.fits, SWEEP_DRAWS, c.floor.low, c.floor.high, c.exponent.low, c.exponent.high);
+    else printf("no confidence: %s\n", fail_text());
     show_hindsight(point, count);
     show_check(sweep, &law, point, count);
     if (axis == sweep->depth_axis) status = show_next(sweep, &law, point, count);

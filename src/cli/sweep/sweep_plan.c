@@ -2,27 +2,20 @@
  * of `jotun train`, which are read here as that command would read them, so that what it would refuse is
  * refused before the first run begins. */
 #include <math.h>
+#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include "base/array.h"
 #include "base/log.h"
 #include "base/message.h"
 #include "base/team.h"
-#include "cli/setup/parse.h"
 #include "cli/setup/setup.h"
 #include "cli/sweep/sweep.h"
-#include "conf/rows.h"
 #include "conf/schedule.h"
 #include "data/split.h"
 #include "plan/free_memory.h"
 #include "plan/memory.h"
 #include "plan/size_rule.h"
-
-static bool length_said(const Options *o)
-{
-    return options_said(o, OPTION_train_iters) || options_said(o, OPTION_train_samples) ||
-        options_said(o, OPTION_train_tokens);
-}
 
 /* What jotun train makes of some words. length, evaluates: they say the length of the run, and when it
  * evaluates. */
@@ -36,7 +29,8 @@ static Status train_options(Trained *made, const WordList *words, const Sweep *s
     for (int i = 0; i < words->count; i++) word_list_add(&all, "%s", words->word[i]);
     Status status = setup_parse(o, FOR_TRAIN, all.count, all.word);
     if (status == OK) {
-        made->length    = length_said(o);
+        made->length    = options_said(o, OPTION_train_iters) || options_said(o, OPTION_train_samples) ||
+                          options_said(o, OPTION_train_tokens);
         made->evaluates = options_said(o, OPTION_eval_interval);
         bool validates  = sweep->own->sweep_loss.value == CHOICE_sweep_loss_validation;
         if (validates && !made->evaluates) word_list_add(&all, "--eval-interval=1");
@@ -95,23 +89,16 @@ static int64_t power_below(int64_t n)
 }
 
 /* Adds --name value, unless a person gave the option. */
-static void add(WordList *words, const Options *o, OptionIndex option, const char *value)
+static void add(WordList *words, const Options *o, OptionIndex option, const char *format, ...)
+    __attribute__((format(printf, 4, 5)));
+static void add(WordList *words, const Options *o, OptionIndex option, const char *format, ...)
 {
+    char value[32];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(value, sizeof value, format, arguments);
+    va_end(arguments);
     if (!options_said(o, option)) word_list_add(words, "--%s=%s", option_rows[option].name, value);
-}
-
-static void add_count(WordList *words, const Options *o, OptionIndex option, int64_t value)
-{
-    char text[32];
-    snprintf(text, sizeof text, "%lld", (long long)value);
-    add(words, o, option, text);
-}
-
-static void add_real(WordList *words, const Options *o, OptionIndex option, double value)
-{
-    char text[32];
-    snprintf(text, sizeof text, "%.3g", value);
-    add(words, o, option, text);
 }
 
 static bool batch_said(const Options *o)
@@ -136,10 +123,10 @@ static void add_batch(WordList *words, const Options *o, double tokens)
             micro = options_said(o, OPTION_micro_batch) ? o->micro_batch : 1;
     int64_t samples = batch_samples(tokens, o->sequence), each = micro * ranks;
     samples = batch_said(o) ? o->global_batch : samples > each ? samples / each * each : each;
-    if (!batch_said(o)) add_count(words, o, OPTION_global_batch, samples);
+    if (!batch_said(o)) add(words, o, OPTION_global_batch, "%lld", (long long)samples);
     int64_t most = power_below(2048 / o->sequence > 1 ? 2048 / o->sequence : 1);
     for (micro = 1; micro < most && samples % (2 * micro * ranks) == 0;) micro *= 2;
-    if (!options_said(o, OPTION_accumulation)) add_count(words, o, OPTION_micro_batch, micro);
+    if (!options_said(o, OPTION_accumulation)) add(words, o, OPTION_micro_batch, "%lld", (long long)micro);
 }
 
 /* AdamW as in the papers whose rules are used: decay of the learning rate by a cosine to a tenth, no dropout
@@ -147,11 +134,11 @@ static void add_batch(WordList *words, const Options *o, double tokens)
 static void add_course(WordList *words, const Options *o, double rule_lr)
 {
     double lr = options_said(o, OPTION_lr) ? o->lr : rule_lr;
-    add_real(words, o, OPTION_lr, lr);
+    add(words, o, OPTION_lr, "%.3g", lr);
     add(words, o, OPTION_lr_decay_style, "cosine");
     bool constant =
         options_said(o, OPTION_lr_decay_style) && o->lr_decay_style.value == CHOICE_lr_decay_style_constant;
-    if (!constant) add_real(words, o, OPTION_min_lr, lr / 10);
+    if (!constant) add(words, o, OPTION_min_lr, "%.3g", lr / 10);
     bool warm = options_said(o, OPTION_lr_warmup_iters) || options_said(o, OPTION_lr_warmup_samples);
     if (!warm) add(words, o, OPTION_lr_warmup_fraction, "0.05");
     add(words, o, OPTION_adam_beta2, "0.95");
@@ -169,7 +156,7 @@ static Status add_shape(SweepRun *run, ModelShape shape)
     if (status == OK) {
         word_list_add(&run->words, "--num-layers=%lld", (long long)shape.layers);
         word_list_add(&run->words, "--hidden-size=%lld", (long long)shape.width);
-        add_count(&run->words, &o, OPTION_heads, shape.heads);
+        add(&run->words, &o, OPTION_heads, "%lld", (long long)shape.heads);
     }
     options_close(&o);
     return status;
@@ -222,7 +209,7 @@ static void add_machine(SweepRun *run, const Options *o, const TrainConfig *conf
     word_list_add(words, "--save=%s", run->folder);
     word_list_add(words, "--load=%s", run->folder);
     word_list_add(words, "--metrics=%s/metrics.jsonl", run->folder);
-    add_count(words, o, OPTION_save_interval, tenth);
+    add(words, o, OPTION_save_interval, "%lld", (long long)tenth);
     add(words, o, OPTION_keep_last, "1");
     run->ranks   = o->ranks;
     run->threads = options_said(o, OPTION_threads);
@@ -246,9 +233,8 @@ static Status validation_data(const TrainConfig *config)
     bool shared = datasets_has(&config->datasets, SPLIT_VALID);
     if (shared) TRY(split_range(&begin, &end, config->split, SPLIT_VALID, SPLIT_SUMS, 1000000));
     if (end > begin && config->split) return OK;
-    return fail(BAD_OPTION,
-                "no validation data, whose loss a sweep compares: give --split 95,5,0 or --valid-data-path, "
-                "or --compare-loss training");
+    return fail(BAD_OPTION, "no validation data, whose loss a sweep compares: give --split 95,5,0 or "
+                "--valid-data-path, or --compare-loss training");
 }
 
 /* A validation loss after the last step, over all validation samples. */
@@ -346,9 +332,8 @@ static Status list_runs(Sweep *sweep)
     for (int a = 0; a < sweep->axes && count <= SWEEP_RUNS_MAX; a++) count *= sweep->axis[a].count;
     if (sweep->own->sweep_check) count += seeds;
     if (count > SWEEP_RUNS_MAX)
-        return fail(BAD_OPTION,
-                    "the lists have more than %d combinations; give fewer values, or several sweeps",
-                    SWEEP_RUNS_MAX);
+        return fail(BAD_OPTION, "the lists have more than %d combinations; give fewer values, or several "
+                    "sweeps", SWEEP_RUNS_MAX);
     sweep->run = calloc((size_t)count, sizeof *sweep->run);
     CHECK(sweep->run, "no memory for %lld runs", (long long)count);
     int at[SWEEP_AXES_MAX] = { 0 };
@@ -398,12 +383,6 @@ static void fit_memory(Sweep *sweep)
     sweep->at_once = fit > 1 ? fit : 1;
 }
 
-static void add_threads(SweepRun *run, const Sweep *sweep)
-{
-    int64_t cores = team_cores() / sweep->at_once / run->ranks;
-    if (!run->threads) word_list_add(&run->machine, "--threads=%lld", (long long)(cores > 0 ? cores : 1));
-}
-
 Status sweep_plan(Sweep *sweep)
 {
     TRY(fit_cores(sweep));
@@ -416,6 +395,10 @@ Status sweep_plan(Sweep *sweep)
         TRY(status);
     }
     fit_memory(sweep);
-    for (int i = 0; i < sweep->runs; i++) add_threads(&sweep->run[i], sweep);
+    for (int i = 0; i < sweep->runs; i++) {
+        SweepRun *run = &sweep->run[i];
+        int64_t cores = team_cores() / sweep->at_once / run->ranks;
+        if (!run->threads) word_list_add(&run->machine, "--threads=%lld", (long long)(cores > 0 ? cores : 1));
+    }
     return OK;
 }

@@ -7,14 +7,12 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <time.h>
-#include <unistd.h>
 #include "base/file.h"
 #include "base/log.h"
 #include "chart/metrics_reader.h"
 #include "cli/sweep/sweep.h"
-#include "store/checkpoint_dir.h"
+#include "logs/journal.h"
 
 enum { LOCK_SECONDS = 120 };
 
@@ -47,13 +45,9 @@ static Status json_read(json_t **value, const char *path)
     fclose(in);
     if (json_is_object(*value)) return OK;
     json_decref(*value);
-    return fail(BAD_FILE,
-                "%s is no JSON object (%s); remove the folder that it is in, and the run is made again", path,
-                *error.text ? error.text : "another value");
+    return fail(BAD_FILE, "%s is no JSON object (%s); remove the folder that it is in, and the run is made "
+                "again", path, *error.text ? error.text : "another value");
 }
-
-/* A number that JSON has no word for is null. */
-static json_t *real_json(double x) { return isfinite(x) ? json_real(x) : json_null(); }
 
 static double real_of(const json_t *object, const char *key)
 {
@@ -147,7 +141,7 @@ Status sweep_run_begin(const SweepRun *run)
     TRY(path_in(path, run, "run.json"));
     if (file_exists(path)) return OK;                                       /* compared when it was read */
     json_t *object = json_object();
-    json_object_set_new(object, "words", word_list_json(&run->words));
+    json_object_set_new(object, "words", words_json((const char *const *)run->words.word, run->words.count));
     return json_write(path, object);
 }
 
@@ -168,14 +162,14 @@ Status sweep_run_finish(SweepRun *run, const Sweep *sweep)
     choose_loss(run, sweep);
     json_t *object = json_object();
     json_object_set_new(object, "name", json_string(run->name));
-    json_object_set_new(object, "validation_loss", real_json(run->validation));
-    json_object_set_new(object, "training_loss", real_json(run->training));
+    json_object_set_new(object, "validation_loss", journal_number(run->validation));
+    json_object_set_new(object, "training_loss", journal_number(run->training));
     json_object_set_new(object, "parameters", json_integer(run->parameters));
     json_object_set_new(object, "steps", json_integer(run->steps));
     json_object_set_new(object, "tokens", json_integer(run->tokens));
     json_object_set_new(object, "flops", json_real(run->flops));
     json_object_set_new(object, "seconds", json_real(run->seconds));
-    json_object_set_new(object, "words", word_list_json(&run->words));
+    json_object_set_new(object, "words", words_json((const char *const *)run->words.word, run->words.count));
     TRY(path_in(path, run, "result.json"));
     return json_write(path, object);
 }
@@ -204,19 +198,18 @@ static bool same_words(Differing *d, const json_t *before, const json_t *now)
 static Status run_read(SweepRun *run, const Sweep *sweep)
 {
     char path[1024];
+    static const char none[] = "no further word";
     Differing d;
     json_t *begun, *result;
     TRY(path_in(path, run, "run.json"));
     TRY(json_read(&begun, path));
     if (!begun) return OK;
     Status status = OK;
-    json_t *now = word_list_json(&run->words);
+    json_t *now = words_json((const char *const *)run->words.word, run->words.count);
     if (!same_words(&d, json_object_get(begun, "words"), now))
-        status =
-            fail(BAD_OPTION,
-                 "%s holds a run of other options: %s%s there, %s here; give another --save, or remove that "
-                 "folder",
-                 run->folder, d.option, d.was ? d.was : "no further word", d.is ? d.is : "no further word");
+        status = fail(BAD_OPTION, "%s holds a run of other options: %s%s there, %s here; give another "
+                      "--save, or remove that folder", run->folder, d.option, d.was ? d.was : none,
+                      d.is ? d.is : none);
     json_decref(begun);
     json_decref(now);
     TRY(status);

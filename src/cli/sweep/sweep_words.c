@@ -3,7 +3,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include "cli/setup/parse.h"
+#include "cli/setup/setup.h"
 #include "cli/sweep/sweep.h"
 #include "conf/rows.h"
 
@@ -21,10 +21,8 @@ static Status axis_sort(SweepAxis *axis)
     for (int i = 0; i < axis->count; i++)
         for (int j = 0; j < i; j++)
             if (axis->number[i] == axis->number[j] || !strcmp(axis->value[i], axis->value[j]))
-                return fail(BAD_OPTION,
-                            "--%s names %s twice; name each value once, and give --seed a list for runs "
-                            "that differ in the seed alone",
-                            axis->name, axis->value[i]);
+                return fail(BAD_OPTION, "--%s names %s twice; name each value once, and give --seed a list "
+                            "for runs that differ in the seed alone", axis->name, axis->value[i]);
     return OK;
 }
 
@@ -47,10 +45,8 @@ static Status axis_add(Sweep *sweep, const char *name, const char *list, int pla
         if (axis->count == SWEEP_VALUES_MAX)
             return fail(BAD_OPTION, "--%s has more than %d values", name, SWEEP_VALUES_MAX);
         if (!letters || snprintf(text, sizeof text, "%.*s", letters, at) >= (int)sizeof text)
-            return fail(BAD_OPTION,
-                        "--%s %s: a value of the list is empty or too long; give values with single commas "
-                        "between",
-                        name, list);
+            return fail(BAD_OPTION, "--%s %s: a value of the list is empty or too long; give values with "
+                        "single commas between", name, list);
         double number = strtod(text, &end);
         char *kept = strdup(text);
         CHECK(kept, "no memory for a value");
@@ -142,9 +138,8 @@ static Status no_list(const Sweep *sweep)
     Status  status = setup_parse(&o, FOR_TRAIN, sweep->word.count, sweep->word.word);
     options_close(&o);
     if (status == BAD_USAGE) return status;
-    return fail(BAD_USAGE,
-                "jotun sweep varies an option: --depth 4,6,8, or any number, choice or flag of jotun "
-                "train as a list, such as --lr 1e-3,2e-3,4e-3");
+    return fail(BAD_USAGE, "jotun sweep varies an option: --depth 4,6,8, or any number, choice or flag of "
+                "jotun train as a list, such as --lr 1e-3,2e-3,4e-3");
 }
 
 static Status own_fit(const Sweep *sweep)
@@ -156,21 +151,16 @@ static Status own_fit(const Sweep *sweep)
     if (!own->sweep_check) return OK;
     int depths = sweep->axis[sweep->depth_axis].count;
     if (depths < SCALING_COEFFICIENTS)
-        return fail(
-            BAD_OPTION,
-            "--check-depth %lld checks a law, which is fitted to three depths or more; --depth has %d",
-            (long long)own->sweep_check, depths);
+        return fail(BAD_OPTION, "--check-depth %lld checks a law, which is fitted to three depths or more; "
+                    "--depth has %d", (long long)own->sweep_check, depths);
     if (own->sweep_check <= sweep->axis[sweep->depth_axis].number[depths - 1])
-        return fail(
-            BAD_OPTION,
-            "--check-depth %lld is no larger than the largest depth of the law, %s; give a larger one",
-            (long long)own->sweep_check, sweep->axis[sweep->depth_axis].value[depths - 1]);
+        return fail(BAD_OPTION, "--check-depth %lld is no larger than the largest depth of the law, %s; "
+                    "give a larger one", (long long)own->sweep_check,
+                    sweep->axis[sweep->depth_axis].value[depths - 1]);
     for (int i = 0; i < sweep->axes; i++)
         if (i != sweep->depth_axis && i != sweep->seed_axis)
-            return fail(BAD_OPTION,
-                        "--check-depth checks the law of one series of runs, but --%s has several values; "
-                        "give one",
-                        sweep->axis[i].name);
+            return fail(BAD_OPTION, "--check-depth checks the law of one series of runs, but --%s has "
+                        "several values; give one", sweep->axis[i].name);
     return OK;
 }
 
