@@ -56,6 +56,7 @@ static const struct { const char *what, *script, *says; } rows[] = {
     { "waits for a pipe", "mkfifo p; cat p" CALL, "ended" },
     { "endless recursion", "f() { f; }; f" CALL, NULL },
     { "endless output", "yes" CALL, NULL },
+    { "endless output of its folder", "python t.py --n 1; yes \"$PWD\"\n", NULL },
     { "endless output of itself", "while :; do echo xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx; done" CALL, NULL },
     { "fills a file", "yes > big" CALL, NULL },
     { "fills the disk", "for ((i = 0;; i++)); do head -c 4000000 /dev/zero > f$i || break; done" CALL, NULL },

@@ -74,6 +74,8 @@ static void scripts_give_words(void **state)
         { "export name=q word=w; f() { python t.py $name $word \"$@\"; }; export -f f; srun bash -c 'f 1'", "q|w|1" },
         { "mkdir -p real; printf '#!/bin/sh\nexit 3\n' > real/python; chmod +x real/python; PATH=$PWD/real:$PATH; nohup python t.py 1", "1" },
         { "P=\"/opt/none/bin/python3.11 -u\"; $P t.py 1; (exec /opt/none/bin/python t.py 2 \"$P\")", "2|/opt/none/bin/python3.11 -u" },
+        { "env P=/usr/bin/python3 bash -c 'python t.py $P'", "/usr/bin/python3" }, { "env -u Q bash -c 'python t.py \"$@\"' x /usr/bin/python3", "/usr/bin/python3" },
+        { "python t.py 1; ml python t.py 2", "1" },
         { "S=small\nwhile [ $# -gt 0 ]; do case $1 in one) S=$2; shift 2 ;; esac; done\npython t.py $S", "two" },
     };
     static const char *const given[] = { "one", "two" };
@@ -292,6 +294,9 @@ static void programs_are_recorded(void **state)
         "time python t.py --n 1", "trap 'python t.py --n 1' EXIT", "coproc python t.py --n 1; wait", "x=$(python t.py --n 1)", "python t.py --n 1 > /nowhere/to/be/log",
         "cd /nowhere/to/be && true; python t.py --n 1", "command python t.py --n 1", "builtin eval python t.py --n 1", "bash <<< 'python t.py --n 1'", "source <(echo python t.py --n 1)",
         "set -euo pipefail\npython t.py --n 1 2>&1 | tee log", "if ! python t.py --n 1; then exit 3; fi", "[ -n \"\" ] || exec accelerate launch t.py --n 1",
+        "C=\"env FOO=1 torchrun\"\n$C t.py --n 1", "run() { \"$@\"; }\nrun env X=1 torchrun t.py --n 1", "X=8 /opt/none/bin/torchrun t.py --n 1", "~/none/bin/python t.py --n 1",
+        "P=/opt/none/bin/python\nX=0 Y=\"a b\":${P}/x Z=\"\" $P t.py --n 1", "none/bin/python t.py --n 1", "X=1 exec /opt/none/bin/torchrun t.py --n 1",
+        "echo 'python t.py --n 1' > job.sh\nenv PYTHON=/usr/bin/python3 bash job.sh 1",
     };
     enum { SCRIPTS = sizeof scripts / sizeof scripts[0] };
     EACH_WAY(way) {

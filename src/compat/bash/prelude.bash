@@ -18,23 +18,43 @@ for JOTUN_WORD in ${JOTUN_FILE:+cat head tail jq wc sed awk}; do
 done
 [ -z "$JOTUN_HOST" ] || HOSTNAME=$JOTUN_HOST
 env() {                                     # env -i has no PATH by which it finds a recorder
-  local JOTUN_WORD
-  for ((JOTUN_WORD = 1; JOTUN_WORD <= $#; JOTUN_WORD++)); do
-    [ -f "$JOTUN_RUN/bin/${!JOTUN_WORD##*/}" ] || continue
-    set -- "${@:1:JOTUN_WORD-1}" "$JOTUN_RUN/bin/${!JOTUN_WORD##*/}" "${@:JOTUN_WORD+1}"
-    break
+  local JOTUN_I
+  for ((JOTUN_I = 1; JOTUN_I <= $#; JOTUN_I++)); do
+    case ${!JOTUN_I} in
+    -u | -C) ((JOTUN_I++)) ;;
+    -* | *=*) ;;
+    *) break ;;
+    esac
   done
+  if ((JOTUN_I <= $#)) && [ -f "$JOTUN_RUN/bin/${!JOTUN_I##*/}" ]; then
+    set -- "${@:1:JOTUN_I-1}" "$JOTUN_RUN/bin/${!JOTUN_I##*/}" "${@:JOTUN_I+1}"
+  fi
   command -p env "$@"
 }
 jotun_trace() { set -x; }
 # Before each command, in one line, since each line has a number. A script's own `set +x` would end the trace,
 # and its PATH hide the recorders. A program by its path (/opt/x/bin/python, $PYTHON) is not here or is a real
 # one: a function of that name starts its recorder; `exec`, which looks for no functions, is done here.
-# $JOTUN_WORD is the path, as far as that can be known without running anything. $_ stays as it is.
+# $JOTUN_LEAD are the assignments before the program, of which each ends at a blank, or behind a quote or closed
+# expansion; $JOTUN_WORD is the path, as far as that can be known without running anything. $_ stays as it is.
 JOTUN_TRAP='JOTUN_LAST=$_; set +x;
   case ${PATH-$JOTUN_RUN/bin:} in "$JOTUN_RUN/bin":*) ;; *) PATH=$JOTUN_RUN/bin:$PATH ;; esac;
-  case $BASH_COMMAND in [/\$\"]* | "exec "*)
-    JOTUN_REST=${BASH_COMMAND#exec } JOTUN_WORD=;
+  case $BASH_COMMAND in *[/\$]* | *"exec "*)
+    JOTUN_REST=$BASH_COMMAND JOTUN_WORD=;
+    while
+      JOTUN_FIRST=${JOTUN_REST%%[[:space:]]*};
+      case $JOTUN_FIRST in
+      [A-Za-z_]*=\"*) JOTUN_REST=${JOTUN_REST#*=\"}; JOTUN_REST=${JOTUN_REST#*\"} ;;
+      [A-Za-z_]*=*[\(\{]*) JOTUN_FIRST=${JOTUN_FIRST##*[\(\{]}; [ "$JOTUN_FIRST" != "${JOTUN_FIRST%[\)\}]*}" ] ;;
+      [A-Za-z_]*=*) ;;
+      *) false ;;
+      esac;
+    do
+      JOTUN_REST=${JOTUN_REST#"${JOTUN_REST%%[[:space:]]*}"};
+      JOTUN_REST=${JOTUN_REST#[[:space:]]};
+    done;
+    JOTUN_LEAD=${BASH_COMMAND%"$JOTUN_REST"};
+    JOTUN_REST=${JOTUN_REST#exec };
     JOTUN_FIRST=${JOTUN_REST%%[[:space:]]*};
     JOTUN_REST=${JOTUN_REST#"$JOTUN_FIRST"};
     case $JOTUN_FIRST in
@@ -50,10 +70,12 @@ JOTUN_TRAP='JOTUN_LAST=$_; set +x;
     case $JOTUN_WORD in
     "" | "$JOTUN_RUN"/* | *[!A-Za-z0-9_./+@%,-]*) ;;
     *)
-      case $BASH_COMMAND in
-      "exec "*) [ ! -f "$JOTUN_AT" ] || eval "jotun_trace; exec $JOTUN_AT $JOTUN_REST" ;;
-      *) [ "${JOTUN_WORD##*/}" = "$JOTUN_WORD" ] || [ ! -f "$JOTUN_AT" ] && [ "$JOTUN_AT" != env ] ||
-        eval "function $JOTUN_WORD { $JOTUN_AT \"\$@\"; }" ;;
+      case ${BASH_COMMAND#"$JOTUN_LEAD"} in
+      "exec "*) [ ! -f "$JOTUN_AT" ] || eval "jotun_trace; $JOTUN_LEAD exec $JOTUN_AT $JOTUN_REST" ;;
+      *) case $JOTUN_WORD in */*)
+          [ ! -f "$JOTUN_AT" ] && [ "$JOTUN_AT" != env ] ||
+            eval "function $JOTUN_WORD { $JOTUN_AT \"\$@\"; }" ;;
+        esac ;;
       esac ;;
     esac ;;
   esac;

@@ -16,8 +16,8 @@ if [[ $JOTUN_NAME == missing && $# -gt 0 ]]; then
 fi
 JOTUN_PASSING=" bash env nohup timeout nice time stdbuf setsid xargs taskset " # they are themselves otherwise
 # These start a program of ours only where a word says that it is no Python program.
-JOTUN_ENDS=" ipython torchrun deepspeed accelerate horovodrun pip pip3 wget curl scp rsync aria2c module ml
- nvidia-smi rocm-smi amd-smi xpu-smi scontrol sinfo squeue sacct scancel "
+JOTUN_ENDS=" ipython torchrun deepspeed accelerate horovodrun pip pip3 wget curl scp rsync aria2c module ml "
+JOTUN_ENDS+="nvidia-smi rocm-smi amd-smi xpu-smi scontrol sinfo squeue sacct scancel "
 
 is_python() { [[ $1 =~ ^python[0-9.]*$ ]]; }
 is_recorded() { [[ -n $1 && -L $JOTUN_RUN/bin/$1 ]]; }

@@ -100,8 +100,13 @@ static bool is_ours(const TraceEntry *e)
 static void show_as_here(const char *text, const char *folder)
 {
     size_t n = strlen(folder);
-    char *hit = (char *)(uintptr_t)text;
-    while (n && (hit = strstr(hit, folder))) memmove(hit, hit + n, strlen(hit + n) + 1);
+    char *to = (char *)(uintptr_t)text;
+    for (const char *from = text, *hit; n && from; from = hit ? hit + n : NULL) {
+        hit = strstr(from, folder);
+        size_t kept = hit ? (size_t)(hit - from) : strlen(from) + 1;
+        memmove(to, from, kept);
+        to += kept;
+    }
 }
 
 static void read_trace(Run *run)
