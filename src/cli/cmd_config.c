@@ -22,6 +22,7 @@ static Status write_other_trainers(Options *o)
     fflush(stdout);
     if (status == OK && taken != OK) status = failure_report(&failure);
     if (status == OK) status = options_validate_file(o);
+    if (status == OK) status = setup_groups(o);
     words_close(&words);
     free(remarks);
     return status;
@@ -38,6 +39,7 @@ Status cmd_config(Options *o)
     else         options_show(stdout, o);
     fflush(stdout);                         /* messages go to standard error, and must follow the values */
     TRY(setup_validate(o));
+    TRY(setup_groups(o));
     if (o->changed) log_line("would resume with other options than the checkpoint's: %s", o->changed);
     return OK;
 }

@@ -181,7 +181,8 @@ static Status run_show(Options *o)
     Datasets datasets;
     TRY(options_derive(o));
     TRY(options_validate(o));
-    DatasetsPlan spec = { .rules = setup_datasets(o), .split = o->split };
+    DatasetsPlan spec = { .split = o->split };
+    TRY(setup_datasets(&spec.rules, o));
     LoaderConfig shape = { .sequence = o->sequence, .micro = 1, .global = 1, .dp = 1, .cp = 1,
                            .seed = (uint64_t)o->seed, .eod = -1 };
     samples_count(&spec, o);
@@ -215,7 +216,7 @@ static Status on_token_file(const Options *o, TokenFileCommand *on_tokens, Token
 Status cmd_data_info(Options *o)
 {
     bool run = o->data_path.count || o->train_data_path.count || o->valid_data_path.count ||
-               o->test_data_path.count || o->data_file_list;
+               o->test_data_path.count || o->data_file_list || o->train_parts.count || o->train_parts_file;
     TRY(options_expect(o, run ? 0 : 1, run ? "no PREFIX beside --data-path"
                                            : "PREFIX or --data-path [W] PREFIX..."));
     return run ? run_show(o) : on_token_file(o, info, info);

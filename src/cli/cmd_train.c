@@ -68,16 +68,30 @@ static Status prefix_spared(const char *prefix, const char *output)
     return OK;
 }
 
+static Status parts_spared(BlendSpec *spec, const char *output)
+{
+    Status status = OK;
+    for (int i = 0; i < spec->count && status == OK; i++)
+        status = prefix_spared(spec->part[i].prefix, output);
+    blend_spec_close(spec);
+    return status;
+}
+
 /* A list that cannot be read is refused, with its reason, where the data is opened. */
 static Status list_spared(const char *list, const char *output)
 {
     BlendSpec spec;
     TRY(input_spared(list, output));
-    if (blend_spec_file(&spec, list) != OK) return OK;
-    Status status = OK;
-    for (int i = 0; i < spec.count && status == OK; i++) status = prefix_spared(spec.part[i].prefix, output);
-    blend_spec_close(&spec);
-    return status;
+    return blend_spec_file(&spec, list) == OK ? parts_spared(&spec, output) : OK;
+}
+
+static Status groups_spared(const TextList *groups, const char *path, const char *output)
+{
+    BlendSpec spec;
+    if (path) TRY(input_spared(path, output));
+    for (int i = 0; i < groups->count; i++)
+        if (blend_spec_group(&spec, groups->text[i]) == OK) TRY(parts_spared(&spec, output));
+    return OK;
 }
 
 static Status inputs_spared(const Options *o, const char *output)
@@ -87,6 +101,9 @@ static Status inputs_spared(const Options *o, const char *output)
     for (int l = 0; l < 4; l++)
         for (int i = 0; i < list[l]->count; i++) TRY(prefix_spared(list[l]->text[i], output));
     if (o->data_file_list) TRY(list_spared(o->data_file_list, output));
+    TRY(groups_spared(&o->train_parts, o->train_parts_file, output));
+    TRY(groups_spared(&o->valid_parts, o->valid_parts_file, output));
+    TRY(groups_spared(&o->test_parts, o->test_parts_file, output));
     return input_spared(o->tokenizer, output);
 }
 

@@ -85,7 +85,8 @@ void import_gelu(Import *m, Options *o, const char *from)
 
 void import_data_order(Import *m, Options *o, const char *from, const char *order)
 {
-    static const OptionIndex data[] = {OPTION_data_path, OPTION_train_data_path, OPTION_data_file_list};
+    static const OptionIndex data[] = {OPTION_data_path, OPTION_train_data_path, OPTION_data_file_list,
+                                       OPTION_train_parts, OPTION_train_parts_file};
     char                     word[64], *words[] = { word };
     if (options_said(o, OPTION_data_order)) return;
     for (size_t i = 0; i < COUNT(data); i++) {

@@ -452,19 +452,32 @@ static Status rule_blend(const Options *o)
     return OK;
 }
 
-/* Four ways to name the data, of which a run takes one. */
+/* The ways to name the data, of which a run takes one. */
 static Status rule_one_source(const Options *o)
 {
-    static const OptionIndex whole[] = { OPTION_data_file_list, OPTION_train_data_path, OPTION_data_path,
-                                         OPTION_mock_data };
-    for (int i = 0; i < 4; i++)
-        for (int j = i + 1; j < 4; j++)
-            if (given(o, whole[i]) && given(o, whole[j]) && (j < 3 || o->mock_data))
+    static const OptionIndex whole[] = { OPTION_data_file_list, OPTION_train_data_path, OPTION_train_parts,
+                                         OPTION_train_parts_file, OPTION_data_path, OPTION_mock_data };
+    static const OptionIndex rest[] = { OPTION_valid_parts, OPTION_valid_parts_file, OPTION_test_parts,
+                                        OPTION_test_parts_file };
+    bool parts = given(o, OPTION_train_parts) || given(o, OPTION_train_parts_file);
+    for (size_t i = 0; i < COUNT(whole); i++)
+        for (size_t j = i + 1; j < COUNT(whole); j++)
+            if (given(o, whole[i]) && given(o, whole[j]) && (whole[j] != OPTION_mock_data || o->mock_data))
                 return fail(BAD_OPTION, "%s and %s both name the data; leave one out", TYPED(whole[i]),
                             TYPED(whole[j]));
-    if (given(o, OPTION_train_data_path) && options_said(o, OPTION_split))
-        return fail(BAD_OPTION, "%s does not apply to --train-data-path, all of which is trained on; leave "
-                    "one out", TYPED(OPTION_split));
+    for (size_t i = 0; i < COUNT(rest); i++) {
+        if (!given(o, rest[i])) continue;
+        if (!parts)
+            return fail(BAD_OPTION, "%s has no effect without --train-weighted-split-paths; give it, or"
+                        " leave this out", NAMED(rest[i]));
+        if (i % 2 && given(o, rest[i - 1]))
+            return fail(BAD_OPTION, "%s and %s both name the data; leave one out", NAMED(rest[i - 1]),
+                        NAMED(rest[i]));
+    }
+    if ((parts || given(o, OPTION_train_data_path)) && options_said(o, OPTION_split))
+        return fail(BAD_OPTION, "%s does not apply to %s; leave one out", TYPED(OPTION_split), parts
+                    ? "--train-weighted-split-paths, which names parts itself"
+                    : "--train-data-path, all of which is trained on");
     if (options_said(o, OPTION_split) && !value_weights(o->split))
         return fail(BAD_OPTION, "%s: give weights of train, valid and test, for example 969,30,1",
                     TYPED(OPTION_split));
@@ -478,8 +491,10 @@ static Status rule_one_source(const Options *o)
  * could reach. */
 static Status rule_valid_sets(const Options *o)
 {
-    enum { SETS = 16 };                                             /* VALID_SETS_MAX of data/split.h */
+    enum { SETS = 32 };                                             /* VALID_SETS_MAX of data/split.h */
     static const OptionIndex blend[] = { OPTION_data_path, OPTION_valid_data_path };
+    static const OptionIndex endless[] = { OPTION_data_file_list, OPTION_valid_parts,
+                                          OPTION_valid_parts_file };
     const TextList *sets = &o->valid_data_path, *names = &o->valid_names;
     double weight;
     for (int i = 0; o->several_valid && i < sets->count; i++)
@@ -504,9 +519,10 @@ static Status rule_valid_sets(const Options *o)
             return fail(BAD_OPTION, "--full-validation: the weights of %s make a blend without end; leave "
                         "the weights out, or give --multiple-validation-sets", NAMED(blend[b]));
     }
-    if (o->full_validation && given(o, OPTION_data_file_list))
-        return fail(BAD_OPTION, "--full-validation: the weights of %s make a blend without end; leave it out",
-                    TYPED(OPTION_data_file_list));
+    for (size_t b = 0; o->full_validation && b < COUNT(endless); b++)
+        if (given(o, endless[b]))
+            return fail(BAD_OPTION, "--full-validation: the weights of %s make a blend without end; leave it"
+                        " out", NAMED(endless[b]));
     return OK;
 }
 
@@ -523,7 +539,8 @@ static Status rule_overlap(const Options *o)
 Status options_needed(const Options *o)
 {
     bool only_shows = o->dry_run || o->clean_dry_run || o->draw_schedule || o->schedule_svg;
-    bool other_data = given(o, OPTION_data_file_list) || given(o, OPTION_train_data_path) || o->mock_data;
+    bool other_data = given(o, OPTION_data_file_list) || given(o, OPTION_train_data_path) || o->mock_data ||
+                      given(o, OPTION_train_parts) || given(o, OPTION_train_parts_file);
     bool other_length = given(o, OPTION_train_samples) || given(o, OPTION_train_tokens);
     bool no_text = o->command == FOR_EVAL && !given(o, OPTION_text) && !given(o, OPTION_data_path);
     char missing[2 * SAID] = "";

@@ -284,14 +284,24 @@ static Status levels_cached(Build *u)
 
 /* ---- opening ---- */
 
+/* The sequences of a data set that are read: its own part, or that of --split. */
+static Status sequences_range(OrderSpec *out, const BlendPart *part, const BlendRules *rules, SplitKind kind,
+                              int64_t sequences)
+{
+    SplitRounding rounding = rules->kind == BLEND_CORE ? SPLIT_SUMS : SPLIT_PARTS;
+    if (part->end <= 0) return split_range(&out->begin, &out->end, rules->split, kind, rounding, sequences);
+    out->begin = (int64_t)rint(part->begin * (double)sequences);
+    out->end   = (int64_t)rint(part->end * (double)sequences);
+    return OK;
+}
+
 static Status orders_measure(const Build *u)
 {
     const BlendRules *r = u->rules;
-    SplitRounding rounding = r->kind == BLEND_CORE ? SPLIT_SUMS : SPLIT_PARTS;
     for (int i = 0; i < u->list->count; i++) {
         OrderSpec one = { .wanted = u->made[i], .sequence = r->sequence, .seed = r->seed,
                           .final_epoch_cut = r->final_epoch_cut };
-        TRY(split_range(&one.begin, &one.end, r->split, u->kind, rounding, u->token_files[i].sequences));
+        TRY(sequences_range(&one, &u->list->part[i], r, u->kind, u->token_files[i].sequences));
         TRY(order_measure(&u->blend->order[i], &u->token_files[i], &one));
     }
     return OK;

@@ -1,5 +1,5 @@
-/* Reading the list of data sets from --data-path or from a file, and normalising weights with numpy's
- * rounding. */
+/* Reading the list of data sets from --data-path, a group of parts or a file, and normalising weights with
+ * numpy's rounding. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -158,6 +158,45 @@ Status blend_spec_file(BlendSpec *list, const char *path)
                       path, at);
     else status = lines_add(list, text, path);
     free(text);
+    if (status != OK) blend_spec_close(list);
+    return status;
+}
+
+/* ---- groups ---- */
+
+static Status group_part_add(BlendSpec *list, char *text, const char *group)
+{
+    char  *rest, *word[4] = { 0 };
+    double weight, begin, end;
+    int    words = 0;
+    for (char *w = strtok_r(text, " \t\n", &rest); w && words < 4; w = strtok_r(NULL, " \t\n", &rest))
+        word[words++] = w;
+    char *colon = words == 3 ? strchr(word[1], ':') : NULL;
+    if (colon) *colon = 0;
+    if (!colon || !number_read(&weight, word[0]) || !number_read(&begin, word[1]) ||
+        !number_read(&end, colon + 1) || !(begin >= 0 && begin < end && end <= 1))
+        return fail(BAD_OPTION, "%.200s: a group is NAME: WEIGHT START:END PREFIX, WEIGHT START:END PREFIX"
+                    " ... with 0 <= START < END <= 1, and its part %d is not", group, list->count + 1);
+    TRY(part_add(list, word[2], NULL, weight));
+    list->part[list->count - 1].begin = begin;
+    list->part[list->count - 1].end   = end;
+    return OK;
+}
+
+Status blend_spec_group(BlendSpec *list, const char *group)
+{
+    const char *colon = strchr(group, ':');
+    char       *text  = strdup(colon ? colon + 1 : "");
+    Status      status = text ? OK : fail(NO_MEMORY, "no memory for a list of data sets");
+    *list = (BlendSpec){ 0 };
+    for (char *part = text; part && status == OK;) {
+        char *comma = strchr(part, ',');
+        if (comma) *comma++ = 0;
+        status = group_part_add(list, part, group);
+        part   = comma;
+    }
+    free(text);
+    list->weighted = list->count > 1;
     if (status != OK) blend_spec_close(list);
     return status;
 }

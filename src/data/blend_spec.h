@@ -4,8 +4,9 @@
 #include <stdbool.h>
 #include "base/status.h"
 
-/* Owned; corpus NULL: in no corpus. */
-typedef struct { char *prefix, *corpus; double weight; } BlendPart;
+/* Owned; corpus NULL: in no corpus. begin and end are shares of its sequences; end 0: it has no part of its
+ * own. */
+typedef struct { char *prefix, *corpus; double weight, begin, end; } BlendPart;
 /* weighted: the weights are as given; else 1. */
 typedef struct { BlendPart *part; int count, room; bool weighted; } BlendSpec;
 
@@ -16,6 +17,9 @@ Status blend_spec_words(BlendSpec *list, const char *const *words, int count);
  * prefix is removed. At most 64 MiB and 32,766 data sets; memory is the file's bytes once, and 100 bytes
  * per data set besides the names. */
 Status blend_spec_file (BlendSpec *list, const char *path);
+/* BigScience's format: `NAME: WEIGHT START:END PREFIX, WEIGHT START:END PREFIX ...`. The weight of a single
+ * data set has no meaning. */
+Status blend_spec_group(BlendSpec *list, const char *group);
 void   blend_spec_close(BlendSpec *list);
 /* Divides the weights by their sum, which is added up in order or as numpy.sum does it: the last bit
  * decides ties in a blend. BAD_OPTION for a weight that is not above 0. */

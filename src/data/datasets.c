@@ -48,10 +48,16 @@ static bool is_number(const char *word)
 /* Jotun's own order reads exactly one token file; only Megatron's orders blend. */
 static Status files_list(BlendSpec *list, const DatasetRules *rules, DataPath path)
 {
-    TRY(rules->list ? blend_spec_file(list, rules->list) : blend_spec_words(list, path.text, path.count));
+    if (rules->list)     TRY(blend_spec_file(list, rules->list));
+    else if (path.group) TRY(blend_spec_group(list, path.text[0]));
+    else                 TRY(blend_spec_words(list, path.text, path.count));
     if (list->count == 0)
         return fail(BAD_OPTION, "--data-path names no data; give PREFIX or W PREFIX W PREFIX ...");
-    if (rules->order != ORDER_JOTUN || (list->count == 1 && !list->weighted)) return OK;
+    if (rules->order != ORDER_JOTUN) return OK;
+    if (path.group)
+        return fail(BAD_OPTION, "%.200s: --data-order jotun reads all of a prefix;"
+                    " --data-order megatron-forks reads parts", path.text[0]);
+    if (list->count == 1 && !list->weighted) return OK;
     if (list->count == 1)
         return fail(BAD_OPTION,
                     "--data-path %g %s: --data-order jotun reads one prefix, for which a weight has no"
@@ -82,7 +88,7 @@ Status datasets_open(Datasets *datasets, const DatasetsPlan *spec)
     const DatasetRules *rules = &spec->rules;
     *datasets = (Datasets){ .spec = *spec };
     static const char *const made = "mock data";
-    DataPath whole = rules->mock ? (DataPath){ &made, 1 } : rules->data_path;
+    DataPath whole = rules->mock ? (DataPath){ .text = &made, .count = 1 } : rules->data_path;
     Status status = has_split_paths(rules) ? OK : files_open(&datasets->files[SPLIT_TRAIN], rules, whole);
     for (int set = 0; status == OK && set < DATA_SETS; set++)
         if (own_path(rules, set).count)
@@ -183,7 +189,9 @@ static Status fingerprints_write(char **text, const Datasets *datasets, const ch
         for (int i = 0; files->token_file && i < files->list.count && status == OK; i++) {
             Fingerprint f = { .token_file = &files->token_file[i], .blocks = blocks };
             status = token_file_guarded(f.token_file, fingerprint_guarded, &f);
-            if (weights) fprintf(out, "weight %.17g\n", files->list.part[i].weight);
+            const BlendPart *part = &files->list.part[i];
+            if (weights)
+                fprintf(out, "weight %.17g, part %.17g to %.17g\n", part->weight, part->begin, part->end);
             fprintf(out, "%s%s%s\n", files->list.part[i].prefix, between, f.text);
         }
     }

@@ -7,8 +7,8 @@
 
 /* Jotun's own order of one token file; Megatron-core's; that of its DeepSpeed forks. */
 typedef enum { ORDER_JOTUN, ORDER_MEGATRON, ORDER_FORKS } OrderKind;
-/* W P W P ... or P ...; the caller's. */
-typedef struct { const char *const *text; int count; } DataPath;
+/* W P W P ... or P ...; or one text, a group of parts (blend_spec_group); the caller's. */
+typedef struct { const char *const *text; int count; bool group; } DataPath;
 typedef struct {
     OrderKind order;
     DataPath data_path;             /* --data-path, divided by the split */

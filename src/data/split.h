@@ -7,7 +7,7 @@
 
 typedef enum { SPLIT_TRAIN, SPLIT_VALID, SPLIT_TEST, SPLITS } SplitKind;
 /* A data set of a run is a split, or SPLITS + i where validation has several sets: number i of them. */
-enum { VALID_SETS_MAX = 16, DATA_SETS = SPLITS + VALID_SETS_MAX };
+enum { VALID_SETS_MAX = 32, DATA_SETS = SPLITS + VALID_SETS_MAX };
 static inline SplitKind set_split(int set) { return set < SPLITS ? (SplitKind)set : SPLIT_VALID; }
 /* How borders are rounded: Megatron-LM rounds cumulative sums of weights; its DeepSpeed forks round each
  * part and shift all borders by the excess. */

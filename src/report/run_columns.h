@@ -27,8 +27,8 @@ RunColumns *run_columns_make(const RunRecord *run, int most);
 int run_columns_evaluations(double over[OVERS][COLUMNS_MOST], double loss[COLUMNS_MOST],
                             double bits[COLUMNS_MOST], const RunRecord *run, const char *split, int most);
 /* Names of the splits that were evaluated, in the order of their first evaluation; returns how many. A run
- * has at most 16 validation sets, a test set, and a name that an earlier start gave. */
-enum { SPLITS_MOST = 18 };
+ * has at most 32 validation sets, a test set, and a name that an earlier start gave. */
+enum { SPLITS_MOST = 34 };
 int         run_columns_splits(const char *name[SPLITS_MOST], const RunRecord *run);
 /* Whether a logarithmic axis shows a column better: all values are above 0, and the largest is `times` the
  * least one. */

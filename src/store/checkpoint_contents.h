@@ -67,7 +67,7 @@ typedef struct {
     LossStatistics losses;
     EvaluationLosses evaluations;
     double      valid_loss;                /* of the evaluation after this step; 0: there was none */
-    unsigned    due;                       /* bits of what should still follow this step */
+    uint64_t    due;                       /* bits of what should still follow this step */
     const char *kernels;                   /* family of kernels that computed the steps; NULL: not known */
 } CheckpointState;
 #endif

@@ -168,7 +168,7 @@ static const char *due_name(char out[16], int bit)
     return bit == DUE_SAMPLES ? "samples" : out;
 }
 
-static json_t *due_json(unsigned due)
+static json_t *due_json(uint64_t due)
 {
     char number[16];
     json_t *names = json_array();
@@ -461,7 +461,7 @@ static Status lacks_read(unsigned *lacks, const char *path, const json_t *record
 
 /* record: "due" of "run", NULL where all that follows the step was done. Work of a newer version is not
  * known. */
-static Status due_read(unsigned *due, const char *path, const json_t *record)
+static Status due_read(uint64_t *due, const char *path, const json_t *record)
 {
     char number[16];
     if (record && !json_is_array(record)) return fail(BAD_FILE, "%s: due is not a list of names", path);
@@ -470,7 +470,7 @@ static Status due_read(unsigned *due, const char *path, const json_t *record)
         int bit = 0;
         while (name && bit < DUE_BITS && strcmp(name, due_name(number, bit)) != 0) bit++;
         if (!name || bit == DUE_BITS) return fail(BAD_FILE, "%s: due has a name that is not known", path);
-        *due |= 1u << bit;
+        *due |= UINT64_C(1) << bit;
     }
     return OK;
 }

@@ -235,16 +235,16 @@ static bool evaluates_after(const TrainConfig *config, int64_t step)
 
 /* DUE_ bits of what follows the present step. Samples are not made of weights that a skipped step may have
  * broken. */
-static unsigned follows_step(const Trainer *t, const Saving *saving)
+static uint64_t follows_step(const Trainer *t, const Saving *saving)
 {
     const TrainConfig *config = t->config;
     bool valid = config->skip_train || evaluates_after(config, t->step);
     bool test  = config->skip_train || t->step == t->steps;
     bool samples = !config->skip_train && at_interval(t->step, config->sampler.interval) && !saving->in_row;
-    unsigned due = (unsigned)samples << DUE_SAMPLES;
+    uint64_t due = (uint64_t)samples << DUE_SAMPLES;
     for (int set = SPLIT_VALID; set < DATA_SETS; set++) {
         bool follows = set == SPLIT_TEST ? test : valid;
-        due |= (unsigned)(follows && train_config_takes(config, set)) << set;
+        due |= (uint64_t)(follows && train_config_takes(config, set)) << set;
     }
     return due;
 }
@@ -269,7 +269,7 @@ static Status evaluate_set(Trainer *t, Report *report, Saving *saving, int set)
                                : (EvaluationLosses){ t->evaluations.lowest, t->evaluations.since + 1 };
     }
     saving->best.due = saving->best.due || (flags.best && saving->in_row == 0);
-    t->due &= ~(1u << set);
+    t->due &= ~(UINT64_C(1) << set);
     report_evaluation(report, t, set, loss, t->bits_per_byte);
     return OK;
 }
@@ -281,7 +281,7 @@ static Status evaluate(Trainer *t, Report *report, Saving *saving)
         int set = (SPLIT_TEST + 1 + i) % DATA_SETS;
         if (t->due >> set & 1) TRY(evaluate_set(t, report, saving, set));        /* same on every rank */
     }
-    if (t->signal && t->due & ~(1u << DUE_SAMPLES) && t->mesh.rank == 0)
+    if (t->signal && t->due & ~(UINT64_C(1) << DUE_SAMPLES) && t->mesh.rank == 0)
         log_line("step %lld: the evaluation is stopped by a signal", (long long)t->step);
     return OK;
 }
@@ -361,7 +361,7 @@ static void make_samples(Trainer *t, Report *report)
     sampler->make(sampler, t, report_sample, report);                            /* <-> all axes */
     trainer_parameters(t, false);                                                /* <-> shard */
     t->work |= WORK_SAMPLES;
-    t->due &= ~(1u << DUE_SAMPLES);
+    t->due &= ~(UINT64_C(1) << DUE_SAMPLES);
     report_pause(report, t, "samples");
 }
 
@@ -377,7 +377,7 @@ static Status save_step(Trainer *t, Report *report, Saving *saving)
 static Status make_up(Trainer *t, Report *report, Saving *saving)
 {
     t->due &= follows_step(t, saving);                 /* options may say otherwise than those before */
-    unsigned due = t->due;
+    uint64_t due = t->due;
     if (due == 0 || t->signal) return OK;
     if (t->mesh.rank == 0)
         log_line("step %lld: what a signal stopped after this step is done now", (long long)t->step);

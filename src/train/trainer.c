@@ -166,7 +166,7 @@ const char *train_config_set_name(char out[16], const TrainConfig *config, int s
 DatasetsPlan train_config_datasets(const TrainConfig *config)
 {
     DatasetsPlan spec = { .rules = config->datasets, .split = config->split };
-    if (config->token_prefix) spec.rules.data_path = (DataPath){ &config->token_prefix, 1 };
+    if (config->token_prefix) spec.rules.data_path = (DataPath){ .text = &config->token_prefix, .count = 1 };
     for (int set = 0; set < DATA_SETS; set++) spec.wanted[set] = train_config_samples(config, set);
     return spec;
 }

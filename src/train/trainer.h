@@ -131,7 +131,7 @@ typedef struct Trainer {
     double  evaluated_bytes;                         /* of the text of the targets counted by this rank */
     double  bits_per_byte;                           /* of the last evaluation of a split; 0: not known */
     double  valid_loss;                              /* of an evaluation after the present step; 0: none */
-    unsigned due;                                    /* DUE_ bits: what should follow the present step */
+    uint64_t due;                                    /* DUE_ bits: what should follow the present step */
     /* The number of the signal that this process received, else 0; NULL: evaluations do not check it. */
     const volatile sig_atomic_t *stop;
     int     signal;                                  /* the largest on any rank, by trainer_join_flags */

@@ -17,12 +17,14 @@ ROWS = os.path.join(HERE, "..", "..", "src", "conf", "options")
 TABLE = os.path.join(HERE, "option_effects.txt")
 BASE = {"num-layers": 2, "hidden-size": 32, "ffn-hidden-size": 64, "num-attention-heads": 4, "seq-length": 32, "micro-batch-size": 2,
         "global-batch-size": 4, "train-iters": 3, "lr": "1e-2", "vocab-size": 260, "device": "cpu", "threads": 1}
+SPLITS = "train", "valid", "test"
 # The value that an option is changed to, where the next number or word is refused or changes nothing.
 VALUES = {
     "model": "jotun-tiny", "window-size": "8,0", "window-attn-skip-freq": 2, "config": "FOLDER/options.yaml", "json-config": "FOLDER/ds.json", "gradient-accumulation-steps": 2, "num-attention-heads": 2,
     "max-position-embeddings": 64, "vocab-size": 300, "num-query-groups": 2, "device": "ref", "tokenizer": "FOLDER/bytes.json",
     "split": "50,50,0", "data-path": "DATA2", "train-data-path": "DATA2", "valid-data-path": "DATA", "test-data-path": "DATA",
-    "data-file-list": "FOLDER/list.txt", "num-experts": 4, "moe-layer-freq": 2, "moe-ffn-hidden-size": 32, "moe-router-num-groups": 2,
+    "data-file-list": "FOLDER/list.txt", **{s + "-weighted-split-paths": "t:~1~0.1:0.9~DATA" for s in SPLITS},
+    **{s + "-weighted-split-paths-path": "FOLDER/groups.txt" for s in SPLITS}, "num-experts": 4, "moe-layer-freq": 2, "moe-ffn-hidden-size": 32, "moe-router-num-groups": 2,
     "moe-shared-expert-intermediate-size": 32, "moe-router-topk": 1, "moe-router-group-topk": 1, "moe-router-group-best": 1, "moe-expert-capacity-factor": 1,
     "recompute-modules": "mlp", "hierarchical-context-parallel-sizes": "2 2", "loss-scale": 1024, "micro-batch-size": 1, "profile-step-start": 2,
     "pipeline-model-parallel-layout": "Ett|L", "load": "CHECKPOINT", "final-epoch-cut": 0, "mid-level-dataset-surplus": 0.9, "log-interval": 1,
@@ -100,6 +102,9 @@ BESIDE["spike-deviations"] = {"+spike-window": 2, "train-iters": 8, "lr": 3}
 SETS = {"data-path": "ABSENT", "train-data-path": "DATA2", "valid-data-path": "DATA DATA2", "eval-interval": 1, "eval-iters": 1}
 BESIDE["multiple-validation-sets"] = {**SETS, "valid-data-path": "DATA", "+valid-data-path": "DATA DATA2"}
 BESIDE["validation-set-names"] = {**SETS, "multiple-validation-sets": None}
+PARTS = {"data-path": "ABSENT", "data-order": "megatron-forks", "eval-interval": 1, "eval-iters": 1, "train-weighted-split-paths": "t:~1~0:0.5~DATA2"}
+BESIDE.update({split + "-weighted-split-paths" + file: PARTS for split in ("valid", "test") for file in ("", "-path")})
+BESIDE.update({"train-weighted-split-paths" + file: {"+data-path": "ABSENT", "+split": "ABSENT", "data-order": "megatron-forks"} for file in ("", "-path")})
 BESIDE["full-validation"] = {"eval-interval": 1, "split": "50,50,0"}
 BESIDE.update({name: {"eval-interval": 1, "eval-iters": 1, "split": "50,50,0"} for name in "start-eval-at-iter eval-global-batch-size eval-micro-batch-size".split()})
 BESIDE["test-mode"] = {"ranks": 2}
@@ -257,6 +262,8 @@ def observe(options, data, name):
         out.write('{"gradient_clipping": 1, "optimizer": {"type": "SGD", "params": {"lr": 0.1}}}')
     with open(os.path.join(folder, "list.txt"), "w") as out:
         out.write(f"0.5 {data} a\n0.3 {data}2 b\n0.2 {data} b\n")
+    with open(os.path.join(folder, "groups.txt"), "w") as out:
+        out.write(f'"t: 0.5 0:0.9 {data}, 0.3 0.1:1 {data}2"\n')
     done = jotun("train", *command(words), check=False, cwd=folder)
     dry = jotun("train", *command(words), "--dry-run", check=False, cwd=folder)
     saved, curve = {}, []

@@ -57,6 +57,18 @@ static void check(const Taken *row, size_t rows)
 }
 #define CHECK_ROWS(row) check(row, sizeof row / sizeof row[0])
 
+static void parts_of_data_sets_come_in_the_order_of_the_forks(void **state)
+{
+    (void)state;
+    static const Taken row[] = {
+        { "--train-weighted-split-paths 't: 1 0:0.9 p'", "data-order", "megatron-forks", "" },
+        { "--train-weighted-split-paths 't: 1 0:0.9 p'", "final-epoch-cut", "0.8", "" },
+        { "--train-weighted-split-paths-path f --valid-num-workers 0", "data-order", "megatron-forks", "" },
+        { "--train-weighted-split-paths-path f --valid-num-workers 0", "final-epoch-cut", "0.95", "as in BigScience's fork" },
+    };
+    CHECK_ROWS(row);
+}
+
 static void numbers_are_read_as_python_reads_them(void **state)
 {
     (void)state;
@@ -163,7 +175,8 @@ static void sizes_have_to_be_given(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(numbers_are_read_as_python_reads_them), cmocka_unit_test(experts_of_deepspeed), cmocka_unit_test(names_of_the_forks),
+        cmocka_unit_test(numbers_are_read_as_python_reads_them),
+        cmocka_unit_test(parts_of_data_sets_come_in_the_order_of_the_forks), cmocka_unit_test(experts_of_deepspeed), cmocka_unit_test(names_of_the_forks),
         cmocka_unit_test(sizes_have_to_be_given),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

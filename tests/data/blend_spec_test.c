@@ -36,6 +36,30 @@ static void words(void **state)
     assert_non_null(strstr(fail_text(), "1 of 2 weights"));
 }
 
+static void groups(void **state)
+{
+    (void)state;
+    BlendSpec list;
+    assert_int_equal(blend_spec_group(&list, "valid_en: 0 0.950:1 /data/en "), OK);
+    assert_false(list.weighted);
+    assert_string_equal(list.part[0].prefix, "/data/en");
+    assert_true(list.part[0].begin == 0.95 && list.part[0].end == 1);
+    blend_spec_close(&list);
+    assert_int_equal(blend_spec_group(&list, "t:0.3 0:0.6 a,\t1e1 0.5:1 b"), OK);
+    assert_true(list.weighted && list.count == 2);
+    assert_true(list.part[1].weight == 10 && list.part[1].begin == 0.5 && list.part[1].end == 1);
+    assert_string_equal(list.part[1].prefix, "b");
+    blend_spec_close(&list);
+    static const struct { const char *text, *says; } bad[] = {
+        { "0.3 0:0.6 a", "part 1 is not" }, { "t", "part 1" }, { "t: 1 0:1 a,", "part 2" }, { "t: 1 0:0.6 a 1 0:0.6 b", "part 1" },
+        { "t: x 0:1 a", "part 1" }, { "t: 1 0.5 a", "part 1" }, { "t: 1 1:0 a", "part 1" }, { "t: 1 0.5:0.5 a", "part 1" },
+        { "t: 1 0:1.5 a", "part 1" }, { "t: 1 -1:1 a", "part 1" }, { "t: 1 0:1 a, 1 0:1", "part 2" }, { "t: 1 0:nan a", "part 1" } };
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        assert_int_equal(blend_spec_group(&list, bad[i].text), BAD_OPTION);
+        assert_non_null(strstr(fail_text(), bad[i].says));
+    }
+}
+
 static Status bytes_read(BlendSpec *list, const char *text, size_t bytes)
 {
     char path[64] = "/tmp/jotun-list-XXXXXX";
@@ -126,7 +150,7 @@ static void weights(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(words), cmocka_unit_test(three_columns), cmocka_unit_test(a_list_is_no_corpus),
+    const struct CMUnitTest tests[] = { cmocka_unit_test(words), cmocka_unit_test(groups), cmocka_unit_test(three_columns), cmocka_unit_test(a_list_is_no_corpus),
                                         cmocka_unit_test(weights) };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

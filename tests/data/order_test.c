@@ -1,4 +1,4 @@
-/* Samples equal to Megatron-core's and to the forks' (tests/golden/data/order.txt, made by tests/oracles/order.py) */
+/* Samples equal to Megatron-core's and to the forks' (tests/golden/data/order.txt, made by tests/oracles/order.py, and parts.txt, made by parts.py) */
 #include "data/blend.h"
 #include "data/mt19937.h"
 #include <inttypes.h>
@@ -127,7 +127,7 @@ static bool case_read(Case *c, FILE *file)
         assert_true(count <= LENGTHS);
         for (int i = 0; i < count; i++) assert_int_equal(fscanf(file, " %d ", &length[i]), 1);
         c->list.weighted = strcmp(weight, "-");
-        c->list.part[p] = (BlendPart){ strdup("p"), strcmp(corpus, "-") ? strdup(corpus) : NULL, c->list.weighted ? strtod(weight, NULL) : 1 };
+        c->list.part[p] = (BlendPart){ .prefix = strdup("p"), .corpus = strcmp(corpus, "-") ? strdup(corpus) : NULL, .weight = c->list.weighted ? strtod(weight, NULL) : 1 };
         part_make(&c->token_file[p], p, length, count);
     }
     return true;
@@ -370,6 +370,46 @@ static void many_runs_at_once(void **state)
     assert_int_equal(folder_remove(dir), OK);
 }
 
+/* ---- parts of data sets, as BigScience's fork has them ---- */
+
+static void fork_parts(void **state)
+{
+    (void)state;
+    char     group[1024];
+    int      cases = 0, parts, count, length[LENGTHS], shown, first;
+    uint64_t hash;
+    FILE *file = fopen(TESTS_DIR "/golden/data/parts.txt", "r");
+    assert_non_null(file);
+    static Case c;
+    c = (Case){ .spec = { .kind = BLEND_FORKS, .final_epoch_cut = 0.95, .surplus = 0.005 } };
+    for (; fscanf(file, "case %" SCNd64 " %" SCNu64 " %" SCNd64 " %d ", &c.spec.sequence, &c.spec.seed, &c.spec.wanted, &parts) == 4; cases++) {
+        Blend blend;
+        assert_non_null(fgets(group, sizeof group, file));
+        group[strcspn(group, "\n")] = 0;
+        assert_int_equal(blend_spec_group(&c.list, group), OK);
+        assert_int_equal(c.list.count, parts);
+        for (int p = 0; p < parts; p++) {
+            assert_int_equal(fscanf(file, "part %d", &count), 1);
+            for (int i = 0; i < count; i++) assert_int_equal(fscanf(file, " %d ", &length[i]), 1);
+            part_make(&c.token_file[p], p, length, count);
+        }
+        assert_int_equal(fscanf(file, "samples %" SCNx64 " %d", &hash, &shown), 2);
+        assert_int_equal(blend_open(&blend, c.token_file, &c.list, &c.spec, SPLIT_TRAIN), OK);
+        for (int k = 0; k < shown; k++) {
+            assert_int_equal(fscanf(file, " %d ", &first), 1);
+            OrderReader reader = blend_read(&blend, k);
+            assert_int_equal(token_file_token(reader.token_file, order_reader_next(&reader)), first);
+        }
+        assert_true(samples_hash(&blend, c.spec.wanted, c.spec.sequence) == hash);
+        blend_close(&blend);
+        for (int p = 0; p < parts; p++) token_file_close(&c.token_file[p]);
+        blend_spec_close(&c.list);
+    }
+    assert_true(feof(file));
+    fclose(file);
+    assert_int_equal(cases, 20);
+}
+
 /* ---- blends ---- */
 
 enum { MIXED = 3 };
@@ -494,6 +534,7 @@ int main(void)
         cmocka_unit_test(mostly_empty), cmocka_unit_test(many_tokens),
         cmocka_unit_test(cache_is_believed_never),
         cmocka_unit_test(many_runs_at_once),
+        cmocka_unit_test(fork_parts),
         cmocka_unit_test(blends_are_cached),
         cmocka_unit_test(many_blends_at_once),
         cmocka_unit_test(measured_is_made),

@@ -107,7 +107,7 @@ OPTIONS = [
     ("a key of DeepSpeed's JSON that contradicts the command line", "src/compat/deepspeed/deepspeed.c",
      "    if (same) {\n        d->m->taken++;", "    if (same || key) {\n        d->m->taken++;", "cli.deepspeed_json"),
     ("a script of a DeepSpeed fork gets the order of samples of Megatron-core", "src/compat/megatron/megatron.c",
-     'orders_as_forks(&words) ? "megatron-forks"', '!orders_as_forks(&words) ? "megatron-forks"', "cli.deepspeed_json"),
+     'orders_as_forks(o, &words) ? "megatron-forks"', '!orders_as_forks(o, &words) ? "megatron-forks"', "cli.deepspeed_json"),
     ("a program is known by the last letters of its name alone", "src/compat/megatron/programs.c",
      "if (!fnmatch(pattern, path_end(path, pattern), FNM_PATHNAME)) return true;", "if (strstr(path, pattern)) return true;", "compat.programs_test"),
     ("sizes that a script does not give get jotun's defaults", "src/compat/megatron/beside.c",

@@ -291,7 +291,7 @@ static void versions(void **unused)
 
     manifest_forge_json(path, "run", json_pack("{s:[s, s, s]}", "due", "test", "valid-15", "samples"));
     assert_int_equal(checkpoint_facts(&facts, path), OK);
-    assert_int_equal(facts.state.due, 1u << SPLIT_TEST | 1u << (SPLITS + 15) | 1u << DUE_SAMPLES);
+    assert_true(facts.state.due == (1ull << SPLIT_TEST | 1ull << (SPLITS + 15) | 1ull << DUE_SAMPLES));
     checkpoint_facts_free(&facts);
 
     manifest_forge_json(path, "run", NULL);

@@ -43,7 +43,7 @@ static SplitLosses losses_of(const Layout *layout, OrderKind order, bool own, in
     job.config.eval_iters    = BATCHES;
     job.config.datasets.order = order;
     job.config.datasets.final_epoch_cut = 0.80;
-    for (int kind = 0; own && kind < SPLITS; kind++) job.config.datasets.split_path[kind] = (DataPath){ &paths[kind], 1 };
+    for (int kind = 0; own && kind < SPLITS; kind++) job.config.datasets.split_path[kind] = (DataPath){ .text = &paths[kind], .count = 1 };
     job_run(&job);
     return losses;
 }
@@ -257,9 +257,9 @@ static void whole_sets(double losses[DATA_SETS], const Layout *layout, OrderKind
     job.config.eval_interval = EVERY, job.config.eval_iters = 1, job.config.global = global;
     job.config.full_validation = true;
     rules->order = order, rules->final_epoch_cut = 0.80, rules->valid_sets = sets;
-    rules->split_path[SPLIT_TRAIN] = (DataPath){ &paths[SPLIT_TRAIN], 1 };
-    for (int i = 0; i < sets; i++) rules->valid_set[i] = (DataPath){ i ? &paths[i] : &other, 1 };
-    if (sets == 0) rules->split_path[SPLIT_VALID] = (DataPath){ &paths[SPLIT_VALID], 1 };
+    rules->split_path[SPLIT_TRAIN] = (DataPath){ .text = &paths[SPLIT_TRAIN], .count = 1 };
+    for (int i = 0; i < sets; i++) rules->valid_set[i] = (DataPath){ .text = i ? &paths[i] : &other, .count = 1 };
+    if (sets == 0) rules->split_path[SPLIT_VALID] = (DataPath){ .text = &paths[SPLIT_VALID], .count = 1 };
     job_run(&job);
 }
 

@@ -68,7 +68,12 @@ WeightDecaySchedule setup_weight_decay(const Options *o);
 PrecisionChoice setup_precision(const Options *o);
 LossScaling     setup_scaling  (const Options *o);
 OptimizerSettings setup_optimizer(const Options *o);
-DatasetRules  setup_datasets    (const Options *o);
+/* BAD_OPTION: a group of --train-weighted-split-paths and its kin is none; files are not read. */
+Status     setup_groups  (const Options *o);
+/* BAD_OPTION, BAD_FILE: the groups of --train-weighted-split-paths and its kin. */
+Status     setup_datasets(DatasetRules *rules, Options *o);
+/* Of the validation sets; NULL: their numbers. */
+Status     setup_valid_names(const char *const **names, const DatasetRules *rules, Options *o);
 Sampling   setup_sampling(const Options *o);
 TokenizePlan   setup_tokenize    (const Options *o, const Tokenizer *tokenizer);       /* jotun prepare */
 BpePlan    setup_bpe     (const Options *o, Team *team);                       /* jotun tokenizer train */

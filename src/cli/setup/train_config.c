@@ -170,7 +170,7 @@ static void leave_out_evaluations(TrainConfig *r)
     }
     for (int set = SPLIT_VALID; set < DATA_SETS; set++)
         if (datasets_has(&r->datasets, set)) return;
-    log_line("--train-data-path is given without --valid-data-path: nothing is evaluated");
+    log_line("the data of training is given without validation data: nothing is evaluated");
     r->eval_iters = r->eval_interval = 0;
 }
 
@@ -225,7 +225,6 @@ Status setup_train_config(TrainConfig *r, Options *o)
         .left_out = options_hold_bytes(o, left_out, (size_t)left_outs * sizeof *left_out),
         .skip_train = o->skip_train, .eval_from = o->eval_from,
         .full_validation = o->full_validation,
-        .valid_names = o->valid_names.count ? o->valid_names.text : NULL,
         .lr = setup_lr(o), .weight_decay = setup_weight_decay(o), .recompute = setup_recompute(o),
         .head_chunk = o->logits_chunk,
         .precision = setup_precision(o), .scaling = setup_scaling(o),
@@ -233,7 +232,7 @@ Status setup_train_config(TrainConfig *r, Options *o)
         .optimizer = optimizer_named(o->optimizer.word), .settings = setup_optimizer(o), .clip = o->clip_grad,
         .seed = (uint64_t)o->seed, .device = device, .threads = (int)o->threads,
         .kernels = kernels(o), .kernels_before = o->checkpoint.kernels,
-        .watchdog = o->watchdog_seconds, .datasets = setup_datasets(o), .split = o->split,
+        .watchdog = o->watchdog_seconds, .split = o->split,
         .reset_positions = o->reset_positions,
         .reset_attention = o->reset_attention, .mask_eod = o->mask_eod, .eod = facts.eod,
         .save = o->save, .load = o->checkpoint.path ? o->checkpoint.path : o->load,
@@ -256,6 +255,8 @@ Status setup_train_config(TrainConfig *r, Options *o)
         .verbose = o->verbose, .profile = o->profile,
         .profile_start = o->profile_start, .profile_end = o->profile_end,
     };
+    TRY(setup_datasets(&r->datasets, o));
+    TRY(setup_valid_names(&r->valid_names, &r->datasets, o));
     r->datasets.mock     = o->mock_data ? o->vocabulary : 0;
     r->datasets.mock_eod = facts.eod;
     leave_out_evaluations(r);

@@ -327,7 +327,8 @@ static bool cuts_as_bigscience(const TextList *words)
 
 void beside_defaults(Import *m, Options *o, const TextList *words, const char *from)
 {
-    bool data = options_said(o, OPTION_data_path) || options_said(o, OPTION_train_data_path);
+    bool data = options_said(o, OPTION_data_path) || options_said(o, OPTION_train_data_path) ||
+                options_said(o, OPTION_train_parts) || options_said(o, OPTION_train_parts_file);
     optimizers_defaults(m, o, words, from);
     if (data && cuts_as_bigscience(words) && !options_said(o, OPTION_final_epoch_cut))
         import_default(m, o, from, "--final-epoch-cut=0.95", "the last epoch is cut as in BigScience's fork");

@@ -297,9 +297,11 @@ static void leave_out_gelu(Import *m, Options *o)
 }
 
 /* The forks that run under DeepSpeed, and Megatron-LM before its core had data sets (end of 2023), order
- * samples otherwise than Megatron-core. --data-impl and --DDP-impl went with that change. */
-static bool orders_as_forks(const TextList *words)
+ * samples otherwise than Megatron-core. --data-impl and --DDP-impl went with that change; parts of data sets
+ * are BigScience's and BigCode's. */
+static bool orders_as_forks(const Options *o, const TextList *words)
 {
+    if (options_said(o, OPTION_train_parts) || options_said(o, OPTION_train_parts_file)) return true;
     for (int i = 0; i < words->count; i++)
         if (!strncmp(words->text[i], "--deepspeed", strlen("--deepspeed"))) return true;
     return given_value(words, "--data-impl") || given_value(words, "--DDP-impl");
@@ -357,7 +359,7 @@ static void take_call(Import *m, Options *o, const LaunchCall *s, const char *pa
     beside_defaults(m, o, &words, path);
     required_check(m, o, path);
     import_gelu(m, o, path);
-    import_data_order(m, o, path, orders_as_forks(&words) ? "megatron-forks" : "megatron");
+    import_data_order(m, o, path, orders_as_forks(o, &words) ? "megatron-forks" : "megatron");
     free(words.text);
 }
 

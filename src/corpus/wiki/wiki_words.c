@@ -33,16 +33,6 @@ static int64_t fold_case(char *out, int64_t capacity, const char *text, int64_t 
     return length;
 }
 
-int words_find(const char *words, const char *word, size_t bytes)
-{
-    for (int index = 0; *words; index++) {
-        size_t length = strcspn(words, " ");
-        if (length == bytes && !memcmp(words, word, bytes)) return index;
-        words += length + (words[length] == ' ');
-    }
-    return -1;
-}
-
 /* ---- redirects ---- */
 
 static const char *const redirects[] = {        /* as in MediaWiki's message files */

@@ -4,6 +4,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 #include "base/status.h"
 
 /* ---- tags (wiki_marks.c) ---- */
@@ -84,7 +85,15 @@ const WikiTemplate *wiki_word_template(const char *name, int64_t bytes);  /* NUL
 bool wiki_word_range(const char *word, int64_t bytes);                    /* "to" of {{convert|5|to|7|km}} */
 
 /* The index of a word in a list that blanks separate; -1: it is not there. */
-int words_find(const char *words, const char *word, size_t bytes);
+static inline int words_find(const char *words, const char *word, size_t bytes)
+{
+    for (int index = 0; *words; index++) {
+        size_t length = strcspn(words, " ");
+        if (length == bytes && !memcmp(words, word, bytes)) return index;
+        words += length + (words[length] == ' ');
+    }
+    return -1;
+}
 
 /* Character references: the named entities of HTML 4 (its specification, section 24) and apos, and
  * numbers.
