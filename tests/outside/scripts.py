@@ -404,10 +404,11 @@ def judge(script, bash, original):
             if helped:
                 with open(copy, "w") as out:
                     out.write(without_placeholders(text))
-            calls = bash.calls(path, folder, positional, environment)
+            job = {**(slurm(text) if "#SBATCH" in text else {}), **environment}    # which jotun reads out of the script itself
+            calls = bash.calls(path, folder, positional, job)
             lenient = not any(PROGRAMS.search(p) for p, _ in calls)
             if lenient:
-                calls = bash.calls(path, folder, positional, environment, lenient=True) or calls
+                calls = bash.calls(path, folder, positional, job, lenient=True) or calls
             trains = [c for c in calls if GPT.search(c[0])]
             part = trains and not any(re.match(r"--(encoder-)?num-layers|--use-checkpoint-args|--config", w) for _, words_ in trains for w in words_)
             answer = Answer(path, folder, positional, environment)
