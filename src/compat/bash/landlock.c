@@ -189,13 +189,18 @@ static unsigned long processes_allowed(void)
 
 int processes_below(pid_t pid, pid_t *list, int count, int most)
 {
-    char path[64];
+    char pattern[64];
     int child, first = count;
-    snprintf(path, sizeof path, "/proc/%d/task/%d/children", (int)pid, (int)pid);
-    FILE *f = fopen(path, "re");
-    for (; f && fscanf(f, "%d", &child) == 1; count++)
-        if (count < most) list[count] = child;
-    if (f) fclose(f);
+    glob_t threads;
+    snprintf(pattern, sizeof pattern, "/proc/%d/task/*/children", (int)pid);
+    if (glob(pattern, GLOB_NOSORT, NULL, &threads)) return count;
+    for (size_t i = 0; i < threads.gl_pathc; i++) {
+        FILE *f = fopen(threads.gl_pathv[i], "re");
+        for (; f && fscanf(f, "%d", &child) == 1; count++)
+            if (count < most) list[count] = child;
+        if (f) fclose(f);
+    }
+    globfree(&threads);
     for (int i = first, end = count < most ? count : most; i < end; i++)
         count = processes_below(list[i], list, count, most);
     return count;
@@ -237,8 +242,8 @@ Status landlock_find_place(Keeper *k)
         return fail(BAD_OPTION, "Landlock is not there (Linux 5.13 and later have it): %s", strerror(errno));
     for (int i = 0; i < COUNT(folders); i++) {
         struct statvfs about;
-        if (!folders[i] || strlen(folders[i]) > 100 || folders[i][0] != '/' || statvfs(folders[i], &about) ||
-            about.f_flag & ST_NOEXEC)
+        if (!folders[i] || strlen(folders[i]) > 100 || folders[i][0] != '/' || !is_plain_path(folders[i]) ||
+            statvfs(folders[i], &about) || about.f_flag & ST_NOEXEC)
             continue;
         snprintf(k->at, sizeof k->at, "%s/jotun-XXXXXX", folders[i]);
         if (mkdtemp(k->at)) return OK;
@@ -279,7 +284,7 @@ static Status make_private(Keeper *k)
         const char *top = k->in.top[i];
         snprintf(path, sizeof path, "%s/copy%s", k->at, top);
         TRY(folder_make(path));
-        copied[i] = keeper_copy(top, path, &bytes, k->user);
+        copied[i] = keeper_copy(k, top, path, &bytes);
         if (!copied[i])
             snprintf(r->note, sizeof r->note,
                      "%.400s is above %d MiB, so that it was not copied and was read-only", top,
@@ -295,7 +300,6 @@ void landlock_build(Keeper *k)
 {
     if (geteuid() == 0) k->user = free_user();
     k->processes = k->user >= 0 ? RUN_PROCESSES_MOST : processes_allowed();
-    Status status = make_private(k);
-    keeper_need(k, status == OK, status == OK ? "" : fail_text());
+    keeper_need_ok(k, make_private(k));
     make_rules(k);
 }

@@ -456,6 +456,10 @@ Status launch_offer(char *out, size_t size, const char *folder)
     TRY(find_bash(&in.bash));
     TRY(folder_make(folder));
     if (!realpath(folder, at)) return fail(BAD_FILE, "%s: %s", folder, strerror(errno));
+    if (!is_plain_path(at)) {
+        rmdir(at);
+        return fail(BAD_FILE, "%s: recorders need a path without blanks and quotes; name another folder", at);
+    }
     TRY(run_folder_make(at, at, &in));
     snprintf(out, size, "PATH=%s/bin:$PATH BASH_ENV=%s/prelude bash", at, at);
     return OK;

@@ -16,6 +16,7 @@
 #include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/utsname.h>
 #include <unistd.h>
 #include "base/array.h"
 
@@ -104,8 +105,8 @@ static void unescape(char *path)
     *to = 0;
 }
 
-/* Every mount below the new root becomes read-only. One that this user cannot even reach may stay. */
-static void make_read_only(Keeper *k)
+/* Every mount of a folder and below it becomes read-only. One that this user cannot even reach may stay. */
+static void make_read_only(Keeper *k, const char *folder)
 {
     char line[8192], path[4096], options[1024];
     FILE *list = fopen("/proc/self/mountinfo", "re");
@@ -113,7 +114,9 @@ static void make_read_only(Keeper *k)
     while (fgets(line, sizeof line, list)) {
         if (sscanf(line, "%*s %*s %*s %*s %4095s %1023s", path, options) != 2) continue;
         unescape(path);
-        if (strncmp(path, NEW "/", strlen(NEW) + 1)) continue;
+        size_t n = strlen(folder);
+        bool below = !strncmp(path, folder, n) && (!path[n] || path[n] == '/');
+        if (!below || !strcmp(path, NEW)) continue;
         unsigned long flags = MS_REMOUNT | MS_BIND | MS_RDONLY | PLAIN | locked_flags(options);
         keeper_need(k, mount(NULL, path, NULL, flags, NULL) == 0 || errno == EACCES || errno == ENOENT, path);
     }
@@ -140,9 +143,13 @@ static void mount_system(Keeper *k)
         keeper_need(k, bind(devices[i], to, 0), to);
     }
     for (int i = 0; i < COUNT(links); i++) (void)!symlink(links[i][0], links[i][1]);
-    /* Of this namespace since Linux 6.14. Most other settings are the whole machine's, and root may write
-     * them: from here on /proc is read-only. */
-    int fd = open(NEW "/proc/sys/kernel/pid_max", O_WRONLY | O_CLOEXEC);
+    /* Of this namespace since Linux 6.14, before that the whole machine's. Most other settings still are, and
+     * root may write them: from here on /proc is read-only. */
+    struct utsname kernel;
+    int major, minor;
+    bool own_pids = uname(&kernel) == 0 && sscanf(kernel.release, "%d.%d", &major, &minor) == 2 &&
+                    (major > 6 || (major == 6 && minor >= 14));
+    int fd = own_pids ? open(NEW "/proc/sys/kernel/pid_max", O_WRONLY | O_CLOEXEC) : -1;
     if (fd >= 0) (void)!write(fd, "2048", 4), close(fd);
     const unsigned long flags = MS_REMOUNT | MS_BIND | MS_RDONLY | PLAIN | MS_NOEXEC;
     keeper_need(k, mount(NULL, NEW "/proc", NULL, flags, NULL) == 0, "a read-only /proc");
@@ -179,8 +186,9 @@ static void make_writable(Keeper *k, int i)
     snprintf(copy, sizeof copy, BASE "/copy%d", i);
     keeper_need(k, mkdir(lower, 0755) == 0 && bind(folder, lower, 0), folder);
     if (overlay(lower, top, work)) return;
-    if (keeper_copy(lower, copy, &bytes, -1) && bind(copy, top, 0)) return;
+    if (keeper_copy(k, lower, copy, &bytes) && bind(copy, top, 0)) return;
     keeper_need(k, bind(folder, top, MS_REC), folder);
+    make_read_only(k, top);
     snprintf(k->output->note, sizeof k->output->note,
              "%.400s is above %d MiB and no overlay can be mounted here, so that it was read-only", folder,
              RUN_COPY_BYTES >> 20);
@@ -243,8 +251,7 @@ static void make_private(Keeper *k)
     mkdir(NEW PRIVATE, 0755);
     keeper_need(k, mount("tmpfs", NEW PRIVATE, "tmpfs", PLAIN, size) == 0, "a tmpfs for records");
     snprintf(k->at, sizeof k->at, PRIVATE);
-    Status status = run_folder_make(NEW PRIVATE, PRIVATE, &k->in);
-    keeper_need(k, status == OK, status == OK ? "" : fail_text());
+    keeper_need_ok(k, run_folder_make(NEW PRIVATE, PRIVATE, &k->in));
 }
 
 /* What an earlier run missed, where it can be made; files are what other answers are about. The script has
@@ -265,7 +272,7 @@ void namespaces_build(Keeper *k)
 {
     umask(0);
     make_root(k);
-    make_read_only(k);
+    make_read_only(k, NEW);
     mount_system(k);
     for (int i = 0; i < k->in.tops; i++) make_writable(k, i);
     bind_script(k);

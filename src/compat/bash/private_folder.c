@@ -4,7 +4,6 @@
 #include <fcntl.h>
 #include <fts.h>
 #include <glob.h>
-#include <pwd.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -36,6 +35,11 @@ const char *const run_files[RUN_TEXTS] = { "calls", "trace", "printed" };
 bool is_python_name(const char *name)
 {
     return !strncmp(name, "python", 6) && !name[6 + strspn(name + 6, "0123456789.")];
+}
+
+bool is_plain_path(const char *path)
+{
+    return !path[strspn(path, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_./+@%,-")];
 }
 
 /* ---- its files ---- */
@@ -127,18 +131,20 @@ static bool copy_entry(const FTSENT *e, const char *to, int owner)
 }
 
 /* Git's folder is not what a script reads, and often larger than everything else. */
-bool keeper_copy(const char *from, const char *to, int64_t *bytes, int owner)
+bool keeper_copy(const Keeper *k, const char *from, const char *to, int64_t *bytes)
 {
     char *roots[] = { (char *)(uintptr_t)from, NULL }, path[2300];
     FTS *tree = fts_open(roots, FTS_PHYSICAL | FTS_NOCHDIR, NULL);
     bool all = tree != NULL;
     for (FTSENT *e; all && (e = fts_read(tree));) {
-        if (!strcmp(e->fts_name, ".git")) fts_set(tree, e, FTS_SKIP);
-        if (!strcmp(e->fts_name, ".git") || e->fts_info == FTS_DP) continue;
+        bool skipped = !strcmp(e->fts_name, ".git");
+        for (int i = 0; i < k->secrets; i++) skipped |= !strcmp(e->fts_path, k->secret[i]);
+        if (skipped) fts_set(tree, e, FTS_SKIP);
+        if (skipped || e->fts_info == FTS_DP) continue;
         *bytes += 512 + (e->fts_info == FTS_F ? e->fts_statp->st_size : 0); /* files of no bytes count, too */
         all = *bytes <= RUN_COPY_BYTES &&
               snprintf(path, sizeof path, "%s%s", to, e->fts_path + strlen(from)) < (int)sizeof path &&
-              copy_entry(e, path, owner);
+              copy_entry(e, path, k->user);
     }
     if (tree) fts_close(tree);
     return all;
@@ -181,10 +187,9 @@ void keeper_find_secrets(Keeper *k)
         ".python_history", ".cache/huggingface", ".huggingface", ".local/share/keyrings", ".mozilla",
         ".oci", ".vault-token", NULL
     };
-    const struct passwd *user = getpwuid(geteuid());
     glob_t homes;
     add_secrets(k, "/etc", system);
-    if (user && user->pw_dir && strlen(user->pw_dir) > 1) add_secrets(k, user->pw_dir, own);
+    if (k->home && strlen(k->home) > 1) add_secrets(k, k->home, own);
     if (geteuid() != 0 || glob("/home/*", 0, NULL, &homes)) return;
     for (size_t i = 0; i < homes.gl_pathc; i++) add_secrets(k, homes.gl_pathv[i], own);
     globfree(&homes);

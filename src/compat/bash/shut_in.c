@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/capability.h>
+#include <pwd.h>
 #include <sched.h>
 #include <signal.h>
 #include <stddef.h>
@@ -215,12 +216,15 @@ static void keep(Keeper *k, bool in_namespaces)
     keeper_find_secrets(k);
     if (in_namespaces) namespaces_build(k);
     else landlock_build(k);
+    const char *children = "/proc/thread-self/children"; /* by which limits and the end find all of the run */
+    keeper_need(k, access(children, F_OK) == 0, children);
     forget_environment();
     for (int i = 0; i < RUN_TEXTS; i++) {
         snprintf(path, sizeof path, "%s/%s", k->at, run_files[i]);
         file[i] = open(path, O_RDWR | O_APPEND | O_CLOEXEC);
         keeper_need(k, file[i] >= 0, path);
     }
+    r->started = true;
     pid_t bash = fork();
     if (bash == 0) become_bash(k, file[RUN_PRINTED]);
     keeper_need(k, bash > 0, "no process for bash");
@@ -250,6 +254,7 @@ static Status start(Keeper *k, unsigned long namespaces)
     r->go = mapped;
     int64_t began = seam.clock(); /* the keeper ends the run; 20 s more are for its own failure */
     while (mapped && !ended && seam_seconds_since(began) < k->in.seconds + 20) {
+        if (!r->started) began = seam.clock(); /* copies of folders take their time */
         ended = waitpid(keeper, NULL, WNOHANG) == keeper;
         if (!ended) usleep(1000);
     }
@@ -260,7 +265,8 @@ static Status start(Keeper *k, unsigned long namespaces)
 
 Status run_shut_in(RunOutput *out, const RunInput *in, LaunchWay way)
 {
-    Keeper k = { .in = *in, .output = out, .rules = -1, .user = -1 };
+    const struct passwd *user = getpwuid(geteuid()); /* which may need the network */
+    Keeper k = { .in = *in, .output = out, .home = user ? user->pw_dir : NULL, .rules = -1, .user = -1 };
     if (way == LAUNCH_NAMESPACES) {
         Status status = start(&k, NAMESPACES);
         if (status == OK || geteuid() != 0) return status;

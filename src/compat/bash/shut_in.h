@@ -61,7 +61,7 @@ enum { RUN_CALLS, RUN_TRACE, RUN_PRINTED, RUN_TEXTS };
 /* What a run leaves: the calls of the recorders, bash's trace, and what it printed. The keeper writes it into
  * memory that it shares with the process that asks. */
 typedef struct {
-    atomic_bool go, done; /* the keeper's users are mapped; it has written everything */
+    atomic_bool go, started, done; /* the keeper's users are mapped; bash runs; all has been written */
     RunEnd end;
     char why[512];   /* why bash could not be shut in; "": it was */
     char note[512];  /* what of the working folder could not be made private; "": nothing */
@@ -92,8 +92,9 @@ bool is_python_name(const char *name); /* python, python3, python3.11 */
 typedef struct {
     RunInput in; /* with the paths that the script sees */
     RunOutput *output;
-    char at[256];  /* the private folder, as the keeper and the script see it */
-    char **secret; /* [secrets] existing paths that no script may read, without links */
+    const char *home; /* NULL: the user has none */
+    char at[256];     /* the private folder, as the keeper and the script see it */
+    char **secret;    /* [secrets] existing paths that no script may read, without links */
     int secrets;
     int abi, rules;                  /* of Landlock; rules -1: namespaces */
     int user;                        /* in the place of root; -1: the user's own */
@@ -108,8 +109,16 @@ static inline void keeper_need(Keeper *k, bool done, const char *what)
     snprintf(k->output->why, sizeof k->output->why, "%.400s: %.100s", what, strerror(errno));
     _exit(125);
 }
-/* Copies a folder without .git; *bytes counts and stops the copy above RUN_COPY_BYTES, which is false. */
-bool keeper_copy(const char *from, const char *to, int64_t *bytes, int owner);
+static inline void keeper_need_ok(Keeper *k, Status status)
+{
+    if (status == OK) return;
+    snprintf(k->output->why, sizeof k->output->why, "%.500s", fail_text());
+    _exit(125);
+}
+bool is_plain_path(const char *path); /* bash needs no quotes around it */
+/* Copies a folder without .git and secrets; *bytes counts and stops the copy above RUN_COPY_BYTES, which is
+ * false. */
+bool keeper_copy(const Keeper *k, const char *from, const char *to, int64_t *bytes);
 int64_t keeper_bytes(const char *folder); /* on the disk, of all below it */
 void keeper_find_secrets(Keeper *k);
 /* kills: signals may be sent. pretend: changes of modes, owners and times report success and do nothing. */
