@@ -1,4 +1,6 @@
-"""A word that is added to a choice of options.def does not compile until each switch over that choice says what it means."""
+"""A word that is added to a choice of options.def does not compile until each switch over that choice says what it means;
+a choice of two words may be a comparison until it has a third."""
+import glob
 import os
 import re
 import subprocess
@@ -7,10 +9,10 @@ import tempfile
 
 SOURCE = sys.argv[1]
 COMPILER = sys.argv[2:]
-FILES = ["setup/data.c", "setup/model.c", "setup/optimizer.c", "setup/precision.c", "setup/train_config.c", "cmd_clean.c", "in_out.c", "generation/engine_setup.c", "cmd_report.c", "cmd_tokenizer.c"]
+FILES = [path for path in glob.glob(os.path.join(SOURCE, "src/cli/**/*.c"), recursive=True) if "NO_SUCH_CHOICE" in open(path).read()]
 # Passed on as a word, or a question of yes and no that one comparison answers.
 NOT_SWITCHED = {"device", "optimizer", "on_error", "clean_format", "invalid_utf8", "decontaminate_by", "convert_from", "convert_to", "convert_type",
-                "log_format", "sweep_loss"}
+                "log_format", "sweep_loss", "format", "fp8_format", "muon_fp32_matmul_prec", "report_format"}
 
 
 def main():
@@ -31,9 +33,10 @@ def main():
         told = ""
         for file in FILES:
             done = subprocess.run([*COMPILER, "-std=c17", "-D_GNU_SOURCE", "-Wall", "-Werror=switch", "-fsyntax-only", f"-I{folder}",
-                                   f"-I{SOURCE}/src", os.path.join(SOURCE, "src/cli", file)], capture_output=True, text=True)
+                                   f"-I{SOURCE}/src", file], capture_output=True, text=True)
             told += done.stderr
-    missed = {c for c in choices if f"CHOICE_{c}_added" not in told} - NOT_SWITCHED
+    two = {c for c in choices if len(re.findall(rf"^CHOICE\( *{c},", text, re.M)) == 2}         # one comparison answers; a third word makes it fail here
+    missed = {c for c in choices if f"CHOICE_{c}_added" not in told} - two - NOT_SWITCHED
     if missed or "fatal error" in told:
         sys.exit(f"no switch asks for the meaning of a word added to {', '.join(sorted(missed))}:\n{told[:2000]}")
     print(f"{len(choices - NOT_SWITCHED)} choices refuse a word without a meaning")
