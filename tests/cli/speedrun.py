@@ -221,14 +221,20 @@ def few_validations(done, state):
 
 def timed(folder, text):
     """--minutes measures the speed, writes the horizon down, and keeps to it."""
+    global MINUTES
     out = os.path.join(folder, "timed")
-    done = run.jotun(*words(text, out, "--minutes", MINUTES))
+    done = run.jotun(*words(text, out, "--minutes", MINUTES), check=False)
+    while done.returncode == 1 and "not enough for 10 steps" in done.stderr and float(MINUTES) < 2:       # a busy machine
+        shutil.rmtree(out)
+        MINUTES = str(2 * float(MINUTES))
+        done = run.jotun(*words(text, out, "--minutes", MINUTES), check=False)
+    expect(f"exit code {done.returncode}:\n{done.stderr}", done.returncode == 0)
     state = state_of(out)
     expect("no depth was measured", done.stderr.count("--train-iters 5 ") >= 1 and "chosen: depth" in done.stderr)
     expect("steps in the metrics", len(run.metrics(os.path.join(out, "metrics.jsonl"))) == state["recipe"]["steps"])
     measured = json.load(open(os.path.join(out, "speedrun.json")))["measured"][str(state["recipe"]["depth"])]
     planned = sum(state[s]["seconds"] for s in ("clean", "split", "tokenizer", "tokens", "recipe")) + state["recipe"]["steps"] * measured["step"]
-    expect(f"{planned} seconds are planned for 9", planned <= 9)
+    expect(f"{planned} seconds are planned for {MINUTES} minutes", planned <= 60 * float(MINUTES))
     few_validations(done, state)
     short = ["--flops", re.search("give ([0-9.e+]+) or more", run.jotun(*words(text, out + "-short", "--flops", "1e6"), check=False).stderr).group(1)]
     done = run.jotun(*words(text, out + "-short", *short))                # of the fewest steps
