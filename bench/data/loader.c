@@ -63,7 +63,7 @@ static Status order_loads(OrderKind order, const char *what, int64_t tokens)
     static const int64_t sequence[] = { 2048, 8192 };
     for (int i = 0; i < 4; i++) {
         Datasets datasets;
-        DatasetsPlan spec = { .rules = { .order = order, .data_path = { &prefix, 1 }, .final_epoch_cut = 0.80 }, .split = "1", .wanted = { tokens / sequence[i / 2] - 4 } };
+        DatasetsPlan spec = { .rules = { .order = order, .data_path = { &prefix, 1, false }, .final_epoch_cut = 0.80 }, .split = "1", .wanted = { tokens / sequence[i / 2] - 4 } };
         TRY(datasets_open(&datasets, &spec));
         TRY(loads(what, &datasets, sequence[i / 2], i % 2, tokens / 2));
         datasets_close(&datasets);

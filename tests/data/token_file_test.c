@@ -251,7 +251,7 @@ static void cut_pair_has_no_fingerprint(void **state)
     pair_make(&token_file, "long", ids, (int[]){ TOKENS }, 1, 256);
     token_file_close(&token_file);
     snprintf(name, sizeof name, "%s/long", folder);
-    DatasetsPlan plan = { .rules = { .data_path = { words, 1 } }, .split = "1,0,0" };
+    DatasetsPlan plan = { .rules = { .data_path = { words, 1, false } }, .split = "1,0,0" };
     assert_int_equal(datasets_open(&datasets, &plan), OK);
     long calls = thread_context()->file_calls;
     assert_int_equal(datasets_fingerprints(&datasets, &text), OK);
@@ -298,7 +298,7 @@ static void many_files_share_what_is_read(void **state)
     snprintf(name, sizeof name, "%s/shared", folder);
     for (int i = 0; i < FILES; i++) words[i] = name;
 
-    Resume r = { .plan = { .rules = { .order = ORDER_MEGATRON, .data_path = { words, FILES } }, .split = "1,0,0" } };
+    Resume r = { .plan = { .rules = { .order = ORDER_MEGATRON, .data_path = { words, FILES, false } }, .split = "1,0,0" } };
     assert_int_equal(datasets_open(&datasets, &r.plan), OK);
     long calls = thread_context()->file_calls;
     assert_int_equal(datasets_fingerprints(&datasets, &text), OK);
