@@ -144,6 +144,8 @@ static void names_of_the_forks(void **state)
         { "--goldfish-loss", NULL, NULL, "use the program that has it" },
         { "--data-path <Specify path> --bf16", NULL, NULL, "--data-path <Specify path>: that is a placeholder" },
         { "--data-path /path/to/data", "data-path", "/path/to/data", "looks like a placeholder" },
+        { "--data-path 1.0 data/* --bf16", NULL, NULL, "--data-path data/*: no file matches this pattern" },
+        { "--data-path=data/*", NULL, NULL, "--data-path data/*: no file matches this pattern" },
     };
     CHECK_ROWS(row);
 }

@@ -386,6 +386,8 @@ static void wrong_scripts(void **state)
         { "", "it starts no Python program" }, { "\npython t.py \"a\n", "run.sh:2: bash cannot read it: unexpected EOF while looking for matching" },
         { "X=<Specify path>\npython t.py\n", "run.sh:1: bash cannot read it: syntax error" }, { "X=<Specify path>\npython t.py\n", "put a value in the place of <Specify path>" },
         { "fi\npython t.py\n", "run.sh:1: bash cannot read it: syntax error" }, { "--a 'x\n", "run.sh:1: a ' is not closed" },
+        { "#!/usr/bin/env -S zsh -l\nargs=(--bf16 --lr 1)\npython t.py $args\n", "run.sh:1: it is a script for zsh" },
+        { "#! /bin/tcsh\nset HS = 256\npython t.py $HS\n", "run.sh:1: it is a script for tcsh" },
     };
     LaunchRecord r;
     for (size_t i = 0; i < sizeof row / sizeof row[0]; i++) {

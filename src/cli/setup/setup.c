@@ -232,7 +232,7 @@ static Status judge_with_checkpoint(Options *o)
     o->checkpoint.share_states = optimizers_share_states;
     TRY(options_match_json(o, o->checkpoint.options, o->checkpoint.path));
     if (o->checkpoint.position) TRY(setup_compare_rates(o));
-    /* The dynamic loss scale is saved, so that the one to begin with is of new runs alone. */
+    /* The dynamic loss scale is saved, so that the initial one applies only to new runs. */
     char typed[256];
     bool kept = o->fp16 && !(o->loss_scale > 0) && o->checkpoint.loss_scale > 0;
     if (kept && options_typed_by_person(o, OPTION_initial_loss_scale))

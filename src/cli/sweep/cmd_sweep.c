@@ -17,7 +17,7 @@
 #include "cli/sweep/sweep.h"
 
 /* ---- the runs as processes, several at a time ----
- * Each is in a process group of its own, so that a terminal's Ctrl-C reaches the sweep alone, which passes it
+ * Each is in a process group of its own, so that a terminal's Ctrl-C reaches only the sweep, which passes it
  * on; and each gets SIGTERM when the sweep dies, so that it saves and ends. */
 
 enum { POLL_MS = 100, TERMINAL_POLLS = 5, FILE_POLLS = 600 };

@@ -22,7 +22,7 @@ static Status axis_sort(SweepAxis *axis)
         for (int j = 0; j < i; j++)
             if (axis->number[i] == axis->number[j] || !strcmp(axis->value[i], axis->value[j]))
                 return fail(BAD_OPTION, "--%s names %s twice; name each value once, and give --seed a list "
-                            "for runs that differ in the seed alone", axis->name, axis->value[i]);
+                            "for runs that differ only in the seed", axis->name, axis->value[i]);
     return OK;
 }
 

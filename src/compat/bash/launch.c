@@ -366,6 +366,25 @@ static Status find_paths(Launch *l)
 }
 
 /* *list: the file was a list of arguments, and is read. */
+/* bash reads many scripts of other shells without an error, and other words out of them: an array of zsh is
+ * its first element there. */
+static Status refuse_other_shell(const char *path, const char *text, size_t bytes)
+{
+    static const char *const other[] = { "zsh", "csh", "tcsh", "fish", "python", "python3", "perl" };
+    char line[256], *rest = NULL;
+    snprintf(line, sizeof line, "%.*s", (int)(bytes < sizeof line ? bytes : sizeof line - 1), text);
+    line[strcspn(line, "\r\n")] = 0;
+    if (strncmp(line, "#!", 2)) return OK;
+    for (char *word = strtok_r(line + 2, " \t", &rest); word; word = strtok_r(NULL, " \t", &rest)) {
+        const char *name = strrchr(word, '/') ? strrchr(word, '/') + 1 : word;
+        for (int i = 0; i < COUNT(other); i++)
+            if (!strcmp(name, other[i]))
+                return fail(BAD_FILE, "%s:1: it is a script for %s, and only bash's are run; give a file with"
+                            " the arguments that it starts training with", path, name);
+    }
+    return OK;
+}
+
 static Status read_file(Launch *l, bool *list)
 {
     FileMap map;
@@ -376,7 +395,7 @@ static Status read_file(Launch *l, bool *list)
     Status status = map.size > 1 << 20
                         ? fail(BAD_FILE, "%s: it has %zu bytes; a script has at most 1 MiB", path, map.size)
                     : memchr(text, 0, map.size) ? fail(BAD_FILE, "%s: it is no text: byte 0", path)
-                                                : OK;
+                                                : refuse_other_shell(path, text, map.size);
     *list = status == OK && launch_is_list(text, end);
     if (*list) {
         l->out->call = texts_room(&l->texts, sizeof *l->out->call);

@@ -229,7 +229,7 @@ static void cover_programs(Keeper *k, const char *folder)
     DIR *programs = opendir(folder);
     snprintf(at, sizeof at, NEW "%s", folder);
     bool own = programs && lstat(at, &about) == 0 && S_ISDIR(about.st_mode);
-    for (struct dirent *e; own && (e = readdir(programs));) { /* python3.11, which the machine alone knows */
+    for (struct dirent *e; own && (e = readdir(programs));) { /* python3.11, which only the machine knows */
         snprintf(bin, sizeof bin, NEW PRIVATE "/bin/%.100s", e->d_name);
         if (is_python_name(e->d_name)) (void)!symlink(PRIVATE "/missing", bin);
     }

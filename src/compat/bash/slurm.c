@@ -105,7 +105,7 @@ static void take_given(Requests *r, const char *const *variable, int variables)
         }
 }
 
-/* sbatch reads such lines before the first command alone; the last one for an option counts. False: there
+/* sbatch reads such lines only before the first command; the last one for an option counts. False: there
  * are none, or the job has several parts, each with variables of its own. */
 static bool read_lines(Requests *r, const char *text)
 {

@@ -1,5 +1,5 @@
 /* The files whose lines a trace names, as they are on this machine: lines, names, and where a word is
- * written. They are read as texts, since bash alone understands them. */
+ * written. They are read as texts, since only bash understands them. */
 #include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -221,6 +221,21 @@ static bool refuse_placeholder(Import *m, Options *o, const char *from, int coun
     return true;
 }
 
+/* bash leaves a pattern as it is where no file matches. How many files there are elsewhere is not known. */
+static bool refuse_pattern(Import *m, Options *o, const char *from, int count, char **word)
+{
+    size_t name = strcspn(word[0], "=");
+    if (name < 9 || strncmp(word[0] + name - 9, "data-path", 9)) return false;
+    for (int i = 0; i < count; i++) {
+        if (!strchr(word[i], '*')) continue;
+        import_refuse(m, o, from, "%.*s %.200s: no file matches this pattern here; run it where the files"
+                      " are, or put their prefixes in its place", (int)name, word[0],
+                      i ? word[i] : word[0] + name + (word[0][name] == '='));
+        return true;
+    }
+    return false;
+}
+
 /* A name that only looks like a value is taken, as there, with a remark. */
 static void name_placeholders(Import *m, Options *o, const char *from, int count, char **word)
 {
@@ -260,7 +275,7 @@ bool beside_take(Import *m, Options *o, const TextList *words, const char *from,
                       kind);
         return true;
     }
-    if (refuse_placeholder(m, o, from, count, word)) return true;
+    if (refuse_placeholder(m, o, from, count, word) || refuse_pattern(m, o, from, count, word)) return true;
     name_placeholders(m, o, from, count, word);
     return take_experts(m, o, words, from, count, word) || optimizers_take(m, o, words, from, count, word) ||
            take_profile(m, o, from, count, word) || take_universal(m, o, from, count, word) ||
