@@ -57,7 +57,8 @@ static const struct { const char *name, *own, *loan; } languages[] = {
 /* Signs that occur in texts of every language. */
 static const char *const common[] = {
     "–—‐‑‒―‘’‚‛“”„‟‹›…•·‣†‡‰′″‴⁄№",
-    "€₤₺℃℉™℠←↑→↓↔⇒⇔−×÷±√∞≈≠≤≥∑∏∂∆∫∈∅∩∪⊂∀∃",
+    "€₤₺℃℉™℠←↑→↓↔⇒⇔",
+    "−×÷±√∞≈≠≤≥∑∏∂∆∫∈∅∩∪⊂∀∃",
     "⅓⅔⅛⅜⅝⅞⁰⁴⁵⁶⁷⁸⁹⁺⁻₀₁₂₃₄₅₆₇₈₉",
     "■□▪▫▲►▼◄◆◊○●★☆✓♀♂♠♣♥♦♪♭♯",
 };

@@ -114,8 +114,8 @@ static inline int64_t mask_next(const uint64_t *mask, int64_t at, int64_t bytes,
 /* What quality_lines found on the way. sentences: counted line by line until there are `enough`. */
 typedef struct { bool lorem, curly; int64_t sentences, enough; } LinesSeen;
 
-/* From what figures are computed: `seen`, a survey that only counts words, one that also classifies and hashes
- * them, `gram_chars`, `bad_words`. */
+/* From what figures are computed: `seen`, a survey that only counts words, one that also classifies and
+ * hashes them, `gram_chars`, `bad_words`. */
 typedef enum { FACTS_LINES, FACTS_COUNTS, FACTS_WORDS, FACTS_GRAMS, FACTS_BAD_WORDS } QualityFacts;
 enum { GRAM_MOST = 10 };                /* words of the longest n-gram */
 
