@@ -102,34 +102,11 @@ void megatron_name_print(char out[96], const MegatronName *name, int layer, int 
 
 /* ---- tensors and position ---- */
 
-ForeignPiece megatron_part(const ForeignPiece *piece, int dim, int64_t first, int64_t count, size_t width)
+int64_t megatron_rows(const MegatronRead *m, const char *tensor)
 {
-    ForeignPiece part = *piece;
-    part.data       += first * piece->stride[dim] * (int64_t)width;
-    part.shape[dim]  = count;
-    return part;
-}
-
-Status megatron_tensor(MegatronRead *m, int *index, ForeignKind kind, const MegatronName *name, int layer,
-                       int expert, Dtype dtype, int dims, const int64_t *shape)
-{
-    char    text[96];
-    int64_t kept[FOREIGN_DIMS];
-    memcpy(kept, shape, (size_t)dims * sizeof *kept);
-    megatron_name_print(text, name, layer, expert);
     bool words =
-        strcmp(text, "embedding.word_embeddings.weight") == 0 || strcmp(text, "output_layer.weight") == 0;
-    if (words && dims == 2 && m->vocabulary > 0 && m->vocabulary < kept[0]) kept[0] = m->vocabulary;
-    return foreign_tensor(m->file, index, kind, text, dtype, dims, kept);
-}
-
-Status megatron_box(MegatronRead *m, int index, ForeignPiece piece)
-{
-    const ForeignTensor *t    = &m->file->tensor[index];
-    int64_t              room = t->shape[0] - piece.offset[0];
-    if (room <= 0 && t->dims > 0) return OK;
-    if (t->dims > 0 && piece.shape[0] > room) piece.shape[0] = room;
-    return foreign_piece(m->file, index, &piece);
+        !strcmp(tensor, "embedding.word_embeddings.weight") || !strcmp(tensor, "output_layer.weight");
+    return words ? m->vocabulary : 0;
 }
 
 void megatron_position(ForeignPosition *position, const PickleValue *root)
