@@ -229,7 +229,7 @@ static Status rules_apply(const Quality *q, QualitySpace *space, const Buffer *t
 
 enum { FIRST_LINE = QUALITY_LONG_WORD, LAST_LINE = QUALITY_POLICY };
 
-/* The rules below the LINE rules judge the remaining text, which needs new facts only if it has changed. */
+/* The rules below the LINE rules apply to the remaining text, whose facts are new if it has changed. */
 Status quality_check(const Quality *q, QualitySpace *space, Buffer *text, QualityVerdict *v)
 {
     *v = (QualityVerdict){ .rule = -1 };
