@@ -10,13 +10,8 @@
 
 /* ---- names ---- */
 
-static const struct { const char *part; MegatronJoin join; } rows[] = {
-#define MEGATRON(name, join) { name, MEGATRON_##join },
-#include "convert/megatron/megatron_names.def"
-};
-
-static const struct { const char *part, *spelling; } others[] = {
-#define ALSO(name, spelling) { name, spelling },
+static const struct { const char *part; MegatronJoin join; const char *spellings; } rows[] = {
+#define MEGATRON(name, join, spellings) { name, MEGATRON_##join, spellings },
 #include "convert/megatron/megatron_names.def"
 };
 
@@ -41,10 +36,8 @@ static int number(const char **name, char end)
 
 static bool look_up(MegatronName *out, const char *part)
 {
-    for (size_t i = 0; i < COUNT(others); i++)
-        if (strcmp(others[i].spelling, part) == 0) part = others[i].part;
-    for (size_t i = 0; i < COUNT(rows); i++)
-        if (strcmp(rows[i].part, part) == 0) {
+    for (int i = 0; i < COUNT(rows); i++)
+        if (!strcmp(rows[i].part, part) || words_have(rows[i].spellings, part, strlen(part))) {
             out->part = rows[i].part;
             out->join = rows[i].join;
             return true;
