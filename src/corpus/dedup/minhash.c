@@ -33,7 +33,8 @@ CLONES static void minhash_least(uint32_t *least, const uint32_t *a, const uint3
 
 void minhash_sign(uint32_t *least, const MinHashSigner *sign, int values, const Shingles *shingles)
 {
-    for (int v = 0; v < values; v += MINHASH_LANES) minhash_least(least + v, sign->a + v, sign->b + v, shingles);
+    for (int v = 0; v < values; v += MINHASH_LANES)
+        minhash_least(least + v, sign->a + v, sign->b + v, shingles);
 }
 
 /* The coefficients are fixed by a constant seed, so signatures are equal in every run and on every machine.

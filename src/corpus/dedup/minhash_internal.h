@@ -30,7 +30,7 @@ struct MinHash {
     MinHashSigner  sign;
     Spill         *keys, *pairs, *members;
     int            parts;   /* of pairs and members; each part is a range of documents */
-    /* [documents]; NULL before minhash_resolve. Until the sets are written: not 0 where there are candidates. */
+    /* [documents]; NULL before minhash_resolve. Until the sets are written: not 0 with candidates. */
     uint32_t      *keeper;
     const char    *sets;    /* the mapped file of shingle sets, and its bytes */
     int64_t        sets_bytes;
@@ -48,9 +48,9 @@ Status minhash_join(MinHash *minhash, const MinHashReading *reading);
 
 /* ---- shingle sets, in a file without a name (minhash_sets.c) ---- */
 
-typedef struct { int64_t at, count; } MinHashSet;   /* of a document: its first byte in the file, its hashes */
+typedef struct { int64_t at, count; } MinHashSet;   /* the first byte in the file; hashes */
 /* Writes the sets of all documents that have candidates. */
 Status   minhash_sets_open (MinHash *minhash, const MinHashReading *reading);
 void     minhash_sets_close(MinHash *minhash);
-Shingles minhash_set(const MinHash *minhash, uint32_t document);    /* of such a document; not to be changed */
+Shingles minhash_set(const MinHash *minhash, uint32_t document);    /* of such a document; read-only */
 #endif

@@ -1,6 +1,6 @@
 /* The shingle sets of the documents that have candidates, in one file of the work folder. It begins with a
- * MinHashSet for each document, and the sets follow in any order. The threads of the team write it; then it is
- * mapped, so that the system holds in memory what is used of it and no more than there is room for. */
+ * MinHashSet for each document, and the sets follow in any order. The threads of the team write it; then it
+ * is mapped, so that the system holds in memory what is used of it and no more than there is room for. */
 #include <inttypes.h>
 #include <stdatomic.h>
 #include <stdlib.h>
