@@ -55,7 +55,8 @@ static void report_not_finite(const ConvertTask *c)
                  (long long)(found->elements - found->in_first), found->tensors - 1);
     log_line("convert: warning: %lld elements of '%s' are NaN or infinite%s; they are written as they are%s",
              (long long)found->in_first, found->first->as.name, others,
-             c->o->convert_type.value == CHOICE_convert_type_f16 ? ", and those above 65504 as infinity" : "");
+             c->o->convert_type.value == CHOICE_convert_type_f16 ? ", and those above 65504 as infinity"
+                                                                 : "");
 }
 
 static void report(const ConvertTask *c)

@@ -322,8 +322,8 @@ Status convert_run_weights(ConvertRun *c, const char *name, int first, int count
     }
     Status status = safetensors_header(places.place, count, &header, &header_bytes, &file_bytes);
     if (status == OK)
-        status = convert_run_file(c, name, &(ConvertBytes){ header, (int64_t)header_bytes, 0 }, 1, first, count,
-                                  window_write, &places);
+        status = convert_run_file(c, name, &(ConvertBytes){ header, (int64_t)header_bytes, 0 }, 1, first,
+                                  count, window_write, &places);
     free(header);
     free(places.place);
     return status;
