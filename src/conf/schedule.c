@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "base/array.h"
+#include "base/message.h"
 #include "conf/value.h"
 
 /* --- batch size ----------------------------------------------------------------------------------------- */
@@ -153,15 +154,6 @@ static const char *from_text(char out[SAID], const Options *o, BatchStep step)
     return out;
 }
 
-/* What is around `value` in multiples of `unit`: "8 or 12" */
-static const char *around(char out[SAID], int64_t value, int64_t unit)
-{
-    int64_t below = value / unit * unit;
-    if (below) snprintf(out, SAID, "%" PRId64 " or %" PRId64, below, below + unit);
-    else       snprintf(out, SAID, "%" PRId64, unit);
-    return out;
-}
-
 /* Interleaved micro-batches come in rounds of as many as there are stages, or in groups of at least as many
  * of which the last one may be smaller, but not smaller than that. */
 static Status groups_fit(const Options *o, BatchStep step, int64_t of_one)
@@ -179,7 +171,7 @@ static Status groups_fit(const Options *o, BatchStep step, int64_t of_one)
     int64_t unit = of_one * (group ? group : pp);
     const char *said = TYPED(batch_option(o));
     from_text(from, o, step);
-    around(cure, step.size, unit);
+    message_multiples(cure, SAID, step.size, unit);
     if (group)
         return fail(BAD_OPTION, "%s%s is not a multiple of %" PRId64 " (groups of %" PRId64 " micro-batches, "
                     "of which the last one has none or at least %" PRId64 "); give %s", said, from, unit,
@@ -206,7 +198,7 @@ static Status step_fits(const Options *o, BatchStep step)
     if (step.size % unit != 0)
         return fail(BAD_OPTION, "%s%s is not a multiple of %" PRId64 " (%s); give %s, or "
                     "--decrease-batch-size-if-needed", TYPED(batch_option(o)), from, unit, made,
-                    around(cure, step.size, unit));
+                    message_multiples(cure, SAID, step.size, unit));
     return groups_fit(o, step, unit);
 }
 
@@ -237,7 +229,7 @@ static Status evaluation_fits(const Options *o, int64_t last)
         return fail(BAD_OPTION, "an evaluation's batch of %" PRId64 " samples (%s) is not a multiple of %"
                     PRId64 " (%s %" PRId64 " x %" PRId64 " data-parallel rank%s); give %s %s", size,
                     NAMED(sized), unit, NAMED(each), micro, dp, dp == 1 ? "" : "s",
-                    NAMED(OPTION_eval_global_batch), around(cure, size, unit));
+                    NAMED(OPTION_eval_global_batch), message_multiples(cure, SAID, size, unit));
     if (size <= INT32_MAX / o->sequence) return OK;
     return fail(BAD_OPTION, "%s x %s are more than %d tokens of an evaluation's batch; give %s %" PRId64
                 " or less", TYPED(sized), TYPED(OPTION_sequence), INT32_MAX,
@@ -258,7 +250,7 @@ static Status rule_accumulation(const Options *o)
         return fail(BAD_OPTION, "%s is not a multiple of %" PRId64 " (%s %" PRId64 " x %" PRId64
                     " data-parallel rank%s); give %s", TYPED(OPTION_global_batch), unit,
                     NAMED(OPTION_accumulation), steps, dp, dp == 1 ? "" : "s",
-                    around(cure, o->global_batch, unit));
+                    message_multiples(cure, SAID, o->global_batch, unit));
     return fail(BAD_OPTION, "%s is not %" PRId64 " (%s %" PRId64 " x %s %" PRId64 " x %" PRId64
                 " data-parallel rank%s); give %" PRId64 ", other ranks, or leave one of the three out",
                 TYPED(OPTION_global_batch), micro * unit, NAMED(OPTION_micro_batch), micro,

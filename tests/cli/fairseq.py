@@ -572,7 +572,7 @@ def links(folder):
     call = lambda name, *w, **more: run.subprocess.run([os.path.join(folder, name), *w], capture_output=True, text=True, **more)
     check("fairseq-detok", call("fairseq-detok", input="a @-@ b\n").stdout == "a-b\n")
     check("fairseq-train", "fairseq-train needs one folder of data" in call("fairseq-train").stderr)
-    check("--help", call("fairseq-preprocess", "--help").stdout.startswith("jotun fairseq-preprocess"))
+    check("--help", call("fairseq-preprocess", "--help").stdout.startswith("Usage: jotun fairseq-preprocess"))
     for name, has, lacks in (("fairseq-train", ("--adam-betas TEXT", "--decoder-layers N", "--max-update N"), ("--gen-subset",)),
                              ("fairseq-eval-lm", ("--context-window N", "--path TEXT", "--tokens-per-sample N"), ("--adam-betas", "--decoder-layers"))):
         lines = call(name, "--help").stdout.split("options of jotun")[0]

@@ -36,7 +36,7 @@ CONVERSIONS = [
      "convert.plan_test"),
     ("scores of pieces in a GGUF file that rise with the rank of their merges", "src/convert/gguf/gguf_pieces.c", "= -(float)order++;", "= (float)order++;", "convert.gguf"),
     ("of a folder's ids that end a text only the tokenizer's own", "src/convert/tokenizer/special_ids.c", "id_held(b, t, item)", "json_is_null(item)", "convert.gguf"),
-    ("zero-centred gains written to a GGUF file without their 1", "src/convert/gguf/gguf.c", "[i] += t->offset;", "[i] += 0;", "convert.gguf"),
+    ("zero-centred gains written to a GGUF file without their 1", "src/convert/gguf/gguf.c", "made[i] += t->offset;", "made[i] += 0;", "convert.gguf"),
     ("a damaged entry of an archive taken", "src/convert/torch/zip.c",
      "if (crc == entry->crc) return OK;", "if (crc == entry->crc || entry->bytes > 0) return OK;", "convert.hf"),
     ("a tensor that the model does not have ignored", "src/convert/plan.c",

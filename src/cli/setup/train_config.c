@@ -115,22 +115,6 @@ static Status batch_schedule(BatchSchedule *batch, BatchStep *last, Options *o)
     return OK;
 }
 
-/* A command line that does the same again, in memory of the options. */
-static const char *command_text(Options *o)
-{
-    char  *text = NULL;
-    size_t bytes = 0;
-    FILE  *out = open_memstream(&text, &bytes);
-    CHECK(out, "no memory for the command of a run");
-    fprintf(out, "jotun train");
-    options_show_command(out, o, SOURCE_PRESET);
-    CHECK(fclose(out) == 0, "no memory for the command of a run");
-    text[strcspn(text, "\n")] = '\0';
-    const char *held = options_hold(o, text);
-    free(text);
-    return held;
-}
-
 static LogsConfig setup_logs(Options *o, const char *json)
 {
     char folder[1100] = "";
@@ -144,7 +128,8 @@ static LogsConfig setup_logs(Options *o, const char *json)
                          .tensorboard = o->tensorboard_dir, .with = with, .wandb = wandb,
                          .other_keys = o->wandb_names.value == CHOICE_wandb_names_forks,
                          .interval = o->tensorboard_interval, .options = json, .saved = o->save,
-                         .version = JOTUN_VERSION, .command = setup_trains(o) ? command_text(o) : NULL };
+                         .version = JOTUN_VERSION,
+                         .command = setup_trains(o) ? options_command(o, SOURCE_PRESET) : NULL };
 }
 
 /* Whether validation is a part of the data by --split, and its weight, the second one, is 0 or missing. */
