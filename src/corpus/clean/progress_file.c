@@ -1,6 +1,6 @@
 /* The progress file: a head, the counts as numbers, the identity of the run as text that ends with NUL, and
- * the XXH3 of all bytes before it. Written after the document store is synced, replaced atomically, and checked
- * for damage and for the run it belongs to before anything in it is used. */
+ * the XXH3 of all bytes before it. Written after the document store is synced, replaced atomically, and
+ * checked for damage and for the run it belongs to before anything in it is used. */
 #include "corpus/clean/progress_file.h"
 
 #include <stdlib.h>
@@ -75,8 +75,8 @@ static Status identity_check(const char *folder, const char *then, const char *n
                 " --restart to start over", folder, *then ? "also" : "no", (int)strcspn(extra, "\n"), extra);
 }
 
-/* A flipped bit in a count or an offset is found by the checksum; without it, it would show as wrong totals or
- * a wrong place to resume at. */
+/* A flipped bit in a count or an offset is found by the checksum; without it, it would show as wrong totals
+ * or a wrong place to resume at. */
 static Status contents_read(ProgressFile *progress, CleanCounts *counts, const FileMap *map,
                             const char *folder, const char *identity)
 {
