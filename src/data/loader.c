@@ -268,9 +268,9 @@ static Status token_read(int32_t *token, OrderReader *reader, int64_t vocabulary
 }
 
 /* Every rank reads all S + 1 tokens: a document may begin in a part of another context-parallel rank, and
- * all ranks must find the same id out of range. */
+ * all ranks must find the same id out of range. Positions from `counted` on have no weight. */
 static Status sample_fill(const Loader *loader, Batch *batch, int64_t slot, Sample *from, int32_t sample,
-                          int64_t vocabulary)
+                          int64_t counted, int64_t vocabulary)
 {
     OrderReader *reader = &from->reader;
     const LoaderConfig *config = &loader->config;
@@ -286,7 +286,7 @@ static Status sample_fill(const Loader *loader, Batch *batch, int64_t slot, Samp
         target = token;
         if (inside) TRY(token_read(&target, reader, vocabulary));
         if (at >= 0) row_fill(loader, batch, slot * s + at, token, target, sample, (int32_t)i, document);
-        if (at >= 0 && !inside) weight_set(batch->loss_weight_T, slot * s + at, 0);
+        if (at >= 0 && (!inside || i >= counted)) weight_set(batch->loss_weight_T, slot * s + at, 0);
         if (at_group >= 0) {
             int32_t *range = (int32_t *)batch->key_range_i.data + 2 * (slot * u * s + at_group);
             range[0] = document;
@@ -338,6 +338,8 @@ static Status samples_fill(const BatchFill *f)
     const LoaderConfig *config = &loader->config;
     /* of the micro-batch, in the global batch */
     int64_t     first  = ((int64_t)f->micro * config->dp + config->dp_rank) * config->micro;
+    int64_t     step    = f->first / config->global + 1;
+    int64_t     counted = config->lengths.steps ? length_at(&config->lengths, step) : config->sequence;
     OrderReader before = { 0 };
     Sample      sample = { 0 };
     Status      status = OK;
@@ -347,7 +349,8 @@ static Status samples_fill(const BatchFill *f)
         TRY(sample_find(&sample, loader, end > 0 && at >= end ? end - 1 : at));
         if (before.token_file && before.token_file != sample.reader.token_file)
             TRY(truncation_check(&before));
-        status = sample_fill(loader, f->batch, slot, &sample, (int32_t)(first + slot), f->vocabulary);
+        status = sample_fill(loader, f->batch, slot, &sample, (int32_t)(first + slot), counted,
+                             f->vocabulary);
         if (end > 0 && at >= end) weights_clear(loader, f->batch, slot);
     }
     batch_bound_keys(f->batch);

@@ -5,6 +5,7 @@
  * split is the tokens [i S, i S + S + 1) of the split's documents, concatenated; epoch e takes the samples in
  * the order random_permute(key(seed, e), n, .); the same of fairseq's blocks (data/blocks.h).
  * Alternatively the samples are those of a blend, in Megatron's order. No function here communicates. */
+#include "base/length_schedule.h"
 #include "data/blend.h"
 #include "data/blocks.h"
 #include "tensor/queue.h"
@@ -55,6 +56,9 @@ typedef struct {
      * - k) each. */
     int     ahead;
     double  ahead_factor;
+    /* Positions of a sample that count in each step, which has `global` samples; steps 0: all in every step.
+     * Not beside `ahead`. */
+    LengthSchedule lengths;
 } LoaderConfig;
 
 typedef struct {
