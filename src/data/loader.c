@@ -43,11 +43,6 @@ static Status config_check(const LoaderConfig *config)
     return OK;
 }
 
-static int64_t token_first(const TokenFile *token_file, int64_t sequence)
-{
-    return sequence < token_file->sequences ? token_file_start(token_file, sequence) : token_file->tokens;
-}
-
 Status loader_open(Loader *loader, const TokenFile *token_file, const char *split, SplitKind kind,
                    LoaderConfig config)
 {
@@ -55,8 +50,8 @@ Status loader_open(Loader *loader, const TokenFile *token_file, const char *spli
     TRY(config_check(&config));
     int64_t begin, end;
     TRY(split_range(&begin, &end, split, kind, SPLIT_SUMS, token_file->sequences));
-    loader->first   = token_first(token_file, begin);
-    loader->tokens  = token_first(token_file, end) - loader->first;
+    loader->first   = token_file_start(token_file, begin);
+    loader->tokens  = token_file_start(token_file, end) - loader->first;
     loader->samples = (loader->tokens - 1) / config.sequence;
     if (loader->samples < 1)
         return fail(BAD_FILE,
@@ -85,11 +80,6 @@ Status loader_open_blend(Loader *loader, const Blend *blend, LoaderConfig config
 int64_t loader_epoch(const Loader *loader)
 {
     return loader->blend ? loader->blend->samples : loader->samples;
-}
-
-int loader_micros(const Loader *loader)
-{
-    return (int)(loader->config.global / (loader->config.micro * loader->config.dp));
 }
 
 /* ---- a batch ---- */

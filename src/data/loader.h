@@ -83,8 +83,6 @@ Status loader_open_blocks(Loader *loader, const SampleBlocks *blocks, SplitKind 
 Status loader_open_blend(Loader *loader, const Blend *blend, LoaderConfig config);
 /* Samples of an epoch; of a blend, of its order, which is built. */
 int64_t loader_epoch(const Loader *loader);
-/* Micro-batches of the largest step on this rank: global / (micro dp). */
-int    loader_micros(const Loader *loader);
 /* Tensors of one micro-batch on the `host` arena; a dry arena gives only shapes. */
 Batch  loader_batch_new(const LoaderConfig *config, Arena *host);
 /* Of a tensor [N, T] the row of depth k = 1, 2, ... */

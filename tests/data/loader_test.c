@@ -47,7 +47,7 @@ static Whole step_gather(int64_t step, int dp, int cp, int64_t micro)
             else       assert_int_equal(loader_open(&loader, &counted, "100", SPLIT_TRAIN, config), OK);
             Batch batch = loader_batch_new(&config, &host);
             assert_false(tensor_present(batch.key_range_i));
-            for (int m = 0; m < loader_micros(&loader); m++) {
+            for (int m = 0; m < GLOBAL / (micro * dp); m++) {
                 assert_int_equal(loader_fill(&loader, &batch, step * GLOBAL, m, 100000), OK);
                 batch_gather(&whole, &batch, micro, S / cp);
             }
