@@ -57,7 +57,7 @@ static Status read_word(LaunchWord *out, Reader *r)
         }
         bool names = *r->p == '$' && next && (isalnum((unsigned char)next) || strchr("_{(@*#", next));
         if (names && quote != '\'' && !variable) variable = r->p;
-        bool pipes = !quote && !escapes && strchr("|&;<>", *r->p) &&
+        bool pipes = !quote && !escapes && strchr("|&;>", *r->p) &&
                      (r->p == begin || strchr("12&", *begin) || strchr("&;|", *r->p));
         shell |= pipes || (*r->p == '`' && quote != '\'' && !escapes);
         r->p += escapes;
