@@ -1,17 +1,17 @@
-# Man pages and bash completion are written by the program itself from the rows of its commands and options, with the default
-# target, and installed where man and bash-completion look for them. `ninja docs` writes docs/options.md, which
-# tests/cli/help_test.c compares with the rows.
+# With the default target help2man, where it is there, makes man pages of the program's own help, installed with the script for
+# completion. `ninja docs` writes docs/options.md, which tests/cli/help_test.c compares with the rows.
 set(man_folder ${CMAKE_BINARY_DIR}/share/man/man1)
-set(completion_folder ${CMAKE_BINARY_DIR}/share/bash-completion/completions)
-add_custom_command(OUTPUT ${CMAKE_BINARY_DIR}/share/written
-    COMMAND ${CMAKE_COMMAND} -E rm -rf ${CMAKE_BINARY_DIR}/share
-    COMMAND ${CMAKE_COMMAND} -E make_directory ${man_folder} ${completion_folder}
-    COMMAND jotun --help-man ${man_folder}
-    COMMAND jotun --help-bash > ${completion_folder}/jotun
-    COMMAND ${CMAKE_COMMAND} -E touch ${CMAKE_BINARY_DIR}/share/written
-    DEPENDS jotun VERBATIM)
-add_custom_target(man ALL DEPENDS ${CMAKE_BINARY_DIR}/share/written)
-install(DIRECTORY ${man_folder}/ DESTINATION share/man/man1)
-install(DIRECTORY ${completion_folder}/ DESTINATION share/bash-completion/completions)
+find_program(HELP2MAN help2man)                                  # help2man; without it there are no man pages
+if(HELP2MAN)
+    add_custom_command(OUTPUT ${CMAKE_BINARY_DIR}/share/written
+        COMMAND sh ${CMAKE_SOURCE_DIR}/cmake/man_pages.sh $<TARGET_FILE:jotun> ${man_folder} ${HELP2MAN}
+        COMMAND ${CMAKE_COMMAND} -E touch ${CMAKE_BINARY_DIR}/share/written
+        DEPENDS jotun ${CMAKE_SOURCE_DIR}/cmake/man_pages.sh VERBATIM)
+    add_custom_target(man ALL DEPENDS ${CMAKE_BINARY_DIR}/share/written)
+    install(DIRECTORY ${man_folder}/ DESTINATION share/man/man1)
+else()
+    message(STATUS "no help2man: no man pages")
+endif()
+install(FILES ${CMAKE_SOURCE_DIR}/cmake/completion.bash DESTINATION share/bash-completion/completions RENAME jotun)
 add_custom_target(docs
     COMMAND jotun --help-markdown > ${CMAKE_SOURCE_DIR}/docs/options.md DEPENDS jotun VERBATIM)

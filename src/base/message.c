@@ -52,3 +52,11 @@ const char *message_shape(char *out, size_t size, const int64_t *dim, int dims)
     message_add(out, size, "]");
     return out;
 }
+
+const char *message_multiples(char *out, size_t size, int64_t value, int64_t unit)
+{
+    int64_t below = value / unit * unit;
+    if (below) snprintf(out, size, "%" PRId64 " or %" PRId64, below, below + unit);
+    else       snprintf(out, size, "%" PRId64, unit);
+    return out;
+}

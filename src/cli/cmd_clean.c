@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/stat.h>
 #include "base/array.h"
+#include "base/file.h"
 #include "base/log.h"
 #include "base/team.h"
 #include "corpus/clean/clean.h"
@@ -40,11 +41,7 @@ static Status bytes_read(int64_t *bytes, const char *name, const char *text)
     return OK;
 }
 
-static bool ends(const char *path, const char *ending)
-{
-    size_t length = strlen(path), n = strlen(ending);
-    return length > n && !strcmp(path + length - n, ending);
-}
+static bool ends(const char *path, const char *ending) { return path_ends(path, strlen(path), ending); }
 
 /* The ending of --output selects the format, and --format selects it where the name has no known ending. A
  * name that contradicts --format is refused, because the next program to read the file would trust the

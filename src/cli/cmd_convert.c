@@ -55,7 +55,8 @@ static void report_not_finite(const ConvertTask *c)
                  (long long)(found->elements - found->in_first), found->tensors - 1);
     log_line("convert: warning: %lld elements of '%s' are NaN or infinite%s; they are written as they are%s",
              (long long)found->in_first, found->first->as.name, others,
-             c->run.dtype == F16 && c->run.cast ? ", and those above 65504 as infinity" : "");
+             c->o->convert_type.value == CHOICE_convert_type_f16 ? ", and those above 65504 as infinity"
+                                                                 : "");
 }
 
 static void report(const ConvertTask *c)
@@ -73,14 +74,14 @@ static void report(const ConvertTask *c)
 static const char stops[] =
     "\njotun: stops, and removes what is not complete; the same signal again ends it at once\n";
 
-static void run_make(ConvertTask *c, const Plan *plan)
+static void run_make(ConvertTask *c, Plan *plan)
 {
     const Options *o = c->o;
     static const Dtype types[] = { F32, BF16, F16 };
     bool cast = o->convert_type.value != CHOICE_convert_type_keep &&
                 o->convert_type.value != CHOICE_convert_type_q8_0;
-    c->run = (ConvertRun){ .from = &c->from, .plan = plan, .output = o->convert_output, .cast = cast,
-        .dtype = cast ? types[o->convert_type.value - CHOICE_convert_type_f32] : F32,
+    if (cast) plan_cast(plan, types[o->convert_type.value - CHOICE_convert_type_f32]);
+    c->run = (ConvertRun){ .from = &c->from, .plan = plan, .output = o->convert_output,
         .progress = progress, .context = c, .stop = signals_catch(stops) };
     c->begun = c->last_report = seam.clock();
 }

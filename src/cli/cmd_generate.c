@@ -1,5 +1,6 @@
 /* jotun generate: continues --prompt, or each line of --prompt-file or --prompt-jsonl, with the model of a
  * checkpoint, on one rank or many. Data-parallel ranks share the prompts; rank 0 prints. */
+#include <stdlib.h>
 #include <string.h>
 #include "base/array.h"
 #include "base/integer.h"
@@ -19,6 +20,7 @@ typedef struct {
     Tokenizer      tokenizer;
     Prompts        prompts;
     GenerationSize size;
+    StopWord      *stop;                         /* [o->stop.count] */
 } Task;
 
 /* Of one rank. logits: on the ranks that write theirs */
@@ -124,11 +126,15 @@ static Status prepare(Task *task, Options *o)
 {
     TRY(setup_train_config(&task->config, o));
     TRY(setup_open_tokenizer(&task->tokenizer, o));
+    task->stop = calloc((size_t)o->stop.count + 1, sizeof *task->stop);
+    if (!task->stop) return fail(NO_MEMORY, "no memory for %d stop words", o->stop.count);
+    for (int i = 0; i < o->stop.count; i++)
+        task->stop[i] = (StopWord){ (char *)(uintptr_t)o->stop.text[i], (int64_t)strlen(o->stop.text[i]) };
     const char *file = o->prompt_jsonl ? o->prompt_jsonl : o->prompt_file;
     PromptsAsked asked = { .option = "--prompt", .text = &o->prompt, .texts = file ? 0 : 1,
         .file = file, .json = o->prompt_jsonl != NULL,
         .rule = { .sampling = setup_sampling(o), .logprobs = (int)o->logprobs, .beams = (int)o->beams,
-                  .length_penalty = o->length_penalty, .stop = o->stop.text, .stops = o->stop.count,
+                  .length_penalty = o->length_penalty, .stop = task->stop, .stops = o->stop.count,
                   .typed = generation_typed(o) },
         .each = o->return_sequences, .encoding = o->input_encoding,
         .most_option = "--max-new-tokens", .most = o->max_new_tokens,
@@ -182,6 +188,7 @@ Status cmd_generate(int argc, char **argv)
     Status status = run(&task, &o, argc, argv);
     prompts_close(&task.prompts);
     tokenizer_close(&task.tokenizer);
+    free(task.stop);
     options_close(&o);
     return status;
 }

@@ -1,6 +1,5 @@
 /* jotun data words --only-source: a dictionary, and texts of words as its ids in token files without
- * documents, each line an item that ends with </s>. Threads find the ids of parts of a text, which are then
- * written in order. */
+ * documents, each line an item that ends with </s>. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -16,21 +15,14 @@
 #include "logs/log_record.h"
 #include "text/dictionary.h"
 
-enum { PART_BYTES = 1 << 18, PARTS_AT_ONCE = 16 };
-
-/* Lines of a text, and what they are as ids; unknown: words that the dictionary lacks. */
-typedef struct {
-    TextSpan text;
-    int32_t *id, *length;
-    int64_t ids, lines, unknown, room;
-} TextPart; /* room: bytes */
-
+/* writer, and what follows: of the text that is read; unknown: words that the dictionary lacks */
 typedef struct {
     const Options *o;
     Dictionary *dictionary;
     FILE *log;
-    Team *team;
-    TextPart part[PARTS_AT_ONCE];
+    TextParts parts;
+    TokenFileWriter *writer;
+    int64_t lines, ids, unknown;
 } Preprocess;
 
 /* ---- what it says ---- */
@@ -67,100 +59,60 @@ static void percent(char out[32], double value)
 
 /* ---- ids ---- */
 
-/* A line of n bytes has at most n / 2 + 1 words and its end. */
-static Status part_room(TextPart *part)
+/* Of each line how many of its words are unknown, how many ids it has, and these. */
+static void part_fill(void *context, TextSpan lines, Buffer *made)
 {
-    if (part->room >= part->text.bytes) return OK;
-    size_t room = (size_t)(part->text.bytes < PART_BYTES ? PART_BYTES : part->text.bytes);
-    free(part->id);
-    free(part->length);
-    part->id     = malloc((2 * room + 8) * sizeof *part->id);
-    part->length = malloc((room + 1) * sizeof *part->length);
-    part->room   = part->id && part->length ? (int64_t)room : 0;
-    return part->room ? OK : fail(NO_MEMORY, "no memory for the ids of %zu bytes of text", room);
-}
-
-static void part_fill(const Dictionary *d, TextPart *part)
-{
-    TextSpan rest = part->text, line, word;
-    part->ids = part->lines = part->unknown = 0;
-    while (text_line_next(&rest, &line)) {
-        int64_t first = part->ids;
+    const Preprocess *p = context;
+    TextSpan line, word;
+    while (text_line_next(&lines, &line)) {
+        int64_t head = made->bytes;
+        int32_t counts[2] = { 0 }, end = DICTIONARY_EOS;
+        buffer_add_or_stop(made, counts, sizeof counts);
         while (text_word_next(&line, &word)) {
-            int32_t id = dictionary_find(d, word);
-            part->unknown += id == DICTIONARY_UNKNOWN && (word.bytes != 5 || memcmp(word.text, "<unk>", 5));
-            part->id[part->ids++] = id;
+            int32_t id = dictionary_find(p->dictionary, word);
+            counts[0] += id == DICTIONARY_UNKNOWN && (word.bytes != 5 || memcmp(word.text, "<unk>", 5));
+            buffer_add_or_stop(made, &id, sizeof id);
         }
-        part->id[part->ids++] = DICTIONARY_EOS;
-        part->length[part->lines++] = (int32_t)(part->ids - first);
+        buffer_add_or_stop(made, &end, sizeof end);
+        counts[1] = (int32_t)((made->bytes - head) / (int64_t)sizeof end) - 2;
+        memcpy(made->text + head, counts, sizeof counts);
     }
 }
 
-static void parts_fill(void *context, int64_t begin, int64_t end)
+static Status part_write(void *context, const Buffer *made)
 {
     Preprocess *p = context;
-    for (int64_t i = begin; i < end; i++) part_fill(p->dictionary, &p->part[i]);
-}
-
-/* Up to the end of a line. */
-static Status part_next(TextPart *part, TextSpan *rest)
-{
-    int64_t bytes = rest->bytes < PART_BYTES ? rest->bytes : PART_BYTES;
-    while (bytes < rest->bytes && rest->text[bytes - 1] != '\n') bytes++;
-    part->text = (TextSpan){ rest->text, bytes };
-    *rest      = (TextSpan){ rest->text + bytes, rest->bytes - bytes };
-    return part_room(part);
-}
-
-typedef struct { int64_t lines, ids, unknown; } Counted;
-
-static Status parts_write(Preprocess *p, int parts, TokenFileWriter *writer, Counted *counted)
-{
-    for (int i = 0; i < parts; i++) {
-        const TextPart *part = &p->part[i];
-        const int32_t  *id = part->id;
-        for (int64_t l = 0; l < part->lines; id += part->length[l++])
-            TRY(token_file_add(writer, id, part->length[l]));
-        counted->lines += part->lines, counted->ids += part->ids, counted->unknown += part->unknown;
-    }
-    return OK;
-}
-
-static Status text_write(Preprocess *p, TextSpan rest, TokenFileWriter *writer, Counted *counted)
-{
-    while (rest.bytes > 0) {
-        int parts = 0;
-        while (rest.bytes > 0 && parts < PARTS_AT_ONCE) TRY(part_next(&p->part[parts++], &rest));
-        team_for(p->team, parts, 1, parts_fill, p);
-        TRY(parts_write(p, parts, writer, counted));
+    const int32_t *at = (const int32_t *)(const void *)made->text;
+    for (int64_t left = made->bytes / (int64_t)sizeof *at; left > 0; left -= at[1] + 2, at += at[1] + 2) {
+        TRY(token_file_add(p->writer, at + 2, at[1]));
+        p->lines++, p->ids += at[1], p->unknown += at[0];
     }
     return OK;
 }
 
 static Status binarize(Preprocess *p, const char *path, const char *name)
 {
-    TokenFileWriter *writer;
     TextReader reader;
     TextSpan   lines;
-    Counted counted = { 0 };
     char    prefix[1024], line[1400], share[32];
     int64_t types = dictionary_size(p->dictionary);
+    p->lines = p->ids = p->unknown = 0;
     snprintf(line, sizeof line, "[None] Dictionary: %" PRId64 " types", types);
     say(p, line);
     TRY(path_join(prefix, p->o->destdir, name));
     Status status = text_reader_open(&reader, path);
-    if (status == OK && (status = token_file_create_items(&writer, prefix, types)) == OK) {
+    if (status == OK && (status = token_file_create_items(&p->writer, prefix, types)) == OK) {
         while ((status = text_reader_next(&lines, &reader)) == OK && lines.bytes)
-            if ((status = text_write(p, lines, writer, &counted)) != OK) break;
-        if (status == OK) status = token_file_finish(writer);
-        else              token_file_discard(writer);
+            if ((status = text_parts_make(&p->parts, lines)) != OK) break;
+        if (status == OK) status = token_file_finish(p->writer);
+        else              token_file_discard(p->writer);
     }
     text_reader_close(&reader);
     TRY(status);
-    percent(share, counted.ids ? 100 * (double)counted.unknown / (double)counted.ids : 0);
+    percent(share, p->ids ? 100 * (double)p->unknown / (double)p->ids : 0);
     snprintf(line, sizeof line,
-             "[None] %.1000s: %" PRId64 " sents, %" PRId64 " tokens, %s%% replaced by <unk>", path,
-             counted.lines, counted.ids, share);
+             "[None] %.1000s: %" PRId64 " sents, %" PRId64 " tokens, %s%% replaced by <unk>", path, p->lines,
+             p->ids, share);
     say(p, line);
     return OK;
 }
@@ -237,7 +189,7 @@ static Status preprocess(Preprocess *p)
     const Options *o = p->o;
     char line[1200];
     TRY(options_fit(o));
-    TRY(team_open(&p->team,
+    TRY(team_open(&p->parts.team,
                   o->preprocess_workers < team_cores() ? (int)o->preprocess_workers : team_cores()));
     TRY(dictionary_take(p));
     if (o->trainpref) TRY(binarize(p, o->trainpref, "train"));
@@ -250,11 +202,10 @@ static Status preprocess(Preprocess *p)
 
 Status cmd_data_words(Options *o)
 {
-    Preprocess p = { .o = o };
+    Preprocess p = { .o = o, .parts = { .context = &p, .make = part_fill, .take = part_write } };
     Status status = preprocess(&p);
-    for (int i = 0; i < PARTS_AT_ONCE; i++) free(p.part[i].id), free(p.part[i].length);
     if (p.log) fclose(p.log);
-    team_close(p.team);
+    text_parts_close(&p.parts);
     dictionary_close(p.dictionary);
     return status;
 }

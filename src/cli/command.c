@@ -10,13 +10,13 @@
 enum {
 #define COMMAND(function, ...)     RUNS_##function,
 #define RAW_COMMAND(function, ...) RUNS_##function,
-#include "cli/commands.def"
+#include "conf/commands.def"
     RUNS_agpt
 };
 static const struct { CommandRun *run; RawCommandRun *raw; } functions[] = {
 #define COMMAND(function, ...)     [RUNS_##function] = { cmd_##function, NULL },
 #define RAW_COMMAND(function, ...) [RUNS_##function] = { NULL, cmd_##function },
-#include "cli/commands.def"
+#include "conf/commands.def"
     [RUNS_agpt] = { NULL, cmd_agpt },
 };
 
@@ -24,7 +24,7 @@ static const struct { CommandRun *run; RawCommandRun *raw; } functions[] = {
 const Command commands[] = {
 #define COMMAND(function, name, takes, words, job)     { name, words, job, takes, RUNS_##function, NULL },
 #define RAW_COMMAND(function, name, takes, words, job) { name, words, job, takes, RUNS_##function, NULL },
-#include "cli/commands.def"
+#include "conf/commands.def"
 #define FOREIGN(name, takes, words, does, gives, kind, job) { name, words, job, takes, RUNS_##does, name },
 #include "compat/commands.def"
 };
@@ -57,7 +57,7 @@ Status command_run(const Command *command, int argc, char **argv)
 
 static const struct { const char *word, *cure; } insteads[] = {
 #define INSTEAD(word, cure) { word, cure },
-#include "cli/commands.def"
+#include "conf/commands.def"
 };
 
 /* How many words of the command line name the command: 0, 1 or 2. */

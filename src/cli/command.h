@@ -21,7 +21,7 @@ Status command_run(const Command *command, int argc, char **argv);
 
 #define COMMAND(function, ...)     CommandRun    cmd_##function;
 #define RAW_COMMAND(function, ...) RawCommandRun cmd_##function;
-#include "cli/commands.def"
+#include "conf/commands.def"
 RawCommandRun cmd_agpt;
 
 /* The command named by argv[0], or by argv[0] and argv[1] ("data info"); *used: how many words name it.

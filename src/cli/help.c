@@ -2,12 +2,24 @@
  * dialects, so that they cannot differ from what the program does. */
 #include "cli/help.h"
 #include <string.h>
+#include "base/array.h"
 #include "compat/compat.h"
 #include "conf/rows.h"
 
 enum { WIDTH = 100, LEFT = 44, TEXT = 512 };     /* width of a line, column of the help, bytes of a text */
 
-const ExitCode exit_codes[EXIT_CODES] = {
+/* What of the other command `jotun sweep` takes. */
+#define SWEEP_TAKES \
+    "Options of jotun train stand beside them. A number or choice may be a list, --lr 1e-3,2e-3,4e-3,\n" \
+    "and a flag too, --swiglu=true,false: every combination is a run. --seed 1,2,3 repeats each with\n" \
+    "other seeds.\n"
+/* What a signal does to `jotun train`, and what Open MPI's mpirun does to its ranks. */
+#define SIGNALS \
+    "SIGINT, SIGTERM, SIGHUP and SIGUSR1 save after the step at hand. Open MPI's mpirun kills the ranks\n" \
+    "about 2 seconds after SIGINT or SIGTERM; send it SIGUSR1, which it forwards.\n"
+
+/* base/status.c decides which one a Status has. */
+static const struct { const char *code, *meaning; } exit_codes[] = {
     { "0", "done" },
     { "1", "something you can correct; the message says how" },
     { "2", "wrong usage" },
@@ -56,23 +68,24 @@ static void entry(FILE *out, int left, const char *name, const char *text)
     wrapped(out, left, at, text);
 }
 
-const char *help_value(char *out, size_t size, OptionIndex option)
+/* "N", "DIR", "LayerNorm|RMSNorm", "" of a flag. Returns out. */
+static const char *help_value(char *out, size_t size, OptionIndex option)
 {
     if (option_rows[option].kind == KIND_CHOICE) return option_choices(out, size, option, "|", "|");
     snprintf(out, size, "%s", option_value(option));
     return out;
 }
 
-/* The default is printed in brackets after the help. given: what a command gives instead; NULL: nothing. */
-static void option_entry(FILE *out, OptionIndex option, CommandSet command, const char *given)
+/* The default is printed in brackets after the help; a command of another program has defaults of its own. */
+static void option_entry(FILE *out, OptionIndex option, const Command *command)
 {
     char name[2 * TEXT], value[TEXT], text[TEXT];
     const OptionRow *row = &option_rows[option];
     help_value(value, sizeof value, option);
     snprintf(name, sizeof name, "--%s%s%s%s%s", row->name, *option_short(option) ? ", --" : "",
              option_short(option), *value ? " " : "", value);
-    const char *shown = given ? given : *row->text ? option_default(option, command) : NULL;
-    snprintf(text, sizeof text, shown ? "%s [%s]" : "%s", option_help(option, command), shown);
+    snprintf(text, sizeof text, *row->text && !command->program ? "%s [%s]" : "%s",
+             option_help(option, command->takes), option_default(option, command->takes));
     entry(out, LEFT, name, text);
 }
 
@@ -82,33 +95,31 @@ static void program_entries(FILE *out, const ForeignCommand *program)
     char both[2 * TEXT];
     ForeignArgument a;
     if (!foreign_heading(program)) return;
-    fprintf(out, "\n%s\n", foreign_heading(program));
+    fprintf(out, "\n%s:\n", foreign_heading(program));
     for (int i = 0; foreign_argument(&a, program, i); i++) {
         snprintf(both, sizeof both, "%s%s%s%s", a.dashes, a.name, *a.value ? " " : "", a.value);
         entry(out, LEFT, both, a.help);
     }
-    fprintf(out, "\n%s\n", foreign_options_heading(program));
+    fprintf(out, "\n%s:\n", foreign_options_heading(program));
 }
 
 void help_command(FILE *out, const Command *command)
 {
     const char *group = NULL;
     const ForeignCommand *program = command->program ? foreign_command(command->program) : NULL;
-    char given[TEXT];
-    fprintf(out, "jotun %s%s%s [options]\n\n  %s\n", command->name, *command->words ? " " : "",
+    fprintf(out, "Usage: jotun %s%s%s [options]\n\n  %s\n", command->name, *command->words ? " " : "",
             command->words, command->job);
     if (program) program_entries(out, program);
-    if (command->takes == FOR_SWEEP) fprintf(out, "\n" HELP_SWEEP);
+    if (command->takes == FOR_SWEEP) fprintf(out, "\n" SWEEP_TAKES);
     for (int i = 0; i < OPTIONS; i++) {
         if (!option_taken(i, command->takes)) continue;
-        if (option_group_title(i) != group) fprintf(out, "\n%s\n", group = option_group_title(i));
-        option_entry(out, i, command->takes,
-                     program ? foreign_default(given, sizeof given, program, i) : NULL);
+        if (option_group_title(i) != group) fprintf(out, "\n%s:\n", group = option_group_title(i));
+        option_entry(out, i, command);
     }
     int shapes = command->takes & FOR_CONFIG ? preset_count : 0;
-    if (shapes) fprintf(out, "\nshapes for --model\n");
+    if (shapes) fprintf(out, "\nshapes for --model:\n");
     for (int i = 0; i < shapes; i++) entry(out, LEFT, presets[i].name, presets[i].help);
-    if (command->takes == FOR_TRAIN) fprintf(out, "\n" HELP_SIGNALS);
+    if (command->takes == FOR_TRAIN) fprintf(out, "\n" SIGNALS);
     if (group)
         fprintf(out,
                 "\n[default]; --name VALUE or --name=VALUE; of an option given twice the last one counts,\n"
@@ -117,18 +128,19 @@ void help_command(FILE *out, const Command *command)
 
 void help_subcommands(FILE *out, const char *first_word)
 {
-    fprintf(out, "jotun %s <subcommand> [options]\njotun %s <subcommand> --help\n\n", first_word, first_word);
+    fprintf(out, "Usage: jotun %s <subcommand> [options]\n       jotun %s <subcommand> --help\n\n",
+            first_word, first_word);
     for (int i = 0; i < command_count; i++)
         if (command_begins(&commands[i], first_word)) entry(out, 22, commands[i].name, commands[i].job);
 }
 
 void help_program(FILE *out)
 {
-    fprintf(out, "jotun pretrains language models.\n\n"
-                 "  jotun <command> [options]\n  jotun <command> --help\n  jotun --version\n\n");
+    fprintf(out, "Usage: jotun <command> [options]\n       jotun <command> --help\n"
+                 "       jotun --version\n\n");
     for (int i = 0; i < command_count; i++) entry(out, 22, commands[i].name, commands[i].job);
-    fprintf(out, "\nexit code\n");
-    for (int i = 0; i < EXIT_CODES; i++) entry(out, 22, exit_codes[i].code, exit_codes[i].meaning);
+    fprintf(out, "\nexit code:\n");
+    for (int i = 0; i < COUNT(exit_codes); i++) entry(out, 22, exit_codes[i].code, exit_codes[i].meaning);
 }
 
 /* --- markdown ------------------------------------------------------------------------------------------- */
@@ -186,7 +198,7 @@ void help_markdown(FILE *out)
         "without blanks; one outside of its range is refused with the range, which is in its row of\n"
         "`src/conf/options/`. `cmake --install` installs a man page for each command (`man jotun-train`)\n"
         "and completion for bash.\n\n| exit code | meaning |\n|---|---|\n");
-    for (int i = 0; i < EXIT_CODES; i++)
+    for (int i = 0; i < COUNT(exit_codes); i++)
         fprintf(out, "| %s | %s |\n", exit_codes[i].code, exit_codes[i].meaning);
     for (int i = 0; i < OPTIONS; i++) {
         if (option_group_begins(i))

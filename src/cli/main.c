@@ -65,10 +65,8 @@ static bool about_the_program(Status *status, int argc, char **argv)
     else if (!strcmp(argv[1], "--version") || !strcmp(argv[1], "version"))
         printf("jotun %s\n", JOTUN_VERSION);
     else if (!strcmp(argv[1], "--help-markdown")) help_markdown(stdout);
-    else if (!strcmp(argv[1], "--help-bash")) completion_bash(stdout);
-    else if (strcmp(argv[1], "--help-man")) return false;
-    else if (argc > 2) *status = manual_write(argv[2]);
-    else manual_program(stdout);
+    else if (!strcmp(argv[1], "--help-words")) help_words(stdout, argc - 2, argv + 2);
+    else return false;
     return true;
 }
 

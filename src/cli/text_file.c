@@ -63,6 +63,36 @@ Status text_reader_next(TextSpan *lines, TextReader *r)
     return broken < 0 ? OK : not_text(r->path, r->before + broken, lines->text[broken]);
 }
 
+/* ---- in parts ---- */
+
+static void parts_make(void *context, int64_t begin, int64_t end)
+{
+    TextParts *p = context;
+    for (int64_t i = begin; i < end; i++) p->made[i].bytes = 0, p->make(p->context, p->part[i], &p->made[i]);
+}
+
+/* Where lines are long, some parts are empty. */
+Status text_parts_make(TextParts *p, TextSpan lines)
+{
+    for (int64_t i = 0, at = 0; i < TEXT_PARTS; i++) {
+        int64_t to = lines.bytes * (i + 1) / TEXT_PARTS;
+        const char *end = to < lines.bytes && to > at
+                              ? memchr(lines.text + to, '\n', (size_t)(lines.bytes - to)) : NULL;
+        to = to <= at ? at : end ? end - lines.text + 1 : lines.bytes;
+        p->part[i] = (TextSpan){ lines.text + at, to - at };
+        at = to;
+    }
+    team_for(p->team, TEXT_PARTS, 1, parts_make, p);
+    for (int i = 0; i < TEXT_PARTS; i++) TRY(p->take(p->context, &p->made[i]));
+    return OK;
+}
+
+void text_parts_close(TextParts *p)
+{
+    for (int i = 0; i < TEXT_PARTS; i++) buffer_free(&p->made[i]);
+    team_close(p->team);
+}
+
 /* ---- writing ---- */
 
 static bool is_standard(const TextOutput *out) { return !strcmp(out->path, "-"); }

@@ -3,6 +3,7 @@
 /* Texts that are read and written line by line. */
 #include <stdbool.h>
 #include "base/buffer.h"
+#include "base/team.h"
 #include "text/lines.h"
 
 /* A text in pieces of whole lines, decompressed where its name says so; "-" is standard input. Of memory for
@@ -22,6 +23,20 @@ Status text_reader_next (TextSpan *lines, TextReader *reader);
 /* The same, of any bytes. */
 Status text_reader_piece(TextSpan *lines, TextReader *reader);
 void   text_reader_close(TextReader *reader);
+
+/* Threads make something of a text, part by part of whole lines, and `take` gets it in the order of the text.
+ * There are more parts than threads, so that parts of short lines, which take longer, balance out. */
+enum { TEXT_PARTS = 64 };
+typedef struct {
+    Team    *team;
+    void    *context;
+    void   (*make)(void *context, TextSpan lines, Buffer *made);            /* on any thread; made is empty */
+    Status (*take)(void *context, const Buffer *made);
+    TextSpan part[TEXT_PARTS];
+    Buffer   made[TEXT_PARTS];
+} TextParts;
+Status text_parts_make (TextParts *parts, TextSpan lines);
+void   text_parts_close(TextParts *parts);
 
 /* A file that is written piece by piece and gets its name at the end; "-" is standard output. */
 typedef struct { const char *path; char part[1100]; int fd; int64_t at; } TextOutput;

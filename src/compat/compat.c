@@ -220,14 +220,9 @@ const char *foreign_options_heading(const ForeignCommand *program)
 {
     static _Thread_local char text[128];
     snprintf(text, sizeof text, program->kind == READ_SCRIPT
-             ? "options of jotun %s, which count more; [what the script gives, or the default]"
+             ? "options of jotun %s, which count instead of variables"
              : "options of jotun %s may stand beside them", command_name(program->takes));
     return text;
-}
-
-const char *foreign_default(char *out, size_t size, const ForeignCommand *program, OptionIndex option)
-{
-    return program->kind == READ_SCRIPT ? agpt_default(out, size, option) : NULL;
 }
 
 /* Which option replaces an option of another program, or why there is none. */

@@ -59,8 +59,6 @@ bool   foreign_argument(ForeignArgument *argument, const ForeignCommand *program
 /* The heading above them; NULL: the program has none of its own. heading of jotun's options behind them. */
 const char *foreign_heading(const ForeignCommand *program);
 const char *foreign_options_heading(const ForeignCommand *program);
-/* What a program gives an option, in brackets of its help; NULL: what jotun does. */
-const char *foreign_default(char *out, size_t size, const ForeignCommand *program, OptionIndex option);
 /* The tables of names for docs/options.md. */
 void   compat_markdown (FILE *out);
 #endif

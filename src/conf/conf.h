@@ -52,8 +52,8 @@ int64_t options_rotary      (const Options *o);
  * is left out: hosts may have different numbers of cores. A list has a line for each word. */
 void   options_show_common(FILE *out, const Options *o, char between);
 void   options_show  (FILE *out, const Options *o);   /* each value of the command with its source */
-/* What sources from this one on gave, as options of a command line that says the same: " --num-layers 2". */
-void   options_show_command(FILE *out, const Options *o, SourceKind least);
+/* A command line that says what sources from this one on gave: "jotun train --num-layers 2". Owned by o. */
+const char *options_command(Options *o, SourceKind least);
 /* The value as a person would type it; of a LIST the first word. */
 const char *options_value_text (char *out, size_t size, const Options *o, OptionIndex option);
 /* The shortest decimal that reads back as the same double. */

@@ -9,6 +9,7 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "base/message.h"
+#include "base/utf8.h"
 #include "conf/conf.h"
 #include "conf/value.h"
 #include "conf/yaml/yaml_file.h"
@@ -177,21 +178,7 @@ static void put_value(FILE *out, const Options *o, OptionIndex option)
     fputc(']', out);
 }
 
-/* Continuation bytes and lengths alone: what libyaml refuses besides is no text that a person types. */
-static bool utf8(const char *text)
-{
-    for (const unsigned char *c = (const unsigned char *)text; *c;) {
-        int more = *c < 0x80                 ? 0
-                   : *c >= 0xC2 && *c < 0xE0 ? 1
-                   : *c >= 0xE0 && *c < 0xF0 ? 2
-                   : *c >= 0xF0 && *c < 0xF5 ? 3
-                                             : -1;
-        if (more < 0) return false;
-        for (c++; more > 0; more--, c++)
-            if ((*c & 0xC0) != 0x80) return false;
-    }
-    return true;
-}
+static bool utf8(const char *text) { return utf8_broken(text, (int64_t)strlen(text)) < 0; }
 
 static bool value_utf8(const Options *o, OptionIndex option)
 {

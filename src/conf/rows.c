@@ -228,66 +228,39 @@ const char *option_group_keys(char *out, size_t size)
 
 /* ---- commands ---- */
 
-/* config follows train, so that an option that both take is named after train. words: takes positional
+/* config takes what train takes, but is named only for options of its own. words: it takes positional
  * arguments. */
-typedef struct { CommandSet command; const char *name; bool words; } CommandRow;
-static const CommandRow command_rows[] = {
-    { FOR_TRAIN,            "train",            false },
-    { FOR_EVAL,             "eval perplexity",  false },
-    { FOR_GENERATE,         "generate",         false },
-    { FOR_SERVE,            "serve",            false },
-    { FOR_PREPARE,          "prepare",          false },
-    { FOR_DATA_INFO,        "data info",        true  },
-    { FOR_DATA_CAT,         "data cat",         true  },
-    { FOR_MERGE,            "data merge",       true  },
-    { FOR_DATA_CHECK,       "data check",       true  },
-    { FOR_TOKENIZER_ENCODE, "tokenizer encode", false },
-    { FOR_TOKENIZER_DECODE, "tokenizer decode", false },
-    { FOR_TOKENIZER_INFO,   "tokenizer info",   false },
-    { FOR_TOKENIZER_TRAIN,  "tokenizer train",  false },
-    { FOR_LANGID,           "langid",           false },
-    { FOR_CLEAN,            "clean",            false },
-    { FOR_CHECKPOINT_INFO,  "checkpoint info",  true  },
-    { FOR_CHECKPOINT_VERIFY, "checkpoint verify", true  },
-    { FOR_BENCH_PEAK,       "bench peak",       false },
-    { FOR_CONVERT,          "convert",          false },
-    { FOR_WORDS,            "data words",       false },
-    { FOR_LINES,            "tokenizer lines",  false },
-    { FOR_DETOKENIZE,       "data detokenize",  true  },
-    { FOR_REPORT,           "report",           true  },
-    { FOR_COMPARE,          "compare",          true  },
-    { FOR_SPEEDRUN,         "speedrun",         false },
-    { FOR_SWEEP,            "sweep",            false },
-    { FOR_CONFIG_ALONE,     "config",           false },
-    { FOR_CONFIG,           "config",           false },
+static const struct { CommandSet command; const char *name; bool words; } command_rows[] = {
+#define COMMAND(function, name, takes, words, job) \
+    { takes == FOR_CONFIG_COMMAND ? FOR_CONFIG_ALONE : takes, name, sizeof words > 1 },
+#define RAW_COMMAND COMMAND
+#include "conf/commands.def"
 };
 enum { COMMAND_ROWS = COUNT(command_rows) };
+
+static bool named_among(int row, CommandSet commands)
+{
+    return (commands & command_rows[row].command) == command_rows[row].command;
+}
 
 /* -1 where the set holds no whole command */
 static int command_row(CommandSet commands)
 {
     for (int i = 0; i < COMMAND_ROWS; i++)
-        if ((commands & command_rows[i].command) == command_rows[i].command) return i;
+        if (named_among(i, commands)) return i;
     return -1;
 }
 
 const char *command_name(CommandSet command)
 {
     int row = command_row(command);
-    return row < 0 ? "jotun" : command_rows[row].name;
+    return row >= 0 ? command_rows[row].name : command & FOR_CONFIG ? "config" : "jotun";
 }
 
 bool command_takes_words(CommandSet command)
 {
     int row = command_row(command);
     return row >= 0 && command_rows[row].words;
-}
-
-/* `jotun config` is named only for options of its own: it takes what `jotun train` takes besides. */
-static bool named_among(int row, CommandSet commands)
-{
-    CommandSet command = command_rows[row].command;
-    return command != FOR_CONFIG && (commands & command) == command;
 }
 
 const char *command_names(char *out, size_t size, CommandSet commands, const char *before, const char *last)

@@ -85,22 +85,13 @@ static Status rule_dividing(const Options *o)
 
 /* --- one is a multiple of a product --------------------------------------------------------------------- */
 
-/* The multiples on either side: "8 or 12" */
-static const char *cure_multiple(char out[SAID], int64_t value, int64_t unit)
-{
-    int64_t below = value / unit * unit;
-    if (below) snprintf(out, SAID, "%" PRId64 " or %" PRId64, below, below + unit);
-    else       snprintf(out, SAID, "%" PRId64, unit);
-    return out;
-}
-
 /* why: what the unit is made of, as typed */
 static Status want_multiple(const Options *o, OptionIndex option, int64_t unit, const char *why)
 {
     char cure[SAID];
     if (value_of(o, option) % unit == 0) return OK;
     return fail(BAD_OPTION, "%s is not a multiple of %" PRId64 " (%s); give %s", TYPED(option), unit, why,
-                cure_multiple(cure, value_of(o, option), unit));
+                message_multiples(cure, SAID, value_of(o, option), unit));
 }
 
 /* The product of the parallel axes divides the ranks; what is left over are the data-parallel ranks. */
@@ -579,7 +570,8 @@ static Rule *const rules[] = { rule_ranges, options_needed, rule_blend };
 static Rule *const model_rules[] = {
     rule_activation, rule_model, rule_mtp, rule_dividing, rule_ranks, rule_sequence,
     rule_virtual_stages, rule_groups,
-    rule_batch, rule_duration, rule_rate, rule_watchdog, rule_one_view, rule_zero, rule_copies, rule_hybrid,
+    rule_batch, rule_lengths, rule_duration, rule_rate, rule_watchdog, rule_one_view, rule_zero, rule_copies,
+    rule_hybrid,
     rule_experts, rule_spikes, rule_wandb, rule_demands, rule_grad_reduce, rule_precision, rule_fp8,
     rule_recompute, rule_context, rule_window, rule_overlap, rule_optimizer
 };

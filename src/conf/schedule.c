@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "base/array.h"
+#include "base/message.h"
 #include "conf/value.h"
 
 /* --- batch size ----------------------------------------------------------------------------------------- */
@@ -153,15 +154,6 @@ static const char *from_text(char out[SAID], const Options *o, BatchStep step)
     return out;
 }
 
-/* What is around `value` in multiples of `unit`: "8 or 12" */
-static const char *around(char out[SAID], int64_t value, int64_t unit)
-{
-    int64_t below = value / unit * unit;
-    if (below) snprintf(out, SAID, "%" PRId64 " or %" PRId64, below, below + unit);
-    else       snprintf(out, SAID, "%" PRId64, unit);
-    return out;
-}
-
 /* Interleaved micro-batches come in rounds of as many as there are stages, or in groups of at least as many
  * of which the last one may be smaller, but not smaller than that. */
 static Status groups_fit(const Options *o, BatchStep step, int64_t of_one)
@@ -179,7 +171,7 @@ static Status groups_fit(const Options *o, BatchStep step, int64_t of_one)
     int64_t unit = of_one * (group ? group : pp);
     const char *said = TYPED(batch_option(o));
     from_text(from, o, step);
-    around(cure, step.size, unit);
+    message_multiples(cure, SAID, step.size, unit);
     if (group)
         return fail(BAD_OPTION, "%s%s is not a multiple of %" PRId64 " (groups of %" PRId64 " micro-batches, "
                     "of which the last one has none or at least %" PRId64 "); give %s", said, from, unit,
@@ -206,7 +198,7 @@ static Status step_fits(const Options *o, BatchStep step)
     if (step.size % unit != 0)
         return fail(BAD_OPTION, "%s%s is not a multiple of %" PRId64 " (%s); give %s, or "
                     "--decrease-batch-size-if-needed", TYPED(batch_option(o)), from, unit, made,
-                    around(cure, step.size, unit));
+                    message_multiples(cure, SAID, step.size, unit));
     return groups_fit(o, step, unit);
 }
 
@@ -237,7 +229,7 @@ static Status evaluation_fits(const Options *o, int64_t last)
         return fail(BAD_OPTION, "an evaluation's batch of %" PRId64 " samples (%s) is not a multiple of %"
                     PRId64 " (%s %" PRId64 " x %" PRId64 " data-parallel rank%s); give %s %s", size,
                     NAMED(sized), unit, NAMED(each), micro, dp, dp == 1 ? "" : "s",
-                    NAMED(OPTION_eval_global_batch), around(cure, size, unit));
+                    NAMED(OPTION_eval_global_batch), message_multiples(cure, SAID, size, unit));
     if (size <= INT32_MAX / o->sequence) return OK;
     return fail(BAD_OPTION, "%s x %s are more than %d tokens of an evaluation's batch; give %s %" PRId64
                 " or less", TYPED(sized), TYPED(OPTION_sequence), INT32_MAX,
@@ -258,7 +250,7 @@ static Status rule_accumulation(const Options *o)
         return fail(BAD_OPTION, "%s is not a multiple of %" PRId64 " (%s %" PRId64 " x %" PRId64
                     " data-parallel rank%s); give %s", TYPED(OPTION_global_batch), unit,
                     NAMED(OPTION_accumulation), steps, dp, dp == 1 ? "" : "s",
-                    around(cure, o->global_batch, unit));
+                    message_multiples(cure, SAID, o->global_batch, unit));
     return fail(BAD_OPTION, "%s is not %" PRId64 " (%s %" PRId64 " x %s %" PRId64 " x %" PRId64
                 " data-parallel rank%s); give %" PRId64 ", other ranks, or leave one of the three out",
                 TYPED(OPTION_global_batch), micro * unit, NAMED(OPTION_micro_batch), micro,
@@ -286,6 +278,63 @@ Status rule_batch(const Options *o)
     for (int i = 0; i < steps; i++) TRY(step_fits(o, step[i]));
     TRY(evaluation_fits(o, step[steps - 1].size));
     return tokens_fit(o, batch_schedule_largest((BatchSchedule){ step, steps }));
+}
+
+/* --- sequence length ------------------------------------------------------------------------------------ */
+
+Status options_lengths(LengthSchedule *lengths, const Options *o)
+{
+    const TextList *words = &o->length_warmup;
+    int64_t value[3] = { -1, -1, -1 };
+    *lengths = (LengthSchedule){ .most = o->sequence };
+    if (!words->count) return OK;
+    for (int i = 0; i < 3 && i < words->count; i++) value[i] = whole_number(words->text[i], 1);
+    if (words->count != 3 || value[0] < 0 || value[1] < 0 || value[2] < 0)
+        return fail(BAD_OPTION, "--seq-length-warmup takes three whole numbers from 1 on: the tokens that the"
+                    " first steps count, the step from which all count, and what lengths are multiples of; "
+                    "say 64 1000 8");
+    if (value[0] > o->sequence || value[0] < value[2])
+        return fail(BAD_OPTION, "--seq-length-warmup begins with %" PRId64 " tokens; give a number from its "
+                    "multiple, %" PRId64 ", to %s", value[0], value[2], TYPED(OPTION_sequence));
+    *lengths = (LengthSchedule){ .least = value[0], .most = o->sequence, .steps = value[1],
+                                 .multiple = value[2] };
+    return OK;
+}
+
+int64_t options_token_samples(const Options *o)
+{
+    LengthSchedule lengths;
+    bool rises = options_lengths(&lengths, o) == OK && lengths.steps;
+    if (!rises) return o->train_tokens / o->sequence;
+    if (!o->global_batch) return -1;
+    return length_steps(&lengths, o->train_tokens / o->global_batch) * o->global_batch;
+}
+
+/* Tokens that do not count would be routed to experts, and predicted by other depths, all the same. */
+Status rule_lengths(const Options *o)
+{
+    LengthSchedule lengths;
+    OptionIndex unit = OPTION_lr_unit, own = OPTION_length_warmup;
+    bool tokens = o->lr_unit.value == CHOICE_lr_unit_tokens ||
+                  o->lr_unit.value == CHOICE_lr_unit_decay_tokens;
+    bool decays = o->lr_decay_style.value != CHOICE_lr_decay_style_constant;
+    TRY(options_lengths(&lengths, o));
+    if (tokens && !lengths.steps)
+        return fail(BAD_OPTION, "%s is of --seq-length-warmup, without which samples are alike; leave it out",
+                    TYPED(unit));
+    if (tokens && o->lr_rule.value != CHOICE_lr_rule_immediate)
+        return fail(BAD_OPTION, "%s counts steps; leave %s out", TYPED(OPTION_lr_rule), NAMED(unit));
+    if (tokens && decays && !options_said(o, OPTION_lr_decay_samples) &&
+        !options_said(o, OPTION_lr_decay_iters))
+        return fail(BAD_OPTION, "%s needs --lr-decay-samples N, tokens / --seq-length", TYPED(unit));
+    if (!lengths.steps) return OK;
+    OptionIndex batch = o->decrease_batch ? OPTION_decrease_batch : batch_option(o);
+    if (batch != OPTION_global_batch)
+        return fail(BAD_OPTION, "%s counts steps of one size; leave it or %s out", NAMED(own), NAMED(batch));
+    if (o->experts || o->mtp_layers)
+        return fail(BAD_OPTION, "%s: tokens that do not count would take part in %s; leave one of them out",
+                    NAMED(own), TYPED(o->experts ? OPTION_experts : OPTION_mtp_layers));
+    return OK;
 }
 
 Status options_left_out(int64_t step[LEFT_OUT_MAX], int *steps, const Options *o)

@@ -39,8 +39,13 @@ void options_show_common(FILE *out, const Options *o, char between)
     }
 }
 
-void options_show_command(FILE *out, const Options *o, SourceKind least)
+const char *options_command(Options *o, SourceKind least)
 {
+    char  *text = NULL;
+    size_t bytes;
+    FILE  *out = open_memstream(&text, &bytes);
+    CHECK(out, "no memory for a command line");
+    fprintf(out, "jotun %s", command_name(o->command));
     for (int i = 0; i < OPTIONS; i++) {
         const OptionRow *row = &option_rows[i];
         char value[1024];
@@ -56,6 +61,10 @@ void options_show_command(FILE *out, const Options *o, SourceKind least)
             shell_word_write(out, list ? list->text[w] : options_value_text(value, sizeof value, o, i));
         }
     }
+    CHECK(fclose(out) == 0, "no memory for a command line");
+    const char *held = options_hold(o, text);
+    free(text);
+    return held;
 }
 
 /* Numbers stay numbers and flags truth values, so that other programs can read the options of a

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "base/array.h"
+#include "base/words.h"
 #include "conf/value.h"
 
 extern char **environ;
@@ -151,15 +152,6 @@ void words_environment(OptionWords *words, CommandSet command)
 /* A value may begin with one dash: -1. */
 static bool is_option(const char *word) { return word[0] == '-' && word[1] == '-'; }
 
-static bool is_in(const char *names, const char *name)
-{
-    for (size_t letters; *names; names += letters + (names[letters] == ' ')) {
-        letters = strcspn(names, " ");
-        if (strlen(name) == letters && !strncmp(names, name, letters)) return true;
-    }
-    return false;
-}
-
 void words_command_line(OptionWords *words, SourceKind kind, const char *from, const char *rest, int argc,
                         char **argv)
 {
@@ -186,7 +178,7 @@ void words_command_line(OptionWords *words, SourceKind kind, const char *from, c
             if (word->whole) words_value(words, word, argv[at] + letters + 1);
             at++;
         }
-        bool all = word->name && is_in(rest, word->name);
+        bool all = word->name && words_have(rest, word->name, strlen(word->name));
         while (!word->whole && at < argc && (all || ended || !is_option(argv[at])))
             words_value(words, word, argv[at++]);
     }

@@ -18,12 +18,6 @@
 /* One window is written, one is gathered, and one is ready between them. */
 enum { WINDOWS = 3, WINDOW_BYTES = 16 << 20, ROOM_BYTES = 16 << 20, EXPECT_BYTES = 128 << 20 };
 
-Dtype convert_run_dtype(const ConvertRun *c, const PlanTensor *tensor)
-{
-    bool kept = tensor->as.keeps_type || tensor->kind != FOREIGN_WEIGHT || !c->cast;
-    return kept ? tensor->dtype : c->dtype;
-}
-
 /* ---- the output's place ---- */
 
 static Status hidden_name(char part[1024], const char *output)
@@ -41,10 +35,7 @@ Status convert_run_count(ConvertRun *c, const char *folder)
     struct statvfs disk;
     char           need[24], have[24];
     c->done = c->total = 0;
-    for (int i = 0; i < c->plan->tensors; i++) {
-        const PlanTensor *t = &c->plan->tensor[i];
-        c->total += plan_count(t) * (int64_t)dtype_width(convert_run_dtype(c, t));
-    }
+    for (int i = 0; i < c->plan->tensors; i++) c->total += c->plan->tensor[i].bytes;
     if (statvfs(folder, &disk) != 0) return OK;                /* the writes will tell */
     double room = (double)disk.f_bavail * (double)disk.f_frsize;
     if (room >= (double)(c->total + ROOM_BYTES)) return OK;
@@ -148,7 +139,8 @@ typedef struct {
     Failure       failure;
 } Gathering;
 
-Status convert_run_verify(ConvertRun *c, const PlanTensor *tensor)
+/* Verifies the sources of the tensor that came with checksums, each when it is needed for the first time. */
+static Status verify(ConvertRun *c, const PlanTensor *tensor)
 {
     const ForeignFile *file = &c->from->file;
     for (int i = 0; i < tensor->copies; i++) {
@@ -159,10 +151,12 @@ Status convert_run_verify(ConvertRun *c, const PlanTensor *tensor)
     return OK;
 }
 
-void convert_run_look(ConvertRun *c, const PlanTensor *tensor, const void *data, Dtype dtype, int64_t n)
+/* Counts what of a window is not finite. */
+static void look(ConvertRun *c, const ConvertWindow *w)
 {
-    NotFinite *found = &c->not_finite;
-    int64_t    count = dtype_not_finite(data, dtype, n);
+    const PlanTensor *tensor = w->tensor;
+    NotFinite        *found  = &c->not_finite;
+    int64_t           count  = dtype_not_finite(w->data, tensor->dtype, w->count);
     if (count == 0) return;
     if (!found->first) found->first = tensor;
     if (tensor == found->first) found->in_first += count;
@@ -193,15 +187,16 @@ static Status tensor_begin(Gathering *g, const PlanTensor *tensor)
     ConvertRun *c = g->c;
     if (g->tensor + 1 < g->end) tensor_expect(c, tensor + 1);
     g->source = source_in_order(c, tensor);
-    if (!g->source) return convert_run_verify(c, tensor);
+    if (!g->source) return verify(c, tensor);
     XXH3_64bits_reset(g->hash);
     return foreign_verify(&c->from->file, g->source, 0, 1);
 }
 
-/* The next n elements, which are not gathered where they lie in the file as they are written. */
-static Status window_gather(Gathering *g, ConvertWindow *w, char *memory, Dtype dtype)
+/* Its elements, which are not gathered where they lie in the file as they are written. */
+static Status window_gather(Gathering *g, ConvertWindow *w, char *memory)
 {
     ConvertRun *c = g->c;
+    Dtype       dtype = w->tensor->dtype;
     w->data = memory;
     if (!g->source) {
         plan_gather(c->plan, w->tensor, w->first, w->count, memory, dtype);
@@ -233,12 +228,11 @@ static bool window_fill(void *context, int slot, int64_t *weight)
     const PlanTensor *tensor = &c->plan->tensor[g->tensor];
     Status status = g->first == 0 ? tensor_begin(g, tensor) : OK;
     int64_t left = plan_count(tensor) - g->first;
-    Dtype   dtype = convert_run_dtype(c, tensor);
-    int64_t most = WINDOW_BYTES / (int64_t)dtype_width(dtype);
+    int64_t most = WINDOW_BYTES / (int64_t)dtype_width(tensor->dtype);
     ConvertWindow *w = &g->window[slot];
     *w = (ConvertWindow){ .tensor = tensor, .first = g->first, .count = left < most ? left : most };
-    if (status == OK) status = window_gather(g, w, g->memory + (size_t)slot * WINDOW_BYTES, dtype);
-    if (status == OK) convert_run_look(c, tensor, w->data, dtype, w->count);
+    if (status == OK) status = window_gather(g, w, g->memory + (size_t)slot * WINDOW_BYTES);
+    if (status == OK) look(c, w);
     g->first += w->count;
     return failure_keep(&g->failure, status) == OK;
 }
@@ -255,9 +249,9 @@ static Status windows_put(Gathering *g, ConvertPut *put, void *context)
         const ConvertWindow *window = &g->window[slot];
         if (c->stop && *c->stop) break;
         if ((status = put(context, window)) != OK) break;
-        int64_t bytes = window->count * (int64_t)dtype_width(convert_run_dtype(c, window->tensor));
-        if (window->mapped) foreign_forget(window->data, bytes);
-        c->done += bytes;
+        const PlanTensor *t = window->tensor;
+        if (window->mapped) foreign_forget(window->data, window->count * (int64_t)dtype_width(t->dtype));
+        c->done += (int64_t)((double)t->bytes * (double)window->count / (double)plan_count(t));
         if (c->progress) c->progress(c->context, c->done, c->total);
     }
     ordered_pipeline_close(pipeline);
@@ -279,48 +273,58 @@ Status convert_run_windows(ConvertRun *c, int first, int count, ConvertPut *put,
 
 /* ---- one file ---- */
 
-/* place: [count] of the tensors from `first` of the plan on */
-typedef struct { int fd; char path[1024]; const PlanTensor *first; SafeTensor *place; } Output;
-
-static Status window_write(void *context, const ConvertWindow *w)
+Status convert_run_write(const ConvertFile *file, const void *data, int64_t bytes, int64_t at)
 {
-    const Output     *out = context;
-    const SafeTensor *place = &out->place[w->tensor - out->first];
-    int64_t width = (int64_t)dtype_width(place->dtype), at = (int64_t)place->at + w->first * width;
-    TRY(file_write(out->fd, out->path, w->data, (size_t)(w->count * width), at));
+    TRY(file_write(file->fd, file->path, data, (size_t)bytes, at));
     /* The disk begins now, so that the last fsync does not wait for all of it. */
-    sync_file_range(out->fd, at, w->count * width, SYNC_FILE_RANGE_WRITE);
+    sync_file_range(file->fd, at, bytes, SYNC_FILE_RANGE_WRITE);
     return OK;
 }
 
-static Status file_fill(ConvertRun *c, Output *out, const char *name, int first, int count)
+Status convert_run_file(ConvertRun *c, const char *name, const ConvertBytes *other, int others, int first,
+                        int count, ConvertPut *put, void *layout)
 {
-    char  *header;
-    size_t header_bytes, file_bytes;
-    for (int i = 0; i < count; i++) {
-        const PlanTensor *t = &c->plan->tensor[first + i];
-        out->place[i] = (SafeTensor){ .dtype = convert_run_dtype(c, t), .dims = t->as.dims };
-        memcpy(out->place[i].name, t->as.name, sizeof out->place[i].name);
-        memcpy(out->place[i].dim, t->as.shape, sizeof out->place[i].dim);
-    }
-    TRY(safetensors_header(out->place, count, &header, &header_bytes, &file_bytes));
-    Status status = path_join(out->path, c->part, name);
-    if (status == OK) status = file_create(&out->fd, out->path);
-    if (status == OK) status = file_write(out->fd, out->path, header, header_bytes, 0);
-    free(header);
-    if (status == OK) status = convert_run_windows(c, first, count, window_write, out);
-    if (out->fd < 0) return status;
-    if (status == OK) return file_finish(out->fd, out->path);
-    seam.close(out->fd);
+    Status      status = OK;
+    ConvertFile file = { .layout = layout };
+    TRY(path_join(file.path, c->part, name));
+    TRY(file_create(&file.fd, file.path));
+    for (const ConvertBytes *b = other; b < other + others && status == OK; b++)
+        status = file_write(file.fd, file.path, b->data, (size_t)b->bytes, b->at);
+    if (status == OK) status = convert_run_windows(c, first, count, put, &file);
+    if (status == OK) return file_finish(file.fd, file.path);
+    seam.close(file.fd);
     return status;
+}
+
+/* place: [count] of the tensors from `first` of the plan on */
+typedef struct { const PlanTensor *first; SafeTensor *place; } Places;
+
+static Status window_write(void *context, const ConvertWindow *w)
+{
+    const ConvertFile *file   = context;
+    const Places      *places = file->layout;
+    const SafeTensor  *place  = &places->place[w->tensor - places->first];
+    int64_t width = (int64_t)dtype_width(place->dtype);
+    return convert_run_write(file, w->data, w->count * width, (int64_t)place->at + w->first * width);
 }
 
 Status convert_run_weights(ConvertRun *c, const char *name, int first, int count)
 {
-    Output out = { .fd = -1, .first = &c->plan->tensor[first],
-                   .place = calloc((size_t)count + 1, sizeof *out.place) };
-    Status status = out.place ? OK : fail(NO_MEMORY, "no memory to write %s", name);
-    if (status == OK) status = file_fill(c, &out, name, first, count);
-    free(out.place);
+    char  *header = NULL;
+    size_t header_bytes, file_bytes;
+    Places places = { &c->plan->tensor[first], calloc((size_t)count + 1, sizeof *places.place) };
+    if (!places.place) return fail(NO_MEMORY, "no memory to write %s", name);
+    for (int i = 0; i < count; i++) {
+        const PlanTensor *t = &places.first[i];
+        places.place[i] = (SafeTensor){ .dtype = t->dtype, .dims = t->as.dims };
+        memcpy(places.place[i].name, t->as.name, sizeof places.place[i].name);
+        memcpy(places.place[i].dim, t->as.shape, sizeof places.place[i].dim);
+    }
+    Status status = safetensors_header(places.place, count, &header, &header_bytes, &file_bytes);
+    if (status == OK)
+        status = convert_run_file(c, name, &(ConvertBytes){ header, (int64_t)header_bytes, 0 }, 1, first,
+                                  count, window_write, &places);
+    free(header);
+    free(places.place);
     return status;
 }

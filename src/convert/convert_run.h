@@ -17,11 +17,9 @@ typedef struct { const PlanTensor *first, *last; int64_t in_first, elements; int
 
 typedef struct {
     const ForeignModel *from;
-    const Plan         *plan;
+    Plan               *plan;              /* the types of its tensors are those that are written */
     const char         *output;            /* the path that is made */
     bool                single;            /* it is the file CONVERT_RUN_FILE of the folder `part` */
-    bool                cast;              /* weights to `dtype`; else each tensor keeps its type */
-    Dtype               dtype;
     /* Called after each window; may be NULL. */
     void              (*progress)(void *context, int64_t done, int64_t total);
     void               *context;
@@ -29,11 +27,11 @@ typedef struct {
     /* set while it runs */
     char                part[1024];        /* the hidden name */
     int                 lock;              /* descriptor that holds the lock of the folder of that name; -1 */
-    int64_t             done, total;       /* bytes of weights */
+    int64_t             done, total;       /* bytes of weights, as they are written */
     NotFinite           not_finite;
 } ConvertRun;
 
-/* Elements [first, first + count) of a tensor, in the type in which it is written: gathered, or, where
+/* Elements [first, first + count) of a tensor, in the type of the plan: gathered, or, where
  * `mapped`, as they lie in the file that is read. */
 typedef struct {
     const PlanTensor *tensor;
@@ -43,8 +41,6 @@ typedef struct {
 } ConvertWindow;
 typedef Status ConvertPut(void *context, const ConvertWindow *window);
 
-/* The type in which a tensor is written. */
-Dtype  convert_run_dtype(const ConvertRun *c, const PlanTensor *tensor);
 /* For a writer that makes the output's place itself. BAD_OPTION: something is there already, other than what
  * a conversion that was killed has left. */
 Status convert_run_place (const ConvertRun *c);
@@ -57,19 +53,21 @@ Status convert_run_begin (ConvertRun *c);
 Status convert_run_stopped(const ConvertRun *c);
 /* After `status` of the writing: renames the output to its place, or removes it and returns the failure. */
 Status convert_run_finish(ConvertRun *c, Status status);
-/* Counts in c->not_finite what of n elements of the tensor is not finite. */
-void   convert_run_look  (ConvertRun *c, const PlanTensor *tensor, const void *data, Dtype dtype, int64_t n);
-/* Verifies the sources of the tensor that came with checksums (foreign_checksum, foreign_verify), each when
- * it is needed for the first time. */
-Status convert_run_verify(ConvertRun *c, const PlanTensor *tensor);
 /* Gives the windows of the tensors [first, first + count) of the plan to `put`, in order. A thread verifies
- * and gathers the next windows meanwhile. What is put may belong to a tensor that turns out to be damaged:
- * then this returns BAD_FILE after it. */
+ * and gathers the next windows meanwhile, and counts in c->not_finite what of them is not finite. What is put
+ * may belong to a tensor that turns out to be damaged: then this returns BAD_FILE after it. */
 Status convert_run_windows(ConvertRun *c, int first, int count, ConvertPut *put, void *context);
 /* Writes a --save directory with one step at c->output: weights, and moments if the plan has them
- * (store/checkpoint_writer.h; jotun_checkpoint.c). Needs c->from, plan, output, cast and dtype; the plan is
- * TO_OURS. */
+ * (store/checkpoint_writer.h; jotun_checkpoint.c). Needs c->from, plan and output; the plan is TO_OURS. */
 Status jotun_write(ConvertRun *c, const ModelConfig *config, const CheckpointState *state);
-/* Writes the safetensors file part/name of the tensors [first, first + count) of the plan, durably. */
+/* A file of these windows. layout: where `put` writes each, by convert_run_write; its own. */
+typedef struct { int fd; char path[1024]; void *layout; } ConvertFile;
+typedef struct { const void *data; int64_t bytes, at; } ConvertBytes;
+Status convert_run_write  (const ConvertFile *file, const void *data, int64_t bytes, int64_t at);
+/* Writes the file part/name durably: `others` ranges of bytes, as its header, and the windows, by
+ * put(ConvertFile *, window). */
+Status convert_run_file   (ConvertRun *c, const char *name, const ConvertBytes *other, int others, int first,
+                           int count, ConvertPut *put, void *layout);
+/* Such a file of safetensors, of the tensors [first, first + count) of the plan. */
 Status convert_run_weights(ConvertRun *c, const char *name, int first, int count);
 #endif

@@ -87,6 +87,15 @@ Status foreign_piece(ForeignFile *file, int tensor, const ForeignPiece *piece)
     return OK;
 }
 
+Status foreign_kept_piece(ForeignFile *file, int tensor, ForeignPiece piece)
+{
+    const ForeignTensor *t    = &file->tensor[tensor];
+    int64_t              room = t->shape[0] - piece.offset[0];
+    if (room <= 0 && t->dims > 0) return OK;
+    if (t->dims > 0 && piece.shape[0] > room) piece.shape[0] = room;
+    return foreign_piece(file, tensor, &piece);
+}
+
 Status foreign_whole(ForeignFile *file, int tensor, const char *data)
 {
     const ForeignTensor *t = &file->tensor[tensor];

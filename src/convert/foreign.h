@@ -86,6 +86,8 @@ Status foreign_tensor(ForeignFile *file, int *index, ForeignKind kind, const cha
                       int dims, const int64_t *shape);
 /* Appends a piece, copied. BAD_FILE: more than FOREIGN_PIECES_MAX of one tensor. */
 Status foreign_piece (ForeignFile *file, int tensor, const ForeignPiece *piece);
+/* The same without the rows beyond the tensor, which pad it. */
+Status foreign_kept_piece(ForeignFile *file, int tensor, ForeignPiece piece);
 /* The piece that is the whole tensor, row-major from data on. */
 Status foreign_whole (ForeignFile *file, int tensor, const char *data);
 /* The tensors of a safetensors file, whose mapping the ForeignFile takes over. checksum: [file->tensors], or

@@ -17,19 +17,13 @@ Status hf_json_write(const char *folder, const char *name, json_t *json)
     return status;
 }
 
-static int64_t tensor_bytes_of(const ConvertRun *c, int t)
-{
-    const PlanTensor *tensor = &c->plan->tensor[t];
-    return plan_count(tensor) * (int64_t)dtype_width(convert_run_dtype(c, tensor));
-}
-
 /* The end of the file that begins with tensor `first`. */
 static int shard_end(const ConvertRun *c, int first, int64_t most)
 {
     int64_t bytes = 0;
     int     t = first;
-    do bytes += tensor_bytes_of(c, t++);
-    while (t < c->plan->tensors && bytes + tensor_bytes_of(c, t) <= most);
+    do bytes += c->plan->tensor[t++].bytes;
+    while (t < c->plan->tensors && bytes + c->plan->tensor[t].bytes <= most);
     return t;
 }
 
@@ -79,7 +73,7 @@ static Status ids_fill(const ConvertRun *c, const HfTexts *texts)
 static Status folder_fill(ConvertRun *c, const HfTexts *texts)
 {
     TRY(tokenizer_is_none(texts->tokenizer) ? ids_fill(c, texts) : tokenizer_fill(c, texts));
-    Dtype dtype = convert_run_dtype(c, &c->plan->tensor[0]);
+    Dtype dtype = c->plan->tensor[0].dtype;
     json_object_set_new(texts->config, "dtype", json_string(dtype == F64    ? "float64"
                                                             : dtype == BF16 ? "bfloat16"
                                                             : dtype == F16  ? "float16" : "float32"));

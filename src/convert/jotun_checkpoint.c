@@ -85,7 +85,7 @@ static int files_make(CheckpointFile **files, const ConvertRun *c, const ModelCo
             LogicalTensor    *tensor = &(*files)[f].tensor[t];
             const PlanTensor *planned = plan_find(c->plan, tensor->name);
             CHECK(planned, "the plan has no tensor '%s'", tensor->name);
-            tensor->dtype = convert_run_dtype(c, planned);
+            tensor->dtype = planned->dtype;
         }
     CHECK(tensors == c->plan->tensors, "%d of %d tensors are in files", tensors, c->plan->tensors);
     return count;

@@ -21,28 +21,20 @@ enum {
 
 /* Numbered in their order, so that each row's two expressions are one case of a switch. */
 enum {
-#define NAME(naming, id, ...) ROW_##naming##_##id,
+#define PART(naming, id, ...) ROW_##naming##_##id,
 #include "convert/names.def"
     ROWS
 };
 static const struct { Naming naming; int id; const char *name; View view; } rows[ROWS] = {
-#define NAME(naming, id, name, view, ...) { NAMING_##naming, PARAM_##id, name, view },
+#define PART(naming, id, name, view, ...) { NAMING_##naming, PARAM_##id, name, view },
 #include "convert/names.def"
 };
 static const struct { Naming naming; const char *name; SurplusWhen when; } surplus[] = {
 #define SURPLUS(naming, name, when) { NAMING_##naming, name, when },
 #include "convert/names.def"
 };
-static const char *const prefixes[NAMINGS] = {
-#define NAMING(naming, prefix, ...) prefix,
-#include "convert/names.def"
-};
-static const Naming bases[NAMINGS] = {
-#define NAMING(naming, prefix, base, ...) NAMING_##base,
-#include "convert/names.def"
-};
-static const char *const facts[NAMINGS] = {
-#define NAMING(naming, prefix, base, facts) facts,
+static const struct { const char *prefix; Naming base; const char *facts; } namings[NAMINGS] = {
+#define NAMING(naming, prefix, base, facts) { prefix, NAMING_##base, facts },
 #include "convert/names.def"
 };
 
@@ -51,7 +43,7 @@ static Rows rows_of(int row, Widths w)
     int64_t QUERY = w.QUERY, KV = w.KV, G = w.G, F = w.F, GATE = w.GATE, N = w.N, E = w.E;
     (void)QUERY, (void)KV, (void)G, (void)F, (void)GATE, (void)N, (void)E;
     switch (row) {
-#define NAME(naming, id, name, view, first, whole) case ROW_##naming##_##id: return (Rows){ first, whole };
+#define PART(naming, id, name, view, first, whole) case ROW_##naming##_##id: return (Rows){ first, whole };
 #include "convert/names.def"
     }
     return (Rows){ 0, 0 };
@@ -86,19 +78,19 @@ static bool name_fits(const char *pattern, const char *name)
     return !*pattern && !*name;
 }
 
-const char *links_prefix(Naming naming) { return prefixes[naming]; }
-const char *links_facts(Naming naming) { return facts[naming]; }
+const char *links_prefix(Naming naming) { return namings[naming].prefix; }
+const char *links_facts(Naming naming) { return namings[naming].facts; }
 
 bool links_surplus(Naming naming, const char *name, bool tied)
 {
-    size_t prefix = strlen(prefixes[naming]);
+    const char *prefix = namings[naming].prefix;
+    size_t      bytes  = strlen(prefix);
     for (size_t i = 0; i < COUNT(surplus); i++) {
         Naming of = naming;
-        while (of != surplus[i].naming && bases[of] != of) of = bases[of];
+        while (of != surplus[i].naming && namings[of].base != of) of = namings[of].base;
         if (of != surplus[i].naming || surplus[i].when == MTP || (surplus[i].when == TIED && !tied)) continue;
         if (name_fits(surplus[i].name, name)) return true;
-        if (!strncmp(surplus[i].name, prefixes[naming], prefix) && name_fits(surplus[i].name + prefix, name))
-            return true;
+        if (!strncmp(surplus[i].name, prefix, bytes) && name_fits(surplus[i].name + bytes, name)) return true;
     }
     return false;
 }
@@ -124,7 +116,7 @@ static void view_fill(Link *link, int row, Widths widths, int dims, int64_t our_
                       int64_t at)
 {
     Rows    r = rows_of(row, widths);
-    View    view = rows[row].view;
+    View    view = dims < 2 && rows[row].view == TURNED ? AS_IS : rows[row].view;
     int64_t groups = view == GROUPED ? widths.G : 1, whole = r.whole ? r.whole : our_rows / groups;
     link->our_first = at;
     link->size[0] = groups, link->size[1] = our_rows / groups, link->size[2] = columns, link->size[3] = 1;
@@ -177,7 +169,7 @@ static int row_find(Naming naming, int id)
 {
     for (int i = 0; i < ROWS; i++)
         if (rows[i].naming == naming && rows[i].id == id) return i;
-    return bases[naming] != naming ? row_find(bases[naming], id) : -1;
+    return namings[naming].base != naming ? row_find(namings[naming].base, id) : -1;
 }
 
 /* The row of a parameter, which in a layer with experts is that of its shared expert. */

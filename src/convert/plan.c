@@ -180,6 +180,7 @@ static void tensors_order(Plan *plan)
     qsort(plan->tensor, (size_t)plan->tensors, sizeof *plan->tensor, tensor_order);
     for (int i = 0; i < plan->tensors; i++) {
         LinkTensor *as = &plan->tensor[i].as;
+        plan_type(&plan->tensor[i], plan->tensor[i].dtype);
         if (plan->tensor[i].kind != FOREIGN_WEIGHT)            /* a moment's name, as checkpoints have it */
             message_add(as->name, sizeof as->name, ".%s", foreign_kind_name(plan->tensor[i].kind));
         plan->by_name[i] = (PlanName){ as->name, i };
@@ -222,6 +223,18 @@ void plan_free(Plan *plan)
     free(plan->copy);
     free(plan->by_name);
     *plan = (Plan){ 0 };
+}
+
+void plan_type(PlanTensor *tensor, Dtype dtype)
+{
+    tensor->dtype = dtype;
+    tensor->bytes = plan_count(tensor) * (int64_t)dtype_width(dtype);
+}
+
+void plan_cast(Plan *plan, Dtype dtype)
+{
+    for (PlanTensor *t = plan->tensor; t < plan->tensor + plan->tensors; t++)
+        if (t->kind == FOREIGN_WEIGHT && !t->as.keeps_type) plan_type(t, dtype);
 }
 
 const PlanTensor *plan_find(const Plan *plan, const char *name)

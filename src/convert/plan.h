@@ -12,9 +12,16 @@ typedef struct {
     const ForeignTensor *from;
     int64_t size[LINK_DIMS], to_first, to_stride[LINK_DIMS], from_first, from_stride[LINK_DIMS];
 } PlanCopy;
-/* kind: a weight or a moment. A moment is named <weight>.<state>. first, copies: of Plan.copy;
- * link: the first */
-typedef struct { LinkTensor as; ForeignKind kind; Dtype dtype; int first, copies, link; } PlanTensor;
+/* kind: a weight or a moment. A moment is named <weight>.<state>. dtype: in which it is written, that of its
+ * source unless the caller changes it; bytes: which it then takes. first, copies: of Plan.copy; link: the
+ * first */
+typedef struct {
+    LinkTensor  as;
+    ForeignKind kind;
+    Dtype       dtype;
+    int64_t     bytes;
+    int         first, copies, link;
+} PlanTensor;
 typedef struct { const char *name; int index; } PlanName;
 typedef struct {
     PlanTensor *tensor;                    /* in the order of the links, a weight before its moments; owned */
@@ -44,9 +51,12 @@ typedef struct {
 
 /* Finds each link's source in `from`. BAD_SHAPE, naming the tensor, where one is missing or has another
  * shape, or where `from` has a weight that the model does not (optimizer states that are not asked for
- * are ignored). The tensors to be written have the types of their sources. `from` must outlive the plan. */
+ * are ignored). `from` must outlive the plan. */
 Status plan_make(Plan *plan, const PlanRules *rules, const ForeignFile *from);
 void   plan_free(Plan *plan);
+void   plan_type(PlanTensor *tensor, Dtype dtype);             /* sets its bytes too */
+/* Weights get this type, but for those that keep their own. */
+void   plan_cast(Plan *plan, Dtype dtype);
 /* Compares the checksums of what the tensor is gathered from, as foreign_verify does. */
 Status plan_verify(const Plan *plan, const ForeignFile *from, const PlanTensor *tensor, int64_t part,
                    int64_t parts);

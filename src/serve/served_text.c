@@ -71,11 +71,10 @@ static Status prompt_keep(ServedText *x, const ServedPrompt *p)
     return status;
 }
 
-Status served_text_open(ServedText *x, const Tokenizer *tokenizer, const CompletionRequest *r,
-                        const ServedPrompt *echoed)
+Status served_text_open(ServedText *x, const Tokenizer *tokenizer, const StopWord *stop, int stops,
+                        int alternatives, const ServedPrompt *echoed)
 {
-    *x = (ServedText){ .tokenizer = tokenizer, .stop = r->stop, .stops = r->stops,
-                       .alternatives = r->alternatives,
+    *x = (ServedText){ .tokenizer = tokenizer, .stop = stop, .stops = stops, .alternatives = alternatives,
                        .decoder = { .tokenizer = tokenizer, .continues = true } };
     x->memory = open_memstream(&x->raw, &x->raw_bytes);
     if (!x->memory) return fail(NO_MEMORY, "no memory for a text");

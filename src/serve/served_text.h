@@ -32,9 +32,10 @@ typedef struct {
 } ServedText;
 
 /* echoed: where the prompt is the beginning of the text, with its tokens, else NULL; it can be shown at once,
- * its tokens once they are scored. NO_MEMORY. Close it after a failure too. */
-Status served_text_open (ServedText *text, const Tokenizer *tokenizer, const CompletionRequest *request,
-                         const ServedPrompt *echoed);
+ * its tokens once they are scored. stop, alternatives: as in ServedText. NO_MEMORY. Close it after a failure
+ * too. */
+Status served_text_open (ServedText *text, const Tokenizer *tokenizer, const StopWord *stop, int stops,
+                         int alternatives, const ServedPrompt *echoed);
 /* The log-probabilities of token `position` of the prompt; the first one has none. */
 void   served_text_score(ServedText *text, int64_t position, const GeneratedToken *token);
 void   served_text_close(ServedText *text);

@@ -268,8 +268,8 @@ static bool choice_open(const Service *s, const CompletionRequest *r, ChoiceText
 {
     choice->opened = true;
     choice->id     = malloc((size_t)(r->most + 1) * sizeof *choice->id);
-    return choice->id && served_text_open(&choice->text, s->model->tokenizer, r,
-                                          completion_scores(r) ? prompt : NULL) == OK;
+    return choice->id && served_text_open(&choice->text, s->model->tokenizer, r->stop, r->stops,
+                                          r->alternatives, completion_scores(r) ? prompt : NULL) == OK;
 }
 
 /* The next text of the entry whose turn it is; the first of those that do not run, so a preempted

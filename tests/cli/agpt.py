@@ -119,7 +119,7 @@ def folders(folder):
     name = "7B-ws2-ds-stage1-nl10-hs32-mb1-seq32-gb1-sp1-pp1-tp2-bf16-optadamw-lr0.0002-lwf0.05_ntok0B_flash"
     made = os.path.join(folder, "checkpoints", name)
     there = set(os.listdir(made))
-    check({".env", ".cache", "tensorboard", "latest", "wandb", "history"} <= there, there)
+    check({".cache", "tensorboard", "latest", "wandb", "history"} <= there, there)
     check(os.listdir(os.path.join(made, ".cache", "books", "index-cache")), "no cache")
     latest = open(os.path.join(folder, "logs", "latest")).read().split()
     count = len(latest)
@@ -128,17 +128,10 @@ def folders(folder):
     check(re.fullmatch(rf"logs/{re.escape(name)}/\d{{8}}-\d{{6}}_2_[\w.-]+/output.log", latest[-1]), latest)
     log = open(os.path.join(folder, latest[-1])).read()
     check(log.startswith("jotun train --num-layers 10 ") and "step 4/4" in log, log)
-    environment = open(os.path.join(made, ".env")).read()
-    check("NLAYERS=10\n" in environment and "TP=2\n" in environment, environment)
     kept = agpt(folder, "--dry-run", TP="2", NLAYERS="10", DATA_FILE_LIST=LIST, **SMALL)
     check(kept.returncode == 0 and len(open(os.path.join(folder, "logs", "latest")).read().split()) == count, "a dry run makes folders")
-    secret = agpt(folder, CKPT_DIR="secret", NLAYERS="1", DATA_FILE_LIST=LIST, HF_TOKEN="abc123", LS_COLORS="c", PGPASSWORD="abc123",
-                  MYSQL_PWD="abc123", APIKEY="abc123", GITHUB_PAT="abc123", secret="abc123", all_proxy="http://u:abc123@proxy:1/x?", KEPT="a://b@c d", **{**SMALL, "TOKENIZER_TYPE": "Llama2Tokenizer"})
-    environment = open(os.path.join(folder, "secret", ".env")).read()
-    check("all_proxy=http://***@proxy:1/x?\n" in environment and "KEPT=a://***@c d\n" in environment and "# GITHUB_PAT is left out" in environment, environment)
-    check(os.stat(os.path.join(folder, "secret", ".env")).st_mode & 0o777 == 0o600 and "\nPATH=" in "\n" + environment, environment)
-    check(secret.returncode == 0 and "abc123" not in environment and "LS_COLORS" not in environment, environment, secret.stderr)
-    check("TOKENIZER_TYPE=Llama2Tokenizer" in environment and "_tokLlama2_flash/" in open(os.path.join(folder, "logs", "latest")).read(), environment)
+    other = agpt(folder, CKPT_DIR="other", NLAYERS="1", DATA_FILE_LIST=LIST, **{**SMALL, "TOKENIZER_TYPE": "Llama2Tokenizer"})
+    check(other.returncode == 0 and "_tokLlama2_flash/" in open(os.path.join(folder, "logs", "latest")).read(), other.stderr)
     again = subprocess.run(["bash", "-c", log.splitlines()[0].replace("jotun", run.JOTUN, 1) + " --dry-run"], cwd=folder, env=PLAIN, capture_output=True, text=True)
     check(again.returncode == 0, log.splitlines()[0], again.stderr)
     print("folders as the script names them")
@@ -271,7 +264,7 @@ def names(folder):
     tokens = agpt(folder, "--dry-run", TRAIN_TOKENS="1e6", DATA_FILE_LIST="books.txt")
     check("TRAIN_TOKENS=1e6 is no whole number" in tokens.stderr and "less than a step" not in tokens.stderr, tokens.stderr)
     told = agpt(folder, "--help").stdout
-    for row in (r"NLAYERS NUM_LAYERS +--num-layers \[32\]", r"LR +--lr \[0.0002\]", r"MODEL_ARCH +a shape: .*", r"--lr X +.*\[0.0002, LR\]", r"--swiglu +.*\[true\]",
+    for row in (r"NLAYERS NUM_LAYERS +--num-layers \[32\]", r"LR +--lr \[0.0002\]", r"MODEL_ARCH +a shape: .*", r"--lr X +.*", r"--swiglu +.*",
                 r"CKPT_DIR +the folder of .*", r"NO_FLASH_ATTN +ignored: .*", r"--save DIR .*"):
         check(re.search(rf"^  {row}", told, re.M | re.S), "jotun agpt --help lacks", row, told[:3000])
     counted = agpt(folder, "NLAYERS=3", "--dry-run", NLAYERS="7", DATA_FILE_LIST="books.txt", NO_FLASH_ATTN="1")

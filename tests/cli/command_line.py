@@ -106,7 +106,7 @@ def mistyped_commands():
 
 def no_argument(folder):
     """Each command by itself says what it needs; a few have nothing that they need."""
-    rows = open(os.path.join(os.path.dirname(__file__), "../../src/cli/commands.def")).read()
+    rows = open(os.path.join(os.path.dirname(__file__), "../../src/conf/commands.def")).read()
     names = re.findall(r'^(?:RAW_)?COMMAND\(\s*\w+,\s*"([^"]+)"', rows, re.M)
     complete = {"config", "tokenizer encode", "tokenizer decode", "tokenizer info", "bench peak", "data detokenize"}
     if len(names) < 12 or not complete <= set(names):

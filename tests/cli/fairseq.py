@@ -369,7 +369,7 @@ def own_checkpoints(data):
     wrong = os.path.join(folder, "wrong.pt")
     all_tensors = tensors(glob.glob(os.path.join(folder, "own0", "step_*4"))[0])
     weights = {name: rows for name, rows in all_tensors.items() if ".exp_avg" not in name}
-    for state, says in (({"state": {}, "param_groups": []}, "a parameter has no state"), ({"state": {0: {"step": 4}}, "param_groups": [{"params": [0]}]}, "has no exp_avg")):
+    for state, says in (({"state": {}, "param_groups": []}, "its optimizer has no state of"), ({"state": {0: {"step": 4}}, "param_groups": [{"params": [0]}]}, "has no exp_avg")):
         checkpoint(wrong, weights, {**args, **shared}, 1, states=state)
         done = jotun(*base, *tied, "--max-update", 6, "--restore-file", wrong, "--no-save", check=False)
         check(done.stderr, done.returncode == 1 and says in done.stderr and "; its states are not read; --no-load-optim continues without its optimizer states" in done.stderr)
@@ -572,7 +572,7 @@ def links(folder):
     call = lambda name, *w, **more: run.subprocess.run([os.path.join(folder, name), *w], capture_output=True, text=True, **more)
     check("fairseq-detok", call("fairseq-detok", input="a @-@ b\n").stdout == "a-b\n")
     check("fairseq-train", "fairseq-train needs one folder of data" in call("fairseq-train").stderr)
-    check("--help", call("fairseq-preprocess", "--help").stdout.startswith("jotun fairseq-preprocess"))
+    check("--help", call("fairseq-preprocess", "--help").stdout.startswith("Usage: jotun fairseq-preprocess"))
     for name, has, lacks in (("fairseq-train", ("--adam-betas TEXT", "--decoder-layers N", "--max-update N"), ("--gen-subset",)),
                              ("fairseq-eval-lm", ("--context-window N", "--path TEXT", "--tokens-per-sample N"), ("--adam-betas", "--decoder-layers"))):
         lines = call(name, "--help").stdout.split("options of jotun")[0]

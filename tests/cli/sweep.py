@@ -27,7 +27,15 @@ def depths(out, *words):
 
 
 def rows(out):
-    return {row["run"]: row for row in map(json.loads, open(os.path.join(out, "results.jsonl")))}
+    """Of results.csv, by the name of the run, with numbers as such; a loss that there is not is None."""
+    found = {}
+    for row in csv.DictReader(open(os.path.join(out, "results.csv"))):
+        for key in ("check", "parameters", "steps", "tokens"):
+            row[key] = int(row[key])
+        for key in ("flops", "validation_loss", "training_loss", "seconds"):
+            row[key] = float(row[key]) if row[key] else None
+        found[row["run"]] = row
+    return found
 
 
 def processes(out):
@@ -233,7 +241,7 @@ def failures(folder, data):
     if done.returncode != 1 or "1 of 2 runs failed" not in done.stderr or "lr=2e-3 failed: exit code 1" not in done.stdout:
         sys.exit(f"a run that fails: exit code {done.returncode}\n{done.stdout}{done.stderr}")
     if rows(out)["lr=1e-3"]["state"] != "done" or rows(out)["lr=2e-3"]["state"] != "failed":
-        sys.exit("the states in results.jsonl are others")
+        sys.exit("the states in results.csv are others")
 
 
 def refusals(folder, data):

@@ -91,7 +91,7 @@ static void wrong_words(void **state)
         { FOR_TRAIN, "--transformer-impl",  BAD_USAGE,  "--transformer-impl of Megatron-LM needs a value" },
         { FOR_DATA_INFO, "--lr 1 p",        BAD_USAGE,
           "--lr is no option of jotun data info but of jotun train" },
-        { FOR_PREPARE, "--seed 1",          BAD_USAGE,  "jotun prepare but of jotun train, jotun generate, jotun data info and jotun speedrun" },
+        { FOR_PREPARE, "--seed 1",          BAD_USAGE,  "jotun prepare but of jotun train, jotun generate, jotun speedrun and jotun data info" },
         { FOR_EVAL,  "--split 1",           BAD_USAGE,  "jotun eval perplexity but of jotun train" },
         { FOR_TRAIN, "--seed -1",           BAD_OPTION, "--seed -1 is out of range; give a value from 0 to 9000000000000000" },
         { FOR_TRAIN, "--norm-epsilon 0",    BAD_OPTION, "--norm-epsilon 0 is out of range; give a value from 1e-30 to 1" },

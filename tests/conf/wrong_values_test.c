@@ -392,7 +392,7 @@ static void ask_script_value(const char *name, const char *value)
 static bool is_read_beside(const char *name)
 {
     static const char *const begin[] = { "ademamix-", "muonclip-", "topk", "moe-loss-coeff", "moe-train-capacity-factor", "moe-eval-capacity-factor", "moe-min-capacity", "moe-expert-parallel-size",
-                                         "expert-interval", "disable-moe-t", "mlp-type", "t5-swiglu", "universal-checkpoint", "lr-decay-tokens", "lr-warmup-tokens" };
+                                         "expert-interval", "disable-moe-t", "mlp-type", "t5-swiglu", "batch-size", "universal-checkpoint", "lr-decay-tokens", "lr-warmup-tokens" };
     for (size_t i = 0; i < sizeof begin / sizeof begin[0]; i++)
         if (!strncmp(name, begin[i], strlen(begin[i]))) return true;
     return false;

@@ -2,7 +2,7 @@
  * that is taken has the shape of its weight. The bytes behind the pickle, in turn, are all storages. */
 #include <string.h>
 #include "foreign_file.h"
-#include "convert/megatron/megatron_internal.h"
+#include "convert/torch/torch_optimizer.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes);
 
@@ -17,41 +17,31 @@ static void storages_fill(const Pickle *p, const uint8_t *data, size_t bytes)
         s->data = s->count <= STORAGE_BYTES / 16 ? memory : NULL;
 }
 
-static const RankTensor *weight_of(const RankTensors *list, size_t weights, const RankTensor *state)
+/* A state that is taken has the shape of its weight, and a moment is not alone. */
+static void states_check(const TorchParameters *list)
 {
-    for (size_t i = 0; i < weights; i++)
-        if (list->item[i].chunk == state->chunk && !strcmp(list->item[i].name, state->name)) return &list->item[i];
-    return NULL;
-}
-
-static void states_check(RankTensors *list, size_t weights)
-{
-    for (size_t i = weights; i < list->items && i < weights + 256; i++) {
-        const RankTensor *state = &list->item[i], *weight = weight_of(list, weights, state);
-        if (state->kind == FOREIGN_WEIGHT || !weight || !state->tensor) abort();
-        bool same = false;                              /* two weights may have one name, and the states are of either */
-        for (size_t w = 0; w < weights; w++)
-            same |= !strcmp(list->item[w].name, state->name) && list->item[w].tensor->dims == state->tensor->dims
-                 && !memcmp(list->item[w].tensor->size, state->tensor->size, (size_t)state->tensor->dims * sizeof *state->tensor->size);
-        if (!same) abort();
+    for (size_t i = 0; i < list->items; i++) {
+        const PickleTensor *const *tensor = list->item[i].tensor;
+        if (list->item[i].trained != (tensor[FOREIGN_MOMENT] != NULL) || !tensor[FOREIGN_MOMENT] != !tensor[FOREIGN_SQUARE]) abort();
+        for (ForeignKind k = FOREIGN_WEIGHT; k < FOREIGN_KINDS; k++)
+            if (tensor[k] && !torch_shapes_equal(tensor[k], tensor[FOREIGN_WEIGHT])) abort();
     }
-    rank_choose(list, 0);
-    for (size_t i = 1; i < list->items; i++)
-        if (list->item[i - 1].kind > list->item[i].kind) abort();
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 {
-    Pickle      p;
-    RankTensors list    = { 0 };
-    int64_t     updates = -1;
+    Pickle          p;
+    TorchParameters list    = { 0 };
+    int64_t         updates = -1;
     if (pickle_open(&p, data, bytes, "fuzz") != OK) return 0;
     storages_fill(&p, data + p.bytes, bytes - p.bytes);
     const PickleValue *model = pickle_get(p.root, "model"), *optimizer = pickle_get(p.root, "optimizer");
-    if (model && optimizer && rank_weights(&list, model, 0, "fuzz") == OK) {
-        size_t weights = list.items;
-        if (rank_states(&list, optimizer, &updates, "fuzz") == OK) states_check(&list, weights);
-        else if (list.items != weights) abort();
+    if (model && optimizer && torch_weights(&list, model, 0, true, "fuzz") == OK) {
+        for (size_t i = 0; i < list.items; i++) {
+            list.item[i].trained = !strstr(list.item[i].name, "inv_freq");
+            list.item[i].expert  = strstr(list.item[i].name, ".experts.");
+        }
+        if (torch_optimizer_states(&list, optimizer, &updates, "fuzz") == OK) states_check(&list);
     }
     free(list.item);
     pickle_close(&p);

@@ -70,8 +70,6 @@ OPTIONS = [
      "if (at <= *before ||", "if (at >= *before ||", "cli.agpt"),
     ("a finished run of another learning rate that is taken", "src/compat/alcf/agpt_folders.c",
      "finished = at && is_finished(folder);", "finished = at && is_finished(folder) && !at;", "cli.agpt"),
-    ("a secret written to the folder of a run", "src/compat/alcf/agpt_folders.c",
-     "if (has_word(name, words[i], false)) return true;", "if (has_word(name, words[i], true)) return true;", "cli.agpt"),
     ("a ramp whose last size comes one sample early", "src/conf/schedule.c",
      "from > samples ? samples + 1 : from", "from >= samples ? samples : from", "conf.schedule_test"),
     ("a word that only this machine's answers give counted as the script's", "src/compat/bash/launch.c",

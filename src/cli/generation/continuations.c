@@ -21,22 +21,9 @@ Status continuations_open(Continuations *c, const Tokenizer *tokenizer, const Pr
     return OK;
 }
 
-static void continuation_free(Continuation *k)
-{
-    if (k->memory) fclose(k->memory);
-    for (int64_t i = 0; k->logprobs && i < k->count; i++) {
-        free(k->logprobs[i].id);
-        free(k->logprobs[i].logprob);
-    }
-    free(k->logprobs);
-    free(k->id);
-    free(k->text);
-    k->memory = NULL, k->logprobs = NULL, k->id = NULL, k->text = NULL;
-}
-
 void continuations_close(Continuations *c)
 {
-    for (int64_t i = 0; c->of && i < c->prompts->count * c->each; i++) continuation_free(&c->of[i]);
+    for (int64_t i = 0; c->of && i < c->prompts->count * c->each; i++) served_text_close(&c->of[i].text);
     free(c->of);
 }
 
@@ -68,19 +55,20 @@ static Status member(Buffer *line, const char *name, const char *text, int64_t b
 }
 
 /* "logprobs":[-0.5,...], and where alternatives were asked for "top_logprobs":[[[id,-0.5],...],...] */
-static Status logprobs_make(Buffer *line, const Continuation *k, int alternatives)
+static Status logprobs_make(Buffer *line, const ServedText *x)
 {
     TRY(buffer_format(line, ",\"logprobs\":["));
-    for (int64_t n = 0; n < k->count; n++)
-        TRY(buffer_format(line, n ? ",%.9g" : "%.9g", (double)k->logprobs[n].own));
+    for (int64_t n = 0; n < x->tokens; n++)
+        TRY(buffer_format(line, n ? ",%.9g" : "%.9g", (double)x->token[n].logprob));
     TRY(buffer_format(line, "]"));
-    if (alternatives < 1) return OK;
+    if (x->alternatives < 1) return OK;
     TRY(buffer_format(line, ",\"top_logprobs\":["));
-    for (int64_t n = 0; n < k->count; n++) {
+    for (int64_t n = 0; n < x->tokens; n++) {
+        const int32_t *id = x->alternative_id + n * x->alternatives;
         TRY(buffer_format(line, n ? ",[" : "["));
-        for (int a = 0; k->logprobs[n].id && a < alternatives && k->logprobs[n].id[a] >= 0; a++)
-            TRY(buffer_format(line, a ? ",[%d,%.9g]" : "[%d,%.9g]", (int)k->logprobs[n].id[a],
-                                 (double)k->logprobs[n].logprob[a]));
+        for (int a = 0; a < x->token[n].alternatives && id[a] >= 0; a++)
+            TRY(buffer_format(line, a ? ",[%d,%.9g]" : "[%d,%.9g]", (int)id[a],
+                              (double)x->alternative_logprob[n * x->alternatives + a]));
         TRY(buffer_format(line, "]"));
     }
     return buffer_format(line, "]");
@@ -95,11 +83,12 @@ static Status line_make(Buffer *line, const Continuations *c, int64_t i)
     if (c->each > 1) TRY(buffer_format(line, ",\"index\":%lld", (long long)(i % c->each)));
     if (prompt->text) TRY(member(line, "prompt", prompt->text, prompt->bytes));
     bool ids_only = tokenizer_is_none(c->tokenizer->name);
-    if (!ids_only) TRY(member(line, "text", k->text ? k->text : "", (int64_t)k->bytes));
+    if (!ids_only) TRY(member(line, "text", k->text.raw ? k->text.raw : "", k->text.shown));
     TRY(buffer_format(line, ",\"ids\":["));
-    for (int64_t n = 0; n < k->count; n++) TRY(buffer_format(line, n ? ",%d" : "%d", (int)k->id[n]));
+    for (int64_t n = 0; n < k->text.tokens; n++)
+        TRY(buffer_format(line, n ? ",%d" : "%d", (int)k->text.token[n].id));
     TRY(buffer_format(line, "]"));
-    if (k->logprobs) TRY(logprobs_make(line, k, rule_of(c, i)->logprobs));
+    if (k->text.tokens && rule_of(c, i)->logprobs >= 0) TRY(logprobs_make(line, &k->text));
     if (k->scored) TRY(buffer_format(line, ",\"score\":%.9g", k->score));
     return buffer_format(line, ",\"finish_reason\":\"%s\"}\n", k->reason);
 }
@@ -115,16 +104,11 @@ static Status line_write(const Continuations *c, int64_t i)
 
 /* ---- one text ---- */
 
-/* All but what may be the begin of a stop word. */
 static void stream(const Continuations *c, Continuation *k, bool ends)
 {
-    const PromptRule *rule = rule_of(c, 0);
-    int64_t longest = 1, until = (int64_t)k->bytes;
-    for (int i = 0; i < rule->stops; i++)
-        if ((int64_t)strlen(rule->stop[i]) > longest) longest = (int64_t)strlen(rule->stop[i]);
-    if (!ends) until -= longest - 1;
-    if (until > k->written) fwrite(k->text + k->written, 1, (size_t)(until - k->written), c->out);
-    if (until > k->written) k->written = until;
+    const ServedText *x = &k->text;
+    if (x->shown > k->written) fwrite(x->raw + k->written, 1, (size_t)(x->shown - k->written), c->out);
+    if (x->shown > k->written) k->written = x->shown;
     if (ends) fputc('\n', c->out);
 }
 
@@ -145,61 +129,20 @@ static RequestAnswer next(void *context, bool idle, Request *request)
         .most = p->most, .sampling = rule->sampling, .alternatives = rule->logprobs, .beams = rule->beams,
         .length_penalty = rule->length_penalty };
     Continuation *k = &c->of[c->asked++];
-    k->decoder = (Decoder){ .tokenizer = c->tokenizer, .continues = true };
-    k->memory  = open_memstream(&k->text, &k->bytes);
-    if (!k->memory) failed(c, fail(NO_MEMORY, "no memory for a text of %lld tokens", (long long)p->most));
-    return k->memory ? REQUEST_GIVEN : REQUEST_CLOSED;
-}
-
-static bool logprobs_take(TokenLogprobs *to, const GeneratedToken *made)
-{
-    size_t n = (size_t)made->alternatives;
-    *to = (TokenLogprobs){ .own = made->logprob };
-    if (n == 0) return true;
-    to->id      = malloc(n * sizeof *to->id);
-    to->logprob = malloc(n * sizeof *to->logprob);
-    if (!to->id || !to->logprob) return false;
-    memcpy(to->id, made->alternative_id, n * sizeof *to->id);
-    memcpy(to->logprob, made->alternative_logprob, n * sizeof *to->logprob);
-    return true;
-}
-
-static bool token_keep(Continuation *k, const GeneratedToken *made, bool with_logprobs)
-{
-    if (ARRAY_RESERVE(k->id, k->room, k->count + 1) != OK) return false;
-    if (with_logprobs && ARRAY_RESERVE(k->logprobs, k->logprobs_room, k->count + 1) != OK) return false;
-    if (with_logprobs && !logprobs_take(&k->logprobs[k->count], made)) return false;
-    k->id[k->count++] = made->id;
-    return true;
-}
-
-/* Where the first stop word begins in the text; -1: there is none. The first `before` bytes have none as a
- * whole. */
-static int64_t stop_place(const PromptRule *rule, const Continuation *k, size_t before)
-{
-    int64_t first = -1;
-    for (int i = 0; i < rule->stops && k->bytes > 0; i++) {
-        size_t bytes = strlen(rule->stop[i]), from = before >= bytes ? before - bytes + 1 : 0;
-        const char *found = memmem(k->text + from, k->bytes - from, rule->stop[i], bytes);
-        if (found && (first < 0 || found - k->text < first)) first = found - k->text;
-    }
-    return first;
+    Status status = served_text_open(&k->text, c->tokenizer, rule->stop, rule->stops,
+                                     rule->logprobs > 0 ? rule->logprobs : 0, NULL);
+    failed(c, status);
+    return status == OK ? REQUEST_GIVEN : REQUEST_CLOSED;
 }
 
 static bool token(void *context, int64_t number, const GeneratedToken *made)
 {
     Continuations *c = context;
     Continuation *k = &c->of[number];
-    const PromptRule *rule = rule_of(c, number);
-    size_t before = k->bytes;
-    if (!token_keep(k, made, rule->logprobs >= 0)) failed(c, fail(NO_MEMORY, "no memory for a text"));
-    decoder_put(&k->decoder, k->memory, made->id);
-    fflush(k->memory);
+    failed(c, served_text_put(&k->text, made));
     c->tokens++;
-    int64_t stop = stop_place(rule, k, before);
-    if (stop >= 0) fclose(k->memory), k->memory = NULL, k->bytes = (size_t)stop;
-    else if (!c->lines) stream(c, k, false), fflush(c->out);
-    return stop < 0 && c->status == OK;
+    if (!c->lines) stream(c, k, false), fflush(c->out);
+    return k->text.finish == TEXT_RUNS && c->status == OK;
 }
 
 /* Long prompts take long before the first token. The one text of --prompt shows by itself how far it is, once
@@ -232,18 +175,13 @@ static void ended(void *context, int64_t number, GenerationEnd reason)
 {
     Continuations *c = context;
     Continuation *k = &c->of[number];
-    if (k->memory) {
-        decoder_end(&k->decoder, k->memory);
-        if (fclose(k->memory) != 0) failed(c, fail(NO_MEMORY, "no memory for a text"));
-        k->memory = NULL;
-        int64_t stop = stop_place(rule_of(c, number), k, 0);
-        if (stop >= 0) k->bytes = (size_t)stop, reason = END_STOPPED;
-    }
+    if (k->text.memory) failed(c, served_text_end(&k->text, TEXT_LENGTH));
+    if (k->text.finish == TEXT_STOP) reason = END_STOPPED;
     k->reason = reason_word(reason);
     if (!c->lines) stream(c, k, true), c->next++;
     for (; c->lines && c->next < c->asked && c->of[c->next].reason; c->next++) {
         if (c->status == OK) failed(c, line_write(c, c->next));
-        continuation_free(&c->of[c->next]);
+        served_text_close(&c->of[c->next].text);
     }
     if (fflush(c->out) != 0)
         failed(c, fail(IO_FAILED, "standard output cannot be written: %s", strerror(errno)));

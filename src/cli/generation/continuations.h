@@ -6,22 +6,14 @@
  * that ends before earlier ones waits for them. */
 #include <stdio.h>
 #include "cli/generation/prompts.h"
-#include "text/decoder.h"
-
-/* Log-probabilities of a token: its own; ids and log-probabilities of the likeliest, [logprobs] */
-typedef struct { float own; int32_t *id; float *logprob; } TokenLogprobs;
+#include "serve/served_text.h"
 
 typedef struct {
-    int32_t       *id;                  /* [count] owned, with room for `room` */
-    TokenLogprobs *logprobs;            /* [count] owned, where the rule asks for them */
-    int64_t        count, room, logprobs_room, written;
-    Decoder        decoder;
-    FILE          *memory;              /* the text, `bytes` of `text`; open while tokens are drawn */
-    char          *text;
-    size_t         bytes;
-    const char    *reason;              /* why it ended; NULL: it has not */
-    bool           scored;
-    double         score;               /* of beam search */
+    ServedText  text;                   /* closed once it is written */
+    int64_t     written;                /* bytes of it, while it is drawn */
+    const char *reason;                 /* why it ended; NULL: it has not */
+    bool        scored;
+    double      score;                  /* of beam search */
 } Continuation;
 
 typedef struct {

@@ -85,8 +85,8 @@ static Status stop_read(PromptLine *line, PromptRule *rule, const char *name, co
                         name);
         if (strlen(json_string_value(text)) < json_string_length(text))
             return fail(BAD_FILE, "%s: \"stop\" must not have the character \\u0000", name);
-        line->stop[i] = strdup(json_string_value(text));
-        if (!line->stop[i]) return fail(NO_MEMORY, "no memory for %zu stop words", n);
+        line->stop[i] = (StopWord){ strdup(json_string_value(text)), (int64_t)json_string_length(text) };
+        if (!line->stop[i].text) return fail(NO_MEMORY, "no memory for %zu stop words", n);
         line->stops++;
     }
     rule->stop  = line->stop;
@@ -146,7 +146,7 @@ Status prompt_line_read(PromptLine *line, PromptRule *rule, const char *name, co
 
 void prompt_line_close(PromptLine *line)
 {
-    for (int i = 0; i < line->stops; i++) free((void *)line->stop[i]);
+    for (int i = 0; i < line->stops; i++) free(line->stop[i].text);
     free(line->stop);
     free(line->text);
     free(line->id);

@@ -2,6 +2,7 @@
 #define CLI_GENERATION_PROMPT_LINE_H
 /* A line of --prompt-jsonl: a JSON object with a prompt and what of the options is different for it. */
 #include "generate/generate.h"
+#include "serve/completion_request.h"
 
 /* How a prompt is continued: what the options say, or a line of JSON instead. stop: [stops] texts that end
  * the text, without being part of it. logprobs as Request.alternatives. typed, members: bits of settings that
@@ -10,7 +11,7 @@ typedef struct {
     Sampling sampling;
     int      logprobs, beams;
     double   length_penalty;
-    const char *const *stop;
+    const StopWord *stop;
     int      stops;
     unsigned typed, members;
 } PromptRule;
@@ -20,7 +21,7 @@ typedef struct {
     int64_t      bytes;
     int32_t     *id;                    /* [count], owned: of "ids" */
     int64_t      count, most;           /* most: "max_tokens"; 0: not said */
-    const char **stop;                  /* owned, as its texts are */
+    StopWord    *stop;                  /* owned, as its texts are */
     int          stops;
 } PromptLine;
 

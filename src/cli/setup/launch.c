@@ -174,7 +174,8 @@ Status setup_options(Options *o, Transport **mpi, CommandSet command, int argc, 
     if (status == OK) status = setup_validate(o);
     TRY(setup_agree(*mpi, status));
     TRY(agree_on_options(o, *mpi));
-    if (setup_is_foreign(command, count, words) && transport_launcher_rank() <= 0) setup_tell_command(o);
+    if (setup_is_foreign(command, count, words) && transport_launcher_rank() <= 0)
+        log_line("the same: %s", options_command(o, SOURCE_CONFIG_FILE));
     return OK;
 }
 

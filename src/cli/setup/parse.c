@@ -2,8 +2,6 @@
  * set. Of each option the strongest source counts, whatever the order; what follows from other values comes
  * after them. */
 #include "cli/setup/setup.h"
-#include <stdlib.h>
-#include "base/log.h"
 #include "comm/transport.h"
 #include "conf/config_file.h"
 
@@ -75,15 +73,4 @@ bool setup_is_foreign(CommandSet command, int argc, char **argv)
 {
     Compat c = { .as = NULL };
     return compat_open(&c, command, 0, &argc, &argv) == OK && compat_reads_together(&c);
-}
-
-void setup_tell_command(const Options *o)
-{
-    char  *text = NULL;
-    size_t bytes;
-    FILE  *out = open_memstream(&text, &bytes);
-    if (!out) return;
-    options_show_command(out, o, SOURCE_CONFIG_FILE);
-    if (fclose(out) == 0) log_line("the same: jotun %s%s", command_name(o->command), text);
-    free(text);
 }

@@ -22,10 +22,8 @@ Status setup_parse(Options *o, CommandSet command, int argc, char **argv);
  * all: run->known. Otherwise *run gets what is found. NULL: of no interest. */
 Status setup_parse_found(Options *o, CommandSet command, ConfigTexts texts, AgptRun *run, int argc,
                          char **argv);
-/* Whether the command line was one of another program; then a line in the log has the same as one of jotun.
- * */
+/* Whether the command line was one of another program. */
 bool   setup_is_foreign(CommandSet command, int argc, char **argv);
-void   setup_tell_command(const Options *o);
 
 /* ---- complete options ---- */
 

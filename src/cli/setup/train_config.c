@@ -115,22 +115,6 @@ static Status batch_schedule(BatchSchedule *batch, BatchStep *last, Options *o)
     return OK;
 }
 
-/* A command line that does the same again, in memory of the options. */
-static const char *command_text(Options *o)
-{
-    char  *text = NULL;
-    size_t bytes = 0;
-    FILE  *out = open_memstream(&text, &bytes);
-    CHECK(out, "no memory for the command of a run");
-    fprintf(out, "jotun train");
-    options_show_command(out, o, SOURCE_PRESET);
-    CHECK(fclose(out) == 0, "no memory for the command of a run");
-    text[strcspn(text, "\n")] = '\0';
-    const char *held = options_hold(o, text);
-    free(text);
-    return held;
-}
-
 static LogsConfig setup_logs(Options *o, const char *json)
 {
     char folder[1100] = "";
@@ -144,7 +128,8 @@ static LogsConfig setup_logs(Options *o, const char *json)
                          .tensorboard = o->tensorboard_dir, .with = with, .wandb = wandb,
                          .other_keys = o->wandb_names.value == CHOICE_wandb_names_forks,
                          .interval = o->tensorboard_interval, .options = json, .saved = o->save,
-                         .version = JOTUN_VERSION, .command = setup_trains(o) ? command_text(o) : NULL };
+                         .version = JOTUN_VERSION,
+                         .command = setup_trains(o) ? options_command(o, SOURCE_PRESET) : NULL };
 }
 
 /* Whether validation is a part of the data by --split, and its weight, the second one, is 0 or missing. */
@@ -199,9 +184,11 @@ Status setup_train_config(TrainConfig *r, Options *o)
     BatchStep last;
     BatchSchedule batch;
     int64_t left_out[LEFT_OUT_MAX];
+    LengthSchedule lengths;
     int left_outs;
     TRY(batch_schedule(&batch, &last, o));
     TRY(options_left_out(left_out, &left_outs, o));
+    TRY(options_lengths(&lengths, o));
     bool without = setup_without_tokenizer(o);
     if (setup_trains(o)) TRY(tokenizer_record(&tokenizer, &facts, o));           /* others open their own */
     if (without && o->mock_data) facts.eod = (int32_t)o->vocabulary - 1;        /* of made documents */
@@ -220,6 +207,7 @@ Status setup_train_config(TrainConfig *r, Options *o)
         .layer_split = { .first = o->first_layers, .last = o->last_layers, .embedding = o->count_embedding,
                          .loss = o->count_loss, .layout = o->pipeline_layout },
         .micro = o->micro_batch, .global = global_batch(o, &last), .batch = batch,
+        .lengths = lengths,
         .valid_micro = o->eval_micro_batch, .valid_global = o->eval_global_batch,
         .steps = o->train_iters, .samples = o->train_samples, .left_outs = left_outs,
         .left_out = options_hold_bytes(o, left_out, (size_t)left_outs * sizeof *left_out),

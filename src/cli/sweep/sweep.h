@@ -76,7 +76,7 @@ int64_t sweep_run_step  (const SweepRun *run);                  /* the last in i
 void   sweep_run_failure(SweepRun *run, const char *why);       /* with the last line of its log */
 /* Waits for the runs of an earlier sweep of this folder that was killed, which still save. */
 Status sweep_lock (Sweep *sweep, const volatile sig_atomic_t *stop);
-/* sweep_table.c: what is planned, to stdout; results, to stdout, results.csv and results.jsonl. */
+/* sweep_table.c: what is planned, to stdout; results, to stdout and results.csv. */
 void   sweep_show_plan(const Sweep *sweep);
 Status sweep_results  (const Sweep *sweep);
 /* sweep_findings.c: the law, or the best values, the command for what follows, and the picture. */

@@ -389,7 +389,7 @@ Status sweep_findings(const Sweep *sweep)
     if (sizes >= 0) status = find_law(sweep, sizes);
     else if (others) status = plot(sweep, NULL, -1);
     else printf("\n%d seeds: mean loss %.4f\n", sweep->runs, mean_loss(sweep, &sweep->run[0]));
-    if (status == OK) printf("\n%s has results.csv, results.jsonl%s\n", sweep->own->sweep_dir,
+    if (status == OK) printf("\n%s has results.csv%s\n", sweep->own->sweep_dir,
                              others ? " and sweep.svg" : "");
     return status;
 }

@@ -68,63 +68,44 @@ static void table(const Sweep *sweep)
     }
 }
 
-static void csv(FILE *out, const Sweep *sweep)
+/* A loss with all of its digits; nothing where there is none. */
+static const char *loss_digits(char out[32], double loss)
 {
-    for (int a = 0; a < sweep->axes; a++) fprintf(out, "%s,", sweep->axis[a].name);
-    fprintf(out, "check,parameters,steps,tokens,flops,validation_loss,training_loss,seconds,state\n");
-    for (int i = 0; i < sweep->runs; i++) {
-        const SweepRun *run = &sweep->run[i];
-        char validation[32], training[32];
-        for (int a = 0; a < sweep->axes; a++) {
-            if (a == sweep->depth_axis) fprintf(out, "%lld,", (long long)run->depth);
-            else fprintf(out, "%s,", sweep->axis[a].value[run->at[a]]);
-        }
-        fprintf(out, "%d,%lld,%lld,%lld,%.6g,%s,%s,%.3f,%s\n", run->check, (long long)run->parameters,
-                (long long)run->steps, (long long)run->tokens, run->flops,
-                loss_text(validation, run->validation), loss_text(training, run->training), run->seconds,
-                run->state == SWEEP_DONE ? "done" : "failed");
-    }
-}
-
-static void json_loss(FILE *out, const char *key, double loss)
-{
-    if (isfinite(loss)) fprintf(out, ",\"%s\":%.17g", key, loss);
-    else                fprintf(out, ",\"%s\":null", key);
+    options_real_text(out, 32, loss);
+    return isfinite(loss) ? out : "";
 }
 
 /* The names and values of axes are names of options, numbers and words of choices: none needs an escape. */
-static void json_lines(FILE *out, const Sweep *sweep)
+static void csv(FILE *out, const Sweep *sweep)
 {
+    fputs("run", out);
+    for (int a = 0; a < sweep->axes; a++) fprintf(out, ",%s", sweep->axis[a].name);
+    fprintf(out, ",check,parameters,steps,tokens,flops,validation_loss,training_loss,seconds,state\n");
     for (int i = 0; i < sweep->runs; i++) {
         const SweepRun *run = &sweep->run[i];
-        fprintf(
-            out,
-            "{\"run\":\"%s\",\"check\":%s,\"parameters\":%lld,\"steps\":%lld,\"tokens\":%lld,\"flops\":%.17g",
-            run->name, run->check ? "true" : "false", (long long)run->parameters, (long long)run->steps,
-            (long long)run->tokens, run->flops);
-        json_loss(out, "validation_loss", run->validation);
-        json_loss(out, "training_loss", run->training);
-        fprintf(out, ",\"seconds\":%.3f,\"state\":\"%s\"}\n", run->seconds,
+        char validation[32], training[32];
+        fprintf(out, "\"%s\"", run->name);
+        for (int a = 0; a < sweep->axes; a++) {
+            if (a == sweep->depth_axis) fprintf(out, ",%lld", (long long)run->depth);
+            else fprintf(out, ",%s", sweep->axis[a].value[run->at[a]]);
+        }
+        fprintf(out, ",%d,%lld,%lld,%lld,%.17g,%s,%s,%.3f,%s\n", run->check, (long long)run->parameters,
+                (long long)run->steps, (long long)run->tokens, run->flops,
+                loss_digits(validation, run->validation), loss_digits(training, run->training), run->seconds,
                 run->state == SWEEP_DONE ? "done" : "failed");
     }
-}
-
-static Status write_by(void (*body)(FILE *, const Sweep *), const Sweep *sweep, const char *name)
-{
-    char path[1024], *text = NULL;
-    size_t bytes;
-    TRY(path_join(path, sweep->own->sweep_dir, name));
-    FILE *out = open_memstream(&text, &bytes);
-    if (out) body(out, sweep);
-    CHECK(out && fclose(out) == 0, "no memory for %s", path);
-    Status status = file_write_whole(path, text, bytes);
-    free(text);
-    return status;
 }
 
 Status sweep_results(const Sweep *sweep)
 {
+    char path[1024], *text = NULL;
+    size_t bytes;
     table(sweep);
-    TRY(write_by(csv, sweep, "results.csv"));
-    return write_by(json_lines, sweep, "results.jsonl");
+    TRY(path_join(path, sweep->own->sweep_dir, "results.csv"));
+    FILE *out = open_memstream(&text, &bytes);
+    if (out) csv(out, sweep);
+    CHECK(out && fclose(out) == 0, "no memory for %s", path);
+    Status status = file_write_whole(path, text, bytes);
+    free(text);
+    return status;
 }

@@ -52,9 +52,6 @@ bool agpt_variable(const char *name, const char **right, bool *certain);
  * none or another variable says it; false behind the last one. */
 typedef struct { const char *names, *fallback, *what; } AgptHelp;
 bool agpt_help(AgptHelp *help, int i);
-/* What the script gives an option, or from which variable, in brackets of its help; NULL: nothing. */
-const char *agpt_default(char *out, size_t size, OptionIndex option);
-
 /* ---- what `jotun agpt` does before a run trains ---- */
 
 /* Of the words of its command line: sets the variables of words NAME=VALUE, which may stand anywhere but as
@@ -67,6 +64,6 @@ void agpt_tell(const Options *o, const AgptMachine *machine, const char *launche
  * starts `jotun agpt` with these words on all of them, and does not return. BAD_OPTION where it cannot. */
 Status agpt_start_ranks(const Options *o, const AgptMachine *machine, int argc, char **argv);
 /* As the script: logs/NAME/TIME_RANKS_HOST/output.log, which has the log from now on, its path in
- * logs/latest; .env, the environment without secrets, in the folder of the checkpoints. */
-Status agpt_open_folders(const Options *o, const char *name);
+ * logs/latest. The script's .env, a copy of the environment, is not written: it has people's secrets. */
+Status agpt_open_folders(Options *o, const char *name);
 #endif

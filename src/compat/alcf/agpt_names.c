@@ -108,27 +108,6 @@ bool agpt_variable(const char *name, const char **right, bool *certain)
 
 /* ---- help ---- */
 
-static const struct { OptionIndex option; const char *from; } computed[] = {
-    { OPTION_ranks, "WORLD_SIZE" },
-    { OPTION_bf16, "DTYPE" },
-    { OPTION_fp16, "DTYPE" },
-    { OPTION_global_batch, "GLOBAL_BATCH" },
-    { OPTION_train_samples, "TRAIN_TOKENS, SEQ and GLOBAL_BATCH" },
-    { OPTION_positions, "16 x SEQ" },
-    { OPTION_init_std, "sqrt(2 / (5 HIDDEN))" },
-    { OPTION_split, "TRAIN_SPLIT,VAL_SPLIT,TEST_SPLIT" },
-    { OPTION_save, "CKPT_DIR" },
-    { OPTION_load, "CKPT_DIR" },
-    { OPTION_tokenizer, "TOKENIZER_MODEL" },
-    { OPTION_context_parallel, "SP" },
-    { OPTION_data_cache_path, "CKPT_DIR/.cache/LIST/index-cache" },
-    { OPTION_corpus_shuffled, "with DATA_FILE_LIST" },
-    { OPTION_history, "CKPT_DIR/history" },
-    { OPTION_tensorboard_dir, "CKPT_DIR/tensorboard" },
-    { OPTION_log_timers, "unless NO_TENSORBOARD is set" },
-    { OPTION_wandb_names, "forks" },
-};
-
 static const char *default_of(int v)
 {
     for (int s = 0; s < AGPT_SHAPES; s++)
@@ -155,22 +134,6 @@ bool agpt_help(AgptHelp *help, int i)
     else if (row) snprintf(what, sizeof what, "refused: %s; %s", row->text, row->cure);
     else *what = 0;
     return true;
-}
-
-const char *agpt_default(char *out, size_t size, OptionIndex option)
-{
-    for (size_t i = 0; i < COUNT(computed); i++)
-        if (computed[i].option == option) return snprintf(out, size, "%s", computed[i].from), out;
-    for (int i = 0; i < agpt_fixed_count; i++)
-        if (agpt_fixed[i].option == option) return snprintf(out, size, "%s", agpt_fixed[i].value), out;
-    for (int v = 0; v < VARIABLES; v++) {
-        const Dialect *row = row_of(v);
-        if (!row || row->verb != VERB_SAME || row->option != (int)option) continue;
-        snprintf(out, size, "%s%s%.*s", default_of(v), *default_of(v) ? ", " : "",
-                 (int)strcspn(agpt_variables[v].names, " "), agpt_variables[v].names);
-        return out;
-    }
-    return NULL;
 }
 
 /* ---- words of the command line ---- */

@@ -402,7 +402,8 @@ static void refuse_unknown_names(DeepSpeed *d, const char *group, json_t *object
         char key[DEEPSPEED_KEY], text[DEEPSPEED_TEXT];
         int letters = snprintf(key, sizeof key, "%s.%s", group, name);
         deepspeed_text(text, sizeof text, value);
-        if (letters >= (int)sizeof key || !dialect_find(DIALECT_DSJSON, key, text))
+        bool known = dialect_find(DIALECT_DSJSON, key, text) || deepspeed_group(key);
+        if (letters >= (int)sizeof key || !known)
             refuse_unknown(d, key, value);
     }
 }

@@ -6,10 +6,12 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include "base/array.h"
 #include "base/file.h"
 #include "base/log.h"
 #include "base/message.h"
 #include "conf/conf.h"
+#include "conf/schedule.h"
 #include "conf/value.h"
 
 enum { LINE = IMPORT_LINE, ARGUMENT_WORDS = 512 };
@@ -107,6 +109,7 @@ static int take_argument(Import *m, Options *o, const LaunchCall *s, const TextL
     for (at++; at < s->words && !is_name(s->word[at].text); at++) add_value(m, o, &a, &s->word[at], from);
     say_what_is_empty(m, o, &a, &s->word[at - 1], from);
     if (a.count && !a.refused) python_numbers(o, a.count, a.word);
+    if (a.count && !a.refused && version1_take(m, o, words, from, a.count, a.word)) return at;
     if (a.count && !a.refused && beside_take(m, o, words, from, a.count, a.word)) return at;
     if (a.count && !a.refused && !is_name(a.word[0])) {
         import_refuse(m, o, from, "%.200s is no option; options begin with --", a.word[0]);
@@ -254,9 +257,13 @@ static void take_one_duration(Import *m, Options *o)
     char count[24];
     bool both = options_said(o, OPTION_train_samples) && options_said(o, OPTION_train_tokens);
     if (!both) return;
-    int64_t whole = o->train_tokens / o->sequence, rest = o->train_tokens % o->sequence;
+    int64_t whole = options_token_samples(o), rest = o->train_tokens % o->sequence;
+    if (whole < 0)
+        return import_refuse(m, o, o->source[OPTION_train_tokens].from, "--train-tokens are other numbers of "
+                             "samples with other batch sizes under a curriculum of lengths; give "
+                             "--global-batch-size");
     if (whole >= o->train_samples) {
-        bool same = whole == o->train_samples && rest == 0;
+        bool same = whole == o->train_samples && rest == 0 && !o->length_warmup.count;
         leave_out(m, o, OPTION_train_tokens,
                   same ? "--train-tokens says the same as --train-samples and is left out"
                        : "--train-tokens is left out: the run ends before with --train-samples");
@@ -271,6 +278,26 @@ static void take_one_duration(Import *m, Options *o)
     if (!own && o->lr_decay_style.value != CHOICE_lr_decay_style_constant)
         take_instead(m, o, OPTION_lr_decay_samples, o->source[OPTION_train_samples].from, count,
                      "the learning rate decays over --train-samples where it has no length of its own");
+}
+
+/* Where lengths rise, a rate that follows tokens is no function of samples. A warm-up in steps before a decay
+ * in tokens ends at the tokens of its steps (get_lr of the forks' OptimizerParamScheduler). */
+static void count_tokens(Import *m, Options *o, const TextList *words)
+{
+    static const OptionIndex warmups[] = {OPTION_lr_warmup_iters, OPTION_lr_warmup_samples,
+                                          OPTION_lr_warmup_fraction};
+    bool decay = given_value(words, "--lr-decay-tokens"), warmup = given_value(words, "--lr-warmup-tokens"),
+         other = false;
+    if (!options_said(o, OPTION_length_warmup) || (!decay && !warmup)) return;
+    const char *from = o->source[OPTION_length_warmup].from;
+    for (size_t i = 0; i < COUNT(warmups); i++) other |= options_said(o, warmups[i]) && !warmup;
+    if (!decay)
+        import_refuse(m, o, from, "--lr-warmup-tokens before a decay in samples is not built under a "
+                      "curriculum of lengths; give --lr-decay-tokens");
+    else
+        take_instead(m, o, OPTION_lr_unit, from, other ? "decay-tokens" : "tokens",
+                     other ? "the learning rate decays by the tokens that count, and rises by samples"
+                           : "the learning rate rises and decays by the tokens that count");
 }
 
 /* Megatron-LM takes the numbers out of --split, whatever is between and around them: '99,1,0' with its
@@ -405,8 +432,10 @@ static void take_call(Import *m, Options *o, const LaunchCall *s, const char *pa
     count_end_of_document(m, o);
     name_eval_interval(m, o);
     name_split(m, o);
+    count_tokens(m, o, &words);
     take_one_duration(m, o);
     leave_out_gelu(m, o);
+    version1_defaults(m, o, &words, path);
     beside_defaults(m, o, &words, path);
     required_check(m, o, path);
     import_gelu(m, o, path);

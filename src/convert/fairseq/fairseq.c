@@ -1,5 +1,4 @@
-/* Checkpoints of fairseq's language models: arguments as options, weights, the states of Adam. Parts of
- * tensor-parallel ranks become pieces of one tensor, as Megatron-LM's. */
+/* Checkpoints of fairseq's language models: arguments as options, weights, the states of Adam. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,8 +13,10 @@ typedef struct {
     ForeignFile *file;
     json_t      *options;
     char         path[1024];                  /* of the part that is read */
-    int          parts;
-    TorchFile   *part;                        /* [parts], owned */
+    int          parts;                       /* of model parallelism */
+    TorchFile   *part;                        /* [parts], and what it has; owned */
+    TorchParameters *list;
+    PickleTensor    *flat[PARTS_MAX];         /* states that are parts of one vector, owned */
 } FairseqFile;
 
 static const PickleValue *root_of(const FairseqFile *f, int part)
@@ -182,7 +183,9 @@ bool fairseq_is_there(const char *path)
 static Status files_open(FairseqFile *f, const char *path)
 {
     bool whole = file_exists(path) && !strstr(path, "-model_part-");
-    if (!(f->part = calloc(PARTS_MAX, sizeof *f->part)))
+    f->part = calloc(PARTS_MAX, sizeof *f->part);
+    f->list = calloc(PARTS_MAX, sizeof *f->list);
+    if (!f->part || !f->list)
         return fail(NO_MEMORY, "%s: no memory for its parts", path);
     for (; f->parts < PARTS_MAX; f->parts++) {
         if (whole) snprintf(f->path, sizeof f->path, "%s", path);
@@ -195,8 +198,8 @@ static Status files_open(FairseqFile *f, const char *path)
 
 /* ---- weights ---- */
 
-/* The dimension that ranks divide; -1: each has the whole. */
-static int split_dim(const char *name)
+/* How parts divide a tensor. Learned positions have two rows more at their beginning, which no token has. */
+static TorchSplit split_of(const char *name)
 {
     static const struct { const char *part; int dim; } split[] = {
         { "out_proj.weight", 1 }, { "fc2.weight", 1 }, { "out_proj.bias", -1 }, { "fc2.bias", -1 },
@@ -204,9 +207,10 @@ static int split_dim(const char *name)
         { "k_proj.weight", 0 }, { "v_proj.weight", 0 }, { "fc1.weight", 0 }, { "q_proj.bias", 0 },
         { "k_proj.bias", 0 }, { "v_proj.bias", 0 }, { "fc1.bias", 0 },
     };
+    TorchSplit whole = { .dim = -1, .runs = 1, .first = text_ends(name, "embed_positions.weight") ? 2 : 0 };
     for (size_t i = 0; i < COUNT(split); i++)
-        if (text_ends(name, split[i].part)) return split[i].dim;
-    return -1;
+        if (text_ends(name, split[i].part)) return (TorchSplit){ .dim = split[i].dim, .runs = 1 };
+    return whole;
 }
 
 /* What holds no weights, and the output layer that is the token embedding. */
@@ -217,133 +221,26 @@ static bool is_unused(const FairseqFile *f, const char *name)
     return text_ends(name, ".version") || text_ends(name, "._float_tensor");
 }
 
-/* Learned positions have two rows more at their beginning, which no token has. */
-static void skip_rows(ForeignPiece *piece, int64_t rows, size_t width)
+static Status weights_read(FairseqFile *f, int part)
 {
-    piece->data += piece->stride[0] * rows * (int64_t)width;
-    piece->shape[0] -= rows;
-}
-
-/* A tensor beside the weights, or one of them: element `offset` of `tensor` is its first; shape and strides
- * are those of `weight` where `flat` (all parameters one behind the other), else the tensor's own. */
-typedef struct { ForeignKind kind; const PickleTensor *tensor; int64_t offset; bool flat; } FairseqView;
-
-/* The elements of a part's tensor: by its strides, or, in one vector of all parameters, by the weight's. */
-static Status piece_of(ForeignPiece *piece, Dtype *dtype, const FairseqFile *f, const char *key,
-                       const PickleTensor *weight, const FairseqView *view)
-{
-    const PickleTensor *t = view->tensor;
-    TRY(torch_weight_type(dtype, t, f->file->path, key));
-    TRY(torch_piece(piece, t, f->file->path, key));
-    if (!view->flat) return OK;
-    int64_t step = 1;
-    piece->data += view->offset * (int64_t)dtype_width(*dtype);
-    for (int d = weight->dims - 1; d >= 0; d--) {
-        piece->shape[d]  = weight->size[d];
-        piece->stride[d] = step;
-        step *= weight->size[d];
-    }
-    return OK;
-}
-
-/* Appends the tensor `key`, whose parts are those views of the model's parts: view[0 .. f->parts). */
-static Status tensor_add(FairseqFile *f, const char *key, const PickleTensor *weight, const FairseqView *view)
-{
-    ForeignPiece piece;
-    Dtype dtype;
-    int   index, dim = split_dim(key), parts = dim < 0 ? 1 : f->parts;
-    bool  positions = text_ends(key, "embed_positions.weight");
-    bool  old_output = text_ends(key, "decoder.embed_out");
-    if (dim >= weight->dims)
-        return fail(BAD_FILE, "%s: tensor '%s' has too few dimensions", f->file->path, key);
-    TRY(piece_of(&piece, &dtype, f, key, weight, &view[0]));
-    if (positions && piece.shape[0] <= 2)
-        return fail(BAD_FILE, "%s: '%s' has no positions", f->file->path, key);
-    if (positions) skip_rows(&piece, 2, dtype_width(dtype));
-    if (dim >= 0) piece.shape[dim] *= parts;
-    TRY(foreign_tensor(f->file, &index, view[0].kind,
-                          old_output ? "decoder.output_projection.weight" : key, dtype, weight->dims,
-                          piece.shape));
-    for (int p = 0; p < parts; p++) {
-        TRY(piece_of(&piece, &dtype, f, key, weight, &view[p]));
-        if (positions) skip_rows(&piece, 2, dtype_width(dtype));
-        if (dim >= 0) piece.offset[dim] = p * piece.shape[dim];
-        TRY(foreign_piece(f->file, index, &piece));
-    }
-    return OK;
-}
-
-/* The weight of each part, which are of one type and shape. */
-static Status weight_add(FairseqFile *f, const char *key, const PickleTensor *first, FairseqView *view)
-{
-    for (int p = 0; p < f->parts; p++) {
-        const PickleValue *value = pickle_get(pickle_get(root_of(f, p), "model"), key);
-        if (!value || value->kind != PICKLE_TENSOR || value->tensor->type != first->type ||
-            !torch_shapes_equal(value->tensor, first))
-            return fail(BAD_FILE, "%s: tensor '%s' is another one in part %d; copy the files of one model",
-                        f->file->path, key, p);
-        view[p] = (FairseqView){ .kind = FOREIGN_WEIGHT, .tensor = value->tensor };
-    }
-    return tensor_add(f, key, first, view);
-}
-
-static Status weights_read(FairseqFile *f, FairseqView *view)
-{
-    char name[NAME_BYTES];
-    const PickleValue *model = pickle_get(root_of(f, 0), "model");
+    TorchParameters   *list = &f->list[part];
+    size_t             kept = 0;
+    const PickleValue *model = pickle_get(root_of(f, part), "model");
     if (!model || model->kind != PICKLE_DICT)
         return fail(BAD_FILE, "%s: no weights named 'model'; give a checkpoint of fairseq-train",
                     f->file->path);
-    for (uint32_t i = 0; i < model->items; i += 2) {
-        pickle_text(name, sizeof name, model->item[i]);
-        if (is_unused(f, name)) continue;
-        if (model->item[i + 1]->kind != PICKLE_TENSOR)
-            return fail(BAD_FILE, "%s: '%s' is no tensor", f->file->path, name);
-        TRY(weight_add(f, name, model->item[i + 1]->tensor, view));
-    }
-    return OK;
+    TRY(torch_weights(list, model, 0, false, f->file->path));
+    for (size_t i = 0; i < list->items; i++)
+        if (!is_unused(f, list->item[i].name)) list->item[kept++] = list->item[i];
+    list->items = kept;
+    if (kept == f->list[0].items) return OK;
+    return fail(BAD_FILE, "%s: part %d has other tensors than part 0; copy the files of one model",
+                f->file->path, part);
 }
 
 /* ---- states: FP32's optimizer and the memory-efficient one have some for each parameter, in the order of
  * the model; FP16's has all parameters one behind the other in one vector. Each part of model parallelism has
  * states of its own parameters ---- */
-
-enum { STATES = 2 };
-static const ForeignKind states[STATES] = { FOREIGN_MOMENT, FOREIGN_SQUARE };
-
-/* The parameters in their order, and the views of all parts: view[part * count * STATES + 2 i + state]. */
-typedef struct {
-    FairseqFile    *f;
-    TorchParameter *parameter;
-    FairseqView    *view;
-    int             count;
-    int64_t         updates;
-} States;
-
-/* The parameters of a part; names point into `names`. */
-static Status parameters_of(States *s, int part, char (*names)[NAME_BYTES])
-{
-    const PickleValue *model = pickle_get(root_of(s->f, part), "model");
-    int count = 0;
-    for (uint32_t i = 0; model && model->kind == PICKLE_DICT && i < model->items; i += 2) {
-        char name[NAME_BYTES];
-        pickle_text(name, sizeof name, model->item[i]);
-        if (is_unused(s->f, name) || model->item[i + 1]->kind != PICKLE_TENSOR) continue;
-        bool first = part == 0 && count < s->count, again = count < s->count && !strcmp(names[count], name);
-        if (!first && !again)
-            return fail(BAD_FILE, "%s: part %d has its parameters in another order", s->f->file->path, part);
-        if (first) memcpy(names[count], name, sizeof name);
-        s->parameter[count++] = (TorchParameter){ .weight = model->item[i + 1]->tensor };
-    }
-    return OK;
-}
-
-static int64_t elements(const PickleTensor *t)
-{
-    int64_t count = 1;
-    for (int d = 0; d < t->dims; d++) count *= t->size[d];
-    return count;
-}
 
 /* The first state, where the optimizer has one parameter; NULL: it has several. */
 static const PickleValue *only_state(const PickleValue *optimizer)
@@ -355,87 +252,76 @@ static const PickleValue *only_state(const PickleValue *optimizer)
     return numbers && numbers->kind == PICKLE_LIST && numbers->items == 1 ? all->item[1] : NULL;
 }
 
+/* A tensor of the weight's shape in a vector, whose elements from *at on it is; *at goes behind it. */
+static PickleTensor tensor_within(const PickleTensor *weight, const PickleTensor *vector, int64_t *at)
+{
+    PickleTensor t = *weight;
+    int64_t      step = 1;
+    t.storage = vector->storage, t.type = vector->type, t.offset = vector->offset + *at;
+    for (int d = t.dims - 1; d >= 0; step *= t.size[d--]) t.stride[d] = step;
+    *at += step;
+    return t;
+}
+
 /* All parameters in one vector. */
-static Status flat_read(States *s, const PickleValue *state, FairseqView *view)
+static Status flat_read(TorchParameters *list, PickleTensor *flat, const PickleValue *state, const char *path)
 {
-    int64_t all = 0;
-    double  step;
-    for (int i = 0; i < s->count; i++)
-        if (__builtin_add_overflow(all, elements(s->parameter[i].weight), &all))
-            return fail(BAD_FILE, "%s: its parameters are too many", s->f->file->path);
-    for (int k = 0; k < STATES; k++) {
-        const PickleValue *v = pickle_get(state, foreign_kind_name(states[k]));
+    for (ForeignKind k = FOREIGN_MOMENT; k <= FOREIGN_SQUARE; k++) {
+        const PickleValue *v = pickle_get(state, foreign_kind_name(k));
+        int64_t            at = 0;
         if (!v || v->kind != PICKLE_TENSOR)
-            return fail(BAD_FILE, "%s: it has no %s, so that it is not Adam's", s->f->file->path,
-                        foreign_kind_name(states[k]));
-        if (v->tensor->dims != 1 || v->tensor->stride[0] != 1 || v->tensor->size[0] != all)
-            return fail(BAD_FILE, "%s: its %s has not the %lld elements of the parameters",
-                        s->f->file->path, foreign_kind_name(states[k]), (long long)all);
-        int64_t at = 0;
-        for (int i = 0; i < s->count; at += elements(s->parameter[i++].weight))
-            view[STATES * i + k] = (FairseqView){ states[k], v->tensor, at, true };
-    }
-    if (!torch_number(pickle_get(state, "step"), &step) || !(step >= 0 && step <= 1e15) ||
-        (s->updates >= 0 && s->updates != (int64_t)step))
-        return fail(BAD_FILE, "%s: its parts do not say one number of updates", s->f->file->path);
-    s->updates = (int64_t)step;
-    return OK;
-}
-
-static Status part_read(States *s, int part, char (*names)[NAME_BYTES])
-{
-    const PickleValue *optimizer = pickle_get(root_of(s->f, part), "last_optimizer_state");
-    const PickleValue *one = only_state(optimizer);
-    FairseqView *view = s->view + (int64_t)part * STATES * s->count;
-    TRY(parameters_of(s, part, names));
-    if (one && s->count > 1) return flat_read(s, one, view);
-    TRY(torch_optimizer_states(s->parameter, s->count, optimizer, NULL, false, &s->updates,
-                               s->f->file->path));
-    for (int i = 0; i < STATES * s->count; i++) {
-        ForeignKind kind = states[i % STATES];
-        view[i] = (FairseqView){ .kind = kind, .tensor = s->parameter[i / STATES].state[kind] };
-        if (!view[i].tensor)
-            return fail(BAD_FILE, "%s: a parameter has no state", s->f->file->path);
+            return fail(BAD_FILE, "%s: it has no %s, so that it is not Adam's", path, foreign_kind_name(k));
+        int64_t left = v->tensor->dims == 1 && v->tensor->stride[0] == 1 ? v->tensor->size[0] : -1;
+        for (size_t i = 0; i < list->items && at <= left; i++) {
+            *flat = tensor_within(list->item[i].tensor[FOREIGN_WEIGHT], v->tensor, &at);
+            list->item[i].tensor[k] = flat++;
+        }
+        if (at != left)
+            return fail(BAD_FILE, "%s: its %s has not the elements of the parameters", path,
+                        foreign_kind_name(k));
     }
     return OK;
 }
 
-static Status states_add(States *s, char (*names)[NAME_BYTES])
+static Status part_states(FairseqFile *f, int part, int64_t *updates)
 {
-    FairseqFile *f = s->f;
-    FairseqView *own = calloc((size_t)f->parts + 1, sizeof *own);
-    if (!own) return fail(NO_MEMORY, "%s: no memory for its parts", f->file->path);
-    Status status = parameters_of(s, 0, names);              /* the shapes, which are those of all parts */
-    for (int i = 0; i < STATES * s->count && status == OK; i++) {
-        for (int p = 0; p < f->parts; p++) own[p] = s->view[(int64_t)p * STATES * s->count + i];
-        status = tensor_add(f, names[i / STATES], s->parameter[i / STATES].weight, own);
-    }
-    free(own);
-    return status;
+    const PickleValue *optimizer = pickle_get(root_of(f, part), "last_optimizer_state");
+    const PickleValue *one  = only_state(optimizer);
+    TorchParameters   *list = &f->list[part];
+    const char        *path = f->file->path;
+    if (!optimizer) return fail(BAD_FILE, "%s: a part has no states", path);
+    if (!one || list->items < 2) return torch_optimizer_states(list, optimizer, updates, path);
+    if (!(f->flat[part] = calloc(2 * list->items, sizeof *f->flat[part])))
+        return fail(NO_MEMORY, "%s: no memory for its states", path);
+    TRY(flat_read(list, f->flat[part], one, path));
+    return torch_updates(updates, one, path);
 }
 
-/* After the weights, before foreign_finish; states that do not fit are left out, with the reason. */
+/* States that do not fit are left out, with the reason. */
 static Status states_read(FairseqFile *f)
 {
     const PickleValue *optimizer = pickle_get(root_of(f, 0), "last_optimizer_state");
-    States s = { .f = f, .count = f->file->tensors, .updates = -1 };         /* the weights, until now */
+    int64_t updates = -1;
+    Status  status = OK;
     if (!optimizer || optimizer->kind == PICKLE_NONE) return OK;
-    size_t count = (size_t)s.count + 1;
-    char (*names)[NAME_BYTES] = calloc(count, sizeof *names);
-    s.parameter = calloc(count, sizeof *s.parameter);
-    s.view      = calloc(count * STATES * (size_t)f->parts, sizeof *s.view);
-    Status status = names && s.parameter && s.view
-                  ? OK : fail(NO_MEMORY, "%s: no memory for its states", f->file->path);
-    for (int p = 0; p < f->parts && status == OK; p++) status = part_read(&s, p, names);
-    if (status == OK && s.updates < 0)
+    for (int p = 0; p < f->parts && status == OK; p++) status = part_states(f, p, &updates);
+    if (status == OK && updates < 0)
         status = fail(BAD_FILE, "%s: it does not say its updates", f->file->path);
-    if (status == OK) status = states_add(&s, names);
-    free(names);
-    free(s.parameter);
-    free(s.view);
-    if (status == NO_MEMORY) return status;
-    if (status == OK) f->file->position.updates = s.updates;
-    else foreign_leave_states(f->file, "%.300s; its states are not read", fail_text());
+    f->file->position.updates = updates;
+    if (status == BAD_FILE) foreign_leave_states(f->file, "%.300s; its states are not read", fail_text());
+    return status == BAD_FILE ? OK : status;
+}
+
+static Status tensors_add(FairseqFile *f)
+{
+    for (size_t i = 0; i < f->list[0].items; i++)
+        for (ForeignKind k = FOREIGN_WEIGHT; k < FOREIGN_KINDS; k++) {
+            const TorchParameter *p = &f->list[0].item[i];
+            bool old_output = text_ends(p->name, "decoder.embed_out");
+            if (!p->tensor[k] || (k != FOREIGN_WEIGHT && *f->file->states_unread)) continue;
+            TRY(torch_join(f->file, old_output ? "decoder.output_projection.weight" : p->name, f->list,
+                           f->parts, i, k, split_of(p->name), f->file->path));
+        }
     return OK;
 }
 
@@ -466,12 +352,10 @@ static Status checkpoint_read(FairseqFile *f, const char *path)
 {
     TRY(files_open(f, path));
     TRY(options_read(f));
-    FairseqView *view = calloc((size_t)f->parts + 1, sizeof *view);
-    Status status = view ? weights_read(f, view) : fail(NO_MEMORY, "%s: no memory for its parts", path);
-    free(view);
-    TRY(status);
+    for (int p = 0; p < f->parts; p++) TRY(weights_read(f, p));
     position_read(f);
     TRY(states_read(f));
+    TRY(tensors_add(f));
     TRY(foreign_finish(f->file));
     return vocabulary_read(f);
 }
@@ -480,7 +364,12 @@ Status fairseq_read(ForeignModel *model, json_t *options, const char *path)
 {
     FairseqFile f = { .file = &model->file, .options = options };
     Status      status = checkpoint_read(&f, path);
-    for (int p = 0; p < f.parts; p++) torch_file_close(&f.part[p]);
+    for (int p = 0; p < f.parts; p++) {
+        torch_file_close(&f.part[p]);
+        free(f.list[p].item);
+        free(f.flat[p]);
+    }
     free(f.part);
+    free(f.list);
     return status;
 }

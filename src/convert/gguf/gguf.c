@@ -4,27 +4,29 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
-#include "base/seam.h"
 #include "base/words.h"
 #include "convert/gguf/gguf_internal.h"
 
-enum { VERSION = 3, ALIGNMENT = 32, BLOCK = 32, BLOCK_BYTES = 34, WINDOW = 4 << 20 };
+enum { VERSION = 3, ALIGNMENT = 32, BLOCK = 32, BLOCK_BYTES = 34 };
 
-/* A tensor of the file: one of the plan, or numbers that follow from the options. */
+/* A tensor of the file: one of the plan, which two of them may hold, or numbers that follow from the
+ * options. */
 typedef struct {
     const char       *name;                /* not owned */
     int               dims;
     const int64_t    *shape;               /* outermost first */
     GgufType          type;
-    const PlanTensor *from;                /* NULL: `numbers` */
-    bool              duplicate;           /* another tensor of the file holds the same elements */
+    const PlanTensor *from;                /* NULL: `number` */
     float             offset;              /* is added to all elements; only of an F32 tensor */
+    int64_t           at;                  /* bytes from the first tensor's on */
 } GgufTensor;
 typedef struct {
-    GgufTensor *tensor;                    /* owned */
+    GgufTensor *tensor;                    /* in the order of the plan; owned */
     int         tensors;
+    int64_t     begin;                     /* byte of the file at which they begin */
     int64_t     pairs;                     /* shape of `number` */
     float       number[ROPE_PAIRS_MOST];   /* Llama 3's factors of rotary frequencies */
+    Buffer      made;                      /* a window as it is written, where it is not as it was gathered */
 } GgufTensors;
 
 /* ---- keys and values ---- */
@@ -116,52 +118,57 @@ static void factors_fill(GgufTensors *list, const ModelConfig *config)
         .name = "rope_freqs.weight", .dims = 1, .shape = &list->pairs, .type = GGUF_F32 };
 }
 
-static Status tensors_list(GgufTensors *list, const Plan *plan, const GgufTexts *texts)
+static Dtype dtype_of(GgufType type) { return type == GGUF_F16 ? F16 : type == GGUF_BF16 ? BF16 : F32; }
+
+/* Of so many elements. */
+static int64_t bytes_in(GgufType type, int64_t count)
+{
+    return type == GGUF_Q8_0 ? count / BLOCK * BLOCK_BYTES : count * (int64_t)dtype_width(dtype_of(type));
+}
+
+static int64_t bytes_of(const GgufTensor *t)
+{
+    int64_t count = 1;
+    for (int d = 0; d < t->dims; d++) count *= t->shape[d];
+    return bytes_in(t->type, count);
+}
+
+static int64_t padded(int64_t bytes) { return (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT; }
+
+/* The tensors of the plan get the types in which they are gathered. */
+static Status tensors_list(GgufTensors *list, Plan *plan, const GgufTexts *texts)
 {
     bool  head = texts->config->tied && gguf_architecture_head(texts->architecture);
     float offset = model_gain_offset(texts->config);
     *list = (GgufTensors){ .tensor = calloc((size_t)plan->tensors + 2, sizeof *list->tensor) };
     if (!list->tensor) return fail(NO_MEMORY, "no memory for a list of %d tensors", plan->tensors);
     for (int i = 0; i < plan->tensors; i++) {
-        const PlanTensor *t = &plan->tensor[i];
-        GgufTensor made = { t->as.name, t->as.dims, t->as.shape, type_of(t, texts->type), t, false,
-                            text_ends(t->as.name, "norm.weight") ? offset : 0 };
+        PlanTensor *t = &plan->tensor[i];
+        GgufTensor made = { .name = t->as.name, .dims = t->as.dims, .shape = t->as.shape, .from = t,
+                            .type = type_of(t, texts->type),
+                            .offset = text_ends(t->as.name, "norm.weight") ? offset : 0 };
         list->tensor[list->tensors++] = made;
+        plan_type(t, dtype_of(made.type));
+        t->bytes = bytes_of(&made);
         if (!head || strcmp(made.name, "token_embd.weight")) continue;
-        made.name = "output.weight", made.duplicate = true;
+        made.name = "output.weight", t->bytes *= 2;
         list->tensor[list->tensors++] = made;
     }
     if (gguf_architecture_factors(texts->config)) factors_fill(list, texts->config);
+    for (GgufTensor *t = list->tensor + 1; t < list->tensor + list->tensors; t++)
+        t->at = padded(t[-1].at + bytes_of(t - 1));
     return OK;
 }
 
-static int64_t count_of(const GgufTensor *t)
-{
-    int64_t count = 1;
-    for (int d = 0; d < t->dims; d++) count *= t->shape[d];
-    return count;
-}
-
-static Dtype dtype_of(GgufType type) { return type == GGUF_F16 ? F16 : type == GGUF_BF16 ? BF16 : F32; }
-
-static int64_t bytes_of(GgufType type, int64_t count)
-{
-    return type == GGUF_Q8_0 ? count / BLOCK * BLOCK_BYTES : count * (int64_t)dtype_width(dtype_of(type));
-}
-
-static int64_t padded(int64_t bytes) { return (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT; }
-
 static void infos_put(GgufText *out, const GgufTensors *list)
 {
-    int64_t at = 0;
     for (int i = 0; i < list->tensors; i++) {
         const GgufTensor *t = &list->tensor[i];
         gguf_put_string(out, t->name, strlen(t->name));
         gguf_put_number(out, (uint64_t)t->dims, 4);
         for (int d = t->dims - 1; d >= 0; d--) gguf_put_number(out, (uint64_t)t->shape[d], 8);
         gguf_put_number(out, t->type, 4);
-        gguf_put_number(out, (uint64_t)at, 8);
-        at += padded(bytes_of(t->type, count_of(t)));
+        gguf_put_number(out, (uint64_t)t->at, 8);
     }
 }
 
@@ -169,51 +176,45 @@ static void infos_put(GgufText *out, const GgufTensors *list)
 
 /* Blocks of 32: a scale in F16, which is the largest of them / 127, and 32 integers of 8 bits, rounded half
  * away from zero. */
-static void quantize(char *to, const float *from, int64_t count)
+static void quantize(char *to, const char *from, int64_t count)
 {
-    for (; count; count -= BLOCK, from += BLOCK, to += BLOCK_BYTES) {
+    float x[BLOCK];
+    for (; count; count -= BLOCK, from += sizeof x, to += BLOCK_BYTES) {
         float most = 0;
-        for (int i = 0; i < BLOCK; i++) most = fabsf(from[i]) > most ? fabsf(from[i]) : most;
+        memcpy(x, from, sizeof x);                             /* it may be unaligned, in the file */
+        for (int i = 0; i < BLOCK; i++) most = fabsf(x[i]) > most ? fabsf(x[i]) : most;
         float scale = most / 127.0f, inverse = scale > 0 ? 1.0f / scale : 0;
         dtype_convert(to, F16, &scale, F32, 1);
-        for (int i = 0; i < BLOCK; i++) to[2 + i] = (char)(int)roundf(from[i] * inverse);
+        for (int i = 0; i < BLOCK; i++) to[2 + i] = (char)(int)roundf(x[i] * inverse);
     }
 }
 
-typedef struct { int fd; char path[1024]; int64_t at; float *window; char *packed; } Output;
-
-/* Elements [first, first + n) into the window, or packed. */
-static const void *window_fill(ConvertRun *c, Output *out, const GgufTensors *list,
-                               const GgufTensor *t, int64_t first, int64_t n)
+/* The window as it is written, in list->made where it is another one. */
+static Status window_make(const void **data, GgufTensors *list, const GgufTensor *t, const ConvertWindow *w)
 {
-    if (!t->from) return list->number + first;
-    plan_gather(c->plan, t->from, first, n, out->window, dtype_of(t->type));
-    if (!t->duplicate) convert_run_look(c, t->from, out->window, dtype_of(t->type), n);
-    for (int64_t i = 0; i < n && t->offset != 0; i++) out->window[i] += t->offset;
-    if (t->type != GGUF_Q8_0) return out->window;
-    quantize(out->packed, out->window, n);
-    return out->packed;
+    *data = w->data;
+    if (t->type != GGUF_Q8_0 && t->offset == 0) return OK;
+    TRY(buffer_reserve(&list->made, w->count * (int64_t)sizeof(float)));
+    float *made = (float *)list->made.text;
+    *data = made;
+    if (t->type == GGUF_Q8_0) quantize(list->made.text, w->data, w->count);
+    else memcpy(made, w->data, (size_t)w->count * sizeof *made);
+    for (int64_t i = 0; i < w->count && t->offset != 0; i++) made[i] += t->offset;
+    return OK;
 }
 
-static Status tensor_write(ConvertRun *c, Output *out, const GgufTensors *list, const GgufTensor *t)
+static Status window_write(void *context, const ConvertWindow *w)
 {
-    static const char zeros[ALIGNMENT];
-    int64_t count = count_of(t), n, begin = out->at;
-    if (t->from) TRY(convert_run_verify(c, t->from));
-    for (int64_t first = 0; first < count; first += n) {
-        n = count - first < WINDOW ? count - first : WINDOW;
-        TRY(convert_run_stopped(c));
-        int64_t bytes = bytes_of(t->type, n);
-        TRY(file_write(out->fd, out->path, window_fill(c, out, list, t, first, n), (size_t)bytes, out->at));
-        out->at += bytes;
-        if (t->from && !t->duplicate) c->done += n * (int64_t)dtype_width(convert_run_dtype(c, t->from));
-        foreign_release(&c->from->file);
-        if (c->progress) c->progress(c->context, c->done, c->total);
+    const ConvertFile *file = context;
+    GgufTensors       *list = file->layout;
+    const void        *data;
+    for (const GgufTensor *t = list->tensor; t < list->tensor + list->tensors; t++) {
+        if (t->from != w->tensor) continue;
+        TRY(window_make(&data, list, t, w));
+        TRY(convert_run_write(file, data, bytes_in(t->type, w->count),
+                              list->begin + t->at + bytes_in(t->type, w->first)));
     }
-    int64_t end = begin + padded(out->at - begin);
-    Status  status = file_write(out->fd, out->path, zeros, (size_t)(end - out->at), out->at);
-    out->at = end;
-    return status;
+    return OK;
 }
 
 /* Of a file of this type; the numbers are those of llama.cpp's enum llama_ftype. */
@@ -250,36 +251,32 @@ static Status head_make(GgufText *head, const GgufTensors *list, const GgufTexts
     return status == OK ? head->status : status;
 }
 
-static Status file_fill(ConvertRun *c, Output *out, const GgufTensors *list, const GgufTexts *texts)
+/* Padding between tensors is a hole of the file; behind the last one it is written. */
+static Status file_fill(ConvertRun *c, GgufTensors *list, const GgufTexts *texts)
 {
+    static const char zeros[ALIGNMENT];
+    const GgufTensor *last = &list->tensor[list->tensors - 1];
     GgufText head = { 0 };
     Status   status = head_make(&head, list, texts);
-    if (status == OK) status = path_join(out->path, c->part, CONVERT_RUN_FILE);
-    if (status == OK) status = file_create(&out->fd, out->path);
-    if (status == OK) status = file_write(out->fd, out->path, head.text.text, (size_t)head.text.bytes, 0);
-    out->at = head.text.bytes;
+    list->begin = head.text.bytes;
+    int64_t at = list->begin + last->at, end = at + bytes_of(last);
+    const ConvertBytes others[] = { { head.text.text, head.text.bytes, 0 },
+                                    { list->number, last->from ? 0 : end - at, at },
+                                    { zeros, padded(end) - end, end } };
+    if (status == OK)
+        status = convert_run_file(c, CONVERT_RUN_FILE, others, 3, 0, c->plan->tensors, window_write, list);
     buffer_free(&head.text);
-    for (int i = 0; i < list->tensors && status == OK; i++)
-        status = tensor_write(c, out, list, &list->tensor[i]);
-    if (out->fd < 0) return status;
-    if (status == OK) return file_finish(out->fd, out->path);
-    seam.close(out->fd);
     return status;
 }
 
 Status gguf_write(ConvertRun *c, const GgufTexts *texts)
 {
     GgufTensors list;
-    Output out = {
-        .fd = -1, .window = malloc(WINDOW * sizeof(float)), .packed = malloc(bytes_of(GGUF_Q8_0, WINDOW))};
     c->single = true;
-    Status status = tensors_list(&list, c->plan, texts);
-    if (status == OK && !(out.window && out.packed))
-        status = fail(NO_MEMORY, "no memory to write a GGUF file");
-    if (status == OK) status = convert_run_begin(c);
-    if (status == OK) status = convert_run_finish(c, file_fill(c, &out, &list, texts));
+    TRY(tensors_list(&list, c->plan, texts));
+    Status status = convert_run_begin(c);
+    if (status == OK) status = convert_run_finish(c, file_fill(c, &list, texts));
     free(list.tensor);
-    free(out.window);
-    free(out.packed);
+    buffer_free(&list.made);
     return status;
 }

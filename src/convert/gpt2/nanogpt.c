@@ -1,4 +1,5 @@
 /* nanoGPT's ckpt.pt. torch.compile puts "_orig_mod." before every name. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include "base/array.h"
@@ -64,44 +65,47 @@ static bool is_unused(const char *name)
     return strcmp(name, "lm_head.weight") == 0 || text_ends(name, ".attn.bias");
 }
 
-static const char *name_of(char text[160], const PickleValue *key)
+/* The name of the bias beside a gain of a LayerNorm that the model lacks; false: the tensor is another one,
+ * or the model has the bias. */
+static bool lacks_bias(char bias[TORCH_NAME_BYTES], const TorchParameters *list, const TorchParameter *gain)
 {
-    static const char compiled[] = "_orig_mod.";
-    const char *name = pickle_text(text, 160, key);
-    return strncmp(name, compiled, sizeof compiled - 1) == 0 ? name + sizeof compiled - 1 : name;
-}
-
-/* The name of the bias beside a gain of a LayerNorm, in `bias`; false: the tensor is another one, or the
- * model has the bias. */
-static bool lacks_bias(char bias[160], const PickleValue *model, const PickleValue *key)
-{
-    char        text[160];
-    const char *name = name_of(text, key);
-    if (!strstr(name, ".ln_") || !text_ends(text, "weight")) return false;
-    memcpy(text + strlen(text) - strlen("weight"), "bias", sizeof "bias");
-    snprintf(bias, 160, "%s", name);
-    return !pickle_get(model, text);
+    if (!strstr(gain->name, ".ln_") || !text_ends(gain->name, "weight")) return false;
+    snprintf(bias, TORCH_NAME_BYTES, "%.*sbias", (int)(strlen(gain->name) - strlen("weight")), gain->name);
+    for (size_t i = 0; i < list->items; i++)
+        if (!strcmp(list->item[i].name, bias)) return false;
+    return true;
 }
 
 /* With bias=False the LayerNorms have no biases either, and here they always have: those of value 0 give the
- * same function. They are weights, or moments of these. */
-static Status zeros_add(ForeignFile *file, ForeignKind kind, const PickleValue *model)
+ * same function. They are weights, or moments of these. *map: of zeros; -1: there are none yet. */
+static Status zeros_add(ForeignFile *file, int *map, ForeignKind kind, const PickleTensor *gain,
+                        const char *bias)
 {
-    char    bias[160];
-    int     map = -1, tensor;
+    Dtype   dtype;
+    int     tensor;
     FileMap zeros;
-    for (uint32_t i = 0; i < model->items; i += 2) {
-        const PickleTensor *gain = model->item[i + 1]->tensor;
-        Dtype dtype;
-        if (!lacks_bias(bias, model, model->item[i]) || gain->dims != 1 || gain->size[0] < 1) continue;
-        if (!torch_type_dtype(gain->type, &dtype)) continue;
-        TRY(foreign_tensor(file, &tensor, kind, bias, dtype, 1, gain->size));
-        size_t bytes = (size_t)gain->size[0] * dtype_width(dtype);
-        if (map < 0 || file->map[map].size < bytes) {
-            TRY(file_map_zeros(&zeros, bytes));
-            TRY(foreign_adopt(file, &map, &zeros));
+    if (gain->dims != 1 || gain->size[0] < 1 || !torch_type_dtype(gain->type, &dtype)) return OK;
+    TRY(foreign_tensor(file, &tensor, kind, bias, dtype, 1, gain->size));
+    size_t bytes = (size_t)gain->size[0] * dtype_width(dtype);
+    if (*map < 0 || file->map[*map].size < bytes) {
+        TRY(file_map_zeros(&zeros, bytes));
+        TRY(foreign_adopt(file, map, &zeros));
+    }
+    return foreign_whole(file, tensor, (const char *)file->map[*map].data);
+}
+
+static Status tensors_add(ForeignFile *file, const TorchParameters *list, bool biases, const char *path)
+{
+    char bias[TORCH_NAME_BYTES];
+    int  map = -1;
+    for (size_t i = 0; i < list->items; i++) {
+        const TorchParameter *p = &list->item[i];
+        bool lacks = !biases && lacks_bias(bias, list, p);
+        for (ForeignKind k = FOREIGN_WEIGHT; k < FOREIGN_KINDS; k++) {
+            if (!p->tensor[k] || (k != FOREIGN_WEIGHT && *file->states_unread)) continue;
+            TRY(torch_add(file, k, p->tensor[k], path, p->name));
+            if (lacks) TRY(zeros_add(file, &map, k, p->tensor[k], bias));
         }
-        TRY(foreign_whole(file, tensor, (const char *)file->map[map].data));
     }
     if (map >= 0)
         snprintf(file->note, sizeof file->note, "its LayerNorms have no biases (bias=False), and those here "
@@ -109,41 +113,25 @@ static Status zeros_add(ForeignFile *file, ForeignKind kind, const PickleValue *
     return OK;
 }
 
-static Status weights_read(ForeignFile *file, const PickleValue *model, bool biases, const char *path)
+static Status weights_read(TorchParameters *list, const PickleValue *model, const char *path)
 {
-    char text[160];
+    static const char compiled[] = "_orig_mod.";
+    size_t kept = 0;
     if (!model || model->kind != PICKLE_DICT)
         return fail(BAD_FILE, "%s: no weights named 'model'; give the ckpt.pt that nanoGPT's train.py saves",
                     path);
-    for (uint32_t i = 0; i < model->items; i += 2) {
-        const PickleValue *value = model->item[i + 1];
-        const char        *name = name_of(text, model->item[i]);
-        if (value->kind != PICKLE_TENSOR) return fail(BAD_FILE, "%s: '%s' is no tensor", path, name);
-        if (!is_unused(name)) TRY(torch_add(file, FOREIGN_WEIGHT, value->tensor, path, name));
+    TRY(torch_weights(list, model, 0, false, path));
+    for (size_t i = 0; i < list->items; i++) {
+        TorchParameter *p = &list->item[i];
+        if (!strncmp(p->name, compiled, sizeof compiled - 1))
+            memmove(p->name, p->name + sizeof compiled - 1, sizeof p->name - (sizeof compiled - 1));
+        if (!is_unused(p->name)) list->item[kept++] = *p;
     }
-    return biases ? OK : zeros_add(file, FOREIGN_WEIGHT, model);
+    list->items = kept;
+    return OK;
 }
 
 /* ---- optimizer and position ---- */
-
-static Status states_add(ForeignFile *file, const PickleValue *model, const PickleValue *optimizer,
-                         bool biases, TorchParameter *parameter, const char *path)
-{
-    char text[160];
-    int  count = 0, at = 0;
-    for (uint32_t i = 0; i < model->items; i += 2)
-        if (!is_unused(name_of(text, model->item[i]))) parameter[count++].weight = model->item[i + 1]->tensor;
-    TRY(torch_optimizer_states(parameter, count, optimizer, NULL, false, &file->position.updates, path));
-    for (uint32_t i = 0; i < model->items; i += 2) {
-        const char *name = name_of(text, model->item[i]);
-        if (is_unused(name)) continue;
-        for (ForeignKind k = FOREIGN_MOMENT; k <= FOREIGN_SQUARE; k++)
-            if (parameter[at].state[k]) TRY(torch_add(file, k, parameter[at].state[k], path, name));
-        at++;
-    }
-    for (ForeignKind k = FOREIGN_MOMENT; k <= FOREIGN_SQUARE && !biases; k++) TRY(zeros_add(file, k, model));
-    return OK;
-}
 
 /* nanoGPT draws batches at random; what it has consumed is a number of samples alone. */
 static void position_read(ForeignPosition *position, const PickleValue *root)
@@ -159,34 +147,33 @@ static void position_read(ForeignPosition *position, const PickleValue *root)
 }
 
 /* States that do not fit the model are left out; the model can be read without. */
-static Status training_read(ForeignFile *file, const PickleValue *root, bool biases, const char *path)
+static Status states_read(ForeignFile *file, TorchParameters *list, const PickleValue *optimizer,
+                          const char *path)
 {
-    const PickleValue *model = pickle_get(root, "model"), *optimizer = pickle_get(root, "optimizer");
-    position_read(&file->position, root);
     if (!optimizer || optimizer->kind == PICKLE_NONE) return OK;
-    TorchParameter *parameter = calloc((size_t)model->items / 2 + 1, sizeof *parameter);
-    Status status = parameter ? states_add(file, model, optimizer, biases, parameter, path)
-                              : fail(NO_MEMORY, "%s: no memory for its states", path);
-    free(parameter);
-    if (status != BAD_FILE) return status;
-    foreign_leave_states(file, "%s", fail_text());
-    return OK;
+    Status status = torch_optimizer_states(list, optimizer, &file->position.updates, path);
+    if (status == BAD_FILE) foreign_leave_states(file, "%s", fail_text());
+    return status == BAD_FILE ? OK : status;
 }
 
-static Status checkpoint_read(ForeignFile *file, json_t *options, const PickleValue *root, const char *path)
+static Status checkpoint_read(ForeignFile *file, TorchParameters *list, json_t *options,
+                              const PickleValue *root, const char *path)
 {
     TRY(options_read(options, pickle_get(root, "model_args"), path));
-    bool biases = !json_object_get(options, "disable-bias-linear");
-    TRY(weights_read(file, pickle_get(root, "model"), biases, path));
-    TRY(training_read(file, root, biases, path));
+    TRY(weights_read(list, pickle_get(root, "model"), path));
+    position_read(&file->position, root);
+    TRY(states_read(file, list, pickle_get(root, "optimizer"), path));
+    TRY(tensors_add(file, list, !json_object_get(options, "disable-bias-linear"), path));
     return foreign_finish(file);
 }
 
 Status nanogpt_read(ForeignModel *model, json_t *options, const char *path)
 {
-    TorchFile torch;
+    TorchFile       torch;
+    TorchParameters list = { 0 };
     TRY(torch_open(&torch, &model->file, path));
-    Status status = checkpoint_read(&model->file, options, torch.pickle.root, path);
+    Status status = checkpoint_read(&model->file, &list, options, torch.pickle.root, path);
+    free(list.item);
     torch_file_close(&torch);
     return status;
 }

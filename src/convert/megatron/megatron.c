@@ -10,13 +10,8 @@
 
 /* ---- names ---- */
 
-static const struct { const char *part; MegatronJoin join; } rows[] = {
-#define MEGATRON(name, join) { name, MEGATRON_##join },
-#include "convert/megatron/megatron_names.def"
-};
-
-static const struct { const char *part, *spelling; } others[] = {
-#define ALSO(name, spelling) { name, spelling },
+static const struct { const char *part; MegatronJoin join; const char *spellings; } rows[] = {
+#define MEGATRON(name, join, spellings) { name, MEGATRON_##join, spellings },
 #include "convert/megatron/megatron_names.def"
 };
 
@@ -41,10 +36,8 @@ static int number(const char **name, char end)
 
 static bool look_up(MegatronName *out, const char *part)
 {
-    for (size_t i = 0; i < COUNT(others); i++)
-        if (strcmp(others[i].spelling, part) == 0) part = others[i].part;
-    for (size_t i = 0; i < COUNT(rows); i++)
-        if (strcmp(rows[i].part, part) == 0) {
+    for (int i = 0; i < COUNT(rows); i++)
+        if (!strcmp(rows[i].part, part) || words_have(rows[i].spellings, part, strlen(part))) {
             out->part = rows[i].part;
             out->join = rows[i].join;
             return true;
@@ -102,34 +95,11 @@ void megatron_name_print(char out[96], const MegatronName *name, int layer, int 
 
 /* ---- tensors and position ---- */
 
-ForeignPiece megatron_part(const ForeignPiece *piece, int dim, int64_t first, int64_t count, size_t width)
+int64_t megatron_rows(const MegatronRead *m, const char *tensor)
 {
-    ForeignPiece part = *piece;
-    part.data       += first * piece->stride[dim] * (int64_t)width;
-    part.shape[dim]  = count;
-    return part;
-}
-
-Status megatron_tensor(MegatronRead *m, int *index, ForeignKind kind, const MegatronName *name, int layer,
-                       int expert, Dtype dtype, int dims, const int64_t *shape)
-{
-    char    text[96];
-    int64_t kept[FOREIGN_DIMS];
-    memcpy(kept, shape, (size_t)dims * sizeof *kept);
-    megatron_name_print(text, name, layer, expert);
     bool words =
-        strcmp(text, "embedding.word_embeddings.weight") == 0 || strcmp(text, "output_layer.weight") == 0;
-    if (words && dims == 2 && m->vocabulary > 0 && m->vocabulary < kept[0]) kept[0] = m->vocabulary;
-    return foreign_tensor(m->file, index, kind, text, dtype, dims, kept);
-}
-
-Status megatron_box(MegatronRead *m, int index, ForeignPiece piece)
-{
-    const ForeignTensor *t    = &m->file->tensor[index];
-    int64_t              room = t->shape[0] - piece.offset[0];
-    if (room <= 0 && t->dims > 0) return OK;
-    if (t->dims > 0 && piece.shape[0] > room) piece.shape[0] = room;
-    return foreign_piece(m->file, index, &piece);
+        !strcmp(tensor, "embedding.word_embeddings.weight") || !strcmp(tensor, "output_layer.weight");
+    return words ? m->vocabulary : 0;
 }
 
 void megatron_position(ForeignPosition *position, const PickleValue *root)

@@ -200,13 +200,20 @@ static Status distcp_open(int *map, Dist *d, const PickleValue *path, const char
 /* The tensors of one name: one for each layer and expert. The first part says their type. */
 static Status tensors_make(Dist *d, DistTensor *t, Dtype dtype)
 {
+    char    name[96];
+    int     dims = t->dims - t->skip;
+    int64_t size[FOREIGN_DIMS];
+    memcpy(size, t->size + t->skip, (size_t)dims * sizeof *size);
     if (!(t->index = calloc((size_t)(t->layers * t->experts) + 1, sizeof *t->index)))
         return fail(NO_MEMORY, "%s: no memory for its tensors", d->m->folder);
-    for (int64_t i = 0; i < t->layers * t->experts; i++)
-        TRY(megatron_tensor(d->m, &t->index[i], t->kind, &t->name,
+    for (int64_t i = 0; i < t->layers * t->experts; i++) {
+        megatron_name_print(name, &t->name,
                             t->name.layer == MEGATRON_ALL ? (int)(i / t->experts) : t->name.layer,
-                            t->name.expert == MEGATRON_ALL ? (int)(i % t->experts) : t->name.expert, dtype,
-                            t->dims - t->skip, t->size + t->skip));
+                            t->name.expert == MEGATRON_ALL ? (int)(i % t->experts) : t->name.expert);
+        int64_t rows = megatron_rows(d->m, name);
+        if (rows > 0 && rows < size[0]) size[0] = rows;
+        TRY(foreign_tensor(d->m->file, &t->index[i], t->kind, name, dtype, dims, size));
+    }
     return OK;
 }
 
@@ -247,7 +254,7 @@ static Status part_place(Dist *d, DistTensor *t, const PickleTensor *part, const
         }
         if (d->m->file->tensor[t->index[at]].dtype != dtype)
             return fail(BAD_FILE, "%s: parts of tensor '%s' have two types", d->m->folder, name);
-        TRY(megatron_box(d->m, t->index[at], piece));
+        TRY(foreign_kept_piece(d->m->file, t->index[at], piece));
     }
     return OK;
 }

@@ -49,14 +49,8 @@ typedef struct {
 /* Options, and what else of *m follows from the saved arguments (a Namespace). BAD_FILE where they say that
  * the model computes something that no option here does. */
 Status megatron_arguments(MegatronRead *m, const PickleValue *args, const char *path);
-/* Appends a tensor of the whole model, or a state of it; of the embedding and the head without the rows that
- * pad them. */
-Status megatron_tensor(MegatronRead *m, int *index, ForeignKind kind, const MegatronName *name, int layer,
-                       int expert, Dtype dtype, int dims, const int64_t *shape);
-/* Appends a box of it; rows beyond the tensor are left out. */
-Status megatron_box   (MegatronRead *m, int index, ForeignPiece piece);
-/* Elements [first, first + count) along `dim` of a piece. */
-ForeignPiece megatron_part(const ForeignPiece *piece, int dim, int64_t first, int64_t count, size_t width);
+/* How many rows of a tensor are tokens, of the embedding and the head; 0: all. */
+int64_t megatron_rows(const MegatronRead *m, const char *tensor);
 
 /* Where the run stood: "iteration" of a file's dictionary and args; of one that begins at 0, nothing. */
 void   megatron_position(ForeignPosition *position, const PickleValue *root);
@@ -73,28 +67,4 @@ bool   megatron_is_legacy(const char *folder);
 Status megatron_legacy_read(MegatronRead *m);
 bool   megatron_is_dist(const char *folder);
 Status megatron_dist_read(MegatronRead *m);
-
-/* ---- megatron_rank.c: the tensors in the file of one rank of the older format,
- * mp_rank_TT/model_optim_rng.pt: the weights by name, and the optimizer's states, which have numbers there,
- * by the names of their weights ---- */
-
-enum { RANK_NAME_BYTES = 160 };
-
-/* chunk: the virtual stage */
-typedef struct {
-    char                name[RANK_NAME_BYTES];
-    int                 chunk;
-    ForeignKind         kind;
-    const PickleTensor *tensor;
-} RankTensor;
-typedef struct { RankTensor *item; size_t items, room; } RankTensors;          /* item: owned */
-
-/* Appends the weights of a chunk, in the order of the model. What is no tensor (Transformer Engine's states,
- * None) has no weight. */
-Status rank_weights(RankTensors *list, const PickleValue *model, int chunk, const char *label);
-/* Appends the states of all weights of the list, which are those of all chunks in turn. *updates: as in
- * torch_optimizer_states. BAD_FILE where they do not fit. */
-Status rank_states (RankTensors *list, const PickleValue *optimizer, int64_t *updates, const char *label);
-/* Keeps those of one chunk, sorted by kind and name. */
-void   rank_choose (RankTensors *list, int chunk);
 #endif

@@ -133,13 +133,26 @@ static Status files_open(Legacy *l)
 
 /* ---- the tensors of one rank, by name ---- */
 
-/* A rank's states; where they do not fit the model, all states are left out. */
-static Status states_collect(Legacy *l, RankTensors *list, const TorchFile *rank)
+/* A weight that two modules share is one parameter, with the name of the first. */
+static bool is_shared(const TorchParameter *p, const TorchParameter *first)
 {
-    if (*l->m->file->states_unread) return OK;
+    const PickleTensor *a = p->tensor[FOREIGN_WEIGHT], *b = first->tensor[FOREIGN_WEIGHT];
+    return p != first && a->storage == b->storage && a->offset == b->offset;
+}
+
+/* A rank's states; where they do not fit the model, all states are left out. */
+static Status states_collect(Legacy *l, TorchParameters *list, const TorchFile *rank)
+{
     const PickleValue *optimizer = pickle_get(rank->pickle.root, "optimizer");
+    for (size_t i = 0; i < list->items; i++) {
+        MegatronName    name;
+        TorchParameter *p = &list->item[i];
+        p->trained = megatron_name(&name, p->name) && megatron_is_parameter(&name) &&
+                     !is_shared(p, &list->item[0]);
+        p->expert  = p->trained && name.expert != MEGATRON_NONE;
+    }
     Status status = optimizer && optimizer->kind != PICKLE_NONE
-                  ? rank_states(list, optimizer, &l->m->file->position.updates, l->m->folder)
+                  ? torch_optimizer_states(list, optimizer, &l->m->file->position.updates, l->m->folder)
                   : fail(BAD_FILE, "%s: a rank has no optimizer states", l->m->folder);
     if (status != BAD_FILE) return status;
     foreign_leave_states(l->m->file, "%s; saved with --ckpt-format torch_dist and"
@@ -147,27 +160,33 @@ static Status states_collect(Legacy *l, RankTensors *list, const TorchFile *rank
     return OK;
 }
 
-/* All chunks of a rank have one optimizer. */
-static Status rank_collect(Legacy *l, RankTensors *list, const TorchFile *rank, int chunk)
+static int by_name(const void *a, const void *b)
 {
+    return strcmp(((const TorchParameter *)a)->name, ((const TorchParameter *)b)->name);
+}
+
+/* Those of one chunk by name; all chunks of a rank have one optimizer. */
+static Status rank_collect(Legacy *l, TorchParameters *list, const TorchFile *rank, int chunk)
+{
+    size_t kept = 0;
     for (int c = 0; c < l->chunks; c++) {
         const PickleValue *model = chunk_of(rank, c, l->chunks);
         if (!model) return fail(BAD_FILE, "%s: a stage has no chunk %d of the model", l->m->folder, c);
-        TRY(rank_weights(list, model, c, l->m->folder));
+        TRY(torch_weights(list, model, c, true, l->m->folder));
     }
-    if (l->states) TRY(states_collect(l, list, rank));
-    rank_choose(list, chunk);
+    if (l->states && !*l->m->file->states_unread) TRY(states_collect(l, list, rank));
+    for (size_t i = 0; i < list->items; i++)
+        if (list->item[i].chunk == chunk) list->item[kept++] = list->item[i];
+    list->items = kept;
+    if (kept) qsort(list->item, kept, sizeof *list->item, by_name);
     return OK;
 }
 
 /* Of every tensor-parallel rank of a stage's chunk; lists[tp], which the caller frees. */
-static Status lists_make(RankTensors *lists, Legacy *l, int chunk, int p, int e)
+static Status lists_make(TorchParameters *lists, Legacy *l, int chunk, int p, int e)
 {
-    for (int t = 0; t < l->tp; t++) TRY(rank_collect(l, &lists[t], rank_at(l, t, p, e), chunk));
     for (int t = 0; t < l->tp; t++) {
-        bool left = *l->m->file->states_unread;
-        while (left && lists[t].items && lists[t].item[lists[t].items - 1].kind != FOREIGN_WEIGHT)
-            lists[t].items--;
+        TRY(rank_collect(l, &lists[t], rank_at(l, t, p, e), chunk));
         if (lists[t].items != lists[0].items)
             return fail(BAD_FILE, "%s: tensor-parallel rank %d of stage %d has other tensors than rank 0; "
                         "give the files of all ranks of one save", l->m->folder, t, p);
@@ -177,62 +196,27 @@ static Status lists_make(RankTensors *lists, Legacy *l, int chunk, int p, int e)
 
 /* ---- joining ---- */
 
-/* Rank t's part of a tensor: its whole, or of a gated MLP two halves that lie apart in the whole. */
-static Status part_add(Legacy *l, int index, const ForeignPiece *piece, MegatronJoin join, int t,
-                       size_t width)
-{
-    bool halves = join == MEGATRON_UP && l->m->gated;
-    int  dim    = join == MEGATRON_COLUMNS ? 1 : 0;
-    int64_t own = piece->shape[dim];
-    if (!halves) {
-        ForeignPiece part = *piece;
-        part.offset[dim]  = join == MEGATRON_SAME ? 0 : t * own;
-        return megatron_box(l->m, index, part);
-    }
-    for (int half = 0; half < 2; half++) {
-        ForeignPiece part = megatron_part(piece, 0, half * (own / 2), own / 2, width);
-        part.offset[0]    = (half * l->tp + t) * (own / 2);
-        TRY(megatron_box(l->m, index, part));
-    }
-    return OK;
-}
-
 /* A matrix down to a latent that has all its rows on a rank is the same on all. */
-static MegatronJoin join_of(const Legacy *l, const MegatronName *name, const PickleTensor *tensor)
+static bool is_whole(const Legacy *l, const MegatronName *name, const PickleTensor *tensor)
 {
-    if (name->join == MEGATRON_UNTRAINED) return MEGATRON_SAME;
-    if (name->join != MEGATRON_DOWN) return name->join;
     int64_t rows = strstr(name->part, "linear_q_down") ? l->m->query_down : l->m->kv_down;
-    return tensor->dims > 0 && tensor->size[0] == rows ? MEGATRON_SAME : MEGATRON_ROWS;
+    bool    down = name->join == MEGATRON_DOWN && tensor->dims > 0 && tensor->size[0] == rows;
+    return name->join == MEGATRON_UNTRAINED || name->join == MEGATRON_SAME || down;
 }
 
-static Status join(Legacy *l, const MegatronName *name, const RankTensors *lists, size_t at, int layer,
-                   int expert)
+static Status join(const Legacy *l, const MegatronName *name, const TorchParameters *lists, size_t at,
+                   int layer, int expert)
 {
-    const RankTensor *first = &lists[0].item[at];
-    const char  *folder = l->m->folder;
-    MegatronJoin how   = join_of(l, name, first->tensor);
-    int          index, dims = first->tensor->dims, ranks = how == MEGATRON_SAME ? 1 : l->tp;
-    Dtype        dtype;
-    ForeignPiece piece;
-    TRY(torch_weight_type(&dtype, first->tensor, folder, first->name));
-    int  dim  = how == MEGATRON_COLUMNS ? 1 : 0;
-    bool odd  = how == MEGATRON_UP && l->m->gated && dims > 0 && first->tensor->size[0] % 2;
-    if (odd || (how != MEGATRON_SAME && dims <= dim))
-        return fail(BAD_FILE, "%s: tensor '%s' has a shape that tensor parallelism cannot have sharded",
-                    folder, first->name);
-    TRY(torch_piece(&piece, first->tensor, folder, first->name));
-    piece.shape[dim] *= ranks;
-    TRY(megatron_tensor(l->m, &index, first->kind, name, layer, expert, dtype, dims, piece.shape));
-    for (int t = 0; t < ranks; t++) {
-        const RankTensor *n = &lists[t].item[at];
-        if (strcmp(n->name, first->name) != 0 || n->kind != first->kind ||
-            n->tensor->type != first->tensor->type || !torch_shapes_equal(n->tensor, first->tensor))
-            return fail(BAD_FILE, "%s: tensor '%s' is another one on tensor-parallel rank %d; copy the files "
-                        "of one run and iteration", folder, first->name, t);
-        TRY(torch_piece(&piece, n->tensor, folder, n->name));
-        TRY(part_add(l, index, &piece, how, t, dtype_width(dtype)));
-    }
+    const TorchParameter *p = &lists[0].item[at];
+    bool halves = name->join == MEGATRON_UP && l->m->gated;
+    char text[96];
+    megatron_name_print(text, name, layer, expert);
+    TorchSplit split = { .dim = name->join == MEGATRON_COLUMNS ? 1 : 0, .runs = halves ? 2 : 1,
+                         .end = megatron_rows(l->m, text) };
+    if (is_whole(l, name, p->tensor[FOREIGN_WEIGHT])) split.dim = -1;
+    for (ForeignKind k = FOREIGN_WEIGHT; k < FOREIGN_KINDS; k++)
+        if (p->tensor[k] && (k == FOREIGN_WEIGHT || !*l->m->file->states_unread))
+            TRY(torch_join(l->m->file, text, lists, l->tp, at, k, split, l->m->folder));
     return OK;
 }
 
@@ -251,7 +235,7 @@ static Status name_of(MegatronName *name, const Legacy *l, const char *text)
 }
 
 /* Experts of an expert-parallel rank, in a layer. */
-static int local_experts(const Legacy *l, const RankTensors *list)
+static int local_experts(const Legacy *l, const TorchParameters *list)
 {
     int most = -1;
     for (size_t i = 0; i < list->items; i++) {
@@ -261,7 +245,7 @@ static int local_experts(const Legacy *l, const RankTensors *list)
     return most + 1;
 }
 
-static Status chunk_add(Legacy *l, RankTensors *lists, int chunk, int p, int e)
+static Status chunk_add(Legacy *l, TorchParameters *lists, int chunk, int p, int e)
 {
     int experts = 0;
     TRY(lists_make(lists, l, chunk, p, e));
@@ -285,9 +269,9 @@ static Status layers_count(Legacy *l)
     if (!(l->layers = calloc((size_t)l->chunks * (size_t)l->pp, sizeof *l->layers)))
         return fail(NO_MEMORY, "%s: no memory for its stages", l->m->folder);
     for (int i = 0; i < l->chunks * l->pp; i++) {
-        RankTensors          list  = { 0 };
+        TorchParameters    list  = { 0 };
         const PickleValue *model = chunk_of(rank_at(l, 0, i % l->pp, 0), i / l->pp, l->chunks);
-        Status status = model ? rank_weights(&list, model, 0, l->m->folder) : OK;
+        Status status = model ? torch_weights(&list, model, 0, true, l->m->folder) : OK;
         for (size_t k = 0; status == OK && k < list.items; k++) {
             MegatronName name;
             status = name_of(&name, l, list.item[k].name);
@@ -306,7 +290,7 @@ static Status chunks_add(Legacy *l)
 {
     Status status = OK;
     for (int i = 0; status == OK && i < l->chunks * l->pp * l->ep; i++) {
-        RankTensors *lists = calloc((size_t)l->tp, sizeof *lists);
+        TorchParameters *lists = calloc((size_t)l->tp, sizeof *lists);
         if (!lists) return fail(NO_MEMORY, "%s: no memory for its tensors", l->m->folder);
         status = chunk_add(l, lists, i / l->ep / l->pp, i / l->ep % l->pp, i % l->ep);
         for (int t = 0; t < l->tp; t++) free(lists[t].item);

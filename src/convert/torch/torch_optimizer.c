@@ -4,10 +4,10 @@
 #include <string.h>
 
 typedef struct {
-    TorchParameter     *parameter;
-    int                 count;
+    TorchParameters    *list;
+    bool                experts_apart;     /* some group is of experts alone */
     const PickleValue **state;             /* [states] by number; owned */
-    int64_t             states;
+    int64_t             states, *updates;
     const char         *label;
 } States;
 
@@ -44,7 +44,7 @@ static Status states_number(States *s, const PickleValue *all)
     return OK;
 }
 
-static Status updates_take(int64_t *updates, const PickleValue *from, const char *label)
+Status torch_updates(int64_t *updates, const PickleValue *from, const char *label)
 {
     double step;
     if (!torch_number(pickle_get(from, "step"), &step)) return OK;
@@ -54,7 +54,7 @@ static Status updates_take(int64_t *updates, const PickleValue *from, const char
     return OK;
 }
 
-static Status parameter_take(States *s, TorchParameter *p, const PickleValue *number, int64_t *updates)
+static Status parameter_take(const States *s, TorchParameter *p, const PickleValue *number)
 {
     int64_t at;
     if (!pickle_integer(number, &at) || at < 0 || at >= s->states || !s->state[at])
@@ -64,12 +64,12 @@ static Status parameter_take(States *s, TorchParameter *p, const PickleValue *nu
         if (!v || v->kind != PICKLE_TENSOR)
             return fail(BAD_FILE, "%s: its optimizer's state %lld has no %s, so that it is not Adam's",
                         s->label, (long long)at, foreign_kind_name(k));
-        if (!torch_shapes_equal(v->tensor, p->weight))
+        if (!torch_shapes_equal(v->tensor, p->tensor[FOREIGN_WEIGHT]))
             return fail(BAD_FILE, "%s: its optimizer's state %lld has another shape than the parameter at its"
                         " place", s->label, (long long)at);
-        p->state[k] = v->tensor;
+        p->tensor[k] = v->tensor;
     }
-    return updates_take(updates, s->state[at], s->label);
+    return torch_updates(s->updates, s->state[at], s->label);
 }
 
 /* ---- groups ---- */
@@ -86,7 +86,7 @@ static const PickleValue *groups_of(const PickleValue *optimizer)
     return groups && groups->kind == PICKLE_LIST ? groups : NULL;
 }
 
-bool torch_optimizer_has_experts(const PickleValue *optimizer)
+static bool has_experts(const PickleValue *optimizer)
 {
     const PickleValue *groups = groups_of(optimizer);
     for (uint32_t g = 0; groups && g < groups->items; g++)
@@ -106,17 +106,24 @@ static const PickleTensor *first_moment(const States *s, const PickleValue *numb
 /* The copies of the group's parameters that are narrower than fp32. */
 static Status master_take(const States *s, TorchParameter *p, const PickleValue *masters, uint32_t *next)
 {
-    if (!masters || p->weight->type == TORCH_F32) return OK;
+    const PickleTensor *weight = p->tensor[FOREIGN_WEIGHT];
+    if (!masters || weight->type == TORCH_F32) return OK;
     const PickleValue *v = masters->kind == PICKLE_LIST && *next < masters->items ? masters->item[(*next)++]
                                                                                  : NULL;
-    if (!v || v->kind != PICKLE_TENSOR || !torch_shapes_equal(v->tensor, p->weight))
+    if (!v || v->kind != PICKLE_TENSOR || !torch_shapes_equal(v->tensor, weight))
         return fail(BAD_FILE, "%s: its optimizer's copies of weights are not those of the model", s->label);
-    p->state[FOREIGN_MASTER] = v->tensor;
+    p->tensor[FOREIGN_MASTER] = v->tensor;
     return OK;
 }
 
-static Status group_take(States *s, const PickleValue *group, const PickleValue *masters, bool experts_apart,
-                         int64_t *updates)
+static size_t trained(const TorchParameters *list)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < list->items; i++) count += list->item[i].trained;
+    return count;
+}
+
+static Status group_take(const States *s, const PickleValue *group, const PickleValue *masters)
 {
     const PickleValue  *numbers = pickle_get(group, "params");
     uint32_t            taken = 0, next = 0;
@@ -124,39 +131,58 @@ static Status group_take(States *s, const PickleValue *group, const PickleValue 
         return fail(BAD_FILE, "%s: a group of its optimizer has no parameters", s->label);
     if (numbers->items == 0) return OK;
     const PickleTensor *first = first_moment(s, numbers);
-    bool expert = is_expert_group(group), all = !experts_apart && numbers->items == (uint32_t)s->count;
+    bool expert = is_expert_group(group), all = !s->experts_apart && numbers->items == trained(s->list);
     if (!first)
         return fail(BAD_FILE, "%s: its optimizer's states have no exp_avg, so that they are not Adam's",
                     s->label);
-    for (int i = 0; i < s->count; i++) {
-        TorchParameter *p = &s->parameter[i];
-        bool other = (p->weight->dims > 1) != (first->dims > 1) || (experts_apart && p->expert != expert);
-        if (other && !all) continue;
-        if (taken == numbers->items || p->state[FOREIGN_MOMENT]) {
+    for (size_t i = 0; i < s->list->items; i++) {
+        TorchParameter *p = &s->list->item[i];
+        bool other = (p->tensor[FOREIGN_WEIGHT]->dims > 1) != (first->dims > 1) ||
+                     (s->experts_apart && p->expert != expert);
+        if (!p->trained || (other && !all)) continue;
+        if (taken == numbers->items || p->tensor[FOREIGN_MOMENT]) {
             taken = 0;
             break;
         }
-        TRY(parameter_take(s, p, numbers->item[taken++], updates));
+        TRY(parameter_take(s, p, numbers->item[taken++]));
         TRY(master_take(s, p, masters, &next));
     }
     if (taken == numbers->items && (!masters || next == masters->items))
-        return updates_take(updates, group, s->label);
+        return torch_updates(s->updates, group, s->label);
     return fail(BAD_FILE, "%s: a group of its optimizer has %u parameters, which are neither all matrices nor"
                 " all vectors of the model", s->label, numbers->items);
 }
 
-Status torch_optimizer_states(TorchParameter *parameter, int count, const PickleValue *optimizer,
-                              const PickleValue *masters, bool experts_apart, int64_t *updates,
+static Status optimizer_take(States *s, const PickleValue *optimizer, const PickleValue *masters)
+{
+    const PickleValue *groups = groups_of(optimizer);
+    if (!groups) return fail(BAD_FILE, "%s: its optimizer has no groups of parameters", s->label);
+    if (masters && (masters->kind != PICKLE_LIST || masters->items != groups->items))
+        return fail(BAD_FILE, "%s: its optimizer's copies of weights are not in its groups", s->label);
+    Status status = states_number(s, pickle_get(optimizer, "state"));
+    for (uint32_t g = 0; g < groups->items && status == OK; g++)
+        status = group_take(s, groups->item[g], masters ? masters->item[g] : NULL);
+    free(s->state);
+    s->state = NULL;
+    return status;
+}
+
+Status torch_optimizer_states(TorchParameters *list, const PickleValue *optimizer, int64_t *updates,
                               const char *label)
 {
-    States             s      = { .parameter = parameter, .count = count, .label = label };
-    const PickleValue *groups = groups_of(optimizer);
-    if (!groups) return fail(BAD_FILE, "%s: its optimizer has no groups of parameters", label);
-    if (masters && (masters->kind != PICKLE_LIST || masters->items != groups->items))
-        return fail(BAD_FILE, "%s: its optimizer's copies of weights are not in its groups", label);
-    Status status = states_number(&s, pickle_get(optimizer, "state"));
-    for (uint32_t g = 0; g < groups->items && status == OK; g++)
-        status = group_take(&s, groups->item[g], masters ? masters->item[g] : NULL, experts_apart, updates);
-    free(s.state);
-    return status;
+    States   s = { .list = list, .updates = updates, .label = label };
+    bool     chained = optimizer->kind == PICKLE_LIST;
+    uint32_t several = chained ? optimizer->items : 1;
+    for (int pass = 0; pass < 2; pass++)
+        for (uint32_t i = 0; i < several; i++) {
+            const PickleValue *one = chained ? optimizer->item[i] : optimizer;
+            const PickleValue *inner = pickle_get(one, "optimizer");
+            if (!inner) inner = one;
+            if (pass == 0) s.experts_apart |= has_experts(inner);
+            else TRY(optimizer_take(&s, inner, pickle_get(one, "fp32_from_fp16_params")));
+        }
+    for (size_t i = 0; i < list->items; i++)
+        if (list->item[i].trained && !list->item[i].tensor[FOREIGN_MOMENT])
+            return fail(BAD_FILE, "%s: its optimizer has no state of '%s'", label, list->item[i].name);
+    return OK;
 }

@@ -5,72 +5,47 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include "base/clones.h"
 #include "base/random.h"
 #include "corpus/dedup/minhash_internal.h"
 
-/* ---- signatures, with one kernel for each instruction set ---- */
+/* ---- signatures ---- */
 
-/* The values of `vecs` vectors of `lanes` lanes stay in registers while all shingles pass. More than one
- * vector is needed to hide the latency of the multiplication. GCC vector extensions give the same code for
- * each target, and integers give the same values. */
-#define BODY(name, target, lanes, vecs)                                                                 \
-    target static void name(uint32_t *least, const uint32_t *a, const uint32_t *b, int64_t values,      \
-                            const Shingles *s)                                                          \
-    {                                                                                                   \
-        typedef uint32_t Lanes __attribute__((vector_size(4 * lanes), aligned(4), may_alias));          \
-        for (int64_t v = 0; v < values; v += lanes * vecs) {                                            \
-            Lanes low[vecs];                                                                            \
-            for (int i = 0; i < vecs; i++) low[i] = (Lanes){ 0 } - 1;                                   \
-            for (int64_t k = 0; k < s->count; k++)                                                      \
-                for (int i = 0; i < vecs; i++) {                                                        \
-                    Lanes x = *(const Lanes *)(a + v + i * lanes) * (uint32_t)s->hash[k] +              \
-                              *(const Lanes *)(b + v + i * lanes);                                      \
-                    Lanes less = (Lanes)(x < low[i]);                                                   \
-                    low[i] = (x & less) | (low[i] & ~less);                                             \
-                }                                                                                       \
-            memcpy(least + v, low, sizeof low);                                                         \
-        }                                                                                               \
-    }
+/* The least values of four vectors stay in registers while all shingles pass: more than one is needed to hide
+ * the latency of the multiplication. */
+typedef uint32_t Lanes __attribute__((vector_size(64), may_alias));
+enum { VECTORS = MINHASH_LANES * sizeof(uint32_t) / sizeof(Lanes) };
 
-#ifdef __x86_64__
-BODY(body_avx512, __attribute__((target("avx512f"))), 16, 4)
-BODY(body_avx2, __attribute__((target("avx2"))), 8, 4)
-#endif
-BODY(body_plain, , 4, 4)
-
-MinHashKernel *minhash_kernel(int target)
+CLONES static void minhash_least(uint32_t *least, const uint32_t *a, const uint32_t *b, const Shingles *s)
 {
-#ifdef __x86_64__
-    if (target == 1) return __builtin_cpu_supports("avx2") ? body_avx2 : NULL;
-    if (target == 2) return __builtin_cpu_supports("avx512f") ? body_avx512 : NULL;
-#endif
-    return target == 0 ? body_plain : NULL;
+    Lanes low[VECTORS], factor[VECTORS], addend[VECTORS];
+    memcpy(factor, a, sizeof factor);
+    memcpy(addend, b, sizeof addend);
+    for (int i = 0; i < VECTORS; i++) low[i] = (Lanes){ 0 } - 1;
+    for (int64_t k = 0; k < s->count; k++)
+        for (int i = 0; i < VECTORS; i++) {
+            Lanes x    = factor[i] * (uint32_t)s->hash[k] + addend[i];
+            Lanes less = (Lanes)(x < low[i]);
+            low[i] = (x & less) | (low[i] & ~less);
+        }
+    memcpy(least, low, sizeof low);
 }
 
-/* The coefficients are fixed by a constant seed, so signatures are equal in every run and on every
- * machine. a is odd, which makes x -> a x + b a permutation of the 32-bit numbers; the widest instruction
- * set that the machine has is chosen. */
-Status minhash_signer_open(MinHashSigner *sign, int values)
+void minhash_sign(uint32_t *least, const MinHashSigner *sign, int values, const Shingles *shingles)
 {
-    int64_t rounded = (values + MINHASH_LANES - 1) / MINHASH_LANES * MINHASH_LANES;
-    *sign = (MinHashSigner){ .values = rounded };
-    sign->a = malloc((size_t)rounded * sizeof *sign->a);
-    sign->b = malloc((size_t)rounded * sizeof *sign->b);
-    if (!sign->a || !sign->b) return fail(NO_MEMORY, "no memory for %d hash functions", values);
-    for (int64_t v = 0; v < rounded; v++) {
-        uint64_t bits = random_mix(0x6E656172u, (uint64_t)v);        /* odd: a permutation */
+    for (int v = 0; v < values; v += MINHASH_LANES)
+        minhash_least(least + v, sign->a + v, sign->b + v, shingles);
+}
+
+/* The coefficients are fixed by a constant seed, so signatures are equal in every run and on every machine.
+ * a is odd, which makes x -> a x + b a permutation of the 32-bit numbers. */
+void minhash_signer_make(MinHashSigner *sign)
+{
+    for (int v = 0; v < MINHASH_PERMUTATIONS_MOST; v++) {
+        uint64_t bits = random_mix(0x6E656172u, (uint64_t)v);
         sign->a[v] = (uint32_t)bits | 1;
         sign->b[v] = (uint32_t)(bits >> 32);
     }
-    for (int target = 0; target <= 2; target++)
-        if (minhash_kernel(target)) sign->body = minhash_kernel(target);
-    return OK;
-}
-
-void minhash_signer_close(MinHashSigner *sign)
-{
-    free(sign->a);
-    free(sign->b);
 }
 
 /* ---- keys ---- */
@@ -86,8 +61,7 @@ static Status plan_check(const MinHashPlan *plan)
     return OK;
 }
 
-/* Keys may take half of memory until they are joined; pairs and sets of shingles then share the other half
- * and, once the keys are dropped, all of it. */
+/* Keys may take half of memory until they are joined, pairs a quarter of it. */
 Status minhash_open(MinHash **out, const MinHashPlan *plan)
 {
     *out = NULL;
@@ -95,10 +69,9 @@ Status minhash_open(MinHash **out, const MinHashPlan *plan)
     MinHash *minhash = calloc(1, sizeof *minhash);
     if (!minhash) return fail(NO_MEMORY, "no memory for near duplicates");
     minhash->plan = *plan;
-    Status status = minhash_signer_open(&minhash->sign, plan->bands * plan->rows);
-    if (status == OK)
-        status = spill_open(&minhash->keys, "keys of near duplicates", plan->folder, sizeof(MinHashEntry),
-                            SPILL_PARTITIONS, plan->memory / 2);
+    minhash_signer_make(&minhash->sign);
+    Status status = spill_open(&minhash->keys, "keys of near duplicates", plan->folder, sizeof(MinHashEntry),
+                               SPILL_PARTITIONS, plan->memory / 2);
     if (status == OK) *out = minhash;
     else              minhash_close(minhash);
     return status;
@@ -126,7 +99,7 @@ bool minhash_keys(const MinHash *minhash, uint64_t *key, const Shingles *shingle
     int      rows = minhash->plan.rows;
     memset(key, 0, (size_t)minhash->plan.bands * sizeof *key);
     if (!shingles->count) return false;
-    minhash->sign.body(least, minhash->sign.a, minhash->sign.b, minhash->sign.values, shingles);
+    minhash_sign(least, &minhash->sign, minhash->plan.bands * rows, shingles);
     for (int band = 0; band < minhash->plan.bands; band++)
         key[band] = band_key(band, least + band * rows, rows);
     return true;
@@ -160,7 +133,7 @@ MinHashCounts minhash_counts(const MinHash *minhash) { return minhash->counts; }
 void minhash_close(MinHash *minhash)
 {
     if (!minhash) return;
-    minhash_signer_close(&minhash->sign);
+    minhash_sets_close(minhash);
     spill_close(minhash->keys);
     spill_close(minhash->pairs);
     spill_close(minhash->members);

@@ -33,9 +33,11 @@
 enum { MINHASH_BANDS = 18, MINHASH_ROWS = 7, MINHASH_PERMUTATIONS_MOST = 1024, MINHASH_LISTED = 32 };
 
 typedef struct {
-    const char *folder;     /* work folder for what exceeds memory */
-    /* Bytes of keys, pairs and shingle sets held at one time. In addition: 4 bytes per document, 8 per
-     * bucket of five and more documents and 8 per kept document listed in one. */
+    /* Work folder for what exceeds memory, and for a file of the shingle sets of documents with candidates: 8
+     * bytes a shingle and 16 a document. */
+    const char *folder;
+    /* Bytes of keys and pairs held at one time. In addition: 4 bytes per document, 8 per bucket of five and
+     * more documents and 8 per kept document listed in one. */
     int64_t     memory;
     int         bands, rows;
     double      threshold;  /* Jaccard index, above 0, up to 1 */
@@ -65,8 +67,7 @@ typedef struct {
     int64_t unlisted;
     /* Distinct candidate pairs of small buckets and of neighbours in large ones. */
     int64_t pairs;
-    /* Set comparisons made; sets read. Both depend on memory, the result does not. */
-    int64_t compared, read;
+    int64_t compared, read;         /* set comparisons made; sets read */
     int64_t removed, clusters;      /* clusters: kept documents for which others were removed */
     int64_t disk;                   /* bytes written to the work folder */
 } MinHashCounts;

@@ -113,11 +113,13 @@ static Status job_collect(MinHash *minhash, const JoinJob *job)
         return fail(BAD_OPTION, "too many large buckets of near duplicates; split the corpus");
     for (int64_t i = 0; i < job->pairs.count; i++) {
         const MinHashLink *pair = &job->pairs.link[i];
+        minhash->keeper[pair->document] = minhash->keeper[pair->value] = 1;
         TRY(spill_add(minhash->pairs, minhash_part(minhash, pair->document), pair));
     }
     for (int64_t i = 0; i < job->members.count; i++) {
         MinHashLink member = job->members.link[i];
         member.value += (uint32_t)counts->large;
+        minhash->keeper[member.document] = 1;
         TRY(spill_add(minhash->members, minhash_part(minhash, member.document), &member));
     }
     counts->buckets += job->buckets;

@@ -1,17 +1,17 @@
 /* Decides for each document, in order, which earlier document it is a duplicate of: the earliest kept
  * document that is a candidate, or was kept for a candidate, and is similar enough. Documents are resolved
- * in rounds: all threads read and compare the sets of a round, then one thread decides. What depends on
- * decisions of the same round waits for them: a candidate of the round may itself be removed, and kept
- * documents of the round enter the lists of large buckets. Lists only grow at the end, so the same
- * comparisons decide about a document wherever rounds begin, and the size of a round can follow memory. */
+ * in rounds: all threads compare the sets of a round, then one thread decides. What depends on decisions of
+ * the same round waits for them: a candidate of the round may itself be removed, and kept documents of the
+ * round enter the lists of large buckets. Lists only grow at the end, so the same comparisons decide about a
+ * document wherever rounds begin. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include "base/array.h"
 #include "corpus/dedup/minhash_internal.h"
 
-enum { ROUND_LEAST = 16, ROUND_USUAL = 1024, ROUND_MOST = 8192, PART_DOCUMENTS = 1 << 16,
-       NO_DOCUMENT = UINT32_MAX };
+/* Rounds begin small, so that the first documents of a cluster are decided before the others are compared. */
+enum { ROUND_FIRST = 1024, ROUND_MOST = 8192, PART_DOCUMENTS = 1 << 16, NO_DOCUMENT = UINT32_MAX };
 
 /* ---- a part of the candidate pairs and bucket members, grouped by document ---- */
 
@@ -164,7 +164,6 @@ typedef struct { uint32_t document, best; int64_t from, count, compared; double 
 typedef struct {
     MinHash              *minhash;
     const MinHashReading *reading;
-    MinHashSets           sets;
     MinHashLists          lists;
     MinHashPart           part;
     QueryState           *state;  /* [ROUND_MOST], of the round */
@@ -202,7 +201,7 @@ static void candidate_insert(Resolver *s, QueryState *state, uint32_t document)
 }
 
 /* Candidates before the round are replaced by the documents that were kept for them; those in the round
- * are not decided yet and are compared as they are. The sets of all are requested. */
+ * are not decided yet and are compared as they are. */
 static Status query_open(Resolver *s, QueryState *state, const MinHashQuery *query)
 {
     /* Room for all candidates that this query can have, so that pointers to them stay valid. */
@@ -216,9 +215,6 @@ static Status query_open(Resolver *s, QueryState *state, const MinHashQuery *que
         for (uint32_t at = s->lists.bucket[query->bucket[i]].last; at; at = s->lists.node[at].previous)
             candidate_insert(s, state, s->lists.node[at].document);
     s->candidates += state->count;
-    if (state->count) TRY(minhash_sets_request(&s->sets, state->document));
-    for (int64_t i = 0; i < state->count; i++)
-        TRY(minhash_sets_request(&s->sets, s->candidate[state->from + i].document));
     return OK;
 }
 
@@ -228,10 +224,10 @@ static Status query_open(Resolver *s, QueryState *state, const MinHashQuery *que
  * divided by the larger. */
 static double pair_jaccard(const Resolver *s, uint32_t x, uint32_t y)
 {
-    const Shingles *a = minhash_sets_find(&s->sets, x), *b = minhash_sets_find(&s->sets, y);
-    int64_t fewer = a->count < b->count ? a->count : b->count, more = a->count + b->count - fewer;
+    Shingles a = minhash_set(s->minhash, x), b = minhash_set(s->minhash, y);
+    int64_t  fewer = a.count < b.count ? a.count : b.count, more = a.count + b.count - fewer;
     if (!more || (double)fewer / (double)more < s->minhash->plan.threshold) return 0;
-    return shingles_jaccard(a, b);
+    return shingles_jaccard(&a, &b);
 }
 
 /* In order of documents. Those before the round are certainly kept, so the first similar one ends the
@@ -258,23 +254,19 @@ static void compare_body(void *context, int64_t begin, int64_t end)
 
 /* Considers a document that is now known to be kept and was perhaps not compared in the round, because
  * another candidate was removed for it after the comparison. */
-static Status query_try(Resolver *s, QueryState *state, uint32_t kept)
+static void query_try(const Resolver *s, QueryState *state, uint32_t kept)
 {
     int64_t at = candidate_index(s, state, kept);
     const MinHashCandidate *c = &s->candidate[state->from + at];
     double jaccard = at < state->count && c->document == kept ? c->jaccard : -1;
-    if (kept >= state->best) return OK;
+    if (kept >= state->best) return;
     if (jaccard < 0) {
-        TRY(minhash_sets_request(&s->sets, state->document));
-        TRY(minhash_sets_request(&s->sets, kept));
-        TRY(minhash_sets_fill(&s->sets, s->reading));
         jaccard = pair_jaccard(s, state->document, kept);
         state->compared++;
     }
-    if (jaccard < s->minhash->plan.threshold) return OK;
+    if (jaccard < s->minhash->plan.threshold) return;
     state->best    = kept;
     state->jaccard = jaccard;
-    return OK;
 }
 
 static void remove_document(Resolver *s, const QueryState *state)
@@ -293,11 +285,11 @@ static void remove_document(Resolver *s, const QueryState *state)
 static Status query_decide(Resolver *s, QueryState *state, const MinHashQuery *query)
 {
     for (int64_t i = 0; i < query->earliers; i++)
-        if (query->earlier[i] >= s->first) TRY(query_try(s, state, s->minhash->keeper[query->earlier[i]]));
+        if (query->earlier[i] >= s->first) query_try(s, state, s->minhash->keeper[query->earlier[i]]);
     for (int64_t i = 0; i < query->buckets; i++)
         for (uint32_t at = s->lists.bucket[query->bucket[i]].last; at; at = s->lists.node[at].previous) {
             if (s->lists.node[at].document < s->first) break;
-            TRY(query_try(s, state, s->lists.node[at].document));
+            query_try(s, state, s->lists.node[at].document);
         }
     s->minhash->counts.compared += state->compared;
     if (state->best != NO_DOCUMENT) {
@@ -309,19 +301,14 @@ static Status query_decide(Resolver *s, QueryState *state, const MinHashQuery *q
     return OK;
 }
 
-/* The round is halved when its own sets exceed memory and doubled when they take less than a quarter of
- * it. */
 static Status round_resolve(Resolver *s, const MinHashQuery *query, int64_t count)
 {
     s->first      = query->document;
     s->candidates = 0;
     for (int64_t i = 0; i < count; i++) TRY(query_open(s, &s->state[i], &query[i]));
-    TRY(minhash_sets_fill(&s->sets, s->reading));
     team_for(s->reading->team, count, 16, compare_body, s);
     for (int64_t i = 0; i < count; i++) TRY(query_decide(s, &s->state[i], &query[i]));
-    TRY(minhash_sets_end_round(&s->sets));
-    if (s->sets.round_bytes > s->sets.bytes_most && s->round > ROUND_LEAST) s->round /= 2;
-    if (s->sets.round_bytes < s->sets.bytes_most / 4 && s->round < ROUND_MOST) s->round *= 2;
+    if (s->round < ROUND_MOST) s->round *= 2;
     return OK;
 }
 
@@ -359,31 +346,33 @@ static Status candidate_pairs_open(MinHash *minhash, const MinHashReading *readi
 static Status resolver_open(Resolver *s)
 {
     int64_t n = s->minhash->counts.documents;
-    s->minhash->keeper = malloc((size_t)(n + 1) * sizeof *s->minhash->keeper);
-    s->clustered    = calloc((size_t)n / 8 + 1, 1);
-    s->state       = malloc(ROUND_MOST * sizeof *s->state);
-    s->sets         = (MinHashSets){ .bytes_most = s->minhash->plan.memory / 2, .round = 1 };
-    s->round        = ROUND_USUAL;
-    if (!s->minhash->keeper || !s->clustered || !s->state)
-        return fail(NO_MEMORY, "no memory for the duplicates of %" PRId64 " documents", n);
+    s->minhash->keeper = calloc((size_t)n + 1, sizeof *s->minhash->keeper);
+    s->clustered       = calloc((size_t)n / 8 + 1, 1);
+    s->state           = malloc(ROUND_MOST * sizeof *s->state);
+    if (s->minhash->keeper && s->clustered && s->state) return OK;
+    return fail(NO_MEMORY, "no memory for the duplicates of %" PRId64 " documents", n);
+}
+
+static Status documents_resolve(Resolver *s)
+{
+    int64_t n = s->minhash->counts.documents;
+    TRY(resolver_open(s));
+    if (!n) return OK;
+    TRY(candidate_pairs_open(s->minhash, s->reading));
+    TRY(minhash_sets_open(s->minhash, s->reading));
     for (int64_t d = 0; d < n; d++) s->minhash->keeper[d] = (uint32_t)d;
-    return OK;
+    TRY(lists_open(&s->lists, s->minhash->counts.large));
+    return parts_resolve(s);
 }
 
 Status minhash_resolve(MinHash *minhash, const MinHashReading *reading)
 {
-    Resolver s = { .minhash = minhash, .reading = reading };
-    Status  status = resolver_open(&s);
-    if (status == OK && minhash->counts.documents) status = candidate_pairs_open(minhash, reading);
-    if (status == OK && minhash->counts.documents)
-        status = lists_open(&s.lists, minhash->counts.large);
-    if (status == OK && minhash->counts.documents) status = parts_resolve(&s);
-    minhash->counts.read     = s.sets.read;
+    Resolver s = { .minhash = minhash, .reading = reading, .round = ROUND_FIRST };
+    Status  status = documents_resolve(&s);
     minhash->counts.unlisted = s.lists.unlisted;
     part_free(&s.part);
     free(s.lists.bucket);
     free(s.lists.node);
-    minhash_sets_free(&s.sets);
     free(s.state);
     free(s.candidate);
     free(s.clustered);

@@ -1,172 +1,104 @@
-/* A cache of shingle sets: those of the current round and, while memory lasts, those of earlier rounds.
- * One thread requests the sets of a round, then all threads of the team read them, so the table needs no
- * lock. */
+/* The shingle sets of the documents that have candidates, in one file of the work folder. It begins with a
+ * MinHashSet for each document, and the sets follow in any order. The threads of the team write it; then it
+ * is mapped, so that the system holds in memory what is used of it and no more than there is room for. */
 #include <inttypes.h>
 #include <stdatomic.h>
 #include <stdlib.h>
-#include <string.h>
-#include "base/array.h"
+#include <sys/mman.h>
+#include "base/buffer.h"
 #include "corpus/dedup/minhash_internal.h"
 
-enum { READ_AHEAD = 16 };  /* consecutive documents for one worker: they are stored near each other */
-
-static int64_t set_bytes(const MinHashSet *set)
-{
-    return set->set.capacity * (int64_t)sizeof(uint64_t) + (int64_t)sizeof *set;
-}
-
-/* Open addressing with linear probing, at most half full; Fibonacci hashing spreads consecutive document
- * numbers. */
-static uint32_t *set_slot(const MinHashSets *s, uint32_t document)
-{
-    uint64_t at = (document * 0x9E3779B97F4A7C15u >> 20) & (s->slots - 1);
-    while (s->slot[at] && s->set[s->slot[at] - 1].document != document) at = (at + 1) & (s->slots - 1);
-    return &s->slot[at];
-}
-
-static Status slots_rebuild(MinHashSets *s, uint64_t slots)
-{
-    free(s->slot);
-    s->slot  = calloc(slots, sizeof *s->slot);
-    s->slots = slots;
-    if (!s->slot) return fail(NO_MEMORY, "no memory to hold %" PRId64 " documents", s->sets);
-    for (int64_t i = 0; i < s->sets; i++) *set_slot(s, s->set[i].document) = (uint32_t)(i + 1);
-    return OK;
-}
-
-Status minhash_sets_request(MinHashSets *s, uint32_t document)
-{
-    TRY(ARRAY_RESERVE(s->set, s->sets_capacity, s->sets + 1));    /* pointers of minhash_sets_find end here */
-    if ((uint64_t)s->sets * 2 >= s->slots) TRY(slots_rebuild(s, s->slots ? s->slots * 2 : 4096));
-    uint32_t *slot = set_slot(s, document);
-    if (!*slot) {
-        s->set[s->sets] = (MinHashSet){ .document = document };
-        *slot = (uint32_t)++s->sets;
-    }
-    s->set[*slot - 1].used = s->round;
-    return OK;
-}
-
-const Shingles *minhash_sets_find(const MinHashSets *s, uint32_t document)
-{
-    return &s->set[*set_slot(s, document) - 1].set;
-}
-
-/* ---- filling ---- */
+/* Adjacent documents for one thread, as they are stored near each other. */
+enum { CHUNK = 128 };
 
 typedef struct {
-    MinHashSets          *sets;
+    MinHash              *minhash;
     const MinHashReading *reading;
-    const uint32_t       *order;    /* indices of sets, sorted by document */
-    int64_t               count;
-    _Atomic int64_t      *next;     /* shared by all jobs: next index in order */
-    Shingles              read;
-    int64_t               bytes;
-    Failure               failure;
-} FillJob;
+    SpillFile             file;
+    _Atomic int64_t       bytes, read;          /* of the file; sets in it */
+    Failure              *failure;              /* [threads] */
+} SetsJob;
 
-/* Reads into the scratch buffer of the job, makes a set, and copies it to memory of exactly its size. */
-static Status set_fill(FillJob *job, int worker, MinHashSet *set)
+/* set, sets: of the thread, for one document and for all of the chunk. */
+static Status chunk_write(SetsJob *job, int thread, Shingles *set, Buffer *sets, int64_t first)
 {
-    TRY(job->reading->read(job->reading->context, worker, set->document, &job->read));
-    TRY(shingles_set(&job->read));
-    int64_t   count = job->read.count;
-    uint64_t *hash  = malloc((size_t)(count ? count : 1) * sizeof *hash);
-    if (!hash) return fail(NO_MEMORY, "no memory for the shingles of a document: %" PRId64 " of them", count);
-    memcpy(hash, job->read.hash, (size_t)count * sizeof *hash);
-    set->set = (Shingles){ hash, count, count };
-    job->bytes += set_bytes(set);
-    return OK;
-}
-
-/* Jobs take stretches of READ_AHEAD documents from a shared counter; each set is filled by one job, so
- * nothing else needs synchronization. */
-static Status job_fill(FillJob *job, int worker)
-{
-    for (int64_t from; (from = atomic_fetch_add(job->next, READ_AHEAD)) < job->count; )
-        for (int64_t i = from; i < from + READ_AHEAD && i < job->count; i++)
-            TRY(set_fill(job, worker, &job->sets->set[job->order[i]]));
-    return OK;
-}
-
-static void fill_body(void *context, int64_t begin, int64_t end)
-{
-    for (int64_t worker = begin; worker < end; worker++) {
-        FillJob *job = (FillJob *)context + worker;
-        failure_keep(&job->failure, job_fill(job, (int)worker));
+    MinHashSet index[CHUNK] = { 0 };
+    const MinHashReading *reading = job->reading;
+    int64_t left = job->minhash->counts.documents - first, documents = left < CHUNK ? left : CHUNK;
+    sets->bytes = 0;
+    for (int64_t i = 0; i < documents; i++) {
+        if (!job->minhash->keeper[first + i]) continue;
+        TRY(reading->read(reading->context, thread, first + i, set));
+        TRY(shingles_set(set));
+        index[i] = (MinHashSet){ sets->bytes, set->count };
+        TRY(buffer_add(sets, set->hash, set->count * (int64_t)sizeof *set->hash));
+        job->read++;
     }
+    int64_t at = atomic_fetch_add(&job->bytes, sets->bytes);
+    for (int64_t i = 0; i < documents; i++) index[i].at += at;
+    TRY(spill_file_write(&job->file, sets->text, (size_t)sets->bytes, at));
+    return spill_file_write(&job->file, index, (size_t)documents * sizeof *index,
+                            first * (int64_t)sizeof *index);
 }
 
-static int by_value(const void *a, const void *b)
+static void sets_body(void *context, int thread, int threads)
 {
-    const uint64_t *x = a, *y = b;
-    return (*x > *y) - (*x < *y);
+    SetsJob *job    = context;
+    Shingles set    = { 0 };
+    Buffer   sets   = { 0 };
+    Status   status = OK;
+    (void)threads;
+    for (int64_t chunk; status == OK && (chunk = team_claim(job->reading->team, thread)) >= 0; )
+        status = chunk_write(job, thread, &set, &sets, chunk * CHUNK);
+    failure_keep(&job->failure[thread], status);
+    shingles_free(&set);
+    buffer_free(&sets);
 }
 
-/* The missing sets in the order of documents, so that the store of documents is read forwards: (document,
- * index) pairs are sorted as 64-bit numbers, then the indices are kept. */
-static uint32_t *fill_order(const MinHashSets *s)
+static Status sets_write(SetsJob *job)
 {
-    int64_t   count = s->sets - s->filled;
-    uint64_t *both  = malloc((size_t)(count + 1) * sizeof *both);
-    if (!both) return NULL;
-    for (int64_t i = 0; i < count; i++)
-        both[i] = (uint64_t)s->set[s->filled + i].document << 32 | (uint64_t)(s->filled + i);
-    qsort(both, (size_t)count, sizeof *both, by_value);
-    uint32_t *order = malloc((size_t)(count + 1) * sizeof *order);
-    for (int64_t i = 0; order && i < count; i++) order[i] = (uint32_t)both[i];
-    free(both);
-    return order;
-}
-
-Status minhash_sets_fill(MinHashSets *s, const MinHashReading *reading)
-{
-    int             jobs  = team_size(reading->team);
-    int64_t         count = s->sets - s->filled;
-    _Atomic int64_t next  = 0;
-    if (!count) return OK;
-    uint32_t *order  = fill_order(s);
-    FillJob  *job    = calloc((size_t)jobs, sizeof *job);
-    Status    status = order && job ? OK : fail(NO_MEMORY, "no memory to read %" PRId64 " documents", count);
-    for (int i = 0; i < jobs && status == OK; i++)
-        job[i] = (FillJob){ .sets = s, .reading = reading, .order = order, .count = count, .next = &next };
-    if (status == OK) team_for(reading->team, jobs, 1, fill_body, job);
-    for (int i = 0; i < jobs && job; i++) {
-        if (status == OK) status = failure_report(&job[i].failure);
-        s->bytes += job[i].bytes;
-        shingles_free(&job[i].read);
-    }
-    s->read  += count;
-    s->filled = s->sets;
-    free(order);
-    free(job);
+    Team   *team   = job->reading->team;
+    Status  status = OK;
+    job->failure   = calloc((size_t)team_size(team), sizeof *job->failure);
+    if (!job->failure) return fail(NO_MEMORY, "no memory to read near duplicates");
+    team_share(team, (job->minhash->counts.documents + CHUNK - 1) / CHUNK);
+    team_run(team, sets_body, job);
+    for (int i = 0; i < team_size(team) && status == OK; i++) status = failure_report(&job->failure[i]);
+    free(job->failure);
     return status;
 }
 
-/* Above the limit all sets that the round did not want are dropped, and all sets where those of the round
- * alone exceed it. */
-Status minhash_sets_end_round(MinHashSets *s)
+static Status sets_map(MinHash *minhash, const SetsJob *job)
 {
-    int64_t kept = 0, now = s->round++;
-    s->round_bytes = 0;
-    for (int64_t i = 0; i < s->sets; i++)
-        if (s->set[i].used == now) s->round_bytes += set_bytes(&s->set[i]);
-    if (s->bytes <= s->bytes_most) return OK;
-    for (int64_t i = 0; i < s->sets; i++) {
-        if (s->set[i].used == now && s->round_bytes <= s->bytes_most) {
-            s->set[kept++] = s->set[i];
-            continue;
-        }
-        s->bytes -= set_bytes(&s->set[i]);
-        shingles_free(&s->set[i].set);
-    }
-    s->sets = s->filled = kept;
-    return slots_rebuild(s, s->slots);
+    void *map = mmap(NULL, (size_t)job->bytes, PROT_READ, MAP_SHARED, job->file.fd, 0);
+    if (map == MAP_FAILED)
+        return fail(IO_FAILED, "%s: %" PRId64 " bytes of %s cannot be mapped: %m", job->file.path, job->bytes,
+                    job->file.what);
+    minhash->sets       = map;
+    minhash->sets_bytes = job->bytes;
+    minhash->counts.read = job->read;
+    return OK;
 }
 
-void minhash_sets_free(MinHashSets *s)
+Status minhash_sets_open(MinHash *minhash, const MinHashReading *reading)
 {
-    for (int64_t i = 0; i < s->sets; i++) shingles_free(&s->set[i].set);
-    free(s->set);
-    free(s->slot);
+    SetsJob job = { .minhash = minhash, .reading = reading,
+                    .bytes = minhash->counts.documents * (int64_t)sizeof(MinHashSet) };
+    TRY(spill_file_open(&job.file, "shingles of near duplicates", minhash->plan.folder));
+    Status status = sets_write(&job);
+    if (status == OK) status = sets_map(minhash, &job);
+    spill_file_close(&job.file);
+    minhash->counts.disk += job.bytes;
+    return status;
+}
+
+void minhash_sets_close(MinHash *minhash)
+{
+    if (minhash->sets) munmap((void *)(uintptr_t)minhash->sets, (size_t)minhash->sets_bytes);
+}
+
+Shingles minhash_set(const MinHash *minhash, uint32_t document)
+{
+    const MinHashSet *set = (const MinHashSet *)(const void *)minhash->sets + document;
+    return (Shingles){ (uint64_t *)(uintptr_t)(minhash->sets + set->at), set->count, 0 };
 }

@@ -22,27 +22,41 @@ typedef struct { char *memory; int64_t at; } Chunk;       /* memory NULL: at byt
 typedef struct { Chunk *full; int64_t fulls, fulls_capacity; char *open; int64_t records; } Partition;
 
 struct Spill {
-    char       what[64], path[1100];    /* for messages; the path is unlinked */
-    int        file, partitions;
+    SpillFile  file;
+    int        partitions;
     size_t     record;                  /* bytes of a record */
     int64_t    chunk_records,               /* records of a chunk */
-               memory, held, disk;          /* bytes: limit, of chunks in memory, of the file */
+               memory, held;                /* bytes: limit, of chunks in memory */
     Partition *partition;               /* [partitions] */
 };
 
 /* The file is unlinked at once, so that the system frees it however the process ends. */
-static Status file_open(Spill *s, const char *folder)
+Status spill_file_open(SpillFile *f, const char *what, const char *folder)
 {
+    *f = (SpillFile){ .fd = -1 };
     TRY(folder_make(folder));
-    snprintf(s->path, sizeof s->path, "%s/spill-%ld-%p", folder, (long)getpid(), (void *)s);
-    s->file = seam.open(s->path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-    if (s->file < 0)
+    snprintf(f->what, sizeof f->what, "%s", what);
+    snprintf(f->path, sizeof f->path, "%s/spill-%ld-%p", folder, (long)getpid(), (void *)f);
+    f->fd = seam.open(f->path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    if (f->fd < 0)
         return fail(errno == ENOSPC ? IO_FAILED : BAD_FILE,
                     "%s: a file for %s cannot be created there: %s; name a writable work directory",
-                    folder, s->what, strerror(errno));
-    unlink(s->path);
+                    folder, f->what, strerror(errno));
+    unlink(f->path);
     return OK;
 }
+
+Status spill_file_write(SpillFile *f, const void *data, size_t bytes, int64_t at)
+{
+    char had[24];
+    if (file_write(f->fd, f->path, data, bytes, at) != OK)
+        return fail(IO_FAILED, "%.220s; %s take %s there: free disk space, or name another work directory or"
+                    " a higher --memory", fail_text(), f->what, log_bytes(had, (double)f->disk));
+    f->disk += (int64_t)bytes;
+    return OK;
+}
+
+void spill_file_close(SpillFile *f) { if (f->fd >= 0) seam.close(f->fd); }
 
 /* A chunk of each partition is always open, so chunks are small enough that open ones take a quarter of
  * the memory; at 64 KiB larger ones would write no faster. */
@@ -57,13 +71,11 @@ Status spill_open(Spill **out, const char *what, const char *folder, size_t reco
     }
     int64_t most  = CHUNK_BYTES / (int64_t)record;
     int64_t share = memory / 4 / partitions / (int64_t)record;
-    snprintf(s->what, sizeof s->what, "%s", what);
-    s->file          = -1;
     s->partitions    = partitions;
     s->record        = record;
     s->memory        = memory;
     s->chunk_records = share < CHUNK_RECORDS_LEAST ? CHUNK_RECORDS_LEAST : share < most ? share : most;
-    Status status = file_open(s, folder);
+    Status status = spill_file_open(&s->file, what, folder);
     if (status == OK) *out = s;
     else              spill_close(s);
     return status;
@@ -73,7 +85,6 @@ Status spill_open(Spill **out, const char *what, const char *folder, size_t reco
  * reused. */
 static Status chunk_close(Spill *s, Partition *p)
 {
-    char   had[24];
     size_t bytes = (size_t)s->chunk_records * s->record;
     TRY(ARRAY_RESERVE(p->full, p->fulls_capacity, p->fulls + 1));
     if (s->held < s->memory) {
@@ -81,12 +92,8 @@ static Status chunk_close(Spill *s, Partition *p)
         p->open = NULL;
         return OK;
     }
-    if (file_write(s->file, s->path, p->open, bytes, s->disk) != OK)
-        return fail(IO_FAILED, "%.220s; %s take %s there: free disk space, or name another work directory or"
-                    " a higher --memory", fail_text(), s->what, log_bytes(had, (double)s->disk));
-    p->full[p->fulls++] = (Chunk){ .at = s->disk };
-    s->disk += (int64_t)bytes;
-    return OK;
+    p->full[p->fulls++] = (Chunk){ .at = s->file.disk };
+    return spill_file_write(&s->file, p->open, bytes, s->file.disk);
 }
 
 Status spill_add(Spill *s, int partition, const void *record)
@@ -97,7 +104,7 @@ Status spill_add(Spill *s, int partition, const void *record)
     if (!p->open) {
         if (!(p->open = malloc((size_t)s->chunk_records * s->record)))
             return fail(NO_MEMORY, "no memory to collect %s: %" PRId64 " bytes are held; a lower --memory"
-                        " holds fewer", s->what, s->held);
+                        " holds fewer", s->file.what, s->held);
         s->held += s->chunk_records * (int64_t)s->record;
     }
     memcpy(p->open + (size_t)in * s->record, record, s->record);
@@ -106,7 +113,7 @@ Status spill_add(Spill *s, int partition, const void *record)
 }
 
 int64_t spill_count(const Spill *s, int partition) { return s->partition[partition].records; }
-int64_t spill_disk (const Spill *s) { return s->disk; }
+int64_t spill_disk (const Spill *s) { return s->file.disk; }
 
 Status spill_read(const Spill *s, int partition, void *out)
 {
@@ -116,8 +123,8 @@ Status spill_read(const Spill *s, int partition, void *out)
     for (int64_t i = 0; i < p->fulls; i++, to += bytes) {
         const Chunk *chunk = &p->full[i];
         if (chunk->memory) memcpy(to, chunk->memory, bytes);
-        else if (file_read_at(s->file, s->path, to, bytes, chunk->at) != OK)
-            return fail_prefix(IO_FAILED, "%s: ", s->what);
+        else if (file_read_at(s->file.fd, s->file.path, to, bytes, chunk->at) != OK)
+            return fail_prefix(IO_FAILED, "%s: ", s->file.what);
     }
     if (p->records) memcpy(to, p->open, (size_t)(p->records - p->fulls * s->chunk_records) * s->record);
     return OK;
@@ -136,7 +143,7 @@ void spill_close(Spill *s)
 {
     if (!s) return;
     for (int i = 0; i < s->partitions; i++) spill_drop(s, i);
-    if (s->file >= 0) seam.close(s->file);
+    spill_file_close(&s->file);
     free(s->partition);
     free(s);
 }

@@ -10,10 +10,17 @@
 
 enum { SPILL_PARTITIONS = 1024 };
 
+/* A file without a name in `folder`, which is made where it is missing. what: "near duplicates", for
+ * messages. BAD_FILE or IO_FAILED: it cannot be made there. Any number of threads may write different bytes
+ * of it. disk: bytes written. */
+typedef struct { int fd; char what[64], path[1100]; _Atomic int64_t disk; } SpillFile;
+Status  spill_file_open (SpillFile *file, const char *what, const char *folder);
+Status  spill_file_write(SpillFile *file, const void *data, size_t bytes, int64_t at);
+void    spill_file_close(SpillFile *file);
+
 typedef struct Spill Spill;
-/* what: "near duplicates", for messages. record: bytes of one. memory: bytes that records may take while
- * they are added; reading a partition takes its size in addition. BAD_FILE or IO_FAILED: no file can be
- * made in `folder`. *spill is NULL after a failure. */
+/* record: bytes of one. memory: bytes that records may take while they are added; reading a partition takes
+ * its size in addition. *spill is NULL after a failure. */
 Status  spill_open (Spill **spill, const char *what, const char *folder, size_t record, int partitions,
                     int64_t memory);
 Status  spill_add  (Spill *spill, int partition, const void *record);  /* IO_FAILED: the disk is full */

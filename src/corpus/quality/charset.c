@@ -49,19 +49,18 @@ const char *charset_count_name(CharsetCount count)
 
 /* ---- the table ---- */
 
-static const struct { const char *name, *language, *own, *loan; } languages[] = {
-#define COMMON(signs)
-#define CHARSET(name, language, own, loan) { name, language, own, loan },
-#include "corpus/quality/charset.def"
-#undef COMMON
-#undef CHARSET
+static const struct { const char *name, *own, *loan; } languages[] = {
+#define LANGUAGE(name, language, own, loan, stop_words) { name, own, loan },
+#include "corpus/quality/languages.def"
+#undef LANGUAGE
 };
+/* Signs that occur in texts of every language. */
 static const char *const common[] = {
-#define COMMON(signs) signs,
-#define CHARSET(name, language, own, loan)
-#include "corpus/quality/charset.def"
-#undef COMMON
-#undef CHARSET
+    "–—‐‑‒―‘’‚‛“”„‟‹›…•·‣†‡‰′″‴⁄№",
+    "€₤₺℃℉™℠←↑→↓↔⇒⇔",
+    "−×÷±√∞≈≠≤≥∑∏∂∆∫∈∅∩∪⊂∀∃",
+    "⅓⅔⅛⅜⅝⅞⁰⁴⁵⁶⁷⁸⁹⁺⁻₀₁₂₃₄₅₆₇₈₉",
+    "■□▪▫▲►▼◄◆◊○●★☆✓♀♂♠♣♥♦♪♭♯",
 };
 enum { LANGUAGES = COUNT(languages), COMMONS = COUNT(common) };
 

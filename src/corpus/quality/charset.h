@@ -1,6 +1,6 @@
 #ifndef CORPUS_QUALITY_CHARSET_H
 #define CORPUS_QUALITY_CHARSET_H
-/* The characters of a language (rows of charset.def): normalizes a text, and removes parentheses, lines or
+/* The characters of a language (rows of languages.def): normalizes a text, and removes parentheses, lines or
  * documents in which there are too many foreign characters.
  *
  *   normalized  NFC; controls, soft hyphens and invisible characters removed; no-break space and the like

@@ -1,6 +1,6 @@
 /* Judges a document in three steps: rules above the LINE rules on the text as it is, the LINE rules, then
- * the rules below them on the text that is left. A figure is only computed when a rule that needs it is on
- * and no earlier rule was broken. */
+ * the rules below them on the text that is left. Facts are only made when a rule that needs them is on and
+ * no earlier rule was broken. */
 #include "corpus/quality/quality.h"
 
 #include <math.h>
@@ -13,7 +13,8 @@
 
 /* In the order of QualityRule, from the same file. */
 const QualityRow quality_row[QUALITY_RULES] = {
-#define RULE(rule, name, side, limit, preset, source, help) { name, preset, QUALITY_##side, limit },
+#define RULE(rule, name, side, limit, preset, source, facts, figure, help) \
+    { name, preset, QUALITY_##side, limit },
 #include "corpus/quality/quality.def"
 #undef RULE
 };
@@ -161,117 +162,83 @@ static bool any_on(const QualityPlan *p, int from, int to)
     return false;
 }
 
-/* Gopher, appendix A1: statistics of words and lines. */
-static void gopher_figures(double *f, const QualitySurvey *s)
+/* From what the figure of each rule is computed. */
+static const QualityFacts facts_of[QUALITY_RULES] = {
+#define RULE(rule, name, side, limit, preset, source, facts, figure, help) FACTS_##facts,
+#include "corpus/quality/quality.def"
+#undef RULE
+};
+
+/* NAN where it could not be computed, as there are too few words: that breaks no rule. */
+static double figure_of(int rule, const QualitySpace *space)
 {
-    double words = (double)s->words, alnum_words = (double)s->alnum_words, lines = (double)s->lines;
-    f[QUALITY_WORDS_MIN]       = f[QUALITY_WORDS_MAX] = alnum_words;
-    f[QUALITY_WORD_LENGTH_MIN] = f[QUALITY_WORD_LENGTH_MAX] = share((double)s->alnum_word_chars, alnum_words);
-    f[QUALITY_HASHES]          = share((double)s->hashes, words);
-    f[QUALITY_ELLIPSES]        = share((double)s->ellipses, words);
-    f[QUALITY_BULLET_LINES]    = share((double)s->bullets, lines);
-    f[QUALITY_ELLIPSIS_LINES]  = share((double)s->ellipsis_ends, lines);
-    f[QUALITY_ALPHABETIC]      = share((double)s->alphabetic, words);
-    f[QUALITY_STOP_WORDS]      = (double)s->stops;
+    const QualitySurvey *s    = &space->survey;
+    const LinesSeen     *seen = &space->seen;
+    switch ((QualityRule)rule) {
+#define RULE(rule, name, side, limit, preset, source, facts, figure, help) \
+    case QUALITY_##rule: return (double)(figure);
+#include "corpus/quality/quality.def"
+#undef RULE
+    case QUALITY_RULES: break;
+    }
+    return NAN;
 }
 
-/* Gopher, table A1: repeated lines and paragraphs. */
-static void repeat_figures(double *f, const QualitySurvey *s)
-{
-    f[QUALITY_REPEATED_PARAGRAPHS]      = share((double)s->paragraph_repeats, (double)s->paragraphs);
-    f[QUALITY_REPEATED_PARAGRAPH_CHARS] = share((double)s->paragraph_repeat_chars, (double)s->chars);
-    f[QUALITY_REPEATED_LINES]           = share((double)s->repeats, (double)s->nonempty);
-    f[QUALITY_REPEATED_LINE_CHARS]      = share((double)s->repeat_chars, (double)s->chars);
-}
-
-/* FineWeb, section 3.7. */
-static void fineweb_figures(double *f, const QualitySurvey *s)
-{
-    f[QUALITY_LINE_PUNCTUATION] = share((double)s->punctuated, (double)s->nonblank);
-    f[QUALITY_SHORT_LINES]      = share((double)s->short_lines, (double)s->nonblank);
-    f[QUALITY_LINE_REPEATS]     = share((double)s->nonblank_repeat_chars, (double)(s->chars - s->new_lines));
-    f[QUALITY_NEW_LINES]        = share((double)s->new_lines, (double)s->words);
-}
-
-/* The survey of the text as it is now; it is made once for each state of the text (space->surveyed). Without
- * `classify` words are only counted. */
-static Status survey(const Quality *q, QualitySpace *space, const Buffer *text, bool classify)
+/* With FACTS_COUNTS words are only counted; a survey that also classified them serves as well. */
+static Status survey(const Quality *q, QualitySpace *space, const Buffer *text, QualityFacts facts)
 {
     QualitySurvey   *s = &space->survey;
     const StopWords *stops = q->plan.on[QUALITY_STOP_WORDS] ? &q->stops : NULL;
-    if (space->surveyed) return OK;
+    if (space->made & 1u << FACTS_WORDS) return OK;
     *s = (QualitySurvey){ 0 };
     TRY(masks_make(&space->masks, text->text, text->bytes));
     int stops_most = (int)fmin(ceil(q->plan.limit[QUALITY_STOP_WORDS]), STOP_SLOTS);
-    if (classify) TRY(survey_words(s, space, stops, stops_most, text->text, text->bytes));
-    else          survey_count(s, space, text->bytes);
-    TRY(survey_lines(s, space, text->text, text->bytes));
-    space->surveyed = true;
+    if (facts == FACTS_WORDS) TRY(survey_words(s, space, stops, stops_most, text->text, text->bytes));
+    else                      survey_count(s, space, text->bytes);
+    return survey_lines(s, space, text->text, text->bytes);
+}
+
+/* Makes what is not known yet of the text as it is now. */
+static Status facts_make(const Quality *q, QualitySpace *space, const Buffer *text, QualityFacts facts)
+{
+    if (space->made & 1u << facts) return OK;
+    switch (facts) {
+    case FACTS_GRAMS:     TRY(facts_make(q, space, text, FACTS_WORDS)); TRY(quality_grams(space)); break;
+    case FACTS_BAD_WORDS: space->bad_words = bad_words_count(q->bad, text->text, text->bytes);     break;
+    case FACTS_LINES:     break;                            /* by quality_lines */
+    default:              TRY(survey(q, space, text, facts));
+    }
+    space->made |= 1u << facts;
     return OK;
 }
 
-/* Stores the first broken rule from `from` to `to` in the verdict, unless it has one already. A figure that
- * could not be computed, as there are too few words, is NAN and breaks no rule. */
-static bool first_broken(const QualityPlan *p, const double *figure, int from, int to, QualityVerdict *v)
+/* Stores the first broken rule of [from, to) in the verdict. */
+static Status rules_apply(const Quality *q, QualitySpace *space, const Buffer *text, int from, int to,
+                          QualityVerdict *v)
 {
-    for (int r = from; r <= to && v->rule < 0; r++) {
-        bool least = quality_row[r].side == QUALITY_LEAST;
-        if (!p->on[r] || !(least ? figure[r] < p->limit[r] : figure[r] > p->limit[r])) continue;
+    for (int r = from; r < to && v->rule < 0; r++) {
+        if (!q->plan.on[r]) continue;
+        TRY(facts_make(q, space, text, facts_of[r]));
+        double figure = figure_of(r, space), limit = q->plan.limit[r];
+        if (!(quality_row[r].side == QUALITY_LEAST ? figure < limit : figure > limit)) continue;
         v->rule   = r;
-        v->figure = figure[r];
+        v->figure = figure;
     }
-    return v->rule >= 0;
+    return OK;
 }
 
 enum { FIRST_LINE = QUALITY_LONG_WORD, LAST_LINE = QUALITY_POLICY };
 
-/* The rules in rows above the LINE rules. */
-static Status check_above_line_rules(const Quality *q, QualitySpace *space, const Buffer *text,
-                                     QualityVerdict *v)
-{
-    double f[QUALITY_RULES];
-    const QualityPlan *p = &q->plan;
-    if (!any_on(p, 0, FIRST_LINE - 1)) return OK;
-    TRY(survey(q, space, text, true));
-    gopher_figures(f, &space->survey);
-    repeat_figures(f, &space->survey);
-    if (first_broken(p, f, 0, QUALITY_REPEATED_LINE_CHARS, v)) return OK;
-    if (!any_on(p, QUALITY_TOP_2, QUALITY_GRAM_10)) return OK;
-    TRY(quality_grams(space, f));
-    for (int r = QUALITY_TOP_2; r <= QUALITY_GRAM_10; r++) f[r] = share(f[r], (double)space->survey.chars);
-    first_broken(p, f, QUALITY_TOP_2, QUALITY_GRAM_10, v);
-    return OK;
-}
-
-/* The rules in rows below the LINE rules, on what these left. A new survey is only made if they removed
- * something. */
-static Status check_below_line_rules(const Quality *q, QualitySpace *space, const Buffer *text,
-                                     const LinesSeen *seen, QualityVerdict *v)
-{
-    double f[QUALITY_RULES];
-    const QualityPlan *p = &q->plan;
-    f[QUALITY_LOREM]     = seen->lorem;
-    f[QUALITY_CURLY]     = seen->curly;
-    f[QUALITY_SENTENCES] = (double)seen->sentences;
-    if (p->on[QUALITY_BAD_WORDS])
-        f[QUALITY_BAD_WORDS] = (double)bad_words_count(q->bad, text->text, text->bytes);
-    if (first_broken(p, f, LAST_LINE + 1, QUALITY_BAD_WORDS, v)) return OK;
-    if (!any_on(p, QUALITY_LINE_PUNCTUATION, QUALITY_NEW_LINES)) return OK;
-    TRY(survey(q, space, text, false));
-    fineweb_figures(f, &space->survey);
-    first_broken(p, f, QUALITY_LINE_PUNCTUATION, QUALITY_NEW_LINES, v);
-    return OK;
-}
-
+/* The rules below the LINE rules apply to the remaining text, whose facts are new if it has changed. */
 Status quality_check(const Quality *q, QualitySpace *space, Buffer *text, QualityVerdict *v)
 {
-    LinesSeen seen = { .enough = (int64_t)fmin(ceil(q->plan.limit[QUALITY_SENTENCES]), 1e15) };
     *v = (QualityVerdict){ .rule = -1 };
-    space->surveyed = false;
-    TRY(check_above_line_rules(q, space, text, v));
+    space->made = 0;
+    space->seen = (LinesSeen){ .enough = (int64_t)fmin(ceil(q->plan.limit[QUALITY_SENTENCES]), 1e15) };
+    TRY(rules_apply(q, space, text, 0, FIRST_LINE, v));
     if (v->rule >= 0) return OK;
     int64_t before = text->bytes;
-    if (any_on(&q->plan, FIRST_LINE, QUALITY_SENTENCES)) quality_lines(&q->plan, text, v, &seen);
-    space->surveyed &= text->bytes == before;           /* every change removes bytes */
-    return check_below_line_rules(q, space, text, &seen, v);
+    if (any_on(&q->plan, FIRST_LINE, QUALITY_SENTENCES)) quality_lines(&q->plan, text, v, &space->seen);
+    if (text->bytes != before) space->made = 0;
+    return rules_apply(q, space, text, LAST_LINE + 1, QUALITY_RULES, v);
 }

@@ -17,7 +17,7 @@
 #include "base/buffer.h"
 
 typedef enum {
-#define RULE(rule, name, side, limit, preset, source, help) QUALITY_##rule,
+#define RULE(rule, name, side, limit, preset, source, facts, figure, help) QUALITY_##rule,
 #include "corpus/quality/quality.def"
 #undef RULE
     QUALITY_RULES

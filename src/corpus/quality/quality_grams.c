@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include "corpus/quality/quality_internal.h"
 
-enum { GRAM_LEAST = 2, TOP_MOST = 4, GRAM_MOST = 10 };
+enum { GRAM_LEAST = 2, TOP_MOST = 4 };
 
 static Status positions_reserve(QualitySpace *q)
 {
@@ -92,7 +92,7 @@ static int64_t positions_of_repeated(QualitySpace *q, int64_t positions)
     return kept;
 }
 
-Status quality_grams(QualitySpace *q, double *figure)
+Status quality_grams(QualitySpace *q)
 {
     int64_t positions = q->words;
     TRY(positions_reserve(q));
@@ -103,9 +103,8 @@ Status quality_grams(QualitySpace *q, double *figure)
     for (int n = GRAM_LEAST; n <= GRAM_MOST; n++) {
         TRY(gram_table_clear(&q->table, positions));
         positions = grams_count(q, positions, n);
-        if (n <= TOP_MOST)
-            figure[QUALITY_TOP_2 + n - GRAM_LEAST] = q->words < n ? NAN : (double)top_chars(q, positions, n);
-        else figure[QUALITY_GRAM_5 + n - TOP_MOST - 1] = (double)repeated_chars(q, positions, n);
+        if (n > TOP_MOST) q->gram_chars[n] = (double)repeated_chars(q, positions, n);
+        else              q->gram_chars[n] = q->words < n ? NAN : (double)top_chars(q, positions, n);
         positions = positions_of_repeated(q, positions);
     }
     return OK;

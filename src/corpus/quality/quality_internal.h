@@ -20,7 +20,7 @@ bool      gram_table_has  (const GramTable *table, uint64_t key);
 /* Stop words have at most eight bytes, so that a word is its own key in a table of 64 slots. */
 enum { STOP_SLOTS = 64, STOP_BYTES = 8 };
 typedef struct { uint64_t key[STOP_SLOTS]; } StopWords;
-/* language: as in charset.def; of several, separated by commas, the first. BAD_OPTION: no stop words are
+/* language: as in languages.def; of several, separated by commas, the first. BAD_OPTION: no stop words are
  * known for it. */
 Status  stop_words_find(StopWords *words, const char *language);
 /* The slot of a word in any case; -1: no stop word. */
@@ -111,6 +111,14 @@ static inline int64_t mask_next(const uint64_t *mask, int64_t at, int64_t bytes,
     return bytes;
 }
 
+/* What quality_lines found on the way. sentences: counted line by line until there are `enough`. */
+typedef struct { bool lorem, curly; int64_t sentences, enough; } LinesSeen;
+
+/* From what figures are computed: `seen`, a survey that only counts words, one that also classifies and
+ * hashes them, `gram_chars`, `bad_words`. */
+typedef enum { FACTS_LINES, FACTS_COUNTS, FACTS_WORDS, FACTS_GRAMS, FACTS_BAD_WORDS } QualityFacts;
+enum { GRAM_MOST = 10 };                /* words of the longest n-gram */
+
 struct QualitySpace {
     CharMasks     masks;
     QualityWord  *word;
@@ -122,8 +130,11 @@ struct QualitySpace {
     uint64_t     *gram;
     int32_t      *slot;
     int64_t       positions_capacity;
+    unsigned      made;                 /* a bit for each of the facts that are those of the current text */
     QualitySurvey survey;
-    bool          surveyed;             /* `survey` is that of the current text */
+    LinesSeen     seen;
+    int64_t       bad_words;
+    double        gram_chars[GRAM_MOST + 1];    /* by the n-gram's words; NAN: the text has fewer */
 };
 
 /* All three need the masks of the text in `space`. survey_count only counts words. survey_words also
@@ -134,12 +145,9 @@ Status survey_words(QualitySurvey *survey, QualitySpace *space, const StopWords 
                     const char *text, int64_t bytes);
 Status  survey_lines(QualitySurvey *survey, QualitySpace *space, const char *text, int64_t bytes);
 
-/* Needs survey_words. Sets figure[TOP_2 .. GRAM_10] in characters, not as shares; NAN where the text has
- * fewer words than the n-gram. */
-Status  quality_grams(QualitySpace *space, double *figure);
+/* Needs survey_words. Sets space->gram_chars. */
+Status  quality_grams(QualitySpace *space);
 
-/* What quality_lines found on the way. sentences: counted line by line until there are `enough`. */
-typedef struct { bool lorem, curly; int64_t sentences, enough; } LinesSeen;
 /* Applies the LINE rules: text becomes what they leave, lines removed are counted in verdict->lines. */
 void    quality_lines(const QualityPlan *plan, Buffer *text, QualityVerdict *verdict, LinesSeen *seen);
 #endif

@@ -76,7 +76,7 @@ static int64_t citations_remove(char *text, int64_t bytes, int64_t *count)
     return to;
 }
 
-/* The closing quotation marks of all languages of charset.def count; three dots do not. */
+/* The closing quotation marks of all languages of languages.def count; three dots do not. */
 static bool ends_in_punctuation(const char *text, int64_t bytes)
 {
     static const char *const end[] = { ".",      "?",      "!",      "\"",     "'",     "\u201D",

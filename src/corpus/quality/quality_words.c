@@ -29,9 +29,9 @@ static int lower_write(uint8_t out[4], const char *text, int64_t left, int *leng
 /* ---- stop words ---- */
 
 static const struct { const char *language, *words; } stop_lists[] = {
-#define STOP(language, words) { language, words },
-#include "corpus/quality/quality_stop.def"
-#undef STOP
+#define LANGUAGE(name, language, own, loan, stop_words) { name, stop_words },
+#include "corpus/quality/languages.def"
+#undef LANGUAGE
 };
 enum { STOP_LISTS = COUNT(stop_lists) };
 

@@ -160,24 +160,26 @@ bool wiki_word_end(const char *heading, int64_t bytes)
 
 /* ---- templates ---- */
 
-#define KEEP(name, first, last, before, between, after) { name, first, last, before, between, after },
+#define KEEP(first, last, before, between, after, ...) \
+    { first, last, before, between, after, { __VA_ARGS__ } },
 static const WikiTemplate templates[] = {
 #include "corpus/wiki/wiki_templates.def"
 };
 #undef KEEP
 
-/* The first row that matches counts; a name that ends with "-" matches all names that begin so. */
+/* A name that ends with "-" matches all names that begin so. */
 const WikiTemplate *wiki_word_template(const char *name, int64_t bytes)
 {
     char word[WORD_MOST];
     int64_t length = word_fold(word, name, bytes);
-    for (size_t i = 0; length > 0 && i < COUNT(templates); i++) {
-        const WikiTemplate *t = &templates[i];
-        if (t->name[0] != word[0]) continue;
-        size_t own = strlen(t->name);
-        bool begins = (size_t)length >= own && !memcmp(t->name, word, own);
-        if (begins && (own == (size_t)length || (own > 1 && t->name[own - 1] == '-'))) return t;
-    }
+    for (size_t i = 0; length > 0 && i < COUNT(templates); i++)
+        for (const char *const *known = templates[i].names; *known; known++) {
+            if ((*known)[0] != word[0]) continue;
+            size_t own = strlen(*known);
+            bool begins = (size_t)length >= own && !memcmp(*known, word, own);
+            bool prefix = own > 1 && (*known)[own - 1] == '-';
+            if (begins && (prefix || own == (size_t)length)) return &templates[i];
+        }
     return NULL;
 }
 

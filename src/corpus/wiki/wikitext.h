@@ -77,7 +77,7 @@ bool wiki_word_end     (const char *heading, int64_t bytes);
 
 /* A template of which text is kept: its positional arguments from `first` to `last`, joined by `between`,
  * with `before` and `after` around them. last 0: `before` replaces the template. */
-typedef struct { const char *name; int first, last; const char *before, *between, *after; } WikiTemplate;
+typedef struct { int first, last; const char *before, *between, *after, *names[64]; } WikiTemplate;
 /* Special values of `last`. LAST: only the last argument. CONVERT: a number and its unit, or a range of
  * numbers. */
 enum { WIKI_LAST = 99, WIKI_CONVERT = 98 };
