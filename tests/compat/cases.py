@@ -88,6 +88,15 @@ CASES = [
     ("a redirection in a list", f"{SIZES} --num-layers 2\n--train-iters 10 2>&1 | tee log", [], 1, {"num-layers": None}, "CASE:2: 2>&1 needs a shell"),
     ("an abbreviation", f"{GPT} --num-lay 2", [], 1, {"num-layers": None}, "did you mean --num-layers?"),
     ("an abbreviation in a list", f"{SIZES} --num-layers 2 --train-it 10", [], 1, {"train-iters": None}, "did you mean --train-iters?"),
+    # Texts of a script are no formats of printf; this one's own name has some, too.
+    ("%: places", f"{GPT} --num-layers 2 --load '%d%s%n' --save $(hostname)/%s%n", [], 0, {"load": "%d%s%n"}, "--save depends on"),
+    ("%: what this machine lacks", f"N=$(scontrol %s%n | wc -l)\n{GPT} --num-layers 2 --seed $N%s%n", [], 1, {"seed": None}, "%s%n' depends on scontrol (CASE:1, N)"),
+    ("%: what is empty", f"{GPT} --num-layers 2 --seed ${{none}} '--wrong%s%n'", [], 1, {"num-layers": "2"}, "--wrong%s%n"),
+    ("%: placeholders", f"P=<%s%n>\n{GPT} --num-layers 2", [], 1, {}, "put a value in the place of <%s%n>"),
+    ("%: programs", f"srun --x=%s%n python '%s%n/train.py' {SIZES} --num-layers 2", [], 1, {"num-layers": None}, "%s%n/train.py"),
+    ("%: launchers", f"srun --x=%s%n python pretrain_gpt.py {SIZES} --num-layers 2 --train-iters 5", [], 0, {"num-layers": "2"}, "is started by: srun --x=%s%n"),
+    ("%: failures", f"set -e\nsource /etc/none/%s%n.sh\n{GPT} --num-layers 2", [], 0, {"num-layers": "2"}, "source /etc/none/%s%n.sh failed here"),
+    ("%: keys of a JSON", f"echo '{{\"%s%n\": 1, \"optimizer\": {{\"type\": \"%s%n\"}}}}' > '%s%n.json'\n{GPT} --num-layers 2 --deepspeed_config %s%n.json", [], 1, {"num-layers": "2"}, "%s%n of DeepSpeed's JSON is not known"),
     ("a list", f"# arguments\n{SIZES} \\\n --num-layers 4 --train-iters 10", [], 0, {"num-layers": "4"}, ""),
 ]
 OPTIONS = "TP=1\nL=3\nwhile [[ $# -gt 0 ]]; do\n  case \"$1\" in\n    --tp) TP=\"$2\"; shift 2 ;;\n    --layers) L=\"$2\"; shift 2 ;;\n    *) exit 1 ;;\n  esac\ndone\n" + GPT + " --num-layers $L --tensor-model-parallel-size $TP"
@@ -125,10 +134,11 @@ def main():
                 out.write(text)
         before = sorted(os.listdir("."))
         for name, script, words, code, options, says in CASES:
-            with open("case.sh", "w") as out:
+            file = "case%s%n.sh" if name.startswith("%") else "case.sh"
+            with open(file, "w") as out:
                 out.write((OPTIONS if script == "OPTIONS" else script) + "\n")
-            faults += judge(name, "case.sh", words, code, options, says)
-        os.remove("case.sh")
+            faults += judge(name, file, words, code, options, says)
+            os.remove(file)
         if sorted(os.listdir(".")) != before:
             faults.append(f"the scripts have left {os.listdir('.')}")
     os.chdir("/")
