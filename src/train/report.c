@@ -153,7 +153,7 @@ static void progress_step(Report *report, const Trainer *t, StepReport r)
                  log_bytes(memory, process_memory()));
 }
 
-/* text: compat/log_lines.def says what it is. */
+/* text: compat/log_names.c says what it is. */
 static void write_line(LogLine kind, const LogRecord *record, const char *text)
 {
     char line[1300];
