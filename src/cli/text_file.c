@@ -56,11 +56,22 @@ Status text_reader_piece(TextSpan *lines, TextReader *r)
     return OK;
 }
 
-Status text_reader_next(TextSpan *lines, TextReader *r)
+static Status text_reader_next(TextSpan *lines, TextReader *r)
 {
     TRY(text_reader_piece(lines, r));
     int64_t broken = utf8_broken(lines->text, lines->bytes);
     return broken < 0 ? OK : not_text(r->path, r->before + broken, lines->text[broken]);
+}
+
+Status text_pieces(const char *path, Status (*take)(void *, TextSpan), void *context)
+{
+    TextReader reader;
+    TextSpan   lines;
+    Status status = text_reader_open(&reader, path);
+    while (status == OK && (status = text_reader_next(&lines, &reader)) == OK && lines.bytes)
+        status = take(context, lines);
+    text_reader_close(&reader);
+    return status;
 }
 
 /* ---- in parts ---- */
@@ -72,8 +83,9 @@ static void parts_make(void *context, int64_t begin, int64_t end)
 }
 
 /* Where lines are long, some parts are empty. */
-Status text_parts_make(TextParts *p, TextSpan lines)
+Status text_parts_make(void *parts, TextSpan lines)
 {
+    TextParts *p = parts;
     for (int64_t i = 0, at = 0; i < TEXT_PARTS; i++) {
         int64_t to = lines.bytes * (i + 1) / TEXT_PARTS;
         const char *end = to < lines.bytes && to > at

@@ -17,12 +17,13 @@ typedef struct {
     bool ended;
 } TextReader;
 Status text_reader_open (TextReader *reader, const char *path);
-/* The next lines, which the following call replaces; none at the end. BAD_FILE where the text is not
- * UTF-8 or cannot be read whole. */
-Status text_reader_next (TextSpan *lines, TextReader *reader);
-/* The same, of any bytes. */
+/* The next lines, of any bytes, which the following call replaces; none at the end. BAD_FILE where the text
+ * cannot be read whole. */
 Status text_reader_piece(TextSpan *lines, TextReader *reader);
 void   text_reader_close(TextReader *reader);
+/* Reads a whole text and hands its pieces to `take`, one after another. BAD_FILE where it is not UTF-8 or
+ * has a NUL. */
+Status text_pieces(const char *path, Status (*take)(void *context, TextSpan lines), void *context);
 
 /* Threads make something of a text, part by part of whole lines, and `take` gets it in the order of the text.
  * There are more parts than threads, so that parts of short lines, which take longer, balance out. */
@@ -35,7 +36,7 @@ typedef struct {
     TextSpan part[TEXT_PARTS];
     Buffer   made[TEXT_PARTS];
 } TextParts;
-Status text_parts_make (TextParts *parts, TextSpan lines);
+Status text_parts_make (void *parts, TextSpan lines);           /* of a TextParts; as text_pieces calls it */
 void   text_parts_close(TextParts *parts);
 
 /* A file that is written piece by piece and gets its name at the end; "-" is standard output. */
