@@ -15,7 +15,6 @@
 #include "cli/setup/tokenizer.h"
 #include "corpus/read/encoding.h"
 #include "data/token_facts.h"
-#include "comm/broadcast.h"
 #include "corpus/read/codec.h"
 #include "eval/windows.h"
 #include "logs/log_record.h"
@@ -27,7 +26,7 @@ typedef struct {
     const Options *o;
     TrainConfig    config;
     int32_t       *ids;
-    int64_t        count, bytes, original;    /* original: words; 0: not asked for */
+    int64_t        count, bytes, original;    /* original: words, on rank 0; 0: not asked for */
     SampleBlocks   blocks;                    /* zeros: windows of equal size */
     TokenFile      file;                      /* that the blocks are of */
 } Task;
@@ -327,30 +326,13 @@ static Status ids_read(Task *task, Options *o)
     return fail(BAD_FILE, "%s holds %lld tokens; perplexity needs two or more", path, (long long)task->count);
 }
 
-/* Rank 0 counts the original text for all. */
-static Status original_share(Task *task, const Options *o, Transport *mpi)
-{
-    bool   first = !mpi || mpi->rank == 0;
-    Status status = first ? count_original(task, o) : OK;
-    if (!mpi) return status;
-    size_t bytes = sizeof task->original;
-    char  *count = first ? malloc(bytes) : NULL;               /* on the others by the broadcast */
-    if (status == OK && first && !count) status = fail(NO_MEMORY, "no memory for a number");
-    if (status == OK && first) memcpy(count, &task->original, bytes);
-    status = broadcast_bytes_at_start(mpi, status, &count, &bytes);                /* <-> world: broadcast */
-    if (status == OK) memcpy(&task->original, count, bytes);
-    free(count);
-    if (status != OK) mpi->close(mpi);
-    return status;
-}
-
 static Status run(Options *o, Task *task, int argc, char **argv)
 {
     Transport *mpi;
     task->o = o;
     TRY(setup_options(o, &mpi, FOR_EVAL, argc, argv));
     TRY(setup_agree(mpi, ids_read(task, o)));
-    TRY(original_share(task, o, mpi));                                        /* same on every rank */
+    TRY(setup_agree(mpi, mpi && mpi->rank != 0 ? OK : count_original(task, o)));    /* rank 0 prints it */
     char ids[1200];                                        /* the tokenizer is seen in the hash as well */
     uint64_t hash = 0;
     for (int64_t i = 0; i < task->count; i++) hash = random_mix(hash, (uint32_t)task->ids[i]);

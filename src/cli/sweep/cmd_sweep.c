@@ -13,6 +13,7 @@
 #include "base/seam.h"
 #include "cli/child_process.h"
 #include "cli/command.h"
+#include "cli/run_state.h"
 #include "cli/signals.h"
 #include "cli/sweep/sweep.h"
 
@@ -20,7 +21,8 @@
  * Each is in a process group of its own, so that a terminal's Ctrl-C reaches only the sweep, which passes it
  * on; and each gets SIGTERM when the sweep dies, so that it saves and ends. */
 
-enum { POLL_MS = 100, TERMINAL_POLLS = 5, FILE_POLLS = 600 };
+/* LOCK_SECONDS: of the runs of an earlier sweep that was killed, which still save */
+enum { POLL_MS = 100, TERMINAL_POLLS = 5, FILE_POLLS = 600, LOCK_SECONDS = 120 };
 
 static Status run_start(SweepRun *run)
 {
@@ -174,7 +176,7 @@ static Status sweep_all(Sweep *sweep)
     }
     const volatile sig_atomic_t *stop = signals_catch(
         "\njotun: the runs stop after their steps and save; the same signal again ends them at once\n");
-    TRY(sweep_lock(sweep, stop));
+    TRY(state_lock(&sweep->lock, sweep->own->sweep_dir, "sweep", LOCK_SECONDS, stop));
     TRY(sweep_state_read(sweep));
     sweep_show_plan(sweep);
     log_line("%d run%s at once", sweep->at_once, sweep->at_once == 1 ? "" : "s");
