@@ -132,8 +132,8 @@ static Status tokenizer_fits(TokenizerFacts *facts, const ConvertTask *c, bool t
     return OK;
 }
 
-/* The one that a person names, else the checkpoint's own. What earlier versions wrote without a tokenizer has the
- * default of --tokenizer, and no fingerprint. facts: zeros of none */
+/* The one that a person names, else the checkpoint's own. What earlier versions wrote without a tokenizer has
+ * the default of --tokenizer, and no fingerprint. facts: zeros of none */
 static Status tokenizer_choose(TokenizerFacts *facts, ConvertTask *c)
 {
     bool typed = options_typed_by_person(c->o, OPTION_tokenizer);

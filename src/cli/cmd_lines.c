@@ -1,5 +1,5 @@
-/* jotun tokenizer lines: each line of a text as ids of GPT-2's BPE, decimal numbers with blanks between. Threads
- * encode parts of the text, which are written in its order. */
+/* jotun tokenizer lines: each line of a text as ids of GPT-2's BPE, decimal numbers with blanks between.
+ * Threads encode parts of the text, which are written in its order. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>

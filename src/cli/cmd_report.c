@@ -122,7 +122,8 @@ static bool all_over(const RunReport *report)
     return true;
 }
 
-/* --follow writes it again until all runs are over, killed ones too; the last one does not load itself again. */
+/* --follow writes it again until all runs are over, killed ones too; the last page does not load itself
+ * again. */
 static Status write_all(const Options *o, const char *path, ReportWrite *write)
 {
     const volatile sig_atomic_t *stop = o->report_follow ? signals_catch("") : NULL;

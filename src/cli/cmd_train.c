@@ -70,7 +70,8 @@ static Status path_spared(const char *path, const char *output)
     return OK;
 }
 
-/* read: whether there is a list; one that cannot be read is refused, with its reason, where data are opened. */
+/* read: whether there is a list. One that cannot be read is refused, with its reason, where data are
+ * opened. */
 static Status list_spared(BlendSpec *list, Status read, const char *output)
 {
     Status status = OK;

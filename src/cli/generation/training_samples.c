@@ -49,7 +49,7 @@ static void make(const Sampler *sampler, Trainer *t, SampleTake *take, void *rep
     StageExecutor *executor = &t->executor;
     Arena *arena = &t->arena[ARENA_SAMPLES];
     Schedule schedule;
-    ServedText *text = NULL;             /* of each prompt on rank 0, which alone is told the ids */
+    ServedText *text = NULL;                 /* of each prompt, on rank 0: the others get no ids */
     int64_t each = divide_up(p->count, t->mesh.size.dp);
     int shared = t->config->sequence_parallel ? t->mesh.size.tp : 1;
     int64_t slot_rows = t->config->micro * t->config->model.sequence / t->mesh.size.cp;

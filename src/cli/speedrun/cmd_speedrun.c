@@ -99,7 +99,7 @@ static Status stage_do(Speedrun *s, int i)
     Status  status  = facts ? stages[i].run(s, facts) : fail(NO_MEMORY, "no memory for the state");
     double  seconds = seam_seconds_since(began) + json_number_value(json_object_get(facts, "seconds_before"));
     bool    kept    = !json_object_set_new(facts, "seconds", json_real(seconds)) &&
-                (status != OK || !json_object_set(json_object_get(s->state, "stages"), stages[i].name, facts));
+        (status != OK || !json_object_set(json_object_get(s->state, "stages"), stages[i].name, facts));
     json_decref(facts);
     TRY(status);
     TRY(kept ? speedrun_save(s) : fail(NO_MEMORY, "no memory for the state"));

@@ -224,8 +224,8 @@ static Status recipe_read(RecipeChoice *r, const Speedrun *s)
 {
     json_error_t error;
     *r = (RecipeChoice){ 0 };
-    if (json_unpack_ex(speedrun_facts(s, "recipe"), &error, 0, RECIPE_TYPES, RECIPE_MEMBERS(RECIPE_PLACE)) == 0)
-        return OK;
+    json_t *facts = speedrun_facts(s, "recipe");
+    if (!json_unpack_ex(facts, &error, 0, RECIPE_TYPES, RECIPE_MEMBERS(RECIPE_PLACE))) return OK;
     return fail(BAD_FILE, "%s: its recipe is not whole (%s); remove the directory to begin from nothing",
                 speedrun_path(s, "speedrun.json"), error.text);
 }

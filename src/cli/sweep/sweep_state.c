@@ -26,8 +26,8 @@ static bool validates(const Sweep *sweep)
 }
 
 /* The steps that metrics.jsonl has, and the losses of a run that has taken all of them; one that was stopped
- * before its last evaluation is not done. A run that was killed takes steps again, whose lines the resumed run
- * removes. */
+ * before its last evaluation is not done. A run that was killed takes steps again, whose lines the resumed
+ * run removes. */
 static Status metrics_read(SweepRun *run, const Sweep *sweep)
 {
     static const char *const key[KEYS] = { "step", "loss", "seconds" };
@@ -158,7 +158,7 @@ static Status run_read(SweepRun *run, const Sweep *sweep)
     json_decref(begun);
     json_decref(now);
     TRY(status);
-    if (metrics_read(run, sweep) != OK) run->step = 0;          /* there are none yet; else the run itself fails */
+    if (metrics_read(run, sweep) != OK) run->step = 0;         /* there are none yet, or the run will fail */
     run->first = run->step;
     return OK;
 }
