@@ -1,8 +1,7 @@
-/* Decodes, encodes, checks and repairs UTF-8. In a check valid text is the rule, so 16 bytes at a time are
- * classified with SSE2, and only what that cannot decide is decoded character by character. */
+/* Decodes, encodes, checks and repairs UTF-8. In a check valid text is the rule, so 64 bytes at a time are
+ * checked with SSE2, and only those that have a fault are decoded character by character. */
 #include "base/utf8.h"
 
-#include <stdbool.h>
 #ifdef __SSE2__
 #include <emmintrin.h>
 #endif
@@ -18,46 +17,83 @@ int utf8_encode(uint8_t out[4], uint32_t point)
 
 /* ---- texts ---- */
 
-/* How many of the 16 bytes at p are certainly valid: ASCII except NUL, and whole characters of two bytes,
- * which are most letters of the Latin, Greek and Cyrillic scripts. 15 where the last byte begins such a
- * character; 0: not known, so the caller decodes. */
-static int valid_prefix_16(const char *p)
-{
 #ifdef __SSE2__
-#define BITS(x) ((uint32_t)_mm_movemask_epi8(x))
-#define ALL(x)  _mm_set1_epi8((char)(x))
-    __m128i  v    = _mm_loadu_si128((const __m128i *)(const void *)p);
-    uint32_t high = BITS(v), zero = BITS(_mm_cmpeq_epi8(v, ALL(0)));
-    if (!(high | zero)) return 16;
-    uint32_t two  = BITS(_mm_and_si128(_mm_cmpgt_epi8(v, ALL(0xC1)), _mm_cmpgt_epi8(ALL(0xE0), v)));
-    uint32_t more = BITS(_mm_cmpgt_epi8(ALL(0xC0), v));
-    bool     valid = !zero && (two | more) == high && more == (two << 1 & 0xFFFF);
-    return !valid ? 0 : two >> 15 ? 15 : 16;
-#undef BITS
-#undef ALL
-#else
-    (void)p;
-    return 0;
-#endif
+/* Each property of the bytes of a block is a word of 64 bits, bit i for byte i, so that "the byte after" is a
+ * shift by one and a whole block is checked by a few dozen operations without branches on the data. A block
+ * begins at a character. */
+enum { WIDE = 64 };
+typedef struct { __m128i q[4]; } Block64;
+
+/* The bits of a condition on the 16 bytes x, for all four quarters of the block. */
+#define BITS_OF(block, condition) __extension__ ({                                                        \
+    uint64_t bits_ = 0;                                                                                   \
+    _Pragma("GCC unroll 4")                                                                               \
+    for (int i_ = 0; i_ < 4; i_++) {                                                                      \
+        __m128i x = (block).q[i_];                                                                        \
+        bits_ |= (uint64_t)(uint32_t)_mm_movemask_epi8(condition) << 16 * i_;                             \
+    }                                                                                                     \
+    bits_; })
+#define BYTE(value)    _mm_set1_epi8((char)(value))
+#define IS(value)      _mm_cmpeq_epi8(x, BYTE(value))
+/* SSE2 compares bytes only as signed, so x >= value is written as max(x, value) == x, unsigned. */
+#define LEAST(value)   _mm_cmpeq_epi8(_mm_max_epu8(x, BYTE(value)), x)
+#define MOST(value)    _mm_cmpeq_epi8(_mm_min_epu8(x, BYTE(value)), x)
+
+static uint64_t bits_below(int bit) { return bit < 64 ? ((uint64_t)1 << bit) - 1 : ~(uint64_t)0; }
+
+/* The multi-byte characters of a block: each first byte says how many continuation bytes follow (`want`),
+ * and those and no others must be there (`more`). The second byte of E0, ED, F0 and F4 has a smaller
+ * range, which excludes overlong forms, surrogates and values above U+10FFFF. Returns 0 where all is
+ * valid, else a bit near the fault. *cut: where the last character begins if the block does not hold it
+ * whole, else 64. */
+static uint64_t block_faults(const Block64 *b, uint64_t high, int *cut)
+{
+    uint64_t more = BITS_OF(*b, _mm_cmplt_epi8(x, BYTE(0xC0))), first = high & ~more;
+    uint64_t bad  = BITS_OF(*b, _mm_or_si128(MOST(0xC1), LEAST(0xF5))) & first, want = first << 1;
+    uint64_t three = BITS_OF(*b, LEAST(0xE0));
+    *cut = first >> 63 ? 63 : WIDE;
+    if (three) {
+        uint64_t four = BITS_OF(*b, LEAST(0xF0)),
+                 low_9 = BITS_OF(*b, MOST(0x8F)), low_A = BITS_OF(*b, MOST(0x9F));
+        uint64_t after_E0 = BITS_OF(*b, IS(0xE0)) << 1, after_ED = BITS_OF(*b, IS(0xED)) << 1;
+        uint64_t after_F0 = BITS_OF(*b, IS(0xF0)) << 1, after_F4 = BITS_OF(*b, IS(0xF4)) << 1;
+        want |= three << 2 | four << 3;
+        bad  |= (after_E0 & low_A) | (after_ED & ~low_A) | (after_F0 & low_9) | (after_F4 & ~low_9);
+        uint64_t open = (first & ~bits_below(63)) | (three & ~bits_below(62)) | (four & ~bits_below(61));
+        if (open) *cut = __builtin_ctzll(open);
+    }
+    return bad | (want ^ more);
 }
 
-/* After 16 undecided bytes the fast check is tried again; only a text in other scripts is decoded
- * throughout. */
-int64_t utf8_broken(const char *text, int64_t bytes)
+/* Bytes of the text up to the first block that has a fault or NUL. The end of the text is a block with spaces
+ * after it, which no character may have inside. */
+static int64_t valid_blocks(const char *text, int64_t bytes)
 {
+    char    last[WIDE];
+    Block64 b;
     int64_t at = 0;
     while (at < bytes) {
-        int valid = bytes - at >= 16 ? valid_prefix_16(text + at) : 0;
-        at += valid;
-        if (valid) continue;
-        /* The end of a text is looked at together with bytes before it, which are valid. */
-        if (bytes >= 16 && bytes - at < 16 && valid_prefix_16(text + bytes - 16) == 16) return -1;
-        for (int64_t stop = bytes - at < 16 ? bytes : at + 16; at < stop; ) {
-            uint32_t point;
-            int      whole = utf8_decode(&point, (const uint8_t *)text + at, bytes - at);
-            if (point == UTF8_BROKEN || !point) return at;
-            at += whole;
-        }
+        int64_t left = bytes - at;
+        if (left < WIDE) memcpy(memset(last, ' ', WIDE), text + at, (size_t)left);
+        memcpy(&b, left < WIDE ? last : text + at, WIDE);
+        uint64_t high = BITS_OF(b, x);
+        int      cut  = WIDE;
+        if (BITS_OF(b, IS(0)) || (high && (block_faults(&b, high, &cut) & bits_below(cut + 1)))) return at;
+        at += cut;
+    }
+    return bytes;
+}
+#else
+static int64_t valid_blocks(const char *text, int64_t bytes) { return (void)text, (void)bytes, 0; }
+#endif
+
+int64_t utf8_broken(const char *text, int64_t bytes)
+{
+    for (int64_t at = valid_blocks(text, bytes); at < bytes; ) {
+        uint32_t point;
+        int      whole = utf8_decode(&point, (const uint8_t *)text + at, bytes - at);
+        if (point == UTF8_BROKEN || !point) return at;
+        at += whole;
     }
     return -1;
 }

@@ -90,7 +90,7 @@ static Status documents_print(const TokenFile *token_file, const Tokenizer *toke
         TRY(token_check(token_file, tokenizer, i));
     for (int64_t d = 0; d < token_file->documents && !ferror(stdout); d++) {
         int64_t next = token_file_document(token_file, d + 1);
-        int64_t end  = next < token_file->sequences ? token_file_start(token_file, next) : token_file->tokens;
+        int64_t end  = token_file_start(token_file, next);
         for (; at < end; at++) {
             TRY(token_check(token_file, tokenizer, at));
             decoder_put(&said, stdout, token_file_token(token_file, at));

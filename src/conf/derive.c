@@ -82,14 +82,17 @@ static void derive_weight_decay(Options *o)
 static Status derive_duration(Options *o)
 {
     BatchStep step[BATCH_STEPS_MAX];
+    LengthSchedule lengths;
     int steps;
     int64_t last;
     char said[SAID];
     TRY(options_last_batch(&last, o));
     if (last) options_derived_int(o, OPTION_global_batch, last, "--step-batch-size-schedule");
+    TRY(options_lengths(&lengths, o));
     if (o->train_tokens)
-        options_derived_int(o, OPTION_train_samples, o->train_tokens / o->sequence,
-                            "--train-tokens and --seq-length");
+        options_derived_int(o, OPTION_train_samples, options_token_samples(o),
+                            lengths.steps ? "--train-tokens and --seq-length-warmup"
+                                          : "--train-tokens and --seq-length");
     if (!o->train_samples && !o->train_tokens) {
         if (o->train_iters) options_derived_int(o, OPTION_lr_decay_iters, o->train_iters, "--train-iters");
         return OK;

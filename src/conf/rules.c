@@ -570,7 +570,8 @@ static Rule *const rules[] = { rule_ranges, options_needed, rule_blend };
 static Rule *const model_rules[] = {
     rule_activation, rule_model, rule_mtp, rule_dividing, rule_ranks, rule_sequence,
     rule_virtual_stages, rule_groups,
-    rule_batch, rule_duration, rule_rate, rule_watchdog, rule_one_view, rule_zero, rule_copies, rule_hybrid,
+    rule_batch, rule_lengths, rule_duration, rule_rate, rule_watchdog, rule_one_view, rule_zero, rule_copies,
+    rule_hybrid,
     rule_experts, rule_spikes, rule_wandb, rule_demands, rule_grad_reduce, rule_precision, rule_fp8,
     rule_recompute, rule_context, rule_window, rule_overlap, rule_optimizer
 };

@@ -280,6 +280,63 @@ Status rule_batch(const Options *o)
     return tokens_fit(o, batch_schedule_largest((BatchSchedule){ step, steps }));
 }
 
+/* --- sequence length ------------------------------------------------------------------------------------ */
+
+Status options_lengths(LengthSchedule *lengths, const Options *o)
+{
+    const TextList *words = &o->length_warmup;
+    int64_t value[3] = { -1, -1, -1 };
+    *lengths = (LengthSchedule){ .most = o->sequence };
+    if (!words->count) return OK;
+    for (int i = 0; i < 3 && i < words->count; i++) value[i] = whole_number(words->text[i], 1);
+    if (words->count != 3 || value[0] < 0 || value[1] < 0 || value[2] < 0)
+        return fail(BAD_OPTION, "--seq-length-warmup takes three whole numbers from 1 on: the tokens that the"
+                    " first steps count, the step from which all count, and what lengths are multiples of; "
+                    "say 64 1000 8");
+    if (value[0] > o->sequence || value[0] < value[2])
+        return fail(BAD_OPTION, "--seq-length-warmup begins with %" PRId64 " tokens; give a number from its "
+                    "multiple, %" PRId64 ", to %s", value[0], value[2], TYPED(OPTION_sequence));
+    *lengths = (LengthSchedule){ .least = value[0], .most = o->sequence, .steps = value[1],
+                                 .multiple = value[2] };
+    return OK;
+}
+
+int64_t options_token_samples(const Options *o)
+{
+    LengthSchedule lengths;
+    bool rises = options_lengths(&lengths, o) == OK && lengths.steps;
+    if (!rises) return o->train_tokens / o->sequence;
+    if (!o->global_batch) return -1;
+    return length_steps(&lengths, o->train_tokens / o->global_batch) * o->global_batch;
+}
+
+/* Tokens that do not count would be routed to experts, and predicted by other depths, all the same. */
+Status rule_lengths(const Options *o)
+{
+    LengthSchedule lengths;
+    OptionIndex unit = OPTION_lr_unit, own = OPTION_length_warmup;
+    bool tokens = o->lr_unit.value == CHOICE_lr_unit_tokens ||
+                  o->lr_unit.value == CHOICE_lr_unit_decay_tokens;
+    bool decays = o->lr_decay_style.value != CHOICE_lr_decay_style_constant;
+    TRY(options_lengths(&lengths, o));
+    if (tokens && !lengths.steps)
+        return fail(BAD_OPTION, "%s is of --seq-length-warmup, without which samples are alike; leave it out",
+                    TYPED(unit));
+    if (tokens && o->lr_rule.value != CHOICE_lr_rule_immediate)
+        return fail(BAD_OPTION, "%s counts steps; leave %s out", TYPED(OPTION_lr_rule), NAMED(unit));
+    if (tokens && decays && !options_said(o, OPTION_lr_decay_samples) &&
+        !options_said(o, OPTION_lr_decay_iters))
+        return fail(BAD_OPTION, "%s needs --lr-decay-samples N, tokens / --seq-length", TYPED(unit));
+    if (!lengths.steps) return OK;
+    OptionIndex batch = o->decrease_batch ? OPTION_decrease_batch : batch_option(o);
+    if (batch != OPTION_global_batch)
+        return fail(BAD_OPTION, "%s counts steps of one size; leave it or %s out", NAMED(own), NAMED(batch));
+    if (o->experts || o->mtp_layers)
+        return fail(BAD_OPTION, "%s: tokens that do not count would take part in %s; leave one of them out",
+                    NAMED(own), TYPED(o->experts ? OPTION_experts : OPTION_mtp_layers));
+    return OK;
+}
+
 Status options_left_out(int64_t step[LEFT_OUT_MAX], int *steps, const Options *o)
 {
     *steps = 0;

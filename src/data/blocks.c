@@ -8,11 +8,6 @@
 /* The blocks of a pass; without a table they are counted. */
 typedef struct { SampleBlocks *to; int64_t count, first, tokens, least; } Cut;
 
-static int64_t file_at(const TokenFile *f, int64_t sequence)
-{
-    return sequence < f->sequences ? token_file_start(f, sequence) : f->tokens;
-}
-
 /* Ends the block that is being filled. A sentence that is longer than S is a block of its own. */
 static void cut(Cut *c)
 {
@@ -56,9 +51,9 @@ static Status table_make(SampleBlocks *b, int64_t begin, int64_t end)
 Status blocks_open(SampleBlocks *b, const TokenFile *f, int64_t begin, int64_t end, SampleBreak kind,
                    int64_t sequence, int32_t eod)
 {
-    int64_t first = file_at(f, begin);
+    int64_t first = token_file_start(f, begin);
     *b = (SampleBlocks){ .kind = kind, .sequence = sequence, .first = first,
-                         .tokens = file_at(f, end) - first,
+                         .tokens = token_file_start(f, end) - first,
                    .lead = f->kind != TOKEN_FILE_MEGATRON ? DICTIONARY_EOS : eod, .token_file = f };
     if (b->lead < 0)
         return fail(BAD_OPTION, "--sample-break-mode: %s has no end of a sentence, since the tokenizer has"

@@ -43,11 +43,6 @@ static Status config_check(const LoaderConfig *config)
     return OK;
 }
 
-static int64_t token_first(const TokenFile *token_file, int64_t sequence)
-{
-    return sequence < token_file->sequences ? token_file_start(token_file, sequence) : token_file->tokens;
-}
-
 Status loader_open(Loader *loader, const TokenFile *token_file, const char *split, SplitKind kind,
                    LoaderConfig config)
 {
@@ -55,8 +50,8 @@ Status loader_open(Loader *loader, const TokenFile *token_file, const char *spli
     TRY(config_check(&config));
     int64_t begin, end;
     TRY(split_range(&begin, &end, split, kind, SPLIT_SUMS, token_file->sequences));
-    loader->first   = token_first(token_file, begin);
-    loader->tokens  = token_first(token_file, end) - loader->first;
+    loader->first   = token_file_start(token_file, begin);
+    loader->tokens  = token_file_start(token_file, end) - loader->first;
     loader->samples = (loader->tokens - 1) / config.sequence;
     if (loader->samples < 1)
         return fail(BAD_FILE,
@@ -85,11 +80,6 @@ Status loader_open_blend(Loader *loader, const Blend *blend, LoaderConfig config
 int64_t loader_epoch(const Loader *loader)
 {
     return loader->blend ? loader->blend->samples : loader->samples;
-}
-
-int loader_micros(const Loader *loader)
-{
-    return (int)(loader->config.global / (loader->config.micro * loader->config.dp));
 }
 
 /* ---- a batch ---- */
@@ -278,9 +268,9 @@ static Status token_read(int32_t *token, OrderReader *reader, int64_t vocabulary
 }
 
 /* Every rank reads all S + 1 tokens: a document may begin in a part of another context-parallel rank, and
- * all ranks must find the same id out of range. */
+ * all ranks must find the same id out of range. Positions from `counted` on have no weight. */
 static Status sample_fill(const Loader *loader, Batch *batch, int64_t slot, Sample *from, int32_t sample,
-                          int64_t vocabulary)
+                          int64_t counted, int64_t vocabulary)
 {
     OrderReader *reader = &from->reader;
     const LoaderConfig *config = &loader->config;
@@ -296,7 +286,7 @@ static Status sample_fill(const Loader *loader, Batch *batch, int64_t slot, Samp
         target = token;
         if (inside) TRY(token_read(&target, reader, vocabulary));
         if (at >= 0) row_fill(loader, batch, slot * s + at, token, target, sample, (int32_t)i, document);
-        if (at >= 0 && !inside) weight_set(batch->loss_weight_T, slot * s + at, 0);
+        if (at >= 0 && (!inside || i >= counted)) weight_set(batch->loss_weight_T, slot * s + at, 0);
         if (at_group >= 0) {
             int32_t *range = (int32_t *)batch->key_range_i.data + 2 * (slot * u * s + at_group);
             range[0] = document;
@@ -348,6 +338,8 @@ static Status samples_fill(const BatchFill *f)
     const LoaderConfig *config = &loader->config;
     /* of the micro-batch, in the global batch */
     int64_t     first  = ((int64_t)f->micro * config->dp + config->dp_rank) * config->micro;
+    int64_t     step    = f->first / config->global + 1;
+    int64_t     counted = config->lengths.steps ? length_at(&config->lengths, step) : config->sequence;
     OrderReader before = { 0 };
     Sample      sample = { 0 };
     Status      status = OK;
@@ -357,7 +349,8 @@ static Status samples_fill(const BatchFill *f)
         TRY(sample_find(&sample, loader, end > 0 && at >= end ? end - 1 : at));
         if (before.token_file && before.token_file != sample.reader.token_file)
             TRY(truncation_check(&before));
-        status = sample_fill(loader, f->batch, slot, &sample, (int32_t)(first + slot), f->vocabulary);
+        status = sample_fill(loader, f->batch, slot, &sample, (int32_t)(first + slot), counted,
+                             f->vocabulary);
         if (end > 0 && at >= end) weights_clear(loader, f->batch, slot);
     }
     batch_bound_keys(f->batch);

@@ -5,6 +5,7 @@
  * split is the tokens [i S, i S + S + 1) of the split's documents, concatenated; epoch e takes the samples in
  * the order random_permute(key(seed, e), n, .); the same of fairseq's blocks (data/blocks.h).
  * Alternatively the samples are those of a blend, in Megatron's order. No function here communicates. */
+#include "base/length_schedule.h"
 #include "data/blend.h"
 #include "data/blocks.h"
 #include "tensor/queue.h"
@@ -55,6 +56,9 @@ typedef struct {
      * - k) each. */
     int     ahead;
     double  ahead_factor;
+    /* Positions of a sample that count in each step, which has `global` samples; steps 0: all in every step.
+     * Not beside `ahead`. */
+    LengthSchedule lengths;
 } LoaderConfig;
 
 typedef struct {
@@ -79,8 +83,6 @@ Status loader_open_blocks(Loader *loader, const SampleBlocks *blocks, SplitKind 
 Status loader_open_blend(Loader *loader, const Blend *blend, LoaderConfig config);
 /* Samples of an epoch; of a blend, of its order, which is built. */
 int64_t loader_epoch(const Loader *loader);
-/* Micro-batches of the largest step on this rank: global / (micro dp). */
-int    loader_micros(const Loader *loader);
 /* Tensors of one micro-batch on the `host` arena; a dry arena gives only shapes. */
 Batch  loader_batch_new(const LoaderConfig *config, Arena *host);
 /* Of a tensor [N, T] the row of depth k = 1, 2, ... */

@@ -51,6 +51,7 @@ int64_t token_file_length(const TokenFile *t, int64_t i)
 
 int64_t token_file_start(const TokenFile *t, int64_t i)
 {
+    if (i == t->sequences) return t->tokens;
     if (t->kind == TOKEN_FILE_ITEMS_OLDER) return read_i64(t->pointer + 8 * i);
     return t->mock ? i * MOCK_LENGTH : read_i64(t->pointer + 8 * i) / t->width;
 }

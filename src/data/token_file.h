@@ -38,7 +38,7 @@ const char *token_file_type(const TokenFile *token_file);               /* "uint
 void    token_file_mock (TokenFile *token_file, int64_t vocabulary, int32_t eod);
 void    token_file_close(TokenFile *token_file);
 int64_t token_file_length  (const TokenFile *token_file, int64_t sequence);             /* tokens */
-/* First token, from the start of .bin. */
+/* First token, from the start of .bin; sequence == sequences gives the number of tokens. */
 int64_t token_file_start   (const TokenFile *token_file, int64_t sequence);
 /* The first sequence of a document; document == documents gives the number of sequences. */
 int64_t token_file_document(const TokenFile *token_file, int64_t document);

@@ -45,27 +45,57 @@ static double lr_delayed_at(const LrSchedule *s, double n)
     return s->low + left * (s->peak - s->low);
 }
 
+/* AnnealingLR of Megatron-LM 1 (learning_rates.py), whose decay towards 0 takes D samples behind W of
+ * warm-up, ends with sample D - W of the run, and is nowhere below `low`: peak m / W during warm-up, where
+ * m = min(n, D - W), then with r = m - W: peak (D - r) / D, or peak (cos(pi r / D) + 1) / 2. */
+static double lr_clipped_at(const LrSchedule *s, double n)
+{
+    double decay = (double)s->decay, m = fmin(n, decay - s->warmup), left = 1;
+    if (s->warmup > 0 && n <= s->warmup) return s->init + (s->peak - s->init) * m / s->warmup;
+    if (s->style == LR_LINEAR) left = (decay - (m - s->warmup)) / decay;
+    if (s->style == LR_COSINE) left = cosine_fall((m - s->warmup) / decay);
+    return fmax(s->low, s->peak * left);
+}
+
 /* With n samples done, W of warm-up and decay until sample D: during warm-up init + (peak - init) n / W; then
  * low + (peak - low) c, where, with r = (n - W) / (D - W), c = 1 - r for linear, (cos(pi r) + 1) / 2 for
  * cosine, and for WSD 1 until its decay begins. inverse-square-root: peak sqrt(max(W, 1)) / sqrt(n), at least
  * low. */
-double lr_at(const LrSchedule *s, int64_t done)
+static double lr_after(const LrSchedule *s, double n)
 {
-    double n = (double)done;
     if (s->rule == LR_DELAYED) return lr_delayed_at(s, n);
+    if (s->rule == LR_CLIPPED) return lr_clipped_at(s, n);
     if (s->warmup > 0 && n <= s->warmup && s->warmup_style == WARMUP_LOG) return log_warmup(s, n);
     if (s->warmup > 0 && n <= s->warmup) return s->init + (s->peak - s->init) * n / s->warmup;
     if (s->style == LR_CONSTANT) return s->peak;
-    if (done > s->decay) return s->low;
+    if (n > (double)s->decay) return s->low;
     if (s->style == LR_INVERSE_SQUARE_ROOT)
         return fmax(s->low, s->peak * sqrt(fmax(s->warmup, 1)) / sqrt(fmax(n, 1)));
     double part = (n - s->warmup) / ((double)s->decay - s->warmup), left = 1;
-    int64_t begin = s->decay - s->wsd_decay;
+    double begin = (double)(s->decay - s->wsd_decay);
     if (s->style == LR_LINEAR) left = 1 - part;
     if (s->style == LR_COSINE) left = cosine_fall(part);
-    if (s->style == LR_WSD && done > begin)
-        left = wsd_left(s->wsd, (double)(done - begin) / (double)s->wsd_decay);
+    if (s->style == LR_WSD && n > begin)
+        left = wsd_left(s->wsd, (n - begin) / (double)s->wsd_decay);
     return s->low + left * (s->peak - s->low);
+}
+
+/* The tokens that count of the first n samples, in whole samples. */
+static double counted(const LrSchedule *s, double n)
+{
+    double steps = floor(n / s->step), rest = n - steps * s->step;
+    double sum   = (double)length_sum(&s->lengths, (int64_t)steps) * s->step;
+    return (sum + rest * (double)length_at(&s->lengths, (int64_t)steps + 1)) / (double)s->lengths.most;
+}
+
+/* A warm-up in samples before a decay in tokens ends at the tokens of its samples. */
+double lr_at(const LrSchedule *s, int64_t done)
+{
+    LrSchedule own = *s;
+    bool before = s->count == LR_SAMPLES || (s->count == LR_DECAY_TOKENS && (double)done <= s->warmup);
+    if (before) return lr_after(s, (double)done);
+    if (s->count == LR_DECAY_TOKENS) own.warmup = counted(s, s->warmup);
+    return lr_after(&own, counted(s, (double)done));
 }
 
 double lr_decoupled_at(const LrSchedule *s, int64_t done)

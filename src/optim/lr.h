@@ -3,21 +3,27 @@
 /* The learning rate and the weight decay as pure functions of the samples of the steps done before that were
  * not skipped, or of the number of these steps (by_steps). So a schedule has no state of its own: of a run's
  * position the steps and samples are saved, and nothing else. The formulas are those of Megatron-LM's
- * OptimizerParamScheduler, or of DeepSpeed's schedulers. */
+ * OptimizerParamScheduler, of DeepSpeed's schedulers, or of Megatron-LM 1. */
 #include <stdbool.h>
 #include <stdint.h>
+#include "base/length_schedule.h"
 
 typedef enum { LR_CONSTANT, LR_LINEAR, LR_COSINE, LR_INVERSE_SQUARE_ROOT, LR_WSD } LrStyle;
 /* The decay at the end of WSD (warm-up, stable, decay). */
 typedef enum { WSD_EXPONENTIAL, WSD_LINEAR, WSD_COSINE, WSD_MINUS_SQRT } WsdStyle;
 typedef enum { WARMUP_LINEAR, WARMUP_LOG } WarmupStyle;
 /* Whose rule says which step has which learning rate. */
-typedef enum { LR_IMMEDIATE, LR_DELAYED } LrRule;
+typedef enum { LR_IMMEDIATE, LR_DELAYED, LR_CLIPPED } LrRule;
+/* What is counted where samples have other lengths: samples; or tokens that count, `lengths.most` of which
+ * are one sample of the lengths below, LR_DECAY_TOKENS only behind a warm-up of samples. */
+typedef enum { LR_SAMPLES, LR_TOKENS, LR_DECAY_TOKENS } LrCount;
 typedef struct {
     LrStyle style;
-    LrRule  rule;                      /* DeepSpeed's has constant, linear and cosine */
+    LrRule  rule;                      /* all but LR_IMMEDIATE have constant, linear and cosine */
     WarmupStyle warmup_style;
     double  step;                      /* samples that count as a step */
+    LrCount count;
+    LengthSchedule lengths;            /* of the samples, where tokens are counted */
     bool    by_steps;                  /* each step counts as these, whatever samples it has */
     double  peak, low;                 /* learning rates */
     double  warmup;                    /* samples; a fraction of `decay` need not be a whole number */

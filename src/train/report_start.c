@@ -72,7 +72,8 @@ static void log_decayed(const Trainer *t)
     BatchSchedule batch = trainer_batches(t);
     int64_t unit = lr->by_steps ? (int64_t)lr->step : batch.step[batch.steps - 1].size;
     int64_t end = lr->by_steps ? t->steps * unit : trainer_samples_at_end(t), last = end - unit;
-    if (t->step >= t->steps || lr->style == LR_CONSTANT || !(lr->peak > 0) || last < lr->decay) return;
+    bool decays = lr->style != LR_CONSTANT && lr->count == LR_SAMPLES && lr->peak > 0;
+    if (t->step >= t->steps || !decays || last < lr->decay) return;
     if (lr_at(lr, last) > 0 || lr_decoupled_at(lr, last) > 0) return;
     const char *name = lr->by_steps ? "step" : "sample";
     if (!lr->by_steps) unit = 1;

@@ -57,6 +57,7 @@ typedef struct {
     int64_t  valid_micro, valid_global;       /* the same in evaluations beside training; 0: as above */
     /* sequences of each training step, where they change with the samples consumed; steps 0: `global` */
     BatchSchedule batch;
+    LengthSchedule lengths;                   /* tokens of a sample that count in each training step */
     /* steps of the whole run, those before a resume included; `samples` above 0 ends it instead, after the
      * last step that does not exceed them */
     int64_t  steps, samples;

@@ -108,7 +108,8 @@ LoaderConfig trainer_loader_config(const Trainer *t)
         .cp = t->mesh.size.cp, .cp_rank = t->mesh.at.cp, .ulysses = config->ulysses, .seed = config->seed,
         .reset_positions = config->reset_positions, .reset_attention = config->reset_attention,
         .mask_eod = config->mask_eod, .eod = config->eod, .loss_weight = t->precision.statistic,
-        .ahead = config->training ? (int)config->model.mtp : 0, .ahead_factor = config->model.mtp_factor };
+        .ahead = config->training ? (int)config->model.mtp : 0, .ahead_factor = config->model.mtp_factor,
+        .lengths = config->lengths };
 }
 
 int64_t train_config_valid_micro(const TrainConfig *config)
@@ -126,6 +127,7 @@ LoaderConfig trainer_valid_loader_config(const Trainer *t)
     LoaderConfig config = trainer_loader_config(t);
     config.micro  = train_config_valid_micro(t->config);
     config.global = train_config_valid_global(t->config);
+    config.lengths = (LengthSchedule){ .most = config.sequence };      /* evaluations have whole samples */
     return config;
 }
 

@@ -6,6 +6,7 @@ import os
 import random
 import shutil
 import signal
+import struct
 import subprocess
 import sys
 import time
@@ -161,7 +162,7 @@ def interrupted(folder, wanted):
     out = f"{folder}/interrupted"
     child = subprocess.Popen([run.JOTUN] + command(folder, out, 2), stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True)
     end = time.monotonic() + 20
-    while not os.path.exists(f"{out}/out.jsonl.work/progress.json") and time.monotonic() < end:
+    while not os.path.exists(f"{out}/out.jsonl.work/progress") and time.monotonic() < end:
         time.sleep(0.002)
     child.send_signal(signal.SIGINT)
     stderr = child.communicate(timeout=60)[1]
@@ -182,8 +183,10 @@ def damaged(folder, wanted):
     if done.returncode != -signal.SIGKILL:
         sys.exit(f"damaged: exit code {done.returncode} instead of a kill")
     shutil.copytree(work, spare)
-    whole = dict(zip(["texts", "rows", "keys", "dropped"], json.load(open(f"{work}/progress.json"))["bytes"]))
-    whole["progress.json"] = os.path.getsize(f"{work}/progress.json")
+    with open(f"{work}/progress", "rb") as file:
+        progress = file.read()
+    whole = dict(zip(["texts", "rows", "keys", "dropped"], struct.unpack_from("=4q", progress, 56)))
+    whole["progress"] = len(progress)
     for name, size in whole.items():
         for at in {0, size - 1, *(rng.randrange(size) for _ in range(6 if FULL else 2))}:
             shutil.rmtree(work)

@@ -32,6 +32,8 @@ def nested(path, value):
     return value
 
 
+CURRICULUM = {"enabled": True, "curriculum_type": "seqlen", "min_difficulty": 8, "max_difficulty": 64, "schedule_type": "fixed_linear",
+              "schedule_config": {"total_curriculum_step": 100, "difficulty_step": 8}}
 # Of one key: the option and its value, or NONE, and what is said.
 TAKEN = [
     ("train_batch_size", 16, "global-batch-size", "16", ""), ("gradient_clipping", 0.5, "clip-grad", "0.5", ""),
@@ -69,7 +71,9 @@ TAKEN = [
     ("communication_data_type", "fp32", "grad-reduce-in-bf16", NONE, "gradients are summed in fp32"),
     ("zero_optimization.offload_optimizer.device", "cpu", "zero-stage", NONE, "stay in the memory of the device"),
     ("zero_optimization.reduce_bucket_size", "auto", "zero-stage", NONE, "does not change results"),
-    ("curriculum_learning", {"enabled": False, "anything": [1, 2]}, "seq-length", "64", "curriculum_learning of DeepSpeed's JSON is ignored: it is off"),
+    ("curriculum_learning", CURRICULUM, "seq-length-warmup", '["8", "100", "8"]', ""), ("elastic_checkpoint", True, "lr", "0.001", "open under every layout"),
+    ("zero_optimization", {"stage": 3, "stage3_param_persitence_threshold": 5}, "zero-stage", "3", "does not change results"),
+    ("curriculum_learning", {**CURRICULUM, "enabled": False}, "seq-length-warmup", NONE, "curriculum_learning of DeepSpeed's JSON is ignored: it is off"),
     ("gradient_accumulation_steps", 4, "gradient-accumulation-steps", "4", ""),
     ("bf16.enabled", True, "zero-stage", "1", "with ZeRO stage 0 is its BF16_Optimizer"), ("bfloat16.enabled", True, "zero-stage", "1", "is its BF16_Optimizer"),
     ("", {"bf16": {"enabled": True}, "zero_optimization": {"stage": 0}}, "zero-stage", "1", "is its BF16_Optimizer"),
@@ -104,7 +108,9 @@ REFUSED = [
     ("my_group", {"a": {"b": True}}, "my_group of DeepSpeed's JSON is not known"), ("my_number", 0, "is not known"), ("sparse_attention", {}, "attention is dense"),
     ("gradient_clippin", False, "did you mean gradient_clipping?"),
     ("optimizer", {"type": "AdamW", "params": {"bias_correct": False}}, "is not known"),
-    ("curriculum_learning.enabled", True, "sequences have one length"), ("communication_data_type", "int8", "give fp32, fp16 or bf16"),
+    ("curriculum_learning", {**CURRICULUM, "curriculum_type": "vocab"}, "samples are not chosen by how hard they are"), ("curriculum_learning", {**CURRICULUM, "schedule_type": "fixed_root"}, "give fixed_linear"),
+    ("curriculum_learning", {**CURRICULUM, "max_difficulty": 32}, "is not --seq-length 64, with which lengths end"), ("curriculum_learning", {**CURRICULUM, "min_difficulty": 4}, "cannot be taken: --seq-length-warmup begins with 4 tokens"),
+    ("curriculum_learning", {**CURRICULUM, "schedule_config": {"total_curriculum_step": 9}}, "difficulty_step of DeepSpeed's JSON is no whole number"), ("curriculum_learning.enabled", True, "curriculum_type of DeepSpeed's JSON is not given"), ("communication_data_type", "int8", "give fp32, fp16 or bf16"),
 ]
 
 # Of the command line itself: the options that it becomes, and what is said.

@@ -45,17 +45,17 @@ static int refused_of(char *value, size_t size, char *remarks, size_t room, cons
 
 typedef struct { const char *line, *option, *value, *says; } Taken;
 
-static void check(const Taken *row, size_t rows)
+static void check_with(const char *sizes, const Taken *row, size_t rows)
 {
     char value[256], remarks[8192];
     for (size_t i = 0; i < rows; i++) {
-        int refused = refused_of(value, sizeof value, remarks, sizeof remarks, SIZES, row[i].line, row[i].option);
+        int refused = refused_of(value, sizeof value, remarks, sizeof remarks, sizes, row[i].line, row[i].option);
         if ((refused > 0) != !row[i].option) fail_msg("%s: %d not taken\n%s", row[i].line, refused, remarks);
         if (row[i].option && strcmp(value, row[i].value)) fail_msg("%s: --%s is %s, not %s\n%s", row[i].line, row[i].option, value, row[i].value, remarks);
         if (!strstr(remarks, row[i].says)) fail_msg("%s: \"%s\" is not said in\n%s", row[i].line, row[i].says, remarks);
     }
 }
-#define CHECK_ROWS(row) check(row, sizeof row / sizeof row[0])
+#define CHECK_ROWS(row) check_with(SIZES, row, sizeof row / sizeof row[0])
 
 static void parts_of_data_sets_come_in_the_order_of_the_forks(void **state)
 {
@@ -103,6 +103,10 @@ static void experts_of_deepspeed(void **state)
         { "--num-experts 32 64", NULL, NULL, "another number for each layer" },
         { "--num-experts 4 --mlp-type residual", NULL, NULL, "no dense MLP beside" },
         { "--num-experts 4 --mlp-type standard", "num-experts", "4", "it is the default" },
+        /* Habana's */
+        { "--num-experts 4 --moe-capacity-bins-num 10 --moe-capacity-bins-exp-base 1.5 --moe-router-fp32", "num-experts", "4", "changes no result" },
+        { "--num-experts 4 --moe-capacity-bins-num 10 --moe-expert-capacity-factor 1.5", "moe-expert-capacity-factor", "0", "drops no token" },
+        { "--num-experts 4 --moe-capacity-bins-num 0 --moe-expert-capacity-factor 1.5", "moe-expert-capacity-factor", "1.5", "" },
         { "--num-experts 4 --moe-aux-loss-coeff 0.01", "moe-router-load-balancing-type", "aux_loss", "within a micro-batch" },
         { "--num-experts 4 --moe-aux-loss-coeff 0.01 --moe-router-load-balancing-type seq_aux_loss", "moe-router-load-balancing-type", "seq_aux_loss", "" },
     };
@@ -150,6 +154,58 @@ static void names_of_the_forks(void **state)
     CHECK_ROWS(row);
 }
 
+/* The values that arguments.py, training.py and learning_rates.py of Megatron-LM v1.1.5 make of them. */
+static void names_of_version_1(void **state)
+{
+    (void)state;
+    static const char sizes[] = "--num-layers 2 --hidden-size 64 --num-attention-heads 4 --seq-length 64 --max-position-embeddings 64 --lr 1e-4 --train-iters 10";
+    static const Taken row[] = {
+        { "--batch-size 8", "micro-batch-size", "8", "--batch-size of Megatron-LM 1 is --micro-batch-size" },
+        { "--batch-size=8", "micro-batch-size", "8", "" },
+        { "--batch-size 8", "lr-warmup-fraction", "0.01", "over a hundredth of the decay" },
+        { "--batch-size 8 --warmup .05", "lr-warmup-fraction", "0.05", "" },
+        { "--batch-size 8", "lr-schedule-rule", "clipped", "a schedule of its own" },
+        { "--batch-size 8", "gelu-approximate", "none", "by erf where it is not fused" },
+        { "--batch-size 8 --bias-gelu-fusion", "gelu-approximate", "tanh", "" },
+        { "--batch-size 8 --openai-gelu", "gelu-approximate", "tanh", "" },
+        { "--batch-size 8 --data-path d", "final-epoch-cut", "0", "no last epoch of its own" },
+        { "--batch-size 8 --data-path d --data-impl mmap", "data-order", "megatron-forks", "" },
+        { "--batch-size 8 --gas 16 --pipe-parallel-size 2", "gradient-accumulation-steps", "16", "" },
+        { "--batch-size 8 --gas 16 --pipe-parallel-size 2", "pipeline-model-parallel-size", "2", "" },
+        { "--batch-size 8 --pipe-parallel-size 0", "pipeline-model-parallel-size", "1", "is one stage" },
+        { "--batch-size 8 --model-parallel-size 2", "tensor-model-parallel-size", "2", "" },
+        { "--batch-size 8 --sparsity interspersed", NULL, NULL, "--sparsity" },
+        { "--batch-size 8 --lr-decay-style exponential", NULL, NULL, "exponential" },
+        { "--micro-batch-size 8 --warmup 0.05", NULL, NULL, "--lr-warmup-fraction or --lr-warmup-iters" },     /* refused by version 2 as well */
+        { "--micro-batch-size 8 --batch-size 8", NULL, NULL, "--batch-size" },
+        { "--micro-batch-size 8 --gas 2", NULL, NULL, "--gas" },
+    };
+    check_with(sizes, row, sizeof row / sizeof row[0]);
+}
+
+/* Texts of a script are no formats of printf. */
+static void texts_with_percent_signs(void **state)
+{
+    (void)state;
+    static const Taken row[] = {
+        { "--save 'd/%s%n/100%' --save-interval 5", "save", "d/%s%n/100%", "" },
+        { "--data-path '/path/to/%s%n'", "data-path", "/path/to/%s%n", "--data-path /path/to/%s%n looks like a placeholder" },
+        { "--data-path '<%s%n>'", NULL, NULL, "--data-path <%s%n>: that is a placeholder" },
+        { "--data-path 'd/%s%n*'", NULL, NULL, "--data-path d/%s%n*: no file matches" },
+        { "--train-iters %s%n", NULL, NULL, "--train-iters %s%n" },
+        { "--no-such-%s%n 1", NULL, NULL, "--no-such-%s%n" },
+        { "--optimizer %s%n", NULL, NULL, "%s%n" },
+        { "--glu-activation %s%n", NULL, NULL, "--glu-activation %s%n is not built" },
+        { "--tensor-model-parallel-size %s %n", NULL, NULL, "--tensor-model-parallel-size %s %n: " },
+        { "--pp-partition-method %s%n", NULL, NULL, "%s%n" },
+        { "--tokenizer-type %s%n --tiktoken-pattern v2", "num-layers", "2", "%s%n does not read it" },
+        { "--tokenizer-model %s%n/x", "tokenizer", "%s%n/x", "" },
+        { "--num-experts 4 --moe-capacity-bins-num 9%s%n --moe-expert-capacity-factor 2", "moe-expert-capacity-factor", "0", "9%s%n drops" },
+        { "--deepspeed --deepspeed_config '%s%n.json'", NULL, NULL, "%s%n.json is neither written by the script nor a file here" },
+    };
+    CHECK_ROWS(row);
+}
+
 /* What validate_args of pretrain_gpt.py asserts. */
 static void sizes_have_to_be_given(void **state)
 {
@@ -178,7 +234,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(numbers_are_read_as_python_reads_them),
-        cmocka_unit_test(parts_of_data_sets_come_in_the_order_of_the_forks), cmocka_unit_test(experts_of_deepspeed), cmocka_unit_test(names_of_the_forks),
+        cmocka_unit_test(parts_of_data_sets_come_in_the_order_of_the_forks), cmocka_unit_test(experts_of_deepspeed), cmocka_unit_test(names_of_the_forks), cmocka_unit_test(names_of_version_1), cmocka_unit_test(texts_with_percent_signs),
         cmocka_unit_test(sizes_have_to_be_given),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

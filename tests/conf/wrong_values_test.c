@@ -289,7 +289,7 @@ static void json_rows(void)
         for (char key[128]; next_name(key, &names);) {
             Values v = values_of_row(row);
             for (int n = 0; n < v.count; n++) ask_json(key, json_string(v.text[n]));
-            bool number = row->verb == VERB_JOINED && strstr(key, "scheduler.params") && !strstr(key, "cycle_momentum") && !strstr(key, "staircase");
+            bool number = row->verb == VERB_HELD && strstr(key, "scheduler.params") && !strstr(key, "cycle_momentum") && !strstr(key, "staircase");
             if (number) ask_json(key, json_string("many"));
             if (row->option < 0 || *row->given || row->verb != VERB_SAME) continue;
             ask_json(key, json_object());
@@ -392,7 +392,7 @@ static void ask_script_value(const char *name, const char *value)
 static bool is_read_beside(const char *name)
 {
     static const char *const begin[] = { "ademamix-", "muonclip-", "topk", "moe-loss-coeff", "moe-train-capacity-factor", "moe-eval-capacity-factor", "moe-min-capacity", "moe-expert-parallel-size",
-                                         "expert-interval", "disable-moe-t", "mlp-type", "t5-swiglu", "universal-checkpoint", "lr-decay-tokens", "lr-warmup-tokens" };
+                                         "expert-interval", "disable-moe-t", "mlp-type", "t5-swiglu", "batch-size", "universal-checkpoint", "lr-decay-tokens", "lr-warmup-tokens" };
     for (size_t i = 0; i < sizeof begin / sizeof begin[0]; i++)
         if (!strncmp(name, begin[i], strlen(begin[i]))) return true;
     return false;

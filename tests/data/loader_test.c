@@ -47,7 +47,7 @@ static Whole step_gather(int64_t step, int dp, int cp, int64_t micro)
             else       assert_int_equal(loader_open(&loader, &counted, "100", SPLIT_TRAIN, config), OK);
             Batch batch = loader_batch_new(&config, &host);
             assert_false(tensor_present(batch.key_range_i));
-            for (int m = 0; m < loader_micros(&loader); m++) {
+            for (int m = 0; m < GLOBAL / (micro * dp); m++) {
                 assert_int_equal(loader_fill(&loader, &batch, step * GLOBAL, m, 100000), OK);
                 batch_gather(&whole, &batch, micro, S / cp);
             }
@@ -237,6 +237,34 @@ static void masks_by_hand(void **state)
 }
 
 /* The same text: key ranges of the positions of u Ulysses ranks, and their bounds in each part */
+/* Under a curriculum each step of GLOBAL samples counts a first part of them, in all layouts, and changes nothing else. */
+static void lengths_of_steps(void **state)
+{
+    (void)state;
+    for (int cp = 1; cp <= 2; cp++)
+        for (int rank = 0; rank < cp; rank++)
+            for (int64_t step = 0; step < 6; step++) {
+                LoaderConfig config = plain;
+                config.cp = cp, config.cp_rank = rank;
+                Loader whole, part;
+                size_t mark = arena_mark(&host);
+                assert_int_equal(loader_open(&whole, &counted, "100", SPLIT_TRAIN, config), OK);
+                config.lengths = (LengthSchedule){ .least = 2, .most = S, .multiple = 2, .steps = 4 };
+                assert_int_equal(loader_open(&part, &counted, "100", SPLIT_TRAIN, config), OK);
+                Batch a = loader_batch_new(&config, &host), b = loader_batch_new(&config, &host);
+                assert_int_equal(loader_fill(&whole, &a, step * GLOBAL, 0, 100000), OK);
+                assert_int_equal(loader_fill(&part, &b, step * GLOBAL, 0, 100000), OK);
+                assert_memory_equal(a.token_i.data, b.token_i.data, tensor_bytes(a.token_i));
+                assert_memory_equal(a.target_i.data, b.target_i.data, tensor_bytes(a.target_i));
+                static const int lengths[] = { 2, 4, 6, 8, 8, 8 };                  /* 2 + 6 k / 4, even: 3.5, 5, 6.5, 8 */
+                for (int64_t row = 0; row < GLOBAL * S / cp; row++) {
+                    int index = ints(b.dropout_index_i)[row] % S;
+                    assert_true(((const float *)b.loss_weight_T.data)[row] == (index < lengths[step] ? 1 : 0));
+                }
+                arena_reset(&host, mark);
+            }
+}
+
 static void key_ranges_of_a_group(void **state)
 {
     (void)state;
@@ -363,7 +391,7 @@ int main(void)
         cmocka_unit_test(blends_refused),
         cmocka_unit_test(zigzag_parts),
         cmocka_unit_test(order_is_a_pure_function),
-        cmocka_unit_test(masks_by_hand), cmocka_unit_test(key_ranges_of_a_group),
+        cmocka_unit_test(masks_by_hand), cmocka_unit_test(lengths_of_steps), cmocka_unit_test(key_ranges_of_a_group),
         cmocka_unit_test(splits_round_to_even),
         cmocka_unit_test(refusals),
         cmocka_unit_test(item_file_ids_are_named),

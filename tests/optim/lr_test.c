@@ -41,6 +41,53 @@ static void test_styles(void **state)
     want(&none, 0, 1e-3);                                       /* no warm-up: the first step has the peak */
 }
 
+/* Megatron-LM 1: AnnealingLR.get_lr of its learning_rates.py, with counts of steps. */
+static double annealing(int cosine, double start, double low, double warmup, double end, double n)
+{
+    double m = fmin(n, end - warmup);
+    if (warmup > 0 && n <= warmup) return start * m / warmup;
+    m -= warmup;
+    double lr = cosine ? start / 2.0 * (cos(M_PI * m / end) + 1) : start * (end - m) / end;
+    return fmax(lr, low);
+}
+
+static void test_megatron_1(void **state)
+{
+    (void)state;
+    for (int cosine = 0; cosine < 2; cosine++)
+        for (int n = 0; n < 150; n++) {
+            LrSchedule s = schedule_of(cosine ? LR_COSINE : LR_LINEAR, 8e-4, 1e-4, 2.5 * 4, 100 * 4);
+            s.rule = LR_CLIPPED, s.step = 4;
+            want(&s, 4 * n, annealing(cosine, 8e-4, 1e-4, 2.5, 100, n));
+            s.low = 0;                                                      /* not clipped: what the end of the decay is */
+            want(&s, 4 * n, annealing(cosine, 8e-4, 0, 2.5, 100, n));
+            s.warmup = 0;
+            want(&s, 4 * n, annealing(cosine, 8e-4, 0, 0, 100, n));
+        }
+}
+
+/* get_lr of the forks' OptimizerParamScheduler, by the tokens of the steps so far: 2 samples of 8 tokens a step, of which 2 count at first. */
+static void test_tokens(void **state)
+{
+    (void)state;
+    LrSchedule s = schedule_of(LR_LINEAR, 8e-4, 2e-4, 6, 40), plain = s;
+    s.step = 2, s.count = LR_TOKENS, s.lengths = (LengthSchedule){ .least = 2, .most = 8, .multiple = 2, .steps = 12 };
+    double tokens = 0, warm = 0;
+    for (int n = 0; n < 30; n++) {
+        double peak = 8e-4, low = 2e-4, warmup = 6 * 8, decay = 40 * 8;
+        double rate = tokens <= warmup ? peak * tokens / warmup : tokens > decay ? low : low + (peak - low) * (1 - (tokens - warmup) / (decay - warmup));
+        s.count = LR_TOKENS;
+        want(&s, 2 * n, rate);
+        s.count = LR_DECAY_TOKENS;
+        if (2 * n == 6) warm = tokens;
+        rate = 2 * n <= 6 ? peak * 2 * n / 6 : tokens > decay ? low : low + (peak - low) * (1 - (tokens - warm) / (decay - warm));
+        want(&s, 2 * n, rate);
+        tokens += 2 * (double)length_at(&s.lengths, n + 1);
+    }
+    s.count = LR_TOKENS, s.lengths = (LengthSchedule){ .most = 8 };                 /* whole samples: the same as samples */
+    for (int n = 0; n < 50; n++) want(&s, n, lr_at(&plain, n));
+}
+
 static int word_of(const char *word, const char *const *words, int count)
 {
     for (int i = 0; i < count; i++)
@@ -130,6 +177,7 @@ static void test_deepspeed(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = { cmocka_unit_test(test_styles), cmocka_unit_test(test_megatron),
-                                       cmocka_unit_test(test_deepspeed) };
+                                       cmocka_unit_test(test_deepspeed), cmocka_unit_test(test_megatron_1),
+                                       cmocka_unit_test(test_tokens) };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -50,6 +50,7 @@ RECORD = r"""#!/bin/bash
 name=${0##*/}
 [ "$name" = sbatch ] && export SLURM_JOB_ID=1 SLURM_JOBID=1 SLURM_NNODES=1 SLURM_NTASKS=1 SLURM_JOB_NODELIST=node0
 { flock 9; printf 'CALL\0%s\0%s\0' "$name" $#; [ $# -gt 0 ] && printf '%s\0' "$@"; } 9>>/rec/calls >&9
+[ "$name" = deepspeed ] && case " $* " in *" --no_python "*) name=a_wrapper ;; esac
 case $name in
 sh) exec /bin/bash "$@" ;;
 sleep) exit 0 ;;
@@ -186,7 +187,10 @@ def slurm(text):
 def help_for(text):
     """(positional words, variables) that the script reads and does not set."""
     plain = re.sub(r"(^|\s)#.*", "", text)
-    numbers = [int(pair[0] or pair[1]) for pair in re.findall(r"\$(?:\{([1-9]\d?)|([1-9]))", re.sub(r"awk\s+'[^']*'", "", plain))]
+    outside = re.sub(r"awk\s+'[^']*'", "", plain)
+    if not re.search(r"^\s*\w+\s+\"?\$@", outside, re.M):                       # else a function has the script's own
+        outside = re.sub(r"^[ \t]*(?:function[ \t]+[\w-]+[ \t]*(?:\(\))?|[\w-]+[ \t]*\(\))[ \t]*\n?\{.*?^[ \t]*\}", "", outside, flags=re.M | re.S)
+    numbers = [int(pair[0] or pair[1]) for pair in re.findall(r"\$(?:\{([1-9]\d?)|([1-9]))", outside)]
     words = [guess(plain, str(i)) for i in range(1, max(numbers, default=0) + 1)]
     reads, writes = {}, {}
     for found in re.finditer(r"\$\{?([A-Za-z_]\w*)", plain):
@@ -313,10 +317,10 @@ def warmup_default(name):
 FIELDS = {  # key of the YAML: (value of the original's arguments, kind)
     "num-layers": first("num_layers", "encoder_num_layers"), "hidden-size": first("hidden_size"), "num-attention-heads": first("num_attention_heads"),
     "num-query-groups": kv_heads, "ffn-hidden-size": first("ffn_hidden_size"), "kv-channels": first("kv_channels"), "seq-length": first("seq_length", "encoder_seq_length"),
-    "micro-batch-size": first("micro_batch_size"), "tensor-model-parallel-size": first("tensor_model_parallel_size"),
+    "micro-batch-size": first("micro_batch_size", "batch_size"), "tensor-model-parallel-size": first("tensor_model_parallel_size"),
     "pipeline-model-parallel-size": first("pipeline_model_parallel_size"), "context-parallel-size": lambda a: a.get("ds_sequence_parallel_size") if a.get("ds_sequence_parallel_size", 1) > 1 else a.get("context_parallel_size"),
     "lr": first("lr"), "min-lr": first("min_lr"), "lr-decay-style": first("lr_decay_style"), "lr-warmup-iters": warmup_default("lr_warmup_iters"),
-    "lr-warmup-samples": warmup_default("lr_warmup_samples"), "lr-warmup-fraction": first("lr_warmup_fraction"), "lr-decay-iters": first("lr_decay_iters"),
+    "lr-warmup-samples": warmup_default("lr_warmup_samples"), "lr-warmup-fraction": first("lr_warmup_fraction", "warmup"), "lr-decay-iters": first("lr_decay_iters"),
     "lr-decay-samples": first("lr_decay_samples"), "weight-decay": first("weight_decay"), "adam-beta1": first("adam_beta1"), "adam-beta2": first("adam_beta2"),
     "adam-eps": first("adam_eps"), "clip-grad": first("clip_grad"), "hidden-dropout": first("hidden_dropout"), "attention-dropout": first("attention_dropout"),
     "init-method-std": first("init_method_std"), "norm-epsilon": first("norm_epsilon", "layernorm_epsilon"), "seed": first("seed"), "bf16": first("bf16"), "fp16": first("fp16"),

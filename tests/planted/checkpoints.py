@@ -58,7 +58,7 @@ CHECKPOINTS = [
      "largest = (uint16_t)id > largest ? (uint16_t)id : largest;", "cli.token_facts"),
     ("a mark of UTF-32 taken for one of UTF-16", "src/corpus/read/encoding.c",
      '{ "UTF-32LE", "\\xFF\\xFE\\0\\0", 4 }, ', "", "cli.text_files"),
-    ("a character that a buffer cuts", "src/corpus/read/stream.c", "memmove(c->raw, w.in, w.in_bytes);", "", "cli.text_files"),
+    ("a character that a buffer cuts", "src/corpus/read/stream.c", "memmove(s->raw, w.in, w.in_bytes);", "", "cli.text_files"),
     ("a converted text whose last bytes are dropped", "src/corpus/read/encoding.c", "if (why == EINVAL && last) return refuse", "if (why == EINVAL && 0) return refuse", "cli.text_files"),
     ("lines of text that are not checked", "src/corpus/read/source.c", "    if (broken >= 0)\n        return fail", "    if (broken >= INT64_MAX)\n        return fail", "cli.text_files"),
 ]

@@ -26,13 +26,36 @@ static WsdStyle wsd_style(const Options *o)
     NO_SUCH_CHOICE(o->lr_wsd_style);
 }
 
+static LrRule lr_rule(const Options *o)
+{
+    switch ((enum ChoiceOf_lr_rule)o->lr_rule.value) {
+    case CHOICE_lr_rule_immediate: return LR_IMMEDIATE;
+    case CHOICE_lr_rule_delayed:   return LR_DELAYED;
+    case CHOICE_lr_rule_clipped:   return LR_CLIPPED;
+    }
+    NO_SUCH_CHOICE(o->lr_rule);
+}
+
+static LrCount lr_count(const Options *o)
+{
+    switch ((enum ChoiceOf_lr_unit)o->lr_unit.value) {
+    case CHOICE_lr_unit_samples: case CHOICE_lr_unit_steps: return LR_SAMPLES;
+    case CHOICE_lr_unit_tokens:       return LR_TOKENS;
+    case CHOICE_lr_unit_decay_tokens: return LR_DECAY_TOKENS;
+    }
+    NO_SUCH_CHOICE(o->lr_unit);
+}
+
 LrSchedule setup_lr(const Options *o)
 {
     ScheduleSamples s = options_schedule_samples(o);
+    LengthSchedule  lengths;
+    Status          status = options_lengths(&lengths, o);
+    CHECK(status == OK, "%s", fail_text());                                          /* a rule has read them */
     return (LrSchedule){ .style = lr_style(o),
-        .rule = o->lr_rule.value == CHOICE_lr_rule_delayed ? LR_DELAYED : LR_IMMEDIATE,
+        .rule = lr_rule(o),
         .warmup_style = o->lr_warmup_style.value == CHOICE_lr_warmup_style_log ? WARMUP_LOG : WARMUP_LINEAR,
-        .step = (double)o->global_batch,
+        .step = (double)o->global_batch, .count = lr_count(o), .lengths = lengths,
         .by_steps = o->lr_unit.value == CHOICE_lr_unit_steps, .peak = o->lr, .low = o->min_lr,
         .warmup = s.warmup, .decay = s.decay, .init = o->lr_warmup_init,
         .wsd = wsd_style(o), .wsd_decay = s.wsd,

@@ -184,9 +184,11 @@ Status setup_train_config(TrainConfig *r, Options *o)
     BatchStep last;
     BatchSchedule batch;
     int64_t left_out[LEFT_OUT_MAX];
+    LengthSchedule lengths;
     int left_outs;
     TRY(batch_schedule(&batch, &last, o));
     TRY(options_left_out(left_out, &left_outs, o));
+    TRY(options_lengths(&lengths, o));
     bool without = setup_without_tokenizer(o);
     if (setup_trains(o)) TRY(tokenizer_record(&tokenizer, &facts, o));           /* others open their own */
     if (without && o->mock_data) facts.eod = (int32_t)o->vocabulary - 1;        /* of made documents */
@@ -205,6 +207,7 @@ Status setup_train_config(TrainConfig *r, Options *o)
         .layer_split = { .first = o->first_layers, .last = o->last_layers, .embedding = o->count_embedding,
                          .loss = o->count_loss, .layout = o->pipeline_layout },
         .micro = o->micro_batch, .global = global_batch(o, &last), .batch = batch,
+        .lengths = lengths,
         .valid_micro = o->eval_micro_batch, .valid_global = o->eval_global_batch,
         .steps = o->train_iters, .samples = o->train_samples, .left_outs = left_outs,
         .left_out = options_hold_bytes(o, left_out, (size_t)left_outs * sizeof *left_out),

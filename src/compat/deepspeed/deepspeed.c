@@ -336,7 +336,7 @@ static void take_value(DeepSpeed *d, const char *key, const json_t *json, const 
         deepspeed_refuse(d, key, "is %.100s%srefused: %s; %s", said ? value : "", said ? ", " : "", row->text,
                          row->cure);
         break;
-    case VERB_JOINED:
+    case VERB_HELD:
     case VERB_SUGGEST:
     case VERB_MISSING: break;
     }
@@ -402,7 +402,8 @@ static void refuse_unknown_names(DeepSpeed *d, const char *group, json_t *object
         char key[DEEPSPEED_KEY], text[DEEPSPEED_TEXT];
         int letters = snprintf(key, sizeof key, "%s.%s", group, name);
         deepspeed_text(text, sizeof text, value);
-        if (letters >= (int)sizeof key || !dialect_find(DIALECT_DSJSON, key, text))
+        bool known = dialect_find(DIALECT_DSJSON, key, text) || deepspeed_group(key);
+        if (letters >= (int)sizeof key || !known)
             refuse_unknown(d, key, value);
     }
 }

@@ -3,6 +3,7 @@
 #include <strings.h>
 #include "base/array.h"
 #include "conf/conf.h"
+#include "conf/schedule.h"
 #include "compat/deepspeed/deepspeed.h"
 #include "conf/value.h"
 
@@ -194,6 +195,49 @@ static void judge_scheduler(DeepSpeed *d)
     if (!strcmp(s->type, "LRRangeTest")) read_range_test(d);
 }
 
+/* ---- lengths of samples ---- */
+
+/* fixed_linear of DeepSpeed's CurriculumScheduler, which its engine asks with the number of each step from 1
+ * on (runtime/data_pipeline/curriculum_scheduler.py), and which needs all of these keys. */
+static void read_curriculum(DeepSpeed *d)
+{
+    static const char *const parts[] = { "curriculum_learning.min_difficulty",
+                                         "curriculum_learning.schedule_config.total_curriculum_step",
+                                         "curriculum_learning.schedule_config.difficulty_step" };
+    static const char *const others[] = { "curriculum_learning.curriculum_type",
+                                          "curriculum_learning.schedule_type" };
+    const char *end = "curriculum_learning.max_difficulty";
+    bool        mine = options_typed_by_person(d->o, OPTION_length_warmup);
+    char        text[DEEPSPEED_TEXT];
+    int         before = d->m->refused;
+    LengthSchedule lengths;
+    if (!json_is_true(deepspeed_at(d, "curriculum_learning.enabled"))) return;
+    for (size_t i = 0; i < COUNT(parts); i++)
+        if (!json_is_integer(deepspeed_at(d, parts[i])))
+            deepspeed_refuse(d, parts[i], "is no whole number, without which DeepSpeed stops; give one");
+    for (size_t i = 0; i < COUNT(others); i++)
+        if (!deepspeed_at(d, others[i]))
+            deepspeed_refuse(d, others[i], "is not given, and DeepSpeed stops without it; give it");
+    if (json_integer_value(deepspeed_at(d, end)) != d->o->sequence)
+        deepspeed_refuse(d, end, "is not --seq-length %lld, with which lengths end; give that",
+                         (long long)d->o->sequence);
+    if (mine)
+        deepspeed_refuse(d, "curriculum_learning.enabled", "is true, and --seq-length-warmup is given; leave "
+                         "one out");
+    if (d->m->refused > before) return;
+    for (size_t i = 0; i < COUNT(parts); i++) {
+        deepspeed_text(text, sizeof text, deepspeed_at(d, parts[i]));
+        OptionSource source = option_source(SOURCE_CONFIG_FILE, parts[i], text, d->from);
+        Status status = options_set(d->o, OPTION_length_warmup, text, source);
+        CHECK(status == OK, "%s", fail_text());
+    }
+    d->m->taken += (int)COUNT(parts);
+    if (options_lengths(&lengths, d->o) == OK) return;
+    deepspeed_refuse(d, parts[0], "cannot be taken: %s", fail_text());
+    d->o->length_warmup.count = 0;
+    d->o->source[OPTION_length_warmup] = option_source(SOURCE_NOTHING, "", "", d->from);
+}
+
 /* ---- monitors ---- */
 
 /* Files are written to output_path/job_name there, from where the run was started. */
@@ -240,6 +284,7 @@ void deepspeed_values(DeepSpeed *d)
     judge_stage(d);
     judge_optimizer(d);
     judge_scheduler(d);
+    read_curriculum(d);
     set_folder(d, "tensorboard", OPTION_tensorboard_dir, "");
     set_folder(d, "csv_monitor", OPTION_metrics, ".csv");
 }

@@ -108,6 +108,19 @@ static bool take_experts(Import *m, Options *o, const TextList *words, const cha
     return several;
 }
 
+/* Habana's fork drops no token where experts have capacity bins: its validate_args sets the factor to
+ * none. */
+static bool take_bins(Import *m, Options *o, const TextList *words, const char *from, char **word)
+{
+    const char *bins = given_value(words, "--moe-capacity-bins-num");
+    if (!bins || !strtol(bins, NULL, 10) || strcspn(word[0], "=") != strlen("--moe-expert-capacity-factor") ||
+        !begins(word[0], "--moe-expert-capacity-factor"))
+        return false;
+    import_remark(m, o, from, "--moe-expert-capacity-factor is ignored: --moe-capacity-bins-num %.20s drops "
+                  "no token", bins);
+    return true;
+}
+
 /* ---- gated activations of BigScience ---- */
 
 /* Its width stays 4 x hidden size, where --swiglu has two thirds of it; its GELU is by erf. --t5-swiglu of
@@ -280,7 +293,8 @@ bool beside_take(Import *m, Options *o, const TextList *words, const char *from,
     return take_experts(m, o, words, from, count, word) || optimizers_take(m, o, words, from, count, word) ||
            take_profile(m, o, from, count, word) || take_universal(m, o, from, count, word) ||
            join_schedule(m, o, from, count, word) || (count == 2 && take_tokens(m, o, words, from, word)) ||
-           partition_take(m, o, words, from, word) || take_gate(m, o, words, from, count, word) ||
+           take_bins(m, o, words, from, word) || partition_take(m, o, words, from, word) ||
+           take_gate(m, o, words, from, count, word) ||
            refuse_several(m, o, from, count, word);
 }
 

@@ -6,10 +6,12 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include "base/array.h"
 #include "base/file.h"
 #include "base/log.h"
 #include "base/message.h"
 #include "conf/conf.h"
+#include "conf/schedule.h"
 #include "conf/value.h"
 
 enum { LINE = IMPORT_LINE, ARGUMENT_WORDS = 512 };
@@ -63,6 +65,13 @@ static const char *const give_value =
 static void add_value(Import *m, Options *o, Argument *a, const LaunchWord *w, const char *from)
 {
     const char *text = w->text, *name = a->count ? a->word[0] : text;
+    if (!strncmp(text, "\xe2\x80\x93", 3) || !strncmp(text, "\xe2\x80\x94", 3)) {
+        import_refuse(m, o, from,
+                      "%.200s begins with a dash of a word processor (U+201%c); options begin with --", text,
+                      text[2] == '\x93' ? '3' : '4');
+        a->refused = true;
+        return;
+    }
     if (!w->agreed && is_place(o, name)) {
         text = options_hold(o, w->unset);
         import_remark(m, o, from, "%s depends on %s and stands here as %s", name, w->decided_by, text);
@@ -100,6 +109,7 @@ static int take_argument(Import *m, Options *o, const LaunchCall *s, const TextL
     for (at++; at < s->words && !is_name(s->word[at].text); at++) add_value(m, o, &a, &s->word[at], from);
     say_what_is_empty(m, o, &a, &s->word[at - 1], from);
     if (a.count && !a.refused) python_numbers(o, a.count, a.word);
+    if (a.count && !a.refused && version1_take(m, o, words, from, a.count, a.word)) return at;
     if (a.count && !a.refused && beside_take(m, o, words, from, a.count, a.word)) return at;
     if (a.count && !a.refused && !is_name(a.word[0])) {
         import_refuse(m, o, from, "%.200s is no option; options begin with --", a.word[0]);
@@ -247,9 +257,13 @@ static void take_one_duration(Import *m, Options *o)
     char count[24];
     bool both = options_said(o, OPTION_train_samples) && options_said(o, OPTION_train_tokens);
     if (!both) return;
-    int64_t whole = o->train_tokens / o->sequence, rest = o->train_tokens % o->sequence;
+    int64_t whole = options_token_samples(o), rest = o->train_tokens % o->sequence;
+    if (whole < 0)
+        return import_refuse(m, o, o->source[OPTION_train_tokens].from, "--train-tokens are other numbers of "
+                             "samples with other batch sizes under a curriculum of lengths; give "
+                             "--global-batch-size");
     if (whole >= o->train_samples) {
-        bool same = whole == o->train_samples && rest == 0;
+        bool same = whole == o->train_samples && rest == 0 && !o->length_warmup.count;
         leave_out(m, o, OPTION_train_tokens,
                   same ? "--train-tokens says the same as --train-samples and is left out"
                        : "--train-tokens is left out: the run ends before with --train-samples");
@@ -264,6 +278,26 @@ static void take_one_duration(Import *m, Options *o)
     if (!own && o->lr_decay_style.value != CHOICE_lr_decay_style_constant)
         take_instead(m, o, OPTION_lr_decay_samples, o->source[OPTION_train_samples].from, count,
                      "the learning rate decays over --train-samples where it has no length of its own");
+}
+
+/* Where lengths rise, a rate that follows tokens is no function of samples. A warm-up in steps before a decay
+ * in tokens ends at the tokens of its steps (get_lr of the forks' OptimizerParamScheduler). */
+static void count_tokens(Import *m, Options *o, const TextList *words)
+{
+    static const OptionIndex warmups[] = {OPTION_lr_warmup_iters, OPTION_lr_warmup_samples,
+                                          OPTION_lr_warmup_fraction};
+    bool decay = given_value(words, "--lr-decay-tokens"), warmup = given_value(words, "--lr-warmup-tokens"),
+         other = false;
+    if (!options_said(o, OPTION_length_warmup) || (!decay && !warmup)) return;
+    const char *from = o->source[OPTION_length_warmup].from;
+    for (size_t i = 0; i < COUNT(warmups); i++) other |= options_said(o, warmups[i]) && !warmup;
+    if (!decay)
+        import_refuse(m, o, from, "--lr-warmup-tokens before a decay in samples is not built under a "
+                      "curriculum of lengths; give --lr-decay-tokens");
+    else
+        take_instead(m, o, OPTION_lr_unit, from, other ? "decay-tokens" : "tokens",
+                     other ? "the learning rate decays by the tokens that count, and rises by samples"
+                           : "the learning rate rises and decays by the tokens that count");
 }
 
 /* Megatron-LM takes the numbers out of --split, whatever is between and around them: '99,1,0' with its
@@ -332,6 +366,50 @@ static Status choose_call(const LaunchCall **out, const Options *o, const Launch
     return status;
 }
 
+/* An option with its values, from the word `at`. Returns where the next one is. */
+static int option_text(char out[200], const LaunchCall *s, int at)
+{
+    int used = snprintf(out, 200, "%s", s->word[at++].text);
+    for (; at < s->words && !is_name(s->word[at].text); at++)
+        if (used < 200) used += snprintf(out + used, (size_t)(200 - used), " %s", s->word[at].text);
+    return at;
+}
+
+static bool has_option(const LaunchCall *s, const char *text)
+{
+    char own[200];
+    for (int at = 0; at < s->words;) {
+        at = option_text(own, s, at);
+        if (!strcmp(own, text)) return true;
+    }
+    return false;
+}
+
+/* A loop, or a script with several parts: which of its trainings this one is not. */
+static void name_other_calls(Import *m, Options *o, const LaunchRecord *r, const LaunchCall *taken)
+{
+    enum { SHOWN = 4 };
+    char others[1500] = "", from[1100], text[200];
+    int  count = 0;
+    for (const LaunchCall *s = r->call; s < r->call + r->calls; s++) {
+        char options[300] = "";
+        if (s == taken || strcmp(s->program, taken->program)) continue;
+        for (int at = 0; at < s->words;) {
+            at = option_text(text, s, at);
+            if (!has_option(taken, text)) message_item(options, sizeof options, " ", "%s", text);
+        }
+        bool same = !*options && s->words == taken->words;
+        if (count++ < SHOWN)
+            message_item(others, sizeof others, ", ", "%s:%d with %s", s->file, s->line,
+                         same ? "the same options" : *options ? options : "fewer options");
+    }
+    if (!count) return;
+    snprintf(from, sizeof from, "%s:%d", taken->file, taken->line);
+    import_remark(m, o, from,
+                  "%s is started %d more time%s: %s%s; this is the first, and only its options are taken",
+                  taken->program, count, count > 1 ? "s" : "", others, count > SHOWN ? " and others" : "");
+}
+
 static TextList all_words(Options *o, const LaunchCall *s)
 {
     TextList words = {0};
@@ -354,8 +432,10 @@ static void take_call(Import *m, Options *o, const LaunchCall *s, const char *pa
     count_end_of_document(m, o);
     name_eval_interval(m, o);
     name_split(m, o);
+    count_tokens(m, o, &words);
     take_one_duration(m, o);
     leave_out_gelu(m, o);
+    version1_defaults(m, o, &words, path);
     beside_defaults(m, o, &words, path);
     required_check(m, o, path);
     import_gelu(m, o, path);
@@ -387,7 +467,7 @@ static Status take_script(Import *m, Options *o, const LaunchInput *in)
     if (stat(in->script, &about) || !S_ISDIR(about.st_mode)) TRY(name_placeholders(m, o, in->script));
     Status status = launch_record(&r, in);
     if (status == OK) show_notes(m, o, &r, in->script), status = choose_call(&call, o, &r);
-    if (status == OK) take_call(m, o, call, in->script);
+    if (status == OK) name_other_calls(m, o, &r, call), take_call(m, o, call, in->script);
     launch_close(&r);
     return status;
 }

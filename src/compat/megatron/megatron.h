@@ -37,6 +37,12 @@ bool optimizers_take(Import *m, Options *o, const TextList *words, const char *f
 /* After all arguments: that fork's defaults of the optimizer that the script gives. */
 void optimizers_defaults(Import *m, Options *o, const TextList *words, const char *from);
 
+/* ---- version1.c ----
+ * Scripts of Megatron-LM 1, known by --batch-size. One argument with its words; true: it was taken. After all
+ * arguments: that version's defaults, where they differ from those of later ones. */
+bool version1_take(Import *m, Options *o, const TextList *words, const char *from, int count, char **word);
+void version1_defaults(Import *m, Options *o, const TextList *words, const char *from);
+
 /* ---- partition.c ----
  * --pp-partition-method of BigScience's fork: how modules are divided among pipeline stages. */
 

@@ -15,8 +15,6 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "base/seam.h"
-#include "base/json_text.h"
-#include "base/utf8.h"
 #include "corpus/clean/eta.h"
 
 /* ---- checks before anything is read ---- */
@@ -252,22 +250,6 @@ static Status identity_add_file(Buffer *out, const char *what, const char *path)
                             (long long)about.st_mtim.tv_sec, about.st_mtim.tv_nsec);
 }
 
-/* Paths are of any bytes, and the progress file is JSON: where a text is not UTF-8, bytes beyond ASCII become
- * \xHH. */
-static Status identity_to_utf8(Buffer *text)
-{
-    Buffer out = { 0 };
-    Status status = OK;
-    if (utf8_broken(text->text, text->bytes) < 0) return OK;
-    for (int64_t i = 0; status == OK && i < text->bytes; i++) {
-        unsigned char c = (unsigned char)text->text[i];
-        status = c < 0x80 ? buffer_add(&out, &text->text[i], 1) : buffer_format(&out, "\\x%02x", c);
-    }
-    buffer_free(text);
-    *text = out;
-    return status;
-}
-
 /* All that the result depends on: the options, and the size and time of each file. Workers and memory are
  * not in it, because they change no byte of the output. */
 static Status identity_make(CleanRun *r)
@@ -279,7 +261,6 @@ static Status identity_make(CleanRun *r)
     for (int i = 0; i < p->contamination.paths; i++)
         TRY(identity_add_file(&r->identity, "test set ", p->contamination.path[i]));
     for (int i = 0; i < p->paths; i++) TRY(identity_add_file(&r->identity, "input ", p->path[i]));
-    TRY(identity_to_utf8(&r->identity));
     return buffer_add(&r->identity, "", 1);
 }
 

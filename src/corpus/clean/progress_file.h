@@ -1,17 +1,17 @@
 #ifndef CORPUS_CLEAN_PROGRESS_FILE_H
 #define CORPUS_CLEAN_PROGRESS_FILE_H
-/* How far a run has come, in the file progress.json of its work directory, with checksums of itself and of
- * the document store's files. It is replaced atomically, so a killed run leaves either the previous state
- * or the new one. */
+/* How far a run has come, in the file `progress` of its work directory, with checksums of itself and of the
+ * document store's files. It is replaced atomically, so a killed run leaves either the previous state or the
+ * new one. Numbers are in the machine's byte order, as those of the document store. */
 #include <stdbool.h>
 #include "corpus/clean/document_store.h"
 #include "corpus/clean/counts.h"
 
 typedef struct {
-    int       file;                     /* index of the input in which reading resumes ... */
+    int64_t   file;                     /* index of the input in which reading resumes ... */
     int64_t   blocks;                   /* ... after so many of its blocks */
     int64_t   done;                     /* bytes of the inputs before it */
-    bool      scanned;                  /* all inputs have been read */
+    int64_t   scanned;                  /* 1: all inputs have been read */
     StoreSize size;                     /* of the document store at that point */
 } ProgressFile;
 

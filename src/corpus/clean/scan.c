@@ -234,7 +234,7 @@ static Status slots_append(ScanJob *job, OrderedPipeline *pipeline)
         return fail(INTERRUPTED, "stopped by a signal%s",
                     run->plan->sample ? "" : "; the same command resumes from here");
     }
-    run->progress.scanned = true;
+    run->progress.scanned = 1;
     return progress_save(run);
 }
 
@@ -260,7 +260,7 @@ static Status input_resume(ScanJob *job)
     Block block = { 0 };
     bool  more  = true;
     Status status = OK;
-    job->blocks_in.file = from->file;
+    job->blocks_in.file = (int)from->file;
     job->blocks_in.done = job->blocks_in.bytes_read = from->done;
     for (int64_t i = 0; i < from->blocks && more && status == OK; i++)
         status = input_blocks_fill(&job->blocks_in, &block, &more);

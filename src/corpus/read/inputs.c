@@ -3,8 +3,8 @@
  * machine. */
 #include "corpus/read/inputs.h"
 
-#include <dirent.h>
 #include <errno.h>
+#include <fts.h>
 #include <inttypes.h>
 #include <limits.h>
 #include <stdio.h>
@@ -36,49 +36,36 @@ static Status path_ignore(Inputs *in, const char *path)
 
 /* ---- folders ---- */
 
-static int by_bytes(const struct dirent **a, const struct dirent **b)
-{
-    return strcmp((*a)->d_name, (*b)->d_name);
-}
-
-static int name_is_entry(const struct dirent *entry)
-{
-    return strcmp(entry->d_name, ".") && strcmp(entry->d_name, "..");
-}
-
-static Status folder_add(Inputs *in, const char *path, BlockKind wanted);
+static int by_bytes(const FTSENT **a, const FTSENT **b) { return strcmp((*a)->fts_name, (*b)->fts_name); }
 
 /* Links to folders are not followed, since they can form a cycle; links to files are. What is not a file
  * of a known format is ignored here, while the same path given by itself would be an error. */
-static Status entry_add(Inputs *in, const char *folder, const char *name, BlockKind wanted)
+static Status entry_add(Inputs *in, FTS *tree, FTSENT *entry, BlockKind wanted)
 {
-    char *path;
     struct stat info;
-    size_t length = strlen(folder);
-    bool slash = length && folder[length - 1] == '/';
-    if (asprintf(&path, "%s%s%s", folder, slash ? "" : "/", name) < 0) return no_memory(folder);
-    Status status;
-    if (*name == '.') status = path_ignore(in, path);
-    else if (!lstat(path, &info) && S_ISDIR(info.st_mode)) status = folder_add(in, path, wanted);
-    else if (stat(path, &info) || !S_ISREG(info.st_mode) || lines_name_check(path, wanted) != OK)
-        status = path_ignore(in, path);
-    else
-        status = path_add(in, path);
-    free(path);
-    return status;
+    const char *path = entry->fts_path;
+    if (entry->fts_info == FTS_DP) return OK;                       /* a folder, after its entries */
+    if (entry->fts_info == FTS_DNR)
+        return fail(BAD_FILE, "%s: the directory cannot be read: %s", path, strerror(entry->fts_errno));
+    if (entry->fts_level > 0 && *entry->fts_name == '.') {
+        fts_set(tree, entry, FTS_SKIP);
+        return path_ignore(in, path);
+    }
+    if (entry->fts_info == FTS_D) return OK;
+    bool taken = !stat(path, &info) && S_ISREG(info.st_mode) && lines_name_check(path, wanted) == OK;
+    return taken ? path_add(in, path) : path_ignore(in, path);
 }
 
 static Status folder_add(Inputs *in, const char *path, BlockKind wanted)
 {
-    struct dirent **name;
-    int count = scandir(path, &name, name_is_entry, by_bytes);
-    if (count < 0) return fail(BAD_FILE, "%s: the directory cannot be read: %s", path, strerror(errno));
+    char  *const roots[] = { (char *)(uintptr_t)path, NULL };
     Status status = OK;
-    for (int i = 0; i < count; i++) {
-        if (status == OK) status = entry_add(in, path, name[i]->d_name, wanted);
-        free(name[i]);
-    }
-    free(name);
+    FTS   *tree   = fts_open(roots, FTS_PHYSICAL | FTS_COMFOLLOW | FTS_NOCHDIR, by_bytes);
+    if (!tree) return no_memory(path);
+    for (FTSENT *entry; status == OK && (entry = fts_read(tree)); )
+        status = entry_add(in, tree, entry, wanted);
+    if (status == OK && errno) status = no_memory(path);            /* fts_read sets it to 0 at the end */
+    fts_close(tree);
     return status;
 }
 

@@ -1,7 +1,7 @@
 #ifndef CORPUS_READ_JSON_LINE_H
 #define CORPUS_READ_JSON_LINE_H
 /* Reads some string values out of one line that holds one JSON object. The whole line is checked against
- * the grammar (RFC 8259) and for valid UTF-8, but only the wanted values are decoded. Of a repeated key the
+ * the grammar (RFC 8259), but only the wanted values are decoded. Of a repeated key the
  * last value counts. \u0000 is accepted as any other character; half a surrogate pair, NaN and bytes below
  * 0x20 in a string are refused. Numbers may have any size. Time is linear in the line, nothing is
  * allocated, and nesting deeper than JSON_DEPTH_MOST is refused. */
@@ -28,11 +28,12 @@ typedef struct {
 /* A key, or the keys of nested objects: "meta.warc_headers.warc-date" has three parts. */
 typedef struct { JsonText part[JSON_PARTS_MOST]; int parts; } JsonPath;
 
-/* text[i] becomes the string under key[i], decoded inside the line, which changes. After a fault the line
- * is unchanged. */
+/* text[i] becomes the string under key[i], decoded inside the line, which changes. A line that is not UTF-8
+ * is a fault. After a fault the line is unchanged. */
 JsonFault json_line_texts(JsonText *text, const char *const *key, int keys, char *line, int64_t bytes);
 
-/* The same for values that may be absent and may be in nested objects. The line is not changed: span[i]
+/* The same for values that may be absent and may be in nested objects, of a line that is UTF-8, which the
+ * caller has checked. The line is not changed: span[i]
  * says where the value of path[i] is, and json_span_text then decodes those strings that are wanted, each
  * at most once, inside the line. json_path splits the key at dots and points into it, so `key` must outlive
  * the path. */

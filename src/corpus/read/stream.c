@@ -25,29 +25,29 @@ struct Stream {
     int64_t        in_marked, out_since;
     Failure        broken;          /* kept until the text before it was returned */
     Ahead         *ahead;           /* NULL: the calling thread decompresses */
-    const char    *text;            /* rest of the text of a piece decompressed ahead */
-    size_t         text_bytes;      /*     and its bytes */
+    /* The rest of a text that needs no decompressing: of a piece decompressed ahead, or of a chunk of a file
+     * that is not compressed. */
+    const char    *text;
+    size_t         text_bytes;
     const char    *in;              /* the compressed input: chunk, or a piece */
     size_t         at, end;
     int            window_log;      /* largest window: 2^window_log */
     bool           texts, begun;    /* stream_texts was called; the first bytes were looked at */
     const char    *named;           /* --input-encoding; NULL: the first bytes say it */
-    char           head[4];         /* of the text: those of head_at to head_end are still to be returned */
-    size_t         head_at, head_end;
-    struct Conversion *conversion;  /* NULL: the text is UTF-8; owned */
-    char           chunk[CHUNK];
+    Encoding      *encoding;        /* NULL: the text is UTF-8 */
+    /* What was read of the text and not yet converted or returned: its first bytes, and more of one that is
+     * converted. Then what was converted and not yet returned. */
+    size_t         raw_at, raw_end, wide_at, wide_end;
+    bool           raw_ended, cut;  /* `raw` has the last bytes; the file is damaged behind them */
+    bool           all_converted;   /* all is in `wide` */
+    char           chunk[CHUNK], raw[64 << 10], wide[64 << 10];
 };
 
-/* A text that is converted: `raw` is what was read of it, `wide` what was converted and not yet returned. */
-typedef struct Conversion {
-    Encoding *encoding;
-    char      raw[64 << 10], wide[64 << 10];
-    size_t    raw_end, wide_at, wide_end;
-    bool      raw_ended, cut, ended;    /* cut: the file is damaged behind `raw`; ended: all is in `wide` */
-} Conversion;
-
 /* Compressed bytes that were used: those read without the unused rest of the chunk. */
-int64_t stream_bytes_read(const Stream *s) { return s->file_bytes - (int64_t)(s->end - s->at); }
+int64_t stream_bytes_read(const Stream *s)
+{
+    return s->file_bytes - (int64_t)(s->end - s->at) - (int64_t)(s->codec ? 0 : s->text_bytes);
+}
 
 /* ---- opening ---- */
 
@@ -69,22 +69,25 @@ static Status piece_fill(Stream *s)
                 strerror(ahead_error(s->ahead)));
 }
 
-static Status file_read(Stream *s, char *to, size_t capacity, size_t *got)
+/* A chunk of a file that is not compressed is text. */
+static void chunk_begin(Stream *s, size_t bytes)
 {
-    *got = fread(to, 1, capacity, s->file);
-    s->file_bytes += (int64_t)*got;
-    s->ended       = *got < capacity;
-    if (!ferror(s->file)) return OK;
-    return fail(BAD_FILE, "%s: cannot be read after byte %" PRId64 ": %s", s->name, s->file_bytes,
-                strerror(errno));
+    s->in         = s->text = s->chunk;
+    s->text_bytes = s->codec ? 0 : bytes;
+    s->end        = bytes - s->text_bytes;
+    s->at         = 0;
 }
 
 static Status chunk_fill(Stream *s)
 {
     if (s->ahead) return piece_fill(s);
-    s->at = 0;
-    s->in = s->chunk;
-    return file_read(s, s->chunk, CHUNK, &s->end);
+    size_t got = fread(s->chunk, 1, CHUNK, s->file);
+    s->file_bytes += (int64_t)got;
+    s->ended       = got < CHUNK;
+    chunk_begin(s, got);
+    if (!ferror(s->file)) return OK;
+    return fail(BAD_FILE, "%s: cannot be read after byte %" PRId64 ": %s", s->name, s->file_bytes,
+                strerror(errno));
 }
 
 Status stream_of(Stream **stream, FILE *file, const char *name, const Codec *codec, int64_t ratio_most)
@@ -93,7 +96,7 @@ Status stream_of(Stream **stream, FILE *file, const char *name, const Codec *cod
     *stream = NULL;
     if (s) *s = (Stream){ .file = file, .name = strdup(name), .codec = codec, .ratio_most = ratio_most,
                       .window_log = STREAM_WINDOW_LOG };
-    if (s) s->in = s->chunk;
+    if (s) chunk_begin(s, 0);
     if (s && codec) s->state = codec->open();
     if (s && s->name && (!codec || s->state)) {
         *stream = s;
@@ -110,7 +113,8 @@ static Status standard_open(Stream **stream, int64_t ratio_most)
     TRY(stream_of(stream, stdin, "standard input", NULL, ratio_most));
     Stream *s = *stream;
     Status status = chunk_fill(s);
-    if (status == OK) s->codec = codec_by_magic(s->chunk, s->end);
+    if (status == OK) s->codec = codec_by_magic(s->chunk, s->text_bytes);
+    if (s->codec) chunk_begin(s, s->text_bytes);
     if (s->codec && !(s->state = s->codec->open())) {
         s->codec = NULL;
         status = fail(NO_MEMORY, "standard input: no memory to read it");
@@ -146,8 +150,7 @@ void stream_close(Stream *s)
 {
     if (!s) return;
     ahead_close(s->ahead);
-    if (s->conversion) encoding_close(s->conversion->encoding);
-    free(s->conversion);
+    encoding_close(s->encoding);
     if (s->state) s->codec->close(s->state);
     if (s->file != stdin) fclose(s->file);
     free(s->name);
@@ -200,7 +203,7 @@ static Status member_step(Stream *s, char **out, size_t *capacity)
     return ratio_check(s, given);
 }
 
-/* Returns text that was decompressed ahead. */
+/* Returns text that needs no decompressing. */
 static Status text_copy(Stream *s, char **out, size_t *capacity)
 {
     size_t bytes = s->text_bytes < *capacity ? s->text_bytes : *capacity;
@@ -212,7 +215,7 @@ static Status text_copy(Stream *s, char **out, size_t *capacity)
     return ratio_check(s, bytes);
 }
 
-static Status compressed_read(Stream *s, char **out, size_t *capacity)
+static Status text_read(Stream *s, char **out, size_t *capacity)
 {
     while (*capacity) {
         if (s->text_bytes) {
@@ -223,28 +226,14 @@ static Status compressed_read(Stream *s, char **out, size_t *capacity)
          * piece might have its text already, which is valid only if no member is open. */
         bool drained = !s->ahead || !s->in_member || s->needs_input;
         if (s->at == s->end && !s->ended && drained) TRY(chunk_fill(s));
+        if (s->text_bytes) continue;
         if (s->ahead && s->at == s->end && !s->ended && !s->in_member) continue;
         if (s->at == s->end && !s->in_member) {
-            if (s->file_bytes == 0)
+            if (s->codec && s->file_bytes == 0)
                 return fail(BAD_FILE, "%s: byte 0: not %s: the file is empty", s->name, s->codec->name);
             return OK;
         }
         TRY(member_step(s, out, capacity));
-    }
-    return OK;
-}
-
-static Status plain_read(Stream *s, char **out, size_t *capacity)
-{
-    while (*capacity) {
-        size_t bytes = s->end - s->at < *capacity ? s->end - s->at : *capacity;
-        if (!bytes && s->ended) return OK;
-        memcpy(*out, s->chunk + s->at, bytes);
-        s->at += bytes;
-        /* Past the chunk bytes are read directly into the caller's memory. */
-        if (!bytes) TRY(file_read(s, *out, *capacity, &bytes));
-        *out  += bytes;
-        *capacity -= bytes;
     }
     return OK;
 }
@@ -254,7 +243,7 @@ static Status bytes_read(Stream *s, char *out, size_t capacity, size_t *got)
     size_t left = capacity;
     *got = 0;
     TRY(failure_report(&s->broken));
-    Status status = s->codec ? compressed_read(s, &out, &left) : plain_read(s, &out, &left);
+    Status status = text_read(s, &out, &left);
     *got = capacity - left;
     failure_keep(&s->broken, status);
     return *got ? OK : status;                  /* what precedes the damage is returned first */
@@ -274,65 +263,49 @@ Status stream_texts(Stream *s, TextRules rules)
 /* Looks at the first bytes. A failure stays, as every other. */
 static Status texts_begin(Stream *s)
 {
-    Encoding *encoding;
-    size_t    mark;
     s->begun = true;
-    TRY(bytes_read(s, s->head, sizeof s->head, &s->head_end));
-    Status status = encoding_open(&encoding, &mark, s->named, s->name, s->head, s->head_end);
-    if (status != OK) return failure_keep(&s->broken, status);
-    s->head_at = mark;
-    if (!encoding) return OK;
-    s->conversion = calloc(1, sizeof *s->conversion);
-    if (!s->conversion) {
-        encoding_close(encoding);
-        return failure_keep(&s->broken, fail(NO_MEMORY, "%s: no memory to convert it", s->name));
-    }
-    Conversion *c = s->conversion;
-    c->encoding = encoding;
-    c->raw_end  = s->head_end - mark;
-    memcpy(c->raw, s->head + mark, c->raw_end);
-    return OK;
+    TRY(bytes_read(s, s->raw, 4, &s->raw_end));
+    return failure_keep(&s->broken, encoding_open(&s->encoding, &s->raw_at, s->named, s->name, s->raw,
+                                                  s->raw_end));
 }
 
 /* Where the file ends or is damaged, the next read of a byte tells which. */
-static void raw_fill(Stream *s, Conversion *c)
+static void raw_fill(Stream *s)
 {
-    size_t got, none, wanted = sizeof c->raw - c->raw_end;
+    size_t got, none, wanted = sizeof s->raw - s->raw_end;
     char   byte;
-    if (c->raw_ended) return;
-    Status status = bytes_read(s, c->raw + c->raw_end, wanted, &got);
-    c->raw_end  += got;
-    c->raw_ended = got < wanted;
-    if (c->raw_ended) c->cut = status != OK || bytes_read(s, &byte, 1, &none) != OK;
+    if (s->raw_ended) return;
+    Status status = bytes_read(s, s->raw + s->raw_end, wanted, &got);
+    s->raw_end  += got;
+    s->raw_ended = got < wanted;
+    if (s->raw_ended) s->cut = status != OK || bytes_read(s, &byte, 1, &none) != OK;
 }
 
-static void wide_fill(Stream *s, Conversion *c)
+static void wide_fill(Stream *s)
 {
-    raw_fill(s, c);
-    bool whole = c->raw_ended && !c->cut;
-    EncodingWindow w = { c->raw, c->raw_end, c->wide, sizeof c->wide };
-    size_t before = c->raw_end;
-    Status status = encoding_step(c->encoding, &w, whole);
-    memmove(c->raw, w.in, w.in_bytes);
-    c->raw_end  = w.in_bytes;
-    c->wide_at  = 0;
-    c->wide_end = sizeof c->wide - w.out_bytes;
-    failure_keep(&s->broken, status);
-    c->ended = status != OK || (c->raw_ended && (c->raw_end == 0 || c->raw_end == before) && !c->wide_end);
+    raw_fill(s);
+    size_t before = s->raw_end - s->raw_at;
+    EncodingWindow w = { s->raw + s->raw_at, before, s->wide, sizeof s->wide };
+    Status status = encoding_step(s->encoding, &w, s->raw_ended && !s->cut);
+    memmove(s->raw, w.in, w.in_bytes);
+    s->raw_at   = 0;
+    s->raw_end  = w.in_bytes;
+    s->wide_at  = 0;
+    s->wide_end = sizeof s->wide - w.out_bytes;
+    bool stuck = s->raw_end == 0 || s->raw_end == before;
+    s->all_converted = failure_keep(&s->broken, status) != OK || (s->raw_ended && stuck && !s->wide_end);
 }
 
 static Status converted_read(Stream *s, char *out, size_t capacity, size_t *got)
 {
-    Conversion *c = s->conversion;
     while (*got < capacity) {
-        size_t bytes = c->wide_end - c->wide_at;
+        size_t bytes = s->wide_end - s->wide_at;
         if (bytes > capacity - *got) bytes = capacity - *got;
-        memcpy(out + *got, c->wide + c->wide_at, bytes);
-        c->wide_at += bytes;
+        memcpy(out + *got, s->wide + s->wide_at, bytes);
+        s->wide_at += bytes;
         *got += bytes;
-        if (c->wide_at < c->wide_end) break;
-        if (c->ended) break;
-        wide_fill(s, c);
+        if (s->wide_at < s->wide_end || s->all_converted) break;
+        wide_fill(s);
     }
     return *got ? OK : failure_report(&s->broken);
 }
@@ -341,11 +314,10 @@ Status stream_read(Stream *s, char *out, size_t capacity, size_t *got)
 {
     *got = 0;
     if (s->texts && !s->begun) TRY(texts_begin(s));
-    if (s->conversion) return converted_read(s, out, capacity, got);
-    if (s->head_at == s->head_end) return bytes_read(s, out, capacity, got);
-    size_t first = s->head_end - s->head_at < capacity ? s->head_end - s->head_at : capacity;
-    memcpy(out, s->head + s->head_at, first);
-    s->head_at += first;
+    if (s->encoding) return converted_read(s, out, capacity, got);
+    size_t first = s->raw_end - s->raw_at < capacity ? s->raw_end - s->raw_at : capacity;
+    memcpy(out, s->raw + s->raw_at, first);
+    s->raw_at += first;
     Status status = first < capacity ? bytes_read(s, out + first, capacity - first, got) : OK;
     *got += first;
     return *got ? OK : status;

@@ -4,9 +4,9 @@
  * from the name's ending, on standard input from the first bytes; several members or frames in one file are
  * one text. A file that is cut or damaged gives what precedes the damage and then BAD_FILE with the byte of
  * the compressed file. bzip2 verifies the checksum of a block, of at most 900 kB, only after its text has
- * been returned. Memory: 256 KiB and the library's, which is at most 128 MiB for zstd (a frame with a
- * larger window is refused, unless stream_texts allows it) and 4 MiB for bzip2; with threads also what
- * corpus/read/stream_ahead.h says. */
+ * been returned. Memory: 256 KiB, or 384 for a text that is converted, and the library's, which is at most
+ * 128 MiB for zstd (a frame with a larger window is refused, unless stream_texts allows it) and 4 MiB for
+ * bzip2; with threads also what corpus/read/stream_ahead.h says. */
 #include <stdint.h>
 #include <stdio.h>
 #include "base/status.h"
