@@ -90,7 +90,7 @@ static Status encode(Encoder *e)
     TRY(team_open(&e->parts.team,
                   o->encoder_workers < team_cores() ? (int)o->encoder_workers : team_cores()));
     TRY(text_output_open(&e->out, out->text[0]));
-    return text_pieces(in->text[0], text_parts_make, &e->parts);
+    return text_pieces(in->text[0], NULL, text_parts_make, &e->parts);
 }
 
 Status cmd_tokenizer_lines(Options *o)
@@ -133,7 +133,7 @@ static Status detokenize(void *context, TextSpan rest)
 
 Status cmd_data_detokenize(Options *o)
 {
-    if (o->words.count == 0) return text_pieces("-", detokenize, NULL);
-    for (int i = 0; i < o->words.count; i++) TRY(text_pieces(o->words.text[i], detokenize, NULL));
+    if (o->words.count == 0) return text_pieces("-", NULL, detokenize, NULL);
+    for (int i = 0; i < o->words.count; i++) TRY(text_pieces(o->words.text[i], NULL, detokenize, NULL));
     return OK;
 }

@@ -91,7 +91,7 @@ static Status binarize(Preprocess *p, const char *path, const char *name)
     say(p, line);
     TRY(path_join(prefix, p->o->destdir, name));
     TRY(token_file_create_items(&p->writer, prefix, types));
-    Status status = text_pieces(path, text_parts_make, &p->parts);
+    Status status = text_pieces(path, NULL, text_parts_make, &p->parts);
     if (status == OK) status = token_file_finish(p->writer);
     else              token_file_discard(p->writer);
     TRY(status);
@@ -134,7 +134,7 @@ static Status dictionary_make(Preprocess *p)
 {
     const Options *o = p->o;
     TRY(dictionary_new(&p->dictionary));
-    TRY(text_pieces(o->trainpref, count_words, p->dictionary));
+    TRY(text_pieces(o->trainpref, NULL, count_words, p->dictionary));
     return dictionary_order(p->dictionary, o->thresholdsrc, o->nwordssrc, o->padding_factor);
 }
 

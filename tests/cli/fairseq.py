@@ -527,8 +527,8 @@ REFUSED = [
     (["fairseq-preprocess", "--only-source", "--trainpref", "DATA/dict.txt", "--destdir", "DATA"], "DATA/dict.txt: is there already; give it as --srcdict"),
     (["fairseq-bpe-encoder"], "needs --encoder-json and --vocab-bpe"),
     (["fairseq-bpe-encoder", "--encoder-json", "x", "--vocab-bpe", "x", "--inputs", "a", "b", "--outputs", "c", "d"], "--inputs has 2 files and --outputs 2; give one of each"),
-    (["fairseq-detok", "DATA/no_utf8"], "DATA/no_utf8: byte 3 is not UTF-8"),
-    (["fairseq-detok", "DATA/nul"], "DATA/nul: byte 1 is NUL, which no text here may have; jotun clean --invalid-utf8 repair"),
+    (["fairseq-detok", "DATA/no_utf8"], "DATA/no_utf8:1: byte 3 of the line is 0xFF, which is not UTF-8"),
+    (["fairseq-detok", "DATA/nul"], "DATA/nul:1: byte 1 of the line is NUL, which no text here may have; jotun clean --invalid-utf8 repair"),
 ]
 
 

@@ -7,6 +7,8 @@
 #include "conf/conf.h"
 #include "plan/recipe.h"
 
+_Static_assert(sizeof(json_int_t) == sizeof(int64_t), "json_unpack writes counts in place");
+
 /* What --input names. plain: files of .txt, whose lines are documents */
 typedef struct { int64_t files, plain; double bytes; } SpeedrunInputs;
 

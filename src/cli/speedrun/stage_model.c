@@ -218,7 +218,6 @@ static Status too_small(const Speedrun *s, const RecipeAsk *ask, const Tried *sm
     "steps", of(steps), "warmup", of(warmup), "epochs", of(epochs), "expected_loss", of(loss)
 #define RECIPE_VALUE(field) r->field
 #define RECIPE_PLACE(field) &r->field
-_Static_assert(sizeof(json_int_t) == sizeof(int64_t), "steps and warmup are read in place");
 
 static Status recipe_read(RecipeChoice *r, const Speedrun *s)
 {
