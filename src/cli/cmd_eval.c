@@ -194,37 +194,35 @@ static Status on_rank(Transport *transport, void *context)
     return status;
 }
 
-static Status ids_of_text(Task *task, const Tokenizer *t, const char *path)
+static Status ids_of_text(Task *task, const Tokenizer *t, const FileMap *map)
 {
-    FileMap map;
-    TRY(file_map(&map, path));
-    Status status = codec_check_uncompressed(map.path, (const char *)map.data, map.size);
-    if (status != OK) {
-        file_unmap(&map);
-        return status;
-    }
-    const char *text = (const char *)map.data;
+    const char *text = (const char *)map->data;
     Buffer  converted = { 0 };
-    int64_t bytes = (int64_t)map.size;
-    status = text_to_utf8(&text, &bytes, &converted, task->o->input_encoding, path);
-    int64_t capacity = status == OK ? tokenizer_max_ids(t, text, bytes) : 0;
+    int64_t bytes = (int64_t)map->size;
+    TRY(codec_check_uncompressed(map->path, text, map->size));
+    TRY(text_to_utf8(&text, &bytes, &converted, task->o->input_encoding, map->path));
+    int64_t capacity = tokenizer_max_ids(t, text, bytes);
     task->ids   = malloc(((size_t)capacity + 1) * sizeof *task->ids);
-    task->count = task->ids && status == OK ? t->encode(t, task->ids, text, bytes) : 0;
+    task->count = task->ids ? t->encode(t, task->ids, text, bytes) : 0;
     /* The first id has no context to be predicted from, so that its bytes do not count. */
     TextPiece first = task->count > 0 ? t->decode(t, task->ids[0]) : (TextPiece){ 0 };
     task->bytes = task->count > 0 ? bytes - (first.bytes - first.prefix) : 0;
-    file_unmap(&map);
     buffer_free(&converted);
-    TRY(status);
-    if (!task->ids) return fail(NO_MEMORY, "no memory for the %lld tokens of %s", (long long)capacity, path);
+    if (!task->ids)
+        return fail(NO_MEMORY, "no memory for the %lld tokens of %s", (long long)capacity, map->path);
     return task->count < 0 ? BAD_FILE : OK;                     /* encode has written the message */
 }
 
 static Status ids_of_file(Task *task, const char *path)
 {
     Tokenizer t;
+    FileMap   map;
     TRY(setup_open_tokenizer(&t, task->o));
-    Status status = ids_of_text(task, &t, path);
+    Status status = file_map(&map, path);
+    if (status == OK) {
+        status = ids_of_text(task, &t, &map);
+        file_unmap(&map);
+    }
     tokenizer_close(&t);
     return status;
 }

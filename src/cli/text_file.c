@@ -13,7 +13,8 @@ enum { PIECE_BYTES = 4 << 20, LINE_MOST = 256 << 20 };
 /* name: for messages; used: bytes of `text` in the last piece; lines: of all pieces before */
 typedef struct { const char *name; Stream *stream; Buffer text; int64_t used, lines; bool ended; } Reader;
 
-/* The rest of the last piece, which has no end of a line, is the beginning of the next one. None at the end. */
+/* The rest of the last piece, which has no end of a line, is the beginning of the next one. At the end of the
+ * text there is none. */
 static Status piece_read(TextSpan *lines, Reader *r)
 {
     Buffer *text = &r->text;
@@ -44,8 +45,9 @@ static Status piece_check(Reader *r, TextSpan piece, const TextRules *rules)
     for (; (end = memchr(line, '\n', (size_t)(stop - line))); line = end + 1) r->lines++;
     if (broken < 0) return OK;
     if (!*stop)
-        return fail(BAD_FILE, "%s:%" PRId64 ": byte %td of the line is NUL, which no text here may have; jotun "
-                    "clean --invalid-utf8 repair writes U+FFFD instead", r->name, r->lines + 1, stop - line);
+        return fail(BAD_FILE, "%s:%" PRId64 ": byte %td of the line is NUL, which no text here may have; "
+                    "jotun clean --invalid-utf8 repair writes U+FFFD instead", r->name, r->lines + 1,
+                    stop - line);
     return fail(BAD_FILE, "%s:%" PRId64 ": byte %td of the line is 0x%02X, which is not UTF-8; %s", r->name,
                 r->lines + 1, stop - line, (unsigned char)*stop,
                 rules ? "--input-encoding names another encoding" : "jotun clean writes texts that are");

@@ -8,8 +8,8 @@
 
 /* Reads a text, decompressed where its name says so, "-" standard input, and hands pieces of whole lines to
  * `take`, one after another. Of memory for one piece: at least 4 MiB, or one line that is longer. rules: of
- * --input-encoding and --zstd-window-log; NULL: the command has no such options, and no use for a NUL. BAD_FILE
- * where it is not UTF-8, has a longer line than 256 MiB, or cannot be read whole. */
+ * --input-encoding and --zstd-window-log; NULL: the command has no such options, and no use for a NUL.
+ * BAD_FILE where it is not UTF-8, has a longer line than 256 MiB, or cannot be read whole. */
 Status text_pieces(const char *path, const TextRules *rules, Status (*take)(void *context, TextSpan lines),
                    void *context);
 
