@@ -249,7 +249,7 @@ static void write_row(FILE *out, const Dialect *row)
         break;
     case VERB_MEANS:   fprintf(out, "`--%s %s`", ours, row->text); break;
     case VERB_IGNORED: fprintf(out, "ignored: %s", row->text); break;
-    case VERB_JOINED:    fprintf(out, "%s", row->text); break;
+    case VERB_HELD:    fprintf(out, "%s", row->text); break;
     case VERB_REFUSE:  fprintf(out, "refused: %s; %s", row->text, row->cure); break;
     case VERB_MISSING: fprintf(out, "not taken: %s; %s", row->text, row->cure); break;
     case VERB_SUGGEST: fprintf(out, "not taken; here %s", row->text); break;

@@ -26,8 +26,8 @@ const Dialect dialects[] = {
     { VERB_IGNORED, DIALECT_##whose##_INDEX, name, given, -1, CONVERT_NONE, values, why, "" },
 #define REFUSE(whose, name, given, values, ...) \
     { VERB_REFUSE, DIALECT_##whose##_INDEX, name, given, -1, CONVERT_NONE, values, __VA_ARGS__ },
-#define JOINED(whose, name, what) \
-    { VERB_JOINED, DIALECT_##whose##_INDEX, name, "", -1, CONVERT_NONE, 1, what, "" },
+#define HELD_DSJSON(id, name, missing, what) \
+    { VERB_HELD, DIALECT_DSJSON_INDEX, name, "", -1, CONVERT_NONE, 1, what, "" },
 #define SUGGEST(whose, name, ours) \
     { VERB_SUGGEST, DIALECT_##whose##_INDEX, name, "", -1, CONVERT_NONE, 0, ours, "" },
 #define MISSING(whose, name, ...) \

@@ -19,7 +19,7 @@ typedef struct { const char *name, *prefix, *key; } DialectName;
 extern const DialectName dialect_names[DIALECTS];
 
 typedef enum {
-    VERB_SAME, VERB_WITH, VERB_MEANS, VERB_IGNORED, VERB_JOINED, VERB_REFUSE, VERB_SUGGEST, VERB_MISSING
+    VERB_SAME, VERB_WITH, VERB_MEANS, VERB_IGNORED, VERB_HELD, VERB_REFUSE, VERB_SUGGEST, VERB_MISSING
 } DialectVerb;
 typedef struct {
     DialectVerb  verb;
@@ -30,7 +30,7 @@ typedef struct {
     Conversion   convert;       /* SAME */
     int          values;        /* how many words follow it; -1: all up to the next name. WITH: the other
                                    option, whose value is `text` */
-    /* MEANS: our value; IGNORED, REFUSE, MISSING: why; JOINED: of what; SUGGEST: our name for it */
+    /* MEANS: our value; IGNORED, REFUSE, MISSING: why; HELD: of what; SUGGEST: our name for it */
     const char  *text;
     const char  *cure;          /* REFUSE, MISSING: what to do instead */
 } Dialect;

@@ -7,22 +7,30 @@
 typedef struct { const char *fact, *key; } LogKey;
 extern const LogKey compat_log_keys[];
 
-/* The lines of compat/log_lines.def, which says what the fields are. */
+/* One kind of line. field: how a number with a label is written: printf's, of the line's text, the label and
+ * the number; %.0s leaves one out. between: what separates two of them. */
 typedef enum {
-#define LINE(line, ...) LINE_##line,
-#include "compat/log_lines.def"
+    LINE_megatron, LINE_megatron_evaluation, LINE_epoch_step,
+    LINE_epoch_end, LINE_epoch_evaluation, LINE_epoch_step_json,
+    LINE_epoch_end_json, LINE_overflow_message, LINE_words_message,
+    LINE_eval_message,
     LOG_LINES
 } LogLine;
 typedef struct { const char *field, *between, *end; } LogLineForm;
 extern const LogLineForm compat_line_forms[LOG_LINES];
+/* Always; or only if the number is not NaN, or above 0. */
 typedef enum { ALWAYS, KNOWN, POSITIVE } LogLineWhen;
-/* label: NULL for a PART. The last row has format NULL. */
+/* A piece of the lines that have its bit 1 << LogLine, in the order of the rows. The last row has format
+ * NULL. */
 typedef struct {
     unsigned    lines;
-    const char *label, *format;
-    int         digits;
+    const char *format;         /* printf's, of the number */
+    /* A name of logs/facts.def, or date, exact_date (of the record), text (of the line). What the record does
+     * not have is left out. */
     const char *fact;
+    const char *label;          /* NULL: without one, and without the form's `field` */
     LogLineWhen when;
+    int         round;          /* digits to which the number is rounded as by Python's round, + 1; 0: not */
 } LogLinePart;
 extern const LogLinePart compat_line_parts[];
 

@@ -122,7 +122,7 @@ void translate_row(OptionWords *out, const Dialect *row, const OptionWord *w, Co
         break;
     case VERB_IGNORED:     ignore(out, row, w, command); break;
     case VERB_REFUSE:      refuse_row(out, row, w, command); break;
-    case VERB_JOINED:
+    case VERB_HELD:
     case VERB_SUGGEST:
     case VERB_MISSING:     break;
     }

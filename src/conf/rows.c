@@ -322,15 +322,19 @@ bool name_is_nearer(int *near, const char *a, const char *b)
     return true;
 }
 
-/* The first of those that are equally near. */
+/* The first of those that are equally near; where none is, the shortest that begins so. */
 const char *option_nearest(const char *name, CommandSet command)
 {
-    const char *best = NULL;
+    const char *best = NULL, *longer = NULL;
     int near = name_near_enough(name);
     for (int i = 0; i < OPTIONS; i++)
         if (option_taken(i, command) && name_is_nearer(&near, name, option_rows[i].name))
             best = option_rows[i].name;
-    return best;
+    for (int i = 0; !best && strlen(name) > 3 && i < OPTIONS; i++)
+        if (option_taken(i, command) && !strncmp(option_rows[i].name, name, strlen(name)) &&
+            (!longer || strlen(option_rows[i].name) < strlen(longer)))
+            longer = option_rows[i].name;
+    return best ? best : longer;
 }
 
 const char *option_nearer(const char *name, const char *a, const char *b)

@@ -133,23 +133,12 @@ typedef struct {
     int           tensor, end;             /* the next one, and the one after the last */
     int64_t       first;                   /* the next element of it */
     const ForeignTensor *source;           /* of the tensor, where it is read in order; else NULL */
+    ForeignSum   *sum;                     /* which its bytes should have; NULL: none, or it is compared */
     XXH3_state_t *hash;                    /* of what was read of it */
     char         *memory;                  /* [WINDOWS, WINDOW_BYTES] */
     ConvertWindow window[WINDOWS];
     Failure       failure;
 } Gathering;
-
-/* Verifies the sources of the tensor that came with checksums, each when it is needed for the first time. */
-static Status verify(ConvertRun *c, const PlanTensor *tensor)
-{
-    const ForeignFile *file = &c->from->file;
-    for (int i = 0; i < tensor->copies; i++) {
-        const ForeignTensor *from = c->plan->copy[tensor->first + i].from;
-        TRY(foreign_verify(file, from, 0, 1));
-        TRY(foreign_checksum(file, from));
-    }
-    return OK;
-}
 
 /* Counts what of a window is not finite. */
 static void look(ConvertRun *c, const ConvertWindow *w)
@@ -187,9 +176,9 @@ static Status tensor_begin(Gathering *g, const PlanTensor *tensor)
     ConvertRun *c = g->c;
     if (g->tensor + 1 < g->end) tensor_expect(c, tensor + 1);
     g->source = source_in_order(c, tensor);
-    if (!g->source) return verify(c, tensor);
+    g->sum = g->source ? foreign_sum_of(&c->from->file, g->source->piece->data) : NULL;
     XXH3_64bits_reset(g->hash);
-    return foreign_verify(&c->from->file, g->source, 0, 1);
+    return g->sum ? OK : plan_verify(c->plan, &c->from->file, tensor, 0, 1);
 }
 
 /* Its elements, which are not gathered where they lie in the file as they are written. */
@@ -206,7 +195,7 @@ static Status window_gather(Gathering *g, ConvertWindow *w, char *memory)
     const char *data  = foreign_elements(g->source, w->first);
     int64_t     bytes = w->count * (int64_t)dtype_width(g->source->dtype);
     foreign_fetch(data, bytes);
-    if (g->source->has_checksum) XXH3_64bits_update(g->hash, data, (size_t)bytes);
+    if (g->sum) XXH3_64bits_update(g->hash, data, (size_t)bytes);
     w->mapped = g->source->dtype == dtype;
     if (w->mapped) w->data = data;
     else {
@@ -214,7 +203,7 @@ static Status window_gather(Gathering *g, ConvertWindow *w, char *memory)
         foreign_forget(data, bytes);
     }
     bool last = w->first + w->count == plan_count(w->tensor);
-    return last ? foreign_compare(&c->from->file, g->source, XXH3_64bits_digest(g->hash)) : OK;
+    return g->sum && last ? foreign_compare(&c->from->file, g->sum, XXH3_64bits_digest(g->hash)) : OK;
 }
 
 static bool window_fill(void *context, int slot, int64_t *weight)

@@ -117,9 +117,11 @@ Status foreign_safetensors(ForeignFile *file, SafeFile *safe, const uint64_t *ch
         const SafeTensor *t = &safe->tensor[i];
         status = foreign_tensor(file, &tensor, FOREIGN_WEIGHT, t->name, t->dtype, t->dims, t->dim);
         if (status == OK) status = foreign_whole(file, tensor, (const char *)file->map[map].data + t->at);
-        if (status != OK || !checksum) continue;
-        file->tensor[tensor].has_checksum = true;
-        file->tensor[tensor].checksum = checksum[i];
+        const char *name = status == OK ? file->tensor[tensor].name : "";
+        if (status == OK && checksum && t->bytes)
+            status = foreign_sum(file, &(ForeignSum){ .data = file->tensor[tensor].piece->data,
+                .bytes = (int64_t)t->bytes, .name = name, .name_bytes = strlen(name), .sum = checksum[i],
+                .xxh3 = true });
     }
     safetensors_close(safe);
     return status;
@@ -167,10 +169,11 @@ void foreign_leave_states(ForeignFile *file, const char *format, ...)
     va_end(values);
 }
 
-Status foreign_sum(ForeignFile *file, const ZipEntry *entry)
+Status foreign_sum(ForeignFile *file, const ForeignSum *sum)
 {
     TRY(ARRAY_RESERVE(file->sum, file->sum_room, file->sums + 1));
-    file->sum[file->sums] = (ForeignSum){ *entry, false, (int64_t)file->sums };
+    file->sum[file->sums] = *sum;
+    file->sum[file->sums].number = (int64_t)file->sums;
     file->sums++;
     return OK;
 }
@@ -191,7 +194,7 @@ static int name_order(const void *a, const void *b)
 static int sum_order(const void *a, const void *b)
 {
     const ForeignSum *x = a, *y = b;
-    return (x->entry.data > y->entry.data) - (x->entry.data < y->entry.data);
+    return (x->data > y->data) - (x->data < y->data);
 }
 
 static int place_order(const void *a, const void *b, void *maps)
@@ -431,71 +434,68 @@ void foreign_release(const ForeignFile *file)
         if (file->map[i].size) madvise((void *)file->map[i].data, file->map[i].size, MADV_DONTNEED);
 }
 
-Status foreign_compare(const ForeignFile *file, const ForeignTensor *tensor, uint64_t sum)
+/* ---- checksums, each compared once ---- */
+
+static int place_in_range(const void *data, const void *sum)
 {
-    const FileMap *map = &file->map[tensor->map];
-    int64_t bytes = foreign_count(tensor) * (int64_t)dtype_width(tensor->dtype);
-    if (!tensor->has_checksum || sum == tensor->checksum) return OK;
-    int64_t at = tensor->piece->data - (const char *)map->data;
-    return fail(BAD_FILE,
-                "%s: tensor '%.200s', bytes %lld to %lld, has another checksum than when it was saved; the "
-                "file is damaged, give another checkpoint",
-                map->path, tensor->name, (long long)at, (long long)(at + bytes));
+    const ForeignSum *s = sum;
+    return (const char *)data < s->data ? -1 : (const char *)data >= s->data + s->bytes;
 }
 
-Status foreign_checksum(const ForeignFile *file, const ForeignTensor *tensor)
+static ForeignSum *sum_at(const ForeignFile *file, const char *data)
+{
+    ForeignSum *s = file->sums ? bsearch(data, file->sum, file->sums, sizeof *s, place_in_range) : NULL;
+    return s && !s->compared ? s : NULL;
+}
+
+ForeignSum *foreign_sum_of(const ForeignFile *file, const char *data)
+{
+    ForeignSum *s = sum_at(file, data);
+    return s && s->xxh3 ? s : NULL;
+}
+
+Status foreign_compare(const ForeignFile *file, ForeignSum *of, uint64_t sum)
+{
+    int map = foreign_map_of(file, of->data);
+    of->compared = true;
+    if (sum == of->sum) return OK;
+    CHECK(map >= 0, "a checksum of bytes that are in no file");
+    int64_t at = of->data - (const char *)file->map[map].data;
+    return fail(BAD_FILE,
+                "%s: '%.*s', bytes %lld to %lld, has another checksum than when it was saved, so that it is "
+                "damaged; copy the file again from where it was saved, or give another checkpoint",
+                file->map[map].path, (int)(of->name_bytes < 200 ? of->name_bytes : 200), of->name,
+                (long long)at, (long long)(at + of->bytes));
+}
+
+static Status sum_read(const ForeignFile *file, ForeignSum *s)
 {
     enum { WINDOW = 4 << 20, AHEAD = 8 * WINDOW };
-    int64_t bytes = foreign_count(tensor) * (int64_t)dtype_width(tensor->dtype), n;
-    if (!tensor->has_checksum || tensor->verified || !bytes) return OK;
-    CHECK(one_whole(tensor), "tensor '%s' has a checksum and is in parts", tensor->name);
     XXH3_state_t *hash = XXH3_createState();
+    unsigned long crc = 0;
     if (!hash) return fail(NO_MEMORY, "%s: no memory for a checksum", file->path);
     XXH3_64bits_reset(hash);
-    for (int64_t at = 0; at < bytes; at += n) {
-        const char *data = tensor->piece->data + at;
-        n = bytes - at < WINDOW ? bytes - at : WINDOW;
-        advise(data, bytes - at < AHEAD ? bytes - at : AHEAD, MADV_WILLNEED);
+    for (int64_t at = 0, n; at < s->bytes; at += n) {
+        const char *data = s->data + at;
+        n = s->bytes - at < WINDOW ? s->bytes - at : WINDOW;
+        advise(data, s->bytes - at < AHEAD ? s->bytes - at : AHEAD, MADV_WILLNEED);
         foreign_fetch(data, n);
-        XXH3_64bits_update(hash, data, (size_t)n);
+        if (s->xxh3) XXH3_64bits_update(hash, data, (size_t)n);
+        else         crc = crc32_z(crc, (const uint8_t *)data, (size_t)n);
         foreign_forget(data, n);
     }
-    uint64_t sum = XXH3_64bits_digest(hash);
+    uint64_t sum = s->xxh3 ? XXH3_64bits_digest(hash) : crc;
     XXH3_freeState(hash);
-    file->tensor[tensor - file->tensor].verified = true;
-    return foreign_compare(file, tensor, sum);
-}
-
-/* ---- checksums of archives, each range compared once ---- */
-
-static int place_in_entry(const void *data, const void *sum)
-{
-    const ZipEntry *e = &((const ForeignSum *)sum)->entry;
-    return (const uint8_t *)data < e->data ? -1 : (const uint8_t *)data >= e->data + e->bytes;
-}
-
-static Status sum_compare(const ForeignFile *file, ForeignSum *s)
-{
-    enum { SUM_BYTES = 64 << 20 };
-    const ZipEntry *e = &s->entry;
-    unsigned long   crc = 0;
-    for (size_t at = 0, n; at < e->bytes; at += n) {
-        n   = e->bytes - at < SUM_BYTES ? e->bytes - at : SUM_BYTES;
-        crc = crc32_z(crc, e->data + at, n);
-        if (n == SUM_BYTES) foreign_release(file);
-    }
-    int map = foreign_map_of(file, (const char *)e->data);
-    s->compared = true;
-    return zip_compare(e, map < 0 ? file->path : file->map[map].path, crc);
+    return foreign_compare(file, s, sum);
 }
 
 Status foreign_verify(const ForeignFile *file, const ForeignTensor *tensor, int64_t part, int64_t parts)
 {
     for (int p = 0; p < tensor->pieces && file->sums; p++) {
-        ForeignSum *s = bsearch(tensor->piece[p].data, file->sum, file->sums, sizeof *s, place_in_entry);
-        if (!s || s->compared || s->number % parts != part) continue;
-        TRY(need_at(file, (const char *)s->entry.data));
-        TRY(sum_compare(file, s));
+        ForeignSum *s = sum_at(file, tensor->piece[p].data);
+        if (!s || s->number % parts != part) continue;
+        TRY(need_at(file, s->data));
+        TRY(sum_read(file, s));
     }
     return OK;
 }

@@ -11,7 +11,6 @@
  * Sizes, offsets and strides are in elements throughout. Nothing is read before foreign_read, which copies
  * one range, so memory does not grow with the checkpoint. None of these functions communicates. */
 #include "base/file.h"
-#include "convert/torch/zip.h"
 #include "store/safetensors.h"
 #include "tensor/dtype.h"
 
@@ -38,16 +37,17 @@ typedef struct {
     ForeignPiece *piece;                   /* owned */
     int           map;                     /* mapped file of the first piece, its index; by foreign_finish */
     bool          opened;                  /* by foreign_need: its files are mapped */
-    bool          has_checksum;            /* of our own checkpoints: XXH3 of its bytes in the file */
-    uint64_t      checksum;
-    bool          verified;                /* by foreign_checksum */
 } ForeignTensor;
 
-/* An entry of an archive, in a mapped file, with its CRC-32. */
+/* A range of bytes in a mapped file that came with a checksum: an entry of an archive with its CRC-32, or a
+ * tensor of one of our checkpoints with its XXH3. */
 typedef struct {
-    ZipEntry entry;
-    bool     compared;
-    int64_t  number;                       /* by foreign_sum: of the calls, the same on every rank */
+    const char *data, *name;               /* name: of name_bytes, for messages; not owned */
+    int64_t     bytes;
+    size_t      name_bytes;
+    uint64_t    sum;
+    bool        xxh3, compared;
+    int64_t     number;                    /* by foreign_sum: of the calls, the same on every rank */
 } ForeignSum;
 
 /* Where the training that the checkpoint comes from stood: steps done, samples consumed, updates of the
@@ -98,8 +98,8 @@ Status foreign_safetensors(ForeignFile *file, SafeFile *safe, const uint64_t *ch
 Status foreign_range (ForeignFile *file, int tensor, int64_t first, int64_t count, const char *data);
 /* Takes all tensors but weights away, before foreign_finish; the text is for ForeignFile.states_unread. */
 void   foreign_leave_states(ForeignFile *file, const char *format, ...) __attribute__((format(printf, 2, 3)));
-/* Appends a checksum. Entries must not overlap, nor be empty. */
-Status foreign_sum   (ForeignFile *file, const ZipEntry *entry);
+/* Appends a checksum. Ranges must not overlap, nor be empty. */
+Status foreign_sum   (ForeignFile *file, const ForeignSum *sum);
 /* Sorts the tensors by kind and name. BAD_FILE, naming the tensor: two of a kind have one name; pieces
  * overlap, leave a gap or reach beyond their tensor; elements lie outside of the mapped files. */
 Status foreign_finish(ForeignFile *file);
@@ -121,15 +121,15 @@ Status foreign_need  (ForeignFile *file, const ForeignTensor *tensor);
  * unless it is the same. All of these elements must exist. */
 void   foreign_read  (const ForeignTensor *tensor, int64_t first, int64_t step, int64_t count, void *to,
                       Dtype to_dtype);
-/* Reads the ranges with a checksum in which pieces of the tensor begin, and compares it; those that were
- * compared before are left out. Of `parts` callers each reads the ranges of its part. BAD_FILE, naming file
- * and entry: another checksum. */
+/* Reads the ranges with a checksum in which pieces of the tensor begin, by windows that are given back, and
+ * compares it; those that were compared before are left out. Of `parts` callers each reads the ranges of its
+ * part. BAD_FILE, naming file and range: another checksum. */
 Status foreign_verify(const ForeignFile *file, const ForeignTensor *tensor, int64_t part, int64_t parts);
-/* BAD_FILE, naming file and tensor, where a tensor's bytes have another checksum than the one it came with;
- * OK where it came with none, or was verified before. Reads them all, by windows that are given back. */
-Status foreign_checksum(const ForeignFile *file, const ForeignTensor *tensor);
-/* The same for a caller that has read them: sum is their XXH3. */
-Status foreign_compare(const ForeignFile *file, const ForeignTensor *tensor, uint64_t sum);
+/* The XXH3 of the bytes from `data` on, which is not compared yet, for a caller that reads them all; NULL:
+ * there is none. */
+ForeignSum *foreign_sum_of(const ForeignFile *file, const char *data);
+/* BAD_FILE, naming file and range: `sum` is another one. It counts as compared. */
+Status foreign_compare(const ForeignFile *file, ForeignSum *of, uint64_t sum);
 /* The elements from `first` on as they lie in the file, of a tensor that is stored row-major as a whole; NULL
  * of another one. */
 const char *foreign_elements(const ForeignTensor *tensor, int64_t first);

@@ -24,14 +24,7 @@ bool hf_is_folder(const char *path)
 
 static Status json_open(json_t **root, const char *path)
 {
-    FileMap map;
-    TRY(file_map(&map, path));
-    Status status = map.size <= JSON_LIMIT ? OK :
-                    fail(BAD_FILE, "%s: %zu bytes; at most %d are read", path, map.size, JSON_LIMIT);
-    if (status == OK)
-        status = json_parse_bounded(root, path, "", (const char *)map.data, map.size, JSON_MULTIPLE);
-    file_unmap(&map);
-    return status;
+    return json_file_bounded(root, path, JSON_LIMIT, JSON_MULTIPLE, JSON_REJECT_DUPLICATES);
 }
 
 static Status weights_add(ForeignModel *model, const char *path)

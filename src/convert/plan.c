@@ -67,49 +67,47 @@ static PlanCopy copy_make(const Link *link, const ForeignTensor *from, PlanDirec
     return copy;
 }
 
-static int name_order(const void *a, const void *b)
-{
-    return strcmp(((const PlanName *)a)->name, ((const PlanName *)b)->name);
-}
-
-/* Links of one name keep their order. */
-static int link_name_order(const void *a, const void *b)
-{
-    const PlanName *x = a, *y = b;
-    int by_name = name_order(x, y);
-    return by_name ? by_name : (x->index > y->index) - (x->index < y->index);
-}
-
 /* What is planned for each link: a weight, and its moments. */
 static int kinds_of(const PlanRules *rules) { return rules->states ? FOREIGN_SQUARE + 1 : 1; }
 
-static Status tensors_add(Plan *plan, const PlanRules *rules, const ForeignFile *from, const PlanName *sorted,
-                          bool *used)
+/* The tensor to be written as the link and kind say, which is made where it is the first link of it. */
+static int tensor_of(Plan *plan, LinkTensor as, ForeignKind kind, Dtype dtype)
+{
+    if (kind != FOREIGN_WEIGHT)                                /* a moment's name, as checkpoints have it */
+        message_add(as.name, sizeof as.name, ".%s", foreign_kind_name(kind));
+    const json_t *known = json_object_get(plan->by_name, as.name);
+    if (known) return (int)json_integer_value(known);
+    json_object_set_new(plan->by_name, as.name, json_integer(plan->tensors));
+    plan->tensor[plan->tensors] = (PlanTensor){ .as = as, .kind = kind, .dtype = dtype };
+    return plan->tensors++;
+}
+
+static Status link_add(Plan *plan, const PlanRules *rules, const ForeignFile *from, const Link *link,
+                       ForeignKind kind, const char *prefix, bool *used)
+{
+    bool ours = rules->direction == TO_OURS;
+    const ForeignTensor *source;
+    TRY(source_find(&source, from, ours ? &link->theirs : &link->ours, kind, rules, *prefix ? prefix : "\n"));
+    if (!dtype_is_float(source->dtype))
+        return fail(BAD_SHAPE, "%s: tensor '%s' is of type %s, which holds no weights; save it in F32, "
+                    "BF16 or F16", from->path, source->name, dtype_name(source->dtype));
+    used[source - from->tensor] = true;
+    int         of     = tensor_of(plan, ours ? link->ours : link->theirs, kind, source->dtype);
+    PlanTensor *tensor = &plan->tensor[of];
+    if (dtype_width(source->dtype) > dtype_width(tensor->dtype)) tensor->dtype = source->dtype;
+    tensor->copies++;
+    plan->copy[plan->copies] = copy_make(link, source, rules->direction);
+    plan->copy[plan->copies++].tensor = of;
+    return OK;
+}
+
+static Status links_add(Plan *plan, const PlanRules *rules, const ForeignFile *from, bool *used)
 {
     const char *prefix = lacks_prefix(rules, from) ? links_prefix(rules->naming) : "";
-    int         links  = rules->links->count;
-    for (int i = 0; i < links * kinds_of(rules); i++) {
-        const Link *link = &rules->links->link[sorted[i].index % links];
-        ForeignKind kind = (ForeignKind)(sorted[i].index / links);
-        bool ours = rules->direction == TO_OURS, first = i == 0 || strcmp(sorted[i].name, sorted[i - 1].name)
-                 || (int)kind != sorted[i - 1].index / links;
-        const ForeignTensor *source;
-        if (kind != FOREIGN_WEIGHT && link->ours.keeps_type) continue;       /* it is not trained */
-        TRY(source_find(&source, from, ours ? &link->theirs : &link->ours, kind, rules,
-                        *prefix ? prefix : "\n"));
-        if (!dtype_is_float(source->dtype))
-            return fail(BAD_SHAPE, "%s: tensor '%s' is of type %s, which holds no weights; save it in F32, "
-                        "BF16 or F16", from->path, source->name, dtype_name(source->dtype));
-        used[source - from->tensor] = true;
-        if (first)
-            plan->tensor[plan->tensors++] = (PlanTensor){
-                .as = ours ? link->ours : link->theirs, .kind = kind, .dtype = source->dtype,
-                .first = plan->copies, .link = sorted[i].index % links };
-        PlanTensor *tensor = &plan->tensor[plan->tensors - 1];
-        if (dtype_width(source->dtype) > dtype_width(tensor->dtype)) tensor->dtype = source->dtype;
-        tensor->copies++;
-        plan->copy[plan->copies++] = copy_make(link, source, rules->direction);
-    }
+    for (const Link *link = rules->links->link; link < rules->links->link + rules->links->count; link++)
+        for (ForeignKind k = FOREIGN_WEIGHT; k < (ForeignKind)kinds_of(rules); k++)
+            if (k == FOREIGN_WEIGHT || !link->ours.keeps_type)                 /* else it is not trained */
+                TRY(link_add(plan, rules, from, link, k, prefix, used));
     return OK;
 }
 
@@ -167,52 +165,30 @@ static Status surplus_check(Plan *plan, const PlanRules *rules, const ForeignFil
     return OK;
 }
 
-/* In the order of first links, by which files are filled, a weight before its moments. */
-static int tensor_order(const void *a, const void *b)
+static int copy_order(const void *a, const void *b)
 {
-    const PlanTensor *x = a, *y = b;
-    return x->link != y->link ? (x->link > y->link) - (x->link < y->link)
-                              : (x->kind > y->kind) - (x->kind < y->kind);
+    const PlanCopy *x = a, *y = b;
+    return x->tensor != y->tensor ? (x->tensor > y->tensor) - (x->tensor < y->tensor)
+                                  : (x->to_first > y->to_first) - (x->to_first < y->to_first);
 }
 
-static void tensors_order(Plan *plan)
-{
-    qsort(plan->tensor, (size_t)plan->tensors, sizeof *plan->tensor, tensor_order);
-    for (int i = 0; i < plan->tensors; i++) {
-        LinkTensor *as = &plan->tensor[i].as;
-        plan_type(&plan->tensor[i], plan->tensor[i].dtype);
-        if (plan->tensor[i].kind != FOREIGN_WEIGHT)            /* a moment's name, as checkpoints have it */
-            message_add(as->name, sizeof as->name, ".%s", foreign_kind_name(plan->tensor[i].kind));
-        plan->by_name[i] = (PlanName){ as->name, i };
-    }
-    qsort(plan->by_name, (size_t)plan->tensors, sizeof *plan->by_name, name_order);
-}
-
-/* The links of one tensor to be written need not be neighbours: they are sorted by its name, and copies get
- * the order of the links within it. Indices count the links of weights, and then again for each moment. */
+/* The links of one tensor to be written need not be neighbours, but its copies are. */
 Status plan_make(Plan *plan, const PlanRules *rules, const ForeignFile *from)
 {
-    const Links *links  = rules->links;
-    size_t       count  = (size_t)links->count * (size_t)kinds_of(rules);
-    PlanName    *sorted = calloc(count + 1, sizeof *sorted);
-    bool        *used   = calloc((size_t)from->tensors + 1, sizeof *used);
+    size_t count = (size_t)rules->links->count * (size_t)kinds_of(rules);
+    bool  *used  = calloc((size_t)from->tensors + 1, sizeof *used);
     *plan = (Plan){ .states = rules->states, .tensor = calloc(count + 1, sizeof *plan->tensor),
-                    .copy = calloc(count + 1, sizeof *plan->copy),
-                    .by_name = calloc(count + 1, sizeof *plan->by_name) };
-    Status status = sorted && used && plan->tensor && plan->copy && plan->by_name
-                  ? OK : fail(NO_MEMORY, "no memory to plan the conversion of %d tensors", links->count);
-    for (size_t i = 0; i < count && status == OK; i++) {
-        const Link *link = &links->link[i % (size_t)links->count];
-        sorted[i] = (PlanName){ rules->direction == TO_OURS ? link->ours.name : link->theirs.name, (int)i };
-    }
-    if (status == OK) {
-        qsort(sorted, count, sizeof *sorted, link_name_order);
-        status = tensors_add(plan, rules, from, sorted, used);
-    }
+                    .copy = calloc(count + 1, sizeof *plan->copy), .by_name = json_object() };
+    Status status = used && plan->tensor && plan->copy && plan->by_name
+                  ? OK : fail(NO_MEMORY, "no memory to plan the conversion of %zu tensors", count);
+    if (status == OK) status = links_add(plan, rules, from, used);
     if (status == OK) status = surplus_check(plan, rules, from, used);
-    if (status == OK) tensors_order(plan);
-    free(sorted);
     free(used);
+    qsort(plan->copy, (size_t)plan->copies, sizeof *plan->copy, copy_order);
+    for (int i = 0, first = 0; i < plan->tensors; first += plan->tensor[i++].copies) {
+        plan->tensor[i].first = first;
+        plan_type(&plan->tensor[i], plan->tensor[i].dtype);
+    }
     if (status != OK) plan_free(plan);
     return status;
 }
@@ -221,7 +197,7 @@ void plan_free(Plan *plan)
 {
     free(plan->tensor);
     free(plan->copy);
-    free(plan->by_name);
+    json_decref(plan->by_name);
     *plan = (Plan){ 0 };
 }
 
@@ -239,9 +215,8 @@ void plan_cast(Plan *plan, Dtype dtype)
 
 const PlanTensor *plan_find(const Plan *plan, const char *name)
 {
-    PlanName wanted = { .name = name };
-    const PlanName *found = bsearch(&wanted, plan->by_name, (size_t)plan->tensors, sizeof wanted, name_order);
-    return found ? &plan->tensor[found->index] : NULL;
+    const json_t *known = json_object_get(plan->by_name, name);
+    return known ? &plan->tensor[json_integer_value(known)] : NULL;
 }
 
 int64_t plan_count(const PlanTensor *tensor)

@@ -3,6 +3,7 @@
 /* A conversion: the tensors to be written, and from which elements of the tensors of a ForeignFile each is
  * gathered. Any range of a tensor can be gathered alone, so that a window of bounded size is written at a
  * time and a rank reads its own part. */
+#include <jansson.h>
 #include "convert/foreign.h"
 #include "convert/links.h"
 
@@ -10,23 +11,22 @@
  * The dims are sorted so that to_stride falls. */
 typedef struct {
     const ForeignTensor *from;
+    int     tensor;                        /* which one is written; copies are in the order of these */
     int64_t size[LINK_DIMS], to_first, to_stride[LINK_DIMS], from_first, from_stride[LINK_DIMS];
 } PlanCopy;
 /* kind: a weight or a moment. A moment is named <weight>.<state>. dtype: in which it is written, that of its
- * source unless the caller changes it; bytes: which it then takes. first, copies: of Plan.copy; link: the
- * first */
+ * source unless the caller changes it; bytes: which it then takes. first, copies: of Plan.copy */
 typedef struct {
     LinkTensor  as;
     ForeignKind kind;
     Dtype       dtype;
     int64_t     bytes;
-    int         first, copies, link;
+    int         first, copies;
 } PlanTensor;
-typedef struct { const char *name; int index; } PlanName;
 typedef struct {
     PlanTensor *tensor;                    /* in the order of the links, a weight before its moments; owned */
     PlanCopy   *copy;                      /* owned */
-    PlanName   *by_name;                   /* [tensors] sorted by name; owned */
+    json_t     *by_name;                   /* index of each tensor; owned */
     int         tensors, copies;
     bool        states;                    /* each weight has its moments behind it */
     int         mtp_tensors;               /* of multi-token prediction, which are not read */

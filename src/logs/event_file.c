@@ -87,48 +87,35 @@ static bool record_next(ByteReader *message, ByteReader *file)
     return true;
 }
 
-/* Buffer of a file up to the end of the last event that is not of a later step; all of them where another
- * program wrote it. *events: how many are removed; *reaches: an event of a step that is kept is in it. */
-static size_t bytes_kept(const FileMap *map, int64_t resumed, int64_t *events, bool *reaches)
+/* Up to the end of the last event that is not of a later step; all of them where another program wrote the
+ * file. */
+static LogKept events_kept(void *unused, const FileMap *map, int64_t resumed)
 {
+    LogKept    kept = { .bytes = map->size };
     ByteReader file = reader_open(map->data, map->size, map->path, NULL), event;
-    *events = 0;
-    *reaches = false;
-    if (!record_next(&event, &file) || !event_facts(event).ours) return map->size;
-    size_t kept = reader_offset(&file);
+    (void)unused;
+    if (!record_next(&event, &file) || !event_facts(event).ours) return kept;
+    kept.bytes = reader_offset(&file);
     for (bool later = false; record_next(&event, &file);) {
         EventFacts e = event_facts(event);
         if (!e.twin) later = e.step > resumed;        /* a twin stands behind the event of its step */
-        ++*events;
-        if (!later) kept = reader_offset(&file), *events = 0, *reaches |= e.step > 0;
+        kept.removed++;
+        if (!later) kept = (LogKept){ reader_offset(&file), 0, kept.reaches || e.step > 0 };
     }
     return kept;
 }
 
-static Status cut_file(const char *path, int64_t resumed, int64_t *removed, bool *reaches)
-{
-    FileMap map;
-    int64_t events;
-    TRY(file_map(&map, path));
-    size_t kept = bytes_kept(&map, resumed, &events, reaches), size = map.size;
-    file_unmap(&map);
-    *removed += events;
-    return kept < size ? log_file_cut(OPTION, path, (int64_t)kept) : OK;
-}
-
-/* From the last file back to the one that has a step which is kept: earlier ones are of earlier steps. */
+/* Earlier files are of earlier steps. */
 static Status cut_later(const LogNames *names, const char *directory, int64_t resumed)
 {
-    char path[1024];
-    int64_t removed = 0;
-    bool reaches = false;
-    for (int i = 0; i < names->count && !reaches; i++) {
+    char   path[1024];
+    LogCut cut = { .option = OPTION, .place = directory, .records = "events", .resumed = resumed,
+                   .kept = events_kept };
+    for (int i = 0; i < names->count; i++) {
         TRY(path_join(path, directory, names->name[i]));
-        TRY(cut_file(path, resumed, &removed, &reaches));
+        TRY(log_cut(&cut, path));
     }
-    if (removed > 0)
-        log_line(OPTION " %s: %lld events of steps after %lld are removed, because the run takes these steps "
-                 "again", directory, (long long)removed, (long long)resumed);
+    log_cut_tell(&cut);
     return OK;
 }
 
@@ -262,7 +249,7 @@ static void add_version(EventFile *e, double time)
 Status event_file_open(EventFile *e, const char *directory, double time, int64_t resumed)
 {
     LogNames names;
-    *e = (EventFile){ .file = { .fd = LOG_FILE_CLOSED } };
+    *e = (EventFile){ 0 };
     Status status = folder_make(directory);
     if (status != OK)
         return fail(status, OPTION " %s; give a directory that can be written to", fail_text());

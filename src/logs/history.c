@@ -9,16 +9,10 @@
 #include "chart/curve_bins.h"
 #include "chart/metrics_reader.h"
 
-History history_none(void)
-{
-    const LogFile closed = { .fd = LOG_FILE_CLOSED };
-    return (History){ .csv = { .file = closed }, .jsonl = { .file = closed } };
-}
-
 Status history_open(History *h, const char *folder, int64_t resumed)
 {
     char path[1024];
-    *h = history_none();
+    *h = (History){ 0 };
     snprintf(h->folder, sizeof h->folder, "%s", folder);
     TRY(folder_make(folder));
     TRY(path_join(path, folder, "metrics.csv"));
@@ -104,7 +98,7 @@ static Status draw(const char *folder)
 
 Status history_close(History *h, Status status, const char *saved)
 {
-    bool open = h->csv.file.fd != LOG_FILE_CLOSED;
+    bool open = h->csv.file.open;
     status = metrics_file_close(&h->csv, status, saved);
     status = metrics_file_close(&h->jsonl, status, saved);
     return open && status == OK ? draw(h->folder) : status;

@@ -7,7 +7,6 @@
 
 typedef struct { MetricsFile csv, jsonl; char folder[1024]; } History;
 
-History history_none(void);                         /* closed */
 /* resumed: as in metrics_file_open. The directory is made where there is none. BAD_FILE, IO_FAILED. */
 Status  history_open (History *history, const char *folder, int64_t resumed);
 void    history_add  (History *history, const LogRecord *record);

@@ -7,12 +7,10 @@
 #include "base/log.h"
 #include "base/utf8.h"
 
-Journal journal_none(void) { return (Journal){ .file = { .fd = LOG_FILE_CLOSED } }; }
-
 void journal_open(Journal *j, const char *folder)
 {
     char path[1024];
-    *j = journal_none();
+    *j = (Journal){ 0 };
     Status status = path_join(path, folder, "journal.jsonl");
     if (status == OK) status = log_file_open(&j->file, "--save", path, false);
     if (status == OK) log_file_end_line(&j->file);
@@ -23,7 +21,7 @@ void journal_add(Journal *j, const char *event, json_t *facts)
 {
     struct timespec now;
     clock_gettime(CLOCK_REALTIME, &now);
-    if (j->file.fd >= 0) {
+    if (j->file.open) {
         json_t *line = json_pack("{s:s, s:f}", "event", event, "time",
                                  (double)now.tv_sec + 1e-3 * (double)(now.tv_nsec / 1000000));
         if (line) json_object_update(line, facts);

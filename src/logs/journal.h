@@ -8,9 +8,8 @@
 #include <jansson.h>
 #include "logs/log_file.h"
 
-typedef struct { LogFile file; } Journal;
+typedef struct { LogFile file; } Journal;            /* of zeros: closed, and journal_add does nothing */
 
-Journal journal_none(void);                                  /* closed: journal_add does nothing */
 void    journal_open (Journal *journal, const char *folder);
 /* A line { "event": event, "time": seconds since 1970, facts... }; takes `facts`, an object. */
 void    journal_add  (Journal *journal, const char *event, json_t *facts);

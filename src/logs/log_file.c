@@ -12,13 +12,14 @@
 
 Status log_file_open(LogFile *f, const char *option, const char *path, bool alone)
 {
-    *f = (LogFile){ .option = option, .fd = LOG_FILE_CLOSED };
+    *f = (LogFile){ .option = option };
     if (snprintf(f->path, sizeof f->path, "%s", path) >= (int)sizeof f->path)
         return fail(BAD_OPTION, "%s %s: the name is longer than 1,023 bytes", option, path);
     f->fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | (alone ? O_EXCL : 0), 0666);
     if (f->fd < 0)
         return fail(BAD_FILE, "%s %s cannot be opened: %s; give a file that can be written to", option, path,
                     strerror(errno));
+    f->open = true;
     return OK;
 }
 
@@ -49,7 +50,7 @@ bool log_file_add(LogFile *f, const void *record, size_t bytes)
 {
     size_t written = 0;
     ssize_t n = 1;
-    if (f->fd < 0) return false;
+    if (!f->open) return false;
     while (written < bytes && (n > 0 || (n < 0 && errno == EINTR))) {
         n = write(f->fd, (const char *)record + written, bytes - written);
         if (n > 0) written += (size_t)n;
@@ -64,17 +65,10 @@ bool log_file_add(LogFile *f, const void *record, size_t bytes)
     return lose(f, why);
 }
 
-Status log_file_cut(const char *option, const char *path, int64_t bytes)
-{
-    if (truncate(path, bytes) == 0) return OK;
-    return fail(BAD_FILE, "%s %s: what a killed run wrote after its checkpoint cannot be removed: %s", option,
-                path, strerror(errno));
-}
-
 Status log_file_close(LogFile *f, Status status, const char *saved)
 {
-    if (f->fd >= 0 && close(f->fd) != 0) lose(f, errno);
-    f->fd = LOG_FILE_CLOSED;
+    if (f->open && close(f->fd) != 0) lose(f, errno);
+    f->open = false;
     if (f->lost == 0 || status != OK) return status;
     return fail(IO_FAILED, "%s %s lacks %lld lines of this run: %s; the training itself is done%s%s",
                 f->option, f->path, (long long)f->lost, strerror(f->why), saved ? " and saved in " : "",
@@ -108,4 +102,29 @@ void log_names_free(LogNames *names)
     for (int i = 0; i < names->count; i++) free(names->name[i]);
     free(names->name);
     *names = (LogNames){ 0 };
+}
+
+/* ---- cutting ---- */
+
+Status log_cut(LogCut *c, const char *path)
+{
+    struct stat about;
+    FileMap     map;
+    if (c->reaches || stat(path, &about) != 0 || !S_ISREG(about.st_mode) || about.st_size == 0) return OK;
+    TRY(file_map(&map, path));
+    LogKept kept = c->kept(c->context, &map, c->resumed);
+    bool    cut  = kept.bytes < map.size;
+    file_unmap(&map);
+    c->reaches  = kept.reaches;
+    c->removed += kept.removed;
+    if (!cut || truncate(path, (off_t)kept.bytes) == 0) return OK;
+    return fail(BAD_FILE, "%s %s: what a killed run wrote after its checkpoint cannot be removed: %s",
+                c->option, path, strerror(errno));
+}
+
+void log_cut_tell(const LogCut *c)
+{
+    if (c->removed > 0)
+        log_line("%s %s: %lld %s of steps after %lld are removed, because the run takes these steps again",
+                 c->option, c->place, (long long)c->removed, c->records, (long long)c->resumed);
 }

@@ -66,8 +66,8 @@ int log_other_line(char *out, size_t size, LogLine line, const LogRecord *r, con
         if (!value || (part->when == KNOWN && isnan(*value)) || (part->when == POSITIVE && !(*value > 0)))
             continue;
         double x = isnan(*value) ? NAN : *value;                 /* Python writes no sign before nan */
-        double unit = pow(10, part->digits);
-        if (part->digits >= 0 && isfinite(x)) x = nearbyint(x * unit) / unit;
+        double unit = pow(10, part->round - 1);
+        if (part->round && isfinite(x)) x = nearbyint(x * unit) / unit;
         snprintf(number, sizeof number, part->format, x);
         if (!part->label) message_add(out, size, "%s", number);
         else {

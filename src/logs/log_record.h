@@ -36,7 +36,7 @@ LogRecord log_record(int64_t step, int64_t samples, const char *split);
 void log_put(LogRecord *record, LogFact fact, double value);
 /* By the name of the fact; NULL: the record does not have it. */
 const double *log_value(const LogRecord *record, const char *fact);
-/* A line of compat/log_lines.def without its end, in `out`. Returns its bytes. */
+/* A line of compat/log_names.c without its end, in `out`. Returns its bytes. */
 int log_other_line(char *out, size_t size, LogLine line, const LogRecord *record, const char *text);
 
 /* A value by the name that a writer gives it. */

@@ -3,13 +3,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-Logs logs_none(void)
-{
-    const LogFile closed = { .fd = LOG_FILE_CLOSED };
-    return (Logs){ .metrics = { .file = closed }, .history = history_none(),
-                   .events = { .file = closed }, .wandb = { .file = closed } };
-}
-
 static Status events_open(Logs *l, const LogsConfig *config, double now, int64_t resumed)
 {
     TRY(event_file_open(&l->events, config->tensorboard, now, resumed));
@@ -20,8 +13,7 @@ static Status events_open(Logs *l, const LogsConfig *config, double now, int64_t
 Status logs_open(Logs *l, const LogsConfig *config, int64_t resumed)
 {
     double now = log_record(0, 0, NULL).time;
-    *l = logs_none();
-    l->config = *config;
+    *l = (Logs){ .config = *config };
     Status status = config->metrics ? metrics_file_open(&l->metrics, "--metrics", config->metrics, resumed)
                                     : OK;
     if (status == OK && config->history) status = history_open(&l->history, config->history, resumed);
@@ -77,11 +69,11 @@ void logs_add(Logs *l, const LogRecord *r)
     metrics_file_add(&l->metrics, r);
     history_add(&l->history, r);
     if (!r->split && r->step % l->config.interval != 0) return;
-    if (l->events.file.fd >= 0) {
+    if (l->events.file.open) {
         int count = tagged_names(l, r, l->config.with, &twins);
         event_file_add(&l->events, r->time, r->step, l->named, count, r->samples, l->twin, twins);
     }
-    if (l->wandb.file.fd >= 0) {
+    if (l->wandb.file.open) {
         int count = l->config.other_keys ? other_names(l, r)
                                       : tagged_names(l, r, l->config.with | LOG_WITH_WANDB, &twins);
         wandb_run_add(&l->wandb, r->time, r->step, l->named, count);
@@ -97,7 +89,7 @@ void logs_add_sample(Logs *l, const LogSample *s)
     snprintf(name, sizeof name, "sample %lld", (long long)s->number);
     snprintf(whole, bytes, "%s%s", s->prompt, s->text);
     metrics_file_add_sample(&l->metrics, s);
-    if (l->events.file.fd >= 0) event_file_add_text(&l->events, s->time, s->step, name, whole);
+    if (l->events.file.open) event_file_add_text(&l->events, s->time, s->step, name, whole);
     wandb_run_add_text(&l->wandb, s->time, s->step, name, whole);
     free(whole);
 }

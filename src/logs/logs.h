@@ -38,9 +38,8 @@ typedef struct {
     char        name[2 * LOG_FACTS][64];
 } Logs;
 
-/* Logs that are all closed, so that logs_add does nothing: of the other ranks. */
-Logs   logs_none(void);
-/* resumed: the step that the run continues after; 0 for none. BAD_FILE, IO_FAILED. */
+/* Logs of zeros are closed, so that logs_add does nothing: of the other ranks. resumed: the step that the run
+ * continues after; 0 for none. BAD_FILE, IO_FAILED. */
 Status logs_open (Logs *logs, const LogsConfig *config, int64_t resumed);
 void   logs_add  (Logs *logs, const LogRecord *record);
 /* A line of --metrics unless that is a table, a text of TensorBoard and W&B. */

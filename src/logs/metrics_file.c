@@ -4,8 +4,6 @@
 #include <string.h>
 #include <strings.h>
 #include <sys/stat.h>
-#include "base/file.h"
-#include "base/log.h"
 
 #define HISTORY "--history"
 
@@ -23,38 +21,21 @@ static int64_t line_step(const char *line, size_t bytes, bool csv)
     return step;
 }
 
-/* Buffer up to the end of the last line that is not of a later step; a header and foreign lines are none.
- * *lines: how many whole lines follow. */
-static size_t bytes_kept(const FileMap *map, bool csv, int64_t resumed, int64_t *lines)
+/* Up to the end of the last line that is not of a later step; a header and foreign lines are none. csv: a
+ * bool */
+static LogKept lines_kept(void *csv, const FileMap *map, int64_t resumed)
 {
     const char *text = (const char *)map->data;
-    size_t kept = 0;
-    *lines = 0;
+    LogKept     kept = { 0 };
     for (size_t at = 0, next; at < map->size; at = next) {
         const char *end = memchr(text + at, '\n', map->size - at);
         if (!end) break;
         next = (size_t)(end - text) + 1;
-        ++*lines;
-        if (line_step(text + at, next - at, csv) <= resumed) kept = next, *lines = 0;
+        kept.removed++;
+        if (line_step(text + at, next - at, *(const bool *)csv) <= resumed)
+            kept = (LogKept){ .bytes = next };
     }
     return kept;
-}
-
-static Status cut_later(const char *option, const char *path, bool csv, int64_t resumed)
-{
-    struct stat about;
-    FileMap map;
-    int64_t lines;
-    if (resumed == 0 || stat(path, &about) != 0 || !S_ISREG(about.st_mode) || about.st_size == 0) return OK;
-    TRY(file_map(&map, path));
-    size_t kept = bytes_kept(&map, csv, resumed, &lines), size = map.size;
-    file_unmap(&map);
-    if (kept == size) return OK;
-    TRY(log_file_cut(option, path, (int64_t)kept));
-    if (lines > 0)
-        log_line("%s %s: %lld lines of steps after %lld are removed, because the run takes these steps "
-                 "again", option, path, (long long)lines, (long long)resumed);
-    return OK;
 }
 
 /* ---- the columns of a CSV file ---- */
@@ -133,8 +114,11 @@ Status metrics_file_open(MetricsFile *m, const char *option, const char *path, i
 {
     size_t length = strlen(path);
     *m = (MetricsFile){ .csv = length > 4 && strcasecmp(path + length - 4, ".csv") == 0,
-                        .history = !strcmp(option, HISTORY), .file = { .fd = LOG_FILE_CLOSED } };
-    TRY(cut_later(option, path, m->csv, resumed));
+                        .history = !strcmp(option, HISTORY) };
+    LogCut cut = { .option = option, .place = path, .records = "lines", .resumed = resumed,
+                   .kept = lines_kept, .context = &m->csv };
+    if (resumed > 0) TRY(log_cut(&cut, path));
+    log_cut_tell(&cut);
     TRY(log_file_open(&m->file, option, path, false));
     log_file_end_line(&m->file);
     return m->csv ? columns_open(m) : OK;
@@ -182,7 +166,7 @@ static void add_row(MetricsFile *m, const LogRecord *r)
 
 void metrics_file_add(MetricsFile *m, const LogRecord *r)
 {
-    if (m->file.fd < 0) return;
+    if (!m->file.open) return;
     m->line.bytes = 0;
     if (m->csv) add_row(m, r);
     else        add_json(m, r);
@@ -193,7 +177,7 @@ void metrics_file_add(MetricsFile *m, const LogRecord *r)
 void metrics_file_add_sample(MetricsFile *m, const LogSample *s)
 {
     char head[100];
-    if (m->file.fd < 0 || m->csv) return;
+    if (!m->file.open || m->csv) return;
     char *prompt = log_quoted(s->prompt), *text = log_quoted(s->text);
     snprintf(head, sizeof head, "{\"step\":%lld,\"split\":\"sample\",\"sample\":%lld,\"prompt\":",
              (long long)s->step, (long long)s->number);

@@ -214,7 +214,7 @@ Status wandb_run_open(WandbRun *run, const WandbConfig *config, double time, int
                       const char *options)
 {
     char directory[1024];
-    *run = (WandbRun){ .begun = time, .file = { .fd = LOG_FILE_CLOSED }, .summary = json_object() };
+    *run = (WandbRun){ .begun = time, .summary = json_object() };
     TRY(path_join(directory, config->directory, "wandb"));
     Status made = folder_make(directory);
     if (made != OK)
@@ -247,7 +247,7 @@ static void row_of(WandbRun *run, double time, int64_t step)
 
 void wandb_run_add_text(WandbRun *run, double time, int64_t step, const char *name, const char *text)
 {
-    if (run->file.fd < 0) return;
+    if (!run->file.open) return;
     char *quoted = log_quoted(text);
     row_of(run, time, step);
     add_item(&run->row, name, quoted);
@@ -257,7 +257,7 @@ void wandb_run_add_text(WandbRun *run, double time, int64_t step, const char *na
 
 void wandb_run_add(WandbRun *run, double time, int64_t step, const LogNamed *value, int count)
 {
-    if (run->file.fd < 0 || count == 0) return;
+    if (!run->file.open || count == 0) return;
     row_of(run, time, step);
     for (int i = 0; i < count; i++) {
         double x = value[i].value;
@@ -269,7 +269,7 @@ void wandb_run_add(WandbRun *run, double time, int64_t step, const LogNamed *val
 /* The row as an update of the summary too, so that the file of a killed run has its summary. */
 void wandb_run_commit(WandbRun *run)
 {
-    if (run->file.fd < 0 || run->row.bytes == 0) return;
+    if (!run->file.open || run->row.bytes == 0) return;
     buffer_add_or_stop(&run->record, run->row.text, run->row.bytes);
     frame(run, RECORD_SUMMARY);
     buffer_add_or_stop(&run->record, run->row.text, run->row.bytes);
@@ -283,7 +283,7 @@ void wandb_run_commit(WandbRun *run)
 
 Status wandb_run_close(WandbRun *run, Status status, const char *saved)
 {
-    if (run->file.fd >= 0) {
+    if (run->file.open) {
         struct timespec now;
         clock_gettime(CLOCK_REALTIME, &now);
         wandb_run_commit(run);

@@ -5,7 +5,6 @@
 #include <string.h>
 #include <zlib.h>
 #include "base/file.h"
-#include "base/log.h"
 #include "base/protobuf.h"
 #include "logs/log_file.h"
 
@@ -129,16 +128,14 @@ static int64_t history_step(ByteReader history)
     return 0;
 }
 
-/* Which records of a file are kept: bytes, rows that are removed, whether a row is kept and its run time. */
-typedef struct { size_t bytes; int64_t removed; bool reaches; double seconds; } Kept;
-
 /* The summary of a row stands before the row. It and the exit record count as parts of the row before them
- * until the row itself tells whether it is kept. */
-static Kept kept_records(const FileMap *map, int64_t resumed)
+ * until the row itself tells whether it is kept. seconds: the run time of the last row that is */
+static LogKept rows_kept(void *seconds, const FileMap *map, int64_t resumed)
 {
     Buffer record = { 0 };
     ProtobufField f;
-    Kept k = { .bytes = WANDB_STORE_HEADER };
+    LogKept k = { .bytes = WANDB_STORE_HEADER };
+    *(double *)seconds = 0;
     for (size_t at = WANDB_STORE_HEADER; wandb_store_next(&record, map->data, map->size, &at);) {
         bool row = false, part = false;
         ByteReader fields = reader_open(record.text, (size_t)record.bytes, map->path, NULL);
@@ -147,7 +144,7 @@ static Kept kept_records(const FileMap *map, int64_t resumed)
             if (f.field != RECORD_HISTORY || f.kind != PROTOBUF_BYTES) continue;
             row = true;
             if (history_step(f.bytes) > resumed) k.removed++;
-            else k.reaches = true, k.removed = 0, k.seconds = run_time(f.bytes), k.bytes = at;
+            else k = (LogKept){ at, 0, true }, *(double *)seconds = run_time(f.bytes);
         }
         if (!row && !part && k.removed == 0) k.bytes = at;       /* of the start, or the exit record */
     }
@@ -158,29 +155,18 @@ static Kept kept_records(const FileMap *map, int64_t resumed)
 Status wandb_earlier_cut(double *seconds, const char *directory, const char *id, int64_t resumed)
 {
     LogNames names;
-    char end[16], path[1100];
-    int64_t removed = 0;
+    LogCut   cut = { .option = OPTION " in", .place = directory, .records = "rows", .resumed = resumed,
+                     .kept = rows_kept, .context = seconds };
+    char     end[16], path[1100];
     *seconds = 0;
     snprintf(end, sizeof end, "-%s", id);
     TRY(log_names_find(&names, OPTION, directory, "offline-run-", end));
     Status status = OK;
-    bool reaches = false;
-    for (int i = 0; i < names.count && !reaches && status == OK; i++) {
-        FileMap map;
+    for (int i = 0; i < names.count && status == OK; i++) {
         snprintf(path, sizeof path, "%.900s/%.100s/run-%s.wandb", directory, names.name[i], id);
-        if (!file_exists(path)) continue;
-        status = file_map(&map, path);
-        if (status != OK) break;
-        Kept k = kept_records(&map, resumed);
-        reaches = k.reaches;
-        removed += k.removed;
-        *seconds = k.seconds;
-        if (k.bytes < map.size) status = log_file_cut(OPTION, path, (int64_t)k.bytes);
-        file_unmap(&map);
+        status = log_cut(&cut, path);
     }
     log_names_free(&names);
-    if (removed > 0 && status == OK)
-        log_line(OPTION " in %s: %lld rows of steps after %lld are removed, because the run takes these "
-                 "steps again", directory, (long long)removed, (long long)resumed);
+    if (status == OK) log_cut_tell(&cut);
     return status;
 }

@@ -601,19 +601,13 @@ static Status root_read(Manifest *m, const char *path, json_t *root)
 
 Status manifest_read(Manifest *m, const char *folder)
 {
-    FileMap map;
     char    path[1024];
-    json_t *root = NULL;
+    json_t *root;
     *m = (Manifest){ 0 };
     TRY(path_join(path, folder, NAME));
-    TRY(file_map(&map, path));
-    Status status = map.size <= MANIFEST_LIMIT ? OK :
-                    fail(BAD_FILE, "%s: %zu bytes; at most %d are read", path, map.size, MANIFEST_LIMIT);
-    if (status == OK)
-        status = json_parse_bounded(&root, path, "", (const char *)map.data, map.size, MANIFEST_MULTIPLE);
-    file_unmap(&map);
+    TRY(json_file_bounded(&root, path, MANIFEST_LIMIT, MANIFEST_MULTIPLE, JSON_REJECT_DUPLICATES));
     snprintf(m->folder, sizeof m->folder, "%s", folder);
-    if (status == OK) status = root_read(m, path, root);
+    Status status = root_read(m, path, root);
     json_decref(root);
     if (status != OK) manifest_free(m);
     return status;

@@ -121,7 +121,7 @@ static Status header_read(SafeFile *file)
         return fail(BAD_FILE, "%s: no safetensors header at byte 8", map->path);
     json_t *header;
     TRY(json_parse_bounded(&header, map->path, "header, ", (const char *)map->data + LENGTH_BYTES, bytes,
-                           HEADER_MULTIPLE));
+                           HEADER_MULTIPLE, JSON_REJECT_DUPLICATES));
     Status status = tensors_read(file, LENGTH_BYTES + bytes, header);
     json_decref(header);
     return status;

@@ -2,6 +2,7 @@
 #include "store/tensor_entry.h"
 #include <stdio.h>
 #include <string.h>
+#include "base/file.h"
 #include "base/json_cost.h"
 #include "base/message.h"
 
@@ -89,7 +90,7 @@ const char *tensor_entry_text(char out[128], const LogicalTensor *tensor)
 
 /* The cost is an upper bound from one pass over the text, since the parser itself has no limit on memory. */
 Status json_parse_bounded(json_t **root, const char *path, const char *what, const char *text, size_t bytes,
-                          size_t multiple)
+                          size_t multiple, size_t flags)
 {
     json_error_t error;
     char         problem[160];
@@ -98,11 +99,23 @@ Status json_parse_bounded(json_t **root, const char *path, const char *what, con
         return fail(BAD_FILE,
                     "%s: %s%zu bytes of JSON that would take %zu bytes of memory; no valid file takes more"
                     " than %zu", path, what, bytes, cost, limit);
-    *root = json_loadb(text, bytes, JSON_REJECT_DUPLICATES, &error);
+    *root = json_loadb(text, bytes, flags, &error);
     if (*root) return OK;
     bool cut = json_error_code(&error) == json_error_premature_end_of_input;
     return fail(BAD_FILE, "%s: %s%s%s", path, what, json_error_text(problem, &error),
                 cut ? ": the file is cut off there; copy or download it again" : "");
+}
+
+Status json_file_bounded(json_t **root, const char *path, size_t most, size_t multiple, size_t flags)
+{
+    FileMap map;
+    *root = NULL;
+    TRY(file_map(&map, path));
+    Status status = map.size > most
+        ? fail(BAD_FILE, "%s: %zu bytes; at most %zu are read", path, map.size, most)
+        : json_parse_bounded(root, path, "", (const char *)map.data, map.size, multiple, flags);
+    file_unmap(&map);
+    return status;
 }
 
 /* jansson appends " near '...'" with text of the file, which is removed. */

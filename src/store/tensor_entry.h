@@ -18,11 +18,13 @@ int64_t tensor_entry_count(const LogicalTensor *tensor);                      /*
 bool    tensor_entry_equal(const LogicalTensor *a, const LogicalTensor *b);   /* name, dtype and shape */
 const char *tensor_entry_text(char out[128], const LogicalTensor *tensor);    /* "F32 [4, 8]" */
 
-/* Parses the JSON of an untrusted file; `what` names it in messages, "" or "header, ". BAD_FILE for
- * duplicate keys and, before parsing, for a text whose tree would take more than `multiple` times its
- * bytes plus 1 MiB. */
+/* Parses the JSON of an untrusted file; `what` names it in messages, "" or "header, "; flags: jansson's,
+ * usually JSON_REJECT_DUPLICATES. BAD_FILE before parsing for a text whose tree would take more than
+ * `multiple` times its bytes plus 1 MiB. */
 Status json_parse_bounded(json_t **root, const char *path, const char *what, const char *text, size_t bytes,
-                          size_t multiple);
+                          size_t multiple, size_t flags);
+/* The same with a whole file. BAD_FILE: it has more than `most` bytes. *root is NULL on failure. */
+Status json_file_bounded (json_t **root, const char *path, size_t most, size_t multiple, size_t flags);
 /* "line 1, byte 17: duplicate object key", without the file's own bytes, which may be terminal control
  * codes. */
 const char *json_error_text(char out[160], const json_error_t *error);

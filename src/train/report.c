@@ -31,8 +31,8 @@ Status report_open(Report *report, const Trainer *t, const char *resumed)
     const TrainConfig *config = t->config;
     bool prints = t->mesh.rank == 0;
     *report = (Report){ .config = config, .prints = prints, .first_step = t->step,
-                        .first_sample = t->samples, .consumed = t->samples, .logs = logs_none(),
-                        .ranks = t->mesh.world, .journal = run_journal_none() };
+                        .first_sample = t->samples, .consumed = t->samples,
+                        .ranks = t->mesh.world };
     if (prints && t->step < t->steps) report->peak = peak_of_run(t);
     report->started_at = report->step_at = seam.clock();
     Status status = prints ? logs_open(&report->logs, &config->logs, t->step) : OK;
@@ -153,7 +153,7 @@ static void progress_step(Report *report, const Trainer *t, StepReport r)
                  log_bytes(memory, process_memory()));
 }
 
-/* text: compat/log_lines.def says what it is. */
+/* text: compat/log_names.c says what it is. */
 static void write_line(LogLine kind, const LogRecord *record, const char *text)
 {
     char line[1300];
@@ -357,7 +357,7 @@ void report_rewind(Report *report, const Trainer *t, int64_t from)
     if (status == OK) status = logs_open(&report->logs, &report->config->logs, to);
     if (status == OK) return;
     log_line("%s; training continues without logs", fail_text());
-    report->logs = logs_none();
+    report->logs = (Logs){ 0 };
 }
 
 /* A run that trained nothing must not look like one that did. */

@@ -176,7 +176,8 @@ def exported(folder):
     shutil.rmtree(os.path.join(folder, "sp-ours", "step_00000001", "tokenizer"))         # the folder that it names is read
     path = written(folder, "sp/tokenizer_config.json", b'{"a": [' + b"[]," * 50000 + b"[]]}")
     refused(f"{path}: 150", *costly)
-    refused("give the file that was published with the tokenizer, or remove it", *costly)
+    refused("no valid file takes more", *costly)
+    refused("copy or download the file again, or remove it", *costly)
     written(folder, "sp/tokenizer_config.json", b'{"a": ')
     refused("copy or download the file again, or remove it", *costly)
 

@@ -183,6 +183,29 @@ static void names_of_version_1(void **state)
     check_with(sizes, row, sizeof row / sizeof row[0]);
 }
 
+/* Texts of a script are no formats of printf. */
+static void texts_with_percent_signs(void **state)
+{
+    (void)state;
+    static const Taken row[] = {
+        { "--save 'd/%s%n/100%' --save-interval 5", "save", "d/%s%n/100%", "" },
+        { "--data-path '/path/to/%s%n'", "data-path", "/path/to/%s%n", "--data-path /path/to/%s%n looks like a placeholder" },
+        { "--data-path '<%s%n>'", NULL, NULL, "--data-path <%s%n>: that is a placeholder" },
+        { "--data-path 'd/%s%n*'", NULL, NULL, "--data-path d/%s%n*: no file matches" },
+        { "--train-iters %s%n", NULL, NULL, "--train-iters %s%n" },
+        { "--no-such-%s%n 1", NULL, NULL, "--no-such-%s%n" },
+        { "--optimizer %s%n", NULL, NULL, "%s%n" },
+        { "--glu-activation %s%n", NULL, NULL, "--glu-activation %s%n is not built" },
+        { "--tensor-model-parallel-size %s %n", NULL, NULL, "--tensor-model-parallel-size %s %n: " },
+        { "--pp-partition-method %s%n", NULL, NULL, "%s%n" },
+        { "--tokenizer-type %s%n --tiktoken-pattern v2", "num-layers", "2", "%s%n does not read it" },
+        { "--tokenizer-model %s%n/x", "tokenizer", "%s%n/x", "" },
+        { "--num-experts 4 --moe-capacity-bins-num 9%s%n --moe-expert-capacity-factor 2", "moe-expert-capacity-factor", "0", "9%s%n drops" },
+        { "--deepspeed --deepspeed_config '%s%n.json'", NULL, NULL, "%s%n.json is neither written by the script nor a file here" },
+    };
+    CHECK_ROWS(row);
+}
+
 /* What validate_args of pretrain_gpt.py asserts. */
 static void sizes_have_to_be_given(void **state)
 {
@@ -211,7 +234,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(numbers_are_read_as_python_reads_them),
-        cmocka_unit_test(parts_of_data_sets_come_in_the_order_of_the_forks), cmocka_unit_test(experts_of_deepspeed), cmocka_unit_test(names_of_the_forks), cmocka_unit_test(names_of_version_1),
+        cmocka_unit_test(parts_of_data_sets_come_in_the_order_of_the_forks), cmocka_unit_test(experts_of_deepspeed), cmocka_unit_test(names_of_the_forks), cmocka_unit_test(names_of_version_1), cmocka_unit_test(texts_with_percent_signs),
         cmocka_unit_test(sizes_have_to_be_given),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -65,6 +65,38 @@ CASES = [
     ("another program before a failure", f"set -e\npython prepare.py\nsource /etc/none/env.sh\n{GPT} --num-layers 2", [], 0, {"num-layers": "2"}, "source /etc/none/env.sh failed here"),
     ("another program, and no failure", f"set -e\npython prepare.py", [], 1, {"num-layers": None}, "prepare.py"),
     ("an escape in an argument", f"{GPT} --num-layers 2 --save \"$(printf 'a\\033[31mb')\" --wrong \"$(printf '\\033]0;x\\007')\"", [], 1, {"num-layers": "2"}, ""),
+    ("trainings in the background", f"for lr in 1 2 3; do\n {GPT} --num-layers 2 --save run_$lr --init-method-std 0.0$lr &\ndone\nwait", [], 0, {"save": "run_1", "init-method-std": "0.01"},
+     "is started 2 more times: CASE:2 with --save run_2 --init-method-std 0.02, CASE:2 with --save run_3"),
+    ("trainings on several lines", f"N=$(nvidia-smi -L | wc -l)\n{GPT} --num-layers 2 --save a &\n{GPT} --num-layers 2 --save b --micro-batch-size $N &\n{GPT} --num-layers 2 --save a &", [], 0,
+     {"save": "a", "micro-batch-size": "1"}, "is started 2 more times: CASE:3 with --save b"),
+    ("the same training on each host", f"for h in a b; do ssh $h \"{GPT} --num-layers 2\" & done; wait", [], 0, {"num-layers": "2"}, "is started 1 more time: CASE:1 with the same options"),
+    ("a condition of the host's answers", f"if [ $(nvidia-smi -L | wc -l) -ge 64 ]; then M=--bf16; fi\n{GPT} --num-layers 2 $M", [], 1, {"num-layers": "2", "bf16": None}, "--bf16 is given or not by nvidia-smi (CASE:1)"),
+    ("a condition that changes nothing", f"if [ $(nvidia-smi -L | wc -l) -ge 64 ]; then echo many; fi\ncase $(hostname) in a*) module load x ;; b*) exit 1 ;; esac\n{GPT} --num-layers 2", [], 0, {"num-layers": "2"}, ""),
+    ("a default beside a missing file", f"source ./env.sh\n{GPT} --num-layers 2 --global-batch-size ${{GBS:-8}}", [], 1, {"global-batch-size": None, "num-layers": "2"}, "$GBS, which ./env.sh might set, a file that is missing (CASE:2)"),
+    ("an assigned default beside a missing file", f"D=$(dirname $0)\n. $D/conf/sizes.sh\nL=${{L:-4}}\n{GPT} --num-layers $L", [], 1, {"num-layers": None}, "conf/sizes.sh might set, a file that is missing"),
+    ("a default beside a missing environment", f"source venv/bin/activate\n. /etc/profile.d/modules.sh\n{GPT} --num-layers ${{L:-4}}", [], 0, {"num-layers": "4"}, ""),
+    ("a default beside a missing file, given", f"source ./env.sh\n{GPT} --num-layers 2 --global-batch-size ${{GBS:-8}}", ["GBS=4"], 0, {"global-batch-size": "4"}, ""),
+    ("a random seed", f"SEED=$RANDOM\n{GPT} --num-layers 2 --seed $SEED", [], 1, {"seed": None}, "depends on $RANDOM (CASE:1, SEED)"),
+    ("a seed of the time", f"{GPT} --num-layers 2 --seed $((SECONDS + EPOCHSECONDS % 1000))", [], 1, {"seed": None}, "SECONDS (CASE:1)"),
+    ("a failing git", f"TAG=$(git describe --tags 2>/dev/null)\n{GPT} --num-layers 2 --save $TAG", [], 1, {"save": None}, "$TAG, which CASE:1 sets by TAG=$(git describe --tags 2>/dev/null), and that failed with exit code"),
+    ("a failing reader", f"L=$(cat layers.txt)\n{GPT} --num-layers $L", [], 1, {"num-layers": None}, "sets by L=$(cat layers.txt), and that failed with exit code 1"),
+    ("a byte order mark", f"\ufeffL=3\n{GPT} --num-layers ${{L:-2}}", [], 1, {"num-layers": None}, "CASE:1: it begins with a byte order mark"),
+    ("a byte order mark before a list", f"\ufeff{SIZES} --num-layers 4 --train-iters 10", [], 0, {"num-layers": "4"}, ""),
+    ("a dash of a word processor", f"{GPT} --num-layers 2 \u2013min-lr 1e-5", [], 1, {"min-lr": None}, "begins with a dash of a word processor (U+2013)"),
+    ("a long dash in a list", f"{SIZES} --train-iters 10 \u2014num-layers 2", [], 1, {"num-layers": None}, "begins with a dash of a word processor (U+2014)"),
+    ("backticks in a list", f"{SIZES} --num-layers 2 --train-iters 10 --save `date`", [], 1, {"num-layers": None}, "CASE:1: `date` needs a shell"),
+    ("a redirection in a list", f"{SIZES} --num-layers 2\n--train-iters 10 2>&1 | tee log", [], 1, {"num-layers": None}, "CASE:2: 2>&1 needs a shell"),
+    ("an abbreviation", f"{GPT} --num-lay 2", [], 1, {"num-layers": None}, "did you mean --num-layers?"),
+    ("an abbreviation in a list", f"{SIZES} --num-layers 2 --train-it 10", [], 1, {"train-iters": None}, "did you mean --train-iters?"),
+    # Texts of a script are no formats of printf; this one's own name has some, too.
+    ("%: places", f"{GPT} --num-layers 2 --load '%d%s%n' --save $(hostname)/%s%n", [], 0, {"load": "%d%s%n"}, "--save depends on"),
+    ("%: what this machine lacks", f"N=$(scontrol %s%n | wc -l)\n{GPT} --num-layers 2 --seed $N%s%n", [], 1, {"seed": None}, "%s%n' depends on scontrol (CASE:1, N)"),
+    ("%: what is empty", f"{GPT} --num-layers 2 --seed ${{none}} '--wrong%s%n'", [], 1, {"num-layers": "2"}, "--wrong%s%n"),
+    ("%: placeholders", f"P=<%s%n>\n{GPT} --num-layers 2", [], 1, {}, "put a value in the place of <%s%n>"),
+    ("%: programs", f"srun --x=%s%n python '%s%n/train.py' {SIZES} --num-layers 2", [], 1, {"num-layers": None}, "%s%n/train.py"),
+    ("%: launchers", f"srun --x=%s%n python pretrain_gpt.py {SIZES} --num-layers 2 --train-iters 5", [], 0, {"num-layers": "2"}, "is started by: srun --x=%s%n"),
+    ("%: failures", f"set -e\nsource /etc/none/%s%n.sh\n{GPT} --num-layers 2", [], 0, {"num-layers": "2"}, "source /etc/none/%s%n.sh failed here"),
+    ("%: keys of a JSON", f"echo '{{\"%s%n\": 1, \"optimizer\": {{\"type\": \"%s%n\"}}}}' > '%s%n.json'\n{GPT} --num-layers 2 --deepspeed_config %s%n.json", [], 1, {"num-layers": "2"}, "%s%n of DeepSpeed's JSON is not known"),
     ("a list", f"# arguments\n{SIZES} \\\n --num-layers 4 --train-iters 10", [], 0, {"num-layers": "4"}, ""),
 ]
 OPTIONS = "TP=1\nL=3\nwhile [[ $# -gt 0 ]]; do\n  case \"$1\" in\n    --tp) TP=\"$2\"; shift 2 ;;\n    --layers) L=\"$2\"; shift 2 ;;\n    *) exit 1 ;;\n  esac\ndone\n" + GPT + " --num-layers $L --tensor-model-parallel-size $TP"
@@ -102,10 +134,11 @@ def main():
                 out.write(text)
         before = sorted(os.listdir("."))
         for name, script, words, code, options, says in CASES:
-            with open("case.sh", "w") as out:
+            file = "case%s%n.sh" if name.startswith("%") else "case.sh"
+            with open(file, "w") as out:
                 out.write((OPTIONS if script == "OPTIONS" else script) + "\n")
-            faults += judge(name, "case.sh", words, code, options, says)
-        os.remove("case.sh")
+            faults += judge(name, file, words, code, options, says)
+            os.remove(file)
         if sorted(os.listdir(".")) != before:
             faults.append(f"the scripts have left {os.listdir('.')}")
     os.chdir("/")

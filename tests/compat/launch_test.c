@@ -119,10 +119,37 @@ static void words_keep_their_lines(void **state)
 }
 
 /* What another machine would answer otherwise is not agreed, and named with the program, the line and the variable. */
+typedef struct { const char *script, *word, *decided_by; } Decided;
+#define MADE " # a file of the machine is made" /* which Landlock cannot */
+
+/* One word is not agreed, and by what. All faults are printed. */
+static void check_decided(const Decided *row, size_t rows)
+{
+    int faults = 0;
+    EACH_WAY(way)
+        for (size_t i = 0; i < rows; i++) {
+            LaunchRecord r;
+            if (way == LAUNCH_LANDLOCK && (strstr(row[i].script, MADE))) continue;
+            assert_ok(launch(&r, way, row[i].script, 0, NULL));
+            const LaunchCall *c = &r.call[r.calls - 1];
+            int different = 0, wrong = 0;
+            for (int k = 0; k < c->words; k++) {
+                const char *by = c->word[k].decided_by;
+                if (c->word[k].agreed) continue;
+                different++;
+                wrong += (row[i].word && strcmp(c->word[k].text, row[i].word)) || (row[i].decided_by && strcmp(by, row[i].decided_by)) || !*by || *by == '(';
+                if (wrong) print_error("%s: '%s' by '%s'\n", way_names[way], c->word[k].text, by);
+            }
+            if (different != 1 || wrong) print_error("%s: %s\n%s: %d words are not agreed\n\n", way_names[way], row[i].script, words_of(c), different), faults++;
+            launch_close(&r);
+        }
+    assert_int_equal(faults, 0);
+}
+
 static void answers_decide(void **state)
 {
     (void)state;
-    static const struct { const char *script, *word, *decided_by; } row[] = {
+    static const Decided row[] = {
         { "N=$(nvidia-smi -L | wc -l)\nT=$((N*8))\npython t.py --a 1 --n $T --b 2", "8", NULL },
         { "G=$(scontrol show job)\npython t.py --a 1 --n $G --b 2", "4", "scontrol (run.sh:1, G)" },
         { "G=$(scontrol show job)\nM=x$G\npython t.py --n $M", "x4", "scontrol (run.sh:1, G)" },
@@ -130,34 +157,67 @@ static void answers_decide(void **state)
         { "N=1\nif rocm-smi >/dev/null; then\n  N=2\nfi\npython t.py --n $N", "2", "rocm-smi (run.sh:2)" },
         { "N=$(python -c 'print(3)')\npython t.py --n $N", "4", "python (run.sh:1, N)" },
         { "N=$(nproc)\npython t.py --n p$N", NULL, "nproc (run.sh:1, N)" },
-        { "N=$HOSTNAME\npython t.py --n x$N", NULL, "(run.sh:1, N)" },
+        { "N=$HOSTNAME\npython t.py --n x$N", NULL, "$HOSTNAME (run.sh:1, N)" },
         { "python t.py --n ${PLACE}/x", "/x", "$PLACE, which is not set (run.sh:1)" },
         { "N=$(cat /nowhere/at/all)\npython t.py --n x$N", "x", "cat (run.sh:1, N)" },
-        { "[ -f /nowhere/at/all ] && N=1\npython t.py --n x$N", "x", NULL },
+        { "[ -f /nowhere/at/all ] && N=1\npython t.py --n x$N", "x", NULL }, { "[ -d /nowhere/at/all ] && N=1\npython t.py --n x$N", "x", NULL },
         { "N=$((SLURM_NNODES * 2))\npython t.py --n $N", "0", "$SLURM_NNODES, which is not set (run.sh:1)" },
         { "N=${SLURM_NNODES:-3}\npython t.py --n $N", "3", "$SLURM_NNODES, which is not set (run.sh:1)" },
         { "M=$(scontrol show hostnames)\nexport W=$SLURM_NTASKS\nN=$((W * 8))\npython t.py --n $N", "0", "$SLURM_NTASKS, which is not set (run.sh:2)" },
         { "N=$((NODES * 2 + 1))\npython t.py --n $N", "1", "$NODES, which is not set (run.sh:1)" },
         { "module load x && N=1 || N=2\npython t.py --n $N", "1", "module (run.sh:1)" },
     };
-    EACH_WAY(way)
-        for (size_t i = 0; i < sizeof row / sizeof row[0]; i++) {
-            LaunchRecord r;
-            if (way == LAUNCH_LANDLOCK && row[i].script[0] == '[') continue;        /* no file can be made where none is */
-            assert_ok(launch(&r, way, row[i].script, 0, NULL));
-            const LaunchCall *c = &r.call[r.calls - 1];
-            int different = 0;
-            for (int k = 0; k < c->words; k++) {
-                if (c->word[k].agreed) continue;
-                different++;
-                if (row[i].word && strcmp(c->word[k].text, row[i].word)) fail_msg("%s\n%s is not agreed", row[i].script, c->word[k].text);
-                if (row[i].decided_by && strcmp(c->word[k].decided_by, row[i].decided_by))
-                    fail_msg("%s\nis decided by %s, not %s", row[i].script, c->word[k].decided_by, row[i].decided_by);
-                if (!*c->word[k].decided_by) fail_msg("%s\nis decided by nothing", row[i].script);
-            }
-            if (different != 1) fail_msg("%s\n%s: %d words are not agreed", row[i].script, words_of(c), different);
-            launch_close(&r);
-        }
+    check_decided(row, sizeof row / sizeof row[0]);
+}
+
+/* The same in all that a few answers give, and otherwise on another machine: conditions, counts, and what nobody makes up. */
+static void conditions_decide(void **state)
+{
+    (void)state;
+    static const Decided row[] = {
+        /* conditions of what programs answer */
+        { "N=$(nvidia-smi --list-gpus | wc -l); N=$((N > 0 ? N : 1))\npython t.py --n $N", "1", "nvidia-smi (run.sh:1, N)" },
+        { "N=$(nvidia-smi -L | wc -l)\n[ $N -ge 64 ] && T=8\npython t.py --n x$T", "x", "nvidia-smi (run.sh:1, N)" },
+        { "N=$(nvidia-smi -L | wc -l)\n[ $((N / 100000)) -ge 2 ] && T=8\npython t.py --n x$T", "x", NULL },
+        { "if nvidia-smi | grep -q H100; then T=8; fi\npython t.py --n x$T", "x", "nvidia-smi (run.sh:1)" },
+        { "G=$(rocm-smi | grep -c 'MI300X')\npython t.py --n $G", "0", "rocm-smi (run.sh:1, G)" },
+        { "N=$(sinfo -h | wc -l)\nif ((N > 100000)); then T=8; fi\npython t.py --n x$T", "x", "sinfo (run.sh:1, N)" },
+        { "N=$(scontrol show hostnames | wc -l)\nT=$((N >= 1000000 ? 8 : 4))\npython t.py --n $T", "4", "scontrol (run.sh:1, N)" },
+        { "f() { if [ $1 -gt 500000 ]; then T=8; fi; }\nM=$(nvidia-smi --query-gpu=memory.total --format=csv | tail -1)\nf $M\npython t.py --n x$T", "x", NULL },
+        { "V=$(python -c 'import torch; print(torch.__version__)')\nif [[ $MODE != x && ${V%%.*} -ge 99999 ]]; then\n T=8\nfi\npython t.py --n x$T", "x", "python (run.sh:1, V)" },
+        { "A=1\nlocal_gpus=$(nvidia-smi -L | wc -l)\nif [ $A -eq 2 ]; then T=1\nelif test $local_gpus -eq 3; then T=2\nelse T=3; fi\npython t.py --n $T", "3", "nvidia-smi (run.sh:2, local_gpus)" },
+        { "if [[ $(hostname) == *frontier* ]]; then\n N=$(nvidia-smi -L | wc -l)\n if [ $N -ge 64000 ]; then T=8; fi\nfi\npython t.py --n x$T", "x", NULL },
+        { "G=$(command -v nvidia-smi && echo 1 || echo 0)\npython t.py --n ${G##*[!0-9]}", "1", NULL },
+        /* variables that nobody sets, counted or compared */
+        { "N=$(echo $CUDA_VISIBLE_DEVICES | tr ',' '\\n' | wc -l)\npython t.py --n $N", "1", "$CUDA_VISIBLE_DEVICES, which is not set (run.sh:1)" },
+        { "[ \"$SLURM_NNODES\" -ge 16 ] && T=2\npython t.py --n x$T", "x", "$SLURM_NNODES, which is not set (run.sh:1)" },
+        { "N=$(awk -F, '{print NF}' <<< \"x$NODE_IDS\")\npython t.py --n $N", "1", "$NODE_IDS, which is not set (run.sh:1)" },
+        { "if [[ $HOST_COUNT -gt 32000 ]]; then T=2; fi\npython t.py --n x$T", "x", "$HOST_COUNT, which is not set (run.sh:1)" },
+        { "H=($HOST_LIST)\nN=${#H[@]}\n((N > 1)) && T=2\npython t.py --n x$T", "x", NULL },
+        { "[ $# -gt 0 ] || T=$((WORKERS / 1000))\npython t.py --n $T", "0", "$WORKERS, which is not set (run.sh:1)" },
+        { "case $SLURM_CLUSTER_NAME in lumi) T=2 ;; *) T=3 ;; esac\npython t.py --n $T", "3", "$SLURM_CLUSTER_NAME, which is not set (run.sh:1)" },
+        /* files of the machine, times and numbers that are other ones each time */
+        { "N=$(grep -c ^processor /proc/cpuinfo)\npython t.py --n $N", NULL, NULL },
+        { "M=$(awk '/MemTotal/ {print $2}' /proc/meminfo)\n[ ${M:-0} -gt 900000000000 ] && T=8\npython t.py --n x$T", "x", NULL },
+        { "grep -q avx99 /proc/cpuinfo && T=8\npython t.py --n x$T" MADE, "x", NULL },
+        { "N=$(ls /dev/nvidia[0-9] 2>/dev/null | wc -l)\npython t.py --n $N" MADE, "0", NULL },
+        { "[ -e /dev/nvidia3 ] && T=8\npython t.py --n x$T", "x", NULL },
+        { "N=$(ls -d /sys/class/infiniband/* 2>/dev/null | wc -l)\npython t.py --n $N" MADE, NULL, NULL },
+        { "N=$(getconf _NPROCESSORS_ONLN)\npython t.py --n $N", NULL, "getconf (run.sh:1, N)" },
+        { "SEED=$((RANDOM % 2))\npython t.py --seed $SEED", NULL, "$RANDOM (run.sh:1, SEED)" },
+        { "python t.py --seed $RANDOM", NULL, "$RANDOM (run.sh:1)" }, { "python t.py --seed $(($$ % 2))", NULL, NULL },
+        { "S=$(date +%s)\npython t.py --seed $((S / 100000000))", NULL, "date (run.sh:1, S)" }, { "python t.py --seed $((EPOCHSECONDS / 100000))", NULL, "$EPOCHSECONDS (run.sh:1)" },
+        { "T=3; [ $(date +%u) = 9 ] && T=8\npython t.py --n $T", "3", NULL }, { "sleep 1; python t.py --n $((SECONDS / 100))", "0", "$SECONDS (run.sh:1)" },
+        /* the host */
+        { "case $(hostname) in gpu*) T=2 ;; *) T=3 ;; esac\npython t.py --n $T", "3", "hostname (run.sh:1)" },
+        { "if [[ $(hostname) == *frontier* ]]; then T=2; fi\npython t.py --n x$T", "x", "hostname (run.sh:1)" },
+        { "T=3\ncase \"$HOSTNAME\" in\n  # of the site\n  x[0-9]*|nid*) T=2 ;;\n  login?) case $1 in a) ;; esac ;;\nesac\npython t.py --n $T", "3", "$HOSTNAME (run.sh:2)" },
+        { "if hostname | grep -q lumi; then T=2; fi\npython t.py --n x$T", "x", "hostname (run.sh:1)" },
+        { "H=$(hostname -s)\n[[ $H =~ ^nid[0-9]+ ]] && T=2\npython t.py --n x$T", "x", "hostname (run.sh:1, H)" },
+        { "M=$(uname -m)\ncase $M in ppc64le|riscv64) T=2 ;; esac\npython t.py --n x$T", "x", "uname (run.sh:1, M)" },
+        { "F=(/nowhere/at/all/*.bin)\npython t.py --n ${#F[@]}" MADE, "1", NULL }, { "D=/nowhere/of\nF=($D/*/x_?.bin)\npython t.py --n ${#F[@]}" MADE, "1", NULL }, { "for f in /nowhere/else/part_*.idx; do N=$((N + 1)); done\npython t.py --n $N" MADE, "1", NULL },
+    };
+    check_decided(row, sizeof row / sizeof row[0]);
 }
 
 static void answers_do_not_decide(void **state)
@@ -294,7 +354,7 @@ static void programs_are_recorded(void **state)
         "time python t.py --n 1", "trap 'python t.py --n 1' EXIT", "coproc python t.py --n 1; wait", "x=$(python t.py --n 1)", "python t.py --n 1 > /nowhere/to/be/log",
         "cd /nowhere/to/be && true; python t.py --n 1", "command python t.py --n 1", "builtin eval python t.py --n 1", "bash <<< 'python t.py --n 1'", "source <(echo python t.py --n 1)",
         "set -euo pipefail\npython t.py --n 1 2>&1 | tee log", "if ! python t.py --n 1; then exit 3; fi", "[ -n \"\" ] || exec accelerate launch t.py --n 1",
-        "C=\"env FOO=1 torchrun\"\n$C t.py --n 1", "run() { \"$@\"; }\nrun env X=1 torchrun t.py --n 1", "X=8 /opt/none/bin/torchrun t.py --n 1", "~/none/bin/python t.py --n 1",
+        "C=\"env FOO=1 torchrun\"\n$C t.py --n 1", "run() { \"$@\"; }\nrun env X=1 torchrun t.py --n 1", "X=8 /opt/none/bin/torchrun t.py --n 1", "X='a b' /opt/x/python t.py --n 1", "A=\"b c\" B='d \"e' P=/opt/x/python3.9 /opt/y/torchrun t.py --n 1", "~/none/bin/python t.py --n 1",
         "P=/opt/none/bin/python\nX=0 Y=\"a b\":${P}/x Z=\"\" $P t.py --n 1", "none/bin/python t.py --n 1", "X=1 exec /opt/none/bin/torchrun t.py --n 1",
         "echo 'python t.py --n 1' > job.sh\nenv PYTHON=/usr/bin/python3 bash job.sh 1",
     };
@@ -509,12 +569,13 @@ static void words_of_a_command_line(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(scripts_give_words), cmocka_unit_test(words_keep_their_lines), cmocka_unit_test(answers_decide), cmocka_unit_test(answers_do_not_decide),
+        cmocka_unit_test(scripts_give_words), cmocka_unit_test(words_keep_their_lines), cmocka_unit_test(answers_decide), cmocka_unit_test(conditions_decide), cmocka_unit_test(answers_do_not_decide),
         cmocka_unit_test(empty_values_are_named), cmocka_unit_test(lines_of_sbatch_set_variables), cmocka_unit_test(jobs_know_their_size), cmocka_unit_test(programs_are_recorded), cmocka_unit_test(files_are_read_at_the_call),
         cmocka_unit_test(failures_are_skipped), cmocka_unit_test(wrong_scripts), cmocka_unit_test(lists_are_not_run), cmocka_unit_test(words_of_a_command_line),
         cmocka_unit_test(refused_writes_are_named), cmocka_unit_test(large_folders_are_read),
         cmocka_unit_test(nothing_is_run_unless_shut_in), cmocka_unit_test(own_runs_are_read),
     };
+    if (getenv("ONLY")) cmocka_set_test_filter(getenv("ONLY"));
     int status = cmocka_run_group_tests(tests, NULL, NULL);
     folder_remove(test_folder());
     return status;

@@ -289,7 +289,7 @@ static void json_rows(void)
         for (char key[128]; next_name(key, &names);) {
             Values v = values_of_row(row);
             for (int n = 0; n < v.count; n++) ask_json(key, json_string(v.text[n]));
-            bool number = row->verb == VERB_JOINED && strstr(key, "scheduler.params") && !strstr(key, "cycle_momentum") && !strstr(key, "staircase");
+            bool number = row->verb == VERB_HELD && strstr(key, "scheduler.params") && !strstr(key, "cycle_momentum") && !strstr(key, "staircase");
             if (number) ask_json(key, json_string("many"));
             if (row->option < 0 || *row->given || row->verb != VERB_SAME) continue;
             ask_json(key, json_object());

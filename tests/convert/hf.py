@@ -349,7 +349,7 @@ def refusals(work):
     refused("llama", work, config(hidden_size=1e300), "hidden-size")
     refused("llama", work, config(num_hidden_layers=3), "model.layers.2.", "missing")
     refused("llama", work, config(num_hidden_layers=1), "model.layers.1", "has no place")
-    refused("llama", work, config(intermediate_size=48), "mlp", "40", "48]")
+    refused("llama", work, config(intermediate_size=48), "mlp", "40", "[48, 16]")
     refused("llama", work, rename(b"model.layers.0.mlp.up_proj.weight", b"model.layers.0.mlp.xx_proj.weight"), "up_proj", "missing")
     refused("llama", work, cut, "model.safetensors")
     refused("llama", work, lambda folder: open(os.path.join(folder, "model.safetensors"), "w").write(POINTER), "model.safetensors", "git lfs pull")

@@ -83,7 +83,7 @@ static void known_facts(void **state)
 {
     (void)state;
     for (const LogLinePart *part = compat_line_parts; part->format; part++)
-        if (!is_fact(part->fact)) fail_msg("compat/log_lines.def: %s is no fact", part->fact);
+        if (!is_fact(part->fact)) fail_msg("compat/log_names.c: %s is no fact", part->fact);
     for (const LogKey *row = compat_log_keys; row->key; row++)
         if (!is_fact(row->fact)) fail_msg("compat/log_names.c: %s is no fact", row->fact);
 }

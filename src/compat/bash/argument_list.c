@@ -13,8 +13,15 @@ typedef struct {
     Texts *texts;
 } Reader;
 
+/* Behind the mark with which some editors begin a file of UTF-8. */
+static const char *behind_mark(const char *p, const char *end)
+{
+    return end - p >= 3 && !memcmp(p, "\xef\xbb\xbf", 3) ? p + 3 : p;
+}
+
 bool launch_is_list(const char *p, const char *end)
 {
+    p = behind_mark(p, end);
     for (;;) {
         while (p < end && (isspace((unsigned char)*p) || *p == '\\')) p++;
         if (p == end || *p != '#') break;
@@ -35,7 +42,8 @@ static const char *name_variable(Reader *r, const char *at)
 /* Bash's rules for what quotes and backslashes mean. */
 static Status read_word(LaunchWord *out, Reader *r)
 {
-    const char *variable = NULL;
+    const char *variable = NULL, *begin = r->p;
+    bool shell = false; /* `command`, > file, 2>&1, | tee log */
     char quote = 0;
     int line = r->line, opened = 0;
     r->word.bytes = 0;
@@ -49,19 +57,27 @@ static Status read_word(LaunchWord *out, Reader *r)
         }
         bool names = *r->p == '$' && next && (isalnum((unsigned char)next) || strchr("_{(@*#", next));
         if (names && quote != '\'' && !variable) variable = r->p;
+        bool pipes = !quote && !escapes && strchr("|&;>", *r->p) &&
+                     (r->p == begin || strchr("12&", *begin) || strchr("&;|", *r->p));
+        shell |= pipes || (*r->p == '`' && quote != '\'' && !escapes);
         r->p += escapes;
         r->line += *r->p == '\n';
         if (!escapes || *r->p != '\n') buffer_add_or_stop(&r->word, r->p, 1);
     }
     if (quote) return fail(BAD_FILE, "%s:%d: a %c is not closed", r->path, opened, quote);
     const char *text = texts_keep(r->texts, r->word.bytes ? r->word.text : "", r->word.bytes);
+    if (shell)
+        return fail(BAD_FILE,
+                    "%s:%d: %.100s needs a shell, which does not read a list of arguments; leave it out, or "
+                    "begin with the program, torchrun pretrain_gpt.py, which makes it a script",
+                    r->path, line, text);
     *out = (LaunchWord){ text, r->path, line, !variable, name_variable(r, variable), text, "" };
     return OK;
 }
 
 Status argument_list_read(LaunchCall *call, Texts *texts, const char *path, const char *text, const char *end)
 {
-    Reader r = { .p = text, .end = end, .path = path, .line = 1, .texts = texts };
+    Reader r = { .p = behind_mark(text, end), .end = end, .path = path, .line = 1, .texts = texts };
     Status status = OK;
     *call = (LaunchCall){ .program = "", .folder = "", .file = path, .line = 1 };
     call->word = texts_room(texts, (size_t)(end - text) * sizeof *call->word);

@@ -87,16 +87,18 @@ static const char *command_of(char out[256], const char *text)
 
 static bool is_answered(const Run *run, const char *name)
 {
+    if (!strcmp(name, "date")) return true; /* which is a function in runs with other answers */
     for (int i = 0; i < run->calls; i++)
         if (!strcmp(run->call[i].name, name)) return true;
     return false;
 }
 
+/* Or one that says what the machine is. */
 static bool reads_missing(const TraceEntry *e)
 {
     char path[1024];
     for (const char *p = e->text; entry_reads(path, &p, e);)
-        if (access(path, F_OK)) return true;
+        if (access(path, F_OK) || !strncmp(path, "/proc/", 6) || !strncmp(path, "/sys/", 5)) return true;
     return false;
 }
 
@@ -121,6 +123,13 @@ static const char *program_before(const Sources *s, const Run *run, const Run *o
         if (is_answered(run, program) || is_answered(other, program) || reads_missing(i))
             return describe(s, program, e, texts);
     }
+    if (strstr(e->text, "$(") || strchr(e->text, '`')) /* traced before what is inside */
+        for (const TraceEntry *i = e + 1;
+             i < run->entry + run->entries && i->depth > e->depth && same_place(i, e); i++) {
+            command_of(program, i->text);
+            if (is_answered(run, program) || is_answered(other, program))
+                return describe(s, program, e, texts);
+        }
     return NULL;
 }
 
@@ -133,22 +142,34 @@ static bool names_variable(const Sources *s, const TraceEntry *e, const char *na
     return false;
 }
 
-/* A variable that nobody sets, on the line of an assignment; NULL: it names none. */
+static const char *describe_unset(const SourceName *n, Place at, Texts *texts)
+{
+    if (!n->lost) return texts_format(texts, "$%s, which is not set (%s:%d)", n->name, at.file, at.line);
+    return texts_format(texts, "$%s, which %s might set, a file that is missing (%s:%d)", n->name, n->lost,
+                        at.file, at.line);
+}
+
+/* A variable that nobody sets, on the line of an assignment, or one of the machine's; NULL: it names none. */
 static const char *unset_on_line(const Sources *s, const TraceEntry *e, Texts *texts)
 {
     const char *file = source_shown(s, e->file);
-    for (const SourceName *n = s->name; *file && n < s->name + s->names; n++)
-        if (n->unset && names_variable(s, e, n->name, strlen(n->name)))
-            return texts_format(texts, "$%s, which is not set (%s:%d)", n->name, file, e->line);
+    for (const SourceName *n = s->name; *file && n < s->name + s->names; n++) {
+        if (!names_variable(s, e, n->name, strlen(n->name))) continue;
+        if (n->unset) return describe_unset(n, (Place){ file, e->line }, texts);
+        if (is_machine_name(n->name)) return describe(s, texts_format(texts, "$%s", n->name), e, texts);
+    }
     return NULL;
 }
 
-static const char *name_unset(const SourceName *n, Texts *texts)
-{
-    return texts_format(texts, "$%s, which is not set (%s:%d)", n->name, n->place.file, n->place.line);
-}
-
 /* ---- from one entry to the one that made it differ ---- */
+
+static const char *describe_line(const Sources *s, const TraceEntry *e, Texts *texts)
+{
+    int bytes;
+    const char *line = source_line(s, e->file, e->line, &bytes);
+    for (; bytes && strchr(" \t", *line); bytes--) line++;
+    return describe(s, bytes ? texts_printable(texts, line, bytes, 120) : "", e, texts);
+}
 
 /* The condition before an assignment that only one run makes. */
 static const char *condition_cause(const Sources *s, const Run *base, const Run *other, const TraceEntry *at,
@@ -162,28 +183,43 @@ static const char *condition_cause(const Sources *s, const Run *base, const Run 
         if (test && differs(e))
             return describe(s, texts_printable(texts, e->text, (int64_t)strlen(e->text), 120), e, texts);
     }
-    return describe(s, "", at, texts);
+    return NULL;
 }
 
 static const char *follow(const Sources *s, const Run *base, const Run *other, const TraceEntry *e,
-                          Texts *texts)
+                          bool itself, Texts *texts)
 {
     for (int steps = 0; steps < 10; steps++) {
         const TraceEntry *from = NULL;
-        const char *found = program_before(s, base, other, e, true, texts);
+        const char *found = program_before(s, base, other, e, itself || steps, texts);
         if (!found) found = unset_on_line(s, e, texts);
         if (found) return found;
         for (const TraceEntry *i = e - 1; i >= base->entry && !from; i--) {
             size_t letters = assigned_letters(i->text);
-            if (letters && differs(i) && names_variable(s, e, i->text, letters)) from = i;
+            if (letters && (differs(i) || i->answered) && names_variable(s, e, i->text, letters)) from = i;
         }
         if (!from && !e->twin) return condition_cause(s, base, other, e, texts);
         for (const TraceEntry *i = e - 1; !from && i >= base->entry && same_place(i, e); i--)
             if ((found = program_before(s, base, other, i, true, texts))) return found; /* A && N=1 || N=2 */
-        if (!from) break;
+        if (!from) return steps ? describe_line(s, e, texts) : NULL;
         e = from;
     }
-    return describe(s, "", e, texts);
+    return describe_line(s, e, texts);
+}
+
+bool entry_answered(const Sources *s, const Run *base, const Run *other, const TraceEntry *e)
+{
+    Texts texts = { 0 };
+    bool answered = program_before(s, base, other, e, true, &texts) != NULL;
+    texts_free(&texts);
+    return answered;
+}
+
+const char *entry_cause(const Sources *s, const Run *base, const Run *other, const TraceEntry *e,
+                        Texts *texts)
+{
+    const char *cause = follow(s, base, other, e, true, texts);
+    return cause ? cause : describe_line(s, e, texts);
 }
 
 /* The last assignment of a value that the word has, and that the other run does not make so: first one whose
@@ -205,23 +241,36 @@ const char *word_cause(const Sources *s, const Run *base, const Run *other, cons
     const TraceEntry *from;
     const char *found;
     for (const SourceName *n = names; changed && n < end; n++)
-        if (n->unset && strstr(changed, n->name) && !strstr(word, n->name)) return name_unset(n, texts);
-    if ((from = origin(base, word, changed))) return follow(s, base, other, from, texts);
+        if (n->unset && strstr(changed, n->name) && !strstr(word, n->name))
+            return describe_unset(n, n->place, texts);
+    if ((from = origin(base, word, changed))) return entry_cause(s, base, other, from, texts);
     if (changed && (from = origin(other, changed, NULL))) /* a value that is empty here */
-        return follow(s, other, base, from, texts);
+        return entry_cause(s, other, base, from, texts);
     for (const TraceEntry *e = base->entry + base->entries - 1; e >= base->entry; e--) /* the call itself */
         if (find_word(e->text, e->text + strlen(e->text), word) &&
-            (found = program_before(s, base, other, e, false, texts)))
+            (found = follow(s, base, other, e, false, texts)))
             return found;
-    for (const SourceName *n = names; n < end; n++)
-        if (n->unset && n->counted) return name_unset(n, texts);
+    for (const SourceName *n = names; n < end; n++) {
+        if (n->unset && n->counted) return describe_unset(n, n->place, texts);
+        if ((n->read || n->counted) && is_machine_name(n->name))
+            return texts_format(texts, "$%s (%s:%d)", n->name, n->place.file, n->place.line);
+    }
     return "what this machine answers";
 }
 
 /* ---- what is empty ---- */
 
-/* Letters of the name in "$NAME" or "${NAME}" or "$1" at p; 0: it is none. */
-static size_t variable_at(const char *p, const char *end, const char **name)
+const char *last_value(const Run *run, const TraceEntry *at, const char *name, size_t letters, Texts *texts)
+{
+    for (const TraceEntry *e = at - 1; e >= run->entry; e--) {
+        if (assigned_letters(e->text) != letters || strncmp(e->text, name, letters)) continue;
+        const char *value = value_of(e->text);
+        return texts_keep(texts, value, (int64_t)strcspn(value, "'\n"));
+    }
+    return "";
+}
+
+size_t variable_at(const char *p, const char *end, const char **name)
 {
     size_t n = 0;
     if (p >= end || *p != '$') return 0;
@@ -241,6 +290,13 @@ static const char *emptied_by(const Sources *s, const Run *run, const char *name
         int bytes;
         size_t n = 0;
         const char *line = source_line(s, e->file, e->line, &bytes), *inner = NULL;
+        for (const TraceEntry *i = e + 1; i < run->entry + run->entries && i < e + 4;
+             i++) /* TAG=$(git describe) */
+            if (!strncmp(i->text, ": JOTUN_FAILED ", 15) && same_place(i, e))
+                return texts_format(texts, ", which %s:%d sets by %s, and that failed with exit code %.*s",
+                                    source_shown(s, e->file), e->line,
+                                    texts_printable(texts, line, bytes, 120), (int)strcspn(i->text + 15, " "),
+                                    i->text + 15);
         for (const char *p = line; p < line + bytes && !n; p++) n = variable_at(p, line + bytes, &inner);
         return texts_format(texts, ", which %s:%d sets to %s%.*s", source_shown(s, e->file), e->line,
                             n ? "$" : "nothing", (int)n, n ? inner : "");

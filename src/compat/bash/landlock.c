@@ -124,14 +124,16 @@ static void make_rules(Keeper *k)
         { "/proc/stat", READ }, { "/proc/uptime", READ }, { "/proc/loadavg", READ }, { "/", READ_DIR },
     }, private[] = {
         { "", READ_DIR }, { "bin", START | READ_DIR }, { "missing", START },
-        { "prelude", READ_FILE }, { "calls", READ_FILE | WRITE_FILE | TRUNCATE },
+        { "prelude", READ_FILE }, { "patterns", READ_FILE }, { "calls", READ_FILE | WRITE_FILE | TRUNCATE },
         { "trace", READ_FILE | WRITE_FILE | TRUNCATE }, { "copy", ALL }, { "tmp", ALL },
     };
     static const char *const folders[] = { "/usr/bin", "/bin", "/usr/local/bin" };
     struct ruleset set = { known_rights(k), k->abi >= 4 ? 3 : 0, k->abi >= 6 ? 3 : 0 };
     k->rules = (int)syscall(LANDLOCK_CREATE, &set, k->abi >= 6 ? 24 : k->abi >= 4 ? 16 : 8, 0);
     keeper_need(k, k->rules >= 0, "Landlock");
-    for (int i = 0; i < COUNT(system); i++) allow(k, system[i].access, system[i].name, "");
+    for (int i = 0; i < COUNT(system); i++) /* other answers have no machine to read from */
+        if (!k->in.answers || !strncmp(system[i].name, "/dev/", 5) || !system[i].name[1])
+            allow(k, system[i].access, system[i].name, "");
     for (int i = 0; i < COUNT(private); i++) allow(k, private[i].access, k->at, private[i].name);
     allow_reading(k, "");
     for (int i = 0; i < k->in.tops; i++) /* below /tmp they are not read otherwise */
@@ -253,7 +255,7 @@ Status landlock_find_place(Keeper *k)
 }
 
 /* PRIVATE/copy/a/b/run.sh for /a/b/run.sh, where that is copied. */
-static const char *translate(const Keeper *k, char out[1280], const char *path, const bool *copied)
+static const char *translate(const Keeper *k, char *out, const char *path, const bool *copied)
 {
     for (int i = 0; i < k->in.tops; i++) {
         size_t letters = strlen(k->in.top[i]);
@@ -289,6 +291,13 @@ static Status make_private(Keeper *k)
             snprintf(r->note, sizeof r->note,
                      "%.400s is above %d MiB, so that it was not copied and was read-only", top,
                      RUN_COPY_BYTES >> 20);
+    }
+    for (int i = 0; i < k->in.editeds; i++) {
+        const char *at = translate(k, path, k->in.edited[i].path, copied);
+        int fd = at == path ? open(at, O_WRONLY | O_TRUNC | O_CLOEXEC) : -1;
+        if (fd < 0) return fail(IO_FAILED, "%s is not copied", k->in.edited[i].path);
+        dprintf(fd, "%s", k->in.edited[i].text);
+        close(fd);
     }
     k->in.script = translate(k, k->script, k->in.script, copied);
     k->in.folder = translate(k, k->folder, k->in.folder, copied);

@@ -36,7 +36,8 @@ Status launch_words(LaunchInput *out, const char **argument, const char **variab
 
 /* ---- comparison ---- */
 
-/* For each word of `a` the index of its equal in `b`, or -1: a longest common subsequence. */
+/* For each word of `a` the index of its equal in `b`, or -1: a longest common subsequence, in which the name
+ * of an option counts more than values. */
 static void match_words(int *out, const char *const *a, int n, const char *const *b, int m)
 {
     for (int i = 0; i < n; i++) out[i] = -1;
@@ -50,11 +51,16 @@ static void match_words(int *out, const char *const *a, int n, const char *const
 #define BEST(i, k) best[(size_t)(i) * (size_t)(columns + 1) + (size_t)(k)]
     for (int i = rows - 1; i >= 0; i--)
         for (int k = columns - 1; k >= 0; k--)
-            BEST(i, k) = !strcmp(a[first + i], b[first + k]) ? (short)(BEST(i + 1, k + 1) + 1)
-                         : BEST(i + 1, k) > BEST(i, k + 1)   ? BEST(i + 1, k)
-                                                             : BEST(i, k + 1);
+        {
+            bool same = !strcmp(a[first + i], b[first + k]);
+            int with = same ? BEST(i + 1, k + 1) + (strncmp(a[first + i], "--", 2) ? 1 : 4) : 0;
+            int without = BEST(i + 1, k) > BEST(i, k + 1) ? BEST(i + 1, k) : BEST(i, k + 1);
+            BEST(i, k) = (short)(with > without ? with : without);
+        }
     for (int i = 0, k = 0; i < rows && k < columns;) {
-        if (!strcmp(a[first + i], b[first + k])) out[first + i++] = first + k++;
+        bool same = !strcmp(a[first + i], b[first + k]);
+        if (same && BEST(i, k) > BEST(i + 1, k) && BEST(i, k) > BEST(i, k + 1))
+            out[first + i++] = first + k++;
         else if (BEST(i + 1, k) >= BEST(i, k + 1)) i++;
         else k++;
     }
@@ -69,6 +75,14 @@ static bool is_unset_value(const Launch *l, const char *text)
     return false;
 }
 
+/* Whether a word of the other run has the name of a variable in the place of its value. */
+static bool has_unset_name(const Launch *l, const char *other, const char *ours)
+{
+    for (const SourceName *n = l->sources.name; n < l->sources.name + l->sources.names; n++)
+        if (n->unset && !n->site && strstr(other, n->name) && !strstr(ours, n->name)) return true;
+    return false;
+}
+
 /* A word that only the other run has, behind `at` words of ours. changed: it replaces one. */
 static void add_other(Launch *l, LaunchCall *call, int which, const char *text, int at, bool changed)
 {
@@ -76,7 +90,8 @@ static void add_other(Launch *l, LaunchCall *call, int which, const char *text, 
     if (which == 1 && at && is_unset_value(l, text) && !*call->word[at - 1].lacks)
         call->word[at - 1].lacks = word_cause(&l->sources, base, other, "", text, &l->texts);
     if (strncmp(text, "--", 2) || changed) return;
-    const char *cause = word_cause(&l->sources, other, base, text, NULL, &l->texts);
+    const char *cause = l->cause[which];
+    if (!cause) cause = word_cause(&l->sources, other, base, text, NULL, &l->texts);
     call->other[call->others++] = (LaunchWord){ text, call->file, call->line, false, cause, text, "" };
 }
 
@@ -94,8 +109,8 @@ static void compare_words(Launch *l, LaunchCall *call, int which, const char *co
         int before = i ? match[i - 1] : -1;
         bool one = (i == 0 || before >= 0) && match[i + 1] == before + 2; /* a word for a word */
         const char *changed = one ? theirs[before + 1] : NULL;
-        if (changed && which == 1) w->unset = changed;
-        if (w->agreed)
+        if (changed && which == 1 && has_unset_name(l, changed, w->text)) w->unset = changed;
+        if (w->agreed && !(w->decided_by = l->cause[which]))
             w->decided_by = word_cause(&l->sources, &l->run[0], &l->run[which], w->text, changed, &l->texts);
         w->agreed = false;
     }
@@ -103,29 +118,46 @@ static void compare_words(Launch *l, LaunchCall *call, int which, const char *co
         bool both = false;
         for (int i = 0; i < call->words && !both; i++)
             if (match[i] == k) both = true, at = i + 1;
-        if (!both) add_other(l, call, which, theirs[k], at, at < call->words && match[at] < 0);
+        if (!both)
+            add_other(l, call, which, theirs[k], at,
+                      at < call->words && match[at] < 0 && !strncmp(ours[at], "--", 2));
     }
     free(match);
 }
 
-/* The k-th call of this program. */
-static const CallRecord *call_like(const Run *run, const char *program, int k)
+/* Whether they start the same program; whole: with the same words, at the same place. */
+static bool is_like(const Launch *l, const Run *run, const CallRecord *a, const CallRecord *b, bool whole)
 {
-    for (int i = 0; i < run->calls; i++) {
-        int p = program_word(&run->call[i]);
-        if (p >= 0 && !strcmp(run->call[i].word[p], program) && k-- == 0) return &run->call[i];
-    }
-    return NULL;
+    int p = program_word(a), q = program_word(b);
+    if (p < 0 || q < 0 || strcmp(a->word[p], b->word[q])) return false;
+    if (whole && a->words - p != b->words - q) return false;
+    for (int i = 0; whole && i < a->words - p; i++)
+        if (strcmp(a->word[p + i], b->word[q + i])) return false;
+    if (!whole) return true;
+    Place at = call_place(&l->sources, &l->run[0], a), there = call_place(&l->sources, run, b);
+    return at.line == there.line && !strcmp(at.file, there.file);
+}
+
+/* For each call of the base run its like in another, or else the next one of the same program: other runs may
+ * have more of them, or those in the background in another order. */
+static void pair_calls(const CallRecord **other, const Launch *l, const CallRecord *const *own, int which)
+{
+    const Run *run = &l->run[which];
+    bool *used = calloc((size_t)run->calls + 1, sizeof *used);
+    CHECK(used, "no memory for %d calls", run->calls);
+    for (int whole = 1; whole >= 0; whole--)
+        for (int i = 0; i < l->out->calls; i++)
+            for (int k = 0; k < run->calls && !other[i]; k++)
+                if (!used[k] && is_like(l, run, own[i], &run->call[k], whole))
+                    other[i] = &run->call[k], used[k] = true;
+    free(used);
 }
 
 /* A call with its like in another run. The names of files may depend on the machine, too. */
-static void compare_call(Launch *l, LaunchCall *call, int which)
+static void compare_call(Launch *l, LaunchCall *call, int which, const CallRecord *own,
+                         const CallRecord *other)
 {
-    int k = 0;
-    for (const LaunchCall *c = l->out->call; c < call; c++) k += !strcmp(c->program, call->program);
-    const CallRecord *own = call_like(&l->run[0], call->program, k),
-                     *other = call_like(&l->run[which], call->program, k);
-    if (!own || !other) return;
+    if (!other) return;
     int from = program_word(other) + 1, count = other->words - from;
     LaunchWord *more = texts_room(&l->texts, (size_t)(call->others + count) * sizeof *more);
     if (call->others) memcpy(more, call->other, (size_t)call->others * sizeof *more);
@@ -135,7 +167,9 @@ static void compare_call(Launch *l, LaunchCall *call, int which)
         LaunchFile *f = &call->made[i];
         if (!f->agreed || !strcmp(other->file[i].text, f->text)) continue;
         f->agreed = false;
-        f->decided_by = word_cause(&l->sources, &l->run[0], &l->run[which], f->path, NULL, &l->texts);
+        f->decided_by = l->cause[which];
+        if (!f->decided_by)
+            f->decided_by = word_cause(&l->sources, &l->run[0], &l->run[which], f->path, NULL, &l->texts);
     }
 }
 
@@ -211,13 +245,16 @@ static void add_calls(Launch *l)
 {
     Run *run = &l->run[0];
     l->out->call = texts_room(&l->texts, (size_t)calls_of(run) * sizeof *l->out->call);
+    const CallRecord **own = texts_room(&l->texts, (size_t)calls_of(run) * sizeof *own), **other;
     for (int i = 0; i < run->calls; i++) {
         int program = program_word(&run->call[i]);
-        if (program >= 0) add_call(l, &run->call[i], program);
+        if (program >= 0) own[l->out->calls] = &run->call[i], add_call(l, &run->call[i], program);
     }
-    for (int which = 1; which < 3; which++) {
+    for (int which = 1; which < l->runs; which++) {
         runs_pair(run, &l->run[which]);
-        for (int i = 0; i < l->out->calls; i++) compare_call(l, &l->out->call[i], which);
+        other = texts_room(&l->texts, (size_t)l->out->calls * sizeof *other);
+        pair_calls(other, l, own, which);
+        for (int i = 0; i < l->out->calls; i++) compare_call(l, &l->out->call[i], which, own[i], other[i]);
     }
     for (int i = 0; i < l->out->calls; i++) find_lacks(l, &l->out->call[i]);
 }
@@ -365,13 +402,18 @@ static Status find_paths(Launch *l)
     return OK;
 }
 
-/* *list: the file was a list of arguments, and is read. */
 /* bash reads many scripts of other shells without an error, and other words out of them: an array of zsh is
  * its first element there. */
-static Status refuse_other_shell(const char *path, const char *text, size_t bytes)
+static Status refuse_other_text(const char *path, const char *text, size_t bytes)
 {
     static const char *const other[] = { "zsh", "csh", "tcsh", "fish", "python", "python3", "perl" };
     char line[256], *rest = NULL;
+    if (bytes >= 3 && !memcmp(text, "\xef\xbb\xbf", 3))
+        return fail(
+            BAD_FILE,
+            "%s:1: it begins with a byte order mark, which bash takes as a part of the first command; "
+            "save it as UTF-8 without one",
+            path);
     snprintf(line, sizeof line, "%.*s", (int)(bytes < sizeof line ? bytes : sizeof line - 1), text);
     line[strcspn(line, "\r\n")] = 0;
     if (strncmp(line, "#!", 2)) return OK;
@@ -385,6 +427,7 @@ static Status refuse_other_shell(const char *path, const char *text, size_t byte
     return OK;
 }
 
+/* *list: the file was a list of arguments, and is read. */
 static Status read_file(Launch *l, bool *list)
 {
     FileMap map;
@@ -395,8 +438,9 @@ static Status read_file(Launch *l, bool *list)
     Status status = map.size > 1 << 20
                         ? fail(BAD_FILE, "%s: it has %zu bytes; a script has at most 1 MiB", path, map.size)
                     : memchr(text, 0, map.size) ? fail(BAD_FILE, "%s: it is no text: byte 0", path)
-                                                : refuse_other_shell(path, text, map.size);
+                                                : OK;
     *list = status == OK && launch_is_list(text, end);
+    if (status == OK && !*list) status = refuse_other_text(path, text, map.size);
     if (*list) {
         l->out->call = texts_room(&l->texts, sizeof *l->out->call);
         l->out->calls = 1;
@@ -488,7 +532,7 @@ void launch_close(LaunchRecord *r)
 {
     Launch *l = r->owner;
     if (!l) return;
-    for (int i = 0; i < 3; i++) run_close(&l->run[i]);
+    for (int i = 0; i < RUNS_MOST; i++) run_close(&l->run[i]);
     sources_free(&l->sources);
     texts_free(&l->texts);
     free(r->note);

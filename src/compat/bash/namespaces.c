@@ -155,6 +155,39 @@ static void mount_system(Keeper *k)
     keeper_need(k, mount(NULL, NEW "/proc", NULL, flags, NULL) == 0, "a read-only /proc");
 }
 
+/* Runs with other answers see another machine: one that has GPUs and what the script looks for, and one whose
+ * files are empty. */
+static void change_machine(Keeper *k)
+{
+    static const char *const files[] = { "/proc/cpuinfo", "/proc/meminfo",   "/proc/stat",
+                                         "/proc/uptime",  "/proc/loadavg",   "/proc/version",
+                                         "/etc/hostname", "/etc/os-release", "/etc/machine-id" };
+    static const char *const devices[] = { "nvidia0",   "nvidia1", "nvidia2",        "nvidia3",
+                                           "nvidia4",   "nvidia5", "nvidia6",        "nvidia7",
+                                           "nvidiactl", "kfd",     "dri/renderD128", "dri/renderD129" };
+    static const char *const folders[] = { "class/infiniband/mlx5_0", "class/infiniband/mlx5_1",
+                                           "class/drm/card0", "devices/system/node/node0",
+                                           "devices/system/node/node1" };
+    char to[1100], name[64];
+    make_file(BASE "/machine");
+    int fd = open(BASE "/machine", O_WRONLY | O_CLOEXEC);
+    if (k->in.answers != 2) dprintf(fd, "%d\n%s", k->in.answers, k->in.patterns ? k->in.patterns : "");
+    close(fd);
+    for (int i = 0; i < COUNT(files); i++)
+        if (access(files[i], F_OK) == 0)
+            keeper_need(k, snprintf(to, sizeof to, NEW "%s", files[i]) && bind(BASE "/machine", to, 0),
+                        files[i]);
+    for (int i = 0; k->in.answers != 2 && i < COUNT(devices); i++) {
+        snprintf(name, sizeof name, "/dev/%s", devices[i]);
+        make_file(place(to, NEW, name, false));
+        keeper_need(k, bind("/dev/null", to, 0), to);
+    }
+    for (int i = 0; k->in.answers != 2 && i < COUNT(folders); i++) {
+        snprintf(name, sizeof name, "/sys/%s", folders[i]);
+        place(to, NEW, name, true);
+    }
+}
+
 /* ---- the working folders ---- */
 
 static bool overlay(const char *lower, const char *top, const char *work)
@@ -202,6 +235,19 @@ static void bind_script(Keeper *k)
     make_file(new);
     keeper_need(k, bind(k->in.script, new, 0), k->in.script);
     (void)!mount(NULL, new, NULL, MS_REMOUNT | MS_BIND | MS_RDONLY | PLAIN, NULL);
+}
+
+/* Another text over a file of the script's. */
+static void cover_edited(Keeper *k, int i)
+{
+    char text[64], at[1100];
+    struct stat about;
+    snprintf(text, sizeof text, BASE "/edited%d", i);
+    snprintf(at, sizeof at, NEW "%s", k->in.edited[i].path);
+    int fd = open(text, O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
+    dprintf(fd, "%s", k->in.edited[i].text);
+    close(fd);
+    keeper_need(k, stat(at, &about) == 0 && chmod(text, about.st_mode & 0777) == 0 && bind(text, at, 0), at);
 }
 
 /* ---- covers ---- */
@@ -274,8 +320,10 @@ void namespaces_build(Keeper *k)
     make_root(k);
     make_read_only(k, NEW);
     mount_system(k);
+    if (k->in.answers) change_machine(k);
     for (int i = 0; i < k->in.tops; i++) make_writable(k, i);
     bind_script(k);
+    for (int i = 0; i < k->in.editeds; i++) cover_edited(k, i);
     make_private(k);
     cover_secrets(k);
     cover_programs(k, "/usr/bin");

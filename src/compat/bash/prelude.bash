@@ -3,6 +3,7 @@
 #   JOTUN_LENIENT  failures and exits are skipped
 #   JOTUN_HOST     the name of the host
 #   JOTUN_FILE     what readers say of files that are not there, where none can be made
+#   JOTUN_ANSWERS  which answers programs give; others than 0 have other times and random numbers, too
 # It finds programs that this machine lacks, and traces each command with its process, file and line.
 if ((BASH_VERSINFO[0] * 100 + BASH_VERSINFO[1] < 401)); then
   printf 'OLD\0' >>"$JOTUN_RUN/calls"
@@ -11,12 +12,19 @@ fi
 command_not_found_handle() { exec "$JOTUN_RUN/missing" "$@"; }
 # A function is found whatever PATH the script sets, and also where that has a real program of the name.
 for JOTUN_WORD in "$JOTUN_RUN"/bin/*; do
-  eval "${JOTUN_WORD##*/}() { $JOTUN_WORD \"\$@\"; }"
+  [ ! -x "$JOTUN_WORD" ] || eval "${JOTUN_WORD##*/}() { $JOTUN_WORD \"\$@\"; }"
 done
 for JOTUN_WORD in ${JOTUN_FILE:+cat head tail jq wc sed awk}; do
   eval "$JOTUN_WORD() { command $JOTUN_WORD \"\$@\" || echo $JOTUN_FILE; }"
 done
 [ -z "$JOTUN_HOST" ] || HOSTNAME=$JOTUN_HOST
+if ((JOTUN_ANSWERS)); then
+  for JOTUN_WORD in RANDOM SRANDOM SECONDS EPOCHSECONDS EPOCHREALTIME; do
+    unset "$JOTUN_WORD"
+    eval "$JOTUN_WORD=$((1000000 + JOTUN_ANSWERS))"
+  done
+  eval "date() { command date -d @$((500000000 * JOTUN_ANSWERS)) \"\$@\"; }"
+fi
 env() {                                     # env -i has no PATH by which it finds a recorder
   local JOTUN_I
   for ((JOTUN_I = 1; JOTUN_I <= $#; JOTUN_I++)); do
@@ -44,7 +52,10 @@ JOTUN_TRAP='JOTUN_LAST=$_; set +x;
     while
       JOTUN_FIRST=${JOTUN_REST%%[[:space:]]*};
       case $JOTUN_FIRST in
-      [A-Za-z_]*=\"*) JOTUN_REST=${JOTUN_REST#*=\"}; JOTUN_REST=${JOTUN_REST#*\"} ;;
+      [A-Za-z_]*=[\"\'\'']*)
+        JOTUN_REST=${JOTUN_REST#*=}; JOTUN_FIRST=${JOTUN_REST:0:1};
+        JOTUN_REST=${JOTUN_REST#?};
+        JOTUN_REST=${JOTUN_REST#*"$JOTUN_FIRST"} ;;
       [A-Za-z_]*=*[\(\{]*) JOTUN_FIRST=${JOTUN_FIRST##*[\(\{]}; [ "$JOTUN_FIRST" != "${JOTUN_FIRST%[\)\}]*}" ] ;;
       [A-Za-z_]*=*) ;;
       *) false ;;
@@ -94,5 +105,5 @@ PS4=$'\1$BASHPID\2$BASH_SOURCE\2$LINENO\2'
 set -T
 trap ': JOTUN_FAILED $? "$BASH_COMMAND"' ERR
 trap "$JOTUN_TRAP" DEBUG
-unset JOTUN_TRAP JOTUN_WORD JOTUN_HOST JOTUN_FILE
+unset JOTUN_TRAP JOTUN_WORD JOTUN_HOST JOTUN_FILE JOTUN_ANSWERS
 set -x

@@ -29,7 +29,7 @@ const char *const recorded_names[] = {
     "nvcc", NULL
 };
 const char *const asked_names[] = { "hostname", "nproc", "lscpu",  "free", "df",
-                                    "uname",    "arch",  "hostid", NULL };
+                                    "uname",    "arch",  "hostid", "getconf", NULL };
 const char *const run_files[RUN_TEXTS] = { "calls", "trace", "printed" };
 
 bool is_python_name(const char *name)
@@ -54,11 +54,22 @@ static Status put(const char *at, const char *name, const Buffer *text, mode_t m
     return written ? OK : fail(IO_FAILED, "%s cannot be written: %s", path, strerror(errno));
 }
 
-static Status put_links(const char *at, const char *seen_as, const char *const *name)
+/* Of other answers one has none of the programs that say what the machine has. */
+static bool is_absent(const char *name, int answers)
+{
+    static const char names[] =
+        " nvidia-smi rocm-smi amd-smi xpu-smi scontrol sinfo squeue sacct scancel module ml ip "
+        "ifconfig ibstat lspci kubectl nvcc ";
+    char word[64];
+    snprintf(word, sizeof word, " %s ", name);
+    return answers == 2 && strstr(names, word);
+}
+
+static Status put_links(const char *at, const char *seen_as, const char *const *name, int answers)
 {
     char path[1200], to[1200];
-    snprintf(to, sizeof to, "%s/missing", seen_as);
     for (; *name; name++) {
+        snprintf(to, sizeof to, "%s/%s", seen_as, is_absent(*name, answers) ? "none" : "missing");
         snprintf(path, sizeof path, "%s/bin/%s", at, *name);
         if (symlink(to, path)) return fail(IO_FAILED, "%s cannot be made: %s", path, strerror(errno));
     }
@@ -72,8 +83,8 @@ static Status prelude(Buffer *b, const char *seen_as, const RunInput *in)
     bool covered = !strcmp(seen_as, "/.jotun"), files = false;
     for (int i = 0; i < in->lackings; i++) files |= !in->lacking[i].is_folder;
     const char *file = covered || !files || !in->answers ? "" : in->answers == 2 ? "8" : "6";
-    TRY(buffer_format(b, "JOTUN_RUN=%s JOTUN_LENIENT=%s JOTUN_HOST=%s JOTUN_FILE=%s\n", seen_as,
-                      in->lenient ? "1" : "", in->host ? in->host : "", file));
+    TRY(buffer_format(b, "JOTUN_RUN=%s JOTUN_LENIENT=%s JOTUN_HOST=%s JOTUN_FILE=%s JOTUN_ANSWERS=%d\n",
+                      seen_as, in->lenient ? "1" : "", in->host ? in->host : "", file, in->answers));
     return buffer_add(b, launch_prelude, (int64_t)launch_prelude_bytes);
 }
 
@@ -85,11 +96,14 @@ static Status put_all(Buffer *b, const char *at, const char *seen_as, const RunI
     TRY(put(at, "missing", b, 0755));
     snprintf(bin, sizeof bin, "%s/bin", at);
     if (mkdir(bin, 0755)) return fail(IO_FAILED, "%s cannot be made: %s", bin, strerror(errno));
-    TRY(put_links(at, seen_as, recorded_names));
-    if (in->answers) TRY(put_links(at, seen_as, asked_names));
+    TRY(put_links(at, seen_as, recorded_names, in->answers));
+    if (in->answers) TRY(put_links(at, seen_as, asked_names, in->answers));
     b->bytes = 0;
     TRY(prelude(b, seen_as, in));
     TRY(put(at, "prelude", b, 0644));
+    b->bytes = 0;
+    TRY(buffer_format(b, "%s", in->patterns ? in->patterns : ""));
+    TRY(put(at, "patterns", b, 0644));
     for (int i = 0; i < RUN_TEXTS; i++) TRY(put(at, run_files[i], &(Buffer){ 0 }, 0666));
     return OK;
 }

@@ -1,7 +1,7 @@
 # The program in the place of python, torchrun, srun, docker and their like in a run, read by bash -p behind a
 # line that sets
 #   JOTUN_RUN      the private folder, in whose bin/ all names are links to this file
-#   JOTUN_ANSWERS  which answers it gives: 0, 1 or 2
+#   JOTUN_ANSWERS  which answers it gives: 0 a line, 1 and what the script looks for, 2 none, 3 a large number
 # It writes down its words and starts nothing, but the program that a wrapper (srun, docker run, uv run) was
 # to start, which is a recorder again or bash. A call of the file `missing` is for a program that nobody has,
 # whose name is the first word.
@@ -110,5 +110,11 @@ record "$@"
 JOTUN_ALL=" $* "
 is_python "$JOTUN_NAME" && JOTUN_ENDS=" $JOTUN_NAME "
 [[ $JOTUN_ENDS == *" $JOTUN_NAME "* && $JOTUN_ALL != *" --no"[-_]"python "* ]] || go_on "$@"
-((JOTUN_ANSWERS == 2)) || echo $((JOTUN_ANSWERS ? 6 : 4))
-((JOTUN_ANSWERS < 2)) || [[ $JOTUN_ALL == *.py\ * ]] # a training ends well, whatever comes after it
+JOTUN_I=1 # lines; of those that list GPUs or hosts, as many as there are
+[[ " nvidia-smi rocm-smi amd-smi xpu-smi scontrol sinfo squeue kubectl lspci ibstat " != *" $JOTUN_NAME "* ]] ||
+  JOTUN_I=$((JOTUN_ANSWERS == 1 ? 8 : JOTUN_ANSWERS == 3 ? 64 : 1))
+for (( ; JOTUN_I && JOTUN_ANSWERS != 2; JOTUN_I--)); do
+  case $JOTUN_ANSWERS in 0) echo 4 ;; 1) echo 6 ;; *) echo 4097 ;; esac
+done
+((JOTUN_ANSWERS != 1)) || command -p cat "$JOTUN_RUN/patterns"
+((JOTUN_ANSWERS != 2)) || [[ $JOTUN_ALL == *.py\ * ]] # a training ends well, whatever comes after it

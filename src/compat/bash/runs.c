@@ -2,9 +2,11 @@
  *
  *   strict      bash as it is, in an empty environment but what the caller names
  *   lenient     where that does not reach a program: errexit, nounset, `exit` and a failing cd are skipped
- *   two more    with other answers: another line, then none and exit code 1; another host; variables that
- *               nobody sets have their names as values, then numbers; files that an earlier run missed are
+ *   three more  with other answers: many lines and what the script looks for, no line and exit code 1,
+ *               large numbers; another host and another machine's files; variables that nobody sets have
+ *               their names as values, then a list, then numbers; files that an earlier run missed are
  *               there; variables of a site's scheduler are set
+ *   edited      one for each condition that answers decide, with its other outcome
  *
  * The script starts in the current folder, as a person would start it. Where files are missing there and the
  * script's own folder, or the top of its repository, has them, it starts there, with a note. */
@@ -19,8 +21,9 @@
 #include <unistd.h>
 #include "base/array.h"
 #include "base/file.h"
+#include "base/message.h"
 
-enum { SECONDS = 10, RERUNS = 2 };
+enum { SECONDS = 10, RERUNS = 2, EDITED_SECONDS = 3 };
 
 int runs_seconds(const Launch *l)
 {
@@ -71,7 +74,8 @@ bool is_variable_set(const Launch *l, const char *name)
 
 const char *unset_value(const Launch *l, const SourceName *name, int answers)
 {
-    return answers == 2 ? "9" : name->counted || l->numbers ? "7" : name->name;
+    bool counted = name->counted || l->numbers;
+    return answers == 3 ? "4097" : answers == 2 ? counted ? "9" : "9, 8" : counted ? "7" : name->name;
 }
 
 static void add_variable(RunInput *in, const char **out, const char *text)
@@ -99,13 +103,50 @@ static void set_environment(Launch *l, RunInput *in, const char **out)
         if (n->unset && !n->site)
             add_variable(in, out, texts_format(&l->texts, "%s=%s", n->name, unset_value(l, n, in->answers)));
     for (int i = 0; in->answers == 2 && i < COUNT(site); i++) add_variable(in, out, site[i]);
+    for (const SourceName *n = l->sources.name; in->answers == 2 && n < l->sources.name + l->sources.names;
+         n++)
+        if (n->site) add_variable(in, out, texts_format(&l->texts, "%s=7", n->name));
 }
 
-/* Names that bash reads from the environment without a default, and those of a scheduler's job. */
+/* A file that the script sources and that is missing, but for those that only find programs; NULL: none. */
+static const char *find_lost(Launch *l)
+{
+    static const char finders[] =
+        " activate conda.sh mamba.sh micromamba.sh modules.sh module.sh lmod.sh z00_lmod.sh setvars.sh "
+        "bash .bashrc .bash_profile .profile profile bashrc ";
+    for (const TraceEntry *e = l->run[0].entry; e < l->run[0].entry + l->run[0].entries; e++) {
+        const char *path = !strncmp(e->text, "source ", 7) ? e->text + 7
+                           : !strncmp(e->text, ". ", 2)    ? e->text + 2
+                                                           : NULL;
+        char says[600];
+        if (!path) continue;
+        int n = (int)strcspn(path, " \n"),
+            used = snprintf(says, 600, "%.*s: No such file or directory", n, path);
+        if (used >= 600 || !strstr(l->run[0].output->text[RUN_PRINTED], says)) continue;
+        const char *name = says + n;
+        while (name > says && name[-1] != '/') name--;
+        says[n] = 0;
+        if (!find_word(finders, finders + sizeof finders - 1, name)) return texts_keep(&l->texts, says, n);
+    }
+    return NULL;
+}
+
+/* Names that bash reads from the environment without a default, and those of a scheduler's job; those with a
+ * default as well where a file is missing that might set them. */
 static void find_unset(Launch *l)
 {
-    for (SourceName *n = l->sources.name; n < l->sources.name + l->sources.names; n++)
+    const char *lost = find_lost(l);
+    static const char *const schedulers[] = { "SLURM_", "PBS_", "LSB_", "COBALT_", "FLUX_", "OMPI_", "PMI_" };
+    for (SourceName *n = l->sources.name; n < l->sources.name + l->sources.names; n++) {
         n->unset = source_reads_unset(n) && !is_variable_set(l, n->name);
+        for (int i = 0; i < COUNT(schedulers) && !n->unset; i++)
+            n->site |= !strncmp(n->name, schedulers[i], strlen(schedulers[i])) && !n->assigned &&
+                       !is_variable_set(l, n->name);
+        n->unset |= n->site;
+        if (!lost || n->unset || !n->tested || is_common_name(n->name) || is_variable_set(l, n->name))
+            continue;
+        n->unset = true, n->lost = lost;
+    }
     for (int i = 0; i < COUNT(site); i++) {
         SourceName *n =
             source_name(&l->sources, texts_keep(&l->texts, site[i], (int64_t)strcspn(site[i], "=")));
@@ -156,9 +197,35 @@ static Status shut_in(Launch *l, RunOutput *out, const RunInput *in)
         l->in->script, why, also);
 }
 
-static Status run_once(Launch *l, Run *run, int answers, bool lenient)
+/* The file's text with an edit, and with those that it is inside of. */
+static void add_edit(Launch *l, RunInput *in, const Edit *edit)
 {
-    static const char *const hosts[] = { NULL, "host6", "other8" };
+    const Edit *list[EDITED_MOST];
+    int count = 0;
+    for (; count < EDITED_MOST; edit = &l->edit[edit->inside]) {
+        int at = count++;
+        for (; at && list[at - 1]->from < edit->from; at--) list[at] = list[at - 1];
+        list[at] = edit;
+        if (edit->inside < 0) break;
+    }
+    for (int i = 0; i < count; i++) { /* from the last one of a file to its first */
+        const SourceText *t = list[i]->source;
+        bool first = true;
+        for (int k = 0; k < i; k++) first &= list[k]->source != t;
+        if (!first) continue;
+        const char *text = t->text;
+        for (int k = i; k < count; k++)
+            if (list[k]->source == t)
+                text = texts_join(&l->texts, text, list[k]->from - t->text, list[k]->text,
+                                  text + (list[k]->to - t->text));
+        in->edited[in->editeds].path = t->path, in->edited[in->editeds++].text = text;
+    }
+}
+
+/* edit: what the script has in another way; NULL: nothing */
+static Status run_once(Launch *l, Run *run, int answers, bool lenient, const Edit *edit)
+{
+    static const char *const hosts[ANSWERS] = { NULL, "host6", "other8", "place4097" };
     const char *variable[VARIABLES_MOST];
     RunInput in = { .bash = l->bash,
                     .script = l->script,
@@ -170,7 +237,10 @@ static Status run_once(Launch *l, Run *run, int answers, bool lenient)
                     .answers = answers,
                     .host = hosts[answers],
                     .lenient = lenient,
+                    .patterns = l->patterns,
                     .seconds = runs_seconds(l) };
+    if (edit) add_edit(l, &in, edit);
+    if (edit && in.seconds > EDITED_SECONDS) in.seconds = EDITED_SECONDS;
     set_environment(l, &in, variable);
     add_top(&in, l->folder);
     add_top(&in, l->top);
@@ -217,13 +287,44 @@ static void find_lacking_folder(Launch *l, const char *line, size_t bytes)
     if (access(path, F_OK)) add_lacking(l, path, true);
 }
 
+/* Two files for a pattern that no file matches, in which an array's trace still has variables. */
+static void add_matching(Launch *l, const TraceEntry *e, const char *p)
+{
+    char path[2][1024];
+    size_t used = 0;
+    bool pattern = false;
+    for (p += strspn(p, "'\""); *p && !strchr(" \t\n'\");&|<>", *p) && used < 500; p++) {
+        const char *name;
+        size_t letters = *p == '$' ? variable_at(p, p + strlen(p), &name) : 0;
+        if (letters) {
+            used += (size_t)snprintf(path[0] + used, 500, "%s",
+                                     last_value(&l->run[0], e, name, letters, &l->texts));
+            if (used >= 500) return;
+            memcpy(path[1], path[0], used);
+            p = name + letters - (name[letters] != '}');
+        } else if (strchr("*?[", *p)) {
+            pattern = true;
+            path[0][used] = *p == '[' ? p[1] : '0', path[1][used++] = '1';
+            if (*p == '[') p += strcspn(p, "]") - !strchr(p, ']');
+        } else path[0][used] = path[1][used] = *p, used++;
+    }
+    path[0][used] = path[1][used] = 0;
+    char *slash = strrchr(path[0], '/');
+    if (!pattern || path[0][0] != '/' || is_below(path[0], l->folder) || is_below(path[0], l->top) ||
+        is_below(path[0], l->own))
+        return;
+    if (access(path[0], F_OK) && slash) add_lacking(l, path[0], false), add_lacking(l, path[1], false);
+}
+
 /* Files of this machine that readers and tests asked for in vain, outside of the folders handed over; but not
  * the one by which a script asks whether its run has begun, which is not there, as for the first start. */
 static void find_lacking_files(Launch *l)
 {
     const Run *run = &l->run[0];
     char path[1024];
-    for (const TraceEntry *e = run->entry; e < run->entry + run->entries; e++)
+    for (const TraceEntry *e = run->entry; e < run->entry + run->entries; e++) {
+        for (const char *p = e->text; strpbrk(e->text, "*?") && *p; p++)
+            if (p == e->text || strchr(" (", p[-1])) add_matching(l, e, p);
         for (const char *p = e->text; entry_reads(path, &p, e);) {
             const char *leaf = path_leaf(path, strlen(path));
             if (!strcmp(leaf, "latest_checkpointed_iteration.txt") || !strcmp(leaf, "latest"))
@@ -233,6 +334,23 @@ static void find_lacking_files(Launch *l)
                      !is_below(path, l->own))
                 add_lacking(l, path, false);
         }
+    }
+}
+
+/* What grep and its kin look for, so that one of the other answers has it. */
+static void find_patterns(Launch *l)
+{
+    char list[4096] = "";
+    for (const TraceEntry *e = l->run[0].entry; e < l->run[0].entry + l->run[0].entries; e++) {
+        if (strncmp(e->text, "grep ", 5) && strncmp(e->text, "egrep ", 6) && strncmp(e->text, "fgrep ", 6))
+            continue;
+        for (const char *p = strchr(e->text, ' '); *p; p += strcspn(p, " ")) {
+            p += strspn(p, " '^");
+            int n = (int)strcspn(p, " '$\n");
+            if (n && *p != '-' && *p != '/') message_add(list, sizeof list, "%.*s\n", n, p);
+        }
+    }
+    l->patterns = texts_keep(&l->texts, list, (int64_t)strlen(list));
 }
 
 /* ---- failures ---- */
@@ -317,7 +435,7 @@ static Status run_with_lacking(Launch *l)
     Run *run = &l->run[0];
     for (int again = 0; again <= RERUNS; again++) {
         int before = l->lackings;
-        TRY(run_once(l, run, 0, l->lenient));
+        TRY(run_once(l, run, 0, l->lenient, NULL));
         const char *p = run->output->text[RUN_PRINTED];
         for (; *p; p += strcspn(p, "\n"), p += *p == '\n') find_lacking_folder(l, p, strcspn(p, "\n"));
         bool submits = l->jobs && submits_other(l, run);
@@ -386,21 +504,54 @@ static Status run_where_it_fits(Launch *l)
     return OK;
 }
 
+/* One with other answers. */
+static Status run_otherwise(Launch *l, int answers)
+{
+    Run *run = &l->run[l->runs++];
+    TRY(run_once(l, run, answers, l->lenient, NULL));
+    l->numbers = !calls_of(run); /* $((N * 2)), where N is the name of a variable */
+    if (l->numbers) TRY(run_once(l, run, answers, l->lenient, NULL));
+    if (!calls_of(run) && !l->lenient) TRY(run_once(l, run, answers, true, NULL));
+    l->numbers = false;
+    if (!calls_of(run))
+        note_add(l, "", 0,
+                 "with other answers of what this machine lacks it starts no program, so that its words "
+                 "were compared with fewer runs");
+    return OK;
+}
+
+/* Each condition that answers decide gets its other outcome, and with it those that are reached only then. */
+static void run_edited(Launch *l)
+{
+    int edits = 0, answers = l->runs;
+    for (int i = 1; i < answers; i++)
+        edits =
+            conditions_find(l->edit, edits, EDITS_MOST, -1, &l->sources, &l->run[0], &l->run[i], &l->texts);
+    for (int i = 0; i < edits && i < EDITS_MOST; i++) {
+        Run *run = &l->run[l->runs];
+        if (run_once(l, run, 0, l->lenient, &l->edit[i]) != OK || !calls_of(run)) {
+            run_close(run);
+            continue;
+        }
+        l->cause[l->runs++] = l->edit[i].cause;
+        edits = conditions_find(l->edit, edits, EDITS_MOST, i, &l->sources, run, &l->run[1], &l->texts);
+    }
+    if (edits > EDITS_MOST)
+        note_add(l, "", 0,
+                 texts_format(&l->texts,
+                              "%d more conditions depend on what this machine answers; what the script "
+                              "does where they are otherwise is not known",
+                              edits - EDITS_MOST));
+}
+
 Status runs_make(Launch *l)
 {
     TRY(run_where_it_fits(l));
-    if (!calls_of(&l->run[0])) return OK;
+    if (!calls_of(&l->run[l->runs++])) return OK;
     find_lacking_files(l);
     find_unset(l);
-    for (int which = 1; which < 3; which++) {
-        TRY(run_once(l, &l->run[which], which, l->lenient));
-        l->numbers = !calls_of(&l->run[which]); /* $((N * 2)), where N is the name of a variable */
-        if (l->numbers) TRY(run_once(l, &l->run[which], which, l->lenient));
-        if (!calls_of(&l->run[which]) && !l->lenient) TRY(run_once(l, &l->run[which], which, true));
-        if (!calls_of(&l->run[which]))
-            note_add(l, "", 0,
-                     "with other answers of what this machine lacks it starts no program, so that its words "
-                     "were compared with fewer runs");
-    }
+    find_patterns(l);
+    for (int answers = 1; answers < ANSWERS; answers++) TRY(run_otherwise(l, answers));
+    run_edited(l);
     return OK;
 }

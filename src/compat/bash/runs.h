@@ -4,7 +4,13 @@
 #include <limits.h>
 #include "compat/bash/trace.h"
 
-enum { LACKINGS_MOST = 200, VARIABLES_MOST = 400 };
+enum {
+    LACKINGS_MOST = 200,
+    VARIABLES_MOST = 400,
+    ANSWERS = 4,
+    EDITS_MOST = 16,
+    RUNS_MOST = ANSWERS + EDITS_MOST
+};
 
 typedef struct {
     const LaunchInput *in;
@@ -18,7 +24,12 @@ typedef struct {
     Lacking lacking[LACKINGS_MOST];
     int lackings;
     LaunchWay way; /* the one that works here */
-    Run run[3];    /* base, and two with other answers */
+    Run run[RUNS_MOST]; /* [runs] base, some with other answers, and one for each edit */
+    const char
+        *cause[RUNS_MOST]; /* what decides the condition that a run takes otherwise; NULL: other answers */
+    int runs;
+    Edit edit[EDITS_MOST];
+    const char *patterns; /* patterns of grep, each in a line */
     Sources sources;
     const char *folder; /* in which the script starts */
     bool numbers;       /* variables that are not set get numbers */
@@ -28,7 +39,6 @@ typedef struct {
 /* The base run, where it misses least, and then the two others. */
 Status runs_make(Launch *l);
 int runs_seconds(const Launch *l); /* the most that one may take */
-int calls_of(const Run *run);      /* of programs */
 bool is_variable_set(const Launch *l, const char *name); /* by the caller or the job; also NAME=value */
 /* Its name, so that a person sees what is missing; a number where a name would end the script. */
 const char *unset_value(const Launch *l, const SourceName *name, int answers);

@@ -225,6 +225,11 @@ static void keep(Keeper *k, bool in_namespaces)
         keeper_need(k, file[i] >= 0, path);
     }
     r->started = true;
+    for (int i = 0; i < k->in.answers; i++) { /* other numbers of processes */
+        pid_t none = fork();
+        if (none == 0) _exit(0);
+        if (none > 0) waitpid(none, NULL, 0);
+    }
     pid_t bash = fork();
     if (bash == 0) become_bash(k, file[RUN_PRINTED]);
     keeper_need(k, bash > 0, "no process for bash");

@@ -25,6 +25,7 @@
 
 enum {
     TOPS = 3,
+    EDITED_MOST = 4,
     RUN_FILE_BYTES = 32 << 20,
     RUN_PRIVATE_BYTES = 96 << 20,
     RUN_COPY_BYTES = 64 << 20,
@@ -49,8 +50,13 @@ typedef struct {
     int tops;
     const Lacking *lacking;
     int lackings;
+    struct {
+        const char *path, *text; /* of a file that has this text in the run; path: without links */
+    } edited[EDITED_MOST];       /* [editeds] */
+    int editeds;
+    const char *patterns; /* lines that the script looks for in what programs print */
     const char *host; /* the name of the host; NULL: its own */
-    int answers;      /* which answers recorders give: 0, 1 or 2 */
+    int answers;      /* which answers recorders give, below ANSWERS */
     bool lenient;     /* errexit, nounset, exit and a failing cd are skipped */
     int seconds;
 } RunInput;

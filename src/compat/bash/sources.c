@@ -26,13 +26,28 @@ static bool has(const char *begin, const char *end, const char *what)
 /* "$NAME" as the operand of a test, or with a default; at: behind the $. */
 static bool is_tested(const char *line, const char *at, const char *end)
 {
+    bool inside = false;
     if (at[0] == '{' && *end && strchr(":-=+?", *end)) return true; /* ${NAME:-12} */
-    for (const char *c = line; c < at; c++)
-        if ((c[0] == '-' && (c == line || c[-1] != '-') && strchr("znv", c[1]) &&
-             isspace((unsigned char)c[2]) && at - c < 8) ||
-            (c[0] == '[' && isspace((unsigned char)c[1])))
+    for (const char *c = line; c < at; c++) {
+        if (c[0] == '-' && (c == line || c[-1] != '-') && strchr("znv", c[1]) &&
+            isspace((unsigned char)c[2]) && at - c < 8)
             return true;
-    return find_word(line, at, "case") != NULL;
+        if (c[0] == '[' && isspace((unsigned char)c[1])) inside = true;
+        if (c > line && c[0] == ']' && isspace((unsigned char)c[-1])) inside = false;
+    }
+    return inside || find_word(line, at, "case") != NULL;
+}
+
+/* Whether "$NAME" is compared as a number, which being unset is not. at: the $. */
+static bool is_compared(const char *line, const char *at, const char *end)
+{
+    static const char *const operators[] = { "-eq", "-ne", "-lt", "-le", "-gt", "-ge" };
+    end += strspn(end, "}\" ");
+    while (at > line && strchr("\" ", at[-1])) at--;
+    for (int i = 0; i < COUNT(operators); i++)
+        if (!strncmp(end, operators[i], 3) || (at - line >= 3 && !strncmp(at - 3, operators[i], 3)))
+            return true;
+    return false;
 }
 
 /* NAME=, NAME+=, NAME[...]=, NAME++, for NAME, read NAME and the like. */
@@ -85,12 +100,13 @@ static void find_names(Sources *s, const char *line, const char *end, Place plac
         bool brace = p > line && p[-1] == '{', read = dollar >= line && *dollar == '$';
         bool counts = has(line, p, "(("), bare = !read && !brace;
         if (read && dollar > line && dollar[-1] == '\\') continue;
-        bool tested = read && is_tested(line, p - brace, next);
+        bool compared = read && is_compared(line, dollar, next),
+             tested = read && !compared && is_tested(line, p - brace, next);
         add_name(s, p, (size_t)(next - p),
                  (SourceName){ .place = place,
                                .read = read && !tested,
                                .tested = tested,
-                               .counted = counts && (read || (bare && has(p, end, "))"))),
+                               .counted = compared || (counts && (read || (bare && has(p, end, "))")))),
                                .assigned = bare && is_assigned(line, p, next) },
                  texts);
     }
@@ -108,6 +124,12 @@ bool is_common_name(const char *name)
     for (int i = 0; i < COUNT(names); i++)
         if (!strcmp(name, names[i])) return true;
     return !strncmp(name, "BASH", 4) || !strncmp(name, "JOTUN_RUN", 9);
+}
+
+bool is_machine_name(const char *name)
+{
+    static const char names[] = " RANDOM SRANDOM SECONDS EPOCHSECONDS EPOCHREALTIME BASHPID PPID HOSTNAME ";
+    return find_word(names, names + sizeof names - 1, name) != NULL;
 }
 
 bool source_reads_unset(const SourceName *n)
@@ -131,7 +153,9 @@ static void add_source(Sources *s, const char *seen_as, const char *shown_as, co
     if (s->sources == SOURCES_MOST || stat(path, &about) || !S_ISREG(about.st_mode) ||
         about.st_size > SOURCE_BYTES || file_map(&map, path) != OK)
         return;
-    SourceText t = { .seen_as = texts_keep(texts, seen_as, (int64_t)strlen(seen_as)),
+    char *real = realpath(path, NULL);
+    SourceText t = { .path = texts_keep(texts, real ? real : path, (int64_t)strlen(real ? real : path)),
+                     .seen_as = texts_keep(texts, seen_as, (int64_t)strlen(seen_as)),
                      .shown_as = texts_printable(texts, shown_as, (int64_t)strlen(shown_as), 1000),
                      .text = texts_room(texts, map.size),
                      .lines = 1 };
@@ -139,6 +163,7 @@ static void add_source(Sources *s, const char *seen_as, const char *shown_as, co
         t.text[i] = map.data[i] ? (char)map.data[i] : ' ';
         t.lines += t.text[i] == '\n';
     }
+    free(real);
     t.line = texts_room(texts, ((size_t)t.lines + 1) * sizeof *t.line);
     t.line[0] = t.text, t.line[t.lines] = t.text + map.size;
     for (int i = 1; i < t.lines; i++) t.line[i] = strchr(t.line[i - 1], '\n') + 1;

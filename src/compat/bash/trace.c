@@ -42,6 +42,14 @@ const char *texts_format(Texts *t, const char *format, ...)
     return texts_keep(t, line, (int64_t)strlen(line));
 }
 
+const char *texts_join(Texts *t, const char *text, int64_t bytes, const char *middle, const char *end)
+{
+    char *out = texts_room(t, (size_t)bytes + strlen(middle) + strlen(end));
+    memcpy(out, text, (size_t)bytes);
+    stpcpy(stpcpy(out + bytes, middle), end);
+    return out;
+}
+
 void texts_free(Texts *t)
 {
     for (int i = 0; i < t->items; i++) free(t->item[i]);
@@ -176,6 +184,15 @@ static void read_call(Cursor *c, CallRecord *call, Texts *texts)
     }
 }
 
+/* Whether a call comes after another by the numbers of the processes that one parent has started for them:
+ * what runs in the background writes its record at any time. Numbers far apart may have started again. */
+static bool is_later(const CallRecord *a, const CallRecord *b)
+{
+    int i = a->pids - 1, k = b->pids - 1;
+    while (i >= 0 && k >= 0 && a->pid[i] == b->pid[k]) i--, k--;
+    return i >= 0 && k >= 0 && a->pid[i] > b->pid[k] && a->pid[i] - b->pid[k] < 200;
+}
+
 static void read_calls(Run *run, Texts *texts)
 {
     RunOutput *r = run->output;
@@ -191,7 +208,9 @@ static void read_calls(Run *run, Texts *texts)
         if (!c.bad) read_call(&c, &call, texts);
         if (c.bad) break;
         ARRAY_RESERVE_OR_STOP(run->call, run->call_room, run->calls + 1);
-        run->call[run->calls++] = call;
+        int at = run->calls++;
+        for (; at && is_later(&run->call[at - 1], &call); at--) run->call[at] = run->call[at - 1];
+        run->call[at] = call;
     }
     run->damaged = c.bad;
 }

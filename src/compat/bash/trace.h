@@ -14,6 +14,8 @@ typedef struct {
 void *texts_room(Texts *t, size_t bytes); /* zeros */
 const char *texts_keep(Texts *t, const char *text, int64_t bytes);
 const char *texts_format(Texts *t, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* The first `bytes` of a text, a middle, an end. */
+const char *texts_join(Texts *t, const char *text, int64_t bytes, const char *middle, const char *end);
 /* For messages: control characters and broken UTF-8 as \xNN, at most `most` bytes. */
 const char *texts_printable(Texts *t, const char *text, int64_t bytes, int most);
 void texts_free(Texts *t);
@@ -31,6 +33,7 @@ typedef struct TraceEntry {
     const char *file, *text;        /* file: as bash names it; "": of bash -c */
     int64_t at;                     /* its first byte in the trace */
     const struct TraceEntry *twin;  /* in the run it is compared with; NULL: it has none */
+    bool answered;                  /* sets a variable that depends on answers (conditions.c) */
 } TraceEntry;
 
 typedef struct {
@@ -67,6 +70,7 @@ int program_word(const CallRecord *call);
 /* A file, as it is on this machine. */
 typedef struct {
     const char *seen_as, *shown_as; /* by bash; to people */
+    const char *path;               /* absolute, without links */
     char *text;
     const char **line; /* [lines + 1] where each begins, and the end */
     int lines;
@@ -80,6 +84,7 @@ typedef struct {
     bool tested;          /* or has a default: being unset has a meaning there */
     bool counted;         /* in arithmetic */
     bool unset, site;     /* has a made-up value in runs with other answers; site: of a scheduler's job */
+    const char *lost;     /* a file that is sourced and missing, and might set it; NULL: none */
 } SourceName;
 
 typedef struct {
@@ -99,6 +104,7 @@ const char *source_line(const Sources *s, const char *seen_as, int line, int *by
 SourceName *source_name(const Sources *s, const char *name); /* NULL: they have none of it */
 bool source_reads_unset(const SourceName *name); /* without a test or a default, and nothing sets it */
 bool is_common_name(const char *name); /* that bash sets itself, or every system's environment has */
+bool is_machine_name(const char *name); /* of bash's own variables those that another run has otherwise */
 bool is_name_letter(char c);
 /* The word in a text, not as a part of a longer one; NULL: it has none. */
 const char *find_word(const char *text, const char *end, const char *word);
@@ -118,9 +124,34 @@ void runs_pair(Run *run, Run *other);
  * gives another word, `changed`; NULL where it gives none. */
 const char *word_cause(const Sources *s, const Run *base, const Run *other, const char *word,
                        const char *changed, Texts *texts);
+/* Letters of the name in "$NAME" or "${NAME}" or "$1" at p; 0: it is none. */
+size_t variable_at(const char *p, const char *end, const char **name);
+/* What a variable was set to last before an entry; "": nothing */
+const char *last_value(const Run *run, const TraceEntry *at, const char *name, size_t letters, Texts *texts);
 /* What is empty behind an option without a value: "$DEPTH, which line 3 sets to $1 (run.sh:9)"; "": nothing
  * known. */
 const char *word_lacks(const Sources *s, const Run *run, Place place, const char *word, Texts *texts);
+
+/* Whether a program answers within an entry, or the entry reads a file that is missing. */
+bool entry_answered(const Sources *s, const Run *base, const Run *other, const TraceEntry *e);
+/* What decides an entry: "nvidia-smi (run.sh:1, GPUS)". */
+const char *entry_cause(const Sources *s, const Run *base, const Run *other, const TraceEntry *e,
+                        Texts *texts);
+
+/* ---- conditions that answers decide (conditions.c) ---- */
+
+/* A change of a file that gives a condition its other outcome. */
+typedef struct {
+    const SourceText *source;
+    const char *from, *to, *text; /* text replaces the source's [from, to) */
+    const char *cause;            /* what decides the condition */
+    int inside;                   /* the edit without which the condition is not reached; -1: none */
+} Edit;
+/* Adds to edit[edits] those of the conditions of `base`, a run with the edit `inside`, that the comparison
+ * with another run shows, as far as there is room for `most`. Returns how many there are. */
+int conditions_find(Edit *edit, int edits, int most, int inside, const Sources *s, Run *base, Run *other,
+                    Texts *texts);
+int calls_of(const Run *run); /* of programs */
 
 /* ---- other texts ---- */
 

@@ -336,7 +336,7 @@ static void take_value(DeepSpeed *d, const char *key, const json_t *json, const 
         deepspeed_refuse(d, key, "is %.100s%srefused: %s; %s", said ? value : "", said ? ", " : "", row->text,
                          row->cure);
         break;
-    case VERB_JOINED:
+    case VERB_HELD:
     case VERB_SUGGEST:
     case VERB_MISSING: break;
     }

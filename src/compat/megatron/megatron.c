@@ -65,6 +65,13 @@ static const char *const give_value =
 static void add_value(Import *m, Options *o, Argument *a, const LaunchWord *w, const char *from)
 {
     const char *text = w->text, *name = a->count ? a->word[0] : text;
+    if (!strncmp(text, "\xe2\x80\x93", 3) || !strncmp(text, "\xe2\x80\x94", 3)) {
+        import_refuse(m, o, from,
+                      "%.200s begins with a dash of a word processor (U+201%c); options begin with --", text,
+                      text[2] == '\x93' ? '3' : '4');
+        a->refused = true;
+        return;
+    }
     if (!w->agreed && is_place(o, name)) {
         text = options_hold(o, w->unset);
         import_remark(m, o, from, "%s depends on %s and stands here as %s", name, w->decided_by, text);
@@ -359,6 +366,50 @@ static Status choose_call(const LaunchCall **out, const Options *o, const Launch
     return status;
 }
 
+/* An option with its values, from the word `at`. Returns where the next one is. */
+static int option_text(char out[200], const LaunchCall *s, int at)
+{
+    int used = snprintf(out, 200, "%s", s->word[at++].text);
+    for (; at < s->words && !is_name(s->word[at].text); at++)
+        if (used < 200) used += snprintf(out + used, (size_t)(200 - used), " %s", s->word[at].text);
+    return at;
+}
+
+static bool has_option(const LaunchCall *s, const char *text)
+{
+    char own[200];
+    for (int at = 0; at < s->words;) {
+        at = option_text(own, s, at);
+        if (!strcmp(own, text)) return true;
+    }
+    return false;
+}
+
+/* A loop, or a script with several parts: which of its trainings this one is not. */
+static void name_other_calls(Import *m, Options *o, const LaunchRecord *r, const LaunchCall *taken)
+{
+    enum { SHOWN = 4 };
+    char others[1500] = "", from[1100], text[200];
+    int  count = 0;
+    for (const LaunchCall *s = r->call; s < r->call + r->calls; s++) {
+        char options[300] = "";
+        if (s == taken || strcmp(s->program, taken->program)) continue;
+        for (int at = 0; at < s->words;) {
+            at = option_text(text, s, at);
+            if (!has_option(taken, text)) message_item(options, sizeof options, " ", "%s", text);
+        }
+        bool same = !*options && s->words == taken->words;
+        if (count++ < SHOWN)
+            message_item(others, sizeof others, ", ", "%s:%d with %s", s->file, s->line,
+                         same ? "the same options" : *options ? options : "fewer options");
+    }
+    if (!count) return;
+    snprintf(from, sizeof from, "%s:%d", taken->file, taken->line);
+    import_remark(m, o, from,
+                  "%s is started %d more time%s: %s%s; this is the first, and only its options are taken",
+                  taken->program, count, count > 1 ? "s" : "", others, count > SHOWN ? " and others" : "");
+}
+
 static TextList all_words(Options *o, const LaunchCall *s)
 {
     TextList words = {0};
@@ -416,7 +467,7 @@ static Status take_script(Import *m, Options *o, const LaunchInput *in)
     if (stat(in->script, &about) || !S_ISDIR(about.st_mode)) TRY(name_placeholders(m, o, in->script));
     Status status = launch_record(&r, in);
     if (status == OK) show_notes(m, o, &r, in->script), status = choose_call(&call, o, &r);
-    if (status == OK) take_call(m, o, call, in->script);
+    if (status == OK) name_other_calls(m, o, &r, call), take_call(m, o, call, in->script);
     launch_close(&r);
     return status;
 }

@@ -4,7 +4,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include "base/array.h"
 #include "convert/megatron/megatron_internal.h"
 
 enum { DIST_DIMS = 6 };
@@ -21,16 +20,13 @@ typedef struct {
     int               *index;              /* [layers][experts] of the ForeignFile, or NULL; owned */
 } DistTensor;
 
-typedef struct { const PickleValue *path; int map; } DistFile;
-
 typedef struct {
     MegatronRead *m;
     Pickle        metadata;
     TorchFile     common;
-    DistTensor   *tensor;                  /* sorted by key */
+    DistTensor   *tensor;
     size_t        tensors;
-    DistFile     *file;
-    size_t        files, file_room;
+    json_t       *by_key;                  /* index of each tensor */
 } Dist;
 
 bool megatron_is_dist(const char *folder)
@@ -41,14 +37,11 @@ bool megatron_is_dist(const char *folder)
 
 /* ---- what there is ---- */
 
-static int keys_compare(const PickleValue *a, const PickleValue *b)
+/* Of this key without its first bytes; NULL: there is none. */
+static DistTensor *tensor_find(const Dist *d, const PickleValue *key, size_t skipped)
 {
-    return names_compare(a->text, a->bytes, b->text, b->bytes);
-}
-
-static int by_key(const void *a, const void *b)
-{
-    return keys_compare(((const DistTensor *)a)->key, ((const DistTensor *)b)->key);
+    const json_t *index = json_object_getn(d->by_key, key->text + skipped, key->bytes - skipped);
+    return index ? &d->tensor[json_integer_value(index)] : NULL;
 }
 
 static bool starts(const PickleValue *key, const char *prefix)
@@ -119,6 +112,9 @@ static Status tensor_take(Dist *d, const PickleValue *key, const PickleValue *en
     if (t->layers > d->m->layers || t->experts > 65536)
         return fail(BAD_FILE, "%s: tensor '%s' has %lld layers, the argument num_layers is %d", label, name,
                     (long long)t->layers, d->m->layers);
+    if (tensor_find(d, key, 0)) return fail(BAD_FILE, "%s: two tensors of one name", label);
+    if (json_object_setn_new(d->by_key, key->text, key->bytes, json_integer((json_int_t)d->tensors)) != 0)
+        return fail(BAD_FILE, "%s: '%s' is no name of a tensor", label, name);
     d->tensors++;
     return OK;
 }
@@ -127,11 +123,7 @@ static Status tensor_take(Dist *d, const PickleValue *key, const PickleValue *en
 static const DistTensor *state_odd(const Dist *d)
 {
     for (size_t i = 0; i < d->tensors; i++) {
-        const DistTensor *t   = &d->tensor[i];
-        PickleValue       key = *t->key;
-        key.text += t->prefix, key.bytes -= t->prefix;
-        const DistTensor *weight =
-            bsearch(&(DistTensor){ .key = &key }, d->tensor, d->tensors, sizeof *d->tensor, by_key);
+        const DistTensor *t = &d->tensor[i], *weight = tensor_find(d, t->key, t->prefix);
         if (!weight || weight->dims != t->dims ||
             memcmp(weight->size, t->size, (size_t)t->dims * sizeof *t->size) != 0)
             return t;
@@ -143,7 +135,6 @@ static const DistTensor *state_odd(const Dist *d)
 static void states_judge(Dist *d)
 {
     char              name[224];
-    size_t            kept = 0;
     const DistTensor *odd  = state_odd(d);
     bool              some = false;
     for (size_t i = 0; i < d->tensors; i++) some |= d->tensor[i].kind != FOREIGN_WEIGHT;
@@ -154,10 +145,11 @@ static void states_judge(Dist *d)
                              " --dist-ckpt-optim-fully-reshardable are read", d->m->folder,
                              pickle_text(name, sizeof name, odd->key));
     megatron_leave_uncounted(d->m);
-    for (size_t i = 0; i < d->tensors; i++)
-        if (d->tensor[i].kind == FOREIGN_WEIGHT || !*d->m->file->states_unread)
-            d->tensor[kept++] = d->tensor[i];
-    d->tensors = kept;
+}
+
+static bool is_read(const Dist *d, const DistTensor *t)
+{
+    return t->kind == FOREIGN_WEIGHT || !*d->m->file->states_unread;
 }
 
 static Status tensors_take(Dist *d, const char *label)
@@ -165,13 +157,10 @@ static Status tensors_take(Dist *d, const char *label)
     const PickleValue *all = pickle_get(d->metadata.root, "state_dict_metadata");
     if (!all || all->kind != PICKLE_DICT)
         return fail(BAD_FILE, "%s: not the metadata of a checkpoint", label);
-    if (!(d->tensor = calloc((size_t)all->items / 2 + 1, sizeof *d->tensor)))
+    d->by_key = json_object();
+    if (!(d->tensor = calloc((size_t)all->items / 2 + 1, sizeof *d->tensor)) || !d->by_key)
         return fail(NO_MEMORY, "%s: no memory for its tensors", label);
     for (uint32_t i = 0; i < all->items; i += 2) TRY(tensor_take(d, all->item[i], all->item[i + 1], label));
-    qsort(d->tensor, d->tensors, sizeof *d->tensor, by_key);
-    for (size_t i = 1; i < d->tensors; i++)
-        if (by_key(&d->tensor[i - 1], &d->tensor[i]) == 0)
-            return fail(BAD_FILE, "%s: two tensors of one name", label);
     states_judge(d);
     return OK;
 }
@@ -182,19 +171,13 @@ static Status tensors_take(Dist *d, const char *label)
 static Status distcp_open(int *map, Dist *d, const PickleValue *path, const char *label)
 {
     char name[128], full[1024];
-    for (size_t i = d->files; i > 0; i--) /* parts of one file follow each other */
-        if (keys_compare(d->file[i - 1].path, path) == 0) {
-            *map = d->file[i - 1].map;
-            return OK;
-        }
     pickle_text(name, sizeof name, path);
     if (path->bytes >= sizeof name || memchr(path->text, '/', path->bytes) || !starts(path, "__"))
         return fail(BAD_FILE, "%s: a part in a file '%s', which is not one of its own", label, name);
     TRY(path_join(full, d->m->folder, name));
-    TRY(ARRAY_RESERVE(d->file, d->file_room, d->files + 1));
-    TRY(foreign_map(d->m->file, map, full));
-    d->file[d->files++] = (DistFile){ path, *map };
-    return OK;
+    for (*map = d->m->file->maps - 1; *map >= 0; --*map)       /* parts of one file follow each other */
+        if (!strcmp(d->m->file->map[*map].path, full)) return OK;
+    return foreign_map(d->m->file, map, full);
 }
 
 /* The tensors of one name: one for each layer and expert. The first part says their type. */
@@ -286,9 +269,8 @@ static Status part_take(Dist *d, const PickleValue *where, const PickleValue *in
     char               name[224];
     const PickleValue *key = pickle_get(where, "fqn");
     if (!key || key->kind != PICKLE_TEXT) return fail(BAD_FILE, "%s: a part without a name", label);
-    DistTensor  wanted = { .key = key };
-    DistTensor *t      = bsearch(&wanted, d->tensor, d->tensors, sizeof *d->tensor, by_key);
-    if (!t) return OK;                                                  /* not a weight */
+    DistTensor *t = tensor_find(d, key, 0);
+    if (!t || !is_read(d, t)) return OK;
     int64_t     offset[DIST_DIMS] = { 0 };
     int         dims = t->dims;
     TorchFile   file;
@@ -312,7 +294,7 @@ static Status parts_take(Dist *d, const char *label)
     if (!all || all->kind != PICKLE_DICT) return fail(BAD_FILE, "%s: it says of no part where it is", label);
     for (uint32_t i = 0; i < all->items; i += 2) TRY(part_take(d, all->item[i], all->item[i + 1], label));
     for (size_t i = 0; i < d->tensors; i++)
-        if (!d->tensor[i].index) {
+        if (!d->tensor[i].index && is_read(d, &d->tensor[i])) {
             char name[224];
             return fail(BAD_FILE, "%s: no part of tensor '%s' is there", label,
                         pickle_text(name, sizeof name, d->tensor[i].key));
@@ -369,6 +351,6 @@ Status megatron_dist_read(MegatronRead *m)
     if (d.metadata.memory) pickle_close(&d.metadata);
     torch_file_close(&d.common);
     free(d.tensor);
-    free(d.file);
+    json_decref(d.by_key);
     return status;
 }

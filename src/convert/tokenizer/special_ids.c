@@ -4,7 +4,6 @@
 #include <string.h>
 #include "base/array.h"
 #include "base/file.h"
-#include "base/json_cost.h"
 #include "store/tensor_entry.h"
 #include "text/bpe/bpe_tokenizer.h"
 #include "text/bytes.h"
@@ -44,42 +43,16 @@ static int64_t id_of_text(const Tokenizer *t, const char *text, size_t bytes)
 
 /* ---- files beside the tokenizer ---- */
 
-/* Numbers may be larger than 64 bits, as transformers writes model_max_length; all are then reals. Texts may
- * have NUL, as the reader of tokenizers allows. */
-static Status loose_parse(json_t **root, const char *path, const FileMap *map)
+/* NULL where there is no such file. */
+static Status beside_read(json_t **root, const TokenizerFile *file, const char *name, size_t flags)
 {
-    json_error_t error;
-    char         problem[160];
-    const char  *text = (const char *)map->data;
-    size_t       cost = json_cost(text, map->size), limit = JSON_MULTIPLE * map->size + (1 << 20);
-    if (cost > limit)
-        return fail(BAD_FILE, "%s: %zu bytes of JSON that would take %zu bytes of memory, and %zu are"
-                    " the most; give the file that was published with the tokenizer, or remove it", path,
-                    map->size, cost, limit);
-    *root = json_loadb(text, map->size, JSON_DECODE_INT_AS_REAL | JSON_ALLOW_NUL, &error);
-    if (*root) return OK;
-    return fail(BAD_FILE, "%s: broken JSON: %s; copy or download the file again, or remove it", path,
-                json_error_text(problem, &error));
-}
-
-/* NULL where there is no such file. loose: as loose_parse has it */
-static Status beside_read(json_t **root, const TokenizerFile *file, const char *name, bool loose)
-{
-    char    path[1024];
-    FileMap map;
+    char path[1024];
     *root = NULL;
     if (!tokenizer_file_beside(path, file, name)) return OK;
-    TRY(file_map(&map, path));
-    Status status = OK;
-    if (map.size > JSON_MOST)
-        status = fail(BAD_FILE, "%s: %zu bytes; at most %d are read", path, map.size, JSON_MOST);
-    if (status == OK && loose) status = loose_parse(root, path, &map);
-    else if (status == OK)
-        status = json_parse_bounded(root, path, "", (const char *)map.data, map.size, JSON_MULTIPLE);
-    file_unmap(&map);
-    if (status == OK && !json_is_object(*root))
-        status = fail(BAD_FILE, "%s: no JSON object; copy it again, or remove it", path);
-    return status;
+    Status status = json_file_bounded(root, path, JSON_MOST, JSON_MULTIPLE, flags);
+    if (status == OK && !json_is_object(*root)) status = fail(BAD_FILE, "%s: no JSON object", path);
+    if (status != BAD_FILE) return status;
+    return fail(BAD_FILE, "%s; copy or download the file again, or remove it", fail_text());
 }
 
 /* chat_template.jinja, or the chat_template of a tokenizer_config.json: a text, or a list of which one is
@@ -244,9 +217,14 @@ Status special_ids_find(SpecialIds *ids, const Tokenizer *t, const TokenizerFile
 {
     Beside b = { 0 };
     *ids = (SpecialIds){ .bos = -1 };
-    Status status = beside_read(&b.config, file, "config.json", false);
-    if (status == OK) status = beside_read(&b.generation, file, "generation_config.json", false);
-    if (status == OK) status = beside_read(&b.tokenizer, file, "tokenizer_config.json", true);
+    Status status = beside_read(&b.config, file, "config.json", JSON_REJECT_DUPLICATES);
+    if (status == OK)
+        status = beside_read(&b.generation, file, "generation_config.json", JSON_REJECT_DUPLICATES);
+    /* Numbers may be larger than 64 bits, as transformers writes model_max_length; all are then reals. Texts
+     * may have NUL, as the reader of tokenizers allows. */
+    if (status == OK)
+        status = beside_read(&b.tokenizer, file, "tokenizer_config.json",
+                             JSON_DECODE_INT_AS_REAL | JSON_ALLOW_NUL);
     if (status == OK) status = frame_find(ids, t, &b);
     if (status == OK) {
         if (ids->bos < 0) ids->bos = beside_id(&b, t, "bos_token_id", "bos_token");

@@ -32,10 +32,10 @@ static Status storage_set(PickleStorage *s, const uint8_t *data, size_t bytes, i
 {
     size_t width = torch_type_width(s->type), needed = (size_t)(s->first + s->count) * width;
     if (!data)
-        return fail(BAD_FILE, "%s: a tensor's storage is not in the %s (number %d of the pickle)", label,
+        return fail(BAD_FILE, "%s: a tensor's storage is not in the %s (number %d)", label,
                     where, i);
     if (bytes < needed)
-        return fail(BAD_FILE, "%s: a storage of %zu bytes has %zu in the %s (number %d of the pickle)", label,
+        return fail(BAD_FILE, "%s: a storage of %zu bytes has %zu in the %s (number %d)", label,
                     needed, bytes, where, i);
     s->data = data + (size_t)s->first * width;
     return OK;
@@ -83,56 +83,43 @@ static Status zip_read(TorchFile *file, const uint8_t *data, size_t size, const 
 enum { LEGACY_VERSION = 1001 };
 static const uint8_t legacy_magic[10] = { 0x6c, 0xfc, 0x9c, 0x46, 0xf9, 0x20, 0x6a, 0xa8, 0x50, 0x19 };
 
-/* A storage that the pickle names: the type of its elements, which the file does not say otherwise, and where
- * it is in the file. */
-typedef struct {
-    const char *key; size_t key_bytes; TorchType type; const uint8_t *data; size_t bytes;
-} Stored;
-
 static int by_key(const void *a, const void *b)
 {
-    const Stored *x = a, *y = b;
+    const PickleStorage *x = *(PickleStorage *const *)a, *y = *(PickleStorage *const *)b;
     return names_compare(x->key, x->key_bytes, y->key, y->key_bytes);
 }
 
-/* *list: by key, each once */
-static Status stored_list(Stored **list, size_t *count, const Pickle *p, const char *label)
-{
-    size_t all = 0, i = 0;
-    for (const PickleStorage *s = p->storages; s; s = s->next) all++;
-    if (!(*list = calloc(all + 1, sizeof **list)))
-        return fail(NO_MEMORY, "%s: no memory for a list of keys", label);
-    for (const PickleStorage *s = p->storages; s; s = s->next)
-        (*list)[i++] = (Stored){ s->key, s->key_bytes, s->type, NULL, 0 };
-    qsort(*list, all, sizeof **list, by_key);
-    for (i = 0; i < all; i++)
-        if (!i || by_key(&(*list)[*count - 1], &(*list)[i]) != 0) (*list)[(*count)++] = (*list)[i];
-    return OK;
-}
-
-/* Walks over the storages behind the pickles. */
-static Status storages_walk(Stored *list, size_t count, const PickleValue *keys, const uint8_t *data,
+/* Walks over the storages behind the pickles, and gives each to those of the pickle that have its key, which
+ * are views of it. list: all of the pickle, by key */
+static Status storages_walk(PickleStorage **list, size_t count, const PickleValue *keys, const uint8_t *data,
                             size_t size, const char *label)
 {
     size_t used = 0;
     for (uint32_t i = 0; i < keys->items; i++) {
         const PickleValue *key = keys->item[i];
+        size_t first = 0, high = count;
         if (key->kind != PICKLE_TEXT) return fail(BAD_FILE, "%s: a storage without a name", label);
-        Stored *s = bsearch(&(Stored){ key->text, key->bytes, 0, NULL, 0 }, list, count, sizeof *list,
-                            by_key);
-        if (!s) return fail(BAD_FILE, "%s: a storage that no tensor uses (number %u)", label, i);
-        if (s->data) return fail(BAD_FILE, "%s: two storages have one name", label);
+        PickleStorage *wanted = &(PickleStorage){ .key = key->text, .key_bytes = (uint32_t)key->bytes };
+        while (first < high) {                                             /* to the first with this key */
+            size_t middle = first + (high - first) / 2;
+            if (by_key(&list[middle], &wanted) < 0) first = middle + 1;
+            else high = middle;
+        }
+        if (first == count || by_key(&list[first], &wanted) != 0)
+            return fail(BAD_FILE, "%s: a storage that no tensor uses (number %u)", label, i);
+        if (list[first]->data) return fail(BAD_FILE, "%s: two storages have one name", label);
         if (size - used < 8)
             return fail(BAD_FILE, "%s: it ends before storage %u, so it is truncated", label, i);
         uint64_t elements = little_endian(data + used, 8);
-        size_t   width = torch_type_width(s->type);
+        size_t   width = torch_type_width(list[first]->type);
         used += 8;
         if (elements > (size - used) / width)
             return fail(BAD_FILE,
                         "%s: storage %u of %llu elements is longer than the %zu bytes that are left", label,
                         i, (unsigned long long)elements, size - used);
-        s->data = data + used, s->bytes = elements * width;
-        used += s->bytes;
+        for (size_t k = first; k < count && by_key(&list[k], &wanted) == 0; k++)
+            TRY(storage_set(list[k], data + used, elements * width, (int)i, "file", label));
+        used += elements * width;
     }
     return used == size ? OK : fail(BAD_FILE, "%s: %zu bytes after the last storage", label, size - used);
 }
@@ -140,17 +127,18 @@ static Status storages_walk(Stored *list, size_t count, const PickleValue *keys,
 static Status storages_behind(const Pickle *p, const PickleValue *keys, const uint8_t *data, size_t size,
                               const char *label)
 {
-    Stored *list  = NULL;
-    size_t  count = 0;
-    int     i     = 0;
-    Status  status = stored_list(&list, &count, p, label);
-    if (status == OK) status = storages_walk(list, count, keys, data, size, label);
-    for (PickleStorage *s = p->storages; status == OK && s; s = s->next, i++) {
-        const Stored *at = bsearch(&(Stored){ s->key, s->key_bytes, 0, NULL, 0 }, list, count, sizeof *list,
-                                   by_key);
-        status = storage_set(s, at->data, at->bytes, i, "file", label);
-    }
+    size_t all = 0;
+    int    i = 0;
+    for (const PickleStorage *s = p->storages; s; s = s->next) all++;
+    PickleStorage **list = calloc(all + 1, sizeof *list);
+    if (!list) return fail(NO_MEMORY, "%s: no memory for a list of keys", label);
+    for (PickleStorage *s = p->storages; s; s = s->next) list[i++] = s;
+    qsort(list, all, sizeof *list, by_key);
+    Status status = storages_walk(list, all, keys, data, size, label);
     free(list);
+    i = 0;
+    for (PickleStorage *s = p->storages; status == OK && s; s = s->next, i++)
+        if (!s->data) status = storage_set(s, NULL, 0, i, "file", label);
     return status;
 }
 
@@ -206,8 +194,10 @@ static Status legacy_read(TorchFile *file, const uint8_t *data, size_t size, con
 /* Gives the checksums of the archive's entries to foreign_verify. */
 static Status sums_give(ForeignFile *file, const ZipArchive *zip)
 {
-    for (size_t i = 0; i < zip->entries; i++)
-        if (zip->entry[i].crc && zip->entry[i].bytes) TRY(foreign_sum(file, &zip->entry[i]));
+    for (const ZipEntry *e = zip->entry; e < zip->entry + zip->entries; e++)
+        if (e->crc && e->bytes)
+            TRY(foreign_sum(file, &(ForeignSum){ .data = (const char *)e->data, .bytes = (int64_t)e->bytes,
+                            .name = e->name, .name_bytes = e->name_bytes, .sum = e->crc }));
     return OK;
 }
 

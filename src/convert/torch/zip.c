@@ -192,19 +192,14 @@ void zip_close(ZipArchive *zip)
     *zip = (ZipArchive){ 0 };
 }
 
-Status zip_compare(const ZipEntry *entry, const char *label, unsigned long crc)
-{
-    if (crc == entry->crc) return OK;
-    return fail(BAD_FILE,
-                "%s: the entry %.*s is damaged: its CRC-32 is %08lx, and the archive's directory has %08lx; "
-                "copy the file again from where it was saved",
-                label, (int)(entry->name_bytes < 200 ? entry->name_bytes : 200), entry->name, crc,
-                (unsigned long)entry->crc);
-}
-
 Status zip_check(const ZipEntry *entry, const char *label)
 {
-    return entry->crc ? zip_compare(entry, label, crc32_z(0, entry->data, entry->bytes)) : OK;
+    unsigned long crc = entry->crc ? crc32_z(0, entry->data, entry->bytes) : 0;
+    if (crc == entry->crc) return OK;
+    return fail(BAD_FILE, "%s: its entry %.*s is damaged: its CRC-32 is %08lx, and the archive's directory "
+                "has %08lx; copy the file again from where it was saved", label,
+                (int)(entry->name_bytes < 200 ? entry->name_bytes : 200), entry->name, crc,
+                (unsigned long)entry->crc);
 }
 
 const ZipEntry *zip_find(const ZipArchive *zip, const char *prefix, size_t prefix_bytes, const char *name,

@@ -27,8 +27,6 @@ Status zip_open (ZipArchive *zip, const uint8_t *data, size_t size, const char *
 void   zip_close(ZipArchive *zip);
 /* Reads an entry whole. BAD_FILE, naming it: its CRC-32 is not that of the directory. */
 Status zip_check(const ZipEntry *entry, const char *label);
-/* The same for a caller that has read it: crc is its CRC-32. */
-Status zip_compare(const ZipEntry *entry, const char *label, unsigned long crc);
 /* As memcmp, of texts with their bytes. */
 int    names_compare(const char *a, size_t a_bytes, const char *b, size_t b_bytes);
 /* By "prefix" followed by `name`, binary search; NULL: there is none. */

@@ -135,11 +135,11 @@ static Status pass_file(Table *t, ForeignFile *file, int i)
 
 static Status pass_sum(Table *t, ForeignFile *file, size_t i)
 {
-    ZipEntry entry = t->out ? file->sum[i].entry : (ZipEntry){ 0 };
-    pass(t, &entry, sizeof entry);
-    entry.data = (const uint8_t *)pass_place(t, file, (const char *)entry.data);
-    entry.name = pass_place(t, file, entry.name);
-    return t->out ? OK : foreign_sum(file, &entry);
+    ForeignSum sum = t->out ? file->sum[i] : (ForeignSum){ 0 };
+    pass(t, &sum, sizeof sum);
+    sum.data = pass_place(t, file, sum.data);
+    sum.name = pass_place(t, file, sum.name);
+    return t->out ? OK : foreign_sum(file, &sum);
 }
 
 static Status pass_tensor(Table *t, ForeignFile *file, int i)

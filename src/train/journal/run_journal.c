@@ -7,8 +7,6 @@
 
 enum { LINES_DENSE = 4096, SKIPS_MOST = 2000, TEXT_MOST = 65536, NAME_MOST = 4096 };
 
-RunJournal run_journal_none(void) { return (RunJournal){ .file = journal_none() }; }
-
 /* ---- the start ---- */
 
 static json_t *layout_facts(const Trainer *t)
@@ -107,16 +105,15 @@ static json_t *start_facts(const Trainer *t, double peak, const char *resumed)
 
 void run_journal_open(RunJournal *j, const Trainer *t, double peak, const char *resumed)
 {
-    *j = run_journal_none();
-    j->from = t->started;
+    *j = (RunJournal){ .from = t->started };
     if (!t->config->save) return;
     journal_open(&j->file, t->config->save);
-    if (j->file.file.fd >= 0) journal_add(&j->file, "start", start_facts(t, peak, resumed));
+    if (j->file.file.open) journal_add(&j->file, "start", start_facts(t, peak, resumed));
 }
 
 /* ---- steps ---- */
 
-static bool closed(const RunJournal *j) { return j->file.file.fd < 0; }
+static bool closed(const RunJournal *j) { return !j->file.file.open; }
 
 /* Doubled as often as it takes for the steps so far to be LINES_DENSE lines. */
 static int64_t interval_at(int64_t step, int64_t interval)

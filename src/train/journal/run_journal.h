@@ -1,7 +1,7 @@
 #ifndef TRAIN_JOURNAL_RUN_JOURNAL_H
 #define TRAIN_JOURNAL_RUN_JOURNAL_H
 /* The events of a training run in its journal (logs/journal.h, docs/formats.md). Rank 0 has it open; on the
- * others the same calls do nothing. No communication. */
+ * others, where it is zeros, the same calls do nothing. No communication. */
 #include "logs/journal.h"
 #include "train/trainer.h"
 
@@ -17,7 +17,6 @@ typedef struct {
     int64_t from;                             /* seam clock when the run began */
 } RunJournal;
 
-RunJournal run_journal_none(void);
 /* Opens it in the directory of --save and writes what the run is. peak: FLOP/s of which MFU is a share, 0:
  * not known; resumed: the checkpoint that the run continues, NULL: none. */
 void run_journal_open (RunJournal *journal, const Trainer *trainer, double peak, const char *resumed);
