@@ -4,7 +4,7 @@
  * unsigned bytes, and a comparison is all ones where it holds.
  *
  *     Bytes16 v = bytes16_at(text);
- *     uint32_t bits = bytes16_bits((v == ' ') | ((v - '0') < 10));       blanks and digits, bit i for byte i */
+ *     uint32_t bits = bytes16_bits((v == ' ') | ((v - '0') < 10));     blanks and digits: bit i for byte i */
 #include <stdint.h>
 #include <string.h>
 

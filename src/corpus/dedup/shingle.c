@@ -95,7 +95,8 @@ static inline void word_bytes(WordBytes *s, const char *text, bool digits)
 {
     Bytes16  v = bytes16_at(text), small_letter = v | 0x20, digit = (Bytes16)((v - '0') < 10);
     Bytes16  capital = (Bytes16)(((v - 'A') < 26) | ((v - 0x80) < 0x1F));
-    uint32_t lasts = bytes16_bits(v == 0xC3) << 1 & bytes16_bits(((v & 0xC0) == 0x80) & (small_letter != 0xB7));
+    Bytes16Holds last = ((v & 0xC0) == 0x80) & (small_letter != 0xB7);
+    uint32_t lasts = bytes16_bits(v == 0xC3) << 1 & bytes16_bits(last);
     uint32_t both  = lasts | lasts >> 1;
     s->word      = bytes16_bits(((small_letter - 'a') < 26) | (Bytes16Holds)digit) | both;
     s->undecided = bytes16_bits(v >= 0x80) & ~both;
