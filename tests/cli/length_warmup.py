@@ -60,7 +60,7 @@ def main():
         done = run.jotun("config", *SHAPE, *rises, "--train-tokens", 480 + 32, "--yaml")
         if "# train-iters: 6  # derived from --train-tokens" not in done.stdout or "# train-samples: 24  # derived from --train-tokens and --seq-length-warmup" not in done.stdout:
             sys.exit(f"--train-tokens under a curriculum:\n{done.stdout}")
-        still = ["--mock-data", "--lr", 0, "--seq-length", 32, "--train-iters", 2, "--eval-interval", 1, "--eval-iters", 1, "--device", "cpu"]
+        still = ["--mock-data", "--split", "50,50,0", "--lr", 0, "--seq-length", 32, "--train-iters", 2, "--eval-interval", 1, "--eval-iters", 1, "--device", "cpu"]
         rows = [steps(folder, *still, *more) for more in ([], ["--seq-length-warmup", 8, 100, 8])]
         evaluated, trained = ([[r["loss"] for r in of if ("split" in r) == split] for of in rows] for split in (True, False))
         if evaluated[0] != evaluated[1] or len(evaluated[0]) != 2 or trained[0] == trained[1]:
