@@ -64,7 +64,7 @@ CONVERSIONS = [
     ("windows of a GGUF file in the layers without", "src/convert/gguf/gguf_architecture.c",
      "gguf_put_number(out, !acts || model_window(c, l) > 0, 1);", "gguf_put_number(out, !acts || !model_window(c, l), 1);", "convert.gguf"),
     ("a model without a tokenizer recorded with bytes", "src/cli/cmd_convert.c",
-     "name = TOKENIZER_NONE;", "name = \"bytes\";", "convert.beside_weights"),
+     ": TOKENIZER_NONE;", ": \"bytes\";", "convert.beside_weights"),
     ("a signal after the last weights of a conversion not seen", "src/convert/convert_run.c",
      "if (status == OK) status = convert_run_stopped(c);", "if (status != OK) status = convert_run_stopped(c);", "convert.beside_weights"),
     ("defaults in the command of README.md", "src/conf/show.c",
