@@ -27,11 +27,23 @@ static int64_t last_of_length(const LengthSchedule *s, int64_t first, int64_t en
 
 int64_t length_sum(const LengthSchedule *s, int64_t steps)
 {
-    int64_t sum = 0;
+    int64_t sum = 0, more;
     for (int64_t done = 0, last; done < steps; done = last) {
         last = last_of_length(s, done + 1, steps);
-        sum += (last - done) * length_at(s, last);
+        if (__builtin_mul_overflow(last - done, length_at(s, last), &more) ||
+            __builtin_add_overflow(sum, more, &sum))
+            return INT64_MAX;
     }
+    return sum;
+}
+
+int64_t length_tokens(const LengthSchedule *s, int64_t samples, int64_t batch)
+{
+    int64_t steps = samples / batch, rest = samples % batch, sum, last;
+    if (__builtin_mul_overflow(length_sum(s, steps), batch, &sum) ||
+        __builtin_mul_overflow(rest, length_at(s, steps + 1), &last) ||
+        __builtin_add_overflow(sum, last, &sum))
+        return INT64_MAX;
     return sum;
 }
 

@@ -292,7 +292,7 @@ Status options_lengths(LengthSchedule *lengths, const Options *o)
     if (words->count != 3 || value[0] < 0 || value[1] < 0 || value[2] < 0)
         return fail(BAD_OPTION, "--seq-length-warmup takes three whole numbers from 1 on: the tokens that the"
                     " first steps count, the step from which all count, and what lengths are multiples of; "
-                    "say 64 1000 8");
+                    "for example 64 1000 8");
     if (value[0] > o->sequence || value[0] < value[2])
         return fail(BAD_OPTION, "--seq-length-warmup begins with %" PRId64 " tokens; give a number from its "
                     "multiple, %" PRId64 ", to %s", value[0], value[2], TYPED(OPTION_sequence));
@@ -320,8 +320,8 @@ Status rule_lengths(const Options *o)
     bool decays = o->lr_decay_style.value != CHOICE_lr_decay_style_constant;
     TRY(options_lengths(&lengths, o));
     if (tokens && !lengths.steps)
-        return fail(BAD_OPTION, "%s is of --seq-length-warmup, without which samples are alike; leave it out",
-                    TYPED(unit));
+        return fail(BAD_OPTION, "%s needs --seq-length-warmup, without which all samples have as many "
+                    "tokens; leave it out", TYPED(unit));
     if (tokens && o->lr_rule.value != CHOICE_lr_rule_immediate)
         return fail(BAD_OPTION, "%s counts steps; leave %s out", TYPED(OPTION_lr_rule), NAMED(unit));
     if (tokens && decays && !options_said(o, OPTION_lr_decay_samples) &&
@@ -334,6 +334,9 @@ Status rule_lengths(const Options *o)
     if (o->experts || o->mtp_layers)
         return fail(BAD_OPTION, "%s: tokens that do not count would take part in %s; leave one of them out",
                     NAMED(own), TYPED(o->experts ? OPTION_experts : OPTION_mtp_layers));
+    if (o->fp8_format.value != CHOICE_fp8_format_none)
+        return fail(BAD_OPTION, "%s: tokens that do not count would take part in the scales of %s; leave one "
+                    "of them out", NAMED(own), TYPED(OPTION_fp8_format));
     return OK;
 }
 

@@ -96,7 +96,7 @@ static LogRecord record_step(Report *report, const Trainer *t, double seconds, S
     log_put(&record, FACT_grad_norm, r.norm);
     if (r.zeros >= 0) log_put(&record, FACT_zeros, r.zeros);
     if (report->config->params_norm) log_put(&record, FACT_params_norm, r.params_norm);
-    log_put(&record, FACT_tokens, (double)(t->samples * model->sequence));
+    log_put(&record, FACT_tokens, (double)trainer_tokens(t, t->samples));
     log_put(&record, FACT_seconds, seconds);
     log_put(&record, FACT_data_seconds, r.waited);
     log_put(&record, FACT_speed, speed);

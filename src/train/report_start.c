@@ -147,7 +147,7 @@ static void log_evaluation(const Trainer *t)
  * that the run reads (--surplus), which are no epoch. */
 static void log_run(const Trainer *t)
 {
-    int64_t samples = trainer_samples_at_end(t), sequence = t->config->model.sequence;
+    int64_t samples = trainer_samples_at_end(t);
     char left[80] = "";
     const char *of;
     double epochs = epochs_of_run(t, &of);
@@ -157,7 +157,7 @@ static void log_run(const Trainer *t)
                  (long long)(t->steps - t->step), t->steps - t->step == 1 ? "" : "s",
                  (long long)(samples - t->samples));
     log_line("the run has %lld step%s: %lld samples, %lld tokens, %.3g epochs of %s%s%s", (long long)t->steps,
-             t->steps == 1 ? "" : "s", (long long)samples, (long long)(samples * sequence), epochs,
+             t->steps == 1 ? "" : "s", (long long)samples, (long long)trainer_tokens(t, samples), epochs,
              of ? of : "its training data", epochs > (of ? 1.05 : 1) ? ", so that samples repeat" : "", left);
 }
 

@@ -22,6 +22,13 @@ int64_t trainer_samples_at_end(const Trainer *t)
                               : t->samples;
 }
 
+int64_t trainer_tokens(const Trainer *t, int64_t samples)
+{
+    const LengthSchedule *lengths = &t->config->lengths;
+    return lengths->steps ? length_tokens(lengths, samples, t->config->global)
+                          : samples * t->config->model.sequence;
+}
+
 void trainer_set_position(Trainer *t, int64_t step, int64_t samples)
 {
     const TrainConfig *config = t->config;

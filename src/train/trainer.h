@@ -230,6 +230,8 @@ void       trainer_set_position(Trainer *trainer, int64_t step, int64_t samples)
 Schedule  *trainer_schedule(const Trainer *trainer);
 /* Samples that the whole run has consumed at its end, from its present position on. */
 int64_t    trainer_samples_at_end(const Trainer *trainer);
+/* The tokens of the first samples that count in their loss (--seq-length-warmup). */
+int64_t    trainer_tokens(const Trainer *trainer, int64_t samples);
 /* train/trainer_kernels.c: sets the queue's family of kernels: the one of --kernels, else the checkpoint's,
  * else the best that every rank runs. BAD_OPTION where a rank does not run the one of --kernels. A family
  * other than the checkpoint's is reported. <-> world: all-gather of 8 bytes */

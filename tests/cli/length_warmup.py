@@ -56,7 +56,11 @@ def main():
         resumed = steps(folder, *rises, "--train-iters", 8, "--load", save)
         if [(r["loss"], r["lr"]) for r in resumed] != [(r["loss"], r["lr"]) for r in whole[3:]]:
             sys.exit("a resumed curriculum has other losses")
-        # 8 + 24 k / 6, down to a multiple of 8: 8, 16, 16, 24, 24, 32, which are 480 tokens of 4 samples, and 32 more make no step
+        # 8 + 24 k / 6, down to a multiple of 8: 8, 16, 16, 24, 24, 32, 32, 32 of 4 samples
+        counted = [32, 96, 160, 256, 352, 480, 608, 736]
+        if [r["tokens"] for r in whole] != counted or [r["tokens"] for r in resumed] != counted[3:]:
+            sys.exit(f"metrics count {[r['tokens'] for r in whole]} and {[r['tokens'] for r in resumed]} tokens, not {counted}")
+        # six steps have 480 tokens, and 32 more make no step
         done = run.jotun("config", *SHAPE, *rises, "--train-tokens", 480 + 32, "--yaml")
         if "# train-iters: 6  # derived from --train-tokens" not in done.stdout or "# train-samples: 24  # derived from --train-tokens and --seq-length-warmup" not in done.stdout:
             sys.exit(f"--train-tokens under a curriculum:\n{done.stdout}")
@@ -69,8 +73,10 @@ def main():
                             (["--seq-length-warmup", 4, 6, 8], "begins with 4 tokens"),
                             (["--seq-length-warmup", 8, 6, 8, "--rampup-batch-size", 2, 2, 8], "counts steps of one size; leave it or --rampup-batch-size out"),
                             (["--seq-length-warmup", 8, 6, 8, "--num-experts", 4, "--disable-bias-linear"], "would take part in --num-experts 4"),
-                            (["--lr-schedule-unit", "tokens", "--rampup-batch-size", 2, 2, 8], "is of --seq-length-warmup"),
-                            (["--seq-length-warmup", 8, 6, 8, "--lr-schedule-unit", "tokens"], "needs --lr-decay-samples N")):
+                            (["--seq-length-warmup", 8, 6, 8, "--fp8-format", "e4m3"], "take part in the scales of --fp8-format e4m3"),
+                            (["--lr-schedule-unit", "tokens", "--rampup-batch-size", 2, 2, 8], "needs --seq-length-warmup"),
+                            (["--seq-length-warmup", 8, 6, 8, "--lr-schedule-unit", "tokens"], "needs --lr-decay-samples N"),
+                            ([*rises, "--load", save, "--global-batch-size", 2], "--global-batch-size 4 keeps the lengths")):
             done = run.jotun("train", *SHAPE, "--seq-length", 32, "--data-path", long, "--train-iters", 8, "--dry-run", *words, check=False)
             if done.returncode != 1 or says not in done.stderr:
                 sys.exit(f"{words}: exit code {done.returncode}, wanted {says!r}\n{done.stderr}")

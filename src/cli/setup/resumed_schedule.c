@@ -161,10 +161,28 @@ static Status compare_schedules(const Options *o, const Options *was)
     return OK;
 }
 
+/* Steps of another batch size would have other lengths from the same sample on. */
+static Status compare_lengths(const Options *o, const Options *was)
+{
+    LengthSchedule lengths;
+    int64_t        at = o->checkpoint.updated_samples;
+    TRY(options_lengths(&lengths, o));
+    if (!lengths.steps || o->global_batch == was->global_batch || o->override_schedule) return OK;
+    int64_t now = length_at(&lengths, at / o->global_batch + 1),
+            before = length_at(&lengths, at / was->global_batch + 1);
+    if (now == before && now == lengths.most) return OK;
+    return fail(BAD_OPTION, "%s, but %s was trained with %" PRId64 ": --seq-length-warmup counts steps of "
+                "that, and the next one would have %" PRId64 " tokens of a sample in place of %" PRId64
+                "; --global-batch-size %" PRId64 " keeps the lengths; --override-opt-param-scheduler takes "
+                "the new ones", TYPED(OPTION_global_batch), o->checkpoint.path, was->global_batch, now,
+                before, was->global_batch);
+}
+
 Status setup_compare_rates(const Options *o)
 {
     Options was;
     Status  status = options_saved_schedule(&was, o);
+    if (status == OK) status = compare_lengths(o, &was);
     if (status == OK) status = compare_schedules(o, &was);
     options_close(&was);
     return status;

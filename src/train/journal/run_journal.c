@@ -129,7 +129,7 @@ static void steps_write(RunJournal *j, const Trainer *t, double lr, double scale
     double steps = (double)j->steps, averaged = (double)j->averaged;
     json_t *facts = json_pack("{s:I, s:I, s:I, s:I, s:o, s:o, s:o, s:o, s:o, s:f, s:f, s:o, s:I}", "step",
                               (json_int_t)t->step, "mean_of_steps", (json_int_t)j->steps, "samples",
-                              (json_int_t)t->samples, "tokens", (json_int_t)(t->samples * model->sequence),
+                              (json_int_t)t->samples, "tokens", (json_int_t)trainer_tokens(t, t->samples),
                               "loss", journal_number(j->averaged ? j->losses / averaged : NAN), "loss_low",
                               journal_number(j->averaged ? j->low : NAN), "loss_high",
                               journal_number(j->averaged ? j->high : NAN), "lr", journal_number(lr),
@@ -199,7 +199,7 @@ void run_journal_evaluation(RunJournal *j, const Trainer *t, const char *split, 
     if (closed(j)) return;
     json_t *facts = json_pack("{s:I, s:o, s:o, s:o, s:I, s:f}", "step", (json_int_t)t->step, "split",
         journal_text(split, NAME_MOST), "loss", journal_number(loss), "perplexity", journal_number(exp(loss)),
-        "tokens", (json_int_t)(t->samples * t->config->model.sequence), "seconds", seconds);
+        "tokens", (json_int_t)trainer_tokens(t, t->samples), "seconds", seconds);
     if (bits > 0) json_object_set_new(facts, "bits_per_byte", journal_number(bits));
     journal_add(&j->file, "evaluation", facts);
 }
