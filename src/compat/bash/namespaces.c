@@ -165,9 +165,10 @@ static void change_machine(Keeper *k)
     static const char *const devices[] = { "nvidia0",   "nvidia1", "nvidia2",        "nvidia3",
                                            "nvidia4",   "nvidia5", "nvidia6",        "nvidia7",
                                            "nvidiactl", "kfd",     "dri/renderD128", "dri/renderD129" };
-    static const char *const folders[] = { "class/infiniband/mlx5_0", "class/infiniband/mlx5_1",
-                                           "class/drm/card0", "devices/system/node/node0",
-                                           "devices/system/node/node1" };
+    static const char *const folders[] = {
+        "class/net/ib0",   "class/infiniband/mlx5_0",   "class/infiniband/mlx5_1",
+        "class/drm/card0", "devices/system/node/node0", "devices/system/node/node1"
+    };
     char to[1100], name[64];
     make_file(BASE "/machine");
     int fd = open(BASE "/machine", O_WRONLY | O_CLOEXEC);
