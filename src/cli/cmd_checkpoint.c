@@ -81,15 +81,8 @@ static Status info(const char *dir)
 
 /* ---- verify: unlike a resuming run, it never substitutes an older checkpoint for a damaged one ---- */
 
-/* How many checkpoints were read and how many are damaged; Status and message of the first defect. */
-typedef struct { int looked, bad; Status first; char words[FAIL_BYTES]; } Findings;
-
-static void findings_keep(Findings *all, Status status)
-{
-    if (all->first != OK) return;
-    all->first = status;
-    snprintf(all->words, sizeof all->words, "%s", fail_text());
-}
+/* How many checkpoints were read and how many are damaged; the first defect. */
+typedef struct { int looked, bad; Failure first; } Findings;
 
 static void findings_add(Findings *all, Status status, const char *path)
 {
@@ -100,7 +93,7 @@ static void findings_add(Findings *all, Status status, const char *path)
     }
     printf("%s: DAMAGED: %s\n", path, fail_text());
     all->bad++;
-    findings_keep(all, status);
+    failure_keep(&all->first, status);
 }
 
 /* A folder that was renamed aside counts only where no new checkpoint of its step has taken its name;
@@ -129,7 +122,7 @@ static Status latest_verify(const char *dir, const CheckpointFolder *list, int c
     Status status = fail(BAD_FILE, "%s/latest names step %lld, which is not there", dir,
                          (long long)latest.step);
     printf("%s\n", fail_text());
-    findings_keep(all, status);
+    failure_keep(&all->first, status);
     return OK;
 }
 
@@ -153,11 +146,10 @@ static Status verify(const char *dir)
     dir = inner;
     if (checkpoint_dir_is_step(dir)) findings_add(&all, checkpoint_verify(dir, true), dir);
     else TRY(steps_verify(dir, &all));
-    if (all.looked == 0 && all.first == OK) return none_fail(dir);
-    if (all.first == OK) return OK;
-    if (all.bad == 0) return fail(all.first, "%s", all.words);
-    return fail(all.first, "%s: %d of %d checkpoints are damaged; the first: %s", dir, all.bad, all.looked,
-                all.words);
+    if (all.looked == 0 && all.first.status == OK) return none_fail(dir);
+    Status status = failure_report(&all.first);
+    if (all.bad == 0) return status;
+    return fail_prefix(status, "%s: %d of %d checkpoints are damaged; the first: ", dir, all.bad, all.looked);
 }
 
 static Status look(const Options *o, Status (*at)(const char *))

@@ -27,6 +27,7 @@ typedef struct {
     const Options *o;
     Options        model;
     ForeignModel   from;
+    const char    *tokenizer;              /* that is written: a path, bytes or none */
     ConvertRun     run;
     int64_t        begun, last_report;     /* clock in nanoseconds */
 } ConvertTask;
@@ -113,57 +114,53 @@ static Status planned(ConvertTask *c, Naming naming, PlanDirection direction,
     return status;
 }
 
-/* ---- to a checkpoint of jotun ---- */
+/* ---- the tokenizer ---- */
 
-/* The tokenizer that a person names, else the checkpoint's own; "": it names none. */
-static const char *tokenizer_of(const ConvertTask *c)
+/* It has to fit the model. */
+static Status tokenizer_fits(TokenizerFacts *facts, const ConvertTask *c, bool typed)
 {
-    return options_typed_by_person(c->o, OPTION_tokenizer) ? c->o->tokenizer : c->from.tokenizer;
-}
-
-/* Reads the facts of the tokenizer `name`, which has to fit the model; none has none. */
-static Status tokenizer_check_model(TokenizerFacts *facts, const ConvertTask *c, const char *name)
-{
-    *facts = (TokenizerFacts){ 0 };
-    if (tokenizer_is_none(name)) return OK;
-    bool   own = !options_typed_by_person(c->o, OPTION_tokenizer);
-    Status status = setup_tokenizer_facts(facts, name);
-    if (status != OK && own) return setup_refuse_foreign_tokenizer(status, c->o->convert_input, false);
+    Status status = setup_tokenizer_facts(facts, c->tokenizer);
+    if (status != OK && !typed) return setup_refuse_foreign_tokenizer(status, c->o->convert_input, false);
     TRY(status);
-    if (facts->vocabulary > c->model.vocabulary) {
-        Tokenizer t;
-        TRY(tokenizer_open(&t, name));
-        status = tokenizer_limit(&t, c->model.vocabulary);
-        tokenizer_close(&t);
-        if (status != OK) return fail(status, "%s, or give none", fail_text());
-        setup_note_limited(name, facts->vocabulary, c->model.vocabulary);
-    }
-    if (!own) setup_note_other_tokenizer(name, facts, c->from.tokenizer, c->o->convert_input);
+    if (facts->vocabulary <= c->model.vocabulary) return OK;
+    Tokenizer t;
+    TRY(tokenizer_open(&t, c->tokenizer));
+    status = tokenizer_limit(&t, c->model.vocabulary);
+    tokenizer_close(&t);
+    if (status != OK) return fail(status, "%s, or give none", fail_text());
+    setup_note_limited(c->tokenizer, facts->vocabulary, c->model.vocabulary);
     return OK;
 }
 
-/* A person leaves the checkpoint's tokenizer out. */
-static void note_none(const ConvertTask *c)
+/* The one that a person names, else the checkpoint's own. What earlier versions wrote without a tokenizer has
+ * the default of --tokenizer, and no fingerprint. facts: zeros of none */
+static Status tokenizer_choose(TokenizerFacts *facts, ConvertTask *c)
 {
-    if (options_typed_by_person(c->o, OPTION_tokenizer) && tokenizer_is_none(c->o->tokenizer))
-        setup_note_other_tokenizer(TOKENIZER_NONE, NULL, c->from.tokenizer, c->o->convert_input);
+    bool typed = options_typed_by_person(c->o, OPTION_tokenizer);
+    const char *own = c->from.tokenizer, *input = c->o->convert_input, *name = typed ? c->o->tokenizer : own;
+    if (!*name) name = strcmp(c->model.tokenizer, "bytes") ? c->model.tokenizer : TOKENIZER_NONE;
+    *facts = (TokenizerFacts){ 0 };
+    c->tokenizer = name;
+    bool none = tokenizer_is_none(name);
+    if (none && (!*own || tokenizer_is_none(own)))
+        log_line("%s has no tokenizer, and none is written; --tokenizer names one", input);
+    if (!none) TRY(tokenizer_fits(facts, c, typed));
+    if (typed) setup_note_other_tokenizer(name, none ? NULL : facts, own, input);
+    return OK;
 }
+
+/* ---- to a checkpoint of jotun ---- */
 
 /* The tokenizer becomes one of the options of the model. */
 static Status take_tokenizer(ConvertTask *c, TokenizerFacts *facts)
 {
-    const char *name = tokenizer_of(c);
-    note_none(c);
-    if (!*name) {
-        log_line("%s has no tokenizer; the checkpoint is written without one", c->o->convert_input);
-        name = TOKENIZER_NONE;
-    }
-    bool  word = tokenizer_is_none(name) || strcmp(name, "bytes") == 0;
-    char *path = word ? NULL : realpath(name, NULL);
-    OptionSource source = option_source(SOURCE_CHECKPOINT, "--tokenizer", name, c->o->convert_input);
-    Status status = options_set(&c->model, OPTION_tokenizer, path ? path : name, source);
+    TRY(tokenizer_choose(facts, c));
+    bool  word = tokenizer_is_none(c->tokenizer) || strcmp(c->tokenizer, "bytes") == 0;
+    char *path = word ? NULL : realpath(c->tokenizer, NULL);
+    Status status = options_set(&c->model, OPTION_tokenizer, path ? path : c->tokenizer,
+        option_source(SOURCE_CHECKPOINT, "--tokenizer", c->tokenizer, c->o->convert_input));
     free(path);
-    return status == OK ? tokenizer_check_model(facts, c, c->model.tokenizer) : status;
+    return status;
 }
 
 /* The options of the model, and of the run that the other program names; what it does not name is not in the
@@ -224,26 +221,6 @@ static Status import(ConvertTask *c, ForeignFormat format)
 
 /* ---- to a folder of transformers ---- */
 
-/* What earlier versions wrote without a tokenizer has the default of --tokenizer, and no fingerprint. */
-static const char *tokenizer_to_write(const ConvertTask *c)
-{
-    const char *name = tokenizer_of(c);
-    if (*name) return name;
-    return strcmp(c->model.tokenizer, "bytes") == 0 ? TOKENIZER_NONE : c->model.tokenizer;
-}
-
-static Status check_tokenizer_to_write(const ConvertTask *c)
-{
-    TokenizerFacts facts;
-    const char    *name = tokenizer_to_write(c);
-    note_none(c);
-    TRY(tokenizer_check_model(&facts, c, name));
-    bool has_one = *c->from.tokenizer && !tokenizer_is_none(c->from.tokenizer);
-    if (tokenizer_is_none(name) && !has_one)
-        log_line("%s has no tokenizer, and none is written; --tokenizer names one", c->o->convert_input);
-    return OK;
-}
-
 static bool names_files(const char *option)
 {
     int row = option_find(option, FOR_TRAIN);
@@ -255,7 +232,7 @@ static Status to_hf(ConvertTask *c, void *context)
     HfTexts texts = {.config      = context,
                      .shard_bytes = (int64_t)(c->o->shard_gigabytes * 1e9),
                      .positions   = c->model.positions,
-                     .tokenizer   = tokenizer_to_write(c),
+                     .tokenizer   = c->tokenizer,
                      .version     = JOTUN_VERSION,
                      .names_files = names_files};
     return hf_write(&c->run, &texts);
@@ -327,7 +304,7 @@ static Status export_gguf(ConvertTask *c, const char *json)
     GgufTexts texts   = {.options   = options,
                          .config    = &config,
                          .type      = gguf_type(c),
-                         .tokenizer = tokenizer_to_write(c),
+                         .tokenizer = c->tokenizer,
                          .name      = name};
     Status status = setup_gguf(&texts.architecture, &c->model, options, c->o->convert_input);
     if (status == OK)
@@ -361,7 +338,8 @@ static Status find_own_tokenizer(ConvertTask *c)
 
 static Status export(ConvertTask *c)
 {
-    const char *json;
+    const char    *json;
+    TokenizerFacts tokenizer;
     TRY(jotun_open(&c->from, c->o->convert_input));
     TRY(find_own_tokenizer(c));
     TRY(setup_model_options(&c->model, c->from.options, c->o->convert_input));
@@ -374,7 +352,7 @@ static Status export(ConvertTask *c)
     /* A model without learned positions may be trained on longer sequences than it was made for. */
     if (model->position.value != CHOICE_position_learned_absolute && model->positions < model->sequence)
         model->positions = model->sequence;
-    TRY(check_tokenizer_to_write(c));
+    TRY(tokenizer_choose(&tokenizer, c));
     TRY(options_json(&c->model, &json));
     return c->o->convert_to.value == CHOICE_convert_to_gguf ? export_gguf(c, json) : export_hf(c, json);
 }

@@ -253,10 +253,8 @@ static Status check_ids(int64_t largest, int64_t ids, const char *prefix, const 
 
 static Status refuse_stale(const char *prefix)
 {
-    char why[FAIL_BYTES];
-    snprintf(why, sizeof why, "%s", fail_text());
-    return fail(BAD_FILE, "%s; remove %s.facts.json, and jotun data check %s makes it again", why, prefix,
-                prefix);
+    return fail(BAD_FILE, "%s; remove %s.facts.json, and jotun data check %s makes it again", fail_text(),
+                prefix, prefix);
 }
 
 /* The facts that are there have to be these; the tokenizer that a person names has to be theirs. */

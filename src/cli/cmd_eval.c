@@ -15,7 +15,6 @@
 #include "cli/setup/tokenizer.h"
 #include "corpus/read/encoding.h"
 #include "data/token_facts.h"
-#include "comm/broadcast.h"
 #include "corpus/read/codec.h"
 #include "eval/windows.h"
 #include "logs/log_record.h"
@@ -27,7 +26,7 @@ typedef struct {
     const Options *o;
     TrainConfig    config;
     int32_t       *ids;
-    int64_t        count, bytes, original;    /* original: words; 0: not asked for */
+    int64_t        count, bytes, original;    /* original: words, on rank 0; 0: not asked for */
     SampleBlocks   blocks;                    /* zeros: windows of equal size */
     TokenFile      file;                      /* that the blocks are of */
 } Task;
@@ -195,37 +194,35 @@ static Status on_rank(Transport *transport, void *context)
     return status;
 }
 
-static Status ids_of_text(Task *task, const Tokenizer *t, const char *path)
+static Status ids_of_text(Task *task, const Tokenizer *t, const FileMap *map)
 {
-    FileMap map;
-    TRY(file_map(&map, path));
-    Status status = codec_check_uncompressed(map.path, (const char *)map.data, map.size);
-    if (status != OK) {
-        file_unmap(&map);
-        return status;
-    }
-    const char *text = (const char *)map.data;
+    const char *text = (const char *)map->data;
     Buffer  converted = { 0 };
-    int64_t bytes = (int64_t)map.size;
-    status = text_to_utf8(&text, &bytes, &converted, task->o->input_encoding, path);
-    int64_t capacity = status == OK ? tokenizer_max_ids(t, text, bytes) : 0;
+    int64_t bytes = (int64_t)map->size;
+    TRY(codec_check_uncompressed(map->path, text, map->size));
+    TRY(text_to_utf8(&text, &bytes, &converted, task->o->input_encoding, map->path));
+    int64_t capacity = tokenizer_max_ids(t, text, bytes);
     task->ids   = malloc(((size_t)capacity + 1) * sizeof *task->ids);
-    task->count = task->ids && status == OK ? t->encode(t, task->ids, text, bytes) : 0;
+    task->count = task->ids ? t->encode(t, task->ids, text, bytes) : 0;
     /* The first id has no context to be predicted from, so that its bytes do not count. */
     TextPiece first = task->count > 0 ? t->decode(t, task->ids[0]) : (TextPiece){ 0 };
     task->bytes = task->count > 0 ? bytes - (first.bytes - first.prefix) : 0;
-    file_unmap(&map);
     buffer_free(&converted);
-    TRY(status);
-    if (!task->ids) return fail(NO_MEMORY, "no memory for the %lld tokens of %s", (long long)capacity, path);
+    if (!task->ids)
+        return fail(NO_MEMORY, "no memory for the %lld tokens of %s", (long long)capacity, map->path);
     return task->count < 0 ? BAD_FILE : OK;                     /* encode has written the message */
 }
 
 static Status ids_of_file(Task *task, const char *path)
 {
     Tokenizer t;
+    FileMap   map;
     TRY(setup_open_tokenizer(&t, task->o));
-    Status status = ids_of_text(task, &t, path);
+    Status status = file_map(&map, path);
+    if (status == OK) {
+        status = ids_of_text(task, &t, &map);
+        file_unmap(&map);
+    }
     tokenizer_close(&t);
     return status;
 }
@@ -327,30 +324,13 @@ static Status ids_read(Task *task, Options *o)
     return fail(BAD_FILE, "%s holds %lld tokens; perplexity needs two or more", path, (long long)task->count);
 }
 
-/* Rank 0 counts the original text for all. */
-static Status original_share(Task *task, const Options *o, Transport *mpi)
-{
-    bool   first = !mpi || mpi->rank == 0;
-    Status status = first ? count_original(task, o) : OK;
-    if (!mpi) return status;
-    size_t bytes = sizeof task->original;
-    char  *count = first ? malloc(bytes) : NULL;               /* on the others by the broadcast */
-    if (status == OK && first && !count) status = fail(NO_MEMORY, "no memory for a number");
-    if (status == OK && first) memcpy(count, &task->original, bytes);
-    status = broadcast_bytes_at_start(mpi, status, &count, &bytes);                /* <-> world: broadcast */
-    if (status == OK) memcpy(&task->original, count, bytes);
-    free(count);
-    if (status != OK) mpi->close(mpi);
-    return status;
-}
-
 static Status run(Options *o, Task *task, int argc, char **argv)
 {
     Transport *mpi;
     task->o = o;
     TRY(setup_options(o, &mpi, FOR_EVAL, argc, argv));
     TRY(setup_agree(mpi, ids_read(task, o)));
-    TRY(original_share(task, o, mpi));                                        /* same on every rank */
+    TRY(setup_agree(mpi, mpi && mpi->rank != 0 ? OK : count_original(task, o)));    /* rank 0 prints it */
     char ids[1200];                                        /* the tokenizer is seen in the hash as well */
     uint64_t hash = 0;
     for (int64_t i = 0; i < task->count; i++) hash = random_mix(hash, (uint32_t)task->ids[i]);

@@ -43,14 +43,14 @@ static void look_at(void *context, EngineSetup *setup)
 static Status logits_begin(Trainer *t, Rank *rank, LogitsFile *file)
 {
     const Task *task = rank->task;
-    const char *path = task->o->save_logits;
-    int64_t prompts = task->prompts.count, most = task->prompts.most, V = task->config.model.vocabulary;
+    LogitsShape shape = { task->o->save_logits, task->prompts.count, task->prompts.most,
+                          task->config.model.vocabulary };
     Status status = OK;
-    if (!path) return OK;
-    if (t->mesh.rank == 0) status = logits_file_create(file, path, prompts, most, V);
+    if (!shape.path) return OK;
+    if (t->mesh.rank == 0) status = logits_file_create(file, &shape);
     TRY(agree(t->world, status));
     if (t->mesh.at.tp == 0 && t->mesh.at.cp == 0) {
-        status = logits_file_open(file, path, prompts, most, V);
+        status = logits_file_open(file, &shape);
         rank->logits = file;
     }
     return agree(t->world, status);

@@ -2,7 +2,6 @@
  * predict-prob M F N`. The only difference is that no probability exceeds 1: fastText adds 1e-5 to each
  * before it takes the logarithm. Threads label parts of it. */
 #include <errno.h>
-#include <inttypes.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,10 +12,7 @@
 #include "cli/in_out.h"
 #include "cli/text_file.h"
 #include "conf/conf.h"
-#include "corpus/read/stream.h"
 #include "text/fasttext/langid.h"
-
-enum { LINE_LONGEST = 256 << 20 };              /* bytes */
 
 typedef struct {
     const Options  *options;
@@ -67,37 +63,6 @@ static Status labels_print(void *context, const Buffer *made)
     return fail(IO_FAILED, "standard output cannot be written: %s", strerror(errno));
 }
 
-/* ---- blocks of a file ---- */
-
-/* lines: of the blocks before */
-static Status block_check(TextSpan block, const char *name, int64_t *lines)
-{
-    const char *line = block.text;
-    int64_t broken = text_not_utf8(block.text, block.bytes);
-    const char *stop = block.text + (broken < 0 ? block.bytes : broken);
-    for (const char *at; (at = memchr(line, '\n', (size_t)(stop - line))); line = at + 1) ++*lines;
-    if (broken < 0) return OK;
-    return fail(BAD_FILE, "%s:%" PRId64 ": byte %td of the line is 0x%02X, which is not UTF-8; "
-                "--input-encoding names another encoding", name, *lines + 1, stop - line,
-                (unsigned char)*stop);
-}
-
-static Status input_guess(LangidJob *job, const char *path)
-{
-    TextReader reader;
-    TextSpan   block;
-    int64_t    lines = 0;
-    Status status = text_reader_open(&reader, path);
-    if (status == OK) status = stream_texts(reader.stream, text_rules(job->options));
-    reader.line_most = LINE_LONGEST;
-    while (status == OK && (status = text_reader_piece(&block, &reader)) == OK && block.bytes) {
-        status = block_check(block, reader.name, &lines);
-        if (status == OK) status = text_parts_make(&job->parts, block);
-    }
-    text_reader_close(&reader);
-    return status;
-}
-
 /* ---- the command ---- */
 
 static Status job_open(LangidJob *job)
@@ -124,12 +89,15 @@ static void job_close(LangidJob *job)
 
 Status cmd_langid(Options *o)
 {
+    static const char *const standard_input[] = { "-" };
+    const char *const *path = o->input.count ? o->input.text : standard_input;
+    TextRules rules = text_rules(o);
     LangidJob job = { .options = o, .lock = PTHREAD_MUTEX_INITIALIZER,
                       .parts = { .context = &job, .make = part_guess, .take = labels_print } };
     TRY(options_validate(o));
     Status status = job_open(&job);
-    if (status == OK && o->input.count == 0) status = input_guess(&job, "-");
-    for (int i = 0; i < o->input.count && status == OK; i++) status = input_guess(&job, o->input.text[i]);
+    for (int i = 0; i < (o->input.count ? o->input.count : 1) && status == OK; i++)
+        status = text_pieces(path[i], &rules, text_parts_make, &job.parts);
     job_close(&job);
     return status;
 }

@@ -17,28 +17,28 @@
 
 enum { RELOAD_SECONDS = 10, WORDS_MOST = 100 };
 typedef void ReportWrite(FILE *out, const RunReport *report);
-/* is: whether a file that begins so may be replaced; name: of what is written */
-typedef struct { ReportWrite *write; bool (*is)(const char *head); const char *name; } ReportFormat;
+/* A format of jotun report and of jotun compare. is: whether a file that begins so may be replaced; what: is
+ * written by either, before its name */
+typedef struct {
+    ReportWrite *report, *compare;
+    bool       (*is)(const char *head);
+    const char  *what, *ending;
+} ReportFormat;
 /* In the order of the words of --format. */
-static const ReportFormat report_formats[] = {
-    { run_report_html, run_report_is_html, "page" },
-    { run_report_json, run_report_is_json, "JSON of jotun report" },
-    { run_report_csv,  run_report_is_csv,  "table of jotun report" },
-    { run_report_md,   run_report_is_md,   "Markdown of jotun report" } };
-static const ReportFormat compare_formats[] = {
-    { run_compare_html, run_report_is_html, "page" },
-    { run_compare_json, run_report_is_json, "JSON of jotun compare" },
-    { run_compare_csv,  run_report_is_csv,  "table of jotun compare" },
-    { run_compare_md,   run_report_is_md,   "Markdown of jotun compare" } };
-static const char *const endings[] = { ".html", ".json", ".csv", ".md" };
+static const ReportFormat formats[] = {
+    { run_report_html, run_compare_html, run_report_is_html, "page",     ".html" },
+    { run_report_json, run_compare_json, run_report_is_json, "JSON",     ".json" },
+    { run_report_csv,  run_compare_csv,  run_report_is_csv,  "table",    ".csv" },
+    { run_report_md,   run_compare_md,   run_report_is_md,   "Markdown", ".md" } };
+
+static bool compares(const Options *o) { return o->command == FOR_COMPARE; }
 
 /* "-": standard output. A page lies in the first run's directory, or beside its file. */
 static Status output_of(char path[1024], const Options *o)
 {
     struct stat about;
     const char *first = o->words.text[0];
-    bool compares = o->command == FOR_COMPARE;
-    const char *given = o->report_output ? o->report_output : compares ? "compare.html" : NULL;
+    const char *given = o->report_output ? o->report_output : compares(o) ? "compare.html" : NULL;
     if (!o->report_output && o->report_format.value != CHOICE_report_format_html) given = "-";
     if (!given && stat(first, &about) == 0 && S_ISDIR(about.st_mode))
         return path_join(path, first, "report.html");
@@ -47,7 +47,7 @@ static Status output_of(char path[1024], const Options *o)
 }
 
 /* A report replaces one of its format alone, since a slip of the keyboard would replace any other file. */
-static Status output_spares(const char *path, const ReportFormat *format)
+static Status output_spares(const char *path, const ReportFormat *format, const Options *o)
 {
     struct stat about;
     char        head[RUN_HEAD_ROOM + 1] = "";
@@ -58,8 +58,8 @@ static Status output_spares(const char *path, const ReportFormat *format)
     size_t bytes = in ? fread(head, 1, RUN_HEAD_ROOM, in) : 0;
     if (in) fclose(in);
     if (bytes == 0 || format->is(head)) return OK;
-    return fail(BAD_OPTION, "--output %s is there and is no %s; give another name, or remove it", path,
-                format->name);
+    return fail(BAD_OPTION, "--output %s is there and is no %s of jotun %s; give another name, or remove it",
+                path, format->what, compares(o) ? "compare" : "report");
 }
 
 static void runs_free(RunRecord *run, int runs)
@@ -105,62 +105,49 @@ static Status write_once(const char *path, ReportWrite *write, const RunReport *
     return status;
 }
 
-static bool all_ended(const RunReport *report)
+/* What is left out is said once, where the person who typed the command looks. */
+static void tell_strange(const RunReport *report)
+{
+    for (int i = 0; i < report->runs; i++) {
+        const RunRecord *run = &report->run[i];
+        if (run->strange)
+            log_line("%s: %" PRId64 " of its %" PRId64 " lines %s not understood, and left out", run->path,
+                     run->strange, run->lines, run->strange == 1 ? "is" : "are");
+    }
+}
+
+static bool all_over(const RunReport *report)
 {
     for (int i = 0; i < report->runs; i++) if (!run_over(&report->run[i])) return false;
     return true;
 }
 
-/* Whether a file has grown since it was read, or a later run has cut it. */
-static bool changed(const RunReport *report)
+/* --follow writes it again until all runs are over, killed ones too; the last page does not load itself
+ * again. */
+static Status write_all(const Options *o, const char *path, ReportWrite *write)
 {
-    struct stat about;
-    for (int i = 0; i < report->runs; i++)
-        if (stat(report->run[i].path, &about) == 0 && about.st_size != report->run[i].size) return true;
-    return false;
-}
-
-/* Whether the process of a run that is not over has gone without a last line: nothing will change. */
-static bool process_gone(const RunReport *report)
-{
-    for (int i = 0; i < report->runs; i++)
-        if (!run_over(&report->run[i]) && run_is_lost(&report->run[i])) return true;
-    return false;
-}
-
-/* Until all runs have ended: then the page is written once more, and does not load itself again. */
-static Status follow(const Options *o, const char *path, ReportWrite *write, RunRecord *run)
-{
-    const volatile sig_atomic_t *stop = signals_catch("");
-    RunReport report = { run, o->words.count, RELOAD_SECONDS };
-    Status status = OK;
-    while (status == OK) {
-        bool over = *stop || all_ended(&report);
-        report.refresh = over ? 0 : RELOAD_SECONDS;
-        status = write_once(path, write, &report);
-        if (over) break;
-        for (int tenths = 0; !*stop && (tenths < 10 || !changed(&report)); tenths++) {
-            if (tenths >= 10 && tenths % 10 == 0 && process_gone(&report)) break;
-            usleep(100000);
-        }
-        if (*stop || status != OK) continue;
-        RunRecord *fresh;
-        status = runs_read(&fresh, o);
-        if (status != OK) break;
-        runs_free((RunRecord *)report.run, report.runs);
-        report.run = fresh;
+    const volatile sig_atomic_t *stop = o->report_follow ? signals_catch("") : NULL;
+    for (bool first = true, over = false; !over; first = false) {
+        RunRecord *run;
+        TRY(runs_read(&run, o));
+        RunReport report = { run, o->words.count, 0 };
+        if (first) tell_strange(&report);
+        over = !stop || *stop || all_over(&report);
+        if (!over) report.refresh = RELOAD_SECONDS;
+        Status status = write_once(path, write, &report);
+        runs_free(run, report.runs);
+        TRY(status);
+        if (first && strcmp(path, "-")) printf("%s\n", path), fflush(stdout);
+        for (int tenths = 0; !over && !*stop && tenths < 10 * RELOAD_SECONDS; tenths++) usleep(100000);
     }
-    runs_free((RunRecord *)report.run, report.runs);
-    return status;
+    return OK;
 }
 
-static Status report_command(const Options *o, const ReportFormat *formats)
+static Status report_command(const Options *o)
 {
     char path[1024];
-    RunRecord *run;
-    bool compares = o->command == FOR_COMPARE;
-    int least = compares ? 2 : 1, most = compares ? RUN_COMPARE_MOST : WORDS_MOST;
-    if (o->words.count < least) return options_expect(o, least, compares ? "DIR DIR..." : "DIR...");
+    int least = compares(o) ? 2 : 1, most = compares(o) ? RUN_COMPARE_MOST : WORDS_MOST;
+    if (o->words.count < least) return options_expect(o, least, compares(o) ? "DIR DIR..." : "DIR...");
     if (o->words.count > most)
         return fail(BAD_OPTION, "%d runs are given; at most %d are shown together, give fewer",
                     o->words.count, most);
@@ -173,26 +160,11 @@ static Status report_command(const Options *o, const ReportFormat *formats)
     /* Without --format the ending of --output says it. */
     const ReportFormat *format = &formats[o->report_format.value - CHOICE_report_format_html];
     const char *dot = options_typed_by_person(o, OPTION_report_format) ? NULL : strrchr(path, '.');
-    for (int i = 0; dot && i < COUNT(endings); i++)
-        if (!strcmp(dot, endings[i])) format = &formats[i];
-    if (!prints) TRY(output_spares(path, format));
-    TRY(runs_read(&run, o));
-    /* What is left out is said once, where the person who typed the command looks. */
-    for (int i = 0; i < o->words.count; i++)
-        if (run[i].strange)
-            log_line("%s: %" PRId64 " of its %" PRId64 " lines %s not understood, and left out", run[i].path,
-                     run[i].strange, run[i].lines, run[i].strange == 1 ? "is" : "are");
-    RunReport report = { run, o->words.count, 0 };
-    if (o->report_follow) {
-        printf("%s\n", path);
-        fflush(stdout);
-        return follow(o, path, format->write, run);
-    }
-    Status status = write_once(path, format->write, &report);
-    if (!prints && status == OK) printf("%s\n", path);
-    runs_free(run, report.runs);
-    return status;
+    for (int i = 0; dot && i < COUNT(formats); i++)
+        if (!strcmp(dot, formats[i].ending)) format = &formats[i];
+    if (!prints) TRY(output_spares(path, format, o));
+    return write_all(o, path, compares(o) ? format->compare : format->report);
 }
 
-Status cmd_report (Options *o) { return report_command(o, report_formats); }
-Status cmd_compare(Options *o) { return report_command(o, compare_formats); }
+Status cmd_report (Options *o) { return report_command(o); }
+Status cmd_compare(Options *o) { return report_command(o); }

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include "base/array.h"
 #include "base/file.h"
 #include "base/log.h"
 #include "cli/command.h"
@@ -11,6 +12,7 @@
 #include "cli/setup/setup.h"
 #include "cli/setup/tokenizer.h"
 #include "cli/signals.h"
+#include "conf/rows.h"
 #include "data/blend_spec.h"
 #include "plan/memory.h"
 #include "plan/draw.h"
@@ -57,54 +59,48 @@ static Status look(const Options *o, const TrainConfig *config, Transport *mpi)
 }
 
 /* A token file's bytes or its index, or the path itself. */
-static Status prefix_spared(const char *prefix, const char *output)
+static Status path_spared(const char *path, const char *output)
 {
     static const char *const ending[] = { "", ".bin", ".idx", ".facts.json" };
-    char path[1024];
-    for (int i = 0; i < 4; i++) {
-        snprintf(path, sizeof path, "%s%s", prefix, ending[i]);
-        TRY(input_spared(path, output));
+    char file[1024];
+    for (int i = 0; i < COUNT(ending); i++) {
+        snprintf(file, sizeof file, "%s%s", path, ending[i]);
+        TRY(input_spared(file, output));
     }
     return OK;
 }
 
-static Status parts_spared(BlendSpec *spec, const char *output)
+/* read: whether there is a list. One that cannot be read is refused, with its reason, where data are
+ * opened. */
+static Status list_spared(BlendSpec *list, Status read, const char *output)
 {
     Status status = OK;
-    for (int i = 0; i < spec->count && status == OK; i++)
-        status = prefix_spared(spec->part[i].prefix, output);
-    blend_spec_close(spec);
+    if (read != OK) return OK;
+    for (int i = 0; i < list->count && status == OK; i++)
+        status = path_spared(list->part[i].prefix, output);
+    blend_spec_close(list);
     return status;
 }
 
-/* A list that cannot be read is refused, with its reason, where the data is opened. */
-static Status list_spared(const char *list, const char *output)
+/* What an option writes may be no file that another one names, nor a token file of a list. */
+static Status inputs_spared(const Options *o, OptionIndex writes)
 {
-    BlendSpec spec;
-    TRY(input_spared(list, output));
-    return blend_spec_file(&spec, list) == OK ? parts_spared(&spec, output) : OK;
-}
-
-static Status groups_spared(const TextList *groups, const char *path, const char *output)
-{
-    BlendSpec spec;
-    if (path) TRY(input_spared(path, output));
-    for (int i = 0; i < groups->count; i++)
-        if (blend_spec_group(&spec, groups->text[i]) == OK) TRY(parts_spared(&spec, output));
-    return OK;
-}
-
-static Status inputs_spared(const Options *o, const char *output)
-{
-    const TextList *list[] = { &o->data_path, &o->train_data_path, &o->valid_data_path, &o->test_data_path };
+    const TextList *groups[] = { &o->train_parts, &o->valid_parts, &o->test_parts };
+    const char *output = *(const char *const *)option_field_of(o, writes);
+    BlendSpec list;
+    for (OptionIndex i = 0; output && i < OPTIONS; i++) {
+        const void *field = option_field_of(o, i);
+        const TextList *paths = option_rows[i].kind == KIND_LIST ? field : NULL;
+        const char *const *path = paths ? (const char *const *)paths->text : field;
+        if (i == writes || !option_rows[i].path || !option_taken(i, FOR_TRAIN)) continue;
+        for (int w = 0; w < (paths ? paths->count : *path != NULL); w++) TRY(path_spared(path[w], output));
+    }
     if (!output) return OK;
-    for (int l = 0; l < 4; l++)
-        for (int i = 0; i < list[l]->count; i++) TRY(prefix_spared(list[l]->text[i], output));
-    if (o->data_file_list) TRY(list_spared(o->data_file_list, output));
-    TRY(groups_spared(&o->train_parts, o->train_parts_file, output));
-    TRY(groups_spared(&o->valid_parts, o->valid_parts_file, output));
-    TRY(groups_spared(&o->test_parts, o->test_parts_file, output));
-    return input_spared(o->tokenizer, output);
+    if (o->data_file_list) TRY(list_spared(&list, blend_spec_file(&list, o->data_file_list), output));
+    for (int g = 0; g < COUNT(groups); g++)
+        for (int i = 0; i < groups[g]->count; i++)
+            TRY(list_spared(&list, blend_spec_group(&list, groups[g]->text[i]), output));
+    return OK;
 }
 
 /* How many bytes the text of each id has, for bits per byte in evaluations, which no run fails for the lack
@@ -131,9 +127,9 @@ static Status train(Options *o, int argc, char **argv)
     TrainingRun run;
     TRY(setup_options(o, &mpi, FOR_TRAIN, argc, argv));
     Status status = setup_train_config(&run.config, o);
-    if (status == OK) status = inputs_spared(o, o->schedule_svg);
-    if (status == OK) status = inputs_spared(o, o->metrics);
-    if (status == OK) status = inputs_spared(o, o->profile);
+    if (status == OK) status = inputs_spared(o, OPTION_schedule_svg);
+    if (status == OK) status = inputs_spared(o, OPTION_metrics);
+    if (status == OK) status = inputs_spared(o, OPTION_profile);
     /* Rank 0 alone opens the file. */
     bool first = !mpi || mpi->rank == 0, looks = o->draw_schedule || o->schedule_svg || o->dry_run;
     if (status == OK && first && !looks && o->metrics) status = output_directory("--metrics", o->metrics);

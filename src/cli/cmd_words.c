@@ -42,19 +42,11 @@ static void say(const Preprocess *p, const char *text)
     if (p->log) fwrite(line, 1, (size_t)bytes, p->log);
 }
 
-/* A percentage as Python's {:.3}: three digits, one of them behind the point at least. */
+/* Three digits, one of them behind the point at least, as Python's {:.3} has them below 100. */
 static void percent(char out[32], double value)
 {
-    char scientific[32];
-    snprintf(scientific, sizeof scientific, "%.2e", value);
-    long exponent = strtol(strchr(scientific, 'e') + 1, NULL, 10);
     snprintf(out, 32, "%.3g", value);
-    if (value != 0 && exponent >= 2) {                      /* 1e+02: trailing zeros are left out */
-        char *e = strchr(scientific, 'e'), *end = e;
-        while (end[-1] == '0') end--;
-        if (end[-1] == '.') end--;
-        snprintf(out, 32, "%.*s%s", (int)(end - scientific), scientific, e);
-    } else if (!strpbrk(out, ".e")) strcat(out, ".0");
+    if (!strpbrk(out, ".e")) strcat(out, ".0");
 }
 
 /* ---- ids ---- */
@@ -92,22 +84,16 @@ static Status part_write(void *context, const Buffer *made)
 
 static Status binarize(Preprocess *p, const char *path, const char *name)
 {
-    TextReader reader;
-    TextSpan   lines;
     char    prefix[1024], line[1400], share[32];
     int64_t types = dictionary_size(p->dictionary);
     p->lines = p->ids = p->unknown = 0;
     snprintf(line, sizeof line, "[None] Dictionary: %" PRId64 " types", types);
     say(p, line);
     TRY(path_join(prefix, p->o->destdir, name));
-    Status status = text_reader_open(&reader, path);
-    if (status == OK && (status = token_file_create_items(&p->writer, prefix, types)) == OK) {
-        while ((status = text_reader_next(&lines, &reader)) == OK && lines.bytes)
-            if ((status = text_parts_make(&p->parts, lines)) != OK) break;
-        if (status == OK) status = token_file_finish(p->writer);
-        else              token_file_discard(p->writer);
-    }
-    text_reader_close(&reader);
+    TRY(token_file_create_items(&p->writer, prefix, types));
+    Status status = text_pieces(path, NULL, text_parts_make, &p->parts);
+    if (status == OK) status = token_file_finish(p->writer);
+    else              token_file_discard(p->writer);
     TRY(status);
     percent(share, p->ids ? 100 * (double)p->unknown / (double)p->ids : 0);
     snprintf(line, sizeof line,
@@ -136,25 +122,19 @@ static Status binarize_all(Preprocess *p, const char *paths, const char *name)
 
 /* ---- the dictionary ---- */
 
-static Status count_words(Dictionary *d, TextSpan rest)
+static Status count_words(void *dictionary, TextSpan rest)
 {
     TextSpan line, word;
     while (text_line_next(&rest, &line))
-        while (text_word_next(&line, &word)) TRY(dictionary_count(d, word, 1));
+        while (text_word_next(&line, &word)) TRY(dictionary_count(dictionary, word, 1));
     return OK;
 }
 
 static Status dictionary_make(Preprocess *p)
 {
     const Options *o = p->o;
-    TextReader reader;
-    TextSpan   lines;
     TRY(dictionary_new(&p->dictionary));
-    Status status = text_reader_open(&reader, o->trainpref);
-    while (status == OK && (status = text_reader_next(&lines, &reader)) == OK && lines.bytes)
-        status = count_words(p->dictionary, lines);
-    text_reader_close(&reader);
-    TRY(status);
+    TRY(text_pieces(o->trainpref, NULL, count_words, p->dictionary));
     return dictionary_order(p->dictionary, o->thresholdsrc, o->nwordssrc, o->padding_factor);
 }
 

@@ -70,18 +70,6 @@ static bool about_the_program(Status *status, int argc, char **argv)
     return true;
 }
 
-/* "jotun tokenizer" is no command, but "jotun tokenizer --help" lists the commands that begin so. */
-static bool about_subcommands(int argc, char **argv)
-{
-    if (argc < 2 || !is_help(argv[1])) return false;
-    for (int i = 0; i < command_count; i++) {
-        if (!command_begins(&commands[i], argv[0])) continue;
-        help_subcommands(stdout, argv[0]);
-        return true;
-    }
-    return false;
-}
-
 /* A command that does not divide its work over ranks would do all of it once for each rank of the launcher,
  * and the ranks would write the same files. */
 static Status started_alone(const Command *command)
@@ -107,7 +95,8 @@ static Status run(int argc, char **argv)
 {
     const Command *command;
     int used;
-    if (about_subcommands(argc, argv)) return OK;
+    /* "jotun tokenizer" is no command, but "jotun tokenizer --help" lists the commands that begin so. */
+    if (argc > 1 && is_help(argv[1])) return help_asked(1, argv);
     Status status = command_find(&command, &used, argc, argv);
     return status == OK ? run_called(command, argc - used, argv + used) : setup_refused(status, argc, argv);
 }

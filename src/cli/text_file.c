@@ -8,42 +8,24 @@
 #include "corpus/read/stream.h"
 #include "base/utf8.h"
 
-static Status not_text(const char *path, int64_t byte, char value)
-{
-    if (!value)
-        return fail(BAD_FILE, "%s: byte %" PRId64 " is NUL, which no text here may have; jotun clean "
-                    "--invalid-utf8 repair writes U+FFFD instead", path, byte);
-    return fail(BAD_FILE, "%s: byte %" PRId64 " is not UTF-8; jotun clean writes texts that are", path, byte);
-}
+enum { PIECE_BYTES = 4 << 20, LINE_MOST = 256 << 20 };
 
-enum { PIECE_BYTES = 4 << 20 };
+/* name: for messages; used: bytes of `text` in the last piece; lines: of all pieces before */
+typedef struct { const char *name; Stream *stream; Buffer text; int64_t used, lines; bool ended; } Reader;
 
-Status text_reader_open(TextReader *reader, const char *path)
-{
-    *reader = (TextReader){ .path = path, .name = strcmp(path, "-") ? path : "standard input" };
-    return stream_open(&reader->stream, path, STREAM_RATIO_MOST);
-}
-
-void text_reader_close(TextReader *reader)
-{
-    if (reader->stream) stream_close(reader->stream);
-    buffer_free(&reader->text);
-    *reader = (TextReader){ 0 };
-}
-
-/* The rest of the last piece, which has no end of a line, is the beginning of the next one. */
-Status text_reader_piece(TextSpan *lines, TextReader *r)
+/* The rest of the last piece, which has no end of a line, is the beginning of the next one. At the end of the
+ * text there is none. */
+static Status piece_read(TextSpan *lines, Reader *r)
 {
     Buffer *text = &r->text;
     size_t  got;
-    r->before += r->used;
     if (r->used) memmove(text->text, text->text + r->used, (size_t)(text->bytes - r->used));
     text->bytes -= r->used;
     r->used = 0;
     while (!r->ended && !r->used) {
         int64_t from = text->bytes;
-        if (r->line_most && from > r->line_most)
-            return fail(BAD_FILE, "%s: a line of more than %" PRId64 " bytes; cut it", r->name, r->line_most);
+        if (from > LINE_MOST)
+            return fail(BAD_FILE, "%s: a line of more than %d bytes; cut it", r->name, LINE_MOST);
         TRY(buffer_reserve(text, PIECE_BYTES));
         TRY(stream_read(r->stream, text->text + from, PIECE_BYTES, &got));
         text->bytes += (int64_t)got;
@@ -56,11 +38,34 @@ Status text_reader_piece(TextSpan *lines, TextReader *r)
     return OK;
 }
 
-Status text_reader_next(TextSpan *lines, TextReader *r)
+static Status piece_check(Reader *r, TextSpan piece, const TextRules *rules)
 {
-    TRY(text_reader_piece(lines, r));
-    int64_t broken = utf8_broken(lines->text, lines->bytes);
-    return broken < 0 ? OK : not_text(r->path, r->before + broken, lines->text[broken]);
+    int64_t broken = rules ? text_not_utf8(piece.text, piece.bytes) : utf8_broken(piece.text, piece.bytes);
+    const char *line = piece.text, *stop = line + (broken < 0 ? piece.bytes : broken), *end;
+    for (; (end = memchr(line, '\n', (size_t)(stop - line))); line = end + 1) r->lines++;
+    if (broken < 0) return OK;
+    if (!*stop)
+        return fail(BAD_FILE, "%s:%" PRId64 ": byte %td of the line is NUL, which no text here may have; "
+                    "jotun clean --invalid-utf8 repair writes U+FFFD instead", r->name, r->lines + 1,
+                    stop - line);
+    return fail(BAD_FILE, "%s:%" PRId64 ": byte %td of the line is 0x%02X, which is not UTF-8; %s", r->name,
+                r->lines + 1, stop - line, (unsigned char)*stop,
+                rules ? "--input-encoding names another encoding" : "jotun clean writes texts that are");
+}
+
+Status text_pieces(const char *path, const TextRules *rules, Status (*take)(void *, TextSpan), void *context)
+{
+    Reader   reader = { .name = strcmp(path, "-") ? path : "standard input" };
+    TextSpan lines;
+    TRY(stream_open(&reader.stream, path, STREAM_RATIO_MOST));
+    Status status = rules ? stream_texts(reader.stream, *rules) : OK;
+    while (status == OK && (status = piece_read(&lines, &reader)) == OK && lines.bytes) {
+        status = piece_check(&reader, lines, rules);
+        if (status == OK) status = take(context, lines);
+    }
+    stream_close(reader.stream);
+    buffer_free(&reader.text);
+    return status;
 }
 
 /* ---- in parts ---- */
@@ -72,8 +77,9 @@ static void parts_make(void *context, int64_t begin, int64_t end)
 }
 
 /* Where lines are long, some parts are empty. */
-Status text_parts_make(TextParts *p, TextSpan lines)
+Status text_parts_make(void *parts, TextSpan lines)
 {
+    TextParts *p = parts;
     for (int64_t i = 0, at = 0; i < TEXT_PARTS; i++) {
         int64_t to = lines.bytes * (i + 1) / TEXT_PARTS;
         const char *end = to < lines.bytes && to > at

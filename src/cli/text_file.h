@@ -1,28 +1,17 @@
 #ifndef CLI_TEXT_FILE_H
 #define CLI_TEXT_FILE_H
 /* Texts that are read and written line by line. */
-#include <stdbool.h>
 #include "base/buffer.h"
 #include "base/team.h"
+#include "corpus/read/encoding.h"
 #include "text/lines.h"
 
-/* A text in pieces of whole lines, decompressed where its name says so; "-" is standard input. Of memory for
- * one piece: at least 4 MiB, or one line that is longer, up to line_most, 0: of any length.
- * text_reader_close also after a failure. */
-typedef struct {
-    const char *path, *name;                            /* name: for messages */
-    struct Stream *stream;
-    Buffer text;
-    int64_t used, before, line_most;
-    bool ended;
-} TextReader;
-Status text_reader_open (TextReader *reader, const char *path);
-/* The next lines, which the following call replaces; none at the end. BAD_FILE where the text is not
- * UTF-8 or cannot be read whole. */
-Status text_reader_next (TextSpan *lines, TextReader *reader);
-/* The same, of any bytes. */
-Status text_reader_piece(TextSpan *lines, TextReader *reader);
-void   text_reader_close(TextReader *reader);
+/* Reads a text, decompressed where its name says so, "-" standard input, and hands pieces of whole lines to
+ * `take`, one after another. Of memory for one piece: at least 4 MiB, or one line that is longer. rules: of
+ * --input-encoding and --zstd-window-log; NULL: the command has no such options, and no use for a NUL.
+ * BAD_FILE where it is not UTF-8, has a longer line than 256 MiB, or cannot be read whole. */
+Status text_pieces(const char *path, const TextRules *rules, Status (*take)(void *context, TextSpan lines),
+                   void *context);
 
 /* Threads make something of a text, part by part of whole lines, and `take` gets it in the order of the text.
  * There are more parts than threads, so that parts of short lines, which take longer, balance out. */
@@ -35,7 +24,7 @@ typedef struct {
     TextSpan part[TEXT_PARTS];
     Buffer   made[TEXT_PARTS];
 } TextParts;
-Status text_parts_make (TextParts *parts, TextSpan lines);
+Status text_parts_make (void *parts, TextSpan lines);           /* of a TextParts; as text_pieces calls it */
 void   text_parts_close(TextParts *parts);
 
 /* A file that is written piece by piece and gets its name at the end; "-" is standard output. */

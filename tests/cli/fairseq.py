@@ -104,12 +104,13 @@ def encoder(folder):
     left_out = jotun("fairseq-bpe-encoder", *files, "--inputs", at("text"), "--outputs", at("ids"))
     check("ids of lines that are not empty", open(at("ids")).read() == golden["filled"])
     check(left_out.stderr, f"[EMPTY] filtered {golden['all'].count(chr(10)) - golden['filled'].count(chr(10))} lines" in left_out.stderr)
-    # of two texts a line of which one is empty is left out of both
-    with open(at("a"), "w") as a, open(at("b"), "w") as b:
-        a.write("the cat\n\nat\n")
-        b.write("at\nthe\n \n")
-    jotun("fairseq-bpe-encoder", *files, "--inputs", at("a"), at("b"), "--outputs", at("a.ids"), at("b.ids"))
-    check("lines of two texts", [len(open(at(x)).readlines()) for x in ("a.ids", "b.ids")] == [1, 1])
+    # many parts, with lines that are left out in all of them
+    with open(at("long"), "w", encoding="utf-8", newline="") as out:
+        out.write(golden["text"] * 500)
+    done = jotun("fairseq-bpe-encoder", *files, "--inputs", at("long"), "--outputs", at("long.ids"), "--workers", 3)
+    check("ids of a long text", open(at("long.ids")).read() == golden["filled"] * 500)
+    lines = golden["all"].count("\n") * 500
+    check(done.stderr, done.stderr.count("processed ") == lines // 10000 and f"[EMPTY] filtered {lines - golden['filled'].count(chr(10)) * 500} lines" in done.stderr)
 
 
 # ---- the tutorial ----
@@ -525,8 +526,9 @@ REFUSED = [
     (["fairseq-preprocess", "--only-source", "--srcdict", "DATA/train.bin"], ": not a word and its count with a blank between"),
     (["fairseq-preprocess", "--only-source", "--trainpref", "DATA/dict.txt", "--destdir", "DATA"], "DATA/dict.txt: is there already; give it as --srcdict"),
     (["fairseq-bpe-encoder"], "needs --encoder-json and --vocab-bpe"),
-    (["fairseq-detok", "DATA/no_utf8"], "DATA/no_utf8: byte 3 is not UTF-8"),
-    (["fairseq-detok", "DATA/nul"], "DATA/nul: byte 1 is NUL, which no text here may have; jotun clean --invalid-utf8 repair"),
+    (["fairseq-bpe-encoder", "--encoder-json", "x", "--vocab-bpe", "x", "--inputs", "a", "b", "--outputs", "c", "d"], "--inputs has 2 files and --outputs 2; give one of each"),
+    (["fairseq-detok", "DATA/no_utf8"], "DATA/no_utf8:1: byte 3 of the line is 0xFF, which is not UTF-8"),
+    (["fairseq-detok", "DATA/nul"], "DATA/nul:1: byte 1 of the line is NUL, which no text here may have; jotun clean --invalid-utf8 repair"),
 ]
 
 

@@ -7,9 +7,8 @@ import sys
 import tempfile
 
 import run
-from token_facts import pair
 
-SHAPE = ("--num-layers 2 --hidden-size 32 --num-attention-heads 4 --max-position-embeddings 32 --vocab-size 300 --tokenizer none --split 100,0,0 --lr 1e-2 "
+SHAPE = ("--num-layers 2 --hidden-size 32 --num-attention-heads 4 --max-position-embeddings 32 --vocab-size 300 --tokenizer none --split 100,0,0 --lr 1e-2 --hidden-dropout 0 --attention-dropout 0 "
          "--micro-batch-size 2 --global-batch-size 4 --threads 1 --seed 5").split()
 HALF = ["--seq-length", 32, "--seq-length-warmup", 16, 1000000, 16]
 
@@ -31,7 +30,7 @@ def data(folder):
         long += [starts[n], *rest[:15], starts[n + 1], *rest[15:]]
         short += [starts[n], *rest[:15]]
     for name, ids in ("long", long), ("short", short):
-        pair(os.path.join(folder, name), [ids + [starts[40]]])
+        run.pair(os.path.join(folder, name), [ids + [starts[40]]])
     return os.path.join(folder, "long"), os.path.join(folder, "short")
 
 
@@ -48,21 +47,24 @@ def main():
             wanted = steps(folder, "--data-path", short, "--seq-length", 16, "--train-iters", 8, "--device", device)
             near(f"short samples on {device}", steps(folder, "--data-path", long, *HALF, "--train-iters", 8, "--device", device), wanted, within)
         for layout in "--cp 2", "--tp 2 --sequence-parallel", "--pp 2", "--cp 2 --cp-comm-type a2a":
-            near(layout, steps(folder, "--data-path", long, *HALF, "--train-iters", 4, "--device", "cpu", "--ranks", 2, *layout.split()), wanted[:4], 1e-4)
+            near(layout, steps(folder, "--data-path", long, *HALF, "--train-iters", 8, "--device", "cpu", "--ranks", 2, *layout.split()), wanted, 1e-4)
         rises = ["--data-path", long, "--seq-length", 32, "--seq-length-warmup", 8, 6, 8, "--device", "cpu", "--lr-schedule-unit", "tokens",
                  "--lr-decay-samples", 20, "--lr-warmup-samples", 4]
         whole = steps(folder, *rises, "--train-iters", 8)
         save = os.path.join(folder, "save")
         steps(folder, *rises, "--train-iters", 8, "--exit-interval", 3, "--save", save)
-        if steps(folder, *rises, "--train-iters", 8, "--load", save) != whole[3:] and [
-                (r["loss"], r["lr"]) for r in steps(folder, *rises, "--train-iters", 8, "--load", save)] != [(r["loss"], r["lr"]) for r in whole[3:]]:
+        resumed = steps(folder, *rises, "--train-iters", 8, "--load", save)
+        if [(r["loss"], r["lr"]) for r in resumed] != [(r["loss"], r["lr"]) for r in whole[3:]]:
             sys.exit("a resumed curriculum has other losses")
-        # 8 + 24 k / 6, down to a multiple of 8: 8, 16, 16, 24, 24, 32: the steps of 4 samples have 480 tokens, and 32 more make no step
-        done = run.jotun("config", *SHAPE, *rises, "--train-tokens", 4 * 120 + 32)
-        if "train-iters: 6 " not in done.stdout.replace("# ", "") and "--train-iters                     6" not in done.stdout:
-            text = [line for line in done.stdout.splitlines() if "train-iters" in line or "train-samples" in line]
-            if not any(" 6" in line for line in text if "train-iters" in line):
-                sys.exit(f"--train-tokens under a curriculum: {text}")
+        # 8 + 24 k / 6, down to a multiple of 8: 8, 16, 16, 24, 24, 32, which are 480 tokens of 4 samples, and 32 more make no step
+        done = run.jotun("config", *SHAPE, *rises, "--train-tokens", 480 + 32, "--yaml")
+        if "# train-iters: 6  # derived from --train-tokens" not in done.stdout or "# train-samples: 24  # derived from --train-tokens and --seq-length-warmup" not in done.stdout:
+            sys.exit(f"--train-tokens under a curriculum:\n{done.stdout}")
+        still = ["--mock-data", "--split", "50,50,0", "--lr", 0, "--seq-length", 32, "--train-iters", 2, "--eval-interval", 1, "--eval-iters", 1, "--device", "cpu"]
+        rows = [steps(folder, *still, *more) for more in ([], ["--seq-length-warmup", 8, 100, 8])]
+        evaluated, trained = ([[r["loss"] for r in of if ("split" in r) == split] for of in rows] for split in (True, False))
+        if evaluated[0] != evaluated[1] or len(evaluated[0]) != 2 or trained[0] == trained[1]:
+            sys.exit(f"evaluations do not have whole samples: {evaluated}, {trained}")
         for words, says in ((["--seq-length-warmup", 8, 6], "takes three whole numbers"), (["--seq-length-warmup", 40, 6, 8], "give a number from its multiple, 8, to --seq-length 32"),
                             (["--seq-length-warmup", 4, 6, 8], "begins with 4 tokens"),
                             (["--seq-length-warmup", 8, 6, 8, "--rampup-batch-size", 2, 2, 8], "counts steps of one size; leave it or --rampup-batch-size out"),

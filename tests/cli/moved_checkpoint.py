@@ -140,23 +140,23 @@ def damage(copied, empty, data):
 
 
 def older(folder, data, tokenizer):
-    """A checkpoint without a copy: its recorded relative name is also looked for above the checkpoint."""
+    """A checkpoint whose copy is gone has the tokenizer at the recorded name, or where --tokenizer says; another one is refused."""
     home, there, empty = (os.path.join(folder, f"older-{n}") for n in ("home", "there", "empty"))
     os.makedirs(home)
     os.makedirs(empty)
     shutil.copy(tokenizer, os.path.join(home, "tok.json"))
     jotun("train", "--data-path", data, *run.MODEL, "--tokenizer", "tok.json", "--vocab-size", 300, "--save", "runs/ck", "--train-iters", 2, cwd=home)
-    step = os.path.join(home, "runs", "ck", "step_00000002")
-    shutil.rmtree(os.path.join(step, "tokenizer"))
-    before = answers("runs/ck", home)
+    shutil.rmtree(os.path.join(home, "runs", "ck", "step_00000002", "tokenizer"))
+    wanted = answers("runs/ck", home)
     os.rename(home, there)
-    if answers(os.path.join(there, "runs", "ck"), empty) != before:
-        sys.exit("an older checkpoint answers otherwise from another directory")
-    os.rename(os.path.join(there, "tok.json"), os.path.join(there, "unchanged.json"))
-    json_of = json.load(open(os.path.join(there, "unchanged.json")))
-    json_of["model"]["merges"].reverse()
-    json.dump(json_of, open(os.path.join(there, "tok.json"), "w"))                  # the name leads to another tokenizer
-    refused(["tok.json", "where the tokenizer of the checkpoint was", "--tokenizer"], "generate", "--load", os.path.join(there, "runs/ck"), "--prompt", "a", cwd=empty)
+    generate = ["generate", "--load", os.path.join(there, "runs/ck"), "--prompt", "the", "--max-new-tokens", 4, "--temperature", 0]
+    refused(["tok.json", "where the tokenizer of the checkpoint was", "--tokenizer"], *generate, cwd=empty)
+    if jotun(*generate, "--tokenizer", os.path.join(there, "tok.json"), cwd=empty).stdout != wanted[0]:
+        sys.exit("a checkpoint answers otherwise from another directory")
+    other = json.load(open(os.path.join(there, "tok.json")))
+    other["model"]["merges"].reverse()
+    json.dump(other, open(os.path.join(empty, "tok.json"), "w"))                    # the name leads to another tokenizer
+    refused(["is not the one that", "--tokenizer"], *generate, cwd=empty)
 
 
 def speedrun_folder(folder, copied, empty):

@@ -147,9 +147,9 @@ def resumed_is_whole(folder, data):
         other = rows(parts)[name]
         if (row["validation_loss"], row["training_loss"]) != (other["validation_loss"], other["training_loss"]):
             sys.exit(f"{name}: {row} without a stop, {other} with one")
-    stamps = {n: os.stat(os.path.join(parts, n, "result.json")).st_mtime_ns for n in rows(parts)}
+    stamps = {n: os.stat(os.path.join(parts, n, "metrics.jsonl")).st_mtime_ns for n in rows(parts)}
     again = sweep(data, parts, *depths(parts))
-    if {n: os.stat(os.path.join(parts, n, "result.json")).st_mtime_ns for n in rows(parts)} != stamps or "done" not in again.stdout:
+    if {n: os.stat(os.path.join(parts, n, "metrics.jsonl")).st_mtime_ns for n in rows(parts)} != stamps or "done" not in again.stdout:
         sys.exit("finished runs were made again")
     found = run.jotun("sweep", "--data-path", data, "--split", "90,10,0", "--save", parts, *depths(parts, "--lr", "9e-3"), check=False)
     if found.returncode != 1 or "holds a run of other options" not in found.stderr or "--lr" not in found.stderr:
@@ -180,10 +180,11 @@ def best_value(folder, data):
 def made_results(out, loss):
     """Finished runs get these losses, of parameters and the values in the run's name."""
     for name, row in rows(out).items():
-        path = os.path.join(out, name, "result.json")
-        result = json.load(open(path))
-        result["training_loss"] = loss(row["parameters"], dict(word.split("=") for word in name.split(",")))
-        json.dump(result, open(path, "w"))
+        path = os.path.join(out, name, "metrics.jsonl")
+        lines = [json.loads(line) for line in open(path)]
+        next(line for line in reversed(lines) if "split" not in line)["loss"] = loss(row["parameters"], dict(word.split("=") for word in name.split(",")))
+        with open(path, "w") as made:
+            made.writelines(json.dumps(line, separators=(",", ":")) + "\n" for line in lines)
 
 
 def law_of_two_lists(folder, data):

@@ -7,6 +7,7 @@ import struct
 import sys
 
 import run
+from run import pair
 
 
 def expect(what, right):
@@ -22,22 +23,6 @@ def refused(says, *words, code=1, **more):
 
 def facts_of(prefix):
     return json.load(open(prefix + ".facts.json"))
-
-
-def pair(prefix, sequences, code=8):
-    """A pair as Megatron-LM writes it, each sequence a document."""
-    size = {8: 2, 4: 4}[code]
-    with open(prefix + ".bin", "wb") as out:
-        for ids in sequences:
-            out.write(struct.pack(f"<{len(ids)}{'H' if code == 8 else 'i'}", *ids))
-    starts = [0]
-    for ids in sequences:
-        starts.append(starts[-1] + len(ids) * size)
-    with open(prefix + ".idx", "wb") as out:
-        out.write(b"MMIDIDX\0\0" + struct.pack("<QBQQ", 1, code, len(sequences), len(sequences) + 1))
-        out.write(struct.pack(f"<{len(sequences)}i", *map(len, sequences)))
-        out.write(struct.pack(f"<{len(sequences)}q", *starts[:-1]))
-        out.write(struct.pack(f"<{len(sequences) + 1}q", *range(len(sequences) + 1)))
 
 
 def written(folder, data, tokenizer):

@@ -48,7 +48,7 @@ def json_file(*path):
 def without_tokenizer(work, data, text):
     """A model without a tokenizer stays one: ids are read and written, texts are not."""
     at = lambda leaf: os.path.join(work, "none" + leaf)
-    said(["has no tokenizer; the checkpoint is written without one"], "convert", "--to", "jotun", "--input", LLAMA, "--output", at(""))
+    said(["has no tokenizer, and none is written; --tokenizer names one"], "convert", "--to", "jotun", "--input", LLAMA, "--output", at(""))
     loads = at(""), "hf:" + LLAMA
     said(["has no tokenizer, and none is written; --tokenizer names one"], "convert", "--to", "hf", "--input", at(""), "--output", at("-hf"))
     assert sorted(os.listdir(at("-hf"))) == ["README.md", "config.json", "generation_config.json", "model.safetensors"]

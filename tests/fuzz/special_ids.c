@@ -10,8 +10,10 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes);
 
+#define ADDED(id, text) "{\"id\":" id ",\"content\":\"" text "\",\"special\":true,\"single_word\":false,\"lstrip\":false," \
+                        "\"rstrip\":false,\"normalized\":false}"
 static const char TOKENIZER[] =
-    "{\"added_tokens\":[{\"id\":3,\"content\":\"<s>\",\"special\":true},{\"id\":4,\"content\":\"</s>\",\"special\":true}],"
+    "{\"added_tokens\":[" ADDED("3", "<s>") "," ADDED("4", "</s>") "],"
     "\"model\":{\"type\":\"BPE\",\"unk_token\":\"a\",\"vocab\":{\"a\":0,\"b\":1,\"ab\":2},\"merges\":[[\"a\",\"b\"]]}}";
 
 static void file_put(const char *folder, const char *name, const void *data, size_t bytes)

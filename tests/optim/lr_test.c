@@ -59,7 +59,9 @@ static void test_megatron_1(void **state)
             LrSchedule s = schedule_of(cosine ? LR_COSINE : LR_LINEAR, 8e-4, 1e-4, 2.5 * 4, 100 * 4);
             s.rule = LR_CLIPPED, s.step = 4;
             want(&s, 4 * n, annealing(cosine, 8e-4, 1e-4, 2.5, 100, n));
-            s.low = 0, s.warmup = 0;
+            s.low = 0;                                                      /* not clipped: what the end of the decay is */
+            want(&s, 4 * n, annealing(cosine, 8e-4, 0, 2.5, 100, n));
+            s.warmup = 0;
             want(&s, 4 * n, annealing(cosine, 8e-4, 0, 0, 100, n));
         }
 }

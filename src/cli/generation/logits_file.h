@@ -7,22 +7,22 @@
 #include <stdint.h>
 #include "base/status.h"
 
+typedef struct { const char *path; int64_t prompts, most, vocabulary; } LogitsShape;
+
 typedef struct {
-    const char *path;                   /* the caller's */
+    LogitsShape shape;
     char    part[1024];                 /* the file until it is whole */
     int     fd;
     bool    created;                    /* `part`, by this rank */
-    int64_t first, prompts, most, vocabulary;       /* first: offset of the first row */
+    int64_t first;                      /* offset of the first row */
     float  *row;                        /* [vocabulary], owned */
     Status  status;                     /* of writing; with its message in fail_text() */
 } LogitsFile;
 
 /* On one rank, before the others open it: the header, and rows of zeros. */
-Status logits_file_create(LogitsFile *file, const char *path, int64_t prompts, int64_t most,
-                          int64_t vocabulary);
-/* On a rank that draws, with the numbers of the rank that created it. */
-Status logits_file_open  (LogitsFile *file, const char *path, int64_t prompts, int64_t most,
-                          int64_t vocabulary);
+Status logits_file_create(LogitsFile *file, const LogitsShape *shape);
+/* On a rank that draws, with the shape of the rank that created it. */
+Status logits_file_open  (LogitsFile *file, const LogitsShape *shape);
 /* number: of the new token within its text, from 0 on */
 void   logits_file_put   (LogitsFile *file, int64_t prompt, int64_t number, const double *logits);
 /* Ends writing on this rank; also after a failure, and where it was not opened. */

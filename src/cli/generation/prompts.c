@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include "base/array.h"
 #include "base/log.h"
 #include "corpus/read/encoding.h"
 
@@ -25,50 +26,30 @@ static const char *prompt_name(char out[NAME], const PromptsAsked *asked, int64_
 
 /* ---- texts ---- */
 
-static const char *line_end(const char *line, const char *end)
+static bool is_blank(JsonText line)
 {
-    const char *newline = memchr(line, '\n', (size_t)(end - line));
-    return newline ? newline : end;
+    for (int64_t i = 0; i < line.bytes; i++)
+        if (!memchr(" \t\r", line.text[i], 3)) return false;
+    return true;
 }
 
-static bool is_blank(const char *line, const char *end)
-{
-    while (line < end && memchr(" \t\r", *line, 3)) line++;
-    return line == end;
-}
-
-/* A carriage return before the newline is not of the prompt. */
-static void split_lines(Prompts *p)
-{
-    const char *line = p->whole.text, *end = line + p->whole.bytes;
-    for (int64_t i = 0; i < p->count; i++) {
-        const char *stop = line_end(line, end);
-        bool returns = stop > line && stop[-1] == '\r';
-        p->text[i] = (JsonText){ line, stop - line - returns };
-        line = stop + 1;
-    }
-}
-
-/* Of JSON, blank lines at the end are none. */
-static Status read_file(Prompts *p, const PromptsAsked *asked)
+/* A carriage return before the newline is not of the prompt. Of JSON, blank lines at the end are none. */
+static Status read_lines(Prompts *p, const PromptsAsked *asked)
 {
     TRY(file_map(&p->file, asked->file));
-    p->whole = (JsonText){ (char *)(uintptr_t)p->file.data, (int64_t)p->file.size };
-    const char *text = p->whole.text;
-    TRY(text_to_utf8(&text, &p->whole.bytes, &p->converted, asked->encoding, asked->file));
-    p->whole.text = (char *)(uintptr_t)text;
-    const char *line = text, *end = line + p->whole.bytes, *next;
-    int64_t lines = 0;
-    for (; line < end; line = next + 1) {
-        next = line_end(line, end);
-        lines++;
-        if (!asked->json || !is_blank(line, next)) p->count = lines;
+    const char *text = (const char *)p->file.data, *next;
+    int64_t bytes = (int64_t)p->file.size;
+    TRY(text_to_utf8(&text, &bytes, &p->converted, asked->encoding, asked->file));
+    for (const char *line = text, *end = text + bytes; line < end; line = next + 1) {
+        if (!(next = memchr(line, '\n', (size_t)(end - line)))) next = end;
+        TRY(ARRAY_RESERVE(p->text, p->room, p->count + 1));
+        p->text[p->count++] = (JsonText){ line, next - line - (next > line && next[-1] == '\r') };
     }
+    while (asked->json && p->count && is_blank(p->text[p->count - 1])) p->count--;
     if (p->count) return OK;
-    if (asked->json)
-        return fail(BAD_FILE, "%s %s has no line; each line is a JSON object with \"prompt\"",
-                    file_option(asked), asked->file);
-    return fail(BAD_FILE, "%s %s is empty; give one prompt on each line", file_option(asked), asked->file);
+    return fail(BAD_FILE, asked->json ? "%s %s has no line; each line is a JSON object with \"prompt\""
+                                      : "%s %s is empty; give one prompt on each line",
+                file_option(asked), asked->file);
 }
 
 static Status read_json(Prompts *p, const PromptsAsked *asked)
@@ -86,19 +67,17 @@ static Status read_json(Prompts *p, const PromptsAsked *asked)
 
 static Status read_texts(Prompts *p, const PromptsAsked *asked)
 {
-    p->count = asked->texts;
-    if (asked->file) TRY(read_file(p, asked));
-    p->text   = calloc((size_t)p->count, sizeof *p->text);
+    if (asked->file) TRY(read_lines(p, asked));
+    for (; p->count < asked->texts; p->count++) {
+        TRY(ARRAY_RESERVE(p->text, p->room, p->count + 1));
+        p->text[p->count] = (JsonText){ asked->text[p->count], (int64_t)strlen(asked->text[p->count]) };
+    }
     p->prompt = calloc((size_t)p->count, sizeof *p->prompt);
     p->rule   = calloc((size_t)p->count, sizeof *p->rule);
-    if (!p->text || !p->prompt || !p->rule)
+    if (!p->prompt || !p->rule)
         return fail(NO_MEMORY, "no memory for %lld prompts", (long long)p->count);
-    if (asked->file) split_lines(p);
     for (int64_t i = 0; i < p->count; i++) p->rule[i] = asked->rule;
-    if (asked->json) return read_json(p, asked);
-    for (int i = 0; i < asked->texts; i++)
-        p->text[i] = (JsonText){ asked->text[i], (int64_t)strlen(asked->text[i]) };
-    return OK;
+    return asked->json ? read_json(p, asked) : OK;
 }
 
 /* ---- ids ---- */
@@ -112,8 +91,8 @@ static Status ids_given(Prompts *p, const PromptsAsked *asked, const Tokenizer *
         if (line->id[n] >= t->vocabulary)
             return fail(BAD_FILE, "%s has the id %d, which --tokenizer %s has not; ids are below %d",
                         prompt_name(name, asked, i), (int)line->id[n], t->name, (int)t->vocabulary);
-    p->prompt[i] = (Prompt){ .id = line->id, .count = line->count,
-                             .most = line->most > 0 ? line->most : asked->most };
+    p->prompt[i].id    = line->id;
+    p->prompt[i].count = line->count;
     return OK;
 }
 
@@ -130,6 +109,7 @@ static Status refuse_text(const Prompts *p, const PromptsAsked *asked, int64_t i
 static Status encode_one(Prompts *p, const PromptsAsked *asked, const Tokenizer *t, int64_t i, int64_t *used)
 {
     char name[NAME];
+    p->prompt[i].most = p->line && p->line[i].most > 0 ? p->line[i].most : asked->most;
     if (tokenizer_is_none(t->name)) TRY(refuse_text(p, asked, i));
     if (p->line && p->line[i].id) return ids_given(p, asked, t, i);
     const JsonText *text = &p->text[i];
@@ -141,8 +121,8 @@ static Status encode_one(Prompts *p, const PromptsAsked *asked, const Tokenizer 
     if (count == 0)
         return fail(BAD_OPTION, "%s \"%.*s\" has no ids in --tokenizer %s; give a text to continue",
                     prompt_name(name, asked, i), (int)text->bytes, text->text, t->name);
-    p->prompt[i] = (Prompt){ .id = p->id + *used, .count = count, .most = asked->most };
-    if (p->line && p->line[i].most > 0) p->prompt[i].most = p->line[i].most;
+    p->prompt[i].id    = p->id + *used;
+    p->prompt[i].count = count;
     *used += count;
     return OK;
 }

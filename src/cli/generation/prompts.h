@@ -24,14 +24,13 @@ typedef struct {
 } PromptsAsked;
 
 typedef struct {
-    JsonText *text;                     /* [count], in `file` or in those asked for */
+    JsonText *text;                     /* [count], owned, of texts in `file` or in those asked for */
     Prompt   *prompt;                   /* [count], owned, with their ids */
-    int64_t   count;
+    int64_t   count, room;
     /* the most ids of a prompt, the most new tokens, the most of a prompt and its new tokens */
     int64_t   widest, most, capacity;
     FileMap   file;                     /* mapped where there is a --prompt-file */
-    JsonText  whole;                    /* its text, as UTF-8 */
-    Buffer    converted;                /* of another encoding */
+    Buffer    converted;                /* its text, where that is of another encoding */
     int32_t  *id;                       /* of all prompts, owned */
     PromptRule *rule;                   /* [count], owned */
     PromptLine *line;                   /* [count] of JSON, owned */

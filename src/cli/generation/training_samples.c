@@ -4,50 +4,40 @@
 #include "base/integer.h"
 #include "base/random.h"
 #include "cli/setup/tokenizer.h"
+#include "serve/served_text.h"
 #include "base/utf8.h"
 #include "text/bytes.h"
-#include "text/decoder.h"
 #include "train/trainer.h"
 
 /* ---- one sample of each prompt ---- */
 
-/* The ids of each prompt; emit fills them on rank 0, the others ask for none; most: of a prompt */
-typedef struct { int32_t *id; int64_t *count, most; } Drawn;
-
-static void emit(void *context, int64_t prompt, int32_t id)
+static void emit(void *texts, int64_t prompt, int32_t id)
 {
-    Drawn *drawn = context;
-    if (drawn->id && id != GENERATED_END) drawn->id[prompt * drawn->most + drawn->count[prompt]++] = id;
+    ServedText *text = texts;
+    if (!text || id == GENERATED_END) return;
+    CHECK(served_text_put(&text[prompt], &(GeneratedToken){ .id = id }) == OK, "%s", fail_text());
 }
 
 /* UTF-8 with a zero at its end; what is not UTF-8, which tokens of bytes can make, becomes U+FFFD. */
-static void repaired(Buffer *out, const char *text, int64_t bytes)
+static const char *repaired(Buffer *out, const char *text, int64_t bytes)
 {
-    Status status = utf8_repair(out, text, bytes);
-    if (status == OK) status = buffer_add(out, "", 1);
-    CHECK(status == OK, "%s", fail_text());
+    out->bytes = 0;
+    CHECK(utf8_repair(out, text, bytes) == OK && buffer_string(out), "no memory for a sample of text");
+    return out->text;
 }
 
-static void hand_over(const TrainingSamples *s, const Drawn *drawn, SampleTake *take, void *report)
+/* Ends the texts, which it closes. */
+static void hand_over(const Prompts *p, ServedText *text, SampleTake *take, void *report)
 {
-    for (int64_t i = 0; i < s->prompts.count; i++) {
-        Decoder decoder = { .tokenizer = &s->tokenizer, .continues = true };
-        Buffer prompt = { 0 }, text = { 0 };
-        char *raw = NULL;
-        size_t bytes = 0;
-        FILE *memory = open_memstream(&raw, &bytes);
-        CHECK(memory, "no memory for a sample of %lld tokens", (long long)drawn->count[i]);
-        for (int64_t n = 0; n < drawn->count[i]; n++)
-            decoder_put(&decoder, memory, drawn->id[i * drawn->most + n]);
-        decoder_end(&decoder, memory);
-        CHECK(fclose(memory) == 0, "no memory for a sample of %lld tokens", (long long)drawn->count[i]);
-        repaired(&prompt, s->prompts.text[i].text, s->prompts.text[i].bytes);
-        repaired(&text, raw, (int64_t)bytes);
-        take(report, i + 1, prompt.text, text.text);
-        buffer_free(&prompt);
-        buffer_free(&text);
-        free(raw);
+    Buffer prompt = { 0 }, made = { 0 };
+    for (int64_t i = 0; i < p->count; i++) {
+        CHECK(served_text_end(&text[i], TEXT_LENGTH) == OK, "%s", fail_text());
+        take(report, i + 1, repaired(&prompt, p->text[i].text, p->text[i].bytes),
+             repaired(&made, text[i].raw, text[i].shown));
+        served_text_close(&text[i]);
     }
+    buffer_free(&prompt);
+    buffer_free(&made);
 }
 
 /* One micro-batch at a time on each data-parallel rank, of no more positions than a slot of the trainer
@@ -59,7 +49,7 @@ static void make(const Sampler *sampler, Trainer *t, SampleTake *take, void *rep
     StageExecutor *executor = &t->executor;
     Arena *arena = &t->arena[ARENA_SAMPLES];
     Schedule schedule;
-    Drawn drawn = { .most = p->most };
+    ServedText *text = NULL;                 /* of each prompt, on rank 0: the others get no ids */
     int64_t each = divide_up(p->count, t->mesh.size.dp);
     int shared = t->config->sequence_parallel ? t->mesh.size.tp : 1;
     int64_t slot_rows = t->config->micro * t->config->model.sequence / t->mesh.size.cp;
@@ -68,9 +58,10 @@ static void make(const Sampler *sampler, Trainer *t, SampleTake *take, void *rep
                              .micros = 1, .v_shaped = shape.v_shaped };
     CHECK(schedule_make(&schedule, &shape, t->mesh.at.pp) == OK, "%s", fail_text());
     if (take && t->mesh.rank == 0) {
-        drawn.id    = malloc((size_t)(p->count * p->most) * sizeof *drawn.id);
-        drawn.count = calloc((size_t)p->count, sizeof *drawn.count);
-        CHECK(drawn.id && drawn.count, "no memory for samples of %lld tokens", (long long)(p->count * p->most));
+        text = calloc((size_t)p->count, sizeof *text);
+        CHECK(text, "no memory for %lld samples", (long long)p->count);
+        for (int64_t i = 0; i < p->count; i++)
+            CHECK(served_text_open(&text[i], &s->tokenizer, NULL, 0, -1, NULL) == OK, "%s", fail_text());
     }
     size_t mark = arena_mark(arena);
     Sampling sampling = { .temperature = s->temperature,
@@ -81,12 +72,11 @@ static void make(const Sampler *sampler, Trainer *t, SampleTake *take, void *rep
         .sequences = least(each, slot_rows),
         .capacity = p->capacity, .ids = s->tokenizer.vocabulary, .end = s->tokenizer.eod,
         .not_finite_ends = true,
-        .context = &drawn }, p->prompt, p->count, &sampling, emit);           /* <-> all axes */
+        .context = text }, p->prompt, p->count, &sampling, emit);           /* <-> all axes */
     arena_reset(arena, mark);
     schedule_free(&schedule);
-    if (drawn.id) hand_over(s, &drawn, take, report);
-    free(drawn.id);
-    free(drawn.count);
+    if (text) hand_over(p, text, take, report);
+    free(text);
 }
 
 /* ---- */

@@ -29,33 +29,13 @@ const char *setup_tokenizer_path(const Options *o)
     return theirs ? o->checkpoint.tokenizer_path : o->tokenizer;
 }
 
-/* ---- where a checkpoint's tokenizer is ---- */
-
-/* A relative name is of the folder where training was started, which may be any that holds the checkpoint. */
-static bool found_above(char path[1024], const char *folder, const TokenizerRecord *record)
-{
-    char above[1024], *slash, *whole = realpath(folder, NULL);
-    TokenizerFacts facts;
-    bool found = false;
-    if (!whole || *record->name == '/' || !*record->name) return free(whole), false;
-    snprintf(above, sizeof above, "%s", whole);
-    free(whole);
-    while (!found && (slash = strrchr(above, '/'))) {
-        *slash = 0;
-        found = snprintf(path, 1024, "%s/%s", above, record->name) < 1024 && file_exists(path) &&
-                setup_tokenizer_facts(&facts, path) == OK &&
-                tokenizer_match(record->fingerprint, facts.fingerprint) == TOKENIZER_SAME;
-    }
-    return found;
-}
-
 Status setup_checkpoint_tokenizer(char path[1024], const char *folder, const TokenizerRecord *record)
 {
-    char copy[1024] = "";
+    char copy[1024];
     *path = 0;
-    if (!record->fingerprint) return OK;
-    if (record->copies) TRY(checkpoint_tokenizer_path(copy, folder, record));
-    if (*copy && file_exists(copy)) {
+    if (!record->fingerprint || !record->copies) return OK;
+    TRY(checkpoint_tokenizer_path(copy, folder, record));
+    if (file_exists(copy)) {
         Status status = checkpoint_tokenizer_check(folder, record);
         snprintf(path, 1024, "%s", copy);
         if (status == OK) return OK;
@@ -63,12 +43,9 @@ Status setup_checkpoint_tokenizer(char path[1024], const char *folder, const Tok
                     "unchanged one by --tokenizer, or load another step", fail_text(),
                     *record->name ? record->name : "(no name)");
     }
-    if (!strcmp(record->name, "bytes") || file_exists(record->name)) return OK;
-    if (!found_above(path, folder, record)) *path = 0;
-    if (!*path && *copy)
-        return fail(BAD_FILE, "%s: there is no such file, and none at %s, where the tokenizer of the "
-                    "checkpoint was; give it by --tokenizer", copy, record->name);
-    return OK;
+    if (file_exists(record->name)) return OK;
+    return fail(BAD_FILE, "%s: there is no such file, and none at %s, where the tokenizer of the checkpoint "
+                "was; give it by --tokenizer", copy, record->name);
 }
 
 Status setup_tokenizer_copies(TokenizerRecord *record, Options *o, const char *name)

@@ -14,8 +14,7 @@ Status setup_open_tokenizer(Tokenizer *tokenizer, const Options *options);
 void   setup_note_limited(const char *tokenizer, int32_t ids, int64_t model);
 /* Where the tokenizer of the options is: --tokenizer, or where that of the checkpoint was found. */
 const char *setup_tokenizer_path(const Options *o);
-/* Where the tokenizer of the step directory `folder` is: the copy in it; or, if it has none, the name that it
- * records, or that name below a directory above it with the same fingerprint. "": at the recorded name, or
+/* Where the tokenizer of the step directory `folder` is: the copy in it. "": at the name that it records, or
  * nowhere. BAD_FILE: the copy is damaged, or it is gone and nothing is at the name. */
 Status setup_checkpoint_tokenizer(char path[1024], const char *folder, const TokenizerRecord *record);
 /* Reads the files of the tokenizer `name`, which a checkpoint gets; they are held by the options. */

@@ -97,15 +97,12 @@ static Status stage_do(Speedrun *s, int i)
     log_line("speedrun: %s (stage %d)", stages[i].what, i + 1);
     json_t *facts   = json_object();
     Status  status  = facts ? stages[i].run(s, facts) : fail(NO_MEMORY, "no memory for the state");
-    double  seconds = seam_seconds_since(began);
-    if (status == OK) seconds += json_number_value(json_object_get(facts, "seconds_before"));
-    if (status != OK || json_object_set_new(facts, "seconds", json_real(seconds)) ||
-        json_object_set(json_object_get(s->state, "stages"), stages[i].name, facts)) {
-        json_decref(facts);
-        return status != OK ? status : fail(NO_MEMORY, "no memory for the state");
-    }
+    double  seconds = seam_seconds_since(began) + json_number_value(json_object_get(facts, "seconds_before"));
+    bool    kept    = !json_object_set_new(facts, "seconds", json_real(seconds)) &&
+        (status != OK || !json_object_set(json_object_get(s->state, "stages"), stages[i].name, facts));
     json_decref(facts);
-    TRY(speedrun_save(s));
+    TRY(status);
+    TRY(kept ? speedrun_save(s) : fail(NO_MEMORY, "no memory for the state"));
     log_line("speedrun: %s took %s", stages[i].name, log_time(time, seconds));
     return OK;
 }
@@ -149,19 +146,17 @@ static Status remove_refused(const Speedrun *s, Status status)
 
 Status cmd_speedrun(Options *o)
 {
-    char           named[1024];
-    Speedrun       s;
-    SpeedrunInputs inputs = { 0 };
+    char     named[1024];
+    Speedrun s = { .o = o, .folder = named, .lock = -1 };
     TRY(options_derive(o));
     TRY(options_validate(o));
     TRY(size_check(o));
-    if (!o->speedrun_output) TRY(folder_name(named, o));
-    const char *folder = o->speedrun_output ? o->speedrun_output : named;
-    if (!speedrun_begun(folder)) TRY(speedrun_inputs(&inputs, o));
-    Status status = speedrun_open(&s, o, folder);
-    s.inputs = inputs;
+    if (o->speedrun_output) s.folder = o->speedrun_output;
+    else TRY(folder_name(named, o));
+    if (!speedrun_begun(s.folder)) TRY(speedrun_inputs(&s.inputs, o));
     s.stop = signals_catch("\njotun: stops at the next place from which the run resumes; the same signal "
                            "again ends it at once\n");
+    Status status = speedrun_open(&s);
     for (int i = 0; i < STAGES && status == OK; i++) status = stage_do(&s, i);
     if (status == OK) result_print(&s);
     status = remove_refused(&s, status);

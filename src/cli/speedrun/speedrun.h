@@ -7,6 +7,8 @@
 #include "conf/conf.h"
 #include "plan/recipe.h"
 
+_Static_assert(sizeof(json_int_t) == sizeof(int64_t), "json_unpack writes counts in place");
+
 /* What --input names. plain: files of .txt, whose lines are documents */
 typedef struct { int64_t files, plain; double bytes; } SpeedrunInputs;
 
@@ -39,9 +41,9 @@ typedef Status StageRun(Speedrun *s, json_t *facts);
 StageRun       stage_clean, stage_split, stage_tokenizer, stage_tokens; /* stage_text.c */
 StageRun       stage_recipe, stage_train, stage_evaluate, stage_export, stage_report; /* stage_model.c */
 
-/* Opens or makes the directory and its state and takes its lock. BAD_OPTION where a run of other options is
- * begun there. */
-Status speedrun_open(Speedrun *s, const Options *o, const char *folder);
+/* Opens or makes the directory and its state and takes its lock; the options, the folder and `stop` are set.
+ * BAD_OPTION where a run of other options is begun there. */
+Status speedrun_open(Speedrun *s);
 void   speedrun_close(Speedrun *s);
 /* Whether a run is begun in the directory. */
 bool   speedrun_begun(const char *folder);

@@ -208,33 +208,25 @@ static Status too_small(const Speedrun *s, const RecipeAsk *ask, const Tried *sm
                 rounded_up(1.1 * (ask->seconds + lacks / (1 - SPARE)) / 60));
 }
 
-static json_t *recipe_json(const RecipeChoice *r)
-{
-    return json_pack("{s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:f, s:f, s:f, s:f, s:f, s:I, s:I, s:f, s:f}",
-                     "depth", r->depth, "hidden", r->hidden, "ffn", r->ffn, "heads", r->heads, "sequence",
-                     r->sequence, "batch", r->batch, "micro", r->micro, "parameters", r->parameters,
-                     "flops_per_token", r->flops_per_token, "lr", r->lr, "dropout", r->dropout,
-                     "weight_decay", r->weight_decay, "steps", (json_int_t)r->steps, "warmup",
-                     (json_int_t)r->warmup, "epochs", r->epochs, "expected_loss", r->loss);
-}
+/* The members of a recipe in the state, for json_pack and for json_unpack: their types and names, and where
+ * `of` has each of them. */
+#define RECIPE_TYPES "{s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:f, s:f, s:f, s:f, s:f, s:I, s:I, s:f, s:f}"
+#define RECIPE_MEMBERS(of) \
+    "depth", of(depth), "hidden", of(hidden), "ffn", of(ffn), "heads", of(heads), "sequence", of(sequence), \
+    "batch", of(batch), "micro", of(micro), "parameters", of(parameters), "flops_per_token", \
+    of(flops_per_token), "lr", of(lr), "dropout", of(dropout), "weight_decay", of(weight_decay), \
+    "steps", of(steps), "warmup", of(warmup), "epochs", of(epochs), "expected_loss", of(loss)
+#define RECIPE_VALUE(field) r->field
+#define RECIPE_PLACE(field) &r->field
 
-static RecipeChoice recipe_of(const Speedrun *s)
+static Status recipe_read(RecipeChoice *r, const Speedrun *s)
 {
-    const char *k = "recipe";
-    return (RecipeChoice){
-        .depth        = (int)speedrun_number(s, k, "depth"),
-        .hidden       = (int)speedrun_number(s, k, "hidden"),
-        .ffn          = (int)speedrun_number(s, k, "ffn"),
-        .heads        = (int)speedrun_number(s, k, "heads"),
-        .sequence     = (int)speedrun_number(s, k, "sequence"),
-        .batch        = (int)speedrun_number(s, k, "batch"),
-        .micro        = (int)speedrun_number(s, k, "micro"),
-        .lr           = speedrun_number(s, k, "lr"),
-        .dropout      = speedrun_number(s, k, "dropout"),
-        .weight_decay = speedrun_number(s, k, "weight_decay"),
-        .steps        = (int64_t)speedrun_number(s, k, "steps"),
-        .warmup       = (int64_t)speedrun_number(s, k, "warmup"),
-    };
+    json_error_t error;
+    *r = (RecipeChoice){ 0 };
+    json_t *facts = speedrun_facts(s, "recipe");
+    if (!json_unpack_ex(facts, &error, 0, RECIPE_TYPES, RECIPE_MEMBERS(RECIPE_PLACE))) return OK;
+    return fail(BAD_FILE, "%s: its recipe is not whole (%s); remove the directory to begin from nothing",
+                speedrun_path(s, "speedrun.json"), error.text);
 }
 
 /* Depths are tried from 1 upwards until the expected loss has risen twice, or the next one takes too long to
@@ -275,7 +267,8 @@ Status stage_recipe(Speedrun *s, json_t *facts)
              " steps of %d samples of %d tokens (%.1f passes), learning rate %g; the law of "
              "arXiv 2305.16264 for repeated text, 20 tokens a parameter by arXiv 2203.15556",
              best.depth, best.hidden, best.steps, best.batch, best.sequence, best.epochs, best.lr);
-    json_t *chosen = recipe_json(&best);
+    const RecipeChoice *r = &best;
+    json_t *chosen = json_pack(RECIPE_TYPES, RECIPE_MEMBERS(RECIPE_VALUE));
     if (!chosen || json_object_update(facts, chosen) ||
         json_object_set_new(facts, "type", json_string(speedrun_type(s))) != 0)
         return fail(NO_MEMORY, "no memory for the state");
@@ -302,9 +295,10 @@ static void train_facts(const Speedrun *s, json_t *facts)
 
 Status stage_train(Speedrun *s, json_t *facts)
 {
-    WordList   words   = {0};
-    RecipeChoice r       = recipe_of(s);
-    Validation   validation = validation_of(s, &r);
+    WordList     words = {0};
+    RecipeChoice r;
+    TRY(recipe_read(&r, s));
+    Validation validation = validation_of(s, &r);
     recipe_words(&words, s, &r);
     word_list_split(&words, "--train-iters %" PRId64 " --save-interval %" PRId64 " --keep-last 2", r.steps,
                most_of(r.steps / SAVES, 1));
@@ -328,7 +322,8 @@ Status stage_evaluate(Speedrun *s, json_t *facts)
     WordList   words = {0};
     json_error_t error;
     const char  *path = speedrun_path(s, "evaluation.json");
-    RecipeChoice r    = recipe_of(s);
+    RecipeChoice r;
+    TRY(recipe_read(&r, s));
     word_list_split(&words, "eval perplexity --window-overlap %d", r.sequence / 2);
     word_list_option(&words, "--load", speedrun_path(s, "checkpoint"));
     word_list_option(&words, "--data-path", speedrun_path(s, "heldout_text_document"));

@@ -86,18 +86,6 @@ static Status too_little(const Speedrun *s, const Cleaned *c)
         speedrun_path(s, "clean.html"), hint);
 }
 
-static int64_t bytes_of(const json_t *report, const char *part)
-{
-    return json_integer_value(json_object_get(json_object_get(report, part), "bytes"));
-}
-
-static int64_t documents_of(const json_t *report, const char *part, const char *rule)
-{
-    const json_t *counts = json_object_get(report, part);
-    if (rule) counts = json_object_get(counts, rule);
-    return json_integer_value(json_object_get(counts, "documents"));
-}
-
 /* Prose that is wrapped at a column looks like very many short documents. */
 static void warn_wrapped(const Cleaned *c, const SpeedrunInputs *in)
 {
@@ -115,17 +103,13 @@ static void warn_wrapped(const Cleaned *c, const SpeedrunInputs *in)
  * can be begun again with more. */
 static Status cleaned_check(const Speedrun *s, json_t *facts)
 {
-    json_error_t error;
-    json_t      *report    = json_load_file(speedrun_path(s, "clean.json"), 0, &error);
-    Cleaned      c = {
-        .documents = documents_of(report, "written", NULL),
-        .bytes     = bytes_of(report, "written"),
-        .read      = documents_of(report, "in", NULL),
-        .bytes_read = bytes_of(report, "in"),
-        .not_utf8  = documents_of(report, "dropped", "not UTF-8"),
-        .with_nul  = documents_of(report, "dropped", "with NUL"),
-        .broken    = documents_of(report, "dropped", "broken"),
-    };
+    Cleaned c = { 0 };
+    json_t *report = json_load_file(speedrun_path(s, "clean.json"), 0, NULL);
+    json_unpack(report, "{s:{s:I, s:I}, s:{s:I, s:I}, s:{s?:{s:I}, s?:{s:I}, s?:{s:I}}}",
+                "in", "documents", &c.read, "bytes", &c.bytes_read,
+                "written", "documents", &c.documents, "bytes", &c.bytes,
+                "dropped", "not UTF-8", "documents", &c.not_utf8, "with NUL", "documents", &c.with_nul,
+                "broken", "documents", &c.broken);
     json_decref(report);
     if (!options_typed_by_person(s->o, OPTION_input_format)) warn_wrapped(&c, &s->inputs);
     if (c.documents < 2 || c.bytes < 500) return too_little(s, &c);

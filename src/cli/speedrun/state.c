@@ -1,7 +1,6 @@
 /* The directory of a speedrun, its state, and the commands of its stages. */
 #include <ctype.h>
 #include <dirent.h>
-#include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,11 +9,12 @@
 #include <unistd.h>
 #include "base/file.h"
 #include "base/log.h"
+#include "cli/run_state.h"
 #include "cli/speedrun/speedrun.h"
 #include "cli/text_file.h"
 #include "base/utf8.h"
 
-enum { PATHS = 8, LOCK_TRIES = 100 }; /* tries 0.1 s apart: children of a killed run end within this */
+enum { PATHS = 8, LOCK_SECONDS = 10 };             /* children of a killed run end within this */
 
 const char *speedrun_path(const Speedrun *s, const char *name)
 {
@@ -56,22 +56,11 @@ static json_t *asked(const Options *o)
     return asked;
 }
 
-static Status lock_take(Speedrun *s)
+static Status state_begin(Speedrun *s, json_t *mine)
 {
-    int         fd;
-    bool        taken = false;
-    const char *path  = speedrun_path(s, "speedrun.lock");
-    TRY(file_create(&fd, path));
-    s->lock = dup(fd); /* a descriptor that children inherit */
-    close(fd);
-    if (s->lock < 0) return fail(NO_MEMORY, "%s: no descriptor: %s", path, strerror(errno));
-    for (int i = 0; i < LOCK_TRIES; i++) {
-        TRY(file_lock(s->lock, path, &taken));
-        if (taken) return OK;
-        usleep(100000);
-    }
-    return fail(BAD_FILE, "--output %s: another jotun speedrun is at work there; wait until it ends, or "
-                "give another directory", s->folder);
+    json_decref(s->state);
+    s->state = json_pack("{s:O, s:{}}", "asked", mine, "stages");
+    return speedrun_save(s);
 }
 
 /* Until a model is chosen nothing of a run is worth keeping for others than its own options: a run that was
@@ -83,9 +72,7 @@ static Status other_options(Speedrun *s, json_t *before, json_t *mine)
     if (!speedrun_facts(s, "recipe")) {
         log_line("speedrun: %s holds a run of other options that had chosen no model: it starts over",
                  s->folder);
-        json_decref(s->state);
-        s->state = json_pack("{s:O, s:{}}", "asked", mine, "stages");
-        return s->state ? speedrun_save(s) : fail(NO_MEMORY, "no memory for the state");
+        return state_begin(s, mine);
     }
     json_object_foreach(mine, name, now) if (!json_equal(now, json_object_get(before, name))) break;
     if (!name) json_object_foreach(before, name, now) if (!json_object_get(mine, name)) break;
@@ -101,16 +88,11 @@ static Status other_options(Speedrun *s, json_t *before, json_t *mine)
     return status;
 }
 
-static Status state_read(Speedrun *s, json_t *mine)
+static Status state_open(Speedrun *s, json_t *mine)
 {
-    json_error_t error;
-    const char  *path = speedrun_path(s, "speedrun.json");
-    FILE        *in;
-    TRY(file_stream(&in, path));
-    s->state = json_loadf(in, 0, &error);
-    fclose(in);
-    if (!s->state)
-        return fail(BAD_FILE, "%s: %s; remove the directory to begin from nothing", path, error.text);
+    const char *path = speedrun_path(s, "speedrun.json");
+    TRY(state_read(&s->state, path));
+    if (!s->state) return state_begin(s, mine);
     if (!json_is_object(json_object_get(s->state, "stages")))
         return fail(BAD_FILE, "%s: no state of a speedrun; remove the directory to begin from nothing", path);
     json_t *before = json_object_get(s->state, "asked");
@@ -133,9 +115,9 @@ bool speedrun_begun(const char *folder)
            file_exists(speedrun_path(&there, "speedrun.lock"));
 }
 
-Status speedrun_open(Speedrun *s, const Options *o, const char *folder)
+Status speedrun_open(Speedrun *s)
 {
-    *s = (Speedrun){.o = o, .folder = folder, .lock = -1};
+    const char *folder = s->folder;
     if (strlen(folder) > 900)
         return fail(BAD_OPTION, "--output %.80s...: the path is longer than 900 bytes", folder);
     if (utf8_broken(folder, (int64_t)strlen(folder)) >= 0)
@@ -145,16 +127,10 @@ Status speedrun_open(Speedrun *s, const Options *o, const char *folder)
         return fail(BAD_OPTION, "--output %s: is there and is no directory of a speedrun; give another one",
                     folder);
     bool absent = !file_exists(folder);
-    TRY(folder_make(folder));
-    TRY(lock_take(s));
+    TRY(state_lock(&s->lock, folder, "speedrun", LOCK_SECONDS, s->stop));
     s->made = absent;
-    json_t *mine   = asked(o);
-    Status  status = OK;
-    if (file_exists(speedrun_path(s, "speedrun.json"))) status = state_read(s, mine);
-    else {
-        s->state = json_pack("{s:O, s:{}}", "asked", mine, "stages");
-        status   = s->state ? speedrun_save(s) : fail(NO_MEMORY, "no memory for the state");
-    }
+    json_t *mine   = asked(s->o);
+    Status  status = state_open(s, mine);
     json_decref(mine);
     return status;
 }
@@ -163,18 +139,9 @@ void speedrun_close(Speedrun *s)
 {
     json_decref(s->state);
     if (s->lock >= 0) close(s->lock);
-    s->state = NULL;
-    s->lock  = -1;
 }
 
-Status speedrun_save(const Speedrun *s)
-{
-    char *text = json_dumps(s->state, JSON_INDENT(1));
-    if (!text) return fail(NO_MEMORY, "no memory for the state");
-    Status status = file_write_whole(speedrun_path(s, "speedrun.json"), text, strlen(text));
-    free(text);
-    return status;
-}
+Status speedrun_save(const Speedrun *s) { return state_write(speedrun_path(s, "speedrun.json"), s->state); }
 
 json_t *speedrun_facts(const Speedrun *s, const char *stage)
 {

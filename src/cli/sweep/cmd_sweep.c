@@ -13,6 +13,7 @@
 #include "base/seam.h"
 #include "cli/child_process.h"
 #include "cli/command.h"
+#include "cli/run_state.h"
 #include "cli/signals.h"
 #include "cli/sweep/sweep.h"
 
@@ -20,7 +21,8 @@
  * Each is in a process group of its own, so that a terminal's Ctrl-C reaches only the sweep, which passes it
  * on; and each gets SIGTERM when the sweep dies, so that it saves and ends. */
 
-enum { POLL_MS = 100, TERMINAL_POLLS = 5, FILE_POLLS = 600 };
+/* LOCK_SECONDS: of the runs of an earlier sweep that was killed, which still save */
+enum { POLL_MS = 100, TERMINAL_POLLS = 5, FILE_POLLS = 600, LOCK_SECONDS = 120 };
 
 static Status run_start(SweepRun *run)
 {
@@ -123,33 +125,26 @@ static void signal_all(const Sweep *sweep)
         if (sweep->run[i].state == SWEEP_RUNS) kill(sweep->run[i].process, SIGTERM);
 }
 
-static Status until_ended(Sweep *sweep, const volatile sig_atomic_t *stop)
+/* After a failure of the sweep itself its runs end as by a signal. */
+static Status execute(Sweep *sweep, const volatile sig_atomic_t *stop)
 {
-    int64_t began = seam.clock(), polls = 0;
-    bool stopping = false;
-    for (;; polls++) {
-        for (SweepRun *run; !*stop && running(sweep) < sweep->at_once && (run = next_run(sweep));)
-            TRY(run_start(run));
-        if (*stop && !stopping) signal_all(sweep);
-        stopping = *stop != 0;
-        TRY(reap(sweep, stopping));
+    int64_t began = seam.clock();
+    Failure failure = { 0 };
+    bool signalled = false;
+    for (int64_t polls = 0;; polls++) {
+        bool stopping = *stop || failure.status != OK;
+        for (SweepRun *run; !stopping && running(sweep) < sweep->at_once && (run = next_run(sweep));)
+            stopping = failure_keep(&failure, run_start(run)) != OK;
+        if (stopping && !signalled) signal_all(sweep), signalled = true;
+        failure_keep(&failure, reap(sweep, stopping));
         if (!running(sweep) && (stopping || !next_run(sweep))) break;
         if (polls % (log_terminal() ? TERMINAL_POLLS : FILE_POLLS) == TERMINAL_POLLS - 1)
             progress(sweep, began);
         nanosleep(&(struct timespec){ .tv_nsec = POLL_MS * 1000000 }, NULL);
     }
-    return OK;
-}
-
-static Status execute(Sweep *sweep, const volatile sig_atomic_t *stop)
-{
-    Status status = until_ended(sweep, stop);
-    if (status != OK) signal_all(sweep);
-    for (int i = 0; status != OK && i < sweep->runs; i++)
-        while (sweep->run[i].state == SWEEP_RUNS && waitpid(sweep->run[i].process, NULL, 0) < 0)
-            if (errno != EINTR) break;
     log_progress_end();
-    if (status != OK || !next_run(sweep)) return status;
+    TRY(failure_report(&failure));
+    if (!next_run(sweep)) return OK;
     return fail(INTERRUPTED, "stopped by a signal; the runs have saved, and the same command continues them");
 }
 
@@ -174,7 +169,7 @@ static Status sweep_all(Sweep *sweep)
     }
     const volatile sig_atomic_t *stop = signals_catch(
         "\njotun: the runs stop after their steps and save; the same signal again ends them at once\n");
-    TRY(sweep_lock(sweep, stop));
+    TRY(state_lock(&sweep->lock, sweep->own->sweep_dir, "sweep", LOCK_SECONDS, stop));
     TRY(sweep_state_read(sweep));
     sweep_show_plan(sweep);
     log_line("%d run%s at once", sweep->at_once, sweep->at_once == 1 ? "" : "s");

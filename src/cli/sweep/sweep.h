@@ -4,7 +4,6 @@
  * its own below --save. What is known of a run is in its folder: the words it was started with (run.json),
  * its checkpoints, metrics and log, and once it has ended its result (result.json). So a sweep that is
  * started again continues. */
-#include <signal.h>
 #include <stdio.h>
 #include <sys/types.h>
 #include "cli/child_process.h"
@@ -71,11 +70,9 @@ void   sweep_run_free(SweepRun *run);
 /* sweep_state.c: what the folders hold. BAD_OPTION where one holds a run of other options. */
 Status sweep_state_read (Sweep *sweep);
 Status sweep_run_begin  (const SweepRun *run);                  /* makes the folder and writes run.json */
-Status sweep_run_finish (SweepRun *run, const Sweep *sweep);    /* reads its metrics and writes result.json */
+Status sweep_run_finish (SweepRun *run, const Sweep *sweep);    /* of a run that has ended well: its losses */
 int64_t sweep_run_step  (const SweepRun *run);                  /* the last in its metrics; 0: none */
 void   sweep_run_failure(SweepRun *run, const char *why);       /* with the last line of its log */
-/* Waits for the runs of an earlier sweep of this folder that was killed, which still save. */
-Status sweep_lock (Sweep *sweep, const volatile sig_atomic_t *stop);
 /* sweep_table.c: what is planned, to stdout; results, to stdout and results.csv. */
 void   sweep_show_plan(const Sweep *sweep);
 Status sweep_results  (const Sweep *sweep);

@@ -8,6 +8,7 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "chart/chart.h"
+#include "cli/run_state.h"
 #include "cli/sweep/sweep.h"
 #include "plan/best_value.h"
 
@@ -205,37 +206,30 @@ static Status show_next(const Sweep *sweep, const ScalingLaw *law, const Scaling
 
 /* c: NULL where there is no confidence; fits: redrawn series that have a law; size: the largest of the law's
  * runs */
-static void json_law(FILE *out, const Sweep *sweep, const ScalingLaw *law, const ScalingConfidence *c,
-                     int fits, double size, int count)
-{
-    double measured;
-    fprintf(out, "{\"floor\":%.17g,\"scale\":%.17g,\"exponent\":%.17g,\"runs\":%d", law->floor, law->scale,
-            law->exponent, count);
-    if (count > SCALING_COEFFICIENTS) fprintf(out, ",\"redrawn\":%d,\"fits\":%d", SWEEP_DRAWS, fits);
-    if (c)
-        fprintf(out, ",\"floor_95\":[%.17g,%.17g],\"exponent_95\":[%.17g,%.17g]", c->floor.low,
-                c->floor.high, c->exponent.low, c->exponent.high);
-    const SweepRun *run = check_run(&measured, sweep);
-    if (run)
-        fprintf(out,
-                ",\"check\":{\"parameters\":%lld,\"times_the_largest\":%.17g,\"predicted\":%.17g,"
-                "\"measured\":%.17g}",
-                (long long)run->parameters, (double)run->parameters / size,
-                scaling_law_at(law, (double)run->parameters), measured);
-    fprintf(out, "}\n");
-}
-
 static Status write_law(const Sweep *sweep, const ScalingLaw *law, const ScalingConfidence *c, int fits,
                         double size, int count)
 {
-    char path[1024], *text = NULL;
-    size_t bytes;
+    char   path[1024];
+    double measured;
     TRY(path_join(path, sweep->own->sweep_dir, "law.json"));
-    FILE *out = open_memstream(&text, &bytes);
-    if (out) json_law(out, sweep, law, c, fits, size, count);
-    CHECK(out && fclose(out) == 0, "no memory for %s", path);
-    Status status = file_write_whole(path, text, bytes);
-    free(text);
+    json_t *said = json_pack("{s:f, s:f, s:f, s:i}", "floor", law->floor, "scale", law->scale, "exponent",
+                             law->exponent, "runs", count);
+    if (count > SCALING_COEFFICIENTS) {
+        json_object_set_new(said, "redrawn", json_integer(SWEEP_DRAWS));
+        json_object_set_new(said, "fits", json_integer(fits));
+    }
+    if (c) {
+        json_object_set_new(said, "floor_95", json_pack("[f, f]", c->floor.low, c->floor.high));
+        json_object_set_new(said, "exponent_95", json_pack("[f, f]", c->exponent.low, c->exponent.high));
+    }
+    const SweepRun *run = check_run(&measured, sweep);
+    if (run)
+        json_object_set_new(said, "check",
+            json_pack("{s:I, s:f, s:f, s:f}", "parameters", (json_int_t)run->parameters, "times_the_largest",
+                      (double)run->parameters / size, "predicted",
+                      scaling_law_at(law, (double)run->parameters), "measured", measured));
+    Status status = state_write(path, said);
+    json_decref(said);
     return status;
 }
 

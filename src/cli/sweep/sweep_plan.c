@@ -315,36 +315,27 @@ void sweep_run_free(SweepRun *run)
 
 /* ---- all runs ---- */
 
-/* The next combination of values, the last axis first; false after the last. */
-static bool next_values(int at[SWEEP_AXES_MAX], const Sweep *sweep)
-{
-    for (int a = sweep->axes - 1; a >= 0; a--) {
-        if (++at[a] < sweep->axis[a].count) return true;
-        at[a] = 0;
-    }
-    return false;
-}
-
-/* Of the check's depth too, with every seed. */
+/* Every combination of values, the last axis first; and the check's depth with every seed. */
 static Status list_runs(Sweep *sweep)
 {
     int64_t count = 1, seeds = sweep->seed_axis < 0 ? 1 : sweep->axis[sweep->seed_axis].count;
+    int64_t checks = sweep->own->sweep_check ? seeds : 0;
     for (int a = 0; a < sweep->axes && count <= SWEEP_RUNS_MAX; a++) count *= sweep->axis[a].count;
-    if (sweep->own->sweep_check) count += seeds;
-    if (count > SWEEP_RUNS_MAX)
+    if (count + checks > SWEEP_RUNS_MAX)
         return fail(BAD_OPTION, "the lists have more than %d combinations; give fewer values, or several "
                     "sweeps", SWEEP_RUNS_MAX);
-    sweep->run = calloc((size_t)count, sizeof *sweep->run);
-    CHECK(sweep->run, "no memory for %lld runs", (long long)count);
-    int at[SWEEP_AXES_MAX] = { 0 };
-    do {
-        SweepRun *run = &sweep->run[sweep->runs++];
-        memcpy(run->at, at, sizeof at);
+    sweep->runs = (int)(count + checks);
+    sweep->run  = calloc((size_t)sweep->runs, sizeof *sweep->run);
+    CHECK(sweep->run, "no memory for %d runs", sweep->runs);
+    for (int64_t i = 0; i < count; i++) {
+        SweepRun *run = &sweep->run[i];
+        for (int64_t a = sweep->axes - 1, rest = i; a >= 0; rest /= sweep->axis[a--].count)
+            run->at[a] = (int)(rest % sweep->axis[a].count);
         if (sweep->depth_axis >= 0)
-            run->depth = (int64_t)sweep->axis[sweep->depth_axis].number[at[sweep->depth_axis]];
-    } while (next_values(at, sweep));
-    for (int64_t s = 0; sweep->own->sweep_check && s < seeds; s++) {
-        SweepRun *run = &sweep->run[sweep->runs++];
+            run->depth = (int64_t)sweep->axis[sweep->depth_axis].number[run->at[sweep->depth_axis]];
+    }
+    for (int64_t s = 0; s < checks; s++) {
+        SweepRun *run = &sweep->run[count + s];
         run->check = true;
         run->depth = sweep->own->sweep_check;
         run->at[sweep->depth_axis] = -1;
