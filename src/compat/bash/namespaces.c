@@ -219,7 +219,7 @@ static void make_writable(Keeper *k, int i)
     snprintf(lower, sizeof lower, BASE "/lower%d", i), snprintf(work, sizeof work, BASE "/upper%d", i);
     snprintf(copy, sizeof copy, BASE "/copy%d", i);
     keeper_need(k, mkdir(lower, 0755) == 0 && bind(folder, lower, 0), folder);
-    if (overlay(lower, top, work)) return;
+    if (!k->copies && overlay(lower, top, work)) return;
     if (keeper_copy(k, lower, copy, &bytes) && bind(copy, top, 0)) return;
     keeper_need(k, bind(folder, top, MS_REC), folder);
     make_read_only(k, top);
@@ -281,12 +281,13 @@ static void cover_programs(Keeper *k, const char *folder)
         if (is_python_name(e->d_name)) (void)!symlink(PRIVATE "/missing", bin);
     }
     snprintf(options, sizeof options, "lowerdir=" NEW PRIVATE "/bin:%s", folder);
-    bool over = own && mount("overlay", at, "overlay", PLAIN | MS_RDONLY, options) == 0;
+    bool over = own && !k->copies && mount("overlay", at, "overlay", PLAIN | MS_RDONLY, options) == 0;
     if (programs) rewinddir(programs);
     for (struct dirent *e; own && !over && (e = readdir(programs));) {
         snprintf(bin, sizeof bin, NEW PRIVATE "/bin/%.100s", e->d_name);
         snprintf(real, sizeof real, "%s/%.100s", at, e->d_name);
-        if (lstat(bin, &about) == 0) keeper_need(k, bind(NEW PRIVATE "/missing", real, 0), real);
+        if (e->d_name[0] != '.' && lstat(bin, &about) == 0)
+            keeper_need(k, bind(NEW PRIVATE "/missing", real, 0), real);
     }
     if (programs) closedir(programs);
 }
