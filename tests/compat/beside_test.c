@@ -133,6 +133,7 @@ static void names_of_the_forks(void **state)
         { "--universal-checkpoint", "num-layers", "2", "one of DeepSpeed is refused where it is met" },
         { "--global-batch-size 8 --step-batch-size-schedule 0:4 2B:8", "step-batch-size-schedule", "0:4 2B:8", "" },
         { "--profile", "profile", "profile.json", "" },
+        { "--exit-interval 0", "exit-interval", "", "--exit-interval 0 is never" },
         { "--profile none", "profile", "", "it is the default" },
         { "--optimizer sophiag --sophiag-beta2 0.9", "adam-beta2", "0.9", "" },
         { "--optimizer adam --adam-beta2 0.95 --sophiag-beta2 0.9", "adam-beta2", "0.95", "it is of --optimizer sophiag" },
