@@ -4,6 +4,7 @@ the scores of pieces give transformers' ids by the rule of llama.cpp. tests/outs
 package gguf and llama.cpp read such files."""
 import json
 import os
+import shutil
 import struct
 import tempfile
 
@@ -372,6 +373,25 @@ def unlike(folder):
         assert done.returncode == 1 and words in done.stderr and "--to hf" in done.stderr, (name, words, done.stderr)
 
 
+def without_a_value(folder):
+    """An element that Q8_0 cannot have stops it; F32 has it."""
+    broken = os.path.join(folder, "broken")
+    shutil.copytree(theirs(folder, "gpt2"), broken)
+    path = os.path.join(broken, "model.safetensors")
+    data = bytearray(open(path, "rb").read())
+    (size,) = struct.unpack("<Q", data[:8])
+    begin = next(t["data_offsets"][0] for n, t in json.loads(data[8:8 + size]).items() if n.endswith("h.0.mlp.c_proj.weight"))
+    for value in "nan", "-inf", "1e7":
+        data[8 + size + begin:8 + size + begin + 4] = struct.pack("<f", float(value))
+        open(path, "wb").write(data)
+        to_jotun(broken, os.path.join(folder, "broken" + value))
+        for kind, code in ("q8_0", 1), ("f32", 0):
+            out = os.path.join(folder, f"broken{value}-{kind}.gguf")
+            done = jotun("convert", "--to", "gguf", "--output-dtype", kind, "--input", os.path.join(folder, "broken" + value), "--output", out, check=False)
+            assert done.returncode == code and os.path.exists(out) == (code == 0), done.stderr
+            assert not code or "blk.0.ffn_down.weight: an element of it is NaN, infinite or above 8319008" in done.stderr, done.stderr
+
+
 def refused(folder, name, *words, **changed):
     ours, path = os.path.join(folder, name + "-refused"), os.path.join(folder, name + ".gguf")
     to_jotun(theirs(folder, name, **changed), ours)
@@ -383,5 +403,6 @@ def refused(folder, name, *words, **changed):
 if __name__ == "__main__":
     with tempfile.TemporaryDirectory() as work:
         main(work)
+        without_a_value(work)
         shapes(work)
         unlike(work)

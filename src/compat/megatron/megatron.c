@@ -317,6 +317,21 @@ static void name_split(Import *m, Options *o)
                      "--split is only its numbers in Megatron-LM, without what is around them");
 }
 
+/* Megatron-LM reads --num-query-groups, whose default is 1, only beside --group-query-attention. */
+static void count_query_groups(Import *m, Options *o, const TextList *words)
+{
+    bool grouped = false, said = options_said(o, OPTION_groups);
+    for (int i = 0; i < words->count; i++) grouped |= !strcmp(words->text[i], "--group-query-attention");
+    if (said && !grouped && !strcmp(o->source[OPTION_groups].name, "--num-query-groups")) {
+        leave_out(m, o, OPTION_groups, "--num-query-groups is left out: Megatron-LM reads it only beside "
+                                       "--group-query-attention, without which attention is multi-head");
+        o->groups = 0;
+    }
+    if (grouped && !said)
+        take_instead(m, o, OPTION_groups, "", "1", "--group-query-attention without --num-query-groups has "
+                                                   "Megatron-LM's default, one group");
+}
+
 /* How biases are fused with GELU says nothing of a model without GELU. */
 static void leave_out_gelu(Import *m, Options *o)
 {
@@ -437,6 +452,7 @@ static void take_call(Import *m, Options *o, const LaunchCall *s, const char *pa
     count_tokens(m, o, &words);
     take_one_duration(m, o);
     leave_out_gelu(m, o);
+    count_query_groups(m, o, &words);
     version1_defaults(m, o, &words, path);
     beside_defaults(m, o, &words, path);
     required_check(m, o, path);

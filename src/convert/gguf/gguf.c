@@ -1,4 +1,5 @@
 /* GGUF files: header, keys, the list of tensors and their data, each at a multiple of 32 bytes. */
+#include <float.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -170,18 +171,23 @@ static void infos_put(GgufText *out, const GgufTensors *list)
 /* ---- writing ---- */
 
 /* Blocks of 32: a scale in F16, which is the largest of them / 127, and 32 integers of 8 bits, rounded half
- * away from zero. */
-static void quantize(char *to, const char *from, int64_t count)
+ * away from zero. False where an element has no such value: NaN, infinite, above what the scale reaches. */
+static bool quantize(char *to, const char *from, int64_t count)
 {
-    float x[BLOCK];
+    const float most_of_all = 127 * (float)dtype_max(F16);
+    float       x[BLOCK];
     for (; count; count -= BLOCK, from += sizeof x, to += BLOCK_BYTES) {
         float most = 0;
         memcpy(x, from, sizeof x);                             /* it may be unaligned, in the file */
-        for (int i = 0; i < BLOCK; i++) most = fabsf(x[i]) > most ? fabsf(x[i]) : most;
-        float scale = most / 127.0f, inverse = scale > 0 ? 1.0f / scale : 0;
+        for (int i = 0; i < BLOCK; i++) {
+            if (!(fabsf(x[i]) <= most_of_all)) return false;
+            most = fabsf(x[i]) > most ? fabsf(x[i]) : most;
+        }
+        float scale = most / 127.0f, inverse = scale >= FLT_MIN ? 1.0f / scale : 0;
         dtype_convert(to, F16, &scale, F32, 1);
         for (int i = 0; i < BLOCK; i++) to[2 + i] = (char)(int)roundf(x[i] * inverse);
     }
+    return true;
 }
 
 /* The window as it is written, in list->made where it is another one. */
@@ -192,8 +198,10 @@ static Status window_make(const void **data, GgufTensors *list, const GgufTensor
     TRY(buffer_reserve(&list->made, w->count * (int64_t)sizeof(float)));
     float *made = (float *)list->made.text;
     *data = made;
-    if (t->type == GGUF_Q8_0) quantize(list->made.text, w->data, w->count);
-    else memcpy(made, w->data, (size_t)w->count * sizeof *made);
+    if (t->type == GGUF_Q8_0 && !quantize(list->made.text, w->data, w->count))
+        return fail(BAD_FILE, "%s: an element of it is NaN, infinite or above %.0f, for which Q8_0 has no "
+                    "value; --output-dtype f32 writes it", t->name, 127 * dtype_max(F16));
+    if (t->type != GGUF_Q8_0) memcpy(made, w->data, (size_t)w->count * sizeof *made);
     for (int64_t i = 0; i < w->count && t->offset != 0; i++) made[i] += t->offset;
     return OK;
 }

@@ -145,7 +145,8 @@ static Status extent_check(const PickleReader *r, const PickleTensor *t)
                              (long long)room);
     int64_t elements = 1; /* strides of 0 repeat elements; what is read must still be countable */
     for (int d = 0; d < t->dims; d++)
-        if (__builtin_mul_overflow(elements, t->size[d], &elements) || elements > INT64_MAX / 16)
+        if (__builtin_mul_overflow(elements, t->size[d] > 0 ? t->size[d] : 1, &elements) ||
+            elements > INT64_MAX / 16)
             return pickle_refuse(r, "a tensor of more elements than can be counted");
     return OK;
 }

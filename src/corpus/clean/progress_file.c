@@ -13,19 +13,29 @@
 typedef struct { char format[16]; ProgressFile progress; int64_t numbers; } ProgressHead;
 static const char format[16] = "jotun clean 5\n";
 
-static const char file_name[] = "progress";
+static const char file_name[] = "progress", older_name[] = "progress.json";
+
+/* The file of the folder; where there is none, that of an older version, which is refused as damage is. */
+static Status path_find(char path[1024], const char *folder)
+{
+    char older[1024];
+    TRY(path_join(path, folder, file_name));
+    TRY(path_join(older, folder, older_name));
+    if (!file_exists(path) && file_exists(older)) memcpy(path, older, sizeof older);
+    return OK;
+}
 
 bool progress_file_there(const char *folder)
 {
     char path[1024];
-    return path_join(path, folder, file_name) == OK && file_exists(path);
+    return path_find(path, folder) == OK && file_exists(path);
 }
 
 Status progress_file_forget(const char *folder)
 {
     char path[1024];
-    TRY(path_join(path, folder, file_name));
-    if (!progress_file_there(folder) || !seam.remove(path)) return OK;
+    TRY(path_find(path, folder));
+    if (!file_exists(path) || !seam.remove(path)) return OK;
     return fail(IO_FAILED, "%s: cannot be removed: %m", path);
 }
 
@@ -107,7 +117,7 @@ Status progress_file_read(ProgressFile *progress, CleanCounts *counts, bool *fou
     char    path[1024];
     FileMap map;
     *progress = (ProgressFile){ 0 };
-    TRY(path_join(path, folder, file_name));
+    TRY(path_find(path, folder));
     *found = file_exists(path);
     if (!*found) return OK;
     TRY(file_map(&map, path));

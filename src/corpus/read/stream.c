@@ -83,9 +83,9 @@ static Status chunk_fill(Stream *s)
     if (s->ahead) return piece_fill(s);
     size_t got = fread(s->chunk, 1, CHUNK, s->file);
     s->file_bytes += (int64_t)got;
-    s->ended       = got < CHUNK;
+    s->ended       = got < CHUNK && !ferror(s->file);
     chunk_begin(s, got);
-    if (!ferror(s->file)) return OK;
+    if (got || !ferror(s->file)) return OK;     /* an error shows again when no byte follows */
     return fail(BAD_FILE, "%s: cannot be read after byte %" PRId64 ": %s", s->name, s->file_bytes,
                 strerror(errno));
 }
