@@ -21,25 +21,17 @@
  * evaluates. */
 typedef struct { Options o; TrainConfig config; bool length, evaluates; } Trained;
 
-/* A length and evaluations are added where the words have none yet. The caller closes made->o. */
+/* A length and evaluations are set where the words have none yet. The caller closes made->o. */
 static Status train_options(Trained *made, const WordList *words, const Sweep *sweep)
 {
-    WordList all = { 0 };
     Options *o = &made->o;
-    for (int i = 0; i < words->count; i++) word_list_add(&all, "%s", words->word[i]);
-    Status status = setup_parse(o, FOR_TRAIN, all.count, all.word);
-    if (status == OK) {
-        made->length    = options_said(o, OPTION_train_iters) || options_said(o, OPTION_train_samples) ||
-                          options_said(o, OPTION_train_tokens);
-        made->evaluates = options_said(o, OPTION_eval_interval);
-        bool validates  = sweep->own->sweep_loss.value == CHOICE_sweep_loss_validation;
-        if (validates && !made->evaluates) word_list_add(&all, "--eval-interval=1");
-        if (!made->length && sweep->own->sweep_depths) word_list_add(&all, "--train-iters=1");
-        options_close(o);
-        status = setup_parse(o, FOR_TRAIN, all.count, all.word);
-    }
-    word_list_free(&all);                                                    /* options keep copies */
-    TRY(status);
+    TRY(setup_parse(o, FOR_TRAIN, words->count, words->word));
+    made->length    = options_said(o, OPTION_train_iters) || options_said(o, OPTION_train_samples) ||
+                      options_said(o, OPTION_train_tokens);
+    made->evaluates = options_said(o, OPTION_eval_interval);
+    bool validates  = sweep->own->sweep_loss.value == CHOICE_sweep_loss_validation;
+    if (validates) options_fill(o, OPTION_eval_interval, 1, "jotun sweep");
+    if (!made->length && sweep->own->sweep_depths) options_fill(o, OPTION_train_iters, 1, "jotun sweep");
     TRY(options_needed(o));
     TRY(setup_values(o));
     TRY(setup_validate(o));
