@@ -72,10 +72,9 @@ static Status scan(Times *times, const char *path)
     static const char *const key[] = { "text" };
     *times = times_begin();
     for (bool more = true; more; ) {
-        LineWalk walk = { 0 };
         JsonText text;
         TRY(input_blocks_fill(&input, &block, &more));
-        for (Line line; block_next(&block, &walk, &line); ) TRY(document_read(&text, true, key, 1, line, path));
+        for (Line line; block_next(&block, &line); ) TRY(document_read(&text, true, key, 1, line, path));
     }
     input_blocks_close(&input);
     block_free(&block);

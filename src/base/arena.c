@@ -87,7 +87,7 @@ double arena_huge_bytes(void)
     return 1024.0 * (double)kib;
 }
 
-Status arena_open_for(Arena *a, const char *name, size_t bytes, Team *team)
+static Status open_for(Arena *a, const char *name, size_t bytes, Team *team)
 {
     memset(a, 0, sizeof *a);
     a->name = name;
@@ -105,11 +105,11 @@ Status arena_open_for(Arena *a, const char *name, size_t bytes, Team *team)
     return OK;
 }
 
-Status arena_open(Arena *a, const char *name, size_t bytes) { return arena_open_for(a, name, bytes, NULL); }
+Status arena_open(Arena *a, const char *name, size_t bytes) { return open_for(a, name, bytes, NULL); }
 
 Status arena_open_on(Arena *a, const char *name, size_t bytes, const ArenaMemory *memory, Team *team)
 {
-    if (!memory) return arena_open_for(a, name, bytes, team);
+    if (!memory) return open_for(a, name, bytes, team);
     *a = (Arena){ .name = name, .memory = memory, .size = bytes };
     if (bytes < SIZE_MAX / 2) a->mapping = memory->take(memory->context, bytes ? bytes : 1);
     a->base = a->mapping;

@@ -44,10 +44,8 @@ void   arena_dry  (Arena *a, const char *name);
 /* Allocates `bytes`, in huge pages where the system gives them, and touches every page, so that no page fault
  * happens in a step. NO_MEMORY when refused. */
 Status arena_open (Arena *a, const char *name, size_t bytes);
-/* The same, touched by the threads of the team that uses it: faster, and spread over the memory of their
- * cores. */
-Status arena_open_for(Arena *a, const char *name, size_t bytes, Team *team);
-/* The same in the memory of a device, whose contents are not touched; memory NULL: arena_open_for. */
+/* The same in the memory of a device, whose contents are not touched; memory NULL: of the host, touched by
+ * the threads of the team that uses it: faster, and spread over the memory of their cores. */
 Status arena_open_on(Arena *a, const char *name, size_t bytes, const ArenaMemory *memory, Team *team);
 /* Bytes of this process, of all its arenas and other memory, that lie in huge pages; 0 where the system does
  * not tell. */

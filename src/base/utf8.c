@@ -1,10 +1,8 @@
 /* Decodes, encodes, checks and repairs UTF-8. In a check valid text is the rule, so 64 bytes at a time are
- * checked with SSE2, and only those that have a fault are decoded character by character. */
+ * checked together, and only those that have a fault are decoded character by character. */
 #include "base/utf8.h"
 
-#ifdef __SSE2__
-#include <emmintrin.h>
-#endif
+#include "base/bytes16.h"
 
 int utf8_encode(uint8_t out[4], uint32_t point)
 {
@@ -17,27 +15,21 @@ int utf8_encode(uint8_t out[4], uint32_t point)
 
 /* ---- texts ---- */
 
-#ifdef __SSE2__
 /* Each property of the bytes of a block is a word of 64 bits, bit i for byte i, so that "the byte after" is a
  * shift by one and a whole block is checked by a few dozen operations without branches on the data. A block
  * begins at a character. */
 enum { WIDE = 64 };
-typedef struct { __m128i q[4]; } Block64;
+typedef struct { Bytes16 q[4]; } Block64;
 
 /* The bits of a condition on the 16 bytes x, for all four quarters of the block. */
 #define BITS_OF(block, condition) __extension__ ({                                                        \
     uint64_t bits_ = 0;                                                                                   \
     _Pragma("GCC unroll 4")                                                                               \
     for (int i_ = 0; i_ < 4; i_++) {                                                                      \
-        __m128i x = (block).q[i_];                                                                        \
-        bits_ |= (uint64_t)(uint32_t)_mm_movemask_epi8(condition) << 16 * i_;                             \
+        Bytes16 x = (block).q[i_];                                                                        \
+        bits_ |= (uint64_t)bytes16_bits(condition) << 16 * i_;                                            \
     }                                                                                                     \
     bits_; })
-#define BYTE(value)    _mm_set1_epi8((char)(value))
-#define IS(value)      _mm_cmpeq_epi8(x, BYTE(value))
-/* SSE2 compares bytes only as signed, so x >= value is written as max(x, value) == x, unsigned. */
-#define LEAST(value)   _mm_cmpeq_epi8(_mm_max_epu8(x, BYTE(value)), x)
-#define MOST(value)    _mm_cmpeq_epi8(_mm_min_epu8(x, BYTE(value)), x)
 
 static uint64_t bits_below(int bit) { return bit < 64 ? ((uint64_t)1 << bit) - 1 : ~(uint64_t)0; }
 
@@ -48,15 +40,15 @@ static uint64_t bits_below(int bit) { return bit < 64 ? ((uint64_t)1 << bit) - 1
  * whole, else 64. */
 static uint64_t block_faults(const Block64 *b, uint64_t high, int *cut)
 {
-    uint64_t more = BITS_OF(*b, _mm_cmplt_epi8(x, BYTE(0xC0))), first = high & ~more;
-    uint64_t bad  = BITS_OF(*b, _mm_or_si128(MOST(0xC1), LEAST(0xF5))) & first, want = first << 1;
-    uint64_t three = BITS_OF(*b, LEAST(0xE0));
+    uint64_t more = BITS_OF(*b, (x & 0xC0) == 0x80), first = high & ~more;
+    uint64_t bad  = BITS_OF(*b, (x <= 0xC1) | (x >= 0xF5)) & first, want = first << 1;
+    uint64_t three = BITS_OF(*b, x >= 0xE0);
     *cut = first >> 63 ? 63 : WIDE;
     if (three) {
-        uint64_t four = BITS_OF(*b, LEAST(0xF0)),
-                 low_9 = BITS_OF(*b, MOST(0x8F)), low_A = BITS_OF(*b, MOST(0x9F));
-        uint64_t after_E0 = BITS_OF(*b, IS(0xE0)) << 1, after_ED = BITS_OF(*b, IS(0xED)) << 1;
-        uint64_t after_F0 = BITS_OF(*b, IS(0xF0)) << 1, after_F4 = BITS_OF(*b, IS(0xF4)) << 1;
+        uint64_t four = BITS_OF(*b, x >= 0xF0),
+                 low_9 = BITS_OF(*b, x <= 0x8F), low_A = BITS_OF(*b, x <= 0x9F);
+        uint64_t after_E0 = BITS_OF(*b, x == 0xE0) << 1, after_ED = BITS_OF(*b, x == 0xED) << 1;
+        uint64_t after_F0 = BITS_OF(*b, x == 0xF0) << 1, after_F4 = BITS_OF(*b, x == 0xF4) << 1;
         want |= three << 2 | four << 3;
         bad  |= (after_E0 & low_A) | (after_ED & ~low_A) | (after_F0 & low_9) | (after_F4 & ~low_9);
         uint64_t open = (first & ~bits_below(63)) | (three & ~bits_below(62)) | (four & ~bits_below(61));
@@ -76,16 +68,13 @@ static int64_t valid_blocks(const char *text, int64_t bytes)
         int64_t left = bytes - at;
         if (left < WIDE) memcpy(memset(last, ' ', WIDE), text + at, (size_t)left);
         memcpy(&b, left < WIDE ? last : text + at, WIDE);
-        uint64_t high = BITS_OF(b, x);
+        uint64_t high = BITS_OF(b, x >= 0x80);
         int      cut  = WIDE;
-        if (BITS_OF(b, IS(0)) || (high && (block_faults(&b, high, &cut) & bits_below(cut + 1)))) return at;
+        if (BITS_OF(b, x == 0) || (high && (block_faults(&b, high, &cut) & bits_below(cut + 1)))) return at;
         at += cut;
     }
     return bytes;
 }
-#else
-static int64_t valid_blocks(const char *text, int64_t bytes) { return (void)text, (void)bytes, 0; }
-#endif
 
 int64_t utf8_broken(const char *text, int64_t bytes)
 {

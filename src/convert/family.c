@@ -40,10 +40,6 @@ static const struct { int of; const char *option, *value; } has_rows[] = {
 #define HAS(families, option, value) { families, option, value },
 #include "convert/families.def"
 };
-static const struct { int of; const char *option, *value; } set_rows[] = {
-#define SET(families, option, value) { families, option, value },
-#include "convert/families.def"
-};
 
 Naming      family_naming(Family family)     { return families[family].naming; }
 
@@ -214,7 +210,7 @@ static Status value_read(const KeySource *s, const KeyRow *row, json_t *value)
 static Status key_read(json_t *options, const KeyRow *row, const json_t *config, const char *path)
 {
     const char *other = *row->missing == '=' ? row->missing + 1 : NULL;
-    json_t *held = json_object_get(config, row->key), *missing = NULL;
+    json_t *held = *row->key ? json_object_get(config, row->key) : NULL, *missing = NULL;
     if (!held && other) held = json_object_get(config, other);
     if (!other && *row->missing) missing = value_row_json(row->missing);
     json_t *value = held ? held : missing;
@@ -280,7 +276,7 @@ static bool is_neutral(const json_t *config, const char *key, const json_t *valu
 static bool has_row(Family family, const char *key)
 {
     for (int i = 0; i < COUNT(keys); i++)
-        if (keys[i].families >> family & 1 && !strcmp(keys[i].key, key)) return true;
+        if (keys[i].families >> family & 1 && *key && !strcmp(keys[i].key, key)) return true;
     for (int i = 0; i < COUNT(unused_rows); i++)
         if (unused_rows[i].families >> family & 1 && words_have(unused_rows[i].keys, key, strlen(key)))
             return true;
@@ -338,9 +334,6 @@ static Status options_fill(json_t *options, Family family, const json_t *config,
     for (int i = 0; i < COUNT(has_rows); i++)
         if (has_rows[i].of >> family & 1 && !json_object_get(options, has_rows[i].option))
             json_object_set_new(options, has_rows[i].option, value_row_json(has_rows[i].value));
-    for (int i = 0; i < COUNT(set_rows); i++)
-        if (set_rows[i].of >> family & 1)
-            json_object_set_new(options, set_rows[i].option, value_row_json(set_rows[i].value));
     return OK;
 }
 

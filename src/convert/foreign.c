@@ -96,19 +96,6 @@ Status foreign_kept_piece(ForeignFile *file, int tensor, ForeignPiece piece)
     return foreign_piece(file, tensor, &piece);
 }
 
-Status foreign_whole(ForeignFile *file, int tensor, const char *data)
-{
-    const ForeignTensor *t = &file->tensor[tensor];
-    ForeignPiece piece = { .data = data };
-    int64_t stride = 1;
-    for (int d = FOREIGN_DIMS - 1; d >= 0; d--) {
-        piece.shape[d]  = t->shape[d];
-        piece.stride[d] = stride;
-        stride *= t->shape[d] ? t->shape[d] : 1;
-    }
-    return foreign_piece(file, tensor, &piece);
-}
-
 Status foreign_safetensors(ForeignFile *file, SafeFile *safe, const uint64_t *checksum)
 {
     int    map, tensor;
@@ -153,6 +140,11 @@ Status foreign_range(ForeignFile *file, int tensor, int64_t first, int64_t count
         TRY(foreign_piece(file, tensor, &piece));
     }
     return OK;
+}
+
+Status foreign_whole(ForeignFile *file, int tensor, const char *data)
+{
+    return foreign_range(file, tensor, 0, foreign_count(&file->tensor[tensor]), data);
 }
 
 void foreign_leave_states(ForeignFile *file, const char *format, ...)
@@ -233,7 +225,7 @@ static bool is_inside(const FileMap *map, const char *data, int64_t low, int64_t
     return low >= -before && high <= after;
 }
 
-static Status piece_check(const ForeignFile *file, ForeignTensor *tensor, const ForeignPiece *piece)
+static Status piece_check(const ForeignFile *file, const ForeignTensor *tensor, const ForeignPiece *piece)
 {
     int64_t low = 0, high = 1, step, width = (int64_t)dtype_width(tensor->dtype);
     bool    empty = false, far = false;
@@ -253,7 +245,6 @@ static Status piece_check(const ForeignFile *file, ForeignTensor *tensor, const 
     if (far || map < 0 || !is_inside(&file->map[map], piece->data, low, high))
         return fail(BAD_FILE, "%s: elements of tensor '%.200s' lie outside of the file, so it is truncated or"
                     " damaged", file->path, tensor->name);
-    if (piece == tensor->piece) tensor->map = map;
     return OK;
 }
 

@@ -35,7 +35,6 @@ typedef struct {
     int64_t       shape[FOREIGN_DIMS];     /* unused dims are 1 and come last */
     int           pieces, piece_room;
     ForeignPiece *piece;                   /* owned */
-    int           map;                     /* mapped file of the first piece, its index; by foreign_finish */
     bool          opened;                  /* by foreign_need: its files are mapped */
 } ForeignTensor;
 

@@ -124,12 +124,12 @@ static void view_fill(Link *link, int row, Widths widths, int dims, int64_t our_
     link->their_stride[0] = whole * columns, link->their_stride[1] = columns, link->their_stride[2] = 1;
     link->their_first = r.first * columns;
     if (view == PAIRS) {                    /* [heads, half of two, channels of a half, columns] */
-        int64_t half = widths.head / 2;
-        memcpy(link->size, (int64_t[]){ our_rows / widths.head, 2, half, columns }, sizeof link->size);
-        memcpy(link->our_stride, (int64_t[]){ widths.head * columns, half * columns, columns, 1 },
-               sizeof link->our_stride);
-        memcpy(link->their_stride, (int64_t[]){ widths.head * columns, columns, 2 * columns, 1 },
-               sizeof link->their_stride);
+        int64_t half = widths.head / 2, all = widths.head * columns;
+        *link = (Link){ .ours = link->ours, .theirs = link->theirs, .our_first = at,
+                        .their_first = link->their_first,
+                        .size         = { our_rows / widths.head, 2, half, columns },
+                        .our_stride   = { all, half * columns, columns, 1 },
+                        .their_stride = { all, columns, 2 * columns, 1 } };
     }
     if (view == TURNED) link->their_stride[1] = 1, link->their_stride[2] = whole, link->their_first = r.first;
     LinkTensor *theirs = &link->theirs;
@@ -145,16 +145,14 @@ static void heads_fill(Link *link, int row, Widths widths, int64_t our_rows, int
 {
     Rows    r = rows_of(row, widths);
     bool    turned = rows[row].view == HEADS_TURNED;
-    int64_t heads = widths.heads, their_row = turned ? 1 : columns, their_column = turned ? r.whole : 1;
-    link->our_first = r.first * columns, link->their_first = 0;
-    memcpy(link->size, (int64_t[]){ heads, r.whole, columns, 1 }, sizeof link->size);
-    memcpy(link->our_stride, (int64_t[]){ our_rows / heads * columns, columns, 1, 1 },
-           sizeof link->our_stride);
-    memcpy(link->their_stride, (int64_t[]){ r.whole * columns, their_row, their_column, 1 },
-           sizeof link->their_stride);
-    link->theirs.dims = 3;
+    int64_t heads = widths.heads, one = r.whole * columns;
+    *link = (Link){ .ours = link->ours, .theirs = link->theirs, .our_first = r.first * columns,
+                    .size         = { heads, r.whole, columns, 1 },
+                    .our_stride   = { our_rows / heads * columns, columns, 1, 1 },
+                    .their_stride = { one, turned ? 1 : columns, turned ? r.whole : 1, 1 } };
     int64_t shape[LINK_DIMS] = { heads, turned ? columns : r.whole, turned ? r.whole : columns, 1 };
     memcpy(link->theirs.shape, shape, sizeof shape);
+    link->theirs.dims = 3;
 }
 
 /* All experts are one tensor, and this is number e. */
@@ -182,23 +180,6 @@ static int row_of(Naming naming, const Param *p, bool in_moe)
     return row < 0 ? row_find(naming, p->id) : row;
 }
 
-/* The biases of a layer's experts, which are no parameters. */
-static Status bias_add(Links *links, Naming naming, const ModelConfig *config, int64_t layer)
-{
-    LogicalTensor tensor = checkpoint_expert_bias(config, layer, F32);
-    int row = row_find(naming, PARAM_EXPERT_BIAS);
-    if (row < 0)
-        return fail(BAD_SHAPE, "tensor '%s' has no place in a checkpoint of this architecture", tensor.name);
-    TRY(ARRAY_RESERVE(links->link, links->room, links->count + 1));
-    Link *link = &links->link[links->count++];
-    *link = (Link){ .ours   = { .dims = 1, .shape = { config->experts, 1, 1, 1 }, .keeps_type = true },
-                    .theirs = { .keeps_type = true } };
-    snprintf(link->ours.name, sizeof link->ours.name, "%s", tensor.name);
-    name_fill(link->theirs.name, sizeof link->theirs.name, rows[row].name, layer, 0);
-    view_fill(link, row, (Widths){ 0 }, 1, config->experts, 1, 0);
-    return OK;
-}
-
 /* One link, or one for each expert, of the row. */
 static Status link_add(Links *links, int row, const Param *p, int64_t layer, Widths widths)
 {
@@ -217,6 +198,18 @@ static Status link_add(Links *links, int row, const Param *p, int64_t layer, Wid
         if (experts && !strstr(rows[row].name, "{expert}"))
             stack(&link->theirs, &link->their_first, e, copies);
     }
+    return OK;
+}
+
+/* The biases of a layer's experts, which are no parameters. */
+static Status bias_add(Links *links, Naming naming, const ModelConfig *config, int64_t layer)
+{
+    LogicalTensor tensor = checkpoint_expert_bias(config, layer, F32);
+    Param p = { .id = (ParamId)PARAM_EXPERT_BIAS, .dims = 1, .global = { config->experts, 1, 1 } };
+    snprintf(p.name, sizeof p.name, "%.60s", tensor.name);
+    TRY(link_add(links, row_find(naming, PARAM_EXPERT_BIAS), &p, layer, (Widths){ 0 }));
+    Link *link = &links->link[links->count - 1];
+    link->ours.keeps_type = link->theirs.keeps_type = true;
     return OK;
 }
 

@@ -93,11 +93,10 @@ static void slot_work(void *context, int worker, int slot)
     const TokenizeRun *m = context;
     TokenizeSlot *s = &m->slot[slot];
     Line     line;
-    LineWalk walk = { 0 };
     int64_t  used = 0;
     bool     more = s->failure.status == OK;
     (void)worker;
-    while (more && block_next(&s->block, &walk, &line)) {
+    while (more && block_next(&s->block, &line)) {
         Status status = line_encode(m, s, line, &used);
         if (status != OK) more = fault_handle(m, s, status);
     }

@@ -51,7 +51,7 @@ static void large_ones_are_whole(void **state)
     assert_int_equal(team_open(&team, 3), OK);
     for (int i = 0; i < 2; i++) {
         Arena a;
-        assert_int_equal(arena_open_for(&a, "flight", BYTES, i ? team : NULL), OK);
+        assert_int_equal(arena_open_on(&a, "flight", BYTES, NULL, i ? team : NULL), OK);
         assert_int_equal(a.size, BYTES);
         assert_true((uintptr_t)a.base % (2 << 20) == 0);
         char *all = arena_push(&a, "x", BYTES - 256);

@@ -212,6 +212,25 @@ def lines_and_options(load, folder):
         sys.exit(f"lines that are blank at the end, NUL: {made.stdout}")
 
 
+def stops(load, folder):
+    """A stop word ends a text before it, for the option and for a line of JSON, as lines and as the one text that is shown as it is made."""
+    words = ["--load", load, "--threads", 1, "--temperature", 0, "--max-new-tokens", 16]
+    whole = json.loads(run.jotun("generate", *words, "--prompt", PROMPTS[0], "--logprobs", 0).stdout)["text"]
+    stop = whole[5:8]
+    wanted = whole[:whole.index(stop)]
+    path = os.path.join(folder, "stop.jsonl")
+    with open(path, "w") as out:
+        out.write(json.dumps({"prompt": PROMPTS[0], "stop": ["never", stop]}) + "\n" + json.dumps({"prompt": PROMPTS[0]}) + "\n")
+    lines = [json.loads(line) for line in run.jotun("generate", *words, "--prompt-jsonl", path, "--logprobs", 1).stdout.splitlines()]
+    if [(t["text"], t["finish_reason"]) for t in lines] != [(wanted, "stop"), (whole, "length")]:
+        sys.exit(f"stop word {stop!r}: {lines}")
+    if [len(t["logprobs"]) == len(t["top_logprobs"]) == len(t["ids"]) for t in lines] != [True, True] or len(lines[0]["ids"]) >= 16:
+        sys.exit(f"ids and log-probabilities of a text that a stop word ends: {lines}")
+    shown = run.jotun("generate", *words, "--prompt", PROMPTS[0], "--stop", "never", stop).stdout
+    if shown != PROMPTS[0] + wanted + "\n":
+        sys.exit(f"stop word {stop!r} of a text that is shown: {shown!r}, wanted {PROMPTS[0] + wanted!r}")
+
+
 def beyond(gpt, llama, folder):
     """Learned positions end; of rotary ones a line counts the texts that go beyond those of training."""
     path = os.path.join(folder, "long.jsonl")
@@ -250,6 +269,7 @@ def main():
             if name == "gpt":
                 errors(load, folder)
                 lines_and_options(load, folder)
+                stops(load, folder)
                 samples(data, folder)
         beyond(os.path.join(folder, "gpt"), load, folder)
     return 0

@@ -431,6 +431,8 @@ static void take_call(Import *m, Options *o, const LaunchCall *s, const char *pa
     read_deepspeed_file(m, o, path);
     count_end_of_document(m, o);
     name_eval_interval(m, o);
+    if (options_said(o, OPTION_exit_interval) && !o->exit_interval)
+        leave_out(m, o, OPTION_exit_interval, "--exit-interval 0 is never, the default");
     name_split(m, o);
     count_tokens(m, o, &words);
     take_one_duration(m, o);

@@ -31,14 +31,9 @@ typedef struct {
 
 /* ---- keys and values ---- */
 
-void gguf_put(GgufText *out, const void *data, size_t bytes)
-{
-    if (out->status == OK) out->status = buffer_add(&out->text, data, (int64_t)bytes);
-}
-
 void gguf_put_number(GgufText *out, uint64_t value, int bytes)
 {
-    if (out->status == OK) out->status = buffer_add_number(&out->text, value, bytes);
+    buffer_add_number_or_stop(&out->text, value, bytes);
 }
 
 void gguf_put_real(GgufText *out, double value)
@@ -52,7 +47,7 @@ void gguf_put_real(GgufText *out, double value)
 void gguf_put_string(GgufText *out, const char *text, size_t bytes)
 {
     gguf_put_number(out, bytes, 8);
-    gguf_put(out, text, bytes);
+    buffer_add_or_stop(&out->text, text, (int64_t)bytes);
 }
 
 void gguf_key(GgufText *out, const char *key, GgufKind kind)
@@ -239,16 +234,15 @@ static Status head_make(GgufText *head, const GgufTensors *list, const GgufTexts
     gguf_key_uint(&keys, "general.file_type", file_type(texts->type));
     if (texts->type == GGUF_Q8_0) gguf_key_uint(&keys, "general.quantization_version", 2);
     Status status = gguf_tokenizer(&keys, texts->tokenizer, texts->config->vocabulary);
-    gguf_put(head, "GGUF", 4);
+    buffer_add_or_stop(&head->text, "GGUF", 4);
     gguf_put_number(head, VERSION, 4);
     gguf_put_number(head, (uint64_t)list->tensors, 8);
     gguf_put_number(head, (uint64_t)keys.keys, 8);
-    gguf_put(head, keys.text.text, (size_t)keys.text.bytes);
+    buffer_add_or_stop(&head->text, keys.text.text, keys.text.bytes);
     infos_put(head, list);
-    while (head->text.bytes % ALIGNMENT && head->status == OK) gguf_put_number(head, 0, 1);
-    if (status == OK) status = keys.status;
+    while (head->text.bytes % ALIGNMENT) gguf_put_number(head, 0, 1);
     buffer_free(&keys.text);
-    return status == OK ? head->status : status;
+    return status;
 }
 
 /* Padding between tensors is a hole of the file; behind the last one it is written. */

@@ -6,13 +6,11 @@
 #include "text/bpe/bpe_tokenizer.h"
 #include "text/sentencepiece/sentencepiece_model.h"
 
-/* ---- gguf.c: keys and values, which grow. A failure is kept in `status`, and what follows it is not written
- * ---- */
+/* ---- gguf.c: keys and values, which grow; no memory ends the job ---- */
 
-typedef struct { Buffer text; int64_t keys; Status status; } GgufText;
+typedef struct { Buffer text; int64_t keys; } GgufText;
 typedef enum { GGUF_UINT8 = 0, GGUF_UINT32 = 4, GGUF_INT32 = 5, GGUF_FLOAT32 = 6, GGUF_BOOL = 7,
                GGUF_STRING = 8, GGUF_ARRAY = 9 } GgufKind;
-void gguf_put       (GgufText *out, const void *data, size_t bytes);
 void gguf_put_number(GgufText *out, uint64_t value, int bytes);                /* little-endian */
 void gguf_put_real  (GgufText *out, double value);                             /* as FLOAT32 */
 void gguf_put_string(GgufText *out, const char *text, size_t bytes);           /* its length and its bytes */

@@ -184,7 +184,7 @@ static Status unigram_put(GgufText *out, const SentencePieceModel *m, int64_t vo
     gguf_key_bool(out, "tokenizer.ggml.remove_extra_whitespaces", true);
     if (!m->charsmap.bytes) return OK;
     gguf_key_array(out, "tokenizer.ggml.precompiled_charsmap", GGUF_UINT8, (int64_t)m->charsmap.bytes);
-    gguf_put(out, m->charsmap.data, m->charsmap.bytes);
+    buffer_add_or_stop(&out->text, m->charsmap.data, (int64_t)m->charsmap.bytes);
     return OK;
 }
 

@@ -348,7 +348,7 @@ Status megatron_dist_read(MegatronRead *m)
     Status status = path_join(path, m->folder, ".metadata");
     if (status == OK) status = dist_read(&d, path);
     for (size_t i = 0; i < d.tensors; i++) free(d.tensor[i].index);
-    if (d.metadata.memory) pickle_close(&d.metadata);
+    pickle_close(&d.metadata);
     torch_file_close(&d.common);
     free(d.tensor);
     json_decref(d.by_key);

@@ -4,6 +4,7 @@
 #include <string.h>
 #include "base/array.h"
 #include "base/file.h"
+#include "convert/tokenizer/tokenizer_json.h"
 #include "store/tensor_entry.h"
 #include "text/bpe/bpe_tokenizer.h"
 #include "text/bytes.h"
@@ -161,9 +162,7 @@ static int64_t unknown_of(const Tokenizer *t)
 {
     const BpeTokenizer       *bpe = bpe_tokenizer_of(t);
     const SentencePieceModel *pieces = sentencepiece_model_of(t);
-    for (int32_t id = 0; pieces && id < pieces->pieces; id++)
-        if (pieces->piece[id].kind == SP_PIECE_UNKNOWN) return id;
-    return bpe ? bpe->unknown : -1;
+    return pieces ? pieces_unknown(pieces) : bpe ? bpe->unknown : -1;
 }
 
 /* ---- as JSON ---- */

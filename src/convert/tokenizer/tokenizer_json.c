@@ -196,7 +196,7 @@ static json_t *decoder_json(const SentencePieceModel *m)
 
 static json_t *text_json(ByteSpan text) { return json_stringn(text.data, text.bytes); }
 
-static int64_t unknown_of(const SentencePieceModel *m)
+int64_t pieces_unknown(const SentencePieceModel *m)
 {
     for (int32_t i = 0; i < m->pieces; i++)
         if (m->piece[i].kind == SP_PIECE_UNKNOWN) return i;
@@ -209,8 +209,8 @@ static json_t *unigram_json(const SentencePieceModel *m)
     for (int32_t i = 0; i < m->pieces; i++)
         json_array_append_new(vocab,
                               json_pack("[o, f]", text_json(m->piece[i].text), (double)m->piece[i].score));
-    return json_pack("{s:s, s:I, s:o, s:b}", "type", "Unigram", "unk_id", (json_int_t)unknown_of(m), "vocab",
-                     vocab, "byte_fallback", (int)m->byte_fallback);
+    return json_pack("{s:s, s:I, s:o, s:b}", "type", "Unigram", "unk_id", (json_int_t)pieces_unknown(m),
+                     "vocab", vocab, "byte_fallback", (int)m->byte_fallback);
 }
 
 /* Two pieces merge where their concatenation is one, those of the highest score first. */
@@ -265,7 +265,7 @@ static json_t *pieces_json(const SentencePieceModel *m)
         json_array_append_new(merges, json_pack("[o, o]", text_json(m->piece[list[i].left].text),
                                                 text_json(m->piece[list[i].right].text)));
     free(list);
-    int64_t unknown = unknown_of(m);
+    int64_t unknown = pieces_unknown(m);
     return bpe_json(unknown < 0 ? json_null() : text_json(m->piece[unknown].text), true, m->byte_fallback,
                     false, vocab, merges);
 }

@@ -23,6 +23,8 @@ json_t *bytes_json(const Tokenizer *t);
 /* The rule of the model that transformers' LlamaTokenizer and llama.cpp's "llama" do not know, which read the
  * pieces and have the rules of Llama's own model, so that they would give other ids; NULL: there is none. */
 const char *llama_pieces_other(const SentencePieceModel *model);
+/* The id of the piece for what is no other; -1: there is none. */
+int64_t pieces_unknown(const SentencePieceModel *model);
 /* The merge of that rank in letters of bytes, with a blank between: how many; 0: there is none. */
 enum { MERGE_LETTERS = 4 * 1024 + 2 };         /* a token of at most 1024 bytes has twice as many letters */
 size_t merge_letters(char out[MERGE_LETTERS], const BpeTokenizer *m, int32_t rank);

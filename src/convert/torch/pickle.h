@@ -90,7 +90,7 @@ struct PickleValue {
 typedef struct {
     PickleValue         *root;
     PickleStorage       *storages;         /* all that the pickle names */
-    struct PickleMemory *memory;
+    struct PickleChunk  *memory;
     size_t               bytes;
 } Pickle;
 

@@ -11,17 +11,12 @@ typedef enum {
     MAKES_FROM_TYPE
 } PickleMeaning;
 
-/* A list of allocations, all freed together. */
-typedef struct { void **block; size_t blocks, room; } PickleBlocks;
-
-typedef struct PickleMemory {
-    PickleBlocks    chunks, others; /* of values, VALUES_A_CHUNK each; of everything that never grows */
-    size_t         values;
-} PickleMemory;
+/* Memory of all values, which is taken piece after piece and freed together. */
+struct PickleChunk { struct PickleChunk *before; size_t used, size; char data[]; };
 
 typedef struct {
     ByteReader     in;
-    PickleMemory  *memory;
+    struct PickleChunk **memory;           /* the last one */
     PickleStorage **storage;               /* where the next one is linked */
     size_t         spent;                  /* bytes and items copied by calls; at most twice those read */
     PickleValue  **stack, **memo;

@@ -499,9 +499,8 @@ static Status run(PickleValue **root, PickleReader *r)
 
 Status pickle_open(Pickle *p, const void *data, size_t size, const char *label)
 {
-    *p = (Pickle){ .memory = calloc(1, sizeof *p->memory) };
-    if (!p->memory) return fail(NO_MEMORY, "%s: no memory to read a pickle", label);
-    PickleReader r = { .in = reader_open(data, size, label, NULL), .memory = p->memory,
+    *p = (Pickle){ 0 };
+    PickleReader r = { .in = reader_open(data, size, label, NULL), .memory = &p->memory,
                        .storage = &p->storages };
     Status       status = run(&p->root, &r);
     p->bytes = reader_offset(&r.in);

@@ -3,10 +3,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include "base/array.h"
 #include "convert/torch/pickle_internal.h"
 
-enum { VALUES_A_CHUNK = 1024, UNFOLDED_MULTIPLE = 64, UNFOLDED_BASE = 65536 };
+enum { CHUNK_BYTES = 16 << 10, ITEMS_LEAST = 4, UNFOLDED_MULTIPLE = 64, UNFOLDED_BASE = 65536 };
 
 /* ---- memory ---- */
 
@@ -19,37 +18,38 @@ Status pickle_refuse(const PickleReader *r, const char *format, ...)
     return fail_prefix(BAD_FILE, "%s: pickle, byte %zu: ", r->in.path, reader_offset(&r->in));
 }
 
-static Status block_add(PickleBlocks *blocks, PickleReader *r, size_t bytes)
-{
-    TRY(ARRAY_RESERVE(blocks->block, blocks->room, blocks->blocks + 1));
-    void *block = calloc(1, bytes);
-    if (!block) return fail(NO_MEMORY, "%s: no memory for %zu bytes of a pickle", r->in.path, bytes);
-    blocks->block[blocks->blocks++] = block;
-    return OK;
-}
-
 Status pickle_block(void *block, PickleReader *r, size_t bytes)
 {
-    PickleBlocks *others = &r->memory->others;
-    TRY(block_add(others, r, bytes + 1));
-    memcpy(block, &others->block[others->blocks - 1], sizeof(void *));
+    struct PickleChunk *chunk = *r->memory;
+    size_t taken = (bytes + 7) / 8 * 8, size = taken > CHUNK_BYTES ? taken : CHUNK_BYTES;
+    if (!chunk || chunk->size - chunk->used < taken) {
+        if (!(chunk = calloc(1, sizeof *chunk + size)))
+            return fail(NO_MEMORY, "%s: no memory for %zu bytes of a pickle", r->in.path, size);
+        chunk->before = *r->memory, chunk->size = size;
+        *r->memory = chunk;
+    }
+    memcpy(block, &(char *){ chunk->data + chunk->used }, sizeof(char *));
+    chunk->used += taken;
     return OK;
 }
 
 Status pickle_new(PickleValue **value, PickleReader *r, PickleKind kind)
 {
-    PickleMemory *m = r->memory;
-    if (m->values % VALUES_A_CHUNK == 0) TRY(block_add(&m->chunks, r, VALUES_A_CHUNK * sizeof **value));
-    *value = (PickleValue *)m->chunks.block[m->values / VALUES_A_CHUNK] + m->values % VALUES_A_CHUNK;
+    TRY(pickle_block(value, r, sizeof **value));
     (*value)->kind = kind;
-    m->values++;
     return OK;
 }
 
 Status pickle_add(PickleValue *list, PickleReader *r, PickleValue *item)
 {
     if (list->items >= UINT32_MAX / 2) return pickle_refuse(r, "a list of more than 2^31 values");
-    TRY(ARRAY_RESERVE(list->item, list->room, (size_t)list->items + 1));
+    if (list->items == list->room) {
+        PickleValue **more;
+        uint32_t      room = list->room ? 2 * list->room : ITEMS_LEAST;
+        TRY(pickle_block(&more, r, room * sizeof *more));
+        if (list->items) memcpy(more, list->item, list->items * sizeof *more);
+        list->item = more, list->room = room;
+    }
     list->item[list->items++] = item;
     return OK;
 }
@@ -65,24 +65,13 @@ Status pickle_spend(PickleReader *r, size_t amount)
 
 static bool has_items(const PickleValue *v) { return v->kind >= PICKLE_LIST && v->kind <= PICKLE_DICT; }
 
-static void blocks_free(PickleBlocks *blocks)
-{
-    for (size_t i = 0; i < blocks->blocks; i++) free(blocks->block[i]);
-    free(blocks->block);
-}
-
 void pickle_close(Pickle *p)
 {
-    PickleMemory *m = p->memory;
-    *p = (Pickle){ 0 };
-    if (!m) return;
-    for (size_t i = 0; i < m->values; i++) {
-        PickleValue *v = (PickleValue *)m->chunks.block[i / VALUES_A_CHUNK] + i % VALUES_A_CHUNK;
-        if (has_items(v)) free(v->item);
+    for (struct PickleChunk *chunk = p->memory, *before; chunk; chunk = before) {
+        before = chunk->before;
+        free(chunk);
     }
-    blocks_free(&m->chunks);
-    blocks_free(&m->others);
-    free(m);
+    *p = (Pickle){ 0 };
 }
 
 /* ---- the check ---- */

@@ -217,7 +217,7 @@ Status torch_file_read(TorchFile *file, ForeignFile *sums, const uint8_t *data, 
 
 void torch_file_close(TorchFile *file)
 {
-    if (file->pickle.memory) pickle_close(&file->pickle);
+    pickle_close(&file->pickle);
     zip_close(&file->zip);
     *file = (TorchFile){ 0 };
 }

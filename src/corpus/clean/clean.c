@@ -85,12 +85,6 @@ static Status shards_check(const InputIds *inputs, const CleanPlan *plan)
     }
 }
 
-static const char *last_component(const char *path)
-{
-    const char *slash = strrchr(path, '/');
-    return slash ? slash + 1 : path;
-}
-
 /* Whether both paths are, or will be, the same regular file. Where one does not exist yet, they are the
  * same if their names are equal and their directories are. The "." makes "DIR/." of a directory, and "."
  * of a path without one. */
@@ -101,9 +95,10 @@ static bool same_file(const char *a, const char *b)
     if (!strcmp(a, b)) return true;
     if (!stat(a, &x) && !stat(b, &y))
         return S_ISREG(x.st_mode) && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
-    if (strcmp(last_component(a), last_component(b)) != 0) return false;
-    snprintf(parent[0], sizeof parent[0], "%.*s.", (int)(last_component(a) - a), a);
-    snprintf(parent[1], sizeof parent[1], "%.*s.", (int)(last_component(b) - b), b);
+    const char *name_a = path_leaf(a, strlen(a)), *name_b = path_leaf(b, strlen(b));
+    if (strcmp(name_a, name_b) != 0) return false;
+    snprintf(parent[0], sizeof parent[0], "%.*s.", (int)(name_a - a), a);
+    snprintf(parent[1], sizeof parent[1], "%.*s.", (int)(name_b - b), b);
     return !stat(parent[0], &x) && !stat(parent[1], &y) && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
 }
 

@@ -8,6 +8,7 @@
 #include <string.h>
 #include "base/log.h"
 #include "base/message.h"
+#include "base/words.h"
 #include "corpus/wiki/wiki_text.h"
 
 #define LABEL_PREFIX "__label__"
@@ -121,12 +122,7 @@ void filter_workspace_close(FilterWorkspace *w)
 
 /* ---- stages: each sets the rule by which the document is dropped, or leaves DROP_KEPT ---- */
 
-static bool only_whitespace(const Buffer *text)
-{
-    for (int64_t i = 0; i < text->bytes; i++)
-        if (!memchr(" \t\r\n", text->text[i], 4)) return false;
-    return true;
-}
+static bool only_whitespace(const Buffer *text) { return has_only(text->text, text->bytes, " \t\r\n"); }
 
 /* The text of the record, without markup where it is a wiki page. Warnings are checked here because they
  * need nothing else. */

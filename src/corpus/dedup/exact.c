@@ -9,6 +9,7 @@
 #include <string.h>
 #include <xxhash.h>
 #include "base/array.h"
+#include "base/words.h"
 #include "corpus/dedup/spill.h"
 #include "text/unicode.h"
 
@@ -111,10 +112,9 @@ void exact_space_free(ExactSpace *space)
 
 /* ---- parts of a document ---- */
 
-static bool line_is_blank(const char *text, int64_t from, int64_t end)
+static bool is_blank(const char *text, int64_t from, int64_t end)
 {
-    while (from < end && (text[from] == ' ' || text[from] == '\t' || text[from] == '\r')) from++;
-    return from == end;
+    return has_only(text + from, end - from, " \t\r");
 }
 
 static bool next_line(ExactWalk *w, int64_t *from, int64_t *end)
@@ -141,10 +141,10 @@ bool exact_part(ExactWalk *w, const char **text, int64_t *bytes)
     }
     do
         if (!next_line(w, &from, &end)) return false;
-    while (line_is_blank(w->text, from, end));
+    while (is_blank(w->text, from, end));
     for (ExactWalk ahead = *w;
          w->unit == EXACT_PARAGRAPHS && next_line(&ahead, &last, &next) &&
-         !line_is_blank(w->text, last, next); )
+         !is_blank(w->text, last, next); )
         end = next, *w = ahead;
     if (end > from && w->text[end - 1] == '\r') end--;
     *text  = w->text + from;

@@ -1,4 +1,4 @@
-/* Words, shingles and shingle sets. Words are found 16 bytes at a time with SSE2 where they consist of
+/* Words, shingles and shingle sets. Words are found 16 bytes at a time where they consist of
  * ASCII and of the letters of Latin-1, which is most European text; all others are decoded character by
  * character. Both ways give the same hashes. */
 #include "corpus/dedup/shingle.h"
@@ -7,11 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <utf8proc.h>
-#include "text/unicode.h"
-#ifdef __SSE2__
-#include <emmintrin.h>
-#endif
 #include "base/array.h"
+#include "base/bytes16.h"
+#include "text/unicode.h"
 
 /* The lower-case letter or the digit for each ASCII byte of a word, else 0 */
 #define NONE8  0, 0, 0, 0, 0, 0, 0, 0
@@ -86,35 +84,25 @@ static bool word_slow(WordWalk *walk, WordSpan *word)
     return from >= 0;
 }
 
-#ifdef __SSE2__
 /* 16 bytes that begin at a character. byte: in lower case. word: one bit for each byte of a word.
  * undecided: one bit for each byte that only word_slow can classify, namely everything above U+00FF, the
  * signs below it, and a letter that the end of the 16 bytes cuts in two. */
-typedef struct { uint8_t byte[32]; uint32_t word, undecided; } Bytes16;
+typedef struct { uint8_t byte[32]; uint32_t word, undecided; } WordBytes;
 
-static inline void bytes16_read(Bytes16 *s, const char *text, bool digits)
+/* A letter of Latin-1 is C3 and 80 to BF, without the signs 97 and B7; those up to 9E are capitals. In words
+ * without undecided bytes there are no others of these values. */
+static inline void word_bytes(WordBytes *s, const char *text, bool digits)
 {
-#define BITS(x)      ((uint32_t)_mm_movemask_epi8(x))
-#define ALL(x)       _mm_set1_epi8((char)(x))
-#define WITHIN(x, low, high) _mm_and_si128(_mm_cmpgt_epi8(x, ALL((low) - 1)), \
-                                           _mm_cmpgt_epi8(ALL((high) + 1), x))
-    __m128i  v      = _mm_loadu_si128((const __m128i *)(const void *)text);
-    __m128i  upper  = WITHIN(v, 'A', 'Z'), digit = WITHIN(v, '0', '9');
-    __m128i  lead   = _mm_cmpeq_epi8(v, ALL(0xC3));
-    __m128i  last   = _mm_and_si128(_mm_slli_si128(lead, 1), _mm_cmpgt_epi8(ALL(0xC0), v));  /* 80 to BF */
-    __m128i  high   = _mm_and_si128(last, _mm_cmpgt_epi8(ALL(0x9F), v));                     /* 80 to 9E */
-    __m128i  sign   = _mm_cmpeq_epi8(_mm_or_si128(v, ALL(0x20)), ALL(0xB7));
-    __m128i  letter = WITHIN(_mm_or_si128(v, ALL(0x20)), 'a', 'z');
-    uint32_t lasts  = BITS(_mm_andnot_si128(sign, last));
-    uint32_t both   = lasts | lasts >> 1;
-    s->word = BITS(_mm_or_si128(letter, digit)) | both;
-    s->undecided  = BITS(v) & ~both;
-    v = _mm_add_epi8(v, _mm_and_si128(_mm_or_si128(upper, high), ALL(0x20)));
-    if (digits) v = _mm_or_si128(_mm_andnot_si128(digit, v), _mm_and_si128(digit, ALL('0')));
-    _mm_storeu_si128((__m128i *)(void *)s->byte, v);
-#undef BITS
-#undef ALL
-#undef WITHIN
+    Bytes16  v = bytes16_at(text), small_letter = v | 0x20, digit = (Bytes16)((v - '0') < 10);
+    Bytes16  capital = (Bytes16)(((v - 'A') < 26) | ((v - 0x80) < 0x1F));
+    Bytes16Holds last = ((v & 0xC0) == 0x80) & (small_letter != 0xB7);
+    uint32_t lasts = bytes16_bits(v == 0xC3) << 1 & bytes16_bits(last);
+    uint32_t both  = lasts | lasts >> 1;
+    s->word      = bytes16_bits(((small_letter - 'a') < 26) | (Bytes16Holds)digit) | both;
+    s->undecided = bytes16_bits(v >= 0x80) & ~both;
+    v += capital & 0x20;
+    if (digits) v = (v & ~digit) | (digit & '0');
+    memcpy(s->byte, &v, sizeof v);
 }
 
 static inline uint64_t eight_at(const uint8_t *byte, int bytes)
@@ -127,9 +115,9 @@ static inline uint64_t eight_at(const uint8_t *byte, int bytes)
 /* A word that ends within 16 bytes. False: the caller must use word_slow from walk->at on. */
 static inline bool word_fast(WordWalk *walk, WordSpan *word)
 {
-    Bytes16 s = { .byte = { 0 } };
+    WordBytes s = { .byte = { 0 } };
     for (; walk->bytes - walk->at >= 16; walk->at += 16) {
-        bytes16_read(&s, walk->text + walk->at, walk->digits);
+        word_bytes(&s, walk->text + walk->at, walk->digits);
         if (!(s.word | s.undecided)) continue;
         int from = __builtin_ctz(s.word | 0x10000), end = from + __builtin_ctz(~(s.word >> from));
         if (end >= 16 || (s.undecided & ((2u << end) - 1))) return false;
@@ -141,13 +129,6 @@ static inline bool word_fast(WordWalk *walk, WordSpan *word)
     }
     return false;
 }
-#else
-static inline bool word_fast(WordWalk *walk, WordSpan *word)
-{
-    (void)walk, (void)word;
-    return false;
-}
-#endif
 
 /* Inline, for loops over all words of a text. */
 static inline bool word_step(WordWalk *walk, WordSpan *word)

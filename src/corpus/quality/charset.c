@@ -7,12 +7,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <utf8proc.h>
-#ifdef __SSE2__
-#include <emmintrin.h>
-#endif
 #include "base/array.h"
+#include "base/bytes16.h"
 #include "base/message.h"
 #include "base/utf8.h"
+#include "base/words.h"
 #include "text/pretokenize/normalizer.h"
 #include "text/unicode.h"
 
@@ -200,25 +199,8 @@ static unsigned class_at(const Charset *c, const char *text, int64_t left, int *
  * printable ASCII, \n and \t, which need no action in any charset. */
 static uint32_t lookup_bits(const char *p)
 {
-#ifdef __SSE2__
-#define BITS(x) ((uint32_t)_mm_movemask_epi8(x))
-#define ALL(x)  _mm_set1_epi8((char)(x))
-    __m128i v = _mm_loadu_si128((const __m128i *)(const void *)p);
-    __m128i usual = _mm_or_si128(_mm_cmpgt_epi8(v, ALL(0x1F)),
-                                 _mm_or_si128(_mm_cmpeq_epi8(v, ALL('\n')), _mm_cmpeq_epi8(v, ALL('\t'))));
-    __m128i inner = _mm_cmpgt_epi8(ALL(0xC0), v);
-    return ~BITS(_mm_andnot_si128(_mm_cmpeq_epi8(v, ALL(0x7F)), _mm_or_si128(usual, inner))) & 0xFFFF;
-#undef BITS
-#undef ALL
-#else
-    uint32_t bits = 0;
-    for (int i = 0; i < 16; i++) {
-        uint8_t byte = (uint8_t)p[i];
-        bits |= (uint32_t)(byte == 0x7F || byte >= 0xC0 || (byte < 0x20 && byte != '\n' && byte != '\t'))
-                << i;
-    }
-    return bits;
-#endif
+    Bytes16 v = bytes16_at(p);
+    return bytes16_bits((v >= 0xC0) | (v == 0x7F) | ((v < 0x20) & (v != '\n') & (v != '\t')));
 }
 
 /* The first character from `at` on whose class is in `mask`, or `bytes`. The mask must not have SIGN or
@@ -353,13 +335,6 @@ static LineState line_filter(const Charset *c, char *text, int64_t to, int64_t a
     return j;
 }
 
-static bool only_blanks(const char *text, int64_t bytes)
-{
-    for (int64_t i = 0; i < bytes; i++)
-        if (text[i] != ' ' && text[i] != '\t') return false;
-    return true;
-}
-
 /* A line of which nothing is left after its parentheses were removed is dropped too; it does not count
  * as foreign. */
 static void lines_filter(const Charset *c, Buffer *text, CharsetVerdict *v)
@@ -369,7 +344,7 @@ static void lines_filter(const Charset *c, Buffer *text, CharsetVerdict *v)
         char   *found = memchr(text->text + at, '\n', (size_t)(text->bytes - at));
         int64_t end = found ? found - text->text : text->bytes;
         next = end + (found != NULL);
-        bool empty = only_blanks(text->text + at, end - at);
+        bool empty = has_only(text->text + at, end - at, " \t");
         bool plain = class_next(c, text->text, at, end, FOREIGN | FOREIGN << MAY_NORMALIZE) == end;
         lines += !empty;
         LineState j = { .to = to + end - at };
@@ -378,7 +353,7 @@ static void lines_filter(const Charset *c, Buffer *text, CharsetVerdict *v)
         bool foreign = !plain && j.foreign &&
                        (double)j.foreign > c->plan.line * (double)(j.letters + j.foreign);
         v->count[CHARSET_LINE] += foreign;
-        if (foreign || (!plain && only_blanks(text->text + to, j.to - to))) continue;
+        if (foreign || (!plain && has_only(text->text + to, j.to - to, " \t"))) continue;
         to = j.to;
         if (found) text->text[to++] = '\n';
     }

@@ -3,6 +3,7 @@
 /* What the files of the quality rules share. A document is scanned once into bit masks of its characters,
  * from these into counts (QualitySurvey) and hashes of its words, on which the n-gram rules work. */
 #include <string.h>
+#include "base/words.h"
 #include "corpus/quality/quality.h"
 
 /* A hash table with open addressing and linear probing, for one document at a time; a slot with count 0 is
@@ -28,16 +29,6 @@ int     stop_word_slot (const StopWords *words, const char *text, int64_t bytes)
 
 /* Space, and the control characters of ASCII that C calls white space. */
 static inline bool is_blank(char c) { return c == ' ' || (c >= '\t' && c <= '\r'); }
-static inline bool has_beginning(const char *text, int64_t bytes, const char *with)
-{
-    int64_t length = (int64_t)strlen(with);
-    return bytes >= length && !memcmp(text, with, (size_t)length);
-}
-static inline bool has_ending(const char *text, int64_t bytes, const char *with)
-{
-    int64_t length = (int64_t)strlen(with);
-    return bytes >= length && !memcmp(text + bytes - length, with, (size_t)length);
-}
 
 /* The words and phrases of a file of bad words; case and punctuation between words make no difference. */
 typedef struct BadWords BadWords;

@@ -1,9 +1,7 @@
 /* The rules about single lines, and those that only need to see them. They are applied in the order
  * of C4's published code, because a line is counted under one rule only: the first that removes it. */
-#ifdef __SSE2__
-#include <emmintrin.h>
-#endif
 #include "base/array.h"
+#include "base/bytes16.h"
 #include "corpus/quality/quality_internal.h"
 
 static char lower(char c)    { return c >= 'A' && c <= 'Z' ? (char)(c | 0x20) : c; }
@@ -21,18 +19,12 @@ static bool equals_folded(const char *text, const char *part, int64_t length)
 static bool contains(const char *text, int64_t bytes, const char *part)
 {
     int64_t length = (int64_t)strlen(part), at = 0;
-#ifdef __SSE2__
-    const __m128i first = _mm_set1_epi8(part[0]), last = _mm_set1_epi8(part[length - 1]),
-                  small = _mm_set1_epi8(0x20);
+    const uint8_t first = (uint8_t)part[0], last = (uint8_t)part[length - 1];
     for (; at + length + 15 <= bytes; at += 16) {
-        __m128i a = _mm_loadu_si128((const __m128i *)(const void *)(text + at));
-        __m128i z = _mm_loadu_si128((const __m128i *)(const void *)(text + at + length - 1));
-        __m128i both = _mm_and_si128(_mm_cmpeq_epi8(_mm_or_si128(a, small), first),
-                                     _mm_cmpeq_epi8(_mm_or_si128(z, small), last));
-        for (uint32_t bits = (uint32_t)_mm_movemask_epi8(both); bits; bits &= bits - 1)
+        Bytes16 a = bytes16_at(text + at) | 0x20, z = bytes16_at(text + at + length - 1) | 0x20;
+        for (uint32_t bits = bytes16_bits((a == first) & (z == last)); bits; bits &= bits - 1)
             if (equals_folded(text + at + __builtin_ctz(bits), part, length)) return true;
     }
-#endif
     for (; at + length <= bytes; at++)
         if (equals_folded(text + at, part, length)) return true;
     return false;

@@ -1,10 +1,8 @@
-/* Bit masks of a text, made 16 bytes at a time with SSE2 where there is any. Words, lengths in characters
+/* Bit masks of a text, made 16 bytes at a time. Words, lengths in characters
  * and letters are then counted on masks, 64 characters at a time. Only characters outside ASCII and the
  * Latin and Cyrillic letters of letters.h are looked up singly. */
 #include <stdlib.h>
-#ifdef __SSE2__
-#include <emmintrin.h>
-#endif
+#include "base/bytes16.h"
 #include "corpus/quality/quality_internal.h"
 #include "text/pretokenize/letters.h"
 #include "text/unicode.h"
@@ -15,37 +13,19 @@ typedef struct { uint32_t space, start, letter, digit, lookup, hash, line, dot, 
 
 static ByteClasses classify_16(const uint8_t *p)
 {
-    ByteClasses b = { .letter = letters_of(p) };
-#ifdef __SSE2__
-#define BITS(x) ((uint32_t)_mm_movemask_epi8(x))
-#define ALL(x)  _mm_set1_epi8((char)(x))
-#define BETWEEN(v, low, high) _mm_and_si128(_mm_cmpgt_epi8(v, ALL((low) - 1)), _mm_cmpgt_epi8(ALL((high) + 1), v))
-    __m128i v = _mm_loadu_si128((const __m128i *)(const void *)p);
-    b.line     = BITS(_mm_cmpeq_epi8(v, ALL('\n')));
-    b.space    = BITS(_mm_or_si128(_mm_cmpeq_epi8(v, ALL(' ')), BETWEEN(v, '\t', '\r')));
-    b.digit    = BITS(BETWEEN(v, '0', '9'));
-    b.hash     = BITS(_mm_cmpeq_epi8(v, ALL('#')));
-    b.dot      = BITS(_mm_cmpeq_epi8(v, ALL('.')));
-    b.ellipsis = BITS(_mm_cmpeq_epi8(v, ALL(0xE2)));
-    b.start    = ~BITS(_mm_cmpgt_epi8(ALL(0xC0), v)) & 0xFFFF;
-    b.lookup  = BITS(v) & b.start & ~b.letter;
-#undef BITS
-#undef ALL
-#undef BETWEEN
-#else
-    for (int i = 0; i < 16; i++) {
-        uint8_t c = p[i];
-        b.line     |= (uint32_t)(c == '\n') << i;
-        b.space    |= (uint32_t)(c == ' ' || (c >= '\t' && c <= '\r')) << i;
-        b.digit    |= (uint32_t)(c >= '0' && c <= '9') << i;
-        b.hash     |= (uint32_t)(c == '#') << i;
-        b.dot      |= (uint32_t)(c == '.') << i;
-        b.ellipsis |= (uint32_t)(c == 0xE2) << i;
-        b.start    |= (uint32_t)((c & 0xC0) != 0x80) << i;
-        b.lookup  |= (uint32_t)(c >= 0xC0 && !(b.letter >> i & 1)) << i;
-    }
-#endif
-    return b;
+    Bytes16  v = bytes16_at(p);
+    uint32_t letter = letters_of(p), start = bytes16_bits((v & 0xC0) != 0x80);
+    return (ByteClasses){
+        .letter   = letter,
+        .start    = start,
+        .lookup   = bytes16_bits(v >= 0xC0) & ~letter,
+        .space    = bytes16_bits((v == ' ') | ((v - '\t') < 5)),
+        .digit    = bytes16_bits((v - '0') < 10),
+        .hash     = bytes16_bits(v == '#'),
+        .line     = bytes16_bits(v == '\n'),
+        .dot      = bytes16_bits(v == '.'),
+        .ellipsis = bytes16_bits(v == 0xE2),
+    };
 }
 
 typedef struct { uint64_t space, start, letter, alnum, dot; } MaskChunk;

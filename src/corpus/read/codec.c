@@ -12,15 +12,25 @@
 #include "base/array.h"
 #include "base/file.h"
 
-/* Zlib and bzip2 count bytes in ints; what does not fit is left for the next step. */
-static size_t int_bytes(size_t bytes) { return bytes < INT_MAX ? bytes : INT_MAX; }
+/* A step of zlib or bzip2, whose states have the same four fields. They count bytes in ints; what does not
+ * fit is left for the next step. */
+#define INT_STEP(z, w, call) __extension__ ({                                                             \
+    unsigned in_  = (w)->in_bytes  < INT_MAX ? (unsigned)(w)->in_bytes  : INT_MAX;                        \
+    unsigned out_ = (w)->out_bytes < INT_MAX ? (unsigned)(w)->out_bytes : INT_MAX;                        \
+    (z)->next_in  = (void *)(uintptr_t)(w)->in,  (z)->avail_in  = in_;                                    \
+    (z)->next_out = (void *)(w)->out,            (z)->avail_out = out_;                                   \
+    int result_ = (call);                                                                                 \
+    in_ -= (z)->avail_in, out_ -= (z)->avail_out;                                                         \
+    *(w) = (CodecWindow){ (w)->in + in_, (w)->in_bytes - in_, (w)->out + out_, (w)->out_bytes - out_ };   \
+    result_; })
 
 /* ---- gzip ---- */
 
 enum { GZIP_ONLY = 15 + 16 };  /* windowBits of inflateInit2: the largest window, and only gzip's header */
 
-static void *gz_open(void)
+static void *gz_open(int window_log)
 {
+    (void)window_log;
     z_stream *z = calloc(1, sizeof *z);
     if (z && inflateInit2(z, GZIP_ONLY) == Z_OK) return z;
     free(z);
@@ -30,22 +40,12 @@ static void *gz_open(void)
 static CodecStep gz_step(void *state, CodecWindow *w, const char **why)
 {
     z_stream *z = state;
-    size_t in = int_bytes(w->in_bytes), out = int_bytes(w->out_bytes);
-    z->next_in   = (Bytef *)(uintptr_t)w->in;
-    z->avail_in  = (uInt)in;
-    z->next_out  = (Bytef *)w->out;
-    z->avail_out = (uInt)out;
-    int result = inflate(z, Z_NO_FLUSH);
-    in  -= z->avail_in;
-    out -= z->avail_out;
-    *w = (CodecWindow){ w->in + in, w->in_bytes - in, w->out + out, w->out_bytes - out };
+    int result = INT_STEP(z, w, inflate(z, Z_NO_FLUSH));
     if (result == Z_STREAM_END) return CODEC_END;
     if (result == Z_OK || result == Z_BUF_ERROR) return CODEC_MORE;
     *why = z->msg ? z->msg : zError(result);
     return CODEC_BROKEN;
 }
-
-static bool gz_again(void *state) { return inflateReset(state) == Z_OK; }
 
 static void gz_close(void *state)
 {
@@ -55,9 +55,14 @@ static void gz_close(void *state)
 
 /* ---- zstd ---- */
 
-static void *zst_open(void) { return ZSTD_createDStream(); }
+/* The library refuses frames whose window is larger, so memory is bounded. */
+static void *zst_open(int window_log)
+{
+    ZSTD_DStream *z = ZSTD_createDStream();
+    if (z) ZSTD_DCtx_setParameter(z, ZSTD_d_windowLogMax, window_log);
+    return z;
+}
 
-/* The library refuses frames whose window is above what zst_window has set, so memory is bounded. */
 static CodecStep zst_step(void *state, CodecWindow *w, const char **why)
 {
     ZSTD_inBuffer  in  = { w->in, w->in_bytes, 0 };
@@ -70,20 +75,13 @@ static CodecStep zst_step(void *state, CodecWindow *w, const char **why)
     return CODEC_BROKEN;
 }
 
-static bool zst_again(void *state)
-{
-    (void)state;  /* ZSTD_decompressStream begins the next frame by itself */
-    return true;
-}
-
-static void zst_window(void *state, int log) { ZSTD_DCtx_setParameter(state, ZSTD_d_windowLogMax, log); }
-
 static void zst_close(void *state) { ZSTD_freeDStream(state); }
 
 /* ---- bzip2 ---- */
 
-static void *bz2_open(void)
+static void *bz2_open(int window_log)
 {
+    (void)window_log;
     bz_stream *z = calloc(1, sizeof *z);
     if (z && BZ2_bzDecompressInit(z, 0, 0) == BZ_OK) return z;
     free(z);
@@ -93,31 +91,13 @@ static void *bz2_open(void)
 static CodecStep bz2_step(void *state, CodecWindow *w, const char **why)
 {
     bz_stream *z = state;
-    size_t in = int_bytes(w->in_bytes), out = int_bytes(w->out_bytes);
-    z->next_in   = (char *)(uintptr_t)w->in;
-    z->avail_in  = (unsigned)in;
-    z->next_out  = w->out;
-    z->avail_out = (unsigned)out;
-    int result = BZ2_bzDecompress(z);
-    in  -= z->avail_in;
-    out -= z->avail_out;
-    *w = (CodecWindow){ w->in + in, w->in_bytes - in, w->out + out, w->out_bytes - out };
+    int result = INT_STEP(z, w, BZ2_bzDecompress(z));
     if (result == BZ_STREAM_END) return CODEC_END;
     if (result == BZ_OK) return CODEC_MORE;
     *why = result == BZ_DATA_ERROR_MAGIC ? "incorrect header"
            : result == BZ_MEM_ERROR        ? "no memory"
                                            : "damaged block";
     return CODEC_BROKEN;
-}
-
-/* The library has no reset, so the state is opened again; it allocates its tables only when a block is
- * read. */
-static bool bz2_again(void *state)
-{
-    bz_stream *z = state;
-    BZ2_bzDecompressEnd(z);
-    memset(z, 0, sizeof *z);
-    return BZ2_bzDecompressInit(z, 0, 0) == BZ_OK;
 }
 
 static void bz2_close(void *state)
@@ -146,9 +126,9 @@ static int64_t bz2_start(const char *text, size_t bytes, size_t from)
 /* ---- recognising the format ---- */
 
 static const Codec codecs[] = {
-    { "gzip",  ".gz",  "\x1f\x8b",         gz_open,  gz_step,  gz_again,  gz_close,  NULL,      NULL       },
-    { "zstd",  ".zst", "\x28\xb5\x2f\xfd", zst_open, zst_step, zst_again, zst_close, NULL,      zst_window },
-    { "bzip2", ".bz2", "BZh",              bz2_open, bz2_step, bz2_again, bz2_close, bz2_start, NULL       },
+    { "gzip",  ".gz",  "\x1f\x8b",         gz_open,  gz_step,  gz_close,  NULL },
+    { "zstd",  ".zst", "\x28\xb5\x2f\xfd", zst_open, zst_step, zst_close, NULL },
+    { "bzip2", ".bz2", "BZh",              bz2_open, bz2_step, bz2_close, bz2_start },
 };
 enum { CODECS = COUNT(codecs) };
 

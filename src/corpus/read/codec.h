@@ -9,22 +9,21 @@
 
 /* Compressed input that is left and output capacity that is left; a step advances both. */
 typedef struct { const char *in; size_t in_bytes; char *out; size_t out_bytes; } CodecWindow;
-/* END: one member (gzip, bzip2) or frame (zstd) is complete, and another may follow. WIDE: its window is
- * above the limit. BROKEN: damaged, *why says how. */
+/* END: one member (gzip, bzip2) or frame (zstd) is complete; the next one needs a new state. WIDE: its window
+ * is above the limit. BROKEN: damaged, *why says how. */
 typedef enum { CODEC_MORE, CODEC_END, CODEC_WIDE, CODEC_BROKEN } CodecStep;
 
 typedef struct {
     const char *name, *ending, *magic;                      /* "gzip", ".gz", the first bytes of each file */
-    void       *(*open) (void);                             /* decompressor state; NULL: no memory */
+    /* State for one member; NULL: no memory. window_log: the largest window is 2^window_log bytes, for
+     * formats that do not bound it themselves. */
+    void       *(*open) (int window_log);
     CodecStep   (*step) (void *state, CodecWindow *window, const char **why);
-    bool        (*again)(void *state);  /* resets the state for the next member; false: no memory */
     void        (*close)(void *state);
     /* Where at or after `from` a member seems to begin, by first bytes that must all be inside `bytes`; -1:
      * nowhere. NULL: the format's first bytes are too few to find members by. A wrong guess must be
      * possible to detect by decompressing. */
     int64_t     (*start)(const char *text, size_t bytes, size_t from);
-    /* Sets the largest window, 2^log bytes. NULL: the format bounds it. */
-    void        (*window)(void *state, int log);
 } Codec;
 
 const Codec *codec_by_ending(const char *path);                     /* NULL: not compressed */

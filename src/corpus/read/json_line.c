@@ -5,45 +5,22 @@
 #include "corpus/read/json_line.h"
 
 #include <string.h>
-#ifdef __SSE2__
-#include <emmintrin.h>
-#endif
+#include "base/bytes16.h"
 #include "base/utf8.h"
 #include "corpus/read/encoding.h"
 
 /* Bytes at the beginning of `text`, none of them a quote, a backslash or a control character. It may stop
  * early, but never late: the caller examines the next one. */
-#ifdef __SSE2__
 static int64_t plain_run(const char *text, int64_t bytes)
 {
     int64_t at = 0;
-    const __m128i quote = _mm_set1_epi8('"'), slash = _mm_set1_epi8('\\'), control = _mm_set1_epi8(0x1F);
     for (; bytes - at >= 16; at += 16) {
-        __m128i x = _mm_loadu_si128((const __m128i *)(const void *)(text + at));
-        __m128i escapes = _mm_or_si128(_mm_cmpeq_epi8(x, quote), _mm_cmpeq_epi8(x, slash));
-        __m128i low     = _mm_cmpeq_epi8(_mm_min_epu8(x, control), x);
-        int     special = _mm_movemask_epi8(_mm_or_si128(escapes, low));
-        if (special) return at + __builtin_ctz((unsigned)special);
+        Bytes16  v = bytes16_at(text + at);
+        uint32_t special = bytes16_bits((v == '"') | (v == '\\') | (v < 0x20));
+        if (special) return at + __builtin_ctz(special);
     }
     return at;
 }
-#else
-/* Borrows of the subtractions can set wrong high bits above the first right one, and only the first is
- * used. */
-static int64_t plain_run(const char *text, int64_t bytes)
-{
-    const uint64_t ones = 0x0101010101010101u, high = 0x8080808080808080u;
-    int64_t at = 0;
-    for (uint64_t word; at + 8 <= bytes; at += 8) {
-        memcpy(&word, text + at, 8);
-        uint64_t quote = word ^ ones * '"', slash = word ^ ones * '\\';
-        uint64_t special = (((word - ones * 0x20) & ~word) | ((quote - ones) & ~quote) |
-                            ((slash - ones) & ~slash)) & high;
-        if (special) return at + __builtin_ctzll(special) / 8;
-    }
-    return at;
-}
-#endif
 
 /* ---- a line ---- */
 

@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include "base/array.h"
 #include "base/file.h"
+#include "base/words.h"
 
 /* An open file. */
 typedef struct Lines {
@@ -125,18 +126,13 @@ static Status block_read(Lines *l, Block *b)
 
 /* ---- where documents end ---- */
 
-static bool line_blank(const char *text, int64_t bytes)
-{
-    for (int64_t i = 0; i < bytes; i++)
-        if (text[i] != ' ' && text[i] != '\t' && text[i] != '\r') return false;
-    return true;
-}
+static bool line_blank(const char *text, int64_t bytes) { return has_only(text, bytes, " \t\r"); }
 
 /* Does a document end with this line? Only for the formats whose documents end with a line of their own. */
 static bool line_ends_document(BlockKind kind, const char *text, size_t bytes)
 {
     if (kind == BLOCK_PARAGRAPHS) return line_blank(text, (int64_t)bytes);
-    return bytes >= sizeof doc_end - 1 && !memcmp(text, doc_end, sizeof doc_end - 1);
+    return has_beginning(text, (int64_t)bytes, doc_end);
 }
 
 /* Searches backwards for '<', which is rare in text, so the cost is that of the incomplete page at the
@@ -205,24 +201,18 @@ static const char *skipped_end(Lines *l, const Block *b)
 
 /* ---- the format by the first bytes ---- */
 
-static bool begins_with(const char *text, size_t bytes, const char *with)
-{
-    size_t length = strlen(with);
-    return bytes >= length && !memcmp(text, with, length);
-}
-
 static Status kind_by_content(Lines *l, const Block *b)
 {
     size_t at = 0;
     while (at < b->bytes && memchr(" \t\r\n", b->text[at], 4)) at++;
     const char *text = b->text + at;
-    size_t left = b->bytes - at;
-    bool   any  = l->kind == BLOCK_AUTO;
-    if (any && begins_with(text, left, "<doc "))                   l->kind = BLOCK_DOCS;
-    else if (any && (begins_with(text, left, "<mediawiki") || begins_with(text, left, "<?xml")))
+    int64_t left = (int64_t)(b->bytes - at);
+    bool    any  = l->kind == BLOCK_AUTO;
+    if (any && has_beginning(text, left, "<doc "))                 l->kind = BLOCK_DOCS;
+    else if (any && (has_beginning(text, left, "<mediawiki") || has_beginning(text, left, "<?xml")))
         l->kind = BLOCK_PAGES;
-    else if (!l->plain && begins_with(text, left, "{"))            l->kind = BLOCK_JSON;
-    else if (l->plain || l->standard || !left)                l->kind = BLOCK_TEXT;
+    else if (!l->plain && has_beginning(text, left, "{"))          l->kind = BLOCK_JSON;
+    else if (l->plain || l->standard || !left)                     l->kind = BLOCK_TEXT;
     else return fail(BAD_FILE,
                      "%s: begins neither with {, <doc nor <mediawiki; give its format by --input-format",
                      l->name);
@@ -232,7 +222,7 @@ static Status kind_by_content(Lines *l, const Block *b)
 /* Drops a byte order mark, which UTF-8 does not need and JSON does not allow, and decides the format. */
 static Status first_block_begin(Lines *l, Block *b)
 {
-    bool marked = begins_with(b->text, b->bytes, "\xEF\xBB\xBF");
+    bool marked = has_beginning(b->text, (int64_t)b->bytes, "\xEF\xBB\xBF");
     if (l->begun) return OK;
     l->begun = true;
     if (marked) memmove(b->text, b->text + 3, b->bytes -= 3);
@@ -326,8 +316,8 @@ static Status damage_check(Lines *l, Block *b)
 
 static Status lines_fill(Lines *l, Block *b, bool *more)
 {
-    b->bytes = 0;
-    b->skipped = 0;
+    b->bytes = b->at = 0;
+    b->skipped = b->lines = 0;
     *more = false;
     Status status = block_fill(l, b);
     if (status == OK && !b->skipped) status = damage_check(l, b);
@@ -432,14 +422,14 @@ static const char *document_end(BlockKind kind, const char *text, const char *st
     return stop;
 }
 
-bool block_next(const Block *b, LineWalk *walk, Line *line)
+bool block_next(Block *b, Line *line)
 {
-    while (walk->at < b->bytes) {
-        char *text = b->text + walk->at;
+    while (b->at < b->bytes) {
+        char *text = b->text + b->at;
         const char *next = text, *end = document_end(b->kind, text, b->text + b->bytes, &next);
-        *line = (Line){ text, end - text, b->line + walk->lines };
-        walk->at    += (size_t)(next - text);
-        walk->lines += b->kind <= BLOCK_JSON ? 1 : count_newlines(text, (size_t)(next - text));
+        *line = (Line){ text, end - text, b->line + b->lines };
+        b->at    += (size_t)(next - text);
+        b->lines += b->kind <= BLOCK_JSON ? 1 : count_newlines(text, (size_t)(next - text));
         if (b->kind <= BLOCK_JSON && next > end && end > text && end[-1] == '\r') line->bytes--;
         if (!line_blank(text, line->bytes)) return true;
     }

@@ -8,8 +8,7 @@
  *                           .ratio_most = ... };
  *     TRY(input_blocks_check(&input));
  *     for (bool more; input_blocks_fill(&input, &block, &more) == OK && more; ) {
- *         LineWalk walk = { 0 };                             the block is the caller's and is reused
- *         for (Line line; block_next(&block, &walk, &line); ) ...
+ *         for (Line line; block_next(&block, &line); ) ...   the block is the caller's and is reused
  *     }
  *     input_blocks_close(&input);
  *
@@ -38,12 +37,13 @@ typedef struct {
     int64_t    line;            /* number of its first line in the file, from 1 */
     int64_t    skipped;         /* bytes of a document that was too long; else 0 */
     int64_t    bytes_read;      /* (compressed) bytes of the file read when it was filled */
+    size_t     at;              /* bytes and lines that block_next has walked over */
+    int64_t    lines;
 } Block;
 
 /* One document in the block; of TEXT and JSON one line without its "\n" or "\r\n". number: of its first
  * line. */
 typedef struct { char *text; int64_t bytes, number; } Line;
-typedef struct { size_t at; int64_t lines; } LineWalk;  /* bytes and lines of the block already walked over */
 
 /* BAD_FILE where the ending of the name is not one of a known format; the file itself is not looked at. */
 Status lines_name_check(const char *path, BlockKind wanted);
@@ -80,6 +80,6 @@ void   input_blocks_close(InputBlocks *input);
 
 /* The next document; false at the end of the block. Blank lines are skipped. Of PAGES an item is a stretch
  * that ends with one </page>; corpus/wiki/wiki_page.h finds the page in it. */
-bool   block_next (const Block *block, LineWalk *walk, Line *line);
+bool   block_next (Block *block, Line *line);
 void   block_free (Block *block);
 #endif

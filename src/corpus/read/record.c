@@ -290,7 +290,7 @@ RecordStep record_next(RecordWalk *w, Record *record)
 {
     if (w->block->skipped) return skipped_fault(w);
     RecordStep step = w->block->kind == BLOCK_PAGES && w->piece.text ? item_record(w, record) : RECORD_END;
-    while (step == RECORD_END && block_next(w->block, &w->lines, &w->piece)) {
+    while (step == RECORD_END && block_next(w->block, &w->piece)) {
         w->at = 0;
         w->repaired_now = false;
         step = item_check(w, &w->piece);

@@ -55,8 +55,8 @@ typedef struct {
     /* MediaWiki pages that are not read: redirects, other namespaces, other content models than wikitext */
     int64_t           skipped_pages;
     RecordFault       fault;                    /* valid after RECORD_FAULT */
-    LineWalk          lines;                    /* this field and those below are internal */
-    /* The item of the block that is read, or its repaired copy in the buffer. */
+    /* This field and those below are internal: the item of the block that is read, or its repaired copy in
+     * the buffer. */
     Line              piece;
     int64_t           at;                       /* where in the piece the next MediaWiki page is searched */
     bool              repaired_now;             /* something of the piece was repaired */

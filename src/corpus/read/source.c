@@ -57,7 +57,6 @@ struct Source {
     InputBlocks input;
     char       *path, *key;
     Block       block;
-    LineWalk    walk;
 };
 
 Status source_open(Source **source, const char *path, const char *key, TextRules texts)
@@ -100,8 +99,7 @@ Status source_next(Source *s, Document *document, bool *more)
 {
     Line line;
     const char *const key[] = { s->key };
-    while (!block_next(&s->block, &s->walk, &line)) {
-        s->walk = (LineWalk){ 0 };
+    while (!block_next(&s->block, &line)) {
         TRY(input_blocks_fill(&s->input, &s->block, more));
         if (!*more) return OK;
         if (s->block.skipped)

@@ -15,7 +15,7 @@ struct Stream {
     FILE          *file;
     char          *name;            /* for messages; owned */
     const Codec *codec;             /* NULL: not compressed */
-    void          *state;
+    void          *state;           /* of the member that is read; NULL: between members */
     bool           in_member;       /* a member has begun and not ended */
     bool           needs_input;     /* the member gives no output without more input */
     bool           ended;           /* the file has no more bytes */
@@ -97,8 +97,7 @@ Status stream_of(Stream **stream, FILE *file, const char *name, const Codec *cod
     if (s) *s = (Stream){ .file = file, .name = strdup(name), .codec = codec, .ratio_most = ratio_most,
                       .window_log = STREAM_WINDOW_LOG };
     if (s) chunk_begin(s, 0);
-    if (s && codec) s->state = codec->open();
-    if (s && s->name && (!codec || s->state)) {
+    if (s && s->name) {
         *stream = s;
         return OK;
     }
@@ -115,10 +114,6 @@ static Status standard_open(Stream **stream, int64_t ratio_most)
     Status status = chunk_fill(s);
     if (status == OK) s->codec = codec_by_magic(s->chunk, s->text_bytes);
     if (s->codec) chunk_begin(s, s->text_bytes);
-    if (s->codec && !(s->state = s->codec->open())) {
-        s->codec = NULL;
-        status = fail(NO_MEMORY, "standard input: no memory to read it");
-    }
     if (status == OK) return OK;
     stream_close(s);
     *stream = NULL;
@@ -177,7 +172,9 @@ static Status ratio_check(Stream *s, size_t out)
 
 static Status member_step(Stream *s, char **out, size_t *capacity)
 {
-    const char   *why = NULL;
+    const char *why = NULL;
+    if (!s->state && !(s->state = s->codec->open(s->window_log)))
+        return fail(NO_MEMORY, "%s: no memory to decompress it", s->name);
     CodecWindow w = { s->in + s->at, s->end - s->at, *out, *capacity };
     CodecStep   step = s->codec->step(s->state, &w, &why);
     size_t        taken = s->end - s->at - w.in_bytes, given = *capacity - w.out_bytes;
@@ -195,7 +192,8 @@ static Status member_step(Stream *s, char **out, size_t *capacity)
                     s->codec->name, why);
     if (step == CODEC_END) {
         s->in_member = false;
-        if (!s->codec->again(s->state)) return fail(NO_MEMORY, "%s: no memory to read on", s->name);
+        s->codec->close(s->state);
+        s->state = NULL;
     } else if (s->in_member && s->ended && s->at == s->end && *capacity) {
         return fail(BAD_FILE, "%s: byte %" PRId64 ": the file ends in the middle of its %s data;"
                     " copy it again", s->name, s->file_bytes, s->codec->name);
@@ -256,7 +254,6 @@ Status stream_texts(Stream *s, TextRules rules)
     s->texts = true;
     s->named = rules.encoding;
     if (rules.window_log) s->window_log = rules.window_log;
-    if (s->codec && s->codec->window) s->codec->window(s->state, s->window_log);
     return encoding_known(rules.encoding);
 }
 

@@ -84,40 +84,35 @@ static bool piece_cut(void *context, int slot, int64_t *weight)
 
 /* ---- decompressing ---- */
 
-/* True if the piece is whole members and nothing else; only then is its text independent of its
- * neighbours. */
-static bool members_decompress(AheadPiece *s, const Codec *codec, void *state)
+/* Adds the text of the member that begins at w->in. False: it is no whole member. */
+static bool member_decompress(Buffer *text, const Codec *codec, CodecWindow *w)
 {
     const char *why;
-    CodecWindow w = { .in = s->compressed.text, .in_bytes = (size_t)s->compressed.bytes };
-    CodecStep step = CODEC_MORE;
-    s->text.bytes = 0;
-    for (;;) {
-        if (s->text.bytes >= TEXT_MOST || buffer_reserve(&s->text, TEXT_FIRST) != OK) return false;
-        size_t capacity = (size_t)(s->text.capacity - s->text.bytes), before = w.in_bytes;
-        w.out = s->text.text + s->text.bytes;
-        w.out_bytes = capacity;
-        step = codec->step(state, &w, &why);
-        s->text.bytes += (int64_t)(capacity - w.out_bytes);
-        if (step == CODEC_BROKEN) return false;
-        if (step == CODEC_END && !w.in_bytes) return true;
-        if (step == CODEC_END && !codec->again(state)) return false;
-        /* It needs bytes of the next piece. */
-        if (step == CODEC_MORE && before == w.in_bytes && w.out_bytes) return false;
+    void       *state = codec->open(0);
+    CodecStep   step  = state ? CODEC_MORE : CODEC_BROKEN;
+    while (step == CODEC_MORE && text->bytes < TEXT_MOST && buffer_reserve(text, TEXT_FIRST) == OK) {
+        size_t before = w->in_bytes;
+        w->out       = text->text + text->bytes;
+        w->out_bytes = (size_t)(text->capacity - text->bytes);
+        step = codec->step(state, w, &why);
+        text->bytes = text->capacity - (int64_t)w->out_bytes;
+        if (step == CODEC_MORE && before == w->in_bytes && w->out_bytes) break;     /* the piece ends in it */
     }
+    if (state) codec->close(state);
+    return step == CODEC_END;
 }
 
-/* A piece that does not begin with a member is the middle of a long one: the reader decompresses it in
- * sequence. */
+/* A piece has a text of its own if it is whole members and nothing else; only then is it independent of its
+ * neighbours. The middle of a long member is decompressed by the reader in sequence. */
 static void piece_decompress(void *context, int worker, int slot)
 {
     const Ahead *a = context;
-    AheadPiece *s = &a->piece[slot];
+    AheadPiece  *s = &a->piece[slot];
+    CodecWindow  w = { .in = s->compressed.text, .in_bytes = (size_t)s->compressed.bytes };
     (void)worker;
-    bool begins = a->codec->start(s->compressed.text, (size_t)s->compressed.bytes, 0) == 0;
-    void *state = begins ? a->codec->open() : NULL;
-    s->decompressed = state && members_decompress(s, a->codec, state);
-    if (state) a->codec->close(state);
+    s->text.bytes   = 0;
+    s->decompressed = a->codec->start(w.in, w.in_bytes, 0) == 0;
+    while (s->decompressed && w.in_bytes) s->decompressed = member_decompress(&s->text, a->codec, &w);
 }
 
 /* ---- the reader's side ---- */
