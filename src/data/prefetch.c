@@ -3,9 +3,7 @@
  * batch drops the items and restarts the pipeline there. */
 #include "data/prefetch.h"
 
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include "base/ordered_pipeline.h"
 
 /* Double buffering: one is copied while the other is filled. */
@@ -17,8 +15,6 @@ typedef struct { int64_t first; int i; const StepOrder *order; } BatchPosition;
 
 struct Prefetch {
     PrefetchSetup    setup;
-    StepOrder       *order;                     /* [setup.orders] */
-    int             *micro;                     /* of all of them */
     OrderedPipeline *pipeline;                  /* NULL: dry */
     PrefetchBuffer   buffer[BUFFERS];           /* by slot of the pipeline */
     /* The next to fill; only the thread uses it while the pipeline runs. */
@@ -32,9 +28,9 @@ static BatchPosition position_of(const Prefetch *p, int64_t first, int i)
 {
     int64_t samples = batch_schedule_at(p->setup.batch, first);
     int k = 0;
-    while (k < p->setup.orders && p->order[k].samples != samples) k++;
+    while (k < p->setup.orders && p->setup.order[k].samples != samples) k++;
     CHECK(k < p->setup.orders, "no order for a step of %lld samples", (long long)samples);
-    return (BatchPosition){ first, i, &p->order[k] };
+    return (BatchPosition){ first, i, &p->setup.order[k] };
 }
 
 static BatchPosition position_next(const Prefetch *p, BatchPosition at)
@@ -58,29 +54,10 @@ static bool buffer_fill(void *context, int slot, int64_t *weight)
     return true;
 }
 
-static bool orders_copy(Prefetch *p, const PrefetchSetup *setup)
-{
-    size_t all = 0, at = 0;
-    for (int k = 0; k < setup->orders; k++) all += (size_t)setup->order[k].count;
-    p->order = calloc((size_t)setup->orders, sizeof *p->order);
-    p->micro = calloc(all, sizeof *p->micro);
-    if (!p->order || !p->micro) return false;
-    for (int k = 0; k < setup->orders; at += (size_t)p->order[k++].count) {
-        p->order[k] = setup->order[k];
-        p->order[k].micro = memcpy(p->micro + at, setup->order[k].micro,
-                                   (size_t)p->order[k].count * sizeof *p->micro);
-    }
-    return true;
-}
-
 Status prefetch_open(Prefetch **prefetch, const PrefetchSetup *setup)
 {
     Prefetch *p = *prefetch = calloc(1, sizeof *p);
-    if (!p || !orders_copy(p, setup)) {
-        prefetch_close(p);
-        *prefetch = NULL;
-        return fail(NO_MEMORY, "no memory to read batches ahead");
-    }
+    if (!p) return fail(NO_MEMORY, "no memory to read batches ahead");
     p->setup = *setup;
     for (int i = 0; i < BUFFERS; i++)
         p->buffer[i].batch = loader_batch_new(&setup->loader->config, setup->host);
@@ -123,7 +100,5 @@ void prefetch_close(Prefetch *p)
 {
     if (!p) return;
     ordered_pipeline_close(p->pipeline);
-    free(p->micro);
-    free(p->order);
     free(p);
 }

@@ -17,7 +17,7 @@ typedef struct { int64_t samples; const int *micro; int count; } StepOrder;
 typedef struct {
     const Loader *loader;                     /* must not move or change */
     BatchSchedule batch;                      /* the samples of each step */
-    const StepOrder *order;                   /* [orders] one for each of its sizes; copied */
+    const StepOrder *order;                   /* [orders] one for each of its sizes; the caller's */
     int       orders;
     int64_t   vocabulary;
     Arena    *host;                           /* dry: memory is counted and no thread is started */

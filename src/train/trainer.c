@@ -293,20 +293,16 @@ static Status open_prefetch(Trainer *t, int set)
     size_t schedules = train ? (size_t)t->train_schedules : 1, rows = 0;
     int at = 0;
     for (size_t k = 0; k < schedules; k++) rows += (size_t)s[k].rows;
-    int *micro = calloc(rows, sizeof *micro);
-    StepOrder *order = calloc(schedules, sizeof *order);
+    StepOrder *order = t->order[set] = malloc(schedules * sizeof *order + rows * sizeof(int));
+    if (!order) return fail(NO_MEMORY, "no memory for %zu rows", rows);
     /* a dry run has opened no loader */
     t->loader[set].config = train ? trainer_loader_config(t) : trainer_valid_loader_config(t);
-    for (size_t k = 0; micro && order && k < schedules; at += order[k++].count)
-        order[k] = step_order(t, &s[k], t->loader[set].config.micro, micro + at);
-    Status status = !micro || !order ? fail(NO_MEMORY, "no memory for %zu rows", rows)
-        : prefetch_open(&t->prefetch[set], &(PrefetchSetup){ .loader = &t->loader[set],
+    for (size_t k = 0; k < schedules; at += order[k++].count)
+        order[k] = step_order(t, &s[k], t->loader[set].config.micro, (int *)(order + schedules) + at);
+    return prefetch_open(&t->prefetch[set], &(PrefetchSetup){ .loader = &t->loader[set],
               .batch = train ? trainer_batches(t) : (BatchSchedule){ &t->evaluated, 1 },
               .order = order, .orders = (int)schedules,
               .vocabulary = t->config->model.vocabulary, .host = &t->arena[ARENA_HOST] });
-    free(micro);
-    free(order);
-    return status;
 }
 
 static Status open_prefetches(Trainer *t)
@@ -458,7 +454,10 @@ Status trainer_open(Trainer *t, const TrainConfig *config, Transport *transport,
 void trainer_close(Trainer *t)
 {
     watchdog_close(t->watchdog, t->world);
-    for (int set = 0; set < DATA_SETS; set++) prefetch_close(t->prefetch[set]);
+    for (int set = 0; set < DATA_SETS; set++) {
+        prefetch_close(t->prefetch[set]);
+        free(t->order[set]);
+    }
     if (t->pipeline.pending) pipeline_close(&t->pipeline);
     if (t->executor.stage) stage_executor_close(&t->executor);
     if (t->valid_pipeline.pending) pipeline_close(&t->valid_pipeline);

@@ -109,9 +109,11 @@ typedef struct Trainer {
     /* on a device: where evaluations fill a batch before it is copied there */
     Batch     host_batch;
     Datasets  datasets;
-    /* by data set (data/split.h); prefetch NULL: the run does not read it */
-    Loader    loader[DATA_SETS];
-    Prefetch *prefetch[DATA_SETS];
+    /* by data set (data/split.h); prefetch NULL: the run does not read it. order: that of its steps, with the
+     * micro-batches behind it */
+    Loader     loader[DATA_SETS];
+    Prefetch  *prefetch[DATA_SETS];
+    StepOrder *order[DATA_SETS];
     /* micro-batches of the current step that have been filled */
     int       taken;
     /* steps done, and the samples that they consumed, which are the run's position; the samples of steps that

@@ -76,19 +76,13 @@ int clean_counts_languages(LanguageRow *row, int most, const CleanCounts *t)
 /* The names are part of the file formats. */
 const char *drop_reason_name(int rule)
 {
+    static const char *const names[DROP_REASONS] = {
+        [DROP_EMPTY] = "empty", [DROP_WARNED] = "warned", [DROP_CHARSET] = "charset",
+        [DROP_LANGUAGE] = "language", [DROP_CONTAMINATED] = "contaminated", [DROP_EXACT] = "exact duplicate",
+        [DROP_NEAR] = "near duplicate", [DROP_PARTS] = "repeated parts" };
+    if (rule == DROP_KEPT) return "kept";
     if (rule < DROP_EMPTY) return record_fault_name((RecordFaultKind)(rule - DROP_FAULT));
-    if (rule >= DROP_QUALITY && rule < DROP_CONTAMINATED) return quality_row[rule - DROP_QUALITY].name;
-    switch (rule) {
-    case DROP_EMPTY:        return "empty";
-    case DROP_WARNED:       return "warned";
-    case DROP_CHARSET:      return "charset";
-    case DROP_LANGUAGE:     return "language";
-    case DROP_CONTAMINATED: return "contaminated";
-    case DROP_EXACT:        return "exact duplicate";
-    case DROP_NEAR:         return "near duplicate";
-    case DROP_PARTS:        return "repeated parts";
-    }
-    return "kept";
+    return names[rule] ? names[rule] : quality_row[rule - DROP_QUALITY].name;
 }
 
 Status drop_reason_begin(Buffer *out, int rule, JsonText id, const char *file, int64_t line, int64_t bytes)

@@ -135,8 +135,7 @@ void minhash_close(MinHash *minhash)
     if (!minhash) return;
     minhash_sets_close(minhash);
     spill_close(minhash->keys);
-    spill_close(minhash->pairs);
-    spill_close(minhash->members);
+    spill_close(minhash->links);
     free(minhash->keeper);
     free(minhash);
 }

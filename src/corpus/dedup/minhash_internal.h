@@ -21,15 +21,15 @@ void minhash_sign(uint32_t *least, const MinHashSigner *sign, int values, const 
 
 /* Records of the spills. Documents have 32 bits, so that billions of records stay small. */
 typedef struct { uint32_t low, high, document; } MinHashEntry;  /* the two halves of a band's key: 12 bytes */
-/* A document and, among `pairs`, an earlier candidate; among `members` a large bucket that it is in, numbered
- * from 0. */
+/* A document and, in partitions from 0 on, an earlier candidate; in those from `parts` on a large bucket that
+ * it is in, numbered from 0. */
 typedef struct { uint32_t document, value; } MinHashLink;
 
 struct MinHash {
     MinHashPlan    plan;
     MinHashSigner  sign;
-    Spill         *keys, *pairs, *members;
-    int            parts;   /* of pairs and members; each part is a range of documents */
+    Spill         *keys, *links;
+    int            parts;   /* of the links of each kind; each part is a range of documents */
     /* [documents]; NULL before minhash_resolve. Until the sets are written: not 0 with candidates. */
     uint32_t      *keeper;
     const char    *sets;    /* the mapped file of shingle sets, and its bytes */

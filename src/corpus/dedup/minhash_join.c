@@ -114,13 +114,13 @@ static Status job_collect(MinHash *minhash, const JoinJob *job)
     for (int64_t i = 0; i < job->pairs.count; i++) {
         const MinHashLink *pair = &job->pairs.link[i];
         minhash->keeper[pair->document] = minhash->keeper[pair->value] = 1;
-        TRY(spill_add(minhash->pairs, minhash_part(minhash, pair->document), pair));
+        TRY(spill_add(minhash->links, minhash_part(minhash, pair->document), pair));
     }
     for (int64_t i = 0; i < job->members.count; i++) {
         MinHashLink member = job->members.link[i];
         member.value += (uint32_t)counts->large;
         minhash->keeper[member.document] = 1;
-        TRY(spill_add(minhash->members, minhash_part(minhash, member.document), &member));
+        TRY(spill_add(minhash->links, minhash->parts + minhash_part(minhash, member.document), &member));
     }
     counts->buckets += job->buckets;
     counts->large   += job->large;

@@ -108,8 +108,10 @@ static Status part_read(MinHashPart *part, MinHash *minhash, int number)
     part_free(part);
     part->query = malloc((size_t)(documents + 1) * sizeof *part->query);
     Status status = earlier && bucket && part->query ? OK : no_memory(documents);
-    if (status == OK) status = values_read(&part->earlier, earlier, minhash->pairs, number, first, documents);
-    if (status == OK) status = values_read(&part->bucket, bucket, minhash->members, number, first, documents);
+    if (status == OK) status = values_read(&part->earlier, earlier, minhash->links, number, first, documents);
+    if (status == OK)
+        status = values_read(&part->bucket, bucket, minhash->links, minhash->parts + number, first,
+                             documents);
     if (status == OK) queries_fill(part, minhash, earlier, bucket, first, documents);
     free(earlier);
     free(bucket);
@@ -329,15 +331,12 @@ static Status parts_resolve(Resolver *s)
 /* Parts of about PART_DOCUMENTS documents bound the memory for pairs and members that are read at a time. */
 static Status candidate_pairs_open(MinHash *minhash, const MinHashReading *reading)
 {
-    int64_t parts = minhash->counts.documents / PART_DOCUMENTS + 1, memory = minhash->plan.memory;
+    int64_t parts  = minhash->counts.documents / PART_DOCUMENTS + 1;
     minhash->parts = parts < SPILL_PARTITIONS ? (int)parts : SPILL_PARTITIONS;
-    TRY(spill_open(&minhash->pairs, "pairs of near duplicates", minhash->plan.folder, sizeof(MinHashLink),
-                   minhash->parts, memory / 8));
-    TRY(spill_open(&minhash->members, "buckets of near duplicates", minhash->plan.folder,
-                   sizeof(MinHashLink), minhash->parts, memory / 8));
+    TRY(spill_open(&minhash->links, "pairs of near duplicates", minhash->plan.folder, sizeof(MinHashLink),
+                   2 * minhash->parts, minhash->plan.memory / 4));
     TRY(minhash_join(minhash, reading));
-    minhash->counts.disk = spill_disk(minhash->keys) + spill_disk(minhash->pairs)
-                         + spill_disk(minhash->members);
+    minhash->counts.disk = spill_disk(minhash->keys) + spill_disk(minhash->links);
     spill_close(minhash->keys);
     minhash->keys = NULL;
     return OK;

@@ -6,6 +6,7 @@
 
 #include <string.h>
 #include "base/bytes16.h"
+#include "base/message.h"
 #include "base/utf8.h"
 #include "corpus/read/encoding.h"
 
@@ -403,27 +404,21 @@ JsonFault json_line_texts(JsonText *text, const char *const *key, int keys, char
     return (JsonFault){ 0 };
 }
 
-typedef struct { char *out; size_t size, used; } NameList;
+typedef struct { char *out; size_t size; } NameList;
 
 /* Names are cut to 40 bytes and the list to the size of `out`: it is part of an error message. */
 static void names_found(void *context, const JsonScan *s, JsonSpan name, JsonSpan text, int depth)
 {
-    NameList *n = context;
-    size_t bytes = name.bytes < 40 ? (size_t)name.bytes : 40;
+    const NameList *n = context;
+    int bytes = name.bytes < 40 ? (int)name.bytes : 40;
     (void)text;
-    if (depth > 1 || n->used + bytes + 5 > n->size) return;
-    if (n->used) memcpy(n->out + n->used, ", ", 2), n->used += 2;
-    n->out[n->used++] = '"';
-    memcpy(n->out + n->used, s->line + name.at, bytes);
-    n->used += bytes;
-    n->out[n->used++] = '"';
-    n->out[n->used] = 0;
+    if (depth == 1) message_item(n->out, n->size, ", ", "\"%.*s\"", bytes, s->line + name.at);
 }
 
 void json_line_names(char *out, size_t size, const char *line, int64_t bytes)
 {
-    JsonScan  s = { .line = line, .bytes = bytes };
-    NameList n = { out, size, 0 };
+    JsonScan s = { .line = line, .bytes = bytes };
+    NameList n = { out, size };
     *out = 0;
     scan_line(&s, names_found, &n);
 }

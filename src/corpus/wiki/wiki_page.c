@@ -3,6 +3,7 @@
  * copy, since elements with text have no children. */
 #include "corpus/wiki/wiki_page.h"
 
+#include <stdlib.h>
 #include <string.h>
 #include "corpus/wiki/wikitext.h"
 #include "text/unicode.h"
@@ -66,18 +67,15 @@ static bool decode(Xml *x, JsonText *field)
 
 /* ---- elements ---- */
 
-/* Namespaces of dumps are small, also negative; NS_MOST also marks what is no number. */
+/* Namespaces of dumps are small, also negative. A '<' follows, where strtol stops. */
 static bool ns_read(Xml *x, JsonText digits, int *ns)
 {
-    bool minus = digits.bytes && *digits.text == '-';
-    int value = 0;
-    for (int64_t i = minus; i < digits.bytes && value < NS_MOST; i++) {
-        if (digits.text[i] < '0' || digits.text[i] > '9') value = NS_MOST;
-        else value = value * 10 + digits.text[i] - '0';
-    }
-    if (digits.bytes == minus || value >= NS_MOST)
+    char *end    = NULL;
+    bool  begins = digits.bytes && strchr("-0123456789", *digits.text);
+    long  value  = begins ? strtol(digits.text, &end, 10) : 0;
+    if (end != digits.text + digits.bytes || value <= -NS_MOST || value >= NS_MOST)
         return broken(x, digits.text - x->text, "<ns> is no number");
-    *ns = minus ? -value : value;
+    *ns = (int)value;
     return true;
 }
 

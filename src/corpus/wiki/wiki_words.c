@@ -146,8 +146,7 @@ bool wiki_word_hidden(const char *prefix, int64_t bytes)
     int64_t lower = 0, length = word_fold(word, prefix, bytes);
     while (lower < bytes && prefix[lower] >= 'a' && prefix[lower] <= 'z') lower++;
     if (lower == bytes && (bytes == 2 || bytes == 3)) return true;
-    return length > 0 &&
-           row_has(hidden_prefixes, COUNT(hidden_prefixes), word, length);
+    return length > 0 && row_has(hidden_prefixes, COUNT(hidden_prefixes), word, length);
 }
 
 bool wiki_word_end(const char *heading, int64_t bytes)
