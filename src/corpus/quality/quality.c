@@ -193,7 +193,7 @@ static Status survey(const Quality *q, QualitySpace *space, const Buffer *text, 
     if (space->made & 1u << FACTS_WORDS) return OK;
     *s = (QualitySurvey){ 0 };
     TRY(masks_make(&space->masks, text->text, text->bytes));
-    int stops_most = (int)fmin(ceil(q->plan.limit[QUALITY_STOP_WORDS]), STOPS_MOST);
+    int stops_most = (int)fmin(ceil(q->plan.limit[QUALITY_STOP_WORDS]), STOP_WORDS_MOST);
     if (facts == FACTS_WORDS) TRY(survey_words(s, space, stops, stops_most, text->text, text->bytes));
     else                      survey_count(s, space, text->bytes);
     return survey_lines(s, space, text->text, text->bytes);

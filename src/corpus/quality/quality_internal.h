@@ -19,7 +19,7 @@ GramSlot *gram_table_put  (GramTable *table, uint64_t key, int64_t first);
 const GramSlot *gram_table_find(const GramTable *table, uint64_t key);    /* NULL: it is not there */
 
 /* Stop words have at most eight bytes, so that a word is its own key; `first` numbers them from 0. */
-enum { STOPS_MOST = 64, STOP_BYTES = 8 };
+enum { STOP_WORDS_MOST = 64, STOP_BYTES = 8 };
 /* language: as in languages.def; of several, separated by commas, the first. BAD_OPTION: no stop words are
  * known for it. */
 Status  stop_words_find (GramTable *words, const char *language);

@@ -72,7 +72,7 @@ Status stop_words_find(GramTable *w, const char *language)
 {
     /* Of several languages, as in --charset sv,se, the first has the stop words. */
     size_t length = language ? strcspn(language, ",") : 0;
-    TRY(gram_table_clear(w, STOPS_MOST));
+    TRY(gram_table_clear(w, STOP_WORDS_MOST));
     for (int i = 0; i < STOP_LISTS; i++) {
         if (!length || strlen(stop_lists[i].language) != length ||
             strncmp(stop_lists[i].language, language, length) != 0)
