@@ -44,6 +44,9 @@ bool   foreign_format_of(ForeignFormat *format, const char **path, const char *t
 /* BAD_FILE as the readers say, with what mends a damaged file of the format; then *model is all zeros. */
 Status foreign_model_open(ForeignModel *model, ForeignFormat format, const char *path);
 
+/* Whether a path is a regular file that begins with these bytes. */
+bool   format_begins(const char *path, const char *bytes, size_t count);
+
 /* ---- the readers of the table in formats.c ---- */
 
 /* Each fills in the model, whose file is begun, and the options of the model by our names, an empty object;

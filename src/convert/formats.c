@@ -4,8 +4,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-/* A file that is read only if a person names its format, or by its first bytes. */
-static bool begins(const char *path, const char *bytes, size_t count)
+bool format_begins(const char *path, const char *bytes, size_t count)
 {
     FileMap     map;
     struct stat facts;
@@ -15,10 +14,10 @@ static bool begins(const char *path, const char *bytes, size_t count)
     return same;
 }
 
-static bool is_llmc(const char *path) { return begins(path, "\xc6\xd7\x34\x01", 4); }      /* 20240326 */
+static bool is_llmc(const char *path) { return format_begins(path, "\xc6\xd7\x34\x01", 4); }   /* 20240326 */
 /* Its files begin as nanoGPT's and those of others: `fairseq:` names it. */
 static bool is_fairseq(const char *path) { return strstr(path, "-model_part-") && file_exists(path); }
-static bool is_nanogpt(const char *path) { return !is_fairseq(path) && begins(path, "PK\3\4", 4); }
+static bool is_nanogpt(const char *path) { return !is_fairseq(path) && format_begins(path, "PK\3\4", 4); }
 
 static const struct {
     const char *name;

@@ -7,7 +7,7 @@
 #include "base/array.h"
 #include "base/message.h"
 #include "convert/family.h"
-#include "convert/torch/torch_file.h"
+#include "convert/torch/torch_parameters.h"
 #include "store/checkpoint.h"
 #include "store/safetensors.h"
 #include "store/tensor_entry.h"
@@ -34,33 +34,27 @@ static Status weights_add(ForeignModel *model, const char *path)
     return foreign_safetensors(&model->file, &safe, NULL);
 }
 
-/* One tensor of a state dictionary; a mask of another type than weights carries none. */
-static Status entry_add(ForeignModel *model, const PickleValue *key, const PickleValue *value,
-                        const char *path)
+/* A mask of another type than weights carries none. */
+static bool is_mask(const ForeignModel *model, const TorchParameter *p)
 {
-    char  name[160];
     Dtype dtype;
-    pickle_text(name, sizeof name, key);
-    if (key->kind != PICKLE_TEXT || key->bytes >= sizeof name)
-        return fail(BAD_FILE, "%s: '%s' is no name of a tensor", path, name);
-    if (value->kind != PICKLE_TENSOR)
-        return fail(BAD_FILE, "%s: '%s' is no tensor; a file of save_pretrained has weights alone", path,
-                    name);
-    bool weight = torch_type_dtype(value->tensor->type, &dtype) && dtype_is_float(dtype);
-    if (!weight && links_surplus(model->naming, name, false)) return OK;
-    return torch_add(&model->file, FOREIGN_WEIGHT, value->tensor, path, name);
+    bool  weight = torch_type_dtype(p->tensor[FOREIGN_WEIGHT]->type, &dtype) && dtype_is_float(dtype);
+    return !weight && links_surplus(model->naming, p->name, false);
 }
 
-/* Adds the tensors of one file of torch.save. */
+/* Adds the tensors of one file of torch.save, of which save_pretrained writes weights alone. */
 static Status pickled_add(ForeignModel *model, const char *path)
 {
-    TorchFile torch;
+    TorchFile       torch;
+    TorchParameters list = { 0 };
     TRY(torch_open(&torch, &model->file, path));
     const PickleValue *root = torch.pickle.root;
-    Status status = root->kind == PICKLE_DICT ? OK :
+    Status status = root->kind == PICKLE_DICT ? torch_weights(&list, root, 0, false, path) :
         fail(BAD_FILE, "%s: no dictionary of tensors; torch.save(model.state_dict(), ...) writes one", path);
-    for (uint32_t i = 0; status == OK && i < root->items; i += 2)
-        status = entry_add(model, root->item[i], root->item[i + 1], path);
+    for (const TorchParameter *p = list.item; status == OK && p < list.item + list.items; p++)
+        if (!is_mask(model, p))
+            status = torch_add(&model->file, FOREIGN_WEIGHT, p->tensor[FOREIGN_WEIGHT], path, p->name);
+    free(list.item);
     torch_file_close(&torch);
     return status;
 }

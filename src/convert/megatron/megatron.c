@@ -177,15 +177,10 @@ static bool is_deepspeed(const char *folder)
     static const char step[] = "global_step";
     static const char *const files[] = {
         "mp_rank_00_model_states.pt", "layer_01-model_00-model_states.pt" };
-    char    path[1024];
-    FileMap map;
+    char path[1024];
     for (size_t i = 0; i < COUNT(files); i++)
         if (path_join(path, folder, files[i]) == OK && file_exists(path)) return true;
-    bool has = path_join(path, folder, "latest") == OK && file_exists(path);
-    if (!has || file_map(&map, path) != OK) return false;
-    bool named = map.size >= sizeof step && memcmp(map.data, step, sizeof step - 1) == 0;
-    file_unmap(&map);
-    return named;
+    return path_join(path, folder, "latest") == OK && format_begins(path, step, sizeof step - 1);
 }
 
 bool megatron_is_folder(const char *folder)
