@@ -215,6 +215,12 @@ def refusals(folder, out):
             sys.exit(f"wanted \"{says}\": exit code {done.returncode}\n{done.stderr}")
     refused("the interrupted run had  --near-threshold 0.7  and this one has  --near-threshold 0.9",
             command(folder, out, 2, "--near-threshold", 0.9))
+    progress = f"{out}/out.jsonl.work/progress"
+    os.rename(progress, progress + ".json")                 # as older versions name theirs, which are of another layout
+    open(progress + ".json", "r+b").write(b"{")
+    refused("progress.json: not a progress file of this version; --restart", command(folder, out, 2))
+    open(progress + ".json", "r+b").write(b"j")
+    os.rename(progress + ".json", progress)
     path = f"{folder}/d.txt"
     data, about = open(path, "rb").read(), os.stat(path)
     open(path, "ab").write(b"en rad till\n")
