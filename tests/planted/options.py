@@ -73,7 +73,7 @@ OPTIONS = [
     ("a ramp whose last size comes one sample early", "src/conf/schedule.c",
      "from > samples ? samples + 1 : from", "from >= samples ? samples : from", "conf.schedule_test"),
     ("a condition that answers decide whose other outcome is not tried", "src/compat/bash/conditions.c",
-     'add_edit(f, t, span.from, span.from, "! ", e);', 'add_edit(f, t, span.from, span.from, "", e);', "compat.launch_test"),
+     'add_edit(f, t, at, at, "! ", e);', 'add_edit(f, t, at, at, "", e);', "compat.launch_test"),
     ("a branch of a case on the host's name that is not reached", "src/compat/bash/conditions.c",
      'texts_join(f->texts, "jotun", 5, other, "*|")', 'texts_join(f->texts, "jotun", 5, other, "")', "compat.launch_test"),
     ("a text with the stop word that has ended it", "src/cli/generation/continuations.c",

@@ -106,6 +106,10 @@ static const char *describe(const Sources *s, const char *program, const TraceEn
 {
     size_t letters = assigned_letters(e->text);
     const char *file = source_shown(s, e->file);
+    if (strstr("'[' [[ test", program))
+        program = texts_printable(texts, e->text, (int64_t)strlen(e->text), 120);
+    if (!strncmp(program, "'[' ", 4))
+        program = texts_format(texts, "[ %.*s]", (int)strlen(program) - 7, program + 4);
     return texts_format(texts, "%.200s%s(%s:%d%s%.*s)", texts_printable(texts, program, 255, 200),
                         *program ? " " : "", *file ? file : "bash -c", e->line, letters ? ", " : "",
                         (int)(letters < 100 ? letters : 100), e->text);

@@ -4,10 +4,11 @@
  *
  *     if [ $GPUS -ge 64 ]; then        if ! [ $GPUS -ge 64 ]; then
  *     case $(hostname) in gpu*)        case jotun in *|gpu*)
- *     N=$((GPUS > 8 ? 2 : 1))          N=$((GPUS > 8 ==0? 2 : 1))
+ *     N=$((GPUS > 8 ? 2 : 1))          N=$((GPUS <= 8 ? 2 : 1))
+ *     while [ $GPUS -ge 64 ]           while false && [ $GPUS -ge 64 ]
  *
  * A condition is one of those if its operands differ between two runs, a program answers within it, or it
- * names a variable of which the same is true. Those of loops stay as they are: they might never end. */
+ * names a variable of which the same is true. */
 #include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,13 +20,20 @@ typedef struct {
     const char *from, *to;
 } Span;
 
+/* A variable that has depended on answers, and whether it does at this entry. */
+typedef struct {
+    const char *text;
+    size_t letters;
+    bool now;
+} Name;
+
 typedef struct {
     Edit *edit;
     int edits, most;
     const Sources *s;
     Run *base, *other;
     Texts *texts;
-    Span *name; /* [names] of variables that depend on answers, at this entry */
+    Name *name; /* [names] */
     int names, room;
     int inside;
     bool compared; /* both runs reach a program */
@@ -33,28 +41,31 @@ typedef struct {
 
 /* ---- variables ---- */
 
-static bool names_any(const Span *name, int names, const char *text, const char *end)
+static Name *find_name(const Search *f, const char *text, size_t letters)
+{
+    for (int i = 0; i < f->names; i++)
+        if (f->name[i].letters == letters && !memcmp(f->name[i].text, text, letters)) return &f->name[i];
+    return NULL;
+}
+
+static bool names_any(const Search *f, const char *text, const char *end)
 {
     for (const char *p = text, *next; p < end; p = next) {
         for (next = p; next < end && is_name_letter(*next);) next++;
-        for (int i = 0; i < names; i++)
-            if (next - p == name[i].to - name[i].from && !memcmp(p, name[i].from, (size_t)(next - p)))
-                return true;
+        const Name *name = next > p ? find_name(f, p, (size_t)(next - p)) : NULL;
+        if (name && name->now) return true;
         if (next == p) next++;
     }
     return false;
 }
 
-static void set_name(Search *f, const char *name, size_t letters, bool answered)
+static void set_name(Search *f, const char *text, size_t letters, bool answered)
 {
-    int i = 0;
-    while (i < f->names &&
-           ((size_t)(f->name[i].to - f->name[i].from) != letters || memcmp(f->name[i].from, name, letters)))
-        i++;
-    if (i < f->names && !answered) f->name[i] = f->name[--f->names];
-    if (i < f->names || !answered) return;
+    Name *name = find_name(f, text, letters);
+    if (name) name->now = answered;
+    if (name || !answered) return;
     ARRAY_RESERVE_OR_STOP(f->name, f->room, f->names + 1);
-    f->name[f->names++] = (Span){ name, name + letters };
+    f->name[f->names++] = (Name){ text, letters, true };
 }
 
 /* NAME of NAME=..., export NAME=..., for NAME in; *letters 0: the entry sets none. */
@@ -72,17 +83,19 @@ static const char *name_set(const char *text, size_t *letters)
     return text;
 }
 
-/* Whether an entry's line names such a variable, behind the one that it sets: N=$((GPUS * 8)); M=2 */
-static bool line_names(const Search *f, const TraceEntry *e, const char *name, size_t letters)
+/* Whether an entry's line names such a variable, behind the one that it sets: N=$((GPUS * 8)); M=2. One that
+ * reads words depends on all programs of its line: nvidia-smi | while read N. */
+static bool line_names(const Search *f, const TraceEntry *e, const char *name, size_t letters, bool reads)
 {
     int bytes;
     const char *line = source_line(f->s, e->file, e->line, &bytes), *end = line + bytes, *at = line;
-    while (letters && (at = memmem(at, (size_t)(end - at), name, letters)) && at[letters] != '=' &&
-           at[letters] != '+')
+    while (letters && (at = memmem(at, (size_t)(end - at), name, letters)) && !strchr("=+", at[letters]))
         at++;
     const char *stop = letters && at ? memchr(at, ';', (size_t)(end - at)) : NULL;
-    return (letters && at && names_any(f->name, f->names, at + letters, stop ? stop : end)) ||
-           names_any(f->name, f->names, e->text + letters, e->text + strlen(e->text));
+    for (int i = 0; reads && i < f->base->calls; i++)
+        if (find_word(line, end, f->base->call[i].name)) return true;
+    return (at && names_any(f, at + letters, stop ? stop : end)) ||
+           names_any(f, e->text + letters, e->text + strlen(e->text));
 }
 
 static void follow_names(Search *f, TraceEntry *e)
@@ -92,8 +105,8 @@ static void follow_names(Search *f, TraceEntry *e)
     bool reads = !strncmp(e->text, "read ", 5) || !strncmp(e->text, "mapfile ", 8) ||
                  !strncmp(e->text, "readarray ", 10);
     if (!letters && !reads) return;
-    bool differs = e->twin ? strcmp(e->twin->text, e->text) != 0 : f->compared;
-    e->answered |= differs || entry_answered(f->s, f->base, f->other, e) || line_names(f, e, name, letters);
+    e->answered |= (e->twin ? strcmp(e->twin->text, e->text) != 0 : f->compared) ||
+                   entry_answered(f->s, f->base, f->other, e) || line_names(f, e, name, letters, reads);
     if (letters) set_name(f, name, letters, e->answered);
     for (const char *p = e->text; reads && *p; p += strcspn(p, " ")) {
         p += strspn(p, " ");
@@ -145,23 +158,22 @@ static Span find_condition(const SourceText *t, const TraceEntry *e, int kind)
     return best;
 }
 
-static bool is_of_loop(const SourceText *t, const char *at)
+/* Whether a condition follows this word. */
+static bool is_behind(const SourceText *t, const char *at, const char *word)
 {
-    while (at > t->text && (isspace((unsigned char)at[-1]) || at[-1] == '!')) at--;
-    return (at - t->text >= 5 && (!strncmp(at - 5, "while", 5) || !strncmp(at - 5, "until", 5))) ||
-           (at - t->text >= 3 && !strncmp(at - 3, "for", 3));
+    const char *begin = at - strlen(word);
+    while (at > t->text && (isspace((unsigned char)at[-1]) || at[-1] == '!')) at--, begin--;
+    return begin >= t->text && !strncmp(begin, word, strlen(word));
 }
 
 static void add_edit(Search *f, const SourceText *t, const char *from, const char *to, const char *text,
                      const TraceEntry *e)
 {
-    for (int i = 0; i < f->edits; i++)
+    for (int i = 0; i < f->edits && i < f->most; i++)
         if (f->edit[i].from == from && !strcmp(f->edit[i].text, text)) return;
-    if (f->edits < f->most)
-        f->edit[f->edits] = (Edit){
-            t, from, to, text, e ? entry_cause(f->s, f->base, f->other, e, f->texts) : "", f->inside
-        };
-    f->edits++;
+    if (f->edits++ < f->most)
+        f->edit[f->edits - 1] =
+            (Edit){ t, from, to, text, entry_cause(f->s, f->base, f->other, e, f->texts), f->inside };
 }
 
 /* Each branch of a case is reached once: its pattern becomes *, and the word one that no pattern has. */
@@ -185,6 +197,21 @@ static void add_case(Search *f, const SourceText *t, Span word, const TraceEntry
     add_edit(f, t, from, to, "jotun", e);
 }
 
+/* The condition of a loop is true once before it counts, and false at once. */
+static void add_condition(Search *f, const SourceText *t, const char *at, const TraceEntry *e)
+{
+    bool until = is_behind(t, at, "until");
+    if (is_behind(t, at, "for")) return;
+    if (!until && !is_behind(t, at, "while")) {
+        add_edit(f, t, at, at, "! ", e);
+        return;
+    }
+    add_edit(
+        f, t, at, at,
+        until ? "! { [ -z \"${jotun-}\" ] && jotun=1; } && " : "{ [ -z \"${jotun-}\" ] && jotun=1; } || ", e);
+    add_edit(f, t, at, at, until ? "true || " : "false && ", e);
+}
+
 static void find_conditions(Search *f, const TraceEntry *e)
 {
     const SourceText *t = source_find(f->s, e->file);
@@ -192,30 +219,70 @@ static void find_conditions(Search *f, const TraceEntry *e)
     while (kind < COUNT(kinds) && strncmp(e->text, kinds[kind].traced, strlen(kinds[kind].traced))) kind++;
     if (!t || kind == COUNT(kinds) || strstr(e->text, "/latest")) return;
     Span span = find_condition(t, e, kind);
-    if (!span.from || is_of_loop(t, span.from)) return;
     bool differs = e->twin && strcmp(e->twin->text, e->text);
-    if (!differs && !entry_answered(f->s, f->base, f->other, e) &&
-        !names_any(f->name, f->names, span.from, span.to))
+    if (!span.from || (!differs && !entry_answered(f->s, f->base, f->other, e) &&
+                       !names_any(f, span.from, span.to)))
         return;
     if (kind == CASE) add_case(f, t, span, e);
-    else add_edit(f, t, span.from, span.from, "! ", e);
+    else add_condition(f, t, span.from, e);
 }
 
-/* condition ? a : b, in any line that has such a name */
-static void find_choices(Search *f)
+/* Comparisons in arithmetic, of bash or of a program that calculates, in a line that has such a name; there
+ * only with a number behind them, since < and > may be redirections. */
+static void find_comparisons(Search *f, const SourceText *t, const char *line, const char *end,
+                             const TraceEntry *e)
 {
-    const TraceEntry *last = f->base->entry + f->base->entries;
-    for (const SourceText *t = f->s->source; t < f->s->source + f->s->sources; t++)
-        for (const char *at = t->text; (at = strstr(at, "((")); at += 2) {
-            const char *end = strstr(at, "))"), *mark = end ? memchr(at, '?', (size_t)(end - at)) : NULL;
-            const TraceEntry *e = mark ? f->base->entry : last;
-            for (; e < last; e++) {
-                Span name = { e->text, e->text + assigned_letters(e->text) };
-                if (e->answered && names_any(&name, 1, at, mark)) break;
-            }
-            if (mark && (e < last || names_any(f->name, f->names, at, mark)))
-                add_edit(f, t, mark, mark, "==0", e < last ? e : NULL);
-        }
+    static const char *const operators[][2] = { { ">=", "<" },       { "<=", ">" }, { "==", "!=" },
+                                                { "!=", "==" },      { ">", "<=" }, { "<", ">=" },
+                                                { " ? ", " ==0 ? " } };
+    static const char *const openings[] = { "$((", "let ", "awk ", "bc ", "expr " };
+    const char *open = NULL;
+    for (int i = 0; i < COUNT(openings) && !open; i++)
+        open = memmem(line, (size_t)(end - line), openings[i], strlen(openings[i]));
+    if (!open && memchr(line, '?', (size_t)(end - line))) open = memmem(line, (size_t)(end - line), "((", 2);
+    if (!open) return; /* other (( )) are conditions */
+    for (const char *p = open; p < end; p++) {
+        int k = 0;
+        while (k < COUNT(operators) && strncmp(p, operators[k][0], strlen(operators[k][0]))) k++;
+        if (k == COUNT(operators)) continue;
+        const char *next = p + strlen(operators[k][0]), *value = next + strspn(next, " ");
+        bool other = *p != ' ' && (strchr("<>=&-", p[-1]) || strchr("<>=&(", *next));
+        if (!other && (strchr("$(", *open) || isdigit((unsigned char)*value)))
+            add_edit(f, t, p, next, operators[k][1], e);
+        p = next - 1;
+    }
+}
+
+/* ${SIZE[$GPU]}: by all values in the place of one. */
+static void find_subscripts(Search *f, const SourceText *t, const char *line, const char *end,
+                            const TraceEntry *e)
+{
+    for (const char *p = line; (p = memmem(p, (size_t)(end - p), "[$", 2)); p++) {
+        const char *close = memchr(p, ']', (size_t)(end - p));
+        if (close && p > line && is_name_letter(p[-1]) && names_any(f, p, close))
+            add_edit(f, t, p + 1, close, "*", e);
+    }
+}
+
+/* In the lines of an entry: those that a backslash continues, and of an array all down to its end. */
+static void find_choices(Search *f, const TraceEntry *e)
+{
+    const SourceText *t = source_find(f->s, e->file);
+    size_t letters = assigned_letters(e->text);
+    int from = e->line, to = e->line;
+    if (!t || from < 1 || to > t->lines) return;
+    for (int line = from; letters && e->text[letters + 1] == '(' && line > 0 && line > to - 200; line--) {
+        from = line;
+        if (memmem(t->line[line - 1], (size_t)(t->line[line] - t->line[line - 1]), e->text, letters + 2))
+            break;
+    }
+    while (to < t->lines && t->line[to] - t->text > 1 && t->line[to][-2] == '\\') to++;
+    for (int line = from; line <= to; line++) {
+        const char *begin = t->line[line - 1], *end = t->line[line];
+        if (!names_any(f, begin, end)) continue;
+        find_comparisons(f, t, begin, end, e);
+        find_subscripts(f, t, begin, end, e);
+    }
 }
 
 int conditions_find(Edit *edit, int edits, int most, int inside, const Sources *s, Run *base, Run *other,
@@ -236,8 +303,8 @@ int conditions_find(Edit *edit, int edits, int most, int inside, const Sources *
     for (TraceEntry *e = base->entry; e < base->entry + base->entries; e++) {
         follow_names(&f, e);
         find_conditions(&f, e);
+        find_choices(&f, e);
     }
-    find_choices(&f);
     free(f.name);
     return f.edits;
 }

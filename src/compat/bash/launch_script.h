@@ -22,7 +22,8 @@
 
 /* ---- what is asked ---- */
 
-typedef enum { LAUNCH_ANY_WAY, LAUNCH_NAMESPACES, LAUNCH_LANDLOCK } LaunchWay;
+/* LAUNCH_COPIES: namespaces as on a machine that forbids overlays */
+typedef enum { LAUNCH_ANY_WAY, LAUNCH_NAMESPACES, LAUNCH_LANDLOCK, LAUNCH_COPIES } LaunchWay;
 
 typedef struct {
     const char *script;          /* a path; or a folder that launch_offer has made */

@@ -165,9 +165,10 @@ static void change_machine(Keeper *k)
     static const char *const devices[] = { "nvidia0",   "nvidia1", "nvidia2",        "nvidia3",
                                            "nvidia4",   "nvidia5", "nvidia6",        "nvidia7",
                                            "nvidiactl", "kfd",     "dri/renderD128", "dri/renderD129" };
-    static const char *const folders[] = { "class/infiniband/mlx5_0", "class/infiniband/mlx5_1",
-                                           "class/drm/card0", "devices/system/node/node0",
-                                           "devices/system/node/node1" };
+    static const char *const folders[] = {
+        "class/net/ib0",   "class/infiniband/mlx5_0",   "class/infiniband/mlx5_1",
+        "class/drm/card0", "devices/system/node/node0", "devices/system/node/node1"
+    };
     char to[1100], name[64];
     make_file(BASE "/machine");
     int fd = open(BASE "/machine", O_WRONLY | O_CLOEXEC);
@@ -218,7 +219,7 @@ static void make_writable(Keeper *k, int i)
     snprintf(lower, sizeof lower, BASE "/lower%d", i), snprintf(work, sizeof work, BASE "/upper%d", i);
     snprintf(copy, sizeof copy, BASE "/copy%d", i);
     keeper_need(k, mkdir(lower, 0755) == 0 && bind(folder, lower, 0), folder);
-    if (overlay(lower, top, work)) return;
+    if (!k->copies && overlay(lower, top, work)) return;
     if (keeper_copy(k, lower, copy, &bytes) && bind(copy, top, 0)) return;
     keeper_need(k, bind(folder, top, MS_REC), folder);
     make_read_only(k, top);
@@ -280,12 +281,13 @@ static void cover_programs(Keeper *k, const char *folder)
         if (is_python_name(e->d_name)) (void)!symlink(PRIVATE "/missing", bin);
     }
     snprintf(options, sizeof options, "lowerdir=" NEW PRIVATE "/bin:%s", folder);
-    bool over = own && mount("overlay", at, "overlay", PLAIN | MS_RDONLY, options) == 0;
+    bool over = own && !k->copies && mount("overlay", at, "overlay", PLAIN | MS_RDONLY, options) == 0;
     if (programs) rewinddir(programs);
     for (struct dirent *e; own && !over && (e = readdir(programs));) {
         snprintf(bin, sizeof bin, NEW PRIVATE "/bin/%.100s", e->d_name);
         snprintf(real, sizeof real, "%s/%.100s", at, e->d_name);
-        if (lstat(bin, &about) == 0) keeper_need(k, bind(NEW PRIVATE "/missing", real, 0), real);
+        if (e->d_name[0] != '.' && lstat(bin, &about) == 0)
+            keeper_need(k, bind(NEW PRIVATE "/missing", real, 0), real);
     }
     if (programs) closedir(programs);
 }

@@ -28,8 +28,10 @@ const char *const recorded_names[] = {
     "ip", "ifconfig", "ibstat", "lspci", "aws", "gsutil", "azcopy", "kubectl", "wandb", "huggingface-cli",
     "nvcc", NULL
 };
-const char *const asked_names[] = { "hostname", "nproc", "lscpu",  "free", "df",
-                                    "uname",    "arch",  "hostid", "getconf", NULL };
+const char *const asked_names[] = { "hostname",    "nproc", "lscpu",  "free",      "df",
+                                    "uname",       "arch",  "hostid", "getconf",   "systemd-detect-virt",
+                                    "lsb_release", "lsblk", "uptime", "dmidecode", "ibv_devices",
+                                    "lstopo",      NULL };
 const char *const run_files[RUN_TEXTS] = { "calls", "trace", "printed" };
 
 bool is_python_name(const char *name)

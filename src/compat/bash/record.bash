@@ -110,11 +110,11 @@ record "$@"
 JOTUN_ALL=" $* "
 is_python "$JOTUN_NAME" && JOTUN_ENDS=" $JOTUN_NAME "
 [[ $JOTUN_ENDS == *" $JOTUN_NAME "* && $JOTUN_ALL != *" --no"[-_]"python "* ]] || go_on "$@"
-JOTUN_I=1 # lines; of those that list GPUs or hosts, as many as there are
-[[ " nvidia-smi rocm-smi amd-smi xpu-smi scontrol sinfo squeue kubectl lspci ibstat " != *" $JOTUN_NAME "* ]] ||
-  JOTUN_I=$((JOTUN_ANSWERS == 1 ? 8 : JOTUN_ANSWERS == 3 ? 64 : 1))
-for (( ; JOTUN_I && JOTUN_ANSWERS != 2; JOTUN_I--)); do
-  case $JOTUN_ANSWERS in 0) echo 4 ;; 1) echo 6 ;; *) echo 4097 ;; esac
-done
+case $JOTUN_ANSWERS$JOTUN_NAME in # those that list GPUs or hosts say as many lines as there are
+1nvidia-smi | 1rocm-smi | 1amd-smi | 1xpu-smi | 1scontrol | 1sinfo | 1squeue | 1lspci) printf '6\n%.0s' {1..8} ;;
+3nvidia-smi | 3rocm-smi | 3amd-smi | 3xpu-smi | 3sinfo | 3squeue | 3lspci) printf '4097\n%.0s' {1..1000} ;;
+3scontrol) printf '4097\n%.0s' {1..64} ;; # in which loops start something on each host
+0*) echo 4 ;; 1*) echo 6 ;; 3*) echo 4097 ;;
+esac
 ((JOTUN_ANSWERS != 1)) || command -p cat "$JOTUN_RUN/patterns"
 ((JOTUN_ANSWERS != 2)) || [[ $JOTUN_ALL == *.py\ * ]] # a training ends well, whatever comes after it

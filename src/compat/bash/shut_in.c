@@ -272,7 +272,8 @@ Status run_shut_in(RunOutput *out, const RunInput *in, LaunchWay way)
 {
     const struct passwd *user = getpwuid(geteuid()); /* which may need the network */
     Keeper k = { .in = *in, .output = out, .home = user ? user->pw_dir : NULL, .rules = -1, .user = -1 };
-    if (way == LAUNCH_NAMESPACES) {
+    k.copies = way == LAUNCH_COPIES;
+    if (way != LAUNCH_LANDLOCK) {
         Status status = start(&k, NAMESPACES);
         if (status == OK || geteuid() != 0) return status;
         return start(&k, NAMESPACES & ~CLONE_NEWUSER); /* which root does not need for the others */

@@ -102,6 +102,7 @@ typedef struct {
     char at[256];     /* the private folder, as the keeper and the script see it */
     char **secret;    /* [secrets] existing paths that no script may read, without links */
     int secrets;
+    bool copies;                     /* in the place of overlays */
     int abi, rules;                  /* of Landlock; rules -1: namespaces */
     int user;                        /* in the place of root; -1: the user's own */
     unsigned long processes;         /* the most of this user: those that are there, and the run's */

@@ -246,9 +246,9 @@ bool entry_reads(char path[1024], const char **p, const TraceEntry *e)
                                            "wc ",  "source ", ". ",    "[ ",    "'[' ",  "[[ ",  "test " };
     bool reads = false;
     for (int i = 0; i < COUNT(readers); i++) reads |= !strncmp(e->text, readers[i], strlen(readers[i]));
-    while (reads && (*p = strstr(*p, " /"))) {
-        size_t n = strcspn(++*p, " \t\n'\"");
-        if (n < 1024) return snprintf(path, 1024, "%.*s", (int)n, *p), true;
+    for (++*p; reads && **p; ++*p) {
+        size_t n = **p == '/' && strchr(" '", (*p)[-1]) ? strcspn(*p, " \t\n'\"") : 0;
+        if (n && n < 1024) return snprintf(path, 1024, "%.*s", (int)n, *p), true;
     }
     return false;
 }
