@@ -10,6 +10,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 #include "base/array.h"
+#include "base/buffer.h"
 #include "base/shell/shell_word.h"
 
 enum { EXIT_NO_START = 3 };          /* what jotun's commands return where the system fails them */
@@ -148,14 +149,11 @@ static json_t *word_json(const char *word)
 {
     json_t *value = json_string(word);
     if (value) return value;
-    char *text = NULL;
-    size_t bytes = 0;
-    FILE *out = open_memstream(&text, &bytes);
-    CHECK(out, "no memory for a word of a command line");
-    fputs("bytes ", out);
-    for (; *word; word++) fprintf(out, "%02x", (unsigned char)*word);
-    CHECK(fclose(out) == 0 && (value = json_string(text)), "no memory for a word of a command line");
-    free(text);
+    Buffer text = { 0 };
+    buffer_add_text_or_stop(&text, "bytes ");
+    for (; *word; word++) CHECK(buffer_format(&text, "%02x", (unsigned char)*word) == OK, "%s", fail_text());
+    value = json_stringn(text.text, (size_t)text.bytes);
+    buffer_free(&text);
     return value;
 }
 

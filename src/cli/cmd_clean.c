@@ -12,6 +12,7 @@
 #include "base/log.h"
 #include "base/team.h"
 #include "corpus/clean/clean.h"
+#include "cli/choice.h"
 #include "cli/command.h"
 #include "cli/in_out.h"
 #include "cli/signals.h"
@@ -82,15 +83,10 @@ static Status language_read(CleanPlan *p, const Options *o)
     return OK;
 }
 
-static CharsetEmoji emoji_mode(const Options *o)
-{
-    switch ((enum ChoiceOf_emoji)o->emoji.value) {
-    case CHOICE_emoji_foreign: return EMOJI_FOREIGN;
-    case CHOICE_emoji_remove:  return EMOJI_REMOVE;
-    case CHOICE_emoji_keep:    return EMOJI_KEEP;
-    }
-    NO_SUCH_CHOICE(o->emoji);
-}
+static CHOICE_AS( CharsetEmoji, emoji_mode, emoji,
+    TO( CHOICE_emoji_foreign, EMOJI_FOREIGN )
+    TO( CHOICE_emoji_remove,  EMOJI_REMOVE )
+    TO( CHOICE_emoji_keep,    EMOJI_KEEP ) )
 
 static void charset_read(CleanPlan *p, const Options *o)
 {
@@ -120,16 +116,11 @@ static Status quality_read(CleanPlan *p, const Options *o)
                 "--charset L, or switch it off: --quality-rules stop-words=off", o->quality);
 }
 
-static ExactUnit exact_unit(const Options *o)
-{
-    switch ((enum ChoiceOf_dedup)o->dedup.value) {
-    case CHOICE_dedup_none:
-    case CHOICE_dedup_exact:      return EXACT_DOCUMENTS;
-    case CHOICE_dedup_lines:      return EXACT_LINES;
-    case CHOICE_dedup_paragraphs: return EXACT_PARAGRAPHS;
-    }
-    NO_SUCH_CHOICE(o->dedup);
-}
+static CHOICE_AS( ExactUnit, exact_unit, dedup,
+    TO( CHOICE_dedup_none,       EXACT_DOCUMENTS )
+    TO( CHOICE_dedup_exact,      EXACT_DOCUMENTS )
+    TO( CHOICE_dedup_lines,      EXACT_LINES )
+    TO( CHOICE_dedup_paragraphs, EXACT_PARAGRAPHS ) )
 
 static Status duplicates_read(CleanPlan *p, const Options *o)
 {

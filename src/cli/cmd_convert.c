@@ -122,14 +122,8 @@ static Status tokenizer_fits(TokenizerFacts *facts, const ConvertTask *c, bool t
     Status status = setup_tokenizer_facts(facts, c->tokenizer);
     if (status != OK && !typed) return setup_refuse_foreign_tokenizer(status, c->o->convert_input, false);
     TRY(status);
-    if (facts->vocabulary <= c->model.vocabulary) return OK;
-    Tokenizer t;
-    TRY(tokenizer_open(&t, c->tokenizer));
-    status = tokenizer_limit(&t, c->model.vocabulary);
-    tokenizer_close(&t);
-    if (status != OK) return fail(status, "%s, or give none", fail_text());
-    setup_note_limited(c->tokenizer, facts->vocabulary, c->model.vocabulary);
-    return OK;
+    status = setup_limit_tokenizer(c->tokenizer, c->tokenizer, facts->vocabulary, c->model.vocabulary);
+    return status == OK ? OK : fail(status, "%s, or give none", fail_text());
 }
 
 /* The one that a person names, else the checkpoint's own. What earlier versions wrote without a tokenizer has

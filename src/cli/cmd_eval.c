@@ -126,29 +126,10 @@ static void show_epoch(const Options *o, int64_t parameters, int64_t examples, i
 
 /* ---- the evaluation ---- */
 
-/* How many of the weights that this rank has are NaN or infinite. */
-static int64_t broken_weights(const Trainer *t)
-{
-    enum { CHUNK = 1 << 16 };
-    unsigned char bytes[CHUNK];
-    int64_t broken = 0;
-    for (int i = 0; i < t->buckets.count; i++) {
-        Tensor x = t->buckets.bucket[i].weights;
-        int64_t width = (int64_t)dtype_width(x.dtype), step = CHUNK / width;
-        for (int64_t at = 0, n = tensor_count(x); tensor_present(x) && at < n; at += step) {
-            int64_t count = n - at < step ? n - at : step;
-            queue_read((Queue *)&t->queue, bytes, (char *)x.data + at * width, (size_t)(count * width));
-            broken += dtype_not_finite(bytes, x.dtype, count);
-        }
-    }
-    return broken;
-}
-
 /* A loss that is not finite comes from such weights, or from sums beyond the range of the run's type. */
 static Status explain_loss(Trainer *t, const char *path)
 {
-    double broken = (double)broken_weights(t);
-    trainer_world_max(t, tensor_at(&broken, F64, (int64_t[]){ 1 }, 1));            /* <-> tp, dp+cp, pp */
+    double broken = trainer_broken_weights(t);                                      /* <-> tp, dp+cp, pp */
     if (broken > 0)
         return fail(BAD_FILE, "%s gives a loss that is not finite: %.0f of its weights%s are NaN or "
                     "infinite; load an earlier checkpoint", path, broken,

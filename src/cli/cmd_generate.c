@@ -9,10 +9,10 @@
 #include "cli/command.h"
 #include "cli/generation/continuations.h"
 #include "cli/generation/engine_setup.h"
-#include "cli/generation/logits_file.h"
 #include "cli/setup/setup.h"
 #include "cli/setup/tokenizer.h"
 #include "conf/generation/generation.h"
+#include "store/logits_file.h"
 
 typedef struct {
     const Options *o;

@@ -103,24 +103,6 @@ static Status inputs_spared(const Options *o, OptionIndex writes)
     return OK;
 }
 
-/* How many bytes the text of each id has, for bits per byte in evaluations, which no run fails for the lack
- * of; the caller frees them. The end of a document and other special tokens that no text contains have
- * none. */
-static uint16_t *id_bytes_of(TrainConfig *config, const char *name)
-{
-    Tokenizer t;
-    if (tokenizer_open(&t, name) != OK) return NULL;
-    uint16_t *bytes = calloc((size_t)t.vocabulary + 1, sizeof *bytes);
-    for (int32_t id = 0; bytes && id < t.vocabulary; id++) {
-        int64_t count = id == t.eod ? 0 : t.decode(&t, id).bytes;
-        bytes[id] = (uint16_t)(count < UINT16_MAX ? count : UINT16_MAX);
-    }
-    config->ids = t.vocabulary;
-    config->id_bytes = bytes;
-    tokenizer_close(&t);
-    return bytes;
-}
-
 static Status train(Options *o, int argc, char **argv)
 {
     Transport *mpi;
@@ -154,9 +136,14 @@ static Status train(Options *o, int argc, char **argv)
     /* A launcher forwards the signal to every rank; one of them is enough to say so. */
     run.stop = signals_catch(
         first ? "\njotun: stops after this step; the same signal again ends it at once\n" : "");
+    /* For bits per byte in evaluations, which no run fails for the lack of. */
+    Tokenizer t = { 0 };
     uint16_t *id_bytes = NULL;
-    if (run.config.eval_iters > 0 && record->name)
-        id_bytes = id_bytes_of(&run.config, setup_tokenizer_path(o));
+    if (run.config.eval_iters > 0 && record->name && tokenizer_open(&t, setup_tokenizer_path(o)) == OK)
+        id_bytes = tokenizer_id_bytes(&t);
+    run.config.ids = t.vocabulary;
+    run.config.id_bytes = id_bytes;
+    tokenizer_close(&t);
     status = setup_run(o, mpi, on_rank, &run);
     free(id_bytes);
     training_samples_close(&samples);

@@ -75,45 +75,39 @@ bool command_begins(const Command *command, const char *first_word)
     return !strncmp(command->name, first_word, letters) && command->name[letters] == ' ';
 }
 
-/* How many edits turn the typed words into the command's name. Where its second word is not given the first
- * one counts alone. */
-static int edits_from(const Command *command, int argc, char **argv)
+/* Where a command's name is up to two edits from what was typed, writes both. One word is answered with the
+ * first word of a two-word command. */
+static bool mistyped(char typed[128], char meant[64], int argc, char **argv)
 {
-    char first[64];
-    size_t letters = strcspn(command->name, " ");
-    snprintf(first, sizeof first, "%.*s", (int)letters, command->name);
-    int edits = word_distance(argv[0], first);
-    bool second = command->name[letters] && argc > 1 && argv[1][0] != '-';
-    return second ? edits + word_distance(argv[1], command->name + letters + 1) : edits;
-}
-
-/* Reports a typing error (up to two edits from a command's name). One word is answered with the first word of
- * a two-word command. */
-static Status mistyped(const Command *meant, int argc, char **argv)
-{
-    bool second = strchr(meant->name, ' ') && argc > 1 && argv[1][0] != '-';
-    int letters = (int)(second ? strlen(meant->name) : strcspn(meant->name, " "));
-    return fail(BAD_USAGE, "%s%s%s is no command; did you mean jotun %.*s?", argv[0], second ? " " : "",
-                second ? argv[1] : "", letters, meant->name);
+    int least = 3;
+    for (int i = 0; i < command_count && least > 0; i++) {
+        char words[128], name[64];
+        bool second = strchr(commands[i].name, ' ') && argc > 1 && argv[1][0] != '-';
+        snprintf(words, sizeof words, "%s%s%s", argv[0], second ? " " : "", second ? argv[1] : "");
+        snprintf(name, sizeof name, "%s", commands[i].name);
+        if (!second) name[strcspn(name, " ")] = 0;
+        if (word_distance(words, name) >= least) continue;
+        least = word_distance(words, name);
+        memcpy(typed, words, sizeof words);
+        memcpy(meant, name, sizeof name);
+    }
+    return least < 3;
 }
 
 /* Reports words that name no command: a typing error, the first half of a two-word command, or neither. */
 static Status unknown(int argc, char **argv)
 {
-    char known[256] = "";
-    for (size_t i = 0; i < COUNT(insteads); i++)
+    char known[256] = "", typed[128], meant[64];
+    for (int i = 0; i < COUNT(insteads); i++)
         if (!strcmp(argv[0], insteads[i].word))
             return fail(BAD_USAGE, "%s is no command; %s", argv[0], insteads[i].cure);
     bool half = argc == 1 || argv[1][0] == '-';
-    const Command *nearest = NULL;
-    for (int i = 0, edits = 3; i < command_count; i++) {
-        if (edits_from(&commands[i], argc, argv) < edits)
-            nearest = &commands[i], edits = edits_from(nearest, argc, argv);
+    for (int i = 0; i < command_count; i++)
         if (command_begins(&commands[i], argv[0]))
             message_item(known, sizeof known, ", ", "jotun %s", commands[i].name);
-    }
-    if (nearest && !(*known && half)) return mistyped(nearest, argc, argv);
     if (*known && half) return fail(BAD_USAGE, "jotun %s needs a subcommand: %s", argv[0], known);
+    if (mistyped(typed, meant, argc, argv))
+        return fail(BAD_USAGE, "%s is no command; did you mean jotun %s?", typed, meant);
     if (*known) return fail(BAD_USAGE, "%s %s is no command; these are: %s", argv[0], argv[1], known);
     return fail(BAD_USAGE, "%s is no command; jotun --help lists them", argv[0]);
 }

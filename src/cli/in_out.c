@@ -1,11 +1,11 @@
 /* Checks of the paths that a command reads and writes. */
 #include "cli/in_out.h"
-
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include "base/file.h"
+#include "cli/choice.h"
 
 Status standard_input_once(const char *const *paths, int64_t count, int each)
 {
@@ -48,18 +48,13 @@ Status output_directory(const char *option, const char *path)
                 path, directory);
 }
 
-BlockKind input_block_kind(const Options *o)
-{
-    switch ((enum ChoiceOf_input_format)o->input_format.value) {
-    case CHOICE_input_format_auto:       return BLOCK_AUTO;
-    case CHOICE_input_format_txt:        return BLOCK_TEXT;
-    case CHOICE_input_format_jsonl:      return BLOCK_JSON;
-    case CHOICE_input_format_paragraphs: return BLOCK_PARAGRAPHS;
-    case CHOICE_input_format_doc:        return BLOCK_DOCS;
-    case CHOICE_input_format_wiki:       return BLOCK_PAGES;
-    }
-    NO_SUCH_CHOICE(o->input_format);
-}
+CHOICE_AS( BlockKind, input_block_kind, input_format,
+    TO( CHOICE_input_format_auto,       BLOCK_AUTO )
+    TO( CHOICE_input_format_txt,        BLOCK_TEXT )
+    TO( CHOICE_input_format_jsonl,      BLOCK_JSON )
+    TO( CHOICE_input_format_paragraphs, BLOCK_PARAGRAPHS )
+    TO( CHOICE_input_format_doc,        BLOCK_DOCS )
+    TO( CHOICE_input_format_wiki,       BLOCK_PAGES ) )
 
 Status inputs_are_files(const char *const *paths, int64_t count)
 {

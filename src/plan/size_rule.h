@@ -17,4 +17,9 @@ double size_rule_lr(double parameters);
  * tokens: Bi et al. (DeepSeek LLM, arXiv 2401.02954, equations 1 and 2), who fitted it to runs of 1e17 to
  * 2e19 FLOPs. Not more than tokens / 512, so that a small run has 512 steps. */
 double size_rule_batch(ModelShape shape, int64_t sequence, double tokens);
+/* These tokens in samples, rounded to a multiple of a quarter of a power of two, so that the batch neither
+ * jumps from size to size nor falls into small micro-batches. */
+int64_t size_rule_samples(double tokens, int64_t sequence);
+/* Micro-batches of up to 2048 tokens that divide the samples of each data-parallel rank. */
+int64_t size_rule_micro(int64_t samples, int64_t ranks, int64_t sequence);
 #endif

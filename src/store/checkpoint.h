@@ -67,4 +67,7 @@ Status checkpoint_covers(const Checkpoint *checkpoint, const LogicalTensor *all,
 /* Checks every checksum of one step directory and continues after a bad one; `list` prints one line per
  * tensor to standard output. Returns the first error. */
 Status checkpoint_verify(const char *path, bool list);
+/* The same of all checkpoints of `dir`, or of `dir` where it is one, with a line for each; and that `latest`
+ * names one of them. */
+Status checkpoint_verify_all(const char *dir);
 #endif

@@ -47,6 +47,8 @@ Status checkpoint_dir_steps(char *text, size_t size, const char *dir, int64_t ab
 /* BAD_FILE, with the steps there are, if nothing is at `path` and its name or what is beside it shows that a
  * checkpoint is meant; so that no run starts at step 0 because of a mistyped step. */
 Status checkpoint_dir_missing(const char *path);
+/* BAD_FILE: there is none in a directory that was given for its checkpoints. */
+Status checkpoint_dir_none(const char *dir);
 /* Returns `status`, an error about the step directory `path`. If it is BAD_FILE, adds to fail_text() which
  * checkpoint precedes it whose files have their sizes; their bytes are not read. */
 Status checkpoint_dir_advise(Status status, const char *path);

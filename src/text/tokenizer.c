@@ -3,6 +3,7 @@
 #include "text/tokenizer.h"
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <xxhash.h>
 
@@ -16,6 +17,16 @@ int64_t tokenizer_max_ids(const Tokenizer *t, const char *text, int64_t bytes)
 {
     if (t->max_ids) return t->max_ids(t, text, bytes);
     return t->ids_per_byte ? bytes * t->ids_per_byte + t->extra_ids : bytes;
+}
+
+uint16_t *tokenizer_id_bytes(const Tokenizer *t)
+{
+    uint16_t *bytes = calloc((size_t)t->vocabulary + 1, sizeof *bytes);
+    for (int32_t id = 0; bytes && id < t->vocabulary; id++) {
+        int64_t count = id == t->eod ? 0 : t->decode(t, id).bytes;
+        bytes[id] = (uint16_t)(count < UINT16_MAX ? count : UINT16_MAX);
+    }
+    return bytes;
 }
 
 /* ---- fingerprints ---- */

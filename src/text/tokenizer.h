@@ -86,6 +86,9 @@ typedef enum {
     TOKENIZER_SAME, TOKENIZER_OTHER_RULES, TOKENIZER_OTHER_VERSION, TOKENIZER_OTHER
 } TokenizerMatch;
 TokenizerMatch tokenizer_match(const char *was, const char *now);
+/* [vocabulary] How many bytes the text of each id has; none for the end of a document and other special
+ * tokens that no text contains. NULL: no memory. The caller frees them. */
+uint16_t *tokenizer_id_bytes(const Tokenizer *t);
 /* Adds data to a hash; `before` is 0 at first. */
 uint64_t tokenizer_hash(uint64_t before, const void *data, int64_t bytes);
 /* BAD_FILE, with the position of the first value that is not an id of this tokenizer. where: the file, for

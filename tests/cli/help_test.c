@@ -124,7 +124,7 @@ static void every_option_is_read(void **state)
     for (int c = 0; c < command_count; c++)
         if (commands[c].takes != FOR_CONFIG) takes |= commands[c].takes;
     shell("cat " TESTS_DIR "/../src/cli/*.[ch] " TESTS_DIR "/../src/cli/*/*.[ch] " TESTS_DIR "/../src/conf/schedule.c " TESTS_DIR "/../src/conf/resume.c | "
-          "grep -oE '(->|[a-z]\\.)[a-z][a-z0-9_]*' | sed -E 's/^.*(>|\\.)/ /; s/$/ /'");
+          "grep -oE '(->|[a-z]\\.|CHOICE_AS\\( [A-Za-z]+, [a-z_]+, )[a-z][a-z0-9_]*' | sed -E 's/^.*(>|\\.|, )/ /; s/$/ /'");
     for (int i = 0; i < OPTIONS; i++) {
         /* conf turns them into others, or into what a function of it returns */
         bool inside = i == OPTION_model || i == OPTION_timeout_minutes || i == OPTION_window_size ||

@@ -3,6 +3,7 @@
 #include <string.h>
 #include "base/file.h"
 #include "base/team.h"
+#include "cli/choice.h"
 #include "cli/setup/setup.h"
 #include "cli/in_out.h"
 #include "conf/value.h"
@@ -12,27 +13,17 @@ static DataPath data_path_of(const TextList *list)
     return (DataPath){ list->text, list->count, false };
 }
 
-static OrderKind order_kind(const Options *o)
-{
-    switch ((enum ChoiceOf_data_order)o->data_order.value) {
-    case CHOICE_data_order_jotun:    return ORDER_JOTUN;
-    case CHOICE_data_order_megatron: return ORDER_MEGATRON;
-    case CHOICE_data_order_forks:    return ORDER_FORKS;
-    }
-    NO_SUCH_CHOICE(o->data_order);
-}
+static CHOICE_AS( OrderKind, order_kind, data_order,
+    TO( CHOICE_data_order_jotun,    ORDER_JOTUN )
+    TO( CHOICE_data_order_megatron, ORDER_MEGATRON )
+    TO( CHOICE_data_order_forks,    ORDER_FORKS ) )
 
-static SampleBreak sample_break(const Options *o)
-{
-    switch ((enum ChoiceOf_sample_break)o->sample_break.value) {
-    case CHOICE_sample_break_overlapping:  return BREAK_OVERLAPPING;
-    case CHOICE_sample_break_none:         return BREAK_NONE;
-    case CHOICE_sample_break_complete:     return BREAK_COMPLETE;
-    case CHOICE_sample_break_complete_doc: return BREAK_COMPLETE_DOC;
-    case CHOICE_sample_break_eos:          return BREAK_EOS;
-    }
-    NO_SUCH_CHOICE(o->sample_break);
-}
+static CHOICE_AS( SampleBreak, sample_break, sample_break,
+    TO( CHOICE_sample_break_overlapping,  BREAK_OVERLAPPING )
+    TO( CHOICE_sample_break_none,         BREAK_NONE )
+    TO( CHOICE_sample_break_complete,     BREAK_COMPLETE )
+    TO( CHOICE_sample_break_complete_doc, BREAK_COMPLETE_DOC )
+    TO( CHOICE_sample_break_eos,          BREAK_EOS ) )
 
 /* A file of groups of parts, each in double quotes. */
 static Status groups_read(DataPath *out, Options *o, const char *path)

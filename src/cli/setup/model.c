@@ -1,19 +1,15 @@
 /* The options of the model as the struct of model/model_config.h. */
+#include "cli/choice.h"
 #include "cli/setup/setup.h"
 #include "conf/layer_pattern.h"
 
-static PositionKind position_kind(const Options *o)
-{
-    switch ((enum ChoiceOf_position)o->position.value) {
-    case CHOICE_position_learned_absolute: return POSITION_LEARNED;
-    case CHOICE_position_rope:
-    case CHOICE_position_yarn:             return POSITION_ROPE;
-    case CHOICE_position_alibi:            return POSITION_ALIBI;
-    case CHOICE_position_none:             return POSITION_NONE;
-    case CHOICE_position_sinusoidal:       return POSITION_SINUSOIDAL;
-    }
-    NO_SUCH_CHOICE(o->position);
-}
+static CHOICE_AS( PositionKind, position_kind, position,
+    TO( CHOICE_position_learned_absolute, POSITION_LEARNED )
+    TO( CHOICE_position_rope,             POSITION_ROPE )
+    TO( CHOICE_position_yarn,             POSITION_ROPE )
+    TO( CHOICE_position_alibi,            POSITION_ALIBI )
+    TO( CHOICE_position_none,             POSITION_NONE )
+    TO( CHOICE_position_sinusoidal,       POSITION_SINUSOIDAL ) )
 
 static QkNorm qk_norm_kind(const Options *o)
 {
@@ -21,15 +17,10 @@ static QkNorm qk_norm_kind(const Options *o)
     return o->qk_norm_width.value == CHOICE_qk_norm_width_all ? QK_NORM_ALL : QK_NORM_HEAD;
 }
 
-static NormPlacement norm_placement(const Options *o)
-{
-    switch ((enum ChoiceOf_norm_placement)o->norm_placement.value) {
-    case CHOICE_norm_placement_before: return NORM_BEFORE;
-    case CHOICE_norm_placement_after:  return NORM_AFTER;
-    case CHOICE_norm_placement_both:   return NORM_BEFORE_AND_AFTER;
-    }
-    NO_SUCH_CHOICE(o->norm_placement);
-}
+static CHOICE_AS( NormPlacement, norm_placement, norm_placement,
+    TO( CHOICE_norm_placement_before, NORM_BEFORE )
+    TO( CHOICE_norm_placement_after,  NORM_AFTER )
+    TO( CHOICE_norm_placement_both,   NORM_BEFORE_AND_AFTER ) )
 
 static ActivationKind activation_kind(const Options *o)
 {
@@ -42,15 +33,10 @@ static ActivationKind activation_kind(const Options *o)
     return erf ? ACT_GELU_ERF : ACT_GELU_TANH;
 }
 
-static MoeBalance balance_kind(const Options *o)
-{
-    switch ((enum ChoiceOf_balancing)o->balancing.value) {
-    case CHOICE_balancing_sequence: return MOE_BALANCE_SEQUENCE;
-    case CHOICE_balancing_micro:    return MOE_BALANCE_MICRO_BATCH;
-    case CHOICE_balancing_none:     return MOE_BALANCE_NONE;
-    }
-    NO_SUCH_CHOICE(o->balancing);
-}
+static CHOICE_AS( MoeBalance, balance_kind, balancing,
+    TO( CHOICE_balancing_sequence, MOE_BALANCE_SEQUENCE )
+    TO( CHOICE_balancing_micro,    MOE_BALANCE_MICRO_BATCH )
+    TO( CHOICE_balancing_none,     MOE_BALANCE_NONE ) )
 
 /* Without a coefficient an auxiliary loss is not computed. */
 static MoeConfig setup_moe(const Options *o)

@@ -1,50 +1,32 @@
 /* The options of the optimizer, the learning rate and types of numbers as the structs of optim/, tensor/. */
+#include "cli/choice.h"
 #include "cli/setup/setup.h"
 #include <math.h>
 #include "conf/schedule.h"
 
-static LrStyle lr_style(const Options *o)
-{
-    switch ((enum ChoiceOf_lr_decay_style)o->lr_decay_style.value) {
-    case CHOICE_lr_decay_style_linear:   return LR_LINEAR;
-    case CHOICE_lr_decay_style_cosine:   return LR_COSINE;
-    case CHOICE_lr_decay_style_constant: return LR_CONSTANT;
-    case CHOICE_lr_decay_style_inverse_square_root: return LR_INVERSE_SQUARE_ROOT;
-    case CHOICE_lr_decay_style_wsd:      return LR_WSD;
-    }
-    NO_SUCH_CHOICE(o->lr_decay_style);
-}
+static CHOICE_AS( LrStyle, lr_style, lr_decay_style,
+    TO( CHOICE_lr_decay_style_linear,              LR_LINEAR )
+    TO( CHOICE_lr_decay_style_cosine,              LR_COSINE )
+    TO( CHOICE_lr_decay_style_constant,            LR_CONSTANT )
+    TO( CHOICE_lr_decay_style_inverse_square_root, LR_INVERSE_SQUARE_ROOT )
+    TO( CHOICE_lr_decay_style_wsd,                 LR_WSD ) )
 
-static WsdStyle wsd_style(const Options *o)
-{
-    switch ((enum ChoiceOf_lr_wsd_style)o->lr_wsd_style.value) {
-    case CHOICE_lr_wsd_style_exponential: return WSD_EXPONENTIAL;
-    case CHOICE_lr_wsd_style_linear:      return WSD_LINEAR;
-    case CHOICE_lr_wsd_style_cosine:      return WSD_COSINE;
-    case CHOICE_lr_wsd_style_minus_sqrt:  return WSD_MINUS_SQRT;
-    }
-    NO_SUCH_CHOICE(o->lr_wsd_style);
-}
+static CHOICE_AS( WsdStyle, wsd_style, lr_wsd_style,
+    TO( CHOICE_lr_wsd_style_exponential, WSD_EXPONENTIAL )
+    TO( CHOICE_lr_wsd_style_linear,      WSD_LINEAR )
+    TO( CHOICE_lr_wsd_style_cosine,      WSD_COSINE )
+    TO( CHOICE_lr_wsd_style_minus_sqrt,  WSD_MINUS_SQRT ) )
 
-static LrRule lr_rule(const Options *o)
-{
-    switch ((enum ChoiceOf_lr_rule)o->lr_rule.value) {
-    case CHOICE_lr_rule_immediate: return LR_IMMEDIATE;
-    case CHOICE_lr_rule_delayed:   return LR_DELAYED;
-    case CHOICE_lr_rule_clipped:   return LR_CLIPPED;
-    }
-    NO_SUCH_CHOICE(o->lr_rule);
-}
+static CHOICE_AS( LrRule, lr_rule, lr_rule,
+    TO( CHOICE_lr_rule_immediate, LR_IMMEDIATE )
+    TO( CHOICE_lr_rule_delayed,   LR_DELAYED )
+    TO( CHOICE_lr_rule_clipped,   LR_CLIPPED ) )
 
-static LrCount lr_count(const Options *o)
-{
-    switch ((enum ChoiceOf_lr_unit)o->lr_unit.value) {
-    case CHOICE_lr_unit_samples: case CHOICE_lr_unit_steps: return LR_SAMPLES;
-    case CHOICE_lr_unit_tokens:       return LR_TOKENS;
-    case CHOICE_lr_unit_decay_tokens: return LR_DECAY_TOKENS;
-    }
-    NO_SUCH_CHOICE(o->lr_unit);
-}
+static CHOICE_AS( LrCount, lr_count, lr_unit,
+    TO( CHOICE_lr_unit_samples,      LR_SAMPLES )
+    TO( CHOICE_lr_unit_steps,        LR_SAMPLES )
+    TO( CHOICE_lr_unit_tokens,       LR_TOKENS )
+    TO( CHOICE_lr_unit_decay_tokens, LR_DECAY_TOKENS ) )
 
 LrSchedule setup_lr(const Options *o)
 {
@@ -75,15 +57,10 @@ WeightDecaySchedule setup_weight_decay(const Options *o)
     NO_SUCH_CHOICE(o->weight_decay_style);
 }
 
-static MuonScale muon_scale(const Options *o)
-{
-    switch ((enum ChoiceOf_muon_scale_mode)o->muon_scale_mode.value) {
-    case CHOICE_muon_scale_mode_spectral:      return MUON_SPECTRAL;
-    case CHOICE_muon_scale_mode_unit_rms_norm: return MUON_UNIT_RMS;
-    case CHOICE_muon_scale_mode_shape_scaling: return MUON_SHAPE;
-    }
-    NO_SUCH_CHOICE(o->muon_scale_mode);
-}
+static CHOICE_AS( MuonScale, muon_scale, muon_scale_mode,
+    TO( CHOICE_muon_scale_mode_spectral,      MUON_SPECTRAL )
+    TO( CHOICE_muon_scale_mode_unit_rms_norm, MUON_UNIT_RMS )
+    TO( CHOICE_muon_scale_mode_shape_scaling, MUON_SHAPE ) )
 
 OptimizerSettings setup_optimizer(const Options *o)
 {

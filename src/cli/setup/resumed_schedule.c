@@ -9,20 +9,12 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
-#include "base/array.h"
 #include "base/log.h"
 #include "base/message.h"
 #include "cli/setup/setup.h"
 #include "conf/schedule.h"
 #include "conf/value.h"
-
-/* The schedules of one run, from the position of the checkpoint on. */
-typedef struct {
-    LrSchedule          lr;
-    WeightDecaySchedule decay;
-    int64_t             at;   /* as the schedules count samples */
-    int64_t             unit; /* of x below: samples of a step where they count steps, or 1 */
-} Rates;
+#include "optim/rates.h"
 
 static Rates rates_of(const Options *o)
 {
@@ -33,62 +25,6 @@ static Rates rates_of(const Options *o)
     if (unknown) r.at = o->checkpoint.step * o->global_batch;
     else if (r.lr.by_steps && o->checkpoint.step_samples) r.at = r.at / o->checkpoint.step_samples * r.unit;
     return r;
-}
-
-typedef enum { RATE_ALL, RATE_DECOUPLED, RATE_WEIGHT_DECAY, RATES } RateKind;
-static const char *const rate_names[RATES] = {
-    "the learning rate", "the learning rate of embedding and output layer", "the weight decay"};
-
-/* x units after the checkpoint */
-static double rate_at(const Rates *r, RateKind kind, int64_t x)
-{
-    int64_t done = r->at + x * r->unit;
-    switch (kind) {
-    case RATE_ALL:          return lr_at(&r->lr, done);
-    case RATE_DECOUPLED:    return lr_decoupled_at(&r->lr, done);
-    case RATE_WEIGHT_DECAY: return weight_decay_at(&r->decay, done);
-    case RATES: break;
-    }
-    return 0;
-}
-
-/* The first x at which the two differ in some kind of rate; -1: they do not. */
-typedef struct {
-    int64_t  x;
-    RateKind kind;
-    double   now, was;
-} RateDifference;
-
-static void compare_at(RateDifference *d, const Rates *now, const Rates *was, int64_t x)
-{
-    const double rounding = 1e-9; /* a share of samples is rounded */
-    for (RateKind kind = 0; kind < RATES; kind++) {
-        double a = rate_at(now, kind, x), b = rate_at(was, kind, x);
-        if (fabs(a - b) <= rounding * fmax(fabs(a), fabs(b)) || (d->x >= 0 && d->x <= x)) continue;
-        *d = (RateDifference){x, kind, a, b};
-    }
-}
-
-/* Looks at the next step, at the ends of all phases and the samples beside them, and at points between. */
-static RateDifference compare_rates(const Rates *now, const Rates *was)
-{
-    enum { POINTS = 64 };
-    const Rates   *both[] = {now, was};
-    RateDifference d      = {.x = -1};
-    int64_t        last   = 1;
-    compare_at(&d, now, was, 0);
-    for (int i = 0; i < 2; i++) {
-        const LrSchedule *lr = &both[i]->lr;
-        int64_t end[] = {(int64_t)lr->warmup, lr->decay - lr->wsd_decay, lr->decay, both[i]->decay.samples};
-        for (size_t k = 0; k < COUNT(end); k++) {
-            int64_t x = (end[k] - both[i]->at) / both[i]->unit;
-            for (int64_t beside = x - 1; beside <= x + 1; beside++)
-                if (beside > 0) compare_at(&d, now, was, beside);
-            if (x > last) last = x;
-        }
-    }
-    for (int i = 1; i < POINTS; i++) compare_at(&d, now, was, (int64_t)((double)last * i / POINTS));
-    return d;
 }
 
 /* "the learning rate of the next step" */
@@ -117,7 +53,7 @@ static const char *kept_lengths(char out[SAID], const Options *o, const Options 
     out[0]         = 0;
     kept.lr.warmup = b.warmup, kept.lr.decay = b.decay, kept.lr.wsd_decay = b.wsd;
     kept.decay.samples = before.decay.samples;
-    if (now.lr.by_steps || b.warmup != floor(b.warmup) || compare_rates(&kept, &before).x >= 0) return out;
+    if (now.lr.by_steps || b.warmup != floor(b.warmup) || rates_compare(&kept, &before).x >= 0) return out;
     add_length(out, OPTION_lr_warmup_samples, b.warmup, a.warmup);
     if (now.lr.style != LR_CONSTANT)
         add_length(out, OPTION_lr_decay_samples, (double)b.decay, (double)a.decay);
@@ -150,7 +86,7 @@ static Status compare_schedules(const Options *o, const Options *was)
 {
     char           rate[128];
     Rates          now = rates_of(o), before = rates_of(was);
-    RateDifference d     = compare_rates(&now, &before);
+    RateDifference d     = rates_compare(&now, &before);
     bool           batch = o->global_batch != was->global_batch,
          sequence        = o->train_tokens && o->sequence != was->sequence;
     if (d.x < 0) return OK;

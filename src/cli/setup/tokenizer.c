@@ -243,20 +243,17 @@ Status setup_open_tokenizer(Tokenizer *t, const Options *o)
     return status;
 }
 
-/* A tokenizer may have more ids than the model, if no text makes them. */
-static Status take_limited(Options *o, const TokenizerFacts *facts)
+Status setup_limit_tokenizer(const char *path, const char *name, int32_t ids, int64_t model)
 {
     Tokenizer t;
-    TRY(setup_open_tokenizer(&t, o));
+    if (ids <= model) return OK;
+    TRY(tokenizer_open(&t, path));
+    Status status = tokenizer_limit(&t, model);
     tokenizer_close(&t);
-    setup_note_limited(o->tokenizer, facts->vocabulary, o->vocabulary);
-    return compare_tokenizer(o, facts);
-}
-
-void setup_note_limited(const char *tokenizer, int32_t ids, int64_t model)
-{
+    TRY(status);
     log_line("--tokenizer %s has %d ids, and the model %lld: those above are special tokens that no text "
-             "makes, and are not used", tokenizer, ids, (long long)model);
+             "makes, and are not used", name, ids, (long long)model);
+    return OK;
 }
 
 Status setup_take_tokenizer(Options *o)
@@ -275,8 +272,10 @@ Status setup_take_tokenizer(Options *o)
     if (setup_without_tokenizer(o)) return o->checkpoint.fingerprint ? OK : set_none(o, SOURCE_DEFAULT, "");
     if (typed && foreign && o->vocabulary >= vocabulary)
         setup_note_other_tokenizer(o->tokenizer, &facts, saved.tokenizer, o->load);
-    if (o->vocabulary >= vocabulary) return compare_tokenizer(o, &facts);
-    if (!setup_trains(o) || foreign || o->checkpoint.path) return take_limited(o, &facts);
+    if (o->vocabulary >= vocabulary || !setup_trains(o) || foreign || o->checkpoint.path) {
+        TRY(setup_limit_tokenizer(setup_tokenizer_path(o), o->tokenizer, vocabulary, o->vocabulary));
+        return compare_tokenizer(o, &facts);
+    }
     return fail(BAD_OPTION, "--vocab-size %lld is less than the %d ids of --tokenizer %s; give %d or more",
                 (long long)o->vocabulary, vocabulary, o->tokenizer, vocabulary);
 }

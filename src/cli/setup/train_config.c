@@ -1,4 +1,5 @@
 /* The options of a run as TrainConfig. */
+#include "cli/choice.h"
 #include "cli/setup/setup.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -72,29 +73,19 @@ static Recompute setup_recompute(const Options *o)
     NO_SUCH_CHOICE(o->recompute_granularity);
 }
 
-static KernelFamily kernels(const Options *o)
-{
-    switch ((enum ChoiceOf_kernels)o->kernels.value) {
-    case CHOICE_kernels_auto:        return KERNELS_AUTO;
-    case CHOICE_kernels_avx512_bf16: return KERNELS_AVX512_BF16;
-    case CHOICE_kernels_avx512:      return KERNELS_AVX512;
-    case CHOICE_kernels_avx2:        return KERNELS_AVX2;
-    case CHOICE_kernels_neon:        return KERNELS_NEON;
-    case CHOICE_kernels_portable:    return KERNELS_PORTABLE;
-    }
-    NO_SUCH_CHOICE(o->kernels);
-}
+static CHOICE_AS( KernelFamily, kernels, kernels,
+    TO( CHOICE_kernels_auto,        KERNELS_AUTO )
+    TO( CHOICE_kernels_avx512_bf16, KERNELS_AVX512_BF16 )
+    TO( CHOICE_kernels_avx512,      KERNELS_AVX512 )
+    TO( CHOICE_kernels_avx2,        KERNELS_AVX2 )
+    TO( CHOICE_kernels_neon,        KERNELS_NEON )
+    TO( CHOICE_kernels_portable,    KERNELS_PORTABLE ) )
 
-static LogLines log_lines(const Options *o)
-{
-    switch ((enum ChoiceOf_log_format)o->log_format.value) {
-    case CHOICE_log_format_jotun:        return LINES_JOTUN;
-    case CHOICE_log_format_megatron:     return LINES_MEGATRON;
-    case CHOICE_log_format_epochs:      return LINES_EPOCHS;
-    case CHOICE_log_format_epochs_json: return LINES_EPOCHS_JSON;
-    }
-    NO_SUCH_CHOICE(o->log_format);
-}
+static CHOICE_AS( LogLines, log_lines, log_format,
+    TO( CHOICE_log_format_jotun,       LINES_JOTUN )
+    TO( CHOICE_log_format_megatron,    LINES_MEGATRON )
+    TO( CHOICE_log_format_epochs,      LINES_EPOCHS )
+    TO( CHOICE_log_format_epochs_json, LINES_EPOCHS_JSON ) )
 
 /* Samples of a step. Evaluation has no --global-batch-size: each data-parallel rank takes one micro-batch. */
 static int64_t global_batch(const Options *o, const BatchStep *last)

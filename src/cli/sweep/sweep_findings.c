@@ -264,14 +264,19 @@ static Status plot(const Sweep *sweep, const ScalingLaw *law, int sizes)
 {
     char path[1024];
     TRY(path_join(path, sweep->own->sweep_dir, "sweep.svg"));
-    int first = sweep->seed_axis == 0 && sweep->axes > 1 ? 1 : 0, runs = sweep->runs, count = 0;
+    int first = sweep->seed_axis == 0 && sweep->axes > 1 ? 1 : 0, runs = sweep->runs;
     double *number = calloc((size_t)runs * 3, sizeof *number), curve[2][CURVE];
     double *place = number, *fitted = number + runs, *check = number + 2 * runs;
     char (*text)[LABEL] = calloc((size_t)runs, sizeof *text), title[LABEL];
     const char **label = calloc((size_t)runs, sizeof *label);
     const char *below = sizes >= 0 ? "parameters" : sweep->axis[first].name;
-    ChartSeries series[SERIES];
-    Chart chart = { .title = title, .x_name = below, .series = series, .log_x = true, .log_y = true };
+    ChartSeries series[SERIES] = {
+        { .name = "law", .x = curve[0], .y = curve[1], .count = CURVE },
+        { .name = "runs", .x = place, .y = fitted, .count = runs, .look = CHART_POINTS, .label = label },
+        { .name = "check of the law", .x = place, .y = check, .count = runs, .look = CHART_POINTS,
+          .label = label, .style = 1 } };
+    Chart chart = { .title = title, .x_name = below, .series = law ? series : series + 1,
+                    .count = law ? SERIES : SERIES - 1, .log_x = true, .log_y = true };
     CHECK(number && text && label, "no memory for the picture of %d runs", runs);
     for (int i = 0; i < runs; i++) {
         const SweepRun *run = &sweep->run[i];
@@ -285,15 +290,7 @@ static Status plot(const Sweep *sweep, const ScalingLaw *law, int sizes)
     }
     snprintf(title, sizeof title, "%s loss by %s",
              sweep->own->sweep_loss.value == CHOICE_sweep_loss_validation ? "validation" : "training", below);
-    if (law) {
-        curve_fill(curve[0], curve[1], law, place, runs);
-        series[count++] = (ChartSeries){ .name = "law", .x = curve[0], .y = curve[1], .count = CURVE };
-    }
-    series[count++] = (ChartSeries){ .name = "runs", .x = place, .y = fitted, .count = runs,
-                                     .look = CHART_POINTS, .label = label };
-    series[count++] = (ChartSeries){ .name = "check of the law", .x = place, .y = check, .count = runs,
-                                     .look = CHART_POINTS, .label = label, .style = 1 };
-    chart.count = count;
+    if (law) curve_fill(curve[0], curve[1], law, place, runs);
     Status status = chart_file(&chart, path);
     free(number);
     free(text);

@@ -21,25 +21,17 @@
  * evaluates. */
 typedef struct { Options o; TrainConfig config; bool length, evaluates; } Trained;
 
-/* A length and evaluations are added where the words have none yet. The caller closes made->o. */
+/* A length and evaluations are set where the words have none yet. The caller closes made->o. */
 static Status train_options(Trained *made, const WordList *words, const Sweep *sweep)
 {
-    WordList all = { 0 };
     Options *o = &made->o;
-    for (int i = 0; i < words->count; i++) word_list_add(&all, "%s", words->word[i]);
-    Status status = setup_parse(o, FOR_TRAIN, all.count, all.word);
-    if (status == OK) {
-        made->length    = options_said(o, OPTION_train_iters) || options_said(o, OPTION_train_samples) ||
-                          options_said(o, OPTION_train_tokens);
-        made->evaluates = options_said(o, OPTION_eval_interval);
-        bool validates  = sweep->own->sweep_loss.value == CHOICE_sweep_loss_validation;
-        if (validates && !made->evaluates) word_list_add(&all, "--eval-interval=1");
-        if (!made->length && sweep->own->sweep_depths) word_list_add(&all, "--train-iters=1");
-        options_close(o);
-        status = setup_parse(o, FOR_TRAIN, all.count, all.word);
-    }
-    word_list_free(&all);                                                    /* options keep copies */
-    TRY(status);
+    TRY(setup_parse(o, FOR_TRAIN, words->count, words->word));
+    made->length    = options_said(o, OPTION_train_iters) || options_said(o, OPTION_train_samples) ||
+                      options_said(o, OPTION_train_tokens);
+    made->evaluates = options_said(o, OPTION_eval_interval);
+    bool validates  = sweep->own->sweep_loss.value == CHOICE_sweep_loss_validation;
+    if (validates) options_fill(o, OPTION_eval_interval, 1, "jotun sweep");
+    if (!made->length && sweep->own->sweep_depths) options_fill(o, OPTION_train_iters, 1, "jotun sweep");
     TRY(options_needed(o));
     TRY(setup_values(o));
     TRY(setup_validate(o));
@@ -80,14 +72,6 @@ static Status refuse(const Options *o, const Refused *row, size_t rows)
 
 /* ---- what follows from a depth ---- */
 
-/* The largest power of two that is at most n. */
-static int64_t power_below(int64_t n)
-{
-    int64_t power = 1;
-    while (power * 2 <= n) power *= 2;
-    return power;
-}
-
 /* Adds --name value, unless a person gave the option. */
 static void add(WordList *words, const Options *o, OptionIndex option, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
@@ -107,25 +91,14 @@ static bool batch_said(const Options *o)
         options_said(o, OPTION_step_batch) || options_said(o, OPTION_rampup_batch);
 }
 
-/* The batch of the rule in samples, rounded to a multiple of a quarter of a power of two, so that it neither
- * jumps from size to size nor falls into small micro-batches. */
-static int64_t batch_samples(double tokens, int64_t sequence)
-{
-    int64_t samples = (int64_t)fmax(1, tokens / (double)sequence + 0.5);
-    int64_t unit = power_below(samples) / 4 > 0 ? power_below(samples) / 4 : 1;
-    return (samples + unit / 2) / unit * unit;
-}
-
-/* In micro-batches of up to 2048 tokens. */
 static void add_batch(WordList *words, const Options *o, double tokens)
 {
     int64_t ranks = options_data_parallel(o),
             micro = options_said(o, OPTION_micro_batch) ? o->micro_batch : 1;
-    int64_t samples = batch_samples(tokens, o->sequence), each = micro * ranks;
+    int64_t samples = size_rule_samples(tokens, o->sequence), each = micro * ranks;
     samples = batch_said(o) ? o->global_batch : samples > each ? samples / each * each : each;
     if (!batch_said(o)) add(words, o, OPTION_global_batch, "%lld", (long long)samples);
-    int64_t most = power_below(2048 / o->sequence > 1 ? 2048 / o->sequence : 1);
-    for (micro = 1; micro < most && samples % (2 * micro * ranks) == 0;) micro *= 2;
+    micro = size_rule_micro(samples, ranks, o->sequence);
     if (!options_said(o, OPTION_accumulation)) add(words, o, OPTION_micro_batch, "%lld", (long long)micro);
 }
 

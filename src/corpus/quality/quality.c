@@ -107,7 +107,7 @@ Status quality_set(QualityPlan *plan, const char *changes)
 
 struct Quality {
     QualityPlan plan;
-    StopWords   stops;
+    GramTable   stops;
     BadWords   *bad;
 };
 
@@ -133,6 +133,7 @@ void quality_close(Quality *q)
 {
     if (!q) return;
     bad_words_close(q->bad);
+    free(q->stops.slot);
     free(q);
 }
 
@@ -188,11 +189,11 @@ static double figure_of(int rule, const QualitySpace *space)
 static Status survey(const Quality *q, QualitySpace *space, const Buffer *text, QualityFacts facts)
 {
     QualitySurvey   *s = &space->survey;
-    const StopWords *stops = q->plan.on[QUALITY_STOP_WORDS] ? &q->stops : NULL;
+    const GramTable *stops = q->plan.on[QUALITY_STOP_WORDS] ? &q->stops : NULL;
     if (space->made & 1u << FACTS_WORDS) return OK;
     *s = (QualitySurvey){ 0 };
     TRY(masks_make(&space->masks, text->text, text->bytes));
-    int stops_most = (int)fmin(ceil(q->plan.limit[QUALITY_STOP_WORDS]), STOP_SLOTS);
+    int stops_most = (int)fmin(ceil(q->plan.limit[QUALITY_STOP_WORDS]), STOP_WORDS_MOST);
     if (facts == FACTS_WORDS) TRY(survey_words(s, space, stops, stops_most, text->text, text->bytes));
     else                      survey_count(s, space, text->bytes);
     return survey_lines(s, space, text->text, text->bytes);

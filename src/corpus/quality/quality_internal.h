@@ -16,16 +16,15 @@ Status    gram_table_clear(GramTable *table, int64_t keys);
 /* Counts the key and returns its slot; `first` is stored when the key is new. Pointers stay valid until
  * the next clear. */
 GramSlot *gram_table_put  (GramTable *table, uint64_t key, int64_t first);
-bool      gram_table_has  (const GramTable *table, uint64_t key);
+const GramSlot *gram_table_find(const GramTable *table, uint64_t key);    /* NULL: it is not there */
 
-/* Stop words have at most eight bytes, so that a word is its own key in a table of 64 slots. */
-enum { STOP_SLOTS = 64, STOP_BYTES = 8 };
-typedef struct { uint64_t key[STOP_SLOTS]; } StopWords;
+/* Stop words have at most eight bytes, so that a word is its own key; `first` numbers them from 0. */
+enum { STOP_WORDS_MOST = 64, STOP_BYTES = 8 };
 /* language: as in languages.def; of several, separated by commas, the first. BAD_OPTION: no stop words are
  * known for it. */
-Status  stop_words_find(StopWords *words, const char *language);
-/* The slot of a word in any case; -1: no stop word. */
-int     stop_word_slot (const StopWords *words, const char *text, int64_t bytes);
+Status  stop_words_find (GramTable *words, const char *language);
+/* The number of a word in any case; -1: no stop word. */
+int     stop_word_number(const GramTable *words, const char *text, int64_t bytes);
 
 /* Space, and the control characters of ASCII that C calls white space. */
 static inline bool is_blank(char c) { return c == ' ' || (c >= '\t' && c <= '\r'); }
@@ -132,7 +131,7 @@ struct QualitySpace {
  * hashes and classifies them; after `stops_most` different stop words it stops looking for them, as a
  * verdict needs no more. survey_lines counts lines and paragraphs. */
 void    survey_count(QualitySurvey *survey, QualitySpace *space, int64_t bytes);
-Status survey_words(QualitySurvey *survey, QualitySpace *space, const StopWords *stops, int stops_most,
+Status survey_words(QualitySurvey *survey, QualitySpace *space, const GramTable *stops, int stops_most,
                     const char *text, int64_t bytes);
 Status  survey_lines(QualitySurvey *survey, QualitySpace *space, const char *text, int64_t bytes);
 

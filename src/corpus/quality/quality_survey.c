@@ -32,7 +32,11 @@ static inline GramSlot *gram_slot(const GramTable *t, uint64_t key)
     return &t->slot[at & mask];
 }
 
-bool gram_table_has(const GramTable *t, uint64_t key) { return gram_slot(t, key)->count; }
+const GramSlot *gram_table_find(const GramTable *t, uint64_t key)
+{
+    const GramSlot *slot = gram_slot(t, key);
+    return slot->count ? slot : NULL;
+}
 
 GramSlot *gram_table_put(GramTable *t, uint64_t key, int64_t first)
 {
@@ -59,14 +63,14 @@ static WordCore word_core(const CharMasks *m, const char *text, int64_t begin, i
 
 /* The bit of a stop word among all; 0: it is none. A word above 64 bytes is none, so one mask word covers
  * it. */
-static uint64_t stop_bit(const StopWords *stops, const CharMasks *m, const char *text, int64_t begin,
+static uint64_t stop_bit(const GramTable *stops, const CharMasks *m, const char *text, int64_t begin,
                          int64_t end)
 {
     if (end - begin > 64) return 0;
     WordCore core = word_core(m, text, begin, end);
     if (core.end == core.begin || core.end - core.begin > STOP_BYTES) return 0;
-    int slot = stop_word_slot(stops, text + core.begin, core.end - core.begin);
-    return slot < 0 ? 0 : (uint64_t)1 << slot;
+    int number = stop_word_number(stops, text + core.begin, core.end - core.begin);
+    return number < 0 ? 0 : (uint64_t)1 << number;
 }
 
 /* A word may be longer than 64 bytes, hence the loop. */
@@ -92,7 +96,7 @@ static int64_t occurrences(const char *text, int64_t bytes, const char *part)
     return count;
 }
 
-Status survey_words(QualitySurvey *s, QualitySpace *space, const StopWords *stops, int stops_most,
+Status survey_words(QualitySurvey *s, QualitySpace *space, const GramTable *stops, int stops_most,
                     const char *text, int64_t bytes)
 {
     const CharMasks *m = &space->masks;

@@ -61,34 +61,28 @@ static uint64_t stop_key(const char *text, int64_t bytes)
     return key;
 }
 
-static int slot_of(const StopWords *w, uint64_t key)
+int stop_word_number(const GramTable *w, const char *text, int64_t bytes)
 {
-    int at = (int)(key * 0x9E3779B97F4A7C15u >> 58);
-    while (w->key[at] && w->key[at] != key) at = (at + 1) % STOP_SLOTS;
-    return at;
+    uint64_t        key  = stop_key(text, bytes);
+    const GramSlot *slot = key ? gram_table_find(w, key) : NULL;
+    return slot ? slot->first : -1;
 }
 
-int stop_word_slot(const StopWords *w, const char *text, int64_t bytes)
-{
-    uint64_t key = stop_key(text, bytes);
-    int at = key ? slot_of(w, key) : 0;
-    return key && w->key[at] ? at : -1;
-}
-
-Status stop_words_find(StopWords *w, const char *language)
+Status stop_words_find(GramTable *w, const char *language)
 {
     /* Of several languages, as in --charset sv,se, the first has the stop words. */
     size_t length = language ? strcspn(language, ",") : 0;
-    *w = (StopWords){ 0 };
+    TRY(gram_table_clear(w, STOP_WORDS_MOST));
     for (int i = 0; i < STOP_LISTS; i++) {
         if (!length || strlen(stop_lists[i].language) != length ||
             strncmp(stop_lists[i].language, language, length) != 0)
             continue;
+        int64_t number = 0;
         for (const char *at = stop_lists[i].words; *at; at += strspn(at, " ")) {
             size_t bytes = strcspn(at, " ");
             uint64_t key = stop_key(at, (int64_t)bytes);
             CHECK(key, "%s: a stop word above %d bytes: %s", language, STOP_BYTES, at);
-            w->key[slot_of(w, key)] = key;
+            gram_table_put(w, key, number++);
             at += bytes;
         }
         return OK;
@@ -202,10 +196,10 @@ void bad_words_close(BadWords *b)
 static int64_t phrases_at(const BadWords *b, const char *text, int64_t bytes, int64_t at, uint64_t word)
 {
     uint64_t phrase = phrase_add(0, word);
-    int64_t  count  = gram_table_has(&b->keys, phrase);
+    int64_t  count  = gram_table_find(&b->keys, phrase) != NULL;
     for (int words = 1; words < b->longest && (word = next_word(text, bytes, &at)); words++) {
         phrase = phrase_add(phrase, word);
-        count += gram_table_has(&b->keys, phrase);
+        count += gram_table_find(&b->keys, phrase) != NULL;
     }
     return count;
 }
@@ -216,6 +210,6 @@ int64_t bad_words_count(const BadWords *b, const char *text, int64_t bytes)
 {
     int64_t count = 0, at = 0;
     for (uint64_t word; (word = next_word(text, bytes, &at)); )
-        if (gram_table_has(&b->keys, first_word_key(word))) count += phrases_at(b, text, bytes, at, word);
+        if (gram_table_find(&b->keys, first_word_key(word))) count += phrases_at(b, text, bytes, at, word);
     return count;
 }

@@ -1,5 +1,5 @@
-#ifndef CLI_GENERATION_LOGITS_FILE_H
-#define CLI_GENERATION_LOGITS_FILE_H
+#ifndef STORE_LOGITS_FILE_H
+#define STORE_LOGITS_FILE_H
 /* What --save-logits writes: a safetensors file with one tensor `logits` [prompts, new tokens, vocabulary] of
  * F32. Row (p, n) is what new token n of prompt p was drawn from; rows after the end of a text are zeros. The
  * ranks that draw write their own rows into the same file, which gets its name when it is whole. */

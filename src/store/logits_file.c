@@ -1,5 +1,5 @@
 /* Logits as a safetensors file that several ranks fill. */
-#include "cli/generation/logits_file.h"
+#include "store/logits_file.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
