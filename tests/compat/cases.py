@@ -72,6 +72,8 @@ CASES = [
     ("the same training on each host", f"for h in a b; do ssh $h \"{GPT} --num-layers 2\" & done; wait", [], 0, {"num-layers": "2"}, "is started 1 more time: CASE:1 with the same options"),
     ("a condition of the host's answers", f"if [ $(nvidia-smi -L | wc -l) -ge 64 ]; then M=--bf16; fi\n{GPT} --num-layers 2 $M", [], 1, {"num-layers": "2", "bf16": None}, "--bf16 is given or not by nvidia-smi (CASE:1)"),
     ("a condition that changes nothing", f"if [ $(nvidia-smi -L | wc -l) -ge 64 ]; then echo many; fi\ncase $(hostname) in a*) module load x ;; b*) exit 1 ;; esac\n{GPT} --num-layers 2", [], 0, {"num-layers": "2"}, ""),
+    ("more conditions than are tried", "N=$(nvidia-smi -L | wc -l)\n" + "".join(f"[ $N -eq {1000 + i} ] && A={i}\n" for i in range(20)) + f"[ $N -eq 2000 ] && M=--bf16\n{GPT} --num-layers 2 $M", [], 1, {"num-layers": "2"},
+     "more conditions of it depend on what this machine answers than are tried"),
     ("a default beside a missing file", f"source ./env.sh\n{GPT} --num-layers 2 --global-batch-size ${{GBS:-8}}", [], 1, {"global-batch-size": None, "num-layers": "2"}, "$GBS, which ./env.sh might set, a file that is missing (CASE:2)"),
     ("an assigned default beside a missing file", f"D=$(dirname $0)\n. $D/conf/sizes.sh\nL=${{L:-4}}\n{GPT} --num-layers $L", [], 1, {"num-layers": None}, "conf/sizes.sh might set, a file that is missing"),
     ("a default beside a missing environment", f"source venv/bin/activate\n. /etc/profile.d/modules.sh\n{GPT} --num-layers ${{L:-4}}", [], 0, {"num-layers": "4"}, ""),

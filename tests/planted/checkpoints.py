@@ -27,7 +27,7 @@ CHECKPOINTS = [
     ("a file found by the address of another", "src/convert/foreign.c",
      "file->by_place[middle]].data <= data) low = middle + 1;", "file->by_place[middle]].data < data) low = middle + 1;", "convert.foreign_test"),
     ("a matrix that each tensor-parallel rank has whole joined from parts", "src/convert/megatron/megatron_legacy.c",
-     "tensor->dims > 0 && tensor->size[0] == rows;", "tensor->dims > 0 && tensor->size[0] < 0;", "convert.megatron"),
+     "tensor->dims > 0 && tensor->size[0] == rows;", "tensor->dims > 0 && tensor->size[0] == rows && rows < 0;", "convert.megatron"),
     ("a shared expert's gate rows taken for its other half", "src/convert/names.def",
      "MEGATRON, SHARED_EXPERT_GATE, SHARED_EXPERT_UP,", "MEGATRON, SHARED_EXPERT_UP, SHARED_EXPERT_GATE,", "convert.megatron_convert"),
     ("moments of torch's Adam exchanged", "src/convert/torch/torch_optimizer.c",

@@ -171,9 +171,12 @@ static void add_edit(Search *f, const SourceText *t, const char *from, const cha
 {
     for (int i = 0; i < f->edits && i < f->most; i++)
         if (f->edit[i].from == from && !strcmp(f->edit[i].text, text)) return;
-    if (f->edits++ < f->most)
-        f->edit[f->edits - 1] =
-            (Edit){ t, from, to, text, entry_cause(f->s, f->base, f->other, e, f->texts), f->inside };
+    if (f->edits >= f->most) {
+        f->edits = f->most + 1;
+        return;
+    }
+    const char *cause = entry_cause(f->s, f->base, f->other, e, f->texts);
+    f->edit[f->edits++] = (Edit){ t, from, to, text, cause, f->inside };
 }
 
 /* Each branch of a case is reached once: its pattern becomes *, and the word one that no pattern has. */

@@ -84,6 +84,7 @@ typedef struct {
     LaunchCall *call; /* [calls] in the order in which they were started */
     LaunchNote *note; /* [notes] failures that were skipped, writes that were refused */
     int calls, notes;
+    bool untried; /* not all conditions that depend on what this machine answers were run otherwise */
     void *owner; /* of everything that the record names */
 } LaunchRecord;
 

@@ -529,19 +529,17 @@ static void run_edited(Launch *l)
             conditions_find(l->edit, edits, EDITS_MOST, -1, &l->sources, &l->run[0], &l->run[i], &l->texts);
     for (int i = 0; i < edits && i < EDITS_MOST; i++) {
         Run *run = &l->run[l->runs];
-        if (run_once(l, run, 0, l->lenient, &l->edit[i]) != OK || !calls_of(run)) {
+        bool done = run_once(l, run, 0, l->lenient, &l->edit[i]) == OK;
+        l->out->untried |= !done; /* its file could not be copied */
+        if (!done || !calls_of(run)) {
             run_close(run);
             continue;
         }
         l->cause[l->runs++] = l->edit[i].cause;
-        edits = conditions_find(l->edit, edits, EDITS_MOST, i, &l->sources, run, &l->run[1], &l->texts);
+        edits =
+            conditions_find(l->edit, edits, EDITS_MOST, i, &l->sources, run, &l->run[1], &l->texts);
     }
-    if (edits > EDITS_MOST)
-        note_add(l, "", 0,
-                 texts_format(&l->texts,
-                              "%d more conditions depend on what this machine answers; what the script "
-                              "does where they are otherwise is not known",
-                              edits - EDITS_MOST));
+    l->out->untried |= edits > EDITS_MOST;
 }
 
 Status runs_make(Launch *l)

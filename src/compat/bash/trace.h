@@ -148,7 +148,7 @@ typedef struct {
     int inside;                   /* the edit without which the condition is not reached; -1: none */
 } Edit;
 /* Adds to edit[edits] those of the conditions of `base`, a run with the edit `inside`, that the comparison
- * with another run shows, as far as there is room for `most`. Returns how many there are. */
+ * with another run shows. Returns how many there are, at most one more than `most`, for which is room. */
 int conditions_find(Edit *edit, int edits, int most, int inside, const Sources *s, Run *base, Run *other,
                     Texts *texts);
 int calls_of(const Run *run); /* of programs */

@@ -485,6 +485,11 @@ static Status take_script(Import *m, Options *o, const LaunchInput *in)
     if (stat(in->script, &about) || !S_ISDIR(about.st_mode)) TRY(name_placeholders(m, o, in->script));
     Status status = launch_record(&r, in);
     if (status == OK) show_notes(m, o, &r, in->script), status = choose_call(&call, o, &r);
+    if (status == OK && r.untried)
+        import_refuse(m, o, in->script,
+                      "more conditions of it depend on what this machine answers than are tried, so that its "
+                      "values are uncertain; %s",
+                      give_value);
     if (status == OK) name_other_calls(m, o, &r, call), take_call(m, o, call, in->script);
     launch_close(&r);
     return status;
