@@ -580,7 +580,8 @@ static Rule *const last_rules[] = { options_wants, rule_one_source, rule_valid_s
 /* What holds on any number of ranks, and whatever a command line of train adds. */
 static Rule *const file_rules[] = {
     rule_ranges, rule_activation, rule_model, rule_mtp, rule_dividing, rule_duration,
-    rule_experts, rule_spikes, rule_demands, rule_precision, rule_window, rule_one_source
+    rule_experts, rule_spikes, rule_demands, rule_precision, rule_window, options_shape_wants,
+    rule_one_source
 };
 
 static Status apply_rules(const Options *o, Rule *const *rule, size_t count)

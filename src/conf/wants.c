@@ -87,12 +87,12 @@ bool option_asked(const Options *o, OptionIndex option)
     return true;
 }
 
-Status options_wants(const Options *o)
+static Status wants_check(const Options *o, CommandSet of)
 {
     char typed[256], wanted[256];
     for (int i = 0; i < OPTIONS; i++) {
         const OptionWants *unmet = option_asked(o, i) ? option_unmet(o, i) : NULL;
-        if (!unmet) continue;
+        if (!unmet || !(option_rows[i].commands & of)) continue;
         options_typed(typed, sizeof typed, o, i);
         option_wants_text(wanted, sizeof wanted, unmet);
         const char *how = unmet->kind == WANTS_ABSENT ? "beside" : "without";
@@ -104,3 +104,6 @@ Status options_wants(const Options *o)
     }
     return OK;
 }
+
+Status options_wants(const Options *o)       { return wants_check(o, ~(CommandSet)0); }
+Status options_shape_wants(const Options *o) { return wants_check(o, FOR_SHAPE); }

@@ -16,4 +16,5 @@ bool   option_asked(const Options *o, OptionIndex option);
 /* BAD_OPTION where a person asked for something that would do nothing; a line in the log for IDLE_WITHOUT
  * and IDLE_BESIDE rows. */
 Status options_wants(const Options *o);
+Status options_shape_wants(const Options *o);    /* only of options that say what the model is */
 #endif

@@ -9,7 +9,7 @@ import tempfile
 
 SOURCE = sys.argv[1]
 COMPILER = sys.argv[2:]
-FILES = [path for path in glob.glob(os.path.join(SOURCE, "src/cli/**/*.c"), recursive=True) if "NO_SUCH_CHOICE" in open(path).read()]
+FILES = [path for path in glob.glob(os.path.join(SOURCE, "src/cli/**/*.c"), recursive=True) if re.search("NO_SUCH_CHOICE|CHOICE_AS", open(path).read())]
 # Passed on as a word, or a question of yes and no that one comparison answers.
 NOT_SWITCHED = {"device", "optimizer", "on_error", "clean_format", "invalid_utf8", "decontaminate_by", "convert_from", "convert_to", "convert_type",
                 "log_format", "sweep_loss", "format", "fp8_format", "muon_fp32_matmul_prec", "report_format"}

@@ -225,6 +225,7 @@ void landlock_kill(const Keeper *k)
             if (become(k->user)) kill(-1, SIGKILL);
             _exit(0);
         }
+        if (killer > 0) waitpid(killer, NULL, 0);          /* or it would be the child that is left */
         count = processes_below(getpid(), list, 0, COUNT(list));
         for (int i = 0; i < count && i < COUNT(list); i++) kill(list[i], SIGKILL);
         while (waitpid(-1, NULL, WNOHANG) > 0) {}
