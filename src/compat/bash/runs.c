@@ -530,7 +530,9 @@ static void run_edited(Launch *l)
     for (int i = 0; i < edits && i < EDITS_MOST; i++) {
         Run *run = &l->run[l->runs];
         bool done = run_once(l, run, 0, l->lenient, &l->edit[i]) == OK;
-        l->out->untried |= !done; /* its file could not be copied */
+        /* its file could not be copied; a loop that does not end; an edit that is no bash */
+        l->out->untried |= !done || run->output->end != END_NORMALLY ||
+                           (!calls_of(run) && strstr(run->output->text[RUN_PRINTED], "syntax error"));
         if (!done || !calls_of(run)) {
             run_close(run);
             continue;

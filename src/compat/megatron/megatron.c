@@ -487,8 +487,8 @@ static Status take_script(Import *m, Options *o, const LaunchInput *in)
     if (status == OK) show_notes(m, o, &r, in->script), status = choose_call(&call, o, &r);
     if (status == OK && r.untried)
         import_refuse(m, o, in->script,
-                      "more conditions of it depend on what this machine answers than are tried, so that its "
-                      "values are uncertain; %s",
+                      "what this machine answers decides conditions of it, and not all could be run with "
+                      "their other outcome, so that its values are uncertain; %s",
                       give_value);
     if (status == OK) name_other_calls(m, o, &r, call), take_call(m, o, call, in->script);
     launch_close(&r);
