@@ -176,6 +176,10 @@ static void conditions_decide(void **state)
     (void)state;
     static const Decided row[] = {
         /* conditions of what programs answer */
+        { "A=$(nvidia-smi -L | wc -l); B=$A\nT=2; [ $A -gt 5000 ] && [ $B -gt 5000 ] && T=8\npython t.py --n $T", "2", NULL },
+        { "N=$(nvidia-smi -L | wc -l)\nread A <<< \"$N\"\nT=2; [ $A -gt 5000 ] && T=8\npython t.py --n $T", "2", NULL },
+        { "N=$(nvidia-smi -L | wc -l)\npython t.py --n $((N / 5000 && N / 6000 ? 8 : 2))", "2", NULL },
+        { "N=$(nvidia-smi -L | wc -l)\npython t.py --n $((N / 5000 || N / 6000 ? 8 : 2))", "2", NULL },
         { "N=$(nvidia-smi --list-gpus | wc -l); N=$((N > 0 ? N : 1))\npython t.py --n $N", "1", "nvidia-smi (run.sh:1, N)" },
         { "N=$(nvidia-smi -L | wc -l)\n[ $N -ge 64 ] && T=8\npython t.py --n x$T", "x", "nvidia-smi (run.sh:1, N)" },
         { "N=$(nvidia-smi -L | wc -l)\n[ $((N / 100000)) -ge 2 ] && T=8\npython t.py --n x$T", "x", NULL },

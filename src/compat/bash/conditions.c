@@ -92,6 +92,7 @@ static bool line_names(const Search *f, const TraceEntry *e, const char *name, s
     while (letters && (at = memmem(at, (size_t)(end - at), name, letters)) && !strchr("=+", at[letters]))
         at++;
     const char *stop = letters && at ? memchr(at, ';', (size_t)(end - at)) : NULL;
+    if (reads && names_any(f, line, end)) return true; /* read N <<< "$GPUS" */
     for (int i = 0; reads && i < f->base->calls; i++)
         if (find_word(line, end, f->base->call[i].name)) return true;
     return (at && names_any(f, at + letters, stop ? stop : end)) ||
@@ -136,12 +137,14 @@ static int words_in(const char *traced, Span span)
     return count;
 }
 
-/* In the lines around the entry's, where the shell may count it: the one that has most of its words. */
-static Span find_condition(const SourceText *t, const TraceEntry *e, int kind)
+enum { LIKE_MOST = 4 };
+
+/* In the lines around the entry's, where the shell may count it: the one that has most of its words, or those
+ * that have as many. Returns how many they are. */
+static int find_condition(Span best[LIKE_MOST], const SourceText *t, const TraceEntry *e, int kind)
 {
     const char *open = kinds[kind].open;
-    Span best = { NULL, NULL };
-    int most = -100;
+    int most = -100, count = 0;
     for (int line = e->line + 1; line > e->line - 6; line--) {
         if (line < 1 || line > t->lines) continue;
         for (const char *at = t->line[line - 1];
@@ -152,10 +155,11 @@ static Span find_condition(const SourceText *t, const TraceEntry *e, int kind)
             if (!word || (close && close - at > 2000)) continue;
             Span span = { at, close ? close + strlen(kinds[kind].close) : end };
             int score = 10 * words_in(e->text, span) - abs(line - e->line) - 3 * (line > e->line);
-            if (score > most) most = score, best = span;
+            if (score > most) most = score, count = 0;
+            if (score == most && count < LIKE_MOST) best[count++] = span;
         }
     }
-    return best;
+    return count;
 }
 
 /* Whether a condition follows this word. */
@@ -215,19 +219,27 @@ static void add_condition(Search *f, const SourceText *t, const char *at, const 
     add_edit(f, t, at, at, until ? "true || " : "false && ", e);
 }
 
+static bool is_same_place(const TraceEntry *a, const TraceEntry *b, const char *begins)
+{
+    return a->line == b->line && !strcmp(a->file, b->file) && !strncmp(a->text, begins, strlen(begins));
+}
+
 static void find_conditions(Search *f, const TraceEntry *e)
 {
     const SourceText *t = source_find(f->s, e->file);
     int kind = 0;
     while (kind < COUNT(kinds) && strncmp(e->text, kinds[kind].traced, strlen(kinds[kind].traced))) kind++;
     if (!t || kind == COUNT(kinds) || strstr(e->text, "/latest")) return;
-    Span span = find_condition(t, e, kind);
+    Span like[LIKE_MOST];
+    int likes = find_condition(like, t, e, kind), nth = 0; /* [ $A -gt 8 ] && [ $B -gt 8 ]: one after another */
+    while (nth + 1 < likes && e - nth > f->base->entry && is_same_place(e - nth - 1, e, kinds[kind].traced))
+        nth++;
     bool differs = e->twin && strcmp(e->twin->text, e->text);
-    if (!span.from || (!differs && !entry_answered(f->s, f->base, f->other, e) &&
-                       !names_any(f, span.from, span.to)))
+    if (!likes || (!differs && !entry_answered(f->s, f->base, f->other, e) &&
+                   !names_any(f, like[nth].from, like[nth].to)))
         return;
-    if (kind == CASE) add_case(f, t, span, e);
-    else add_condition(f, t, span.from, e);
+    if (kind == CASE) add_case(f, t, like[nth], e);
+    else add_condition(f, t, like[nth].from, e);
 }
 
 /* Comparisons in arithmetic, of bash or of a program that calculates, in a line that has such a name; there
@@ -237,7 +249,7 @@ static void find_comparisons(Search *f, const SourceText *t, const char *line, c
 {
     static const char *const operators[][2] = { { ">=", "<" },       { "<=", ">" }, { "==", "!=" },
                                                 { "!=", "==" },      { ">", "<=" }, { "<", ">=" },
-                                                { " ? ", " ==0 ? " } };
+                                                { " ? ", " || 1 ? " } };
     static const char *const openings[] = { "$((", "let ", "awk ", "bc ", "expr " };
     const char *open = NULL;
     for (int i = 0; i < COUNT(openings) && !open; i++)
@@ -252,6 +264,7 @@ static void find_comparisons(Search *f, const SourceText *t, const char *line, c
         bool other = *p != ' ' && (strchr("<>=&-", p[-1]) || strchr("<>=&(", *next));
         if (!other && (strchr("$(", *open) || isdigit((unsigned char)*value)))
             add_edit(f, t, p, next, operators[k][1], e);
+        if (*p == ' ') add_edit(f, t, p, next, " && 0 ? ", e);
         p = next - 1;
     }
 }
