@@ -231,7 +231,7 @@ static void find_conditions(Search *f, const TraceEntry *e)
     while (kind < COUNT(kinds) && strncmp(e->text, kinds[kind].traced, strlen(kinds[kind].traced))) kind++;
     if (!t || kind == COUNT(kinds) || strstr(e->text, "/latest")) return;
     Span like[LIKE_MOST];
-    int likes = find_condition(like, t, e, kind), nth = 0; /* [ $A -gt 8 ] && [ $B -gt 8 ]: one after another */
+    int likes = find_condition(like, t, e, kind), nth = 0; /* [ $A = 1 ] && [ $B = 1 ] */
     while (nth + 1 < likes && e - nth > f->base->entry && is_same_place(e - nth - 1, e, kinds[kind].traced))
         nth++;
     bool differs = e->twin && strcmp(e->twin->text, e->text);
