@@ -168,7 +168,7 @@ int main(int count, char **word)
         return 2;
     }
     if (queue_open(&q, "cpu", threads, &state) != OK) return 3;
-    if (arena_open_for(&arena, "all", (size_t)22 * 130000000, q.team) != OK) return 3;
+    if (arena_open_on(&arena, "all", (size_t)22 * 130000000, NULL, q.team) != OK) return 3;
     printf("%d threads; bytes of an element, ms of an update, GB/s; shares of memory in %%\n", threads);
     printf("rule                param bytes     ms     GB/s   memory   share  median of ratios\n");
     for (int i = 0; i < RULES; i++) {
