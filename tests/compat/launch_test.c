@@ -176,6 +176,12 @@ static void conditions_decide(void **state)
     (void)state;
     static const Decided row[] = {
         /* conditions of what programs answer */
+        { "if nvidia-smi --query-gpu=name | head -1 | grep -q H100; then T=8; else T=2; fi\npython t.py --n $T", "2", NULL },
+        { "G=$(nvidia-smi --query-gpu=name | head -1)\nT=2; echo \"$G\" | grep -qE 'H[12]00' && T=8\npython t.py --n $T", "2", NULL },
+        { "g() { nvidia-smi | head -1; }\ncase \"$(g)\" in\n*H100*) T=8 ;;\n*) T=2 ;;\nesac\npython t.py --n $T", "2", NULL },
+        { "T=2; if [[ $(nproc) -gt 5000 ]] && [[ $(nvidia-smi -L | wc -l) -gt 5000 ]]; then T=8; fi\npython t.py --n $T", "2", NULL },
+        { "T=2; ls /opt/none/x > /dev/null 2>&1 && T=8\npython t.py --n $T", "2", NULL },
+        { "T=$(wc -l < /none/hosts)\npython t.py --n $((T + 1))" MADE, "1", NULL },
         { "A=$(nvidia-smi -L | wc -l); B=$A\nT=2; [ $A -gt 5000 ] && [ $B -gt 5000 ] && T=8\npython t.py --n $T", "2", NULL },
         { "N=$(nvidia-smi -L | wc -l)\nread A <<< \"$N\"\nT=2; [ $A -gt 5000 ] && T=8\npython t.py --n $T", "2", NULL },
         { "N=$(nvidia-smi -L | wc -l)\npython t.py --n $((N / 5000 && N / 6000 ? 8 : 2))", "2", NULL },

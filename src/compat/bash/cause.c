@@ -122,14 +122,13 @@ static const char *program_before(const Sources *s, const Run *run, const Run *o
 {
     char program[256];
     for (const TraceEntry *i = itself ? e : e - 1; i >= run->entry && i > e - 40; i--) {
-        if (i != e && (i->depth <= e->depth || !same_place(i, e))) break;
+        if (i != e && i->depth <= e->depth) break; /* deeper ones may be of a function, on other lines */
         command_of(program, i->text);
         if (is_answered(run, program) || is_answered(other, program) || reads_missing(i))
             return describe(s, program, e, texts);
     }
     if (strstr(e->text, "$(") || strchr(e->text, '`')) /* traced before what is inside */
-        for (const TraceEntry *i = e + 1;
-             i < run->entry + run->entries && i->depth > e->depth && same_place(i, e); i++) {
+        for (const TraceEntry *i = e + 1; i < run->entry + run->entries && i->depth > e->depth; i++) {
             command_of(program, i->text);
             if (is_answered(run, program) || is_answered(other, program))
                 return describe(s, program, e, texts);

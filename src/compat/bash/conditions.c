@@ -219,9 +219,9 @@ static void add_condition(Search *f, const SourceText *t, const char *at, const 
     add_edit(f, t, at, at, until ? "true || " : "false && ", e);
 }
 
-static bool is_same_place(const TraceEntry *a, const TraceEntry *b, const char *begins)
+static bool is_same_line(const TraceEntry *a, const TraceEntry *b)
 {
-    return a->line == b->line && !strcmp(a->file, b->file) && !strncmp(a->text, begins, strlen(begins));
+    return a->line == b->line && !strcmp(a->file, b->file);
 }
 
 static void find_conditions(Search *f, const TraceEntry *e)
@@ -232,14 +232,38 @@ static void find_conditions(Search *f, const TraceEntry *e)
     if (!t || kind == COUNT(kinds) || strstr(e->text, "/latest")) return;
     Span like[LIKE_MOST];
     int likes = find_condition(like, t, e, kind), nth = 0; /* [ $A = 1 ] && [ $B = 1 ] */
-    while (nth + 1 < likes && e - nth > f->base->entry && is_same_place(e - nth - 1, e, kinds[kind].traced))
-        nth++;
+    for (const TraceEntry *b = e; nth + 1 < likes && b-- > f->base->entry && is_same_line(b, e);)
+        nth += !strncmp(b->text, kinds[kind].traced, strlen(kinds[kind].traced));
     bool differs = e->twin && strcmp(e->twin->text, e->text);
     if (!likes || (!differs && !entry_answered(f->s, f->base, f->other, e) &&
                    !names_any(f, like[nth].from, like[nth].to)))
         return;
     if (kind == CASE) add_case(f, t, like[nth], e);
     else add_condition(f, t, like[nth].from, e);
+}
+
+/* What grep finds in an answer, or whether a file is there, decides as a condition does by if, && and ||:
+ * if nvidia-smi | grep -q H100; then */
+static void find_searches(Search *f, const TraceEntry *e)
+{
+    static const char *const searches[] = { "grep ", "egrep ", "fgrep ", "cmp ",
+                                            "diff ", "ls ",    "cat ",   "stat " };
+    const SourceText *t = source_find(f->s, e->file);
+    bool searches_text = false, answered;
+    for (int i = 0; i < COUNT(searches); i++)
+        searches_text |= !strncmp(e->text, searches[i], strlen(searches[i]));
+    if (!searches_text || !t || e->line < 1 || e->line > t->lines) return;
+    const char *begin = t->line[e->line - 1], *end = t->line[e->line];
+    answered = names_any(f, begin, end) || entry_answered(f->s, f->base, f->other, e);
+    for (int i = 0; i < f->base->calls && !answered; i++)
+        answered = find_word(begin, end, f->base->call[i].name) != NULL;
+    for (const char *p = begin; answered && p + 2 < end; p++) {
+        bool first = p == begin || isspace((unsigned char)p[-1]) || p[-1] == ';';
+        size_t letters = !strncmp(p, "if ", 3) ? 3 : !strncmp(p, "elif ", 5) ? 5 : 0;
+        if (first && letters) add_edit(f, t, p + letters, p + letters, "! ", e);
+        if (!strncmp(p, "&&", 2)) add_edit(f, t, p, p + 2, "||", e);
+        if (!strncmp(p, "||", 2)) add_edit(f, t, p, p + 2, "&&", e);
+    }
 }
 
 /* Comparisons in arithmetic, of bash or of a program that calculates, in a line that has such a name; there
@@ -319,6 +343,7 @@ int conditions_find(Edit *edit, int edits, int most, int inside, const Sources *
     for (TraceEntry *e = base->entry; e < base->entry + base->entries; e++) {
         follow_names(&f, e);
         find_conditions(&f, e);
+        find_searches(&f, e);
         find_choices(&f, e);
     }
     free(f.name);

@@ -270,19 +270,24 @@ static void add_lacking(Launch *l, const char *path, bool is_folder)
     l->lackings++;
 }
 
-/* bash's own line: "run.sh: line 7: /scratch/log/x: No such file or directory". */
-static void find_lacking_folder(Launch *l, const char *line, size_t bytes)
+/* The path of bash's own line: "run.sh: line 7: /scratch/log/x: No such file or directory". NULL: another. */
+static const char *missing_path(Launch *l, const char *line, size_t bytes)
 {
     static const char why[] = ": No such file or directory";
     const size_t n = sizeof why - 1;
-    if (bytes < n || memcmp(line + bytes - n, why, n)) return;
+    if (bytes < n || memcmp(line + bytes - n, why, n)) return NULL;
     const char *to = line + bytes - n, *from = to;
     while (from > line && from[-1] != ' ') from--;
+    if (to == from) return NULL;
     bool whole = *from == '/';
-    const char *path = texts_format(&l->texts, "%s%s%.*s", whole ? "" : l->folder, whole ? "" : "/",
-                                    (int)(to - from), from),
-               *slash = strrchr(path, '/');
-    if (to == from || slash == path) return;
+    return texts_format(&l->texts, "%s%s%.*s", whole ? "" : l->folder, whole ? "" : "/", (int)(to - from),
+                        from);
+}
+
+static void find_lacking_folder(Launch *l, const char *line, size_t bytes)
+{
+    const char *path = missing_path(l, line, bytes), *slash = path ? strrchr(path, '/') : NULL;
+    if (!path || slash == path) return;
     path = texts_keep(&l->texts, path, slash - path);
     if (access(path, F_OK)) add_lacking(l, path, true);
 }
@@ -316,6 +321,13 @@ static void add_matching(Launch *l, const TraceEntry *e, const char *p)
     if (access(path[0], F_OK) && slash) add_lacking(l, path[0], false), add_lacking(l, path[1], false);
 }
 
+static void add_lacking_file(Launch *l, const char *path)
+{
+    if (access(path, F_OK) && !is_below(path, l->folder) && !is_below(path, l->top) &&
+        !is_below(path, l->own))
+        add_lacking(l, path, false);
+}
+
 /* Files of this machine that readers and tests asked for in vain, outside of the folders handed over; but not
  * the one by which a script asks whether its run has begun, which is not there, as for the first start. */
 static void find_lacking_files(Launch *l)
@@ -330,10 +342,12 @@ static void find_lacking_files(Launch *l)
             if (!strcmp(leaf, "latest_checkpointed_iteration.txt") || !strcmp(leaf, "latest"))
                 note_add(l, source_shown(&l->sources, e->file), e->line,
                          texts_format(&l->texts, "%.300s is not there, as before the first start", path));
-            else if (access(path, F_OK) && !is_below(path, l->folder) && !is_below(path, l->top) &&
-                     !is_below(path, l->own))
-                add_lacking(l, path, false);
+            else add_lacking_file(l, path);
         }
+    }
+    for (const char *p = run->output->text[RUN_PRINTED]; *p; p += strcspn(p, "\n"), p += *p == '\n') {
+        const char *wanted = missing_path(l, p, strcspn(p, "\n")); /* of read N < FILE */
+        if (wanted) add_lacking_file(l, wanted);
     }
 }
 

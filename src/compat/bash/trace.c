@@ -243,7 +243,8 @@ size_t assigned_letters(const char *text)
 bool entry_reads(char path[1024], const char **p, const TraceEntry *e)
 {
     static const char *const readers[] = { "cat ", "head ",   "tail ", "grep ", "sed ",  "awk ", "jq ",
-                                           "wc ",  "source ", ". ",    "[ ",    "'[' ",  "[[ ",  "test " };
+                                           "wc ",  "source ", ". ",    "[ ",    "'[' ",  "[[ ",  "test ",
+                                           "ls ",  "sort ",   "cut ",  "stat ", "uniq ", "egrep " };
     bool reads = false;
     for (int i = 0; i < COUNT(readers); i++) reads |= !strncmp(e->text, readers[i], strlen(readers[i]));
     for (++*p; reads && **p; ++*p) {
