@@ -253,8 +253,8 @@ static Status check_ids(int64_t largest, int64_t ids, const char *prefix, const 
 
 static Status refuse_stale(const char *prefix)
 {
-    return fail(BAD_FILE, "%s; remove %s.facts.json, and jotun data check %s makes it again", fail_text(),
-                prefix, prefix);
+    return fail(BAD_FILE, "%s; prepare or copy the pair again, or where it was changed on purpose, remove "
+                "%s.facts.json, and jotun data check %s makes it again", fail_text(), prefix, prefix);
 }
 
 /* The facts that are there have to be these; the tokenizer that a person names has to be theirs. */
@@ -287,7 +287,8 @@ static Status pair_check(const TokenFile *file, const char *prefix, const Option
     bool names = found && !*there.fingerprint && *now.fingerprint;
     if (names) memcpy(now.options, there.options, sizeof now.options);
     if (found && !names) {
-        printf("%s: whole, and as %s.facts.json says\n", prefix, prefix);
+        printf("%s: whole, with the counts, index and largest id of %s.facts.json (tokens have no checksum)\n",
+               prefix, prefix);
         return OK;
     }
     /* A pair in a directory that cannot be written is checked as well. */

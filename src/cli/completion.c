@@ -1,6 +1,7 @@
 /* What cmake/completion.bash offers: names of commands, or the options of one with what follows each. */
 #include <string.h>
 #include "cli/help.h"
+#include "compat/dialects.h"
 #include "conf/rows.h"
 
 static void option_line(FILE *out, const char *name, OptionIndex option)
@@ -30,6 +31,10 @@ static void command_lines(FILE *out, const Command *command)
         option_line(out, option_rows[i].name, i);
         option_line(out, option_short(i), i);
     }
+    for (const Dialect *d = dialects; d < dialects + dialect_count; d++) /* --from-megatron */
+        if (d->whose == DIALECT_JOTUN_INDEX && d->verb == VERB_SAME &&
+            option_taken(d->option, command->takes))
+            option_line(out, d->name, d->option);
     fprintf(out, "--help\n");
 }
 
