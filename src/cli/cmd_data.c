@@ -287,8 +287,8 @@ static Status pair_check(const TokenFile *file, const char *prefix, const Option
     bool names = found && !*there.fingerprint && *now.fingerprint;
     if (names) memcpy(now.options, there.options, sizeof now.options);
     if (found && !names) {
-        printf("%s: whole, with the counts, index and largest id of %s.facts.json (tokens have no checksum)\n",
-               prefix, prefix);
+        printf("%s: whole, with the counts, index and largest id of %s.facts.json, which has no checksum of "
+               "tokens\n", prefix, prefix);
         return OK;
     }
     /* A pair in a directory that cannot be written is checked as well. */
