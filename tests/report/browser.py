@@ -77,7 +77,9 @@ class Browser:
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def forget(self):
-        """What was seen before does not count any more."""
+        """What was seen before does not count any more, what has come since the last answer among it."""
+        while self.receive(0) is not None:
+            pass
         self.errors, self.requests, self.loads = [], [], 0
 
     # ---- messages ----
