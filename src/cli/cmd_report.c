@@ -105,7 +105,7 @@ static Status write_once(const char *path, ReportWrite *write, const RunReport *
     return status;
 }
 
-/* What is left out is said once, where the person who typed the command looks. */
+/* The page shows this too; the log is where the person who typed the command looks. */
 static void tell_strange(const RunReport *report)
 {
     for (int i = 0; i < report->runs; i++) {

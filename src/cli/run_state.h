@@ -6,9 +6,9 @@
 #include <signal.h>
 #include "base/status.h"
 
-/* Makes the folder and takes the lock of `jotun COMMAND` in it. The descriptor is inherited by children, so
- * that the lock lasts until the last of them has ended: waits up to so many seconds for those of a command
- * that was killed. BAD_FILE: another one is at work there. */
+/* Makes the folder and takes the lock of `jotun COMMAND` in it. Children inherit the descriptor, so the lock
+ * lasts until the last of them has ended; after a kill they may still be ending, which is waited for, up to
+ * `seconds`. BAD_FILE: another command holds the lock. */
 Status state_lock (int *lock, const char *folder, const char *command, int seconds,
                    const volatile sig_atomic_t *stop);
 /* NULL: there is no such file. BAD_FILE: it is no JSON object. The caller owns it. */

@@ -42,7 +42,7 @@ static bool is_mask(const ForeignModel *model, const TorchParameter *p)
     return !weight && links_surplus(model->naming, p->name, false);
 }
 
-/* Adds the tensors of one file of torch.save, of which save_pretrained writes weights alone. */
+/* Adds the tensors of one file of torch.save; save_pretrained writes only weights. */
 static Status pickled_add(ForeignModel *model, const char *path)
 {
     TorchFile       torch;

@@ -1,4 +1,4 @@
-/* Weights that are no numbers, for the message of a loss that is none. */
+/* Counts weights that are NaN or infinite, for the message about a loss that is. */
 #include "train/trainer.h"
 
 double trainer_broken_weights(Trainer *t)

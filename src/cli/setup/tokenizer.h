@@ -10,8 +10,8 @@ typedef struct { int32_t vocabulary, eod; char fingerprint[TOKENIZER_FINGERPRINT
 Status setup_tokenizer_facts(TokenizerFacts *facts, const char *name);
 /* Opens the tokenizer of the options for a model of their --vocab-size (tokenizer_limit). */
 Status setup_open_tokenizer(Tokenizer *tokenizer, const Options *options);
-/* Of a tokenizer that has more ids than the model: BAD_OPTION where a text could make one of those above
- * (tokenizer_limit), else a line in the log. name: for messages */
+/* Checks a tokenizer that has more ids than the model: BAD_OPTION if some text could produce an id that the
+ * model lacks (tokenizer_limit), otherwise a line in the log. name: for messages */
 Status setup_limit_tokenizer(const char *path, const char *name, int32_t ids, int64_t model);
 /* Where the tokenizer of the options is: --tokenizer, or where that of the checkpoint was found. */
 const char *setup_tokenizer_path(const Options *o);

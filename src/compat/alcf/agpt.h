@@ -52,6 +52,7 @@ bool agpt_variable(const char *name, const char **right, bool *certain);
  * none or another variable says it; false behind the last one. */
 typedef struct { const char *names, *fallback, *what; } AgptHelp;
 bool agpt_help(AgptHelp *help, int i);
+
 /* ---- what `jotun agpt` does before a run trains ---- */
 
 /* Of the words of its command line: sets the variables of words NAME=VALUE, which may stand anywhere but as

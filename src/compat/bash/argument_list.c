@@ -4,6 +4,7 @@
 #include <ctype.h>
 #include <string.h>
 #include "base/buffer.h"
+#include "base/words.h"
 #include "compat/bash/trace.h"
 
 typedef struct {
@@ -16,7 +17,7 @@ typedef struct {
 /* Behind the mark with which some editors begin a file of UTF-8. */
 static const char *behind_mark(const char *p, const char *end)
 {
-    return end - p >= 3 && !memcmp(p, "\xef\xbb\xbf", 3) ? p + 3 : p;
+    return has_beginning(p, end - p, "\xef\xbb\xbf") ? p + 3 : p;
 }
 
 bool launch_is_list(const char *p, const char *end)

@@ -7,6 +7,7 @@
 #include <unistd.h>
 #include "base/array.h"
 #include "base/file.h"
+#include "base/words.h"
 #include "compat/bash/trace.h"
 
 /* ---- pairs ---- */
@@ -106,7 +107,7 @@ static const char *describe(const Sources *s, const char *program, const TraceEn
 {
     size_t letters = assigned_letters(e->text);
     const char *file = source_shown(s, e->file);
-    if (strstr("'[' [[ test", program))
+    if (*program && words_have("'[' [ [[ test", program, strlen(program)))
         program = texts_printable(texts, e->text, (int64_t)strlen(e->text), 120);
     if (!strncmp(program, "'[' ", 4))
         program = texts_format(texts, "[ %.*s]", (int)strlen(program) - 7, program + 4);
@@ -293,8 +294,8 @@ static const char *emptied_by(const Sources *s, const Run *run, const char *name
         int bytes;
         size_t n = 0;
         const char *line = source_line(s, e->file, e->line, &bytes), *inner = NULL;
-        for (const TraceEntry *i = e + 1; i < run->entry + run->entries && i < e + 4;
-             i++) /* TAG=$(git describe) */
+        /* TAG=$(git describe) */
+        for (const TraceEntry *i = e + 1; i < run->entry + run->entries && i < e + 4; i++)
             if (!strncmp(i->text, ": JOTUN_FAILED ", 15) && same_place(i, e))
                 return texts_format(texts, ", which %s:%d sets by %s, and that failed with exit code %.*s",
                                     source_shown(s, e->file), e->line,

@@ -295,10 +295,8 @@ static Status make_private(Keeper *k)
     }
     for (int i = 0; i < k->in.editeds; i++) {
         const char *at = translate(k, path, k->in.edited[i].path, copied);
-        int fd = at == path ? open(at, O_WRONLY | O_TRUNC | O_CLOEXEC) : -1;
-        if (fd < 0) return fail(IO_FAILED, "%s is not copied", k->in.edited[i].path);
-        dprintf(fd, "%s", k->in.edited[i].text);
-        close(fd);
+        if (at != path || !keeper_write(at, k->in.edited[i].text))
+            return fail(IO_FAILED, "%s is not copied", k->in.edited[i].path);
     }
     k->in.script = translate(k, k->script, k->in.script, copied);
     k->in.folder = translate(k, k->folder, k->in.folder, copied);

@@ -10,6 +10,7 @@
 #include "base/array.h"
 #include "base/file.h"
 #include "base/message.h"
+#include "base/words.h"
 #include "compat/bash/runs.h"
 
 extern char **environ;
@@ -50,8 +51,7 @@ static void match_words(int *out, const char *const *a, int n, const char *const
     CHECK(best, "no memory to compare %d words", rows);
 #define BEST(i, k) best[(size_t)(i) * (size_t)(columns + 1) + (size_t)(k)]
     for (int i = rows - 1; i >= 0; i--)
-        for (int k = columns - 1; k >= 0; k--)
-        {
+        for (int k = columns - 1; k >= 0; k--) {
             bool same = !strcmp(a[first + i], b[first + k]);
             int with = same ? BEST(i + 1, k + 1) + (strncmp(a[first + i], "--", 2) ? 1 : 4) : 0;
             int without = BEST(i + 1, k) > BEST(i, k + 1) ? BEST(i + 1, k) : BEST(i, k + 1);
@@ -408,12 +408,9 @@ static Status refuse_other_text(const char *path, const char *text, size_t bytes
 {
     static const char *const other[] = { "zsh", "csh", "tcsh", "fish", "python", "python3", "perl" };
     char line[256], *rest = NULL;
-    if (bytes >= 3 && !memcmp(text, "\xef\xbb\xbf", 3))
-        return fail(
-            BAD_FILE,
-            "%s:1: it begins with a byte order mark, which bash takes as a part of the first command; "
-            "save it as UTF-8 without one",
-            path);
+    if (has_beginning(text, (int64_t)bytes, "\xef\xbb\xbf"))
+        return fail(BAD_FILE, "%s:1: it begins with a byte order mark, which bash takes as a part of the "
+                    "first command; save it as UTF-8 without one", path);
     snprintf(line, sizeof line, "%.*s", (int)(bytes < sizeof line ? bytes : sizeof line - 1), text);
     line[strcspn(line, "\r\n")] = 0;
     if (strncmp(line, "#!", 2)) return OK;

@@ -245,9 +245,7 @@ static void cover_edited(Keeper *k, int i)
     struct stat about;
     snprintf(text, sizeof text, BASE "/edited%d", i);
     snprintf(at, sizeof at, NEW "%s", k->in.edited[i].path);
-    int fd = open(text, O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
-    dprintf(fd, "%s", k->in.edited[i].text);
-    close(fd);
+    keeper_need(k, keeper_write(text, k->in.edited[i].text), text);
     keeper_need(k, stat(at, &about) == 0 && chmod(text, about.st_mode & 0777) == 0 && bind(text, at, 0), at);
 }
 

@@ -23,7 +23,7 @@ if ((JOTUN_ANSWERS)); then
     unset "$JOTUN_WORD"
     eval "$JOTUN_WORD=$((1000000 + JOTUN_ANSWERS))"
   done
-  eval "date() { command date -d @$((500000000 * JOTUN_ANSWERS)) \"\$@\"; }"
+  eval "date() { command date -d @$((500000001 * JOTUN_ANSWERS)) \"\$@\"; }"
 fi
 env() {                                     # env -i has no PATH by which it finds a recorder
   local JOTUN_I

@@ -12,6 +12,7 @@
 #include <unistd.h>
 #include "base/array.h"
 #include "base/buffer.h"
+#include "base/words.h"
 #include "compat/bash/shut_in.h"
 
 extern const unsigned char launch_prelude[], launch_recorder[];
@@ -59,12 +60,9 @@ static Status put(const char *at, const char *name, const Buffer *text, mode_t m
 /* Of other answers one has none of the programs that say what the machine has. */
 static bool is_absent(const char *name, int answers)
 {
-    static const char names[] =
-        " nvidia-smi rocm-smi amd-smi xpu-smi scontrol sinfo squeue sacct scancel module ml ip "
-        "ifconfig ibstat lspci kubectl nvcc ";
-    char word[64];
-    snprintf(word, sizeof word, " %s ", name);
-    return answers == 2 && strstr(names, word);
+    static const char names[] = "nvidia-smi rocm-smi amd-smi xpu-smi scontrol sinfo squeue sacct scancel "
+                                "module ml ip ifconfig ibstat lspci kubectl nvcc";
+    return answers == 2 && words_have(names, name, strlen(name));
 }
 
 static Status put_links(const char *at, const char *seen_as, const char *const *name, int answers)

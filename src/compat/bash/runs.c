@@ -22,6 +22,7 @@
 #include "base/array.h"
 #include "base/file.h"
 #include "base/message.h"
+#include "base/words.h"
 
 enum { SECONDS = 10, RERUNS = 2, EDITED_SECONDS = 3 };
 
@@ -112,8 +113,8 @@ static void set_environment(Launch *l, RunInput *in, const char **out)
 static const char *find_lost(Launch *l)
 {
     static const char finders[] =
-        " activate conda.sh mamba.sh micromamba.sh modules.sh module.sh lmod.sh z00_lmod.sh setvars.sh "
-        "bash .bashrc .bash_profile .profile profile bashrc ";
+        "activate conda.sh mamba.sh micromamba.sh modules.sh module.sh lmod.sh z00_lmod.sh setvars.sh "
+        "bash .bashrc .bash_profile .profile profile bashrc";
     for (const TraceEntry *e = l->run[0].entry; e < l->run[0].entry + l->run[0].entries; e++) {
         const char *path = !strncmp(e->text, "source ", 7) ? e->text + 7
                            : !strncmp(e->text, ". ", 2)    ? e->text + 2
@@ -126,7 +127,7 @@ static const char *find_lost(Launch *l)
         const char *name = says + n;
         while (name > says && name[-1] != '/') name--;
         says[n] = 0;
-        if (!find_word(finders, finders + sizeof finders - 1, name)) return texts_keep(&l->texts, says, n);
+        if (!words_have(finders, name, strlen(name))) return texts_keep(&l->texts, says, n);
     }
     return NULL;
 }
@@ -200,9 +201,10 @@ static Status shut_in(Launch *l, RunOutput *out, const RunInput *in)
 /* The file's text with an edit, and with those that it is inside of. */
 static void add_edit(Launch *l, RunInput *in, const Edit *edit)
 {
-    const Edit *list[EDITED_MOST];
+    _Static_assert((int)EDITED_MOST >= (int)EDITS_MOST, "a chain of edits may be of as many files");
+    const Edit *list[EDITS_MOST];
     int count = 0;
-    for (; count < EDITED_MOST; edit = &l->edit[edit->inside]) {
+    for (; count < EDITS_MOST; edit = &l->edit[edit->inside]) {
         int at = count++;
         for (; at && list[at - 1]->from < edit->from; at--) list[at] = list[at - 1];
         list[at] = edit;
@@ -539,8 +541,8 @@ static void run_edited(Launch *l)
 {
     int edits = 0, answers = l->runs;
     for (int i = 1; i < answers; i++)
-        edits =
-            conditions_find(l->edit, edits, EDITS_MOST, -1, &l->sources, &l->run[0], &l->run[i], &l->texts);
+        edits = conditions_find(l->edit, edits, EDITS_MOST, -1, &l->sources, &l->run[0], &l->run[i],
+                                &l->texts);
     for (int i = 0; i < edits && i < EDITS_MOST; i++) {
         Run *run = &l->run[l->runs];
         bool done = run_once(l, run, 0, l->lenient, &l->edit[i]) == OK;
@@ -552,8 +554,7 @@ static void run_edited(Launch *l)
             continue;
         }
         l->cause[l->runs++] = l->edit[i].cause;
-        edits =
-            conditions_find(l->edit, edits, EDITS_MOST, i, &l->sources, run, &l->run[1], &l->texts);
+        edits = conditions_find(l->edit, edits, EDITS_MOST, i, &l->sources, run, &l->run[1], &l->texts);
     }
     l->out->untried |= edits > EDITS_MOST;
 }

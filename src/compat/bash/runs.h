@@ -25,8 +25,7 @@ typedef struct {
     int lackings;
     LaunchWay way; /* the one that works here */
     Run run[RUNS_MOST]; /* [runs] base, some with other answers, and one for each edit */
-    const char
-        *cause[RUNS_MOST]; /* what decides the condition that a run takes otherwise; NULL: other answers */
+    const char *cause[RUNS_MOST]; /* of an edited run: what decides its condition; NULL: other answers */
     int runs;
     Edit edit[EDITS_MOST];
     const char *patterns; /* patterns of grep, each in a line */
@@ -36,7 +35,7 @@ typedef struct {
     bool lenient;       /* of the base run */
 } Launch;
 
-/* The base run, where it misses least, and then the two others. */
+/* The base run, where it misses least, those with other answers, and then the edited ones. */
 Status runs_make(Launch *l);
 int runs_seconds(const Launch *l); /* the most that one may take */
 bool is_variable_set(const Launch *l, const char *name); /* by the caller or the job; also NAME=value */

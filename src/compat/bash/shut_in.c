@@ -202,6 +202,14 @@ static void forget_environment(void)
     prctl(PR_SET_DUMPABLE, 0);
 }
 
+bool keeper_write(const char *path, const char *text)
+{
+    int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+    bool whole = fd >= 0 && file_write(fd, path, text, strlen(text), 0) == OK;
+    if (fd >= 0) close(fd);
+    return whole;
+}
+
 static void keep(Keeper *k, bool in_namespaces) __attribute__((noreturn));
 static void keep(Keeper *k, bool in_namespaces)
 {

@@ -25,7 +25,7 @@
 
 enum {
     TOPS = 3,
-    EDITED_MOST = 4,
+    EDITED_MOST = 16,
     RUN_FILE_BYTES = 32 << 20,
     RUN_PRIVATE_BYTES = 96 << 20,
     RUN_COPY_BYTES = 64 << 20,
@@ -109,6 +109,8 @@ typedef struct {
     char script[1280], folder[1280]; /* of `in`, where they are copied */
 } Keeper;
 
+/* The whole text in a file, which keeps its mode where it is there. */
+bool keeper_write(const char *path, const char *text);
 /* Ends the keeper unless it is done; `what` and errno say why. */
 static inline void keeper_need(Keeper *k, bool done, const char *what)
 {

@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 #include "base/array.h"
 #include "base/file.h"
+#include "base/words.h"
 #include "compat/bash/trace.h"
 
 enum { SOURCES_MOST = 100, SOURCE_BYTES = 1 << 20 };
@@ -128,8 +129,8 @@ bool is_common_name(const char *name)
 
 bool is_machine_name(const char *name)
 {
-    static const char names[] = " RANDOM SRANDOM SECONDS EPOCHSECONDS EPOCHREALTIME BASHPID PPID HOSTNAME ";
-    return find_word(names, names + sizeof names - 1, name) != NULL;
+    return words_have("RANDOM SRANDOM SECONDS EPOCHSECONDS EPOCHREALTIME BASHPID PPID HOSTNAME", name,
+                      strlen(name));
 }
 
 bool source_reads_unset(const SourceName *n)

@@ -320,8 +320,7 @@ static void name_split(Import *m, Options *o)
 /* Megatron-LM reads --num-query-groups, whose default is 1, only beside --group-query-attention. */
 static void count_query_groups(Import *m, Options *o, const TextList *words)
 {
-    bool grouped = false, said = options_said(o, OPTION_groups);
-    for (int i = 0; i < words->count; i++) grouped |= !strcmp(words->text[i], "--group-query-attention");
+    bool grouped = given_flag(words, "--group-query-attention"), said = options_said(o, OPTION_groups);
     if (said && !grouped && !strcmp(o->source[OPTION_groups].name, "--num-query-groups")) {
         leave_out(m, o, OPTION_groups, "--num-query-groups is left out: Megatron-LM reads it only beside "
                                        "--group-query-attention, without which attention is multi-head");

@@ -116,7 +116,7 @@ static void factors_fill(GgufTensors *list, const ModelConfig *config)
 
 static Dtype dtype_of(GgufType type) { return type == GGUF_F16 ? F16 : type == GGUF_BF16 ? BF16 : F32; }
 
-/* Of so many elements. */
+/* The bytes of `count` elements. */
 static int64_t bytes_in(GgufType type, int64_t count)
 {
     return type == GGUF_Q8_0 ? count / BLOCK * BLOCK_BYTES : count * (int64_t)dtype_width(dtype_of(type));

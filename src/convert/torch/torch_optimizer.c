@@ -5,7 +5,7 @@
 
 typedef struct {
     TorchParameters    *list;
-    bool                experts_apart;     /* some group is of experts alone */
+    bool                experts_apart;     /* a group holds only experts */
     const PickleValue **state;             /* [states] by number; owned */
     int64_t             states, *updates;
     const char         *label;

@@ -102,7 +102,7 @@ static bool member_decompress(Buffer *text, const Codec *codec, CodecWindow *w)
     return step == CODEC_END;
 }
 
-/* A piece has a text of its own if it is whole members and nothing else; only then is it independent of its
+/* A piece is decompressed by itself only if it consists of whole members: then it does not depend on its
  * neighbours. The middle of a long member is decompressed by the reader in sequence. */
 static void piece_decompress(void *context, int worker, int slot)
 {
